@@ -1,0 +1,121 @@
+package audit
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxParts bounds the search for rotated parts.
+const maxParts = 100000
+
+// rotate ends the current part with a record of its own, renames it to SID.jsonl.N (1 is the oldest) and opens
+// an empty one. The chain and the numbering go on, so a missing part shows.
+func (w *Writer) rotate() error {
+	w.part++
+	old := w.name + "." + strconv.Itoa(w.part)
+	if _, err := w.append(Event{Kind: KindRotate, Detail: []KV{{"part", strconv.Itoa(w.part)}}}); err != nil {
+		return err
+	}
+	if w.opts.AppendOnlyAttr {
+		// An append-only file cannot be renamed.
+		setAppendOnly(w.fd, false)
+	}
+	if err := unix.Renameat2(w.dir, w.name, w.dir, old, unix.RENAME_NOREPLACE); err != nil {
+		return fmt.Errorf("renaming to %s: %w", old, err)
+	}
+	last := w.fd
+	if w.opts.AppendOnlyAttr {
+		setAppendOnly(last, true)
+	}
+	err := w.open()
+	if err != nil {
+		return err
+	}
+	unix.Close(last)
+	return nil
+}
+
+// Parts lists the files of the log at path, oldest first.
+func Parts(path string) ([]string, error) {
+	var parts []string
+	for i := 1; i < maxParts; i++ {
+		p := path + "." + strconv.Itoa(i)
+		if _, err := os.Lstat(p); err != nil {
+			if !errors.Is(err, os.ErrNotExist) {
+				return nil, fmt.Errorf("looking for log parts: %w", err)
+			}
+			break
+		}
+		parts = append(parts, p)
+	}
+	_, err := os.Lstat(path)
+	if err == nil {
+		return append(parts, path), nil
+	}
+	if len(parts) > 0 && errors.Is(err, os.ErrNotExist) {
+		// A crash between the rename and the new file leaves only parts.
+		return parts, nil
+	}
+	return nil, fmt.Errorf("looking for log parts: %w", err)
+}
+
+// openLog never waits on a FIFO and never follows a link put in the log's place.
+func openLog(path string) (*os.File, error) {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("opening audit log %s: %w", path, err)
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
+		unix.Close(fd)
+		return nil, fmt.Errorf("opening audit log %s: not a regular file", path)
+	}
+	return os.NewFile(uintptr(fd), path), nil
+}
+
+// CloseOff ends the log of a crashed writer: a torn last line is kept, ended with a newline and followed by an
+// error record that says how many bytes it had, then the seal. A log that is sealed, or still being written, is left alone.
+func CloseOff(path string) error {
+	rep, err := VerifyFile(path)
+	if err != nil && !rep.tornOnly() {
+		return fmt.Errorf("closing off audit log: %w", err)
+	}
+	if rep.Sealed {
+		return nil
+	}
+	fd, err := unix.Open(path, unix.O_RDWR|unix.O_APPEND|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("closing off audit log %s: %w", path, err)
+	}
+	f := os.NewFile(uintptr(fd), path)
+	defer f.Close()
+	if err := unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return fmt.Errorf("closing off audit log %s: its session is still running: %w", path, err)
+	}
+	w := &Writer{sid: rep.Session, seq: rep.LastSeq, prev: rep.LastHash}
+	var out []byte
+	if rep.Torn > 0 {
+		out = append(out, '\n')
+		out = w.link(out, Event{Kind: KindError, Reason: tornReason, Detail: []KV{{"bytes", strconv.FormatInt(rep.Torn, 10)}}})
+	}
+	out = w.link(out, Event{Kind: KindSeal, Reason: "closed off after a crash"})
+	if n, err := writeOnce(fd, out); err != nil || n != len(out) {
+		return fmt.Errorf("closing off audit log %s: %w", path, errors.Join(err, io.ErrShortWrite))
+	}
+	return f.Sync()
+}
+
+// tornReason marks the one record that excuses the unreadable line before it.
+const tornReason = "torn record closed off"
+
+func (w *Writer) link(out []byte, e Event) []byte {
+	e.Session, e.Seq, e.Prev, e.Time = w.sid, w.seq+1, w.prev, w.now().Round(0).UTC()
+	out = e.seal(out)
+	w.seq, w.prev = e.Seq, e.Hash
+	return out
+}

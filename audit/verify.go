@@ -1,0 +1,196 @@
+package audit
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+)
+
+// ErrTampered is wrapped by the error of a log that does not verify.
+var ErrTampered = errors.New("audit log does not verify")
+
+// Problem is one finding; Line counts from 1 within File.
+type Problem struct {
+	File string
+	Line int
+	What string
+}
+
+func (p Problem) String() string {
+	if p.File == "" {
+		return fmt.Sprintf("line %d: %s", p.Line, p.What)
+	}
+	return fmt.Sprintf("%s:%d: %s", p.File, p.Line, p.What)
+}
+
+// Report is what Verify saw. Sealed is false for a session that runs, crashed, or whose tail was cut: from the file
+// alone these three look the same. LastHash pins everything before it.
+type Report struct {
+	Session  string
+	Records  int
+	Parts    int
+	Sealed   bool
+	LastSeq  uint64
+	LastHash string
+	PlanHash string
+	Torn     int64 // bytes of an unfinished last line
+	Problems []Problem
+}
+
+// maxProblems is enough to see what happened to a log; a rewritten one would list every line.
+const maxProblems = 100
+
+func (r *Report) tornOnly() bool {
+	return r.Torn > 0 && len(r.Problems) == 1 && r.Records > 0
+}
+
+// Verify checks a whole log read from r.
+func Verify(r io.Reader) (Report, error) {
+	c := newChecker()
+	if err := c.read("", r); err != nil {
+		return c.rep, err
+	}
+	c.rep.Parts = 1
+	return c.finish()
+}
+
+// VerifyFile checks the log at path with its rotated parts before it.
+func VerifyFile(path string) (Report, error) {
+	c := newChecker()
+	parts, err := Parts(path)
+	if err != nil {
+		return c.rep, err
+	}
+	for i, p := range parts {
+		f, err := openLog(p)
+		if err != nil {
+			return c.rep, err
+		}
+		c.partEnd = i < len(parts)-1
+		err = c.read(p, f)
+		f.Close()
+		if err != nil {
+			return c.rep, err
+		}
+		if c.partEnd && c.last != KindRotate {
+			c.problem("the part does not end with a rotate record: its tail was cut")
+		}
+	}
+	c.rep.Parts = len(parts)
+	return c.finish()
+}
+
+type checker struct {
+	rep     Report
+	file    string
+	line    int
+	last    string // kind of the last good record
+	partEnd bool
+	// badLine is the number of an unreadable line that a close-off record may excuse.
+	badLine, badLen int
+}
+
+func newChecker() *checker { return &checker{rep: Report{LastHash: Genesis}} }
+
+func (c *checker) problem(format string, a ...any) {
+	if len(c.rep.Problems) < maxProblems {
+		c.rep.Problems = append(c.rep.Problems, Problem{c.file, c.line, fmt.Sprintf(format, a...)})
+	}
+}
+
+func (c *checker) finish() (Report, error) {
+	if c.rep.Records == 0 && len(c.rep.Problems) == 0 {
+		c.line = 1
+		c.problem("the log is empty")
+	}
+	if len(c.rep.Problems) == 0 {
+		return c.rep, nil
+	}
+	return c.rep, fmt.Errorf("%w: %s", ErrTampered, c.rep.Problems[0])
+}
+
+func (c *checker) read(file string, r io.Reader) error {
+	c.file, c.line, c.badLine = file, 0, 0
+	br := bufio.NewReaderSize(r, MaxLine)
+	for {
+		line, err := br.ReadSlice('\n')
+		if len(line) == 0 && err == io.EOF {
+			return nil
+		}
+		c.line++
+		switch {
+		case err == nil:
+			c.record(line[:len(line)-1])
+		case err == io.EOF:
+			c.rep.Torn = int64(len(line))
+			c.problem("the last line is torn: %d bytes without a newline", len(line))
+			return nil
+		case errors.Is(err, bufio.ErrBufferFull):
+			c.problem("the line is longer than %d bytes", MaxLine)
+			for errors.Is(err, bufio.ErrBufferFull) {
+				_, err = br.ReadSlice('\n')
+			}
+		default:
+			return fmt.Errorf("reading audit log: %w", err)
+		}
+	}
+}
+
+func (c *checker) record(line []byte) {
+	if c.rep.Sealed {
+		c.problem("a record follows the seal")
+		c.rep.Sealed = false
+	}
+	e, err := DecodeLine(line)
+	if err != nil {
+		c.badLine, c.badLen = c.line, len(line)
+		c.problem("%v", err)
+		return
+	}
+	if c.excused(&e) {
+		c.rep.Problems = c.rep.Problems[:len(c.rep.Problems)-1]
+	}
+	if i := bytes.LastIndex(line, []byte(`,"hash":"`)); i < 0 || sum(e.Prev, line[:i]) != e.Hash {
+		c.problem("the record was edited: its hash does not fit its text")
+	}
+	c.linked(&e)
+	if c.rep.Records == 0 {
+		c.rep.Session, c.rep.PlanHash = e.Session, e.PlanHash
+	} else if e.Session != c.rep.Session {
+		c.problem("the record belongs to session %q, not %q", e.Session, c.rep.Session)
+	}
+	c.rep.Records++
+	c.rep.LastSeq, c.rep.LastHash, c.last = e.Seq, e.Hash, e.Kind
+	c.rep.Sealed = e.Kind == KindSeal
+}
+
+// linked compares the record with the one before it and says which kind of damage would explain a difference.
+func (c *checker) linked(e *Event) {
+	want := c.rep.LastSeq + 1
+	switch {
+	case e.Seq > want:
+		c.problem("%d records are missing before this one: number %d follows %d", e.Seq-want, e.Seq, c.rep.LastSeq)
+	case e.Seq < want:
+		c.problem("the record is out of order or repeated: number %d follows %d", e.Seq, c.rep.LastSeq)
+	case e.Prev != c.rep.LastHash:
+		c.problem("the chain is broken: the record before this one was replaced")
+	case c.rep.Records == 0 && e.Kind != KindStart:
+		c.problem("the first record has kind %s, not %s", e.Kind, KindStart)
+	}
+}
+
+// excused accepts exactly one unreadable line directly before a close-off record that states its length.
+func (c *checker) excused(e *Event) bool {
+	if e.Kind != KindError || e.Reason != tornReason || c.badLine == 0 || c.badLine != c.line-1 || len(c.rep.Problems) == 0 {
+		return false
+	}
+	for _, kv := range e.Detail {
+		if kv.K == "bytes" && kv.V == strconv.Itoa(c.badLen) {
+			return e.Prev == c.rep.LastHash
+		}
+	}
+	return false
+}

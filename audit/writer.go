@@ -1,0 +1,290 @@
+package audit
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrVanished says that the log is no longer the file that was opened: removed, renamed, cut or appended to by another.
+var ErrVanished = errors.New("audit log was removed, replaced or changed by another process")
+
+// ErrClosed says that the log was sealed.
+var ErrClosed = errors.New("audit log is closed")
+
+// Options of a Writer; the zero value is right for tests.
+type Options struct {
+	MaxBytes       int64             // start a new part before a file grows beyond this; 0 never
+	AppendOnlyAttr bool              // try FS_IOC_SETFLAGS +a; only root may, others are refused and go on
+	Syslog         func(line []byte) // called after each stored record; must not keep line
+	Now            func() time.Time  // for tests
+	PlanHash       string            // carried by the start record
+	Start          Event             // other members of the start record
+}
+
+// Writer appends to one session's log. It is safe for concurrent use.
+type Writer struct {
+	mu     sync.Mutex
+	opts   Options
+	sid    string
+	path   string
+	name   string
+	dir    int
+	fd     int
+	dev    uint64
+	ino    uint64
+	size   int64
+	seq    uint64
+	prev   string
+	part   int
+	broken error
+}
+
+// Create makes dir (0700) if needed and a new log SID.jsonl in it; an existing log is an error.
+// The first record has kind start.
+func Create(dir, sid string, opts Options) (*Writer, error) {
+	if err := checkSID(sid); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("creating audit folder: %w", err)
+	}
+	dfd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("opening audit folder %s: %w", dir, err)
+	}
+	w := &Writer{opts: opts, sid: sid, name: sid + ".jsonl", dir: dfd, fd: -1, prev: Genesis}
+	w.path = strings.TrimRight(dir, "/") + "/" + w.name
+	if err := checkDir(dfd, dir); err != nil {
+		w.release()
+		return nil, err
+	}
+	if err := w.open(); err != nil {
+		w.release()
+		return nil, err
+	}
+	start := opts.Start
+	start.Kind, start.PlanHash = KindStart, opts.PlanHash
+	if _, err := w.Append(start); err != nil {
+		w.release()
+		return nil, err
+	}
+	return w, nil
+}
+
+// checkDir refuses a folder in which somebody else could replace the log.
+func checkDir(fd int, dir string) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return fmt.Errorf("checking audit folder %s: %w", dir, err)
+	}
+	if int(st.Uid) != unix.Geteuid() {
+		return fmt.Errorf("checking audit folder %s: owned by uid %d, not by you; choose another folder", dir, st.Uid)
+	}
+	if st.Mode&0o022 != 0 {
+		return fmt.Errorf("checking audit folder %s: writable by others; run chmod go-w on it", dir)
+	}
+	return nil
+}
+
+func (w *Writer) open() error {
+	const flags = unix.O_WRONLY | unix.O_APPEND | unix.O_CREAT | unix.O_EXCL | unix.O_NOFOLLOW | unix.O_CLOEXEC
+	fd, err := unix.Openat(w.dir, w.name, flags, 0o600)
+	if err != nil {
+		return fmt.Errorf("creating audit log %s: %w", w.path, err)
+	}
+	var st unix.Stat_t
+	if err = unix.Fstat(fd, &st); err == nil {
+		// The lock tells CloseOff that the writer is alive.
+		err = unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)
+	}
+	if err == nil {
+		err = unix.Fsync(w.dir)
+	}
+	if err != nil {
+		unix.Close(fd)
+		return fmt.Errorf("creating audit log %s: %w", w.path, err)
+	}
+	w.fd, w.dev, w.ino, w.size = fd, st.Dev, st.Ino, 0
+	if w.opts.AppendOnlyAttr {
+		setAppendOnly(fd, true)
+	}
+	return nil
+}
+
+// fsAppend is FS_APPEND_FL, which x/sys lacks.
+const fsAppend = 0x20
+
+// setAppendOnly is best effort: without CAP_LINUX_IMMUTABLE, or on tmpfs, the hash chain alone must do.
+func setAppendOnly(fd int, on bool) {
+	flags, err := unix.IoctlGetInt(fd, unix.FS_IOC_GETFLAGS)
+	if err != nil {
+		return
+	}
+	flags &^= fsAppend
+	if on {
+		flags |= fsAppend
+	}
+	_ = unix.IoctlSetPointerInt(fd, unix.FS_IOC_SETFLAGS, flags)
+}
+
+// Append stores one record and returns it as stored. After an error that leaves the log in doubt every later call
+// returns that error, so a caller that grants only on success fails closed. An event that cannot be encoded is
+// refused without breaking the log.
+func (w *Writer) Append(e Event) (Event, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.broken != nil {
+		return Event{}, w.broken
+	}
+	return w.append(e)
+}
+
+func (w *Writer) append(e Event) (Event, error) {
+	if e.Time.IsZero() {
+		e.Time = w.now()
+	}
+	// The monotonic reading and the zone would not survive the file.
+	e.Time = e.Time.Round(0).UTC()
+	e.Session = w.sid
+	e.clip()
+	if err := e.check(); err != nil {
+		return Event{}, err
+	}
+	e.Seq, e.Prev = w.seq+1, w.prev
+	line := e.seal(nil)
+	if len(line) > MaxLine {
+		return Event{}, fmt.Errorf("writing audit record: %d bytes are more than the limit of %d", len(line), MaxLine)
+	}
+	if w.opts.MaxBytes > 0 && w.size > 0 && w.size+int64(len(line)) > w.opts.MaxBytes && e.Kind != KindRotate && e.Kind != KindSeal {
+		if err := w.rotate(); err != nil {
+			return Event{}, w.fail(err)
+		}
+		e.Seq, e.Prev = w.seq+1, w.prev
+		line = e.seal(nil)
+	}
+	if err := w.store(line, durable(e.Kind)); err != nil {
+		return Event{}, w.fail(err)
+	}
+	w.seq, w.prev = e.Seq, e.Hash
+	return e, nil
+}
+
+func (w *Writer) now() time.Time {
+	if w.opts.Now != nil {
+		return w.opts.Now()
+	}
+	return time.Now()
+}
+
+// durable lists what must be on disk before it takes effect.
+func durable(kind string) bool {
+	switch kind {
+	case KindStart, KindAllow, KindDeny, KindGrant, KindRevoke, KindRotate, KindSeal:
+		return true
+	}
+	return false
+}
+
+func (w *Writer) store(line []byte, sync bool) error {
+	if err := w.intact(); err != nil {
+		return err
+	}
+	n, err := writeOnce(w.fd, line)
+	if err == nil && n != len(line) {
+		// A short write to a regular file means that the space ran out in the middle.
+		err = unix.ENOSPC
+	}
+	if err != nil {
+		if n > 0 {
+			_ = unix.Ftruncate(w.fd, w.size)
+		}
+		return err
+	}
+	w.size += int64(n)
+	if sync {
+		if err := unix.Fdatasync(w.fd); err != nil {
+			return err
+		}
+	}
+	if w.opts.Syslog != nil {
+		w.opts.Syslog(line)
+	}
+	return nil
+}
+
+func writeOnce(fd int, b []byte) (int, error) {
+	for {
+		n, err := unix.Write(fd, b)
+		if err != unix.EINTR {
+			return max(n, 0), err
+		}
+	}
+}
+
+// intact compares the descriptor with what was written through it, and the name with the descriptor.
+func (w *Writer) intact() error {
+	var st unix.Stat_t
+	if err := unix.Fstat(w.fd, &st); err != nil {
+		return err
+	}
+	switch {
+	case st.Nlink == 0:
+		return fmt.Errorf("%w: it has no name any more", ErrVanished)
+	case st.Size < w.size:
+		return fmt.Errorf("%w: it shrank from %d to %d bytes", ErrVanished, w.size, st.Size)
+	case st.Size > w.size:
+		return fmt.Errorf("%w: it grew from %d to %d bytes", ErrVanished, w.size, st.Size)
+	}
+	var named unix.Stat_t
+	if err := unix.Fstatat(w.dir, w.name, &named, unix.AT_SYMLINK_NOFOLLOW); err != nil || named.Ino != w.ino || named.Dev != w.dev {
+		return fmt.Errorf("%w: its name leads elsewhere", ErrVanished)
+	}
+	return nil
+}
+
+func (w *Writer) fail(err error) error {
+	w.broken = fmt.Errorf("writing audit log %s: %w", w.path, err)
+	return w.broken
+}
+
+// Err is what broke the log, or nil.
+func (w *Writer) Err() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.broken
+}
+
+// Path names the current part.
+func (w *Writer) Path() string { return w.path }
+
+// Close writes the seal, so that a cut tail can be told from a running session, and releases the file.
+func (w *Writer) Close() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.fd < 0 {
+		return nil
+	}
+	err := w.broken
+	if err == nil {
+		_, err = w.append(Event{Kind: KindSeal})
+	}
+	w.release()
+	w.broken = fmt.Errorf("writing audit log %s: %w", w.path, ErrClosed)
+	return err
+}
+
+func (w *Writer) release() {
+	if w.fd >= 0 {
+		unix.Close(w.fd)
+	}
+	if w.dir >= 0 {
+		unix.Close(w.dir)
+	}
+	w.fd, w.dir = -1, -1
+}

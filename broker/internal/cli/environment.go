@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"path"
+	"strconv"
+	"strings"
+
+	"sbx/broker/internal/host"
+)
+
+// passed are the variables that a program may see: they name tools, places and tastes.
+var passed = [...]string{"HOME", "USER", "LOGNAME", "SHELL", "PATH", "LANG", "LANGUAGE", "LC_*", "TZ", "TERM", "TERMINFO", "COLORTERM", "COLUMNS", "LINES",
+	"NO_COLOR", "CLICOLOR*", "FORCE_COLOR", "LS_COLORS", "EDITOR", "VISUAL", "PAGER", "LESS", "MANPATH", "INFOPATH", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_DATA_DIRS", "XDG_CONFIG_DIRS",
+	"GO*", "CGO_*", "CARGO_HOME", "CARGO_TARGET_DIR", "RUST*", "PYTHON*", "VIRTUAL_ENV", "CONDA_PREFIX", "CONDA_DEFAULT_ENV", "PIP_CACHE_DIR", "UV_CACHE_DIR", "PYENV_ROOT", "NODE_ENV", "NODE_OPTIONS", "NODE_PATH", "NVM_DIR", "NVM_BIN", "VOLTA_HOME", "npm_config_cache", "YARN_CACHE_FOLDER", "PNPM_HOME",
+	"JAVA_HOME", "JDK_HOME", "MAVEN_*", "M2_HOME", "GRADLE_*", "SDKMAN_DIR", "CC", "CXX", "CPP", "LD", "AR", "CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS", "MAKEFLAGS", "PKG_CONFIG_PATH", "CMAKE_*", "CCACHE_*", "SCCACHE_DIR",
+	"RBENV_ROOT", "GEM_HOME", "GEM_PATH", "PERL5LIB", "OPAMROOT", "OPAMSWITCH", "GHCUP_*", "DOTNET_ROOT", "CI", "DEBIAN_FRONTEND", "SOURCE_DATE_EPOCH", "GIT_AUTHOR_*", "GIT_COMMITTER_*", "GIT_PAGER", "GIT_EDITOR"}
+
+// secretWords in a variable's name keep it out, also when a glob would pass it.
+var secretWords = [...]string{"TOKEN", "SECRET", "PASSW", "PASSPHRASE", "CREDENTIAL", "APIKEY", "API_KEY", "PRIVATE_KEY", "ACCESS_KEY", "AUTH", "COOKIE", "SESSION", "_KEY", "PASS_"}
+
+// LooksSecret says whether a variable of this name is taken for a secret.
+func looksSecret(name string) bool {
+	up := strings.ToUpper(name)
+	for _, w := range secretWords {
+		if strings.Contains(up, w) {
+			return true
+		}
+	}
+	return strings.HasPrefix(up, "SBX_")
+}
+
+// environment is what the program sees: the allow-list, what the user named, and what is true inside.
+func environment(env []string, r *request, facts host.Facts) []string {
+	var out []string
+	index := map[string]int{}
+	put := func(k, v string) {
+		if i, ok := index[k]; ok {
+			out[i] = k + "=" + v
+			return
+		}
+		index[k] = len(out)
+		out = append(out, k+"="+v)
+	}
+	for _, e := range env {
+		k, v, ok := strings.Cut(e, "=")
+		if !ok || k == "" {
+			continue
+		}
+		if matchAny(k, r.envPass) && (!looksSecret(k) || contains(r.envPass, k)) || matchAny(k, passed[:]) && !looksSecret(k) {
+			put(k, v)
+		}
+	}
+	if host.Lookup(env, "PATH") == "" {
+		put("PATH", "/usr/local/bin:/usr/bin:/bin")
+	}
+	if facts.Home != "" {
+		put("HOME", facts.Home)
+	}
+	put("XDG_RUNTIME_DIR", "/run/user/"+strconv.Itoa(int(facts.UID)))
+	put("SBX_SANDBOX", "1")
+	for _, e := range r.env {
+		k, v, ok := strings.Cut(e, "=")
+		if !ok {
+			v = host.Lookup(env, k)
+			if v == "" {
+				continue
+			}
+		}
+		put(k, v)
+	}
+	return out
+}
+
+func matchAny(name string, globs []string) bool {
+	for _, g := range globs {
+		if g == name {
+			return true
+		}
+		if strings.Contains(g, "*") {
+			if ok, _ := path.Match(g, name); ok {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func contains(list []string, s string) bool {
+	for _, x := range list {
+		if x == s {
+			return true
+		}
+	}
+	return false
+}

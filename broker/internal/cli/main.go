@@ -1,0 +1,43 @@
+package cli
+
+import (
+	"os"
+)
+
+// Version of sbx; the build sets it.
+const Version = "0.1.0"
+
+// command is one row of the command table.
+type command struct {
+	name, args, help string
+	run              func(*term, []string) int
+}
+
+func commands() []command {
+	return []command{
+		{"run", "[OPTIONS] [--] CMD [ARG...]", "run CMD in a new sandbox", cmdRun},
+		{"version", "", "print the version", func(t *term, _ []string) int { t.print("sbx " + Version + "\n"); return 0 }},
+	}
+}
+
+// Main runs sbx and returns its exit status. args excludes the program's name.
+func Main(args, env []string, std [3]*os.File) int {
+	t := &term{env: env, std: std}
+	if len(args) == 0 {
+		t.note(usage())
+		return exitUsage
+	}
+	switch args[0] {
+	case "--help", "-h", "help":
+		t.print(usage())
+		return 0
+	case "--version":
+		args = []string{"version"}
+	}
+	for _, c := range commands() {
+		if c.name == args[0] {
+			return c.run(t, args[1:])
+		}
+	}
+	return t.fail(&usageError{"unknown command " + quote(args[0]), "sbx --help lists the commands"})
+}

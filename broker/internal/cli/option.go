@@ -1,0 +1,100 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+)
+
+// option is one row of the option table. Flag, help, man page, completion and configuration key all
+// come from it.
+type option struct {
+	name  string // long name without dashes
+	short string // one letter, or ""
+	arg   string // placeholder of the value; "" for a switch
+	key   string // configuration key with the same meaning, or ""
+	group string
+	help  string
+	set   func(*request, string) error
+}
+
+// usageError is a mistake on the command line.
+type usageError struct{ what, hint string }
+
+func (e *usageError) Error() string { return e.what }
+
+// parseOptions reads options up to "--" or the first word that is not one. It returns the rest.
+func parseOptions(table []option, r *request, args []string) ([]string, error) {
+	for len(args) > 0 {
+		a := args[0]
+		if a == "--" {
+			return args[1:], nil
+		}
+		if len(a) < 2 || a[0] != '-' {
+			return args, nil
+		}
+		args = args[1:]
+		name, value, has := strings.Cut(a, "=")
+		o := findOption(table, name)
+		if o == nil {
+			return nil, &usageError{"unknown option " + quote(name), nearestOption(table, name)}
+		}
+		if o.arg == "" {
+			if has {
+				return nil, &usageError{fmt.Sprintf("--%s takes no value", o.name), ""}
+			}
+		} else if !has {
+			if len(args) == 0 {
+				return nil, &usageError{fmt.Sprintf("--%s wants a value (%s)", o.name, o.arg), ""}
+			}
+			value, args = args[0], args[1:]
+		}
+		if err := o.set(r, value); err != nil {
+			return nil, fmt.Errorf("--%s: %w", o.name, err)
+		}
+	}
+	return nil, nil
+}
+
+func findOption(table []option, word string) *option {
+	for i := range table {
+		o := &table[i]
+		if word == "--"+o.name || o.short != "" && word == "-"+o.short {
+			return o
+		}
+	}
+	return nil
+}
+
+func nearestOption(table []option, word string) string {
+	best, dist := "", 4
+	for i := range table {
+		if d := distance(strings.TrimLeft(word, "-"), table[i].name); d < dist {
+			best, dist = table[i].name, d
+		}
+	}
+	if best == "" {
+		return "see sbx run --help"
+	}
+	return "did you mean --" + best + "?"
+}
+
+// distance is Levenshtein's.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		prev := row[0]
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := prev
+			if a[i-1] != b[j-1] {
+				cost++
+			}
+			prev = row[j]
+			row[j] = min(cost, row[j]+1, row[j-1]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,50 @@
+package cli
+
+import (
+	"time"
+
+	"sbx/broker/internal/planner"
+)
+
+// runOptions is the one table of `sbx run`.
+func runOptions() []option {
+	return []option{
+		{"profile", "p", "NAME", "sandbox.profile", "profile", "strict, moderate, permissive or one of the configuration's", setString(func(r *request) *string { return &r.profile })},
+		{"mode", "", "MODE", "sandbox.mode", "profile", "dynamic (what is not granted waits for a person) or static", setString(func(r *request) *string { return &r.mode }, "dynamic", "static")},
+		{"static", "", "", "", "profile", "the same as --mode static", func(r *request, _ string) error { r.mode = "static"; return nil }},
+		{"gate", "", "ENGINE", "sandbox.gate", "profile", "auto, gatefs or notify", setString(func(r *request) *string { return &r.gate }, "auto", "gatefs", "notify")},
+		{"strict", "", "", "sandbox.strict", "profile", "refuse to run when anything of the sandbox cannot be had here", setBool(func(r *request) *bool { return &r.strict })},
+
+		{"ro", "", "PATH", "fs.read_only", "files", "show PATH read-only", addPath("ro", planner.Read)},
+		{"rw", "", "PATH", "fs.writable", "files", "show PATH, writable in place", addPath("rw", planner.Write)},
+		{"overlay", "", "PATH", "fs.overlay", "files", "show PATH below a writable layer that is thrown away", addPath("overlay", planner.Overlay)},
+		{"tmpfs", "", "PATH", "fs.tmpfs", "files", "an empty writable place at PATH", addPath("tmpfs", planner.Scratch)},
+		{"hide", "", "PATH", "fs.hidden", "files", "PATH does not exist inside", appendTo(func(r *request) *[]string { return &r.hide })},
+		{"blacklist", "", "PATH", "", "files", "the same as --hide", appendTo(func(r *request) *[]string { return &r.hide })},
+		{"secret", "", "PATH", "fs.secrets", "files", "PATH is a secret: it does not exist inside and cannot be granted", appendTo(func(r *request) *[]string { return &r.secret })},
+		{"workdir", "", "DIR", "", "files", "start in DIR, which is the project", setString(func(r *request) *string { return &r.workdir })},
+		{"caches", "", "HOW", "fs.caches", "files", "tool caches: overlay, rw or ro", setString(func(r *request) *string { return &r.caches }, "overlay", "rw", "ro")},
+		{"ephemeral", "", "", "", "files", "the project is an overlay too", setBool(func(r *request) *bool { return &r.ephemeral })},
+		{"keep", "", "", "", "files", "keep the overlays after the run", setBool(func(r *request) *bool { return &r.keep })},
+		{"tmp-size", "", "SIZE", "limits.tmp_size", "limits", "size of each temporary file system (default 1G)", setString(func(r *request) *string { return &r.tmpSize })},
+
+		{"env", "", "K[=V]", "env.set", "environment", "set K, or pass the caller's", appendTo(func(r *request) *[]string { return &r.env })},
+		{"env-pass", "", "GLOB", "env.pass", "environment", "pass variables whose names match", appendTo(func(r *request) *[]string { return &r.envPass })},
+		{"hostname", "", "NAME", "", "environment", "host name inside (default sbx-SID)", setString(func(r *request) *string { return &r.hostname })},
+
+		{"timeout", "", "TIME", "sandbox.timeout", "process", "end everything after TIME (exit status 124)", setDuration(func(r *request) *time.Duration { return &r.timeout })},
+		{"as-pid-1", "", "", "", "process", "CMD is process 1 itself, without a reaper", setBool(func(r *request) *bool { return &r.asPID1 })},
+		{"new-session", "", "", "", "process", "accepted for compatibility: CMD never shares the caller's session", setBool(func(r *request) *bool { return &r.newSession })},
+		{"no-debug", "", "", "sandbox.debug", "process", "no ptrace inside", setBool(func(r *request) *bool { return &r.noDebug })},
+		{"name", "", "SID", "", "process", "name of the session", setString(func(r *request) *string { return &r.name })},
+
+		{"backend", "", "NAME", "", "run", "native or passthrough", setString(func(r *request) *string { return &r.backend }, "native", "passthrough")},
+		{"no-sandbox", "", "", "sandbox.enabled", "run", "run CMD on the host, loudly", setBool(func(r *request) *bool { return &r.noSandbox })},
+		{"no-suid", "", "", "", "run", "never use a set-user-id helper", setBool(func(r *request) *bool { return &r.noSuid })},
+		{"dry-run", "", "", "", "run", "print the plan and do nothing", setBool(func(r *request) *bool { return &r.dryRun })},
+		{"json", "", "", "", "run", "machine-readable output", setBool(func(r *request) *bool { return &r.json })},
+		{"verbose", "v", "", "", "run", "print active restrictions", setBool(func(r *request) *bool { return &r.verbose })},
+		{"quiet", "q", "", "", "run", "print nothing but errors", setBool(func(r *request) *bool { return &r.quiet })},
+		{"help", "h", "", "", "run", "this text", setBool(func(r *request) *bool { return &r.help })},
+	}
+}

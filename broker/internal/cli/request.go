@@ -1,0 +1,121 @@
+package cli
+
+import (
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"sbx/broker/internal/planner"
+)
+
+// pathOption is one --ro, --rw, … as it was typed.
+type pathOption struct {
+	path string
+	mode planner.Mode
+	flag string
+}
+
+// request is what the command line asks for; a nil pointer or empty string means that it does not say.
+type request struct {
+	profile, mode, gate, workdir, hostname, name, caches string
+	prompt, learn, promptCommand                         string
+	promptTimeout                                        time.Duration
+	paths                                                []pathOption
+	hide, secret                                         []string
+	env, envPass                                         []string
+	timeout                                              time.Duration
+	tmpSize, memory, memoryHigh, pids, cpu, io           string
+	asPID1, newSession, ephemeral, keep                  bool
+	noDebug, strict, noSandbox, noSuid, sharePID         bool
+	dryRun, json, verbose, quiet, help                   bool
+	backend                                              string
+	off                                                  []string
+	argv                                                 []string
+}
+
+func addPath(flag string, mode planner.Mode) func(*request, string) error {
+	return func(r *request, v string) error {
+		if v == "" || strings.IndexByte(v, 0) >= 0 {
+			return fmt.Errorf("%s is not a path", quote(v))
+		}
+		r.paths = append(r.paths, pathOption{v, mode, "--" + flag})
+		return nil
+	}
+}
+
+func setString(field func(*request) *string, allowed ...string) func(*request, string) error {
+	return func(r *request, v string) error {
+		if len(allowed) > 0 {
+			ok := false
+			for _, a := range allowed {
+				ok = ok || a == v
+			}
+			if !ok {
+				return fmt.Errorf("%s is not one of %s", quote(v), strings.Join(allowed, ", "))
+			}
+		}
+		*field(r) = v
+		return nil
+	}
+}
+
+func setBool(field func(*request) *bool) func(*request, string) error {
+	return func(r *request, _ string) error { *field(r) = true; return nil }
+}
+
+func appendTo(field func(*request) *[]string) func(*request, string) error {
+	return func(r *request, v string) error {
+		if v == "" {
+			return fmt.Errorf("wants a value")
+		}
+		*field(r) = append(*field(r), v)
+		return nil
+	}
+}
+
+func setDuration(field func(*request) *time.Duration) func(*request, string) error {
+	return func(r *request, v string) error {
+		d, err := time.ParseDuration(v)
+		if n, e := strconv.ParseUint(v, 10, 31); e == nil {
+			d, err = time.Duration(n)*time.Second, nil
+		}
+		if err != nil || d < 0 {
+			return fmt.Errorf("%s is not a duration such as 90s, 5m or 1h30m", quote(v))
+		}
+		*field(r) = d
+		return nil
+	}
+}
+
+// expandPath makes a path of the command line absolute: "~" is the home, relative ones start at cwd,
+// and the variables of the short list are replaced. Nothing else is expanded.
+func expandPath(p, home, cwd, project string) (string, error) {
+	switch {
+	case p == "~" || strings.HasPrefix(p, "~/"):
+		if home == "" {
+			return "", fmt.Errorf("%s: HOME is not set", quote(p))
+		}
+		p = home + p[1:]
+	case p == "$HOME" || strings.HasPrefix(p, "$HOME/"):
+		if home == "" {
+			return "", fmt.Errorf("%s: HOME is not set", quote(p))
+		}
+		p = home + p[len("$HOME"):]
+	case p == "$PROJECT" || strings.HasPrefix(p, "$PROJECT/"):
+		if project == "" {
+			return "", fmt.Errorf("%s: there is no project here", quote(p))
+		}
+		p = project + p[len("$PROJECT"):]
+	case strings.HasPrefix(p, "$"):
+		return "", fmt.Errorf("%s: only ~, $HOME and $PROJECT are expanded", quote(p))
+	}
+	if !filepath.IsAbs(p) {
+		if cwd == "" {
+			return "", fmt.Errorf("%s is relative, and the working directory has no name", quote(p))
+		}
+		p = cwd + "/" + p
+	}
+	return p, nil
+}

@@ -1,0 +1,235 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"strings"
+	"syscall"
+
+	"sbx/broker/internal/host"
+	"sbx/broker/internal/launch"
+	"sbx/broker/internal/planner"
+	"sbx/broker/internal/session"
+	"sbx/shared/plan"
+	"sbx/shared/stage"
+)
+
+// Exit statuses of sbx itself (interface.md, "Exit status").
+const (
+	exitUsage   = 125
+	exitTimeout = 124
+)
+
+func cmdRun(t *term, args []string) int {
+	r := &request{}
+	rest, err := parseOptions(runOptions(), r, args)
+	if err != nil {
+		return t.fail(err)
+	}
+	if r.help {
+		t.print(runHelp())
+		return 0
+	}
+	r.argv = rest
+	if len(r.argv) == 0 {
+		shell := host.Lookup(t.env, "SHELL")
+		if shell == "" {
+			shell = "/bin/sh"
+		}
+		r.argv = []string{shell}
+	}
+	return t.run(r)
+}
+
+// run does what the request asks for and returns the exit status.
+func (t *term) run(r *request) int {
+	facts := host.Read(t.env)
+	if r.noSandbox || r.backend == "passthrough" {
+		return t.passthrough(r)
+	}
+	in, err := t.input(r, facts)
+	if err != nil {
+		return t.fail(err)
+	}
+	root, err := session.Root(host.Lookup(t.env, "XDG_STATE_HOME"), facts.Home)
+	if err != nil {
+		return t.fail(err)
+	}
+	if r.dryRun {
+		return t.dryRun(r, in, root)
+	}
+	s, err := session.Create(root, r.name)
+	if err != nil {
+		return t.fail(&planner.Refusal{What: err.Error(), Hint: "sbx keeps a record of every session there; free some space or set XDG_STATE_HOME"})
+	}
+	in.Session, in.SessionDir = s.ID, s.Dir
+	if in.Hostname == "" {
+		in.Hostname = "sbx-" + s.ID
+	}
+	p, losses, err := planner.Build(*in)
+	if err == nil {
+		err = t.checkLosses(r, losses)
+	}
+	if err == nil {
+		err = s.MakeLayers(p)
+	}
+	if err != nil {
+		s.Discard()
+		return t.fail(err)
+	}
+	res, err := launch.Run(context.Background(), p, launch.Options{Stdio: t.std, Timeout: r.timeout, Started: func(run *launch.Running) {
+		t.announce(r, p, losses)
+		t.record(s, p, run)
+	}})
+	cerr := s.Close(r.keep)
+	session.Sweep(root)
+	if err != nil {
+		return t.fail(buildError(err))
+	}
+	if cerr != nil {
+		t.warn(cerr.Error())
+	}
+	if res.TimedOut && !r.quiet {
+		t.warn(fmt.Sprintf("timed out after %v: everything in the sandbox was ended", r.timeout))
+	}
+	return res.Status
+}
+
+// buildError words the failure to build a sandbox.
+func buildError(err error) error {
+	var f *stage.Fault
+	if errors.As(err, &f) && !f.IsExec() {
+		return fmt.Errorf("building sandbox: %w", err)
+	}
+	return err
+}
+
+// record writes the session's plan and transcript. The sandbox runs already: this costs it nothing.
+func (t *term) record(s *session.Session, p *plan.Plan, run *launch.Running) {
+	b, err := plan.Encode(p)
+	if err == nil {
+		err = s.WriteFile("plan.json", b)
+	}
+	if err == nil {
+		err = s.WriteFile("log.jsonl", transcript(run.Child.Steps))
+	}
+	if err != nil {
+		t.warn("session record: " + err.Error())
+	}
+}
+
+func transcript(steps []stage.Step) []byte {
+	var b []byte
+	last := stage.Step{}
+	for _, s := range steps {
+		if s == last {
+			continue
+		}
+		last = s
+		b = append(b, `{"step":`...)
+		b = plan.Bytes(s.Name).AppendJSON(b)
+		b = append(b, `,"object":`...)
+		b = plan.Bytes(s.Object).AppendJSON(b)
+		b = append(b, "}\n"...)
+	}
+	return b
+}
+
+func (t *term) dryRun(r *request, in *planner.Input, root string) int {
+	in.Session = r.name
+	if in.Session == "" {
+		in.Session = "dry-run"
+	}
+	if err := plan.ValidSession(in.Session); err != nil {
+		return t.fail(err)
+	}
+	in.SessionDir = path.Join(root, in.Session)
+	if in.Hostname == "" {
+		in.Hostname = "sbx-" + in.Session
+	}
+	p, losses, err := planner.Build(*in)
+	if err != nil {
+		return t.fail(err)
+	}
+	if r.json {
+		t.print(dryRunJSON(p, losses))
+		return 0
+	}
+	t.print(p.Text())
+	for _, l := range losses {
+		t.print("loss       " + l.String() + "\n")
+	}
+	return 0
+}
+
+// checkLosses makes every loss an error under --strict.
+func (t *term) checkLosses(r *request, losses []planner.Loss) error {
+	if !r.strict || len(losses) == 0 {
+		return nil
+	}
+	var all []string
+	for _, l := range losses {
+		all = append(all, l.String())
+	}
+	return &planner.Refusal{What: "--strict: " + strings.Join(all, "; "), Hint: "run without --strict to accept what is lost"}
+}
+
+// announce prints what the user should know before the program runs.
+func (t *term) announce(r *request, p *plan.Plan, losses []planner.Loss) {
+	if r.quiet {
+		return
+	}
+	for _, l := range losses {
+		t.warn(l.String())
+	}
+	if r.verbose {
+		t.note(p.Text())
+	} else if launch.HasTerminal([3]*os.File{nil, nil, t.std[2]}) {
+		t.note(statusLine(r, p))
+	}
+}
+
+func statusLine(r *request, p *plan.Plan) string {
+	net := "no network"
+	if !p.Namespaces.Net {
+		net = "host network"
+	}
+	var rw []string
+	for i := range p.Mounts {
+		if m := &p.Mounts[i]; m.Kind == plan.Bind && m.Access == plan.ReadWrite && !m.Device && m.Source == m.Target {
+			rw = append(rw, m.Target.Quote())
+		}
+	}
+	if len(rw) == 0 {
+		rw = []string{"nothing"}
+	}
+	return fmt.Sprintf("sbx: %s, %s, %s, rw: %s (sid %s)\n", profileName(r), modeName(r), net, strings.Join(rw, " "), p.Session)
+}
+
+func profileName(r *request) string {
+	if r.profile == "" {
+		return "moderate"
+	}
+	return r.profile
+}
+
+func modeName(r *request) string {
+	if r.mode == "" {
+		return "static"
+	}
+	return r.mode
+}
+
+// passthrough runs the command on the host: the off switch, never a fallback that nobody sees.
+func (t *term) passthrough(r *request) int {
+	t.warn("NO SANDBOX: " + plan.Bytes(r.argv[0]).Quote() + " runs on the host with all of your rights")
+	in := &planner.Input{Argv: r.argv, Env: t.env, FS: host.FS{}}
+	exe, err := planner.LookPath(in, "/")
+	if err != nil {
+		return t.fail(err)
+	}
+	return t.fail(fmt.Errorf("executing %s: %w", exe, syscall.Exec(exe, r.argv, t.env)))
+}

@@ -1,0 +1,94 @@
+package cli
+
+// What sbx prints, house rules: messages go to standard error, start with "sbx: ", lower case, no full
+// stop; a second line "hint: " says what to do. Standard output is the program's, or the answer to a
+// question (--json, --dry-run). Text that comes from a program or file is quoted to ASCII.
+
+import (
+	"errors"
+	"os"
+	"strings"
+
+	"sbx/broker/internal/host"
+	"sbx/broker/internal/launch"
+	"sbx/broker/internal/planner"
+	"sbx/shared/plan"
+	"sbx/shared/stage"
+)
+
+// term is where the words go.
+type term struct {
+	env []string
+	std [3]*os.File
+}
+
+func quote(s string) string { return plan.Bytes(s).Quote() }
+
+func (t *term) print(s string) { _, _ = t.std[1].WriteString(s) }
+
+func (t *term) note(s string) { _, _ = t.std[2].WriteString(s) }
+
+func (t *term) warn(s string) { t.note("sbx: " + s + "\n") }
+
+// fail prints err with its hint and returns the exit status.
+func (t *term) fail(err error) int {
+	t.warn(err.Error())
+	if h := hint(err); h != "" {
+		t.note("hint: " + h + "\n")
+	}
+	var m *planner.Missing
+	if errors.As(err, &m) {
+		return m.Status
+	}
+	var x *launch.ExecError
+	if errors.As(err, &x) {
+		return x.Status
+	}
+	return exitUsage
+}
+
+// hint says what to do about err.
+func hint(err error) string {
+	var u *usageError
+	if errors.As(err, &u) {
+		return u.hint
+	}
+	var r *planner.Refusal
+	if errors.As(err, &r) {
+		return r.Hint
+	}
+	var m *planner.Missing
+	if errors.As(err, &m) {
+		return m.Hint
+	}
+	var x *launch.ExecError
+	if errors.As(err, &x) && x.Status == 127 && exists(x.Path) {
+		return quote(x.Path) + " exists on the host but not in the sandbox; grant it with --ro " + quote(x.Path)
+	}
+	var f *stage.Fault
+	if errors.As(err, &f) {
+		return faultHint(f)
+	}
+	return ""
+}
+
+func exists(p string) bool { _, err := os.Lstat(p); return err == nil }
+
+// faultHint looks up what a failed step means to a person.
+func faultHint(f *stage.Fault) string {
+	switch {
+	case f.Step == "cloning" && isErrno(f, "EPERM", "ENOSPC", "EUSERS"):
+		return host.UserNamespaceHint()
+	case f.Step == "cloning" && isErrno(f, "EAGAIN"):
+		return "the limit on processes (RLIMIT_NPROC) is reached; end some, or raise it"
+	case strings.HasPrefix(f.Step, "writing") && isErrno(f, "EPERM", "EACCES"):
+		return host.UserNamespaceHint()
+	case isErrno(f, "EMFILE", "EBADF"):
+		return "the limit on open files is too small; ulimit -n 64 is enough"
+	case isErrno(f, "ESTALE"):
+		return "the path was replaced while the sandbox was being built; try again"
+	case f.Step == "opening terminal":
+		return "no pseudo-terminal is left; close some terminals or redirect input and output"
+	}
+	return ""
+}

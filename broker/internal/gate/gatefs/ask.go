@@ -1,0 +1,295 @@
+package gatefs
+
+import (
+	"context"
+	"path"
+	"time"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
+)
+
+// Ask puts a question and returns when it is answered. Ctx ends when nobody waits for the answer any more.
+type Ask func(ctx context.Context, r Request) Answer
+
+// Request is what a thread wants and does not get without an answer.
+type Request struct {
+	PID  uint32 // the thread, as the server's pid namespace knows it; 0 if it does not
+	Op   string // lookup, stat, open, write, exec, list, access, xattr, statfs, create
+	Path string
+	Dir  bool
+	Many bool // Path is a directory in which too many names were asked about one by one; the answer is for all of them
+}
+
+// Answer says what is granted. Path is the file or tree to mount, the path asked about (also if empty) or a directory above it.
+type Answer struct {
+	Allow bool
+	Path  string
+	Mode  Mode
+	Errno unix.Errno // when denied; 0 means EACCES
+}
+
+// op is what a request is about to do with a gated object.
+type op uint8
+
+const (
+	opLookup op = iota
+	opBelow     // look a name up in it: the kernel holds its lock
+	opStat
+	opOpen
+	opWrite
+	opExec
+	opList
+	opAccess
+	opReadlink
+	opXattr
+	opStatFs
+	opSetAttr // the kernel holds its lock
+	opCreate  // the kernel holds its lock
+)
+
+func (o op) String() string {
+	return [...]string{"lookup", "lookup", "stat", "open", "write", "exec", "list", "access", "open", "xattr", "statfs", "write", "create"}[o]
+}
+
+// locked: the kernel holds the object's inode lock, which a mount on it needs, so the reply must not wait for that mount.
+func (o op) locked() bool {
+	return o == opBelow || o == opSetAttr || o == opCreate
+}
+
+const (
+	// denyHold is how long a denial stands for equal accesses without a new question. It carries the denial from the lookup
+	// to the call it was for, and keeps a loop from asking as fast as it can.
+	denyHold = time.Second
+	// killPoll is how often an interrupted waiter is looked at. Interrupts themselves are ignored: EINTR would break
+	// programs whose handlers are installed with SA_RESTART.
+	killPoll = 50 * time.Millisecond
+	// graftPatience ends the wait for a mount. The server cannot see whether a lookup holds the lock the mount needs; if one
+	// does after all, ESTALE frees it and the kernel repeats the walk.
+	graftPatience = time.Second
+	// walkWindow is how long questions in one directory count towards Options.WalkLimit.
+	walkWindow = 2 * time.Second
+)
+
+// question is one call of Ask and all who wait for it.
+type question struct {
+	done    chan struct{} // closed when code and allowed are set
+	many    bool
+	allowed bool
+	code    fuse.Status
+	waiters int
+	cancel  context.CancelFunc
+}
+
+type denial struct {
+	until time.Time
+	code  fuse.Status
+	many  bool // of the names in the directory
+}
+
+type walk struct {
+	since time.Time
+	n     int
+}
+
+// permission waits until the node is granted and mounted. It returns the covering grant and whether there was a wait, or why not.
+func (s *Server) permission(cancel <-chan struct{}, h *fuse.InHeader, n *node, o op) (g *grant, waited bool, code fuse.Status) {
+	for {
+		g, q, code := s.gate.state(s, h, n, o)
+		switch {
+		case code != fuse.OK:
+			return nil, waited, code
+		case g != nil && g.settled():
+			return g, waited, fuse.OK
+		case g != nil && o.locked():
+			return nil, true, errno(unix.ESTALE)
+		case g != nil:
+			code = s.wait(g.ready, cancel, h.Pid, graftPatience)
+		default:
+			code = s.wait(q.done, cancel, h.Pid, 0)
+			s.gate.leave(q)
+			if code == fuse.OK && !q.allowed {
+				code = q.code
+			}
+		}
+		if code != fuse.OK {
+			return nil, true, code
+		}
+		waited = true
+	}
+}
+
+// state finds what stands for a path: a grant, a denial, or a question, which is put if there is none.
+func (gt *gate) state(s *Server, h *fuse.InHeader, n *node, o op) (*grant, *question, fuse.Status) {
+	gt.mu.Lock()
+	defer gt.mu.Unlock()
+	if g := gt.covering(n.path); g != nil {
+		return g, nil, fuse.OK
+	}
+	if d, ok := gt.refusal(n.path); ok {
+		return nil, nil, d.code
+	}
+	parent := path.Dir(n.path)
+	if m, ok := gt.opened[parent]; ok {
+		return gt.grant(s, n.path, m), nil, fuse.OK
+	}
+	if s.opts.Ask == nil {
+		return nil, nil, fuse.EACCES
+	}
+	if gt.waiting >= gt.maxWaiting {
+		return nil, nil, fuse.EACCES
+	}
+	r := Request{PID: h.Pid, Op: o.String(), Path: n.path, Dir: n.typ == unix.S_IFDIR}
+	q := gt.questions[r.Path]
+	if q == nil {
+		q = gt.questions[parent]
+		if q != nil && !q.many {
+			q = nil
+		}
+	}
+	if q == nil && gt.walked(parent) {
+		r.Path, r.Dir, r.Many = parent, true, true
+	}
+	if q == nil {
+		if len(gt.questions) >= gt.maxQuestions {
+			return nil, nil, fuse.EACCES
+		}
+		q = gt.put(s, r)
+	}
+	q.waiters++
+	gt.waiting++
+	return nil, q, fuse.OK
+}
+
+// walked counts a question about a name in dir and reports whether the directory should be the question instead.
+func (gt *gate) walked(dir string) bool {
+	now := time.Now()
+	w := gt.walks[dir]
+	if w == nil || now.Sub(w.since) > walkWindow {
+		if len(gt.walks) > 256 {
+			clear(gt.walks)
+		}
+		w = &walk{since: now}
+		gt.walks[dir] = w
+	}
+	w.n++
+	return w.n > gt.walkLimit
+}
+
+// put starts a question. gt.mu is held.
+func (gt *gate) put(s *Server, r Request) *question {
+	ctx, cancel := context.WithCancel(s.closed)
+	q := &question{done: make(chan struct{}), many: r.Many, cancel: cancel}
+	gt.questions[r.Path] = q
+	go func() {
+		defer cancel()
+		a := s.opts.Ask(ctx, r)
+		gt.mu.Lock()
+		defer gt.mu.Unlock()
+		if gt.questions[r.Path] == q { // else a grant above it has settled it
+			delete(gt.questions, r.Path)
+			gt.settle(s, q, r, a)
+		}
+	}()
+	return q
+}
+
+// settle carries an answer out. gt.mu is held.
+func (gt *gate) settle(s *Server, q *question, r Request, a Answer) {
+	defer close(q.done)
+	if a.Path == "" {
+		a.Path = r.Path
+	}
+	if a.Allow && !covers(a.Path, r.Path) {
+		s.log.Printf("answer for %q grants %q: refused", r.Path, a.Path)
+		a = Answer{}
+	}
+	if !a.Allow {
+		q.code = fuse.EACCES
+		if a.Errno != 0 {
+			q.code = errno(a.Errno)
+		}
+		gt.refuse(r.Path, q.code, r.Many)
+		return
+	}
+	q.allowed = true
+	if gt.fixed(a.Path) {
+		// A skeleton cannot be mounted over, nor may what it hides come back: its names are granted one by one.
+		gt.opened[a.Path] = a.Mode
+		if r.Many {
+			return
+		}
+		a.Path = r.Path
+	}
+	gt.grant(s, a.Path, a.Mode)
+}
+
+func (gt *gate) refuse(p string, code fuse.Status, many bool) {
+	if len(gt.denials) > 1024 {
+		clear(gt.denials)
+	}
+	gt.denials[p] = denial{until: time.Now().Add(denyHold), code: code, many: many}
+}
+
+// refusal finds a denial of the path, or of its directory when that was the question.
+func (gt *gate) refusal(p string) (denial, bool) {
+	now := time.Now()
+	if d, ok := gt.denials[p]; ok && now.Before(d.until) {
+		return d, true
+	}
+	d, ok := gt.denials[path.Dir(p)]
+	return d, ok && d.many && now.Before(d.until)
+}
+
+// leave ends one wait; the last one out withdraws the question.
+func (gt *gate) leave(q *question) {
+	gt.mu.Lock()
+	defer gt.mu.Unlock()
+	gt.waiting--
+	q.waiters--
+	if q.waiters > 0 {
+		return
+	}
+	select {
+	case <-q.done:
+	default:
+		q.cancel()
+		for p, other := range gt.questions {
+			if other == q {
+				delete(gt.questions, p)
+			}
+		}
+	}
+}
+
+// wait blocks a request until done is closed, its thread is killed, or limit (0: none) has passed.
+func (s *Server) wait(done, cancel <-chan struct{}, pid uint32, limit time.Duration) fuse.Status {
+	var tick, late <-chan time.Time
+	if limit > 0 {
+		t := time.NewTimer(limit)
+		defer t.Stop()
+		late = t.C
+	}
+	for {
+		select {
+		case <-done:
+			return fuse.OK
+		case <-s.closed.Done():
+			return fuse.EACCES
+		case <-late:
+			return errno(unix.ESTALE)
+		case <-cancel:
+			cancel = nil
+			if killed(pid) {
+				return fuse.EINTR
+			}
+			t := time.NewTicker(killPoll)
+			defer t.Stop()
+			tick = t.C
+		case <-tick:
+			if killed(pid) {
+				return fuse.EINTR
+			}
+		}
+	}
+}

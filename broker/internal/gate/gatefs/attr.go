@@ -1,0 +1,200 @@
+package gatefs
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
+)
+
+// unmapped is an id that no sandbox maps; inside it shows as the overflow id.
+const unmapped = 65534
+
+// fill translates host attributes. The server's user appears as Options.Owner. Any group does too: the kernel refuses to write
+// to a file whose group it cannot name, and the permission check that counts is made by the host, with the user's real groups.
+func (s *Server) fill(st *unix.Stat_t, out *fuse.Attr) {
+	out.Ino, out.Size, out.Blocks = st.Ino, uint64(st.Size), uint64(st.Blocks)
+	out.Atime, out.Atimensec = uint64(st.Atim.Sec), uint32(st.Atim.Nsec)
+	out.Mtime, out.Mtimensec = uint64(st.Mtim.Sec), uint32(st.Mtim.Nsec)
+	out.Ctime, out.Ctimensec = uint64(st.Ctim.Sec), uint32(st.Ctim.Nsec)
+	out.Mode, out.Nlink = visibleMode(st.Mode), uint32(st.Nlink)
+	out.Rdev, out.Blksize = uint32(st.Rdev), uint32(st.Blksize)
+	out.Uid, out.Gid = unmapped, s.opts.Owner.GID
+	if st.Uid == s.uid {
+		out.Uid = s.opts.Owner.UID
+	}
+}
+
+// visibleMode hides set-id bits, except the setgid of directories, which only passes the group on.
+func visibleMode(mode uint32) uint32 {
+	if mode&unix.S_IFMT == unix.S_IFDIR {
+		return mode &^ unix.S_ISUID
+	}
+	return mode &^ (unix.S_ISUID | unix.S_ISGID)
+}
+
+// typeOnly is all that is shown of an object before it is granted.
+func (s *Server) typeOnly(n *node, out *fuse.Attr) {
+	mode := uint32(0o444)
+	if n.typ == unix.S_IFDIR {
+		mode = 0o555
+	}
+	*out = fuse.Attr{Ino: n.id, Mode: n.typ | mode, Nlink: 1, Owner: fuse.Owner{Uid: s.opts.Owner.UID, Gid: s.opts.Owner.GID}, Blksize: 4096}
+}
+
+func (s *Server) attrValid(n *node) time.Duration {
+	switch {
+	case n.kind == static && n.dir.Kind == Skeleton:
+		return forever
+	case n.kind == gated:
+		return 0
+	case n.typ == unix.S_IFDIR:
+		return dirValid
+	}
+	return fileAttrValid
+}
+
+// GetAttr answers stat and fstat.
+func (s *Server) GetAttr(cancel <-chan struct{}, in *fuse.GetAttrIn, out *fuse.AttrOut) fuse.Status {
+	if in.Flags()&fuse.FUSE_GETATTR_FH != 0 {
+		if h := s.files.get(in.Fh()); h != nil && h.fd >= 0 {
+			out.SetTimeout(s.attrValid(h.node))
+			return s.statFd(h.fd, &out.Attr)
+		}
+	}
+	t, code := s.enter(cancel, &in.InHeader, opStat)
+	if code != fuse.OK {
+		return code
+	}
+	defer t.done()
+	out.SetTimeout(s.attrValid(t.node))
+	if t.veiled {
+		s.typeOnly(t.node, &out.Attr)
+		return fuse.OK
+	}
+	if t.kind == static && t.dir.Kind == Skeleton {
+		s.fill(&t.dir.attr, &out.Attr)
+		return fuse.OK
+	}
+	return s.statFd(t.host, &out.Attr)
+}
+
+func (s *Server) statFd(fd int, out *fuse.Attr) fuse.Status {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return status(err)
+	}
+	s.fill(&st, out)
+	return fuse.OK
+}
+
+// SetAttr answers chmod, chown, truncate and utimens.
+func (s *Server) SetAttr(cancel <-chan struct{}, in *fuse.SetAttrIn, out *fuse.AttrOut) fuse.Status {
+	t, code := s.enter(cancel, &in.InHeader, opSetAttr)
+	if code != fuse.OK {
+		return code
+	}
+	defer t.done()
+	if !t.writable() {
+		return fuse.EROFS
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(t.host, &st); err != nil {
+		return status(err)
+	}
+	if code := s.chown(&st, in); code != fuse.OK {
+		return code
+	}
+	if err := s.change(t, &st, in); err != nil {
+		return status(err)
+	}
+	out.SetTimeout(s.attrValid(t.node))
+	return s.statFd(t.host, &out.Attr)
+}
+
+// chown allows what changes nothing: the sandbox knows one user and one group.
+func (s *Server) chown(st *unix.Stat_t, in *fuse.SetAttrIn) fuse.Status {
+	var seen fuse.Attr
+	s.fill(st, &seen)
+	if uid, ok := in.GetUID(); ok && uid != seen.Uid {
+		return fuse.EPERM
+	}
+	if gid, ok := in.GetGID(); ok && gid != seen.Gid {
+		return fuse.EPERM
+	}
+	return fuse.OK
+}
+
+func (s *Server) change(t target, st *unix.Stat_t, in *fuse.SetAttrIn) error {
+	name := strconv.Itoa(t.host)
+	if mode, ok := in.GetMode(); ok {
+		mode &= 0o1777
+		if t.typ == unix.S_IFDIR {
+			mode |= st.Mode & unix.S_ISGID
+		}
+		if t.typ == unix.S_IFLNK {
+			return unix.EOPNOTSUPP
+		}
+		if err := unix.Fchmodat(s.procfd, name, mode, 0); err != nil {
+			return err
+		}
+	}
+	if size, ok := in.GetSize(); ok {
+		if err := s.truncate(t, in, int64(size)); err != nil {
+			return err
+		}
+	}
+	if in.Valid&fuse.FATTR_KILL_SUIDGID != 0 {
+		if err := s.dropSetID(t.host, name); err != nil {
+			return err
+		}
+	}
+	if in.Valid&(fuse.FATTR_ATIME|fuse.FATTR_MTIME) == 0 {
+		return nil
+	}
+	ts := []unix.Timespec{
+		stamp(in.Valid, fuse.FATTR_ATIME, fuse.FATTR_ATIME_NOW, in.Atime, in.Atimensec),
+		stamp(in.Valid, fuse.FATTR_MTIME, fuse.FATTR_MTIME_NOW, in.Mtime, in.Mtimensec),
+	}
+	return unix.UtimesNanoAt(s.procfd, name, ts, 0)
+}
+
+func stamp(valid, set, now uint32, sec uint64, nsec uint32) unix.Timespec {
+	switch {
+	case valid&set == 0:
+		return unix.Timespec{Nsec: unix.UTIME_OMIT}
+	case valid&now != 0:
+		return unix.Timespec{Nsec: unix.UTIME_NOW}
+	}
+	return unix.Timespec{Sec: int64(sec), Nsec: int64(nsec)}
+}
+
+func (s *Server) truncate(t target, in *fuse.SetAttrIn, size int64) error {
+	if fh, ok := in.GetFh(); ok {
+		if h := s.files.get(fh); h != nil && h.fd >= 0 {
+			return unix.Ftruncate(h.fd, size)
+		}
+	}
+	if t.typ != unix.S_IFREG {
+		return unix.EINVAL
+	}
+	fd, err := s.reopen(t.host, unix.O_WRONLY)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	return unix.Ftruncate(fd, size)
+}
+
+// dropSetID does what the host kernel does by itself unless the server runs as root.
+func (s *Server) dropSetID(fd int, name string) error {
+	if !s.root {
+		return nil
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG || st.Mode&(unix.S_ISUID|unix.S_ISGID) == 0 {
+		return err
+	}
+	return unix.Fchmodat(s.procfd, name, st.Mode&0o1777, 0)
+}

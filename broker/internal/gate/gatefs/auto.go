@@ -1,0 +1,73 @@
+package gatefs
+
+import (
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
+)
+
+// autoGraft mounts a directory that was made through the server, if nothing below it has rules of its own. It does not wait: the
+// walks that come before the mount are served by the loopback.
+func (s *Server) autoGraft(n *node) {
+	if !s.opts.AutoGraft || s.opts.Agent == nil || n.typ != unix.S_IFDIR || n.ro || !n.zone.free() {
+		return
+	}
+	s.nodes.mu.Lock()
+	due := n.fresh
+	n.fresh = false
+	s.nodes.mu.Unlock()
+	if !due {
+		return
+	}
+	p := s.nodes.where(n)
+	go func() {
+		if err := s.opts.Agent.Graft(p, RW); err != nil {
+			s.log.Printf("grafting new directory %q: %v", p, err)
+		}
+	}()
+}
+
+// markFresh notes that a directory was made through the server.
+func (s *Server) markFresh(id uint64) {
+	s.nodes.mu.Lock()
+	defer s.nodes.mu.Unlock()
+	if n := s.nodes.byID[id]; n != nil {
+		n.fresh = true
+	}
+}
+
+// pruneBatch is how many entries the kernel is asked to drop at a time.
+const pruneBatch = 1024
+
+// pruneIfFull asks the kernel to forget some files when their descriptors near the process's limit. The notices take directory
+// locks that requests may hold, so they are sent from a goroutine of their own.
+func (s *Server) pruneIfFull() {
+	s.nodes.mu.RLock()
+	full := s.nodes.held > s.nofile
+	s.nodes.mu.RUnlock()
+	if !full || !s.pruning.TryLock() {
+		return
+	}
+	type entry struct {
+		parent uint64
+		name   string
+	}
+	var drop []entry
+	s.nodes.mu.RLock()
+	for _, n := range s.nodes.byKey {
+		if n.typ != unix.S_IFDIR && n.parent != nil {
+			drop = append(drop, entry{n.parent.id, n.name})
+		}
+		if len(drop) == pruneBatch {
+			break
+		}
+	}
+	s.nodes.mu.RUnlock()
+	go func() {
+		defer s.pruning.Unlock()
+		for _, e := range drop {
+			if s.fuse.EntryNotify(e.parent, e.name) == fuse.ENOSYS {
+				return
+			}
+		}
+	}()
+}

@@ -1,0 +1,79 @@
+package gatefs
+
+import (
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
+)
+
+// target is the object of one request.
+type target struct {
+	*node
+	host   int  // its host object, O_PATH; -1 where there is none
+	own    bool // host is closed at the end of the request
+	veiled bool // not granted: only its type may be told
+}
+
+func (t target) done() {
+	if t.own {
+		unix.Close(t.host)
+	}
+}
+
+// writable reports whether the object itself may be changed. Names in a directory have rulings of their own.
+func (t target) writable() bool {
+	switch t.kind {
+	case loop:
+		return !t.ro
+	case static:
+		return t.dir.Kind == Guarded && t.zone.inherit == Plain
+	}
+	return false
+}
+
+// enter finds the object of a request and, if it is gated, waits for permission.
+func (s *Server) enter(cancel <-chan struct{}, h *fuse.InHeader, o op) (target, fuse.Status) {
+	n := s.nodes.get(h.NodeId)
+	if n == nil {
+		return target{}, errno(unix.ESTALE)
+	}
+	if n.kind != gated {
+		return target{node: n, host: n.fd}, fuse.OK
+	}
+	seen, code := s.admit(cancel, h, n, o)
+	if code != fuse.OK {
+		return target{}, code
+	}
+	if seen == veiled {
+		if o == opStat || o == opAccess {
+			return target{node: n, host: -1, veiled: true}, fuse.OK
+		}
+		if o != opReadlink {
+			return target{}, fuse.EACCES
+		}
+	}
+	fd, err := holdBeneath(n.base.fd, n.rel)
+	if err != nil {
+		return target{}, status(err)
+	}
+	return target{node: n, host: fd, own: true, veiled: seen == veiled}, fuse.OK
+}
+
+// home finds the guarded directory in which a name is to be made, removed or moved. Any other directory is read-only; a gated
+// one asks first, because the answer may mount something writable there.
+func (s *Server) home(cancel <-chan struct{}, h *fuse.InHeader, id uint64, name string) (*node, fuse.Status) {
+	n := s.nodes.get(id)
+	switch {
+	case n == nil:
+		return nil, errno(unix.ESTALE)
+	case !validName(name):
+		return nil, fuse.EINVAL
+	case n.kind == gated:
+		if _, code := s.admit(cancel, h, n, opCreate); code != fuse.OK {
+			return nil, code
+		}
+		return nil, fuse.EROFS
+	case n.zone == nil:
+		return nil, fuse.EROFS
+	}
+	return n, fuse.OK
+}

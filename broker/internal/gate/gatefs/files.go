@@ -1,0 +1,242 @@
+package gatefs
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// hostFlags are the open flags that reach the host. O_APPEND is kept in the handle: the host would append even the
+	// pages of a shared mapping that the kernel writes back at their offset.
+	hostFlags = unix.O_ACCMODE | unix.O_TRUNC | unix.O_SYNC | unix.O_DSYNC
+	// execFlag marks the open of execve (FMODE_EXEC).
+	execFlag = 0x20
+)
+
+// Open opens a regular file; the kernel handles FIFOs and sockets itself and mounts the file system nodev.
+func (s *Server) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
+	write := in.Flags&unix.O_ACCMODE != unix.O_RDONLY || in.Flags&unix.O_TRUNC != 0
+	o := opOpen
+	switch {
+	case write:
+		o = opWrite
+	case in.Flags&execFlag != 0:
+		o = opExec
+	}
+	t, code := s.enter(cancel, &in.InHeader, o)
+	if code != fuse.OK {
+		return code
+	}
+	defer t.done()
+	if write && !t.writable() {
+		return fuse.EROFS
+	}
+	if t.typ != unix.S_IFREG {
+		return fuse.EACCES
+	}
+	fd, err := s.reopen(t.host, int(in.Flags)&hostFlags)
+	if err != nil {
+		return status(err)
+	}
+	if in.Flags&unix.O_TRUNC != 0 {
+		if err := s.dropSetID(fd, strconv.Itoa(fd)); err != nil {
+			unix.Close(fd)
+			return status(err)
+		}
+	}
+	if t.kind == loop && s.calm(t.node, fd) {
+		out.OpenFlags |= fuse.FOPEN_KEEP_CACHE
+	}
+	out.Fh = s.files.add(&handle{fd: fd, node: t.node, append: in.Flags&unix.O_APPEND != 0})
+	return fuse.OK
+}
+
+// calm reports whether the cached pages of a file are surely those of the host: nothing has changed since they were read, and
+// at that time the last change was older than any file system's clock tick.
+func (s *Server) calm(n *node, fd int) bool {
+	var st unix.Stat_t
+	if unix.Fstat(fd, &st) != nil {
+		return false
+	}
+	last := max(time.Unix(st.Mtim.Unix()).UnixNano(), time.Unix(st.Ctim.Unix()).UnixNano())
+	now := signature{size: st.Size, mtime: st.Mtim, ctime: st.Ctim, calm: time.Now().UnixNano()-last > int64(2*time.Second)}
+	s.nodes.mu.Lock()
+	defer s.nodes.mu.Unlock()
+	same := n.sig == now && now.calm
+	n.sig = now
+	return same
+}
+
+// Read answers from the host file; the library reads it before Release can close it.
+func (s *Server) Read(cancel <-chan struct{}, in *fuse.ReadIn, buf []byte) (fuse.ReadResult, fuse.Status) {
+	fd := s.files.file(in.Fh)
+	if fd < 0 {
+		return nil, fuse.EBADF
+	}
+	return fuse.ReadResultFd(uintptr(fd), int64(in.Offset), int(in.Size)), fuse.OK
+}
+
+// Write writes through to the host file.
+func (s *Server) Write(cancel <-chan struct{}, in *fuse.WriteIn, data []byte) (uint32, fuse.Status) {
+	h := s.files.get(in.Fh)
+	if h == nil || h.fd < 0 {
+		return 0, fuse.EBADF
+	}
+	if in.WriteFlags&fuse.WRITE_KILL_SUIDGID != 0 {
+		if err := s.dropSetID(h.fd, strconv.Itoa(h.fd)); err != nil {
+			return 0, status(err)
+		}
+	}
+	for {
+		var n int
+		var err error
+		if h.append && in.WriteFlags&fuse.WRITE_CACHE == 0 {
+			n, err = unix.Pwritev2(h.fd, [][]byte{data}, 0, unix.RWF_APPEND)
+		} else {
+			n, err = unix.Pwrite(h.fd, data, int64(in.Offset))
+		}
+		if err != unix.EINTR {
+			return uint32(max(n, 0)), status(err)
+		}
+	}
+}
+
+// Flush has nothing to flush: writes go through. ENOSYS tells the kernel not to ask again.
+func (s *Server) Flush(cancel <-chan struct{}, in *fuse.FlushIn) fuse.Status {
+	return fuse.ENOSYS
+}
+
+// Fsync makes a file durable.
+func (s *Server) Fsync(cancel <-chan struct{}, in *fuse.FsyncIn) fuse.Status {
+	fd := s.files.file(in.Fh)
+	if fd < 0 {
+		return fuse.EBADF
+	}
+	if in.FsyncFlags&1 != 0 {
+		return status(unix.Fdatasync(fd))
+	}
+	return status(unix.Fsync(fd))
+}
+
+// FsyncDir makes a directory's names durable.
+func (s *Server) FsyncDir(cancel <-chan struct{}, in *fuse.FsyncIn) fuse.Status {
+	if fd := s.files.file(in.Fh); fd >= 0 {
+		return status(unix.Fsync(fd))
+	}
+	return fuse.OK
+}
+
+// Fallocate reserves or punches space.
+func (s *Server) Fallocate(cancel <-chan struct{}, in *fuse.FallocateIn) fuse.Status {
+	fd := s.files.file(in.Fh)
+	if fd < 0 {
+		return fuse.EBADF
+	}
+	for {
+		err := unix.Fallocate(fd, in.Mode, int64(in.Offset), int64(in.Length))
+		if err != unix.EINTR {
+			return status(err)
+		}
+	}
+}
+
+// Lseek finds data and holes.
+func (s *Server) Lseek(cancel <-chan struct{}, in *fuse.LseekIn, out *fuse.LseekOut) fuse.Status {
+	fd := s.files.file(in.Fh)
+	if fd < 0 {
+		return fuse.EBADF
+	}
+	off, err := unix.Seek(fd, int64(in.Offset), int(in.Whence))
+	out.Offset = uint64(off)
+	return status(err)
+}
+
+// CopyFileRange copies on the host, sharing extents where the file system can.
+func (s *Server) CopyFileRange(cancel <-chan struct{}, in *fuse.CopyFileRangeIn) (uint32, fuse.Status) {
+	from, to := s.files.file(in.FhIn), s.files.file(in.FhOut)
+	if from < 0 || to < 0 {
+		return 0, fuse.EBADF
+	}
+	offIn, offOut := int64(in.OffIn), int64(in.OffOut)
+	n, err := unix.CopyFileRange(from, &offIn, to, &offOut, int(min(in.Len, 1<<30)), int(in.Flags))
+	return uint32(max(n, 0)), status(err)
+}
+
+// StatFs describes the host file system behind the object.
+func (s *Server) StatFs(cancel <-chan struct{}, h *fuse.InHeader, out *fuse.StatfsOut) fuse.Status {
+	t, code := s.enter(cancel, h, opStatFs)
+	if code != fuse.OK {
+		return code
+	}
+	defer t.done()
+	if t.host < 0 || t.kind == static && t.dir.Kind == Skeleton {
+		*out = fuse.StatfsOut{Bsize: 4096, Frsize: 4096, NameLen: 255}
+		return fuse.OK
+	}
+	var st unix.Statfs_t
+	if err := unix.Fstatfs(t.host, &st); err != nil {
+		return status(err)
+	}
+	*out = fuse.StatfsOut{Blocks: st.Blocks, Bfree: st.Bfree, Bavail: st.Bavail, Files: st.Files, Ffree: st.Ffree,
+		Bsize: uint32(st.Bsize), Frsize: uint32(st.Frsize), NameLen: uint32(st.Namelen)}
+	return fuse.OK
+}
+
+// Access answers access and chdir by asking the host as the user.
+func (s *Server) Access(cancel <-chan struct{}, in *fuse.AccessIn) fuse.Status {
+	o := opAccess
+	switch {
+	case in.Mask&fuse.W_OK != 0:
+		o = opWrite
+	case in.Mask&fuse.R_OK != 0:
+		o = opOpen
+	}
+	t, code := s.enter(cancel, &in.InHeader, o)
+	if code != fuse.OK {
+		return code
+	}
+	defer t.done()
+	if t.host < 0 || t.veiled {
+		return fuse.OK
+	}
+	if in.Mask&fuse.W_OK != 0 && !t.writable() {
+		return fuse.EROFS
+	}
+	if in.Mask == 0 || t.typ == unix.S_IFLNK {
+		return fuse.OK
+	}
+	return status(unix.Faccessat(s.procfd, strconv.Itoa(t.host), in.Mask, unix.AT_EACCESS))
+}
+
+// Readlink tells a symlink's target; the kernel follows it inside the sandbox.
+func (s *Server) Readlink(cancel <-chan struct{}, h *fuse.InHeader) ([]byte, fuse.Status) {
+	if n := s.nodes.get(h.NodeId); n != nil && n.kind == gated && n.base != nil && n.typ == unix.S_IFLNK {
+		if c, ok := n.base.dir.children[n.rel]; ok && c.Kind == Symlink {
+			return []byte(c.Target), fuse.OK
+		}
+	}
+	t, code := s.enter(cancel, h, opReadlink)
+	if code != fuse.OK {
+		return nil, code
+	}
+	defer t.done()
+	target, err := readlink(t.host, "")
+	return []byte(target), status(err)
+}
+
+func readlink(dir int, name string) (string, error) {
+	buf := make([]byte, 256)
+	for {
+		n, err := unix.Readlinkat(dir, name, buf)
+		if err != nil {
+			return "", err
+		}
+		if n < len(buf) {
+			return string(buf[:n]), nil
+		}
+		buf = make([]byte, 2*len(buf))
+	}
+}

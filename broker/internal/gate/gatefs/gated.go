@@ -1,0 +1,155 @@
+package gatefs
+
+import (
+	"path"
+	"time"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
+)
+
+// sight is how much of a gated object a request may see.
+type sight uint8
+
+const (
+	veiled  sight = iota // its type
+	plainly              // the host object, read-only
+)
+
+// admit decides about a request for a gated object that is neither a lookup nor about an open file. A thread that had to wait
+// gets ESTALE: the kernel repeats its walk, which now crosses into the mount.
+func (s *Server) admit(cancel <-chan struct{}, h *fuse.InHeader, n *node, o op) (sight, fuse.Status) {
+	if n.typ == unix.S_IFLNK { // where a link leads is judged at its target
+		return plainly, fuse.OK
+	}
+	if s.isAgent(h) {
+		return veiled, fuse.OK
+	}
+	dir := n.typ == unix.S_IFDIR
+	if o == opStat || o == opAccess {
+		if (s.opts.Stat == StatType || s.opts.Walk && dir) && !s.granted(n.path) {
+			return veiled, fuse.OK
+		}
+	}
+	g, waited, code := s.permission(cancel, h, n, o)
+	if code != fuse.OK {
+		return veiled, code
+	}
+	if s.gate.sendBack(g, h.Pid, waited) {
+		return veiled, errno(unix.ESTALE)
+	}
+	return plainly, fuse.OK
+}
+
+func (s *Server) granted(p string) bool {
+	s.gate.mu.Lock()
+	defer s.gate.mu.Unlock()
+	return s.gate.covering(p) != nil
+}
+
+// lookupGated finds a name in a gated directory, or a gated name in a skeleton. The kernel holds the directory's lock if it has
+// no entry for the name yet; then nothing may be waited for, and the call that the lookup is for will ask. Otherwise this is a
+// revalidation, which holds no lock and can wait for the answer and the mount.
+func (s *Server) lookupGated(cancel <-chan struct{}, h *fuse.InHeader, n *node, name string, out *fuse.EntryOut) fuse.Status {
+	c := &node{kind: gated, fd: -1, path: path.Join(n.path, name), base: n, rel: name}
+	if n.kind == gated {
+		c.base, c.rel = n.base, n.rel+"/"+name
+		if !s.opts.Walk && !s.isAgent(h) {
+			if code := s.stepInto(cancel, h, n); code != fuse.OK {
+				return code
+			}
+		}
+	}
+	if c.base.fd < 0 {
+		return fuse.ENOENT
+	}
+	var st unix.Stat_t
+	target, err := inspect(c.base.fd, c.rel, &st)
+	if err != nil {
+		return status(err)
+	}
+	c.typ = st.Mode & unix.S_IFMT
+	c.id = s.nodes.pathID(c.path, c.typ, target)
+	seen, valid := plainly, dirValid
+	if c.typ != unix.S_IFLNK {
+		var code fuse.Status
+		seen, valid, code = s.judge(cancel, h, c, &st)
+		if code != fuse.OK {
+			return code
+		}
+	}
+	if s.nodes.keep(c) == nil {
+		return fuse.EIO
+	}
+	out.NodeId = c.id
+	out.SetEntryTimeout(valid)
+	if seen == plainly {
+		s.fill(&st, &out.Attr)
+	} else {
+		s.typeOnly(c, &out.Attr)
+	}
+	return fuse.OK
+}
+
+func inspect(base int, rel string, st *unix.Stat_t) (target string, err error) {
+	fd, err := holdBeneath(base, rel)
+	if err != nil {
+		return "", err
+	}
+	defer unix.Close(fd)
+	if err := unix.Fstat(fd, st); err != nil {
+		return "", err
+	}
+	if st.Mode&unix.S_IFMT == unix.S_IFLNK {
+		return readlink(fd, "")
+	}
+	return "", nil
+}
+
+// stepInto asks for a gated directory that is walked through.
+func (s *Server) stepInto(cancel <-chan struct{}, h *fuse.InHeader, n *node) fuse.Status {
+	g, waited, code := s.permission(cancel, h, n, opBelow)
+	if code != fuse.OK {
+		return code
+	}
+	if s.gate.sendBack(g, h.Pid, waited) {
+		return errno(unix.ESTALE)
+	}
+	return fuse.OK
+}
+
+// judge decides what a lookup of a gated name shows and for how long. A denial is not told here: an error would make the kernel
+// drop the entry; the call that follows gets it.
+func (s *Server) judge(cancel <-chan struct{}, h *fuse.InHeader, c *node, st *unix.Stat_t) (sight, time.Duration, fuse.Status) {
+	known := s.nodes.known(c.id) && !s.isAgent(h)
+	free := s.opts.Stat == StatType || s.opts.Walk && c.typ == unix.S_IFDIR
+	for {
+		s.gate.mu.Lock()
+		g := s.gate.covering(c.path)
+		s.gate.mu.Unlock()
+		waited := false
+		if g == nil || !g.settled() {
+			if !known || g == nil && free {
+				return veiled, 0, fuse.OK
+			}
+			var code fuse.Status
+			g, waited, code = s.permission(cancel, h, c, opLookup)
+			switch {
+			case code == fuse.EINTR || code == errno(unix.ESTALE):
+				return veiled, 0, code
+			case code != fuse.OK:
+				return veiled, 0, fuse.OK
+			}
+		}
+		switch {
+		case g.path != c.path && waited:
+			return veiled, 0, errno(unix.ESTALE) // the mount is on a directory this walk has passed
+		case g.path != c.path:
+			return plainly, 0, fuse.OK
+		case c.typ == unix.S_IFDIR:
+			return plainly, forever, fuse.OK
+		case !known || !s.refresh(g, st):
+			return plainly, dirValid, fuse.OK
+		}
+	}
+}

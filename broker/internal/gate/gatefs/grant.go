@@ -1,0 +1,247 @@
+package gatefs
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"sync"
+	"time"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
+)
+
+// gate is what has been asked and granted.
+type gate struct {
+	mu        sync.Mutex
+	grants    map[string]*grant
+	questions map[string]*question
+	denials   map[string]denial
+	opened    map[string]Mode // skeletons whose names are granted without a question
+	walks     map[string]*walk
+	statics   []string
+	waiting   int
+
+	maxWaiting, maxQuestions, walkLimit int
+}
+
+// grant is a path that is mounted, or about to be.
+type grant struct {
+	path  string
+	mode  Mode
+	ready chan struct{} // closed when mounted
+	// since and told: threads whose walk had passed the path before it was mounted are sent back once. Guarded by gate.mu.
+	since time.Time
+	told  map[uint32]bool
+	// dev and ino are what is mounted, once known: a file saved atomically on the host is a new one. Guarded by gate.mu.
+	dev, ino uint64
+}
+
+func (gt *gate) init(o *Options) {
+	gt.grants = make(map[string]*grant)
+	gt.questions = make(map[string]*question)
+	gt.denials = make(map[string]denial)
+	gt.opened = make(map[string]Mode)
+	gt.walks = make(map[string]*walk)
+	gt.maxWaiting, gt.maxQuestions, gt.walkLimit = o.MaxWaiting, o.MaxQuestions, o.WalkLimit
+	if gt.maxWaiting == 0 {
+		gt.maxWaiting = 512
+	}
+	if gt.maxQuestions == 0 {
+		gt.maxQuestions = 32
+	}
+	if gt.walkLimit == 0 {
+		gt.walkLimit = 8
+	}
+}
+
+// bound enters what was mounted before the server started.
+func (gt *gate) bound(p string, m Mode) {
+	g := &grant{path: p, mode: m, ready: make(chan struct{})}
+	close(g.ready)
+	gt.grants[p] = g
+}
+
+// fixed reports whether p is a directory of the tree or has one below it. gt.statics is written before the first request.
+func (gt *gate) fixed(p string) bool {
+	for _, d := range gt.statics {
+		if covers(p, d) {
+			return true
+		}
+	}
+	return false
+}
+
+func (g *grant) settled() bool {
+	select {
+	case <-g.ready:
+		return true
+	default:
+		return false
+	}
+}
+
+// covering finds the grant of p or of a directory above it. gt.mu is held.
+func (gt *gate) covering(p string) *grant {
+	for ; p != "/"; p = path.Dir(p) {
+		if g := gt.grants[p]; g != nil {
+			return g
+		}
+	}
+	return nil
+}
+
+// grant enters a grant, starts its mount and settles the questions below it. gt.mu is held.
+func (gt *gate) grant(s *Server, p string, m Mode) *grant {
+	if g := gt.grants[p]; g != nil {
+		return g
+	}
+	g := &grant{path: p, mode: m, ready: make(chan struct{})}
+	gt.grants[p] = g
+	for other, q := range gt.questions {
+		if covers(p, other) {
+			delete(gt.questions, other)
+			q.allowed = true
+			q.cancel()
+			close(q.done)
+		}
+	}
+	go gt.mount(s, g)
+	return g
+}
+
+// mount carries a grant out. A grant that cannot be mounted is withdrawn and counts as denied.
+func (gt *gate) mount(s *Server, g *grant) {
+	err := errors.New("no agent")
+	if s.opts.Agent != nil {
+		err = s.opts.Agent.Graft(g.path, g.mode)
+	}
+	gt.mu.Lock()
+	defer gt.mu.Unlock()
+	if err != nil {
+		s.log.Printf("grafting %q: %v", g.path, err)
+		if gt.grants[g.path] == g {
+			delete(gt.grants, g.path)
+		}
+		gt.refuse(g.path, fuse.EACCES, false)
+	}
+	g.since = time.Now()
+	close(g.ready)
+}
+
+// refresh mounts a granted file anew if the host has replaced it, and reports whether it does.
+func (s *Server) refresh(g *grant, st *unix.Stat_t) bool {
+	gt := &s.gate
+	gt.mu.Lock()
+	defer gt.mu.Unlock()
+	if g.ino == 0 {
+		g.dev, g.ino = st.Dev, st.Ino
+	}
+	if g.dev == st.Dev && g.ino == st.Ino || g.mode == Overlay || s.opts.Agent == nil || gt.grants[g.path] != g {
+		return false
+	}
+	anew := &grant{path: g.path, mode: g.mode, ready: make(chan struct{}), dev: st.Dev, ino: st.Ino}
+	gt.grants[g.path] = anew
+	go func() {
+		if err := s.opts.Agent.Revoke(g.path); err != nil {
+			s.log.Printf("revoking replaced %q: %v", g.path, err)
+		}
+		gt.mount(s, anew)
+	}()
+	return true
+}
+
+// sendBack reports whether a thread should repeat its walk because it may have passed a path just before it was mounted. Who
+// comes back a second time holds an old directory descriptor and is served by the loopback.
+func (gt *gate) sendBack(g *grant, pid uint32, waited bool) bool {
+	gt.mu.Lock()
+	defer gt.mu.Unlock()
+	recent := !g.since.IsZero() && time.Since(g.since) < 2*time.Second
+	if !recent {
+		g.told = nil
+		return waited
+	}
+	if g.told[pid] {
+		return false
+	}
+	if g.told == nil {
+		g.told = make(map[uint32]bool)
+	}
+	g.told[pid] = true
+	return true
+}
+
+// Grant mounts a gated path without a question.
+func (s *Server) Grant(p string, m Mode) error {
+	if s.gate.fixed(p) {
+		return fmt.Errorf("granting %s: it is part of the tree", p)
+	}
+	s.gate.mu.Lock()
+	delete(s.gate.denials, p)
+	g := s.gate.grant(s, p, m)
+	s.gate.mu.Unlock()
+	<-g.ready
+	s.gate.mu.Lock()
+	defer s.gate.mu.Unlock()
+	if s.gate.grants[p] != g {
+		return fmt.Errorf("granting %s: the agent could not mount it", p)
+	}
+	return nil
+}
+
+// Revoke takes a grant back: new accesses ask again. Files and directories that are open stay open.
+func (s *Server) Revoke(p string) error {
+	s.gate.mu.Lock()
+	g := s.gate.grants[p]
+	delete(s.gate.grants, p)
+	delete(s.gate.opened, p)
+	s.gate.mu.Unlock()
+	if g == nil {
+		return fmt.Errorf("revoking %s: it is not granted", p)
+	}
+	<-g.ready
+	var err error
+	if s.opts.Agent != nil {
+		err = s.opts.Agent.Revoke(p)
+	}
+	parent := s.nodes.pathID(path.Dir(p), unix.S_IFDIR, "")
+	if code := s.fuse.EntryNotify(parent, path.Base(p)); code != fuse.OK && code != fuse.ENOENT {
+		err = errors.Join(err, fmt.Errorf("making the kernel forget %s: %v", p, code))
+	}
+	return err
+}
+
+// Stop denies all open questions and those to come.
+func (s *Server) Stop() {
+	s.close()
+}
+
+// Populate makes a dentry for every name of every skeleton that can ask, so that their first accesses arrive as revalidations,
+// which hold no lock. It is called after the native mounts and before the command starts.
+func (s *Server) Populate() error {
+	if s.opts.Agent == nil {
+		return nil
+	}
+	for _, d := range s.gate.statics {
+		n := s.nodes.get(s.nodes.pathID(d, unix.S_IFDIR, ""))
+		if !n.asks() {
+			continue
+		}
+		if err := s.opts.Agent.Populate(d); err != nil {
+			return fmt.Errorf("populating %s: %w", d, err)
+		}
+	}
+	return nil
+}
+
+func (n *node) asks() bool {
+	if n.dir.Unlisted == AskFirst {
+		return true
+	}
+	for _, c := range n.dir.Children {
+		if c.Kind == Gated {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,79 @@
+package gatefs
+
+import (
+	"sync"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
+)
+
+// handle is an open file or directory.
+type handle struct {
+	fd     int // -1 for a skeleton directory
+	node   *node
+	append bool
+
+	mu    sync.Mutex // directories: one reader at a time moves the host offset
+	names []fuse.DirEntry
+	buf   []byte
+}
+
+// handles gives out numbers that the kernel brings back; they are never reused, so a late request cannot hit a later file.
+type handles struct {
+	mu   sync.RWMutex
+	open map[uint64]*handle
+	next uint64
+}
+
+func (t *handles) init() {
+	t.open = make(map[uint64]*handle)
+}
+
+func (t *handles) add(h *handle) uint64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.next++
+	t.open[t.next] = h
+	return t.next
+}
+
+func (t *handles) get(fh uint64) *handle {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.open[fh]
+}
+
+// file is the handle's descriptor, or -1 if there is none.
+func (t *handles) file(fh uint64) int {
+	if h := t.get(fh); h != nil {
+		return h.fd
+	}
+	return -1
+}
+
+func (t *handles) drop(fh uint64) {
+	t.mu.Lock()
+	h := t.open[fh]
+	delete(t.open, fh)
+	t.mu.Unlock()
+	if h != nil && h.fd >= 0 {
+		unix.Close(h.fd)
+	}
+}
+
+func (t *handles) closeAll() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for fh, h := range t.open {
+		if h.fd >= 0 {
+			unix.Close(h.fd)
+		}
+		delete(t.open, fh)
+	}
+}
+
+// Release ends a file handle.
+func (s *Server) Release(cancel <-chan struct{}, in *fuse.ReleaseIn) { s.files.drop(in.Fh) }
+
+// ReleaseDir ends a directory handle.
+func (s *Server) ReleaseDir(in *fuse.ReleaseIn) { s.files.drop(in.Fh) }

@@ -1,0 +1,140 @@
+package gatefs
+
+import (
+	"path"
+	"time"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
+)
+
+// Lookup finds a name in a directory: what the tree says about it comes first, then the directory's own nature decides.
+func (s *Server) Lookup(cancel <-chan struct{}, h *fuse.InHeader, name string, out *fuse.EntryOut) fuse.Status {
+	n := s.nodes.get(h.NodeId)
+	switch {
+	case n == nil:
+		return errno(unix.ESTALE)
+	case !validName(name):
+		return fuse.EINVAL
+	case n.kind == gated:
+		return s.lookupGated(cancel, h, n, name, out)
+	case n.kind == loop:
+		return s.lookupLoop(n, name, out)
+	}
+	if sub := n.dir.subs[name]; sub != nil {
+		s.nodes.keep(sub)
+		return s.enterStatic(sub, out)
+	}
+	if c, ok := n.dir.children[name]; ok {
+		return s.lookupChild(cancel, h, n, c, out)
+	}
+	switch {
+	case n.dir.Kind == Guarded:
+		return s.lookupLoop(n, name, out)
+	case n.dir.Unlisted == AskFirst && n.fd >= 0:
+		return s.lookupGated(cancel, h, n, name, out)
+	}
+	return absent(out)
+}
+
+// absent is a negative entry the kernel may keep: the description says so and descriptions do not change.
+func absent(out *fuse.EntryOut) fuse.Status {
+	*out = fuse.EntryOut{}
+	out.SetEntryTimeout(forever)
+	return fuse.OK
+}
+
+func (s *Server) enterStatic(n *node, out *fuse.EntryOut) fuse.Status {
+	out.NodeId = n.id
+	out.SetEntryTimeout(forever)
+	out.SetAttrTimeout(s.attrValid(n))
+	if n.dir.Kind == Guarded {
+		return s.statFd(n.fd, &out.Attr)
+	}
+	s.fill(&n.dir.attr, &out.Attr)
+	return fuse.OK
+}
+
+func (s *Server) lookupChild(cancel <-chan struct{}, h *fuse.InHeader, n *node, c Child, out *fuse.EntryOut) fuse.Status {
+	switch c.Kind {
+	case Hidden:
+		return absent(out)
+	case Silent:
+		if c.Errno == 0 || c.Errno == unix.ENOENT {
+			return absent(out)
+		}
+		return errno(c.Errno)
+	case Symlink:
+		p := path.Join(n.path, c.Name)
+		link := &node{kind: gated, typ: unix.S_IFLNK, path: p, base: n, rel: c.Name, id: s.nodes.pathID(p, unix.S_IFLNK, c.Target)}
+		if s.nodes.keep(link) == nil {
+			return fuse.EIO
+		}
+		out.NodeId = link.id
+		out.Attr = fuse.Attr{Ino: link.id, Mode: unix.S_IFLNK | 0o777, Nlink: 1, Size: uint64(len(c.Target)),
+			Owner: fuse.Owner{Uid: s.opts.Owner.UID, Gid: s.opts.Owner.GID}}
+		out.SetEntryTimeout(forever)
+		out.SetAttrTimeout(forever)
+		return fuse.OK
+	}
+	return s.lookupGated(cancel, h, n, c.Name, out)
+}
+
+// lookupLoop finds a name of a guarded directory on the host.
+func (s *Server) lookupLoop(n *node, name string, out *fuse.EntryOut) fuse.Status {
+	if n.zone == nil {
+		return fuse.ENOTDIR
+	}
+	r := n.zone.rule(name)
+	if r.action == Hide {
+		return absent(out)
+	}
+	var st unix.Stat_t
+	if err := statName(n.fd, name, &st); err != nil {
+		return status(err)
+	}
+	if c := s.nodes.find(s.keyOf(n, name, r, &st), n, name); c != nil {
+		s.autoGraft(c)
+		return s.enterLoop(c, &st, out)
+	}
+	fd, err := holdBeneath(n.fd, name)
+	if err != nil {
+		return status(err)
+	}
+	return s.adopt(n, name, fd, out)
+}
+
+// adopt enters the object fd, found under name, and describes it to the kernel. It owns fd.
+func (s *Server) adopt(n *node, name string, fd int, out *fuse.EntryOut) fuse.Status {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		unix.Close(fd)
+		return status(err)
+	}
+	key := s.keyOf(n, name, n.zone.rule(name), &st)
+	c := s.nodes.hold(key, fd, st.Mode&unix.S_IFMT, n, name)
+	s.pruneIfFull()
+	return s.enterLoop(c, &st, out)
+}
+
+func (s *Server) keyOf(n *node, name string, r ruling, st *unix.Stat_t) loopKey {
+	key := loopKey{dev: st.Dev, ino: st.Ino, ro: r.action == Guard || r.action == Check}
+	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
+		key.zone = n.zone.below(name)
+	} else if r.anchored {
+		key.ro = true // a .git that is a file points git at a directory: whoever writes it chooses the hooks
+	}
+	return key
+}
+
+func (s *Server) enterLoop(c *node, st *unix.Stat_t, out *fuse.EntryOut) fuse.Status {
+	out.NodeId = c.id
+	s.fill(st, &out.Attr)
+	out.SetAttrTimeout(s.attrValid(c))
+	if c.typ == unix.S_IFDIR {
+		out.SetEntryTimeout(dirValid)
+	} else {
+		out.SetEntryTimeout(time.Duration(0))
+	}
+	return fuse.OK
+}

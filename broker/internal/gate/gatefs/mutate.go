@@ -1,0 +1,205 @@
+package gatefs
+
+import (
+	"strconv"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
+)
+
+// mayMake reports whether something new may get the name. A directory made by mkdir is empty, so it may stand where guarded
+// names lie below; anything else there would be unvetted.
+func mayMake(n *node, name string, mkdir bool) fuse.Status {
+	if n.dir != nil && n.dir.has(name) {
+		if c, ok := n.dir.children[name]; ok && (c.Kind == Hidden || c.Kind == Silent) {
+			return fuse.EACCES
+		}
+		return fuse.EBUSY
+	}
+	r := n.zone.rule(name)
+	switch {
+	case r.action == Hide:
+		return fuse.EACCES
+	case r.action == Guard && mkdir && r.mkdir:
+		return fuse.OK
+	case r.action != Plain:
+		return fuse.EROFS
+	case r.anchored && !mkdir:
+		return fuse.EACCES
+	}
+	return fuse.OK
+}
+
+// mayTake reports whether what has the name may lose it.
+func mayTake(n *node, name string, isDir bool) fuse.Status {
+	if n.dir != nil && n.dir.has(name) {
+		return fuse.EBUSY
+	}
+	r := n.zone.rule(name)
+	switch {
+	case r.action == Hide:
+		return fuse.ENOENT
+	case r.action != Plain:
+		return fuse.EROFS
+	case r.anchored && !isDir:
+		return fuse.EROFS
+	}
+	return fuse.OK
+}
+
+// place is home and mayMake in one.
+func (s *Server) place(cancel <-chan struct{}, h *fuse.InHeader, name string, mkdir bool) (*node, fuse.Status) {
+	n, code := s.home(cancel, h, h.NodeId, name)
+	if code != fuse.OK {
+		return nil, code
+	}
+	return n, mayMake(n, name, mkdir)
+}
+
+// Create makes a file and opens it.
+func (s *Server) Create(cancel <-chan struct{}, in *fuse.CreateIn, name string, out *fuse.CreateOut) fuse.Status {
+	n, code := s.place(cancel, &in.InHeader, name, false)
+	if code != fuse.OK {
+		return code
+	}
+	flags := int(in.Flags)&(hostFlags|unix.O_EXCL) | unix.O_CREAT | unix.O_NOFOLLOW | unix.O_NONBLOCK
+	mode := in.Mode & 0o1777
+	fd, err := openBeneath(n.fd, name, flags, mode)
+	if err != nil {
+		return status(err)
+	}
+	code = s.settle(n, name, fd, mode, &out.EntryOut)
+	if code != fuse.OK {
+		unix.Close(fd)
+		return code
+	}
+	if out.Attr.Mode&unix.S_IFMT != unix.S_IFREG { // the host had something else there
+		unix.Close(fd)
+		s.nodes.forget(out.NodeId, 1)
+		return fuse.EACCES
+	}
+	out.Fh = s.files.add(&handle{fd: fd, node: s.nodes.get(out.NodeId), append: in.Flags&unix.O_APPEND != 0})
+	return fuse.OK
+}
+
+// settle gives a new object the mode that was asked for and enters it.
+func (s *Server) settle(n *node, name string, fd int, mode uint32, out *fuse.EntryOut) fuse.Status {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return status(err)
+	}
+	// The kernel has applied the caller's umask; the server's own must not count as well.
+	if lost := mode &^ st.Mode & s.umask; lost != 0 {
+		if err := unix.Fchmodat(s.procfd, strconv.Itoa(fd), st.Mode&0o3777|lost, 0); err != nil {
+			return status(err)
+		}
+	}
+	held, err := s.reopen(fd, unix.O_PATH)
+	if err != nil {
+		return status(err)
+	}
+	return s.adopt(n, name, held, out)
+}
+
+// made enters what a name-making call has just made.
+func (s *Server) made(n *node, name string, mode uint32, out *fuse.EntryOut) fuse.Status {
+	fd, err := holdBeneath(n.fd, name)
+	if err != nil {
+		return status(err)
+	}
+	defer unix.Close(fd)
+	return s.settle(n, name, fd, mode, out)
+}
+
+// Mkdir makes a directory.
+func (s *Server) Mkdir(cancel <-chan struct{}, in *fuse.MkdirIn, name string, out *fuse.EntryOut) fuse.Status {
+	n, code := s.place(cancel, &in.InHeader, name, true)
+	if code != fuse.OK {
+		return code
+	}
+	mode := in.Mode & 0o1777
+	if err := unix.Mkdirat(n.fd, name, mode); err != nil {
+		return status(err)
+	}
+	code = s.made(n, name, mode, out)
+	if code == fuse.OK {
+		s.markFresh(out.NodeId)
+	}
+	return code
+}
+
+// Mknod makes files, FIFOs and sockets. A socket made here belongs to the sandbox: the host sees its name and reaches nobody.
+func (s *Server) Mknod(cancel <-chan struct{}, in *fuse.MknodIn, name string, out *fuse.EntryOut) fuse.Status {
+	switch in.Mode & unix.S_IFMT {
+	case unix.S_IFREG, unix.S_IFIFO, unix.S_IFSOCK:
+	default:
+		return fuse.EPERM
+	}
+	n, code := s.place(cancel, &in.InHeader, name, false)
+	if code != fuse.OK {
+		return code
+	}
+	mode := in.Mode & (unix.S_IFMT | 0o1777)
+	if err := unix.Mknodat(n.fd, name, mode, 0); err != nil {
+		return status(err)
+	}
+	return s.made(n, name, mode&0o1777, out)
+}
+
+// Symlink makes a link; where it leads is for the reader's kernel to say.
+func (s *Server) Symlink(cancel <-chan struct{}, h *fuse.InHeader, target, name string, out *fuse.EntryOut) fuse.Status {
+	n, code := s.place(cancel, h, name, false)
+	if code != fuse.OK {
+		return code
+	}
+	if err := unix.Symlinkat(target, n.fd, name); err != nil {
+		return status(err)
+	}
+	fd, err := holdBeneath(n.fd, name)
+	if err != nil {
+		return status(err)
+	}
+	return s.adopt(n, name, fd, out)
+}
+
+// Link makes a second name. A guarded file must not get one under which it can be written.
+func (s *Server) Link(cancel <-chan struct{}, in *fuse.LinkIn, name string, out *fuse.EntryOut) fuse.Status {
+	n, code := s.place(cancel, &in.InHeader, name, false)
+	if code != fuse.OK {
+		return code
+	}
+	from := s.nodes.get(in.Oldnodeid)
+	switch {
+	case from == nil:
+		return errno(unix.ESTALE)
+	case from.kind != loop:
+		return fuse.EXDEV
+	case from.ro:
+		return fuse.EROFS
+	}
+	if err := unix.Linkat(s.procfd, strconv.Itoa(from.fd), n.fd, name, unix.AT_SYMLINK_FOLLOW); err != nil {
+		return status(err)
+	}
+	return s.lookupLoop(n, name, out)
+}
+
+// Unlink removes a name that is not a directory's.
+func (s *Server) Unlink(cancel <-chan struct{}, h *fuse.InHeader, name string) fuse.Status {
+	return s.remove(cancel, h, name, 0)
+}
+
+// Rmdir removes an empty directory.
+func (s *Server) Rmdir(cancel <-chan struct{}, h *fuse.InHeader, name string) fuse.Status {
+	return s.remove(cancel, h, name, unix.AT_REMOVEDIR)
+}
+
+func (s *Server) remove(cancel <-chan struct{}, h *fuse.InHeader, name string, flags int) fuse.Status {
+	n, code := s.home(cancel, h, h.NodeId, name)
+	if code != fuse.OK {
+		return code
+	}
+	if code := mayTake(n, name, flags != 0); code != fuse.OK {
+		return code
+	}
+	return status(unix.Unlinkat(n.fd, name, flags))
+}

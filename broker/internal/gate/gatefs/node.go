@@ -1,0 +1,217 @@
+package gatefs
+
+import (
+	"hash/maphash"
+	"sync"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
+)
+
+type nodeKind uint8
+
+const (
+	static nodeKind = iota // a directory of the tree
+	gated                  // known by its path; asks, or is granted
+	loop                   // an object of a guarded directory, known by its inode
+)
+
+// node is what the kernel knows by a number. A static or gated node's number is a function of its path, because the kernel
+// detaches what is mounted on a name whose number changes; a loopback node's number follows its inode, because two files
+// that share a number share a page cache. Numbers are never used for anything else later.
+type node struct {
+	id   uint64
+	kind nodeKind
+	typ  uint32 // S_IFMT
+	ro   bool   // loop: named by a Guard or Check rule, or below one
+	fd   int    // static and loop: the host object, O_PATH; -1 where there is none
+	path string // static and gated
+	dir  *dir   // static
+	zone *zone  // guarded directories
+	key  loopKey
+	base *node // gated: the static directory whose fd its host path starts from
+	rel  string
+	// loop: where it was last seen, to name it in a callback. Guarded by table.mu.
+	parent *node
+	name   string
+	fresh  bool // a directory made through the server and not yet grafted; guarded by table.mu
+
+	looks uint64 // references the kernel holds; guarded by table.mu
+	sig   signature
+}
+
+// loopKey has the policy in it, so that a host file linked under a guarded and a plain name is two nodes.
+type loopKey struct {
+	dev, ino uint64
+	zone     *zone
+	ro       bool
+}
+
+// signature is what the page cache was filled from. Guarded by table.mu.
+type signature struct {
+	size         int64
+	mtime, ctime unix.Timespec
+	calm         bool // the file had not changed for a while when this was taken
+}
+
+const rootID = fuse.FUSE_ROOT_ID
+
+// pathBit keeps path-derived numbers apart from counted ones.
+const pathBit = 1 << 63
+
+type table struct {
+	mu    sync.RWMutex
+	byID  map[uint64]*node
+	byKey map[loopKey]*node
+	next  uint64
+	seed  maphash.Seed
+	held  int // loop nodes, each with a descriptor
+}
+
+func (t *table) init() {
+	t.byID = make(map[uint64]*node)
+	t.byKey = make(map[loopKey]*node)
+	t.next = rootID + 1
+	t.seed = maphash.MakeSeed()
+}
+
+func (t *table) get(id uint64) *node {
+	t.mu.RLock()
+	n := t.byID[id]
+	t.mu.RUnlock()
+	return n
+}
+
+// pathID is the number of a path-known node. A symlink's target and an object's type are part of what it is: the kernel
+// caches the one and refuses a change of the other.
+func (t *table) pathID(path string, typ uint32, target string) uint64 {
+	if path == "/" {
+		return rootID
+	}
+	var h maphash.Hash
+	h.SetSeed(t.seed)
+	h.WriteString(path)
+	h.WriteByte(0)
+	h.WriteByte(byte(typ >> 12))
+	h.WriteString(target)
+	id := h.Sum64() | pathBit
+	if id == ^uint64(0) { // the library keeps this one for itself
+		id--
+	}
+	return id
+}
+
+// known reports whether the kernel holds a reference to the number.
+func (t *table) known(id uint64) bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	n := t.byID[id]
+	return n != nil && n.looks > 0
+}
+
+// keep counts a reference to a path-known node, entering it first if needed. It returns nil if another path has the number.
+func (t *table) keep(n *node) *node {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if old := t.byID[n.id]; old != nil {
+		if old.path != n.path {
+			return nil
+		}
+		n = old
+	} else {
+		t.byID[n.id] = n
+	}
+	n.looks++
+	return n
+}
+
+// find counts a reference to the loopback node of a key and notes where it was seen.
+func (t *table) find(key loopKey, parent *node, name string) *node {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := t.byKey[key]
+	if n == nil {
+		return nil
+	}
+	n.looks++
+	n.parent, n.name = parent, name
+	return n
+}
+
+// hold enters a loopback node that owns fd, or closes fd and counts a reference to the one that is there.
+func (t *table) hold(key loopKey, fd int, typ uint32, parent *node, name string) *node {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := t.byKey[key]
+	if n != nil {
+		unix.Close(fd)
+	} else {
+		n = &node{id: t.next, kind: loop, typ: typ, ro: key.ro, fd: fd, zone: key.zone, key: key}
+		t.next++
+		t.held++
+		t.byID[n.id], t.byKey[key] = n, n
+	}
+	n.looks++
+	n.parent, n.name = parent, name
+	return n
+}
+
+// forget gives references back; the kernel does not use the number again until a reply gives it out anew.
+func (t *table) forget(id, count uint64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := t.byID[id]
+	if n == nil {
+		return
+	}
+	n.looks -= min(count, n.looks)
+	if n.looks > 0 || n.kind == static {
+		return
+	}
+	delete(t.byID, id)
+	if n.kind == loop {
+		delete(t.byKey, n.key)
+		t.held--
+		unix.Close(n.fd)
+	}
+}
+
+// moved notes that the host object of a key has a new place.
+func (t *table) moved(key loopKey, parent *node, name string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if n := t.byKey[key]; n != nil {
+		n.parent, n.name = parent, name
+	}
+}
+
+// where is the inside path of a node, as far as the server has followed it.
+func (t *table) where(n *node) string {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	rel := ""
+	for n.kind == loop && n.parent != nil {
+		rel = "/" + n.name + rel
+		n = n.parent
+	}
+	if n.path == "/" && rel != "" {
+		return rel
+	}
+	return n.path + rel
+}
+
+func (t *table) closeAll() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, n := range t.byID {
+		if n.kind != gated && n.fd >= 0 {
+			unix.Close(n.fd)
+			n.fd = -1
+		}
+	}
+}
+
+// Forget is called by the kernel when it drops names from its cache.
+func (s *Server) Forget(id, count uint64) {
+	s.nodes.forget(id, count)
+}

@@ -1,0 +1,131 @@
+package gatefs
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// dir is a directory of the tree as the server uses it.
+type dir struct {
+	Dir
+	children map[string]Child
+	subs     map[string]*node
+	attr     unix.Stat_t
+}
+
+// plant makes the static nodes, parents first, and opens their host directories.
+func (s *Server) plant(t Tree) error {
+	dirs := make(map[string]Dir, len(t.Dirs)*2)
+	dirs["/"] = Dir{Path: "/"}
+	for _, d := range t.Dirs {
+		if d.Host == "" {
+			d.Host = d.Path
+		}
+		dirs[d.Path] = d
+	}
+	for _, d := range t.Dirs {
+		for p := path.Dir(d.Path); p != "/"; p = path.Dir(p) {
+			if _, ok := dirs[p]; !ok {
+				dirs[p] = Dir{Path: p}
+			}
+		}
+	}
+	paths := make([]string, 0, len(dirs))
+	for p := range dirs {
+		paths = append(paths, p)
+	}
+	slices.Sort(paths) // "/" sorts first, and a parent before its children
+	for _, p := range paths {
+		if err := s.plantDir(dirs[p]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Server) plantDir(d Dir) error {
+	var parent *node
+	if d.Path != "/" {
+		parent = s.nodes.byID[s.nodes.pathID(path.Dir(d.Path), unix.S_IFDIR, "")]
+		// What nobody described below a guarded directory is part of it.
+		if parent.kind == static && parent.dir.Kind == Guarded && d.Host == "" {
+			d.Kind, d.Host = Guarded, path.Join(parent.dir.Host, path.Base(d.Path))
+		}
+	}
+	if d.Host == "" {
+		d.Host = d.Path
+	}
+	n := &node{kind: static, typ: unix.S_IFDIR, path: d.Path, fd: -1, looks: 1, id: s.nodes.pathID(d.Path, unix.S_IFDIR, "")}
+	n.dir = &dir{Dir: d, children: make(map[string]Child, len(d.Children)), subs: make(map[string]*node)}
+	for _, c := range d.Children {
+		n.dir.children[c.Name] = c
+	}
+	if err := s.openStatic(n); err != nil {
+		return err
+	}
+	if d.Kind == Guarded {
+		if err := s.zoneOf(n, parent); err != nil {
+			return err
+		}
+	}
+	if parent != nil {
+		parent.dir.subs[path.Base(d.Path)] = n
+	}
+	s.nodes.byID[n.id] = n
+	s.gate.statics = append(s.gate.statics, n.path)
+	for _, c := range d.Children {
+		if c.Kind == Bound {
+			s.gate.bound(path.Join(d.Path, c.Name), c.Mode)
+		}
+	}
+	return nil
+}
+
+func (s *Server) zoneOf(n, parent *node) error {
+	if parent != nil && parent.zone != nil && len(n.dir.Rules) == 0 {
+		n.zone = parent.zone.below(path.Base(n.path))
+		return nil
+	}
+	set, err := compile(n.dir.Rules)
+	if err != nil {
+		return fmt.Errorf("describing %s: %w", n.path, err)
+	}
+	n.zone = set.start()
+	return nil
+}
+
+// openStatic holds the host directory. A skeleton may be without one: its unlisted names are then absent.
+func (s *Server) openStatic(n *node) error {
+	fd, err := unix.Open(n.dir.Host, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err == nil {
+		err = unix.Fstat(fd, &n.dir.attr)
+		if err != nil {
+			unix.Close(fd)
+		}
+	}
+	if err == nil {
+		n.fd = fd
+		return nil
+	}
+	if n.dir.Kind == Guarded {
+		return fmt.Errorf("opening guarded directory %s: %w", n.dir.Host, err)
+	}
+	n.dir.attr = unix.Stat_t{Mode: unix.S_IFDIR | 0o555, Nlink: 2, Uid: ^uint32(0), Gid: ^uint32(0)}
+	return nil
+}
+
+// has reports whether the directory's description settles the name, whatever the host has there.
+func (d *dir) has(name string) bool {
+	_, child := d.children[name]
+	_, sub := d.subs[name]
+	return child || sub
+}
+
+// covers reports whether p is q or an ancestor of it.
+func covers(p, q string) bool {
+	return p == q || p == "/" || strings.HasPrefix(q, p) && q[len(p)] == '/'
+}

@@ -1,0 +1,158 @@
+package gatefs
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
+)
+
+const direntBuffer = 8192
+
+// OpenDir opens a directory for listing. Listing a skeleton asks nothing; listing a gated directory does.
+func (s *Server) OpenDir(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
+	t, code := s.enter(cancel, &in.InHeader, opList)
+	if code != fuse.OK {
+		return code
+	}
+	defer t.done()
+	h := &handle{fd: -1, node: t.node}
+	if t.kind != static || t.dir.Kind == Guarded {
+		fd, err := s.reopen(t.host, unix.O_RDONLY|unix.O_DIRECTORY)
+		if err != nil {
+			return status(err)
+		}
+		h.fd = fd
+	}
+	out.Fh = s.files.add(h)
+	return fuse.OK
+}
+
+// ReadDir lists names and types.
+func (s *Server) ReadDir(cancel <-chan struct{}, in *fuse.ReadIn, out *fuse.DirEntryList) fuse.Status {
+	return s.list(in, out.AddDirEntry)
+}
+
+// ReadDirPlus lists like ReadDir and gives entries to the agent, whose listing is there to make dentries. For others the
+// entry part stays zero, which tells the kernel nothing: a stat of every listed name would cost more than the lookups it saves.
+func (s *Server) ReadDirPlus(cancel <-chan struct{}, in *fuse.ReadIn, out *fuse.DirEntryList) fuse.Status {
+	h := s.files.get(in.Fh)
+	agent := s.isAgent(&in.InHeader) && h != nil && h.node.kind == static
+	return s.list(in, func(e fuse.DirEntry) bool {
+		entry := out.AddDirLookupEntry(e)
+		if entry == nil {
+			return false
+		}
+		if agent && e.Name != "." && e.Name != ".." {
+			if s.Lookup(cancel, &in.InHeader, e.Name, entry) != fuse.OK {
+				*entry = fuse.EntryOut{}
+			}
+		}
+		return true
+	})
+}
+
+func (s *Server) list(in *fuse.ReadIn, add func(fuse.DirEntry) bool) fuse.Status {
+	h := s.files.get(in.Fh)
+	if h == nil {
+		return fuse.EBADF
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.fd >= 0 {
+		return status(h.listHost(int64(in.Offset), add))
+	}
+	if in.Offset == 0 || h.names == nil { // a rewound directory is read anew
+		h.names = s.skeletonNames(h.node)
+	}
+	for i := in.Offset; i < uint64(len(h.names)); i++ {
+		e := h.names[i]
+		e.Off = i + 1
+		if !add(e) {
+			break
+		}
+	}
+	return fuse.OK
+}
+
+// listHost passes the host's names on, less the hidden ones; offsets are the host's, so seekdir works.
+func (h *handle) listHost(off int64, add func(fuse.DirEntry) bool) error {
+	if _, err := unix.Seek(h.fd, off, unix.SEEK_SET); err != nil {
+		return err
+	}
+	if h.buf == nil {
+		h.buf = make([]byte, direntBuffer)
+	}
+	for {
+		n, err := unix.Getdents(h.fd, h.buf)
+		if err != nil || n <= 0 {
+			return err
+		}
+		for b := h.buf[:n]; len(b) > 0; {
+			var e fuse.DirEntry
+			b = b[e.Parse(b):]
+			if h.node.hides(e.Name) {
+				continue
+			}
+			if !add(e) {
+				return nil
+			}
+		}
+	}
+}
+
+func (n *node) hides(name string) bool {
+	if n.dir != nil {
+		if c, ok := n.dir.children[name]; ok {
+			return c.Kind == Hidden || c.Kind == Silent
+		}
+		if n.dir.subs[name] != nil {
+			return false
+		}
+	}
+	return n.zone != nil && n.zone.rule(name).action == Hide
+}
+
+// skeletonNames lists the described names and, where unlisted ones may be asked for, the host's.
+func (s *Server) skeletonNames(n *node) []fuse.DirEntry {
+	names := []fuse.DirEntry{{Name: ".", Mode: unix.S_IFDIR, Ino: n.id}, {Name: "..", Mode: unix.S_IFDIR, Ino: n.id}}
+	for name, sub := range n.dir.subs {
+		names = append(names, fuse.DirEntry{Name: name, Mode: unix.S_IFDIR, Ino: sub.id})
+	}
+	for name, c := range n.dir.children {
+		var st unix.Stat_t
+		switch c.Kind {
+		case Symlink:
+			st.Mode = unix.S_IFLNK
+		case Bound, Gated:
+			if n.dir.subs[name] != nil || n.fd < 0 || statName(n.fd, name, &st) != nil {
+				continue
+			}
+		default:
+			continue
+		}
+		names = append(names, fuse.DirEntry{Name: name, Mode: st.Mode & unix.S_IFMT, Ino: st.Ino})
+	}
+	if n.dir.Unlisted == AskFirst && n.fd >= 0 {
+		names = s.addUnlisted(n, names)
+	}
+	slices.SortFunc(names[2:], func(a, b fuse.DirEntry) int { return strings.Compare(a.Name, b.Name) })
+	return names
+}
+
+func (s *Server) addUnlisted(n *node, names []fuse.DirEntry) []fuse.DirEntry {
+	fd, err := s.reopen(n.fd, unix.O_RDONLY|unix.O_DIRECTORY)
+	if err != nil {
+		return names
+	}
+	defer unix.Close(fd)
+	h := handle{fd: fd, node: n}
+	_ = h.listHost(0, func(e fuse.DirEntry) bool { // a directory that fails half-way lists what it told
+		if e.Name != "." && e.Name != ".." && !n.dir.has(e.Name) {
+			names = append(names, e)
+		}
+		return true
+	})
+	return names
+}

@@ -1,0 +1,159 @@
+package gatefs
+
+import (
+	"crypto/rand"
+	"errors"
+	"io"
+	"os"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
+)
+
+// checkedSize bounds what is read to be checked; a git configuration has a few hundred bytes.
+const checkedSize = 1 << 20
+
+// Rename moves or exchanges names inside the guarded directories.
+func (s *Server) Rename(cancel <-chan struct{}, in *fuse.RenameIn, oldName, newName string) fuse.Status {
+	if in.Flags&^(unix.RENAME_NOREPLACE|unix.RENAME_EXCHANGE) != 0 {
+		return fuse.EINVAL
+	}
+	od, code := s.home(cancel, &in.InHeader, in.NodeId, oldName)
+	if code != fuse.OK {
+		return code
+	}
+	nd, code := s.home(cancel, &in.InHeader, in.Newdir, newName)
+	if code != fuse.OK {
+		return code
+	}
+	var from, to unix.Stat_t
+	if err := statName(od.fd, oldName, &from); err != nil {
+		return status(err)
+	}
+	if code := mayMove(od, oldName, nd, newName, &from); code != fuse.OK {
+		if code == fuse.EROFS && in.Flags == 0 && s.checked(nd, newName) {
+			return s.replaceChecked(od, oldName, nd, newName, &from)
+		}
+		return code
+	}
+	if in.Flags&unix.RENAME_EXCHANGE != 0 {
+		if err := statName(nd.fd, newName, &to); err != nil {
+			return status(err)
+		}
+		if code := mayMove(nd, newName, od, oldName, &to); code != fuse.OK {
+			return code
+		}
+	}
+	if err := unix.Renameat2(od.fd, oldName, nd.fd, newName, uint(in.Flags)); err != nil {
+		return status(err)
+	}
+	s.nodes.moved(s.keyOf(nd, newName, nd.zone.rule(newName), &from), nd, newName)
+	if in.Flags&unix.RENAME_EXCHANGE != 0 {
+		s.nodes.moved(s.keyOf(od, oldName, od.zone.rule(oldName), &to), od, oldName)
+	}
+	return fuse.OK
+}
+
+// mayMove reports whether an object may leave one name for another. A directory takes everything below it along, so both
+// places must treat every path below alike; EXDEV makes mv copy, and the copies are judged one by one.
+func mayMove(od *node, oldName string, nd *node, newName string, st *unix.Stat_t) fuse.Status {
+	isDir := st.Mode&unix.S_IFMT == unix.S_IFDIR
+	if code := mayTake(od, oldName, isDir); code != fuse.OK {
+		return code
+	}
+	if !isDir {
+		return mayMake(nd, newName, false)
+	}
+	if od.zone.rule(oldName).anchored {
+		return fuse.EBUSY
+	}
+	if code := mayMake(nd, newName, false); code != fuse.OK {
+		return code
+	}
+	if od.zone.below(oldName) != nd.zone.below(newName) {
+		return fuse.EXDEV
+	}
+	return fuse.OK
+}
+
+func (s *Server) checked(n *node, name string) bool {
+	return n.zone.rule(name).action == Check && !(n.dir != nil && n.dir.has(name)) && s.opts.Check != nil
+}
+
+// replaceChecked carries out a rename onto a checked name. The caller may still hold the old file open for writing, so what is
+// put in place is a new file with exactly the bytes that were checked; the kernel finds its new number at the next lookup.
+func (s *Server) replaceChecked(od *node, oldName string, nd *node, newName string, st *unix.Stat_t) fuse.Status {
+	if st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return fuse.EACCES
+	}
+	if code := mayTake(od, oldName, false); code != fuse.OK {
+		return code
+	}
+	proposed, err := readChecked(od.fd, oldName)
+	if err != nil {
+		return status(err)
+	}
+	present, err := readChecked(nd.fd, newName)
+	if errors.Is(err, unix.ENOENT) {
+		present, err = nil, nil
+	}
+	if err != nil {
+		return status(err)
+	}
+	if s.opts.Check(s.nodes.where(nd)+"/"+newName, present, proposed) != nil {
+		return fuse.EACCES
+	}
+	if err := install(nd.fd, newName, proposed, st.Mode&0o777); err != nil {
+		return status(err)
+	}
+	return status(unix.Unlinkat(od.fd, oldName, 0))
+}
+
+func readChecked(dir int, name string) ([]byte, error) {
+	fd, err := openBeneath(dir, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	f := os.NewFile(uintptr(fd), name)
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, checkedSize+1))
+	if err == nil && len(b) > checkedSize {
+		return nil, unix.EFBIG
+	}
+	if b == nil {
+		b = []byte{}
+	}
+	return b, errnoOf(err)
+}
+
+// install puts a file in place under a name that cannot be opened from inside before it has its final one.
+func install(dir int, name string, data []byte, mode uint32) error {
+	tmp := reservedPrefix + rand.Text()
+	fd, err := openBeneath(dir, tmp, unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return err
+	}
+	f := os.NewFile(uintptr(fd), tmp)
+	_, err = f.Write(data)
+	err = errors.Join(err, f.Chmod(os.FileMode(mode)), f.Close())
+	if err == nil {
+		err = unix.Renameat(dir, tmp, dir, name)
+	}
+	if err != nil {
+		_ = unix.Unlinkat(dir, tmp, 0) // the first failure is the one to report
+		return errnoOf(err)
+	}
+	return nil
+}
+
+// errnoOf reduces a wrapped error to the errno a reply can carry.
+func errnoOf(err error) error {
+	if err == nil {
+		return nil
+	}
+	var e unix.Errno
+	if errors.As(err, &e) {
+		return e
+	}
+	return unix.EIO
+}

@@ -1,0 +1,179 @@
+package gatefs
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
+)
+
+// Mode is how a granted object is mounted.
+type Mode uint8
+
+const (
+	RO Mode = iota
+	RW
+	Overlay
+)
+
+// Agent carries out mounts in the sandbox. Its own requests to the file system are recognised by PID and never wait.
+type Agent interface {
+	// Graft mounts the real file or tree of that path at the path. The host path must be resolved without following a
+	// symlink: below a guarded directory its names are the sandbox's to swap.
+	Graft(path string, m Mode) error
+	Revoke(path string) error  // takes that mount away
+	Populate(dir string) error // opens dir in the sandbox and reads it to the end, so that every name has a dentry
+	PID() int                  // the agent's thread id as the server's pid namespace knows it
+}
+
+// StatMode says what may be known of a gated object before it is granted.
+type StatMode uint8
+
+const (
+	StatAsk  StatMode = iota // nothing: stat asks
+	StatType                 // its type; size, times and mode are made up
+)
+
+// Owner is how the sandbox's user namespace calls the user and group that run the server.
+type Owner struct {
+	UID, GID uint32
+}
+
+// Options are what the server needs besides the tree.
+type Options struct {
+	Owner Owner
+	Agent Agent
+	Ask   Ask // nil denies everything: static mode
+	// Check decides whether new may replace old at path, which a Check rule names. Old is nil when there is none.
+	Check func(path string, old, new []byte) error
+	Stat  StatMode
+	// Walk lets gated directories be walked without a question, so that questions are about files; without it the
+	// first step into a gated directory asks for the directory.
+	Walk bool
+	// AutoGraft mounts directories made through a guarded directory natively at their next lookup. A mount point can be
+	// neither removed nor renamed from inside, so this suits build directories that stay.
+	AutoGraft bool
+	// MaxWaiting and MaxQuestions bound the blocked requests and the open questions; what exceeds them is denied. 0 means 512 and 32.
+	MaxWaiting, MaxQuestions int
+	// WalkLimit is how many questions may come up in one directory within two seconds before the directory itself becomes
+	// the question. 0 means 8.
+	WalkLimit int
+	Log       *log.Logger // nil discards
+}
+
+// Server is the file system.
+type Server struct {
+	fuse.RawFileSystem // answers ENOSYS to what is not implemented
+	opts               Options
+	log                *log.Logger
+	fuse               *fuse.Server
+	nodes              table
+	files              handles
+	gate               gate
+	closed             context.Context
+	close              context.CancelFunc
+	procfd             int // /proc/self/fd: reopens objects that are held by O_PATH descriptors
+	root               bool
+	uid                uint32
+	umask              uint32
+	nofile             int
+	pruning            sync.Mutex
+}
+
+// New opens the host directories of the tree and answers the kernel's first message on fd, a /dev/fuse descriptor that has been
+// mounted already. The server owns fd from then on.
+func New(fd int, t Tree, o Options) (*Server, error) {
+	s, err := newServer(t, o)
+	if err != nil {
+		return nil, err
+	}
+	_, err = fuse.NewServer(s, fmt.Sprintf("/dev/fd/%d", fd), &fuse.MountOptions{
+		Name:          "sbx",
+		MaxBackground: 16,
+		Logger:        s.log,
+		// Target changes give symlinks new node ids, so a cached target is never wrong.
+		EnableSymlinkCaching: true,
+		// Spliced reads take three system calls and a pipe from a per-user quota, plain ones two.
+		DisableSplice: true,
+		// Without KILLPRIV_V2 the kernel asks for security.capability before every single write.
+		ExtraCapabilities: fuse.CAP_HANDLE_KILLPRIV_V2 | fuse.CAP_ATOMIC_O_TRUNC,
+		PanicHandler:      func(any) fuse.Status { return fuse.EIO },
+	})
+	if err != nil {
+		s.release()
+		return nil, fmt.Errorf("greeting the kernel on /dev/fuse: %w", err)
+	}
+	return s, nil
+}
+
+func newServer(t Tree, o Options) (*Server, error) {
+	if err := t.check(); err != nil {
+		return nil, err
+	}
+	s := &Server{RawFileSystem: fuse.NewDefaultRawFileSystem(), opts: o, log: o.Log, uid: uint32(os.Geteuid()), umask: 0o077}
+	s.root = s.uid == 0
+	if s.log == nil {
+		s.log = log.New(io.Discard, "", 0)
+	}
+	s.closed, s.close = context.WithCancel(context.Background())
+	s.umask = readUmask()
+	s.nofile = openFileBudget()
+	var err error
+	s.procfd, err = unix.Open("/proc/self/fd", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		s.close()
+		return nil, fmt.Errorf("opening /proc/self/fd: %w", err)
+	}
+	s.nodes.init()
+	s.files.init()
+	s.gate.init(&s.opts)
+	if err := s.plant(t); err != nil {
+		s.release()
+		return nil, err
+	}
+	return s, nil
+}
+
+// Serve answers requests until the file system is gone from every mount namespace.
+func (s *Server) Serve() {
+	s.fuse.Serve()
+}
+
+// Init is called by the library before the first request is read.
+func (s *Server) Init(f *fuse.Server) { s.fuse = f }
+
+// OnUnmount is called by the library when the last mount is gone.
+func (s *Server) OnUnmount() {
+	s.release()
+}
+
+func (s *Server) release() {
+	s.close()
+	s.files.closeAll()
+	s.nodes.closeAll()
+	unix.Close(s.procfd)
+}
+
+func (s *Server) String() string { return "sbx" }
+
+// isAgent: pid 0 is a process that the server's pid namespace cannot see, never the agent.
+func (s *Server) isAgent(h *fuse.InHeader) bool {
+	return h.Pid != 0 && s.opts.Agent != nil && int(h.Pid) == s.opts.Agent.PID()
+}
+
+// How long the kernel may rely on what it was told.
+const (
+	// A skeleton entry never changes, nor does the absence of a hidden name.
+	forever = 365 * 24 * time.Hour
+	// A guarded directory replaced by the host is noticed after a second; walks through it cost nothing meanwhile.
+	dirValid = time.Second
+	// A file's name is looked up by every open, so that one saved atomically on the host is never served from the old
+	// inode; its attributes outlive only the system call that fetched them, which spares stat a second request.
+	fileAttrValid = 50 * time.Millisecond
+)

@@ -1,0 +1,120 @@
+package host
+
+import (
+	"bufio"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Facts is what was found. It is complete before planning starts.
+type Facts struct {
+	Kernel   string
+	UID, GID uint32
+	User     string
+	Home     string // canonical; "" when there is none
+	Cwd      string // canonical; "" when it cannot be named
+	Env      []string
+	Landlock int // ABI, 0 when there is none
+	Mounts   []Mount
+	Fuse     bool // /dev/fuse can be opened
+	Sockets  []string
+}
+
+// Read gathers the facts. The environment is the caller's.
+func Read(env []string) Facts {
+	f := Facts{UID: uint32(os.Getuid()), GID: uint32(os.Getgid()), Env: env}
+	var u unix.Utsname
+	if unix.Uname(&u) == nil {
+		f.Kernel = unix.ByteSliceToString(u.Release[:])
+	}
+	f.Home = home(env, f.UID)
+	f.User = Lookup(env, "USER")
+	if wd, err := unix.Getwd(); err == nil && strings.HasPrefix(wd, "/") {
+		f.Cwd = wd
+	}
+	f.Landlock = landlockABI()
+	f.Mounts, _ = Mounts()
+	f.Fuse = unix.Access("/dev/fuse", unix.R_OK|unix.W_OK) == nil
+	return f
+}
+
+// Lookup returns the value of the variable name, or "".
+func Lookup(env []string, name string) string {
+	for _, e := range env {
+		if strings.HasPrefix(e, name) && len(e) > len(name) && e[len(name)] == '=' {
+			return e[len(name)+1:]
+		}
+	}
+	return ""
+}
+
+// home is $HOME, or the password file's word where it is unset.
+func home(env []string, uid uint32) string {
+	h := Lookup(env, "HOME")
+	if !strings.HasPrefix(h, "/") {
+		h = passwdHome(uid)
+	}
+	if h == "" {
+		return ""
+	}
+	if c, _, _, err := Resolve(FS{}, h); err == nil {
+		return c
+	}
+	return ""
+}
+
+func passwdHome(uid uint32) string {
+	f, err := os.Open("/etc/passwd")
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	want := itoa(uid)
+	for s := bufio.NewScanner(f); s.Scan(); {
+		p := strings.Split(s.Text(), ":")
+		if len(p) == 7 && p[2] == want && strings.HasPrefix(p[5], "/") {
+			return p[5]
+		}
+	}
+	return ""
+}
+
+func itoa(v uint32) string {
+	var b [10]byte
+	i := len(b)
+	for {
+		i--
+		b[i] = byte('0' + v%10)
+		if v /= 10; v == 0 {
+			return string(b[i:])
+		}
+	}
+}
+
+// landlockABI asks for the version (landlock_create_ruleset(2), LANDLOCK_CREATE_RULESET_VERSION).
+func landlockABI() int {
+	v, _, e := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
+	if e != 0 {
+		return 0
+	}
+	return int(v)
+}
+
+// UserNamespaceHint says why user namespaces are not to be had, and what the ways out are.
+func UserNamespaceHint() string {
+	read := func(p string) string {
+		b, _ := os.ReadFile(p)
+		return strings.TrimSpace(string(b))
+	}
+	switch {
+	case read("/proc/sys/user/max_user_namespaces") == "0":
+		return "user namespaces are switched off (user.max_user_namespaces = 0)"
+	case read("/proc/sys/kernel/unprivileged_userns_clone") == "0":
+		return "unprivileged user namespaces are switched off (kernel.unprivileged_userns_clone = 0)"
+	case read("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == "1":
+		return "AppArmor restricts user namespaces (kernel.apparmor_restrict_unprivileged_userns = 1); install the sbx package's AppArmor profile"
+	}
+	return "this kernel or container refuses a new user namespace"
+}

@@ -1,0 +1,163 @@
+package launch
+
+import (
+	"io"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/shared/plan"
+	"sbx/shared/stage"
+)
+
+// terminal joins the caller's terminal and the sandbox's own. The caller's is in raw mode while the
+// program runs, so every key reaches the sandbox's line discipline and nothing is interpreted twice.
+type terminal struct {
+	real   *os.File // nil: the caller has none, and every method does nothing
+	master *os.File
+	saved  *unix.Termios
+	input  bool // keys are read from real
+	out    *os.File
+	wg     sync.WaitGroup
+	mu     sync.Mutex
+	raw    bool
+}
+
+func isTerminal(f *os.File) bool {
+	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
+	return err == nil
+}
+
+// HasTerminal says whether one of the descriptors is a terminal.
+func HasTerminal(files [3]*os.File) bool {
+	for _, f := range files {
+		if f != nil && isTerminal(f) {
+			return true
+		}
+	}
+	return false
+}
+
+// openTerminal notes the caller's terminal and its settings.
+func openTerminal(p *plan.Plan, files [3]*os.File) *terminal {
+	t := &terminal{}
+	if !p.Process.TTY {
+		return t
+	}
+	for i, f := range files {
+		if f == nil || p.Stdio[i] != plan.Pty {
+			continue
+		}
+		if t.real == nil {
+			t.real = f
+			t.saved, _ = unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
+		}
+		if i == 0 {
+			t.input = true
+		}
+		if i > 0 && t.out == nil {
+			t.out = f
+		}
+	}
+	if t.out == nil {
+		t.out = t.real
+	}
+	return t
+}
+
+// start gives the sandbox's terminal the caller's settings and size, and joins the two.
+func (t *terminal) start(c *stage.Child) {
+	if t.real == nil {
+		return
+	}
+	t.master = c.Fds[plan.FdPty]
+	if t.saved != nil {
+		_ = unix.IoctlSetTermios(int(t.master.Fd()), unix.TCSETS, t.saved)
+	}
+	t.resize()
+	t.makeRaw()
+	t.wg.Add(1)
+	go func() {
+		defer t.wg.Done()
+		_, _ = io.Copy(writer{t.out}, reader{t.master})
+	}()
+	if t.input {
+		go func() { _, _ = io.Copy(writer{t.master}, reader{t.real}) }()
+	}
+}
+
+// reader and writer hide os.File's ReadFrom and splice paths, which do not work on terminals.
+type reader struct{ f *os.File }
+
+func (r reader) Read(b []byte) (int, error) { return r.f.Read(b) }
+
+type writer struct{ f *os.File }
+
+func (w writer) Write(b []byte) (int, error) { return w.f.Write(b) }
+
+func (t *terminal) resize() {
+	if t.master == nil {
+		return
+	}
+	if ws, err := unix.IoctlGetWinsize(int(t.real.Fd()), unix.TIOCGWINSZ); err == nil {
+		_ = unix.IoctlSetWinsize(int(t.master.Fd()), unix.TIOCSWINSZ, ws)
+	}
+}
+
+// makeRaw is cfmakeraw(3) on the caller's terminal, if keys are read from it.
+func (t *terminal) makeRaw() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.saved == nil || !t.input || t.raw {
+		return
+	}
+	r := *t.saved
+	r.Iflag &^= unix.IGNBRK | unix.BRKINT | unix.PARMRK | unix.ISTRIP | unix.INLCR | unix.IGNCR | unix.ICRNL | unix.IXON
+	r.Oflag &^= unix.OPOST
+	r.Lflag &^= unix.ECHO | unix.ECHONL | unix.ICANON | unix.ISIG | unix.IEXTEN
+	r.Cflag = r.Cflag&^(unix.CSIZE|unix.PARENB) | unix.CS8
+	r.Cc[unix.VMIN], r.Cc[unix.VTIME] = 1, 0
+	if unix.IoctlSetTermios(int(t.real.Fd()), unix.TCSETSW, &r) == nil {
+		t.raw = true
+	}
+}
+
+func (t *terminal) restore() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.saved != nil && t.raw {
+		_ = unix.IoctlSetTermios(int(t.real.Fd()), unix.TCSETSW, t.saved)
+		t.raw = false
+	}
+}
+
+// suspended is called when the program was stopped, by Ctrl-Z as a rule: give the caller's terminal
+// back, stop as well, and go on together.
+func (t *terminal) suspended(c *stage.Child) {
+	if t.real == nil || !t.input {
+		return
+	}
+	t.restore()
+	_ = syscall.Kill(0, syscall.SIGTSTP)
+	_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+	t.makeRaw()
+	t.resize()
+	_ = c.Signal(-c.Main, syscall.SIGCONT)
+}
+
+// drain waits for the last output: the master reads EIO once every process of the sandbox is gone.
+func (t *terminal) drain() {
+	if t.master == nil {
+		return
+	}
+	done := make(chan struct{})
+	go func() { t.wg.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-time.After(2 * time.Second):
+	}
+	t.restore()
+}

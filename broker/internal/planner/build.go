@@ -1,0 +1,206 @@
+package planner
+
+import (
+	"fmt"
+	"path"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/broker/internal/host"
+	"sbx/shared/plan"
+)
+
+// Build computes the plan. The losses are what the plan could not give; an error is a *Refusal when
+// the request itself is at fault.
+func Build(in Input) (*plan.Plan, []Loss, error) {
+	v := newView(&in)
+	if err := v.collect(); err != nil {
+		return nil, nil, err
+	}
+	mounts, err := v.build()
+	if err != nil {
+		return nil, nil, err
+	}
+	p := &plan.Plan{
+		Version:    plan.Version,
+		Session:    in.Session,
+		Hostname:   plan.Bytes(in.Hostname),
+		Namespaces: plan.Namespaces{User: true, Net: !in.ShareNet, IPC: true, UTS: true, Cgroup: true, Time: in.TimeOffset != 0, TimeOffset: in.TimeOffset},
+		Identity:   plan.Identity{InsideUID: in.Facts.UID, OutsideUID: in.Facts.UID, InsideGID: in.Facts.GID, OutsideGID: in.Facts.GID},
+		Loopback:   !in.ShareNet,
+		Mounts:     mounts,
+		Limits:     in.Limits,
+		Seccomp:    in.Seccomp,
+		Stdio:      in.Stdio,
+	}
+	if in.MapRoot {
+		p.Identity.InsideUID, p.Identity.InsideGID = 0, 0
+	}
+	if in.TTY {
+		p.Fds = append(p.Fds, plan.FdPty)
+	}
+	if in.Seccomp.Notify {
+		p.Fds = append(p.Fds, plan.FdSeccomp)
+	}
+	v.losses = append(v.losses, addLandlock(p, &in)...)
+	if p.Process, err = process(&in, p.Mounts); err != nil {
+		return nil, nil, err
+	}
+	if err := p.Validate(); err != nil {
+		return nil, nil, fmt.Errorf("BUG(sbx): planned something that is not valid: %w", err)
+	}
+	return p, v.losses, nil
+}
+
+// collect fills the tree from grants and hides.
+func (v *view) collect() error {
+	in := v.in
+	v.addSystem()
+	for _, g := range in.Grants {
+		if err := v.checkGrant(g); err != nil {
+			return err
+		}
+		if err := v.addGrant(g); err != nil {
+			return err
+		}
+	}
+	for _, h := range in.Hides {
+		if err := v.addHide(h); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reserved places are the sandbox's own; a grant at or below them would undo that. Below /tmp and
+// /run a grant is welcome: it appears there and nothing else does.
+var reserved = [...]string{"/proc", "/dev", "/sys"}
+
+func (v *view) checkGrant(g Grant) error {
+	if strings.IndexByte(g.Path, 0) >= 0 || len(g.Path) > 4095 {
+		return &Refusal{What: fmt.Sprintf("%s (%s): not a path", plan.Bytes(g.Path).Quote(), g.Why)}
+	}
+	canon, _, st, _ := host.Resolve(v.in.FS, g.Path)
+	if canon == "/" && (g.Mode == Write || g.Mode == Scratch) {
+		return &Refusal{What: fmt.Sprintf("/ (%s) cannot be writable", g.Why), Hint: "name the directory that the program should write"}
+	}
+	for _, r := range reserved {
+		if canon != "" && within(canon, r) {
+			return &Refusal{What: fmt.Sprintf("%s (%s) is provided by the sandbox itself", plan.Bytes(g.Path).Quote(), g.Why)}
+		}
+	}
+	if g.Explicit && (st.Type == host.Socket || st.Type == host.Other) && canon != "" {
+		if _, err := v.in.FS.Lstat(canon); err == nil {
+			return &Refusal{What: fmt.Sprintf("%s (%s) is neither a file nor a directory", plan.Bytes(g.Path).Quote(), g.Why),
+				Hint: "sockets are granted with --socket"}
+		}
+	}
+	return v.checkSecrets(g, v.in.Hides)
+}
+
+// process finds the program and the place to start in.
+func process(in *Input, mounts []plan.Mount) (plan.Process, error) {
+	pr := plan.Process{Argv: toBytes(in.Argv), Env: toBytes(in.Env), Dir: "/", Umask: 0o022, TTY: in.TTY, AsPID1: in.AsPID1, OOMAdj: 300}
+	if in.Dir != "" && visible(mounts, in.Dir) {
+		pr.Dir = plan.Bytes(in.Dir)
+	}
+	exe, err := LookPath(in, string(pr.Dir))
+	if err != nil {
+		return pr, err
+	}
+	pr.Path = plan.Bytes(exe)
+	return pr, nil
+}
+
+// visible says whether p exists inside: the deepest operation at or above it is a tree, or it is a
+// directory of the skeleton.
+func visible(mounts []plan.Mount, p string) bool {
+	var deepest *plan.Mount
+	for i := range mounts {
+		m := &mounts[i]
+		if within(p, string(m.Target)) && m.Kind != plan.Protect && (deepest == nil || len(m.Target) >= len(deepest.Target)) {
+			deepest = m
+		}
+	}
+	if deepest == nil {
+		return false
+	}
+	if deepest.Kind == plan.Bind || deepest.Kind == plan.Overlay {
+		rel := strings.TrimPrefix(p, string(deepest.Target)+"/")
+		for _, h := range deepest.Hide {
+			if within(rel, string(h)) {
+				return false
+			}
+		}
+		return true
+	}
+	return string(deepest.Target) == p
+}
+
+// Missing is a program that is not to be found; the exit status is 127, or 126 when it is there but
+// cannot be executed.
+type Missing struct {
+	Name   string
+	Status int
+	Hint   string
+}
+
+func (m *Missing) Error() string {
+	if m.Status == 126 {
+		return fmt.Sprintf("%s: cannot be executed", plan.Bytes(m.Name).Quote())
+	}
+	return fmt.Sprintf("%s: command not found", plan.Bytes(m.Name).Quote())
+}
+
+// LookPath finds Argv[0] as execvp(3) does, on the host's files. Whether it is visible inside is the
+// kernel's to say.
+func LookPath(in *Input, dir string) (string, error) {
+	name := in.Argv[0]
+	if name == "" {
+		return "", &Missing{Name: name, Status: 127}
+	}
+	if strings.Contains(name, "/") {
+		p := name
+		if !path.IsAbs(p) {
+			p = path.Join(dir, p)
+		}
+		return checkExec(in, path.Clean(p), name)
+	}
+	status := 127
+	for _, d := range strings.Split(host.Lookup(in.Env, "PATH"), ":") {
+		if !path.IsAbs(d) {
+			continue
+		}
+		p := path.Join(d, name)
+		_, _, st, err := host.Resolve(in.FS, p)
+		if err != nil || st.Type != host.File {
+			continue
+		}
+		if !in.FS.Access(p, unix.X_OK) {
+			status = 126
+			continue
+		}
+		return p, nil
+	}
+	return "", &Missing{Name: name, Status: status}
+}
+
+func checkExec(in *Input, p, name string) (string, error) {
+	_, _, st, err := host.Resolve(in.FS, p)
+	switch {
+	case host.NotExist(err):
+		return "", &Missing{Name: name, Status: 127}
+	case err != nil || st.Type == host.Dir || !in.FS.Access(p, unix.X_OK):
+		return "", &Missing{Name: name, Status: 126}
+	}
+	return p, nil
+}
+
+func toBytes(list []string) []plan.Bytes {
+	out := make([]plan.Bytes, len(list))
+	for i, s := range list {
+		out[i] = plan.Bytes(s)
+	}
+	return out
+}

@@ -1,0 +1,109 @@
+package planner
+
+import (
+	"fmt"
+
+	"sbx/broker/internal/host"
+	"sbx/shared/plan"
+)
+
+// FS is the file system that is planned for. host.FS is the real one.
+type FS interface {
+	Lstat(path string) (host.Stat, error)
+	Readlink(path string) (string, error)
+	ReadDir(path string) ([]host.Entry, error)
+	Access(path string, mode uint32) bool
+}
+
+// Mode is what a grant gives.
+type Mode uint8
+
+// The modes, weakest first.
+const (
+	None    Mode = iota
+	Read         // the host's tree, read-only
+	Write        // the host's tree, read-write
+	Overlay      // the host's tree below a writable layer of the session's own
+	Scratch      // an empty writable tmpfs
+)
+
+func (m Mode) String() string {
+	return [...]string{"none", "ro", "rw", "overlay", "tmpfs"}[m]
+}
+
+// Grant makes a path and all below it exist inside.
+type Grant struct {
+	Path     string // absolute; links in it are followed once, at planning
+	Mode     Mode
+	NoExec   bool
+	Optional bool   // a missing path is left out instead of refused
+	Explicit bool   // asked for by a person for this run, not by a profile
+	Why      string // where it comes from: "profile moderate", "--rw", "~/.config/sbx/config.toml:4"
+}
+
+// Hide makes a path not exist inside, whatever is granted around it.
+type Hide struct {
+	Path   string // absolute
+	Secret bool   // also refuses grants at or below it
+	Why    string
+}
+
+// Input is everything that a plan depends on.
+type Input struct {
+	Session     string
+	SessionDir  string // host folder whose overlay/ holds the writable layers
+	Hostname    string
+	Profile     string
+	Argv        []string // Argv[0] is looked up in the PATH of Env
+	Dir         string   // canonical working directory, "" for none
+	Env         []string
+	Grants      []Grant
+	Hides       []Hide
+	HideNames   []string // base-name patterns hidden at the top of writable grants (.env, *.pem)
+	Guards      []string // paths below the project that stay read-only
+	Project     string   // canonical, "" when nothing is the project
+	Limits      []plan.Limit
+	TmpSize     int64 // bytes of each tmpfs
+	Stdio       [3]plan.Stdio
+	TTY         bool
+	AsPID1      bool
+	MapRoot     bool // uid 0 inside
+	ShareNet    bool
+	TimeOffset  int64
+	NoSymFollow bool
+	NoLandlock  bool
+	Seccomp     plan.Seccomp
+	Facts       host.Facts
+	FS          FS
+}
+
+// Loss is something that was asked for, or is part of sbx's promise, and cannot be had here.
+type Loss struct {
+	What string // "landlock", "secret .env in a writable project", …
+	Why  string
+	Fix  string // what to do about it; may be empty
+}
+
+func (l Loss) String() string {
+	s := l.What + ": " + l.Why
+	if l.Fix != "" {
+		s += " (" + l.Fix + ")"
+	}
+	return s
+}
+
+// Refusal is a request that is not carried out. Hint says what to do instead.
+type Refusal struct {
+	What string
+	Hint string
+	Err  error
+}
+
+func (r *Refusal) Error() string {
+	if r.Err != nil {
+		return fmt.Sprintf("%s: %v", r.What, r.Err)
+	}
+	return r.What
+}
+
+func (r *Refusal) Unwrap() error { return r.Err }

@@ -1,0 +1,129 @@
+package planner
+
+import (
+	"path"
+	"strconv"
+
+	"sbx/broker/internal/host"
+	"sbx/shared/plan"
+)
+
+// addSystem puts the sandbox's own places into the tree: devices, proc, sys, temporary directories.
+func (v *view) addSystem() {
+	in := v.in
+	tmp := func(p string, mode uint32, noexec bool) []plan.Mount {
+		return []plan.Mount{{Kind: plan.Tmpfs, Target: plan.Bytes(p), Size: in.TmpSize, Inodes: in.TmpSize >> 12, Mode: mode, NoExec: noexec}}
+	}
+	v.root.at("/dev").special = devices(in)
+	v.root.at("/proc").special = []plan.Mount{{Kind: plan.Proc, Target: "/proc"}}
+	v.late = append(v.late, protectProc(in)...)
+	v.root.at("/sys").special = sysfs(in)
+	v.root.at("/tmp").special = tmp("/tmp", 0o1777, false)
+	v.root.at("/var/tmp").special = tmp("/var/tmp", 0o1777, false)
+	v.root.at("/run").special = append(tmp("/run", 0o755, true),
+		plan.Mount{Kind: plan.Dir, Target: "/run/lock", Mode: 0o1777}, plan.Mount{Kind: plan.Dir, Target: "/run/user", Mode: 0o755},
+		plan.Mount{Kind: plan.Dir, Target: plan.Bytes("/run/user/" + strconv.Itoa(int(in.Facts.UID))), Mode: 0o700})
+	v.root.at("/var/run").link = "/run"
+	v.root.at("/var/lock").link = "/run/lock"
+}
+
+func devices(in *Input) []plan.Mount {
+	var out []plan.Mount
+	for _, n := range []string{"null", "zero", "full", "random", "urandom", "tty"} {
+		out = append(out, plan.Mount{Kind: plan.File, Target: plan.Bytes("/dev/" + n), Mode: 0o666},
+			plan.Mount{Kind: plan.Bind, Source: plan.Bytes("/dev/" + n), Target: plan.Bytes("/dev/" + n), Access: plan.ReadWrite, Device: true, NoExec: true})
+	}
+	out = append(out, plan.Mount{Kind: plan.Dir, Target: "/dev/pts", Mode: 0o755}, plan.Mount{Kind: plan.Devpts, Target: "/dev/pts"},
+		plan.Mount{Kind: plan.Dir, Target: "/dev/shm", Mode: 0o1777},
+		plan.Mount{Kind: plan.Tmpfs, Target: "/dev/shm", Size: in.TmpSize, Inodes: in.TmpSize >> 12, Mode: 0o1777, NoExec: true})
+	for _, l := range [][2]string{{"ptmx", "pts/ptmx"}, {"fd", "/proc/self/fd"}, {"stdin", "/proc/self/fd/0"}, {"stdout", "/proc/self/fd/1"}, {"stderr", "/proc/self/fd/2"}} {
+		out = append(out, plan.Mount{Kind: plan.Symlink, Target: plan.Bytes("/dev/" + l[0]), Source: plan.Bytes(l[1])})
+	}
+	return out
+}
+
+// protectProc takes away what proc shows or lets be written beyond the sandbox's own processes. For an
+// ordinary user the kernel refuses most of it already; root is the owner of these files, also inside.
+func protectProc(in *Input) []plan.Mount {
+	out := []plan.Mount{{Kind: plan.Protect, Target: "/proc/sys", Access: plan.ReadOnly, Optional: true}, {Kind: plan.Mask, Target: "/proc/keys", Optional: true}}
+	if in.Facts.UID != 0 && !in.MapRoot {
+		return append(out, plan.Mount{Kind: plan.Protect, Target: "/proc/sysrq-trigger", Access: plan.ReadOnly, Optional: true})
+	}
+	for _, d := range []string{"bus", "fs", "irq", "acpi", "scsi", "sysrq-trigger", "mtrr", "latency_stats"} {
+		out = append(out, plan.Mount{Kind: plan.Protect, Target: plan.Bytes("/proc/" + d), Access: plan.ReadOnly, Optional: true})
+	}
+	for _, f := range []string{"kcore", "kmsg", "timer_list", "sched_debug", "kpagecount", "kpageflags", "kpagecgroup", "key-users", "vmallocinfo", "slabinfo", "pagetypeinfo"} {
+		out = append(out, plan.Mount{Kind: plan.Mask, Target: plan.Bytes("/proc/" + f), Optional: true})
+	}
+	return out
+}
+
+// sysfs shows what libc and language runtimes read to count processors and memory nodes.
+func sysfs(in *Input) []plan.Mount {
+	out := []plan.Mount{}
+	made := map[string]bool{"/sys": true}
+	for _, p := range []string{"/sys/devices/system/cpu", "/sys/devices/system/node", "/sys/kernel/mm/transparent_hugepage"} {
+		st, err := in.FS.Lstat(p)
+		if err != nil || st.Type != host.Dir {
+			continue
+		}
+		var up []string
+		for d := p; !made[d]; d = path.Dir(d) {
+			up = append(up, d)
+			made[d] = true
+		}
+		for i := len(up) - 1; i >= 0; i-- {
+			out = append(out, plan.Mount{Kind: plan.Dir, Target: plan.Bytes(up[i]), Mode: 0o755})
+		}
+		out = append(out, plan.Mount{Kind: plan.Bind, Target: plan.Bytes(p), Source: plan.Bytes(p), Access: plan.ReadOnly, NoExec: true})
+	}
+	return out
+}
+
+// Landlock access rights (landlock(7)) that a write needs. Reading is the mounts' business: a rule set
+// cannot grow, and approvals must be able to.
+const (
+	llWriteFile  = 1 << 1
+	llRemoveDir  = 1 << 4
+	llRemoveFile = 1 << 5
+	llMake       = 1<<6 | 1<<7 | 1<<8 | 1<<9 | 1<<10 | 1<<11 | 1<<12
+	llRefer      = 1 << 13 // ABI 2
+	llTruncate   = 1 << 14 // ABI 3
+
+	scopeAbstract = 1 << 0 // ABI 6
+	scopeSignal   = 1 << 1
+)
+
+// addLandlock grants writing where the mounts do, and nowhere else.
+func addLandlock(p *plan.Plan, in *Input) []Loss {
+	abi := in.Facts.Landlock
+	if in.NoLandlock {
+		return nil
+	}
+	if abi < 2 { // ABI 1 forbids every rename between directories
+		return []Loss{{What: "landlock", Why: "this kernel has none that can be used, so the mounts are the only line against writing", Fix: "a kernel from 5.19 on, with landlock in lsm="}}
+	}
+	l := &plan.Landlock{ABI: abi, HandledFS: llWriteFile | llRemoveDir | llRemoveFile | llMake | llRefer}
+	if abi >= 3 {
+		l.HandledFS |= llTruncate
+	}
+	if abi >= 6 {
+		l.Scoped = scopeAbstract | scopeSignal
+	}
+	for i := range p.Mounts {
+		m := &p.Mounts[i]
+		access := l.HandledFS
+		switch {
+		case m.Kind == plan.Tmpfs && m.Target != "/" && m.Access != plan.ReadOnly, m.Kind == plan.Proc, m.Kind == plan.Devpts:
+		case (m.Kind == plan.Bind || m.Kind == plan.Overlay) && m.Access == plan.ReadWrite:
+			if st, err := in.FS.Lstat(string(m.Source)); m.Device || m.Kind == plan.Bind && err == nil && st.Type != host.Dir {
+				access &= llWriteFile | llTruncate
+			}
+		default:
+			continue
+		}
+		l.Rules = append(l.Rules, plan.LandlockRule{Path: m.Target, Access: access})
+	}
+	p.Landlock = l
+	return nil
+}

@@ -1,0 +1,92 @@
+package planner
+
+import (
+	"path"
+	"sort"
+	"strings"
+
+	"sbx/broker/internal/host"
+	"sbx/shared/plan"
+)
+
+// node is one name of the view under construction.
+type node struct {
+	name     string
+	children map[string]*node
+	mode     Mode // explicit grant; None means what the parent gives
+	granted  bool
+	hidden   bool
+	special  []plan.Mount // the operations that make this place, one of the sandbox's own (/proc, /dev, …)
+	link     string       // text of a symbolic link that must exist
+	grant    Grant
+	stat     host.Stat
+	missing  bool // granted, but the host has no such path: an empty place of the session's own
+}
+
+func (n *node) at(p string) *node {
+	for _, name := range strings.Split(strings.Trim(p, "/"), "/") {
+		if name == "" {
+			continue
+		}
+		c := n.children[name]
+		if c == nil {
+			c = &node{name: name}
+			if n.children == nil {
+				n.children = map[string]*node{}
+			}
+			n.children[name] = c
+		}
+		n = c
+	}
+	return n
+}
+
+// find returns the node at p, or nil.
+func (n *node) find(p string) *node {
+	for _, name := range strings.Split(strings.Trim(p, "/"), "/") {
+		if name == "" {
+			continue
+		}
+		if n = n.children[name]; n == nil {
+			return nil
+		}
+	}
+	return n
+}
+
+func (n *node) sorted() []*node {
+	out := make([]*node, 0, len(n.children))
+	for _, c := range n.children {
+		out = append(out, c)
+	}
+	sort.Slice(out, func(i, j int) bool { return out[i].name < out[j].name })
+	return out
+}
+
+// hides says whether something at or below n's children is hidden, so that n cannot be mounted whole.
+func (n *node) hides() bool {
+	for _, c := range n.children {
+		if c.hidden || c.hides() {
+			return true
+		}
+	}
+	return false
+}
+
+// hiddenNames lists the hidden paths below n, relative to it.
+func (n *node) hiddenNames(prefix string) []string {
+	var out []string
+	for _, c := range n.sorted() {
+		if c.hidden {
+			out = append(out, path.Join(prefix, c.name))
+		} else {
+			out = append(out, c.hiddenNames(path.Join(prefix, c.name))...)
+		}
+	}
+	return out
+}
+
+// within says whether p is dir or below it, by components.
+func within(p, dir string) bool {
+	return p == dir || dir == "/" || strings.HasPrefix(p, dir+"/")
+}

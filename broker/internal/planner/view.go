@@ -1,0 +1,375 @@
+package planner
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+	"syscall"
+
+	"sbx/broker/internal/host"
+	"sbx/shared/plan"
+)
+
+// overlayHideFrom is the number of entries from which a directory with hidden names is shown through
+// an overlay with whiteouts instead of one mount an entry.
+const overlayHideFrom = 48
+
+// view turns grants and hides into mount operations.
+type view struct {
+	in     *Input
+	root   node
+	out    []plan.Mount
+	late   []plan.Mount // what needs /dev/null or covers what is mounted before
+	losses []Loss
+	layers int
+}
+
+func newView(in *Input) *view { return &view{in: in} }
+
+// addHide resolves h, its links and the other mounts of its file system, and hides them all. A path
+// that does not exist is hidden by its name: the host may create it later.
+func (v *view) addHide(h Hide) error {
+	canon, links, st, err := host.Resolve(v.in.FS, h.Path)
+	if canon == "" {
+		return fmt.Errorf("resolving %s: %w", h.Path, err)
+	}
+	if canon == "/" {
+		return &Refusal{What: "hiding " + h.Path + " would hide everything"}
+	}
+	v.hideAt(canon)
+	for _, l := range links {
+		if l.Path == path.Clean(h.Path) { // the link itself bears the secret's name
+			v.hideAt(l.Path)
+		}
+	}
+	for _, a := range host.Aliases(v.in.Facts.Mounts, canon) {
+		v.hideAt(a)
+	}
+	if err == nil && h.Secret && st.Type == host.File && st.Nlink > 1 {
+		v.hideHardLinks(canon, st)
+	}
+	return nil
+}
+
+func (v *view) hideAt(p string) {
+	if p != "" && p != "/" {
+		v.root.at(p).hidden = true
+	}
+}
+
+// addGrant resolves g once. The links on the way exist inside as links.
+func (v *view) addGrant(g Grant) error {
+	canon, links, st, err := host.Resolve(v.in.FS, g.Path)
+	if err != nil && !(host.NotExist(err) && (g.Optional || g.Mode == Scratch)) {
+		if errors.Is(err, syscall.EACCES) && g.Optional {
+			return nil
+		}
+		return &Refusal{What: fmt.Sprintf("%s (%s)", plan.Bytes(g.Path).Quote(), g.Why), Err: baseError(err),
+			Hint: "name a path that exists, or end it with ? where it may be missing"}
+	}
+	for _, l := range links {
+		v.root.at(l.Path).link = l.Text
+	}
+	if err != nil && g.Mode != Scratch && g.Mode != Overlay {
+		return nil
+	}
+	n := v.root.at(canon)
+	if n.granted && !stronger(g, n.grant) {
+		return nil
+	}
+	n.granted, n.mode, n.grant, n.stat, n.missing = true, g.Mode, g, st, err != nil
+	return nil
+}
+
+// stronger says whether g replaces what stands at the same path: a person's word over a profile's,
+// else the wider mode.
+func stronger(g, old Grant) bool {
+	if g.Explicit != old.Explicit {
+		return g.Explicit
+	}
+	return g.Mode >= old.Mode
+}
+
+func baseError(err error) error {
+	var no syscall.Errno
+	if errors.As(err, &no) {
+		return no
+	}
+	return err
+}
+
+// checkSecrets refuses grants that lead into a secret.
+func (v *view) checkSecrets(g Grant, hides []Hide) error {
+	canon, _, _, _ := host.Resolve(v.in.FS, g.Path)
+	if canon == "" {
+		return nil
+	}
+	for _, h := range hides {
+		hc, _, _, _ := host.Resolve(v.in.FS, h.Path)
+		if h.Secret && hc != "" && within(canon, hc) {
+			return &Refusal{What: fmt.Sprintf("%s (%s) is a secret: %s", plan.Bytes(g.Path).Quote(), g.Why, h.Why),
+				Hint: "sbx never shows secrets by --ro or --rw; copy what the program needs to a place of its own"}
+		}
+	}
+	return nil
+}
+
+// build walks the tree and returns the operations, root first.
+func (v *view) build() ([]plan.Mount, error) {
+	v.op(plan.Mount{Kind: plan.Tmpfs, Target: "/", Size: v.rootSize(), Inodes: 65536, Mode: 0o755, Why: "skeleton"})
+	if err := v.skeleton("/", &v.root, v.root.mode, v.root.grant); err != nil {
+		return nil, err
+	}
+	return append(append(v.out, v.late...), plan.Mount{Kind: plan.Protect, Target: "/", Access: plan.ReadOnly}), nil
+}
+
+// rootSize bounds the skeleton: it holds directories, links and empty files only.
+func (v *view) rootSize() int64 { return 16 << 20 }
+
+func (v *view) op(m plan.Mount) { v.out = append(v.out, m) }
+
+// skeleton shows a directory of the sandbox's own at p: the tree's children, and of the host's
+// directory, where mode says so, every sibling that is not hidden.
+func (v *view) skeleton(p string, n *node, mode Mode, g Grant) error {
+	seen := map[string]bool{}
+	if mode == Read || mode == Write || mode == Overlay {
+		list, err := v.in.FS.ReadDir(p)
+		if err != nil && !errors.Is(err, syscall.EACCES) {
+			return fmt.Errorf("listing %s: %w", plan.Bytes(p).Quote(), err)
+		}
+		for _, e := range list {
+			child := n.children[e.Name]
+			seen[e.Name] = true
+			if child == nil {
+				child = &node{name: e.Name}
+			}
+			if err := v.show(path.Join(p, e.Name), child, e.Type, mode, g); err != nil {
+				return err
+			}
+		}
+	}
+	for _, c := range n.sorted() {
+		if !seen[c.name] {
+			if err := v.show(path.Join(p, c.name), c, host.Dir, None, Grant{}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// show makes one name of a skeleton directory. typ is what the host has there.
+func (v *view) show(p string, n *node, typ host.Type, mode Mode, g Grant) error {
+	switch {
+	case n.hidden:
+		return nil
+	case n.special != nil:
+		v.op(plan.Mount{Kind: plan.Dir, Target: plan.Bytes(p), Mode: 0o755})
+		v.out = append(v.out, n.special...)
+		return v.inside(p, n)
+	case n.link != "":
+		v.op(plan.Mount{Kind: plan.Symlink, Target: plan.Bytes(p), Source: plan.Bytes(n.link)})
+		return nil
+	}
+	if n.granted {
+		mode, g, typ = n.mode, n.grant, n.stat.Type
+	}
+	if mode == None {
+		if len(n.children) == 0 || !n.shows() {
+			return nil
+		}
+		v.op(plan.Mount{Kind: plan.Dir, Target: plan.Bytes(p), Mode: 0o755})
+		return v.skeleton(p, n, None, g)
+	}
+	if n.missing || mode == Scratch {
+		return v.fresh(p, n, mode, g)
+	}
+	switch typ {
+	case host.Link:
+		return v.copyLink(p)
+	case host.File:
+		v.op(plan.Mount{Kind: plan.File, Target: plan.Bytes(p), Mode: 0o644})
+		v.bind(p, mode, g)
+	case host.Dir:
+		v.op(plan.Mount{Kind: plan.Dir, Target: plan.Bytes(p), Mode: 0o755})
+		return v.directory(p, n, mode, g)
+	}
+	return nil // sockets, devices and pipes of the host are not part of a view
+}
+
+// shows says whether anything visible lies below n.
+func (n *node) shows() bool {
+	for _, c := range n.children {
+		if !c.hidden && (c.granted || c.link != "" || c.special != nil || c.shows()) {
+			return true
+		}
+	}
+	return false
+}
+
+// directory mounts the host's directory p, whole if it can be.
+func (v *view) directory(p string, n *node, mode Mode, g Grant) error {
+	if !n.hides() {
+		if mode == Overlay {
+			v.overlay(p, n, g)
+		} else {
+			v.bind(p, mode, g)
+		}
+		return v.below(p, n)
+	}
+	switch mode {
+	case Overlay:
+		v.overlay(p, n, g)
+		return v.below(p, n)
+	case Write:
+		return v.guarded(p, n, g)
+	}
+	list, err := v.in.FS.ReadDir(p)
+	if err == nil && len(list) >= overlayHideFrom && !within(v.in.Facts.Home, p) && !within(p, v.in.Facts.Home) {
+		v.op(plan.Mount{Kind: plan.Overlay, Target: plan.Bytes(p), Lower: []plan.Bytes{plan.Bytes(p)}, Hide: v.hideList(n),
+			Access: plan.ReadOnly, NoExec: g.NoExec, Why: g.Why})
+		v.nested(p, n, mode, g)
+		return v.below(p, n)
+	}
+	return v.skeleton(p, n, mode, g)
+}
+
+func (v *view) hideList(n *node) []plan.Bytes {
+	var out []plan.Bytes
+	for _, h := range n.hiddenNames("") {
+		out = append(out, plan.Bytes(h))
+	}
+	return out
+}
+
+// nested mounts again what is mounted below an overlay's lower directory, which an overlay leaves out.
+func (v *view) nested(p string, n *node, mode Mode, g Grant) {
+	for _, m := range host.Below(v.in.Facts.Mounts, p) {
+		if c := n.find(strings.TrimPrefix(m, p)); c == nil || !c.hidden && !c.granted {
+			if st, err := v.in.FS.Lstat(m); err == nil && (st.Type == host.Dir || st.Type == host.File) {
+				v.bind(m, mode, g)
+			}
+		}
+	}
+}
+
+// below mounts the grants that lie below a directory that is mounted whole.
+func (v *view) below(p string, n *node) error {
+	for _, c := range n.sorted() {
+		cp := path.Join(p, c.name)
+		switch {
+		case c.hidden || c.link != "":
+		case c.special != nil:
+			if st, err := v.in.FS.Lstat(cp); err == nil && st.Type == host.Dir {
+				v.out = append(v.out, c.special...)
+				if err := v.inside(cp, c); err != nil {
+					return err
+				}
+			}
+		case c.granted && c.missing:
+			if c.mode != Scratch {
+				continue // the place does not exist and nothing may be created in the host's tree
+			}
+			return &Refusal{What: fmt.Sprintf("%s (%s) does not exist below the host's %s", plan.Bytes(cp).Quote(), c.grant.Why, plan.Bytes(p).Quote()),
+				Hint: "create the directory first; sbx leaves no placeholder on the host"}
+		case c.granted && c.mode == Scratch:
+			v.tmpfs(cp, c.grant)
+		case c.granted && c.stat.Type == host.Dir:
+			if err := v.directory(cp, c, c.mode, c.grant); err != nil {
+				return err
+			}
+		case c.granted && c.stat.Type == host.File:
+			v.bind(cp, c.mode, c.grant)
+		default:
+			if err := v.below(cp, c); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// guarded shows a writable directory that holds hidden names. Its files stay the host's own, so the
+// hidden ones are covered; the broker covers them again when the host replaces them.
+func (v *view) guarded(p string, n *node, g Grant) error {
+	v.bind(p, Write, g)
+	for _, h := range n.hiddenNames("") {
+		hp := path.Join(p, h)
+		if st, err := v.in.FS.Lstat(hp); err == nil && st.Type == host.File {
+			v.late = append(v.late, plan.Mount{Kind: plan.Mask, Target: plan.Bytes(hp), Why: "hidden name in a writable directory"})
+		} else if err == nil && st.Type == host.Dir {
+			v.late = append(v.late, plan.Mount{Kind: plan.Tmpfs, Target: plan.Bytes(hp), Size: 4096, Inodes: 2, Mode: 0o755, Access: plan.ReadOnly})
+		}
+		v.losses = append(v.losses, Loss{What: "hidden " + plan.Bytes(hp).Quote(), Why: "it lies in a directory that is writable in place, so it is covered, not absent",
+			Fix: "use --overlay for the directory"})
+	}
+	return v.below(p, n)
+}
+
+func (v *view) copyLink(p string) error {
+	text, err := v.in.FS.Readlink(p)
+	if err != nil {
+		return nil // gone meanwhile
+	}
+	v.op(plan.Mount{Kind: plan.Symlink, Target: plan.Bytes(p), Source: plan.Bytes(text)})
+	return nil
+}
+
+func (v *view) bind(p string, mode Mode, g Grant) {
+	m := plan.Mount{Kind: plan.Bind, Target: plan.Bytes(p), Source: plan.Bytes(p), Access: plan.ReadOnly, NoExec: g.NoExec, Why: g.Why}
+	if mode == Write {
+		m.Access = plan.ReadWrite
+		m.NoSymFollow = v.in.NoSymFollow
+	}
+	if st, err := v.in.FS.Lstat(p); err == nil {
+		m.Dev, m.Ino = st.Dev, st.Ino
+	}
+	v.op(m)
+}
+
+func (v *view) layer() string {
+	v.layers++
+	return fmt.Sprintf("%s/overlay/%d", v.in.SessionDir, v.layers)
+}
+
+func (v *view) overlay(p string, n *node, g Grant) {
+	dir := v.layer()
+	v.op(plan.Mount{Kind: plan.Overlay, Target: plan.Bytes(p), Lower: []plan.Bytes{plan.Bytes(p)}, Hide: v.hideList(n),
+		Upper: plan.Bytes(dir + "/upper"), Work: plan.Bytes(dir + "/work"), Access: plan.ReadWrite, NoExec: g.NoExec, Why: g.Why})
+}
+
+// fresh shows an empty writable place: a tmpfs, or a folder of the session's where the host has none
+// of that name (a cache that does not exist yet).
+func (v *view) fresh(p string, n *node, mode Mode, g Grant) error {
+	v.op(plan.Mount{Kind: plan.Dir, Target: plan.Bytes(p), Mode: 0o755})
+	if mode == Scratch {
+		v.tmpfs(p, g)
+	} else {
+		dir := v.layer()
+		v.op(plan.Mount{Kind: plan.Bind, Target: plan.Bytes(p), Source: plan.Bytes(dir + "/upper"), Access: plan.ReadWrite, NoExec: g.NoExec, Why: g.Why})
+	}
+	return v.inside(p, n)
+}
+
+// inside shows grants below a place that is the sandbox's own and writable.
+func (v *view) inside(p string, n *node) error {
+	for _, c := range n.sorted() {
+		if err := v.show(path.Join(p, c.name), c, host.Dir, None, Grant{}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (v *view) tmpfs(p string, g Grant) {
+	v.op(plan.Mount{Kind: plan.Tmpfs, Target: plan.Bytes(p), Size: v.in.TmpSize, Inodes: v.in.TmpSize >> 12, Mode: tmpMode(p), NoExec: g.NoExec, Why: g.Why})
+}
+
+func tmpMode(p string) uint32 {
+	switch path.Base(p) {
+	case "tmp", "shm":
+		return 0o1777
+	}
+	return 0o755
+}

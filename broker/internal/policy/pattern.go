@@ -1,0 +1,415 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+type compKind uint8
+
+// Ordered by how much a component says about a name; Compare relies on it.
+const (
+	compTree    compKind = iota // ** : any number of components, none included
+	compAny                     // *  : one component
+	compPartial                 // a*b
+	compLiteral
+)
+
+type comp struct {
+	kind  compKind
+	parts []string // literal text between the stars
+}
+
+// Pattern matches absolute paths component by component, on bytes. Grammar:
+//
+//	/x        this path        /x/*   every direct child    /x/**   /x and everything below
+//	/x/a*b    part of a name   /x/**/y  y anywhere below /x
+//	~  $PROJECT  (and in org and user files $HOME, $TMPDIR, $XDG_…)  at the very start only
+//	\xHH \* \\  one byte literally, so any Linux name can be written
+//	@name     an abstract socket
+type Pattern struct {
+	comps    []comp
+	abstract bool
+}
+
+const (
+	maxPath  = 4095 // PATH_MAX without NUL
+	maxComps = 64   // of a pattern; real trees are a fraction of this
+)
+
+// ParsePattern reads pattern text. Variables come from vars; nothing else is expanded.
+func ParsePattern(text string, vars Vars) (Pattern, error) {
+	p, err := parsePattern(text, vars)
+	if err != nil {
+		return Pattern{}, fmt.Errorf("reading pattern %s: %w", quote(text), err)
+	}
+	return p, nil
+}
+
+func parsePattern(text string, vars Vars) (Pattern, error) {
+	if len(text) > 2*maxPath {
+		return Pattern{}, errors.New("it is too long")
+	}
+	if name, ok := strings.CutPrefix(text, "@"); ok {
+		c, err := parseComp(name)
+		if err != nil {
+			return Pattern{}, err
+		}
+		return Pattern{comps: []comp{c}, abstract: true}, nil
+	}
+	base, rest, err := vars.split(text)
+	if err != nil {
+		return Pattern{}, err
+	}
+	var p Pattern
+	for _, s := range components(base) {
+		p.comps = append(p.comps, comp{compLiteral, []string{s}})
+	}
+	for _, s := range strings.Split(rest, "/") {
+		if s == "" || s == "." {
+			continue
+		}
+		c, err := parseComp(s)
+		if err != nil {
+			return Pattern{}, err
+		}
+		// a/**/** says no more than a/**, and one spelling keeps Compare exact.
+		if n := len(p.comps); c.kind == compTree && n > 0 && p.comps[n-1].kind == compTree {
+			continue
+		}
+		p.comps = append(p.comps, c)
+	}
+	if len(p.comps) > maxComps {
+		return Pattern{}, fmt.Errorf("it has more than %d components", maxComps)
+	}
+	return p, nil
+}
+
+// parseComp reads one component and resolves its escapes.
+func parseComp(s string) (comp, error) {
+	switch s {
+	case "**":
+		return comp{kind: compTree}, nil
+	case "*":
+		return comp{compAny, []string{"", ""}}, nil
+	case "":
+		return comp{}, errors.New("it is empty")
+	}
+	parts := []string{}
+	var cur []byte
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; c {
+		case '*':
+			if i+1 < len(s) && s[i+1] == '*' {
+				return comp{}, errors.New("** must be a whole component")
+			}
+			parts = append(parts, string(cur))
+			cur = nil
+		case '\\':
+			b, n, err := unescape(s[i:])
+			if err != nil {
+				return comp{}, err
+			}
+			cur = append(cur, b)
+			i += n - 1
+		case 0:
+			return comp{}, errors.New("it contains NUL")
+		default:
+			cur = append(cur, c)
+		}
+	}
+	parts = append(parts, string(cur))
+	if len(parts) > 1 {
+		return comp{compPartial, parts}, nil
+	}
+	if parts[0] == ".." || parts[0] == "." {
+		return comp{}, fmt.Errorf("%s is not allowed as a component; write the path it leads to", parts[0])
+	}
+	return comp{compLiteral, parts}, nil
+}
+
+func unescape(s string) (b byte, n int, err error) {
+	if len(s) >= 2 && (s[1] == '\\' || s[1] == '*') {
+		return s[1], 2, nil
+	}
+	if len(s) >= 4 && s[1] == 'x' {
+		u, err := strconv.ParseUint(s[2:4], 16, 8)
+		if err == nil && u != 0 && u != '/' {
+			return byte(u), 4, nil
+		}
+	}
+	return 0, 0, errors.New(`a backslash must start \\, \* or \xHH (not NUL or /)`)
+}
+
+// components splits a clean absolute path; "/" has none.
+func components(path string) []string {
+	if len(path) < 2 {
+		return nil
+	}
+	return strings.Split(path[1:], "/")
+}
+
+// CleanPath normalises what may stand for a path: // and /./ and a trailing / vanish; everything else that has two
+// readings (empty, relative, .., NUL, overlong) is refused. It never looks at the file system.
+func CleanPath(s string) (string, error) {
+	switch {
+	case s == "":
+		return "", errors.New("empty path")
+	case len(s) > maxPath:
+		return "", errors.New("path longer than PATH_MAX")
+	case s[0] != '/':
+		return "", errors.New("path is not absolute")
+	case strings.IndexByte(s, 0) >= 0:
+		return "", errors.New("path contains NUL")
+	}
+	if !needsClean(s) {
+		return s, nil
+	}
+	var out []byte
+	for _, c := range strings.Split(s, "/") {
+		switch c {
+		case "", ".":
+		case "..":
+			return "", errors.New("path contains ..")
+		default:
+			out = append(append(out, '/'), c...)
+		}
+	}
+	if len(out) == 0 {
+		return "/", nil
+	}
+	return string(out), nil
+}
+
+func needsClean(s string) bool {
+	return len(s) > 1 && s[len(s)-1] == '/' || strings.Contains(s, "//") || strings.Contains(s, "/.")
+}
+
+// Match reports whether the pattern matches path, which must be clean (see CleanPath); an unclean path never matches.
+func (p Pattern) Match(path string) bool { return p.match(path, false) }
+
+// MatchTree reports whether the pattern matches path or a directory above it.
+func (p Pattern) MatchTree(path string) bool { return p.match(path, true) }
+
+func (p Pattern) match(path string, below bool) bool {
+	if p.abstract || strings.HasPrefix(path, "@") {
+		return p.abstract && path != "" && path[0] == '@' && p.comps[0].matches(path[1:])
+	}
+	if clean, err := CleanPath(path); err != nil || clean != path {
+		return false
+	}
+	names := components(path)
+	fits := func(i, j int) bool { return p.comps[i].matches(names[j]) }
+	return walk(p.comps, len(names), fits, below)
+}
+
+// walk is glob matching one level up: ** is the star, components are the characters. Going back to the last ** only
+// is enough and keeps it quadratic at worst.
+func walk(comps []comp, n int, fits func(i, j int) bool, below bool) bool {
+	i, j, backI, backJ := 0, 0, -1, 0
+	for {
+		switch {
+		case i == len(comps) && (j == n || below):
+			return true
+		case i < len(comps) && comps[i].kind == compTree:
+			backI, backJ = i, j
+			i++
+			continue
+		case i < len(comps) && j < n && fits(i, j):
+			i++
+			j++
+			continue
+		}
+		if backI < 0 || backJ >= n {
+			return false
+		}
+		backJ++
+		i, j = backI+1, backJ
+	}
+}
+
+func (c comp) matches(name string) bool {
+	switch c.kind {
+	case compTree, compAny:
+		return true
+	case compLiteral:
+		return c.parts[0] == name
+	}
+	return glob(c.parts, name)
+}
+
+// glob matches name against literal parts with stars between them.
+func glob(parts []string, name string) bool {
+	last := len(parts) - 1
+	rest, ok := strings.CutPrefix(name, parts[0])
+	if !ok {
+		return false
+	}
+	for _, part := range parts[1:last] {
+		i := strings.Index(rest, part)
+		if i < 0 {
+			return false
+		}
+		rest = rest[i+len(part):]
+	}
+	return strings.HasSuffix(rest, parts[last])
+}
+
+// Covers reports that everything q matches p matches too. It may miss such a pair, never invent one.
+func (p Pattern) Covers(q Pattern) bool {
+	if p.abstract != q.abstract {
+		return false
+	}
+	if p.abstract {
+		return p.comps[0].covers(q.comps[0])
+	}
+	fits := func(i, j int) bool { return p.comps[i].covers(q.comps[j]) }
+	return walk(p.comps, len(q.comps), fits, false)
+}
+
+func (c comp) covers(d comp) bool {
+	switch {
+	case d.kind == compTree:
+		return false
+	case c.kind == compAny || c.kind == compTree:
+		return true
+	case d.kind == compLiteral:
+		return c.matches(d.parts[0])
+	case c.kind == compPartial && d.kind == compPartial && len(c.parts) == 2:
+		return strings.HasPrefix(d.parts[0], c.parts[0]) && strings.HasSuffix(d.parts[len(d.parts)-1], c.parts[1])
+	case c.kind == compPartial && d.kind == compPartial:
+		return strings.Join(c.parts, "*") == strings.Join(d.parts, "*")
+	}
+	return false
+}
+
+// Below reports whether the pattern could match dir or anything in its tree.
+func (p Pattern) Below(dir string) bool {
+	if p.abstract {
+		return false
+	}
+	for i, name := range components(dir) {
+		switch {
+		case i == len(p.comps):
+			return false
+		case p.comps[i].kind == compTree:
+			return true
+		case !p.comps[i].matches(name):
+			return false
+		}
+	}
+	return true
+}
+
+// Compare is positive if p is more specific than q: from the left, a literal name says more than a partial one,
+// that more than *, that more than **; a pattern that stops exactly says more than one that goes on with **.
+func (p Pattern) Compare(q Pattern) int {
+	for i := 0; i < len(p.comps) || i < len(q.comps); i++ {
+		if d := p.rank(i) - q.rank(i); d != 0 {
+			return d
+		}
+		if i < len(p.comps) && i < len(q.comps) {
+			if d := p.comps[i].size() - q.comps[i].size(); d != 0 {
+				return d
+			}
+		}
+	}
+	return 0
+}
+
+func (p Pattern) rank(i int) int {
+	switch {
+	case i < len(p.comps):
+		return int(p.comps[i].kind)
+	case i > 0 && i == len(p.comps) && p.comps[i-1].kind == compTree:
+		return -1
+	}
+	return int(compLiteral) + 1
+}
+
+// size breaks ties between partial names; literals that both match the same path are equal anyway.
+func (c comp) size() int {
+	if c.kind != compPartial {
+		return 0
+	}
+	n := 0
+	for _, p := range c.parts {
+		n += len(p)
+	}
+	return n
+}
+
+// Tree returns the directory of a pattern of the form /x/**.
+func (p Pattern) Tree() (dir string, ok bool) {
+	n := len(p.comps) - 1
+	if n < 0 || p.abstract || p.comps[n].kind != compTree {
+		return "", false
+	}
+	var b strings.Builder
+	for _, c := range p.comps[:n] {
+		if c.kind != compLiteral {
+			return "", false
+		}
+		b.WriteString("/" + c.parts[0])
+	}
+	if n == 0 {
+		return "/", true
+	}
+	return b.String(), true
+}
+
+// String writes the pattern so that ParsePattern reads the same one back without any variable.
+func (p Pattern) String() string {
+	var b strings.Builder
+	if p.abstract {
+		b.WriteByte('@')
+	} else if len(p.comps) == 0 {
+		return "/"
+	}
+	for _, c := range p.comps {
+		if !p.abstract {
+			b.WriteByte('/')
+		}
+		if c.kind == compTree {
+			b.WriteString("**")
+			continue
+		}
+		for i, part := range c.parts {
+			if i > 0 {
+				b.WriteByte('*')
+			}
+			escape(&b, part)
+		}
+	}
+	return b.String()
+}
+
+// EscapePath writes a path as a pattern that matches exactly it.
+func EscapePath(path string) string {
+	var b strings.Builder
+	escape(&b, path)
+	return b.String()
+}
+
+// escape keeps what a human can read as it is; bytes that are not text, or that would act on a terminal, become \xHH.
+func escape(b *strings.Builder, s string) {
+	for i := 0; i < len(s); {
+		r, n := utf8.DecodeRuneInString(s[i:])
+		switch {
+		case r == '\\' || r == '*':
+			b.WriteByte('\\')
+			b.WriteByte(s[i])
+		case r == utf8.RuneError && n == 1, !unicode.IsPrint(r):
+			for _, c := range []byte(s[i : i+n]) {
+				fmt.Fprintf(b, `\x%02x`, c)
+			}
+		default:
+			b.WriteString(s[i : i+n])
+		}
+		i += n
+	}
+}

@@ -1,0 +1,119 @@
+// Package policy turns configuration and rule files into values: strictly typed, merged, each with its origin.
+// It must never let an unpinned project file widen anything, guess at a malformed file, or read one that somebody else controls.
+// The command line loads and shows it, planner reads the configuration, decide asks it about single accesses.
+package policy
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// Scope is where a value or rule comes from, in merge order.
+type Scope int
+
+// Scopes in merge order: a later one overrides an earlier one unless the org says otherwise.
+const (
+	ScopeDefault Scope = iota
+	ScopeOrg
+	ScopeProject
+	ScopeUser
+	ScopeSession // command line and answers given in this session
+)
+
+func (s Scope) String() string {
+	switch s {
+	case ScopeDefault:
+		return "default"
+	case ScopeOrg:
+		return "org"
+	case ScopeProject:
+		return "project"
+	case ScopeUser:
+		return "user"
+	case ScopeSession:
+		return "command line"
+	}
+	return "scope " + strconv.Itoa(int(s))
+}
+
+// Decision of a rule.
+type Decision int
+
+// Decisions ordered by strength: of two equally specific rules the higher wins.
+const (
+	Allow Decision = iota + 1
+	Ask
+	Deny
+)
+
+func (d Decision) String() string {
+	switch d {
+	case Allow:
+		return "allow"
+	case Ask:
+		return "ask"
+	case Deny:
+		return "deny"
+	}
+	return "none"
+}
+
+// ParseDecision accepts the three words of a policy file.
+func ParseDecision(s string) (Decision, error) {
+	switch s {
+	case "allow":
+		return Allow, nil
+	case "ask":
+		return Ask, nil
+	case "deny":
+		return Deny, nil
+	}
+	return 0, fmt.Errorf("reading decision %s: want allow, deny or ask", quote(s))
+}
+
+// Kind is what a rule or question is about.
+type Kind string
+
+// Kinds are also the key that names the pattern in a rule.
+const (
+	KindPath   Kind = "path"
+	KindExec   Kind = "exec"
+	KindHost   Kind = "host"
+	KindSocket Kind = "socket"
+)
+
+// Access is what is to be done with it.
+type Access string
+
+// Accesses a rule can name.
+const (
+	Read    Access = "read"
+	Write   Access = "write"
+	Exec    Access = "exec"
+	Connect Access = "connect"
+)
+
+// Origin says where a value stands; Line 0 means the whole file, File empty the built-in default.
+type Origin struct {
+	Scope Scope
+	File  string
+	Line  int
+}
+
+func (o Origin) String() string {
+	switch {
+	case o.File == "":
+		return o.Scope.String()
+	case o.Line == 0:
+		return o.File
+	}
+	return o.File + ":" + strconv.Itoa(o.Line)
+}
+
+// quote shows file content: pure ASCII, so look-alikes and control characters are visible, and short.
+func quote(s string) string {
+	if len(s) > 120 {
+		return strconv.QuoteToASCII(s[:120]) + "…"
+	}
+	return strconv.QuoteToASCII(s)
+}

@@ -1,0 +1,160 @@
+package session
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/shared/plan"
+)
+
+// Session is one open session folder.
+type Session struct {
+	ID   string
+	Dir  string // absolute
+	lock int
+}
+
+// Root returns the folder of all sessions below the state home, or an error that says what to set.
+func Root(stateHome, home string) (string, error) {
+	if strings.HasPrefix(stateHome, "/") {
+		return filepath.Join(stateHome, "sbx", "sessions"), nil
+	}
+	if home == "" {
+		return "", errors.New("neither XDG_STATE_HOME nor HOME names a directory: set one of them")
+	}
+	return filepath.Join(home, ".local", "state", "sbx", "sessions"), nil
+}
+
+// NewID makes a short random id: six letters and digits without look-alikes.
+func NewID() string {
+	const alphabet = "abcdefghjkmnpqrstuvwxyz23456789"
+	var b [6]byte
+	_, _ = rand.Read(b[:]) // never fails (crypto/rand, Go 1.24)
+	for i := range b {
+		b[i] = alphabet[int(b[i])%len(alphabet)]
+	}
+	return string(b[:])
+}
+
+// Create makes the folder for id, which must not exist, and takes its lock. An empty id gets a new one.
+func Create(root, id string) (*Session, error) {
+	made := id == ""
+	if made {
+		id = NewID()
+	} else if err := plan.ValidSession(id); err != nil {
+		return nil, err
+	}
+	if err := makeRoot(root); err != nil {
+		return nil, err
+	}
+	dir := filepath.Join(root, id)
+	err := os.Mkdir(dir, 0o700)
+	if errors.Is(err, fs.ErrExist) {
+		if made {
+			return Create(root, "")
+		}
+		return nil, fmt.Errorf("session %s exists already: choose another --name, or end it with sbx kill %s", id, id)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("creating session folder: %w", err)
+	}
+	s := &Session{ID: id, Dir: dir, lock: -1}
+	if s.lock, err = lockFile(dir); err != nil {
+		os.RemoveAll(dir)
+		return nil, err
+	}
+	return s, nil
+}
+
+// makeRoot makes the folders above the session's, each 0700, and refuses a root that is not the user's.
+func makeRoot(root string) error {
+	if err := os.MkdirAll(root, 0o700); err != nil {
+		return fmt.Errorf("creating session folder: %w", err)
+	}
+	var st unix.Stat_t
+	if err := unix.Lstat(root, &st); err != nil {
+		return fmt.Errorf("looking at %s: %w", root, err)
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFDIR || int(st.Uid) != os.Getuid() || st.Mode&0o022 != 0 {
+		return fmt.Errorf("%s must be a directory of yours that nobody else can write", root)
+	}
+	return nil
+}
+
+func lockFile(dir string) (int, error) {
+	fd, err := unix.Open(filepath.Join(dir, "lock"), unix.O_RDWR|unix.O_CREAT|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return -1, fmt.Errorf("creating session lock: %w", err)
+	}
+	if err := unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		unix.Close(fd)
+		return -1, fmt.Errorf("locking session: %w", err)
+	}
+	return fd, nil
+}
+
+// MakeLayers makes the upper and work folders that the plan's mounts name.
+func (s *Session) MakeLayers(p *plan.Plan) error {
+	for i := range p.Mounts {
+		m := &p.Mounts[i]
+		for _, d := range []plan.Bytes{m.Upper, m.Work, m.Source} {
+			if d == "" || !strings.HasPrefix(string(d), s.Dir+"/overlay/") {
+				continue
+			}
+			if err := os.MkdirAll(string(d), 0o700); err != nil {
+				return fmt.Errorf("creating overlay layer: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// WriteFile writes one file of the record, 0600.
+func (s *Session) WriteFile(name string, b []byte) error {
+	return os.WriteFile(filepath.Join(s.Dir, name), b, 0o600)
+}
+
+// Close removes the layers, unless they are kept, and gives the lock back. The record stays.
+func (s *Session) Close(keep bool) error {
+	var err error
+	if !keep {
+		err = removeLayers(s.Dir)
+	}
+	if s.lock >= 0 {
+		unix.Close(s.lock)
+		s.lock = -1
+	}
+	return err
+}
+
+// Discard removes the whole folder: nothing was run in this session.
+func (s *Session) Discard() {
+	_ = s.Close(false)
+	_ = os.RemoveAll(s.Dir)
+}
+
+// removeLayers deletes overlay/. The kernel leaves work directories with mode 0.
+func removeLayers(dir string) error {
+	top := filepath.Join(dir, "overlay")
+	err := os.RemoveAll(top)
+	if err == nil {
+		return nil
+	}
+	_ = filepath.WalkDir(top, func(p string, d fs.DirEntry, err error) error {
+		if d != nil && d.IsDir() {
+			_ = os.Chmod(p, 0o700)
+		}
+		return nil
+	})
+	if err := os.RemoveAll(top); err != nil {
+		return fmt.Errorf("removing overlay layers: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,125 @@
+package seccompbpf
+
+import "slices"
+
+// nothing says that the accumulator holds no argument word.
+const nothing = ^uint32(0)
+
+func (c *Cond) low() uint32  { return offArgs + 8*uint32(c.Arg) }
+func (c *Cond) high() uint32 { return c.low() + 4 }
+
+// keeps tells whether the argument's low word is still in the accumulator after the test.
+func (c *Cond) keeps() bool { return !c.Wide && (c.Op != MaskedEq || c.Value == 0) }
+
+// chain writes rules in order and returns where the first test is. otherwise is reached when no rule holds.
+func (a *asm) chain(rules []*Rule, otherwise Action) label {
+	next := returns(otherwise)
+	for i := len(rules) - 1; i >= 0; i-- {
+		have := nothing
+		if i > 0 {
+			have = held(rules[i-1].Conds)
+		}
+		next = a.all(rules[i].Conds, have, returns(rules[i].Action), next)
+	}
+	return next
+}
+
+// held returns the word that is in the accumulator wherever the conditions are left by failing, or nothing.
+func held(conds []Cond) uint32 {
+	if len(conds) == 0 {
+		return nothing
+	}
+	for i := range conds {
+		if !conds[i].keeps() || conds[i].Arg != conds[0].Arg {
+			return nothing
+		}
+	}
+	return conds[0].low()
+}
+
+// all writes conditions that must all hold; have is the argument word in the accumulator before the first.
+func (a *asm) all(conds []Cond, have uint32, yes, no label) label {
+	for i := len(conds) - 1; i >= 0; i-- {
+		before := have
+		if i > 0 {
+			before = held(conds[i-1 : i])
+		}
+		yes = a.cond(&conds[i], before, yes, no)
+	}
+	return yes
+}
+
+func (a *asm) cond(c *Cond, have uint32, yes, no label) label {
+	op := c.Op
+	if op == Ne || op == NotIn {
+		yes, no = no, yes
+	}
+	if c.Wide {
+		return a.wide(c, yes, no)
+	}
+	start := a.word(c, uint32(c.Value), uint32(c.Mask), yes, no)
+	if have == c.low() {
+		return start
+	}
+	return a.load(c.low(), start)
+}
+
+// word tests the accumulator; negated forms have been turned round by the caller.
+func (a *asm) word(c *Cond, value, mask uint32, yes, no label) label {
+	switch c.Op {
+	case Eq, Ne:
+		return a.jump(opJeq, value, yes, no)
+	case AnyBits:
+		return a.jump(opJset, mask, yes, no)
+	case MaskedEq:
+		if value == 0 {
+			return a.jump(opJset, mask, no, yes)
+		}
+		return a.then(Insn{Code: opAnd, K: mask}, a.jump(opJeq, value, yes, no))
+	}
+	return a.member(c.List, yes, no)
+}
+
+// member searches a list of words; runs of neighbours become one range.
+func (a *asm) member(list []uint64, yes, no label) label {
+	vals := slices.Clone(list)
+	slices.Sort(vals)
+	vals = slices.Compact(vals)
+	s := make([]span, 0, 2*len(vals)+1)
+	if vals[0] != 0 {
+		s = append(s, span{weight: 1})
+	}
+	for i, v := range vals {
+		if i == 0 || vals[i-1]+1 != v {
+			s = append(s, span{from: uint32(v), weight: 1, leaf: 1})
+		}
+		if v != 1<<32-1 && (i == len(vals)-1 || vals[i+1] != v+1) {
+			s = append(s, span{from: uint32(v + 1), weight: 1})
+		}
+	}
+	return a.tree(s, func(leaf int) label {
+		if leaf == 1 {
+			return yes
+		}
+		return no
+	})
+}
+
+// wide tests both halves of an argument; negated forms have been turned round by the caller.
+func (a *asm) wide(c *Cond, yes, no label) label {
+	hi, lo := func(v uint64) uint32 { return uint32(v >> 32) }, func(v uint64) uint32 { return uint32(v) }
+	switch c.Op {
+	case AnyBits:
+		low := a.load(c.low(), a.word(c, 0, lo(c.Mask), yes, no))
+		return a.load(c.high(), a.word(c, 0, hi(c.Mask), yes, low))
+	case Eq, Ne, MaskedEq:
+		low := a.load(c.low(), a.word(c, lo(c.Value), lo(c.Mask), yes, no))
+		return a.load(c.high(), a.word(c, hi(c.Value), hi(c.Mask), low, no))
+	}
+	next := no
+	for _, v := range c.List {
+		low := a.load(c.low(), a.jump(opJeq, lo(v), yes, next))
+		next = a.load(c.high(), a.jump(opJeq, hi(v), low, next))
+	}
+	return next
+}

@@ -1,0 +1,112 @@
+package seccompbpf
+
+// modeBits keeps set-user-id and set-group-id files out of writable host directories, where they would carry the
+// user's rights (CVE-2019-3843). mkdir is not here: the kernel drops these bits from its mode argument.
+func (b *builder) modeBits() {
+	if b.t.SUIDBits {
+		if !b.t.Notify {
+			b.add(Allow, "mode bits are free, so its hidden mode argument does no harm", nil, "openat2")
+		}
+		return
+	}
+	bits := func(arg uint8) Cond { return Cond{Arg: arg, Op: AnyBits, Mask: suidBits} }
+	creates := func(arg uint8) Cond { return Cond{Arg: arg, Op: AnyBits, Mask: oCreatOrTmpfile} }
+	const why = "a file with a set-user-id or set-group-id bit would carry the user's rights on the host"
+	b.add(Errno(EPERM), why, []Cond{bits(1)}, "chmod", "fchmod", "creat", "mknod")
+	b.add(Errno(EPERM), why, []Cond{bits(2)}, "fchmodat", "fchmodat2", "mknodat")
+	b.add(Errno(EPERM), why, []Cond{bits(3), creates(2)}, "openat")
+	b.add(Errno(EPERM), why, []Cond{bits(2), creates(1)}, "open")
+	if !b.t.Notify {
+		b.add(Errno(ENOSYS), "its mode is in memory, out of sight of a filter; programs fall back to openat", nil, "openat2")
+	}
+}
+
+// devices refuses block and character nodes; 0:0 is an overlay whiteout and harmless.
+func (b *builder) devices() {
+	const why = "a device node is a door into the kernel"
+	for arg, name := range []string{"mknod", "mknodat"} {
+		mode := uint8(arg + 1)
+		b.add(Errno(EPERM), why, []Cond{{Arg: mode, Op: MaskedEq, Mask: sIFMT, Value: sIFBLK}}, name)
+		b.add(Errno(EPERM), why, []Cond{{Arg: mode, Op: MaskedEq, Mask: sIFMT, Value: sIFCHR}, {Arg: mode + 1, Op: Ne}}, name)
+	}
+}
+
+func (b *builder) ioctls() {
+	deny := func(why string, list []uint64) {
+		b.add(Errno(EPERM), why, []Cond{{Arg: 1, Op: In, List: list}}, "ioctl")
+	}
+	deny("types into, redirects or reconfigures a terminal (TIOCSTI, TIOCLINUX, KD*, VT_*)", ioctlTerminal[:])
+	deny("changes a file system below its permissions (FS_IOC_*, FITRIM, BLK*)", ioctlStorage[:])
+	if !b.t.Containers {
+		deny("changes interfaces, routes, bridges or tunnels (SIOCS*)", ioctlNetwork[:])
+	}
+	if !b.t.KVM {
+		deny("creates a virtual machine", []uint64{kvmCreateVM})
+	}
+}
+
+const (
+	afUnix, afInet, afInet6, afNetlink = 1, 2, 10, 16
+	sockRaw, sockPacket                = 3, 10
+)
+
+// sockets names the families that may exist; the errno is the one of a kernel without the others, which programs expect.
+func (b *builder) sockets() {
+	absent := func(why string, conds []Cond, names ...string) { b.add(Errno(EAFNOSUPPORT), why, conds, names...) }
+	family := func(f ...uint64) Cond { return Cond{Arg: 0, Op: In, List: f} }
+	absent("other families (vsock, packet, alg, tipc, ...) reach past the network namespace or deep into the kernel",
+		[]Cond{{Arg: 0, Op: NotIn, List: []uint64{afUnix, afInet, afInet6, afNetlink}}}, "socket")
+	absent("only unix sockets come in pairs", []Cond{{Arg: 0, Op: Ne, Value: afUnix}}, "socketpair")
+
+	groups, transports := []uint64{0}, []uint64{0, 1, 6, 17, 58, 136, 262} // IP, ICMP, TCP, UDP, ICMPv6, UDPLITE, MPTCP
+	if b.t.Containers {
+		groups = []uint64{0, 12} // ROUTE, NETFILTER
+	}
+	b.add(Errno(EPROTONOSUPPORT), "netlink beyond routes: audit, uevents, crypto, diag, ...",
+		[]Cond{family(afNetlink), {Arg: 2, Op: NotIn, List: groups}}, "socket")
+	if !b.t.Containers {
+		for _, typ := range []uint64{sockRaw, sockPacket} {
+			b.add(Errno(EPERM), "raw packets", []Cond{family(afInet, afInet6), {Arg: 1, Op: MaskedEq, Mask: 0xf, Value: typ}}, "socket")
+		}
+		if !b.t.Network {
+			b.add(Errno(EPROTONOSUPPORT), "rare transports (sctp, dccp, l2tp, smc) are a large surface nobody asked for",
+				[]Cond{family(afInet, afInet6), {Arg: 2, Op: NotIn, List: transports}}, "socket")
+		}
+	}
+	// i386 binaries of old C libraries reach socket(2) only through here, with the family in memory.
+	b.add(Errno(EPERM), "SYS_SOCKET and SYS_SOCKETPAIR hide the family in memory", []Cond{family(1, 8)}, "socketcall")
+	if b.t.Notify {
+		b.add(Notify, "SYS_BIND and SYS_CONNECT", []Cond{family(2, 3)}, "socketcall")
+	}
+	b.add(Allow, "the rest works on sockets that exist", nil, "socketcall")
+}
+
+func (b *builder) processes() {
+	values := []uint64{0, 0xffffffff, 8, 0x20000, 0x20008} // PER_LINUX, query, PER_LINUX32, UNAME26 and both
+	if b.t.Debug {
+		values = append(values, 0x0040000) // ADDR_NO_RANDOMIZE, which gdb sets for what it starts
+	}
+	b.add(Errno(EPERM), "READ_IMPLIES_EXEC and kin weaken what runs next", []Cond{{Arg: 0, Op: NotIn, List: values}}, "personality")
+	b.add(Errno(EPERM), "PR_SET_MM moves the places that /proc reports a program by",
+		[]Cond{{Arg: 0, Op: Eq, Value: 35}}, "prctl")
+}
+
+func (b *builder) namespaces() {
+	if b.t.Containers {
+		b.add(Allow, "nested containers make namespaces", nil, "clone3")
+		return
+	}
+	const why = "a new user namespace hands out capabilities, and with them the kernel's least tested parts"
+	b.add(Errno(EPERM), why, []Cond{{Arg: 0, Op: AnyBits, Mask: cloneNew}}, "clone")
+	b.add(Errno(EPERM), why, []Cond{{Arg: 0, Op: AnyBits, Mask: cloneNew | cloneNewTime}}, "unshare")
+	b.add(Errno(ENOSYS), "its flags are in memory; the C libraries fall back to clone on this errno only", nil, "clone3")
+}
+
+func (b *builder) containers() {
+	if !b.t.Containers {
+		return
+	}
+	b.set(Allow, "@containers")
+	// KEYCTL_JOIN_SESSION_KEYRING, SETPERM and DESCRIBE: runtimes start each container with an empty keyring.
+	b.add(Allow, "joining an empty session keyring", []Cond{{Arg: 0, Op: In, List: []uint64{1, 5, 6}}}, "keyctl")
+}

@@ -1,0 +1,80 @@
+// Command bench compares commands pairwise in one run: it interleaves them, so that the noise of the
+// machine falls on all alike, and prints medians, 99th percentiles and ratios to the first.
+//
+//	bench [-n 200] [-warm 10] NAME=COMMAND NAME=COMMAND ...
+//
+// COMMAND is split at spaces. The first is the base of the ratios.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+)
+
+func main() {
+	n := flag.Int("n", 200, "rounds")
+	warm := flag.Int("warm", 10, "rounds that do not count")
+	flag.Parse()
+	if err := run(*n, *warm, flag.Args()); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+type peer struct {
+	name  string
+	argv  []string
+	times []time.Duration
+}
+
+func run(n, warm int, args []string) error {
+	var peers []*peer
+	for _, a := range args {
+		name, cmd, ok := strings.Cut(a, "=")
+		argv := strings.Fields(cmd)
+		if !ok || len(argv) == 0 {
+			return fmt.Errorf("%q is not NAME=COMMAND", a)
+		}
+		peers = append(peers, &peer{name: name, argv: argv})
+	}
+	if len(peers) == 0 {
+		return fmt.Errorf("nothing to compare")
+	}
+	for i := range n + warm {
+		for _, p := range peers {
+			c := exec.Command(p.argv[0], p.argv[1:]...)
+			begin := time.Now()
+			out, err := c.CombinedOutput()
+			d := time.Since(begin)
+			if err != nil {
+				return fmt.Errorf("%s: %w\n%s", p.name, err, out)
+			}
+			if i >= warm {
+				p.times = append(p.times, d)
+			}
+		}
+	}
+	report(peers)
+	return nil
+}
+
+func report(peers []*peer) {
+	base := time.Duration(0)
+	fmt.Printf("%-24s %10s %10s %8s\n", "command", "median ms", "p99 ms", "ratio")
+	for _, p := range peers {
+		slices.Sort(p.times)
+		median := p.times[len(p.times)/2]
+		if base == 0 {
+			base = median
+		}
+		p99 := p.times[len(p.times)*99/100]
+		fmt.Printf("%-24s %10.2f %10.2f %8.2f\n", p.name, ms(median), ms(p99), float64(median)/float64(base))
+	}
+}
+
+func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

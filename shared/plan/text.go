@@ -1,0 +1,100 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Text describes p to a person, one fact a line, in the order in which it is carried out.
+func (p *Plan) Text() string {
+	var b strings.Builder
+	line := func(format string, a ...any) { fmt.Fprintf(&b, format+"\n", a...) }
+	line("session    %s", p.Session)
+	line("namespaces %s", p.Namespaces.Text())
+	id := p.Identity
+	line("identity   uid %d (outside %d) gid %d (outside %d)", id.InsideUID, id.OutsideUID, id.InsideGID, id.OutsideGID)
+	if p.Hostname != "" {
+		line("hostname   %s", p.Hostname.Quote())
+	}
+	for i := range p.Mounts {
+		line("mount      %s", p.Mounts[i].Text())
+	}
+	for _, l := range p.Limits {
+		line("limit      %s soft=%d hard=%d", l.Name, l.Soft, l.Hard)
+	}
+	line("privileges no_new_privs, no capabilities, securebits locked")
+	if l := p.Landlock; l != nil {
+		line("landlock   ABI %d, handled %#x, scoped %#x", l.ABI, l.HandledFS, l.Scoped)
+		for _, r := range l.Rules {
+			line("landlock   %s access=%#x", r.Path.Quote(), r.Access)
+		}
+	}
+	line("seccomp    %s, %d instructions, notify=%t", p.Seccomp.Rules, len(p.Seccomp.Program), p.Seccomp.Notify)
+	line("stdio      %s %s %s", p.Stdio[0], p.Stdio[1], p.Stdio[2])
+	line("directory  %s", p.Process.Dir.Quote())
+	for _, e := range p.Process.Env {
+		line("env        %s", e.Quote())
+	}
+	argv := make([]string, len(p.Process.Argv))
+	for i, a := range p.Process.Argv {
+		argv[i] = a.Quote()
+	}
+	line("exec       %s [%s] tty=%t pid1=%t", p.Process.Path.Quote(), strings.Join(argv, " "), p.Process.TTY, p.Process.AsPID1)
+	return b.String()
+}
+
+// Text names the new namespaces.
+func (n Namespaces) Text() string {
+	s := "mount pid"
+	for _, x := range []struct {
+		on   bool
+		name string
+	}{{n.User, "user"}, {n.Net, "net"}, {n.IPC, "ipc"}, {n.UTS, "uts"}, {n.Cgroup, "cgroup"}, {n.Time, "time"}} {
+		if x.on {
+			s += " " + x.name
+		}
+	}
+	if n.Time {
+		s += fmt.Sprintf(" (clock offset %ds)", n.TimeOffset)
+	}
+	return s
+}
+
+// Text describes one operation in one line.
+func (m *Mount) Text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%-7s %s", m.Kind, m.Target.Quote())
+	if m.Source != "" {
+		fmt.Fprintf(&b, " from %s", m.Source.Quote())
+	}
+	for _, l := range m.Lower {
+		fmt.Fprintf(&b, " lower=%s", l.Quote())
+	}
+	for _, h := range m.Hide {
+		fmt.Fprintf(&b, " hide=%s", h.Quote())
+	}
+	if m.Upper != "" {
+		fmt.Fprintf(&b, " upper=%s work=%s", m.Upper.Quote(), m.Work.Quote())
+	}
+	if m.Access != "" {
+		fmt.Fprintf(&b, " %s", m.Access)
+	}
+	if m.Size != 0 {
+		fmt.Fprintf(&b, " size=%d inodes=%d", m.Size, m.Inodes)
+	}
+	if m.Mode != 0 {
+		fmt.Fprintf(&b, " mode=%#o", m.Mode)
+	}
+	for _, f := range []struct {
+		on   bool
+		name string
+	}{{m.Device, "dev"}, {m.NoExec, "noexec"}, {m.NoSymFollow, "nosymfollow"}, {m.Optional, "optional"}} {
+		if f.on {
+			b.WriteString(" " + f.name)
+		}
+	}
+	if m.Why != "" {
+		b.WriteString("  # " + m.Why)
+	}
+	return b.String()
+}

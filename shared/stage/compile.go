@@ -1,0 +1,229 @@
+package stage
+
+import (
+	"fmt"
+	"os"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/shared/plan"
+)
+
+// Descriptors that process 1 keeps. They lie below 32 so that a caller's small RLIMIT_NOFILE is enough,
+// and above what the broker has open when it forks.
+const (
+	fdLayer  = 14 // to 19: overlay layers and other things that must be named in a string
+	fdSock   = 20
+	fdSignal = 21
+	fdStdio  = 22 // to 24
+	fdFirst  = fdLayer
+	fdLast   = fdStdio + 2
+)
+
+// Stdio are the caller's descriptors for 0, 1 and 2; -1 where the plan does not inherit.
+type Stdio [3]int
+
+const allSignals = ^uint64(0)
+
+// compiler turns one plan into tapes.
+type compiler struct {
+	p       *plan.Plan
+	t       tape
+	foreign []string // targets below which the files are the host's: nothing is created there
+	rights  uintptr  // control message that carries the plan's descriptors
+	cmsg    []byte
+}
+
+// compileSetup makes the tape of process 1 up to the point where the program can be started.
+func compileSetup(p *plan.Plan, sock int, std Stdio) (*tape, error) {
+	c := &compiler{p: p}
+	c.detach(sock, std)
+	c.user()
+	for i, kind := range p.Stdio {
+		if kind == plan.Reopen {
+			if err := c.reopen(std[i], i); err != nil {
+				return nil, err
+			}
+		}
+	}
+	c.names()
+	if err := c.mounts(); err != nil {
+		return nil, err
+	}
+	c.pivot()
+	c.terminal()
+	c.confine()
+	c.ready()
+	return &c.t, nil
+}
+
+// detach takes the child out of the reach of the caller's terminal and descriptors.
+func (c *compiler) detach(sock int, std Stdio) {
+	t := &c.t
+	mask := ptr(t, &[1]uint64{allSignals})
+	t.at("blocking signals", "")
+	t.call(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, mask, 0, 8)
+	t.at("setting the parent-death signal", "")
+	t.call(unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL))
+	t.at("setting no_new_privs", "")
+	t.call(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+	t.at("making a session", "")
+	t.call(unix.SYS_SETSID).may(uint16(unix.EPERM)) // process 1 of a new PID namespace may lead one already
+	t.at("moving descriptors", "")
+	t.call(unix.SYS_DUP3, uintptr(sock), fdSock, unix.O_CLOEXEC)
+	chld := ptr(t, &[1]uint64{1 << (unix.SIGCHLD - 1)})
+	t.call(unix.SYS_SIGNALFD4, ^uintptr(0), chld, 8, unix.SFD_CLOEXEC|unix.SFD_NONBLOCK).to(regA)
+	t.call(unix.SYS_DUP3, 0, fdSignal, unix.O_CLOEXEC).from(0, regA)
+	t.call(unix.SYS_CLOSE).from(0, regA)
+	for i, kind := range c.p.Stdio {
+		switch kind {
+		case plan.Inherit:
+			t.at("passing descriptor", fmt.Sprint(i))
+			t.call(unix.SYS_DUP3, uintptr(std[i]), uintptr(fdStdio+i), unix.O_CLOEXEC)
+		case plan.Null:
+			t.at("opening", "/dev/null")
+			t.call(unix.SYS_OPENAT, atCwd, t.str("/dev/null"), unix.O_RDWR|unix.O_CLOEXEC, 0).to(regA)
+			t.call(unix.SYS_DUP3, 0, uintptr(fdStdio+i), unix.O_CLOEXEC).from(0, regA)
+			t.call(unix.SYS_CLOSE).from(0, regA)
+		case plan.Reopen:
+			t.at("passing descriptor", fmt.Sprint(i))
+			t.call(unix.SYS_DUP3, uintptr(std[i]), uintptr(fdStdio+i), unix.O_CLOEXEC)
+		}
+	}
+	t.at("closing descriptors", "")
+	t.call(unix.SYS_CLOSE_RANGE, fdLast+1, uintptr(^uint32(0)), 0)
+	t.call(unix.SYS_CLOSE_RANGE, 3, fdFirst-1, 0)
+	t.call(unix.SYS_UMASK, 0)
+	if adj := c.p.Process.OOMAdj; adj > 0 {
+		c.writeFile("/proc/self/oom_score_adj", fmt.Sprint(adj))
+	}
+}
+
+// reopen replaces an inherited regular file by the same file on a read-only mount. The mount, not the
+// descriptor, decides what opening it again through /proc/self/fd may do, so a descriptor of the host's
+// own mount would let the program write a file that it was only given to read.
+func (c *compiler) reopen(fd, i int) error {
+	t := &c.t
+	name, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
+	if err != nil {
+		return fmt.Errorf("naming descriptor %d: %w", i, err)
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return fmt.Errorf("looking at descriptor %d: %w", i, err)
+	}
+	offset, err := unix.Seek(fd, 0, unix.SEEK_CUR)
+	if err != nil {
+		return fmt.Errorf("reading the position of descriptor %d: %w", i, err)
+	}
+	t.at("reopening read-only", name)
+	c.open(name, regA)
+	c.sameObject(regA, st.Dev, st.Ino)
+	t.call(unix.SYS_OPEN_TREE, 0, t.str(""), treeFlags).from(0, regA).to(regB)
+	t.call(unix.SYS_CLOSE).from(0, regA)
+	c.setattr(regB, &plan.Mount{Access: plan.ReadOnly})
+	t.call(unix.SYS_DUP3, 0, fdLayer, unix.O_CLOEXEC).from(0, regB)
+	t.call(unix.SYS_CLOSE).from(0, regB)
+	t.call(unix.SYS_OPENAT, atCwd, t.str(fmt.Sprintf("/proc/self/fd/%d", fdLayer)), unix.O_RDONLY|unix.O_CLOEXEC, 0).to(regA)
+	t.call(unix.SYS_CLOSE, fdLayer)
+	t.call(unix.SYS_LSEEK, 0, uintptr(offset), unix.SEEK_SET).from(0, regA)
+	t.call(unix.SYS_DUP3, 0, uintptr(fdStdio+i), unix.O_CLOEXEC).from(0, regA)
+	t.call(unix.SYS_CLOSE).from(0, regA)
+	return nil
+}
+
+// user writes the identity maps of the new user namespace (user_namespaces(7)).
+func (c *compiler) user() {
+	if !c.p.Namespaces.User {
+		return
+	}
+	id := c.p.Identity
+	c.writeFile("/proc/self/setgroups", "deny")
+	c.writeFile("/proc/self/uid_map", fmt.Sprintf("%d %d 1", id.InsideUID, id.OutsideUID))
+	c.writeFile("/proc/self/gid_map", fmt.Sprintf("%d %d 1", id.InsideGID, id.OutsideGID))
+}
+
+func (c *compiler) writeFile(path, text string) {
+	t := &c.t
+	t.at("writing", path)
+	t.call(unix.SYS_OPENAT, atCwd, t.str(path), unix.O_WRONLY|unix.O_CLOEXEC, 0).to(regA)
+	t.call(unix.SYS_WRITE, 0, t.str(text), uintptr(len(text))).from(0, regA)
+	t.call(unix.SYS_CLOSE).from(0, regA)
+}
+
+// names sets what the other new namespaces start with: host name, loopback, clock.
+func (c *compiler) names() {
+	t := &c.t
+	if c.p.Namespaces.UTS && c.p.Hostname != "" {
+		t.at("setting host name", string(c.p.Hostname))
+		t.call(unix.SYS_SETHOSTNAME, t.str(string(c.p.Hostname)), uintptr(len(c.p.Hostname)))
+	}
+	if c.p.Loopback {
+		t.at("bringing up", "lo")
+		ifreq := [40]byte{0: 'l', 1: 'o', 16: unix.IFF_UP | unix.IFF_RUNNING}
+		t.call(unix.SYS_SOCKET, unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0).to(regA)
+		t.call(unix.SYS_IOCTL, 0, unix.SIOCSIFFLAGS, ptr(t, &ifreq)).from(0, regA)
+		t.call(unix.SYS_CLOSE).from(0, regA)
+	}
+	if c.p.Namespaces.Time {
+		t.at("making a time namespace", "")
+		t.call(unix.SYS_UNSHARE, unix.CLONE_NEWTIME)
+		off := c.p.Namespaces.TimeOffset
+		c.writeFile("/proc/self/timens_offsets", fmt.Sprintf("monotonic %d 0\nboottime %d 0\n", off, off))
+	}
+	c.prepareRights()
+	if i := slices.Index(c.p.Fds, plan.FdNetns); i >= 0 {
+		t.at("opening", "/proc/self/ns/net")
+		t.call(unix.SYS_OPENAT, atCwd, t.str("/proc/self/ns/net"), unix.O_RDONLY|unix.O_CLOEXEC, 0).to(regA)
+		c.hand(plan.FdNetns, regA)
+	}
+}
+
+// terminal opens the sandbox's own pseudo-terminal and makes it process 1's controlling terminal, so
+// that the program's process group has a parent in its session and Ctrl-Z can stop it.
+func (c *compiler) terminal() {
+	if !c.p.Process.TTY {
+		return
+	}
+	t := &c.t
+	t.at("opening terminal", "/dev/pts/ptmx")
+	t.call(unix.SYS_OPENAT, atCwd, t.str("/dev/pts/ptmx"), unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0).to(regTTY)
+	c.hand(plan.FdPty, regTTY)
+	t.call(unix.SYS_IOCTL, 0, unix.TIOCSPTLCK, ptr(t, new([2]int32))).from(0, regTTY)
+	t.call(unix.SYS_IOCTL, 0, unix.TIOCGPTPEER, unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC).from(0, regTTY).to(regA)
+	t.call(unix.SYS_IOCTL, 0, unix.TIOCSCTTY, 0).from(0, regA)
+	for i, kind := range c.p.Stdio {
+		if kind == plan.Pty {
+			t.call(unix.SYS_DUP3, 0, uintptr(fdStdio+i), unix.O_CLOEXEC).from(0, regA)
+		}
+	}
+	t.call(unix.SYS_CLOSE).from(0, regA)
+}
+
+// prepareRights lays out the control message of the ready message (unix(7), SCM_RIGHTS).
+func (c *compiler) prepareRights() {
+	if len(c.p.Fds) == 0 {
+		return
+	}
+	fds := make([]int, len(c.p.Fds))
+	c.cmsg = unix.UnixRights(fds...)
+	c.t.keep = append(c.t.keep, c.cmsg)
+	c.rights = ptr(&c.t, &c.cmsg[0])
+}
+
+// hand notes register r's descriptor for the role; it must stay open until ready.
+func (c *compiler) hand(role plan.FdRole, r uint8) {
+	i := slices.Index(c.p.Fds, role)
+	c.t.poke(c.rights+uintptr(unix.CmsgLen(0))+uintptr(4*i), r)
+}
+
+// ready tells the broker that the set-up is done and hands over the plan's descriptors.
+func (c *compiler) ready() {
+	t := &c.t
+	t.at("reporting", "ready")
+	t.sendmsg(message{kind: evReady}, c.rights, len(c.cmsg))
+	t.at("closing descriptors", "")
+	t.call(unix.SYS_CLOSE_RANGE, fdLast+1, uintptr(^uint32(0)), 0)
+	t.call(unix.SYS_CLOSE_RANGE, 3, fdSock-1, 0)
+}

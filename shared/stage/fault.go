@@ -1,0 +1,32 @@
+package stage
+
+import (
+	"fmt"
+	"syscall"
+)
+
+// Fault says which step of the set-up failed and why. It unwraps to the errno.
+type Fault struct {
+	Phase  string // "setup" or "start"
+	Index  int    // instruction on the tape
+	Step   string
+	Object string
+	Errno  syscall.Errno
+}
+
+func (f *Fault) Error() string {
+	if f.Object == "" {
+		return fmt.Sprintf("%s: %v", f.Step, f.Errno)
+	}
+	return fmt.Sprintf("%s %s: %v", f.Step, f.Object, f.Errno)
+}
+
+func (f *Fault) Unwrap() error { return f.Errno }
+
+func (t *tape) faultAt(phase string, f fault) *Fault {
+	out := &Fault{Phase: phase, Index: int(f.index), Errno: syscall.Errno(f.errno)}
+	if i := int(f.index); i >= 0 && i < len(t.steps) {
+		out.Step, out.Object = t.steps[i].Name, t.steps[i].Object
+	}
+	return out
+}

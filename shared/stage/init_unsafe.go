@@ -1,0 +1,149 @@
+package stage
+
+import (
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+func rawVfork(flags uintptr) (pid, errno uintptr)
+
+// program is what the child needs to know; it is prepared by the parent and only read afterwards.
+type program struct {
+	setup, start []op
+	c            *control
+	flags        uintptr
+	asPID1       bool
+}
+
+// launch clones process 1 of the new PID namespace. In the child it never returns.
+//
+//go:noinline
+//go:nosplit
+//go:norace
+func launch(p *program) (pid, errno uintptr) {
+	beforeFork()
+	pid, _, e := syscall.RawSyscall6(syscall.SYS_CLONE, p.flags, 0, 0, 0, 0, 0)
+	if e != 0 || pid != 0 {
+		afterFork()
+		return pid, uintptr(e)
+	}
+	afterForkInChild()
+	if !runTape(p.setup, &p.c.regs, &p.c.setup) {
+		exit(1)
+	}
+	if p.asPID1 {
+		runTape(p.start, &p.c.pregs, &p.c.start)
+		exit(127)
+	}
+	spawn(p)
+	serve(p.c)
+	return 0, 0
+}
+
+//go:nosplit
+//go:norace
+func exit(code uintptr) {
+	for {
+		syscall.RawSyscall(syscall.SYS_EXIT_GROUP, code, 0, 0)
+	}
+}
+
+// spawn starts the program as a child of process 1. The child borrows this process's memory until its
+// exec, so that starting it copies no page table.
+//
+//go:noinline
+//go:nosplit
+//go:norace
+func spawn(p *program) {
+	pid, errno := rawVfork(uintptr(unix.CLONE_VM | unix.CLONE_VFORK | unix.SIGCHLD))
+	if errno == 0 && pid == 0 {
+		runTape(p.start, &p.c.pregs, &p.c.start)
+		exit(127)
+	}
+	c := p.c
+	if errno != 0 {
+		c.start.errno = int64(errno)
+		send(c, evFailed, 0, 0)
+		exit(1)
+	}
+	c.main = int64(pid)
+	c.procs[0] = int32(pid)
+	c.nprocs = 1
+	// The program's standard descriptors are its own now: a pipe must see its end when it closes them.
+	syscall.RawSyscall(unix.SYS_CLOSE_RANGE, fdStdio, fdStdio+2, 0)
+	if c.start.errno != 0 {
+		send(c, evFailed, int64(pid), 0)
+	} else {
+		send(c, evStarted, int64(pid), 0)
+	}
+}
+
+//go:nosplit
+//go:norace
+func send(c *control, kind, pid, value int64) {
+	c.out = message{kind: kind, pid: pid, value: value}
+	syscall.RawSyscall6(syscall.SYS_SENDTO, fdSock, uintptr(unsafe.Pointer(&c.out)), unsafe.Sizeof(c.out), unix.MSG_NOSIGNAL, 0, 0)
+}
+
+// serve is the life of process 1: reap, report what the broker started, carry out its commands, and
+// leave when the broker is gone, which ends the whole PID namespace.
+//
+//go:nosplit
+//go:norace
+func serve(c *control) {
+	for {
+		syscall.RawSyscall6(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&c.poll[0])), 2, 0, 0, 0, 0)
+		if c.poll[1].Revents != 0 {
+			syscall.RawSyscall(syscall.SYS_READ, fdSignal, uintptr(unsafe.Pointer(&c.siginfo[0])), uintptr(len(c.siginfo)))
+			reap(c)
+		}
+		if c.poll[0].Revents != 0 {
+			n, _, _ := syscall.RawSyscall6(syscall.SYS_RECVFROM, fdSock, uintptr(unsafe.Pointer(&c.in)), unsafe.Sizeof(c.in), unix.MSG_DONTWAIT, 0, 0)
+			if n == unsafe.Sizeof(c.in) {
+				obey(c)
+			} else if c.poll[0].Revents&(unix.POLLHUP|unix.POLLERR) != 0 || n == 0 {
+				exit(1)
+			}
+		}
+	}
+}
+
+//go:nosplit
+//go:norace
+func reap(c *control) {
+	for {
+		v, _, e := syscall.RawSyscall6(syscall.SYS_WAIT4, ^uintptr(0), uintptr(unsafe.Pointer(&c.status)), unix.WNOHANG|unix.WUNTRACED, 0, 0, 0)
+		pid := int64(v)
+		if e != 0 || pid <= 0 {
+			return
+		}
+		known := false
+		for i := int64(0); i < c.nprocs; i++ {
+			if int64(c.procs[i&(maxProcs-1)]) == pid {
+				known = true
+				break
+			}
+		}
+		if !known {
+			continue
+		}
+		if c.status&0xff == 0x7f {
+			send(c, evStopped, pid, int64(c.status))
+			continue
+		}
+		send(c, evExited, pid, int64(c.status))
+		if pid == c.main && c.exitWithMain != 0 {
+			exit(0)
+		}
+	}
+}
+
+//go:nosplit
+//go:norace
+func obey(c *control) {
+	if c.in.kind == cmdKill {
+		syscall.RawSyscall(syscall.SYS_KILL, uintptr(c.in.pid), uintptr(c.in.value), 0)
+	}
+}

@@ -1,0 +1,326 @@
+package stage
+
+import (
+	"fmt"
+	"path"
+	"sort"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/shared/plan"
+)
+
+const (
+	atCwd         = ^uintptr(99) // AT_FDCWD
+	dirMode       = 0o755
+	resolve       = unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS
+	treeFlags     = unix.OPEN_TREE_CLONE | unix.OPEN_TREE_CLOEXEC | unix.AT_EMPTY_PATH | unix.AT_RECURSIVE
+	fromEmpty     = unix.MOVE_MOUNT_F_EMPTY_PATH
+	intoEmpty     = unix.MOVE_MOUNT_F_EMPTY_PATH | unix.MOVE_MOUNT_T_EMPTY_PATH
+	mountAttrSize = 32 // struct mount_attr, MOUNT_ATTR_SIZE_VER0
+	attrPrefix    = unix.AT_EMPTY_PATH | unix.AT_RECURSIVE
+)
+
+// mounts builds the new root on top of the old one. The process's root stays the host's, so absolute
+// paths are the host's and paths relative to the working directory are the sandbox's.
+func (c *compiler) mounts() error {
+	t := &c.t
+	t.at("making mounts private", "/")
+	t.call(unix.SYS_MOUNT, 0, t.str("/"), 0, unix.MS_REC|unix.MS_PRIVATE, 0)
+	for i := range c.p.Mounts {
+		if err := c.mount(&c.p.Mounts[i], i == 0); err != nil {
+			return fmt.Errorf("mount %d (%s %s): %w", i, c.p.Mounts[i].Kind, c.p.Mounts[i].Target.Quote(), err)
+		}
+	}
+	return nil
+}
+
+func (c *compiler) mount(m *plan.Mount, first bool) error {
+	t := &c.t
+	rel := strings.TrimPrefix(string(m.Target), "/")
+	t.at(verb(m.Kind), string(m.Target))
+	if first {
+		return c.root(m)
+	}
+	switch m.Kind {
+	case plan.Dir, plan.File, plan.Symlink:
+		return c.create(m, rel)
+	case plan.Tmpfs:
+		opts := fmt.Sprintf("size=%d,nr_inodes=%d,mode=%o", m.Size, m.Inodes, m.Mode)
+		t.call(unix.SYS_MOUNT, t.str("tmpfs"), c.place(rel), t.str("tmpfs"), mountFlags(m), t.str(opts))
+	case plan.Proc:
+		t.call(unix.SYS_MOUNT, t.str("proc"), c.place(rel), t.str("proc"), unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, t.str("hidepid=invisible"))
+	case plan.Devpts:
+		t.call(unix.SYS_MOUNT, t.str("devpts"), c.place(rel), t.str("devpts"), unix.MS_NOSUID|unix.MS_NOEXEC, t.str("newinstance,ptmxmode=0666,mode=0620"))
+	case plan.Mqueue:
+		t.call(unix.SYS_MOUNT, t.str("mqueue"), c.place(rel), t.str("mqueue"), unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, 0)
+	case plan.Mask:
+		o := t.call(unix.SYS_MOUNT, t.str("dev/null"), t.str(rel), 0, unix.MS_BIND, 0)
+		if m.Optional {
+			o.may(uint16(unix.ENOENT))
+		}
+	case plan.Bind:
+		c.bind(m, rel)
+	case plan.Overlay:
+		return c.overlay(m, rel)
+	case plan.Protect:
+		c.protect(m, rel)
+	default:
+		return fmt.Errorf("no such operation")
+	}
+	return nil
+}
+
+func verb(k plan.Kind) string {
+	switch k {
+	case plan.Dir, plan.File, plan.Symlink:
+		return "creating " + string(k)
+	case plan.Protect:
+		return "protecting"
+	case plan.Mask:
+		return "masking"
+	}
+	return "mounting " + string(k)
+}
+
+func mountFlags(m *plan.Mount) uintptr {
+	f := uintptr(unix.MS_NOSUID | unix.MS_NODEV)
+	if m.NoExec {
+		f |= unix.MS_NOEXEC
+	}
+	if m.Access == plan.ReadOnly {
+		f |= unix.MS_RDONLY
+	}
+	return f
+}
+
+// place returns the address of a target path of mount(2), which stands in directories of our own.
+func (c *compiler) place(rel string) uintptr { return c.t.str(rel) }
+
+// isForeign says whether the files at rel are the host's.
+func (c *compiler) isForeign(rel string) bool {
+	for _, f := range c.foreign {
+		if rel == f || strings.HasPrefix(rel, f+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// create makes a mount point or link in a directory of the sandbox's own. In a tree of the host's it
+// would leave something behind there, so that is refused here, whatever the plan says.
+func (c *compiler) create(m *plan.Mount, rel string) error {
+	t := &c.t
+	if c.isForeign(path.Dir(rel)) {
+		return fmt.Errorf("would be created on the host")
+	}
+	switch m.Kind {
+	case plan.Dir:
+		t.call(unix.SYS_MKDIRAT, atCwd, t.str(rel), uintptr(m.Mode)).may(uint16(unix.EEXIST))
+	case plan.File:
+		t.call(unix.SYS_MKNODAT, atCwd, t.str(rel), uintptr(unix.S_IFREG|m.Mode), 0).may(uint16(unix.EEXIST))
+	default:
+		t.call(unix.SYS_SYMLINKAT, t.str(string(m.Source)), atCwd, t.str(rel))
+	}
+	return nil
+}
+
+// root mounts the first file system over "/" and enters it.
+func (c *compiler) root(m *plan.Mount) error {
+	t := &c.t
+	switch m.Kind {
+	case plan.Tmpfs:
+		t.call(unix.SYS_FSOPEN, t.str("tmpfs"), unix.FSOPEN_CLOEXEC).to(regA)
+		for _, kv := range [...][2]string{{"size", fmt.Sprint(m.Size)}, {"nr_inodes", fmt.Sprint(m.Inodes)}, {"mode", fmt.Sprintf("%o", m.Mode)}} {
+			t.call(unix.SYS_FSCONFIG, 0, unix.FSCONFIG_SET_STRING, t.str(kv[0]), t.str(kv[1]), 0).from(0, regA)
+		}
+		t.call(unix.SYS_FSCONFIG, 0, unix.FSCONFIG_CMD_CREATE, 0, 0, 0).from(0, regA)
+		t.call(unix.SYS_FSMOUNT, 0, unix.FSMOUNT_CLOEXEC, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV).from(0, regA).to(regRoot)
+		t.call(unix.SYS_CLOSE).from(0, regA)
+	case plan.Bind:
+		t.call(unix.SYS_OPEN_TREE, atCwd, t.str(string(m.Source)), treeFlags&^unix.AT_EMPTY_PATH).to(regRoot)
+		c.setattr(regRoot, m)
+		c.foreign = append(c.foreign, "")
+	default:
+		return fmt.Errorf("cannot be the root")
+	}
+	t.call(unix.SYS_MOVE_MOUNT, 0, t.str(""), atCwd, t.str("/"), fromEmpty).from(0, regRoot)
+	t.call(unix.SYS_FCHDIR).from(0, regRoot)
+	t.call(unix.SYS_CLOSE).from(0, regRoot)
+	return nil
+}
+
+// bind clones the source tree and attaches it. The source is opened without following any link and,
+// when the plan knows its identity, compared with it on the descriptor that is then cloned: nothing
+// that happens to the path between planning and now can change what is mounted.
+func (c *compiler) bind(m *plan.Mount, rel string) {
+	t := &c.t
+	c.open(string(m.Source), regA)
+	if m.Ino != 0 {
+		c.sameObject(regA, m.Dev, m.Ino)
+	}
+	t.call(unix.SYS_OPEN_TREE, 0, t.str(""), treeFlags).from(0, regA).to(regB)
+	t.call(unix.SYS_CLOSE).from(0, regA)
+	c.setattr(regB, m)
+	c.attach(regB, rel)
+	c.foreign = append(c.foreign, rel)
+}
+
+// open stores an O_PATH descriptor of an absolute host path in r.
+func (c *compiler) open(p string, r uint8) {
+	t := &c.t
+	how := &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW, Resolve: resolve}
+	t.call(unix.SYS_OPENAT2, atCwd, t.str(p), ptr(t, how), unix.SizeofOpenHow).to(r)
+}
+
+// Offsets in struct statx (statx(2)).
+const (
+	statxIno = 32
+	statxDev = 136
+)
+
+func (c *compiler) sameObject(r uint8, dev, ino uint64) {
+	t := &c.t
+	buf := t.buf(256)
+	t.call(unix.SYS_STATX, 0, t.str(""), unix.AT_EMPTY_PATH|unix.AT_NO_AUTOMOUNT, unix.STATX_INO|unix.STATX_TYPE, buf).from(0, r)
+	t.expect64(buf+statxIno, ino, uintptr(unix.ESTALE))
+	t.expect64(buf+statxDev, uint64(unix.Major(dev))|uint64(unix.Minor(dev))<<32, uintptr(unix.ESTALE))
+}
+
+// setattr sets a detached tree's flags, recursively, and makes it private (mount_setattr(2), 5.12).
+func (c *compiler) setattr(r uint8, m *plan.Mount) {
+	t := &c.t
+	a := &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID, Propagation: unix.MS_PRIVATE}
+	if !m.Device {
+		a.Attr_set |= unix.MOUNT_ATTR_NODEV
+	}
+	if m.Access == plan.ReadOnly {
+		a.Attr_set |= unix.MOUNT_ATTR_RDONLY
+	}
+	if m.NoExec {
+		a.Attr_set |= unix.MOUNT_ATTR_NOEXEC
+	}
+	if m.NoSymFollow {
+		a.Attr_set |= unix.MOUNT_ATTR_NOSYMFOLLOW
+	}
+	t.call(unix.SYS_MOUNT_SETATTR, 0, t.str(""), attrPrefix, ptr(t, a), mountAttrSize).from(0, r)
+}
+
+// attach moves the detached tree in r to rel. In a tree of the host's the target is opened without
+// following links first; in our own directories there are none.
+func (c *compiler) attach(r uint8, rel string) {
+	t := &c.t
+	if !c.isForeign(rel) {
+		t.call(unix.SYS_MOVE_MOUNT, 0, t.str(""), atCwd, t.str(rel), fromEmpty).from(0, r)
+		t.call(unix.SYS_CLOSE).from(0, r)
+		return
+	}
+	c.openInside(rel, regC)
+	t.call(unix.SYS_MOVE_MOUNT, 0, t.str(""), 0, t.str(""), intoEmpty).from(0, r).from(2, regC)
+	t.call(unix.SYS_CLOSE).from(0, regC)
+	t.call(unix.SYS_CLOSE).from(0, r)
+}
+
+func (c *compiler) openInside(rel string, r uint8) *op {
+	t := &c.t
+	how := &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW, Resolve: resolve | unix.RESOLVE_BENEATH}
+	return t.call(unix.SYS_OPENAT2, atCwd, t.str(rel), ptr(t, how), unix.SizeofOpenHow).to(r)
+}
+
+// protect covers a tree that is already there with itself, under other flags. On "/" it changes the
+// root mount alone.
+func (c *compiler) protect(m *plan.Mount, rel string) {
+	t := &c.t
+	if rel == "" {
+		a := &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}
+		t.call(unix.SYS_MOUNT_SETATTR, atCwd, t.str("."), 0, ptr(t, a), mountAttrSize)
+		return
+	}
+	o := c.openInside(rel, regC)
+	if m.Optional {
+		o.may(uint16(unix.ENOENT)).elseSkip(5)
+	}
+	t.call(unix.SYS_OPEN_TREE, 0, t.str(""), treeFlags).from(0, regC).to(regB)
+	c.setattr(regB, m)
+	t.call(unix.SYS_MOVE_MOUNT, 0, t.str(""), 0, t.str(""), intoEmpty).from(0, regB).from(2, regC)
+	t.call(unix.SYS_CLOSE).from(0, regB)
+	t.call(unix.SYS_CLOSE).from(0, regC)
+}
+
+// overlay mounts its layers by descriptor, so that no path of the broker's stands in the mount table
+// and nothing can be swapped. Names in Hide become whiteouts in a layer of their own on top.
+func (c *compiler) overlay(m *plan.Mount, rel string) error {
+	t := &c.t
+	var lowers []string
+	n := 0
+	layer := func() (string, uintptr) {
+		n++
+		return fmt.Sprintf("/proc/self/fd/%d", fdLayer+n-1), uintptr(fdLayer + n - 1)
+	}
+	if len(m.Hide) > 0 {
+		name, fd := layer()
+		c.whiteouts(m, rel)
+		c.openInside(rel, regA)
+		t.call(unix.SYS_DUP3, 0, fd, unix.O_CLOEXEC).from(0, regA)
+		t.call(unix.SYS_CLOSE).from(0, regA)
+		lowers = append(lowers, name)
+	}
+	add := func(p string) string {
+		name, fd := layer()
+		c.open(p, regA)
+		t.call(unix.SYS_DUP3, 0, fd, unix.O_CLOEXEC).from(0, regA)
+		t.call(unix.SYS_CLOSE).from(0, regA)
+		return name
+	}
+	for _, l := range m.Lower {
+		lowers = append(lowers, add(string(l)))
+	}
+	opts := "lowerdir=" + strings.Join(lowers, ":")
+	if m.Upper != "" {
+		opts += ",upperdir=" + add(string(m.Upper)) + ",workdir=" + add(string(m.Work))
+	}
+	if c.p.Namespaces.User {
+		opts += ",userxattr"
+	}
+	if n > fdSock-fdLayer {
+		return fmt.Errorf("%d layers, at most %d", n, fdSock-fdLayer)
+	}
+	t.call(unix.SYS_MOUNT, t.str("overlay"), t.str(rel), t.str("overlay"), mountFlags(m), t.str(opts))
+	t.call(unix.SYS_CLOSE_RANGE, fdLayer, uintptr(fdLayer+n-1), 0)
+	c.foreign = append(c.foreign, rel)
+	return nil
+}
+
+// whiteouts puts a small tmpfs where the overlay will stand and makes the layer that hides names in it
+// (overlayfs: a character device 0:0 is a whiteout in any layer; made without CAP_MKNOD since 5.8).
+func (c *compiler) whiteouts(m *plan.Mount, rel string) {
+	t := &c.t
+	t.call(unix.SYS_MOUNT, t.str("tmpfs"), t.str(rel), t.str("tmpfs"), unix.MS_NOSUID|unix.MS_NODEV, t.str("size=64k,mode=755"))
+	dirs := map[string]bool{}
+	for _, h := range m.Hide {
+		for d := path.Dir(string(h)); d != "."; d = path.Dir(d) {
+			dirs[d] = true
+		}
+	}
+	sorted := make([]string, 0, len(dirs))
+	for d := range dirs {
+		sorted = append(sorted, d)
+	}
+	sort.Strings(sorted)
+	for _, d := range sorted {
+		t.call(unix.SYS_MKDIRAT, atCwd, t.str(rel+"/"+d), dirMode)
+	}
+	for _, h := range m.Hide {
+		t.call(unix.SYS_MKNODAT, atCwd, t.str(rel+"/"+string(h)), unix.S_IFCHR, 0)
+	}
+}
+
+// pivot makes the new root the only one (pivot_root(2), "pivot_root(".", ".")").
+func (c *compiler) pivot() {
+	t := &c.t
+	t.at("entering the new root", "")
+	t.call(unix.SYS_PIVOT_ROOT, t.str("."), t.str("."))
+	t.call(unix.SYS_UMOUNT2, t.str("."), unix.MNT_DETACH)
+	t.call(unix.SYS_CHDIR, t.str("/"))
+}

@@ -1,0 +1,67 @@
+package stage
+
+import (
+	"syscall"
+	"unsafe"
+)
+
+// The three hooks that syscall.forkExec uses around its own raw clone. The runtime keeps them
+// reachable for exactly this purpose (runtime/proc.go, "hall of shame" linknames).
+//
+//go:linkname beforeFork syscall.runtime_BeforeFork
+func beforeFork()
+
+//go:linkname afterFork syscall.runtime_AfterFork
+func afterFork()
+
+//go:linkname afterForkInChild syscall.runtime_AfterForkInChild
+func afterForkInChild()
+
+// registers of one run, in shared memory so that the nosplit frames stay small.
+type registers [regCount]uintptr
+
+// runTape carries out the instructions. It allocates nothing, splits no stack and calls only the raw
+// system call: it runs in a child that has one thread and no Go scheduler.
+//
+//go:nosplit
+//go:norace
+func runTape(t []op, r *registers, f *fault) bool {
+	for i := 0; i < len(t); i++ {
+		o := &t[i]
+		var e uintptr
+		switch o.kind {
+		case opCall:
+			a := o.a
+			for k := range o.reg {
+				if o.reg[k] != 0 {
+					a[k] = r[o.reg[k]&7]
+				}
+			}
+			v, _, errno := syscall.RawSyscall6(o.nr, a[0], a[1], a[2], a[3], a[4], a[5])
+			e = uintptr(errno)
+			if e == 0 && o.save != 0 {
+				r[o.save&7] = v
+			}
+			if e != 0 && o.okErrno != 0 && (o.okErrno == anyErrno || uintptr(o.okErrno) == e) {
+				e = 0
+				i += int(o.skip)
+			}
+		case opExpect:
+			if *(*uint64)(*(*unsafe.Pointer)(unsafe.Pointer(&o.a[0]))) != uint64(o.a[1]) {
+				e = o.a[2]
+			}
+		case opPoke:
+			*(*uint32)(*(*unsafe.Pointer)(unsafe.Pointer(&o.a[0]))) = uint32(r[o.reg[0]&7])
+		case opWant:
+			if r[o.reg[0]&7] != o.a[0] {
+				e = o.a[1]
+			}
+		}
+		if e != 0 {
+			f.index = int64(i)
+			f.errno = int64(e)
+			return false
+		}
+	}
+	return true
+}

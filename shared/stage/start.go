@@ -1,0 +1,281 @@
+package stage
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/shared/plan"
+)
+
+// Child is a running sandbox seen from the process that built it.
+type Child struct {
+	PID   int                      // of process 1, in the caller's PID namespace
+	Pidfd int                      // of process 1
+	Main  int                      // the program's pid as seen inside; 0 with AsPID1
+	Fds   map[plan.FdRole]*os.File // what the set-up handed over
+	Steps []Step                   // everything that was done, in order
+
+	sock    int
+	control *control
+	memory  []byte
+	setup   *tape
+	start   *tape
+}
+
+// Event is what became of a program started in the sandbox.
+type Event struct {
+	PID     int // as seen inside
+	Status  syscall.WaitStatus
+	Stopped bool
+}
+
+// Start carries out p. The calling goroutine must stay locked to its thread until the sandbox has
+// ended: the child dies when that thread does (PR_SET_PDEATHSIG). The error is a *Fault when a step
+// failed; nothing is left then.
+func Start(p *plan.Plan, std Stdio) (*Child, error) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("making control socket: %w", err)
+	}
+	c := &Child{sock: pair[0], Fds: map[plan.FdRole]*os.File{}, Pidfd: -1}
+	moved, closeMoved, err := moveAway(append([]int{pair[1]}, std[:]...))
+	if err == nil {
+		copy(std[:], moved[1:])
+		err = c.fork(p, moved[0], std)
+	}
+	closeMoved()
+	unix.Close(pair[1])
+	if err == nil {
+		err = c.awaitReady(p)
+	}
+	if err != nil {
+		c.Kill()
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// moveAway duplicates those of fds that lie where process 1 keeps its own.
+func moveAway(fds []int) ([]int, func(), error) {
+	out := append([]int(nil), fds...)
+	var made []int
+	undo := func() {
+		for _, fd := range made {
+			unix.Close(fd)
+		}
+	}
+	for i, fd := range out {
+		if fd < fdFirst || fd > fdLast {
+			continue
+		}
+		n, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, fdLast+1)
+		if err != nil {
+			return nil, undo, fmt.Errorf("moving descriptor %d: %w", fd, err)
+		}
+		out[i] = n
+		made = append(made, n)
+	}
+	return out, undo, nil
+}
+
+func (c *Child) fork(p *plan.Plan, sock int, std Stdio) error {
+	var err error
+	if c.control, c.memory, err = newControl(); err != nil {
+		return err
+	}
+	if c.setup, err = compileSetup(p, sock, std); err != nil {
+		return err
+	}
+	c.start = compileStart(p)
+	c.Steps = append(append([]Step{{"cloning", p.Namespaces.Text()}}, c.setup.steps...), c.start.steps...)
+	if !p.Process.AsPID1 {
+		c.control.exitWithMain = 1
+	}
+	prog := &program{setup: c.setup.ops, start: c.start.ops, c: c.control, flags: cloneFlags(p), asPID1: p.Process.AsPID1}
+	syscall.ForkLock.Lock()
+	pid, errno := launch(prog)
+	syscall.ForkLock.Unlock()
+	runtime.KeepAlive(prog)
+	if errno != 0 {
+		return &Fault{Phase: "setup", Index: -1, Step: "cloning", Object: p.Namespaces.Text(), Errno: syscall.Errno(errno)}
+	}
+	c.PID = int(pid)
+	if c.Pidfd, err = unix.PidfdOpen(c.PID, 0); err != nil {
+		return fmt.Errorf("opening pidfd: %w", err)
+	}
+	return nil
+}
+
+func cloneFlags(p *plan.Plan) uintptr {
+	f := uintptr(unix.CLONE_NEWNS | unix.CLONE_NEWPID | int(unix.SIGCHLD))
+	n := p.Namespaces
+	for _, x := range [...]struct {
+		on   bool
+		flag uintptr
+	}{{n.User, unix.CLONE_NEWUSER}, {n.Net, unix.CLONE_NEWNET}, {n.IPC, unix.CLONE_NEWIPC}, {n.UTS, unix.CLONE_NEWUTS}, {n.Cgroup, unix.CLONE_NEWCGROUP}} {
+		if x.on {
+			f |= x.flag
+		}
+	}
+	return f
+}
+
+var errGone = errors.New("process 1 of the sandbox is gone")
+
+// receive reads one message and the descriptors that came with it.
+func (c *Child) receive() (message, []int, error) {
+	var buf [64]byte
+	var oob [128]byte
+	for {
+		n, on, flags, _, err := unix.Recvmsg(c.sock, buf[:], oob[:], unix.MSG_CMSG_CLOEXEC)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return message{}, nil, fmt.Errorf("reading from process 1: %w", err)
+		}
+		m, ok := decodeMessage(buf[:n])
+		if !ok || flags&unix.MSG_CTRUNC != 0 {
+			return message{}, nil, errGone
+		}
+		var fds []int
+		if on > 0 {
+			scms, err := unix.ParseSocketControlMessage(oob[:on])
+			if err == nil && len(scms) == 1 {
+				fds, _ = unix.ParseUnixRights(&scms[0])
+			}
+		}
+		return m, fds, nil
+	}
+}
+
+// awaitReady waits until the program runs, or says what failed.
+func (c *Child) awaitReady(p *plan.Plan) error {
+	for {
+		m, fds, err := c.receive()
+		if err != nil {
+			return c.explain(err)
+		}
+		switch m.kind {
+		case evReady:
+			if len(fds) != len(p.Fds) {
+				return fmt.Errorf("process 1 handed over %d descriptors, want %d", len(fds), len(p.Fds))
+			}
+			for i, role := range p.Fds {
+				c.Fds[role] = os.NewFile(uintptr(fds[i]), string(role))
+			}
+			return nil
+		default:
+			return fmt.Errorf("process 1 sent message %d before it was ready", m.kind)
+		}
+	}
+}
+
+// explain prefers the fault that the child left behind to the mere fact that it is gone.
+func (c *Child) explain(err error) error {
+	c.reapInit()
+	if c.control.setup.errno != 0 {
+		return c.setup.faultAt("setup", c.control.setup)
+	}
+	return err
+}
+
+// AwaitStart waits until the program has been executed. With AsPID1 there is nobody to tell, and it
+// returns at once.
+func (c *Child) AwaitStart(p *plan.Plan) error {
+	if p.Process.AsPID1 {
+		return nil
+	}
+	m, _, err := c.receive()
+	if err != nil {
+		return c.explain(err)
+	}
+	c.Main = int(m.pid)
+	if m.kind == evFailed {
+		return c.start.faultAt("start", c.control.start)
+	}
+	return nil
+}
+
+// Next waits for the next event. After the main program's exit process 1 leaves and io errors follow.
+func (c *Child) Next() (Event, error) {
+	for {
+		m, _, err := c.receive()
+		if err != nil {
+			return Event{}, err
+		}
+		switch m.kind {
+		case evExited, evStopped:
+			return Event{PID: int(m.pid), Status: syscall.WaitStatus(m.value), Stopped: m.kind == evStopped}, nil
+		}
+	}
+}
+
+// WaitInit waits for process 1 itself and returns its status; with AsPID1 that is the program's.
+func (c *Child) WaitInit() (syscall.WaitStatus, error) { return c.reapInit() }
+
+func (c *Child) reapInit() (syscall.WaitStatus, error) {
+	if c.PID == 0 {
+		return 0, errGone
+	}
+	var ws syscall.WaitStatus
+	for {
+		_, err := syscall.Wait4(c.PID, &ws, 0, nil)
+		if err == syscall.EINTR {
+			continue
+		}
+		c.PID = 0
+		return ws, err
+	}
+}
+
+// Signal sends sig to the process pid as seen inside, or to the process group -pid.
+func (c *Child) Signal(pid int, sig syscall.Signal) error {
+	m := message{kind: cmdKill, pid: int64(pid), value: int64(sig)}
+	return unix.Sendto(c.sock, m.encode(), unix.MSG_NOSIGNAL, nil)
+}
+
+// StartFault is the fault of the program's start, or nil.
+func (c *Child) StartFault() *Fault {
+	if c.control.start.errno == 0 {
+		return nil
+	}
+	return c.start.faultAt("start", c.control.start)
+}
+
+// IsExec says whether the fault is that the program itself could not be executed.
+func (f *Fault) IsExec() bool { return f.Step == execStep }
+
+// Kill ends every process of the sandbox and waits until the last is gone.
+func (c *Child) Kill() {
+	if c.PID == 0 {
+		return
+	}
+	if c.Pidfd >= 0 {
+		_ = unix.PidfdSendSignal(c.Pidfd, unix.SIGKILL, nil, 0)
+	} else {
+		_ = unix.Kill(c.PID, unix.SIGKILL)
+	}
+	_, _ = c.reapInit()
+}
+
+// Close releases the descriptors and the shared memory. The sandbox must have ended.
+func (c *Child) Close() {
+	for _, f := range c.Fds {
+		f.Close()
+	}
+	unix.Close(c.sock)
+	if c.Pidfd >= 0 {
+		unix.Close(c.Pidfd)
+	}
+	if c.memory != nil {
+		_ = unix.Munmap(c.memory)
+		c.memory = nil
+	}
+}
