@@ -1,9 +1,9 @@
 package seccompbpf
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Compile writes a policy as a balanced search over number ranges; neighbours with the same verdict share a range.
@@ -11,12 +11,20 @@ func Compile(p Policy) ([]Insn, error) {
 	if err := p.check(); err != nil {
 		return nil, err
 	}
-	a := &asm{rev: make([]Insn, 0, 1024)}
+	a := &asm{rev: make([]Insn, 0, 1024), rets: make([]label, 0, 8)}
 	next := returns(KillProcess)
 	for i := len(p.Others) - 1; i >= 0; i-- {
-		next = a.jump(opJeq, uint32(p.Others[i].Arch), a.dispatch(&p.Others[i]), next)
+		body, err := a.dispatch(&p.Others[i])
+		if err != nil {
+			return nil, err
+		}
+		next = a.jump(opJeq, uint32(p.Others[i].Arch), body, next)
 	}
-	start := a.load(offArch, a.jump(opJeq, uint32(p.Arch), a.dispatch(&p), next))
+	body, err := a.dispatch(&p)
+	if err != nil {
+		return nil, err
+	}
+	start := a.load(offArch, a.jump(opJeq, uint32(p.Arch), body, next))
 	prog := a.program(start)
 	if err := Check(prog); err != nil {
 		return nil, fmt.Errorf("compiling filter for %s: %w", p.Arch, err)
@@ -24,33 +32,34 @@ func Compile(p Policy) ([]Insn, error) {
 	return prog, nil
 }
 
-// entry says that a rule names a number.
-type entry struct{ nr, rule uint32 }
+// entry says that a rule names a number: the number above, the rule below, so that plain order is the order wanted.
+type entry uint64
 
-// entries lists which rules name which numbers, by number and then by rule order.
-func (p *Policy) entries() []entry {
+func (e entry) nr() uint32   { return uint32(e >> 32) }
+func (e entry) rule() uint32 { return uint32(e) }
+
+// entries lists which rules name which numbers, by number and then by rule order. A name that no architecture has is an
+// error: it would leave a call undecided.
+func (p *Policy) entries() ([]entry, error) {
 	list := make([]entry, 0, 512)
 	for i := range p.Rules {
 		for _, n := range p.Rules[i].Names {
 			if nr, ok := Number(p.Arch, n); ok {
-				list = append(list, entry{uint32(nr), uint32(i)})
+				list = append(list, entry(nr)<<32|entry(i))
+			} else if !known(n) {
+				return nil, fmt.Errorf("compiling rule %d: no architecture has a system call %q, correct the name", i, n)
 			}
 		}
 	}
-	slices.SortFunc(list, func(a, b entry) int {
-		if c := cmp.Compare(a.nr, b.nr); c != 0 {
-			return c
-		}
-		return cmp.Compare(a.rule, b.rule)
-	})
-	return list
+	slices.Sort(list)
+	return list, nil
 }
 
 // verdicts returns the rules that matter for the numbers of list, all equal: up to the first without conditions.
 func (p *Policy) verdicts(list []entry) []*Rule {
-	var rules []*Rule
+	rules := make([]*Rule, 0, len(list))
 	for _, e := range list {
-		r := &p.Rules[e.rule]
+		r := &p.Rules[e.rule()]
 		rules = append(rules, r)
 		if len(r.Conds) == 0 {
 			break
@@ -60,7 +69,8 @@ func (p *Policy) verdicts(list []entry) []*Rule {
 }
 
 // spans cuts the numbers of one architecture into ranges with one rule list each; nil stands for the default.
-func (p *Policy) spans() ([]span, [][]*Rule) {
+func (p *Policy) spans(list []entry) ([]span, [][]*Rule) {
+	hot := weights(p.Arch)
 	spans := make([]span, 1, 256)
 	leaves := make([][]*Rule, 1, 128)
 	add := func(from uint32, weight uint64, rules []*Rule) {
@@ -79,16 +89,20 @@ func (p *Policy) spans() ([]span, [][]*Rule) {
 	}
 	spans[0].weight = 1
 	end := uint32(0)
-	for list := p.entries(); len(list) > 0; {
+	for len(list) > 0 {
 		n := 1
-		for n < len(list) && list[n].nr == list[0].nr {
+		for n < len(list) && list[n].nr() == list[0].nr() {
 			n++
 		}
-		nr := list[0].nr
+		nr := list[0].nr()
 		if nr != end {
 			add(end, 1, nil)
 		}
-		add(nr, weight(p.Arch, nr), p.verdicts(list[:n]))
+		w := uint64(1)
+		if nr < uint32(len(hot)) {
+			w += uint64(hot[nr])
+		}
+		add(nr, w, p.verdicts(list[:n]))
 		end, list = nr+1, list[n:]
 	}
 	add(end, 1, nil)
@@ -113,29 +127,28 @@ func (p *Policy) same(a, b []*Rule) bool {
 }
 
 // dispatch writes the body for one architecture and returns where it starts.
-func (a *asm) dispatch(p *Policy) label {
-	spans, leaves := p.spans()
+func (a *asm) dispatch(p *Policy) (label, error) {
+	list, err := p.entries()
+	if err != nil {
+		return label{}, err
+	}
+	spans, leaves := p.spans(list)
 	return a.load(offNr, a.tree(spans, func(leaf int) label {
 		return a.chain(leaves[leaf], p.Default)
-	}))
+	})), nil
 }
 
 // check finds slips in the rules before they become a filter that is silently weaker.
 func (p *Policy) check() error {
 	for i := range p.Rules {
 		r := &p.Rules[i]
-		for _, n := range r.Names {
-			if _, ok := Number(p.Arch, n); !ok && !known(n) {
-				return fmt.Errorf("compiling rule %d: no architecture has a system call %q, correct the name", i, n)
-			}
-		}
 		for j := range r.Conds {
 			if err := r.Conds[j].check(); err != nil {
 				return fmt.Errorf("compiling rule %d (%s), condition %d: %w", i, r.Why, j, err)
 			}
 		}
 	}
-	if names, _ := table(p.Arch); names == nil {
+	if names, _, _ := table(p.Arch); names == nil {
 		return fmt.Errorf("compiling filter: no table of system calls for %s, use amd64, arm64, i386 or arm", p.Arch)
 	}
 	seen := []Arch{p.Arch}
@@ -152,19 +165,25 @@ func (p *Policy) check() error {
 	return nil
 }
 
-// weight is how often a call is met, as a rough power of two. Calls that carry an argument test come first:
-// since 5.11 the kernel's allow cache answers for the others without running the program.
-func weight(a Arch, nr uint32) uint64 {
-	switch Name(a, int(nr)) {
-	case "openat", "ioctl":
-		return 256
-	case "read", "write", "futex", "newfstatat":
-		return 128
-	case "mmap", "close", "epoll_pwait", "epoll_wait", "fstat", "stat", "lstat", "recvmsg", "sendmsg", "open", "chmod", "fchmod", "fchmodat", "clone", "prctl", "socket":
-		return 32
-	case "lseek", "pread64", "pwrite64", "rt_sigaction", "rt_sigprocmask", "getpid", "getppid", "madvise", "mprotect", "munmap",
-		"poll", "ppoll", "access", "readlink", "readlinkat", "getdents64", "fcntl", "brk", "recvfrom", "sendto", "statx", "nanosleep":
-		return 16
+// weights is how often calls are met, by number, as rough powers of two. Calls that carry an argument test come first:
+// since 5.11 the kernel's allow cache answers for the others without running the program. A linear prefix for the first
+// few was tried and is not measurable: what costs is running a program at all (some 30 ns), not its length.
+func weights(a Arch) (w [512]uint8) {
+	for _, c := range [...]struct {
+		weight uint8
+		names  string
+	}{
+		{255, "openat ioctl"},
+		{128, "read write futex newfstatat"},
+		{32, "mmap close epoll_pwait epoll_wait fstat stat lstat recvmsg sendmsg open clone prctl socket fchmodat"},
+		{16, "lseek pread64 pwrite64 rt_sigaction rt_sigprocmask getppid madvise mprotect munmap poll ppoll access readlink"},
+		{16, "readlinkat getdents64 fcntl brk recvfrom sendto statx"},
+	} {
+		for n := range strings.SplitSeq(c.names, " ") {
+			if nr, ok := Number(a, n); ok && nr < len(w) {
+				w[nr] = c.weight
+			}
+		}
 	}
-	return 1
+	return w
 }

@@ -13,6 +13,7 @@ func (c *Cond) keeps() bool { return !c.Wide && (c.Op != MaskedEq || c.Value == 
 
 // chain writes rules in order and returns where the first test is. otherwise is reached when no rule holds.
 func (a *asm) chain(rules []*Rule, otherwise Action) label {
+	rules = joined(rules)
 	next := returns(otherwise)
 	for i := len(rules) - 1; i >= 0; i-- {
 		have := nothing
@@ -22,6 +23,32 @@ func (a *asm) chain(rules []*Rule, otherwise Action) label {
 		next = a.all(rules[i].Conds, have, returns(rules[i].Action), next)
 	}
 	return next
+}
+
+// joined makes one list search out of neighbouring rules that look for the same word in different lists and agree on
+// the action. Rules are written apart because their reasons differ.
+func joined(rules []*Rule) []*Rule {
+	var out []*Rule
+	for _, r := range rules {
+		if len(out) > 0 {
+			if last := out[len(out)-1]; last.joins(r) {
+				c := last.Conds[0]
+				c.List = slices.Concat(c.List, r.Conds[0].List)
+				out[len(out)-1] = &Rule{Conds: []Cond{c}, Action: r.Action}
+				continue
+			}
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+func (r *Rule) joins(o *Rule) bool {
+	if len(r.Conds) != 1 || len(o.Conds) != 1 || r.Action != o.Action {
+		return false
+	}
+	a, b := &r.Conds[0], &o.Conds[0]
+	return a.Op == In && b.Op == In && a.Arg == b.Arg && a.Wide == b.Wide
 }
 
 // held returns the word that is in the accumulator wherever the conditions are left by failing, or nothing.

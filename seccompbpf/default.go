@@ -3,7 +3,7 @@ package seccompbpf
 // Toggles are the facts of a session that the default policy depends on. The zero value is the narrowest policy.
 type Toggles struct {
 	Debug        bool // ptrace, and switching address randomisation off for a tracee
-	Containers   bool // namespaces, mounts and what else a nested container runtime needs
+	Containers   bool // namespaces, mounts and what else a nested container runtime needs; images need SUIDBits as well
 	Network      bool // transports beyond TCP, UDP and ping
 	Multiarch    bool // 32-bit programs, under a policy of their own
 	KVM          bool // creating virtual machines

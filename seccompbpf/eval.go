@@ -32,6 +32,11 @@ func Check(prog []Insn) error {
 	if len(prog) == 0 || len(prog) > maxInsns {
 		return fmt.Errorf("checking filter: %d instructions, the kernel takes 1 to %d", len(prog), maxInsns)
 	}
+	return checkShape(prog)
+}
+
+// checkShape is Check without the limit on length.
+func checkShape(prog []Insn) error {
 	for i, in := range prog {
 		left := uint64(len(prog) - i - 1)
 		bad := false

@@ -10,7 +10,6 @@ import (
 	"runtime"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -21,8 +20,6 @@ func host() Arch {
 	}
 	return AMD64
 }
-
-var sysStat = func() uintptr { n, _ := Number(host(), "newfstatat"); return uintptr(n) }()
 
 func mustCompile(t testing.TB, p Policy) []Insn {
 	t.Helper()
@@ -235,5 +232,4 @@ func BenchmarkKernelCost(b *testing.B) {
 		b.ReportMetric(float64(v), name+"-ns")
 		b.ReportMetric(float64(v)/float64(best["ret-allow"]), name+"-ratio")
 	}
-	_ = time.Now
 }

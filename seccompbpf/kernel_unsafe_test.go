@@ -1,4 +1,4 @@
-//go:build linux
+//go:build linux && (amd64 || arm64)
 
 package seccompbpf
 
@@ -100,17 +100,17 @@ func child(path string) error {
 }
 
 func timeLoop(n int) int64 {
-	path := []byte("/proc/self\x00/")
-	path = []byte("/usr\x00")
+	path := []byte("/usr/bin/env\x00")
 	p := uintptr(unsafe.Pointer(&path[0]))
 	var st unix.Stat_t
 	at := unix.AT_FDCWD
+	stat, _ := Number(host(), "newfstatat")
 	best := int64(1 << 62)
 	for range 8 {
 		t := time.Now()
 		for range n / 8 {
 			syscall.RawSyscall(unix.SYS_GETPPID, 0, 0, 0)
-			syscall.RawSyscall6(sysStat, uintptr(at), p, uintptr(unsafe.Pointer(&st)), 0, 0, 0)
+			syscall.RawSyscall6(uintptr(stat), uintptr(at), p, uintptr(unsafe.Pointer(&st)), 0, 0, 0)
 			fd, _, e := syscall.RawSyscall6(unix.SYS_OPENAT, uintptr(at), p, unix.O_RDONLY|unix.O_CLOEXEC, 0, 0, 0)
 			if e == 0 {
 				syscall.RawSyscall(unix.SYS_CLOSE, fd, 0, 0)

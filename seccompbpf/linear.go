@@ -3,20 +3,24 @@ package seccompbpf
 import "fmt"
 
 // CompileLinear writes a policy as one comparison per number and one per condition, in order. It shares no code with
-// Compile beyond the rule list, so that tests can hold one against the other; nobody loads it.
+// Compile beyond the rule list, so that tests can hold one against the other; nobody loads it, and it may be longer than
+// the kernel takes.
 func CompileLinear(p Policy) ([]Insn, error) {
 	if err := p.check(); err != nil {
 		return nil, err
 	}
 	var prog []Insn
 	for _, q := range append([]Policy{p}, p.Others...) {
+		if _, err := q.entries(); err != nil {
+			return nil, err
+		}
 		body := linearBody(&q)
 		prog = append(prog, Insn{Code: opLoad, K: offArch}, Insn{Code: opJeq, Jt: 1, K: uint32(q.Arch)},
 			Insn{Code: opJump, K: uint32(len(body))})
 		prog = append(prog, body...)
 	}
 	prog = append(prog, Insn{Code: opRet, K: uint32(KillProcess)})
-	if err := Check(prog); err != nil {
+	if err := checkShape(prog); err != nil {
 		return nil, fmt.Errorf("compiling linear filter for %s: %w", p.Arch, err)
 	}
 	return prog, nil
@@ -28,7 +32,7 @@ func linearBody(p *Policy) []Insn {
 		{Code: opJge, K: x32Bit, Jf: 1},
 		{Code: opRet, K: uint32(Errno(ENOSYS))},
 	}
-	names, order := table(p.Arch)
+	names, order, _ := table(p.Arch)
 	for _, o := range order {
 		var block []Insn
 		for i := range p.Rules {

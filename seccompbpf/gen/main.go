@@ -100,10 +100,35 @@ func write(arch, version string, list []entry) error {
 		}
 		fmt.Fprintf(&b, "%d, ", o)
 	}
+	b.WriteString("\n}\n\n")
+	fmt.Fprintf(&b, "// %sSlots is a hash table of indices into %sNames plus one; 0 ends a search.\nvar %sSlots = [1024]uint16{", arch, arch, arch)
+	for i, o := range slots(list) {
+		if i%16 == 0 {
+			b.WriteString("\n")
+		}
+		fmt.Fprintf(&b, "%d, ", o)
+	}
 	b.WriteString("\n}\n")
 	src, err := format.Source(b.Bytes())
 	if err != nil {
 		return fmt.Errorf("formatting table of %s: %w", arch, err)
 	}
 	return os.WriteFile(arch+"table.go", src, 0o644)
+}
+
+// slots must agree with Number in number.go: FNV-1a, 1024 slots, linear probing.
+func slots(list []entry) [1024]int {
+	var t [1024]int
+	for i, e := range list {
+		h := uint32(2166136261)
+		for _, c := range []byte(e.name) {
+			h = (h ^ uint32(c)) * 16777619
+		}
+		s := (h ^ h>>16) % 1024
+		for t[s] != 0 {
+			s = (s + 1) % 1024
+		}
+		t[s] = i + 1
+	}
+	return t
 }

@@ -41,6 +41,7 @@ type Check struct {
 	Needs   []string // facts of the host without which the check is skipped
 	During  []Step   // what the host does while the act waits
 	After   []Verify // what the host must look like afterwards; if set, it alone says whether the act succeeded
+	Dir     string   // where sbx is started; empty means the project
 	Alone   bool     // needs a sandbox of its own
 	Kill    bool     // the broker is killed while the act runs
 }

@@ -15,7 +15,6 @@ type fault struct{ index, errno int64 }
 const (
 	evReady   = 1 + iota // the set-up is done; descriptors in the order of Plan.Fds follow
 	evFuse               // one /dev/fuse descriptor, sent while the set-up goes on
-	evStarted            // pid
 	evFailed             // pid, fault of the program's start is in the control block
 	evExited             // pid, wait status
 	evStopped            // pid, wait status

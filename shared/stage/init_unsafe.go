@@ -75,8 +75,7 @@ func spawn(p *program) {
 	syscall.RawSyscall(unix.SYS_CLOSE_RANGE, fdStdio, fdStdio+2, 0)
 	if c.start.errno != 0 {
 		send(c, evFailed, int64(pid), 0)
-	} else {
-		send(c, evStarted, int64(pid), 0)
+		exit(1)
 	}
 }
 
@@ -133,11 +132,28 @@ func reap(c *control) {
 			send(c, evStopped, pid, int64(c.status))
 			continue
 		}
-		send(c, evExited, pid, int64(c.status))
 		if pid == c.main && c.exitWithMain != 0 {
-			exit(0)
+			end(c, pid, int64(c.status))
+		}
+		send(c, evExited, pid, int64(c.status))
+	}
+}
+
+// end kills and reaps every other process before it reports the end of the program: whoever hears of
+// it can rely on nothing being written any more.
+//
+//go:nosplit
+//go:norace
+func end(c *control, pid, status int64) {
+	syscall.RawSyscall(syscall.SYS_KILL, ^uintptr(0), uintptr(unix.SIGKILL), 0)
+	for {
+		_, _, e := syscall.RawSyscall6(syscall.SYS_WAIT4, ^uintptr(0), uintptr(unsafe.Pointer(&c.status)), 0, 0, 0, 0)
+		if e != 0 && e != unix.EINTR {
+			break
 		}
 	}
+	send(c, evExited, pid, status)
+	exit(0)
 }
 
 //go:nosplit

@@ -16,10 +16,10 @@ import (
 type Child struct {
 	PID   int                      // of process 1, in the caller's PID namespace
 	Pidfd int                      // of process 1
-	Main  int                      // the program's pid as seen inside; 0 with AsPID1
 	Fds   map[plan.FdRole]*os.File // what the set-up handed over
 	Steps []Step                   // everything that was done, in order
 
+	ended   bool // the program's end was reported
 	sock    int
 	control *control
 	memory  []byte
@@ -35,9 +35,10 @@ type Event struct {
 }
 
 // Start carries out p. The calling goroutine must stay locked to its thread until the sandbox has
-// ended: the child dies when that thread does (PR_SET_PDEATHSIG). The error is a *Fault when a step
+// ended: the child dies when that thread does (PR_SET_PDEATHSIG). meanwhile, if not nil, is called
+// while the child builds the sandbox; it must not wait for it. The error is a *Fault when a step
 // failed; nothing is left then.
-func Start(p *plan.Plan, std Stdio) (*Child, error) {
+func Start(p *plan.Plan, std Stdio, meanwhile func(*Child)) (*Child, error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("making control socket: %w", err)
@@ -51,6 +52,9 @@ func Start(p *plan.Plan, std Stdio) (*Child, error) {
 	closeMoved()
 	unix.Close(pair[1])
 	if err == nil {
+		if meanwhile != nil {
+			meanwhile(c)
+		}
 		err = c.awaitReady(p)
 	}
 	if err != nil {
@@ -186,24 +190,11 @@ func (c *Child) explain(err error) error {
 	return err
 }
 
-// AwaitStart waits until the program has been executed. With AsPID1 there is nobody to tell, and it
-// returns at once.
-func (c *Child) AwaitStart(p *plan.Plan) error {
-	if p.Process.AsPID1 {
-		return nil
-	}
-	m, _, err := c.receive()
-	if err != nil {
-		return c.explain(err)
-	}
-	c.Main = int(m.pid)
-	if m.kind == evFailed {
-		return c.start.faultAt("start", c.control.start)
-	}
-	return nil
-}
+// Main is the program's pid as seen inside; 0 before it started and with AsPID1.
+func (c *Child) Main() int { return int(c.control.main) }
 
-// Next waits for the next event. After the main program's exit process 1 leaves and io errors follow.
+// Next waits for the next event. An error means that process 1 is gone: after the main program's exit,
+// when its start failed (see StartFault), or because somebody killed it.
 func (c *Child) Next() (Event, error) {
 	for {
 		m, _, err := c.receive()
@@ -211,7 +202,10 @@ func (c *Child) Next() (Event, error) {
 			return Event{}, err
 		}
 		switch m.kind {
+		case evFailed:
+			return Event{}, errGone
 		case evExited, evStopped:
+			c.ended = c.ended || m.kind == evExited && int(m.pid) == c.Main()
 			return Event{PID: int(m.pid), Status: syscall.WaitStatus(m.value), Stopped: m.kind == evStopped}, nil
 		}
 	}
@@ -252,17 +246,39 @@ func (c *Child) StartFault() *Fault {
 // IsExec says whether the fault is that the program itself could not be executed.
 func (f *Fault) IsExec() bool { return f.Step == execStep }
 
+// SendSignal sends sig to process 1.
+func (c *Child) SendSignal(sig syscall.Signal) {
+	if c.Pidfd >= 0 {
+		_ = unix.PidfdSendSignal(c.Pidfd, sig, nil, 0)
+	}
+}
+
+// SendKill ends every process of the sandbox, without waiting.
+func (c *Child) SendKill() { c.SendSignal(unix.SIGKILL) }
+
 // Kill ends every process of the sandbox and waits until the last is gone.
 func (c *Child) Kill() {
 	if c.PID == 0 {
 		return
 	}
-	if c.Pidfd >= 0 {
-		_ = unix.PidfdSendSignal(c.Pidfd, unix.SIGKILL, nil, 0)
-	} else {
-		_ = unix.Kill(c.PID, unix.SIGKILL)
-	}
+	c.SendKill()
 	_, _ = c.reapInit()
+}
+
+// End is Kill and Close. Where process 1 has reported the end of the program, every other process was
+// dead before it did so; what the kernel still does then is take the namespaces apart, which nobody
+// waits for.
+func (c *Child) End() {
+	c.SendKill()
+	if !c.ended {
+		_, _ = c.reapInit()
+		c.Close()
+		return
+	}
+	go func() {
+		_, _ = c.reapInit()
+		c.Close()
+	}()
 }
 
 // Close releases the descriptors and the shared memory. The sandbox must have ended.

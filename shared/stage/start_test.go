@@ -49,15 +49,12 @@ func run(t *testing.T, p *plan.Plan) (string, int) {
 	}
 	defer f.Close()
 	fd := int(f.Fd())
-	c, err := Start(p, Stdio{-1, fd, fd})
+	c, err := Start(p, Stdio{-1, fd, fd}, nil)
 	if err != nil {
 		t.Fatalf("start: %v", err)
 	}
 	defer c.Close()
 	defer c.Kill()
-	if err := c.AwaitStart(p); err != nil {
-		t.Fatalf("await start: %v", err)
-	}
 	ev, err := c.Next()
 	if err != nil {
 		t.Fatalf("next: %v", err)
@@ -87,7 +84,7 @@ func TestFaultNamesStep(t *testing.T) {
 	p.Mounts[2].Source = "/no-such-place"
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	_, err := Start(p, Stdio{-1, 1, 2})
+	_, err := Start(p, Stdio{-1, 1, 2}, nil)
 	f, ok := err.(*Fault)
 	if !ok || f.Errno != unix.ENOENT || f.Object != "/usr" || f.Step != "mounting bind" {
 		t.Fatalf("fault %#v", err)
@@ -97,7 +94,7 @@ func TestFaultNamesStep(t *testing.T) {
 func TestRefusesSwappedSource(t *testing.T) {
 	p := smallest("/usr/bin/true")
 	p.Mounts[2].Dev, p.Mounts[2].Ino = 1, 1
-	_, err := Start(p, Stdio{-1, 1, 2})
+	_, err := Start(p, Stdio{-1, 1, 2}, nil)
 	if f, ok := err.(*Fault); !ok || f.Errno != unix.ESTALE {
 		t.Fatalf("got %v, want ESTALE", err)
 	}
@@ -107,14 +104,14 @@ func TestExecFaultIsTheProgramsOwn(t *testing.T) {
 	p := smallest("/usr/bin/no-such-program")
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	c, err := Start(p, Stdio{-1, 1, 2})
+	c, err := Start(p, Stdio{-1, 1, 2}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
 	defer c.Kill()
-	err = c.AwaitStart(p)
-	if f, ok := err.(*Fault); !ok || !f.IsExec() || f.Errno != unix.ENOENT {
-		t.Fatalf("got %v", err)
+	_, err = c.Next()
+	if f := c.StartFault(); err == nil || f == nil || !f.IsExec() || f.Errno != unix.ENOENT {
+		t.Fatalf("got %v, %v", err, f)
 	}
 }

@@ -14,7 +14,7 @@ import (
 
 // input turns the request and the facts into what planner.Build takes.
 func (t *term) input(r *request, facts host.Facts) (*planner.Input, error) {
-	in := &planner.Input{Argv: r.argv, Facts: facts, FS: host.FS{}, Hostname: r.hostname, AsPID1: r.asPID1, Profile: profileName(r)}
+	in := &planner.Input{Argv: r.argv, Facts: facts, FS: host.NewCache(), Hostname: r.hostname, AsPID1: r.asPID1, Profile: profileName(r)}
 	var prof *planner.Profile
 	for _, p := range planner.Profiles() {
 		if p.Name == in.Profile {

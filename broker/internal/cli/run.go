@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"runtime/debug"
 	"strings"
 	"syscall"
 
@@ -80,12 +81,15 @@ func (t *term) run(r *request) int {
 		s.Discard()
 		return t.fail(err)
 	}
-	res, err := launch.Run(context.Background(), p, launch.Options{Stdio: t.std, Timeout: r.timeout, Started: func(run *launch.Running) {
+	res, err := launch.Run(context.Background(), p, launch.Options{Stdio: t.std, Timeout: r.timeout, Building: func(steps []stage.Step) {
 		t.announce(r, p, losses)
-		t.record(s, p, run)
+		t.record(s, p, steps)
+		debug.SetGCPercent(50)
 	}})
 	cerr := s.Close(r.keep)
-	session.Sweep(root)
+	if strings.HasSuffix(s.ID, "a") || strings.HasSuffix(s.ID, "b") { // now and then: it looks at every record
+		session.Sweep(root)
+	}
 	if err != nil {
 		return t.fail(buildError(err))
 	}
@@ -107,14 +111,14 @@ func buildError(err error) error {
 	return err
 }
 
-// record writes the session's plan and transcript. The sandbox runs already: this costs it nothing.
-func (t *term) record(s *session.Session, p *plan.Plan, run *launch.Running) {
+// record writes the session's plan and transcript.
+func (t *term) record(s *session.Session, p *plan.Plan, steps []stage.Step) {
 	b, err := plan.Encode(p)
 	if err == nil {
 		err = s.WriteFile("plan.json", b)
 	}
 	if err == nil {
-		err = s.WriteFile("log.jsonl", transcript(run.Child.Steps))
+		err = s.WriteFile("log.jsonl", transcript(steps))
 	}
 	if err != nil {
 		t.warn("session record: " + err.Error())

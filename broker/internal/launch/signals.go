@@ -9,35 +9,37 @@ import (
 // forwarded are the signals that are passed on to the program.
 var forwarded = [...]os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2}
 
-// watchSignals passes the caller's signals on to the program's process group and keeps the terminal's
-// size. The returned function ends it.
-func watchSignals(r *Running, term *terminal) func() {
+// forwardSignals passes the caller's signals on to the program's process group and keeps the
+// terminal's size, until stop is closed. Before it is called they end the broker, and with it the
+// sandbox.
+func (r *Running) forwardSignals(term *terminal, stop <-chan struct{}) {
+	select {
+	case <-stop:
+		return
+	default:
+	}
 	ch := make(chan os.Signal, 8)
 	signal.Notify(ch, forwarded[:]...)
 	signal.Notify(ch, syscall.SIGWINCH)
-	done := make(chan struct{})
-	go func() {
-		for {
-			select {
-			case <-done:
-				return
-			case s := <-ch:
-				r.handle(s.(syscall.Signal), term)
-			}
+	defer signal.Stop(ch)
+	term.resize()
+	for {
+		select {
+		case <-stop:
+			return
+		case s := <-ch:
+			r.handle(s.(syscall.Signal), term)
 		}
-	}()
-	return func() { signal.Stop(ch); close(done) }
+	}
 }
 
 func (r *Running) handle(s syscall.Signal, term *terminal) {
 	switch {
 	case s == syscall.SIGWINCH:
-		if term.real != nil {
-			term.resize()
-		}
+		term.resize()
 	case r.Plan.Process.AsPID1:
-		_ = syscall.Kill(r.Child.PID, s)
+		r.Child.SendSignal(s)
 	default:
-		_ = r.Child.Signal(-r.Child.Main, s)
+		_ = r.Child.Signal(-r.Child.Main(), s)
 	}
 }

@@ -99,7 +99,7 @@ type writer struct{ f *os.File }
 func (w writer) Write(b []byte) (int, error) { return w.f.Write(b) }
 
 func (t *terminal) resize() {
-	if t.master == nil {
+	if t.real == nil || t.master == nil {
 		return
 	}
 	if ws, err := unix.IoctlGetWinsize(int(t.real.Fd()), unix.TIOCGWINSZ); err == nil {
@@ -145,7 +145,7 @@ func (t *terminal) suspended(c *stage.Child) {
 	_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
 	t.makeRaw()
 	t.resize()
-	_ = c.Signal(-c.Main, syscall.SIGCONT)
+	_ = c.Signal(-c.Main(), syscall.SIGCONT)
 }
 
 // drain waits for the last output: the master reads EIO once every process of the sandbox is gone.

@@ -57,16 +57,19 @@ func Build(in Input) (*plan.Plan, []Loss, error) {
 func (v *view) collect() error {
 	in := v.in
 	v.addSystem()
+	if in.Facts.Home != "" {
+		_, _ = in.FS.ReadDir(in.Facts.Home) // most secrets do not exist: one listing says so for all
+	}
+	for _, h := range in.Hides {
+		if err := v.addHide(h); err != nil {
+			return err
+		}
+	}
 	for _, g := range in.Grants {
 		if err := v.checkGrant(g); err != nil {
 			return err
 		}
 		if err := v.addGrant(g); err != nil {
-			return err
-		}
-	}
-	for _, h := range in.Hides {
-		if err := v.addHide(h); err != nil {
 			return err
 		}
 	}
@@ -96,7 +99,7 @@ func (v *view) checkGrant(g Grant) error {
 				Hint: "sockets are granted with --socket"}
 		}
 	}
-	return v.checkSecrets(g, v.in.Hides)
+	return v.checkSecrets(g, canon)
 }
 
 // process finds the program and the place to start in.

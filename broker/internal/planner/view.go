@@ -17,12 +17,13 @@ const overlayHideFrom = 48
 
 // view turns grants and hides into mount operations.
 type view struct {
-	in     *Input
-	root   node
-	out    []plan.Mount
-	late   []plan.Mount // what needs /dev/null or covers what is mounted before
-	losses []Loss
-	layers int
+	in      *Input
+	root    node
+	out     []plan.Mount
+	late    []plan.Mount // what needs /dev/null or covers what is mounted before
+	losses  []Loss
+	layers  int
+	secrets []Hide // with canonical paths
 }
 
 func newView(in *Input) *view { return &view{in: in} }
@@ -38,6 +39,9 @@ func (v *view) addHide(h Hide) error {
 		return &Refusal{What: "hiding " + h.Path + " would hide everything"}
 	}
 	v.hideAt(canon)
+	if h.Secret {
+		v.secrets = append(v.secrets, Hide{Path: canon, Secret: true, Why: h.Why})
+	}
 	for _, l := range links {
 		if l.Path == path.Clean(h.Path) { // the link itself bears the secret's name
 			v.hideAt(l.Path)
@@ -99,15 +103,10 @@ func baseError(err error) error {
 	return err
 }
 
-// checkSecrets refuses grants that lead into a secret.
-func (v *view) checkSecrets(g Grant, hides []Hide) error {
-	canon, _, _, _ := host.Resolve(v.in.FS, g.Path)
-	if canon == "" {
-		return nil
-	}
-	for _, h := range hides {
-		hc, _, _, _ := host.Resolve(v.in.FS, h.Path)
-		if h.Secret && hc != "" && within(canon, hc) {
+// checkSecrets refuses a grant that leads into a secret.
+func (v *view) checkSecrets(g Grant, canon string) error {
+	for _, h := range v.secrets {
+		if within(canon, h.Path) {
 			return &Refusal{What: fmt.Sprintf("%s (%s) is a secret: %s", plan.Bytes(g.Path).Quote(), g.Why, h.Why),
 				Hint: "sbx never shows secrets by --ro or --rw; copy what the program needs to a place of its own"}
 		}

@@ -9,7 +9,7 @@ import (
 // Vars are the values that may stand at the start of a path. Only the names in varAllowed are ever looked up, so a
 // secret in the environment cannot end up in a path or a host name.
 type Vars struct {
-	Home, Project, TmpDir                                            string
+	Home, Project, TmpDir                                             string
 	XDGConfigHome, XDGDataHome, XDGStateHome, XDGCacheHome, XDGRunDir string
 	// Narrow leaves only ~ and $PROJECT: the reading of a file that came with a repository.
 	Narrow bool

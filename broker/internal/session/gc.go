@@ -50,14 +50,15 @@ func exists(p string) bool { _, err := os.Lstat(p); return err == nil }
 func Alive(dir string) bool {
 	fd, err := unix.Open(filepath.Join(dir, "lock"), unix.O_RDWR|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
 	if err != nil {
-		// A folder without a lock is one that is being made right now, or was never finished.
+		// The lock goes when the session ends well. A folder without one may also be one that is
+		// being made right now.
 		var st unix.Stat_t
-		if unix.Lstat(dir, &st) == nil {
-			var now unix.Timespec
-			_ = unix.ClockGettime(unix.CLOCK_REALTIME, &now)
-			return now.Sec-st.Mtim.Sec < 10
+		if unix.Lstat(dir, &st) != nil || exists(filepath.Join(dir, "log.jsonl")) {
+			return false
 		}
-		return false
+		var now unix.Timespec
+		_ = unix.ClockGettime(unix.CLOCK_REALTIME, &now)
+		return now.Sec-st.Mtim.Sec < 10
 	}
 	defer unix.Close(fd)
 	return unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) != nil

@@ -102,14 +102,17 @@ func lockFile(dir string) (int, error) {
 
 // MakeLayers makes the upper and work folders that the plan's mounts name.
 func (s *Session) MakeLayers(p *plan.Plan) error {
+	top := s.Dir + "/overlay/"
 	for i := range p.Mounts {
 		m := &p.Mounts[i]
-		for _, d := range []plan.Bytes{m.Upper, m.Work, m.Source} {
-			if d == "" || !strings.HasPrefix(string(d), s.Dir+"/overlay/") {
+		for _, d := range [...]plan.Bytes{m.Upper, m.Work, m.Source} {
+			if d == "" || !strings.HasPrefix(string(d), top) {
 				continue
 			}
-			if err := os.MkdirAll(string(d), 0o700); err != nil {
-				return fmt.Errorf("creating overlay layer: %w", err)
+			for _, p := range [...]string{top[:len(top)-1], filepath.Dir(string(d)), string(d)} {
+				if err := unix.Mkdir(p, 0o700); err != nil && err != unix.EEXIST {
+					return fmt.Errorf("creating overlay layer %s: %w", p, err)
+				}
 			}
 		}
 	}
@@ -128,6 +131,7 @@ func (s *Session) Close(keep bool) error {
 		err = removeLayers(s.Dir)
 	}
 	if s.lock >= 0 {
+		_ = os.Remove(filepath.Join(s.Dir, "lock"))
 		unix.Close(s.lock)
 		s.lock = -1
 	}
@@ -143,8 +147,10 @@ func (s *Session) Discard() {
 // removeLayers deletes overlay/. The kernel leaves work directories with mode 0.
 func removeLayers(dir string) error {
 	top := filepath.Join(dir, "overlay")
-	err := os.RemoveAll(top)
-	if err == nil {
+	if unix.Rmdir(top) == unix.ENOENT || removeEmpty(top) {
+		return nil
+	}
+	if os.RemoveAll(top) == nil {
 		return nil
 	}
 	_ = filepath.WalkDir(top, func(p string, d fs.DirEntry, err error) error {
@@ -157,4 +163,23 @@ func removeLayers(dir string) error {
 		return fmt.Errorf("removing overlay layers: %w", err)
 	}
 	return nil
+}
+
+// removeEmpty removes layers into which nothing was written, which is most of them, with one call for
+// each folder. It says whether that was all.
+func removeEmpty(top string) bool {
+	for i := 1; ; i++ {
+		n := fmt.Sprintf("%s/%d", top, i)
+		for _, p := range [...]string{n + "/upper", n + "/work/work", n + "/work", n} {
+			if err := unix.Rmdir(p); err != nil && err != unix.ENOENT {
+				return false
+			}
+		}
+		if err := unix.Rmdir(top); err == nil || err == unix.ENOENT {
+			return true
+		}
+		if i > 64 {
+			return false
+		}
+	}
 }

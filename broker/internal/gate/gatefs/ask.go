@@ -74,7 +74,6 @@ const (
 // question is one call of Ask and all who wait for it.
 type question struct {
 	done    chan struct{} // closed when code and allowed are set
-	many    bool
 	allowed bool
 	code    fuse.Status
 	waiters int
@@ -142,10 +141,7 @@ func (gt *gate) state(s *Server, h *fuse.InHeader, n *node, o op) (*grant, *ques
 	r := Request{PID: h.Pid, Op: o.String(), Path: n.path, Dir: n.typ == unix.S_IFDIR}
 	q := gt.questions[r.Path]
 	if q == nil {
-		q = gt.questions[parent]
-		if q != nil && !q.many {
-			q = nil
-		}
+		q = gt.questions[parent+"/"]
 	}
 	if q == nil && gt.walked(parent) {
 		r.Path, r.Dir, r.Many = parent, true, true
@@ -179,15 +175,19 @@ func (gt *gate) walked(dir string) bool {
 // put starts a question. gt.mu is held.
 func (gt *gate) put(s *Server, r Request) *question {
 	ctx, cancel := context.WithCancel(s.closed)
-	q := &question{done: make(chan struct{}), many: r.Many, cancel: cancel}
-	gt.questions[r.Path] = q
+	q := &question{done: make(chan struct{}), cancel: cancel}
+	key := r.Path
+	if r.Many {
+		key += "/" // listing the directory is another question than its names
+	}
+	gt.questions[key] = q
 	go func() {
 		defer cancel()
 		a := s.opts.Ask(ctx, r)
 		gt.mu.Lock()
 		defer gt.mu.Unlock()
-		if gt.questions[r.Path] == q { // else a grant above it has settled it
-			delete(gt.questions, r.Path)
+		if gt.questions[key] == q { // else a grant above it has settled it
+			delete(gt.questions, key)
 			gt.settle(s, q, r, a)
 		}
 	}()

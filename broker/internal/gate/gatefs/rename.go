@@ -31,8 +31,8 @@ func (s *Server) Rename(cancel <-chan struct{}, in *fuse.RenameIn, oldName, newN
 		return status(err)
 	}
 	if code := mayMove(od, oldName, nd, newName, &from); code != fuse.OK {
-		if code == fuse.EROFS && in.Flags == 0 && s.checked(nd, newName) {
-			return s.replaceChecked(od, oldName, nd, newName, &from)
+		if code == fuse.EROFS && in.Flags&unix.RENAME_EXCHANGE == 0 && s.checked(nd, newName) {
+			return s.replaceChecked(od, oldName, nd, newName, &from, uint(in.Flags))
 		}
 		return code
 	}
@@ -82,7 +82,7 @@ func (s *Server) checked(n *node, name string) bool {
 
 // replaceChecked carries out a rename onto a checked name. The caller may still hold the old file open for writing, so what is
 // put in place is a new file with exactly the bytes that were checked; the kernel finds its new number at the next lookup.
-func (s *Server) replaceChecked(od *node, oldName string, nd *node, newName string, st *unix.Stat_t) fuse.Status {
+func (s *Server) replaceChecked(od *node, oldName string, nd *node, newName string, st *unix.Stat_t, flags uint) fuse.Status {
 	if st.Mode&unix.S_IFMT != unix.S_IFREG {
 		return fuse.EACCES
 	}
@@ -103,7 +103,7 @@ func (s *Server) replaceChecked(od *node, oldName string, nd *node, newName stri
 	if s.opts.Check(s.nodes.where(nd)+"/"+newName, present, proposed) != nil {
 		return fuse.EACCES
 	}
-	if err := install(nd.fd, newName, proposed, st.Mode&0o777); err != nil {
+	if err := install(nd.fd, newName, proposed, st.Mode&0o777, flags); err != nil {
 		return status(err)
 	}
 	return status(unix.Unlinkat(od.fd, oldName, 0))
@@ -127,7 +127,7 @@ func readChecked(dir int, name string) ([]byte, error) {
 }
 
 // install puts a file in place under a name that cannot be opened from inside before it has its final one.
-func install(dir int, name string, data []byte, mode uint32) error {
+func install(dir int, name string, data []byte, mode uint32, flags uint) error {
 	tmp := reservedPrefix + rand.Text()
 	fd, err := openBeneath(dir, tmp, unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
@@ -137,7 +137,7 @@ func install(dir int, name string, data []byte, mode uint32) error {
 	_, err = f.Write(data)
 	err = errors.Join(err, f.Chmod(os.FileMode(mode)), f.Close())
 	if err == nil {
-		err = unix.Renameat(dir, tmp, dir, name)
+		err = unix.Renameat2(dir, tmp, dir, name, flags)
 	}
 	if err != nil {
 		_ = unix.Unlinkat(dir, tmp, 0) // the first failure is the one to report

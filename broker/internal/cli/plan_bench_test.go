@@ -1,0 +1,43 @@
+package cli
+
+import (
+	"os"
+	"testing"
+
+	"sbx/broker/internal/host"
+	"sbx/broker/internal/planner"
+)
+
+// BenchmarkPlan is what `sbx run` computes before it can start anything.
+func BenchmarkPlan(b *testing.B) {
+	t := &term{env: os.Environ(), std: [3]*os.File{os.Stdin, os.Stdout, os.Stderr}}
+	dir := b.TempDir()
+	for _, profile := range []string{"permissive", "moderate"} {
+		b.Run("facts", func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				host.Read(t.env)
+			}
+		})
+		b.Run("filter", func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				_, _ = filter(&request{})
+			}
+		})
+		b.Run(profile, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				r := &request{profile: profile, argv: []string{"true"}, workdir: dir}
+				in, err := t.input(r, host.Read(t.env))
+				if err != nil {
+					b.Fatal(err)
+				}
+				in.Session, in.SessionDir = "x", "/x"
+				if _, _, err := planner.Build(*in); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,377 @@
+package gatefs
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// answers plays the human: it records what it is asked and answers with what the test set.
+type answers struct {
+	mu    sync.Mutex
+	asked []Request
+	say   func(ctx context.Context, r Request) Answer
+}
+
+func (a *answers) ask(ctx context.Context, r Request) Answer {
+	a.mu.Lock()
+	a.asked = append(a.asked, r)
+	say := a.say
+	a.mu.Unlock()
+	return say(ctx, r)
+}
+
+func (a *answers) set(say func(ctx context.Context, r Request) Answer) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.say, a.asked = say, nil
+}
+
+func (a *answers) paths() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var ps []string
+	for _, r := range a.asked {
+		ps = append(ps, r.Op+" "+r.Path)
+	}
+	return ps
+}
+
+func (a *answers) wants(t *testing.T, want ...string) {
+	t.Helper()
+	if got := a.paths(); strings.Join(got, ",") != strings.Join(want, ",") {
+		t.Errorf("asked %q, want %q", got, want)
+	}
+}
+
+func allow(context.Context, Request) Answer { return Answer{Allow: true} }
+func deny(context.Context, Request) Answer  { return Answer{} }
+
+func slowly(ctx context.Context, r Request) Answer {
+	select {
+	case <-time.After(200 * time.Millisecond):
+		return Answer{Allow: true}
+	case <-ctx.Done():
+		return Answer{}
+	}
+}
+
+// home is a host with a home directory that asks, and what is special in it.
+func home(t *testing.T, o Options) (*sandbox, *answers, string) {
+	t.Helper()
+	host := t.TempDir()
+	h := filepath.Join(host, "home/u")
+	write(t, h+"/f", "granted")
+	write(t, h+"/g", "granted")
+	write(t, h+"/d/f", "granted")
+	write(t, h+"/d/e/f", "granted")
+	write(t, h+"/.ssh/id", "SECRET")
+	write(t, h+"/bound/f", "bound")
+	write(t, h+"/noise", "noise")
+	if err := os.Symlink("d/f", h+"/link"); err != nil {
+		t.Fatal(err)
+	}
+	a := &answers{say: allow}
+	if o.Ask == nil {
+		o.Ask = a.ask
+	}
+	tree := Tree{Dirs: []Dir{
+		{Path: "/home/u", Unlisted: AskFirst, Children: []Child{
+			{Name: ".ssh", Kind: Hidden}, {Name: "bound", Kind: Bound}, {Name: "noise", Kind: Silent, Errno: unix.EACCES},
+			{Name: "l", Kind: Symlink, Target: "bound/f"}}},
+		{Path: "/p", Host: h, Kind: Guarded},
+	}}
+	sb := start(t, host, tree, o)
+	if err := sb.act("graft", "/home/u/bound", RO); err != nil {
+		t.Fatal("binding: ", err)
+	}
+	if err := sb.srv.Populate(); err != nil {
+		t.Fatal(err)
+	}
+	return sb, a, h
+}
+
+func TestGateTree(t *testing.T) {
+	sb, a, h := home(t, Options{})
+	out := sb.sh("home/u", "ls -A; cat bound/f; cat l; readlink link; ls -A /proc/self/cwd/; ls -a .. ; ls ../..")
+	if strings.Contains(out, ".ssh") || strings.Contains(out, "noise") || !strings.Contains(out, "boundbound") || !strings.Contains(out, "link") {
+		t.Errorf("listing:\n%s", out)
+	}
+	sb.refuse("home/u", "stat .ssh", "No such file")
+	os.Rename(h+"/.ssh", h+"/x") // a hidden name stays hidden, whatever the host puts there
+	write(t, h+"/.ssh", "SECRET")
+	sb.refuse("home/u", "cat .ssh", "No such file")
+	os.Remove(h + "/.ssh")
+	sb.refuse("home/u", "stat noise", "Permission denied")
+	sb.refuse("home", "stat nothing", "No such file")
+	sb.refuse("home/u", "stat nothing", "No such file")
+	for _, s := range []string{"echo x > new", "mkdir new", "ln -s x new", "mv bound x", "rm l", "rmdir bound"} {
+		sb.refuse("home/u", s, "")
+	}
+	sb.refuse("home/u", "mkdir new", "Read-only")
+	a.wants(t)
+}
+
+func TestGateAllow(t *testing.T) {
+	for _, c := range []struct{ name, script, want string }{
+		{"read", "cat f", "lookup /home/u/f"},
+		{"stat", "test $(stat -c %s f) = 7", "lookup /home/u/f"},
+		{"directory", "cat d/e/f", "lookup /home/u/d"},
+		{"symlink", "cat link", "lookup /home/u/d"},
+		{"list", "ls d", "lookup /home/u/d"},
+		{"chdir", "cd d && cat f", "lookup /home/u/d"},
+		{"access", "test -r f", "lookup /home/u/f"},
+		{"exec", "cp /bin/true ../../p/t; chmod +x ../../p/t; ./t", "stat /home/u/t"},
+		{"chmod", "chmod 600 f 2>&1 | grep -q Read-only", "lookup /home/u/f"},
+		{"bind", "head -c 3 < f", "lookup /home/u/f"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			sb, a, _ := home(t, Options{})
+			a.set(slowly)
+			sb.sh("home/u", c.script)
+			sb.sh("home/u", strings.Replace(c.script, "cp /bin/true", ": ", 1))
+			a.wants(t, c.want)
+			if n, _ := sb.counts(); n != 1 {
+				t.Errorf("%d grafts", n)
+			}
+			if out := sb.sh("", "grep -c home/u/ /proc/self/mountinfo"); strings.TrimSpace(out) != "2" {
+				t.Errorf("mounts: %s", out)
+			}
+		})
+	}
+}
+
+func TestGateHundred(t *testing.T) {
+	sb, a, h := home(t, Options{})
+	a.set(slowly)
+	sb.fn("home/u/f", "hundred")
+	a.wants(t, "lookup /home/u/f")
+	write(t, h+"/late", "granted") // a name without a dentry: its lookups hold the directory's lock
+	a.set(slowly)
+	sb.fn("home/u/late", "hundred")
+	a.wants(t, "open /home/u/late")
+	write(t, h+"/lated/f", "granted")
+	a.set(slowly)
+	sb.fn("home/u/lated/f", "hundred")
+	a.wants(t, "lookup /home/u/lated")
+	if n, _ := sb.counts(); n != 3 {
+		t.Errorf("%d grafts, want 3", n)
+	}
+}
+
+func TestGateDeny(t *testing.T) {
+	sb, a, h := home(t, Options{})
+	a.set(deny)
+	write(t, h+"/late", "SECRET")
+	for _, s := range []string{"cat f", "stat f", "cat d/f", "ls d", "cat link", "./f", "cat late", "stat late", "truncate -s 0 f", "touch g"} {
+		sb.refuse("home/u", s, "Permission denied")
+	}
+	sb.fn("home/u/g", "opath")
+	if n, _ := sb.counts(); n != 0 {
+		t.Errorf("%d grafts", n)
+	}
+	a.set(func(context.Context, Request) Answer { return Answer{Errno: unix.ENOENT} })
+	time.Sleep(denyHold)
+	sb.refuse("home/u", "cat f", "No such file")
+	a.set(func(context.Context, Request) Answer { return Answer{Allow: true, Path: "/home/u/d"} })
+	time.Sleep(denyHold)
+	sb.refuse("home/u", "cat f", "Permission denied") // an answer about something else
+	a.set(allow)
+	time.Sleep(denyHold)
+	sb.sh("home/u", "cat f; cat late; cat d/f")
+}
+
+func TestGateStatic(t *testing.T) {
+	sb, _, _ := home(t, Options{Ask: func(context.Context, Request) Answer { return Answer{} }})
+	sb.refuse("home/u", "cat f", "Permission denied")
+	sb.sh("home/u", "cat bound/f")
+}
+
+func TestGateTypeOnly(t *testing.T) {
+	sb, a, _ := home(t, Options{Stat: StatType})
+	if out := sb.sh("home/u", "stat -c '%F %s %Y' f d"); out != "regular empty file 0 0\ndirectory 0 0\n" {
+		t.Errorf("stat: %s", out)
+	}
+	a.wants(t)
+	sb.sh("home/u", "cat f; cat d/f; test $(stat -c %s f) = 7")
+	a.wants(t, "open /home/u/f", "lookup /home/u/d")
+}
+
+func TestGateWalk(t *testing.T) {
+	sb, a, h := home(t, Options{Walk: true})
+	a.set(slowly)
+	sb.sh("home/u", "cat d/e/f; cd d/e; cat f")
+	a.wants(t, "open /home/u/d/e/f")
+	a.set(func(context.Context, Request) Answer { return Answer{Allow: true, Path: "/home/u/d"} })
+	sb.sh("home/u", "cat d/f; ls d/e; cat d/e/f; echo; stat -c %s d/f")
+	a.wants(t, "open /home/u/d/f")
+	a.set(func(context.Context, Request) Answer { return Answer{Allow: true, Mode: RW} })
+	write(t, h+"/n/x", "x")
+	sb.sh("home/u", "echo made > n/new")
+	a.wants(t, "create /home/u/n")
+	if got := read(t, h+"/n/new"); got != "made\n" {
+		t.Errorf("host has %q", got)
+	}
+	a.set(func(context.Context, Request) Answer { return Answer{Allow: true, Path: "/home/u"} })
+	sb.sh("home/u", "cat f; cat g") // the skeleton cannot be mounted: its names are granted one by one
+	a.wants(t, "lookup /home/u/f")
+	sb.refuse("home/u", "stat .ssh", "No such file")
+}
+
+func TestGateMany(t *testing.T) {
+	sb, a, h := home(t, Options{WalkLimit: 4})
+	for _, n := range strings.Split("abcdefghijklmnop", "") {
+		write(t, h+"/many-"+n, n)
+	}
+	a.set(deny)
+	sb.refuse("home/u", "cat many-*", "Permission denied")
+	got := a.paths()
+	if len(got) != 5 || got[4] != "open /home/u" {
+		t.Errorf("asked %q", got)
+	}
+	time.Sleep(walkWindow)
+	a.set(allow)
+	if out := sb.sh("home/u", "cat many-*"); out != "abcdefghijklmnop" {
+		t.Errorf("read %q", out)
+	}
+	if got := a.paths(); len(got) != 5 {
+		t.Errorf("asked %q", got)
+	}
+}
+
+func TestGateBudget(t *testing.T) {
+	sb, a, _ := home(t, Options{MaxQuestions: 1})
+	hold := make(chan struct{})
+	a.set(func(context.Context, Request) Answer { <-hold; return Answer{Allow: true} })
+	first := sb.begin(order{Kind: "sh", Dir: "home/u", Arg: "cat f"})
+	waitFor(t, func() bool { return len(a.paths()) == 1 })
+	sb.refuse("home/u", "cat g", "Permission denied")
+	close(hold)
+	if r := <-first; r.Out != "granted" {
+		t.Errorf("first: %+v", r)
+	}
+}
+
+func waitFor(t *testing.T, cond func() bool) {
+	t.Helper()
+	for range 500 {
+		if cond() {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatal("waited in vain")
+}
+
+// TestGateSignals: handlers do not end a wait, SIGKILL does, and a question nobody waits for is withdrawn.
+func TestGateSignals(t *testing.T) {
+	sb, a, _ := home(t, Options{})
+	gone := make(chan struct{})
+	a.set(func(ctx context.Context, r Request) Answer { <-ctx.Done(); close(gone); return Answer{Allow: true} })
+	r := sb.do(order{Kind: "sh", Dir: "home/u", Arg: "cat f & p=$!; sleep 0.1; kill -9 $p; wait $p; echo $?"})
+	if !strings.HasSuffix(r.Out, "137\n") {
+		t.Errorf("killed waiter: %+v", r)
+	}
+	select {
+	case <-gone:
+	case <-time.After(time.Second):
+		t.Error("the question was not withdrawn")
+	}
+	if n, _ := sb.counts(); n != 0 {
+		t.Error("a withdrawn question was granted")
+	}
+	a.set(slowly)
+	if out := sb.sh("home/u", `trap 'echo sig' USR1; (sleep 0.05; kill -USR1 $$) & read x < f || true; echo "$x"; wait`); !strings.Contains(out, "granted") {
+		t.Errorf("interrupted by a handler: %q", out)
+	}
+}
+
+func TestGateRevoke(t *testing.T) {
+	sb, a, _ := home(t, Options{})
+	sb.sh("home/u", "cat f; cat d/f")
+	if err := sb.srv.Revoke("/home/u/f"); err != nil {
+		t.Fatal(err)
+	}
+	if err := sb.srv.Revoke("/home/u/d"); err != nil {
+		t.Fatal(err)
+	}
+	if err := sb.srv.Revoke("/home/u/d"); err == nil {
+		t.Error("revoked twice")
+	}
+	a.set(deny)
+	sb.refuse("home/u", "cat f", "Permission denied")
+	sb.refuse("home/u", "cat d/f", "Permission denied")
+	if err := sb.srv.Grant("/home/u/f", RO); err != nil {
+		t.Fatal(err)
+	}
+	sb.sh("home/u", "cat f")
+	if err := sb.srv.Grant("/home", RO); err == nil {
+		t.Error("granted a skeleton")
+	}
+}
+
+func TestGateOldDescriptor(t *testing.T) {
+	sb, _, _ := home(t, Options{Walk: true})
+	sb.fn("home/u/d", "oldfd")
+}
+
+// TestGateReplacedFile: a mount of a single file goes stale when the host saves it atomically.
+func TestGateReplacedFile(t *testing.T) {
+	sb, a, h := home(t, Options{})
+	sb.sh("home/u", "cat f")
+	write(t, h+"/f.new", "second")
+	if err := os.Rename(h+"/f.new", h+"/f"); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(dirValid + 100*time.Millisecond)
+	if out := sb.sh("home/u", "cat f"); out != "second" {
+		t.Errorf("inside reads %q", out)
+	}
+	a.wants(t, "lookup /home/u/f")
+}
+
+func TestAutoGraft(t *testing.T) {
+	sb, _, h := home(t, Options{AutoGraft: true})
+	sb.sh("p", "mkdir build; sleep 0.1; ls build; sleep 1.1; ls build")
+	waitFor(t, func() bool { n, _ := sb.counts(); return n == 1 })
+	_ = h
+	sb.sh("p", "test -d build")
+}
+
+const serveEnv = "GATEFS_TEST_SERVE"
+
+func serveMain() int {
+	s, err := New(3, Tree{Dirs: []Dir{{Path: "/", Host: os.Getenv(serveEnv), Kind: Guarded}}}, Options{Owner: Owner{testUser, testUser}})
+	if err != nil {
+		return 1
+	}
+	s.Serve()
+	return 0
+}
+
+func TestServerDeath(t *testing.T) {
+	sb := launch(t, t.TempDir())
+	dev := os.NewFile(uintptr(sb.receive()), "fuse")
+	c := exec.Command("/proc/self/exe")
+	c.Env = append(os.Environ(), serveEnv+"="+sb.host)
+	c.ExtraFiles = []*os.File{dev}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	dev.Close()
+	sb.serve()
+	sb.sh("", "echo x > f")
+	if err := c.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	c.Wait()
+	sb.fn("", "enotconn")
+}

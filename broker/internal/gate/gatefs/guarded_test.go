@@ -1,0 +1,229 @@
+package gatefs
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func projectRules() []Rule {
+	return []Rule{
+		{Pattern: ".env.example", Action: Allow},
+		{Pattern: ".env", Action: Hide},
+		{Pattern: ".env.*", Action: Hide},
+		{Pattern: "**/*.pem", Action: Hide},
+		{Pattern: ".git/hooks/*.sample", Action: Allow},
+		{Pattern: ".git/hooks", Action: Guard, Mkdir: true},
+		{Pattern: ".git/config", Action: Check},
+		{Pattern: ".git/info/attributes", Action: Guard},
+		{Pattern: ".envrc", Action: Guard},
+		{Pattern: ".vscode", Action: Guard},
+		{Pattern: ".mcp.json", Action: Guard},
+		{Pattern: ".sbx", Action: Guard},
+	}
+}
+
+// noMonitor refuses the one key these tests are about.
+func noMonitor(path string, old, new []byte) error {
+	if bytes.Contains(bytes.ToLower(new), []byte("fsmonitor")) {
+		return errors.New("executing key")
+	}
+	return nil
+}
+
+func project(t *testing.T) (*sandbox, string) {
+	t.Helper()
+	host := t.TempDir()
+	p := filepath.Join(host, "p")
+	write(t, p+"/.env", "SECRET-OLD")
+	write(t, p+"/.env.example", "example")
+	write(t, p+"/.vscode/tasks.json", "{}")
+	write(t, p+"/.mcp.json", "{}")
+	write(t, p+"/sub/key.pem", "SECRET-KEY")
+	write(t, p+"/sub/a.txt", "a")
+	write(t, p+"/main.go", "package main")
+	sb := start(t, host, Tree{Dirs: []Dir{{Path: "/p", Kind: Guarded, Rules: projectRules()}}}, Options{Check: noMonitor})
+	return sb, p
+}
+
+func TestGuardedPlain(t *testing.T) {
+	sb, p := project(t)
+	sb.sh("p", `set -e
+		test "$(cat main.go)" = "package main"
+		echo one > f; echo two >> f; test "$(cat f)" = "$(printf 'one\ntwo')"
+		mv f g; test ! -e f; ln g h; test "$(stat -c %h g)" = 2; rm h
+		ln -s g l; test "$(readlink l)" = g; test "$(cat l)" = "$(cat g)"; rm l
+		mkdir -p d/e; mv d/e d/f; rmdir d/f d; truncate -s 3 g; test "$(cat g)" = one
+		chmod 4755 g; test "$(stat -c %a g)" = 755; touch -d @1000 g; test "$(stat -c %Y g)" = 1000
+		(umask 002; echo x > w); test "$(stat -c %a w)" = 664; mkfifo q; rm q w
+		cp -r sub sub2; test ! -e sub2/key.pem; rm -r sub2; : > g; echo new > g; df . > /dev/null
+		test "$(stat -c %u main.go)" = "$(id -u)"; cd sub; test "$(cat ../main.go)" = "package main"`)
+	if got := read(t, p+"/g"); got != "new\n" {
+		t.Errorf("host sees %q", got)
+	}
+	sb.refuse("p", "chown 0 main.go", "")
+	for _, name := range []string{"calls", "mmap", "append", "exchange", "xattr", "tmpfile", "devices", "locks", "unlinked", "sockets", "manyfiles"} {
+		sb.fn("p", name)
+	}
+}
+
+func TestGuardedHides(t *testing.T) {
+	sb, p := project(t)
+	if out := sb.sh("p", "ls -A; ls sub"); strings.Contains(out, ".env\n") || strings.Contains(out, "pem") || !strings.Contains(out, ".env.example") {
+		t.Errorf("listing: %s", out)
+	}
+	for _, c := range []struct{ script, reason string }{
+		{"cat .env", "No such file"},
+		{"cat .ENV", "No such file"},
+		{"cat sub/key.pem", "No such file"},
+		{"rm .env", "No such file"},
+		{"echo x > .env", "Permission denied"},
+		{"echo x > .env.local", "Permission denied"},
+		{"mkdir .env.d", "Permission denied"},
+		{"mv main.go .env", "Permission denied"},
+		{"mv .env x", "No such file"},
+		{"ln main.go .env.x", "Permission denied"},
+		{"ln -s main.go .env.x", "Permission denied"},
+		{"echo x > sub/new.pem", "Permission denied"},
+		{"mkdir -p n/m && echo x > n/m/new.PEM", "Permission denied"},
+		{"mv sub/key.pem x", "No such file"},
+		{"ls .sbx-replace-x; echo > .sbx-replace-x", "Permission denied"},
+	} {
+		sb.refuse("p", c.script, c.reason)
+	}
+	if got := read(t, p+"/.env"); got != "SECRET-OLD" {
+		t.Errorf("host .env is now %q", got)
+	}
+}
+
+func TestGuardedGuards(t *testing.T) {
+	sb, p := project(t)
+	before := listing(t, p)
+	for _, c := range []struct{ script, reason string }{
+		{"echo x > .envrc", "Read-only"},
+		{"touch .envrc", "Read-only"},
+		{"mkdir .sbx", "Read-only"},
+		{"ln -s /tmp .sbx", "Read-only"},
+		{"ln main.go .envrc", "Read-only"},
+		{"mkdir t && mv -T t .sbx", "Read-only"},
+		{"rmdir t; cp main.go m && mv m .envrc", "Read-only"},
+		{"rm m; echo x > .vscode/tasks.json", "Read-only"},
+		{"echo x > .vscode/new.json", "Read-only"},
+		{"rm .vscode/tasks.json", "Read-only"},
+		{"mv .vscode x", "Read-only"},
+		{"mv .vscode/tasks.json x", "Read-only"},
+		{"ln .mcp.json x", "Read-only"},
+		{"mv .mcp.json x", "Read-only"},
+		{"rm .mcp.json", "Read-only"},
+		{"chmod 777 .mcp.json", "Read-only"},
+		{"truncate -s 0 .mcp.json", "Read-only"},
+		{"touch .mcp.json", "Read-only"},
+		{"echo x > .Envrc", "Read-only"},
+		{"echo x > .git", "Permission denied"},
+		{"ln -s sub .git", "Permission denied"},
+		{"mkdir -p evil/hooks && mv -T evil .git", "Permission denied"},
+		{"rm -r evil; mkdir .git && mv .git x", "busy"},
+		{"mkdir .git/hooks && echo x > .git/hooks/pre-commit", "Read-only"},
+		{"mkdir x && mv -T x .git/hooks", "Read-only"},
+		{"rmdir x; mv main.go .git/config", "Permission denied"},
+	} {
+		if strings.HasPrefix(c.script, "rmdir x; mv main.go") {
+			// A checked name takes what the check lets through; this content is not a configuration but harmless.
+			sb.sh("p", "rmdir x; cp main.go m; mv m .git/config; cmp main.go .git/config")
+			sb.refuse("p", "echo x > .git/config", "Read-only")
+			sb.refuse("p", "rm .git/config", "Read-only")
+			continue
+		}
+		sb.refuse("p", c.script, c.reason)
+	}
+	sb.fn("p", "exchangeguard")
+	if err := os.RemoveAll(p + "/.git"); err != nil {
+		t.Fatal(err)
+	}
+	if after := listing(t, p); after != before {
+		t.Errorf("host listing was\n%s\nis\n%s", before, after)
+	}
+}
+
+func listing(t *testing.T, dir string) string {
+	t.Helper()
+	var names []string
+	err := filepath.WalkDir(dir, func(p string, d os.DirEntry, err error) error {
+		names = append(names, p)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(names, "\n")
+}
+
+func TestGuardedGit(t *testing.T) {
+	needTool(t, "git")
+	sb, p := project(t)
+	git := `export GIT_CONFIG_NOSYSTEM=1 GIT_CONFIG_GLOBAL=/dev/null GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b; set -e; `
+	sb.sh("p", git+`git init -q; git add main.go sub; git commit -qm one
+		git config user.name x; test "$(git config user.name)" = x
+		git status --porcelain; git worktree add -q wt -b other; test -f wt/main.go; git -C wt commit -q --allow-empty -m two
+		git worktree remove wt; git gc -q; git fsck; echo y >> main.go; git stash -q; git stash pop -q; git commit -qam three; git log --oneline | wc -l`)
+	sb.refuse("p", git+"git config core.fsmonitor /tmp/evil", "Permission denied")
+	sb.sh("p", git+`test -z "$(git config core.fsmonitor || true)"; git config user.name y; rm -f .git/config.lock`)
+	for _, s := range []string{"echo x > .git/hooks/post-checkout", "cp main.go .git/hooks/post-checkout", "echo x > .git/info/attributes", "echo '[core]' >> .git/config"} {
+		sb.refuse("p", s, "Read-only")
+	}
+	sb.refuse("p", "cp main.go z; mv z .git/hooks/post-checkout", "Read-only")
+	sb.fn("p", "staleconfig")
+	if c := read(t, p+"/.git/config"); strings.Contains(c, "fsmonitor") || !strings.Contains(c, "name = y") {
+		t.Errorf("host .git/config:\n%s", c)
+	}
+	if names := listing(t, p+"/.git"); strings.Contains(names, reservedPrefix) {
+		t.Errorf("left over:\n%s", names)
+	}
+}
+
+// TestGuardedAtomicSave: the mask of every bind-mounting sandbox falls when the host replaces the masked file.
+func TestGuardedAtomicSave(t *testing.T) {
+	sb, p := project(t)
+	stop := make(chan struct{})
+	go func() {
+		defer close(stop)
+		for range 2000 {
+			if os.WriteFile(p+"/.env.t", []byte("SECRET-NEW"), 0o600) != nil || os.Rename(p+"/.env.t", p+"/.env") != nil {
+				return
+			}
+		}
+		os.WriteFile(p+"/stop", nil, 0o644)
+	}()
+	sb.fn("p", "seeknoenv")
+	<-stop
+}
+
+func TestGuardedCoherence(t *testing.T) {
+	sb, p := project(t)
+	for i := range 20 {
+		want := strings.Repeat("x", 10) + string(rune('a'+i))
+		write(t, p+"/new", want)
+		if i%2 == 0 { // in place every other time
+			write(t, p+"/main.go", want)
+		} else if err := os.Rename(p+"/new", p+"/main.go"); err != nil {
+			t.Fatal(err)
+		}
+		if got := sb.sh("p", "cat main.go"); got != want {
+			t.Fatalf("round %d: inside reads %q, host has %q", i, got, want)
+		}
+	}
+	write(t, p+"/late", "")
+	sb.sh("p", "test -e late")
+	os.Remove(p + "/late")
+	sb.sh("p", "test ! -e late")
+	os.Rename(p+"/sub", p+"/sub.old")
+	write(t, p+"/sub/a.txt", "b")
+	time.Sleep(dirValid + 100*time.Millisecond)
+	if got := sb.sh("p", "cat sub/a.txt"); got != "b" {
+		t.Errorf("replaced directory shows %q", got)
+	}
+}

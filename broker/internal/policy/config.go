@@ -1,0 +1,118 @@
+package policy
+
+import "time"
+
+// Config is the effective configuration. Paths are absolute; a path in a mount list may carry the optional mark (see
+// SplitOptional). In lists nil means absent, so that the profile decides, and an empty list means none.
+type Config struct {
+	Sandbox  Sandbox
+	FS       FS
+	Network  Network
+	Limits   Limits
+	Env      Env
+	Features Features
+	Profiles map[string]Profile // the user's own, as written
+}
+
+// Sandbox is section [sandbox].
+type Sandbox struct {
+	Enabled               bool
+	Profile               string
+	Mode                  string // dynamic | static
+	Gate                  string // auto | gatefs | notify
+	FallbackOnUnavailable string // block | warn | allow
+	Debug                 bool
+	Timeout               time.Duration // 0: none
+	NonRootUser           bool
+	Strict                bool
+	Prompt                string // auto | tty | socket | deny | allow
+	PromptTimeout         time.Duration
+	PromptCommand         string
+	Questions             int    // open questions at a time
+	Stat                  string // ask | type-only
+	NewSession            bool
+	SharePID              bool
+	Hostname              string
+	Workdir               string
+}
+
+// FS is section [fs].
+type FS struct {
+	ReadOnly    []string // added to what the profile lets be read
+	Writable    []string // replaces the profile's
+	Overlay     []string // replaces the profile's
+	Tmpfs       []string // replaces the profile's
+	Hidden      []string // patterns, added to the profile's
+	Secrets     []string // patterns, added to the built-in list
+	Ask         []string // patterns, added to the profile's
+	Caches      string   // overlay | rw | ro
+	NoSymFollow bool
+	TmpSize     string
+}
+
+// Network is section [network].
+type Network struct {
+	Allow     bool
+	Hosts     []string // nil: all that Allow says; empty: none
+	Publish   []string
+	HostPorts []int
+	Mode      string // auto | none | slirp4netns | pasta | veth
+}
+
+// Limits is section [limits].
+type Limits struct {
+	Memory, MemoryHigh string // see ParseSize
+	Pids               int
+	CPU                string // see ParseCPU
+	IO                 string
+}
+
+// Env is section [env].
+type Env struct {
+	Pass, Deny []string // names with * as wildcard
+	Set        map[string]string
+}
+
+// Features is section [features]: doors that stay shut unless asked for.
+type Features struct {
+	Containers, VM, KVM, Nix, SSHAgent, GPGAgent, Wayland, X11, DBus bool
+	Sockets                                                          []string
+}
+
+// Defaults is the configuration without any file.
+func Defaults() Config {
+	return Config{
+		Sandbox: Sandbox{
+			Enabled: true, Profile: "moderate", Mode: "dynamic", Gate: "auto", FallbackOnUnavailable: "block", Debug: true,
+			NonRootUser: true, Prompt: "auto", PromptTimeout: 5 * time.Minute, Questions: 32, Stat: "ask",
+		},
+		FS:      FS{Caches: "overlay"},
+		Network: Network{Mode: "auto"},
+		Limits:  Limits{Memory: "75%", Pids: 4096, CPU: "100%"},
+		Env: Env{Pass: []string{"LANG", "LANGUAGE", "LC_*", "TERM", "COLORTERM", "TZ", "HOME", "USER", "LOGNAME", "SHELL", "PATH", "EDITOR", "PAGER",
+			"NO_COLOR", "CLICOLOR*", "COLUMNS", "LINES"}},
+	}
+}
+
+// Reach is what [network] comes down to.
+type Reach int
+
+// Reaches from nothing to everything.
+const (
+	NoHosts Reach = iota
+	SomeHosts
+	AllHosts
+)
+
+// Reach combines Allow and Hosts: an empty list is none even where Allow is set, a list alone allows just that.
+func (n Network) Reach() Reach {
+	switch {
+	case n.Mode == "none", n.Hosts != nil && len(n.Hosts) == 0:
+		return NoHosts
+	case n.Hosts != nil:
+		return SomeHosts
+	case n.Allow:
+		return AllHosts
+	}
+	return NoHosts
+}

@@ -1,0 +1,205 @@
+package policy
+
+import "time"
+
+// typ is what a key holds.
+type typ int
+
+const (
+	tBool typ = iota
+	tEnum
+	tName // a short word
+	tText
+	tDuration
+	tInt
+	tSize
+	tCPU
+	tPath
+	tPaths
+	tPatterns
+	tHosts
+	tPublish
+	tPorts
+	tGlobs
+	tMap
+)
+
+// limit says which change of a key is no widening; an unpinned project file may make no other.
+type limit int
+
+const (
+	never    limit = iota // any change could widen
+	toFalse               // true is wider
+	toTrue                // false is wider
+	toFirst               // values are listed from narrow to wide
+	toLess                // a smaller number, 0 or none being without limit
+	byAdding              // entries forbid: more is narrower
+	bySubset              // entries grant: only what is granted already, or less
+)
+
+// key is one row: everything the loader, the merge and the diff need to know about a configuration key.
+type key struct {
+	name       string
+	typ        typ
+	limit      limit
+	words      []string // of tEnum, narrow to wide
+	host       bool     // decides about the host side: not from a project that is merely trusted, unless narrower
+	viaProfile bool     // absent means what the profile says
+	ptr        func(*Config) any
+}
+
+// keyTable is the whole vocabulary of config.toml. It is built on call so that a run without files does not pay for it.
+func keyTable() []key {
+	return []key{
+		{name: "sandbox.enabled", typ: tBool, limit: toTrue, host: true, ptr: func(c *Config) any { return &c.Sandbox.Enabled }},
+		{name: "sandbox.profile", typ: tName, limit: toFirst, words: []string{"strict", "moderate", "permissive"}, ptr: func(c *Config) any { return &c.Sandbox.Profile }},
+		{name: "sandbox.mode", typ: tEnum, limit: toFirst, words: []string{"static", "dynamic"}, ptr: func(c *Config) any { return &c.Sandbox.Mode }},
+		{name: "sandbox.gate", typ: tEnum, words: []string{"auto", "gatefs", "notify"}, ptr: func(c *Config) any { return &c.Sandbox.Gate }},
+		{name: "sandbox.fallback_on_unavailable", typ: tEnum, limit: toFirst, host: true, words: []string{"block", "warn", "allow"}, ptr: func(c *Config) any { return &c.Sandbox.FallbackOnUnavailable }},
+		{name: "sandbox.debug", typ: tBool, limit: toFalse, ptr: func(c *Config) any { return &c.Sandbox.Debug }},
+		{name: "sandbox.timeout", typ: tDuration, limit: toLess, ptr: func(c *Config) any { return &c.Sandbox.Timeout }},
+		{name: "sandbox.non_root_user", typ: tBool, limit: toTrue, ptr: func(c *Config) any { return &c.Sandbox.NonRootUser }},
+		{name: "sandbox.strict", typ: tBool, limit: toTrue, ptr: func(c *Config) any { return &c.Sandbox.Strict }},
+		{name: "sandbox.prompt", typ: tEnum, limit: toFirst, host: true, words: []string{"deny", "tty", "socket", "auto", "allow"}, ptr: func(c *Config) any { return &c.Sandbox.Prompt }},
+		{name: "sandbox.prompt_timeout", typ: tDuration, limit: toLess, ptr: func(c *Config) any { return &c.Sandbox.PromptTimeout }},
+		{name: "sandbox.prompt_command", typ: tText, host: true, ptr: func(c *Config) any { return &c.Sandbox.PromptCommand }},
+		{name: "sandbox.questions", typ: tInt, limit: toLess, ptr: func(c *Config) any { return &c.Sandbox.Questions }},
+		{name: "sandbox.stat", typ: tEnum, limit: toFirst, words: []string{"ask", "type-only"}, ptr: func(c *Config) any { return &c.Sandbox.Stat }},
+		{name: "sandbox.new_session", typ: tBool, limit: toTrue, ptr: func(c *Config) any { return &c.Sandbox.NewSession }},
+		{name: "sandbox.share_pid", typ: tBool, limit: toFalse, ptr: func(c *Config) any { return &c.Sandbox.SharePID }},
+		{name: "sandbox.hostname", typ: tName, ptr: func(c *Config) any { return &c.Sandbox.Hostname }},
+		{name: "sandbox.workdir", typ: tPath, ptr: func(c *Config) any { return &c.Sandbox.Workdir }},
+
+		{name: "fs.read_only", typ: tPaths, limit: bySubset, ptr: func(c *Config) any { return &c.FS.ReadOnly }},
+		{name: "fs.writable", typ: tPaths, limit: bySubset, viaProfile: true, ptr: func(c *Config) any { return &c.FS.Writable }},
+		{name: "fs.overlay", typ: tPaths, limit: bySubset, viaProfile: true, ptr: func(c *Config) any { return &c.FS.Overlay }},
+		{name: "fs.tmpfs", typ: tPaths, limit: bySubset, viaProfile: true, ptr: func(c *Config) any { return &c.FS.Tmpfs }},
+		{name: "fs.hidden", typ: tPatterns, limit: byAdding, ptr: func(c *Config) any { return &c.FS.Hidden }},
+		{name: "fs.secrets", typ: tPatterns, limit: byAdding, ptr: func(c *Config) any { return &c.FS.Secrets }},
+		{name: "fs.ask", typ: tPatterns, limit: byAdding, ptr: func(c *Config) any { return &c.FS.Ask }},
+		{name: "fs.caches", typ: tEnum, limit: toFirst, words: []string{"ro", "overlay", "rw"}, ptr: func(c *Config) any { return &c.FS.Caches }},
+		{name: "fs.no_sym_follow", typ: tBool, limit: toTrue, ptr: func(c *Config) any { return &c.FS.NoSymFollow }},
+		{name: "fs.tmp_size", typ: tSize, limit: toLess, ptr: func(c *Config) any { return &c.FS.TmpSize }},
+
+		{name: "network.allow", typ: tBool, limit: toFalse, ptr: func(c *Config) any { return &c.Network.Allow }},
+		{name: "network.hosts", typ: tHosts, limit: bySubset, ptr: func(c *Config) any { return &c.Network.Hosts }},
+		{name: "network.publish", typ: tPublish, limit: bySubset, ptr: func(c *Config) any { return &c.Network.Publish }},
+		{name: "network.host_ports", typ: tPorts, limit: bySubset, ptr: func(c *Config) any { return &c.Network.HostPorts }},
+		{name: "network.mode", typ: tEnum, limit: toFirst, words: []string{"none", "auto", "slirp4netns", "pasta", "veth"}, ptr: func(c *Config) any { return &c.Network.Mode }},
+
+		{name: "limits.memory", typ: tSize, limit: toLess, ptr: func(c *Config) any { return &c.Limits.Memory }},
+		{name: "limits.memory_high", typ: tSize, limit: toLess, ptr: func(c *Config) any { return &c.Limits.MemoryHigh }},
+		{name: "limits.pids", typ: tInt, limit: toLess, ptr: func(c *Config) any { return &c.Limits.Pids }},
+		{name: "limits.cpu", typ: tCPU, limit: toLess, ptr: func(c *Config) any { return &c.Limits.CPU }},
+		{name: "limits.io", typ: tText, ptr: func(c *Config) any { return &c.Limits.IO }},
+
+		{name: "env.pass", typ: tGlobs, limit: bySubset, ptr: func(c *Config) any { return &c.Env.Pass }},
+		{name: "env.set", typ: tMap, ptr: func(c *Config) any { return &c.Env.Set }},
+		{name: "env.deny", typ: tGlobs, limit: byAdding, ptr: func(c *Config) any { return &c.Env.Deny }},
+
+		{name: "features.containers", typ: tBool, limit: toFalse, ptr: func(c *Config) any { return &c.Features.Containers }},
+		{name: "features.vm", typ: tBool, limit: toFalse, ptr: func(c *Config) any { return &c.Features.VM }},
+		{name: "features.kvm", typ: tBool, limit: toFalse, ptr: func(c *Config) any { return &c.Features.KVM }},
+		{name: "features.nix", typ: tBool, limit: toFalse, ptr: func(c *Config) any { return &c.Features.Nix }},
+		{name: "features.ssh_agent", typ: tBool, limit: toFalse, ptr: func(c *Config) any { return &c.Features.SSHAgent }},
+		{name: "features.gpg_agent", typ: tBool, limit: toFalse, ptr: func(c *Config) any { return &c.Features.GPGAgent }},
+		{name: "features.wayland", typ: tBool, limit: toFalse, ptr: func(c *Config) any { return &c.Features.Wayland }},
+		{name: "features.x11", typ: tBool, limit: toFalse, ptr: func(c *Config) any { return &c.Features.X11 }},
+		{name: "features.dbus", typ: tBool, limit: toFalse, ptr: func(c *Config) any { return &c.Features.DBus }},
+		{name: "features.sockets", typ: tPaths, limit: bySubset, ptr: func(c *Config) any { return &c.Features.Sockets }},
+	}
+}
+
+func findKey(rows []key, name string) *key {
+	for i := range rows {
+		if rows[i].name == name {
+			return &rows[i]
+		}
+	}
+	return nil
+}
+
+// Keys lists every configuration key, for help texts and completion.
+func Keys() []string {
+	rows := keyTable()
+	names := make([]string, len(rows))
+	for i, k := range rows {
+		names[i] = k.name
+	}
+	return names
+}
+
+// get returns the plain value behind the row's pointer.
+func (k *key) get(c *Config) any {
+	switch p := k.ptr(c).(type) {
+	case *bool:
+		return *p
+	case *string:
+		return *p
+	case *int:
+		return *p
+	case *time.Duration:
+		return *p
+	case *[]string:
+		return *p
+	case *[]int:
+		return *p
+	case *map[string]string:
+		return *p
+	}
+	panic("BUG(sbx): configuration key " + k.name + " has a type without a case")
+}
+
+func (k *key) put(c *Config, v any) {
+	switch p := k.ptr(c).(type) {
+	case *bool:
+		*p = v.(bool)
+	case *string:
+		*p = v.(string)
+	case *int:
+		*p = v.(int)
+	case *time.Duration:
+		*p = v.(time.Duration)
+	case *[]string:
+		*p = v.([]string)
+	case *[]int:
+		*p = v.([]int)
+	case *map[string]string:
+		*p = v.(map[string]string)
+	}
+}
+
+// nearest finds the known name that was probably meant; empty if none is close.
+func nearest(name string, known []string) string {
+	best, bestD := "", len(name)/2+1
+	for _, k := range known {
+		if d := distance(name, k); d < bestD {
+			best, bestD = k, d
+		}
+	}
+	return best
+}
+
+// distance is Levenshtein's, on bytes; both sides are short.
+func distance(a, b string) int {
+	if len(a) > 64 {
+		return len(a)
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		diag := row[0]
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := diag
+			if a[i-1] != b[j-1] {
+				cost++
+			}
+			diag = row[j]
+			row[j] = min(cost, row[j]+1, row[j-1]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,236 @@
+package policy
+
+import (
+	"fmt"
+	"reflect"
+	"sort"
+)
+
+// Effective is what holds after the merge.
+type Effective struct {
+	Config
+	Profile Profile // the chosen one, flattened
+	// Origins has, per key, one entry per list element, or for a single value all who set it, the winner last.
+	// A key that nobody set has none.
+	Origins map[string][]Origin
+	Locked  map[string]Origin // keys the org has made final
+	Notices []Notice
+	Vars    Vars
+}
+
+// Merge applies org, project, user and command line in this order. A later value replaces an earlier one; lists that
+// forbid (hidden, secrets, ask, env.deny) only ever grow. A locked key takes no wider value after the org's, and an
+// unpinned project none that is wider than what holds without it.
+func Merge(l Layers, flags []Setting) (Effective, error) {
+	m := merger{rows: keyTable(), trusted: l.Trusted}
+	m.e = Effective{Config: Defaults(), Origins: map[string][]Origin{}, Locked: map[string]Origin{}, Vars: l.Vars}
+	m.e.Notices = append(m.e.Notices, l.Notices...)
+	m.e.Vars.Narrow = false
+	for _, layer := range []*Layer{l.Org, l.Project, l.User} {
+		if layer == nil {
+			continue
+		}
+		m.profiles(layer)
+		for _, s := range inOrder(layer.Settings) {
+			if err := m.apply(s, layer.Scope); err != nil {
+				return m.e, err
+			}
+		}
+		for _, name := range layer.Final {
+			for _, k := range lockedBy(m.rows, name) {
+				m.e.Locked[k] = Origin{Scope: layer.Scope, File: layer.File}
+			}
+		}
+	}
+	for _, s := range inOrder(flags) {
+		if err := m.apply(s, ScopeSession); err != nil {
+			return m.e, err
+		}
+	}
+	p, err := resolve(m.e.Sandbox.Profile, m.e.Profiles, m.e.Vars)
+	if err != nil {
+		o := m.e.Origins["sandbox.profile"]
+		if len(o) > 0 {
+			return m.e, fmt.Errorf("%s: %w", o[len(o)-1], err)
+		}
+		return m.e, err
+	}
+	m.e.Profile = p
+	return m.e, nil
+}
+
+// inOrder puts the profile first, because what a project may not exceed depends on it.
+func inOrder(in []Setting) []Setting {
+	out := append([]Setting{}, in...)
+	sort.SliceStable(out, func(i, j int) bool {
+		return out[i].Key == "sandbox.profile" && out[j].Key != "sandbox.profile"
+	})
+	return out
+}
+
+type merger struct {
+	e       Effective
+	rows    []key
+	trusted bool
+}
+
+func (m *merger) profiles(l *Layer) {
+	for name, p := range l.Profiles {
+		if l.Scope == ScopeProject && !m.trusted {
+			m.notice(NoticeWidening, "profiles."+name, Origin{Scope: l.Scope, File: l.File}, "ignored: a project's profile needs `sbx policy trust`")
+			continue
+		}
+		if m.e.Profiles == nil {
+			m.e.Profiles = map[string]Profile{}
+		}
+		m.e.Profiles[name] = p
+	}
+}
+
+func (m *merger) notice(kind, key string, o Origin, what string) {
+	m.e.Notices = append(m.e.Notices, Notice{kind, key, o, what})
+}
+
+func (m *merger) apply(s Setting, scope Scope) error {
+	k := findKey(m.rows, s.Key)
+	if k == nil {
+		return fmt.Errorf("merging configuration: unknown key %s", quote(s.Key))
+	}
+	if k.limit == byAdding {
+		m.union(k, s)
+		return nil
+	}
+	val, origins := s.Value, m.origins(k, s)
+	if s.Append {
+		val, origins = m.extended(k, s)
+	}
+	cur := m.current(k)
+	if lock, locked := m.e.Locked[k.name]; locked && !reflect.DeepEqual(cur, val) && !k.narrower(cur, val) {
+		m.notice(NoticeLocked, k.name, s.Origin, "ignored: "+lock.String()+" has made this key final")
+		return nil
+	}
+	if scope == ScopeProject && (!m.trusted || k.host) && !k.narrower(cur, val) {
+		why := "ignored: it would widen what holds without this file; `sbx policy trust` shows and pins it"
+		if k.host {
+			why = "ignored: a project file cannot decide this, trusted or not"
+		}
+		m.notice(NoticeWidening, k.name, s.Origin, why)
+		return nil
+	}
+	if hosts, ok := val.([]string); ok && k.typ == tHosts {
+		m.wideHosts(hosts, origins)
+	}
+	k.put(&m.e.Config, val)
+	m.e.Origins[k.name] = origins
+	return nil
+}
+
+// current is the value that holds so far; where the profile decides it is the profile's.
+func (m *merger) current(k *key) any {
+	v := k.get(&m.e.Config)
+	list, ok := v.([]string)
+	if !ok || list != nil || !k.viaProfile {
+		return v
+	}
+	p, err := resolve(m.e.Sandbox.Profile, m.e.Profiles, m.e.Vars)
+	if err != nil {
+		return []string{}
+	}
+	_, name, _ := cutKey(k.name)
+	return *p.field(name)
+}
+
+func cutKey(s string) (section, name string, ok bool) {
+	for i := range s {
+		if s[i] == '.' {
+			return s[:i], s[i+1:], true
+		}
+	}
+	return "", s, false
+}
+
+// origins keeps the history of a single value, and per-element places of a list.
+func (m *merger) origins(k *key, s Setting) []Origin {
+	n := length(s.Value)
+	if n < 0 {
+		return append(append([]Origin{}, m.e.Origins[k.name]...), s.Origin)
+	}
+	if n == 0 || len(s.Elems) != n {
+		// An empty list still has an author.
+		out := make([]Origin, max(n, 1))
+		for i := range out {
+			out[i] = s.Origin
+		}
+		return out
+	}
+	return s.Elems
+}
+
+// length is -1 for what is not a list.
+func length(v any) int {
+	switch l := v.(type) {
+	case []string:
+		return len(l)
+	case []int:
+		return len(l)
+	}
+	return -1
+}
+
+// extended appends a flag's elements to what the files, or the profile, say.
+func (m *merger) extended(k *key, s Setting) (any, []Origin) {
+	old := m.e.Origins[k.name]
+	switch add := s.Value.(type) {
+	case []string:
+		cur := m.current(k).([]string)
+		for len(old) < len(cur) {
+			old = append(old, Origin{})
+		}
+		return append(append([]string{}, cur...), add...), append(append([]Origin{}, old[:len(cur)]...), m.origins(k, s)...)
+	case []int:
+		cur := m.current(k).([]int)
+		return append(append([]int{}, cur...), add...), append(append([]Origin{}, old[:min(len(old), len(cur))]...), m.origins(k, s)...)
+	case map[string]string:
+		out := map[string]string{}
+		for n, v := range m.e.Env.Set {
+			out[n] = v
+		}
+		for n, v := range add {
+			out[n] = v
+		}
+		return out, m.origins(k, s)
+	}
+	return s.Value, m.origins(k, s)
+}
+
+// union adds entries that forbid; equal ones keep their first origin.
+func (m *merger) union(k *key, s Setting) {
+	cur := k.get(&m.e.Config).([]string)
+	out := append([]string{}, cur...)
+	origins := append([]Origin{}, m.e.Origins[k.name]...)
+	from := m.origins(k, s)
+	for i, e := range s.Value.([]string) {
+		if !contains(out, e) {
+			out, origins = append(out, e), append(origins, from[i])
+		}
+	}
+	k.put(&m.e.Config, out)
+	m.e.Origins[k.name] = origins
+}
+
+func contains(list []string, s string) bool {
+	for _, e := range list {
+		if e == s {
+			return true
+		}
+	}
+	return false
+}
+
+func (m *merger) wideHosts(hosts []string, origins []Origin) {
+	for i, h := range hosts {
+		if p, err := ParseHostPattern(h); err == nil && p.Wide() && i < len(origins) {
+			m.notice(NoticeWideHost, "network.hosts", origins[i], quote(h)+" lets data leave in the names looked up")
+		}
+	}
+}

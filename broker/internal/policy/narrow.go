@@ -1,0 +1,115 @@
+package policy
+
+import (
+	"reflect"
+	"time"
+)
+
+// narrower reports that going from cur to val grants nothing new.
+func (k *key) narrower(cur, val any) bool {
+	if reflect.DeepEqual(cur, val) {
+		return true
+	}
+	switch k.limit {
+	case toFalse:
+		return !val.(bool)
+	case toTrue:
+		return val.(bool)
+	case toFirst:
+		c, v := index(k.words, cur.(string)), index(k.words, val.(string))
+		// A profile of somebody's own is not on the scale.
+		return c >= 0 && v >= 0 && v <= c
+	case toLess:
+		return k.less(cur, val)
+	case byAdding:
+		return covered(k.typ, val, cur, func(typ, string, string) bool { return false })
+	case bySubset:
+		return covered(k.typ, cur, val, covers)
+	}
+	return false
+}
+
+func index(list []string, s string) int {
+	for i, e := range list {
+		if e == s {
+			return i
+		}
+	}
+	return -1
+}
+
+// less compares limits; 0 is none. A share and an amount cannot be compared here, so that counts as wider.
+func (k *key) less(cur, val any) bool {
+	switch v := val.(type) {
+	case int:
+		return v != 0 && (cur.(int) == 0 || v <= cur.(int))
+	case time.Duration:
+		return v != 0 && (cur.(time.Duration) == 0 || v <= cur.(time.Duration))
+	case string:
+		if k.typ == tCPU {
+			a, _ := ParseCPU(cur.(string))
+			b, _ := ParseCPU(v)
+			return b != 0 && (a == 0 || b <= a)
+		}
+		a, _ := ParseSize(cur.(string))
+		b, _ := ParseSize(v)
+		switch {
+		case b == Size{}:
+			return false
+		case a == Size{}:
+			return true
+		}
+		return (a.Percent == 0) == (b.Percent == 0) && b.Percent <= a.Percent && b.Bytes <= a.Bytes
+	}
+	return false
+}
+
+// covered reports that every element of small is in big, or covered by one of its elements.
+func covered(t typ, big, small any, covers func(t typ, a, b string) bool) bool {
+	if ports, ok := small.([]int); ok {
+		for _, p := range ports {
+			if !containsInt(big.([]int), p) {
+				return false
+			}
+		}
+		return ports != nil
+	}
+	bigs, smalls := big.([]string), small.([]string)
+	for _, s := range smalls {
+		found := false
+		for _, b := range bigs {
+			if b == s || covers(t, b, s) {
+				found = true
+				break
+			}
+		}
+		if !found {
+			return false
+		}
+	}
+	return smalls != nil
+}
+
+func containsInt(list []int, n int) bool {
+	for _, e := range list {
+		if e == n {
+			return true
+		}
+	}
+	return false
+}
+
+// covers reports that element a grants all that b does.
+func covers(t typ, a, b string) bool {
+	switch t {
+	case tPaths:
+		pa, _ := SplitOptional(a)
+		pb, _ := SplitOptional(b)
+		return within(pb, pa)
+	case tHosts:
+		x, err1 := ParseHostPattern(a)
+		y, err2 := ParseHostPattern(b)
+		return err1 == nil && err2 == nil && x.Covers(y)
+	}
+	return false
+}

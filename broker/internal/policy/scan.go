@@ -1,0 +1,375 @@
+package policy
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+)
+
+// Limits that keep a hostile file cheap. They are checked on the bytes, before the TOML library builds anything.
+const (
+	maxDepth  = 8     // nested arrays and inline tables
+	maxStmts  = 50000 // lines that say something; a rule has about five
+	maxElems  = 20000 // array elements and inline pairs
+	maxDots   = 8     // parts of a key
+	maxKey    = 256   // bytes of a key
+	maxScalar = 64    // bytes of a number, date or word
+	maxString = 16384 // bytes of one string
+)
+
+// stmt is one header or assignment, with where it stands in the text.
+type stmt struct {
+	key       string // full dotted name
+	line      int
+	endLine   int
+	header    bool
+	array     bool  // [[key]]
+	elemLines []int // line of every element of an array value, first level
+}
+
+// scanner finds statements and their lines. It is not a TOML parser: on a valid file it agrees with the library
+// about what starts where, on an invalid one the library gives the error.
+type scanner struct {
+	b     []byte
+	i     int
+	line  int
+	elems int
+	depth int
+	table string
+	out   []stmt
+}
+
+type scanError struct {
+	line int
+	what string
+}
+
+func (e *scanError) Error() string { return fmt.Sprintf("line %d: %s", e.line, e.what) }
+
+func (s *scanner) fail(format string, a ...any) error {
+	return &scanError{s.line, fmt.Sprintf(format, a...)}
+}
+
+// scan indexes a file and enforces the limits.
+func scan(data []byte) ([]stmt, error) {
+	s := &scanner{b: data, line: 1}
+	for {
+		s.blank(true)
+		if s.i >= len(s.b) {
+			return s.out, nil
+		}
+		if len(s.out) >= maxStmts {
+			return nil, s.fail("more than %d statements", maxStmts)
+		}
+		var err error
+		if s.b[s.i] == '[' {
+			err = s.head()
+		} else {
+			err = s.assignment()
+		}
+		if err != nil {
+			return nil, err
+		}
+		s.blank(false)
+		if s.i < len(s.b) && s.b[s.i] != '\n' {
+			return nil, s.fail("unexpected text after the value")
+		}
+	}
+}
+
+// blank skips spaces and comments, and line ends if lines is set.
+func (s *scanner) blank(lines bool) {
+	for s.i < len(s.b) {
+		switch c := s.b[s.i]; {
+		case c == ' ' || c == '\t' || c == '\r':
+			s.i++
+		case c == '\n' && lines:
+			s.i++
+			s.line++
+		case c == '#':
+			for s.i < len(s.b) && s.b[s.i] != '\n' {
+				s.i++
+			}
+		default:
+			return
+		}
+	}
+}
+
+func (s *scanner) head() error {
+	st := stmt{line: s.line, endLine: s.line, header: true}
+	s.i++
+	if s.i < len(s.b) && s.b[s.i] == '[' {
+		st.array = true
+		s.i++
+	}
+	key, err := s.key(']')
+	if err != nil {
+		return err
+	}
+	s.i++
+	if st.array {
+		if s.i >= len(s.b) || s.b[s.i] != ']' {
+			return s.fail("expected ]] after %s", quote(key))
+		}
+		s.i++
+	}
+	st.key, s.table = key, key
+	s.out = append(s.out, st)
+	return nil
+}
+
+func (s *scanner) assignment() error {
+	st := stmt{line: s.line}
+	key, err := s.key('=')
+	if err != nil {
+		return err
+	}
+	s.i++
+	st.key = key
+	if s.table != "" {
+		st.key = s.table + "." + key
+	}
+	if err := s.value(&st); err != nil {
+		return err
+	}
+	st.endLine = s.line
+	s.out = append(s.out, st)
+	return nil
+}
+
+// key reads up to, not over, end. Quoted parts are decoded; a part with a dot in it keeps its quotes so that it
+// cannot pass for two.
+func (s *scanner) key(end byte) (string, error) {
+	var parts []string
+	start := s.i
+	for {
+		s.blank(false)
+		if s.i >= len(s.b) || s.i-start > maxKey {
+			return "", s.fail("a key is not ended or longer than %d bytes", maxKey)
+		}
+		var part string
+		switch c := s.b[s.i]; {
+		case c == '"' || c == '\'':
+			from := s.i
+			if err := s.str(); err != nil {
+				return "", err
+			}
+			part = unquoteKey(string(s.b[from:s.i]))
+		default:
+			from := s.i
+			for s.i < len(s.b) && strings.IndexByte(" \t\r\n.=]#[{}\"'", s.b[s.i]) < 0 {
+				s.i++
+			}
+			part = string(s.b[from:s.i])
+		}
+		if part == "" {
+			return "", s.fail("expected a key")
+		}
+		parts = append(parts, part)
+		if len(parts) > maxDots {
+			return "", s.fail("a key has more than %d parts", maxDots)
+		}
+		s.blank(false)
+		if s.i >= len(s.b) || s.b[s.i] != '.' && s.b[s.i] != end {
+			return "", s.fail("expected %q after key %s", end, quote(part))
+		}
+		if s.b[s.i] == end {
+			return strings.Join(parts, "."), nil
+		}
+		s.i++
+	}
+}
+
+// unquoteKey leaves the decoding of escapes to the library that reads the key anyway.
+func unquoteKey(q string) string {
+	if len(q) < 2 || strings.Contains(q, ".") {
+		return q
+	}
+	if !strings.Contains(q, "\\") {
+		return q[1 : len(q)-1]
+	}
+	var m map[string]any
+	if _, err := toml.Decode(q+"=1", &m); err != nil {
+		return q
+	}
+	for k := range m {
+		if strings.Contains(k, ".") {
+			return q
+		}
+		return k
+	}
+	return q
+}
+
+// value skips one value and notes where the elements of an array start.
+func (s *scanner) value(st *stmt) error {
+	s.blank(false)
+	if s.i >= len(s.b) || s.b[s.i] == '\n' {
+		return s.fail("key %s has no value", quote(st.key))
+	}
+	switch s.b[s.i] {
+	case '"', '\'':
+		return s.str()
+	case '[', '{':
+		return s.nested(st)
+	}
+	return s.scalar()
+}
+
+func (s *scanner) scalar() error {
+	from := s.i
+	for s.i < len(s.b) && strings.IndexByte("\n,]}#=", s.b[s.i]) < 0 {
+		s.i++
+		if s.i-from > maxScalar {
+			return s.fail("a value is longer than %d bytes; is a quote missing?", maxScalar)
+		}
+	}
+	if s.i == from {
+		return s.fail("expected a value")
+	}
+	return nil
+}
+
+// nested is recursive only as deep as maxDepth allows.
+func (s *scanner) nested(st *stmt) error {
+	open := s.b[s.i]
+	closing := byte(']')
+	if open == '{' {
+		closing = '}'
+	}
+	if s.depth++; s.depth > maxDepth {
+		return s.fail("nested more than %d levels", maxDepth)
+	}
+	s.i++
+	for {
+		s.blank(true)
+		if s.i >= len(s.b) {
+			return s.fail("a list or table is not closed")
+		}
+		if c := s.b[s.i]; c == closing {
+			s.i++
+			s.depth--
+			return nil
+		} else if c == ',' {
+			s.i++
+			continue
+		}
+		if s.elems++; s.elems > maxElems {
+			return s.fail("more than %d list elements", maxElems)
+		}
+		if open == '[' && s.depth == 1 {
+			st.elemLines = append(st.elemLines, s.line)
+		}
+		if open == '{' {
+			if _, err := s.key('='); err != nil {
+				return err
+			}
+			s.i++
+		}
+		if err := s.value(st); err != nil {
+			return err
+		}
+	}
+}
+
+// str skips a string of any of the four kinds.
+func (s *scanner) str() error {
+	q := s.b[s.i]
+	triple := s.i+2 < len(s.b) && s.b[s.i+1] == q && s.b[s.i+2] == q
+	from := s.i
+	s.i++
+	if triple {
+		s.i += 2
+	}
+	for ; s.i < len(s.b); s.i++ {
+		if s.i-from > maxString {
+			return s.fail("a string is longer than %d bytes", maxString)
+		}
+		switch c := s.b[s.i]; {
+		case c == '\\' && q == '"' && s.i+1 < len(s.b) && s.b[s.i+1] != '\n':
+			s.i++
+		case c == '\n':
+			if !triple {
+				return s.fail("a string is not ended on its line")
+			}
+			s.line++
+		case c == q && !triple:
+			s.i++
+			return nil
+		case c == q && s.i+2 < len(s.b) && s.b[s.i+1] == q && s.b[s.i+2] == q:
+			s.i += 3
+			// Up to two quotes may stand directly before the closing three.
+			for n := 0; n < 2 && s.i < len(s.b) && s.b[s.i] == q; n++ {
+				s.i++
+			}
+			return nil
+		}
+	}
+	return s.fail("a string is not ended")
+}
+
+// document is a parsed file that still knows its lines.
+type document struct {
+	src   *source
+	tree  map[string]any
+	stmts []stmt
+}
+
+func parse(src *source) (*document, error) {
+	d := &document{src: src}
+	var err error
+	if d.stmts, err = scan(src.data); err != nil {
+		e := err.(*scanError)
+		return nil, d.errAt(e.line, "%s", e.what)
+	}
+	if _, err := toml.Decode(string(src.data), &d.tree); err != nil {
+		var line int
+		msg := err.Error()
+		if pe, ok := err.(toml.ParseError); ok {
+			line, msg = pe.Position.Line, pe.Message
+		}
+		q := quote(msg)
+		return nil, d.errAt(line, "%s", strings.Trim(q, `"`))
+	}
+	return d, nil
+}
+
+func (d *document) errAt(line int, format string, a ...any) error {
+	return fmt.Errorf("reading %s: %s", d.origin(line), fmt.Sprintf(format, a...))
+}
+
+func (d *document) origin(line int) Origin {
+	return Origin{Scope: d.src.scope, File: d.src.path, Line: line}
+}
+
+// lineOf finds the statement that sets key, or the one it is written inside of.
+func (d *document) lineOf(key string) (line int, elems []int) {
+	for {
+		for _, st := range d.stmts {
+			if st.key == key {
+				return st.line, st.elemLines
+			}
+			if line == 0 && strings.HasPrefix(st.key, key+".") {
+				line = st.line
+			}
+		}
+		i := strings.LastIndexByte(key, '.')
+		if line != 0 || i < 0 {
+			return line, nil
+		}
+		key = key[:i]
+	}
+}
+
+// keysOf lists map keys in order, so that the first error is always the same one.
+func keysOf(m map[string]any) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	sort.Strings(keys)
+	return keys
+}

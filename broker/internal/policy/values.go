@@ -1,0 +1,251 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Setting is one value for one key from one place. Elems has an origin per list element.
+type Setting struct {
+	Key    string
+	Value  any
+	Origin Origin
+	Elems  []Origin
+	Append bool // a repeatable flag adds to what the files say
+}
+
+// convert checks one decoded value against its row and brings it into the form Config holds.
+func (k *key) convert(v any, vars Vars) (any, error) {
+	switch k.typ {
+	case tBool:
+		return as[bool](v, "true or false")
+	case tEnum:
+		s, err := as[string](v, "a string")
+		if err != nil {
+			return nil, err
+		}
+		for _, w := range k.words {
+			if s == w {
+				return s, nil
+			}
+		}
+		return nil, fmt.Errorf("%s is none of %s", quote(s), strings.Join(k.words, ", "))
+	case tInt:
+		n, err := as[int64](v, "a whole number")
+		if err != nil || n < 0 || n > 1<<31 {
+			return nil, errors.Join(err, rangeErr(err == nil, "0 to 2147483648"))
+		}
+		return int(n), nil
+	case tMap:
+		return stringMap(v)
+	case tPorts:
+		return portList(v)
+	case tPaths, tPatterns, tHosts, tPublish, tGlobs:
+		return k.list(v, vars)
+	}
+	s, err := as[string](v, "a string")
+	if err != nil {
+		return nil, err
+	}
+	return k.text(s, vars)
+}
+
+func rangeErr(wrong bool, want string) error {
+	if wrong {
+		return errors.New("out of range, want " + want)
+	}
+	return nil
+}
+
+// text handles the types that are written as one string.
+func (k *key) text(s string, vars Vars) (any, error) {
+	switch k.typ {
+	case tDuration:
+		return parseDuration(s)
+	case tSize:
+		_, err := ParseSize(s)
+		return s, err
+	case tCPU:
+		_, err := ParseCPU(s)
+		return s, err
+	case tPath:
+		if s == "" {
+			return s, nil
+		}
+		return vars.Path(s)
+	case tName:
+		if len(s) == 0 || len(s) > 64 || strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") != "" {
+			return nil, fmt.Errorf("%s is not a name of 1 to 64 letters, digits, dots, hyphens, underscores", quote(s))
+		}
+	case tText:
+		if len(s) > 4096 || strings.IndexByte(s, 0) >= 0 {
+			return nil, errors.New("it is too long or contains NUL")
+		}
+	}
+	return s, nil
+}
+
+func as[T any](v any, want string) (T, error) {
+	t, ok := v.(T)
+	if !ok {
+		return t, fmt.Errorf("want %s, not %s", want, typeName(v))
+	}
+	return t, nil
+}
+
+func typeName(v any) string {
+	switch v.(type) {
+	case bool:
+		return "a boolean"
+	case string:
+		return "a string"
+	case int64:
+		return "a number"
+	case float64:
+		return "a fraction"
+	case []any, []map[string]any:
+		return "a list"
+	case map[string]any:
+		return "a table"
+	}
+	return "a date"
+}
+
+// elemError tells which element of a list is wrong, so that its own line can be named.
+type elemError struct {
+	index int
+	err   error
+}
+
+func (e *elemError) Error() string { return e.err.Error() }
+func (e *elemError) Unwrap() error { return e.err }
+
+func (k *key) list(v any, vars Vars) (any, error) {
+	list, err := as[[]any](v, "a list of strings")
+	if err != nil {
+		return nil, err
+	}
+	// Not nil, even when empty: [] means none, absent means default.
+	out := make([]string, 0, len(list))
+	for i, e := range list {
+		s, err := as[string](e, "a string")
+		if err == nil {
+			s, err = k.element(s, vars)
+		}
+		if err != nil {
+			return nil, &elemError{i, err}
+		}
+		out = append(out, s)
+	}
+	return out, nil
+}
+
+func (k *key) element(s string, vars Vars) (string, error) {
+	switch k.typ {
+	case tPaths:
+		return vars.Path(s)
+	case tPatterns:
+		p, err := ParsePattern(s, vars)
+		return p.String(), err
+	case tHosts:
+		p, err := ParseHostPattern(s)
+		return p.String(), err
+	case tPublish:
+		return s, checkPublish(s)
+	}
+	// tGlobs: names of environment variables.
+	if s == "" || len(s) > 256 || strings.ContainsAny(s, "=\x00") || strings.Contains(s, "**") {
+		return "", fmt.Errorf("%s is not a variable name or NAME*", quote(s))
+	}
+	return s, nil
+}
+
+// checkPublish accepts [IP:]HOST:PORT, both numbers being ports.
+func checkPublish(s string) error {
+	body := s
+	if i := strings.LastIndexByte(s, ':'); i >= 0 {
+		if j := strings.LastIndexByte(s[:i], ':'); j >= 0 {
+			h, err := ParseHost(s[:j])
+			if err != nil || !h.Addr.IsValid() {
+				return fmt.Errorf("%s does not start with an address", quote(s))
+			}
+			body = s[j+1:]
+		}
+		a, b, _ := strings.Cut(body, ":")
+		_, err1 := parsePort(a)
+		_, err2 := parsePort(b)
+		if err1 == nil && err2 == nil {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s is not [IP:]HOSTPORT:PORT", quote(s))
+}
+
+func portList(v any) (any, error) {
+	list, err := as[[]any](v, "a list of ports")
+	if err != nil {
+		return nil, err
+	}
+	out := make([]int, 0, len(list))
+	for i, e := range list {
+		n, ok := e.(int64)
+		if !ok || n < 1 || n > 65535 {
+			return nil, &elemError{i, errors.New("a port is a number from 1 to 65535")}
+		}
+		out = append(out, int(n))
+	}
+	return out, nil
+}
+
+func stringMap(v any) (any, error) {
+	m, err := as[map[string]any](v, "a table of strings")
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[string]string, len(m))
+	for _, name := range keysOf(m) {
+		s, err := as[string](m[name], "a string")
+		if err != nil || name == "" || strings.ContainsAny(name, "=\x00") || strings.IndexByte(s, 0) >= 0 {
+			return nil, errors.Join(fmt.Errorf("variable %s", quote(name)), err)
+		}
+		out[name] = s
+	}
+	return out, nil
+}
+
+// Flag makes a Setting from a command line option. Lists are added to what the files say; text is read by the same
+// rules as in a user's file. value is bool, string, int or []string.
+func Flag(name, flag string, value any, vars Vars) (Setting, error) {
+	k := findKey(keyTable(), name)
+	if k == nil {
+		return Setting{}, fmt.Errorf("reading %s: unknown configuration key %s", flag, quote(name))
+	}
+	s := Setting{Key: name, Origin: Origin{Scope: ScopeSession, File: flag}}
+	var raw any = value
+	switch v := value.(type) {
+	case int:
+		raw = int64(v)
+	case []string:
+		list := make([]any, len(v))
+		for i, e := range v {
+			list[i] = e
+			if n, err := strconv.ParseInt(e, 10, 64); err == nil && k.typ == tPorts {
+				list[i] = n
+			}
+		}
+		raw, s.Append = list, true
+	case map[string]string:
+		m := make(map[string]any, len(v))
+		for n, e := range v {
+			m[n] = e
+		}
+		raw, s.Append = m, true
+	}
+	var err error
+	if s.Value, err = k.convert(raw, vars); err != nil {
+		return Setting{}, fmt.Errorf("reading %s: %w", flag, err)
+	}
+	return s, nil
+}

@@ -1,0 +1,246 @@
+package seccompbpf
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// allToggles are the 256 combinations.
+func allToggles() []Toggles {
+	var list []Toggles
+	for n := range 256 {
+		bit := func(i int) bool { return n>>i&1 == 1 }
+		list = append(list, Toggles{bit(0), bit(1), bit(2), bit(3), bit(4), bit(5), bit(6), bit(7)})
+	}
+	return list
+}
+
+// TestEveryCallIsDecided makes the table deliberate: a call that a header update adds must be put into a set.
+func TestEveryCallIsDecided(t *testing.T) {
+	for _, a := range arches {
+		for _, tg := range allToggles() {
+			named := map[string]bool{}
+			for _, r := range forArch(a, tg).Rules {
+				for _, n := range r.Names {
+					if len(r.Conds) == 0 {
+						named[n] = true
+					}
+				}
+			}
+			names, _, _ := table(a)
+			var missing []string
+			for _, s := range names {
+				if !named[s.name] {
+					missing = append(missing, s.name)
+				}
+			}
+			if missing != nil {
+				t.Fatalf("%s %+v: undecided: %s; put them into a set of sets.go", a, tg, strings.Join(missing, " "))
+			}
+		}
+	}
+}
+
+func TestSets(t *testing.T) {
+	where := map[string]string{}
+	shared := []string{"@notify", "@notify-denied", "@containers", "@namespace", "@cached"}
+	for _, s := range Sets() {
+		if s.Why == "" || len(s.Names) == 0 || s.Name[0] != '@' {
+			t.Errorf("set %q is incomplete", s.Name)
+		}
+		for _, n := range s.Names {
+			if !known(n) {
+				t.Errorf("%s: no architecture has %q", s.Name, n)
+			}
+			if slices.Contains(shared, s.Name) {
+				continue
+			}
+			if o := where[n]; o != "" {
+				t.Errorf("%s is in %s and %s", n, o, s.Name)
+			}
+			where[n] = s.Name
+		}
+	}
+	refused, _ := set("@notify-denied")
+	allowed := Default(AMD64, Toggles{})
+	for _, n := range refused {
+		nr, ok := Number(AMD64, n)
+		if a, _ := Decide(allowed, Data{Nr: int32(nr), Arch: uint32(AMD64)}); ok && a == Allow {
+			t.Errorf("%s is in @notify-denied but allowed", n)
+		}
+	}
+}
+
+// TestDefault states the policy call by call, in terms of both architectures where the call exists.
+func TestDefault(t *testing.T) {
+	const nd, eperm, enosys = Notify, retErrno | EPERM, retErrno | ENOSYS
+	fam, proto := Errno(EAFNOSUPPORT), Errno(EPROTONOSUPPORT)
+	for _, c := range []struct {
+		call string
+		t    Toggles
+		args [6]uint64
+		want Action
+	}{
+		{"clone3", Toggles{}, [6]uint64{}, enosys},
+		{"clone3", Toggles{Containers: true}, [6]uint64{}, Allow},
+		{"clone", Toggles{}, [6]uint64{17}, Allow},
+		{"clone", Toggles{}, [6]uint64{0x3d0f00}, Allow},
+		{"clone", Toggles{}, [6]uint64{0x10000011}, eperm},
+		{"clone", Toggles{}, [6]uint64{0x7e020011 | 1<<40}, eperm},
+		{"clone", Toggles{Containers: true}, [6]uint64{0x10000011}, Allow},
+		{"unshare", Toggles{}, [6]uint64{0x80}, eperm},
+		{"unshare", Toggles{}, [6]uint64{0x20000}, eperm},
+		{"unshare", Toggles{}, [6]uint64{0x600}, Allow},
+		{"setns", Toggles{}, [6]uint64{}, eperm},
+		{"setns", Toggles{Containers: true}, [6]uint64{}, Allow},
+		{"setns", Toggles{NotifyDenied: true}, [6]uint64{}, nd},
+		{"ptrace", Toggles{}, [6]uint64{}, eperm},
+		{"ptrace", Toggles{Debug: true}, [6]uint64{}, Allow},
+		{"ptrace", Toggles{NotifyDenied: true}, [6]uint64{}, nd},
+		{"ptrace", Toggles{NotifyDenied: true, Debug: true}, [6]uint64{}, Allow},
+		{"personality", Toggles{}, [6]uint64{0xffffffff}, Allow},
+		{"personality", Toggles{}, [6]uint64{^uint64(0)}, Allow},
+		{"personality", Toggles{}, [6]uint64{8}, Allow},
+		{"personality", Toggles{}, [6]uint64{0x40000}, eperm},
+		{"personality", Toggles{Debug: true}, [6]uint64{0x40000}, Allow},
+		{"personality", Toggles{Debug: true}, [6]uint64{0x440000}, eperm},
+		{"personality", Toggles{Debug: true}, [6]uint64{0x400000}, eperm},
+		{"personality", Toggles{Debug: true}, [6]uint64{1<<40 | 0x400000}, eperm},
+		{"ioctl", Toggles{}, [6]uint64{0, 0x5401}, Allow},
+		{"ioctl", Toggles{}, [6]uint64{0, 0x540e}, Allow},
+		{"ioctl", Toggles{}, [6]uint64{0, 0x5412}, eperm},
+		{"ioctl", Toggles{}, [6]uint64{0, 0x5412 | 1<<32}, eperm},
+		{"ioctl", Toggles{}, [6]uint64{0, 0x5412 | 0xffffffff<<32}, eperm},
+		{"ioctl", Toggles{}, [6]uint64{0, 0x541c}, eperm},
+		{"ioctl", Toggles{}, [6]uint64{0, 0x5411}, Allow},
+		{"ioctl", Toggles{}, [6]uint64{0, 0x5413}, Allow},
+		{"ioctl", Toggles{}, [6]uint64{0, 0x40086602}, eperm},
+		{"ioctl", Toggles{}, [6]uint64{0, 0x8914}, eperm},
+		{"ioctl", Toggles{Containers: true}, [6]uint64{0, 0x8914}, Allow},
+		{"ioctl", Toggles{Containers: true}, [6]uint64{0, 0x5412}, eperm},
+		{"ioctl", Toggles{}, [6]uint64{0, 0xae01}, eperm},
+		{"ioctl", Toggles{KVM: true}, [6]uint64{0, 0xae01}, Allow},
+		{"socket", Toggles{}, [6]uint64{1, 1}, Allow},
+		{"socket", Toggles{}, [6]uint64{10, 2 | 0x80800}, Allow},
+		{"socket", Toggles{}, [6]uint64{2, 3, 1}, eperm},
+		{"socket", Toggles{}, [6]uint64{2, 3 | 0x80000, 255}, eperm},
+		{"socket", Toggles{}, [6]uint64{2 | 7<<32, 3, 255}, eperm},
+		{"socket", Toggles{}, [6]uint64{2, 10}, eperm},
+		{"socket", Toggles{Network: true}, [6]uint64{2, 3, 1}, eperm},
+		{"socket", Toggles{Containers: true}, [6]uint64{2, 3, 1}, Allow},
+		{"socket", Toggles{}, [6]uint64{2, 1, 132}, proto},
+		{"socket", Toggles{Network: true}, [6]uint64{2, 1, 132}, Allow},
+		{"socket", Toggles{}, [6]uint64{16, 3, 0}, Allow},
+		{"socket", Toggles{}, [6]uint64{16, 3, 9}, proto},
+		{"socket", Toggles{}, [6]uint64{16, 3, 12}, proto},
+		{"socket", Toggles{Containers: true}, [6]uint64{16, 3, 12}, Allow},
+		{"socket", Toggles{Containers: true}, [6]uint64{16, 3, 9}, proto},
+		{"socket", Toggles{}, [6]uint64{17, 3, 3}, fam},
+		{"socket", Toggles{Containers: true}, [6]uint64{40, 1}, fam},
+		{"socket", Toggles{Network: true}, [6]uint64{40, 1}, fam},
+		{"socketpair", Toggles{}, [6]uint64{1}, Allow},
+		{"socketpair", Toggles{}, [6]uint64{2}, fam},
+		{"chmod", Toggles{}, [6]uint64{0, 0o755}, Allow},
+		{"chmod", Toggles{}, [6]uint64{0, 0o1777}, Allow},
+		{"chmod", Toggles{}, [6]uint64{0, 0o4755}, eperm},
+		{"chmod", Toggles{SUIDBits: true}, [6]uint64{0, 0o4755}, Allow},
+		{"fchmod", Toggles{}, [6]uint64{0, 0o2755}, eperm},
+		{"fchmodat", Toggles{}, [6]uint64{0, 0, 0o2755}, eperm},
+		{"fchmodat2", Toggles{}, [6]uint64{0, 0, 0o6755}, eperm},
+		{"fchmodat", Toggles{Notify: true}, [6]uint64{0, 0, 0o2755}, eperm},
+		{"fchmodat", Toggles{Notify: true}, [6]uint64{0, 0, 0o755}, nd},
+		{"mknodat", Toggles{}, [6]uint64{0, 0, 0o100644}, Allow},
+		{"mknodat", Toggles{}, [6]uint64{0, 0, 0o010644}, Allow},
+		{"mknodat", Toggles{}, [6]uint64{0, 0, 0o104755}, eperm},
+		{"mknodat", Toggles{}, [6]uint64{0, 0, 0o060600, 0x800}, eperm},
+		{"mknodat", Toggles{}, [6]uint64{0, 0, 0o060600, 0}, eperm},
+		{"mknodat", Toggles{}, [6]uint64{0, 0, 0o020600, 0x101}, eperm},
+		{"mknodat", Toggles{}, [6]uint64{0, 0, 0o020600, 0}, Allow},
+		{"mknodat", Toggles{SUIDBits: true, Containers: true}, [6]uint64{0, 0, 0o020600, 5}, eperm},
+		{"mknod", Toggles{}, [6]uint64{0, 0o020600, 0x101}, eperm},
+		{"creat", Toggles{}, [6]uint64{0, 0o4755}, eperm},
+		{"open", Toggles{}, [6]uint64{0, 0o101, 0o4755}, eperm},
+		{"open", Toggles{}, [6]uint64{0, 0, 0o4755}, Allow},
+		{"openat", Toggles{}, [6]uint64{0, 0, 0o101, 0o4755}, eperm},
+		{"openat", Toggles{}, [6]uint64{0, 0, 0o20200002, 0o2755}, eperm},
+		{"openat", Toggles{}, [6]uint64{0, 0, 0o101, 0o666}, Allow},
+		{"openat", Toggles{}, [6]uint64{0, 0, 0, 0o6000}, Allow},
+		{"openat", Toggles{Notify: true}, [6]uint64{0, 0, 0}, nd},
+		{"openat2", Toggles{}, [6]uint64{}, enosys},
+		{"openat2", Toggles{SUIDBits: true}, [6]uint64{}, Allow},
+		{"openat2", Toggles{Notify: true}, [6]uint64{}, nd},
+		{"openat2", Toggles{Notify: true, SUIDBits: true}, [6]uint64{}, nd},
+		{"connect", Toggles{}, [6]uint64{}, Allow},
+		{"connect", Toggles{Notify: true}, [6]uint64{}, nd},
+		{"execve", Toggles{Notify: true}, [6]uint64{}, nd},
+		{"fstat", Toggles{Notify: true}, [6]uint64{}, Allow},
+		{"name_to_handle_at", Toggles{Notify: true}, [6]uint64{}, eperm},
+		{"name_to_handle_at", Toggles{Containers: true, Notify: true}, [6]uint64{}, eperm},
+		{"open_tree", Toggles{Notify: true}, [6]uint64{}, eperm},
+		{"open_by_handle_at", Toggles{NotifyDenied: true}, [6]uint64{}, nd},
+		{"mount", Toggles{Containers: true, NotifyDenied: true}, [6]uint64{}, Allow},
+		{"mount", Toggles{NotifyDenied: true}, [6]uint64{}, nd},
+		{"mount", Toggles{}, [6]uint64{}, eperm},
+		{"prctl", Toggles{}, [6]uint64{35, 1}, eperm},
+		{"prctl", Toggles{}, [6]uint64{35 | 1<<32, 1}, eperm},
+		{"prctl", Toggles{}, [6]uint64{38, 1}, Allow},
+		{"keyctl", Toggles{Containers: true}, [6]uint64{1}, Allow},
+		{"keyctl", Toggles{Containers: true}, [6]uint64{10}, eperm},
+		{"keyctl", Toggles{}, [6]uint64{1}, eperm},
+		{"io_uring_setup", Toggles{Containers: true}, [6]uint64{}, enosys},
+		{"bpf", Toggles{Containers: true, Debug: true}, [6]uint64{}, eperm},
+		{"process_vm_readv", Toggles{Debug: true}, [6]uint64{}, eperm},
+		{"kcmp", Toggles{Debug: true}, [6]uint64{}, eperm},
+		{"adjtimex", Toggles{}, [6]uint64{}, eperm},
+	} {
+		for _, a := range []Arch{AMD64, ARM64} {
+			nr, ok := Number(a, c.call)
+			if !ok {
+				continue
+			}
+			d := Data{Nr: int32(nr), Arch: uint32(a), Args: c.args}
+			prog, err := Compile(Default(a, c.t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, _, err := Eval(prog, d); err != nil || got != c.want {
+				t.Errorf("%s %s %#x with %+v: %v %v, want %v", a, c.call, c.args, c.t, got, err, c.want)
+			}
+		}
+	}
+}
+
+func TestCachedCallsTakeNoArguments(t *testing.T) {
+	names, _ := set("@cached")
+	for _, a := range []Arch{AMD64, ARM64} {
+		for _, tg := range []Toggles{{}, {Debug: true}, {Debug: true, Containers: true, Network: true, NotifyDenied: true, Multiarch: true}} {
+			prog, err := Compile(Default(a, tg))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, n := range names {
+				if nr, ok := Number(a, n); ok && !AlwaysAllows(prog, a, int32(nr)) {
+					t.Errorf("%s %s is not in reach of the allow cache", a, n)
+				}
+			}
+			if nr, _ := Number(a, "ioctl"); AlwaysAllows(prog, a, int32(nr)) {
+				t.Error("AlwaysAllows overlooks an argument test")
+			}
+		}
+	}
+}
+
+func TestAllTogglesFit(t *testing.T) {
+	largest := 0
+	for _, a := range []Arch{AMD64, ARM64} {
+		for _, tg := range allToggles() {
+			prog, err := Compile(Default(a, tg))
+			if err != nil {
+				t.Fatalf("%s %+v: %v", a, tg, err)
+			}
+			largest = max(largest, len(prog))
+		}
+	}
+	t.Logf("largest program: %d of %d instructions", largest, maxInsns)
+}

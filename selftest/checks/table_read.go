@@ -1,0 +1,102 @@
+package checks
+
+// reading: FR-01 to FR-24, the ways to the content of a file that is not granted.
+func reading() []Check {
+	both := []string{"{SECRET}", "{OTHER}"}
+	return []Check{
+		{ID: "FR-01", Group: Secrets, Title: "symlink in the project that points at a secret", Tries: "link to the secret, open the link", Must: "hidden as by its own path",
+			Layer: "mount view", Act: "linkread", Args: both, Want: hidden(), Control: onHost()},
+		{ID: "FR-02", Group: Secrets, Title: "chain of relative symlinks through the parent", Tries: "up -> .., dir -> up/.ssh", Must: "hidden",
+			Layer: "mount view", Act: "linkchain", Args: []string{".ssh/id_rsa", "other/notes.txt"}, Want: hidden(), Control: onHost()},
+		{ID: "FR-03", Group: Secrets, Title: "/proc/self/root and relatives as an alias", Tries: "the secret below five magic links", Must: "the answer of the plain path",
+			Layer: "mount view", Act: "procalias", Args: both, Want: plus(hidden(), "ENOTDIR"), Control: onHost()},
+		{ID: "FR-04", Group: Secrets, Title: "root, cwd and fds of every visible process", Tries: "climb from each link to the secret", Must: "every link ends inside the view",
+			Layer: "pidns", Act: "procwalk", Args: []string{"{SECRET}"}, Want: plus(hidden(), "ENOTDIR", "ESRCH"), Control: onHost()},
+		{ID: "FR-05", Group: Process, Title: "descriptors left open over the launch", Tries: "list fds without close-on-exec (sbx is started with a directory open)", Must: "only 0, 1 and 2",
+			Layer: "fds", Act: "fds", Want: []string{"NONE"}, Control: onHost()},
+		{ID: "FR-06", Group: Secrets, Title: "openat with a project dirfd and dot-dot", Tries: "openat(project, ../.ssh/id_rsa)", Must: "hidden",
+			Layer: "mount view", Act: "dirfd", Args: []string{"{PROJ}", "../.ssh/id_rsa", "./../other/notes.txt"}, Want: hidden(), Control: onHost()},
+		{ID: "FR-07", Group: Secrets, Title: "openat2 instead of openat", Tries: "raw openat2 of the secret", Must: "as openat, or no such call",
+			Layer: "mount view", Act: "openat2", Args: both, Want: plus(hidden(), "ENOSYS"), Control: onHost()},
+		{ID: "FR-08", Group: Secrets, Title: "O_PATH open, then re-open by /proc/self/fd", Tries: "three ways to re-open", Must: "decided again on the object",
+			Layer: "mount view", Act: "opath", Args: both, Want: hidden(), Control: onHost()},
+		{ID: "FR-09", Group: Seccomp, Title: "open_tree as a hidden O_PATH open", Tries: "open_tree without CLONE", Must: "refused by number",
+			Layer: "seccomp", Act: "opentree", Args: both, Want: filter(), Control: Control{Off: []string{"seccomp"}, Host: true, Reach: 1}},
+		{ID: "FR-10", Group: Seccomp, Title: "file handles", Tries: "name_to_handle_at, open_by_handle_at", Must: "both refused",
+			Layer: "seccomp", Act: "handle", Args: []string{"{SECRET}", "/", "{PROJ}", "/tmp"}, Want: filter(), Control: Control{Host: true, Reach: 1}},
+		{ID: "FR-11", Group: Seccomp, Title: "io_uring opens round the filter", Tries: "make a ring", Must: "no ring",
+			Layer: "seccomp", Act: "iouring", Want: filter(), Control: Control{Off: []string{"seccomp"}, Host: true, Needs: []string{"io_uring"}}},
+		{ID: "FR-12", Group: Seccomp, Title: "32-bit int 0x80 open", Tries: "open by number 5 of the other ABI", Must: "killed or no such call",
+			Layer: "seccomp", Act: "int80", Args: both, Want: plus(filter(), "SIGSYS"), Control: Control{Off: []string{"seccomp"}, Host: true, Reach: 1, Needs: []string{"ia32"}}},
+		{ID: "FR-13", Group: Seccomp, Title: "x32 numbers", Tries: "open, openat, ioctl with bit 30", Must: "refused whether the kernel has x32 or not",
+			Layer: "seccomp", Act: "x32", Args: both, Want: plus(filter(), "EACCES", "SIGSYS"), Control: Control{Off: []string{"seccomp"}, Host: true, Reach: 1, Needs: []string{"x32"}}},
+		{ID: "FR-14", Group: Secrets, Title: "another thread rewrites the path during the open", Tries: "20 000 opens of a flickering path", Must: "never a byte of the denied file",
+			Layer: "mount view", Act: "racethread", Args: []string{"{RO}", "{OTHER}"}, Want: []string{"NONE"}, Control: onHost()},
+		{ID: "FR-15", Group: Secrets, Title: "symlink swapped between check and open", Tries: "20 000 opens of a flickering link", Must: "never a byte of the denied file",
+			Layer: "mount view", Act: "raceswap", Args: []string{"{RO}", "{OTHER}"}, Want: []string{"NONE"}, Control: onHost()},
+		{ID: "FR-16", Group: Filesystem, Title: "path at the end of a page, and unreadable", Tries: "two openat calls", Must: "opens; EFAULT",
+			Layer: "gate", Act: "pageend", Args: []string{"{RO}"}, Want: []string{"EFAULT"}, Control: Control{Host: true, Args: []string{"{RO}.missing"}}},
+		{ID: "FR-17", Group: Debug, Title: "traced child's call rewritten into openat", Tries: "PTRACE_SETREGS at syscall entry", Must: "the new call is filtered and sees the same view",
+			Layer: "mount view", Act: "ptracerewrite", Args: []string{"{OTHER}"}, Want: plus(hidden(), "ENOSYS"), Control: onHost()},
+		{ID: "FR-18", Group: Debug, Title: "memory of init", Tries: "/proc/1/mem, process_vm_readv", Must: "refused: init is not dumpable",
+			Layer: "init", Act: "procmem", Args: []string{"1"}, Want: plus(hidden(), "ENOSYS"), Control: Control{Host: true, Args: []string{"{HPID}"}}},
+		{ID: "FR-19", Group: Secrets, Title: "environment of any process", Tries: "own environment, /proc/*/environ and cmdline", Must: "no variable of the caller that is not passed",
+			Layer: "env", Act: "environs", Want: []string{"NONE"}, Control: Control{Off: []string{"env"}, Host: true}},
+		{ID: "FR-20", Group: Process, Title: "host processes in /proc", Tries: "look for a process of the host", Must: "not there, and few others",
+			Layer: "pidns", Act: "pids", Args: []string{"{HPID}"}, Want: []string{"NONE"}, Control: Control{Off: []string{"pidns"}, Host: true}},
+		{ID: "FR-21", Group: Filesystem, Title: "read-only fd re-opened for writing", Tries: "/proc/self/fd with O_RDWR, O_APPEND, O_TRUNC", Must: "read-only mount",
+			Layer: "mount view", Act: "reopen", Args: []string{"{RO}"}, Want: plus(hidden(), "EROFS", "ENOSYS"), Control: onHost()},
+		{ID: "FR-22", Group: Secrets, Title: "dot-dot out of a granted directory", Tries: "openat2 and magic link from its fd; create a file", Must: "hidden; read-only",
+			Layer: "mount view", Act: "dirfdup", Args: []string{"{RODIR}", "../.ssh/id_rsa", "../other/notes.txt", "../../../../../../../../..{SECRET}"}, Want: plus(hidden(), "EROFS", "ENOSYS"), Control: onHost()},
+		{ID: "FR-23", Group: Process, Title: "/proc/self answers for somebody else", Tries: "environ and cmdline of self, thread-self, by link", Must: "the caller's own",
+			Layer: "proc", Act: "selfproc", Args: []string{"self"}, Want: []string{"NONE"}, Control: Control{Host: true, Args: []string{"{HPID}"}}},
+		{ID: "NS-10", Group: Seccomp, Title: "inner filter that allows everything", Tries: "load it, then read", Must: "the outer decision stands",
+			Layer: "mount view", Act: "innerfilter", Args: both, Want: plus(hidden(), "ENOSYS"), Control: onHost()},
+	}
+}
+
+// looking: FR-27 to FR-38, names, metadata, kernel information, and reads by detours.
+func looking() []Check {
+	creds := under("{HOME}", ".ssh/id_ed25519", ".ssh/config", ".ssh/known_hosts", ".aws/credentials", ".aws/config", ".azure/accessTokens.json", ".config/gcloud/credentials.db",
+		".kube/config", ".docker/config.json", ".netrc", ".npmrc", ".pypirc", ".cargo/credentials.toml", ".config/gh/hosts.yml", ".git-credentials", ".gnupg/private-keys-v1.d/k",
+		".password-store/k.gpg", ".local/share/keyrings/login.keyring", ".mozilla/firefox/k", ".config/google-chrome/Default/Cookies", ".bash_history", ".zsh_history",
+		".python_history", ".psql_history", ".pgpass", ".my.cnf", ".vault-token", ".config/op/k", ".terraform.d/credentials.tfrc.json", ".claude.json", ".codex/auth.json",
+		".gemini/oauth_creds.json", ".config/sbx/canary.txt", ".local/state/sbx/canary.txt")
+	var credFiles []Setup
+	for _, p := range creds {
+		credFiles = append(credFiles, Setup{Kind: "file", Path: p, Text: "CANARY-CRED\n"})
+	}
+	return []Check{
+		{ID: "FR-27", Group: Secrets, Title: "mask lost when a host editor saves the file", Tries: "host renames a new .env over the old one; read it", Must: "stays hidden",
+			Layer: "mount view", Act: "waitread", Args: []string{"{READY}", "{PROJ}/.env"}, Setup: []Setup{{Kind: "file", Path: "{PROJ}/.env", Text: "ENV-CANARY\n"}, {Kind: "file", Path: "{LAB}/env.new", Text: "CANARY-NEW\n"}},
+			During: []Step{{Kind: "rename", From: "{LAB}/env.new", To: "{PROJ}/.env"}}, Want: plus(hidden(), "HARMLESS", "NONE"), Control: onHost()},
+		{ID: "FR-28", Group: Secrets, Title: "case and spelling of a denied name", Tries: "seven spellings", Must: "the answer of the plain name", Layer: "mount view", Act: "read",
+			Args: under("{HOME}", ".SSH/ID_RSA", ".ssh/ID_RSA", ".Ssh/id_rsa", ".ssh//id_rsa", "./.ssh/./id_rsa", "proj/../.ssh/id_rsa", ".ssh/id_rsa/."), Want: plus(hidden(), "ENOTDIR"), Control: onHost()},
+		{ID: "FR-29", Group: Privileges, Title: "chroot escape, also as root of a new user namespace", Tries: "chroot, fchdir, 64 times dot-dot", Must: "refused at clone or chroot",
+			Layer: "capabilities", Act: "chroot", Args: []string{"{SECRET}", "{OTHER}"}, Want: plus(filter(), "ENOSPC", "EACCES"), Control: Control{Host: true, Needs: []string{"userns"}}},
+		{ID: "FR-30", Group: Secrets, Title: "exec, loader and shells as readers", Tries: "execve, ld.so, sh, awk, grep", Must: "no content in any output",
+			Layer: "mount view", Act: "execread", Args: []string{"{SECRET}", "{OTHER}"}, Want: plus(hidden(), "NONE", "ENOSYS"), Control: onHost()},
+		{ID: "FR-31", Group: Secrets, Title: "names of hidden things in listings", Tries: "readdir of the home directory", Must: "only granted names",
+			Layer: "mount view", Act: "names", Args: []string{"{HOME}", ".ssh", ".aws", "other"}, Want: plus(hidden(), "NONE"), Control: onHost()},
+		{ID: "FR-32", Group: Filesystem, Title: "inotify on the read-only host tree", Tries: "watch while the host writes", Must: "no events, or events: documented as acceptable",
+			Layer: "mount view", Act: "inotify", Args: []string{"{READY}", "{RODIR}"}, During: []Step{{Kind: "touch", To: "{RODIR}/touched"}}, Want: []string{"NONE", "EPERM", "ENOSYS", "OK"},
+			Control: Control{None: "success is acceptable: nothing to switch off"}},
+		{ID: "FR-33", Group: Secrets, Title: "metadata of denied files", Tries: "stat, lstat, statx, statfs, access, getxattr, readlink", Must: "hidden",
+			Layer: "mount view", Act: "meta", Args: []string{"{SECRET}", "{OTHER}"}, Want: plus(hidden(), "ENOSYS"), Control: onHost()},
+		{ID: "FR-34", Group: Filesystem, Title: "overlay layers named in the mount table", Tries: "reach upperdir and workdir", Must: "not named, or not reachable",
+			Layer: "mount view", Act: "mountinfo", Args: []string{"/proc/self/mountinfo"}, Setup: []Setup{{Kind: "file", Path: "{LAB}/mountinfo", Text: "36 1 0:1 / / rw - overlay o rw,upperdir={HOME},workdir={LAB}\n"}},
+			Want: []string{"NONE"}, Control: Control{Host: true, Args: []string{"{LAB}/mountinfo"}}},
+		{ID: "FR-35", Group: Secrets, Title: "core dump on the host", Tries: "read the hard core limit", Must: "0",
+			Layer: "rlimit", Act: "rlimits", Args: []string{"core", "0"}, Want: []string{"NONE"}, Control: Control{Off: []string{"rlimit"}, Host: true, Needs: []string{"coredump"}}},
+		{ID: "FR-36", Group: Filesystem, Title: "kernel memory, disks and other devices", Tries: "open each", Must: "absent or refused", Layer: "dev", Act: "devs",
+			Args: []string{"/dev/mem", "/dev/kmem", "/dev/port", "/proc/kcore", "/dev/sda", "/dev/vda", "/dev/nvme0n1", "/dev/dm-0", "/dev/loop0", "/dev/kmsg", "/dev/fuse", "/dev/kvm", "/dev/vhost-vsock", "/dev/vhost-net",
+				"/dev/uinput", "/dev/input/event0", "/dev/snd/controlC0", "/dev/dri/card0", "/dev/userfaultfd", "/dev/vsock", "/dev/hwrng", "/dev/net/tun"},
+			Want: plus(hidden(), "ENXIO"), Control: Control{Host: true, Args: []string{"/dev/fuse", "/dev/kvm", "/dev/net/tun", "/dev/vsock", "/dev/kmsg"}, Needs: []string{"device"}}},
+		{ID: "FR-37", Group: Filesystem, Title: "kernel information files", Tries: "read one line of each", Must: "masked, absent or refused", Layer: "proc", Act: "kinfo",
+			Args: []string{"/proc/kallsyms", "/proc/keys", "/proc/timer_list", "/proc/sched_debug", "/proc/latency_stats", "/proc/scsi/scsi", "/sys/firmware/acpi/tables/DSDT", "/sys/class/dmi/id/product_uuid",
+				"/sys/kernel/debug/tracing/trace", "/sys/kernel/tracing/trace", "/sys/kernel/security/lsm", "/sys/fs/bpf"},
+			Want: plus(hidden(), "NONE", "EISDIR"), Control: Control{Host: true, Needs: []string{"keyring"}}},
+		{ID: "FR-38", Group: Secrets, Title: "well-known credential files", Tries: "read each", Must: "none readable",
+			Layer: "mount view", Act: "read", Args: creds, Setup: credFiles, Want: hidden(), Control: onHost()},
+	}
+}
