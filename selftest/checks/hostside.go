@@ -120,10 +120,11 @@ func (l *lab) attend(ctx context.Context, checks []Check) {
 			waiting = append(waiting, c)
 		}
 	}
-	for tick := time.NewTicker(10 * time.Millisecond); len(waiting) > 0; {
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for len(waiting) > 0 {
 		select {
 		case <-ctx.Done():
-			tick.Stop()
 			return
 		case <-tick.C:
 		}

@@ -74,7 +74,7 @@ func Judge(c Check, got, control Outcome) Result {
 	r.Control, r.Missing = controlState(c.Control, control)
 	switch {
 	case got.Skip != "":
-		r.Status, r.Got, r.Missing = Skip, "", got.Skip
+		r.Status, r.Got, r.Control, r.Missing = Skip, "", NoControl, got.Skip
 		return r
 	case got.Act == "":
 		r.Status = Broken

@@ -34,7 +34,7 @@ func TestJudge(t *testing.T) {
 		{"failure is not hidden by a bad control", seccomp, o(true, ""), o(false, "EPERM"), Fail, Ineffective, "", ""},
 		{"control impossible here", seccomp, o(false, "EPERM"), Outcome{Skip: "userns: missing"}, Pass, NoControl, "userns", "seccomp"},
 		{"sandbox gave nothing", seccomp, Outcome{Detail: map[string]string{"note": "exit 1"}}, o(true, ""), Broken, Effective, "exit 1", ""},
-		{"skipped", seccomp, Outcome{Act: "a", Skip: "cgroup: missing"}, o(true, ""), Skip, Effective, "cgroup", ""},
+		{"skipped", seccomp, Outcome{Act: "a", Skip: "cgroup: missing"}, o(true, ""), Skip, NoControl, "cgroup", ""},
 		{"sweep reached the kernel", sweep, o(false, "EPERM"), calls("EFAULT", "EINVAL"), Pass, Effective, "", "seccomp"},
 		{"sweep reached too little", sweep, o(false, "EPERM"), calls("EFAULT", "EPERM"), Broken, Ineffective, "does not succeed", ""},
 		{"success is acceptable", documented, o(true, ""), Outcome{}, Pass, NoControl, "acceptable", "seccomp"},

@@ -35,7 +35,7 @@ type lab struct {
 func newLab(dir, sbx, probe string) (*lab, error) {
 	l := &lab{root: dir, sbx: sbx, shmID: -1}
 	if dir == "" {
-		root, err := os.MkdirTemp("/var/tmp", "sbx-selftest-")
+		root, err := os.MkdirTemp("/var/tmp", "sbx-selftest-"+strconv.Itoa(os.Getpid())+"-")
 		if err != nil {
 			return nil, fmt.Errorf("making the lab: %w; name another directory with Lab", err)
 		}

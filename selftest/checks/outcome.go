@@ -60,6 +60,11 @@ func (o Outcome) reached() int {
 	return n
 }
 
+// failed says whether the answer of a call is an errno.
+func failed(e string) bool {
+	return len(e) > 1 && e[0] == 'E' && strings.ToUpper(e) == e && !strings.Contains(e, " ")
+}
+
 // text is what a person reads: the answer, and which calls gave an answer outside want.
 func (o Outcome) text(want []string) string {
 	if o.Act == "" {
@@ -68,7 +73,7 @@ func (o Outcome) text(want []string) string {
 	var odd []string
 	for call, e := range o.Detail {
 		// Without a single answer to explain, the details say what succeeded.
-		if o.OK && e != "EPERM" && e != "ENOSYS" || !o.OK && (call == "note" || !slices.Contains(want, e)) {
+		if o.OK && !failed(e) || !o.OK && (call == "note" || !slices.Contains(want, e)) {
 			odd = append(odd, call+": "+e)
 		}
 	}

@@ -84,7 +84,7 @@ func (x *run) start(ctx context.Context) error {
 		return fmt.Errorf("reading the probe's facts: %w", err)
 	}
 	x.facts = append(x.facts, x.Facts...)
-	nap := exec.CommandContext(ctx, x.lab.probe, "nap", "sbxcanary", "2m")
+	nap := exec.Command(x.lab.probe, "nap", "sbxcanary", "2m")
 	nap.Env = x.env
 	if err := nap.Start(); err != nil {
 		return fmt.Errorf("starting the host process to look for: %w", err)
@@ -165,6 +165,9 @@ func (x *run) controls(ctx context.Context, todo []Check, control map[string]Out
 	var host, sandboxed []Check
 	for _, c := range todo {
 		k := c.Control
+		if x.lacking(c.Needs) != "" {
+			continue
+		}
 		if n := x.lacking(k.Needs); n != "" {
 			control[c.ID] = Outcome{Act: c.Act, Skip: n + ": this host does not offer it, so the act cannot be shown to succeed"}
 			continue
@@ -246,8 +249,15 @@ func (x *run) batch(ctx context.Context, group []Check, argv []string, act func(
 	}
 	ctx, cancel := context.WithTimeout(ctx, runTime)
 	defer cancel()
-	go x.lab.attend(ctx, group)
+	attended, leave := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		x.lab.attend(attended, group)
+	}()
 	out, note := x.execute(ctx, append(argv, "batch", list), group[0])
+	leave()
+	<-done
 	found := Parse(out)
 	for _, c := range group {
 		got[c.ID] = x.settle(c, found[c.ID], note, saved[c.ID])

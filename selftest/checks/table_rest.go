@@ -17,7 +17,7 @@ func resources() []Check {
 			Want: []string{"NONE", "E2BIG", "ENAMETOOLONG", "ENOENT", "EACCES"}, Control: Control{None: "shows that nothing breaks; there is no layer to switch off"}},
 		{ID: "RS-12", Group: Resources, Title: "deep directories and link mazes", Tries: "400 levels, 60 links", Must: "ELOOP, and the session ends normally", Layer: "kernel", Act: "maze", Args: []string{"60"}, Want: []string{"ELOOP"},
 			Control: Control{Host: true, Args: []string{"5"}}},
-		{ID: "RS-13", Group: Resources, Title: "processor hog", Tries: "four threads with --cpu 50%", Must: "throttled", Layer: "cgroup", Act: "cpu", Options: []string{"--cpu", "50%"}, Needs: []string{"cgroup"}, Alone: true,
+		{ID: "RS-13", Group: Resources, Title: "processor hog", Tries: "four threads with --cpu 20%", Must: "throttled", Layer: "cgroup", Act: "cpu", Options: []string{"--cpu", "20%"}, Needs: []string{"cgroup"}, Alone: true,
 			Want: []string{"THROTTLED"}, Control: onHost()},
 	}
 }

@@ -18,13 +18,18 @@ func rootOfHost() bool {
 	}
 	f := strings.Fields(string(b))
 	first := len(f) == 3 && f[0] == "0" && f[1] == "0" && f[2] == "4294967295"
-	return first && holdsCap(unix.CAP_SYS_ADMIN)
+	return first && effective() != 0
 }
 
-func holdsCap(c int) bool {
+func effective() uint64 {
 	eff, err := strconv.ParseUint(statusField("/proc/self/status", "CapEff:"), 16, 64)
-	return err == nil && eff>>c&1 == 1
+	if err != nil {
+		return 0
+	}
+	return eff
 }
+
+func holdsCap(c int) bool { return effective()>>c&1 == 1 }
 
 func statusField(path, key string) string {
 	f, err := os.Open(path)
@@ -55,15 +60,16 @@ func dropRoot() error {
 	return unix.Setresuid(nobody, nobody, nobody)
 }
 
-// onlyLoopback says why it is not certain that no packet can leave; empty means certain.
+// onlyLoopback says why it is not certain that no packet can leave; empty means certain. Interfaces that are down count
+// as absent: some kernels put fallback tunnels into every new network namespace.
 func onlyLoopback() string {
 	list, err := net.Interfaces()
 	if err != nil {
 		return loopbackByIoctl()
 	}
 	for _, i := range list {
-		if i.Flags&net.FlagLoopback == 0 {
-			return "interface " + i.Name + " exists: not in a network namespace of its own"
+		if i.Flags&net.FlagLoopback == 0 && i.Flags&net.FlagUp != 0 {
+			return "interface " + i.Name + " is up: not in a network namespace of its own"
 		}
 	}
 	return ""
@@ -85,8 +91,9 @@ func loopbackByIoctl() string {
 			}
 			return "interfaces cannot be listed: " + err.Error()
 		}
-		if n := unix.ByteSliceToString(req[:16]); n != "lo" {
-			return "interface " + n + " exists: not in a network namespace of its own"
+		n := unix.ByteSliceToString(req[:16])
+		if _, err := raw(unix.SYS_IOCTL, s, unix.SIOCGIFFLAGS, req); n != "lo" && (err != nil || req[16]&unix.IFF_UP != 0) {
+			return "interface " + n + " is up: not in a network namespace of its own"
 		}
 	}
 	return ""

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const raceTime = 1500 * time.Millisecond
+const raceTime = time.Second
 
 func load(p *uint32) uint32 { return atomic.LoadUint32(p) }
 
@@ -49,7 +49,7 @@ func raceThread(args []string) outcome {
 	return o
 }
 
-// raceOpens makes at most 20 000 opens in 1.5 s; the answers are joined, a canary wins.
+// raceOpens makes at most 20 000 opens in a second; the answers are joined, a canary wins.
 func raceOpens(open func() (uintptr, error)) outcome {
 	opened, refused := 0, map[string]int{}
 	for end, i := time.Now().Add(raceTime), 0; i < 20000 && time.Now().Before(end); i++ {

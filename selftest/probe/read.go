@@ -82,7 +82,9 @@ func procWalk(args []string) outcome {
 		}
 	}
 	o := t.outcome()
-	o.Detail = map[string]string{"processes": strconv.Itoa(seen)}
+	if !o.OK {
+		o.Detail = map[string]string{"note": strconv.Itoa(seen) + " processes"}
+	}
 	return o
 }
 
@@ -218,13 +220,13 @@ func innerFilter(paths []string) outcome {
 	return o
 }
 
-// waitRead tells the runner that it is looking (a marker in the project) and reads until the canary shows or 3 s are over.
+// waitRead tells the runner that it is looking (a marker in the project) and reads until the canary shows or a second is over.
 func waitRead(args []string) outcome {
 	if err := mark(arg(args, 0)); err != nil {
 		return skipped("waitread", "cannot signal the runner: "+err.Error())
 	}
 	last := outcome{Errno: none}
-	for end := time.Now().Add(1500 * time.Millisecond); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		if last = readPaths(args[1:]); last.OK {
 			return last
 		}

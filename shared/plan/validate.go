@@ -131,9 +131,9 @@ func (m *Mount) validate(first bool) error {
 
 func (m *Mount) validateKind() error {
 	switch m.Kind {
-	case Tmpfs, Dir, File, Proc, Devpts, Mqueue, Mask, Fuse:
+	case Tmpfs, Dir, File, Proc, Devpts, Mqueue, Mask:
 		return nil
-	case Protect:
+	case Protect, Fuse:
 		return needAccess(m.Access)
 	case Symlink:
 		if m.Source == "" || len(m.Source) > maxPath || strings.IndexByte(string(m.Source), 0) >= 0 {

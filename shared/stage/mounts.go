@@ -66,6 +66,8 @@ func (c *compiler) mount(m *plan.Mount, first bool) error {
 		return c.overlay(m, rel)
 	case plan.Protect:
 		c.protect(m, rel)
+	case plan.Fuse:
+		c.fuse(m, rel)
 	default:
 		return fmt.Errorf("no such operation")
 	}
@@ -226,6 +228,35 @@ func (c *compiler) openInside(rel string, r uint8) *op {
 	t := &c.t
 	how := &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW, Resolve: resolve | unix.RESOLVE_BENEATH}
 	return t.call(unix.SYS_OPENAT2, atCwd, t.str(rel), ptr(t, how), unix.SizeofOpenHow).to(r)
+}
+
+// fuse mounts a FUSE file system and sends its descriptor to the broker, which must be serving before
+// anything below it is walked. /dev/fuse is opened here because the kernel wants the opener to be of the
+// mounting user namespace.
+func (c *compiler) fuse(m *plan.Mount, rel string) {
+	t := &c.t
+	t.call(unix.SYS_OPENAT, atCwd, t.str("/dev/fuse"), unix.O_RDWR|unix.O_CLOEXEC, 0).to(regA)
+	t.call(unix.SYS_DUP3, 0, fdLayer, unix.O_CLOEXEC).from(0, regA)
+	t.call(unix.SYS_CLOSE).from(0, regA)
+	t.call(unix.SYS_FSOPEN, t.str("fuse"), unix.FSOPEN_CLOEXEC).to(regA)
+	id := c.p.Identity
+	for _, kv := range [...][2]string{{"fd", fmt.Sprint(fdLayer)}, {"rootmode", "40755"}, {"user_id", fmt.Sprint(id.InsideUID)}, {"group_id", fmt.Sprint(id.InsideGID)}} {
+		t.call(unix.SYS_FSCONFIG, 0, unix.FSCONFIG_SET_STRING, t.str(kv[0]), t.str(kv[1]), 0).from(0, regA)
+	}
+	t.call(unix.SYS_FSCONFIG, 0, unix.FSCONFIG_SET_FLAG, t.str("allow_other"), 0, 0).from(0, regA)
+	t.call(unix.SYS_FSCONFIG, 0, unix.FSCONFIG_CMD_CREATE, 0, 0, 0).from(0, regA)
+	attr := uintptr(unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV)
+	if m.Access == plan.ReadOnly {
+		attr |= unix.MOUNT_ATTR_RDONLY
+	}
+	t.call(unix.SYS_FSMOUNT, 0, unix.FSMOUNT_CLOEXEC, attr).from(0, regA).to(regB)
+	t.call(unix.SYS_CLOSE).from(0, regA)
+	rights := unix.UnixRights(fdLayer)
+	t.keep = append(t.keep, rights)
+	t.sendmsg(message{kind: evFuse}, ptr(t, &rights[0]), len(rights))
+	t.call(unix.SYS_CLOSE, fdLayer)
+	c.attach(regB, rel)
+	c.foreign = append(c.foreign, rel)
 }
 
 // protect covers a tree that is already there with itself, under other flags. On "/" it changes the

@@ -34,11 +34,19 @@ type Event struct {
 	Stopped bool
 }
 
+// Hooks are called while the child builds the sandbox. Each may be nil.
+type Hooks struct {
+	// Building is called once, right after the clone. It must not wait for the child.
+	Building func(*Child)
+	// Fuse is given the descriptor of a FUSE file system of the plan, in the plan's order, and must
+	// have it served when it returns: the child's next step may walk through it.
+	Fuse func(m *plan.Mount, fd int) error
+}
+
 // Start carries out p. The calling goroutine must stay locked to its thread until the sandbox has
-// ended: the child dies when that thread does (PR_SET_PDEATHSIG). meanwhile, if not nil, is called
-// while the child builds the sandbox; it must not wait for it. The error is a *Fault when a step
+// ended: the child dies when that thread does (PR_SET_PDEATHSIG). The error is a *Fault when a step
 // failed; nothing is left then.
-func Start(p *plan.Plan, std Stdio, meanwhile func(*Child)) (*Child, error) {
+func Start(p *plan.Plan, std Stdio, hooks Hooks) (*Child, error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("making control socket: %w", err)
@@ -52,10 +60,10 @@ func Start(p *plan.Plan, std Stdio, meanwhile func(*Child)) (*Child, error) {
 	closeMoved()
 	unix.Close(pair[1])
 	if err == nil {
-		if meanwhile != nil {
-			meanwhile(c)
+		if hooks.Building != nil {
+			hooks.Building(c)
 		}
-		err = c.awaitReady(p)
+		err = c.awaitReady(p, hooks)
 	}
 	if err != nil {
 		c.Kill()
@@ -160,13 +168,25 @@ func (c *Child) receive() (message, []int, error) {
 }
 
 // awaitReady waits until the program runs, or says what failed.
-func (c *Child) awaitReady(p *plan.Plan) error {
+func (c *Child) awaitReady(p *plan.Plan, hooks Hooks) error {
+	next := 0
 	for {
 		m, fds, err := c.receive()
 		if err != nil {
 			return c.explain(err)
 		}
 		switch m.kind {
+		case evFuse:
+			for p.Mounts[next].Kind != plan.Fuse {
+				next++
+			}
+			if len(fds) != 1 || hooks.Fuse == nil {
+				return fmt.Errorf("nobody serves the FUSE file system at %s", p.Mounts[next].Target.Quote())
+			}
+			if err := hooks.Fuse(&p.Mounts[next], fds[0]); err != nil {
+				return fmt.Errorf("serving %s: %w", p.Mounts[next].Target.Quote(), err)
+			}
+			next++
 		case evReady:
 			if len(fds) != len(p.Fds) {
 				return fmt.Errorf("process 1 handed over %d descriptors, want %d", len(fds), len(p.Fds))

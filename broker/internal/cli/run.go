@@ -81,7 +81,7 @@ func (t *term) run(r *request) int {
 		s.Discard()
 		return t.fail(err)
 	}
-	res, err := launch.Run(context.Background(), p, launch.Options{Stdio: t.std, Timeout: r.timeout, Building: func(steps []stage.Step) {
+	res, err := launch.Run(context.Background(), p, launch.Options{Stdio: t.std, Timeout: r.timeout, Fuse: t.serveGuard(in), Building: func(steps []stage.Step) {
 		t.announce(r, p, losses)
 		t.record(s, p, steps)
 		debug.SetGCPercent(50)
@@ -203,7 +203,7 @@ func statusLine(r *request, p *plan.Plan) string {
 	}
 	var rw []string
 	for i := range p.Mounts {
-		if m := &p.Mounts[i]; m.Kind == plan.Bind && m.Access == plan.ReadWrite && !m.Device && m.Source == m.Target {
+		if m := &p.Mounts[i]; (m.Kind == plan.Bind || m.Kind == plan.Fuse) && m.Access == plan.ReadWrite && !m.Device && m.Source == m.Target && !nested(rw, m.Target.Quote()) {
 			rw = append(rw, m.Target.Quote())
 		}
 	}
@@ -211,6 +211,16 @@ func statusLine(r *request, p *plan.Plan) string {
 		rw = []string{"nothing"}
 	}
 	return fmt.Sprintf("sbx: %s, %s, %s, rw: %s (sid %s)\n", profileName(r), modeName(r), net, strings.Join(rw, " "), p.Session)
+}
+
+// nested says whether p lies below a path that is listed already.
+func nested(list []string, p string) bool {
+	for _, l := range list {
+		if strings.HasPrefix(p, l+"/") {
+			return true
+		}
+	}
+	return false
 }
 
 func profileName(r *request) string {

@@ -20,6 +20,8 @@ type Options struct {
 	// Building is called while the child builds the sandbox, which leaves this process a millisecond of
 	// its own; steps is what the child does. It may be nil.
 	Building func(steps []stage.Step)
+	// Fuse serves the plan's FUSE file systems, see stage.Hooks.
+	Fuse func(m *plan.Mount, fd int) error
 }
 
 // Running is a sandbox that stands.
@@ -67,11 +69,11 @@ func Run(ctx context.Context, p *plan.Plan, opt Options) (Result, error) {
 	defer std.close()
 	term := openTerminal(p, opt.Stdio)
 	defer term.restore()
-	child, err := stage.Start(p, std.child, func(c *stage.Child) {
+	child, err := stage.Start(p, std.child, stage.Hooks{Fuse: opt.Fuse, Building: func(c *stage.Child) {
 		if opt.Building != nil {
 			opt.Building(c.Steps)
 		}
-	})
+	}})
 	std.closeChildSide()
 	if err != nil {
 		return Result{}, err

@@ -141,8 +141,7 @@ func (t *terminal) suspended(c *stage.Child) {
 		return
 	}
 	t.restore()
-	_ = syscall.Kill(0, syscall.SIGTSTP)
-	_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+	_ = syscall.Kill(0, syscall.SIGTSTP) // the whole job; goes on here after SIGCONT
 	t.makeRaw()
 	t.resize()
 	_ = c.Signal(-c.Main(), syscall.SIGCONT)

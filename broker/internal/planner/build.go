@@ -129,7 +129,7 @@ func visible(mounts []plan.Mount, p string) bool {
 	if deepest == nil {
 		return false
 	}
-	if deepest.Kind == plan.Bind || deepest.Kind == plan.Overlay {
+	if deepest.Kind == plan.Bind || deepest.Kind == plan.Overlay || deepest.Kind == plan.Fuse {
 		rel := strings.TrimPrefix(p, string(deepest.Target)+"/")
 		for _, h := range deepest.Hide {
 			if within(rel, string(h)) {

@@ -59,9 +59,7 @@ type Input struct {
 	Env         []string
 	Grants      []Grant
 	Hides       []Hide
-	HideNames   []string // base-name patterns hidden at the top of writable grants (.env, *.pem)
-	Guards      []string // paths below the project that stay read-only
-	Project     string   // canonical, "" when nothing is the project
+	Project     string // canonical, "" when nothing is the project
 	Limits      []plan.Limit
 	TmpSize     int64 // bytes of each tmpfs
 	Stdio       [3]plan.Stdio

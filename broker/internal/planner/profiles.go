@@ -71,12 +71,6 @@ func Secrets() []Secret {
 	}
 }
 
-// ProjectSecrets are names that are hidden in the project, wherever they stand; the exceptions are
-// templates that are meant to be read.
-func ProjectSecrets() (hide, except []string) {
-	return []string{".env", ".env.*", "*.pem", "*.p12", "*.pfx", "*.key", "id_rsa", "id_ed25519"}, []string{".env.example", ".env.sample", ".env.template", ".env.dist"}
-}
-
 // ExpandSecrets resolves the list for one home directory; a star is matched against what is there.
 func ExpandSecrets(fs FS, home string, list []Secret) []Hide {
 	var out []Hide

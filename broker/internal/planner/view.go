@@ -24,6 +24,7 @@ type view struct {
 	losses  []Loss
 	layers  int
 	secrets []Hide // with canonical paths
+	scanCut bool   // a project was too large to be searched for secrets
 }
 
 func newView(in *Input) *view { return &view{in: in} }
@@ -209,6 +210,9 @@ func (n *node) shows() bool {
 
 // directory mounts the host's directory p, whole if it can be.
 func (v *view) directory(p string, n *node, mode Mode, g Grant) error {
+	if mode == Write && (n.hides() || p == v.in.Project && v.needsGuard(p)) {
+		return v.guarded(p, n, g)
+	}
 	if !n.hides() {
 		if mode == Overlay {
 			v.overlay(p, n, g)
@@ -217,12 +221,9 @@ func (v *view) directory(p string, n *node, mode Mode, g Grant) error {
 		}
 		return v.below(p, n)
 	}
-	switch mode {
-	case Overlay:
+	if mode == Overlay {
 		v.overlay(p, n, g)
 		return v.below(p, n)
-	case Write:
-		return v.guarded(p, n, g)
 	}
 	list, err := v.in.FS.ReadDir(p)
 	if err == nil && len(list) >= overlayHideFrom && !within(v.in.Facts.Home, p) && !within(p, v.in.Facts.Home) {
@@ -287,23 +288,6 @@ func (v *view) below(p string, n *node) error {
 		}
 	}
 	return nil
-}
-
-// guarded shows a writable directory that holds hidden names. Its files stay the host's own, so the
-// hidden ones are covered; the broker covers them again when the host replaces them.
-func (v *view) guarded(p string, n *node, g Grant) error {
-	v.bind(p, Write, g)
-	for _, h := range n.hiddenNames("") {
-		hp := path.Join(p, h)
-		if st, err := v.in.FS.Lstat(hp); err == nil && st.Type == host.File {
-			v.late = append(v.late, plan.Mount{Kind: plan.Mask, Target: plan.Bytes(hp), Why: "hidden name in a writable directory"})
-		} else if err == nil && st.Type == host.Dir {
-			v.late = append(v.late, plan.Mount{Kind: plan.Tmpfs, Target: plan.Bytes(hp), Size: 4096, Inodes: 2, Mode: 0o755, Access: plan.ReadOnly})
-		}
-		v.losses = append(v.losses, Loss{What: "hidden " + plan.Bytes(hp).Quote(), Why: "it lies in a directory that is writable in place, so it is covered, not absent",
-			Fix: "use --overlay for the directory"})
-	}
-	return v.below(p, n)
 }
 
 func (v *view) copyLink(p string) error {

@@ -104,15 +104,29 @@ const (
 	AllHosts
 )
 
-// Reach combines Allow and Hosts: an empty list is none even where Allow is set, a list alone allows just that.
-func (n Network) Reach() Reach {
-	switch {
-	case n.Mode == "none", n.Hosts != nil && len(n.Hosts) == 0:
-		return NoHosts
-	case n.Hosts != nil:
-		return SomeHosts
-	case n.Allow:
-		return AllHosts
+// Reach combines network.allow and network.hosts with the profile: what the files leave out the profile says, an empty
+// list of hosts is none even where everything is allowed, a list alone allows just that.
+func (e Effective) Reach() (Reach, []string) {
+	allow, hosts := e.Network.Allow, e.Network.Hosts
+	_, locked := e.Locked["network.allow"]
+	if len(e.Origins["network.allow"]) == 0 && !locked {
+		allow = e.Profile.Network
 	}
-	return NoHosts
+	if hosts == nil {
+		hosts = e.Profile.Hosts
+	}
+	switch {
+	case e.Network.Mode == "none", hosts != nil && len(hosts) == 0:
+		return NoHosts, nil
+	case hosts != nil && allowedOnce(e, allow):
+		return SomeHosts, hosts
+	case allow && hosts == nil:
+		return AllHosts, nil
+	}
+	return NoHosts, nil
+}
+
+// allowedOnce lets a list of hosts stand for itself unless somebody wrote network.allow = false.
+func allowedOnce(e Effective, allow bool) bool {
+	return allow || len(e.Origins["network.allow"]) == 0
 }

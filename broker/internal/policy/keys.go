@@ -1,6 +1,9 @@
 package policy
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // typ is what a key holds.
 type typ int
@@ -173,7 +176,8 @@ func (k *key) put(c *Config, v any) {
 func nearest(name string, known []string) string {
 	best, bestD := "", len(name)/2+1
 	for _, k := range known {
-		if d := distance(name, k); d < bestD {
+		// Case alone is never what was meant to differ.
+		if d := distance(strings.ToLower(name), k); d < bestD {
 			best, bestD = k, d
 		}
 	}

@@ -17,6 +17,8 @@ const (
 	maxKey    = 256   // bytes of a key
 	maxScalar = 64    // bytes of a number, date or word
 	maxString = 16384 // bytes of one string
+	// maxEscaped bounds the keys that the library must decode twice; nobody needs one.
+	maxEscaped = 100
 )
 
 // stmt is one header or assignment, with where it stands in the text.
@@ -37,8 +39,10 @@ type scanner struct {
 	line  int
 	elems int
 	depth int
-	table string
-	out   []stmt
+	// escaped counts quoted keys with a backslash.
+	escaped int
+	table   string
+	out     []stmt
 }
 
 type scanError struct {
@@ -157,7 +161,12 @@ func (s *scanner) key(end byte) (string, error) {
 			if err := s.str(); err != nil {
 				return "", err
 			}
-			part = unquoteKey(string(s.b[from:s.i]))
+			if part = string(s.b[from:s.i]); strings.Contains(part, "\\") {
+				if s.escaped++; s.escaped > maxEscaped {
+					return "", s.fail("more than %d keys with escapes", maxEscaped)
+				}
+			}
+			part = unquoteKey(part)
 		default:
 			from := s.i
 			for s.i < len(s.b) && strings.IndexByte(" \t\r\n.=]#[{}\"'", s.b[s.i]) < 0 {

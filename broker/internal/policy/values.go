@@ -34,10 +34,10 @@ func (k *key) convert(v any, vars Vars) (any, error) {
 		return nil, fmt.Errorf("%s is none of %s", quote(s), strings.Join(k.words, ", "))
 	case tInt:
 		n, err := as[int64](v, "a whole number")
-		if err != nil || n < 0 || n > 1<<31 {
-			return nil, errors.Join(err, rangeErr(err == nil, "0 to 2147483648"))
+		if err == nil && (n < 0 || n > 1<<31) {
+			err = errors.New("out of range, want 0 to 2147483648")
 		}
-		return int(n), nil
+		return int(n), err
 	case tMap:
 		return stringMap(v)
 	case tPorts:
@@ -50,13 +50,6 @@ func (k *key) convert(v any, vars Vars) (any, error) {
 		return nil, err
 	}
 	return k.text(s, vars)
-}
-
-func rangeErr(wrong bool, want string) error {
-	if wrong {
-		return errors.New("out of range, want " + want)
-	}
-	return nil
 }
 
 // text handles the types that are written as one string.
@@ -207,8 +200,11 @@ func stringMap(v any) (any, error) {
 	out := make(map[string]string, len(m))
 	for _, name := range keysOf(m) {
 		s, err := as[string](m[name], "a string")
-		if err != nil || name == "" || strings.ContainsAny(name, "=\x00") || strings.IndexByte(s, 0) >= 0 {
-			return nil, errors.Join(fmt.Errorf("variable %s", quote(name)), err)
+		if err == nil && (name == "" || strings.ContainsAny(name, "=\x00") || strings.IndexByte(s, 0) >= 0) {
+			err = errors.New("a name is not empty and has no =, and neither part has NUL")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("variable %s: %w", quote(name), err)
 		}
 		out[name] = s
 	}

@@ -36,11 +36,8 @@ func visibleMode(mode uint32) uint32 {
 
 // typeOnly is all that is shown of an object before it is granted.
 func (s *Server) typeOnly(n *node, out *fuse.Attr) {
-	mode := uint32(0o444)
-	if n.typ == unix.S_IFDIR {
-		mode = 0o555
-	}
-	*out = fuse.Attr{Ino: n.id, Mode: n.typ | mode, Nlink: 1, Owner: fuse.Owner{Uid: s.opts.Owner.UID, Gid: s.opts.Owner.GID}, Blksize: 4096}
+	// Executable: without the bit execve fails before it gets as far as the open that asks.
+	*out = fuse.Attr{Ino: n.id, Mode: n.typ | 0o555, Nlink: 1, Owner: fuse.Owner{Uid: s.opts.Owner.UID, Gid: s.opts.Owner.GID}, Blksize: 4096}
 }
 
 func (s *Server) attrValid(n *node) time.Duration {

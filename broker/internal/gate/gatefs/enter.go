@@ -55,6 +55,11 @@ func (s *Server) enter(cancel <-chan struct{}, h *fuse.InHeader, o op) (target, 
 	if err != nil {
 		return target{}, status(err)
 	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != n.typ { // replaced by the host since it was looked up
+		unix.Close(fd)
+		return target{}, errno(unix.ESTALE)
+	}
 	return target{node: n, host: fd, own: true, veiled: seen == veiled}, fuse.OK
 }
 

@@ -51,6 +51,7 @@ func project(t *testing.T) (*sandbox, string) {
 }
 
 func TestGuardedPlain(t *testing.T) {
+	t.Parallel()
 	sb, p := project(t)
 	sb.sh("p", `set -e
 		test "$(cat main.go)" = "package main"
@@ -72,6 +73,7 @@ func TestGuardedPlain(t *testing.T) {
 }
 
 func TestGuardedHides(t *testing.T) {
+	t.Parallel()
 	sb, p := project(t)
 	if out := sb.sh("p", "ls -A; ls sub"); strings.Contains(out, ".env\n") || strings.Contains(out, "pem") || !strings.Contains(out, ".env.example") {
 		t.Errorf("listing: %s", out)
@@ -101,6 +103,7 @@ func TestGuardedHides(t *testing.T) {
 }
 
 func TestGuardedGuards(t *testing.T) {
+	t.Parallel()
 	sb, p := project(t)
 	before := listing(t, p)
 	for _, c := range []struct{ script, reason string }{
@@ -163,6 +166,7 @@ func listing(t *testing.T, dir string) string {
 }
 
 func TestGuardedGit(t *testing.T) {
+	t.Parallel()
 	needTool(t, "git")
 	sb, p := project(t)
 	git := `export GIT_CONFIG_NOSYSTEM=1 GIT_CONFIG_GLOBAL=/dev/null GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b; set -e; `
@@ -187,6 +191,7 @@ func TestGuardedGit(t *testing.T) {
 
 // TestGuardedAtomicSave: the mask of every bind-mounting sandbox falls when the host replaces the masked file.
 func TestGuardedAtomicSave(t *testing.T) {
+	t.Parallel()
 	sb, p := project(t)
 	stop := make(chan struct{})
 	go func() {
@@ -203,6 +208,7 @@ func TestGuardedAtomicSave(t *testing.T) {
 }
 
 func TestGuardedCoherence(t *testing.T) {
+	t.Parallel()
 	sb, p := project(t)
 	for i := range 20 {
 		want := strings.Repeat("x", 10) + string(rune('a'+i))
@@ -226,4 +232,57 @@ func TestGuardedCoherence(t *testing.T) {
 	if got := sb.sh("p", "cat sub/a.txt"); got != "b" {
 		t.Errorf("replaced directory shows %q", got)
 	}
+}
+
+// TestGuardedTree: what the tree lists inside a guarded directory keeps its place, and directories that name something below do too.
+func TestGuardedTree(t *testing.T) {
+	t.Parallel()
+	host := t.TempDir()
+	p := filepath.Join(host, "p")
+	write(t, p+"/src/f", "f")
+	write(t, p+"/a/b/gen/f", "f")
+	write(t, p+"/a/x/f", "f")
+	write(t, p+"/secret/f", "f")
+	write(t, p+"/g/keep/f", "f")
+	sb := start(t, host, Tree{Dirs: []Dir{
+		{Path: "/p", Kind: Guarded, Rules: []Rule{{Pattern: "g/keep", Action: Guard}, {Pattern: "**/.env", Action: Hide}},
+			Children: []Child{{Name: "src", Kind: Bound}, {Name: "secret", Kind: Hidden}}},
+		{Path: "/p/a/b", Host: p + "/a/b", Kind: Guarded, Children: []Child{{Name: "gen", Kind: Bound}}},
+	}}, Options{})
+	for _, c := range []struct{ script, reason string }{
+		{"mv src x", "busy"}, {"rmdir a/b/gen", "busy"}, {"mv a x", "busy"}, {"mv a/b x", "busy"}, {"rm -r a/b", "Read-only"}, {"mkdir x && mv -T x src", "busy"},
+		{"rmdir x; mv g x", "busy"}, {"mv g/keep x", "Read-only"}, {"mkdir -p e/keep && mv -T e g2 && mv -T g2/keep g/keep", "Read-only"},
+		{"ls secret", "No such file"}, {"mkdir secret", "Permission denied"}, {"echo x > a/b/.env", "Permission denied"},
+		{"echo x > src/f", "Read-only"}, {"python3 -c 'import os; os.rename(\"a/x\", \"g/x\"); os.rename(\"g/x\",\"g2/x\"); os.rename(\"g2\", \"a/b/gen\")'", "busy"},
+	} {
+		sb.refuse("p", c.script, c.reason)
+	}
+	sb.sh("p", "cat src/f a/b/gen/f; echo x > a/new; mv a/new a/b/new; mv g2 a/b/g2; rm -r a/b/g2; ls -A a/b | grep -q new")
+	if got := listing(t, p); strings.Contains(got, ".env") || !strings.Contains(got, "/a/b/new") {
+		t.Errorf("host listing:\n%s", got)
+	}
+}
+
+func TestGuardedConcurrency(t *testing.T) {
+	t.Parallel()
+	sb, p := project(t)
+	sb.fn("p", "crowd")
+	if got := listing(t, p); strings.Contains(got, "crowd") {
+		t.Errorf("left over: %s", got)
+	}
+}
+
+// TestGuardedPrune: the kernel is asked to forget names before the server runs out of descriptors.
+func TestGuardedPrune(t *testing.T) {
+	t.Parallel()
+	host := t.TempDir()
+	write(t, host+"/p/f", "f")
+	sb := start(t, host, Tree{Dirs: []Dir{{Path: "/p", Kind: Guarded}}}, Options{})
+	sb.srv.nofile = 100
+	sb.sh("p", "i=0; while [ $i -lt 1000 ]; do : > f$i; i=$((i+1)); done; test $(ls | wc -l) = 1001; cat f999")
+	waitFor(t, func() bool {
+		sb.srv.nodes.mu.RLock()
+		defer sb.srv.nodes.mu.RUnlock()
+		return sb.srv.nodes.held < 400
+	})
 }

@@ -183,4 +183,3 @@ func insideMount(mnt string, conn, tid int) error {
 	}
 	return unix.Close(dev)
 }
-

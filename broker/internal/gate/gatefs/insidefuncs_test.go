@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -20,7 +19,7 @@ func insideFuncs() map[string]func(dir string) error {
 		"calls": insideCalls, "mmap": insideMmap, "append": insideAppend, "exchange": insideExchange, "exchangeguard": insideExchangeGuard,
 		"xattr": insideXattr, "tmpfile": insideTmpfile, "devices": insideDevices, "locks": insideLocks, "unlinked": insideUnlinked,
 		"sockets": insideSockets, "manyfiles": insideManyFiles, "staleconfig": insideStaleConfig, "seeknoenv": insideSeekNoEnv,
-		"oldfd": insideOldFd, "opath": insideOPath, "hundred": insideHundred, "enotconn": insideEnotconn,
+		"oldfd": insideOldFd, "opath": insideOPath, "hundred": insideHundred, "enotconn": insideEnotconn, "crowd": insideCrowd,
 	}
 }
 
@@ -305,141 +304,4 @@ func insideManyFiles(dir string) error {
 		return fmt.Errorf("%d names listed, %v", len(seen), err)
 	}
 	return os.RemoveAll(d)
-}
-
-// insideStaleConfig keeps the lock file open over the rename and writes to it afterwards, and maps it.
-func insideStaleConfig(dir string) error {
-	lock := filepath.Join(dir, ".git/config.lock")
-	cfg := filepath.Join(dir, ".git/config")
-	b, err := os.ReadFile(cfg)
-	if err != nil {
-		return err
-	}
-	f, err := os.OpenFile(lock, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	if _, err := f.Write(b); err != nil {
-		return err
-	}
-	m, err := unix.Mmap(int(f.Fd()), 0, 4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
-	if err != nil {
-		return err
-	}
-	if err := os.Link(lock, filepath.Join(dir, "second")); err != nil {
-		return err
-	}
-	if err := os.Rename(lock, cfg); err != nil {
-		return err
-	}
-	_, _ = f.WriteString("[core]\n\tfsmonitor = /tmp/evil\n")
-	copy(m, "[core]\n\tfsmonitor = /tmp/evil\n")
-	_ = unix.Msync(m, unix.MS_SYNC)
-	_ = os.WriteFile(filepath.Join(dir, "second"), []byte("[core]\n\tfsmonitor = /tmp/evil\n"), 0o644)
-	now, err := os.ReadFile(cfg)
-	if err != nil || !bytes.Equal(now, b) {
-		return fmt.Errorf("config became %q, %v", now, err)
-	}
-	return os.Remove(filepath.Join(dir, "second"))
-}
-
-func insideSeekNoEnv(dir string) error {
-	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY, 0)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(fd)
-	for n := 0; ; n++ {
-		if b, err := os.ReadFile(filepath.Join(dir, ".env")); !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("round %d: read %q, %v", n, b, err)
-		}
-		if _, err := os.Lstat(filepath.Join(dir, ".env.t")); !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("round %d: .env.t: %v", n, err)
-		}
-		es, err := os.ReadDir(dir)
-		if err != nil {
-			return err
-		}
-		for _, e := range es {
-			if e.Name() == ".env" || e.Name() == ".env.t" {
-				return fmt.Errorf("round %d: %s is listed", n, e.Name())
-			}
-			if e.Name() == "stop" {
-				return nil
-			}
-		}
-	}
-}
-
-// insideOldFd opens dir before anything is granted and looks through that descriptor later.
-func insideOldFd(dir string) error {
-	fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY, 0)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(fd)
-	if _, err := os.ReadDir(dir); err != nil { // asks, is granted and mounted
-		return err
-	}
-	var f int
-	for range 3 { // the first tries may say ESTALE, as a repeated walk would have helped
-		f, err = unix.Openat(fd, "f", unix.O_RDONLY, 0)
-		if err == nil {
-			break
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("through the old descriptor: %w", err)
-	}
-	defer unix.Close(f)
-	b := make([]byte, 16)
-	n, err := unix.Read(f, b)
-	if err != nil || string(b[:n]) != "granted" {
-		return fmt.Errorf("read %q, %v", b[:max(n, 0)], err)
-	}
-	_, err = unix.Openat(fd, "f", unix.O_WRONLY, 0)
-	return want("writing through the old descriptor", err, unix.EROFS)
-}
-
-// insideOPath: an O_PATH descriptor of what is denied opens nothing.
-func insideOPath(p string) error {
-	fd, err := unix.Open(p, unix.O_PATH, 0)
-	if err != nil {
-		return want("O_PATH", err, unix.EACCES)
-	}
-	defer unix.Close(fd)
-	time.Sleep(denyHold + 50*time.Millisecond)
-	_, err = os.ReadFile(fmt.Sprintf("/proc/self/fd/%d", fd))
-	return want("reopening", err, unix.EACCES)
-}
-
-func insideHundred(p string) error {
-	errs := make(chan error, 100)
-	for range 100 {
-		go func() {
-			b, err := os.ReadFile(p)
-			if err == nil && string(b) != "granted" {
-				err = fmt.Errorf("read %q", b)
-			}
-			errs <- err
-		}()
-	}
-	var all error
-	for range 100 {
-		all = errors.Join(all, <-errs)
-	}
-	return all
-}
-
-func insideEnotconn(dir string) error {
-	for range 200 {
-		_, err := os.Stat(filepath.Join(dir, "x"))
-		if errors.Is(err, unix.ENOTCONN) {
-			return nil
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	_, err := os.Stat(filepath.Join(dir, "x"))
-	return want("stat after the server's death", err, unix.ENOTCONN)
 }

@@ -47,6 +47,9 @@ func (s *Server) Rename(cancel <-chan struct{}, in *fuse.RenameIn, oldName, newN
 	if err := unix.Renameat2(od.fd, oldName, nd.fd, newName, uint(in.Flags)); err != nil {
 		return status(err)
 	}
+	if swapped(od, oldName, nd, newName, &from) {
+		return fuse.EXDEV
+	}
 	s.nodes.moved(s.keyOf(nd, newName, nd.zone.rule(newName), &from), nd, newName)
 	if in.Flags&unix.RENAME_EXCHANGE != 0 {
 		s.nodes.moved(s.keyOf(od, oldName, od.zone.rule(oldName), &to), od, oldName)
@@ -74,6 +77,22 @@ func mayMove(od *node, oldName string, nd *node, newName string, st *unix.Stat_t
 		return fuse.EXDEV
 	}
 	return fuse.OK
+}
+
+// swapped undoes a move in which a directory has taken the place of the file that was judged. The kernel's locks exclude that, except
+// where the source directory is also mounted natively.
+func swapped(od *node, oldName string, nd *node, newName string, st *unix.Stat_t) bool {
+	var now unix.Stat_t
+	if st.Mode&unix.S_IFMT == unix.S_IFDIR || od.zone.below(oldName) == nd.zone.below(newName) || statName(nd.fd, newName, &now) != nil {
+		return false
+	}
+	if now.Mode&unix.S_IFMT != unix.S_IFDIR {
+		return false
+	}
+	if unix.Renameat2(nd.fd, newName, od.fd, oldName, unix.RENAME_NOREPLACE) != nil { // the old name has been taken meanwhile
+		_ = unix.Renameat(nd.fd, newName, nd.fd, reservedPrefix+rand.Text()) // out of sight; a free name in the same directory cannot fail
+	}
+	return true
 }
 
 func (s *Server) checked(n *node, name string) bool {
@@ -116,6 +135,9 @@ func readChecked(dir int, name string) ([]byte, error) {
 	}
 	f := os.NewFile(uintptr(fd), name)
 	defer f.Close()
+	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() {
+		return nil, unix.EACCES
+	}
 	b, err := io.ReadAll(io.LimitReader(f, checkedSize+1))
 	if err == nil && len(b) > checkedSize {
 		return nil, unix.EFBIG

@@ -87,7 +87,8 @@ type Server struct {
 }
 
 // New opens the host directories of the tree and answers the kernel's first message on fd, a /dev/fuse descriptor that has been
-// mounted already. The server owns fd from then on.
+// mounted already, with allow_other (for nested user namespaces) and without default_permissions: the host checks permissions as
+// the user, with groups the sandbox cannot name. The server owns fd from then on.
 func New(fd int, t Tree, o Options) (*Server, error) {
 	s, err := newServer(t, o)
 	if err != nil {
@@ -171,7 +172,7 @@ func (s *Server) isAgent(h *fuse.InHeader) bool {
 const (
 	// A skeleton entry never changes, nor does the absence of a hidden name.
 	forever = 365 * 24 * time.Hour
-	// A guarded directory replaced by the host is noticed after a second; walks through it cost nothing meanwhile.
+	// A guarded directory or mounted file that the host replaces is noticed after a second; walks cost nothing meanwhile.
 	dirValid = time.Second
 	// A file's name is looked up by every open, so that one saved atomically on the host is never served from the old
 	// inode; its attributes outlive only the system call that fetched them, which spares stat a second request.

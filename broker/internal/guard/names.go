@@ -1,0 +1,80 @@
+package guard
+
+import "path"
+
+// Name is one guarded path, relative to the project, with the reason why.
+type Name struct {
+	Path  string
+	Mkdir bool // an empty directory of that name may be made: tools make it on their own
+	Why   string
+}
+
+// Project lists what is read-only in a writable project: files that editors, shells, agents and git
+// act upon outside the sandbox.
+func Project() []Name {
+	return []Name{
+		{".sbx", false, "sbx's own settings for the project"}, {".sbx.toml", false, "sbx's own settings for the project"},
+		{".envrc", false, "direnv runs it"}, {".vscode", false, "tasks that the editor runs"}, {".idea", false, "tasks that the editor runs"},
+		{".husky", false, "git hooks"}, {".pre-commit-config.yaml", false, "git hooks"}, {".devcontainer", false, "commands that the editor runs"},
+		{".claude", false, "settings and hooks of an agent"}, {".mcp.json", false, "servers that an agent starts"}, {".cursor", false, "settings and servers of an agent"},
+		{".codex", false, "settings of an agent"}, {".gemini", false, "settings of an agent"}, {"AGENTS.md", false, "instructions that agents follow"}, {"CLAUDE.md", false, "instructions that agents follow"},
+	}
+}
+
+// Git lists what is guarded in a repository's directory.
+func Git() []Name {
+	return []Name{
+		{"hooks", true, "git runs them"}, {"info/attributes", false, "chooses filters that git runs"}, {"objects/info/alternates", false, "makes git read objects elsewhere"},
+		{"fsmonitor--daemon.ipc", false, "git connects to it"},
+		{"modules/**/hooks", true, "git runs them"}, {"modules/**/info/attributes", false, "chooses filters that git runs"}, {"modules/**/objects/info/alternates", false, "makes git read objects elsewhere"},
+	}
+}
+
+// GitConfigs are the files that git replaces by rename and that are let through when CheckGitConfig
+// agrees.
+func GitConfigs() []string {
+	return []string{"config", "config.worktree", "worktrees/*/config.worktree", "modules/**/config", "modules/**/config.worktree"}
+}
+
+// Secrets lists the names that do not exist inside a project, and those that look alike but hold no
+// secret.
+func Secrets() (hide, except []string) {
+	return []string{".env", ".env.*", "*.pem", "*.p12", "*.pfx", "*.jks", "id_rsa", "id_ecdsa", "id_ed25519"},
+		[]string{".env.example", ".env.sample", ".env.template", ".env.dist", ".env.defaults"}
+}
+
+// IsSecret says whether a file of this base name is hidden in a project.
+func IsSecret(name string) bool {
+	hide, except := Secrets()
+	for _, e := range except {
+		if e == name {
+			return false
+		}
+	}
+	for _, h := range hide {
+		if ok, _ := path.Match(h, name); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// IsGuarded says whether the base name is guarded at the top of a project.
+func IsGuarded(name string) bool {
+	for _, n := range Project() {
+		if n.Path == name {
+			return true
+		}
+	}
+	return false
+}
+
+// Skip says whether a directory of this name is not searched for secrets: what it holds came from a
+// package registry, a build, or is a test's own data.
+func Skip(name string) bool {
+	switch name {
+	case ".git", "node_modules", "vendor", "third_party", "target", "dist", "build", "testdata", "fixtures", "__fixtures__", "test", "tests", "spec", "examples", ".venv", "venv", "__pycache__", ".tox", ".cache":
+		return true
+	}
+	return false
+}

@@ -1,0 +1,135 @@
+package planner
+
+import (
+	"path"
+	"strings"
+
+	"sbx/broker/internal/guard"
+	"sbx/broker/internal/host"
+	"sbx/shared/plan"
+)
+
+// Bounds of the search for secrets in a project: below them lies what a person put there, above them
+// what tools unpacked.
+const (
+	secretDepth  = 3    // directories below the project
+	secretBudget = 6000 // directory entries in all
+	maxBound     = 256  // sub-directories that are mounted natively
+)
+
+// needsGuard says whether the project holds a repository, a guarded name or a secret. A directory of
+// plain files is bound as it is.
+func (v *view) needsGuard(p string) bool {
+	list, err := v.in.FS.ReadDir(p)
+	if err != nil {
+		return false
+	}
+	for _, e := range list {
+		if e.Name == ".git" || guard.IsGuarded(e.Name) {
+			return true
+		}
+	}
+	budget := secretBudget
+	return v.holdsSecret(p, secretDepth, &budget)
+}
+
+// holdsSecret says whether dir or a directory below it has a name that is hidden in projects.
+func (v *view) holdsSecret(dir string, depth int, budget *int) bool {
+	list, err := v.in.FS.ReadDir(dir)
+	if err != nil {
+		return false
+	}
+	if *budget -= len(list); *budget < 0 {
+		v.scanCut = true
+		return false
+	}
+	for _, e := range list {
+		if e.Type != host.Dir && guard.IsSecret(e.Name) {
+			return true
+		}
+	}
+	if depth == 0 {
+		return false
+	}
+	for _, e := range list {
+		if e.Type == host.Dir && !guard.Skip(e.Name) && v.holdsSecret(path.Join(dir, e.Name), depth-1, budget) {
+			return true
+		}
+	}
+	return false
+}
+
+// guarded shows a writable directory with names in it that must stay hidden or unwritten, whatever the
+// host or the program does to them. The directory itself is a FUSE file system of the broker's; its
+// sub-directories that hold no such name are bound natively.
+func (v *view) guarded(p string, n *node, g Grant) error {
+	if !v.in.Facts.Fuse {
+		return v.covered(p, n, g)
+	}
+	v.op(plan.Mount{Kind: plan.Fuse, Target: plan.Bytes(p), Source: plan.Bytes(p), Access: plan.ReadWrite, Why: g.Why + ", guarded"})
+	budget, bound := secretBudget, 0
+	v.bindPlain(p, n, g, secretDepth, &budget, &bound)
+	if v.scanCut {
+		v.losses = append(v.losses, Loss{What: "secrets deep in " + plan.Bytes(p).Quote(), Why: "the tree is too large to be searched for .env and key files", Fix: "hide them by name with --hide"})
+	}
+	return v.below(p, n)
+}
+
+// bindPlain mounts those sub-directories of a guarded directory that need no guard.
+func (v *view) bindPlain(p string, n *node, g Grant, depth int, budget, bound *int) {
+	list, _ := v.in.FS.ReadDir(p)
+	for _, e := range list {
+		child := path.Join(p, e.Name)
+		var c *node
+		if n != nil {
+			c = n.children[e.Name]
+		}
+		switch {
+		case e.Type != host.Dir || *bound >= maxBound || c != nil && (c.hidden || c.granted):
+		case guard.IsGuarded(e.Name) && depth == secretDepth:
+		case e.Name == ".git" && depth == secretDepth:
+			if st, err := v.in.FS.Lstat(child + "/objects/pack"); err == nil && st.Type == host.Dir {
+				v.bind(child+"/objects/pack", Write, g)
+			}
+		case c != nil && c.hides() || depth > 0 && !guard.Skip(e.Name) && v.holdsSecret(child, depth-1, budget):
+			v.bindPlain(child, c, g, depth-1, budget, bound)
+		default:
+			*bound++
+			v.bind(child, Write, g)
+		}
+	}
+}
+
+// covered is guarded without FUSE: the files stay the host's own, so the hidden ones are covered, not
+// absent, and the broker covers them again when the host replaces them.
+func (v *view) covered(p string, n *node, g Grant) error {
+	v.bind(p, Write, g)
+	names := n.hiddenNames("")
+	list, _ := v.in.FS.ReadDir(p)
+	for _, e := range list {
+		if guard.IsSecret(e.Name) {
+			names = append(names, e.Name)
+		}
+		if p == v.in.Project && guard.IsGuarded(e.Name) {
+			v.late = append(v.late, plan.Mount{Kind: plan.Protect, Target: plan.Bytes(path.Join(p, e.Name)), Access: plan.ReadOnly, Optional: true})
+		}
+	}
+	if st, err := v.in.FS.Lstat(p + "/.git"); p == v.in.Project && err == nil && st.Type == host.Dir {
+		v.late = append(v.late, plan.Mount{Kind: plan.Protect, Target: plan.Bytes(p + "/.git"), Access: plan.ReadWrite})
+		for _, f := range []string{"hooks", "config", "info/attributes", "config.worktree"} {
+			v.late = append(v.late, plan.Mount{Kind: plan.Protect, Target: plan.Bytes(p + "/.git/" + f), Access: plan.ReadOnly, Optional: true})
+		}
+	}
+	for _, h := range names {
+		hp := path.Join(p, h)
+		if st, err := v.in.FS.Lstat(hp); err == nil && st.Type == host.File {
+			v.late = append(v.late, plan.Mount{Kind: plan.Mask, Target: plan.Bytes(hp), Why: "hidden name in a writable directory"})
+		} else if err == nil && st.Type == host.Dir {
+			v.late = append(v.late, plan.Mount{Kind: plan.Tmpfs, Target: plan.Bytes(hp), Size: 4096, Inodes: 2, Mode: 0o755, Access: plan.ReadOnly})
+		}
+	}
+	v.losses = append(v.losses, Loss{What: "guarded names in " + plan.Bytes(p).Quote(),
+		Why: "/dev/fuse cannot be opened, so " + strings.Join(append(names, "new hooks and settings"), ", ") + " are covered where they exist and not guarded where they do not",
+		Fix: "make /dev/fuse accessible, or use --overlay for the directory"})
+	return v.below(p, n)
+}

@@ -1,0 +1,193 @@
+package policy
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+)
+
+// Change is one difference between two effective policies.
+type Change struct {
+	Key      string
+	Old, New string
+	Origin   Origin // of the new value
+	Widens   bool   // it may grant something that was not granted
+}
+
+func (c Change) String() string {
+	mark := " "
+	if c.Widens {
+		mark = "!"
+	}
+	return fmt.Sprintf("%s %s: %s -> %s", mark, c.Key, c.Old, c.New)
+}
+
+// Diff lists what differs from a to b, in the order of the key table.
+func Diff(a, b Effective) []Change {
+	var out []Change
+	for _, k := range keyTable() {
+		before, after := a.value(&k), b.value(&k)
+		if reflect.DeepEqual(before, after) {
+			continue
+		}
+		c := Change{Key: k.name, Old: show(before), New: show(after), Widens: !k.narrower(before, after)}
+		if o := b.Origins[k.name]; len(o) > 0 {
+			c.Origin = o[len(o)-1]
+		}
+		out = append(out, c)
+	}
+	return append(out, diffProfile(a.Profile, b.Profile)...)
+}
+
+// diffProfile compares the base lists, because two profiles of one name can differ.
+func diffProfile(a, b Profile) []Change {
+	var out []Change
+	for _, k := range profileKeys() {
+		before, after := a.field(k.name), b.field(k.name)
+		if before == nil || len(*before) == 0 && len(*after) == 0 || reflect.DeepEqual(*before, *after) {
+			continue
+		}
+		k.limit = bySubset
+		if k.typ == tPatterns {
+			k.limit = byAdding
+		}
+		widens := !k.narrower(orEmpty(*before), orEmpty(*after))
+		out = append(out, Change{Key: "profile." + k.name, Old: show(*before), New: show(*after), Widens: widens})
+	}
+	if a.Network != b.Network {
+		out = append(out, Change{Key: "profile.network", Old: show(a.Network), New: show(b.Network), Widens: b.Network})
+	}
+	return out
+}
+
+func orEmpty(l []string) []string {
+	if l == nil {
+		return []string{}
+	}
+	return l
+}
+
+// value is the value in force: the profile's where the files are silent.
+func (e Effective) value(k *key) any {
+	m := merger{e: e}
+	return m.current(k)
+}
+
+func show(v any) string {
+	switch x := v.(type) {
+	case []string:
+		if x == nil {
+			return "(default)"
+		}
+		q := make([]string, len(x))
+		for i, s := range x {
+			q[i] = quote(s)
+		}
+		return "[" + strings.Join(q, ", ") + "]"
+	case string:
+		return quote(x)
+	}
+	return fmt.Sprint(v)
+}
+
+// Value renders the effective value of a key for `sbx config show`.
+func (e Effective) Value(name string) (string, error) {
+	k := findKey(keyTable(), name)
+	if k == nil {
+		return "", fmt.Errorf("showing configuration: unknown key %s%s", quote(name), hint(name, Keys()))
+	}
+	return show(e.value(k)), nil
+}
+
+// DiffRules lists rules that only one of the stores has. Losing a rule that denies or asks, or gaining one that
+// allows, widens; so does an ask in place of a deny.
+func DiffRules(a, b Store) []Change {
+	var out []Change
+	for _, r := range without(a, b) {
+		out = append(out, Change{Key: "rule", Old: r.String(), New: "(none)", Origin: r.Origin, Widens: r.Decision != Allow})
+	}
+	for _, r := range without(b, a) {
+		out = append(out, Change{Key: "rule", Old: "(none)", New: r.String(), Origin: r.Origin, Widens: r.Decision != Deny})
+	}
+	return out
+}
+
+// without lists the rules in force in a that b lacks.
+func without(a, b Store) []Rule {
+	have := map[string]bool{}
+	for _, r := range b.inForce() {
+		have[r.identity()] = true
+	}
+	var out []Rule
+	for _, r := range a.inForce() {
+		if !have[r.identity()] {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+func (r Rule) identity() string {
+	return fmt.Sprintf("%d %s %s %t %s", r.Origin.Scope, r.Kind, r.String(), r.Final, r.Expires.Format(time.RFC3339))
+}
+
+func (s Store) inForce() []Rule {
+	var out []Rule
+	for _, r := range s.Rules() {
+		if r.Origin.Scope != ScopeProject || s.ProjectTrusted || r.Decision != Allow {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// Record is one past access with what was decided then.
+type Record struct {
+	Op, Path, Host string
+	Port           int
+	Decision       Decision
+	Time           time.Time
+}
+
+// Replayed is a past access that these rules would decide differently.
+type Replayed struct {
+	Record
+	Now  Decision // 0: no rule
+	Rule Rule
+}
+
+// Replay runs past accesses through the store and returns those whose outcome changes. An access without a rule is
+// left out: then the profile decides, as it did before.
+func Replay(records []Record, s Store, now time.Time) []Replayed {
+	var out []Replayed
+	for _, rec := range records {
+		q := Query{Kind: KindPath, Path: rec.Path, Port: rec.Port, Access: AccessOf(rec.Op), Now: now}
+		if rec.Host != "" {
+			h, err := ParseHost(rec.Host)
+			if err != nil {
+				continue
+			}
+			q.Kind, q.Host = KindHost, h
+		} else if q.Access == Connect {
+			q.Kind = KindSocket
+		}
+		if r, ok := s.Match(q); ok && r.Decision != rec.Decision {
+			out = append(out, Replayed{rec, r.Decision, r})
+		}
+	}
+	return out
+}
+
+// AccessOf maps the name of an operation to what it needs. An unknown one needs write, the most that can be asked.
+func AccessOf(op string) Access {
+	switch op {
+	case "read", "open", "stat", "lstat", "access", "readlink", "list", "readdir", "chdir", "getattr", "lookup", "watch", "getxattr", "statfs":
+		return Read
+	case "exec", "execve":
+		return Exec
+	case "connect", "send", "bind", "dns":
+		return Connect
+	}
+	return Write
+}

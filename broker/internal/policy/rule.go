@@ -1,0 +1,247 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Rule is one [[rule]] of a policy.toml.
+type Rule struct {
+	Kind     Kind
+	Pattern  string // as written
+	Access   Access
+	Decision Decision
+	Expires  time.Time // zero: never
+	Reason   string
+	Final    bool // org only: no other scope can override it
+	By       string
+	Added    time.Time
+	Origin   Origin
+	path     Pattern
+	host     HostPattern
+}
+
+// maxRules bounds one file; ten thousand are matched in about a millisecond.
+const maxRules = 10000
+
+// NewRule checks a rule that does not come from a file.
+func NewRule(r Rule, vars Vars) (Rule, error) {
+	err := r.compile(vars)
+	return r, err
+}
+
+// Path is the compiled pattern of a path, exec or socket rule.
+func (r Rule) Path() Pattern { return r.path }
+
+// Host is the compiled pattern of a host rule.
+func (r Rule) Host() HostPattern { return r.host }
+
+func (r Rule) String() string {
+	return fmt.Sprintf("%s %s %s", r.Decision, r.Access, r.Pattern)
+}
+
+// compile fills the default access, checks the combination and parses the pattern.
+func (r *Rule) compile(vars Vars) (err error) {
+	if r.Access == "" {
+		switch r.Kind {
+		case KindPath:
+			r.Access = Read
+		case KindExec:
+			r.Access = Exec
+		default:
+			r.Access = Connect
+		}
+	}
+	ok := false
+	switch r.Kind {
+	case KindPath:
+		ok = r.Access == Read || r.Access == Write || r.Access == Exec
+	case KindExec:
+		ok = r.Access == Exec
+	case KindHost, KindSocket:
+		ok = r.Access == Connect
+	}
+	if !ok {
+		return fmt.Errorf("access %s does not go with %s", quote(string(r.Access)), r.Kind)
+	}
+	if r.Decision < Allow || r.Decision > Deny {
+		return errors.New("decision is missing: allow, deny or ask")
+	}
+	if len(r.Reason) > 1024 || len(r.By) > 256 {
+		return errors.New("reason or by is too long")
+	}
+	if r.Kind == KindHost {
+		r.host, err = ParseHostPattern(r.Pattern)
+		return err
+	}
+	if r.path, err = ParsePattern(r.Pattern, vars); err != nil {
+		return err
+	}
+	if r.path.abstract && r.Kind != KindSocket {
+		return fmt.Errorf("%s names an abstract socket; use socket = …", quote(r.Pattern))
+	}
+	return nil
+}
+
+// parsePolicy reads a policy.toml.
+func parsePolicy(src *source, vars Vars) ([]Rule, error) {
+	if src == nil {
+		return nil, nil
+	}
+	d, err := parse(src)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range keysOf(d.tree) {
+		line, _ := d.lineOf(name)
+		switch name {
+		case "version":
+			if d.tree[name] != int64(1) {
+				return nil, d.errAt(line, "version must be 1")
+			}
+		case "rule":
+		default:
+			return nil, d.errAt(line, "unknown key %s%s", quote(name), hint(name, []string{"version", "rule"}))
+		}
+	}
+	var tables []map[string]any
+	switch list := d.tree["rule"].(type) {
+	case nil:
+		return nil, nil
+	case []map[string]any:
+		tables = list
+	case []any:
+		for _, e := range list {
+			t, _ := e.(map[string]any)
+			tables = append(tables, t)
+		}
+	default:
+		line, _ := d.lineOf("rule")
+		return nil, d.errAt(line, "rule must be a list of tables: [[rule]]")
+	}
+	if len(tables) > maxRules {
+		return nil, d.errAt(0, "more than %d rules", maxRules)
+	}
+	blocks := d.blocks("rule")
+	rules := make([]Rule, 0, len(tables))
+	for i, t := range tables {
+		line := 0
+		if i < len(blocks) {
+			line = blocks[i].line
+		} else if all, elems := d.lineOf("rule"); i < len(elems) {
+			line = elems[i]
+		} else {
+			line = all
+		}
+		r, err := d.rule(t, line, vars)
+		if err != nil {
+			return nil, err
+		}
+		rules = append(rules, r)
+	}
+	return rules, nil
+}
+
+func hint(name string, known []string) string {
+	if n := nearest(name, known); n != "" {
+		return "; did you mean " + n + "?"
+	}
+	return ""
+}
+
+// block is the span of lines of one [[name]], without what follows its last assignment.
+type block struct{ line, end int }
+
+func (d *document) blocks(name string) []block {
+	var out []block
+	open := false
+	for _, st := range d.stmts {
+		switch {
+		case st.header && st.array && st.key == name:
+			out = append(out, block{st.line, st.line})
+			open = true
+		case st.header && !strings.HasPrefix(st.key, name+"."):
+			open = false
+		case open:
+			out[len(out)-1].end = st.endLine
+		}
+	}
+	return out
+}
+
+func (d *document) rule(t map[string]any, line int, vars Vars) (Rule, error) {
+	r := Rule{Origin: d.origin(line)}
+	if t == nil {
+		return r, d.errAt(line, "a rule must be a table")
+	}
+	for _, name := range keysOf(t) {
+		if err := r.set(name, t[name]); err != nil {
+			return r, d.errAt(line, "rule: %v", err)
+		}
+	}
+	if r.Kind == "" {
+		return r, d.errAt(line, "rule: one of path, exec, host, socket is missing")
+	}
+	if r.Final && d.src.scope != ScopeOrg {
+		return r, d.errAt(line, "rule: only the org file may make a rule final")
+	}
+	if err := r.compile(vars); err != nil {
+		return r, d.errAt(line, "rule: %v", err)
+	}
+	return r, nil
+}
+
+func ruleKeys() []string {
+	return []string{"path", "exec", "host", "socket", "access", "decision", "expires", "reason", "final", "by", "added"}
+}
+
+// set assigns one key of a rule.
+func (r *Rule) set(name string, v any) (err error) {
+	var s string
+	switch name {
+	case "final":
+		r.Final, err = as[bool](v, "true or false")
+	case "expires":
+		r.Expires, err = instant(v)
+	case "added":
+		r.Added, err = instant(v)
+	case "path", "exec", "host", "socket", "access", "decision", "reason", "by":
+		s, err = as[string](v, "a string")
+	default:
+		return fmt.Errorf("unknown key %s%s", quote(name), hint(name, ruleKeys()))
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	switch name {
+	case "path", "exec", "host", "socket":
+		if r.Kind != "" {
+			return fmt.Errorf("%s and %s in one rule; write two", r.Kind, name)
+		}
+		r.Kind, r.Pattern = Kind(name), s
+	case "access":
+		r.Access = Access(s)
+	case "decision":
+		r.Decision, err = ParseDecision(s)
+	case "reason":
+		r.Reason = s
+	case "by":
+		r.By = s
+	}
+	return err
+}
+
+// instant wants a date with a zone: a local one would expire at different moments on different machines.
+func instant(v any) (time.Time, error) {
+	t, err := as[time.Time](v, "a date such as 2027-01-01T00:00:00Z")
+	if err != nil {
+		return t, err
+	}
+	switch t.Location().String() {
+	case "datetime-local", "date-local", "time-local":
+		return t, errors.New("the date needs a time and a zone: 2027-01-01T00:00:00Z")
+	}
+	return t.UTC(), nil
+}

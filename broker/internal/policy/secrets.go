@@ -1,0 +1,148 @@
+package policy
+
+// Secret is a path that is hidden whatever is readable around it.
+type Secret struct {
+	Kind    Kind // KindPath or KindSocket
+	Pattern string
+	Reason  string
+	// OrgOnly marks the control sockets of the host: whoever can talk to one owns the machine or the session, so
+	// only the org's policy can open them.
+	OrgOnly bool
+}
+
+// Secrets is the built-in list, in the syntax of Pattern; every entry covers all that lies below it.
+func Secrets() []Secret {
+	return []Secret{
+		{Pattern: "~/.ssh", Reason: "private keys, and authorized_keys lets others in"},
+		{Pattern: "~/.gnupg", Reason: "private keys"},
+		{Pattern: "~/.aws", Reason: "cloud credentials"},
+		{Pattern: "~/.config/gcloud", Reason: "cloud credentials"},
+		{Pattern: "~/.azure", Reason: "cloud credentials"},
+		{Pattern: "~/.kube", Reason: "cluster credentials"},
+		{Pattern: "~/.docker/config.json", Reason: "registry passwords"},
+		{Pattern: "~/.config/containers/auth.json", Reason: "registry passwords"},
+		{Pattern: "~/.netrc", Reason: "passwords in clear text"},
+		{Pattern: "~/.git-credentials", Reason: "passwords in clear text"},
+		{Pattern: "~/.config/git/credentials", Reason: "passwords in clear text"},
+		{Pattern: "~/.config/gh", Reason: "GitHub token"},
+		{Pattern: "~/.config/glab-cli", Reason: "GitLab token"},
+		{Pattern: "~/.config/hub", Reason: "GitHub token"},
+		{Pattern: "~/.npmrc", Reason: "publish token"},
+		{Pattern: "~/.yarnrc.yml", Reason: "publish token"},
+		{Pattern: "~/.pypirc", Reason: "publish token"},
+		{Pattern: "~/.cargo/credentials*", Reason: "publish token"},
+		{Pattern: "~/.gem/credentials", Reason: "publish token"},
+		{Pattern: "~/.m2/settings*.xml", Reason: "repository passwords"},
+		{Pattern: "~/.gradle/gradle.properties", Reason: "often holds repository passwords"},
+		{Pattern: "~/.terraform.d", Reason: "cloud token"},
+		{Pattern: "~/.vault-token", Reason: "token"},
+		{Pattern: "~/.config/op", Reason: "password manager session"},
+		{Pattern: "~/.password-store", Reason: "password manager"},
+		{Pattern: "~/.local/share/keyrings", Reason: "keyring"},
+		{Pattern: "~/.local/share/kwalletd", Reason: "keyring"},
+		{Pattern: "~/.pgpass", Reason: "database passwords"},
+		{Pattern: "~/.my.cnf", Reason: "database passwords"},
+		{Pattern: "~/.mozilla", Reason: "browser profile: cookies and passwords"},
+		{Pattern: "~/.thunderbird", Reason: "mail profile: mail and passwords"},
+		{Pattern: "~/.config/google-chrome*", Reason: "browser profile: cookies and passwords"},
+		{Pattern: "~/.config/chromium", Reason: "browser profile: cookies and passwords"},
+		{Pattern: "~/.config/BraveSoftware", Reason: "browser profile: cookies and passwords"},
+		{Pattern: "~/.config/microsoft-edge*", Reason: "browser profile: cookies and passwords"},
+		{Pattern: "~/.*_history", Reason: "shell and tool histories contain passwords typed by mistake"},
+		{Pattern: "~/.local/share/fish/fish_history", Reason: "shell history"},
+		{Pattern: "~/.zsh_sessions", Reason: "shell histories"},
+		{Pattern: "~/.python_history*", Reason: "interpreter history"},
+		{Pattern: "~/.config/sbx", Reason: "sbx's own rules: whoever writes them decides"},
+		{Pattern: "~/.local/state/sbx", Reason: "sbx's own state: audit log, trust, sessions"},
+		{Pattern: "$PROJECT/**/.env*", Reason: "environment files hold tokens"},
+		{Pattern: "$PROJECT/**/*.pem", Reason: "private keys"},
+		{Pattern: "/etc/shadow*", Reason: "password hashes"},
+		{Pattern: "/etc/gshadow*", Reason: "password hashes"},
+		{Pattern: "/etc/ssh/*_key", Reason: "host keys"},
+		{Pattern: "/etc/sudoers*", Reason: "who may become root"},
+		{Pattern: "/etc/ssl/private", Reason: "server keys"},
+		{Pattern: "/etc/NetworkManager/system-connections", Reason: "network passwords"},
+		{Pattern: "/etc/wireguard", Reason: "tunnel keys"},
+
+		{KindSocket, "/run/docker.sock", "control of docker is root on the host", true},
+		{KindSocket, "/var/run/docker.sock", "control of docker is root on the host", true},
+		{KindSocket, "/run/podman/**", "control of podman is root on the host", true},
+		{KindSocket, "/run/user/*/podman/**", "control of podman leads out of the sandbox", true},
+		{KindSocket, "/run/user/*/docker.sock", "control of docker leads out of the sandbox", true},
+		{KindSocket, "/run/containerd/**", "control of containerd is root on the host", true},
+		{KindSocket, "/run/crio/**", "control of cri-o is root on the host", true},
+		{KindSocket, "/run/systemd/**", "systemd starts programs outside the sandbox", true},
+		{KindSocket, "/run/user/*/systemd/**", "systemd starts programs outside the sandbox", true},
+		{KindSocket, "/run/libvirt/**", "libvirt starts machines outside the sandbox", true},
+		{KindSocket, "/run/snapd*.socket", "snapd installs software as root", true},
+		{KindSocket, "/run/sbx/**", "sbx's own control sockets: whoever talks to them decides", true},
+		{KindSocket, "/run/user/*/sbx/**", "sbx's own control sockets: whoever talks to them decides", true},
+		{KindSocket, "/run/dbus/**", "the system bus reaches privileged services", false},
+		{KindSocket, "/run/user/*/bus", "the session bus starts programs outside the sandbox", false},
+		{KindSocket, "/run/user/*/wayland-*", "the display: screen contents, clipboard, typed keys", false},
+		{KindSocket, "/run/user/*/pipewire-*", "microphone, camera and screen", false},
+		{KindSocket, "/run/user/*/keyring/**", "keyring and ssh keys", false},
+		{KindSocket, "/run/user/*/gnupg/**", "signs and decrypts with the user's keys", false},
+		{KindSocket, "/run/user/*/gcr/**", "signs with the user's keys", false},
+		{KindSocket, "/tmp/ssh-*/**", "signs with the user's keys", false},
+		{KindSocket, "/tmp/.X11-unix/**", "the display: screen contents, clipboard, typed keys", false},
+		{KindSocket, "@/tmp/.X11-unix/*", "the display: screen contents, clipboard, typed keys", false},
+		{KindSocket, "@/tmp/dbus-*", "the session bus starts programs outside the sandbox", false},
+	}
+}
+
+// Guarded lists what stays read-only inside a writable project: files that run code, or decide, outside the sandbox.
+func Guarded() []Secret {
+	return []Secret{
+		{KindPath, "$PROJECT/.git/hooks", "git runs them outside the sandbox", false},
+		{KindPath, "$PROJECT/.git/config", "keys such as core.fsmonitor run programs outside the sandbox", false},
+		{KindPath, "$PROJECT/.sbx", "sbx's own rules for this project", false},
+		{KindPath, "$PROJECT/.envrc", "direnv runs it on cd", false},
+		{KindPath, "$PROJECT/.vscode", "tasks and settings run programs", false},
+		{KindPath, "$PROJECT/.idea", "run configurations run programs", false},
+		{KindPath, "$PROJECT/.husky", "git hooks", false},
+		{KindPath, "$PROJECT/.claude", "settings and hooks of an agent", false},
+		{KindPath, "$PROJECT/.mcp.json", "names programs that an agent starts", false},
+	}
+}
+
+// Hiding is one compiled pattern of what is hidden, with why and from where.
+type Hiding struct {
+	Secret
+	Rule   Pattern
+	Origin Origin
+}
+
+// Concealed is the complete list of what is hidden: built-in secrets, fs.secrets, fs.hidden and the profile's lists.
+// A built-in entry whose variable has no value here cannot exist here and is left out.
+func (e Effective) Concealed() []Hiding {
+	var out []Hiding
+	vars := e.Vars
+	vars.Narrow = false
+	for _, s := range Secrets() {
+		if s.Kind == "" {
+			s.Kind = KindPath
+		}
+		if p, err := ParsePattern(s.Pattern, vars); err == nil {
+			out = append(out, Hiding{s, p, Origin{}})
+		}
+	}
+	add := func(list []string, reason, key string) {
+		for i, text := range list {
+			p, err := ParsePattern(text, vars)
+			if err != nil {
+				continue
+			}
+			var o Origin
+			if from := e.Origins[key]; i < len(from) {
+				o = from[i]
+			}
+			out = append(out, Hiding{Secret{KindPath, text, reason, false}, p, o})
+		}
+	}
+	add(e.FS.Secrets, "fs.secrets", "fs.secrets")
+	add(e.FS.Hidden, "fs.hidden", "fs.hidden")
+	add(e.Profile.Secrets, "secret of profile "+e.Profile.Name, "")
+	add(e.Profile.Hidden, "hidden by profile "+e.Profile.Name, "")
+	return out
+}

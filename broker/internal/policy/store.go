@@ -1,0 +1,167 @@
+package policy
+
+import "time"
+
+// Store holds the rules of all scopes. It is a value: copying it and adding session rules leaves the original alone.
+type Store struct {
+	rules          [ScopeSession + 1][]Rule
+	ProjectTrusted bool
+}
+
+// Query is one access to look up. Path is clean and absolute for path, exec and socket (or @name for an abstract
+// socket); Host and Port are for host.
+type Query struct {
+	Kind   Kind
+	Path   string
+	Host   Host
+	Port   int
+	Access Access
+	Now    time.Time
+}
+
+func (s *Store) add(scope Scope, rules []Rule) {
+	// A fresh slice, so that a copied Store does not share its tail.
+	s.rules[scope] = append(append([]Rule{}, s.rules[scope]...), rules...)
+}
+
+// With returns a store with more rules in a scope: command line rules and answers of the session.
+func (s Store) With(scope Scope, rules ...Rule) Store {
+	for i := range rules {
+		rules[i].Origin.Scope = scope
+	}
+	s.add(scope, rules)
+	return s
+}
+
+// Rules lists all rules in merge order.
+func (s Store) Rules() []Rule {
+	var out []Rule
+	for _, r := range s.rules {
+		out = append(out, r...)
+	}
+	return out
+}
+
+// Match finds the rule that decides. The org's best rule wins outright if it is final or a deny; otherwise the
+// latest scope with a matching rule: command line, user, project, org. Within a scope the most specific pattern
+// wins, then deny, ask, allow. Rules of a project that is not trusted count only if they deny or ask.
+func (s Store) Match(q Query) (Rule, bool) {
+	var best [ScopeSession + 1]*Rule
+	for scope := ScopeOrg; scope <= ScopeSession; scope++ {
+		best[scope] = s.best(scope, q)
+	}
+	if org := best[ScopeOrg]; org != nil && (org.Final || org.Decision == Deny) {
+		return *org, true
+	}
+	for scope := ScopeSession; scope >= ScopeOrg; scope-- {
+		if best[scope] != nil {
+			return *best[scope], true
+		}
+	}
+	return Rule{}, false
+}
+
+func (s Store) best(scope Scope, q Query) *Rule {
+	var best *Rule
+	for i := range s.rules[scope] {
+		r := &s.rules[scope][i]
+		if scope == ScopeProject && !s.ProjectTrusted && r.Decision == Allow {
+			continue
+		}
+		if r.matches(q) && (best == nil || r.beats(best)) {
+			best = r
+		}
+	}
+	return best
+}
+
+// matches leaves out what has expired.
+func (r *Rule) matches(q Query) bool {
+	if !r.Expires.IsZero() && !q.Now.Before(r.Expires) || !r.concerns(q.Kind, q.Access) {
+		return false
+	}
+	if r.Kind == KindHost {
+		return r.host.Match(q.Host, q.Port, r.Decision == Deny)
+	}
+	return r.path.Match(q.Path)
+}
+
+// concerns says which accesses a rule is about. A grant covers what cannot be had without it or cannot be kept from
+// it: write includes read, and read includes running, because a mount cannot tell them apart. A refusal covers what
+// would defeat it: without read there is no write and no running.
+func (r *Rule) concerns(kind Kind, a Access) bool {
+	switch r.Kind {
+	case KindHost, KindSocket:
+		return kind == r.Kind
+	case KindExec:
+		return (kind == KindPath || kind == KindExec) && a == Exec
+	}
+	if kind != KindPath && kind != KindExec {
+		return false
+	}
+	switch {
+	case a == r.Access:
+		return true
+	case r.Decision == Allow:
+		return r.Access == Write || r.Access == Read && a == Exec
+	}
+	return r.Access == Read
+}
+
+// beats orders two matching rules of one scope.
+func (r *Rule) beats(o *Rule) bool {
+	d := 0
+	if r.Kind == KindHost {
+		d = r.host.Compare(o.host)
+	} else {
+		d = r.path.Compare(o.path)
+	}
+	if d != 0 {
+		return d > 0
+	}
+	return r.Decision > o.Decision
+}
+
+// Restricts reports whether a rule that denies or asks could concern dir or anything below it, so that granting the
+// whole tree would go past it.
+func (s Store) Restricts(dir string, a Access, now time.Time) bool {
+	for scope := ScopeOrg; scope <= ScopeSession; scope++ {
+		for i := range s.rules[scope] {
+			r := &s.rules[scope][i]
+			if r.Decision == Allow || r.Kind == KindHost || r.Kind == KindSocket || !r.Expires.IsZero() && !now.Before(r.Expires) {
+				continue
+			}
+			if r.concerns(KindPath, a) && r.path.Below(dir) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Explicit reports whether r names what h hides, and not merely something around it: an allow whose every match is
+// hidden by h. Control sockets are opened by the org only.
+func (h Hiding) Explicit(r Rule) bool {
+	if r.Decision != Allow || r.Kind == KindHost || h.OrgOnly && r.Origin.Scope != ScopeOrg {
+		return false
+	}
+	tree := Pattern{comps: append(append([]comp{}, h.Rule.comps...), comp{kind: compTree}), abstract: h.Rule.abstract}
+	if h.Rule.abstract {
+		tree = h.Rule
+	}
+	return tree.Covers(r.path)
+}
+
+// notices warns of host rules through which data can leave by the names alone.
+func (s Store) notices() []Notice {
+	var out []Notice
+	for _, r := range s.Rules() {
+		switch {
+		case r.Kind == KindHost && r.Decision == Allow && r.host.Wide():
+			out = append(out, Notice{NoticeWideHost, "rule", r.Origin, quote(r.Pattern) + " lets data leave in the names looked up"})
+		case r.Origin.Scope == ScopeProject && !s.ProjectTrusted && r.Decision == Allow:
+			out = append(out, Notice{NoticeWidening, "rule", r.Origin, "ignored: allow " + quote(r.Pattern) + " in a project file needs `sbx policy trust`"})
+		}
+	}
+	return out
+}

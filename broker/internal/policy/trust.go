@@ -1,0 +1,121 @@
+package policy
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sort"
+	"strconv"
+	"strings"
+)
+
+// Pins are the hashes of a project's two files; "-" stands for a file that does not exist, so that adding one later
+// voids the trust as well.
+type Pins struct{ Config, Policy string }
+
+func pinsOf(files [2]*source) Pins {
+	p := Pins{"-", "-"}
+	if files[0] != nil {
+		p.Config = files[0].hash
+	}
+	if files[1] != nil {
+		p.Policy = files[1].hash
+	}
+	return p
+}
+
+// Trust is the user's list of pinned projects.
+type Trust struct{ pins map[string]Pins }
+
+// trustFile has one line per project: v1 HASH HASH "PATH", hashes of config.toml and policy.toml.
+const trustFile = "trust"
+
+// LoadTrust reads the list from the user's state folder.
+func LoadTrust(dir string, uid int) (Trust, error) {
+	path := filepath.Join(dir, trustFile)
+	src, err := readSource(ScopeUser, path, func() (*os.File, error) { return openUser(dir, trustFile, uid) })
+	if err != nil || src == nil {
+		return Trust{}, err
+	}
+	return parseTrust(src.data, path)
+}
+
+func parseTrust(data []byte, path string) (Trust, error) {
+	t := Trust{pins: map[string]Pins{}}
+	for i, line := range strings.Split(string(data), "\n") {
+		if line == "" {
+			continue
+		}
+		f := strings.SplitN(line, " ", 4)
+		if len(f) != 4 || f[0] != "v1" || !isPin(f[1]) || !isPin(f[2]) {
+			return t, fmt.Errorf("reading trust list %s:%d: not a line sbx has written; remove the line", path, i+1)
+		}
+		project, err := strconv.Unquote(f[3])
+		if err != nil || !filepath.IsAbs(project) {
+			return t, fmt.Errorf("reading trust list %s:%d: bad project path; remove the line", path, i+1)
+		}
+		t.pins[project] = Pins{f[1], f[2]}
+	}
+	return t, nil
+}
+
+func isPin(s string) bool {
+	return s == "-" || len(s) == 64 && strings.Trim(s, "0123456789abcdef") == ""
+}
+
+// Trusted reports whether exactly these bytes were pinned for this path.
+func (t Trust) Trusted(project string, p Pins) bool {
+	pinned, ok := t.pins[project]
+	return ok && pinned == p && p != (Pins{"-", "-"})
+}
+
+// Projects lists the pinned paths in order.
+func (t Trust) Projects() []string {
+	out := make([]string, 0, len(t.pins))
+	for p := range t.pins {
+		out = append(out, p)
+	}
+	sort.Strings(out)
+	return out
+}
+
+// Pin stores the hashes that a human has just been shown.
+func Pin(dir, project string, p Pins, uid int) error {
+	if !filepath.IsAbs(project) {
+		return fmt.Errorf("trusting project %s: path is not absolute", quote(project))
+	}
+	if p == (Pins{"-", "-"}) {
+		return fmt.Errorf("trusting project %s: it has no .sbx/config.toml or .sbx/policy.toml", quote(project))
+	}
+	return changeTrust(dir, uid, func(t Trust) { t.pins[project] = p })
+}
+
+// Unpin forgets a project.
+func Unpin(dir, project string, uid int) error {
+	return changeTrust(dir, uid, func(t Trust) { delete(t.pins, project) })
+}
+
+func changeTrust(dir string, uid int, change func(Trust)) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("creating state folder: %w", err)
+	}
+	target := Target{Dir: dir, Name: trustFile, Scope: ScopeUser, UID: uid}
+	return target.Edit(func(old []byte) ([]byte, error) {
+		t, err := parseTrust(old, filepath.Join(dir, trustFile))
+		if err != nil {
+			return nil, err
+		}
+		change(t)
+		var b bytes.Buffer
+		for _, project := range t.Projects() {
+			p := t.pins[project]
+			fmt.Fprintf(&b, "v1 %s %s %s\n", p.Config, p.Policy, strconv.QuoteToASCII(project))
+		}
+		if b.Len() > maxFile {
+			return nil, errors.New("the trust list is full; remove projects that are gone")
+		}
+		return b.Bytes(), nil
+	})
+}
