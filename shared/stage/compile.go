@@ -141,6 +141,8 @@ func (c *compiler) user() {
 	id := c.p.Identity
 	c.writeFile("/proc/self/setgroups", "deny")
 	c.writeFile("/proc/self/uid_map", fmt.Sprintf("%d %d 1", id.InsideUID, id.OutsideUID))
+	// Nobody else may set the map that is left: it can be written once.
+	c.writeFile("/proc/self/projid_map", "0 0 1")
 	c.writeFile("/proc/self/gid_map", fmt.Sprintf("%d %d 1", id.InsideGID, id.OutsideGID))
 }
 

@@ -256,6 +256,9 @@ func (c *compiler) fuse(m *plan.Mount, rel string) {
 	t.sendmsg(message{kind: evFuse}, ptr(t, &rights[0]), len(rights))
 	t.call(unix.SYS_CLOSE, fdLayer)
 	c.attach(regB, rel)
+	// The kernel gives the root of a FUSE file system to uid 0 until it has asked for its attributes, and
+	// refuses to write to what belongs to nobody inside.
+	t.call(unix.SYS_STATX, atCwd, t.str(rel), unix.AT_STATX_FORCE_SYNC, unix.STATX_BASIC_STATS, t.buf(256))
 	c.foreign = append(c.foreign, rel)
 }
 

@@ -44,6 +44,11 @@ func guardRules(in *planner.Input, dir string) []gatefs.Rule {
 		}
 	}
 	hide, except := guard.Secrets()
+	if dir == in.Project {
+		for _, n := range guard.Project() {
+			out = append(out, gatefs.Rule{Pattern: n.Path, Action: gatefs.Guard, Mkdir: n.Mkdir})
+		}
+	}
 	for _, n := range except {
 		out = append(out, gatefs.Rule{Pattern: "**/" + n, Action: gatefs.Allow})
 	}
@@ -53,9 +58,8 @@ func guardRules(in *planner.Input, dir string) []gatefs.Rule {
 	if dir != in.Project {
 		return out
 	}
-	for _, n := range guard.Project() {
-		out = append(out, gatefs.Rule{Pattern: n.Path, Action: gatefs.Guard, Mkdir: n.Mkdir})
-	}
+	// git init puts these there, and nothing runs them
+	out = append(out, gatefs.Rule{Pattern: ".git/hooks/*.sample", Action: gatefs.Allow})
 	for _, n := range guard.GitConfigs() {
 		out = append(out, gatefs.Rule{Pattern: ".git/" + n, Action: gatefs.Check})
 	}

@@ -39,8 +39,27 @@ func (t *term) input(r *request, facts host.Facts) (*planner.Input, error) {
 	if in.TmpSize, err = parseSize(r.tmpSize, 1<<30); err != nil {
 		return nil, fmt.Errorf("--tmp-size: %w", err)
 	}
-	in.Limits = limits()
+	if !contains(r.off, "rlimit") {
+		in.Limits = limits()
+	}
 	in.Env = environment(t.env, r, facts)
+	if contains(r.off, "env") {
+		in.Env = t.env
+	}
+	in.ShareNet, in.ShareIPC, in.NoLandlock = contains(r.off, "netns"), contains(r.off, "ipcns"), contains(r.off, "landlock")
+	if contains(r.off, "secrets") {
+		in.Hides = nil
+	}
+	if contains(r.off, "guard") {
+		in.Project = ""
+	}
+	if contains(r.off, "readonly") {
+		for i := range in.Grants {
+			if in.Grants[i].Mode == planner.Read {
+				in.Grants[i].Mode = planner.Write
+			}
+		}
+	}
 	in.TTY = launch.HasTerminal(t.std)
 	if in.Stdio, err = launch.Classify(t.std, in.TTY); err != nil {
 		return nil, err
@@ -190,7 +209,10 @@ func (t *term) caches(r *request, in *planner.Input, prof *planner.Profile) erro
 
 // filter compiles the system-call filter for this machine.
 func filter(r *request) (plan.Seccomp, error) {
-	prog, err := seccompbpf.Compile(seccompbpf.Default(seccompbpf.AMD64, seccompbpf.Toggles{Debug: !r.noDebug}))
+	if contains(r.off, "seccomp") {
+		return plan.Seccomp{Rules: "off", Program: []plan.Insn{{Code: 6, K: uint32(seccompbpf.Allow)}}}, nil
+	}
+	prog, err := seccompbpf.Compile(seccompbpf.Default(arch, seccompbpf.Toggles{Debug: !r.noDebug}))
 	if err != nil {
 		return plan.Seccomp{}, fmt.Errorf("compiling the system-call filter: %w", err)
 	}

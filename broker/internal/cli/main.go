@@ -16,6 +16,9 @@ type command struct {
 func commands() []command {
 	return []command{
 		{"run", "[OPTIONS] [--] CMD [ARG...]", "run CMD in a new sandbox", cmdRun},
+		{"ls", "[--all] [--json]", "list sessions", cmdList},
+		{"selftest", "[--only GROUP] [--json]", "check on this host that the sandbox holds", cmdSelftest},
+		{"doctor", "[--json]", "say what this host offers and what is lost", cmdDoctor},
 		{"version", "", "print the version", func(t *term, _ []string) int { t.print("sbx " + Version + "\n"); return 0 }},
 	}
 }

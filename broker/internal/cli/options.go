@@ -8,11 +8,12 @@ import (
 
 // runOptions is the one table of `sbx run`.
 func runOptions() []option {
-	return []option{
+	return append(hookOptions(), []option{
 		{"profile", "p", "NAME", "sandbox.profile", "profile", "strict, moderate, permissive or one of the configuration's", setString(func(r *request) *string { return &r.profile })},
 		{"mode", "", "MODE", "sandbox.mode", "profile", "dynamic (what is not granted waits for a person) or static", setString(func(r *request) *string { return &r.mode }, "dynamic", "static")},
 		{"static", "", "", "", "profile", "the same as --mode static", func(r *request, _ string) error { r.mode = "static"; return nil }},
 		{"gate", "", "ENGINE", "sandbox.gate", "profile", "auto, gatefs or notify", setString(func(r *request) *string { return &r.gate }, "auto", "gatefs", "notify")},
+		{"prompt", "", "WHERE", "sandbox.prompt", "profile", "who answers questions: auto, tty, socket, deny or allow", setString(func(r *request) *string { return &r.prompt }, "auto", "tty", "socket", "deny", "allow")},
 		{"strict", "", "", "sandbox.strict", "profile", "refuse to run when anything of the sandbox cannot be had here", setBool(func(r *request) *bool { return &r.strict })},
 
 		{"ro", "", "PATH", "fs.read_only", "files", "show PATH read-only", addPath("ro", planner.Read)},
@@ -46,5 +47,5 @@ func runOptions() []option {
 		{"verbose", "v", "", "", "run", "print active restrictions", setBool(func(r *request) *bool { return &r.verbose })},
 		{"quiet", "q", "", "", "run", "print nothing but errors", setBool(func(r *request) *bool { return &r.quiet })},
 		{"help", "h", "", "", "run", "this text", setBool(func(r *request) *bool { return &r.help })},
-	}
+	}...)
 }

@@ -39,8 +39,8 @@ func GitConfigs() []string {
 // Secrets lists the names that do not exist inside a project, and those that look alike but hold no
 // secret.
 func Secrets() (hide, except []string) {
-	return []string{".env", ".env.*", "*.pem", "*.p12", "*.pfx", "*.jks", "id_rsa", "id_ecdsa", "id_ed25519"},
-		[]string{".env.example", ".env.sample", ".env.template", ".env.dist", ".env.defaults"}
+	return []string{".env*", "*.pem", "*.p12", "*.pfx", "*.jks", "id_rsa", "id_ecdsa", "id_ed25519"},
+		[]string{".env.example", ".env.sample", ".env.template", ".env.dist", ".env.defaults", ".envrc"}
 }
 
 // IsSecret says whether a file of this base name is hidden in a project.

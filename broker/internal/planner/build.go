@@ -26,7 +26,7 @@ func Build(in Input) (*plan.Plan, []Loss, error) {
 		Version:    plan.Version,
 		Session:    in.Session,
 		Hostname:   plan.Bytes(in.Hostname),
-		Namespaces: plan.Namespaces{User: true, Net: !in.ShareNet, IPC: true, UTS: true, Cgroup: true, Time: in.TimeOffset != 0, TimeOffset: in.TimeOffset},
+		Namespaces: plan.Namespaces{User: true, Net: !in.ShareNet, IPC: !in.ShareIPC, UTS: true, Cgroup: true, Time: in.TimeOffset != 0, TimeOffset: in.TimeOffset},
 		Identity:   plan.Identity{InsideUID: in.Facts.UID, OutsideUID: in.Facts.UID, InsideGID: in.Facts.GID, OutsideGID: in.Facts.GID},
 		Loopback:   !in.ShareNet,
 		Mounts:     mounts,

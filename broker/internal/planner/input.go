@@ -67,6 +67,7 @@ type Input struct {
 	AsPID1      bool
 	MapRoot     bool // uid 0 inside
 	ShareNet    bool
+	ShareIPC    bool
 	TimeOffset  int64
 	NoSymFollow bool
 	NoLandlock  bool

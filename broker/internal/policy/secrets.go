@@ -146,3 +146,14 @@ func (e Effective) Concealed() []Hiding {
 	add(e.Profile.Hidden, "hidden by profile "+e.Profile.Name, "")
 	return out
 }
+
+// Asks is what is asked about although something around it may be readable: fs.ask and the profile's list.
+func (e Effective) Asks() []Pattern {
+	var out []Pattern
+	for _, text := range append(append([]string{}, e.FS.Ask...), e.Profile.Ask...) {
+		if p, err := ParsePattern(text, Vars{}); err == nil {
+			out = append(out, p)
+		}
+	}
+	return out
+}

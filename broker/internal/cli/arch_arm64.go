@@ -1,0 +1,6 @@
+package cli
+
+import "sbx/seccompbpf"
+
+// arch is what this binary's system calls are numbered for.
+const arch = seccompbpf.ARM64

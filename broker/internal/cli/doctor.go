@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/broker/internal/host"
+	"sbx/broker/internal/launch"
+	"sbx/broker/internal/session"
+	"sbx/shared/stage"
+)
+
+// finding is one line of `sbx doctor`.
+type finding struct {
+	What string `json:"what"`
+	OK   bool   `json:"ok"`
+	Says string `json:"says"`
+	Fix  string `json:"fix,omitempty"`
+}
+
+// cmdDoctor says what this host offers, what is lost and how to get it, by trying it.
+func cmdDoctor(t *term, args []string) int {
+	js := false
+	for _, a := range args {
+		switch a {
+		case "--json":
+			js = true
+		case "--help", "-h":
+			t.print("usage: sbx doctor [--json]\n\nSays what this host offers for sandboxes, what is lost and how to get it.\n")
+			return 0
+		default:
+			return t.fail(&usageError{"unknown option " + quote(a), "see sbx doctor --help"})
+		}
+	}
+	found := t.examine()
+	bad := 0
+	for _, f := range found {
+		if !f.OK {
+			bad++
+		}
+	}
+	if js {
+		t.print(encode(struct {
+			Findings []finding `json:"findings"`
+		}{found}))
+	} else {
+		t.print(doctorText(found))
+	}
+	if bad > 0 {
+		return 1
+	}
+	return 0
+}
+
+func doctorText(found []finding) string {
+	var b strings.Builder
+	for _, f := range found {
+		mark := "ok  "
+		if !f.OK {
+			mark = "LOSS"
+		}
+		fmt.Fprintf(&b, "%s  %-18s %s\n", mark, f.What, f.Says)
+		if f.Fix != "" {
+			fmt.Fprintf(&b, "      %-18s fix: %s\n", "", f.Fix)
+		}
+	}
+	return b.String()
+}
+
+func (t *term) examine() []finding {
+	facts := host.Read(t.env)
+	out := []finding{{What: "kernel", OK: true, Says: facts.Kernel}, t.tryNamespaces()}
+	ll := finding{What: "landlock", OK: facts.Landlock >= 2, Says: fmt.Sprintf("ABI %d: writing is refused a second time below the mounts", facts.Landlock)}
+	if facts.Landlock < 2 {
+		ll.Says, ll.Fix = "none that can be used: the mounts are the only line against writing", "a kernel from 5.19 on, with landlock in lsm="
+	} else if facts.Landlock < 6 {
+		ll.Says += "; signals and abstract sockets are held by namespaces alone (ABI 6)"
+	}
+	fuse := finding{What: "fuse", OK: facts.Fuse, Says: "/dev/fuse can be opened: projects are guarded, secrets in them are absent"}
+	if !facts.Fuse {
+		fuse.Says, fuse.Fix = "/dev/fuse cannot be opened: secrets in a writable project are covered, not absent", "chmod 666 /dev/fuse, as distributions ship it"
+	}
+	out = append(out, ll, fuse)
+	root, err := session.Root(host.Lookup(t.env, "XDG_STATE_HOME"), facts.Home)
+	state := finding{What: "records", OK: err == nil, Says: root}
+	if err != nil {
+		state.Says, state.Fix = err.Error(), "set HOME or XDG_STATE_HOME"
+	}
+	yama := "off: programs of the same user may trace each other outside"
+	if b, err := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope"); err == nil {
+		yama = "ptrace_scope " + strings.TrimSpace(string(b)) + ": inside, a debugger may start programs; above 0 it may not attach to ones it did not start"
+	}
+	return append(out, state, finding{What: "yama", OK: true, Says: yama})
+}
+
+// tryNamespaces runs the smallest sandbox there is.
+func (t *term) tryNamespaces() finding {
+	f := finding{What: "user namespaces", OK: true, Says: "a sandbox can be built without any privilege"}
+	null, err := os.OpenFile("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return finding{What: "user namespaces", Says: err.Error()}
+	}
+	defer null.Close()
+	quiet := &term{env: t.env, std: [3]*os.File{null, null, null}}
+	p, err := quiet.smallestPlan()
+	if err == nil {
+		_, err = launch.Run(bg(), p, launch.Options{Stdio: quiet.std})
+	}
+	if err != nil {
+		f.OK, f.Says, f.Fix = false, err.Error(), hint(err)
+		if _, ok := err.(*stage.Fault); ok && f.Fix == "" {
+			f.Fix = host.UserNamespaceHint()
+		}
+	}
+	return f
+}

@@ -1,0 +1,8 @@
+//go:build !sbx_testhooks
+
+package cli
+
+// testHooks says whether this build can switch single layers off, for the controls of the selftest.
+const testHooks = false
+
+func hookOptions() []option { return nil }

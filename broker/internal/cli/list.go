@@ -1,0 +1,83 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"sbx/broker/internal/host"
+	"sbx/broker/internal/session"
+	"sbx/shared/plan"
+)
+
+// listed is one session in `sbx ls --json`.
+type listed struct {
+	SID     string    `json:"sid"`
+	Started time.Time `json:"started"`
+	Alive   bool      `json:"alive"`
+	Kept    bool      `json:"kept"`
+	Dir     string    `json:"dir"`
+}
+
+// cmdList shows the running sessions, and with --all also the records of ended ones.
+func cmdList(t *term, args []string) int {
+	all, js := false, false
+	for _, a := range args {
+		switch a {
+		case "--all", "-a":
+			all = true
+		case "--json":
+			js = true
+		case "--help", "-h":
+			t.print("usage: sbx ls [--all] [--json]\n\nLists running sessions; --all adds the records of ended ones.\n")
+			return 0
+		default:
+			return t.fail(&usageError{"unknown option " + quote(a), "see sbx ls --help"})
+		}
+	}
+	root, err := session.Root(host.Lookup(t.env, "XDG_STATE_HOME"), host.Read(t.env).Home)
+	if err != nil {
+		return t.fail(err)
+	}
+	list := []listed{}
+	entries, err := os.ReadDir(root)
+	if err != nil && !os.IsNotExist(err) {
+		return t.fail(fmt.Errorf("listing sessions: %w", err))
+	}
+	for _, e := range entries {
+		dir := filepath.Join(root, e.Name())
+		info, err := e.Info()
+		if plan.ValidSession(e.Name()) != nil || err != nil || !e.IsDir() {
+			continue
+		}
+		l := listed{SID: e.Name(), Started: info.ModTime(), Alive: session.Alive(dir), Kept: exists(filepath.Join(dir, "kept")), Dir: dir}
+		if l.Alive || all {
+			list = append(list, l)
+		}
+	}
+	if js {
+		t.print(encode(struct {
+			Sessions []listed `json:"sessions"`
+		}{list}))
+		return 0
+	}
+	t.print(listText(list))
+	return 0
+}
+
+func listText(list []listed) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%-20s %-20s %s\n", "SID", "STARTED", "STATE")
+	for _, l := range list {
+		state := "ended"
+		if l.Alive {
+			state = "running"
+		} else if l.Kept {
+			state = "ended, overlays kept"
+		}
+		fmt.Fprintf(&b, "%-20s %-20s %s\n", l.SID, l.Started.Format("2006-01-02 15:04:05"), state)
+	}
+	return b.String()
+}

@@ -1,0 +1,146 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+
+	"sbx/broker/internal/host"
+	"sbx/selftest/checks"
+)
+
+// selftestRequest is what `sbx selftest` was asked.
+type selftestRequest struct {
+	only []string
+	json bool
+}
+
+// cmdSelftest runs the acceptance checks with the installed binaries.
+func cmdSelftest(t *term, args []string) int {
+	var q selftestRequest
+	for len(args) > 0 {
+		name, value, has := strings.Cut(args[0], "=")
+		args = args[1:]
+		switch name {
+		case "--json":
+			q.json = true
+		case "--only":
+			if !has {
+				if len(args) == 0 {
+					return t.fail(&usageError{"--only wants a group or a check", "groups: " + strings.Join(checks.Groups(), " ")})
+				}
+				value, args = args[0], args[1:]
+			}
+			q.only = append(q.only, strings.Split(value, ",")...)
+		case "--help", "-h":
+			t.print("usage: sbx selftest [--only GROUP|ID[,...]] [--json]\n\nRuns the acceptance checks on this host. Every check has a control: the same act with the layer\nthat should stop it switched off must succeed, else the check is broken, not passed.\n\ngroups: " + strings.Join(checks.Groups(), " ") + "\n")
+			return 0
+		default:
+			return t.fail(&usageError{"unknown option " + quote(name), "see sbx selftest --help"})
+		}
+	}
+	return t.selftest(q)
+}
+
+func (t *term) selftest(q selftestRequest) int {
+	exe, err := os.Executable()
+	if err != nil {
+		return t.fail(fmt.Errorf("finding sbx itself: %w", err))
+	}
+	probe := findProbe(exe)
+	if probe == "" {
+		return t.fail(&usageError{"the program that runs inside the sandbox, sbx-probe, is not installed", "it belongs beside sbx, or in ../lib/sbx"})
+	}
+	for _, o := range q.only {
+		if !known(o) {
+			return t.fail(&usageError{"no group or check is called " + quote(o), "groups: " + strings.Join(checks.Groups(), " ")})
+		}
+	}
+	results, err := checks.Run(context.Background(), checks.Runner{Sbx: exe, Probe: probe, Hooks: testHooks}, func(c checks.Check) bool {
+		return len(q.only) == 0 || contains(q.only, c.Group) || contains(q.only, c.ID)
+	})
+	if err != nil {
+		return t.fail(err)
+	}
+	report := checks.NewReport(results)
+	if q.json {
+		t.print(encode(report))
+	} else {
+		t.print(table(report))
+	}
+	if !report.OK() || report.Summary.Skip > 0 && host.Lookup(t.env, "SBX_MUST_WORK") == "1" && mustNotSkip(report) {
+		return 1
+	}
+	return 0
+}
+
+// mustNotSkip says whether a check was left out for want of something that SBX_MUST_WORK promises.
+// What only other hosts have (a cgroup controller, nested containers) is tested there.
+func mustNotSkip(r checks.Report) bool {
+	for _, c := range r.Checks {
+		if c.Status == checks.Skip && strings.Contains(c.Missing, "userns") {
+			return true
+		}
+	}
+	return false
+}
+
+func known(name string) bool {
+	if contains(checks.Groups(), name) {
+		return true
+	}
+	for _, c := range checks.All() {
+		if c.ID == name {
+			return true
+		}
+	}
+	return false
+}
+
+// findProbe looks beside sbx and in the library folder of the same prefix.
+func findProbe(exe string) string {
+	if real, err := filepath.EvalSymlinks(exe); err == nil {
+		exe = real
+	}
+	dir := filepath.Dir(exe)
+	for _, p := range []string{filepath.Join(dir, "sbx-probe"), filepath.Join(dir, "../lib/sbx/sbx-probe"), filepath.Join(dir, "../libexec/sbx/sbx-probe")} {
+		if st, err := os.Stat(p); err == nil && st.Mode().IsRegular() {
+			return p
+		}
+	}
+	return ""
+}
+
+func table(r checks.Report) string {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 4, 2, ' ', 0)
+	group := ""
+	for _, c := range r.Checks {
+		if c.Group != group {
+			group = c.Group
+			fmt.Fprintf(w, "%s\n", group)
+		}
+		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%s\n", c.Status, c.ID, c.Title, c.Layer, remark(c))
+	}
+	w.Flush()
+	s := r.Summary
+	fmt.Fprintf(&b, "\n%d passed, %d failed, %d broken, %d skipped\n", s.Pass, s.Fail, s.Broken, s.Skip)
+	return b.String()
+}
+
+func remark(c checks.Result) string {
+	switch c.Status {
+	case checks.Pass:
+		return "control " + string(c.Control)
+	case checks.Skip:
+		return "missing: " + c.Missing
+	}
+	s := "expected " + c.Expected + ", got " + c.Got + ", control " + string(c.Control)
+	if c.Missing != "" {
+		s += " (" + c.Missing + ")"
+	}
+	return s
+}

@@ -1,0 +1,22 @@
+package cli
+
+import (
+	"context"
+
+	"sbx/broker/internal/host"
+	"sbx/broker/internal/planner"
+	"sbx/shared/plan"
+)
+
+func bg() context.Context { return context.Background() }
+
+// smallestPlan is a strict sandbox that runs true, without any session folder.
+func (t *term) smallestPlan() (*plan.Plan, error) {
+	in, err := t.input(&request{profile: "strict", argv: []string{"true"}, workdir: "/usr"}, host.Read(t.env))
+	if err != nil {
+		return nil, err
+	}
+	in.Session, in.Hostname, in.SessionDir = "doctor", "sbx-doctor", "/nonexistent"
+	p, _, err := planner.Build(*in)
+	return p, err
+}

@@ -1,0 +1,350 @@
+// Package decide answers one question: may this program do this, now, and if not by itself, should a human be asked?
+// It must never touch the file system, wait, or let a secret through that no rule names.
+// The gate and the prompt call it for every access that the mounts do not settle; `sbx why` calls it to explain.
+package decide
+
+import (
+	"strings"
+	"syscall"
+	"time"
+
+	"sbx/broker/internal/policy"
+)
+
+// Ask is one access that waits for an answer. Path is absolute and clean; Target is where it leads if it is a
+// symbolic link, and then that is what would be granted.
+type Ask struct {
+	ID     string
+	PID    int
+	Exe    string
+	Cwd    string
+	Op     string // read write exec stat connect …, see policy.AccessOf
+	Kind   policy.Kind
+	Path   string
+	Target string
+	Host   string
+	Port   int
+	Flags  []string // "dir": Path is a directory; "socket": it is a socket, whatever the operation
+}
+
+// Decision of a Verdict.
+type Decision int
+
+// Decisions; the zero value refuses.
+const (
+	Deny Decision = iota
+	AskHuman
+	Allow
+)
+
+func (d Decision) String() string {
+	switch d {
+	case Allow:
+		return "allow"
+	case AskHuman:
+		return "ask"
+	}
+	return "deny"
+}
+
+// Scope is how much one answer covers.
+type Scope int
+
+// Scopes from narrow to wide.
+const (
+	Once Scope = iota // this access only
+	File              // this name
+	Dir               // the directory and its direct children; of a host: every port
+	Tree              // the directory and everything below
+)
+
+// Life is how long an answer holds.
+type Life int
+
+// Lives from short to long.
+const (
+	LifeOnce Life = iota
+	Session
+	Until
+	Forever
+)
+
+// Verdict is the answer. Path with Scope is what may be opened up; nothing hidden or ruled out lies in it.
+type Verdict struct {
+	Decision Decision
+	Scope    Scope
+	Life     Life
+	Until    time.Time
+	Errno    int
+	Silent   bool // a known probe: neither asked nor reported
+	Reason   string
+	Rule     string
+	Origin   string
+	Path     string
+}
+
+// Env is everything a decision depends on.
+type Env struct {
+	Policy    func(policy.Query) (policy.Rule, bool)      // policy.Store.Match
+	Restricts func(string, policy.Access, time.Time) bool // policy.Store.Restricts
+	Hidden    []policy.Hiding                             // policy.Effective.Concealed
+	Asks      []policy.Pattern                            // policy.Effective.Asks: asked about although something around is readable
+	Granted   func(string, policy.Access) bool            // open already by the profile's mounts; may be nil
+	Grants    *Grants                                     // answers of this session; may be nil
+	Now       time.Time
+	Static    bool                 // never ask: what is not granted is refused
+	Unasked   Decision             // with --prompt allow or deny: Allow, or Deny with NoPrompt
+	NoPrompt  bool                 // nobody is there to be asked; Unasked is the answer
+	AllHosts  bool                 // network without a list
+	Hosts     []policy.HostPattern // network.hosts
+}
+
+// Decide answers a question. A link is allowed only if both the name and what it leads to are.
+func Decide(a Ask, env Env) Verdict {
+	a = a.normal()
+	if why := a.malformed(); why != "" {
+		return Verdict{Errno: int(syscall.EINVAL), Reason: why}
+	}
+	v := one(a, env)
+	if a.Target == "" || a.Target == a.Path {
+		return v
+	}
+	b := a
+	b.Path, b.Target = a.Target, ""
+	w := one(b, env)
+	// A refusal tells which of the two it is about; otherwise the object counts, not the name.
+	if v.Decision == Deny {
+		return v
+	}
+	if w.Decision <= v.Decision {
+		return w
+	}
+	v.Path, v.Scope = a.Target, File
+	return v
+}
+
+func (a Ask) has(flag string) bool {
+	for _, f := range a.Flags {
+		if f == flag {
+			return true
+		}
+	}
+	return false
+}
+
+// normal settles the kind: reaching a socket is connecting to it, however its name is opened.
+func (a Ask) normal() Ask {
+	if a.Kind == "" {
+		a.Kind = policy.KindPath
+	}
+	if a.Kind == policy.KindPath && a.has("socket") {
+		a.Kind, a.Op = policy.KindSocket, "connect"
+	}
+	if a.Kind == policy.KindExec {
+		a.Op = "exec"
+	}
+	return a
+}
+
+// malformed refuses names with two readings before anything is compared with them.
+func (a Ask) malformed() string {
+	if a.Kind == policy.KindHost {
+		if _, err := policy.ParseHost(a.Host); err != nil {
+			return err.Error()
+		}
+		if a.Port < 0 || a.Port > 65535 {
+			return "the port is out of range"
+		}
+		return ""
+	}
+	for _, p := range []string{a.Path, a.Target} {
+		if p == "" && p != a.Path || a.Kind == policy.KindSocket && strings.HasPrefix(p, "@") && len(p) > 1 {
+			continue
+		}
+		if clean, err := policy.CleanPath(p); err != nil || clean != p {
+			return "the path is not absolute and clean"
+		}
+	}
+	return ""
+}
+
+func (a Ask) access() policy.Access {
+	if a.Kind == policy.KindHost || a.Kind == policy.KindSocket {
+		return policy.Connect
+	}
+	acc := policy.AccessOf(a.Op)
+	if acc == policy.Connect {
+		return policy.Write
+	}
+	return acc
+}
+
+func (a Ask) query(now time.Time) policy.Query {
+	q := policy.Query{Kind: a.Kind, Path: a.Path, Port: a.Port, Access: a.access(), Now: now}
+	if a.Kind == policy.KindHost {
+		q.Host, _ = policy.ParseHost(a.Host)
+	}
+	return q
+}
+
+// one decides about a single name. The order is the policy: hidden things, this session's refusals, rules, this
+// session's grants, what the profile opens, known probes, and only then the human.
+func one(a Ask, env Env) Verdict {
+	q := a.query(env.Now)
+	var rule policy.Rule
+	var ruled bool
+	if env.Policy != nil {
+		rule, ruled = env.Policy(q)
+	}
+	if h := env.hidden(a); h != nil && !(ruled && h.Explicit(rule)) {
+		return hiddenVerdict(a, h)
+	}
+	final := ruled && rule.Final
+	g, granted := env.Grants.Lookup(a, env.Now)
+	if granted && !g.Allow && !final {
+		return Verdict{Errno: int(syscall.EACCES), Reason: "refused earlier in this session", Life: g.Life, Until: g.Until}
+	}
+	if ruled && rule.Decision == policy.Deny {
+		return env.named(Verdict{Errno: int(syscall.EACCES), Reason: reason(rule, "denied by rule"), Life: Forever}, rule)
+	}
+	if ruled && rule.Decision == policy.Allow {
+		v := env.named(Verdict{Decision: Allow, Reason: reason(rule, "allowed by rule"), Life: Forever}, rule)
+		v.Scope, v.Path = File, a.name()
+		if dir, ok := rule.Path().Tree(); ok && a.Kind != policy.KindHost && env.clean(dir, a.access()) {
+			v.Scope, v.Path = Tree, dir
+		}
+		if !rule.Expires.IsZero() {
+			v.Life, v.Until = Until, rule.Expires
+		}
+		return v
+	}
+	if granted && !(ruled && final) {
+		return env.grantVerdict(a, g)
+	}
+	if a.Kind != policy.KindHost && a.Kind != policy.KindSocket && !ruled && env.Granted != nil && !env.asks(a.Path) && env.Granted(a.Path, a.access()) {
+		return Verdict{Decision: Allow, Scope: File, Life: Session, Reason: "granted by the profile", Path: a.Path}
+	}
+	if a.Kind == policy.KindHost && !ruled && env.hostListed(q) {
+		return Verdict{Decision: Allow, Scope: File, Life: Session, Reason: "allowed by network.hosts", Path: a.name()}
+	}
+	if p, ok := probe(a); ok && !ruled {
+		return Verdict{Errno: p.Errno, Silent: true, Reason: p.Reason, Rule: p.Path, Origin: "built-in probe list"}
+	}
+	return env.unsettled(a, rule, ruled)
+}
+
+// unsettled is what neither a rule nor an answer covers.
+func (env Env) unsettled(a Ask, rule policy.Rule, ruled bool) Verdict {
+	v := Verdict{Decision: AskHuman, Scope: File, Errno: int(syscall.EACCES), Reason: "not granted", Path: a.name()}
+	if ruled {
+		v = env.named(v, rule)
+		v.Reason = reason(rule, "a rule asks")
+	}
+	switch {
+	case env.Static:
+		v.Decision, v.Reason = Deny, v.Reason+"; static mode asks nobody"
+	case env.NoPrompt && env.Unasked == Allow:
+		v.Decision, v.Errno, v.Life = Allow, 0, Session
+		v.Reason += "; --prompt allow"
+	case env.NoPrompt:
+		v.Decision, v.Reason = Deny, v.Reason+"; nobody is there to be asked"
+	}
+	return v
+}
+
+func (env Env) named(v Verdict, r policy.Rule) Verdict {
+	v.Rule, v.Origin = r.String(), r.Origin.String()
+	return v
+}
+
+func reason(r policy.Rule, otherwise string) string {
+	if r.Reason != "" {
+		return r.Reason
+	}
+	return otherwise
+}
+
+// hidden finds the entry that hides a; entries for sockets are about connecting, not about reading their directory.
+func (env Env) hidden(a Ask) *policy.Hiding {
+	if a.Kind == policy.KindHost {
+		return nil
+	}
+	for i := range env.Hidden {
+		h := &env.Hidden[i]
+		if h.Kind == policy.KindSocket && a.Kind != policy.KindSocket {
+			continue
+		}
+		if h.Rule.MatchTree(a.Path) {
+			return h
+		}
+	}
+	return nil
+}
+
+func hiddenVerdict(a Ask, h *policy.Hiding) Verdict {
+	v := Verdict{Errno: int(syscall.ENOENT), Life: Forever, Reason: "hidden: " + h.Reason, Rule: h.Pattern, Origin: h.Origin.String()}
+	if a.Kind == policy.KindSocket {
+		v.Errno = int(syscall.EACCES)
+		if h.OrgOnly {
+			v.Reason += "; only the org policy can open it"
+		}
+	}
+	if p, ok := probe(a); ok {
+		v.Errno, v.Silent = p.Errno, true
+	}
+	return v
+}
+
+// clean reports that opening up all of dir would open nothing hidden or ruled out.
+func (env Env) clean(dir string, a policy.Access) bool {
+	for i := range env.Hidden {
+		if h := &env.Hidden[i]; h.Rule.Below(dir) || h.Rule.MatchTree(dir) {
+			return false
+		}
+	}
+	for _, p := range env.Asks {
+		// A pattern that is about all of dir has just been answered; one about a part of it has not.
+		if p.Below(dir) && !p.MatchTree(dir) {
+			return false
+		}
+	}
+	return dir != "/" && (env.Restricts == nil || !env.Restricts(dir, a, env.Now)) && !env.Grants.deniedBelow(dir, env.Now)
+}
+
+func (env Env) asks(path string) bool {
+	for _, p := range env.Asks {
+		if p.MatchTree(path) {
+			return true
+		}
+	}
+	return false
+}
+
+func (env Env) grantVerdict(a Ask, g Grant) Verdict {
+	v := Verdict{Decision: Allow, Scope: File, Life: g.Life, Until: g.Until, Reason: "granted in this session", Path: a.name()}
+	if g.Scope == Tree && a.Kind != policy.KindHost && env.clean(g.Name, a.access()) {
+		v.Scope, v.Path = Tree, g.Name
+	}
+	return v
+}
+
+func (env Env) hostListed(q policy.Query) bool {
+	for _, h := range env.Hosts {
+		if h.Match(q.Host, q.Port, false) {
+			return true
+		}
+	}
+	return env.AllHosts
+}
+
+// name is the key under which a is granted.
+func (a Ask) name() string {
+	if a.Kind != policy.KindHost {
+		return a.Path
+	}
+	h, err := policy.ParseHost(a.Host)
+	if err != nil {
+		return ""
+	}
+	return h.String()
+}

@@ -1,0 +1,395 @@
+package decide
+
+import (
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"sbx/broker/internal/policy"
+)
+
+func now() time.Time { return time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC) }
+
+func vars() policy.Vars { return policy.Vars{Home: "/home/u", Project: "/home/u/proj"} }
+
+func rule(t testing.TB, scope policy.Scope, kind policy.Kind, pattern string, a policy.Access, d policy.Decision) policy.Rule {
+	t.Helper()
+	r, err := policy.NewRule(policy.Rule{Kind: kind, Pattern: pattern, Access: a, Decision: d, Origin: policy.Origin{Scope: scope, File: "policy.toml", Line: 3}}, vars())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// env is the moderate profile with the given rules.
+func env(t testing.TB, rules ...policy.Rule) Env {
+	t.Helper()
+	e, err := policy.Merge(policy.Layers{Vars: vars()}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := policy.Store{}
+	for _, r := range rules {
+		s = s.With(r.Origin.Scope, r)
+	}
+	return Env{Policy: s.Match, Restricts: s.Restricts, Hidden: e.Concealed(), Asks: e.Asks(), Grants: NewGrants(), Now: now()}
+}
+
+func read(path string) Ask { return Ask{ID: "1", Op: "read", Kind: policy.KindPath, Path: path} }
+
+func TestDecide(t *testing.T) {
+	const user = policy.ScopeUser
+	sock := func(p string) Ask { return Ask{Op: "connect", Kind: policy.KindSocket, Path: p} }
+	host := func(h string, port int) Ask { return Ask{Op: "connect", Kind: policy.KindHost, Host: h, Port: port} }
+	for name, c := range map[string]struct {
+		ask    Ask
+		rules  []policy.Rule
+		edit   func(*Env)
+		want   Decision
+		errno  syscall.Errno
+		reason string
+		scope  Scope
+		path   string
+	}{
+		"unknown path asks":            {ask: read("/home/u/x"), want: AskHuman, errno: syscall.EACCES, reason: "not granted", scope: File, path: "/home/u/x"},
+		"static refuses":               {ask: read("/home/u/x"), edit: func(e *Env) { e.Static = true }, want: Deny, errno: syscall.EACCES, reason: "static"},
+		"nobody there refuses":         {ask: read("/home/u/x"), edit: func(e *Env) { e.NoPrompt = true }, want: Deny, errno: syscall.EACCES, reason: "nobody"},
+		"prompt allow":                 {ask: read("/home/u/x"), edit: func(e *Env) { e.NoPrompt, e.Unasked = true, Allow }, want: Allow, scope: File, path: "/home/u/x"},
+		"prompt allow keeps secrets":   {ask: read("/home/u/.ssh/id"), edit: func(e *Env) { e.NoPrompt, e.Unasked = true, Allow }, want: Deny, errno: syscall.ENOENT, reason: "private keys"},
+		"secret":                       {ask: read("/home/u/.ssh/id"), want: Deny, errno: syscall.ENOENT, reason: "private keys"},
+		"secret under a wide allow":    {ask: read("/home/u/.ssh/id"), rules: []policy.Rule{rule(t, user, policy.KindPath, "~/**", policy.Read, policy.Allow)}, want: Deny, errno: syscall.ENOENT},
+		"secret named by a rule":       {ask: read("/home/u/.ssh/known_hosts"), rules: []policy.Rule{rule(t, user, policy.KindPath, "~/.ssh/known_hosts", policy.Read, policy.Allow)}, want: Allow, scope: File, path: "/home/u/.ssh/known_hosts"},
+		"secret with an ask rule":      {ask: read("/home/u/.ssh/id"), rules: []policy.Rule{rule(t, user, policy.KindPath, "~/.ssh/**", policy.Read, policy.Ask)}, want: Deny, errno: syscall.ENOENT},
+		"secret beside":                {ask: read("/home/u/.ssh2"), want: AskHuman, errno: syscall.EACCES, scope: File, path: "/home/u/.ssh2"},
+		"env file":                     {ask: read("/home/u/proj/a/.env.local"), want: Deny, errno: syscall.ENOENT, reason: "tokens"},
+		"rule allows a clean tree":     {ask: read("/home/u/.cargo/bin/x"), rules: []policy.Rule{rule(t, user, policy.KindPath, "~/.cargo/bin/**", policy.Read, policy.Allow)}, want: Allow, scope: Tree, path: "/home/u/.cargo/bin"},
+		"rule tree with a secret in":   {ask: read("/home/u/.cargo/x"), rules: []policy.Rule{rule(t, user, policy.KindPath, "~/.cargo/**", policy.Read, policy.Allow)}, want: Allow, scope: File, path: "/home/u/.cargo/x"},
+		"rule tree with a deny in":     {ask: read("/srv/a"), rules: []policy.Rule{rule(t, user, policy.KindPath, "/srv/**", policy.Read, policy.Allow), rule(t, user, policy.KindPath, "/srv/x", policy.Read, policy.Deny)}, want: Allow, scope: File, path: "/srv/a"},
+		"whole root is never a tree":   {ask: read("/srv/a"), rules: []policy.Rule{rule(t, user, policy.KindPath, "/**", policy.Read, policy.Allow)}, want: Allow, scope: File, path: "/srv/a"},
+		"rule denies":                  {ask: read("/srv/a"), rules: []policy.Rule{rule(t, user, policy.KindPath, "/srv/**", policy.Read, policy.Deny)}, want: Deny, errno: syscall.EACCES, reason: "denied by rule"},
+		"read rule does not write":     {ask: Ask{Op: "unlink", Path: "/srv/a"}, rules: []policy.Rule{rule(t, user, policy.KindPath, "/srv/**", policy.Read, policy.Allow)}, want: AskHuman, errno: syscall.EACCES, scope: File, path: "/srv/a"},
+		"unknown operation is a write": {ask: Ask{Op: "frobnicate", Path: "/srv/a"}, rules: []policy.Rule{rule(t, user, policy.KindPath, "/srv/**", policy.Read, policy.Allow)}, want: AskHuman, errno: syscall.EACCES, scope: File, path: "/srv/a"},
+		"exec rule":                    {ask: Ask{Kind: policy.KindExec, Path: "/srv/t"}, rules: []policy.Rule{rule(t, user, policy.KindExec, "/srv/t", "", policy.Deny)}, want: Deny, errno: syscall.EACCES},
+		"link to a secret":             {ask: Ask{Op: "read", Path: "/home/u/proj/docs", Target: "/home/u/.ssh"}, rules: []policy.Rule{rule(t, user, policy.KindPath, "$PROJECT/**", policy.Read, policy.Allow)}, want: Deny, errno: syscall.ENOENT, reason: "private keys"},
+		"link asks about its target":   {ask: Ask{Op: "read", Path: "/srv/l", Target: "/opt/x"}, rules: []policy.Rule{rule(t, user, policy.KindPath, "/srv/**", policy.Read, policy.Allow)}, want: AskHuman, errno: syscall.EACCES, scope: File, path: "/opt/x"},
+		"link itself not granted":      {ask: Ask{Op: "read", Path: "/srv/l", Target: "/opt/x"}, rules: []policy.Rule{rule(t, user, policy.KindPath, "/opt/**", policy.Read, policy.Allow)}, want: AskHuman, errno: syscall.EACCES, scope: File, path: "/opt/x"},
+		"profile grants": {ask: read("/usr/x"), edit: func(e *Env) {
+			e.Granted = func(p string, a policy.Access) bool { return p == "/usr/x" && a == policy.Read }
+		}, want: Allow, scope: File, path: "/usr/x"},
+		"profile does not grant write": {ask: Ask{Op: "write", Path: "/usr/x"}, edit: func(e *Env) { e.Granted = func(p string, a policy.Access) bool { return a == policy.Read } }, want: AskHuman, errno: syscall.EACCES, scope: File, path: "/usr/x"},
+		"docker.sock":                  {ask: sock("/run/docker.sock"), rules: []policy.Rule{rule(t, user, policy.KindSocket, "/run/docker.sock", "", policy.Allow)}, want: Deny, errno: syscall.EACCES, reason: "only the org policy"},
+		"docker.sock as a path":        {ask: Ask{Op: "open", Path: "/run/docker.sock", Flags: []string{"socket"}}, want: Deny, errno: syscall.EACCES, reason: "root on the host"},
+		"docker.sock by the org":       {ask: sock("/run/docker.sock"), rules: []policy.Rule{rule(t, policy.ScopeOrg, policy.KindSocket, "/run/docker.sock", "", policy.Allow)}, want: Allow, scope: File, path: "/run/docker.sock"},
+		"abstract X11":                 {ask: sock("@/tmp/.X11-unix/X0"), want: Deny, errno: syscall.EACCES, reason: "display"},
+		"some socket":                  {ask: sock("/srv/s"), want: AskHuman, errno: syscall.EACCES, scope: File, path: "/srv/s"},
+		"host listed":                  {ask: host("Example.com.", 443), edit: func(e *Env) { p, _ := policy.ParseHostPattern("example.com"); e.Hosts = []policy.HostPattern{p} }, want: Allow, scope: File, path: "example.com"},
+		"host not listed":              {ask: host("example.com", 22), edit: func(e *Env) { p, _ := policy.ParseHostPattern("example.com"); e.Hosts = []policy.HostPattern{p} }, want: AskHuman, errno: syscall.EACCES, scope: File, path: "example.com"},
+		"host denied at any port":      {ask: host("example.com", 22), rules: []policy.Rule{rule(t, user, policy.KindHost, "example.com", "", policy.Deny)}, edit: func(e *Env) { e.AllHosts = true }, want: Deny, errno: syscall.EACCES},
+		"bad host":                     {ask: host("example.com@evil", 443), edit: func(e *Env) { e.AllHosts = true }, want: Deny, errno: syscall.EINVAL, reason: "not allowed"},
+		"dotdot":                       {ask: read("/usr/../home"), want: Deny, errno: syscall.EINVAL, reason: "clean"},
+		"relative":                     {ask: read("usr"), want: Deny, errno: syscall.EINVAL},
+		"empty":                        {ask: read(""), want: Deny, errno: syscall.EINVAL},
+		"nul":                          {ask: read("/a\x00b"), want: Deny, errno: syscall.EINVAL},
+		"bad target":                   {ask: Ask{Op: "read", Path: "/a", Target: "b"}, want: Deny, errno: syscall.EINVAL},
+		"other bytes":                  {ask: read("/srv/\xff"), rules: []policy.Rule{rule(t, user, policy.KindPath, `/srv/\xfe`, policy.Read, policy.Allow)}, want: AskHuman, errno: syscall.EACCES, scope: File, path: "/srv/\xff"},
+	} {
+		e := env(t, c.rules...)
+		if c.edit != nil {
+			c.edit(&e)
+		}
+		v := Decide(c.ask, e)
+		if v.Decision != c.want || v.Decision != Allow && v.Errno != int(c.errno) || !strings.Contains(v.Reason, c.reason) || v.Silent {
+			t.Errorf("%s: %+v", name, v)
+		}
+		if c.want != Deny && (v.Scope != c.scope || v.Path != c.path) {
+			t.Errorf("%s: scope %v path %q, want %v %q", name, v.Scope, v.Path, c.scope, c.path)
+		}
+	}
+}
+
+func TestVerdictNamesItsRule(t *testing.T) {
+	e := env(t, rule(t, policy.ScopeUser, policy.KindPath, "/srv/**", policy.Read, policy.Deny))
+	if v := Decide(read("/srv/a"), e); v.Rule != "deny read /srv/**" || v.Origin != "policy.toml:3" {
+		t.Errorf("%+v", v)
+	}
+}
+
+func TestProbes(t *testing.T) {
+	e := env(t)
+	for path, want := range map[string]syscall.Errno{"/etc/ld.so.preload": syscall.ENOENT, "/sys/fs/selinux/enforce": syscall.ENOENT, "/run/nscd/socket": syscall.ENOENT,
+		"/var/run/nscd": syscall.ENOENT, "/run/systemd/system": syscall.ENOENT, "/sys/kernel/mm/transparent_hugepage/enabled": syscall.EACCES} {
+		if v := Decide(read(path), e); v.Decision != Deny || !v.Silent || v.Errno != int(want) || v.Reason == "" {
+			t.Errorf("%s: %+v", path, v)
+		}
+	}
+	for _, path := range []string{"/run/nscd2", "/etc/ld.so.preload2", "/run"} {
+		if v := Decide(read(path), e); v.Decision != AskHuman || v.Silent {
+			t.Errorf("%s: %+v", path, v)
+		}
+	}
+	if v := Decide(Ask{Op: "write", Path: "/etc/ld.so.preload"}, e); v.Silent {
+		t.Error("writing a probed path must not be silent")
+	}
+	e = env(t, rule(t, policy.ScopeUser, policy.KindPath, "/run/nscd/**", policy.Read, policy.Allow))
+	if v := Decide(read("/run/nscd/socket"), e); v.Decision != Allow {
+		t.Errorf("a rule must win over the list: %+v", v)
+	}
+	for _, p := range Probes() {
+		if p.Reason == "" || p.Errno == 0 || p.Path[0] != '/' {
+			t.Errorf("%+v", p)
+		}
+	}
+}
+
+func TestGrants(t *testing.T) {
+	type step struct {
+		path string
+		op   string
+		want Decision
+	}
+	for name, c := range map[string]struct {
+		grants []Grant
+		steps  []step
+	}{
+		"file":           {[]Grant{{Name: "/s/a", Scope: File, Allow: true, Access: policy.Read}}, []step{{"/s/a", "read", Allow}, {"/s/a", "write", AskHuman}, {"/s/a", "exec", Allow}, {"/s/ab", "read", AskHuman}, {"/s/a/b", "read", AskHuman}}},
+		"dir":            {[]Grant{{Name: "/s", Scope: Dir, Allow: true, Access: policy.Read}}, []step{{"/s", "read", Allow}, {"/s/a", "read", Allow}, {"/s/a/b", "read", AskHuman}, {"/sx", "read", AskHuman}}},
+		"tree":           {[]Grant{{Name: "/s", Scope: Tree, Allow: true, Access: policy.Write}}, []step{{"/s", "read", Allow}, {"/s/a/b/c", "write", Allow}, {"/s-evil/a", "read", AskHuman}}},
+		"root tree":      {[]Grant{{Name: "/", Scope: Tree, Allow: true, Access: policy.Read}}, []step{{"/s/a", "read", Allow}, {"/home/u/.ssh/id", "read", Deny}}},
+		"root dir":       {[]Grant{{Name: "/", Scope: Dir, Allow: true, Access: policy.Read}}, []step{{"/s", "read", Allow}, {"/s/a", "read", AskHuman}}},
+		"nearer wins":    {[]Grant{{Name: "/s", Scope: Tree, Allow: true, Access: policy.Read}, {Name: "/s/a", Scope: Tree, Access: policy.Read}, {Name: "/s/a/b", Scope: File, Allow: true, Access: policy.Read}}, []step{{"/s/x", "read", Allow}, {"/s/a/x", "read", Deny}, {"/s/a/b", "read", Allow}}},
+		"refusal ties":   {[]Grant{{Name: "/s", Scope: Tree, Allow: true, Access: policy.Read}, {Name: "/s", Scope: Dir, Access: policy.Read}}, []step{{"/s/x", "read", Deny}, {"/s/x/y", "read", Allow}}},
+		"refused write":  {[]Grant{{Name: "/s", Scope: Tree, Access: policy.Write}}, []step{{"/s/x", "write", Deny}, {"/s/x", "read", AskHuman}}},
+		"refused read":   {[]Grant{{Name: "/s", Scope: Tree, Access: policy.Read}}, []step{{"/s/x", "write", Deny}, {"/s/x", "exec", Deny}}},
+		"expired":        {[]Grant{{Name: "/s", Scope: Tree, Allow: true, Access: policy.Read, Life: Until, Until: now()}}, []step{{"/s/x", "read", AskHuman}}},
+		"not yet":        {[]Grant{{Name: "/s", Scope: Tree, Allow: true, Access: policy.Read, Life: Until, Until: now().Add(1)}}, []step{{"/s/x", "read", Allow}}},
+		"replaced":       {[]Grant{{Name: "/s", Scope: File, Allow: true, Access: policy.Read}, {Name: "/s", Scope: File, Access: policy.Read}}, []step{{"/s", "read", Deny}}},
+		"socket is kept": {[]Grant{{Kind: policy.KindSocket, Name: "/s", Scope: File, Allow: true, Access: policy.Connect}}, []step{{"/s", "read", AskHuman}}},
+	} {
+		e := env(t)
+		for _, g := range c.grants {
+			e.Grants.Add(g)
+		}
+		for _, s := range c.steps {
+			if v := Decide(Ask{Op: s.op, Path: s.path}, e); v.Decision != s.want {
+				t.Errorf("%s: %s %s: %+v", name, s.op, s.path, v)
+			}
+		}
+	}
+	e := env(t)
+	e.Grants.Add(Grant{Kind: policy.KindHost, Name: "example.com", Port: 443, Scope: File, Allow: true, Access: policy.Connect})
+	for port, want := range map[int]Decision{443: Allow, 22: AskHuman} {
+		if v := Decide(Ask{Kind: policy.KindHost, Host: "EXAMPLE.com", Port: port}, e); v.Decision != want {
+			t.Errorf("port %d: %+v", port, v)
+		}
+	}
+	if n := e.Grants.Revoke(policy.KindHost, "example.com"); n != 1 || len(e.Grants.List(now())) != 0 {
+		t.Error("revoking left the grant")
+	}
+	if _, ok := (*Grants)(nil).Lookup(read("/x"), now()); ok {
+		t.Error("a nil set granted")
+	}
+}
+
+func TestGrantVerdictScope(t *testing.T) {
+	e := env(t)
+	e.Grants.Add(Grant{Name: "/home/u", Scope: Tree, Allow: true, Access: policy.Read})
+	e.Grants.Add(Grant{Name: "/srv", Scope: Tree, Allow: true, Access: policy.Read})
+	if v := Decide(read("/home/u/x/y"), e); v.Decision != Allow || v.Scope != File || v.Path != "/home/u/x/y" {
+		t.Errorf("a tree with secrets in it was opened whole: %+v", v)
+	}
+	if v := Decide(read("/srv/x/y"), e); v.Scope != Tree || v.Path != "/srv" {
+		t.Errorf("%+v", v)
+	}
+	e.Grants.Add(Grant{Name: "/srv/no", Scope: File, Access: policy.Read})
+	if v := Decide(read("/srv/x/y"), e); v.Scope != File {
+		t.Errorf("a tree with a refusal in it was opened whole: %+v", v)
+	}
+}
+
+func TestApply(t *testing.T) {
+	e := env(t)
+	a := read("/srv/d/f")
+	v, g, keep := Apply(a, Answer{Allow: true, Scope: Tree, Life: Session}, e)
+	if v.Decision != Allow || v.Scope != Tree || v.Path != "/srv/d" || !keep || g.Name != "/srv/d" {
+		t.Fatalf("%+v %+v %v", v, g, keep)
+	}
+	e.Grants.Add(g)
+	if v := Decide(read("/srv/d/x/y"), e); v.Decision != Allow {
+		t.Errorf("%+v", v)
+	}
+	v, _, keep = Apply(read("/opt/x"), Answer{Allow: true, Scope: File, Life: LifeOnce}, e)
+	if v.Decision != Allow || v.Scope != Once || keep {
+		t.Errorf("once: %+v %v", v, keep)
+	}
+	v, g, keep = Apply(read("/opt/x"), Answer{Scope: File, Life: Session, By: "uid 1000"}, e)
+	if v.Decision != Deny || v.Errno != int(syscall.EACCES) || v.Reason != "refused by uid 1000" || !keep {
+		t.Errorf("no: %+v %v", v, keep)
+	}
+	e.Grants.Add(g)
+	if v := Decide(read("/opt/x"), e); v.Decision != Deny || !strings.Contains(v.Reason, "earlier in this session") {
+		t.Errorf("%+v", v)
+	}
+	// An approval cannot lift what is refused for good.
+	for _, p := range []string{"/home/u/.ssh/id", "/etc/shadow"} {
+		if v, _, keep := Apply(read(p), Answer{Allow: true, Scope: File, Life: Session}, e); v.Decision != Deny || keep {
+			t.Errorf("%s was approved: %+v", p, v)
+		}
+	}
+	e.Static = true
+	if v, _, _ := Apply(read("/home/u/.ssh/id"), Answer{Allow: true}, e); v.Decision != Deny {
+		t.Errorf("static: %+v", v)
+	}
+	e = env(t)
+	if v, g, _ := Apply(Ask{Op: "read", Path: "/srv/l", Target: "/opt/t"}, Answer{Allow: true, Scope: File, Life: Session}, e); v.Path != "/opt/t" || g.Name != "/opt/t" {
+		t.Errorf("link: %+v %+v", v, g)
+	}
+	if v, g, _ := Apply(read("/home/u/f"), Answer{Allow: true, Scope: Tree, Life: Session}, e); v.Scope != File || v.Path != "/home/u/f" || g.Scope != Tree {
+		t.Errorf("tree with secrets: %+v %+v", v, g)
+	}
+	if v, _, keep := Apply(a, Answer{Allow: true, Scope: File, Life: Until, Until: now()}, e); v.Decision != Deny || keep {
+		t.Errorf("expired answer: %+v", v)
+	}
+	e.Grants = nil
+	if v, _, _ := Apply(a, Answer{Allow: true, Scope: Tree, Life: Session}, e); v.Scope != Tree {
+		t.Errorf("nil grants: %+v", v)
+	}
+}
+
+func TestRule(t *testing.T) {
+	for _, c := range []struct {
+		ask  Ask
+		ans  Answer
+		want string
+	}{
+		{read("/a/b*\xff"), Answer{Allow: true, Scope: File, Life: Forever}, `allow read /a/b\*\xff`},
+		{read("/a/b"), Answer{Allow: true, Scope: Dir, Life: Forever}, "allow read /a/*"},
+		{read("/a/b"), Answer{Scope: Tree, Life: Forever}, "deny read /a/**"},
+		{Ask{Op: "write", Path: "/a/b", Flags: []string{"dir"}}, Answer{Allow: true, Scope: Tree}, "allow write /a/b/**"},
+		{Ask{Op: "read", Path: "/a/l", Target: "/t"}, Answer{Allow: true, Scope: File}, "allow read /t"},
+		{Ask{Kind: policy.KindHost, Host: "A.b", Port: 443}, Answer{Allow: true, Scope: File}, "allow connect a.b:443"},
+		{Ask{Kind: policy.KindHost, Host: "::1", Port: 443}, Answer{Allow: true, Scope: Dir}, "allow connect [::1]:*"},
+		{Ask{Kind: policy.KindSocket, Path: "@a*"}, Answer{Allow: true, Scope: File}, `allow connect @a\*`},
+		{Ask{Kind: policy.KindExec, Path: "/bin/x"}, Answer{Allow: true, Scope: File}, "allow exec /bin/x"},
+	} {
+		r, err := Rule(c.ask, c.ans, now())
+		if err != nil || r.String() != c.want {
+			t.Errorf("%+v: %v %v, want %s", c.ask, r, err, c.want)
+		}
+	}
+	if _, err := Rule(read("/a"), Answer{Allow: true, Scope: Tree}, now()); err == nil || !strings.Contains(err.Error(), "whole file system") {
+		t.Error(err)
+	}
+	// A stored answer must settle the same question next time.
+	r, _ := Rule(read("/srv/\xff"), Answer{Allow: true, Scope: File, Life: Forever}, now())
+	r.Origin.Scope = policy.ScopeUser
+	if v := Decide(read("/srv/\xff"), env(t, r)); v.Decision != Allow {
+		t.Errorf("%+v", v)
+	}
+}
+
+func TestWords(t *testing.T) {
+	for _, s := range []string{"once", "file", "dir", "tree"} {
+		if v, err := ParseScope(s); err != nil || v.String() != s {
+			t.Error(s, v, err)
+		}
+	}
+	for _, s := range []string{"once", "session", "forever"} {
+		if v, _, err := ParseLife(s, now()); err != nil || v.String() != s {
+			t.Error(s, v, err)
+		}
+	}
+	if v, u, err := ParseLife("1h", now()); err != nil || v != Until || !u.Equal(now().Add(time.Hour)) {
+		t.Error(v, u, err)
+	}
+	for _, s := range []string{"", "-1h", "0s", "always"} {
+		if _, _, err := ParseLife(s, now()); err == nil {
+			t.Errorf("life %q accepted", s)
+		}
+		if _, err := ParseScope(s); err == nil {
+			t.Errorf("scope %q accepted", s)
+		}
+	}
+}
+
+func TestWalkers(t *testing.T) {
+	w := NewWalkers(3, time.Second)
+	at := now()
+	for i := 0; i < 3; i++ {
+		for j := 0; j < 4; j++ { // the same name again is not a walk
+			if q, merged := w.Observe(read(fmt.Sprintf("/srv/d/f%d", i)), at); merged || q.Path != fmt.Sprintf("/srv/d/f%d", i) {
+				t.Fatalf("%d: %+v", i, q)
+			}
+		}
+	}
+	for i := 3; i < 50; i++ {
+		q, merged := w.Observe(read(fmt.Sprintf("/srv/d/f%d", i)), at)
+		if !merged || q.Path != "/srv/d" || !q.has("dir") {
+			t.Fatalf("%d: %+v %v", i, q, merged)
+		}
+	}
+	if q, merged := w.Observe(read("/srv/other/x"), at); merged {
+		t.Errorf("another directory: %+v", q)
+	}
+	if q, merged := w.Observe(read("/srv/d/f99"), at.Add(2*time.Second)); merged {
+		t.Errorf("after a pause: %+v", q)
+	}
+	for i := 0; i < 10; i++ {
+		if q, merged := w.Observe(read(fmt.Sprintf("/top%d", i)), at); merged {
+			t.Errorf("the root itself must never be asked for: %+v", q)
+		}
+	}
+	for i := 0; i < 5*maxDirs; i++ {
+		w.Observe(read(fmt.Sprintf("/d%d/x", i)), at)
+	}
+	if len(w.dirs) > maxDirs {
+		t.Errorf("%d directories remembered", len(w.dirs))
+	}
+}
+
+func TestRecent(t *testing.T) {
+	r := NewRecent(2)
+	v := Verdict{Decision: Deny, Reason: "x"}
+	r.Add(read("/a"), v, now())
+	r.Add(read("/b"), v, now())
+	if got, ok := r.Get(Ask{Op: "stat", Path: "/a"}, now().Add(time.Second), time.Second); !ok || got != v {
+		t.Error("stat and read of one object are one access", got, ok)
+	}
+	if _, ok := r.Get(read("/a"), now().Add(2*time.Second), time.Second); ok {
+		t.Error("too old")
+	}
+	if _, ok := r.Get(Ask{Op: "write", Path: "/a"}, now(), time.Second); ok {
+		t.Error("another access")
+	}
+	r.Add(read("/c"), v, now())
+	if _, ok := r.Get(read("/a"), now(), time.Second); ok || len(r.List()) != 2 || r.List()[0].Ask.Path != "/c" {
+		t.Errorf("%+v", r.List())
+	}
+	r.Forget(policy.KindPath, "/c")
+	if len(r.List()) != 1 {
+		t.Errorf("%+v", r.List())
+	}
+}
+
+func FuzzDecide(f *testing.F) {
+	f.Add("/home/u/.ssh/id", "", "read")
+	f.Add("/srv/a", "/home/u/.ssh", "write")
+	e := env(f, rule(f, policy.ScopeUser, policy.KindPath, "/**", policy.Write, policy.Allow))
+	e.Grants.Add(Grant{Name: "/", Scope: Tree, Allow: true, Access: policy.Write})
+	f.Fuzz(func(t *testing.T, path, target, op string) {
+		v := Decide(Ask{Op: op, Path: path, Target: target}, e)
+		for _, p := range []string{path, target, v.Path} {
+			if v.Decision == Allow && (p == "/home/u/.ssh" || strings.HasPrefix(p, "/home/u/.ssh/") || strings.Contains(p, "/../")) {
+				t.Fatalf("%q -> %q: %+v", path, target, v)
+			}
+		}
+	})
+}
+
+func BenchmarkDecide(b *testing.B) {
+	e := env(b)
+	for b.Loop() {
+		Decide(read("/home/u/a/b/c/d"), e)
+	}
+}

@@ -1,0 +1,262 @@
+package prompt
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Queue holds the open questions of one session.
+type Queue struct {
+	opt Options
+
+	mu       sync.Mutex
+	closed   bool
+	stop     context.CancelFunc // of the hook
+	open     []*entry           // oldest first; MaxOpen is small, so everything is a scan
+	settled  []string           // ring of ids
+	next     int
+	waiting  int
+	subs     []chan Event
+	recent   map[string]*burst
+	budget   budget
+	denials  int  // in a row, by people or by silence
+	autoDeny bool // after too many of them
+}
+
+type entry struct {
+	q       Question
+	subject string
+	waiters []*waiter
+	timer   *time.Timer
+}
+
+// waiter is one access that is held. It keeps its own object: a question may come to stand for many.
+type waiter struct {
+	answer     chan Answer // capacity 1
+	path, host string
+	entry      *entry
+}
+
+// NewQueue makes the queue of one session and starts its hook, if there is one.
+func NewQueue(opt Options) *Queue {
+	opt.fill()
+	q := &Queue{opt: opt, recent: make(map[string]*burst)}
+	q.budget = budget{tokens: float64(opt.Burst), last: time.Now()}
+	ctx, stop := context.WithCancel(context.Background())
+	q.stop = stop
+	if opt.HookCommand != "" && opt.Mode != DenyAll && opt.Mode != AllowAll {
+		h := Hook{Command: opt.HookCommand, Timeout: opt.HookTimeout}
+		events, cancel := q.Subscribe()
+		go func() { defer cancel(); h.serve(ctx, q, events) }()
+	}
+	return q
+}
+
+// Ask holds the caller until its question is answered, its time is up or ctx ends. Everything but an
+// answer that allows is a denial.
+func (q *Queue) Ask(ctx context.Context, in Question) Answer {
+	q.mu.Lock()
+	w, a := q.admit(in)
+	q.mu.Unlock()
+	if w == nil {
+		return a
+	}
+	select {
+	case a = <-w.answer:
+	case <-ctx.Done():
+		a = q.leave(w)
+	}
+	if a.Scope == Once || a.Scope == "" {
+		a.Path, a.Host = w.path, w.host
+	}
+	return a
+}
+
+// admit finds or makes the question that in becomes part of, or settles it at once.
+func (q *Queue) admit(in Question) (*waiter, Answer) {
+	switch {
+	case q.closed:
+		return nil, denied(ByGone)
+	case q.opt.Mode == AllowAll:
+		return nil, Answer{Allow: true, Scope: Once, Life: ForOnce, By: ByPolicy, Path: in.Path, Host: in.Host}
+	case q.opt.Mode == DenyAll:
+		return nil, denied(ByPolicy)
+	case q.autoDeny:
+		return nil, denied(ByFlood)
+	case q.waiting >= maxWaiter:
+		q.flood(in)
+		return nil, denied(ByFlood)
+	}
+	w := &waiter{answer: make(chan Answer, 1), path: in.Path, host: in.Host}
+	e := q.find(&in)
+	if e == nil {
+		e = q.place(in)
+	}
+	if e == nil {
+		q.flood(in)
+		return nil, denied(ByFlood)
+	}
+	w.entry = e
+	e.waiters = append(e.waiters, w)
+	e.q.Merged = len(e.waiters)
+	q.waiting++
+	if e.q.ID == "" {
+		q.put(e)
+	}
+	return w, Answer{}
+}
+
+func denied(by string) Answer { return Answer{Scope: Once, Life: ForOnce, By: by} }
+
+// find returns the open question that an equal access, or one in the same coalesced directory, joins.
+func (q *Queue) find(in *Question) *entry {
+	want, parent := in.subject(), ""
+	if d := in.asDir(); d != nil {
+		parent = d.subject()
+	}
+	for _, e := range q.open {
+		if e.subject == want || e.subject == parent && e.q.Why == in.Why {
+			return e
+		}
+	}
+	return nil
+}
+
+// put opens a question.
+func (q *Queue) put(e *entry) {
+	e.q.ID, e.q.SID, e.q.Time = newID(), q.opt.SID, time.Now()
+	e.timer = time.AfterFunc(q.opt.Timeout, func() {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		if slices.Contains(q.open, e) {
+			q.settle(e, denied(ByTimeout))
+		}
+	})
+	q.open = append(q.open, e)
+	q.emit(Event{Kind: Asked, Question: e.q})
+}
+
+// Answer settles an open question. The first answer stands; any further one is an error and changes nothing.
+func (q *Queue) Answer(id string, a Answer) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	i := slices.IndexFunc(q.open, func(e *entry) bool { return e.q.ID == id })
+	if i < 0 || id == "" {
+		if id != "" && slices.Contains(q.settled, id) {
+			return ErrAnswered
+		}
+		return ErrUnknown
+	}
+	if !q.opt.Mode.accepts(a.By) {
+		return ErrMode
+	}
+	e := q.open[i]
+	a, err := a.Normal(&e.q, time.Now())
+	if err != nil {
+		return err
+	}
+	if q.opt.Commit != nil {
+		if err := q.opt.Commit(e.q, a); err != nil {
+			return err
+		}
+	}
+	q.settle(e, a)
+	if a.Life != ForOnce {
+		q.recheck()
+	}
+	return nil
+}
+
+// settle takes the question off and tells all who wait.
+func (q *Queue) settle(e *entry, a Answer) {
+	q.remove(e)
+	for _, w := range e.waiters {
+		w.answer <- a
+	}
+	q.waiting -= len(e.waiters)
+	q.emit(Event{Kind: Decided, Question: e.q, Answer: a})
+	q.count(a)
+}
+
+func (q *Queue) remove(e *entry) {
+	if i := slices.Index(q.open, e); i >= 0 {
+		q.open = slices.Delete(q.open, i, i+1)
+	}
+	if e.timer != nil {
+		e.timer.Stop()
+	}
+	if len(q.settled) < maxRecent {
+		q.settled = append(q.settled, e.q.ID)
+		return
+	}
+	q.settled[q.next] = e.q.ID
+	q.next = (q.next + 1) % maxRecent
+}
+
+// leave ends one wait. The last one out withdraws the question, so that a late answer grants nothing.
+func (q *Queue) leave(w *waiter) Answer {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	select {
+	case a := <-w.answer:
+		return a
+	default:
+	}
+	e := w.entry
+	e.waiters = slices.DeleteFunc(e.waiters, func(o *waiter) bool { return o == w })
+	e.q.Merged = len(e.waiters)
+	q.waiting--
+	if len(e.waiters) == 0 {
+		q.remove(e)
+		q.emit(Event{Kind: Gone, Question: e.q})
+	}
+	return denied(ByGone)
+}
+
+func (q *Queue) recheck() {
+	if q.opt.Recheck == nil {
+		return
+	}
+	for _, e := range slices.Clone(q.open) {
+		if !slices.Contains(q.open, e) {
+			continue
+		}
+		if a, ok := q.opt.Recheck(e.q); ok {
+			if a, err := a.Normal(&e.q, time.Now()); err == nil {
+				a.By = ByPolicy
+				q.settle(e, a)
+			}
+		}
+	}
+}
+
+// Pending returns the open questions, oldest first.
+func (q *Queue) Pending() []Question {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	out := make([]Question, len(q.open))
+	for i, e := range q.open {
+		out[i] = e.q
+	}
+	return out
+}
+
+// Close denies everything that waits and everything that comes.
+func (q *Queue) Close() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return
+	}
+	q.closed = true
+	q.stop()
+	for _, e := range slices.Clone(q.open) {
+		q.settle(e, denied(ByGone))
+	}
+	for _, c := range q.subs {
+		close(c)
+	}
+	q.subs = nil
+}

@@ -1,0 +1,185 @@
+package selftest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"golang.org/x/sys/unix"
+)
+
+// patience bounds every command of a script.
+const patience = 60 * time.Second
+
+// commands are what scripts can say beyond testscript's own words:
+//
+//	user [=N] CMD...        run CMD as the ordinary user and want exit status N (0)
+//	sbx [=N] ARGS...        the same for the built sbx
+//	sockin FILE [=N] CMD... the same with descriptor 0 a socket from which FILE can be read
+//	tty DIALOG CMD...       run CMD on a terminal and hold the dialog in the file DIALOG with it
+//	snapshot FILE DIR...    write a listing of the trees to FILE, sbx's own session records left out
+//	gone TEXT               wait until no process has TEXT in its command line
+//	need CMD...             skip, or fail where everything must work, unless the commands are there
+func commands() map[string]func(*testscript.TestScript, bool, []string) {
+	return map[string]func(*testscript.TestScript, bool, []string){
+		"user": positive("user", cmdUser), "sbx": positive("sbx", cmdSbx), "sockin": positive("sockin", cmdSockin), "tty": positive("tty", cmdTTY),
+		"snapshot": positive("snapshot", cmdSnapshot), "gone": positive("gone", cmdGone), "need": positive("need", cmdNeed),
+	}
+}
+
+func positive(name string, f func(*testscript.TestScript, []string)) func(*testscript.TestScript, bool, []string) {
+	return func(ts *testscript.TestScript, neg bool, args []string) {
+		if neg {
+			ts.Fatalf("! %s: give the exit status instead, as in %s =125", name, name)
+		}
+		if len(args) == 0 {
+			ts.Fatalf("%s: arguments are missing", name)
+		}
+		f(ts, args)
+	}
+}
+
+// wantStatus takes "=N" off the front.
+func wantStatus(ts *testscript.TestScript, args []string) (int, []string) {
+	if !strings.HasPrefix(args[0], "=") {
+		return 0, args
+	}
+	n, err := strconv.Atoi(args[0][1:])
+	if err != nil || len(args) < 2 {
+		ts.Fatalf("%q is not =STATUS CMD", args)
+	}
+	return n, args[1:]
+}
+
+func cmdSbx(ts *testscript.TestScript, args []string) {
+	n, args := wantStatus(ts, args)
+	runUser(ts, n, append([]string{shop.sbx}, args...), nil)
+}
+
+func cmdUser(ts *testscript.TestScript, args []string) {
+	n, args := wantStatus(ts, args)
+	runUser(ts, n, args, nil)
+}
+
+func cmdSockin(ts *testscript.TestScript, args []string) {
+	b := []byte(ts.ReadFile(args[0]))
+	n, args := wantStatus(ts, args[1:])
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	ts.Check(err)
+	theirs, ours := os.NewFile(uintptr(pair[0]), "theirs"), os.NewFile(uintptr(pair[1]), "ours")
+	defer theirs.Close()
+	go func() {
+		_, _ = ours.Write(b)
+		ours.Close()
+	}()
+	runUser(ts, n, args, theirs)
+}
+
+// userCommand prepares a command of the ordinary user in the script's directory.
+func userCommand(ctx context.Context, ts *testscript.TestScript, args []string) *exec.Cmd {
+	env := shop.env(ts.Getenv("HOME"), ts.Getenv("WORK"))
+	if !strings.Contains(args[0], "/") {
+		args = append([]string{"/usr/bin/env"}, args...)
+	}
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd.Env, cmd.Dir, cmd.SysProcAttr = env, ts.MkAbs("."), shop.attr()
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = 5 * time.Second
+	return cmd
+}
+
+func runUser(ts *testscript.TestScript, want int, args []string, stdin *os.File) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	cmd := userCommand(ctx, ts, args)
+	if stdin != nil {
+		cmd.Stdin = stdin
+	}
+	var out, errs bytes.Buffer
+	// Pipes of our own making would hide from sbx what the caller's descriptors are.
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	_, _ = io.Copy(ts.Stdout(), bytes.NewReader(out.Bytes()))
+	_, _ = io.Copy(ts.Stderr(), bytes.NewReader(errs.Bytes()))
+	var exit *exec.ExitError
+	got := 0
+	switch {
+	case errors.As(err, &exit) && exit.Exited():
+		got = exit.ExitCode()
+	case errors.As(err, &exit) && ctx.Err() == nil:
+		got = 128 + int(exit.Sys().(syscall.WaitStatus).Signal())
+	case err != nil:
+		ts.Fatalf("%q: %v\n%s%s", args, err, clip(out.Bytes()), clip(errs.Bytes()))
+	}
+	if got != want {
+		ts.Fatalf("%q: exit status %d, want %d\nstdout: %s\nstderr: %s", args, got, want, clip(out.Bytes()), clip(errs.Bytes()))
+	}
+}
+
+// clip keeps a failing script's message readable.
+func clip(b []byte) string {
+	if len(b) > 4000 {
+		return string(b[:2000]) + fmt.Sprintf("\n… %d bytes …\n", len(b)-4000) + string(b[len(b)-2000:])
+	}
+	return string(b)
+}
+
+func cmdGone(ts *testscript.TestScript, args []string) {
+	ts.Check(waitGone(args[0], 5*time.Second))
+}
+
+// waitGone waits until no process on this machine has text in its command line.
+func waitGone(text string, patience time.Duration) error {
+	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		found := findProcesses(text)
+		if len(found) == 0 {
+			return nil
+		}
+		if time.Now().After(end) {
+			return fmt.Errorf("still running after %v: %q", patience, found)
+		}
+	}
+}
+
+func findProcesses(text string) []string {
+	var found []string
+	list, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, p := range list {
+		if p == fmt.Sprintf("/proc/%d/cmdline", os.Getpid()) {
+			continue
+		}
+		if b, err := os.ReadFile(p); err == nil && bytes.Contains(b, []byte(text)) {
+			found = append(found, p+" "+strings.ReplaceAll(string(b), "\x00", " "))
+		}
+	}
+	return found
+}
+
+func cmdNeed(ts *testscript.TestScript, args []string) {
+	for _, name := range args {
+		path := shop.env("", "")[2]
+		found := false
+		for dir := range strings.SplitSeq(strings.TrimPrefix(path, "PATH="), ":") {
+			if info, err := os.Stat(filepath.Join(dir, name)); err == nil && info.Mode()&0o111 != 0 {
+				found = true
+			}
+		}
+		switch {
+		case found:
+		case mustWork():
+			ts.Fatalf("missing: %s", name)
+		default:
+			ts.Fatalf("missing: %s (apt-get install it, or leave this failure as what it is: untested)", name)
+		}
+	}
+}

@@ -1,0 +1,121 @@
+package selftest
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// testUID is the ordinary user that scripts run as when the tests run as root. It needs no line in
+// /etc/passwd, and no file of the machine belongs to it.
+const testUID = 42424
+
+// workshop is where the binaries and the scripts' homes are. It is set once, before any test runs.
+type workshop struct {
+	dir    string // below /var/tmp: not on a tmpfs, which overlayfs would treat differently, and reachable by everyone
+	sbx    string
+	probe  string
+	uid    int
+	lacks  string // the fact without which no sandbox can be built here; empty when there is none
+	source string // top of the source tree
+}
+
+var shop workshop
+
+func TestMain(m *testing.M) { os.Exit(testMain(m)) }
+
+func testMain(m *testing.M) int {
+	dir, err := os.MkdirTemp("/var/tmp", "sbx-selftest-")
+	if err == nil {
+		err = os.Chmod(dir, 0o755)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "making the workshop:", err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	if shop, err = newWorkshop(dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return m.Run()
+}
+
+func newWorkshop(dir string) (workshop, error) {
+	w := workshop{dir: dir, uid: os.Getuid(), sbx: filepath.Join(dir, "bin", "sbx"), probe: filepath.Join(dir, "bin", "probe")}
+	if w.uid == 0 {
+		w.uid = testUID
+	}
+	wd, err := os.Getwd()
+	if err != nil {
+		return w, fmt.Errorf("finding the source: %w", err)
+	}
+	w.source = filepath.Dir(wd)
+	for out, pkg := range map[string]string{w.sbx: "./broker", w.probe: "./selftest/probe"} {
+		cmd := exec.Command("go", "build", "-trimpath", "-o", out, pkg)
+		cmd.Dir = w.source
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if text, err := cmd.CombinedOutput(); err != nil {
+			return w, fmt.Errorf("building %s: %w\n%s", pkg, err, text)
+		}
+	}
+	w.lacks = w.missingFact()
+	return w, nil
+}
+
+// missingFact tries what every sandbox needs with a tool that is not ours.
+func (w *workshop) missingFact() string {
+	cmd := exec.Command("unshare", "--user", "--map-root-user", "--mount", "true")
+	cmd.SysProcAttr = w.attr()
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "unprivileged user namespaces (unshare: " + strings.TrimSpace(string(out)+" "+err.Error()) + ")"
+	}
+	return ""
+}
+
+// attr makes a command run as the ordinary user, in a process group that can be killed as one.
+func (w *workshop) attr() *syscall.SysProcAttr {
+	a := &syscall.SysProcAttr{Setpgid: true}
+	if os.Getuid() == 0 {
+		a.Credential = &syscall.Credential{Uid: uint32(w.uid), Gid: uint32(w.uid)}
+	}
+	return a
+}
+
+// env is what the ordinary user's commands see, and no more.
+func (w *workshop) env(home, work string) []string {
+	return []string{"HOME=" + home, "WORK=" + work, "PATH=" + filepath.Dir(w.sbx) + ":/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
+		"LC_ALL=C.UTF-8", "TERM=xterm", "PROBE=" + w.probe}
+}
+
+// own gives dir and all below it to the ordinary user.
+func (w *workshop) own(dir string) error {
+	if os.Getuid() != 0 {
+		return nil
+	}
+	return filepath.WalkDir(dir, func(p string, _ os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		return os.Lchown(p, w.uid, w.uid)
+	})
+}
+
+// mustWork says whether a test that cannot run here is a failure.
+func mustWork() bool { return os.Getenv("SBX_MUST_WORK") == "1" }
+
+// needSandbox skips the test, or fails it where everything must work, when no sandbox can be built.
+func needSandbox(t *testing.T) {
+	t.Helper()
+	if shop.lacks == "" {
+		return
+	}
+	if mustWork() {
+		t.Fatalf("missing: %s", shop.lacks)
+	}
+	t.Skipf("missing: %s", shop.lacks)
+}

@@ -1,0 +1,45 @@
+package selftest
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// TestRun runs the scripts, each in a home of its own. Commands that scripts have beyond testscript's
+// are in commands_test.go; "exec" is not to be used, because it would run as the caller.
+func TestRun(t *testing.T) {
+	needSandbox(t)
+	work := filepath.Join(shop.dir, "work")
+	if err := os.Mkdir(work, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, testscript.Params{
+		Dir:                "testdata",
+		WorkdirRoot:        work,
+		Setup:              setup,
+		Cmds:               commands(),
+		RequireUniqueNames: true,
+	})
+}
+
+// setup makes the script's directory a home with a project in it, owned by the ordinary user.
+func setup(env *testscript.Env) error {
+	if err := os.Chmod(env.WorkDir, 0o755); err != nil {
+		return err
+	}
+	home := filepath.Join(env.WorkDir, "home")
+	project := filepath.Join(home, "project")
+	if err := os.MkdirAll(project, 0o755); err != nil {
+		return err
+	}
+	if err := shop.own(env.WorkDir); err != nil {
+		return err
+	}
+	env.Cd = project
+	env.Setenv("HOME", home)
+	env.Setenv("PROBE", shop.probe)
+	return nil
+}

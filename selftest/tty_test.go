@@ -1,0 +1,222 @@
+package selftest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"golang.org/x/sys/unix"
+)
+
+// dialogPatience bounds the wait for one expected answer.
+const dialogPatience = 10 * time.Second
+
+// terminal is a pseudo-terminal with a command on it, and a person who types.
+type terminal struct {
+	master *os.File
+	cmd    *exec.Cmd
+	mu     sync.Mutex
+	heard  []byte        // since the last match
+	all    []byte        // for the report
+	more   chan struct{} // something was heard
+	closed bool
+}
+
+// cmdTTY holds a dialog. Its lines:
+//
+//	expect REGEXP      wait until the output since the last match matches
+//	reject REGEXP      nothing heard since the last match matches
+//	send "TEXT"        type, in Go's syntax of strings
+//	size ROWS COLUMNS  change the size of the window
+//	sleep DURATION
+//	signal NAME        send INT, TERM, HUP, CONT … to the command itself
+//	hangup             close the terminal
+//	exit N             wait for the end with exit status N
+func cmdTTY(ts *testscript.TestScript, args []string) {
+	if len(args) < 2 {
+		ts.Fatalf("usage: tty DIALOG CMD...")
+	}
+	dialog := ts.ReadFile(args[0])
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	t, err := openTerminal(userCommand(ctx, ts, args[1:]))
+	ts.Check(err)
+	defer t.end()
+	for i, line := range strings.Split(dialog, "\n") {
+		line = strings.TrimSpace(line)
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		if err := t.say(line); err != nil {
+			ts.Fatalf("%s:%d: %s: %v\nheard: %q", args[0], i+1, line, err, clip(t.everything()))
+		}
+	}
+}
+
+func openTerminal(cmd *exec.Cmd) (*terminal, error) {
+	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("opening a terminal: %w", err)
+	}
+	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
+		return nil, fmt.Errorf("unlocking a terminal: %w", err)
+	}
+	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	if err != nil {
+		return nil, fmt.Errorf("naming a terminal: %w", err)
+	}
+	name := fmt.Sprintf("/dev/pts/%d", n)
+	if os.Getuid() == 0 {
+		if err := os.Chown(name, shop.uid, shop.uid); err != nil {
+			return nil, err
+		}
+	}
+	slave, err := os.OpenFile(name, os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		return nil, fmt.Errorf("opening a terminal: %w", err)
+	}
+	defer slave.Close()
+	t := &terminal{master: os.NewFile(uintptr(fd), "ptmx"), cmd: cmd, more: make(chan struct{}, 1)}
+	if err := t.size(24, 80); err != nil {
+		return nil, err
+	}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
+	cmd.SysProcAttr.Setpgid = false
+	cmd.SysProcAttr.Setsid, cmd.SysProcAttr.Setctty, cmd.SysProcAttr.Ctty = true, true, 0
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	go t.listen()
+	return t, nil
+}
+
+func (t *terminal) listen() {
+	buf := make([]byte, 4096)
+	for {
+		n, err := t.master.Read(buf)
+		t.mu.Lock()
+		t.heard, t.all = append(t.heard, buf[:n]...), append(t.all, buf[:n]...)
+		t.closed = err != nil
+		t.mu.Unlock()
+		select {
+		case t.more <- struct{}{}:
+		default:
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (t *terminal) everything() []byte {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return append([]byte(nil), t.all...)
+}
+
+func (t *terminal) size(rows, cols int) error {
+	return unix.IoctlSetWinsize(int(t.master.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: uint16(rows), Col: uint16(cols)})
+}
+
+// say carries out one line of the dialog.
+func (t *terminal) say(line string) error {
+	verb, rest, _ := strings.Cut(line, " ")
+	switch verb {
+	case "expect":
+		return t.expect(rest)
+	case "reject":
+		re, err := regexp.Compile(rest)
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if err == nil && re.Match(t.heard) {
+			return errors.New("was heard")
+		}
+		return err
+	case "send":
+		text, err := strconv.Unquote(rest)
+		if err == nil {
+			_, err = t.master.WriteString(text)
+		}
+		return err
+	case "size":
+		var rows, cols int
+		if _, err := fmt.Sscan(rest, &rows, &cols); err != nil {
+			return err
+		}
+		return t.size(rows, cols)
+	case "sleep":
+		d, err := time.ParseDuration(rest)
+		time.Sleep(d)
+		return err
+	case "signal":
+		return t.cmd.Process.Signal(unix.SignalNum("SIG" + rest))
+	case "hangup":
+		return t.master.Close()
+	case "exit":
+		return t.exit(rest)
+	}
+	return errors.New("unknown word")
+}
+
+func (t *terminal) expect(pattern string) error {
+	re, err := regexp.Compile(pattern)
+	if err != nil {
+		return err
+	}
+	for timeout := time.After(dialogPatience); ; {
+		t.mu.Lock()
+		at := re.FindIndex(t.heard)
+		if at != nil {
+			t.heard = t.heard[at[1]:]
+		}
+		closed := t.closed
+		t.mu.Unlock()
+		if at != nil {
+			return nil
+		}
+		if closed {
+			return errors.New("not heard before the end")
+		}
+		select {
+		case <-t.more:
+		case <-timeout:
+			return fmt.Errorf("not heard within %v", dialogPatience)
+		}
+	}
+}
+
+func (t *terminal) exit(want string) error {
+	done := make(chan error, 1)
+	go func() { done <- t.cmd.Wait() }()
+	select {
+	case <-done:
+	case <-time.After(dialogPatience):
+		return fmt.Errorf("still running after %v", dialogPatience)
+	}
+	ws := t.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	got := ws.ExitStatus()
+	if ws.Signaled() {
+		got = 128 + int(ws.Signal())
+	}
+	if strconv.Itoa(got) != want {
+		return fmt.Errorf("exit status %d", got)
+	}
+	return nil
+}
+
+func (t *terminal) end() {
+	if t.cmd.ProcessState == nil {
+		_ = syscall.Kill(-t.cmd.Process.Pid, syscall.SIGKILL)
+		_ = t.cmd.Process.Kill()
+	}
+	t.master.Close()
+}
