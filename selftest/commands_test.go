@@ -29,11 +29,15 @@ const patience = 60 * time.Second
 //	tty DIALOG CMD...       run CMD on a terminal and hold the dialog in the file DIALOG with it
 //	snapshot FILE DIR...    write a listing of the trees to FILE, sbx's own session records left out
 //	gone TEXT               wait until no process has TEXT in its command line
+//	planfile FILE           want FILE to hold a plan in its one spelling
+//	jsonlines FILE          want every line of FILE to be a JSON object
+//	jsonobject FILE KEY...  want FILE to be one JSON object with just these keys
 //	need CMD...             skip, or fail where everything must work, unless the commands are there
 func commands() map[string]func(*testscript.TestScript, bool, []string) {
 	return map[string]func(*testscript.TestScript, bool, []string){
 		"user": positive("user", cmdUser), "sbx": positive("sbx", cmdSbx), "sockin": positive("sockin", cmdSockin), "tty": positive("tty", cmdTTY),
 		"snapshot": positive("snapshot", cmdSnapshot), "gone": positive("gone", cmdGone), "need": positive("need", cmdNeed),
+		"planfile": positive("planfile", cmdPlanFile), "jsonlines": positive("jsonlines", cmdJSONLines), "jsonobject": positive("jsonobject", cmdJSONObject),
 	}
 }
 

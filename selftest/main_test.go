@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 )
@@ -14,14 +15,17 @@ import (
 // /etc/passwd, and no file of the machine belongs to it.
 const testUID = 42424
 
-// workshop is where the binaries and the scripts' homes are. It is set once, before any test runs.
+// workshop is where the binaries and the scripts' homes are. It is opened once, by the first test that
+// needs it.
 type workshop struct {
-	dir    string // below /var/tmp: not on a tmpfs, which overlayfs would treat differently, and reachable by everyone
+	dir    string
 	sbx    string
 	probe  string
 	uid    int
 	lacks  string // the fact without which no sandbox can be built here; empty when there is none
 	source string // top of the source tree
+	once   sync.Once
+	err    error
 }
 
 var shop workshop
@@ -29,30 +33,44 @@ var shop workshop
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }
 
 func testMain(m *testing.M) int {
-	dir, err := os.MkdirTemp("/var/tmp", "sbx-selftest-")
-	if err == nil {
-		err = os.Chmod(dir, 0o755)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "making the workshop:", err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	if shop, err = newWorkshop(dir); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
+	defer func() {
+		if shop.dir != "" {
+			os.RemoveAll(shop.dir)
+		}
+	}()
 	return m.Run()
 }
 
-func newWorkshop(dir string) (workshop, error) {
-	w := workshop{dir: dir, uid: os.Getuid(), sbx: filepath.Join(dir, "bin", "sbx"), probe: filepath.Join(dir, "bin", "probe")}
+// workshopDir makes a directory where homes are as a rule: every place that the sandbox has of its own,
+// such as /tmp, would not show what it does to a home.
+func workshopDir() (string, error) {
+	above := "/home"
+	if os.Getuid() != 0 {
+		above = os.Getenv("HOME")
+	}
+	dir, err := os.MkdirTemp(above, "sbx-selftest-")
+	if err != nil {
+		dir, err = os.MkdirTemp("/var/tmp", "sbx-selftest-")
+	}
+	if err != nil {
+		return "", err
+	}
+	return dir, os.Chmod(dir, 0o755)
+}
+
+// open makes the directory and builds the binaries into it.
+func (w *workshop) open() error {
+	dir, err := workshopDir()
+	if err != nil {
+		return fmt.Errorf("making the workshop: %w", err)
+	}
+	w.dir, w.uid, w.sbx, w.probe = dir, os.Getuid(), filepath.Join(dir, "bin", "sbx"), filepath.Join(dir, "bin", "probe")
 	if w.uid == 0 {
 		w.uid = testUID
 	}
 	wd, err := os.Getwd()
 	if err != nil {
-		return w, fmt.Errorf("finding the source: %w", err)
+		return fmt.Errorf("finding the source: %w", err)
 	}
 	w.source = filepath.Dir(wd)
 	for out, pkg := range map[string]string{w.sbx: "./broker", w.probe: "./selftest/probe"} {
@@ -60,11 +78,11 @@ func newWorkshop(dir string) (workshop, error) {
 		cmd.Dir = w.source
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if text, err := cmd.CombinedOutput(); err != nil {
-			return w, fmt.Errorf("building %s: %w\n%s", pkg, err, text)
+			return fmt.Errorf("building %s: %w\n%s", pkg, err, text)
 		}
 	}
 	w.lacks = w.missingFact()
-	return w, nil
+	return nil
 }
 
 // missingFact tries what every sandbox needs with a tool that is not ours.
@@ -111,6 +129,10 @@ func mustWork() bool { return os.Getenv("SBX_MUST_WORK") == "1" }
 // needSandbox skips the test, or fails it where everything must work, when no sandbox can be built.
 func needSandbox(t *testing.T) {
 	t.Helper()
+	shop.once.Do(func() { shop.err = shop.open() })
+	if shop.err != nil {
+		t.Fatal(shop.err)
+	}
 	if shop.lacks == "" {
 		return
 	}

@@ -22,6 +22,7 @@ func TestRun(t *testing.T) {
 		Setup:              setup,
 		Cmds:               commands(),
 		RequireUniqueNames: true,
+		ContinueOnError:    true, // one run shows all that is wrong
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"sbx/broker/internal/host"
+	"sbx/broker/internal/policy"
 )
 
 // passed are the variables that a program may see: they name tools, places and tastes.
@@ -30,7 +31,7 @@ func looksSecret(name string) bool {
 }
 
 // environment is what the program sees: the allow-list, what the user named, and what is true inside.
-func environment(env []string, r *request, facts host.Facts) []string {
+func environment(env []string, r *request, cfg policy.Env, facts host.Facts) []string {
 	var out []string
 	index := map[string]int{}
 	put := func(k, v string) {
@@ -46,7 +47,11 @@ func environment(env []string, r *request, facts host.Facts) []string {
 		if !ok || k == "" {
 			continue
 		}
-		if matchAny(k, r.envPass) && (!looksSecret(k) || contains(r.envPass, k)) || matchAny(k, passed[:]) && !looksSecret(k) {
+		if matchAny(k, cfg.Deny) {
+			continue
+		}
+		named := contains(r.envPass, k) || contains(cfg.Pass, k)
+		if named || !looksSecret(k) && (matchAny(k, r.envPass) || matchAny(k, cfg.Pass) || matchAny(k, passed[:])) {
 			put(k, v)
 		}
 	}
@@ -58,6 +63,9 @@ func environment(env []string, r *request, facts host.Facts) []string {
 	}
 	put("XDG_RUNTIME_DIR", "/run/user/"+strconv.Itoa(int(facts.UID)))
 	put("SBX_SANDBOX", "1")
+	for k, v := range cfg.Set {
+		put(k, v)
+	}
 	for _, e := range r.env {
 		k, v, ok := strings.Cut(e, "=")
 		if !ok {

@@ -5,6 +5,10 @@ package cli
 import (
 	"fmt"
 	"strings"
+
+	"sbx/broker/internal/planner"
+	"sbx/seccompbpf"
+	"sbx/shared/plan"
 )
 
 // testHooks says whether this build can switch single layers off, for the controls of the selftest.
@@ -21,4 +25,30 @@ func hookOptions() []option {
 		}
 		return nil
 	}}}
+}
+
+// switchOff takes the layers away that the request names.
+func switchOff(r *request, t *term, in *planner.Input) {
+	off := func(layer string) bool { return contains(r.off, layer) }
+	if off("seccomp") {
+		in.Seccomp = plan.Seccomp{Rules: "off", Program: []plan.Insn{{Code: 6, K: uint32(seccompbpf.Allow)}}}
+	}
+	if off("rlimit") {
+		in.Limits = nil
+	}
+	if off("env") {
+		in.Env = t.env
+	}
+	if off("secrets") {
+		in.Hides = nil
+	}
+	if off("guard") {
+		in.Facts.Fuse = false
+	}
+	for i := range in.Grants {
+		if off("readonly") && in.Grants[i].Mode == planner.Read {
+			in.Grants[i].Mode = planner.Write
+		}
+	}
+	in.ShareNet, in.ShareIPC, in.NoLandlock = off("netns"), off("ipcns"), off("landlock")
 }

@@ -5,81 +5,64 @@ import (
 	"path"
 	"strings"
 
+	"sbx/broker/internal/guard"
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/launch"
 	"sbx/broker/internal/planner"
+	"sbx/broker/internal/policy"
 	"sbx/seccompbpf"
 	"sbx/shared/plan"
 )
 
-// input turns the request and the facts into what planner.Build takes.
-func (t *term) input(r *request, facts host.Facts) (*planner.Input, error) {
-	in := &planner.Input{Argv: r.argv, Facts: facts, FS: host.NewCache(), Hostname: r.hostname, AsPID1: r.asPID1, Profile: profileName(r)}
-	var prof *planner.Profile
-	for _, p := range planner.Profiles() {
-		if p.Name == in.Profile {
-			prof = &p
-		}
+// input turns the request, the configuration and the facts into what planner.Build takes.
+func (t *term) input(r *request, s settings, facts host.Facts) (*planner.Input, error) {
+	in := &planner.Input{Argv: r.argv, Facts: facts, FS: host.NewCache(), Hostname: r.hostname, AsPID1: r.asPID1, Profile: s.Profile.Name,
+		MapRoot: !s.Sandbox.NonRootUser, NoSymFollow: s.FS.NoSymFollow}
+	if in.Hostname == "" {
+		in.Hostname = s.Sandbox.Hostname
 	}
-	if prof == nil {
-		return nil, &planner.Refusal{What: "unknown profile " + quote(in.Profile), Hint: "strict, moderate and permissive are built in"}
-	}
-	if err := t.project(r, in, prof); err != nil {
+	if err := t.project(r, s, in); err != nil {
 		return nil, err
 	}
-	t.profileGrants(in, prof)
-	in.Hides = planner.ExpandSecrets(in.FS, facts.Home, planner.Secrets())
-	if err := t.requestGrants(r, in); err != nil {
+	if err := t.grants(r, s, in); err != nil {
 		return nil, err
 	}
-	if err := t.caches(r, in, prof); err != nil {
+	if err := t.hides(r, s, in); err != nil {
 		return nil, err
 	}
+	t.caches(s, in)
 	var err error
-	if in.TmpSize, err = parseSize(r.tmpSize, 1<<30); err != nil {
-		return nil, fmt.Errorf("--tmp-size: %w", err)
+	if in.TmpSize, err = parseSize(s.FS.TmpSize, 1<<30); err != nil {
+		return nil, fmt.Errorf("fs.tmp_size: %w", err)
 	}
-	if !contains(r.off, "rlimit") {
-		in.Limits = limits()
-	}
-	in.Env = environment(t.env, r, facts)
-	if contains(r.off, "env") {
-		in.Env = t.env
-	}
-	in.ShareNet, in.ShareIPC, in.NoLandlock = contains(r.off, "netns"), contains(r.off, "ipcns"), contains(r.off, "landlock")
-	if contains(r.off, "secrets") {
-		in.Hides = nil
-	}
-	if contains(r.off, "guard") {
-		in.Project = ""
-	}
-	if contains(r.off, "readonly") {
-		for i := range in.Grants {
-			if in.Grants[i].Mode == planner.Read {
-				in.Grants[i].Mode = planner.Write
-			}
-		}
-	}
+	in.Limits = limits(s.Limits.Pids)
+	in.Env = environment(t.env, r, s.Env, facts)
 	in.TTY = launch.HasTerminal(t.std)
 	if in.Stdio, err = launch.Classify(t.std, in.TTY); err != nil {
 		return nil, err
 	}
-	in.Seccomp, err = filter(r)
-	return in, err
+	if in.Seccomp, err = filter(s.Sandbox.Debug); err != nil {
+		return nil, err
+	}
+	switchOff(r, t, in)
+	return in, nil
 }
 
-// project finds the directory that the program works in.
-func (t *term) project(r *request, in *planner.Input, prof *planner.Profile) error {
+// project finds the directory that the program works in, and the project it belongs to.
+func (t *term) project(r *request, s settings, in *planner.Input) error {
 	dir := in.Facts.Cwd
-	explicit := r.workdir != ""
-	if explicit {
-		p, err := expandPath(r.workdir, in.Facts.Home, in.Facts.Cwd, "")
+	explicit := r.workdir
+	if explicit == "" {
+		explicit = s.Sandbox.Workdir
+	}
+	if explicit != "" {
+		p, err := expandPath(explicit, in.Facts.Home, in.Facts.Cwd, "")
 		if err != nil {
 			return err
 		}
 		canon, _, st, err := host.Resolve(in.FS, p)
 		if err != nil || st.Type != host.Dir {
-			return &planner.Refusal{What: "--workdir " + quote(r.workdir) + " is not a directory", Err: err, Hint: "name a directory that exists"}
+			return &planner.Refusal{What: "--workdir " + quote(explicit) + " is not a directory", Err: err, Hint: "name a directory that exists"}
 		}
 		dir = canon
 	}
@@ -87,26 +70,15 @@ func (t *term) project(r *request, in *planner.Input, prof *planner.Profile) err
 		return &planner.Refusal{What: "the working directory does not exist any more or cannot be read", Hint: "cd into a directory, or pass --workdir DIR"}
 	}
 	in.Dir = dir
-	if prof.Project == planner.None {
-		return nil
+	in.Project = s.Vars.Project
+	if in.Project == "" {
+		in.Project = dir
 	}
-	if unsuitable := t.unsuitable(dir, in.Facts.Home); unsuitable != "" && prof.Project == planner.Write {
-		return &planner.Refusal{What: "the project directory would be " + unsuitable, Hint: "cd into a project, or pass --workdir DIR"}
-	}
-	if ownPlace(dir) {
-		return nil
-	}
-	in.Project = dir
-	mode := prof.Project
-	if r.ephemeral && mode == planner.Write {
-		mode = planner.Overlay
-	}
-	in.Grants = append(in.Grants, planner.Grant{Path: dir, Mode: mode, Why: "project"})
 	return nil
 }
 
 // unsuitable says why dir cannot be made writable as a whole, or "".
-func (t *term) unsuitable(dir, home string) string {
+func unsuitable(dir, home string) string {
 	switch {
 	case dir == "/":
 		return "/, the whole machine"
@@ -128,16 +100,47 @@ func ownPlace(dir string) bool {
 	return strings.HasPrefix(dir, "/proc/") || strings.HasPrefix(dir, "/sys/") || strings.HasPrefix(dir, "/dev/")
 }
 
-func (t *term) profileGrants(in *planner.Input, prof *planner.Profile) {
-	for _, p := range prof.Read {
-		if strings.HasPrefix(p, "~/") {
-			if in.Facts.Home == "" {
-				continue
+// grants collects what the profile, the files and the command line show, in this order.
+func (t *term) grants(r *request, s settings, in *planner.Input) error {
+	p, base := s.Profile, "profile "+s.Profile.Name
+	add := func(list []string, mode planner.Mode, why string, optional bool) error {
+		for _, e := range list {
+			name, opt := policy.SplitOptional(e)
+			if ownPlace(name) && mode != planner.Scratch || mode == planner.Scratch && ownPlace(name) {
+				continue // the sandbox has these anyway
 			}
-			p = in.Facts.Home + p[1:]
+			if mode == planner.Write && name == in.Project {
+				if why := unsuitable(name, in.Facts.Home); why != "" {
+					return &planner.Refusal{What: "the project directory would be " + why, Hint: "cd into a project, or pass --workdir DIR"}
+				}
+				if r.ephemeral {
+					mode = planner.Overlay
+				}
+			}
+			in.Grants = append(in.Grants, planner.Grant{Path: name, Mode: mode, Optional: opt || optional, Why: why})
 		}
-		in.Grants = append(in.Grants, planner.Grant{Path: p, Mode: planner.Read, Optional: true, Why: "profile " + prof.Name})
+		return nil
 	}
+	orProfile := func(own, prof []string, key string) ([]string, string) {
+		if own != nil {
+			return own, s.origin(key)
+		}
+		return prof, base
+	}
+	writable, wfrom := orProfile(s.FS.Writable, p.Writable, "fs.writable")
+	overlay, ofrom := orProfile(s.FS.Overlay, p.Overlay, "fs.overlay")
+	tmpfs, tfrom := orProfile(s.FS.Tmpfs, p.Tmpfs, "fs.tmpfs")
+	for _, x := range []struct {
+		list []string
+		mode planner.Mode
+		why  string
+		opt  bool
+	}{{p.ReadOnly, planner.Read, base, true}, {s.FS.ReadOnly, planner.Read, s.origin("fs.read_only"), false}, {overlay, planner.Overlay, ofrom, false}, {tmpfs, planner.Scratch, tfrom, false}, {writable, planner.Write, wfrom, false}} {
+		if err := add(x.list, x.mode, x.why, x.opt); err != nil {
+			return err
+		}
+	}
+	return t.requestGrants(r, in)
 }
 
 func (t *term) requestGrants(r *request, in *planner.Input) error {
@@ -149,70 +152,114 @@ func (t *term) requestGrants(r *request, in *planner.Input) error {
 			return fmt.Errorf("%s: %w", o.flag, err)
 		}
 		if o.mode == planner.Write {
-			if canon, _, _, err := host.Resolve(in.FS, p); err == nil && t.unsuitable(canon, home) != "" && canon != "/" {
-				return &planner.Refusal{What: fmt.Sprintf("%s %s is %s", o.flag, quote(o.path), t.unsuitable(canon, home)), Hint: "name the directories below it that the program should write"}
+			if canon, _, _, err := host.Resolve(in.FS, p); err == nil && canon != "/" {
+				if why := unsuitable(canon, home); why != "" {
+					return &planner.Refusal{What: fmt.Sprintf("%s %s is %s", o.flag, quote(o.path), why), Hint: "name the directories below it that the program should write"}
+				}
 			}
 		}
 		in.Grants = append(in.Grants, planner.Grant{Path: p, Mode: o.mode, Optional: optional, Explicit: true, Why: o.flag})
 	}
-	for _, h := range r.hide {
-		p, err := expandPath(h, home, cwd, in.Project)
-		if err != nil {
-			return fmt.Errorf("--hide: %w", err)
+	return nil
+}
+
+// hides collects what does not exist inside, whatever is granted around it.
+func (t *term) hides(r *request, s settings, in *planner.Input) error {
+	add := func(pattern string, secret bool, why string) {
+		p := pattern
+		switch {
+		case strings.HasPrefix(p, "~/") || p == "~":
+			if in.Facts.Home == "" {
+				return
+			}
+			p = in.Facts.Home + p[1:]
+		case strings.HasPrefix(p, "$PROJECT/**/"):
+			return // the guard of writable projects knows these names
+		case strings.HasPrefix(p, "$PROJECT"):
+			p = in.Project + p[len("$PROJECT"):]
 		}
-		in.Hides = append(in.Hides, planner.Hide{Path: p, Why: "--hide"})
+		if list, ok := planner.ExpandHide(in.FS, p, secret, why); ok {
+			in.Hides = append(in.Hides, list...)
+		} else {
+			in.Losses = append(in.Losses, planner.Loss{What: "hiding " + quote(pattern), Why: "a wildcard may stand only in the last part of a path here"})
+		}
 	}
-	for _, h := range r.secret {
-		p, err := expandPath(h, home, cwd, in.Project)
-		if err != nil {
-			return fmt.Errorf("--secret: %w", err)
+	if in.Facts.Home != "" {
+		_, _ = in.FS.ReadDir(in.Facts.Home) // most secrets do not exist: one listing says so for all
+	}
+	for _, x := range policy.Secrets() {
+		if x.Kind == policy.KindPath {
+			add(x.Pattern, true, x.Reason)
 		}
-		in.Hides = append(in.Hides, planner.Hide{Path: p, Secret: true, Why: "--secret"})
+	}
+	for _, h := range s.Profile.Secrets {
+		add(h, true, "profile "+s.Profile.Name)
+	}
+	for _, h := range s.FS.Secrets {
+		add(h, true, s.origin("fs.secrets"))
+	}
+	for _, h := range s.Profile.Hidden {
+		add(h, false, "profile "+s.Profile.Name)
+	}
+	for _, h := range s.FS.Hidden {
+		add(h, false, s.origin("fs.hidden"))
+	}
+	for _, l := range []struct {
+		list   []string
+		secret bool
+		flag   string
+	}{{r.hide, false, "--hide"}, {r.secret, true, "--secret"}} {
+		for _, h := range l.list {
+			p, err := expandPath(h, in.Facts.Home, in.Facts.Cwd, in.Project)
+			if err != nil {
+				return fmt.Errorf("%s: %w", l.flag, err)
+			}
+			in.Hides = append(in.Hides, planner.Hide{Path: p, Secret: l.secret, Why: l.flag})
+		}
 	}
 	return nil
 }
 
-// caches adds the places where tools keep what they can make again.
-func (t *term) caches(r *request, in *planner.Input, prof *planner.Profile) error {
-	if !prof.Caches || in.Facts.Home == "" {
-		return nil
+// caches adds the places where tools keep what they can make again. The strict profile has none.
+func (t *term) caches(s settings, in *planner.Input) {
+	home := in.Facts.Home
+	if home == "" || len(s.Profile.Overlay) == 0 {
+		return
 	}
 	mode := planner.Overlay
-	switch r.caches {
+	switch s.FS.Caches {
 	case "rw":
 		mode = planner.Write
 	case "ro":
 		mode = planner.Read
 	}
 	for _, c := range planner.Caches() {
-		p, set := "", false
+		p := ""
 		if c.Var != "" {
 			p = host.Lookup(t.env, c.Var)
-			set = path.IsAbs(p)
 		}
-		if !set {
-			if c.Path == "" {
+		set := path.IsAbs(p)
+		switch {
+		case set:
+			p = path.Clean(p)
+			if unsuitable(p, home) != "" || ownPlace(p) || guard.IsGuarded(path.Base(p)) {
 				continue
 			}
-			p = in.Facts.Home + c.Path[1:]
-		}
-		if set && (t.unsuitable(path.Clean(p), in.Facts.Home) != "" || ownPlace(path.Clean(p))) {
+		case c.Path == "":
 			continue
-		}
-		if _, err := in.FS.Lstat(p); err != nil && c.Var != "XDG_CACHE_HOME" && !set {
-			continue
+		default:
+			p = home + c.Path[1:]
+			if _, err := in.FS.Lstat(p); err != nil && c.Var != "XDG_CACHE_HOME" {
+				continue
+			}
 		}
 		in.Grants = append(in.Grants, planner.Grant{Path: p, Mode: mode, Optional: true, Why: "cache"})
 	}
-	return nil
 }
 
 // filter compiles the system-call filter for this machine.
-func filter(r *request) (plan.Seccomp, error) {
-	if contains(r.off, "seccomp") {
-		return plan.Seccomp{Rules: "off", Program: []plan.Insn{{Code: 6, K: uint32(seccompbpf.Allow)}}}, nil
-	}
-	prog, err := seccompbpf.Compile(seccompbpf.Default(arch, seccompbpf.Toggles{Debug: !r.noDebug}))
+func filter(debug bool) (plan.Seccomp, error) {
+	prog, err := seccompbpf.Compile(seccompbpf.Default(arch, seccompbpf.Toggles{Debug: debug}))
 	if err != nil {
 		return plan.Seccomp{}, fmt.Errorf("compiling the system-call filter: %w", err)
 	}

@@ -12,7 +12,7 @@ import (
 
 // limits are the resource limits that hold where no cgroup does. Each is lowered to the caller's own
 // hard limit.
-func limits() []plan.Limit {
+func limits(pids int) []plan.Limit {
 	type want struct {
 		resource   int
 		name       string
@@ -20,9 +20,9 @@ func limits() []plan.Limit {
 	}
 	var out []plan.Limit
 	for _, w := range []want{
-		{unix.RLIMIT_CORE, "core", 0, 0},            // a core dump would leave the sandbox through the kernel's handler
-		{unix.RLIMIT_NOFILE, "nofile", 1024, 65536}, // the kernel's own default, and room for servers
-		{unix.RLIMIT_NPROC, "nproc", 4096, 4096},    // counted per user namespace since 5.14
+		{unix.RLIMIT_CORE, "core", 0, 0},                         // a core dump would leave the sandbox through the kernel's handler
+		{unix.RLIMIT_NOFILE, "nofile", 1024, 65536},              // the kernel's own default, and room for servers
+		{unix.RLIMIT_NPROC, "nproc", uint64(pids), uint64(pids)}, // counted per user namespace since 5.14
 		{unix.RLIMIT_MEMLOCK, "memlock", 64 << 20, 64 << 20},
 		{unix.RLIMIT_FSIZE, "fsize", 1 << 42, 1 << 42}, // bytes: no sparse file of 8 EiB
 		{unix.RLIMIT_MSGQUEUE, "msgqueue", 819200, 819200},

@@ -16,6 +16,7 @@ type command struct {
 func commands() []command {
 	return []command{
 		{"run", "[OPTIONS] [--] CMD [ARG...]", "run CMD in a new sandbox", cmdRun},
+		{"config", "show [--json]", "show every setting and where it comes from", cmdConfig},
 		{"ls", "[--all] [--json]", "list sessions", cmdList},
 		{"selftest", "[--only GROUP] [--json]", "check on this host that the sandbox holds", cmdSelftest},
 		{"doctor", "[--json]", "say what this host offers and what is lost", cmdDoctor},

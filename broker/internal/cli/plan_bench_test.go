@@ -22,14 +22,19 @@ func BenchmarkPlan(b *testing.B) {
 		b.Run("filter", func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				_, _ = filter(&request{})
+				_, _ = filter(true)
 			}
 		})
 		b.Run(profile, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				r := &request{profile: profile, argv: []string{"true"}, workdir: dir}
-				in, err := t.input(r, host.Read(t.env))
+				facts := host.Read(t.env)
+				cfg, err := t.settings(r, facts, dir)
+				if err != nil {
+					b.Fatal(err)
+				}
+				in, err := t.input(r, cfg, facts)
 				if err != nil {
 					b.Fatal(err)
 				}

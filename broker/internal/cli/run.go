@@ -48,10 +48,24 @@ func cmdRun(t *term, args []string) int {
 // run does what the request asks for and returns the exit status.
 func (t *term) run(r *request) int {
 	facts := host.Read(t.env)
-	if r.noSandbox || r.backend == "passthrough" {
-		return t.passthrough(r)
+	cfg, err := t.settings(r, facts, t.projectRoot(r, facts))
+	if err != nil {
+		return t.fail(err)
 	}
-	in, err := t.input(r, facts)
+	if !r.quiet {
+		for _, n := range cfg.Notices {
+			t.warn(n.String())
+		}
+	}
+	if !cfg.Sandbox.Enabled {
+		return t.passthrough(r, cfg.origin("sandbox.enabled"))
+	}
+	if r.timeout == 0 {
+		r.timeout = cfg.Sandbox.Timeout
+	}
+	r.strict = r.strict || cfg.Sandbox.Strict
+	r.profile, r.mode = cfg.Profile.Name, cfg.Sandbox.Mode
+	in, err := t.input(r, cfg, facts)
 	if err != nil {
 		return t.fail(err)
 	}
@@ -91,7 +105,7 @@ func (t *term) run(r *request) int {
 		session.Sweep(root)
 	}
 	if err != nil {
-		return t.fail(buildError(err))
+		return t.unavailable(r, cfg, buildError(err))
 	}
 	if cerr != nil {
 		t.warn(cerr.Error())
@@ -210,7 +224,7 @@ func statusLine(r *request, p *plan.Plan) string {
 	if len(rw) == 0 {
 		rw = []string{"nothing"}
 	}
-	return fmt.Sprintf("sbx: %s, %s, %s, rw: %s (sid %s)\n", profileName(r), modeName(r), net, strings.Join(rw, " "), p.Session)
+	return fmt.Sprintf("sbx: %s, %s, %s, rw: %s (sid %s)\n", r.profile, r.mode, net, strings.Join(rw, " "), p.Session)
 }
 
 // nested says whether p lies below a path that is listed already.
@@ -223,23 +237,26 @@ func nested(list []string, p string) bool {
 	return false
 }
 
-func profileName(r *request) string {
-	if r.profile == "" {
-		return "moderate"
+// unavailable is what happens when no sandbox could be built: an error, unless the configuration says
+// that the command may then run without one.
+func (t *term) unavailable(r *request, cfg settings, err error) int {
+	var f *stage.Fault
+	how := cfg.Sandbox.FallbackOnUnavailable
+	if how == "block" || how == "" || !errors.As(err, &f) || f.IsExec() || !isUnavailable(f) {
+		return t.fail(err)
 	}
-	return r.profile
+	t.warn(err.Error())
+	return t.passthrough(r, "fallback_on_unavailable = "+how+", "+cfg.origin("sandbox.fallback_on_unavailable"))
 }
 
-func modeName(r *request) string {
-	if r.mode == "" {
-		return "static"
-	}
-	return r.mode
+// isUnavailable says whether the fault means that this host gives no sandbox at all.
+func isUnavailable(f *stage.Fault) bool {
+	return (f.Step == "cloning" || strings.HasPrefix(f.Object, "/proc/self/")) && isErrno(f, "EPERM", "EACCES", "ENOSPC", "EUSERS", "EINVAL", "ENOSYS")
 }
 
 // passthrough runs the command on the host: the off switch, never a fallback that nobody sees.
-func (t *term) passthrough(r *request) int {
-	t.warn("NO SANDBOX: " + plan.Bytes(r.argv[0]).Quote() + " runs on the host with all of your rights")
+func (t *term) passthrough(r *request, why string) int {
+	t.warn("NO SANDBOX (" + why + "): " + plan.Bytes(r.argv[0]).Quote() + " runs on the host with all of your rights")
 	in := &planner.Input{Argv: r.argv, Env: t.env, FS: host.FS{}}
 	exe, err := planner.LookPath(in, "/")
 	if err != nil {

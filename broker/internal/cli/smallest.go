@@ -12,7 +12,13 @@ func bg() context.Context { return context.Background() }
 
 // smallestPlan is a strict sandbox that runs true, without any session folder.
 func (t *term) smallestPlan() (*plan.Plan, error) {
-	in, err := t.input(&request{profile: "strict", argv: []string{"true"}, workdir: "/usr"}, host.Read(t.env))
+	r := &request{profile: "strict", argv: []string{"true"}, workdir: "/usr"}
+	facts := host.Read(t.env)
+	s, err := t.settings(r, facts, "")
+	if err != nil {
+		return nil, err
+	}
+	in, err := t.input(r, s, facts)
 	if err != nil {
 		return nil, err
 	}

@@ -264,21 +264,12 @@ func reason(r policy.Rule, otherwise string) string {
 	return otherwise
 }
 
-// hidden finds the entry that hides a; entries for sockets are about connecting, not about reading their directory.
+// hidden finds the entry that hides a.
 func (env Env) hidden(a Ask) *policy.Hiding {
 	if a.Kind == policy.KindHost {
 		return nil
 	}
-	for i := range env.Hidden {
-		h := &env.Hidden[i]
-		if h.Kind == policy.KindSocket && a.Kind != policy.KindSocket {
-			continue
-		}
-		if h.Rule.MatchTree(a.Path) {
-			return h
-		}
-	}
-	return nil
+	return policy.HiddenBy(env.Hidden, a.Kind, a.Path)
 }
 
 func hiddenVerdict(a Ask, h *policy.Hiding) Verdict {

@@ -43,7 +43,7 @@ func Build(in Input) (*plan.Plan, []Loss, error) {
 	if in.Seccomp.Notify {
 		p.Fds = append(p.Fds, plan.FdSeccomp)
 	}
-	v.losses = append(v.losses, addLandlock(p, &in)...)
+	v.losses = append(append(in.Losses, v.losses...), addLandlock(p, &in)...)
 	if p.Process, err = process(&in, p.Mounts); err != nil {
 		return nil, nil, err
 	}

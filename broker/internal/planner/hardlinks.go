@@ -52,7 +52,7 @@ func (v *view) scan(dir, secret string, st host.Stat, budget *int) int {
 				}
 			case host.File:
 				if s, err := v.in.FS.Lstat(p); err == nil && s.Ino == st.Ino && s.Dev == st.Dev && p != secret {
-					v.hideAt(p)
+					v.hideAt(p, true)
 					found++
 				}
 			}

@@ -71,6 +71,7 @@ type Input struct {
 	TimeOffset  int64
 	NoSymFollow bool
 	NoLandlock  bool
+	Losses      []Loss // what was lost before planning began
 	Seccomp     plan.Seccomp
 	Facts       host.Facts
 	FS          FS

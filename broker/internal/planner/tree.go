@@ -16,6 +16,7 @@ type node struct {
 	mode     Mode // explicit grant; None means what the parent gives
 	granted  bool
 	hidden   bool
+	secret   bool         // hidden, and nothing below it may be granted
 	special  []plan.Mount // the operations that make this place, one of the sandbox's own (/proc, /dev, …)
 	link     string       // text of a symbolic link that must exist
 	grant    Grant

@@ -39,17 +39,17 @@ func (v *view) addHide(h Hide) error {
 	if canon == "/" {
 		return &Refusal{What: "hiding " + h.Path + " would hide everything"}
 	}
-	v.hideAt(canon)
+	v.hideAt(canon, h.Secret)
 	if h.Secret {
 		v.secrets = append(v.secrets, Hide{Path: canon, Secret: true, Why: h.Why})
 	}
 	for _, l := range links {
 		if l.Path == path.Clean(h.Path) { // the link itself bears the secret's name
-			v.hideAt(l.Path)
+			v.hideAt(l.Path, h.Secret)
 		}
 	}
 	for _, a := range host.Aliases(v.in.Facts.Mounts, canon) {
-		v.hideAt(a)
+		v.hideAt(a, h.Secret)
 	}
 	if err == nil && h.Secret && st.Type == host.File && st.Nlink > 1 {
 		v.hideHardLinks(canon, st)
@@ -57,9 +57,10 @@ func (v *view) addHide(h Hide) error {
 	return nil
 }
 
-func (v *view) hideAt(p string) {
+func (v *view) hideAt(p string, secret bool) {
 	if p != "" && p != "/" {
-		v.root.at(p).hidden = true
+		n := v.root.at(p)
+		n.hidden, n.secret = true, n.secret || secret
 	}
 }
 
@@ -162,8 +163,10 @@ func (v *view) skeleton(p string, n *node, mode Mode, g Grant) error {
 // show makes one name of a skeleton directory. typ is what the host has there.
 func (v *view) show(p string, n *node, typ host.Type, mode Mode, g Grant) error {
 	switch {
-	case n.hidden:
+	case n.hidden && (n.secret || !n.shows()):
 		return nil
+	case n.hidden:
+		mode, g = None, Grant{} // only what is granted below it by name
 	case n.special != nil:
 		v.op(plan.Mount{Kind: plan.Dir, Target: plan.Bytes(p), Mode: 0o755})
 		v.out = append(v.out, n.special...)
@@ -259,7 +262,7 @@ func (v *view) below(p string, n *node) error {
 	for _, c := range n.sorted() {
 		cp := path.Join(p, c.name)
 		switch {
-		case c.hidden || c.link != "":
+		case c.hidden && (c.secret || !c.shows()) || c.link != "":
 		case c.special != nil:
 			if st, err := v.in.FS.Lstat(cp); err == nil && st.Type == host.Dir {
 				v.out = append(v.out, c.special...)

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 )
 
 type compKind uint8
@@ -196,15 +194,39 @@ func (p Pattern) Match(path string) bool { return p.match(path, false) }
 func (p Pattern) MatchTree(path string) bool { return p.match(path, true) }
 
 func (p Pattern) match(path string, below bool) bool {
-	if p.abstract || strings.HasPrefix(path, "@") {
-		return p.abstract && path != "" && path[0] == '@' && p.comps[0].matches(path[1:])
+	return p.matchSplit(splitPath(path), below)
+}
+
+// split is a path taken apart once for many patterns.
+type split struct {
+	names    []string
+	abstract string // without its @
+	bad      bool
+}
+
+func splitPath(path string) split {
+	if name, ok := strings.CutPrefix(path, "@"); ok {
+		return split{abstract: name, bad: name == ""}
 	}
 	if clean, err := CleanPath(path); err != nil || clean != path {
+		return split{bad: true}
+	}
+	return split{names: components(path)}
+}
+
+func (p Pattern) matchSplit(s split, below bool) bool {
+	if s.bad || p.abstract != (s.abstract != "") {
 		return false
 	}
-	names := components(path)
-	fits := func(i, j int) bool { return p.comps[i].matches(names[j]) }
-	return walk(p.comps, len(names), fits, below)
+	if p.abstract {
+		return p.comps[0].matches(s.abstract)
+	}
+	// Most patterns fail here, before anything is walked.
+	if len(p.comps) > 0 && p.comps[0].kind == compLiteral && (len(s.names) == 0 || p.comps[0].parts[0] != s.names[0]) {
+		return false
+	}
+	fits := func(i, j int) bool { return p.comps[i].matches(s.names[j]) }
+	return walk(p.comps, len(s.names), fits, below)
 }
 
 // walk is glob matching one level up: ** is the star, components are the characters. Going back to the last ** only
@@ -259,90 +281,6 @@ func glob(parts []string, name string) bool {
 	return strings.HasSuffix(rest, parts[last])
 }
 
-// Covers reports that everything q matches p matches too. It may miss such a pair, never invent one.
-func (p Pattern) Covers(q Pattern) bool {
-	if p.abstract != q.abstract {
-		return false
-	}
-	if p.abstract {
-		return p.comps[0].covers(q.comps[0])
-	}
-	fits := func(i, j int) bool { return p.comps[i].covers(q.comps[j]) }
-	return walk(p.comps, len(q.comps), fits, false)
-}
-
-func (c comp) covers(d comp) bool {
-	switch {
-	case d.kind == compTree:
-		return false
-	case c.kind == compAny || c.kind == compTree:
-		return true
-	case d.kind == compLiteral:
-		return c.matches(d.parts[0])
-	case c.kind == compPartial && d.kind == compPartial && len(c.parts) == 2:
-		return strings.HasPrefix(d.parts[0], c.parts[0]) && strings.HasSuffix(d.parts[len(d.parts)-1], c.parts[1])
-	case c.kind == compPartial && d.kind == compPartial:
-		return strings.Join(c.parts, "*") == strings.Join(d.parts, "*")
-	}
-	return false
-}
-
-// Below reports whether the pattern could match dir or anything in its tree.
-func (p Pattern) Below(dir string) bool {
-	if p.abstract {
-		return false
-	}
-	for i, name := range components(dir) {
-		switch {
-		case i == len(p.comps):
-			return false
-		case p.comps[i].kind == compTree:
-			return true
-		case !p.comps[i].matches(name):
-			return false
-		}
-	}
-	return true
-}
-
-// Compare is positive if p is more specific than q: from the left, a literal name says more than a partial one,
-// that more than *, that more than **; a pattern that stops exactly says more than one that goes on with **.
-func (p Pattern) Compare(q Pattern) int {
-	for i := 0; i < len(p.comps) || i < len(q.comps); i++ {
-		if d := p.rank(i) - q.rank(i); d != 0 {
-			return d
-		}
-		if i < len(p.comps) && i < len(q.comps) {
-			if d := p.comps[i].size() - q.comps[i].size(); d != 0 {
-				return d
-			}
-		}
-	}
-	return 0
-}
-
-func (p Pattern) rank(i int) int {
-	switch {
-	case i < len(p.comps):
-		return int(p.comps[i].kind)
-	case i > 0 && i == len(p.comps) && p.comps[i-1].kind == compTree:
-		return -1
-	}
-	return int(compLiteral) + 1
-}
-
-// size breaks ties between partial names; literals that both match the same path are equal anyway.
-func (c comp) size() int {
-	if c.kind != compPartial {
-		return 0
-	}
-	n := 0
-	for _, p := range c.parts {
-		n += len(p)
-	}
-	return n
-}
-
 // Tree returns the directory of a pattern of the form /x/**.
 func (p Pattern) Tree() (dir string, ok bool) {
 	n := len(p.comps) - 1
@@ -360,56 +298,4 @@ func (p Pattern) Tree() (dir string, ok bool) {
 		return "/", true
 	}
 	return b.String(), true
-}
-
-// String writes the pattern so that ParsePattern reads the same one back without any variable.
-func (p Pattern) String() string {
-	var b strings.Builder
-	if p.abstract {
-		b.WriteByte('@')
-	} else if len(p.comps) == 0 {
-		return "/"
-	}
-	for _, c := range p.comps {
-		if !p.abstract {
-			b.WriteByte('/')
-		}
-		if c.kind == compTree {
-			b.WriteString("**")
-			continue
-		}
-		for i, part := range c.parts {
-			if i > 0 {
-				b.WriteByte('*')
-			}
-			escape(&b, part)
-		}
-	}
-	return b.String()
-}
-
-// EscapePath writes a path as a pattern that matches exactly it.
-func EscapePath(path string) string {
-	var b strings.Builder
-	escape(&b, path)
-	return b.String()
-}
-
-// escape keeps what a human can read as it is; bytes that are not text, or that would act on a terminal, become \xHH.
-func escape(b *strings.Builder, s string) {
-	for i := 0; i < len(s); {
-		r, n := utf8.DecodeRuneInString(s[i:])
-		switch {
-		case r == '\\' || r == '*':
-			b.WriteByte('\\')
-			b.WriteByte(s[i])
-		case r == utf8.RuneError && n == 1, !unicode.IsPrint(r):
-			for _, c := range []byte(s[i : i+n]) {
-				fmt.Fprintf(b, `\x%02x`, c)
-			}
-		default:
-			b.WriteString(s[i : i+n])
-		}
-		i += n
-	}
 }

@@ -54,6 +54,54 @@ func Secrets() []Secret {
 		{Pattern: "~/.python_history*", Reason: "interpreter history"},
 		{Pattern: "~/.config/sbx", Reason: "sbx's own rules: whoever writes them decides"},
 		{Pattern: "~/.local/state/sbx", Reason: "sbx's own state: audit log, trust, sessions"},
+		{Pattern: "~/.config/pip", Reason: "index passwords"},
+		{Pattern: "~/.pip", Reason: "index passwords"},
+		{Pattern: "~/.nuget/NuGet", Reason: "package source passwords"},
+		{Pattern: "~/.sbt/credentials", Reason: "repository passwords"},
+		{Pattern: "~/.config/Bitwarden", Reason: "passwords"},
+		{Pattern: "~/.config/keepassxc", Reason: "passwords"},
+		{Pattern: "~/.config/vivaldi", Reason: "browser profile"},
+		{Pattern: "~/.config/opera", Reason: "browser profile"},
+		{Pattern: "~/.cache/mozilla", Reason: "browser cache"},
+		{Pattern: "~/.cache/google-chrome", Reason: "browser cache"},
+		{Pattern: "~/.cache/chromium", Reason: "browser cache"},
+		{Pattern: "~/snap/firefox", Reason: "browser profile"},
+		{Pattern: "~/.var/app", Reason: "profiles of desktop programs"},
+		{Pattern: "~/.lesshst", Reason: "typed searches"},
+		{Pattern: "~/.viminfo", Reason: "registers and file names"},
+		{Pattern: "~/.histfile", Reason: "typed commands"},
+		{Pattern: "~/.history", Reason: "typed commands"},
+		{Pattern: "~/.local/state/bash/history", Reason: "typed commands"},
+		{Pattern: "~/.pg_service.conf", Reason: "database passwords"},
+		{Pattern: "~/.terraformrc", Reason: "Terraform tokens"},
+		{Pattern: "~/.boto", Reason: "cloud credentials"},
+		{Pattern: "~/.s3cfg", Reason: "cloud credentials"},
+		{Pattern: "~/.config/rclone", Reason: "cloud credentials"},
+		{Pattern: "~/.config/doctl", Reason: "cloud token"},
+		{Pattern: "~/.config/hcloud", Reason: "cloud token"},
+		{Pattern: "~/.fly", Reason: "cloud token"},
+		{Pattern: "~/.oci", Reason: "cloud credentials"},
+		{Pattern: "~/.config/heroku", Reason: "cloud token"},
+		{Pattern: "~/.claude.json", Reason: "agent session"},
+		{Pattern: "~/.claude/.credentials.json", Reason: "agent token"},
+		{Pattern: "~/.codex/auth.json", Reason: "agent token"},
+		{Pattern: "~/.gemini/oauth_creds.json", Reason: "agent token"},
+		{Pattern: "~/.config/anthropic", Reason: "API key"},
+		{Pattern: "~/.config/openai", Reason: "API key"},
+		{Pattern: "~/.config/github-copilot", Reason: "agent token"},
+		{Pattern: "~/.Xauthority", Reason: "X11 session"},
+		{Pattern: "~/.ICEauthority", Reason: "desktop session"},
+		{Pattern: "~/.config/pulse/cookie", Reason: "sound server"},
+		{Pattern: "~/.electrum", Reason: "wallet"},
+		{Pattern: "~/.bitcoin", Reason: "wallet"},
+		{Pattern: "~/.ethereum", Reason: "wallet"},
+		{Pattern: "~/.config/solana", Reason: "wallet"},
+		{Pattern: "~/.age", Reason: "age keys"},
+		{Pattern: "~/.config/age", Reason: "age keys"},
+		{Pattern: "~/.config/sops", Reason: "age keys"},
+		{Pattern: "/etc/krb5.keytab", Reason: "the host's Kerberos key"},
+		{Pattern: "/etc/openvpn", Reason: "VPN keys"},
+		{Pattern: "/etc/sbx", Reason: "sbx's own policy"},
 		{Pattern: "$PROJECT/**/.env*", Reason: "environment files hold tokens"},
 		{Pattern: "$PROJECT/**/*.pem", Reason: "private keys"},
 		{Pattern: "/etc/shadow*", Reason: "password hashes"},
@@ -145,6 +193,19 @@ func (e Effective) Concealed() []Hiding {
 	add(e.Profile.Secrets, "secret of profile "+e.Profile.Name, "")
 	add(e.Profile.Hidden, "hidden by profile "+e.Profile.Name, "")
 	return out
+}
+
+// HiddenBy finds the first entry that hides path from an access of this kind. Entries for sockets are about
+// connecting to them, not about reading the directory they are in.
+func HiddenBy(list []Hiding, kind Kind, path string) *Hiding {
+	s := splitPath(path)
+	for i := range list {
+		h := &list[i]
+		if (h.Kind != KindSocket || kind == KindSocket) && h.Rule.matchSplit(s, true) {
+			return h
+		}
+	}
+	return nil
 }
 
 // Asks is what is asked about although something around it may be readable: fs.ask and the profile's list.

@@ -47,8 +47,9 @@ func (s Store) Rules() []Rule {
 // wins, then deny, ask, allow. Rules of a project that is not trusted count only if they deny or ask.
 func (s Store) Match(q Query) (Rule, bool) {
 	var best [ScopeSession + 1]*Rule
+	path := splitPath(q.Path)
 	for scope := ScopeOrg; scope <= ScopeSession; scope++ {
-		best[scope] = s.best(scope, q)
+		best[scope] = s.best(scope, q, path)
 	}
 	if org := best[ScopeOrg]; org != nil && (org.Final || org.Decision == Deny) {
 		return *org, true
@@ -61,14 +62,14 @@ func (s Store) Match(q Query) (Rule, bool) {
 	return Rule{}, false
 }
 
-func (s Store) best(scope Scope, q Query) *Rule {
+func (s *Store) best(scope Scope, q Query, path split) *Rule {
 	var best *Rule
 	for i := range s.rules[scope] {
 		r := &s.rules[scope][i]
 		if scope == ScopeProject && !s.ProjectTrusted && r.Decision == Allow {
 			continue
 		}
-		if r.matches(q) && (best == nil || r.beats(best)) {
+		if r.matches(q, path) && (best == nil || r.beats(best)) {
 			best = r
 		}
 	}
@@ -76,14 +77,14 @@ func (s Store) best(scope Scope, q Query) *Rule {
 }
 
 // matches leaves out what has expired.
-func (r *Rule) matches(q Query) bool {
+func (r *Rule) matches(q Query, path split) bool {
 	if !r.Expires.IsZero() && !q.Now.Before(r.Expires) || !r.concerns(q.Kind, q.Access) {
 		return false
 	}
 	if r.Kind == KindHost {
 		return r.host.Match(q.Host, q.Port, r.Decision == Deny)
 	}
-	return r.path.Match(q.Path)
+	return r.path.matchSplit(path, false)
 }
 
 // concerns says which accesses a rule is about. A grant covers what cannot be had without it or cannot be kept from

@@ -177,16 +177,16 @@ func ParseWords(s string, now time.Time) (a Answer, err error) {
 		switch sc := Scope(x); sc {
 		case Once, File, Dir, Tree, HostScope, Domain:
 			if a.Scope != "" || a.Life != "" {
-				return a, fmt.Errorf("unexpected word %.40q", x)
+				return Answer{}, fmt.Errorf("unexpected word %.40q", x)
 			}
 			a.Scope = sc
 			continue
 		}
 		if a.Life != "" {
-			return a, fmt.Errorf("unexpected word %.40q", x)
+			return Answer{}, fmt.Errorf("unexpected word %.40q", x)
 		}
 		if a.Life, a.Until, err = ParseLife(x, now); err != nil {
-			return a, err
+			return Answer{}, err
 		}
 	}
 	return a, nil

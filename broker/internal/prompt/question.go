@@ -47,13 +47,14 @@ func (q *Question) verb() string {
 	return "read"
 }
 
-// subject is the merge key: NUL occurs in no path and no host.
+// subject is the merge key: NUL occurs in no path and no host. The target is part of it, or a link that
+// is turned round while a question waits would ride on the answer for where it led before.
 func (q *Question) subject() string {
 	kind := "\x00one\x00"
 	if q.Many {
 		kind = "\x00many\x00" // listing a directory is another question than its names
 	}
-	return q.verb() + kind + q.Path + "\x00" + q.Host + "\x00" + itoa(q.Port)
+	return q.verb() + kind + q.Path + "\x00" + q.Target + "\x00" + q.Host + "\x00" + itoa(q.Port)
 }
 
 // dir is the directory that an answer with scope dir or tree is about.
@@ -83,7 +84,8 @@ func (q *Question) Domain() string {
 		return ""
 	}
 	_, parent, ok := strings.Cut(h, ".")
-	if !ok || strings.Count(parent, ".") < 1 || len(parent) < 6 {
+	second, top, ok2 := strings.Cut(parent, ".")
+	if !ok || !ok2 || len(top) == 2 && len(second) <= 3 { // co.uk, com.au
 		return ""
 	}
 	return "*." + parent

@@ -1,0 +1,68 @@
+# make          build bin/sbx, bin/sbx-helper (where there is one) and bin/probe, all static
+# make demo     a real job in a sandbox, and what is blocked there
+# make test     all tests; as root on Debian what they need is installed first
+# make check    gofmt, vet, staticcheck
+# make bench    start-up against bubblewrap, paired, as an ordinary user
+# make fuzz     every Fuzz function, FUZZTIME (30s) each
+# make audit-helper   what runs with privileges: files, lines, imports
+# make install  into PREFIX (/usr/local), never set-user-id
+# make clean
+
+GO      ?= go
+PREFIX  ?= /usr/local
+DESTDIR ?=
+FUZZTIME ?= 30s
+BUILD    = CGO_ENABLED=0 $(GO) build -trimpath
+STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.7.0
+
+.PHONY: all demo test needs check bench fuzz audit-helper install clean
+
+all:
+	$(BUILD) -o bin/sbx ./broker
+	@if [ -d helper ]; then set -x; $(BUILD) -o bin/sbx-helper ./helper; fi
+	$(BUILD) -o bin/probe ./selftest/probe
+
+demo: all
+	@sh selftest/testdata/demo.sh "$(CURDIR)" "$(CURDIR)/bin/sbx"
+
+test: needs
+	@status=0; $(GO) vet ./... || status=1; \
+	$(GO) test -json -timeout 15m ./... 2>&1 | $(GO) run ./selftest/counttests && exit $$status
+
+needs:
+	@sh selftest/testdata/needs.sh
+
+check:
+	@out=$$(gofmt -l .); if [ -n "$$out" ]; then echo "not formatted:" $$out; exit 1; fi
+	$(GO) vet ./...
+	@if $(GO) run $(STATICCHECK) -version >/dev/null 2>&1; then set -x; $(GO) run $(STATICCHECK) ./...; else echo "staticcheck: not to be had here, left out"; fi
+
+bench: all
+	@sh selftest/testdata/bench.sh "$(CURDIR)" "$(GO)"
+
+fuzz:
+	@set -e; for pkg in $$($(GO) list ./...); do \
+		for f in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
+			echo "$$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) $$pkg; \
+		done; \
+	done
+
+audit-helper:
+	@for d in helper shared/plan shared/wire shared/stage; do \
+		[ -d $$d ] || continue; \
+		echo "== $$d"; \
+		for f in $$d/*.go $$d/*.s; do case $$f in *_test.go|*'*'*) ;; *) wc -l $$f;; esac; done; \
+		echo "imports: $$($(GO) list -f '{{join .Imports " "}}' ./$$d)"; \
+	done
+	@echo "== in all, tests left out"; find helper shared \( -name '*.go' -o -name '*.s' \) ! -name '*_test.go' 2>/dev/null | xargs cat | wc -l
+	@echo "== not of the standard library"; for d in helper shared/stage; do [ -d $$d ] && $(GO) list -deps -f '{{if not .Standard}}{{.ImportPath}}{{end}}' ./$$d; done | sort -u
+
+install: all
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/libexec/sbx
+	install -m 0755 bin/sbx $(DESTDIR)$(PREFIX)/bin/sbx
+	install -m 0755 bin/probe $(DESTDIR)$(PREFIX)/libexec/sbx/probe
+	@if [ -f bin/sbx-helper ]; then set -x; install -m 0755 bin/sbx-helper $(DESTDIR)$(PREFIX)/libexec/sbx/sbx-helper; fi
+	@echo "nothing was installed set-user-id; sbx works without"
+
+clean:
+	rm -rf bin dist

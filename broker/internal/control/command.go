@@ -1,0 +1,295 @@
+package control
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"sbx/broker/internal/prompt"
+	"sbx/shared/plan"
+)
+
+// Version is the protocol's. A client that names another is refused.
+const Version = 1
+
+// Command is what a client sent, checked and complete.
+type Command struct {
+	Type    string
+	Version int
+	SID     string
+	ID      string
+	Scope   string
+	Life    string
+	Until   string
+	Persist string
+	Signal  string
+	Cwd     plan.Bytes
+	Argv    []plan.Bytes
+	Env     []plan.Bytes
+	TTY     bool
+}
+
+// Error is what the client is told before its connection ends.
+type Error struct{ Code, Message string }
+
+func (e *Error) Error() string { return e.Message }
+
+// The codes of errors.
+const (
+	CodeSyntax   = "syntax"   // no JSON object, not UTF-8, too long
+	CodeType     = "type"     // unknown type, or one that only the broker sends
+	CodeField    = "field"    // unknown, missing or unfit member
+	CodeUnknown  = "unknown"  // no question has this id
+	CodeAnswered = "answered" // the question was settled already
+	CodeRefused  = "refused"  // policy or mode forbids it
+	CodeBusy     = "busy"     // too many clients
+	CodePeer     = "peer"     // not this user, or inside a sandbox
+	CodeNotHere  = "not-here" // this session does not offer it
+	CodeSession  = "session"  // the hello named another session
+	CodeVersion  = "version"  // the hello named another version
+	CodeSlow     = "slow"     // the client does not read
+)
+
+func errf(code, format string, args ...any) *Error {
+	return &Error{code, fmt.Sprintf(format, args...)}
+}
+
+// shape is the row of one type: the members it must and may have.
+type shape struct {
+	typ  string
+	must string // space-separated
+	may  string
+}
+
+// shapes is every type that a client may send.
+func shapes() [9]shape {
+	return [9]shape{
+		{typ: "hello", must: "version", may: "sid"},
+		{typ: "cmd.approve", must: "id", may: "scope life until persist"},
+		{typ: "cmd.deny", must: "id", may: "scope life until persist"},
+		{typ: "cmd.pending"},
+		{typ: "cmd.policy.save", must: "scope"},
+		{typ: "cmd.exec", must: "argv", may: "cwd env tty"},
+		{typ: "cmd.kill", may: "signal"},
+		{typ: "cmd.stats"},
+		{typ: "cmd.ping"},
+	}
+}
+
+// ParseCommand reads one line. Only one object, only known members of the right kind, each once.
+func ParseCommand(line []byte) (Command, *Error) {
+	var c Command
+	members, err := splitObject(line)
+	if err != nil {
+		return c, errf(CodeSyntax, "reading line: %v", err)
+	}
+	for _, m := range members {
+		if m.name == "type" {
+			if err := setString(&c.Type, m.raw); err != nil {
+				return c, errf(CodeField, "type: %v", err)
+			}
+		}
+	}
+	if c.Type == "" {
+		return c, errf(CodeType, "type is missing")
+	}
+	for _, s := range shapes() {
+		if s.typ == c.Type {
+			return c, c.fill(s, members)
+		}
+	}
+	return c, errf(CodeType, "unknown type %s", plan.Bytes(head(c.Type)).Quote())
+}
+
+func (c *Command) fill(s shape, members []member) *Error {
+	for _, need := range strings.Fields(s.must) {
+		found := false
+		for _, m := range members {
+			found = found || m.name == need
+		}
+		if !found {
+			return errf(CodeField, "%s needs %s", s.typ, need)
+		}
+	}
+	for _, m := range members {
+		if m.name == "type" {
+			continue
+		}
+		if !has(s.must, m.name) && !has(s.may, m.name) {
+			return errf(CodeField, "%s has no member %s", s.typ, plan.Bytes(head(m.name)).Quote())
+		}
+		if err := c.set(m); err != nil {
+			return errf(CodeField, "%s: %v", m.name, err)
+		}
+	}
+	return nil
+}
+
+func has(list, word string) bool {
+	for _, w := range strings.Fields(list) {
+		if w == word {
+			return true
+		}
+	}
+	return false
+}
+
+func head(s string) string { return s[:min(len(s), 40)] }
+
+func (c *Command) set(m member) error {
+	switch m.name {
+	case "version":
+		return setInt(&c.Version, m.raw)
+	case "tty":
+		if v := string(m.raw); v != "true" && v != "false" {
+			return errors.New("want true or false")
+		}
+		c.TTY = m.raw[0] == 't'
+		return nil
+	case "id":
+		if err := setString(&c.ID, m.raw); err != nil {
+			return err
+		}
+		if len(c.ID) != 32 || strings.Trim(c.ID, "0123456789abcdef") != "" {
+			return errors.New("want 32 hexadecimal digits")
+		}
+		return nil
+	case "cwd":
+		return setBytes(&c.Cwd, m.raw)
+	case "argv":
+		return setList(&c.Argv, m.raw, 1)
+	case "env":
+		return setList(&c.Env, m.raw, 0)
+	}
+	for _, f := range [...]struct {
+		name string
+		dst  *string
+	}{{"sid", &c.SID}, {"scope", &c.Scope}, {"life", &c.Life}, {"until", &c.Until}, {"persist", &c.Persist}, {"signal", &c.Signal}} {
+		if f.name == m.name {
+			return setString(f.dst, m.raw)
+		}
+	}
+	panic("BUG(sbx): member " + m.name + " is in the table and nowhere else")
+}
+
+// Answer is the decision of an approve or deny.
+func (c *Command) Answer(now time.Time) (prompt.Answer, *Error) {
+	word := "deny"
+	if c.Type == "cmd.approve" {
+		word = "allow"
+	}
+	a, err := prompt.NewAnswer(word, c.Scope, c.Life, c.Until, c.Persist, now)
+	if err != nil {
+		return prompt.Answer{}, errf(CodeField, "%v", err)
+	}
+	a.By = prompt.BySocket
+	return a, nil
+}
+
+type member struct {
+	name string
+	raw  json.RawMessage
+}
+
+// splitObject reads one flat object; values are left as they are.
+func splitObject(line []byte) ([]member, error) {
+	if !utf8.Valid(line) {
+		return nil, errors.New("not UTF-8")
+	}
+	if !json.Valid(line) { // this includes a NUL and anything after the object
+		return nil, errors.New("not one JSON object")
+	}
+	d := json.NewDecoder(bytes.NewReader(line))
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return nil, errors.New("not a JSON object")
+	}
+	var out []member
+	for d.More() {
+		t, err := d.Token()
+		name, ok := t.(string)
+		if err != nil || !ok {
+			return nil, errors.New("not a JSON object")
+		}
+		m := member{name: name}
+		if err := d.Decode(&m.raw); err != nil {
+			return nil, errors.New("not a JSON object")
+		}
+		for _, o := range out {
+			if o.name == m.name {
+				return nil, fmt.Errorf("member %s is given twice", plan.Bytes(head(name)).Quote())
+			}
+		}
+		if out = append(out, m); len(out) > 16 {
+			return nil, errors.New("too many members")
+		}
+	}
+	return out, nil
+}
+
+func setBytes(dst *plan.Bytes, raw []byte) error {
+	if len(raw) == 0 || raw[0] != '"' {
+		return errors.New("want a string")
+	}
+	if err := dst.UnmarshalJSON(raw); err != nil {
+		return errors.New("want a string whose bytes are UTF-8 or \\udc80 to \\udcff")
+	}
+	if strings.IndexByte(string(*dst), 0) >= 0 {
+		return errors.New("contains a NUL")
+	}
+	return nil
+}
+
+// setString reads a word of the protocol: short and ASCII.
+func setString(dst *string, raw []byte) error {
+	var b plan.Bytes
+	if err := setBytes(&b, raw); err != nil {
+		return err
+	}
+	if len(b) > 128 {
+		return errors.New("too long")
+	}
+	for _, c := range []byte(b) {
+		if c < 0x20 || c > 0x7e {
+			return errors.New("want printable ASCII")
+		}
+	}
+	*dst = string(b)
+	return nil
+}
+
+func setInt(dst *int, raw []byte) error {
+	n := 0
+	if len(raw) == 0 || len(raw) > 6 {
+		return errors.New("want a small number")
+	}
+	for _, c := range raw {
+		if c < '0' || c > '9' {
+			return errors.New("want a small number")
+		}
+		n = n*10 + int(c-'0')
+	}
+	*dst = n
+	return nil
+}
+
+func setList(dst *[]plan.Bytes, raw []byte, least int) error {
+	var list []json.RawMessage
+	if len(raw) == 0 || raw[0] != '[' || json.Unmarshal(raw, &list) != nil {
+		return errors.New("want a list of strings")
+	}
+	if len(list) < least || len(list) > 1024 {
+		return fmt.Errorf("want %d to 1024 strings", least)
+	}
+	out := make([]plan.Bytes, len(list))
+	for i, r := range list {
+		if err := setBytes(&out[i], r); err != nil {
+			return err
+		}
+	}
+	*dst = out
+	return nil
+}

@@ -1,0 +1,243 @@
+package notify
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/seccompbpf"
+)
+
+const (
+	maxPath       = 4096 // PATH_MAX, with its NUL
+	resolveCached = 0x20 // RESOLVE_CACHED (5.12): a walk that never waits for a disk or another server
+)
+
+// scratch is the loop's memory, so that a call that passes allocates nothing.
+type scratch struct {
+	mem  [2][maxPath]byte
+	proc [64]byte
+	join [2*maxPath + 2]byte
+}
+
+// name is a path as a call gave it, copied once.
+type name struct {
+	dir      int32
+	path     []byte // ends in NUL
+	nofollow bool
+}
+
+// verdict of the look at one name.
+type verdict uint8
+
+const (
+	passes  verdict = iota // the kernel's own walk says all there is to say
+	cold                   // the walk needs a disk
+	missing                // not inside; the host may have it
+	unknown                // the caller cannot be looked at
+)
+
+// first looks at a new notification and answers it or hands it on.
+func (s *server) first(n *notif, sc *scratch) {
+	c := s.calls.find(n.arch, n.nr)
+	switch {
+	case s.closed.Load():
+		s.fail(n.id, unix.EACCES)
+		return
+	case c == nil:
+		s.refuse(n, seccompbpf.Name(seccompbpf.Arch(n.arch), int(n.nr)), "", unix.EPERM, "the call is refused by policy")
+		return
+	case c.kind == kindConnect || c.kind == kindBind || c.kind == kindSocketcall:
+		s.address(n, c)
+		return
+	case s.ConnectOnly:
+		s.refuse(n, c.op, "", unix.EACCES, "the filter hands over calls that this gate was not started for")
+		return
+	case c.kind == kindOpen2:
+		// Its mode and flags are in memory, so it can never pass, and the C libraries and Go fall back to openat.
+		s.fail(n.id, unix.ENOSYS)
+		return
+	}
+	flags := c.flagsOf(n)
+	names, count, ok := s.names(n, c, flags, sc)
+	if !ok {
+		return
+	}
+	worst := passes
+	for i := range count {
+		v := s.look(n, &names[i], resolveCached, sc)
+		worst = max(worst, v)
+	}
+	switch {
+	case worst == unknown:
+		s.unreadable(n, c)
+	case worst == passes && (c.kind != kindExec || s.Grafter == nil):
+		s.pass(n.id)
+	default:
+		s.slow(n, c, flags, names[:count], worst == cold && (c.kind != kindExec || s.Grafter == nil))
+	}
+}
+
+// names copies the path or the two paths of a call. Where that fails it answers and returns false.
+func (s *server) names(n *notif, c *call, flags uint64, sc *scratch) (names [2]name, count int, ok bool) {
+	args := [2]struct{ dir, path int8 }{{c.dir, c.path}, {c.dir2, c.path2}}
+	for i, a := range args {
+		if a.path < 0 {
+			break
+		}
+		size, e := readPath(n.pid, n.args[a.path], sc.mem[i][:])
+		switch {
+		case e == unix.EFAULT || e == unix.ENAMETOOLONG:
+			// The kernel says the same itself, or reads something else meanwhile and walks that inside.
+			s.pass(n.id)
+			return names, 0, false
+		case e != 0:
+			s.unreadable(n, c)
+			return names, 0, false
+		case size == 1: // "" is the descriptor itself, or an error
+			s.pass(n.id)
+			return names, 0, false
+		}
+		nofollow := c.nofollow(flags)
+		if i == 1 {
+			nofollow = true
+		}
+		names[i] = name{dirOf(n, a.dir), sc.mem[i][:size], nofollow}
+		count++
+	}
+	return names, count, true
+}
+
+// readPath copies a string with its NUL, page by page: the page after it need not exist.
+func readPath(pid uint32, addr uint64, dst []byte) (int, syscall.Errno) {
+	for got := 0; got < len(dst); {
+		chunk := dst[got:min(len(dst), got+4096-int((addr+uint64(got))&4095))]
+		k, e := readMemory(pid, addr+uint64(got), chunk)
+		if e != 0 {
+			return 0, e
+		}
+		if k == 0 {
+			return 0, unix.EFAULT
+		}
+		if i := bytes.IndexByte(chunk[:k], 0); i >= 0 {
+			return got + i + 1, 0
+		}
+		got += k
+	}
+	return 0, unix.ENAMETOOLONG
+}
+
+// unreadable answers a caller whose memory or directories cannot be looked at. Until the sandbox's program runs that is
+// the set-up itself, which is not dumpable and makes exactly two notified calls, on paths of the plan. Afterwards it is
+// a program made from a file without read permission, or one that is dying.
+func (s *server) unreadable(n *notif, c *call) {
+	if !s.started.Load() && (c.op == "chdir" || c.op == "exec") {
+		s.pass(n.id)
+		return
+	}
+	s.refuse(n, c.op, "", unix.EACCES, "the caller's memory cannot be read")
+}
+
+// look walks one name inside.
+func (s *server) look(n *notif, nm *name, cached uint64, sc *scratch) verdict {
+	root := s.rootFor(n)
+	if root == nil {
+		return unknown
+	}
+	p := nm.path
+	if p[0] != '/' {
+		var v verdict
+		if p, v = sc.joined(n, nm); p == nil {
+			return v
+		}
+	}
+	dotdot := bytes.Contains(p, []byte("/.."))
+	if !dotdot && kernelFile(p) {
+		return passes
+	}
+	flags := uint64(unix.O_PATH | unix.O_CLOEXEC)
+	if nm.nofollow {
+		flags |= unix.O_NOFOLLOW
+	}
+	switch e := root.exists(p, flags, unix.RESOLVE_NO_MAGICLINKS|cached); e {
+	case unix.ENOENT:
+	case unix.EAGAIN:
+		return cold
+	default: // there, or an error that the kernel will find as well
+		return passes
+	}
+	if dotdot {
+		return missing
+	}
+	// No link on the way to what is missing: then the name is what it seems.
+	e := root.exists(p, flags|unix.O_NOFOLLOW, unix.RESOLVE_NO_SYMLINKS|cached)
+	if e == unix.ENOENT && s.View.Visible(cleaned(p)) {
+		return passes
+	}
+	return missing
+}
+
+// joined makes an absolute path of a relative one. nil: the verdict says why not.
+func (sc *scratch) joined(n *notif, nm *name) ([]byte, verdict) {
+	link := startOf(sc.proc[:0], n.pid, nm.dir)
+	if link == nil {
+		return nil, passes // EBADF
+	}
+	k, e := readLink(link, sc.join[:maxPath])
+	if e == unix.EACCES || e == unix.EPERM {
+		return nil, unknown
+	}
+	if e != 0 || sc.join[0] != '/' || k >= maxPath || bytes.HasSuffix(sc.join[:k], []byte(" (deleted)")) {
+		return nil, passes // not a directory, or one without a name
+	}
+	if k > 1 {
+		sc.join[k] = '/'
+		k++
+	}
+	k += copy(sc.join[k:], nm.path)
+	return sc.join[:k], passes
+}
+
+// startOf names the link to the directory that a relative path starts from, with a NUL; nil for a bad descriptor.
+func startOf(dst []byte, pid uint32, dir int32) []byte {
+	dst = strconv.AppendUint(append(dst, "/proc/"...), uint64(pid), 10)
+	switch {
+	case dir == unix.AT_FDCWD:
+		return append(dst, "/cwd\x00"...)
+	case dir < 0:
+		return nil
+	}
+	return append(strconv.AppendInt(append(dst, "/fd/"...), int64(dir), 10), 0)
+}
+
+// kernelFile: these trees answer for themselves, and the broker's view of them is another one.
+func kernelFile[T string | []byte](p T) bool {
+	for _, dir := range [...]string{"/proc", "/dev", "/sys"} {
+		if len(p) >= len(dir) && string(p[:len(dir)]) == dir && (len(p) == len(dir) || p[len(dir)] == '/' || p[len(dir)] == 0) {
+			return true
+		}
+	}
+	return false
+}
+
+// cleaned drops the NUL, doubled slashes and single dots; the path has no "..".
+func cleaned(p []byte) string {
+	p = p[:len(p)-1]
+	if !bytes.Contains(p, []byte("//")) && !bytes.Contains(p, []byte("/.")) && (len(p) == 1 || p[len(p)-1] != '/') {
+		return string(p)
+	}
+	var b strings.Builder
+	for c := range bytes.SplitSeq(p, []byte{'/'}) {
+		if len(c) > 0 && string(c) != "." {
+			b.WriteByte('/')
+			b.Write(c)
+		}
+	}
+	if b.Len() == 0 {
+		return "/"
+	}
+	return b.String()
+}

@@ -1,0 +1,158 @@
+package notify
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// open hands the caller a descriptor of the pinned object.
+func (r *request) open(o *object) {
+	s := r.s
+	switch {
+	case o.typ == unix.S_IFLNK && r.flags&unix.O_PATH == 0:
+		s.fail(r.n.id, unix.ELOOP)
+		return
+	case o.typ == unix.S_IFLNK:
+		s.refuse(&r.n, "open-read", o.decided(), unix.EACCES, "a link that is not mounted cannot be opened, only read")
+		return
+	case r.flags&unix.O_DIRECTORY != 0 && o.typ != unix.S_IFDIR:
+		s.fail(r.n.id, unix.ENOTDIR)
+		return
+	}
+	source, err := s.source(o)
+	if err != nil {
+		s.refuse(&r.n, "open-read", o.decided(), unix.EACCES, err.Error())
+		return
+	}
+	if source != o.fd {
+		defer unix.Close(source)
+	}
+	var fd int
+	rights{s.caps}.without(func() {
+		keep := r.flags & (unix.O_NONBLOCK | unix.O_DIRECTORY | unix.O_PATH)
+		fd, err = unix.Open(ownFd(source), unix.O_RDONLY|unix.O_NOCTTY|unix.O_CLOEXEC|int(keep), 0)
+	})
+	if err != nil {
+		s.refuse(&r.n, "open-read", o.decided(), unix.EACCES, "opening the approved file: "+err.Error())
+		return
+	}
+	defer unix.Close(fd)
+	s.hand(&r.n, o.decided(), fd, r.flags)
+}
+
+// hand puts a descriptor into the caller's table and answers with its number, both at once.
+func (s *server) hand(n *notif, path string, fd int, flags uint64) {
+	in := injection{id: n.id, flags: unix.SECCOMP_ADDFD_FLAG_SEND, srcfd: uint32(fd), newfdFlags: uint32(flags & unix.O_CLOEXEC)}
+	switch e := inject(s.fd, &in); e {
+	case 0, unix.ENOENT: // ENOENT: the caller is gone
+	case unix.EMFILE:
+		s.fail(n.id, e)
+	default:
+		s.refuse(n, "open-read", path, unix.EACCES, "handing over a descriptor: "+e.Error())
+	}
+}
+
+// source returns what an object may be opened through: the sandbox's own mount, a detached read-only copy of the
+// host's, or a sealed copy of the contents. Never the host's mount itself: a descriptor carries its mount, and would be
+// opened again for writing through /proc/self/fd, or climbed out of by "..".
+func (s *server) source(o *object) (int, error) {
+	if o.native {
+		return o.fd, nil
+	}
+	if o.typ == unix.S_IFDIR && !s.whole(o.path) {
+		return -1, errors.New("opening the directory would give things below it that are never granted")
+	}
+	if s.Opener != nil {
+		return s.detached(o)
+	}
+	if o.typ != unix.S_IFREG {
+		return -1, errors.New("only regular files can be handed over without the graft agent")
+	}
+	return s.copies.of(o.fd, rights{s.caps})
+}
+
+// detached asks the Opener and believes nothing of what it says.
+func (s *server) detached(o *object) (int, error) {
+	dup, err := unix.FcntlInt(uintptr(o.fd), unix.F_DUPFD_CLOEXEC, 3)
+	if err != nil {
+		return -1, err
+	}
+	pinned := os.NewFile(uintptr(dup), o.path)
+	defer pinned.Close()
+	tree, err := s.Opener.Detach(o.path, pinned)
+	if err != nil {
+		return -1, fmt.Errorf("detaching: %w", err)
+	}
+	defer tree.Close()
+	if err := checkDetached(int(tree.Fd()), o.fd); err != nil {
+		return -1, fmt.Errorf("detaching: %w", err)
+	}
+	return unix.FcntlInt(tree.Fd(), unix.F_DUPFD_CLOEXEC, 3)
+}
+
+// checkDetached: the same object, on another mount, that is read-only, nosuid and nodev.
+func checkDetached(tree, object int) error {
+	a, _, err := identify(tree)
+	if err != nil {
+		return err
+	}
+	b, _, err := identify(object)
+	if err != nil {
+		return err
+	}
+	if a.major != b.major || a.minor != b.minor || a.ino != b.ino {
+		return errors.New("the path leads to another object by now")
+	}
+	if a.mount == b.mount {
+		return errors.New("not a copy of the mount")
+	}
+	var fs unix.Statfs_t
+	if err := unix.Fstatfs(tree, &fs); err != nil {
+		return err
+	}
+	const want = unix.ST_RDONLY | unix.ST_NOSUID | unix.ST_NODEV
+	if fs.Flags&want != want {
+		return errors.New("the copy of the mount is not read-only, nosuid and nodev")
+	}
+	return nil
+}
+
+// Detach makes the copy that an Opener returns. It works for a caller with CAP_SYS_ADMIN over the mount namespace in
+// which path is looked up: the agent's own, or root's.
+func Detach(path string, object *os.File) (*os.File, error) {
+	const flags = unix.OPEN_TREE_CLONE | unix.OPEN_TREE_CLOEXEC
+	at, e := openPath(unix.AT_FDCWD, append([]byte(path), 0), unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, unix.RESOLVE_NO_MAGICLINKS)
+	if e != 0 {
+		return nil, fmt.Errorf("opening %q: %w", path, e)
+	}
+	defer unix.Close(at)
+	tree, err := unix.OpenTree(at, "", flags|unix.AT_EMPTY_PATH)
+	recursive := uint(0)
+	if err == unix.EINVAL { // mounts below that belong to a more privileged namespace: all or nothing
+		recursive = unix.AT_RECURSIVE
+		tree, err = unix.OpenTree(at, "", flags|unix.AT_EMPTY_PATH|unix.AT_RECURSIVE)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("copying the mount of %q: %w", path, err)
+	}
+	f := os.NewFile(uintptr(tree), path)
+	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV}
+	err = unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH|recursive, &attr)
+	if err == nil {
+		err = checkDetached(tree, int(object.Fd()))
+	}
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("copying the mount of %q: %w", path, err)
+	}
+	return f, nil
+}
+
+// Root is the Opener of a broker that is root in its own mount namespace.
+type Root struct{}
+
+// Detach implements Opener.
+func (Root) Detach(path string, object *os.File) (*os.File, error) { return Detach(path, object) }

@@ -1,0 +1,205 @@
+package notify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/seccompbpf"
+)
+
+const (
+	defaultWorkers = 256
+	coldLookups    = 32  // walks that wait for a disk at the same time; one more waits in the loop
+	openConnects   = 256 // connects that have not come to an end
+)
+
+// server is one running engine.
+type server struct {
+	Options
+	fd       int
+	ctx      context.Context
+	calls    *callIndex
+	native   uint32 // the architecture whose structures this process can write
+	caps     bool   // this process has capabilities that the sandbox must not profit from
+	root     atomic.Pointer[sandboxRoot]
+	started  atomic.Bool // the sandbox's own program runs: memory that cannot be read is not the set-up's any more
+	closed   atomic.Bool
+	asks     chan struct{}
+	cold     chan struct{}
+	connects chan struct{}
+	work     sync.WaitGroup
+	copies   copies
+	sockets  inFlight
+	host     hostDevices
+}
+
+// Serve answers until the last process of the sandbox is gone or ctx ends; whatever is asked after that is refused.
+func Serve(ctx context.Context, o Options) error {
+	s, err := newServer(o)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s.ctx = ctx
+	ended := make(chan error, 1)
+	go func() { ended <- s.loop() }()
+	err = s.watch(ctx, ended)
+	s.closed.Store(true)
+	cancel()
+	s.sockets.end()
+	s.work.Wait()
+	s.copies.close()
+	return err
+}
+
+func newServer(o Options) (*server, error) {
+	if o.Listener == nil {
+		return nil, errors.New("serving notifications: no listener, start the sandbox with plan.FdSeccomp")
+	}
+	if o.View == nil && !o.ConnectOnly {
+		return nil, errors.New("serving notifications: no view of the sandbox's mounts, pass one or set ConnectOnly")
+	}
+	if ok, errno := notifSizes(); errno != 0 || !ok {
+		return nil, fmt.Errorf("serving notifications: this kernel's structures are not the known ones (%w), use --gate off", errOr(errno, unix.EPROTO))
+	}
+	if o.Workers <= 0 {
+		o.Workers = defaultWorkers
+	}
+	s := &server{Options: o, fd: int(o.Listener.Fd()), asks: make(chan struct{}, o.Workers),
+		cold: make(chan struct{}, coldLookups), connects: make(chan struct{}, openConnects), caps: hasCapabilities()}
+	switch runtime.GOARCH {
+	case "amd64":
+		s.native = uint32(seccompbpf.AMD64)
+		s.calls = newCallIndex(seccompbpf.AMD64, seccompbpf.I386)
+	case "arm64":
+		s.native = uint32(seccompbpf.ARM64)
+		s.calls = newCallIndex(seccompbpf.ARM64, seccompbpf.ARM)
+	default:
+		return nil, fmt.Errorf("serving notifications: %s is not supported, use --gate off", runtime.GOARCH)
+	}
+	if err := s.host.note("/proc/self/mountinfo"); err != nil {
+		return nil, fmt.Errorf("serving notifications: %w", err)
+	}
+	// 6.6; older kernels say EINVAL and are merely slower.
+	setFlags(s.fd, unix.SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP)
+	return s, nil
+}
+
+func errOr(e, otherwise syscall.Errno) error {
+	if e != 0 {
+		return e
+	}
+	return otherwise
+}
+
+// watch waits for the end from outside the loop: before 6.11 nothing interrupts a RECV when the last process goes, and
+// nothing ever interrupts it when ctx ends.
+func (s *server) watch(ctx context.Context, ended <-chan error) error {
+	wake, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
+	if err != nil {
+		return fmt.Errorf("making event descriptor: %w", err)
+	}
+	wakeFile := os.NewFile(uintptr(wake), "wake")
+	defer wakeFile.Close()
+	polled := make(chan struct{})
+	go func() {
+		defer close(polled)
+		fds := []unix.PollFd{{Fd: int32(s.fd)}, {Fd: int32(wake), Events: unix.POLLIN}}
+		for {
+			if _, err := unix.Poll(fds, -1); err != unix.EINTR {
+				return
+			}
+		}
+	}()
+	stop := func() { _, _ = unix.Write(wake, []byte{1, 0, 0, 0, 0, 0, 0, 0}); <-polled }
+	select {
+	case <-polled:
+		return nil
+	case <-ctx.Done():
+		stop()
+		return ctx.Err()
+	case err := <-ended:
+		stop()
+		return err
+	}
+}
+
+// hungUp says whether no process is left that could notify.
+func (s *server) hungUp() bool {
+	fds := []unix.PollFd{{Fd: int32(s.fd)}}
+	_, _ = unix.Poll(fds, 0)
+	return fds[0].Revents&(unix.POLLHUP|unix.POLLERR|unix.POLLNVAL) != 0
+}
+
+// loop receives and answers what can be answered without waiting for anything.
+func (s *server) loop() error {
+	sc := new(scratch)
+	var n notif
+	for {
+		switch e := receive(s.fd, &n); e {
+		case 0:
+			s.first(&n, sc)
+		case unix.EINTR:
+		case unix.ENOENT: // the caller was killed meanwhile, or there are none any more
+			if s.hungUp() {
+				return nil
+			}
+		default:
+			if s.hungUp() {
+				return nil
+			}
+			return fmt.Errorf("receiving notification: %w", e)
+		}
+	}
+}
+
+// pass lets the kernel carry the call out itself. It is right wherever the kernel's own walk, whatever the path in
+// memory says by then, reaches only what is mounted inside.
+func (s *server) pass(id uint64) {
+	send(s.fd, &reply{id: id, flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE})
+}
+
+func (s *server) fail(id uint64, e syscall.Errno) {
+	if e == 0 {
+		e = unix.EACCES
+	}
+	send(s.fd, &reply{id: id, errno: -int32(e)})
+}
+
+func (s *server) value(id uint64, v int64) { send(s.fd, &reply{id: id, val: v}) }
+
+// refuse is fail with a reason for the log.
+func (s *server) refuse(n *notif, op, path string, e syscall.Errno, why string) {
+	if e == 0 {
+		e = unix.EACCES
+	}
+	s.fail(n.id, e)
+	if s.Log != nil {
+		s.Log(Note{PID: n.pid, Op: op, Path: path, Errno: e, Why: why})
+	}
+}
+
+// spawn runs f for a call that has to wait, if there is room; it does not wait itself.
+func (s *server) spawn(room chan struct{}, f func()) bool {
+	select {
+	case room <- struct{}{}:
+	default:
+		return false
+	}
+	s.work.Add(1)
+	go func() {
+		defer s.work.Done()
+		defer func() { <-room }()
+		f()
+	}()
+	return true
+}

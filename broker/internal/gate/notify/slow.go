@@ -1,0 +1,230 @@
+package notify
+
+import (
+	"context"
+	"os"
+	"strconv"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// request is a call that is worked on outside the loop.
+type request struct {
+	s     *server
+	n     notif
+	c     *call
+	flags uint64
+	names []name
+}
+
+// slow hands a call on. A call that finds no room for its walk is walked here: a wait, not a refusal, since most such
+// calls turn out to be of no interest.
+func (s *server) slow(n *notif, c *call, flags uint64, names []name, again bool) {
+	r := &request{s: s, n: *n, c: c, flags: flags}
+	for _, nm := range names {
+		nm.path = append([]byte(nil), nm.path...)
+		r.names = append(r.names, nm)
+	}
+	select {
+	case s.cold <- struct{}{}:
+		s.work.Add(1)
+		go func() {
+			defer s.work.Done()
+			r.resolve(again, func() { <-s.cold })
+		}()
+	default:
+		r.resolve(again, nil)
+	}
+}
+
+// resolve walks the names and answers, or asks. release gives the place in the queue of walks back before a question
+// is asked; without it the caller is the loop, which must not wait for one.
+func (r *request) resolve(again bool, release func()) {
+	s := r.s
+	objects, ok := []*object(nil), false
+	if again && r.passes() {
+		s.pass(r.n.id)
+	} else {
+		objects, ok = r.walk()
+	}
+	if release != nil {
+		release()
+	}
+	if !ok {
+		return
+	}
+	ask := func() {
+		defer closeAll(objects)
+		r.gated(objects)
+	}
+	if !s.spawn(s.asks, ask) {
+		path := objects[0].decided()
+		closeAll(objects)
+		s.refuse(&r.n, r.op(objects[0]), path, unix.EACCES, "too many questions are open")
+	}
+}
+
+// passes repeats the loop's look, this time waiting for the disk.
+func (r *request) passes() bool {
+	sc := new(scratch)
+	for i := range r.names {
+		if r.s.look(&r.n, &r.names[i], 0, sc) != passes {
+			return false
+		}
+	}
+	return true
+}
+
+func closeAll(objects []*object) {
+	for _, o := range objects {
+		o.close()
+	}
+}
+
+// walk returns the gated objects that a call names; if there are none it has answered.
+func (r *request) walk() ([]*object, bool) {
+	s := r.s
+	root := s.root.Load()
+	if same, err := root.same(r.n.pid); err != nil {
+		s.refuse(&r.n, r.c.op, "", unix.EACCES, "the caller's root cannot be looked at")
+		return nil, false
+	} else if !same {
+		s.pass(r.n.id)
+		return nil, false
+	}
+	var found []*object
+	for i := range r.names {
+		out, o, errno := r.walkName(i)
+		switch out {
+		case denied:
+			closeAll(found)
+			s.refuse(&r.n, r.op(nil), string(r.names[i].path[:len(r.names[i].path)-1]), errno, "the path is never granted")
+			return nil, false
+		case gated:
+			found = append(found, o)
+		case nothing:
+			if r.c.kind == kindMove && i == 0 { // what is to be moved does not exist
+				s.pass(r.n.id)
+				return nil, false
+			}
+		}
+	}
+	if len(found) == 0 && r.c.kind == kindExec && s.Grafter != nil {
+		found = r.interpreters(nil)
+	}
+	if len(found) == 0 {
+		s.pass(r.n.id)
+		return nil, false
+	}
+	if !idValid(s.fd, r.n.id) {
+		closeAll(found)
+		return nil, false
+	}
+	return found, true
+}
+
+func (r *request) walkName(i int) (outcome, *object, syscall.Errno) {
+	s, nm := r.s, &r.names[i]
+	root := s.root.Load()
+	p := string(nm.path[:len(nm.path)-1])
+	if p[0] != '/' {
+		base := root.base(r.n.pid, nm.dir)
+		if base == "" {
+			return inside, nil, 0
+		}
+		p = base + "/" + p
+	}
+	w := walker{root: root, view: s.View, rights: rights{s.caps}, make: r.makes(i)}
+	out, o := w.walk(p, nm.nofollow)
+	return out, o, w.refusal
+}
+
+// makes says whether name i may be new.
+func (r *request) makes(i int) bool {
+	switch r.c.kind {
+	case kindOpen:
+		return r.flags&unix.O_CREAT != 0
+	case kindMake:
+		return true
+	case kindMove:
+		return i == 1
+	}
+	return false
+}
+
+// op names what is asked.
+func (r *request) op(o *object) string {
+	if r.c.kind != kindOpen {
+		return r.c.op
+	}
+	switch {
+	case o != nil && o.fd < 0, r.flags&unix.O_TMPFILE == unix.O_TMPFILE, r.flags&(unix.O_CREAT|unix.O_EXCL) == unix.O_CREAT|unix.O_EXCL:
+		return "create"
+	case r.flags&unix.O_PATH != 0:
+		return "open-read"
+	case r.flags&unix.O_ACCMODE != unix.O_RDONLY || r.flags&unix.O_TRUNC != 0:
+		return "open-write"
+	}
+	return "open-read"
+}
+
+// question describes a request to whoever decides.
+func (r *request) question(o *object, op string) Ask {
+	proc := "/proc/" + strconv.FormatUint(uint64(r.n.pid), 10)
+	a := Ask{PID: r.n.pid, Op: op, Path: o.decided(), Flags: r.flags, Dir: o.typ == unix.S_IFDIR}
+	a.Exe, _ = os.Readlink(proc + "/exe")
+	a.Cwd, _ = os.Readlink(proc + "/cwd")
+	if len(r.names) > 0 {
+		a.Asked = string(r.names[0].path[:len(r.names[0].path)-1])
+	}
+	if o.native {
+		a.Target = o.path
+	}
+	if o.fd >= 0 {
+		var st unix.Stat_t
+		if unix.Fstat(o.fd, &st) == nil {
+			a.Nlink = uint64(st.Nlink)
+		}
+		if o.typ == unix.S_IFLNK {
+			var buf [maxPath]byte
+			if k, err := unix.Readlinkat(o.fd, "", buf[:]); err == nil {
+				a.Target = string(buf[:k])
+			}
+		}
+	}
+	return a
+}
+
+// ask waits for an answer. false: the caller is gone, or the pid was somebody else's when it was looked at.
+func (s *server) ask(n *notif, a Ask) (Answer, bool) {
+	if !idValid(s.fd, n.id) {
+		return Answer{}, false
+	}
+	if s.Ask == nil || s.closed.Load() {
+		return Answer{}, true
+	}
+	ctx, cancel := context.WithCancel(s.ctx)
+	defer cancel()
+	go func() { // a killed caller waits for nobody, and nobody tells us
+		tick := time.NewTicker(50 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				if !idValid(s.fd, n.id) {
+					cancel()
+					return
+				}
+			}
+		}
+	}()
+	answer := s.Ask(ctx, a)
+	if ctx.Err() != nil {
+		answer = Answer{}
+	}
+	return answer, idValid(s.fd, n.id)
+}

@@ -1,0 +1,319 @@
+package planner
+
+import (
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"sbx/broker/internal/host"
+	"sbx/shared/plan"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// machine is a small host: a merged /usr, an /etc with secrets, a home with a project.
+func machine(more ...string) valuesFS {
+	return newFS(append([]string{
+		"/usr/bin/true", "/usr/lib/libc.so", "/bin -> usr/bin", "/lib -> usr/lib", "/lib64 -> usr/lib64", "/usr/lib64/ld.so",
+		"/etc/passwd", "/etc/shadow", "/etc/ssl/certs/ca.pem", "/etc/ssl/private/key", "/etc/sudoers.d/x",
+		"/dev/null", "/proc/", "/sys/devices/system/cpu/", "/tmp/", "/var/tmp/", "/var/lib/dpkg/status", "/run/", "/opt/",
+		"/root/", "/home/other/file", "/home/u/.ssh/id", "/home/u/.cargo/bin/cargo", "/home/u/.cargo/credentials.toml", "/home/u/.bashrc",
+		"/home/u/project/main.go", "/home/u/project/sub/x.go",
+	}, more...)...)
+}
+
+// request is what cli makes of `sbx run true` in the project, without any grant.
+func request(fs valuesFS) Input {
+	return Input{
+		Session: "s", SessionDir: "/state/s", Hostname: "sbx-s", Argv: []string{"true"}, Dir: "/home/u/project", Env: []string{"PATH=/usr/bin:/bin"},
+		Project: "/home/u/project", TmpSize: 1 << 20, Stdio: [3]plan.Stdio{plan.Null, plan.Inherit, plan.Inherit},
+		Seccomp: plan.Seccomp{Rules: "default", Program: []plan.Insn{{Code: 6}}},
+		Facts:   host.Facts{UID: 1000, GID: 1000, Home: "/home/u", Cwd: "/home/u/project", Landlock: 6, Fuse: true},
+		FS:      fs,
+	}
+}
+
+// secrets are a few of the built-in ones, which cli resolves before.
+func secrets() []Hide {
+	var out []Hide
+	for _, p := range []string{"/home/u/.ssh", "/home/u/.aws", "/home/u/.cargo/credentials.toml", "/etc/shadow", "/etc/ssl/private", "/etc/sudoers.d"} {
+		out = append(out, Hide{Path: p, Secret: true, Why: "secret"})
+	}
+	return out
+}
+
+func grants(mode Mode, why string, paths ...string) []Grant {
+	var out []Grant
+	for _, p := range paths {
+		out = append(out, Grant{Path: p, Mode: mode, Optional: !strings.HasPrefix(why, "--"), Explicit: strings.HasPrefix(why, "--"), Why: why})
+	}
+	return out
+}
+
+func join(lists ...[]Grant) []Grant {
+	var out []Grant
+	for _, l := range lists {
+		out = append(out, l...)
+	}
+	return out
+}
+
+var system = []string{"/usr", "/bin", "/sbin", "/lib", "/lib64"}
+
+// The cases differ from request in what is named here.
+func goldenCases() map[string]func() Input {
+	moderate := func(fs valuesFS, more ...Grant) Input {
+		in := request(fs)
+		in.Hides = secrets()
+		in.Grants = append(join(grants(Write, "project", "/home/u/project"), grants(Read, "profile moderate", append(system, "/etc", "/opt", "/var/lib/dpkg", "/home/u/.cargo")...)), more...)
+		return in
+	}
+	return map[string]func() Input{
+		"strict": func() Input {
+			in := request(machine())
+			in.Hides = secrets()
+			in.Grants = join(grants(Read, "project", "/home/u/project"), grants(Read, "profile strict", append(system, "/etc/passwd", "/etc/ssl/certs", "/etc/absent")...))
+			return in
+		},
+		"moderate": func() Input { return moderate(machine()) },
+		"permissive": func() Input {
+			in := request(machine("/run/docker.sock !socket", "/srv/pipe !pipe", "/srv/data/x"))
+			in.Hides = secrets()
+			in.Grants = join(grants(Write, "project", "/home/u/project"), grants(Read, "profile permissive", "/"))
+			return in
+		},
+		"hidden-below-ro": func() Input {
+			in := moderate(machine("/home/u/data/a", "/home/u/data/deep/b", "/home/u/data/deep/c"), grants(Read, "--ro", "/home/u/data")...)
+			in.Hides = append(in.Hides, Hide{Path: "/home/u/data/deep/b", Why: "--hide"})
+			return in
+		},
+		"hidden-below-rw": func() Input {
+			in := moderate(machine())
+			in.Hides = append(in.Hides, Hide{Path: "/home/u/project/sub/x.go", Why: "--hide"})
+			return in
+		},
+		"hidden-below-rw-without-fuse": func() Input {
+			in := moderate(machine())
+			in.Hides = append(in.Hides, Hide{Path: "/home/u/project/sub/x.go", Why: "--hide"})
+			in.Facts.Fuse = false
+			return in
+		},
+		"hidden-below-overlay": func() Input {
+			in := moderate(machine("/home/u/data/a", "/home/u/data/deep/b"), grants(Overlay, "--overlay", "/home/u/data")...)
+			in.Hides = append(in.Hides, Hide{Path: "/home/u/data/deep/b", Why: "--hide"})
+			return in
+		},
+		"hidden-in-large-directory": func() Input {
+			var many []string
+			for c := 'a'; c <= 'z'; c++ {
+				many = append(many, "/srv/big/"+string(c), "/srv/big/"+string(c)+"2")
+			}
+			in := moderate(machine(many...), grants(Read, "--ro", "/srv/big")...)
+			in.Hides = append(in.Hides, Hide{Path: "/srv/big/k", Why: "--hide"})
+			return in
+		},
+		"symlinked-dotfile": func() Input {
+			return moderate(machine("/home/u/.gitconfig -> dotfiles/git/config", "/home/u/dotfiles/git/config", "/home/u/dotfiles/secret"), grants(Read, "profile moderate", "/home/u/.gitconfig")...)
+		},
+		"secret-is-a-symlink": func() Input {
+			return moderate(machine("/home/u/.aws -> project/aws", "/home/u/project/aws/credentials"))
+		},
+		"alias-mount": func() Input {
+			in := moderate(machine("/mnt/home/.ssh/id", "/mnt/home/x"), grants(Read, "--ro", "/mnt")...)
+			in.Facts.Mounts = []host.Mount{{Dev: "8:1", Root: "/", Point: "/", Type: "ext4"}, {Dev: "8:1", Root: "/home/u", Point: "/mnt/home", Type: "ext4"}}
+			return in
+		},
+		"hard-link": func() Input {
+			return moderate(machine("/home/u/.cargo/bin/other = /home/u/.cargo/credentials.toml"))
+		},
+		"missing-cache": func() Input {
+			return moderate(machine("/home/u/.cache/there/x"), join(grants(Overlay, "cache", "/home/u/.cache/there", "/home/u/.npm"), grants(Read, "cache", "/home/u/.m2"), grants(Write, "cache", "/home/u/.ccache"))...)
+		},
+		"project-in-tmp": func() Input {
+			in := moderate(machine("/tmp/work/f", "/tmp/other"))
+			in.Dir, in.Project, in.Facts.Cwd = "/tmp/work", "/tmp/work", "/tmp/work"
+			in.Grants[0].Path = "/tmp/work"
+			return in
+		},
+		"odd-names": func() Input {
+			return moderate(machine("/home/u/new\nline/f", "/home/u/by\xffte/f", "/home/u/a:b,c/f"), join(grants(Read, "--ro", "/home/u/new\nline"), grants(Write, "--rw", "/home/u/by\xffte"), grants(Overlay, "--overlay", "/home/u/a:b,c"))...)
+		},
+		"grant-in-grant": func() Input {
+			return moderate(machine("/home/u/data/sub/x", "/home/u/data/file"), join(grants(Read, "--ro", "/home/u/data"), grants(Write, "--rw", "/home/u/data/sub"), grants(Scratch, "--tmpfs", "/scratch"))...)
+		},
+		"root": func() Input {
+			in := moderate(machine())
+			in.MapRoot, in.TTY, in.Stdio = true, true, [3]plan.Stdio{plan.Pty, plan.Pty, plan.Pty}
+			in.Facts.Landlock = 0
+			return in
+		},
+	}
+}
+
+func TestGolden(t *testing.T) {
+	for name, input := range goldenCases() {
+		t.Run(name, func(t *testing.T) {
+			p, losses, err := Build(input())
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := p.Text()
+			for _, l := range losses {
+				got += "loss       " + l.String() + "\n"
+			}
+			file := filepath.Join("testdata", name+".golden")
+			if *update {
+				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatalf("%v (go test -update writes it)", err)
+			}
+			if got != string(want) {
+				t.Errorf("the plan differs from %s:\n%s", file, diff(string(want), got))
+			}
+		})
+	}
+}
+
+// diff lists the lines that only one of two texts has; a moved line shows on both sides.
+func diff(a, b string) string {
+	var out strings.Builder
+	had := map[string]int{}
+	for line := range strings.Lines(a) {
+		had[line]++
+	}
+	for line := range strings.Lines(b) {
+		if had[line]--; had[line] < 0 {
+			out.WriteString("+ " + line)
+		}
+	}
+	left := map[string]int{}
+	for line := range strings.Lines(b) {
+		left[line]++
+	}
+	for line := range strings.Lines(a) {
+		if left[line]--; left[line] < 0 {
+			out.WriteString("- " + line)
+		}
+	}
+	if out.Len() == 0 {
+		return "the order of lines"
+	}
+	return out.String()
+}
+
+// Whatever else a plan holds, no operation may show a hidden path or lie outside what is granted.
+func TestGoldenPlansShowNoSecret(t *testing.T) {
+	for name, input := range goldenCases() {
+		in := input()
+		p, _, err := Build(in)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		for i := range p.Mounts {
+			m := &p.Mounts[i]
+			if m.Kind != plan.Bind && m.Kind != plan.File && m.Kind != plan.Symlink {
+				continue
+			}
+			for _, h := range in.Hides {
+				if within(string(m.Target), h.Path) || m.Kind == plan.Bind && (within(string(m.Source), h.Path) || within(h.Path, string(m.Source)) && exists(in.FS, h.Path) && !covered(p, h.Path)) {
+					t.Errorf("%s: %s shows %s", name, m.Text(), h.Path)
+				}
+			}
+		}
+	}
+}
+
+func exists(fs FS, p string) bool { _, err := fs.Lstat(p); return err == nil }
+
+// covered says whether a later operation masks p.
+func covered(p *plan.Plan, hidden string) bool {
+	for i := range p.Mounts {
+		if m := &p.Mounts[i]; string(m.Target) == hidden && (m.Kind == plan.Mask || m.Kind == plan.Tmpfs) {
+			return true
+		}
+	}
+	return false
+}
+
+func TestBuildIsPure(t *testing.T) {
+	for name, input := range goldenCases() {
+		a, _, err := Build(input())
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		for range 5 {
+			if b, _, _ := Build(input()); a.Text() != b.Text() {
+				t.Fatalf("%s: two plans of one request differ:\n%s", name, diff(a.Text(), b.Text()))
+			}
+		}
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	fs := machine("/home/u/way -> .ssh", "/home/u/loop -> loop", "/home/u/pipe !pipe", "/home/u/sock !socket")
+	for _, c := range []struct {
+		name, want string
+		grant      Grant
+	}{
+		{"writable root", "cannot be writable", Grant{Path: "/", Mode: Write}},
+		{"writable root by another name", "cannot be writable", Grant{Path: "/usr/..", Mode: Write}},
+		{"tmpfs on root", "cannot be writable", Grant{Path: "/", Mode: Scratch}},
+		{"proc", "provided by the sandbox", Grant{Path: "/proc/sys", Mode: Read}},
+		{"dev", "provided by the sandbox", Grant{Path: "/dev/null", Mode: Write}},
+		{"sys", "provided by the sandbox", Grant{Path: "/sys", Mode: Read}},
+		{"secret", "is a secret", Grant{Path: "/home/u/.ssh", Mode: Read}},
+		{"below a secret", "is a secret", Grant{Path: "/home/u/.ssh/id", Mode: Read}},
+		{"link into a secret", "is a secret", Grant{Path: "/home/u/way/id", Mode: Write}},
+		{"secret that does not exist", "is a secret", Grant{Path: "/home/u/.aws/x", Mode: Scratch}},
+		{"loop", "too many levels of symbolic links", Grant{Path: "/home/u/loop", Mode: Read}},
+		{"optional loop", "too many levels of symbolic links", Grant{Path: "/home/u/loop", Mode: Read, Optional: true}},
+		{"missing", "no such file", Grant{Path: "/home/u/none", Mode: Read}},
+		{"not a directory", "not a directory", Grant{Path: "/home/u/.bashrc/x", Mode: Read}},
+		{"pipe", "neither a file nor a directory", Grant{Path: "/home/u/pipe", Mode: Read}},
+		{"socket", "neither a file nor a directory", Grant{Path: "/home/u/sock", Mode: Read}},
+		{"NUL", "not a path", Grant{Path: "/a\x00b", Mode: Read}},
+		{"long", "not a path", Grant{Path: "/" + strings.Repeat("a", 4095), Mode: Read}},
+	} {
+		in := request(fs)
+		in.Hides = secrets()
+		c.grant.Explicit, c.grant.Why = true, "--x"
+		in.Grants = append(grants(Read, "profile", system...), c.grant)
+		_, _, err := Build(in)
+		var r *Refusal
+		if !errors.As(err, &r) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want a refusal with %q", c.name, err, c.want)
+		}
+	}
+}
+
+func TestLookPath(t *testing.T) {
+	fs := machine("/usr/bin/dir/", "/home/u/project/run.sh", "/opt/b/true")
+	for _, c := range []struct {
+		arg, path, want string
+		status          int
+	}{
+		{"true", "/usr/bin:/bin", "/usr/bin/true", 0}, {"true", "relative:/none:/opt/b:/usr/bin", "/opt/b/true", 0}, {"/bin/true", "", "/usr/bin/true", 0},
+		{"./run.sh", "", "/home/u/project/run.sh", 0}, {"nosuch", "/usr/bin", "", 127}, {"./nosuch", "", "", 127}, {"", "/usr/bin", "", 127}, {"dir", "/usr/bin", "", 127},
+		{"/usr/bin/dir", "", "", 126}, {"../project", "", "", 126}, {"/etc/passwd/x", "", "", 127},
+	} {
+		in := request(fs)
+		in.Argv, in.Env = []string{c.arg}, []string{"PATH=" + c.path}
+		got, err := LookPath(&in, "/home/u/project")
+		var m *Missing
+		if c.status == 0 && err != nil || c.status != 0 && (!errors.As(err, &m) || m.Status != c.status) {
+			t.Errorf("%q in %q: %v, want status %d", c.arg, c.path, err, c.status)
+		}
+		if c.status == 0 && got != c.want && got != strings.Replace(c.want, "/usr/bin", "/bin", 1) {
+			t.Errorf("%q in %q: got %s, want %s", c.arg, c.path, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,61 @@
+package policy
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func FuzzConfig(f *testing.F) {
+	for _, s := range []string{"[fs]\nhidden=[\"/a\", '''b''']\n", "a.\"b.c\"=1", "x={a=[1,{b=2}]}", "[[rule]]\npath='/x'\ndecision='deny'\n", "[profiles.x]\nextends='strict'"} {
+		f.Add(s)
+	}
+	vars := testVars()
+	f.Fuzz(func(t *testing.T, text string) {
+		if len(text) > maxFile {
+			return
+		}
+		src := &source{scope: ScopeProject, path: "p", data: []byte(text)}
+		l, err := parseConfig(src, vars)
+		if err != nil {
+			return
+		}
+		e, err := Merge(Layers{Project: l, Vars: vars}, nil)
+		if err != nil {
+			return
+		}
+		base, _ := Merge(Layers{Vars: vars}, nil)
+		for _, c := range Diff(base, e) {
+			if c.Widens {
+				t.Fatalf("an untrusted project widens: %v\n%s", c, text)
+			}
+		}
+		for _, s := range l.Settings {
+			if s.Origin.Line < 1 || s.Origin.Line > strings.Count(text, "\n")+1 {
+				t.Fatalf("%s has line %d", s.Key, s.Origin.Line)
+			}
+		}
+	})
+}
+
+func FuzzPolicy(f *testing.F) {
+	for _, s := range []string{"version=1\n[[rule]]\npath='/x'\ndecision='deny'\nexpires=2027-01-01T00:00:00Z\n", "rule=[{host='a.b', decision='ask'}]"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		src := &source{scope: ScopeUser, path: "p", data: []byte(text)}
+		rules, err := parsePolicy(src, testVars())
+		if err != nil {
+			return
+		}
+		again, err := parsePolicy(&source{scope: ScopeUser, path: "p", data: []byte(formatRules(rules))}, testVars())
+		if err != nil || len(again) != len(rules) {
+			t.Fatalf("written as\n%s\n%v", formatRules(rules), err)
+		}
+		for i := range rules {
+			if rules[i].String() != again[i].String() || !rules[i].Expires.Truncate(time.Second).Equal(again[i].Expires) {
+				t.Fatalf("%v became %v", rules[i], again[i])
+			}
+		}
+	})
+}

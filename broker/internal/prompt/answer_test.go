@@ -1,0 +1,99 @@
+package prompt
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestNormal(t *testing.T) {
+	now := time.Unix(1000, 0)
+	file := Question{Op: "open", Path: "/a/b/c"}
+	many := Question{Op: "open", Path: "/a/b", Dir: true, Many: true}
+	host := Question{Op: "connect", Host: "api.github.com", Port: 443}
+	addr := Question{Op: "connect", Host: "10.0.0.1", Port: 22}
+	for _, c := range []struct {
+		name string
+		q    Question
+		in   Answer
+		want Answer
+		err  string
+	}{
+		{"empty", file, Answer{}, Answer{Scope: Once, Life: ForOnce, Path: "/a/b/c"}, ""},
+		{"session", file, Answer{Life: ForSession}, Answer{Scope: File, Life: ForSession, Path: "/a/b/c"}, ""},
+		{"dir", file, Answer{Scope: Dir}, Answer{Scope: Dir, Life: ForSession, Path: "/a/b"}, ""},
+		{"tree forever", file, Answer{Scope: Tree, Life: Forever}, Answer{Scope: Tree, Life: Forever, Persist: "user", Path: "/a/b"}, ""},
+		{"project", file, Answer{Persist: "project"}, Answer{Scope: File, Life: Forever, Persist: "project", Path: "/a/b/c"}, ""},
+		{"until", file, Answer{Until: now.Add(1)}, Answer{Scope: File, Life: ForUntil, Until: now.Add(1), Path: "/a/b/c"}, ""},
+		{"file once", file, Answer{Scope: File, Life: ForOnce}, Answer{Scope: Once, Life: ForOnce, Path: "/a/b/c"}, ""},
+		{"path of its own", file, Answer{Path: "/etc", Host: "x"}, Answer{Scope: Once, Life: ForOnce, Path: "/a/b/c"}, ""},
+		{"many", many, Answer{Life: ForSession}, Answer{Scope: Dir, Life: ForSession, Path: "/a/b"}, ""},
+		{"host", host, Answer{Life: ForSession}, Answer{Scope: HostScope, Life: ForSession, Host: "api.github.com"}, ""},
+		{"domain", host, Answer{Scope: Domain}, Answer{Scope: Domain, Life: ForSession, Host: "*.github.com"}, ""},
+		{"past", file, Answer{Life: ForUntil, Until: now}, Answer{}, "time in the future"},
+		{"until once", file, Answer{Life: ForSession, Until: now.Add(1)}, Answer{}, "use life until"},
+		{"once forever", file, Answer{Scope: Once, Life: Forever}, Answer{}, "scope once cannot last"},
+		{"dir once", file, Answer{Scope: Dir, Life: ForOnce}, Answer{}, "needs a life"},
+		{"persist session", file, Answer{Life: ForSession, Persist: "user"}, Answer{}, "is not stored"},
+		{"store", file, Answer{Persist: "everyone"}, Answer{}, "unknown store"},
+		{"scope", file, Answer{Scope: "all"}, Answer{}, "unknown scope"},
+		{"life", file, Answer{Life: "long"}, Answer{}, "unknown life"},
+		{"host on file", file, Answer{Scope: HostScope}, Answer{}, "does not fit a path"},
+		{"dir on host", host, Answer{Scope: Dir}, Answer{}, "does not fit a host"},
+		{"domain of address", addr, Answer{Scope: Domain}, Answer{}, "has no domain"},
+		{"root", Question{Op: "open", Path: "/x"}, Answer{Allow: true, Scope: Tree}, Answer{}, "root directory"},
+	} {
+		got, err := c.in.Normal(&c.q, now)
+		if c.err == "" && (err != nil || got != c.want) {
+			t.Errorf("%s: %+v, %v; want %+v", c.name, got, err, c.want)
+		}
+		if c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) {
+			t.Errorf("%s: error %v, want %q", c.name, err, c.err)
+		}
+	}
+}
+
+func TestDomain(t *testing.T) {
+	for h, want := range map[string]string{
+		"api.github.com": "*.github.com", "github.com": "", "a.co.uk": "", "a.com.au": "", "b.a.co.uk": "*.a.co.uk", "localhost": "", "10.1.2.3": "", "::1": "", "a.b.example.org.": "*.b.example.org", "": "",
+	} {
+		if got := (&Question{Host: h}).Domain(); got != want {
+			t.Errorf("%q: %q, want %q", h, got, want)
+		}
+	}
+}
+
+func TestParseReply(t *testing.T) {
+	now := time.Unix(0, 0).UTC()
+	for in, want := range map[string]Answer{
+		"allow":             {Allow: true},
+		"deny":              {},
+		"allow tree 1h":     {Allow: true, Scope: Tree, Life: ForUntil, Until: now.Add(time.Hour)},
+		" allow  forever\n": {Allow: true, Life: Forever},
+		`{"decision":"allow","scope":"dir","life":"session"}`: {Allow: true, Scope: Dir, Life: ForSession},
+		`{"decision":"deny","persist":"user"}`:                {Persist: "user"},
+	} {
+		if got, err := ParseReply(in, now); err != nil || got != want {
+			t.Errorf("%q: %+v, %v", in, got, err)
+		}
+	}
+	for _, in := range []string{"", "yes", "y", "Allow", "allow everything", "allow tree dir", "allow 1h tree", "allow -1h", "{}", "{", `{"decision":"allow"}{}`, `{"decision":"allow","path":"/"}`, `{"decision":true}`, "allow tree session x"} {
+		if a, err := ParseReply(in, now); err == nil {
+			t.Errorf("%q was read as %+v", in, a)
+		}
+	}
+}
+
+func FuzzParseReply(f *testing.F) {
+	f.Add("allow tree 1h")
+	f.Add(`{"decision":"allow","life":"until","until":"2030-01-01T00:00:00Z"}`)
+	f.Fuzz(func(t *testing.T, s string) {
+		a, err := ParseReply(s, time.Unix(0, 0))
+		if err != nil && a.Allow {
+			t.Fatalf("%q: an error that allows", s)
+		}
+		if a.Allow && !strings.Contains(s, "allow") && !strings.Contains(s, `\u`) {
+			t.Fatalf("%q allows", s)
+		}
+	})
+}

@@ -1,0 +1,273 @@
+package prompt
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Console joins the human's terminal, which is in raw mode already, with the master side of the
+// sandbox's own, and is the Screen on which questions are drawn. While it is held the guest's output
+// stays in the guest's terminal and no key reaches the guest.
+type Console struct {
+	Keys  *os.File // the human's terminal, read
+	Out   *os.File // the human's terminal, written
+	Guest *os.File // master of the guest's
+
+	write sync.Mutex // held while the guest's output must wait
+	scan  scanner
+	rest  []byte // the beginning of a sequence that is not complete yet
+
+	mu    sync.Mutex
+	held  bool
+	drawn int // rows
+	keys  chan byte
+	input chan []byte
+	ended chan struct{} // closed when Keys is at its end
+	once  sync.Once
+}
+
+const (
+	// maxRest is how much of an unfinished sequence is kept back.
+	maxRest = 4096
+	// redrawTime is how long the guest sees a terminal that is one row shorter. Programs that compare
+	// sizes (less, tmux) redraw only if they read a new one.
+	redrawTime = 60 * time.Millisecond
+)
+
+func (c *Console) init() {
+	c.once.Do(func() {
+		c.keys, c.input, c.ended = make(chan byte, 256), make(chan []byte, 64), make(chan struct{})
+	})
+}
+
+// CopyInput passes keys on until the human's terminal ends.
+func (c *Console) CopyInput() {
+	c.init()
+	defer close(c.ended)
+	go func() {
+		for b := range c.input {
+			_, _ = c.Guest.Write(b)
+		}
+	}()
+	defer close(c.input)
+	buf := make([]byte, 4096)
+	for {
+		n, err := c.Keys.Read(buf)
+		if n > 0 {
+			c.passKeys(buf[:n])
+		}
+		if err != nil || n == 0 {
+			return
+		}
+	}
+}
+
+// passKeys gives keys to the question, if there is one, else to the guest. Both may be dropped: the
+// reader must never wait for a guest that does not read, or no question could be answered.
+func (c *Console) passKeys(b []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.held {
+		select {
+		case c.input <- bytes.Clone(b):
+		default:
+		}
+		return
+	}
+	for _, k := range b {
+		select {
+		case c.keys <- k:
+		default:
+		}
+	}
+}
+
+// CopyOutput passes the guest's output on until its terminal has no writer left.
+func (c *Console) CopyOutput() {
+	c.init()
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := c.Guest.Read(buf)
+		if n > 0 && c.pass(buf[:n]) != nil || err != nil || n == 0 {
+			c.write.Lock()
+			_, _ = c.Out.Write(c.rest)
+			c.rest = nil
+			c.write.Unlock()
+			return
+		}
+	}
+}
+
+func (c *Console) pass(b []byte) error {
+	c.write.Lock()
+	defer c.write.Unlock()
+	if len(c.rest) > 0 {
+		b = append(c.rest, b...)
+		c.rest = nil
+	}
+	before := c.scan
+	n := c.scan.feed(b)
+	switch left := len(b) - n; {
+	case left > maxRest:
+		n = len(b)
+	case left > 0:
+		// The state is that after the unfinished bytes, which will be read again.
+		c.scan = before
+		c.scan.feed(b[:n])
+		c.rest = bytes.Clone(b[n:])
+	}
+	_, err := c.Out.Write(b[:n])
+	return err
+}
+
+// Hold implements Screen.
+func (c *Console) Hold() {
+	c.init()
+	c.write.Lock()
+	c.mu.Lock()
+	c.held, c.drawn = true, 0
+	c.mu.Unlock()
+	c.Flush()
+}
+
+// Flush implements Screen.
+func (c *Console) Flush() {
+	_ = unix.IoctlSetInt(int(c.Keys.Fd()), unix.TCFLSH, unix.TCIFLUSH)
+	for {
+		select {
+		case <-c.keys:
+		default:
+			return
+		}
+	}
+}
+
+// ReadKey implements Screen.
+func (c *Console) ReadKey(ctx context.Context) (byte, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	select {
+	case k := <-c.keys:
+		return k, nil
+	default:
+	}
+	select {
+	case k := <-c.keys:
+		return k, nil
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	case <-c.ended:
+		return 0, io.EOF
+	}
+}
+
+func (c *Console) size() (cols, rows int) {
+	ws, err := unix.IoctlGetWinsize(int(c.Out.Fd()), unix.TIOCGWINSZ)
+	if err != nil || ws.Col == 0 || ws.Row == 0 {
+		return 80, 24
+	}
+	return int(ws.Col), int(ws.Row)
+}
+
+// Width implements Screen. The last column stays free: some terminals wrap when it is written.
+func (c *Console) Width() int {
+	cols, _ := c.size()
+	return cols - 1
+}
+
+// The guest may have changed the character set, inserted instead of overwritten, moved the origin, left
+// a string open: none of that may change how a question looks. DECSC keeps what of it can be kept.
+const (
+	abandon      = "\x18\x1b\\"
+	saveState    = "\x1b7\x0f\x1b(B\x1b[m\x1b[4l\x1b[?6l\x1b[?7h"
+	restoreState = "\x1b[m\x1b8"
+)
+
+// Draw implements Screen. On the alternate screen the question covers the last rows; elsewhere it stands
+// below the cursor, where room is made first.
+func (c *Console) Draw(lines ...string) {
+	cols, rows := c.size()
+	if len(lines) > rows-2 {
+		lines = lines[len(lines)-max(rows-2, 1):]
+	}
+	var b bytes.Buffer
+	c.erase(&b)
+	if c.scan.state != ground { // a string too long to be kept back
+		b.WriteString(abandon)
+		c.scan.state = ground
+	}
+	if !c.scan.alt {
+		for range lines {
+			b.WriteByte('\n')
+		}
+		fmt.Fprintf(&b, "\x1b[%dA", len(lines))
+	}
+	b.WriteString(saveState)
+	for i, l := range lines {
+		if c.scan.alt {
+			fmt.Fprintf(&b, "\x1b[%d;1H", rows-len(lines)+1+i)
+		} else {
+			b.WriteString("\r\n")
+		}
+		b.WriteString("\x1b[2K\x1b[7m" + l[:min(len(l), cols-1)] + "\x1b[m")
+	}
+	c.drawn = len(lines)
+	_, _ = c.Out.Write(b.Bytes())
+}
+
+// erase takes away what is drawn and puts the cursor back.
+func (c *Console) erase(b *bytes.Buffer) {
+	if c.drawn == 0 {
+		return
+	}
+	for i := range c.drawn {
+		if i > 0 {
+			b.WriteString("\x1b[A")
+		}
+		b.WriteString("\r\x1b[2K")
+	}
+	b.WriteString(restoreState)
+	c.drawn = 0
+}
+
+// Release implements Screen.
+func (c *Console) Release() {
+	var b bytes.Buffer
+	shown := c.drawn > 0
+	c.erase(&b)
+	_, _ = c.Out.Write(b.Bytes())
+	c.mu.Lock()
+	c.held = false
+	c.mu.Unlock()
+	alt := c.scan.alt
+	c.write.Unlock()
+	if shown && alt {
+		c.redraw()
+	}
+}
+
+// redraw has a full-screen program paint everything anew.
+func (c *Console) redraw() {
+	fd := int(c.Guest.Fd())
+	ws, err := unix.IoctlGetWinsize(fd, unix.TIOCGWINSZ)
+	if err != nil || ws.Row < 3 {
+		return
+	}
+	small := *ws
+	small.Row--
+	if unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &small) != nil {
+		return
+	}
+	time.Sleep(redrawTime)
+	if now, err := unix.IoctlGetWinsize(fd, unix.TIOCGWINSZ); err == nil && *now == small {
+		_ = unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, ws)
+	}
+}

@@ -1,0 +1,249 @@
+package prompt
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// The terminal emulator of these tests is tmux: what it shows is what a human would see. In its pane runs
+// this test binary as sbx would, with a Console between the pane and the guest.
+
+const childEnv = "SBX_TEST_CONSOLE"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(childEnv); dir != "" {
+		consoleChild(dir, os.Args[1:])
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+func openPty() (master *os.File, slave string, err error) {
+	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, "", err
+	}
+	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
+		return nil, "", err
+	}
+	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	return os.NewFile(uintptr(fd), "ptmx"), fmt.Sprintf("/dev/pts/%d", n), err
+}
+
+// consoleChild runs a guest below a Console and asks one question as soon as dir/ask exists.
+func consoleChild(dir string, argv []string) {
+	master, name, err := openPty()
+	if err != nil {
+		return
+	}
+	saved, _ := unix.IoctlGetTermios(0, unix.TCGETS)
+	raw := *saved
+	raw.Iflag, raw.Lflag = 0, 0
+	raw.Oflag &^= unix.OPOST
+	raw.Cc[unix.VMIN], raw.Cc[unix.VTIME] = 1, 0
+	_ = unix.IoctlSetTermios(0, unix.TCSETS, &raw)
+	defer func() { _ = unix.IoctlSetTermios(0, unix.TCSETS, saved) }()
+	ws, _ := unix.IoctlGetWinsize(0, unix.TIOCGWINSZ)
+	_ = unix.IoctlSetWinsize(int(master.Fd()), unix.TIOCSWINSZ, ws)
+	slave, err := os.OpenFile(name, os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		return
+	}
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	cmd.Env = append(os.Environ(), "TERM=screen", "PS1=$ ", childEnv+"=")
+	if cmd.Start() != nil {
+		return
+	}
+	slave.Close()
+	c := &Console{Keys: os.Stdin, Out: os.Stdout, Guest: master}
+	go c.CopyInput()
+	go c.CopyOutput()
+	q := NewQueue(Options{})
+	go (&TTY{Screen: c, Style: Style{Word: "kobalu"}}).Serve(context.Background(), q)
+	for {
+		if os.Remove(filepath.Join(dir, "ask")) == nil {
+			a := q.Ask(context.Background(), read("/a/b/c"))
+			_ = os.WriteFile(filepath.Join(dir, "answer"), []byte(fmt.Sprintf("%v %s %s", a.Allow, a.Scope, a.By)), 0o600)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// pane is one tmux server with one pane of 80×24.
+type pane struct {
+	t    *testing.T
+	sock string
+	dir  string
+}
+
+func newPane(t *testing.T, argv ...string) *pane {
+	t.Helper()
+	for _, tool := range []string{"tmux", argv[0]} {
+		if _, err := exec.LookPath(tool); err != nil {
+			if os.Getenv("SBX_MUST_WORK") == "1" {
+				t.Fatalf("needs %s", tool)
+			}
+			t.Skipf("needs %s", tool)
+		}
+	}
+	dir := t.TempDir()
+	p := &pane{t, filepath.Join(dir, "tmux"), dir}
+	args := append([]string{"-f", "/dev/null", "new-session", "-d", "-x", "80", "-y", "24", "env", childEnv + "=" + dir, os.Args[0]}, argv...)
+	p.tmux(args...)
+	t.Cleanup(func() { _ = exec.Command("tmux", "-S", p.sock, "kill-server").Run() })
+	return p
+}
+
+func (p *pane) tmux(args ...string) string {
+	p.t.Helper()
+	cmd := exec.Command("tmux", append([]string{"-S", p.sock}, args...)...)
+	cmd.Env = append(os.Environ(), "TMUX=", "LC_ALL=C.UTF-8")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		p.t.Fatalf("tmux %v: %v: %s", args, err, out)
+	}
+	return string(out)
+}
+
+func (p *pane) show() string { return p.tmux("capture-pane", "-p") }
+
+func (p *pane) until(what string, ok func(string) bool) string {
+	p.t.Helper()
+	var s string
+	for range 200 {
+		if s = p.show(); ok(s) {
+			return s
+		}
+		time.Sleep(25 * time.Millisecond)
+	}
+	p.t.Fatalf("waited for %s; the screen is:\n%s", what, s)
+	return ""
+}
+
+func (p *pane) keys(k ...string) { p.tmux(append([]string{"send-keys"}, k...)...) }
+
+func (p *pane) question() {
+	if err := os.WriteFile(filepath.Join(p.dir, "ask"), nil, 0o600); err != nil {
+		p.t.Fatal(err)
+	}
+	p.until("the question", func(s string) bool { return strings.Contains(s, "[kobalu] cat wants to read /a/b/c") })
+}
+
+func (p *pane) answer() string {
+	p.t.Helper()
+	for range 200 {
+		if b, err := os.ReadFile(filepath.Join(p.dir, "answer")); err == nil && len(b) > 0 {
+			return string(b)
+		}
+		time.Sleep(25 * time.Millisecond)
+	}
+	p.t.Fatalf("no answer; the screen is:\n%s", p.show())
+	return ""
+}
+
+func textFile(t *testing.T, lines int) string {
+	t.Helper()
+	f := filepath.Join(t.TempDir(), "text")
+	var b strings.Builder
+	for i := range lines {
+		fmt.Fprintf(&b, "line %d of the file\n", i)
+	}
+	if err := os.WriteFile(f, []byte(b.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// A full-screen program looks after the question as it did before, and goes on taking keys.
+func TestFullScreenProgramsAreRestored(t *testing.T) {
+	f := textFile(t, 200)
+	for name, c := range map[string]struct {
+		argv []string
+		full string // shown when it has drawn its screen
+		next []string
+		then string
+	}{
+		"vim":  {[]string{"vim", "-u", "NONE", "-N", f}, "line 22", []string{"i", "hello", "Escape"}, "helloline 0"},
+		"less": {[]string{"less", f}, "line 22", []string{"Space"}, "line 40"},
+		"tmux": {[]string{"env", "-u", "TMUX", "tmux", "-L", fmt.Sprintf("sbxtest%d", os.Getpid()), "-f", "/dev/null", "new-session", "sh", "-c", "cat " + f + "; exec sh"}, "line 199", []string{"echo th''en", "Enter"}, "then"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPane(t, c.argv...)
+			if name == "tmux" {
+				t.Cleanup(func() { _ = exec.Command("tmux", "-L", c.argv[5], "kill-server").Run() })
+			}
+			p.until("the program", func(s string) bool { return strings.Contains(s, c.full) })
+			time.Sleep(200 * time.Millisecond)
+			// Programs do not repeat a message in the last row; the text is what counts.
+			body := func(s string) string { return strings.Join(strings.Split(s, "\n")[:23], "\n") }
+			before := body(p.show())
+			p.question()
+			if s := p.show(); name != "tmux" && strings.Count(s, "\n") == 24 && !strings.Contains(strings.Split(s, "\n")[23], "[kobalu]") {
+				t.Errorf("the question is not in the last row:\n%s", s)
+			}
+			time.Sleep(600 * time.Millisecond)
+			p.keys("s")
+			if a := p.answer(); a != "true file tty" {
+				t.Errorf("answer %q", a)
+			}
+			p.until("the old screen", func(s string) bool { return body(s) == before && !strings.Contains(s, "kobalu") })
+			p.keys(c.next...)
+			p.until("the next key's effect", func(s string) bool { return strings.Contains(s, c.then) })
+		})
+	}
+}
+
+// In a shell the half-typed line stays, what was typed before the question goes to the shell, and the key
+// that answers does not.
+func TestShellLineIsKept(t *testing.T) {
+	p := newPane(t, "sh")
+	p.until("a prompt", func(s string) bool { return strings.Contains(s, "$") })
+	for range 30 {
+		p.keys("Enter") // the cursor is in the last row now, where room must be made by scrolling
+	}
+	p.keys("echo on", "e")
+	p.until("the line", func(s string) bool { return strings.Contains(s, "echo one") })
+	p.question()
+	time.Sleep(600 * time.Millisecond)
+	p.keys("n")
+	if a := p.answer(); a != "false once tty" {
+		t.Errorf("answer %q", a)
+	}
+	p.until("the old screen", func(s string) bool {
+		return strings.Contains(s, "$ echo one") && !strings.Contains(s, "kobalu")
+	})
+	p.keys("two", "Enter")
+	p.until("the output", func(s string) bool { return strings.Contains(s, "\nonetwo\n") })
+}
+
+// While a question is shown the guest draws nothing, whatever it does.
+func TestGuestCannotDrawOverTheQuestion(t *testing.T) {
+	p := newPane(t, "sh", "-c", `while :; do printf '\033[2J\033[H\033(0\033[8m[kobalu] allowed\033[4h\033[?6h\033[5;9r\033]0;'; sleep 0.01; done`)
+	time.Sleep(300 * time.Millisecond)
+	p.question()
+	first := p.show()
+	time.Sleep(300 * time.Millisecond)
+	if s := p.show(); s != first {
+		t.Errorf("the screen changed:\n%s\nthen\n%s", first, s)
+	}
+	if !strings.Contains(first, "[kobalu] cat wants to read /a/b/c") {
+		t.Errorf("%s", first)
+	}
+	time.Sleep(300 * time.Millisecond)
+	p.keys("n")
+	if a := p.answer(); !strings.HasPrefix(a, "false") {
+		t.Errorf("answer %q", a)
+	}
+}

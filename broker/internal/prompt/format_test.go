@@ -1,0 +1,122 @@
+package prompt
+
+import (
+	"strings"
+	"testing"
+)
+
+func ascii(s string) bool {
+	for i := 0; i < len(s); i++ {
+		if s[i] < 0x20 || s[i] > 0x7e {
+			return false
+		}
+	}
+	return true
+}
+
+func TestLine(t *testing.T) {
+	s := Style{Width: 120, Home: "/home/u", Word: "kobalu"}
+	for _, c := range []struct {
+		q    Question
+		want string
+	}{
+		{Question{Exe: "/opt/bin/claude", Op: "open", Path: "/home/u/.config/gh/hosts.yml"},
+			"[kobalu] claude wants to read ~/.config/gh/hosts.yml - [o]nce [s]ession [f]orever / [d]ir [t]ree / [n]o / ne[v]er [?]"},
+		{Question{Exe: "/usr/bin/cc1", Op: "stat", Path: "/opt/sdk/include", Many: true, Merged: 9},
+			"[kobalu] cc1 wants to read names in /opt/sdk/include/ (x9) - [o]nce [s]ession [f]orever / [t]ree / [n]o / ne[v]er [?]"},
+		{Question{Exe: "/usr/bin/git", Op: "connect", Host: "github.com", Port: 443},
+			"[kobalu] git wants to connect to github.com:443 - [o]nce [s]ession [f]orever / [n]o / ne[v]er [?]"},
+		{Question{Exe: "/usr/bin/git", Op: "connect", Host: "api.github.com", Port: 443},
+			"[kobalu] git wants to connect to api.github.com:443 - [o]nce [s]ession [f]orever / [w]hole domain / [n]o / ne[v]er [?]"},
+		{Question{Exe: "/usr/bin/nc", Op: "connect", Host: "fe80::1", Port: 1},
+			"[kobalu] nc wants to connect to [fe80::1]:1 - [o]nce [s]ession [f]orever / [n]o / ne[v]er [?]"},
+		{Question{PID: 12, Op: "write", Path: "/home/ux/a"},
+			"[kobalu] process 12 wants to write /home/ux/a - [o]nce [s]ession [f]orever / [d]ir [t]ree / [n]o / ne[v]er [?]"},
+		{Question{Exe: "/bin/sh", Op: "exec", Path: "/p/run", Target: "/home/u/.ssh/x"},
+			"[kobalu] sh wants to run /p/run -> ~/.ssh/x - [o]nce [s]ession [f]orever / [d]ir [t]ree / [n]o / ne[v]er [?]"},
+	} {
+		if got := s.Line(c.q); got != c.want {
+			t.Errorf("\n got %s\nwant %s", got, c.want)
+		}
+	}
+}
+
+// The byte cases of the attack list: escape codes, newlines, bidirectional controls, C1, DEL, raw bytes.
+func TestHostileBytesAreShownEscaped(t *testing.T) {
+	for name, c := range map[string]struct{ path, want string }{
+		"TT-05 csi":      {"/o/\x1b[2K\x1b[1G\x1b[32mREADME.md (already allowed)\x1b[0m", `"/o/\x1b[2K\x1b[1G\x1b[32mREADME.md (already allowed)\x1b[0m"`},
+		"TT-05 osc":      {"/o/\x1b]0;sbx: approved\ax", `"/o/\x1b]0;sbx: approved\ax"`},
+		"TT-06 newline":  {"/o/a\n[sbx] Allow? [Y/n] y\nb", `"/o/a\n[sbx] Allow? [Y/n] y\nb"`},
+		"TT-06 return":   {"/o/secret\rREADME.md  ", `"/o/secret\rREADME.md  "`},
+		"TT-07 rlo":      {"/o/\u202etxt.yek_hss\u202c", `"/o/\u202etxt.yek_hss\u202c"`},
+		"TT-07 isolate":  {"/o/\u2066a\u2069", `"/o/\u2066a\u2069"`},
+		"TT-08 c1":       {"/o/\u009b2Jx", `"/o/\u009b2Jx"`},
+		"TT-08 raw c1":   {"/o/\x9b2Jx", `"/o/\x9b2Jx"`},
+		"TT-08 del":      {"/o/a\x7f\x7fb", `"/o/a\x7f\x7fb"`},
+		"TT-13 ff":       {"/o/a\xff", `"/o/a\xff"`},
+		"TT-13 fe":       {"/o/a\xfe", `"/o/a\xfe"`},
+		"TT-13 overlong": {"/o/a\xc0\xaf", `"/o/a\xc0\xaf"`},
+		"homoglyph":      {"/o/\u0430dmin", `"/o/\u0430dmin"`},
+		"spaces":         {"/o/a - [o]nce", `"/o/a - [o]nce"`},
+	} {
+		q := Question{Exe: "/bin/cat", Op: "open", Path: c.path, Cwd: c.path, Target: c.path + "x", Why: c.path}
+		if got := Format(q, 400); !strings.Contains(got, " wants to read "+c.want) || !ascii(got) {
+			t.Errorf("%s: %q", name, got)
+		}
+		for _, l := range (Style{Width: 80}).Details(q) {
+			if !ascii(l) || len(l) > 80 {
+				t.Errorf("%s: details %q", name, l)
+			}
+		}
+		b, err := q.MarshalJSON()
+		if err != nil || !ascii(string(b)) {
+			t.Errorf("%s: %s, %v", name, b, err)
+		}
+		for _, e := range questionEnv(&q) {
+			if !ascii(e) {
+				t.Errorf("%s: environment %q", name, e)
+			}
+		}
+	}
+}
+
+func TestProgramNameIsQuotedAndResolved(t *testing.T) {
+	q := Question{Exe: "/p/git status (approved by user)\n\x1b[1A", Op: "open", Path: "/x/y"}
+	if got := Format(q, 200); !strings.HasPrefix(got, `"git status (approved by user)\n\x1b[1A" wants to read /x/y`) {
+		t.Error(got)
+	}
+}
+
+func TestLongNamesAreShortenedInTheMiddle(t *testing.T) {
+	long := "/srv/" + strings.Repeat("a", 300)
+	x := Question{Exe: "/bin/cat", Op: "open", Path: long + "1/end", Target: long + "2/end"}
+	y := x
+	y.Path = long + "3/end"
+	for _, width := range []int{40, 60, 80, 132, 200} {
+		a, b := Format(x, width), Format(y, width)
+		if len(a) > width || len(b) > width || !strings.Contains(a, "..#") {
+			t.Errorf("width %d: %d columns: %s", width, len(a), a)
+		}
+		if width >= 80 && (a == b || !strings.HasSuffix(a, "[o/s/f/d/t/n/v/?]")) {
+			t.Errorf("width %d: %s | %s", width, a, b)
+		}
+	}
+}
+
+func FuzzLine(f *testing.F) {
+	f.Add("/bin/cat", "/a/b", "/t", "host.example.org", 80, true)
+	f.Add("-h", "/\xff\u202e", "", "", 10, false)
+	f.Fuzz(func(t *testing.T, exe, path, target, host string, width int, many bool) {
+		s := Style{Width: width % 400, Home: "/home/u", Word: "kobalu"}
+		q := Question{Exe: exe, Path: path, Target: target, Host: host, Many: many, Merged: 2}
+		l := s.Line(q)
+		if !ascii(l) || len(l) > max(s.Width, 40) || !strings.HasPrefix(l, "[kobalu] ") {
+			t.Fatalf("%q", l)
+		}
+		for _, l := range s.Details(q) {
+			if !ascii(l) {
+				t.Fatalf("%q", l)
+			}
+		}
+	})
+}

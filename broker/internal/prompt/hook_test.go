@@ -1,0 +1,82 @@
+package prompt
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestHook(t *testing.T) {
+	for _, c := range []struct {
+		name, command string
+		timeout       time.Duration
+		want          Answer
+	}{
+		{"words", "echo allow tree session", 0, Answer{Allow: true, Scope: Tree, Life: ForSession, Path: "/a/b", By: ByHook}},
+		{"json", `echo '{"decision":"allow"}'`, 0, Answer{Allow: true, Scope: Once, Life: ForOnce, Path: "/a/b/c", By: ByHook}},
+		{"last line", "echo thinking; echo allow", 0, Answer{Allow: true, Scope: Once, Life: ForOnce, Path: "/a/b/c", By: ByHook}},
+		{"deny", "echo deny", 0, Answer{Scope: Once, Life: ForOnce, Path: "/a/b/c", By: ByHook}},
+		{"status", "echo allow; exit 3", 0, Answer{Scope: Once, Life: ForOnce, Path: "/a/b/c", By: ByHook}},
+		{"signal", "echo allow; kill -9 $$", 0, Answer{Scope: Once, Life: ForOnce, Path: "/a/b/c", By: ByHook}},
+		{"nonsense", "echo sure", 0, Answer{Scope: Once, Life: ForOnce, Path: "/a/b/c", By: ByHook}},
+		{"does not fit", "echo allow host", 0, Answer{Scope: Once, Life: ForOnce, Path: "/a/b/c", By: ByHook}},
+		{"endless", "yes allow", 300 * time.Millisecond, Answer{Scope: Once, Life: ForOnce, Path: "/a/b/c", By: ByHook}},
+		{"late", "sleep 60; echo allow", 200 * time.Millisecond, Answer{Scope: Once, Life: ForOnce, Path: "/a/b/c", By: ByHook}},
+		{"no such command", "/nonexistent/notifier", 0, Answer{Scope: Once, Life: ForOnce, Path: "/a/b/c", By: ByHook}},
+		{"only tells", "true", 0, Answer{Scope: Once, Life: ForOnce, Path: "/a/b/c", By: ByTimeout}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			if c.timeout == 0 {
+				c.timeout = 10 * time.Second
+			}
+			timeout := 20 * time.Second
+			if c.want.By == ByTimeout {
+				timeout = 300 * time.Millisecond
+			}
+			q := NewQueue(Options{HookCommand: c.command, HookTimeout: c.timeout, Timeout: timeout})
+			defer q.Close()
+			if got := q.Ask(context.Background(), read("/a/b/c")); got != c.want {
+				t.Errorf("%+v, want %+v", got, c.want)
+			}
+		})
+	}
+}
+
+// What a guest chose reaches the hook as data: nothing of it is expanded, and nothing passes for an option.
+func TestHookGetsGuestTextAsData(t *testing.T) {
+	dir := t.TempDir()
+	path := "/a/$(touch " + dir + "/owned)`touch " + dir + "/owned`;touch " + dir + "/owned\n'\"<b>ok</b>\xff"
+	q := NewQueue(Options{HookCommand: `cat >"` + dir + `/in"; printf '%s\n' "$SBX_QUESTION_TEXT" "$SBX_QUESTION_MARKUP" "$SBX_QUESTION_PATH" >"` + dir + `/env"; echo deny`})
+	defer q.Close()
+	q.Ask(context.Background(), Question{Exe: "/bin/--icon=x", Op: "open", Path: path})
+	if _, err := os.Stat(filepath.Join(dir, "owned")); err == nil {
+		t.Fatal("guest text was run by the shell")
+	}
+	in, err := os.ReadFile(filepath.Join(dir, "in"))
+	if err != nil || !ascii(strings.TrimSuffix(string(in), "\n")) || !json.Valid(in) || !strings.Contains(string(in), `\udcff`) {
+		t.Errorf("%q, %v", in, err)
+	}
+	env, _ := os.ReadFile(filepath.Join(dir, "env"))
+	lines := strings.Split(strings.TrimSuffix(string(env), "\n"), "\n")
+	if len(lines) != 3 || lines[0][0] == '-' || strings.Contains(lines[1], "<") {
+		t.Errorf("%q", lines)
+	}
+}
+
+func TestHookEndsWithItsQuestion(t *testing.T) {
+	dir := t.TempDir()
+	q := NewQueue(Options{HookCommand: "sleep 3; touch " + dir + "/late"})
+	defer q.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+	defer cancel()
+	q.Ask(ctx, read("/a/b"))
+	time.Sleep(3200 * time.Millisecond)
+	if _, err := os.Stat(filepath.Join(dir, "late")); err == nil {
+		t.Error("the command went on")
+	}
+}

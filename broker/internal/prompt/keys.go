@@ -1,0 +1,66 @@
+package prompt
+
+// Keys reads the keys typed at a question so far. Ok: a is the answer. More: the sequence needs another
+// key. Neither: it means nothing, and typing starts anew. No answer that grants is on Enter or space.
+//
+//	o s f p   allow once, for the session, forever, forever in the project's policy
+//	d t w     the same (s f p) for the directory, the tree, the domain; n v deny it
+//	n v       deny once, never
+//	Esc ^C ^D deny once
+func Keys(typed []byte, q *Question) (a Answer, more, ok bool) {
+	if len(typed) == 0 {
+		return a, true, false
+	}
+	switch typed[len(typed)-1] {
+	case 0x1b, 0x03, 0x04:
+		return Answer{Scope: Once, Life: ForOnce}, false, true
+	}
+	first := typed[0]
+	if len(typed) == 1 {
+		if _, ok := wide(first, q); ok {
+			return a, true, false
+		}
+		a, ok = lasting(first, q.Default())
+		return a, false, ok
+	}
+	scope, isWide := wide(first, q)
+	if !isWide || len(typed) > 2 || typed[1] == 'o' {
+		return Answer{}, false, false
+	}
+	if typed[1] == 'n' { // "no" to a directory is worth a key only if it lasts
+		return Answer{Scope: scope, Life: ForSession}, false, true
+	}
+	a, ok = lasting(typed[1], scope)
+	return a, false, ok
+}
+
+// wide reads a key that widens the answer, if the question can be widened that way.
+func wide(k byte, q *Question) (Scope, bool) {
+	switch {
+	case k == 'd' && q.Host == "" && !q.Many && q.dir() != "/":
+		return Dir, true
+	case k == 't' && q.Host == "" && q.dir() != "/":
+		return Tree, true
+	case k == 'w' && q.Host != "" && q.Domain() != "":
+		return Domain, true
+	}
+	return "", false
+}
+
+func lasting(k byte, scope Scope) (Answer, bool) {
+	switch k {
+	case 'o':
+		return Answer{Allow: true, Scope: Once, Life: ForOnce}, true
+	case 's':
+		return Answer{Allow: true, Scope: scope, Life: ForSession}, true
+	case 'f':
+		return Answer{Allow: true, Scope: scope, Life: Forever, Persist: "user"}, true
+	case 'p':
+		return Answer{Allow: true, Scope: scope, Life: Forever, Persist: "project"}, true
+	case 'n':
+		return Answer{Scope: Once, Life: ForOnce}, true
+	case 'v':
+		return Answer{Scope: scope, Life: Forever, Persist: "user"}, true
+	}
+	return Answer{}, false
+}

@@ -1,0 +1,85 @@
+package prompt
+
+import (
+	"testing"
+	"time"
+)
+
+func TestKeys(t *testing.T) {
+	file := Question{Op: "open", Path: "/a/b/c"}
+	many := Question{Op: "open", Path: "/a/b", Many: true}
+	host := Question{Host: "api.github.com"}
+	top := Question{Op: "open", Path: "/x"}
+	for _, c := range []struct {
+		q        Question
+		keys     string
+		want     Answer
+		more, ok bool
+	}{
+		{file, "o", Answer{Allow: true, Scope: Once, Life: ForOnce}, false, true},
+		{file, "s", Answer{Allow: true, Scope: File, Life: ForSession}, false, true},
+		{file, "f", Answer{Allow: true, Scope: File, Life: Forever, Persist: "user"}, false, true},
+		{file, "p", Answer{Allow: true, Scope: File, Life: Forever, Persist: "project"}, false, true},
+		{file, "n", Answer{Scope: Once, Life: ForOnce}, false, true},
+		{file, "v", Answer{Scope: File, Life: Forever, Persist: "user"}, false, true},
+		{file, "d", Answer{}, true, false},
+		{file, "ds", Answer{Allow: true, Scope: Dir, Life: ForSession}, false, true},
+		{file, "tf", Answer{Allow: true, Scope: Tree, Life: Forever, Persist: "user"}, false, true},
+		{file, "dn", Answer{Scope: Dir, Life: ForSession}, false, true},
+		{file, "tv", Answer{Scope: Tree, Life: Forever, Persist: "user"}, false, true},
+		{file, "do", Answer{}, false, false},
+		{file, "dd", Answer{}, false, false},
+		{file, "dss", Answer{}, false, false},
+		{file, "w", Answer{}, false, false},
+		{file, "\x1b", Answer{Scope: Once, Life: ForOnce}, false, true},
+		{file, "d\x03", Answer{Scope: Once, Life: ForOnce}, false, true},
+		{file, "\x04", Answer{Scope: Once, Life: ForOnce}, false, true},
+		{file, "\r", Answer{}, false, false},
+		{file, "\n", Answer{}, false, false},
+		{file, " ", Answer{}, false, false},
+		{file, "y", Answer{}, false, false},
+		{file, "O", Answer{}, false, false},
+		{file, "\xff", Answer{}, false, false},
+		{file, "", Answer{}, true, false},
+		{many, "s", Answer{Allow: true, Scope: Dir, Life: ForSession}, false, true},
+		{many, "d", Answer{}, false, false},
+		{many, "ts", Answer{Allow: true, Scope: Tree, Life: ForSession}, false, true},
+		{host, "s", Answer{Allow: true, Scope: HostScope, Life: ForSession}, false, true},
+		{host, "ws", Answer{Allow: true, Scope: Domain, Life: ForSession}, false, true},
+		{host, "d", Answer{}, false, false},
+		{top, "d", Answer{}, false, false},
+		{top, "t", Answer{}, false, false},
+	} {
+		got, more, ok := Keys([]byte(c.keys), &c.q)
+		if got != c.want || more != c.more || ok != c.ok {
+			t.Errorf("%q at %q: %+v %v %v", c.keys, c.q.Path, got, more, ok)
+		}
+	}
+}
+
+// Whatever is typed: an answer fits its question, and only o, s, f and p grant.
+func FuzzKeys(f *testing.F) {
+	f.Add([]byte("ds"), "/a/b/c", "", false)
+	f.Add([]byte("w\x1b"), "", "api.github.com", false)
+	f.Add([]byte("t"), "/a", "", true)
+	f.Fuzz(func(t *testing.T, typed []byte, path, host string, many bool) {
+		q := Question{Op: "open", Path: "/" + path, Host: host, Many: many && host == ""}
+		a, more, ok := Keys(typed, &q)
+		if more && ok {
+			t.Fatalf("%q is an answer and the beginning of one", typed)
+		}
+		if !ok {
+			if a != (Answer{}) {
+				t.Fatalf("%q: %+v without ok", typed, a)
+			}
+			return
+		}
+		if _, err := a.Normal(&q, time.Unix(0, 0)); err != nil && !(a.Allow && q.dir() == "/") {
+			t.Fatalf("%q: %+v does not fit %+v: %v", typed, a, q, err)
+		}
+		last := typed[len(typed)-1]
+		if a.Allow && last != 'o' && last != 's' && last != 'f' && last != 'p' {
+			t.Fatalf("%q allows", typed)
+		}
+	})
+}

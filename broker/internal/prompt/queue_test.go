@@ -1,0 +1,380 @@
+package prompt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func ask(q *Queue, in Question) <-chan Answer {
+	c := make(chan Answer, 1)
+	go func() { c <- q.Ask(context.Background(), in) }()
+	return c
+}
+
+func read(p string) Question { return Question{PID: 7, Exe: "/usr/bin/cat", Op: "open", Path: p} }
+
+func one(t *testing.T, q *Queue) Question {
+	t.Helper()
+	synctest.Wait()
+	p := q.Pending()
+	if len(p) != 1 {
+		t.Fatalf("%d questions are open, want 1: %+v", len(p), p)
+	}
+	return p[0]
+}
+
+func TestEqualAsksMerge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked := 0
+		q := NewQueue(Options{Notify: func(e Event) {
+			if e.Kind == Asked {
+				asked++
+			}
+		}})
+		defer q.Close()
+		var all []<-chan Answer
+		for i := range 100 {
+			in := read("/p/a/file")
+			in.PID, in.Op = i, []string{"open", "stat", "access"}[i%3]
+			all = append(all, ask(q, in))
+		}
+		qu := one(t, q)
+		if qu.Merged != 100 || asked != 1 || len(qu.ID) != 32 {
+			t.Fatalf("merged %d, asked %d times, id %q", qu.Merged, asked, qu.ID)
+		}
+		if err := q.Answer(qu.ID, Answer{Allow: true, By: BySocket}); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range all {
+			if a := <-c; !a.Allow || a.Scope != Once || a.Path != "/p/a/file" || a.By != BySocket {
+				t.Fatalf("answer %+v", a)
+			}
+		}
+		if err := q.Answer(qu.ID, Answer{Allow: true, By: BySocket}); !errors.Is(err, ErrAnswered) {
+			t.Fatalf("second answer: %v", err)
+		}
+	})
+}
+
+func TestDifferentSubjectsDoNotMerge(t *testing.T) {
+	base := read("/p/a/link")
+	for name, other := range map[string]Question{
+		"write":  {Op: "write", Path: "/p/a/link"},
+		"target": {Op: "open", Path: "/p/a/link", Target: "/home/u/.ssh/id"},
+		"host":   {Op: "connect", Host: "a.example", Port: 1},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			q := NewQueue(Options{})
+			defer q.Close()
+			ask(q, base)
+			ask(q, other)
+			synctest.Wait()
+			if n := len(q.Pending()); n != 2 {
+				t.Errorf("%s: %d questions", name, n)
+			}
+		})
+	}
+}
+
+func TestTimeoutDenies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := NewQueue(Options{})
+		defer q.Close()
+		start := time.Now()
+		a := <-ask(q, read("/x/y"))
+		if a.Allow || a.By != ByTimeout || time.Since(start) != 5*time.Minute {
+			t.Fatalf("%+v after %v", a, time.Since(start))
+		}
+	})
+}
+
+func TestWithdrawnQuestionTakesNoAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := NewQueue(Options{})
+		defer q.Close()
+		ctx, cancel := context.WithCancel(t.Context())
+		c := make(chan Answer, 1)
+		go func() { c <- q.Ask(ctx, read("/x/y")) }()
+		id := one(t, q).ID
+		cancel()
+		if a := <-c; a.Allow || a.By != ByGone {
+			t.Fatalf("%+v", a)
+		}
+		if err := q.Answer(id, Answer{Allow: true, By: BySocket}); !errors.Is(err, ErrAnswered) {
+			t.Fatalf("late answer: %v", err)
+		}
+		// The next access to the same file is a new question with a new id.
+		ask(q, read("/x/y"))
+		if one(t, q).ID == id {
+			t.Fatal("id was used again")
+		}
+	})
+}
+
+func TestSiblingsCoalesce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := NewQueue(Options{})
+		defer q.Close()
+		var all []<-chan Answer
+		for i := range 50 {
+			all = append(all, ask(q, read(fmt.Sprintf("/opt/sdk/include/h%d", i))))
+			synctest.Wait()
+		}
+		qu := one(t, q)
+		if qu.Path != "/opt/sdk/include" || !qu.Many || qu.Merged != 50 {
+			t.Fatalf("%+v", qu)
+		}
+		if err := q.Answer(qu.ID, Answer{Allow: true, Scope: File, Life: ForSession, By: BySocket}); err == nil {
+			t.Fatal("scope file was taken for a directory's names")
+		}
+		if err := q.Answer(qu.ID, Answer{Allow: true, Scope: Tree, Life: ForSession, By: BySocket}); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range all {
+			if a := <-c; !a.Allow || a.Path != "/opt/sdk/include" || a.Scope != Tree {
+				t.Fatalf("%+v", a)
+			}
+		}
+	})
+}
+
+func TestCoalescedOnceIsForEachOwnFile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := NewQueue(Options{CoalesceAfter: 1})
+		defer q.Close()
+		a, b := ask(q, read("/opt/sdk/a")), ask(q, read("/opt/sdk/b"))
+		if err := q.Answer(one(t, q).ID, Answer{Allow: true, By: BySocket}); err != nil {
+			t.Fatal(err)
+		}
+		if x, y := <-a, <-b; x.Path != "/opt/sdk/a" || y.Path != "/opt/sdk/b" || x.Scope != Once {
+			t.Fatalf("%+v %+v", x, y)
+		}
+	})
+}
+
+func TestNothingBroadIsCoalesced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := NewQueue(Options{Home: "/home/u", CoalesceAfter: 1})
+		defer q.Close()
+		for _, dir := range []string{"", "/home", "/home/u"} {
+			for i := range 3 {
+				ask(q, read(fmt.Sprintf("%s/f%d", dir, i)))
+			}
+		}
+		secret := read("/srv/p/.env")
+		secret.Why = "secret"
+		ask(q, read("/srv/p/a"))
+		ask(q, secret)
+		synctest.Wait()
+		for _, qu := range q.Pending() {
+			if qu.Many {
+				t.Errorf("%q became one question", qu.Path)
+			}
+		}
+	})
+}
+
+// 10 000 different questions at once: bounded, and the human reads one line about them.
+func TestFlood(t *testing.T) {
+	var notices, asked, maxOpen int
+	q := NewQueue(Options{Timeout: time.Minute, Notify: func(e Event) {
+		switch e.Kind {
+		case Notice:
+			notices++
+		case Asked:
+			asked++
+			maxOpen++
+		case Decided, Gone:
+			maxOpen--
+		}
+		if maxOpen > 32 {
+			t.Errorf("%d questions open", maxOpen)
+		}
+	}})
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	by := map[string]int{}
+	start := time.Now()
+	for i := range 10000 {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			a := q.Ask(context.Background(), read(fmt.Sprintf("/srv/d%d/x", i)))
+			mu.Lock()
+			defer mu.Unlock()
+			by[a.By]++
+			if a.Allow {
+				t.Error("allowed")
+			}
+		}()
+	}
+	for {
+		mu.Lock()
+		n := by[ByFlood]
+		mu.Unlock()
+		if n >= 10000-40 || time.Since(start) > 5*time.Second {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	took := time.Since(start)
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	q.Close()
+	wg.Wait()
+	if took > 3*time.Second || asked > 45 || notices < 1 || notices > 4 {
+		t.Errorf("took %v, asked %d, notices %d, answers %v", took, asked, notices, by)
+	}
+	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 8<<20 /* most of it the 10 000 goroutines' own */ {
+		t.Errorf("heap grew by %d bytes", grown)
+	}
+}
+
+func TestDenialsInARowEndTheAsking(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var notices, asked int
+		q := NewQueue(Options{Notify: func(e Event) {
+			switch e.Kind {
+			case Notice:
+				notices++
+			case Asked:
+				asked++
+			}
+		}})
+		defer q.Close()
+		byFlood := 0
+		for i := range 2000 {
+			c := ask(q, read(fmt.Sprintf("/srv/d%d/x", i)))
+			synctest.Wait()
+			if p := q.Pending(); len(p) == 1 {
+				time.Sleep(time.Second)
+				if err := q.Answer(p[0].ID, Answer{By: ByTTY}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if (<-c).By == ByFlood {
+				byFlood++
+			}
+		}
+		if asked != 20 || byFlood != 1980 || notices != 1 {
+			t.Fatalf("asked %d, denied unasked %d, notices %d", asked, byFlood, notices)
+		}
+	})
+}
+
+func TestModes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		if a := <-ask(NewQueue(Options{Mode: DenyAll}), read("/a/b")); a.Allow || a.By != ByPolicy {
+			t.Errorf("deny: %+v", a)
+		}
+		if a := <-ask(NewQueue(Options{Mode: AllowAll}), read("/a/b")); !a.Allow || a.Scope != Once {
+			t.Errorf("allow: %+v", a)
+		}
+		for _, c := range []struct {
+			mode Mode
+			by   string
+			want error
+		}{{TTYOnly, BySocket, ErrMode}, {TTYOnly, ByTTY, nil}, {Socket, ByTTY, ErrMode}, {Socket, BySocket, nil}, {Auto, "", ErrMode}, {Auto, ByTimeout, ErrMode}, {Auto, ByHook, nil}} {
+			q := NewQueue(Options{Mode: c.mode})
+			ask(q, read("/a/b"))
+			if err := q.Answer(one(t, q).ID, Answer{By: c.by}); !errors.Is(err, c.want) {
+				t.Errorf("%s by %s: %v, want %v", c.mode, c.by, err, c.want)
+			}
+			q.Close()
+		}
+	})
+}
+
+func TestCommitErrorLeavesTheQuestionOpen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		no := errors.New("org policy denies it")
+		q := NewQueue(Options{Commit: func(qu Question, a Answer) error {
+			if a.Allow {
+				return no
+			}
+			return nil
+		}})
+		defer q.Close()
+		c := ask(q, read("/a/b"))
+		id := one(t, q).ID
+		if err := q.Answer(id, Answer{Allow: true, By: BySocket}); !errors.Is(err, no) {
+			t.Fatal(err)
+		}
+		if err := q.Answer(id, Answer{By: BySocket}); err != nil {
+			t.Fatal(err)
+		}
+		if (<-c).Allow {
+			t.Fatal("allowed")
+		}
+	})
+}
+
+func TestRecheckSettlesWhatTheNewRuleCovers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := NewQueue(Options{Recheck: func(qu Question) (Answer, bool) {
+			return Answer{Allow: true}, qu.Path == "/a/b/two"
+		}})
+		defer q.Close()
+		ask(q, read("/a/b/one"))
+		id := one(t, q).ID
+		two := ask(q, read("/a/b/two"))
+		ask(q, read("/a/b/secret"))
+		synctest.Wait()
+		if err := q.Answer(id, Answer{Allow: true, Scope: Dir, By: BySocket}); err != nil {
+			t.Fatal(err)
+		}
+		if a := <-two; !a.Allow || a.By != ByPolicy {
+			t.Fatalf("%+v", a)
+		}
+		if p := one(t, q); p.Path != "/a/b/secret" {
+			t.Fatalf("%+v", p)
+		}
+	})
+}
+
+func TestSlowSubscriberIsCutNotStarved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := NewQueue(Options{Every: time.Nanosecond})
+		defer q.Close()
+		slow, _ := q.Subscribe()
+		for i := range 300 {
+			ctx, cancel := context.WithCancel(t.Context())
+			go q.Ask(ctx, read(fmt.Sprintf("/srv/%d/x", i)))
+			synctest.Wait()
+			cancel()
+			synctest.Wait()
+			time.Sleep(time.Second)
+		}
+		n := 0
+		for range slow {
+			n++
+		}
+		if n != subscriberEvents {
+			t.Fatalf("%d events, then the end", n)
+		}
+	})
+}
+
+func TestCloseDeniesAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := NewQueue(Options{})
+		c := ask(q, read("/a/b"))
+		synctest.Wait()
+		q.Close()
+		q.Close()
+		if a := <-c; a.Allow {
+			t.Fatal("allowed")
+		}
+		if a := <-ask(q, read("/a/c")); a.Allow || a.By != ByGone {
+			t.Fatalf("%+v", a)
+		}
+	})
+}

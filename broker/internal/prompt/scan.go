@@ -1,0 +1,133 @@
+package prompt
+
+import "unicode/utf8"
+
+// scanner follows a guest's output as a terminal reads it (the state machine of ECMA-48 terminals, as
+// far as sequences have ends). It knows two things: whether the guest has switched to the alternate
+// screen, and where the last complete sequence ends, so that nothing is drawn into the middle of one.
+type scanner struct {
+	state scanState
+	args  [32]byte // of the control sequence that is being read
+	nargs int
+	alt   bool
+}
+
+type scanState uint8
+
+const (
+	ground     scanState = iota
+	escape               // after ESC
+	charset              // after ESC and an intermediate byte
+	control              // after ESC [
+	text                 // in a string: OSC, DCS, APC, PM, SOS
+	textEscape           // after ESC in a string
+)
+
+// feed reads b and returns the length of the longest prefix after which a terminal is between
+// sequences and characters.
+func (s *scanner) feed(b []byte) int {
+	clean := 0
+	for i := 0; i < len(b); {
+		n := 1
+		if s.state == ground && b[i] >= utf8.RuneSelf {
+			if !utf8.FullRune(b[i:]) {
+				return clean
+			}
+			var r rune
+			if r, n = utf8.DecodeRune(b[i:]); r >= 0x80 && r < 0xa0 {
+				s.eightBit(r)
+			}
+		} else {
+			s.step(b[i])
+		}
+		i += n
+		if s.state == ground {
+			clean = i
+		}
+	}
+	return clean
+}
+
+func (s *scanner) step(c byte) {
+	switch c {
+	case 0x18, 0x1a: // CAN and SUB end whatever is open
+		s.state = ground
+		return
+	case 0x1b:
+		if s.state == text || s.state == textEscape {
+			s.state = textEscape
+		} else {
+			s.state = escape
+		}
+		return
+	}
+	switch s.state {
+	case escape:
+		s.afterEscape(c)
+	case charset:
+		if c >= 0x30 && c < 0x7f {
+			s.state = ground
+		}
+	case control:
+		switch {
+		case c >= 0x40 && c < 0x7f:
+			s.state = ground
+			s.done(c)
+		case c >= 0x20 && s.nargs < len(s.args):
+			s.args[s.nargs] = c
+			s.nargs++
+		}
+	case text:
+		if c == 0x07 {
+			s.state = ground
+		}
+	case textEscape:
+		s.afterEscape(c) // ESC \ is the end, any other escape sequence ends the string too
+	}
+}
+
+func (s *scanner) afterEscape(c byte) {
+	switch {
+	case c == '[':
+		s.state, s.nargs = control, 0
+	case c == ']' || c == 'P' || c == 'X' || c == '^' || c == '_':
+		s.state = text
+	case c >= 0x20 && c < 0x30:
+		s.state = charset
+	case c < 0x20: // obeyed in the middle of a sequence
+	default:
+		if c == 'c' {
+			s.alt = false
+		}
+		s.state = ground
+	}
+}
+
+// eightBit obeys the one-character forms of ESC [ and its like (C1), as many terminals do.
+func (s *scanner) eightBit(r rune) {
+	switch r {
+	case 0x9b:
+		s.state, s.nargs = control, 0
+	case 0x90, 0x98, 0x9d, 0x9e, 0x9f:
+		s.state = text
+	}
+}
+
+// done looks at a finished control sequence for the alternate screen.
+func (s *scanner) done(final byte) {
+	a := s.args[:s.nargs]
+	if len(a) == 0 || a[0] != '?' || final != 'h' && final != 'l' {
+		return
+	}
+	n := 0
+	for i := 1; i <= len(a); i++ {
+		if i < len(a) && a[i] >= '0' && a[i] <= '9' {
+			n = min(n*10+int(a[i]-'0'), 1<<20)
+			continue
+		}
+		if n == 47 || n == 1047 || n == 1049 {
+			s.alt = final == 'h'
+		}
+		n = 0
+	}
+}

@@ -1,0 +1,242 @@
+package prompt
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// fakeScreen is a terminal without pixels.
+type fakeScreen struct {
+	mu    sync.Mutex
+	held  bool
+	drawn []string
+	log   []string
+	keys  chan byte
+	eof   chan struct{}
+}
+
+func newFake() *fakeScreen {
+	return &fakeScreen{keys: make(chan byte, 1000), eof: make(chan struct{})}
+}
+
+func (f *fakeScreen) note(s string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.log = append(f.log, s)
+}
+
+func (f *fakeScreen) Hold()      { f.note("hold") }
+func (f *fakeScreen) Release()   { f.note("release") }
+func (f *fakeScreen) Width() int { return 100 }
+func (f *fakeScreen) Draw(l ...string) {
+	f.note("draw")
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.drawn = l
+}
+
+func (f *fakeScreen) last() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return strings.Join(f.drawn, "\n")
+}
+
+func (f *fakeScreen) Flush() {
+	for {
+		select {
+		case <-f.keys:
+		default:
+			return
+		}
+	}
+}
+
+func (f *fakeScreen) ReadKey(ctx context.Context) (byte, error) {
+	select {
+	case k := <-f.keys:
+		return k, nil
+	case <-f.eof:
+		return 0, io.EOF
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+}
+
+// onTTY runs body with a question open on a fake terminal.
+func onTTY(t *testing.T, body func(t *testing.T, f *fakeScreen, q *Queue, c <-chan Answer)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		f, q := newFake(), NewQueue(Options{})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); (&TTY{Screen: f, Style: Style{Word: "kobalu"}}).Serve(ctx, q) }()
+		synctest.Wait()
+		body(t, f, q, ask(q, read("/a/b/c")))
+		q.Close()
+		cancel()
+		<-done
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		held := 0
+		for _, l := range f.log {
+			switch l {
+			case "hold":
+				held++
+			case "release":
+				held--
+			case "draw":
+				if held != 1 {
+					t.Error("drew on a screen that was not held")
+				}
+			}
+		}
+		if held != 0 {
+			t.Errorf("the screen stays held: %v", f.log)
+		}
+	})
+}
+
+func TestTTYAnswers(t *testing.T) {
+	for keys, want := range map[string]Answer{
+		"o":          {Allow: true, Scope: Once, Life: ForOnce, By: ByTTY, Path: "/a/b/c"},
+		"ds":         {Allow: true, Scope: Dir, Life: ForSession, By: ByTTY, Path: "/a/b"},
+		"n":          {Scope: Once, Life: ForOnce, By: ByTTY, Path: "/a/b/c"},
+		"v":          {Scope: File, Life: Forever, Persist: "user", By: ByTTY, Path: "/a/b/c"},
+		"\x03":       {Scope: Once, Life: ForOnce, By: ByTTY, Path: "/a/b/c"},
+		"x\r ?t\x1b": {Scope: Once, Life: ForOnce, By: ByTTY, Path: "/a/b/c"},
+	} {
+		onTTY(t, func(t *testing.T, f *fakeScreen, q *Queue, c <-chan Answer) {
+			time.Sleep(time.Second)
+			for _, k := range []byte(keys) {
+				f.keys <- k
+				time.Sleep(100 * time.Millisecond)
+			}
+			select {
+			case a := <-c:
+				if a != want {
+					t.Errorf("%q: %+v", keys, a)
+				}
+			default:
+				t.Errorf("%q: no answer", keys)
+			}
+			synctest.Wait()
+			if f.log[len(f.log)-1] != "release" {
+				t.Errorf("%q: %v", keys, f.log)
+			}
+		})
+	}
+}
+
+func TestTypeAheadAndHeldKeysDoNotAnswer(t *testing.T) {
+	onTTY(t, func(t *testing.T, f *fakeScreen, q *Queue, c <-chan Answer) {
+		for range 100 { // somebody was typing, or leans on a key: never 400 ms of silence
+			f.keys <- 'o'
+			time.Sleep(30 * time.Millisecond)
+		}
+		if len(q.Pending()) != 1 {
+			t.Fatal("a held key answered")
+		}
+		time.Sleep(410 * time.Millisecond)
+		for _, k := range []byte("ls -o\rfoo\r") { // pasted
+			f.keys <- k
+		}
+		synctest.Wait()
+		time.Sleep(100 * time.Millisecond)
+		if len(q.Pending()) != 1 {
+			t.Fatal("a paste answered")
+		}
+		time.Sleep(time.Second)
+		f.keys <- 'n'
+		if (<-c).Allow {
+			t.Fatal("allowed")
+		}
+	})
+}
+
+func TestEndOfTerminalDenies(t *testing.T) {
+	onTTY(t, func(t *testing.T, f *fakeScreen, q *Queue, c <-chan Answer) {
+		close(f.eof)
+		if a := <-c; a.Allow || a.By != ByTTY {
+			t.Errorf("%+v", a)
+		}
+		if a := <-ask(q, read("/a/b/d")); a.Allow {
+			t.Errorf("%+v", a)
+		}
+	})
+}
+
+func TestAnsweredElsewhereTakesTheQuestionAway(t *testing.T) {
+	onTTY(t, func(t *testing.T, f *fakeScreen, q *Queue, c <-chan Answer) {
+		time.Sleep(time.Second)
+		if err := q.Answer(one(t, q).ID, Answer{Allow: true, By: BySocket}); err != nil {
+			t.Fatal(err)
+		}
+		<-c
+		synctest.Wait()
+		if f.log[len(f.log)-1] != "release" {
+			t.Errorf("%v", f.log)
+		}
+	})
+}
+
+func TestTTYShowsWordAndDetails(t *testing.T) {
+	onTTY(t, func(t *testing.T, f *fakeScreen, q *Queue, c <-chan Answer) {
+		time.Sleep(time.Second)
+		if !strings.HasPrefix(f.last(), "[kobalu] cat wants to read /a/b/c - ") {
+			t.Errorf("%q", f.last())
+		}
+		f.keys <- '?'
+		time.Sleep(100 * time.Millisecond)
+		for _, want := range []string{"who:    /usr/bin/cat, pid 7", "why:", "written to your policy", "/a/b/**", "\n[kobalu] "} {
+			if !strings.Contains(f.last(), want) {
+				t.Errorf("details lack %q:\n%s", want, f.last())
+			}
+		}
+		f.keys <- 't'
+		time.Sleep(100 * time.Millisecond)
+		if !strings.Contains(f.last(), "[kobalu] t: [s]ession") {
+			t.Errorf("%q", f.last())
+		}
+	})
+}
+
+func TestTTYStoreErrorDeniesAndSaysSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		q := NewQueue(Options{Commit: func(_ Question, a Answer) error {
+			if a.Persist != "" {
+				return fmt.Errorf("writing policy: read-only\x1b[2J file system")
+			}
+			return nil
+		}})
+		go (&TTY{Screen: f}).Serve(t.Context(), q)
+		c := ask(q, read("/a/b/c"))
+		time.Sleep(time.Second)
+		f.keys <- 'f'
+		if a := <-c; a.Allow {
+			t.Errorf("%+v", a)
+		}
+		synctest.Wait()
+		if !strings.Contains(f.last(), "denied: ") || !ascii(f.last()) {
+			t.Errorf("%q", f.last())
+		}
+		q.Close()
+		time.Sleep(time.Minute)
+	})
+}
+
+func TestWordsDiffer(t *testing.T) {
+	seen := map[string]bool{}
+	for range 50 {
+		seen[NewWord()] = true
+	}
+	if len(seen) < 45 {
+		t.Errorf("50 words, %d different", len(seen))
+	}
+}

@@ -1,0 +1,177 @@
+package session
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"sbx/shared/plan"
+)
+
+func TestNewIDIsValidAndNew(t *testing.T) {
+	seen := map[string]bool{}
+	for range 1000 {
+		id := NewID()
+		if err := plan.ValidSession(id); err != nil {
+			t.Fatal(err)
+		}
+		if strings.ContainsAny(id, "il1o0") {
+			t.Errorf("%s has a letter that looks like another", id)
+		}
+		seen[id] = true
+	}
+	if len(seen) < 995 {
+		t.Errorf("%d different ids of 1000", len(seen))
+	}
+}
+
+func TestRoot(t *testing.T) {
+	for _, c := range [][3]string{{"/s", "/h", "/s/sbx/sessions"}, {"", "/h", "/h/.local/state/sbx/sessions"}, {"rel", "/h", "/h/.local/state/sbx/sessions"}} {
+		if got, err := Root(c[0], c[1]); err != nil || got != c[2] {
+			t.Errorf("%q: %s, %v", c, got, err)
+		}
+	}
+	if _, err := Root("", ""); err == nil || !strings.Contains(err.Error(), "XDG_STATE_HOME") {
+		t.Errorf("got %v, want an error that says what to set", err)
+	}
+}
+
+func TestCreate(t *testing.T) {
+	root := filepath.Join(t.TempDir(), "a", "b")
+	s, err := Create(root, "one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(s.Dir); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("%v, %v", info, err)
+	}
+	if !Alive(s.Dir) {
+		t.Error("an open session is not alive")
+	}
+	if _, err := Create(root, "one"); err == nil || !strings.Contains(err.Error(), "exists already") {
+		t.Errorf("a second one: %v", err)
+	}
+	for _, id := range []string{".", "..", "a/b", "-x", "a\x00", strings.Repeat("x", 65), "ä"} {
+		if _, err := Create(root, id); err == nil || !strings.Contains(err.Error(), "session id") {
+			t.Errorf("%q: %v", id, err)
+		}
+	}
+	if err := s.WriteFile("plan.json", []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(s.Dir + "/plan.json"); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info, err)
+	}
+	if err := s.WriteFile("log.jsonl", nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(false); err != nil || Alive(s.Dir) {
+		t.Errorf("closed: %v, alive %t", err, Alive(s.Dir))
+	}
+	if _, err := os.Stat(s.Dir + "/plan.json"); err != nil {
+		t.Error("the record is gone")
+	}
+}
+
+func TestCreateRefusesRootOfOthers(t *testing.T) {
+	dir := t.TempDir()
+	for name, make := range map[string]func(string) error{
+		"writable by all": func(p string) error { _ = os.Mkdir(p, 0o755); return os.Chmod(p, 0o777) },
+		"link":            func(p string) error { return os.Symlink(dir, p) },
+		"file":            func(p string) error { return os.WriteFile(p, nil, 0o600) },
+	} {
+		p := filepath.Join(dir, strings.ReplaceAll(name, " ", "-"))
+		if err := make(p); err != nil {
+			t.Fatal(err)
+		}
+		if s, err := Create(p, ""); err == nil {
+			t.Errorf("%s is taken as the sessions' folder: %s", name, s.Dir)
+		}
+	}
+}
+
+func TestDiscardLeavesNothing(t *testing.T) {
+	root := t.TempDir()
+	s, err := Create(root, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Discard()
+	if list, _ := os.ReadDir(root); len(list) > 0 {
+		t.Errorf("left: %v", list)
+	}
+}
+
+func TestLayersComeAndGo(t *testing.T) {
+	s, err := Create(t.TempDir(), "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &plan.Plan{Mounts: []plan.Mount{{Upper: plan.Bytes(s.Dir + "/overlay/1/upper"), Work: plan.Bytes(s.Dir + "/overlay/1/work")}, {Source: plan.Bytes(s.Dir + "/overlay/2/upper")}, {Source: "/elsewhere"}}}
+	if err := s.MakeLayers(p); err != nil {
+		t.Fatal(err)
+	}
+	deep := s.Dir + "/overlay/1/upper/d/e"
+	if err := os.MkdirAll(deep, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(filepath.Dir(deep), 0); err != nil { // as a program may leave it
+		t.Fatal(err)
+	}
+	if err := s.Close(false); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Lstat(s.Dir + "/overlay"); !os.IsNotExist(err) {
+		t.Errorf("layers are left: %v", err)
+	}
+}
+
+func TestSweep(t *testing.T) {
+	root := t.TempDir()
+	dead := func(name string, kept bool) string {
+		s, err := Create(root, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = os.MkdirAll(s.Dir+"/overlay/1/upper", 0o700)
+		_ = s.WriteFile("log.jsonl", nil)
+		if kept {
+			_ = s.WriteFile("kept", nil)
+		}
+		if err := s.Close(true); err != nil {
+			t.Fatal(err)
+		}
+		return s.Dir
+	}
+	gone, kept := dead("gone", false), dead("kept", true)
+	live, err := Create(root, "live")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(live.Dir+"/overlay/1", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for range keepRecords + 5 {
+		dead("", false)
+	}
+	old := time.Now().Add(-time.Hour)
+	if err := os.Chtimes(gone, old, old); err != nil {
+		t.Fatal(err)
+	}
+	Sweep(root)
+	exist := func(p string) bool { _, err := os.Lstat(p); return err == nil }
+	if exist(gone) {
+		t.Error("the oldest record is still there")
+	}
+	if !exist(kept + "/overlay/1") {
+		t.Error("what was kept is gone")
+	}
+	if !exist(live.Dir + "/overlay/1") {
+		t.Error("a living session lost its layers")
+	}
+	if list, _ := os.ReadDir(root); len(list) > keepRecords+2 {
+		t.Errorf("%d records", len(list))
+	}
+}

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+func run(t *testing.T, stream string) (string, [kinds]int) {
+	t.Helper()
+	var b strings.Builder
+	c := counter{out: &b, texts: map[key][]string{}, failed: map[string]bool{}}
+	if err := c.read(strings.NewReader(stream)); err != nil {
+		t.Fatal(err)
+	}
+	c.close()
+	return b.String(), c.counts
+}
+
+func TestCounts(t *testing.T) {
+	out, n := run(t, `{"Action":"run","Package":"a","Test":"T1"}
+{"Action":"output","Package":"a","Test":"T1","Output":"=== RUN T1\n"}
+{"Action":"output","Package":"a","Test":"T1","Output":"boring\n"}
+{"Action":"pass","Package":"a","Test":"T1"}
+{"Action":"output","Package":"a","Test":"T2/sub","Output":"the reason\n"}
+{"Action":"fail","Package":"a","Test":"T2/sub"}
+{"Action":"output","Package":"a","Test":"T3","Output":"missing: userns\n"}
+{"Action":"skip","Package":"a","Test":"T3"}
+{"Action":"fail","Package":"a","Elapsed":1.25}
+`)
+	if n != [kinds]int{1, 1, 1} {
+		t.Errorf("counted %v", n)
+	}
+	for _, want := range []string{"FAIL a T2/sub\n    the reason\n", "skip a T3\n    missing: userns\n", "FAIL a 1.2s\n", "\n1 passed, 1 failed, 1 skipped\n"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is not in %q", want, out)
+		}
+	}
+	if strings.Contains(out, "boring") {
+		t.Errorf("what passed is printed: %q", out)
+	}
+}
+
+func TestBrokenBuildIsAFailure(t *testing.T) {
+	out, n := run(t, `{"ImportPath":"b","Action":"build-output","Output":"b/x.go:1: undefined: y\n"}
+{"Action":"fail","Package":"b","Elapsed":0,"FailedBuild":"b"}
+`)
+	if n[failed] != 1 || !strings.Contains(out, "undefined: y") || !strings.HasSuffix(out, "0 passed, 1 failed, 0 skipped\n") {
+		t.Errorf("%v %q", n, out)
+	}
+}
+
+func TestCrashIsAFailure(t *testing.T) {
+	out, n := run(t, `{"Action":"output","Package":"b","Test":"T","Output":"fatal error\n"}
+{"Action":"output","Package":"b","Output":"exit status 2\n"}
+{"Action":"fail","Package":"b"}
+`)
+	if n[failed] != 1 || !strings.Contains(out, "fatal error") || !strings.Contains(out, "exit status 2") {
+		t.Errorf("%v %q", n, out)
+	}
+}
+
+func TestOtherLinesAreShown(t *testing.T) {
+	if out, _ := run(t, "go: no such module\n"); !strings.HasPrefix(out, "go: no such module\n") {
+		t.Errorf("%q", out)
+	}
+}

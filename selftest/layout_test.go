@@ -1,0 +1,320 @@
+package selftest
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// The layout of architecture.md as tables. A package that has no row, and an import that its row does
+// not have, fail the test: a new edge is a decision, and this is where it is written down.
+
+// mayImport says which packages of ours a package imports. "a/..." stands for all below a.
+var mayImport = map[string][]string{
+	"shared/plan":  {},
+	"shared/wire":  {"shared/plan"},
+	"shared/stage": {"shared/plan", "shared/wire"},
+	"helper":       {"shared/plan", "shared/wire", "shared/stage"},
+
+	"seccompbpf":     {},
+	"seccompbpf/gen": {},
+	"audit":          {},
+
+	"broker/internal/policy": {},
+	"broker/internal/host":   {},
+	"broker/internal/guard":  {},
+
+	"broker/internal/decide": {"broker/internal/policy"},
+	// planner alone speaks both policy and plan, so that no word of policy reaches privileged code.
+	"broker/internal/planner": {"broker/internal/policy", "broker/internal/host", "broker/internal/guard", "shared/plan"},
+
+	"broker/internal/session":     {"shared/plan", "audit"},
+	"broker/internal/launch":      {"shared/plan", "shared/wire", "shared/stage"},
+	"broker/internal/gate":        {"broker/internal/decide", "broker/internal/gate/...", "shared/plan"},
+	"broker/internal/gate/gatefs": {"broker/internal/decide"},
+	"broker/internal/gate/notify": {"broker/internal/decide", "seccompbpf"},
+	"broker/internal/prompt":      {"broker/internal/decide", "shared/plan"},
+	"broker/internal/network":     {"broker/internal/decide", "shared/plan"},
+	"broker/internal/resources":   {"shared/plan"},
+
+	"broker/internal/cli": {"broker/internal/...", "shared/plan", "shared/stage", "shared/wire", "seccompbpf", "audit", "selftest/checks"},
+	"broker":              {"broker/internal/cli"},
+
+	"selftest":            {},
+	"selftest/bench":      {},
+	"selftest/checks":     {},
+	"selftest/counttests": {},
+	"selftest/probe":      {},
+}
+
+// testsMayImport are further packages of ours for test files.
+var testsMayImport = map[string][]string{
+	"selftest": {"shared/plan"}, // reads the plan that a session leaves
+}
+
+// thirdParty is what code outside the standard library is for, by the first folder that may use it.
+var thirdParty = map[string]map[string]string{
+	"shared": {"golang.org/x/sys": "numbers and structures of the kernel's interface; no code of it runs in the child"},
+	"helper": {"golang.org/x/sys": "the kernel's interface"},
+	"broker": {
+		"golang.org/x/sys": "the kernel's interface", "golang.org/x/net/bpf": "assembler of filters", "golang.org/x/term": "terminals",
+		"github.com/BurntSushi/toml": "configuration", "github.com/mattn/go-isatty": "terminals", "github.com/hanwen/go-fuse/v2": "gatefs",
+		"github.com/vishvananda/netlink": "network", "github.com/google/nftables": "egress sets", "github.com/containerd/cgroups/v3": "cgroup v2",
+		"kernel.org/pub/linux/libs/security/libcap/cap": "capabilities",
+	},
+	"audit":      {"golang.org/x/sys": "locks and synced writes"},
+	"seccompbpf": {"golang.org/x/sys": "tests load filters"},
+	"selftest":   {"golang.org/x/sys": "the kernel's interface", "github.com/rogpeppe/go-internal": "testscript, tests only"},
+}
+
+// mutable lists package-level variables that are neither errors, arrays nor assertions, with the reason.
+var mutable = map[string]string{
+	"seccompbpf/gen.skip":       "a generator's table, not part of the product",
+	"seccompbpf/gen.armPrivate": "a generator's table, not part of the product",
+}
+
+// long lists files of more than 450 lines that are not tables or tests.
+var long = map[string]string{}
+
+const maxLines = 450
+
+// source is one parsed file.
+type source struct {
+	dir, name string // dir relative to the top
+	file      *ast.File
+	lines     int
+	test      bool
+}
+
+func (s *source) path() string { return path.Join(s.dir, s.name) }
+
+// parseTree reads every Go file, whatever it is built for.
+func parseTree(t *testing.T) []source {
+	t.Helper()
+	fset := token.NewFileSet()
+	var all []source
+	top, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = filepath.WalkDir(top, func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && p != top && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || d.Name() == "bin" || d.Name() == "dist") {
+			return filepath.SkipDir
+		}
+		if !strings.HasSuffix(p, ".go") {
+			return nil
+		}
+		f, err := parser.ParseFile(fset, p, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(top, p)
+		all = append(all, source{dir: path.Dir(rel), name: d.Name(), file: f, lines: fset.File(f.FileStart).LineCount(), test: strings.HasSuffix(p, "_test.go")})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func (s *source) imports() []string {
+	var out []string
+	for _, i := range s.file.Imports {
+		p, _ := strconv.Unquote(i.Path.Value)
+		out = append(out, p)
+	}
+	return out
+}
+
+func allowed(list []string, pkg string) bool {
+	return slices.ContainsFunc(list, func(a string) bool {
+		if above, ok := strings.CutSuffix(a, "/..."); ok {
+			return strings.HasPrefix(pkg, above+"/")
+		}
+		return a == pkg
+	})
+}
+
+func TestImports(t *testing.T) {
+	for _, s := range parseTree(t) {
+		row, known := mayImport[s.dir]
+		if !known {
+			t.Errorf("%s: package %s has no row in mayImport", s.path(), s.dir)
+			continue
+		}
+		for _, imp := range s.imports() {
+			ours, own := strings.CutPrefix(imp, "sbx/")
+			first, _, _ := strings.Cut(imp, "/")
+			switch {
+			case own && ours == s.dir && s.test:
+			case own && !allowed(row, ours) && !(s.test && allowed(testsMayImport[s.dir], ours)):
+				t.Errorf("%s imports %s, which mayImport does not have", s.path(), ours)
+			case !own && strings.Contains(first, ".") && !mayUse(s.dir, imp):
+				t.Errorf("%s imports %s, which thirdParty does not have for its folder", s.path(), imp)
+			}
+		}
+	}
+}
+
+func mayUse(dir, imp string) bool {
+	first, _, _ := strings.Cut(dir, "/")
+	for module := range thirdParty[first] {
+		if imp == module || strings.HasPrefix(imp, module+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// The tables must not allow circles, whether or not somebody walks them.
+func TestImportTableHasNoCircle(t *testing.T) {
+	state := map[string]int{}
+	var visit func(string, []string)
+	visit = func(pkg string, way []string) {
+		switch state[pkg] {
+		case 1:
+			t.Errorf("circle: %s", strings.Join(append(way, pkg), " → "))
+			return
+		case 2:
+			return
+		}
+		state[pkg] = 1
+		for other := range mayImport {
+			if other != pkg && allowed(mayImport[pkg], other) {
+				visit(other, append(way, pkg))
+			}
+		}
+		state[pkg] = 2
+	}
+	for pkg := range mayImport {
+		if strings.HasPrefix(pkg, "broker/internal/cli") {
+			continue // "broker/internal/..." is itself as well
+		}
+		visit(pkg, nil)
+	}
+}
+
+func TestUnsafeIsInTheFileName(t *testing.T) {
+	for _, s := range parseTree(t) {
+		ok := strings.HasSuffix(s.name, "_unsafe.go") || strings.HasSuffix(s.name, "_unsafe_test.go")
+		if slices.Contains(s.imports(), "unsafe") && !ok {
+			t.Errorf("%s imports unsafe: move that code to a file ending in _unsafe.go", s.path())
+		}
+	}
+}
+
+func TestNoInit(t *testing.T) {
+	for _, s := range parseTree(t) {
+		for _, d := range s.file.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil && f.Name.Name == "init" && s.dir != "helper" {
+				t.Errorf("%s has an init function: it runs in every start of sbx, whether needed or not", s.path())
+			}
+		}
+	}
+}
+
+func TestNoMutablePackageState(t *testing.T) {
+	for _, s := range parseTree(t) {
+		if s.test {
+			continue // flags of tests
+		}
+		for _, d := range s.file.Decls {
+			g, ok := d.(*ast.GenDecl)
+			if !ok || g.Tok != token.VAR {
+				continue
+			}
+			for _, spec := range g.Specs {
+				v := spec.(*ast.ValueSpec)
+				for i, name := range v.Names {
+					_, listed := mutable[s.dir+"."+name.Name]
+					if name.Name != "_" && !listed && !constant(v, i) && !embedded(g) {
+						t.Errorf("%s: variable %s is package-level state: pass it, or make it an array or a function", s.path(), name.Name)
+					}
+				}
+			}
+		}
+	}
+}
+
+// constant says whether a variable is a sentinel error or an array that is written out.
+func constant(v *ast.ValueSpec, i int) bool {
+	if i >= len(v.Values) {
+		return false
+	}
+	switch x := v.Values[i].(type) {
+	case *ast.CallExpr:
+		f, ok := x.Fun.(*ast.SelectorExpr)
+		return ok && f.Sel.Name == "New" && f.X.(*ast.Ident).Name == "errors"
+	case *ast.CompositeLit:
+		a, ok := x.Type.(*ast.ArrayType)
+		return ok && a.Len != nil
+	}
+	return false
+}
+
+func embedded(g *ast.GenDecl) bool {
+	return g.Doc != nil && strings.Contains(g.Doc.List[len(g.Doc.List)-1].Text, "go:embed")
+}
+
+// Only cli prints, and only main packages exit.
+func TestWhoPrintsAndExits(t *testing.T) {
+	for _, s := range parseTree(t) {
+		if s.test || s.file.Name.Name == "main" {
+			continue
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			sel, ok := n.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			x, ok := sel.X.(*ast.Ident)
+			if !ok {
+				return true
+			}
+			name := x.Name + "." + sel.Sel.Name
+			switch {
+			case name == "os.Exit" || strings.HasPrefix(name, "log.Fatal"):
+				t.Errorf("%s: %s: only main exits", s.path(), name)
+			case s.dir != "broker/internal/cli" && (name == "os.Stdout" || name == "os.Stderr" || name == "fmt.Print" || name == "fmt.Printf" || name == "fmt.Println"):
+				t.Errorf("%s: %s: only cli prints", s.path(), name)
+			}
+			return true
+		})
+	}
+}
+
+func TestFilesCanBeReadInOneGo(t *testing.T) {
+	for _, s := range parseTree(t) {
+		_, listed := long[s.path()]
+		if s.lines > maxLines && !s.test && !strings.HasSuffix(s.name, "table.go") && !listed {
+			t.Errorf("%s has %d lines, more than %d", s.path(), s.lines, maxLines)
+		}
+	}
+}
+
+// What runs with privileges is counted in every run of the tests, so that its growth is seen.
+func TestPrivilegedLines(t *testing.T) {
+	count := map[string]int{}
+	total := 0
+	for _, s := range parseTree(t) {
+		if first, _, _ := strings.Cut(s.dir, "/"); !s.test && (first == "helper" || first == "shared") {
+			count[s.dir] += s.lines
+			total += s.lines
+		}
+	}
+	if total == 0 {
+		t.Fatal("nothing found in shared and helper")
+	}
+	t.Logf("privileged lines: %d %v", total, count)
+}

@@ -1,0 +1,21 @@
+# Start-up of sbx and of bubblewrap, interleaved in one run, as an ordinary user.
+set -eu
+top=$1 go=$2
+command -v bwrap >/dev/null || { echo "missing: bwrap (apt-get install bubblewrap)"; exit 1; }
+here=$(mktemp -d "${TMPDIR:-/var/tmp}/sbx-bench-XXXXXX")
+trap 'rm -rf "$here"' EXIT
+chmod 755 "$here"
+mkdir -p "$here/home/project"
+cp "$top/bin/sbx" "$here/sbx"
+(cd "$top" && CGO_ENABLED=0 "$go" build -trimpath -o "$here/bench" ./selftest/bench)
+user=
+if [ "$(id -u)" = 0 ]; then
+	chown -R 42424:42424 "$here/home"
+	user="setpriv --reuid 42424 --regid 42424 --clear-groups"
+fi
+cd "$here/home/project"
+env -i HOME="$here/home" PATH=/usr/bin:/bin $user "$here/bench" -n "${N:-200}" \
+	"bwrap=bwrap --unshare-all --ro-bind / / --proc /proc --dev /dev --tmpfs /tmp /bin/true" \
+	"sbx permissive=$here/sbx run --profile permissive --static -q -- /bin/true" \
+	"sbx moderate=$here/sbx run --profile moderate --static -q -- /bin/true" \
+	"sbx strict=$here/sbx run --profile strict --static -q -- /bin/true"

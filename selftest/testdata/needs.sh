@@ -1,0 +1,35 @@
+# Sees to what the tests need: installs it as root on Debian, says what to install elsewhere.
+set -eu
+
+# command=package
+wanted="bwrap=bubblewrap tmux=tmux vim=vim gdb=gdb strace=strace fish=fish zsh=zsh python3=python3 git=git gcc=gcc make=make bash=bash unshare=util-linux setpriv=util-linux dlv=delve"
+PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+missing=
+for w in $wanted; do
+	command -v "${w%%=*}" >/dev/null 2>&1 || missing="$missing ${w#*=}"
+done
+if [ -n "$missing" ]; then
+	if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
+		echo "installing:$missing"
+		log=$(mktemp)
+		export DEBIAN_FRONTEND=noninteractive
+		apt-get update -qq >"$log" 2>&1 || true
+		# One at a time: what one release lacks must not keep the others away.
+		for p in $missing; do
+			apt-get install -y -qq --no-install-recommends "$p" >>"$log" 2>&1 || { echo "could not be installed: $p"; tail -3 "$log"; }
+		done
+		rm -f "$log"
+	else
+		echo "missing for some tests:$missing"
+		echo "on Debian: apt-get install$missing"
+		[ "${SBX_MUST_WORK:-}" != 1 ] || echo "SBX_MUST_WORK=1: those tests will fail"
+	fi
+fi
+
+# A fresh /dev/fuse may be root's alone; the guarded project needs it as an ordinary user does.
+if [ "$(id -u)" = 0 ]; then
+	[ -e /dev/fuse ] || mknod /dev/fuse c 10 229 2>/dev/null || echo "no /dev/fuse here: tests of the gate cannot run"
+	[ ! -e /dev/fuse ] || chmod 0666 /dev/fuse
+elif [ ! -w /dev/fuse ]; then
+	echo "/dev/fuse is not writable by you: tests of the gate cannot run (as root: chmod 0666 /dev/fuse)"
+fi
