@@ -59,7 +59,11 @@ func TestKilledBrokerLeavesNothing(t *testing.T) {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	}
-	end(start()) // makes the folder of the records
+	first := exec.Command(shop.sbx, "run", "-q", "--", "true") // makes the folder of the records
+	first.Env, first.Dir, first.SysProcAttr = shop.env(home, home), project, shop.attr()
+	if out, err := first.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
 	before, err := snapshot(home)
 	if err != nil {
 		t.Fatal(err)

@@ -36,6 +36,7 @@ var mayImport = map[string][]string{
 	"broker/internal/planner": {"broker/internal/policy", "broker/internal/host", "broker/internal/guard", "shared/plan"},
 
 	"broker/internal/session":     {"shared/plan", "audit"},
+	"broker/internal/control":     {"broker/internal/session", "broker/internal/decide", "shared/plan"},
 	"broker/internal/launch":      {"shared/plan", "shared/wire", "shared/stage"},
 	"broker/internal/gate":        {"broker/internal/decide", "broker/internal/gate/...", "shared/plan"},
 	"broker/internal/gate/gatefs": {"broker/internal/decide"},
@@ -56,7 +57,8 @@ var mayImport = map[string][]string{
 
 // testsMayImport are further packages of ours for test files.
 var testsMayImport = map[string][]string{
-	"selftest": {"shared/plan"}, // reads the plan that a session leaves
+	"selftest":                    {"shared/plan"},                 // reads the plan that a session leaves
+	"broker/internal/gate/notify": {"shared/plan", "shared/stage"}, // runs itself in a sandbox
 }
 
 // thirdParty is what code outside the standard library is for, by the first folder that may use it.

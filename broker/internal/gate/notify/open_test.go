@@ -1,0 +1,222 @@
+package notify
+
+import (
+	"context"
+	"os"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func TestOpen(t *testing.T) {
+	w := newWorld(t)
+	p := w.path
+	out := w.guest("read", p("ro/pub"), p("gated/yes"), p("gated/no"), p("gated/none"), p("secret/key"), p("secret/none"), "/etc/passwd",
+		p("gated/link"), p("gated/out"), p("gated/in"), p("ro/tolink"), p("gated/../gated/./sub//deep"), p("gated/sub"), p("ro/../secret/key"))
+	w.want(out, "W/ro/pub PUBLIC", "W/gated/yes YES", "W/gated/no EACCES", "W/gated/none ENOENT", "W/secret/key EPERM", "W/secret/none EPERM", "/etc/passwd ENOENT",
+		"W/gated/link YES", "W/gated/out EPERM", "W/gated/in PUBLIC", "W/ro/tolink YES", "W/gated/../gated/./sub//deep DEEP", "W/gated/sub EACCES", "W/ro/../secret/key EPERM")
+	if n := w.asked("open-read", "gated/yes"); n != 3 {
+		t.Errorf("%d questions for gated/yes, want 3", n)
+	}
+	if n := w.asked("open-read", "gated/in"); n != 1 {
+		t.Errorf("%d questions for the link gated/in, want 1", n)
+	}
+	for _, a := range w.asks {
+		if strings.Contains(a.Path, "secret") || a.Exe != w.self || a.Cwd != "/tmp" || a.PID == 0 || a.Nlink == 0 {
+			t.Errorf("question %+v", a)
+		}
+	}
+}
+
+func TestPrograms(t *testing.T) {
+	w := newWorld(t)
+	out, code := w.run("none", "/usr/bin/cat", w.path("gated/yes"), w.path("ro/pub"))
+	if code != 0 || out != "YESPUBLIC" {
+		t.Errorf("cat: exit %d, %q, notes %+v", code, out, w.notes)
+	}
+	if _, err := os.Stat("/usr/bin/python3"); err != nil {
+		cannot(t, "/usr/bin/python3")
+	}
+	out, code = w.run("none", "/usr/bin/python3", "-c", "import json, os, sys; print(open(sys.argv[1]).read(), os.path.isfile(sys.argv[1]), os.path.exists('/etc/passwd'))", w.path("gated/yes"))
+	if code != 0 || out != "YES True False\n" {
+		t.Errorf("python3: exit %d, %q, notes %+v", code, out, w.notes)
+	}
+}
+
+func TestMetadata(t *testing.T) {
+	w := newWorld(t)
+	out := w.guest("meta", w.path("gated/yes"), w.path("gated/no"), w.path("secret/key"))
+	w.want(out, "stat ok 3 1000 true", "lstat ok false", "statx ok 3 1000 true", "access ok EACCES", "readlink EINVAL ", "path ok", "through path YES", "xattr ENOTSUP",
+		"stat EACCES 0 0 false", "lstat EACCES false", "statx EACCES 0 0 false", "access EACCES EACCES", "readlink EACCES ", "path EACCES", "xattr EACCES",
+		"stat EPERM 0 0 false", "lstat EPERM false", "statx EPERM 0 0 false", "access EPERM EPERM", "readlink EPERM ", "path EPERM", "xattr EPERM")
+	w = newWorld(t)
+	out = w.guest("meta", w.path("gated/link"))
+	w.want(out, "stat ok 3 1000 true", "lstat ok true", "statx ok 3 1000 true", "access ok EACCES", "readlink ok yes", "path ok", "through path YES", "xattr ENOTSUP")
+	if w.asked("readlink", "gated/link") != 2 || w.asked("stat", "gated/yes") != 2 || w.asked("stat", "gated/link") != 1 { // os.Readlink asks lstat first
+		t.Logf("%+v", w.asks)
+	}
+}
+
+func TestChangesNeedTheAgent(t *testing.T) {
+	w := newWorld(t)
+	out := w.guest("change", w.path("gated/yes"))
+	for line := range strings.Lines(out) {
+		if !strings.HasSuffix(line, " EACCES\n") {
+			t.Errorf("got %q, want EACCES", line)
+		}
+	}
+	if len(w.asks) != 0 {
+		t.Errorf("asked what no answer could allow: %+v", w.asks)
+	}
+	if b, _ := os.ReadFile(w.path("gated/yes")); string(b) != "YES" {
+		t.Errorf("the host's file is %q", b)
+	}
+	for _, n := range w.notes {
+		if !strings.Contains(n.Why, "agent") {
+			t.Errorf("note %+v does not say what is missing", n)
+		}
+	}
+}
+
+func TestReopenForWriting(t *testing.T) {
+	w := newWorld(t)
+	out := w.guest("reopen", w.path("gated/yes"))
+	w.want(out, "open ok true", "reopen EACCES", "reopen EACCES", "reopen EACCES", "truncate EACCES", "again YES")
+	if b, _ := os.ReadFile(w.path("gated/yes")); string(b) != "YES" {
+		t.Errorf("the host's file is %q", b)
+	}
+}
+
+func TestDetached(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("missing: root, for an Opener")
+	}
+	w := newWorld(t)
+	w.opt.Opener = Root{}
+	out := w.guest("reopen", w.path("gated/yes"))
+	w.want(out, "open ok true", "reopen EROFS", "reopen EROFS", "reopen EROFS", "truncate EROFS", "again YES")
+	if b, _ := os.ReadFile(w.path("gated/yes")); string(b) != "YES" {
+		t.Errorf("the host's file is %q", b)
+	}
+	w = newWorld(t)
+	w.opt.Opener = Root{}
+	w.want(w.guest("dir", w.path("gated/sub")), "open ok", "list [deep] ok", "deep ok", "../yes ENOENT", "../../secret/key ENOENT", "create EROFS")
+	w = newWorld(t)
+	w.opt.Opener = Root{}
+	w.want(w.guest("dir", w.path("gated")), "open EACCES") // something below may be denied
+	w = newWorld(t)
+	w.opt.Opener = lying{}
+	w.want(w.guest("read", w.path("gated/yes")), "W/gated/yes EACCES")
+}
+
+// lying hands back what it was given.
+type lying struct{}
+
+func (lying) Detach(path string, object *os.File) (*os.File, error) { return os.Open(path) }
+
+func TestRelative(t *testing.T) {
+	w := newWorld(t)
+	w.want(w.guest("relative"), "chdir ok", "PUBLIC YES ENOENT ENOENT EPERM", "dirfd ok", "create ok", "mkdir ok", "rename ok", "openat2 ENOSYS")
+}
+
+func TestFlippedBytes(t *testing.T) {
+	w := newWorld(t)
+	yes := w.path("gated/yes")
+	// As long as the other, and native: the first look often passes.
+	w.file("ro/nat", "NATIVE")
+	out := w.guest("flip", yes, yes[:len(yes)-3]+"no\x00")
+	w.want(out, "opened true refused true")
+	w = newWorld(t)
+	w.want(w.guest("flip", w.path("ro/pub"), w.path("ro/pub")[:len(w.dir)]+"/se\x00"), "opened true refused true")
+}
+
+func TestSwappedLinks(t *testing.T) {
+	w := newWorld(t)
+	w.want(w.guest("swap"), "read true")
+}
+
+func TestPathsInMemory(t *testing.T) {
+	w := newWorld(t)
+	w.want(w.guest("pageend", w.path("gated/yes")), "page end true", "unreadable EFAULT", "null EFAULT", "long ENAMETOOLONG", "across pages true")
+}
+
+func TestSignalsDoNotAskAgain(t *testing.T) {
+	w := newWorld(t)
+	w.opt.Ask = func(context.Context, Ask) Answer { time.Sleep(100 * time.Millisecond); return Answer{Allow: true} }
+	w.want(w.guest("alarm", w.path("gated/yes")), "YES true")
+	if n := w.asked("open-read", "gated/yes"); n != 1 {
+		t.Errorf("%d questions, want 1", n)
+	}
+	w = newWorld(t)
+	w.opt.Ask = func(context.Context, Ask) Answer { time.Sleep(60 * time.Millisecond); return Answer{Allow: true} }
+	w.want(w.guest("busy", w.path("gated/yes")), "done")
+	if n := w.asked("open-read", "gated/yes"); n != 3 {
+		t.Errorf("%d questions, want 3", n)
+	}
+}
+
+func TestKilledWaiter(t *testing.T) {
+	w := newWorld(t)
+	var ended atomic.Bool
+	w.opt.Ask = func(ctx context.Context, a Ask) Answer {
+		select {
+		case <-ctx.Done():
+			ended.Store(true)
+		case <-time.After(10 * time.Second):
+		}
+		return Answer{Allow: true}
+	}
+	w.want(w.guest("killed", w.path("gated/yes")), "signal: killed true")
+	if !ended.Load() {
+		t.Error("the question outlived its asker")
+	}
+}
+
+func TestManyAtOnce(t *testing.T) {
+	w := newWorld(t)
+	w.opt.Ask = func(context.Context, Ask) Answer { time.Sleep(50 * time.Millisecond); return Answer{Allow: true} }
+	w.want(w.guest("many", w.path("gated/yes")), "100")
+	w = newWorld(t)
+	w.opt.Workers = 10
+	w.opt.Ask = func(context.Context, Ask) Answer { time.Sleep(300 * time.Millisecond); return Answer{Allow: true} }
+	w.guest("many", w.path("gated/yes"))
+	if len(w.notes) == 0 || !strings.Contains(w.notes[0].Why, "too many questions") || w.notes[0].Errno != syscall.EACCES {
+		t.Errorf("notes %+v", w.notes)
+	}
+}
+
+func TestUndumpable(t *testing.T) {
+	w := newWorld(t)
+	w.want(w.guest("undumpable", w.path("gated/yes")), "YES")
+}
+
+func TestProcIsTheCallers(t *testing.T) {
+	w := newWorld(t)
+	w.want(w.guest("proc", w.path("gated/yes")), "guest true true YES")
+}
+
+func TestNobodyToAsk(t *testing.T) {
+	w := newWorld(t)
+	w.opt.Ask = nil
+	w.want(w.guest("read", w.path("gated/yes"), w.path("ro/pub")), "W/gated/yes EACCES", "W/ro/pub PUBLIC")
+}
+
+func TestRefusedCallsAreRecorded(t *testing.T) {
+	w := newWorld(t)
+	w.tog.NotifyDenied = true
+	out, _ := w.run("none", "/usr/bin/mount", "-t", "tmpfs", "x", "/tmp")
+	if len(w.notes) == 0 {
+		t.Errorf("no note; %q", out)
+	}
+}
+
+func TestSpeed(t *testing.T) {
+	w := newWorld(t)
+	gated := w.guest("speed")
+	w = newWorld(t)
+	w.prog = compiled(t, policyFor("none"))
+	free := w.guest("speed")
+	t.Logf("nanoseconds per call, gated: %s free: %s", strings.ReplaceAll(gated, "\n", " "), strings.ReplaceAll(free, "\n", " "))
+}
