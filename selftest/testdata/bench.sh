@@ -2,7 +2,9 @@
 set -eu
 top=$1 go=$2
 command -v bwrap >/dev/null || { echo "missing: bwrap (apt-get install bubblewrap)"; exit 1; }
-here=$(mktemp -d "${TMPDIR:-/var/tmp}/sbx-bench-XXXXXX")
+above=$HOME
+[ "$(id -u)" != 0 ] || above=/home # where an ordinary user can go
+here=$(mktemp -d "$above/sbx-bench-XXXXXX")
 trap 'rm -rf "$here"' EXIT
 chmod 755 "$here"
 mkdir -p "$here/home/project"

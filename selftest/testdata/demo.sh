@@ -2,7 +2,9 @@
 # directory that is removed at the end; as root it is done as an ordinary user.
 set -eu
 top=$1 sbx=$2
-here=$(mktemp -d "${TMPDIR:-/var/tmp}/sbx-demo-XXXXXX")
+above=$HOME
+[ "$(id -u)" != 0 ] || above=/home # where an ordinary user can go
+here=$(mktemp -d "$above/sbx-demo-XXXXXX")
 trap 'chmod -R u+w "$here" 2>/dev/null; rm -rf "$here"' EXIT
 chmod 755 "$here"
 gocache=$(go env GOMODCACHE) goroot=$(go env GOROOT)
@@ -32,7 +34,7 @@ try() {
 	run -q -- "$@" 2>&1 | head -3 || true
 }
 echo "# building and testing it inside: profile moderate, static, no network"
-run -- sh -ec 'go version; go build -trimpath -o /tmp/sbx ./broker; ls -l /tmp/sbx; go test ./shared/plan ./seccompbpf ./audit'
+run -- sh -ec 'go version; go build -trimpath -o /tmp/sbx ./broker; ls -l /tmp/sbx; go test ./shared/plan ./audit ./broker/internal/host ./broker/internal/session'
 echo
 echo "# what is blocked there"
 try 'cat ~/.ssh/id_ed25519' cat "$here/home/.ssh/id_ed25519"

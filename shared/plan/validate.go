@@ -117,7 +117,7 @@ func (m *Mount) validate(first bool) error {
 		if m.Target != "/" || (m.Kind != Tmpfs && m.Kind != Bind && m.Kind != Fuse) {
 			return fmt.Errorf("the first operation must mount the root")
 		}
-	} else if err := validPath(m.Target); err != nil || m.Target == "/" && m.Kind != Protect {
+	} else if err := validPath(m.Target); err != nil || m.Target == "/" && m.Kind != Remount {
 		return fmt.Errorf("target %s is not an absolute clean path below /", m.Target.Quote())
 	}
 	if m.Access != "" && m.Access != ReadOnly && m.Access != ReadWrite {
@@ -133,7 +133,7 @@ func (m *Mount) validateKind() error {
 	switch m.Kind {
 	case Tmpfs, Dir, File, Proc, Devpts, Mqueue, Mask:
 		return nil
-	case Protect, Fuse:
+	case Protect, Remount, Fuse:
 		return needAccess(m.Access)
 	case Symlink:
 		if m.Source == "" || len(m.Source) > maxPath || strings.IndexByte(string(m.Source), 0) >= 0 {

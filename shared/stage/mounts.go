@@ -66,6 +66,12 @@ func (c *compiler) mount(m *plan.Mount, first bool) error {
 		return c.overlay(m, rel)
 	case plan.Protect:
 		c.protect(m, rel)
+	case plan.Remount:
+		if rel == "" {
+			rel = "."
+		}
+		a := &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}
+		t.call(unix.SYS_MOUNT_SETATTR, atCwd, t.str(rel), unix.AT_SYMLINK_NOFOLLOW, ptr(t, a), mountAttrSize)
 	case plan.Fuse:
 		c.fuse(m, rel)
 	default:
@@ -80,6 +86,8 @@ func verb(k plan.Kind) string {
 		return "creating " + string(k)
 	case plan.Protect:
 		return "protecting"
+	case plan.Remount:
+		return "remounting"
 	case plan.Mask:
 		return "masking"
 	}
@@ -262,15 +270,9 @@ func (c *compiler) fuse(m *plan.Mount, rel string) {
 	c.foreign = append(c.foreign, rel)
 }
 
-// protect covers a tree that is already there with itself, under other flags. On "/" it changes the
-// root mount alone.
+// protect covers a tree that is already there with itself, under other flags.
 func (c *compiler) protect(m *plan.Mount, rel string) {
 	t := &c.t
-	if rel == "" {
-		a := &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}
-		t.call(unix.SYS_MOUNT_SETATTR, atCwd, t.str("."), 0, ptr(t, a), mountAttrSize)
-		return
-	}
 	o := c.openInside(rel, regC)
 	if m.Optional {
 		o.may(uint16(unix.ENOENT)).elseSkip(5)

@@ -23,7 +23,7 @@ func smallest(argv ...string) *plan.Plan {
 			{Kind: plan.Symlink, Target: "/lib", Source: "usr/lib"}, {Kind: plan.Symlink, Target: "/lib64", Source: "usr/lib64"}, {Kind: plan.Symlink, Target: "/bin", Source: "usr/bin"},
 			{Kind: plan.Dir, Target: "/dev", Mode: 0o755}, {Kind: plan.File, Target: "/dev/null", Mode: 0o666}, {Kind: plan.Bind, Source: "/dev/null", Target: "/dev/null", Access: plan.ReadWrite, Device: true},
 			{Kind: plan.Dir, Target: "/proc", Mode: 0o555}, {Kind: plan.Proc, Target: "/proc"},
-			{Kind: plan.Protect, Target: "/", Access: plan.ReadOnly},
+			{Kind: plan.Remount, Target: "/", Access: plan.ReadOnly},
 		},
 		Seccomp: plan.Seccomp{Rules: "allow", Program: []plan.Insn{{Code: 6, K: 0x7fff0000}}},
 		Process: plan.Process{Path: plan.Bytes(argv[0]), Dir: "/", Env: []plan.Bytes{"A=b"}, Umask: 0o22},

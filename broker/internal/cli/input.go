@@ -31,6 +31,7 @@ func (t *term) input(r *request, s settings, facts host.Facts) (*planner.Input, 
 		return nil, err
 	}
 	t.caches(s, in)
+	hideSockets(in)
 	var err error
 	if in.TmpSize, err = parseSize(s.FS.TmpSize, 1<<30); err != nil {
 		return nil, fmt.Errorf("fs.tmp_size: %w", err)
@@ -188,7 +189,7 @@ func (t *term) hides(r *request, s settings, in *planner.Input) error {
 		_, _ = in.FS.ReadDir(in.Facts.Home) // most secrets do not exist: one listing says so for all
 	}
 	for _, x := range policy.Secrets() {
-		if x.Kind == policy.KindPath {
+		if x.Kind != policy.KindSocket {
 			add(x.Pattern, true, x.Reason)
 		}
 	}
@@ -218,6 +219,19 @@ func (t *term) hides(r *request, s settings, in *planner.Input) error {
 		}
 	}
 	return nil
+}
+
+// hideSockets hides the sockets of the host that lie in a granted tree: a read-only mount does not stop
+// connect(2). What the project itself holds is the program's own business.
+func hideSockets(in *planner.Input) {
+	for _, p := range host.Sockets() {
+		for _, g := range in.Grants {
+			if g.Mode != planner.Scratch && g.Path != in.Project && strings.HasPrefix(p, strings.TrimSuffix(g.Path, "/")+"/") && !ownPlace(p) && !strings.HasPrefix(p, "/run/") && !strings.HasPrefix(p, in.Project+"/") {
+				in.Hides = append(in.Hides, planner.Hide{Path: p, Why: "a socket of the host"})
+				break
+			}
+		}
+	}
 }
 
 // caches adds the places where tools keep what they can make again. The strict profile has none.

@@ -66,8 +66,8 @@ type shape struct {
 }
 
 // shapes is every type that a client may send.
-func shapes() [9]shape {
-	return [9]shape{
+func shapes() [8]shape {
+	return [8]shape{
 		{typ: "hello", must: "version", may: "sid"},
 		{typ: "cmd.approve", must: "id", may: "scope life until persist"},
 		{typ: "cmd.deny", must: "id", may: "scope life until persist"},
@@ -76,7 +76,6 @@ func shapes() [9]shape {
 		{typ: "cmd.exec", must: "argv", may: "cwd env tty"},
 		{typ: "cmd.kill", may: "signal"},
 		{typ: "cmd.stats"},
-		{typ: "cmd.ping"},
 	}
 }
 

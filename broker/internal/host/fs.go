@@ -181,7 +181,7 @@ func Resolve(fs reader, p string) (canon string, links []LinkAt, st Stat, err er
 			return path.Join(next, rest), links, Stat{}, err
 		}
 		if st.Type != Link {
-			if st.Type != Dir && strings.Trim(rest, "/.") != "" {
+			if st.Type != Dir && strings.Trim(rest, "/") != "" {
 				return "", links, Stat{}, &os.PathError{Op: "resolving", Path: next, Err: syscall.ENOTDIR}
 			}
 			canon = next
@@ -204,6 +204,9 @@ func Resolve(fs reader, p string) (canon string, links []LinkAt, st Stat, err er
 		} else {
 			rest = text + "/" + rest
 		}
+	}
+	if st.Type != Dir && err == nil && strings.HasSuffix(p, "/") {
+		return "", links, Stat{}, &os.PathError{Op: "resolving", Path: p, Err: syscall.ENOTDIR}
 	}
 	if st.Ino == 0 { // the walk ended in a directory that it only passed through
 		st, err = fs.Lstat(canon)
@@ -229,7 +232,7 @@ func plainPrefix(fs reader, p string) (canon, rest string, st Stat, err error) {
 		if err != nil {
 			return "", "", Stat{}, err
 		}
-		if s.Type != Dir && (s.Type == Link || end < len(p)) {
+		if s.Type != Dir {
 			return canon, p[i:], st, nil
 		}
 		canon, st = p[:end], s

@@ -17,21 +17,9 @@ const (
 	maxBound     = 256  // sub-directories that are mounted natively
 )
 
-// needsGuard says whether the project holds a repository, a guarded name or a secret. A directory of
-// plain files is bound as it is.
-func (v *view) needsGuard(p string) bool {
-	list, err := v.in.FS.ReadDir(p)
-	if err != nil {
-		return false
-	}
-	for _, e := range list {
-		if e.Name == ".git" || guard.IsGuarded(e.Name) {
-			return true
-		}
-	}
-	budget := secretBudget
-	return v.holdsSecret(p, secretDepth, &budget)
-}
+// needsGuard says whether the directory is the project. It is guarded even if it holds nothing that wants
+// a guard yet: a hook or a setting that the program makes is as dangerous as one that it changes.
+func (v *view) needsGuard(p string) bool { return p == v.in.Project && v.in.Facts.Fuse }
 
 // holdsSecret says whether dir or a directory below it has a name that is hidden in projects.
 func (v *view) holdsSecret(dir string, depth int, budget *int) bool {

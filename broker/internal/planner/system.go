@@ -114,7 +114,7 @@ func addLandlock(p *plan.Plan, in *Input) []Loss {
 		m := &p.Mounts[i]
 		access := l.HandledFS
 		switch {
-		case m.Kind == plan.Tmpfs && m.Target != "/" && m.Access != plan.ReadOnly, m.Kind == plan.Proc, m.Kind == plan.Devpts:
+		case m.Kind == plan.Tmpfs && m.Target != "/" && m.Access != plan.ReadOnly && m.Why != "skeleton", m.Kind == plan.Proc, m.Kind == plan.Devpts:
 		case (m.Kind == plan.Bind || m.Kind == plan.Overlay || m.Kind == plan.Fuse) && m.Access == plan.ReadWrite:
 			if st, err := in.FS.Lstat(string(m.Source)); m.Device || m.Kind == plan.Bind && err == nil && st.Type != host.Dir {
 				access &= llWriteFile | llTruncate

@@ -122,7 +122,7 @@ func (v *view) build() ([]plan.Mount, error) {
 	if err := v.skeleton("/", &v.root, v.root.mode, v.root.grant); err != nil {
 		return nil, err
 	}
-	return append(append(v.out, v.late...), plan.Mount{Kind: plan.Protect, Target: "/", Access: plan.ReadOnly}), nil
+	return append(append(v.out, v.late...), plan.Mount{Kind: plan.Remount, Target: "/", Access: plan.ReadOnly}), nil
 }
 
 // rootSize bounds the skeleton: it holds directories, links and empty files only.
@@ -213,7 +213,7 @@ func (n *node) shows() bool {
 
 // directory mounts the host's directory p, whole if it can be.
 func (v *view) directory(p string, n *node, mode Mode, g Grant) error {
-	if mode == Write && (n.hides() || p == v.in.Project && v.needsGuard(p)) {
+	if mode == Write && (n.hides() || v.needsGuard(p)) {
 		return v.guarded(p, n, g)
 	}
 	if !n.hides() {
@@ -235,7 +235,22 @@ func (v *view) directory(p string, n *node, mode Mode, g Grant) error {
 		v.nested(p, n, mode, g)
 		return v.below(p, n)
 	}
+	if v.inOwnPlace(p) {
+		// The skeleton would stand in a writable tmpfs, where the program could add to it.
+		v.op(plan.Mount{Kind: plan.Tmpfs, Target: plan.Bytes(p), Size: 1 << 20, Inodes: 65536, Mode: 0o755, Why: "skeleton"})
+		v.late = append(v.late, plan.Mount{Kind: plan.Remount, Target: plan.Bytes(p), Access: plan.ReadOnly})
+	}
 	return v.skeleton(p, n, mode, g)
+}
+
+// inOwnPlace says whether p lies in one of the sandbox's own temporary places.
+func (v *view) inOwnPlace(p string) bool {
+	for d := path.Dir(p); d != "/"; d = path.Dir(d) {
+		if n := v.root.find(d); n != nil && (n.special != nil || n.granted && (n.mode == Scratch || n.missing)) {
+			return true
+		}
+	}
+	return false
 }
 
 func (v *view) hideList(n *node) []plan.Bytes {

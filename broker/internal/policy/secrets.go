@@ -2,7 +2,7 @@ package policy
 
 // Secret is a path that is hidden whatever is readable around it.
 type Secret struct {
-	Kind    Kind // KindPath or KindSocket
+	Kind    Kind // KindSocket, or empty for a path
 	Pattern string
 	Reason  string
 	// OrgOnly marks the control sockets of the host: whoever can talk to one owns the machine or the session, so

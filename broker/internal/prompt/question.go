@@ -19,6 +19,7 @@ type Question struct {
 	PID    int
 	Exe    string // what /proc/PID/exe led to, never a name that the program chose
 	Cwd    string
+	Flags  int    // of open(2), if that is what waits
 	Op     string // the gate's word: open, stat, write, exec, connect, …
 	Path   string
 	Target string // where Path leads, if that is elsewhere
@@ -108,6 +109,8 @@ func (q *Question) AppendFields(b []byte) []byte {
 	}
 	if q.Host != "" {
 		b = append(append(b, `,"port":`...), itoa(q.Port)...)
+	} else {
+		b = append(append(b, `,"flags":`...), itoa(q.Flags)...)
 	}
 	if q.Dir {
 		b = append(b, `,"dir":true`...)

@@ -100,10 +100,10 @@ func (s *server) address(n *notif, c *call) {
 	// Not in s.work: a connect to a host whose packets are dropped outlives the sandbox by minutes.
 	select {
 	case s.connects <- struct{}{}:
-		go func() {
+		s.late.Go(func() {
 			defer func() { <-s.connects }()
 			x.serve()
-		}()
+		})
 	default:
 		s.refuse(n, "connect", "", unix.EACCES, "too many connects are under way")
 	}

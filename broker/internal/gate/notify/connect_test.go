@@ -84,7 +84,7 @@ func TestConnectHostSocket(t *testing.T) {
 		if mode == "notify" {
 			gated, secret = "ok true", "EPERM false"
 		}
-		dgram := strings.ReplaceAll(strings.ReplaceAll(gated, "ok true", "EPROTOTYPE false"), "", "")
+		dgram := strings.Replace(gated, "ok true", "EPROTOTYPE false", 1)
 		w.want(out, "W/ro/s EACCES false", "W/ro/s EACCES false", "W/rw/s EACCES false", "W/rw/s EACCES false",
 			"W/gated/s "+gated, "W/gated/s "+dgram, "W/secret/s "+secret, "W/secret/s "+secret,
 			"W/ro/none ENOENT false", "W/ro/none ENOENT false", "W/ro/pub ECONNREFUSED false", "W/ro/pub ECONNREFUSED false")

@@ -32,7 +32,8 @@ func (r *request) open(o *object) {
 	}
 	var fd int
 	rights{s.caps}.without(func() {
-		keep := r.flags & (unix.O_NONBLOCK | unix.O_DIRECTORY | unix.O_PATH)
+		// O_PATH is not kept: the kernel hands over no such descriptor, and what was approved may be read.
+		keep := r.flags & (unix.O_NONBLOCK | unix.O_DIRECTORY)
 		fd, err = unix.Open(ownFd(source), unix.O_RDONLY|unix.O_NOCTTY|unix.O_CLOEXEC|int(keep), 0)
 	})
 	if err != nil {

@@ -215,7 +215,7 @@ func (w *world) run(guestName string, argv ...string) (string, int) {
 	}
 	defer out.Close()
 	fd := int(out.Fd())
-	c, err := stage.Start(p, stage.Stdio{-1, fd, fd}, nil)
+	c, err := stage.Start(p, stage.Stdio{-1, fd, fd}, stage.Hooks{})
 	if err != nil {
 		cannot(t, "user namespaces: "+err.Error())
 	}
@@ -240,7 +240,7 @@ func (w *world) run(guestName string, argv ...string) (string, int) {
 	defer cancel()
 	served := make(chan error, 1)
 	go func() { served <- Serve(ctx, o) }()
-	timer := time.AfterFunc(60*time.Second, c.SendKill)
+	timer := time.AfterFunc(120*time.Second, c.SendKill)
 	defer timer.Stop()
 	ev, err := c.Next()
 	if err != nil {
@@ -314,7 +314,7 @@ func TestAsOrdinaryUser(t *testing.T) {
 	if err := os.WriteFile(bin, b, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(bin, "-test.v", "-test.timeout=60s")
+	cmd := exec.Command(bin, "-test.v", "-test.timeout=300s")
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "TMPDIR="+dir, "HOME="+dir)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 4242, Gid: 4242}, Pdeathsig: unix.SIGKILL}

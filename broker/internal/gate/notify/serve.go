@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -35,7 +36,8 @@ type server struct {
 	asks     chan struct{}
 	cold     chan struct{}
 	connects chan struct{}
-	work     sync.WaitGroup
+	work     sync.WaitGroup // walks and questions
+	late     sync.WaitGroup // everything that may outlive Serve: connects, and the loop of an older kernel
 	copies   copies
 	sockets  inFlight
 	host     hostDevices
@@ -51,14 +53,32 @@ func Serve(ctx context.Context, o Options) error {
 	defer cancel()
 	s.ctx = ctx
 	ended := make(chan error, 1)
-	go func() { ended <- s.loop() }()
+	s.late.Go(func() { ended <- s.loop() })
 	err = s.watch(ctx, ended)
 	s.closed.Store(true)
 	cancel()
 	s.sockets.end()
-	s.work.Wait()
-	s.copies.close()
+	idle := make(chan struct{})
+	go func() {
+		s.work.Wait()
+		close(idle)
+		s.late.Wait()
+		s.release()
+	}()
+	select {
+	case <-idle:
+	case <-time.After(time.Second): // a walk on a disk that does not answer
+	}
 	return err
+}
+
+// release closes what the last goroutine has used: before that a number might already be another descriptor's.
+func (s *server) release() {
+	s.copies.close()
+	if r := s.root.Load(); r != nil {
+		unix.Close(r.fd)
+	}
+	unix.Close(s.fd)
 }
 
 func newServer(o Options) (*server, error) {
@@ -74,19 +94,21 @@ func newServer(o Options) (*server, error) {
 	if o.Workers <= 0 {
 		o.Workers = defaultWorkers
 	}
-	s := &server{Options: o, fd: int(o.Listener.Fd()), asks: make(chan struct{}, o.Workers),
+	fd, err := unix.FcntlInt(o.Listener.Fd(), unix.F_DUPFD_CLOEXEC, 3)
+	if err != nil {
+		return nil, fmt.Errorf("serving notifications: duplicating the listener: %w", err)
+	}
+	s := &server{Options: o, fd: fd, asks: make(chan struct{}, o.Workers),
 		cold: make(chan struct{}, coldLookups), connects: make(chan struct{}, openConnects), caps: hasCapabilities()}
-	switch runtime.GOARCH {
-	case "amd64":
-		s.native = uint32(seccompbpf.AMD64)
-		s.calls = newCallIndex(seccompbpf.AMD64, seccompbpf.I386)
-	case "arm64":
+	if runtime.GOARCH == "arm64" {
 		s.native = uint32(seccompbpf.ARM64)
 		s.calls = newCallIndex(seccompbpf.ARM64, seccompbpf.ARM)
-	default:
-		return nil, fmt.Errorf("serving notifications: %s is not supported, use --gate off", runtime.GOARCH)
+	} else {
+		s.native = uint32(seccompbpf.AMD64)
+		s.calls = newCallIndex(seccompbpf.AMD64, seccompbpf.I386)
 	}
 	if err := s.host.note("/proc/self/mountinfo"); err != nil {
+		unix.Close(fd)
 		return nil, fmt.Errorf("serving notifications: %w", err)
 	}
 	// 6.6; older kernels say EINVAL and are merely slower.
@@ -195,11 +217,9 @@ func (s *server) spawn(room chan struct{}, f func()) bool {
 	default:
 		return false
 	}
-	s.work.Add(1)
-	go func() {
-		defer s.work.Done()
+	s.work.Go(func() {
 		defer func() { <-room }()
 		f()
-	}()
+	})
 	return true
 }

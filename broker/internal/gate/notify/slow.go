@@ -29,11 +29,7 @@ func (s *server) slow(n *notif, c *call, flags uint64, names []name, again bool)
 	}
 	select {
 	case s.cold <- struct{}{}:
-		s.work.Add(1)
-		go func() {
-			defer s.work.Done()
-			r.resolve(again, func() { <-s.cold })
-		}()
+		s.work.Go(func() { r.resolve(again, func() { <-s.cold }) })
 	default:
 		r.resolve(again, nil)
 	}

@@ -1,0 +1,335 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/broker/internal/prompt"
+	"sbx/shared/plan"
+)
+
+// Message is any line that a broker sends. Members that the type lacks are empty.
+type Message struct {
+	Type     string       `json:"type"`
+	Version  int          `json:"version"`
+	SID      plan.Bytes   `json:"sid"`
+	ID       plan.Bytes   `json:"id"`
+	TS       string       `json:"ts"`
+	PID      int          `json:"pid"`
+	Exe      plan.Bytes   `json:"exe"`
+	Cwd      plan.Bytes   `json:"cwd"`
+	Op       plan.Bytes   `json:"op"`
+	Path     plan.Bytes   `json:"path"`
+	Target   plan.Bytes   `json:"target"`
+	Host     plan.Bytes   `json:"host"`
+	Port     int          `json:"port"`
+	Flags    int          `json:"flags"`
+	Why      plan.Bytes   `json:"why"`
+	Dir      bool         `json:"dir"`
+	Many     bool         `json:"many"`
+	Merged   int          `json:"merged"`
+	Decision string       `json:"decision"`
+	Scope    string       `json:"scope"`
+	Life     string       `json:"life"`
+	Until    string       `json:"until"`
+	Persist  string       `json:"persist"`
+	By       string       `json:"by"`
+	Text     plan.Bytes   `json:"text"`
+	Code     string       `json:"code"`
+	Message  plan.Bytes   `json:"message"`
+	Re       string       `json:"re"`
+	Count    int          `json:"count"`
+	Stream   string       `json:"stream"`
+	Status   int          `json:"status"`
+	Started  string       `json:"started"`
+	Profile  plan.Bytes   `json:"profile"`
+	Mode     plan.Bytes   `json:"mode"`
+	Argv     []plan.Bytes `json:"argv"`
+	CPUMilli int64        `json:"cpu_milli"`
+	CPUUsec  int64        `json:"cpu_usec"`
+	Mem      int64        `json:"mem"`
+	MemMax   int64        `json:"mem_max"`
+	Pids     int64        `json:"pids"`
+	ReadB    int64        `json:"read_bytes"`
+	WriteB   int64        `json:"write_bytes"`
+}
+
+func parseTime(s string) time.Time {
+	t, _ := time.Parse(time.RFC3339Nano, s)
+	return t
+}
+
+// IsRequest says whether the message is a question.
+func (m *Message) IsRequest() bool {
+	return m.Type == "event.fs_request" || m.Type == "event.net_request"
+}
+
+// Question is the question of a request.
+func (m *Message) Question() prompt.Question {
+	return prompt.Question{ID: string(m.ID), SID: string(m.SID), Time: parseTime(m.TS), PID: m.PID, Exe: string(m.Exe), Cwd: string(m.Cwd),
+		Op: string(m.Op), Path: string(m.Path), Target: string(m.Target), Host: string(m.Host), Port: m.Port, Flags: m.Flags,
+		Why: string(m.Why), Dir: m.Dir, Many: m.Many, Merged: m.Merged}
+}
+
+// Info is what a hello says.
+func (m *Message) Info() Info {
+	return Info{SID: string(m.SID), PID: m.PID, Started: parseTime(m.Started), Profile: string(m.Profile), Mode: string(m.Mode), Cwd: m.Cwd, Argv: m.Argv}
+}
+
+// Metrics is what an event.metrics or stats says.
+func (m *Message) Metrics() Metrics {
+	return Metrics{Time: parseTime(m.TS), CPUMilli: m.CPUMilli, CPUUsec: m.CPUUsec, Mem: m.Mem, MemMax: m.MemMax, Pids: m.Pids, ReadB: m.ReadB, WriteB: m.WriteB}
+}
+
+// Client is one connection. It is not safe for concurrent use, except that commands may be sent while
+// Follow reads.
+type Client struct {
+	Info Info
+	f    *os.File
+	in   lineReader
+}
+
+// patience bounds every wait for a broker that should answer at once.
+const patience = 5 * time.Second
+
+func connect(dir int) (*os.File, error) {
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	// EAGAIN: the broker's backlog is full.
+	for wait := time.Millisecond; ; wait *= 2 {
+		err = unix.Connect(fd, &unix.SockaddrUnix{Name: sockName(dir)})
+		if err != unix.EAGAIN || wait > time.Second {
+			break
+		}
+		time.Sleep(wait)
+	}
+	if err != nil {
+		unix.Close(fd)
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), "session socket"), nil
+}
+
+// Dial connects to a session below root, see Root.
+func Dial(root, sid string) (*Client, error) {
+	dir, err := openSession(root, sid)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to session %s: %w", sid, err)
+	}
+	defer unix.Close(dir)
+	f, err := connect(dir)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to session %s: %w", sid, err)
+	}
+	c := &Client{f: f, in: lineReader{r: f}}
+	m, err := c.next(time.Now().Add(patience))
+	if err == nil && (m.Type != "hello" || m.Version != Version || string(m.SID) != sid) {
+		err = fmt.Errorf("it speaks version %d and calls itself %s", m.Version, m.SID.Quote())
+	}
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("connecting to session %s: %w", sid, err)
+	}
+	c.Info = m.Info()
+	return c, nil
+}
+
+// Close ends the connection; a Follow that is running ends with it.
+func (c *Client) Close() { _ = c.f.Close() }
+
+// next reads a message; an error object becomes an error.
+func (c *Client) next(deadline time.Time) (*Message, error) {
+	if err := c.f.SetReadDeadline(deadline); err != nil {
+		return nil, err
+	}
+	line, err := c.in.read()
+	if err != nil {
+		return nil, err
+	}
+	m := new(Message)
+	if err := json.Unmarshal(line, m); err != nil {
+		return nil, fmt.Errorf("reading the broker's line: %w", err)
+	}
+	if m.Type == "error" {
+		return nil, &Error{m.Code, string(m.Message)}
+	}
+	return m, nil
+}
+
+// call sends a command and waits for its reply; events that come before it go to each.
+func (c *Client) call(line []byte, reply string, each func(*Message)) (*Message, error) {
+	if err := c.send(line); err != nil {
+		return nil, err
+	}
+	deadline := time.Now().Add(patience)
+	for {
+		m, err := c.next(deadline)
+		if err != nil {
+			return nil, err
+		}
+		if m.Type == reply || m.Type == "ok" && m.Re == reply {
+			return m, nil
+		}
+		if each != nil {
+			each(m)
+		}
+	}
+}
+
+func (c *Client) send(line []byte) error {
+	if err := c.f.SetWriteDeadline(time.Now().Add(patience)); err != nil {
+		return err
+	}
+	if _, err := c.f.Write(line); err != nil {
+		// The broker says why before it closes.
+		var e *Error
+		for {
+			if _, rerr := c.next(time.Now().Add(patience)); errors.As(rerr, &e) {
+				return e
+			} else if rerr != nil {
+				return fmt.Errorf("sending to the broker: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// Pending returns the open questions, oldest first.
+func (c *Client) Pending() ([]prompt.Question, error) {
+	var out []prompt.Question
+	seen := make(map[plan.Bytes]int)
+	_, err := c.call(message("cmd.pending").line(), "cmd.pending", func(m *Message) {
+		switch {
+		case m.IsRequest():
+			if i, ok := seen[m.ID]; ok {
+				out[i] = m.Question()
+				return
+			}
+			seen[m.ID] = len(out)
+			out = append(out, m.Question())
+		case m.Type == "event.audit":
+			if i, ok := seen[m.ID]; ok {
+				out[i].ID = ""
+			}
+		}
+	})
+	kept := out[:0]
+	for _, q := range out {
+		if q.ID != "" {
+			kept = append(kept, q)
+		}
+	}
+	return kept, err
+}
+
+func answerLine(id string, a prompt.Answer) []byte {
+	typ := "cmd.deny"
+	if a.Allow {
+		typ = "cmd.approve"
+	}
+	o := message(typ).str("id", id).opt("scope", string(a.Scope)).opt("life", string(a.Life)).opt("persist", a.Persist)
+	if !a.Until.IsZero() {
+		o.time("until", a.Until)
+	}
+	return o.line()
+}
+
+// Approve allows what a question asks, as far and as long as a says.
+func (c *Client) Approve(id string, a prompt.Answer) error {
+	a.Allow = true
+	return c.answer(id, a)
+}
+
+// Deny denies it; the zero Answer denies once.
+func (c *Client) Deny(id string, a prompt.Answer) error {
+	a.Allow = false
+	return c.answer(id, a)
+}
+
+func (c *Client) answer(id string, a prompt.Answer) error {
+	line := answerLine(id, a)
+	typ := "cmd.deny"
+	if a.Allow {
+		typ = "cmd.approve"
+	}
+	_, err := c.call(line, typ, nil)
+	return err
+}
+
+// Send answers without waiting for the reply, which comes as an event. It may be called during Follow.
+func (c *Client) Send(id string, a prompt.Answer) error {
+	_ = c.f.SetWriteDeadline(time.Now().Add(patience))
+	_, err := c.f.Write(answerLine(id, a))
+	return err
+}
+
+// SavePolicy writes what the session was granted to a store: user, project or org.
+func (c *Client) SavePolicy(store string) error {
+	_, err := c.call(message("cmd.policy.save").str("scope", store).line(), "cmd.policy.save", nil)
+	return err
+}
+
+// Kill ends the session, or sends its program a signal such as TERM.
+func (c *Client) Kill(signal string) error {
+	_, err := c.call(message("cmd.kill").opt("signal", signal).line(), "cmd.kill", nil)
+	return err
+}
+
+// Stats returns what the session uses.
+func (c *Client) Stats() (Metrics, error) {
+	m, err := c.call(message("cmd.stats").line(), "stats", nil)
+	if err != nil {
+		return Metrics{}, err
+	}
+	return m.Metrics(), nil
+}
+
+// Exec starts another program in the session.
+func (c *Client) Exec(argv, env []plan.Bytes, cwd plan.Bytes, tty bool) (stream string, pid int, err error) {
+	o := message("cmd.exec").list("argv", argv).list("env", env).opt("cwd", string(cwd))
+	if tty {
+		o.key("tty")
+		o.b = append(o.b, "true"...)
+	}
+	m, err := c.call(o.line(), "cmd.exec", nil)
+	if err != nil {
+		return "", 0, err
+	}
+	return m.Stream, m.PID, nil
+}
+
+// Follow passes every message on until ctx ends, the session does (nil) or each returns an error. The
+// questions that are open already come first; one may come twice, with the same id.
+func (c *Client) Follow(ctx context.Context, each func(*Message) error) error {
+	stop := context.AfterFunc(ctx, func() { _ = c.f.SetReadDeadline(time.Unix(1, 0)) })
+	defer stop()
+	if err := c.f.SetReadDeadline(time.Time{}); err != nil {
+		return err
+	}
+	for ctx.Err() == nil {
+		line, err := c.in.read()
+		if err != nil {
+			if ctx.Err() != nil || errors.Is(err, io.EOF) || errors.Is(err, os.ErrClosed) || errors.Is(err, unix.ECONNRESET) {
+				return ctx.Err()
+			}
+			return err
+		}
+		m := new(Message)
+		if err := json.Unmarshal(line, m); err != nil {
+			return fmt.Errorf("reading the broker's line: %w", err)
+		}
+		if err := each(m); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}

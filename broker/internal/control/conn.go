@@ -1,0 +1,262 @@
+package control
+
+import (
+	"errors"
+	"os"
+	"sync"
+	"time"
+
+	"sbx/broker/internal/prompt"
+)
+
+// maxBacklog is how many bytes may wait for a client that does not read. Lines are shared between the
+// clients, so this bounds all of them together as well.
+const maxBacklog = 256 << 10
+
+// conn is one client. One goroutine reads and obeys, one writes. Reading is read(2) without room for
+// control messages: the kernel closes descriptors that a client attaches.
+type conn struct {
+	s     *Server
+	f     *os.File
+	in    lineReader
+	first bool // nothing was read yet
+
+	mu      sync.Mutex
+	out     []job
+	backlog int
+	ending  bool // nothing is added any more; close when out is empty
+	wake    chan struct{}
+}
+
+// job is a line, or the open questions as they are when their turn comes.
+type job struct {
+	line []byte
+	open bool
+	tell bool // say ok and how many
+}
+
+func newConn(s *Server, fd int) *conn {
+	c := &conn{s: s, f: os.NewFile(uintptr(fd), "client"), first: true, wake: make(chan struct{}, 1)}
+	c.in.r = c.f
+	c.push(job{line: helloLine(s.info)})
+	c.push(job{open: true})
+	return c
+}
+
+func (c *conn) send(line []byte) { c.push(job{line: line}) }
+
+func (c *conn) push(j job) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ending {
+		return
+	}
+	c.out = append(c.out, j)
+	c.backlog += len(j.line) + 64
+	if c.backlog > maxBacklog {
+		c.out, c.ending = []job{{line: errorLine(errf(CodeSlow, "lines are not read"))}}, true
+	}
+	c.signal()
+}
+
+func (c *conn) signal() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// finish ends the connection once everything is written.
+func (c *conn) finish() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ending = true
+	c.signal()
+}
+
+func (c *conn) fail(e *Error) {
+	c.send(errorLine(e))
+	c.finish()
+}
+
+// write sends what is queued until the connection ends, and closes it.
+func (c *conn) write() {
+	defer c.s.forget(c)
+	defer c.f.Close()
+	for {
+		c.mu.Lock()
+		if len(c.out) == 0 && c.ending {
+			c.mu.Unlock()
+			return
+		}
+		jobs := c.out
+		c.out = nil
+		c.mu.Unlock()
+		for _, j := range jobs {
+			if c.run(j) != nil {
+				c.finish()
+				return
+			}
+			c.mu.Lock()
+			c.backlog -= len(j.line) + 64
+			c.mu.Unlock()
+		}
+		if len(jobs) == 0 {
+			<-c.wake
+		}
+	}
+}
+
+func (c *conn) run(j job) error {
+	if !j.open {
+		return c.writeLine(j.line)
+	}
+	var list []prompt.Question
+	if c.s.h.Pending != nil {
+		list = c.s.h.Pending()
+	}
+	for _, q := range list {
+		if err := c.writeLine(requestLine(q)); err != nil {
+			return err
+		}
+	}
+	if j.tell {
+		return c.writeLine(message("ok").str("re", "cmd.pending").num("count", int64(len(list))).line())
+	}
+	return nil
+}
+
+func (c *conn) writeLine(line []byte) error {
+	if err := c.f.SetWriteDeadline(time.Now().Add(c.s.opt.WriteTimeout)); err != nil {
+		return err
+	}
+	_, err := c.f.Write(line)
+	return err
+}
+
+// serve obeys the client's lines one after the other. The first that is wrong is the last.
+func (c *conn) serve() {
+	defer c.finish()
+	for {
+		line, err := c.in.read()
+		if errors.Is(err, errLongLine) {
+			c.fail(errf(CodeSyntax, "%v", err))
+			return
+		}
+		if err != nil {
+			return
+		}
+		cmd, e := ParseCommand(line)
+		if e == nil {
+			e = c.obey(&cmd)
+		}
+		if e != nil {
+			c.fail(e)
+			return
+		}
+		c.first = false
+		c.mu.Lock()
+		ending := c.ending
+		c.mu.Unlock()
+		if ending {
+			return
+		}
+	}
+}
+
+// obey is the table of commands: shapes lists them, this carries them out.
+func (c *conn) obey(cmd *Command) *Error {
+	h := &c.s.h
+	switch cmd.Type {
+	case "hello":
+		return c.hello(cmd)
+	case "cmd.approve", "cmd.deny":
+		a, e := cmd.Answer(time.Now())
+		if e != nil {
+			return e
+		}
+		if h.Answer == nil {
+			return notHere(cmd)
+		}
+		return c.reply(cmd, h.Answer(cmd.ID, a))
+	case "cmd.pending":
+		c.push(job{open: true, tell: true})
+		return nil
+	case "cmd.policy.save":
+		switch {
+		case h.SavePolicy == nil:
+			return notHere(cmd)
+		case cmd.Scope != "user" && cmd.Scope != "project" && cmd.Scope != "org":
+			return errf(CodeField, "unknown scope: use user, project or org")
+		}
+		return c.reply(cmd, h.SavePolicy(cmd.Scope))
+	case "cmd.kill":
+		if h.Kill == nil {
+			return notHere(cmd)
+		}
+		return c.reply(cmd, h.Kill(cmd.Signal))
+	case "cmd.exec":
+		return c.exec(cmd)
+	case "cmd.stats":
+		if h.Stats == nil {
+			return notHere(cmd)
+		}
+		m, err := h.Stats()
+		if err != nil {
+			return codeOf(err)
+		}
+		c.send(metricsLine("stats", m))
+		return nil
+	}
+	return errf(CodeType, "unknown type %s", cmd.Type)
+}
+
+func notHere(cmd *Command) *Error {
+	return errf(CodeNotHere, "this session does not offer %s", cmd.Type)
+}
+
+func (c *conn) hello(cmd *Command) *Error {
+	switch {
+	case !c.first:
+		return errf(CodeType, "hello comes first or not at all")
+	case cmd.Version != Version:
+		return errf(CodeVersion, "version %d is not spoken here: this is version %d", cmd.Version, Version)
+	case cmd.SID != "" && cmd.SID != c.s.info.SID:
+		return errf(CodeSession, "this is session %s", c.s.info.SID)
+	}
+	return nil
+}
+
+func (c *conn) exec(cmd *Command) *Error {
+	if c.s.h.Exec == nil {
+		return notHere(cmd)
+	}
+	stream, pid, err := c.s.h.Exec(c.s.ctx, *cmd)
+	if err != nil {
+		return codeOf(err)
+	}
+	c.send(message("ok").str("re", cmd.Type).num("pid", int64(pid)).opt("stream", stream).line())
+	return nil
+}
+
+func (c *conn) reply(cmd *Command, err error) *Error {
+	if err != nil {
+		return codeOf(err)
+	}
+	c.send(message("ok").str("re", cmd.Type).opt("id", cmd.ID).line())
+	return nil
+}
+
+// codeOf keeps the errors apart that a client has to.
+func codeOf(err error) *Error {
+	var e *Error
+	switch {
+	case errors.As(err, &e):
+		return e
+	case errors.Is(err, prompt.ErrUnknown):
+		return errf(CodeUnknown, "%v", err)
+	case errors.Is(err, prompt.ErrAnswered):
+		return errf(CodeAnswered, "%v", err)
+	}
+	return errf(CodeRefused, "%v", err)
+}

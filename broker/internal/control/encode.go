@@ -1,0 +1,156 @@
+package control
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strconv"
+	"time"
+
+	"sbx/broker/internal/prompt"
+	"sbx/shared/plan"
+)
+
+// object builds one line: ASCII only, whatever bytes a guest chose.
+type object struct{ b []byte }
+
+func message(typ string) *object {
+	return (&object{b: []byte{'{'}}).str("type", typ)
+}
+
+func (o *object) key(name string) {
+	if len(o.b) > 1 {
+		o.b = append(o.b, ',')
+	}
+	o.b = append(append(append(o.b, '"'), name...), '"', ':')
+}
+
+func (o *object) str(name, val string) *object {
+	o.key(name)
+	o.b = plan.Bytes(val).AppendJSON(o.b)
+	return o
+}
+
+// opt is str for a value that says something.
+func (o *object) opt(name, val string) *object {
+	if val == "" {
+		return o
+	}
+	return o.str(name, val)
+}
+
+func (o *object) num(name string, n int64) *object {
+	o.key(name)
+	o.b = strconv.AppendInt(o.b, n, 10)
+	return o
+}
+
+func (o *object) list(name string, vals []plan.Bytes) *object {
+	o.key(name)
+	o.b = append(o.b, '[')
+	for i, v := range vals {
+		if i > 0 {
+			o.b = append(o.b, ',')
+		}
+		o.b = v.AppendJSON(o.b)
+	}
+	o.b = append(o.b, ']')
+	return o
+}
+
+func (o *object) time(name string, t time.Time) *object {
+	return o.str(name, t.UTC().Format(time.RFC3339Nano))
+}
+
+func (o *object) line() []byte { return append(o.b, '}', '\n') }
+
+func requestLine(q prompt.Question) []byte {
+	typ := "event.fs_request"
+	if q.Host != "" {
+		typ = "event.net_request"
+	}
+	encode := func() []byte {
+		o := message(typ)
+		o.b = q.AppendFields(append(o.b, ','))
+		return o.line()
+	}
+	if l := encode(); len(l) <= MaxLine {
+		return l
+	}
+	// A path of PATH_MAX fits whole beside these. A longer one is shown cut: the id, not the path, is
+	// what an answer goes by.
+	q.Path, q.Host = clip(q.Path, 8000), clip(q.Host, 400)
+	q.Exe, q.Cwd, q.Target, q.Why, q.Op = clip(q.Exe, 400), clip(q.Cwd, 400), clip(q.Target, 400), clip(q.Why, 400), clip(q.Op, 40)
+	return encode()
+}
+
+// clip cuts the middle out and leaves a hash of the whole.
+func clip(s string, room int) string {
+	if len(s) <= room {
+		return s
+	}
+	sum := sha256.Sum256([]byte(s))
+	half := (room - 20) / 2
+	return s[:half] + "..#" + hex.EncodeToString(sum[:4]) + ".." + s[len(s)-half:]
+}
+
+func auditLine(ev prompt.Event) []byte {
+	decision := "deny"
+	switch {
+	case ev.Kind == prompt.Gone:
+		decision = "withdrawn"
+	case ev.Answer.Allow:
+		decision = "allow"
+	}
+	a := ev.Answer
+	o := message("event.audit").str("id", ev.Question.ID).str("decision", decision).str("scope", string(a.Scope)).
+		opt("life", string(a.Life)).opt("persist", a.Persist).opt("by", a.By)
+	if !a.Until.IsZero() {
+		o.time("until", a.Until)
+	}
+	return o.time("ts", time.Now()).line()
+}
+
+// Metrics is what a session uses at one moment.
+type Metrics struct {
+	Time     time.Time
+	CPUMilli int64 // thousandths of a processor since the last
+	CPUUsec  int64 // since the start
+	Mem      int64 // bytes
+	MemMax   int64 // bytes, 0: no limit
+	Pids     int64
+	ReadB    int64 // bytes since the start
+	WriteB   int64
+}
+
+func metricsLine(typ string, m Metrics) []byte {
+	return message(typ).time("ts", m.Time).num("cpu_milli", m.CPUMilli).num("cpu_usec", m.CPUUsec).num("mem", m.Mem).
+		num("mem_max", m.MemMax).num("pids", m.Pids).num("read_bytes", m.ReadB).num("write_bytes", m.WriteB).line()
+}
+
+// Info is what a session says of itself.
+type Info struct {
+	SID     string
+	PID     int // of the broker
+	Started time.Time
+	Profile string
+	Mode    string
+	Cwd     plan.Bytes
+	Argv    []plan.Bytes
+}
+
+func helloLine(i Info) []byte {
+	argv, room := []plan.Bytes{}, 4000
+	for _, a := range i.Argv {
+		a = plan.Bytes(clip(string(a), 1000))
+		if room -= len(a); room < 0 || len(argv) == 256 {
+			break
+		}
+		argv = append(argv, a)
+	}
+	return message("hello").num("version", Version).str("sid", i.SID).num("pid", int64(i.PID)).time("started", i.Started).
+		opt("profile", i.Profile).opt("mode", i.Mode).str("cwd", clip(string(i.Cwd), 4000)).list("argv", argv).line()
+}
+
+func errorLine(e *Error) []byte {
+	return message("error").str("code", e.Code).str("message", clip(e.Message, 1000)).line()
+}

@@ -1,0 +1,112 @@
+package control
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/broker/internal/prompt"
+	"sbx/shared/plan"
+)
+
+// List returns the ids of the sessions that have a folder below root, sorted. Some may be dead.
+func List(root string) ([]string, error) {
+	list, err := os.ReadDir(root)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listing sessions: %w", err)
+	}
+	var out []string
+	for _, e := range list {
+		if e.IsDir() && plan.ValidSession(e.Name()) == nil {
+			out = append(out, e.Name())
+		}
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
+// IsDead says whether an error of Dial means that the session's broker is no more.
+func IsDead(err error) bool {
+	return errors.Is(err, unix.ECONNREFUSED) || errors.Is(err, unix.ENOENT)
+}
+
+// Sweep removes the sockets that dead brokers left.
+func Sweep(root string) {
+	ids, _ := List(root)
+	for _, sid := range ids {
+		dir, err := openSession(root, sid)
+		if err != nil {
+			continue
+		}
+		c, err := connect(dir)
+		if err == nil {
+			c.Close()
+		}
+		if errors.Is(err, unix.ECONNREFUSED) {
+			_ = unix.Unlinkat(dir, "sock", 0)
+			_ = unix.Rmdir(root + "/" + sid)
+		}
+		unix.Close(dir)
+	}
+}
+
+// State is one session as it is now.
+type State struct {
+	Info      Info
+	Questions []prompt.Question
+}
+
+// States asks every live session below root.
+func States(root string) ([]State, error) {
+	ids, err := List(root)
+	if err != nil {
+		return nil, err
+	}
+	var out []State
+	for _, sid := range ids {
+		c, err := Dial(root, sid)
+		if err != nil {
+			continue // it ended, or it is about to
+		}
+		qs, err := c.Pending()
+		c.Close()
+		if err == nil {
+			out = append(out, State{c.Info, qs})
+		}
+	}
+	return out, nil
+}
+
+// Find returns the session and the whole id of the question whose id begins with prefix.
+func Find(root, prefix string) (sid, id string, err error) {
+	if len(prefix) < 4 {
+		return "", "", errors.New("question id is too short: give at least 4 characters, see sbx watch --once")
+	}
+	states, err := States(root)
+	if err != nil {
+		return "", "", err
+	}
+	for _, s := range states {
+		for _, q := range s.Questions {
+			if !strings.HasPrefix(q.ID, prefix) {
+				continue
+			}
+			if id != "" {
+				return "", "", fmt.Errorf("%s begins more than one question id: give more of it", plan.Bytes(prefix).Quote())
+			}
+			sid, id = s.Info.SID, q.ID
+		}
+	}
+	if id == "" {
+		return "", "", fmt.Errorf("no open question has the id %s: it was settled, or see sbx watch --once", plan.Bytes(prefix).Quote())
+	}
+	return sid, id, nil
+}

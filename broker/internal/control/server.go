@@ -1,0 +1,228 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/broker/internal/prompt"
+	"sbx/shared/plan"
+)
+
+// Handlers carry the commands out. A nil one means that the session does not offer the command. Their
+// errors are sent to the client as they are.
+type Handlers struct {
+	Pending    func() []prompt.Question
+	Answer     func(id string, a prompt.Answer) error
+	SavePolicy func(store string) error
+	Exec       func(ctx context.Context, c Command) (stream string, pid int, err error)
+	Kill       func(signal string) error
+	Stats      func() (Metrics, error)
+}
+
+// Options of a Server; zero values are the defaults.
+type Options struct {
+	MaxClients   int           // 64
+	WriteTimeout time.Duration // 5 s for a client that does not read
+	SharedPID    bool          // the sandbox has the broker's pid namespace
+}
+
+// Server is the socket of one session.
+type Server struct {
+	info Info
+	h    Handlers
+	opt  Options
+	dir  int // the session's folder
+	root string
+	l    *os.File
+
+	ctx    context.Context
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+	mu     sync.Mutex
+	conns  map[*conn]struct{}
+	closed bool
+}
+
+// Listen makes the session's folder and socket. A socket whose broker is dead is replaced.
+func Listen(root string, info Info, h Handlers, opt Options) (*Server, error) {
+	if opt.MaxClients <= 0 {
+		opt.MaxClients = 64
+	}
+	if opt.WriteTimeout <= 0 {
+		opt.WriteTimeout = 5 * time.Second
+	}
+	if err := plan.ValidSession(info.SID); err != nil {
+		return nil, err
+	}
+	if err := unix.Mkdir(filepath.Join(root, info.SID), 0o700); err != nil && err != unix.EEXIST {
+		return nil, fmt.Errorf("creating socket folder: %w", err)
+	}
+	dir, err := openSession(root, info.SID)
+	if err != nil {
+		return nil, err
+	}
+	l, err := listen(dir)
+	if err != nil {
+		unix.Close(dir)
+		return nil, fmt.Errorf("listening for session %s: %w", info.SID, err)
+	}
+	s := &Server{info: info, h: h, opt: opt, dir: dir, root: root, l: l, conns: make(map[*conn]struct{})}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	return s, nil
+}
+
+var errRunning = errors.New("a session of this name is running: choose another name")
+
+func listen(dir int) (*os.File, error) {
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	// The mode of the descriptor becomes that of the name: 0600 from its first moment.
+	if err := unix.Fchmod(fd, 0o600); err != nil {
+		unix.Close(fd)
+		return nil, err
+	}
+	addr := &unix.SockaddrUnix{Name: sockName(dir)}
+	err = unix.Bind(fd, addr)
+	if err == unix.EADDRINUSE {
+		if c, cerr := connect(dir); cerr == nil {
+			c.Close()
+			unix.Close(fd)
+			return nil, errRunning
+		} else if !errors.Is(cerr, unix.ECONNREFUSED) {
+			unix.Close(fd)
+			return nil, cerr
+		}
+		_ = unix.Unlinkat(dir, "sock", 0)
+		err = unix.Bind(fd, addr)
+	}
+	if err == nil {
+		err = unix.Listen(fd, 64)
+	}
+	if err != nil {
+		unix.Close(fd)
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), "session socket"), nil
+}
+
+// Serve accepts clients until Close.
+func (s *Server) Serve() error {
+	rc, err := s.l.SyscallConn()
+	if err != nil {
+		return err
+	}
+	for {
+		fd := -1
+		var aerr error
+		err := rc.Read(func(l uintptr) bool {
+			fd, _, aerr = unix.Accept4(int(l), unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK)
+			return aerr != unix.EAGAIN
+		})
+		switch {
+		case err != nil: // closed
+			return nil
+		case aerr == unix.EMFILE || aerr == unix.ENFILE || aerr == unix.ENOMEM || aerr == unix.ENOBUFS:
+			time.Sleep(50 * time.Millisecond)
+		case aerr == nil:
+			s.admit(fd)
+		}
+	}
+}
+
+// admit starts a client or sends it away. Nothing it wrote has been read before this.
+func (s *Server) admit(fd int) {
+	if err := checkPeer(fd, s.opt.SharedPID); err != nil {
+		refuse(fd, errf(CodePeer, "%v", err))
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || len(s.conns) >= s.opt.MaxClients {
+		refuse(fd, errf(CodeBusy, "%d clients are connected: end some", s.opt.MaxClients))
+		return
+	}
+	c := newConn(s, fd)
+	s.conns[c] = struct{}{}
+	s.wg.Add(2)
+	go func() { defer s.wg.Done(); c.write() }()
+	go func() { defer s.wg.Done(); c.serve() }()
+}
+
+// refuse never waits: the descriptor does not block, and an answer that does not fit is left out.
+func refuse(fd int, e *Error) {
+	_, _ = unix.SendmsgN(fd, errorLine(e), nil, nil, unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT)
+	unix.Close(fd)
+}
+
+func (s *Server) forget(c *conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.conns, c)
+}
+
+// Notify tells all clients about a change in the queue. It never waits, so it may be the queue's Notify.
+func (s *Server) Notify(ev prompt.Event) {
+	switch ev.Kind {
+	case prompt.Asked:
+		s.publish(requestLine(ev.Question))
+	case prompt.Decided, prompt.Gone:
+		s.publish(auditLine(ev))
+	case prompt.Notice:
+		s.publish(message("event.notice").str("text", ev.Text).time("ts", time.Now()).line())
+	}
+}
+
+// Metrics tells all clients what the session uses.
+func (s *Server) Metrics(m Metrics) { s.publish(metricsLine("event.metrics", m)) }
+
+// Exit tells all clients that the session's program has ended.
+func (s *Server) Exit(status int) {
+	s.publish(message("event.exit").num("status", int64(status)).time("ts", time.Now()).line())
+}
+
+func (s *Server) publish(line []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.conns {
+		c.send(line)
+	}
+}
+
+// Close ends all clients, after a moment in which they can read what was sent, and removes the socket.
+func (s *Server) Close() {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return
+	}
+	s.closed = true
+	for c := range s.conns {
+		c.finish()
+	}
+	s.mu.Unlock()
+	s.cancel()
+	s.l.Close()
+	done := make(chan struct{})
+	go func() { s.wg.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-time.After(500 * time.Millisecond):
+	}
+	s.mu.Lock()
+	for c := range s.conns {
+		c.f.Close()
+	}
+	s.mu.Unlock()
+	_ = unix.Unlinkat(s.dir, "sock", 0)
+	unix.Close(s.dir)
+	_ = unix.Rmdir(filepath.Join(s.root, s.info.SID))
+}
