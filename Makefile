@@ -1,4 +1,4 @@
-# make          build bin/sbx, bin/sbx-helper (where there is one) and bin/probe, all static
+# make          build bin/sbx, bin/sbx-helper (where there is one) and bin/sbx-probe, all static
 # make demo     a real job in a sandbox, and what is blocked there
 # make test     all tests; as root on Debian what they need is installed first
 # make check    gofmt, vet, staticcheck
@@ -20,7 +20,7 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.7.0
 all:
 	$(BUILD) -o bin/sbx ./broker
 	@if [ -d helper ]; then set -x; $(BUILD) -o bin/sbx-helper ./helper; fi
-	$(BUILD) -o bin/probe ./selftest/probe
+	$(BUILD) -o bin/sbx-probe ./selftest/probe
 
 demo: all
 	@sh selftest/testdata/demo.sh "$(CURDIR)" "$(CURDIR)/bin/sbx"
@@ -60,7 +60,7 @@ audit-helper:
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/libexec/sbx
 	install -m 0755 bin/sbx $(DESTDIR)$(PREFIX)/bin/sbx
-	install -m 0755 bin/probe $(DESTDIR)$(PREFIX)/libexec/sbx/probe
+	install -m 0755 bin/sbx-probe $(DESTDIR)$(PREFIX)/libexec/sbx/sbx-probe
 	@if [ -f bin/sbx-helper ]; then set -x; install -m 0755 bin/sbx-helper $(DESTDIR)$(PREFIX)/libexec/sbx/sbx-helper; fi
 	@echo "nothing was installed set-user-id; sbx works without"
 

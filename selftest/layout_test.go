@@ -36,7 +36,8 @@ var mayImport = map[string][]string{
 	"broker/internal/planner": {"broker/internal/policy", "broker/internal/host", "broker/internal/guard", "shared/plan"},
 
 	"broker/internal/session":     {"shared/plan", "audit"},
-	"broker/internal/control":     {"broker/internal/session", "broker/internal/decide", "shared/plan"},
+	"broker/internal/control":     {"broker/internal/session", "broker/internal/decide", "broker/internal/prompt", "shared/plan"},
+	"broker/internal/watch":       {"broker/internal/control", "broker/internal/session", "broker/internal/prompt", "shared/plan"},
 	"broker/internal/launch":      {"shared/plan", "shared/wire", "shared/stage"},
 	"broker/internal/gate":        {"broker/internal/decide", "broker/internal/gate/...", "shared/plan"},
 	"broker/internal/gate/gatefs": {"broker/internal/decide"},

@@ -144,7 +144,7 @@ func (m *Mount) validateKind() error {
 		if err := validPath(m.Source); err != nil {
 			return fmt.Errorf("source: %w", err)
 		}
-		if m.Device && (m.Access != ReadWrite || !isDevice(m.Source)) {
+		if m.Device && (m.NoExec || m.Access != ReadWrite || !isDevice(m.Source)) {
 			return fmt.Errorf("device %s is not one that may be shown", m.Source.Quote())
 		}
 		return needAccess(m.Access)

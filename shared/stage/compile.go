@@ -17,8 +17,10 @@ const (
 	fdSock   = 20
 	fdSignal = 21
 	fdStdio  = 22 // to 24
+	fdFuse   = 25 // to 28: FUSE mounts on their way to their places
+	maxFuse  = 4
 	fdFirst  = fdLayer
-	fdLast   = fdStdio + 2
+	fdLast   = fdFuse + maxFuse - 1
 )
 
 // Stdio are the caller's descriptors for 0, 1 and 2; -1 where the plan does not inherit.
@@ -28,11 +30,18 @@ const allSignals = ^uint64(0)
 
 // compiler turns one plan into tapes.
 type compiler struct {
-	p       *plan.Plan
-	t       tape
-	foreign []string // targets below which the files are the host's: nothing is created there
-	rights  uintptr  // control message that carries the plan's descriptors
-	cmsg    []byte
+	p      *plan.Plan
+	t      tape
+	fuses  int      // FUSE mounts made so far
+	placed []placed // what was mounted where
+	rights uintptr  // control message that carries the plan's descriptors
+	cmsg   []byte
+}
+
+// placed is one mount: below a foreign one the files are the host's, and nothing is created there.
+type placed struct {
+	rel     string
+	foreign bool
 }
 
 // compileSetup makes the tape of process 1 up to the point where the program can be started.
@@ -142,7 +151,11 @@ func (c *compiler) user() {
 	c.writeFile("/proc/self/setgroups", "deny")
 	c.writeFile("/proc/self/uid_map", fmt.Sprintf("%d %d 1", id.InsideUID, id.OutsideUID))
 	// Nobody else may set the map that is left: it can be written once.
-	c.writeFile("/proc/self/projid_map", "0 0 1")
+	t := &c.t
+	t.at("writing", "/proc/self/projid_map")
+	t.call(unix.SYS_OPENAT, atCwd, t.str("/proc/self/projid_map"), unix.O_WRONLY|unix.O_CLOEXEC, 0).to(regA).may(anyErrno).elseSkip(2)
+	t.call(unix.SYS_WRITE, 0, t.str("0 0 1"), 5).from(0, regA).may(uint16(unix.EPERM)) // the parent has no such map
+	t.call(unix.SYS_CLOSE).from(0, regA)
 	c.writeFile("/proc/self/gid_map", fmt.Sprintf("%d %d 1", id.InsideGID, id.OutsideGID))
 }
 
@@ -226,6 +239,6 @@ func (c *compiler) ready() {
 	t.at("reporting", "ready")
 	t.sendmsg(message{kind: evReady}, c.rights, len(c.cmsg))
 	t.at("closing descriptors", "")
-	t.call(unix.SYS_CLOSE_RANGE, fdLast+1, uintptr(^uint32(0)), 0)
+	t.call(unix.SYS_CLOSE_RANGE, fdFuse, uintptr(^uint32(0)), 0)
 	t.call(unix.SYS_CLOSE_RANGE, 3, fdSock-1, 0)
 }

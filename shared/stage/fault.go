@@ -28,5 +28,8 @@ func (t *tape) faultAt(phase string, f fault) *Fault {
 	if i := int(f.index); i >= 0 && i < len(t.steps) {
 		out.Step, out.Object = t.steps[i].Name, t.steps[i].Object
 	}
+	if out.Step == "" { // the clone of the program's own process
+		out.Step = "starting a process"
+	}
 	return out
 }

@@ -28,6 +28,17 @@ func (c *compiler) mounts() error {
 	t := &c.t
 	t.at("making mounts private", "/")
 	t.call(unix.SYS_MOUNT, 0, t.str("/"), 0, unix.MS_REC|unix.MS_PRIVATE, 0)
+	// The broker greets the kernel on each /dev/fuse while the rest of the root is being built.
+	for i := range c.p.Mounts {
+		if m := &c.p.Mounts[i]; m.Kind == plan.Fuse {
+			if c.fuses == maxFuse {
+				return fmt.Errorf("more than %d FUSE file systems", maxFuse)
+			}
+			t.at("making fuse", string(m.Target))
+			c.makeFuse(m)
+		}
+	}
+	c.fuses = 0
 	for i := range c.p.Mounts {
 		if err := c.mount(&c.p.Mounts[i], i == 0); err != nil {
 			return fmt.Errorf("mount %d (%s %s): %w", i, c.p.Mounts[i].Kind, c.p.Mounts[i].Target.Quote(), err)
@@ -48,13 +59,14 @@ func (c *compiler) mount(m *plan.Mount, first bool) error {
 		return c.create(m, rel)
 	case plan.Tmpfs:
 		opts := fmt.Sprintf("size=%d,nr_inodes=%d,mode=%o", m.Size, m.Inodes, m.Mode)
-		t.call(unix.SYS_MOUNT, t.str("tmpfs"), c.place(rel), t.str("tmpfs"), mountFlags(m), t.str(opts))
+		t.call(unix.SYS_MOUNT, t.str("tmpfs"), t.str(rel), t.str("tmpfs"), mountFlags(m), t.str(opts))
+		c.place(rel, false)
 	case plan.Proc:
-		t.call(unix.SYS_MOUNT, t.str("proc"), c.place(rel), t.str("proc"), unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, t.str("hidepid=invisible"))
+		t.call(unix.SYS_MOUNT, t.str("proc"), t.str(rel), t.str("proc"), unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, t.str("hidepid=invisible"))
 	case plan.Devpts:
-		t.call(unix.SYS_MOUNT, t.str("devpts"), c.place(rel), t.str("devpts"), unix.MS_NOSUID|unix.MS_NOEXEC, t.str("newinstance,ptmxmode=0666,mode=0620"))
+		t.call(unix.SYS_MOUNT, t.str("devpts"), t.str(rel), t.str("devpts"), unix.MS_NOSUID|unix.MS_NOEXEC, t.str("newinstance,ptmxmode=0666,mode=0620"))
 	case plan.Mqueue:
-		t.call(unix.SYS_MOUNT, t.str("mqueue"), c.place(rel), t.str("mqueue"), unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, 0)
+		t.call(unix.SYS_MOUNT, t.str("mqueue"), t.str(rel), t.str("mqueue"), unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, 0)
 	case plan.Mask:
 		o := t.call(unix.SYS_MOUNT, t.str("dev/null"), t.str(rel), 0, unix.MS_BIND, 0)
 		if m.Optional {
@@ -105,18 +117,20 @@ func mountFlags(m *plan.Mount) uintptr {
 	return f
 }
 
-// place returns the address of a target path of mount(2), which stands in directories of our own.
-func (c *compiler) place(rel string) uintptr { return c.t.str(rel) }
-
-// isForeign says whether the files at rel are the host's.
+// isForeign says whether the files at rel are the host's: whether the deepest mount above it is one of
+// the host's trees.
 func (c *compiler) isForeign(rel string) bool {
-	for _, f := range c.foreign {
-		if rel == f || strings.HasPrefix(rel, f+"/") {
-			return true
+	deepest, foreign := -1, false
+	for _, p := range c.placed {
+		if (rel == p.rel || p.rel == "" || strings.HasPrefix(rel, p.rel+"/")) && len(p.rel) >= deepest {
+			deepest, foreign = len(p.rel), p.foreign
 		}
 	}
-	return false
+	return foreign
 }
+
+// place notes that something was mounted at rel.
+func (c *compiler) place(rel string, foreign bool) { c.placed = append(c.placed, placed{rel, foreign}) }
 
 // create makes a mount point or link in a directory of the sandbox's own. In a tree of the host's it
 // would leave something behind there, so that is refused here, whatever the plan says.
@@ -151,7 +165,7 @@ func (c *compiler) root(m *plan.Mount) error {
 	case plan.Bind:
 		t.call(unix.SYS_OPEN_TREE, atCwd, t.str(string(m.Source)), treeFlags&^unix.AT_EMPTY_PATH).to(regRoot)
 		c.setattr(regRoot, m)
-		c.foreign = append(c.foreign, "")
+		c.place("", true)
 	default:
 		return fmt.Errorf("cannot be the root")
 	}
@@ -166,6 +180,10 @@ func (c *compiler) root(m *plan.Mount) error {
 // that happens to the path between planning and now can change what is mounted.
 func (c *compiler) bind(m *plan.Mount, rel string) {
 	t := &c.t
+	if m.Device { // root's own nodes in a directory of root's: nothing to pin, no flag to set
+		t.call(unix.SYS_MOUNT, t.str(string(m.Source)), t.str(rel), 0, unix.MS_BIND, 0)
+		return
+	}
 	c.open(string(m.Source), regA)
 	if m.Ino != 0 {
 		c.sameObject(regA, m.Dev, m.Ino)
@@ -174,7 +192,7 @@ func (c *compiler) bind(m *plan.Mount, rel string) {
 	t.call(unix.SYS_CLOSE).from(0, regA)
 	c.setattr(regB, m)
 	c.attach(regB, rel)
-	c.foreign = append(c.foreign, rel)
+	c.place(rel, true)
 }
 
 // open stores an O_PATH descriptor of an absolute host path in r.
@@ -201,10 +219,7 @@ func (c *compiler) sameObject(r uint8, dev, ino uint64) {
 // setattr sets a detached tree's flags, recursively, and makes it private (mount_setattr(2), 5.12).
 func (c *compiler) setattr(r uint8, m *plan.Mount) {
 	t := &c.t
-	a := &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID, Propagation: unix.MS_PRIVATE}
-	if !m.Device {
-		a.Attr_set |= unix.MOUNT_ATTR_NODEV
-	}
+	a := &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV, Propagation: unix.MS_PRIVATE}
 	if m.Access == plan.ReadOnly {
 		a.Attr_set |= unix.MOUNT_ATTR_RDONLY
 	}
@@ -238,10 +253,10 @@ func (c *compiler) openInside(rel string, r uint8) *op {
 	return t.call(unix.SYS_OPENAT2, atCwd, t.str(rel), ptr(t, how), unix.SizeofOpenHow).to(r)
 }
 
-// fuse mounts a FUSE file system and sends its descriptor to the broker, which must be serving before
-// anything below it is walked. /dev/fuse is opened here because the kernel wants the opener to be of the
-// mounting user namespace.
-func (c *compiler) fuse(m *plan.Mount, rel string) {
+// makeFuse makes a detached FUSE mount and sends its descriptor to the broker, which must be serving
+// before anything below it is walked. /dev/fuse is opened here because the kernel wants the opener to be
+// of the mounting user namespace.
+func (c *compiler) makeFuse(m *plan.Mount) {
 	t := &c.t
 	t.call(unix.SYS_OPENAT, atCwd, t.str("/dev/fuse"), unix.O_RDWR|unix.O_CLOEXEC, 0).to(regA)
 	t.call(unix.SYS_DUP3, 0, fdLayer, unix.O_CLOEXEC).from(0, regA)
@@ -263,11 +278,22 @@ func (c *compiler) fuse(m *plan.Mount, rel string) {
 	t.keep = append(t.keep, rights)
 	t.sendmsg(message{kind: evFuse}, ptr(t, &rights[0]), len(rights))
 	t.call(unix.SYS_CLOSE, fdLayer)
+	t.call(unix.SYS_DUP3, 0, uintptr(fdFuse+c.fuses), unix.O_CLOEXEC).from(0, regB)
+	t.call(unix.SYS_CLOSE).from(0, regB)
+	c.fuses++
+}
+
+// fuse attaches the next FUSE mount.
+func (c *compiler) fuse(m *plan.Mount, rel string) {
+	t := &c.t
+	t.call(unix.SYS_DUP, uintptr(fdFuse+c.fuses)).to(regB)
+	t.call(unix.SYS_CLOSE, uintptr(fdFuse+c.fuses))
+	c.fuses++
 	c.attach(regB, rel)
 	// The kernel gives the root of a FUSE file system to uid 0 until it has asked for its attributes, and
 	// refuses to write to what belongs to nobody inside.
 	t.call(unix.SYS_STATX, atCwd, t.str(rel), unix.AT_STATX_FORCE_SYNC, unix.STATX_BASIC_STATS, t.buf(256))
-	c.foreign = append(c.foreign, rel)
+	c.place(rel, true)
 }
 
 // protect covers a tree that is already there with itself, under other flags.
@@ -324,7 +350,7 @@ func (c *compiler) overlay(m *plan.Mount, rel string) error {
 	}
 	t.call(unix.SYS_MOUNT, t.str("overlay"), t.str(rel), t.str("overlay"), mountFlags(m), t.str(opts))
 	t.call(unix.SYS_CLOSE_RANGE, fdLayer, uintptr(fdLayer+n-1), 0)
-	c.foreign = append(c.foreign, rel)
+	c.place(rel, true)
 	return nil
 }
 

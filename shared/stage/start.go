@@ -36,8 +36,8 @@ type Event struct {
 
 // Hooks are called while the child builds the sandbox. Each may be nil.
 type Hooks struct {
-	// Building is called once, right after the clone. It must not wait for the child.
-	Building func(*Child)
+	// Building is called once, right after the clone. It must not wait for the child; its error ends it.
+	Building func(*Child) error
 	// Fuse is given the descriptor of a FUSE file system of the plan, in the plan's order, and must
 	// have it served when it returns: the child's next step may walk through it.
 	Fuse func(m *plan.Mount, fd int) error
@@ -61,8 +61,10 @@ func Start(p *plan.Plan, std Stdio, hooks Hooks) (*Child, error) {
 	unix.Close(pair[1])
 	if err == nil {
 		if hooks.Building != nil {
-			hooks.Building(c)
+			err = hooks.Building(c)
 		}
+	}
+	if err == nil {
 		err = c.awaitReady(p, hooks)
 	}
 	if err != nil {

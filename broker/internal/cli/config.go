@@ -41,6 +41,9 @@ func (t *term) sources(facts host.Facts, project string) policy.Sources {
 		XDGStateHome: absolute(t.env, "XDG_STATE_HOME", under(".local/state")), XDGCacheHome: absolute(t.env, "XDG_CACHE_HOME", under(".cache")),
 		XDGRunDir: absolute(t.env, "XDG_RUNTIME_DIR", "")}
 	s := policy.Sources{OrgDir: orgDir, ProjectDir: project, UID: int(facts.UID), Vars: v}
+	if !exists(orgDir) { // also where, in a namespace, nothing belongs to root
+		s.OrgDir = ""
+	}
 	if v.XDGConfigHome != "" {
 		s.UserDir = v.XDGConfigHome + "/sbx"
 	}

@@ -69,14 +69,23 @@ func environment(env []string, r *request, cfg policy.Env, facts host.Facts) []s
 	for _, e := range r.env {
 		k, v, ok := strings.Cut(e, "=")
 		if !ok {
-			v = host.Lookup(env, k)
-			if v == "" {
+			if v, ok = lookup(env, k); !ok {
 				continue
 			}
 		}
 		put(k, v)
 	}
 	return out
+}
+
+// lookup tells an empty variable from one that is not set.
+func lookup(env []string, name string) (string, bool) {
+	for _, e := range env {
+		if v, ok := strings.CutPrefix(e, name+"="); ok {
+			return v, true
+		}
+	}
+	return "", false
 }
 
 func matchAny(name string, globs []string) bool {

@@ -13,7 +13,7 @@ import (
 // serveGuard returns the function that serves the guarded directories of a plan.
 func (t *term) serveGuard(in *planner.Input) func(*plan.Mount, int) error {
 	return func(m *plan.Mount, fd int) error {
-		tree := gatefs.Tree{Dirs: []gatefs.Dir{{Path: "/", Host: string(m.Source), Kind: gatefs.Guarded, Rules: guardRules(in, string(m.Target))}}}
+		tree := gatefs.Tree{Dirs: []gatefs.Dir{{Path: "/", Host: string(m.Source), Kind: gatefs.Guarded, Rules: guardRules(in, m)}}}
 		s, err := gatefs.New(fd, tree, gatefs.Options{
 			Owner: gatefs.Owner{UID: in.Facts.UID, GID: in.Facts.GID},
 			Check: func(_ string, old, next []byte) error { return guard.CheckGitConfig(old, next) },
@@ -26,17 +26,17 @@ func (t *term) serveGuard(in *planner.Input) func(*plan.Mount, int) error {
 	}
 }
 
-// guardRules are the rules of the guarded directory dir; the first that matches a name decides.
-func guardRules(in *planner.Input, dir string) []gatefs.Rule {
+// guardRules are the rules of a guarded directory; the first that matches a name decides. What the plan
+// hides in it was resolved by the planner: links, other mounts and hard links of secrets included.
+func guardRules(in *planner.Input, m *plan.Mount) []gatefs.Rule {
+	dir := string(m.Target)
 	var out []gatefs.Rule
 	below := func(p string) (string, bool) {
 		rel, ok := strings.CutPrefix(path.Clean(p), dir+"/")
-		return rel, ok
+		return globLiteral(rel), ok
 	}
-	for _, h := range in.Hides {
-		if rel, ok := below(h.Path); ok {
-			out = append(out, gatefs.Rule{Pattern: rel, Action: gatefs.Hide})
-		}
+	for _, h := range m.Hide {
+		out = append(out, gatefs.Rule{Pattern: globLiteral(string(h)), Action: gatefs.Hide})
 	}
 	for _, g := range in.Grants {
 		if rel, ok := below(g.Path); ok && g.Explicit && g.Mode == planner.Write {
@@ -67,4 +67,9 @@ func guardRules(in *planner.Input, dir string) []gatefs.Rule {
 		out = append(out, gatefs.Rule{Pattern: ".git/" + n.Path, Action: gatefs.Guard, Mkdir: n.Mkdir})
 	}
 	return out
+}
+
+// globLiteral escapes what path.Match would take for a wildcard.
+func globLiteral(s string) string {
+	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(s)
 }

@@ -21,6 +21,9 @@ func (t *term) input(r *request, s settings, facts host.Facts) (*planner.Input, 
 	if in.Hostname == "" {
 		in.Hostname = s.Sandbox.Hostname
 	}
+	if len(in.Hostname) > 63 || strings.ContainsAny(in.Hostname, "/\n\x00") {
+		return nil, &usageError{"--hostname " + quote(in.Hostname) + " is not a host name of at most 63 characters", ""}
+	}
 	if err := t.project(r, s, in); err != nil {
 		return nil, err
 	}
@@ -66,9 +69,6 @@ func (t *term) project(r *request, s settings, in *planner.Input) error {
 			return &planner.Refusal{What: "--workdir " + quote(explicit) + " is not a directory", Err: err, Hint: "name a directory that exists"}
 		}
 		dir = canon
-	}
-	if dir == "" {
-		return &planner.Refusal{What: "the working directory does not exist any more or cannot be read", Hint: "cd into a directory, or pass --workdir DIR"}
 	}
 	in.Dir = dir
 	in.Project = s.Vars.Project

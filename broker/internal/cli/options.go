@@ -29,7 +29,7 @@ func runOptions() []option {
 		{"keep", "", "", "", "files", "keep the overlays after the run", setBool(func(r *request) *bool { return &r.keep })},
 		{"tmp-size", "", "SIZE", "limits.tmp_size", "limits", "size of each temporary file system (default 1G)", setString(func(r *request) *string { return &r.tmpSize })},
 
-		{"env", "", "K[=V]", "env.set", "environment", "set K, or pass the caller's", appendTo(func(r *request) *[]string { return &r.env })},
+		{"env", "", "K[=V]", "env.set", "environment", "set K, or pass the caller's", addEnv},
 		{"env-pass", "", "GLOB", "env.pass", "environment", "pass variables whose names match", appendTo(func(r *request) *[]string { return &r.envPass })},
 		{"hostname", "", "NAME", "", "environment", "host name inside (default sbx-SID)", setString(func(r *request) *string { return &r.hostname })},
 
@@ -37,7 +37,7 @@ func runOptions() []option {
 		{"as-pid-1", "", "", "", "process", "CMD is process 1 itself, without a reaper", setBool(func(r *request) *bool { return &r.asPID1 })},
 		{"new-session", "", "", "", "process", "accepted for compatibility: CMD never shares the caller's session", setBool(func(r *request) *bool { return &r.newSession })},
 		{"no-debug", "", "", "sandbox.debug", "process", "no ptrace inside", setBool(func(r *request) *bool { return &r.noDebug })},
-		{"name", "", "SID", "", "process", "name of the session", setString(func(r *request) *string { return &r.name })},
+		{"name", "", "SID", "", "process", "name of the session", setName},
 
 		{"backend", "", "NAME", "", "run", "native or passthrough", setString(func(r *request) *string { return &r.backend }, "native", "passthrough")},
 		{"no-sandbox", "", "", "sandbox.enabled", "run", "run CMD on the host, loudly", setBool(func(r *request) *bool { return &r.noSandbox })},

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"sbx/broker/internal/planner"
+	"sbx/shared/plan"
 )
 
 // pathOption is one --ro, --rw, … as it was typed.
@@ -43,6 +44,19 @@ func addPath(flag string, mode planner.Mode) func(*request, string) error {
 		r.paths = append(r.paths, pathOption{v, mode, "--" + flag})
 		return nil
 	}
+}
+
+func setName(r *request, v string) error {
+	r.name = v
+	return plan.ValidSession(v)
+}
+
+func addEnv(r *request, v string) error {
+	if k, _, _ := strings.Cut(v, "="); k == "" || strings.IndexByte(v, 0) >= 0 {
+		return fmt.Errorf("%s is not NAME or NAME=VALUE", quote(v))
+	}
+	r.env = append(r.env, v)
+	return nil
 }
 
 func setString(field func(*request) *string, allowed ...string) func(*request, string) error {

@@ -48,6 +48,9 @@ func cmdRun(t *term, args []string) int {
 // run does what the request asks for and returns the exit status.
 func (t *term) run(r *request) int {
 	facts := host.Read(t.env)
+	if facts.Cwd == "" && r.workdir == "" {
+		return t.fail(&planner.Refusal{What: "the working directory does not exist any more or cannot be read", Hint: "cd into a directory, or pass --workdir DIR"})
+	}
 	cfg, err := t.settings(r, facts, t.projectRoot(r, facts))
 	if err != nil {
 		return t.fail(err)
@@ -78,7 +81,7 @@ func (t *term) run(r *request) int {
 	}
 	s, err := session.Create(root, r.name)
 	if err != nil {
-		return t.fail(&planner.Refusal{What: err.Error(), Hint: "sbx keeps a record of every session there; free some space or set XDG_STATE_HOME"})
+		return t.fail(&planner.Refusal{What: err.Error(), Hint: sessionHint(err)})
 	}
 	in.Session, in.SessionDir = s.ID, s.Dir
 	if in.Hostname == "" {
@@ -95,17 +98,18 @@ func (t *term) run(r *request) int {
 		s.Discard()
 		return t.fail(err)
 	}
-	res, err := launch.Run(context.Background(), p, launch.Options{Stdio: t.std, Timeout: r.timeout, Fuse: t.serveGuard(in), Building: func(steps []stage.Step) {
+	res, err := launch.Run(context.Background(), p, launch.Options{Stdio: t.std, Timeout: r.timeout, Fuse: t.serveGuard(in), Building: func(steps []stage.Step) error {
 		t.announce(r, p, losses)
-		t.record(s, p, steps)
-		debug.SetGCPercent(50)
+		defer debug.SetGCPercent(50)
+		return record(s, p, steps)
 	}})
+	if err != nil { // nothing was run
+		s.Discard()
+		return t.unavailable(r, cfg, buildError(err))
+	}
 	cerr := s.Close(r.keep)
 	if strings.HasSuffix(s.ID, "a") || strings.HasSuffix(s.ID, "b") { // now and then: it looks at every record
 		session.Sweep(root)
-	}
-	if err != nil {
-		return t.unavailable(r, cfg, buildError(err))
 	}
 	if cerr != nil {
 		t.warn(cerr.Error())
@@ -114,6 +118,16 @@ func (t *term) run(r *request) int {
 		t.warn(fmt.Sprintf("timed out after %v: everything in the sandbox was ended", r.timeout))
 	}
 	return res.Status
+}
+
+const recordHint = "sbx keeps a record of every session there; free some space or set XDG_STATE_HOME"
+
+// sessionHint says what to do when the session's folder could not be made.
+func sessionHint(err error) string {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EROFS) || errors.Is(err, syscall.EACCES) {
+		return recordHint
+	}
+	return ""
 }
 
 // buildError words the failure to build a sandbox.
@@ -125,8 +139,8 @@ func buildError(err error) error {
 	return err
 }
 
-// record writes the session's plan and transcript.
-func (t *term) record(s *session.Session, p *plan.Plan, steps []stage.Step) {
+// record writes the session's plan and transcript. Without a record nothing is run.
+func record(s *session.Session, p *plan.Plan, steps []stage.Step) error {
 	b, err := plan.Encode(p)
 	if err == nil {
 		err = s.WriteFile("plan.json", b)
@@ -135,8 +149,9 @@ func (t *term) record(s *session.Session, p *plan.Plan, steps []stage.Step) {
 		err = s.WriteFile("log.jsonl", transcript(steps))
 	}
 	if err != nil {
-		t.warn("session record: " + err.Error())
+		return &planner.Refusal{What: "writing the session's record", Err: err, Hint: recordHint}
 	}
+	return nil
 }
 
 func transcript(steps []stage.Step) []byte {

@@ -79,7 +79,7 @@ func faultHint(f *stage.Fault) string {
 	switch {
 	case f.Step == "cloning" && isErrno(f, "EPERM", "ENOSPC", "EUSERS"):
 		return host.UserNamespaceHint()
-	case f.Step == "cloning" && isErrno(f, "EAGAIN"):
+	case (f.Step == "cloning" || f.Step == "starting a process") && isErrno(f, "EAGAIN"):
 		return "the limit on processes (RLIMIT_NPROC) is reached; end some, or raise it"
 	case strings.HasPrefix(f.Step, "writing") && isErrno(f, "EPERM", "EACCES"):
 		return host.UserNamespaceHint()

@@ -108,9 +108,12 @@ func UserNamespaceHint() string {
 		b, _ := os.ReadFile(p)
 		return strings.TrimSpace(string(b))
 	}
+	for _, kind := range [...]string{"user", "mnt", "pid", "net", "ipc", "uts", "cgroup"} {
+		if read("/proc/sys/user/max_"+kind+"_namespaces") == "0" {
+			return kind + " namespaces are switched off (user.max_" + kind + "_namespaces = 0)"
+		}
+	}
 	switch {
-	case read("/proc/sys/user/max_user_namespaces") == "0":
-		return "user namespaces are switched off (user.max_user_namespaces = 0)"
 	case read("/proc/sys/kernel/unprivileged_userns_clone") == "0":
 		return "unprivileged user namespaces are switched off (kernel.unprivileged_userns_clone = 0)"
 	case read("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == "1":

@@ -18,8 +18,9 @@ type Options struct {
 	Stdio   [3]*os.File   // the caller's descriptors
 	Timeout time.Duration // 0: none
 	// Building is called while the child builds the sandbox, which leaves this process a millisecond of
-	// its own; steps is what the child does. It may be nil.
-	Building func(steps []stage.Step)
+	// its own; steps is what the child does. Its error ends the sandbox before its program starts. It may
+	// be nil.
+	Building func(steps []stage.Step) error
 	// Fuse serves the plan's FUSE file systems, see stage.Hooks.
 	Fuse func(m *plan.Mount, fd int) error
 }
@@ -69,10 +70,11 @@ func Run(ctx context.Context, p *plan.Plan, opt Options) (Result, error) {
 	defer std.close()
 	term := openTerminal(p, opt.Stdio)
 	defer term.restore()
-	child, err := stage.Start(p, std.child, stage.Hooks{Fuse: opt.Fuse, Building: func(c *stage.Child) {
-		if opt.Building != nil {
-			opt.Building(c.Steps)
+	child, err := stage.Start(p, std.child, stage.Hooks{Fuse: opt.Fuse, Building: func(c *stage.Child) error {
+		if opt.Building == nil {
+			return nil
 		}
+		return opt.Building(c.Steps)
 	}})
 	std.closeChildSide()
 	if err != nil {

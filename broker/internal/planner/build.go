@@ -22,6 +22,9 @@ func Build(in Input) (*plan.Plan, []Loss, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	if len(in.Hostname) > 63 {
+		in.Hostname = in.Hostname[:63]
+	}
 	p := &plan.Plan{
 		Version:    plan.Version,
 		Session:    in.Session,
@@ -73,6 +76,7 @@ func (v *view) collect() error {
 			return err
 		}
 	}
+	v.hideHardLinks()
 	return nil
 }
 

@@ -12,7 +12,7 @@ import (
 // Bounds of the search for secrets in a project: below them lies what a person put there, above them
 // what tools unpacked.
 const (
-	secretDepth  = 3    // directories below the project
+	secretDepth  = 6    // directories below the project
 	secretBudget = 6000 // directory entries in all
 	maxBound     = 256  // sub-directories that are mounted natively
 )
@@ -54,7 +54,7 @@ func (v *view) guarded(p string, n *node, g Grant) error {
 	if !v.in.Facts.Fuse {
 		return v.covered(p, n, g)
 	}
-	v.op(plan.Mount{Kind: plan.Fuse, Target: plan.Bytes(p), Source: plan.Bytes(p), Access: plan.ReadWrite, Why: g.Why + ", guarded"})
+	v.op(plan.Mount{Kind: plan.Fuse, Target: plan.Bytes(p), Source: plan.Bytes(p), Hide: v.hideList(n), Access: plan.ReadWrite, Why: g.Why + ", guarded"})
 	budget, bound := secretBudget, 0
 	v.bindPlain(p, n, g, secretDepth, &budget, &bound)
 	if v.scanCut {
@@ -74,8 +74,8 @@ func (v *view) bindPlain(p string, n *node, g Grant, depth int, budget, bound *i
 		}
 		switch {
 		case e.Type != host.Dir || *bound >= maxBound || c != nil && (c.hidden || c.granted):
-		case guard.IsGuarded(e.Name) && depth == secretDepth:
-		case e.Name == ".git" && depth == secretDepth:
+		case depth == secretDepth && p == v.in.Project && guard.IsGuarded(e.Name):
+		case depth == secretDepth && e.Name == ".git":
 			if st, err := v.in.FS.Lstat(child + "/objects/pack"); err == nil && st.Type == host.Dir {
 				v.bind(child+"/objects/pack", Write, g)
 			}

@@ -8,32 +8,73 @@ import (
 	"sbx/shared/plan"
 )
 
-// maxScan bounds the search for other names of a secret, in directory entries.
-const maxScan = 50000
+// Bounds of the search for other names of secret files, in directory entries.
+const (
+	maxScan       = 50000 // of the granted trees
+	maxSecretScan = 64    // of one secret directory: keys lie in small ones
+)
 
-// hideHardLinks looks for other names of the secret file in the trees that are granted below the
-// user's home and hides them too. It runs only for a file that has such names.
-func (v *view) hideHardLinks(secret string, st host.Stat) {
-	left := int(st.Nlink) - 1
-	budget := maxScan
-	for _, g := range v.in.Grants {
-		canon, _, gst, err := host.Resolve(v.in.FS, g.Path)
-		if err != nil || gst.Dev != st.Dev || gst.Type != host.Dir || v.in.Facts.Home == "" || !within(canon, v.in.Facts.Home) && canon != v.in.Project {
-			continue
-		}
-		left -= v.scan(canon, secret, st, &budget)
-		if left <= 0 {
-			return
-		}
-	}
-	v.losses = append(v.losses, Loss{What: "secret " + plan.Bytes(secret).Quote(),
-		Why: fmt.Sprintf("it has %d other names (hard links) that were not all found in the granted trees", left),
-		Fix: "find / -inum and remove them"})
+// linkedSecret is a secret file that has more than one name.
+type linkedSecret struct {
+	path string
+	st   host.Stat
 }
 
-// scan walks dir without recursion and hides every name of the inode. It returns how many it found.
-func (v *view) scan(dir, secret string, st host.Stat, budget *int) int {
-	found := 0
+// noteLinked remembers the secret, or the files in a secret directory, that have other names.
+func (v *view) noteLinked(p string, st host.Stat) {
+	switch st.Type {
+	case host.File:
+		if st.Nlink > 1 {
+			v.linked = append(v.linked, linkedSecret{p, st})
+		}
+	case host.Dir:
+		list, err := v.in.FS.ReadDir(p)
+		if err != nil || len(list) > maxSecretScan {
+			return
+		}
+		for _, e := range list {
+			if e.Type != host.File {
+				continue
+			}
+			if s, err := v.in.FS.Lstat(path.Join(p, e.Name)); err == nil && s.Nlink > 1 {
+				v.linked = append(v.linked, linkedSecret{path.Join(p, e.Name), s})
+			}
+		}
+	}
+}
+
+// hideHardLinks looks for the other names in the trees that are granted below the user's home, and in the
+// project, and hides them too. It does nothing where no secret has another name, which is nearly always.
+func (v *view) hideHardLinks() {
+	if len(v.linked) == 0 {
+		return
+	}
+	left := map[host.Stat]uint64{}
+	inode := func(st host.Stat) host.Stat { return host.Stat{Dev: st.Dev, Ino: st.Ino} }
+	for _, l := range v.linked {
+		if left[inode(l.st)] == 0 {
+			left[inode(l.st)] = l.st.Nlink
+		}
+		left[inode(l.st)]--
+	}
+	budget := maxScan
+	for _, g := range v.in.Grants {
+		canon, _, st, err := host.Resolve(v.in.FS, g.Path)
+		if err != nil || st.Type != host.Dir || !within(canon, v.in.Facts.Home) && canon != v.in.Project && !g.Explicit {
+			continue
+		}
+		v.scan(canon, left, &budget)
+	}
+	for _, l := range v.linked {
+		if n := left[inode(l.st)]; n > 0 {
+			v.losses = append(v.losses, Loss{What: "secret " + plan.Bytes(l.path).Quote(),
+				Why: fmt.Sprintf("%d of its other names (hard links) were not found in the granted trees", n), Fix: "find them with find / -inum, and remove them"})
+		}
+	}
+}
+
+// scan walks dir without recursion and hides every name of the inodes in left.
+func (v *view) scan(dir string, left map[host.Stat]uint64, budget *int) {
 	stack := []string{dir}
 	for len(stack) > 0 && *budget > 0 {
 		d := stack[len(stack)-1]
@@ -45,18 +86,21 @@ func (v *view) scan(dir, secret string, st host.Stat, budget *int) int {
 		for _, e := range list {
 			*budget--
 			p := path.Join(d, e.Name)
+			n := v.root.find(p)
+			if n != nil && n.hidden {
+				continue
+			}
 			switch e.Type {
 			case host.Dir:
-				if n := v.root.find(p); n == nil || !n.hidden {
-					stack = append(stack, p)
-				}
+				stack = append(stack, p)
 			case host.File:
-				if s, err := v.in.FS.Lstat(p); err == nil && s.Ino == st.Ino && s.Dev == st.Dev && p != secret {
+				s, err := v.in.FS.Lstat(p)
+				key := host.Stat{Dev: s.Dev, Ino: s.Ino}
+				if err == nil && left[key] > 0 {
 					v.hideAt(p, true)
-					found++
+					left[key]--
 				}
 			}
 		}
 	}
-	return found
 }

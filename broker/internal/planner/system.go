@@ -31,7 +31,7 @@ func devices(in *Input) []plan.Mount {
 	var out []plan.Mount
 	for _, n := range []string{"null", "zero", "full", "random", "urandom", "tty"} {
 		out = append(out, plan.Mount{Kind: plan.File, Target: plan.Bytes("/dev/" + n), Mode: 0o666},
-			plan.Mount{Kind: plan.Bind, Source: plan.Bytes("/dev/" + n), Target: plan.Bytes("/dev/" + n), Access: plan.ReadWrite, Device: true, NoExec: true})
+			plan.Mount{Kind: plan.Bind, Source: plan.Bytes("/dev/" + n), Target: plan.Bytes("/dev/" + n), Access: plan.ReadWrite, Device: true})
 	}
 	out = append(out, plan.Mount{Kind: plan.Dir, Target: "/dev/pts", Mode: 0o755}, plan.Mount{Kind: plan.Devpts, Target: "/dev/pts"},
 		plan.Mount{Kind: plan.Dir, Target: "/dev/shm", Mode: 0o1777},
@@ -62,7 +62,7 @@ func protectProc(in *Input) []plan.Mount {
 func sysfs(in *Input) []plan.Mount {
 	out := []plan.Mount{}
 	made := map[string]bool{"/sys": true}
-	for _, p := range []string{"/sys/devices/system/cpu", "/sys/devices/system/node", "/sys/kernel/mm/transparent_hugepage"} {
+	for _, p := range []string{"/sys/devices/system/cpu", "/sys/devices/system/node"} {
 		st, err := in.FS.Lstat(p)
 		if err != nil || st.Type != host.Dir {
 			continue

@@ -23,8 +23,9 @@ type view struct {
 	late    []plan.Mount // what needs /dev/null or covers what is mounted before
 	losses  []Loss
 	layers  int
-	secrets []Hide // with canonical paths
-	scanCut bool   // a project was too large to be searched for secrets
+	secrets []Hide         // with canonical paths
+	linked  []linkedSecret // secret files with other names
+	scanCut bool           // a project was too large to be searched for secrets
 }
 
 func newView(in *Input) *view { return &view{in: in} }
@@ -51,8 +52,8 @@ func (v *view) addHide(h Hide) error {
 	for _, a := range host.Aliases(v.in.Facts.Mounts, canon) {
 		v.hideAt(a, h.Secret)
 	}
-	if err == nil && h.Secret && st.Type == host.File && st.Nlink > 1 {
-		v.hideHardLinks(canon, st)
+	if err == nil && h.Secret {
+		v.noteLinked(canon, st)
 	}
 	return nil
 }
@@ -285,6 +286,8 @@ func (v *view) below(p string, n *node) error {
 					return err
 				}
 			}
+		case c.granted && c.grant.Mode == n.mode && n.granted && c.grant.NoExec == n.grant.NoExec && !c.hides() && len(c.children) == 0:
+			// it is shown already, in the same way
 		case c.granted && c.missing:
 			if c.mode != Scratch {
 				continue // the place does not exist and nothing may be created in the host's tree

@@ -190,3 +190,6 @@ func (s Style) stores(q *Question) [][2]string {
 		[2]string{"n", "no, this time (so does Escape, Ctrl-C and silence)"},
 		[2]string{"v", "never: denies " + it + " always, written to your policy"})
 }
+
+// Wants shows a question without its keys.
+func (s Style) Wants(q Question) string { return s.wants(&q, s.Width) }

@@ -30,11 +30,12 @@ func Sweep(root string) {
 		if plan.ValidSession(e.Name()) != nil || !e.IsDir() || Alive(dir) {
 			continue
 		}
+		info, err := e.Info()
 		kept := exists(filepath.Join(dir, "kept"))
 		if !kept && exists(filepath.Join(dir, "overlay")) {
 			_ = removeLayers(dir)
 		}
-		if info, err := e.Info(); err == nil && !kept {
+		if err == nil && !kept {
 			dead = append(dead, record{dir, info.ModTime().UnixNano()})
 		}
 	}

@@ -127,7 +127,9 @@ func (s *Session) WriteFile(name string, b []byte) error {
 // Close removes the layers, unless they are kept, and gives the lock back. The record stays.
 func (s *Session) Close(keep bool) error {
 	var err error
-	if !keep {
+	if keep {
+		err = s.WriteFile("kept", nil)
+	} else {
 		err = removeLayers(s.Dir)
 	}
 	if s.lock >= 0 {

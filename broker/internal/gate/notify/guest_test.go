@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -73,6 +74,8 @@ func guest(name string, args []string) int {
 		_, _ = os.ReadFile(args[0])
 	case "many":
 		return guestMany(args[0])
+	case "flood":
+		guestFlood(args)
 	case "busy":
 		return guestBusy(args[0])
 	case "undumpable":
@@ -343,6 +346,24 @@ func guestMany(p string) int {
 	wg.Wait()
 	fmt.Println(good)
 	return 0
+}
+
+func guestFlood(paths []string) {
+	var wg sync.WaitGroup
+	var opened atomic.Int64
+	for range 16 {
+		wg.Go(func() {
+			runtime.LockOSThread()
+			for i := range 500 {
+				if fd, err := unix.Open(paths[i%len(paths)]+strconv.Itoa(i), unix.O_RDONLY, 0); err == nil {
+					unix.Close(fd)
+					opened.Add(1)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	fmt.Println(opened.Load(), "opened")
 }
 
 // guestBusy gets preempted by SIGURG all the time.

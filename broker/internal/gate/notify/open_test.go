@@ -122,7 +122,7 @@ func TestRelative(t *testing.T) {
 }
 
 func TestFlippedBytes(t *testing.T) {
-	tries := "4000"
+	tries := "2000"
 	if os.Getenv("SBX_LONG") != "" { // two minutes
 		tries = "80000"
 	}
@@ -188,6 +188,14 @@ func TestManyAtOnce(t *testing.T) {
 	w.guest("many", w.path("gated/yes"))
 	if len(w.notes) == 0 || !strings.Contains(w.notes[0].Why, "too many questions") || w.notes[0].Errno != syscall.EACCES {
 		t.Errorf("notes %+v", w.notes)
+	}
+}
+
+func TestFloodOfNames(t *testing.T) {
+	w := newWorld(t)
+	w.want(w.guest("flood", w.path("gated/none"), w.path("secret/none")), "0 opened")
+	if len(w.asks) != 0 {
+		t.Errorf("%d questions about what does not exist", len(w.asks))
 	}
 }
 

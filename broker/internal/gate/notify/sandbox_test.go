@@ -159,7 +159,7 @@ func (w *world) plan(guestName string, argv []string) *plan.Plan {
 		at := plan.Bytes(w.path(d.name))
 		p.Mounts = append(p.Mounts, plan.Mount{Kind: plan.Dir, Target: at, Mode: 0o755}, plan.Mount{Kind: plan.Bind, Source: at, Target: at, Access: d.a})
 	}
-	p.Mounts = append(p.Mounts, plan.Mount{Kind: plan.Protect, Target: "/", Access: plan.ReadOnly})
+	p.Mounts = append(p.Mounts, plan.Mount{Kind: plan.Remount, Target: "/", Access: plan.ReadOnly})
 	for _, a := range argv {
 		p.Process.Argv = append(p.Process.Argv, plan.Bytes(a))
 	}

@@ -1,0 +1,247 @@
+package watch
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"sbx/broker/internal/control"
+	"sbx/broker/internal/prompt"
+	"sbx/shared/plan"
+)
+
+const (
+	plain   = ""
+	bold    = "\x1b[1m"
+	reverse = "\x1b[7m"
+	green   = "\x1b[32m"
+	red     = "\x1b[31m"
+	yellow  = "\x1b[33m"
+)
+
+// page collects lines of one width.
+type page struct {
+	width int
+	color bool
+	lines []string
+}
+
+func (p *page) add(style, text string) {
+	if len(text) > p.width {
+		text = prompt.Shorten(text, p.width)
+	}
+	text = text[:min(len(text), p.width)]
+	if p.color && style != plain {
+		if style == reverse {
+			text += strings.Repeat(" ", p.width-len(text))
+		}
+		text = style + text + "\x1b[m"
+	}
+	p.lines = append(p.lines, text)
+}
+
+// View is the screen: height lines of at most width columns, ASCII and, with colour, SGR sequences.
+func (m *Model) View(width, height int) []string {
+	p := &page{width: max(width, 1), color: m.opt.Color}
+	if width < 30 || height < 6 {
+		p.add(plain, fmt.Sprintf("%d questions", len(m.questions)))
+		p.add(plain, "too small: 30x6")
+		return p.lines[:min(max(height, 1), len(p.lines))]
+	}
+	p.add(bold, fmt.Sprintf("sbx watch   %s, %s", count(len(m.sessions), "session"), count(len(m.questions), "question")))
+	foot := m.footer(width)
+	room := height - 1 - len(foot)
+	// Questions matter most: the others get what is left of a quarter of the screen each.
+	ns := min(len(m.sessions), max(height/4, 1))
+	nr := min(len(m.recent), max(height/5, 0))
+	if room < 14 {
+		nr = 0
+	}
+	nq := room - (ns + 1)
+	if nr > 0 {
+		nq -= nr + 1
+	}
+	m.viewSessions(p, ns)
+	m.viewQuestions(p, max(nq-1, 0))
+	if nr > 0 {
+		m.viewRecent(p, nr)
+	}
+	for len(p.lines) < height-len(foot) {
+		p.add(plain, "")
+	}
+	p.lines = p.lines[:height-len(foot)]
+	for _, f := range foot {
+		p.add(plain, f)
+	}
+	return p.lines
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+func (m *Model) footer(width int) []string {
+	keys := []string{"o once", "s session", "f forever", "p project", "d dir", "t tree", "n no", "v never", "j/k move", "? why", "Tab sessions", "q quit"}
+	if m.onSessions {
+		keys = []string{"j/k move", "x kill", "Tab questions", "q quit"}
+	}
+	out := []string{m.status}
+	line := ""
+	for _, k := range keys {
+		if line != "" && len(line)+2+len(k) > width {
+			out = append(out, line)
+			line = ""
+		}
+		if line != "" {
+			line += "  "
+		}
+		line += k
+	}
+	out = append(out, line)
+	return out[:min(len(out), 3)]
+}
+
+// window returns the part of n rows, of which sel must be seen, that fits room.
+func window(n, sel, room int) (from, to int) {
+	if n <= room {
+		return 0, n
+	}
+	from = min(max(sel-room/2, 0), n-room)
+	return from, from + room
+}
+
+func (m *Model) viewSessions(p *page, rows int) {
+	head := fmt.Sprintf("%-12s %-10s %5s %-12s %5s %-12s %5s ", "SESSION", "PROFILE", "CPU", "", "MEM", "", "PROCS")
+	wide := p.width >= len(head)+8
+	if !wide {
+		head = fmt.Sprintf("%-12s %5s %5s ", "SESSION", "CPU", "MEM")
+	}
+	p.add(bold, head+"COMMAND")
+	sel := slices.IndexFunc(m.sessions, func(s session) bool { return s.info.SID == m.session })
+	from, to := window(len(m.sessions), sel, rows)
+	for i, s := range m.sessions[from:to] {
+		style, mark := plain, " "
+		if m.onSessions && i+from == sel {
+			style, mark = reverse, ">"
+		}
+		cpu, mem, procs := "-", "-", "-"
+		if len(s.cpu) > 0 {
+			cpu, mem, procs = fmt.Sprintf("%d%%", s.last.CPUMilli/10), size(s.last.Mem), fmt.Sprint(s.last.Pids)
+		}
+		row := fmt.Sprintf("%s%-11s %5s %5s ", mark, cut(s.info.SID, 11), cpu, mem)
+		if wide {
+			row = fmt.Sprintf("%s%-11s %-10s %5s %-12s %5s %-12s %5s ", mark, cut(s.info.SID, 11), cut(plan.Bytes(s.info.Profile).Quote(), 10),
+				cpu, spark(s.cpu, 1000, 12), mem, spark(s.mem, s.last.MemMax, 12), procs)
+		}
+		p.add(style, row+cut(command(s.info), max(p.width-len(row), 8)))
+	}
+}
+
+func cut(s string, n int) string {
+	if len(s) > n {
+		return s[:n-1] + "+"
+	}
+	return s
+}
+
+func command(i control.Info) string {
+	out := make([]string, len(i.Argv))
+	for k, a := range i.Argv {
+		out[k] = a.Quote()
+	}
+	return strings.Join(out, " ")
+}
+
+// spark draws the newest samples as a line of eight heights; full is the scale where that is known.
+func spark(h []int64, full int64, width int) string {
+	const levels = " .:-=+*#"
+	if len(h) > width {
+		h = h[len(h)-width:]
+	}
+	for _, v := range h {
+		full = max(full, v)
+	}
+	b := make([]byte, 0, width)
+	for _, v := range h {
+		l := 0
+		if full > 0 && v > 0 {
+			l = 1 + int(float64(v)/float64(full)*float64(len(levels)-2))
+		}
+		b = append(b, levels[min(l, len(levels)-1)])
+	}
+	return string(b)
+}
+
+func size(n int64) string {
+	const units = "BKMGTP"
+	f, u := float64(n), 0
+	for f >= 1000 && u < len(units)-1 {
+		f, u = f/1024, u+1
+	}
+	if u == 0 || f >= 10 {
+		return fmt.Sprintf("%.0f%c", f, units[u])
+	}
+	return fmt.Sprintf("%.1f%c", f, units[u])
+}
+
+func age(d time.Duration) string {
+	switch {
+	case d < 0:
+		return "0s"
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm", int(d.Minutes()))
+	}
+	return fmt.Sprintf("%dh", int(d.Hours()))
+}
+
+func (m *Model) viewQuestions(p *page, rows int) {
+	p.add(bold, "QUESTIONS")
+	if len(m.questions) == 0 {
+		if rows > 0 {
+			p.add(plain, " none")
+		}
+		return
+	}
+	sel := m.find(m.question)
+	var more []string
+	if m.details && sel >= 0 {
+		more = prompt.Style{Home: m.opt.Home, Width: p.width - 4}.Details(m.questions[sel])
+		more = more[:min(len(more), max(rows-1, 0))]
+	}
+	from, to := window(len(m.questions), sel, max(rows-len(more), 1))
+	for i, q := range m.questions[from:to] {
+		style, mark := yellow, ' '
+		if i+from == sel && !m.onSessions {
+			style, mark = reverse, '>'
+		}
+		head := fmt.Sprintf("%c%s %-8s %4s ", mark, q.ID[:min(len(q.ID), 6)], cut(q.SID, 8), age(m.now.Sub(q.Time)))
+		if p.width < 60 {
+			head = string(mark)
+		}
+		p.add(style, head+prompt.Style{Home: m.opt.Home, Width: p.width - len(head)}.Wants(q))
+		if i+from == sel {
+			for _, l := range more {
+				p.add(plain, "    "+l)
+			}
+		}
+	}
+}
+
+func (m *Model) viewRecent(p *page, rows int) {
+	p.add(bold, "DECIDED")
+	for i := range rows { // newest first
+		d := m.recent[len(m.recent)-1-i]
+		style := red
+		if d.message.Decision == "allow" {
+			style = green
+		}
+		head := fmt.Sprintf(" %-5s %-7s %-7s by %-7s %4s %-8s ", d.message.Decision, d.message.Scope, d.message.Life, d.message.By, age(m.now.Sub(d.when)), cut(d.question.SID, 8))
+		p.add(style, head+prompt.Style{Home: m.opt.Home, Width: max(p.width-len(head), 24)}.Wants(d.question))
+	}
+}
