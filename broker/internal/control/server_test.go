@@ -46,7 +46,7 @@ func connectChild(sock string) {
 		return
 	}
 	fmt.Fprintf(c, `{"type":"cmd.approve","id":"%s"}`+"\n", os.Getenv("SBX_TEST_ID"))
-	_ = c.SetDeadline(time.Now().Add(3 * time.Second))
+	_ = c.SetDeadline(time.Now().Add(time.Second))
 	s := bufio.NewScanner(c)
 	for s.Scan() {
 		fmt.Println(s.Text())

@@ -1,0 +1,60 @@
+package control
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The example of docs/protocol.md does what it says, and the tables name every type.
+func TestPythonExample(t *testing.T) {
+	doc, err := os.ReadFile("../../../docs/protocol.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range shapes() {
+		for _, word := range append(strings.Fields(s.must+" "+s.may), s.typ) {
+			if !strings.Contains(string(doc), "`"+word+"`") {
+				t.Errorf("docs/protocol.md lacks %s", word)
+			}
+		}
+	}
+	_, code, _ := strings.Cut(string(doc), "```python\n")
+	code, _, ok := strings.Cut(code, "```")
+	if !ok {
+		t.Fatal("no example")
+	}
+	if _, err := exec.LookPath("python3"); err != nil {
+		if os.Getenv("SBX_MUST_WORK") == "1" {
+			t.Fatal("needs python3")
+		}
+		t.Skip("needs python3")
+	}
+	script := filepath.Join(t.TempDir(), "approve.py")
+	if err := os.WriteFile(script, []byte(code), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b := newBench(t, Options{})
+	cmd := exec.Command("python3", script, b.sock())
+	var out strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	other := b.ask("/home/u/\xff\u202e")
+	if a := <-b.ask("/usr/share/doc/x"); !a.Allow || a.Life != "session" || a.Scope != "file" {
+		t.Errorf("%+v: %s", a, out.String())
+	}
+	select {
+	case a := <-other:
+		t.Errorf("%+v", a)
+	case <-time.After(100 * time.Millisecond):
+	}
+	b.s.Exit(0)
+	if err := cmd.Wait(); err != nil || !strings.Contains(out.String(), `\udcff\u202e`) || !strings.Contains(out.String(), "event.exit 0") {
+		t.Errorf("%v: %s", err, out.String())
+	}
+}
