@@ -43,6 +43,9 @@ func guardRules(in *planner.Input, m *plan.Mount) []gatefs.Rule {
 			out = append(out, gatefs.Rule{Pattern: rel, Action: gatefs.Allow})
 		}
 	}
+	if dir == in.GitDir {
+		return append(out, gitRules("")...)
+	}
 	hide, except := guard.Secrets()
 	if dir == in.Project {
 		for _, n := range guard.Project() {
@@ -58,13 +61,18 @@ func guardRules(in *planner.Input, m *plan.Mount) []gatefs.Rule {
 	if dir != in.Project {
 		return out
 	}
+	return append(out, gitRules(".git/")...)
+}
+
+// gitRules guard a repository that lies at prefix.
+func gitRules(prefix string) []gatefs.Rule {
 	// git init puts these there, and nothing runs them
-	out = append(out, gatefs.Rule{Pattern: ".git/hooks/*.sample", Action: gatefs.Allow})
+	out := []gatefs.Rule{{Pattern: prefix + "hooks/*.sample", Action: gatefs.Allow}}
 	for _, n := range guard.GitConfigs() {
-		out = append(out, gatefs.Rule{Pattern: ".git/" + n, Action: gatefs.Check})
+		out = append(out, gatefs.Rule{Pattern: prefix + n, Action: gatefs.Check})
 	}
 	for _, n := range guard.Git() {
-		out = append(out, gatefs.Rule{Pattern: ".git/" + n.Path, Action: gatefs.Guard, Mkdir: n.Mkdir})
+		out = append(out, gatefs.Rule{Pattern: prefix + n.Path, Action: gatefs.Guard, Mkdir: n.Mkdir})
 	}
 	return out
 }

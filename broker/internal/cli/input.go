@@ -17,7 +17,7 @@ import (
 // input turns the request, the configuration and the facts into what planner.Build takes.
 func (t *term) input(r *request, s settings, facts host.Facts) (*planner.Input, error) {
 	in := &planner.Input{Argv: r.argv, Facts: facts, FS: host.NewCache(), Hostname: r.hostname, AsPID1: r.asPID1, Profile: s.Profile.Name,
-		MapRoot: !s.Sandbox.NonRootUser, NoSymFollow: s.FS.NoSymFollow}
+		TimeOffset: int64(r.timeOffset.Seconds()), MapRoot: !s.Sandbox.NonRootUser, NoSymFollow: s.FS.NoSymFollow}
 	if in.Hostname == "" {
 		in.Hostname = s.Sandbox.Hostname
 	}
@@ -45,7 +45,7 @@ func (t *term) input(r *request, s settings, facts host.Facts) (*planner.Input, 
 	if in.Stdio, err = launch.Classify(t.std, in.TTY); err != nil {
 		return nil, err
 	}
-	if in.Seccomp, err = filter(s.Sandbox.Debug); err != nil {
+	if in.Seccomp, err = filter(s.Sandbox.Debug, facts.Since(5, 19)); err != nil {
 		return nil, err
 	}
 	switchOff(r, t, in)
@@ -140,6 +140,10 @@ func (t *term) grants(r *request, s settings, in *planner.Input) error {
 		if err := add(x.list, x.mode, x.why, x.opt); err != nil {
 			return err
 		}
+	}
+	if dir := gitDir(in.FS, in.Project); dir != "" {
+		in.GitDir = dir
+		in.Grants = append(in.Grants, planner.Grant{Path: dir, Mode: planner.Write, Why: "the project's repository"})
 	}
 	return t.requestGrants(r, in)
 }
@@ -271,13 +275,14 @@ func (t *term) caches(s settings, in *planner.Input) {
 	}
 }
 
-// filter compiles the system-call filter for this machine.
-func filter(debug bool) (plan.Seccomp, error) {
-	prog, err := seccompbpf.Compile(seccompbpf.Default(arch, seccompbpf.Toggles{Debug: debug}))
+// filter compiles the system-call filter for this machine. With report, refused calls that only somebody
+// who wants out makes come to the broker, which refuses them and says so.
+func filter(debug, report bool) (plan.Seccomp, error) {
+	prog, err := seccompbpf.Compile(seccompbpf.Default(arch, seccompbpf.Toggles{Debug: debug, NotifyDenied: report}))
 	if err != nil {
 		return plan.Seccomp{}, fmt.Errorf("compiling the system-call filter: %w", err)
 	}
-	s := plan.Seccomp{Rules: "default", Program: make([]plan.Insn, len(prog))}
+	s := plan.Seccomp{Rules: "default", Notify: report, Program: make([]plan.Insn, len(prog))}
 	for i, in := range prog {
 		s.Program[i] = plan.Insn(in)
 	}

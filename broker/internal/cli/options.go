@@ -34,6 +34,7 @@ func runOptions() []option {
 		{"hostname", "", "NAME", "", "environment", "host name inside (default sbx-SID)", setString(func(r *request) *string { return &r.hostname })},
 
 		{"timeout", "", "TIME", "sandbox.timeout", "process", "end everything after TIME (exit status 124)", setDuration(func(r *request) *time.Duration { return &r.timeout })},
+		{"time-offset", "", "TIME", "", "process", "start the monotonic and boot clocks inside TIME later", setDuration(func(r *request) *time.Duration { return &r.timeOffset })},
 		{"as-pid-1", "", "", "", "process", "CMD is process 1 itself, without a reaper", setBool(func(r *request) *bool { return &r.asPID1 })},
 		{"new-session", "", "", "", "process", "accepted for compatibility: CMD never shares the caller's session", setBool(func(r *request) *bool { return &r.newSession })},
 		{"no-debug", "", "", "sandbox.debug", "process", "no ptrace inside", setBool(func(r *request) *bool { return &r.noDebug })},

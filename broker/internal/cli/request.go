@@ -26,7 +26,7 @@ type request struct {
 	paths                                                []pathOption
 	hide, secret                                         []string
 	env, envPass                                         []string
-	timeout                                              time.Duration
+	timeout, timeOffset                                  time.Duration
 	tmpSize, memory, memoryHigh, pids, cpu, io           string
 	asPID1, newSession, ephemeral, keep                  bool
 	noDebug, strict, noSandbox, noSuid, sharePID         bool

@@ -10,6 +10,9 @@ import (
 	"strings"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
+	"sbx/audit"
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/launch"
 	"sbx/broker/internal/planner"
@@ -98,11 +101,16 @@ func (t *term) run(r *request) int {
 		s.Discard()
 		return t.fail(err)
 	}
-	res, err := launch.Run(context.Background(), p, launch.Options{Stdio: t.std, Timeout: r.timeout, Fuse: t.serveGuard(in), Building: func(steps []stage.Step) error {
+	refused := &blocked{verb: r.verbose, print: t.warn}
+	var backend launch.Backend = launch.Native{}
+	res, err := backend.Execute(context.Background(), launch.Job{Plan: p, Options: launch.Options{Stdio: t.std, Timeout: r.timeout, Fuse: t.serveGuard(in), Listener: refused.listen, Building: func(steps []stage.Step) error {
+		// From here on nobody of the same user can read this process's memory or attach to it. The child
+		// was cloned before: it must still be able to write its own /proc/self/uid_map.
+		_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 		t.announce(r, p, losses)
 		defer debug.SetGCPercent(50)
 		return record(s, p, steps)
-	}})
+	}}})
 	if err != nil { // nothing was run
 		s.Discard()
 		return t.unavailable(r, cfg, buildError(err))
@@ -113,6 +121,11 @@ func (t *term) run(r *request) int {
 	}
 	if cerr != nil {
 		t.warn(cerr.Error())
+	}
+	if !r.quiet {
+		for _, line := range refused.summary() {
+			t.warn(line)
+		}
 	}
 	if res.TimedOut && !r.quiet {
 		t.warn(fmt.Sprintf("timed out after %v: everything in the sandbox was ended", r.timeout))
@@ -273,9 +286,33 @@ func isUnavailable(f *stage.Fault) bool {
 func (t *term) passthrough(r *request, why string) int {
 	t.warn("NO SANDBOX (" + why + "): " + plan.Bytes(r.argv[0]).Quote() + " runs on the host with all of your rights")
 	in := &planner.Input{Argv: r.argv, Env: t.env, FS: host.FS{}}
-	exe, err := planner.LookPath(in, "/")
+	exe, err := planner.LookPath(in, host.Read(t.env).Cwd)
 	if err != nil {
 		return t.fail(err)
 	}
-	return t.fail(fmt.Errorf("executing %s: %w", exe, syscall.Exec(exe, r.argv, t.env)))
+	if err := t.auditUnsandboxed(r, why); err != nil {
+		return t.fail(&planner.Refusal{What: "writing the audit line of a run without a sandbox", Err: err, Hint: "sbx does not run anything on the host that it cannot record"})
+	}
+	var backend launch.Backend = launch.Passthrough{}
+	res, err := backend.Execute(context.Background(), launch.Job{Path: exe, Argv: r.argv, Env: t.env, Options: launch.Options{Stdio: t.std, Timeout: r.timeout}})
+	if err != nil {
+		return t.fail(err)
+	}
+	return res.Status
+}
+
+// auditUnsandboxed writes down that something runs on the host.
+func (t *term) auditUnsandboxed(r *request, why string) error {
+	root, err := session.Root(host.Lookup(t.env, "XDG_STATE_HOME"), host.Read(t.env).Home)
+	if err != nil {
+		return err
+	}
+	w, err := audit.Create(path.Join(path.Dir(root), "audit"), "nosandbox-"+session.NewID(), audit.Options{})
+	if err != nil {
+		return err
+	}
+	if _, err := w.Append(audit.Event{Kind: "exec", Decision: "allow", Op: "exec", Path: r.argv[0], Reason: "no sandbox: " + why, UID: os.Getuid(), PID: os.Getpid()}); err != nil {
+		return err
+	}
+	return w.Close()
 }

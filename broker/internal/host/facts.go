@@ -3,6 +3,7 @@ package host
 import (
 	"bufio"
 	"os"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -38,6 +39,15 @@ func Read(env []string) Facts {
 	f.Mounts, _ = Mounts()
 	f.Fuse = unix.Access("/dev/fuse", unix.R_OK|unix.W_OK) == nil
 	return f
+}
+
+// Since says whether the running kernel is at least major.minor.
+func (f Facts) Since(major, minor int) bool {
+	a, rest, _ := strings.Cut(f.Kernel, ".")
+	b, _, _ := strings.Cut(rest, ".")
+	x, _ := strconv.Atoi(a)
+	y, _ := strconv.Atoi(strings.TrimRight(b, "-+abcdefghijklmnopqrstuvwxyz"))
+	return x > major || x == major && y >= minor
 }
 
 // Lookup returns the value of the variable name, or "".

@@ -21,6 +21,9 @@ type Options struct {
 	// its own; steps is what the child does. Its error ends the sandbox before its program starts. It may
 	// be nil.
 	Building func(steps []stage.Step) error
+	// Listener is given the seccomp listener of the plan and runs until the sandbox has ended. It may be
+	// nil if the plan has none.
+	Listener func(*os.File)
 	// Fuse serves the plan's FUSE file systems, see stage.Hooks.
 	Fuse func(m *plan.Mount, fd int) error
 }
@@ -85,6 +88,9 @@ func Run(ctx context.Context, p *plan.Plan, opt Options) (Result, error) {
 	term.start(child)
 	stop := make(chan struct{})
 	go r.forwardSignals(term, stop)
+	if f := child.Fds[plan.FdSeccomp]; f != nil && opt.Listener != nil {
+		go opt.Listener(f)
+	}
 	res, err := r.wait(ctx, opt.Timeout, term)
 	close(stop)
 	child.End()

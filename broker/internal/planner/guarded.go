@@ -19,7 +19,9 @@ const (
 
 // needsGuard says whether the directory is the project. It is guarded even if it holds nothing that wants
 // a guard yet: a hook or a setting that the program makes is as dangerous as one that it changes.
-func (v *view) needsGuard(p string) bool { return p == v.in.Project && v.in.Facts.Fuse }
+func (v *view) needsGuard(p string) bool {
+	return (p == v.in.Project || p == v.in.GitDir) && v.in.Facts.Fuse
+}
 
 // holdsSecret says whether dir or a directory below it has a name that is hidden in projects.
 func (v *view) holdsSecret(dir string, depth int, budget *int) bool {
@@ -55,6 +57,12 @@ func (v *view) guarded(p string, n *node, g Grant) error {
 		return v.covered(p, n, g)
 	}
 	v.op(plan.Mount{Kind: plan.Fuse, Target: plan.Bytes(p), Source: plan.Bytes(p), Hide: v.hideList(n), Access: plan.ReadWrite, Why: g.Why + ", guarded"})
+	if p == v.in.GitDir {
+		if st, err := v.in.FS.Lstat(p + "/objects/pack"); err == nil && st.Type == host.Dir {
+			v.bind(p+"/objects/pack", Write, g)
+		}
+		return v.below(p, n)
+	}
 	budget, bound := secretBudget, 0
 	v.bindPlain(p, n, g, secretDepth, &budget, &bound)
 	if v.scanCut {

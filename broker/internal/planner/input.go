@@ -60,6 +60,7 @@ type Input struct {
 	Grants      []Grant
 	Hides       []Hide
 	Project     string // canonical, "" when nothing is the project
+	GitDir      string // canonical: the repository of a linked worktree, granted and guarded like the project's own
 	Limits      []plan.Limit
 	TmpSize     int64 // bytes of each tmpfs
 	Stdio       [3]plan.Stdio

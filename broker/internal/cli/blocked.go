@@ -1,0 +1,88 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"path"
+	"sort"
+	"strconv"
+	"strings"
+	"sync"
+
+	"sbx/broker/internal/gate/notify"
+	"sbx/shared/plan"
+)
+
+// maxBlocked is how many different refusals are remembered; what exceeds it is only counted.
+const maxBlocked = 64
+
+// blocked collects what the filter refused, for the summary after the run.
+type blocked struct {
+	mu    sync.Mutex
+	seen  map[string]int
+	more  int
+	verb  bool
+	print func(string)
+}
+
+// listen answers the filter's reports until the sandbox has ended.
+func (b *blocked) listen(f *os.File) {
+	_ = notify.Denials(f, b.note)
+}
+
+func (b *blocked) note(d notify.Denial) {
+	who := caller(d.PID)
+	line := fmt.Sprintf("blocked: %s by %s", d.Call, who)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.seen == nil {
+		b.seen = map[string]int{}
+	}
+	if b.seen[line] == 0 && len(b.seen) >= maxBlocked {
+		b.more++
+		return
+	}
+	if b.seen[line]++; b.seen[line] == 1 && b.verb {
+		b.print(line)
+	}
+}
+
+// caller names a process as it is called inside: program and pid.
+func caller(pid uint32) string {
+	dir := "/proc/" + strconv.Itoa(int(pid))
+	exe, err := os.Readlink(dir + "/exe")
+	if err != nil {
+		exe = "?"
+	}
+	inside := pid
+	b, _ := os.ReadFile(dir + "/status")
+	for line := range strings.SplitSeq(string(b), "\n") {
+		if ids, ok := strings.CutPrefix(line, "NSpid:"); ok {
+			f := strings.Fields(ids)
+			if n, err := strconv.ParseUint(f[len(f)-1], 10, 32); err == nil {
+				inside = uint32(n)
+			}
+		}
+	}
+	return fmt.Sprintf("%s[%d]", plan.Bytes(path.Base(exe)).Quote(), inside)
+}
+
+// summary lists what was refused, unless it was printed while it happened.
+func (b *blocked) summary() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var out []string
+	for line, n := range b.seen {
+		if n > 1 {
+			line += fmt.Sprintf(" (%d times)", n)
+		} else if b.verb {
+			continue
+		}
+		out = append(out, line)
+	}
+	sort.Strings(out)
+	if b.more > 0 {
+		out = append(out, fmt.Sprintf("blocked: %d further calls", b.more))
+	}
+	return out
+}
