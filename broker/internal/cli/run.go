@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -108,7 +109,7 @@ func (t *term) run(r *request) int {
 		// was cloned before: it must still be able to write its own /proc/self/uid_map.
 		_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 		t.announce(r, p, losses)
-		defer debug.SetGCPercent(50)
+		time.AfterFunc(time.Second, func() { debug.SetGCPercent(50) }) // not while it could still be in the way
 		return record(s, p, steps)
 	}}})
 	if err != nil { // nothing was run

@@ -28,7 +28,7 @@ type view struct {
 	scanCut bool           // a project was too large to be searched for secrets
 }
 
-func newView(in *Input) *view { return &view{in: in} }
+func newView(in *Input) *view { return &view{in: in, out: make([]plan.Mount, 0, 160)} }
 
 // addHide resolves h, its links and the other mounts of its file system, and hides them all. A path
 // that does not exist is hidden by its name: the host may create it later.
