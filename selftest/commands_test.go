@@ -92,6 +92,10 @@ func cmdSockin(ts *testscript.TestScript, args []string) {
 // userCommand prepares a command of the ordinary user in the script's directory.
 func userCommand(ctx context.Context, ts *testscript.TestScript, args []string) *exec.Cmd {
 	env := shop.env(ts.Getenv("HOME"), ts.Getenv("WORK"))
+	// Where scripts build Go, they use what built us: there need not be another in PATH.
+	if g, err := exec.LookPath("go"); err == nil {
+		env = append(env, "GO="+g)
+	}
 	if !strings.Contains(args[0], "/") {
 		args = append([]string{"/usr/bin/env"}, args...)
 	}

@@ -62,9 +62,10 @@ func publicDir(t *testing.T) string {
 }
 
 // asOrdinaryUser runs the named test again without root; true means that the caller is that second run.
+// An ordinary user needs the second run, too: names in the lab tell processes apart, not tests.
 func asOrdinaryUser(t *testing.T) bool {
 	t.Helper()
-	if os.Geteuid() != 0 {
+	if os.Getenv("SBX_TEST_PROBE") != "" {
 		return true
 	}
 	const nobody = 65534
@@ -72,11 +73,13 @@ func asOrdinaryUser(t *testing.T) bool {
 	cmd := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v")
 	cmd.Env = append(os.Environ(), "SBX_TEST_PROBE="+probe, "HOME=/nonexistent", "TMPDIR=/tmp")
 	cmd.Dir = "/"
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	if os.Geteuid() == 0 {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	}
 	out, err := cmd.CombinedOutput()
-	t.Logf("as uid %d:\n%s", nobody, out)
+	t.Logf("as an ordinary user:\n%s", out)
 	if err != nil {
-		t.Fatalf("as uid %d: %v", nobody, err)
+		t.Fatalf("as an ordinary user: %v", err)
 	}
 	if strings.Contains(string(out), "--- SKIP") {
 		t.Skip("skipped as an ordinary user, see above")

@@ -102,9 +102,7 @@ func TestActsReportWhyTheyFail(t *testing.T) {
 // As root of the host nothing is performed: a broken sandbox must not turn the selftest into damage.
 func TestNothingIsPerformedAsRootOfHost(t *testing.T) {
 	if os.Geteuid() != 0 || !rootOfHost() {
-		if os.Getenv("SBX_MUST_WORK") == "1" {
-			t.Fatal("missing: root")
-		}
+		// Who runs the tests is not something that the machine lacks: SBX_MUST_WORK does not ask for it.
 		t.Skip("missing: root")
 	}
 	probe, lab := built(t)

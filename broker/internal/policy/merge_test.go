@@ -363,7 +363,9 @@ func TestDiscover(t *testing.T) {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
-	need(t, uid == 0, "root, to change owners")
+	if uid != 0 {
+		t.Skip("missing: root, to change owners")
+	}
 	os.Chown(root+"/home/p", 1000, 0)
 	if p, _ := Discover(home+"/p/a/b", home, uid); p.Root != home+"/p/a/b" {
 		t.Errorf("went up into a foreign directory: %+v", p)

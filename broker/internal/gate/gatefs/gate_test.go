@@ -371,7 +371,7 @@ func TestAutoGraft(t *testing.T) {
 const serveEnv = "GATEFS_TEST_SERVE"
 
 func serveMain() int {
-	s, err := New(3, Tree{Dirs: []Dir{{Path: "/", Host: os.Getenv(serveEnv), Kind: Guarded}}}, Options{Owner: Owner{testUser, testUser}})
+	s, err := New(3, Tree{Dirs: []Dir{{Path: "/", Host: os.Getenv(serveEnv), Kind: Guarded}}}, Options{Owner: Owner{uint32(os.Getuid()), uint32(os.Getgid())}})
 	if err != nil {
 		return 1
 	}

@@ -1,0 +1,27 @@
+package cli
+
+import "sbx/broker/internal/planner"
+
+// unbuilt says which settings somebody made that this version does not carry out. Nothing becomes weaker
+// by them: the network stays off, what is not granted stays refused; but it must not be silent.
+func unbuilt(s settings) []planner.Loss {
+	var out []planner.Loss
+	add := func(what, why, fix string) { out = append(out, planner.Loss{What: what, Why: why, Fix: fix}) }
+	set := func(key string) bool { return len(s.Origins[key]) > 0 }
+	if s.Profile.Network || set("network.allow") && s.Network.Allow || len(s.Network.Hosts) > 0 || len(s.Network.Publish) > 0 {
+		add("network", "this version gives none, only a loopback of the sandbox's own", "")
+	}
+	if set("sandbox.mode") && s.Sandbox.Mode == "dynamic" {
+		add("mode dynamic", "this version asks no questions: what is not granted is refused", "grant it with --ro or --rw")
+	}
+	for _, k := range [...]string{"limits.memory", "limits.memory_high", "limits.cpu", "limits.io"} {
+		if set(k) {
+			add(k, "this version sets resource limits, not control groups, so it is not enforced ("+s.origin(k)+")", "")
+		}
+	}
+	f := s.Features
+	if f.Containers || f.VM || f.KVM || f.Nix || f.SSHAgent || f.GPGAgent || f.Wayland || f.X11 || f.DBus || len(f.Sockets) > 0 {
+		add("features", "this version opens none of them", "")
+	}
+	return out
+}
