@@ -104,9 +104,6 @@ func (c *compiler) detach(sock int, std Stdio) {
 	t.call(unix.SYS_CLOSE_RANGE, fdLast+1, uintptr(^uint32(0)), 0)
 	t.call(unix.SYS_CLOSE_RANGE, 3, fdFirst-1, 0)
 	t.call(unix.SYS_UMASK, 0)
-	if adj := c.p.Process.OOMAdj; adj > 0 {
-		c.writeFile("/proc/self/oom_score_adj", fmt.Sprint(adj))
-	}
 }
 
 // reopen replaces an inherited regular file by the same file on a read-only mount. The mount, not the
@@ -148,6 +145,10 @@ func (c *compiler) user() {
 		return
 	}
 	id := c.p.Identity
+	// The broker is not dumpable, and neither is its copy; the files of such a process belong to root. This
+	// process holds nothing yet, and gives dumpability up again before anything can reach it from inside.
+	c.t.at("making process 1 dumpable for its identity maps", "")
+	c.t.call(unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 1, 0, 0, 0)
 	c.writeFile("/proc/self/setgroups", "deny")
 	c.writeFile("/proc/self/uid_map", fmt.Sprintf("%d %d 1", id.InsideUID, id.OutsideUID))
 	// Nobody else may set the map that is left: it can be written once.
@@ -170,6 +171,9 @@ func (c *compiler) writeFile(path, text string) {
 // names sets what the other new namespaces start with: host name, loopback, clock.
 func (c *compiler) names() {
 	t := &c.t
+	if adj := c.p.Process.OOMAdj; adj > 0 {
+		c.writeFile("/proc/self/oom_score_adj", fmt.Sprint(adj))
+	}
 	if c.p.Namespaces.UTS && c.p.Hostname != "" {
 		t.at("setting host name", string(c.p.Hostname))
 		t.call(unix.SYS_SETHOSTNAME, t.str(string(c.p.Hostname)), uintptr(len(c.p.Hostname)))

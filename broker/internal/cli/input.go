@@ -41,6 +41,9 @@ func (t *term) input(r *request, s settings, facts host.Facts) (*planner.Input, 
 	}
 	in.Limits = limits(s.Limits.Pids)
 	in.Env = environment(t.env, r, s.Env, facts)
+	if err := t.sockets(r, s, in); err != nil {
+		return nil, err
+	}
 	in.TTY = launch.HasTerminal(t.std)
 	if in.Stdio, err = launch.Classify(t.std, in.TTY); err != nil {
 		return nil, err

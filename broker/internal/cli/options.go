@@ -33,6 +33,13 @@ func runOptions() []option {
 		{"env-pass", "", "GLOB", "env.pass", "environment", "pass variables whose names match", appendTo(func(r *request) *[]string { return &r.envPass })},
 		{"hostname", "", "NAME", "", "environment", "host name inside (default sbx-SID)", setString(func(r *request) *string { return &r.hostname })},
 
+		{"socket", "", "PATH", "features.sockets", "sockets", "let it connect to the socket PATH of the host", appendTo(func(r *request) *[]string { return &r.sockets })},
+		{"ssh-agent", "", "", "features.ssh_agent", "sockets", "let it use the SSH agent, with all its keys", setBool(func(r *request) *bool { return &r.sshAgent })},
+		{"gpg-agent", "", "", "features.gpg_agent", "sockets", "let it use the GnuPG agent's restricted socket", setBool(func(r *request) *bool { return &r.gpgAgent })},
+		{"wayland", "", "", "features.wayland", "sockets", "let it open windows on the Wayland compositor", setBool(func(r *request) *bool { return &r.wayland })},
+		{"x11", "", "", "features.x11", "sockets", "refused, with the reason", setBool(func(r *request) *bool { return &r.x11 })},
+		{"dbus", "", "", "features.dbus", "sockets", "refused, with the reason", setBool(func(r *request) *bool { return &r.dbus })},
+
 		{"timeout", "", "TIME", "sandbox.timeout", "process", "end everything after TIME (exit status 124)", setDuration(func(r *request) *time.Duration { return &r.timeout })},
 		{"time-offset", "", "TIME", "", "process", "start the monotonic and boot clocks inside TIME later", setDuration(func(r *request) *time.Duration { return &r.timeOffset })},
 		{"as-pid-1", "", "", "", "process", "CMD is process 1 itself, without a reaper", setBool(func(r *request) *bool { return &r.asPID1 })},

@@ -25,7 +25,8 @@ type request struct {
 	promptTimeout                                        time.Duration
 	paths                                                []pathOption
 	hide, secret                                         []string
-	env, envPass                                         []string
+	env, envPass, sockets                                []string
+	sshAgent, gpgAgent, wayland, x11, dbus               bool
 	timeout, timeOffset                                  time.Duration
 	tmpSize, memory, memoryHigh, pids, cpu, io           string
 	asPID1, newSession, ephemeral, keep                  bool

@@ -51,6 +51,10 @@ func cmdRun(t *term, args []string) int {
 
 // run does what the request asks for and returns the exit status.
 func (t *term) run(r *request) int {
+	// Nobody of the same user can read this process's memory or attach to it from here on.
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return t.fail(fmt.Errorf("making the broker undumpable: %w", err))
+	}
 	facts := host.Read(t.env)
 	if facts.Cwd == "" && r.workdir == "" {
 		return t.fail(&planner.Refusal{What: "the working directory does not exist any more or cannot be read", Hint: "cd into a directory, or pass --workdir DIR"})
@@ -106,9 +110,6 @@ func (t *term) run(r *request) int {
 	refused := &blocked{verb: r.verbose, print: t.warn}
 	var backend launch.Backend = launch.Native{}
 	res, err := backend.Execute(context.Background(), launch.Job{Plan: p, Options: launch.Options{Stdio: t.std, Timeout: r.timeout, Fuse: t.serveGuard(in), Listener: refused.listen, Building: func(steps []stage.Step) error {
-		// From here on nobody of the same user can read this process's memory or attach to it. The child
-		// was cloned before: it must still be able to write its own /proc/self/uid_map.
-		_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 		t.announce(r, p, losses)
 		time.AfterFunc(time.Second, func() { debug.SetGCPercent(50) }) // not while it could still be in the way
 		return record(s, p, steps)

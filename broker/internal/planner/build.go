@@ -97,7 +97,7 @@ func (v *view) checkGrant(g Grant) error {
 			return &Refusal{What: fmt.Sprintf("%s (%s) is provided by the sandbox itself", plan.Bytes(g.Path).Quote(), g.Why)}
 		}
 	}
-	if g.Explicit && (st.Type == host.Socket || st.Type == host.Other) && canon != "" {
+	if g.Explicit && !g.Socket && (st.Type == host.Socket || st.Type == host.Other) && canon != "" {
 		if _, err := v.in.FS.Lstat(canon); err == nil {
 			return &Refusal{What: fmt.Sprintf("%s (%s) is neither a file nor a directory", plan.Bytes(g.Path).Quote(), g.Why),
 				Hint: "sockets are granted with --socket"}

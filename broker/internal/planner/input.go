@@ -37,6 +37,7 @@ type Grant struct {
 	Mode     Mode
 	NoExec   bool
 	Optional bool   // a missing path is left out instead of refused
+	Socket   bool   // the path is a socket
 	Explicit bool   // asked for by a person for this run, not by a profile
 	Why      string // where it comes from: "profile moderate", "--rw", "~/.config/sbx/config.toml:4"
 }

@@ -195,11 +195,16 @@ func (v *view) show(p string, n *node, typ host.Type, mode Mode, g Grant) error 
 	case host.File:
 		v.op(plan.Mount{Kind: plan.File, Target: plan.Bytes(p), Mode: 0o644})
 		v.bind(p, mode, g)
+	case host.Socket:
+		if g.Socket { // others of the host are not part of a view
+			v.op(plan.Mount{Kind: plan.File, Target: plan.Bytes(p), Mode: 0o600})
+			v.bind(p, Write, g)
+		}
 	case host.Dir:
 		v.op(plan.Mount{Kind: plan.Dir, Target: plan.Bytes(p), Mode: 0o755})
 		return v.directory(p, n, mode, g)
 	}
-	return nil // sockets, devices and pipes of the host are not part of a view
+	return nil // devices and pipes of the host are not part of a view
 }
 
 // shows says whether anything visible lies below n.
@@ -300,7 +305,7 @@ func (v *view) below(p string, n *node) error {
 			if err := v.directory(cp, c, c.mode, c.grant); err != nil {
 				return err
 			}
-		case c.granted && c.stat.Type == host.File:
+		case c.granted && (c.stat.Type == host.File || c.grant.Socket):
 			v.bind(cp, c.mode, c.grant)
 		default:
 			if err := v.below(cp, c); err != nil {

@@ -1,0 +1,89 @@
+package cli
+
+import (
+	"path"
+	"strconv"
+	"strings"
+
+	"sbx/broker/internal/host"
+	"sbx/broker/internal/planner"
+	"sbx/broker/internal/policy"
+)
+
+// sockets grants the sockets that the request names. The default view has none of the host's.
+func (t *term) sockets(r *request, s settings, in *planner.Input) error {
+	type grant struct {
+		flag, path string
+		env        []string
+	}
+	var list []grant
+	for _, p := range r.sockets {
+		list = append(list, grant{flag: "--socket", path: p})
+	}
+	runtime := absolute(t.env, "XDG_RUNTIME_DIR", "/run/user/"+strconv.Itoa(int(in.Facts.UID)))
+	if r.sshAgent {
+		p := host.Lookup(t.env, "SSH_AUTH_SOCK")
+		if p == "" {
+			return &planner.Refusal{What: "--ssh-agent: SSH_AUTH_SOCK is not set, so there is no agent", Hint: "start one with ssh-agent, or leave the option out"}
+		}
+		list = append(list, grant{"--ssh-agent", p, []string{"SSH_AUTH_SOCK=" + p}})
+	}
+	if r.gpgAgent {
+		list = append(list, grant{flag: "--gpg-agent", path: runtime + "/gnupg/S.gpg-agent.extra"})
+	}
+	if r.wayland {
+		d := host.Lookup(t.env, "WAYLAND_DISPLAY")
+		if d == "" {
+			return &planner.Refusal{What: "--wayland: WAYLAND_DISPLAY is not set, so there is no compositor"}
+		}
+		p := d
+		if !path.IsAbs(p) {
+			p = path.Join(runtime, d)
+		}
+		list = append(list, grant{"--wayland", p, []string{"WAYLAND_DISPLAY=" + p}})
+	}
+	if r.x11 {
+		return &planner.Refusal{What: "--x11: a program that can talk to the X server can read every key and window of every other", Hint: "run a nested server such as Xephyr or Xvfb inside, or use --wayland"}
+	}
+	if r.dbus {
+		return &planner.Refusal{What: "--dbus: the session bus starts programs outside the sandbox, and this version has no filter for it"}
+	}
+	for _, g := range list {
+		p, err := t.socket(g.flag, g.path, s, in)
+		if err != nil {
+			return err
+		}
+		in.Grants = append(in.Grants, planner.Grant{Path: p, Mode: planner.Write, Explicit: true, Socket: true, Why: g.flag})
+		in.Env = append(in.Env, g.env...)
+	}
+	return nil
+}
+
+// socket checks one: it must be a socket, and none through which the whole host can be had.
+func (t *term) socket(flag, p string, s settings, in *planner.Input) (string, error) {
+	p, err := expandPath(p, in.Facts.Home, in.Facts.Cwd, in.Project)
+	if err != nil {
+		return "", &usageError{flag + ": " + err.Error(), ""}
+	}
+	canon, _, st, err := host.Resolve(in.FS, p)
+	if canon == "" {
+		canon = path.Clean(p)
+	}
+	for _, c := range [...]string{path.Clean(p), canon} {
+		if h := policy.HiddenBy(s.Concealed(), policy.KindSocket, c); h != nil && h.OrgOnly {
+			return "", &planner.Refusal{What: flag + " " + quote(p) + " is refused: " + h.Reason,
+				Hint: "nothing inside a sandbox may talk to it; run the tool that needs it outside"}
+		}
+	}
+	if base := path.Base(canon); strings.HasPrefix(base, "docker") && strings.HasSuffix(base, ".sock") || strings.HasPrefix(base, "podman") && strings.HasSuffix(base, ".sock") || base == "containerd.sock" {
+		return "", &planner.Refusal{What: flag + " " + quote(p) + " is refused: control of a container engine is control of the host",
+			Hint: "nothing inside a sandbox may talk to it; run the tool that needs it outside"}
+	}
+	if err != nil {
+		return "", &planner.Refusal{What: flag + " " + quote(p), Err: err, Hint: "name a socket that exists"}
+	}
+	if st.Type != host.Socket {
+		return "", &planner.Refusal{What: flag + " " + quote(p) + " is not a socket", Hint: "files and directories are granted with --ro and --rw"}
+	}
+	return canon, nil
+}
