@@ -184,6 +184,7 @@ func (c *compiler) bind(m *plan.Mount, rel string) {
 		t.call(unix.SYS_MOUNT, t.str(string(m.Source)), t.str(rel), 0, unix.MS_BIND, 0)
 		return
 	}
+	first := len(t.ops)
 	c.open(string(m.Source), regA)
 	if m.Ino != 0 {
 		c.sameObject(regA, m.Dev, m.Ino)
@@ -193,6 +194,9 @@ func (c *compiler) bind(m *plan.Mount, rel string) {
 	c.setattr(regB, m)
 	c.attach(regB, rel)
 	c.place(rel, true)
+	if m.Optional { // it is gone: the empty place stays
+		t.ops[first].may(uint16(unix.ENOENT)).elseSkip(uint8(len(t.ops) - first - 1))
+	}
 }
 
 // open stores an O_PATH descriptor of an absolute host path in r.

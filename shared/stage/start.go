@@ -36,7 +36,7 @@ type Event struct {
 
 // Hooks are called while the child builds the sandbox. Each may be nil.
 type Hooks struct {
-	// Building is called once, right after the clone. It must not wait for the child; its error ends it.
+	// Building is called once, soon after the clone. It must not wait for the child; its error ends it.
 	Building func(*Child) error
 	// Fuse is given the descriptor of a FUSE file system of the plan, in the plan's order, and must
 	// have it served when it returns: the child's next step may walk through it.
@@ -59,11 +59,6 @@ func Start(p *plan.Plan, std Stdio, hooks Hooks) (*Child, error) {
 	}
 	closeMoved()
 	unix.Close(pair[1])
-	if err == nil {
-		if hooks.Building != nil {
-			err = hooks.Building(c)
-		}
-	}
 	if err == nil {
 		err = c.awaitReady(p, hooks)
 	}
@@ -171,16 +166,23 @@ func (c *Child) receive() (message, []int, error) {
 
 // awaitReady waits until the program runs, or says what failed.
 func (c *Child) awaitReady(p *plan.Plan, hooks Hooks) error {
-	next := 0
-	for {
+	next := nextFuse(p, 0)
+	for built := false; ; {
+		// The child walks its FUSE file systems soon: they come before everything else.
+		if next == len(p.Mounts) && !built {
+			built = true
+			if err := hooks.building(c); err != nil {
+				return err
+			}
+		}
 		m, fds, err := c.receive()
 		if err != nil {
 			return c.explain(err)
 		}
 		switch m.kind {
 		case evFuse:
-			for p.Mounts[next].Kind != plan.Fuse {
-				next++
+			if next == len(p.Mounts) {
+				return fmt.Errorf("process 1 sent a FUSE descriptor too many")
 			}
 			if len(fds) != 1 || hooks.Fuse == nil {
 				return fmt.Errorf("nobody serves the FUSE file system at %s", p.Mounts[next].Target.Quote())
@@ -188,7 +190,7 @@ func (c *Child) awaitReady(p *plan.Plan, hooks Hooks) error {
 			if err := hooks.Fuse(&p.Mounts[next], fds[0]); err != nil {
 				return fmt.Errorf("serving %s: %w", p.Mounts[next].Target.Quote(), err)
 			}
-			next++
+			next = nextFuse(p, next+1)
 		case evReady:
 			if len(fds) != len(p.Fds) {
 				return fmt.Errorf("process 1 handed over %d descriptors, want %d", len(fds), len(p.Fds))
@@ -201,6 +203,21 @@ func (c *Child) awaitReady(p *plan.Plan, hooks Hooks) error {
 			return fmt.Errorf("process 1 sent message %d before it was ready", m.kind)
 		}
 	}
+}
+
+// nextFuse returns the index of the first FUSE mount from i on, or the number of mounts.
+func nextFuse(p *plan.Plan, i int) int {
+	for i < len(p.Mounts) && p.Mounts[i].Kind != plan.Fuse {
+		i++
+	}
+	return i
+}
+
+func (h Hooks) building(c *Child) error {
+	if h.Building == nil {
+		return nil
+	}
+	return h.Building(c)
 }
 
 // explain prefers the fault that the child left behind to the mere fact that it is gone.

@@ -48,6 +48,7 @@ func switchOff(r *request, t *term, in *planner.Input) {
 	for i := range in.Grants {
 		if off("readonly") && in.Grants[i].Mode == planner.Read {
 			in.Grants[i].Mode = planner.Write
+			in.Ungranted = append(in.Ungranted, in.Grants[i].Path)
 		}
 	}
 	in.ShareNet, in.ShareIPC, in.NoLandlock = off("netns"), off("ipcns"), off("landlock")

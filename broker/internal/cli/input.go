@@ -173,10 +173,14 @@ func (t *term) requestGrants(r *request, in *planner.Input) error {
 
 // hides collects what does not exist inside, whatever is granted around it.
 func (t *term) hides(r *request, s settings, in *planner.Input) error {
-	add := func(pattern string, secret bool, why string) {
+	var add func(pattern string, secret bool, why string)
+	add = func(pattern string, secret bool, why string) {
 		p := pattern
 		switch {
 		case strings.HasPrefix(p, "~/") || p == "~":
+			if in.Facts.Account != "" { // whatever $HOME says, the keys lie there too
+				add(in.Facts.Account+p[1:], secret, why)
+			}
 			if in.Facts.Home == "" {
 				return
 			}
@@ -194,6 +198,9 @@ func (t *term) hides(r *request, s settings, in *planner.Input) error {
 	}
 	if in.Facts.Home != "" {
 		_, _ = in.FS.ReadDir(in.Facts.Home) // most secrets do not exist: one listing says so for all
+	}
+	if in.Facts.Account != "" {
+		_, _ = in.FS.ReadDir(in.Facts.Account)
 	}
 	for _, x := range policy.Secrets() {
 		if x.Kind != policy.KindSocket {

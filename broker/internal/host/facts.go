@@ -15,6 +15,7 @@ type Facts struct {
 	UID, GID uint32
 	User     string
 	Home     string // canonical; "" when there is none
+	Account  string // canonical home of the password file, which $HOME need not be; "" when it is the same
 	Cwd      string // canonical; "" when it cannot be named
 	Env      []string
 	Landlock int // ABI, 0 when there is none
@@ -31,6 +32,9 @@ func Read(env []string) Facts {
 		f.Kernel = unix.ByteSliceToString(u.Release[:])
 	}
 	f.Home = home(env, f.UID)
+	if h := canonicalDir(passwdHome(f.UID)); h != f.Home && h != "/" {
+		f.Account = h
+	}
 	f.User = Lookup(env, "USER")
 	if wd, err := unix.Getwd(); err == nil && strings.HasPrefix(wd, "/") {
 		f.Cwd = wd
@@ -66,10 +70,14 @@ func home(env []string, uid uint32) string {
 	if !strings.HasPrefix(h, "/") {
 		h = passwdHome(uid)
 	}
-	if h == "" {
+	return canonicalDir(h)
+}
+
+func canonicalDir(p string) string {
+	if p == "" {
 		return ""
 	}
-	if c, _, _, err := Resolve(FS{}, h); err == nil {
+	if c, _, st, err := Resolve(FS{}, p); err == nil && st.Type == Dir {
 		return c
 	}
 	return ""

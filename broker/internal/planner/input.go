@@ -38,6 +38,7 @@ type Grant struct {
 	NoExec   bool
 	Optional bool   // a missing path is left out instead of refused
 	Socket   bool   // the path is a socket
+	listed   bool   // an entry of a granted directory that is mounted by itself: it may vanish or be replaced meanwhile
 	Explicit bool   // asked for by a person for this run, not by a profile
 	Why      string // where it comes from: "profile moderate", "--rw", "~/.config/sbx/config.toml:4"
 }
@@ -73,7 +74,8 @@ type Input struct {
 	TimeOffset  int64
 	NoSymFollow bool
 	NoLandlock  bool
-	Losses      []Loss // what was lost before planning began
+	Ungranted   []string // canonical: mounted writable by a test that takes the mounts' line away, not so for Landlock
+	Losses      []Loss   // what was lost before planning began
 	Seccomp     plan.Seccomp
 	Facts       host.Facts
 	FS          FS

@@ -2,6 +2,7 @@ package planner
 
 import (
 	"path"
+	"slices"
 	"strconv"
 
 	"sbx/broker/internal/host"
@@ -112,6 +113,9 @@ func addLandlock(p *plan.Plan, in *Input) []Loss {
 	}
 	for i := range p.Mounts {
 		m := &p.Mounts[i]
+		if slices.Contains(in.Ungranted, string(m.Target)) {
+			continue
+		}
 		access := l.HandledFS
 		switch {
 		case m.Kind == plan.Tmpfs && m.Target != "/" && m.Access != plan.ReadOnly && m.Why != "skeleton", m.Kind == plan.Proc, m.Kind == plan.Devpts:

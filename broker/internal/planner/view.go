@@ -146,7 +146,9 @@ func (v *view) skeleton(p string, n *node, mode Mode, g Grant) error {
 			if child == nil {
 				child = &node{name: e.Name}
 			}
-			if err := v.show(path.Join(p, e.Name), child, e.Type, mode, g); err != nil {
+			entry := g
+			entry.listed = true
+			if err := v.show(path.Join(p, e.Name), child, e.Type, mode, entry); err != nil {
 				return err
 			}
 		}
@@ -331,7 +333,9 @@ func (v *view) bind(p string, mode Mode, g Grant) {
 		m.Access = plan.ReadWrite
 		m.NoSymFollow = v.in.NoSymFollow
 	}
-	if st, err := v.in.FS.Lstat(p); err == nil {
+	if g.listed {
+		m.Optional = true
+	} else if st, err := v.in.FS.Lstat(p); err == nil {
 		m.Dev, m.Ino = st.Dev, st.Ino
 	}
 	v.op(m)
