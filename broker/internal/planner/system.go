@@ -50,6 +50,10 @@ func protectProc(in *Input) []plan.Mount {
 	if in.Facts.UID != 0 && !in.MapRoot {
 		return append(out, plan.Mount{Kind: plan.Protect, Target: "/proc/sysrq-trigger", Access: plan.ReadOnly, Optional: true})
 	}
+	if !in.AsPID1 {
+		// The files of an undumpable process belong to root, and hidepid does not hold for root's group.
+		out = append(out, plan.Mount{Kind: plan.Protect, Target: "/proc/1", Access: plan.ReadOnly})
+	}
 	for _, d := range []string{"bus", "fs", "irq", "acpi", "scsi", "sysrq-trigger", "mtrr", "latency_stats"} {
 		out = append(out, plan.Mount{Kind: plan.Protect, Target: plan.Bytes("/proc/" + d), Access: plan.ReadOnly, Optional: true})
 	}
