@@ -63,7 +63,7 @@ func unescape(s string) string {
 }
 
 func below(p, dir string) bool {
-	return p == dir || dir == "/" || strings.HasPrefix(p, dir+"/")
+	return p == dir || dir == "/" || len(p) > len(dir) && p[len(dir)] == '/' && p[:len(dir)] == dir
 }
 
 func tail(p, dir string) string {

@@ -89,5 +89,5 @@ func (n *node) hiddenNames(prefix string) []string {
 
 // within says whether p is dir or below it, by components.
 func within(p, dir string) bool {
-	return p == dir || dir == "/" || strings.HasPrefix(p, dir+"/")
+	return p == dir || dir == "/" || len(p) > len(dir) && p[len(dir)] == '/' && p[:len(dir)] == dir
 }
