@@ -139,21 +139,6 @@ func Secrets() []Secret {
 	}
 }
 
-// Guarded lists what stays read-only inside a writable project: files that run code, or decide, outside the sandbox.
-func Guarded() []Secret {
-	return []Secret{
-		{KindPath, "$PROJECT/.git/hooks", "git runs them outside the sandbox", false},
-		{KindPath, "$PROJECT/.git/config", "keys such as core.fsmonitor run programs outside the sandbox", false},
-		{KindPath, "$PROJECT/.sbx", "sbx's own rules for this project", false},
-		{KindPath, "$PROJECT/.envrc", "direnv runs it on cd", false},
-		{KindPath, "$PROJECT/.vscode", "tasks and settings run programs", false},
-		{KindPath, "$PROJECT/.idea", "run configurations run programs", false},
-		{KindPath, "$PROJECT/.husky", "git hooks", false},
-		{KindPath, "$PROJECT/.claude", "settings and hooks of an agent", false},
-		{KindPath, "$PROJECT/.mcp.json", "names programs that an agent starts", false},
-	}
-}
-
 // Hiding is one compiled pattern of what is hidden, with why and from where.
 type Hiding struct {
 	Secret
