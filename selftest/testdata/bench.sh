@@ -16,8 +16,10 @@ if [ "$(id -u)" = 0 ]; then
 	user="setpriv --reuid 42424 --regid 42424 --clear-groups"
 fi
 cd "$here/home/project"
+set -- "unshare=unshare --map-current-user --user --mount --pid --fork --net --ipc --uts --cgroup /bin/true"
 env -i HOME="$here/home" PATH=/usr/bin:/bin $user "$here/bench" -n "${N:-200}" \
 	"bwrap=bwrap --unshare-all --ro-bind / / --proc /proc --dev /dev --tmpfs /tmp /bin/true" \
 	"sbx permissive=$here/sbx run --profile permissive --static -q -- /bin/true" \
 	"sbx moderate=$here/sbx run --profile moderate --static -q -- /bin/true" \
-	"sbx strict=$here/sbx run --profile strict --static -q -- /bin/true"
+	"sbx strict=$here/sbx run --profile strict --static -q -- /bin/true" \
+	"$@"
