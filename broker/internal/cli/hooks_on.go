@@ -43,7 +43,7 @@ func switchOff(r *request, t *term, in *planner.Input) {
 		in.Hides = nil
 	}
 	if off("guard") {
-		in.Facts.Fuse = false
+		in.NoGuard = true
 	}
 	for i := range in.Grants {
 		if off("readonly") && in.Grants[i].Mode == planner.Read {

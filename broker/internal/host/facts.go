@@ -41,7 +41,7 @@ func Read(env []string) Facts {
 	}
 	f.Landlock = landlockABI()
 	f.Mounts, _ = Mounts()
-	f.Fuse = unix.Access("/dev/fuse", unix.R_OK|unix.W_OK) == nil
+	f.Fuse = hasFuse()
 	return f
 }
 
@@ -109,6 +109,13 @@ func itoa(v uint32) string {
 			return string(b[i:])
 		}
 	}
+}
+
+// hasFuse says whether /dev/fuse is the FUSE device (10:229, devices.txt) and can be opened.
+func hasFuse() bool {
+	var st unix.Stat_t
+	return unix.Stat("/dev/fuse", &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFCHR && st.Rdev == unix.Mkdev(10, 229) &&
+		unix.Access("/dev/fuse", unix.R_OK|unix.W_OK) == nil
 }
 
 // landlockABI asks for the version (landlock_create_ruleset(2), LANDLOCK_CREATE_RULESET_VERSION).

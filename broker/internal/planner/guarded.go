@@ -21,7 +21,7 @@ const (
 // needsGuard says whether the directory is the project. It is guarded even if it holds nothing that wants
 // a guard yet: a hook or a setting that the program makes is as dangerous as one that it changes.
 func (v *view) needsGuard(p string) bool {
-	return (p == v.in.Project || p == v.in.GitDir) && v.in.Facts.Fuse
+	return (p == v.in.Project || p == v.in.GitDir) && !v.in.NoGuard
 }
 
 // holdsSecret says whether dir or a directory below it has a name that is hidden in projects.
@@ -124,16 +124,16 @@ func (v *view) isBig(dir string) bool {
 }
 
 // covered is guarded without FUSE: the files stay the host's own, so the hidden ones are covered, not
-// absent, and the broker covers them again when the host replaces them.
+// absent, and only names that exist already can be protected. That is a loss, and said.
 func (v *view) covered(p string, n *node, g Grant) error {
 	v.bind(p, Write, g)
 	names := n.hiddenNames("")
 	list, _ := v.in.FS.ReadDir(p)
 	for _, e := range list {
-		if guard.IsSecret(e.Name) {
+		if guard.IsSecret(e.Name) && e.Type != host.Link {
 			names = append(names, e.Name)
 		}
-		if p == v.in.Project && guard.IsGuarded(e.Name) {
+		if e.Type != host.Link && p == v.in.Project && guard.IsGuarded(e.Name) {
 			v.late = append(v.late, plan.Mount{Kind: plan.Protect, Target: plan.Bytes(path.Join(p, e.Name)), Access: plan.ReadOnly, Optional: true})
 		}
 	}

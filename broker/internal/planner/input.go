@@ -74,6 +74,7 @@ type Input struct {
 	TimeOffset  int64
 	NoSymFollow bool
 	NoLandlock  bool
+	NoGuard     bool     // test builds only: the project is bound as it is
 	Ungranted   []string // canonical: mounted writable by a test that takes the mounts' line away, not so for Landlock
 	Losses      []Loss   // what was lost before planning began
 	Seccomp     plan.Seccomp
