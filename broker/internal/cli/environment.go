@@ -2,6 +2,7 @@ package cli
 
 import (
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -50,7 +51,7 @@ func environment(env []string, r *request, cfg policy.Env, facts host.Facts) []s
 		if matchAny(k, cfg.Deny) {
 			continue
 		}
-		named := contains(r.envPass, k) || contains(cfg.Pass, k)
+		named := slices.Contains(r.envPass, k) || slices.Contains(cfg.Pass, k)
 		if named || !looksSecret(k) && (matchAny(k, r.envPass) || matchAny(k, cfg.Pass) || matchAny(k, passed[:])) {
 			put(k, v)
 		}
@@ -97,15 +98,6 @@ func matchAny(name string, globs []string) bool {
 			if ok, _ := path.Match(g, name); ok {
 				return true
 			}
-		}
-	}
-	return false
-}
-
-func contains(list []string, s string) bool {
-	for _, x := range list {
-		if x == s {
-			return true
 		}
 	}
 	return false

@@ -4,6 +4,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"sbx/broker/internal/planner"
@@ -18,7 +19,7 @@ const testHooks = true
 func hookOptions() []option {
 	return []option{{"test-off", "", "LAYER,...", "", "test", "switch layers off", func(r *request, v string) error {
 		for _, l := range strings.Split(v, ",") {
-			if !contains([]string{"seccomp", "netns", "ipcns", "env", "rlimit", "landlock", "readonly", "secrets", "guard"}, l) {
+			if !slices.Contains([]string{"seccomp", "netns", "ipcns", "env", "rlimit", "landlock", "readonly", "secrets", "guard"}, l) {
 				return fmt.Errorf("no layer is called %s", quote(l))
 			}
 			r.off = append(r.off, l)
@@ -29,7 +30,7 @@ func hookOptions() []option {
 
 // switchOff takes the layers away that the request names.
 func switchOff(r *request, t *term, in *planner.Input) {
-	off := func(layer string) bool { return contains(r.off, layer) }
+	off := func(layer string) bool { return slices.Contains(r.off, layer) }
 	if off("seccomp") {
 		in.Seccomp = plan.Seccomp{Rules: "off", Program: []plan.Insn{{Code: 6, K: uint32(seccompbpf.Allow)}}}
 	}

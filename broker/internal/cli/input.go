@@ -36,8 +36,8 @@ func (t *term) input(r *request, s settings, facts host.Facts) (*planner.Input, 
 	t.caches(s, in)
 	hideSockets(in)
 	var err error
-	if in.TmpSize, err = parseSize(s.FS.TmpSize, 1<<30); err != nil {
-		return nil, fmt.Errorf("fs.tmp_size: %w", err)
+	if in.TmpSize, err = tmpSize(s.FS.TmpSize); err != nil {
+		return nil, err
 	}
 	in.Limits = limits(s.Limits.Pids)
 	in.Env = environment(t.env, r, s.Env, facts)
@@ -110,18 +110,19 @@ func (t *term) grants(r *request, s settings, in *planner.Input) error {
 	add := func(list []string, mode planner.Mode, why string, optional bool) error {
 		for _, e := range list {
 			name, opt := policy.SplitOptional(e)
-			if ownPlace(name) && mode != planner.Scratch || mode == planner.Scratch && ownPlace(name) {
+			if ownPlace(name) {
 				continue // the sandbox has these anyway
 			}
+			g := planner.Grant{Path: name, Mode: mode, Optional: opt || optional, Why: why}
 			if mode == planner.Write && name == in.Project {
 				if why := unsuitable(name, in.Facts.Home); why != "" {
 					return &planner.Refusal{What: "the project directory would be " + why, Hint: "cd into a project, or pass --workdir DIR"}
 				}
 				if r.ephemeral {
-					mode = planner.Overlay
+					g.Mode = planner.Overlay
 				}
 			}
-			in.Grants = append(in.Grants, planner.Grant{Path: name, Mode: mode, Optional: opt || optional, Why: why})
+			in.Grants = append(in.Grants, g)
 		}
 		return nil
 	}
@@ -240,7 +241,7 @@ func (t *term) hides(r *request, s settings, in *planner.Input) error {
 func hideSockets(in *planner.Input) {
 	for _, p := range host.Sockets() {
 		for _, g := range in.Grants {
-			if g.Mode != planner.Scratch && g.Path != in.Project && strings.HasPrefix(p, strings.TrimSuffix(g.Path, "/")+"/") && !ownPlace(p) && !strings.HasPrefix(p, "/run/") && !strings.HasPrefix(p, in.Project+"/") {
+			if g.Mode != planner.Scratch && p != g.Path && host.Within(p, g.Path) && !host.Within(p, "/run") && !host.Within(p, in.Project) && !ownPlace(p) {
 				in.Hides = append(in.Hides, planner.Hide{Path: p, Why: "a socket of the host"})
 				break
 			}

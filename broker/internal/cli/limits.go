@@ -2,11 +2,10 @@ package cli
 
 import (
 	"fmt"
-	"math"
-	"strconv"
 
 	"golang.org/x/sys/unix"
 
+	"sbx/broker/internal/policy"
 	"sbx/shared/plan"
 )
 
@@ -40,28 +39,19 @@ func limits(pids int) []plan.Limit {
 	return out
 }
 
-// parseSize reads bytes with an optional K, M, G or T (powers of 1024).
-func parseSize(s string, def int64) (int64, error) {
-	if s == "" {
-		return def, nil
+// defaultTmpSize is the size of each temporary file system, in bytes, where nothing says otherwise.
+const defaultTmpSize = 1 << 30
+
+// tmpSize reads the size of the temporary file systems, in bytes.
+func tmpSize(text string) (int64, error) {
+	size, err := policy.ParseSize(text)
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("fs.tmp_size: %w", err)
+	case size.Percent != 0:
+		return 0, &usageError{"fs.tmp_size " + quote(text) + ": a share of the memory is not a size here", "name an amount such as 512M or 2G"}
+	case size.Bytes == 0:
+		return defaultTmpSize, nil
 	}
-	shift := 0
-	switch s[len(s)-1] {
-	case 'K', 'k':
-		shift = 10
-	case 'M', 'm':
-		shift = 20
-	case 'G', 'g':
-		shift = 30
-	case 'T', 't':
-		shift = 40
-	}
-	if shift > 0 {
-		s = s[:len(s)-1]
-	}
-	n, err := strconv.ParseInt(s, 10, 64)
-	if err != nil || n <= 0 || n > math.MaxInt64>>shift {
-		return 0, fmt.Errorf("%s is not a size such as 512M or 2G", quote(s))
-	}
-	return n << shift, nil
+	return int64(size.Bytes), nil
 }

@@ -3,6 +3,8 @@ package cli
 import (
 	"fmt"
 	"strings"
+
+	"sbx/broker/internal/policy"
 )
 
 // option is one row of the option table. Flag, help, man page, completion and configuration key all
@@ -66,35 +68,12 @@ func findOption(table []option, word string) *option {
 }
 
 func nearestOption(table []option, word string) string {
-	best, dist := "", 4
+	names := make([]string, len(table))
 	for i := range table {
-		if d := distance(strings.TrimLeft(word, "-"), table[i].name); d < dist {
-			best, dist = table[i].name, d
-		}
+		names[i] = table[i].name
 	}
-	if best == "" {
-		return "see sbx run --help"
+	if best := policy.Nearest(strings.TrimLeft(word, "-"), names); best != "" {
+		return "did you mean --" + best + "?"
 	}
-	return "did you mean --" + best + "?"
-}
-
-// distance is Levenshtein's.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		prev := row[0]
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := prev
-			if a[i-1] != b[j-1] {
-				cost++
-			}
-			prev = row[j]
-			row[j] = min(cost, row[j]+1, row[j-1]+1)
-		}
-	}
-	return row[len(b)]
+	return "see sbx run --help"
 }

@@ -21,16 +21,15 @@ type pathOption struct {
 // request is what the command line asks for; a nil pointer or empty string means that it does not say.
 type request struct {
 	profile, mode, gate, workdir, hostname, name, caches string
-	prompt, learn, promptCommand                         string
-	promptTimeout                                        time.Duration
+	prompt                                               string
 	paths                                                []pathOption
 	hide, secret                                         []string
 	env, envPass, sockets                                []string
 	sshAgent, gpgAgent, wayland, x11, dbus               bool
 	timeout, timeOffset                                  time.Duration
-	tmpSize, memory, memoryHigh, pids, cpu, io           string
-	asPID1, newSession, ephemeral, keep                  bool
-	noDebug, strict, noSandbox, noSuid, sharePID         bool
+	tmpSize                                              string
+	asPID1, ephemeral, keep                              bool
+	noDebug, strict, noSandbox                           bool
 	dryRun, json, verbose, quiet, help                   bool
 	backend                                              string
 	off                                                  []string
@@ -75,6 +74,9 @@ func setString(field func(*request) *string, allowed ...string) func(*request, s
 		return nil
 	}
 }
+
+// accept is the setter of options that ask for what is always so.
+func accept(*request, string) error { return nil }
 
 func setBool(field func(*request) *bool) func(*request, string) error {
 	return func(r *request, _ string) error { *field(r) = true; return nil }

@@ -24,8 +24,7 @@ import (
 
 // Exit statuses of sbx itself (interface.md, "Exit status").
 const (
-	exitUsage   = 125
-	exitTimeout = 124
+	exitUsage = 125
 )
 
 func cmdRun(t *term, args []string) int {
@@ -69,7 +68,7 @@ func (t *term) run(r *request) int {
 		}
 	}
 	if !cfg.Sandbox.Enabled {
-		return t.passthrough(r, cfg.origin("sandbox.enabled"))
+		return t.passthrough(r, facts, cfg.origin("sandbox.enabled"))
 	}
 	if r.timeout == 0 {
 		r.timeout = cfg.Sandbox.Timeout
@@ -92,10 +91,7 @@ func (t *term) run(r *request) int {
 	if err != nil {
 		return t.fail(&planner.Refusal{What: err.Error(), Hint: sessionHint(err)})
 	}
-	in.Session, in.SessionDir = s.ID, s.Dir
-	if in.Hostname == "" {
-		in.Hostname = "sbx-" + s.ID
-	}
+	assign(in, s.ID, s.Dir)
 	p, losses, err := planner.Build(*in)
 	if err == nil {
 		err = t.checkLosses(r, losses)
@@ -116,7 +112,7 @@ func (t *term) run(r *request) int {
 	}}})
 	if err != nil { // nothing was run
 		s.Discard()
-		return t.unavailable(r, cfg, buildError(err))
+		return t.unavailable(r, facts, cfg, buildError(err))
 	}
 	cerr := s.Close(r.keep)
 	if strings.HasSuffix(s.ID, "a") || strings.HasSuffix(s.ID, "b") { // now and then: it looks at every record
@@ -187,18 +183,20 @@ func transcript(steps []stage.Step) []byte {
 	return b
 }
 
-func (t *term) dryRun(r *request, in *planner.Input, root string) int {
-	in.Session = r.name
-	if in.Session == "" {
-		in.Session = "dry-run"
-	}
-	if err := plan.ValidSession(in.Session); err != nil {
-		return t.fail(err)
-	}
-	in.SessionDir = path.Join(root, in.Session)
+// assign gives the input its session.
+func assign(in *planner.Input, sid, dir string) {
+	in.Session, in.SessionDir = sid, dir
 	if in.Hostname == "" {
-		in.Hostname = "sbx-" + in.Session
+		in.Hostname = "sbx-" + sid
 	}
+}
+
+func (t *term) dryRun(r *request, in *planner.Input, root string) int {
+	sid := r.name
+	if sid == "" {
+		sid = "dry-run"
+	}
+	assign(in, sid, path.Join(root, sid))
 	p, losses, err := planner.Build(*in)
 	if err != nil {
 		return t.fail(err)
@@ -270,30 +268,24 @@ func nested(list []string, p string) bool {
 
 // unavailable is what happens when no sandbox could be built: an error, unless the configuration says
 // that the command may then run without one.
-func (t *term) unavailable(r *request, cfg settings, err error) int {
-	var f *stage.Fault
+func (t *term) unavailable(r *request, facts host.Facts, cfg settings, err error) int {
 	how := cfg.Sandbox.FallbackOnUnavailable
-	if how == "block" || how == "" || !errors.As(err, &f) || f.IsExec() || !isUnavailable(f) {
+	if how == "block" || how == "" || !errors.Is(err, launch.ErrUnavailable) {
 		return t.fail(err)
 	}
 	t.warn(err.Error())
-	return t.passthrough(r, "fallback_on_unavailable = "+how+", "+cfg.origin("sandbox.fallback_on_unavailable"))
-}
-
-// isUnavailable says whether the fault means that this host gives no sandbox at all.
-func isUnavailable(f *stage.Fault) bool {
-	return (f.Step == "cloning" || strings.HasPrefix(f.Object, "/proc/self/")) && isErrno(f, "EPERM", "EACCES", "ENOSPC", "EUSERS", "EINVAL", "ENOSYS")
+	return t.passthrough(r, facts, "fallback_on_unavailable = "+how+", "+cfg.origin("sandbox.fallback_on_unavailable"))
 }
 
 // passthrough runs the command on the host: the off switch, never a fallback that nobody sees.
-func (t *term) passthrough(r *request, why string) int {
+func (t *term) passthrough(r *request, facts host.Facts, why string) int {
 	t.warn("NO SANDBOX (" + why + "): " + plan.Bytes(r.argv[0]).Quote() + " runs on the host with all of your rights")
 	in := &planner.Input{Argv: r.argv, Env: t.env, FS: host.FS{}}
-	exe, err := planner.LookPath(in, host.Read(t.env).Cwd)
+	exe, err := planner.LookPath(in, facts.Cwd)
 	if err != nil {
 		return t.fail(err)
 	}
-	if err := t.auditUnsandboxed(r, why); err != nil {
+	if err := t.auditUnsandboxed(r, facts, why); err != nil {
 		return t.fail(&planner.Refusal{What: "writing the audit line of a run without a sandbox", Err: err, Hint: "sbx does not run anything on the host that it cannot record"})
 	}
 	var backend launch.Backend = launch.Passthrough{}
@@ -305,8 +297,8 @@ func (t *term) passthrough(r *request, why string) int {
 }
 
 // auditUnsandboxed writes down that something runs on the host.
-func (t *term) auditUnsandboxed(r *request, why string) error {
-	root, err := session.Root(host.Lookup(t.env, "XDG_STATE_HOME"), host.Read(t.env).Home)
+func (t *term) auditUnsandboxed(r *request, facts host.Facts, why string) error {
+	root, err := session.Root(host.Lookup(t.env, "XDG_STATE_HOME"), facts.Home)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -60,7 +61,7 @@ func (t *term) selftest(q selftestRequest) int {
 		}
 	}
 	results, err := checks.Run(context.Background(), checks.Runner{Sbx: exe, Probe: probe, Hooks: testHooks}, func(c checks.Check) bool {
-		return len(q.only) == 0 || contains(q.only, c.Group) || contains(q.only, c.ID)
+		return len(q.only) == 0 || slices.Contains(q.only, c.Group) || slices.Contains(q.only, c.ID)
 	})
 	if err != nil {
 		return t.fail(err)
@@ -89,7 +90,7 @@ func mustNotSkip(r checks.Report) bool {
 }
 
 func known(name string) bool {
-	if contains(checks.Groups(), name) {
+	if slices.Contains(checks.Groups(), name) {
 		return true
 	}
 	for _, c := range checks.All() {

@@ -57,10 +57,6 @@ func hint(err error) string {
 	if errors.As(err, &r) {
 		return r.Hint
 	}
-	var m *planner.Missing
-	if errors.As(err, &m) {
-		return m.Hint
-	}
 	var x *launch.ExecError
 	if errors.As(err, &x) && x.Status == 127 && exists(x.Path) {
 		return quote(x.Path) + " exists on the host but not in the sandbox; grant it with --ro " + quote(x.Path)

@@ -62,7 +62,8 @@ func unescape(s string) string {
 	return b.String()
 }
 
-func below(p, dir string) bool {
+// Within says whether p is dir or lies below it, by components. Both are absolute and clean.
+func Within(p, dir string) bool {
 	return p == dir || dir == "/" || len(p) > len(dir) && p[len(dir)] == '/' && p[:len(dir)] == dir
 }
 
@@ -79,7 +80,7 @@ func Aliases(mounts []Mount, p string) []string {
 	var home *Mount
 	for i := range mounts {
 		m := &mounts[i]
-		if below(p, m.Point) && (home == nil || len(m.Point) >= len(home.Point)) {
+		if Within(p, m.Point) && (home == nil || len(m.Point) >= len(home.Point)) {
 			home = m
 		}
 	}
@@ -93,7 +94,7 @@ func Aliases(mounts []Mount, p string) []string {
 	var out []string
 	for i := range mounts {
 		m := &mounts[i]
-		if m.Dev != home.Dev || m.Point == home.Point || !below(inside, m.Root) {
+		if m.Dev != home.Dev || m.Point == home.Point || !Within(inside, m.Root) {
 			continue
 		}
 		if alias := strings.TrimSuffix(m.Point, "/") + tail(inside, m.Root); alias != p {
@@ -107,7 +108,7 @@ func Aliases(mounts []Mount, p string) []string {
 func Below(mounts []Mount, dir string) []string {
 	var out []string
 	for i := range mounts {
-		if p := mounts[i].Point; p != dir && below(p, dir) {
+		if p := mounts[i].Point; p != dir && Within(p, dir) {
 			out = append(out, p)
 		}
 	}

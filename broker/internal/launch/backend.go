@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -55,10 +56,23 @@ func (Native) Available() error {
 func (Native) Execute(ctx context.Context, j Job) (Result, error) {
 	res, err := Run(ctx, j.Plan, j.Options)
 	var f *stage.Fault
-	if errors.As(err, &f) && f.Phase == "setup" && f.Index < 0 {
+	if errors.As(err, &f) && givesNone(f) {
 		return res, &unavailable{err}
 	}
 	return res, err
+}
+
+// givesNone says whether the fault means that this host gives no sandbox at all: no namespaces, or no
+// identity in them.
+func givesNone(f *stage.Fault) bool {
+	if f.IsExec() || f.Step != "cloning" && !strings.HasPrefix(f.Object, "/proc/self/") {
+		return false
+	}
+	switch f.Errno {
+	case syscall.EPERM, syscall.EACCES, syscall.ENOSPC, syscall.EUSERS, syscall.EINVAL, syscall.ENOSYS:
+		return true
+	}
+	return false
 }
 
 // unavailable keeps the words of the fault and adds what it means.

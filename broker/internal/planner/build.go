@@ -60,9 +60,6 @@ func Build(in Input) (*plan.Plan, []Loss, error) {
 func (v *view) collect() error {
 	in := v.in
 	v.addSystem()
-	if in.Facts.Home != "" {
-		_, _ = in.FS.ReadDir(in.Facts.Home) // most secrets do not exist: one listing says so for all
-	}
 	for _, h := range in.Hides {
 		if err := v.addHide(h); err != nil {
 			return err
@@ -93,7 +90,7 @@ func (v *view) checkGrant(g Grant) error {
 		return &Refusal{What: fmt.Sprintf("/ (%s) cannot be writable", g.Why), Hint: "name the directory that the program should write"}
 	}
 	for _, r := range reserved {
-		if canon != "" && within(canon, r) {
+		if canon != "" && host.Within(canon, r) {
 			return &Refusal{What: fmt.Sprintf("%s (%s) is provided by the sandbox itself", plan.Bytes(g.Path).Quote(), g.Why)}
 		}
 	}
@@ -126,7 +123,7 @@ func visible(mounts []plan.Mount, p string) bool {
 	var deepest *plan.Mount
 	for i := range mounts {
 		m := &mounts[i]
-		if within(p, string(m.Target)) && m.Kind != plan.Protect && (deepest == nil || len(m.Target) >= len(deepest.Target)) {
+		if host.Within(p, string(m.Target)) && m.Kind != plan.Protect && (deepest == nil || len(m.Target) >= len(deepest.Target)) {
 			deepest = m
 		}
 	}
@@ -136,7 +133,7 @@ func visible(mounts []plan.Mount, p string) bool {
 	if deepest.Kind == plan.Bind || deepest.Kind == plan.Overlay || deepest.Kind == plan.Fuse {
 		rel := strings.TrimPrefix(p, string(deepest.Target)+"/")
 		for _, h := range deepest.Hide {
-			if within(rel, string(h)) {
+			if host.Within(rel, string(h)) {
 				return false
 			}
 		}
@@ -150,7 +147,6 @@ func visible(mounts []plan.Mount, p string) bool {
 type Missing struct {
 	Name   string
 	Status int
-	Hint   string
 }
 
 func (m *Missing) Error() string {

@@ -60,7 +60,7 @@ func (v *view) hideHardLinks() {
 	budget := maxScan
 	for _, g := range v.in.Grants {
 		canon, _, st, err := host.Resolve(v.in.FS, g.Path)
-		if err != nil || st.Type != host.Dir || !within(canon, v.in.Facts.Home) && canon != v.in.Project && !g.Explicit {
+		if err != nil || st.Type != host.Dir || !host.Within(canon, v.in.Facts.Home) && canon != v.in.Project && !g.Explicit {
 			continue
 		}
 		v.scan(canon, left, &budget)

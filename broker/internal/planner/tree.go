@@ -86,8 +86,3 @@ func (n *node) hiddenNames(prefix string) []string {
 	}
 	return out
 }
-
-// within says whether p is dir or below it, by components.
-func within(p, dir string) bool {
-	return p == dir || dir == "/" || len(p) > len(dir) && p[len(dir)] == '/' && p[:len(dir)] == dir
-}

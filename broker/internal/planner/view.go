@@ -15,6 +15,9 @@ import (
 // an overlay with whiteouts instead of one mount an entry.
 const overlayHideFrom = 48
 
+// skeletonSize bounds the root, in bytes: it holds directories, links and empty files only.
+const skeletonSize = 16 << 20
+
 // view turns grants and hides into mount operations.
 type view struct {
 	in      *Input
@@ -109,7 +112,7 @@ func baseError(err error) error {
 // checkSecrets refuses a grant that leads into a secret.
 func (v *view) checkSecrets(g Grant, canon string) error {
 	for _, h := range v.secrets {
-		if within(canon, h.Path) {
+		if host.Within(canon, h.Path) {
 			return &Refusal{What: fmt.Sprintf("%s (%s) is a secret: %s", plan.Bytes(g.Path).Quote(), g.Why, h.Why),
 				Hint: "sbx never shows secrets by --ro or --rw; copy what the program needs to a place of its own"}
 		}
@@ -119,15 +122,12 @@ func (v *view) checkSecrets(g Grant, canon string) error {
 
 // build walks the tree and returns the operations, root first.
 func (v *view) build() ([]plan.Mount, error) {
-	v.op(plan.Mount{Kind: plan.Tmpfs, Target: "/", Size: v.rootSize(), Inodes: 65536, Mode: 0o755, Why: "skeleton"})
+	v.op(plan.Mount{Kind: plan.Tmpfs, Target: "/", Size: skeletonSize, Inodes: 65536, Mode: 0o755, Why: "skeleton"})
 	if err := v.skeleton("/", &v.root, v.root.mode, v.root.grant); err != nil {
 		return nil, err
 	}
 	return append(append(v.out, v.late...), plan.Mount{Kind: plan.Remount, Target: "/", Access: plan.ReadOnly}), nil
 }
-
-// rootSize bounds the skeleton: it holds directories, links and empty files only.
-func (v *view) rootSize() int64 { return 16 << 20 }
 
 func (v *view) op(m plan.Mount) { v.out = append(v.out, m) }
 
@@ -237,7 +237,7 @@ func (v *view) directory(p string, n *node, mode Mode, g Grant) error {
 		return v.below(p, n)
 	}
 	list, err := v.in.FS.ReadDir(p)
-	if err == nil && len(list) >= overlayHideFrom && !within(v.in.Facts.Home, p) && !within(p, v.in.Facts.Home) {
+	if err == nil && len(list) >= overlayHideFrom && !host.Within(v.in.Facts.Home, p) && !host.Within(p, v.in.Facts.Home) {
 		v.op(plan.Mount{Kind: plan.Overlay, Target: plan.Bytes(p), Lower: []plan.Bytes{plan.Bytes(p)}, Hide: v.hideList(n),
 			Access: plan.ReadOnly, NoExec: g.NoExec, Why: g.Why})
 		v.nested(p, n, mode, g)

@@ -172,8 +172,8 @@ func (k *key) put(c *Config, v any) {
 	}
 }
 
-// nearest finds the known name that was probably meant; empty if none is close.
-func nearest(name string, known []string) string {
+// Nearest finds the known name that was probably meant; empty if none is close.
+func Nearest(name string, known []string) string {
 	best, bestD := "", len(name)/2+1
 	for _, k := range known {
 		// Case alone is never what was meant to differ.

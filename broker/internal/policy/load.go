@@ -237,7 +237,7 @@ func (p *configParser) misplaced(name string) string {
 }
 
 func (p *configParser) unknown(line int, name string, known []string) error {
-	if n := nearest(name, known); n != "" {
+	if n := Nearest(name, known); n != "" {
 		return p.errAt(line, "unknown key %s; did you mean %s?", quote(name), n)
 	}
 	return p.errAt(line, "unknown key %s", quote(name))

@@ -177,7 +177,7 @@ func known(name string, own map[string]Profile) string {
 		names = append(names, n)
 	}
 	sort.Strings(names)
-	if n := nearest(name, names); n != "" {
+	if n := Nearest(name, names); n != "" {
 		return "did you mean " + quote(n) + "?"
 	}
 	return "known are strict, moderate, permissive and your own [profiles.NAME]"

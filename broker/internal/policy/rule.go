@@ -145,7 +145,7 @@ func parsePolicy(src *source, vars Vars) ([]Rule, error) {
 }
 
 func hint(name string, known []string) string {
-	if n := nearest(name, known); n != "" {
+	if n := Nearest(name, known); n != "" {
 		return "; did you mean " + n + "?"
 	}
 	return ""
