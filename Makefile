@@ -27,7 +27,7 @@ demo: all
 
 test: needs
 	@status=0; $(GO) vet ./... || status=1; \
-	$(GO) test -json -timeout 15m ./... 2>&1 | $(GO) run ./selftest/counttests && exit $$status
+	$(GO) test -json -timeout 30m ./... 2>&1 | $(GO) run ./selftest/counttests -rerun 8 && exit $$status
 
 needs:
 	@sh selftest/testdata/needs.sh

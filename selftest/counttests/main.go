@@ -3,12 +3,16 @@
 //
 //	N passed, N failed, N skipped
 //
-// It exits with 1 when something failed or nothing ran.
+// It exits with 1 when something failed or nothing ran. With -rerun N, up to N failed tests are run once
+// more, alone, when all the others have ended: on a small machine that runs packages side by side a wait
+// can end too early. One that passes then counts as passed and is named in a line of its own ("flaky"),
+// with what it said when it failed; more failures than N are no accident, and nothing is run again.
 package main
 
 import (
 	"bufio"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -16,11 +20,14 @@ import (
 )
 
 func main() {
-	c := counter{out: os.Stdout, texts: map[key][]string{}, failed: map[string]bool{}}
+	again := flag.Int("rerun", 0, "how many failed tests may be run once more")
+	flag.Parse()
+	c := newCounter(os.Stdout)
 	if err := c.read(os.Stdin); err != nil {
 		fmt.Fprintln(os.Stderr, "counttests:", err)
 		c.counts[failed]++
 	}
+	c.rerun(*again, runAlone)
 	c.close()
 	if c.counts[failed] > 0 || c.counts[passed] == 0 {
 		os.Exit(1)
@@ -47,7 +54,12 @@ type counter struct {
 	counts [kinds]int
 	texts  map[key][]string
 	failed map[string]bool // packages with a failed test
+	lost   []key           // what failed, in order; Test is empty for a package that ended outside a test
 	rest   []string        // what did not compile
+}
+
+func newCounter(out io.Writer) *counter {
+	return &counter{out: out, texts: map[key][]string{}, failed: map[string]bool{}}
 }
 
 func (c *counter) read(r io.Reader) error {
@@ -99,6 +111,7 @@ func (c *counter) endTest(e event) {
 	case "fail":
 		c.counts[failed]++
 		c.failed[e.Package] = true
+		c.lost = append(c.lost, key{e.Package, e.Test})
 		fmt.Fprintf(c.out, "FAIL %s %s\n%s", e.Package, e.Test, indent(text))
 	}
 }
@@ -106,6 +119,7 @@ func (c *counter) endTest(e event) {
 func (c *counter) endPackage(e event) {
 	if e.Action == "fail" && !c.failed[e.Package] { // did not build, or ended outside a test
 		c.counts[failed]++
+		c.lost = append(c.lost, key{e.Package, ""})
 		for k, text := range c.texts { // tests that were running when it ended
 			if k.pkg == e.Package && k.test != "" {
 				fmt.Fprintf(c.out, "FAIL %s %s did not end\n%s", k.pkg, k.test, indent(strings.Join(text, "")))
