@@ -20,6 +20,8 @@ func commands() []command {
 		{"ls", "[--all] [--json]", "list sessions", cmdList},
 		{"selftest", "[--only GROUP] [--json]", "check on this host that the sandbox holds", cmdSelftest},
 		{"doctor", "[--json]", "say what this host offers and what is lost", cmdDoctor},
+		{"completion", "bash|zsh|fish", "print the completion for a shell", cmdCompletion},
+		{"man", "PAGE", "print a page of the manual", cmdMan},
 		{"version", "", "print the version", func(t *term, _ []string) int { t.print("sbx " + Version + "\n"); return 0 }},
 	}
 }

@@ -1,0 +1,184 @@
+package policy
+
+// Setting text for people: one sentence a key, used by the manual. A test holds that every key has one.
+
+// Description says what a configuration key is.
+type Description struct {
+	Key    string
+	Values string // what it takes, in words
+	Help   string
+}
+
+// Describe lists every configuration key with what it takes and does.
+func Describe() []Description {
+	rows := keyTable()
+	out := make([]Description, len(rows))
+	for i, k := range rows {
+		out[i] = Description{Key: k.name, Values: k.values(), Help: sentence(k.name)}
+	}
+	return out
+}
+
+// values words the type of a key.
+func (k *key) values() string {
+	switch k.typ {
+	case tBool:
+		return "true or false"
+	case tEnum, tName:
+		if len(k.words) > 0 {
+			return joinOr(k.words)
+		}
+		return "a name"
+	case tText:
+		return "text"
+	case tDuration:
+		return `a time such as "90s" or "1h30m"`
+	case tInt:
+		return "a number"
+	case tSize:
+		return `a size such as "512M", "2G" or "75%" of the memory`
+	case tCPU:
+		return `a share of one processor such as "150%"`
+	case tPath:
+		return "a path"
+	case tPaths:
+		return "a list of paths"
+	case tPatterns:
+		return "a list of path patterns"
+	case tHosts:
+		return `a list of hosts such as "github.com", "*.crates.io:443" or "10.0.0.0/8"`
+	case tPublish:
+		return `a list of "[IP:]HOST:PORT"`
+	case tPorts:
+		return "a list of ports"
+	case tGlobs:
+		return "a list of names with wildcards"
+	case tMap:
+		return "a table of names and values"
+	}
+	return ""
+}
+
+func joinOr(words []string) string {
+	s := ""
+	for i, w := range words {
+		switch {
+		case i == 0:
+		case i == len(words)-1:
+			s += " or "
+		default:
+			s += ", "
+		}
+		s += w
+	}
+	return s
+}
+
+// sentence is what the manual says about a key.
+func sentence(key string) string {
+	switch key {
+	case "sandbox.enabled":
+		return "Whether there is a sandbox at all; false runs everything on the host, loudly and audited."
+	case "sandbox.profile":
+		return "What is visible and writable to begin with; a name of [profiles] does too."
+	case "sandbox.mode":
+		return "Whether what is not granted is refused (static) or asked about (dynamic)."
+	case "sandbox.gate":
+		return "How questions arise: by the FUSE skeleton (gatefs), by seccomp notifications (notify), or by whichever works here."
+	case "sandbox.fallback_on_unavailable":
+		return "What happens where no sandbox can be built: nothing is run (block), or the command runs on the host with a warning."
+	case "sandbox.debug":
+		return "Whether ptrace works inside, on the sandbox's own processes."
+	case "sandbox.timeout":
+		return "When everything inside is ended, with exit status 124; 0 is never."
+	case "sandbox.non_root_user":
+		return "Whether the user keeps its numbers inside; false makes it uid 0 there."
+	case "sandbox.strict":
+		return "Whether anything that this host cannot enforce is an error."
+	case "sandbox.prompt":
+		return "Who answers questions."
+	case "sandbox.prompt_timeout":
+		return "How long a question waits before it is denied."
+	case "sandbox.prompt_command":
+		return "A command that is given each question and may print the answer."
+	case "sandbox.questions":
+		return "How many questions may be open at once; what exceeds it is denied."
+	case "sandbox.stat":
+		return "What may be seen of a file before it is granted: nothing without a question (ask), or its type (type-only)."
+	case "sandbox.new_session":
+		return "Kept for other tools' files: the program never shares the caller's terminal session."
+	case "sandbox.share_pid":
+		return "Kept for other tools' files: the host's processes are never visible."
+	case "sandbox.hostname":
+		return "The host name inside; by default it names the session."
+	case "sandbox.workdir":
+		return "The directory to start in, which is the project."
+	case "fs.read_only":
+		return "Paths to show read-only; a ? at the end makes one optional."
+	case "fs.writable":
+		return "Paths to show writable in place."
+	case "fs.overlay":
+		return "Paths to show below a writable layer that is thrown away."
+	case "fs.tmpfs":
+		return "Paths at which there is an empty writable place."
+	case "fs.hidden":
+		return "Paths that do not exist inside."
+	case "fs.secrets":
+		return "Secrets beyond the built-in list: they do not exist inside and cannot be granted."
+	case "fs.ask":
+		return "Paths that are asked about although something around them is readable."
+	case "fs.caches":
+		return "How tool caches are shown at their usual paths."
+	case "fs.no_sym_follow":
+		return "Whether symbolic links are not followed in writable places."
+	case "fs.tmp_size":
+		return "The size of each temporary file system."
+	case "network.allow":
+		return "Whether there is a network beyond the sandbox's own loopback."
+	case "network.hosts":
+		return "The hosts that may be reached; with an empty list and allow = true, every public one."
+	case "network.publish":
+		return "Ports inside that can be reached at the host."
+	case "network.host_ports":
+		return "Ports of the host's loopback that can be reached from inside."
+	case "network.mode":
+		return "What carries the network."
+	case "limits.memory":
+		return "The memory of all processes together."
+	case "limits.memory_high":
+		return "The memory beyond which processes are slowed and asked to give some back."
+	case "limits.pids":
+		return "The number of processes and threads."
+	case "limits.cpu":
+		return "Processor time."
+	case "limits.io":
+		return "Bandwidth of block devices."
+	case "env.pass":
+		return "Variables that are passed."
+	case "env.set":
+		return "Variables that are set."
+	case "env.deny":
+		return "Variables that are never passed."
+	case "features.containers":
+		return "Whether rootless containers work inside."
+	case "features.vm":
+		return "Whether virtual machines are prepared for inside."
+	case "features.kvm":
+		return "Whether /dev/kvm is there, which shows programs more of the kernel."
+	case "features.nix":
+		return "Whether the Nix daemon can be reached, through a filter."
+	case "features.ssh_agent":
+		return "Whether the SSH agent can be used."
+	case "features.gpg_agent":
+		return "Whether the GnuPG agent's restricted socket can be used."
+	case "features.wayland":
+		return "Whether windows can be opened on the Wayland compositor."
+	case "features.x11":
+		return "Refused, with the reason: an X11 client can read every key."
+	case "features.dbus":
+		return "Whether the session bus can be reached."
+	case "features.sockets":
+		return "Sockets of the host that can be connected to."
+	}
+	return ""
+}
