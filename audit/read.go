@@ -127,7 +127,7 @@ func Follow(ctx context.Context, path string, fn func(Event) bool) error {
 			return err
 		}
 		if t.rotated {
-			next, err := openNext(path, t.part)
+			next, err := openNext(path, t.part, f)
 			if err == nil {
 				f.Close()
 				f, t = next, tail{fn: fn}
@@ -153,8 +153,9 @@ type tail struct {
 }
 
 // openNext opens the part after number done. If that one has been rotated as well it has its own number by now;
-// looking for it again after the open closes the gap between the two names.
-func openNext(path string, done int) (*os.File, error) {
+// looking for it again after the open closes the gap between the two names. The part that was just read may still have its
+// old name, since the record that ends it is written before it is renamed.
+func openNext(path string, done int, last *os.File) (*os.File, error) {
 	numbered := path + "." + strconv.Itoa(done+1)
 	if f, err := openLog(numbered); err == nil {
 		return f, nil
@@ -166,6 +167,15 @@ func openNext(path string, done int) (*os.File, error) {
 	if g, err := openLog(numbered); err == nil {
 		f.Close()
 		return g, nil
+	}
+	a, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	if b, err := last.Stat(); err == nil && os.SameFile(a, b) {
+		f.Close()
+		return nil, os.ErrNotExist
 	}
 	return f, nil
 }

@@ -43,6 +43,11 @@ type Writer struct {
 	prev   string
 	part   int
 	broken error
+
+	flushed sync.Cond // of mu: a sync has ended
+	syncing bool
+	synced  uint64 // last record that is on disk
+	unnamed bool   // the current part's name is not on disk yet
 }
 
 // Create makes dir (0700) if needed and a new log SID.jsonl in it; an existing log is an error.
@@ -59,6 +64,7 @@ func Create(dir, sid string, opts Options) (*Writer, error) {
 		return nil, fmt.Errorf("opening audit folder %s: %w", dir, err)
 	}
 	w := &Writer{opts: opts, sid: sid, name: sid + ".jsonl", dir: dfd, fd: -1, prev: Genesis}
+	w.flushed.L = &w.mu
 	w.path = strings.TrimRight(dir, "/") + "/" + w.name
 	if err := checkDir(dfd, dir); err != nil {
 		w.release()
@@ -70,7 +76,8 @@ func Create(dir, sid string, opts Options) (*Writer, error) {
 	}
 	start := opts.Start
 	start.Kind, start.PlanHash = KindStart, opts.PlanHash
-	if _, err := w.Append(start); err != nil {
+	// It is on disk before the first decision that must be: one sync is for the whole file.
+	if _, err := w.Note(start); err != nil {
 		w.release()
 		return nil, err
 	}
@@ -103,14 +110,11 @@ func (w *Writer) open() error {
 		// The lock tells CloseOff that the writer is alive.
 		err = unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)
 	}
-	if err == nil {
-		err = unix.Fsync(w.dir)
-	}
 	if err != nil {
 		unix.Close(fd)
 		return fmt.Errorf("creating audit log %s: %w", w.path, err)
 	}
-	w.fd, w.dev, w.ino, w.size = fd, st.Dev, st.Ino, 0
+	w.fd, w.dev, w.ino, w.size, w.unnamed = fd, st.Dev, st.Ino, 0, true
 	if w.opts.AppendOnlyAttr {
 		setAppendOnly(fd, true)
 	}
@@ -133,7 +137,8 @@ func setAppendOnly(fd int, on bool) {
 	_ = unix.IoctlSetPointerInt(fd, unix.FS_IOC_SETFLAGS, flags)
 }
 
-// Append stores one record and returns it as stored. After an error that leaves the log in doubt every later call
+// Append stores one record and returns it as stored; kinds that decide something are on disk then, with everything before them.
+// Records that come at the same time share one sync. After an error that leaves the log in doubt every later call
 // returns that error, so a caller that grants only on success fails closed. An event that cannot be encoded is
 // refused without breaking the log.
 func (w *Writer) Append(e Event) (Event, error) {
@@ -142,7 +147,59 @@ func (w *Writer) Append(e Event) (Event, error) {
 	if w.broken != nil {
 		return Event{}, w.broken
 	}
+	e, err := w.append(e)
+	if err == nil && durable(e.Kind) {
+		err = w.sync(e.Seq)
+	}
+	return e, err
+}
+
+// Note is Append for a record that need not outlive a power cut: one that follows from what is on disk already.
+func (w *Writer) Note(e Event) (Event, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.broken != nil {
+		return Event{}, w.broken
+	}
 	return w.append(e)
+}
+
+// sync waits until a record is on disk. w.mu is held, and given up while the disk works.
+func (w *Writer) sync(seq uint64) error {
+	for w.synced < seq {
+		if w.broken != nil {
+			return w.broken
+		}
+		if w.syncing {
+			w.flushed.Wait()
+			continue
+		}
+		// A part that is full may be closed meanwhile; it was synced before.
+		fd, err := unix.FcntlInt(uintptr(w.fd), unix.F_DUPFD_CLOEXEC, 3)
+		if err != nil {
+			return w.fail(err)
+		}
+		w.syncing = true
+		last, name := w.seq, w.unnamed
+		w.mu.Unlock()
+		err = unix.Fdatasync(fd)
+		if err == nil && name {
+			err = unix.Fsync(w.dir)
+		}
+		unix.Close(fd)
+		w.mu.Lock()
+		w.syncing = false
+		if err != nil {
+			err = w.fail(err)
+		} else {
+			w.synced, w.unnamed = max(w.synced, last), w.unnamed && !name
+		}
+		w.flushed.Broadcast()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (w *Writer) append(e Event) (Event, error) {
@@ -168,7 +225,7 @@ func (w *Writer) append(e Event) (Event, error) {
 		e.Seq, e.Prev = w.seq+1, w.prev
 		line = e.seal(nil)
 	}
-	if err := w.store(line, durable(e.Kind)); err != nil {
+	if err := w.store(line, e.Kind == KindRotate); err != nil {
 		return Event{}, w.fail(err)
 	}
 	w.seq, w.prev = e.Seq, e.Hash
@@ -272,7 +329,13 @@ func (w *Writer) Close() error {
 	}
 	err := w.broken
 	if err == nil {
-		_, err = w.append(Event{Kind: KindSeal})
+		var e Event
+		if e, err = w.append(Event{Kind: KindSeal}); err == nil {
+			err = w.sync(e.Seq)
+		}
+	}
+	for w.syncing {
+		w.flushed.Wait()
 	}
 	w.release()
 	w.broken = fmt.Errorf("writing audit log %s: %w", w.path, ErrClosed)

@@ -43,6 +43,7 @@ var mayImport = map[string][]string{
 	"broker/internal/gate/gatefs": {"broker/internal/decide"},
 	"broker/internal/gate/notify": {"broker/internal/decide", "seccompbpf"},
 	"broker/internal/prompt":      {"broker/internal/decide", "shared/plan"},
+	"broker/internal/arbiter":     {"broker/internal/decide", "broker/internal/prompt", "broker/internal/policy", "audit"},
 	"broker/internal/network":     {"broker/internal/decide", "shared/plan"},
 	"broker/internal/resources":   {"shared/plan"},
 

@@ -260,3 +260,10 @@ func (q *Queue) Close() {
 	}
 	q.subs = nil
 }
+
+// Recheck settles those open questions that have an answer by now: rules have changed meanwhile.
+func (q *Queue) Recheck() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.recheck()
+}

@@ -1,0 +1,272 @@
+package arbiter
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"syscall"
+	"time"
+
+	"sbx/broker/internal/decide"
+	"sbx/broker/internal/policy"
+	"sbx/broker/internal/prompt"
+)
+
+// Arbiter decides for one session. It is safe for concurrent use.
+type Arbiter struct {
+	opt    Options
+	queue  *prompt.Queue
+	grants *decide.Grants
+	log    recorder
+
+	mu      sync.Mutex
+	env     decide.Env
+	stale   error // why the policy files cannot be relied upon at the moment
+	domains []domain
+	once    onceTable
+	seen    seenTable
+	watch   []func(Event)
+	lonely  bool // a question waited for somebody to come, and nobody came
+	closed  bool
+	stop    chan struct{}
+}
+
+// New makes the arbiter of a session. Close it at the end.
+func New(opt Options) *Arbiter {
+	a := &Arbiter{opt: opt, grants: decide.NewGrants(), env: opt.Env, stop: make(chan struct{})}
+	a.log.to = opt.Record
+	if a.opt.Now == nil {
+		a.opt.Now = time.Now
+	}
+	if a.opt.Grace <= 0 {
+		a.opt.Grace = 10 * time.Second
+	}
+	p := opt.Prompt
+	told := p.Notify
+	p.Commit, p.Recheck = a.commit, a.recheck
+	p.Notify = func(ev prompt.Event) {
+		if ev.Kind == prompt.Asked && opt.Fresh != nil {
+			go a.follow()
+		}
+		if told != nil {
+			told(ev)
+		}
+	}
+	a.queue = prompt.NewQueue(p)
+	return a
+}
+
+// Queue holds the open questions, for those who show and answer them.
+func (a *Arbiter) Queue() *prompt.Queue { return a.queue }
+
+// Observe has f called with every event from now on. It is called by whoever waits for the verdict, so it must not wait itself.
+func (a *Arbiter) Observe(f func(Event)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.watch = append(a.watch, f)
+}
+
+// Grants lists the answers that hold.
+func (a *Arbiter) Grants() []decide.Grant { return a.grants.List(a.opt.Now()) }
+
+// Ask settles one access: it returns when rules, an earlier answer or a human have decided, when the time for an answer is up or
+// when ctx ends. Everything but an explicit yes that could be recorded is a no.
+func (a *Arbiter) Ask(ctx context.Context, q decide.Ask) decide.Verdict {
+	begin := a.opt.Now()
+	a.refresh()
+	env, closed := a.environment()
+	if closed || a.opt.Record == nil {
+		return refusal("the session has ended")
+	}
+	v, by := decide.Decide(q, env), ""
+	if v.Decision == decide.AskHuman {
+		v, by = a.unsettled(ctx, q, v, env)
+	}
+	if v.Silent {
+		return v
+	}
+	v = a.conclude(q, v, by, begin)
+	return v
+}
+
+// refusal is the verdict on what nobody wanted to refuse by itself.
+func refusal(why string) decide.Verdict {
+	return decide.Verdict{Errno: int(syscall.EACCES), Reason: why}
+}
+
+// environment is what decisions depend on at this moment.
+func (a *Arbiter) environment() (env decide.Env, closed bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	env = a.env
+	env.Grants, env.Now = a.grants, a.opt.Now()
+	if base := env.Policy; a.stale != nil && base != nil {
+		env.Policy = func(q policy.Query) (policy.Rule, bool) {
+			r, ok := base(q)
+			if ok && r.Decision == policy.Allow {
+				r.Decision, r.Reason = policy.Ask, "the policy files cannot be read at the moment"
+			}
+			return r, ok
+		}
+	}
+	return env, a.closed
+}
+
+// refresh takes changed policy files in.
+func (a *Arbiter) refresh() (changed bool) {
+	if a.opt.Fresh == nil {
+		return false
+	}
+	env, changed, err := a.opt.Fresh()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	first := err != nil && a.stale == nil
+	a.stale = err
+	if changed && err == nil {
+		a.env = env
+		a.seen.clear()
+	}
+	return changed || first
+}
+
+// followEvery is how often policy files are looked at while a question waits.
+const followEvery = 300 * time.Millisecond
+
+// follow settles open questions by rules that are written while they wait. One round runs for each question that is opened and
+// ends with the last one.
+func (a *Arbiter) follow() {
+	tick := time.NewTicker(followEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-a.stop:
+			return
+		case <-tick.C:
+		}
+		if len(a.queue.Pending()) == 0 {
+			return
+		}
+		if a.refresh() {
+			a.queue.Recheck()
+		}
+	}
+}
+
+// unsettled is about what neither rules nor answers cover: an answer to the same process a moment ago, or the human.
+func (a *Arbiter) unsettled(ctx context.Context, q decide.Ask, v decide.Verdict, env decide.Env) (decide.Verdict, string) {
+	if allow, found := a.domainAnswer(q, env.Now); found && allow {
+		return decide.Verdict{Decision: decide.Allow, Scope: decide.File, Life: decide.Session, Reason: "granted in this session", Path: v.Path}, ""
+	} else if found {
+		return refusal("refused earlier in this session"), ""
+	}
+	key := a.onceKey(q)
+	if past, ok := a.recall(key, q.Op, env.Now); ok {
+		past.Path = v.Path
+		return past, ""
+	}
+	ans, alone := a.put(ctx, questionOf(q, v))
+	if alone {
+		return refusal("nobody is there to be asked"), prompt.ByGone
+	}
+	env, closed := a.environment()
+	switch {
+	case closed || ctx.Err() != nil:
+		return refusal("nobody waits any more"), prompt.ByGone
+	case !ans.Allow && ans.By != prompt.ByTTY && ans.By != prompt.BySocket && ans.By != prompt.ByHook:
+		v = refusal(silence(ans.By))
+		a.rememberSilence(key, v, ans.By, env.Now)
+		return v, ans.By
+	}
+	got, _, _ := decide.Apply(q, answerOf(ans), env)
+	if ans.Life == prompt.ForOnce {
+		a.remember(key, q.Op, got, env.Now)
+	}
+	return got, ans.By
+}
+
+// put asks the human. alone: nobody was there, and nobody came.
+func (a *Arbiter) put(ctx context.Context, q prompt.Question) (ans prompt.Answer, alone bool) {
+	if a.opt.Alone == nil {
+		return a.queue.Ask(ctx, q), false
+	}
+	if !a.opt.Alone() {
+		a.mu.Lock()
+		a.lonely = false
+		a.mu.Unlock()
+		return a.queue.Ask(ctx, q), false
+	}
+	a.mu.Lock()
+	lonely := a.lonely
+	a.mu.Unlock()
+	if lonely {
+		return prompt.Answer{}, true
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		tick := time.NewTicker(aloneEvery)
+		defer tick.Stop()
+		for end := time.Now().Add(a.opt.Grace); time.Now().Before(end); {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				if !a.opt.Alone() {
+					return
+				}
+			}
+		}
+		a.mu.Lock()
+		a.lonely = true
+		a.mu.Unlock()
+		cancel(errAlone)
+	}()
+	ans = a.queue.Ask(ctx, q)
+	return ans, !ans.Allow && context.Cause(ctx) == errAlone
+}
+
+// aloneEvery is how often somebody is looked for while nobody is there.
+const aloneEvery = 50 * time.Millisecond
+
+var errAlone = errors.New("nobody is there to be asked")
+
+// silence words why an access was refused that no human answered.
+func silence(by string) string {
+	switch by {
+	case prompt.ByTimeout:
+		return "nobody answered in time"
+	case prompt.ByFlood:
+		return "too many questions"
+	case prompt.ByPolicy:
+		return "denied by policy while it waited"
+	}
+	return "nobody waits any more"
+}
+
+// Close refuses everything that waits and everything that comes, and writes down what was only counted. The record itself is
+// the caller's to seal.
+func (a *Arbiter) Close() {
+	a.mu.Lock()
+	if a.closed {
+		a.mu.Unlock()
+		return
+	}
+	a.closed = true
+	close(a.stop)
+	a.mu.Unlock()
+	a.queue.Close()
+	a.log.flush(a.opt.Now())
+}
+
+// Revoke forgets every answer about a name; what was opened already stays open. It returns how many there were.
+func (a *Arbiter) Revoke(kind policy.Kind, name string) int {
+	n := a.grants.Revoke(kind, name)
+	a.mu.Lock()
+	n += a.dropDomains(name, kind)
+	a.seen.clear()
+	a.mu.Unlock()
+	if n > 0 {
+		a.log.revoked(kind, name, n)
+	}
+	return n
+}

@@ -1,0 +1,49 @@
+package arbiter
+
+import (
+	"time"
+
+	"sbx/audit"
+	"sbx/broker/internal/decide"
+	"sbx/broker/internal/policy"
+	"sbx/broker/internal/prompt"
+)
+
+// Recorder keeps the record of a session; *audit.Writer is one. Append returns when the event is on disk, Note when it is written.
+type Recorder interface {
+	Append(audit.Event) (audit.Event, error)
+	Note(audit.Event) (audit.Event, error)
+}
+
+// Options of an Arbiter.
+type Options struct {
+	// Env is what decisions depend on; Grants and Now are the arbiter's own.
+	Env decide.Env
+	// Prompt says who is asked and how much. Commit and Recheck are the arbiter's own; Notify is called as well.
+	Prompt prompt.Options
+	// Record is where every decision is written. nil refuses everything.
+	Record Recorder
+	// Store makes rules last in a policy file: store is user, project or org. nil: answers cannot be stored.
+	Store func(store string, rules []policy.Rule) error
+	// Fresh is called before each decision that rules could change. It returns the new Env when policy files have changed. An error
+	// means that they cannot be relied upon any more: until it is gone, what rules allowed is asked. May be nil.
+	Fresh func() (env decide.Env, changed bool, err error)
+	// Alone says that nobody is there who could answer. A question then waits for Grace in case somebody comes; the next ones do not
+	// wait until somebody has come. nil: somebody is always there.
+	Alone func() bool
+	Grace time.Duration // 10 s
+	// Group returns the process that a thread belongs to; nil takes threads for processes.
+	Group func(pid int) int
+	// Now is the clock of tests.
+	Now func() time.Time
+}
+
+// Event is one settled access. Silent ones (known probes) make none.
+type Event struct {
+	Time    time.Time
+	Ask     decide.Ask
+	Verdict decide.Verdict
+	By      string        // who answered: tty, socket, hook, timeout, flood, gone, policy; "" when nobody was asked
+	Latency time.Duration // from the access to the verdict
+	Repeat  bool          // the same object was settled in the same way before
+}

@@ -1,0 +1,142 @@
+package arbiter
+
+import (
+	"os"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/audit"
+	"sbx/broker/internal/decide"
+	"sbx/broker/internal/policy"
+	"sbx/broker/internal/prompt"
+)
+
+// maxRefusals is how many refusals a second are recorded one by one; the rest is counted.
+const maxRefusals = 100
+
+// recorder words decisions for the record.
+type recorder struct {
+	to      Recorder
+	mu      sync.Mutex
+	since   time.Time // the second that refusals are counted in
+	n       int
+	counted int
+}
+
+// settled records a verdict. What a human decided for this once is on disk before it takes effect; what follows from a rule or an
+// answer that is on disk already need only be written.
+func (l *recorder) settled(ev Event) error {
+	kind, decision := outcome(ev.Verdict)
+	allow := ev.Verdict.Decision == decide.Allow
+	switch {
+	case allow && ev.Repeat:
+		return nil
+	case !allow && !l.room(ev):
+		return nil
+	}
+	q, v := ev.Ask, ev.Verdict
+	e := audit.Event{Time: ev.Time, Kind: kind, ID: q.ID, UID: os.Getuid(), PID: q.PID, Exe: q.Exe, Cwd: q.Cwd, Op: q.Op, Path: q.Path, Host: q.Host, Port: q.Port,
+		Decision: decision, Rule: v.Rule, RuleOrigin: v.Origin, Scope: v.Scope.String(), Life: v.Life.String(), Reason: v.Reason, LatencyUS: ev.Latency.Microseconds()}
+	if q.Kind == policy.KindHost {
+		e.Path = ""
+	}
+	if !allow {
+		e.Scope, e.Errno = "", unix.ErrnoName(syscall.Errno(v.Errno))
+	}
+	if ev.By != "" {
+		e.Detail = append(e.Detail, audit.KV{K: "by", V: ev.By})
+	}
+	if q.Target != "" && q.Target != q.Path {
+		e.Detail = append(e.Detail, audit.KV{K: "target", V: q.Target})
+	}
+	if !v.Until.IsZero() {
+		e.Detail = append(e.Detail, audit.KV{K: "until", V: v.Until.UTC().Format(time.RFC3339)})
+	}
+	// An answer that lasts was put on disk when it was given.
+	sync := human(ev.By) && (!allow || v.Life == decide.LifeOnce)
+	var err error
+	if sync {
+		_, err = l.to.Append(e)
+	} else {
+		_, err = l.to.Note(e)
+	}
+	return err
+}
+
+func human(by string) bool { return by == prompt.ByTTY || by == prompt.BySocket || by == prompt.ByHook }
+
+// room says whether a refusal is recorded by itself. What a human refused always is.
+func (l *recorder) room(ev Event) bool {
+	if human(ev.By) {
+		return true
+	}
+	l.mu.Lock()
+	if ev.Time.Sub(l.since) >= time.Second || ev.Time.Before(l.since) {
+		n := l.counted
+		l.since, l.n, l.counted = ev.Time, 0, 0
+		l.mu.Unlock()
+		l.count(n)
+		l.mu.Lock()
+	}
+	defer l.mu.Unlock()
+	if l.n++; l.n > maxRefusals {
+		l.counted++
+		return false
+	}
+	return true
+}
+
+// count records how many refusals were not recorded one by one.
+func (l *recorder) count(n int) {
+	if n > 0 && l.to != nil {
+		_, _ = l.to.Note(audit.Event{Kind: audit.KindBlocked, UID: os.Getuid(), Decision: "deny", Reason: "refusals beyond " + strconv.Itoa(maxRefusals) + " a second",
+			Detail: []audit.KV{{K: "count", V: strconv.Itoa(n)}}})
+	}
+}
+
+func (l *recorder) flush(time.Time) {
+	l.mu.Lock()
+	n := l.counted
+	l.counted = 0
+	l.mu.Unlock()
+	l.count(n)
+}
+
+// granted records an answer that lasts, before it holds.
+func (l *recorder) granted(q decide.Ask, g decide.Grant, p prompt.Answer) error {
+	e := audit.Event{Kind: audit.KindGrant, ID: q.ID, UID: os.Getuid(), PID: q.PID, Exe: q.Exe, Cwd: q.Cwd, Op: string(g.Access), Path: g.Name,
+		Decision: "deny", Scope: string(p.Scope), Life: string(p.Life), Reason: "answered by " + p.By, Detail: []audit.KV{{K: "by", V: p.By}}}
+	if p.Allow {
+		e.Decision = "allow"
+	}
+	if q.Kind == policy.KindHost {
+		e.Path, e.Host, e.Port = "", p.Host, q.Port
+	}
+	if p.Persist != "" {
+		e.Detail = append(e.Detail, audit.KV{K: "store", V: p.Persist})
+	}
+	if !p.Until.IsZero() {
+		e.Detail = append(e.Detail, audit.KV{K: "until", V: p.Until.UTC().Format(time.RFC3339)})
+	}
+	if l.to == nil {
+		return os.ErrClosed
+	}
+	_, err := l.to.Append(e)
+	return err
+}
+
+// revoked records that answers were taken back.
+func (l *recorder) revoked(kind policy.Kind, name string, n int) {
+	if l.to == nil {
+		return
+	}
+	e := audit.Event{Kind: audit.KindRevoke, UID: os.Getuid(), Path: name, Detail: []audit.KV{{K: "answers", V: strconv.Itoa(n)}}}
+	if kind == policy.KindHost {
+		e.Path, e.Host = "", name
+	}
+	_, _ = l.to.Append(e)
+}

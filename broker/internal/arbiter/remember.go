@@ -1,0 +1,128 @@
+package arbiter
+
+import (
+	"time"
+
+	"sbx/broker/internal/decide"
+	"sbx/broker/internal/prompt"
+)
+
+const (
+	// onceFor is how long an answer that holds once stands for the rest of what one look at a file takes: programs ask for
+	// its attributes, open it and ask for its attributes again.
+	onceFor = 2 * time.Second
+	// silentFor is how long a question that nobody answered is not put again for the same process and object.
+	silentFor = time.Minute
+	// maxOnce and maxSeen bound the tables whatever a program does.
+	maxOnce = 1024
+	maxSeen = 4096
+)
+
+// onceEntry is an answer of a moment ago.
+type onceEntry struct {
+	verdict decide.Verdict
+	until   time.Time
+	opened  bool // the one open that it allowed has been
+}
+
+// onceTable is keyed by process and object.
+type onceTable map[onceKey]onceEntry
+
+type onceKey struct {
+	group  int
+	object string
+}
+
+func (a *Arbiter) onceKey(q decide.Ask) onceKey {
+	k := onceKey{q.PID, object(q)}
+	if a.opt.Group != nil {
+		k.group = a.opt.Group(q.PID)
+	}
+	return k
+}
+
+// looks says whether an operation only looks at what an open would give.
+func looks(op string) bool {
+	switch op {
+	case "stat", "lstat", "access", "readlink", "getattr", "lookup", "getxattr", "statfs":
+		return true
+	}
+	return false
+}
+
+// remember keeps an answer that holds once.
+func (a *Arbiter) remember(k onceKey, op string, v decide.Verdict, now time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.once) >= maxOnce {
+		for k, e := range a.once {
+			if !now.Before(e.until) {
+				delete(a.once, k)
+			}
+		}
+		if len(a.once) >= maxOnce {
+			clear(a.once)
+		}
+	}
+	if a.once == nil {
+		a.once = onceTable{}
+	}
+	a.once[k] = onceEntry{verdict: v, until: now.Add(onceFor), opened: !looks(op)}
+}
+
+// rememberSilence keeps the refusal of a question that nobody answered.
+func (a *Arbiter) rememberSilence(k onceKey, v decide.Verdict, by string, now time.Time) {
+	if by != prompt.ByTimeout {
+		return
+	}
+	a.remember(k, "", v, now)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if e, ok := a.once[k]; ok {
+		e.until = now.Add(silentFor)
+		a.once[k] = e
+	}
+}
+
+// recall finds the answer that the same process was given for the same object a moment ago. A yes is good for one open and the
+// looks around it, a no for every repetition.
+func (a *Arbiter) recall(k onceKey, op string, now time.Time) (decide.Verdict, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	e, ok := a.once[k]
+	switch {
+	case !ok:
+		return decide.Verdict{}, false
+	case !now.Before(e.until):
+		delete(a.once, k)
+		return decide.Verdict{}, false
+	case e.verdict.Decision != decide.Allow || looks(op):
+		return e.verdict, true
+	case e.opened:
+		return decide.Verdict{}, false
+	}
+	e.opened = true
+	a.once[k] = e
+	return e.verdict, true
+}
+
+// seenTable holds what was settled already, so that the record has each object once for each program and not once for each access.
+type seenTable map[string]struct{}
+
+func (s *seenTable) clear() { *s = nil }
+
+// repeated says whether the same was settled in the same way before, and remembers it.
+func (a *Arbiter) repeated(q decide.Ask, v decide.Verdict) bool {
+	_, d := outcome(v)
+	k := d + "\x00" + q.Exe + "\x00" + object(q)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if _, ok := a.seen[k]; ok {
+		return true
+	}
+	if len(a.seen) >= maxSeen || a.seen == nil {
+		a.seen = make(seenTable)
+	}
+	a.seen[k] = struct{}{}
+	return false
+}
