@@ -155,5 +155,7 @@ const (
 	FdPty     FdRole = "pty"     // master of the sandbox's terminal
 	FdSeccomp FdRole = "seccomp" // listener of seccomp_unotify(2)
 	FdNetns   FdRole = "netns"
+	FdUserNS  FdRole = "userns"  // for the agent
+	FdMountNS FdRole = "mountns" // for the agent
 	FdFuse    FdRole = "fuse"
 )

@@ -81,28 +81,29 @@ func (c *compiler) detach(sock int, std Stdio) {
 	t.call(unix.SYS_SETSID).may(uint16(unix.EPERM)) // process 1 of a new PID namespace may lead one already
 	t.at("moving descriptors", "")
 	t.call(unix.SYS_DUP3, uintptr(sock), fdSock, unix.O_CLOEXEC)
+	for i, kind := range c.p.Stdio {
+		if kind == plan.Inherit || kind == plan.Reopen {
+			t.at("passing descriptor", fmt.Sprint(i))
+			t.call(unix.SYS_DUP3, uintptr(std[i]), uintptr(fdStdio+i), unix.O_CLOEXEC)
+		}
+	}
+	// Before anything is opened: a new descriptor must not get a number that is kept for another.
+	t.at("closing descriptors", "")
+	t.call(unix.SYS_CLOSE_RANGE, fdLast+1, uintptr(^uint32(0)), 0)
+	t.call(unix.SYS_CLOSE_RANGE, 3, fdFirst-1, 0)
+	t.at("moving descriptors", "")
 	chld := ptr(t, &[1]uint64{1 << (unix.SIGCHLD - 1)})
 	t.call(unix.SYS_SIGNALFD4, ^uintptr(0), chld, 8, unix.SFD_CLOEXEC|unix.SFD_NONBLOCK).to(regA)
 	t.call(unix.SYS_DUP3, 0, fdSignal, unix.O_CLOEXEC).from(0, regA)
 	t.call(unix.SYS_CLOSE).from(0, regA)
 	for i, kind := range c.p.Stdio {
-		switch kind {
-		case plan.Inherit:
-			t.at("passing descriptor", fmt.Sprint(i))
-			t.call(unix.SYS_DUP3, uintptr(std[i]), uintptr(fdStdio+i), unix.O_CLOEXEC)
-		case plan.Null:
+		if kind == plan.Null {
 			t.at("opening", "/dev/null")
 			t.call(unix.SYS_OPENAT, atCwd, t.str("/dev/null"), unix.O_RDWR|unix.O_CLOEXEC, 0).to(regA)
 			t.call(unix.SYS_DUP3, 0, uintptr(fdStdio+i), unix.O_CLOEXEC).from(0, regA)
 			t.call(unix.SYS_CLOSE).from(0, regA)
-		case plan.Reopen:
-			t.at("passing descriptor", fmt.Sprint(i))
-			t.call(unix.SYS_DUP3, uintptr(std[i]), uintptr(fdStdio+i), unix.O_CLOEXEC)
 		}
 	}
-	t.at("closing descriptors", "")
-	t.call(unix.SYS_CLOSE_RANGE, fdLast+1, uintptr(^uint32(0)), 0)
-	t.call(unix.SYS_CLOSE_RANGE, 3, fdFirst-1, 0)
 	t.call(unix.SYS_UMASK, 0)
 }
 
@@ -192,10 +193,15 @@ func (c *compiler) names() {
 		c.writeFile("/proc/self/timens_offsets", fmt.Sprintf("monotonic %d 0\nboottime %d 0\n", off, off))
 	}
 	c.prepareRights()
-	if i := slices.Index(c.p.Fds, plan.FdNetns); i >= 0 {
-		t.at("opening", "/proc/self/ns/net")
-		t.call(unix.SYS_OPENAT, atCwd, t.str("/proc/self/ns/net"), unix.O_RDONLY|unix.O_CLOEXEC, 0).to(regA)
-		c.hand(plan.FdNetns, regA)
+	for _, ns := range [...]struct {
+		role plan.FdRole
+		file string
+	}{{plan.FdNetns, "/proc/self/ns/net"}, {plan.FdUserNS, "/proc/self/ns/user"}, {plan.FdMountNS, "/proc/self/ns/mnt"}} {
+		if slices.Contains(c.p.Fds, ns.role) {
+			t.at("opening", ns.file)
+			t.call(unix.SYS_OPENAT, atCwd, t.str(ns.file), unix.O_RDONLY|unix.O_CLOEXEC, 0).to(regA)
+			c.hand(ns.role, regA)
+		}
 	}
 }
 

@@ -4,8 +4,12 @@ import (
 	"unsafe"
 )
 
-// ptr pins v's memory for the life of the tape and returns its address. The Go heap does not move.
+// ptr pins v's memory for the life of the tape and returns its address. The Go heap does not move. With an
+// arena, what is returned is the address of a copy there.
 func ptr[T any](t *tape, v *T) uintptr {
+	if t.arena != nil {
+		return t.arena.put(unsafe.Slice((*byte)(unsafe.Pointer(v)), unsafe.Sizeof(*v)))
+	}
 	t.keep = append(t.keep, v)
 	return uintptr(unsafe.Pointer(v))
 }
@@ -14,11 +18,17 @@ func ptr[T any](t *tape, v *T) uintptr {
 func (t *tape) str(s string) uintptr {
 	b := make([]byte, len(s)+1)
 	copy(b, s)
+	if t.arena != nil {
+		return t.arena.put(b)
+	}
 	return ptr(t, &b[0])
 }
 
 // buf returns the address of a buffer of n bytes, aligned for any system call.
 func (t *tape) buf(n int) uintptr {
+	if t.arena != nil {
+		return t.arena.take(n)
+	}
 	b := make([]uint64, (n+7)/8)
 	return ptr(t, &b[0])
 }

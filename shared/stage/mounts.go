@@ -212,17 +212,19 @@ const (
 	statxDev = 136
 )
 
-func (c *compiler) sameObject(r uint8, dev, ino uint64) {
-	t := &c.t
+func (c *compiler) sameObject(r uint8, dev, ino uint64) { c.t.sameObject(r, dev, ino) }
+
+func (t *tape) sameObject(r uint8, dev, ino uint64) {
 	buf := t.buf(256)
 	t.call(unix.SYS_STATX, 0, t.str(""), unix.AT_EMPTY_PATH|unix.AT_NO_AUTOMOUNT, unix.STATX_INO|unix.STATX_TYPE, buf).from(0, r)
 	t.expect64(buf+statxIno, ino, uintptr(unix.ESTALE))
 	t.expect64(buf+statxDev, uint64(unix.Major(dev))|uint64(unix.Minor(dev))<<32, uintptr(unix.ESTALE))
 }
 
+func (c *compiler) setattr(r uint8, m *plan.Mount) { c.t.setattr(r, m) }
+
 // setattr sets a detached tree's flags, recursively, and makes it private (mount_setattr(2), 5.12).
-func (c *compiler) setattr(r uint8, m *plan.Mount) {
-	t := &c.t
+func (t *tape) setattr(r uint8, m *plan.Mount) {
 	a := &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV, Propagation: unix.MS_PRIVATE}
 	if m.Access == plan.ReadOnly {
 		a.Attr_set |= unix.MOUNT_ATTR_RDONLY

@@ -38,6 +38,9 @@ func runTape(t []op, r *registers, f *fault) bool {
 				}
 			}
 			v, _, errno := syscall.RawSyscall6(o.nr, a[0], a[1], a[2], a[3], a[4], a[5])
+			for o.again && errno == 0 && v != 0 {
+				v, _, errno = syscall.RawSyscall6(o.nr, a[0], a[1], a[2], a[3], a[4], a[5])
+			}
 			e = uintptr(errno)
 			if e == 0 && o.save != 0 {
 				r[o.save&7] = v

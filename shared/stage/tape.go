@@ -32,6 +32,7 @@ type op struct {
 	save    uint8 // register that takes the result
 	okErrno uint16
 	skip    uint8 // instructions to skip when the call failed with okErrno
+	again   bool  // repeat the call until it returns 0 (getdents64)
 	reg     [6]uint8
 	nr      uintptr
 	a       [6]uintptr
@@ -49,6 +50,7 @@ type tape struct {
 	steps []Step
 	keep  []any
 	step  Step
+	arena *arena // where arguments live instead of the heap, for an interpreter that was cloned before they were made
 }
 
 // at names the instructions that follow.
@@ -77,6 +79,9 @@ func (o *op) may(errno uint16) *op { o.okErrno = errno; return o }
 
 // else_ skips the next n instructions when the call failed in the way it may.
 func (o *op) elseSkip(n uint8) *op { o.skip = n; return o }
+
+// repeat makes the call again until it returns 0.
+func (o *op) repeat() *op { o.again = true; return o }
 
 // want fails the tape with errno unless register r holds v.
 func (t *tape) want(r uint8, v uintptr, errno uintptr) {

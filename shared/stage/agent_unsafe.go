@@ -1,0 +1,114 @@
+package stage
+
+import (
+	"fmt"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Bounds of one order to the agent.
+const (
+	agentOps  = 64
+	agentData = 32 << 10
+)
+
+// arena hands out pieces of memory that was mapped before the clone, at the same address on both sides.
+type arena struct {
+	data []byte
+	used int
+	full bool
+}
+
+func (a *arena) take(n int) uintptr {
+	n = (n + 7) &^ 7
+	if a.used+n > len(a.data) {
+		a.full = true
+		return uintptr(unsafe.Pointer(&a.data[0]))
+	}
+	p := unsafe.Pointer(&a.data[a.used])
+	a.used += n
+	return uintptr(p)
+}
+
+func (a *arena) put(b []byte) uintptr {
+	at := a.used
+	p := a.take(len(b))
+	if !a.full {
+		copy(a.data[at:], b)
+	}
+	return p
+}
+
+// block is the memory that the broker and the agent share. The agent runs the instructions that the broker has put there
+// whenever a byte comes over the socket; it knows no orders of its own.
+type block struct {
+	nsetup, n   int64
+	setup       [agentOps]op
+	ops         [agentOps]op
+	after       [4]op // always carried out, whatever became of ops
+	regs        registers
+	fault, late fault
+	in          [8]byte
+	hdr         unix.Msghdr
+	iov         unix.Iovec
+	rights      [32]byte
+	data        [agentData]byte
+}
+
+func newBlock() (*block, error) {
+	m, err := unix.Mmap(-1, 0, int(unsafe.Sizeof(block{})), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANON)
+	if err != nil {
+		return nil, fmt.Errorf("mapping the agent's memory: %w", err)
+	}
+	b := (*block)(unsafe.Pointer(&m[0]))
+	b.iov = unix.Iovec{Base: &b.in[0], Len: 1}
+	b.hdr = unix.Msghdr{Iov: &b.iov, Iovlen: 1, Control: &b.rights[0]}
+	return b, nil
+}
+
+// hand makes the next reply carry the descriptor in register r.
+func (b *block) hand(t *tape, r uint8) {
+	rights := unix.UnixRights(0)
+	copy(b.rights[:], rights)
+	b.hdr.Controllen = uint64(len(rights))
+	t.poke(uintptr(unsafe.Pointer(&b.rights[unix.CmsgLen(0)])), r)
+}
+
+// launchAgent clones the agent. In the child it never returns.
+//
+//go:noinline
+//go:nosplit
+//go:norace
+func launchAgent(b *block) (pid, errno uintptr) {
+	beforeFork()
+	pid, _, e := syscall.RawSyscall6(syscall.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
+	if e != 0 || pid != 0 {
+		afterFork()
+		return pid, uintptr(e)
+	}
+	afterForkInChild()
+	ok := runTape(b.setup[:b.nsetup&(agentOps-1)], &b.regs, &b.fault)
+	answer(b)
+	for ok {
+		n, _, e := syscall.RawSyscall6(syscall.SYS_RECVFROM, fdSock, uintptr(unsafe.Pointer(&b.in[0])), 1, 0, 0, 0)
+		if e == unix.EINTR {
+			continue
+		}
+		if n != 1 || e != 0 {
+			break
+		}
+		runTape(b.ops[:b.n&(agentOps-1)], &b.regs, &b.fault)
+		answer(b)
+		runTape(b.after[:], &b.regs, &b.late)
+	}
+	exit(1)
+	return 0, 0
+}
+
+//go:nosplit
+//go:norace
+func answer(b *block) {
+	syscall.RawSyscall(syscall.SYS_SENDMSG, fdSock, uintptr(unsafe.Pointer(&b.hdr)), unix.MSG_NOSIGNAL)
+}

@@ -1,0 +1,143 @@
+package stage
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/shared/plan"
+)
+
+// Graft is a host file or tree that is to appear in a running sandbox.
+type Graft struct {
+	Source, Target string // absolute and clean; no component of either may be a link
+	Access         plan.Access
+	NoExec         bool
+	Upper, Work    string // for an overlay above Source, with Access rw
+	Dev, Ino       uint64 // identity of the source, where it is known
+}
+
+// walk stores an O_PATH descriptor of p in r. No component may be a link.
+func (t *tape) walk(from uintptr, p string, r uint8) {
+	how := &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW, Resolve: resolve}
+	t.call(unix.SYS_OPENAT2, from, t.str(p), ptr(t, how), unix.SizeofOpenHow).to(r)
+}
+
+// clone leaves a detached copy of the source in regB, with its flags.
+func (t *tape) clone(g *Graft, rel string) {
+	t.at("opening", g.Source)
+	t.walk(fdHostRoot, rel, regA)
+	if g.Ino != 0 {
+		t.sameObject(regA, g.Dev, g.Ino)
+	}
+	t.at("copying", g.Source)
+	t.call(unix.SYS_OPEN_TREE, 0, t.str(""), treeFlags).from(0, regA).to(regB)
+	t.setattr(regB, &plan.Mount{Access: g.Access, NoExec: g.NoExec})
+}
+
+// Graft mounts g and returns when a walk inside reaches it.
+func (a *Agent) Graft(g Graft) error {
+	from, err := cleanRel(g.Source)
+	if err != nil {
+		return err
+	}
+	if _, err := cleanRel(g.Target); err != nil {
+		return err
+	}
+	if g.Access != plan.ReadOnly && g.Access != plan.ReadWrite {
+		return fmt.Errorf("ordering the agent: access %q", g.Access)
+	}
+	_, err = a.order(func(t *tape, b *block) {
+		if g.Upper != "" {
+			t.layers(&g)
+		} else {
+			t.clone(&g, from)
+		}
+		t.at("entering the sandbox", "")
+		t.call(unix.SYS_SETNS, fdInsideNS, unix.CLONE_NEWNS)
+		t.at("finding", g.Target)
+		t.walk(atCwd, g.Target, regC)
+		t.at("mounting", g.Target)
+		t.call(unix.SYS_MOVE_MOUNT, 0, t.str(""), 0, t.str(""), intoEmpty).from(0, regB).from(2, regC)
+	})
+	return err
+}
+
+// layers leaves a detached overlay in regB.
+func (t *tape) layers(g *Graft) {
+	t.at("making overlay", g.Target)
+	t.call(unix.SYS_FSOPEN, t.str("overlay"), unix.FSOPEN_CLOEXEC).to(regD)
+	for i, l := range [...][2]string{{"lowerdir", g.Source}, {"upperdir", g.Upper}, {"workdir", g.Work}} {
+		fd := agentFirst + 40 + i
+		t.at("opening", l[1])
+		t.walk(fdHostRoot, l[1][1:], regA)
+		t.call(unix.SYS_DUP3, 0, uintptr(fd), unix.O_CLOEXEC).from(0, regA)
+		t.call(unix.SYS_FSCONFIG, 0, unix.FSCONFIG_SET_STRING, t.str(l[0]), t.str(fmt.Sprintf("/proc/self/fd/%d", fd)), 0).from(0, regD)
+	}
+	t.at("making overlay", g.Target)
+	t.call(unix.SYS_FSCONFIG, 0, unix.FSCONFIG_SET_FLAG, t.str("userxattr"), 0, 0).from(0, regD)
+	t.call(unix.SYS_FSCONFIG, 0, unix.FSCONFIG_CMD_CREATE, 0, 0, 0).from(0, regD)
+	attr := uintptr(unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV)
+	if g.NoExec {
+		attr |= unix.MOUNT_ATTR_NOEXEC
+	}
+	t.call(unix.SYS_FSMOUNT, 0, unix.FSMOUNT_CLOEXEC, attr).from(0, regD).to(regB)
+}
+
+// Ungraft takes the mount at target away. What is open stays open.
+func (a *Agent) Ungraft(target string) error {
+	if _, err := cleanRel(target); err != nil {
+		return err
+	}
+	_, err := a.order(func(t *tape, b *block) {
+		t.at("entering the sandbox", "")
+		t.call(unix.SYS_SETNS, fdInsideNS, unix.CLONE_NEWNS)
+		t.at("unmounting", target)
+		t.call(unix.SYS_UMOUNT2, t.str(target), unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
+	})
+	return err
+}
+
+// Detach returns a read-only, nosuid, nodev copy of the mount at a host path, which must be the object dev:ino.
+func (a *Agent) Detach(source string, dev, ino uint64) (*os.File, error) {
+	from, err := cleanRel(source)
+	if err != nil {
+		return nil, err
+	}
+	f, err := a.order(func(t *tape, b *block) {
+		t.clone(&Graft{Source: source, Access: plan.ReadOnly, Dev: dev, Ino: ino}, from)
+		b.hand(t, regB)
+	})
+	if err == nil && f == nil {
+		err = fmt.Errorf("%w: no descriptor came", ErrNoAgent)
+	}
+	return f, err
+}
+
+// Populate lists a directory of the sandbox to its end.
+func (a *Agent) Populate(dir string) error {
+	if _, err := cleanRel(dir); err != nil {
+		return err
+	}
+	_, err := a.order(func(t *tape, b *block) {
+		t.call(unix.SYS_SETNS, fdInsideNS, unix.CLONE_NEWNS)
+		t.at("listing", dir)
+		t.list(atCwd, dir)
+	})
+	return err
+}
+
+const listBuffer = 16 << 10
+
+// list reads a directory to its end.
+func (t *tape) list(from uintptr, dir string) {
+	buf := t.buf(listBuffer)
+	t.call(unix.SYS_OPENAT, from, t.str(dir), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0).to(regA)
+	t.call(unix.SYS_GETDENTS64, 0, buf, listBuffer).from(0, regA).repeat()
+	t.call(unix.SYS_CLOSE).from(0, regA)
+}
+
+// Patience is how long an order may take at most.
+func (a *Agent) Patience() time.Duration { return agentPatience }
