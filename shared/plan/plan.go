@@ -133,6 +133,7 @@ type Process struct {
 	Umask  uint32
 	TTY    bool // a pseudo-terminal of the sandbox's own is the controlling terminal
 	AsPID1 bool // no reaper: the program is process 1
+	Idle   bool `json:",omitempty"` // the program is not started: the sandbox stands for others that are started later
 	OOMAdj int  // added to oom_score_adj, so that memory pressure ends the sandbox before its broker
 }
 

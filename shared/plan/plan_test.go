@@ -145,6 +145,7 @@ func TestValidate(t *testing.T) {
 		{"landlock beyond handled", "outside", func(p *Plan) { p.Landlock.Rules[0].Access = 8 }},
 		{"relative program", "program", func(p *Plan) { p.Process.Path = "x" }},
 		{"relative directory", "directory", func(p *Plan) { p.Process.Dir = "." }},
+		{"terminal of nobody", "not started", func(p *Plan) { p.Process.Idle = true }},
 		{"oom", "oom_score_adj", func(p *Plan) { p.Process.OOMAdj = -1 }},
 		{"no arguments", "0 arguments", func(p *Plan) { p.Process.Argv = nil }},
 		{"argument with NUL", "NUL", func(p *Plan) { p.Process.Argv[1] = "a\x00b" }},

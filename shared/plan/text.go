@@ -39,6 +39,10 @@ func (p *Plan) Text() string {
 	for i, a := range p.Process.Argv {
 		argv[i] = a.Quote()
 	}
+	if p.Process.Idle {
+		line("exec       nothing: programs are started later")
+		return b.String()
+	}
 	line("exec       %s [%s] tty=%t pid1=%t", p.Process.Path.Quote(), strings.Join(argv, " "), p.Process.TTY, p.Process.AsPID1)
 	return b.String()
 }

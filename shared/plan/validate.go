@@ -80,6 +80,9 @@ func (p *Plan) validateProcess() error {
 	if err := validPath(pr.Dir); err != nil {
 		return fmt.Errorf("directory: %w", err)
 	}
+	if pr.Idle && (pr.AsPID1 || pr.TTY) {
+		return fmt.Errorf("a program that is not started has no terminal and is not process 1")
+	}
 	if pr.OOMAdj < 0 || pr.OOMAdj > 1000 {
 		return fmt.Errorf("oom_score_adj %d", pr.OOMAdj)
 	}

@@ -19,6 +19,9 @@ const (
 	evExited             // pid, wait status
 	evStopped            // pid, wait status
 	cmdKill              // pid (or minus a process group), signal
+	evStarted            // pid, id of the start, errno
+	evPty                // 0, id of the start; sent by the program's own process, the master rides along
+	cmdSpawn             // 0, slot; descriptors 0, 1 and 2 ride along
 )
 
 // message is what travels on the socket.
@@ -40,6 +43,10 @@ type control struct {
 	_            int32
 	siginfo      [128]byte
 	in, out      message
+	hdr          unix.Msghdr // for reading a command
+	iov          unix.Iovec
+	cmsg         [64]byte
+	slots        [maxSlots]slot
 }
 
 func newControl() (*control, []byte, error) {
@@ -50,6 +57,10 @@ func newControl() (*control, []byte, error) {
 	c := (*control)(unsafe.Pointer(&m[0]))
 	c.poll = [2]unix.PollFd{{Fd: fdSock, Events: unix.POLLIN}, {Fd: fdSignal, Events: unix.POLLIN}}
 	c.start.index, c.setup.index = -1, -1
+	c.iov.Base = (*byte)(unsafe.Pointer(&c.in))
+	c.iov.SetLen(int(unsafe.Sizeof(c.in)))
+	c.hdr.Iov, c.hdr.Control = &c.iov, &c.cmsg[0]
+	c.hdr.SetIovlen(1)
 	return c, m, nil
 }
 

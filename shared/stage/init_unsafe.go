@@ -15,6 +15,7 @@ type program struct {
 	c            *control
 	flags        uintptr
 	asPID1       bool
+	idle         bool
 }
 
 // launch clones process 1 of the new PID namespace. In the child it never returns.
@@ -37,7 +38,11 @@ func launch(p *program) (pid, errno uintptr) {
 		runTape(p.start, &p.c.pregs, &p.c.start)
 		exit(127)
 	}
-	spawn(p)
+	if p.idle {
+		syscall.RawSyscall(unix.SYS_CLOSE_RANGE, fdStdio, fdStdio+2, 0)
+	} else {
+		spawn(p)
+	}
 	serve(p.c)
 	return 0, 0
 }
@@ -99,7 +104,8 @@ func serve(c *control) {
 			reap(c)
 		}
 		if c.poll[0].Revents != 0 {
-			n, _, _ := syscall.RawSyscall6(syscall.SYS_RECVFROM, fdSock, uintptr(unsafe.Pointer(&c.in)), unsafe.Sizeof(c.in), unix.MSG_DONTWAIT, 0, 0)
+			c.hdr.Controllen = uint64(len(c.cmsg))
+			n, _, _ := syscall.RawSyscall(syscall.SYS_RECVMSG, fdSock, uintptr(unsafe.Pointer(&c.hdr)), unix.MSG_DONTWAIT|unix.MSG_CMSG_CLOEXEC)
 			if n == unsafe.Sizeof(c.in) {
 				obey(c)
 			} else if c.poll[0].Revents&(unix.POLLHUP|unix.POLLERR) != 0 || n == 0 {
@@ -118,20 +124,22 @@ func reap(c *control) {
 		if e != 0 || pid <= 0 {
 			return
 		}
-		known := false
+		at := int64(-1)
 		for i := int64(0); i < c.nprocs; i++ {
 			if int64(c.procs[i&(maxProcs-1)]) == pid {
-				known = true
+				at = i
 				break
 			}
 		}
-		if !known {
+		if at < 0 {
 			continue
 		}
 		if c.status&0xff == 0x7f {
 			send(c, evStopped, pid, int64(c.status))
 			continue
 		}
+		c.nprocs--
+		c.procs[at&(maxProcs-1)] = c.procs[c.nprocs&(maxProcs-1)]
 		if pid == c.main && c.exitWithMain != 0 {
 			end(c, pid, int64(c.status))
 		}
@@ -159,7 +167,10 @@ func end(c *control, pid, status int64) {
 //go:nosplit
 //go:norace
 func obey(c *control) {
-	if c.in.kind == cmdKill {
+	switch c.in.kind {
+	case cmdKill:
 		syscall.RawSyscall(syscall.SYS_KILL, uintptr(c.in.pid), uintptr(c.in.value), 0)
+	case cmdSpawn:
+		startLater(c, &c.slots[c.in.value&(maxSlots-1)])
 	}
 }

@@ -27,7 +27,7 @@ func (t *tape) str(s string) uintptr {
 // buf returns the address of a buffer of n bytes, aligned for any system call.
 func (t *tape) buf(n int) uintptr {
 	if t.arena != nil {
-		return t.arena.take(n)
+		return t.arena.put(make([]byte, n)) // what was there before is another tape's
 	}
 	b := make([]uint64, (n+7)/8)
 	return ptr(t, &b[0])
@@ -36,6 +36,9 @@ func (t *tape) buf(n int) uintptr {
 func (t *tape) bytes(b []byte) uintptr {
 	if len(b) == 0 {
 		return t.buf(8)
+	}
+	if t.arena != nil {
+		return t.arena.put(b)
 	}
 	c := append([]byte(nil), b...)
 	return ptr(t, &c[0])
@@ -46,6 +49,9 @@ func (t *tape) vector(list []string) uintptr {
 	v := make([]uintptr, len(list)+1)
 	for i, s := range list {
 		v[i] = t.str(s)
+	}
+	if t.arena != nil {
+		return t.arena.put(unsafe.Slice((*byte)(unsafe.Pointer(&v[0])), 8*len(v)))
 	}
 	return ptr(t, &v[0])
 }

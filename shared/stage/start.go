@@ -25,6 +25,8 @@ type Child struct {
 	memory  []byte
 	setup   *tape
 	start   *tape
+	asPID1  bool
+	spawns  spawns
 }
 
 // Event is what became of a program started in the sandbox.
@@ -106,7 +108,8 @@ func (c *Child) fork(p *plan.Plan, sock int, std Stdio) error {
 	if !p.Process.AsPID1 {
 		c.control.exitWithMain = 1
 	}
-	prog := &program{setup: c.setup.ops, start: c.start.ops, c: c.control, flags: cloneFlags(p), asPID1: p.Process.AsPID1}
+	prog := &program{setup: c.setup.ops, start: c.start.ops, c: c.control, flags: cloneFlags(p), asPID1: p.Process.AsPID1, idle: p.Process.Idle}
+	c.asPID1 = p.Process.AsPID1
 	syscall.ForkLock.Lock()
 	pid, errno := launch(prog)
 	syscall.ForkLock.Unlock()
@@ -236,9 +239,13 @@ func (c *Child) Main() int { return int(c.control.main) }
 // when its start failed (see StartFault), or because somebody killed it.
 func (c *Child) Next() (Event, error) {
 	for {
-		m, _, err := c.receive()
+		m, fds, err := c.receive()
 		if err != nil {
+			c.abandon()
 			return Event{}, err
+		}
+		if m.kind != evFailed && c.handle(m, fds) {
+			continue
 		}
 		switch m.kind {
 		case evFailed:
@@ -309,6 +316,7 @@ func (c *Child) Kill() {
 // waits for.
 func (c *Child) End() {
 	c.SendKill()
+	c.abandon()
 	if !c.ended {
 		_, _ = c.reapInit()
 		c.Close()

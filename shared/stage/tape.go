@@ -50,6 +50,7 @@ type tape struct {
 	steps []Step
 	keep  []any
 	step  Step
+	fixed bool   // ops lie in memory of the interpreter's and cannot grow
 	arena *arena // where arguments live instead of the heap, for an interpreter that was cloned before they were made
 }
 
@@ -57,6 +58,9 @@ type tape struct {
 func (t *tape) at(name, object string) { t.step = Step{name, object} }
 
 func (t *tape) add(o op) *op {
+	if t.fixed && len(t.ops) == cap(t.ops) { // whoever fills it asks at the end whether it is full
+		return new(op)
+	}
 	t.ops = append(t.ops, o)
 	t.steps = append(t.steps, t.step)
 	return &t.ops[len(t.ops)-1]

@@ -1,0 +1,66 @@
+package stage
+
+import (
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// rawSpawn is clone(2) of a child that shares this memory and runs execSlot(s) on a stack of its own,
+// while the caller goes on. The kernel clears *tid when the child has left the memory.
+func rawSpawn(flags, stack uintptr, s *slot, tid *int32) (pid, errno uintptr)
+
+// startLater starts the program whose tape is in the slot, with the descriptors that came with the
+// command, and says how that went. The program's fault, if it has one, is in the slot when it has ended.
+//
+//go:nosplit
+//go:norace
+func startLater(c *control, s *slot) {
+	var fd [3]int32
+	n := uintptr(0)
+	h := (*unix.Cmsghdr)(unsafe.Pointer(&c.cmsg[0]))
+	if c.hdr.Controllen >= uint64(unsafe.Sizeof(*h)) && h.Level == unix.SOL_SOCKET && h.Type == unix.SCM_RIGHTS {
+		n = (uintptr(h.Len) - unsafe.Sizeof(*h)) / 4
+	}
+	id := s.id // from its exec on, the slot may be another's
+	errno := uintptr(0)
+	if n != 3 || c.hdr.Flags&unix.MSG_CTRUNC != 0 {
+		errno = uintptr(unix.EMFILE)
+	}
+	if n > 3 {
+		n = 3
+	}
+	for i := uintptr(0); i < n; i++ {
+		fd[i%3] = *(*int32)(unsafe.Add(unsafe.Pointer(&c.cmsg[0]), unsafe.Sizeof(*h)+4*i))
+		s.regs[(regA+i)&7] = uintptr(fd[i%3])
+	}
+	if c.nprocs >= maxProcs {
+		errno = uintptr(unix.EAGAIN)
+	}
+	pid := uintptr(0)
+	if errno == 0 {
+		pid, errno = rawSpawn(uintptr(unix.CLONE_VM|unix.CLONE_CHILD_CLEARTID|unix.SIGCHLD), uintptr(unsafe.Pointer(&s.stack))+slotStack, s, &s.busy)
+	}
+	if errno == 0 {
+		c.procs[c.nprocs&(maxProcs-1)] = int32(pid)
+		c.nprocs++
+	} else {
+		pid = 0
+		s.busy = 0
+	}
+	for i := uintptr(0); i < n; i++ {
+		syscall.RawSyscall(syscall.SYS_CLOSE, uintptr(fd[i%3]), 0, 0)
+	}
+	c.out = message{kind: evStarted, pid: int64(pid), value: id, extra: int64(errno)}
+	syscall.RawSyscall6(syscall.SYS_SENDTO, fdSock, uintptr(unsafe.Pointer(&c.out)), unsafe.Sizeof(c.out), unix.MSG_NOSIGNAL, 0, 0)
+}
+
+// execSlot is the whole life of the child until its exec.
+//
+//go:nosplit
+//go:norace
+func execSlot(s *slot) {
+	runTape(s.tape, &s.regs, &s.fault)
+	exit(127)
+}

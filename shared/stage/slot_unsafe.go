@@ -1,0 +1,69 @@
+package stage
+
+import (
+	"sync/atomic"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// A program that is started later has its tape in memory that process 1 shares with the broker: what the
+// broker allocates after the clone does not exist there. Each program between its clone and its exec
+// occupies one slot; nothing of a slot is touched, and so none of it is memory, before it is needed.
+const (
+	maxSlots  = 32
+	slotOps   = 512
+	slotStack = 16 << 10
+	slotArena = 256 << 10
+)
+
+// slot is one start. The kernel clears busy when the program has left this memory, by exec or exit
+// (CLONE_CHILD_CLEARTID): process 1 need not wait for that, which may take as long as a person thinks
+// about whether the program may be executed, or as a stranger inside who stops it likes.
+type slot struct {
+	busy  int32
+	_     int32
+	id    int64
+	fault fault
+	regs  registers
+	tape  []op // in ops
+	ops   [slotOps]op
+	stack [slotStack]byte
+	arena [slotArena]byte
+}
+
+// free says whether nobody uses the slot's memory.
+func (s *slot) free() bool { return atomic.LoadInt32(&s.busy) == 0 }
+
+// take makes the slot the home of the program id and returns an empty tape in it.
+func (s *slot) take(id int64) *tape {
+	s.id, s.fault = id, fault{index: -1}
+	s.regs = registers{}
+	atomic.StoreInt32(&s.busy, 1)
+	return &tape{ops: s.ops[:0:slotOps], fixed: true, arena: &arena{data: s.arena[:]}}
+}
+
+// load makes the finished tape the slot's.
+func (s *slot) load(t *tape) { s.tape = t.ops }
+
+// release gives a slot back that process 1 has not heard of.
+func (s *slot) release() { atomic.StoreInt32(&s.busy, 0) }
+
+// full says whether the tape does not fit its slot.
+func (t *tape) full() bool { return t.arena.full || len(t.ops) >= slotOps }
+
+// sendFd makes the instruction that sends the descriptor in register r with m.
+func (t *tape) sendFd(m message, r uint8) {
+	rights := unix.UnixRights(-1)
+	cmsg := t.bytes(rights)
+	t.poke(cmsg+uintptr(unix.CmsgLen(0)), r)
+	iov := unix.Iovec{Base: (*byte)(address(ptr(t, &m)))}
+	iov.SetLen(int(unsafe.Sizeof(m)))
+	hdr := unix.Msghdr{Iov: (*unix.Iovec)(address(ptr(t, &iov)))}
+	hdr.SetIovlen(1)
+	setControl(&hdr, cmsg, len(rights))
+	t.call(unix.SYS_SENDMSG, fdSock, ptr(t, &hdr), unix.MSG_NOSIGNAL)
+}
+
+// address is the pointer to shared memory at a.
+func address(a uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&a)) }
