@@ -16,6 +16,9 @@ type command struct {
 func commands() []command {
 	return []command{
 		{"run", "[OPTIONS] [--] CMD [ARG...]", "run CMD in a new sandbox", cmdRun},
+		{"policy", "VERB ...", "show, test and change the rules", cmdPolicy},
+		{"why", "PATH|HOST|EVENT", "say what decides, where that stands, and what would allow it", cmdWhy},
+		{"audit", "[SID] [--follow] [--json]", "show what sessions did; audit verify checks the logs", cmdAudit},
 		{"config", "show [--json]", "show every setting and where it comes from", cmdConfig},
 		{"ls", "[--all] [--json]", "list sessions", cmdList},
 		{"selftest", "[--only GROUP] [--json]", "check on this host that the sandbox holds", cmdSelftest},

@@ -4,6 +4,7 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"time"
 
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/planner"
@@ -59,6 +60,12 @@ func (t *term) sockets(r *request, s settings, in *planner.Input) error {
 	return nil
 }
 
+// orgOpens says whether the organisation's policy allows this very socket by its name, without a wildcard.
+func orgOpens(s settings, canon string) bool {
+	r, ok := s.layers.Policy.Match(policy.Query{Kind: policy.KindSocket, Path: canon, Access: policy.Connect, Now: time.Now()})
+	return ok && r.Decision == policy.Allow && r.Origin.Scope == policy.ScopeOrg && r.Path().String() == policy.EscapePath(canon)
+}
+
 // socket checks one: it must be a socket, and none through which the whole host can be had.
 func (t *term) socket(flag, p string, s settings, in *planner.Input) (string, error) {
 	p, err := expandPath(p, in.Facts.Home, in.Facts.Cwd, in.Project)
@@ -69,13 +76,14 @@ func (t *term) socket(flag, p string, s settings, in *planner.Input) (string, er
 	if canon == "" {
 		canon = path.Clean(p)
 	}
+	opened := orgOpens(s, canon)
 	for _, c := range [...]string{path.Clean(p), canon} {
-		if h := policy.HiddenBy(s.Concealed(), policy.KindSocket, c); h != nil && h.OrgOnly {
+		if h := policy.HiddenBy(s.Concealed(), policy.KindSocket, c); h != nil && h.OrgOnly && !opened {
 			return "", &planner.Refusal{What: flag + " " + quote(p) + " is refused: " + h.Reason,
 				Hint: "nothing inside a sandbox may talk to it; run the tool that needs it outside"}
 		}
 	}
-	if base := path.Base(canon); strings.HasPrefix(base, "docker") && strings.HasSuffix(base, ".sock") || strings.HasPrefix(base, "podman") && strings.HasSuffix(base, ".sock") || base == "containerd.sock" {
+	if base := path.Base(canon); !opened && (strings.HasPrefix(base, "docker") && strings.HasSuffix(base, ".sock") || strings.HasPrefix(base, "podman") && strings.HasSuffix(base, ".sock") || base == "containerd.sock") {
 		return "", &planner.Refusal{What: flag + " " + quote(p) + " is refused: control of a container engine is control of the host",
 			Hint: "nothing inside a sandbox may talk to it; run the tool that needs it outside"}
 	}

@@ -55,8 +55,9 @@ func (n Notice) String() string {
 // Layers is everything that was read, before it is merged.
 type Layers struct {
 	Org, Project, User *Layer
-	Trusted            bool // the project's files are the very bytes the user has pinned
-	Pins               Pins // what `sbx policy trust` would pin now
+	Trusted            bool      // the project's files are the very bytes the user has pinned
+	Pins               Pins      // what `sbx policy trust` would pin now
+	Pinned             [2][]byte // the bytes that Pins are of: config.toml and policy.toml of the project
 	Policy             Store
 	Notices            []Notice
 	Vars               Vars
@@ -80,6 +81,11 @@ func Load(s Sources) (Layers, error) {
 		return l, err
 	}
 	l.Pins = pinsOf(project)
+	for i, f := range project {
+		if f != nil {
+			l.Pinned[i] = f.data
+		}
+	}
 	if s.ProjectDir != "" && s.TrustDir != "" && (project[0] != nil || project[1] != nil) {
 		t, err := LoadTrust(s.TrustDir, s.UID)
 		if err != nil {
@@ -116,6 +122,27 @@ func Load(s Sources) (Layers, error) {
 func (l Layers) WithTrust(trusted bool) Layers {
 	l.Trusted, l.Policy.ProjectTrusted = trusted, trusted
 	return l
+}
+
+// WithProject returns the layers with other project files, trusted: what was pinned before.
+func (l Layers) WithProject(files [2][]byte, dir string) (Layers, error) {
+	var err error
+	l.Project = nil
+	paths := [2]string{}
+	for i, name := range fileNames() {
+		paths[i] = filepath.Join(dir, ".sbx", name)
+	}
+	if files[0] != nil {
+		if l.Project, err = ParseConfig(files[0], paths[0], ScopeProject, l.Vars); err != nil {
+			return l, err
+		}
+	}
+	rules, err := ParseRules(files[1], paths[1], ScopeProject, l.Vars)
+	if err != nil {
+		return l, err
+	}
+	l.Policy = l.Policy.Replace(ScopeProject, rules)
+	return l.WithTrust(true), nil
 }
 
 func fileNames() [2]string { return [2]string{"config.toml", "policy.toml"} }

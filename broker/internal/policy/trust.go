@@ -71,6 +71,50 @@ func (t Trust) Trusted(project string, p Pins) bool {
 	return ok && pinned == p && p != (Pins{"-", "-"})
 }
 
+// Pinned returns what was pinned for a path.
+func (t Trust) Pinned(project string) (Pins, bool) {
+	p, ok := t.pins[project]
+	return p, ok
+}
+
+// keepDir holds the pinned bytes, each file named by its hash, so that a later change can be shown.
+const keepDir = "pinned"
+
+// Keep stores the bytes that were pinned.
+func Keep(dir string, files [2][]byte, uid int) error {
+	dir = filepath.Join(dir, keepDir)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("creating state folder: %w", err)
+	}
+	for _, data := range files {
+		if data == nil {
+			continue
+		}
+		t := Target{Dir: dir, Name: Hash(data), Scope: ScopeUser, UID: uid}
+		if err := t.Edit(func([]byte) ([]byte, error) { return data, nil }); err != nil {
+			return err
+		}
+		_ = os.Remove(filepath.Join(dir, "."+t.Name+".lock")) // a file named by its hash is never changed
+	}
+	return nil
+}
+
+// Kept returns the bytes that were pinned, or false where they are gone or not those any more.
+func Kept(dir string, p Pins, uid int) (files [2][]byte, ok bool) {
+	for i, hash := range [2]string{p.Config, p.Policy} {
+		if hash == "-" {
+			continue
+		}
+		t := Target{Dir: filepath.Join(dir, keepDir), Name: hash, Scope: ScopeUser, UID: uid}
+		data, err := t.Content()
+		if err != nil || data == nil || Hash(data) != hash {
+			return files, false
+		}
+		files[i] = data
+	}
+	return files, true
+}
+
 // Projects lists the pinned paths in order.
 func (t Trust) Projects() []string {
 	out := make([]string, 0, len(t.pins))

@@ -173,6 +173,23 @@ func (z *zone) below(name string) *zone {
 	return z.set.intern(states, inherit)
 }
 
+// ActionOf says what rules do to the name at rel, a path relative to the guarded directory.
+func ActionOf(rules []Rule, rel string) (Action, error) {
+	set, err := compile(rules)
+	if err != nil {
+		return Hide, err
+	}
+	z := set.start()
+	parts := strings.Split(rel, "/")
+	for _, name := range parts[:len(parts)-1] {
+		if z.rule(name).action == Hide {
+			return Hide, nil // and all below
+		}
+		z = z.below(name)
+	}
+	return z.rule(parts[len(parts)-1]).action, nil
+}
+
 // free reports whether everything below passes through, so that a native mount would show the same.
 func (z *zone) free() bool {
 	return len(z.states) == 0 && z.inherit == Plain

@@ -1,0 +1,394 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+
+	"sbx/audit"
+	"sbx/broker/internal/host"
+	"sbx/broker/internal/session"
+	"sbx/shared/plan"
+)
+
+// eventRow is the part of an audit record that explanations show.
+type eventRow struct {
+	ID       string `json:"id"`
+	SID      string `json:"sid"`
+	Time     string `json:"time"`
+	Decision string `json:"decision"`
+	Op       string `json:"op,omitempty"`
+	Path     string `json:"path,omitempty"`
+	Host     string `json:"host,omitempty"`
+	Port     int    `json:"port,omitempty"`
+	Exe      string `json:"exe,omitempty"`
+	PID      int    `json:"pid,omitempty"`
+	Rule     string `json:"rule,omitempty"`
+	Origin   string `json:"origin,omitempty"`
+	Scope    string `json:"scope,omitempty"`
+	Reason   string `json:"reason,omitempty"`
+}
+
+func (e *eventRow) text() string {
+	what := e.Path
+	if e.Host != "" {
+		what = e.Host
+		if e.Port != 0 {
+			what += ":" + strconv.Itoa(e.Port)
+		}
+	}
+	s := fmt.Sprintf("event %s of session %s, %s: %s %s %s", e.ID, e.SID, e.Time, orElse(e.Decision, "no decision on"), e.Op, quote(what))
+	if e.Exe != "" {
+		s += fmt.Sprintf(" by %s[%d]", quote(path.Base(e.Exe)), e.PID)
+	}
+	if e.Reason != "" {
+		s += ": " + ascii(e.Reason)
+	}
+	if e.Rule != "" {
+		s += " (" + ascii(e.Rule)
+		if e.Origin != "" {
+			s += ", " + ascii(e.Origin)
+		}
+		s += ")"
+	}
+	return s
+}
+
+// ascii shows text of a file or program: as it is when it is plain, else quoted.
+func ascii(s string) string {
+	for i := 0; i < len(s); i++ {
+		if s[i] < 0x20 || s[i] >= 0x7f {
+			return strings.Trim(strconv.QuoteToASCII(s), `"`)
+		}
+	}
+	return s
+}
+
+// isEventID says whether a word is the id of a question, or SID:NUMBER, which every record has.
+func isEventID(s string) bool {
+	if len(s) == 32 && strings.Trim(s, "0123456789abcdef") == "" {
+		return true
+	}
+	sid, n, ok := strings.Cut(s, ":")
+	_, err := strconv.ParseUint(n, 10, 63)
+	return ok && err == nil && plan.ValidSession(sid) == nil && !strings.Contains(sid, ".") && sid != "localhost"
+}
+
+// auditDir is where the logs are; sessions are beside it.
+func (t *term) auditDir(facts host.Facts) (dir, sessions string, err error) {
+	root, err := session.Root(host.Lookup(t.env, "XDG_STATE_HOME"), facts.Home)
+	return path.Join(path.Dir(root), "audit"), root, err
+}
+
+// auditLogs lists the logs, oldest first.
+func auditLogs(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if os.IsNotExist(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listing audit logs: %w", err)
+	}
+	type log struct {
+		path string
+		at   time.Time
+	}
+	var list []log
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && strings.HasSuffix(e.Name(), ".jsonl") && info.Mode().IsRegular() {
+			list = append(list, log{filepath.Join(dir, e.Name()), info.ModTime()})
+		}
+	}
+	sort.SliceStable(list, func(i, j int) bool { return list[i].at.Before(list[j].at) })
+	out := make([]string, len(list))
+	for i, l := range list {
+		out[i] = l.path
+	}
+	return out, nil
+}
+
+// findEvent looks for the decision on an event in all logs.
+func (t *term) findEvent(facts host.Facts, id string) (*eventRow, error) {
+	dir, _, err := t.auditDir(facts)
+	if err != nil {
+		return nil, err
+	}
+	logs, err := auditLogs(dir)
+	if err != nil {
+		return nil, err
+	}
+	f := audit.Filter{ID: id}
+	var seq uint64
+	if sid, n, ok := strings.Cut(id, ":"); ok {
+		f = audit.Filter{}
+		seq, _ = strconv.ParseUint(n, 10, 63)
+		logs = []string{filepath.Join(dir, sid+".jsonl")}
+	}
+	var found *eventRow
+	for _, l := range logs {
+		for e, err := range audit.Query(l, f) {
+			if err != nil || seq != 0 && e.Seq != seq {
+				continue // what cannot be read is `audit verify`'s to name
+			}
+			row := eventRow{ID: id, SID: e.Session, Time: e.Time.Local().Format("2006-01-02 15:04:05"), Decision: e.Decision, Op: e.Op, Path: e.Path, Host: e.Host, Port: e.Port,
+				Exe: e.Exe, PID: e.PID, Rule: e.Rule, Origin: e.RuleOrigin, Scope: e.Scope, Reason: e.Reason}
+			if found == nil || e.Decision != "" {
+				if found != nil && row.Path == "" && row.Host == "" {
+					row.Path, row.Host, row.Port, row.Op = found.Path, found.Host, found.Port, found.Op
+				}
+				found = &row
+			}
+		}
+	}
+	if found == nil {
+		return nil, &usageError{"no audit log has the event " + quote(id), "sbx audit lists the events"}
+	}
+	return found, nil
+}
+
+// cmdAudit shows and verifies the records of sessions.
+func cmdAudit(t *term, args []string) int {
+	if len(args) > 0 && args[0] == "verify" {
+		return auditVerify(t, args[1:])
+	}
+	r := &request{}
+	follow, all := false, false
+	var f audit.Filter
+	kind := ""
+	rows := []option{
+		{"follow", "f", "", "", "", "go on until the session ends", flag(&follow)},
+		{"all", "a", "", "", "", "all records, not only the decisions", flag(&all)},
+		{"decision", "", "WORD", "", "", "only allow, or only deny", put(&f.Decision, "allow", "deny")},
+		{"kind", "", "KIND", "", "", "only records of this kind", put(&kind)},
+		{"path", "", "PATH", "", "", "only what is about PATH or below it", put(&f.PathPrefix)},
+		{"json", "", "", "", "", "the records as they are stored, one object a line", setBool(func(r *request) *bool { return &r.json })},
+		{"help", "h", "", "", "", "this text", setBool(func(r *request) *bool { return &r.help })},
+	}
+	words, err := parseMixed(rows, r, args)
+	if err != nil {
+		return t.fail(err)
+	}
+	if r.help {
+		t.print("usage: sbx audit [SID] [OPTIONS]\n       sbx audit verify [SID|FILE...] [--json]\n\nShows what sessions asked, were granted and were refused; verify says whether a log was changed, and where.\n\n" + optionHelp(rows))
+		return 0
+	}
+	if len(words) > 1 {
+		return t.fail(&usageError{"usage: sbx audit [SID] [--follow] [--json]", "sbx audit --help says more"})
+	}
+	if kind != "" {
+		f.Kinds = []string{kind}
+	}
+	logs, err := t.logsNamed(words)
+	if err != nil {
+		return t.fail(err)
+	}
+	if len(logs) == 0 {
+		t.warn("there are no audit logs yet")
+		return 0
+	}
+	show := func(e audit.Event) {
+		switch {
+		case !f.Match(&e) || !r.json && !all && kind == "" && !worthShowing(&e):
+		case r.json:
+			t.print(string(audit.AppendLine(nil, &e)))
+		default:
+			t.print(auditLine(&e))
+		}
+	}
+	if follow {
+		if err := audit.Follow(context.Background(), logs[len(logs)-1], func(e audit.Event) bool { show(e); return true }); err != nil {
+			return t.fail(err)
+		}
+		return 0
+	}
+	bad := 0
+	for _, l := range logs {
+		for e, err := range audit.Query(l, audit.Filter{}) {
+			if err != nil {
+				bad++
+				t.warn(err.Error() + " (" + quote(l) + ")")
+				continue
+			}
+			show(e)
+		}
+	}
+	if bad > 0 {
+		t.note("hint: sbx audit verify says what is wrong with a log\n")
+		return 1
+	}
+	return 0
+}
+
+// logsNamed finds the logs that the words name, or all.
+func (t *term) logsNamed(words []string) ([]string, error) {
+	dir, _, err := t.auditDir(host.Read(t.env))
+	if err != nil {
+		return nil, err
+	}
+	if len(words) == 0 {
+		return auditLogs(dir)
+	}
+	var out []string
+	for _, w := range words {
+		p := w
+		if !strings.Contains(w, "/") {
+			if p = filepath.Join(dir, w+".jsonl"); plan.ValidSession(w) != nil {
+				return nil, &usageError{quote(w) + " is not a session id", "sbx ls --all lists sessions; a file is named with a / in it"}
+			}
+		}
+		if _, err := audit.Parts(p); err != nil {
+			if errors.Is(err, os.ErrNotExist) {
+				return nil, &usageError{"there is no audit log " + quote(p), "sbx audit without a name shows all"}
+			}
+			return nil, err
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+// worthShowing leaves out what a person rarely wants: marks of the log itself.
+func worthShowing(e *audit.Event) bool {
+	switch e.Kind {
+	case audit.KindSeal, audit.KindRotate, audit.KindAsk, audit.KindConfig:
+		return false
+	}
+	return true
+}
+
+func auditLine(e *audit.Event) string {
+	row := eventRow{Decision: e.Decision, Op: e.Op, Path: e.Path, Host: e.Host, Port: e.Port}
+	what := quote(row.Path)
+	if row.Host != "" {
+		what = quote(row.Host)
+		if row.Port != 0 {
+			what += ":" + strconv.Itoa(row.Port)
+		}
+	}
+	if what == `""` {
+		what = ""
+	}
+	parts := []string{e.Time.Local().Format("2006-01-02 15:04:05"), e.Session + ":" + strconv.FormatUint(e.Seq, 10), e.Kind}
+	if e.Decision != "" && e.Decision != e.Kind {
+		parts = append(parts, e.Decision)
+	}
+	for _, s := range []string{e.Op, what} {
+		if s != "" {
+			parts = append(parts, s)
+		}
+	}
+	if e.Exe != "" {
+		parts = append(parts, fmt.Sprintf("by %s[%d]", quote(path.Base(e.Exe)), e.PID))
+	}
+	if e.Scope != "" || e.Life != "" {
+		parts = append(parts, strings.TrimSpace(e.Scope+" "+e.Life))
+	}
+	text := strings.Join(parts, " ")
+	if e.Reason != "" {
+		text += ": " + ascii(e.Reason)
+	}
+	if e.Rule != "" {
+		text += " (" + ascii(e.Rule)
+		if e.RuleOrigin != "" {
+			text += ", " + ascii(e.RuleOrigin)
+		}
+		text += ")"
+	}
+	return text + "\n"
+}
+
+// verified is one log's row of `sbx audit verify --json`.
+type verified struct {
+	File     string    `json:"file"`
+	SID      string    `json:"sid"`
+	Status   string    `json:"status"` // ok, running, unsealed or tampered
+	Records  int       `json:"records"`
+	LastHash string    `json:"last_hash"`
+	Problems []problem `json:"problems"`
+}
+
+type problem struct {
+	File string `json:"file"`
+	Line int    `json:"line"`
+	What string `json:"what"`
+}
+
+func auditVerify(t *term, args []string) int {
+	r := &request{}
+	rows := []option{
+		{"json", "", "", "", "", "machine-readable output", setBool(func(r *request) *bool { return &r.json })},
+		{"help", "h", "", "", "", "this text", setBool(func(r *request) *bool { return &r.help })},
+	}
+	words, err := parseMixed(rows, r, args)
+	if err != nil {
+		return t.fail(err)
+	}
+	if r.help {
+		t.print("usage: sbx audit verify [SID|FILE...] [--json]\n\nFollows the chain of every log and names each line that was changed, cut out, moved or added. A log without\na seal is one of a session that runs, crashed, or whose end was cut off.\n\n" + optionHelp(rows))
+		return 0
+	}
+	logs, err := t.logsNamed(words)
+	if err != nil {
+		return t.fail(err)
+	}
+	_, sessions, err := t.auditDir(host.Read(t.env))
+	if err != nil {
+		return t.fail(err)
+	}
+	list, bad := []verified{}, 0
+	for _, l := range logs {
+		v := verifyLog(l, sessions)
+		if v.Status == "tampered" || v.Status == "unsealed" {
+			bad++
+		}
+		list = append(list, v)
+	}
+	if r.json {
+		t.print(encode(struct {
+			OK   bool       `json:"ok"`
+			Logs []verified `json:"logs"`
+		}{bad == 0, list}))
+	} else {
+		for _, v := range list {
+			for _, p := range v.Problems {
+				t.print(fmt.Sprintf("%s:%d: %s\n", quote(p.File), p.Line, ascii(p.What)))
+			}
+			t.print(fmt.Sprintf("%-8s %s (%d records)\n", v.Status, quote(v.File), v.Records))
+		}
+	}
+	if bad > 0 {
+		return 1
+	}
+	return 0
+}
+
+func verifyLog(file, sessions string) verified {
+	rep, err := audit.VerifyFile(file)
+	v := verified{File: file, SID: rep.Session, Status: "ok", Records: rep.Records, LastHash: rep.LastHash, Problems: []problem{}}
+	for _, p := range rep.Problems {
+		v.Problems = append(v.Problems, problem{p.File, p.Line, p.What})
+	}
+	running := rep.Session != "" && plan.ValidSession(rep.Session) == nil && session.Alive(filepath.Join(sessions, rep.Session))
+	named := strings.TrimSuffix(filepath.Base(file), ".jsonl")
+	switch {
+	case err != nil && len(rep.Problems) == 0:
+		v.Status, v.Problems = "tampered", []problem{{file, 0, err.Error()}}
+	case err != nil && !(running && rep.Torn > 0 && len(rep.Problems) == 1): // a line that is being written now
+		v.Status = "tampered"
+	case rep.Session != named && strings.HasSuffix(file, ".jsonl") && filepath.Dir(file) == path.Join(path.Dir(sessions), "audit"):
+		v.Status, v.Problems = "tampered", []problem{{file, 1, "the log is session " + rep.Session + "'s: it was put in the place of another"}}
+	case !rep.Sealed && running:
+		v.Status = "running"
+	case !rep.Sealed:
+		v.Status = "unsealed"
+		v.Problems = []problem{{file, rep.Records, "the log ends here without a seal: the session crashed, or the rest was cut off"}}
+	}
+	return v
+}

@@ -1,0 +1,431 @@
+package cli
+
+import (
+	"fmt"
+	"path"
+	"strings"
+	"time"
+
+	"sbx/broker/internal/decide"
+	"sbx/broker/internal/gate/gatefs"
+	"sbx/broker/internal/guard"
+	"sbx/broker/internal/host"
+	"sbx/broker/internal/planner"
+	"sbx/broker/internal/policy"
+	"sbx/shared/plan"
+)
+
+// answerRow says what would happen to one access, which layer says so, and the smallest change.
+type answerRow struct {
+	Access   string `json:"access"`
+	Decision string `json:"decision"` // allow, ask, deny, or absent: the name does not exist inside
+	Layer    string `json:"layer"`    // secret, hidden, socket, guard, rule, mount, sandbox, network, probe or default
+	Reason   string `json:"reason"`
+	Rule     string `json:"rule,omitempty"`
+	Scope    string `json:"scope,omitempty"`
+	File     string `json:"file,omitempty"`
+	Line     int    `json:"line,omitempty"`
+	By       string `json:"by,omitempty"`   // who added the rule, and when
+	Change   string `json:"change"`         // the smallest lasting change that would allow it; empty when it is allowed
+	Once     string `json:"once,omitempty"` // the same for one run
+}
+
+// explainer has what a run from here would have.
+type explainer struct {
+	s    settings
+	in   *planner.Input
+	plan *plan.Plan
+	env  decide.Env
+	note string // why a run from here would be refused; the rest then is about one from elsewhere
+}
+
+// explainer computes the plan of a run with the options of r, without making anything.
+func (t *term) explainer(r *request, facts host.Facts, now time.Time) (*explainer, error) {
+	x, err := t.explainerIn(*r, facts, now)
+	if err == nil {
+		return x, nil
+	}
+	// From a place where nothing can be run, such as the home directory, the layers still can be named.
+	elsewhere := *r
+	elsewhere.workdir = "/usr"
+	y, other := t.explainerIn(elsewhere, facts, now)
+	if other != nil {
+		return nil, err
+	}
+	y.note = err.Error()
+	return y, nil
+}
+
+func (t *term) explainerIn(r request, facts host.Facts, now time.Time) (*explainer, error) {
+	r.argv = []string{"/"}
+	s, err := t.settings(&r, facts, t.projectRoot(&r, facts))
+	if err != nil {
+		return nil, err
+	}
+	in, err := t.input(&r, s, facts)
+	if err != nil {
+		return nil, err
+	}
+	in.Argv = []string{"true"}
+	assign(in, "why", "/nonexistent")
+	x := &explainer{s: s, in: in}
+	if x.plan, _, err = planner.Build(*in); err != nil {
+		return nil, err
+	}
+	x.env = x.decideEnv(now)
+	return x, nil
+}
+
+// decideEnv is everything that a decision in such a run depends on.
+func (x *explainer) decideEnv(now time.Time) decide.Env {
+	s := x.s
+	env := decide.Env{Policy: s.layers.Policy.Match, Restricts: s.layers.Policy.Restricts, Hidden: s.Concealed(), Asks: s.Asks(), Now: now,
+		Static: staticMode(s), NoPrompt: s.Sandbox.Prompt == "deny" || s.Sandbox.Prompt == "allow"}
+	if s.Sandbox.Prompt == "allow" {
+		env.Unasked = decide.Allow
+	}
+	switch reach, hosts := s.Reach(); reach {
+	case policy.AllHosts:
+		env.AllHosts = true
+	case policy.SomeHosts:
+		for _, h := range hosts {
+			if p, err := policy.ParseHostPattern(h); err == nil {
+				env.Hosts = append(env.Hosts, p)
+			}
+		}
+	}
+	return env
+}
+
+// path explains one access to a path as it was typed.
+func (x *explainer) path(p string, a policy.Access) answerRow {
+	canon, _, st, err := host.Resolve(x.in.FS, p)
+	if canon == "" || err != nil && !host.NotExist(err) {
+		canon = path.Clean(p)
+	}
+	if st.Type == host.Socket || a == policy.Connect {
+		return x.socket(path.Clean(p), canon)
+	}
+	row := answerRow{Access: string(a)}
+	for _, name := range []string{path.Clean(p), canon} {
+		if x.guarded(name, a, &row) || x.hidden(name, a, &row) {
+			return row
+		}
+	}
+	if x.ruled(canon, a, &row) || x.mounted(canon, a, &row) {
+		return row
+	}
+	x.unsettled(decide.Ask{Path: canon, Op: string(a)}, &row)
+	return row
+}
+
+// hidden finds what makes the name not exist. A rule that names the thing itself opens it.
+func (x *explainer) hidden(p string, a policy.Access, row *answerRow) bool {
+	var list []policy.Hiding
+	for _, h := range x.env.Hidden {
+		if !strings.HasPrefix(h.Pattern, "$PROJECT/**/") { // the guard's own, with exceptions
+			list = append(list, h)
+		}
+	}
+	h := policy.HiddenBy(list, policy.KindPath, p)
+	if h == nil {
+		return x.hiddenHere(p, a, row)
+	}
+	rule, ok := x.env.Policy(policy.Query{Kind: policy.KindPath, Path: p, Access: a, Now: x.env.Now})
+	if ok && h.Explicit(rule) && !x.env.Static {
+		return false
+	}
+	row.Decision, row.Layer, row.Reason, row.Rule = "absent", "secret", h.Reason, h.Pattern
+	row.from(h.Origin)
+	hiddenOnly := h.Reason == "fs.hidden" || strings.HasPrefix(h.Reason, "hidden by profile ")
+	switch {
+	case hiddenOnly && h.Origin.File != "":
+		row.Layer, row.Change = "hidden", "take "+quote(h.Pattern)+" out of fs.hidden in "+h.Origin.String()
+	case hiddenOnly:
+		row.Layer, row.Once = "hidden", "sbx run --ro "+shellQuote(p)
+		row.Change = x.addRule(p, a)
+	case x.env.Static:
+		row.Change = x.addRule(p, a) + ", and mode dynamic: static mode shows no secret"
+	default:
+		row.Change = x.addRule(p, a)
+	}
+	return true
+}
+
+// hiddenHere is about what this run hides beyond the lists: options, sockets, secrets of the account's own home.
+func (x *explainer) hiddenHere(p string, a policy.Access, row *answerRow) bool {
+	for _, o := range x.in.Hides {
+		if !host.Within(p, path.Clean(o.Path)) {
+			continue
+		}
+		row.Decision, row.Layer, row.Reason, row.Rule, row.Scope = "absent", "hidden", o.Why, o.Path, "built-in"
+		if o.Secret {
+			row.Layer = "secret"
+		}
+		if strings.HasPrefix(o.Why, "--") {
+			row.Scope, row.Change = "command line", "leave "+o.Why+" "+shellQuote(o.Path)+" out"
+		} else {
+			row.Change = x.addRule(p, a)
+		}
+		return true
+	}
+	return false
+}
+
+// guarded is about the names that sbx keeps from changing, or hides, in writable projects.
+func (x *explainer) guarded(p string, a policy.Access, row *answerRow) bool {
+	for i := range x.plan.Mounts {
+		m := &x.plan.Mounts[i]
+		rel, below := strings.CutPrefix(p, string(m.Target)+"/")
+		if m.Kind != plan.Fuse || !below {
+			continue
+		}
+		act, err := gatefs.ActionOf(guardRules(x.in, m), rel)
+		switch {
+		case err != nil || act == gatefs.Plain || act == gatefs.Allow:
+			return false
+		case act == gatefs.Hide:
+			if h := policy.HiddenBy(x.env.Hidden, policy.KindPath, p); h != nil && !strings.HasPrefix(h.Pattern, "$PROJECT/**/") {
+				return false // said better by the layer that asked for it
+			}
+			row.Decision, row.Layer, row.Rule, row.Reason = "absent", "secret", "names of secrets in a project", "environment files and keys do not exist inside a project"
+			row.Scope, row.Once = "built-in", "sbx run --rw "+shellQuote(p)
+			row.Change = "none that lasts: copy what the program needs to a name that is no secret's"
+			return true
+		case a != policy.Write:
+			return false
+		}
+		row.Decision, row.Layer, row.Scope, row.Rule = "deny", "guard", "built-in", guardName(rel)
+		row.Reason = guardReason(rel)
+		if act == gatefs.Check {
+			row.Reason += "; other keys may change"
+		}
+		row.Once, row.Change = "sbx run --rw "+shellQuote(p), "none that lasts: change it outside of the sandbox"
+		return true
+	}
+	return false
+}
+
+// guardName is the guarded name that rel is at or below.
+func guardName(rel string) string {
+	for _, n := range guard.Project() {
+		if rel == n.Path || strings.HasPrefix(rel, n.Path+"/") {
+			return n.Path
+		}
+	}
+	return rel
+}
+
+func guardReason(rel string) string {
+	for _, n := range guard.Project() {
+		if n.Path == guardName(rel) {
+			return n.Why
+		}
+	}
+	in := strings.TrimPrefix(rel, ".git/")
+	for _, n := range guard.Git() {
+		if in == n.Path || strings.HasPrefix(in, n.Path+"/") {
+			return n.Why
+		}
+	}
+	for _, n := range guard.GitConfigs() {
+		if ok, _ := path.Match(n, in); ok {
+			return "keys that make git run something cannot be set"
+		}
+	}
+	return "it decides what runs outside of the sandbox"
+}
+
+// ruled is about what a rule of a policy file settles.
+func (x *explainer) ruled(p string, a policy.Access, row *answerRow) bool {
+	rule, ok := x.env.Policy(policy.Query{Kind: policy.KindPath, Path: p, Access: a, Now: x.env.Now})
+	if !ok {
+		return false
+	}
+	row.rule(rule)
+	row.Decision = rule.Decision.String()
+	if rule.Decision == policy.Ask && x.env.Static {
+		row.Decision, row.Reason = "deny", row.Reason+"; static mode asks nobody"
+	}
+	if row.Decision != "allow" {
+		row.Change = x.overrule(rule, p, a)
+	}
+	return true
+}
+
+// overrule is the smallest change that ends a rule's refusal.
+func (x *explainer) overrule(r policy.Rule, what string, a policy.Access) string {
+	switch r.Origin.Scope {
+	case policy.ScopeOrg:
+		return "only the administrator can: " + r.Origin.String()
+	case policy.ScopeProject, policy.ScopeUser:
+		cmd := "sbx policy remove " + shellQuote(r.Pattern)
+		if r.Origin.Scope == policy.ScopeProject {
+			return cmd + " --scope project"
+		}
+		return cmd
+	}
+	return x.addRule(what, a)
+}
+
+// mounted is about what the plan shows.
+func (x *explainer) mounted(p string, a policy.Access, row *answerRow) bool {
+	m := x.mountAt(p)
+	if m == nil {
+		return false
+	}
+	row.Layer, row.Scope, row.Decision = "mount", string(m.Kind)+" "+string(m.Access), "allow"
+	row.Rule = string(m.Target)
+	for _, g := range x.in.Grants {
+		if canon, _, _, _ := host.Resolve(x.in.FS, g.Path); canon == string(m.Target) {
+			row.Reason = m.Why
+			row.File, row.Line = splitOrigin(g.Why)
+		}
+	}
+	if row.Reason = m.Why; row.Reason == "" {
+		row.Layer, row.Reason = "sandbox", "the sandbox's own"
+	}
+	switch {
+	case m.Kind == plan.Overlay && m.Access == plan.ReadWrite:
+		row.Reason += "; what is written is thrown away at the end"
+	case a == policy.Write && m.Access == plan.ReadOnly:
+		row.Decision, row.Reason = "deny", row.Reason+", read-only"
+		row.Change, row.Once = x.addRule(p, a), "sbx run --rw "+shellQuote(p)
+	case a == policy.Exec && m.NoExec:
+		row.Decision, row.Reason = "deny", row.Reason+", nothing in it can be executed"
+	}
+	return true
+}
+
+// mountAt finds the deepest operation that shows p, nil when there is none.
+func (x *explainer) mountAt(p string) *plan.Mount {
+	var best *plan.Mount
+	for i := range x.plan.Mounts {
+		m := &x.plan.Mounts[i]
+		shows := m.Kind == plan.Bind || m.Kind == plan.Overlay || m.Kind == plan.Fuse || m.Kind == plan.Tmpfs && m.Target != "/" || m.Kind == plan.Proc
+		if !shows && m.Target != plan.Bytes(p) || m.Kind == plan.Protect || m.Kind == plan.Remount || m.Target == "/" && m.Kind == plan.Tmpfs {
+			continue
+		}
+		if host.Within(p, string(m.Target)) && (best == nil || len(m.Target) >= len(best.Target)) {
+			best = m
+		}
+	}
+	if best == nil {
+		return nil
+	}
+	rel := strings.TrimPrefix(p, string(best.Target)+"/")
+	for _, h := range best.Hide {
+		if host.Within(rel, string(h)) {
+			return nil
+		}
+	}
+	if best.Kind == plan.Tmpfs && string(best.Target) != p {
+		if strings.HasPrefix(best.Why, "skeleton") {
+			return nil
+		}
+	}
+	return best
+}
+
+// splitOrigin takes FILE:LINE apart; other words have neither.
+func splitOrigin(s string) (string, int) {
+	file, line, ok := strings.Cut(s, ":")
+	if !ok || !strings.HasPrefix(file, "/") {
+		return "", 0
+	}
+	n := 0
+	for _, c := range line {
+		if c < '0' || c > '9' {
+			return "", 0
+		}
+		n = n*10 + int(c-'0')
+	}
+	return file, n
+}
+
+// unsettled is what no layer grants: the built-in silent answers, or the question.
+func (x *explainer) unsettled(q decide.Ask, row *answerRow) {
+	v := decide.Decide(q, x.env)
+	row.Decision, row.Layer, row.Reason, row.Rule, row.Scope = v.Decision.String(), "default", v.Reason, v.Rule, "default"
+	if v.Silent {
+		row.Decision, row.Layer, row.Scope = "absent", "probe", v.Origin
+	} else if v.Decision == decide.Deny && q.Kind != policy.KindHost && q.Kind != policy.KindSocket {
+		row.Decision = "absent"
+	}
+	if v.Decision == decide.Allow {
+		return
+	}
+	row.Change = x.addRule(q.Path, policy.Access(q.Op))
+	row.Once = "sbx run --ro " + shellQuote(q.Path)
+	if q.Op == "write" {
+		row.Once = "sbx run --rw " + shellQuote(q.Path)
+	}
+}
+
+// addRule is the command that adds the narrowest rule.
+func (x *explainer) addRule(p string, a policy.Access) string {
+	pattern := policy.Vars{Home: x.s.Vars.Home}.Short(policy.EscapePath(p))
+	if st, err := x.in.FS.Lstat(p); err == nil && st.Type == host.Dir {
+		pattern += "/**"
+	}
+	cmd := "sbx policy add allow " + shellQuote(pattern)
+	if a != policy.Read && a != "" && a != policy.Connect {
+		cmd += " --access " + string(a)
+	}
+	return cmd
+}
+
+func (row *answerRow) from(o policy.Origin) {
+	row.Scope, row.File, row.Line = o.Scope.String(), o.File, o.Line
+	if o.File == "" && o.Scope == policy.ScopeDefault {
+		row.Scope = "built-in"
+	}
+}
+
+func (row *answerRow) rule(r policy.Rule) {
+	row.from(r.Origin)
+	row.Layer, row.Rule, row.Reason = "rule", r.String(), r.Reason
+	if row.Reason == "" {
+		row.Reason = "a rule of the " + r.Origin.Scope.String() + "'s policy"
+	}
+	if row.By = r.By; !r.Added.IsZero() {
+		row.By = strings.TrimSpace(row.By + " at " + r.Added.UTC().Format(time.RFC3339))
+	}
+}
+
+// shellQuote writes a word so that a shell takes it literally, in printable ASCII.
+func shellQuote(s string) string {
+	plain := s != ""
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		if c < 0x20 || c >= 0x7f {
+			return ansiQuote(s)
+		}
+		plain = plain && (c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("_-./:@%+,=", c) >= 0)
+	}
+	if plain {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// ansiQuote is the form of bash, zsh and ksh for bytes that no terminal should be sent.
+func ansiQuote(s string) string {
+	var b strings.Builder
+	b.WriteString("$'")
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == '\\' || c == '\'':
+			b.WriteByte('\\')
+			b.WriteByte(c)
+		case c < 0x20 || c >= 0x7f:
+			fmt.Fprintf(&b, `\x%02x`, c)
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return b.String() + "'"
+}
+
+// staticMode says whether a run asks nobody. This version never asks.
+func staticMode(settings) bool { return true }

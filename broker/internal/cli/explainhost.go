@@ -1,0 +1,124 @@
+package cli
+
+import (
+	"net"
+	"path"
+	"strconv"
+	"strings"
+
+	"sbx/broker/internal/decide"
+	"sbx/broker/internal/policy"
+)
+
+// socket explains connecting to a socket of the host.
+func (x *explainer) socket(p, canon string) answerRow {
+	row := answerRow{Access: "connect"}
+	for _, name := range []string{p, canon} {
+		h := policy.HiddenBy(x.env.Hidden, policy.KindSocket, name)
+		if h == nil {
+			continue
+		}
+		rule, ok := x.env.Policy(policy.Query{Kind: policy.KindSocket, Path: name, Access: policy.Connect, Now: x.env.Now})
+		if ok && h.Explicit(rule) {
+			continue
+		}
+		row.Decision, row.Layer, row.Reason, row.Rule = "deny", "socket", h.Reason, h.Pattern
+		row.from(h.Origin)
+		if h.OrgOnly {
+			row.Change = `only the organisation can: [[rule]] socket = "` + policy.EscapePath(canon) + `" decision = "allow" in ` + orgDir + "/policy.toml"
+			return row
+		}
+		row.Change, row.Once = "sbx policy add allow --kind socket "+shellQuote(policy.EscapePath(canon)), "sbx run --socket "+shellQuote(canon)
+		return row
+	}
+	if rule, ok := x.env.Policy(policy.Query{Kind: policy.KindSocket, Path: canon, Access: policy.Connect, Now: x.env.Now}); ok {
+		row.rule(rule)
+		if row.Decision = rule.Decision.String(); rule.Decision != policy.Allow {
+			row.Change = x.overrule(rule, canon, policy.Connect)
+		}
+		return row
+	}
+	for _, g := range x.in.Grants {
+		if g.Socket && (g.Path == canon || g.Path == p) {
+			row.Decision, row.Layer, row.Reason, row.Scope = "allow", "mount", g.Why, "command line"
+			return row
+		}
+	}
+	row.Decision, row.Layer, row.Reason, row.Scope = "absent", "default", "sockets of the host are not part of the sandbox", "default"
+	row.Change, row.Once = "sbx policy add allow --kind socket "+shellQuote(policy.EscapePath(canon)), "sbx run --socket "+shellQuote(canon)
+	if v := decide.Decide(decide.Ask{Kind: policy.KindSocket, Path: canon, Op: "connect"}, x.env); v.Decision == decide.AskHuman {
+		row.Decision, row.Reason = "ask", v.Reason
+	}
+	return row
+}
+
+// host explains a connection to host, on any port where port is 0.
+func (x *explainer) host(name string, port int) answerRow {
+	row := answerRow{Access: "connect"}
+	h, err := policy.ParseHost(name)
+	if err != nil {
+		row.Decision, row.Layer, row.Reason = "deny", "network", err.Error()
+		return row
+	}
+	subject := h.String()
+	if port != 0 {
+		subject = net.JoinHostPort(subject, strconv.Itoa(port))
+	}
+	change := "sbx policy add allow " + shellQuote(subject)
+	if x.plan.Namespaces.Net && !networkBuilt {
+		row.Decision, row.Layer, row.Reason, row.Scope = "deny", "network", "the sandbox has no network but a loopback of its own, and this version gives none", "default"
+		return row
+	}
+	if rule, ok := x.env.Policy(policy.Query{Kind: policy.KindHost, Host: h, Port: port, Access: policy.Connect, Now: x.env.Now}); ok {
+		row.rule(rule)
+		if row.Decision = rule.Decision.String(); rule.Decision != policy.Allow {
+			row.Change = x.overruleHost(rule, change)
+		}
+		return row
+	}
+	v := decide.Decide(decide.Ask{Kind: policy.KindHost, Host: name, Port: port, Op: "connect"}, x.env)
+	row.Decision, row.Layer, row.Reason, row.Scope = v.Decision.String(), "network", v.Reason, "default"
+	if o := x.s.Origins["network.hosts"]; len(o) > 0 {
+		row.from(o[len(o)-1])
+	} else if o := x.s.Origins["network.allow"]; len(o) > 0 {
+		row.from(o[len(o)-1])
+	}
+	if v.Decision != decide.Allow {
+		row.Change, row.Once = change, "sbx run --allow-host "+shellQuote(subject)
+	}
+	return row
+}
+
+func (x *explainer) overruleHost(r policy.Rule, change string) string {
+	if r.Origin.Scope == policy.ScopeSession {
+		return change
+	}
+	return x.overrule(r, "", policy.Connect)
+}
+
+// networkBuilt says whether a run can have a network at all.
+const networkBuilt = false
+
+// splitHostPort takes HOST, HOST:PORT or [V6]:PORT apart.
+func splitHostPort(s string) (string, int) {
+	h, p, err := net.SplitHostPort(s)
+	if err != nil {
+		return strings.Trim(s, "[]"), 0
+	}
+	n, err := strconv.ParseUint(p, 10, 16)
+	if err != nil {
+		return s, 0
+	}
+	return h, int(n)
+}
+
+// looksLikePath tells a path from a host, by its form and then by what is there.
+func (t *term) looksLikePath(word, cwd string) bool {
+	if word == "." || word == ".." || strings.ContainsRune("/~$@", rune(word[0])) || strings.HasPrefix(word, "./") || strings.HasPrefix(word, "../") {
+		return true
+	}
+	if h, _ := splitHostPort(word); strings.Contains(word, "/") || !strings.Contains(h, ".") && h != "localhost" {
+		return true
+	}
+	return exists(path.Join(cwd, word)) && !strings.Contains(word, ":")
+}

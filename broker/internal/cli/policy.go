@@ -1,0 +1,300 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"sbx/broker/internal/host"
+	"sbx/broker/internal/policy"
+)
+
+// policyCall is one `sbx policy VERB …`.
+type policyCall struct {
+	r                                              request
+	access, scope, kind, life, reason, format, log string
+	yes, revoke                                    bool
+	words                                          []string
+	facts                                          host.Facts
+	src                                            policy.Sources
+	now                                            time.Time
+}
+
+// policyVerb is one row of the table of `sbx policy`.
+type policyVerb struct {
+	name, args, help string
+	takes            string // the options it has, besides --workdir, --json and --help
+	run              func(*term, *policyCall) int
+}
+
+func policyVerbs() []policyVerb {
+	return []policyVerb{
+		{"show", "", "list the rules in force and where each comes from", "", policyShow},
+		{"check", "[FILE...]", "read the policy and configuration files, or FILE, and say what is wrong", "scope", policyCheck},
+		{"test", "PATH|HOST", "say what would be decided now", "access kind", policyTest},
+		{"add", "allow|deny|ask PATTERN", "add a rule; comments in the file are kept", "access kind scope for reason dry-run", policyAdd},
+		{"remove", "PATTERN", "remove the rules with this pattern", "access kind scope dry-run", policyRemove},
+		{"import", "FORMAT FILE", "take over another tool's settings; what does not map is listed", "scope dry-run", policyImport},
+		{"export", "", "write what is in force in one file", "format", policyExport},
+		{"diff", "OLD NEW | NEW", "say what a policy or configuration file would change", "scope", policyDiff},
+		{"replay", "NEW", "say what the rules in NEW would have decided in a session", "log scope", policyReplay},
+		{"trust", "", "show what the project's files change, and pin their contents", "yes revoke dry-run", policyTrust},
+	}
+}
+
+func (c *policyCall) options() []option {
+	return []option{
+		{"access", "", "ACCESS", "", "", "read (the default), write, exec or connect", put(&c.access, "read", "write", "exec", "connect")},
+		{"kind", "", "KIND", "", "", "path, exec, host or socket, where the pattern does not say it", put(&c.kind, "path", "exec", "host", "socket")},
+		{"scope", "", "SCOPE", "", "", "user (the default), project or org", put(&c.scope, "user", "project", "org")},
+		{"for", "", "TIME", "", "", "the rule ends after this time (90m, 24h)", put(&c.life)},
+		{"reason", "", "TEXT", "", "", "why, for those who read the file", put(&c.reason)},
+		{"format", "", "FORMAT", "", "", "toml (the default) or srt", put(&c.format, "toml", "srt")},
+		{"log", "", "SID|FILE", "", "", "the session, or its audit log", put(&c.log)},
+		{"dry-run", "", "", "", "", "show the difference and change nothing", setBool(func(r *request) *bool { return &r.dryRun })},
+		{"yes", "", "", "", "", "do not ask", flag(&c.yes)},
+		{"revoke", "", "", "", "", "trust the project no longer", flag(&c.revoke)},
+		{"workdir", "", "DIR", "", "", "the project that DIR is in, instead of this one", setString(func(r *request) *string { return &r.workdir })},
+		{"json", "", "", "", "", "machine-readable output", setBool(func(r *request) *bool { return &r.json })},
+		{"help", "h", "", "", "", "this text", setBool(func(r *request) *bool { return &r.help })},
+	}
+}
+
+func cmdPolicy(t *term, args []string) int {
+	if len(args) == 0 || args[0] == "--help" || args[0] == "-h" {
+		t.print(policyHelp())
+		return 0
+	}
+	for _, v := range policyVerbs() {
+		if v.name != args[0] {
+			continue
+		}
+		c := &policyCall{scope: "user", now: time.Now()}
+		var rows []option
+		for _, o := range c.options() {
+			if strings.Contains(" workdir json help "+v.takes+" ", " "+o.name+" ") {
+				rows = append(rows, o)
+			}
+		}
+		var err error
+		if c.words, err = parseMixed(rows, &c.r, args[1:]); err != nil {
+			return t.fail(err)
+		}
+		if c.r.help {
+			t.print("usage: sbx policy " + strings.TrimSpace(v.name+" "+v.args) + "\n\n" + strings.ToUpper(v.help[:1]) + v.help[1:] + ".\n\n" + optionHelp(rows))
+			return 0
+		}
+		c.facts = host.Read(t.env)
+		c.src = t.sources(c.facts, t.projectRoot(&c.r, c.facts))
+		return v.run(t, c)
+	}
+	var names []string
+	for _, v := range policyVerbs() {
+		names = append(names, v.name)
+	}
+	h := "sbx policy --help lists the verbs"
+	if n := policy.Nearest(args[0], names); n != "" {
+		h = "did you mean sbx policy " + n + "?"
+	}
+	return t.fail(&usageError{"unknown verb " + quote(args[0]), h})
+}
+
+func policyHelp() string {
+	var b strings.Builder
+	b.WriteString("usage: sbx policy VERB ...\n\n")
+	for _, v := range policyVerbs() {
+		fmt.Fprintf(&b, "  %-30s %s\n", strings.TrimSpace(v.name+" "+v.args), v.help)
+	}
+	b.WriteString("\nsbx policy VERB --help says more.\n")
+	return b.String()
+}
+
+// usage is the error of a verb whose words are wrong.
+func (c *policyCall) usage(text string) error {
+	return &usageError{"usage: sbx policy " + text, "sbx policy --help says more"}
+}
+
+// rowOf is a rule as `--json` and the tables show it.
+type ruleRow struct {
+	Scope    string `json:"scope"`
+	Kind     string `json:"kind"`
+	Pattern  string `json:"pattern"`
+	Access   string `json:"access"`
+	Decision string `json:"decision"`
+	File     string `json:"file,omitempty"`
+	Line     int    `json:"line,omitempty"`
+	Reason   string `json:"reason,omitempty"`
+	By       string `json:"by,omitempty"`
+	Added    string `json:"added,omitempty"`
+	Expires  string `json:"expires,omitempty"`
+	Final    bool   `json:"final,omitempty"`
+	Ignored  string `json:"ignored,omitempty"` // why it does not count
+}
+
+func rowOf(r policy.Rule) ruleRow {
+	row := ruleRow{Scope: r.Origin.Scope.String(), Kind: string(r.Kind), Pattern: r.Pattern, Access: string(r.Access), Decision: r.Decision.String(),
+		File: r.Origin.File, Line: r.Origin.Line, Reason: r.Reason, By: r.By, Final: r.Final}
+	if !r.Added.IsZero() {
+		row.Added = r.Added.UTC().Format(time.RFC3339)
+	}
+	if !r.Expires.IsZero() {
+		row.Expires = r.Expires.UTC().Format(time.RFC3339)
+	}
+	return row
+}
+
+func policyShow(t *term, c *policyCall) int {
+	if len(c.words) > 0 {
+		return t.fail(c.usage("show [--json]"))
+	}
+	s, err := t.settings(&c.r, c.facts, c.src.ProjectDir)
+	if err != nil {
+		return t.fail(err)
+	}
+	rows := []ruleRow{}
+	for _, r := range s.layers.Policy.Rules() {
+		row := rowOf(r)
+		switch {
+		case !r.Expires.IsZero() && !c.now.Before(r.Expires):
+			row.Ignored = "expired"
+		case r.Origin.Scope == policy.ScopeProject && !s.layers.Trusted && r.Decision == policy.Allow:
+			row.Ignored = "the project is not trusted"
+		}
+		rows = append(rows, row)
+	}
+	if c.r.json {
+		t.print(encode(struct {
+			Project string    `json:"project"`
+			Trusted bool      `json:"trusted"`
+			Rules   []ruleRow `json:"rules"`
+		}{c.src.ProjectDir, s.layers.Trusted, rows}))
+		return 0
+	}
+	if len(rows) == 0 {
+		t.print("no rules: the profile decides (" + s.Profile.Name + ", " + s.origin("sandbox.profile") + ")\n")
+		return 0
+	}
+	for _, x := range rows {
+		t.print(x.text())
+	}
+	return 0
+}
+
+func (x ruleRow) text() string {
+	var notes []string
+	if x.Final {
+		notes = append(notes, "final")
+	}
+	if x.Expires != "" {
+		notes = append(notes, "until "+x.Expires)
+	}
+	if x.Ignored != "" {
+		notes = append(notes, "ignored: "+x.Ignored)
+	}
+	if x.Reason != "" {
+		notes = append(notes, quote(x.Reason))
+	}
+	if x.By != "" {
+		notes = append(notes, "by "+quote(x.By))
+	}
+	where := x.Scope
+	if x.File != "" {
+		where = quote(x.File)
+		if x.Line > 0 {
+			where += fmt.Sprintf(":%d", x.Line)
+		}
+	}
+	text := fmt.Sprintf("%-5s %-7s %-40s %-8s %s", x.Decision, x.Access, quote(x.Pattern), x.Scope, where)
+	if len(notes) > 0 {
+		text += "  # " + strings.Join(notes, ", ")
+	}
+	return text + "\n"
+}
+
+func policyCheck(t *term, c *policyCall) int {
+	problems := []string{}
+	note := func(err error) {
+		if err != nil {
+			problems = append(problems, err.Error())
+		}
+	}
+	notices := []string{}
+	if len(c.words) == 0 {
+		s, err := t.settings(&c.r, c.facts, c.src.ProjectDir)
+		note(err)
+		for _, n := range s.Notices {
+			notices = append(notices, n.String())
+		}
+	}
+	for _, p := range c.words {
+		data, err := policy.ReadFile(p)
+		if err == nil {
+			abs, _ := filepath.Abs(p)
+			err = policy.Check(data, abs, c.scopeOf(), c.src.Vars)
+		}
+		note(err)
+	}
+	if c.r.json {
+		t.print(encode(struct {
+			OK       bool     `json:"ok"`
+			Problems []string `json:"problems"`
+			Notices  []string `json:"notices"`
+		}{len(problems) == 0, problems, notices}))
+	} else {
+		for _, p := range problems {
+			t.warn(p)
+		}
+		for _, n := range notices {
+			t.warn(n)
+		}
+		if len(problems) == 0 {
+			t.print("ok\n")
+		}
+	}
+	if len(problems) > 0 {
+		return 1
+	}
+	return 0
+}
+
+func (c *policyCall) scopeOf() policy.Scope {
+	switch c.scope {
+	case "org":
+		return policy.ScopeOrg
+	case "project":
+		return policy.ScopeProject
+	}
+	return policy.ScopeUser
+}
+
+// target is the file that the scope's rules (policy.toml) or settings (config.toml) are in. make creates its folder.
+func (c *policyCall) target(name string, create bool) (policy.Target, error) {
+	g := policy.Target{Name: name, Scope: c.scopeOf(), UID: int(c.facts.UID)}
+	switch g.Scope {
+	case policy.ScopeOrg:
+		g.Dir, g.UID = orgDir, 0
+		return g, nil // an administrator makes the folder
+	case policy.ScopeProject:
+		if c.src.ProjectDir == "" {
+			return g, &usageError{"there is no project here", "cd into one, or pass --workdir DIR"}
+		}
+		g.Dir = c.src.ProjectDir + "/.sbx"
+	default:
+		if c.src.UserDir == "" {
+			return g, &usageError{"neither XDG_CONFIG_HOME nor HOME names a directory", "set one of them"}
+		}
+		g.Dir = c.src.UserDir
+	}
+	if create {
+		mode := os.FileMode(0o700)
+		if g.Scope == policy.ScopeProject {
+			mode = 0o755
+		}
+		if err := os.MkdirAll(g.Dir, mode); err != nil {
+			return g, fmt.Errorf("creating %s: %w", quote(g.Dir), err)
+		}
+	}
+	return g, nil
+}

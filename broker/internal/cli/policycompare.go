@@ -1,0 +1,242 @@
+package cli
+
+import (
+	"fmt"
+	"path/filepath"
+
+	"sbx/audit"
+	"sbx/broker/internal/decide"
+	"sbx/broker/internal/policy"
+)
+
+func policyExport(t *term, c *policyCall) int {
+	if len(c.words) > 0 {
+		return t.fail(c.usage("export [--format toml|srt]"))
+	}
+	s, err := t.settings(&c.r, c.facts, c.src.ProjectDir)
+	if err != nil {
+		return t.fail(err)
+	}
+	text, missing, err := policy.Export(orElse(c.format, "toml"), s.Effective, s.layers.Policy)
+	if err != nil {
+		return t.fail(err)
+	}
+	if c.r.json {
+		list := []skipped{}
+		for _, u := range missing {
+			list = append(list, skipped{u.Name, u.Why})
+		}
+		t.print(encode(struct {
+			Text     string    `json:"text"`
+			Unmapped []skipped `json:"unmapped"`
+		}{text, list}))
+		return 0
+	}
+	t.print(text)
+	for _, u := range missing {
+		t.warn("not in the export: " + quote(u.Name) + ": " + u.Why)
+	}
+	return 0
+}
+
+// candidate is one file of `sbx policy diff`: the layers as they would be with it in its scope.
+func (c *policyCall) candidate(layers policy.Layers, file string) (policy.Layers, error) {
+	data, err := policy.ReadFile(file)
+	if err != nil {
+		return layers, err
+	}
+	abs, _ := filepath.Abs(file)
+	scope := c.scopeOf()
+	vars := c.src.Vars
+	isConfig := filepath.Base(file) == "config.toml"
+	if filepath.Base(file) != "policy.toml" && !isConfig {
+		_, err := policy.ParseRules(data, abs, scope, vars)
+		_, other := policy.ParseConfig(data, abs, scope, vars)
+		isConfig = err != nil && other == nil
+	}
+	if !isConfig {
+		rules, err := policy.ParseRules(data, abs, scope, vars)
+		if err != nil {
+			return layers, err
+		}
+		layers.Policy = layers.Policy.Replace(scope, rules)
+		return layers, nil
+	}
+	layer, err := policy.ParseConfig(data, abs, scope, vars)
+	if err != nil {
+		return layers, err
+	}
+	switch scope {
+	case policy.ScopeOrg:
+		layers.Org = layer
+	case policy.ScopeProject:
+		layers.Project = layer
+	default:
+		layers.User = layer
+	}
+	return layers, nil
+}
+
+func policyDiff(t *term, c *policyCall) int {
+	if len(c.words) < 1 || len(c.words) > 2 {
+		return t.fail(c.usage("diff [OLD] NEW [--scope SCOPE]"))
+	}
+	before, err := policy.Load(c.src)
+	if err != nil {
+		return t.fail(err)
+	}
+	after, err := c.candidate(before, c.words[len(c.words)-1])
+	if err == nil && len(c.words) == 2 {
+		before, err = c.candidate(before, c.words[0])
+	}
+	if err != nil {
+		return t.fail(err)
+	}
+	rows, err := trustDifference(before, after)
+	if err != nil {
+		return t.fail(err)
+	}
+	if c.r.json {
+		t.print(encode(struct {
+			Changes []changeRow `json:"changes"`
+		}{rows}))
+		return 0
+	}
+	t.print(changesText(rows))
+	return 0
+}
+
+// replayRow is one past access that the new rules would decide differently.
+type replayRow struct {
+	ID     string `json:"id"` // SID:NUMBER of the record
+	Op     string `json:"op"`
+	Path   string `json:"path,omitempty"`
+	Host   string `json:"host,omitempty"`
+	Port   int    `json:"port,omitempty"`
+	Then   string `json:"then"`
+	Now    string `json:"now"`
+	Rule   string `json:"rule,omitempty"`
+	Origin string `json:"origin,omitempty"`
+	Reason string `json:"reason"`
+	Widens bool   `json:"widens"`
+}
+
+// policyReplay puts every decided access of a session to the rules of NEW, with everything else as it is now.
+func policyReplay(t *term, c *policyCall) int {
+	if len(c.words) != 1 || c.log == "" {
+		return t.fail(c.usage("replay --log SID|FILE NEW [--scope SCOPE]"))
+	}
+	logs, err := t.logsNamed([]string{c.log})
+	if err != nil {
+		return t.fail(err)
+	}
+	rep, verr := audit.VerifyFile(logs[0])
+	if verr != nil && len(rep.Problems) > 0 {
+		t.warn("the log does not verify, the answer is about what it says now: " + ascii(rep.Problems[0].String()))
+	}
+	x, err := t.explainer(&c.r, c.facts, c.now)
+	if err != nil {
+		return t.fail(err)
+	}
+	layers, err := c.candidate(x.s.layers, c.words[0])
+	if err != nil {
+		return t.fail(err)
+	}
+	x.s.layers = layers
+	if x.s.Effective, err = policy.Merge(layers, nil); err != nil {
+		return t.fail(err)
+	}
+	x.env = x.decideEnv(c.now)
+	x.env.Static = false // what would not be granted is asked about, as the log shows questions
+	rows, total, err := x.replay(logs[0])
+	if err != nil {
+		return t.fail(err)
+	}
+	widened := 0
+	for _, r := range rows {
+		if r.Widens {
+			widened++
+		}
+	}
+	if c.r.json {
+		t.print(encode(struct {
+			Log      string      `json:"log"`
+			Accesses int         `json:"accesses"`
+			Widened  int         `json:"widened"`
+			Changes  []replayRow `json:"changes"`
+		}{logs[0], total, widened, rows}))
+		return 0
+	}
+	for _, r := range rows {
+		t.print(r.text())
+	}
+	t.print(fmt.Sprintf("%d accesses, %d decided differently, %d widened\n", total, len(rows), widened))
+	return 0
+}
+
+func (r replayRow) text() string {
+	mark, what := " ", r.Path
+	if r.Widens {
+		mark = "!"
+	}
+	if r.Host != "" {
+		what = fmt.Sprintf("%s:%d", r.Host, r.Port)
+	}
+	s := fmt.Sprintf("%s %s %s: %s -> %s (%s", mark, r.Op, quote(what), r.Then, r.Now, ascii(r.Reason))
+	if r.Rule != "" {
+		s += "; " + ascii(r.Rule) + ", " + ascii(r.Origin)
+	}
+	return s + ") " + r.ID + "\n"
+}
+
+// replay reads the log twice: which accesses were asked about, then what was decided.
+func (x *explainer) replay(log string) ([]replayRow, int, error) {
+	asked := map[string]bool{}
+	for e, err := range audit.Query(log, audit.Filter{Kinds: []string{audit.KindAsk}}) {
+		if err == nil && e.ID != "" {
+			asked[e.ID] = true
+		}
+	}
+	rows, total := []replayRow{}, 0
+	seen := map[string]bool{}
+	for e, err := range audit.Query(log, audit.Filter{Kinds: []string{audit.KindAllow, audit.KindDeny}}) {
+		if err != nil || e.Path == "" && e.Host == "" {
+			continue
+		}
+		total++
+		q := decide.Ask{Op: e.Op, Path: e.Path, Host: e.Host, Port: e.Port, Kind: policy.KindPath}
+		switch {
+		case e.Host != "":
+			q.Kind = policy.KindHost
+		case policy.AccessOf(e.Op) == policy.Connect:
+			q.Kind = policy.KindSocket
+		}
+		v := decide.Decide(q, x.env)
+		then := e.Kind
+		if asked[e.ID] {
+			then = "ask"
+		}
+		row := replayRow{ID: fmt.Sprintf("%s:%d", e.Session, e.Seq), Op: e.Op, Path: e.Path, Host: e.Host, Port: e.Port, Then: then, Now: v.Decision.String(),
+			Rule: v.Rule, Origin: v.Origin, Reason: v.Reason, Widens: rank(v.Decision.String()) < rank(then)}
+		if then == "ask" {
+			row.Then += ", answered " + e.Kind
+		}
+		if v.Decision.String() == then || seen[row.text()[:len(row.text())-len(row.ID)-1]] {
+			continue
+		}
+		seen[row.text()[:len(row.text())-len(row.ID)-1]] = true
+		rows = append(rows, row)
+	}
+	return rows, total, nil
+}
+
+// rank orders decisions from wide to narrow.
+func rank(decision string) int {
+	switch decision {
+	case "allow":
+		return 0
+	case "ask":
+		return 1
+	}
+	return 2
+}

@@ -1,0 +1,320 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+	"time"
+
+	"sbx/broker/internal/policy"
+)
+
+// changeRow is one difference as it is shown.
+type changeRow struct {
+	Key    string `json:"key"`
+	Old    string `json:"old"`
+	New    string `json:"new"`
+	Origin string `json:"origin,omitempty"`
+	Widens bool   `json:"widens"`
+}
+
+func changeRows(lists ...[]policy.Change) []changeRow {
+	out := []changeRow{}
+	for _, list := range lists {
+		for _, c := range list {
+			row := changeRow{Key: c.Key, Old: c.Old, New: c.New, Widens: c.Widens}
+			if c.Origin.File != "" {
+				row.Origin = c.Origin.String()
+			}
+			out = append(out, row)
+		}
+	}
+	return out
+}
+
+// edited is the answer of every verb that changes a file.
+type edited struct {
+	File     string      `json:"file"`
+	DryRun   bool        `json:"dry_run"`
+	Changed  bool        `json:"changed"`
+	Changes  []changeRow `json:"changes"`
+	Notes    []string    `json:"notes"`
+	Unmapped []skipped   `json:"unmapped,omitempty"`
+}
+
+// skipped is an imported value that has no equivalent.
+type skipped struct {
+	Name string `json:"name"`
+	Why  string `json:"why"`
+}
+
+func (e *edited) note(format string, a ...any) { e.Notes = append(e.Notes, fmt.Sprintf(format, a...)) }
+
+// print shows the difference; a widening is marked.
+func (e *edited) print(t *term, js bool) {
+	if js {
+		if e.Notes == nil {
+			e.Notes = []string{}
+		}
+		t.print(encode(e))
+		return
+	}
+	t.print(changesText(e.Changes))
+	for _, u := range e.Unmapped {
+		t.print("not taken over: " + quote(u.Name) + ": " + u.Why + "\n")
+	}
+	for _, n := range e.Notes {
+		t.warn(n)
+	}
+	switch {
+	case e.DryRun:
+		t.warn("dry run: " + quote(e.File) + " was not changed")
+	case e.Changed:
+		t.warn("changed " + quote(e.File))
+	default:
+		t.warn(quote(e.File) + " says that already")
+	}
+}
+
+func changesText(rows []changeRow) string {
+	if len(rows) == 0 {
+		return "no effective difference\n"
+	}
+	var b strings.Builder
+	widens := false
+	for _, c := range rows {
+		mark := " "
+		if c.Widens {
+			mark, widens = "!", true
+		}
+		where := ""
+		if c.Origin != "" {
+			where = "  # " + quote(c.Origin)
+		}
+		switch {
+		case c.Key == "rule" && c.Old == "(none)":
+			fmt.Fprintf(&b, "%s + %s%s\n", mark, ascii(c.New), where)
+		case c.Key == "rule":
+			fmt.Fprintf(&b, "%s - %s%s\n", mark, ascii(c.Old), where)
+		default:
+			fmt.Fprintf(&b, "%s %s: %s -> %s%s\n", mark, c.Key, c.Old, c.New, where)
+		}
+	}
+	if widens {
+		b.WriteString("! may grant something that was not granted\n")
+	}
+	return b.String()
+}
+
+// carryOut changes the file, or with --dry-run only computes what it would become.
+func (c *policyCall) carryOut(g policy.Target, change func([]byte) ([]byte, error)) (old, next []byte, err error) {
+	if c.r.dryRun {
+		if old, err = g.Content(); err == nil {
+			next, err = change(old)
+		}
+		return old, next, err
+	}
+	err = g.Edit(func(b []byte) ([]byte, error) {
+		old = b
+		next, err = change(b)
+		return next, err
+	})
+	if errors.Is(err, fs.ErrPermission) && g.Scope == policy.ScopeOrg {
+		err = &usageError{err.Error(), "only root changes the organisation's policy"}
+	}
+	return old, next, err
+}
+
+// changeRules carries out a change of the scope's policy.toml and says what it does to what is in force.
+func (t *term) changeRules(c *policyCall, layers policy.Layers, change func([]byte) ([]byte, error)) (edited, policy.Store, error) {
+	g, err := c.target("policy.toml", !c.r.dryRun)
+	if err != nil {
+		return edited{}, policy.Store{}, err
+	}
+	e := edited{File: g.Path(), DryRun: c.r.dryRun}
+	old, next, err := c.carryOut(g, change)
+	if err != nil {
+		return e, policy.Store{}, err
+	}
+	was, err := policy.ParseRules(old, g.Path(), g.Scope, c.src.Vars)
+	if err != nil {
+		return e, policy.Store{}, err
+	}
+	is, err := policy.ParseRules(next, g.Path(), g.Scope, c.src.Vars)
+	if err != nil {
+		return e, policy.Store{}, err
+	}
+	e.Changed = string(old) != string(next)
+	before, after := layers.Policy.Replace(g.Scope, was), layers.Policy.Replace(g.Scope, is)
+	if g.Scope == policy.ScopeProject && e.Changed {
+		if after.ProjectTrusted = false; layers.Trusted {
+			e.note("the project's files are no longer the ones you trusted: run sbx policy trust")
+		}
+	}
+	e.Changes = changeRows(policy.DiffRules(before, after))
+	return e, after, nil
+}
+
+// pattern completes what was typed: what kind it is, and an absolute path.
+func (c *policyCall) pattern(word string) (policy.Kind, string) {
+	kind := policy.Kind(c.kind)
+	pathlike := word == "." || word == ".." || strings.HasPrefix(word, "./") || strings.HasPrefix(word, "../") || word != "" && strings.IndexByte("/~$@", word[0]) >= 0
+	if kind == "" {
+		switch {
+		case strings.HasPrefix(word, "@"):
+			kind = policy.KindSocket
+		case !pathlike:
+			kind = policy.KindHost
+		default:
+			kind = policy.KindPath
+		}
+	}
+	if kind == policy.KindHost || word == "" || strings.IndexByte("/~$@", word[0]) >= 0 {
+		return kind, c.short(word)
+	}
+	// Only leading dots have one meaning; .. after a wildcard is for the parser to refuse.
+	dir := c.facts.Cwd
+	for {
+		if rest, up := strings.CutPrefix(word+"/", "../"); up {
+			dir, word = path.Dir(dir), strings.TrimSuffix(rest, "/")
+		} else if rest, here := strings.CutPrefix(word+"/", "./"); here {
+			word = strings.TrimSuffix(rest, "/")
+		} else {
+			break
+		}
+	}
+	return kind, c.short(strings.TrimSuffix(policy.EscapePath(dir)+"/"+word, "/"))
+}
+
+// short writes a user's rule with ~ and a project's with $PROJECT, as people would.
+func (c *policyCall) short(p string) string {
+	v := policy.Vars{}
+	switch c.scope {
+	case "user":
+		v.Home = c.src.Vars.Home
+	case "project":
+		v.Project = c.src.Vars.Project
+	}
+	return v.Short(p)
+}
+
+func policyAdd(t *term, c *policyCall) int {
+	if len(c.words) != 2 {
+		return t.fail(&usageError{"usage: sbx policy add allow|deny|ask PATTERN", "put the pattern in quotes, so that the shell leaves it alone: sbx policy add allow '~/data/**'"})
+	}
+	decision, err := policy.ParseDecision(c.words[0])
+	if err != nil {
+		return t.fail(err)
+	}
+	r := policy.Rule{Access: policy.Access(c.access), Decision: decision, Reason: c.reason, By: fmt.Sprintf("sbx policy add, uid %d", c.facts.UID), Added: c.now.UTC().Truncate(time.Second)}
+	r.Kind, r.Pattern = c.pattern(c.words[1])
+	if c.life != "" {
+		d, err := time.ParseDuration(c.life)
+		if err != nil || d <= 0 {
+			return t.fail(&usageError{"--for " + quote(c.life) + " is not a duration such as 90m or 24h", ""})
+		}
+		r.Expires = c.now.Add(d).UTC().Truncate(time.Second)
+	}
+	s, err := t.settings(&c.r, c.facts, c.src.ProjectDir)
+	if err != nil {
+		return t.fail(err)
+	}
+	vars := c.src.Vars
+	vars.Narrow = c.scope == "project"
+	if r, err = policy.NewRule(r, vars); err != nil {
+		return t.fail(fmt.Errorf("adding rule: %w", err))
+	}
+	r.Origin.Scope = c.scopeOf()
+	opened, err := opens(s, r)
+	if err != nil {
+		return t.fail(err)
+	}
+	g, err := c.target("policy.toml", false)
+	if err != nil {
+		return t.fail(err)
+	}
+	e, after, err := t.changeRules(c, s.layers, policy.Adding(g, vars, r))
+	if err != nil {
+		return t.fail(err)
+	}
+	if opened != "" {
+		e.note("%s", opened)
+	}
+	c.remarks(&e, r, after)
+	e.print(t, c.r.json)
+	return 0
+}
+
+// opens says what hidden thing an allow rule opens, or refuses it where it would open nothing.
+func opens(s settings, r policy.Rule) (string, error) {
+	if r.Decision != policy.Allow {
+		return "", nil
+	}
+	for _, h := range s.Concealed() {
+		if h.Explicit(r) {
+			return "this opens what is hidden otherwise: " + quote(r.Pattern) + " (" + h.Reason + ")", nil
+		}
+		if h.OrgOnly && r.Kind != policy.KindHost {
+			org := r
+			org.Origin.Scope = policy.ScopeOrg
+			if h.Explicit(org) {
+				return "", &usageError{quote(r.Pattern) + " cannot be allowed: " + h.Reason, "only the organisation's policy (/etc/sbx/policy.toml) can open it"}
+			}
+		}
+	}
+	return "", nil
+}
+
+// remarks are what somebody who adds a rule may not expect.
+func (c *policyCall) remarks(e *edited, r policy.Rule, after policy.Store) {
+	if p := r.Path().String(); r.Kind == policy.KindPath && !strings.HasSuffix(r.Pattern, "*") {
+		if st, err := os.Stat(p); err == nil && st.IsDir() {
+			e.note("the rule is about the directory itself; %s covers what is in it", quote(strings.TrimSuffix(r.Pattern, "/")+"/**"))
+		}
+	}
+	if c.scope == "project" && r.Decision == policy.Allow {
+		e.note("a project's rule that allows counts only after sbx policy trust")
+		return
+	}
+	if r.Kind == policy.KindHost || strings.Contains(r.Path().String(), "*") {
+		return
+	}
+	q := policy.Query{Kind: r.Kind, Path: r.Path().String(), Access: r.Access, Now: c.now}
+	if hit, ok := after.Match(q); ok && hit.Decision != r.Decision {
+		e.note("another rule is stronger here: %s (%s)", quote(hit.String()), hit.Origin)
+	}
+}
+
+func policyRemove(t *term, c *policyCall) int {
+	if len(c.words) != 1 {
+		return t.fail(c.usage("remove PATTERN [--access ACCESS] [--scope SCOPE] [--dry-run]"))
+	}
+	kind, pattern := c.pattern(c.words[0])
+	s, err := t.settings(&c.r, c.facts, c.src.ProjectDir)
+	if err != nil {
+		return t.fail(err)
+	}
+	vars := c.src.Vars
+	vars.Narrow = c.scope == "project"
+	g, err := c.target("policy.toml", false)
+	if err != nil {
+		return t.fail(err)
+	}
+	e, _, err := t.changeRules(c, s.layers, policy.Removing(g, vars, func(r policy.Rule) bool {
+		same := r.Pattern == pattern || r.Pattern == c.words[0]
+		if r.Kind != policy.KindHost && kind != policy.KindHost {
+			if p, err := policy.ParsePattern(pattern, vars); err == nil && p.String() == r.Path().String() {
+				same = true
+			}
+		}
+		return same && (c.kind == "" || r.Kind == kind) && (c.access == "" || string(r.Access) == c.access)
+	}))
+	if err != nil {
+		return t.fail(&usageError{err.Error(), "sbx policy show lists the rules"})
+	}
+	e.print(t, c.r.json)
+	return 0
+}

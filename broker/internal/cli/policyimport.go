@@ -1,0 +1,146 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/broker/internal/policy"
+)
+
+func policyImport(t *term, c *policyCall) int {
+	if len(c.words) != 2 {
+		return t.fail(c.usage("import " + strings.Join(policy.Formats(), "|") + " FILE [--scope SCOPE] [--dry-run]"))
+	}
+	data, err := t.readInput(c.words[1])
+	if err != nil {
+		return t.fail(err)
+	}
+	vars := c.src.Vars
+	vars.Narrow = c.scope == "project"
+	im, err := policy.Import(c.words[0], data, vars)
+	if err != nil {
+		return t.fail(err)
+	}
+	s, err := t.settings(&c.r, c.facts, c.src.ProjectDir)
+	if err != nil {
+		return t.fail(err)
+	}
+	all := []edited{}
+	var unmapped []skipped
+	for _, u := range im.Unmapped {
+		unmapped = append(unmapped, skipped{u.Name, u.Why})
+	}
+	if len(im.Rules) > 0 {
+		g, err := c.target("policy.toml", false)
+		if err != nil {
+			return t.fail(err)
+		}
+		for i := range im.Rules {
+			im.Rules[i].By, im.Rules[i].Added = "sbx policy import "+c.words[0], c.now.UTC().Truncate(time.Second)
+		}
+		e, _, err := t.changeRules(c, s.layers, policy.Adding(g, vars, im.Rules...))
+		if err != nil {
+			return t.fail(err)
+		}
+		all = append(all, e)
+	}
+	if len(im.Config) > 0 {
+		e, err := t.changeSettings(c, s.layers, im.Config, vars)
+		if err != nil {
+			return t.fail(err)
+		}
+		all = append(all, e)
+	}
+	if c.r.json {
+		t.print(encode(struct {
+			Files    []edited  `json:"files"`
+			Unmapped []skipped `json:"unmapped"`
+		}{all, append([]skipped{}, unmapped...)}))
+		return 0
+	}
+	for i := range all {
+		all[i].print(t, false)
+	}
+	for _, u := range unmapped {
+		t.print("not taken over: " + quote(u.Name) + ": " + u.Why + "\n")
+	}
+	if len(all) == 0 {
+		t.warn("nothing of it maps to a setting or rule of sbx")
+	}
+	return 0
+}
+
+// changeSettings adds settings to the scope's config.toml and says what that does.
+func (t *term) changeSettings(c *policyCall, layers policy.Layers, list []policy.Setting, vars policy.Vars) (edited, error) {
+	g, err := c.target("config.toml", !c.r.dryRun)
+	if err != nil {
+		return edited{}, err
+	}
+	e := edited{File: g.Path(), DryRun: c.r.dryRun}
+	old, next, err := c.carryOut(g, func(b []byte) ([]byte, error) {
+		out, taken, err := policy.AddSettings(b, g.Path(), g.Scope, list, vars)
+		e.Unmapped = nil
+		for _, u := range taken {
+			e.Unmapped = append(e.Unmapped, skipped{u.Name, u.Why})
+		}
+		return out, err
+	})
+	if err != nil {
+		return e, err
+	}
+	e.Changed = string(old) != string(next)
+	effective := func(data []byte) (policy.Effective, error) {
+		l := layers
+		layer, err := policy.ParseConfig(data, g.Path(), g.Scope, c.src.Vars)
+		if err != nil {
+			return policy.Effective{}, err
+		}
+		switch g.Scope {
+		case policy.ScopeOrg:
+			l.Org = layer
+		case policy.ScopeProject:
+			l.Project = layer
+			l.Trusted = l.Trusted && !e.Changed
+		default:
+			l.User = layer
+		}
+		return policy.Merge(l, nil)
+	}
+	before, err := effective(old)
+	if err != nil {
+		return e, err
+	}
+	after, err := effective(next)
+	if err != nil {
+		return e, err
+	}
+	e.Changes = changeRows(policy.Diff(before, after))
+	return e, nil
+}
+
+// readInput reads FILE, or standard input for "-".
+func (t *term) readInput(name string) ([]byte, error) {
+	if name != "-" {
+		return policy.ReadFile(name)
+	}
+	if t.std[0] == nil {
+		return nil, &usageError{"there is no standard input", ""}
+	}
+	var st unix.Stat_t
+	if unix.Fstat(int(t.std[0].Fd()), &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR {
+		return nil, &usageError{"standard input is a directory", ""}
+	}
+	b, err := io.ReadAll(io.LimitReader(t.std[0], 1<<20+1))
+	if err == nil && len(b) > 1<<20 {
+		err = errors.New("more than 1 MiB")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading standard input: %w", err)
+	}
+	return b, nil
+}

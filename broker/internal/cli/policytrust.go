@@ -1,0 +1,131 @@
+package cli
+
+import (
+	"bufio"
+	"io"
+	"os"
+	"strings"
+
+	"sbx/broker/internal/launch"
+	"sbx/broker/internal/policy"
+)
+
+// policyTrust shows what the project's files change, against what the user trusted before or else against no trust,
+// and pins the very bytes that were shown.
+func policyTrust(t *term, c *policyCall) int {
+	if len(c.words) > 0 {
+		return t.fail(c.usage("trust [--yes] [--revoke] [--dry-run]"))
+	}
+	dir := c.src.TrustDir
+	if c.src.ProjectDir == "" || dir == "" {
+		return t.fail(&usageError{"there is no project here", "cd into one, or pass --workdir DIR"})
+	}
+	if c.revoke {
+		if !c.r.dryRun {
+			if err := policy.Unpin(dir, c.src.ProjectDir, c.src.UID); err != nil {
+				return t.fail(err)
+			}
+		}
+		t.warn("not trusted: " + quote(c.src.ProjectDir) + "; its files can only narrow")
+		return 0
+	}
+	layers, err := policy.Load(c.src)
+	if err != nil {
+		return t.fail(err)
+	}
+	if layers.Pinned[0] == nil && layers.Pinned[1] == nil {
+		return t.fail(&usageError{"there is nothing to trust: " + quote(c.src.ProjectDir) + " has no .sbx/config.toml or .sbx/policy.toml", ""})
+	}
+	before, since, err := t.trustedBefore(c, layers)
+	if err != nil {
+		return t.fail(err)
+	}
+	rows, err := trustDifference(before, layers.WithTrust(true))
+	if err != nil {
+		return t.fail(err)
+	}
+	answer := struct {
+		Project string      `json:"project"`
+		Since   string      `json:"since"` // "untrusted" or "trusted": what the changes are against
+		Config  string      `json:"config_hash"`
+		Policy  string      `json:"policy_hash"`
+		Trusted bool        `json:"trusted"`
+		Changes []changeRow `json:"changes"`
+	}{c.src.ProjectDir, since, layers.Pins.Config, layers.Pins.Policy, layers.Trusted, rows}
+	if !c.r.json {
+		if layers.Trusted {
+			t.warn(quote(c.src.ProjectDir) + " is trusted already, and unchanged since")
+			return 0
+		}
+		if since == "trusted" {
+			t.print("what changed since you trusted " + quote(c.src.ProjectDir) + ":\n")
+		} else {
+			t.print("what trusting " + quote(c.src.ProjectDir) + " changes:\n")
+		}
+		t.print(changesText(rows))
+	}
+	if c.r.dryRun || layers.Trusted {
+		if c.r.json {
+			t.print(encode(answer))
+		}
+		return 0
+	}
+	if !c.yes && !t.confirm("trust these files?") {
+		return t.fail(&usageError{"not trusted", "sbx policy trust --yes pins what is shown without asking"})
+	}
+	// The bytes first: without them a pin still holds, it only cannot be compared with later.
+	if err := policy.Keep(dir, layers.Pinned, c.src.UID); err != nil {
+		return t.fail(err)
+	}
+	if err := policy.Pin(dir, c.src.ProjectDir, layers.Pins, c.src.UID); err != nil {
+		return t.fail(err)
+	}
+	if answer.Trusted = true; c.r.json {
+		t.print(encode(answer))
+		return 0
+	}
+	t.warn("trusted: " + quote(c.src.ProjectDir) + " as its files are now; a change of them voids it")
+	return 0
+}
+
+// trustedBefore is what holds without the trust that is asked for.
+func (t *term) trustedBefore(c *policyCall, layers policy.Layers) (policy.Layers, string, error) {
+	list, err := policy.LoadTrust(c.src.TrustDir, c.src.UID)
+	if err != nil {
+		return layers, "", err
+	}
+	if pins, ok := list.Pinned(c.src.ProjectDir); ok && pins != layers.Pins {
+		if files, ok := policy.Kept(c.src.TrustDir, pins, c.src.UID); ok {
+			if l, err := layers.WithProject(files, c.src.ProjectDir); err == nil {
+				return l, "trusted", nil
+			}
+		}
+	}
+	return layers.WithTrust(false), "untrusted", nil
+}
+
+func trustDifference(before, after policy.Layers) ([]changeRow, error) {
+	a, err := policy.Merge(before, nil)
+	if err != nil {
+		return nil, err
+	}
+	b, err := policy.Merge(after, nil)
+	if err != nil {
+		return nil, err
+	}
+	return changeRows(policy.Diff(a, b), policy.DiffRules(before.Policy, after.Policy)), nil
+}
+
+// confirm asks on the terminal; without one the answer is no.
+func (t *term) confirm(question string) bool {
+	if t.std[0] == nil || !launch.HasTerminal([3]*os.File{t.std[0]}) {
+		return false
+	}
+	t.note("sbx: " + question + " [y/N] ")
+	line, _ := bufio.NewReader(io.LimitReader(t.std[0], 256)).ReadString('\n')
+	switch strings.ToLower(strings.TrimSpace(line)) {
+	case "y", "yes":
+		return true
+	}
+	return false
+}

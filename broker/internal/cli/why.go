@@ -1,0 +1,207 @@
+package cli
+
+import (
+	"fmt"
+	"path"
+	"strings"
+	"time"
+
+	"sbx/broker/internal/host"
+	"sbx/broker/internal/policy"
+)
+
+// explained is the answer of `sbx why` and `sbx policy test`.
+type explained struct {
+	Subject string      `json:"subject"`
+	Kind    string      `json:"kind"`             // path, socket, host or event
+	Target  string      `json:"target,omitempty"` // where the path leads
+	Note    string      `json:"note,omitempty"`
+	Event   *eventRow   `json:"event,omitempty"`
+	Answers []answerRow `json:"answers"`
+}
+
+// cmdWhy says what decides about a path, a host or a past event.
+func cmdWhy(t *term, args []string) int {
+	r := &request{}
+	access, kind := "", ""
+	own := []option{
+		{"access", "", "ACCESS", "", "", "read, write, exec or connect (default: read and write)", put(&access, "read", "write", "exec", "connect")},
+		{"kind", "", "KIND", "", "", "path, socket or host, where the word does not say it", put(&kind, "path", "socket", "host")},
+	}
+	words, err := parseMixed(append(own, runOptions()...), r, args)
+	if err != nil {
+		return t.fail(err)
+	}
+	if r.help {
+		t.print("usage: sbx why [OPTIONS of run] PATH|HOST[:PORT]|EVENT\n\nSays which layer decides, by which rule, where that stands and who added it, and the smallest change\nthat would allow it.\n\n" + optionHelp(own))
+		return 0
+	}
+	if len(words) != 1 || words[0] == "" {
+		return t.fail(&usageError{"usage: sbx why [OPTIONS of run] PATH|HOST[:PORT]|EVENT", "sbx why --help says more"})
+	}
+	e, err := t.explain(r, words[0], kind, access)
+	if err != nil {
+		return t.fail(err)
+	}
+	if r.json {
+		t.print(encode(e))
+		return 0
+	}
+	t.print(e.text())
+	return 0
+}
+
+func policyTest(t *term, c *policyCall) int {
+	if len(c.words) != 1 || c.words[0] == "" {
+		return t.fail(c.usage("test PATH|HOST[:PORT] [--access ACCESS] [--kind KIND]"))
+	}
+	if c.access == "" {
+		if c.access = "read"; c.kind == "exec" {
+			c.access = "exec"
+		}
+	}
+	kind := c.kind
+	if kind == "exec" {
+		kind = "path"
+	}
+	e, err := t.explain(&c.r, c.words[0], kind, c.access)
+	if err != nil {
+		return t.fail(err)
+	}
+	if c.r.json {
+		t.print(encode(e))
+		return 0
+	}
+	a := e.Answers[0]
+	t.print(fmt.Sprintf("%s %s %s: %s (%s)\n", a.Decision, a.Access, quote(e.Subject), ascii(a.Reason), a.where()))
+	return 0
+}
+
+// explain answers for one word. Nothing is made, asked or recorded.
+func (t *term) explain(r *request, word, kind, access string) (explained, error) {
+	facts := host.Read(t.env)
+	now := time.Now()
+	e := explained{Subject: word, Kind: kind, Answers: []answerRow{}}
+	var ev *eventRow
+	if kind == "" && isEventID(word) {
+		var err error
+		if ev, err = t.findEvent(facts, word); err != nil {
+			return e, err
+		}
+		e.Kind, e.Event = "event", ev
+		switch {
+		case ev.Host != "":
+			word, kind = ev.Host, "host"
+		case ev.Path != "":
+			word, kind = ev.Path, "path"
+			access = string(policy.AccessOf(ev.Op))
+		default:
+			return e, nil
+		}
+	}
+	x, err := t.explainer(r, facts, now)
+	if err != nil {
+		return e, err
+	}
+	e.Note = x.note
+	if kind == "host" || kind == "" && !t.looksLikePath(word, facts.Cwd) {
+		name, port := splitHostPort(word)
+		if ev != nil {
+			name, port = ev.Host, ev.Port
+		}
+		if e.Kind == "" {
+			e.Kind = "host"
+		}
+		e.Answers = append(e.Answers, x.host(name, port))
+		return e, nil
+	}
+	if strings.HasPrefix(word, "@") {
+		e.Kind = "socket"
+		e.Answers = append(e.Answers, x.socket(word, word))
+		return e, nil
+	}
+	p, err := expandPath(word, facts.Home, facts.Cwd, x.in.Project)
+	if err != nil {
+		return e, &usageError{err.Error(), "name a path, a host, or an event of sbx audit"}
+	}
+	canon, _, st, _ := host.Resolve(x.in.FS, p)
+	if canon != "" && canon != path.Clean(p) {
+		e.Target = canon
+	}
+	if st.Type == host.Socket || kind == "socket" || policy.HiddenBy(x.env.Hidden, policy.KindSocket, path.Clean(p)) != nil && policy.HiddenBy(x.env.Hidden, policy.KindPath, path.Clean(p)) == nil && st.Type != host.Dir {
+		access, kind = "connect", "socket"
+	}
+	if e.Kind == "" {
+		if e.Kind = "path"; kind != "" {
+			e.Kind = kind
+		}
+	}
+	list := []policy.Access{policy.Access(access)}
+	if access == "" {
+		list = []policy.Access{policy.Read, policy.Write}
+	}
+	for _, a := range list {
+		if a == policy.Connect {
+			e.Answers = append(e.Answers, x.socket(path.Clean(p), orElse(canon, path.Clean(p))))
+			continue
+		}
+		e.Answers = append(e.Answers, x.path(p, a))
+	}
+	// What cannot be read cannot be written for the same reason: once is enough.
+	if n := len(e.Answers); n == 2 && e.Answers[0].Decision != "allow" && e.Answers[0].Layer == e.Answers[1].Layer && e.Answers[0].Rule == e.Answers[1].Rule {
+		e.Answers = e.Answers[:1]
+	}
+	return e, nil
+}
+
+func orElse(s, other string) string {
+	if s == "" {
+		return other
+	}
+	return s
+}
+
+// where names the layer and the place of the rule.
+func (a answerRow) where() string {
+	s := a.Layer
+	if a.Rule != "" {
+		s += " " + quote(a.Rule)
+	}
+	switch {
+	case a.File != "" && a.Line > 0:
+		s += fmt.Sprintf(", %s:%d", quote(a.File), a.Line)
+	case a.File != "":
+		s += ", " + quote(a.File)
+	case a.Scope != "":
+		s += ", " + a.Scope
+	}
+	if a.By != "" {
+		s += ", by " + quote(a.By)
+	}
+	return s
+}
+
+func (e explained) text() string {
+	var b strings.Builder
+	if e.Event != nil {
+		b.WriteString(e.Event.text() + "\n")
+	}
+	for _, a := range e.Answers {
+		what := map[string]string{"allow": "allowed", "ask": "asked about", "deny": "refused", "absent": "does not exist inside"}[a.Decision]
+		fmt.Fprintf(&b, "%s %s: %s: %s\n", a.Access, quote(e.Subject), what, ascii(a.Reason))
+		fmt.Fprintf(&b, "  because  %s\n", a.where())
+		if a.Change != "" {
+			fmt.Fprintf(&b, "  allow    %s\n", ascii(a.Change))
+		}
+		if a.Once != "" {
+			fmt.Fprintf(&b, "  one run  %s\n", ascii(a.Once))
+		}
+	}
+	if e.Target != "" {
+		fmt.Fprintf(&b, "  leads to %s\n", quote(e.Target))
+	}
+	if e.Note != "" {
+		fmt.Fprintf(&b, "  note     a run from here would be refused: %s\n", ascii(e.Note))
+	}
+	return b.String()
+}
