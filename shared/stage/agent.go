@@ -48,7 +48,7 @@ type Agent struct {
 
 type agentProcess struct {
 	sock int
-	b    *block
+	b    *agentBlock
 	pid  int
 }
 
@@ -90,7 +90,7 @@ func (a *Agent) start() error {
 	if err != nil {
 		return fmt.Errorf("making the agent's socket: %w", err)
 	}
-	b, err := newBlock()
+	b, err := newAgentBlock()
 	if err != nil {
 		unix.Close(pair[0])
 		unix.Close(pair[1])
@@ -143,7 +143,7 @@ func (a *Agent) start() error {
 }
 
 // agentSetup compiles what the agent does before its first order, and what it does after each.
-func agentSetup(b *block, sock, user, inside int) (*tape, func(), error) {
+func agentSetup(b *agentBlock, sock, user, inside int) (*tape, func(), error) {
 	moved, undo, err := moveAway([]int{sock, user, inside})
 	if err != nil {
 		return nil, undo, err
@@ -221,7 +221,7 @@ func (a *Agent) reply(t *tape) (*os.File, error) {
 }
 
 // order has the agent carry out what build compiles.
-func (a *Agent) order(build func(t *tape, b *block)) (*os.File, error) {
+func (a *Agent) order(build func(t *tape, b *agentBlock)) (*os.File, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for try := 0; ; try++ {

@@ -14,36 +14,9 @@ const (
 	agentData = 32 << 10
 )
 
-// arena hands out pieces of memory that was mapped before the clone, at the same address on both sides.
-type arena struct {
-	data []byte
-	used int
-	full bool
-}
-
-func (a *arena) take(n int) uintptr {
-	n = (n + 7) &^ 7
-	if a.used+n > len(a.data) {
-		a.full = true
-		return uintptr(unsafe.Pointer(&a.data[0]))
-	}
-	p := unsafe.Pointer(&a.data[a.used])
-	a.used += n
-	return uintptr(p)
-}
-
-func (a *arena) put(b []byte) uintptr {
-	at := a.used
-	p := a.take(len(b))
-	if !a.full {
-		copy(a.data[at:], b)
-	}
-	return p
-}
-
-// block is the memory that the broker and the agent share. The agent runs the instructions that the broker has put there
+// agentBlock is the memory that the broker and the agent share. The agent runs the instructions that the broker has put there
 // whenever a byte comes over the socket; it knows no orders of its own.
-type block struct {
+type agentBlock struct {
 	nsetup, n   int64
 	setup       [agentOps]op
 	ops         [agentOps]op
@@ -57,19 +30,19 @@ type block struct {
 	data        [agentData]byte
 }
 
-func newBlock() (*block, error) {
-	m, err := unix.Mmap(-1, 0, int(unsafe.Sizeof(block{})), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANON)
+func newAgentBlock() (*agentBlock, error) {
+	m, err := unix.Mmap(-1, 0, int(unsafe.Sizeof(agentBlock{})), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANON)
 	if err != nil {
 		return nil, fmt.Errorf("mapping the agent's memory: %w", err)
 	}
-	b := (*block)(unsafe.Pointer(&m[0]))
+	b := (*agentBlock)(unsafe.Pointer(&m[0]))
 	b.iov = unix.Iovec{Base: &b.in[0], Len: 1}
 	b.hdr = unix.Msghdr{Iov: &b.iov, Iovlen: 1, Control: &b.rights[0]}
 	return b, nil
 }
 
 // hand makes the next reply carry the descriptor in register r.
-func (b *block) hand(t *tape, r uint8) {
+func (b *agentBlock) hand(t *tape, r uint8) {
 	rights := unix.UnixRights(0)
 	copy(b.rights[:], rights)
 	b.hdr.Controllen = uint64(len(rights))
@@ -81,7 +54,7 @@ func (b *block) hand(t *tape, r uint8) {
 //go:noinline
 //go:nosplit
 //go:norace
-func launchAgent(b *block) (pid, errno uintptr) {
+func launchAgent(b *agentBlock) (pid, errno uintptr) {
 	beforeFork()
 	pid, _, e := syscall.RawSyscall6(syscall.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
 	if e != 0 || pid != 0 {
@@ -109,6 +82,6 @@ func launchAgent(b *block) (pid, errno uintptr) {
 
 //go:nosplit
 //go:norace
-func answer(b *block) {
+func answer(b *agentBlock) {
 	syscall.RawSyscall(syscall.SYS_SENDMSG, fdSock, uintptr(unsafe.Pointer(&b.hdr)), unix.MSG_NOSIGNAL)
 }

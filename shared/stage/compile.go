@@ -31,7 +31,7 @@ const allSignals = ^uint64(0)
 // compiler turns one plan into tapes.
 type compiler struct {
 	p      *plan.Plan
-	t      tape
+	t      *tape
 	fuses  int      // FUSE mounts made so far
 	placed []placed // what was mounted where
 	rights uintptr  // control message that carries the plan's descriptors
@@ -45,31 +45,31 @@ type placed struct {
 }
 
 // compileSetup makes the tape of process 1 up to the point where the program can be started.
-func compileSetup(p *plan.Plan, sock int, std Stdio) (*tape, error) {
-	c := &compiler{p: p}
+func compileSetup(t *tape, p *plan.Plan, sock int, std Stdio) error {
+	c := &compiler{p: p, t: t}
 	c.detach(sock, std)
 	c.user()
 	for i, kind := range p.Stdio {
 		if kind == plan.Reopen {
 			if err := c.reopen(std[i], i); err != nil {
-				return nil, err
+				return err
 			}
 		}
 	}
 	c.names()
 	if err := c.mounts(); err != nil {
-		return nil, err
+		return err
 	}
 	c.pivot()
 	c.terminal()
 	c.confine()
 	c.ready()
-	return &c.t, nil
+	return nil
 }
 
 // detach takes the child out of the reach of the caller's terminal and descriptors.
 func (c *compiler) detach(sock int, std Stdio) {
-	t := &c.t
+	t := c.t
 	mask := ptr(t, &[1]uint64{allSignals})
 	t.at("blocking signals", "")
 	t.call(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, mask, 0, 8)
@@ -111,7 +111,7 @@ func (c *compiler) detach(sock int, std Stdio) {
 // descriptor, decides what opening it again through /proc/self/fd may do, so a descriptor of the host's
 // own mount would let the program write a file that it was only given to read.
 func (c *compiler) reopen(fd, i int) error {
-	t := &c.t
+	t := c.t
 	name, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
 	if err != nil {
 		return fmt.Errorf("naming descriptor %d: %w", i, err)
@@ -153,7 +153,7 @@ func (c *compiler) user() {
 	c.writeFile("/proc/self/setgroups", "deny")
 	c.writeFile("/proc/self/uid_map", fmt.Sprintf("%d %d 1", id.InsideUID, id.OutsideUID))
 	// Nobody else may set the map that is left: it can be written once.
-	t := &c.t
+	t := c.t
 	t.at("writing", "/proc/self/projid_map")
 	t.call(unix.SYS_OPENAT, atCwd, t.str("/proc/self/projid_map"), unix.O_WRONLY|unix.O_CLOEXEC, 0).to(regA).may(anyErrno).elseSkip(2)
 	t.call(unix.SYS_WRITE, 0, t.str("0 0 1"), 5).from(0, regA).may(uint16(unix.EPERM)) // the parent has no such map
@@ -162,7 +162,7 @@ func (c *compiler) user() {
 }
 
 func (c *compiler) writeFile(path, text string) {
-	t := &c.t
+	t := c.t
 	t.at("writing", path)
 	t.call(unix.SYS_OPENAT, atCwd, t.str(path), unix.O_WRONLY|unix.O_CLOEXEC, 0).to(regA)
 	t.call(unix.SYS_WRITE, 0, t.str(text), uintptr(len(text))).from(0, regA)
@@ -171,7 +171,7 @@ func (c *compiler) writeFile(path, text string) {
 
 // names sets what the other new namespaces start with: host name, loopback, clock.
 func (c *compiler) names() {
-	t := &c.t
+	t := c.t
 	if adj := c.p.Process.OOMAdj; adj > 0 {
 		c.writeFile("/proc/self/oom_score_adj", fmt.Sprint(adj))
 	}
@@ -211,7 +211,7 @@ func (c *compiler) terminal() {
 	if !c.p.Process.TTY {
 		return
 	}
-	t := &c.t
+	t := c.t
 	t.at("opening terminal", "/dev/pts/ptmx")
 	t.call(unix.SYS_OPENAT, atCwd, t.str("/dev/pts/ptmx"), unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0).to(regTTY)
 	c.hand(plan.FdPty, regTTY)
@@ -233,8 +233,7 @@ func (c *compiler) prepareRights() {
 	}
 	fds := make([]int, len(c.p.Fds))
 	c.cmsg = unix.UnixRights(fds...)
-	c.t.keep = append(c.t.keep, c.cmsg)
-	c.rights = ptr(&c.t, &c.cmsg[0])
+	c.rights = c.t.bytes(c.cmsg)
 }
 
 // hand notes register r's descriptor for the role; it must stay open until ready.
@@ -245,7 +244,7 @@ func (c *compiler) hand(role plan.FdRole, r uint8) {
 
 // ready tells the broker that the set-up is done and hands over the plan's descriptors.
 func (c *compiler) ready() {
-	t := &c.t
+	t := c.t
 	t.at("reporting", "ready")
 	t.sendmsg(message{kind: evReady}, c.rights, len(c.cmsg))
 	t.at("closing descriptors", "")

@@ -19,14 +19,14 @@ func (c *compiler) confine() {
 	c.limits()
 	c.privileges()
 	c.landlock()
-	t := &c.t
+	t := c.t
 	t.at("making process 1 undumpable", "")
 	t.call(unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 	c.seccomp()
 }
 
 func (c *compiler) limits() {
-	t := &c.t
+	t := c.t
 	for i := range c.p.Limits {
 		l := &c.p.Limits[i]
 		t.at("setting limit", l.Name)
@@ -37,7 +37,7 @@ func (c *compiler) limits() {
 }
 
 func (c *compiler) privileges() {
-	t := &c.t
+	t := c.t
 	t.at("dropping capabilities", "")
 	for n := uintptr(0); n <= lastCap; n++ {
 		t.call(unix.SYS_PRCTL, unix.PR_CAPBSET_DROP, n, 0, 0, 0).may(uint16(unix.EINVAL))
@@ -70,7 +70,7 @@ func (c *compiler) landlock() {
 	if l == nil {
 		return
 	}
-	t := &c.t
+	t := c.t
 	t.at("making landlock rules", "")
 	attr := &[3]uint64{l.HandledFS, 0, l.Scoped}
 	size := uintptr(8)
@@ -95,21 +95,20 @@ func (c *compiler) landlock() {
 }
 
 func (c *compiler) seccomp() {
-	t := &c.t
+	t := c.t
 	s := &c.p.Seccomp
 	t.at("loading the system-call filter", s.Rules)
 	prog := make([]unix.SockFilter, len(s.Program))
 	for i, in := range s.Program {
 		prog[i] = unix.SockFilter{Code: in.Code, Jt: in.Jt, Jf: in.Jf, K: in.K}
 	}
-	t.keep = append(t.keep, prog)
 	flags := uintptr(0)
 	if s.Notify {
 		// WAIT_KILLABLE_RECV (5.19): without it a Go program's preemption signals restart a waiting
 		// call for ever.
 		flags = unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
 	}
-	o := t.call(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, ptr(t, &unix.SockFprog{Len: uint16(len(prog)), Filter: &prog[0]}))
+	o := t.call(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, t.filter(prog))
 	if s.Notify {
 		o.to(regListener)
 		c.hand(plan.FdSeccomp, regListener)
@@ -117,8 +116,7 @@ func (c *compiler) seccomp() {
 }
 
 // compileStart makes the tape that starts the program from process 1, or that process 1 becomes it.
-func compileStart(p *plan.Plan) *tape {
-	t := &tape{}
+func compileStart(t *tape, p *plan.Plan) {
 	pr := &p.Process
 	t.at("starting", "process group")
 	t.call(unix.SYS_SETPGID, 0, 0).may(uint16(unix.EPERM))
@@ -145,7 +143,6 @@ func compileStart(p *plan.Plan) *tape {
 	t.call(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, ptr(t, new([1]uint64)), 0, 8)
 	t.at(execStep, string(pr.Path))
 	t.call(unix.SYS_EXECVE, t.str(string(pr.Path)), t.vector(stringsOf(pr.Argv)), t.vector(stringsOf(pr.Env)))
-	return t
 }
 
 // execStep is the name of the one step whose failure is the program's, not the sandbox's.

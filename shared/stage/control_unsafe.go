@@ -1,7 +1,6 @@
 package stage
 
 import (
-	"fmt"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -22,6 +21,7 @@ const (
 	evStarted            // pid, id of the start, errno
 	evPty                // 0, id of the start; sent by the program's own process, the master rides along
 	cmdSpawn             // 0, slot; descriptors 0, 1 and 2 ride along
+	cmdBegin             // the tapes are complete
 )
 
 // message is what travels on the socket.
@@ -49,19 +49,13 @@ type control struct {
 	slots        [maxSlots]slot
 }
 
-func newControl() (*control, []byte, error) {
-	m, err := unix.Mmap(-1, 0, int(unsafe.Sizeof(control{})), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANON)
-	if err != nil {
-		return nil, nil, fmt.Errorf("mapping control block: %w", err)
-	}
-	c := (*control)(unsafe.Pointer(&m[0]))
+func (c *control) init() {
 	c.poll = [2]unix.PollFd{{Fd: fdSock, Events: unix.POLLIN}, {Fd: fdSignal, Events: unix.POLLIN}}
 	c.start.index, c.setup.index = -1, -1
 	c.iov.Base = (*byte)(unsafe.Pointer(&c.in))
 	c.iov.SetLen(int(unsafe.Sizeof(c.in)))
 	c.hdr.Iov, c.hdr.Control = &c.iov, &c.cmsg[0]
 	c.hdr.SetIovlen(1)
-	return c, m, nil
 }
 
 func (m *message) encode() []byte {

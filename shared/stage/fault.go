@@ -25,8 +25,9 @@ func (f *Fault) Unwrap() error { return f.Errno }
 
 func (t *tape) faultAt(phase string, f fault) *Fault {
 	out := &Fault{Phase: phase, Index: int(f.index), Errno: syscall.Errno(f.errno)}
-	if i := int(f.index); i >= 0 && i < len(t.steps) {
-		out.Step, out.Object = t.steps[i].Name, t.steps[i].Object
+	if i := int(f.index); i >= 0 {
+		s := t.stepOf(i)
+		out.Step, out.Object = s.Name, s.Object
 	}
 	if out.Step == "" { // the clone of the program's own process
 		out.Step = "starting a process"

@@ -49,7 +49,7 @@ func (a *Agent) Graft(g Graft) error {
 	if g.Access != plan.ReadOnly && g.Access != plan.ReadWrite {
 		return fmt.Errorf("ordering the agent: access %q", g.Access)
 	}
-	_, err = a.order(func(t *tape, b *block) {
+	_, err = a.order(func(t *tape, b *agentBlock) {
 		if g.Upper != "" {
 			t.layers(&g)
 		} else {
@@ -91,7 +91,7 @@ func (a *Agent) Ungraft(target string) error {
 	if _, err := cleanRel(target); err != nil {
 		return err
 	}
-	_, err := a.order(func(t *tape, b *block) {
+	_, err := a.order(func(t *tape, b *agentBlock) {
 		t.at("entering the sandbox", "")
 		t.call(unix.SYS_SETNS, fdInsideNS, unix.CLONE_NEWNS)
 		t.at("unmounting", target)
@@ -106,7 +106,7 @@ func (a *Agent) Detach(source string, dev, ino uint64) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := a.order(func(t *tape, b *block) {
+	f, err := a.order(func(t *tape, b *agentBlock) {
 		t.clone(&Graft{Source: source, Access: plan.ReadOnly, Dev: dev, Ino: ino}, from)
 		b.hand(t, regB)
 	})
@@ -121,7 +121,7 @@ func (a *Agent) Populate(dir string) error {
 	if _, err := cleanRel(dir); err != nil {
 		return err
 	}
-	_, err := a.order(func(t *tape, b *block) {
+	_, err := a.order(func(t *tape, b *agentBlock) {
 		t.call(unix.SYS_SETNS, fdInsideNS, unix.CLONE_NEWNS)
 		t.at("listing", dir)
 		t.list(atCwd, dir)

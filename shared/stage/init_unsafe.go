@@ -9,14 +9,20 @@ import (
 
 func rawVfork(flags uintptr) (pid, errno uintptr)
 
-// program is what the child needs to know; it is prepared by the parent and only read afterwards.
+// program is what the child needs to know. It lies in shared memory and is complete when the broker says
+// that the child may begin.
 type program struct {
-	setup, start []op
-	c            *control
-	flags        uintptr
-	asPID1       bool
-	idle         bool
+	flags       uintptr
+	sock, other uintptr // the two ends of the socket; the other one is the broker's
+	c           *control
+	setup       []op
+	start       []op
+	asPID1      bool
+	idle        bool
 }
+
+// atClone is the index of a fault that happened before there was a tape.
+const atClone = -2
 
 // launch clones process 1 of the new PID namespace. In the child it never returns.
 //
@@ -25,12 +31,14 @@ type program struct {
 //go:norace
 func launch(p *program) (pid, errno uintptr) {
 	beforeFork()
-	pid, _, e := syscall.RawSyscall6(syscall.SYS_CLONE, p.flags, 0, 0, 0, 0, 0)
+	// The other namespaces are the child's to make, while the broker does something useful.
+	pid, _, e := syscall.RawSyscall6(syscall.SYS_CLONE, p.flags&(unix.CLONE_NEWUSER|unix.CLONE_NEWPID)|uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
 	if e != 0 || pid != 0 {
 		afterFork()
 		return pid, uintptr(e)
 	}
 	afterForkInChild()
+	await(p)
 	if !runTape(p.setup, &p.c.regs, &p.c.setup) {
 		exit(1)
 	}
@@ -45,6 +53,29 @@ func launch(p *program) (pid, errno uintptr) {
 	}
 	serve(p.c)
 	return 0, 0
+}
+
+// await makes the namespaces and waits for the broker's word.
+//
+//go:noinline
+//go:nosplit
+//go:norace
+func await(p *program) {
+	syscall.RawSyscall(syscall.SYS_PRCTL, unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0)
+	syscall.RawSyscall(syscall.SYS_CLOSE, p.other, 0, 0) // so that the broker's end is the end of the socket
+	if _, _, e := syscall.RawSyscall(syscall.SYS_UNSHARE, p.flags&^(unix.CLONE_NEWUSER|unix.CLONE_NEWPID), 0, 0); e != 0 {
+		p.c.setup.index, p.c.setup.errno = atClone, int64(e)
+		exit(1)
+	}
+	for {
+		n, _, e := syscall.RawSyscall6(syscall.SYS_RECVFROM, p.sock, uintptr(unsafe.Pointer(&p.c.in)), unsafe.Sizeof(p.c.in), 0, 0, 0)
+		if e == 0 && n == unsafe.Sizeof(p.c.in) && p.c.in.kind == cmdBegin {
+			return
+		}
+		if e != unix.EINTR {
+			exit(1)
+		}
+	}
 }
 
 //go:nosplit

@@ -4,57 +4,47 @@ import (
 	"unsafe"
 )
 
-// ptr pins v's memory for the life of the tape and returns its address. The Go heap does not move. With an
-// arena, what is returned is the address of a copy there.
+// ptr returns the address of a copy of what v is now, in the tape's arena. It must not point to the heap.
 func ptr[T any](t *tape, v *T) uintptr {
-	if t.arena != nil {
-		return t.arena.put(unsafe.Slice((*byte)(unsafe.Pointer(v)), unsafe.Sizeof(*v)))
-	}
-	t.keep = append(t.keep, v)
-	return uintptr(unsafe.Pointer(v))
+	return t.arena.put(unsafe.Slice((*byte)(unsafe.Pointer(v)), unsafe.Sizeof(*v)))
 }
 
 // str returns the address of a NUL-terminated copy of s.
 func (t *tape) str(s string) uintptr {
-	b := make([]byte, len(s)+1)
-	copy(b, s)
-	if t.arena != nil {
-		return t.arena.put(b)
+	at := t.arena.used
+	p := t.arena.take(len(s) + 1)
+	if !t.arena.full {
+		t.arena.data[at+copy(t.arena.data[at:], s)] = 0
 	}
-	return ptr(t, &b[0])
+	return p
 }
 
 // buf returns the address of a buffer of n bytes, aligned for any system call.
 func (t *tape) buf(n int) uintptr {
-	if t.arena != nil {
-		return t.arena.put(make([]byte, n)) // what was there before is another tape's
+	at := t.arena.used
+	p := t.arena.take(n)
+	if !t.arena.full {
+		clear(t.arena.data[at:t.arena.used]) // what was there before is another tape's
 	}
-	b := make([]uint64, (n+7)/8)
-	return ptr(t, &b[0])
+	return p
 }
 
-func (t *tape) bytes(b []byte) uintptr {
-	if len(b) == 0 {
-		return t.buf(8)
-	}
-	if t.arena != nil {
-		return t.arena.put(b)
-	}
-	c := append([]byte(nil), b...)
-	return ptr(t, &c[0])
-}
+// bytes returns the address of a copy of b.
+func (t *tape) bytes(b []byte) uintptr { return t.arena.put(b) }
 
 // vector returns the address of a NULL-terminated array of strings, as execve(2) takes it.
 func (t *tape) vector(list []string) uintptr {
-	v := make([]uintptr, len(list)+1)
+	p := t.buf(8 * (len(list) + 1))
 	for i, s := range list {
-		v[i] = t.str(s)
+		if a := t.str(s); !t.arena.full {
+			*(*uintptr)(address(p + uintptr(8*i))) = a
+		}
 	}
-	if t.arena != nil {
-		return t.arena.put(unsafe.Slice((*byte)(unsafe.Pointer(&v[0])), 8*len(v)))
-	}
-	return ptr(t, &v[0])
+	return p
 }
+
+// address is the pointer to the arena's memory at a.
+func address(a uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&a)) }
 
 // expect64 fails the tape with errno unless the 64 bits at addr are v.
 func (t *tape) expect64(addr uintptr, v uint64, errno uintptr) {

@@ -25,7 +25,7 @@ const (
 // mounts builds the new root on top of the old one. The process's root stays the host's, so absolute
 // paths are the host's and paths relative to the working directory are the sandbox's.
 func (c *compiler) mounts() error {
-	t := &c.t
+	t := c.t
 	t.at("making mounts private", "/")
 	t.call(unix.SYS_MOUNT, 0, t.str("/"), 0, unix.MS_REC|unix.MS_PRIVATE, 0)
 	// The broker greets the kernel on each /dev/fuse while the rest of the root is being built.
@@ -43,12 +43,15 @@ func (c *compiler) mounts() error {
 		if err := c.mount(&c.p.Mounts[i], i == 0); err != nil {
 			return fmt.Errorf("mount %d (%s %s): %w", i, c.p.Mounts[i].Kind, c.p.Mounts[i].Target.Quote(), err)
 		}
+		if t.full() {
+			return errPlanTooLarge
+		}
 	}
 	return nil
 }
 
 func (c *compiler) mount(m *plan.Mount, first bool) error {
-	t := &c.t
+	t := c.t
 	rel := strings.TrimPrefix(string(m.Target), "/")
 	t.at(verb(m.Kind), string(m.Target))
 	if first {
@@ -135,7 +138,7 @@ func (c *compiler) place(rel string, foreign bool) { c.placed = append(c.placed,
 // create makes a mount point or link in a directory of the sandbox's own. In a tree of the host's it
 // would leave something behind there, so that is refused here, whatever the plan says.
 func (c *compiler) create(m *plan.Mount, rel string) error {
-	t := &c.t
+	t := c.t
 	if c.isForeign(path.Dir(rel)) {
 		return fmt.Errorf("would be created on the host")
 	}
@@ -152,7 +155,7 @@ func (c *compiler) create(m *plan.Mount, rel string) error {
 
 // root mounts the first file system over "/" and enters it.
 func (c *compiler) root(m *plan.Mount) error {
-	t := &c.t
+	t := c.t
 	switch m.Kind {
 	case plan.Tmpfs:
 		t.call(unix.SYS_FSOPEN, t.str("tmpfs"), unix.FSOPEN_CLOEXEC).to(regA)
@@ -179,7 +182,7 @@ func (c *compiler) root(m *plan.Mount) error {
 // when the plan knows its identity, compared with it on the descriptor that is then cloned: nothing
 // that happens to the path between planning and now can change what is mounted.
 func (c *compiler) bind(m *plan.Mount, rel string) {
-	t := &c.t
+	t := c.t
 	if m.Device { // root's own nodes in a directory of root's: nothing to pin, no flag to set
 		t.call(unix.SYS_MOUNT, t.str(string(m.Source)), t.str(rel), 0, unix.MS_BIND, 0)
 		return
@@ -194,14 +197,14 @@ func (c *compiler) bind(m *plan.Mount, rel string) {
 	c.setattr(regB, m)
 	c.attach(regB, rel)
 	c.place(rel, true)
-	if m.Optional { // it is gone: the empty place stays
+	if m.Optional && !t.full() { // it is gone: the empty place stays
 		t.ops[first].may(uint16(unix.ENOENT)).elseSkip(uint8(len(t.ops) - first - 1))
 	}
 }
 
 // open stores an O_PATH descriptor of an absolute host path in r.
 func (c *compiler) open(p string, r uint8) {
-	t := &c.t
+	t := c.t
 	how := &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW, Resolve: resolve}
 	t.call(unix.SYS_OPENAT2, atCwd, t.str(p), ptr(t, how), unix.SizeofOpenHow).to(r)
 }
@@ -241,7 +244,7 @@ func (t *tape) setattr(r uint8, m *plan.Mount) {
 // attach moves the detached tree in r to rel. In a tree of the host's the target is opened without
 // following links first; in our own directories there are none.
 func (c *compiler) attach(r uint8, rel string) {
-	t := &c.t
+	t := c.t
 	if !c.isForeign(rel) {
 		t.call(unix.SYS_MOVE_MOUNT, 0, t.str(""), atCwd, t.str(rel), fromEmpty).from(0, r)
 		t.call(unix.SYS_CLOSE).from(0, r)
@@ -254,7 +257,7 @@ func (c *compiler) attach(r uint8, rel string) {
 }
 
 func (c *compiler) openInside(rel string, r uint8) *op {
-	t := &c.t
+	t := c.t
 	how := &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW, Resolve: resolve | unix.RESOLVE_BENEATH}
 	return t.call(unix.SYS_OPENAT2, atCwd, t.str(rel), ptr(t, how), unix.SizeofOpenHow).to(r)
 }
@@ -263,7 +266,7 @@ func (c *compiler) openInside(rel string, r uint8) *op {
 // before anything below it is walked. /dev/fuse is opened here because the kernel wants the opener to be
 // of the mounting user namespace.
 func (c *compiler) makeFuse(m *plan.Mount) {
-	t := &c.t
+	t := c.t
 	t.call(unix.SYS_OPENAT, atCwd, t.str("/dev/fuse"), unix.O_RDWR|unix.O_CLOEXEC, 0).to(regA)
 	t.call(unix.SYS_DUP3, 0, fdLayer, unix.O_CLOEXEC).from(0, regA)
 	t.call(unix.SYS_CLOSE).from(0, regA)
@@ -281,8 +284,7 @@ func (c *compiler) makeFuse(m *plan.Mount) {
 	t.call(unix.SYS_FSMOUNT, 0, unix.FSMOUNT_CLOEXEC, attr).from(0, regA).to(regB)
 	t.call(unix.SYS_CLOSE).from(0, regA)
 	rights := unix.UnixRights(fdLayer)
-	t.keep = append(t.keep, rights)
-	t.sendmsg(message{kind: evFuse}, ptr(t, &rights[0]), len(rights))
+	t.sendmsg(message{kind: evFuse}, t.bytes(rights), len(rights))
 	t.call(unix.SYS_CLOSE, fdLayer)
 	t.call(unix.SYS_DUP3, 0, uintptr(fdFuse+c.fuses), unix.O_CLOEXEC).from(0, regB)
 	t.call(unix.SYS_CLOSE).from(0, regB)
@@ -291,7 +293,7 @@ func (c *compiler) makeFuse(m *plan.Mount) {
 
 // fuse attaches the next FUSE mount.
 func (c *compiler) fuse(m *plan.Mount, rel string) {
-	t := &c.t
+	t := c.t
 	t.call(unix.SYS_DUP, uintptr(fdFuse+c.fuses)).to(regB)
 	t.call(unix.SYS_CLOSE, uintptr(fdFuse+c.fuses))
 	c.fuses++
@@ -304,7 +306,7 @@ func (c *compiler) fuse(m *plan.Mount, rel string) {
 
 // protect covers a tree that is already there with itself, under other flags.
 func (c *compiler) protect(m *plan.Mount, rel string) {
-	t := &c.t
+	t := c.t
 	o := c.openInside(rel, regC)
 	if m.Optional {
 		o.may(uint16(unix.ENOENT)).elseSkip(5)
@@ -319,7 +321,7 @@ func (c *compiler) protect(m *plan.Mount, rel string) {
 // overlay mounts its layers by descriptor, so that no path of the broker's stands in the mount table
 // and nothing can be swapped. Names in Hide become whiteouts in a layer of their own on top.
 func (c *compiler) overlay(m *plan.Mount, rel string) error {
-	t := &c.t
+	t := c.t
 	var lowers []string
 	n := 0
 	layer := func() (string, uintptr) {
@@ -363,7 +365,7 @@ func (c *compiler) overlay(m *plan.Mount, rel string) error {
 // whiteouts puts a small tmpfs where the overlay will stand and makes the layer that hides names in it
 // (overlayfs: a character device 0:0 is a whiteout in any layer; made without CAP_MKNOD since 5.8).
 func (c *compiler) whiteouts(m *plan.Mount, rel string) {
-	t := &c.t
+	t := c.t
 	t.call(unix.SYS_MOUNT, t.str("tmpfs"), t.str(rel), t.str("tmpfs"), unix.MS_NOSUID|unix.MS_NODEV, t.str("size=64k,mode=755"))
 	dirs := map[string]bool{}
 	for _, h := range m.Hide {
@@ -386,7 +388,7 @@ func (c *compiler) whiteouts(m *plan.Mount, rel string) {
 
 // pivot makes the new root the only one (pivot_root(2), "pivot_root(".", ".")").
 func (c *compiler) pivot() {
-	t := &c.t
+	t := c.t
 	t.at("entering the new root", "")
 	t.call(unix.SYS_PIVOT_ROOT, t.str("."), t.str("."))
 	t.call(unix.SYS_UMOUNT2, t.str("."), unix.MNT_DETACH)

@@ -26,7 +26,7 @@ type registers [regCount]uintptr
 //go:nosplit
 //go:norace
 func runTape(t []op, r *registers, f *fault) bool {
-	for i := 0; i < len(t); i++ {
+	for i := 0; uint(i) < uint(len(t)); i++ {
 		o := &t[i]
 		var e uintptr
 		switch o.kind {

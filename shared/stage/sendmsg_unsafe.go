@@ -8,18 +8,21 @@ import (
 
 // sendmsg sends one message, with a control message where rights is not 0.
 func (t *tape) sendmsg(m message, rights uintptr, n int) {
-	payload := &m
-	iov := &unix.Iovec{Base: &payload.encode()[0], Len: uint64(len(payload.encode()))}
-	hdr := &unix.Msghdr{Iov: iov, Iovlen: 1}
-	if rights != 0 {
-		setControl(hdr, rights, n)
+	// Go's own structures hold pointers, which the arena's memory must not.
+	iov := [2]uintptr{ptr(t, &m), unsafe.Sizeof(m)}
+	hdr := t.buf(int(unsafe.Sizeof(unix.Msghdr{})))
+	if !t.arena.full {
+		h := (*unix.Msghdr)(address(hdr))
+		*(*uintptr)(unsafe.Pointer(&h.Iov)) = ptr(t, &iov)
+		*(*uintptr)(unsafe.Pointer(&h.Control)) = rights
+		h.SetIovlen(1)
+		h.SetControllen(n)
 	}
-	t.keep = append(t.keep, payload, iov)
-	t.call(unix.SYS_SENDMSG, fdSock, ptr(t, hdr), unix.MSG_NOSIGNAL)
+	t.call(unix.SYS_SENDMSG, fdSock, hdr, unix.MSG_NOSIGNAL)
 }
 
-// setControl points hdr at memory that is kept alive elsewhere and known by its address.
-func setControl(hdr *unix.Msghdr, addr uintptr, n int) {
-	*(*uintptr)(unsafe.Pointer(&hdr.Control)) = addr
-	hdr.Controllen = uint64(n)
+// filter returns the address of a seccomp program (seccomp(2), struct sock_fprog).
+func (t *tape) filter(prog []unix.SockFilter) uintptr {
+	b := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(prog))), len(prog)*unix.SizeofSockFilter)
+	return ptr(t, &[2]uintptr{uintptr(uint16(len(prog))), t.bytes(b)})
 }

@@ -2,7 +2,6 @@ package stage
 
 import (
 	"sync/atomic"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -49,21 +48,13 @@ func (s *slot) load(t *tape) { s.tape = t.ops }
 // release gives a slot back that process 1 has not heard of.
 func (s *slot) release() { atomic.StoreInt32(&s.busy, 0) }
 
-// full says whether the tape does not fit its slot.
-func (t *tape) full() bool { return t.arena.full || len(t.ops) >= slotOps }
+// full says whether the tape does not fit its memory.
+func (t *tape) full() bool { return t.arena.full || t.fixed && len(t.ops) == cap(t.ops) }
 
 // sendFd makes the instruction that sends the descriptor in register r with m.
 func (t *tape) sendFd(m message, r uint8) {
 	rights := unix.UnixRights(-1)
 	cmsg := t.bytes(rights)
 	t.poke(cmsg+uintptr(unix.CmsgLen(0)), r)
-	iov := unix.Iovec{Base: (*byte)(address(ptr(t, &m)))}
-	iov.SetLen(int(unsafe.Sizeof(m)))
-	hdr := unix.Msghdr{Iov: (*unix.Iovec)(address(ptr(t, &iov)))}
-	hdr.SetIovlen(1)
-	setControl(&hdr, cmsg, len(rights))
-	t.call(unix.SYS_SENDMSG, fdSock, ptr(t, &hdr), unix.MSG_NOSIGNAL)
+	t.sendmsg(m, cmsg, len(rights))
 }
-
-// address is the pointer to shared memory at a.
-func address(a uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&a)) }

@@ -45,7 +45,7 @@ type Exit struct {
 type spawned struct {
 	*Spawn
 	id    int64
-	steps []Step
+	steps []stepAt
 	fault fault // copied when the slot is used again
 	slot  *slot // nil: the fault above counts
 }

@@ -31,7 +31,7 @@ func idle(t *testing.T) *Child {
 		defer close(ended)
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
-		c, err := Start(p, Stdio{-1, -1, -1}, Hooks{})
+		c, err := Start(p, Stdio{-1, -1, -1}, Hooks{}, nil)
 		if err != nil {
 			ready <- err
 			return

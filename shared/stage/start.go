@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -17,8 +16,8 @@ type Child struct {
 	PID   int                      // of process 1, in the caller's PID namespace
 	Pidfd int                      // of process 1
 	Fds   map[plan.FdRole]*os.File // what the set-up handed over
-	Steps []Step                   // everything that was done, in order
 
+	plan    *plan.Plan
 	ended   bool // the program's end was reported
 	sock    int
 	control *control
@@ -27,6 +26,17 @@ type Child struct {
 	start   *tape
 	asPID1  bool
 	spawns  spawns
+}
+
+// Steps is everything that is done, in order.
+func (c *Child) Steps() []Step {
+	out := append(make([]Step, 0, len(c.setup.steps)+len(c.start.steps)+1), Step{"cloning", c.plan.Namespaces.Text()})
+	for _, t := range [...]*tape{c.setup, c.start} {
+		for i := range t.steps {
+			out = append(out, t.steps[i].Step)
+		}
+	}
+	return out
 }
 
 // Event is what became of a program started in the sandbox.
@@ -47,20 +57,23 @@ type Hooks struct {
 
 // Start carries out p. The calling goroutine must stay locked to its thread until the sandbox has
 // ended: the child dies when that thread does (PR_SET_PDEATHSIG). The error is a *Fault when a step
-// failed; nothing is left then.
-func Start(p *plan.Plan, std Stdio, hooks Hooks) (*Child, error) {
-	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, fmt.Errorf("making control socket: %w", err)
+// failed; nothing is left then. Early may be nil; if not, it is used or ended.
+func Start(p *plan.Plan, std Stdio, hooks Hooks, early *Early) (*Child, error) {
+	if !early.suits(p, std) {
+		early.End()
+		moved, closeMoved, err := moveAway(std[:])
+		if err == nil {
+			copy(std[:], moved)
+			early, err = Prepare(p.Namespaces)
+		}
+		closeMoved()
+		if err != nil {
+			return nil, err
+		}
 	}
-	c := &Child{sock: pair[0], Fds: map[plan.FdRole]*os.File{}, Pidfd: -1}
-	moved, closeMoved, err := moveAway(append([]int{pair[1]}, std[:]...))
-	if err == nil {
-		copy(std[:], moved[1:])
-		err = c.fork(p, moved[0], std)
-	}
-	closeMoved()
-	unix.Close(pair[1])
+	c := &Child{PID: early.pid, Pidfd: -1, Fds: map[plan.FdRole]*os.File{}, plan: p, sock: early.sock, control: &early.block.control, memory: early.memory}
+	early.pid = 0
+	err := c.load(early, std)
 	if err == nil {
 		err = c.awaitReady(p, hooks)
 	}
@@ -95,47 +108,32 @@ func moveAway(fds []int) ([]int, func(), error) {
 	return out, undo, nil
 }
 
-func (c *Child) fork(p *plan.Plan, sock int, std Stdio) error {
-	var err error
-	if c.control, c.memory, err = newControl(); err != nil {
+var errPlanTooLarge = errors.New("the plan is too large")
+
+// load makes the tapes and has process 1 carry them out.
+func (c *Child) load(e *Early, std Stdio) error {
+	c.setup, c.start = e.block.tapes()
+	if err := compileSetup(c.setup, c.plan, e.peer, std); err != nil {
 		return err
 	}
-	if c.setup, err = compileSetup(p, sock, std); err != nil {
-		return err
+	compileStart(c.start, c.plan)
+	if c.setup.full() || c.start.full() {
+		return errPlanTooLarge
 	}
-	c.start = compileStart(p)
-	c.Steps = append(append([]Step{{"cloning", p.Namespaces.Text()}}, c.setup.steps...), c.start.steps...)
-	if !p.Process.AsPID1 {
+	if !c.plan.Process.AsPID1 {
 		c.control.exitWithMain = 1
 	}
-	prog := &program{setup: c.setup.ops, start: c.start.ops, c: c.control, flags: cloneFlags(p), asPID1: p.Process.AsPID1, idle: p.Process.Idle}
-	c.asPID1 = p.Process.AsPID1
-	syscall.ForkLock.Lock()
-	pid, errno := launch(prog)
-	syscall.ForkLock.Unlock()
-	runtime.KeepAlive(prog)
-	if errno != 0 {
-		return &Fault{Phase: "setup", Index: -1, Step: "cloning", Object: p.Namespaces.Text(), Errno: syscall.Errno(errno)}
+	e.block.load(c.setup, c.start, c.plan.Process.AsPID1, c.plan.Process.Idle)
+	c.asPID1 = c.plan.Process.AsPID1
+	m := message{kind: cmdBegin}
+	if err := unix.Sendto(c.sock, m.encode(), unix.MSG_NOSIGNAL, nil); err != nil {
+		return c.explain(fmt.Errorf("starting process 1: %w", err))
 	}
-	c.PID = int(pid)
+	var err error
 	if c.Pidfd, err = unix.PidfdOpen(c.PID, 0); err != nil {
 		return fmt.Errorf("opening pidfd: %w", err)
 	}
 	return nil
-}
-
-func cloneFlags(p *plan.Plan) uintptr {
-	f := uintptr(unix.CLONE_NEWNS | unix.CLONE_NEWPID | int(unix.SIGCHLD))
-	n := p.Namespaces
-	for _, x := range [...]struct {
-		on   bool
-		flag uintptr
-	}{{n.User, unix.CLONE_NEWUSER}, {n.Net, unix.CLONE_NEWNET}, {n.IPC, unix.CLONE_NEWIPC}, {n.UTS, unix.CLONE_NEWUTS}, {n.Cgroup, unix.CLONE_NEWCGROUP}} {
-		if x.on {
-			f |= x.flag
-		}
-	}
-	return f
 }
 
 var errGone = errors.New("process 1 of the sandbox is gone")
@@ -226,8 +224,11 @@ func (h Hooks) building(c *Child) error {
 // explain prefers the fault that the child left behind to the mere fact that it is gone.
 func (c *Child) explain(err error) error {
 	c.reapInit()
-	if c.control.setup.errno != 0 {
-		return c.setup.faultAt("setup", c.control.setup)
+	if f := c.control.setup; f.errno != 0 {
+		if f.index == atClone {
+			return cloneFault(c.plan.Namespaces, syscall.Errno(f.errno))
+		}
+		return c.setup.faultAt("setup", f)
 	}
 	return err
 }

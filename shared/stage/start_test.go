@@ -49,7 +49,7 @@ func run(t *testing.T, p *plan.Plan) (string, int) {
 	}
 	defer f.Close()
 	fd := int(f.Fd())
-	c, err := Start(p, Stdio{-1, fd, fd}, Hooks{})
+	c, err := Start(p, Stdio{-1, fd, fd}, Hooks{}, nil)
 	if err != nil {
 		t.Fatalf("start: %v", err)
 	}
@@ -84,7 +84,7 @@ func TestFaultNamesStep(t *testing.T) {
 	p.Mounts[2].Source = "/no-such-place"
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	_, err := Start(p, Stdio{-1, 1, 2}, Hooks{})
+	_, err := Start(p, Stdio{-1, 1, 2}, Hooks{}, nil)
 	f, ok := err.(*Fault)
 	if !ok || f.Errno != unix.ENOENT || f.Object != "/usr" || f.Step != "mounting bind" {
 		t.Fatalf("fault %#v", err)
@@ -94,7 +94,7 @@ func TestFaultNamesStep(t *testing.T) {
 func TestRefusesSwappedSource(t *testing.T) {
 	p := smallest("/usr/bin/true")
 	p.Mounts[2].Dev, p.Mounts[2].Ino = 1, 1
-	_, err := Start(p, Stdio{-1, 1, 2}, Hooks{})
+	_, err := Start(p, Stdio{-1, 1, 2}, Hooks{}, nil)
 	if f, ok := err.(*Fault); !ok || f.Errno != unix.ESTALE {
 		t.Fatalf("got %v, want ESTALE", err)
 	}
@@ -104,7 +104,7 @@ func TestExecFaultIsTheProgramsOwn(t *testing.T) {
 	p := smallest("/usr/bin/no-such-program")
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	c, err := Start(p, Stdio{-1, 1, 2}, Hooks{})
+	c, err := Start(p, Stdio{-1, 1, 2}, Hooks{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -44,25 +44,42 @@ type Step struct {
 	Object string // path or thing
 }
 
-// tape is a program under construction. Everything an argument points to is kept alive in keep.
+// tape is a program under construction, in memory that is shared with the process that runs it.
 type tape struct {
 	ops   []op
-	steps []Step
-	keep  []any
-	step  Step
+	steps []stepAt
 	fixed bool   // ops lie in memory of the interpreter's and cannot grow
-	arena *arena // where arguments live instead of the heap, for an interpreter that was cloned before they were made
+	arena *arena // of everything that an argument points to
+}
+
+// stepAt is the step of the instructions from first on.
+type stepAt struct {
+	first int
+	Step
 }
 
 // at names the instructions that follow.
-func (t *tape) at(name, object string) { t.step = Step{name, object} }
+func (t *tape) at(name, object string) {
+	t.steps = append(t.steps, stepAt{len(t.ops), Step{name, object}})
+}
+
+// stepOf returns the step of instruction i.
+func (t *tape) stepOf(i int) Step {
+	s := Step{}
+	for k := range t.steps {
+		if t.steps[k].first > i {
+			break
+		}
+		s = t.steps[k].Step
+	}
+	return s
+}
 
 func (t *tape) add(o op) *op {
 	if t.fixed && len(t.ops) == cap(t.ops) { // whoever fills it asks at the end whether it is full
 		return new(op)
 	}
 	t.ops = append(t.ops, o)
-	t.steps = append(t.steps, t.step)
 	return &t.ops[len(t.ops)-1]
 }
 

@@ -28,6 +28,7 @@ const (
 )
 
 func cmdRun(t *term, args []string) int {
+	t.prepare(args)
 	r := &request{}
 	rest, err := parseOptions(runOptions(), r, args)
 	if err != nil {
@@ -105,7 +106,7 @@ func (t *term) run(r *request) int {
 	}
 	refused := &blocked{verb: r.verbose, print: t.warn}
 	var backend launch.Backend = launch.Native{}
-	res, err := backend.Execute(context.Background(), launch.Job{Plan: p, Options: launch.Options{Stdio: t.std, Timeout: r.timeout, Fuse: t.serveGuard(in), Listener: refused.listen, Building: func(steps []stage.Step) error {
+	res, err := backend.Execute(context.Background(), launch.Job{Plan: p, Options: launch.Options{Stdio: t.std, Timeout: r.timeout, Early: t.early, Fuse: t.serveGuard(in), Listener: refused.listen, Building: func(steps []stage.Step) error {
 		t.announce(r, p, losses)
 		time.AfterFunc(time.Second, func() { debug.SetGCPercent(50) }) // not while it could still be in the way
 		return record(s, p, steps)
@@ -279,6 +280,7 @@ func (t *term) unavailable(r *request, facts host.Facts, cfg settings, err error
 
 // passthrough runs the command on the host: the off switch, never a fallback that nobody sees.
 func (t *term) passthrough(r *request, facts host.Facts, why string) int {
+	t.early.End()
 	t.warn("NO SANDBOX (" + why + "): " + plan.Bytes(r.argv[0]).Quote() + " runs on the host with all of your rights")
 	in := &planner.Input{Argv: r.argv, Env: t.env, FS: host.FS{}}
 	exe, err := planner.LookPath(in, facts.Cwd)

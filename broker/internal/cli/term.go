@@ -20,6 +20,8 @@ import (
 type term struct {
 	env []string
 	std [3]*os.File
+
+	early *stage.Early // see prepare
 }
 
 func quote(s string) string { return plan.Bytes(s).Quote() }

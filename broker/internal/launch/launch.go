@@ -17,6 +17,8 @@ import (
 type Options struct {
 	Stdio   [3]*os.File   // the caller's descriptors
 	Timeout time.Duration // 0: none
+	// Early is a process 1 that waits for a plan, or nil. Run uses or ends it.
+	Early *stage.Early
 	// Building is called while the child builds the sandbox, which leaves this process a millisecond of
 	// its own; steps is what the child does. Its error ends the sandbox before its program starts. It may
 	// be nil.
@@ -78,8 +80,8 @@ func Run(ctx context.Context, p *plan.Plan, opt Options) (Result, error) {
 		if opt.Building == nil {
 			return nil
 		}
-		return opt.Building(c.Steps)
-	}})
+		return opt.Building(c.Steps())
+	}}, opt.Early)
 	std.closeChildSide()
 	if err != nil {
 		return Result{}, err

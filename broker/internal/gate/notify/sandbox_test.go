@@ -215,7 +215,7 @@ func (w *world) run(guestName string, argv ...string) (string, int) {
 	}
 	defer out.Close()
 	fd := int(out.Fd())
-	c, err := stage.Start(p, stage.Stdio{-1, fd, fd}, stage.Hooks{})
+	c, err := stage.Start(p, stage.Stdio{-1, fd, fd}, stage.Hooks{}, nil)
 	if err != nil {
 		cannot(t, "user namespaces: "+err.Error())
 	}

@@ -1,0 +1,105 @@
+package stage
+
+import (
+	"fmt"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/shared/plan"
+)
+
+// Early is a process 1 that was cloned before its plan was known. It makes its namespaces, which takes as
+// long as planning does, and waits. It holds nothing, sees nothing and does nothing until Start gives it a
+// plan; it ends when it is not wanted and when its parent does.
+type Early struct {
+	pid    int
+	sock   int // ours
+	peer   int // the number of its end of the socket, in process 1
+	flags  uintptr
+	block  *block
+	memory []byte
+}
+
+// Prepare clones process 1. The calling goroutine must stay locked to its thread, as for Start.
+func Prepare(n plan.Namespaces) (*Early, error) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("making control socket: %w", err)
+	}
+	e := &Early{sock: pair[0], flags: cloneFlags(n)}
+	moved, closeMoved, err := moveAway(pair[1:])
+	if err == nil {
+		e.peer = moved[0]
+		e.block, e.memory, err = newBlock()
+	}
+	if err == nil {
+		err = e.clone(n)
+	}
+	closeMoved()
+	unix.Close(pair[1])
+	if err != nil {
+		unix.Close(pair[0])
+		return nil, err
+	}
+	return e, nil
+}
+
+func (e *Early) clone(n plan.Namespaces) error {
+	prog := &e.block.prog
+	prog.flags, prog.sock, prog.other = e.flags, uintptr(e.peer), uintptr(e.sock)
+	syscall.ForkLock.Lock()
+	pid, errno := launch(prog)
+	syscall.ForkLock.Unlock()
+	if errno != 0 {
+		return cloneFault(n, syscall.Errno(errno))
+	}
+	e.pid = int(pid)
+	return nil
+}
+
+func cloneFault(n plan.Namespaces, errno syscall.Errno) *Fault {
+	return &Fault{Phase: "setup", Index: -1, Step: "cloning", Object: n.Text(), Errno: errno}
+}
+
+// suits says whether e can carry out p: it has the namespaces, and the descriptors, that it was cloned with.
+func (e *Early) suits(p *plan.Plan, std Stdio) bool {
+	if e == nil || e.pid == 0 || e.flags != cloneFlags(p.Namespaces) {
+		return false
+	}
+	for _, fd := range std {
+		if fd > 2 {
+			return false
+		}
+	}
+	return true
+}
+
+// End ends e if nobody has taken it. Nil is allowed.
+func (e *Early) End() {
+	if e == nil || e.pid == 0 {
+		return
+	}
+	_ = unix.Kill(e.pid, unix.SIGKILL)
+	for {
+		if _, err := unix.Wait4(e.pid, nil, 0, nil); err != unix.EINTR {
+			break
+		}
+	}
+	e.pid = 0
+	unix.Close(e.sock)
+	_ = unix.Munmap(e.memory)
+}
+
+func cloneFlags(n plan.Namespaces) uintptr {
+	f := uintptr(unix.CLONE_NEWNS | unix.CLONE_NEWPID)
+	for _, x := range [...]struct {
+		on   bool
+		flag uintptr
+	}{{n.User, unix.CLONE_NEWUSER}, {n.Net, unix.CLONE_NEWNET}, {n.IPC, unix.CLONE_NEWIPC}, {n.UTS, unix.CLONE_NEWUTS}, {n.Cgroup, unix.CLONE_NEWCGROUP}} {
+		if x.on {
+			f |= x.flag
+		}
+	}
+	return f
+}
