@@ -39,7 +39,7 @@ var mayImport = map[string][]string{
 	"broker/internal/control":     {"broker/internal/session", "broker/internal/decide", "broker/internal/prompt", "shared/plan"},
 	"broker/internal/watch":       {"broker/internal/control", "broker/internal/session", "broker/internal/prompt", "shared/plan"},
 	"broker/internal/launch":      {"shared/plan", "shared/wire", "shared/stage"},
-	"broker/internal/gate":        {"broker/internal/decide", "broker/internal/gate/...", "shared/plan"},
+	"broker/internal/gate":        {"broker/internal/policy", "broker/internal/decide", "broker/internal/gate/...", "shared/plan"},
 	"broker/internal/gate/gatefs": {"broker/internal/decide"},
 	"broker/internal/gate/notify": {"broker/internal/decide", "seccompbpf"},
 	"broker/internal/prompt":      {"broker/internal/decide", "shared/plan"},

@@ -117,6 +117,14 @@ func (a *Arbiter) conclude(q decide.Ask, v decide.Verdict, by string, begin time
 	return v
 }
 
+// Refused writes down what an engine refused by itself: what is hidden, or cannot be carried out whatever anybody says.
+func (a *Arbiter) Refused(q decide.Ask, v decide.Verdict) {
+	v.Decision = decide.Deny
+	if _, closed := a.environment(); !closed && a.opt.Record != nil {
+		a.conclude(q, v, "", a.opt.Now())
+	}
+}
+
 // object names what an access is about, for tables.
 func object(q decide.Ask) string {
 	name := q.Path

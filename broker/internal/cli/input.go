@@ -35,6 +35,7 @@ func (t *term) input(r *request, s settings, facts host.Facts) (*planner.Input, 
 	}
 	t.caches(s, in)
 	hideSockets(in)
+	secretsOfSbx(s.Vars, in)
 	var err error
 	if in.TmpSize, err = tmpSize(s.FS.TmpSize); err != nil {
 		return nil, err
@@ -48,7 +49,7 @@ func (t *term) input(r *request, s settings, facts host.Facts) (*planner.Input, 
 	if in.Stdio, err = launch.Classify(t.std, in.TTY); err != nil {
 		return nil, err
 	}
-	if in.Seccomp, err = filter(s.Sandbox.Debug, facts.Since(5, 19)); err != nil {
+	if in.Seccomp, err = filter(s.Sandbox.Debug, facts.Since(5, 19), r.mode == "dynamic"); err != nil {
 		return nil, err
 	}
 	switchOff(r, t, in)
@@ -287,13 +288,13 @@ func (t *term) caches(s settings, in *planner.Input) {
 }
 
 // filter compiles the system-call filter for this machine. With report, refused calls that only somebody
-// who wants out makes come to the broker, which refuses them and says so.
-func filter(debug, report bool) (plan.Seccomp, error) {
-	prog, err := seccompbpf.Compile(seccompbpf.Default(arch, seccompbpf.Toggles{Debug: debug, NotifyDenied: report}))
+// who wants out makes come to the broker, which refuses them and says so. With ask, so do all that name a path.
+func filter(debug, report, ask bool) (plan.Seccomp, error) {
+	prog, err := seccompbpf.Compile(seccompbpf.Default(arch, seccompbpf.Toggles{Debug: debug, NotifyDenied: report, Notify: ask}))
 	if err != nil {
 		return plan.Seccomp{}, fmt.Errorf("compiling the system-call filter: %w", err)
 	}
-	s := plan.Seccomp{Rules: "default", Notify: report, Program: make([]plan.Insn, len(prog))}
+	s := plan.Seccomp{Rules: "default", Notify: report || ask, Program: make([]plan.Insn, len(prog))}
 	for i, in := range prog {
 		s.Program[i] = plan.Insn(in)
 	}

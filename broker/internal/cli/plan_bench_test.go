@@ -22,7 +22,7 @@ func BenchmarkPlan(b *testing.B) {
 		b.Run("filter", func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				_, _ = filter(true, true)
+				_, _ = filter(true, true, false)
 			}
 		})
 		b.Run(profile, func(b *testing.B) {

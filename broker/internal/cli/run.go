@@ -17,6 +17,7 @@ import (
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/launch"
 	"sbx/broker/internal/planner"
+	"sbx/broker/internal/policy"
 	"sbx/broker/internal/session"
 	"sbx/shared/plan"
 	"sbx/shared/stage"
@@ -75,8 +76,12 @@ func (t *term) run(r *request) int {
 		r.timeout = cfg.Sandbox.Timeout
 	}
 	r.strict = r.strict || cfg.Sandbox.Strict
-	r.profile, r.mode = cfg.Profile.Name, "static"
+	r.profile, r.mode = cfg.Profile.Name, mode(cfg, facts)
 	in, err := t.input(r, cfg, facts)
+	if err != nil {
+		return t.fail(err)
+	}
+	asks, err := t.asking(r, cfg, in)
 	if err != nil {
 		return t.fail(err)
 	}
@@ -93,7 +98,7 @@ func (t *term) run(r *request) int {
 		return t.fail(&planner.Refusal{What: err.Error(), Hint: sessionHint(err)})
 	}
 	assign(in, s.ID, s.Dir)
-	p, losses, err := planner.Build(*in)
+	p, losses, sealed, err := planner.BuildSealed(*in)
 	if err == nil {
 		err = t.checkLosses(r, losses)
 	}
@@ -106,11 +111,16 @@ func (t *term) run(r *request) int {
 	}
 	refused := &blocked{verb: r.verbose, print: t.warn}
 	var backend launch.Backend = launch.Native{}
-	res, err := backend.Execute(context.Background(), launch.Job{Plan: p, Options: launch.Options{Stdio: t.std, Timeout: r.timeout, Early: t.early, Fuse: t.serveGuard(in), Listener: refused.listen, Building: func(steps []stage.Step) error {
+	res, err := backend.Execute(context.Background(), launch.Job{Plan: p, Options: launch.Options{Stdio: t.std, Timeout: r.timeout, Early: t.early, Fuse: t.serveGuard(in), Listener: asks.listener(refused), Building: func(steps []stage.Step) error {
 		t.announce(r, p, losses)
 		time.AfterFunc(time.Second, func() { debug.SetGCPercent(50) }) // not while it could still be in the way
-		return record(s, p, steps)
+		hash, err := record(s, p, steps)
+		if err == nil {
+			err = asks.start(s, p, sealed, hash)
+		}
+		return err
 	}}})
+	asks.end(res.Status)
 	if err != nil { // nothing was run
 		s.Discard()
 		return t.unavailable(r, facts, cfg, buildError(err))
@@ -152,8 +162,8 @@ func buildError(err error) error {
 	return err
 }
 
-// record writes the session's plan and transcript. Without a record nothing is run.
-func record(s *session.Session, p *plan.Plan, steps []stage.Step) error {
+// record writes the session's plan and transcript, and returns the plan's hash. Without a record nothing is run.
+func record(s *session.Session, p *plan.Plan, steps []stage.Step) (hash string, err error) {
 	b, err := plan.Encode(p)
 	if err == nil {
 		err = s.WriteFile("plan.json", b)
@@ -162,9 +172,9 @@ func record(s *session.Session, p *plan.Plan, steps []stage.Step) error {
 		err = s.WriteFile("log.jsonl", transcript(steps))
 	}
 	if err != nil {
-		return &planner.Refusal{What: "writing the session's record", Err: err, Hint: recordHint}
+		return "", &planner.Refusal{What: "writing the session's record", Err: err, Hint: recordHint}
 	}
-	return nil
+	return policy.Hash(b), nil
 }
 
 func transcript(steps []stage.Step) []byte {

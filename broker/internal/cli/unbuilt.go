@@ -11,9 +11,6 @@ func unbuilt(s settings) []planner.Loss {
 	if s.Profile.Network || set("network.allow") && s.Network.Allow || len(s.Network.Hosts) > 0 || len(s.Network.Publish) > 0 {
 		add("network", "this version gives none, only a loopback of the sandbox's own", "")
 	}
-	if set("sandbox.mode") && s.Sandbox.Mode == "dynamic" {
-		add("mode dynamic", "this version asks no questions: what is not granted is refused", "grant it with --ro or --rw")
-	}
 	for _, k := range [...]string{"limits.memory", "limits.memory_high", "limits.cpu", "limits.io"} {
 		if set(k) {
 			add(k, "this version sets resource limits, not control groups, so it is not enforced ("+s.origin(k)+")", "")

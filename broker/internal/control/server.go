@@ -48,6 +48,7 @@ type Server struct {
 	mu     sync.Mutex
 	conns  map[*conn]struct{}
 	closed bool
+	seen   time.Time // when the last client left
 }
 
 // Listen makes the session's folder and socket. A socket whose broker is dead is replaced.
@@ -167,6 +168,14 @@ func (s *Server) forget(c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.conns, c)
+	s.seen = time.Now()
+}
+
+// Attended says whether a client is there, or was there until not longer ago than that.
+func (s *Server) Attended(since time.Duration) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.conns) > 0 || !s.seen.IsZero() && time.Since(s.seen) <= since
 }
 
 // Notify tells all clients about a change in the queue. It never waits, so it may be the queue's Notify.

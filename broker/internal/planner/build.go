@@ -14,7 +14,36 @@ import (
 // Build computes the plan. The losses are what the plan could not give; an error is a *Refusal when
 // the request itself is at fault.
 func Build(in Input) (*plan.Plan, []Loss, error) {
+	p, losses, _, err := BuildSealed(in)
+	return p, losses, err
+}
+
+// Sealed is what must stay out of sight whatever is granted later. A plan does not say so: there, it is
+// simply not mounted.
+type Sealed struct {
+	Paths []string    // canonical, with everything below; every name that hidden things were found under
+	Files []host.Stat // the identity of secret files that have further names
+}
+
+// BuildSealed is Build for a sandbox that grows while it runs.
+func BuildSealed(in Input) (*plan.Plan, []Loss, Sealed, error) {
 	v := newView(&in)
+	p, losses, err := v.plan()
+	if err != nil {
+		return nil, nil, Sealed{}, err
+	}
+	s := Sealed{}
+	for _, name := range v.root.hiddenNames("/") {
+		s.Paths = append(s.Paths, name)
+	}
+	for _, l := range v.linked {
+		s.Files = append(s.Files, l.st)
+	}
+	return p, losses, s, nil
+}
+
+func (v *view) plan() (*plan.Plan, []Loss, error) {
+	in := *v.in
 	if err := v.collect(); err != nil {
 		return nil, nil, err
 	}

@@ -73,7 +73,7 @@ func (s *server) first(n *notif, sc *scratch) {
 	}
 	switch {
 	case worst == unknown:
-		s.unreadable(n, c)
+		s.unreadable(n)
 	case worst == passes && (c.kind != kindExec || s.Grafter == nil):
 		s.pass(n.id)
 	default:
@@ -95,7 +95,7 @@ func (s *server) names(n *notif, c *call, flags uint64, sc *scratch) (names [2]n
 			s.pass(n.id)
 			return names, 0, false
 		case e != 0:
-			s.unreadable(n, c)
+			s.unreadable(n)
 			return names, 0, false
 		case size == 1: // "" is the descriptor itself, or an error
 			s.pass(n.id)
@@ -130,16 +130,10 @@ func readPath(pid uint32, addr uint64, dst []byte) (int, syscall.Errno) {
 	return 0, unix.ENAMETOOLONG
 }
 
-// unreadable answers a caller whose memory or directories cannot be looked at. Until the sandbox's program runs that is
-// the set-up itself, which is not dumpable and makes exactly two notified calls, on paths of the plan. Afterwards it is
-// a program made from a file without read permission, or one that is dying.
-func (s *server) unreadable(n *notif, c *call) {
-	if !s.started.Load() && (c.op == "chdir" || c.op == "exec") {
-		s.pass(n.id)
-		return
-	}
-	s.refuse(n, c.op, "", unix.EACCES, "the caller's memory cannot be read")
-}
+// unreadable answers a caller whose memory or directories cannot be looked at: the set-up itself, a program made from a file
+// without read permission, one that made itself undumpable, or one that is dying. What it may reach inside it reaches by the
+// kernel's own walk; it is never asked about.
+func (s *server) unreadable(n *notif) { s.pass(n.id) }
 
 // look walks one name inside.
 func (s *server) look(n *notif, nm *name, cached uint64, sc *scratch) verdict {
@@ -162,10 +156,18 @@ func (s *server) look(n *notif, nm *name, cached uint64, sc *scratch) verdict {
 	if nm.nofollow {
 		flags |= unix.O_NOFOLLOW
 	}
+	if len(root.served) > 0 && own(root, p[:len(p)-1]) != "" {
+		return lookServed(p, flags, cached, dotdot)
+	}
 	switch e := root.exists(p, flags, unix.RESOLVE_NO_MAGICLINKS|cached); e {
 	case unix.ENOENT:
 	case unix.EAGAIN:
 		return cold
+	case unix.EACCES:
+		if len(root.served) > 0 { // a link into a served directory may lead out of it again
+			return missing
+		}
+		return passes
 	default: // there, or an error that the kernel will find as well
 		return passes
 	}
@@ -178,6 +180,32 @@ func (s *server) look(n *notif, nm *name, cached uint64, sc *scratch) verdict {
 		return passes
 	}
 	return missing
+}
+
+// lookServed walks a name in a served directory on the host. Only links and dots can lead out of it.
+func lookServed(p []byte, flags, cached uint64, dotdot bool) verdict {
+	if dotdot {
+		return missing
+	}
+	fd, e := openPath(unix.AT_FDCWD, p, flags|unix.O_NOFOLLOW, unix.RESOLVE_NO_SYMLINKS|unix.RESOLVE_NO_MAGICLINKS|cached)
+	switch e {
+	case 0:
+		link := false
+		if flags&unix.O_NOFOLLOW == 0 {
+			_, typ, err := identify(fd)
+			link = err == nil && typ == unix.S_IFLNK
+		}
+		unix.Close(fd)
+		if link {
+			return missing
+		}
+		return passes
+	case unix.EAGAIN:
+		return cold
+	case unix.ELOOP:
+		return missing
+	}
+	return passes
 }
 
 // joined makes an absolute path of a relative one. nil: the verdict says why not.

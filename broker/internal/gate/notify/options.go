@@ -15,7 +15,10 @@ type Ask struct {
 	Target string // where a link leads, when the object is a link
 	Flags  uint64 // of the call
 	Nlink  uint64 // names the object has, this one included; 0 for one that does not exist yet
-	Dir    bool   // the object is a directory
+	Dev    uint64 // identity of the object, as its Nlink
+	Ino    uint64
+	Write  bool // the call changes what it names
+	Dir    bool // the object is a directory
 	Exe    string
 	Cwd    string
 }
@@ -32,6 +35,12 @@ type Answer struct {
 // that is below it, so that without this one no directory is ever handed over.
 type Whole interface {
 	Whole(path string) bool
+}
+
+// Served is what a View may be as well: the directories inside that this very process serves through FUSE, each at its own path of
+// the host. The kernel does not let this process into them, so it looks at the host's names instead.
+type Served interface {
+	Served() []string
 }
 
 // View says what the sandbox's mounts grant. It is asked from several goroutines and must be a pure function of the plan.

@@ -28,6 +28,8 @@ type sandboxRoot struct {
 	id   identity
 	uids idMap
 	gids idMap
+
+	served []string // see Served
 }
 
 // rootFor returns the sandbox's root, taken from the first caller that can be looked at. It is used for every caller,
@@ -40,11 +42,13 @@ func (s *server) rootFor(n *notif) *sandboxRoot {
 	if err != nil || !idValid(s.fd, n.id) {
 		return nil
 	}
+	if v, ok := s.View.(Served); ok {
+		r.served = v.Served()
+	}
 	if !s.root.CompareAndSwap(nil, r) {
 		unix.Close(r.fd)
 		return s.root.Load()
 	}
-	s.started.Store(true)
 	return r
 }
 
@@ -76,8 +80,22 @@ func (r *sandboxRoot) exists(pathNUL []byte, flags, resolve uint64) syscall.Errn
 	return e
 }
 
-// open pins the object at a path inside; links on the way are refused.
+// own returns the served directory that a path without dots leads into, or "".
+func own[T string | []byte](r *sandboxRoot, p T) string {
+	for _, dir := range r.served {
+		if len(p) > len(dir) && string(p[:len(dir)]) == dir && p[len(dir)] == '/' || string(p) == dir {
+			return dir
+		}
+	}
+	return ""
+}
+
+// open pins the object at a path inside; links on the way are refused. In a served directory it is the host's object, which is only
+// looked at: it must never be handed over, because what is hidden there is hidden by the server and not by the mounts.
 func (r *sandboxRoot) open(path string) (int, syscall.Errno) {
+	if own(r, path) != "" {
+		return openPath(unix.AT_FDCWD, append([]byte(path), 0), unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, unix.RESOLVE_NO_SYMLINKS|unix.RESOLVE_NO_MAGICLINKS)
+	}
 	return openPath(r.fd, append([]byte(path), 0), unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC,
 		unix.RESOLVE_IN_ROOT|unix.RESOLVE_NO_SYMLINKS|unix.RESOLVE_NO_MAGICLINKS)
 }
@@ -105,6 +123,9 @@ func (r *sandboxRoot) base(pid uint32, dir int32) string {
 	path, err := os.Readlink(at)
 	if err != nil || path == "" || path[0] != '/' || strings.HasSuffix(path, " (deleted)") {
 		return ""
+	}
+	if own(r, path) != "" {
+		return path // its identity cannot be asked for from here
 	}
 	theirs, err := unix.Open(at, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -31,7 +31,6 @@ type server struct {
 	native   uint32 // the architecture whose structures this process can write
 	caps     bool   // this process has capabilities that the sandbox must not profit from
 	root     atomic.Pointer[sandboxRoot]
-	started  atomic.Bool // the sandbox's own program runs: memory that cannot be read is not the set-up's any more
 	closed   atomic.Bool
 	asks     chan struct{}
 	cold     chan struct{}

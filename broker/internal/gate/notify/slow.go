@@ -170,6 +170,7 @@ func (r *request) op(o *object) string {
 func (r *request) question(o *object, op string) Ask {
 	proc := "/proc/" + strconv.FormatUint(uint64(r.n.pid), 10)
 	a := Ask{PID: r.n.pid, Op: op, Path: o.decided(), Flags: r.flags, Dir: o.typ == unix.S_IFDIR}
+	a.Write = r.c != nil && r.grant(o, op) != GrantRead
 	a.Exe, _ = os.Readlink(proc + "/exe")
 	a.Cwd, _ = os.Readlink(proc + "/cwd")
 	if len(r.names) > 0 {
@@ -181,7 +182,7 @@ func (r *request) question(o *object, op string) Ask {
 	if o.fd >= 0 {
 		var st unix.Stat_t
 		if unix.Fstat(o.fd, &st) == nil {
-			a.Nlink = uint64(st.Nlink)
+			a.Nlink, a.Dev, a.Ino = uint64(st.Nlink), uint64(st.Dev), st.Ino
 		}
 		if o.typ == unix.S_IFLNK {
 			var buf [maxPath]byte

@@ -247,7 +247,7 @@ func (w *walker) openHost(p, c string) (fd int, real string, e syscall.Errno) {
 
 // arrive ends a walk at an object.
 func (w *walker) arrive(p string, fd int, typ uint32, native bool) (outcome, *object) {
-	if native && len(w.links) == 0 {
+	if native && (len(w.links) == 0 || own(w.root, p) != "") {
 		unix.Close(fd)
 		return inside, nil
 	}

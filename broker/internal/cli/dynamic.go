@@ -1,0 +1,223 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/audit"
+	"sbx/broker/internal/arbiter"
+	"sbx/broker/internal/control"
+	"sbx/broker/internal/decide"
+	"sbx/broker/internal/gate"
+	"sbx/broker/internal/gate/notify"
+	"sbx/broker/internal/host"
+	"sbx/broker/internal/planner"
+	"sbx/broker/internal/policy"
+	"sbx/broker/internal/prompt"
+	"sbx/broker/internal/session"
+	"sbx/shared/plan"
+)
+
+// asking is the part of a session that asks about what is not granted. A nil one, of a static session, asks nobody.
+type asking struct {
+	t       *term
+	r       *request
+	cfg     settings
+	in      *planner.Input
+	rules   *rules
+	mode    prompt.Mode
+	refused *blocked
+
+	view   *gate.View
+	log    *audit.Writer
+	arb    *arbiter.Arbiter
+	server *control.Server
+}
+
+// asking prepares what a dynamic session needs. Nothing that can wait is done here: it lies in the way of the start.
+func (t *term) asking(r *request, cfg settings, in *planner.Input) (*asking, error) {
+	if r.mode != "dynamic" {
+		return nil, nil
+	}
+	mode, err := prompt.ParseMode(cfg.Sandbox.Prompt)
+	if err != nil {
+		return nil, err
+	}
+	a := &asking{t: t, r: r, cfg: cfg, in: in, mode: mode}
+	src := t.sources(in.Facts, cfg.Vars.Project)
+	a.rules = &rules{src: src, cfg: cfg, extra: socketRules(in)}
+	a.rules.env.NoPrompt, a.rules.env.Unasked = promptEnv(mode, in.TTY, cfg.Sandbox.PromptCommand != "")
+	return a, nil
+}
+
+// start makes record, arbiter and socket while the child builds the sandbox.
+func (a *asking) start(s *session.Session, p *plan.Plan, sealed planner.Sealed, planHash string) error {
+	if a == nil {
+		return nil
+	}
+	files := make([]gate.File, len(sealed.Files))
+	for i, f := range sealed.Files {
+		files[i] = gate.File{Dev: f.Dev, Ino: f.Ino}
+	}
+	a.view = gate.NewView(p, sealed.Paths, files)
+	var err error
+	if a.log, err = a.openLog(s, planHash); err != nil {
+		return &planner.Refusal{What: "starting the session's audit log", Err: err, Hint: recordHint}
+	}
+	facts := a.in.Facts
+	a.arb = arbiter.New(arbiter.Options{Record: a.log, Store: a.rules.store, Fresh: a.rules.fresh, Group: groupOf, Alone: a.alone,
+		Prompt: prompt.Options{SID: s.ID, Home: facts.Home, Mode: a.mode, Timeout: a.cfg.Sandbox.PromptTimeout, MaxOpen: a.cfg.Sandbox.Questions,
+			HookCommand: a.cfg.Sandbox.PromptCommand, Notify: a.told}})
+	root, err := control.Root(host.Lookup(a.t.env, "XDG_RUNTIME_DIR"), host.Lookup(a.t.env, "XDG_STATE_HOME"), facts.Home)
+	if err == nil {
+		argv := make([]plan.Bytes, len(a.r.argv))
+		for i, w := range a.r.argv {
+			argv[i] = plan.Bytes(w)
+		}
+		info := control.Info{SID: s.ID, PID: os.Getpid(), Started: time.Now(), Profile: a.r.profile, Mode: a.r.mode, Cwd: plan.Bytes(a.in.Dir), Argv: argv}
+		a.server, err = control.Listen(root, info, control.Handlers{Pending: a.arb.Queue().Pending, Answer: a.arb.Queue().Answer}, control.Options{})
+	}
+	if err != nil {
+		return &planner.Refusal{What: "making the session's socket", Err: err, Hint: "sbx watch and sbx approve reach the session through it; run with --static to do without"}
+	}
+	go func() { _ = a.server.Serve() }()
+	return nil
+}
+
+// openLog starts the session's audit log. A name may have been used before: the old log stays as it is.
+func (a *asking) openLog(s *session.Session, planHash string) (*audit.Writer, error) {
+	opt := audit.Options{PlanHash: planHash, MaxBytes: 16 << 20,
+		Start: audit.Event{UID: os.Getuid(), PID: os.Getpid(), Cwd: a.in.Dir, Op: "run", Path: a.r.argv[0],
+			Detail: []audit.KV{{K: "profile", V: a.r.profile}, {K: "mode", V: a.r.mode}, {K: "prompt", V: string(a.mode)}}}}
+	dir := path.Join(path.Dir(path.Dir(s.Dir)), "audit")
+	w, err := audit.Create(dir, s.ID, opt)
+	if errors.Is(err, unix.EEXIST) && len(s.ID) < 57 {
+		w, err = audit.Create(dir, s.ID+"-"+session.NewID(), opt)
+	}
+	return w, err
+}
+
+// mode says how this session treats what is not granted.
+func mode(cfg settings, facts host.Facts) string {
+	if cfg.Sandbox.Mode == "dynamic" && len(cfg.Origins["sandbox.mode"]) > 0 && facts.Since(5, 19) {
+		return "dynamic"
+	}
+	return "static"
+}
+
+// listener is who answers the sandbox's system-call filter.
+func (a *asking) listener(refused *blocked) func(*os.File) {
+	if a == nil {
+		return refused.listen
+	}
+	a.refused = refused
+	return a.listen
+}
+
+// listen runs the notification engine until the sandbox has ended.
+func (a *asking) listen(f *os.File) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	_ = gate.ServeNotify(ctx, gate.Notify{Listener: f, View: a.view, Ask: a.arb.Ask, Log: a.note})
+}
+
+// note takes in what the engine refused without a question.
+func (a *asking) note(n notify.Note) {
+	if n.Path == "" {
+		a.refused.note(notify.Denial{PID: n.PID, Call: n.Op})
+		return
+	}
+	q := gate.FromNotify(notify.Ask{PID: n.PID, Op: n.Op, Path: n.Path})
+	proc := "/proc/" + strconv.FormatUint(uint64(n.PID), 10)
+	q.Exe, _ = os.Readlink(proc + "/exe")
+	q.Cwd, _ = os.Readlink(proc + "/cwd")
+	a.arb.Refused(q, decide.Verdict{Errno: int(n.Errno), Reason: n.Why})
+}
+
+// alone says whether nobody could answer: no terminal, no command that is asked, and nobody who ever looked through the socket
+// a short while ago.
+func (a *asking) alone() bool {
+	if a.mode != prompt.Auto || a.in.TTY || a.cfg.Sandbox.PromptCommand != "" {
+		return false
+	}
+	return a.server == nil || !a.server.Attended(a.cfg.Sandbox.PromptTimeout)
+}
+
+// told passes what happens in the queue on to the socket, and to the terminal or log that the command was started from.
+func (a *asking) told(ev prompt.Event) {
+	if a.server != nil {
+		a.server.Notify(ev)
+	}
+	if a.r.quiet {
+		return
+	}
+	switch ev.Kind {
+	case prompt.Asked:
+		st := prompt.Style{Home: a.in.Facts.Home, Width: 1 << 12}
+		id := ev.Question.ID[:8]
+		a.say(st.Wants(ev.Question) + ": sbx approve " + id + " or sbx deny " + id)
+	case prompt.Notice:
+		a.say(ev.Text)
+	}
+}
+
+// say prints a line while the program may have the terminal in raw mode.
+func (a *asking) say(text string) {
+	end := "\n"
+	if a.in.TTY {
+		end = "\r\n"
+	}
+	a.t.note("sbx: " + text + end)
+}
+
+// end settles what waits, tells the clients and seals the record.
+func (a *asking) end(status int) {
+	if a == nil || a.log == nil {
+		return
+	}
+	if a.arb != nil {
+		a.arb.Close()
+	}
+	if a.server != nil {
+		a.server.Exit(status)
+		a.server.Close()
+	}
+	_, err := a.log.Note(audit.Event{Kind: audit.KindExit, UID: os.Getuid(), Detail: []audit.KV{{K: "status", V: strconv.Itoa(status)}}})
+	if cerr := a.log.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		a.t.warn(fmt.Sprintf("sealing the audit log: %v", err))
+	}
+}
+
+// groupOf returns the process that a thread belongs to.
+func groupOf(tid int) int {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(tid) + "/status")
+	if err != nil {
+		return tid
+	}
+	_, rest, _ := strings.Cut(string(b), "\nTgid:\t")
+	line, _, _ := strings.Cut(rest, "\n")
+	if n, err := strconv.Atoi(line); err == nil {
+		return n
+	}
+	return tid
+}
+
+// secretsOfSbx hides where sbx keeps its own state and rules, wherever the environment has put them.
+func secretsOfSbx(v policy.Vars, in *planner.Input) {
+	for _, d := range [...]struct{ dir, why string }{{v.XDGConfigHome, "sbx's own rules: whoever writes them decides"}, {v.XDGStateHome, "sbx's own state: audit log, trust, sessions"}} {
+		if d.dir != "" {
+			in.Hides = append(in.Hides, planner.Hide{Path: d.dir + "/sbx", Secret: true, Why: d.why})
+		}
+	}
+}

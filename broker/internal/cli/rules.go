@@ -1,0 +1,169 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/broker/internal/decide"
+	"sbx/broker/internal/planner"
+	"sbx/broker/internal/policy"
+	"sbx/broker/internal/prompt"
+)
+
+// rules are the policy files of a session that runs. Nothing is compiled before the first question.
+type rules struct {
+	src   policy.Sources
+	cfg   settings
+	extra []policy.Rule // what the command line says
+	env   decide.Env    // the parts that do not change
+
+	mu     sync.Mutex
+	loaded bool
+	state  [5]fileState
+	err    error
+}
+
+// fileState tells whether a file is the one that was read.
+type fileState struct {
+	ino, size  uint64
+	sec, nsec  int64
+	csec, cnsc int64
+}
+
+// files are those that rules, and the trust in them, come from.
+func (x *rules) files() [5]string {
+	s := x.src
+	return [5]string{s.OrgDir + "/policy.toml", s.UserDir + "/policy.toml", s.ProjectDir + "/.sbx/policy.toml", s.ProjectDir + "/.sbx/config.toml", s.TrustDir + "/trust"}
+}
+
+func (x *rules) look() (out [5]fileState) {
+	for i, f := range x.files() {
+		var st unix.Stat_t
+		if unix.Lstat(f, &st) == nil {
+			out[i] = fileState{st.Ino, uint64(st.Size), int64(st.Mtim.Sec), int64(st.Mtim.Nsec), int64(st.Ctim.Sec), int64(st.Ctim.Nsec)}
+		}
+	}
+	return out
+}
+
+// fresh is arbiter.Options.Fresh: it reads the files again when one of them is another than before.
+func (x *rules) fresh() (decide.Env, bool, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	now := x.look()
+	if x.loaded && now == x.state {
+		return decide.Env{}, false, x.err
+	}
+	if !x.loaded {
+		x.env.Hidden, x.env.Asks = x.cfg.Concealed(), x.cfg.Asks()
+	}
+	x.loaded, x.state = true, now
+	layers, err := policy.Load(x.src)
+	if x.err = err; err != nil {
+		return decide.Env{}, true, err
+	}
+	store := layers.Policy.With(policy.ScopeSession, x.extra...)
+	env := x.env
+	env.Policy, env.Restricts = store.Match, store.Restricts
+	return env, true, nil
+}
+
+// store is arbiter.Options.Store: it writes rules into the file of a scope. In a project's file they count only while the user
+// trusts the file, so a trusted one is pinned anew and any other takes nothing that allows.
+func (x *rules) store(where string, list []policy.Rule) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	var target policy.Target
+	vars := x.src.Vars
+	switch where {
+	case "user":
+		if x.src.UserDir == "" {
+			return errors.New("there is no place for your own policy file: set HOME")
+		}
+		target = policy.Target{Dir: x.src.UserDir, Name: "policy.toml", Scope: policy.ScopeUser, UID: x.src.UID}
+	case "project":
+		return x.storeInProject(list)
+	case "org":
+		target = policy.Target{Dir: orgDir, Name: "policy.toml", Scope: policy.ScopeOrg}
+	default:
+		return fmt.Errorf("no policy file is called %s", quote(where))
+	}
+	if where == "user" {
+		if err := os.MkdirAll(target.Dir, 0o700); err != nil {
+			return fmt.Errorf("creating the folder of your policy file: %w", err)
+		}
+	}
+	return addRules(target, list, vars)
+}
+
+func addRules(target policy.Target, list []policy.Rule, vars policy.Vars) error {
+	for _, r := range list {
+		if err := policy.AddRule(target, r, vars); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (x *rules) storeInProject(list []policy.Rule) error {
+	dir := x.src.ProjectDir
+	if dir == "" {
+		return errors.New("there is no project here whose policy file could keep it")
+	}
+	layers, err := policy.Load(x.src)
+	if err != nil {
+		return err
+	}
+	allows := false
+	for _, r := range list {
+		allows = allows || r.Decision == policy.Allow
+	}
+	pin := layers.Trusted || layers.Pins == (policy.Pins{Config: "-", Policy: "-"})
+	if allows && !pin {
+		return errors.New("the project's files in .sbx are not trusted, so what they allow does not count: sbx policy trust shows and pins them")
+	}
+	target := policy.Target{Dir: filepath.Join(dir, ".sbx"), Name: "policy.toml", Scope: policy.ScopeProject, UID: x.src.UID}
+	if err := os.Mkdir(target.Dir, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+		return fmt.Errorf("creating the project's .sbx: %w", err)
+	}
+	vars := x.src.Vars
+	vars.Narrow = true
+	if err := addRules(target, list, vars); err != nil || !pin {
+		return err
+	}
+	if layers, err = policy.Load(x.src); err != nil {
+		return err
+	}
+	return policy.Pin(x.src.TrustDir, dir, layers.Pins, x.src.UID)
+}
+
+// promptEnv says who is there to be asked.
+func promptEnv(mode prompt.Mode, terminal, hook bool) (noPrompt bool, unasked decide.Decision) {
+	switch {
+	case mode == prompt.AllowAll:
+		return true, decide.Allow
+	case mode == prompt.DenyAll, mode == prompt.TTYOnly && !terminal && !hook:
+		return true, decide.Deny
+	}
+	return false, decide.Deny
+}
+
+// socketRules let the sockets be connected to that the command line grants by name.
+func socketRules(in *planner.Input) []policy.Rule {
+	var out []policy.Rule
+	for _, g := range in.Grants {
+		if !g.Socket {
+			continue
+		}
+		r, err := policy.NewRule(policy.Rule{Kind: policy.KindSocket, Pattern: policy.EscapePath(g.Path), Decision: policy.Allow, Reason: g.Why}, policy.Vars{})
+		if err == nil {
+			out = append(out, r)
+		}
+	}
+	return out
+}

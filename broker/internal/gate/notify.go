@@ -1,0 +1,69 @@
+package gate
+
+import (
+	"context"
+	"os"
+	"syscall"
+
+	"sbx/broker/internal/decide"
+	"sbx/broker/internal/gate/notify"
+	"sbx/broker/internal/policy"
+)
+
+// Ask settles an access, see arbiter.Arbiter.Ask.
+type Ask func(context.Context, decide.Ask) decide.Verdict
+
+// Notify are the parts of the notification engine that differ from session to session.
+type Notify struct {
+	Listener *os.File
+	View     *View
+	Ask      Ask
+	// Log is told what was refused without a question. May be nil.
+	Log func(notify.Note)
+	// Opener and Grafter are the agent's, where there is one.
+	Opener  notify.Opener
+	Grafter notify.Grafter
+}
+
+// ServeNotify runs the notification engine until the sandbox has ended.
+func ServeNotify(ctx context.Context, n Notify) error {
+	o := notify.Options{Listener: n.Listener, View: n.View, Log: n.Log, Opener: n.Opener, Grafter: n.Grafter}
+	o.Ask = func(ctx context.Context, a notify.Ask) notify.Answer {
+		if n.View.Secret(File{a.Dev, a.Ino}) {
+			return notify.Answer{Errno: syscall.ENOENT}
+		}
+		q := FromNotify(a)
+		return answer(q, n.Ask(ctx, q))
+	}
+	return notify.Serve(ctx, o)
+}
+
+// FromNotify words the notification engine's question.
+func FromNotify(a notify.Ask) decide.Ask {
+	q := decide.Ask{PID: int(a.PID), Exe: a.Exe, Cwd: a.Cwd, Op: a.Op, Kind: policy.KindPath, Path: a.Path}
+	switch a.Op {
+	case "open-read":
+		q.Op = "read"
+	case "open-write":
+		q.Op = "write"
+	case "exec":
+		q.Kind = policy.KindExec
+	case "connect":
+		q.Kind = policy.KindSocket
+	case "xattr":
+		if !a.Write {
+			q.Op = "getxattr"
+		}
+	}
+	if a.Dir {
+		q.Flags = append(q.Flags, "dir")
+	}
+	return q
+}
+
+func answer(q decide.Ask, v decide.Verdict) notify.Answer {
+	if v.Decision != decide.Allow {
+		return notify.Answer{Errno: syscall.Errno(v.Errno)}
+	}
+	return notify.Answer{Allow: true, Write: policy.AccessOf(q.Op) == policy.Write, Keep: v.Life > decide.LifeOnce}
+}

@@ -1,0 +1,156 @@
+package gate
+
+import (
+	"strings"
+	"syscall"
+
+	"sbx/shared/plan"
+)
+
+// state is what a place is inside.
+type state uint8
+
+const (
+	unset    state = iota // as the place above
+	shown                 // on something that is mounted: what is missing there is missing
+	skeleton              // a directory of the sandbox's own that only leads to what is shown
+	sealed                // never, whatever anybody answers
+)
+
+// View is what a plan shows, and what it does not. It never changes; what is granted later is the engines' to know.
+type View struct {
+	root  place
+	files map[File]bool
+	errno syscall.Errno
+	fuse  []string // served by this process, at their own path
+}
+
+type place struct {
+	state    state
+	children map[string]*place
+}
+
+// File is the identity of a file, by device and inode.
+type File struct{ Dev, Ino uint64 }
+
+// NewView makes the view of a plan. hidden are the paths that must stay out of sight with everything below them, files the
+// identities of hidden files that have further names.
+func NewView(p *plan.Plan, hidden []string, files []File) *View {
+	v := &View{root: place{state: skeleton}, errno: syscall.ENOENT}
+	for _, h := range hidden {
+		v.root.at(h).state = sealed
+	}
+	for i := range p.Mounts {
+		m := &p.Mounts[i]
+		if s := stateOf(m); s != unset && m.Target != "/" {
+			v.root.at(string(m.Target)).state = s
+		}
+		if m.Kind == plan.Fuse && m.Source == m.Target {
+			v.fuse = append(v.fuse, string(m.Target))
+		}
+		for _, h := range m.Hide {
+			v.root.at(string(m.Target) + "/" + string(h)).state = sealed
+		}
+	}
+	if len(files) > 0 {
+		v.files = make(map[File]bool, len(files))
+		for _, f := range files {
+			v.files[f] = true
+		}
+	}
+	return v
+}
+
+func stateOf(m *plan.Mount) state {
+	switch m.Kind {
+	case plan.Dir:
+		return skeleton
+	case plan.Tmpfs:
+		if m.Why == "skeleton" {
+			return skeleton
+		}
+		return shown
+	case plan.Bind, plan.Overlay, plan.Fuse, plan.Proc, plan.Devpts, plan.Mqueue, plan.Symlink:
+		return shown
+	}
+	return unset
+}
+
+func (n *place) at(p string) *place {
+	for name := range strings.SplitSeq(p, "/") {
+		if name == "" {
+			continue
+		}
+		c := n.children[name]
+		if c == nil {
+			c = &place{}
+			if n.children == nil {
+				n.children = map[string]*place{}
+			}
+			n.children[name] = c
+		}
+		n = c
+	}
+	return n
+}
+
+// look returns the state of a path and the place itself, nil where nothing is known about what is below.
+func (v *View) look(p string) (state, *place) {
+	n, s := &v.root, v.root.state
+	for name := range strings.SplitSeq(p, "/") {
+		if name == "" {
+			continue
+		}
+		if n = n.children[name]; n == nil {
+			return s, nil
+		}
+		if n.state != unset {
+			s = n.state
+		}
+	}
+	return s, n
+}
+
+// Visible says whether p lies on something mounted inside, so that what is missing there is missing.
+func (v *View) Visible(p string) bool {
+	s, _ := v.look(p)
+	return s == shown
+}
+
+// Gated says whether p is the host's and may be asked for.
+func (v *View) Gated(p string) bool {
+	s, _ := v.look(p)
+	return s == skeleton
+}
+
+// Denied says whether p is never given, with the errno that says so.
+func (v *View) Denied(p string) (bool, syscall.Errno) {
+	if s, _ := v.look(p); s == sealed {
+		return true, v.errno
+	}
+	return false, 0
+}
+
+// Whole says whether nothing below the directory p is hidden.
+func (v *View) Whole(p string) bool {
+	s, n := v.look(p)
+	return s != sealed && !n.seals()
+}
+
+func (n *place) seals() bool {
+	if n == nil {
+		return false
+	}
+	for _, c := range n.children {
+		if c.state == sealed || c.seals() {
+			return true
+		}
+	}
+	return false
+}
+
+// Served lists the directories that this process serves through FUSE.
+func (v *View) Served() []string { return v.fuse }
+
+// Secret says whether a file is one that is hidden under another name.
+func (v *View) Secret(f File) bool { return v.files[f] }
