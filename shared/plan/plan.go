@@ -11,7 +11,8 @@ type Plan struct {
 	Namespaces Namespaces
 	Identity   Identity
 	Hostname   Bytes
-	Loopback   bool // bring lo up in the new network namespace
+	Loopback   bool  // bring lo up in the new network namespace
+	Gate       *Gate `json:",omitempty"` // what the root shows, where the broker serves it
 	Mounts     []Mount
 	Limits     []Limit
 	Landlock   *Landlock `json:",omitempty"`
@@ -19,6 +20,28 @@ type Plan struct {
 	Process    Process
 	Stdio      [3]Stdio
 	Fds        []FdRole // descriptors that the set-up hands to the broker, in this order
+}
+
+// Gate describes the root of the sandbox as a FUSE file system of the broker's (a skeleton): what is granted is mounted on it,
+// and what is not waits for an answer at its first access. The first mount operation is then Fuse.
+type Gate struct {
+	Dirs []GateDir // by path, "/" first
+}
+
+// GateDir is one directory of the skeleton.
+type GateDir struct {
+	Path  Bytes
+	Place bool       `json:",omitempty"` // something is mounted on it
+	Ask   bool       `json:",omitempty"` // the host's names that are not listed here are there, and their first access waits
+	Names []GateName `json:",omitempty"`
+}
+
+// GateName is a name in a directory of the skeleton: a file to mount on, a link, or a name that does not exist.
+type GateName struct {
+	Name   Bytes
+	Kind   Kind   // File, Symlink or Absent
+	Target Bytes  `json:",omitempty"` // of a link
+	Access Access `json:",omitempty"` // of what is mounted on a file
 }
 
 // Namespaces says which namespaces are new (namespaces(7)). Mount and PID are always new.
@@ -61,6 +84,7 @@ const (
 	Remount Kind = "remount" // give the one mount at Target the given Access
 	Mask    Kind = "mask"    // cover the file Target with the sandbox's own /dev/null
 	Fuse    Kind = "fuse"    // a FUSE file system served by the broker over the next FdFuse
+	Absent  Kind = "absent"  // a name of the gate that does not exist, whatever the host has there
 )
 
 // Mount is one operation of the mount plan. Operations are carried out in order; Target is absolute

@@ -16,6 +16,11 @@ func (p *Plan) Text() string {
 	if p.Hostname != "" {
 		line("hostname   %s", p.Hostname.Quote())
 	}
+	if p.Gate != nil {
+		for i := range p.Gate.Dirs {
+			line("gate       %s", p.Gate.Dirs[i].Text())
+		}
+	}
 	for i := range p.Mounts {
 		line("mount      %s", p.Mounts[i].Text())
 	}
@@ -60,6 +65,26 @@ func (n Namespaces) Text() string {
 	}
 	if n.Time {
 		s += fmt.Sprintf(" (clock offset %ds)", n.TimeOffset)
+	}
+	return s
+}
+
+// Text describes one directory of the gate in one line.
+func (d *GateDir) Text() string {
+	s := d.Path.Quote()
+	switch {
+	case d.Place:
+		return s + " mounted"
+	case d.Ask:
+		s += " asks"
+	default:
+		s += " closed"
+	}
+	for _, n := range d.Names {
+		s += " " + string(n.Kind) + "=" + n.Name.Quote()
+		if n.Target != "" {
+			s += "->" + n.Target.Quote()
+		}
 	}
 	return s
 }

@@ -40,6 +40,9 @@ func (p *Plan) Validate() error {
 			return fmt.Errorf("mount %d (%s %s): %w", i, p.Mounts[i].Kind, p.Mounts[i].Target.Quote(), err)
 		}
 	}
+	if err := p.validateGate(); err != nil {
+		return fmt.Errorf("gate: %w", err)
+	}
 	for _, l := range p.Limits {
 		if l.Resource < 0 || l.Resource > 15 || l.Soft > l.Hard {
 			return fmt.Errorf("limit %s: %d of %d", l.Name, l.Soft, l.Hard)
@@ -70,6 +73,54 @@ func (p *Plan) validateLandlock() error {
 		}
 	}
 	return nil
+}
+
+func (p *Plan) validateGate() error {
+	served := p.Mounts[0].Kind == Fuse
+	if p.Gate == nil || !served {
+		if p.Gate != nil || served {
+			return fmt.Errorf("a served root and its description need each other")
+		}
+		return nil
+	}
+	if n := len(p.Gate.Dirs); n == 0 || n > maxMounts || p.Gate.Dirs[0].Path != "/" {
+		return fmt.Errorf("%d directories, or the first is not /", n)
+	}
+	if !slices.Contains(p.Fds, FdUserNS) || !slices.Contains(p.Fds, FdMountNS) {
+		return fmt.Errorf("no descriptors for the agent")
+	}
+	for i, d := range p.Gate.Dirs {
+		if err := validPath(d.Path); err != nil {
+			return err
+		}
+		if i > 0 && p.Gate.Dirs[i-1].Path >= d.Path {
+			return fmt.Errorf("%s is out of order", d.Path.Quote())
+		}
+		if len(d.Names) > maxMounts || d.Place && (d.Ask || len(d.Names) > 0) {
+			return fmt.Errorf("%s has %d names, place=%t, ask=%t", d.Path.Quote(), len(d.Names), d.Place, d.Ask)
+		}
+		for _, n := range d.Names {
+			if err := n.validate(); err != nil {
+				return fmt.Errorf("%s: %w", d.Path.Quote(), err)
+			}
+		}
+	}
+	return nil
+}
+
+func (n *GateName) validate() error {
+	if s := string(n.Name); s == "" || s == "." || s == ".." || len(s) > 255 || strings.ContainsAny(s, "/\x00") {
+		return fmt.Errorf("%s is not a name", n.Name.Quote())
+	}
+	switch {
+	case n.Kind == File && n.Target == "":
+		return needAccess(n.Access)
+	case n.Kind == Absent && n.Target == "" && n.Access == "":
+		return nil
+	case n.Kind == Symlink && n.Target != "" && len(n.Target) <= maxPath && strings.IndexByte(string(n.Target), 0) < 0 && n.Access == "":
+		return nil
+	}
+	return fmt.Errorf("name %s cannot be %q", n.Name.Quote(), n.Kind)
 }
 
 func (p *Plan) validateProcess() error {

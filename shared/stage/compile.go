@@ -49,6 +49,7 @@ func compileSetup(t *tape, p *plan.Plan, sock int, std Stdio) error {
 	c := &compiler{p: p, t: t}
 	c.detach(sock, std)
 	c.user()
+	c.makeGate()
 	for i, kind := range p.Stdio {
 		if kind == plan.Reopen {
 			if err := c.reopen(std[i], i); err != nil {

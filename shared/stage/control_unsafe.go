@@ -22,6 +22,7 @@ const (
 	evPty                // 0, id of the start; sent by the program's own process, the master rides along
 	cmdSpawn             // 0, slot; descriptors 0, 1 and 2 ride along
 	cmdBegin             // the tapes are complete
+	cmdGo                // the root's file system is there (set-up only)
 )
 
 // message is what travels on the socket.

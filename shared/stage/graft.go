@@ -124,17 +124,16 @@ func (a *Agent) Populate(dir string) error {
 	_, err := a.order(func(t *tape, b *agentBlock) {
 		t.call(unix.SYS_SETNS, fdInsideNS, unix.CLONE_NEWNS)
 		t.at("listing", dir)
-		t.list(atCwd, dir)
+		t.list(dir, t.buf(listBuffer))
 	})
 	return err
 }
 
-const listBuffer = 16 << 10
+const listBuffer = 8 << 10
 
 // list reads a directory to its end.
-func (t *tape) list(from uintptr, dir string) {
-	buf := t.buf(listBuffer)
-	t.call(unix.SYS_OPENAT, from, t.str(dir), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0).to(regA)
+func (t *tape) list(dir string, buf uintptr) {
+	t.call(unix.SYS_OPENAT, atCwd, t.str(dir), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0).to(regA)
 	t.call(unix.SYS_GETDENTS64, 0, buf, listBuffer).from(0, regA).repeat()
 	t.call(unix.SYS_CLOSE).from(0, regA)
 }

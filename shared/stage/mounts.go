@@ -30,7 +30,7 @@ func (c *compiler) mounts() error {
 	t.call(unix.SYS_MOUNT, 0, t.str("/"), 0, unix.MS_REC|unix.MS_PRIVATE, 0)
 	// The broker greets the kernel on each /dev/fuse while the rest of the root is being built.
 	for i := range c.p.Mounts {
-		if m := &c.p.Mounts[i]; m.Kind == plan.Fuse {
+		if m := &c.p.Mounts[i]; m.Kind == plan.Fuse && i > 0 {
 			if c.fuses == maxFuse {
 				return fmt.Errorf("more than %d FUSE file systems", maxFuse)
 			}
@@ -169,12 +169,15 @@ func (c *compiler) root(m *plan.Mount) error {
 		t.call(unix.SYS_OPEN_TREE, atCwd, t.str(string(m.Source)), treeFlags&^unix.AT_EMPTY_PATH).to(regRoot)
 		c.setattr(regRoot, m)
 		c.place("", true)
+	case plan.Fuse:
+		c.gate()
 	default:
 		return fmt.Errorf("cannot be the root")
 	}
 	t.call(unix.SYS_MOVE_MOUNT, 0, t.str(""), atCwd, t.str("/"), fromEmpty).from(0, regRoot)
 	t.call(unix.SYS_FCHDIR).from(0, regRoot)
 	t.call(unix.SYS_CLOSE).from(0, regRoot)
+	c.populate()
 	return nil
 }
 
@@ -262,20 +265,27 @@ func (c *compiler) openInside(rel string, r uint8) *op {
 	return t.call(unix.SYS_OPENAT2, atCwd, t.str(rel), ptr(t, how), unix.SizeofOpenHow).to(r)
 }
 
-// makeFuse makes a detached FUSE mount and sends its descriptor to the broker, which must be serving
-// before anything below it is walked. /dev/fuse is opened here because the kernel wants the opener to be
-// of the mounting user namespace.
-func (c *compiler) makeFuse(m *plan.Mount) {
+// openFuse leaves a FUSE device in fdLayer and a file system context for it in regA. /dev/fuse is opened here because the kernel
+// wants the opener to be of the mounting user namespace.
+func (c *compiler) openFuse() {
 	t := c.t
 	t.call(unix.SYS_OPENAT, atCwd, t.str("/dev/fuse"), unix.O_RDWR|unix.O_CLOEXEC, 0).to(regA)
 	t.call(unix.SYS_DUP3, 0, fdLayer, unix.O_CLOEXEC).from(0, regA)
 	t.call(unix.SYS_CLOSE).from(0, regA)
 	t.call(unix.SYS_FSOPEN, t.str("fuse"), unix.FSOPEN_CLOEXEC).to(regA)
 	id := c.p.Identity
-	for _, kv := range [...][2]string{{"fd", fmt.Sprint(fdLayer)}, {"rootmode", "40755"}, {"user_id", fmt.Sprint(id.InsideUID)}, {"group_id", fmt.Sprint(id.InsideGID)}} {
+	for _, kv := range [...][2]string{{"rootmode", "40755"}, {"user_id", fmt.Sprint(id.InsideUID)}, {"group_id", fmt.Sprint(id.InsideGID)}} {
 		t.call(unix.SYS_FSCONFIG, 0, unix.FSCONFIG_SET_STRING, t.str(kv[0]), t.str(kv[1]), 0).from(0, regA)
 	}
 	t.call(unix.SYS_FSCONFIG, 0, unix.FSCONFIG_SET_FLAG, t.str("allow_other"), 0, 0).from(0, regA)
+}
+
+// makeFuse makes a detached FUSE mount and sends its descriptor to the broker, which must be serving
+// before anything below it is walked.
+func (c *compiler) makeFuse(m *plan.Mount) {
+	t := c.t
+	c.openFuse()
+	t.call(unix.SYS_FSCONFIG, 0, unix.FSCONFIG_SET_STRING, t.str("fd"), t.str(fmt.Sprint(fdLayer)), 0).from(0, regA)
 	t.call(unix.SYS_FSCONFIG, 0, unix.FSCONFIG_CMD_CREATE, 0, 0, 0).from(0, regA)
 	attr := uintptr(unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV)
 	if m.Access == plan.ReadOnly {
@@ -393,4 +403,5 @@ func (c *compiler) pivot() {
 	t.call(unix.SYS_PIVOT_ROOT, t.str("."), t.str("."))
 	t.call(unix.SYS_UMOUNT2, t.str("."), unix.MNT_DETACH)
 	t.call(unix.SYS_CHDIR, t.str("/"))
+	c.share()
 }

@@ -51,8 +51,9 @@ type Hooks struct {
 	// Building is called once, soon after the clone. It must not wait for the child; its error ends it.
 	Building func(*Child) error
 	// Fuse is given the descriptor of a FUSE file system of the plan, in the plan's order, and must
-	// have it served when it returns: the child's next step may walk through it.
-	Fuse func(m *plan.Mount, fd int) error
+	// have it served when it returns: the child's next step may walk through it. Child is process 1,
+	// whose own requests, while it builds, must never wait.
+	Fuse func(m *plan.Mount, fd, child int) error
 }
 
 // Start carries out p. The calling goroutine must stay locked to its thread until the sandbox has
@@ -185,10 +186,15 @@ func (c *Child) awaitReady(p *plan.Plan, hooks Hooks) error {
 			if next == len(p.Mounts) {
 				return fmt.Errorf("process 1 sent a FUSE descriptor too many")
 			}
-			if len(fds) != 1 || hooks.Fuse == nil {
+			if gate := next == 0; len(fds) == 0 || gate != (len(fds) == 2) || hooks.Fuse == nil {
 				return fmt.Errorf("nobody serves the FUSE file system at %s", p.Mounts[next].Target.Quote())
+			} else if gate {
+				if err := c.createGate(fds[0], fds[1]); err != nil {
+					unix.Close(fds[0])
+					return err
+				}
 			}
-			if err := hooks.Fuse(&p.Mounts[next], fds[0]); err != nil {
+			if err := hooks.Fuse(&p.Mounts[next], fds[0], c.PID); err != nil {
 				return fmt.Errorf("serving %s: %w", p.Mounts[next].Target.Quote(), err)
 			}
 			next = nextFuse(p, next+1)

@@ -11,8 +11,8 @@ import (
 )
 
 // serveGuard returns the function that serves the guarded directories of a plan.
-func (t *term) serveGuard(in *planner.Input) func(*plan.Mount, int) error {
-	return func(m *plan.Mount, fd int) error {
+func (t *term) serveGuard(in *planner.Input) func(*plan.Mount, int, int) error {
+	return func(m *plan.Mount, fd, _ int) error {
 		tree := gatefs.Tree{Dirs: []gatefs.Dir{{Path: "/", Host: string(m.Source), Kind: gatefs.Guarded, Rules: guardRules(in, m)}}}
 		s, err := gatefs.New(fd, tree, gatefs.Options{
 			Owner: gatefs.Owner{UID: in.Facts.UID, GID: in.Facts.GID},

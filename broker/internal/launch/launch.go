@@ -27,7 +27,9 @@ type Options struct {
 	// nil if the plan has none.
 	Listener func(*os.File)
 	// Fuse serves the plan's FUSE file systems, see stage.Hooks.
-	Fuse func(m *plan.Mount, fd int) error
+	Fuse func(m *plan.Mount, fd, child int) error
+	// Standing is called when the sandbox stands, before its program has come far. It may be nil.
+	Standing func(*stage.Child)
 }
 
 // Running is a sandbox that stands.
@@ -87,6 +89,9 @@ func Run(ctx context.Context, p *plan.Plan, opt Options) (Result, error) {
 		return Result{}, err
 	}
 	r := &Running{Child: child, Plan: p}
+	if opt.Standing != nil {
+		opt.Standing(child)
+	}
 	std.relay()
 	term.start(child)
 	stop := make(chan struct{})

@@ -51,6 +51,14 @@ func (v *view) plan() (*plan.Plan, []Loss, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	proc, err := process(&in, mounts, v.hiddenAt(in.Dir))
+	if err != nil {
+		return nil, nil, err
+	}
+	var gate *plan.Gate
+	if in.Gate {
+		mounts, gate = v.gate(mounts)
+	}
 	if len(in.Hostname) > 63 {
 		in.Hostname = in.Hostname[:63]
 	}
@@ -61,7 +69,9 @@ func (v *view) plan() (*plan.Plan, []Loss, error) {
 		Namespaces: plan.Namespaces{User: true, Net: !in.ShareNet, IPC: !in.ShareIPC, UTS: true, Cgroup: true, Time: in.TimeOffset != 0, TimeOffset: in.TimeOffset},
 		Identity:   plan.Identity{InsideUID: in.Facts.UID, OutsideUID: in.Facts.UID, InsideGID: in.Facts.GID, OutsideGID: in.Facts.GID},
 		Loopback:   !in.ShareNet,
+		Gate:       gate,
 		Mounts:     mounts,
+		Process:    proc,
 		Limits:     in.Limits,
 		Seccomp:    in.Seccomp,
 		Stdio:      in.Stdio,
@@ -75,10 +85,10 @@ func (v *view) plan() (*plan.Plan, []Loss, error) {
 	if in.Seccomp.Notify {
 		p.Fds = append(p.Fds, plan.FdSeccomp)
 	}
-	v.losses = append(append(in.Losses, v.losses...), addLandlock(p, &in)...)
-	if p.Process, err = process(&in, p.Mounts); err != nil {
-		return nil, nil, err
+	if in.Gate {
+		p.Fds = append(p.Fds, plan.FdUserNS, plan.FdMountNS)
 	}
+	v.losses = append(append(in.Losses, v.losses...), addLandlock(p, &in)...)
 	if err := p.Validate(); err != nil {
 		return nil, nil, fmt.Errorf("BUG(sbx): planned something that is not valid: %w", err)
 	}
@@ -133,9 +143,9 @@ func (v *view) checkGrant(g Grant) error {
 }
 
 // process finds the program and the place to start in.
-func process(in *Input, mounts []plan.Mount) (plan.Process, error) {
+func process(in *Input, mounts []plan.Mount, hidden bool) (plan.Process, error) {
 	pr := plan.Process{Argv: toBytes(in.Argv), Env: toBytes(in.Env), Dir: "/", Umask: 0o022, TTY: in.TTY, AsPID1: in.AsPID1, OOMAdj: 300}
-	if in.Dir != "" && visible(mounts, in.Dir) {
+	if in.Dir != "" && (visible(mounts, in.Dir) || in.Gate && !hidden) {
 		pr.Dir = plan.Bytes(in.Dir)
 	}
 	exe, err := LookPath(in, string(pr.Dir))

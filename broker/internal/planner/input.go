@@ -73,6 +73,7 @@ type Input struct {
 	ShareIPC    bool
 	TimeOffset  int64
 	NoSymFollow bool
+	Gate        bool // the broker serves the root, so that what is not granted can be asked about
 	NoLandlock  bool
 	NoGuard     bool     // test builds only: the project is bound as it is
 	Ungranted   []string // canonical: mounted writable by a test that takes the mounts' line away, not so for Landlock

@@ -15,10 +15,10 @@ func (v *view) addSystem() {
 	tmp := func(p string, mode uint32, noexec bool) []plan.Mount {
 		return []plan.Mount{{Kind: plan.Tmpfs, Target: plan.Bytes(p), Size: in.TmpSize, Inodes: in.TmpSize >> 12, Mode: mode, NoExec: noexec}}
 	}
-	v.root.at("/dev").special = devices(in)
+	v.root.at("/dev").special = v.ownTree("/dev", devices(in))
 	v.root.at("/proc").special = []plan.Mount{{Kind: plan.Proc, Target: "/proc"}}
 	v.late = append(v.late, protectProc(in)...)
-	v.root.at("/sys").special = sysfs(in)
+	v.root.at("/sys").special = v.ownTree("/sys", sysfs(in))
 	v.root.at("/tmp").special = tmp("/tmp", 0o1777, false)
 	v.root.at("/var/tmp").special = tmp("/var/tmp", 0o1777, false)
 	v.root.at("/run").special = append(tmp("/run", 0o755, true),
@@ -26,6 +26,15 @@ func (v *view) addSystem() {
 		plan.Mount{Kind: plan.Dir, Target: plan.Bytes("/run/user/" + strconv.Itoa(int(in.Facts.UID))), Mode: 0o700})
 	v.root.at("/var/run").link = "/run"
 	v.root.at("/var/lock").link = "/run/lock"
+}
+
+// ownTree puts a place of the sandbox's own on a tmpfs where the root is the broker's, in which nothing is made.
+func (v *view) ownTree(p string, ops []plan.Mount) []plan.Mount {
+	if !v.in.Gate {
+		return ops
+	}
+	v.late = append(v.late, plan.Mount{Kind: plan.Remount, Target: plan.Bytes(p), Access: plan.ReadOnly})
+	return append([]plan.Mount{{Kind: plan.Tmpfs, Target: plan.Bytes(p), Size: 1 << 20, Inodes: 4096, Mode: 0o755, Why: "skeleton"}}, ops...)
 }
 
 func devices(in *Input) []plan.Mount {
@@ -117,7 +126,7 @@ func addLandlock(p *plan.Plan, in *Input) []Loss {
 	}
 	for i := range p.Mounts {
 		m := &p.Mounts[i]
-		if slices.Contains(in.Ungranted, string(m.Target)) {
+		if m.Target == "/" || slices.Contains(in.Ungranted, string(m.Target)) {
 			continue
 		}
 		access := l.HandledFS
@@ -131,6 +140,9 @@ func addLandlock(p *plan.Plan, in *Input) []Loss {
 			continue
 		}
 		l.Rules = append(l.Rules, plan.LandlockRule{Path: m.Target, Access: access})
+	}
+	if p.Gate != nil {
+		l.Rules = append(l.Rules, gateRules(p.Gate, in.Facts.Home, l.HandledFS)...)
 	}
 	p.Landlock = l
 	return nil

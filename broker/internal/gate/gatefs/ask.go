@@ -18,7 +18,9 @@ type Request struct {
 	Op   string // lookup, stat, open, write, exec, list, access, xattr, statfs, create
 	Path string
 	Dir  bool
-	Many bool // Path is a directory in which too many names were asked about one by one; the answer is for all of them
+	// Socket: the object is a socket, which is connected to, not opened.
+	Socket bool
+	Many   bool // Path is a directory in which too many names were asked about one by one; the answer is for all of them
 }
 
 // Answer says what is granted. Path is the file or tree to mount, the path asked about (also if empty) or a directory above it.
@@ -138,7 +140,7 @@ func (gt *gate) state(s *Server, h *fuse.InHeader, n *node, o op) (*grant, *ques
 	if gt.waiting >= gt.maxWaiting {
 		return nil, nil, fuse.EACCES
 	}
-	r := Request{PID: h.Pid, Op: o.String(), Path: n.path, Dir: n.typ == unix.S_IFDIR}
+	r := Request{PID: h.Pid, Op: o.String(), Path: n.path, Dir: n.typ == unix.S_IFDIR, Socket: n.typ == unix.S_IFSOCK}
 	q := gt.questions[r.Path]
 	if q == nil {
 		q = gt.questions[parent+"/"]

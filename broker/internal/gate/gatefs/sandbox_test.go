@@ -194,7 +194,7 @@ func (sb *sandbox) fn(dir, name string) {
 	}
 }
 
-func (sb *sandbox) PID() int { return sb.pid }
+func (sb *sandbox) Is(pid int) bool { return pid == sb.pid }
 
 func (sb *sandbox) act(kind, path string, m Mode) error {
 	if e := sb.do(order{Kind: kind, Arg: path, Host: filepath.Join(sb.host, path), Mode: m}).Errno; e != 0 {

@@ -22,14 +22,14 @@ const (
 	Overlay
 )
 
-// Agent carries out mounts in the sandbox. Its own requests to the file system are recognised by PID and never wait.
+// Agent carries out mounts in the sandbox. Its own requests to the file system, and those of whoever builds the sandbox, never wait.
 type Agent interface {
 	// Graft mounts the real file or tree of that path at the path. The host path must be resolved without following a
 	// symlink: below a guarded directory its names are the sandbox's to swap.
 	Graft(path string, m Mode) error
 	Revoke(path string) error  // takes that mount away
 	Populate(dir string) error // opens dir in the sandbox and reads it to the end, so that every name has a dentry
-	PID() int                  // the agent's thread id as the server's pid namespace knows it
+	Is(pid int) bool           // the agent's thread, or the builder's, as the server's pid namespace knows it
 }
 
 // StatMode says what may be known of a gated object before it is granted.
@@ -165,7 +165,7 @@ func (s *Server) String() string { return "sbx" }
 
 // isAgent: pid 0 is a process that the server's pid namespace cannot see, never the agent.
 func (s *Server) isAgent(h *fuse.InHeader) bool {
-	return h.Pid != 0 && s.opts.Agent != nil && int(h.Pid) == s.opts.Agent.PID()
+	return h.Pid != 0 && s.opts.Agent != nil && s.opts.Agent.Is(int(h.Pid))
 }
 
 // How long the kernel may rely on what it was told.

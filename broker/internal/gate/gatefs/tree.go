@@ -34,6 +34,7 @@ type Dir struct {
 	Host     string // the host directory behind it; empty means the same path
 	Kind     DirKind
 	Unlisted Unlisted
+	Place    bool // Skeleton: something is mounted on it; the host is not consulted
 	Children []Child
 	Rules    []Rule // Guarded only; without rules a directory inside another guarded one keeps that one's rules
 }

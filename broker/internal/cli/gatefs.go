@@ -1,0 +1,238 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/broker/internal/decide"
+	"sbx/broker/internal/gate/gatefs"
+	"sbx/broker/internal/host"
+	"sbx/broker/internal/planner"
+	"sbx/broker/internal/policy"
+	"sbx/shared/plan"
+	"sbx/shared/stage"
+)
+
+// onceFor is how long what was allowed once stays mounted. The access that waited has crossed into it long before; what it has
+// open stays open.
+const onceFor = 2 * time.Second
+
+// fileGate is the engine that serves the root and asks about what is not granted on it.
+type fileGate struct {
+	in     *planner.Input
+	ask    func(context.Context, decide.Ask) decide.Verdict
+	plan   *plan.Plan
+	server *gatefs.Server
+
+	child int // process 1, whose requests while it builds never wait
+	ready chan struct{}
+	agent *stage.Agent // set before ready is closed
+	over  chan struct{}
+	once  sync.Once
+}
+
+var errSessionOver = errors.New("the session has ended")
+
+func newFileGate(in *planner.Input, ask func(context.Context, decide.Ask) decide.Verdict) *fileGate {
+	return &fileGate{in: in, ask: ask, ready: make(chan struct{}), over: make(chan struct{})}
+}
+
+// serve starts the server on the device of the root.
+func (g *fileGate) serve(p *plan.Plan, fd, child int) error {
+	g.child, g.plan = child, p
+	s, err := gatefs.New(fd, gateTree(p.Gate), gatefs.Options{Owner: gatefs.Owner{UID: p.Identity.InsideUID, GID: p.Identity.InsideGID},
+		Agent: g, Ask: g.request, Walk: true})
+	if err != nil {
+		return err
+	}
+	g.server = s
+	go s.Serve()
+	return nil
+}
+
+// standing takes over what the agent needs.
+func (g *fileGate) standing(c *stage.Child) {
+	user, inside := c.Fds[plan.FdUserNS], c.Fds[plan.FdMountNS]
+	delete(c.Fds, plan.FdUserNS)
+	delete(c.Fds, plan.FdMountNS)
+	g.agent = stage.NewAgent(user, inside)
+	close(g.ready)
+}
+
+// end settles what waits and ends the agent.
+func (g *fileGate) end() {
+	g.once.Do(func() {
+		close(g.over)
+		if g.server != nil {
+			g.server.Stop()
+		}
+		select {
+		case <-g.ready:
+			g.agent.Close()
+		default:
+		}
+	})
+}
+
+// revoke takes back what is mounted at a path: new accesses ask again.
+func (g *fileGate) revoke(p string) error {
+	if g.server == nil {
+		return errSessionOver
+	}
+	return g.server.Revoke(p)
+}
+
+// gateTree words the description of the root for the server.
+func gateTree(g *plan.Gate) gatefs.Tree {
+	t := gatefs.Tree{Dirs: make([]gatefs.Dir, 0, len(g.Dirs))}
+	for _, d := range g.Dirs {
+		out := gatefs.Dir{Path: string(d.Path), Place: d.Place}
+		if d.Ask {
+			out.Unlisted = gatefs.AskFirst
+		}
+		for _, n := range d.Names {
+			c := gatefs.Child{Name: string(n.Name)}
+			switch n.Kind {
+			case plan.Symlink:
+				c.Kind, c.Target = gatefs.Symlink, string(n.Target)
+			case plan.File:
+				c.Kind, c.Mode = gatefs.Bound, modeOf(n.Access)
+			default:
+				c.Kind = gatefs.Hidden
+			}
+			out.Children = append(out.Children, c)
+		}
+		t.Dirs = append(t.Dirs, out)
+	}
+	return t
+}
+
+func modeOf(a plan.Access) gatefs.Mode {
+	if a == plan.ReadWrite {
+		return gatefs.RW
+	}
+	return gatefs.RO
+}
+
+// request puts the server's question and words the answer for it.
+func (g *fileGate) request(ctx context.Context, r gatefs.Request) gatefs.Answer {
+	q := decide.Ask{PID: int(r.PID), Op: r.Op, Kind: policy.KindPath, Path: r.Path}
+	if r.Op == "exec" {
+		q.Kind = policy.KindExec
+	}
+	if r.PID != 0 {
+		proc := "/proc/" + strconv.Itoa(int(r.PID))
+		q.Exe, _ = os.Readlink(proc + "/exe")
+		q.Cwd, _ = os.Readlink(proc + "/cwd")
+	}
+	if r.Dir {
+		q.Flags = append(q.Flags, "dir")
+	}
+	if r.Socket {
+		q.Flags = append(q.Flags, "socket")
+	}
+	if r.Many {
+		q.Flags = append(q.Flags, "merged")
+	}
+	if policy.AccessOf(q.Op) == policy.Write && !g.mayWrite(r.Path) {
+		return gatefs.Answer{Errno: unix.EROFS}
+	}
+	v := g.ask(ctx, q)
+	if v.Decision != decide.Allow {
+		return gatefs.Answer{Errno: syscall.Errno(v.Errno)}
+	}
+	a := gatefs.Answer{Allow: true, Path: r.Path}
+	if v.Scope >= decide.Dir && v.Path != "" && !r.Many {
+		a.Path = v.Path
+	}
+	if policy.AccessOf(q.Op) == policy.Write || r.Socket {
+		a.Mode = gatefs.RW
+	}
+	switch {
+	case v.Life == decide.LifeOnce:
+		g.expire(a.Path, onceFor)
+	case v.Life == decide.Until:
+		g.expire(a.Path, time.Until(v.Until))
+	}
+	return a
+}
+
+// mayWrite says whether an answer could allow writing at all: Landlock's rules were made before.
+func (g *fileGate) mayWrite(p string) bool {
+	if g.plan.Landlock == nil {
+		return true
+	}
+	return slices.ContainsFunc(g.plan.Landlock.Rules, func(r plan.LandlockRule) bool { return host.Within(p, string(r.Path)) })
+}
+
+// expire takes a grant back after a while.
+func (g *fileGate) expire(p string, after time.Duration) {
+	time.AfterFunc(max(after, 0), func() { _ = g.server.Revoke(p) })
+}
+
+// Is says whether a request comes from the agent or from process 1.
+func (g *fileGate) Is(pid int) bool {
+	if pid == g.child {
+		return true
+	}
+	select {
+	case <-g.ready:
+		return pid == g.agent.PID()
+	default:
+		return false
+	}
+}
+
+// mounter waits until there is an agent.
+func (g *fileGate) mounter() (*stage.Agent, error) {
+	select {
+	case <-g.ready:
+		return g.agent, nil
+	case <-g.over:
+		return nil, errSessionOver
+	}
+}
+
+// Graft is called by the server with a path that was granted.
+func (g *fileGate) Graft(p string, m gatefs.Mode) error {
+	a, err := g.mounter()
+	if err != nil {
+		return err
+	}
+	var st unix.Stat_t
+	if err := unix.Lstat(p, &st); err != nil {
+		return err
+	}
+	graft := stage.Graft{Source: p, Target: p, Access: plan.ReadOnly, Dev: st.Dev, Ino: st.Ino}
+	if m == gatefs.RW {
+		graft.Access = plan.ReadWrite
+	}
+	return a.Graft(graft)
+}
+
+// Revoke is called by the server when a grant has been taken back.
+func (g *fileGate) Revoke(p string) error {
+	a, err := g.mounter()
+	if err != nil {
+		return err
+	}
+	return a.Ungraft(p)
+}
+
+// Populate is called by the server before the first request where process 1 has not listed a directory.
+func (g *fileGate) Populate(dir string) error {
+	a, err := g.mounter()
+	if err != nil {
+		return err
+	}
+	return a.Populate(path.Clean(dir))
+}

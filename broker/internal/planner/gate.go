@@ -1,0 +1,135 @@
+package planner
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"sbx/broker/internal/host"
+	"sbx/shared/plan"
+)
+
+// gate turns a root of the sandbox's own, made of directories, links and files to mount on, into the description of one that
+// the broker serves. What is mounted stays as it was; what is not there exists now, and its first access asks.
+func (v *view) gate(ops []plan.Mount) ([]plan.Mount, *plan.Gate) {
+	g := &gateView{view: v, dirs: map[string]*plan.GateDir{"/": {Path: "/"}}}
+	out := []plan.Mount{{Kind: plan.Fuse, Target: "/", Access: plan.ReadWrite, Why: "gate"}}
+	for i := 1; i < len(ops); i++ {
+		if !g.take(&ops[i]) {
+			out = append(out, ops[i])
+		}
+	}
+	g.hide("/", &v.root)
+	gate := &plan.Gate{}
+	for _, d := range g.dirs {
+		d.Ask = !d.Place && !v.hiddenAt(string(d.Path))
+		if d.Place {
+			d.Names = nil
+		}
+		slices.SortFunc(d.Names, func(a, b plan.GateName) int { return strings.Compare(string(a.Name), string(b.Name)) })
+		gate.Dirs = append(gate.Dirs, *d)
+	}
+	slices.SortFunc(gate.Dirs, func(a, b plan.GateDir) int { return strings.Compare(string(a.Path), string(b.Path)) })
+	return out, gate
+}
+
+type gateView struct {
+	*view
+	dirs map[string]*plan.GateDir
+}
+
+// take enters what an operation does to the root; it reports whether that makes the operation superfluous.
+func (g *gateView) take(m *plan.Mount) bool {
+	p := string(m.Target)
+	parent := g.dirs[path.Dir(p)]
+	onRoot := parent != nil && !parent.Place
+	name := plan.GateName{Name: plan.Bytes(path.Base(p))}
+	switch m.Kind {
+	case plan.Dir:
+		if onRoot && g.dirs[p] == nil {
+			g.dirs[p] = &plan.GateDir{Path: m.Target}
+		}
+		return onRoot
+	case plan.File:
+		name.Kind, name.Access = plan.File, plan.ReadOnly
+	case plan.Symlink:
+		name.Kind, name.Target = plan.Symlink, m.Source
+	case plan.Remount:
+		return p == "/"
+	case plan.Protect, plan.Mask:
+		return false
+	default:
+		if d := g.dirs[p]; d != nil {
+			d.Place = true
+		} else if onRoot {
+			for i := range parent.Names {
+				if n := &parent.Names[i]; n.Name == name.Name && n.Kind == plan.File {
+					n.Access = m.Access
+				}
+			}
+		}
+		return false
+	}
+	if onRoot {
+		parent.Names = append(parent.Names, name)
+	}
+	return onRoot
+}
+
+// hide enters the hidden names of directories that are served. A directory on the way to one is served as well: it cannot be
+// mounted whole later.
+func (g *gateView) hide(p string, n *node) {
+	if d := g.dirs[p]; d == nil || d.Place {
+		return
+	}
+	for _, c := range n.sorted() {
+		cp := path.Join(p, c.name)
+		d := g.dirs[cp]
+		switch {
+		case c.hidden && d == nil:
+			g.absent(p, c.name)
+			continue
+		case c.hides() && d == nil && c.link == "":
+			if st, err := g.in.FS.Lstat(cp); err != nil || st.Type != host.Dir {
+				continue
+			}
+			g.dirs[cp] = &plan.GateDir{Path: plan.Bytes(cp)}
+		}
+		g.hide(cp, c)
+	}
+}
+
+func (g *gateView) absent(dir, name string) {
+	d := g.dirs[dir]
+	for _, n := range d.Names {
+		if string(n.Name) == name {
+			return
+		}
+	}
+	d.Names = append(d.Names, plan.GateName{Name: plan.Bytes(name), Kind: plan.Absent})
+}
+
+// hiddenAt says whether p or a directory above it is hidden, whatever of it is shown by name.
+func (v *view) hiddenAt(p string) bool {
+	n := &v.root
+	for _, name := range strings.Split(strings.Trim(p, "/"), "/") {
+		if n = n.children[name]; n == nil {
+			return false
+		}
+		if n.hidden {
+			return true
+		}
+	}
+	return false
+}
+
+// gateRules are the places where an answer may allow writing: a rule set cannot grow, so what is not covered from the start
+// stays refused by Landlock whatever is answered. That is the home directory; a rule for the root would cover everything.
+func gateRules(g *plan.Gate, home string, access uint64) []plan.LandlockRule {
+	for _, d := range g.Dirs {
+		if d.Ask && home != "/" && string(d.Path) == home {
+			return []plan.LandlockRule{{Path: d.Path, Access: access}}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,93 @@
+package stage
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// fdGate holds the context of the root's file system until it is created; overlays, which use the number too, come later.
+const fdGate = fdSock - 1
+
+// makeGate prepares the FUSE file system of the root and sends the broker both its device and its context. The broker creates
+// it, not this process: the kernel then tells the broker's numbers of processes, not those of the new PID namespace.
+func (c *compiler) makeGate() {
+	if c.p.Gate == nil {
+		return
+	}
+	t := c.t
+	t.at("making fuse", "/")
+	c.openFuse()
+	t.call(unix.SYS_DUP3, 0, fdGate, unix.O_CLOEXEC).from(0, regA)
+	t.call(unix.SYS_CLOSE).from(0, regA)
+	rights := unix.UnixRights(fdLayer, fdGate)
+	t.sendmsg(message{kind: evFuse}, t.bytes(rights), len(rights))
+	t.call(unix.SYS_CLOSE, fdLayer)
+}
+
+// gate waits until the broker has created the root's file system, and leaves its mount in regRoot.
+func (c *compiler) gate() {
+	t := c.t
+	buf := t.buf(64)
+	t.call(unix.SYS_RECVFROM, fdSock, buf, 64, 0, 0, 0)
+	t.expect64(buf, cmdGo, uintptr(unix.EPROTO))
+	t.call(unix.SYS_FSMOUNT, fdGate, unix.FSMOUNT_CLOEXEC, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV).to(regRoot)
+	t.call(unix.SYS_CLOSE, fdGate)
+}
+
+// populate makes the kernel know every name of the directories that ask, before anything is mounted on one and before anybody
+// can wait: the first lookup of a name holds its directory's lock, which mounting below would need; a later one holds none.
+func (c *compiler) populate() {
+	if c.p.Gate == nil {
+		return
+	}
+	t := c.t
+	buf := t.buf(listBuffer)
+	for i := range c.p.Gate.Dirs {
+		d := &c.p.Gate.Dirs[i]
+		if !d.Ask && i > 0 {
+			continue
+		}
+		t.at("listing", string(d.Path))
+		rel := strings.TrimPrefix(string(d.Path), "/")
+		if rel == "" {
+			rel = "."
+			// The kernel gives the root to uid 0 until it has asked for its attributes.
+			t.call(unix.SYS_STATX, atCwd, t.str(rel), unix.AT_STATX_FORCE_SYNC, unix.STATX_BASIC_STATS, t.buf(256))
+		}
+		if d.Ask {
+			t.list(rel, buf)
+		}
+	}
+}
+
+// share lets mount namespaces that the program makes receive what the agent mounts later.
+func (c *compiler) share() {
+	if c.p.Gate == nil {
+		return
+	}
+	c.t.at("sharing mounts", "/")
+	c.t.call(unix.SYS_MOUNT, 0, c.t.str("/"), 0, unix.MS_REC|unix.MS_SHARED, 0)
+}
+
+// createGate carries out the broker's part of makeGate: device and context are those that the child sent.
+func (c *Child) createGate(device, context int) error {
+	defer unix.Close(context)
+	err := unix.FsconfigSetString(context, "fd", strconv.Itoa(device))
+	if err == nil {
+		err = unix.FsconfigCreate(context)
+	}
+	if err != nil {
+		f := &Fault{Phase: "setup", Index: -1, Step: "making fuse", Object: "/"}
+		errors.As(err, &f.Errno)
+		return f
+	}
+	m := message{kind: cmdGo}
+	if err := unix.Sendto(c.sock, m.encode(), unix.MSG_NOSIGNAL, nil); err != nil {
+		return fmt.Errorf("telling process 1 of its root: %w", err)
+	}
+	return nil
+}
