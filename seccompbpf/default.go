@@ -10,6 +10,7 @@ type Toggles struct {
 	Notify       bool // path and address calls go to the gate's second engine
 	NotifyDenied bool // refused calls worth recording go to the broker instead of failing at once
 	SUIDBits     bool // set-user-id and set-group-id bits may be set (unpacking container images)
+	Only         bool // files in memory, which no mount and no Landlock rule covers, do not exist
 }
 
 const (
@@ -47,6 +48,9 @@ func forArch(arch Arch, t Toggles) Policy {
 	b.processes()
 	b.namespaces()
 	b.containers()
+	if t.Only {
+		b.add(Errno(EPERM), "only named programs can be executed, and a file in memory has no name", nil, "memfd_create")
+	}
 	if t.Notify {
 		b.set(Notify, "@notify")
 	}

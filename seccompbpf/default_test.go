@@ -6,12 +6,12 @@ import (
 	"testing"
 )
 
-// allToggles are the 256 combinations.
+// allToggles are the 512 combinations.
 func allToggles() []Toggles {
 	var list []Toggles
-	for n := range 256 {
+	for n := range 512 {
 		bit := func(i int) bool { return n>>i&1 == 1 }
-		list = append(list, Toggles{bit(0), bit(1), bit(2), bit(3), bit(4), bit(5), bit(6), bit(7)})
+		list = append(list, Toggles{bit(0), bit(1), bit(2), bit(3), bit(4), bit(5), bit(6), bit(7), bit(8)})
 	}
 	return list
 }

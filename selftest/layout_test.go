@@ -27,9 +27,11 @@ var mayImport = map[string][]string{
 	"seccompbpf/gen": {},
 	"audit":          {},
 
-	"broker/internal/policy": {},
-	"broker/internal/host":   {},
-	"broker/internal/guard":  {},
+	"broker/internal/policy":   {},
+	"broker/internal/host":     {},
+	"broker/internal/only":     {},
+	"broker/internal/sshagent": {},
+	"broker/internal/guard":    {},
 
 	"broker/internal/decide": {"broker/internal/policy"},
 	// planner alone speaks both policy and plan, so that no word of policy reaches privileged code.

@@ -20,6 +20,6 @@ func (t *term) prepare(args []string) {
 			return
 		}
 	}
-	runtime.LockOSThread() // the thread that clones a sandbox must live as long as it does
+	runtime.LockOSThread()                                                                                 // the thread that clones a sandbox must live as long as it does
 	t.early, _ = stage.Prepare(plan.Namespaces{User: true, Net: true, IPC: true, UTS: true, Cgroup: true}) // what nearly every sandbox has
 }

@@ -49,7 +49,11 @@ func (t *term) input(r *request, s settings, facts host.Facts) (*planner.Input, 
 	if in.Stdio, err = launch.Classify(t.std, in.TTY); err != nil {
 		return nil, err
 	}
-	if in.Seccomp, err = filter(s.Sandbox.Debug, facts.Since(5, 19), r.mode == "dynamic"); err != nil {
+	if err := t.onlyThese(r, in); err != nil {
+		return nil, err
+	}
+	toggles := seccompbpf.Toggles{Debug: s.Sandbox.Debug, Only: in.Only != nil, NotifyDenied: facts.Since(5, 19), Notify: r.mode == "dynamic"}
+	if in.Seccomp, err = filter(toggles); err != nil {
 		return nil, err
 	}
 	switchOff(r, t, in)
@@ -287,14 +291,14 @@ func (t *term) caches(s settings, in *planner.Input) {
 	}
 }
 
-// filter compiles the system-call filter for this machine. With report, refused calls that only somebody
-// who wants out makes come to the broker, which refuses them and says so. With ask, so do all that name a path.
-func filter(debug, report, ask bool) (plan.Seccomp, error) {
-	prog, err := seccompbpf.Compile(seccompbpf.Default(arch, seccompbpf.Toggles{Debug: debug, NotifyDenied: report, Notify: ask}))
+// filter compiles the system-call filter for this machine. With NotifyDenied, refused calls that only somebody
+// who wants out makes come to the broker, which refuses them and says so. With Notify, so do all that name a path.
+func filter(toggles seccompbpf.Toggles) (plan.Seccomp, error) {
+	prog, err := seccompbpf.Compile(seccompbpf.Default(arch, toggles))
 	if err != nil {
 		return plan.Seccomp{}, fmt.Errorf("compiling the system-call filter: %w", err)
 	}
-	s := plan.Seccomp{Rules: "default", Notify: report || ask, Program: make([]plan.Insn, len(prog))}
+	s := plan.Seccomp{Rules: "default", Notify: toggles.NotifyDenied || toggles.Notify, Program: make([]plan.Insn, len(prog))}
 	for i, in := range prog {
 		s.Program[i] = plan.Insn(in)
 	}

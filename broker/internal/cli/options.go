@@ -45,6 +45,7 @@ func runOptions() []option {
 		{"as-pid-1", "", "", "", "process", "CMD is process 1 itself, without a reaper", setBool(func(r *request) *bool { return &r.asPID1 })},
 		{"new-session", "", "", "", "process", "accepted for compatibility: CMD never shares the caller's session", accept},
 		{"no-debug", "", "", "sandbox.debug", "process", "no ptrace inside", setBool(func(r *request) *bool { return &r.noDebug })},
+		{"only", "", "CMD", "", "process", "nothing but CMD (repeatable) and the command itself can be executed, each with its interpreter and libraries; implies --static", addOnly},
 		{"name", "", "SID", "", "process", "name of the session", setName},
 
 		{"backend", "", "NAME", "", "run", "native or passthrough", setString(func(r *request) *string { return &r.backend }, "native", "passthrough")},

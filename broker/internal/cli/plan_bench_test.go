@@ -2,6 +2,7 @@ package cli
 
 import (
 	"os"
+	"sbx/seccompbpf"
 	"testing"
 
 	"sbx/broker/internal/host"
@@ -22,7 +23,7 @@ func BenchmarkPlan(b *testing.B) {
 		b.Run("filter", func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				_, _ = filter(true, true, false)
+				_, _ = filter(seccompbpf.Toggles{Debug: true, NotifyDenied: true})
 			}
 		})
 		b.Run(profile, func(b *testing.B) {

@@ -24,6 +24,7 @@ type request struct {
 	prompt                                               string
 	paths                                                []pathOption
 	hide, secret                                         []string
+	only                                                 []string
 	env, envPass, sockets                                []string
 	sshAgent, gpgAgent, wayland, x11, dbus               bool
 	timeout, timeOffset                                  time.Duration

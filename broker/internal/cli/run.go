@@ -40,6 +40,9 @@ func cmdRun(t *term, args []string) int {
 		return 0
 	}
 	r.argv = rest
+	if err := r.onlyStatic(); err != nil {
+		return t.fail(err)
+	}
 	if len(r.argv) == 0 {
 		shell := host.Lookup(t.env, "SHELL")
 		if shell == "" {

@@ -56,7 +56,9 @@ func (v *view) plan() (*plan.Plan, []Loss, error) {
 		return nil, nil, err
 	}
 	var gate *plan.Gate
-	if in.Gate {
+	if in.Only != nil {
+		mounts = in.Only.restrict(mounts)
+	} else if in.Gate {
 		mounts, gate = v.gate(mounts)
 	}
 	if len(in.Hostname) > 63 {

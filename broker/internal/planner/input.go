@@ -75,6 +75,7 @@ type Input struct {
 	NoSymFollow bool
 	Gate        bool // the broker serves the root, so that what is not granted can be asked about
 	NoLandlock  bool
+	Only        *Only    // nil: what is visible can be executed
 	NoGuard     bool     // test builds only: the project is bound as it is
 	Ungranted   []string // canonical: mounted writable by a test that takes the mounts' line away, not so for Landlock
 	Losses      []Loss   // what was lost before planning began

@@ -144,6 +144,9 @@ func addLandlock(p *plan.Plan, in *Input) []Loss {
 	if p.Gate != nil {
 		l.Rules = append(l.Rules, gateRules(p.Gate, in.Facts.Home, l.HandledFS)...)
 	}
+	if in.Only != nil {
+		in.Only.landlock(l, p.Mounts)
+	}
 	p.Landlock = l
 	return nil
 }
