@@ -12,6 +12,7 @@ import (
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/policy"
+	"sbx/broker/internal/prompt"
 	"sbx/shared/plan"
 )
 
@@ -32,11 +33,13 @@ type answerRow struct {
 
 // explainer has what a run from here would have.
 type explainer struct {
-	s    settings
-	in   *planner.Input
-	plan *plan.Plan
-	env  decide.Env
-	note string // why a run from here would be refused; the rest then is about one from elsewhere
+	s      settings
+	in     *planner.Input
+	plan   *plan.Plan
+	env    decide.Env
+	src    policy.Sources
+	static bool
+	note   string // why a run from here would be refused; the rest then is about one from elsewhere
 }
 
 // explainer computes the plan of a run with the options of r, without making anything.
@@ -57,44 +60,43 @@ func (t *term) explainer(r *request, facts host.Facts, now time.Time) (*explaine
 }
 
 func (t *term) explainerIn(r request, facts host.Facts, now time.Time) (*explainer, error) {
-	r.argv = []string{"/"}
 	s, err := t.settings(&r, facts, t.projectRoot(&r, facts))
 	if err != nil {
 		return nil, err
 	}
+	r.argv, r.profile, r.mode = []string{"true"}, s.Profile.Name, mode(s, facts)
 	in, err := t.input(&r, s, facts)
 	if err != nil {
 		return nil, err
 	}
-	in.Argv = []string{"true"}
 	assign(in, "why", "/nonexistent")
-	x := &explainer{s: s, in: in}
+	x := &explainer{s: s, in: in, src: t.sources(facts, s.Vars.Project), static: r.mode != "dynamic"}
 	if x.plan, _, err = planner.Build(*in); err != nil {
 		return nil, err
 	}
-	x.env = x.decideEnv(now)
-	return x, nil
+	return x, x.refresh(now)
 }
 
-// decideEnv is everything that a decision in such a run depends on.
-func (x *explainer) decideEnv(now time.Time) decide.Env {
-	s := x.s
-	env := decide.Env{Policy: s.layers.Policy.Match, Restricts: s.layers.Policy.Restricts, Hidden: s.Concealed(), Asks: s.Asks(), Now: now,
-		Static: staticMode(s), NoPrompt: s.Sandbox.Prompt == "deny" || s.Sandbox.Prompt == "allow"}
-	if s.Sandbox.Prompt == "allow" {
-		env.Unasked = decide.Allow
+// refresh computes everything that a decision in such a run depends on, with the rules that s has.
+func (x *explainer) refresh(now time.Time) error {
+	mode, err := prompt.ParseMode(x.s.Sandbox.Prompt)
+	if err != nil {
+		return err
 	}
-	switch reach, hosts := s.Reach(); reach {
+	store := x.s.layers.Policy.With(policy.ScopeSession, socketRules(x.in)...)
+	x.env = decide.Env{Policy: store.Match, Restricts: store.Restricts, Hidden: x.s.Concealed(), Asks: x.s.Asks(), Now: now, Static: x.static}
+	x.env.NoPrompt, x.env.Unasked = promptEnv(mode, true, x.s.Sandbox.PromptCommand != "")
+	switch reach, hosts := x.s.Reach(); reach {
 	case policy.AllHosts:
-		env.AllHosts = true
+		x.env.AllHosts = true
 	case policy.SomeHosts:
 		for _, h := range hosts {
 			if p, err := policy.ParseHostPattern(h); err == nil {
-				env.Hosts = append(env.Hosts, p)
+				x.env.Hosts = append(x.env.Hosts, p)
 			}
 		}
 	}
-	return env
+	return nil
 }
 
 // path explains one access to a path as it was typed.
@@ -112,7 +114,7 @@ func (x *explainer) path(p string, a policy.Access) answerRow {
 			return row
 		}
 	}
-	if x.ruled(canon, a, &row) || x.mounted(canon, a, &row) {
+	if x.hiddenHere(canon, a, &row, true) || x.ruled(canon, a, &row) || x.hiddenHere(canon, a, &row, false) || x.mounted(canon, a, &row) {
 		return row
 	}
 	x.unsettled(decide.Ask{Path: canon, Op: string(a)}, &row)
@@ -129,33 +131,49 @@ func (x *explainer) hidden(p string, a policy.Access, row *answerRow) bool {
 	}
 	h := policy.HiddenBy(list, policy.KindPath, p)
 	if h == nil {
-		return x.hiddenHere(p, a, row)
-	}
-	rule, ok := x.env.Policy(policy.Query{Kind: policy.KindPath, Path: p, Access: a, Now: x.env.Now})
-	if ok && h.Explicit(rule) && !x.env.Static {
 		return false
 	}
 	row.Decision, row.Layer, row.Reason, row.Rule = "absent", "secret", h.Reason, h.Pattern
 	row.from(h.Origin)
-	hiddenOnly := h.Reason == "fs.hidden" || strings.HasPrefix(h.Reason, "hidden by profile ")
-	switch {
-	case hiddenOnly && h.Origin.File != "":
-		row.Layer, row.Change = "hidden", "take "+quote(h.Pattern)+" out of fs.hidden in "+h.Origin.String()
-	case hiddenOnly:
-		row.Layer, row.Once = "hidden", "sbx run --ro "+shellQuote(p)
-		row.Change = x.addRule(p, a)
-	case x.env.Static:
-		row.Change = x.addRule(p, a) + ", and mode dynamic: static mode shows no secret"
-	default:
-		row.Change = x.addRule(p, a)
+	if !merelyHidden(h) {
+		row.Change, row.Once = secretChange(h)
+		return true
 	}
+	rule, ok := x.env.Policy(policy.Query{Kind: policy.KindPath, Path: p, Access: a, Now: x.env.Now})
+	if ok && h.Explicit(rule) {
+		return false
+	}
+	if row.Layer = "hidden"; h.Origin.File != "" {
+		row.Change = "take " + shellQuote(h.Pattern) + " out of fs.hidden in " + h.Origin.String()
+		return true
+	}
+	row.Change, row.Once = x.addRule(p, a), "sbx run --ro "+shellQuote(p)
 	return true
 }
 
-// hiddenHere is about what this run hides beyond the lists: options, sockets, secrets of the account's own home.
-func (x *explainer) hiddenHere(p string, a policy.Access, row *answerRow) bool {
+// merelyHidden tells what is out of sight from secrets, which nothing shows.
+func merelyHidden(h *policy.Hiding) bool {
+	return h.Reason == "fs.hidden" || strings.HasPrefix(h.Reason, "hidden by profile ")
+}
+
+// secretChange is what can be done about a secret: take it off a list of one's own, or have it used and not read.
+func secretChange(h *policy.Hiding) (change, once string) {
+	switch {
+	case h.Origin.File != "":
+		return "take " + shellQuote(h.Pattern) + " out of fs.secrets in " + h.Origin.String(), ""
+	case strings.HasPrefix(h.Pattern, "~/.ssh"):
+		once = "sbx run --ssh-agent lets it use the keys of your agent without reading them"
+	case strings.HasPrefix(h.Pattern, "~/.gnupg"):
+		once = "sbx run --gpg-agent lets it use the keys of your agent without reading them"
+	}
+	return "nothing shows a secret: copy what the program needs to a place of its own", once
+}
+
+// hiddenHere is about what this run hides beyond the lists: by options, or else sockets, secrets of the account's own
+// home and fs.ask where nobody asks.
+func (x *explainer) hiddenHere(p string, a policy.Access, row *answerRow, byOption bool) bool {
 	for _, o := range x.in.Hides {
-		if !host.Within(p, path.Clean(o.Path)) {
+		if !host.Within(p, path.Clean(o.Path)) || strings.HasPrefix(o.Why, "--") != byOption {
 			continue
 		}
 		row.Decision, row.Layer, row.Reason, row.Rule, row.Scope = "absent", "hidden", o.Why, o.Path, "built-in"
@@ -166,6 +184,9 @@ func (x *explainer) hiddenHere(p string, a policy.Access, row *answerRow) bool {
 			row.Scope, row.Change = "command line", "leave "+o.Why+" "+shellQuote(o.Path)+" out"
 		} else {
 			row.Change = x.addRule(p, a)
+			if row.File, row.Line = splitOrigin(o.Why); row.File != "" {
+				row.Scope, row.Reason = "configuration", "asked about, and nobody is asked here"
+			}
 		}
 		return true
 	}
@@ -244,7 +265,7 @@ func (x *explainer) ruled(p string, a policy.Access, row *answerRow) bool {
 	}
 	row.rule(rule)
 	row.Decision = rule.Decision.String()
-	if rule.Decision == policy.Ask && x.env.Static {
+	if rule.Decision == policy.Ask && x.static {
 		row.Decision, row.Reason = "deny", row.Reason+"; static mode asks nobody"
 	}
 	if row.Decision != "allow" {
@@ -426,6 +447,3 @@ func ansiQuote(s string) string {
 	}
 	return b.String() + "'"
 }
-
-// staticMode says whether a run asks nobody. This version never asks.
-func staticMode(settings) bool { return true }

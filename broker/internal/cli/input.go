@@ -34,6 +34,9 @@ func (t *term) input(r *request, s settings, facts host.Facts) (*planner.Input, 
 		return nil, err
 	}
 	t.caches(s, in)
+	if err := t.carryRules(s, in, r.mode != "dynamic"); err != nil {
+		return nil, err
+	}
 	hideSockets(in)
 	secretsOfSbx(s.Vars, in)
 	var err error

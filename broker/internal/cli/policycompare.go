@@ -146,7 +146,9 @@ func policyReplay(t *term, c *policyCall) int {
 	if x.s.Effective, err = policy.Merge(layers, nil); err != nil {
 		return t.fail(err)
 	}
-	x.env = x.decideEnv(c.now)
+	if err = x.refresh(c.now); err != nil {
+		return t.fail(err)
+	}
 	x.env.Static = false // what would not be granted is asked about, as the log shows questions
 	rows, total, err := x.replay(logs[0])
 	if err != nil {

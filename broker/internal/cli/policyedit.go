@@ -248,21 +248,22 @@ func policyAdd(t *term, c *policyCall) int {
 	return 0
 }
 
-// opens says what hidden thing an allow rule opens, or refuses it where it would open nothing.
+// opens says what an allow rule does about what is hidden, or refuses it where only the organisation could say it.
 func opens(s settings, r policy.Rule) (string, error) {
-	if r.Decision != policy.Allow {
+	if r.Decision != policy.Allow || r.Kind == policy.KindHost {
 		return "", nil
 	}
 	for _, h := range s.Concealed() {
-		if h.Explicit(r) {
-			return "this opens what is hidden otherwise: " + quote(r.Pattern) + " (" + h.Reason + ")", nil
-		}
-		if h.OrgOnly && r.Kind != policy.KindHost {
-			org := r
-			org.Origin.Scope = policy.ScopeOrg
-			if h.Explicit(org) {
-				return "", &usageError{quote(r.Pattern) + " cannot be allowed: " + h.Reason, "only the organisation's policy (/etc/sbx/policy.toml) can open it"}
-			}
+		org := r
+		org.Origin.Scope = policy.ScopeOrg
+		switch {
+		case h.Kind == policy.KindSocket != (r.Kind == policy.KindSocket) || !h.Explicit(org):
+		case h.OrgOnly && r.Origin.Scope != policy.ScopeOrg:
+			return "", &usageError{ascii(r.Pattern) + " cannot be allowed: " + h.Reason, "only the organisation's policy (/etc/sbx/policy.toml) can open it"}
+		case h.Kind == policy.KindSocket || merelyHidden(&h):
+			return "this opens what is hidden otherwise: " + ascii(r.Pattern) + " (" + h.Reason + ")", nil
+		default:
+			return "it stays hidden: " + ascii(r.Pattern) + " is a secret (" + h.Reason + "), and no rule shows one", nil
 		}
 	}
 	return "", nil

@@ -139,6 +139,9 @@ func (x *rules) storeInProject(list []policy.Rule) error {
 	if layers, err = policy.Load(x.src); err != nil {
 		return err
 	}
+	if err := policy.Keep(x.src.TrustDir, layers.Pinned, x.src.UID); err != nil {
+		return err
+	}
 	return policy.Pin(x.src.TrustDir, dir, layers.Pins, x.src.UID)
 }
 

@@ -85,3 +85,32 @@ func (c comp) size() int {
 	}
 	return n
 }
+
+// Literal returns the one path that a pattern without wildcards matches.
+func (p Pattern) Literal() (string, bool) {
+	dir, ok := p.Names()
+	n := len(p.comps) - 1
+	if !ok || p.comps[n].kind != compLiteral {
+		return "", false
+	}
+	return strings.TrimSuffix(dir, "/") + "/" + p.comps[n].parts[0], true
+}
+
+// Names returns the directory in which alone the pattern matches names: only its last component may be a wildcard.
+func (p Pattern) Names() (dir string, ok bool) {
+	n := len(p.comps) - 1
+	if n < 0 || p.abstract || p.comps[n].kind == compTree {
+		return "", false
+	}
+	var b strings.Builder
+	for _, c := range p.comps[:n] {
+		if c.kind != compLiteral {
+			return "", false
+		}
+		b.WriteString("/" + c.parts[0])
+	}
+	if n == 0 {
+		return "/", true
+	}
+	return b.String(), true
+}

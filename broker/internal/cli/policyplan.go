@@ -1,0 +1,314 @@
+package cli
+
+import (
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"sbx/broker/internal/host"
+	"sbx/broker/internal/planner"
+	"sbx/broker/internal/policy"
+)
+
+// carrier carries the policy files' rules into the plan. What is allowed is mounted, so that nothing waits for it; what
+// is denied does not exist, or cannot be written. A rule that mounts cannot express is a loss, except that a
+// question (dynamic mode) can still carry it out.
+type carrier struct {
+	s      settings
+	in     *planner.Input
+	now    time.Time
+	static bool
+	hidden []policy.Hiding
+}
+
+// carryRules adds the rules in force to the plan's input; grants and hides are there already.
+func (t *term) carryRules(s settings, in *planner.Input, static bool) error {
+	list := s.layers.Policy.InForce()
+	if len(list) == 0 && len(s.FS.Ask) == 0 {
+		return nil
+	}
+	x := carrier{s: s, in: in, now: time.Now(), static: static, hidden: s.Concealed()}
+	if err := x.forbidden(); err != nil {
+		return err
+	}
+	for _, pass := range [...]func(policy.Rule, policy.Decision) bool{isHide, isGrant} {
+		for _, r := range byDepth(list) {
+			if r.Kind != policy.KindPath && r.Kind != policy.KindExec || !r.Expires.IsZero() && !x.now.Before(r.Expires) {
+				continue
+			}
+			if pass(r, r.Decision) {
+				x.carry(r)
+			}
+		}
+	}
+	if static {
+		x.asks()
+	}
+	return nil
+}
+
+// What hides comes first; then what gives and what protects, from the outside in, so that the inner word stands.
+func isHide(r policy.Rule, d policy.Decision) bool {
+	return d != policy.Allow && r.Access != policy.Write
+}
+
+func isGrant(r policy.Rule, d policy.Decision) bool { return !isHide(r, d) }
+
+func byDepth(list []policy.Rule) []policy.Rule {
+	depth := func(r policy.Rule) int { return strings.Count(r.Path().String(), "/") }
+	slices.SortStableFunc(list, func(a, b policy.Rule) int { return depth(a) - depth(b) })
+	return list
+}
+
+// carry puts one rule into the plan's input.
+func (x *carrier) carry(r policy.Rule) {
+	paths, tree, ok := x.places(r.Path())
+	switch {
+	case r.Decision == policy.Ask && !x.static:
+	case r.Access == policy.Exec || r.Kind == policy.KindExec:
+		if r.Decision != policy.Allow {
+			x.loss(r, "mounts cannot let a file be read and not be run")
+		} else if len(paths) > 0 && x.static && x.modeAt(paths[0]) == planner.None {
+			x.loss(r, "mounts cannot let a file be run and not be read")
+		}
+	case !ok && (x.static || r.Decision == policy.Deny):
+		x.loss(r, "a wildcard may stand only in the last part of a path here")
+	case r.Decision == policy.Allow:
+		x.allow(r, paths)
+	case r.Access == policy.Write:
+		x.protect(r, paths, tree)
+	default:
+		x.hide(r, paths)
+	}
+}
+
+// forbidden refuses what an option, or the choice of the project, asks for and the organisation denies.
+func (x *carrier) forbidden() error {
+	for _, g := range x.in.Grants {
+		if !g.Explicit && g.Path != x.in.Project || g.Mode == planner.Scratch {
+			continue
+		}
+		a := policy.Read
+		if g.Mode == planner.Write {
+			a = policy.Write
+		}
+		names := []string{path.Clean(g.Path)}
+		if canon, _, _, err := host.Resolve(x.in.FS, g.Path); err == nil {
+			names = append(names, canon)
+		}
+		for _, name := range names {
+			r, ok := x.s.layers.Policy.Match(policy.Query{Kind: policy.KindPath, Path: name, Access: a, Now: x.now})
+			if ok && r.Decision == policy.Deny && r.Origin.Scope == policy.ScopeOrg {
+				return &planner.Refusal{What: quote(g.Path) + " (" + g.Why + ") is refused by the organisation: " + ascii(r.String()) + ", " + r.Origin.String(), Hint: "ask the administrator of this machine"}
+			}
+		}
+	}
+	return nil
+}
+
+func (x *carrier) loss(r policy.Rule, why string) {
+	x.in.Losses = append(x.in.Losses, planner.Loss{What: "rule " + ascii(r.String()) + " (" + r.Origin.String() + ")", Why: why})
+}
+
+// places lists what a pattern is about: one path, a tree, or the names in a directory that are there now.
+func (x *carrier) places(p policy.Pattern) (paths []string, tree, ok bool) {
+	if dir, ok := p.Tree(); ok {
+		return []string{dir}, true, dir != "/"
+	}
+	if name, ok := p.Literal(); ok {
+		return []string{name}, false, true
+	}
+	dir, ok := p.Names()
+	if !ok {
+		return nil, false, false
+	}
+	entries, _ := x.in.FS.ReadDir(dir)
+	for _, e := range entries {
+		if name := path.Join(dir, e.Name); p.Match(name) {
+			paths = append(paths, name)
+		}
+	}
+	return paths, false, true
+}
+
+// holds says whether the rule is the one that decides about p: another scope or a narrower rule may be stronger.
+func (x *carrier) holds(r policy.Rule, p string) bool {
+	hit, ok := x.s.layers.Policy.Match(policy.Query{Kind: policy.KindPath, Path: p, Access: r.Access, Now: x.now})
+	return ok && hit.Decision == r.Decision
+}
+
+// allow grants the places that are not shown well enough already.
+func (x *carrier) allow(r policy.Rule, paths []string) {
+	mode := planner.Read
+	if r.Access == policy.Write {
+		mode = planner.Write
+	}
+	for _, p := range paths {
+		if !x.holds(r, p) || ownPlace(p) {
+			continue
+		}
+		canon, links, _, err := host.Resolve(x.in.FS, p)
+		if err != nil || canon == "" || ownPlace(canon) {
+			continue // a rule about what does not exist is no mistake
+		}
+		// A program could have put the link there in an earlier run, to have its target granted in this one.
+		if slices.ContainsFunc(links, func(l host.LinkAt) bool { return x.writable(l.Path) }) {
+			x.loss(r, "it leads through a link that programs in the sandbox can change")
+			continue
+		}
+		if why := unsuitable(canon, x.in.Facts.Home); why != "" && mode == planner.Write {
+			x.loss(r, "it is "+why)
+			continue
+		}
+		if x.secret(r, p) || x.secret(r, canon) || x.hiddenNow(p) || x.hiddenNow(canon) {
+			continue
+		}
+		opens := x.opens(r, p) // hidden by name, and the rule names it
+		if have := x.modeAt(canon); !opens && (have == planner.Write || have == planner.Scratch || mode == planner.Read && have != planner.None) {
+			continue
+		}
+		x.in.Grants = append(x.in.Grants, planner.Grant{Path: p, Mode: mode, Optional: true, Why: r.Origin.String()})
+	}
+}
+
+// secret says whether p is one, which mounts never show.
+func (x *carrier) secret(r policy.Rule, p string) bool {
+	for _, h := range x.in.Hides {
+		if h.Secret && host.Within(p, path.Clean(h.Path)) {
+			x.loss(r, "it is a secret ("+h.Why+"), and no rule shows one")
+			return true
+		}
+	}
+	return false
+}
+
+// writable says whether a program can change p on the host itself.
+func (x *carrier) writable(p string) bool {
+	for _, g := range x.in.Grants {
+		if g.Mode == planner.Write && host.Within(p, path.Clean(g.Path)) {
+			return true
+		}
+	}
+	return false
+}
+
+// hiddenNow says whether an option of this run, the latest word, hides p.
+func (x *carrier) hiddenNow(p string) bool {
+	for _, h := range x.in.Hides {
+		if strings.HasPrefix(h.Why, "--") && host.Within(p, path.Clean(h.Path)) {
+			return true
+		}
+	}
+	return false
+}
+
+func (x *carrier) opens(r policy.Rule, p string) bool {
+	h := policy.HiddenBy(x.hidden, policy.KindPath, p)
+	return h != nil && h.Explicit(r)
+}
+
+// modeAt is what the grants so far give at p.
+func (x *carrier) modeAt(p string) planner.Mode {
+	mode, deepest := planner.None, -1
+	for _, g := range x.in.Grants {
+		if host.Within(p, g.Path) && len(g.Path) >= deepest {
+			mode, deepest = g.Mode, len(g.Path)
+		}
+	}
+	for _, h := range x.in.Hides {
+		if host.Within(p, path.Clean(h.Path)) && len(h.Path) > deepest {
+			return planner.None
+		}
+	}
+	return mode
+}
+
+// hide takes places away. An option of this run that names such a place is a later word than the user's or a
+// project's, never than the organisation's.
+func (x *carrier) hide(r policy.Rule, paths []string) {
+	for _, p := range paths {
+		if !x.holds(r, p) {
+			continue
+		}
+		if p == "/" || host.Within(x.in.Project, p) && x.holds(r, x.in.Project) {
+			x.loss(r, "it would hide the project, which is what the program works on")
+			if p == "/" || p == x.in.Project {
+				continue
+			}
+		}
+		if r.Origin.Scope != policy.ScopeOrg && x.named(p) || !x.static && x.modeAt(p) == planner.None {
+			continue // shown by a later word; or not shown, so that the question's own refusal comes
+		}
+		x.drop(r, p)
+		x.in.Hides = append(x.in.Hides, planner.Hide{Path: p, Why: r.Origin.String()})
+	}
+}
+
+// drop takes out what the profile or the files grant in a denied tree; what an option grants there stays, and the project.
+func (x *carrier) drop(r policy.Rule, dir string) {
+	kept := x.in.Grants[:0]
+	for _, g := range x.in.Grants {
+		p := path.Clean(g.Path)
+		if g.Explicit || !host.Within(p, dir) || p == x.in.Project || p == x.in.GitDir || !x.holds(r, p) {
+			kept = append(kept, g)
+		}
+	}
+	x.in.Grants = kept
+}
+
+// named says whether an option of this run grants p itself.
+func (x *carrier) named(p string) bool {
+	for _, g := range x.in.Grants {
+		if g.Explicit && path.Clean(g.Path) == p {
+			return true
+		}
+	}
+	return false
+}
+
+// protect makes places read-only below what is writable.
+func (x *carrier) protect(r policy.Rule, paths []string, tree bool) {
+	for _, p := range paths {
+		canon, _, st, err := host.Resolve(x.in.FS, p)
+		if !x.holds(r, p) || err == nil && canon == "" {
+			continue
+		}
+		override := func(g planner.Grant) bool { return g.Explicit && r.Origin.Scope != policy.ScopeOrg }
+		for i := range x.in.Grants {
+			g := &x.in.Grants[i]
+			if host.Within(path.Clean(g.Path), p) && (tree || g.Path == p) && (g.Mode == planner.Write || g.Mode == planner.Overlay) && !override(*g) {
+				g.Mode = planner.Read
+			}
+		}
+		switch have := x.modeAt(p); {
+		case have != planner.Write && have != planner.Overlay:
+		case err != nil:
+			x.loss(r, "the place does not exist yet, so that nothing keeps the program from making it")
+		case !tree && st.Type == host.Dir:
+			x.loss(r, "mounts protect a directory with all that is in it, or not at all")
+		case !x.named(p) || r.Origin.Scope == policy.ScopeOrg:
+			x.in.Grants = append(x.in.Grants, planner.Grant{Path: p, Mode: planner.Read, Optional: true, Why: r.Origin.String()})
+		}
+	}
+}
+
+// asks hides what somebody wants to be asked about, where nobody is asked. The built-in profiles' lists are about
+// what they do not grant anyway.
+func (x *carrier) asks() {
+	for _, text := range x.s.FS.Ask {
+		p, err := policy.ParsePattern(text, policy.Vars{})
+		if err != nil {
+			continue
+		}
+		paths, _, ok := x.places(p)
+		if !ok {
+			x.in.Losses = append(x.in.Losses, planner.Loss{What: "fs.ask " + quote(text), Why: "a wildcard may stand only in the last part of a path here"})
+		}
+		for _, name := range paths {
+			if r, ok := x.s.layers.Policy.Match(policy.Query{Kind: policy.KindPath, Path: name, Access: policy.Read, Now: x.now}); (!ok || r.Decision != policy.Allow) && !x.named(name) && name != x.in.Project && name != "/" {
+				x.in.Hides = append(x.in.Hides, planner.Hide{Path: name, Why: x.s.origin("fs.ask")})
+			}
+		}
+	}
+}
