@@ -32,6 +32,7 @@ var mayImport = map[string][]string{
 	"broker/internal/only":     {},
 	"broker/internal/sshagent": {},
 	"broker/internal/guard":    {},
+	"broker/internal/changes":  {"broker/internal/guard", "shared/plan"},
 
 	"broker/internal/decide": {"broker/internal/policy"},
 	// planner alone speaks both policy and plan, so that no word of policy reaches privileged code.

@@ -5,6 +5,7 @@ import (
 	"path"
 	"strings"
 
+	"sbx/broker/internal/changes"
 	"sbx/broker/internal/guard"
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/launch"
@@ -127,7 +128,7 @@ func (t *term) grants(r *request, s settings, in *planner.Input) error {
 					return &planner.Refusal{What: "the project directory would be " + why, Hint: "cd into a project, or pass --workdir DIR"}
 				}
 				if r.ephemeral {
-					g.Mode = planner.Overlay
+					g.Mode, g.Why = planner.Overlay, "--ephemeral"
 				}
 			}
 			in.Grants = append(in.Grants, g)
@@ -155,7 +156,11 @@ func (t *term) grants(r *request, s settings, in *planner.Input) error {
 	}
 	if dir := gitDir(in.FS, in.Project); dir != "" {
 		in.GitDir = dir
-		in.Grants = append(in.Grants, planner.Grant{Path: dir, Mode: planner.Write, Why: "the project's repository"})
+		g := planner.Grant{Path: dir, Mode: planner.Write, Why: changes.Repository}
+		if r.ephemeral {
+			g.Mode = planner.Overlay
+		}
+		in.Grants = append(in.Grants, g)
 	}
 	return t.requestGrants(r, in)
 }

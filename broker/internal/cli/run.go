@@ -108,6 +108,9 @@ func (t *term) run(r *request) int {
 	if err == nil {
 		err = s.MakeLayers(p)
 	}
+	if err == nil && r.keep {
+		err = s.Keep()
+	}
 	if err != nil {
 		s.Discard()
 		return t.fail(err)
@@ -136,6 +139,7 @@ func (t *term) run(r *request) int {
 		t.warn(cerr.Error())
 	}
 	if !r.quiet {
+		t.sayKept(r, s.ID, s.Dir, p)
 		for _, line := range refused.summary() {
 			t.warn(line)
 		}

@@ -332,3 +332,30 @@ func TestLookPath(t *testing.T) {
 		}
 	}
 }
+
+// A grant below something that is no directory grants nothing, least of all the root.
+func TestGrantBelowFile(t *testing.T) {
+	for _, mode := range []Mode{Read, Write, Overlay, Scratch} {
+		in := request(machine())
+		in.Grants = join(grants(Read, "profile", system...), []Grant{{Path: "/home/u/project/main.go/pkg", Mode: mode, Optional: true, Why: "cache"}})
+		p, _, err := Build(in)
+		if err != nil {
+			t.Fatalf("%v: %v", mode, err)
+		}
+		for _, m := range p.Mounts {
+			if strings.HasPrefix(string(m.Target), "/home") || m.Target == "/root" || m.Target == "/etc" {
+				t.Errorf("%v: shows %s (%s)", mode, m.Target, m.Kind)
+			}
+		}
+		in.Grants[len(in.Grants)-1].Optional = false
+		if _, _, err := Build(in); err == nil && mode != Scratch {
+			t.Errorf("%v: accepted though it was asked for", mode)
+		}
+	}
+	in := request(machine())
+	in.Grants = grants(Read, "profile", system...)
+	in.Hides = []Hide{{Path: "/home/u/project/main.go/pkg", Secret: true}}
+	if _, _, err := Build(in); err != nil {
+		t.Errorf("hiding what cannot exist: %v", err)
+	}
+}

@@ -66,10 +66,35 @@ func (v *view) guarded(p string, n *node, g Grant) error {
 	}
 	budget, bound := secretBudget, 0
 	v.bindPlain(p, n, g, secretDepth, &budget, &bound)
+	v.sayScanCut(p)
+	return v.below(p, n)
+}
+
+func (v *view) sayScanCut(p string) {
 	if v.scanCut {
 		v.losses = append(v.losses, Loss{What: "secrets deep in " + plan.Bytes(p).Quote(), Why: "the tree is too large to be searched for .env and key files", Fix: "hide them by name with --hide"})
 	}
-	return v.below(p, n)
+}
+
+// hideSecrets hides the secrets of a project that is shown through an overlay: there is no gate before it
+// that would know them by name.
+func (v *view) hideSecrets(dir string, depth int, budget *int) {
+	list, err := v.in.FS.ReadDir(dir)
+	if err != nil {
+		return
+	}
+	if *budget -= len(list); *budget < 0 {
+		v.scanCut = true
+		return
+	}
+	for _, e := range list {
+		switch {
+		case e.Type != host.Dir && guard.IsSecret(e.Name):
+			v.hideAt(path.Join(dir, e.Name), true)
+		case e.Type == host.Dir && depth > 0 && !guard.Skip(e.Name):
+			v.hideSecrets(path.Join(dir, e.Name), depth-1, budget)
+		}
+	}
 }
 
 // bindPlain mounts those sub-directories of a guarded directory that need no guard.

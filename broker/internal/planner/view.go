@@ -37,6 +37,9 @@ func newView(in *Input) *view { return &view{in: in, out: make([]plan.Mount, 0, 
 // that does not exist is hidden by its name: the host may create it later.
 func (v *view) addHide(h Hide) error {
 	canon, links, st, err := host.Resolve(v.in.FS, h.Path)
+	if canon == "" && host.NotExist(err) { // below something that is no directory
+		canon = path.Clean(h.Path)
+	}
 	if canon == "" {
 		return fmt.Errorf("resolving %s: %w", h.Path, err)
 	}
@@ -77,6 +80,12 @@ func (v *view) addGrant(g Grant) error {
 		}
 		return &Refusal{What: fmt.Sprintf("%s (%s)", plan.Bytes(g.Path).Quote(), g.Why), Err: baseError(err),
 			Hint: "name a path that exists, or end it with ? where it may be missing"}
+	}
+	if canon == "" && g.Optional { // below something that is no directory: "" would be the root
+		return nil
+	}
+	if canon == "" {
+		return &Refusal{What: fmt.Sprintf("%s (%s)", plan.Bytes(g.Path).Quote(), g.Why), Err: baseError(err)}
 	}
 	for _, l := range links {
 		v.root.at(l.Path).link = l.Text
@@ -224,16 +233,17 @@ func (v *view) directory(p string, n *node, mode Mode, g Grant) error {
 	if mode == Write && (n.hides() || v.needsGuard(p)) {
 		return v.guarded(p, n, g)
 	}
-	if !n.hides() {
-		if mode == Overlay {
-			v.overlay(p, n, g)
-		} else {
-			v.bind(p, mode, g)
+	if mode == Overlay {
+		if v.needsGuard(p) && p == v.in.Project {
+			budget := secretBudget
+			v.hideSecrets(p, secretDepth, &budget)
+			v.sayScanCut(p)
 		}
+		v.overlay(p, n, g)
 		return v.below(p, n)
 	}
-	if mode == Overlay {
-		v.overlay(p, n, g)
+	if !n.hides() {
+		v.bind(p, mode, g)
 		return v.below(p, n)
 	}
 	list, err := v.in.FS.ReadDir(p)

@@ -140,6 +140,20 @@ func (s *Session) Close(keep bool) error {
 	return err
 }
 
+// Keep says before the program runs that the layers stay, so that a killed broker does not lose them.
+func (s *Session) Keep() error { return s.WriteFile("kept", nil) }
+
+// DropLayers throws away the layers that an ended session kept. Its record stays.
+func DropLayers(dir string) error {
+	if err := removeLayers(dir); err != nil {
+		return err
+	}
+	if err := os.Remove(filepath.Join(dir, "kept")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("forgetting that layers are kept: %w", err)
+	}
+	return nil
+}
+
 // Discard removes the whole folder: nothing was run in this session.
 func (s *Session) Discard() {
 	_ = s.Close(false)

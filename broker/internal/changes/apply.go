@@ -1,0 +1,431 @@
+package changes
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/shared/plan"
+)
+
+// Options of Apply.
+type Options struct {
+	Dir   string // the session's folder, for the journal
+	SID   string
+	Allow []Risk // accepted; Odd and Broken never are
+	Force bool   // what the host changed meanwhile is replaced
+	Skip  bool   // what is not applied is left out instead of refusing everything
+}
+
+// Result says what Apply did.
+type Result struct {
+	Applied int
+	Held    []Change // left out
+}
+
+// Refused is the error of changes that nobody accepted. Nothing was applied.
+type Refused struct{ Held []Change }
+
+func (r *Refused) Error() string {
+	return fmt.Sprintf("%d of the changes are not applied without being told", len(r.Held))
+}
+
+func (o *Options) holds(c *Change) bool {
+	switch {
+	case c.Risk == Odd || c.Risk == Broken:
+		return true
+	case c.Risk != "" && !slices.Contains(o.Allow, c.Risk):
+		return true
+	}
+	return c.Changed && !o.Force
+}
+
+// errBusy is returned while another apply or discard of the session runs.
+var errBusy = errors.New("another apply or discard of this session is running")
+
+// Lock keeps other applies of the session away until it is closed.
+func Lock(dir string) (*os.File, error) {
+	f, err := os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, fmt.Errorf("opening session: %w", err)
+	}
+	if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
+		f.Close()
+		return nil, errBusy
+	}
+	return f, nil
+}
+
+// applier carries changes over, one layer at a time.
+type applier struct {
+	opt   Options
+	j     *journal
+	layer *Layer
+	upper int
+	host  int
+	n     int
+	late  []Change // directories whose mode and time come last
+}
+
+// Apply carries the changes over to the host. Each file is the old one or the new one at every moment; the
+// layers are not touched, so that whatever stops it, it can be run again.
+func Apply(list []Change, opt Options) (Result, error) {
+	var res Result
+	var todo []Change
+	for i := range list {
+		c := &list[i]
+		if opt.holds(c) || slices.ContainsFunc(res.Held, func(h Change) bool { return h.Kind == Dir && strings.HasPrefix(c.Path, h.Path+"/") }) {
+			res.Held = append(res.Held, *c)
+		} else {
+			todo = append(todo, *c)
+		}
+	}
+	if len(res.Held) > 0 && !opt.Skip {
+		return res, &Refused{res.Held}
+	}
+	if err := enoughSpace(todo); err != nil {
+		return res, err
+	}
+	j, err := openJournal(opt.Dir)
+	if err != nil {
+		return res, err
+	}
+	a := &applier{opt: opt, j: j, upper: -1, host: -1}
+	for i := range todo {
+		if err = a.change(&todo[i]); err != nil {
+			err = fmt.Errorf("applying %s: %w", plan.Bytes(todo[i].Path).Quote(), err)
+			break
+		}
+		res.Applied++
+	}
+	if cerr := a.leave(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		j.close() // else it stays, and the next call cleans up by it
+	} else {
+		j.f.Close()
+		if rerr := Recover(opt.Dir); rerr != nil {
+			err = fmt.Errorf("%w; %w", err, rerr)
+		}
+	}
+	return res, err
+}
+
+// enoughSpace refuses before anything is done what cannot end well.
+func enoughSpace(list []Change) error {
+	need := map[*Layer]uint64{}
+	for i := range list {
+		if c := &list[i]; c.Kind == File && (c.Op == Added || c.Op == Modified || c.Op == Replaced) {
+			need[c.layer] += uint64(c.now.Blocks) * 512
+		}
+	}
+	for l, n := range need {
+		dir := l.Target
+		var st unix.Statfs_t
+		err := unix.Statfs(dir, &st)
+		if err == unix.ENOENT {
+			err = unix.Statfs(path.Dir(dir), &st)
+		}
+		if err == nil && n > st.Bavail*uint64(st.Bsize) {
+			return fmt.Errorf("applying to %s: %w: %d bytes are to be written and %d are free; nothing was changed", plan.Bytes(dir).Quote(), unix.ENOSPC, n, st.Bavail*uint64(st.Bsize))
+		}
+	}
+	return nil
+}
+
+// enter opens the layer that c is of.
+func (a *applier) enter(c *Change) error {
+	if a.layer == c.layer {
+		return nil
+	}
+	if err := a.leave(); err != nil {
+		return err
+	}
+	var err error
+	if a.upper, err = openRoot(c.layer.Upper); err != nil {
+		return err
+	}
+	a.layer = c.layer
+	if c.rel == "." { // the layer's place does not exist yet
+		parent, err := openRoot(path.Dir(c.layer.Target))
+		if err != nil {
+			return err
+		}
+		err = unix.Mkdirat(parent, path.Base(c.layer.Target), 0o755)
+		unix.Close(parent)
+		if err != nil && err != unix.EEXIST {
+			return err
+		}
+	}
+	a.host, err = openRoot(c.layer.Target)
+	return err
+}
+
+// leave finishes the directories of the layer and sees to it that what was written is on the disk before
+// anybody throws the layer away.
+func (a *applier) leave() error {
+	if a.layer == nil {
+		return nil
+	}
+	var err error
+	for i := len(a.late) - 1; i >= 0 && a.host >= 0; i-- {
+		c := &a.late[i]
+		if fd, oerr := openBelow(a.host, c.rel); oerr == nil {
+			mode := c.now.Mode & perm
+			var st unix.Stat_t
+			if unix.Fstat(fd, &st) == nil {
+				mode |= st.Mode & 0o7000 // what the host's directory above gave it
+			}
+			if e := unix.Fchmod(fd, mode); e != nil && err == nil {
+				err = e
+			}
+			if c.Op != Mode {
+				_ = unix.Futimes(fd, []unix.Timeval{unix.NsecToTimeval(c.now.Atim.Nano()), unix.NsecToTimeval(c.now.Mtim.Nano())})
+			}
+			unix.Close(fd)
+		}
+	}
+	if a.host >= 0 {
+		if e := unix.Syncfs(a.host); e != nil && err == nil {
+			err = fmt.Errorf("writing to disk: %w", e)
+		}
+		unix.Close(a.host)
+	}
+	unix.Close(a.upper)
+	a.layer, a.late, a.upper, a.host = nil, nil, -1, -1
+	return err
+}
+
+func (a *applier) change(c *Change) error {
+	if err := a.enter(c); err != nil {
+		return err
+	}
+	if c.rel == "." {
+		return nil
+	}
+	dir, err := openBelow(a.host, path.Dir(c.rel))
+	if err != nil {
+		return fmt.Errorf("opening its directory on the host: %w", err)
+	}
+	defer unix.Close(dir)
+	name := path.Base(c.rel)
+	switch {
+	case c.Op == Mode && c.Kind == Dir:
+		a.late = append(a.late, *c)
+		return openUp(dir, name, c) // what is made in it comes before its last mode
+	case c.Op == Mode:
+		return chmodFile(dir, name, c)
+	case c.Op == Added && c.Kind == Dir:
+		a.late = append(a.late, *c)
+		if err := unix.Mkdirat(dir, name, 0o700); err != nil && err != unix.EEXIST {
+			return err
+		}
+		return nil
+	}
+	temp := fmt.Sprintf(".sbx-apply-%s-%d", a.opt.SID, a.n)
+	a.n++
+	in := intent{Target: plan.Bytes(c.layer.Target), Dir: plan.Bytes(path.Dir(c.rel)), Name: plan.Bytes(name), Temp: plan.Bytes(temp)}
+	if c.Op != Added {
+		in.Dev, in.Ino, in.Size, in.Sec, in.Nsec = c.old.Dev, c.old.Ino, c.old.Size, c.old.Mtim.Sec, c.old.Mtim.Nsec
+	}
+	if err := a.j.note(in); err != nil {
+		return err
+	}
+	if c.Op == Deleted {
+		return a.remove(c, dir, name, temp, &in)
+	}
+	if err := a.stage(c, dir, temp); err != nil {
+		_ = removeAll(dir, temp)
+		return err
+	}
+	if c.Op == Added {
+		err := rename(dir, temp, name, unix.RENAME_NOREPLACE)
+		if err != nil {
+			_ = removeAll(dir, temp)
+		}
+		if err == unix.EEXIST {
+			return errors.New("the host made something of this name just now; look again with sbx diff")
+		}
+		return err
+	}
+	return a.replace(c, dir, name, temp, &in)
+}
+
+// errMoved says that the host's file is not the one that was compared.
+var errMoved = errors.New("the host changed it just now; look again with sbx diff")
+
+// replace exchanges the staged name with the host's, so that what was there can be looked at before it goes.
+func (a *applier) replace(c *Change, dir int, name, temp string, in *intent) error {
+	if c.Kind == Dir {
+		a.late = append(a.late, *c)
+	}
+	err := rename(dir, temp, name, unix.RENAME_EXCHANGE)
+	if err == unix.EINVAL || err == unix.ENOSYS { // a file system that cannot: look first, then replace
+		var st unix.Stat_t
+		if lstatAt(dir, name, &st) != nil || !in.is(&st) {
+			err = errMoved
+		} else if st.Mode&unix.S_IFMT == unix.S_IFDIR || c.Kind == Dir {
+			if err = removeAll(dir, name); err == nil {
+				err = rename(dir, temp, name, 0)
+			}
+		} else {
+			err = rename(dir, temp, name, 0)
+		}
+		if err != nil {
+			_ = removeAll(dir, temp)
+		}
+		return err
+	}
+	if err != nil {
+		_ = removeAll(dir, temp)
+		return err
+	}
+	if !a.asCompared(c, dir, temp, in) {
+		if err := rename(dir, temp, name, unix.RENAME_EXCHANGE); err != nil {
+			return err
+		}
+		_ = removeAll(dir, temp)
+		return errMoved
+	}
+	return removeAll(dir, temp)
+}
+
+// remove moves the host's name aside, looks at it, and removes it.
+func (a *applier) remove(c *Change, dir int, name, temp string, in *intent) error {
+	err := rename(dir, name, temp, unix.RENAME_NOREPLACE)
+	if err == unix.ENOENT {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if !a.asCompared(c, dir, temp, in) {
+		if err := rename(dir, temp, name, unix.RENAME_NOREPLACE); err != nil {
+			return err
+		}
+		return errMoved
+	}
+	return removeAll(dir, temp)
+}
+
+// asCompared says whether what was moved to temp is what the person was shown.
+func (a *applier) asCompared(c *Change, dir int, temp string, in *intent) bool {
+	var st unix.Stat_t
+	if lstatAt(dir, temp, &st) != nil || !in.is(&st) {
+		return false
+	}
+	if kindOf(&st) != Dir {
+		return true
+	}
+	s := scanner{l: c.layer}
+	again := Change{old: st}
+	s.below(&again, c.rel, dir, temp)
+	return again.Entries == c.Entries && (!again.Changed || a.opt.Force)
+}
+
+func rename(dir int, from, to string, flags uint) error {
+	err := unix.Renameat2(dir, from, dir, to, flags)
+	if flags == unix.RENAME_NOREPLACE && (err == unix.EINVAL || err == unix.ENOSYS) {
+		var st unix.Stat_t
+		if lstatAt(dir, to, &st) == nil {
+			return unix.EEXIST
+		}
+		return unix.Renameat(dir, from, dir, to)
+	}
+	return err
+}
+
+// openUp gives a directory the rights of its owner.
+func openUp(dir int, name string, c *Change) error {
+	if c.old.Mode&0o300 == 0o300 {
+		return nil
+	}
+	fd, err := unix.Openat(dir, name, dirFlags, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	return unix.Fchmod(fd, c.old.Mode&0o7777|0o300)
+}
+
+func chmodFile(dir int, name string, c *Change) error {
+	fd, err := unix.Openat(dir, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil || st.Ino != c.old.Ino || st.Dev != c.old.Dev || kindOf(&st) != File {
+		return errMoved
+	}
+	return unix.Chmod(fmt.Sprintf("/proc/self/fd/%d", fd), c.NewMode)
+}
+
+// stage makes the new thing under the name temp, complete.
+func (a *applier) stage(c *Change, dir int, temp string) error {
+	switch c.Kind {
+	case Link:
+		if err := unix.Symlinkat(c.Link, dir, temp); err != nil {
+			return err
+		}
+		_ = unix.UtimesNanoAt(dir, temp, []unix.Timespec{c.now.Atim, c.now.Mtim}, unix.AT_SYMLINK_NOFOLLOW)
+		return nil
+	case Dir:
+		return unix.Mkdirat(dir, temp, 0o700)
+	}
+	from, err := openBelow(a.upper, path.Dir(c.rel))
+	if err != nil {
+		return fmt.Errorf("opening layer: %w", err)
+	}
+	defer unix.Close(from)
+	src, err := openFile(from, path.Base(c.rel), &c.now)
+	if err != nil {
+		return fmt.Errorf("opening layer: %w", err)
+	}
+	defer src.Close()
+	fd, err := unix.Openat(dir, temp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return err
+	}
+	dst := os.NewFile(uintptr(fd), temp)
+	n, err := io.Copy(dst, src) // copy_file_range where it can be had
+	if err == nil && n != c.now.Size {
+		err = fmt.Errorf("the layer changed: %w", unix.ESTALE)
+	}
+	if err == nil {
+		copyXattrs(int(dst.Fd()), int(src.Fd()))
+		err = unix.Fchmod(int(dst.Fd()), c.NewMode)
+	}
+	if err == nil {
+		_ = unix.UtimesNanoAt(dir, temp, []unix.Timespec{c.now.Atim, c.now.Mtim}, unix.AT_SYMLINK_NOFOLLOW)
+	}
+	if cerr := dst.Close(); err == nil {
+		err = cerr
+	}
+	return err
+}
+
+// copyXattrs carries over what a user may set, overlayfs's own records left out.
+func copyXattrs(dst, src int) {
+	var list [4096]byte
+	n, err := unix.Flistxattr(src, list[:])
+	if err != nil {
+		return
+	}
+	for _, name := range strings.Split(strings.TrimRight(string(list[:n]), "\x00"), "\x00") {
+		if name != "system.posix_acl_access" && (!strings.HasPrefix(name, "user.") || strings.HasPrefix(name, "user.overlay.")) {
+			continue
+		}
+		var val [4096]byte
+		if m, err := unix.Fgetxattr(src, name, val[:]); err == nil {
+			_ = unix.Fsetxattr(dst, name, val[:m], 0)
+		}
+	}
+}

@@ -1,0 +1,404 @@
+package changes
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/shared/plan"
+)
+
+// lab is a host directory and a layer over it, as a session leaves them.
+type lab struct {
+	t         *testing.T
+	host, ses string
+	upper     string
+	layer     Layer
+}
+
+func newLab(t *testing.T, hide ...string) *lab {
+	l := &lab{t: t, host: filepath.Join(t.TempDir(), "p"), ses: t.TempDir()}
+	l.upper = l.ses + "/overlay/1/upper"
+	l.check(os.MkdirAll(l.host, 0o755))
+	l.check(os.MkdirAll(l.upper, 0o700))
+	l.layer = Layer{Target: l.host, Upper: l.upper, Hide: hide, Why: "--ephemeral"}
+	return l
+}
+
+func (l *lab) check(err error) {
+	l.t.Helper()
+	if err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+func (l *lab) write(top, name, text string) {
+	l.t.Helper()
+	p := filepath.Join(top, name)
+	l.check(os.MkdirAll(filepath.Dir(p), 0o755))
+	l.check(os.WriteFile(p, []byte(text), 0o644))
+}
+
+func (l *lab) whiteout(name string) {
+	l.t.Helper()
+	p := filepath.Join(l.upper, name)
+	l.check(os.MkdirAll(filepath.Dir(p), 0o755))
+	l.check(unix.Mknod(p, unix.S_IFCHR, 0))
+}
+
+// begin marks the moment at which the session began: what the host has now is old.
+func (l *lab) begin() {
+	l.t.Helper()
+	time.Sleep(20 * time.Millisecond) // the kernel's clock of files is coarse
+	l.check(os.WriteFile(l.ses+"/stamp", nil, 0o600))
+	var st unix.Stat_t
+	l.check(unix.Stat(l.ses+"/stamp", &st))
+	l.layer.since = st.Mtim
+	time.Sleep(20 * time.Millisecond)
+}
+
+func (l *lab) scan() []Change {
+	l.t.Helper()
+	list, err := Scan([]Layer{l.layer}, nil)
+	l.check(err)
+	return list
+}
+
+func (l *lab) text(list []Change) string {
+	var b strings.Builder
+	for i := range list {
+		b.WriteString(list[i].In(l.host) + "\n")
+	}
+	return b.String()
+}
+
+func (l *lab) read(name string) string {
+	b, err := os.ReadFile(filepath.Join(l.host, name))
+	if err != nil {
+		return "error: " + errors.Unwrap(err).Error()
+	}
+	return string(b)
+}
+
+func (l *lab) opt() Options { return Options{Dir: l.ses, SID: "s"} }
+
+func TestScanAndApply(t *testing.T) {
+	l := newLab(t)
+	for _, f := range []string{"same", "changed", "gone", "mode", "d/in", "d/deep/x", "moved-from", "todir", "fromdir/x"} {
+		l.write(l.host, f, "old "+f)
+	}
+	l.begin()
+	l.write(l.upper, "same", "old same")
+	l.write(l.upper, "changed", "new")
+	l.whiteout("gone")
+	l.write(l.upper, "mode", "old mode")
+	l.check(os.Chmod(l.upper+"/mode", 0o755))
+	l.whiteout("d")
+	l.whiteout("moved-from")
+	l.write(l.upper, "moved-to", "old moved-from")
+	l.write(l.upper, "todir/x", "x")
+	l.write(l.upper, "fromdir", "file now")
+	l.check(os.Symlink("changed", l.upper+"/link"))
+	l.write(l.upper, "locked", "no owner may read this")
+	l.check(os.Chmod(l.upper+"/locked", 0))
+	list := l.scan()
+	want := `M  changed
+D  d/ (3 below)
+T  fromdir (mode 0755 -> 0644)
+D  gone
+A  link -> changed
+A  locked
+P  mode (mode 0644 -> 0755)
+R  moved-from -> moved-to
+T  todir/ (mode 0644 -> 0755)
+A  todir/x
+`
+	if got := l.text(Renames(list)); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	res, err := Apply(list, l.opt())
+	if err != nil || res.Applied != len(list) {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	for name, want := range map[string]string{"changed": "new", "gone": "error: no such file or directory", "d": "error: no such file or directory", "mode": "old mode", "moved-to": "old moved-from", "todir/x": "x", "fromdir": "file now", "link": "new", "same": "old same"} {
+		if got := l.read(name); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+	if info, err := os.Stat(l.host + "/locked"); err != nil || info.Mode() != 0 {
+		t.Errorf("locked: %v, %v", info, err)
+	}
+	if left := l.scan(); len(left) > 0 {
+		t.Errorf("left after all was applied:\n%s", l.text(left))
+	}
+	entries, _ := os.ReadDir(l.host)
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), ".sbx") {
+			t.Errorf("%s is left on the host", e.Name())
+		}
+	}
+}
+
+// Each row is something that is not applied without being told; next to each stands an ordinary change that
+// is, so that a refusal of everything would fail.
+func TestHostileLayers(t *testing.T) {
+	for name, c := range map[string]struct {
+		make func(l *lab)
+		want string
+		path string // must stay as it was on the host
+	}{
+		"git hook":       {func(l *lab) { l.write(l.upper, ".git/hooks/pre-commit", "x") }, "guarded", ".git/hooks/pre-commit"},
+		"nested hook":    {func(l *lab) { l.write(l.upper, "sub/.git/hooks/post-checkout", "x") }, "guarded", "sub/.git/hooks/post-checkout"},
+		"submodule":      {func(l *lab) { l.write(l.upper, ".git/modules/a/b/hooks/x", "x") }, "guarded", ".git/modules/a/b/hooks/x"},
+		"git config":     {func(l *lab) { l.write(l.upper, ".git/config", "[core]\n\tfsmonitor = /tmp/x\n") }, "guarded", ".git/config"},
+		"git file":       {func(l *lab) { l.write(l.upper, "sub/.git", "gitdir: /tmp/evil\n") }, "guarded", "sub/.git"},
+		"direnv":         {func(l *lab) { l.write(l.upper, ".envrc", "x") }, "guarded", ".envrc"},
+		"editor":         {func(l *lab) { l.write(l.upper, ".vscode/tasks.json", "x") }, "guarded", ".vscode/tasks.json"},
+		"agent":          {func(l *lab) { l.write(l.upper, "AGENTS.md", "x") }, "guarded", "AGENTS.md"},
+		"env":            {func(l *lab) { l.write(l.upper, ".env", "x") }, "secrets", ".env"},
+		"hidden":         {func(l *lab) { l.write(l.upper, "conf/hidden", "x") }, "secrets", "conf/hidden"},
+		"link out":       {func(l *lab) { l.check(os.Symlink("../x", l.upper+"/l")) }, "links", "l"},
+		"link absolute":  {func(l *lab) { l.check(os.Symlink("/root/x", l.upper+"/l")) }, "links", "l"},
+		"link by link":   {func(l *lab) { l.check(os.Symlink("ordinary/../../x", l.upper+"/l")) }, "links", "l"},
+		"pipe":           {func(l *lab) { l.check(unix.Mkfifo(l.upper+"/pipe", 0o666)) }, "special", "pipe"},
+		"deletes guard":  {func(l *lab) { l.whiteout("keep") }, "guarded", "keep/.git/hooks/real"},
+		"deletes secret": {func(l *lab) { l.whiteout("conf") }, "secrets", "conf/hidden"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t, "conf/hidden")
+			l.write(l.host, "conf/hidden", "SECRET")
+			l.write(l.host, "keep/.git/hooks/real", "hook")
+			l.begin()
+			before := l.read(c.path)
+			l.write(l.upper, "plain", "x")
+			c.make(l)
+			list := l.scan()
+			if !strings.Contains(l.text(list), "! "+c.want) {
+				t.Errorf("not marked as %s:\n%s", c.want, l.text(list))
+			}
+			var r *Refused
+			if _, err := Apply(list, l.opt()); !errors.As(err, &r) {
+				t.Fatalf("applied: %v", err)
+			}
+			if got := l.read("plain"); !strings.HasPrefix(got, "error") {
+				t.Error("something was applied although it was refused")
+			}
+			opt := l.opt()
+			opt.Skip = true
+			if _, err := Apply(list, opt); err != nil {
+				t.Fatal(err)
+			}
+			if got := l.read(c.path); got != before {
+				t.Errorf("%s: %q, want %q", c.path, got, before)
+			}
+			if got := l.read("plain"); got != "x" {
+				t.Errorf("the ordinary change was not applied: %q", got)
+			}
+			if c.want == "special" {
+				return
+			}
+			opt.Allow = []Risk{Guarded, Secret, Outward} // the control: told, it does it
+			if _, err := Apply(l.scan(), opt); err != nil {
+				t.Fatal(err)
+			}
+			if left := l.scan(); len(left) > 0 {
+				t.Errorf("left although everything was allowed:\n%s", l.text(left))
+			}
+		})
+	}
+}
+
+func TestHarmlessLinksAndModes(t *testing.T) {
+	l := newLab(t)
+	l.begin()
+	l.write(l.upper, "a/b", "x")
+	for name, text := range map[string]string{"l1": "a/b", "a/l2": "../a/b", "l3": "/usr/bin/env", "a/l4": "./b"} {
+		l.check(os.Symlink(text, filepath.Join(l.upper, name)))
+	}
+	l.write(l.upper, "suid", "x")
+	l.check(os.Chmod(l.upper+"/suid", 0o755|os.ModeSetuid|os.ModeSetgid))
+	list := l.scan()
+	if _, err := Apply(list, l.opt()); err != nil {
+		t.Fatalf("%v\n%s", err, l.text(list))
+	}
+	info, err := os.Stat(l.host + "/suid")
+	if err != nil || info.Mode() != 0o755 {
+		t.Errorf("%v %v, want 0755 without set-id bits", info.Mode(), err)
+	}
+	if !strings.Contains(l.text(list), "suid (executable) (without its set-id bit)") {
+		t.Errorf("nothing is said of the bits:\n%s", l.text(list))
+	}
+}
+
+// A directory of the host's that has become a link leads nowhere.
+func TestSwappedDirectory(t *testing.T) {
+	l := newLab(t)
+	out := t.TempDir()
+	l.write(l.host, "d/x", "old")
+	l.begin()
+	l.write(l.upper, "d/x", "new")
+	list := l.scan()
+	l.check(os.Rename(l.host+"/d", l.host+"/d-old"))
+	l.check(os.Symlink(out, l.host+"/d"))
+	l.write(out, "x", "outside")
+	if _, err := Apply(list, l.opt()); !errors.Is(err, unix.ELOOP) {
+		t.Errorf("got %v, want ELOOP", err)
+	}
+	if b, _ := os.ReadFile(out + "/x"); string(b) != "outside" {
+		t.Errorf("written through a link: %q", b)
+	}
+}
+
+func TestHostChangedMeanwhile(t *testing.T) {
+	for name, c := range map[string]struct {
+		inside, host func(l *lab)
+	}{
+		"modified":        {func(l *lab) { l.write(l.upper, "f", "in") }, func(l *lab) { l.write(l.host, "f", "out") }},
+		"deleted inside":  {func(l *lab) { l.whiteout("f") }, func(l *lab) { l.write(l.host, "f", "out") }},
+		"made by both":    {func(l *lab) { l.write(l.upper, "n", "in") }, func(l *lab) { l.write(l.host, "n", "out") }},
+		"below a deleted": {func(l *lab) { l.whiteout("d") }, func(l *lab) { l.write(l.host, "d/sub/new", "out") }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t)
+			l.write(l.host, "f", "old")
+			l.write(l.host, "d/x", "old")
+			l.begin()
+			c.inside(l)
+			if list := l.scan(); list[0].Changed {
+				t.Fatalf("said to be changed before it was: %s", list[0].String())
+			}
+			c.host(l)
+			list := l.scan()
+			var r *Refused
+			if _, err := Apply(list, l.opt()); !errors.As(err, &r) || !strings.Contains(l.text(r.Held), "after the session began") {
+				t.Fatalf("%v\n%s", err, l.text(list))
+			}
+			opt := l.opt()
+			opt.Force = true
+			if _, err := Apply(list, opt); err != nil {
+				t.Fatal(err)
+			}
+			if left := l.scan(); len(left) > 0 {
+				t.Errorf("left after --force:\n%s", l.text(left))
+			}
+		})
+	}
+}
+
+// Between the comparison and the change the host may still act.
+func TestHostChangesDuringApply(t *testing.T) {
+	for name, change := range map[string]func(l *lab){
+		"modified": func(l *lab) { l.write(l.host, "f", "other text") },
+		"replaced": func(l *lab) { l.write(l.host, "g", "other"); l.check(os.Rename(l.host+"/g", l.host+"/f")) },
+		"deleted":  func(l *lab) { l.check(os.Remove(l.host + "/f")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t)
+			l.write(l.host, "f", "old")
+			l.begin()
+			l.write(l.upper, "f", "in")
+			list := l.scan()
+			change(l)
+			before := l.read("f")
+			if _, err := Apply(list, l.opt()); err == nil {
+				t.Error("applied over what was not compared")
+			}
+			if got := l.read("f"); got != before {
+				t.Errorf("%q, want %q", got, before)
+			}
+		})
+	}
+}
+
+func TestRecover(t *testing.T) {
+	l := newLab(t)
+	l.write(l.host, "f", "old")
+	var st unix.Stat_t
+	l.check(unix.Lstat(l.host+"/f", &st))
+	in := intent{Target: plan.Bytes(l.host), Dir: ".", Name: "f", Temp: ".sbx-apply-s-0", Dev: st.Dev, Ino: st.Ino, Size: st.Size, Sec: st.Mtim.Sec, Nsec: st.Mtim.Nsec}
+	killed := func() {
+		j, err := openJournal(l.ses)
+		l.check(err)
+		l.check(j.note(in))
+		_, _ = j.f.WriteString(`{"target":"/cut`)
+		j.f.Close()
+	}
+	temp := l.host + "/.sbx-apply-s-0"
+	killed()
+	l.write(l.host, ".sbx-apply-s-0", "half a copy")
+	l.check(Recover(l.ses))
+	if _, err := os.Lstat(temp); err == nil || l.read("f") != "old" {
+		t.Error("killed before the exchange: our copy is left, or the host's file is gone")
+	}
+	killed()
+	l.check(os.Rename(l.host+"/f", temp))
+	l.write(l.host, "f", "new")
+	l.check(Recover(l.ses))
+	if _, err := os.Lstat(temp); err == nil || l.read("f") != "new" {
+		t.Error("killed after the exchange: what was replaced is left")
+	}
+	killed()
+	l.check(os.WriteFile(temp, []byte("unknown"), 0o600))
+	l.check(unix.Lstat(temp, &st))
+	in.Dev, in.Ino = st.Dev, st.Ino
+	l.check(os.Remove(l.ses + "/apply.jsonl"))
+	killed()
+	if err := Recover(l.ses); err == nil || !strings.Contains(err.Error(), "look at it") {
+		t.Errorf("what the host changed in between is thrown away: %v", err)
+	}
+	if _, err := os.Lstat(temp); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCompareIsRight(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	text := func() (out []string) {
+		for range r.IntN(30) {
+			out = append(out, fmt.Sprintf("%c\n", 'a'+r.IntN(5)))
+		}
+		return out
+	}
+	for range 3000 {
+		a, b := text(), text()
+		var old, now []string
+		for _, e := range compare(a, b) {
+			if e.op != '+' {
+				old = append(old, e.line)
+			}
+			if e.op != '-' {
+				now = append(now, e.line)
+			}
+		}
+		if strings.Join(old, "") != strings.Join(a, "") || strings.Join(now, "") != strings.Join(b, "") {
+			t.Fatalf("%q to %q: %q", a, b, compare(a, b))
+		}
+	}
+	if got := compare([]string{"a", "b", "c"}, []string{"a", "c"}); len(got) != 3 || got[1] != (edit{'-', "b"}) {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestPatchText(t *testing.T) {
+	l := newLab(t)
+	l.write(l.host, "f", "1\n2\n3\n4\n5\n6\n7\n8\n9\n")
+	l.begin()
+	l.write(l.upper, "f", "1\n2\n3\n4\nfive\n6\n7\n8\n9\nten")
+	l.write(l.upper, ".env", "CANARY")
+	var b bytes.Buffer
+	for _, c := range l.scan() {
+		l.check(c.Patch(&b, l.host))
+	}
+	want := "# A  .env  ! secrets: a name that is hidden in projects\ndiff --git a/f b/f\n--- a/f\n+++ b/f\n@@ -2,8 +2,9 @@\n 2\n 3\n 4\n-5\n+five\n 6\n 7\n 8\n 9\n+ten\n\\ No newline at end of file\n"
+	if b.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
+	}
+}

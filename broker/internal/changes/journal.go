@@ -1,0 +1,126 @@
+package changes
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/shared/plan"
+)
+
+// intent is one line of the journal, written before the host is touched: in Dir below Target the name Temp
+// comes to be for a moment. Ino and the rest say what the host had at the place, zero for nothing.
+type intent struct {
+	Target plan.Bytes `json:"target"`
+	Dir    plan.Bytes `json:"dir"`
+	Name   plan.Bytes `json:"name"`
+	Temp   plan.Bytes `json:"temp"`
+	Dev    uint64     `json:"dev"`
+	Ino    uint64     `json:"ino"`
+	Size   int64      `json:"size"`
+	Sec    int64      `json:"sec"`
+	Nsec   int64      `json:"nsec"`
+}
+
+func (i *intent) is(st *unix.Stat_t) bool {
+	if i.Ino == 0 || st.Dev != i.Dev || st.Ino != i.Ino {
+		return false
+	}
+	return st.Mode&unix.S_IFMT == unix.S_IFDIR || st.Size == i.Size && st.Mtim.Sec == i.Sec && st.Mtim.Nsec == i.Nsec
+}
+
+// journal is the file by which an apply that was killed is cleaned up after.
+type journal struct {
+	f *os.File
+	p string
+}
+
+func openJournal(dir string) (*journal, error) {
+	p := filepath.Join(dir, "apply.jsonl")
+	f, err := os.OpenFile(p, os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("creating journal: %w", err)
+	}
+	return &journal{f, p}, nil
+}
+
+func (j *journal) note(i intent) error {
+	b, err := json.Marshal(i)
+	if err == nil {
+		_, err = j.f.Write(append(b, '\n'))
+	}
+	if err != nil {
+		return fmt.Errorf("writing journal: %w", err)
+	}
+	return nil
+}
+
+func (j *journal) close() {
+	j.f.Close()
+	_ = os.Remove(j.p)
+}
+
+// Recover removes what an apply that was killed left on the host: our own copies, and what it had replaced
+// already. What it does not know is left where it is and named in the error.
+func Recover(dir string) error {
+	p := filepath.Join(dir, "apply.jsonl")
+	f, err := os.OpenFile(p, os.O_RDONLY|unix.O_NOFOLLOW, 0)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("opening journal: %w", err)
+	}
+	defer f.Close()
+	var problem error
+	r := bufio.NewScanner(f)
+	r.Buffer(nil, 64<<10)
+	for r.Scan() {
+		var i intent
+		if json.Unmarshal(r.Bytes(), &i) != nil {
+			continue // the last line of a full disk: nothing was done after it
+		}
+		if err := i.undo(); err != nil {
+			problem = err
+		}
+	}
+	if problem == nil {
+		problem = r.Err()
+	}
+	if problem != nil {
+		return fmt.Errorf("cleaning up after an interrupted apply: %w", problem)
+	}
+	return os.Remove(p)
+}
+
+func (i *intent) undo() error {
+	root, err := openRoot(string(i.Target))
+	if err == unix.ENOENT {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer unix.Close(root)
+	dir, err := openBelow(root, string(i.Dir))
+	if err == unix.ENOENT {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer unix.Close(dir)
+	var st unix.Stat_t
+	if err := lstatAt(dir, string(i.Temp), &st); err != nil {
+		return nil // the usual end
+	}
+	if i.Ino != 0 && st.Dev == i.Dev && st.Ino == i.Ino && !i.is(&st) {
+		return fmt.Errorf("%s is what was at %s and was changed in between: look at it, then remove it", plan.Bytes(filepath.Join(string(i.Target), string(i.Dir), string(i.Temp))).Quote(), i.Name.Quote())
+	}
+	return removeAll(dir, string(i.Temp))
+}

@@ -1,0 +1,82 @@
+package changes
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/shared/plan"
+)
+
+// Layer is one writable layer of a session over a directory of the host.
+type Layer struct {
+	Target string   // the host's directory, which is also where it was seen inside
+	Upper  string   // what was written
+	Hide   []string // names below Target that did not exist inside
+	Why    string   // the plan's word for where the grant came from
+	Git    bool     // Target is a repository's own directory
+	since  unix.Timespec
+}
+
+// Repository is the Why of a grant that shows the repository of a linked worktree.
+const Repository = "the project's repository"
+
+// Layers lists the layers of the session whose folder is dir. Those that nobody asked for (caches, what the
+// profile shows through an overlay) are left out unless all is set.
+func Layers(p *plan.Plan, dir string, all bool) ([]Layer, error) {
+	var out []Layer
+	top := dir + "/overlay/"
+	for i := range p.Mounts {
+		m := &p.Mounts[i]
+		upper := m.Upper
+		if m.Kind == plan.Bind {
+			upper = m.Source
+		}
+		if m.Kind != plan.Overlay && m.Kind != plan.Bind || !strings.HasPrefix(string(upper), top) {
+			continue
+		}
+		if !all && (m.Why == "cache" || strings.HasPrefix(m.Why, "profile ")) {
+			continue
+		}
+		l := Layer{Target: string(m.Target), Upper: string(upper), Why: m.Why, Git: m.Why == Repository}
+		for _, h := range m.Hide {
+			l.Hide = append(l.Hide, string(h))
+		}
+		// The folder of a layer gets its entries when the session is made, before its program runs, and
+		// none after.
+		var st unix.Stat_t
+		if err := unix.Lstat(filepath.Dir(l.Upper), &st); err == unix.ENOENT {
+			continue // thrown away
+		} else if err != nil {
+			return nil, fmt.Errorf("looking at layer %s: %w", l.Upper, err)
+		}
+		l.since = st.Mtim
+		out = append(out, l)
+	}
+	return out, nil
+}
+
+func after(a, b unix.Timespec) bool { return a.Sec > b.Sec || a.Sec == b.Sec && a.Nsec > b.Nsec }
+
+// hides says whether rel is a hidden name or lies below one.
+func (l *Layer) hides(rel string) bool {
+	for _, h := range l.Hide {
+		if rel == h || strings.HasPrefix(rel, h+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// hidesBelow says whether a hidden name lies below rel. What the program saw of such a directory came
+// from the layer that hides names, its mode too.
+func (l *Layer) hidesBelow(rel string) bool {
+	for _, h := range l.Hide {
+		if strings.HasPrefix(h, rel+"/") {
+			return true
+		}
+	}
+	return false
+}

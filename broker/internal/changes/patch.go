@@ -1,0 +1,240 @@
+package changes
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/broker/internal/guard"
+)
+
+// maxPatch is the size of a file from which it is said to differ, and not how.
+const maxPatch = 4 << 20
+
+const context = 3 // lines around a difference
+
+// Patch writes the change as a unified diff with git's headers, which git apply reads. Paths are relative to
+// dir where they lie below it.
+func (c *Change) Patch(w *bytes.Buffer, dir string) error {
+	if c.Op == Deleted && c.Kind == Dir {
+		return c.patchGone(w, dir)
+	}
+	same := c.Op == Mode && gitMode(c.OldMode) == gitMode(c.NewMode) // git knows two modes
+	if same || c.Kind == Dir || c.Kind == Special || c.Risk == Secret || c.Risk == Broken { // what the host hid is not shown here either
+		fmt.Fprintf(w, "# %s\n", c.In(dir))
+		return nil
+	}
+	p, from := within(c.Path, dir), within(c.Path, dir)
+	if c.From != "" {
+		from = within(c.From, dir)
+	}
+	fmt.Fprintf(w, "diff --git %s %s\n", gitName("a/"+from), gitName("b/"+p))
+	old, now := c.Op != Added && c.Op != Renamed && kindOf(&c.old) != Dir, c.Op != Deleted
+	switch {
+	case c.Op == Renamed:
+		if c.OldMode != c.NewMode {
+			fmt.Fprintf(w, "old mode 100%03o\nnew mode 100%03o\n", gitMode(c.OldMode), gitMode(c.NewMode))
+		}
+		fmt.Fprintf(w, "similarity index 100%%\nrename from %s\nrename to %s\n", gitName(from), gitName(p))
+		return nil
+	case !old:
+		fmt.Fprintf(w, "new file mode %s\n", modeOf(c.Kind, c.NewMode))
+	case !now:
+		fmt.Fprintf(w, "deleted file mode %s\n", modeOf(kindOf(&c.old), c.OldMode))
+	case modeOf(kindOf(&c.old), c.OldMode) != modeOf(c.Kind, c.NewMode):
+		fmt.Fprintf(w, "old mode %s\nnew mode %s\n", modeOf(kindOf(&c.old), c.OldMode), modeOf(c.Kind, c.NewMode))
+	}
+	if c.Op == Mode {
+		return nil
+	}
+	a, err := c.text(old, false)
+	if err != nil {
+		return err
+	}
+	b, err := c.text(now, true)
+	if err != nil {
+		return err
+	}
+	an, bn := gitName("a/"+from), gitName("b/"+p)
+	if !old {
+		an = "/dev/null"
+	}
+	if !now {
+		bn = "/dev/null"
+	}
+	if a == nil || b == nil || bytes.IndexByte(a, 0) >= 0 || bytes.IndexByte(b, 0) >= 0 {
+		fmt.Fprintf(w, "Binary files %s and %s differ\n", an, bn)
+		return nil
+	}
+	if len(a) == 0 && len(b) == 0 {
+		return nil
+	}
+	fmt.Fprintf(w, "--- %s\n+++ %s\n", an, bn)
+	hunks(w, compare(lines(a), lines(b)))
+	return nil
+}
+
+// patchGone shows every file of a directory that was deleted.
+func (c *Change) patchGone(w *bytes.Buffer, dir string) error {
+	root, err := openRoot(c.Path)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(root)
+	list, err := names(root)
+	if err != nil {
+		return err
+	}
+	for _, n := range list {
+		in := Change{Op: Deleted, Path: c.Path + "/" + n, rel: c.rel + "/" + n, layer: c.layer}
+		if lstatAt(root, n, &in.old) != nil || c.layer.hides(in.rel) || guard.IsSecret(n) {
+			continue
+		}
+		in.Kind, in.OldMode = kindOf(&in.old), in.old.Mode&perm
+		if err := in.Patch(w, dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// text reads one side; nil where it is too large to be shown.
+func (c *Change) text(there, upper bool) ([]byte, error) {
+	if !there {
+		return []byte{}, nil
+	}
+	st := &c.old
+	if upper {
+		st = &c.now
+	}
+	if kindOf(st) == Link {
+		if upper {
+			return []byte(c.Link), nil
+		}
+		root, err := openRoot(c.layer.Target)
+		if err != nil {
+			return nil, err
+		}
+		defer unix.Close(root)
+		text, err := readLink(root, c.rel) // its directory was walked without following links
+		return []byte(text), err
+	}
+	if kindOf(st) != File || st.Size > maxPatch {
+		return nil, nil
+	}
+	var out []byte
+	err := c.read(upper, func(r io.Reader) (err error) {
+		out, err = io.ReadAll(io.LimitReader(r, maxPatch))
+		return err
+	})
+	if out == nil && err == nil {
+		out = []byte{}
+	}
+	return out, err
+}
+
+func gitMode(m uint32) uint32 {
+	if m&0o100 != 0 {
+		return 0o755
+	}
+	return 0o644
+}
+
+func modeOf(k Kind, m uint32) string {
+	if k == Link {
+		return "120000"
+	}
+	return fmt.Sprintf("100%03o", gitMode(m))
+}
+
+// gitName quotes a path as git does (core.quotePath).
+func gitName(p string) string {
+	q := strconv.QuoteToASCII(p)
+	if q == `"`+p+`"` {
+		return p
+	}
+	var b strings.Builder
+	b.WriteByte('"')
+	for i := 0; i < len(p); i++ {
+		switch c := p[i]; {
+		case c == '"' || c == '\\':
+			b.WriteByte('\\')
+			b.WriteByte(c)
+		case c == '\n':
+			b.WriteString(`\n`)
+		case c == '\t':
+			b.WriteString(`\t`)
+		case c < 0x20 || c >= 0x7f:
+			fmt.Fprintf(&b, `\%03o`, c)
+		default:
+			b.WriteByte(c)
+		}
+	}
+	b.WriteByte('"')
+	return b.String()
+}
+
+// lines cuts a text after each newline.
+func lines(b []byte) []string {
+	list := strings.SplitAfter(string(b), "\n")
+	if list[len(list)-1] == "" {
+		list = list[:len(list)-1]
+	}
+	return list
+}
+
+// hunks writes the edits with the lines around them.
+func hunks(w *bytes.Buffer, list []edit) {
+	oldLine, newLine := 1, 1
+	for i := 0; i < len(list); {
+		if list[i].op == ' ' {
+			i, oldLine, newLine = i+1, oldLine+1, newLine+1
+			continue
+		}
+		from := max(i-context, 0)
+		end := i
+		for last := i; end < len(list) && end-last <= 2*context; end++ {
+			if list[end].op != ' ' {
+				last = end
+			}
+		}
+		for end > i && list[end-1].op == ' ' {
+			end--
+		}
+		end = min(end+context, len(list))
+		oldLine, newLine = oldLine-(i-from), newLine-(i-from)
+		var a, b int
+		for _, e := range list[from:end] {
+			if e.op != '+' {
+				a++
+			}
+			if e.op != '-' {
+				b++
+			}
+		}
+		fmt.Fprintf(w, "@@ -%s +%s @@\n", span(oldLine, a), span(newLine, b))
+		for _, e := range list[from:end] {
+			w.WriteByte(e.op)
+			w.WriteString(strings.TrimSuffix(e.line, "\n"))
+			w.WriteByte('\n')
+			if !strings.HasSuffix(e.line, "\n") {
+				w.WriteString("\\ No newline at end of file\n")
+			}
+		}
+		oldLine, newLine, i = oldLine+a, newLine+b, end
+	}
+}
+
+func span(line, n int) string {
+	if n == 0 {
+		line--
+	}
+	if n == 1 {
+		return strconv.Itoa(line)
+	}
+	return fmt.Sprintf("%d,%d", line, n)
+}

@@ -1,0 +1,418 @@
+package changes
+
+import (
+	"fmt"
+	"path"
+	"path/filepath"
+	"sort"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/broker/internal/guard"
+)
+
+// scanner compares one layer with the host.
+type scanner struct {
+	l     *Layer
+	out   []Change
+	upper int
+	host  int // -1: the host has no such directory
+}
+
+// Scan lists what the layers hold that the host does not, in the order of paths. The paths in only, which
+// are absolute, bound it; none means everything.
+func Scan(layers []Layer, only []string) ([]Change, error) {
+	var all []Change
+	for i := range layers {
+		l := &layers[i]
+		s := scanner{l: l, host: -1}
+		var err error
+		if s.upper, err = openRoot(l.Upper); err != nil {
+			return nil, fmt.Errorf("opening layer %s: %w", l.Upper, err)
+		}
+		if s.host, err = openRoot(l.Target); err != nil && err != unix.ENOENT {
+			unix.Close(s.upper)
+			return nil, fmt.Errorf("opening %s: %w", l.Target, err)
+		}
+		if s.host < 0 {
+			var st unix.Stat_t
+			if list, err := names(s.upper); err == nil && len(list) > 0 && unix.Fstat(s.upper, &st) == nil {
+				s.add(Change{Op: Added, Kind: Dir, NewMode: 0o755, now: st}, ".", -1, "")
+			}
+		}
+		err = s.dir("", s.upper, s.host, s.host < 0)
+		unix.Close(s.upper)
+		if s.host >= 0 {
+			unix.Close(s.host)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("comparing %s: %w", l.Target, err)
+		}
+		all = append(all, s.out...)
+	}
+	var out []Change
+	for _, c := range all {
+		if wanted(c.Path, only) || c.Op == Added && c.Kind == Dir && above(c.Path, only) {
+			out = append(out, c)
+		}
+	}
+	sort.SliceStable(out, func(i, j int) bool { return out[i].Path < out[j].Path })
+	return out, nil
+}
+
+func wanted(p string, only []string) bool {
+	for _, o := range only {
+		if o == p || strings.HasPrefix(p, strings.TrimSuffix(o, "/")+"/") {
+			return true
+		}
+	}
+	return len(only) == 0
+}
+
+// above says whether p is a directory on the way to a wanted path.
+func above(p string, only []string) bool {
+	for _, o := range only {
+		if strings.HasPrefix(o, p+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// dir compares one directory. With opaque nothing of the host's shows through.
+func (s *scanner) dir(rel string, upper, host int, opaque bool) error {
+	list, err := names(upper)
+	if err != nil {
+		return err
+	}
+	written := make(map[string]bool, len(list))
+	for _, name := range list {
+		written[name] = true
+		if err := s.entry(path.Join(rel, name), name, upper, host, opaque); err != nil {
+			return fmt.Errorf("%q: %w", path.Join(rel, name), err)
+		}
+	}
+	if !opaque || host < 0 {
+		return nil
+	}
+	if list, err = names(host); err != nil {
+		return err
+	}
+	for _, name := range list {
+		if !written[name] {
+			s.deleted(path.Join(rel, name), name, host)
+		}
+	}
+	return nil
+}
+
+func isWhiteout(dir int, name string, st *unix.Stat_t) bool {
+	return st.Mode&unix.S_IFMT == unix.S_IFCHR && st.Rdev == 0 ||
+		st.Mode&unix.S_IFMT == unix.S_IFREG && st.Size == 0 && xattrOf(dir, name, "user.overlay.whiteout") != ""
+}
+
+func (s *scanner) entry(rel, name string, upper, host int, opaque bool) error {
+	c := Change{}
+	if err := lstatAt(upper, name, &c.now); err != nil {
+		return err
+	}
+	has := host >= 0 && lstatAt(host, name, &c.old) == nil
+	if isWhiteout(upper, name, &c.now) {
+		if has {
+			s.deleted(rel, name, host)
+		}
+		return nil
+	}
+	c.Kind, c.NewMode = kindOf(&c.now), c.now.Mode&perm
+	c.SetID = c.now.Mode&0o6000 != 0 && c.Kind == File
+	c.Op = Added
+	if has {
+		c.OldMode, c.Op = c.old.Mode&perm, Replaced
+		if c.Kind == kindOf(&c.old) && c.Kind != Special {
+			c.Op = Modified
+		}
+	}
+	switch c.Kind {
+	case Dir:
+		return s.directory(c, rel, name, upper, host, has)
+	case Link:
+		var err error
+		if c.Link, err = readLink(upper, name); err != nil {
+			return err
+		}
+		if c.Op == Modified {
+			if old, err := readLink(host, name); err == nil && old == c.Link {
+				return nil
+			}
+		}
+		c.OldMode, c.NewMode = 0, 0
+	case File:
+		c.Size = c.now.Size
+		if xattrOf(upper, name, "user.overlay.metacopy") != "" {
+			c.Risk, c.Reason = Broken, "the layer has no data of it"
+		} else if c.Op == Modified && c.now.Size == c.old.Size {
+			same, err := sameFile(upper, host, name, &c)
+			if err != nil {
+				return err
+			}
+			if same && c.OldMode == c.NewMode {
+				return nil
+			}
+			if same {
+				c.Op = Mode
+			}
+		}
+	case Special:
+		c.Risk, c.Reason = Odd, "a pipe, socket or device is never applied"
+	}
+	s.add(c, rel, host, name)
+	return nil
+}
+
+func sameFile(upper, host int, name string, c *Change) (bool, error) {
+	a, err := openFile(upper, name, &c.now)
+	if err != nil {
+		return false, err
+	}
+	defer a.Close()
+	b, err := openFile(host, name, &c.old)
+	if err == unix.EACCES {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer b.Close()
+	return sameContent(a, b)
+}
+
+func (s *scanner) directory(c Change, rel, name string, upper, host int, has bool) error {
+	if xattrOf(upper, name, "user.overlay.redirect") != "" {
+		c.Risk, c.Reason = Broken, "the layer says that it was moved, and does not hold it"
+	} else if c.now.Mode&0o500 != 0o500 {
+		c.Risk, c.Reason = Broken, "a directory that its owner may not read or enter"
+	}
+	if c.Risk != "" {
+		s.add(c, rel, host, name)
+		return nil
+	}
+	below, opaque := -1, xattrOf(upper, name, "user.overlay.opaque") == "y"
+	if has && kindOf(&c.old) == Dir {
+		fd, err := unix.Openat(host, name, dirFlags, 0)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(fd)
+		below = fd
+		if c.OldMode != c.NewMode && !s.l.hidesBelow(rel) {
+			c.Op = Mode
+			s.add(c, rel, host, name)
+		}
+	} else {
+		s.add(c, rel, host, name)
+	}
+	fd, err := unix.Openat(upper, name, dirFlags, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	return s.dir(rel, fd, below, opaque || below < 0)
+}
+
+// deleted adds the deletion of the host's name, unless it was hidden inside: then it is still there.
+func (s *scanner) deleted(rel, name string, host int) {
+	if s.l.hides(rel) {
+		return
+	}
+	c := Change{Op: Deleted}
+	if lstatAt(host, name, &c.old) != nil {
+		return
+	}
+	c.Kind, c.OldMode = kindOf(&c.old), c.old.Mode&perm
+	s.add(c, rel, host, name)
+}
+
+// add judges a change and keeps it.
+func (s *scanner) add(c Change, rel string, host int, name string) {
+	c.layer, c.rel, c.Path = s.l, rel, filepath.Join(s.l.Target, rel)
+	if c.Op == Deleted || c.Op == Replaced && kindOf(&c.old) == Dir {
+		s.below(&c, rel, host, name)
+	}
+	// A directory's own time says that names in it came or went, which does not matter to its mode.
+	if c.Op != Added && !(c.Op == Mode && c.Kind == Dir) && !c.Changed && after(c.old.Ctim, s.l.since) {
+		c.Changed, c.Reason = true, "the host changed it after the session began"
+	}
+	if c.Risk == "" {
+		s.judge(&c, rel)
+	}
+	s.out = append(s.out, c)
+}
+
+// below looks through a directory of the host's that is to go: the program may not have seen all of it.
+func (s *scanner) below(c *Change, rel string, host int, name string) {
+	if kindOf(&c.old) != Dir {
+		return
+	}
+	fd, err := unix.Openat(host, name, dirFlags, 0)
+	if err != nil {
+		c.Risk, c.Reason = Broken, "the host's directory cannot be read"
+		return
+	}
+	defer unix.Close(fd)
+	list, err := names(fd)
+	if err != nil {
+		c.Risk, c.Reason = Broken, "the host's directory cannot be read"
+		return
+	}
+	for _, n := range list {
+		c.Entries++
+		sub := path.Join(rel, n)
+		in := Change{Op: Deleted, Path: filepath.Join(s.l.Target, sub)}
+		if lstatAt(fd, n, &in.old) != nil {
+			continue
+		}
+		in.Kind = kindOf(&in.old)
+		if after(in.old.Ctim, s.l.since) && !c.Changed {
+			c.Changed, c.Reason = true, fmt.Sprintf("the host changed %q in it after the session began", sub)
+		}
+		if s.judge(&in, sub); in.Risk != "" && c.Risk == "" {
+			c.Risk, c.Reason = in.Risk, fmt.Sprintf("%q: %s", sub, in.Reason)
+		}
+		if in.Kind == Dir {
+			deeper := Change{old: in.old}
+			s.below(&deeper, sub, fd, n)
+			c.Entries += deeper.Entries
+			if deeper.Changed && !c.Changed {
+				c.Changed, c.Reason = true, deeper.Reason
+			}
+			if deeper.Risk != "" && c.Risk == "" {
+				c.Risk, c.Reason = deeper.Risk, deeper.Reason
+			}
+		}
+	}
+}
+
+// judge finds out whether a change may be applied without being told.
+func (s *scanner) judge(c *Change, rel string) {
+	parts := strings.Split(rel, "/")
+	base := parts[len(parts)-1]
+	switch {
+	case s.l.hides(rel):
+		c.Risk, c.Reason = Secret, "the host's file of this name was hidden"
+	case guard.IsSecret(base) && !packaged(parts):
+		c.Risk, c.Reason = Secret, "a name that is hidden in projects"
+	case s.l.Git:
+		s.judgeGit(c, parts)
+	case guard.IsGuarded(parts[0]):
+		c.Risk, c.Reason = Guarded, guardReason(parts[0])
+	default:
+		for i, p := range parts {
+			if p == ".git" && i == len(parts)-1 && c.Kind != Dir && c.Op != Deleted {
+				c.Risk, c.Reason = Guarded, "makes git use a repository elsewhere"
+			} else if p == ".git" {
+				s.judgeGit(c, parts[i+1:])
+				break
+			}
+		}
+	}
+	if c.Risk == "" && c.Kind == Link && c.Op != Deleted && leadsOut(rel, c.Link) {
+		c.Risk, c.Reason = Outward, "leads out of the directory"
+	}
+}
+
+func packaged(parts []string) bool {
+	for _, p := range parts[:len(parts)-1] {
+		for _, k := range guard.Packaged() {
+			if p == k {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func guardReason(name string) string {
+	for _, n := range guard.Project() {
+		if n.Path == name {
+			return n.Why
+		}
+	}
+	return "acted upon outside the sandbox"
+}
+
+// judgeGit judges a path below a repository's directory.
+func (s *scanner) judgeGit(c *Change, parts []string) {
+	rel := strings.Join(parts, "/")
+	for _, n := range guard.Git() {
+		switch {
+		case match(n.Path, rel):
+			if n.Mkdir && c.Kind == Dir && c.Op != Replaced && c.Op != Deleted {
+				return // an empty directory; what is in it is judged by itself
+			}
+			if n.Mkdir && c.Op == Deleted && c.Entries == 0 {
+				return
+			}
+			c.Risk, c.Reason = Guarded, n.Why
+			return
+		case len(parts) > 1 && match(n.Path, path.Dir(rel)):
+			if n.Mkdir && strings.HasSuffix(rel, ".sample") {
+				return // git's own templates, which it does not run
+			}
+			c.Risk, c.Reason = Guarded, n.Why
+			return
+		case len(parts) > 2 && matchAbove(n.Path, rel):
+			c.Risk, c.Reason = Guarded, n.Why
+			return
+		}
+	}
+	for _, pat := range guard.GitConfigs() {
+		if match(pat, rel) {
+			s.judgeConfig(c)
+			return
+		}
+	}
+}
+
+func (s *scanner) judgeConfig(c *Change) {
+	if c.Op == Deleted || c.Op == Mode {
+		return
+	}
+	var old, now []byte
+	var err error
+	if now, err = readSmall(s.upper, within(c.Path, s.l.Target)); err == nil && c.Op != Added {
+		old, err = readSmall(s.host, within(c.Path, s.l.Target))
+	}
+	if err == nil {
+		err = guard.CheckGitConfig(old, now)
+	}
+	if err != nil {
+		c.Risk, c.Reason = Guarded, err.Error()
+	}
+}
+
+// match compares a path with a pattern in which ** is any number of directories, none included.
+func match(pattern, rel string) bool {
+	before, tail, deep := strings.Cut(pattern, "**/")
+	if !deep {
+		ok, _ := path.Match(pattern, rel)
+		return ok
+	}
+	rest, ok := strings.CutPrefix(rel, before)
+	for ok {
+		if m, _ := path.Match(tail, rest); m {
+			return true
+		}
+		_, rest, ok = strings.Cut(rest, "/")
+	}
+	return false
+}
+
+func matchAbove(pattern, rel string) bool {
+	for d := path.Dir(path.Dir(rel)); d != "."; d = path.Dir(d) {
+		if match(pattern, d) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,325 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"sbx/broker/internal/changes"
+	"sbx/broker/internal/host"
+	"sbx/broker/internal/planner"
+	"sbx/broker/internal/session"
+	"sbx/shared/plan"
+)
+
+// collected is one session whose layers are looked at.
+type collected struct {
+	sid, dir string
+	layers   []changes.Layer
+	only     []string // absolute
+}
+
+// changeOptions are the words of diff, apply and discard.
+type changeOptions struct {
+	patch, json, all, force, skip, help bool
+	allow                               []changes.Risk
+	rest                                []string
+}
+
+func parseChangeOptions(args []string, flags ...string) (changeOptions, error) {
+	var o changeOptions
+	for i := 0; i < len(args); i++ {
+		a, value, has := strings.Cut(args[i], "=")
+		switch {
+		case a == "--help" || a == "-h":
+			o.help = true
+		case a == "--":
+			o.rest = append(o.rest, args[i+1:]...)
+			return o, nil
+		case !strings.HasPrefix(a, "-") || a == "-":
+			o.rest = append(o.rest, args[i])
+		case !slices.Contains(flags, a) || has && a != "--allow":
+			return o, &usageError{"unknown option " + quote(args[i]), ""}
+		case a == "--allow":
+			if !has {
+				if i++; i == len(args) {
+					return o, &usageError{"--allow wants a value (guarded, secrets or links)", ""}
+				}
+				value = args[i]
+			}
+			r := changes.Risk(value)
+			if r != changes.Guarded && r != changes.Secret && r != changes.Outward {
+				return o, &usageError{"--allow: " + quote(value) + " is not one of guarded, secrets, links", ""}
+			}
+			o.allow = append(o.allow, r)
+		default:
+			*map[string]*bool{"--patch": &o.patch, "--json": &o.json, "--all": &o.all, "--force": &o.force, "--skip": &o.skip}[a] = true
+		}
+	}
+	return o, nil
+}
+
+// collected opens the session that the first word names.
+func (t *term) collected(o changeOptions) (*collected, error) {
+	if len(o.rest) == 0 {
+		return nil, &usageError{"which session? its id is missing", "sbx ls --all lists sessions"}
+	}
+	c := &collected{sid: o.rest[0]}
+	if err := plan.ValidSession(c.sid); err != nil {
+		return nil, err
+	}
+	facts := host.Read(t.env)
+	root, err := session.Root(host.Lookup(t.env, "XDG_STATE_HOME"), facts.Home)
+	if err != nil {
+		return nil, err
+	}
+	c.dir = filepath.Join(root, c.sid)
+	b, err := os.ReadFile(filepath.Join(c.dir, "plan.json"))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, &planner.Refusal{What: "no session " + quote(c.sid), Hint: "sbx ls --all lists sessions"}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the session's plan: %w", err)
+	}
+	p, err := plan.Decode(b)
+	if err != nil {
+		return nil, fmt.Errorf("reading the session's plan: %w", err)
+	}
+	for _, w := range o.rest[1:] {
+		abs, err := expandPath(w, facts.Home, facts.Cwd, "")
+		if err != nil {
+			return nil, err
+		}
+		c.only = append(c.only, filepath.Clean(abs))
+	}
+	if c.layers, err = changes.Layers(p, c.dir, o.all); err != nil {
+		return nil, err
+	}
+	if slices.ContainsFunc(c.only, func(w string) bool { return !c.has(w) }) { // a cache, by its name
+		if c.layers, err = changes.Layers(p, c.dir, true); err != nil {
+			return nil, err
+		}
+	}
+	if len(c.layers) == 0 {
+		return nil, &planner.Refusal{What: "session " + c.sid + " has no overlay to look at", Hint: "overlays are made by --ephemeral and --overlay and stay after the run with --keep; --all shows caches too"}
+	}
+	for _, w := range c.only {
+		if !c.has(w) {
+			return nil, &planner.Refusal{What: quote(w) + " is in none of the session's overlays", Hint: "they are: " + strings.Join(targets(c.layers), ", ")}
+		}
+	}
+	return c, nil
+}
+
+// has says whether a path is in one of the layers, or has one below it.
+func (c *collected) has(w string) bool {
+	return slices.ContainsFunc(c.layers, func(l changes.Layer) bool { return host.Within(w, l.Target) || host.Within(l.Target, w) })
+}
+
+func targets(layers []changes.Layer) []string {
+	var out []string
+	for _, l := range layers {
+		out = append(out, quote(l.Target))
+	}
+	return out
+}
+
+// base is the directory that paths are shown relative to: the only layer's, else none.
+func (c *collected) base() string {
+	if len(c.layers) == 1 {
+		return c.layers[0].Target
+	}
+	return ""
+}
+
+func cmdDiff(t *term, args []string) int {
+	o, err := parseChangeOptions(args, "--patch", "--json", "--all")
+	if err != nil {
+		return t.fail(err)
+	}
+	if o.help {
+		t.print("usage: sbx diff [--patch] [--json] [--all] SID [PATH...]\n\nLists what the session's overlays hold that the host does not: A added, M modified, D deleted, R renamed,\nT of another type, P other permissions; \"!\" marks what sbx apply does not do without being told.\n--patch prints a unified diff that git apply reads; --all includes caches.\n")
+		return 0
+	}
+	c, err := t.collected(o)
+	if err != nil {
+		return t.fail(err)
+	}
+	list, err := changes.Scan(c.layers, c.only)
+	if err != nil {
+		return t.fail(err)
+	}
+	list = changes.Renames(list)
+	switch {
+	case o.json:
+		t.print(changesJSON(list))
+	case o.patch:
+		var b bytes.Buffer
+		for i := range list {
+			if err := list[i].Patch(&b, c.base()); err != nil {
+				return t.fail(fmt.Errorf("comparing %s: %w", quote(list[i].Path), err))
+			}
+		}
+		t.print(t.harmless(b.String()))
+	default:
+		for i := range list {
+			t.print(list[i].In(c.base()) + "\n")
+		}
+	}
+	return 0
+}
+
+// harmless takes the control characters out of a file's text that goes to a terminal; elsewhere it is left
+// as it is, for git apply to read.
+func (t *term) harmless(s string) string {
+	if st, err := t.std[1].Stat(); err != nil || st.Mode()&os.ModeCharDevice == 0 {
+		return s
+	}
+	return strings.Map(func(r rune) rune {
+		if r != '\n' && r != '\t' && (r < 0x20 || r >= 0x7f && r < 0xa0 || r >= 0x2028 && r <= 0x202e || r >= 0x2066 && r <= 0x2069) {
+			return '?'
+		}
+		return r
+	}, s)
+}
+
+func changesJSON(list []changes.Change) string {
+	type entry struct {
+		Op      changes.Op   `json:"op"`
+		Path    plan.Bytes   `json:"path"`
+		From    plan.Bytes   `json:"from,omitempty"`
+		Kind    changes.Kind `json:"kind"`
+		OldMode string       `json:"old_mode,omitempty"`
+		NewMode string       `json:"new_mode,omitempty"`
+		Link    plan.Bytes   `json:"link,omitempty"`
+		Size    int64        `json:"size"`
+		Below   int          `json:"below,omitempty"`
+		Risk    changes.Risk `json:"risk,omitempty"`
+		Changed bool         `json:"changed"`
+		Reason  plan.Bytes   `json:"reason,omitempty"`
+	}
+	out := []entry{}
+	mode := func(m uint32) string {
+		if m == 0 {
+			return ""
+		}
+		return fmt.Sprintf("%04o", m)
+	}
+	for _, c := range list {
+		out = append(out, entry{c.Op, plan.Bytes(c.Path), plan.Bytes(c.From), c.Kind, mode(c.OldMode), mode(c.NewMode), plan.Bytes(c.Link), c.Size, c.Entries, c.Risk, c.Changed, plan.Bytes(c.Reason)})
+	}
+	return encode(struct {
+		Changes []entry `json:"changes"`
+	}{out})
+}
+
+func cmdApply(t *term, args []string) int {
+	o, err := parseChangeOptions(args, "--all", "--json", "--force", "--skip", "--allow")
+	if err != nil {
+		return t.fail(err)
+	}
+	if o.help {
+		t.print("usage: sbx apply [--force] [--allow KIND] [--skip] [--all] SID [PATH...]\n\nCarries what the overlays of an ended session hold over to the host, each file at once or not at all.\nNothing is done when the host changed one of the files meanwhile (--force replaces it) or when something is\nguarded, secrets or links (--allow KIND accepts it); --skip leaves such things out and does the rest.\nWhen all was applied the overlays are removed.\n")
+		return 0
+	}
+	c, err := t.collected(o)
+	if err != nil {
+		return t.fail(err)
+	}
+	lock, err := t.lockEnded(c.sid, c.dir)
+	if err != nil {
+		return t.fail(err)
+	}
+	defer lock.Close()
+	list, err := changes.Scan(c.layers, c.only)
+	if err != nil {
+		return t.fail(err)
+	}
+	res, err := changes.Apply(list, changes.Options{Dir: c.dir, SID: c.sid, Allow: o.allow, Force: o.force, Skip: o.skip})
+	var refused *changes.Refused
+	if errors.As(err, &refused) {
+		for i := range refused.Held {
+			t.note(refused.Held[i].In(c.base()) + "\n")
+		}
+		return t.fail(&planner.Refusal{What: err.Error() + "; nothing was changed", Hint: "--allow KIND or --force accepts them, --skip leaves them out; PATH... chooses"})
+	}
+	if err != nil {
+		return t.fail(&planner.Refusal{What: err.Error(), Hint: fmt.Sprintf("%d changes were applied, the rest is still in the session: sbx apply %s goes on", res.Applied, c.sid)})
+	}
+	for i := range res.Held {
+		t.note("left out: " + res.Held[i].In(c.base()) + "\n")
+	}
+	left, err := changes.Scan(c.layers, nil)
+	if err == nil && len(left) == 0 && len(c.only) == 0 {
+		if err := session.DropLayers(c.dir); err != nil {
+			return t.fail(err)
+		}
+	}
+	t.print(fmt.Sprintf("%d changes applied\n", res.Applied))
+	return 0
+}
+
+// lockEnded makes sure that nobody writes to the session's layers, and cleans up after an apply that was
+// killed.
+func (t *term) lockEnded(sid, dir string) (*os.File, error) {
+	lock, err := changes.Lock(dir)
+	if err != nil {
+		return nil, err
+	}
+	if session.Alive(dir) {
+		lock.Close()
+		return nil, &planner.Refusal{What: "session " + sid + " is running", Hint: "wait for its end, or end it"}
+	}
+	if err := changes.Recover(dir); err != nil {
+		lock.Close()
+		return nil, err
+	}
+	return lock, nil
+}
+
+func cmdDiscard(t *term, args []string) int {
+	o, err := parseChangeOptions(args)
+	if err != nil {
+		return t.fail(err)
+	}
+	if o.help || len(o.rest) == 0 {
+		t.print("usage: sbx discard SID...\n\nThrows away what the overlays of ended sessions collected.\n")
+		return map[bool]int{true: 0, false: exitUsage}[o.help]
+	}
+	root, err := session.Root(host.Lookup(t.env, "XDG_STATE_HOME"), host.Read(t.env).Home)
+	if err != nil {
+		return t.fail(err)
+	}
+	for _, sid := range o.rest {
+		dir := filepath.Join(root, sid)
+		if plan.ValidSession(sid) != nil || !exists(filepath.Join(dir, "plan.json")) {
+			return t.fail(&planner.Refusal{What: "no session " + quote(sid), Hint: "sbx ls --all lists sessions"})
+		}
+		lock, err := t.lockEnded(sid, dir)
+		if err != nil {
+			return t.fail(err)
+		}
+		err = session.DropLayers(dir)
+		lock.Close()
+		if err != nil {
+			return t.fail(err)
+		}
+	}
+	return 0
+}
+
+// sayKept says after a run with --keep how to go on.
+func (t *term) sayKept(r *request, sid, dir string, p *plan.Plan) {
+	if !r.keep {
+		return
+	}
+	layers, err := changes.Layers(p, dir, false)
+	if err != nil || len(layers) == 0 {
+		return
+	}
+	t.warn(fmt.Sprintf("kept what was written over %s: sbx diff %s, sbx apply %s, sbx discard %s", strings.Join(targets(layers), ", "), sid, sid, sid))
+}
