@@ -36,6 +36,7 @@ type asking struct {
 	mode    prompt.Mode
 	refused *blocked
 
+	files  *fileGate // nil with the notification engine
 	view   *gate.View
 	log    *audit.Writer
 	arb    *arbiter.Arbiter
@@ -54,6 +55,9 @@ func (t *term) asking(r *request, cfg settings, in *planner.Input) (*asking, err
 	a := &asking{t: t, r: r, cfg: cfg, in: in, mode: mode}
 	src := t.sources(in.Facts, cfg.Vars.Project)
 	a.rules = &rules{src: src, cfg: cfg, extra: socketRules(in)}
+	if r.engine == engineFiles {
+		a.files = newFileGate(a)
+	}
 	a.rules.env.NoPrompt, a.rules.env.Unasked = promptEnv(mode, in.TTY, cfg.Sandbox.PromptCommand != "")
 	return a, nil
 }
@@ -119,6 +123,9 @@ func (a *asking) listener(refused *blocked) func(*os.File) {
 		return refused.listen
 	}
 	a.refused = refused
+	if a.files != nil {
+		return refused.listen
+	}
 	return a.listen
 }
 
@@ -180,7 +187,13 @@ func (a *asking) say(text string) {
 
 // end settles what waits, tells the clients and seals the record.
 func (a *asking) end(status int) {
-	if a == nil || a.log == nil {
+	if a == nil {
+		return
+	}
+	if a.files != nil {
+		a.files.end()
+	}
+	if a.log == nil {
 		return
 	}
 	if a.arb != nil {

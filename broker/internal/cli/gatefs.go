@@ -14,9 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sbx/broker/internal/decide"
+	"sbx/broker/internal/gate"
 	"sbx/broker/internal/gate/gatefs"
 	"sbx/broker/internal/host"
-	"sbx/broker/internal/planner"
 	"sbx/broker/internal/policy"
 	"sbx/shared/plan"
 	"sbx/shared/stage"
@@ -28,8 +28,7 @@ const onceFor = 2 * time.Second
 
 // fileGate is the engine that serves the root and asks about what is not granted on it.
 type fileGate struct {
-	in     *planner.Input
-	ask    func(context.Context, decide.Ask) decide.Verdict
+	a      *asking
 	plan   *plan.Plan
 	server *gatefs.Server
 
@@ -42,8 +41,45 @@ type fileGate struct {
 
 var errSessionOver = errors.New("the session has ended")
 
-func newFileGate(in *planner.Input, ask func(context.Context, decide.Ask) decide.Verdict) *fileGate {
-	return &fileGate{in: in, ask: ask, ready: make(chan struct{}), over: make(chan struct{})}
+// The engines of a dynamic session; a static one has none.
+const (
+	engineFiles  = "gatefs"
+	engineNotify = "notify"
+)
+
+// engine chooses who notices an access that is not granted.
+func engine(r *request, cfg settings, facts host.Facts) string {
+	switch {
+	case r.mode != "dynamic":
+		return ""
+	case cfg.Sandbox.Gate == engineFiles && facts.Fuse:
+		return engineFiles
+	}
+	return engineNotify
+}
+
+// fuse returns who serves the FUSE file systems of a plan: the gate its root, guard the projects.
+func (a *asking) fuse(p *plan.Plan, guard func(*plan.Mount, int, int) error) func(*plan.Mount, int, int) error {
+	if a == nil || a.files == nil {
+		return guard
+	}
+	return func(m *plan.Mount, fd, child int) error {
+		if m.Target == "/" {
+			return a.files.serve(p, fd, child)
+		}
+		return guard(m, fd, child)
+	}
+}
+
+// standing is called when the sandbox stands.
+func (a *asking) standing(c *stage.Child) {
+	if a != nil && a.files != nil {
+		a.files.standing(c)
+	}
+}
+
+func newFileGate(a *asking) *fileGate {
+	return &fileGate{a: a, ready: make(chan struct{}), over: make(chan struct{})}
 }
 
 // serve starts the server on the device of the root.
@@ -123,10 +159,26 @@ func modeOf(a plan.Access) gatefs.Mode {
 	return gatefs.RO
 }
 
+// permitted says whether what is asked for could be shown at all: it is neither a secret under another name nor a directory
+// that holds one, which cannot be mounted whole.
+func (g *fileGate) permitted(r gatefs.Request) bool {
+	if no, _ := g.a.view.Denied(r.Path); no || r.Dir && !r.Many && !g.a.view.Whole(r.Path) {
+		return false
+	}
+	var st unix.Stat_t
+	return r.Dir || unix.Lstat(r.Path, &st) != nil || !g.a.view.Secret(gate.File{Dev: st.Dev, Ino: st.Ino})
+}
+
 // request puts the server's question and words the answer for it.
 func (g *fileGate) request(ctx context.Context, r gatefs.Request) gatefs.Answer {
+	if _, err := g.mounter(); err != nil { // also: until there is an arbiter
+		return gatefs.Answer{}
+	}
 	q := decide.Ask{PID: int(r.PID), Op: r.Op, Kind: policy.KindPath, Path: r.Path}
-	if r.Op == "exec" {
+	switch r.Op {
+	case "lookup", "open", "access", "xattr", "statfs":
+		q.Op = "read"
+	case "exec":
 		q.Kind = policy.KindExec
 	}
 	if r.PID != 0 {
@@ -146,7 +198,10 @@ func (g *fileGate) request(ctx context.Context, r gatefs.Request) gatefs.Answer 
 	if policy.AccessOf(q.Op) == policy.Write && !g.mayWrite(r.Path) {
 		return gatefs.Answer{Errno: unix.EROFS}
 	}
-	v := g.ask(ctx, q)
+	if !g.permitted(r) {
+		return gatefs.Answer{Errno: unix.ENOENT}
+	}
+	v := g.a.arb.Ask(ctx, q)
 	if v.Decision != decide.Allow {
 		return gatefs.Answer{Errno: syscall.Errno(v.Errno)}
 	}
@@ -158,7 +213,7 @@ func (g *fileGate) request(ctx context.Context, r gatefs.Request) gatefs.Answer 
 		a.Mode = gatefs.RW
 	}
 	switch {
-	case v.Life == decide.LifeOnce:
+	case v.Life == decide.LifeOnce && !r.Many:
 		g.expire(a.Path, onceFor)
 	case v.Life == decide.Until:
 		g.expire(a.Path, time.Until(v.Until))
@@ -212,7 +267,7 @@ func (g *fileGate) Graft(p string, m gatefs.Mode) error {
 	if err := unix.Lstat(p, &st); err != nil {
 		return err
 	}
-	graft := stage.Graft{Source: p, Target: p, Access: plan.ReadOnly, Dev: st.Dev, Ino: st.Ino}
+	graft := stage.Graft{Source: p, Target: p, Access: plan.ReadOnly, Dev: st.Dev, Ino: st.Ino, NoExec: g.a.in.Only != nil}
 	if m == gatefs.RW {
 		graft.Access = plan.ReadWrite
 	}

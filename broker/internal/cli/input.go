@@ -56,10 +56,11 @@ func (t *term) input(r *request, s settings, facts host.Facts) (*planner.Input, 
 	if err := t.onlyThese(r, in); err != nil {
 		return nil, err
 	}
-	toggles := seccompbpf.Toggles{Debug: s.Sandbox.Debug, Only: in.Only != nil, NotifyDenied: facts.Since(5, 19), Notify: r.mode == "dynamic"}
+	toggles := seccompbpf.Toggles{Debug: s.Sandbox.Debug, Only: in.Only != nil, NotifyDenied: facts.Since(5, 19), Notify: r.engine == engineNotify}
 	if in.Seccomp, err = filter(toggles); err != nil {
 		return nil, err
 	}
+	in.Gate = r.engine == engineFiles
 	switchOff(r, t, in)
 	return in, nil
 }

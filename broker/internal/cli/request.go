@@ -22,6 +22,7 @@ type pathOption struct {
 type request struct {
 	profile, mode, gate, workdir, hostname, name, caches string
 	prompt                                               string
+	engine                                               string // of a dynamic session, see there
 	paths                                                []pathOption
 	hide, secret                                         []string
 	only                                                 []string

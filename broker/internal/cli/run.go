@@ -80,6 +80,7 @@ func (t *term) run(r *request) int {
 	}
 	r.strict = r.strict || cfg.Sandbox.Strict
 	r.profile, r.mode = cfg.Profile.Name, mode(cfg, facts)
+	r.engine = engine(r, cfg, facts)
 	in, err := t.input(r, cfg, facts)
 	if err != nil {
 		return t.fail(err)
@@ -117,7 +118,7 @@ func (t *term) run(r *request) int {
 	}
 	refused := &blocked{verb: r.verbose, print: t.warn}
 	var backend launch.Backend = launch.Native{}
-	res, err := backend.Execute(context.Background(), launch.Job{Plan: p, Options: launch.Options{Stdio: t.std, Timeout: r.timeout, Early: t.early, Fuse: t.serveGuard(in), Listener: asks.listener(refused), Building: func(steps []stage.Step) error {
+	res, err := backend.Execute(context.Background(), launch.Job{Plan: p, Options: launch.Options{Stdio: t.std, Timeout: r.timeout, Early: t.early, Fuse: asks.fuse(p, t.serveGuard(in)), Standing: asks.standing, Listener: asks.listener(refused), Building: func(steps []stage.Step) error {
 		t.announce(r, p, losses)
 		time.AfterFunc(time.Second, func() { debug.SetGCPercent(50) }) // not while it could still be in the way
 		hash, err := record(s, p, steps)
