@@ -31,8 +31,12 @@ func TestRun(t *testing.T) {
 }
 
 // condition knows what scripts can ask beyond testscript's own words: [passwd], whether the password
-// file gives the ordinary user a home of its own.
+// file gives the ordinary user a home of its own, and [journald], whether that logger runs.
 func condition(name string) (bool, error) {
+	if name == "journald" {
+		_, err := os.Stat("/run/systemd/journal/socket")
+		return err == nil, nil
+	}
 	if name != "passwd" {
 		return false, fmt.Errorf("unknown condition %s", name)
 	}

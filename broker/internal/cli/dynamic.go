@@ -101,6 +101,7 @@ func (a *asking) openLog(s *session.Session, planHash string) (*audit.Writer, er
 	opt := audit.Options{PlanHash: planHash, MaxBytes: 16 << 20,
 		Start: audit.Event{UID: os.Getuid(), PID: os.Getpid(), Cwd: a.in.Dir, Op: "run", Path: a.r.argv[0],
 			Detail: []audit.KV{{K: "profile", V: a.r.profile}, {K: "mode", V: a.r.mode}, {K: "prompt", V: string(a.mode)}}}}
+	opt.Syslog = a.t.forward(a.cfg)
 	dir := path.Join(path.Dir(path.Dir(s.Dir)), "audit")
 	w, err := audit.Create(dir, s.ID, opt)
 	if errors.Is(err, unix.EEXIST) && len(s.ID) < 57 {

@@ -73,7 +73,7 @@ func (t *term) run(r *request) int {
 		}
 	}
 	if !cfg.Sandbox.Enabled {
-		return t.passthrough(r, facts, cfg.origin("sandbox.enabled"))
+		return t.passthrough(r, facts, cfg, cfg.origin("sandbox.enabled"))
 	}
 	if r.timeout == 0 {
 		r.timeout = cfg.Sandbox.Timeout
@@ -293,11 +293,11 @@ func (t *term) unavailable(r *request, facts host.Facts, cfg settings, err error
 		return t.fail(err)
 	}
 	t.warn(err.Error())
-	return t.passthrough(r, facts, "fallback_on_unavailable = "+how+", "+cfg.origin("sandbox.fallback_on_unavailable"))
+	return t.passthrough(r, facts, cfg, "fallback_on_unavailable = "+how+", "+cfg.origin("sandbox.fallback_on_unavailable"))
 }
 
 // passthrough runs the command on the host: the off switch, never a fallback that nobody sees.
-func (t *term) passthrough(r *request, facts host.Facts, why string) int {
+func (t *term) passthrough(r *request, facts host.Facts, cfg settings, why string) int {
 	t.early.End()
 	t.warn("NO SANDBOX (" + why + "): " + plan.Bytes(r.argv[0]).Quote() + " runs on the host with all of your rights")
 	in := &planner.Input{Argv: r.argv, Env: t.env, FS: host.FS{}}
@@ -305,7 +305,7 @@ func (t *term) passthrough(r *request, facts host.Facts, why string) int {
 	if err != nil {
 		return t.fail(err)
 	}
-	if err := t.auditUnsandboxed(r, facts, why); err != nil {
+	if err := t.auditUnsandboxed(r, facts, cfg, why); err != nil {
 		return t.fail(&planner.Refusal{What: "writing the audit line of a run without a sandbox", Err: err, Hint: "sbx does not run anything on the host that it cannot record"})
 	}
 	var backend launch.Backend = launch.Passthrough{}
@@ -317,12 +317,12 @@ func (t *term) passthrough(r *request, facts host.Facts, why string) int {
 }
 
 // auditUnsandboxed writes down that something runs on the host.
-func (t *term) auditUnsandboxed(r *request, facts host.Facts, why string) error {
+func (t *term) auditUnsandboxed(r *request, facts host.Facts, cfg settings, why string) error {
 	root, err := session.Root(host.Lookup(t.env, "XDG_STATE_HOME"), facts.Home)
 	if err != nil {
 		return err
 	}
-	w, err := audit.Create(path.Join(path.Dir(root), "audit"), "nosandbox-"+session.NewID(), audit.Options{})
+	w, err := audit.Create(path.Join(path.Dir(root), "audit"), "nosandbox-"+session.NewID(), audit.Options{Syslog: t.forward(cfg)})
 	if err != nil {
 		return err
 	}

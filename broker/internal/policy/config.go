@@ -11,6 +11,7 @@ type Config struct {
 	Limits   Limits
 	Env      Env
 	Features Features
+	Audit    Audit
 	Profiles map[string]Profile // the user's own, as written
 }
 
@@ -73,6 +74,11 @@ type Env struct {
 	Set        map[string]string
 }
 
+// Audit is section [audit].
+type Audit struct {
+	Forward string // none | syslog | journald: a copy of every record for the system's log
+}
+
 // Features is section [features]: doors that stay shut unless asked for.
 type Features struct {
 	Containers, VM, KVM, Nix, SSHAgent, GPGAgent, Wayland, X11, DBus bool
@@ -88,6 +94,7 @@ func Defaults() Config {
 		},
 		FS:      FS{Caches: "overlay"},
 		Network: Network{Mode: "auto"},
+		Audit:   Audit{Forward: "none"},
 		Limits:  Limits{Memory: "75%", Pids: 4096, CPU: "100%"},
 		Env: Env{Pass: []string{"LANG", "LANGUAGE", "LC_*", "TERM", "COLORTERM", "TZ", "HOME", "USER", "LOGNAME", "SHELL", "PATH", "EDITOR", "PAGER",
 			"NO_COLOR", "CLICOLOR*", "COLUMNS", "LINES"}},

@@ -175,6 +175,8 @@ func sentence(key string) string {
 		return "Whether windows can be opened on the Wayland compositor."
 	case "features.x11":
 		return "Refused, with the reason: an X11 client can read every key."
+	case "audit.forward":
+		return "a copy of every audit record for the system's log"
 	case "features.dbus":
 		return "Whether the session bus can be reached."
 	case "features.sockets":

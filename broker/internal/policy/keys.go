@@ -110,6 +110,8 @@ func keyTable() []key {
 		{name: "features.x11", typ: tBool, limit: toFalse, ptr: func(c *Config) any { return &c.Features.X11 }},
 		{name: "features.dbus", typ: tBool, limit: toFalse, ptr: func(c *Config) any { return &c.Features.DBus }},
 		{name: "features.sockets", typ: tPaths, limit: bySubset, ptr: func(c *Config) any { return &c.Features.Sockets }},
+
+		{name: "audit.forward", typ: tEnum, host: true, words: []string{"none", "syslog", "journald"}, ptr: func(c *Config) any { return &c.Audit.Forward }},
 	}
 }
 
