@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -74,7 +75,11 @@ func (w *workshop) open() error {
 	}
 	w.source = filepath.Dir(wd)
 	for out, pkg := range map[string]string{w.sbx: "./broker", w.probe: "./selftest/probe"} {
-		cmd := exec.Command("go", "build", "-trimpath", "-o", out, pkg)
+		args := []string{"build", "-trimpath", "-o", out, pkg}
+		if pkg == "./broker" {
+			args = slices.Insert(args, 1, "-ldflags=-E=sbx_start") // as the Makefile does
+		}
+		cmd := exec.Command("go", args...)
 		cmd.Dir = w.source
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if text, err := cmd.CombinedOutput(); err != nil {

@@ -51,18 +51,19 @@ type block struct {
 	data    [arenaSize]byte
 }
 
-// firstPages are written in every start; having them all at once is cheaper than one fault each.
-const firstPages = 64 << 10
-
 func newBlock() (*block, []byte, error) {
 	m, err := unix.Mmap(-1, 0, int(unsafe.Sizeof(block{})), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANON|unix.MAP_NORESERVE)
 	if err != nil {
 		return nil, nil, err
 	}
 	b := (*block)(unsafe.Pointer(&m[0]))
+	b.init()
+	return b, m, nil
+}
+
+func (b *block) init() {
 	b.control.init()
 	b.prog.c = &b.control
-	return b, m, nil
 }
 
 // load makes the finished tapes the program.

@@ -14,15 +14,14 @@ func rawVfork(flags uintptr) (pid, errno uintptr)
 type program struct {
 	flags       uintptr
 	sock, other uintptr // the two ends of the socket; the other one is the broker's
+	unshare     int64   // errno
+	begin       message
 	c           *control
 	setup       []op
 	start       []op
 	asPID1      bool
 	idle        bool
 }
-
-// atClone is the index of a fault that happened before there was a tape.
-const atClone = -2
 
 // launch clones process 1 of the new PID namespace. In the child it never returns.
 //
@@ -38,6 +37,15 @@ func launch(p *program) (pid, errno uintptr) {
 		return pid, uintptr(e)
 	}
 	afterForkInChild()
+	live(p)
+	return 0, 0
+}
+
+// live is the whole life of process 1. It never returns.
+//
+//go:nosplit
+//go:norace
+func live(p *program) {
 	await(p)
 	if !runTape(p.setup, &p.c.regs, &p.c.setup) {
 		exit(1)
@@ -52,7 +60,6 @@ func launch(p *program) (pid, errno uintptr) {
 		spawn(p)
 	}
 	serve(p.c)
-	return 0, 0
 }
 
 // await makes the namespaces and waits for the broker's word.
@@ -64,12 +71,12 @@ func await(p *program) {
 	syscall.RawSyscall(syscall.SYS_PRCTL, unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0)
 	syscall.RawSyscall(syscall.SYS_CLOSE, p.other, 0, 0) // so that the broker's end is the end of the socket
 	if _, _, e := syscall.RawSyscall(syscall.SYS_UNSHARE, p.flags&^(unix.CLONE_NEWUSER|unix.CLONE_NEWPID), 0, 0); e != 0 {
-		p.c.setup.index, p.c.setup.errno = atClone, int64(e)
+		p.unshare = int64(e)
 		exit(1)
 	}
 	for {
-		n, _, e := syscall.RawSyscall6(syscall.SYS_RECVFROM, p.sock, uintptr(unsafe.Pointer(&p.c.in)), unsafe.Sizeof(p.c.in), 0, 0, 0)
-		if e == 0 && n == unsafe.Sizeof(p.c.in) && p.c.in.kind == cmdBegin {
+		n, _, e := syscall.RawSyscall6(syscall.SYS_RECVFROM, p.sock, uintptr(unsafe.Pointer(&p.begin)), unsafe.Sizeof(p.begin), 0, 0, 0)
+		if e == 0 && n == unsafe.Sizeof(p.begin) && p.begin.kind == cmdBegin {
 			return
 		}
 		if e != unix.EINTR {

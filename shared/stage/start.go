@@ -21,6 +21,7 @@ type Child struct {
 	ended   bool // the program's end was reported
 	sock    int
 	control *control
+	program *program
 	memory  []byte
 	setup   *tape
 	start   *tape
@@ -72,7 +73,7 @@ func Start(p *plan.Plan, std Stdio, hooks Hooks, early *Early) (*Child, error) {
 			return nil, err
 		}
 	}
-	c := &Child{PID: early.pid, Pidfd: -1, Fds: map[plan.FdRole]*os.File{}, plan: p, sock: early.sock, control: &early.block.control, memory: early.memory}
+	c := &Child{PID: early.pid, Pidfd: -1, Fds: map[plan.FdRole]*os.File{}, plan: p, sock: early.sock, control: &early.block.control, program: &early.block.prog, memory: early.memory}
 	early.pid = 0
 	err := c.load(early, std)
 	if err == nil {
@@ -230,10 +231,10 @@ func (h Hooks) building(c *Child) error {
 // explain prefers the fault that the child left behind to the mere fact that it is gone.
 func (c *Child) explain(err error) error {
 	c.reapInit()
+	if e := c.program.unshare; e != 0 {
+		return cloneFault(c.plan.Namespaces, syscall.Errno(e))
+	}
 	if f := c.control.setup; f.errno != 0 {
-		if f.index == atClone {
-			return cloneFault(c.plan.Namespaces, syscall.Errno(f.errno))
-		}
 		return c.setup.faultAt("setup", f)
 	}
 	return err

@@ -29,7 +29,7 @@ const (
 )
 
 func cmdRun(t *term, args []string) int {
-	t.prepare(args)
+	t.early = stage.Entered()
 	r := &request{}
 	rest, err := parseOptions(runOptions(), r, args)
 	if err != nil {

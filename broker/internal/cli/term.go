@@ -21,7 +21,7 @@ type term struct {
 	env []string
 	std [3]*os.File
 
-	early *stage.Early // see prepare
+	early *stage.Early // process 1, cloned when this process started; nil in most commands
 }
 
 func quote(s string) string { return plan.Bytes(s).Quote() }

@@ -1,0 +1,91 @@
+package stage
+
+import (
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// entry is the process 1 that enter has cloned; written once, before the runtime starts.
+var entry struct {
+	pid, flags uintptr
+	pair       [2]int32
+	block      *block
+}
+
+// notRun are options with which nothing is run.
+var notRun = [...]string{"--dry-run", "--help", "-h", "--no-sandbox"}
+
+// enter is called with the program's arguments before anything else happens in the process. If they begin
+// with "run", it clones process 1: there is hardly any memory to copy yet, and the kernel makes the
+// namespaces while the Go runtime starts on the other processor. Whatever goes wrong here is tried again
+// by Prepare, which says why.
+//
+//go:nosplit
+//go:norace
+func enter(argc uintptr, argv unsafe.Pointer) {
+	if argc < 3 || !isArg(argv, 1, "run") {
+		return
+	}
+	for i := uintptr(2); i < argc && !isArg(argv, i, "--"); i++ {
+		for k := range notRun {
+			if isArg(argv, i, notRun[k]) {
+				return
+			}
+		}
+	}
+	m, _, e := syscall.RawSyscall6(syscall.SYS_MMAP, 0, unsafe.Sizeof(block{}), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANON|unix.MAP_NORESERVE, ^uintptr(0), 0)
+	if e != 0 {
+		return
+	}
+	b := (*block)(address(m))
+	fds := &entry.pair
+	_, _, e = syscall.RawSyscall6(syscall.SYS_SOCKETPAIR, unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0, uintptr(unsafe.Pointer(fds)), 0, 0)
+	if e != 0 {
+		return
+	}
+	if fds[0] <= 2 || fds[1] <= 2 || fds[1] >= fdFirst { // some of 0 to 2 are closed, or too many others are open
+		syscall.RawSyscall(syscall.SYS_CLOSE, uintptr(fds[0]), 0, 0)
+		syscall.RawSyscall(syscall.SYS_CLOSE, uintptr(fds[1]), 0, 0)
+		return
+	}
+	p := &b.prog
+	p.flags = cloneUsual
+	p.sock, p.other = uintptr(fds[1]), uintptr(fds[0])
+	pid, _, e := syscall.RawSyscall6(syscall.SYS_CLONE, p.flags&(unix.CLONE_NEWUSER|unix.CLONE_NEWPID)|uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
+	if e == 0 && pid == 0 {
+		live(p)
+	}
+	syscall.RawSyscall(syscall.SYS_CLOSE, uintptr(fds[1]), 0, 0)
+	if e == 0 {
+		entry.block, entry.flags, entry.pid = b, p.flags, pid
+	}
+}
+
+// isArg says whether argument i is s.
+//
+//go:nosplit
+//go:norace
+func isArg(argv unsafe.Pointer, i uintptr, s string) bool {
+	p := *(*unsafe.Pointer)(unsafe.Add(argv, 8*i))
+	for k := 0; k < len(s); k++ {
+		if *(*byte)(unsafe.Add(p, k)) != s[k] {
+			return false
+		}
+	}
+	return *(*byte)(unsafe.Add(p, len(s))) == 0
+}
+
+// Entered returns the process 1 that was cloned when this process started, or nil.
+func Entered() *Early {
+	b := entry.block
+	if entry.pid == 0 {
+		return nil
+	}
+	e := &Early{pid: int(entry.pid), sock: int(entry.pair[0]), peer: int(entry.pair[1]), flags: entry.flags, block: b,
+		memory: unsafe.Slice((*byte)(unsafe.Pointer(b)), unsafe.Sizeof(*b))}
+	entry.pid = 0
+	b.init()
+	return e
+}
