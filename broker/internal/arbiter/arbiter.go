@@ -3,7 +3,9 @@ package arbiter
 import (
 	"context"
 	"errors"
+	"strconv"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -19,6 +21,7 @@ type Arbiter struct {
 	grants *decide.Grants
 	log    recorder
 
+	next    atomic.Uint64 // number of the last event
 	mu      sync.Mutex
 	env     decide.Env
 	stale   error // why the policy files cannot be relied upon at the moment
@@ -77,6 +80,9 @@ func (a *Arbiter) Ask(ctx context.Context, q decide.Ask) decide.Verdict {
 	env, closed := a.environment()
 	if closed || a.opt.Record == nil {
 		return refusal("the session has ended")
+	}
+	if q.ID == "" {
+		q.ID = a.opt.Prompt.SID + "-" + strconv.FormatUint(a.next.Add(1), 10)
 	}
 	v, by := decide.Decide(q, env), ""
 	if v.Decision == decide.AskHuman {

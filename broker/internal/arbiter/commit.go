@@ -3,6 +3,7 @@ package arbiter
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"sbx/audit"
@@ -120,6 +121,9 @@ func (a *Arbiter) conclude(q decide.Ask, v decide.Verdict, by string, begin time
 // Refused writes down what an engine refused by itself: what is hidden, or cannot be carried out whatever anybody says.
 func (a *Arbiter) Refused(q decide.Ask, v decide.Verdict) {
 	v.Decision = decide.Deny
+	if q.ID == "" {
+		q.ID = a.opt.Prompt.SID + "-" + strconv.FormatUint(a.next.Add(1), 10)
+	}
 	if _, closed := a.environment(); !closed && a.opt.Record != nil {
 		a.conclude(q, v, "", a.opt.Now())
 	}

@@ -91,6 +91,8 @@ func (r *request) flags(vars policy.Vars) ([]policy.Setting, error) {
 	add(r.mode != "", "sandbox.mode", "--mode", r.mode)
 	add(r.gate != "", "sandbox.gate", "--gate", r.gate)
 	add(r.prompt != "", "sandbox.prompt", "--prompt", r.prompt)
+	add(r.promptTimeout > 0, "sandbox.prompt_timeout", "--prompt-timeout", r.promptTimeout.String())
+	add(r.promptCommand != "", "sandbox.prompt_command", "--prompt-command", r.promptCommand)
 	add(r.strict, "sandbox.strict", "--strict", true)
 	add(r.noDebug, "sandbox.debug", "--no-debug", false)
 	add(r.noSandbox || r.backend == "passthrough", "sandbox.enabled", "--no-sandbox", false)

@@ -87,7 +87,7 @@ func (a *asking) start(s *session.Session, p *plan.Plan, sealed planner.Sealed, 
 			argv[i] = plan.Bytes(w)
 		}
 		info := control.Info{SID: s.ID, PID: os.Getpid(), Started: time.Now(), Profile: a.r.profile, Mode: a.r.mode, Cwd: plan.Bytes(a.in.Dir), Argv: argv}
-		a.server, err = control.Listen(root, info, control.Handlers{Pending: a.arb.Queue().Pending, Answer: a.arb.Queue().Answer}, control.Options{})
+		a.server, err = control.Listen(root, info, control.Handlers{Pending: a.arb.Queue().Pending, Answer: a.arb.Queue().Answer, Revoke: a.revoked}, control.Options{})
 	}
 	if err != nil {
 		return &planner.Refusal{What: "making the session's socket", Err: err, Hint: "sbx watch and sbx approve reach the session through it; run with --static to do without"}

@@ -10,10 +10,12 @@ import (
 func runOptions() []option {
 	return append(hookOptions(), []option{
 		{"profile", "p", "NAME", "sandbox.profile", "profile", "strict, moderate, permissive or one of the configuration's", setString(func(r *request) *string { return &r.profile })},
-		{"mode", "", "MODE", "sandbox.mode", "profile", "static; dynamic is accepted and says that this version asks nothing", setString(func(r *request) *string { return &r.mode }, "dynamic", "static")},
+		{"mode", "", "MODE", "sandbox.mode", "profile", "dynamic asks about what is not granted, static refuses it", setString(func(r *request) *string { return &r.mode }, "dynamic", "static")},
 		{"static", "", "", "", "profile", "the same as --mode static", func(r *request, _ string) error { r.mode = "static"; return nil }},
 		{"gate", "", "ENGINE", "sandbox.gate", "profile", "auto, gatefs or notify", setString(func(r *request) *string { return &r.gate }, "auto", "gatefs", "notify")},
 		{"prompt", "", "WHERE", "sandbox.prompt", "profile", "who answers questions: auto, tty, socket, deny or allow", setString(func(r *request) *string { return &r.prompt }, "auto", "tty", "socket", "deny", "allow")},
+		{"prompt-timeout", "", "TIME", "sandbox.prompt_timeout", "profile", "a question that nobody answers within TIME is answered no (default 5m)", setDuration(func(r *request) *time.Duration { return &r.promptTimeout })},
+		{"prompt-command", "", "CMD", "sandbox.prompt_command", "profile", "a command that is given each question and may answer it", setString(func(r *request) *string { return &r.promptCommand })},
 		{"strict", "", "", "sandbox.strict", "profile", "refuse to run when anything of the sandbox cannot be had here", setBool(func(r *request) *bool { return &r.strict })},
 
 		{"ro", "", "PATH", "fs.read_only", "files", "show PATH read-only", addPath("ro", planner.Read)},

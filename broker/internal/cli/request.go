@@ -21,7 +21,8 @@ type pathOption struct {
 // request is what the command line asks for; a nil pointer or empty string means that it does not say.
 type request struct {
 	profile, mode, gate, workdir, hostname, name, caches string
-	prompt                                               string
+	prompt, promptCommand                                string
+	promptTimeout                                        time.Duration
 	engine                                               string // of a dynamic session, see there
 	paths                                                []pathOption
 	hide, secret                                         []string

@@ -278,6 +278,15 @@ func (c *Client) SavePolicy(store string) error {
 	return err
 }
 
+// Revoke has the session forget every answer about a path, socket or host, and returns how many there were.
+func (c *Client) Revoke(kind, name string) (int, error) {
+	m, err := c.call(message("cmd.revoke").str("kind", kind).str("name", name).line(), "cmd.revoke", nil)
+	if err != nil {
+		return 0, err
+	}
+	return m.Count, nil
+}
+
 // Kill ends the session, or sends its program a signal such as TERM.
 func (c *Client) Kill(signal string) error {
 	_, err := c.call(message("cmd.kill").opt("signal", signal).line(), "cmd.kill", nil)

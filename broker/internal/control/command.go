@@ -27,6 +27,8 @@ type Command struct {
 	Until   string
 	Persist string
 	Signal  string
+	Kind    string
+	Name    plan.Bytes
 	Cwd     plan.Bytes
 	Argv    []plan.Bytes
 	Env     []plan.Bytes
@@ -66,13 +68,14 @@ type shape struct {
 }
 
 // shapes is every type that a client may send.
-func shapes() [8]shape {
-	return [8]shape{
+func shapes() [9]shape {
+	return [9]shape{
 		{typ: "hello", must: "version", may: "sid"},
 		{typ: "cmd.approve", must: "id", may: "scope life until persist"},
 		{typ: "cmd.deny", must: "id", may: "scope life until persist"},
 		{typ: "cmd.pending"},
 		{typ: "cmd.policy.save", must: "scope"},
+		{typ: "cmd.revoke", must: "kind name"},
 		{typ: "cmd.exec", must: "argv", may: "cwd env tty"},
 		{typ: "cmd.kill", may: "signal"},
 		{typ: "cmd.stats"},
@@ -159,6 +162,8 @@ func (c *Command) set(m member) error {
 		return nil
 	case "cwd":
 		return setBytes(&c.Cwd, m.raw)
+	case "name":
+		return setBytes(&c.Name, m.raw)
 	case "argv":
 		return setList(&c.Argv, m.raw, 1)
 	case "env":
@@ -167,7 +172,7 @@ func (c *Command) set(m member) error {
 	for _, f := range [...]struct {
 		name string
 		dst  *string
-	}{{"sid", &c.SID}, {"scope", &c.Scope}, {"life", &c.Life}, {"until", &c.Until}, {"persist", &c.Persist}, {"signal", &c.Signal}} {
+	}{{"sid", &c.SID}, {"scope", &c.Scope}, {"life", &c.Life}, {"until", &c.Until}, {"persist", &c.Persist}, {"signal", &c.Signal}, {"kind", &c.Kind}} {
 		if f.name == m.name {
 			return setString(f.dst, m.raw)
 		}

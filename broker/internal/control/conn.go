@@ -190,6 +190,16 @@ func (c *conn) obey(cmd *Command) *Error {
 			return errf(CodeField, "unknown scope: use user, project or org")
 		}
 		return c.reply(cmd, h.SavePolicy(cmd.Scope))
+	case "cmd.revoke":
+		if h.Revoke == nil {
+			return notHere(cmd)
+		}
+		n, err := h.Revoke(cmd.Kind, string(cmd.Name))
+		if err != nil {
+			return codeOf(err)
+		}
+		c.send(message("ok").str("re", cmd.Type).num("count", int64(n)).line())
+		return nil
 	case "cmd.kill":
 		if h.Kill == nil {
 			return notHere(cmd)

@@ -15,8 +15,9 @@ import (
 const dirFlags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
 
 // Root finds, and makes if need be, the folder in which each session of this user has one of its own:
-// $XDG_RUNTIME_DIR/sbx, or sbx/run below the state home where there is no such variable or nothing at
-// its place. A runtime directory that somebody else could write to is an error, never passed over.
+// $XDG_RUNTIME_DIR/sbx, or sbx/run below the state home where there is no such variable, nothing at
+// its place, or another user's directory, as after su. One of the user's own that somebody else could
+// use is an error, never passed over.
 func Root(runtimeDir, stateHome, home string) (string, error) {
 	if runtimeDir != "" && !strings.HasPrefix(runtimeDir, "/") {
 		return "", fmt.Errorf("XDG_RUNTIME_DIR is %s: set it to an absolute path or unset it", plan.Bytes(runtimeDir).Quote())
@@ -28,7 +29,7 @@ func Root(runtimeDir, stateHome, home string) (string, error) {
 			defer unix.Close(fd)
 			return makePrivate(fd, base, "sbx")
 		}
-		if !errors.Is(err, unix.ENOENT) {
+		if !errors.Is(err, unix.ENOENT) && !othersDirectory(base) {
 			return "", fmt.Errorf("checking XDG_RUNTIME_DIR: %w", err)
 		}
 	}
@@ -52,6 +53,12 @@ func Root(runtimeDir, stateHome, home string) (string, error) {
 		return "", err
 	}
 	return makePrivate(fd, base, "run")
+}
+
+// othersDirectory says whether p is a directory of another user.
+func othersDirectory(p string) bool {
+	var st unix.Stat_t
+	return unix.Lstat(p, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR && int(st.Uid) != os.Geteuid()
 }
 
 // makePrivate makes name below a folder that is checked already, and returns its path.

@@ -21,6 +21,7 @@ type Handlers struct {
 	Pending    func() []prompt.Question
 	Answer     func(id string, a prompt.Answer) error
 	SavePolicy func(store string) error
+	Revoke     func(kind, name string) (answers int, err error)
 	Exec       func(ctx context.Context, c Command) (stream string, pid int, err error)
 	Kill       func(signal string) error
 	Stats      func() (Metrics, error)

@@ -1,0 +1,137 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/broker/internal/control"
+	"sbx/broker/internal/host"
+	"sbx/broker/internal/watch"
+)
+
+// cmdWatch shows all sessions of the user, and answers their questions.
+func cmdWatch(t *term, args []string) int {
+	once, js := false, false
+	for _, a := range args {
+		switch a {
+		case "--once":
+			once = true
+		case "--json":
+			js = true
+		case "--help", "-h":
+			t.print("usage: sbx watch [--once [--json]]\n\nShows running sessions and the questions that wait; answers are single keys. --once prints and ends.\n")
+			return 0
+		default:
+			return t.fail(&usageError{"unknown option " + quote(a), "see sbx watch --help"})
+		}
+	}
+	if js && !once {
+		return t.fail(&usageError{"--json goes with --once", "the socket that docs/protocol.md describes tells events as they happen"})
+	}
+	root, err := t.controlRoot()
+	if err != nil {
+		return t.fail(err)
+	}
+	home := host.Read(t.env).Home
+	if once {
+		return t.watchOnce(root, home, js)
+	}
+	if !isTerminal(t.std[0]) || !isTerminal(t.std[1]) {
+		return t.fail(&usageError{"sbx watch needs a terminal", "sbx watch --once prints what waits and ends"})
+	}
+	return t.watch(root, home)
+}
+
+func (t *term) watchOnce(root, home string, js bool) int {
+	states, err := control.States(root)
+	if err != nil {
+		return t.fail(err)
+	}
+	if js {
+		b, err := watch.JSON(states)
+		if err != nil {
+			return t.fail(err)
+		}
+		t.print(string(b))
+		return 0
+	}
+	for _, l := range watch.Table(states, home, time.Now()) {
+		t.print(l + "\n")
+	}
+	return 0
+}
+
+func isTerminal(f *os.File) bool {
+	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
+	return err == nil
+}
+
+// screen is the terminal that sbx watch draws on.
+type screen struct{ f *os.File }
+
+func (s screen) Write(b []byte) (int, error) { return s.f.Write(b) }
+
+func (s screen) Size() (width, height int) {
+	ws, err := unix.IoctlGetWinsize(int(s.f.Fd()), unix.TIOCGWINSZ)
+	if err != nil || ws.Col == 0 || ws.Row == 0 {
+		return 80, 24
+	}
+	return int(ws.Col), int(ws.Row)
+}
+
+// watch runs the screen until the person quits.
+func (t *term) watch(root, home string) int {
+	in := int(t.std[0].Fd())
+	saved, err := unix.IoctlGetTermios(in, unix.TCGETS)
+	if err != nil {
+		return t.fail(fmt.Errorf("reading terminal settings: %w", err))
+	}
+	raw := *saved
+	raw.Iflag &^= unix.BRKINT | unix.ICRNL | unix.INLCR | unix.IGNCR | unix.INPCK | unix.ISTRIP | unix.IXON
+	raw.Lflag &^= unix.ECHO | unix.ICANON | unix.ISIG | unix.IEXTEN
+	raw.Cc[unix.VMIN], raw.Cc[unix.VTIME] = 1, 0
+	if err := unix.IoctlSetTermios(in, unix.TCSETSW, &raw); err != nil {
+		return t.fail(fmt.Errorf("setting the terminal: %w", err))
+	}
+	defer func() { _ = unix.IoctlSetTermios(in, unix.TCSETSW, saved) }()
+	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGTERM, unix.SIGHUP, unix.SIGINT)
+	defer stop()
+	sizes := make(chan os.Signal, 1)
+	signal.Notify(sizes, unix.SIGWINCH)
+	defer signal.Stop(sizes)
+	resized := make(chan struct{}, 1)
+	go func() {
+		for range sizes {
+			resized <- struct{}{}
+		}
+	}()
+	keys := make(chan []byte)
+	go func() {
+		defer close(keys)
+		buf := make([]byte, 256)
+		for {
+			n, err := t.std[0].Read(buf)
+			if n > 0 {
+				keys <- append([]byte(nil), buf[:n]...)
+			}
+			if err != nil || n == 0 {
+				return
+			}
+		}
+	}()
+	events := make(chan watch.Event, 64)
+	go watch.Feed(ctx, root, events)
+	color := host.Lookup(t.env, "NO_COLOR") == "" && host.Lookup(t.env, "TERM") != "dumb"
+	m := watch.New(watch.Options{Home: home, Color: color})
+	err = watch.Run(ctx, m, screen{t.std[1]}, keys, resized, events, func(a watch.Action) error { return watch.Act(root, a) })
+	if err != nil && !errors.Is(err, context.Canceled) {
+		return t.fail(err)
+	}
+	return 0
+}
