@@ -86,7 +86,7 @@ func completeBash() string {
 		"\t\tfor ((i = 2; i < COMP_CWORD; i++)); do\n\t\t\tcase ${COMP_WORDS[i]} in\n\t\t\t--)\n\t\t\t\t_sbx_command $((i + 1))\n\t\t\t\treturn\n\t\t\t\t;;\n")
 	var with []string
 	for _, o := range runOptions() {
-		if o.arg != "" {
+		if o.arg != "" && !o.optional() {
 			with = append(with, "--"+o.name)
 			if o.short != "" {
 				with = append(with, "-"+o.short)
@@ -100,7 +100,7 @@ func completeBash() string {
 			b.WriteString("\t\t--" + o.name + ")\n\t\t\tCOMPREPLY=($(compgen -W \"" + strings.Join(c, " ") + "\" -- \"$cur\"))\n\t\t\treturn\n\t\t\t;;\n")
 		case o.arg == "PATH" || o.arg == "DIR" || o.arg == "FILE":
 			b.WriteString("\t\t--" + o.name + ")\n\t\t\tcompopt -o filenames\n\t\t\tCOMPREPLY=($(compgen -f -- \"$cur\"))\n\t\t\treturn\n\t\t\t;;\n")
-		case o.arg != "":
+		case o.arg != "" && !o.optional():
 			b.WriteString("\t\t--" + o.name + ") return ;;\n")
 		}
 	}
@@ -144,7 +144,7 @@ func completeFish() string {
 			b.WriteString(" -x -a '" + strings.Join(c, " ") + "'")
 		case o.arg == "PATH" || o.arg == "DIR" || o.arg == "FILE":
 			b.WriteString(" -r -F")
-		case o.arg != "":
+		case o.arg != "" && !o.optional():
 			b.WriteString(" -x")
 		}
 		b.WriteString(" -d '" + fishQuote(o.help) + "'\n")
@@ -178,7 +178,7 @@ func completeZsh() string {
 	b.WriteString("\t)\n\tif (( CURRENT == 2 )); then\n\t\t_describe command commands\n\t\treturn\n\tfi\n\tlocal cmd=$words[2]\n\tshift words\n\t(( CURRENT-- ))\n\tcase $cmd in\n\trun)\n\t\t_arguments -S \\\n")
 	for _, o := range runOptions() {
 		names := "--" + o.name
-		if o.arg != "" {
+		if o.arg != "" && !o.optional() {
 			names += "="
 		}
 		line := "'*" + names + "[" + zshQuote(o.help) + "]"
@@ -187,7 +187,7 @@ func completeZsh() string {
 			line += ":" + strings.ToLower(o.arg) + ":(" + strings.Join(c, " ") + ")"
 		case o.arg == "PATH" || o.arg == "DIR" || o.arg == "FILE":
 			line += ":" + strings.ToLower(o.arg) + ":_files"
-		case o.arg != "":
+		case o.arg != "" && !o.optional():
 			line += ":" + strings.ToLower(zshQuote(o.arg)) + ": "
 		}
 		b.WriteString("\t\t\t" + line + "' \\\n")

@@ -99,6 +99,13 @@ func (r *request) flags(vars policy.Vars) ([]policy.Setting, error) {
 	add(r.timeout > 0, "sandbox.timeout", "--timeout", r.timeout.String())
 	add(r.caches != "", "fs.caches", "--caches", r.caches)
 	add(r.tmpSize != "", "fs.tmp_size", "--tmp-size", r.tmpSize)
+	f := "features."
+	add(r.sshAgent, f+"ssh_agent", "--ssh-agent", true)
+	add(r.gpgAgent, f+"gpg_agent", "--gpg-agent", true)
+	add(r.wayland, f+"wayland", "--wayland", true)
+	add(r.x11, f+"x11", "--x11", true)
+	add(r.dbus, f+"dbus", "--dbus", true)
+	add(len(r.sockets) > 0, f+"sockets", "--socket", r.sockets)
 	return out, failed
 }
 

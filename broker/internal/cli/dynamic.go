@@ -144,10 +144,21 @@ func (a *asking) note(n notify.Note) {
 		return
 	}
 	q := gate.FromNotify(notify.Ask{PID: n.PID, Op: n.Op, Path: n.Path})
-	proc := "/proc/" + strconv.FormatUint(uint64(n.PID), 10)
-	q.Exe, _ = os.Readlink(proc + "/exe")
-	q.Cwd, _ = os.Readlink(proc + "/cwd")
+	q.Exe, q.Cwd = procLinks(int(n.PID))
 	a.arb.Refused(q, decide.Verdict{Errno: int(n.Errno), Reason: n.Why})
+}
+
+// procLinks says what a process executes and where it works; empty if it is gone.
+func procLinks(pid int) (exe, cwd string) {
+	proc := "/proc/" + strconv.Itoa(pid)
+	exe, _ = os.Readlink(proc + "/exe")
+	cwd, _ = os.Readlink(proc + "/cwd")
+	return exe, cwd
+}
+
+// ask settles an access that comes from no engine.
+func (a *asking) ask(q decide.Ask) bool {
+	return a.arb.Ask(context.Background(), q).Decision == decide.Allow
 }
 
 // alone says whether nobody could answer: no terminal, no command that is asked, and nobody who ever looked through the socket

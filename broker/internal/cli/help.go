@@ -28,10 +28,7 @@ func runHelp() string {
 		if o.short != "" {
 			left = "-" + o.short + ", "
 		}
-		left += "--" + o.name
-		if o.arg != "" {
-			left += " " + o.arg
-		}
+		left += o.synopsis()
 		fmt.Fprintf(&b, "  %-26s %s\n", left, o.help)
 	}
 	return b.String()

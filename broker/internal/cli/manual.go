@@ -127,12 +127,9 @@ func manRun() string {
 			group = o.group
 			r.line(".SH", strings.ToUpper(group))
 		}
-		tag := "--" + o.name
+		tag := o.synopsis()
 		if o.short != "" {
 			tag = "-" + o.short + ", " + tag
-		}
-		if o.arg != "" {
-			tag += " " + o.arg
 		}
 		help := o.help + "."
 		if first := strings.FieldsFunc(help, func(r rune) bool { return r == ' ' || r == ',' }); !slices.Contains(o.choices(), first[0]) { // values stay as they are typed

@@ -12,7 +12,7 @@ import (
 type option struct {
 	name  string // long name without dashes
 	short string // one letter, or ""
-	arg   string // placeholder of the value; "" for a switch
+	arg   string // placeholder of the value; "" for a switch; in brackets if the value may be left out
 	key   string // configuration key with the same meaning, or ""
 	group string
 	help  string
@@ -40,7 +40,9 @@ func parseOptions(table []option, r *request, args []string) ([]string, error) {
 		if o == nil {
 			return nil, &usageError{"unknown option " + quote(name), nearestOption(table, name)}
 		}
-		if o.arg == "" {
+		if o.optional() {
+			// a value only behind =: the next word is the command's
+		} else if o.arg == "" {
 			if has {
 				return nil, &usageError{fmt.Sprintf("--%s takes no value", o.name), ""}
 			}
@@ -55,6 +57,20 @@ func parseOptions(table []option, r *request, args []string) ([]string, error) {
 		}
 	}
 	return nil, nil
+}
+
+// optional says whether the value may be left out.
+func (o *option) optional() bool { return strings.HasPrefix(o.arg, "[") }
+
+// synopsis is the option as its user types it.
+func (o *option) synopsis() string {
+	switch {
+	case o.arg == "":
+		return "--" + o.name
+	case o.optional():
+		return "--" + o.name + o.arg
+	}
+	return "--" + o.name + " " + o.arg
 }
 
 func findOption(table []option, word string) *option {

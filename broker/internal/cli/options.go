@@ -35,8 +35,8 @@ func runOptions() []option {
 		{"env-pass", "", "GLOB", "env.pass", "environment", "pass variables whose names match", appendTo(func(r *request) *[]string { return &r.envPass })},
 		{"hostname", "", "NAME", "", "environment", "host name inside (default sbx-SID)", setString(func(r *request) *string { return &r.hostname })},
 
-		{"socket", "", "PATH", "features.sockets", "sockets", "let it connect to the socket PATH of the host", appendTo(func(r *request) *[]string { return &r.sockets })},
-		{"ssh-agent", "", "", "features.ssh_agent", "sockets", "let it use the SSH agent, with all its keys", setBool(func(r *request) *bool { return &r.sshAgent })},
+		{"socket", "", "PATH", "features.sockets", "sockets", "let it connect to the socket PATH of the host", addSocket},
+		{"ssh-agent", "", "[=KEY,...|sign-git]", "features.ssh_agent", "sockets", "let it use the keys of the SSH agent, or only those named by comment or fingerprint, or only to sign commits and tags", setSSHAgent},
 		{"gpg-agent", "", "", "features.gpg_agent", "sockets", "let it use the GnuPG agent's restricted socket", setBool(func(r *request) *bool { return &r.gpgAgent })},
 		{"wayland", "", "", "features.wayland", "sockets", "let it open windows on the Wayland compositor", setBool(func(r *request) *bool { return &r.wayland })},
 		{"x11", "", "", "features.x11", "sockets", "refused, with the reason", setBool(func(r *request) *bool { return &r.x11 })},

@@ -26,7 +26,7 @@ type request struct {
 	engine                                               string // of a dynamic session, see there
 	paths                                                []pathOption
 	hide, secret                                         []string
-	only                                                 []string
+	sshKeys, only                                        []string
 	env, envPass, sockets                                []string
 	sshAgent, gpgAgent, wayland, x11, dbus               bool
 	timeout, timeOffset                                  time.Duration
@@ -36,6 +36,7 @@ type request struct {
 	dryRun, json, verbose, quiet, help                   bool
 	backend                                              string
 	off                                                  []string
+	relays                                               []relay
 	argv                                                 []string
 }
 
@@ -47,6 +48,22 @@ func addPath(flag string, mode planner.Mode) func(*request, string) error {
 		r.paths = append(r.paths, pathOption{v, mode, "--" + flag})
 		return nil
 	}
+}
+
+// addSocket takes a path as it is typed; the setting of the same meaning knows absolute ones only.
+func addSocket(r *request, v string) error {
+	if v == "" || strings.IndexByte(v, 0) >= 0 {
+		return fmt.Errorf("%s is not a path", quote(v))
+	}
+	if !strings.ContainsAny(v[:1], "/~$") {
+		abs, err := filepath.Abs(v)
+		if err != nil {
+			return err
+		}
+		v = abs
+	}
+	r.sockets = append(r.sockets, v)
+	return nil
 }
 
 func setName(r *request, v string) error {

@@ -112,6 +112,11 @@ func (t *term) run(r *request) int {
 	if err == nil && r.keep {
 		err = s.Keep()
 	}
+	startRelays := func(*asking) {}
+	if err == nil && len(r.relays) > 0 {
+		startRelays, err = openRelays(s, r.relays)
+		defer closeRelays(s, r.relays)
+	}
 	if err != nil {
 		s.Discard()
 		return t.fail(err)
@@ -124,6 +129,9 @@ func (t *term) run(r *request) int {
 		hash, err := record(s, p, steps)
 		if err == nil {
 			err = asks.start(s, p, sealed, hash)
+		}
+		if err == nil {
+			startRelays(asks)
 		}
 		return err
 	}}})

@@ -18,21 +18,27 @@ func (t *term) sockets(r *request, s settings, in *planner.Input) error {
 		env        []string
 	}
 	var list []grant
-	for _, p := range r.sockets {
+	for _, p := range s.Features.Sockets {
 		list = append(list, grant{flag: "--socket", path: p})
 	}
 	runtime := absolute(t.env, "XDG_RUNTIME_DIR", "/run/user/"+strconv.Itoa(int(in.Facts.UID)))
-	if r.sshAgent {
+	if s.Features.SSHAgent {
 		p := host.Lookup(t.env, "SSH_AUTH_SOCK")
 		if p == "" {
 			return &planner.Refusal{What: "--ssh-agent: SSH_AUTH_SOCK is not set, so there is no agent", Hint: "start one with ssh-agent, or leave the option out"}
 		}
-		list = append(list, grant{"--ssh-agent", p, []string{"SSH_AUTH_SOCK=" + p}})
+		canon, err := t.socket("--ssh-agent", p, s, in)
+		if err != nil {
+			return err
+		}
+		in.Grants = append(in.Grants, planner.Grant{Path: sshAgentInside, Source: sshAgentRelay, Mode: planner.Write, Explicit: true, Socket: true, Why: "--ssh-agent"})
+		in.Env = append(in.Env, "SSH_AUTH_SOCK="+sshAgentInside)
+		r.relays = append(r.relays, t.sshRelay(r, canon))
 	}
-	if r.gpgAgent {
+	if s.Features.GPGAgent {
 		list = append(list, grant{flag: "--gpg-agent", path: runtime + "/gnupg/S.gpg-agent.extra"})
 	}
-	if r.wayland {
+	if s.Features.Wayland {
 		d := host.Lookup(t.env, "WAYLAND_DISPLAY")
 		if d == "" {
 			return &planner.Refusal{What: "--wayland: WAYLAND_DISPLAY is not set, so there is no compositor"}
@@ -43,10 +49,10 @@ func (t *term) sockets(r *request, s settings, in *planner.Input) error {
 		}
 		list = append(list, grant{"--wayland", p, []string{"WAYLAND_DISPLAY=" + p}})
 	}
-	if r.x11 {
+	if s.Features.X11 {
 		return &planner.Refusal{What: "--x11: a program that can talk to the X server can read every key and window of every other", Hint: "run a nested server such as Xephyr or Xvfb inside, or use --wayland"}
 	}
-	if r.dbus {
+	if s.Features.DBus {
 		return &planner.Refusal{What: "--dbus: the session bus starts programs outside the sandbox, and this version has no filter for it"}
 	}
 	for _, g := range list {

@@ -17,8 +17,10 @@ func unbuilt(s settings) []planner.Loss {
 		}
 	}
 	f := s.Features
-	if f.Containers || f.VM || f.KVM || f.Nix || f.SSHAgent || f.GPGAgent || f.Wayland || f.X11 || f.DBus || len(f.Sockets) > 0 {
-		add("features", "this version opens none of them", "")
+	for key, on := range map[string]bool{"containers": f.Containers, "vm": f.VM, "kvm": f.KVM, "nix": f.Nix} {
+		if on {
+			add("features."+key, "this version does not have it ("+s.origin("features."+key)+")", "")
+		}
 	}
 	return out
 }

@@ -38,6 +38,7 @@ type Grant struct {
 	NoExec   bool
 	Optional bool   // a missing path is left out instead of refused
 	Socket   bool   // the path is a socket
+	Source   string // name in the session's folder of a socket that the broker makes there; it appears at Path
 	listed   bool   // an entry of a granted directory that is mounted by itself: it may vanish or be replaced meanwhile
 	Explicit bool   // asked for by a person for this run, not by a profile
 	Why      string // where it comes from: "profile moderate", "--rw", "~/.config/sbx/config.toml:4"

@@ -129,6 +129,9 @@ func addLandlock(p *plan.Plan, in *Input) []Loss {
 		if m.Target == "/" || slices.Contains(in.Ungranted, string(m.Target)) {
 			continue
 		}
+		if in.SessionDir != "" && path.Dir(string(m.Source)) == in.SessionDir { // a relay: connecting to a socket needs no right to write
+			continue
+		}
 		access := l.HandledFS
 		switch {
 		case m.Kind == plan.Tmpfs && m.Target != "/" && m.Access != plan.ReadOnly && m.Why != "skeleton", m.Kind == plan.Proc, m.Kind == plan.Devpts:

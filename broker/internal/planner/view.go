@@ -73,6 +73,11 @@ func (v *view) hideAt(p string, secret bool) {
 
 // addGrant resolves g once. The links on the way exist inside as links.
 func (v *view) addGrant(g Grant) error {
+	if g.Source != "" {
+		n := v.root.at(g.Path)
+		n.granted, n.mode, n.grant, n.stat = true, g.Mode, g, host.Stat{Type: host.Socket}
+		return nil
+	}
 	canon, links, st, err := host.Resolve(v.in.FS, g.Path)
 	if err != nil && !(host.NotExist(err) && (g.Optional || g.Mode == Scratch)) {
 		if errors.Is(err, syscall.EACCES) && g.Optional {
@@ -343,7 +348,9 @@ func (v *view) bind(p string, mode Mode, g Grant) {
 		m.Access = plan.ReadWrite
 		m.NoSymFollow = v.in.NoSymFollow
 	}
-	if g.listed {
+	if g.Source != "" {
+		m.Source = plan.Bytes(path.Join(v.in.SessionDir, g.Source))
+	} else if g.listed {
 		m.Optional = true
 	} else if st, err := v.in.FS.Lstat(p); err == nil {
 		m.Dev, m.Ino = st.Dev, st.Ino
