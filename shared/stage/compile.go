@@ -105,6 +105,13 @@ func (c *compiler) detach(sock int, std Stdio) {
 			t.call(unix.SYS_CLOSE).from(0, regA)
 		}
 	}
+	// Process 1 keeps none of the caller's: a pipe must see its end although the sandbox stands.
+	t.at("opening", "/dev/null")
+	t.call(unix.SYS_OPENAT, atCwd, t.str("/dev/null"), unix.O_RDWR|unix.O_CLOEXEC, 0).to(regA).may(anyErrno).elseSkip(4)
+	for i := range uintptr(3) {
+		t.call(unix.SYS_DUP3, 0, i, unix.O_CLOEXEC).from(0, regA)
+	}
+	t.call(unix.SYS_CLOSE).from(0, regA)
 	t.call(unix.SYS_UMASK, 0)
 }
 

@@ -15,20 +15,21 @@ var entry struct {
 }
 
 // notRun are options with which nothing is run.
-var notRun = [...]string{"--dry-run", "--help", "-h", "--no-sandbox"}
+var notRun = [...]string{"--dry-run", "--help", "-h", "--no-sandbox", "--detach", "-d"}
 
 // enter is called with the program's arguments before anything else happens in the process. If they begin
-// with "run", it clones process 1: there is hardly any memory to copy yet, and the kernel makes the
+// with "run", or with what a detached broker is started as, it clones process 1: there is hardly any memory to copy yet, and the kernel makes the
 // namespaces while the Go runtime starts on the other processor. Whatever goes wrong here is tried again
 // by Prepare, which says why.
 //
 //go:nosplit
 //go:norace
 func enter(argc uintptr, argv unsafe.Pointer) {
-	if argc < 3 || !isArg(argv, 1, "run") {
+	detached := argc >= 3 && isArg(argv, 1, "run-detached")
+	if argc < 3 || !detached && !isArg(argv, 1, "run") {
 		return
 	}
-	for i := uintptr(2); i < argc && !isArg(argv, i, "--"); i++ {
+	for i := uintptr(2); !detached && i < argc && !isArg(argv, i, "--"); i++ {
 		for k := range notRun {
 			if isArg(argv, i, notRun[k]) {
 				return

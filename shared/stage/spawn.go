@@ -23,8 +23,9 @@ type Spawn struct {
 	Umask uint32
 	// Files become 0, 1 and 2. With TTY they are not used: the program gets a pseudo-terminal of the
 	// sandbox's.
-	Files [3]int
-	TTY   bool
+	Files      [3]int
+	TTY        bool
+	Rows, Cols uint16 // size of the terminal
 
 	// These are called by whoever calls Next, in this order, and must not wait. Pty is called for a TTY
 	// only, before or after Started; Exited is called once for every Spawn that had no error.
@@ -151,6 +152,7 @@ func compileSpawn(t *tape, s *Spawn, id int64) {
 		t.sendFd(message{kind: evPty, value: id}, regTTY)
 		t.call(unix.SYS_IOCTL, 0, unix.TIOCSPTLCK, t.buf(8)).from(0, regTTY)
 		t.call(unix.SYS_IOCTL, 0, unix.TIOCGPTPEER, unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC).from(0, regTTY).to(regA)
+		t.call(unix.SYS_IOCTL, 0, unix.TIOCSWINSZ, ptr(t, &unix.Winsize{Row: s.Rows, Col: s.Cols})).from(0, regA)
 		t.call(unix.SYS_IOCTL, 0, unix.TIOCSCTTY, 0).from(0, regA)
 	}
 	for i := range s.Files {
@@ -220,7 +222,6 @@ func (c *Child) handle(m message, fds []int) bool {
 			unix.Close(fds[0])
 			return true
 		}
-		_ = unix.SetNonblock(fds[0], true)
 		sp.Pty(os.NewFile(uintptr(fds[0]), "pty"))
 		return true
 	case evExited, evStopped:

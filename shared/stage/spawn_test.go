@@ -147,12 +147,19 @@ func TestSpawnFaults(t *testing.T) {
 func TestSpawnTerminal(t *testing.T) {
 	c := idle(t)
 	pty, done := make(chan *os.File, 1), make(chan Exit, 1)
-	err := c.Spawn(Spawn{Argv: []string{"/usr/bin/sh", "-c", "tty; exec cat"}, Env: []string{"PATH=/usr/bin"}, Dir: "/", TTY: true,
+	err := c.Spawn(Spawn{Argv: []string{"/usr/bin/sh", "-c", "tty; stty size; exec cat"}, Env: []string{"PATH=/usr/bin"}, Dir: "/", TTY: true, Rows: 33, Cols: 44,
 		Pty: func(f *os.File) { pty <- f }, Exited: func(e Exit) { done <- e }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := <-pty
+	master := <-pty
+	fd, err := unix.FcntlInt(master.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	master.Close()
+	_ = unix.SetNonblock(fd, true)
+	f := os.NewFile(uintptr(fd), "pty")
 	defer f.Close()
 	var out []byte
 	hear := func(want string) {
@@ -166,7 +173,7 @@ func TestSpawnTerminal(t *testing.T) {
 		}
 		out = nil
 	}
-	hear("/dev/pts/")
+	hear("33 44")
 	_, _ = f.WriteString("abc\n")
 	hear("abc\r\nabc\r\n")
 	_, _ = f.WriteString("\x03")

@@ -23,6 +23,8 @@ type blocked struct {
 	more  int
 	verb  bool
 	print func(string)
+	// attribute tells whose refusal it was; it may be nil.
+	attribute func(pid uint32, line string)
 }
 
 // listen answers the filter's reports until the sandbox has ended.
@@ -33,6 +35,9 @@ func (b *blocked) listen(f *os.File) {
 func (b *blocked) note(d notify.Denial) {
 	who := caller(d.PID)
 	line := fmt.Sprintf("blocked: %s by %s", d.Call, who)
+	if b.attribute != nil {
+		b.attribute(d.PID, strings.TrimPrefix(line, "blocked: "))
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.seen == nil {

@@ -8,7 +8,6 @@ import (
 	"path"
 	"strconv"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -38,6 +37,7 @@ type asking struct {
 
 	files  *fileGate // nil with the notification engine
 	view   *gate.View
+	svc    *service
 	log    *audit.Writer
 	arb    *arbiter.Arbiter
 	server *control.Server
@@ -80,20 +80,18 @@ func (a *asking) start(s *session.Session, p *plan.Plan, sealed planner.Sealed, 
 	a.arb = arbiter.New(arbiter.Options{Record: a.log, Store: a.rules.store, Fresh: a.rules.fresh, Group: groupOf, Alone: a.alone,
 		Prompt: prompt.Options{SID: s.ID, Home: facts.Home, Mode: a.mode, Timeout: a.cfg.Sandbox.PromptTimeout, MaxOpen: a.cfg.Sandbox.Questions,
 			HookCommand: a.cfg.Sandbox.PromptCommand, Notify: a.told}})
-	root, err := control.Root(host.Lookup(a.t.env, "XDG_RUNTIME_DIR"), host.Lookup(a.t.env, "XDG_STATE_HOME"), facts.Home)
-	if err == nil {
-		argv := make([]plan.Bytes, len(a.r.argv))
-		for i, w := range a.r.argv {
-			argv[i] = plan.Bytes(w)
-		}
-		info := control.Info{SID: s.ID, PID: os.Getpid(), Started: time.Now(), Profile: a.r.profile, Mode: a.r.mode, Cwd: plan.Bytes(a.in.Dir), Argv: argv}
-		a.server, err = control.Listen(root, info, control.Handlers{Pending: a.arb.Queue().Pending, Answer: a.arb.Queue().Answer, Revoke: a.revoked}, control.Options{})
-	}
-	if err != nil {
+	if a.server, err = a.svc.open(control.Handlers{Pending: a.arb.Queue().Pending, Answer: a.arb.Queue().Answer, Revoke: a.revoked}); err != nil {
 		return &planner.Refusal{What: "making the session's socket", Err: err, Hint: "sbx watch and sbx approve reach the session through it; run with --static to do without"}
 	}
-	go func() { _ = a.server.Serve() }()
 	return nil
+}
+
+// serve gives the session's service; a.start opens it.
+func (a *asking) serve(svc *service) {
+	svc.asks = a
+	if a != nil {
+		a.svc = svc
+	}
 }
 
 // openLog starts the session's audit log. A name may have been used before: the old log stays as it is.
@@ -211,10 +209,7 @@ func (a *asking) end(status int) {
 	if a.arb != nil {
 		a.arb.Close()
 	}
-	if a.server != nil {
-		a.server.Exit(status)
-		a.server.Close()
-	}
+	a.svc.close(status)
 	_, err := a.log.Note(audit.Event{Kind: audit.KindExit, UID: os.Getuid(), Detail: []audit.KV{{K: "status", V: strconv.Itoa(status)}}})
 	if cerr := a.log.Close(); err == nil {
 		err = cerr

@@ -17,7 +17,7 @@ import (
 
 // input turns the request, the configuration and the facts into what planner.Build takes.
 func (t *term) input(r *request, s settings, facts host.Facts) (*planner.Input, error) {
-	in := &planner.Input{Argv: r.argv, Facts: facts, FS: host.NewCache(), Hostname: r.hostname, AsPID1: r.asPID1, Profile: s.Profile.Name,
+	in := &planner.Input{Argv: r.argv, Facts: facts, FS: host.NewCache(), Hostname: r.hostname, AsPID1: r.asPID1, Idle: r.idle, Profile: s.Profile.Name,
 		TimeOffset: int64(r.timeOffset.Seconds()), MapRoot: !s.Sandbox.NonRootUser, NoSymFollow: s.FS.NoSymFollow}
 	if in.Hostname == "" {
 		in.Hostname = s.Sandbox.Hostname
@@ -40,6 +40,7 @@ func (t *term) input(r *request, s settings, facts host.Facts) (*planner.Input, 
 	}
 	hideSockets(in)
 	secretsOfSbx(s.Vars, in)
+	t.hideRuntime(in)
 	var err error
 	if in.TmpSize, err = tmpSize(s.FS.TmpSize); err != nil {
 		return nil, err

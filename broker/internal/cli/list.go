@@ -81,3 +81,9 @@ func listText(list []listed) string {
 	}
 	return b.String()
 }
+
+// sessionAlive says whether a broker holds the session's lock.
+func (t *term) sessionAlive(sid string) bool {
+	root, err := session.Root(host.Lookup(t.env, "XDG_STATE_HOME"), host.Read(t.env).Home)
+	return err == nil && exists(filepath.Join(root, sid)) && session.Alive(filepath.Join(root, sid))
+}

@@ -16,6 +16,11 @@ type command struct {
 func commands() []command {
 	return []command{
 		{"run", "[OPTIONS] [--] CMD [ARG...]", "run CMD in a new sandbox", cmdRun},
+		{"exec", "[OPTIONS] SID [--] CMD [ARG...]", "run another command in a running session", cmdExec},
+		{"attach", "SID", "open a shell in a running session", cmdAttach},
+		{"kill", "[--signal NAME] SID...", "end sessions, or send a signal to a program", cmdKill},
+		{"freeze", "SID...", "stop every process of sessions", cmdFreeze},
+		{"thaw", "SID...", "let frozen sessions go on", cmdThaw},
 		{"policy", "VERB ...", "show, test and change the rules", cmdPolicy},
 		{"why", "PATH|HOST|EVENT", "say what decides, where that stands, and what would allow it", cmdWhy},
 		{"audit", "[SID] [--follow] [--json]", "show what sessions did; audit verify checks the logs", cmdAudit},
@@ -48,6 +53,8 @@ func Main(args, env []string, std [3]*os.File) int {
 		return 0
 	case "--version":
 		args = []string{"version"}
+	case detachedCommand:
+		return cmdRunDetached(t, args[1:])
 	}
 	for _, c := range commands() {
 		if c.name == args[0] {

@@ -48,6 +48,7 @@ func runOptions() []option {
 		{"new-session", "", "", "", "process", "accepted for compatibility: CMD never shares the caller's session", accept},
 		{"no-debug", "", "", "sandbox.debug", "process", "no ptrace inside", setBool(func(r *request) *bool { return &r.noDebug })},
 		{"only", "", "CMD", "", "process", "nothing but CMD (repeatable) and the command itself can be executed, each with its interpreter and libraries; implies --static", addOnly},
+		{"detach", "d", "", "", "process", "return when the sandbox stands and print its SID; without CMD it stands for sbx exec", setBool(func(r *request) *bool { return &r.detach })},
 		{"name", "", "SID", "", "process", "name of the session", setName},
 
 		{"backend", "", "NAME", "", "run", "native or passthrough", setString(func(r *request) *string { return &r.backend }, "native", "passthrough")},

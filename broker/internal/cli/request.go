@@ -35,6 +35,8 @@ type request struct {
 	noDebug, strict, noSandbox                           bool
 	dryRun, json, verbose, quiet, help                   bool
 	backend                                              string
+	detach, idle                                         bool
+	detached, stood                                      bool // this is the detached broker; its starter was told
 	off                                                  []string
 	relays                                               []relay
 	argv                                                 []string

@@ -43,6 +43,14 @@ func cmdRun(t *term, args []string) int {
 	if err := r.onlyStatic(); err != nil {
 		return t.fail(err)
 	}
+	if r.detach && !r.dryRun {
+		return t.detach(r, args)
+	}
+	return t.runArgv(r)
+}
+
+// runArgv runs the request's program, or a shell.
+func (t *term) runArgv(r *request) int {
 	if len(r.argv) == 0 {
 		shell := host.Lookup(t.env, "SHELL")
 		if shell == "" {
@@ -122,8 +130,10 @@ func (t *term) run(r *request) int {
 		return t.fail(err)
 	}
 	refused := &blocked{verb: r.verbose, print: t.warn}
+	svc := t.newService(r, in, s, refused)
+	asks.serve(svc)
 	var backend launch.Backend = launch.Native{}
-	res, err := backend.Execute(context.Background(), launch.Job{Plan: p, Options: launch.Options{Stdio: t.std, Timeout: r.timeout, Early: t.early, Fuse: asks.fuse(p, t.serveGuard(in)), Standing: asks.standing, Listener: asks.listener(refused), Building: func(steps []stage.Step) error {
+	res, err := backend.Execute(context.Background(), launch.Job{Plan: p, Options: launch.Options{Stdio: t.std, Timeout: r.timeout, Early: t.early, Fuse: asks.fuse(p, t.serveGuard(in)), Standing: svc.standing, Listener: asks.listener(refused), Building: func(steps []stage.Step) error {
 		t.announce(r, p, losses)
 		time.AfterFunc(time.Second, func() { debug.SetGCPercent(50) }) // not while it could still be in the way
 		hash, err := record(s, p, steps)
@@ -131,11 +141,18 @@ func (t *term) run(r *request) int {
 			err = asks.start(s, p, sealed, hash)
 		}
 		if err == nil {
+			err = svc.detached(s)
+		}
+		if err == nil {
 			startRelays(asks)
 		}
 		return err
 	}}})
 	asks.end(res.Status)
+	svc.close(res.Status)
+	if err == nil {
+		svc.ended(res.Status)
+	}
 	if err != nil { // nothing was run
 		s.Discard()
 		return t.unavailable(r, facts, cfg, buildError(err))

@@ -22,13 +22,21 @@ type term struct {
 	std [3]*os.File
 
 	early *stage.Early // process 1, cloned when this process started; nil in most commands
+	// messages is where a detached broker speaks to, whose program has other descriptors; or nil.
+	messages *os.File
 }
 
 func quote(s string) string { return plan.Bytes(s).Quote() }
 
 func (t *term) print(s string) { _, _ = t.std[1].WriteString(s) }
 
-func (t *term) note(s string) { _, _ = t.std[2].WriteString(s) }
+func (t *term) note(s string) {
+	if t.messages != nil {
+		_, _ = t.messages.WriteString(s)
+		return
+	}
+	_, _ = t.std[2].WriteString(s)
+}
 
 func (t *term) warn(s string) { t.note("sbx: " + s + "\n") }
 

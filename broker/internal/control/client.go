@@ -59,6 +59,8 @@ type Message struct {
 	Pids     int64        `json:"pids"`
 	ReadB    int64        `json:"read_bytes"`
 	WriteB   int64        `json:"write_bytes"`
+	Init     int          `json:"init"`
+	Frozen   bool         `json:"frozen"`
 }
 
 func parseTime(s string) time.Time {
@@ -80,7 +82,7 @@ func (m *Message) Question() prompt.Question {
 
 // Info is what a hello says.
 func (m *Message) Info() Info {
-	return Info{SID: string(m.SID), PID: m.PID, Started: parseTime(m.Started), Profile: string(m.Profile), Mode: string(m.Mode), Cwd: m.Cwd, Argv: m.Argv}
+	return Info{SID: string(m.SID), PID: m.PID, Init: m.Init, Frozen: m.Frozen, Started: parseTime(m.Started), Profile: string(m.Profile), Mode: string(m.Mode), Cwd: m.Cwd, Argv: m.Argv}
 }
 
 // Metrics is what an event.metrics or stats says.
@@ -94,6 +96,7 @@ type Client struct {
 	Info Info
 	f    *os.File
 	in   lineReader
+	fds  rightsReader
 }
 
 // patience bounds every wait for a broker that should answer at once.
@@ -130,7 +133,8 @@ func Dial(root, sid string) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connecting to session %s: %w", sid, err)
 	}
-	c := &Client{f: f, in: lineReader{r: f}}
+	c := &Client{f: f}
+	c.fds.f, c.in.r = f, &c.fds
 	m, err := c.next(time.Now().Add(patience))
 	if err == nil && (m.Type != "hello" || m.Version != Version || string(m.SID) != sid) {
 		err = fmt.Errorf("it speaks version %d and calls itself %s", m.Version, m.SID.Quote())
@@ -287,9 +291,30 @@ func (c *Client) Revoke(kind, name string) (int, error) {
 	return m.Count, nil
 }
 
-// Kill ends the session, or sends its program a signal such as TERM.
-func (c *Client) Kill(signal string) error {
-	_, err := c.call(message("cmd.kill").opt("signal", signal).line(), "cmd.kill", nil)
+// Kill ends the session (0 and ""), or sends a signal such as TERM to its first program or to the one
+// called pid, and to the rest of its process group.
+func (c *Client) Kill(pid int, signal string) error {
+	_, err := c.call(killLine(pid, signal), "cmd.kill", nil)
+	return err
+}
+
+func killLine(pid int, signal string) []byte {
+	o := message("cmd.kill").opt("signal", signal)
+	if pid != 0 {
+		o.num("pid", int64(pid))
+	}
+	return o.line()
+}
+
+// Freeze stops every process of the session, Thaw lets them go on.
+func (c *Client) Freeze() error {
+	_, err := c.call(message("cmd.freeze").line(), "cmd.freeze", nil)
+	return err
+}
+
+// Thaw is the opposite of Freeze.
+func (c *Client) Thaw() error {
+	_, err := c.call(message("cmd.thaw").line(), "cmd.thaw", nil)
 	return err
 }
 
@@ -300,20 +325,6 @@ func (c *Client) Stats() (Metrics, error) {
 		return Metrics{}, err
 	}
 	return m.Metrics(), nil
-}
-
-// Exec starts another program in the session.
-func (c *Client) Exec(argv, env []plan.Bytes, cwd plan.Bytes, tty bool) (stream string, pid int, err error) {
-	o := message("cmd.exec").list("argv", argv).list("env", env).opt("cwd", string(cwd))
-	if tty {
-		o.key("tty")
-		o.b = append(o.b, "true"...)
-	}
-	m, err := c.call(o.line(), "cmd.exec", nil)
-	if err != nil {
-		return "", 0, err
-	}
-	return m.Stream, m.PID, nil
 }
 
 // Follow passes every message on until ctx ends, the session does (nil) or each returns an error. The

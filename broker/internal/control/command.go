@@ -33,6 +33,10 @@ type Command struct {
 	Argv    []plan.Bytes
 	Env     []plan.Bytes
 	TTY     bool
+	Fds     int
+	Rows    int
+	Cols    int
+	PID     int
 }
 
 // Error is what the client is told before its connection ends.
@@ -68,16 +72,18 @@ type shape struct {
 }
 
 // shapes is every type that a client may send.
-func shapes() [9]shape {
-	return [9]shape{
+func shapes() [11]shape {
+	return [11]shape{
 		{typ: "hello", must: "version", may: "sid"},
 		{typ: "cmd.approve", must: "id", may: "scope life until persist"},
 		{typ: "cmd.deny", must: "id", may: "scope life until persist"},
 		{typ: "cmd.pending"},
 		{typ: "cmd.policy.save", must: "scope"},
 		{typ: "cmd.revoke", must: "kind name"},
-		{typ: "cmd.exec", must: "argv", may: "cwd env tty"},
-		{typ: "cmd.kill", may: "signal"},
+		{typ: "cmd.exec", must: "argv", may: "cwd env tty fds rows cols"},
+		{typ: "cmd.kill", may: "signal pid"},
+		{typ: "cmd.freeze"},
+		{typ: "cmd.thaw"},
 		{typ: "cmd.stats"},
 	}
 }
@@ -146,6 +152,14 @@ func (c *Command) set(m member) error {
 	switch m.name {
 	case "version":
 		return setInt(&c.Version, m.raw)
+	case "fds":
+		return setInt(&c.Fds, m.raw)
+	case "rows":
+		return setInt(&c.Rows, m.raw)
+	case "cols":
+		return setInt(&c.Cols, m.raw)
+	case "pid":
+		return setInt(&c.PID, m.raw)
 	case "tty":
 		if v := string(m.raw); v != "true" && v != "false" {
 			return errors.New("want true or false")
@@ -267,7 +281,7 @@ func setString(dst *string, raw []byte) error {
 
 func setInt(dst *int, raw []byte) error {
 	n := 0
-	if len(raw) == 0 || len(raw) > 6 {
+	if len(raw) == 0 || len(raw) > 7 {
 		return errors.New("want a small number")
 	}
 	for _, c := range raw {

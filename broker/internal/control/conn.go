@@ -13,12 +13,12 @@ import (
 // clients, so this bounds all of them together as well.
 const maxBacklog = 256 << 10
 
-// conn is one client. One goroutine reads and obeys, one writes. Reading is read(2) without room for
-// control messages: the kernel closes descriptors that a client attaches.
+// conn is one client. One goroutine reads and obeys, one writes.
 type conn struct {
 	s     *Server
 	f     *os.File
 	in    lineReader
+	fds   rightsReader
 	first bool // nothing was read yet
 
 	mu      sync.Mutex
@@ -26,19 +26,21 @@ type conn struct {
 	backlog int
 	ending  bool // nothing is added any more; close when out is empty
 	wake    chan struct{}
+	execs   map[int]bool // what was started for this client and runs
 }
 
 // job is a line, or the open questions as they are when their turn comes.
 type job struct {
 	line []byte
+	file *os.File // goes along with the line
 	open bool
 	tell bool // say ok and how many
 }
 
 func newConn(s *Server, fd int) *conn {
 	c := &conn{s: s, f: os.NewFile(uintptr(fd), "client"), first: true, wake: make(chan struct{}, 1)}
-	c.in.r = c.f
-	c.push(job{line: helloLine(s.info)})
+	c.fds.f, c.in.r = c.f, &c.fds
+	c.push(job{line: s.hello()})
 	c.push(job{open: true})
 	return c
 }
@@ -49,11 +51,15 @@ func (c *conn) push(j job) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ending {
+		j.drop()
 		return
 	}
 	c.out = append(c.out, j)
 	c.backlog += len(j.line) + 64
 	if c.backlog > maxBacklog {
+		for _, o := range c.out {
+			o.drop()
+		}
 		c.out, c.ending = []job{{line: errorLine(errf(CodeSlow, "lines are not read"))}}, true
 	}
 	c.signal()
@@ -92,8 +98,11 @@ func (c *conn) write() {
 		jobs := c.out
 		c.out = nil
 		c.mu.Unlock()
-		for _, j := range jobs {
+		for i, j := range jobs {
 			if c.run(j) != nil {
+				for _, j := range jobs[i:] {
+					j.drop()
+				}
 				c.finish()
 				return
 			}
@@ -108,6 +117,9 @@ func (c *conn) write() {
 }
 
 func (c *conn) run(j job) error {
+	if j.file != nil {
+		return c.writeFile(j)
+	}
 	if !j.open {
 		return c.writeLine(j.line)
 	}
@@ -137,8 +149,14 @@ func (c *conn) writeLine(line []byte) error {
 // serve obeys the client's lines one after the other. The first that is wrong is the last.
 func (c *conn) serve() {
 	defer c.finish()
+	defer c.hangUp()
+	defer c.fds.close()
 	for {
 		line, err := c.in.read()
+		if errors.Is(err, errRights) {
+			c.fail(errf(CodeField, "%v", err))
+			return
+		}
 		if errors.Is(err, errLongLine) {
 			c.fail(errf(CodeSyntax, "%v", err))
 			return
@@ -204,7 +222,17 @@ func (c *conn) obey(cmd *Command) *Error {
 		if h.Kill == nil {
 			return notHere(cmd)
 		}
-		return c.reply(cmd, h.Kill(cmd.Signal))
+		return c.reply(cmd, h.Kill(cmd.PID, cmd.Signal))
+	case "cmd.freeze":
+		if h.Freeze == nil {
+			return notHere(cmd)
+		}
+		return c.reply(cmd, h.Freeze())
+	case "cmd.thaw":
+		if h.Thaw == nil {
+			return notHere(cmd)
+		}
+		return c.reply(cmd, h.Thaw())
 	case "cmd.exec":
 		return c.exec(cmd)
 	case "cmd.stats":
@@ -234,18 +262,6 @@ func (c *conn) hello(cmd *Command) *Error {
 	case cmd.SID != "" && cmd.SID != c.s.info.SID:
 		return errf(CodeSession, "this is session %s", c.s.info.SID)
 	}
-	return nil
-}
-
-func (c *conn) exec(cmd *Command) *Error {
-	if c.s.h.Exec == nil {
-		return notHere(cmd)
-	}
-	stream, pid, err := c.s.h.Exec(c.s.ctx, *cmd)
-	if err != nil {
-		return codeOf(err)
-	}
-	c.send(message("ok").str("re", cmd.Type).num("pid", int64(pid)).opt("stream", stream).line())
 	return nil
 }
 

@@ -44,6 +44,15 @@ func (o *object) num(name string, n int64) *object {
 	return o
 }
 
+// flag is a member that is true or left out.
+func (o *object) flag(name string, on bool) *object {
+	if on {
+		o.key(name)
+		o.b = append(o.b, "true"...)
+	}
+	return o
+}
+
 func (o *object) list(name string, vals []plan.Bytes) *object {
 	o.key(name)
 	o.b = append(o.b, '[')
@@ -131,9 +140,11 @@ func metricsLine(typ string, m Metrics) []byte {
 type Info struct {
 	SID     string
 	PID     int // of the broker
+	Init    int // process 1 of the sandbox; 0: not yet
 	Started time.Time
 	Profile string
 	Mode    string
+	Frozen  bool
 	Cwd     plan.Bytes
 	Argv    []plan.Bytes
 }
@@ -147,7 +158,7 @@ func helloLine(i Info) []byte {
 		}
 		argv = append(argv, a)
 	}
-	return message("hello").num("version", Version).str("sid", i.SID).num("pid", int64(i.PID)).time("started", i.Started).
+	return message("hello").num("version", Version).str("sid", i.SID).num("pid", int64(i.PID)).num("init", int64(i.Init)).flag("frozen", i.Frozen).time("started", i.Started).
 		opt("profile", i.Profile).opt("mode", i.Mode).str("cwd", clip(string(i.Cwd), 4000)).list("argv", argv).line()
 }
 

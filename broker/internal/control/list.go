@@ -110,3 +110,22 @@ func Find(root, prefix string) (sid, id string, err error) {
 	}
 	return sid, id, nil
 }
+
+// Listener returns the process that made a session's socket, whether or not it still answers.
+func Listener(root, sid string) (pid int, err error) {
+	dir, err := openSession(root, sid)
+	if err != nil {
+		return 0, err
+	}
+	defer unix.Close(dir)
+	f, err := connect(dir)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	cred, err := unix.GetsockoptUcred(int(f.Fd()), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	if err != nil || int(cred.Uid) != os.Geteuid() || cred.Pid <= 1 {
+		return 0, errors.Join(errors.New("the session's socket is not this user's"), err)
+	}
+	return int(cred.Pid), nil
+}

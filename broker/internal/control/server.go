@@ -22,14 +22,22 @@ type Handlers struct {
 	Answer     func(id string, a prompt.Answer) error
 	SavePolicy func(store string) error
 	Revoke     func(kind, name string) (answers int, err error)
-	Exec       func(ctx context.Context, c Command) (stream string, pid int, err error)
-	Kill       func(signal string) error
-	Stats      func() (Metrics, error)
+	// Exec starts another program and returns before it has started. The files are closed when it returns.
+	Exec func(Exec, ExecEvents) error
+	// HangUp is for programs whose client has gone.
+	HangUp func(pid int)
+	// Kill ends the session (0 and ""), or sends a signal to its first program or to the one called pid.
+	Kill   func(pid int, signal string) error
+	Freeze func() error
+	Thaw   func() error
+	Frozen func() bool
+	Init   func() int // process 1 of the sandbox, in the broker's PID namespace; 0: not yet
+	Stats  func() (Metrics, error)
 }
 
 // Options of a Server; zero values are the defaults.
 type Options struct {
-	MaxClients   int           // 64
+	MaxClients   int           // 2048
 	WriteTimeout time.Duration // 5 s for a client that does not read
 	SharedPID    bool          // the sandbox has the broker's pid namespace
 }
@@ -55,7 +63,7 @@ type Server struct {
 // Listen makes the session's folder and socket. A socket whose broker is dead is replaced.
 func Listen(root string, info Info, h Handlers, opt Options) (*Server, error) {
 	if opt.MaxClients <= 0 {
-		opt.MaxClients = 64
+		opt.MaxClients = 2048
 	}
 	if opt.WriteTimeout <= 0 {
 		opt.WriteTimeout = 5 * time.Second
@@ -78,6 +86,14 @@ func Listen(root string, info Info, h Handlers, opt Options) (*Server, error) {
 	s := &Server{info: info, h: h, opt: opt, dir: dir, root: root, l: l, conns: make(map[*conn]struct{})}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s, nil
+}
+
+func (s *Server) hello() []byte {
+	i := s.info
+	if s.h.Init != nil {
+		i.Init, i.Frozen = s.h.Init(), s.h.Frozen()
+	}
+	return helloLine(i)
 }
 
 var errRunning = errors.New("a session of this name is running: choose another name")

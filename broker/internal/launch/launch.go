@@ -23,13 +23,14 @@ type Options struct {
 	// its own; steps is what the child does. Its error ends the sandbox before its program starts. It may
 	// be nil.
 	Building func(steps []stage.Step) error
+	// Standing is called once the sandbox stands, before its program has come far. It must not wait. It may
+	// be nil.
+	Standing func(*Running)
 	// Listener is given the seccomp listener of the plan and runs until the sandbox has ended. It may be
 	// nil if the plan has none.
 	Listener func(*os.File)
 	// Fuse serves the plan's FUSE file systems, see stage.Hooks.
 	Fuse func(m *plan.Mount, fd, child int) error
-	// Standing is called when the sandbox stands, before its program has come far. It may be nil.
-	Standing func(*stage.Child)
 }
 
 // Running is a sandbox that stands.
@@ -37,6 +38,8 @@ type Running struct {
 	Child *stage.Child
 	Plan  *plan.Plan
 	early atomic.Int32 // signal that came before the program ran
+
+	frozen atomic.Bool
 }
 
 // Result is how the program ended.
@@ -90,7 +93,7 @@ func Run(ctx context.Context, p *plan.Plan, opt Options) (Result, error) {
 	}
 	r := &Running{Child: child, Plan: p}
 	if opt.Standing != nil {
-		opt.Standing(child)
+		opt.Standing(r)
 	}
 	std.relay()
 	term.start(child)
@@ -160,7 +163,7 @@ func (r *Running) events(term *terminal) (syscall.WaitStatus, error) {
 			return 0, err
 		}
 		switch {
-		case ev.PID != r.Child.Main():
+		case ev.PID != r.Child.Main(), ev.Stopped && r.frozen.Load():
 		case ev.Stopped:
 			term.suspended(r.Child)
 		default:

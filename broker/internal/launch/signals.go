@@ -37,6 +37,8 @@ func (r *Running) handle(s syscall.Signal, term *terminal) {
 	switch {
 	case s == syscall.SIGWINCH:
 		term.resize()
+	case r.Plan.Process.Idle:
+		r.Child.SendKill()
 	case !r.Plan.Process.AsPID1 && r.Child.Main() == 0:
 		// There is no program yet that could say what it makes of the signal: it ends everything, as it
 		// would have ended this process a moment earlier.

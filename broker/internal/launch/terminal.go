@@ -114,12 +114,7 @@ func (t *terminal) makeRaw() {
 	if t.saved == nil || !t.input || t.raw {
 		return
 	}
-	r := *t.saved
-	r.Iflag &^= unix.IGNBRK | unix.BRKINT | unix.PARMRK | unix.ISTRIP | unix.INLCR | unix.IGNCR | unix.ICRNL | unix.IXON
-	r.Oflag &^= unix.OPOST
-	r.Lflag &^= unix.ECHO | unix.ECHONL | unix.ICANON | unix.ISIG | unix.IEXTEN
-	r.Cflag = r.Cflag&^(unix.CSIZE|unix.PARENB) | unix.CS8
-	r.Cc[unix.VMIN], r.Cc[unix.VTIME] = 1, 0
+	r := (&Settings{*t.saved}).Raw().t
 	if unix.IoctlSetTermios(int(t.real.Fd()), unix.TCSETSW, &r) == nil {
 		t.raw = true
 	}

@@ -146,7 +146,7 @@ func (v *view) checkGrant(g Grant) error {
 
 // process finds the program and the place to start in.
 func process(in *Input, mounts []plan.Mount, hidden bool) (plan.Process, error) {
-	pr := plan.Process{Argv: toBytes(in.Argv), Env: toBytes(in.Env), Dir: "/", Umask: 0o022, TTY: in.TTY, AsPID1: in.AsPID1, OOMAdj: 300}
+	pr := plan.Process{Argv: toBytes(in.Argv), Env: toBytes(in.Env), Dir: "/", Umask: 0o022, TTY: in.TTY, AsPID1: in.AsPID1, Idle: in.Idle, OOMAdj: 300}
 	if in.Dir != "" && (visible(mounts, in.Dir) || in.Gate && !hidden) {
 		pr.Dir = plan.Bytes(in.Dir)
 	}

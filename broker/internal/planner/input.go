@@ -69,6 +69,7 @@ type Input struct {
 	Stdio       [3]plan.Stdio
 	TTY         bool
 	AsPID1      bool
+	Idle        bool // Argv is not started: the sandbox stands for other programs
 	MapRoot     bool // uid 0 inside
 	ShareNet    bool
 	ShareIPC    bool

@@ -60,7 +60,10 @@ func Create(root, id string) (*Session, error) {
 		if made {
 			return Create(root, "")
 		}
-		return nil, fmt.Errorf("session %s exists already: choose another --name, or end it with sbx kill %s", id, id)
+		if err := putAside(root, id); err != nil {
+			return nil, err
+		}
+		err = os.Mkdir(dir, 0o700)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("creating session folder: %w", err)
@@ -71,6 +74,39 @@ func Create(root, id string) (*Session, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// putAside gives the record of an ended session another name, so that its own can be used again.
+func putAside(root, id string) error {
+	fd, err := unix.Open(root, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("opening the sessions' folder: %w", err)
+	}
+	defer unix.Close(fd)
+	// Two that want the same name: whoever comes second must see what the first has made of it.
+	if err := unix.Flock(fd, unix.LOCK_EX); err != nil {
+		return fmt.Errorf("locking the sessions' folder: %w", err)
+	}
+	dir := filepath.Join(root, id)
+	switch {
+	case Alive(dir):
+		return fmt.Errorf("session %s exists already and runs: choose another --name, or end it with sbx kill %s", id, id)
+	case exists(filepath.Join(dir, "kept")):
+		return fmt.Errorf("session %s exists already, and what its overlays collected is kept: choose another --name", id)
+	}
+	for {
+		aside := filepath.Join(root, id[:min(len(id), 57)]+"-"+NewID())
+		err := unix.Renameat2(unix.AT_FDCWD, dir, unix.AT_FDCWD, aside, unix.RENAME_NOREPLACE)
+		if err == unix.EINVAL || err == unix.ENOSYS { // a file system without that
+			err = os.Rename(dir, aside)
+		}
+		if err == nil || errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if !errors.Is(err, fs.ErrExist) {
+			return fmt.Errorf("putting the record of the last session %s aside: %w", id, err)
+		}
+	}
 }
 
 // makeRoot makes the folders above the session's, each 0700, and refuses a root that is not the user's.

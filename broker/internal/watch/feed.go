@@ -80,7 +80,7 @@ func Act(root string, a Action) error {
 	defer c.Close()
 	switch {
 	case a.Kill:
-		return c.Kill("")
+		return c.Kill(0, "")
 	case a.Answer.Allow:
 		return c.Approve(a.ID, a.Answer)
 	default:

@@ -295,7 +295,7 @@ func TestWatchAnswersARealSession(t *testing.T) {
 	s, err := control.Listen(root, control.Info{SID: "k3f9", Started: t0}, control.Handlers{
 		Pending: func() []prompt.Question { return q.Pending() },
 		Answer:  func(id string, a prompt.Answer) error { return q.Answer(id, a) },
-		Kill:    func(string) error { return errors.New("not now") },
+		Kill:    func(int, string) error { return errors.New("not now") },
 	}, control.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,176 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/broker/internal/control"
+	"sbx/broker/internal/host"
+	"sbx/broker/internal/planner"
+	"sbx/broker/internal/session"
+	"sbx/shared/stage"
+)
+
+// detachedCommand is what `sbx run --detach` starts itself as. It is nothing for people: descriptor 3 is
+// where the starter waits.
+const detachedCommand = "run-detached"
+
+// fdStarter is the descriptor on which a detached broker says that its sandbox stands.
+const fdStarter = 3
+
+// detach starts a broker that outlives this process and prints its session once the sandbox stands.
+func (t *term) detach(r *request, args []string) int {
+	t.early.End() // the sandbox is the other process's
+	t.early = nil
+	read, write, err := os.Pipe()
+	if err != nil {
+		return t.fail(fmt.Errorf("making a pipe: %w", err))
+	}
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return t.fail(err)
+	}
+	p, err := os.StartProcess("/proc/self/exe", append([]string{"sbx", detachedCommand}, args...), &os.ProcAttr{Env: t.env,
+		Files: []*os.File{null, null, t.std[2], write}, Sys: &syscall.SysProcAttr{Setsid: true}})
+	if err != nil {
+		return t.fail(fmt.Errorf("starting the session's broker: %w", err))
+	}
+	write.Close()
+	b, _ := io.ReadAll(read)
+	if sid, ok := strings.CutSuffix(string(b), "\n"); ok {
+		if r.json {
+			t.print(encode(struct {
+				SID string `json:"sid"`
+				PID int    `json:"pid"`
+			}{sid, p.Pid}))
+		} else {
+			t.print(sid + "\n")
+		}
+		return 0
+	}
+	st, err := p.Wait() // it has said why
+	switch {
+	case err != nil:
+		return t.fail(fmt.Errorf("starting the session's broker: %w", err))
+	case !st.Exited():
+		return t.fail(fmt.Errorf("starting the session's broker: it was ended: %v", st))
+	}
+	return st.ExitCode()
+}
+
+// cmdRunDetached is the other side of detach.
+func cmdRunDetached(t *term, args []string) int {
+	var st unix.Stat_t
+	if unix.Fstat(fdStarter, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFIFO {
+		return t.fail(&usageError{detachedCommand + " is sbx's own", "use sbx run --detach"})
+	}
+	unix.CloseOnExec(fdStarter)
+	t.early = stage.Entered()
+	r := &request{}
+	rest, err := parseOptions(runOptions(), r, args)
+	if err != nil {
+		return t.fail(err)
+	}
+	if err := r.onlyStatic(); err != nil {
+		return t.fail(err)
+	}
+	r.argv, r.detached, r.idle = rest, true, len(rest) == 0
+	if r.idle && r.asPID1 {
+		return t.fail(&usageError{"--as-pid-1 needs a command", ""})
+	}
+	t.messages, t.std = t.std[2], [3]*os.File{}
+	if r.idle {
+		r.argv = []string{"/bin/sh"} // never started; it names the program that a session is about
+		return t.run(r)
+	}
+	if err := t.openOutput(); err != nil {
+		return t.fail(err)
+	}
+	status := t.run(r)
+	if out := t.std[1]; out != nil && !r.stood {
+		_ = os.Remove(out.Name())
+	}
+	return status
+}
+
+// openOutput makes the file that a detached program writes to. It moves into the session's folder as soon as
+// there is one.
+func (t *term) openOutput() error {
+	root, err := session.Root(host.Lookup(t.env, "XDG_STATE_HOME"), host.Read(t.env).Home)
+	if err == nil {
+		err = os.MkdirAll(root, 0o700)
+	}
+	var f *os.File
+	if err == nil {
+		f, err = os.OpenFile(filepath.Join(root, ".output-"+strconv.Itoa(os.Getpid())), os.O_WRONLY|os.O_APPEND|os.O_CREATE|os.O_EXCL, 0o600)
+	}
+	if err != nil {
+		return &planner.Refusal{What: "making the file for the program's output", Err: err, Hint: recordHint}
+	}
+	t.std[1], t.std[2] = f, f
+	return nil
+}
+
+// detached opens the socket of a detached session and moves its output to its folder, before its program runs.
+func (v *service) detached(s *session.Session) error {
+	if !v.r.detached {
+		return nil
+	}
+	if out := v.t.std[1]; out != nil {
+		if err := os.Rename(out.Name(), filepath.Join(s.Dir, "output")); err != nil {
+			return &planner.Refusal{What: "moving the file for the program's output", Err: err, Hint: recordHint}
+		}
+	}
+	if _, err := v.open(control.Handlers{}); err != nil {
+		return &planner.Refusal{What: "making the session's socket", Err: err, Hint: "a detached session can be reached in no other way"}
+	}
+	return nil
+}
+
+// announceDetached tells the starter once the program has been executed.
+func (v *service) announceDetached() {
+	for range 2000 {
+		if v.r.idle || v.run.Child.Main() != 0 {
+			v.tellStarter()
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// tellStarter lets the process that started this one go, once.
+func (v *service) tellStarter() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.r.stood {
+		return
+	}
+	v.r.stood = true
+	// What is said from here on goes where the program's output goes: the terminal is somebody else's now.
+	messages, err := v.t.std[2], error(nil)
+	if messages == nil {
+		messages, err = os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	}
+	if err == nil {
+		v.t.messages = messages
+		_ = unix.Dup3(int(messages.Fd()), 2, 0)
+	}
+	_, _ = unix.Write(fdStarter, []byte(v.s.ID+"\n"))
+	unix.Close(fdStarter)
+}
+
+// ended keeps the exit status of a detached session's program, which nobody waited for.
+func (v *service) ended(status int) {
+	if v.r.detached {
+		v.tellStarter() // it may have been over before anybody looked
+		_ = v.s.WriteFile("status", []byte(strconv.Itoa(status)+"\n"))
+	}
+}

@@ -1,0 +1,327 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/broker/internal/control"
+	"sbx/broker/internal/host"
+	"sbx/broker/internal/launch"
+	"sbx/broker/internal/planner"
+	"sbx/shared/plan"
+)
+
+const execHelp = `usage: sbx exec [OPTIONS] SID [--] CMD [ARG...]
+
+Runs CMD in the running session SID, as confined as its first program, and exits with its status.
+
+  -e, --env K[=V]     set K, or pass the caller's; the rest is the session's environment
+  -w, --workdir DIR   start in DIR, a directory inside (default: where the session started)
+  -t, --tty           give CMD a terminal (default: if input and output are terminals)
+  -T, --no-tty        never give it one
+      --json          print one JSON object: status, output, what was blocked
+      --max-output N  bytes of each output that --json keeps (default 8388608)
+`
+
+const attachHelp = `usage: sbx attach SID
+
+Opens a shell in the running session SID.
+`
+
+// execRequest is what the command line of sbx exec asks for.
+type execRequest struct {
+	sid       string
+	argv, env []string
+	dir       string
+	tty       int // 1: yes, -1: no, 0: as it fits
+	json      bool
+	maxOutput int
+}
+
+func cmdExec(t *term, args []string) int {
+	q, err := t.parseExec(args)
+	switch {
+	case err != nil:
+		return t.fail(err)
+	case q == nil:
+		t.print(execHelp)
+		return 0
+	}
+	return t.exec(q)
+}
+
+func cmdAttach(t *term, args []string) int {
+	if len(args) == 1 && (args[0] == "--help" || args[0] == "-h") {
+		t.print(attachHelp)
+		return 0
+	}
+	if len(args) != 1 || strings.HasPrefix(args[0], "-") {
+		return t.fail(&usageError{"sbx attach wants one session", "sbx ls lists them"})
+	}
+	if !launch.IsTerminal(t.std[0]) || !launch.IsTerminal(t.std[1]) {
+		return t.fail(&usageError{"sbx attach needs a terminal", "use sbx exec " + args[0] + " -- CMD"})
+	}
+	return t.exec(&execRequest{sid: args[0], tty: 1, argv: []string{"/bin/sh", "-c", `command -v "$SHELL" >/dev/null && exec "$SHELL" || exec /bin/sh`}})
+}
+
+func (t *term) parseExec(args []string) (*execRequest, error) {
+	q := &execRequest{maxOutput: 8 << 20}
+	for len(args) > 0 {
+		a, value, has := strings.Cut(args[0], "=")
+		if args[0] == "--" || !strings.HasPrefix(a, "-") || a == "-" {
+			break
+		}
+		args = args[1:]
+		switch a {
+		case "--help", "-h":
+			return nil, nil
+		case "--tty", "-t":
+			q.tty = 1
+			continue
+		case "--no-tty", "-T":
+			q.tty = -1
+			continue
+		case "--json":
+			q.json = true
+			continue
+		case "--env", "-e", "--workdir", "-w", "--max-output":
+		default:
+			return nil, &usageError{"unknown option " + quote(a), "see sbx exec --help"}
+		}
+		if !has {
+			if len(args) == 0 {
+				return nil, &usageError{a + " wants a value", "see sbx exec --help"}
+			}
+			value, args = args[0], args[1:]
+		}
+		switch a {
+		case "--env", "-e":
+			k, _, ok := strings.Cut(value, "=")
+			if k == "" {
+				return nil, fmt.Errorf("%s: %s is not NAME or NAME=VALUE", a, quote(value))
+			}
+			if !ok {
+				value = k + "=" + host.Lookup(t.env, k)
+			}
+			q.env = append(q.env, value)
+		case "--workdir", "-w":
+			if !strings.HasPrefix(value, "/") {
+				return nil, fmt.Errorf("%s: %s is not an absolute path", a, quote(value))
+			}
+			q.dir = value
+		case "--max-output":
+			n, err := strconv.ParseUint(value, 10, 31)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %s is not a number", a, quote(value))
+			}
+			q.maxOutput = int(n)
+		}
+	}
+	if len(args) > 0 && args[0] != "--" {
+		q.sid, args = args[0], args[1:]
+	}
+	if len(args) > 0 && args[0] == "--" {
+		args = args[1:]
+	}
+	q.argv = args
+	if q.sid == "" || len(q.argv) == 0 {
+		return nil, &usageError{"sbx exec wants a session and a command", "sbx exec SID -- CMD; sbx ls lists sessions"}
+	}
+	return q, plan.ValidSession(q.sid)
+}
+
+// dialExec connects to a session. One that is alive but has no socket yet is about to have it.
+func (t *term) dialExec(sid string) (*control.Client, error) {
+	home := host.Lookup(t.env, "HOME")
+	if !strings.HasPrefix(home, "/") {
+		home = host.Read(t.env).Home
+	}
+	root, err := controlRoot(t.env, home)
+	if err != nil {
+		return nil, err
+	}
+	for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		c, err := control.DialExec(root, sid)
+		if err == nil || !control.IsDead(err) {
+			return c, err
+		}
+		if time.Since(begin) > 2*time.Second || !t.sessionAlive(sid) {
+			return nil, &planner.Refusal{What: "no session " + sid + " is running", Hint: "sbx ls lists sessions; sbx run --detach --name " + sid + " starts one"}
+		}
+	}
+}
+
+func (t *term) exec(q *execRequest) int {
+	c, err := t.dialExec(q.sid)
+	if err != nil {
+		return t.fail(err)
+	}
+	defer c.Close()
+	e := control.Exec{Argv: bytesOf(q.argv), Env: bytesOf(q.env), Cwd: plan.Bytes(q.dir)}
+	switch {
+	case q.json:
+		return t.execJSON(c, q, e)
+	case q.tty > 0 || q.tty == 0 && launch.IsTerminal(t.std[0]) && launch.IsTerminal(t.std[1]):
+		return t.execTTY(c, e)
+	}
+	pipes, err := newPipes(&e, t.std)
+	if err != nil {
+		return t.fail(err)
+	}
+	err = c.Exec(e)
+	pipes.start()
+	if err != nil {
+		return t.execFailed(err)
+	}
+	end, err := t.await(c, nil)
+	pipes.finish()
+	if err != nil {
+		return t.execFailed(err)
+	}
+	return t.execEnd(q, end)
+}
+
+func bytesOf(list []string) []plan.Bytes {
+	out := make([]plan.Bytes, len(list))
+	for i, s := range list {
+		out[i] = plan.Bytes(s)
+	}
+	return out
+}
+
+// await follows the one program to its end and passes signals on to it.
+func (t *term) await(c *control.Client, started func(control.ExecEvent)) (*control.ExecEnd, error) {
+	for {
+		ev, err := c.NextExec()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil, errSessionEnded
+		case err != nil:
+			return nil, err
+		case ev.End != nil:
+			return ev.End, nil
+		case ev.Started:
+			if started != nil {
+				started(ev)
+			}
+			passSignals(c, ev.PID)
+		}
+	}
+}
+
+var errSessionEnded = errors.New("the session ended")
+
+// passSignals sends what this process is told to the program. Being stopped stops the program too.
+func passSignals(c *control.Client, pid int) {
+	ch := make(chan os.Signal, 8)
+	signal.Notify(ch, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGTSTP)
+	go func() {
+		for s := range ch {
+			if s == syscall.SIGTSTP {
+				_ = c.Signal(pid, "STOP")
+				_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+				_ = c.Signal(pid, "CONT")
+				continue
+			}
+			_ = c.Signal(pid, strings.TrimPrefix(unix.SignalName(s.(syscall.Signal)), "SIG"))
+		}
+	}()
+}
+
+func (t *term) execFailed(err error) int {
+	if errors.Is(err, errSessionEnded) {
+		t.warn("the session ended")
+		return 128 + int(syscall.SIGKILL)
+	}
+	var e *control.Error
+	if errors.As(err, &e) {
+		return t.fail(&planner.Refusal{What: e.Message})
+	}
+	return t.fail(err)
+}
+
+func (t *term) execEnd(q *execRequest, end *control.ExecEnd) int {
+	if end.Error != "" {
+		t.warn(end.Error)
+		if end.Status == 127 && !strings.Contains(q.argv[0], "/") {
+			t.note("hint: commands are looked for inside the sandbox, in the PATH of its environment\n")
+		}
+	}
+	for _, b := range end.Blocked {
+		t.warn("blocked: " + b)
+	}
+	return end.Status
+}
+
+// execResult is the answer to sbx exec --json; docs/sessions.md describes it.
+type execResult struct {
+	SID       string       `json:"sid"`
+	PID       int          `json:"pid"`
+	Argv      []plan.Bytes `json:"argv"`
+	Status    int          `json:"status"`
+	Signal    string       `json:"signal"`
+	Error     string       `json:"error"`
+	Started   string       `json:"started"`
+	Seconds   float64      `json:"seconds"`
+	Stdout    plan.Bytes   `json:"stdout"`
+	Stderr    plan.Bytes   `json:"stderr"`
+	Truncated bool         `json:"truncated"`
+	Blocked   []string     `json:"blocked"`
+}
+
+// execJSON runs the program with its output kept and prints one object. The exit status is the program's.
+func (t *term) execJSON(c *control.Client, q *execRequest, e control.Exec) int {
+	kept := [3]*keeper{nil, {max: q.maxOutput}, {max: q.maxOutput}}
+	pipes, err := newPipes(&e, [3]*os.File{t.std[0], nil, nil})
+	if err == nil {
+		err = pipes.keep(&e, kept)
+	}
+	if err != nil {
+		return t.fail(err)
+	}
+	res := execResult{SID: q.sid, Argv: e.Argv, Started: time.Now().UTC().Format(time.RFC3339Nano), Blocked: []string{}}
+	err = c.Exec(e)
+	pipes.start()
+	var end *control.ExecEnd
+	if err == nil {
+		end, err = t.await(c, nil)
+	}
+	pipes.finish()
+	switch {
+	case err != nil:
+		res.Error, res.Status = err.Error(), exitUsage
+		if errors.Is(err, errSessionEnded) {
+			res.Status = 128 + int(syscall.SIGKILL)
+		}
+	default:
+		res.PID, res.Status, res.Signal, res.Error, res.Seconds = end.PID, end.Status, end.Signal, end.Error, end.Duration.Seconds()
+		res.Blocked = append(res.Blocked, end.Blocked...)
+	}
+	res.Stdout, res.Stderr = plan.Bytes(kept[1].b), plan.Bytes(kept[2].b)
+	res.Truncated = kept[1].more || kept[2].more
+	t.print(encode(res))
+	return res.Status
+}
+
+// keeper keeps the first max bytes.
+type keeper struct {
+	b    []byte
+	max  int
+	more bool
+}
+
+func (k *keeper) Write(p []byte) (int, error) {
+	n := min(len(p), k.max-len(k.b))
+	k.b = append(k.b, p[:n]...)
+	k.more = k.more || n < len(p)
+	return len(p), nil
+}

@@ -1,0 +1,333 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/broker/internal/control"
+	"sbx/broker/internal/host"
+	"sbx/broker/internal/launch"
+	"sbx/broker/internal/planner"
+	"sbx/broker/internal/session"
+	"sbx/shared/plan"
+)
+
+// lateSocket is after how long a foreground session that asks nobody can be reached: most are over by then,
+// and the socket is in the way of the start.
+const lateSocket = 150 * time.Millisecond
+
+// service is what a session offers to other commands of its user: the session socket and the programs that
+// are started over it. A session that asks opens it at once, with handlers of its own.
+type service struct {
+	t       *term
+	r       *request
+	in      *planner.Input
+	s       *session.Session
+	refused *blocked
+	asks    *asking
+	stands  chan struct{} // closed when run is set
+	run     *launch.Running
+
+	mu     sync.Mutex
+	server *control.Server
+	closed bool
+	execs  map[int]*execRun // by pid inside
+}
+
+// execRun is one program that was started over the socket.
+type execRun struct {
+	pid     int
+	pty     *os.File
+	told    bool
+	begin   time.Time
+	blocked []string
+}
+
+func (t *term) newService(r *request, in *planner.Input, s *session.Session, refused *blocked) *service {
+	v := &service{t: t, r: r, in: in, s: s, refused: refused, stands: make(chan struct{}), execs: map[int]*execRun{}}
+	refused.attribute = v.attribute
+	return v
+}
+
+// open makes the socket. h may hold handlers for questions; those for programs are the service's.
+func (v *service) open(h control.Handlers) (*control.Server, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.server != nil || v.closed {
+		return v.server, nil
+	}
+	root, err := controlRoot(v.t.env, v.in.Facts.Home)
+	if err != nil {
+		return nil, err
+	}
+	h.Exec, h.HangUp, h.Kill, h.Freeze, h.Thaw, h.Frozen, h.Init = v.exec, v.hangUp, v.kill, v.freeze, v.thaw, v.frozen, v.init
+	argv := make([]plan.Bytes, len(v.r.argv))
+	for i, w := range v.r.argv {
+		argv[i] = plan.Bytes(w)
+	}
+	info := control.Info{SID: v.s.ID, PID: os.Getpid(), Started: time.Now(), Profile: v.r.profile, Mode: v.r.mode, Cwd: plan.Bytes(v.in.Dir), Argv: argv}
+	if v.server, err = control.Listen(root, info, h, control.Options{}); err != nil {
+		v.server = nil
+		return nil, err
+	}
+	go func(s *control.Server) { _ = s.Serve() }(v.server)
+	return v.server, nil
+}
+
+// standing is launch's: from here on programs can be started.
+func (v *service) standing(run *launch.Running) {
+	v.asks.standing(run.Child)
+	v.run = run
+	close(v.stands)
+	if v.r.detached {
+		go v.announceDetached()
+	}
+	if v.server != nil || v.r.detached {
+		return
+	}
+	time.AfterFunc(lateSocket, func() {
+		if _, err := v.open(control.Handlers{}); err != nil && v.r.verbose {
+			v.t.warn(fmt.Sprintf("making the session's socket: %v", err))
+		}
+	})
+}
+
+// close tells the clients that the session has ended.
+func (v *service) close(status int) {
+	v.mu.Lock()
+	server := v.server
+	if v.closed {
+		server = nil
+	}
+	v.closed = true
+	v.mu.Unlock()
+	if server != nil {
+		server.Exit(status)
+		server.Close()
+	}
+}
+
+func controlRoot(env []string, home string) (string, error) {
+	return control.Root(host.Lookup(env, "XDG_RUNTIME_DIR"), host.Lookup(env, "XDG_STATE_HOME"), home)
+}
+
+// hideRuntime hides the folder of the session sockets. Whoever connects from inside is refused as well.
+func (t *term) hideRuntime(in *planner.Input) {
+	if dir := host.Lookup(t.env, "XDG_RUNTIME_DIR"); strings.HasPrefix(dir, "/") {
+		in.Hides = append(in.Hides, planner.Hide{Path: path.Clean(dir) + "/sbx", Secret: true, Why: "sbx's session sockets: whoever reaches them decides"})
+	}
+}
+
+var errNotStanding = errors.New("the sandbox is still being built, or it could not be: try again")
+
+// running waits until the sandbox stands.
+func (v *service) running() (*launch.Running, error) {
+	select {
+	case <-v.stands:
+		return v.run, nil
+	case <-time.After(5 * time.Second):
+		return nil, errNotStanding
+	}
+}
+
+func (v *service) init() int {
+	select {
+	case <-v.stands:
+		return v.run.Child.PID
+	default:
+		return 0
+	}
+}
+
+// exec starts a program for a client.
+func (v *service) exec(e control.Exec, ev control.ExecEvents) error {
+	run, err := v.running()
+	if err != nil {
+		return err
+	}
+	for i, f := range e.Files {
+		if f == nil {
+			continue
+		}
+		if err := launch.CheckFile(i, int(f.Fd())); err != nil {
+			return err
+		}
+	}
+	if e.Cwd != "" && !strings.HasPrefix(string(e.Cwd), "/") {
+		return errors.New("cwd is not an absolute path")
+	}
+	for _, s := range e.Env {
+		if k, _, ok := strings.Cut(string(s), "="); !ok || k == "" {
+			return fmt.Errorf("env: %s is not NAME=VALUE", s.Quote())
+		}
+	}
+	x := &execRun{begin: time.Now()}
+	started := func() { // told once: with the terminal, where there is to be one
+		if !x.told && x.pid != 0 && (!e.TTY || x.pty != nil) {
+			x.told = true
+			ev.Started(x.pid, x.pty)
+		}
+	}
+	return run.Exec(launch.Exec{Argv: stringsOf(e.Argv), Env: stringsOf(e.Env), Dir: string(e.Cwd), Files: e.Files, TTY: e.TTY, Rows: uint16(e.Rows), Cols: uint16(e.Cols),
+		Started: func(pid int) {
+			x.pid = pid
+			v.mu.Lock()
+			v.execs[pid] = x
+			v.mu.Unlock()
+			started()
+		},
+		Pty: func(f *os.File) { x.pty = f; started() },
+		Exited: func(res launch.Result, err error) {
+			if x.pid != 0 && !x.told {
+				x.told = true
+				ev.Started(x.pid, x.pty)
+			}
+			end := control.ExecEnd{PID: x.pid, Status: res.Status, Duration: time.Since(x.begin)}
+			if res.Signal != 0 {
+				end.Signal = strings.TrimPrefix(unix.SignalName(res.Signal), "SIG")
+			}
+			if err != nil {
+				end.Error = err.Error()
+			}
+			v.mu.Lock()
+			delete(v.execs, x.pid)
+			end.Blocked = x.blocked
+			v.mu.Unlock()
+			ev.Ended(end)
+		}})
+}
+
+func stringsOf(list []plan.Bytes) []string {
+	out := make([]string, len(list))
+	for i, b := range list {
+		out[i] = string(b)
+	}
+	return out
+}
+
+// hangUp is for a program whose client has gone.
+func (v *service) hangUp(pid int) {
+	if run, err := v.running(); err == nil {
+		_ = run.Signal(pid, syscall.SIGHUP)
+		_ = run.Signal(pid, syscall.SIGCONT)
+	}
+}
+
+func (v *service) kill(pid int, signal string) error {
+	run, err := v.running()
+	if err != nil {
+		return err
+	}
+	if pid == 0 && signal == "" {
+		run.Child.SendKill()
+		return nil
+	}
+	sig, err := signalOf(signal)
+	if err != nil {
+		return err
+	}
+	if pid == 1 || pid < 0 {
+		return errors.New("process 1 is the sandbox's own: name another pid, or end the session")
+	}
+	return run.Signal(pid, sig)
+}
+
+// signalOf reads TERM, SIGTERM, 15, or nothing for TERM.
+func signalOf(name string) (syscall.Signal, error) {
+	if name == "" {
+		return syscall.SIGTERM, nil
+	}
+	if n, err := strconv.ParseUint(name, 10, 7); err == nil && n > 0 && n <= 64 {
+		return syscall.Signal(n), nil
+	}
+	if s := unix.SignalNum("SIG" + strings.TrimPrefix(strings.ToUpper(name), "SIG")); s != 0 {
+		return s, nil
+	}
+	return 0, fmt.Errorf("%s is not a signal", quote(name))
+}
+
+func (v *service) freeze() error {
+	run, err := v.running()
+	if err != nil {
+		return err
+	}
+	return run.Freeze()
+}
+
+func (v *service) thaw() error {
+	run, err := v.running()
+	if err != nil {
+		return err
+	}
+	return run.Thaw()
+}
+
+func (v *service) frozen() bool {
+	select {
+	case <-v.stands:
+		return v.run.Frozen()
+	default:
+		return false
+	}
+}
+
+// maxExecBlocked is how many refusals one program's end tells of.
+const maxExecBlocked = 64
+
+// attribute notes a refused call of the process pid with the program that it belongs to: by its session, or
+// by its parents where it has made one of its own.
+func (v *service) attribute(pid uint32, line string) {
+	v.mu.Lock()
+	none := len(v.execs) == 0
+	v.mu.Unlock()
+	for i := 0; i < 64 && pid > 1 && !none; i++ {
+		sid, inside, parent := lineage(pid)
+		v.mu.Lock()
+		x := v.execs[sid]
+		if x == nil {
+			x = v.execs[inside]
+		}
+		if x != nil && len(x.blocked) < maxExecBlocked {
+			x.blocked = append(x.blocked, line)
+		}
+		v.mu.Unlock()
+		if x != nil || inside <= 1 {
+			return
+		}
+		pid = parent
+	}
+}
+
+// lineage reads a process's session and pid as seen inside, and its parent's pid as seen here.
+func lineage(pid uint32) (sid, inside int, parent uint32) {
+	b, err := os.ReadFile("/proc/" + strconv.FormatUint(uint64(pid), 10) + "/status")
+	if err != nil {
+		return 0, 0, 0
+	}
+	for line := range strings.SplitSeq(string(b), "\n") {
+		name, rest, _ := strings.Cut(line, ":")
+		f := strings.Fields(rest)
+		if len(f) == 0 {
+			continue
+		}
+		last, _ := strconv.Atoi(f[len(f)-1])
+		switch name {
+		case "NSsid":
+			sid = last
+		case "NSpid":
+			inside = last
+		case "PPid":
+			parent = uint32(last)
+		}
+	}
+	return sid, inside, parent
+}

@@ -1,0 +1,138 @@
+package control
+
+import (
+	"os"
+	"time"
+
+	"sbx/shared/plan"
+)
+
+// Exec is a program that a client wants started in the session.
+type Exec struct {
+	Argv, Env  []plan.Bytes // Env is added to what the session's programs have
+	Cwd        plan.Bytes   // empty: the session's
+	Files      [3]*os.File  // nil: the null device
+	TTY        bool         // a terminal of the sandbox's instead of Files
+	Rows, Cols int
+}
+
+// ExecEvents is how an Exec goes on. Started comes first, if the program was started at all, with the master of its terminal
+// if it has one, which becomes the callee's. Ended comes last, once, unless the handler returned an error.
+type ExecEvents struct {
+	Started func(pid int, pty *os.File)
+	Ended   func(ExecEnd)
+}
+
+// ExecEnd is how a program ended.
+type ExecEnd struct {
+	PID      int
+	Status   int    // as a shell reports it
+	Signal   string // without SIG, if one ended it
+	Error    string // why it was never executed, or that the session ended
+	Duration time.Duration
+	Blocked  []string // what was refused to it
+}
+
+// maxExecs is how many programs of one client run at once.
+const maxExecs = 1024
+
+func (c *conn) exec(cmd *Command) *Error {
+	if c.s.h.Exec == nil {
+		return notHere(cmd)
+	}
+	e := Exec{Argv: cmd.Argv, Env: cmd.Env, Cwd: cmd.Cwd, TTY: cmd.TTY, Rows: cmd.Rows & 0xffff, Cols: cmd.Cols & 0xffff}
+	switch {
+	case cmd.Fds != 0 && (cmd.Fds != 3 || cmd.TTY):
+		return errf(CodeField, "fds: want 3, or 0 and tty")
+	case cmd.Fds == 3:
+		var ok bool
+		if e.Files, ok = c.fds.take(); !ok {
+			return errf(CodeField, "fds: three descriptors must come with the line")
+		}
+		defer func() {
+			for _, f := range e.Files {
+				f.Close()
+			}
+		}()
+	case len(c.fds.fds) > 0:
+		return errf(CodeField, "%v", errRights)
+	}
+	c.mu.Lock()
+	n := len(c.execs)
+	c.mu.Unlock()
+	if n >= maxExecs {
+		return errf(CodeBusy, "%d programs of this client run: wait for some", maxExecs)
+	}
+	err := c.s.h.Exec(e, ExecEvents{
+		Started: func(pid int, pty *os.File) {
+			c.mu.Lock()
+			ending := c.ending
+			if c.execs == nil {
+				c.execs = map[int]bool{}
+			}
+			c.execs[pid] = true
+			c.mu.Unlock()
+			if ending {
+				c.hangUp()
+			}
+			c.push(job{line: message("ok").str("re", "cmd.exec").num("pid", int64(pid)).line(), file: pty})
+		},
+		Ended: func(end ExecEnd) {
+			c.mu.Lock()
+			delete(c.execs, end.PID)
+			c.mu.Unlock()
+			c.send(endLine(end))
+		},
+	})
+	if err != nil {
+		return codeOf(err)
+	}
+	return nil
+}
+
+// hangUp tells the programs of a client that has gone.
+func (c *conn) hangUp() {
+	c.mu.Lock()
+	pids := make([]int, 0, len(c.execs))
+	for pid := range c.execs {
+		pids = append(pids, pid)
+	}
+	c.ending = true
+	c.signal()
+	c.mu.Unlock()
+	for _, pid := range pids {
+		if c.s.h.HangUp != nil {
+			c.s.h.HangUp(pid)
+		}
+	}
+}
+
+func (j *job) drop() {
+	if j.file != nil {
+		j.file.Close()
+		j.file = nil
+	}
+}
+
+func (c *conn) writeFile(j job) error {
+	defer j.drop()
+	if err := c.f.SetWriteDeadline(time.Now().Add(c.s.opt.WriteTimeout)); err != nil {
+		return err
+	}
+	return sendRights(c.f, j.line, int(j.file.Fd()))
+}
+
+func endLine(e ExecEnd) []byte {
+	o := message("event.exec").num("pid", int64(e.PID)).num("status", int64(e.Status)).opt("signal", e.Signal).num("usec", e.Duration.Microseconds())
+	if e.Error != "" {
+		o.str("error", clip(e.Error, 1000))
+	}
+	var blocked []plan.Bytes
+	for i, b := range e.Blocked {
+		if i == 64 {
+			break
+		}
+		blocked = append(blocked, plan.Bytes(clip(b, 200)))
+	}
+	return o.list("blocked", blocked).line()
+}

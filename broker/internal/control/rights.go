@@ -1,0 +1,104 @@
+package control
+
+import (
+	"errors"
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxRights bounds the descriptors that were received and not yet asked for.
+const maxRights = 12
+
+var errRights = errors.New("descriptors come three at a time, with a cmd.exec")
+
+// rightsReader reads a socket and keeps the descriptors that come along (unix(7), SCM_RIGHTS): at most
+// three with one message; the kernel closes what there is no room for.
+type rightsReader struct {
+	f   *os.File
+	fds []int
+}
+
+func (r *rightsReader) Read(b []byte) (n int, err error) {
+	rc, err := r.f.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var oob [32]byte // unix.CmsgSpace(3 * 4)
+	var on, flags int
+	var rerr error
+	err = rc.Read(func(fd uintptr) bool {
+		for {
+			n, on, flags, _, rerr = unix.Recvmsg(int(fd), b, oob[:], unix.MSG_CMSG_CLOEXEC)
+			if rerr != unix.EINTR {
+				return rerr != unix.EAGAIN
+			}
+		}
+	})
+	if err == nil {
+		err = rerr
+	}
+	if err != nil {
+		return 0, err
+	}
+	if on > 0 {
+		list, err := unix.ParseSocketControlMessage(oob[:on])
+		for i := range list {
+			if fds, ferr := unix.ParseUnixRights(&list[i]); ferr == nil {
+				r.fds = append(r.fds, fds...)
+			}
+		}
+		if err != nil || flags&unix.MSG_CTRUNC != 0 || len(r.fds) > maxRights {
+			return 0, errRights
+		}
+	}
+	if n == 0 {
+		return 0, io.EOF
+	}
+	return n, nil
+}
+
+// take removes the three oldest descriptors.
+func (r *rightsReader) take() (out [3]*os.File, ok bool) {
+	if len(r.fds) < 3 {
+		return out, false
+	}
+	for i := range out {
+		out[i] = os.NewFile(uintptr(r.fds[i]), "descriptor of a client")
+	}
+	r.fds = r.fds[3:]
+	return out, true
+}
+
+func (r *rightsReader) close() {
+	for _, fd := range r.fds {
+		unix.Close(fd)
+	}
+	r.fds = nil
+}
+
+// sendRights writes all of line, with the descriptors at its first byte.
+func sendRights(f *os.File, line []byte, fds ...int) error {
+	rc, err := f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var rights []byte
+	if len(fds) > 0 {
+		rights = unix.UnixRights(fds...)
+	}
+	n := 0
+	var werr error
+	err = rc.Write(func(fd uintptr) bool {
+		n, werr = unix.SendmsgN(int(fd), line, rights, nil, unix.MSG_NOSIGNAL)
+		return werr != unix.EAGAIN
+	})
+	if err == nil {
+		err = werr
+	}
+	if err == nil && n < len(line) {
+		_, err = f.Write(line[n:])
+	}
+	return err
+}

@@ -1,0 +1,194 @@
+package launch
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/shared/plan"
+	"sbx/shared/stage"
+)
+
+// Exec is a further program for a running sandbox. Those that wait for it are called from the goroutine
+// that waits for the sandbox, and must not wait themselves.
+type Exec struct {
+	Argv []string
+	Env  []string // added to the environment of the sandbox's first program; the last of a name counts
+	Dir  string   // empty: where the first program started
+	// Files become descriptors 0, 1 and 2, and nil is the null device; see CheckFile. They may be closed
+	// when Exec has returned. With TTY the program gets a terminal of the sandbox's instead.
+	Files      [3]*os.File
+	TTY        bool
+	Rows, Cols uint16
+
+	Started func(pid int)        // pid as seen inside, which is also the program's process group
+	Pty     func(*os.File)       // master of the terminal, which is the callee's; before or after Started
+	Stopped func(syscall.Signal) // by job control
+	Exited  func(Result, error)  // once, if Exec had no error; the error is an *ExecError, a *stage.Fault or the sandbox's end
+}
+
+// Exec starts another program. It returns before the program has started.
+func (r *Running) Exec(e Exec) error {
+	p := &r.Plan.Process
+	if r.frozen.Load() {
+		return errors.New("the session is frozen: thaw it first")
+	}
+	s := stage.Spawn{Argv: e.Argv, Env: mergeEnv(p.Env, e.Env), Dir: e.Dir, Umask: p.Umask, TTY: e.TTY, Rows: e.Rows, Cols: e.Cols, Started: e.Started, Pty: e.Pty}
+	if s.Dir == "" {
+		s.Dir = string(p.Dir)
+	}
+	for _, v := range s.Env {
+		if list, ok := strings.CutPrefix(v, "PATH="); ok {
+			s.Path = pathDirs(list)
+		}
+	}
+	if e.Stopped != nil {
+		s.Stopped = func(ws syscall.WaitStatus) { e.Stopped(ws.StopSignal()) }
+	}
+	s.Exited = func(x stage.Exit) {
+		res := resultOf(x.Status)
+		switch {
+		case x.Fault != nil && x.Fault.IsExec():
+			err := &ExecError{Status: 126, Path: x.Fault.Object, Err: x.Fault.Errno}
+			if x.Fault.Errno == syscall.ENOENT || x.Fault.Errno == syscall.ENOTDIR {
+				err.Status = 127
+			}
+			e.Exited(Result{Status: err.Status}, err)
+		case x.Fault != nil:
+			e.Exited(Result{Status: 125}, x.Fault)
+		default:
+			e.Exited(res, x.Err)
+		}
+	}
+	if e.TTY {
+		return r.Child.Spawn(s)
+	}
+	var null *os.File
+	for i, f := range e.Files {
+		if f == nil {
+			if null == nil {
+				var err error
+				if null, err = os.OpenFile(os.DevNull, os.O_RDWR, 0); err != nil {
+					return err
+				}
+				defer null.Close()
+			}
+			f = null
+		}
+		s.Files[i] = int(f.Fd())
+	}
+	return r.Child.Spawn(s)
+}
+
+// pathDirs are the directories of PATH in which a program may be looked for: those that do not depend on
+// where the caller is.
+func pathDirs(list string) []string {
+	var out []string
+	for d := range strings.SplitSeq(list, ":") {
+		if strings.HasPrefix(d, "/") {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// mergeEnv puts more over base.
+func mergeEnv(base []plan.Bytes, more []string) []string {
+	out := make([]string, 0, len(base)+len(more))
+	at := make(map[string]int, len(base)+len(more))
+	put := func(s string) {
+		k, _, _ := strings.Cut(s, "=")
+		if i, ok := at[k]; ok {
+			out[i] = s
+			return
+		}
+		at[k] = len(out)
+		out = append(out, s)
+	}
+	for _, b := range base {
+		put(string(b))
+	}
+	for _, s := range more {
+		put(s)
+	}
+	return out
+}
+
+// Passable says whether descriptor i of a further program may be handed over as it is: pipes, files that
+// were opened for writing, the null device. Everything else has its bytes copied through a pipe by whoever
+// has it, as Classify says of the first program's.
+func Passable(i int, f *os.File) bool { return CheckFile(i, int(f.Fd())) == nil }
+
+// CheckFile says why the descriptor may not be handed into a sandbox as descriptor i.
+func CheckFile(i, fd int) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return fmt.Errorf("looking at descriptor %d: %w", i, err)
+	}
+	flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
+	if err != nil {
+		return fmt.Errorf("looking at descriptor %d: %w", i, err)
+	}
+	what := "something that is no pipe"
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFIFO:
+		if flags&unix.O_PATH == 0 {
+			return nil
+		}
+	case unix.S_IFREG:
+		if flags&unix.O_PATH == 0 && flags&unix.O_ACCMODE != unix.O_RDONLY {
+			return nil
+		}
+		what = "a file that is not open for writing"
+	case unix.S_IFCHR:
+		if st.Rdev == unix.Mkdev(1, 3) && flags&unix.O_PATH == 0 {
+			return nil
+		}
+		what = "a device"
+	case unix.S_IFDIR:
+		what = "a directory"
+	case unix.S_IFSOCK:
+		what = "a socket"
+	}
+	return fmt.Errorf("descriptor %d is %s: pass a pipe and copy", i, what)
+}
+
+// Signal sends sig to the process group of a program that Exec started, or of the first one (0).
+func (r *Running) Signal(pid int, sig syscall.Signal) error {
+	switch {
+	case r.Plan.Process.AsPID1:
+		r.Child.SendSignal(sig)
+		return nil
+	case pid == 0 && r.Child.Main() == 0:
+		return errors.New("no program runs that the signal could be for: name one, or end the session")
+	case pid == 0:
+		pid = r.Child.Main()
+	}
+	return r.Child.Signal(-pid, sig)
+}
+
+// Freeze stops every process of the sandbox; Thaw lets them go on. Whoever was stopped before goes on too.
+func (r *Running) Freeze() error {
+	if r.Plan.Process.AsPID1 {
+		return errors.New("the program is process 1 itself and cannot be stopped from inside")
+	}
+	if r.frozen.Swap(true) {
+		return nil
+	}
+	return r.Child.Signal(-1, syscall.SIGSTOP)
+}
+
+// Thaw is the opposite of Freeze.
+func (r *Running) Thaw() error {
+	if !r.frozen.Swap(false) {
+		return nil
+	}
+	return r.Child.Signal(-1, syscall.SIGCONT)
+}
+
+// Frozen says whether Freeze is in force.
+func (r *Running) Frozen() bool { return r.frozen.Load() }
