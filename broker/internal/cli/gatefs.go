@@ -52,7 +52,7 @@ func engine(r *request, cfg settings, facts host.Facts) string {
 	switch {
 	case r.mode != "dynamic":
 		return ""
-	case cfg.Sandbox.Gate == engineFiles && facts.Fuse:
+	case cfg.Sandbox.Gate != engineNotify && facts.Fuse:
 		return engineFiles
 	}
 	return engineNotify

@@ -35,6 +35,7 @@ func (t *term) input(r *request, s settings, facts host.Facts) (*planner.Input, 
 		return nil, err
 	}
 	t.caches(s, in)
+	in.Gate = r.engine == engineFiles
 	if err := t.carryRules(s, in, r.mode != "dynamic"); err != nil {
 		return nil, err
 	}
@@ -61,7 +62,6 @@ func (t *term) input(r *request, s settings, facts host.Facts) (*planner.Input, 
 	if in.Seccomp, err = filter(toggles); err != nil {
 		return nil, err
 	}
-	in.Gate = r.engine == engineFiles
 	switchOff(r, t, in)
 	return in, nil
 }

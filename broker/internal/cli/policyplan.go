@@ -32,7 +32,11 @@ func (t *term) carryRules(s settings, in *planner.Input, static bool) error {
 	if err := x.forbidden(); err != nil {
 		return err
 	}
-	for _, pass := range [...]func(policy.Rule, policy.Decision) bool{isHide, isGrant} {
+	passes := []func(policy.Rule, policy.Decision) bool{isHide, isGrant}
+	if !static { // what was not shown before may be by now
+		passes = append(passes, isHide)
+	}
+	for _, pass := range passes {
 		for _, r := range byDepth(list) {
 			if r.Kind != policy.KindPath && r.Kind != policy.KindExec || !r.Expires.IsZero() && !x.now.Before(r.Expires) {
 				continue
@@ -66,6 +70,7 @@ func (x *carrier) carry(r policy.Rule) {
 	paths, tree, ok := x.places(r.Path())
 	switch {
 	case r.Decision == policy.Ask && !x.static:
+		x.wait(paths)
 	case r.Access == policy.Exec || r.Kind == policy.KindExec:
 		if r.Decision != policy.Allow {
 			x.loss(r, "mounts cannot let a file be read and not be run")
@@ -242,6 +247,16 @@ func (x *carrier) hide(r policy.Rule, paths []string) {
 		}
 		x.drop(r, p)
 		x.in.Hides = append(x.in.Hides, planner.Hide{Path: p, Why: r.Origin.String()})
+	}
+}
+
+// wait leaves out of what is mounted what a rule wants to be asked about: with a root that the broker serves, the first access
+// waits there.
+func (x *carrier) wait(paths []string) {
+	for _, p := range paths {
+		if p != "/" && x.in.Gate && x.modeAt(p) != planner.None && !x.named(p) {
+			x.in.Hides = append(x.in.Hides, planner.Hide{Path: p, Ask: true, Why: "a rule asks"})
+		}
 	}
 }
 

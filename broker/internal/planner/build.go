@@ -34,7 +34,9 @@ func BuildSealed(in Input) (*plan.Plan, []Loss, Sealed, error) {
 	}
 	s := Sealed{}
 	for _, name := range v.root.hiddenNames("/") {
-		s.Paths = append(s.Paths, name)
+		if !v.root.find(name).ask {
+			s.Paths = append(s.Paths, name)
+		}
 	}
 	for _, l := range v.linked {
 		s.Files = append(s.Files, l.st)
@@ -58,7 +60,8 @@ func (v *view) plan() (*plan.Plan, []Loss, error) {
 	var gate *plan.Gate
 	if in.Only != nil {
 		mounts = in.Only.restrict(mounts)
-	} else if in.Gate {
+	}
+	if in.Gate {
 		mounts, gate = v.gate(mounts)
 	}
 	if len(in.Hostname) > 63 {

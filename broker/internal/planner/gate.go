@@ -87,7 +87,9 @@ func (g *gateView) hide(p string, n *node) {
 		d := g.dirs[cp]
 		switch {
 		case c.hidden && d == nil:
-			g.absent(p, c.name)
+			if !c.ask {
+				g.absent(p, c.name)
+			}
 			continue
 		case c.hides() && d == nil && c.link == "":
 			if st, err := g.in.FS.Lstat(cp); err != nil || st.Type != host.Dir {
@@ -116,7 +118,7 @@ func (v *view) hiddenAt(p string) bool {
 		if n = n.children[name]; n == nil {
 			return false
 		}
-		if n.hidden {
+		if n.hidden && !n.ask {
 			return true
 		}
 	}

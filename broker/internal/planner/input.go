@@ -48,6 +48,7 @@ type Grant struct {
 type Hide struct {
 	Path   string // absolute
 	Secret bool   // also refuses grants at or below it
+	Ask    bool   // it is not mounted, but where the broker serves the root it exists and asks
 	Why    string
 }
 

@@ -17,6 +17,7 @@ type node struct {
 	granted  bool
 	hidden   bool
 	secret   bool         // hidden, and nothing below it may be granted
+	ask      bool         // hidden from the mounts only: it asks
 	special  []plan.Mount // the operations that make this place, one of the sandbox's own (/proc, /dev, …)
 	link     string       // text of a symbolic link that must exist
 	grant    Grant

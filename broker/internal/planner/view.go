@@ -46,6 +46,12 @@ func (v *view) addHide(h Hide) error {
 	if canon == "/" {
 		return &Refusal{What: "hiding " + h.Path + " would hide everything"}
 	}
+	if h.Ask {
+		if n := v.root.at(canon); !n.hidden {
+			n.hidden, n.ask = true, true
+		}
+		return nil
+	}
 	v.hideAt(canon, h.Secret)
 	if h.Secret {
 		v.secrets = append(v.secrets, Hide{Path: canon, Secret: true, Why: h.Why})
@@ -67,7 +73,7 @@ func (v *view) addHide(h Hide) error {
 func (v *view) hideAt(p string, secret bool) {
 	if p != "" && p != "/" {
 		n := v.root.at(p)
-		n.hidden, n.secret = true, n.secret || secret
+		n.hidden, n.secret, n.ask = true, n.secret || secret, false
 	}
 }
 

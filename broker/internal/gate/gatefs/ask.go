@@ -21,6 +21,8 @@ type Request struct {
 	// Socket: the object is a socket, which is connected to, not opened.
 	Socket bool
 	Many   bool // Path is a directory in which too many names were asked about one by one; the answer is for all of them
+
+	process uint32 // the walker's
 }
 
 // Answer says what is granted. Path is the file or tree to mount, the path asked about (also if empty) or a directory above it.
@@ -95,8 +97,9 @@ type walk struct {
 
 // permission waits until the node is granted and mounted. It returns the covering grant and whether there was a wait, or why not.
 func (s *Server) permission(cancel <-chan struct{}, h *fuse.InHeader, n *node, o op) (g *grant, waited bool, code fuse.Status) {
+	process, walking, denied := s.walks(path.Dir(n.path), h.Pid)
 	for {
-		g, q, code := s.gate.state(s, h, n, o)
+		g, q, code := s.gate.state(s, h, n, o, process, walking, denied)
 		switch {
 		case code != fuse.OK:
 			return nil, waited, code
@@ -121,7 +124,7 @@ func (s *Server) permission(cancel <-chan struct{}, h *fuse.InHeader, n *node, o
 }
 
 // state finds what stands for a path: a grant, a denial, or a question, which is put if there is none.
-func (gt *gate) state(s *Server, h *fuse.InHeader, n *node, o op) (*grant, *question, fuse.Status) {
+func (gt *gate) state(s *Server, h *fuse.InHeader, n *node, o op, process uint32, walking, denied bool) (*grant, *question, fuse.Status) {
 	gt.mu.Lock()
 	defer gt.mu.Unlock()
 	if g := gt.covering(n.path); g != nil {
@@ -134,18 +137,18 @@ func (gt *gate) state(s *Server, h *fuse.InHeader, n *node, o op) (*grant, *ques
 	if m, ok := gt.opened[parent]; ok {
 		return gt.grant(s, n.path, m), nil, fuse.OK
 	}
-	if s.opts.Ask == nil {
+	if s.opts.Ask == nil || denied {
 		return nil, nil, fuse.EACCES
 	}
 	if gt.waiting >= gt.maxWaiting {
 		return nil, nil, fuse.EACCES
 	}
-	r := Request{PID: h.Pid, Op: o.String(), Path: n.path, Dir: n.typ == unix.S_IFDIR, Socket: n.typ == unix.S_IFSOCK}
+	r := Request{process: process, PID: h.Pid, Op: o.String(), Path: n.path, Dir: n.typ == unix.S_IFDIR, Socket: n.typ == unix.S_IFSOCK}
 	q := gt.questions[r.Path]
 	if q == nil {
 		q = gt.questions[parent+"/"]
 	}
-	if q == nil && gt.walked(parent) {
+	if q == nil && (gt.walked(parent) || walking) {
 		r.Path, r.Dir, r.Many = parent, true, true
 	}
 	if q == nil {
@@ -212,6 +215,9 @@ func (gt *gate) settle(s *Server, q *question, r Request, a Answer) {
 			q.code = errno(a.Errno)
 		}
 		gt.refuse(r.Path, q.code, r.Many)
+		if r.Many {
+			gt.refuseWalker(walkerKey{r.Path, r.process})
+		}
 		return
 	}
 	q.allowed = true

@@ -44,6 +44,17 @@ func (a *answers) paths() []string {
 	return ps
 }
 
+func (a *answers) many() (n int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, r := range a.asked {
+		if r.Many {
+			n++
+		}
+	}
+	return n
+}
+
 func (a *answers) wants(t *testing.T, want ...string) {
 	t.Helper()
 	if got := a.paths(); strings.Join(got, ",") != strings.Join(want, ",") {
@@ -237,7 +248,7 @@ func TestGateWalk(t *testing.T) {
 	}
 	a.set(func(context.Context, Request) Answer { return Answer{Allow: true, Path: "/home/u"} })
 	sb.sh("home/u", "cat f; cat g") // the skeleton cannot be mounted: its names are granted one by one
-	a.wants(t, "lookup /home/u/f")
+	a.wants(t, "open /home/u/f")
 	sb.refuse("home/u", "stat .ssh", "No such file")
 }
 
@@ -260,6 +271,52 @@ func TestGateMany(t *testing.T) {
 	}
 	if got := a.paths(); len(got) != 5 {
 		t.Errorf("asked %q", got)
+	}
+}
+
+// TestGateWalkers: a process that lists a directory and goes on to its names is asked about once, whatever the answer is.
+func TestGateWalkers(t *testing.T) {
+	t.Parallel()
+	sb, a, h := home(t, Options{Walk: true})
+	for _, n := range strings.Split("abcdefghijkl", "") {
+		write(t, h+"/dir-"+n+"/f", n)
+	}
+	sb.sh("home/u", "ls -la")
+	a.wants(t)
+	a.set(deny)
+	sb.refuse("home/u", "find . -type f -name f", "Permission denied")
+	a.wants(t, "list /home/u")
+	time.Sleep(denyHold + 100*time.Millisecond)
+	sb.refuse("home/u", "grep -r x .", "Permission denied") // another process: another question
+	if got := a.paths(); len(got) != 2 || !strings.HasSuffix(got[1], " /home/u") {
+		t.Errorf("asked %q", got)
+	}
+	time.Sleep(denyHold)
+	a.set(allow)
+	if out := sb.sh("home/u", "find . -type f -name f | wc -l"); strings.TrimSpace(out) != "16" {
+		t.Errorf("found %s", out)
+	}
+	a.wants(t, "list /home/u")
+	if n := a.many(); n != 1 {
+		t.Errorf("%d questions about all names", n)
+	}
+	sb.refuse("home/u", "stat .ssh", "No such file")
+}
+
+// TestGateIntent: what is asked is what is done, so that writing is not answered by a read-only mount.
+func TestGateIntent(t *testing.T) {
+	t.Parallel()
+	sb, a, h := home(t, Options{Walk: true})
+	a.set(func(_ context.Context, r Request) Answer {
+		if r.Op == "write" {
+			return Answer{Allow: true, Mode: RW}
+		}
+		return Answer{Allow: true}
+	})
+	sb.sh("home/u", "echo more >> f; cat g; echo new > d/f")
+	a.wants(t, "write /home/u/f", "open /home/u/g", "write /home/u/d/f")
+	if got := read(t, h+"/f"); got != "grantedmore\n" {
+		t.Errorf("host has %q", got)
 	}
 }
 

@@ -27,7 +27,7 @@ func (s *Server) admit(cancel <-chan struct{}, h *fuse.InHeader, n *node, o op) 
 	}
 	dir := n.typ == unix.S_IFDIR
 	if o == opStat || o == opAccess {
-		if (s.opts.Stat == StatType || s.opts.Walk && dir) && !s.granted(n.path) {
+		if (s.opts.Stat == StatType || s.opts.Walk && dir || s.blind(h.Pid, n, o)) && !s.granted(n.path) {
 			return veiled, fuse.OK
 		}
 	}
@@ -122,7 +122,8 @@ func (s *Server) stepInto(cancel <-chan struct{}, h *fuse.InHeader, n *node) fus
 // drop the entry; the call that follows gets it.
 func (s *Server) judge(cancel <-chan struct{}, h *fuse.InHeader, c *node, st *unix.Stat_t) (sight, time.Duration, fuse.Status) {
 	known := s.nodes.known(c.id) && !s.isAgent(h)
-	free := s.opts.Stat == StatType || s.opts.Walk && c.typ == unix.S_IFDIR
+	// A lookup does not say what it is for; the call that follows does, except connect(2), which is none of the file system's.
+	free := s.opts.Stat == StatType || s.opts.Walk && c.typ != unix.S_IFSOCK
 	for {
 		s.gate.mu.Lock()
 		g := s.gate.covering(c.path)

@@ -19,6 +19,7 @@ type gate struct {
 	denials   map[string]denial
 	opened    map[string]Mode // skeletons whose names are granted without a question
 	walks     map[string]*walk
+	walkers   map[walkerKey]*walker
 	statics   []string
 	waiting   int
 
@@ -43,6 +44,7 @@ func (gt *gate) init(o *Options) {
 	gt.denials = make(map[string]denial)
 	gt.opened = make(map[string]Mode)
 	gt.walks = make(map[string]*walk)
+	gt.walkers = make(map[walkerKey]*walker)
 	gt.maxWaiting, gt.maxQuestions, gt.walkLimit = o.MaxWaiting, o.MaxQuestions, o.WalkLimit
 	if gt.maxWaiting == 0 {
 		gt.maxWaiting = 512

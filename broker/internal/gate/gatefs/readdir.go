@@ -25,6 +25,9 @@ func (s *Server) OpenDir(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.Open
 		}
 		h.fd = fd
 	}
+	if !s.isAgent(&in.InHeader) {
+		s.listed(t.node, in.Pid)
+	}
 	out.Fh = s.files.add(h)
 	return fuse.OK
 }

@@ -53,8 +53,8 @@ type Options struct {
 	// Check decides whether new may replace old at path, which a Check rule names. Old is nil when there is none.
 	Check func(path string, old, new []byte) error
 	Stat  StatMode
-	// Walk lets gated directories be walked without a question, so that questions are about files; without it the
-	// first step into a gated directory asks for the directory.
+	// Walk lets gated directories be walked without a question, so that questions are about files and about what is done with
+	// them; without it the first step into a gated directory asks for the directory, and a lookup for the file.
 	Walk bool
 	// AutoGraft mounts directories made through a guarded directory natively at their next lookup. A mount point can be
 	// neither removed nor renamed from inside, so this suits build directories that stay.
