@@ -18,6 +18,7 @@ import (
 	"sbx/broker/internal/gate"
 	"sbx/broker/internal/gate/notify"
 	"sbx/broker/internal/host"
+	"sbx/broker/internal/launch"
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/policy"
 	"sbx/broker/internal/prompt"
@@ -41,6 +42,8 @@ type asking struct {
 	log    *audit.Writer
 	arb    *arbiter.Arbiter
 	server *control.Server
+
+	onTerminal *onTerminal // nil: there is none, or it is not asked
 }
 
 // asking prepares what a dynamic session needs. Nothing that can wait is done here: it lies in the way of the start.
@@ -52,13 +55,13 @@ func (t *term) asking(r *request, cfg settings, in *planner.Input) (*asking, err
 	if err != nil {
 		return nil, err
 	}
-	a := &asking{t: t, r: r, cfg: cfg, in: in, mode: mode}
+	a := &asking{t: t, r: r, cfg: cfg, in: in, mode: mode, onTerminal: t.findTerminal(mode)}
 	src := t.sources(in.Facts, cfg.Vars.Project)
 	a.rules = &rules{src: src, cfg: cfg, extra: socketRules(in)}
 	if r.engine == engineFiles {
 		a.files = newFileGate(a)
 	}
-	a.rules.env.NoPrompt, a.rules.env.Unasked = promptEnv(mode, in.TTY, cfg.Sandbox.PromptCommand != "")
+	a.rules.env.NoPrompt, a.rules.env.Unasked = promptEnv(mode, a.onTerminal != nil, cfg.Sandbox.PromptCommand != "")
 	return a, nil
 }
 
@@ -82,6 +85,10 @@ func (a *asking) start(s *session.Session, p *plan.Plan, sealed planner.Sealed, 
 			HookCommand: a.cfg.Sandbox.PromptCommand, Notify: a.told}})
 	if a.server, err = a.svc.open(control.Handlers{Pending: a.arb.Queue().Pending, Answer: a.arb.Queue().Answer, Revoke: a.revoked}); err != nil {
 		return &planner.Refusal{What: "making the session's socket", Err: err, Hint: "sbx watch and sbx approve reach the session through it; run with --static to do without"}
+	}
+	a.askWithoutPty()
+	if a.onTerminal != nil && !a.r.quiet && launch.HasTerminal([3]*os.File{nil, nil, a.t.std[2]}) {
+		a.t.note("sbx: true questions here begin with [" + a.onTerminal.word + "]\n")
 	}
 	return nil
 }
@@ -162,7 +169,7 @@ func (a *asking) ask(q decide.Ask) bool {
 // alone says whether nobody could answer: no terminal, no command that is asked, and nobody who ever looked through the socket
 // a short while ago.
 func (a *asking) alone() bool {
-	if a.mode != prompt.Auto || a.in.TTY || a.cfg.Sandbox.PromptCommand != "" {
+	if a.mode != prompt.Auto || a.onTerminal.shows() || a.cfg.Sandbox.PromptCommand != "" {
 		return false
 	}
 	return a.server == nil || !a.server.Attended(a.cfg.Sandbox.PromptTimeout)
@@ -173,7 +180,7 @@ func (a *asking) told(ev prompt.Event) {
 	if a.server != nil {
 		a.server.Notify(ev)
 	}
-	if a.r.quiet {
+	if a.r.quiet || a.onTerminal.shows() {
 		return
 	}
 	switch ev.Kind {
@@ -209,6 +216,7 @@ func (a *asking) end(status int) {
 	if a.arb != nil {
 		a.arb.Close()
 	}
+	a.onTerminal.close()
 	a.svc.close(status)
 	_, err := a.log.Note(audit.Event{Kind: audit.KindExit, UID: os.Getuid(), Detail: []audit.KV{{K: "status", V: strconv.Itoa(status)}}})
 	if cerr := a.log.Close(); err == nil {

@@ -80,7 +80,7 @@ func (x *carrier) carry(r policy.Rule) {
 	case !ok && (x.static || r.Decision == policy.Deny):
 		x.loss(r, "a wildcard may stand only in the last part of a path here")
 	case r.Decision == policy.Allow:
-		x.allow(r, paths)
+		x.allow(r, paths, tree)
 	case r.Access == policy.Write:
 		x.protect(r, paths, tree)
 	default:
@@ -144,7 +144,7 @@ func (x *carrier) holds(r policy.Rule, p string) bool {
 }
 
 // allow grants the places that are not shown well enough already.
-func (x *carrier) allow(r policy.Rule, paths []string) {
+func (x *carrier) allow(r policy.Rule, paths []string, tree bool) {
 	mode := planner.Read
 	if r.Access == policy.Write {
 		mode = planner.Write
@@ -153,9 +153,15 @@ func (x *carrier) allow(r policy.Rule, paths []string) {
 		if !x.holds(r, p) || ownPlace(p) {
 			continue
 		}
-		canon, links, _, err := host.Resolve(x.in.FS, p)
+		canon, links, st, err := host.Resolve(x.in.FS, p)
 		if err != nil || canon == "" || ownPlace(canon) {
 			continue // a rule about what does not exist is no mistake
+		}
+		if st.Type == host.Dir && !tree {
+			if x.static && x.modeAt(canon) == planner.None {
+				x.loss(r, "mounts show a directory with all that is in it, or not at all; "+quote(strings.TrimSuffix(r.Pattern, "/*")+"/**")+" says that")
+			}
+			continue
 		}
 		// A program could have put the link there in an earlier run, to have its target granted in this one.
 		if slices.ContainsFunc(links, func(l host.LinkAt) bool { return x.writable(l.Path) }) {

@@ -133,7 +133,7 @@ func (t *term) run(r *request) int {
 	svc := t.newService(r, in, s, refused)
 	asks.serve(svc)
 	var backend launch.Backend = launch.Native{}
-	res, err := backend.Execute(context.Background(), launch.Job{Plan: p, Options: launch.Options{Stdio: t.std, Timeout: r.timeout, Early: t.early, Fuse: asks.fuse(p, t.serveGuard(in)), Standing: svc.standing, Listener: asks.listener(refused), Building: func(steps []stage.Step) error {
+	res, err := backend.Execute(context.Background(), launch.Job{Plan: p, Options: launch.Options{Stdio: t.std, Timeout: r.timeout, Early: t.early, Join: asks.joiner(), Fuse: asks.fuse(p, t.serveGuard(in)), Standing: svc.standing, Listener: asks.listener(refused), Building: func(steps []stage.Step) error {
 		t.announce(r, p, losses)
 		time.AfterFunc(time.Second, func() { debug.SetGCPercent(50) }) // not while it could still be in the way
 		hash, err := record(s, p, steps)

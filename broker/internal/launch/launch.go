@@ -31,6 +31,8 @@ type Options struct {
 	Listener func(*os.File)
 	// Fuse serves the plan's FUSE file systems, see stage.Hooks.
 	Fuse func(m *plan.Mount, fd, child int) error
+	// Join copies between the caller's terminal and the sandbox's; nil copies plainly.
+	Join Join
 }
 
 // Running is a sandbox that stands.
@@ -80,6 +82,7 @@ func Run(ctx context.Context, p *plan.Plan, opt Options) (Result, error) {
 	}
 	defer std.close()
 	term := openTerminal(p, opt.Stdio)
+	term.join = opt.Join
 	defer term.restore()
 	child, err := stage.Start(p, std.child, stage.Hooks{Fuse: opt.Fuse, Building: func(c *stage.Child) error {
 		if opt.Building == nil {

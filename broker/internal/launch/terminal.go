@@ -24,6 +24,16 @@ type terminal struct {
 	wg     sync.WaitGroup
 	mu     sync.Mutex
 	raw    bool
+	join   Join
+}
+
+// Join makes what copies between the caller's terminal and the sandbox's: input passes keys on until there are no
+// more, output what the sandbox's terminal shows. keys is nil where the program does not read the terminal.
+type Join func(keys, out, guest *os.File) (input, output func())
+
+// plainJoin copies and does nothing else.
+func plainJoin(keys, out, guest *os.File) (input, output func()) {
+	return func() { _, _ = io.Copy(writer{guest}, reader{keys}) }, func() { _, _ = io.Copy(writer{out}, reader{guest}) }
 }
 
 func isTerminal(f *os.File) bool {
@@ -79,13 +89,21 @@ func (t *terminal) start(c *stage.Child) {
 	}
 	t.resize()
 	t.makeRaw()
+	join, keys := t.join, t.real
+	if join == nil {
+		join = plainJoin
+	}
+	if !t.input {
+		keys = nil
+	}
+	input, output := join(keys, t.out, t.master)
 	t.wg.Add(1)
 	go func() {
 		defer t.wg.Done()
-		_, _ = io.Copy(writer{t.out}, reader{t.master})
+		output()
 	}()
 	if t.input {
-		go func() { _, _ = io.Copy(writer{t.master}, reader{t.real}) }()
+		go input()
 	}
 }
 

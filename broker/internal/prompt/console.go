@@ -187,7 +187,8 @@ func (c *Console) Width() int {
 // a string open: none of that may change how a question looks. DECSC keeps what of it can be kept.
 const (
 	abandon      = "\x18\x1b\\"
-	saveState    = "\x1b7\x0f\x1b(B\x1b[m\x1b[4l\x1b[?6l\x1b[?7h"
+	saveState    = "\x1b7\x0f\x1b(B\x1b[m\x1b[4l\x1b[?7h"
+	absolute     = "\x1b[?6l" // also moves the cursor home: only where rows are addressed by number
 	restoreState = "\x1b[m\x1b8"
 )
 
@@ -211,6 +212,9 @@ func (c *Console) Draw(lines ...string) {
 		fmt.Fprintf(&b, "\x1b[%dA", len(lines))
 	}
 	b.WriteString(saveState)
+	if c.scan.alt {
+		b.WriteString(absolute)
+	}
 	for i, l := range lines {
 		if c.scan.alt {
 			fmt.Fprintf(&b, "\x1b[%d;1H", rows-len(lines)+1+i)

@@ -1,0 +1,137 @@
+package prompt
+
+import (
+	"context"
+	"io"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// DevTTY is the Screen of a session whose program does not read the terminal: one with a pipe on its standard input, or
+// on all three. The terminal is not ours then, so it is touched only while a question is shown, and only while this
+// process is in its foreground and, unless Always, no other program has it in a mode of its own: a full-screen program
+// there (an editor that started us, less at the end of the pipeline) would be garbled and would take the keys. Until
+// then the question waits for other ways to answer it.
+type DevTTY struct {
+	Console      // Keys and Out are the terminal; Guest is nil where the program's output does not come here
+	Always  bool // somebody said that the question is to be asked here
+	saved   *unix.Termios
+	shown   atomic.Bool
+	lines   []string
+}
+
+// lookEvery is how often a terminal that cannot be used is looked at again, and how long a read for a key may wait.
+const lookEvery = 100 * time.Millisecond
+
+// Usable says whether a question would be shown now.
+func (d *DevTTY) Usable() bool {
+	if d.shown.Load() {
+		return d.foreground()
+	}
+	t, err := unix.IoctlGetTermios(int(d.Keys.Fd()), unix.TCGETS)
+	return err == nil && d.foreground() && (d.Always || t.Lflag&unix.ICANON != 0)
+}
+
+func (d *DevTTY) foreground() bool {
+	pg, err := unix.IoctlGetInt(int(d.Keys.Fd()), unix.TIOCGPGRP)
+	return err == nil && pg == unix.Getpgrp()
+}
+
+// look takes the terminal when it can be had, and lets go of it when it is another's.
+func (d *DevTTY) look() bool {
+	usable := d.Usable()
+	switch {
+	case usable && !d.shown.Load():
+		fd := int(d.Keys.Fd())
+		t, err := unix.IoctlGetTermios(fd, unix.TCGETS)
+		if err != nil {
+			return false
+		}
+		d.saved = t
+		raw := *t
+		raw.Iflag &^= unix.IXON | unix.ICRNL | unix.INLCR
+		raw.Lflag &^= unix.ICANON | unix.ECHO | unix.ISIG
+		raw.Cc[unix.VMIN], raw.Cc[unix.VTIME] = 1, 0
+		d.Console.Hold()
+		if unix.IoctlSetTermios(fd, unix.TCSETS, &raw) != nil {
+			d.Console.Release()
+			return false
+		}
+		d.shown.Store(true)
+		d.Console.Draw(d.lines...)
+		d.Console.Flush() // what was typed before the question was there is no answer to it
+	case !usable && d.shown.Load():
+		d.letGo()
+	}
+	return d.shown.Load()
+}
+
+func (d *DevTTY) letGo() {
+	if d.shown.Load() {
+		if d.foreground() { // in the background the shell has set what it wants
+			_ = unix.IoctlSetTermios(int(d.Keys.Fd()), unix.TCSETS, d.saved)
+		}
+		d.shown.Store(false)
+		d.Console.Release()
+	}
+}
+
+// Hold implements Screen.
+func (d *DevTTY) Hold() { d.lines = nil }
+
+// Draw implements Screen.
+func (d *DevTTY) Draw(lines ...string) {
+	if d.lines = lines; d.shown.Load() {
+		d.Console.Draw(lines...)
+		return
+	}
+	d.look()
+}
+
+// Flush implements Screen.
+func (d *DevTTY) Flush() {
+	if d.shown.Load() {
+		d.Console.Flush()
+	}
+}
+
+// Release implements Screen.
+func (d *DevTTY) Release() {
+	d.letGo()
+	d.lines = nil
+}
+
+// ReadKey implements Screen. It reads only while the question is shown.
+func (d *DevTTY) ReadKey(ctx context.Context) (byte, error) {
+	for {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		if !d.look() {
+			select {
+			case <-ctx.Done():
+			case <-time.After(lookEvery):
+			}
+			continue
+		}
+		wait := lookEvery
+		if end, ok := ctx.Deadline(); ok {
+			wait = min(wait, max(time.Until(end), time.Millisecond))
+		}
+		fds := []unix.PollFd{{Fd: int32(d.Keys.Fd()), Events: unix.POLLIN}}
+		if n, err := unix.Poll(fds, int(wait.Milliseconds())); err != nil || n == 0 || !d.foreground() {
+			continue
+		}
+		var b [1]byte
+		n, err := unix.Read(int(d.Keys.Fd()), b[:])
+		switch {
+		case n == 1:
+			return b[0], nil
+		case err == unix.EINTR || err == unix.EAGAIN:
+		default:
+			return 0, io.EOF
+		}
+	}
+}
