@@ -40,7 +40,7 @@ func runOptions() []option {
 		{"gpg-agent", "", "", "features.gpg_agent", "sockets", "let it use the GnuPG agent's restricted socket", setBool(func(r *request) *bool { return &r.gpgAgent })},
 		{"wayland", "", "", "features.wayland", "sockets", "let it open windows on the Wayland compositor", setBool(func(r *request) *bool { return &r.wayland })},
 		{"x11", "", "", "features.x11", "sockets", "refused, with the reason", setBool(func(r *request) *bool { return &r.x11 })},
-		{"dbus", "", "", "features.dbus", "sockets", "refused, with the reason", setBool(func(r *request) *bool { return &r.dbus })},
+		{"dbus", "", "[=NAME,...]", "features.dbus", "sockets", "let it use the session bus through a filter: notifications, and the services named", setDBus},
 
 		{"timeout", "", "TIME", "sandbox.timeout", "process", "end everything after TIME (exit status 124)", setDuration(func(r *request) *time.Duration { return &r.timeout })},
 		{"time-offset", "", "TIME", "", "process", "start the monotonic and boot clocks inside TIME later", setDuration(func(r *request) *time.Duration { return &r.timeOffset })},

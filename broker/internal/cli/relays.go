@@ -15,45 +15,66 @@ import (
 	"sbx/broker/internal/sshagent"
 )
 
-// relay is a socket that the broker serves in the session's folder and the sandbox finds elsewhere: a grant with a
-// filter instead of a socket of the host.
+// relay is a socket in the session's folder that the sandbox finds elsewhere: a grant with a filter instead of a socket of
+// the host. One of the two functions is set.
 type relay struct {
-	name  string // in the session's folder
-	serve func(l *net.UnixListener, asks *asking)
+	name  string                                     // in the session's folder
+	serve func(l *net.UnixListener, asks *asking)    // by the broker
+	spawn func(path string) (stop func(), err error) // by a program that makes the socket before spawn returns
 }
 
-// openRelays makes the sockets, which must exist before the sandbox is built. What it returns starts serving them.
-func openRelays(s *session.Session, relays []relay) (start func(*asking), err error) {
-	type open struct {
-		l *net.UnixListener
-		r relay
-	}
-	var all []open
-	for _, r := range relays {
+// relays are the sockets of one session.
+type relays struct {
+	list  []relay
+	dir   string
+	start []func(*asking)
+	stop  []func()
+}
+
+// open makes the sockets, which must exist before the sandbox is built.
+func (rs *relays) open(s *session.Session) error {
+	rs.dir = s.Dir
+	for _, r := range rs.list {
+		if r.spawn != nil {
+			stop, err := r.spawn(path.Join(s.Dir, r.name))
+			if err != nil {
+				return err
+			}
+			rs.stop = append(rs.stop, stop)
+			continue
+		}
 		dir, err := unix.Open(s.Dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 		if err != nil {
-			return nil, &planner.Refusal{What: "opening the session's folder", Err: err, Hint: recordHint}
+			return &planner.Refusal{What: "opening the session's folder", Err: err, Hint: recordHint}
 		}
 		// by descriptor: a socket's name has room for 107 bytes
 		l, err := net.ListenUnix("unix", &net.UnixAddr{Name: "/proc/self/fd/" + strconv.Itoa(dir) + "/" + r.name, Net: "unix"})
 		unix.Close(dir)
 		if err != nil {
-			return nil, &planner.Refusal{What: "making the socket " + r.name + " in the session's folder", Err: err, Hint: recordHint}
+			return &planner.Refusal{What: "making the socket " + r.name + " in the session's folder", Err: err, Hint: recordHint}
 		}
-		l.SetUnlinkOnClose(false) // the descriptor in its name is closed; closeRelays knows the path
-		all = append(all, open{l, r})
+		l.SetUnlinkOnClose(false) // the descriptor in its name is closed; close knows the path
+		rs.start = append(rs.start, func(asks *asking) { go r.serve(l, asks) })
 	}
-	return func(asks *asking) {
-		for _, o := range all {
-			go o.r.serve(o.l, asks)
-		}
-	}, nil
+	return nil
 }
 
-// closeRelays takes the sockets' names away.
-func closeRelays(s *session.Session, relays []relay) {
-	for _, r := range relays {
-		_ = unix.Unlink(path.Join(s.Dir, r.name))
+// serve starts answering, once there is somebody to ask.
+func (rs *relays) serve(asks *asking) {
+	for _, f := range rs.start {
+		f(asks)
+	}
+}
+
+// close ends what was spawned and takes the sockets' names away.
+func (rs *relays) close() {
+	for _, f := range rs.stop {
+		f()
+	}
+	for _, r := range rs.list {
+		if rs.dir != "" {
+			_ = unix.Unlink(path.Join(rs.dir, r.name))
+		}
 	}
 }
 
@@ -83,7 +104,7 @@ func (t *term) sshRelay(r *request, socket string) relay {
 			opt.Keys = append(opt.Keys, k)
 		}
 	}
-	return relay{sshAgentRelay, func(l *net.UnixListener, asks *asking) {
+	return relay{name: sshAgentRelay, serve: func(l *net.UnixListener, asks *asking) {
 		opt.Refused = func(q sshagent.Request) {
 			if asks != nil {
 				asks.arb.Refused(askAgent(q), decide.Verdict{Errno: int(unix.EACCES), Reason: q.Reason})

@@ -26,7 +26,7 @@ type request struct {
 	engine                                               string // of a dynamic session, see there
 	paths                                                []pathOption
 	hide, secret                                         []string
-	sshKeys, only                                        []string
+	sshKeys, busNames, only                              []string
 	env, envPass, sockets                                []string
 	sshAgent, gpgAgent, wayland, x11, dbus               bool
 	timeout, timeOffset                                  time.Duration
@@ -38,7 +38,7 @@ type request struct {
 	detach, idle                                         bool
 	detached, stood                                      bool // this is the detached broker; its starter was told
 	off                                                  []string
-	relays                                               []relay
+	relays                                               relays
 	argv                                                 []string
 }
 

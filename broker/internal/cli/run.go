@@ -120,10 +120,9 @@ func (t *term) run(r *request) int {
 	if err == nil && r.keep {
 		err = s.Keep()
 	}
-	startRelays := func(*asking) {}
-	if err == nil && len(r.relays) > 0 {
-		startRelays, err = openRelays(s, r.relays)
-		defer closeRelays(s, r.relays)
+	if err == nil {
+		err = r.relays.open(s)
+		defer r.relays.close()
 	}
 	if err != nil {
 		s.Discard()
@@ -144,7 +143,7 @@ func (t *term) run(r *request) int {
 			err = svc.detached(s)
 		}
 		if err == nil {
-			startRelays(asks)
+			r.relays.serve(asks)
 		}
 		return err
 	}}})

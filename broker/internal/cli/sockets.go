@@ -33,7 +33,7 @@ func (t *term) sockets(r *request, s settings, in *planner.Input) error {
 		}
 		in.Grants = append(in.Grants, planner.Grant{Path: sshAgentInside, Source: sshAgentRelay, Mode: planner.Write, Explicit: true, Socket: true, Why: "--ssh-agent"})
 		in.Env = append(in.Env, "SSH_AUTH_SOCK="+sshAgentInside)
-		r.relays = append(r.relays, t.sshRelay(r, canon))
+		r.relays.list = append(r.relays.list, t.sshRelay(r, canon))
 	}
 	if s.Features.GPGAgent {
 		list = append(list, grant{flag: "--gpg-agent", path: runtime + "/gnupg/S.gpg-agent.extra"})
@@ -53,7 +53,13 @@ func (t *term) sockets(r *request, s settings, in *planner.Input) error {
 		return &planner.Refusal{What: "--x11: a program that can talk to the X server can read every key and window of every other", Hint: "run a nested server such as Xephyr or Xvfb inside, or use --wayland"}
 	}
 	if s.Features.DBus {
-		return &planner.Refusal{What: "--dbus: the session bus starts programs outside the sandbox, and this version has no filter for it"}
+		rel, err := t.busRelay(r)
+		if err != nil {
+			return err
+		}
+		in.Grants = append(in.Grants, planner.Grant{Path: busInside, Source: busRelay, Mode: planner.Write, Explicit: true, Socket: true, Why: "--dbus"})
+		in.Env = append(in.Env, "DBUS_SESSION_BUS_ADDRESS=unix:path="+busInside)
+		r.relays.list = append(r.relays.list, rel)
 	}
 	for _, g := range list {
 		p, err := t.socket(g.flag, g.path, s, in)

@@ -1,0 +1,106 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+
+	"sbx/broker/internal/host"
+	"sbx/broker/internal/planner"
+)
+
+const (
+	busRelay  = "bus"          // in the session's folder
+	busInside = "/run/sbx/bus" // inside
+)
+
+// busRules is what every program on the filtered bus may do: show a notification and hear what became of it.
+var busRules = [...]string{
+	"--call=org.freedesktop.Notifications=org.freedesktop.Notifications.*@/org/freedesktop/Notifications",
+	"--broadcast=org.freedesktop.Notifications=org.freedesktop.Notifications.*@/org/freedesktop/Notifications",
+}
+
+// busRefused are services through which programs are started outside of the sandbox, or secrets can be had.
+var busRefused = [...]string{"org.freedesktop.DBus", "org.freedesktop.systemd1", "org.freedesktop.Flatpak", "org.freedesktop.portal", "org.freedesktop.impl.portal", "org.freedesktop.secrets", "org.gnome.Shell", "org.gnome.keyring",
+	"org.gnome.Terminal", "org.kde.kwalletd5", "org.kde.kwalletd6", "org.kde.KWin", "org.kde.plasmashell", "org.kde.klauncher", "org.freedesktop.PackageKit", "org.freedesktop.login1", "org.freedesktop.PolicyKit1", "org.freedesktop.machine1"}
+
+// setDBus reads --dbus and --dbus=NAME,...
+func setDBus(r *request, v string) error {
+	r.dbus = true
+	for _, n := range strings.Split(v, ",") {
+		if n == "" {
+			continue
+		}
+		if strings.Trim(n, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.") != "" || !strings.Contains(n, ".") || strings.HasPrefix(n, ".") {
+			return fmt.Errorf("%s is not the name of a service such as org.example.Service", quote(n))
+		}
+		for _, no := range busRefused {
+			if n == no || strings.HasPrefix(n, no+".") {
+				return fmt.Errorf("%s starts programs outside the sandbox or holds secrets, so nothing inside may talk to it", n)
+			}
+		}
+		r.busNames = append(r.busNames, n)
+	}
+	return nil
+}
+
+// busRelay is the session bus behind xdg-dbus-proxy, the filter that Flatpak uses.
+func (t *term) busRelay(r *request) (relay, error) {
+	address := host.Lookup(t.env, "DBUS_SESSION_BUS_ADDRESS")
+	if address == "" {
+		return relay{}, &planner.Refusal{What: "--dbus: DBUS_SESSION_BUS_ADDRESS is not set, so there is no session bus", Hint: "leave the option out, or run sbx in a desktop session"}
+	}
+	var program string
+	for _, p := range [...]string{"/usr/bin/xdg-dbus-proxy", "/usr/libexec/xdg-dbus-proxy", "/usr/lib/xdg-dbus-proxy", "/usr/local/bin/xdg-dbus-proxy"} {
+		if exists(p) {
+			program = p
+			break
+		}
+	}
+	if program == "" {
+		return relay{}, &planner.Refusal{What: "--dbus: xdg-dbus-proxy, which filters the bus, is not installed", Hint: "install the package xdg-dbus-proxy; sbx never passes the bus on unfiltered"}
+	}
+	return relay{name: busRelay, spawn: func(socket string) (func(), error) {
+		return spawnBus(program, address, socket, r.busNames)
+	}}, nil
+}
+
+// spawnBus starts the filter and waits until its socket is there. It ends when the pipe that it watches does, so it does not
+// outlive the broker however that dies.
+func spawnBus(program, address, socket string, names []string) (func(), error) {
+	fail := func(err error) (func(), error) {
+		return nil, &planner.Refusal{What: "starting the filter of the session bus, " + program, Err: err}
+	}
+	ours, theirs, err := os.Pipe()
+	if err != nil {
+		return fail(err)
+	}
+	args := append([]string{"--fd=3", address, socket, "--filter"}, busRules[:]...)
+	for _, n := range names {
+		args = append(args, "--talk="+n)
+	}
+	cmd := exec.Command(program, args...)
+	cmd.Env = []string{"LANG=C"}
+	cmd.ExtraFiles = []*os.File{theirs}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a Ctrl-C at the terminal is for the program inside
+	err = cmd.Start()
+	theirs.Close()
+	if err != nil {
+		ours.Close()
+		return fail(err)
+	}
+	stop := func() {
+		ours.Close()
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	}
+	_ = ours.SetReadDeadline(time.Now().Add(10 * time.Second))
+	if n, err := ours.Read(make([]byte, 1)); n != 1 { // one byte says that it is ready
+		stop()
+		return fail(fmt.Errorf("it did not come up: %w", err))
+	}
+	return stop, nil
+}
