@@ -15,8 +15,8 @@ const (
 	evReady   = 1 + iota // the set-up is done; descriptors in the order of Plan.Fds follow
 	evFuse               // one /dev/fuse descriptor, sent while the set-up goes on
 	evFailed             // pid, fault of the program's start is in the control block
-	evExited             // pid, wait status
-	evStopped            // pid, wait status
+	evExited             // pid, wait status, id of the start
+	evStopped            // pid, wait status, id of the start
 	cmdKill              // pid (or minus a process group), signal
 	evStarted            // pid, id of the start, errno
 	evPty                // 0, id of the start; sent by the program's own process, the master rides along
@@ -30,6 +30,16 @@ type message struct{ kind, pid, value, extra int64 }
 
 const maxProcs = 4096
 
+// proc is a child of process 1 that the broker asked for.
+type proc struct {
+	pid, told int32
+	id        int64 // 0: the first program
+}
+
+// tellAfter is after how many nanoseconds the broker hears that a program has started, if it has not ended by
+// then: one wake-up less for those that are over at once.
+const tellAfter = 2_000_000
+
 // control is the memory that the broker and process 1 share: it is mapped before the clone and never
 // reachable from inside, since the program's exec drops the mapping and process 1 is not dumpable.
 type control struct {
@@ -37,8 +47,11 @@ type control struct {
 	regs, pregs  registers
 	main         int64
 	exitWithMain int64
-	procs        [maxProcs]int32
+	procs        [maxProcs]proc
 	nprocs       int64
+	untold       int64         // how many of procs the broker has not heard of
+	tell         int64         // when it will, in nanoseconds
+	now, timeout unix.Timespec // for ppoll
 	poll         [2]unix.PollFd
 	status       int32
 	_            int32

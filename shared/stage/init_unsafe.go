@@ -108,24 +108,24 @@ func spawn(p *program) {
 	c := p.c
 	if errno != 0 {
 		c.start.errno = int64(errno)
-		send(c, evFailed, 0, 0)
+		send(c, evFailed, 0, 0, 0)
 		exit(1)
 	}
 	c.main = int64(pid)
-	c.procs[0] = int32(pid)
+	c.procs[0] = proc{pid: int32(pid), told: 1}
 	c.nprocs = 1
 	// The program's standard descriptors are its own now: a pipe must see its end when it closes them.
 	syscall.RawSyscall(unix.SYS_CLOSE_RANGE, fdStdio, fdStdio+2, 0)
 	if c.start.errno != 0 {
-		send(c, evFailed, int64(pid), 0)
+		send(c, evFailed, int64(pid), 0, 0)
 		exit(1)
 	}
 }
 
 //go:nosplit
 //go:norace
-func send(c *control, kind, pid, value int64) {
-	c.out = message{kind: kind, pid: pid, value: value}
+func send(c *control, kind, pid, value, extra int64) {
+	c.out = message{kind: kind, pid: pid, value: value, extra: extra}
 	syscall.RawSyscall6(syscall.SYS_SENDTO, fdSock, uintptr(unsafe.Pointer(&c.out)), unsafe.Sizeof(c.out), unix.MSG_NOSIGNAL, 0, 0)
 }
 
@@ -136,7 +136,17 @@ func send(c *control, kind, pid, value int64) {
 //go:norace
 func serve(c *control) {
 	for {
-		syscall.RawSyscall6(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&c.poll[0])), 2, 0, 0, 0, 0)
+		timeout := uintptr(0)
+		if c.untold > 0 {
+			if clock(c) >= c.tell {
+				tellStarted(c)
+			} else {
+				c.timeout = unix.Timespec{Nsec: tellAfter}
+				timeout = uintptr(unsafe.Pointer(&c.timeout))
+			}
+		}
+		c.poll[0].Revents, c.poll[1].Revents = 0, 0
+		syscall.RawSyscall6(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&c.poll[0])), 2, timeout, 0, 0, 0)
 		if c.poll[1].Revents != 0 {
 			syscall.RawSyscall(syscall.SYS_READ, fdSignal, uintptr(unsafe.Pointer(&c.siginfo[0])), uintptr(len(c.siginfo)))
 			reap(c)
@@ -164,7 +174,7 @@ func reap(c *control) {
 		}
 		at := int64(-1)
 		for i := int64(0); i < c.nprocs; i++ {
-			if int64(c.procs[i&(maxProcs-1)]) == pid {
+			if int64(c.procs[i&(maxProcs-1)].pid) == pid {
 				at = i
 				break
 			}
@@ -172,16 +182,20 @@ func reap(c *control) {
 		if at < 0 {
 			continue
 		}
+		is := c.procs[at&(maxProcs-1)]
 		if c.status&0xff == 0x7f {
-			send(c, evStopped, pid, int64(c.status))
+			send(c, evStopped, pid, int64(c.status), is.id)
 			continue
+		}
+		if is.told == 0 {
+			c.untold--
 		}
 		c.nprocs--
 		c.procs[at&(maxProcs-1)] = c.procs[c.nprocs&(maxProcs-1)]
 		if pid == c.main && c.exitWithMain != 0 {
 			end(c, pid, int64(c.status))
 		}
-		send(c, evExited, pid, int64(c.status))
+		send(c, evExited, pid, int64(c.status), is.id)
 	}
 }
 
@@ -198,7 +212,7 @@ func end(c *control, pid, status int64) {
 			break
 		}
 	}
-	send(c, evExited, pid, status)
+	send(c, evExited, pid, status, 0)
 	exit(0)
 }
 

@@ -12,7 +12,8 @@ import (
 func rawSpawn(flags, stack uintptr, s *slot, tid *int32) (pid, errno uintptr)
 
 // startLater starts the program whose tape is in the slot, with the descriptors that came with the
-// command, and says how that went. The program's fault, if it has one, is in the slot when it has ended.
+// command. A failure is reported at once, the start after a moment. The program's fault, if it has one, is in
+// the slot when it has ended.
 //
 //go:nosplit
 //go:norace
@@ -42,18 +43,41 @@ func startLater(c *control, s *slot) {
 	if errno == 0 {
 		pid, errno = rawSpawn(uintptr(unix.CLONE_VM|unix.CLONE_CHILD_CLEARTID|unix.SIGCHLD), uintptr(unsafe.Pointer(&s.stack))+slotStack, s, &s.busy)
 	}
-	if errno == 0 {
-		c.procs[c.nprocs&(maxProcs-1)] = int32(pid)
-		c.nprocs++
-	} else {
-		pid = 0
-		s.busy = 0
-	}
 	for i := uintptr(0); i < n; i++ {
 		syscall.RawSyscall(syscall.SYS_CLOSE, uintptr(fd[i%3]), 0, 0)
 	}
-	c.out = message{kind: evStarted, pid: int64(pid), value: id, extra: int64(errno)}
-	syscall.RawSyscall6(syscall.SYS_SENDTO, fdSock, uintptr(unsafe.Pointer(&c.out)), unsafe.Sizeof(c.out), unix.MSG_NOSIGNAL, 0, 0)
+	if errno != 0 {
+		s.busy = 0
+		send(c, evStarted, 0, id, int64(errno))
+		return
+	}
+	c.procs[c.nprocs&(maxProcs-1)] = proc{pid: int32(pid), id: id}
+	c.nprocs++
+	if c.untold == 0 {
+		c.tell = clock(c) + tellAfter
+	}
+	c.untold++
+}
+
+//go:nosplit
+//go:norace
+func clock(c *control) int64 {
+	syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, unix.CLOCK_MONOTONIC, uintptr(unsafe.Pointer(&c.now)), 0)
+	return int64(c.now.Sec)*1_000_000_000 + int64(c.now.Nsec)
+}
+
+// tellStarted reports the programs that have not ended at once.
+//
+//go:nosplit
+//go:norace
+func tellStarted(c *control) {
+	for i := int64(0); i < c.nprocs; i++ {
+		if p := &c.procs[i&(maxProcs-1)]; p.told == 0 {
+			p.told = 1
+			send(c, evStarted, int64(p.pid), p.id, 0)
+		}
+	}
+	c.untold = 0
 }
 
 // execSlot is the whole life of the child until its exec.

@@ -27,7 +27,8 @@ type Spawn struct {
 	TTY        bool
 	Rows, Cols uint16 // size of the terminal
 
-	// These are called by whoever calls Next, in this order, and must not wait. Pty is called for a TTY
+	// These are called by whoever calls Next, in this order, and must not wait. Started is called when the
+	// program has run for a moment: of one that is over at once there is only Exited. Pty is called for a TTY
 	// only, before or after Started; Exited is called once for every Spawn that had no error.
 	Started func(pid int)
 	Pty     func(master *os.File)
@@ -37,6 +38,7 @@ type Spawn struct {
 
 // Exit is how a spawned program ended: by its status, or it was never executed because of Fault or Err.
 type Exit struct {
+	PID    int // as seen inside; 0: not even a process was started
 	Status syscall.WaitStatus
 	Fault  *Fault
 	Err    error
@@ -48,6 +50,7 @@ type spawned struct {
 	id    int64
 	steps []stepAt
 	fault fault // copied when the slot is used again
+	pid   int   // 0: not heard of yet
 	slot  *slot // nil: the fault above counts
 }
 
@@ -56,8 +59,7 @@ type spawns struct {
 	mu     sync.Mutex
 	last   int64
 	ended  bool
-	byID   map[int64]*spawned // not heard of yet
-	byPID  map[int]*spawned
+	byID   map[int64]*spawned
 	owners [maxSlots]*spawned
 }
 
@@ -96,7 +98,7 @@ func (c *Child) Spawn(s Spawn) error {
 	sp.slot.load(t)
 	sp.steps, x.owners[i] = t.steps, sp
 	if x.byID == nil {
-		x.byID, x.byPID = map[int64]*spawned{}, map[int]*spawned{}
+		x.byID = map[int64]*spawned{}
 	}
 	x.byID[sp.id] = sp
 	m := message{kind: cmdSpawn, value: int64(i)}
@@ -194,66 +196,53 @@ func compileSpawn(t *tape, s *Spawn, id int64) {
 
 // handle deals with an event of something spawned; it says whether it was one.
 func (c *Child) handle(m message, fds []int) bool {
+	id := m.extra
+	if m.kind == evStarted || m.kind == evPty {
+		id = m.value
+	}
 	x := &c.spawns
 	x.mu.Lock()
-	sp, pid := x.byID[m.value], int(m.pid)
-	switch m.kind {
-	case evStarted:
-		if sp == nil {
-			break
-		}
-		delete(x.byID, sp.id)
-		if m.extra != 0 {
-			x.mu.Unlock()
-			sp.Exited(Exit{Err: fmt.Errorf("starting a process: %w", syscall.Errno(m.extra))})
-			return true
-		}
-		x.byPID[pid] = sp
+	sp := x.byID[id]
+	if sp == nil {
 		x.mu.Unlock()
-		call(sp.Started, pid)
-		return true
-	case evPty:
-		sp = c.starting(m.value)
-		x.mu.Unlock()
-		if len(fds) != 1 {
-			return true
-		}
-		if sp == nil || sp.Pty == nil {
-			unix.Close(fds[0])
-			return true
-		}
-		sp.Pty(os.NewFile(uintptr(fds[0]), "pty"))
-		return true
-	case evExited, evStopped:
-		if sp = x.byPID[pid]; sp == nil {
-			break
-		}
-		if m.kind == evStopped {
-			x.mu.Unlock()
-			call(sp.Stopped, syscall.WaitStatus(m.value))
-			return true
-		}
-		delete(x.byPID, pid)
-		e := Exit{Status: syscall.WaitStatus(m.value), Fault: sp.ending(x)}
-		x.mu.Unlock()
-		sp.Exited(e)
-		return true
+		closeAll(fds)
+		return m.kind == evStarted || m.kind == evPty
+	}
+	first := sp.pid == 0
+	if m.kind != evPty {
+		sp.pid = int(m.pid)
+	}
+	ended := m.kind == evExited || m.kind == evStarted && m.extra != 0
+	var fault *Fault
+	if ended {
+		delete(x.byID, id)
+		fault = sp.ending(x)
 	}
 	x.mu.Unlock()
-	return false
-}
-
-// starting finds the start id, whether or not process 1 has spoken of it; x.mu is held.
-func (c *Child) starting(id int64) *spawned {
-	if sp := c.spawns.byID[id]; sp != nil {
-		return sp
-	}
-	for _, sp := range c.spawns.byPID {
-		if sp.id == id {
-			return sp
+	switch {
+	case m.kind == evPty && (len(fds) != 1 || sp.Pty == nil):
+		closeAll(fds)
+	case m.kind == evPty:
+		sp.Pty(os.NewFile(uintptr(fds[0]), "pty"))
+	case m.kind == evExited:
+		sp.Exited(Exit{PID: sp.pid, Status: syscall.WaitStatus(m.value), Fault: fault})
+	case ended:
+		sp.Exited(Exit{Err: fmt.Errorf("starting a process: %w", syscall.Errno(m.extra))})
+	default:
+		if first {
+			call(sp.Started, sp.pid)
+		}
+		if m.kind == evStopped {
+			call(sp.Stopped, syscall.WaitStatus(m.value))
 		}
 	}
-	return nil
+	return true
+}
+
+func closeAll(fds []int) {
+	for _, fd := range fds {
+		unix.Close(fd)
+	}
 }
 
 // ending takes the start out of its slot and returns its fault; x.mu is held.
@@ -290,13 +279,10 @@ func (c *Child) abandon() {
 	for _, sp := range x.byID {
 		left = append(left, sp)
 	}
-	for _, sp := range x.byPID {
-		left = append(left, sp)
-	}
-	x.byID, x.byPID = nil, nil
+	x.byID = nil
 	x.mu.Unlock()
 	for _, sp := range left {
-		sp.Exited(Exit{Status: syscall.WaitStatus(unix.SIGKILL), Err: errGone})
+		sp.Exited(Exit{PID: sp.pid, Status: syscall.WaitStatus(unix.SIGKILL), Err: errGone})
 	}
 }
 

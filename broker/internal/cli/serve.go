@@ -40,7 +40,9 @@ type service struct {
 	mu     sync.Mutex
 	server *control.Server
 	closed bool
-	execs  map[int]*execRun // by pid inside
+	live   int              // programs that were asked for and have not ended
+	execs  map[int]*execRun // by pid inside, those that have told it
+	early  map[int][]string // refusals of sessions that may be those of programs of which nothing was heard yet
 }
 
 // execRun is one program that was started over the socket.
@@ -53,7 +55,7 @@ type execRun struct {
 }
 
 func (t *term) newService(r *request, in *planner.Input, s *session.Session, refused *blocked) *service {
-	v := &service{t: t, r: r, in: in, s: s, refused: refused, stands: make(chan struct{}), execs: map[int]*execRun{}}
+	v := &service{t: t, r: r, in: in, s: s, refused: refused, stands: make(chan struct{}), execs: map[int]*execRun{}, early: map[int][]string{}}
 	refused.attribute = v.attribute
 	return v
 }
@@ -177,7 +179,10 @@ func (v *service) exec(e control.Exec, ev control.ExecEvents) error {
 			ev.Started(x.pid, x.pty)
 		}
 	}
-	return run.Exec(launch.Exec{Argv: stringsOf(e.Argv), Env: stringsOf(e.Env), Dir: string(e.Cwd), Files: e.Files, TTY: e.TTY, Rows: uint16(e.Rows), Cols: uint16(e.Cols),
+	v.mu.Lock()
+	v.live++
+	v.mu.Unlock()
+	err = run.Exec(launch.Exec{Argv: stringsOf(e.Argv), Env: stringsOf(e.Env), Dir: string(e.Cwd), Files: e.Files, TTY: e.TTY, Rows: uint16(e.Rows), Cols: uint16(e.Cols),
 		Started: func(pid int) {
 			x.pid = pid
 			v.mu.Lock()
@@ -186,12 +191,12 @@ func (v *service) exec(e control.Exec, ev control.ExecEvents) error {
 			started()
 		},
 		Pty: func(f *os.File) { x.pty = f; started() },
-		Exited: func(res launch.Result, err error) {
-			if x.pid != 0 && !x.told {
+		Exited: func(pid int, res launch.Result, err error) {
+			if x.pty != nil && !x.told { // over at once, but what it has written is in its terminal
 				x.told = true
-				ev.Started(x.pid, x.pty)
+				ev.Started(pid, x.pty)
 			}
-			end := control.ExecEnd{PID: x.pid, Status: res.Status, Duration: time.Since(x.begin)}
+			end := control.ExecEnd{PID: pid, Status: res.Status, Duration: time.Since(x.begin)}
 			if res.Signal != 0 {
 				end.Signal = strings.TrimPrefix(unix.SignalName(res.Signal), "SIG")
 			}
@@ -199,11 +204,21 @@ func (v *service) exec(e control.Exec, ev control.ExecEvents) error {
 				end.Error = err.Error()
 			}
 			v.mu.Lock()
-			delete(v.execs, x.pid)
-			end.Blocked = x.blocked
+			delete(v.execs, pid)
+			end.Blocked = append(x.blocked, v.early[pid]...)
+			delete(v.early, pid)
+			if v.live--; v.live == 0 {
+				clear(v.early)
+			}
 			v.mu.Unlock()
 			ev.Ended(end)
 		}})
+	if err != nil {
+		v.mu.Lock()
+		v.live--
+		v.mu.Unlock()
+	}
+	return err
 }
 
 func stringsOf(list []plan.Bytes) []string {
@@ -283,21 +298,26 @@ func (v *service) frozen() bool {
 // maxExecBlocked is how many refusals one program's end tells of.
 const maxExecBlocked = 64
 
+// maxEarly bounds the sessions of which refusals are kept until it is known whose they are.
+const maxEarly = 256
+
 // attribute notes a refused call of the process pid with the program that it belongs to: by its session, or
 // by its parents where it has made one of its own.
 func (v *service) attribute(pid uint32, line string) {
-	v.mu.Lock()
-	none := len(v.execs) == 0
-	v.mu.Unlock()
-	for i := 0; i < 64 && pid > 1 && !none; i++ {
+	for i := 0; i < 64 && pid > 1; i++ {
 		sid, inside, parent := lineage(pid)
 		v.mu.Lock()
 		x := v.execs[sid]
 		if x == nil {
 			x = v.execs[inside]
 		}
-		if x != nil && len(x.blocked) < maxExecBlocked {
+		switch {
+		case v.live == 0:
+			inside = 0
+		case x != nil && len(x.blocked) < maxExecBlocked:
 			x.blocked = append(x.blocked, line)
+		case x == nil && i == 0 && len(v.early) < maxEarly && len(v.early[sid]) < maxExecBlocked:
+			v.early[sid] = append(v.early[sid], line)
 		}
 		v.mu.Unlock()
 		if x != nil || inside <= 1 {

@@ -37,6 +37,7 @@ type Command struct {
 	Rows    int
 	Cols    int
 	PID     int
+	Tag     int
 }
 
 // Error is what the client is told before its connection ends.
@@ -80,7 +81,7 @@ func shapes() [11]shape {
 		{typ: "cmd.pending"},
 		{typ: "cmd.policy.save", must: "scope"},
 		{typ: "cmd.revoke", must: "kind name"},
-		{typ: "cmd.exec", must: "argv", may: "cwd env tty fds rows cols"},
+		{typ: "cmd.exec", must: "argv", may: "cwd env tty fds rows cols tag"},
 		{typ: "cmd.kill", may: "signal pid"},
 		{typ: "cmd.freeze"},
 		{typ: "cmd.thaw"},
@@ -158,6 +159,8 @@ func (c *Command) set(m member) error {
 		return setInt(&c.Rows, m.raw)
 	case "cols":
 		return setInt(&c.Cols, m.raw)
+	case "tag":
+		return setInt(&c.Tag, m.raw)
 	case "pid":
 		return setInt(&c.PID, m.raw)
 	case "tty":

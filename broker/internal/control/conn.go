@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"sbx/broker/internal/prompt"
 )
 
@@ -24,6 +26,7 @@ type conn struct {
 	mu      sync.Mutex
 	out     []job
 	backlog int
+	writing bool // jobs that are not in out any more are being written
 	ending  bool // nothing is added any more; close when out is empty
 	wake    chan struct{}
 	execs   map[int]bool // what was started for this client and runs
@@ -54,6 +57,9 @@ func (c *conn) push(j job) {
 		j.drop()
 		return
 	}
+	if len(c.out) == 0 && !c.writing && !j.open && c.direct(&j) {
+		return
+	}
 	c.out = append(c.out, j)
 	c.backlog += len(j.line) + 64
 	if c.backlog > maxBacklog {
@@ -63,6 +69,28 @@ func (c *conn) push(j job) {
 		c.out, c.ending = []job{{line: errorLine(errf(CodeSlow, "lines are not read"))}}, true
 	}
 	c.signal()
+}
+
+// direct writes what can be written without waiting, and says whether that was all: waking another goroutine
+// for it takes longer. c.mu is held.
+func (c *conn) direct(j *job) bool {
+	rc, err := c.f.SyscallConn()
+	if err != nil {
+		return false
+	}
+	var rights []byte
+	if j.file != nil {
+		rights = unix.UnixRights(int(j.file.Fd()))
+	}
+	n := 0
+	if err := rc.Control(func(fd uintptr) {
+		n, err = unix.SendmsgN(int(fd), j.line, rights, nil, unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT)
+	}); err != nil || n <= 0 {
+		return false
+	}
+	j.drop()
+	j.line = j.line[n:]
+	return len(j.line) == 0
 }
 
 func (c *conn) signal() {
@@ -96,7 +124,7 @@ func (c *conn) write() {
 			return
 		}
 		jobs := c.out
-		c.out = nil
+		c.out, c.writing = nil, len(c.out) > 0
 		c.mu.Unlock()
 		for i, j := range jobs {
 			if c.run(j) != nil {

@@ -14,10 +14,12 @@ type Exec struct {
 	Files      [3]*os.File  // nil: the null device
 	TTY        bool         // a terminal of the sandbox's instead of Files
 	Rows, Cols int
+	Tag        int // the client's name for it, at will
 }
 
-// ExecEvents is how an Exec goes on. Started comes first, if the program was started at all, with the master of its terminal
-// if it has one, which becomes the callee's. Ended comes last, once, unless the handler returned an error.
+// ExecEvents is how an Exec goes on. Started comes first, with the master of its terminal if it has one, which becomes the
+// callee's; a program without a terminal that is over at once may have none. Ended comes last, once, unless the handler
+// returned an error.
 type ExecEvents struct {
 	Started func(pid int, pty *os.File)
 	Ended   func(ExecEnd)
@@ -25,7 +27,8 @@ type ExecEvents struct {
 
 // ExecEnd is how a program ended.
 type ExecEnd struct {
-	PID      int
+	Tag      int
+	PID      int // 0: it was not started
 	Status   int    // as a shell reports it
 	Signal   string // without SIG, if one ended it
 	Error    string // why it was never executed, or that the session ended
@@ -75,12 +78,13 @@ func (c *conn) exec(cmd *Command) *Error {
 			if ending {
 				c.hangUp()
 			}
-			c.push(job{line: message("ok").str("re", "cmd.exec").num("pid", int64(pid)).line(), file: pty})
+			c.push(job{line: message("ok").str("re", "cmd.exec").num("pid", int64(pid)).num("tag", int64(cmd.Tag)).line(), file: pty})
 		},
 		Ended: func(end ExecEnd) {
 			c.mu.Lock()
 			delete(c.execs, end.PID)
 			c.mu.Unlock()
+			end.Tag = cmd.Tag
 			c.send(endLine(end))
 		},
 	})
@@ -123,7 +127,7 @@ func (c *conn) writeFile(j job) error {
 }
 
 func endLine(e ExecEnd) []byte {
-	o := message("event.exec").num("pid", int64(e.PID)).num("status", int64(e.Status)).opt("signal", e.Signal).num("usec", e.Duration.Microseconds())
+	o := message("event.exec").num("pid", int64(e.PID)).num("tag", int64(e.Tag)).num("status", int64(e.Status)).opt("signal", e.Signal).num("usec", e.Duration.Microseconds())
 	if e.Error != "" {
 		o.str("error", clip(e.Error, 1000))
 	}

@@ -11,8 +11,9 @@ import (
 	"sbx/shared/plan"
 )
 
-// ExecEvent is what a client hears of a program that it started: Started and then End, or End alone.
+// ExecEvent is what a client hears of a program that it started: Started and then End, or End alone if it was over at once.
 type ExecEvent struct {
+	Tag     int
 	Started bool
 	PID     int
 	Pty     *os.File // master of the terminal, the callee's
@@ -35,8 +36,8 @@ func DialExec(root, sid string) (*Client, error) {
 	return c, nil
 }
 
-// Exec asks for another program; its end, and before that its start, come from NextExec, in the order of the calls. The files
-// may be closed when it has returned.
+// Exec asks for another program; its end, and before that its start, come from NextExec with the tag of e. The files may be
+// closed when it has returned.
 func (c *Client) Exec(e Exec) error {
 	o := message("cmd.exec").list("argv", e.Argv).list("env", e.Env).opt("cwd", string(e.Cwd))
 	var fds []int
@@ -47,6 +48,9 @@ func (c *Client) Exec(e Exec) error {
 			fds = append(fds, int(f.Fd()))
 		}
 		o.num("fds", 3)
+	}
+	if e.Tag != 0 {
+		o.num("tag", int64(e.Tag))
 	}
 	line := o.line()
 	if len(line) >= MaxLine {
@@ -73,6 +77,7 @@ type execMessage struct {
 	Type    string       `json:"type"`
 	Re      string       `json:"re"`
 	PID     int          `json:"pid"`
+	Tag     int          `json:"tag"`
 	Status  int          `json:"status"`
 	Signal  string       `json:"signal"`
 	Error   plan.Bytes   `json:"error"`
@@ -97,7 +102,7 @@ func (c *Client) NextExec() (ExecEvent, error) {
 		case m.Type == "error":
 			return ExecEvent{}, &Error{m.Code, string(m.Message)}
 		case m.Type == "ok" && m.Re == "cmd.exec":
-			ev := ExecEvent{Started: true, PID: m.PID}
+			ev := ExecEvent{Started: true, PID: m.PID, Tag: m.Tag}
 			if len(c.fds.fds) > 0 {
 				_ = unix.SetNonblock(c.fds.fds[0], true)
 				ev.Pty = os.NewFile(uintptr(c.fds.fds[0]), "terminal")
@@ -105,11 +110,11 @@ func (c *Client) NextExec() (ExecEvent, error) {
 			}
 			return ev, nil
 		case m.Type == "event.exec":
-			end := &ExecEnd{PID: m.PID, Status: m.Status, Signal: m.Signal, Error: string(m.Error), Duration: time.Duration(m.Usec) * time.Microsecond}
+			end := &ExecEnd{PID: m.PID, Tag: m.Tag, Status: m.Status, Signal: m.Signal, Error: string(m.Error), Duration: time.Duration(m.Usec) * time.Microsecond}
 			for _, b := range m.Blocked {
 				end.Blocked = append(end.Blocked, string(b))
 			}
-			return ExecEvent{PID: m.PID, End: end}, nil
+			return ExecEvent{PID: m.PID, Tag: m.Tag, End: end}, nil
 		}
 	}
 }

@@ -25,10 +25,11 @@ type Exec struct {
 	TTY        bool
 	Rows, Cols uint16
 
-	Started func(pid int)        // pid as seen inside, which is also the program's process group
-	Pty     func(*os.File)       // master of the terminal, which is the callee's; before or after Started
-	Stopped func(syscall.Signal) // by job control
-	Exited  func(Result, error)  // once, if Exec had no error; the error is an *ExecError, a *stage.Fault or the sandbox's end
+	// Started is for a program that is not over at once; pid is as seen inside, and the program's process group.
+	Started func(pid int)
+	Pty     func(*os.File)           // master of the terminal, which is the callee's; before or after Started
+	Stopped func(syscall.Signal)     // by job control
+	Exited  func(int, Result, error) // once, if Exec had no error, with the pid, 0 if there was none; the error is an *ExecError, a *stage.Fault or the sandbox's end
 }
 
 // Exec starts another program. It returns before the program has started.
@@ -57,11 +58,11 @@ func (r *Running) Exec(e Exec) error {
 			if x.Fault.Errno == syscall.ENOENT || x.Fault.Errno == syscall.ENOTDIR {
 				err.Status = 127
 			}
-			e.Exited(Result{Status: err.Status}, err)
+			e.Exited(x.PID, Result{Status: err.Status}, err)
 		case x.Fault != nil:
-			e.Exited(Result{Status: 125}, x.Fault)
+			e.Exited(x.PID, Result{Status: 125}, x.Fault)
 		default:
-			e.Exited(res, x.Err)
+			e.Exited(x.PID, res, x.Err)
 		}
 	}
 	if e.TTY {
