@@ -142,7 +142,11 @@ func (t *term) controlRoot() (string, error) {
 func (a *asking) revoked(kind, name string) (int, error) {
 	switch k := policy.Kind(kind); k {
 	case policy.KindPath, policy.KindSocket, policy.KindHost:
-		return a.arb.Revoke(k, name), nil
+		n := a.arb.Revoke(k, name)
+		if a.files != nil && k != policy.KindHost {
+			return n, a.files.revoke(name)
+		}
+		return n, nil
 	}
 	return 0, errors.New("answers are about a path, socket or host")
 }

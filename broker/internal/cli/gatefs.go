@@ -22,8 +22,8 @@ import (
 	"sbx/shared/stage"
 )
 
-// onceFor is how long what was allowed once stays mounted. The access that waited has crossed into it long before; what it has
-// open stays open.
+// onceFor is how long a directory or socket that was allowed once stays mounted. The access that waited has crossed into it long
+// before; what it has open stays open. A file that was allowed once is not mounted at all.
 const onceFor = 2 * time.Second
 
 // fileGate is the engine that serves the root and asks about what is not granted on it.
@@ -119,12 +119,13 @@ func (g *fileGate) end() {
 	})
 }
 
-// revoke takes back what is mounted at a path: new accesses ask again.
+// revoke takes back what was mounted at a path, above or below it: new accesses ask again.
 func (g *fileGate) revoke(p string) error {
 	if g.server == nil {
 		return errSessionOver
 	}
-	return g.server.Revoke(p)
+	_, err := g.server.RevokeAll(p)
+	return err
 }
 
 // gateTree words the description of the root for the server.
@@ -213,6 +214,8 @@ func (g *fileGate) request(ctx context.Context, r gatefs.Request) gatefs.Answer 
 		a.Mode = gatefs.RW
 	}
 	switch {
+	case v.Life == decide.LifeOnce && !r.Many && !r.Dir && !r.Socket:
+		a.Once = true
 	case v.Life == decide.LifeOnce && !r.Many:
 		g.expire(a.Path, onceFor)
 	case v.Life == decide.Until:

@@ -30,6 +30,9 @@ type Answer struct {
 	Allow bool
 	Path  string
 	Mode  Mode
+	// Once lets those who wait now do what they asked for, and mounts nothing. It is for files: a directory and a socket are of use
+	// only where they are mounted.
+	Once  bool
 	Errno unix.Errno // when denied; 0 means EACCES
 }
 
@@ -79,6 +82,7 @@ const (
 type question struct {
 	done    chan struct{} // closed when code and allowed are set
 	allowed bool
+	once    bool
 	code    fuse.Status
 	waiters int
 	cancel  context.CancelFunc
@@ -95,7 +99,8 @@ type walk struct {
 	n     int
 }
 
-// permission waits until the node is granted and mounted. It returns the covering grant and whether there was a wait, or why not.
+// permission waits until the node is granted and mounted. It returns the covering grant, nil where the request alone was allowed, and
+// whether there was a wait, or why not.
 func (s *Server) permission(cancel <-chan struct{}, h *fuse.InHeader, n *node, o op) (g *grant, waited bool, code fuse.Status) {
 	process, walking, denied := s.walks(path.Dir(n.path), h.Pid)
 	for {
@@ -114,6 +119,8 @@ func (s *Server) permission(cancel <-chan struct{}, h *fuse.InHeader, n *node, o
 			s.gate.leave(q)
 			if code == fuse.OK && !q.allowed {
 				code = q.code
+			} else if code == fuse.OK && q.once {
+				return nil, true, fuse.OK
 			}
 		}
 		if code != fuse.OK {
@@ -221,6 +228,10 @@ func (gt *gate) settle(s *Server, q *question, r Request, a Answer) {
 		return
 	}
 	q.allowed = true
+	if a.Once && !r.Dir && !r.Socket {
+		q.once = true
+		return
+	}
 	if gt.fixed(a.Path) {
 		// A skeleton cannot be mounted over, nor may what it hides come back: its names are granted one by one.
 		gt.opened[a.Path] = a.Mode

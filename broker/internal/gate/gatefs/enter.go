@@ -11,6 +11,7 @@ type target struct {
 	host   int  // its host object, O_PATH; -1 where there is none
 	own    bool // host is closed at the end of the request
 	veiled bool // not granted: only its type may be told
+	freely bool // allowed for this request
 }
 
 func (t target) done() {
@@ -27,7 +28,7 @@ func (t target) writable() bool {
 	case static:
 		return t.dir.Kind == Guarded && t.zone.inherit == Plain
 	}
-	return false
+	return t.freely
 }
 
 // enter finds the object of a request and, if it is gated, waits for permission.
@@ -60,7 +61,7 @@ func (s *Server) enter(cancel <-chan struct{}, h *fuse.InHeader, o op) (target, 
 		unix.Close(fd)
 		return target{}, errno(unix.ESTALE)
 	}
-	return target{node: n, host: fd, own: true, veiled: seen == veiled}, fuse.OK
+	return target{node: n, host: fd, own: true, veiled: seen == veiled, freely: seen == freely}, fuse.OK
 }
 
 // home finds the guarded directory in which a name is to be made, removed or moved. Any other directory is read-only; a gated

@@ -14,6 +14,7 @@ type sight uint8
 const (
 	veiled  sight = iota // its type
 	plainly              // the host object, read-only
+	freely               // the host object, for this request as it was asked
 )
 
 // admit decides about a request for a gated object that is neither a lookup nor about an open file. A thread that had to wait
@@ -25,6 +26,9 @@ func (s *Server) admit(cancel <-chan struct{}, h *fuse.InHeader, n *node, o op) 
 	if s.isAgent(h) {
 		return veiled, fuse.OK
 	}
+	if o == opStat && s.files.holds(n) {
+		return plainly, fuse.OK
+	}
 	dir := n.typ == unix.S_IFDIR
 	if o == opStat || o == opAccess {
 		if (s.opts.Stat == StatType || s.opts.Walk && dir || s.blind(h.Pid, n, o)) && !s.granted(n.path) {
@@ -34,6 +38,9 @@ func (s *Server) admit(cancel <-chan struct{}, h *fuse.InHeader, n *node, o op) 
 	g, waited, code := s.permission(cancel, h, n, o)
 	if code != fuse.OK {
 		return veiled, code
+	}
+	if g == nil {
+		return freely, fuse.OK
 	}
 	if s.gate.sendBack(g, h.Pid, waited) {
 		return veiled, errno(unix.ESTALE)
@@ -112,7 +119,7 @@ func (s *Server) stepInto(cancel <-chan struct{}, h *fuse.InHeader, n *node) fus
 	if code != fuse.OK {
 		return code
 	}
-	if s.gate.sendBack(g, h.Pid, waited) {
+	if g != nil && s.gate.sendBack(g, h.Pid, waited) {
 		return errno(unix.ESTALE)
 	}
 	return fuse.OK
@@ -140,6 +147,8 @@ func (s *Server) judge(cancel <-chan struct{}, h *fuse.InHeader, c *node, st *un
 				return veiled, 0, code
 			case code != fuse.OK:
 				return veiled, 0, fuse.OK
+			case g == nil:
+				return plainly, 0, fuse.OK
 			}
 		}
 		switch {

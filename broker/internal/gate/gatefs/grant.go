@@ -36,6 +36,7 @@ type grant struct {
 	told  map[uint32]bool
 	// dev and ino are what is mounted, once known: a file saved atomically on the host is a new one. Guarded by gate.mu.
 	dev, ino uint64
+	planned  bool // mounted before the server started; never taken back
 }
 
 func (gt *gate) init(o *Options) {
@@ -59,7 +60,7 @@ func (gt *gate) init(o *Options) {
 
 // bound enters what was mounted before the server started.
 func (gt *gate) bound(p string, m Mode) {
-	g := &grant{path: p, mode: m, ready: make(chan struct{})}
+	g := &grant{path: p, mode: m, ready: make(chan struct{}), planned: true}
 	close(g.ready)
 	gt.grants[p] = g
 }
@@ -142,7 +143,7 @@ func (s *Server) refresh(g *grant, st *unix.Stat_t) bool {
 	if g.dev == st.Dev && g.ino == st.Ino || g.mode == Overlay || s.opts.Agent == nil || gt.grants[g.path] != g {
 		return false
 	}
-	anew := &grant{path: g.path, mode: g.mode, ready: make(chan struct{}), dev: st.Dev, ino: st.Ino}
+	anew := &grant{path: g.path, mode: g.mode, ready: make(chan struct{}), dev: st.Dev, ino: st.Ino, planned: g.planned}
 	gt.grants[g.path] = anew
 	go func() {
 		if err := s.opts.Agent.Revoke(g.path); err != nil {
@@ -211,6 +212,33 @@ func (s *Server) Revoke(p string) error {
 		err = errors.Join(err, fmt.Errorf("making the kernel forget %s: %v", p, code))
 	}
 	return err
+}
+
+// RevokeAll takes back every grant that was made at a path, above it or below it, and returns how many there were.
+func (s *Server) RevokeAll(p string) (n int, err error) {
+	gt := &s.gate
+	gt.mu.Lock()
+	var list []string
+	for q, g := range gt.grants {
+		if !g.planned && (covers(p, q) || covers(q, p)) {
+			list = append(list, q)
+		}
+	}
+	for q := range gt.opened {
+		if covers(p, q) || covers(q, p) {
+			delete(gt.opened, q)
+			n++
+		}
+	}
+	gt.mu.Unlock()
+	for _, q := range list {
+		if rerr := s.Revoke(q); rerr != nil {
+			err = errors.Join(err, rerr)
+			continue
+		}
+		n++
+	}
+	return n, err
 }
 
 // Stop denies all open questions and those to come.

@@ -22,11 +22,13 @@ type handle struct {
 type handles struct {
 	mu   sync.RWMutex
 	open map[uint64]*handle
+	of   map[*node]int // how many are open of gated objects
 	next uint64
 }
 
 func (t *handles) init() {
 	t.open = make(map[uint64]*handle)
+	t.of = make(map[*node]int)
 }
 
 func (t *handles) add(h *handle) uint64 {
@@ -34,7 +36,17 @@ func (t *handles) add(h *handle) uint64 {
 	defer t.mu.Unlock()
 	t.next++
 	t.open[t.next] = h
+	if h.node.kind == gated {
+		t.of[h.node]++
+	}
 	return t.next
+}
+
+// holds reports whether somebody has the object open: what fstat(2) tells is then known already.
+func (t *handles) holds(n *node) bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.of[n] > 0
 }
 
 func (t *handles) get(fh uint64) *handle {
@@ -55,6 +67,11 @@ func (t *handles) drop(fh uint64) {
 	t.mu.Lock()
 	h := t.open[fh]
 	delete(t.open, fh)
+	if h != nil && h.node.kind == gated {
+		if t.of[h.node]--; t.of[h.node] <= 0 {
+			delete(t.of, h.node)
+		}
+	}
 	t.mu.Unlock()
 	if h != nil && h.fd >= 0 {
 		unix.Close(h.fd)
