@@ -43,7 +43,8 @@ var mayImport = map[string][]string{
 	"broker/internal/watch":       {"broker/internal/control", "broker/internal/session", "broker/internal/prompt", "shared/plan"},
 	"broker/internal/launch":      {"shared/plan", "shared/wire", "shared/stage"},
 	"broker/internal/gate":        {"broker/internal/policy", "broker/internal/decide", "broker/internal/gate/...", "shared/plan"},
-	"broker/internal/gate/gatefs": {"broker/internal/decide"},
+	"broker/internal/gate/fuse":   {},
+	"broker/internal/gate/gatefs": {"broker/internal/decide", "broker/internal/gate/fuse"},
 	"broker/internal/gate/notify": {"broker/internal/decide", "seccompbpf"},
 	"broker/internal/prompt":      {"broker/internal/decide", "shared/plan"},
 	"broker/internal/arbiter":     {"broker/internal/decide", "broker/internal/prompt", "broker/internal/policy", "audit"},
@@ -72,7 +73,7 @@ var thirdParty = map[string]map[string]string{
 	"helper": {"golang.org/x/sys": "the kernel's interface"},
 	"broker": {
 		"golang.org/x/sys": "the kernel's interface", "golang.org/x/net/bpf": "assembler of filters", "golang.org/x/term": "terminals",
-		"github.com/BurntSushi/toml": "configuration", "github.com/mattn/go-isatty": "terminals", "github.com/hanwen/go-fuse/v2": "gatefs",
+		"github.com/BurntSushi/toml": "configuration", "github.com/mattn/go-isatty": "terminals",
 		"github.com/vishvananda/netlink": "network", "github.com/google/nftables": "egress sets", "github.com/containerd/cgroups/v3": "cgroup v2",
 		"kernel.org/pub/linux/libs/security/libcap/cap": "capabilities",
 	},

@@ -5,8 +5,8 @@ import (
 	"path"
 	"time"
 
-	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
+	"sbx/broker/internal/gate/fuse"
 )
 
 // Ask puts a question and returns when it is answered. Ctx ends when nobody waits for the answer any more.

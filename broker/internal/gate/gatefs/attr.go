@@ -4,8 +4,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
+	"sbx/broker/internal/gate/fuse"
 )
 
 // unmapped is an id that no sandbox maps; inside it shows as the overflow id.

@@ -1,8 +1,8 @@
 package gatefs
 
 import (
-	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
+	"sbx/broker/internal/gate/fuse"
 )
 
 // autoGraft mounts a directory that was made through the server, if nothing below it has rules of its own. It does not wait: the

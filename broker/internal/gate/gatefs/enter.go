@@ -1,8 +1,8 @@
 package gatefs
 
 import (
-	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
+	"sbx/broker/internal/gate/fuse"
 )
 
 // target is the object of one request.

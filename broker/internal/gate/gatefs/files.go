@@ -4,8 +4,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
+	"sbx/broker/internal/gate/fuse"
 )
 
 const (
@@ -74,7 +74,7 @@ func (s *Server) calm(n *node, fd int) bool {
 func (s *Server) Read(cancel <-chan struct{}, in *fuse.ReadIn, buf []byte) (fuse.ReadResult, fuse.Status) {
 	fd := s.files.file(in.Fh)
 	if fd < 0 {
-		return nil, fuse.EBADF
+		return fuse.ReadResult{}, fuse.EBADF
 	}
 	return fuse.ReadResultFd(uintptr(fd), int64(in.Offset), int(in.Size)), fuse.OK
 }

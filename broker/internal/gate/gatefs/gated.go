@@ -4,8 +4,8 @@ import (
 	"path"
 	"time"
 
-	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
+	"sbx/broker/internal/gate/fuse"
 )
 
 // sight is how much of a gated object a request may see.

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
+	"sbx/broker/internal/gate/fuse"
 )
 
 // gate is what has been asked and granted.

@@ -3,8 +3,8 @@ package gatefs
 import (
 	"sync"
 
-	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
+	"sbx/broker/internal/gate/fuse"
 )
 
 // handle is an open file or directory.

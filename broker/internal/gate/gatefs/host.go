@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
+	"sbx/broker/internal/gate/fuse"
 )
 
 // beneath: no step of a host walk may follow a link or leave the directory it starts from.

@@ -4,8 +4,8 @@ import (
 	"path"
 	"time"
 
-	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
+	"sbx/broker/internal/gate/fuse"
 )
 
 // Lookup finds a name in a directory: what the tree says about it comes first, then the directory's own nature decides.

@@ -3,8 +3,8 @@ package gatefs
 import (
 	"strconv"
 
-	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
+	"sbx/broker/internal/gate/fuse"
 )
 
 // mayMake reports whether something new may get the name. A directory made by mkdir is empty, so it may stand where guarded

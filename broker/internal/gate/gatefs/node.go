@@ -4,8 +4,8 @@ import (
 	"hash/maphash"
 	"sync"
 
-	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
+	"sbx/broker/internal/gate/fuse"
 )
 
 type nodeKind uint8

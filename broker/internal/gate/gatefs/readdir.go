@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
+	"sbx/broker/internal/gate/fuse"
 )
 
 const direntBuffer = 8192

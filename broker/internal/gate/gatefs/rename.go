@@ -6,8 +6,8 @@ import (
 	"io"
 	"os"
 
-	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
+	"sbx/broker/internal/gate/fuse"
 )
 
 // checkedSize bounds what is read to be checked; a git configuration has a few hundred bytes.

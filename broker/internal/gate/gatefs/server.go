@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
+	"sbx/broker/internal/gate/fuse"
 )
 
 // Mode is how a granted object is mounted.
@@ -69,21 +69,20 @@ type Options struct {
 
 // Server is the file system.
 type Server struct {
-	fuse.RawFileSystem // answers ENOSYS to what is not implemented
-	opts               Options
-	log                *log.Logger
-	fuse               *fuse.Server
-	nodes              table
-	files              handles
-	gate               gate
-	closed             context.Context
-	close              context.CancelFunc
-	procfd             int // /proc/self/fd: reopens objects that are held by O_PATH descriptors
-	root               bool
-	uid                uint32
-	umask              uint32
-	nofile             int
-	pruning            sync.Mutex
+	opts    Options
+	log     *log.Logger
+	fuse    *fuse.Server
+	nodes   table
+	files   handles
+	gate    gate
+	closed  context.Context
+	close   context.CancelFunc
+	procfd  int // /proc/self/fd: reopens objects that are held by O_PATH descriptors
+	root    bool
+	uid     uint32
+	umask   uint32
+	nofile  int
+	pruning sync.Mutex
 }
 
 // New opens the host directories of the tree and answers the kernel's first message on fd, a /dev/fuse descriptor that has been
@@ -94,21 +93,10 @@ func New(fd int, t Tree, o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, err = fuse.NewServer(s, fmt.Sprintf("/dev/fd/%d", fd), &fuse.MountOptions{
-		Name:          "sbx",
-		MaxBackground: 16,
-		Logger:        s.log,
-		// Target changes give symlinks new node ids, so a cached target is never wrong.
-		EnableSymlinkCaching: true,
-		// Spliced reads take three system calls and a pipe from a per-user quota, plain ones two.
-		DisableSplice: true,
-		// Without KILLPRIV_V2 the kernel asks for security.capability before every single write.
-		ExtraCapabilities: fuse.CAP_HANDLE_KILLPRIV_V2 | fuse.CAP_ATOMIC_O_TRUNC,
-		PanicHandler:      func(any) fuse.Status { return fuse.EIO },
-	})
+	_, err = fuse.New(fd, s)
 	if err != nil {
 		s.release()
-		return nil, fmt.Errorf("greeting the kernel on /dev/fuse: %w", err)
+		return nil, err
 	}
 	return s, nil
 }
@@ -117,7 +105,7 @@ func newServer(t Tree, o Options) (*Server, error) {
 	if err := t.check(); err != nil {
 		return nil, err
 	}
-	s := &Server{RawFileSystem: fuse.NewDefaultRawFileSystem(), opts: o, log: o.Log, uid: uint32(os.Geteuid()), umask: 0o077}
+	s := &Server{opts: o, log: o.Log, uid: uint32(os.Geteuid()), umask: 0o077}
 	s.root = s.uid == 0
 	if s.log == nil {
 		s.log = log.New(io.Discard, "", 0)

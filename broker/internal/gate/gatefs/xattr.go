@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"strings"
 
-	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
+	"sbx/broker/internal/gate/fuse"
 )
 
 // Only user attributes pass: the others mean something to the host's kernel.

@@ -1,0 +1,86 @@
+package fuse
+
+import (
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// The kernel's sizes (linux/fuse.h), less or with the 40 bytes of the header that begins every request here.
+func TestLayoutIsTheKernels(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		got, want uintptr
+	}{
+		{"in_header", unsafe.Sizeof(InHeader{}), 40}, {"out_header", unsafe.Sizeof(outHeader{}), 16},
+		{"attr", unsafe.Sizeof(Attr{}), 88}, {"entry_out", unsafe.Sizeof(EntryOut{}), 128}, {"attr_out", unsafe.Sizeof(AttrOut{}), 104},
+		{"open_out", unsafe.Sizeof(OpenOut{}), 16}, {"create", unsafe.Sizeof(CreateOut{}), 144}, {"kstatfs", unsafe.Sizeof(StatfsOut{}), 80},
+		{"init_out", unsafe.Sizeof(initOut{}), 64}, {"dirent", unsafe.Sizeof(dirent{}), 24}, {"notify_inval_entry_out", unsafe.Sizeof(invalEntryOut{}), 16},
+		{"getattr_in", unsafe.Sizeof(GetAttrIn{}), 40 + 16}, {"setattr_in", unsafe.Sizeof(SetAttrIn{}), 40 + 88}, {"mkdir_in", unsafe.Sizeof(MkdirIn{}), 40 + 8},
+		{"mknod_in", unsafe.Sizeof(MknodIn{}), 40 + 16}, {"rename2_in", unsafe.Sizeof(RenameIn{}), 40 + 16}, {"open_in", unsafe.Sizeof(OpenIn{}), 40 + 8},
+		{"create_in", unsafe.Sizeof(CreateIn{}), 40 + 16}, {"release_in", unsafe.Sizeof(ReleaseIn{}), 40 + 24}, {"flush_in", unsafe.Sizeof(FlushIn{}), 40 + 24},
+		{"read_in", unsafe.Sizeof(ReadIn{}), 40 + 40}, {"write_in", unsafe.Sizeof(WriteIn{}), 40 + 40}, {"fsync_in", unsafe.Sizeof(FsyncIn{}), 40 + 16},
+		{"fallocate_in", unsafe.Sizeof(FallocateIn{}), 40 + 32}, {"lseek_in", unsafe.Sizeof(LseekIn{}), 40 + 24}, {"copy_file_range_in", unsafe.Sizeof(CopyFileRangeIn{}), 40 + 56},
+		{"access_in", unsafe.Sizeof(AccessIn{}), 40 + 8}, {"setxattr_in", unsafe.Sizeof(SetXAttrIn{}), 40 + 8}, {"batch_forget_in", unsafe.Sizeof(batchForgetIn{}), 40 + 8},
+	} {
+		if c.got != c.want {
+			t.Errorf("struct fuse_%s has %d bytes here, %d in the kernel", c.name, c.got, c.want)
+		}
+	}
+}
+
+// A request that ends before its structure or its name does is refused, whatever its operation.
+func TestShortRequestsAreRefused(t *testing.T) {
+	s := &Server{}
+	for op := uint32(1); op < 60; op++ {
+		for n := headerSize; n < headerSize+90; n++ {
+			r := newRequest()
+			for i := range r.in {
+				r.in[i] = 0xff // no NUL anywhere, no size that fits
+			}
+			*r.header() = InHeader{Opcode: op}
+			a := s.try(r, n) // s.fs is nil: whatever reaches it panics, which is EIO too
+			if !a.silent && a.code != EIO && a.code != ENOSYS && op != opDestroy && op != opInterrupt {
+				t.Fatalf("operation %d with %d bytes: %v", op, n, a.code)
+			}
+		}
+	}
+}
+
+func TestInterruptReachesTheRequest(t *testing.T) {
+	s := &Server{}
+	r := newRequest()
+	r.header().Unique = 7
+	if c := s.interrupt(7); c != EAGAIN {
+		t.Errorf("nobody works on it: %v", c)
+	}
+	s.begin(r)
+	if c := s.interrupt(7); c != OK {
+		t.Errorf("interrupt: %v", c)
+	}
+	select {
+	case <-r.cancel:
+	default:
+		t.Error("the request was not told")
+	}
+	_ = s.interrupt(7) // twice is once
+	s.end(r)
+	s.begin(r)
+	select {
+	case <-r.cancel:
+		t.Error("the next request was told too")
+	default:
+	}
+}
+
+func TestStatusOfErrors(t *testing.T) {
+	if ToStatus(nil) != OK || ToStatus(unix.EPERM) != EPERM || ToStatus(&wrapped{unix.EROFS}) != EROFS || ToStatus(&wrapped{}) != EIO {
+		t.Error("an errno is lost")
+	}
+}
+
+type wrapped struct{ err error }
+
+func (w *wrapped) Error() string { return "wrapped" }
+func (w *wrapped) Unwrap() error { return w.err }

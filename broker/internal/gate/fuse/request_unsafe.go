@@ -1,0 +1,132 @@
+package fuse
+
+import (
+	"bytes"
+	"fmt"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// request is the room for one request and its answer; it is used again and again.
+type request struct {
+	in        []byte // as it was read
+	out       []byte // header, structure, data
+	data      []byte // room for long answers, made when the first one comes
+	cancel    chan struct{}
+	cancelled bool
+}
+
+// headRoom is more than the header and structure of any request but a write's data.
+const headRoom = 4096
+
+func newRequest() *request {
+	return &request{in: make([]byte, maxWrite+headRoom), out: make([]byte, 512), cancel: make(chan struct{})}
+}
+
+const (
+	headerSize    = int(unsafe.Sizeof(InHeader{}))
+	outHeaderSize = int(unsafe.Sizeof(outHeader{}))
+)
+
+func (r *request) header() *InHeader { return (*InHeader)(unsafe.Pointer(&r.in[0])) }
+
+func (r *request) isForget(n int) bool {
+	return n >= headerSize && (r.header().Opcode == opForget || r.header().Opcode == opBatchForget)
+}
+
+// as is the request as a T, with what follows it; nil if it is too short for one.
+func as[T any](r *request, n int) (*T, []byte) {
+	size := int(unsafe.Sizeof(*new(T)))
+	if n < size {
+		return nil, nil
+	}
+	return (*T)(unsafe.Pointer(&r.in[0])), r.in[size:n]
+}
+
+// reply is the answer's structure, all zero.
+func reply[T any](r *request) *T {
+	size := int(unsafe.Sizeof(*new(T)))
+	clear(r.out[outHeaderSize : outHeaderSize+size])
+	return (*T)(unsafe.Pointer(&r.out[outHeaderSize]))
+}
+
+// text cuts the first NUL-terminated name off b.
+func text(b []byte) (name string, rest []byte, ok bool) {
+	i := bytes.IndexByte(b, 0)
+	if i < 0 {
+		return "", nil, false
+	}
+	return string(b[:i]), b[i+1:], true
+}
+
+// room returns n bytes for data; a file system cannot be asked for more than the largest.
+func (r *request) room(n uint32) []byte {
+	if n > maxWrite {
+		n = maxWrite
+	}
+	if len(r.data) < int(n) {
+		r.data = make([]byte, max(int(n), 16<<10))
+	}
+	return r.data[:n]
+}
+
+// send writes the answer: the structure of size bytes that is in out already, or data.
+func (s *Server) send(r *request, code Status, size int, data []byte) {
+	if code != OK {
+		size, data = 0, nil
+	}
+	*(*outHeader)(unsafe.Pointer(&r.out[0])) = outHeader{length: uint32(outHeaderSize + size + len(data)), status: -int32(code), unique: r.header().Unique}
+	// An answer that nobody waits for any more is ENOENT, and ENODEV is for the next read to tell.
+	if len(data) == 0 {
+		_, _ = unix.Write(s.fd, r.out[:outHeaderSize+size])
+		return
+	}
+	_, _ = unix.Writev(s.fd, [][]byte{r.out[:outHeaderSize+size], data})
+}
+
+// greet answers FUSE_INIT.
+func (s *Server) greet() error {
+	r := newRequest()
+	n, err := unix.Read(s.fd, r.in)
+	for err == unix.EINTR {
+		n, err = unix.Read(s.fd, r.in)
+	}
+	if err != nil {
+		return err
+	}
+	in, _ := as[initIn](r, n)
+	if in == nil || in.Opcode != opInit || in.major != 7 || in.minor < 31 {
+		return fmt.Errorf("%w: the kernel does not speak version 7.31 of the protocol", unix.EPROTO)
+	}
+	const want = capAsyncRead | capFileOps | capAtomicTrunc | capBigWrites | capAutoInval | capReaddirPlus | capParallelDirs | capMaxPages | capCacheSymlinks | capKillPrivV2
+	out := reply[initOut](r)
+	out.major, out.minor = 7, min(in.minor, 34)
+	out.maxReadAhead, out.maxWrite, out.maxPages = in.maxReadAhead, maxWrite, maxWrite/4096
+	out.flags = in.flags & want
+	out.maxBackground, out.congestionThreshold, out.timeGran = maxBackground, maxBackground*3/4, 1
+	s.send(r, OK, int(unsafe.Sizeof(*out)), nil)
+	s.give(r)
+	return nil
+}
+
+func invalEntry(parent uint64, name string) []byte {
+	h := outHeader{status: 3} // FUSE_NOTIFY_INVAL_ENTRY
+	e := invalEntryOut{parent: parent, nameLen: uint32(len(name))}
+	size := outHeaderSize + int(unsafe.Sizeof(e))
+	h.length = uint32(size + len(name) + 1)
+	b := make([]byte, h.length)
+	*(*outHeader)(unsafe.Pointer(&b[0])) = h
+	*(*invalEntryOut)(unsafe.Pointer(&b[outHeaderSize])) = e
+	copy(b[size:], name)
+	return b
+}
+
+// forgets are the entries of a batch.
+func forgets(b []byte, count uint32) []forgetOne {
+	n := min(len(b)/int(unsafe.Sizeof(forgetOne{})), int(count))
+	if n == 0 {
+		return nil
+	}
+	return unsafe.Slice((*forgetOne)(unsafe.Pointer(&b[0])), n)
+}

@@ -1,0 +1,195 @@
+package fuse
+
+import (
+	"fmt"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxWrite bounds the data of one request; a read is as large at most.
+const maxWrite = 128 << 10
+
+// Server is the user's side of one FUSE file system.
+type Server struct {
+	fs    FileSystem
+	loops sync.WaitGroup
+
+	fdMu sync.RWMutex // held while the descriptor is used by whoever is not a loop
+	fd   int          // -1 when it is closed
+
+	mu      sync.Mutex
+	reading int // loops that wait for a request
+	dead    bool
+	working []*request
+	spare   []*request
+}
+
+// maxBackground bounds what the kernel sends ahead of need.
+const maxBackground = 16
+
+// New answers the kernel's first message on fd, a /dev/fuse descriptor that has been mounted. The server
+// owns fd from then on, also when there is an error.
+func New(fd int, fs FileSystem) (*Server, error) {
+	s := &Server{fs: fs, fd: fd}
+	if err := s.greet(); err != nil {
+		unix.Close(fd)
+		return nil, fmt.Errorf("greeting the kernel on /dev/fuse: %w", err)
+	}
+	fs.Init(s)
+	return s, nil
+}
+
+// Serve answers requests until the last mount is gone.
+func (s *Server) Serve() {
+	s.loops.Add(1)
+	s.loop()
+	s.loops.Wait()
+	s.fdMu.Lock()
+	unix.Close(s.fd)
+	s.fd = -1
+	s.fdMu.Unlock()
+	s.fs.OnUnmount()
+}
+
+// loop reads and answers. There is always one loop that reads while another answers; those that find two
+// reading already end.
+func (s *Server) loop() {
+	defer s.loops.Done()
+	r := s.take()
+	defer s.give(r)
+	for {
+		s.mu.Lock()
+		if s.reading >= 2 {
+			s.mu.Unlock()
+			return
+		}
+		s.reading++
+		s.mu.Unlock()
+		n, err := unix.Read(s.fd, r.in)
+		s.mu.Lock()
+		s.reading--
+		// What wants no answer comes as fast as the kernel likes, and is taken one by one.
+		more := err == nil && s.reading == 0 && !r.isForget(n)
+		if more {
+			s.loops.Add(1)
+		}
+		s.mu.Unlock()
+		switch {
+		case err == unix.EINTR || err == unix.ENOENT || err == unix.EAGAIN: // ENOENT: interrupted before it was read
+			continue
+		case err != nil: // ENODEV: the file system is gone
+			s.cancelAll()
+			return
+		}
+		if more {
+			go s.loop()
+		}
+		s.answer(r, n)
+	}
+}
+
+// Next answers one request if there is one, and says whether it did. It is for whoever waits for other
+// things too and has seen that Fd can be read; nobody may call Serve before that one has stopped.
+func (s *Server) Next() bool {
+	r := s.take()
+	defer s.give(r)
+	n, err := unix.Read(s.fd, r.in)
+	if err != nil {
+		return err == unix.EINTR || err == unix.ENOENT
+	}
+	s.answer(r, n)
+	return true
+}
+
+// Fd is the descriptor that requests are read from.
+func (s *Server) Fd() int { return s.fd }
+
+func (s *Server) take() *request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := len(s.spare); n > 0 {
+		r := s.spare[n-1]
+		s.spare = s.spare[:n-1]
+		return r
+	}
+	return newRequest()
+}
+
+func (s *Server) give(r *request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.spare) < 2 {
+		s.spare = append(s.spare, r)
+	}
+}
+
+// begin makes the request one that the kernel can interrupt.
+func (s *Server) begin(r *request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r.cancelled {
+		r.cancel, r.cancelled = make(chan struct{}), false
+	}
+	s.working = append(s.working, r)
+	if s.dead {
+		s.cancel(r)
+	}
+}
+
+func (s *Server) end(r *request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, w := range s.working {
+		if w == r {
+			last := len(s.working) - 1
+			s.working[i], s.working[last] = s.working[last], nil
+			s.working = s.working[:last]
+			return
+		}
+	}
+}
+
+// cancel tells whoever works on r; s.mu is held.
+func (s *Server) cancel(r *request) {
+	if !r.cancelled {
+		r.cancelled = true
+		close(r.cancel)
+	}
+}
+
+func (s *Server) cancelAll() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.dead = true
+	for _, r := range s.working {
+		s.cancel(r)
+	}
+}
+
+// interrupt cancels the request of that number. If it has not been begun, the kernel is to ask again.
+func (s *Server) interrupt(unique uint64) Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.working {
+		if r.header().Unique == unique {
+			s.cancel(r)
+			return OK
+		}
+	}
+	return EAGAIN
+}
+
+// EntryNotify makes the kernel forget the name in the directory node.
+func (s *Server) EntryNotify(parent uint64, name string) Status {
+	s.fdMu.RLock()
+	defer s.fdMu.RUnlock()
+	if s.fd < 0 {
+		return EBADF
+	}
+	_, err := unix.Write(s.fd, invalEntry(parent, name))
+	if err == unix.EINVAL { // a kernel that does not know the message
+		return ENOSYS
+	}
+	return ToStatus(err)
+}

@@ -1,0 +1,329 @@
+package fuse
+
+import (
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// Status is an errno as the protocol wants it, 0 for success.
+type Status int32
+
+// The statuses that file systems here use.
+const (
+	OK      = Status(0)
+	EACCES  = Status(syscall.EACCES)
+	EAGAIN  = Status(syscall.EAGAIN)
+	EBADF   = Status(syscall.EBADF)
+	EBUSY   = Status(syscall.EBUSY)
+	EINTR   = Status(syscall.EINTR)
+	EINVAL  = Status(syscall.EINVAL)
+	EIO     = Status(syscall.EIO)
+	ENODATA = Status(syscall.ENODATA)
+	ENOENT  = Status(syscall.ENOENT)
+	ENOSYS  = Status(syscall.ENOSYS)
+	ENOTDIR = Status(syscall.ENOTDIR)
+	EPERM   = Status(syscall.EPERM)
+	ERANGE  = Status(syscall.ERANGE)
+	EROFS   = Status(syscall.EROFS)
+	EXDEV   = Status(syscall.EXDEV)
+)
+
+// Ok says whether s is success.
+func (s Status) Ok() bool { return s == OK }
+
+func (s Status) String() string {
+	if s == OK {
+		return "OK"
+	}
+	return strconv.Itoa(int(s)) + "=" + syscall.Errno(s).Error()
+}
+
+// ToStatus reduces an error to its errno; what has none is EIO.
+func ToStatus(err error) Status {
+	switch e := err.(type) {
+	case nil:
+		return OK
+	case syscall.Errno:
+		return Status(e)
+	case interface{ Unwrap() error }:
+		if u := e.Unwrap(); u != nil {
+			return ToStatus(u)
+		}
+	}
+	return EIO
+}
+
+// FUSE_ROOT_ID is the node id of the root.
+const FUSE_ROOT_ID = 1
+
+// Flags of the messages, as linux/fuse.h names them.
+const (
+	FATTR_MODE         = 1 << 0
+	FATTR_UID          = 1 << 1
+	FATTR_GID          = 1 << 2
+	FATTR_SIZE         = 1 << 3
+	FATTR_ATIME        = 1 << 4
+	FATTR_MTIME        = 1 << 5
+	FATTR_FH           = 1 << 6
+	FATTR_ATIME_NOW    = 1 << 7
+	FATTR_MTIME_NOW    = 1 << 8
+	FATTR_KILL_SUIDGID = 1 << 11
+
+	FUSE_GETATTR_FH    = 1 << 0
+	FOPEN_KEEP_CACHE   = 1 << 1
+	WRITE_CACHE        = 1 << 0
+	WRITE_KILL_SUIDGID = 1 << 2
+
+	X_OK = 1
+	W_OK = 2
+	R_OK = 4
+)
+
+// Capabilities that are offered to the kernel in the first message (FUSE_INIT).
+const (
+	capAsyncRead     = 1 << 0
+	capFileOps       = 1 << 2
+	capAtomicTrunc   = 1 << 3
+	capBigWrites     = 1 << 5
+	capAutoInval     = 1 << 12
+	capReaddirPlus   = 1 << 13
+	capParallelDirs  = 1 << 18
+	capMaxPages      = 1 << 22
+	capCacheSymlinks = 1 << 23 // target changes must give links new node ids
+	capKillPrivV2    = 1 << 28 // without it the kernel asks for security.capability before every single write
+	capInitExt       = 1 << 30
+)
+
+// Owner and Caller say who asks.
+type Owner struct{ Uid, Gid uint32 }
+
+// Caller is the process that made a request; its pid is 0 when the server's pid namespace cannot see it.
+type Caller struct {
+	Owner
+	Pid uint32
+}
+
+// InHeader begins every request.
+type InHeader struct {
+	Length uint32
+	Opcode uint32
+	Unique uint64
+	NodeId uint64
+	Caller
+	extensions uint16
+	_          uint16
+}
+
+type outHeader struct {
+	length uint32
+	status int32
+	unique uint64
+}
+
+// The requests and replies, named and laid out as in linux/fuse.h.
+type (
+	Attr struct {
+		Ino, Size, Blocks, Atime, Mtime, Ctime       uint64
+		Atimensec, Mtimensec, Ctimensec, Mode, Nlink uint32
+		Owner
+		Rdev, Blksize, Flags uint32
+	}
+	EntryOut struct {
+		NodeId, Generation, EntryValid, AttrValid uint64
+		EntryValidNsec, AttrValidNsec             uint32
+		Attr
+	}
+	AttrOut struct {
+		AttrValid     uint64
+		AttrValidNsec uint32
+		_             uint32
+		Attr
+	}
+	OpenOut struct {
+		Fh        uint64
+		OpenFlags uint32
+		_         uint32
+	}
+	CreateOut struct {
+		EntryOut
+		OpenOut
+	}
+	StatfsOut struct {
+		Blocks, Bfree, Bavail, Files, Ffree uint64
+		Bsize, NameLen, Frsize, _           uint32
+		_                                   [6]uint32
+	}
+	LseekOut struct{ Offset uint64 }
+
+	GetAttrIn struct {
+		InHeader
+		Flags_, _ uint32
+		Fh_       uint64
+	}
+	SetAttrIn struct {
+		InHeader
+		Valid, _                                 uint32
+		Fh, Size, LockOwner, Atime, Mtime, Ctime uint64
+		Atimensec, Mtimensec, Ctimensec, Mode, _ uint32
+		Owner
+		_ uint32
+	}
+	MkdirIn struct {
+		InHeader
+		Mode, Umask uint32
+	}
+	MknodIn struct {
+		InHeader
+		Mode, Rdev, Umask, _ uint32
+	}
+	RenameIn struct {
+		InHeader
+		Newdir   uint64
+		Flags, _ uint32
+	}
+	LinkIn struct {
+		InHeader
+		Oldnodeid uint64
+	}
+	OpenIn struct {
+		InHeader
+		Flags, Mode uint32
+	}
+	CreateIn struct {
+		InHeader
+		Flags, Mode, Umask, OpenFlags uint32
+	}
+	ReleaseIn struct {
+		InHeader
+		Fh                  uint64
+		Flags, ReleaseFlags uint32
+		LockOwner           uint64
+	}
+	FlushIn struct {
+		InHeader
+		Fh        uint64
+		_, _      uint32
+		LockOwner uint64
+	}
+	ReadIn struct {
+		InHeader
+		Fh, Offset      uint64
+		Size, ReadFlags uint32
+		LockOwner       uint64
+		Flags, _        uint32
+	}
+	WriteIn struct {
+		InHeader
+		Fh, Offset       uint64
+		Size, WriteFlags uint32
+		LockOwner        uint64
+		Flags, _         uint32
+	}
+	FsyncIn struct {
+		InHeader
+		Fh            uint64
+		FsyncFlags, _ uint32
+	}
+	FallocateIn struct {
+		InHeader
+		Fh, Offset, Length uint64
+		Mode, _            uint32
+	}
+	LseekIn struct {
+		InHeader
+		Fh, Offset uint64
+		Whence, _  uint32
+	}
+	CopyFileRangeIn struct {
+		InHeader
+		FhIn, OffIn, NodeIdOut, FhOut, OffOut, Len, Flags uint64
+	}
+	AccessIn struct {
+		InHeader
+		Mask, _ uint32
+	}
+	SetXAttrIn struct {
+		InHeader
+		Size, Flags uint32
+	}
+)
+
+type (
+	initIn struct {
+		InHeader
+		major, minor, maxReadAhead, flags uint32
+	}
+	initOut struct {
+		major, minor, maxReadAhead, flags  uint32
+		maxBackground, congestionThreshold uint16
+		maxWrite, timeGran                 uint32
+		maxPages, mapAlignment             uint16
+		flags2, maxStackDepth              uint32
+		_                                  [6]uint32
+	}
+	forgetIn struct {
+		InHeader
+		nlookup uint64
+	}
+	forgetOne     struct{ nodeID, nlookup uint64 }
+	batchForgetIn struct {
+		InHeader
+		count, _ uint32
+	}
+	renameIn1 struct {
+		InHeader
+		newdir uint64
+	}
+	getXAttrIn struct {
+		InHeader
+		size, _ uint32
+	}
+	interruptIn struct {
+		InHeader
+		unique uint64
+	}
+	sizeOut       struct{ size, _ uint32 } // of writes and of extended attributes
+	invalEntryOut struct {
+		parent         uint64
+		nameLen, flags uint32
+	}
+	dirent struct {
+		ino, off     uint64
+		nameLen, typ uint32
+	}
+)
+
+// Flags and Fh of a GetAttrIn.
+func (g *GetAttrIn) Flags() uint32 { return g.Flags_ }
+
+// Fh is the open file that is asked about if Flags says so.
+func (g *GetAttrIn) Fh() uint64 { return g.Fh_ }
+
+// GetFh returns the open file that is to be changed, if the request names one.
+func (s *SetAttrIn) GetFh() (uint64, bool) { return s.Fh, s.Valid&FATTR_FH != 0 }
+
+// GetMode returns the permissions to set, if any.
+func (s *SetAttrIn) GetMode() (uint32, bool) { return s.Mode & 0o7777, s.Valid&FATTR_MODE != 0 }
+
+// GetUID returns the owner to set, if any.
+func (s *SetAttrIn) GetUID() (uint32, bool) { return s.Uid, s.Valid&FATTR_UID != 0 }
+
+// GetGID returns the group to set, if any.
+func (s *SetAttrIn) GetGID() (uint32, bool) { return s.Gid, s.Valid&FATTR_GID != 0 }
+
+// GetSize returns the size to set, if any.
+func (s *SetAttrIn) GetSize() (uint64, bool) { return s.Size, s.Valid&FATTR_SIZE != 0 }
+
+func split(d time.Duration) (sec uint64, nsec uint32) {
+	return uint64(d / time.Second), uint32(d % time.Second)
+}
+
+// SetEntryTimeout says how long the kernel may rely on the name.
+func (o *EntryOut) SetEntryTimeout(d time.Duration) { o.EntryValid, o.EntryValidNsec = split(d) }
+
+// SetAttrTimeout says how long the kernel may rely on the attributes.
+func (o *EntryOut) SetAttrTimeout(d time.Duration) { o.AttrValid, o.AttrValidNsec = split(d) }
+
+// SetTimeout says how long the kernel may rely on the attributes.
+func (o *AttrOut) SetTimeout(d time.Duration) { o.AttrValid, o.AttrValidNsec = split(d) }
