@@ -315,7 +315,7 @@ func TestCloseOff(t *testing.T) {
 
 func TestFollow(t *testing.T) {
 	w, path := newLog(t, Options{MaxBytes: 1500})
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	var got []uint64
 	done := make(chan error, 1)

@@ -19,7 +19,7 @@ import (
 )
 
 // patience bounds every command of a script.
-const patience = 60 * time.Second
+const patience = 5 * time.Minute
 
 // commands are what scripts can say beyond testscript's own words:
 //
@@ -102,7 +102,7 @@ func userCommand(ctx context.Context, ts *testscript.TestScript, args []string) 
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Env, cmd.Dir, cmd.SysProcAttr = env, ts.MkAbs("."), shop.attr()
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.WaitDelay = 5 * time.Second
+	cmd.WaitDelay = 30 * time.Second
 	return cmd
 }
 
@@ -143,7 +143,7 @@ func clip(b []byte) string {
 }
 
 func cmdGone(ts *testscript.TestScript, args []string) {
-	ts.Check(waitGone(args[0], 5*time.Second))
+	ts.Check(waitGone(args[0], time.Minute))
 }
 
 // waitGone waits until no process on this machine has text in its command line.

@@ -241,10 +241,10 @@ func runLayers(t *testing.T, dir, number string, c layerCase) []checks.Result {
 
 // asUser runs a command as the ordinary user and returns what it printed; a command that hangs is ended.
 func asUser(dir string, env []string, argv ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	cmd.Dir, cmd.SysProcAttr, cmd.WaitDelay = dir, shop.attr(), 5*time.Second
+	cmd.Dir, cmd.SysProcAttr, cmd.WaitDelay = dir, shop.attr(), 30*time.Second
 	cmd.Env = append(shop.env(dir, dir), env...)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out

@@ -18,7 +18,7 @@ import (
 )
 
 // dialogPatience bounds the wait for one expected answer.
-const dialogPatience = 10 * time.Second
+const dialogPatience = time.Minute
 
 // terminal is a pseudo-terminal with a command on it, and a person who types.
 type terminal struct {

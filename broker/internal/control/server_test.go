@@ -120,7 +120,7 @@ func (b *bench) raw(send string) []string {
 		b.t.Fatal(err)
 	}
 	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(5 * time.Second))
+	_ = c.SetDeadline(time.Now().Add(time.Minute))
 	go func() { _, _ = c.Write([]byte(send)) }()
 	var out []string
 	r := bufio.NewReaderSize(c, MaxLine)
@@ -281,7 +281,7 @@ func TestHalfClosed(t *testing.T) {
 		}
 		_, _ = c.Write([]byte(send))
 		_ = c.(*net.UnixConn).CloseWrite()
-		_ = c.SetDeadline(time.Now().Add(3 * time.Second))
+		_ = c.SetDeadline(time.Now().Add(time.Minute))
 		s, last := bufio.NewScanner(c), ""
 		for s.Scan() {
 			last = s.Text()
@@ -313,7 +313,7 @@ func TestFollowSeesQuestionsDecisionsAndTheEnd(t *testing.T) {
 				if m.Type == typ {
 					return m
 				}
-			case <-time.After(3 * time.Second):
+			case <-time.After(time.Minute):
 				t.Fatalf("no %s", typ)
 			}
 		}

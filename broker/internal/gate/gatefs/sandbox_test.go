@@ -122,7 +122,7 @@ func (sb *sandbox) serve() {
 			sb.cmd.Process.Kill()
 			select {
 			case <-done:
-			case <-time.After(5 * time.Second):
+			case <-time.After(time.Minute):
 				sb.t.Error("the server outlived its mount")
 			}
 		})
@@ -161,7 +161,7 @@ func (sb *sandbox) do(o order) result {
 	select {
 	case r := <-sb.begin(o):
 		return r
-	case <-time.After(20 * time.Second):
+	case <-time.After(2 * time.Minute):
 		sb.t.Fatalf("inside: %s %q did not come back", o.Kind, o.Arg)
 		return result{}
 	}

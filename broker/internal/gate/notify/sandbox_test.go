@@ -253,7 +253,7 @@ func (w *world) run(guestName string, argv ...string) (string, int) {
 		if err != nil {
 			t.Errorf("serve: %v", err)
 		}
-	case <-time.After(5 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("Serve goes on although the sandbox is gone")
 	}
 	c.Close()
