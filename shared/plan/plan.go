@@ -15,6 +15,7 @@ type Plan struct {
 	Gate       *Gate `json:",omitempty"` // what the root shows, where the broker serves it
 	Mounts     []Mount
 	Limits     []Limit
+	Controls   []Control `json:",omitempty"` // of the control group that process 1 is in before it begins
 	Landlock   *Landlock `json:",omitempty"`
 	Seccomp    Seccomp
 	Process    Process
@@ -117,6 +118,12 @@ type Limit struct {
 	Resource   int
 	Name       string
 	Soft, Hard uint64
+}
+
+// Control is one limit of the session's control group (cgroup-v2): a file of the group and what the broker
+// wrote to it. With any, the cgroup namespace begins at that group.
+type Control struct {
+	File, Value string
 }
 
 // Landlock is the second line below the mounts (landlock(7)): whatever is handled and not granted is

@@ -29,6 +29,7 @@ func sample() *Plan {
 			{Kind: Mask, Target: "/proc/keys", Optional: true}, {Kind: Fuse, Target: "/g", Access: ReadOnly},
 			{Kind: Remount, Target: "/", Access: ReadOnly},
 		},
+		Controls: []Control{{File: "memory.max", Value: "1048576"}, {File: "io.max", Value: "8:0 rbps=5"}},
 		Limits:   []Limit{{Resource: 7, Name: "nofile", Soft: 1, Hard: 2}},
 		Landlock: &Landlock{ABI: 6, HandledFS: 6, Scoped: 3, Rules: []LandlockRule{{Path: "/p", Access: 2}}},
 		Seccomp:  Seccomp{Rules: "default", Program: []Insn{{Code: 6, K: 0x7fff0000}}, Notify: true},
@@ -104,6 +105,9 @@ func TestValidate(t *testing.T) {
 		spoil      func(*Plan)
 	}{
 		{"version", "plan version 2", func(p *Plan) { p.Version = 2 }},
+		{"control", "control \"../x\"", func(p *Plan) { p.Controls[0].File = "../x" }},
+		{"control value", "control \"memory.max\"", func(p *Plan) { p.Controls[0].Value = "1\n+x" }},
+		{"control without namespace", "without a namespace", func(p *Plan) { p.Namespaces.Cgroup = false }},
 		{"session", "session id", func(p *Plan) { p.Session = "../x" }},
 		{"time", "time offset", func(p *Plan) { p.Namespaces.Time = false }},
 		{"long host name", "host name", func(p *Plan) { p.Hostname = Bytes(strings.Repeat("h", 64)) }},

@@ -27,6 +27,9 @@ func (p *Plan) Text() string {
 	for _, l := range p.Limits {
 		line("limit      %s soft=%d hard=%d", l.Name, l.Soft, l.Hard)
 	}
+	for _, c := range p.Controls {
+		line("control    %s %s", c.File, c.Value)
+	}
 	line("privileges no_new_privs, no capabilities, securebits locked")
 	if l := p.Landlock; l != nil {
 		line("landlock   ABI %d, handled %#x, scoped %#x", l.ABI, l.HandledFS, l.Scoped)

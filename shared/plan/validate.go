@@ -48,6 +48,14 @@ func (p *Plan) Validate() error {
 			return fmt.Errorf("limit %s: %d of %d", l.Name, l.Soft, l.Hard)
 		}
 	}
+	for _, c := range p.Controls {
+		if len(c.File) > 64 || len(c.Value) > 128 || strings.Trim(c.File, "abcdefghijklmnopqrstuvwxyz._") != "" || strings.Trim(c.Value, "abcdefghijklmnopqrstuvwxyz0123456789 :=") != "" {
+			return fmt.Errorf("control %q of %q", c.File, c.Value)
+		}
+	}
+	if len(p.Controls) > 0 && !p.Namespaces.Cgroup {
+		return fmt.Errorf("a control group without a namespace for it")
+	}
 	if n := len(p.Seccomp.Program); n == 0 || n > maxInsns {
 		return fmt.Errorf("seccomp program of %d instructions", n)
 	}

@@ -183,6 +183,12 @@ func (c *compiler) names() {
 	if adj := c.p.Process.OOMAdj; adj > 0 {
 		c.writeFile("/proc/self/oom_score_adj", fmt.Sprint(adj))
 	}
+	if len(c.p.Controls) > 0 {
+		// The first one was made in the broker's group: this one begins at the group that the broker has
+		// put process 1 in since.
+		t.at("entering", "control group")
+		t.call(unix.SYS_UNSHARE, unix.CLONE_NEWCGROUP)
+	}
 	if c.p.Namespaces.UTS && c.p.Hostname != "" {
 		t.at("setting host name", string(c.p.Hostname))
 		t.call(unix.SYS_SETHOSTNAME, t.str(string(c.p.Hostname)), uintptr(len(c.p.Hostname)))

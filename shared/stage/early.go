@@ -75,6 +75,14 @@ func (e *Early) suits(p *plan.Plan, std Stdio) bool {
 	return true
 }
 
+// PID is process 1, seen from outside; 0 for none.
+func (e *Early) PID() int {
+	if e == nil {
+		return 0
+	}
+	return e.pid
+}
+
 // End ends e if nobody has taken it. Nil is allowed.
 func (e *Early) End() {
 	if e == nil || e.pid == 0 {

@@ -49,6 +49,8 @@ type Event struct {
 
 // Hooks are called while the child builds the sandbox. Each may be nil.
 type Hooks struct {
+	// Cloned is given process 1 while it waits for its plan; its error ends it.
+	Cloned func(pid int) error
 	// Building is called once, soon after the clone. It must not wait for the child; its error ends it.
 	Building func(*Child) error
 	// Fuse is given the descriptor of a FUSE file system of the plan, in the plan's order, and must
@@ -75,7 +77,13 @@ func Start(p *plan.Plan, std Stdio, hooks Hooks, early *Early) (*Child, error) {
 	}
 	c := &Child{PID: early.pid, Pidfd: -1, Fds: map[plan.FdRole]*os.File{}, plan: p, sock: early.sock, control: &early.block.control, program: &early.block.prog, memory: early.memory}
 	early.pid = 0
-	err := c.load(early, std)
+	var err error
+	if hooks.Cloned != nil {
+		err = hooks.Cloned(c.PID)
+	}
+	if err == nil {
+		err = c.load(early, std)
+	}
 	if err == nil {
 		err = c.awaitReady(p, hooks)
 	}

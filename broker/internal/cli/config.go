@@ -98,6 +98,11 @@ func (r *request) flags(vars policy.Vars) ([]policy.Setting, error) {
 	add(r.noSandbox || r.backend == "passthrough", "sandbox.enabled", "--no-sandbox", false)
 	add(r.timeout > 0, "sandbox.timeout", "--timeout", r.timeout.String())
 	add(r.caches != "", "fs.caches", "--caches", r.caches)
+	add(r.memory != "", "limits.memory", "--memory", r.memory)
+	add(r.memoryHigh != "", "limits.memory_high", "--memory-high", r.memoryHigh)
+	add(r.pids != 0, "limits.pids", "--pids", r.pids)
+	add(r.cpu != "", "limits.cpu", "--cpu", r.cpu)
+	add(r.io != "", "limits.io", "--io", r.io)
 	add(r.tmpSize != "", "fs.tmp_size", "--tmp-size", r.tmpSize)
 	f := "features."
 	add(r.sshAgent, f+"ssh_agent", "--ssh-agent", true)

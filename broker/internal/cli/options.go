@@ -29,6 +29,11 @@ func runOptions() []option {
 		{"caches", "", "HOW", "fs.caches", "files", "tool caches: overlay, rw or ro", setString(func(r *request) *string { return &r.caches }, "overlay", "rw", "ro")},
 		{"ephemeral", "", "", "", "files", "the project is an overlay too", setBool(func(r *request) *bool { return &r.ephemeral })},
 		{"keep", "", "", "", "files", "keep the overlays after the run", setBool(func(r *request) *bool { return &r.keep })},
+		{"memory", "", "SIZE", "limits.memory", "limits", "memory of everything inside: 2G, or 50% of the machine's (default 75%)", setString(func(r *request) *string { return &r.memory })},
+		{"memory-high", "", "SIZE", "limits.memory_high", "limits", "memory from which it is slowed down", setString(func(r *request) *string { return &r.memoryHigh })},
+		{"pids", "", "N", "limits.pids", "limits", "processes and threads (default 4096)", setCount(func(r *request) *int { return &r.pids })},
+		{"cpu", "", "SHARE", "limits.cpu", "limits", "processor time: 150% is one and a half processors", setString(func(r *request) *string { return &r.cpu })},
+		{"io", "", "RATE", "limits.io", "limits", "bytes a second from and to the project's disk: 50M, or read=50M,write=10M", setString(func(r *request) *string { return &r.io })},
 		{"tmp-size", "", "SIZE", "limits.tmp_size", "limits", "size of each temporary file system (default 1G)", setString(func(r *request) *string { return &r.tmpSize })},
 
 		{"env", "", "K[=V]", "env.set", "environment", "set K, or pass the caller's", addEnv},

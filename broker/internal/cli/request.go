@@ -30,7 +30,8 @@ type request struct {
 	env, envPass, sockets                                []string
 	sshAgent, gpgAgent, wayland, x11, dbus               bool
 	timeout, timeOffset                                  time.Duration
-	tmpSize                                              string
+	tmpSize, memory, memoryHigh, cpu, io                 string
+	pids                                                 int
 	asPID1, ephemeral, keep                              bool
 	noDebug, strict, noSandbox                           bool
 	dryRun, json, verbose, quiet, help                   bool
@@ -93,6 +94,17 @@ func setString(field func(*request) *string, allowed ...string) func(*request, s
 			}
 		}
 		*field(r) = v
+		return nil
+	}
+}
+
+func setCount(field func(*request) *int) func(*request, string) error {
+	return func(r *request, v string) error {
+		n, err := strconv.ParseUint(v, 10, 22)
+		if err != nil || n == 0 {
+			return fmt.Errorf("%s is not a number from 1 to 4194303", quote(v))
+		}
+		*field(r) = int(n)
 		return nil
 	}
 }

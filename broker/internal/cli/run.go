@@ -103,6 +103,9 @@ func (t *term) run(r *request) int {
 		return t.fail(err)
 	}
 	if r.dryRun {
+		if _, err := t.confine(cfg, in, true); err != nil {
+			return t.fail(err)
+		}
 		return t.dryRun(r, in, root)
 	}
 	s, err := session.Create(root, r.name)
@@ -110,7 +113,13 @@ func (t *term) run(r *request) int {
 		return t.fail(&planner.Refusal{What: err.Error(), Hint: sessionHint(err)})
 	}
 	assign(in, s.ID, s.Dir)
-	p, losses, sealed, err := planner.BuildSealed(*in)
+	limited, err := t.confine(cfg, in, false)
+	var p *plan.Plan
+	var losses []planner.Loss
+	var sealed planner.Sealed
+	if err == nil {
+		p, losses, sealed, err = planner.BuildSealed(*in)
+	}
 	if err == nil {
 		err = t.checkLosses(r, losses)
 	}
@@ -125,6 +134,7 @@ func (t *term) run(r *request) int {
 		defer r.relays.close()
 	}
 	if err != nil {
+		limited.end()
 		s.Discard()
 		return t.fail(err)
 	}
@@ -132,7 +142,7 @@ func (t *term) run(r *request) int {
 	svc := t.newService(r, in, s, refused)
 	asks.serve(svc)
 	var backend launch.Backend = launch.Native{}
-	res, err := backend.Execute(context.Background(), launch.Job{Plan: p, Options: launch.Options{Stdio: t.std, Timeout: r.timeout, Early: t.early, Join: asks.joiner(), Fuse: asks.fuse(p, t.serveGuard(in)), Standing: svc.standing, Listener: asks.listener(refused), Building: func(steps []stage.Step) error {
+	res, err := backend.Execute(context.Background(), launch.Job{Plan: p, Options: launch.Options{Stdio: t.std, Timeout: r.timeout, Early: t.early, Cloned: limited.cloned, Join: asks.joiner(), Fuse: asks.fuse(p, t.serveGuard(in)), Standing: limited.standing(svc.standing), Listener: asks.listener(refused), Building: func(steps []stage.Step) error {
 		t.announce(r, p, losses)
 		time.AfterFunc(time.Second, func() { debug.SetGCPercent(50) }) // not while it could still be in the way
 		hash, err := record(s, p, steps)
@@ -147,6 +157,7 @@ func (t *term) run(r *request) int {
 		}
 		return err
 	}}})
+	reached := limited.end()
 	asks.end(res.Status)
 	svc.close(res.Status)
 	if err == nil {
@@ -164,6 +175,9 @@ func (t *term) run(r *request) int {
 		t.warn(cerr.Error())
 	}
 	if !r.quiet {
+		for _, line := range reached {
+			t.warn(line)
+		}
 		t.sayKept(r, s.ID, s.Dir, p)
 		for _, line := range refused.summary() {
 			t.warn(line)

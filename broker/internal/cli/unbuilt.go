@@ -11,11 +11,6 @@ func unbuilt(s settings) []planner.Loss {
 	if s.Profile.Network || set("network.allow") && s.Network.Allow || len(s.Network.Hosts) > 0 || len(s.Network.Publish) > 0 {
 		add("network", "this version gives none, only a loopback of the sandbox's own", "")
 	}
-	for _, k := range [...]string{"limits.memory", "limits.memory_high", "limits.cpu", "limits.io"} {
-		if set(k) {
-			add(k, "this version sets resource limits, not control groups, so it is not enforced ("+s.origin(k)+")", "")
-		}
-	}
 	f := s.Features
 	for key, on := range map[string]bool{"containers": f.Containers, "vm": f.VM, "kvm": f.KVM, "nix": f.Nix} {
 		if on {

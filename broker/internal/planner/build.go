@@ -78,6 +78,7 @@ func (v *view) plan() (*plan.Plan, []Loss, error) {
 		Mounts:     mounts,
 		Process:    proc,
 		Limits:     in.Limits,
+		Controls:   in.Controls,
 		Seccomp:    in.Seccomp,
 		Stdio:      in.Stdio,
 	}

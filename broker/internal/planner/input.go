@@ -66,6 +66,7 @@ type Input struct {
 	Project     string // canonical, "" when nothing is the project
 	GitDir      string // canonical: the repository of a linked worktree, granted and guarded like the project's own
 	Limits      []plan.Limit
+	Controls    []plan.Control
 	TmpSize     int64 // bytes of each tmpfs
 	Stdio       [3]plan.Stdio
 	TTY         bool

@@ -95,7 +95,7 @@ func Defaults() Config {
 		FS:      FS{Caches: "overlay"},
 		Network: Network{Mode: "auto"},
 		Audit:   Audit{Forward: "none"},
-		Limits:  Limits{Memory: "75%", Pids: 4096, CPU: "100%"},
+		Limits:  Limits{Memory: "75%", Pids: 4096},
 		Env: Env{Pass: []string{"LANG", "LANGUAGE", "LC_*", "TERM", "COLORTERM", "TZ", "HOME", "USER", "LOGNAME", "SHELL", "PATH", "EDITOR", "PAGER",
 			"NO_COLOR", "CLICOLOR*", "COLUMNS", "LINES"}},
 	}

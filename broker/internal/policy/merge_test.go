@@ -41,7 +41,6 @@ func TestHostileProject(t *testing.T) {
 		"[limits]\nmemory = \"1G\"":                        "limits.memory", // not comparable with a share
 		"[limits]\nmemory = \"\"":                          "limits.memory",
 		"[limits]\npids = 0":                               "limits.pids",
-		"[limits]\ncpu = \"400%\"":                         "limits.cpu",
 		"[features]\ncontainers = true":                    "features.containers",
 		"[features]\nsockets = [\"/run/docker.sock\"]":     "features.sockets",
 		"[features]\nkvm = true":                           "features.kvm",

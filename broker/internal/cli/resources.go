@@ -1,0 +1,213 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/broker/internal/launch"
+	"sbx/broker/internal/planner"
+	"sbx/broker/internal/policy"
+	"sbx/broker/internal/resources"
+	"sbx/shared/plan"
+	"sbx/shared/stage"
+)
+
+// confined is the control group of a session. A nil one is a host that has none to give.
+type confined struct {
+	group   *resources.Group
+	witness *resources.Witness
+}
+
+// limitKeys are the settings that a control group keeps, with the first word of the files that do it.
+func limitKeys() [5][2]string {
+	return [5][2]string{{"limits.memory", "memory.max"}, {"limits.memory_high", "memory.high"}, {"limits.pids", "pids.max"}, {"limits.cpu", "cpu.max"}, {"limits.io", "io.max"}}
+}
+
+// resourceLimits reads the settings.
+func resourceLimits(s settings, project string) (resources.Limits, error) {
+	l := resources.Limits{Pids: s.Limits.Pids, IODir: project, Swap: len(s.Origins["limits.memory"]) == 0}
+	for _, m := range [...]struct {
+		key, text string
+		to        *uint64
+	}{{"limits.memory", s.Limits.Memory, &l.Memory}, {"limits.memory_high", s.Limits.MemoryHigh, &l.MemoryHigh}} {
+		size, err := policy.ParseSize(m.text)
+		if err != nil {
+			return l, fmt.Errorf("%s: %w", m.key, err)
+		}
+		if *m.to = size.Bytes; size.Percent > 0 {
+			*m.to = resources.MemTotal("/") / 100 * uint64(size.Percent)
+		}
+	}
+	var err error
+	if l.CPU, err = policy.ParseCPU(s.Limits.CPU); err != nil {
+		return l, fmt.Errorf("limits.cpu: %w", err)
+	}
+	l.ReadIO, l.WriteIO, err = ioRates(s.Limits.IO)
+	return l, err
+}
+
+// ioRates reads "50M" or "read=50M,write=10M".
+func ioRates(text string) (read, write uint64, err error) {
+	if text == "" || text == "none" {
+		return 0, 0, nil
+	}
+	for _, part := range strings.Split(text, ",") {
+		which, amount, named := strings.Cut(part, "=")
+		if !named {
+			which, amount = "both", part
+		}
+		size, err := policy.ParseSize(amount)
+		if err != nil || size.Bytes == 0 || which != "both" && which != "read" && which != "write" {
+			return 0, 0, &usageError{"limits.io " + quote(text) + ": want bytes a second such as 50M, or read=50M,write=10M", ""}
+		}
+		if which != "write" {
+			read = size.Bytes
+		}
+		if which != "read" {
+			write = size.Bytes
+		}
+	}
+	return read, write, nil
+}
+
+// confine makes the session's control group, puts process 1 in it and notes in the plan's input what holds, and
+// as a loss which of the limits that somebody asked for do not. With dry nothing is made.
+func (t *term) confine(s settings, in *planner.Input, dry bool) (*confined, error) {
+	l, err := resourceLimits(s, in.Project)
+	if err != nil {
+		return nil, err
+	}
+	list, ioErr := l.Controls("/")
+	c, why := &confined{}, map[string]error{"io.max": ioErr}
+	parent, err := resources.Host{UID: os.Getuid()}.Find()
+	if err == nil && !dry {
+		err = c.make(parent, in.Session, t.early)
+	}
+	if err == nil {
+		var kept []plan.Control
+		failed := map[string]error{}
+		if !dry {
+			failed = c.group.Set(l, list)
+		}
+		for _, x := range list {
+			name, _, _ := strings.Cut(x.File, ".")
+			if e := failed[x.File]; e != nil {
+				why[x.File] = e
+			} else if dry && !parent.Has(name) {
+				why[x.File] = fmt.Errorf("the group has no %s controller", name)
+			} else {
+				kept = append(kept, x)
+			}
+		}
+		in.Controls = kept
+		for _, x := range kept {
+			if x.File == "pids.max" {
+				yieldToGroup(in.Limits)
+			}
+		}
+	}
+	lost := func(file string) error {
+		for _, x := range in.Controls {
+			if x.File == file {
+				return nil
+			}
+		}
+		if err != nil {
+			return err
+		}
+		return why[file]
+	}
+	for _, k := range limitKeys() {
+		reason := lost(k[1])
+		if len(s.Origins[k[0]]) == 0 || reason == nil || noLimit(k[0], l) || k[0] == "limits.pids" && in.Facts.Since(5, 14) {
+			continue // nobody asked, or it holds: RLIMIT_NPROC counts by user namespace since 5.14
+		}
+		loss := planner.Loss{What: k[0] + " (" + s.origin(k[0]) + ")", Why: reason.Error() + ", so it is not enforced", Fix: "run sbx in a session whose control group is delegated, for example below systemd-run --user --scope -p Delegate=yes"}
+		if k[0] == "limits.memory" {
+			loss.Why = reason.Error() + ", so it holds for each process by itself and not for all together"
+			in.Limits = append(in.Limits, dataLimit(l.Memory))
+			in.TmpSize = min(in.TmpSize, int64(l.Memory))
+		}
+		in.Losses = append(in.Losses, loss)
+	}
+	return c, nil
+}
+
+// yieldToGroup puts the limit on processes above that of the group, which says when it was reached.
+func yieldToGroup(list []plan.Limit) {
+	for i := range list {
+		var cur unix.Rlimit
+		if l := &list[i]; l.Name == "nproc" && unix.Getrlimit(unix.RLIMIT_NPROC, &cur) == nil {
+			l.Hard = min(l.Hard+64, cur.Max)
+			l.Soft = l.Hard
+		}
+	}
+}
+
+func noLimit(key string, l resources.Limits) bool {
+	return map[string]bool{"limits.memory": l.Memory == 0, "limits.memory_high": l.MemoryHigh == 0, "limits.pids": l.Pids == 0, "limits.cpu": l.CPU == 0, "limits.io": l.ReadIO == 0 && l.WriteIO == 0}[key]
+}
+
+// dataLimit bounds what one process may allocate: what it only reserves is not counted, unlike with
+// RLIMIT_AS, which the runtimes of Go, Java and Node do not survive.
+func dataLimit(bytes uint64) plan.Limit {
+	var cur unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_DATA, &cur) == nil {
+		bytes = min(bytes, cur.Max)
+	}
+	return plan.Limit{Resource: unix.RLIMIT_DATA, Name: "data", Soft: bytes, Hard: bytes}
+}
+
+func (c *confined) make(parent resources.Parent, sid string, early *stage.Early) error {
+	g, err := parent.Make(sid)
+	if err != nil {
+		return fmt.Errorf("%w: %w", resources.ErrNone, err)
+	}
+	if pid := early.PID(); pid > 0 { // whether it may be moved there shows now, before anything is promised
+		if err := g.Add(pid); err != nil {
+			return errors.Join(fmt.Errorf("%w: %w", resources.ErrNone, err), g.Remove())
+		}
+	}
+	c.group = g
+	return nil
+}
+
+// cloned puts process 1 in the group, if it is not there yet. Without it nothing is run.
+func (c *confined) cloned(pid int) error {
+	if c == nil || c.group == nil {
+		return nil
+	}
+	return c.group.Add(pid)
+}
+
+// standing begins to look who comes to the limit, and calls what else waits for the sandbox to stand.
+func (c *confined) standing(next func(*launch.Running)) func(*launch.Running) {
+	if c == nil || c.group == nil {
+		return next
+	}
+	return func(run *launch.Running) {
+		c.witness, _ = c.group.Watch() // without it a limit is explained without a name
+		if next != nil {
+			next(run)
+		}
+	}
+}
+
+// end removes the group and says which limits were reached.
+func (c *confined) end() []string {
+	if c == nil || c.group == nil {
+		return nil
+	}
+	u := c.group.Usage()
+	c.witness.Close()
+	lines := c.group.Explain(u, c.witness)
+	if err := c.group.Remove(); err != nil {
+		lines = append(lines, err.Error())
+	}
+	c.group.Parent.Sweep()
+	return lines
+}

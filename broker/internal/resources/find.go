@@ -1,0 +1,166 @@
+package resources
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Host is where groups are looked for; Root is "" or "/" but in tests.
+type Host struct {
+	Root string
+	UID  int
+}
+
+// Parent is a group in which this user may make others.
+type Parent struct {
+	Dir         string   // absolute, below the host's root
+	Controllers []string // that its children have
+	How         string   // delegated, scope or prepared, for people
+}
+
+// Has says whether groups below p have the controller.
+func (p Parent) Has(controller string) bool { return slices.Contains(p.Controllers, controller) }
+
+// ErrNone says that no group can be had; the error around it says why.
+var ErrNone = errors.New("no control group can be had")
+
+func none(format string, a ...any) error {
+	return fmt.Errorf("%w: %s", ErrNone, fmt.Sprintf(format, a...))
+}
+
+func (h Host) path(p string) string { return filepath.Join("/", h.Root, p) }
+
+// mount finds where the unified hierarchy is mounted.
+func (h Host) mount() (string, error) {
+	b, err := os.ReadFile(h.path("/proc/self/mountinfo"))
+	if err != nil {
+		return "", none("the mount table cannot be read")
+	}
+	v1 := false
+	for line := range strings.Lines(string(b)) {
+		before, after, ok := strings.Cut(line, " - ")
+		fields, kind := strings.Fields(before), strings.Fields(after)
+		if !ok || len(fields) < 5 || len(kind) == 0 {
+			continue
+		}
+		switch kind[0] {
+		case "cgroup":
+			v1 = true
+		case "cgroup2":
+			if fields[3] == "/" || strings.HasPrefix(fields[3], "/..") {
+				if c, _ := words(h.path(fields[4] + "/cgroup.controllers")); !slices.ContainsFunc(wanted(), func(w string) bool { return slices.Contains(c, w) }) {
+					return "", none("the host's controllers are all in version 1 hierarchies")
+				}
+				return fields[4], nil
+			}
+		}
+	}
+	if v1 {
+		return "", none("this host has version 1 only")
+	}
+	return "", none("no cgroup2 file system is mounted")
+}
+
+// own is this process's group, as a path below the mount.
+func (h Host) own() (string, error) {
+	b, err := os.ReadFile(h.path("/proc/self/cgroup"))
+	if err != nil {
+		return "", none("/proc/self/cgroup cannot be read")
+	}
+	for line := range strings.Lines(string(b)) {
+		if p, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "0::"); ok {
+			if strings.Contains(p, "..") || strings.HasSuffix(p, " (deleted)") {
+				return "", none("this process is outside of what it can see of them")
+			}
+			return p, nil
+		}
+	}
+	return "", none("this process is in no version 2 group")
+}
+
+// Find looks for a group that this process may make others in, and move its children to: the nearest one above its
+// own that was delegated to the user, else the one that the helper prepared. What systemd would have to be asked
+// for is not looked for here, because that takes as long as starting a sandbox.
+func (h Host) Find() (Parent, error) {
+	mnt, err := h.mount()
+	if err != nil {
+		return Parent{}, err
+	}
+	own, err := h.own()
+	if err != nil {
+		return Parent{}, err
+	}
+	why := "no group above this process's own is writable by it"
+	for p := own; ; p = filepath.Dir(p) {
+		dir := h.path(filepath.Join(mnt, p))
+		if p != own || p == "/" { // a group with processes cannot share out its controllers, but for the root
+			c, err := h.usable(dir)
+			if err == nil {
+				return Parent{Dir: dir, Controllers: c, How: "delegated"}, nil
+			}
+			if !errors.Is(err, unix.EACCES) && !errors.Is(err, unix.EROFS) {
+				why = err.Error()
+			}
+		}
+		if p == "/" || p == "." {
+			break
+		}
+	}
+	dir := h.path(filepath.Join(mnt, fmt.Sprintf("sbx/%d", h.UID)))
+	if c, err := h.usable(dir); err == nil {
+		return Parent{Dir: dir, Controllers: c, How: "prepared"}, nil
+	}
+	return Parent{}, none("%s", why)
+}
+
+// wanted are the controllers that are of use.
+func wanted() []string { return []string{"memory", "pids", "cpu", "io"} }
+
+// usable says which controllers the children of dir have, switching on those that can be.
+func (h Host) usable(dir string) ([]string, error) {
+	for _, p := range [...]string{dir, dir + "/cgroup.procs"} {
+		if err := unix.Faccessat(unix.AT_FDCWD, p, unix.W_OK, unix.AT_EACCESS); err != nil {
+			return nil, err
+		}
+	}
+	has, err := words(dir + "/cgroup.controllers")
+	if err != nil {
+		return nil, err
+	}
+	on, err := words(dir + "/cgroup.subtree_control")
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range wanted() {
+		if slices.Contains(has, c) && !slices.Contains(on, c) && write(dir+"/cgroup.subtree_control", "+"+c) == nil {
+			on = append(on, c)
+		}
+	}
+	on = slices.DeleteFunc(on, func(c string) bool { return !slices.Contains(wanted(), c) })
+	if len(on) == 0 {
+		return nil, fmt.Errorf("%s shares out no controller", dir)
+	}
+	return on, nil
+}
+
+func words(p string) ([]string, error) {
+	b, err := os.ReadFile(p)
+	return strings.Fields(string(b)), err
+}
+
+// write writes a value to a file of the group's that exists.
+func write(p, value string) error {
+	fd, err := unix.Open(p, unix.O_WRONLY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	_, err = unix.Write(fd, []byte(value))
+	return err
+}

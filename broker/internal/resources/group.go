@@ -1,0 +1,148 @@
+package resources
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// prefix is what the names of our groups begin with.
+const prefix = "sbx-"
+
+// Group is the control group of one session.
+type Group struct {
+	Dir    string
+	Parent Parent
+	limits Limits
+	pid    int
+	lock   int // of its directory, as long as this process lives: by that others know that it is in use
+}
+
+// Make makes the group of the session sid below the parent.
+func (p Parent) Make(sid string) (*Group, error) {
+	g := &Group{Dir: filepath.Join(p.Dir, prefix+sid), Parent: p}
+	for try := 0; ; try++ {
+		err := unix.Mkdir(g.Dir, 0o755)
+		if err == unix.EEXIST && try == 0 {
+			p.Sweep() // a dead broker's of the same name
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("making control group %s: %w", g.Dir, err)
+		}
+		if g.lock, err = lockDir(g.Dir); err == nil {
+			return g, nil
+		}
+		if try > 0 { // else somebody swept it between the two calls
+			return nil, fmt.Errorf("locking control group %s: %w", g.Dir, err)
+		}
+	}
+}
+
+// lockDir opens and locks a group's directory; the lock ends with this process.
+func lockDir(dir string) (int, error) {
+	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, err
+	}
+	if err := unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		unix.Close(fd)
+		return -1, err
+	}
+	return fd, nil
+}
+
+// Set writes the limits and returns those that this group cannot have, each with the reason.
+func (g *Group) Set(l Limits, list []Control) map[string]error {
+	g.limits = l
+	failed := map[string]error{}
+	for _, c := range list {
+		if err := write(filepath.Join(g.Dir, c.File), c.Value); err != nil {
+			if os.IsNotExist(err) {
+				name, _, _ := strings.Cut(c.File, ".")
+				err = fmt.Errorf("the group has no %s controller", name)
+			}
+			failed[c.File] = err
+		}
+	}
+	return failed
+}
+
+// Add puts a process in the group.
+func (g *Group) Add(pid int) error {
+	if pid <= 0 {
+		return fmt.Errorf("moving process %d: %w", pid, unix.ESRCH) // 0 would be this process itself
+	}
+	if g.pid == pid {
+		return nil
+	}
+	if err := write(g.Dir+"/cgroup.procs", strconv.Itoa(pid)); err != nil {
+		return fmt.Errorf("moving process 1 into its control group: %w", err)
+	}
+	g.pid = pid
+	return nil
+}
+
+// Kill ends every process of the group at once (5.14).
+func (g *Group) Kill() error { return write(g.Dir+"/cgroup.kill", "1") }
+
+// removeWait bounds the waiting for the last process to be gone.
+const removeWait = 2 * time.Second
+
+// Remove ends what is left in the group and removes it.
+func (g *Group) Remove() error {
+	defer unix.Close(g.lock)
+	err := unix.Rmdir(g.Dir)
+	if err == nil || err == unix.ENOENT {
+		return nil
+	}
+	if kerr := g.Kill(); kerr != nil {
+		for _, w := range g.Pids() {
+			_ = unix.Kill(w, unix.SIGKILL)
+		}
+	}
+	for begin, pause := time.Now(), 200*time.Microsecond; time.Since(begin) < removeWait; pause = min(2*pause, 20*time.Millisecond) {
+		if err = unix.Rmdir(g.Dir); err == nil || err == unix.ENOENT {
+			return nil
+		}
+		time.Sleep(pause)
+	}
+	return fmt.Errorf("removing control group %s: %w", g.Dir, err)
+}
+
+// Pids lists the group's processes, as seen outside.
+func (g *Group) Pids() []int {
+	list, _ := words(g.Dir + "/cgroup.procs")
+	var out []int
+	for _, w := range list {
+		if n, err := strconv.Atoi(w); err == nil && n > 0 {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// Sweep removes the groups below the parent that dead brokers left. Their processes died with them.
+func (p Parent) Sweep() {
+	list, err := os.ReadDir(p.Dir)
+	if err != nil {
+		return
+	}
+	for _, e := range list {
+		if !strings.HasPrefix(e.Name(), prefix) || !e.IsDir() {
+			continue
+		}
+		dir := filepath.Join(p.Dir, e.Name())
+		fd, err := lockDir(dir)
+		if err != nil {
+			continue // in use, or not ours
+		}
+		_ = unix.Rmdir(dir)
+		unix.Close(fd)
+	}
+}

@@ -1,0 +1,126 @@
+package resources
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/shared/plan"
+)
+
+// Witness notes which process was the largest when a group came to its memory limit: when it has been killed,
+// nobody can tell any more.
+type Witness struct {
+	g    *Group
+	f    *os.File
+	mu   sync.Mutex
+	seen string
+}
+
+// Watch begins to look. It costs nothing until the limit is reached: the kernel says when.
+func (g *Group) Watch() (*Witness, error) {
+	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+	if err != nil {
+		return nil, fmt.Errorf("watching control group: %w", err)
+	}
+	if _, err := unix.InotifyAddWatch(fd, g.Dir+"/memory.events", unix.IN_MODIFY); err != nil {
+		unix.Close(fd)
+		return nil, fmt.Errorf("watching control group: %w", err)
+	}
+	w := &Witness{g: g, f: os.NewFile(uintptr(fd), "inotify")}
+	go w.look()
+	return w, nil
+}
+
+func (w *Witness) look() {
+	var b [4096]byte
+	for {
+		if _, err := w.f.Read(b[:]); err != nil {
+			return
+		}
+		if name := w.g.Largest("/"); name != "" {
+			w.mu.Lock()
+			w.seen = name
+			w.mu.Unlock()
+		}
+	}
+}
+
+// Close ends the watch.
+func (w *Witness) Close() {
+	if w != nil {
+		w.f.Close()
+	}
+}
+
+// Largest names the process of the group that has the most memory, as "node[31]" with its pid inside; root is where
+// /proc is.
+func (g *Group) Largest(root string) string {
+	most, name := int64(-1), ""
+	for _, pid := range g.Pids() {
+		b, err := os.ReadFile(filepath.Join(root, "proc", strconv.Itoa(pid), "status"))
+		if err != nil {
+			continue
+		}
+		var comm, inside string
+		rss := int64(-1)
+		for line := range strings.Lines(string(b)) {
+			k, v, _ := strings.Cut(line, ":")
+			f := strings.Fields(v)
+			switch {
+			case k == "Name":
+				comm = strings.TrimSuffix(strings.TrimPrefix(v, "\t"), "\n")
+			case k == "NSpid" && len(f) > 0:
+				inside = f[len(f)-1]
+			case (k == "VmRSS" || k == "VmSwap") && len(f) > 0:
+				n, _ := strconv.ParseInt(f[0], 10, 64)
+				rss += n
+			}
+		}
+		if rss > most && inside != "1" {
+			most, name = rss, plan.Bytes(comm).Quote()+"["+inside+"]"
+		}
+	}
+	return name
+}
+
+// Explain says which limits made themselves felt, one line each, and how to raise them.
+func (g *Group) Explain(u Usage, w *Witness) []string {
+	var out []string
+	if u.OOMKills > 0 {
+		by := ""
+		if w != nil {
+			w.mu.Lock()
+			if w.seen != "" {
+				by = " by " + w.seen
+			}
+			w.mu.Unlock()
+		}
+		out = append(out, fmt.Sprintf("memory limit %s reached%s, everything in the sandbox was ended; raise it with --memory", Bytes(u.MemoryMax), by))
+	}
+	if u.PidsHit > 0 {
+		out = append(out, fmt.Sprintf("limit of %d processes reached (%d times); raise it with --pids", u.PidsMax, u.PidsHit))
+	}
+	return out
+}
+
+// Bytes shows an amount of memory in the unit that fits.
+func Bytes(n int64) string {
+	for _, u := range [...]struct {
+		shift int
+		name  string
+	}{{40, "T"}, {30, "G"}, {20, "M"}, {10, "K"}} {
+		if n >= 1<<u.shift {
+			if n%(1<<u.shift) == 0 {
+				return fmt.Sprintf("%d%s", n>>u.shift, u.name)
+			}
+			return fmt.Sprintf("%.1f%s", float64(n)/float64(int64(1)<<u.shift), u.name)
+		}
+	}
+	return strconv.FormatInt(n, 10)
+}

@@ -1,0 +1,58 @@
+#!/bin/sh
+# Proves on a host with delegated version 2 control groups that limits hold and are explained, and that nothing is left.
+# Run it as an ordinary user of such a host: sh cgroup.sh /path/to/sbx. Prints one line a check and exits 1 if one fails.
+set -u
+sbx=$1
+status=0
+own=$(sed -n 's/^0:://p' /proc/self/cgroup)
+work=$(mktemp -d "$HOME/cgroup-XXXXXX"); cd "$work" || exit 1
+pass() { echo "pass: $1"; }
+fail() { echo "FAIL: $1"; status=1; [ ! -s err ] || sed 's/^/    /' err; }
+check() { if eval "$2"; then pass "$1"; else fail "$1"; fi; }
+groups() { find /sys/fs/cgroup -name 'sbx-*' 2>/dev/null; }
+
+"$sbx" run --dry-run --memory 64M -- true >out 2>err
+if grep -q '^loss .*limits.memory' out; then echo "missing: a delegated control group with a memory controller"; grep '^loss' out; exit 3; fi
+check "the plan names the limits" "grep -q '^control    memory.max 67108864' out && grep -q '^control    pids.max 4096' out"
+"$sbx" run -q --name seen -- cat /proc/self/cgroup >out 2>err
+check "inside, the group is the root" "[ \"\$(sed -n 's/^0:://p' out)\" = / ]"
+"$sbx" run -q --name held -- sh -c 'echo ready; sleep 20' >out 2>err & held=$!
+n=0; until grep -q ready out || [ $n -gt 100 ]; do sleep 0.1; n=$((n+1)); done
+dir=$(groups | grep sbx-held)
+check "the session has a group of its own with its processes" "[ -n '$dir' ] && [ \$(wc -l <'$dir/cgroup.procs') -ge 2 ] && [ '$(dirname "$dir")' != /sys/fs/cgroup ]"
+check "the broker is not in it" "! grep -qx $held '$dir/cgroup.procs'"
+check "default limits are written" "[ \"\$(cat '$dir/pids.max')\" = 4096 ] && [ \"\$(cat '$dir/memory.oom.group')\" = 1 ] && [ \"\$(cat '$dir/memory.max')\" != max ]"
+kill -9 $held; wait $held 2>/dev/null; sleep 1
+check "a killed broker's session has ended" "[ -z \"\$(cat '$dir/cgroup.procs' 2>/dev/null)\" ]"
+"$sbx" run -q -- true
+check "the next run removes its group" "[ -z \"\$(groups)\" ]"
+
+# A memory bomb, also by way of a tmpfs, ends that session only and is explained.
+"$sbx" run --memory 64M -- python3 -c 'x=[]
+while True: x.append(bytearray(1<<20))' 2>err; s=$?
+check "memory bomb: killed ($s)" "[ $s = 137 ]"
+check "memory bomb: explained with the process" "grep -q 'memory limit 64M reached by python3\[[0-9]*\].*--memory' err"
+"$sbx" run --memory 64M -- dd if=/dev/zero of=/dev/shm/fill bs=1M count=500 2>err; s=$?
+check "memory bomb in a tmpfs: killed ($s)" "[ $s = 137 ] && grep -q 'memory limit 64M reached' err"
+"$sbx" run --memory 256M -- python3 -c 'bytearray(100<<20)' 2>err
+check "control: what fits runs" "[ $? = 0 ] && ! grep -q 'limit' err"
+# A fork bomb comes to the limit; the host goes on.
+"$sbx" run --pids 64 --timeout 20s -- sh -c 'i=0; while [ $i -lt 300 ]; do sleep 5 & i=$((i+1)); done; wait' >out 2>err
+check "fork bomb: explained" "grep -q 'limit of 64 processes reached' err"
+# A processor hog gets its share.
+"$sbx" run -q --cpu 20% -- python3 -c 'import time
+b=time.monotonic(); c=time.process_time()
+while time.monotonic()-b<4: pass
+print(int(100*(time.process_time()-c)/(time.monotonic()-b)))' >out 2>err
+check "processor share of 20 %: $(cat out) %" "[ \"\$(cat out)\" -le 35 ]"
+# Zombies and many processes: the end is quick, nothing stays.
+"$sbx" run -q -- python3 -c 'import os
+for i in range(3000):
+    if os.fork()==0: os._exit(0)' 2>err
+check "3 000 zombies" "[ $? = 0 ]"
+"$sbx" run -q --memory 64M --strict -- true 2>err
+check "--strict is content" "[ $? = 0 ]"
+check "nothing is left in /sys/fs/cgroup" "[ -z \"\$(groups)\" ]"
+check "this shell is where it was" "[ \"\$(sed -n 's/^0:://p' /proc/self/cgroup)\" = '$own' ]"
+cd / && rm -rf "$work"
+exit $status
