@@ -140,15 +140,12 @@ func (t *term) parseExec(args []string) (*execRequest, error) {
 }
 
 // dialExec connects to a session. One that is alive but has no socket yet is about to have it.
-func (t *term) dialExec(sid string) (*control.Client, error) {
+func (t *term) dialExec(sid string) (*control.ExecClient, error) {
 	home := host.Lookup(t.env, "HOME")
 	if !strings.HasPrefix(home, "/") {
 		home = host.Read(t.env).Home
 	}
-	root, err := controlRoot(t.env, home)
-	if err != nil {
-		return nil, err
-	}
+	root := control.FindRoot(host.Lookup(t.env, "XDG_RUNTIME_DIR"), host.Lookup(t.env, "XDG_STATE_HOME"), home)
 	for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) {
 		c, err := control.DialExec(root, sid)
 		if err == nil || !control.IsDead(err) {
@@ -199,7 +196,7 @@ func bytesOf(list []string) []plan.Bytes {
 }
 
 // await follows the one program to its end and passes signals on to it.
-func (t *term) await(c *control.Client, started func(control.ExecEvent)) (*control.ExecEnd, error) {
+func (t *term) await(c *control.ExecClient, started func(control.ExecEvent)) (*control.ExecEnd, error) {
 	for {
 		ev, err := c.NextExec()
 		switch {
@@ -221,7 +218,7 @@ func (t *term) await(c *control.Client, started func(control.ExecEvent)) (*contr
 var errSessionEnded = errors.New("the session ended")
 
 // passSignals sends what this process is told to the program. Being stopped stops the program too.
-func passSignals(c *control.Client, pid int) {
+func passSignals(c *control.ExecClient, pid int) {
 	ch := make(chan os.Signal, 8)
 	signal.Notify(ch, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGTSTP)
 	go func() {
@@ -279,7 +276,7 @@ type execResult struct {
 }
 
 // execJSON runs the program with its output kept and prints one object. The exit status is the program's.
-func (t *term) execJSON(c *control.Client, q *execRequest, e control.Exec) int {
+func (t *term) execJSON(c *control.ExecClient, q *execRequest, e control.Exec) int {
 	kept := [3]*keeper{nil, {max: q.maxOutput}, {max: q.maxOutput}}
 	pipes, err := newPipes(&e, [3]*os.File{t.std[0], nil, nil})
 	if err == nil {

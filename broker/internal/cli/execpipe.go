@@ -143,7 +143,7 @@ func (p *pipes) finish() {
 
 // execTTY joins the caller's terminal to one of the sandbox's. Keys reach the program's terminal as they are
 // typed: Ctrl-C and Ctrl-Z are that terminal's.
-func (t *term) execTTY(c *control.Client, e control.Exec) int {
+func (t *term) execTTY(c *control.ExecClient, e control.Exec) int {
 	in, out := t.std[0], t.std[1]
 	saved := launch.TerminalSettings(in)
 	e.TTY = true

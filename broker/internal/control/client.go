@@ -96,30 +96,37 @@ type Client struct {
 	Info Info
 	f    *os.File
 	in   lineReader
-	fds  rightsReader
 }
 
 // patience bounds every wait for a broker that should answer at once.
 const patience = 5 * time.Second
 
 func connect(dir int) (*os.File, error) {
-	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	fd, err := connectRaw(dir)
 	if err != nil {
 		return nil, err
+	}
+	return os.NewFile(uintptr(fd), "session socket"), nil
+}
+
+func connectRaw(dir int) (int, error) {
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return -1, err
 	}
 	// EAGAIN: the broker's backlog is full.
 	for wait := time.Millisecond; ; wait *= 2 {
 		err = unix.Connect(fd, &unix.SockaddrUnix{Name: sockName(dir)})
-		if err != unix.EAGAIN || wait > time.Second {
+		if err != unix.EAGAIN || wait > 4*time.Second {
 			break
 		}
 		time.Sleep(wait)
 	}
 	if err != nil {
 		unix.Close(fd)
-		return nil, err
+		return -1, err
 	}
-	return os.NewFile(uintptr(fd), "session socket"), nil
+	return fd, nil
 }
 
 // Dial connects to a session below root, see Root.
@@ -133,8 +140,7 @@ func Dial(root, sid string) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connecting to session %s: %w", sid, err)
 	}
-	c := &Client{f: f}
-	c.fds.f, c.in.r = f, &c.fds
+	c := &Client{f: f, in: lineReader{r: f}}
 	m, err := c.next(time.Now().Add(patience))
 	if err == nil && (m.Type != "hello" || m.Version != Version || string(m.SID) != sid) {
 		err = fmt.Errorf("it speaks version %d and calls itself %s", m.Version, m.SID.Quote())

@@ -61,6 +61,19 @@ func othersDirectory(p string) bool {
 	return unix.Lstat(p, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR && int(st.Uid) != os.Geteuid()
 }
 
+// FindRoot is Root without making or checking anything: what opens a session below it checks that.
+func FindRoot(runtimeDir, stateHome, home string) string {
+	if strings.HasPrefix(runtimeDir, "/") {
+		if base := filepath.Clean(runtimeDir); unix.Access(base, unix.F_OK) == nil {
+			return filepath.Join(base, "sbx")
+		}
+	}
+	if !strings.HasPrefix(stateHome, "/") {
+		stateHome = filepath.Join(home, ".local", "state")
+	}
+	return filepath.Join(stateHome, "sbx", "run")
+}
+
 // makePrivate makes name below a folder that is checked already, and returns its path.
 func makePrivate(dir int, base, name string) (string, error) {
 	p := filepath.Join(base, name)

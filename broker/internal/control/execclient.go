@@ -20,25 +20,61 @@ type ExecEvent struct {
 	End     *ExecEnd
 }
 
-// DialExec connects as Dial does, but does not wait for the broker to say who it is before the first command.
-func DialExec(root, sid string) (*Client, error) {
+// ExecClient is a connection for starting programs and nothing else. It does not wait for the broker to say who it is before
+// the first command, and waits in system calls of its own: a program's start takes half a millisecond, and the Go runtime's
+// poller a good part of that.
+type ExecClient struct {
+	in  lineReader
+	fds rightsReader
+}
+
+// DialExec connects to a session below root, see FindRoot.
+func DialExec(root, sid string) (*ExecClient, error) {
 	dir, err := openSession(root, sid)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to session %s: %w", sid, err)
 	}
 	defer unix.Close(dir)
-	f, err := connect(dir)
+	fd, err := connectRaw(dir)
+	if err == nil {
+		if err = unix.SetNonblock(fd, false); err != nil {
+			unix.Close(fd)
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("connecting to session %s: %w", sid, err)
 	}
-	c := &Client{f: f}
-	c.fds.f, c.in.r = f, &c.fds
+	c := &ExecClient{fds: rightsReader{raw: fd}}
+	c.in.r = &c.fds
 	return c, nil
+}
+
+// Close ends the connection: the programs that it has started hear SIGHUP. Nobody may be waiting in NextExec.
+func (c *ExecClient) Close() {
+	c.fds.close()
+	unix.Close(c.fds.raw)
+}
+
+func (c *ExecClient) send(line []byte, fds ...int) error {
+	var rights []byte
+	if len(fds) > 0 {
+		rights = unix.UnixRights(fds...)
+	}
+	for len(line) > 0 {
+		n, err := unix.SendmsgN(c.fds.raw, line, rights, nil, unix.MSG_NOSIGNAL)
+		if err != nil && err != unix.EINTR {
+			return fmt.Errorf("sending to the broker: %w", err)
+		}
+		if n > 0 {
+			line, rights = line[n:], nil
+		}
+	}
+	return nil
 }
 
 // Exec asks for another program; its end, and before that its start, come from NextExec with the tag of e. The files may be
 // closed when it has returned.
-func (c *Client) Exec(e Exec) error {
+func (c *ExecClient) Exec(e Exec) error {
 	o := message("cmd.exec").list("argv", e.Argv).list("env", e.Env).opt("cwd", string(e.Cwd))
 	var fds []int
 	if e.TTY {
@@ -56,21 +92,12 @@ func (c *Client) Exec(e Exec) error {
 	if len(line) >= MaxLine {
 		return fmt.Errorf("arguments and environment are %d bytes, at most %d fit", len(line), MaxLine)
 	}
-	if err := c.f.SetWriteDeadline(time.Now().Add(patience)); err != nil {
-		return err
-	}
-	if err := sendRights(c.f, line, fds...); err != nil {
-		return fmt.Errorf("sending to the broker: %w", err)
-	}
-	return nil
+	return c.send(line, fds...)
 }
 
 // Signal sends a signal such as TERM to a program and its process group, without waiting for the answer. It may be called
 // while NextExec waits.
-func (c *Client) Signal(pid int, signal string) error {
-	_, err := c.f.Write(killLine(pid, signal))
-	return err
-}
+func (c *ExecClient) Signal(pid int, signal string) error { return c.send(killLine(pid, signal)) }
 
 // execMessage is the part of a Message that NextExec needs: reading all of it takes longer than starting a program.
 type execMessage struct {
@@ -88,7 +115,7 @@ type execMessage struct {
 }
 
 // NextExec waits for the next start or end of a program that this client asked for.
-func (c *Client) NextExec() (ExecEvent, error) {
+func (c *ExecClient) NextExec() (ExecEvent, error) {
 	for {
 		line, err := c.in.read()
 		if err != nil {

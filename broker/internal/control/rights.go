@@ -16,28 +16,28 @@ var errRights = errors.New("descriptors come three at a time, with a cmd.exec")
 // rightsReader reads a socket and keeps the descriptors that come along (unix(7), SCM_RIGHTS): at most
 // three with one message; the kernel closes what there is no room for.
 type rightsReader struct {
-	f   *os.File
+	f   *os.File // nil: raw, a blocking descriptor
+	raw int
 	fds []int
 }
 
 func (r *rightsReader) Read(b []byte) (n int, err error) {
-	rc, err := r.f.SyscallConn()
-	if err != nil {
-		return 0, err
-	}
 	var oob [32]byte // unix.CmsgSpace(3 * 4)
 	var on, flags int
-	var rerr error
-	err = rc.Read(func(fd uintptr) bool {
+	receive := func(fd uintptr) bool {
 		for {
-			n, on, flags, _, rerr = unix.Recvmsg(int(fd), b, oob[:], unix.MSG_CMSG_CLOEXEC)
-			if rerr != unix.EINTR {
-				return rerr != unix.EAGAIN
+			n, on, flags, _, err = unix.Recvmsg(int(fd), b, oob[:], unix.MSG_CMSG_CLOEXEC)
+			if err != unix.EINTR {
+				return err != unix.EAGAIN
 			}
 		}
-	})
-	if err == nil {
-		err = rerr
+	}
+	if r.f == nil {
+		receive(uintptr(r.raw))
+	} else if rc, cerr := r.f.SyscallConn(); cerr != nil {
+		return 0, cerr
+	} else if cerr := rc.Read(receive); cerr != nil {
+		return 0, cerr
 	}
 	if err != nil {
 		return 0, err
