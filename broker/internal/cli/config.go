@@ -109,6 +109,8 @@ func (r *request) flags(vars policy.Vars) ([]policy.Setting, error) {
 	add(r.gpgAgent, f+"gpg_agent", "--gpg-agent", true)
 	add(r.wayland, f+"wayland", "--wayland", true)
 	add(r.x11, f+"x11", "--x11", true)
+	add(r.vm || r.kvm, f+"vm", "--vm", true)
+	add(r.kvm, f+"kvm", "--allow-kvm", true)
 	add(r.dbus, f+"dbus", "--dbus", true)
 	add(len(r.sockets) > 0, f+"sockets", "--socket", r.sockets)
 	return out, failed

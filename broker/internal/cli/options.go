@@ -47,6 +47,9 @@ func runOptions() []option {
 		{"x11", "", "", "features.x11", "sockets", "refused, with the reason", setBool(func(r *request) *bool { return &r.x11 })},
 		{"dbus", "", "[=NAME,...]", "features.dbus", "sockets", "let it use the session bus through a filter: notifications, and the services named", setDBus},
 
+		{"vm", "", "", "features.vm", "virtual machines", "let QEMU find its images, read-only; it needs nothing else inside", setBool(func(r *request) *bool { return &r.vm })},
+		{"allow-kvm", "", "", "features.kvm", "virtual machines", "show /dev/kvm, which opens more of the kernel to the program; implies --vm", setBool(func(r *request) *bool { return &r.kvm })},
+
 		{"timeout", "", "TIME", "sandbox.timeout", "process", "end everything after TIME (exit status 124)", setDuration(func(r *request) *time.Duration { return &r.timeout })},
 		{"time-offset", "", "TIME", "", "process", "start the monotonic and boot clocks inside TIME later", setDuration(func(r *request) *time.Duration { return &r.timeOffset })},
 		{"as-pid-1", "", "", "", "process", "CMD is process 1 itself, without a reaper", setBool(func(r *request) *bool { return &r.asPID1 })},

@@ -28,7 +28,7 @@ type request struct {
 	hide, secret                                         []string
 	sshKeys, busNames, only                              []string
 	env, envPass, sockets                                []string
-	sshAgent, gpgAgent, wayland, x11, dbus               bool
+	sshAgent, gpgAgent, wayland, x11, dbus, vm, kvm      bool
 	timeout, timeOffset                                  time.Duration
 	tmpSize, memory, memoryHigh, cpu, io                 string
 	pids                                                 int

@@ -12,7 +12,7 @@ func unbuilt(s settings) []planner.Loss {
 		add("network", "this version gives none, only a loopback of the sandbox's own", "")
 	}
 	f := s.Features
-	for key, on := range map[string]bool{"containers": f.Containers, "vm": f.VM, "kvm": f.KVM, "nix": f.Nix} {
+	for key, on := range map[string]bool{"containers": f.Containers, "nix": f.Nix} {
 		if on {
 			add("features."+key, "this version does not have it ("+s.origin("features."+key)+")", "")
 		}

@@ -76,6 +76,7 @@ type Input struct {
 	ShareNet    bool
 	ShareIPC    bool
 	TimeOffset  int64
+	KVM         bool // show /dev/kvm
 	NoSymFollow bool
 	Gate        bool // the broker serves the root, so that what is not granted can be asked about
 	NoLandlock  bool

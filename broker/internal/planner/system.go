@@ -39,7 +39,11 @@ func (v *view) ownTree(p string, ops []plan.Mount) []plan.Mount {
 
 func devices(in *Input) []plan.Mount {
 	var out []plan.Mount
-	for _, n := range []string{"null", "zero", "full", "random", "urandom", "tty"} {
+	names := []string{"null", "zero", "full", "random", "urandom", "tty"}
+	if in.KVM {
+		names = append(names, "kvm")
+	}
+	for _, n := range names {
 		out = append(out, plan.Mount{Kind: plan.File, Target: plan.Bytes("/dev/" + n), Mode: 0o666},
 			plan.Mount{Kind: plan.Bind, Source: plan.Bytes("/dev/" + n), Target: plan.Bytes("/dev/" + n), Access: plan.ReadWrite, Device: true})
 	}
