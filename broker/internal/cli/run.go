@@ -73,7 +73,7 @@ func (t *term) run(r *request) int {
 	}
 	cfg, err := t.settings(r, facts, t.projectRoot(r, facts))
 	if err != nil {
-		return t.fail(err)
+		return t.fail(inSandbox(err))
 	}
 	if !r.quiet {
 		for _, n := range cfg.Notices {
@@ -326,6 +326,7 @@ func nested(list []string, p string) bool {
 // unavailable is what happens when no sandbox could be built: an error, unless the configuration says
 // that the command may then run without one.
 func (t *term) unavailable(r *request, facts host.Facts, cfg settings, err error) int {
+	err = inSandbox(err)
 	how := cfg.Sandbox.FallbackOnUnavailable
 	if how == "block" || how == "" || !errors.Is(err, launch.ErrUnavailable) {
 		return t.fail(err)
