@@ -177,6 +177,9 @@ func (a *asking) alone() bool {
 
 // told passes what happens in the queue on to the socket, and to the terminal or log that the command was started from.
 func (a *asking) told(ev prompt.Event) {
+	if a.svc.meter != nil {
+		a.svc.meter.told(ev)
+	}
 	if a.server != nil {
 		a.server.Notify(ev)
 	}

@@ -29,6 +29,8 @@ func commands() []command {
 		{"deny", "ID... [--scope S] [--for L] [--persist P]", "refuse it; --revoke PATH takes answers back", cmdDeny},
 		{"config", "show [--json]", "show every setting and where it comes from", cmdConfig},
 		{"ls", "[--all] [--json]", "list sessions", cmdList},
+		{"stats", "[--json|--prometheus] [SID...]", "show what sessions use", cmdStats},
+		{"top", "[--once [--json]]", "the same with charts", cmdTop},
 		{"diff", "[--patch] [--json] [--all] SID [PATH...]", "show what a session's overlays collected", cmdDiff},
 		{"apply", "[OPTIONS] SID [PATH...]", "carry that over to the host's files", cmdApply},
 		{"discard", "SID...", "throw it away", cmdDiscard},

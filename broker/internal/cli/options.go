@@ -34,6 +34,7 @@ func runOptions() []option {
 		{"pids", "", "N", "limits.pids", "limits", "processes and threads (default 4096)", setCount(func(r *request) *int { return &r.pids })},
 		{"cpu", "", "SHARE", "limits.cpu", "limits", "processor time: 150% is one and a half processors", setString(func(r *request) *string { return &r.cpu })},
 		{"io", "", "RATE", "limits.io", "limits", "bytes a second from and to the project's disk: 50M, or read=50M,write=10M", setString(func(r *request) *string { return &r.io })},
+		{"kill-if", "", "RULE", "", "limits", "end the session when it uses too much: memory>90% for 30s, cpu>150% for 1m, pids>500", addRule},
 		{"tmp-size", "", "SIZE", "limits.tmp_size", "limits", "size of each temporary file system (default 1G)", setString(func(r *request) *string { return &r.tmpSize })},
 
 		{"env", "", "K[=V]", "env.set", "environment", "set K, or pass the caller's", addEnv},

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"sbx/broker/internal/planner"
+	"sbx/broker/internal/resources"
 	"sbx/shared/plan"
 )
 
@@ -32,6 +33,7 @@ type request struct {
 	timeout, timeOffset                                  time.Duration
 	tmpSize, memory, memoryHigh, cpu, io                 string
 	pids                                                 int
+	rules                                                []*resources.Rule
 	asPID1, ephemeral, keep                              bool
 	noDebug, strict, noSandbox                           bool
 	dryRun, json, verbose, quiet, help                   bool
@@ -107,6 +109,14 @@ func setCount(field func(*request) *int) func(*request, string) error {
 		*field(r) = int(n)
 		return nil
 	}
+}
+
+func addRule(r *request, v string) error {
+	rule, err := resources.ParseRule(v)
+	if err == nil {
+		r.rules = append(r.rules, rule)
+	}
+	return err
 }
 
 // accept is the setter of options that ask for what is always so.

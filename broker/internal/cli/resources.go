@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -20,6 +21,16 @@ import (
 type confined struct {
 	group   *resources.Group
 	witness *resources.Witness
+
+	mu    sync.Mutex
+	notes []string
+}
+
+// note keeps a line for the end.
+func (c *confined) note(line string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.notes = append(c.notes, line)
 }
 
 // limitKeys are the settings that a control group keeps, with the first word of the files that do it.
@@ -199,12 +210,18 @@ func (c *confined) standing(next func(*launch.Running)) func(*launch.Running) {
 
 // end removes the group and says which limits were reached.
 func (c *confined) end() []string {
-	if c == nil || c.group == nil {
+	if c == nil {
 		return nil
+	}
+	c.mu.Lock()
+	lines := c.notes
+	c.mu.Unlock()
+	if c.group == nil {
+		return lines
 	}
 	u := c.group.Usage()
 	c.witness.Close()
-	lines := c.group.Explain(u, c.witness)
+	lines = append(lines, c.group.Explain(u, c.witness)...)
 	if err := c.group.Remove(); err != nil {
 		lines = append(lines, err.Error())
 	}

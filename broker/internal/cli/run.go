@@ -140,6 +140,7 @@ func (t *term) run(r *request) int {
 	}
 	refused := &blocked{verb: r.verbose, print: t.warn}
 	svc := t.newService(r, in, s, refused)
+	svc.meter = newMeter(limited, svc.init, r.rules)
 	asks.serve(svc)
 	var backend launch.Backend = launch.Native{}
 	res, err := backend.Execute(context.Background(), launch.Job{Plan: p, Options: launch.Options{Stdio: t.std, Timeout: r.timeout, Early: t.early, Cloned: limited.cloned, Join: asks.joiner(), Fuse: asks.fuse(p, t.serveGuard(in)), Standing: limited.standing(svc.standing), Listener: asks.listener(refused), Building: func(steps []stage.Step) error {

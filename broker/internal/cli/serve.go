@@ -34,6 +34,7 @@ type service struct {
 	s       *session.Session
 	refused *blocked
 	asks    *asking
+	meter   *meter
 	stands  chan struct{} // closed when run is set
 	run     *launch.Running
 
@@ -71,13 +72,13 @@ func (v *service) open(h control.Handlers) (*control.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	h.Exec, h.HangUp, h.Kill, h.Freeze, h.Thaw, h.Frozen, h.Init = v.exec, v.hangUp, v.kill, v.freeze, v.thaw, v.frozen, v.init
+	h.Exec, h.HangUp, h.Kill, h.Freeze, h.Thaw, h.Frozen, h.Init, h.Stats = v.exec, v.hangUp, v.kill, v.freeze, v.thaw, v.frozen, v.init, v.meter.stats
 	argv := make([]plan.Bytes, len(v.r.argv))
 	for i, w := range v.r.argv {
 		argv[i] = plan.Bytes(w)
 	}
 	info := control.Info{SID: v.s.ID, PID: os.Getpid(), Started: time.Now(), Profile: v.r.profile, Mode: v.r.mode, Cwd: plan.Bytes(v.in.Dir), Argv: argv}
-	if v.server, err = control.Listen(root, info, h, control.Options{}); err != nil {
+	if v.server, err = control.Listen(root, info, h, control.Options{Joined: func() { v.meter.joined(v.listening) }}); err != nil {
 		v.server = nil
 		return nil, err
 	}
@@ -90,6 +91,7 @@ func (v *service) standing(run *launch.Running) {
 	v.asks.standing(run.Child)
 	v.run = run
 	close(v.stands)
+	v.meter.guard(run.Child.SendKill)
 	if v.r.detached {
 		go v.announceDetached()
 	}
@@ -101,6 +103,16 @@ func (v *service) standing(run *launch.Running) {
 			v.t.warn(fmt.Sprintf("making the session's socket: %v", err))
 		}
 	})
+}
+
+// listening is the socket, or nil.
+func (v *service) listening() *control.Server {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.closed {
+		return nil
+	}
+	return v.server
 }
 
 // close tells the clients that the session has ended.

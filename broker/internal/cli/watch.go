@@ -45,7 +45,7 @@ func cmdWatch(t *term, args []string) int {
 	if !isTerminal(t.std[0]) || !isTerminal(t.std[1]) {
 		return t.fail(&usageError{"sbx watch needs a terminal", "sbx watch --once prints what waits and ends"})
 	}
-	return t.watch(root, home)
+	return t.watch(root, watch.Options{Home: home})
 }
 
 func (t *term) watchOnce(root, home string, js bool) int {
@@ -86,7 +86,7 @@ func (s screen) Size() (width, height int) {
 }
 
 // watch runs the screen until the person quits.
-func (t *term) watch(root, home string) int {
+func (t *term) watch(root string, opt watch.Options) int {
 	in := int(t.std[0].Fd())
 	saved, err := unix.IoctlGetTermios(in, unix.TCGETS)
 	if err != nil {
@@ -127,8 +127,8 @@ func (t *term) watch(root, home string) int {
 	}()
 	events := make(chan watch.Event, 64)
 	go watch.Feed(ctx, root, events)
-	color := host.Lookup(t.env, "NO_COLOR") == "" && host.Lookup(t.env, "TERM") != "dumb"
-	m := watch.New(watch.Options{Home: home, Color: color})
+	opt.Color = host.Lookup(t.env, "NO_COLOR") == "" && host.Lookup(t.env, "TERM") != "dumb"
+	m := watch.New(opt)
 	err = watch.Run(ctx, m, screen{t.std[1]}, keys, resized, events, func(a watch.Action) error { return watch.Act(root, a) })
 	if err != nil && !errors.Is(err, context.Canceled) {
 		return t.fail(err)

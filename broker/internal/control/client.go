@@ -59,6 +59,15 @@ type Message struct {
 	Pids     int64        `json:"pids"`
 	ReadB    int64        `json:"read_bytes"`
 	WriteB   int64        `json:"write_bytes"`
+	MemPeak  int64        `json:"mem_peak"`
+	Pressure int64        `json:"mem_pressure"`
+	Throttle int64        `json:"cpu_throttled_usec"`
+	PidsMax  int64        `json:"pids_max"`
+	OOMKills int64        `json:"oom_kills"`
+	Open     int64        `json:"questions"`
+	Allowed  int64        `json:"allowed"`
+	Denied   int64        `json:"denied"`
+	AnswerMS int64        `json:"answer_ms"`
 	Init     int          `json:"init"`
 	Frozen   bool         `json:"frozen"`
 }
@@ -87,7 +96,8 @@ func (m *Message) Info() Info {
 
 // Metrics is what an event.metrics or stats says.
 func (m *Message) Metrics() Metrics {
-	return Metrics{Time: parseTime(m.TS), CPUMilli: m.CPUMilli, CPUUsec: m.CPUUsec, Mem: m.Mem, MemMax: m.MemMax, Pids: m.Pids, ReadB: m.ReadB, WriteB: m.WriteB}
+	return Metrics{Time: parseTime(m.TS), CPUMilli: m.CPUMilli, CPUUsec: m.CPUUsec, Mem: m.Mem, MemMax: m.MemMax, Pids: m.Pids, ReadB: m.ReadB, WriteB: m.WriteB,
+		MemPeak: m.MemPeak, Pressure: m.Pressure, Throttled: m.Throttle, PidsMax: m.PidsMax, OOMKills: m.OOMKills, Questions: m.Open, Allowed: m.Allowed, Denied: m.Denied, AnswerMS: m.AnswerMS}
 }
 
 // Client is one connection. It is not safe for concurrent use, except that commands may be sent while

@@ -129,11 +129,23 @@ type Metrics struct {
 	Pids     int64
 	ReadB    int64 // bytes since the start
 	WriteB   int64
+
+	MemPeak   int64 // bytes
+	Pressure  int64 // thousandths of the last ten seconds in which something waited for memory
+	Throttled int64 // microseconds for which the processor limit held it back
+	PidsMax   int64 // 0: no limit
+	OOMKills  int64
+	Questions int64 // open now
+	Allowed   int64 // answers since the start
+	Denied    int64
+	AnswerMS  int64 // mean time to an answer, milliseconds
 }
 
 func metricsLine(typ string, m Metrics) []byte {
 	return message(typ).time("ts", m.Time).num("cpu_milli", m.CPUMilli).num("cpu_usec", m.CPUUsec).num("mem", m.Mem).
-		num("mem_max", m.MemMax).num("pids", m.Pids).num("read_bytes", m.ReadB).num("write_bytes", m.WriteB).line()
+		num("mem_max", m.MemMax).num("pids", m.Pids).num("read_bytes", m.ReadB).num("write_bytes", m.WriteB).
+		num("mem_peak", m.MemPeak).num("mem_pressure", m.Pressure).num("cpu_throttled_usec", m.Throttled).num("pids_max", m.PidsMax).num("oom_kills", m.OOMKills).
+		num("questions", m.Questions).num("allowed", m.Allowed).num("denied", m.Denied).num("answer_ms", m.AnswerMS).line()
 }
 
 // Info is what a session says of itself.

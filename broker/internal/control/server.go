@@ -39,6 +39,7 @@ type Handlers struct {
 type Options struct {
 	MaxClients   int           // 2048
 	WriteTimeout time.Duration // 5 s for a client that does not read
+	Joined       func()        // called for each new client; it must not wait
 	SharedPID    bool          // the sandbox has the broker's pid namespace
 }
 
@@ -171,6 +172,9 @@ func (s *Server) admit(fd int) {
 	c := newConn(s, fd)
 	s.conns[c] = struct{}{}
 	s.wg.Add(2)
+	if s.opt.Joined != nil {
+		s.opt.Joined()
+	}
 	go func() { defer s.wg.Done(); c.write() }()
 	go func() { defer s.wg.Done(); c.serve() }()
 }
@@ -205,6 +209,13 @@ func (s *Server) Notify(ev prompt.Event) {
 	case prompt.Notice:
 		s.publish(message("event.notice").str("text", ev.Text).time("ts", time.Now()).line())
 	}
+}
+
+// Clients is how many are connected.
+func (s *Server) Clients() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.conns)
 }
 
 // Metrics tells all clients what the session uses.

@@ -20,6 +20,7 @@ const (
 type Options struct {
 	Home  string // shown as ~
 	Color bool   // false where NO_COLOR is set or the terminal has none
+	Top   bool   // keys go to the sessions first
 }
 
 // Event is what happened to a session. Message is set for everything it sent; else Up or Down says that
@@ -72,7 +73,7 @@ type Model struct {
 }
 
 // New makes an empty model.
-func New(opt Options) *Model { return &Model{opt: opt} }
+func New(opt Options) *Model { return &Model{opt: opt, onSessions: opt.Top} }
 
 // Tick moves the clock, by which ages are shown.
 func (m *Model) Tick(now time.Time) { m.now = now }

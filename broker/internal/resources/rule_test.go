@@ -1,0 +1,72 @@
+package resources
+
+import (
+	"testing"
+	"time"
+)
+
+func TestParseRule(t *testing.T) {
+	for text, want := range map[string]Rule{
+		"memory>90% for 30s": {What: "memory", Over: 90, Percent: true, For: 30 * time.Second},
+		"memory > 2G":        {What: "memory", Over: 2 << 30},
+		"cpu>150% for 1m":    {What: "cpu", Over: 150, Percent: true, For: time.Minute},
+		"pids>500":           {What: "pids", Over: 500},
+	} {
+		r, err := ParseRule(text)
+		if err != nil || r.What != want.What || r.Over != want.Over || r.Percent != want.Percent || r.For != want.For {
+			t.Errorf("%q: %+v, %v", text, r, err)
+		}
+	}
+	for _, text := range []string{"", "memory", "memory>", "memory>x", "memory<5", "disk>5", "cpu>5", "memory>-1", "memory>NaN", "memory>1e3", "memory>5 for", "memory>5 for x", "memory>5 for -1s", "memory>%"} {
+		if r, err := ParseRule(text); err == nil {
+			t.Errorf("%q is accepted: %+v", text, r)
+		}
+	}
+}
+
+func TestRulePassed(t *testing.T) {
+	r, err := ParseRule("memory>90% for 30s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin := time.Now()
+	at := func(s int, mem int64) bool {
+		return r.Passed(Usage{Time: begin.Add(time.Duration(s) * time.Second), Memory: mem, MemoryMax: 100}, 0)
+	}
+	for i, c := range []struct {
+		s    int
+		mem  int64
+		want bool
+	}{{0, 95, false}, {20, 95, false}, {25, 80, false}, {29, 95, false}, {40, 95, false}, {59, 95, true}} {
+		if got := at(c.s, c.mem); got != c.want {
+			t.Errorf("%d: %t", i, got)
+		}
+	}
+	if r.Passed(Usage{Time: begin, Memory: 1 << 40}, 0) {
+		t.Error("a percentage of no limit")
+	}
+	c, err := ParseRule("cpu>150%")
+	if err != nil || c.Passed(Usage{}, 1500) || !c.Passed(Usage{}, 1501) {
+		t.Errorf("cpu: %v", err)
+	}
+}
+
+func TestTree(t *testing.T) {
+	h := newTree(t, map[string]string{
+		"/proc/10/stat":  "10 (sbx) S 1 10 10 0 -1 0 0 0 0 0 900 900 0 0 20\n",
+		"/proc/20/stat":  "20 (init) S 10 20 20 0 -1 0 0 0 0 0 1 2 30 40 20\n",
+		"/proc/21/stat":  "21 (a ) b) R 20 21 21 0 -1 0 0 0 0 0 100 0 0 0 20\n",
+		"/proc/22/stat":  "22 (c) R 21 21 21 0 -1 0 0 0 0 0 0 27 0 0 20\n",
+		"/proc/21/statm": "900 300 100 1 0 1 0\n",
+		"/proc/21/io":    "rchar: 9\nread_bytes: 4096\nwrite_bytes: 8192\n",
+		"/proc/x/stat":   "garbage",
+		"/proc/30/stat":  "30 (short",
+	})
+	u := Tree(h.Root, 20)
+	if u.Pids != 3 || u.CPUUsec != 2000000 || u.Memory <= 0 || u.ReadB != 4096 || u.WriteB != 8192 {
+		t.Errorf("%+v", u)
+	}
+	if u := Tree(h.Root, 0); u.Pids != 0 {
+		t.Errorf("no sandbox yet: %+v", u)
+	}
+}
