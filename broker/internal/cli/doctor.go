@@ -83,7 +83,7 @@ func (t *term) examine() []finding {
 	if !facts.Fuse {
 		fuse.Says, fuse.Fix = "/dev/fuse cannot be opened: secrets in a writable project are covered, not absent", "chmod 666 /dev/fuse, as distributions ship it"
 	}
-	out = append(out, ll, fuse)
+	out = append(out, ll, fuse, t.tryGate())
 	root, err := session.Root(host.Lookup(t.env, "XDG_STATE_HOME"), facts.Home)
 	state := finding{What: "records", OK: err == nil, Says: root}
 	if err != nil {
@@ -105,7 +105,7 @@ func (t *term) tryNamespaces() finding {
 	}
 	defer null.Close()
 	quiet := &term{env: t.env, std: [3]*os.File{null, null, null}}
-	p, err := quiet.smallestPlan()
+	p, err := quiet.smallestPlan(false)
 	if err == nil {
 		_, err = launch.Run(bg(), p, launch.Options{Stdio: quiet.std})
 	}

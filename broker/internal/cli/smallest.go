@@ -10,8 +10,8 @@ import (
 
 func bg() context.Context { return context.Background() }
 
-// smallestPlan is a strict sandbox that runs true, without any session folder.
-func (t *term) smallestPlan() (*plan.Plan, error) {
+// smallestPlan is a strict sandbox that runs true, without any session folder; with gate, its root is served.
+func (t *term) smallestPlan(gate bool) (*plan.Plan, error) {
 	r := &request{profile: "strict", argv: []string{"true"}, workdir: "/usr"}
 	facts := host.Read(t.env)
 	s, err := t.settings(r, facts, "")
@@ -22,6 +22,7 @@ func (t *term) smallestPlan() (*plan.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	in.Gate = gate
 	in.Session, in.Hostname, in.SessionDir = "doctor", "sbx-doctor", "/nonexistent"
 	p, _, err := planner.Build(*in)
 	return p, err

@@ -25,9 +25,6 @@ func (s *Server) OpenDir(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.Open
 		}
 		h.fd = fd
 	}
-	if !s.isAgent(&in.InHeader) {
-		s.listed(t.node, in.Pid)
-	}
 	out.Fh = s.files.add(h)
 	return fuse.OK
 }
@@ -63,6 +60,9 @@ func (s *Server) list(in *fuse.ReadIn, add func(fuse.DirEntry) bool) fuse.Status
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if in.Offset == 0 && !s.isAgent(&in.InHeader) {
+		s.listed(h.node, in.Pid)
+	}
 	if h.fd >= 0 {
 		return status(h.listHost(int64(in.Offset), add))
 	}

@@ -1,0 +1,81 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/broker/internal/gate/gatefs"
+	"sbx/broker/internal/launch"
+	"sbx/shared/plan"
+	"sbx/shared/stage"
+)
+
+// tryGate runs the smallest sandbox whose root the broker serves, and has the agent mount in it: whether FUSE works in a user
+// namespace is known only by doing it.
+func (t *term) tryGate() finding {
+	f := finding{What: "gate", OK: true, Says: "gatefs: what is not granted waits in a root that sbx serves; what is granted costs nothing"}
+	if err := t.smallestGate(); err != nil {
+		f.OK = false
+		f.Says = "notify: every call that names a path is looked at in dynamic sessions, since a root cannot be served (" + err.Error() + ")"
+		f.Fix = "make /dev/fuse accessible (chmod 666, as distributions ship it) and allow FUSE in user namespaces (kernel 4.18)"
+	}
+	return f
+}
+
+func (t *term) smallestGate() error {
+	null, err := os.OpenFile("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer null.Close()
+	quiet := &term{env: t.env, std: [3]*os.File{null, null, null}}
+	p, err := quiet.smallestPlan(true)
+	if err != nil {
+		return err
+	}
+	var server *gatefs.Server
+	b := &builder{}
+	agent := errors.New("the sandbox did not stand")
+	res, err := launch.Run(bg(), p, launch.Options{Stdio: quiet.std,
+		Fuse: func(_ *plan.Mount, fd, child int) (err error) {
+			b.pid = child
+			server, err = gatefs.New(fd, gateTree(p.Gate), gatefs.Options{Owner: gatefs.Owner{UID: p.Identity.InsideUID, GID: p.Identity.InsideGID}, Agent: b, Walk: true})
+			if err == nil {
+				go server.Serve()
+			}
+			return err
+		},
+		Standing: func(r *launch.Running) {
+			c := r.Child
+			a := stage.NewAgent(c.Fds[plan.FdUserNS], c.Fds[plan.FdMountNS])
+			delete(c.Fds, plan.FdUserNS)
+			delete(c.Fds, plan.FdMountNS)
+			agent = a.Graft(stage.Graft{Source: "/usr", Target: "/usr", Access: plan.ReadOnly})
+			a.Close()
+		}})
+	if server != nil {
+		server.Stop()
+	}
+	switch {
+	case err != nil:
+		return err
+	case agent != nil:
+		return fmt.Errorf("mounting in a running sandbox: %w", agent)
+	case res.Status != 0:
+		return fmt.Errorf("true ended with status %d", res.Status)
+	}
+	return nil
+}
+
+// builder is process 1 as the only one whose requests never wait.
+type builder struct{ pid int }
+
+var errNoMounts = errors.New("nothing is mounted here")
+
+func (b *builder) Is(pid int) bool                 { return pid == b.pid }
+func (b *builder) Graft(string, gatefs.Mode) error { return errNoMounts }
+func (b *builder) Revoke(string) error             { return errNoMounts }
+func (b *builder) Populate(string) error           { return errNoMounts }
