@@ -32,11 +32,12 @@ const patience = 5 * time.Minute
 //	planfile FILE           want FILE to hold a plan in its one spelling
 //	jsonlines FILE          want every line of FILE to be a JSON object
 //	jsonobject FILE KEY...  want FILE to be one JSON object with just these keys
+//	lab FILE                run the shell script FILE as root in a network of the test's own (testdata/netlab)
 //	need CMD...             skip, or fail where everything must work, unless the commands are there
 func commands() map[string]func(*testscript.TestScript, bool, []string) {
 	return map[string]func(*testscript.TestScript, bool, []string){
 		"user": positive("user", cmdUser), "sbx": positive("sbx", cmdSbx), "sockin": positive("sockin", cmdSockin), "tty": positive("tty", cmdTTY),
-		"snapshot": positive("snapshot", cmdSnapshot), "gone": positive("gone", cmdGone), "need": positive("need", cmdNeed),
+		"snapshot": positive("snapshot", cmdSnapshot), "gone": positive("gone", cmdGone), "need": positive("need", cmdNeed), "lab": positive("lab", cmdLab),
 		"planfile": positive("planfile", cmdPlanFile), "jsonlines": positive("jsonlines", cmdJSONLines), "jsonobject": positive("jsonobject", cmdJSONObject),
 	}
 }
@@ -171,6 +172,28 @@ func findProcesses(text string) []string {
 		}
 	}
 	return found
+}
+
+// cmdLab runs a script where there is a network that leads nowhere; "as CMD" in it runs CMD as the ordinary user.
+func cmdLab(ts *testscript.TestScript, args []string) {
+	if os.Getuid() != 0 {
+		ts.Fatalf("missing: root, who alone can make network namespaces (leave this failure as what it is: untested)")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 4*patience)
+	defer cancel()
+	script := ts.MkAbs(args[0])
+	cmd := exec.CommandContext(ctx, "unshare", "-m", "-n", "-p", "-f", "--kill-child", "--mount-proc", "sh", filepath.Join(shop.source, "selftest", "testdata", "netlab", "lab.sh"), strconv.Itoa(shop.uid), script)
+	cmd.Env, cmd.Dir, cmd.SysProcAttr = shop.env(ts.Getenv("HOME"), ts.Getenv("WORK")), ts.MkAbs("."), &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = 5 * time.Second
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	_, _ = io.Copy(ts.Stdout(), bytes.NewReader(out.Bytes()))
+	_, _ = io.Copy(ts.Stderr(), bytes.NewReader(errs.Bytes()))
+	if err != nil {
+		ts.Fatalf("lab %s: %v\n%s%s", args[0], err, clip(out.Bytes()), clip(errs.Bytes()))
+	}
 }
 
 func cmdNeed(ts *testscript.TestScript, args []string) {

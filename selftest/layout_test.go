@@ -48,7 +48,8 @@ var mayImport = map[string][]string{
 	"broker/internal/gate/notify": {"broker/internal/decide", "seccompbpf"},
 	"broker/internal/prompt":      {"broker/internal/decide", "shared/plan"},
 	"broker/internal/arbiter":     {"broker/internal/decide", "broker/internal/prompt", "broker/internal/policy", "audit"},
-	"broker/internal/network":     {"broker/internal/decide", "shared/plan"},
+	"broker/internal/network":     {"broker/internal/decide", "broker/internal/policy", "broker/internal/network/nft", "shared/stage"},
+	"broker/internal/network/nft": {},
 	"broker/internal/resources":   {"shared/plan"},
 
 	"broker/internal/cli": {"broker/internal/...", "shared/plan", "shared/stage", "shared/wire", "seccompbpf", "audit", "selftest/checks"},
@@ -74,7 +75,7 @@ var thirdParty = map[string]map[string]string{
 	"broker": {
 		"golang.org/x/sys": "the kernel's interface", "golang.org/x/net/bpf": "assembler of filters", "golang.org/x/term": "terminals",
 		"github.com/BurntSushi/toml": "configuration", "github.com/mattn/go-isatty": "terminals",
-		"github.com/vishvananda/netlink": "network", "github.com/google/nftables": "egress sets", "github.com/containerd/cgroups/v3": "cgroup v2",
+		"golang.org/x/net/dns/dnsmessage": "the resolver's messages", "github.com/vishvananda/netlink": "network", "github.com/containerd/cgroups/v3": "cgroup v2",
 		"kernel.org/pub/linux/libs/security/libcap/cap": "capabilities",
 	},
 	"audit":      {"golang.org/x/sys": "locks and synced writes"},

@@ -19,7 +19,7 @@ cd "$here/home/project"
 set -- "unshare=unshare --map-current-user --user --mount --pid --fork --net --ipc --uts --cgroup /bin/true"
 env -i HOME="$here/home" PATH=/usr/bin:/bin $user "$here/bench" -n "${N:-200}" \
 	"bwrap=bwrap --unshare-all --ro-bind / / --proc /proc --dev /dev --tmpfs /tmp /bin/true" \
-	"sbx permissive=$here/sbx run --profile permissive --static -q -- /bin/true" \
+	"sbx permissive=$here/sbx run --profile permissive --net none --static -q -- /bin/true" \
 	"sbx moderate=$here/sbx run --profile moderate --static -q -- /bin/true" \
 	"sbx strict=$here/sbx run --profile strict --static -q -- /bin/true" \
 	"$@"

@@ -49,6 +49,7 @@ type GateName struct {
 type Namespaces struct {
 	User, Net, IPC, UTS, Cgroup bool
 	Time                        bool
+	JoinNet                     bool  `json:",omitempty"` // Net is not new: the caller made it before, below a user namespace of its own
 	TimeOffset                  int64 `json:",omitempty"` // seconds added to CLOCK_MONOTONIC and CLOCK_BOOTTIME
 }
 

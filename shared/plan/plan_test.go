@@ -109,6 +109,8 @@ func TestValidate(t *testing.T) {
 		{"control value", "control \"memory.max\"", func(p *Plan) { p.Controls[0].Value = "1\n+x" }},
 		{"control without namespace", "without a namespace", func(p *Plan) { p.Namespaces.Cgroup = false }},
 		{"session", "session id", func(p *Plan) { p.Session = "../x" }},
+		{"joined network with a loopback", "made before", func(p *Plan) { p.Namespaces.JoinNet = true }},
+		{"joined network that is none", "made before", func(p *Plan) { p.Namespaces.JoinNet, p.Namespaces.Net, p.Loopback = true, false, false }},
 		{"time", "time offset", func(p *Plan) { p.Namespaces.Time = false }},
 		{"long host name", "host name", func(p *Plan) { p.Hostname = Bytes(strings.Repeat("h", 64)) }},
 		{"host name with newline", "host name", func(p *Plan) { p.Hostname = "a\nb" }},

@@ -66,6 +66,9 @@ func (n Namespaces) Text() string {
 			s += " " + x.name
 		}
 	}
+	if n.JoinNet {
+		s += " (net made before)"
+	}
 	if n.Time {
 		s += fmt.Sprintf(" (clock offset %ds)", n.TimeOffset)
 	}

@@ -29,6 +29,9 @@ func (p *Plan) Validate() error {
 	if p.Namespaces.TimeOffset != 0 && !p.Namespaces.Time {
 		return fmt.Errorf("time offset without a time namespace")
 	}
+	if n := p.Namespaces; n.JoinNet && (!n.Net || !n.User || p.Loopback) {
+		return fmt.Errorf("a network made before needs a network and a user namespace, and brings its own loopback")
+	}
 	if len(p.Hostname) > 63 || strings.ContainsAny(string(p.Hostname), "\x00/\n") {
 		return fmt.Errorf("host name %s", p.Hostname.Quote())
 	}

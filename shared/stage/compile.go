@@ -154,6 +154,9 @@ func (c *compiler) user() {
 		return
 	}
 	id := c.p.Identity
+	if c.p.Namespaces.JoinNet { // the namespace above has one user, 0
+		id.OutsideUID, id.OutsideGID = 0, 0
+	}
 	// The broker is not dumpable, and neither is its copy; the files of such a process belong to root. This
 	// process holds nothing yet, and gives dumpability up again before anything can reach it from inside.
 	c.t.at("making process 1 dumpable for its identity maps", "")

@@ -2,6 +2,7 @@ package stage
 
 import (
 	"fmt"
+	"runtime"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -22,7 +23,10 @@ type Early struct {
 }
 
 // Prepare clones process 1. The calling goroutine must stay locked to its thread, as for Start.
-func Prepare(n plan.Namespaces) (*Early, error) {
+func Prepare(n plan.Namespaces) (*Early, error) { return prepare(n, nil) }
+
+// prepare clones process 1, in network unless that is nil.
+func prepare(n plan.Namespaces, network *Network) (*Early, error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("making control socket: %w", err)
@@ -34,7 +38,7 @@ func Prepare(n plan.Namespaces) (*Early, error) {
 		e.block, e.memory, err = newBlock()
 	}
 	if err == nil {
-		err = e.clone(n)
+		err = e.clone(n, network)
 	}
 	closeMoved()
 	unix.Close(pair[1])
@@ -45,8 +49,16 @@ func Prepare(n plan.Namespaces) (*Early, error) {
 	return e, nil
 }
 
-func (e *Early) clone(n plan.Namespaces) error {
+func (e *Early) clone(n plan.Namespaces, network *Network) error {
 	prog := &e.block.prog
+	if network != nil {
+		moved, undo, err := moveAway([]int{int(network.User.Fd()), int(network.Net.Fd())})
+		defer undo()
+		if err != nil {
+			return err
+		}
+		prog.joined, prog.user, prog.net = true, uintptr(moved[0]), uintptr(moved[1])
+	}
 	prog.flags, prog.sock, prog.other = e.flags, uintptr(e.peer), uintptr(e.sock)
 	syscall.ForkLock.Lock()
 	pid, errno := launch(prog)
@@ -55,7 +67,22 @@ func (e *Early) clone(n plan.Namespaces) error {
 		return cloneFault(n, syscall.Errno(errno))
 	}
 	e.pid = int(pid)
+	if prog.joined {
+		awaitEnd(e.pid)
+		runtime.KeepAlive(network)
+		if e.pid = int(prog.pid); e.pid == 0 {
+			return cloneFault(n, syscall.Errno(prog.unshare))
+		}
+	}
 	return nil
+}
+
+func awaitEnd(pid int) {
+	for {
+		if _, err := unix.Wait4(pid, nil, 0, nil); err != unix.EINTR {
+			return
+		}
+	}
 }
 
 func cloneFault(n plan.Namespaces, errno syscall.Errno) *Fault {
@@ -64,7 +91,7 @@ func cloneFault(n plan.Namespaces, errno syscall.Errno) *Fault {
 
 // suits says whether e can carry out p: it has the namespaces, and the descriptors, that it was cloned with.
 func (e *Early) suits(p *plan.Plan, std Stdio) bool {
-	if e == nil || e.pid == 0 || e.flags != cloneFlags(p.Namespaces) {
+	if e == nil || e.pid == 0 || e.flags != cloneFlags(p.Namespaces) || p.Namespaces.JoinNet {
 		return false
 	}
 	for _, fd := range std {
@@ -89,11 +116,7 @@ func (e *Early) End() {
 		return
 	}
 	_ = unix.Kill(e.pid, unix.SIGKILL)
-	for {
-		if _, err := unix.Wait4(e.pid, nil, 0, nil); err != unix.EINTR {
-			break
-		}
-	}
+	awaitEnd(e.pid)
 	e.pid = 0
 	unix.Close(e.sock)
 	_ = unix.Munmap(e.memory)
@@ -107,7 +130,7 @@ func cloneFlags(n plan.Namespaces) uintptr {
 	for _, x := range [...]struct {
 		on   bool
 		flag uintptr
-	}{{n.User, unix.CLONE_NEWUSER}, {n.Net, unix.CLONE_NEWNET}, {n.IPC, unix.CLONE_NEWIPC}, {n.UTS, unix.CLONE_NEWUTS}, {n.Cgroup, unix.CLONE_NEWCGROUP}} {
+	}{{n.User, unix.CLONE_NEWUSER}, {n.Net && !n.JoinNet, unix.CLONE_NEWNET}, {n.IPC, unix.CLONE_NEWIPC}, {n.UTS, unix.CLONE_NEWUTS}, {n.Cgroup, unix.CLONE_NEWCGROUP}} {
 		if !x.on {
 			f &^= x.flag
 		}

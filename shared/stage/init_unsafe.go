@@ -21,6 +21,9 @@ type program struct {
 	start       []op
 	asPID1      bool
 	idle        bool
+	joined      bool // the sandbox lies below a network that was made before
+	user, net   uintptr
+	pid         int64 // of process 1, where it is joined
 }
 
 // launch clones process 1 of the new PID namespace. In the child it never returns.
@@ -31,12 +34,19 @@ type program struct {
 func launch(p *program) (pid, errno uintptr) {
 	beforeFork()
 	// The other namespaces are the child's to make, while the broker does something useful.
-	pid, _, e := syscall.RawSyscall6(syscall.SYS_CLONE, p.flags&(unix.CLONE_NEWUSER|unix.CLONE_NEWPID)|uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
+	flags := p.flags & (unix.CLONE_NEWUSER | unix.CLONE_NEWPID)
+	if p.joined {
+		flags = 0
+	}
+	pid, _, e := syscall.RawSyscall6(syscall.SYS_CLONE, flags|uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
 	if e != 0 || pid != 0 {
 		afterFork()
 		return pid, uintptr(e)
 	}
 	afterForkInChild()
+	if p.joined {
+		descend(p)
+	}
 	live(p)
 	return 0, 0
 }
@@ -60,6 +70,46 @@ func live(p *program) {
 		spawn(p)
 	}
 	serve(p.c)
+}
+
+// descend enters the network and clones process 1 there, as a child of the caller's. It returns in process 1 only.
+//
+//go:noinline
+//go:nosplit
+//go:norace
+func descend(p *program) {
+	_, _, e := syscall.RawSyscall(unix.SYS_SETNS, p.user, unix.CLONE_NEWUSER, 0)
+	if e == 0 {
+		_, _, e = syscall.RawSyscall(unix.SYS_SETNS, p.net, unix.CLONE_NEWNET, 0)
+	}
+	if e == 0 {
+		var pid uintptr
+		pid, _, e = syscall.RawSyscall6(syscall.SYS_CLONE, p.flags&(unix.CLONE_NEWUSER|unix.CLONE_NEWPID)|uintptr(unix.CLONE_PARENT), 0, 0, 0, 0, 0)
+		if e == 0 && pid == 0 {
+			return
+		}
+		p.pid = int64(pid)
+	}
+	p.unshare = int64(e)
+	exit(0)
+}
+
+// launchTape clones a child that carries out one tape and ends. In the child it never returns.
+//
+//go:noinline
+//go:nosplit
+//go:norace
+func launchTape(flags uintptr, ops []op, c *control) (pid, errno uintptr) {
+	beforeFork()
+	pid, _, e := syscall.RawSyscall6(syscall.SYS_CLONE, flags|uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
+	if e != 0 || pid != 0 {
+		afterFork()
+		return pid, uintptr(e)
+	}
+	afterForkInChild()
+	runTape(ops, &c.regs, &c.setup)
+	exit(0)
+	return 0, 0
 }
 
 // await makes the namespaces and waits for the broker's word.

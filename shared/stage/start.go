@@ -57,18 +57,24 @@ type Hooks struct {
 	// have it served when it returns: the child's next step may walk through it. Child is process 1,
 	// whose own requests, while it builds, must never wait.
 	Fuse func(m *plan.Mount, fd, child int) error
+	// Network is what a plan with JoinNet enters.
+	Network *Network
 }
 
 // Start carries out p. The calling goroutine must stay locked to its thread until the sandbox has
 // ended: the child dies when that thread does (PR_SET_PDEATHSIG). The error is a *Fault when a step
 // failed; nothing is left then. Early may be nil; if not, it is used or ended.
 func Start(p *plan.Plan, std Stdio, hooks Hooks, early *Early) (*Child, error) {
+	if p.Namespaces.JoinNet != (hooks.Network != nil) {
+		early.End()
+		return nil, fmt.Errorf("BUG(sbx): the plan and the caller do not agree about a network")
+	}
 	if !early.suits(p, std) {
 		early.End()
 		moved, closeMoved, err := moveAway(std[:])
 		if err == nil {
 			copy(std[:], moved)
-			early, err = Prepare(p.Namespaces)
+			early, err = prepare(p.Namespaces, hooks.Network)
 		}
 		closeMoved()
 		if err != nil {

@@ -34,9 +34,17 @@ func (b *blocked) listen(f *os.File) {
 
 func (b *blocked) note(d notify.Denial) {
 	who := caller(d.PID)
-	line := fmt.Sprintf("blocked: %s by %s", d.Call, who)
+	what := fmt.Sprintf("%s by %s", d.Call, who)
 	if b.attribute != nil {
-		b.attribute(d.PID, strings.TrimPrefix(line, "blocked: "))
+		b.attribute(d.PID, what)
+	}
+	b.line(what, false)
+}
+
+// line notes one refusal, or with failed something that did not work.
+func (b *blocked) line(line string, failed bool) {
+	if line = "blocked: " + line; failed {
+		line = strings.Replace(line, "blocked", "failed", 1)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()

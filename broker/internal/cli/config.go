@@ -113,6 +113,11 @@ func (r *request) flags(vars policy.Vars) ([]policy.Setting, error) {
 	add(r.kvm, f+"kvm", "--allow-kvm", true)
 	add(r.dbus, f+"dbus", "--dbus", true)
 	add(len(r.sockets) > 0, f+"sockets", "--socket", r.sockets)
+	add(r.allowNetwork, "network.allow", "--allow-network", true)
+	add(len(r.allowHosts) > 0, "network.hosts", "--allow-host", r.allowHosts)
+	add(len(r.publish) > 0, "network.publish", "--publish", r.publish)
+	add(len(r.hostPorts) > 0, "network.host_ports", "--host-port", r.hostPorts)
+	add(r.net != "", "network.mode", "--net", r.net)
 	return out, failed
 }
 

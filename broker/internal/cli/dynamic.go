@@ -101,6 +101,14 @@ func (a *asking) serve(svc *service) {
 	}
 }
 
+// decides is who settles what is not granted, nil in a static session.
+func (a *asking) decides() func(context.Context, decide.Ask) decide.Verdict {
+	if a == nil {
+		return nil
+	}
+	return a.arb.Ask
+}
+
 // openLog starts the session's audit log. A name may have been used before: the old log stays as it is.
 func (a *asking) openLog(s *session.Session, planHash string) (*audit.Writer, error) {
 	opt := audit.Options{PlanHash: planHash, MaxBytes: 16 << 20,

@@ -65,8 +65,8 @@ func (x *explainer) host(name string, port int) answerRow {
 		subject = net.JoinHostPort(subject, strconv.Itoa(port))
 	}
 	change := "sbx policy add allow " + shellQuote(subject)
-	if x.plan.Namespaces.Net && !networkBuilt {
-		row.Decision, row.Layer, row.Reason, row.Scope = "deny", "network", "the sandbox has no network but a loopback of its own, and this version gives none", "default"
+	if x.plan.Namespaces.Net && !x.plan.Namespaces.JoinNet {
+		row.Decision, row.Layer, row.Reason, row.Scope = "deny", "network", "the sandbox has no network but a loopback of its own, ; allow one with --allow-network or --allow-host", "default"
 		return row
 	}
 	if rule, ok := x.env.Policy(policy.Query{Kind: policy.KindHost, Host: h, Port: port, Access: policy.Connect, Now: x.env.Now}); ok {
@@ -95,9 +95,6 @@ func (x *explainer) overruleHost(r policy.Rule, change string) string {
 	}
 	return x.overrule(r, "", policy.Connect)
 }
-
-// networkBuilt says whether a run can have a network at all.
-const networkBuilt = false
 
 // splitHostPort takes HOST, HOST:PORT or [V6]:PORT apart.
 func splitHostPort(s string) (string, int) {

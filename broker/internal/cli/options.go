@@ -48,6 +48,12 @@ func runOptions() []option {
 		{"x11", "", "", "features.x11", "sockets", "refused, with the reason", setBool(func(r *request) *bool { return &r.x11 })},
 		{"dbus", "", "[=NAME,...]", "features.dbus", "sockets", "let it use the session bus through a filter: notifications, and the services named", setDBus},
 
+		{"allow-network", "", "", "network.allow", "network", "let it reach every public address", setBool(func(r *request) *bool { return &r.allowNetwork })},
+		{"allow-host", "", "RULE", "network.hosts", "network", "let it reach NAME, *.NAME, ADDRESS or RANGE, with :PORT, :LOW-HIGH or :*, and /udp", appendTo(func(r *request) *[]string { return &r.allowHosts })},
+		{"publish", "", "[IP:]HOST:PORT", "network.publish", "network", "lead the host's port HOST to its port PORT", appendTo(func(r *request) *[]string { return &r.publish })},
+		{"host-port", "", "PORT", "network.host_ports", "network", "lead its 127.0.0.1:PORT to the host's", appendTo(func(r *request) *[]string { return &r.hostPorts })},
+		{"net", "", "HOW", "network.mode", "network", "none, auto, pasta, slirp4netns or veth", setString(func(r *request) *string { return &r.net }, "none", "auto", "pasta", "slirp4netns", "veth")},
+
 		{"vm", "", "", "features.vm", "virtual machines", "let QEMU find its images, read-only; it needs nothing else inside", setBool(func(r *request) *bool { return &r.vm })},
 		{"allow-kvm", "", "", "features.kvm", "virtual machines", "show /dev/kvm, which opens more of the kernel to the program; implies --vm", setBool(func(r *request) *bool { return &r.kvm })},
 

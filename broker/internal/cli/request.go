@@ -30,6 +30,9 @@ type request struct {
 	sshKeys, busNames, only                              []string
 	env, envPass, sockets                                []string
 	sshAgent, gpgAgent, wayland, x11, dbus, vm, kvm      bool
+	allowNetwork                                         bool
+	allowHosts, publish, hostPorts                       []string
+	net                                                  string
 	timeout, timeOffset                                  time.Duration
 	tmpSize, memory, memoryHigh, cpu, io                 string
 	pids                                                 int

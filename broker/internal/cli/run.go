@@ -98,6 +98,10 @@ func (t *term) run(r *request) int {
 		return t.fail(err)
 	}
 	in.Losses = append(unbuilt(cfg), in.Losses...)
+	net, err := t.network(r, cfg, in)
+	if err != nil {
+		return t.fail(err)
+	}
 	root, err := session.Root(host.Lookup(t.env, "XDG_STATE_HOME"), facts.Home)
 	if err != nil {
 		return t.fail(err)
@@ -113,6 +117,9 @@ func (t *term) run(r *request) int {
 		return t.fail(&planner.Refusal{What: err.Error(), Hint: sessionHint(err)})
 	}
 	assign(in, s.ID, s.Dir)
+	refused := &blocked{verb: r.verbose, print: t.warn}
+	net.begin(s.Dir, in, refused)
+	defer net.close()
 	limited, err := t.confine(cfg, in, false)
 	var p *plan.Plan
 	var losses []planner.Loss
@@ -133,17 +140,20 @@ func (t *term) run(r *request) int {
 		err = r.relays.open(s)
 		defer r.relays.close()
 	}
+	var joined *stage.Network
+	if err == nil {
+		joined, err = net.stage()
+	}
 	if err != nil {
 		limited.end()
 		s.Discard()
 		return t.fail(err)
 	}
-	refused := &blocked{verb: r.verbose, print: t.warn}
 	svc := t.newService(r, in, s, refused)
 	svc.meter = newMeter(limited, svc.init, r.rules)
 	asks.serve(svc)
 	var backend launch.Backend = launch.Native{}
-	res, err := backend.Execute(context.Background(), launch.Job{Plan: p, Options: launch.Options{Stdio: t.std, Timeout: r.timeout, Early: t.early, Cloned: limited.cloned, Join: asks.joiner(), Fuse: asks.fuse(p, t.serveGuard(in)), Standing: limited.standing(svc.standing), Listener: asks.listener(refused), Building: func(steps []stage.Step) error {
+	res, err := backend.Execute(context.Background(), launch.Job{Plan: p, Options: launch.Options{Stdio: t.std, Timeout: r.timeout, Early: t.early, Network: joined, Cloned: limited.cloned, Join: asks.joiner(), Fuse: asks.fuse(p, t.serveGuard(in)), Standing: limited.standing(svc.standing), Listener: asks.listener(refused), Building: func(steps []stage.Step) error {
 		t.announce(r, p, losses)
 		time.AfterFunc(time.Second, func() { debug.SetGCPercent(50) }) // not while it could still be in the way
 		hash, err := record(s, p, steps)
@@ -155,6 +165,7 @@ func (t *term) run(r *request) int {
 		}
 		if err == nil {
 			r.relays.serve(asks)
+			net.answering(asks.decides())
 		}
 		return err
 	}}})
@@ -299,8 +310,11 @@ func (t *term) announce(r *request, p *plan.Plan, losses []planner.Loss) {
 
 func statusLine(r *request, p *plan.Plan) string {
 	net := "no network"
-	if !p.Namespaces.Net {
+	switch {
+	case !p.Namespaces.Net:
 		net = "host network"
+	case p.Namespaces.JoinNet:
+		net = "network"
 	}
 	var rw []string
 	for i := range p.Mounts {

@@ -31,6 +31,8 @@ type Options struct {
 	// Listener is given the seccomp listener of the plan and runs until the sandbox has ended. It may be
 	// nil if the plan has none.
 	Listener func(*os.File)
+	// Network is what the plan joins, see stage.Hooks.
+	Network *stage.Network
 	// Fuse serves the plan's FUSE file systems, see stage.Hooks.
 	Fuse func(m *plan.Mount, fd, child int) error
 	// Join copies between the caller's terminal and the sandbox's; nil copies plainly.
@@ -86,7 +88,7 @@ func Run(ctx context.Context, p *plan.Plan, opt Options) (Result, error) {
 	term := openTerminal(p, opt.Stdio)
 	term.join = opt.Join
 	defer term.restore()
-	child, err := stage.Start(p, std.child, stage.Hooks{Cloned: opt.Cloned, Fuse: opt.Fuse, Building: func(c *stage.Child) error {
+	child, err := stage.Start(p, std.child, stage.Hooks{Cloned: opt.Cloned, Fuse: opt.Fuse, Network: opt.Network, Building: func(c *stage.Child) error {
 		if opt.Building == nil {
 			return nil
 		}

@@ -71,9 +71,9 @@ func (v *view) plan() (*plan.Plan, []Loss, error) {
 		Version:    plan.Version,
 		Session:    in.Session,
 		Hostname:   plan.Bytes(in.Hostname),
-		Namespaces: plan.Namespaces{User: true, Net: !in.ShareNet, IPC: !in.ShareIPC, UTS: true, Cgroup: true, Time: in.TimeOffset != 0, TimeOffset: in.TimeOffset},
+		Namespaces: plan.Namespaces{User: true, Net: !in.ShareNet, JoinNet: in.JoinNet, IPC: !in.ShareIPC, UTS: true, Cgroup: true, Time: in.TimeOffset != 0, TimeOffset: in.TimeOffset},
 		Identity:   plan.Identity{InsideUID: in.Facts.UID, OutsideUID: in.Facts.UID, InsideGID: in.Facts.GID, OutsideGID: in.Facts.GID},
-		Loopback:   !in.ShareNet,
+		Loopback:   !in.ShareNet && !in.JoinNet,
 		Gate:       gate,
 		Mounts:     mounts,
 		Process:    proc,
@@ -101,6 +101,9 @@ func (v *view) plan() (*plan.Plan, []Loss, error) {
 	return p, v.losses, nil
 }
 
+// NetworkFiles are the files in /etc that say how names are looked up.
+func NetworkFiles() [3]string { return [3]string{"resolv.conf", "hosts", "nsswitch.conf"} }
+
 // collect fills the tree from grants and hides.
 func (v *view) collect() error {
 	in := v.in
@@ -119,6 +122,11 @@ func (v *view) collect() error {
 		}
 	}
 	v.hideHardLinks()
+	if in.JoinNet {
+		for _, name := range NetworkFiles() {
+			v.root.at("/etc/" + name).file = in.SessionDir + "/etc/" + name
+		}
+	}
 	return nil
 }
 

@@ -74,6 +74,7 @@ type Input struct {
 	Idle        bool // Argv is not started: the sandbox stands for other programs
 	MapRoot     bool // uid 0 inside
 	ShareNet    bool
+	JoinNet     bool // the network is made before the sandbox; the session's etc/ holds the files that name its resolver
 	ShareIPC    bool
 	TimeOffset  int64
 	KVM         bool // show /dev/kvm

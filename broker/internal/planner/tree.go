@@ -22,7 +22,8 @@ type node struct {
 	link     string       // text of a symbolic link that must exist
 	grant    Grant
 	stat     host.Stat
-	missing  bool // granted, but the host has no such path: an empty place of the session's own
+	file     string // the host's file that stands here instead of what the host has at this path
+	missing  bool   // granted, but the host has no such path: an empty place of the session's own
 }
 
 func (n *node) at(p string) *node {
@@ -68,7 +69,7 @@ func (n *node) sorted() []*node {
 // hides says whether something at or below n's children is hidden, so that n cannot be mounted whole.
 func (n *node) hides() bool {
 	for _, c := range n.children {
-		if c.hidden || c.hides() {
+		if c.hidden || c.file != "" || c.hides() {
 			return true
 		}
 	}

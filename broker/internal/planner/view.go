@@ -186,6 +186,10 @@ func (v *view) skeleton(p string, n *node, mode Mode, g Grant) error {
 // show makes one name of a skeleton directory. typ is what the host has there.
 func (v *view) show(p string, n *node, typ host.Type, mode Mode, g Grant) error {
 	switch {
+	case n.file != "":
+		v.op(plan.Mount{Kind: plan.File, Target: plan.Bytes(p), Mode: 0o644})
+		v.op(plan.Mount{Kind: plan.Bind, Target: plan.Bytes(p), Source: plan.Bytes(n.file), Access: plan.ReadOnly, Why: "network"})
+		return nil
 	case n.hidden && (n.secret || !n.shows()):
 		return nil
 	case n.hidden:
@@ -232,7 +236,7 @@ func (v *view) show(p string, n *node, typ host.Type, mode Mode, g Grant) error 
 // shows says whether anything visible lies below n.
 func (n *node) shows() bool {
 	for _, c := range n.children {
-		if !c.hidden && (c.granted || c.link != "" || c.special != nil || c.shows()) {
+		if c.file != "" || !c.hidden && (c.granted || c.link != "" || c.special != nil || c.shows()) {
 			return true
 		}
 	}
@@ -258,8 +262,9 @@ func (v *view) directory(p string, n *node, mode Mode, g Grant) error {
 		return v.below(p, n)
 	}
 	list, err := v.in.FS.ReadDir(p)
-	if err == nil && len(list) >= overlayHideFrom && !host.Within(v.in.Facts.Home, p) && !host.Within(p, v.in.Facts.Home) {
-		v.op(plan.Mount{Kind: plan.Overlay, Target: plan.Bytes(p), Lower: []plan.Bytes{plan.Bytes(p)}, Hide: v.hideList(n),
+	// A layer with mounts below it, which a user namespace locks, is refused by the kernel (EINVAL).
+	if err == nil && len(list) >= overlayHideFrom && len(host.Below(v.in.Facts.Mounts, p)) == 0 && !host.Within(v.in.Facts.Home, p) && !host.Within(p, v.in.Facts.Home) {
+		v.op(plan.Mount{Kind: plan.Overlay, Target: plan.Bytes(p), Lower: v.lower(p, n), Hide: v.hideList(n),
 			Access: plan.ReadOnly, NoExec: g.NoExec, Why: g.Why})
 		v.nested(p, n, mode, g)
 		return v.below(p, n)
@@ -290,10 +295,20 @@ func (v *view) hideList(n *node) []plan.Bytes {
 	return out
 }
 
+// lower are the layers of an overlay on p: the host's directory, and on top files that stand in for its own.
+func (v *view) lower(p string, n *node) []plan.Bytes {
+	for _, c := range n.sorted() {
+		if c.file != "" {
+			return []plan.Bytes{plan.Bytes(path.Dir(c.file)), plan.Bytes(p)}
+		}
+	}
+	return []plan.Bytes{plan.Bytes(p)}
+}
+
 // nested mounts again what is mounted below an overlay's lower directory, which an overlay leaves out.
 func (v *view) nested(p string, n *node, mode Mode, g Grant) {
 	for _, m := range host.Below(v.in.Facts.Mounts, p) {
-		if c := n.find(strings.TrimPrefix(m, p)); c == nil || !c.hidden && !c.granted {
+		if c := n.find(strings.TrimPrefix(m, p)); c == nil || !c.hidden && !c.granted && c.file == "" {
 			if st, err := v.in.FS.Lstat(m); err == nil && (st.Type == host.Dir || st.Type == host.File) {
 				v.bind(m, mode, g)
 			}
@@ -306,7 +321,7 @@ func (v *view) below(p string, n *node) error {
 	for _, c := range n.sorted() {
 		cp := path.Join(p, c.name)
 		switch {
-		case c.hidden && (c.secret || !c.shows()) || c.link != "":
+		case c.hidden && (c.secret || !c.shows()) || c.link != "" || c.file != "":
 		case c.special != nil:
 			if st, err := v.in.FS.Lstat(cp); err == nil && st.Type == host.Dir {
 				v.out = append(v.out, c.special...)
@@ -371,7 +386,7 @@ func (v *view) layer() string {
 
 func (v *view) overlay(p string, n *node, g Grant) {
 	dir := v.layer()
-	v.op(plan.Mount{Kind: plan.Overlay, Target: plan.Bytes(p), Lower: []plan.Bytes{plan.Bytes(p)}, Hide: v.hideList(n),
+	v.op(plan.Mount{Kind: plan.Overlay, Target: plan.Bytes(p), Lower: v.lower(p, n), Hide: v.hideList(n),
 		Upper: plan.Bytes(dir + "/upper"), Work: plan.Bytes(dir + "/work"), Access: plan.ReadWrite, NoExec: g.NoExec, Why: g.Why})
 }
 

@@ -85,13 +85,15 @@ func hostName(s string) (string, error) {
 // HostPattern matches peers. Grammar:
 //
 //	example.com   *.example.com (every name below, not example.com)   1.2.3.4   10.0.0.0/8   [::1]   2001:db8::/32   *
-//	each with :443 or :8000-8100 or :* ; without a port an allow or ask covers 80 and 443, a deny every port
+//	each with :443 or :8000-8100 or :* ; without a port an allow or ask covers 80 and 443, a deny every port;
+//	and then with /udp, else it is about TCP
 type HostPattern struct {
 	name   string
 	suffix bool // name stands for everything below it
 	any    bool
 	prefix netip.Prefix
 	lo, hi uint16 // 0,0: no port given
+	udp    bool
 }
 
 // ParseHostPattern reads pattern text.
@@ -104,6 +106,7 @@ func ParseHostPattern(s string) (HostPattern, error) {
 }
 
 func parseHostPattern(s string) (p HostPattern, err error) {
+	s, p.udp = strings.CutSuffix(s, "/udp")
 	host, port := splitPort(s)
 	if port != "" {
 		if p.lo, p.hi, err = parsePorts(port[1:]); err != nil {
@@ -188,6 +191,8 @@ func parsePort(s string) (uint16, error) {
 // as a deny does.
 func (p HostPattern) Match(h Host, port int, anyPort bool) bool {
 	switch {
+	case p.udp && !anyPort:
+		return false
 	case p.lo != 0:
 		if port < int(p.lo) || port > int(p.hi) {
 			return false
@@ -197,6 +202,21 @@ func (p HostPattern) Match(h Host, port int, anyPort bool) bool {
 	}
 	return p.matchHost(h)
 }
+
+// MatchHost reports whether the pattern covers h at some port.
+func (p HostPattern) MatchHost(h Host) bool { return p.matchHost(h) }
+
+// Prefix returns the addresses of a pattern that is written as such; ok is false for names and for *.
+func (p HostPattern) Prefix() (prefix netip.Prefix, ok bool) { return p.prefix, p.prefix.IsValid() }
+
+// Ports returns the pattern's ports, 0 and 0 if it gives none.
+func (p HostPattern) Ports() (lo, hi uint16) { return p.lo, p.hi }
+
+// UDP reports whether the pattern is about UDP instead of TCP.
+func (p HostPattern) UDP() bool { return p.udp }
+
+// Any reports whether the pattern covers every name and address.
+func (p HostPattern) Any() bool { return p.any }
 
 func (p HostPattern) matchHost(h Host) bool {
 	switch {
@@ -213,6 +233,8 @@ func (p HostPattern) matchHost(h Host) bool {
 // Covers reports that everything q allows p allows too.
 func (p HostPattern) Covers(q HostPattern) bool {
 	switch {
+	case p.udp != q.udp:
+		return false
 	case p.lo == 0 && q.lo == 0:
 	case p.lo == 0:
 		if q.lo != q.hi || q.lo != 80 && q.lo != 443 {
@@ -275,6 +297,10 @@ func (p HostPattern) ports() int {
 func (p HostPattern) Wide() bool { return p.any || p.suffix && !strings.Contains(p.name, ".") }
 
 func (p HostPattern) String() string {
+	if p.udp {
+		p.udp = false
+		return p.String() + "/udp"
+	}
 	s := p.name
 	switch {
 	case p.any:
@@ -299,4 +325,12 @@ func (p HostPattern) String() string {
 		return s + ":" + strconv.Itoa(int(p.lo)) + "-" + strconv.Itoa(int(p.hi))
 	}
 	return s + ":" + strconv.Itoa(int(p.lo))
+}
+
+// Below returns the name that a wildcard pattern covers everything below of, or "".
+func (p HostPattern) Below() string {
+	if p.suffix {
+		return p.name
+	}
+	return ""
 }

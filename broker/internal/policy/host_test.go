@@ -38,7 +38,7 @@ func TestHostPattern(t *testing.T) {
 		{"10.0.0.0/8", "10.1.2.3", 443, true}, {"10.0.0.0/8", "11.1.2.3", 443, false}, {"10.0.0.0/8:*", "10.1.2.3", 22, true},
 		{"10.0.0.0/8", "::ffff:10.1.2.3", 443, true}, {"127.0.0.1", "[::ffff:127.0.0.1]", 443, true}, {"10.0.0.0/8", "10.example.com", 443, false},
 		{"[::1]:80", "::1", 80, true}, {"2001:db8::/32", "2001:db8::5", 443, true}, {"*", "x.y", 443, true}, {"*", "x.y", 25, false}, {"*:*", "x.y", 25, true},
-		{"localhost", "LOCALHOST", 80, true},
+		{"localhost", "LOCALHOST", 80, true}, {"example.com:443/udp", "example.com", 443, false}, {"10.0.0.0/8:53/udp", "10.1.1.1", 53, false},
 	} {
 		p, err := ParseHostPattern(c.pattern)
 		if err != nil {
@@ -90,6 +90,7 @@ func TestHostOrderAndCover(t *testing.T) {
 		{"*.example.com", "a.example.com", true}, {"*.example.com", "*.a.example.com", true}, {"*.example.com", "example.com", false}, {"*", "*.a.b", true},
 		{"a.b", "*.a.b", false}, {"a.b:*", "a.b", true}, {"a.b", "a.b:*", false}, {"a.b", "a.b:443", true}, {"a.b", "a.b:22", false}, {"a.b:443", "a.b", false},
 		{"10.0.0.0/8", "10.2.0.0/16", true}, {"10.2.0.0/16", "10.0.0.0/8", false}, {"10.0.0.0/8", "10.1.1.1", true}, {"*.example.com", "*", false}, {"a.b", "a.b", true},
+		{"a.b:443", "a.b:443/udp", false}, {"a.b:443/udp", "a.b:443", false}, {"*:*/udp", "10.0.0.1:53/udp", true},
 	} {
 		if got := parse(c.a).Covers(parse(c.b)); got != c.want {
 			t.Errorf("%s covers %s: %v", c.a, c.b, got)

@@ -1,0 +1,283 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"sbx/broker/internal/decide"
+	"sbx/broker/internal/host"
+	"sbx/broker/internal/network"
+	"sbx/broker/internal/planner"
+	"sbx/broker/internal/policy"
+	"sbx/shared/stage"
+)
+
+// outlet is the network that a run asks for. A nil one is none.
+type outlet struct {
+	t       *term
+	r       *request
+	opt     network.Options
+	refused *blocked
+	implied bool // by a profile: without it the run goes on
+	ask     atomic.Pointer[func(context.Context, decide.Ask) decide.Verdict]
+	made    chan struct{}
+	net     *network.Network
+	err     error
+}
+
+// network reads from the configuration what is to be reachable, and says so in the input. Nothing is started.
+func (t *term) network(r *request, s settings, in *planner.Input) (*outlet, error) {
+	reach, hosts := s.Reach()
+	n := s.Network
+	off := n.Mode == "none"
+	if reach == policy.NoHosts && (off || len(n.HostPorts) == 0 && len(n.Publish) == 0) {
+		return nil, nil
+	}
+	if in.ShareNet {
+		return nil, nil
+	}
+	if n.Mode == "veth" {
+		return nil, &planner.Refusal{What: "--net veth needs sbx-helper, which this version does not have", Hint: "leave --net away: pasta and slirp4netns need no privileges"}
+	}
+	// Both words on the command line: everything public, and beyond it what is named.
+	if reach == policy.SomeHosts && r.allowNetwork && s.Network.Allow && len(hosts) == len(r.allowHosts) {
+		reach = policy.AllHosts
+	}
+	o := &outlet{t: t, r: r, made: make(chan struct{})}
+	o.opt = network.Options{All: reach == policy.AllHosts, Carrier: n.Mode, Servers: network.Nameservers("/etc/resolv.conf"), Note: o.note, Say: o.say}
+	o.implied = !r.strict && len(n.HostPorts)+len(n.Publish) == 0 && len(s.Origins["network.allow"])+len(s.Origins["network.hosts"])+len(s.Origins["network.mode"]) == 0
+	if n.Mode == "auto" {
+		o.opt.Carrier = ""
+	}
+	if reach == policy.NoHosts {
+		o.opt.Carrier = "none"
+	}
+	for _, h := range hosts {
+		p, err := policy.ParseHostPattern(h)
+		if err != nil {
+			return nil, &planner.Refusal{What: err.Error()}
+		}
+		o.opt.Hosts = append(o.opt.Hosts, p)
+	}
+	now := time.Now()
+	for _, rule := range s.layers.Policy.Rules() {
+		if rule.Kind == policy.KindHost && rule.Decision == policy.Allow && (rule.Expires.IsZero() || now.Before(rule.Expires)) && (rule.Origin.Scope != policy.ScopeProject || s.layers.Policy.ProjectTrusted) {
+			o.opt.Hosts = append(o.opt.Hosts, rule.Host())
+		}
+	}
+	store := s.layers.Policy
+	o.opt.Denied = func(h policy.Host, port int) bool { return denied(store, h, port) }
+	for _, p := range n.HostPorts {
+		o.opt.HostPorts = append(o.opt.HostPorts, uint16(p))
+	}
+	for _, p := range n.Publish {
+		pub, err := network.ParsePublish(p)
+		if err != nil {
+			return nil, &planner.Refusal{What: err.Error()}
+		}
+		o.opt.Publish = append(o.opt.Publish, pub)
+	}
+	o.proxies(s, in)
+	if r.mode == "dynamic" && reach != policy.AllHosts {
+		o.opt.Ask = o.question
+	}
+	in.JoinNet = true
+	return o, nil
+}
+
+// denied says whether a rule denies the host at the port, or, with port 0, at the ports that are meant when none is named.
+func denied(store policy.Store, h policy.Host, port int) bool {
+	ports := []int{port}
+	if port == 0 {
+		ports = []int{443, 80}
+	}
+	for _, p := range ports {
+		rule, ok := store.Match(policy.Query{Kind: policy.KindHost, Host: h, Port: p, Access: policy.Connect, Now: time.Now()})
+		if !ok || rule.Decision != policy.Deny {
+			return false
+		}
+	}
+	return true
+}
+
+// proxyVars are how programs are told of a proxy.
+var proxyVars = [...]string{"http_proxy", "https_proxy", "ftp_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "ALL_PROXY"}
+
+// proxies passes the user's proxies on where everything may be reached, or where the list names them: through a proxy a program reaches
+// whatever the proxy reaches. Passwords in them stay outside.
+func (o *outlet) proxies(s settings, in *planner.Input) {
+	passed := false
+	for _, name := range proxyVars {
+		v := host.Lookup(o.t.env, name)
+		if v == "" || host.Lookup(in.Env, name) != "" {
+			continue
+		}
+		u, err := url.Parse(v)
+		if err != nil || u.Hostname() == "" || u.User != nil {
+			continue
+		}
+		port, _ := strconv.Atoi(u.Port())
+		h, err := policy.ParseHost(u.Hostname())
+		if err != nil || port <= 0 {
+			continue
+		}
+		if h.Name == "localhost" || h.Addr.IsValid() && h.Addr.IsLoopback() {
+			if !slices.Contains(s.Network.HostPorts, port) {
+				continue
+			}
+		} else if !o.opt.All && !slices.ContainsFunc(o.opt.Hosts, func(p policy.HostPattern) bool { return p.Match(h, port, false) }) {
+			continue
+		}
+		if o.opt.All && h.Addr.IsValid() {
+			if p, err := policy.ParseHostPattern(netip.AddrPortFrom(h.Addr, uint16(port)).String()); err == nil {
+				o.opt.Hosts = append(o.opt.Hosts, p)
+			}
+		}
+		in.Env = append(in.Env, name+"="+v)
+		passed = true
+	}
+	for _, name := range []string{"no_proxy", "NO_PROXY"} {
+		if v := host.Lookup(o.t.env, name); v != "" && passed && host.Lookup(in.Env, name) == "" {
+			in.Env = append(in.Env, name+"="+v)
+		}
+	}
+}
+
+// begin starts the network while the broker plans. refused collects what is turned away.
+func (o *outlet) begin(dir string, in *planner.Input, refused *blocked) {
+	if o == nil {
+		return
+	}
+	o.refused = refused
+	go func() {
+		defer close(o.made)
+		if o.err = o.files(dir, in); o.err == nil {
+			o.net, o.err = network.Start(o.opt)
+		}
+		if o.err != nil && o.implied {
+			o.say("network: the profile's cannot be had here: " + o.err.Error() + " (sbx doctor says what is missing)")
+			o.opt.Carrier = "none"
+			o.net, o.err = network.Start(o.opt)
+		}
+	}()
+}
+
+// stage waits until the network stands and returns what the sandbox joins.
+func (o *outlet) stage() (*stage.Network, error) {
+	if o == nil {
+		return nil, nil
+	}
+	<-o.made
+	if o.err == nil {
+		return o.net.Stage(), nil
+	}
+	r := &planner.Refusal{What: "making the sandbox's network", Err: o.err}
+	switch {
+	case errors.Is(o.err, syscall.EACCES), errors.Is(o.err, syscall.ENOENT):
+		r.Hint = "the device must exist and be open to you (as root: modprobe tun; chmod 0666 /dev/net/tun)"
+	case errors.Is(o.err, syscall.EADDRINUSE):
+		r.Hint = "another program has that port; publish another one"
+	default:
+		r.Hint = "install pasta (package passt) or slirp4netns; sbx doctor says what is missing"
+	}
+	return nil, r
+}
+
+// files writes what names the resolver inside, into the session's folder.
+func (o *outlet) files(dir string, in *planner.Input) error {
+	dir = path.Join(dir, "etc")
+	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+		return fmt.Errorf("writing the sandbox's resolver files: %w", err)
+	}
+	nsswitch, _ := os.ReadFile("/etc/nsswitch.conf")
+	for name, text := range map[string]string{
+		"resolv.conf":   "# the resolver of this sandbox\nnameserver " + network.Resolver + "\noptions timeout:30 attempts:5\n",
+		"hosts":         "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n127.0.1.1\t" + in.Hostname + "\n",
+		"nsswitch.conf": nsswitchText(string(nsswitch)),
+	} {
+		if err := os.WriteFile(path.Join(dir, name), []byte(text), 0o644); err != nil {
+			return fmt.Errorf("writing the sandbox's resolver files: %w", err)
+		}
+	}
+	return nil
+}
+
+// nsswitchText is the host's, with names looked up in files and by DNS only: other services are sockets of the host.
+func nsswitchText(s string) string {
+	var b strings.Builder
+	seen := false
+	for line := range strings.Lines(s) {
+		if f := strings.Fields(line); len(f) > 0 && f[0] == "hosts:" {
+			line, seen = "hosts: files dns\n", true
+		}
+		b.WriteString(line)
+	}
+	if !seen {
+		b.WriteString("hosts: files dns\n")
+	}
+	return b.String()
+}
+
+// answering connects the network's questions with whoever decides, from when the program can make any.
+func (o *outlet) answering(f func(context.Context, decide.Ask) decide.Verdict) {
+	if o != nil && f != nil {
+		o.ask.Store(&f)
+	}
+}
+
+func (o *outlet) question(ctx context.Context, q decide.Ask) decide.Verdict {
+	if f := o.ask.Load(); f != nil {
+		return (*f)(ctx, q)
+	}
+	return decide.Verdict{Errno: int(syscall.EACCES), Reason: "nobody is there to be asked"}
+}
+
+// close ends the network.
+func (o *outlet) close() {
+	if o == nil {
+		return
+	}
+	<-o.made
+	if o.net != nil {
+		o.net.Close()
+	}
+}
+
+func (o *outlet) say(text string) {
+	if !o.r.quiet {
+		o.t.warn(text)
+	}
+}
+
+// note is told of everything that was turned away.
+func (o *outlet) note(e network.Event) {
+	if !e.Denied && !e.Failed {
+		return
+	}
+	what := quote(e.Host)
+	if e.Addr.IsValid() && e.Op == "connect" {
+		what = e.Addr.String()
+		if e.Port != 0 {
+			what = netip.AddrPortFrom(e.Addr, e.Port).String()
+		}
+		if e.Host != "" {
+			what += " (" + quote(e.Host) + ")"
+		}
+	}
+	verb := e.Op
+	if e.Proto != "" && e.Proto != "tcp" {
+		verb += " " + e.Proto
+	}
+	o.refused.line(fmt.Sprintf("%s %s: %s", verb, what, e.Reason), e.Failed)
+}

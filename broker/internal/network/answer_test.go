@@ -1,0 +1,185 @@
+package network
+
+import (
+	"context"
+	"net/netip"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/net/dns/dnsmessage"
+
+	"sbx/broker/internal/policy"
+)
+
+func name(s string) dnsmessage.Name { return dnsmessage.MustNewName(s) }
+
+func header(n string, t dnsmessage.Type, ttl uint32) dnsmessage.ResourceHeader {
+	return dnsmessage.ResourceHeader{Name: name(n), Type: t, Class: dnsmessage.ClassINET, TTL: ttl}
+}
+
+func a(n, ip string, ttl uint32) dnsmessage.Resource {
+	return dnsmessage.Resource{Header: header(n, dnsmessage.TypeA, ttl), Body: &dnsmessage.AResource{A: netip.MustParseAddr(ip).As4()}}
+}
+
+func cname(n, to string) dnsmessage.Resource {
+	return dnsmessage.Resource{Header: header(n, dnsmessage.TypeCNAME, 60), Body: &dnsmessage.CNAMEResource{CNAME: name(to)}}
+}
+
+func packed(t *testing.T, rs ...dnsmessage.Resource) []byte {
+	t.Helper()
+	b, err := (&dnsmessage.Message{Header: dnsmessage.Header{Response: true}, Answers: rs}).Pack()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func TestReadAnswer(t *testing.T) {
+	closed := func(ip netip.Addr) bool { return contains(floor(), ip) }
+	q := dnsmessage.Question{Name: name("One.test."), Type: dnsmessage.TypeA, Class: dnsmessage.ClassINET}
+	for what, c := range map[string]struct {
+		records             []dnsmessage.Resource
+		addrs, refused, rrs int
+		ttl                 uint32
+	}{
+		"plain":           {[]dnsmessage.Resource{a("one.test.", "192.0.2.1", 7)}, 1, 0, 1, 7},
+		"zero life":       {[]dnsmessage.Resource{a("one.test.", "192.0.2.1", 0)}, 1, 0, 1, 1},
+		"long life":       {[]dnsmessage.Resource{a("one.test.", "192.0.2.1", 1e6)}, 1, 0, 1, maxTTL},
+		"stray":           {[]dnsmessage.Resource{a("one.test.", "192.0.2.1", 9), a("two.test.", "192.0.2.2", 9)}, 1, 0, 1, 9},
+		"alias":           {[]dnsmessage.Resource{a("two.test.", "192.0.2.2", 9), cname("one.test.", "two.test.")}, 1, 0, 2, 9},
+		"alias elsewhere": {[]dnsmessage.Resource{cname("three.test.", "two.test."), a("two.test.", "192.0.2.2", 9)}, 0, 0, 0, noTTL},
+		"circle":          {[]dnsmessage.Resource{cname("one.test.", "two.test."), cname("two.test.", "one.test.")}, 0, 0, 0, noTTL},
+		"loopback":        {[]dnsmessage.Resource{a("one.test.", "127.0.0.1", 9)}, 0, 1, 0, noTTL},
+		"two faces":       {[]dnsmessage.Resource{a("one.test.", "10.1.2.3", 9), a("one.test.", "192.0.2.1", 9)}, 1, 1, 1, 9},
+		"metadata":        {[]dnsmessage.Resource{a("one.test.", "169.254.169.254", 9)}, 0, 1, 0, noTTL},
+	} {
+		got, err := readAnswer(packed(t, c.records...), q, closed)
+		if err != nil || len(got.addrs) != c.addrs || len(got.refused) != c.refused || len(got.records) != c.rrs || got.ttl != c.ttl {
+			t.Errorf("%s: %+v, %v", what, got, err)
+		}
+	}
+	for _, s := range []string{"::1", "::ffff:127.0.0.1", "fd00:ec2::254", "fe80::1", "64:ff9b::7f00:1", "2002:7f00:1::", "ff02::1"} {
+		if !closed(netip.MustParseAddr(s)) {
+			t.Errorf("%s is open", s)
+		}
+	}
+	if closed(netip.MustParseAddr("2001:db8::1")) || closed(netip.MustParseAddr("192.0.2.1")) {
+		t.Error("a public address is closed")
+	}
+}
+
+// judged is a resolver without a network: every question is counted and judged allow or not by its name.
+func judged(asked *atomic.Int32, hold <-chan struct{}) *resolver {
+	r := newResolver()
+	r.up = &upstream{}
+	r.judge = func(ctx context.Context, h policy.Host, _ who) judgement {
+		asked.Add(1)
+		if hold != nil {
+			<-hold
+		}
+		return judgement{allow: h.Name == "yes.test"}
+	}
+	r.admit = func([]netip.Addr, []ports, time.Duration) error { return nil }
+	r.closed = func(netip.Addr) bool { return false }
+	r.denied = func(policy.Host) bool { return false }
+	r.note = func(Event) {}
+	return r
+}
+
+func question(t *testing.T, n string, typ dnsmessage.Type, class dnsmessage.Class) []byte {
+	t.Helper()
+	b, err := (&dnsmessage.Message{Header: dnsmessage.Header{ID: 7, RecursionDesired: true}, Questions: []dnsmessage.Question{{Name: name(n), Type: typ, Class: class}}}).Pack()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func TestWhatIsNotAllowedIsNotLookedUp(t *testing.T) {
+	var asked atomic.Int32
+	r := judged(&asked, nil)
+	for _, c := range []struct {
+		name  string
+		typ   dnsmessage.Type
+		class dnsmessage.Class
+		code  dnsmessage.RCode
+	}{
+		{"no.test.", dnsmessage.TypeA, dnsmessage.ClassINET, dnsmessage.RCodeNameError},
+		{"no.test.", dnsmessage.TypeTXT, dnsmessage.ClassINET, dnsmessage.RCodeNameError},
+		{"yes.test.", dnsmessage.TypeA, dnsmessage.ClassCHAOS, dnsmessage.RCodeNameError},
+		{"yes.test.", dnsmessage.TypeALL, dnsmessage.ClassINET, dnsmessage.RCodeNotImplemented},
+		{"yes.test.", dnsmessage.TypeAXFR, dnsmessage.ClassINET, dnsmessage.RCodeNotImplemented},
+		{"yes.test.", typeHTTPS, dnsmessage.ClassINET, dnsmessage.RCodeSuccess},
+		{"yes.test.", dnsmessage.TypeA, dnsmessage.ClassINET, dnsmessage.RCodeServerFailure}, // nobody upstream
+		{"a@b.test.", dnsmessage.TypeA, dnsmessage.ClassINET, dnsmessage.RCodeNameError},
+		{"localhost.", dnsmessage.TypeA, dnsmessage.ClassINET, dnsmessage.RCodeSuccess},
+		{"127.0.0.1.", dnsmessage.TypeA, dnsmessage.ClassINET, dnsmessage.RCodeNameError},
+	} {
+		var m dnsmessage.Message
+		if err := m.Unpack(r.answer(context.Background(), question(t, c.name, c.typ, c.class), who{})); err != nil || m.RCode != c.code || m.ID != 7 || !m.Response {
+			t.Errorf("%s %v: %+v, %v", c.name, c.typ, m, err)
+		}
+	}
+	if b := r.answer(context.Background(), []byte("short"), who{}); b != nil {
+		t.Errorf("a message that is none is answered: %x", b)
+	}
+}
+
+func TestManyNewNamesBelowAWildcard(t *testing.T) {
+	r := newResolver()
+	n := 0
+	for range 1000 {
+		if r.spend("*.wild.test") {
+			n++
+		}
+	}
+	if n < bucketSize || n > 3*bucketSize {
+		t.Errorf("%d of 1000 names at once", n)
+	}
+	if !r.spend("*.other.test") {
+		t.Error("another zone is limited too")
+	}
+}
+
+func TestParsePublish(t *testing.T) {
+	for s, want := range map[string]string{"8080:80": "127.0.0.1:8080 80", "80": "127.0.0.1:80 80", "0.0.0.0:1:2": "0.0.0.0:1 2", "[::1]:1:2": "[::1]:1 2", "::1:1:2": "[::1]:1 2"} {
+		p, err := ParsePublish(s)
+		if err != nil || p.Host.String()+" "+itoa(p.Port) != want {
+			t.Errorf("%s: %v %d, %v", s, p.Host, p.Port, err)
+		}
+	}
+	for _, s := range []string{"", "a", "1:b", "0:1", "70000:1", "x:1:2"} {
+		if p, err := ParsePublish(s); err == nil {
+			t.Errorf("%s is read as %+v", s, p)
+		}
+	}
+}
+
+func itoa(n uint16) string {
+	if n < 10 {
+		return string(rune('0' + n))
+	}
+	return itoa(n/10) + string(rune('0'+n%10))
+}
+
+func FuzzAnswer(f *testing.F) {
+	f.Add([]byte("\x00\x07\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\x03yes\x04test\x00\x00\x01\x00\x01"))
+	var asked atomic.Int32
+	r := judged(&asked, nil)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		out := r.answer(context.Background(), b, who{})
+		var m dnsmessage.Message
+		if out != nil && (m.Unpack(out) != nil || len(m.Answers) > 1) {
+			t.Fatalf("%x is answered with %x", b, out)
+		}
+		if g, err := readAnswer(b, dnsmessage.Question{Name: name("yes.test."), Type: dnsmessage.TypeA, Class: dnsmessage.ClassINET}, func(ip netip.Addr) bool { return ip.IsLoopback() }); err == nil {
+			for _, ip := range g.addrs {
+				if ip.IsLoopback() {
+					t.Fatal("a closed address came through")
+				}
+			}
+		}
+		_, _ = parseFlow(b)
+	})
+}

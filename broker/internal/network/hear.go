@@ -1,0 +1,83 @@
+package network
+
+import (
+	"encoding/binary"
+	"net/netip"
+
+	"golang.org/x/sys/unix"
+)
+
+// flow is where a packet wants to go.
+type flow struct {
+	src, dst netip.AddrPort
+	proto    byte
+}
+
+// parseFlow reads the head of a packet.
+func parseFlow(b []byte) (f flow, ok bool) {
+	var src, dst netip.Addr
+	var rest []byte
+	switch {
+	case len(b) >= 20 && b[0]>>4 == 4:
+		head := int(b[0]&15) * 4
+		if head < 20 || len(b) < head {
+			return f, false
+		}
+		src, dst, f.proto, rest = netip.AddrFrom4([4]byte(b[12:16])), netip.AddrFrom4([4]byte(b[16:20])), b[9], b[head:]
+	case len(b) >= 40 && b[0]>>4 == 6:
+		src, dst, f.proto, rest = netip.AddrFrom16([16]byte(b[8:24])), netip.AddrFrom16([16]byte(b[24:40])), b[6], b[40:]
+	default:
+		return f, false
+	}
+	var sp, dp uint16
+	if (f.proto == unix.IPPROTO_TCP || f.proto == unix.IPPROTO_UDP) && len(rest) >= 4 {
+		sp, dp = binary.BigEndian.Uint16(rest), binary.BigEndian.Uint16(rest[2:])
+	}
+	f.src, f.dst = netip.AddrPortFrom(src, sp), netip.AddrPortFrom(dst, dp)
+	return f, true
+}
+
+func protoName(p byte) string {
+	switch p {
+	case unix.IPPROTO_TCP:
+		return "tcp"
+	case unix.IPPROTO_UDP:
+		return "udp"
+	case unix.IPPROTO_ICMP, unix.IPPROTO_ICMPV6:
+		return "icmp"
+	}
+	return "other"
+}
+
+// hear follows what the rules log.
+func (n *Network) hear() {
+	for {
+		list, err := n.log.Read()
+		if err != nil {
+			return
+		}
+		for _, p := range list {
+			f, ok := parseFlow(p.Data)
+			if !ok {
+				continue
+			}
+			if p.Group == groupRefused {
+				n.refused(f)
+			}
+		}
+	}
+}
+
+// refused notes a connection that the rules have refused already.
+func (n *Network) refused(f flow) {
+	e := Event{Op: "connect", Addr: f.dst.Addr(), Port: f.dst.Port(), Proto: protoName(f.proto), Denied: true, Host: n.names.nameOf(f.dst.Addr())}
+	switch {
+	case n.isClosed(f.dst.Addr()):
+		e.Reason = "an address of the host or of a private network"
+	case e.Host != "":
+		e.Reason = "not open for this port or protocol"
+	default:
+		e.Reason = "no allowed name led to this address"
+	}
+	n.o.Note(e)
+}

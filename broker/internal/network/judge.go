@@ -1,0 +1,54 @@
+package network
+
+import (
+	"context"
+
+	"sbx/broker/internal/decide"
+	"sbx/broker/internal/policy"
+)
+
+// judgeName says what a name may be looked up for.
+func (n *Network) judgeName(ctx context.Context, h policy.Host, w who) judgement {
+	if n.o.Denied != nil && n.o.Denied(h, 0) {
+		n.o.Note(Event{Op: "lookup", Host: h.Name, Denied: true, Reason: "denied by a rule"})
+		return judgement{}
+	}
+	if n.o.All {
+		return judgement{allow: true}
+	}
+	j := judgement{}
+	for _, p := range n.o.Hosts {
+		if _, isRange := p.Prefix(); isRange || !p.MatchHost(h) {
+			continue
+		}
+		j.allow = true
+		j.ports = append(j.ports, portsOf(p)...)
+		if p.Wide() || p.Below() != "" {
+			j.wild = p.String()
+		}
+	}
+	if j.allow {
+		return j
+	}
+	if n.o.Ask != nil {
+		// Which port it will be is not known yet. The commonest is asked for, any other when it is used.
+		v := n.o.Ask(ctx, decide.Ask{PID: n.whois(w), Op: "connect", Kind: policy.KindHost, Host: h.Name, Port: 443})
+		if v.Decision != decide.Allow {
+			return judgement{reason: v.Reason}
+		}
+		return judgement{allow: true, ports: answered(v, 443, false), once: v.Life == decide.LifeOnce}
+	}
+	n.o.Note(Event{Op: "lookup", Host: h.Name, Denied: true, Reason: "not in the list of hosts"})
+	return judgement{}
+}
+
+// answered is what a verdict about one port opens.
+func answered(v decide.Verdict, port uint16, udp bool) []ports {
+	if v.Scope >= decide.Dir && !udp {
+		return []ports{{1, 65535, false}}
+	}
+	return []ports{{port, port, udp}}
+}
+
+// whois finds the process that asks, 0 if it cannot be found.
+func (n *Network) whois(w who) int { return 0 }

@@ -1,0 +1,309 @@
+package network
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/broker/internal/decide"
+	"sbx/broker/internal/network/nft"
+	"sbx/broker/internal/policy"
+	"sbx/shared/stage"
+)
+
+// Options say what a sandbox may reach.
+type Options struct {
+	All       bool                 // every public address; Hosts are what is open beyond them
+	Hosts     []policy.HostPattern // names and ranges
+	HostPorts []uint16             // of the host's loopback
+	Publish   []Publish
+	Carrier   string // pasta or slirp4netns; "" for the first that works; "none" for doors without a way out
+	Servers   []netip.AddrPort
+	// Denied says whether a rule denies a name at a port, 0 for any. May be nil.
+	Denied func(h policy.Host, port int) bool
+	// Ask is called for what is not listed and blocks until it is decided. nil: it is refused.
+	Ask func(context.Context, decide.Ask) decide.Verdict
+	// Note is told of everything that was refused or failed, and of what was asked. It must not block.
+	Note func(Event)
+	// Say tells the user.
+	Say func(string)
+}
+
+// Event is one thing that the record should have.
+type Event struct {
+	Op             string // lookup, connect
+	Host           string
+	Addr           netip.Addr
+	Port           uint16
+	Proto          string
+	Denied, Failed bool
+	Reason         string
+}
+
+// Network is the way out of one sandbox.
+type Network struct {
+	o      Options
+	ns     *stage.Network
+	rules  *rules
+	names  *resolver
+	log    *nft.Listener
+	car    *carrier
+	probe  [2]*os.File
+	closed []netip.Prefix
+	ctx    context.Context
+	cancel context.CancelFunc
+	once   sync.Once
+	open   []interface{ Close() error }
+}
+
+// Resolver is where the sandbox's resolver listens.
+const Resolver = "127.0.0.53"
+
+// Start makes the namespace and everything around it; nothing is open before the rules are in force.
+func Start(o Options) (_ *Network, err error) {
+	n := &Network{o: o}
+	n.ctx, n.cancel = context.WithCancel(context.Background())
+	defer func() {
+		if err != nil {
+			n.Close()
+		}
+	}()
+	if n.o.Note == nil {
+		n.o.Note = func(Event) {}
+	}
+	if n.o.Say == nil {
+		n.o.Say = func(string) {}
+	}
+	n.closed = append(floor(), hostAddresses()...)
+	var listeners [][]net.Listener
+	for _, p := range o.Publish {
+		l, err := net.Listen("tcp", p.Host.String())
+		if err != nil {
+			return nil, fmt.Errorf("publishing %s: %w", p.Host, err)
+		}
+		n.keep(l)
+		listeners = append(listeners, []net.Listener{l})
+	}
+	if err := n.build(); err != nil {
+		return nil, err
+	}
+	for i, l := range listeners {
+		go n.publish(l[0], o.Publish[i].Port)
+	}
+	if o.Carrier != "none" {
+		if err := n.carry(); err != nil {
+			return nil, err
+		}
+	}
+	return n, nil
+}
+
+func (n *Network) keep(c interface{ Close() error }) { n.open = append(n.open, c) }
+
+// build makes namespace, rules and resolver.
+func (n *Network) build() error {
+	v6 := haveIPv6()
+	at := netip.AddrPortFrom(netip.MustParseAddr(Resolver), 53)
+	list := []stage.Socket{
+		{Family: unix.AF_NETLINK, Type: unix.SOCK_RAW, Proto: unix.NETLINK_NETFILTER},
+		{Family: unix.AF_NETLINK, Type: unix.SOCK_RAW, Proto: unix.NETLINK_NETFILTER},
+		{Family: unix.AF_INET, Type: unix.SOCK_DGRAM, Bind: at},
+		{Family: unix.AF_INET, Type: unix.SOCK_STREAM, Bind: at, Backlog: 64},
+		{Family: unix.AF_INET, Type: unix.SOCK_DGRAM},
+	}
+	fixed := len(list)
+	for _, p := range n.o.HostPorts {
+		list = append(list, stage.Socket{Family: unix.AF_INET, Type: unix.SOCK_STREAM, Bind: netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), p), Backlog: 128})
+		if v6 {
+			list = append(list, stage.Socket{Family: unix.AF_INET6, Type: unix.SOCK_STREAM, Options: [][3]int{{unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 1}}, Bind: netip.AddrPortFrom(netip.IPv6Loopback(), p), Backlog: 128})
+		}
+	}
+	ns, files, err := stage.NewNetwork(uint32(os.Geteuid()), uint32(os.Getegid()), list)
+	if err != nil {
+		return fmt.Errorf("making the sandbox's network: %w", err)
+	}
+	n.ns = ns
+	for _, f := range files {
+		n.keep(f)
+	}
+	n.probe[0] = files[4]
+	conn, err := nft.Open(files[0])
+	if err != nil {
+		return err
+	}
+	n.rules = &rules{c: conn, classes: classesOf(n.o.Hosts), open: map[string]time.Time{}}
+	if n.o.Ask != nil {
+		n.rules.classes = append(n.rules.classes, ports{1, 65535, false})
+	}
+	if err := n.rules.setUp(&n.o, n.closed); err != nil {
+		return fmt.Errorf("setting the sandbox's network rules: %w", err)
+	}
+	if n.log, err = nft.Listen(files[1], groupRefused, groupHeld); err != nil {
+		return err
+	}
+	n.keep(n.log)
+	go n.hear()
+	n.names = newResolver()
+	n.names.up = &upstream{n.o.Servers, patience}
+	n.names.judge, n.names.closed, n.names.note = n.judgeName, n.isClosed, n.o.Note
+	n.names.denied = func(h policy.Host) bool { return n.o.Denied != nil && n.o.Denied(h, 0) }
+	n.names.admit = func(a []netip.Addr, p []ports, life time.Duration) error {
+		if n.o.All {
+			return nil
+		}
+		return n.rules.admit(a, p, life)
+	}
+	pc, err := net.FilePacketConn(files[2])
+	if err != nil {
+		return fmt.Errorf("serving names: %w", err)
+	}
+	n.keep(pc)
+	go n.serveUDP(pc)
+	tl, err := n.listener(files[3])
+	if err != nil {
+		return err
+	}
+	go n.serveTCP(tl)
+	for i, f := range files[fixed:] {
+		l, err := n.listener(f)
+		if err != nil {
+			return err
+		}
+		go n.hostPort(l, list[fixed+i].Bind.Port())
+	}
+	return nil
+}
+
+func (n *Network) listener(f *os.File) (net.Listener, error) {
+	l, err := net.FileListener(f)
+	if err != nil {
+		return nil, fmt.Errorf("listening inside: %w", err)
+	}
+	n.keep(l)
+	return l, nil
+}
+
+// carry starts the process that carries packets.
+func (n *Network) carry() error {
+	if err := unix.Access("/dev/net/tun", unix.R_OK|unix.W_OK); err != nil {
+		return fmt.Errorf("opening /dev/net/tun: %w", err)
+	}
+	names := Carriers()
+	list := names[:]
+	if n.o.Carrier != "" {
+		list = []string{n.o.Carrier}
+	}
+	failed := errors.New("neither pasta (package passt) nor slirp4netns is installed")
+	for _, name := range list {
+		path, err := exec.LookPath(name)
+		if err != nil {
+			if n.o.Carrier != "" {
+				return fmt.Errorf("starting %s: it is not installed", name)
+			}
+			continue
+		}
+		v6 := routesIPv6()
+		c := &carrier{name: name, path: path, args: carrierArgs(name, 3, 4, v6), ns: n.ns, up: n.isUp, say: n.o.Say}
+		if failed = c.start(); failed == nil {
+			n.car = c
+			return nil
+		}
+	}
+	return fmt.Errorf("starting the sandbox's network: %w", failed)
+}
+
+// Carrier is the program that carries the packets, "" for none.
+func (n *Network) Carrier() string {
+	if n.car == nil {
+		return ""
+	}
+	return n.car.name
+}
+
+// isUp says whether packets have a way out: whether a socket inside finds a route to some address. Nothing is sent.
+func (n *Network) isUp() bool {
+	fd := int(n.probe[0].Fd())
+	err := unix.Connect(fd, &unix.SockaddrInet4{Port: 9, Addr: [4]byte{192, 0, 2, 1}})
+	return err == nil
+}
+
+// Stage is what the sandbox joins.
+func (n *Network) Stage() *stage.Network { return n.ns }
+
+// Close ends everything and returns what went where.
+func (n *Network) Close() (out []Traffic) {
+	n.once.Do(func() {
+		if n.rules != nil {
+			out, _ = n.rules.traffic()
+		}
+		n.cancel()
+		if n.car != nil {
+			n.car.close()
+		}
+		for _, c := range n.open {
+			c.Close()
+		}
+		if n.ns != nil {
+			n.ns.Close()
+		}
+	})
+	return out
+}
+
+// NameOf is the name that led to an address, "" if none did.
+func (n *Network) NameOf(a netip.Addr) string { return n.names.nameOf(a) }
+
+// isClosed says whether names may not lead to an address. A range in the list opens it.
+func (n *Network) isClosed(a netip.Addr) bool {
+	for _, h := range n.o.Hosts {
+		if p, ok := h.Prefix(); ok && p.Contains(a) {
+			return false
+		}
+	}
+	return contains(n.closed, a)
+}
+
+// hostAddresses are the host's own: what listens on them is the host, however public they are.
+func hostAddresses() []netip.Prefix {
+	var out []netip.Prefix
+	list, err := net.InterfaceAddrs()
+	if err != nil {
+		return nil
+	}
+	for _, a := range list {
+		if p, err := netip.ParsePrefix(a.String()); err == nil && !p.Addr().IsLoopback() {
+			ip := p.Addr().Unmap().WithZone("")
+			out = append(out, netip.PrefixFrom(ip, ip.BitLen()))
+		}
+	}
+	return out
+}
+
+func haveIPv6() bool {
+	_, err := os.Stat("/proc/net/if_inet6")
+	return err == nil
+}
+
+// routesIPv6 says whether the host has a way out by IPv6.
+func routesIPv6() bool {
+	b, err := os.ReadFile("/proc/net/ipv6_route")
+	if err != nil {
+		return false
+	}
+	for line := range strings.Lines(string(b)) {
+		f := strings.Fields(line)
+		if len(f) == 10 && f[0] == strings.Repeat("0", 32) && f[1] == "00" && f[9] != "lo" {
+			return true
+		}
+	}
+	return false
+}

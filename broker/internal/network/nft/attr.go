@@ -1,0 +1,61 @@
+package nft
+
+import (
+	"encoding/binary"
+
+	"golang.org/x/sys/unix"
+)
+
+const nested = 0x8000 // NLA_F_NESTED
+
+// attr is one netlink attribute, padded to four bytes.
+func attr(kind int, payload ...[]byte) []byte {
+	n := 4
+	for _, p := range payload {
+		n += len(p)
+	}
+	b := make([]byte, 4, (n+3)&^3)
+	binary.NativeEndian.PutUint16(b, uint16(n))
+	binary.NativeEndian.PutUint16(b[2:], uint16(kind))
+	for _, p := range payload {
+		b = append(b, p...)
+	}
+	return b[:cap(b)]
+}
+
+func nest(kind int, inner ...[]byte) []byte { return attr(kind|nested, inner...) }
+
+func text(kind int, s string) []byte { return attr(kind, append([]byte(s), 0)) }
+
+func u32(kind int, v uint32) []byte { return attr(kind, binary.BigEndian.AppendUint32(nil, v)) }
+
+func u64(kind int, v uint64) []byte { return attr(kind, binary.BigEndian.AppendUint64(nil, v)) }
+
+// attrs calls f with each attribute in b.
+func attrs(b []byte, f func(kind int, payload []byte)) {
+	for len(b) >= 4 {
+		n := int(binary.NativeEndian.Uint16(b))
+		if n < 4 || n > len(b) {
+			return
+		}
+		f(int(binary.NativeEndian.Uint16(b[2:]))&^(nested|0x4000), b[4:n])
+		b = b[min((n+3)&^3, len(b)):]
+	}
+}
+
+// message is a netlink message of the nf_tables subsystem.
+func message(kind int, flags uint16, seq uint32, family byte, payload ...[]byte) []byte {
+	b := make([]byte, 20)
+	for _, p := range payload {
+		b = append(b, p...)
+	}
+	binary.NativeEndian.PutUint32(b, uint32(len(b)))
+	binary.NativeEndian.PutUint16(b[4:], uint16(kind))
+	binary.NativeEndian.PutUint16(b[6:], flags|unix.NLM_F_REQUEST)
+	binary.NativeEndian.PutUint32(b[8:], seq)
+	b[16] = family
+	if kind == unix.NFNL_MSG_BATCH_BEGIN || kind == unix.NFNL_MSG_BATCH_END {
+		binary.BigEndian.PutUint16(b[18:], unix.NFNL_SUBSYS_NFTABLES)
+	}
+	return b
+}

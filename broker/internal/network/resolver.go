@@ -1,0 +1,306 @@
+package network
+
+import (
+	"context"
+	"net/netip"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/net/dns/dnsmessage"
+
+	"sbx/broker/internal/policy"
+)
+
+// resolver answers the sandbox's questions about names: those that are allowed from the host's servers, all others with NXDOMAIN.
+// No question about a name that is not allowed leaves, and no answer is given whose addresses are not open.
+type resolver struct {
+	up     *upstream
+	judge  func(context.Context, policy.Host, who) judgement // blocks while somebody is asked
+	admit  func([]netip.Addr, []ports, time.Duration) error
+	closed func(netip.Addr) bool
+	denied func(policy.Host) bool // by a rule that names it
+	note   func(Event)
+
+	mu     sync.Mutex
+	cache  map[key]*entry
+	names  map[netip.Addr]string // which name led to an address, the last one
+	budget map[string]*bucket
+}
+
+// who asks: the source of the question inside.
+type who struct {
+	src   netip.AddrPort
+	proto string
+}
+
+// judgement is what a name may be used for.
+type judgement struct {
+	allow  bool
+	ports  []ports
+	wild   string // the part of a wildcard pattern that the name lies below
+	once   bool
+	reason string
+}
+
+type key struct {
+	name string
+	typ  dnsmessage.Type
+}
+
+// entry is one answer, or one that is being waited for.
+type entry struct {
+	done    chan struct{}
+	a       answer
+	expires time.Time
+	ports   []ports
+	failed  bool
+}
+
+const (
+	maxEntries = 4096
+	// grace is how much longer than the answer's life an address stays open: programs connect a little after they have looked up.
+	grace    = 30 * time.Second
+	patience = 3 * time.Second
+)
+
+func newResolver() *resolver {
+	return &resolver{cache: map[key]*entry{}, names: map[netip.Addr]string{}, budget: map[string]*bucket{}}
+}
+
+// answer answers one message; nil is no answer at all.
+func (r *resolver) answer(ctx context.Context, query []byte, w who) []byte {
+	var p dnsmessage.Parser
+	h, err := p.Start(query)
+	if err != nil || h.Response {
+		return nil
+	}
+	questions, err := p.AllQuestions()
+	if err != nil || len(questions) != 1 || h.OpCode != 0 {
+		return pack(h, questions, answer{code: dnsmessage.RCodeFormatError})
+	}
+	q := questions[0]
+	return pack(h, questions, r.resolve(ctx, q, w))
+}
+
+func (r *resolver) resolve(ctx context.Context, q dnsmessage.Question, w who) answer {
+	refused := answer{code: dnsmessage.RCodeNameError}
+	name, err := policy.ParseHost(q.Name.String())
+	if err != nil || name.Name == "" || q.Class != dnsmessage.ClassINET {
+		return refused
+	}
+	switch q.Type {
+	case dnsmessage.TypeA, dnsmessage.TypeAAAA, dnsmessage.TypeCNAME, dnsmessage.TypeMX, dnsmessage.TypeNS, dnsmessage.TypeSOA, dnsmessage.TypeSRV, dnsmessage.TypeTXT, dnsmessage.TypePTR, typeHTTPS, typeSVCB:
+	default:
+		return answer{code: dnsmessage.RCodeNotImplemented}
+	}
+	if a, ok := local(name.Name, q); ok {
+		return a
+	}
+	k := key{name.Name, q.Type}
+	if a, ok := r.cached(k); ok {
+		return a
+	}
+	j := r.judge(ctx, name, w)
+	if !j.allow {
+		return refused
+	}
+	if q.Type == typeHTTPS || q.Type == typeSVCB {
+		return answer{} // it could lead to other names, addresses and ports
+	}
+	e, mine := r.enter(k)
+	if !mine {
+		select {
+		case <-e.done:
+			if !e.failed {
+				return r.aged(e)
+			}
+		case <-ctx.Done():
+		}
+		return answer{code: dnsmessage.RCodeServerFailure}
+	}
+	e.failed = true
+	defer func() {
+		if e.failed || j.once {
+			r.mu.Lock()
+			delete(r.cache, k)
+			r.mu.Unlock()
+		}
+		close(e.done)
+	}()
+	if j.wild != "" && !r.spend(j.wild) {
+		r.note(Event{Op: "lookup", Host: name.Name, Denied: true, Reason: "too many new names below " + j.wild + ": names themselves can carry data"})
+		return answer{code: dnsmessage.RCodeServerFailure}
+	}
+	a, ok := r.fetch(ctx, q, name, j)
+	if !ok {
+		return a
+	}
+	r.mu.Lock()
+	e.a, e.expires, e.ports, e.failed = a, time.Now().Add(time.Duration(a.ttl)*time.Second), j.ports, false
+	r.mu.Unlock()
+	return a
+}
+
+// Types that dnsmessage has no name for.
+const (
+	typeSVCB  = dnsmessage.Type(64)
+	typeHTTPS = dnsmessage.Type(65)
+)
+
+// fetch asks upstream and opens what the answer holds before anybody hears it.
+func (r *resolver) fetch(ctx context.Context, q dnsmessage.Question, name policy.Host, j judgement) (answer, bool) {
+	failed := answer{code: dnsmessage.RCodeServerFailure}
+	b, err := r.up.ask(ctx, q)
+	if err != nil {
+		r.note(Event{Op: "lookup", Host: name.Name, Failed: true, Reason: err.Error()})
+		return failed, false
+	}
+	a, err := readAnswer(b, q, r.closed)
+	if err != nil {
+		return failed, false
+	}
+	for _, c := range a.chain {
+		h, err := policy.ParseHost(c)
+		if err != nil || r.denied(h) {
+			r.note(Event{Op: "lookup", Host: name.Name, Denied: true, Reason: "it is an alias of " + strings.ToLower(c) + ", which a rule denies"})
+			return answer{code: dnsmessage.RCodeNameError}, false
+		}
+	}
+	if len(a.refused) > 0 {
+		r.note(Event{Op: "lookup", Host: name.Name, Addr: a.refused[0], Denied: true, Reason: "it leads to an address of the host or of a private network"})
+		if len(a.addrs) == 0 {
+			return answer{code: dnsmessage.RCodeNameError}, false
+		}
+	}
+	if err := r.admit(a.addrs, j.ports, time.Duration(a.ttl)*time.Second+grace); err != nil {
+		r.note(Event{Op: "lookup", Host: name.Name, Failed: true, Reason: err.Error()})
+		return failed, false
+	}
+	r.mu.Lock()
+	if len(r.names) > maxEntries {
+		clear(r.names)
+	}
+	for _, ip := range a.addrs {
+		r.names[ip] = name.Name
+	}
+	r.mu.Unlock()
+	return a, true
+}
+
+// nameOf is the name that led to an address.
+func (r *resolver) nameOf(a netip.Addr) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.names[a]
+}
+
+func (r *resolver) cached(k key) (answer, bool) {
+	r.mu.Lock()
+	e := r.cache[k]
+	if e == nil || e.failed || e.expires.IsZero() || !time.Now().Before(e.expires) {
+		r.mu.Unlock()
+		return answer{}, false
+	}
+	r.mu.Unlock()
+	return r.aged(e), true
+}
+
+// aged is an answer of the cache with the life that it has left.
+func (r *resolver) aged(e *entry) answer {
+	a := e.a
+	left := uint32(max(0, time.Until(e.expires)/time.Second))
+	a.records = make([]dnsmessage.Resource, len(e.a.records))
+	for i, rec := range e.a.records {
+		rec.Header.TTL = min(rec.Header.TTL, left)
+		a.records[i] = rec
+	}
+	return a
+}
+
+// enter returns the entry of a question, and whether the caller is the one to fill it.
+func (r *resolver) enter(k key) (*entry, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if e := r.cache[k]; e != nil && (e.expires.IsZero() || time.Now().Before(e.expires)) {
+		return e, false
+	}
+	if len(r.cache) >= maxEntries {
+		for old, e := range r.cache {
+			if !e.expires.IsZero() {
+				delete(r.cache, old)
+			}
+		}
+	}
+	e := &entry{done: make(chan struct{})}
+	r.cache[k] = e
+	return e, true
+}
+
+// forget drops what is known about a name.
+func (r *resolver) forget(name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for k, e := range r.cache {
+		if k.name == name && !e.expires.IsZero() {
+			delete(r.cache, k)
+		}
+	}
+}
+
+// local answers for the namespace's own names.
+func local(name string, q dnsmessage.Question) (answer, bool) {
+	if name != "localhost" && !strings.HasSuffix(name, ".localhost") {
+		return answer{}, false
+	}
+	h := dnsmessage.ResourceHeader{Name: q.Name, Type: q.Type, Class: q.Class, TTL: 60}
+	switch q.Type {
+	case dnsmessage.TypeA:
+		return answer{records: []dnsmessage.Resource{{Header: h, Body: &dnsmessage.AResource{A: [4]byte{127, 0, 0, 1}}}}}, true
+	case dnsmessage.TypeAAAA:
+		return answer{records: []dnsmessage.Resource{{Header: h, Body: &dnsmessage.AAAAResource{AAAA: netip.IPv6Loopback().As16()}}}}, true
+	}
+	return answer{}, true
+}
+
+func pack(h dnsmessage.Header, questions []dnsmessage.Question, a answer) []byte {
+	m := dnsmessage.Message{Header: dnsmessage.Header{ID: h.ID, Response: true, OpCode: h.OpCode, RecursionDesired: h.RecursionDesired, RecursionAvailable: true, RCode: a.code},
+		Questions: questions, Answers: a.records}
+	b, err := m.Pack()
+	if err != nil {
+		m.Answers, m.RCode = nil, dnsmessage.RCodeServerFailure
+		if b, err = m.Pack(); err != nil {
+			return nil
+		}
+	}
+	return b
+}
+
+// bucket limits how many new names below a wildcard are looked up: names can carry data out.
+type bucket struct {
+	left float64
+	at   time.Time
+}
+
+const (
+	bucketSize = 40
+	bucketRate = 0.5 // a second
+)
+
+func (r *resolver) spend(zone string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	b := r.budget[zone]
+	now := time.Now()
+	if b == nil {
+		b = &bucket{bucketSize, now}
+		r.budget[zone] = b
+	}
+	b.left = min(bucketSize, b.left+now.Sub(b.at).Seconds()*bucketRate)
+	b.at = now
+	if b.left < 1 {
+		return false
+	}
+	b.left--
+	return true
+}

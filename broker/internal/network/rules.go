@@ -1,0 +1,284 @@
+package network
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/broker/internal/network/nft"
+	"sbx/broker/internal/policy"
+)
+
+// table is the one table in the sandbox's namespace.
+const table = "sbx"
+
+// Log groups: connections that were refused, and first packets that wait for an answer.
+const (
+	groupRefused = 5
+	groupHeld    = 6
+)
+
+// ports is what a name or range is open for.
+type ports struct {
+	lo, hi uint16
+	udp    bool
+}
+
+func (p ports) proto() byte {
+	if p.udp {
+		return unix.IPPROTO_UDP
+	}
+	return unix.IPPROTO_TCP
+}
+
+func (p ports) contains(port uint16) bool { return p.lo <= port && port <= p.hi }
+
+var errGone = errors.New("the network has been closed")
+
+// rules are the kernel's side: a table whose sets this process alone fills.
+type rules struct {
+	c       *nft.Conn
+	classes []ports // what names are open for; class i has the sets ci-4 and ci-6
+	mu      sync.Mutex
+	open    map[string]time.Time // set and key → when the kernel drops it
+}
+
+// asked are the sets of single answers: an address and a port.
+const (
+	askedTCP = "asked-tcp"
+	askedUDP = "asked-udp"
+)
+
+func suffix(a netip.Addr) string {
+	if a.Is4() {
+		return "-4"
+	}
+	return "-6"
+}
+
+// setUp makes the table. Nothing is open before it is there, because the device that leads out is made later.
+func (r *rules) setUp(o *Options, closed []netip.Prefix) error {
+	b := nft.NewBatch(table)
+	b.Table()
+	for _, f := range [...]struct {
+		suffix    string
+		kind, len int
+	}{{"-4", 7, 4}, {"-6", 8, 16}} {
+		b.Set("out"+f.suffix, f.kind, f.len, true)
+		b.Set("in"+f.suffix, f.kind, f.len, true)
+		if o.All {
+			continue
+		}
+		b.Set(askedTCP+f.suffix, f.kind<<6|13, f.len+4, false)
+		b.Set(askedUDP+f.suffix, f.kind<<6|13, f.len+4, false)
+		for i := range r.classes {
+			b.Set(fmt.Sprintf("c%d%s", i, f.suffix), f.kind, f.len, false)
+		}
+	}
+	b.Chain("refuse")
+	b.Rule("refuse", nft.AtMost(50, 100), nft.Log(groupRefused, 128))
+	b.Rule("refuse", nft.IPv6(), nft.Protocol(unix.IPPROTO_TCP), nft.Reset()) // the first message about a new destination comes late
+	b.Rule("refuse", nft.Reject())
+	b.BaseChain("output", "filter", nft.Output, nft.PrioAfter, false)
+	b.Rule("output", nft.Leaving("lo"), nft.Accept())
+	count(b, "output", false)
+	b.Rule("output", nft.Known(), nft.Accept())
+	b.Rule("output", nft.IPv6(), nft.ICMPv6(133, 136), nft.Accept()) // neighbours; nothing else finds the gateway
+	b.Rule("output", nft.IPv6(), nft.ICMPv6(130, 143), nft.Drop())
+	for _, h := range o.Hosts {
+		if p, ok := h.Prefix(); ok {
+			for _, q := range portsOf(h) {
+				b.Rule("output", to(p), nft.Protocol(q.proto()), nft.Ports(q.lo, q.hi), nft.Accept())
+			}
+		}
+	}
+	for _, p := range closed {
+		b.Rule("output", to(p), nft.Goto("refuse"))
+	}
+	if o.All {
+		b.Rule("output", nft.Accept())
+	} else {
+		r.listed(b, o)
+	}
+	b.BaseChain("input", "filter", nft.Input, nft.PrioAfter, false)
+	b.Rule("input", nft.Entering("lo"), nft.Accept())
+	count(b, "input", true)
+	b.Rule("input", nft.Known(), nft.Accept())
+	b.Rule("input", nft.IPv6(), nft.ICMPv6(134, 136), nft.Accept())
+	return r.c.Commit(b)
+}
+
+// listed are the rules that look into the sets.
+func (r *rules) listed(b *nft.Batch, o *Options) {
+	for _, f := range [...]struct {
+		suffix string
+		len    int
+		match  nft.Expr
+	}{{"-4", 4, nft.IPv4()}, {"-6", 16, nft.IPv6()}} {
+		for i, p := range r.classes {
+			b.Rule("output", f.match, nft.Protocol(p.proto()), nft.Ports(p.lo, p.hi), nft.ToSet(f.len, fmt.Sprintf("c%d%s", i, f.suffix)), nft.Accept())
+		}
+		b.Rule("output", f.match, nft.Protocol(unix.IPPROTO_TCP), nft.ToPortSet(f.len, askedTCP+f.suffix), nft.Accept())
+		b.Rule("output", f.match, nft.Protocol(unix.IPPROTO_UDP), nft.ToPortSet(f.len, askedUDP+f.suffix), nft.Accept())
+	}
+	for _, h := range o.Hosts {
+		if h.Any() { // every address that is not closed
+			for _, q := range portsOf(h) {
+				b.Rule("output", nft.Protocol(q.proto()), nft.Ports(q.lo, q.hi), nft.Accept())
+			}
+		}
+	}
+	if o.Ask != nil {
+		// The first packet waits at the broker, which sends it again when it may pass.
+		for _, p := range [...]byte{unix.IPPROTO_TCP, unix.IPPROTO_UDP} {
+			b.Rule("output", nft.Protocol(p), nft.Log(groupHeld, 0xffff), nft.Drop())
+		}
+	}
+	b.Rule("output", nft.Goto("refuse"))
+}
+
+func count(b *nft.Batch, chain string, source bool) {
+	set := "out"
+	if source {
+		set = "in"
+	}
+	b.Rule(chain, nft.IPv4(), nft.Count(4, source, set+"-4"))
+	b.Rule(chain, nft.IPv6(), nft.Count(16, source, set+"-6"))
+}
+
+func to(p netip.Prefix) nft.Expr {
+	match := nft.IPv6()
+	if p.Addr().Is4() {
+		match = nft.IPv4()
+	}
+	return append(match, nft.To(p.Addr().AsSlice(), p.Bits())...)
+}
+
+// portsOf lists what a pattern opens: without a port 80 and 443.
+func portsOf(h policy.HostPattern) []ports {
+	lo, hi := h.Ports()
+	if lo == 0 {
+		return []ports{{80, 80, h.UDP()}, {443, 443, h.UDP()}}
+	}
+	return []ports{{lo, hi, h.UDP()}}
+}
+
+// classesOf collects the distinct ports of all patterns that are not ranges.
+func classesOf(hosts []policy.HostPattern) []ports {
+	var out []ports
+	for _, h := range hosts {
+		if _, isRange := h.Prefix(); isRange {
+			continue
+		}
+		for _, p := range portsOf(h) {
+			if !slices.Contains(out, p) {
+				out = append(out, p)
+			}
+		}
+	}
+	return out
+}
+
+// admit opens addresses for the ports for as long as life. Ports that are no class are single ones.
+func (r *rules) admit(addrs []netip.Addr, list []ports, life time.Duration) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := time.Now()
+	type element struct {
+		set string
+		key []byte
+	}
+	var want []element
+	for _, a := range addrs {
+		for _, p := range list {
+			e := element{key: a.AsSlice()}
+			if i := slices.Index(r.classes, p); i >= 0 {
+				e.set = fmt.Sprintf("c%d%s", i, suffix(a))
+			} else {
+				e.set = askedTCP + suffix(a)
+				if p.udp {
+					e.set = askedUDP + suffix(a)
+				}
+				e.key = append(e.key, byte(p.lo>>8), byte(p.lo), 0, 0)
+			}
+			if until, ok := r.open[e.set+string(e.key)]; !ok || until.Before(now.Add(life-time.Second)) {
+				want = append(want, e)
+			}
+		}
+	}
+	for fresh := false; len(want) > 0; fresh = true {
+		b := nft.NewBatch(table)
+		for _, e := range want {
+			until, was := r.open[e.set+string(e.key)]
+			// The kernel does not lengthen an element's life: it is taken out and put in, at once.
+			if was && !fresh && until.After(now) {
+				b.Remove(e.set, e.key)
+			}
+			b.Element(e.set, e.key, life)
+		}
+		err := r.c.Commit(b)
+		if errors.Is(err, syscall.ENOENT) && !fresh {
+			continue // one was just gone
+		}
+		if err != nil {
+			return fmt.Errorf("opening addresses: %w", err)
+		}
+		for _, e := range want {
+			r.open[e.set+string(e.key)] = now.Add(life)
+		}
+		break
+	}
+	if len(r.open) > 4096 {
+		for k, until := range r.open {
+			if until.Before(now) {
+				delete(r.open, k)
+			}
+		}
+	}
+	return nil
+}
+
+// Traffic is what went to and came from one address.
+type Traffic struct {
+	Addr                           netip.Addr
+	Out, In, PacketsOut, PacketsIn uint64
+}
+
+// traffic reads the counters.
+func (r *rules) traffic() ([]Traffic, error) {
+	all := map[netip.Addr]*Traffic{}
+	for _, set := range [...]string{"out-4", "out-6", "in-4", "in-6"} {
+		list, err := r.c.Dump(table, set)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range list {
+			a, ok := netip.AddrFromSlice(e.Key)
+			if !ok {
+				continue
+			}
+			t := all[a]
+			if t == nil {
+				t = &Traffic{Addr: a}
+				all[a] = t
+			}
+			if set[0] == 'o' {
+				t.Out, t.PacketsOut = e.Bytes, e.Packets
+			} else {
+				t.In, t.PacketsIn = e.Bytes, e.Packets
+			}
+		}
+	}
+	out := make([]Traffic, 0, len(all))
+	for _, t := range all {
+		out = append(out, *t)
+	}
+	slices.SortFunc(out, func(a, b Traffic) int { return a.Addr.Compare(b.Addr) })
+	return out, nil
+}

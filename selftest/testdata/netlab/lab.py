@@ -1,0 +1,127 @@
+# Servers of the lab: HTTP, HTTPS with any name, DNS, UDP echo, a talking TCP port.
+import http.server, os, socket, socketserver, ssl, struct, subprocess, sys, threading, time
+
+class Page(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        if self.path == "/away":
+            self.send_response(302)
+            self.send_header("Location", "http://198.51.100.11/")
+            self.end_headers()
+            return
+        n = int(self.path[5:]) if self.path.startswith("/big/") else 0
+        body = b"x" * n or ("page of %s at %s\n" % (self.headers.get("Host"), self.connection.getsockname()[0])).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+    def log_message(self, *a):
+        pass
+
+class Server(http.server.ThreadingHTTPServer):
+    address_family = socket.AF_INET6 if socket.has_ipv6 and os.path.exists("/proc/net/if_inet6") else socket.AF_INET
+    request_queue_size = 128
+
+def http_on(port, tls=None):
+    s = Server(("::" if Server.address_family == socket.AF_INET6 else "", port), Page)
+    if tls:
+        s.socket = tls.wrap_socket(s.socket, server_side=True, do_handshake_on_connect=False)
+    threading.Thread(target=s.serve_forever, daemon=True).start()
+
+count = {}
+def answer(name, typ):
+    """records of a name: (name, type, ttl, data)"""
+    a = lambda ip, ttl=60, n=name: (n, 1, ttl, socket.inet_aton(ip))
+    cname = lambda to: (name, 5, 60, to)
+    count[name] = count.get(name, 0) + 1
+    if name == "reb.test":
+        return [a("127.0.0.1" if count[name] % 2 == 0 else "198.51.100.12", 0)] if typ == 1 else []
+    if name == "two-faced.test":
+        return [a("127.0.0.1"), a("198.51.100.12")] if typ == 1 else []
+    table = {"one.test": "198.51.100.10", "two.test": "198.51.100.10", "other.test": "198.51.100.11", "private.test": "10.9.9.9", "meta.test": "169.254.169.254", "host.test": "203.0.113.2",
+             "loop.test": "127.0.0.1", "proxy.test": "198.51.100.12"}
+    if name in table:
+        return [a(table[name])] if typ == 1 else []
+    if name == "short.test":
+        return [a("198.51.100.12", 1)] if typ == 1 else []
+    if name == "alias.test":
+        return [cname("one.test")] + ([a("198.51.100.10", n="one.test")] if typ == 1 else []) + [a("10.9.9.9", n="stray.test")]
+    if name == "badalias.test":
+        return [cname("other.test"), a("198.51.100.11", n="other.test")]
+    if name == "circle.test":
+        return [cname("circle.test")]
+    if name == "six.test":
+        return [(name, 28, 60, socket.inet_pton(socket.AF_INET6, "2001:db8:2::10"))] if typ == 28 else []
+    if name.endswith(".wild.test"):
+        return [a("198.51.100.12")] if typ == 1 else []
+    if name == "many.test":
+        return [a("198.51.101.%d" % i) for i in range(1, 120)] if typ == 1 else []
+    return None
+
+def labels(name):
+    return b"".join(bytes([len(p)]) + p.encode() for p in name.split(".") if p) + b"\0"
+
+def reply(q):
+    i, parts = 12, []
+    while q[i]:
+        parts.append(q[i + 1:i + 1 + q[i]].decode())
+        i += q[i] + 1
+    name, typ = ".".join(parts).lower(), struct.unpack(">H", q[i + 1:i + 3])[0]
+    with open(os.environ["LABLOG"], "a") as f:
+        f.write("%s %d\n" % (name, typ))
+    rs = answer(name, typ)
+    body = b""
+    for n, t, ttl, d in rs or []:
+        d = labels(d) if t == 5 else d
+        body += labels(n) + struct.pack(">HHIH", t, 1, ttl, len(d)) + d
+    return q[:2] + struct.pack(">HHHHH", 0x8180 | (3 if rs is None else 0), 1, len(rs or []), 0, 0) + q[12:i + 5] + body
+
+def dns_udp(s):
+    while True:
+        q, who = s.recvfrom(4096)
+        r = reply(q)
+        s.sendto(r if len(r) <= 512 else r[:2] + struct.pack(">H", 0x8380) + r[4:6] + b"\0\0\0\0\0\0" + q[12:], who)
+
+def dns_tcp(s):
+    while True:
+        c, _ = s.accept()
+        q = c.recv(4096)
+        if len(q) > 2:
+            r = reply(q[2:])
+            c.sendall(struct.pack(">H", len(r)) + r)
+        c.close()
+
+def echo(s):
+    while True:
+        b, who = s.recvfrom(4096)
+        s.sendto(b"echo " + b, who)
+
+def talk(s):
+    while True:
+        c, _ = s.accept()
+        c.sendall(b"SSH-2.0-lab\r\n")
+        c.close()
+
+def start(f, kind, addr, port):
+    s = socket.socket(socket.AF_INET, kind)
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    s.bind((addr, port))
+    if kind == socket.SOCK_STREAM:
+        s.listen(64)
+    threading.Thread(target=f, args=(s,), daemon=True).start()
+
+os.chdir("/mnt")
+subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", "key.pem", "-out", "cert.pem", "-days", "2", "-subj", "/CN=lab",
+                "-addext", "subjectAltName=DNS:one.test,DNS:two.test,DNS:other.test"], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+ctx = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+ctx.load_cert_chain("cert.pem", "key.pem")
+http_on(80)
+http_on(8080)
+http_on(443, ctx)
+start(dns_udp, socket.SOCK_DGRAM, "198.51.100.53", 53)
+start(dns_tcp, socket.SOCK_STREAM, "198.51.100.53", 53)
+for port in (443, 4433):
+    for a in ("10", "11", "12"):
+        start(echo, socket.SOCK_DGRAM, "198.51.100." + a, port)
+start(talk, socket.SOCK_STREAM, "", 22)
+open(sys.argv[1], "w").close()
+time.sleep(600)

@@ -1,0 +1,59 @@
+package stage
+
+import (
+	"os"
+	"runtime"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Exec runs a program in the user namespace that owns the network, as its root, which outside is nobody but the caller. Files are its
+// descriptors from 0 on. It dies with the calling thread. It returns the pid, which the caller waits for.
+func (n *Network) Exec(path string, argv, env []string, files []*os.File) (int, error) {
+	list := []int{int(n.User.Fd())}
+	for _, f := range files {
+		list = append(list, int(f.Fd()))
+	}
+	moved, undo, err := moveAway(list)
+	defer undo()
+	if err != nil {
+		return 0, err
+	}
+	b, memory, err := newBlock()
+	if err != nil {
+		return 0, err
+	}
+	// What the child has of it is a mapping of its own.
+	defer func() { _ = unix.Munmap(memory) }()
+	t, _ := b.tapes()
+	// First out of the way of the numbers that they are to have.
+	const above = 100
+	for i, fd := range moved {
+		t.call(unix.SYS_DUP3, uintptr(fd), uintptr(above+i), unix.O_CLOEXEC)
+	}
+	t.at("entering the network's user namespace", "")
+	t.call(unix.SYS_SETNS, above, unix.CLONE_NEWUSER)
+	t.call(unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL)) // entering cleared it
+	t.call(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+	t.call(unix.SYS_SETSID)
+	for i := range files {
+		t.call(unix.SYS_DUP3, uintptr(above+1+i), uintptr(i), 0)
+	}
+	t.call(unix.SYS_CLOSE_RANGE, uintptr(len(files)), uintptr(^uint32(0)), 0)
+	t.call(unix.SYS_CHDIR, t.str("/"))
+	t.at(execStep, path)
+	t.call(unix.SYS_EXECVE, t.str(path), t.vector(argv), t.vector(env))
+	if t.full() {
+		return 0, errPlanTooLarge
+	}
+	syscall.ForkLock.Lock()
+	pid, errno := launchTape(0, t.ops, &b.control)
+	syscall.ForkLock.Unlock()
+	runtime.KeepAlive(files)
+	runtime.KeepAlive(n)
+	if errno != 0 {
+		return 0, &Fault{Phase: "network", Index: -1, Step: "cloning", Errno: syscall.Errno(errno)}
+	}
+	return int(pid), nil
+}

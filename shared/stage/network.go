@@ -1,0 +1,209 @@
+package stage
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/shared/plan"
+)
+
+// Network is a network namespace that was made before its sandbox. It belongs to a user namespace of its own, above the
+// sandbox's: no capability that a program can have inside reaches it, so its rules are the caller's alone.
+type Network struct {
+	Net, User *os.File
+}
+
+// Socket is one socket to be made in a network namespace. Binding to a low port and every protocol are possible there.
+type Socket struct {
+	Family, Type, Proto int
+	Options             [][3]int       // level, name, value
+	Bind                netip.AddrPort // the zero value: not bound
+	Backlog             int            // above 0: it listens
+}
+
+// maxSockets is how many descriptors one message carries (SCM_MAX_FD is 253).
+const maxSockets = 200
+
+// NewNetwork makes a network namespace with its loopback up and the sockets in it. uid and gid are the caller's own.
+func NewNetwork(uid, gid uint32, sockets []Socket) (*Network, []*os.File, error) {
+	p := &plan.Plan{Namespaces: plan.Namespaces{User: true}, Identity: plan.Identity{OutsideUID: uid, OutsideGID: gid}, Loopback: true}
+	files, err := inChild(unix.CLONE_NEWUSER|unix.CLONE_NEWNET, sockets, func(t *tape) {
+		c := &compiler{p: p, t: t}
+		c.user()
+		c.names()
+		// Ping sockets for the one group that there is, and no waiting for neighbours that do not exist; where a kernel lacks a file nothing is lost.
+		for _, f := range [...][2]string{{"/proc/sys/net/ipv4/ping_group_range", "0 0"}, {"/proc/sys/net/ipv6/conf/default/accept_dad", "0"}, {"/proc/sys/net/ipv6/conf/default/router_solicitation_delay", "0"}} {
+			t.at("writing", f[0])
+			t.call(unix.SYS_OPENAT, atCwd, t.str(f[0]), unix.O_WRONLY|unix.O_CLOEXEC, 0).to(regA).may(anyErrno).elseSkip(2)
+			t.call(unix.SYS_WRITE, 0, t.str(f[1]), uintptr(len(f[1]))).from(0, regA).may(anyErrno)
+			t.call(unix.SYS_CLOSE).from(0, regA)
+		}
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	n := &Network{Net: files[0]}
+	user, err := unix.IoctlRetInt(int(n.Net.Fd()), unix.NS_GET_USERNS)
+	if err != nil {
+		closeFiles(files)
+		return nil, nil, fmt.Errorf("opening the user namespace of a network: %w", err)
+	}
+	unix.CloseOnExec(user)
+	n.User = os.NewFile(uintptr(user), "userns")
+	return n, files[1:], nil
+}
+
+// Sockets makes more sockets in the namespace.
+func (n *Network) Sockets(sockets []Socket) ([]*os.File, error) {
+	moved, undo, err := moveAway([]int{int(n.User.Fd()), int(n.Net.Fd())})
+	defer undo()
+	if err != nil {
+		return nil, err
+	}
+	files, err := inChild(0, sockets, func(t *tape) {
+		t.at("entering the network's user namespace", "")
+		t.call(unix.SYS_SETNS, uintptr(moved[0]), unix.CLONE_NEWUSER)
+		t.at("entering the network namespace", "")
+		t.call(unix.SYS_SETNS, uintptr(moved[1]), unix.CLONE_NEWNET)
+	})
+	if err != nil {
+		return nil, err
+	}
+	files[0].Close()
+	return files[1:], nil
+}
+
+// Close gives the namespace up; it lives on as long as something is in it.
+func (n *Network) Close() {
+	n.Net.Close()
+	n.User.Close()
+}
+
+func closeFiles(files []*os.File) {
+	for _, f := range files {
+		f.Close()
+	}
+}
+
+// inChild carries out what first compiles and makes the sockets, in a child that then ends. The first file is the child's network namespace.
+func inChild(flags uintptr, sockets []Socket, first func(*tape)) ([]*os.File, error) {
+	if len(sockets) > maxSockets {
+		return nil, fmt.Errorf("making %d sockets at once, at most %d", len(sockets), maxSockets)
+	}
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("making control socket: %w", err)
+	}
+	defer unix.Close(pair[0])
+	defer unix.Close(pair[1])
+	moved, undo, err := moveAway(pair[1:])
+	defer undo()
+	if err != nil {
+		return nil, err
+	}
+	b, memory, err := newBlock()
+	if err != nil {
+		return nil, fmt.Errorf("mapping memory for a network: %w", err)
+	}
+	defer func() { _ = unix.Munmap(memory) }()
+	t, _ := b.tapes()
+	first(t)
+	t.at("moving descriptors", "")
+	t.call(unix.SYS_DUP3, uintptr(moved[0]), fdSock, unix.O_CLOEXEC)
+	rights := unix.UnixRights(make([]int, 1+len(sockets))...)
+	addr := t.bytes(rights)
+	t.at("opening", "/proc/thread-self/ns/net")
+	t.call(unix.SYS_OPENAT, atCwd, t.str("/proc/thread-self/ns/net"), unix.O_RDONLY|unix.O_CLOEXEC, 0).to(regA)
+	t.poke(addr+uintptr(unix.CmsgLen(0)), regA)
+	for i := range sockets {
+		sockets[i].compile(t)
+		t.poke(addr+uintptr(unix.CmsgLen(0)+4*(i+1)), regA)
+	}
+	t.at("handing over sockets", "")
+	t.sendmsg(message{kind: evReady}, addr, len(rights))
+	if t.full() {
+		return nil, errPlanTooLarge
+	}
+	syscall.ForkLock.Lock()
+	pid, errno := launchTape(flags, t.ops, &b.control)
+	syscall.ForkLock.Unlock()
+	if errno != 0 {
+		return nil, &Fault{Phase: "network", Index: -1, Step: "cloning", Errno: syscall.Errno(errno)}
+	}
+	awaitEnd(int(pid))
+	if f := b.control.setup; f.errno != 0 {
+		return nil, t.faultAt("network", f)
+	}
+	return received(pair[0], 1+len(sockets))
+}
+
+// received takes the descriptors that lie in the socket.
+func received(sock, want int) ([]*os.File, error) {
+	var buf [64]byte
+	oob := make([]byte, unix.CmsgSpace(4*want))
+	_, on, _, _, err := unix.Recvmsg(sock, buf[:], oob, unix.MSG_CMSG_CLOEXEC|unix.MSG_DONTWAIT)
+	if err != nil {
+		return nil, fmt.Errorf("receiving sockets: %w", err)
+	}
+	scm, err := unix.ParseSocketControlMessage(oob[:on])
+	if err != nil || len(scm) != 1 {
+		return nil, fmt.Errorf("receiving sockets: %w", errGone)
+	}
+	fds, err := unix.ParseUnixRights(&scm[0])
+	if err != nil {
+		return nil, fmt.Errorf("receiving sockets: %w", err)
+	}
+	files := make([]*os.File, len(fds))
+	for i, fd := range fds {
+		files[i] = os.NewFile(uintptr(fd), "socket")
+	}
+	if len(files) != want {
+		closeFiles(files)
+		return nil, fmt.Errorf("received %d descriptors, want %d", len(files), want)
+	}
+	return files, nil
+}
+
+// compile makes the socket and leaves its descriptor in regA.
+func (s *Socket) compile(t *tape) {
+	t.at("making a socket", s.text())
+	t.call(unix.SYS_SOCKET, uintptr(s.Family), uintptr(s.Type|unix.SOCK_CLOEXEC), uintptr(s.Proto)).to(regA)
+	for _, o := range s.Options {
+		v := &[2]int32{int32(o[2])}
+		t.call(unix.SYS_SETSOCKOPT, 0, uintptr(o[0]), uintptr(o[1]), ptr(t, v), 4).from(0, regA)
+	}
+	if s.Bind.IsValid() {
+		b := sockaddr(s.Bind)
+		t.call(unix.SYS_BIND, 0, t.bytes(b), uintptr(len(b))).from(0, regA)
+	}
+	if s.Backlog > 0 {
+		t.call(unix.SYS_LISTEN, 0, uintptr(s.Backlog)).from(0, regA)
+	}
+}
+
+func (s *Socket) text() string {
+	if s.Bind.IsValid() {
+		return s.Bind.String()
+	}
+	return fmt.Sprintf("family %d type %d protocol %d", s.Family, s.Type, s.Proto)
+}
+
+// sockaddr is a as struct sockaddr_in or sockaddr_in6 (ip(7), ipv6(7)).
+func sockaddr(a netip.AddrPort) []byte {
+	ip := a.Addr().AsSlice()
+	b := make([]byte, 16)
+	family, at := uint16(unix.AF_INET), 4
+	if a.Addr().Is6() {
+		b = make([]byte, 28)
+		family, at = unix.AF_INET6, 8
+	}
+	binary.NativeEndian.PutUint16(b, family)
+	binary.BigEndian.PutUint16(b[2:], a.Port())
+	copy(b[at:], ip)
+	return b
+}
