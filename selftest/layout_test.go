@@ -35,6 +35,7 @@ var mayImport = map[string][]string{
 	"broker/internal/changes":  {"broker/internal/guard", "shared/plan"},
 
 	"broker/internal/decide": {"broker/internal/policy"},
+	"broker/internal/learn":  {"broker/internal/policy"},
 	// planner alone speaks both policy and plan, so that no word of policy reaches privileged code.
 	"broker/internal/planner": {"broker/internal/policy", "broker/internal/host", "broker/internal/guard", "shared/plan"},
 

@@ -85,14 +85,21 @@ func ascii(s string) string {
 	return s
 }
 
-// isEventID says whether a word is the id of a question, or SID:NUMBER, which every record has.
-func isEventID(s string) bool {
+// isEventID says whether a word is the id of an event: of a question (32 digits), of what was settled without one
+// (SID-NUMBER, where there is such a log), or SID:NUMBER, which every record has.
+func (t *term) isEventID(facts host.Facts, s string) bool {
 	if len(s) == 32 && strings.Trim(s, "0123456789abcdef") == "" {
 		return true
 	}
-	sid, n, ok := strings.Cut(s, ":")
-	_, err := strconv.ParseUint(n, 10, 63)
-	return ok && err == nil && plan.ValidSession(sid) == nil && !strings.Contains(sid, ".") && sid != "localhost"
+	i := strings.LastIndexAny(s, ":-")
+	if i < 0 || plan.ValidSession(s[:i]) != nil || strings.Contains(s[:i], ".") {
+		return false
+	}
+	if _, err := strconv.ParseUint(s[i+1:], 10, 63); err != nil {
+		return false
+	}
+	dir, _, err := t.auditDir(facts)
+	return err == nil && exists(filepath.Join(dir, s[:i]+".jsonl"))
 }
 
 // auditDir is where the logs are; sessions are beside it.

@@ -43,11 +43,17 @@ type asking struct {
 	arb    *arbiter.Arbiter
 	server *control.Server
 
+	report  report
+	lessons *lessons // nil without --learn
+
 	onTerminal *onTerminal // nil: there is none, or it is not asked
 }
 
 // asking prepares what a dynamic session needs. Nothing that can wait is done here: it lies in the way of the start.
 func (t *term) asking(r *request, cfg settings, in *planner.Input) (*asking, error) {
+	if r.mode != "dynamic" && r.learn != "" {
+		return nil, &planner.Refusal{What: "--learn needs dynamic mode, which this host or its configuration does not give"}
+	}
 	if r.mode != "dynamic" {
 		return nil, nil
 	}
@@ -57,7 +63,7 @@ func (t *term) asking(r *request, cfg settings, in *planner.Input) (*asking, err
 	}
 	a := &asking{t: t, r: r, cfg: cfg, in: in, mode: mode, onTerminal: t.findTerminal(mode)}
 	src := t.sources(in.Facts, cfg.Vars.Project)
-	a.rules = &rules{src: src, cfg: cfg, extra: socketRules(in)}
+	a.rules = &rules{src: src, cfg: cfg, extra: socketRules(in), learn: r.learn != ""}
 	if r.engine == engineFiles {
 		a.files = newFileGate(a)
 	}
@@ -83,6 +89,14 @@ func (a *asking) start(s *session.Session, p *plan.Plan, sealed planner.Sealed, 
 	a.arb = arbiter.New(arbiter.Options{Record: a.log, Store: a.rules.store, Fresh: a.rules.fresh, Group: groupOf, Alone: a.alone,
 		Prompt: prompt.Options{SID: s.ID, Home: facts.Home, Mode: a.mode, Timeout: a.cfg.Sandbox.PromptTimeout, MaxOpen: a.cfg.Sandbox.Questions,
 			HookCommand: a.cfg.Sandbox.PromptCommand, Notify: a.told}})
+	a.report.home = facts.Home
+	a.arb.Observe(a.report.observe)
+	if a.lessons, err = a.t.lessons(a.r, a.cfg); err != nil {
+		return err
+	}
+	if a.lessons != nil {
+		a.arb.Observe(a.lessons.note)
+	}
 	if a.server, err = a.svc.open(control.Handlers{Pending: a.arb.Queue().Pending, Answer: a.arb.Queue().Answer, Revoke: a.revoked}); err != nil {
 		return &planner.Refusal{What: "making the session's socket", Err: err, Hint: "sbx watch and sbx approve reach the session through it; run with --static to do without"}
 	}

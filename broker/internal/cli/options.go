@@ -14,6 +14,7 @@ func runOptions() []option {
 		{"static", "", "", "", "profile", "the same as --mode static", func(r *request, _ string) error { r.mode = "static"; return nil }},
 		{"gate", "", "ENGINE", "sandbox.gate", "profile", "auto, gatefs or notify", setString(func(r *request) *string { return &r.gate }, "auto", "gatefs", "notify")},
 		{"prompt", "", "WHERE", "sandbox.prompt", "profile", "who answers questions: auto, tty, socket, deny or allow", setString(func(r *request) *string { return &r.prompt }, "auto", "tty", "socket", "deny", "allow")},
+		{"learn", "", "FILE", "", "profile", "allow reading, write nothing outside, and write the policy that this run needs to FILE, for review", setString(func(r *request) *string { return &r.learn })},
 		{"prompt-timeout", "", "TIME", "sandbox.prompt_timeout", "profile", "a question that nobody answers within TIME is answered no (default 5m)", setDuration(func(r *request) *time.Duration { return &r.promptTimeout })},
 		{"prompt-command", "", "CMD", "sandbox.prompt_command", "profile", "a command that is given each question and may answer it", setString(func(r *request) *string { return &r.promptCommand })},
 		{"strict", "", "", "sandbox.strict", "profile", "refuse to run when anything of the sandbox cannot be had here", setBool(func(r *request) *bool { return &r.strict })},

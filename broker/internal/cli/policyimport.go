@@ -14,7 +14,7 @@ import (
 
 func policyImport(t *term, c *policyCall) int {
 	if len(c.words) != 2 {
-		return t.fail(c.usage("import " + strings.Join(policy.Formats(), "|") + " FILE [--scope SCOPE] [--dry-run]"))
+		return t.fail(c.usage("import " + strings.Join(policy.Formats(), "|") + "|policy FILE [--scope SCOPE] [--dry-run]"))
 	}
 	data, err := t.readInput(c.words[1])
 	if err != nil {
@@ -22,7 +22,7 @@ func policyImport(t *term, c *policyCall) int {
 	}
 	vars := c.src.Vars
 	vars.Narrow = c.scope == "project"
-	im, err := policy.Import(c.words[0], data, vars)
+	im, err := c.imported(data, vars)
 	if err != nil {
 		return t.fail(err)
 	}
@@ -41,6 +41,7 @@ func policyImport(t *term, c *policyCall) int {
 			return t.fail(err)
 		}
 		for i := range im.Rules {
+			im.Rules[i].Origin = policy.Origin{}
 			im.Rules[i].By, im.Rules[i].Added = "sbx policy import "+c.words[0], c.now.UTC().Truncate(time.Second)
 		}
 		e, _, err := t.changeRules(c, s.layers, policy.Adding(g, vars, im.Rules...))
@@ -73,6 +74,15 @@ func policyImport(t *term, c *policyCall) int {
 		t.warn("nothing of it maps to a setting or rule of sbx")
 	}
 	return 0
+}
+
+// imported reads the file: "policy" is one of sbx's own, such as sbx run --learn writes.
+func (c *policyCall) imported(data []byte, vars policy.Vars) (policy.Imported, error) {
+	if c.words[0] != "policy" {
+		return policy.Import(c.words[0], data, vars)
+	}
+	rules, err := policy.ParseRules(data, c.words[1], c.scopeOf(), vars)
+	return policy.Imported{Rules: rules}, err
 }
 
 // changeSettings adds settings to the scope's config.toml and says what that does.

@@ -23,6 +23,7 @@ type pathOption struct {
 type request struct {
 	profile, mode, gate, workdir, hostname, name, caches string
 	prompt, promptCommand                                string
+	learn                                                string
 	promptTimeout                                        time.Duration
 	engine                                               string // of a dynamic session, see there
 	paths                                                []pathOption

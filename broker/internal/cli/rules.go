@@ -20,6 +20,7 @@ type rules struct {
 	src   policy.Sources
 	cfg   settings
 	extra []policy.Rule // what the command line says
+	learn bool          // nothing is written outside of the view
 	env   decide.Env    // the parts that do not change
 
 	mu     sync.Mutex
@@ -70,6 +71,9 @@ func (x *rules) fresh() (decide.Env, bool, error) {
 	store := layers.Policy.With(policy.ScopeSession, x.extra...)
 	env := x.env
 	env.Policy, env.Restricts = store.Match, store.Restricts
+	if x.learn {
+		env.Policy = refuseWrites(store.Match)
+	}
 	return env, true, nil
 }
 

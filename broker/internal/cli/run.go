@@ -58,6 +58,7 @@ func (t *term) runArgv(r *request) int {
 		}
 		r.argv = []string{shell}
 	}
+	r.forLearning()
 	return t.run(r)
 }
 
@@ -176,6 +177,7 @@ func (t *term) run(r *request) int {
 		svc.ended(res.Status)
 	}
 	if err != nil { // nothing was run
+		asks.unlearned()
 		s.Discard()
 		return t.unavailable(r, facts, cfg, buildError(err))
 	}
@@ -191,10 +193,11 @@ func (t *term) run(r *request) int {
 			t.warn(line)
 		}
 		t.sayKept(r, s.ID, s.Dir, p)
-		for _, line := range refused.summary() {
-			t.warn(line)
-		}
 	}
+	if err := asks.learned(); err != nil {
+		t.warn(err.Error())
+	}
+	t.summarize(r, s.ID, asks, refused, res)
 	if res.TimedOut && !r.quiet {
 		t.warn(fmt.Sprintf("timed out after %v: everything in the sandbox was ended", r.timeout))
 	}

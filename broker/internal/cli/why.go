@@ -83,7 +83,7 @@ func (t *term) explain(r *request, word, kind, access string) (explained, error)
 	now := time.Now()
 	e := explained{Subject: word, Kind: kind, Answers: []answerRow{}}
 	var ev *eventRow
-	if kind == "" && isEventID(word) {
+	if kind == "" && t.isEventID(facts, word) {
 		var err error
 		if ev, err = t.findEvent(facts, word); err != nil {
 			return e, err

@@ -258,3 +258,6 @@ func tomlString(s string) string {
 	b.WriteByte('"')
 	return b.String()
 }
+
+// FormatRule writes one [[rule]] with a blank line before it.
+func FormatRule(r Rule) string { return formatRule(r) }

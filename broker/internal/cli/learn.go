@@ -1,0 +1,167 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/broker/internal/arbiter"
+	"sbx/broker/internal/decide"
+	"sbx/broker/internal/learn"
+	"sbx/broker/internal/planner"
+	"sbx/broker/internal/policy"
+)
+
+// notWritten is the reason of what is refused while learning: what is read cannot hurt the host, what is written could.
+const notWritten = "learning writes nothing outside of the sandbox"
+
+// maxLearned bounds the accesses that are remembered; a policy of so many is no policy.
+const maxLearned = 20000
+
+// lessons are what a run with --learn saw.
+type lessons struct {
+	mu   sync.Mutex
+	seen map[learn.Access]bool
+	full bool
+	file *os.File
+	name string
+}
+
+// forLearning makes the request that of a run which allows, asks nobody, and throws away what is written.
+func (r *request) forLearning() {
+	if r.learn != "" {
+		r.mode, r.prompt, r.ephemeral = "dynamic", "allow", true
+	}
+}
+
+// lessons opens the file that the policy is to be written to. It must not exist: a policy is not overwritten.
+func (t *term) lessons(r *request, s settings) (*lessons, error) {
+	if r.learn == "" {
+		return nil, nil
+	}
+	if s.Sandbox.Prompt != "allow" || s.Sandbox.Mode != "dynamic" {
+		for _, key := range []string{"sandbox.prompt", "sandbox.mode"} {
+			if o, locked := s.Locked[key]; locked {
+				return nil, &planner.Refusal{What: "--learn is not allowed here: " + o.String() + " has made " + key + " final", Hint: "ask the administrator of this machine"}
+			}
+		}
+		return nil, &planner.Refusal{What: "--learn cannot be combined with another --mode or --prompt"}
+	}
+	f, err := os.OpenFile(r.learn, os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	if errors.Is(err, os.ErrExist) {
+		return nil, &planner.Refusal{What: "--learn " + quote(r.learn) + " exists already", Hint: "name a new file; sbx policy diff compares two"}
+	}
+	if err != nil {
+		return nil, &planner.Refusal{What: "--learn " + quote(r.learn), Err: err}
+	}
+	return &lessons{seen: map[learn.Access]bool{}, file: f, name: r.learn}, nil
+}
+
+// note takes in one settled access.
+func (l *lessons) note(ev arbiter.Event) {
+	q, v := ev.Ask, ev.Verdict
+	refused := v.Decision != decide.Allow
+	if v.Silent || v.Rule != "" && v.Rule != learnedRule || refused && v.Reason != notWritten {
+		return
+	}
+	a := learn.Access{Kind: q.Kind, Path: q.Path, Host: q.Host, Port: q.Port, Access: policy.AccessOf(q.Op), Exe: q.Exe, Refused: refused}
+	if a.Kind == "" || a.Kind == policy.KindExec {
+		a.Kind = policy.KindPath
+	}
+	if a.Kind == policy.KindHost || a.Kind == policy.KindSocket {
+		a.Access = policy.Connect
+	}
+	if a.Access == policy.Exec {
+		a.Access = policy.Read // to be run a file is read
+	}
+	a.Tree = slices.Contains(q.Flags, "dir") && a.Kind == policy.KindPath // granted, it is mounted as it is
+	list := []learn.Access{a}
+	if q.Target != "" && q.Target != q.Path && a.Kind == policy.KindPath {
+		b := a
+		b.Path = q.Target
+		list = append(list, b)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, x := range list {
+		if len(l.seen) < maxLearned {
+			l.seen[x] = true
+		} else {
+			l.full = true
+		}
+	}
+}
+
+// learnedRule is how the rule that refuses writing while learning reads.
+const learnedRule = "deny write /**"
+
+// refuseWrites puts the rule before the policy's own answer where that has none.
+func refuseWrites(match func(policy.Query) (policy.Rule, bool)) func(policy.Query) (policy.Rule, bool) {
+	return func(q policy.Query) (policy.Rule, bool) {
+		if r, ok := match(q); ok {
+			return r, ok
+		}
+		if q.Kind == policy.KindPath && q.Access == policy.Write {
+			r, err := policy.NewRule(policy.Rule{Kind: policy.KindPath, Pattern: "/**", Access: policy.Write, Decision: policy.Deny, Reason: notWritten}, policy.Vars{})
+			return r, err == nil
+		}
+		return policy.Rule{}, false
+	}
+}
+
+// finish writes the policy and says what to do with it.
+func (l *lessons) finish(t *term, r *request, vars policy.Vars) error {
+	if l == nil {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var list []learn.Access
+	for a := range l.seen {
+		list = append(list, a)
+	}
+	command := make([]string, len(r.argv))
+	for i, w := range r.argv {
+		command[i] = shellQuote(w)
+	}
+	text, rules := learn.Policy(list, learn.Options{Vars: vars, Command: command, Now: time.Now()})
+	_, err := l.file.WriteString(text)
+	if err = errors.Join(err, l.file.Sync(), l.file.Close()); err != nil {
+		return fmt.Errorf("writing %s: %w", quote(l.name), err)
+	}
+	if !r.quiet {
+		t.warn(fmt.Sprintf("learned %d rules: read %s, then sbx policy import policy %s", len(rules), quote(l.name), shellQuote(l.name)))
+		if l.full {
+			t.warn("the program accessed more than could be remembered; the policy is not complete")
+		}
+	}
+	return nil
+}
+
+// learned writes the policy of a run with --learn.
+func (a *asking) learned() error {
+	if a == nil {
+		return nil
+	}
+	return a.lessons.finish(a.t, a.r, a.cfg.Vars)
+}
+
+// unlearned is learned where nothing was run.
+func (a *asking) unlearned() {
+	if a != nil {
+		a.lessons.drop()
+	}
+}
+
+// drop takes the empty file away when nothing was run.
+func (l *lessons) drop() {
+	if l != nil {
+		l.file.Close()
+		os.Remove(l.name)
+	}
+}

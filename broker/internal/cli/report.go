@@ -1,0 +1,180 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"path"
+	"strconv"
+	"sync"
+	"syscall"
+
+	"sbx/broker/internal/arbiter"
+	"sbx/broker/internal/decide"
+	"sbx/broker/internal/launch"
+	"sbx/broker/internal/policy"
+)
+
+// maxReported is how many different accesses a report has; further ones are only counted.
+const maxReported = 64
+
+// reported is one access that was refused, or that a person was asked about and will be again.
+type reported struct {
+	Op     string `json:"op"` // read, write, exec or connect
+	Path   string `json:"path,omitempty"`
+	Host   string `json:"host,omitempty"`
+	Port   int    `json:"port,omitempty"`
+	Exe    string `json:"exe,omitempty"`
+	PID    int    `json:"pid,omitempty"`
+	Reason string `json:"reason"`
+	Rule   string `json:"rule,omitempty"`
+	Origin string `json:"origin,omitempty"`
+	Answer string `json:"answer,omitempty"` // who answered: tty, socket, hook, timeout …
+	Times  int    `json:"times"`
+	Allow  string `json:"allow"` // the one command that allows it next time, or why there is none
+	denied bool
+}
+
+// report collects what a session refused and asked. The zero value is ready.
+type report struct {
+	mu    sync.Mutex
+	home  string
+	index map[string]int
+	list  []reported
+	more  int
+}
+
+// observe is called for every settled access of a session.
+func (p *report) observe(ev arbiter.Event) {
+	v, q := ev.Verdict, ev.Ask
+	allowed := v.Decision == decide.Allow
+	switch {
+	case v.Silent, allowed && (ev.By == "" || v.Life == decide.Forever):
+		return // by a rule, or by an answer that is kept
+	}
+	x := reported{Op: string(policy.AccessOf(q.Op)), Path: q.Path, Exe: q.Exe, PID: q.PID, Reason: v.Reason, Rule: v.Rule, Origin: v.Origin, Answer: ev.By, Times: 1, denied: !allowed}
+	if q.Kind == policy.KindHost {
+		x.Path, x.Host, x.Port, x.Op = "", q.Host, q.Port, "connect"
+	}
+	key := fmt.Sprintf("%t %s %s\x00%s:%d", allowed, x.Op, x.Path, x.Host, x.Port)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if i, ok := p.index[key]; ok {
+		p.list[i].Times++
+		return
+	}
+	if len(p.list) >= maxReported {
+		p.more++
+		return
+	}
+	if p.index == nil {
+		p.index = map[string]int{}
+	}
+	x.Allow = p.command(&x, q, v)
+	p.index[key] = len(p.list)
+	p.list = append(p.list, x)
+}
+
+// command is what would allow the access next time.
+func (p *report) command(x *reported, q decide.Ask, v decide.Verdict) string {
+	what := q.Path
+	if x.Host != "" {
+		what = x.Host + ":" + strconv.Itoa(x.Port)
+		if x.Port == 0 {
+			what = x.Host
+		}
+	}
+	r, ok := v.Rule, v.Rule != "" && v.Origin != ""
+	switch {
+	case ok && v.Decision == decide.Deny:
+		return "sbx why " + shellQuote(what) + " (" + ascii(r) + ", " + ascii(v.Origin) + ")"
+	case v.Decision == decide.Deny && q.Kind != policy.KindHost && (v.Errno == int(syscall.ENOENT) || v.Life == decide.Forever || v.Reason == neverGranted):
+		return "sbx why " + shellQuote(what)
+	}
+	pattern := what
+	if x.Host == "" {
+		pattern = policy.Vars{Home: p.home}.Short(policy.EscapePath(what))
+	}
+	cmd := "sbx policy add allow " + shellQuote(pattern)
+	switch {
+	case q.Kind == policy.KindSocket:
+		cmd += " --kind socket"
+	case x.Op == "write" || x.Op == "exec":
+		cmd += " --access " + x.Op
+	}
+	return cmd
+}
+
+// neverGranted is what the gate says of what it keeps out of sight.
+const neverGranted = "the path is never granted"
+
+// lines is the summary after a run: what was blocked, then what was asked, each with the command for next time.
+func (p *report) lines() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var out []string
+	for _, denied := range []bool{true, false} {
+		for _, x := range p.list {
+			if x.denied != denied {
+				continue
+			}
+			word, what := "blocked", quote(x.Path)
+			if !denied {
+				word = "asked"
+			}
+			if x.Host != "" {
+				what = quote(x.Host) + ":" + strconv.Itoa(x.Port)
+			}
+			line := fmt.Sprintf("%s: %s %s by %s[%d]", word, x.Op, what, quote(path.Base(x.Exe)), x.PID)
+			if x.Times > 1 {
+				line += fmt.Sprintf(" (%d times)", x.Times)
+			}
+			out = append(out, line+": "+x.Allow)
+		}
+	}
+	if p.more > 0 {
+		out = append(out, fmt.Sprintf("blocked or asked: %d further accesses; sbx audit lists them", p.more))
+	}
+	return out
+}
+
+// runReport is the one line that `sbx run --json` writes to standard error at the end.
+type runReport struct {
+	SID      string     `json:"sid"`
+	Status   int        `json:"status"`
+	TimedOut bool       `json:"timed_out"`
+	Blocked  []reported `json:"blocked"`
+	Asked    []reported `json:"asked"`
+	Calls    []string   `json:"calls"` // refused system calls
+	More     int        `json:"more"`  // accesses beyond those that are listed
+}
+
+// summarize says after a run what was refused and asked: to people in lines, to agents as one object.
+func (t *term) summarize(r *request, sid string, asks *asking, refused *blocked, res launch.Result) {
+	p := &report{}
+	if asks != nil {
+		p = &asks.report
+	}
+	if r.json {
+		out := runReport{SID: sid, Status: res.Status, TimedOut: res.TimedOut, Blocked: []reported{}, Asked: []reported{}, Calls: append([]string{}, refused.summary()...)}
+		p.mu.Lock()
+		for _, x := range p.list {
+			if x.denied {
+				out.Blocked = append(out.Blocked, x)
+			} else {
+				out.Asked = append(out.Asked, x)
+			}
+		}
+		out.More = p.more
+		p.mu.Unlock()
+		if b, err := json.Marshal(out); err == nil {
+			t.note(string(b) + "\n")
+		}
+		return
+	}
+	if r.quiet {
+		return
+	}
+	for _, line := range append(p.lines(), refused.summary()...) {
+		t.warn(line)
+	}
+}
