@@ -36,6 +36,7 @@ type terminal struct {
 //	expect REGEXP      wait until the output since the last match matches
 //	reject REGEXP      nothing heard since the last match matches
 //	send "TEXT"        type, in Go's syntax of strings
+//	answer "KEY"       type KEY at a question, again while the question stands: keys that come too early do not count
 //	size ROWS COLUMNS  change the size of the window
 //	sleep DURATION
 //	signal NAME        send INT, TERM, HUP, CONT … to the command itself
@@ -147,6 +148,12 @@ func (t *terminal) say(line string) error {
 			_, err = t.master.WriteString(text)
 		}
 		return err
+	case "answer":
+		text, err := strconv.Unquote(rest)
+		if err != nil {
+			return err
+		}
+		return t.answer(text)
 	case "size":
 		var rows, cols int
 		if _, err := fmt.Sscan(rest, &rows, &cols); err != nil {
@@ -167,12 +174,28 @@ func (t *terminal) say(line string) error {
 	return errors.New("unknown word")
 }
 
-func (t *terminal) expect(pattern string) error {
+// answer types key until the question, or what it has been drawn over, is taken away.
+func (t *terminal) answer(key string) error {
+	for end := time.Now().Add(dialogPatience); time.Now().Before(end); {
+		time.Sleep(700 * time.Millisecond) // a question takes no key before somebody can have read it
+		if _, err := t.master.WriteString(key); err != nil {
+			return err
+		}
+		if t.expectWithin("\x1b\\[m\x1b8", 3*time.Second) == nil {
+			return nil
+		}
+	}
+	return fmt.Errorf("not taken within %v", dialogPatience)
+}
+
+func (t *terminal) expect(pattern string) error { return t.expectWithin(pattern, dialogPatience) }
+
+func (t *terminal) expectWithin(pattern string, patience time.Duration) error {
 	re, err := regexp.Compile(pattern)
 	if err != nil {
 		return err
 	}
-	for timeout := time.After(dialogPatience); ; {
+	for timeout := time.After(patience); ; {
 		t.mu.Lock()
 		at := re.FindIndex(t.heard)
 		if at != nil {
@@ -189,7 +212,7 @@ func (t *terminal) expect(pattern string) error {
 		select {
 		case <-t.more:
 		case <-timeout:
-			return fmt.Errorf("not heard within %v", dialogPatience)
+			return fmt.Errorf("not heard within %v", patience)
 		}
 	}
 }

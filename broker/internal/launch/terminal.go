@@ -83,7 +83,12 @@ func (t *terminal) start(c *stage.Child) {
 	if t.real == nil {
 		return
 	}
+	// A descriptor of our own: the child's are closed as soon as it is reaped, which may be before its last words
+	// have been read.
 	t.master = c.Fds[plan.FdPty]
+	if fd, err := unix.FcntlInt(t.master.Fd(), unix.F_DUPFD_CLOEXEC, 0); err == nil {
+		t.master = os.NewFile(uintptr(fd), "terminal")
+	}
 	if t.saved != nil {
 		_ = unix.IoctlSetTermios(int(t.master.Fd()), unix.TCSETS, t.saved)
 	}
