@@ -8,6 +8,7 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -86,7 +87,7 @@ func (a *asking) start(s *session.Session, p *plan.Plan, sealed planner.Sealed, 
 		return &planner.Refusal{What: "starting the session's audit log", Err: err, Hint: recordHint}
 	}
 	facts := a.in.Facts
-	a.arb = arbiter.New(arbiter.Options{Record: a.log, Store: a.rules.store, Fresh: a.rules.fresh, Group: groupOf, Alone: a.alone,
+	a.arb = arbiter.New(arbiter.Options{Record: a.log, Store: a.rules.store, Fresh: a.rules.fresh, Group: groupOf, Alone: a.alone, Grace: grace,
 		Prompt: prompt.Options{SID: s.ID, Home: facts.Home, Mode: a.mode, Timeout: a.cfg.Sandbox.PromptTimeout, MaxOpen: a.cfg.Sandbox.Questions,
 			HookCommand: a.cfg.Sandbox.PromptCommand, Notify: a.told}})
 	a.report.home = facts.Home
@@ -139,7 +140,7 @@ func (a *asking) openLog(s *session.Session, planHash string) (*audit.Writer, er
 
 // mode says how this session treats what is not granted.
 func mode(cfg settings, facts host.Facts) string {
-	if cfg.Sandbox.Mode == "dynamic" && len(cfg.Origins["sandbox.mode"]) > 0 && facts.Since(5, 19) {
+	if cfg.Sandbox.Mode == "dynamic" && facts.Since(5, 19) {
 		return "dynamic"
 	}
 	return "static"
@@ -187,6 +188,9 @@ func procLinks(pid int) (exe, cwd string) {
 func (a *asking) ask(q decide.Ask) bool {
 	return a.arb.Ask(context.Background(), q).Decision == decide.Allow
 }
+
+// grace is how long the first question of a session waits for somebody to come where nobody is.
+const grace = 3 * time.Second
 
 // alone says whether nobody could answer: no terminal, no command that is asked, and nobody who ever looked through the socket
 // a short while ago.

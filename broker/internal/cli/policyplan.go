@@ -20,6 +20,7 @@ type carrier struct {
 	now    time.Time
 	static bool
 	hidden []policy.Hiding
+	base   int // hides that are there already
 }
 
 // carryRules adds the rules in force to the plan's input; grants and hides are there already.
@@ -28,15 +29,11 @@ func (t *term) carryRules(s settings, in *planner.Input, static bool) error {
 	if len(list) == 0 && len(s.FS.Ask) == 0 {
 		return nil
 	}
-	x := carrier{s: s, in: in, now: time.Now(), static: static, hidden: s.Concealed()}
+	x := carrier{s: s, in: in, now: time.Now(), static: static, hidden: s.Concealed(), base: len(in.Hides)}
 	if err := x.forbidden(); err != nil {
 		return err
 	}
-	passes := []func(policy.Rule, policy.Decision) bool{isHide, isGrant}
-	if !static { // what was not shown before may be by now
-		passes = append(passes, isHide)
-	}
-	for _, pass := range passes {
+	for _, pass := range [...]func(policy.Rule, policy.Decision) bool{isHide, isGrant} {
 		for _, r := range byDepth(list) {
 			if r.Kind != policy.KindPath && r.Kind != policy.KindExec || !r.Expires.IsZero() && !x.now.Before(r.Expires) {
 				continue
@@ -46,10 +43,24 @@ func (t *term) carryRules(s settings, in *planner.Input, static bool) error {
 			}
 		}
 	}
-	if static {
-		x.asks()
+	x.asks()
+	if !static {
+		x.leaveToQuestions()
 	}
 	return nil
+}
+
+// leaveToQuestions takes those hides out again that hide nothing: the place is not shown anyway, and the question's own
+// refusal says more.
+func (x *carrier) leaveToQuestions() {
+	all := x.in.Hides
+	for i := len(all) - 1; i >= x.base; i-- {
+		x.in.Hides = slices.Delete(slices.Clone(all), i, i+1)
+		if x.modeAt(path.Clean(all[i].Path)) == planner.None {
+			all = x.in.Hides
+		}
+	}
+	x.in.Hides = all
 }
 
 // What hides comes first; then what gives and what protects, from the outside in, so that the inner word stands.
@@ -69,15 +80,13 @@ func byDepth(list []policy.Rule) []policy.Rule {
 func (x *carrier) carry(r policy.Rule) {
 	paths, tree, ok := x.places(r.Path())
 	switch {
-	case r.Decision == policy.Ask && !x.static:
-		x.wait(paths)
 	case r.Access == policy.Exec || r.Kind == policy.KindExec:
 		if r.Decision != policy.Allow {
 			x.loss(r, "mounts cannot let a file be read and not be run")
 		} else if len(paths) > 0 && x.static && x.modeAt(paths[0]) == planner.None {
 			x.loss(r, "mounts cannot let a file be run and not be read")
 		}
-	case !ok && (x.static || r.Decision == policy.Deny):
+	case !ok && (x.static || r.Decision != policy.Allow):
 		x.loss(r, "a wildcard may stand only in the last part of a path here")
 	case r.Decision == policy.Allow:
 		x.allow(r, paths, tree)
@@ -248,21 +257,11 @@ func (x *carrier) hide(r policy.Rule, paths []string) {
 				continue
 			}
 		}
-		if r.Origin.Scope != policy.ScopeOrg && x.named(p) || !x.static && x.modeAt(p) == planner.None {
-			continue // shown by a later word; or not shown, so that the question's own refusal comes
+		if r.Origin.Scope != policy.ScopeOrg && x.named(p) {
+			continue // shown by a later word
 		}
 		x.drop(r, p)
-		x.in.Hides = append(x.in.Hides, planner.Hide{Path: p, Why: r.Origin.String()})
-	}
-}
-
-// wait leaves out of what is mounted what a rule wants to be asked about: with a root that the broker serves, the first access
-// waits there.
-func (x *carrier) wait(paths []string) {
-	for _, p := range paths {
-		if p != "/" && x.in.Gate && x.modeAt(p) != planner.None && !x.named(p) {
-			x.in.Hides = append(x.in.Hides, planner.Hide{Path: p, Ask: true, Why: "a rule asks"})
-		}
+		x.in.Hides = append(x.in.Hides, planner.Hide{Path: p, Ask: !x.static && r.Decision == policy.Ask, Why: r.Origin.String()})
 	}
 }
 
@@ -328,7 +327,7 @@ func (x *carrier) asks() {
 		}
 		for _, name := range paths {
 			if r, ok := x.s.layers.Policy.Match(policy.Query{Kind: policy.KindPath, Path: name, Access: policy.Read, Now: x.now}); (!ok || r.Decision != policy.Allow) && !x.named(name) && name != x.in.Project && name != "/" {
-				x.in.Hides = append(x.in.Hides, planner.Hide{Path: name, Why: x.s.origin("fs.ask")})
+				x.in.Hides = append(x.in.Hides, planner.Hide{Path: name, Ask: !x.static, Why: x.s.origin("fs.ask")})
 			}
 		}
 	}

@@ -8,6 +8,9 @@ import (
 	"errors"
 	"os"
 	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
 
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/launch"
@@ -68,14 +71,19 @@ func hint(err error) string {
 		return r.Hint
 	}
 	var x *launch.ExecError
-	if errors.As(err, &x) && x.Status == 127 && exists(x.Path) {
-		return quote(x.Path) + " exists on the host but not in the sandbox; grant it with --ro " + quote(x.Path)
+	if errors.As(err, &x) && refusedInside(x) {
+		return quote(x.Path) + " exists on the host and is not granted in the sandbox; grant it with --ro " + quote(x.Path)
 	}
 	var f *stage.Fault
 	if errors.As(err, &f) {
 		return faultHint(f)
 	}
 	return ""
+}
+
+// refusedInside says whether a program could be started outside.
+func refusedInside(x *launch.ExecError) bool {
+	return x.Status == 127 && exists(x.Path) || errors.Is(x.Err, syscall.EACCES) && unix.Access(x.Path, unix.X_OK) == nil
 }
 
 func exists(p string) bool { _, err := os.Lstat(p); return err == nil }

@@ -33,10 +33,8 @@ func BuildSealed(in Input) (*plan.Plan, []Loss, Sealed, error) {
 		return nil, nil, Sealed{}, err
 	}
 	s := Sealed{}
-	for _, name := range v.root.hiddenNames("/") {
-		if !v.root.find(name).ask {
-			s.Paths = append(s.Paths, name)
-		}
+	for _, name := range v.root.sealedNames("/") {
+		s.Paths = append(s.Paths, name)
 	}
 	for _, l := range v.linked {
 		s.Files = append(s.Files, l.st)

@@ -86,10 +86,8 @@ func (g *gateView) hide(p string, n *node) {
 		cp := path.Join(p, c.name)
 		d := g.dirs[cp]
 		switch {
-		case c.hidden && d == nil:
-			if !c.ask {
-				g.absent(p, c.name)
-			}
+		case c.hidden && !c.ask && d == nil:
+			g.absent(p, c.name)
 			continue
 		case c.hides() && d == nil && c.link == "":
 			if st, err := g.in.FS.Lstat(cp); err != nil || st.Type != host.Dir {

@@ -76,6 +76,19 @@ func (n *node) hides() bool {
 	return false
 }
 
+// sealedNames lists the paths below n that stay hidden whatever is answered.
+func (n *node) sealedNames(prefix string) []string {
+	var out []string
+	for _, c := range n.sorted() {
+		if c.hidden && !c.ask {
+			out = append(out, path.Join(prefix, c.name))
+		} else {
+			out = append(out, c.sealedNames(path.Join(prefix, c.name))...)
+		}
+	}
+	return out
+}
+
 // hiddenNames lists the hidden paths below n, relative to it.
 func (n *node) hiddenNames(prefix string) []string {
 	var out []string
