@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -21,7 +22,8 @@ type conn struct {
 	f     *os.File
 	in    lineReader
 	fds   rightsReader
-	first bool // nothing was read yet
+	first bool        // nothing was read yet
+	blind atomic.Bool // it has sent a command that is not about questions
 
 	mu      sync.Mutex
 	out     []job
@@ -213,6 +215,11 @@ func (c *conn) serve() {
 // obey is the table of commands: shapes lists them, this carries them out.
 func (c *conn) obey(cmd *Command) *Error {
 	h := &c.s.h
+	switch cmd.Type {
+	case "hello", "cmd.pending", "cmd.approve", "cmd.deny", "cmd.revoke", "cmd.policy.save":
+	default:
+		c.blind.Store(true)
+	}
 	switch cmd.Type {
 	case "hello":
 		return c.hello(cmd)

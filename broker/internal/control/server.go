@@ -189,14 +189,22 @@ func (s *Server) forget(c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.conns, c)
-	s.seen = time.Now()
+	if !c.blind.Load() {
+		s.seen = time.Now()
+	}
 }
 
-// Attended says whether a client is there, or was there until not longer ago than that.
+// Attended says whether a client that looks at questions is there, or was there until not longer ago than that. One that has
+// a program run, or the session ended, does not.
 func (s *Server) Attended(since time.Duration) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.conns) > 0 || !s.seen.IsZero() && time.Since(s.seen) <= since
+	for c := range s.conns {
+		if !c.blind.Load() {
+			return true
+		}
+	}
+	return !s.seen.IsZero() && time.Since(s.seen) <= since
 }
 
 // Notify tells all clients about a change in the queue. It never waits, so it may be the queue's Notify.
