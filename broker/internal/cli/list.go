@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"sbx/broker/internal/control"
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/session"
 	"sbx/shared/plan"
@@ -17,6 +18,7 @@ type listed struct {
 	SID     string    `json:"sid"`
 	Started time.Time `json:"started"`
 	Alive   bool      `json:"alive"`
+	Frozen  bool      `json:"frozen"`
 	Kept    bool      `json:"kept"`
 	Dir     string    `json:"dir"`
 }
@@ -41,7 +43,7 @@ func cmdList(t *term, args []string) int {
 	if err != nil {
 		return t.fail(err)
 	}
-	list := []listed{}
+	list, stale := []listed{}, []string(nil)
 	entries, err := os.ReadDir(root)
 	if err != nil && !os.IsNotExist(err) {
 		return t.fail(fmt.Errorf("listing sessions: %w", err))
@@ -53,10 +55,18 @@ func cmdList(t *term, args []string) int {
 			continue
 		}
 		l := listed{SID: e.Name(), Started: info.ModTime(), Alive: session.Alive(dir), Kept: exists(filepath.Join(dir, "kept")), Dir: dir}
+		if plan, err := os.Lstat(filepath.Join(dir, "plan.json")); err == nil {
+			l.Started = plan.ModTime()
+		}
+		l.Frozen = l.Alive && exists(filepath.Join(dir, "frozen"))
+		if !l.Alive && exists(filepath.Join(dir, "lock")) {
+			stale = append(stale, e.Name())
+		}
 		if l.Alive || all {
 			list = append(list, l)
 		}
 	}
+	t.clean(root, stale)
 	if js {
 		t.print(encode(struct {
 			Sessions []listed `json:"sessions"`
@@ -74,12 +84,27 @@ func listText(list []listed) string {
 		state := "ended"
 		if l.Alive {
 			state = "running"
+			if l.Frozen {
+				state = "frozen"
+			}
 		} else if l.Kept {
 			state = "ended, overlays kept"
 		}
 		fmt.Fprintf(&b, "%-20s %-20s %s\n", l.SID, l.Started.Format("2006-01-02 15:04:05"), state)
 	}
 	return b.String()
+}
+
+// clean removes what sessions have left whose brokers were killed.
+func (t *term) clean(root string, stale []string) {
+	if len(stale) == 0 {
+		return
+	}
+	session.Sweep(root)
+	home := host.Read(t.env).Home
+	for _, sid := range stale {
+		control.Sweep(control.FindRoot(host.Lookup(t.env, "XDG_RUNTIME_DIR"), host.Lookup(t.env, "XDG_STATE_HOME"), home), sid)
+	}
 }
 
 // sessionAlive says whether a broker holds the session's lock.

@@ -18,6 +18,7 @@ func commands() []command {
 		{"run", "[OPTIONS] [--] CMD [ARG...]", "run CMD in a new sandbox", cmdRun},
 		{"exec", "[OPTIONS] SID [--] CMD [ARG...]", "run another command in a running session", cmdExec},
 		{"attach", "SID", "open a shell in a running session", cmdAttach},
+		{"ps", "[--json] SID", "show the processes of a session", cmdPs},
 		{"kill", "[--signal NAME] SID...", "end sessions, or send a signal to a program", cmdKill},
 		{"freeze", "SID...", "stop every process of sessions", cmdFreeze},
 		{"thaw", "SID...", "let frozen sessions go on", cmdThaw},

@@ -287,7 +287,10 @@ func (v *service) freeze() error {
 	if err != nil {
 		return err
 	}
-	return run.Freeze()
+	if err := run.Freeze(); err != nil {
+		return err
+	}
+	return v.s.WriteFile("frozen", nil)
 }
 
 func (v *service) thaw() error {
@@ -295,6 +298,7 @@ func (v *service) thaw() error {
 	if err != nil {
 		return err
 	}
+	_ = os.Remove(v.s.Dir + "/frozen")
 	return run.Thaw()
 }
 

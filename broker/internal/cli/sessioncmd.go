@@ -160,10 +160,15 @@ func (t *term) endSession(sid string) error {
 	defer c.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), killPatience)
 	defer cancel()
-	if err := endedMeanwhile(c.Kill(0, "")); err != nil {
+	err = endedMeanwhile(c.Kill(0, ""))
+	var refused *control.Error
+	if errors.As(err, &refused) {
 		return err
 	}
-	if err := c.Follow(ctx, func(*control.Message) error { return nil }); err != nil && !t.killBroker(sid) {
+	if err == nil {
+		err = c.Follow(ctx, func(*control.Message) error { return nil })
+	}
+	if err != nil && !t.killBroker(sid) {
 		return err
 	}
 	for t.sessionAlive(sid) && ctx.Err() == nil {

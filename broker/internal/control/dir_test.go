@@ -130,7 +130,9 @@ func TestDeadSessions(t *testing.T) {
 		t.Fatal(err)
 	}
 	plant()
-	Sweep(b.root)
+	Sweep(b.root, "dead")
+	Sweep(b.root, "k3f9") // lives
+	Sweep(b.root, "never")
 	if ids, err := List(b.root); err != nil || len(ids) != 1 {
 		t.Errorf("%v, %v", ids, err)
 	}

@@ -28,7 +28,7 @@ type ExecEvents struct {
 // ExecEnd is how a program ended.
 type ExecEnd struct {
 	Tag      int
-	PID      int // 0: it was not started
+	PID      int    // 0: it was not started
 	Status   int    // as a shell reports it
 	Signal   string // without SIG, if one ended it
 	Error    string // why it was never executed, or that the session ended

@@ -38,23 +38,20 @@ func IsDead(err error) bool {
 	return errors.Is(err, unix.ECONNREFUSED) || errors.Is(err, unix.ENOENT)
 }
 
-// Sweep removes the sockets that dead brokers left.
-func Sweep(root string) {
-	ids, _ := List(root)
-	for _, sid := range ids {
-		dir, err := openSession(root, sid)
-		if err != nil {
-			continue
-		}
-		c, err := connect(dir)
-		if err == nil {
-			c.Close()
-		}
-		if errors.Is(err, unix.ECONNREFUSED) {
-			_ = unix.Unlinkat(dir, "sock", 0)
-			_ = unix.Rmdir(root + "/" + sid)
-		}
-		unix.Close(dir)
+// Sweep removes the socket of a session whose broker is dead.
+func Sweep(root, sid string) {
+	dir, err := openSession(root, sid)
+	if err != nil {
+		return
+	}
+	defer unix.Close(dir)
+	fd, err := connectRaw(dir)
+	if err == nil {
+		unix.Close(fd)
+	}
+	if errors.Is(err, unix.ECONNREFUSED) {
+		_ = unix.Unlinkat(dir, "sock", 0)
+		_ = unix.Rmdir(root + "/" + sid)
 	}
 }
 

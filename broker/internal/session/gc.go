@@ -20,6 +20,15 @@ func Sweep(root string) {
 	if err != nil {
 		return
 	}
+	// The name of an ended session may be taken by a new one (see putAside), not while this looks at it.
+	fd, err := unix.Open(root, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return
+	}
+	defer unix.Close(fd)
+	if unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) != nil {
+		return
+	}
 	type record struct {
 		dir string
 		mod int64
@@ -35,6 +44,7 @@ func Sweep(root string) {
 		if !kept && exists(filepath.Join(dir, "overlay")) {
 			_ = removeLayers(dir)
 		}
+		_ = os.Remove(filepath.Join(dir, "lock"))
 		if err == nil && !kept {
 			dead = append(dead, record{dir, info.ModTime().UnixNano()})
 		}

@@ -1,0 +1,188 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"sbx/broker/internal/control"
+	"sbx/broker/internal/prompt"
+	"sbx/shared/plan"
+)
+
+const psHelp = `usage: sbx ps [--json] SID
+
+Shows the processes of a running session: pid inside and outside, state, processor time, memory, and the open
+question that one waits for.
+`
+
+// process is one row of sbx ps --json.
+type process struct {
+	PID     int          `json:"pid"`     // inside
+	Outside int          `json:"outside"` // on the host
+	Parent  int          `json:"parent"`  // inside, 1: process 1 of the sandbox
+	State   string       `json:"state"`   // a letter, as in proc_pid_stat(5)
+	Seconds float64      `json:"cpu_seconds"`
+	Memory  int64        `json:"memory"` // resident, bytes
+	Started time.Time    `json:"started"`
+	Exe     plan.Bytes   `json:"exe"`
+	Argv    []plan.Bytes `json:"argv"`
+	Waits   string       `json:"waits"`
+	ID      string       `json:"question"`
+}
+
+// cmdPs shows the processes of one session.
+func cmdPs(t *term, args []string) int {
+	js := false
+	args = slices.DeleteFunc(slices.Clone(args), func(a string) bool { js = js || a == "--json"; return a == "--json" })
+	sids, help, err := words(args, nil)
+	switch {
+	case err != nil:
+		return t.fail(err)
+	case help:
+		t.print(psHelp)
+		return 0
+	case len(sids) != 1:
+		return t.fail(&usageError{"sbx ps wants one session", "sbx ls lists them"})
+	}
+	list := []process{}
+	err = t.with(sids[0], func(c *control.Client) error {
+		open, err := c.Pending()
+		if err == nil {
+			list = processesOf(c.Info.Init, open)
+		}
+		return err
+	})
+	if err != nil {
+		return t.fail(err)
+	}
+	if js {
+		t.print(encode(struct {
+			SID       string    `json:"sid"`
+			Processes []process `json:"processes"`
+		}{sids[0], list}))
+		return 0
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%7s %8s %5s %8s %8s  %s\n", "PID", "OUTSIDE", "STATE", "CPU", "MEMORY", "COMMAND")
+	for _, p := range list {
+		what := p.Exe.Quote()
+		if len(p.Argv) > 0 {
+			words := make([]string, len(p.Argv))
+			for i, a := range p.Argv {
+				words[i] = a.Quote()
+			}
+			what = strings.Join(words, " ")
+		}
+		if p.Waits != "" {
+			what += "  (waits: " + p.Waits + ")"
+		}
+		fmt.Fprintf(&b, "%7d %8d %5s %7.2fs %7dK  %s\n", p.PID, p.Outside, p.State, p.Seconds, p.Memory>>10, what)
+	}
+	t.print(b.String())
+	return 0
+}
+
+// processesOf lists what descends from process 1 of a sandbox: whoever loses its parent inside becomes process 1's.
+func processesOf(one int, open []prompt.Question) []process {
+	entries, err := os.ReadDir("/proc")
+	if err != nil || one <= 0 {
+		return []process{}
+	}
+	all := make(map[int]*stat)
+	for _, e := range entries {
+		if pid, err := strconv.Atoi(e.Name()); err == nil {
+			if s := readStat(pid); s != nil {
+				all[pid] = s
+			}
+		}
+	}
+	boot := bootTime()
+	list := []process{}
+	for pid, s := range all {
+		if pid == one || !descends(all, s, one) {
+			continue
+		}
+		p := process{Outside: pid, State: s.state, Seconds: float64(s.ticks) / ticksPerSecond, Memory: s.pages * int64(os.Getpagesize()), Started: boot.Add(time.Duration(s.start) * time.Second / ticksPerSecond)}
+		_, p.PID, _ = lineage(uint32(pid))
+		if p.Parent = 1; s.parent != one {
+			_, p.Parent, _ = lineage(uint32(s.parent))
+		}
+		dir := "/proc/" + strconv.Itoa(pid)
+		exe, _ := os.Readlink(dir + "/exe")
+		p.Exe = plan.Bytes(exe)
+		if exe == "" {
+			p.Exe = plan.Bytes(s.name)
+		}
+		line, _ := os.ReadFile(dir + "/cmdline")
+		p.Argv = []plan.Bytes{}
+		if args := strings.TrimSuffix(string(line[:min(len(line), 1000)]), "\x00"); args != "" {
+			for a := range strings.SplitSeq(args, "\x00") {
+				p.Argv = append(p.Argv, plan.Bytes(a))
+			}
+		}
+		for _, q := range open {
+			if q.PID == pid {
+				p.ID = q.ID[:min(len(q.ID), 8)]
+				p.Waits = strings.TrimSpace(q.Op+" "+plan.Bytes(path.Clean(q.Path+q.Host)).Quote()) + ", question " + p.ID
+			}
+		}
+		list = append(list, p)
+	}
+	slices.SortFunc(list, func(a, b process) int { return a.PID - b.PID })
+	return list
+}
+
+// stat is a part of /proc/PID/stat.
+type stat struct {
+	name, state  string
+	parent       int
+	ticks, start int64
+	pages        int64
+}
+
+// ticksPerSecond is USER_HZ, which is the same on every Linux.
+const ticksPerSecond = 100
+
+func readStat(pid int) *stat {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return nil
+	}
+	text := string(b)
+	open, end := strings.IndexByte(text, '('), strings.LastIndexByte(text, ')') // the name may hold anything
+	if open < 0 || end < open {
+		return nil
+	}
+	f := strings.Fields(text[end+1:])
+	if len(f) < 22 {
+		return nil
+	}
+	n := func(i int) int64 { v, _ := strconv.ParseInt(f[i-3], 10, 64); return v } // numbered as in the manual
+	return &stat{name: text[open+1 : end], state: f[0], parent: int(n(4)), ticks: n(14) + n(15), start: n(22), pages: n(24)}
+}
+
+func descends(all map[int]*stat, s *stat, one int) bool {
+	for range 1 << 12 {
+		if s == nil || s.parent <= 1 {
+			return false
+		}
+		if s.parent == one {
+			return true
+		}
+		s = all[s.parent]
+	}
+	return false
+}
+
+func bootTime() time.Time {
+	b, _ := os.ReadFile("/proc/stat")
+	_, rest, _ := strings.Cut(string(b), "\nbtime ")
+	line, _, _ := strings.Cut(rest, "\n")
+	n, _ := strconv.ParseInt(line, 10, 64)
+	return time.Unix(n, 0)
+}
