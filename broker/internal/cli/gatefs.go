@@ -85,7 +85,11 @@ func newFileGate(a *asking) *fileGate {
 // serve starts the server on the device of the root.
 func (g *fileGate) serve(p *plan.Plan, fd, child int) error {
 	g.child, g.plan = child, p
-	s, err := gatefs.New(fd, gateTree(p.Gate), gatefs.Options{Owner: gatefs.Owner{UID: p.Identity.InsideUID, GID: p.Identity.InsideGID},
+	stat := gatefs.StatAsk
+	if g.a.cfg.Sandbox.Stat == "type-only" {
+		stat = gatefs.StatType
+	}
+	s, err := gatefs.New(fd, gateTree(p.Gate), gatefs.Options{Stat: stat, Owner: gatefs.Owner{UID: p.Identity.InsideUID, GID: p.Identity.InsideGID},
 		Agent: g, Ask: g.request, Walk: true})
 	if err != nil {
 		return err

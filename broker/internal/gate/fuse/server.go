@@ -3,6 +3,7 @@ package fuse
 import (
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 )
@@ -12,8 +13,9 @@ const maxWrite = 128 << 10
 
 // Server is the user's side of one FUSE file system.
 type Server struct {
-	fs    FileSystem
-	loops sync.WaitGroup
+	fs       FileSystem
+	loops    sync.WaitGroup
+	requests atomic.Uint64
 
 	fdMu sync.RWMutex // held while the descriptor is used by whoever is not a loop
 	fd   int          // -1 when it is closed
@@ -85,6 +87,7 @@ func (s *Server) loop() {
 		if more {
 			go s.loop()
 		}
+		s.requests.Add(1)
 		s.answer(r, n)
 	}
 }
@@ -101,6 +104,9 @@ func (s *Server) Next() bool {
 	s.answer(r, n)
 	return true
 }
+
+// Requests is how many messages of the kernel's Serve has taken.
+func (s *Server) Requests() uint64 { return s.requests.Load() }
 
 // Fd is the descriptor that requests are read from.
 func (s *Server) Fd() int { return s.fd }

@@ -303,6 +303,23 @@ func TestGateWalkers(t *testing.T) {
 	sb.refuse("home/u", "stat .ssh", "No such file")
 }
 
+// TestGateNoRequests: what is granted is the host's own file; the server hears nothing of it any more.
+func TestGateNoRequests(t *testing.T) {
+	t.Parallel()
+	sb, _, _ := home(t, Options{Walk: true})
+	sb.sh("home/u", "cat d/f d/e/f; ls d d/e; cat bound/f")
+	time.Sleep(2500 * time.Millisecond) // threads are sent back over a mount that is younger than two seconds
+	sb.fn("home/u/d", "opens")
+	time.Sleep(100 * time.Millisecond) // closing is told in the background
+	before := sb.srv.fuse.Requests()
+	sb.fn("home/u/d", "opens")
+	sb.fn("home/u/bound", "opens")
+	// The walk from the test's own directory to the mount passes names that are valid for a second.
+	if n := sb.srv.fuse.Requests() - before; n > 40 {
+		t.Errorf("%d requests for 20000 accesses", n)
+	}
+}
+
 // TestGateIntent: what is asked is what is done, so that writing is not answered by a read-only mount.
 func TestGateIntent(t *testing.T) {
 	t.Parallel()

@@ -185,3 +185,18 @@ func insideEnotconn(dir string) error {
 	_, err := os.Stat(filepath.Join(dir, "x"))
 	return want("stat after the server's death", err, unix.ENOTCONN)
 }
+
+// insideOpens opens and looks at a file ten thousand times.
+func insideOpens(dir string) error {
+	for range 10000 {
+		f, err := os.Open(filepath.Join(dir, "f"))
+		if err != nil {
+			return err
+		}
+		f.Close()
+		if _, err := os.Stat(filepath.Join(dir, "f")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
