@@ -24,6 +24,13 @@ type program struct {
 	joined      bool // the sandbox lies below a network that was made before
 	user, net   uintptr
 	pid         int64 // of process 1, where it is joined
+	cgroup      uint64
+	args        cloneArgs
+}
+
+// cloneArgs is struct clone_args (clone(2)).
+type cloneArgs struct {
+	flags, pidfd, childTID, parentTID, exitSignal, stack, stackSize, tls, setTID, setTIDSize, cgroup uint64
 }
 
 // launch clones process 1 of the new PID namespace. In the child it never returns.
@@ -38,7 +45,13 @@ func launch(p *program) (pid, errno uintptr) {
 	if p.joined {
 		flags = 0
 	}
-	pid, _, e := syscall.RawSyscall6(syscall.SYS_CLONE, flags|uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
+	var e syscall.Errno
+	if p.cgroup != 0 {
+		p.args.flags, p.args.exitSignal, p.args.cgroup = uint64(flags)|unix.CLONE_INTO_CGROUP, uint64(unix.SIGCHLD), p.cgroup
+		pid, _, e = syscall.RawSyscall(unix.SYS_CLONE3, uintptr(unsafe.Pointer(&p.args)), unsafe.Sizeof(p.args), 0)
+	} else {
+		pid, _, e = syscall.RawSyscall6(syscall.SYS_CLONE, flags|uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
+	}
 	if e != 0 || pid != 0 {
 		afterFork()
 		return pid, uintptr(e)

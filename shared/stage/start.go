@@ -49,6 +49,8 @@ type Event struct {
 
 // Hooks are called while the child builds the sandbox. Each may be nil.
 type Hooks struct {
+	// Cgroup is the descriptor of the control group that process 1 begins in, or 0.
+	Cgroup int
 	// Cloned is given process 1 while it waits for its plan; its error ends it.
 	Cloned func(pid int) error
 	// Building is called once, soon after the clone. It must not wait for the child; its error ends it.
@@ -69,17 +71,22 @@ func Start(p *plan.Plan, std Stdio, hooks Hooks, early *Early) (*Child, error) {
 		early.End()
 		return nil, fmt.Errorf("BUG(sbx): the plan and the caller do not agree about a network")
 	}
-	if !early.suits(p, std) {
-		early.End()
+	if hooks.Cgroup > 0 || !early.suits(p, std) {
 		moved, closeMoved, err := moveAway(std[:])
+		var fresh *Early
 		if err == nil {
-			copy(std[:], moved)
-			early, err = prepare(p.Namespaces, hooks.Network)
+			fresh, err = prepare(p.Namespaces, hooks.Network, hooks.Cgroup)
 		}
+		if err != nil && hooks.Cgroup > 0 { // a host without clone3: the caller moves process 1, see Cloned
+			fresh, err = prepare(p.Namespaces, hooks.Network, 0)
+		}
+		copy(std[:], moved)
 		closeMoved()
+		early.End()
 		if err != nil {
 			return nil, err
 		}
+		early = fresh
 	}
 	c := &Child{PID: early.pid, Pidfd: -1, Fds: map[plan.FdRole]*os.File{}, plan: p, sock: early.sock, control: &early.block.control, program: &early.block.prog, memory: early.memory}
 	early.pid = 0

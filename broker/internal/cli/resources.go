@@ -1,20 +1,20 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 
 	"golang.org/x/sys/unix"
 
+	"sbx/broker/internal/host"
 	"sbx/broker/internal/launch"
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/policy"
 	"sbx/broker/internal/resources"
 	"sbx/shared/plan"
-	"sbx/shared/stage"
 )
 
 // confined is the control group of a session. A nil one is a host that has none to give.
@@ -94,9 +94,20 @@ func (t *term) confine(s settings, in *planner.Input, dry bool) (*confined, erro
 	}
 	list, ioErr := l.Controls("/")
 	c, why := &confined{}, map[string]error{"io.max": ioErr}
-	parent, err := resources.Host{UID: os.Getuid()}.Find()
+	here := resources.Host{UID: os.Getuid()}
+	parent, err := here.Find()
+	if bus := t.userBus(); err != nil && bus != "" && asksForGroup(s) {
+		if dry { // it is asked when something is run
+			in.Controls = list
+			return c, nil
+		}
+		var serr error
+		if parent, serr = here.Scope(bus, in.Session, os.Getpid()); serr == nil {
+			err = nil
+		}
+	}
 	if err == nil && !dry {
-		err = c.make(parent, in.Session, t.early)
+		err = c.make(parent, in.Session)
 	}
 	if err == nil {
 		var kept []plan.Control
@@ -159,6 +170,31 @@ func yieldToGroup(list []plan.Limit) {
 	}
 }
 
+// asksForGroup says whether somebody asked for a limit that only a control group keeps.
+func asksForGroup(s settings) bool {
+	for _, k := range limitKeys() {
+		if k[0] != "limits.pids" && len(s.Origins[k[0]]) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// userBus is the socket of the user's message bus, "" where there is none.
+func (t *term) userBus() string {
+	dir := host.Lookup(t.env, "XDG_RUNTIME_DIR")
+	if dir == "" {
+		dir = "/run/user/" + strconv.Itoa(os.Getuid())
+	}
+	if st, err := os.Stat(dir + "/bus"); err != nil || st.Mode()&os.ModeSocket == 0 {
+		return ""
+	}
+	if _, err := os.Stat(dir + "/systemd"); err != nil { // a bus without systemd's manager on it
+		return ""
+	}
+	return dir + "/bus"
+}
+
 func noLimit(key string, l resources.Limits) bool {
 	return map[string]bool{"limits.memory": l.Memory == 0, "limits.memory_high": l.MemoryHigh == 0, "limits.pids": l.Pids == 0, "limits.cpu": l.CPU == 0, "limits.io": l.ReadIO == 0 && l.WriteIO == 0}[key]
 }
@@ -173,21 +209,24 @@ func dataLimit(bytes uint64) plan.Limit {
 	return plan.Limit{Resource: unix.RLIMIT_DATA, Name: "data", Soft: bytes, Hard: bytes}
 }
 
-func (c *confined) make(parent resources.Parent, sid string, early *stage.Early) error {
+func (c *confined) make(parent resources.Parent, sid string) error {
 	g, err := parent.Make(sid)
 	if err != nil {
 		return fmt.Errorf("%w: %w", resources.ErrNone, err)
-	}
-	if pid := early.PID(); pid > 0 { // whether it may be moved there shows now, before anything is promised
-		if err := g.Add(pid); err != nil {
-			return errors.Join(fmt.Errorf("%w: %w", resources.ErrNone, err), g.Remove())
-		}
 	}
 	c.group = g
 	return nil
 }
 
-// cloned puts process 1 in the group, if it is not there yet. Without it nothing is run.
+// descriptor is the group's directory, 0 for none.
+func (c *confined) descriptor() int {
+	if c == nil || c.group == nil {
+		return 0
+	}
+	return c.group.Descriptor()
+}
+
+// cloned sees to it that process 1 is in the group. Without it nothing is run.
 func (c *confined) cloned(pid int) error {
 	if c == nil || c.group == nil {
 		return nil

@@ -19,6 +19,8 @@ type Options struct {
 	Timeout time.Duration // 0: none
 	// Early is a process 1 that waits for a plan, or nil. Run uses or ends it.
 	Early *stage.Early
+	// Cgroup is the descriptor of the control group that process 1 begins in, or 0.
+	Cgroup int
 	// Cloned is given process 1 before it begins. It may be nil.
 	Cloned func(pid int) error
 	// Building is called while the child builds the sandbox, which leaves this process a millisecond of
@@ -88,7 +90,7 @@ func Run(ctx context.Context, p *plan.Plan, opt Options) (Result, error) {
 	term := openTerminal(p, opt.Stdio)
 	term.join = opt.Join
 	defer term.restore()
-	child, err := stage.Start(p, std.child, stage.Hooks{Cloned: opt.Cloned, Fuse: opt.Fuse, Network: opt.Network, Building: func(c *stage.Child) error {
+	child, err := stage.Start(p, std.child, stage.Hooks{Cgroup: opt.Cgroup, Cloned: opt.Cloned, Fuse: opt.Fuse, Network: opt.Network, Building: func(c *stage.Child) error {
 		if opt.Building == nil {
 			return nil
 		}

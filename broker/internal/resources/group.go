@@ -19,7 +19,6 @@ type Group struct {
 	Dir    string
 	Parent Parent
 	limits Limits
-	pid    int
 	lock   int // of its directory, as long as this process lives: by that others know that it is in use
 }
 
@@ -78,15 +77,18 @@ func (g *Group) Add(pid int) error {
 	if pid <= 0 {
 		return fmt.Errorf("moving process %d: %w", pid, unix.ESRCH) // 0 would be this process itself
 	}
-	if g.pid == pid {
+	// It may have begun there, and moving it even to where it is takes as long as moving it.
+	if b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid)); err == nil && strings.HasSuffix(strings.TrimSuffix(string(b), "\n"), "/"+filepath.Base(g.Dir)) {
 		return nil
 	}
 	if err := write(g.Dir+"/cgroup.procs", strconv.Itoa(pid)); err != nil {
 		return fmt.Errorf("moving process 1 into its control group: %w", err)
 	}
-	g.pid = pid
 	return nil
 }
+
+// Descriptor is that of the group's directory, for clone3(2).
+func (g *Group) Descriptor() int { return g.lock }
 
 // Kill ends every process of the group at once (5.14).
 func (g *Group) Kill() error { return write(g.Dir+"/cgroup.kill", "1") }

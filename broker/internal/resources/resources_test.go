@@ -43,13 +43,11 @@ func (h *tree) group(dir, controllers, shared string) {
 	h.put(dir+"/cgroup.procs", "")
 }
 
-const v2 = "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n"
-
 const user = "/sys/fs/cgroup/user.slice/user-1000.slice/user@1000.service"
 
 // desktop is a systemd user session; the slices above are not the user's.
 func desktop(t *testing.T) *tree {
-	h := newTree(t, map[string]string{"/proc/self/mountinfo": v2, "/proc/self/cgroup": "0::/user.slice/user-1000.slice/user@1000.service/app.slice/term.scope\n"})
+	h := newTree(t, map[string]string{"/proc/self/cgroup": "0::/user.slice/user-1000.slice/user@1000.service/app.slice/term.scope\n"})
 	h.group("/sys/fs/cgroup", "cpuset cpu io memory pids", "cpuset cpu io memory pids")
 	h.group(user, "cpu memory pids", "cpu memory pids")
 	h.group(user+"/app.slice", "cpu memory pids", "memory pids")
@@ -67,14 +65,14 @@ func TestFind(t *testing.T) {
 		files map[string]string
 		want  string
 	}{
-		"hybrid":      {map[string]string{"/proc/self/mountinfo": "31 23 0:27 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n", "/proc/self/cgroup": "4:memory:/\n0::/\n", "/sys/fs/cgroup/unified/cgroup.controllers": ""}, "version 1 hierarchies"},
-		"version 1":   {map[string]string{"/proc/self/mountinfo": "31 23 0:27 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n", "/proc/self/cgroup": "4:memory:/\n"}, "version 1 only"},
-		"nothing":     {map[string]string{"/proc/self/mountinfo": "", "/proc/self/cgroup": ""}, "no cgroup2"},
-		"no proc":     {nil, "mount table"},
-		"no own line": {map[string]string{"/proc/self/mountinfo": v2, "/proc/self/cgroup": "", "/sys/fs/cgroup/cgroup.controllers": "memory"}, "no version 2 group"},
-		"outside":     {map[string]string{"/proc/self/mountinfo": v2, "/proc/self/cgroup": "0::/../x\n", "/sys/fs/cgroup/cgroup.controllers": "memory"}, "outside of what it can see"},
-		"deleted":     {map[string]string{"/proc/self/mountinfo": v2, "/proc/self/cgroup": "0::/x (deleted)\n", "/sys/fs/cgroup/cgroup.controllers": "memory"}, "outside of what it can see"},
-		"garbage":     {map[string]string{"/proc/self/mountinfo": "x\n - \n 1 2 3 - cgroup2\n", "/proc/self/cgroup": "\x00"}, "no cgroup2"},
+		"hybrid":       {map[string]string{"/proc/self/cgroup": "4:memory:/\n0::/\n", "/sys/fs/cgroup/unified/cgroup.controllers": ""}, "version 1 hierarchies"},
+		"only hugetlb": {map[string]string{"/proc/self/cgroup": "0::/\n", "/sys/fs/cgroup/cgroup.controllers": "hugetlb\n"}, "version 1 hierarchies"},
+		"nothing":      {nil, "no version 2 hierarchy"},
+		"no proc":      {map[string]string{"/sys/fs/cgroup/cgroup.controllers": "memory"}, "/proc/self/cgroup"},
+		"no own line":  {map[string]string{"/proc/self/cgroup": "", "/sys/fs/cgroup/cgroup.controllers": "memory"}, "no version 2 group"},
+		"outside":      {map[string]string{"/proc/self/cgroup": "0::/../x\n", "/sys/fs/cgroup/cgroup.controllers": "memory"}, "outside of what it can see"},
+		"deleted":      {map[string]string{"/proc/self/cgroup": "0::/x (deleted)\n", "/sys/fs/cgroup/cgroup.controllers": "memory"}, "outside of what it can see"},
+		"garbage":      {map[string]string{"/proc/self/cgroup": "\x00", "/sys/fs/cgroup/cgroup.controllers": "memory"}, "no version 2 group"},
 	} {
 		_, err := newTree(t, c.files).Find()
 		if !errors.Is(err, ErrNone) || !strings.Contains(err.Error(), c.want) {
