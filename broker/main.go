@@ -12,5 +12,20 @@ func main() {
 	// Building a sandbox takes two milliseconds and two megabytes; a collection in between would take
 	// as long. It is switched on again by the time the sandbox runs.
 	debug.SetGCPercent(-1)
+	growStack(len(os.Args) < 0)
 	os.Exit(cli.Main(os.Args[1:], os.Environ(), [3]*os.File{os.Stdin, os.Stdout, os.Stderr}))
 }
+
+// growStack makes the stack as large as it will be needed, once, instead of doubling it six times: each
+// time costs new pages and copies the old ones. Nothing of the room is touched.
+//
+//go:noinline
+func growStack(never bool) {
+	if never {
+		var room [48 << 10]byte
+		touch(room[:])
+	}
+}
+
+//go:noinline
+func touch(b []byte) { b[0]++ }

@@ -112,6 +112,10 @@ func (c *compiler) detach(sock int, std Stdio) {
 		t.call(unix.SYS_DUP3, 0, i, unix.O_CLOEXEC).from(0, regA)
 	}
 	t.call(unix.SYS_CLOSE).from(0, regA)
+	// Whoever reads the other end of the caller's descriptors hears of their end from the program alone.
+	for i := range c.p.Stdio {
+		t.call(unix.SYS_DUP3, fdSignal, uintptr(i), unix.O_CLOEXEC)
+	}
 	t.call(unix.SYS_UMASK, 0)
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -18,6 +19,7 @@ type Child struct {
 	Fds   map[plan.FdRole]*os.File // what the set-up handed over
 
 	plan    *plan.Plan
+	also    looked
 	ended   bool // the program's end was reported
 	sock    int
 	control *control
@@ -55,10 +57,12 @@ type Hooks struct {
 	Cloned func(pid int) error
 	// Building is called once, soon after the clone. It must not wait for the child; its error ends it.
 	Building func(*Child) error
+	// Settled is called once, by whoever waits for events, when the program has run for a second.
+	Settled func()
 	// Fuse is given the descriptor of a FUSE file system of the plan, in the plan's order, and must
-	// have it served when it returns: the child's next step may walk through it. Child is process 1,
-	// whose own requests, while it builds, must never wait.
-	Fuse func(m *plan.Mount, fd, child int) error
+	// have it served when it returns, or looked after: the child's next step may walk through it. The
+	// child's own requests, while it builds, must never wait.
+	Fuse func(c *Child, m *plan.Mount, fd int) error
 	// Network is what a plan with JoinNet enters.
 	Network *Network
 }
@@ -90,6 +94,7 @@ func Start(p *plan.Plan, std Stdio, hooks Hooks, early *Early) (*Child, error) {
 	}
 	c := &Child{PID: early.pid, Pidfd: -1, Fds: map[plan.FdRole]*os.File{}, plan: p, sock: early.sock, control: &early.block.control, program: &early.block.prog, memory: early.memory}
 	early.pid = 0
+	c.also.settled, c.also.since = hooks.Settled, time.Now()
 	var err error
 	if hooks.Cloned != nil {
 		err = hooks.Cloned(c.PID)
@@ -166,6 +171,7 @@ func (c *Child) receive() (message, []int, error) {
 	var buf [64]byte
 	var oob [128]byte
 	for {
+		c.lookAround()
 		n, on, flags, _, err := unix.Recvmsg(c.sock, buf[:], oob[:], unix.MSG_CMSG_CLOEXEC)
 		if err == unix.EINTR {
 			continue
@@ -216,7 +222,7 @@ func (c *Child) awaitReady(p *plan.Plan, hooks Hooks) error {
 					return err
 				}
 			}
-			if err := hooks.Fuse(&p.Mounts[next], fds[0], c.PID); err != nil {
+			if err := hooks.Fuse(c, &p.Mounts[next], fds[0]); err != nil {
 				return fmt.Errorf("serving %s: %w", p.Mounts[next].Target.Quote(), err)
 			}
 			next = nextFuse(p, next+1)
@@ -287,7 +293,13 @@ func (c *Child) Next() (Event, error) {
 }
 
 // WaitInit waits for process 1 itself and returns its status; with AsPID1 that is the program's.
-func (c *Child) WaitInit() (syscall.WaitStatus, error) { return c.reapInit() }
+func (c *Child) WaitInit() (syscall.WaitStatus, error) {
+	c.leaveAll()
+	if c.also.settled != nil {
+		time.AfterFunc(settledAfter, c.also.settled)
+	}
+	return c.reapInit()
+}
 
 func (c *Child) reapInit() (syscall.WaitStatus, error) {
 	if c.PID == 0 {
@@ -342,19 +354,21 @@ func (c *Child) Kill() {
 
 // End is Kill and Close. Where process 1 has reported the end of the program, every other process was
 // dead before it did so; what the kernel still does then is take the namespaces apart, which nobody
-// waits for.
-func (c *Child) End() {
-	c.SendKill()
+// waits for. A caller that exits says so: process 1 ends with it then, and the two do not compete for the
+// processors.
+func (c *Child) End(exits bool) {
 	c.abandon()
-	if !c.ended {
-		_, _ = c.reapInit()
+	switch {
+	case !c.ended:
+		c.Kill()
 		c.Close()
-		return
+	case !exits:
+		c.SendKill()
+		go func() {
+			_, _ = c.reapInit()
+			c.Close()
+		}()
 	}
-	go func() {
-		_, _ = c.reapInit()
-		c.Close()
-	}()
 }
 
 // Close releases the descriptors. The sandbox must have ended.

@@ -59,15 +59,15 @@ func engine(r *request, cfg settings, facts host.Facts) string {
 }
 
 // fuse returns who serves the FUSE file systems of a plan: the gate its root, guard the projects.
-func (a *asking) fuse(p *plan.Plan, guard func(*plan.Mount, int, int) error) func(*plan.Mount, int, int) error {
+func (a *asking) fuse(p *plan.Plan, guard func(*stage.Child, *plan.Mount, int) error) func(*stage.Child, *plan.Mount, int) error {
 	if a == nil || a.files == nil {
 		return guard
 	}
-	return func(m *plan.Mount, fd, child int) error {
+	return func(c *stage.Child, m *plan.Mount, fd int) error {
 		if m.Target == "/" {
-			return a.files.serve(p, fd, child)
+			return a.files.serve(p, fd, c.PID)
 		}
-		return guard(m, fd, child)
+		return guard(c, m, fd)
 	}
 }
 

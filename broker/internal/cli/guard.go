@@ -8,11 +8,12 @@ import (
 	"sbx/broker/internal/guard"
 	"sbx/broker/internal/planner"
 	"sbx/shared/plan"
+	"sbx/shared/stage"
 )
 
 // serveGuard returns the function that serves the guarded directories of a plan.
-func (t *term) serveGuard(in *planner.Input) func(*plan.Mount, int, int) error {
-	return func(m *plan.Mount, fd, _ int) error {
+func (t *term) serveGuard(in *planner.Input) func(*stage.Child, *plan.Mount, int) error {
+	return func(c *stage.Child, m *plan.Mount, fd int) error {
 		tree := gatefs.Tree{Dirs: []gatefs.Dir{{Path: "/", Host: string(m.Source), Kind: gatefs.Guarded, Rules: guardRules(in, m)}}}
 		s, err := gatefs.New(fd, tree, gatefs.Options{
 			Owner: gatefs.Owner{UID: in.Facts.UID, GID: in.Facts.GID},
@@ -21,7 +22,7 @@ func (t *term) serveGuard(in *planner.Input) func(*plan.Mount, int, int) error {
 		if err != nil {
 			return err
 		}
-		go s.Serve()
+		c.LookAfter(stage.Also{Fd: fd, Ready: s.Next, Leave: func() { go s.Serve() }})
 		return nil
 	}
 }
@@ -80,5 +81,8 @@ func gitRules(prefix string) []gatefs.Rule {
 
 // globLiteral escapes what path.Match would take for a wildcard.
 func globLiteral(s string) string {
+	if !strings.ContainsAny(s, `\*?[`) {
+		return s
+	}
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(s)
 }

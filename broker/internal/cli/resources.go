@@ -26,6 +26,9 @@ type confined struct {
 	notes []string
 }
 
+// grouped says whether there is a control group, which can be removed once process 1 is gone and not before.
+func (c *confined) grouped() bool { return c != nil && c.group != nil }
+
 // note keeps a line for the end.
 func (c *confined) note(line string) {
 	c.mu.Lock()

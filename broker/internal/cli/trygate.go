@@ -40,8 +40,8 @@ func (t *term) smallestGate() error {
 	b := &builder{}
 	agent := errors.New("the sandbox did not stand")
 	res, err := launch.Run(bg(), p, launch.Options{Stdio: quiet.std,
-		Fuse: func(_ *plan.Mount, fd, child int) (err error) {
-			b.pid = child
+		Fuse: func(c *stage.Child, _ *plan.Mount, fd int) (err error) {
+			b.pid = c.PID
 			server, err = gatefs.New(fd, gateTree(p.Gate), gatefs.Options{Owner: gatefs.Owner{UID: p.Identity.InsideUID, GID: p.Identity.InsideGID}, Agent: b, Walk: true})
 			if err == nil {
 				go server.Serve()

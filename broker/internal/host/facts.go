@@ -1,7 +1,6 @@
 package host
 
 import (
-	"bufio"
 	"os"
 	"strconv"
 	"strings"
@@ -84,16 +83,18 @@ func canonicalDir(p string) string {
 }
 
 func passwdHome(uid uint32) string {
-	f, err := os.Open("/etc/passwd")
+	b, err := ReadFile("/etc/passwd")
 	if err != nil {
 		return ""
 	}
-	defer f.Close()
 	want := itoa(uid)
-	for s := bufio.NewScanner(f); s.Scan(); {
-		p := strings.Split(s.Text(), ":")
-		if len(p) == 7 && p[2] == want && strings.HasPrefix(p[5], "/") {
-			return p[5]
+	for line := range strings.SplitSeq(string(b), "\n") {
+		_, rest, _ := strings.Cut(line, ":")
+		_, rest, _ = strings.Cut(rest, ":")
+		if id, rest, _ := strings.Cut(rest, ":"); id == want {
+			if p := strings.Split(rest, ":"); len(p) == 4 && strings.HasPrefix(p[2], "/") {
+				return p[2]
+			}
 		}
 	}
 	return ""

@@ -138,6 +138,33 @@ func entryType(t byte) Type {
 	return Other
 }
 
+// ReadFile reads a file of proc(5) or a small one: without the poller, which os.ReadFile asks about every
+// file, and in as few pieces as the kernel gives.
+func ReadFile(p string) ([]byte, error) {
+	fd, err := unix.Open(p, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: p, Err: err}
+	}
+	defer unix.Close(fd)
+	b := make([]byte, 0, 4<<10)
+	for {
+		if len(b) == cap(b) {
+			b = slices.Grow(b, cap(b))
+		}
+		n, err := unix.Read(fd, b[len(b):cap(b)])
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return b, &os.PathError{Op: "read", Path: p, Err: err}
+		}
+		if n == 0 {
+			return b, nil
+		}
+		b = b[:len(b)+n]
+	}
+}
+
 // Access reports whether the caller may read (4), write (2) or execute (1) p, as the kernel says.
 func (FS) Access(p string, mode uint32) bool {
 	return unix.Faccessat(unix.AT_FDCWD, p, mode, unix.AT_EACCESS) == nil

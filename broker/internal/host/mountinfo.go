@@ -1,7 +1,6 @@
 package host
 
 import (
-	"os"
 	"strconv"
 	"strings"
 )
@@ -16,7 +15,7 @@ type Mount struct {
 
 // Mounts reads the mount table.
 func Mounts() ([]Mount, error) {
-	b, err := os.ReadFile("/proc/self/mountinfo")
+	b, err := ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		return nil, err
 	}

@@ -1,14 +1,11 @@
 package host
 
-import (
-	"os"
-	"strings"
-)
+import "strings"
 
 // Sockets lists the path names of the unix sockets that somebody on this host has bound (proc(5),
 // /proc/net/unix). A socket below a read-only mount can still be connected to, so they are hidden.
 func Sockets() []string {
-	b, err := os.ReadFile("/proc/net/unix")
+	b, err := ReadFile("/proc/net/unix")
 	if err != nil {
 		return nil
 	}

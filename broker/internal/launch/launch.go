@@ -36,7 +36,11 @@ type Options struct {
 	// Network is what the plan joins, see stage.Hooks.
 	Network *stage.Network
 	// Fuse serves the plan's FUSE file systems, see stage.Hooks.
-	Fuse func(m *plan.Mount, fd, child int) error
+	Fuse func(c *stage.Child, m *plan.Mount, fd int) error
+	// Settled is called when the program has run for a second. It must not wait, and may be nil.
+	Settled func()
+	// Exits says that the caller exits as soon as Run returns.
+	Exits bool
 	// Join copies between the caller's terminal and the sandbox's; nil copies plainly.
 	Join Join
 }
@@ -95,7 +99,7 @@ func Run(ctx context.Context, p *plan.Plan, opt Options) (Result, error) {
 			return nil
 		}
 		return opt.Building(c.Steps())
-	}}, opt.Early)
+	}, Settled: opt.Settled}, opt.Early)
 	std.closeChildSide()
 	if err != nil {
 		return Result{}, err
@@ -109,11 +113,14 @@ func Run(ctx context.Context, p *plan.Plan, opt Options) (Result, error) {
 	stop := make(chan struct{})
 	go r.forwardSignals(term, stop)
 	if f := child.Fds[plan.FdSeccomp]; f != nil && opt.Listener != nil {
-		go opt.Listener(f)
+		listen := func() { go opt.Listener(f) }
+		child.LookAfter(stage.Also{Fd: int(f.Fd()), Ready: func() bool { listen(); return false }, Leave: listen})
 	}
 	res, err := r.wait(ctx, opt.Timeout, term)
-	close(stop)
-	child.End()
+	if !opt.Exits { // it would switch between threads a dozen times
+		close(stop)
+	}
+	child.End(opt.Exits)
 	term.drain()
 	std.drain()
 	res.Duration = time.Since(begin)

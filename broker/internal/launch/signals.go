@@ -20,7 +20,9 @@ func (r *Running) forwardSignals(term *terminal, stop <-chan struct{}) {
 	}
 	ch := make(chan os.Signal, 8)
 	signal.Notify(ch, forwarded[:]...)
-	signal.Notify(ch, syscall.SIGWINCH)
+	if term.real != nil {
+		signal.Notify(ch, syscall.SIGWINCH)
+	}
 	defer signal.Stop(ch)
 	term.resize()
 	for {

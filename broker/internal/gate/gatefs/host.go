@@ -1,7 +1,6 @@
 package gatefs
 
 import (
-	"os"
 	"strconv"
 	"strings"
 
@@ -54,11 +53,14 @@ func procPath(fd int) string {
 
 // readUmask learns the process's umask without changing it, which would race with other threads.
 func readUmask() uint32 {
-	b, err := os.ReadFile("/proc/self/status")
+	fd, err := unix.Open("/proc/self/status", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return 0
 	}
-	for line := range strings.SplitSeq(string(b), "\n") {
+	defer unix.Close(fd)
+	b := make([]byte, 512) // it is in the second line
+	n, _ := unix.Read(fd, b)
+	for line := range strings.SplitSeq(string(b[:max(n, 0)]), "\n") {
 		if v, ok := strings.CutPrefix(line, "Umask:"); ok {
 			m, err := strconv.ParseUint(strings.TrimSpace(v), 8, 32)
 			if err == nil {

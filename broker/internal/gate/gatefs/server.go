@@ -134,6 +134,10 @@ func (s *Server) Serve() {
 	s.fuse.Serve()
 }
 
+// Next answers one request; it is for whoever waits for other things too, before Serve is called, and only
+// where no request waits for anybody. It says whether there may be more.
+func (s *Server) Next() bool { return s.fuse.Next() }
+
 // Init is called by the library before the first request is read.
 func (s *Server) Init(f *fuse.Server) { s.fuse = f }
 

@@ -1,0 +1,97 @@
+package stage
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Also is something that the thread that waits for process 1 looks after in between, so that a program of a
+// few milliseconds costs no further thread: each takes as long to make, to wake and to end as a dozen
+// requests take to answer.
+type Also struct {
+	Fd    int
+	Ready func() bool // the descriptor can be read; false: it is somebody else's from now on
+	Leave func()      // the program takes its time: it is somebody else's from now on
+}
+
+// alsoFor is how long that goes on, and alsoTimes how often a descriptor may be ready.
+const (
+	alsoFor   = 20 * time.Millisecond
+	alsoTimes = 100
+)
+
+// looked is the list of what is looked after.
+type looked struct {
+	list  []Also
+	times int
+	since time.Time // when the last was added, or process 1 was given its plan
+
+	settled func()
+}
+
+// settledAfter is how long a program has run whose broker may do what would have been in its way.
+const settledAfter = time.Second
+
+// LookAfter adds a. It is called by the thread that waits, from a hook or between events.
+func (c *Child) LookAfter(a Also) {
+	c.also.list = append(c.also.list, a)
+	c.also.since = time.Now()
+}
+
+// lookAround returns when process 1 has something to say, or when there is nothing else to look after.
+func (c *Child) lookAround() {
+	var fds [8]unix.PollFd
+	for len(c.also.list) > 0 {
+		left := alsoFor - time.Since(c.also.since)
+		if left <= 0 || c.also.times > alsoTimes || len(c.also.list) >= len(fds) {
+			c.leaveAll()
+			break
+		}
+		list := append(fds[:0], unix.PollFd{Fd: int32(c.sock), Events: unix.POLLIN})
+		for _, a := range c.also.list {
+			list = append(list, unix.PollFd{Fd: int32(a.Fd), Events: unix.POLLIN})
+		}
+		n, err := unix.Poll(list, int(left/time.Millisecond)+1)
+		if err != nil || n == 0 {
+			continue
+		}
+		for i := len(list) - 1; i > 0; i-- {
+			if list[i].Revents == 0 {
+				continue
+			}
+			c.also.times++
+			if !c.also.list[i-1].Ready() {
+				c.also.list = append(c.also.list[:i-1], c.also.list[i:]...)
+			}
+		}
+		if list[0].Revents != 0 {
+			return
+		}
+	}
+	c.settle()
+}
+
+// settle waits for process 1, but not longer than until the program has settled.
+func (c *Child) settle() {
+	for c.also.settled != nil {
+		left := settledAfter - time.Since(c.also.since)
+		if left <= 0 {
+			c.also.settled()
+			c.also.settled = nil
+			return
+		}
+		fds := [1]unix.PollFd{{Fd: int32(c.sock), Events: unix.POLLIN}}
+		if n, err := unix.Poll(fds[:], int(left/time.Millisecond)+1); err == nil && n > 0 {
+			return
+		}
+	}
+}
+
+// leaveAll gives everything to others.
+func (c *Child) leaveAll() {
+	for _, a := range c.also.list {
+		a.Leave()
+	}
+	c.also.list = nil
+}
