@@ -34,6 +34,7 @@ type GateDir struct {
 	Path  Bytes
 	Place bool       `json:",omitempty"` // something is mounted on it
 	Ask   bool       `json:",omitempty"` // the host's names that are not listed here are there, and their first access waits
+	List  bool       `json:",omitempty"` // the set-up lists it, so that the kernel knows its names before anybody looks for one
 	Names []GateName `json:",omitempty"`
 }
 

@@ -86,6 +86,9 @@ func (d *GateDir) Text() string {
 	default:
 		s += " closed"
 	}
+	if d.List {
+		s += " listed"
+	}
 	for _, n := range d.Names {
 		s += " " + string(n.Kind) + "=" + n.Name.Quote()
 		if n.Target != "" {

@@ -107,7 +107,7 @@ func (p *Plan) validateGate() error {
 		if i > 0 && p.Gate.Dirs[i-1].Path >= d.Path {
 			return fmt.Errorf("%s is out of order", d.Path.Quote())
 		}
-		if len(d.Names) > maxMounts || d.Place && (d.Ask || len(d.Names) > 0) {
+		if len(d.Names) > maxMounts || d.Place && (d.Ask || d.List || len(d.Names) > 0) {
 			return fmt.Errorf("%s has %d names, place=%t, ask=%t", d.Path.Quote(), len(d.Names), d.Place, d.Ask)
 		}
 		for _, n := range d.Names {

@@ -38,8 +38,8 @@ func (c *compiler) gate() {
 	t.call(unix.SYS_CLOSE, fdGate)
 }
 
-// populate makes the kernel know every name of the directories that ask, before anything is mounted on one and before anybody
-// can wait: the first lookup of a name holds its directory's lock, which mounting below would need; a later one holds none.
+// populate makes the kernel know every name of some directories before anything is mounted on one and before anybody can wait: the
+// first lookup of a name holds its directory's lock, so that nothing can be waited for in it; a later one holds none.
 func (c *compiler) populate() {
 	if c.p.Gate == nil {
 		return
@@ -48,7 +48,7 @@ func (c *compiler) populate() {
 	buf := t.buf(listBuffer)
 	for i := range c.p.Gate.Dirs {
 		d := &c.p.Gate.Dirs[i]
-		if !d.Ask && i > 0 {
+		if !d.List && i > 0 {
 			continue
 		}
 		t.at("listing", string(d.Path))
@@ -58,7 +58,7 @@ func (c *compiler) populate() {
 			// The kernel gives the root to uid 0 until it has asked for its attributes.
 			t.call(unix.SYS_STATX, atCwd, t.str(rel), unix.AT_STATX_FORCE_SYNC, unix.STATX_BASIC_STATS, t.buf(256))
 		}
-		if d.Ask {
+		if d.List {
 			t.list(rel, buf)
 		}
 	}

@@ -129,12 +129,17 @@ func (a *Agent) Populate(dir string) error {
 	return err
 }
 
-const listBuffer = 8 << 10
+// listEnd is less than what an answer of a page holds as a listing however long its names are, with the entries that come
+// along: an answer that is shorter is the last one.
+const (
+	listBuffer = 8 << 10
+	listEnd    = 400
+)
 
 // list reads a directory to its end.
 func (t *tape) list(dir string, buf uintptr) {
 	t.call(unix.SYS_OPENAT, atCwd, t.str(dir), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0).to(regA)
-	t.call(unix.SYS_GETDENTS64, 0, buf, listBuffer).from(0, regA).repeat()
+	t.call(unix.SYS_GETDENTS64, 0, buf, listBuffer).from(0, regA).repeat(listEnd)
 	t.call(unix.SYS_CLOSE).from(0, regA)
 }
 

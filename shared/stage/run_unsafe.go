@@ -38,7 +38,7 @@ func runTape(t []op, r *registers, f *fault) bool {
 				}
 			}
 			v, _, errno := syscall.RawSyscall6(o.nr, a[0], a[1], a[2], a[3], a[4], a[5])
-			for o.again && errno == 0 && v != 0 {
+			for o.again != 0 && errno == 0 && v >= uintptr(o.again) {
 				v, _, errno = syscall.RawSyscall6(o.nr, a[0], a[1], a[2], a[3], a[4], a[5])
 			}
 			e = uintptr(errno)

@@ -31,8 +31,8 @@ type op struct {
 	kind    uint8
 	save    uint8 // register that takes the result
 	okErrno uint16
-	skip    uint8 // instructions to skip when the call failed with okErrno
-	again   bool  // repeat the call until it returns 0 (getdents64)
+	skip    uint8  // instructions to skip when the call failed with okErrno
+	again   uint16 // repeat the call while it returns at least this much (getdents64)
 	reg     [6]uint8
 	nr      uintptr
 	a       [6]uintptr
@@ -101,8 +101,8 @@ func (o *op) may(errno uint16) *op { o.okErrno = errno; return o }
 // else_ skips the next n instructions when the call failed in the way it may.
 func (o *op) elseSkip(n uint8) *op { o.skip = n; return o }
 
-// repeat makes the call again until it returns 0.
-func (o *op) repeat() *op { o.again = true; return o }
+// repeat makes the call again while it returns n or more.
+func (o *op) repeat(n uint16) *op { o.again = n; return o }
 
 // want fails the tape with errno unless register r holds v.
 func (t *tape) want(r uint8, v uintptr, errno uintptr) {

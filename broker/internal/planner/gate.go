@@ -21,16 +21,33 @@ func (v *view) gate(ops []plan.Mount) ([]plan.Mount, *plan.Gate) {
 	}
 	g.hide("/", &v.root)
 	gate := &plan.Gate{}
+	places := map[string]int{}
+	for _, d := range g.dirs {
+		if d.Path != "/" {
+			places[path.Dir(string(d.Path))]++
+		}
+	}
 	for _, d := range g.dirs {
 		d.Ask = !d.Place && !v.hiddenAt(string(d.Path))
 		if d.Place {
 			d.Names = nil
 		}
+		d.List = d.Ask && (places[string(d.Path)] >= listFrom || v.holdsSocket(string(d.Path)))
 		slices.SortFunc(d.Names, func(a, b plan.GateName) int { return strings.Compare(string(a.Name), string(b.Name)) })
 		gate.Dirs = append(gate.Dirs, *d)
 	}
 	slices.SortFunc(gate.Dirs, func(a, b plan.GateDir) int { return strings.Compare(string(a.Path), string(b.Path)) })
 	return out, gate
+}
+
+// listFrom is the number of directories in a directory from which listing it is cheaper than finding each.
+const listFrom = 5
+
+// holdsSocket says whether a socket of the host lies in dir: connect(2) reaches the broker only as a lookup, which can wait only
+// if the kernel knows the name already.
+func (v *view) holdsSocket(dir string) bool {
+	list, _ := v.in.FS.ReadDir(dir)
+	return slices.ContainsFunc(list, func(e host.Entry) bool { return e.Type == host.Socket })
 }
 
 type gateView struct {
