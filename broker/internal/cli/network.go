@@ -11,15 +11,19 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
 
+	"sbx/audit"
 	"sbx/broker/internal/decide"
 	"sbx/broker/internal/host"
+	"sbx/broker/internal/launch"
 	"sbx/broker/internal/network"
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/policy"
+	"sbx/broker/internal/session"
 	"sbx/shared/stage"
 )
 
@@ -31,6 +35,9 @@ type outlet struct {
 	refused *blocked
 	implied bool // by a profile: without it the run goes on
 	ask     atomic.Pointer[func(context.Context, decide.Ask) decide.Verdict]
+	mu      sync.Mutex
+	log     *audit.Writer
+	own     bool // the record is of the network alone
 	made    chan struct{}
 	net     *network.Network
 	err     error
@@ -40,6 +47,10 @@ type outlet struct {
 func (t *term) network(r *request, s settings, in *planner.Input) (*outlet, error) {
 	reach, hosts := s.Reach()
 	n := s.Network
+	// Asked for with nothing listed: a session that asks can ask about everything.
+	if reach == policy.NoHosts && r.mode == "dynamic" && n.Mode != "none" && len(s.Origins["network.mode"]) > 0 && !(s.Network.Hosts != nil && len(s.Network.Hosts) == 0) {
+		reach = policy.SomeHosts
+	}
 	off := n.Mode == "none"
 	if reach == policy.NoHosts && (off || len(n.HostPorts) == 0 && len(n.Publish) == 0) {
 		return nil, nil
@@ -243,15 +254,77 @@ func (o *outlet) question(ctx context.Context, q decide.Ask) decide.Verdict {
 	return decide.Verdict{Errno: int(syscall.EACCES), Reason: "nobody is there to be asked"}
 }
 
-// close ends the network.
+// reaches tells a session that asks what it need not ask about.
+func (a *asking) reaches(o *outlet) {
+	if a != nil && o != nil {
+		a.rules.env.Hosts, a.rules.env.AllHosts = o.opt.Hosts, o.opt.All
+	}
+}
+
+// standing tells the network who is inside.
+func (o *outlet) standing(next func(*launch.Running)) func(*launch.Running) {
+	if o == nil {
+		return next
+	}
+	return func(run *launch.Running) {
+		o.net.Inside(run.Child.PID)
+		if next != nil {
+			next(run)
+		}
+	}
+}
+
+// start opens the record of a session that has none for another reason, and connects the network's questions with whoever decides.
+func (o *outlet) start(s *session.Session, asks *asking, a *asking, planHash string) error {
+	if o == nil {
+		return nil
+	}
+	if asks != nil {
+		o.log = asks.log
+		o.answering(asks.decides())
+		return nil
+	}
+	log, err := a.openLog(s, planHash)
+	if err != nil {
+		return &planner.Refusal{What: "starting the session's audit log", Err: err, Hint: recordHint}
+	}
+	o.log, o.own = log, true
+	return nil
+}
+
+// close ends the network and writes down what went where.
 func (o *outlet) close() {
 	if o == nil {
 		return
 	}
 	<-o.made
-	if o.net != nil {
-		o.net.Close()
+	if o.net == nil {
+		return
 	}
+	traffic := o.net.Close()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.log == nil {
+		return
+	}
+	for _, t := range traffic {
+		if t.Out+t.In == 0 || t.Addr.IsMulticast() {
+			continue
+		}
+		count := func(n uint64) string { return strconv.FormatUint(n, 10) }
+		host := o.net.NameOf(t.Addr)
+		if host == "" {
+			host = t.Addr.String()
+		}
+		_, _ = o.log.Note(audit.Event{Kind: "traffic", UID: os.Getuid(), Op: "connect", Host: host, Detail: []audit.KV{{K: "address", V: t.Addr.String()}, {K: "bytes_out", V: count(t.Out)}, {K: "bytes_in", V: count(t.In)},
+			{K: "packets_out", V: count(t.PacketsOut)}, {K: "packets_in", V: count(t.PacketsIn)}}})
+	}
+	if o.own {
+		if err := o.log.Close(); err != nil {
+			o.say(fmt.Sprintf("sealing the audit log: %v", err))
+		}
+	}
+	o.log = nil
 }
 
 func (o *outlet) say(text string) {
@@ -275,6 +348,18 @@ func (o *outlet) note(e network.Event) {
 			what += " (" + quote(e.Host) + ")"
 		}
 	}
+	o.mu.Lock()
+	if o.log != nil && e.Denied {
+		a := audit.Event{Kind: audit.KindDeny, UID: os.Getuid(), Decision: "deny", Op: e.Op, Host: e.Host, Port: int(e.Port), Reason: e.Reason}
+		if e.Addr.IsValid() {
+			a.Detail = []audit.KV{{K: "address", V: e.Addr.String()}}
+			if a.Host == "" {
+				a.Host = e.Addr.String()
+			}
+		}
+		_, _ = o.log.Note(a)
+	}
+	o.mu.Unlock()
 	verb := e.Op
 	if e.Proto != "" && e.Proto != "tcp" {
 		verb += " " + e.Proto

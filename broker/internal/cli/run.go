@@ -102,6 +102,7 @@ func (t *term) run(r *request) int {
 	if err != nil {
 		return t.fail(err)
 	}
+	asks.reaches(net)
 	root, err := session.Root(host.Lookup(t.env, "XDG_STATE_HOME"), facts.Home)
 	if err != nil {
 		return t.fail(err)
@@ -153,7 +154,7 @@ func (t *term) run(r *request) int {
 	svc.meter = newMeter(limited, svc.init, r.rules)
 	asks.serve(svc)
 	var backend launch.Backend = launch.Native{}
-	res, err := backend.Execute(context.Background(), launch.Job{Plan: p, Options: launch.Options{Stdio: t.std, Timeout: r.timeout, Early: t.early, Exits: joined == nil && !limited.grouped(), Settled: func() { debug.SetGCPercent(50) }, Network: joined, Cgroup: limited.descriptor(), Cloned: limited.cloned, Join: asks.joiner(), Fuse: asks.fuse(p, t.serveGuard(in)), Standing: limited.standing(svc.standing), Listener: asks.listener(refused), Building: func(steps []stage.Step) error {
+	res, err := backend.Execute(context.Background(), launch.Job{Plan: p, Options: launch.Options{Stdio: t.std, Timeout: r.timeout, Early: t.early, Exits: joined == nil && !limited.grouped(), Settled: func() { debug.SetGCPercent(50) }, Network: joined, Cgroup: limited.descriptor(), Cloned: limited.cloned, Join: asks.joiner(), Fuse: asks.fuse(p, t.serveGuard(in)), Standing: net.standing(limited.standing(svc.standing)), Listener: asks.listener(refused), Building: func(steps []stage.Step) error {
 		t.announce(r, p, losses)
 		hash, err := record(s, p, steps)
 		if err == nil {
@@ -164,10 +165,11 @@ func (t *term) run(r *request) int {
 		}
 		if err == nil {
 			r.relays.serve(asks)
-			net.answering(asks.decides())
+			err = net.start(s, asks, &asking{t: t, r: r, cfg: cfg, in: in}, hash)
 		}
 		return err
 	}}})
+	net.close()
 	reached := limited.end()
 	asks.end(res.Status)
 	svc.close(res.Status)

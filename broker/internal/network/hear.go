@@ -61,8 +61,11 @@ func (n *Network) hear() {
 			if !ok {
 				continue
 			}
-			if p.Group == groupRefused {
+			switch p.Group {
+			case groupRefused:
 				n.refused(f)
+			case groupHeld:
+				n.hold(f, p.Data)
 			}
 		}
 	}

@@ -32,23 +32,22 @@ func (n *Network) judgeName(ctx context.Context, h policy.Host, w who) judgement
 	}
 	if n.o.Ask != nil {
 		// Which port it will be is not known yet. The commonest is asked for, any other when it is used.
-		v := n.o.Ask(ctx, decide.Ask{PID: n.whois(w), Op: "connect", Kind: policy.KindHost, Host: h.Name, Port: 443})
+		q := decide.Ask{PID: n.whois(w), Op: "connect", Kind: policy.KindHost, Host: h.Name, Port: 443}
+		q.Exe, q.Cwd = places(q.PID)
+		v := n.o.Ask(ctx, q)
 		if v.Decision != decide.Allow {
 			return judgement{reason: v.Reason}
 		}
-		return judgement{allow: true, ports: answered(v, 443, false), once: v.Life == decide.LifeOnce}
+		return judgement{allow: true, ports: answered(v, 443), once: v.Life == decide.LifeOnce}
 	}
 	n.o.Note(Event{Op: "lookup", Host: h.Name, Denied: true, Reason: "not in the list of hosts"})
 	return judgement{}
 }
 
 // answered is what a verdict about one port opens.
-func answered(v decide.Verdict, port uint16, udp bool) []ports {
-	if v.Scope >= decide.Dir && !udp {
+func answered(v decide.Verdict, port uint16) []ports {
+	if v.Scope >= decide.Dir {
 		return []ports{{1, 65535, false}}
 	}
-	return []ports{{port, port, udp}}
+	return []ports{{port, port, false}}
 }
-
-// whois finds the process that asks, 0 if it cannot be found.
-func (n *Network) whois(w who) int { return 0 }

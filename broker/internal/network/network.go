@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -57,7 +58,11 @@ type Network struct {
 	names  *resolver
 	log    *nft.Listener
 	car    *carrier
-	probe  [2]*os.File
+	probe  *os.File
+	raw    [2]*os.File  // send packets as they are, by IPv4 and IPv6
+	init   atomic.Int64 // process 1 of the sandbox
+	mu     sync.Mutex
+	held   map[netip.AddrPort][][]byte
 	closed []netip.Prefix
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -70,7 +75,7 @@ const Resolver = "127.0.0.53"
 
 // Start makes the namespace and everything around it; nothing is open before the rules are in force.
 func Start(o Options) (_ *Network, err error) {
-	n := &Network{o: o}
+	n := &Network{o: o, held: map[netip.AddrPort][][]byte{}}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	defer func() {
 		if err != nil {
@@ -119,6 +124,10 @@ func (n *Network) build() error {
 		{Family: unix.AF_INET, Type: unix.SOCK_DGRAM, Bind: at},
 		{Family: unix.AF_INET, Type: unix.SOCK_STREAM, Bind: at, Backlog: 64},
 		{Family: unix.AF_INET, Type: unix.SOCK_DGRAM},
+		{Family: unix.AF_INET, Type: unix.SOCK_RAW, Proto: unix.IPPROTO_RAW},
+	}
+	if v6 {
+		list = append(list, stage.Socket{Family: unix.AF_INET6, Type: unix.SOCK_RAW, Proto: unix.IPPROTO_RAW})
 	}
 	fixed := len(list)
 	for _, p := range n.o.HostPorts {
@@ -135,7 +144,10 @@ func (n *Network) build() error {
 	for _, f := range files {
 		n.keep(f)
 	}
-	n.probe[0] = files[4]
+	n.probe, n.raw[0] = files[4], files[5]
+	if v6 {
+		n.raw[1] = files[6]
+	}
 	conn, err := nft.Open(files[0])
 	if err != nil {
 		return err
@@ -231,7 +243,7 @@ func (n *Network) Carrier() string {
 
 // isUp says whether packets have a way out: whether a socket inside finds a route to some address. Nothing is sent.
 func (n *Network) isUp() bool {
-	fd := int(n.probe[0].Fd())
+	fd := int(n.probe.Fd())
 	err := unix.Connect(fd, &unix.SockaddrInet4{Port: 9, Addr: [4]byte{192, 0, 2, 1}})
 	return err == nil
 }
@@ -258,6 +270,9 @@ func (n *Network) Close() (out []Traffic) {
 	})
 	return out
 }
+
+// Inside tells who process 1 of the sandbox is, so that questions can name the program that asks.
+func (n *Network) Inside(pid int) { n.init.Store(int64(pid)) }
 
 // NameOf is the name that led to an address, "" if none did.
 func (n *Network) NameOf(a netip.Addr) string { return n.names.nameOf(a) }

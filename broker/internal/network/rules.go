@@ -49,10 +49,10 @@ type rules struct {
 	open    map[string]time.Time // set and key → when the kernel drops it
 }
 
-// asked are the sets of single answers: an address and a port.
+// Sets of single answers: an address and a port.
 const (
-	askedTCP = "asked-tcp"
-	askedUDP = "asked-udp"
+	asked  = "asked"
+	denied = "denied"
 )
 
 func suffix(a netip.Addr) string {
@@ -75,8 +75,8 @@ func (r *rules) setUp(o *Options, closed []netip.Prefix) error {
 		if o.All {
 			continue
 		}
-		b.Set(askedTCP+f.suffix, f.kind<<6|13, f.len+4, false)
-		b.Set(askedUDP+f.suffix, f.kind<<6|13, f.len+4, false)
+		b.Set(asked+f.suffix, f.kind<<6|13, f.len+4, false)
+		b.Set(denied+f.suffix, f.kind<<6|13, f.len+4, false)
 		for i := range r.classes {
 			b.Set(fmt.Sprintf("c%d%s", i, f.suffix), f.kind, f.len, false)
 		}
@@ -85,16 +85,18 @@ func (r *rules) setUp(o *Options, closed []netip.Prefix) error {
 	b.Rule("refuse", nft.AtMost(50, 100), nft.Log(groupRefused, 128))
 	b.Rule("refuse", nft.IPv6(), nft.Protocol(unix.IPPROTO_TCP), nft.Reset()) // the first message about a new destination comes late
 	b.Rule("refuse", nft.Reject())
+	b.Chain("pass")
+	count(b, "pass", false)
+	b.Rule("pass", nft.Accept())
 	b.BaseChain("output", "filter", nft.Output, nft.PrioAfter, false)
 	b.Rule("output", nft.Leaving("lo"), nft.Accept())
-	count(b, "output", false)
-	b.Rule("output", nft.Known(), nft.Accept())
+	b.Rule("output", nft.Known(), nft.Goto("pass"))
 	b.Rule("output", nft.IPv6(), nft.ICMPv6(133, 136), nft.Accept()) // neighbours; nothing else finds the gateway
 	b.Rule("output", nft.IPv6(), nft.ICMPv6(130, 143), nft.Drop())
 	for _, h := range o.Hosts {
 		if p, ok := h.Prefix(); ok {
 			for _, q := range portsOf(h) {
-				b.Rule("output", to(p), nft.Protocol(q.proto()), nft.Ports(q.lo, q.hi), nft.Accept())
+				b.Rule("output", to(p), nft.Protocol(q.proto()), nft.Ports(q.lo, q.hi), nft.Goto("pass"))
 			}
 		}
 	}
@@ -102,7 +104,7 @@ func (r *rules) setUp(o *Options, closed []netip.Prefix) error {
 		b.Rule("output", to(p), nft.Goto("refuse"))
 	}
 	if o.All {
-		b.Rule("output", nft.Accept())
+		b.Rule("output", nft.Goto("pass"))
 	} else {
 		r.listed(b, o)
 	}
@@ -122,23 +124,22 @@ func (r *rules) listed(b *nft.Batch, o *Options) {
 		match  nft.Expr
 	}{{"-4", 4, nft.IPv4()}, {"-6", 16, nft.IPv6()}} {
 		for i, p := range r.classes {
-			b.Rule("output", f.match, nft.Protocol(p.proto()), nft.Ports(p.lo, p.hi), nft.ToSet(f.len, fmt.Sprintf("c%d%s", i, f.suffix)), nft.Accept())
+			b.Rule("output", f.match, nft.Protocol(p.proto()), nft.Ports(p.lo, p.hi), nft.ToSet(f.len, fmt.Sprintf("c%d%s", i, f.suffix)), nft.Goto("pass"))
 		}
-		b.Rule("output", f.match, nft.Protocol(unix.IPPROTO_TCP), nft.ToPortSet(f.len, askedTCP+f.suffix), nft.Accept())
-		b.Rule("output", f.match, nft.Protocol(unix.IPPROTO_UDP), nft.ToPortSet(f.len, askedUDP+f.suffix), nft.Accept())
+		b.Rule("output", f.match, nft.Protocol(unix.IPPROTO_TCP), nft.ToPortSet(f.len, asked+f.suffix), nft.Goto("pass"))
+		b.Rule("output", f.match, nft.Protocol(unix.IPPROTO_TCP), nft.ToPortSet(f.len, denied+f.suffix), nft.Goto("refuse"))
 	}
 	for _, h := range o.Hosts {
 		if h.Any() { // every address that is not closed
 			for _, q := range portsOf(h) {
-				b.Rule("output", nft.Protocol(q.proto()), nft.Ports(q.lo, q.hi), nft.Accept())
+				b.Rule("output", nft.Protocol(q.proto()), nft.Ports(q.lo, q.hi), nft.Goto("pass"))
 			}
 		}
 	}
 	if o.Ask != nil {
-		// The first packet waits at the broker, which sends it again when it may pass.
-		for _, p := range [...]byte{unix.IPPROTO_TCP, unix.IPPROTO_UDP} {
-			b.Rule("output", nft.Protocol(p), nft.Log(groupHeld, 0xffff), nft.Drop())
-		}
+		// The first packet waits at the broker, which sends it again when it may pass. A datagram cannot wait: its sender would be told
+		// of an error, so those are refused until they are listed.
+		b.Rule("output", nft.Protocol(unix.IPPROTO_TCP), nft.Log(groupHeld, 0xffff), nft.Drop())
 	}
 	b.Rule("output", nft.Goto("refuse"))
 }
@@ -185,15 +186,27 @@ func classesOf(hosts []policy.HostPattern) []ports {
 	return out
 }
 
+// element is a key of a set.
+type element struct {
+	set string
+	key []byte
+}
+
+func single(set string, a netip.AddrPort) element {
+	return element{set + suffix(a.Addr()), append(a.Addr().AsSlice(), byte(a.Port()>>8), byte(a.Port()), 0, 0)}
+}
+
+// refuse has connections to one port refused at once.
+func (r *rules) refuse(a netip.AddrPort, life time.Duration) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.put([]element{single(denied, a)}, life)
+}
+
 // admit opens addresses for the ports for as long as life. Ports that are no class are single ones.
 func (r *rules) admit(addrs []netip.Addr, list []ports, life time.Duration) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	now := time.Now()
-	type element struct {
-		set string
-		key []byte
-	}
 	var want []element
 	for _, a := range addrs {
 		for _, p := range list {
@@ -201,15 +214,21 @@ func (r *rules) admit(addrs []netip.Addr, list []ports, life time.Duration) erro
 			if i := slices.Index(r.classes, p); i >= 0 {
 				e.set = fmt.Sprintf("c%d%s", i, suffix(a))
 			} else {
-				e.set = askedTCP + suffix(a)
-				if p.udp {
-					e.set = askedUDP + suffix(a)
-				}
-				e.key = append(e.key, byte(p.lo>>8), byte(p.lo), 0, 0)
+				e = single(asked, netip.AddrPortFrom(a, p.lo))
 			}
-			if until, ok := r.open[e.set+string(e.key)]; !ok || until.Before(now.Add(life-time.Second)) {
-				want = append(want, e)
-			}
+			want = append(want, e)
+		}
+	}
+	return r.put(want, life)
+}
+
+// put has the elements in their sets for as long as life. r.mu is held.
+func (r *rules) put(list []element, life time.Duration) error {
+	now := time.Now()
+	var want []element
+	for _, e := range list {
+		if until, ok := r.open[e.set+string(e.key)]; !ok || until.Before(now.Add(life-time.Second)) {
+			want = append(want, e)
 		}
 	}
 	for fresh := false; len(want) > 0; fresh = true {
