@@ -33,11 +33,12 @@ const patience = 5 * time.Minute
 //	jsonlines FILE          want every line of FILE to be a JSON object
 //	jsonobject FILE KEY...  want FILE to be one JSON object with just these keys
 //	lab FILE                run the shell script FILE as root in a network of the test's own (testdata/netlab)
+//	org DIR [=N] ARGS...    sbx with the files of DIR in /etc/sbx, in a mount namespace of its own
 //	need CMD...             skip, or fail where everything must work, unless the commands are there
 func commands() map[string]func(*testscript.TestScript, bool, []string) {
 	return map[string]func(*testscript.TestScript, bool, []string){
 		"user": positive("user", cmdUser), "sbx": positive("sbx", cmdSbx), "sockin": positive("sockin", cmdSockin), "tty": positive("tty", cmdTTY),
-		"snapshot": positive("snapshot", cmdSnapshot), "gone": positive("gone", cmdGone), "need": positive("need", cmdNeed), "lab": positive("lab", cmdLab),
+		"snapshot": positive("snapshot", cmdSnapshot), "gone": positive("gone", cmdGone), "need": positive("need", cmdNeed), "org": positive("org", cmdOrg), "lab": positive("lab", cmdLab),
 		"planfile": positive("planfile", cmdPlanFile), "jsonlines": positive("jsonlines", cmdJSONLines), "jsonobject": positive("jsonobject", cmdJSONObject),
 	}
 }
@@ -114,6 +115,11 @@ func runUser(ts *testscript.TestScript, want int, args []string, stdin *os.File)
 	if stdin != nil {
 		cmd.Stdin = stdin
 	}
+	finish(ts, ctx, cmd, want, args)
+}
+
+// finish runs a command to its end and compares its status.
+func finish(ts *testscript.TestScript, ctx context.Context, cmd *exec.Cmd, want int, args []string) {
 	var out, errs bytes.Buffer
 	// Pipes of our own making would hide from sbx what the caller's descriptors are.
 	cmd.Stdout, cmd.Stderr = &out, &errs
@@ -213,4 +219,29 @@ func cmdNeed(ts *testscript.TestScript, args []string) {
 			ts.Fatalf("missing: %s (apt-get install it, or leave this failure as what it is: untested)", name)
 		}
 	}
+}
+
+// orgScript puts a copy of /etc with sbx's files over /etc, where nobody else sees it, and becomes the ordinary user.
+// There is no variable that would move sbx's own /etc/sbx: a user could set it.
+const orgScript = `set -e
+top=$1 files=$2 uid=$3; shift 3
+[ -d "$top/etc" ] || cp -a /etc "$top/etc" # once: only sbx's files differ
+rm -f "$top"/etc/*shadow*
+rm -rf "$top/etc/sbx"
+cp -r "$files" "$top/etc/sbx"
+chown -R 0:0 "$top/etc/sbx"; chmod -R u=rwX,go=rX "$top/etc/sbx"
+mount --bind "$top/etc" /etc
+exec setpriv --reuid="$uid" --regid="$uid" --clear-groups -- "$@"`
+
+func cmdOrg(ts *testscript.TestScript, args []string) {
+	files := ts.MkAbs(args[0])
+	want, args := wantStatus(ts, args[1:])
+	top := filepath.Join(ts.MkAbs("."), "..", "..", "etc-of-org") // beside the script's home
+	ts.Check(os.MkdirAll(top, 0o755))
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	uid := strconv.Itoa(shop.uid)
+	cmd := userCommand(ctx, ts, append([]string{"/usr/bin/env", "unshare", "--mount", "sh", "-c", orgScript, "org", top, files, uid, shop.sbx}, args...))
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // as root: the script becomes the user
+	finish(ts, ctx, cmd, want, args)
 }

@@ -3,6 +3,7 @@ package selftest
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"os/user"
 	"path/filepath"
 	"strconv"
@@ -31,8 +32,11 @@ func TestRun(t *testing.T) {
 }
 
 // condition knows what scripts can ask beyond testscript's own words: [passwd], whether the password
-// file gives the ordinary user a home of its own, and [journald], whether that logger runs.
+// file gives the ordinary user a home of its own, and [journald], whether that logger runs, and [root], whether the tests may mount.
 func condition(name string) (bool, error) {
+	if name == "root" { // that may mount
+		return os.Getuid() == 0 && exec.Command("unshare", "--mount", "true").Run() == nil, nil
+	}
 	if name == "journald" {
 		_, err := os.Stat("/run/systemd/journal/socket")
 		return err == nil, nil

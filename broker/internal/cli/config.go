@@ -68,7 +68,8 @@ func (t *term) settings(r *request, facts host.Facts, project string) (settings,
 	if err != nil {
 		return settings{}, &planner.Refusal{What: err.Error()}
 	}
-	return settings{e, layers}, nil
+	s := settings{e, layers}
+	return s, s.checkLocked(r, facts.Cwd)
 }
 
 // flags are the options that are a configuration key too, so that a key which the organisation locked

@@ -65,14 +65,32 @@ func (x *explainer) host(name string, port int) answerRow {
 		subject = net.JoinHostPort(subject, strconv.Itoa(port))
 	}
 	change := "sbx policy add allow " + shellQuote(subject)
-	if x.plan.Namespaces.Net && !x.plan.Namespaces.JoinNet {
-		row.Decision, row.Layer, row.Reason, row.Scope = "deny", "network", "the sandbox has no network but a loopback of its own, ; allow one with --allow-network or --allow-host", "default"
+	rule, ruled := x.env.Policy(policy.Query{Kind: policy.KindHost, Host: h, Port: port, Access: policy.Connect, Now: x.env.Now})
+	if ruled && rule.Decision == policy.Deny {
+		row.rule(rule)
+		row.Decision, row.Change = "deny", x.overruleHost(rule, change)
 		return row
 	}
-	if rule, ok := x.env.Policy(policy.Query{Kind: policy.KindHost, Host: h, Port: port, Access: policy.Connect, Now: x.env.Now}); ok {
+	if reach, _ := x.s.Reach(); reach == policy.NoHosts {
+		row.Decision, row.Layer, row.Scope = "deny", "network", "default"
+		row.Reason = "the sandbox has no network but a loopback of its own: neither network.hosts nor network.allow gives it one"
+		for _, key := range [...]string{"network.allow", "network.hosts", "network.mode"} {
+			if o := x.s.Origins[key]; len(o) > 0 {
+				row.from(o[len(o)-1])
+			}
+		}
+		row.Once, row.Change = "sbx run --allow-host "+shellQuote(subject), "hosts = [\""+subject+"\"] in [network] of "+x.src.UserDir+"/config.toml"
+		if lock, locked := x.s.Locked["network.hosts"]; locked {
+			row.Once, row.Change = "", "only the administrator can: "+lock.String()
+		}
+		return row
+	}
+	if ruled {
 		row.rule(rule)
-		if row.Decision = rule.Decision.String(); rule.Decision != policy.Allow {
-			row.Change = x.overruleHost(rule, change)
+		if row.Decision = rule.Decision.String(); rule.Decision == policy.Ask {
+			if row.Change = change; x.static {
+				row.Decision, row.Reason = "deny", row.Reason+"; static mode asks nobody"
+			}
 		}
 		return row
 	}

@@ -27,6 +27,7 @@ type Layer struct {
 	Settings []Setting
 	Profiles map[string]Profile
 	Final    []string // keys or sections the org has locked
+	FinalAt  []Origin // where each of them stands
 }
 
 // Notice is something a human should be told once: a value that was ignored, and why.
@@ -335,7 +336,11 @@ func (p *configParser) final(v any) error {
 			}
 			return p.unknown(line, fmt.Sprint(e), Keys())
 		}
-		p.layer.Final = append(p.layer.Final, name)
+		at := line
+		if i < len(elems) {
+			at = elems[i]
+		}
+		p.layer.Final, p.layer.FinalAt = append(p.layer.Final, name), append(p.layer.FinalAt, p.origin(at))
 	}
 	return nil
 }

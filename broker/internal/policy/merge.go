@@ -36,9 +36,9 @@ func Merge(l Layers, flags []Setting) (Effective, error) {
 				return m.e, err
 			}
 		}
-		for _, name := range layer.Final {
+		for i, name := range layer.Final {
 			for _, k := range lockedBy(m.rows, name) {
-				m.e.Locked[k] = Origin{Scope: layer.Scope, File: layer.File}
+				m.e.Locked[k] = layer.FinalAt[i]
 			}
 		}
 	}
@@ -233,4 +233,23 @@ func (m *merger) wideHosts(hosts []string, origins []Origin) {
 			m.notice(NoticeWideHost, "network.hosts", origins[i], quote(h)+" lets data leave in the names looked up")
 		}
 	}
+}
+
+// Widens says whether an option would make a key wider that the organisation has made final, and where it did.
+func (e Effective) Widens(name, flag string, value any) (Origin, bool) {
+	lock, locked := e.Locked[name]
+	if !locked {
+		return lock, false
+	}
+	k := findKey(keyTable(), name)
+	s, err := Flag(name, flag, value, e.Vars)
+	if k == nil || err != nil {
+		return lock, true
+	}
+	m := merger{e: e, rows: keyTable()}
+	cur, val := m.current(k), s.Value
+	if s.Append {
+		val, _ = m.extended(k, s)
+	}
+	return lock, !k.narrower(cur, val)
 }
