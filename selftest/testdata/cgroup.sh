@@ -21,7 +21,7 @@ n=0; until grep -q ready out || [ $n -gt 100 ]; do sleep 0.1; n=$((n+1)); done
 dir=$(groups | grep sbx-held)
 check "the session has a group of its own with its processes" "[ -n '$dir' ] && [ \$(wc -l <'$dir/cgroup.procs') -ge 2 ] && [ '$(dirname "$dir")' != /sys/fs/cgroup ]"
 check "the broker is not in it" "! grep -qx $held '$dir/cgroup.procs'"
-check "default limits are written" "[ \"\$(cat '$dir/pids.max')\" = 4096 ] && [ \"\$(cat '$dir/memory.oom.group')\" = 1 ] && [ \"\$(cat '$dir/memory.max')\" != max ]"
+check "default limits are written" "[ \"\$(cat '$dir/pids.max')\" = 4096 ] && [ \"\$(cat '$dir/memory.oom.group')\" = 1 ] && [ \"\$(cat '$dir/cpu.weight' 2>/dev/null || echo 50)\" = 50 ] && [ \"\$(cat '$dir/memory.max')\" != max ]"
 kill -9 $held; wait $held 2>/dev/null; sleep 1
 check "a killed broker's session has ended" "[ -z \"\$(cat '$dir/cgroup.procs' 2>/dev/null)\" ]"
 "$sbx" run -q -- true

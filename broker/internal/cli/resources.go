@@ -43,7 +43,8 @@ func limitKeys() [5][2]string {
 
 // resourceLimits reads the settings.
 func resourceLimits(s settings, project string) (resources.Limits, error) {
-	l := resources.Limits{Pids: s.Limits.Pids, IODir: project, Swap: len(s.Origins["limits.memory"]) == 0}
+	// Half the usual weight: what others want of the processors comes first, and nobody else's loss is its gain.
+	l := resources.Limits{Pids: s.Limits.Pids, Weight: 50, IODir: project, Swap: len(s.Origins["limits.memory"]) == 0}
 	for _, m := range [...]struct {
 		key, text string
 		to        *uint64

@@ -90,15 +90,25 @@ func (g *Group) Add(pid int) error {
 // Descriptor is that of the group's directory, for clone3(2).
 func (g *Group) Descriptor() int { return g.lock }
 
-// Kill ends every process of the group at once (5.14).
-func (g *Group) Kill() error { return write(g.Dir+"/cgroup.kill", "1") }
+// Kill ends every process of the group at once (5.14). To die takes processor time, which is not held back any more.
+func (g *Group) Kill() error {
+	_ = write(g.Dir+"/cpu.max", "max")
+	return write(g.Dir+"/cgroup.kill", "1")
+}
 
 // removeWait bounds the waiting for the last process to be gone.
 const removeWait = 2 * time.Second
 
+// sweepWait is how long a session waits for the processes of another, whose broker is dead.
+const sweepWait = 100 * time.Millisecond
+
 // Remove ends what is left in the group and removes it.
 func (g *Group) Remove() error {
 	defer unix.Close(g.lock)
+	return g.remove(removeWait)
+}
+
+func (g *Group) remove(wait time.Duration) error {
 	err := unix.Rmdir(g.Dir)
 	if err == nil || err == unix.ENOENT {
 		return nil
@@ -108,7 +118,7 @@ func (g *Group) Remove() error {
 			_ = unix.Kill(w, unix.SIGKILL)
 		}
 	}
-	for begin, pause := time.Now(), 200*time.Microsecond; time.Since(begin) < removeWait; pause = min(2*pause, 20*time.Millisecond) {
+	for begin, pause := time.Now(), 200*time.Microsecond; time.Since(begin) < wait; pause = min(2*pause, 20*time.Millisecond) {
 		if err = unix.Rmdir(g.Dir); err == nil || err == unix.ENOENT {
 			return nil
 		}
@@ -144,7 +154,7 @@ func (p Parent) Sweep() {
 		if err != nil {
 			continue // in use, or not ours
 		}
-		_ = unix.Rmdir(dir)
+		_ = (&Group{Dir: dir}).remove(sweepWait) // what does not die in time goes with the next sweep
 		unix.Close(fd)
 	}
 }
