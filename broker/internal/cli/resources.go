@@ -174,6 +174,21 @@ func yieldToGroup(list []plan.Limit) {
 	}
 }
 
+// groupFinding is doctor's line. To have no group is no loss by itself: what is asked for and cannot be kept is one then.
+func (t *term) groupFinding() finding {
+	f := finding{What: "control groups", OK: true}
+	p, err := resources.Host{UID: os.Getuid()}.Find()
+	switch {
+	case err == nil:
+		f.Says = fmt.Sprintf("%s below %s: %s", p.How, quote(p.Dir), strings.Join(p.Controllers, ", "))
+	case t.userBus() != "":
+		f.Says = "none is delegated here; for --memory, --cpu and --io the user's systemd is asked for a scope"
+	default:
+		f.Says = strings.TrimPrefix(err.Error(), resources.ErrNone.Error()+": ") + ": --cpu and --io are not to be had, --memory only for each process by itself"
+	}
+	return f
+}
+
 // asksForGroup says whether somebody asked for a limit that only a control group keeps.
 func asksForGroup(s settings) bool {
 	for _, k := range limitKeys() {
