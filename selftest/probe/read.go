@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -63,12 +64,16 @@ func procAlias(paths []string) outcome {
 	return t.outcome()
 }
 
-// procWalk tries root, cwd and every fd of each visible process as a way to the path; 300 processes at most.
+// procWalk tries root, cwd and every fd of each visible process as a way to the path; 300 processes at most, those of other
+// users left out, whose links cannot be followed anyway.
 func procWalk(args []string) outcome {
 	var t tally
 	path, climb := arg(args, 0), strings.Repeat("/..", 12)
 	seen := 0
 	for _, p := range pidDirs() {
+		if fi, err := os.Stat(p); err != nil || os.Getuid() != 0 && fi.Sys().(*syscall.Stat_t).Uid != uint32(os.Getuid()) {
+			continue
+		}
 		if seen++; seen > 300 || t.ok {
 			break
 		}
