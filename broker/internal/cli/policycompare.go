@@ -7,6 +7,7 @@ import (
 	"sbx/audit"
 	"sbx/broker/internal/decide"
 	"sbx/broker/internal/policy"
+	"sbx/broker/internal/prompt"
 )
 
 func policyExport(t *term, c *policyCall) int {
@@ -191,14 +192,8 @@ func (r replayRow) text() string {
 	return s + ") " + r.ID + "\n"
 }
 
-// replay reads the log twice: which accesses were asked about, then what was decided.
+// replay puts what was decided to the rules; a decision with somebody's answer in it was a question.
 func (x *explainer) replay(log string) ([]replayRow, int, error) {
-	asked := map[string]bool{}
-	for e, err := range audit.Query(log, audit.Filter{Kinds: []string{audit.KindAsk}}) {
-		if err == nil && e.ID != "" {
-			asked[e.ID] = true
-		}
-	}
 	rows, total := []replayRow{}, 0
 	seen := map[string]bool{}
 	for e, err := range audit.Query(log, audit.Filter{Kinds: []string{audit.KindAllow, audit.KindDeny}}) {
@@ -215,7 +210,7 @@ func (x *explainer) replay(log string) ([]replayRow, int, error) {
 		}
 		v := decide.Decide(q, x.env)
 		then := e.Kind
-		if asked[e.ID] {
+		if wasAsked(&e) {
 			then = "ask"
 		}
 		row := replayRow{ID: fmt.Sprintf("%s:%d", e.Session, e.Seq), Op: e.Op, Path: e.Path, Host: e.Host, Port: e.Port, Then: then, Now: v.Decision.String(),
@@ -230,6 +225,16 @@ func (x *explainer) replay(log string) ([]replayRow, int, error) {
 		rows = append(rows, row)
 	}
 	return rows, total, nil
+}
+
+// wasAsked says whether a decision came from a question: from a person, or from nobody answering.
+func wasAsked(e *audit.Event) bool {
+	for _, kv := range e.Detail {
+		if kv.K == "by" {
+			return kv.V != prompt.ByPolicy
+		}
+	}
+	return false
 }
 
 // rank orders decisions from wide to narrow.
