@@ -51,7 +51,7 @@ func runOptions() []option {
 
 		{"allow-network", "", "", "network.allow", "network", "let it reach every public address", setBool(func(r *request) *bool { return &r.allowNetwork })},
 		{"allow-host", "", "RULE", "network.hosts", "network", "let it reach NAME, *.NAME, ADDRESS or RANGE, with :PORT, :LOW-HIGH or :*, and /udp", appendTo(func(r *request) *[]string { return &r.allowHosts })},
-		{"publish", "", "[IP:]HOST:PORT", "network.publish", "network", "lead the host's port HOST to its port PORT", appendTo(func(r *request) *[]string { return &r.publish })},
+		{"publish", "", "HOST:PORT", "network.publish", "network", "lead the host's port HOST (of 127.0.0.1, or ADDRESS:HOST) to its port PORT", appendTo(func(r *request) *[]string { return &r.publish })},
 		{"host-port", "", "PORT", "network.host_ports", "network", "lead its 127.0.0.1:PORT to the host's", appendTo(func(r *request) *[]string { return &r.hostPorts })},
 		{"net", "", "HOW", "network.mode", "network", "none, auto, pasta, slirp4netns or veth", setString(func(r *request) *string { return &r.net }, "none", "auto", "pasta", "slirp4netns", "veth")},
 
