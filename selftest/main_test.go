@@ -36,10 +36,24 @@ func TestMain(m *testing.M) { os.Exit(testMain(m)) }
 func testMain(m *testing.M) int {
 	defer func() {
 		if shop.dir != "" {
+			killLeftovers(shop.dir)
 			os.RemoveAll(shop.dir)
 		}
 	}()
 	return m.Run()
+}
+
+// killLeftovers ends the detached sessions of tests that have failed half-way.
+func killLeftovers(dir string) {
+	list, _ := filepath.Glob("/proc/[0-9]*")
+	for _, p := range list {
+		var pid int
+		cwd, _ := os.Readlink(p + "/cwd")
+		exe, _ := os.Readlink(p + "/exe")
+		if _, err := fmt.Sscanf(p, "/proc/%d", &pid); err == nil && strings.HasPrefix(cwd+"/", dir+"/") && strings.HasPrefix(exe, dir+"/bin/sbx") {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
 }
 
 // workshopDir makes a directory where homes are as a rule: every place that the sandbox has of its own,

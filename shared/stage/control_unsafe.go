@@ -17,9 +17,10 @@ const (
 	evFailed             // pid, fault of the program's start is in the control block
 	evExited             // pid, wait status, id of the start
 	evStopped            // pid, wait status, id of the start
-	cmdKill              // pid (or minus a process group), signal
+	cmdKill              // pid (or minus a process group), signal, number that evKilled is to carry, or 0
 	evStarted            // pid, id of the start, errno
 	evPty                // 0, id of the start; sent by the program's own process, the master rides along
+	evKilled             // number of the command, errno
 	cmdSpawn             // 0, slot; descriptors 0, 1 and 2 ride along
 	cmdBegin             // the tapes are complete
 	cmdGo                // the root's file system is there (set-up only)

@@ -290,8 +290,20 @@ func end(c *control, pid, status int64) {
 func obey(c *control) {
 	switch c.in.kind {
 	case cmdKill:
-		syscall.RawSyscall(syscall.SYS_KILL, uintptr(c.in.pid), uintptr(c.in.value), 0)
+		kill(c)
 	case cmdSpawn:
 		startLater(c, &c.slots[c.in.value&(maxSlots-1)])
+	}
+}
+
+// kill is a function of its own to keep the frame of obey small: what it calls needs the stack.
+//
+//go:noinline
+//go:nosplit
+//go:norace
+func kill(c *control) {
+	_, _, e := syscall.RawSyscall(syscall.SYS_KILL, uintptr(c.in.pid), uintptr(c.in.value), 0)
+	if c.in.extra != 0 {
+		send(c, evKilled, c.in.extra, int64(e), 0)
 	}
 }

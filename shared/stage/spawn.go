@@ -60,6 +60,7 @@ type spawns struct {
 	last   int64
 	ended  bool
 	byID   map[int64]*spawned
+	kills  map[int64]chan error
 	owners [maxSlots]*spawned
 }
 
@@ -196,6 +197,10 @@ func compileSpawn(t *tape, s *Spawn, id int64) {
 
 // handle deals with an event of something spawned; it says whether it was one.
 func (c *Child) handle(m message, fds []int) bool {
+	if m.kind == evKilled {
+		c.killed(m)
+		return true
+	}
 	id := m.extra
 	if m.kind == evStarted || m.kind == evPty {
 		id = m.value
@@ -280,9 +285,54 @@ func (c *Child) abandon() {
 		left = append(left, sp)
 	}
 	x.byID = nil
+	for n, ch := range x.kills {
+		ch <- errGone
+		delete(x.kills, n)
+	}
 	x.mu.Unlock()
 	for _, sp := range left {
 		sp.Exited(Exit{PID: sp.pid, Status: syscall.WaitStatus(unix.SIGKILL), Err: errGone})
+	}
+}
+
+// SignalNow sends sig as Signal does and waits until that has happened; it returns what kill(2) said. Somebody
+// else must be calling Next.
+func (c *Child) SignalNow(pid int, sig syscall.Signal) error {
+	x := &c.spawns
+	ch := make(chan error, 1)
+	x.mu.Lock()
+	if x.ended {
+		x.mu.Unlock()
+		return errGone
+	}
+	if x.kills == nil {
+		x.kills = map[int64]chan error{}
+	}
+	x.last++
+	n := x.last
+	x.kills[n] = ch
+	x.mu.Unlock()
+	m := message{kind: cmdKill, pid: int64(pid), value: int64(sig), extra: n}
+	if err := unix.Sendto(c.sock, m.encode(), unix.MSG_NOSIGNAL, nil); err != nil {
+		x.mu.Lock()
+		delete(x.kills, n)
+		x.mu.Unlock()
+		return fmt.Errorf("asking process 1: %w", err)
+	}
+	return <-ch
+}
+
+func (c *Child) killed(m message) {
+	x := &c.spawns
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if ch := x.kills[m.pid]; ch != nil {
+		delete(x.kills, m.pid)
+		if m.value != 0 {
+			ch <- syscall.Errno(m.value)
+			return
+		}
+		ch <- nil
 	}
 }
 

@@ -28,5 +28,6 @@ ok:
 child:
 	MOVQ	R12, -16(SP)
 	LEAQ	-16(SP), SP
-	CALL	·execSlot(SB)
+	LEAQ	·execSlot(SB), AX // not a direct call: it is on another stack than what leads here
+	CALL	AX
 	INT	$3

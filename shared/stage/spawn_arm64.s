@@ -27,5 +27,6 @@ ok:
 child:
 	SUB	$32, RSP
 	MOVD	R19, 8(RSP)
-	CALL	·execSlot(SB)
+	MOVD	$·execSlot(SB), R1
+	CALL	(R1)
 	UNDEF

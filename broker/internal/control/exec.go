@@ -76,7 +76,7 @@ func (c *conn) exec(cmd *Command) *Error {
 			c.execs[pid] = true
 			c.mu.Unlock()
 			if ending {
-				c.hangUp()
+				go c.hangUp() // it waits for whoever calls this
 			}
 			c.push(job{line: message("ok").str("re", "cmd.exec").num("pid", int64(pid)).num("tag", int64(cmd.Tag)).line(), file: pty})
 		},

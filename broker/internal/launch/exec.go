@@ -169,7 +169,10 @@ func (r *Running) Signal(pid int, sig syscall.Signal) error {
 	case pid == 0:
 		pid = r.Child.Main()
 	}
-	return r.Child.Signal(-pid, sig)
+	if err := r.Child.SignalNow(-pid, sig); err != nil && !stage.IsGone(err) {
+		return fmt.Errorf("signalling process group %d: %w", pid, err)
+	}
+	return nil
 }
 
 // Freeze stops every process of the sandbox; Thaw lets them go on. Whoever was stopped before goes on too.
@@ -180,7 +183,15 @@ func (r *Running) Freeze() error {
 	if r.frozen.Swap(true) {
 		return nil
 	}
-	return r.Child.Signal(-1, syscall.SIGSTOP)
+	return nobody(r.Child.SignalNow(-1, syscall.SIGSTOP))
+}
+
+// nobody takes it for no failure that there was no process.
+func nobody(err error) error {
+	if errors.Is(err, syscall.ESRCH) {
+		return nil
+	}
+	return err
 }
 
 // Thaw is the opposite of Freeze.
@@ -188,7 +199,7 @@ func (r *Running) Thaw() error {
 	if !r.frozen.Swap(false) {
 		return nil
 	}
-	return r.Child.Signal(-1, syscall.SIGCONT)
+	return nobody(r.Child.SignalNow(-1, syscall.SIGCONT))
 }
 
 // Frozen says whether Freeze is in force.
