@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"time"
@@ -84,6 +85,8 @@ func (a *asking) start(s *session.Session, p *plan.Plan, sealed planner.Sealed, 
 	for i, f := range sealed.Files {
 		files[i] = gate.File{Dev: f.Dev, Ino: f.Ino}
 	}
+	// The collector may still be off, and a program can ask faster than it will be on.
+	debug.SetMemoryLimit(memoryLimit)
 	a.view = gate.NewView(p, sealed.Paths, files)
 	var err error
 	if a.log, err = a.openLog(s, planHash); err != nil {
@@ -126,6 +129,9 @@ func (a *asking) decides() func(context.Context, decide.Ask) decide.Verdict {
 	}
 	return a.arb.Ask
 }
+
+// memoryLimit is what makes the collector work whatever else is said to it, well above what a session needs.
+const memoryLimit = 20 << 20
 
 // openLog starts the session's audit log. A name may have been used before: the old log stays as it is.
 func (a *asking) openLog(s *session.Session, planHash string) (*audit.Writer, error) {
