@@ -18,6 +18,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// throughHelper is set in the environment of scripts that run without user namespaces, to the mode of
+// the installed helper.
+const throughHelper = "THROUGH_HELPER"
+
 // patience bounds every command of a script.
 const patience = 5 * time.Minute
 
@@ -101,8 +105,12 @@ func userCommand(ctx context.Context, ts *testscript.TestScript, args []string) 
 	if !strings.Contains(args[0], "/") {
 		args = append([]string{"/usr/bin/env"}, args...)
 	}
+	attr := shop.attr()
+	if ts.Getenv(throughHelper) != "" {
+		args, attr = shop.launch(ts.Getenv(throughHelper), args...), &syscall.SysProcAttr{Setpgid: true} // it becomes the user itself
+	}
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
-	cmd.Env, cmd.Dir, cmd.SysProcAttr = env, ts.MkAbs("."), shop.attr()
+	cmd.Env, cmd.Dir, cmd.SysProcAttr = env, ts.MkAbs("."), attr
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = 30 * time.Second
 	return cmd

@@ -22,6 +22,7 @@ type workshop struct {
 	dir    string
 	sbx    string
 	probe  string
+	helper string // installed nowhere; see launch
 	uid    int
 	lacks  string // the fact without which no sandbox can be built here; empty when there is none
 	source string // top of the source tree
@@ -34,6 +35,10 @@ var shop workshop
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }
 
 func testMain(m *testing.M) int {
+	if len(os.Args) > 5 && os.Args[1] == launcherFlag {
+		fmt.Fprintln(os.Stderr, "launcher:", launcher(os.Args[2:]))
+		return 1
+	}
 	defer func() {
 		if shop.dir != "" {
 			killLeftovers(shop.dir)
@@ -88,7 +93,11 @@ func (w *workshop) open() error {
 		return fmt.Errorf("finding the source: %w", err)
 	}
 	w.source = filepath.Dir(wd)
-	for out, pkg := range map[string]string{w.sbx: "./broker", w.probe: "./selftest/probe"} {
+	w.helper = filepath.Join(dir, "helper", "sbx-helper")
+	if err := os.MkdirAll(filepath.Join(dir, "helper", "aside"), 0o755); err != nil {
+		return err
+	}
+	for out, pkg := range map[string]string{w.sbx: "./broker", w.probe: "./selftest/probe", w.helper: "./helper"} {
 		args := []string{"build", "-trimpath", "-o", out, pkg}
 		if pkg == "./broker" {
 			args = slices.Insert(args, 1, "-ldflags=-E=sbx_start") // as the Makefile does

@@ -32,8 +32,14 @@ func TestRun(t *testing.T) {
 }
 
 // condition knows what scripts can ask beyond testscript's own words: [passwd], whether the password
-// file gives the ordinary user a home of its own, and [journald], whether that logger runs, and [root], whether the tests may mount.
+// file gives the ordinary user a home of its own, [journald], whether that logger runs, [root], whether the tests may
+// mount, and those of lacksInHelper, which hold here.
 func condition(name string) (bool, error) {
+	for _, c := range lacksInHelper {
+		if c.name == name {
+			return true, nil
+		}
+	}
 	if name == "root" { // that may mount
 		return os.Getuid() == 0 && exec.Command("unshare", "--mount", "true").Run() == nil, nil
 	}

@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -19,6 +20,7 @@ const (
 	fdStdio  = 22 // to 24
 	fdFuse   = 25 // to 28: FUSE mounts on their way to their places
 	maxFuse  = 4
+	fdTether = fdFuse // of a set-up without a user namespace, which has no FUSE mounts
 	fdFirst  = fdLayer
 	fdLast   = fdFuse + maxFuse - 1
 )
@@ -32,6 +34,7 @@ const allSignals = ^uint64(0)
 type compiler struct {
 	p      *plan.Plan
 	t      *tape
+	tether int      // the helper's, see Direct; -1 with a user namespace
 	fuses  int      // FUSE mounts made so far
 	placed []placed // what was mounted where
 	rights uintptr  // control message that carries the plan's descriptors
@@ -45,9 +48,13 @@ type placed struct {
 }
 
 // compileSetup makes the tape of process 1 up to the point where the program can be started.
-func compileSetup(t *tape, p *plan.Plan, sock int, std Stdio) error {
-	c := &compiler{p: p, t: t}
+func compileSetup(t *tape, p *plan.Plan, sock int, std Stdio, tether int) error {
+	if p.Namespaces.User == (tether >= 0) {
+		return errors.New("the plan is not for this way of carrying it out")
+	}
+	c := &compiler{p: p, t: t, tether: tether}
 	c.detach(sock, std)
+	c.checkTether()
 	c.user()
 	c.makeGate()
 	for i, kind := range p.Stdio {
@@ -82,6 +89,9 @@ func (c *compiler) detach(sock int, std Stdio) {
 	t.call(unix.SYS_SETSID).may(uint16(unix.EPERM)) // process 1 of a new PID namespace may lead one already
 	t.at("moving descriptors", "")
 	t.call(unix.SYS_DUP3, uintptr(sock), fdSock, unix.O_CLOEXEC)
+	if c.direct() {
+		t.call(unix.SYS_DUP3, uintptr(c.tether), fdTether, unix.O_CLOEXEC)
+	}
 	for i, kind := range c.p.Stdio {
 		if kind == plan.Inherit || kind == plan.Reopen {
 			t.at("passing descriptor", fmt.Sprint(i))
@@ -184,11 +194,18 @@ func (c *compiler) writeFile(path, text string) {
 	t.call(unix.SYS_CLOSE).from(0, regA)
 }
 
+// oom makes memory pressure end the sandbox before its broker.
+func (c *compiler) oom() {
+	if adj := c.p.Process.OOMAdj; adj > 0 {
+		c.writeFile("/proc/self/oom_score_adj", fmt.Sprint(adj))
+	}
+}
+
 // names sets what the other new namespaces start with: host name, loopback, clock.
 func (c *compiler) names() {
 	t := c.t
-	if adj := c.p.Process.OOMAdj; adj > 0 {
-		c.writeFile("/proc/self/oom_score_adj", fmt.Sprint(adj))
+	if !c.direct() {
+		c.oom()
 	}
 	if len(c.p.Controls) > 0 {
 		// The first one was made in the broker's group: this one begins at the group that the broker has
@@ -206,6 +223,10 @@ func (c *compiler) names() {
 		t.call(unix.SYS_SOCKET, unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0).to(regA)
 		t.call(unix.SYS_IOCTL, 0, unix.SIOCSIFFLAGS, ptr(t, &ifreq)).from(0, regA)
 		t.call(unix.SYS_CLOSE).from(0, regA)
+	}
+	if c.direct() {
+		t.at("dropping the right to set up networks", "")
+		t.capset(DirectCaps &^ (1 << unix.CAP_NET_ADMIN))
 	}
 	if c.p.Namespaces.Time {
 		t.at("making a time namespace", "")

@@ -16,8 +16,9 @@ const lastCap = 63 // beyond any kernel's; EINVAL ends the list
 
 // confine takes everything away that the set-up needed, reads it back, and loads the filter last.
 func (c *compiler) confine() {
-	c.limits()
 	c.privileges()
+	c.letGo()
+	c.limits()
 	c.landlock()
 	t := c.t
 	t.at("making process 1 undumpable", "")
@@ -43,9 +44,9 @@ func (c *compiler) privileges() {
 		t.call(unix.SYS_PRCTL, unix.PR_CAPBSET_DROP, n, 0, 0, 0).may(uint16(unix.EINVAL))
 	}
 	t.call(unix.SYS_PRCTL, unix.PR_SET_SECUREBITS, secureBits, 0, 0, 0)
+	c.becomeCaller()
 	t.call(unix.SYS_PRCTL, unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
-	header := ptr(t, &unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3})
-	t.call(unix.SYS_CAPSET, header, ptr(t, &[2]unix.CapUserData{}))
+	header := t.capset(0)
 
 	t.at("verifying that no privilege is left", "")
 	eperm := uintptr(unix.EPERM)
@@ -62,6 +63,16 @@ func (c *compiler) privileges() {
 	t.want(regA, secureBits, eperm)
 	t.call(unix.SYS_PRCTL, unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0).to(regA)
 	t.want(regA, 1, eperm)
+	c.verifyCaller()
+}
+
+// capset leaves the capabilities of mask permitted and effective, and none inheritable. It returns the
+// address of the header.
+func (t *tape) capset(mask uint64) uintptr {
+	header := ptr(t, &unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3})
+	low, high := uint32(mask), uint32(mask>>32)
+	t.call(unix.SYS_CAPSET, header, ptr(t, &[2]unix.CapUserData{{Effective: low, Permitted: low}, {Effective: high, Permitted: high}}))
+	return header
 }
 
 // landlock adds the second line (landlock(7)). The rules name paths as seen inside, which exist by now.

@@ -24,6 +24,8 @@ const (
 	cmdSpawn             // 0, slot; descriptors 0, 1 and 2 ride along
 	cmdBegin             // the tapes are complete
 	cmdGo                // the root's file system is there (set-up only)
+	evFault              // where the set-up stopped: instruction, errno; only where announce is set
+	evMain               // pid of the program; only where announce is set
 )
 
 // message is what travels on the socket.
@@ -48,6 +50,7 @@ type control struct {
 	regs, pregs  registers
 	main         int64
 	exitWithMain int64
+	announce     int64 // nobody shares this memory: what the broker must know goes over the socket
 	procs        [maxProcs]proc
 	nprocs       int64
 	untold       int64         // how many of procs the broker has not heard of

@@ -19,6 +19,7 @@ type program struct {
 	c           *control
 	setup       []op
 	start       []op
+	direct      bool // everything is there before the clone, and nobody is waited for
 	asPID1      bool
 	idle        bool
 	joined      bool // the sandbox lies below a network that was made before
@@ -44,6 +45,8 @@ func launch(p *program) (pid, errno uintptr) {
 	flags := p.flags & (unix.CLONE_NEWUSER | unix.CLONE_NEWPID)
 	if p.joined {
 		flags = 0
+	} else if p.direct {
+		flags = p.flags
 	}
 	var e syscall.Errno
 	if p.cgroup != 0 {
@@ -69,9 +72,11 @@ func launch(p *program) (pid, errno uintptr) {
 //go:nosplit
 //go:norace
 func live(p *program) {
-	await(p)
+	if !p.direct {
+		await(p)
+	}
 	if !runTape(p.setup, &p.c.regs, &p.c.setup) {
-		exit(1)
+		stopped(p.c)
 	}
 	if p.asPID1 {
 		runTape(p.start, &p.c.pregs, &p.c.start)
@@ -125,6 +130,18 @@ func launchTape(flags uintptr, ops []op, c *control) (pid, errno uintptr) {
 	return 0, 0
 }
 
+// stopped ends a set-up that failed. It is a function of its own because the stack is short.
+//
+//go:noinline
+//go:nosplit
+//go:norace
+func stopped(c *control) {
+	if c.announce != 0 {
+		send(c, evFault, c.setup.index, c.setup.errno, 0)
+	}
+	exit(1)
+}
+
 // await makes the namespaces and waits for the broker's word.
 //
 //go:noinline
@@ -171,7 +188,7 @@ func spawn(p *program) {
 	c := p.c
 	if errno != 0 {
 		c.start.errno = int64(errno)
-		send(c, evFailed, 0, 0, 0)
+		send(c, evFailed, c.start.index, c.start.errno, 0)
 		exit(1)
 	}
 	c.main = int64(pid)
@@ -180,8 +197,11 @@ func spawn(p *program) {
 	// The program's standard descriptors are its own now: a pipe must see its end when it closes them.
 	syscall.RawSyscall(unix.SYS_CLOSE_RANGE, fdStdio, fdStdio+2, 0)
 	if c.start.errno != 0 {
-		send(c, evFailed, int64(pid), 0, 0)
+		send(c, evFailed, c.start.index, c.start.errno, 0)
 		exit(1)
+	}
+	if c.announce != 0 {
+		send(c, evMain, c.main, 0, 0)
 	}
 }
 

@@ -67,6 +67,7 @@ type spawns struct {
 var (
 	errTooLarge = errors.New("arguments and environment do not fit: at most 250 KiB in all, 150 directories in PATH")
 	errBusy     = errors.New("too many programs are being started at this moment")
+	errDirect   = errors.New("the sandbox was built by sbx-helper, which shares no memory with sbx: nothing can be started in it later")
 	errNoInit   = errors.New("the program is process 1 itself, so there is nobody inside who could start another")
 )
 
@@ -74,6 +75,9 @@ var (
 func (c *Child) Spawn(s Spawn) error {
 	if c.start == nil || c.asPID1 {
 		return errNoInit
+	}
+	if c.parent != nil {
+		return errDirect
 	}
 	if len(s.Argv) == 0 || s.Argv[0] == "" {
 		return errors.New("no program is named")

@@ -20,7 +20,8 @@ type Child struct {
 
 	plan    *plan.Plan
 	also    looked
-	ended   bool // the program's end was reported
+	ended   bool   // the program's end was reported
+	parent  func() // of Attach: returns when the helper has ended; else nil
 	sock    int
 	control *control
 	program *program
@@ -140,8 +141,24 @@ var errPlanTooLarge = errors.New("the plan is too large")
 
 // load makes the tapes and has process 1 carry them out.
 func (c *Child) load(e *Early, std Stdio) error {
-	c.setup, c.start = e.block.tapes()
-	if err := compileSetup(c.setup, c.plan, e.peer, std); err != nil {
+	if err := c.compile(e.block, e.peer, std, -1); err != nil {
+		return err
+	}
+	m := message{kind: cmdBegin}
+	if err := unix.Sendto(c.sock, m.encode(), unix.MSG_NOSIGNAL, nil); err != nil {
+		return c.explain(fmt.Errorf("starting process 1: %w", err))
+	}
+	var err error
+	if c.Pidfd, err = unix.PidfdOpen(c.PID, 0); err != nil {
+		return fmt.Errorf("opening pidfd: %w", err)
+	}
+	return nil
+}
+
+// compile makes the tapes in b. A tether is what a set-up has instead of a user namespace.
+func (c *Child) compile(b *block, sock int, std Stdio, tether int) error {
+	c.setup, c.start = b.tapes()
+	if err := compileSetup(c.setup, c.plan, sock, std, tether); err != nil {
 		return err
 	}
 	compileStart(c.start, c.plan)
@@ -151,16 +168,8 @@ func (c *Child) load(e *Early, std Stdio) error {
 	if !c.plan.Process.AsPID1 {
 		c.control.exitWithMain = 1
 	}
-	e.block.load(c.setup, c.start, c.plan.Process.AsPID1, c.plan.Process.Idle)
+	b.load(c.setup, c.start, c.plan.Process.AsPID1, c.plan.Process.Idle)
 	c.asPID1 = c.plan.Process.AsPID1
-	m := message{kind: cmdBegin}
-	if err := unix.Sendto(c.sock, m.encode(), unix.MSG_NOSIGNAL, nil); err != nil {
-		return c.explain(fmt.Errorf("starting process 1: %w", err))
-	}
-	var err error
-	if c.Pidfd, err = unix.PidfdOpen(c.PID, 0); err != nil {
-		return fmt.Errorf("opening pidfd: %w", err)
-	}
 	return nil
 }
 
@@ -235,6 +244,12 @@ func (c *Child) awaitReady(p *plan.Plan, hooks Hooks) error {
 			}
 			return nil
 		default:
+			if c.parent != nil {
+				if err := c.report(m, fds, hooks); err != nil {
+					return err
+				}
+				continue
+			}
 			return fmt.Errorf("process 1 sent message %d before it was ready", m.kind)
 		}
 	}
@@ -258,11 +273,14 @@ func (h Hooks) building(c *Child) error {
 // explain prefers the fault that the child left behind to the mere fact that it is gone.
 func (c *Child) explain(err error) error {
 	c.reapInit()
-	if e := c.program.unshare; e != 0 {
-		return cloneFault(c.plan.Namespaces, syscall.Errno(e))
+	if c.parent == nil && c.program.unshare != 0 {
+		return cloneFault(c.plan.Namespaces, syscall.Errno(c.program.unshare))
 	}
 	if f := c.control.setup; f.errno != 0 {
 		return c.setup.faultAt("setup", f)
+	}
+	if c.parent != nil && errors.Is(err, errGone) {
+		return errBeforeReady
 	}
 	return err
 }
@@ -284,7 +302,10 @@ func (c *Child) Next() (Event, error) {
 		}
 		switch m.kind {
 		case evFailed:
+			c.note(m)
 			return Event{}, errGone
+		case evMain:
+			c.note(m)
 		case evExited, evStopped:
 			c.ended = c.ended || m.kind == evExited && int(m.pid) == c.Main()
 			return Event{PID: int(m.pid), Status: syscall.WaitStatus(m.value), Stopped: m.kind == evStopped}, nil
@@ -304,6 +325,9 @@ func (c *Child) WaitInit() (syscall.WaitStatus, error) {
 func (c *Child) reapInit() (syscall.WaitStatus, error) {
 	if c.PID == 0 {
 		return 0, errGone
+	}
+	if c.parent != nil {
+		c.parent() // until then process 1 is nobody's here
 	}
 	var ws syscall.WaitStatus
 	for {
@@ -345,6 +369,9 @@ func (c *Child) SendKill() { c.SendSignal(unix.SIGKILL) }
 
 // Kill ends every process of the sandbox and waits until the last is gone.
 func (c *Child) Kill() {
+	if c.parent != nil { // before it has left its privileges, process 1 cannot be killed, but it notices this
+		_ = unix.Shutdown(c.sock, unix.SHUT_RDWR)
+	}
 	if c.PID == 0 {
 		return
 	}

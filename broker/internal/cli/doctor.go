@@ -72,7 +72,8 @@ func doctorText(found []finding) string {
 
 func (t *term) examine() []finding {
 	facts := host.Read(t.env)
-	out := []finding{{What: "kernel", OK: true, Says: facts.Kernel}, t.tryNamespaces()}
+	user := t.tryNamespaces()
+	out := []finding{{What: "kernel", OK: true, Says: facts.Kernel}, user, t.examineHelper(!user.OK)}
 	ll := finding{What: "landlock", OK: facts.Landlock >= 2, Says: fmt.Sprintf("ABI %d: writing is refused a second time below the mounts", facts.Landlock)}
 	if facts.Landlock < 2 {
 		ll.Says, ll.Fix = "none that can be used: the mounts are the only line against writing", "a kernel from 5.19 on, with landlock in lsm="
@@ -105,7 +106,7 @@ func (t *term) tryNamespaces() finding {
 	}
 	defer null.Close()
 	quiet := &term{env: t.env, std: [3]*os.File{null, null, null}}
-	p, err := quiet.smallestPlan(false)
+	p, err := quiet.smallestPlan(false, false)
 	if err == nil {
 		_, err = launch.Run(bg(), p, launch.Options{Stdio: quiet.std})
 	}

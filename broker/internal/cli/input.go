@@ -65,6 +65,7 @@ func (t *term) input(r *request, s settings, facts host.Facts) (*planner.Input, 
 	if in.Seccomp, err = filter(toggles); err != nil {
 		return nil, err
 	}
+	in.Direct = r.helper != nil
 	switchOff(r, t, in)
 	return in, nil
 }

@@ -69,7 +69,7 @@ func runOptions() []option {
 
 		{"backend", "", "NAME", "", "run", "native or passthrough", setString(func(r *request) *string { return &r.backend }, "native", "passthrough")},
 		{"no-sandbox", "", "", "sandbox.enabled", "run", "run CMD on the host, loudly", setBool(func(r *request) *bool { return &r.noSandbox })},
-		{"no-suid", "", "", "", "run", "accepted: there is no set-user-id helper that could be used", accept},
+		{"no-suid", "", "", "", "run", "never use sbx-helper: no set-user-id program, no sudo", setBool(func(r *request) *bool { return &r.noSuid })},
 		{"dry-run", "", "", "", "run", "print the plan and do nothing", setBool(func(r *request) *bool { return &r.dryRun })},
 		{"json", "", "", "", "run", "machine-readable output", setBool(func(r *request) *bool { return &r.json })},
 		{"verbose", "v", "", "", "run", "print active restrictions", setBool(func(r *request) *bool { return &r.verbose })},

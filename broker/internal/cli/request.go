@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"sbx/broker/internal/launch"
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/resources"
 	"sbx/shared/plan"
@@ -25,7 +26,8 @@ type request struct {
 	prompt, promptCommand                                string
 	learn                                                string
 	promptTimeout                                        time.Duration
-	engine                                               string // of a dynamic session, see there
+	engine                                               string         // of a dynamic session, see there
+	helper                                               *launch.Helper // where there are no user namespaces; nil elsewhere
 	paths                                                []pathOption
 	hide, secret                                         []string
 	sshKeys, busNames, only                              []string
@@ -39,7 +41,7 @@ type request struct {
 	pids                                                 int
 	rules                                                []*resources.Rule
 	asPID1, ephemeral, keep                              bool
-	noDebug, strict, noSandbox                           bool
+	noDebug, strict, noSandbox, noSuid                   bool
 	dryRun, json, verbose, quiet, help                   bool
 	backend                                              string
 	detach, idle                                         bool

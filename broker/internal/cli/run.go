@@ -68,6 +68,7 @@ func (t *term) run(r *request) int {
 		return t.fail(fmt.Errorf("making the broker undumpable: %w", err))
 	}
 	facts := host.Read(t.env)
+	facts.Fuse = facts.Fuse && r.helper == nil // it mounts no file server
 	if facts.Cwd == "" && r.workdir == "" {
 		return t.fail(&planner.Refusal{What: "the working directory does not exist any more or cannot be read", Hint: "cd into a directory, or pass --workdir DIR"})
 	}
@@ -75,7 +76,7 @@ func (t *term) run(r *request) int {
 	if err != nil {
 		return t.fail(inSandbox(err))
 	}
-	if !r.quiet {
+	if !r.quiet && r.helper == nil {
 		for _, n := range cfg.Notices {
 			t.warn(n.String())
 		}
@@ -101,6 +102,10 @@ func (t *term) run(r *request) int {
 	net, err := t.network(r, cfg, in)
 	if err != nil {
 		return t.fail(err)
+	}
+	if net != nil && r.helper != nil {
+		net = nil
+		in.WithoutNetwork()
 	}
 	asks.reaches(net)
 	root, err := session.Root(host.Lookup(t.env, "XDG_STATE_HOME"), facts.Home)
@@ -148,12 +153,15 @@ func (t *term) run(r *request) int {
 	if err != nil {
 		limited.end()
 		s.Discard()
+		if err = t.instead(r, launch.Unavailable(err)); err == nil {
+			return t.run(r)
+		}
 		return t.fail(err)
 	}
 	svc := t.newService(r, in, s, refused)
 	svc.meter = newMeter(limited, svc.init, r.rules)
 	asks.serve(svc)
-	var backend launch.Backend = launch.Native{}
+	backend := t.backend(r)
 	res, err := backend.Execute(context.Background(), launch.Job{Plan: p, Options: launch.Options{Stdio: t.std, Timeout: r.timeout, Early: t.early, Exits: joined == nil && !limited.grouped(), Settled: func() { debug.SetGCPercent(50) }, Network: joined, Cgroup: limited.descriptor(), Cloned: limited.cloned, Join: asks.joiner(), Fuse: asks.fuse(p, t.serveGuard(in)), Standing: net.standing(limited.standing(svc.standing)), Listener: asks.listener(refused), Building: func(steps []stage.Step) error {
 		t.announce(r, p, losses)
 		hash, err := record(s, p, steps)
@@ -179,7 +187,10 @@ func (t *term) run(r *request) int {
 	if err != nil { // nothing was run
 		asks.unlearned()
 		s.Discard()
-		return t.unavailable(r, facts, cfg, buildError(err))
+		if err = t.instead(r, buildError(err)); err == nil {
+			return t.run(r) // anew: the plan is another one there
+		}
+		return t.unavailable(r, facts, cfg, err)
 	}
 	cerr := s.Close(r.keep)
 	if strings.HasSuffix(s.ID, "a") || strings.HasSuffix(s.ID, "b") { // now and then: it looks at every record

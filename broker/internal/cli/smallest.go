@@ -10,8 +10,9 @@ import (
 
 func bg() context.Context { return context.Background() }
 
-// smallestPlan is a strict sandbox that runs true, without any session folder; with gate, its root is served.
-func (t *term) smallestPlan(gate bool) (*plan.Plan, error) {
+// smallestPlan is a strict sandbox that runs true, without any session folder; with gate, its root is served,
+// and with direct it is for a host without user namespaces.
+func (t *term) smallestPlan(gate, direct bool) (*plan.Plan, error) {
 	r := &request{profile: "strict", argv: []string{"true"}, workdir: "/usr"}
 	facts := host.Read(t.env)
 	s, err := t.settings(r, facts, "")
@@ -22,7 +23,7 @@ func (t *term) smallestPlan(gate bool) (*plan.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	in.Gate = gate
+	in.Gate, in.Direct = gate, direct
 	in.Session, in.Hostname, in.SessionDir = "doctor", "sbx-doctor", "/nonexistent"
 	p, _, err := planner.Build(*in)
 	return p, err

@@ -32,7 +32,7 @@ func (t *term) smallestGate() error {
 	}
 	defer null.Close()
 	quiet := &term{env: t.env, std: [3]*os.File{null, null, null}}
-	p, err := quiet.smallestPlan(true)
+	p, err := quiet.smallestPlan(true, false)
 	if err != nil {
 		return err
 	}

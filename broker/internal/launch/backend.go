@@ -55,17 +55,23 @@ func (Native) Available() error {
 // Execute implements Backend.
 func (Native) Execute(ctx context.Context, j Job) (Result, error) {
 	res, err := Run(ctx, j.Plan, j.Options)
+	return res, Unavailable(err)
+}
+
+// Unavailable adds to err what it means if it is a fault that no sandbox of this host's escapes.
+func Unavailable(err error) error {
 	var f *stage.Fault
 	if errors.As(err, &f) && givesNone(f) {
-		return res, &unavailable{err}
+		return &unavailable{err}
 	}
-	return res, err
+	return err
 }
 
 // givesNone says whether the fault means that this host gives no sandbox at all: no namespaces, or no
 // identity in them.
 func givesNone(f *stage.Fault) bool {
-	if f.IsExec() || f.Step != "cloning" && !strings.HasPrefix(f.Object, "/proc/self/") {
+	// AppArmor's restriction gives a namespace, and nothing in it: the first thing that fails is a mount.
+	if f.IsExec() || f.Step != "cloning" && f.Step != "making mounts private" && !strings.HasPrefix(f.Object, "/proc/self/") {
 		return false
 	}
 	switch f.Errno {

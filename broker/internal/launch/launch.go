@@ -82,6 +82,13 @@ func (e *ExecError) Unwrap() error { return e.Err }
 // from one goroutine to another that is locked to its thread costs two thread switches, which is a
 // tenth of what building the whole sandbox costs.
 func Run(ctx context.Context, p *plan.Plan, opt Options) (Result, error) {
+	return run(ctx, p, opt, stage.Start)
+}
+
+// starter is stage.Start, or the same through the helper.
+type starter func(*plan.Plan, stage.Stdio, stage.Hooks, *stage.Early) (*stage.Child, error)
+
+func run(ctx context.Context, p *plan.Plan, opt Options, start starter) (Result, error) {
 	// The sandbox dies when the thread that cloned it does, so that thread stays here until the end.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -94,7 +101,7 @@ func Run(ctx context.Context, p *plan.Plan, opt Options) (Result, error) {
 	term := openTerminal(p, opt.Stdio)
 	term.join = opt.Join
 	defer term.restore()
-	child, err := stage.Start(p, std.child, stage.Hooks{Cgroup: opt.Cgroup, Cloned: opt.Cloned, Fuse: opt.Fuse, Network: opt.Network, Building: func(c *stage.Child) error {
+	child, err := start(p, std.child, stage.Hooks{Cgroup: opt.Cgroup, Cloned: opt.Cloned, Fuse: opt.Fuse, Network: opt.Network, Building: func(c *stage.Child) error {
 		if opt.Building == nil {
 			return nil
 		}

@@ -27,6 +27,9 @@ type Sealed struct {
 
 // BuildSealed is Build for a sandbox that grows while it runs.
 func BuildSealed(in Input) (*plan.Plan, []Loss, Sealed, error) {
+	if err := in.direct(); err != nil {
+		return nil, nil, Sealed{}, err
+	}
 	v := newView(&in)
 	p, losses, err := v.plan()
 	if err != nil {
@@ -69,7 +72,7 @@ func (v *view) plan() (*plan.Plan, []Loss, error) {
 		Version:    plan.Version,
 		Session:    in.Session,
 		Hostname:   plan.Bytes(in.Hostname),
-		Namespaces: plan.Namespaces{User: true, Net: !in.ShareNet, JoinNet: in.JoinNet, IPC: !in.ShareIPC, UTS: true, Cgroup: true, Time: in.TimeOffset != 0, TimeOffset: in.TimeOffset},
+		Namespaces: plan.Namespaces{User: !in.Direct, Net: !in.ShareNet, JoinNet: in.JoinNet, IPC: !in.ShareIPC, UTS: true, Cgroup: true, Time: in.TimeOffset != 0, TimeOffset: in.TimeOffset},
 		Identity:   plan.Identity{InsideUID: in.Facts.UID, OutsideUID: in.Facts.UID, InsideGID: in.Facts.GID, OutsideGID: in.Facts.GID},
 		Loopback:   !in.ShareNet && !in.JoinNet,
 		Gate:       gate,

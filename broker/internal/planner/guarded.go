@@ -162,10 +162,14 @@ func (v *view) covered(p string, n *node, g Grant) error {
 			v.late = append(v.late, plan.Mount{Kind: plan.Protect, Target: plan.Bytes(path.Join(p, e.Name)), Access: plan.ReadOnly, Optional: true})
 		}
 	}
+	repository := p
 	if st, err := v.in.FS.Lstat(p + "/.git"); p == v.in.Project && err == nil && st.Type == host.Dir {
-		v.late = append(v.late, plan.Mount{Kind: plan.Protect, Target: plan.Bytes(p + "/.git"), Access: plan.ReadWrite})
+		repository = p + "/.git"
+		v.late = append(v.late, plan.Mount{Kind: plan.Protect, Target: plan.Bytes(repository), Access: plan.ReadWrite})
+	}
+	if repository != p || p == v.in.GitDir {
 		for _, f := range []string{"hooks", "config", "info/attributes", "config.worktree"} {
-			v.late = append(v.late, plan.Mount{Kind: plan.Protect, Target: plan.Bytes(p + "/.git/" + f), Access: plan.ReadOnly, Optional: true})
+			v.late = append(v.late, plan.Mount{Kind: plan.Protect, Target: plan.Bytes(repository + "/" + f), Access: plan.ReadOnly, Optional: true})
 		}
 	}
 	for _, h := range names {
@@ -176,8 +180,12 @@ func (v *view) covered(p string, n *node, g Grant) error {
 			v.late = append(v.late, plan.Mount{Kind: plan.Tmpfs, Target: plan.Bytes(hp), Size: 4096, Inodes: 2, Mode: 0o755, Access: plan.ReadOnly})
 		}
 	}
+	why, fix := "/dev/fuse cannot be opened", "make /dev/fuse accessible, or use --overlay for the directory"
+	if v.in.Direct {
+		why, fix = "sbx-helper mounts no file server", "user namespaces would give one; keep secrets outside of the project"
+	}
 	v.losses = append(v.losses, Loss{What: "guarded names in " + plan.Bytes(p).Quote(),
-		Why: "/dev/fuse cannot be opened, so " + strings.Join(append(names, "new hooks and settings"), ", ") + " are covered where they exist and not guarded where they do not",
-		Fix: "make /dev/fuse accessible, or use --overlay for the directory"})
+		Why: why + ", so " + strings.Join(append(names, "new hooks and settings"), ", ") + " are covered where they exist and not guarded where they do not",
+		Fix: fix})
 	return v.below(p, n)
 }

@@ -72,6 +72,7 @@ type Input struct {
 	TTY         bool
 	AsPID1      bool
 	Idle        bool // Argv is not started: the sandbox stands for other programs
+	Direct      bool // there are no user namespaces: sbx-helper carries the plan out
 	MapRoot     bool // uid 0 inside
 	ShareNet    bool
 	JoinNet     bool // the network is made before the sandbox; the session's etc/ holds the files that name its resolver

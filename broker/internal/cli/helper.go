@@ -1,0 +1,145 @@
+package cli
+
+import (
+	"bufio"
+	"errors"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/broker/internal/host"
+	"sbx/broker/internal/launch"
+	"sbx/broker/internal/planner"
+	"sbx/shared/plan"
+)
+
+// backend is what carries the plan out.
+func (t *term) backend(r *request) launch.Backend {
+	if r.helper != nil {
+		return *r.helper
+	}
+	return launch.Native{}
+}
+
+// instead finds the helper if err says that this host gives no sandboxes without one; otherwise it returns err.
+func (t *term) instead(r *request, err error) error {
+	if !errors.Is(err, launch.ErrUnavailable) || r.helper != nil {
+		return err
+	}
+	h, err := t.helper(r, err)
+	if err == nil {
+		r.helper = h
+	}
+	return err
+}
+
+// helper finds the helper that may be used: one that is set-user-id, or one that the user, asked on the
+// terminal each time, starts through sudo. Neither is ever a silent choice of sbx's: root installed the
+// first, and the second is answered by a person.
+func (t *term) helper(r *request, cause error) (*launch.Helper, error) {
+	if r.noSuid {
+		return nil, noHelper(cause, "--no-suid forbids sbx-helper")
+	}
+	file, setuid, err := launch.FindHelper()
+	switch {
+	case err != nil:
+		return nil, noHelper(cause, err.Error())
+	case setuid:
+		return &launch.Helper{Path: file}, nil
+	case !launch.HasSudo():
+		return nil, noHelper(cause, file+" is not set-user-id, and there is no sudo")
+	case os.Getuid() == 0:
+		return nil, noHelper(cause, "sbx-helper works for ordinary users only")
+	case !askForSudo(file):
+		return nil, noHelper(cause, file+" is not set-user-id, and nobody at a terminal agreed to sudo")
+	}
+	return &launch.Helper{Path: file, Sudo: true}, nil
+}
+
+// noHelper says that no sandbox can be built, and the three ways out.
+func noHelper(cause error, why string) error {
+	return &planner.Refusal{What: cause.Error() + "; " + why, Err: launch.ErrUnavailable, Hint: waysOut()}
+}
+
+// waysOut are the three ways to a sandbox where there are no user namespaces, and what each means.
+func waysOut() string {
+	return strings.Join([]string{host.UserNamespaceHint(), "three ways out:",
+		"  1. let ordinary users have user namespaces: sandboxes then take no privilege at all",
+		"  2. have root install sbx-helper set-user-id (package sbx-helper-suid, or chmod 4755 /usr/local/libexec/sbx/sbx-helper): root's",
+		"     code then builds each sandbox and gives everything up before the program starts",
+		"  3. install sbx-helper plain and run sbx at a terminal: it asks, and starts the helper once through sudo",
+		"  sbx doctor says which of them this host has, and what sandboxes lack that are built by the helper"}, "\n")
+}
+
+// askForSudo asks on the controlling terminal.
+func askForSudo(file string) bool {
+	tty, err := os.OpenFile("/dev/tty", unix.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		return false
+	}
+	defer tty.Close()
+	_, _ = tty.WriteString("sbx: this host gives you no user namespaces\n" +
+		"sbx: run sudo " + file + ", which builds this one sandbox as root and gives everything up before the program starts? [y/N] ")
+	line, err := bufio.NewReader(tty).ReadString('\n')
+	answer := strings.ToLower(strings.TrimSpace(line))
+	return err == nil && (answer == "y" || answer == "yes")
+}
+
+// lacks is what a sandbox of the helper's does not have.
+const lacks = "without user namespaces: no guarded file system (a secret in a writable project is covered, not absent), questions by the notification engine only, " +
+	"no limit on processes but a control group's, no --as-pid-1, --time-offset or uid 0 inside"
+
+// examineHelper is doctor's line about the helper: needed says that there are no user namespaces.
+func (t *term) examineHelper(needed bool) finding {
+	f := finding{What: "helper", OK: !needed}
+	file, setuid, err := launch.FindHelper()
+	switch {
+	case errors.Is(err, launch.ErrNoHelper):
+		f.Says = "not installed, and not needed: user namespaces are there"
+	case err != nil:
+		f.Says = err.Error()
+	case setuid:
+		f.Says = file + " is set-user-id: it is used only where user namespaces fail"
+	case launch.HasSudo():
+		f.Says = file + " is plain: where user namespaces fail, sbx asks to start it through sudo"
+	default:
+		f.Says = file + " is plain, and there is no sudo: it adds nothing"
+	}
+	if !needed {
+		return f
+	}
+	if f.Fix = "see the three ways out that sbx run prints"; err != nil && errors.Is(err, launch.ErrNoHelper) {
+		f.Says = "not installed"
+		return f
+	}
+	if err == nil && setuid {
+		if f = t.tryHelper(file); f.OK {
+			f.Says = file + " is set-user-id and builds sandboxes; " + lacks
+		}
+		return f
+	}
+	if err == nil && launch.HasSudo() {
+		f.OK, f.Fix = true, ""
+		f.Says += "; " + lacks
+	}
+	return f
+}
+
+// tryHelper has the helper build the smallest sandbox there is.
+func (t *term) tryHelper(file string) finding {
+	f := finding{What: "helper", OK: true}
+	null, err := os.OpenFile(os.DevNull, unix.O_RDWR, 0)
+	if err == nil {
+		defer null.Close()
+		quiet := &term{env: t.env, std: [3]*os.File{null, null, null}}
+		var p *plan.Plan
+		if p, err = quiet.smallestPlan(false, true); err == nil {
+			_, err = launch.Helper{Path: file}.Execute(bg(), launch.Job{Plan: p, Options: launch.Options{Stdio: quiet.std}})
+		}
+	}
+	if err != nil {
+		f.OK, f.Says, f.Fix = false, err.Error(), "see the three ways out that sbx run prints"
+	}
+	return f
+}

@@ -1,0 +1,172 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/shared/plan"
+	"sbx/shared/stage"
+	"sbx/shared/wire"
+)
+
+// helperPaths are the only places where the helper is looked for: never in PATH, never beside sbx.
+var helperPaths = [...]string{"/usr/libexec/sbx/sbx-helper", "/usr/lib/sbx/sbx-helper", "/usr/local/libexec/sbx/sbx-helper"}
+
+const sudoPath = "/usr/bin/sudo"
+
+// Helper builds the sandbox with sbx-helper, for hosts without user namespaces. The plan must have none.
+type Helper struct {
+	Path string
+	Sudo bool // start it once through sudo, which asks on the terminal; else it is set-user-id
+}
+
+// ErrNoHelper is returned by FindHelper when there is none, or none that can be relied on.
+var ErrNoHelper = errors.New("sbx-helper is not installed")
+
+// FindHelper returns the installed helper, and whether it is set-user-id root and can be so for this
+// process. A file that somebody else than root could have put there is not used.
+func FindHelper() (file string, setuid bool, err error) {
+	err = ErrNoHelper
+	for _, p := range helperPaths {
+		st, e := trusted(p)
+		if e == unix.ENOENT {
+			continue
+		}
+		if e != nil {
+			err = fmt.Errorf("using %s: %w", p, e)
+			continue
+		}
+		return p, st.Mode&unix.S_ISUID != 0 && canBeSetuid(p), nil
+	}
+	return "", false, err
+}
+
+// trusted says whether file and every directory above it are root's and nobody else can write them.
+func trusted(file string) (st unix.Stat_t, err error) {
+	for p := file; ; p = path.Dir(p) {
+		var s unix.Stat_t
+		if err := unix.Lstat(p, &s); err != nil {
+			return st, err
+		}
+		want := uint32(unix.S_IFDIR)
+		if p == file {
+			st, want = s, unix.S_IFREG
+		}
+		if s.Mode&unix.S_IFMT != want || s.Uid != 0 || s.Mode&0o022 != 0 {
+			return st, fmt.Errorf("%s is not root's alone", p)
+		}
+		if p == "/" {
+			return st, nil
+		}
+	}
+}
+
+// canBeSetuid says whether the kernel would honour the bit: the file can be executed, its file system
+// allows it, and this process may gain privileges.
+func canBeSetuid(p string) bool {
+	var fs unix.Statfs_t
+	if unix.Access(p, unix.X_OK) != nil || unix.Statfs(p, &fs) != nil || fs.Flags&unix.ST_NOSUID != 0 {
+		return false
+	}
+	nnp, err := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0)
+	return err == nil && nnp == 0
+}
+
+// HasSudo says whether sudo is where it belongs.
+func HasSudo() bool {
+	_, err := trusted(sudoPath)
+	return err == nil
+}
+
+// Name implements Backend.
+func (Helper) Name() string { return "helper" }
+
+// Available implements Backend.
+func (h Helper) Available() error {
+	_, err := trusted(h.Path)
+	return err
+}
+
+// Execute implements Backend.
+func (h Helper) Execute(ctx context.Context, j Job) (Result, error) {
+	return run(ctx, j.Plan, j.Options, h.start(j.Stdio[2]))
+}
+
+// start returns a starter. stderr is for what sudo has to say.
+func (h Helper) start(stderr *os.File) starter {
+	return func(p *plan.Plan, std stage.Stdio, hooks stage.Hooks, early *stage.Early) (*stage.Child, error) {
+		early.End()
+		body, err := plan.Encode(p)
+		if err != nil {
+			return nil, err
+		}
+		pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			return nil, fmt.Errorf("making the helper's socket: %w", err)
+		}
+		// When the helper has ended, process 1 of the sandbox is to be this process's child.
+		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+			return nil, fmt.Errorf("becoming a reaper: %w", err)
+		}
+		theirs := os.NewFile(uintptr(pair[1]), "wire")
+		proc, err := h.exec(theirs, stderr)
+		theirs.Close()
+		if err != nil {
+			unix.Close(pair[0])
+			return nil, err
+		}
+		parent := sync.OnceFunc(func() { _, _ = proc.Wait() })
+		go parent()
+		// The helper waits for the plan. What it starts is where it is; through sudo it is somebody's grandchild.
+		if hooks.Cloned != nil && !h.Sudo {
+			if err := hooks.Cloned(proc.Pid); err != nil {
+				unix.Close(pair[0])
+				return nil, err
+			}
+			hooks.Cloned = nil
+		}
+		var fds []int
+		for i, kind := range p.Stdio {
+			if kind == plan.Inherit || kind == plan.Reopen {
+				fds = append(fds, std[i])
+			}
+		}
+		// What the helper makes of it comes back on the socket, and is a better reason than EPIPE.
+		_ = wire.Send(pair[0], body, fds)
+		return stage.Attach(p, pair[0], std, hooks, parent)
+	}
+}
+
+// exec starts the helper with an empty environment, which saves it making its own empty.
+func (h Helper) exec(sock, stderr *os.File) (*os.Process, error) {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer null.Close()
+	attr := &os.ProcAttr{Dir: "/", Env: []string{}, Files: []*os.File{sock, null, null}}
+	argv := []string{h.Path, "launch"}
+	if h.Sudo {
+		if _, err := trusted(sudoPath); err != nil {
+			return nil, fmt.Errorf("using %s: %w", sudoPath, err)
+		}
+		if stderr != nil {
+			attr.Files[2] = stderr
+		}
+		attr.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "TERM=" + os.Getenv("TERM"), "LANG=" + os.Getenv("LANG")}
+		argv = []string{sudoPath, "--", h.Path, "launch"}
+	}
+	p, err := os.StartProcess(argv[0], argv, attr)
+	var errno syscall.Errno
+	if errors.As(err, &errno) {
+		return nil, &stage.Fault{Phase: "setup", Index: -1, Step: "starting a process", Object: argv[0], Errno: errno}
+	}
+	return p, err
+}

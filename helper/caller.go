@@ -1,0 +1,118 @@
+package main
+
+import (
+	"os"
+	"slices"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/shared/wire"
+)
+
+// caller is who asks, noted once; nothing later asks the kernel again whether there is privilege.
+type caller struct {
+	uid, gid uint32
+	groups   []int
+}
+
+// identify cuts every tie to the caller but the wire, and says who that is.
+//
+// Set-user-id, the caller is the real uid, and the wire's other end must be of the same. Through sudo the
+// real uid is 0: then the caller is who made the wire, which the kernel knows (SO_PEERCRED, unix(7)), and
+// sudo's word must agree. Root itself is served by nobody: it needs no helper.
+func identify() (caller, *refusal) {
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return caller{}, &refusal{reason: wire.Broken, err: err}
+	}
+	if os.Geteuid() != 0 {
+		return caller{}, &refusal{reason: wire.NotPrivileged}
+	}
+	peer, no := peerOfWire()
+	if no != nil {
+		return caller{}, no
+	}
+	if env := environment(); len(env) > 0 {
+		if no := agreesWithSudo(env, peer); no != nil {
+			return caller{}, no
+		}
+		// The Go runtime has obeyed GODEBUG, GOGC and the like of this environment before main. Nothing
+		// has been done yet; a new image with no environment does the rest (credentials are kept).
+		err := syscall.Exec("/proc/self/exe", os.Args, nil)
+		return caller{}, &refusal{reason: wire.Broken, err: err}
+	}
+	c := caller{uid: uint32(os.Getuid()), gid: uint32(os.Getgid())}
+	var err error
+	if c.uid == 0 {
+		c.uid, c.gid = peer.Uid, peer.Gid
+		c.groups, err = peerGroups(wire.FD)
+	} else {
+		c.groups, err = syscall.Getgroups()
+	}
+	if err != nil {
+		return c, &refusal{reason: wire.WrongCaller, err: err}
+	}
+	if c.uid == 0 || c.uid != peer.Uid || c.gid != peer.Gid {
+		return c, &refusal{reason: wire.WrongCaller}
+	}
+	return c, c.cutTies()
+}
+
+// environment is what the caller passed. Where the kernel says that this is a privileged start, the
+// runtime adds one word of its own (runtime/security_unix.go).
+func environment() []string {
+	return slices.DeleteFunc(os.Environ(), func(e string) bool { return e == "GOTRACEBACK=none" })
+}
+
+// cutTies takes away what a caller may have left behind for the process that it started. With real uid 0
+// the caller can no longer stop, kill or trace it.
+func (c caller) cutTies() *refusal {
+	if err := unix.CloseRange(wire.FD+3, ^uint(0)>>33, 0); err != nil {
+		return &refusal{reason: wire.Broken, err: err}
+	}
+	for _, which := range [...]unix.ItimerWhich{unix.ITIMER_REAL, unix.ITIMER_VIRTUAL, unix.ITIMER_PROF} {
+		_, _ = unix.Setitimer(which, unix.Itimerval{})
+	}
+	unix.Umask(0o077)
+	_, _ = syscall.Setsid() // fails where it leads a session already, which is as good
+	if err := syscall.Chdir("/"); err != nil {
+		return &refusal{reason: wire.Broken, err: err}
+	}
+	if err := syscall.Setresuid(0, 0, 0); err != nil { // every thread, unlike unix.Setresuid
+		return &refusal{reason: wire.Broken, err: err}
+	}
+	return nil
+}
+
+// peerOfWire says who made the socket at descriptor 0, which must be one of the kind that sbx makes.
+func peerOfWire() (*unix.Ucred, *refusal) {
+	kind, err := unix.GetsockoptInt(wire.FD, unix.SOL_SOCKET, unix.SO_TYPE)
+	if err != nil || kind != unix.SOCK_SEQPACKET {
+		return nil, &refusal{reason: wire.BadRequest, err: err}
+	}
+	if family, err := unix.GetsockoptInt(wire.FD, unix.SOL_SOCKET, unix.SO_DOMAIN); err != nil || family != unix.AF_UNIX {
+		return nil, &refusal{reason: wire.BadRequest, err: err}
+	}
+	peer, err := unix.GetsockoptUcred(wire.FD, unix.SOL_SOCKET, unix.SO_PEERCRED)
+	if err != nil {
+		return nil, &refusal{reason: wire.WrongCaller, err: err}
+	}
+	return peer, nil
+}
+
+// agreesWithSudo compares sudo's word about its caller with the kernel's. Only root can have set these
+// variables where the real uid is 0; elsewhere they mean nothing.
+func agreesWithSudo(env []string, peer *unix.Ucred) *refusal {
+	if os.Getuid() != 0 {
+		return nil
+	}
+	for _, e := range env {
+		for name, want := range map[string]uint32{"SUDO_UID=": peer.Uid, "SUDO_GID=": peer.Gid} {
+			if len(e) >= len(name) && e[:len(name)] == name && e[len(name):] != strconv.FormatUint(uint64(want), 10) {
+				return &refusal{reason: wire.WrongCaller}
+			}
+		}
+	}
+	return nil
+}

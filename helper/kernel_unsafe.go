@@ -1,0 +1,36 @@
+package main
+
+import (
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// peerGroups returns the supplementary groups of whoever made the socket (SO_PEERGROUPS, 4.13).
+func peerGroups(sock int) ([]int, error) {
+	var list [1024]uint32
+	size := uint32(unsafe.Sizeof(list))
+	_, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(sock), unix.SOL_SOCKET, unix.SO_PEERGROUPS,
+		uintptr(unsafe.Pointer(&list)), uintptr(unsafe.Pointer(&size)), 0)
+	if errno != 0 {
+		return nil, errno
+	}
+	groups := make([]int, size/4)
+	for i := range groups {
+		groups[i] = int(list[i])
+	}
+	return groups, nil
+}
+
+// capset leaves every thread of this process the capabilities of mask and no other (capset(2)).
+func capset(mask uint64) error {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	low, high := uint32(mask), uint32(mask>>32)
+	data := [2]unix.CapUserData{{Effective: low, Permitted: low}, {Effective: high, Permitted: high}}
+	_, _, errno := syscall.AllThreadsSyscall(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&header)), uintptr(unsafe.Pointer(&data)), 0)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}

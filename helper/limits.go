@@ -1,0 +1,184 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/shared/plan"
+	"sbx/shared/wire"
+)
+
+// orgFile holds what the host's administrator allows. It is read with the caller's authority like every
+// file, so it must be readable for all; whoever may execute the helper may use it where there is none.
+const orgFile = "/etc/sbx/helper.toml"
+
+// org is what helper.toml says.
+type org struct {
+	uids, gids []uint32 // who may; nil is everybody who may execute the helper
+	overlay    bool
+	hostNet    bool
+	tmpfs      int64 // largest size of one tmpfs, bytes; 0 is any
+}
+
+// limits checks p against what this host's administrator and its /proc allow.
+func limits(p *plan.Plan, c caller) *refusal {
+	o, err := readOrg(orgFile)
+	if err != nil {
+		return &refusal{reason: wire.OrgFile, err: err}
+	}
+	if (o.uids != nil || o.gids != nil) && !slices.Contains(o.uids, c.uid) && !slices.Contains(o.gids, c.gid) &&
+		!slices.ContainsFunc(c.groups, func(g int) bool { return slices.Contains(o.gids, uint32(g)) }) {
+		return &refusal{reason: wire.OrgRefuses, where: -1}
+	}
+	if !o.hostNet && !p.Namespaces.Net {
+		return &refusal{reason: wire.OrgRefuses, where: -2}
+	}
+	for i := range p.Mounts {
+		m := &p.Mounts[i]
+		switch {
+		case m.Kind == plan.Overlay && !o.overlay, m.Kind == plan.Tmpfs && o.tmpfs > 0 && m.Size > o.tmpfs:
+			return &refusal{reason: wire.OrgRefuses, where: int64(i)}
+		case m.Kind == plan.Proc && !procIsWhole():
+			return &refusal{reason: wire.NotPermitted, where: int64(i)}
+		}
+	}
+	return nil
+}
+
+var errOrg = errors.New("not a file to rely on")
+
+// readOrg reads a file of root's that nobody else can write, and whose directory nobody else can either.
+func readOrg(name string) (org, error) {
+	o := org{overlay: true, hostNet: true}
+	dir, err := openRoots(unix.AT_FDCWD, "/etc/sbx", unix.S_IFDIR)
+	if err == unix.ENOENT {
+		return o, nil
+	}
+	if err != nil {
+		return o, err
+	}
+	defer unix.Close(dir)
+	fd, err := openRoots(dir, strings.TrimPrefix(name, "/etc/sbx/"), unix.S_IFREG)
+	if err == unix.ENOENT {
+		return o, nil
+	}
+	if err != nil {
+		return o, err
+	}
+	f := os.NewFile(uintptr(fd), "")
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, 64<<10))
+	if err != nil {
+		return o, err
+	}
+	return o, o.parse(string(text))
+}
+
+// openRoots opens what must be root's, without following a link.
+func openRoots(at int, name string, kind uint32) (int, error) {
+	fd, err := unix.Openat2(at, name, &unix.OpenHow{Flags: unix.O_RDONLY | unix.O_CLOEXEC | unix.O_NONBLOCK,
+		Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS})
+	if err != nil {
+		return -1, err
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil || st.Uid != 0 || st.Mode&0o022 != 0 || st.Mode&unix.S_IFMT != kind {
+		unix.Close(fd)
+		return -1, errOrg
+	}
+	return fd, nil
+}
+
+// parse reads "key = value" lines, the part of TOML that the file needs. What it does not know is an
+// error: an administrator's limit must not be lost by a slip of the pen.
+func (o *org) parse(text string) (err error) {
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		key, value, ok := strings.Cut(line, "=")
+		if !ok {
+			return errOrg
+		}
+		key, value = strings.TrimSpace(key), strings.TrimSpace(value)
+		switch key {
+		case "allow_uids":
+			o.uids, err = ids(value)
+		case "allow_gids":
+			o.gids, err = ids(value)
+		case "overlay":
+			o.overlay, err = strconv.ParseBool(value)
+		case "host_network":
+			o.hostNet, err = strconv.ParseBool(value)
+		case "max_tmpfs":
+			o.tmpfs, err = strconv.ParseInt(value, 10, 64)
+		default:
+			err = errOrg
+		}
+		if err != nil {
+			return errOrg
+		}
+	}
+	return nil
+}
+
+// ids reads a list such as [1000, 1001]; it is never nil.
+func ids(value string) ([]uint32, error) {
+	out := []uint32{}
+	inner, ok := strings.CutPrefix(value, "[")
+	inner, ok2 := strings.CutSuffix(inner, "]")
+	if !ok || !ok2 {
+		return nil, errOrg
+	}
+	for field := range strings.SplitSeq(inner, ",") {
+		if field = strings.TrimSpace(field); field == "" {
+			continue
+		}
+		v, err := strconv.ParseUint(field, 10, 32)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, uint32(v))
+	}
+	return out, nil
+}
+
+// procIsWhole says whether the caller sees an unmasked, writable /proc. A kernel with user namespaces
+// gives nobody a new proc who does not (mount_too_revealing in fs/namespace.c); without one, root could,
+// and in a container with a masked /proc that would show what the mask hides.
+func procIsWhole() bool {
+	text, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return false
+	}
+	whole := false
+	for line := range strings.Lines(string(text)) {
+		f := strings.Fields(line) // proc(5): id parent dev root point options … - type source super
+		if len(f) < 10 {
+			return false
+		}
+		sep := slices.Index(f, "-")
+		if sep < 0 || len(f) < sep+4 {
+			return false
+		}
+		switch {
+		case f[4] == "/proc":
+			whole = f[3] == "/" && f[sep+1] == "proc" && !slices.Contains(strings.Split(f[5], ","), "ro") && !slices.Contains(strings.Split(f[sep+3], ","), "ro")
+		case strings.HasPrefix(f[4], "/proc/") && !emptyByNature(f[4]):
+			return false
+		}
+	}
+	return whole
+}
+
+// emptyByNature are directories of proc that hold nothing: a mount on them hides nothing.
+func emptyByNature(p string) bool {
+	return p == "/proc/sys/fs/binfmt_misc" || p == "/proc/fs/nfsd" || p == "/proc/openprom"
+}

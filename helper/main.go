@@ -1,0 +1,94 @@
+// The runtime must open no file of its own before main, and obey no setting that main did not choose.
+//
+//go:debug containermaxprocs=0
+//go:debug updatemaxprocs=0
+package main
+
+import (
+	"os"
+	"runtime"
+	"syscall"
+	"time"
+
+	"sbx/shared/plan"
+	"sbx/shared/stage"
+	"sbx/shared/wire"
+)
+
+// receiveTime is how long a caller may take to make its one request.
+const receiveTime = 5 * time.Second
+
+const usage = "sbx-helper is started by sbx; it builds a sandbox where there are no user namespaces\n"
+
+func main() {
+	runtime.LockOSThread()
+	os.Exit(helper())
+}
+
+// helper does everything, in the order of README.md, and returns the exit status. Whatever goes wrong,
+// the caller learns a number: no text of the caller's or of a file comes back, not even in a panic.
+func helper() (status int) {
+	defer func() {
+		if recover() != nil {
+			status = refuse(refusal{reason: wire.Broken})
+		}
+	}()
+	if len(os.Args) != 2 || os.Args[1] != "launch" {
+		_, _ = syscall.Write(2, []byte(usage))
+		return 2
+	}
+	if err := launch(); err != nil {
+		return refuse(*err)
+	}
+	return 0
+}
+
+func launch() *refusal {
+	c, no := identify()
+	if no != nil {
+		return no
+	}
+	body, fds, err := wire.Receive(wire.FD, plan.MaxSize, time.Now().Add(receiveTime))
+	if err != nil {
+		return &refusal{reason: wire.BadRequest, err: err}
+	}
+	p, err := plan.Decode(body)
+	if err != nil {
+		return &refusal{reason: wire.BadPlan}
+	}
+	std, no := standard(p, fds)
+	if no != nil {
+		return no
+	}
+	if no := permitted(p, c); no != nil {
+		return no
+	}
+	if err := reduce(c); err != nil {
+		return &refusal{reason: wire.NotReduced, err: err}
+	}
+	if no := limits(p, c); no != nil { // the first file is opened here
+		return no
+	}
+	if err := stage.Direct(p, wire.FD, std); err != nil {
+		return &refusal{reason: wire.NotStarted, err: err}
+	}
+	return nil
+}
+
+// standard gives each descriptor of the request its role: those of 0, 1 and 2 that the plan inherits.
+func standard(p *plan.Plan, fds []int) (stage.Stdio, *refusal) {
+	std := stage.Stdio{-1, -1, -1}
+	for i, kind := range p.Stdio {
+		if kind != plan.Inherit && kind != plan.Reopen {
+			continue
+		}
+		if len(fds) == 0 {
+			return std, &refusal{reason: wire.BadRequest, where: int64(i)}
+		}
+		std[i], fds = fds[0], fds[1:]
+	}
+	if len(fds) > 0 {
+		return std, &refusal{reason: wire.BadRequest}
+	}
+	return std, nil
+}

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"strings"
+
+	"sbx/shared/plan"
+	"sbx/shared/wire"
+)
+
+// The permission table. What has no line is refused. Each line says why it is safe from a hostile caller,
+// given what holds for all of them: files are reached with the caller's fsuid, groups and no capability
+// over files; every mount is made in a mount namespace of the sandbox's own, without propagation, nosuid
+// and, but for devices, nodev; flags of mounts are only ever added; and no program runs before every
+// privilege is gone.
+var operations = [...]struct {
+	kind plan.Kind
+	rule func(*plan.Plan, *plan.Mount) bool
+}{
+	{plan.Tmpfs, sized},          // new and empty; seen by the sandbox alone; its memory is bounded by its size
+	{plan.Dir, always},           // in a tmpfs of the sandbox's own: the interpreter refuses it in the host's trees
+	{plan.File, always},          // the same; an empty regular file
+	{plan.Symlink, always},       // the same; nothing is made or mounted through it, see below
+	{plan.Bind, always},          // the whole tree as the caller sees it: recursive, so nothing below a mount comes to light
+	{plan.Overlay, withoutLayer}, // layers are opened with the caller's rights, and used with them for its whole life
+	{plan.Protect, always},       // a place of the sandbox on itself, with more flags than before
+	{plan.Remount, always},       // read-only is added, never taken away
+	{plan.Mask, always},          // the sandbox's own /dev/null on top
+	{plan.Proc, ownProc},         // of the new pid namespace, where the caller sees an unmasked one already (limits.go)
+	{plan.Devpts, always},        // always a new instance: no terminal of the host's is in it
+	{plan.Mqueue, ownMqueue},     // only with an IPC namespace of its own: no queue of the host's is in it
+	{plan.Fuse, never},           // a file server of the caller's could hold a privileged process up
+}
+
+func always(*plan.Plan, *plan.Mount) bool { return true }
+func never(*plan.Plan, *plan.Mount) bool  { return false }
+
+// withoutLayer: a writable overlay would need CAP_DAC_OVERRIDE, and whoever serves one of its layers could
+// then have it look up other files with that (trusted.overlay.redirect).
+func withoutLayer(_ *plan.Plan, m *plan.Mount) bool {
+	return m.Upper == "" && m.Access == plan.ReadOnly
+}
+
+func sized(_ *plan.Plan, m *plan.Mount) bool { return m.Size > 0 && m.Inodes > 0 }
+
+func ownProc(_ *plan.Plan, m *plan.Mount) bool { return !m.Optional }
+
+func ownMqueue(p *plan.Plan, _ *plan.Mount) bool { return p.Namespaces.IPC }
+
+// fields are what the rest of a plan must be.
+var fields = [...]struct {
+	is   func(*plan.Plan, caller) bool
+	what string
+}{
+	{func(p *plan.Plan, _ caller) bool { return !p.Namespaces.User }, "no user namespace: nothing is mapped, so no id can be forged"},
+	{func(p *plan.Plan, _ caller) bool { return !p.Namespaces.Time }, "no clock: setting its offset takes CAP_SYS_TIME"},
+	{func(p *plan.Plan, _ caller) bool { return !p.Loopback || p.Namespaces.Net }, "lo is brought up only in a network namespace of its own"},
+	{func(p *plan.Plan, _ caller) bool { return p.Hostname == "" || p.Namespaces.UTS }, "a host name is set only in a UTS namespace of its own"},
+	{func(p *plan.Plan, c caller) bool {
+		return p.Identity == plan.Identity{InsideUID: c.uid, OutsideUID: c.uid, InsideGID: c.gid, OutsideGID: c.gid}
+	},
+		"the program runs as the caller, inside and outside"},
+	{func(p *plan.Plan, _ caller) bool { return !p.Process.AsPID1 }, "process 1 is the reaper: it must notice the end of sbx, which the death signal no longer does after leaving"},
+	{func(p *plan.Plan, _ caller) bool { return !p.Namespaces.JoinNet }, "no network namespace of the caller's: the new one is empty and the sandbox's own"},
+	{func(p *plan.Plan, _ caller) bool { return p.Gate == nil }, "nothing of the root is served by sbx: as for file servers"},
+	{func(p *plan.Plan, _ caller) bool { return !p.Process.Idle }, "there is a program: nothing can be started later, for want of memory shared with sbx"},
+	{func(p *plan.Plan, _ caller) bool { return len(p.Mounts) > 0 && p.Mounts[0].Kind == plan.Tmpfs }, "the root is new and empty"},
+	{func(p *plan.Plan, _ caller) bool { return len(p.Mounts) <= maxMounts }, "bounded work: mounts count against a limit of the whole host's"},
+	{func(p *plan.Plan, _ caller) bool { return roles(p.Fds) }, "only the terminal, the listener and the network namespace are handed out; each is of the sandbox itself"},
+}
+
+// maxMounts is far above any real sandbox's number; the kernel's limit is 100000 for each mount namespace.
+const maxMounts = 4096
+
+func roles(list []plan.FdRole) bool {
+	for _, r := range list {
+		if r != plan.FdPty && r != plan.FdSeccomp && r != plan.FdNetns {
+			return false
+		}
+	}
+	return len(list) <= 3
+}
+
+// permitted says whether the table has everything that p asks for. It looks at nothing but its arguments.
+// Operations are numbered from 0, fields from -1 downwards.
+func permitted(p *plan.Plan, c caller) *refusal {
+	for i := range fields {
+		if !fields[i].is(p, c) {
+			return &refusal{reason: wire.NotPermitted, where: int64(-1 - i)}
+		}
+	}
+	var links []string
+	for i := range p.Mounts {
+		m := &p.Mounts[i]
+		if !may(p, m) || throughLink(links, string(m.Target)) {
+			return &refusal{reason: wire.NotPermitted, where: int64(i)}
+		}
+		if m.Kind == plan.Symlink {
+			links = append(links, string(m.Target))
+		}
+	}
+	return nil
+}
+
+func may(p *plan.Plan, m *plan.Mount) bool {
+	for i := range operations {
+		if operations[i].kind == m.Kind {
+			return operations[i].rule(p, m)
+		}
+	}
+	return false
+}
+
+// throughLink says whether target would be reached through a link of the plan's own: while the root is
+// being built, an absolute link leads to the host.
+func throughLink(links []string, target string) bool {
+	for _, l := range links {
+		if target == l || strings.HasPrefix(target, l+"/") {
+			return true
+		}
+	}
+	return false
+}

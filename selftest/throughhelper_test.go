@@ -1,0 +1,99 @@
+package selftest
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// differs lists the scripts about something that a sandbox of the helper's does not have, with the
+// reason; single lines of other scripts say so with a condition, see lacksInHelper.
+var differs = [...]struct{ script, why string }{
+	{"ephemeral", "there are no writable layers"},
+	{"time_offset", "setting a clock's offset takes CAP_SYS_TIME, which the helper gives up"},
+	{"no_fuse", "it makes a user namespace of its own; what holds without FUSE is in helper/differs"},
+	{"guarded_names", "there is no guarded file system: names are covered where they exist (helper/differs)"},
+	{"git_work", "the same: .git/config is covered, and cannot be replaced"},
+	{"worktree", "the same"},
+	{"gate_files", "there is no file server, so questions come by notification only (approve_modes)"},
+	{"work_compiled", "the build caches start empty, so it would take minutes"},
+	{"exit_status", "questions come by notification, where what was refused to execute does not exist"},
+	{"work_servers", "a database server's start is not answered by the notification engine yet"},
+	{"terminal_programs", "the same engine holds up a shell's start"},
+	{"transaction", "there are no writable layers to look at"},
+	{"transaction_work", "the same"},
+	{"transaction_hostile", "the same"},
+}
+
+// same lists the scripts that must pass as they are. One that is in neither list is named in the log.
+var same = [...]string{
+	"bad_limits", "bad_paths", "bad_places", "debug_inside", "debug_outside", "descriptors", "only", "environment", "approve_modes", "approve_socket",
+	"leaves_nothing", "network", "path_options", "privileges", "profile_moderate", "profile_permissive", "profile_strict", "secrets_alias",
+	"session", "signals", "sockets", "terminal_hostile", "writes_outside",
+}
+
+// lacksInHelper are the conditions that do not hold where there are no user namespaces, with the reason.
+var lacksInHelper = [...]struct{ name, why string }{
+	{"userns", "the line makes a user namespace itself, or asks for process 1 as the program"},
+	{"layers", "overlayfs needs CAP_DAC_OVERRIDE for a writable layer, which the helper gives up first"},
+	{"guard", "a file server of the caller's could hold up a privileged process, so there is no guarded file system"},
+}
+
+// TestRunThroughHelper runs the scripts again where there are no user namespaces and sbx-helper is
+// set-user-id, and those of testdata/helper besides.
+func TestRunThroughHelper(t *testing.T) {
+	needHelper(t)
+	work := filepath.Join(shop.dir, "work-helper")
+	if err := os.Mkdir(work, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob("testdata/helper/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no scripts of the helper's own", err)
+	}
+	for _, name := range same {
+		files = append(files, "testdata/"+name+".txtar")
+	}
+	testscript.Run(t, testscript.Params{
+		Files:       files,
+		WorkdirRoot: work,
+		Setup: func(env *testscript.Env) error {
+			env.Setenv(throughHelper, "4755")
+			return setup(env)
+		},
+		Cmds: commands(),
+		Condition: func(name string) (bool, error) {
+			for _, c := range lacksInHelper {
+				if c.name == name {
+					return false, nil
+				}
+			}
+			return condition(name)
+		},
+		RequireUniqueNames: true,
+		ContinueOnError:    true,
+	})
+}
+
+// TestDiffersAreScripts: an entry that stands for nothing would hide the next script of that name.
+func TestDiffersAreScripts(t *testing.T) {
+	for _, d := range differs {
+		if _, err := os.Stat("testdata/" + d.script + ".txtar"); err != nil || strings.TrimSpace(d.why) == "" {
+			t.Errorf("differs: %s: %v", d.script, err)
+		}
+	}
+	all, err := filepath.Glob("testdata/*.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range all {
+		name := strings.TrimSuffix(filepath.Base(f), ".txtar")
+		if !slices.Contains(same[:], name) && !slices.ContainsFunc(differs[:], func(d struct{ script, why string }) bool { return d.script == name }) {
+			t.Logf("%s is not run through sbx-helper: put it into same or differs", name)
+		}
+	}
+}

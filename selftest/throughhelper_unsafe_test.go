@@ -1,0 +1,145 @@
+package selftest
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"syscall"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// launcherFlag makes the test's own binary a launcher: "-without-user-namespaces UID MODE HELPER CMD...".
+// It starts CMD as UID on what is, for CMD, a host whose kernel gives no user namespaces and where HELPER
+// is installed with the given mode: a filter refuses the namespaces, and a mount namespace of its own has
+// the file. Nothing of the machine is changed.
+const launcherFlag = "-without-user-namespaces"
+
+// helperDir is where the helper is found; it need not exist.
+const helperDir = "/usr/libexec/sbx"
+
+func launcher(args []string) error {
+	runtime.LockOSThread()
+	uid, err := strconv.Atoi(args[0])
+	if err != nil {
+		return err
+	}
+	mode, err := strconv.ParseUint(args[1], 8, 32)
+	if err != nil {
+		return err
+	}
+	if err := installAside(args[2], uint32(mode)); err != nil {
+		return err
+	}
+	if err := refuseUserNamespaces(); err != nil {
+		return fmt.Errorf("loading the filter: %w", err)
+	}
+	if err := syscall.Setgroups(nil); err != nil {
+		return err
+	}
+	if err := syscall.Setresgid(uid, uid, uid); err != nil {
+		return err
+	}
+	if err := syscall.Setresuid(uid, uid, uid); err != nil {
+		return err
+	}
+	exe, err := exec.LookPath(args[3])
+	if err != nil {
+		return err
+	}
+	return syscall.Exec(exe, args[3:], os.Environ())
+}
+
+// installAside puts file where the helper belongs, in a mount namespace of this thread's own.
+func installAside(file string, mode uint32) error {
+	if err := unix.Unshare(unix.CLONE_NEWNS | unix.CLONE_FS); err != nil {
+		return fmt.Errorf("making a mount namespace: %w", err)
+	}
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return err
+	}
+	scratch, above := filepath.Join(filepath.Dir(file), "aside"), filepath.Dir(helperDir)
+	if err := unix.Mount("tmpfs", scratch, "tmpfs", 0, "mode=755"); err != nil {
+		return fmt.Errorf("mounting a tmpfs on %s: %w", scratch, err)
+	}
+	for _, d := range []string{"/upper", "/work", "/upper/sbx"} {
+		if err := os.Mkdir(scratch+d, 0o755); err != nil {
+			return err
+		}
+	}
+	in, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	out, err := os.Create(scratch + "/upper/sbx/sbx-helper")
+	if err != nil {
+		return err
+	}
+	if _, err := io.Copy(out, in); err != nil {
+		return err
+	}
+	if err := out.Close(); err != nil {
+		return err
+	}
+	if err := unix.Chmod(scratch+"/upper/sbx/sbx-helper", mode); err != nil {
+		return err
+	}
+	if err := unix.Mount("overlay", above, "overlay", 0, "lowerdir="+above+",upperdir="+scratch+"/upper,workdir="+scratch+"/work"); err != nil {
+		return fmt.Errorf("mounting over %s: %w", above, err)
+	}
+	return unix.Unmount(scratch, unix.MNT_DETACH)
+}
+
+// refuseUserNamespaces loads a filter that lets no user namespace be made. clone3 takes its flags in
+// memory; without it, everybody falls back to clone.
+func refuseUserNamespaces() error {
+	refuse := uint32(0x00050000) // SECCOMP_RET_ERRNO
+	program := []unix.SockFilter{
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 0}, // the number
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jt: 5, K: unix.SYS_CLONE3},
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jt: 1, K: unix.SYS_CLONE},
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jf: 4, K: unix.SYS_UNSHARE},
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 16}, // low half of the flags
+		{Code: unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K, Jf: 2, K: unix.CLONE_NEWUSER},
+		{Code: unix.BPF_RET | unix.BPF_K, K: refuse | uint32(unix.EPERM)},
+		{Code: unix.BPF_RET | unix.BPF_K, K: refuse | uint32(unix.ENOSYS)},
+		{Code: unix.BPF_RET | unix.BPF_K, K: 0x7fff0000},
+	}
+	prog := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}
+	return unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&prog)), 0, 0)
+}
+
+// needHelper is needSandbox for tests of sbx-helper: only root can install a program set-user-id.
+func needHelper(t *testing.T) {
+	t.Helper()
+	shop.once.Do(func() { shop.err = shop.open() })
+	if shop.err != nil {
+		t.Fatal(shop.err)
+	}
+	lacks := ""
+	if os.Getuid() != 0 {
+		lacks = "root, to install sbx-helper set-user-id"
+	} else if out, err := exec.Command(shop.launch("4755", "true")[0], shop.launch("4755", "true")[1:]...).CombinedOutput(); err != nil {
+		lacks = fmt.Sprintf("mounting as root (%v: %s)", err, out)
+	}
+	if lacks != "" && mustWork() {
+		t.Fatalf("missing: %s", lacks)
+	} else if lacks != "" {
+		t.Skipf("missing: %s", lacks)
+	}
+}
+
+// launch puts the launcher before a command.
+func (w *workshop) launch(mode string, args ...string) []string {
+	self, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	return append([]string{self, launcherFlag, strconv.Itoa(w.uid), mode, w.helper}, args...)
+}
