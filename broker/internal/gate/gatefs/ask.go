@@ -23,6 +23,7 @@ type Request struct {
 	Many   bool // Path is a directory in which too many names were asked about one by one; the answer is for all of them
 
 	process uint32 // the walker's
+	fresh   bool   // Path does not exist yet: there is nothing to mount
 }
 
 // Answer says what is granted. Path is the file or tree to mount, the path asked about (also if empty) or a directory above it.
@@ -53,10 +54,11 @@ const (
 	opStatFs
 	opSetAttr // the kernel holds its lock
 	opCreate  // the kernel holds its lock
+	opNew     // the object is to be made; the kernel holds its directory's lock
 )
 
 func (o op) String() string {
-	return [...]string{"lookup", "lookup", "stat", "open", "write", "exec", "list", "access", "open", "xattr", "statfs", "write", "create"}[o]
+	return [...]string{"lookup", "lookup", "stat", "open", "write", "exec", "list", "access", "open", "xattr", "statfs", "write", "create", "create"}[o]
 }
 
 // locked: the kernel holds the object's inode lock, which a mount on it needs, so the reply must not wait for that mount.
@@ -134,14 +136,14 @@ func (s *Server) permission(cancel <-chan struct{}, h *fuse.InHeader, n *node, o
 func (gt *gate) state(s *Server, h *fuse.InHeader, n *node, o op, process uint32, walking, denied bool) (*grant, *question, fuse.Status) {
 	gt.mu.Lock()
 	defer gt.mu.Unlock()
-	if g := gt.covering(n.path); g != nil {
+	if g := gt.covering(n.path); g != nil && o != opNew {
 		return g, nil, fuse.OK
 	}
 	if d, ok := gt.refusal(n.path); ok {
 		return nil, nil, d.code
 	}
 	parent := path.Dir(n.path)
-	if m, ok := gt.opened[parent]; ok {
+	if m, ok := gt.opened[parent]; ok && o != opNew {
 		return gt.grant(s, n.path, m), nil, fuse.OK
 	}
 	if s.opts.Ask == nil || denied {
@@ -150,12 +152,12 @@ func (gt *gate) state(s *Server, h *fuse.InHeader, n *node, o op, process uint32
 	if gt.waiting >= gt.maxWaiting {
 		return nil, nil, fuse.EACCES
 	}
-	r := Request{process: process, PID: h.Pid, Op: o.String(), Path: n.path, Dir: n.typ == unix.S_IFDIR, Socket: n.typ == unix.S_IFSOCK}
-	q := gt.questions[r.Path]
-	if q == nil {
+	r := Request{process: process, fresh: o == opNew, PID: h.Pid, Op: o.String(), Path: n.path, Dir: n.typ == unix.S_IFDIR, Socket: n.typ == unix.S_IFSOCK}
+	q := gt.questions[r.key()]
+	if q == nil && o != opNew {
 		q = gt.questions[parent+"/"]
 	}
-	if q == nil && (gt.walked(parent) || walking) {
+	if q == nil && o != opNew && (gt.walked(parent) || walking) {
 		r.Path, r.Dir, r.Many = parent, true, true
 	}
 	if q == nil {
@@ -184,14 +186,22 @@ func (gt *gate) walked(dir string) bool {
 	return w.n > gt.walkLimit
 }
 
+// key tells questions apart: listing a directory is another one than its names, and so is making a name.
+func (r *Request) key() string {
+	switch {
+	case r.Many:
+		return r.Path + "/"
+	case r.fresh:
+		return r.Path + "\x00"
+	}
+	return r.Path
+}
+
 // put starts a question. gt.mu is held.
 func (gt *gate) put(s *Server, r Request) *question {
 	ctx, cancel := context.WithCancel(s.closed)
 	q := &question{done: make(chan struct{}), cancel: cancel}
-	key := r.Path
-	if r.Many {
-		key += "/" // listing the directory is another question than its names
-	}
+	key := r.key()
 	gt.questions[key] = q
 	go func() {
 		defer cancel()
@@ -228,7 +238,7 @@ func (gt *gate) settle(s *Server, q *question, r Request, a Answer) {
 		return
 	}
 	q.allowed = true
-	if a.Once && !r.Dir && !r.Socket {
+	if r.fresh || a.Once && !r.Dir && !r.Socket {
 		q.once = true
 		return
 	}

@@ -88,9 +88,12 @@ func (s *Server) statFd(fd int, out *fuse.Attr) fuse.Status {
 
 // SetAttr answers chmod, chown, truncate and utimens.
 func (s *Server) SetAttr(cancel <-chan struct{}, in *fuse.SetAttrIn, out *fuse.AttrOut) fuse.Status {
-	t, code := s.enter(cancel, &in.InHeader, opSetAttr)
-	if code != fuse.OK {
-		return code
+	t, open := s.opened(in)
+	if !open {
+		var no fuse.Status
+		if t, no = s.enter(cancel, &in.InHeader, opSetAttr); no != fuse.OK {
+			return no
+		}
 	}
 	defer t.done()
 	if !t.writable() {
@@ -108,6 +111,20 @@ func (s *Server) SetAttr(cancel <-chan struct{}, in *fuse.SetAttrIn, out *fuse.A
 	}
 	out.SetTimeout(s.attrValid(t.node))
 	return s.statFd(t.host, &out.Attr)
+}
+
+// opened finds the gated object of a change through a descriptor that is open for writing: that was allowed.
+func (s *Server) opened(in *fuse.SetAttrIn) (target, bool) {
+	fh, ok := in.GetFh()
+	if !ok {
+		return target{}, false
+	}
+	h := s.files.get(fh)
+	if h == nil || h.fd < 0 || h.node.kind != gated {
+		return target{}, false
+	}
+	flags, err := unix.FcntlInt(uintptr(h.fd), unix.F_GETFL, 0)
+	return target{node: h.node, host: h.fd, freely: true}, err == nil && flags&unix.O_ACCMODE != unix.O_RDONLY
 }
 
 // chown allows what changes nothing: the sandbox knows one user and one group.

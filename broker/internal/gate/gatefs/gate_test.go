@@ -132,11 +132,13 @@ func TestGateTree(t *testing.T) {
 	sb.refuse("home/u", "stat noise", "Permission denied")
 	sb.refuse("home", "stat nothing", "No such file")
 	sb.refuse("home/u", "stat nothing", "No such file")
+	a.wants(t)
+	a.set(deny)
 	for _, s := range []string{"echo x > new", "mkdir new", "ln -s x new", "mv bound nx", "rm l", "rmdir bound"} {
 		sb.refuse("home/u", s, "")
 	}
-	sb.refuse("home/u", "mkdir new", "Read-only")
-	a.wants(t)
+	sb.refuse("home/u", "mkdir other", "Permission denied")
+	sb.refuse("home/u", "ln -s x new", "Read-only")
 }
 
 func TestGateAllow(t *testing.T) {
@@ -301,6 +303,43 @@ func TestGateWalkers(t *testing.T) {
 		t.Errorf("%d questions about all names", n)
 	}
 	sb.refuse("home/u", "stat .ssh", "No such file")
+}
+
+// TestGateNewNames: making a file or directory beside what is granted is a question about writing.
+func TestGateNewNames(t *testing.T) {
+	t.Parallel()
+	sb, a, h := home(t, Options{Walk: true})
+	a.set(deny)
+	sb.refuse("home/u", "echo x > new", "Permission denied")
+	sb.refuse("home/u", "mkdir newdir", "Permission denied")
+	sb.refuse("home/u", "mkdir .ssh", "") // hidden: no question
+	a.wants(t, "create /home/u/new", "create /home/u/newdir")
+	if _, err := os.Stat(h + "/new"); err == nil {
+		t.Error("a denied file was made")
+	}
+	time.Sleep(denyHold + 100*time.Millisecond)
+	a.set(func(_ context.Context, r Request) Answer {
+		m := RO
+		if r.Op == "create" || r.Op == "write" {
+			m = RW
+		}
+		return Answer{Allow: true, Mode: m}
+	})
+	sb.sh("home/u", "(umask 027; echo one > new); echo two >> new; cat new; mkdir newdir; echo x > newdir/f; ls newdir")
+	sb.fn("home/u", "newfile")
+	a.wants(t, "create /home/u/new", "write /home/u/new", "create /home/u/newdir", "create /home/u/newdir", "create /home/u/other")
+	if got := read(t, h+"/new"); got != "one\ntwo\n" {
+		t.Errorf("host has %q", got)
+	}
+	if got := read(t, h+"/other"); got != "he" {
+		t.Errorf("host has %q", got)
+	}
+	if st, err := os.Stat(h + "/new"); err != nil || st.Mode() != 0o640 {
+		t.Errorf("mode %v, %v", st.Mode(), err)
+	}
+	if got := read(t, h+"/newdir/f"); got != "x\n" {
+		t.Errorf("host has %q", got)
+	}
 }
 
 // TestGateNoRequests: what is granted is the host's own file; the server hears nothing of it any more.

@@ -19,7 +19,7 @@ func insideFuncs() map[string]func(dir string) error {
 		"calls": insideCalls, "mmap": insideMmap, "append": insideAppend, "exchange": insideExchange, "exchangeguard": insideExchangeGuard,
 		"xattr": insideXattr, "tmpfile": insideTmpfile, "devices": insideDevices, "locks": insideLocks, "unlinked": insideUnlinked,
 		"sockets": insideSockets, "manyfiles": insideManyFiles, "staleconfig": insideStaleConfig, "seeknoenv": insideSeekNoEnv,
-		"oldfd": insideOldFd, "opath": insideOPath, "hundred": insideHundred, "opens": insideOpens, "enotconn": insideEnotconn, "crowd": insideCrowd,
+		"oldfd": insideOldFd, "opath": insideOPath, "hundred": insideHundred, "opens": insideOpens, "newfile": insideNewFile, "enotconn": insideEnotconn, "crowd": insideCrowd,
 	}
 }
 

@@ -200,3 +200,23 @@ func insideOpens(dir string) error {
 	}
 	return nil
 }
+
+// insideNewFile makes a file and changes it through its descriptor.
+func insideNewFile(dir string) error {
+	f, err := os.OpenFile(filepath.Join(dir, "other"), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if _, err := f.WriteString("hello"); err != nil {
+		return err
+	}
+	if err := f.Truncate(2); err != nil {
+		return err
+	}
+	b := make([]byte, 9)
+	if n, err := f.ReadAt(b, 0); string(b[:n]) != "he" {
+		return fmt.Errorf("read %q, %v", b[:n], err)
+	}
+	return f.Sync()
+}

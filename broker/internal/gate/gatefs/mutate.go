@@ -58,6 +58,9 @@ func (s *Server) place(cancel <-chan struct{}, h *fuse.InHeader, name string, mk
 
 // Create makes a file and opens it.
 func (s *Server) Create(cancel <-chan struct{}, in *fuse.CreateIn, name string, out *fuse.CreateOut) fuse.Status {
+	if n := s.nodes.get(in.NodeId); s.asksNew(n, name) {
+		return s.createNew(cancel, in, n, name, out)
+	}
 	n, code := s.place(cancel, &in.InHeader, name, false)
 	if code != fuse.OK {
 		return code
@@ -113,6 +116,9 @@ func (s *Server) made(n *node, name string, mode uint32, out *fuse.EntryOut) fus
 
 // Mkdir makes a directory.
 func (s *Server) Mkdir(cancel <-chan struct{}, in *fuse.MkdirIn, name string, out *fuse.EntryOut) fuse.Status {
+	if n := s.nodes.get(in.NodeId); s.asksNew(n, name) {
+		return s.mkdirNew(cancel, in, n, name, out)
+	}
 	n, code := s.place(cancel, &in.InHeader, name, true)
 	if code != fuse.OK {
 		return code

@@ -1,0 +1,84 @@
+package gatefs
+
+import (
+	"path"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/broker/internal/gate/fuse"
+)
+
+// asksNew reports whether a new name in the directory is a matter of a question.
+func (s *Server) asksNew(n *node, name string) bool {
+	return n != nil && n.kind == static && n.dir.Kind == Skeleton && n.dir.Unlisted == AskFirst && n.fd >= 0 && s.opts.Ask != nil && validName(name) && !n.dir.has(name)
+}
+
+// mayAppear waits for the answer to a new name. The kernel holds the directory's lock meanwhile: others that look for names it
+// does not know there wait as well, as long as the answer takes.
+func (s *Server) mayAppear(cancel <-chan struct{}, h *fuse.InHeader, n *node, name string, typ uint32) (*node, fuse.Status) {
+	p := path.Join(n.path, name)
+	c := &node{kind: gated, typ: typ, fd: -1, path: p, base: n, rel: name, id: s.nodes.pathID(p, typ, "")}
+	_, _, code := s.permission(cancel, h, c, opNew)
+	return c, code
+}
+
+// createNew makes and opens a file that a question has allowed. It is the host's own; who has it open writes through the server, and
+// whoever comes next is asked about, or let in, as with any other file.
+func (s *Server) createNew(cancel <-chan struct{}, in *fuse.CreateIn, n *node, name string, out *fuse.CreateOut) fuse.Status {
+	c, code := s.mayAppear(cancel, &in.InHeader, n, name, unix.S_IFREG)
+	if code != fuse.OK {
+		return code
+	}
+	flags := int(in.Flags)&(hostFlags|unix.O_EXCL) | unix.O_CREAT | unix.O_NOFOLLOW | unix.O_NONBLOCK
+	fd, err := openBeneath(n.fd, name, flags|unix.O_EXCL, in.Mode&0o777)
+	if err != nil {
+		return status(err)
+	}
+	if code := s.enterNew(c, fd, in.Mode&0o777, &out.EntryOut); code != fuse.OK {
+		unix.Close(fd)
+		return code
+	}
+	out.Fh = s.files.add(&handle{fd: fd, node: s.nodes.get(c.id), append: in.Flags&unix.O_APPEND != 0})
+	return fuse.OK
+}
+
+// mkdirNew makes a directory that a question has allowed.
+func (s *Server) mkdirNew(cancel <-chan struct{}, in *fuse.MkdirIn, n *node, name string, out *fuse.EntryOut) fuse.Status {
+	c, code := s.mayAppear(cancel, &in.InHeader, n, name, unix.S_IFDIR)
+	if code != fuse.OK {
+		return code
+	}
+	if err := unix.Mkdirat(n.fd, name, in.Mode&0o777); err != nil {
+		return status(err)
+	}
+	fd, err := holdBeneath(n.fd, name)
+	if err != nil {
+		return status(err)
+	}
+	defer unix.Close(fd)
+	return s.enterNew(c, fd, in.Mode&0o777, out)
+}
+
+// enterNew gives a new object the mode that was asked for and describes it.
+func (s *Server) enterNew(c *node, fd int, mode uint32, out *fuse.EntryOut) fuse.Status {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return status(err)
+	}
+	if st.Mode&unix.S_IFMT != c.typ {
+		return errno(unix.ESTALE)
+	}
+	if lost := mode &^ st.Mode & s.umask; lost != 0 { // the kernel has applied the caller's umask; the server's must not count as well
+		if err := unix.Fchmodat(s.procfd, strconv.Itoa(fd), st.Mode&0o777|lost, 0); err != nil {
+			return status(err)
+		}
+		st.Mode |= lost
+	}
+	if s.nodes.keep(c) == nil {
+		return fuse.EIO
+	}
+	out.NodeId = c.id
+	s.fill(&st, &out.Attr)
+	return fuse.OK
+}
