@@ -71,7 +71,6 @@ const (
 	FATTR_KILL_SUIDGID = 1 << 11
 
 	FUSE_GETATTR_FH    = 1 << 0
-	FOPEN_DIRECT_IO    = 1 << 0
 	FOPEN_KEEP_CACHE   = 1 << 1
 	WRITE_CACHE        = 1 << 0
 	WRITE_KILL_SUIDGID = 1 << 2

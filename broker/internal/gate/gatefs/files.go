@@ -50,10 +50,6 @@ func (s *Server) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut
 	if t.kind == loop && s.calm(t.node, fd) {
 		out.OpenFlags |= fuse.FOPEN_KEEP_CACHE
 	}
-	if t.kind == gated {
-		// Whoever looks the name up meanwhile is told of no size, and the kernel would end everybody's reads there.
-		out.OpenFlags |= fuse.FOPEN_DIRECT_IO
-	}
 	out.Fh = s.files.add(&handle{fd: fd, node: t.node, append: in.Flags&unix.O_APPEND != 0})
 	return fuse.OK
 }
