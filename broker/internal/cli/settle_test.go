@@ -1,0 +1,23 @@
+package cli
+
+import (
+	"slices"
+	"testing"
+)
+
+// What can be written holds more than the file does, and must stay.
+func TestFileMapsAreThoseThatCannotBeWritten(t *testing.T) {
+	const text = `00400000-007fe000 r-xp 00000000 fe:00 1 /usr/bin/sbx
+007fe000-00bc0000 r--p 003fe000 fe:00 1 /usr/bin/sbx
+00bc0000-00be9000 rw-p 007c0000 fe:00 1 /usr/bin/sbx
+00be9000-02c20000 rw-p 00000000 00:00 0
+7f59ebd20000-7f59ebf00000 rw-p 00000000 00:00 0
+7ffd1000-7ffd2000 r-xp 00000000 00:00 0 [vdso]
+10000-20000 r--p 00000000 fe:00 2 /usr/bin/sbx.other
+`
+	want := [][2]uintptr{{0x400000, 0x7fe000}, {0x7fe000, 0xbc0000}}
+	if got := fileMaps(text, "/usr/bin/sbx"); !slices.Equal(got, want) {
+		t.Errorf("got %x, want %x", got, want)
+	}
+	settle() // of the test itself, which must survive it
+}
