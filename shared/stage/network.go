@@ -33,7 +33,7 @@ const maxSockets = 200
 func NewNetwork(uid, gid uint32, sockets []Socket) (*Network, []*os.File, error) {
 	p := &plan.Plan{Namespaces: plan.Namespaces{User: true}, Identity: plan.Identity{OutsideUID: uid, OutsideGID: gid}, Loopback: true}
 	files, err := inChild(unix.CLONE_NEWUSER|unix.CLONE_NEWNET, sockets, func(t *tape) {
-		c := &compiler{p: p, t: t}
+		c := &compiler{p: p, t: t, tether: -1}
 		c.user()
 		c.names()
 		// Ping sockets for the one group that there is, and no waiting for neighbours that do not exist; where a kernel lacks a file nothing is lost.
