@@ -5,6 +5,7 @@
 # make bench    start-up against bubblewrap, paired, as an ordinary user
 # make fuzz     every Fuzz function, FUZZTIME (30s) each
 # make audit-helper   what runs with privileges: files, lines, imports
+# make packages  .deb and .rpm for amd64 and arm64 in dist/
 # make install  into PREFIX (/usr/local), never set-user-id
 # make clean
 
@@ -18,7 +19,7 @@ BUILD    = CGO_ENABLED=0 $(GO) build -trimpath
 ENTRY = -ldflags=-E=sbx_start
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.7.0
 
-.PHONY: all demo test needs check bench fuzz audit-helper install clean
+.PHONY: all demo test needs check bench fuzz audit-helper packages install clean
 
 all:
 	$(BUILD) $(ENTRY) -o bin/sbx ./broker
@@ -62,6 +63,9 @@ audit-helper:
 	@for d in helper shared/wire shared/plan shared/stage; do echo "imports of $$d: $$($(GO) list -f '{{join .Imports " "}}' ./$$d)"; done
 	@echo "== in shared, and not run by the helper:"; for f in shared/*/*.go shared/*/*.s; do case " $(AUDIT) " in *" $$f "*) ;; *) case $$f in *_test.go) ;; *) wc -l $$f;; esac;; esac; done
 	@echo "== not of the standard library"; $(GO) list -deps -f '{{if not .Standard}}{{.ImportPath}}{{end}}' ./helper | sort -u
+
+packages:
+	sh packaging/build.sh
 
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/libexec/sbx

@@ -164,8 +164,5 @@ func needSandbox(t *testing.T) {
 	if shop.lacks == "" {
 		return
 	}
-	if mustWork() {
-		t.Fatalf("missing: %s", shop.lacks)
-	}
-	t.Skipf("missing: %s", shop.lacks)
+	missing(t, shop.lacks)
 }

@@ -17,7 +17,7 @@ import (
 )
 
 // helperPaths are the only places where the helper is looked for: never in PATH, never beside sbx.
-var helperPaths = [...]string{"/usr/libexec/sbx/sbx-helper", "/usr/lib/sbx/sbx-helper", "/usr/local/libexec/sbx/sbx-helper"}
+var helperPaths = [...]string{"/usr/libexec/sbx/sbx-helper-suid", "/usr/libexec/sbx/sbx-helper", "/usr/lib/sbx/sbx-helper", "/usr/local/libexec/sbx/sbx-helper"}
 
 const sudoPath = "/usr/bin/sudo"
 
@@ -43,7 +43,15 @@ func FindHelper() (file string, setuid bool, err error) {
 			err = fmt.Errorf("using %s: %w", p, e)
 			continue
 		}
-		return p, st.Mode&unix.S_ISUID != 0 && canBeSetuid(p), nil
+		if st.Mode&unix.S_ISUID != 0 && canBeSetuid(p) {
+			return p, true, nil
+		}
+		if file == "" {
+			file = p
+		}
+	}
+	if file != "" {
+		return file, false, nil
 	}
 	return "", false, err
 }

@@ -1,0 +1,98 @@
+package selftest
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// TestPackages builds the packages twice, has lintian read them, and installs, upgrades, removes and purges
+// them on a throw-away copy of this system's root.
+func TestPackages(t *testing.T) {
+	for _, tool := range []string{"lintian", "rpm", "dpkg-deb", "zsh", "fish"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			missing(t, tool+" is not installed")
+		}
+	}
+	if os.Getuid() != 0 {
+		t.Skip("missing: root, to install packages in a mount namespace")
+	}
+	build := func() (string, map[string][32]byte) {
+		dist := t.TempDir()
+		cmd := exec.Command("sh", "../packaging/build.sh")
+		cmd.Env = append(os.Environ(), "DIST="+dist)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("building: %v\n%s", err, out)
+		}
+		files, err := filepath.Glob(dist + "/*")
+		if err != nil || len(files) != 12 {
+			t.Fatalf("built %d packages, want 3 for each of two formats and architectures: %v", len(files), files)
+		}
+		sums := map[string][32]byte{}
+		for _, f := range files {
+			b, err := os.ReadFile(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sums[filepath.Base(f)] = sha256.Sum256(b)
+		}
+		return dist, sums
+	}
+	dist, first := build()
+	_, second := build()
+	for name, sum := range first {
+		if second[name] != sum {
+			t.Errorf("%s: a second build gave other bytes", name)
+		}
+	}
+	t.Run("lintian", func(t *testing.T) {
+		debs, _ := filepath.Glob(dist + "/*.deb")
+		out, err := exec.Command("lintian", append([]string{"--allow-root", "--fail-on", "error,warning"}, debs...)...).CombinedOutput()
+		if err != nil || bytes.Contains(out, []byte("W: ")) {
+			t.Errorf("%v\n%s", err, out)
+		}
+	})
+	t.Run("helper is plain", func(t *testing.T) {
+		debs, _ := filepath.Glob(dist + "/*.deb")
+		for _, deb := range debs {
+			out, err := exec.Command("dpkg-deb", "-c", deb).Output()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for line := range strings.Lines(string(out)) {
+				if mode, _, _ := strings.Cut(line, " "); strings.ContainsAny(mode, "sS") {
+					t.Errorf("%s brings a file that is privileged before its script has made the group: %s", deb, line)
+				}
+			}
+		}
+	})
+	t.Run("install", func(t *testing.T) {
+		if !overlayRoot(t) {
+			missing(t, "an overlay over / (the root file system takes no overlay)")
+		}
+		out, err := exec.Command("unshare", "-m", "sh", "testdata/packages.sh", dist, runtime.GOARCH, t.TempDir()).CombinedOutput()
+		if err != nil || !strings.HasSuffix(string(out), "done\n") {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	})
+}
+
+// overlayRoot says whether an overlay can lie over the root file system.
+func overlayRoot(t *testing.T) bool {
+	dir := t.TempDir()
+	return exec.Command("unshare", "-m", "sh", "-c", `mount -t tmpfs none "$0" && mkdir "$0/u" "$0/w" "$0/m" && mount -t overlay -o "lowerdir=/,upperdir=$0/u,workdir=$0/w" none "$0/m"`, dir).Run() == nil
+}
+
+// missing ends a test that cannot run here: skipped with the fact named, failed where everything must work.
+func missing(t *testing.T, fact string) {
+	t.Helper()
+	if mustWork() {
+		t.Fatalf("missing: %s", fact)
+	}
+	t.Skipf("missing: %s", fact)
+}
