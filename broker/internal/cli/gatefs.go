@@ -90,7 +90,7 @@ func (g *fileGate) serve(p *plan.Plan, fd, child int) error {
 		stat = gatefs.StatType
 	}
 	s, err := gatefs.New(fd, gateTree(p.Gate), gatefs.Options{Stat: stat, Owner: gatefs.Owner{UID: p.Identity.InsideUID, GID: p.Identity.InsideGID},
-		Agent: g, Ask: g.request, Walk: true})
+		Agent: g, Ask: g.request, Refused: g.refused, Unasked: g.a.rules.env.NoPrompt && g.a.rules.env.Unasked == decide.Deny, Walk: true})
 	if err != nil {
 		return err
 	}
@@ -273,6 +273,13 @@ func (g *fileGate) Graft(p string, m gatefs.Mode) error {
 	var st unix.Stat_t
 	if err := unix.Lstat(p, &st); err != nil {
 		return err
+	}
+	if st.Mode&unix.S_IFMT == unix.S_IFDIR && holdsSocket(p) {
+		if m == gatefs.RW {
+			g.refused(gatefs.Request{Op: "write", Path: p, Dir: true})
+			return errHoldsSocket
+		}
+		return gatefs.ErrServe
 	}
 	graft := stage.Graft{Source: p, Target: p, Access: plan.ReadOnly, Dev: st.Dev, Ino: st.Ino, NoExec: g.a.in.Only != nil}
 	if m == gatefs.RW {

@@ -136,7 +136,7 @@ func (s *Server) permission(cancel <-chan struct{}, h *fuse.InHeader, n *node, o
 func (gt *gate) state(s *Server, h *fuse.InHeader, n *node, o op, process uint32, walking, denied bool) (*grant, *question, fuse.Status) {
 	gt.mu.Lock()
 	defer gt.mu.Unlock()
-	if g := gt.covering(n.path); g != nil && o != opNew {
+	if g := gt.coversNode(n); g != nil && o != opNew {
 		return g, nil, fuse.OK
 	}
 	if d, ok := gt.refusal(n.path); ok {

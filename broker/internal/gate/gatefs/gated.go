@@ -2,6 +2,7 @@ package gatefs
 
 import (
 	"path"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -31,7 +32,7 @@ func (s *Server) admit(cancel <-chan struct{}, h *fuse.InHeader, n *node, o op) 
 	}
 	dir := n.typ == unix.S_IFDIR
 	if o == opStat || o == opAccess {
-		if (s.opts.Stat == StatType || s.opts.Walk && dir || s.blind(h.Pid, n, o)) && !s.granted(n.path) {
+		if (s.opts.Stat == StatType || s.opts.Walk && dir || s.blind(h.Pid, n, o)) && !s.granted(n) {
 			return veiled, fuse.OK
 		}
 	}
@@ -48,10 +49,10 @@ func (s *Server) admit(cancel <-chan struct{}, h *fuse.InHeader, n *node, o op) 
 	return plainly, fuse.OK
 }
 
-func (s *Server) granted(p string) bool {
+func (s *Server) granted(n *node) bool {
 	s.gate.mu.Lock()
 	defer s.gate.mu.Unlock()
-	return s.gate.covering(p) != nil
+	return s.gate.coversNode(n) != nil
 }
 
 // lookupGated finds a name in a gated directory, or a gated name in a skeleton. The kernel holds the directory's lock if it has
@@ -125,6 +126,14 @@ func (s *Server) stepInto(cancel <-chan struct{}, h *fuse.InHeader, n *node) fus
 	return fuse.OK
 }
 
+// refuseSocket ends the first lookup of a socket in a gated directory, which cannot wait: connect(2) asks nothing more.
+func (s *Server) refuseSocket(h *fuse.InHeader, c *node) fuse.Status {
+	if s.opts.Refused != nil {
+		s.opts.Refused(Request{PID: h.Pid, Op: opLookup.String(), Path: c.path, Socket: true})
+	}
+	return fuse.EACCES
+}
+
 // judge decides what a lookup of a gated name shows and for how long. A denial is not told here: an error would make the kernel
 // drop the entry; the call that follows gets it.
 func (s *Server) judge(cancel <-chan struct{}, h *fuse.InHeader, c *node, st *unix.Stat_t) (sight, time.Duration, fuse.Status) {
@@ -133,10 +142,13 @@ func (s *Server) judge(cancel <-chan struct{}, h *fuse.InHeader, c *node, st *un
 	free := s.opts.Stat == StatType || s.opts.Walk && c.typ != unix.S_IFSOCK
 	for {
 		s.gate.mu.Lock()
-		g := s.gate.covering(c.path)
+		g := s.gate.coversNode(c)
 		s.gate.mu.Unlock()
 		waited := false
 		if g == nil || !g.settled() {
+			if !known && c.typ == unix.S_IFSOCK && !s.isAgent(h) && c.base != nil && strings.ContainsRune(c.rel, '/') {
+				return veiled, 0, s.refuseSocket(h, c)
+			}
 			if !known || g == nil && free {
 				return veiled, 0, fuse.OK
 			}

@@ -26,6 +26,9 @@ type gate struct {
 	maxWaiting, maxQuestions, walkLimit int
 }
 
+// ErrServe is an Agent's answer to Graft for what must not be mounted: the server shows it itself, where a socket of the host cannot be connected to.
+var ErrServe = errors.New("to be served, not mounted")
+
 // grant is a path that is mounted, or about to be.
 type grant struct {
 	path  string
@@ -37,6 +40,8 @@ type grant struct {
 	// dev and ino are what is mounted, once known: a file saved atomically on the host is a new one. Guarded by gate.mu.
 	dev, ino uint64
 	planned  bool // mounted before the server started; never taken back
+	// served: nothing is mounted, the server shows the object itself. Set before ready is closed.
+	served bool
 }
 
 func (gt *gate) init(o *Options) {
@@ -94,6 +99,14 @@ func (gt *gate) covering(p string) *grant {
 	return nil
 }
 
+// coversNode finds what grants an object: a socket needs a grant of its own. gt.mu is held.
+func (gt *gate) coversNode(n *node) *grant {
+	if n.typ == unix.S_IFSOCK {
+		return gt.grants[n.path]
+	}
+	return gt.covering(n.path)
+}
+
 // grant enters a grant, starts its mount and settles the questions below it. gt.mu is held.
 func (gt *gate) grant(s *Server, p string, m Mode) *grant {
 	if g := gt.grants[p]; g != nil {
@@ -121,6 +134,9 @@ func (gt *gate) mount(s *Server, g *grant) {
 	}
 	gt.mu.Lock()
 	defer gt.mu.Unlock()
+	if errors.Is(err, ErrServe) {
+		g.served, err = true, nil
+	}
 	if err != nil {
 		s.log.Printf("grafting %q: %v", g.path, err)
 		if gt.grants[g.path] == g {
@@ -140,7 +156,7 @@ func (s *Server) refresh(g *grant, st *unix.Stat_t) bool {
 	if g.ino == 0 {
 		g.dev, g.ino = st.Dev, st.Ino
 	}
-	if g.dev == st.Dev && g.ino == st.Ino || g.mode == Overlay || s.opts.Agent == nil || gt.grants[g.path] != g {
+	if g.served || g.dev == st.Dev && g.ino == st.Ino || g.mode == Overlay || s.opts.Agent == nil || gt.grants[g.path] != g {
 		return false
 	}
 	anew := &grant{path: g.path, mode: g.mode, ready: make(chan struct{}), dev: st.Dev, ino: st.Ino, planned: g.planned}
@@ -204,7 +220,7 @@ func (s *Server) Revoke(p string) error {
 	}
 	<-g.ready
 	var err error
-	if s.opts.Agent != nil {
+	if s.opts.Agent != nil && !g.served {
 		err = s.opts.Agent.Revoke(p)
 	}
 	parent := s.nodes.pathID(path.Dir(p), unix.S_IFDIR, "")

@@ -1,6 +1,7 @@
 package gatefs
 
 import (
+	"path"
 	"slices"
 	"strings"
 
@@ -67,7 +68,7 @@ func (s *Server) list(in *fuse.ReadIn, add func(fuse.DirEntry) bool) fuse.Status
 		return status(h.listHost(int64(in.Offset), add))
 	}
 	if in.Offset == 0 || h.names == nil { // a rewound directory is read anew
-		h.names = s.skeletonNames(h.node)
+		h.names = s.skeletonNames(h.node, s.opts.Unasked && !s.isAgent(&in.InHeader))
 	}
 	for i := in.Offset; i < uint64(len(h.names)); i++ {
 		e := h.names[i]
@@ -117,8 +118,9 @@ func (n *node) hides(name string) bool {
 	return n.zone != nil && n.zone.rule(name).action == Hide
 }
 
-// skeletonNames lists the described names and, where unlisted ones may be asked for, the host's.
-func (s *Server) skeletonNames(n *node) []fuse.DirEntry {
+// skeletonNames lists the described names and, where unlisted ones may be asked for, the host's; of those only what is granted, if
+// nobody can be asked.
+func (s *Server) skeletonNames(n *node, granted bool) []fuse.DirEntry {
 	names := []fuse.DirEntry{{Name: ".", Mode: unix.S_IFDIR, Ino: n.id}, {Name: "..", Mode: unix.S_IFDIR, Ino: n.id}}
 	for name, sub := range n.dir.subs {
 		names = append(names, fuse.DirEntry{Name: name, Mode: unix.S_IFDIR, Ino: sub.id})
@@ -138,13 +140,13 @@ func (s *Server) skeletonNames(n *node) []fuse.DirEntry {
 		names = append(names, fuse.DirEntry{Name: name, Mode: st.Mode & unix.S_IFMT, Ino: st.Ino})
 	}
 	if n.dir.Unlisted == AskFirst && n.fd >= 0 {
-		names = s.addUnlisted(n, names)
+		names = s.addUnlisted(n, names, granted)
 	}
 	slices.SortFunc(names[2:], func(a, b fuse.DirEntry) int { return strings.Compare(a.Name, b.Name) })
 	return names
 }
 
-func (s *Server) addUnlisted(n *node, names []fuse.DirEntry) []fuse.DirEntry {
+func (s *Server) addUnlisted(n *node, names []fuse.DirEntry, granted bool) []fuse.DirEntry {
 	fd, err := s.reopen(n.fd, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		return names
@@ -152,7 +154,7 @@ func (s *Server) addUnlisted(n *node, names []fuse.DirEntry) []fuse.DirEntry {
 	defer unix.Close(fd)
 	h := handle{fd: fd, node: n}
 	_ = h.listHost(0, func(e fuse.DirEntry) bool { // a directory that fails half-way lists what it told
-		if e.Name != "." && e.Name != ".." && !n.dir.has(e.Name) {
+		if e.Name != "." && e.Name != ".." && !n.dir.has(e.Name) && (!granted || s.granted(&node{path: path.Join(n.path, e.Name)})) {
 			names = append(names, e)
 		}
 		return true

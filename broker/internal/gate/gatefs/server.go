@@ -50,6 +50,10 @@ type Options struct {
 	Owner Owner
 	Agent Agent
 	Ask   Ask // nil denies everything: static mode
+	// Refused is told what is denied without a question; it must not wait.
+	Refused func(Request)
+	// Unasked says that nobody can be asked: names that are not granted are not listed.
+	Unasked bool
 	// Check decides whether new may replace old at path, which a Check rule names. Old is nil when there is none.
 	Check func(path string, old, new []byte) error
 	Stat  StatMode
