@@ -79,6 +79,8 @@ func TestDecide(t *testing.T) {
 			e.Granted = func(p string, a policy.Access) bool { return p == "/usr/x" && a == policy.Read }
 		}, want: Allow, scope: File, path: "/usr/x"},
 		"profile does not grant write": {ask: Ask{Op: "write", Path: "/usr/x"}, edit: func(e *Env) { e.Granted = func(p string, a policy.Access) bool { return a == policy.Read } }, want: AskHuman, errno: syscall.EACCES, scope: File, path: "/usr/x"},
+		"history by rule":              {ask: Ask{Op: "create", Kind: policy.KindPath, Path: "/home/u/.lesshsQ"}, rules: []policy.Rule{rule(t, user, policy.KindPath, "/home/u/.lesshsQ", policy.Write, policy.Allow)}, want: Allow, scope: File, path: "/home/u/.lesshsQ"},
+		"a file of nearly that name":   {ask: Ask{Op: "create", Kind: policy.KindPath, Path: "/home/u/lesshsQ"}, want: AskHuman, errno: syscall.EACCES, scope: File, path: "/home/u/lesshsQ"},
 		"docker.sock":                  {ask: sock("/run/docker.sock"), rules: []policy.Rule{rule(t, user, policy.KindSocket, "/run/docker.sock", "", policy.Allow)}, want: Deny, errno: syscall.EACCES, reason: "only the org policy"},
 		"docker.sock as a path":        {ask: Ask{Op: "open", Path: "/run/docker.sock", Flags: []string{"socket"}}, want: Deny, errno: syscall.EACCES, reason: "root on the host"},
 		"docker.sock by the org":       {ask: sock("/run/docker.sock"), rules: []policy.Rule{rule(t, policy.ScopeOrg, policy.KindSocket, "/run/docker.sock", "", policy.Allow)}, want: Allow, scope: File, path: "/run/docker.sock"},
@@ -105,6 +107,18 @@ func TestDecide(t *testing.T) {
 		}
 		if c.want != Deny && (v.Scope != c.scope || v.Path != c.path) {
 			t.Errorf("%s: scope %v path %q, want %v %q", name, v.Scope, v.Path, c.scope, c.path)
+		}
+	}
+}
+
+// A program's history is refused without a question or a word, unless a rule names it.
+func TestHistories(t *testing.T) {
+	for _, p := range []string{"/home/u/.lesshsQ", "/home/u/.viminfz.tmp", "/home/u/.python_history", "/srv/.bash_history-123.tmp"} {
+		if v := Decide(Ask{Op: "create", Kind: policy.KindPath, Path: p}, env(t)); v.Decision != Deny || !v.Silent || v.Errno != int(syscall.EACCES) {
+			t.Errorf("%s: %+v", p, v)
+		}
+		if v := Decide(Ask{Op: "read", Kind: policy.KindPath, Path: p}, env(t)); v.Silent {
+			t.Errorf("reading %s is silent: %+v", p, v)
 		}
 	}
 }

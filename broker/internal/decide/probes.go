@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"path"
 	"strings"
 	"syscall"
 
@@ -55,10 +56,34 @@ func Probes() []Probe {
 	}
 }
 
+// histories are the beginnings of names under which interactive programs keep, by themselves and when they end, what was typed in
+// them. Nobody means that by running the program, and what a sandboxed one leaves there another would read outside.
+func histories() [14]string {
+	return [...]string{".lesshs", ".viminf", ".python_history", ".node_repl_history", ".wget-hsts", ".sqlite_history", ".psql_history", ".mysql_history",
+		".rediscli_history", ".irb_history", ".bash_history", ".zsh_history", ".zcompdump", ".gdb_history"}
+}
+
+// history finds the entry for a program that wants to keep what was typed in it.
+func history(a Ask) (Probe, bool) {
+	base := path.Base(a.Path)
+	if a.Kind != policy.KindPath || len(base) < 2 || base[0] != '.' {
+		return Probe{}, false
+	}
+	for _, h := range histories() {
+		if strings.HasPrefix(base, h) {
+			return Probe{a.Path, int(syscall.EACCES), "a program's history; a rule of your policy can allow it"}, true
+		}
+	}
+	return Probe{}, false
+}
+
 // probe finds the entry for a question about a path or an old-style socket.
 func probe(a Ask) (Probe, bool) {
-	if a.Kind == policy.KindHost || a.access() == policy.Write {
+	if a.Kind == policy.KindHost {
 		return Probe{}, false
+	}
+	if a.access() == policy.Write {
+		return history(a)
 	}
 	// A first look at the first letters keeps the usual question, about somebody's home, from building the list.
 	switch {
