@@ -274,14 +274,18 @@ func (g *fileGate) Graft(p string, m gatefs.Mode) error {
 	if err := unix.Lstat(p, &st); err != nil {
 		return err
 	}
+	noexec := g.a.in.Only != nil // which is a matter of mounts
+	if st.Mode&unix.S_IFMT == unix.S_IFREG && !noexec {
+		return gatefs.ErrServe
+	}
 	if st.Mode&unix.S_IFMT == unix.S_IFDIR && holdsSocket(p) {
-		if m == gatefs.RW {
+		if m == gatefs.RW || noexec {
 			g.refused(gatefs.Request{Op: "write", Path: p, Dir: true})
 			return errHoldsSocket
 		}
 		return gatefs.ErrServe
 	}
-	graft := stage.Graft{Source: p, Target: p, Access: plan.ReadOnly, Dev: st.Dev, Ino: st.Ino, NoExec: g.a.in.Only != nil}
+	graft := stage.Graft{Source: p, Target: p, Access: plan.ReadOnly, Dev: st.Dev, Ino: st.Ino, NoExec: noexec}
 	if m == gatefs.RW {
 		graft.Access = plan.ReadWrite
 	}

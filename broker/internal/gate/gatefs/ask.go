@@ -66,6 +66,8 @@ func (o op) locked() bool {
 	return o == opBelow || o == opSetAttr || o == opCreate
 }
 
+func (o op) writes() bool { return o == opWrite || o == opSetAttr || o == opCreate }
+
 const (
 	// denyHold is how long a denial stands for equal accesses without a new question. It carries the denial from the lookup
 	// to the call it was for, and keeps a loop from asking as fast as it can.
@@ -136,14 +138,14 @@ func (s *Server) permission(cancel <-chan struct{}, h *fuse.InHeader, n *node, o
 func (gt *gate) state(s *Server, h *fuse.InHeader, n *node, o op, process uint32, walking, denied bool) (*grant, *question, fuse.Status) {
 	gt.mu.Lock()
 	defer gt.mu.Unlock()
-	if g := gt.coversNode(n); g != nil && o != opNew {
+	if g := gt.coversNode(n, o); g != nil && o != opNew {
 		return g, nil, fuse.OK
 	}
 	if d, ok := gt.refusal(n.path); ok {
 		return nil, nil, d.code
 	}
 	parent := path.Dir(n.path)
-	if m, ok := gt.opened[parent]; ok && o != opNew {
+	if m, ok := gt.opened[parent]; ok && o != opNew && !(m == RO && o.writes()) {
 		return gt.grant(s, n.path, m), nil, fuse.OK
 	}
 	if s.opts.Ask == nil || denied {

@@ -46,13 +46,16 @@ func (s *Server) admit(cancel <-chan struct{}, h *fuse.InHeader, n *node, o op) 
 	if s.gate.sendBack(g, h.Pid, waited) {
 		return veiled, errno(unix.ESTALE)
 	}
+	if g.served && g.mode == RW && g.path == n.path && n.typ == unix.S_IFREG {
+		return freely, fuse.OK
+	}
 	return plainly, fuse.OK
 }
 
 func (s *Server) granted(n *node) bool {
 	s.gate.mu.Lock()
 	defer s.gate.mu.Unlock()
-	return s.gate.coversNode(n) != nil
+	return s.gate.coversNode(n, opLookup) != nil
 }
 
 // lookupGated finds a name in a gated directory, or a gated name in a skeleton. The kernel holds the directory's lock if it has
@@ -142,7 +145,7 @@ func (s *Server) judge(cancel <-chan struct{}, h *fuse.InHeader, c *node, st *un
 	free := s.opts.Stat == StatType || s.opts.Walk && c.typ != unix.S_IFSOCK
 	for {
 		s.gate.mu.Lock()
-		g := s.gate.coversNode(c)
+		g := s.gate.coversNode(c, opLookup)
 		s.gate.mu.Unlock()
 		waited := false
 		if g == nil || !g.settled() {
@@ -164,7 +167,7 @@ func (s *Server) judge(cancel <-chan struct{}, h *fuse.InHeader, c *node, st *un
 			}
 		}
 		switch {
-		case g.path != c.path && waited:
+		case g.path != c.path && waited && !g.served:
 			return veiled, 0, errno(unix.ESTALE) // the mount is on a directory this walk has passed
 		case g.path != c.path:
 			return plainly, 0, fuse.OK

@@ -99,17 +99,26 @@ func (gt *gate) covering(p string) *grant {
 	return nil
 }
 
-// coversNode finds what grants an object: a socket needs a grant of its own. gt.mu is held.
-func (gt *gate) coversNode(n *node) *grant {
+// coversNode finds what grants a request for an object: a socket needs a grant of its own, and what is served for reading can still be
+// asked for to write. gt.mu is held.
+func (gt *gate) coversNode(n *node, o op) *grant {
 	if n.typ == unix.S_IFSOCK {
 		return gt.grants[n.path]
 	}
-	return gt.covering(n.path)
+	for p := n.path; p != "/"; p = path.Dir(p) {
+		if g := gt.grants[p]; g != nil && !(g.readServed() && o.writes()) {
+			return g
+		}
+	}
+	return nil
 }
+
+// readServed is guarded by gate.mu.
+func (g *grant) readServed() bool { return g.served && g.mode == RO }
 
 // grant enters a grant, starts its mount and settles the questions below it. gt.mu is held.
 func (gt *gate) grant(s *Server, p string, m Mode) *grant {
-	if g := gt.grants[p]; g != nil {
+	if g := gt.grants[p]; g != nil && !(g.readServed() && m != RO) {
 		return g
 	}
 	g := &grant{path: p, mode: m, ready: make(chan struct{})}
@@ -173,6 +182,9 @@ func (s *Server) refresh(g *grant, st *unix.Stat_t) bool {
 // sendBack reports whether a thread should repeat its walk because it may have passed a path just before it was mounted. Who
 // comes back a second time holds an old directory descriptor and is served by the loopback.
 func (gt *gate) sendBack(g *grant, pid uint32, waited bool) bool {
+	if g.served { // there is no mount to cross into
+		return false
+	}
 	gt.mu.Lock()
 	defer gt.mu.Unlock()
 	recent := !g.since.IsZero() && time.Since(g.since) < 2*time.Second
