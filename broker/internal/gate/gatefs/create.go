@@ -39,6 +39,10 @@ func (s *Server) createNew(cancel <-chan struct{}, in *fuse.CreateIn, n *node, n
 		unix.Close(fd)
 		return code
 	}
+	var st unix.Stat_t
+	if unix.Fstat(fd, &st) == nil {
+		s.gate.noteMade(c.path, &st)
+	}
 	out.Fh = s.files.add(&handle{fd: fd, node: s.nodes.get(c.id), append: in.Flags&unix.O_APPEND != 0})
 	return fuse.OK
 }

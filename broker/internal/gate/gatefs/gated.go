@@ -173,6 +173,8 @@ func (s *Server) judge(cancel <-chan struct{}, h *fuse.InHeader, c *node, st *un
 			return plainly, 0, fuse.OK
 		case c.typ == unix.S_IFDIR:
 			return plainly, forever, fuse.OK
+		case g.served: // a rename may give the name to another file
+			return plainly, 0, fuse.OK
 		case !known || !s.refresh(g, st):
 			return plainly, dirValid, fuse.OK
 		}

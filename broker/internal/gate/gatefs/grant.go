@@ -20,6 +20,7 @@ type gate struct {
 	opened    map[string]Mode // skeletons whose names are granted without a question
 	walks     map[string]*walk
 	walkers   map[walkerKey]*walker
+	made      map[string]identity // what was made after an answer allowed it
 	statics   []string
 	waiting   int
 

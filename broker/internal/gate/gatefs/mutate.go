@@ -154,6 +154,9 @@ func (s *Server) Mknod(cancel <-chan struct{}, in *fuse.MknodIn, name string, ou
 
 // Symlink makes a link; where it leads is for the reader's kernel to say.
 func (s *Server) Symlink(cancel <-chan struct{}, h *fuse.InHeader, target, name string, out *fuse.EntryOut) fuse.Status {
+	if n := s.nodes.get(h.NodeId); s.asksNew(n, name) {
+		return s.symlinkAsked(cancel, h, n, target, name, out)
+	}
 	n, code := s.place(cancel, h, name, false)
 	if code != fuse.OK {
 		return code
@@ -170,6 +173,9 @@ func (s *Server) Symlink(cancel <-chan struct{}, h *fuse.InHeader, target, name 
 
 // Link makes a second name. A guarded file must not get one under which it can be written.
 func (s *Server) Link(cancel <-chan struct{}, in *fuse.LinkIn, name string, out *fuse.EntryOut) fuse.Status {
+	if s.asksNew(s.nodes.get(in.NodeId), name) {
+		return fuse.EACCES // a second name would be under other rules than the first
+	}
 	n, code := s.place(cancel, &in.InHeader, name, false)
 	if code != fuse.OK {
 		return code
@@ -200,6 +206,9 @@ func (s *Server) Rmdir(cancel <-chan struct{}, h *fuse.InHeader, name string) fu
 }
 
 func (s *Server) remove(cancel <-chan struct{}, h *fuse.InHeader, name string, flags int) fuse.Status {
+	if n := s.nodes.get(h.NodeId); s.asksNew(n, name) {
+		return s.removeAsked(cancel, h, n, name, flags)
+	}
 	n, code := s.home(cancel, h, h.NodeId, name)
 	if code != fuse.OK {
 		return code

@@ -18,6 +18,12 @@ func (s *Server) Rename(cancel <-chan struct{}, in *fuse.RenameIn, oldName, newN
 	if in.Flags&^(unix.RENAME_NOREPLACE|unix.RENAME_EXCHANGE) != 0 {
 		return fuse.EINVAL
 	}
+	switch from, to := s.nodes.get(in.NodeId), s.nodes.get(in.Newdir); {
+	case s.asksNew(from, oldName) && s.asksNew(to, newName):
+		return s.renameAsked(cancel, in, from, oldName, to, newName)
+	case s.asksNew(to, newName) && from != nil && from.zone != nil, s.asksNew(from, oldName) && to != nil && to.zone != nil:
+		return fuse.EXDEV // the copy is asked about
+	}
 	od, code := s.home(cancel, &in.InHeader, in.NodeId, oldName)
 	if code != fuse.OK {
 		return code
