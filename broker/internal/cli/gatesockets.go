@@ -53,5 +53,5 @@ func (g *fileGate) refused(r gatefs.Request) {
 	if r.PID != 0 {
 		q.Exe, q.Cwd = procLinks(q.PID)
 	}
-	go g.a.arb.Refused(q, decide.Verdict{Errno: int(unix.EACCES), Reason: why})
+	g.a.arb.Refused(q, decide.Verdict{Errno: int(unix.EACCES), Reason: why})
 }

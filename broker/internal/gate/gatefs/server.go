@@ -50,7 +50,7 @@ type Options struct {
 	Owner Owner
 	Agent Agent
 	Ask   Ask // nil denies everything: static mode
-	// Refused is told what is denied without a question; it must not wait.
+	// Refused is told what is denied without a question; before the request ends.
 	Refused func(Request)
 	// Unasked says that nobody can be asked: names that are not granted are not listed.
 	Unasked bool
