@@ -44,7 +44,7 @@ func limits(p *plan.Plan, c caller) *refusal {
 		switch {
 		case m.Kind == plan.Overlay && !o.overlay, m.Kind == plan.Tmpfs && o.tmpfs > 0 && m.Size > o.tmpfs:
 			return &refusal{reason: wire.OrgRefuses, where: int64(i)}
-		case m.Kind == plan.Proc && !procIsWhole():
+		case m.Kind == plan.Proc && !procIsWhole(), m.Kind == plan.Overlay && !nothingBelow(m.Lower):
 			return &refusal{reason: wire.NotPermitted, where: int64(i)}
 		}
 	}
@@ -181,4 +181,27 @@ func procIsWhole() bool {
 // emptyByNature are directories of proc that hold nothing: a mount on them hides nothing.
 func emptyByNature(p string) bool {
 	return p == "/proc/sys/fs/binfmt_misc" || p == "/proc/fs/nfsd" || p == "/proc/openprom"
+}
+
+// nothingBelow says whether no file system is mounted below any of the layers. The kernel takes a layer
+// without what is mounted below it; in a user namespace it refuses such a layer, as the mounts there
+// are locked (clone_private_mount in fs/namespace.c), and here the files under those mounts would come to light.
+func nothingBelow(layers []plan.Bytes) bool {
+	text, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return false
+	}
+	unescape := strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
+	for line := range strings.Lines(string(text)) {
+		f := strings.Fields(line)
+		if len(f) < 10 {
+			return false
+		}
+		for _, l := range layers {
+			if strings.HasPrefix(unescape.Replace(f[4]), strings.TrimSuffix(string(l), "/")+"/") && f[4] != "/" {
+				return false
+			}
+		}
+	}
+	return true
 }

@@ -21,10 +21,10 @@ var operations = [...]struct {
 	{plan.File, always},          // the same; an empty regular file
 	{plan.Symlink, always},       // the same; nothing is made or mounted through it, see below
 	{plan.Bind, always},          // the whole tree as the caller sees it: recursive, so nothing below a mount comes to light
-	{plan.Overlay, withoutLayer}, // layers are opened with the caller's rights, and used with them for its whole life
+	{plan.Overlay, withoutLayer}, // layers are opened with the caller's rights, and used so for its whole life; nothing may be mounted below one (limits.go)
 	{plan.Protect, always},       // a place of the sandbox on itself, with more flags than before
 	{plan.Remount, always},       // read-only is added, never taken away
-	{plan.Mask, always},          // the sandbox's own /dev/null on top
+	{plan.Mask, always},          // the host's /dev/null on top
 	{plan.Proc, ownProc},         // of the new pid namespace, where the caller sees an unmasked one already (limits.go)
 	{plan.Devpts, always},        // always a new instance: no terminal of the host's is in it
 	{plan.Mqueue, ownMqueue},     // only with an IPC namespace of its own: no queue of the host's is in it

@@ -39,6 +39,9 @@ func testMain(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, "launcher:", launcher(os.Args[2:]))
 		return 1
 	}
+	if len(os.Args) == 5 && os.Args[1] == hostileFlag {
+		return hostileCaller(os.Args[2:])
+	}
 	defer func() {
 		if shop.dir != "" {
 			killLeftovers(shop.dir)

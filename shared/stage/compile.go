@@ -20,7 +20,8 @@ const (
 	fdStdio  = 22 // to 24
 	fdFuse   = 25 // to 28: FUSE mounts on their way to their places
 	maxFuse  = 4
-	fdTether = fdFuse // of a set-up without a user namespace, which has no FUSE mounts
+	fdTether = fdFuse     // of a set-up without a user namespace, which has no FUSE mounts
+	fdTarget = fdFuse + 1 // a place to mount on, likewise
 	fdFirst  = fdLayer
 	fdLast   = fdFuse + maxFuse - 1
 )
@@ -36,6 +37,7 @@ type compiler struct {
 	t      *tape
 	tether int      // the helper's, see Direct; -1 with a user namespace
 	fuses  int      // FUSE mounts made so far
+	opened int      // see mountOn
 	placed []placed // what was mounted where
 	rights uintptr  // control message that carries the plan's descriptors
 	cmsg   []byte

@@ -190,3 +190,31 @@ func (c *Child) note(m message) {
 		atomic.StoreInt64(&c.control.main, m.pid)
 	}
 }
+
+// mountOn calls mount(2) on rel. Where a hostile plan is carried out with CAP_SYS_ADMIN of the host's, a link
+// in one of the caller's trees, or one of proc's, must not lead the mount to a place of the host's: what
+// was mounted over /dev there would be the source of devices and masks, without what is mounted below
+// it and without nodev. So targets in such trees are opened first, following nothing. c.opened is the number
+// of that step, or -1.
+func (c *compiler) mountOn(rel string, source, kind, flags, data uintptr) *op {
+	t := c.t
+	if c.opened = -1; !c.direct() || !c.isForeign(rel) {
+		return t.call(unix.SYS_MOUNT, source, t.str(rel), kind, flags, data)
+	}
+	c.opened = len(t.ops)
+	c.openInside(rel, regC)
+	t.call(unix.SYS_DUP3, 0, fdTarget, unix.O_CLOEXEC).from(0, regC)
+	t.call(unix.SYS_CLOSE).from(0, regC)
+	target := t.str(fmt.Sprintf("/proc/self/fd/%d", fdTarget))
+	i := len(t.ops)
+	t.call(unix.SYS_MOUNT, source, target, kind, flags, data)
+	t.call(unix.SYS_CLOSE, fdTarget)
+	return &t.ops[min(i, len(t.ops)-1)]
+}
+
+// placeKernels notes a file system of the kernel's at rel: proc has links that lead out of the new root.
+func (c *compiler) placeKernels(rel string) {
+	if c.direct() {
+		c.place(rel, true)
+	}
+}

@@ -62,18 +62,27 @@ func (c *compiler) mount(m *plan.Mount, first bool) error {
 		return c.create(m, rel)
 	case plan.Tmpfs:
 		opts := fmt.Sprintf("size=%d,nr_inodes=%d,mode=%o", m.Size, m.Inodes, m.Mode)
-		t.call(unix.SYS_MOUNT, t.str("tmpfs"), t.str(rel), t.str("tmpfs"), mountFlags(m), t.str(opts))
+		c.mountOn(rel, t.str("tmpfs"), t.str("tmpfs"), mountFlags(m), t.str(opts))
 		c.place(rel, false)
 	case plan.Proc:
-		t.call(unix.SYS_MOUNT, t.str("proc"), t.str(rel), t.str("proc"), unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, t.str("hidepid=invisible"))
+		c.mountOn(rel, t.str("proc"), t.str("proc"), unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, t.str("hidepid=invisible"))
+		c.placeKernels(rel)
 	case plan.Devpts:
-		t.call(unix.SYS_MOUNT, t.str("devpts"), t.str(rel), t.str("devpts"), unix.MS_NOSUID|unix.MS_NOEXEC, t.str("newinstance,ptmxmode=0666,mode=0620"))
+		c.mountOn(rel, t.str("devpts"), t.str("devpts"), unix.MS_NOSUID|unix.MS_NOEXEC, t.str("newinstance,ptmxmode=0666,mode=0620"))
 	case plan.Mqueue:
-		t.call(unix.SYS_MOUNT, t.str("mqueue"), t.str(rel), t.str("mqueue"), unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, 0)
+		c.mountOn(rel, t.str("mqueue"), t.str("mqueue"), unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, 0)
+		c.placeKernels(rel)
 	case plan.Mask:
-		o := t.call(unix.SYS_MOUNT, t.str("dev/null"), t.str(rel), 0, unix.MS_BIND, 0)
+		null := "dev/null"
+		if c.direct() { // in the sandbox's /dev a hostile plan can have anything
+			null = "/dev/null"
+		}
+		o := c.mountOn(rel, t.str(null), 0, unix.MS_BIND, 0)
 		if m.Optional {
 			o.may(uint16(unix.ENOENT))
+			if n := len(t.ops) - 1 - c.opened; c.opened >= 0 && !t.full() {
+				t.ops[c.opened].may(uint16(unix.ENOENT)).elseSkip(uint8(n))
+			}
 		}
 	case plan.Bind:
 		c.bind(m, rel)
@@ -187,7 +196,7 @@ func (c *compiler) root(m *plan.Mount) error {
 func (c *compiler) bind(m *plan.Mount, rel string) {
 	t := c.t
 	if m.Device { // root's own nodes in a directory of root's: nothing to pin, no flag to set
-		t.call(unix.SYS_MOUNT, t.str(string(m.Source)), t.str(rel), 0, unix.MS_BIND, 0)
+		c.mountOn(rel, t.str(string(m.Source)), 0, unix.MS_BIND, 0)
 		return
 	}
 	first := len(t.ops)
@@ -366,7 +375,7 @@ func (c *compiler) overlay(m *plan.Mount, rel string) error {
 	if n > fdSock-fdLayer {
 		return fmt.Errorf("%d layers, at most %d", n, fdSock-fdLayer)
 	}
-	t.call(unix.SYS_MOUNT, t.str("overlay"), t.str(rel), t.str("overlay"), mountFlags(m), t.str(opts))
+	c.mountOn(rel, t.str("overlay"), t.str("overlay"), mountFlags(m), t.str(opts))
 	t.call(unix.SYS_CLOSE_RANGE, fdLayer, uintptr(fdLayer+n-1), 0)
 	c.place(rel, true)
 	return nil
@@ -376,7 +385,7 @@ func (c *compiler) overlay(m *plan.Mount, rel string) error {
 // (overlayfs: a character device 0:0 is a whiteout in any layer; made without CAP_MKNOD since 5.8).
 func (c *compiler) whiteouts(m *plan.Mount, rel string) {
 	t := c.t
-	t.call(unix.SYS_MOUNT, t.str("tmpfs"), t.str(rel), t.str("tmpfs"), unix.MS_NOSUID|unix.MS_NODEV, t.str("size=64k,mode=755"))
+	c.mountOn(rel, t.str("tmpfs"), t.str("tmpfs"), unix.MS_NOSUID|unix.MS_NODEV, t.str("size=64k,mode=755"))
 	dirs := map[string]bool{}
 	for _, h := range m.Hide {
 		for d := path.Dir(string(h)); d != "."; d = path.Dir(d) {

@@ -1,0 +1,458 @@
+package selftest
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"math/rand"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/shared/plan"
+	"sbx/shared/wire"
+)
+
+const canaryText = "CANARY-of-root"
+
+// tableCases has a hostile plan for every field of the table in helper/permitted.go, in its order; each is
+// refused with its number.
+func tableCases() []attempt {
+	no := func(i int64, name string, f func(*plan.Plan)) attempt {
+		return attempt{name: "field: " + name, reason: wire.NotPermitted, where: -1 - i, plan: change(f)}
+	}
+	invalid := func(a attempt) attempt { a.reason, a.where = wire.BadPlan, 0; return a } // the decoder refuses it before
+	ids := func(uid, gid uint32) func(p *plan.Plan) {
+		return func(p *plan.Plan) {
+			p.Identity.InsideUID, p.Identity.OutsideUID, p.Identity.InsideGID, p.Identity.OutsideGID = uid, uid, gid, gid
+		}
+	}
+	return []attempt{
+		no(0, "user namespace", func(p *plan.Plan) { p.Namespaces.User = true }),
+		no(1, "clock", func(p *plan.Plan) { p.Namespaces.Time, p.Namespaces.TimeOffset = true, 7 }),
+		no(2, "lo of the host", func(p *plan.Plan) { p.Namespaces.Net, p.Loopback = false, true }),
+		no(3, "host name of the host", func(p *plan.Plan) { p.Namespaces.UTS, p.Hostname = false, "gained" }),
+		no(4, "root", ids(0, 0)),
+		no(4, "another user", ids(65534, uint32(os.Getgid()))),
+		no(4, "another group", ids(uint32(os.Getuid()), 0)),
+		no(4, "nobody at all", ids(1<<32-1, 1<<32-1)),
+		no(4, "forged inside", func(p *plan.Plan) { p.Identity.InsideUID = 0 }),
+		no(5, "process 1 of the caller's", func(p *plan.Plan) { p.Process.AsPID1 = true }),
+		invalid(no(6, "network of the caller's", func(p *plan.Plan) { p.Namespaces.JoinNet = true })),
+		no(7, "served root", func(p *plan.Plan) {
+			p.Mounts[0].Kind, p.Mounts[0].Access, p.Gate = plan.Fuse, plan.ReadOnly, &plan.Gate{Dirs: []plan.GateDir{{Path: "/"}}}
+			p.Fds = []plan.FdRole{plan.FdUserNS, plan.FdMountNS}
+		}),
+		no(8, "nothing to run", func(p *plan.Plan) { p.Process.Idle = true }),
+		no(9, "the host's root", func(p *plan.Plan) {
+			p.Mounts[0] = plan.Mount{Kind: plan.Bind, Target: "/", Source: "/", Access: plan.ReadWrite}
+		}),
+		no(10, "5000 operations", func(p *plan.Plan) {
+			for range 5000 {
+				p.Mounts = append(p.Mounts, plan.Mount{Kind: plan.Dir, Target: "/x"})
+			}
+		}),
+		no(11, "mount namespace handed out", func(p *plan.Plan) { p.Fds = []plan.FdRole{plan.FdMountNS} }),
+		no(11, "many descriptors", func(p *plan.Plan) { p.Fds = []plan.FdRole{plan.FdNetns, plan.FdNetns, plan.FdNetns, plan.FdNetns} }),
+	}
+}
+
+// anyKind is a valid operation of each kind at target.
+func anyKind(k plan.Kind, target string) plan.Mount {
+	m := plan.Mount{Kind: k, Target: plan.Bytes(target), Access: plan.ReadOnly}
+	switch k {
+	case plan.Tmpfs:
+		m.Size, m.Inodes = 1<<16, 10
+	case plan.Symlink:
+		m.Source = "/"
+	case plan.Bind:
+		m.Source = "/usr"
+	case plan.Overlay:
+		m.Lower = []plan.Bytes{"/usr/share", "/usr/lib"}
+	}
+	return m
+}
+
+// attempts are all requests but those that found holes. CANARY is a directory of root's, and home the caller's.
+func attempts(canary, home string) []attempt {
+	n := int64(len(basePlan().Mounts))
+	op := func(name string, m plan.Mount) attempt {
+		return attempt{name: "operation: " + name, reason: wire.NotPermitted, where: n, plan: with(m)}
+	}
+	list := append(tableCases(),
+		op("fuse", anyKind(plan.Fuse, "/x")),
+		op("tmpfs without a size", plan.Mount{Kind: plan.Tmpfs, Target: "/x", Inodes: 5}),
+		op("tmpfs without inodes", plan.Mount{Kind: plan.Tmpfs, Target: "/x", Size: 5}),
+		op("writable overlay", plan.Mount{Kind: plan.Overlay, Target: "/x", Lower: []plan.Bytes{"/usr"}, Upper: plan.Bytes(home + "/up"), Work: plan.Bytes(home + "/work"), Access: plan.ReadWrite}),
+		op("upper layer", plan.Mount{Kind: plan.Overlay, Target: "/x", Lower: []plan.Bytes{"/usr"}, Upper: plan.Bytes(home + "/up"), Work: plan.Bytes(home + "/work"), Access: plan.ReadOnly}),
+		op("optional proc", plan.Mount{Kind: plan.Proc, Target: "/x", Optional: true}),
+		attempt{name: "operation: queues of the host's", reason: wire.NotPermitted, where: n, plan: change(func(p *plan.Plan) {
+			p.Namespaces.IPC, p.Mounts = false, append(p.Mounts, anyKind(plan.Mqueue, "/x"))
+		})})
+	for _, k := range []plan.Kind{plan.Tmpfs, plan.Dir, plan.File, plan.Symlink, plan.Bind, plan.Overlay, plan.Protect, plan.Remount, plan.Mask, plan.Proc, plan.Devpts, plan.Mqueue} {
+		list = append(list, attempt{name: "operation: through a link: " + string(k), reason: wire.NotPermitted, where: n + 1,
+			plan: with(plan.Mount{Kind: plan.Symlink, Target: "/l", Source: plan.Bytes(home)}, anyKind(k, "/l/below"))})
+	}
+	list = append(list,
+		attempt{name: "control: base", runs: true, plan: basePlan()},
+		attempt{name: "control: own tree", runs: true, says: "WROTE", plan: with(plan.Mount{Kind: plan.Bind, Target: "/x", Source: plan.Bytes(home), Access: plan.ReadWrite})},
+		attempt{name: "control: whole tree", runs: true, says: "COVERED", plan: with(plan.Mount{Kind: plan.Bind, Target: "/x", Source: "/usr", Access: plan.ReadOnly})},
+		attempt{name: "control: overlay", runs: true, plan: with(anyKind(plan.Overlay, "/x"))},
+		attempt{name: "control: mask", runs: true, plan: with(plan.Mount{Kind: plan.File, Target: "/m", Mode: 0o644}, plan.Mount{Kind: plan.Mask, Target: "/m"})},
+		attempt{name: "control: tmpfs in own tree", runs: true, plan: with(plan.Mount{Kind: plan.Bind, Target: "/x", Source: plan.Bytes(home), Access: plan.ReadOnly}, anyKind(plan.Tmpfs, "/x/up"))},
+		attempt{name: "control: host network", runs: true, plan: change(func(p *plan.Plan) { p.Namespaces.Net = false })},
+	)
+	for _, src := range []string{canary, canary + "/secret", "/etc/shadow", "/root/.", home + "/foreign/dir", home + "/foreign/dir/secret", home + "/link", home + "/proc"} {
+		src = filepath.Clean(src)
+		at := plan.Mount{Kind: plan.Bind, Target: "/x", Source: plan.Bytes(src), Access: plan.ReadWrite}
+		file := with(at)
+		file.Mounts[n-1].Kind = plan.File
+		list = append(list, attempt{name: "bind of " + src, plan: with(at)}, attempt{name: "bind on a file of " + src, plan: file},
+			attempt{name: "layer of " + src, plan: with(plan.Mount{Kind: plan.Overlay, Target: "/x", Lower: []plan.Bytes{plan.Bytes(src), "/usr/share"}, Access: plan.ReadOnly})})
+	}
+	list = append(list,
+		attempt{name: "whole host", plan: with(plan.Mount{Kind: plan.Bind, Target: "/x", Source: "/", Access: plan.ReadWrite})},
+		attempt{name: "a disk as a device", reason: wire.BadPlan, plan: with(plan.Mount{Kind: plan.Bind, Target: "/x", Source: "/dev/sda", Device: true, Access: plan.ReadWrite})},
+		attempt{name: "dots in a source", reason: wire.BadPlan, plan: with(plan.Mount{Kind: plan.Bind, Target: "/x", Source: "/usr/../root", Access: plan.ReadOnly})},
+		attempt{name: "another inode", plan: with(plan.Mount{Kind: plan.Bind, Target: "/x", Source: "/usr", Access: plan.ReadOnly, Dev: 1, Ino: 1})},
+		attempt{name: "more files than allowed", plan: change(func(p *plan.Plan) {
+			p.Limits = []plan.Limit{{Resource: unix.RLIMIT_NOFILE, Soft: 1 << 60, Hard: 1 << 60}}
+		})},
+	)
+	list = append(list, requests()...)
+	return append(list, surroundings(home)...)
+}
+
+// requests are not one well-formed request.
+func requests() []attempt {
+	bad := func(name string, f func(a *attempt)) attempt {
+		a := attempt{name: "request: " + name, reason: wire.BadRequest, plan: basePlan()}
+		f(&a)
+		return a
+	}
+	put := func(at int, v uint32) func(a *attempt) {
+		return func(a *attempt) { a.head = func(h []byte) { binary.LittleEndian.PutUint32(h[at:], v) } }
+	}
+	body, err := plan.Encode(basePlan())
+	if err != nil {
+		panic(err)
+	}
+	text := func(name string, b []byte) attempt {
+		return attempt{name: "plan: " + name, reason: wire.BadPlan, body: b}
+	}
+	return []attempt{
+		bad("magic", put(0, 0x32786273)), bad("version", put(4, 99)), bad("nothing", put(8, 0)), bad("too much", put(8, plan.MaxSize+1)), bad("4 GiB", put(8, 1<<32-1)),
+		bad("missing descriptor", func(a *attempt) { a.fds, a.where = -1, 1 }), bad("three too many", func(a *attempt) { a.fds = 3 }),
+		bad("one too many", func(a *attempt) { a.fds = 1 }), bad("count of descriptors", put(12, 2)),
+		bad("short header", func(a *attempt) {
+			a.send = func(s int, h, _ []byte, _ []int) { _ = unix.Sendmsg(s, h[:15], nil, nil, unix.MSG_NOSIGNAL) }
+		}),
+		bad("long header", func(a *attempt) {
+			a.send = func(s int, h, _ []byte, _ []int) { _ = unix.Sendmsg(s, append(h, 0), nil, nil, unix.MSG_NOSIGNAL) }
+		}),
+		bad("end at once", func(a *attempt) { a.send = func(s int, _, _ []byte, _ []int) { _ = unix.Shutdown(s, unix.SHUT_WR) } }),
+		bad("half a plan", func(a *attempt) {
+			a.send = func(s int, h, b []byte, fds []int) {
+				_ = unix.Sendmsg(s, h, unix.UnixRights(fds...), nil, unix.MSG_NOSIGNAL)
+				_ = unix.Sendmsg(s, b[:len(b)/2], nil, nil, unix.MSG_NOSIGNAL)
+				_ = unix.Shutdown(s, unix.SHUT_WR)
+			}
+		}),
+		bad("piece longer than said", func(a *attempt) {
+			a.send = func(s int, h, b []byte, fds []int) {
+				_ = unix.Sendmsg(s, h, unix.UnixRights(fds...), nil, unix.MSG_NOSIGNAL)
+				_ = unix.Sendmsg(s, append(b, '\n'), nil, nil, unix.MSG_NOSIGNAL)
+			}
+		}),
+		bad("descriptor with the plan", func(a *attempt) {
+			a.send = func(s int, h, b []byte, fds []int) {
+				_ = unix.Sendmsg(s, h, unix.UnixRights(fds...), nil, unix.MSG_NOSIGNAL)
+				_ = unix.Sendmsg(s, b, unix.UnixRights(fds...), nil, unix.MSG_NOSIGNAL)
+			}
+		}),
+		bad("nothing in time", func(a *attempt) { a.send = func(int, []byte, []byte, []int) {} }),
+		text("truncated", body[:len(body)-9]), text("trailing", append(bytes.Clone(body), "{}\n"...)), text("noise", bytes.Repeat([]byte{0xff}, 3000)),
+		text("another spelling", append([]byte(" "), body...)), text("unknown field", bytes.Replace(body, []byte(`"Version":1`), []byte(`"Version":1,"Root":1`), 1)),
+		text("double field", bytes.Replace(body, []byte(`"Version":1`), []byte(`"Version":1,"Version":1`), 1)), text("nested", bytes.Repeat([]byte(`{"Mounts":[`), 20000)),
+		{name: "request: a second one", runs: true, plan: basePlan(), send: func(s int, _, b []byte, fds []int) {
+			_, _ = wire.Send(s, b, fds), wire.Send(s, b, nil)
+		}},
+	}
+}
+
+// surroundings are what a caller leaves to the helper when it starts it.
+func surroundings(home string) []attempt {
+	later := func(sig syscall.Signal, wait time.Duration) func(int) func() {
+		return func(pid int) func() {
+			time.Sleep(wait)
+			_ = syscall.Kill(pid, sig)
+			return func() {}
+		}
+	}
+	env := []string{"GODEBUG=inittrace=1,schedtrace=1,gctrace=1", "GOTRACEBACK=crash", "GOGC=1", "GOMEMLIMIT=1", "GOMAXPROCS=1", "LD_PRELOAD=" + home + "/evil.so",
+		"LD_LIBRARY_PATH=" + home, "LD_AUDIT=" + home + "/evil.so", "PATH=" + home, "TMPDIR=" + home, "SUDO_UID=0", "SUDO_GID=0"}
+	list := []attempt{
+		{name: "environment", runs: true, env: env, plan: basePlan()},
+		{name: "environment and a bad plan", env: env, reason: wire.NotPermitted, where: -1, plan: change(func(p *plan.Plan) { p.Namespaces.User = true })},
+		{name: "closed descriptors", runs: true, closed: true, plan: basePlan()},
+		{name: "no socket", notSock: true, plan: basePlan()},
+		{name: "no verb", argv: []string{"sbx-helper"}, plan: basePlan()},
+		{name: "another verb", argv: []string{"sbx-helper", "net"}, plan: basePlan()},
+		{name: "odd name", argv: []string{"\x1b]0;x\a", "launch"}, runs: true, plan: basePlan()},
+		{name: "few descriptors", limit: "ulimit -n 8", plan: basePlan()},
+		{name: "no file may grow", limit: "ulimit -f 0", plan: basePlan()},
+		{name: "no processes", limit: "ulimit -p 0", plan: basePlan()},
+		{name: "stack", limit: "ulimit -s 64", plan: basePlan()},
+		{name: "core", limit: "ulimit -c unlimited", plan: basePlan(), during: later(syscall.SIGQUIT, 5*time.Millisecond)},
+	}
+	for _, sig := range []syscall.Signal{syscall.SIGKILL, syscall.SIGALRM, syscall.SIGSEGV, syscall.SIGTERM} {
+		for _, ms := range []time.Duration{0, 3, 12} {
+			list = append(list, attempt{name: "signal " + sig.String(), plan: basePlan(), during: later(sig, ms*time.Millisecond)})
+		}
+	}
+	list = append(list, attempt{name: "stopped and continued", plan: basePlan(), during: func(pid int) func() {
+		_ = syscall.Kill(pid, syscall.SIGSTOP)
+		time.Sleep(50 * time.Millisecond)
+		_ = syscall.Kill(pid, syscall.SIGCONT)
+		return func() {}
+	}})
+	for range 10 {
+		list = append(list, attempt{name: "race of a link", during: swap(home), plan: with(plan.Mount{Kind: plan.Bind, Target: "/x", Source: plan.Bytes(home + "/race/a"), Access: plan.ReadWrite},
+			plan.Mount{Kind: plan.Overlay, Target: "/x/o", Lower: []plan.Bytes{plan.Bytes(home + "/race/a"), "/usr/share"}, Access: plan.ReadOnly})})
+	}
+	return list
+}
+
+// swap changes race/a between a directory and a link to root's files until it is stopped.
+func swap(home string) func(int) func() {
+	return func(int) func() {
+		done, ended := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(ended)
+			for {
+				select {
+				case <-done:
+					return
+				default:
+					_ = unix.Renameat2(unix.AT_FDCWD, home+"/race/a", unix.AT_FDCWD, home+"/race/b", unix.RENAME_EXCHANGE)
+				}
+			}
+		}()
+		return func() { close(done); <-ended }
+	}
+}
+
+// holes are plans that once showed what is below a mount: the helper's mounts are not locked, as they are in a user namespace.
+func holes(home string) []attempt {
+	own := plan.Mount{Kind: plan.Bind, Target: "/w", Source: plan.Bytes(home), Access: plan.ReadWrite}
+	w := plan.Mount{Kind: plan.Dir, Target: "/w", Mode: 0o755}
+	dev := plan.Mount{Kind: plan.Dir, Target: "/dev", Mode: 0o755}
+	tmp := func(at string) plan.Mount { m := anyKind(plan.Tmpfs, at); m.Mode = 0o755; return m }
+	null := func(at string) plan.Mount {
+		return plan.Mount{Kind: plan.Symlink, Target: plan.Bytes(at), Source: "/usr"}
+	}
+	show := plan.Mount{Kind: plan.Bind, Target: "/x", Source: "/dev/null", Device: true, Access: plan.ReadWrite}
+	n := int64(len(basePlan().Mounts))
+	return []attempt{
+		{name: "hole: a mask of the caller's /dev", plan: with(dev, plan.Mount{Kind: plan.Bind, Target: "/dev", Source: plan.Bytes(home + "/dev"), Access: plan.ReadWrite},
+			plan.Mount{Kind: plan.Mask, Target: "/x"})},
+		{name: "hole: over /dev by a link of proc's", plan: with(tmp("/proc/self/root/dev"), null("/proc/self/root/dev/null"), show)},
+		{name: "hole: over /dev by a link of the caller's", plan: with(w, own, tmp("/w/todev"), null("/w/todev/null"), show)},
+		{name: "hole: a layer with a mount below", reason: wire.NotPermitted, where: n, plan: with(plan.Mount{Kind: plan.Overlay, Target: "/x", Lower: []plan.Bytes{"/usr", "/usr/share"}, Access: plan.ReadOnly})},
+	}
+}
+
+// mutate changes a few things of a valid plan.
+func mutate(r *rand.Rand, canary, home string) *plan.Plan {
+	paths := []string{"/", "/x", "/x/secret", "/usr", "/etc", "/etc/shadow", "/root", "/proc", "/proc/self/root", "/proc/1/root", "/dev", "/dev/null", "/dev/pts", "/tmp", canary, canary + "/secret",
+		home, home + "/dev", home + "/link", home + "/proc", home + "/todev", home + "/foreign", "/w", "/w/todev", "/w/todev/null", "/w/link", "/w/up", "/l", "/l/x", "/proc/self/root/dev", "/proc/self/root/dev/null", "/sys"}
+	kinds := []plan.Kind{plan.Tmpfs, plan.Dir, plan.File, plan.Symlink, plan.Bind, plan.Bind, plan.Overlay, plan.Overlay, plan.Protect, plan.Remount, plan.Mask, plan.Proc, plan.Devpts, plan.Mqueue, plan.Fuse}
+	pick := func() plan.Bytes { return plan.Bytes(paths[r.Intn(len(paths))]) }
+	odd := func() bool { return r.Intn(8) == 0 }
+	p := basePlan()
+	if r.Intn(2) == 0 {
+		p.Mounts = append(p.Mounts, plan.Mount{Kind: plan.Dir, Target: "/w", Mode: 0o755}, plan.Mount{Kind: plan.Bind, Target: "/w", Source: plan.Bytes(home), Access: plan.ReadWrite})
+	}
+	for range 1 + r.Intn(4) {
+		m := anyKind(kinds[r.Intn(len(kinds))], string(pick()))
+		if m.Kind == plan.Bind || m.Kind == plan.Symlink {
+			m.Source = pick()
+		}
+		for i := range m.Lower {
+			m.Lower[i] = pick()
+		}
+		if r.Intn(2) == 0 {
+			m.Target = "/x"
+		}
+		if r.Intn(2) == 0 {
+			m.Access = plan.ReadWrite
+		}
+		m.Mode, m.Optional, m.NoExec, m.NoSymFollow, m.Device = uint32(r.Intn(0o10000)), odd(), odd(), odd(), odd() && m.Kind == plan.Bind
+		if odd() && m.Kind == plan.Overlay {
+			m.Hide = []plan.Bytes{"secret", "a/b"}
+		}
+		p.Mounts = append(p.Mounts, m)
+	}
+	if odd() { // one of the first operations is another
+		i := r.Intn(len(p.Mounts))
+		p.Mounts[i].Source, p.Mounts[i].Dev, p.Mounts[i].Ino = pick(), uint64(r.Intn(3)), uint64(r.Intn(3))
+	}
+	if odd() {
+		i, j := r.Intn(len(p.Mounts)), r.Intn(len(p.Mounts))
+		p.Mounts[i], p.Mounts[j] = p.Mounts[j], p.Mounts[i]
+	}
+	for _, b := range []*bool{&p.Namespaces.Net, &p.Namespaces.IPC, &p.Namespaces.UTS, &p.Namespaces.Cgroup, &p.Loopback} {
+		if odd() {
+			*b = !*b
+		}
+	}
+	if r.Intn(20) == 0 {
+		*[]*uint32{&p.Identity.InsideUID, &p.Identity.OutsideUID, &p.Identity.InsideGID, &p.Identity.OutsideGID}[r.Intn(4)] = uint32(r.Intn(3))
+	}
+	if odd() {
+		p.Stdio[r.Intn(3)] = []plan.Stdio{plan.Inherit, plan.Reopen, plan.Null}[r.Intn(3)]
+	}
+	if odd() {
+		p.Limits = append(p.Limits, plan.Limit{Resource: r.Intn(16), Hard: uint64(1) << r.Intn(63)})
+	}
+	return p
+}
+
+// hostileHome makes what the attempts use, and returns root's directory and the caller's.
+func hostileHome(t *testing.T) (canary, home string) {
+	t.Helper()
+	dir, err := os.MkdirTemp(shop.dir, "hostile-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	canary, home = dir+"/root", dir+"/home"
+	do := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	do(os.Chmod(dir, 0o755))
+	for _, d := range []string{"/up", "/work", "/dev", "/race/a", "/foreign/dir"} {
+		do(os.MkdirAll(home+d, 0o755))
+	}
+	for link, to := range map[string]string{"/dev/null": "/usr", "/link": canary, "/proc": "/proc/self/root", "/todev": "/dev", "/race/b": canary} {
+		do(os.Symlink(to, home+link))
+	}
+	do(shop.own(home))
+	do(os.Mkdir(canary, 0o700))
+	for name, uid := range map[string]int{canary + "/secret": 0, home + "/foreign/dir/secret": 65534} {
+		do(os.WriteFile(name, []byte(canaryText+"\n"), 0o600))
+		do(os.Chown(name, uid, uid))
+	}
+	do(os.Chown(home+"/foreign/dir", 65534, 65534))
+	do(os.Chmod(home+"/foreign/dir", 0o700))
+	return canary, home
+}
+
+// TestHostileHelper is a hostile user with a set-user-id sbx-helper. SBX_HELPER_FUZZ makes the mutated plans last longer.
+func TestHostileHelper(t *testing.T) {
+	needHelper(t)
+	canary, home := hostileHome(t)
+	long := "15s"
+	if s := os.Getenv("SBX_HELPER_FUZZ"); s != "" {
+		long = s
+	}
+	args := shop.launch("4755", "/proc/self/exe", hostileFlag, canary, home, long)
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Env, cmd.Dir, cmd.Stderr = []string{"PATH=/usr/bin:/bin"}, home, os.Stderr
+	before := listing(t, canary, home+"/foreign/dir", "/etc")
+	out, err := cmd.Output()
+	if err != nil {
+		t.Errorf("the caller: %v", err)
+	}
+	seen := 0
+	for s := bufio.NewScanner(bytes.NewReader(out)); s.Scan(); seen++ {
+		var r result
+		if err := json.Unmarshal(s.Bytes(), &r); err != nil {
+			t.Fatal(err)
+		}
+		if r.Wrong != "" {
+			t.Errorf("%s: %s\n%+v", r.Name, r.Wrong, r)
+		}
+		if r.Name == "fuzz" {
+			t.Log(r.Out)
+			if r.Status == 0 {
+				t.Error("no mutated plan was carried out: they prove nothing")
+			}
+		}
+	}
+	if want := len(attempts(canary, home)) + len(holes(home)) + 1; seen < want {
+		t.Errorf("%d attempts were made, want %d", seen, want)
+	}
+	if after := listing(t, canary, home+"/foreign/dir", "/etc"); after != before {
+		t.Errorf("files of root's or of others have changed:\n%s\n%s", before, after)
+	}
+}
+
+// listing is what is known of the files below dirs.
+func listing(t *testing.T, dirs ...string) string {
+	t.Helper()
+	args := append([]string{}, dirs...)
+	if len(args) > 2 { // of /etc its own entries will do
+		args = args[:2]
+	}
+	out, err := exec.Command("find", append(args, "-printf", "%p %m %U %G %s %T@ %C@\n")...).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range dirs {
+		text, _ := os.ReadFile(filepath.Join(d, "secret"))
+		out = append(out, text...)
+	}
+	return string(out)
+}
+
+// TestHostileTable: every line of the permission table has a hostile plan.
+func TestHostileTable(t *testing.T) {
+	text, err := os.ReadFile("../helper/permitted.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, rest, ok := strings.Cut(string(text), "var fields = ")
+	body, _, ok2 := strings.Cut(rest, "\n}\n")
+	fields := strings.Count(body, "{func(p *plan.Plan")
+	if !ok || !ok2 || fields == 0 {
+		t.Fatal("the table of fields is not where it was")
+	}
+	has := map[int64]bool{}
+	for _, a := range tableCases() {
+		has[a.where] = true
+	}
+	has[-7] = true // JoinNet, which the decoder refuses without a user namespace
+	for i := range fields {
+		if !has[int64(-1-i)] {
+			t.Errorf("field %d of the table has no hostile plan", i)
+		}
+	}
+	refused := map[string]bool{}
+	for _, a := range attempts("/root", "/nonexistent") {
+		if strings.HasPrefix(a.name, "operation: ") {
+			refused[string(a.plan.Mounts[len(a.plan.Mounts)-1].Kind)] = true
+		}
+	}
+	kinds := 0
+	for line := range strings.Lines(head) {
+		if k, ok := strings.CutPrefix(line, "\t{plan."); ok {
+			name, _, _ := strings.Cut(k, ",")
+			if kinds++; !refused[strings.ToLower(name)] {
+				t.Errorf("operation %s of the table has no hostile plan", name)
+			}
+		}
+	}
+	if kinds < 13 || len(refused) < kinds {
+		t.Errorf("%d operations in the table, %d refused", kinds, len(refused))
+	}
+}
