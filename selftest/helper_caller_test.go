@@ -263,7 +263,7 @@ func listen(sock int, res *result) {
 	buf, oob := make([]byte, 4096), make([]byte, 256)
 	for {
 		n, on, _, _, err := unix.Recvmsg(sock, buf, oob, unix.MSG_CMSG_CLOEXEC)
-		if err == unix.EINTR {
+		if err == unix.EINTR || err == unix.ECONNRESET { // reset, once: the helper has left something unread; what it said is still there
 			continue
 		}
 		if on > 0 {
