@@ -18,7 +18,7 @@ import (
 )
 
 // dialogPatience bounds the wait for one expected answer.
-const dialogPatience = time.Minute
+const dialogPatience = 2 * time.Minute
 
 // terminal is a pseudo-terminal with a command on it, and a person who types.
 type terminal struct {
@@ -181,7 +181,7 @@ func (t *terminal) answer(key string) error {
 		if _, err := t.master.WriteString(key); err != nil {
 			return err
 		}
-		if t.expectWithin("\x1b\\[m\x1b8", 3*time.Second) == nil {
+		if t.expectWithin("\x1b\\[m\x1b8", 25*time.Second) == nil { // a key typed twice could reach the program
 			return nil
 		}
 	}

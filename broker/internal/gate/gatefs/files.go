@@ -185,13 +185,11 @@ func (s *Server) StatFs(cancel <-chan struct{}, h *fuse.InHeader, out *fuse.Stat
 	return fuse.OK
 }
 
-// Access answers access and chdir by asking the host as the user.
+// Access answers access and chdir by asking the host as the user. Whether something may be written is answered as things are and
+// asked about when it is written: editors look at every file that they only read.
 func (s *Server) Access(cancel <-chan struct{}, in *fuse.AccessIn) fuse.Status {
 	o := opAccess
-	switch {
-	case in.Mask&fuse.W_OK != 0:
-		o = opWrite
-	case in.Mask&fuse.R_OK != 0:
+	if in.Mask&(fuse.R_OK|fuse.W_OK) != 0 {
 		o = opOpen
 	}
 	t, code := s.enter(cancel, &in.InHeader, o)
@@ -203,7 +201,7 @@ func (s *Server) Access(cancel <-chan struct{}, in *fuse.AccessIn) fuse.Status {
 		return fuse.OK
 	}
 	if in.Mask&fuse.W_OK != 0 && !t.writable() {
-		return fuse.EROFS
+		return fuse.EACCES
 	}
 	if in.Mask == 0 || t.typ == unix.S_IFLNK {
 		return fuse.OK
