@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"sbx/audit"
 	"sbx/broker/internal/decide"
 	"sbx/broker/internal/host"
@@ -68,6 +70,13 @@ func (t *term) network(r *request, s settings, in *planner.Input) (*outlet, erro
 	o := &outlet{t: t, r: r, made: make(chan struct{})}
 	o.opt = network.Options{All: reach == policy.AllHosts, Carrier: n.Mode, Servers: network.Nameservers("/etc/resolv.conf"), Note: o.note, Say: o.say}
 	o.implied = !r.strict && len(n.HostPorts)+len(n.Publish) == 0 && len(s.Origins["network.allow"])+len(s.Origins["network.hosts"])+len(s.Origins["network.mode"]) == 0
+	if o.implied {
+		// Seen before anything is made for it: a profile's network that cannot be had must not cost the start.
+		if err := unix.Access("/dev/net/tun", unix.R_OK|unix.W_OK); err != nil {
+			o.say("network: the profile's cannot be had here: opening /dev/net/tun: " + err.Error() + " (--net none says that none is wanted)")
+			return nil, nil
+		}
+	}
 	if n.Mode == "auto" {
 		o.opt.Carrier = ""
 	}
