@@ -104,17 +104,29 @@ func (m *meter) joined(server func() *control.Server) {
 	go m.tell(server)
 }
 
+// stopped ends the telling unless a client came meanwhile. The server calls joined with its own lock held, so it is never called
+// with the meter's.
+func (m *meter) stopped(s *control.Server) bool {
+	m.mu.Lock()
+	m.looping = false
+	m.mu.Unlock()
+	if s.Clients() == 0 {
+		return true
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	other := m.looping // joined started another already
+	m.looping = true
+	return other
+}
+
 func (m *meter) tell(server func() *control.Server) {
 	for {
 		time.Sleep(sampleEvery)
 		s := server()
-		m.mu.Lock()
-		if s == nil || s.Clients() == 0 {
-			m.looping = false
-			m.mu.Unlock()
+		if s == nil || s.Clients() == 0 && m.stopped(s) {
 			return
 		}
-		m.mu.Unlock()
 		if x, err := m.stats(); err == nil {
 			s.Metrics(x)
 		}
