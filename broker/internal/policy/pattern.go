@@ -287,6 +287,12 @@ func (p Pattern) Tree() (dir string, ok bool) {
 	if n < 0 || p.abstract || p.comps[n].kind != compTree {
 		return "", false
 	}
+	return p.parent()
+}
+
+// parent is the directory above the last component, of a pattern that has one and no wildcard before it.
+func (p Pattern) parent() (dir string, ok bool) {
+	n := len(p.comps) - 1
 	var b strings.Builder
 	for _, c := range p.comps[:n] {
 		if c.kind != compLiteral {

@@ -102,15 +102,5 @@ func (p Pattern) Names() (dir string, ok bool) {
 	if n < 0 || p.abstract || p.comps[n].kind == compTree {
 		return "", false
 	}
-	var b strings.Builder
-	for _, c := range p.comps[:n] {
-		if c.kind != compLiteral {
-			return "", false
-		}
-		b.WriteString("/" + c.parts[0])
-	}
-	if n == 0 {
-		return "/", true
-	}
-	return b.String(), true
+	return p.parent()
 }
