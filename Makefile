@@ -2,7 +2,7 @@
 # make demo     a real job in a sandbox, and what is blocked there
 # make test     all tests; as root on Debian what they need is installed first
 # make check    gofmt, vet, staticcheck
-# make bench    start-up against bubblewrap, paired, as an ordinary user
+# make bench    start-up against bubblewrap, paired, and approvals over the socket, as an ordinary user
 # make fuzz     every Fuzz function, FUZZTIME (30s) each
 # make audit-helper   what runs with privileges: files, lines, imports
 # make packages  .deb and .rpm for amd64 and arm64 in dist/

@@ -2,8 +2,9 @@
 // machine falls on all alike, and prints medians, 99th percentiles and ratios to the first.
 //
 //	bench [-n 200] [-warm 10] NAME=COMMAND NAME=COMMAND ...
+//	bench -first N [-gate gatefs] [-scope file] -sbx PATH
 //
-// COMMAND is split at spaces. The first is the base of the ratios.
+// COMMAND is split at spaces. The first is the base of the ratios. The second form measures approvals, see first.
 package main
 
 import (
@@ -19,8 +20,22 @@ import (
 func main() {
 	n := flag.Int("n", 200, "rounds")
 	warm := flag.Int("warm", 10, "rounds that do not count")
+	questions := flag.Int("first", 0, "measure this many approvals")
+	sbx := flag.String("sbx", "sbx", "the sbx that is measured by -first")
+	gate := flag.String("gate", "gatefs", "its engine")
+	scope := flag.String("scope", "file", "what each answer grants: once, file, dir or tree")
+	top := flag.String("inside", "", "be the program that -first measures")
 	flag.Parse()
-	if err := run(*n, *warm, flag.Args()); err != nil {
+	var err error
+	switch {
+	case *top != "":
+		err = inside(*top)
+	case *questions > 0:
+		err = first(*questions, *sbx, *gate, *scope)
+	default:
+		err = run(*n, *warm, flag.Args())
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}

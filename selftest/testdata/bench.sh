@@ -1,4 +1,4 @@
-# Start-up of sbx and of bubblewrap, interleaved in one run, as an ordinary user.
+# Start-up of sbx and of bubblewrap, interleaved in one run, as an ordinary user; then approvals over the socket.
 set -eu
 top=$1 go=$2
 command -v bwrap >/dev/null || { echo "missing: bwrap (apt-get install bubblewrap)"; exit 1; }
@@ -23,3 +23,6 @@ env -i HOME="$here/home" PATH=/usr/bin:/bin $user "$here/bench" -n "${N:-200}" \
 	"sbx moderate=$here/sbx run --profile moderate --static -q -- /bin/true" \
 	"sbx strict=$here/sbx run --profile strict --static -q -- /bin/true" \
 	"$@"
+for gate in gatefs notify; do
+	env -i HOME="$here/home" PATH=/usr/bin:/bin $user "$here/bench" -first "${FIRST:-1000}" -gate $gate -sbx "$here/sbx"
+done

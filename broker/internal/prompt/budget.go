@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// budget is a token bucket for new questions, and the count of those that were refused since.
+// budget is a token bucket for new questions, and the count of those that were refused since. A question that somebody answers
+// gives its token back: what is bounded is what a program asks of people who do not keep up, not what an approver settles at once.
 type budget struct {
 	tokens  float64
 	last    time.Time
@@ -27,6 +28,14 @@ func (q *Queue) take() bool {
 		q.emit(Event{Kind: Notice, Text: fmt.Sprintf("asking again: %d accesses were denied without a question", n)})
 	}
 	return true
+}
+
+// repay is called when a question ends. One that nobody answered, because its program left or the time was up, has cost its token.
+func (q *Queue) repay(e *entry, a Answer) {
+	if a.By == ByTTY || a.By == BySocket || a.By == ByHook {
+		q.budget.tokens = min(float64(q.opt.Burst), q.budget.tokens+float64(e.paid))
+	}
+	e.paid = 0
 }
 
 // flood counts a question that nobody was asked. The human reads one line about all of them.

@@ -47,7 +47,7 @@ func (q *Queue) place(in Question) *entry {
 		}
 	}
 	if q.take() {
-		return &entry{q: in, subject: in.subject()}
+		return &entry{q: in, subject: in.subject(), paid: 1}
 	}
 	if len(siblings) > 0 {
 		return q.fold(*d, siblings)
@@ -74,12 +74,16 @@ func (q *Queue) often(d *Question) bool {
 // fold replaces the open questions about names in a directory by one about the directory. Those who
 // wait for them wait for the new one.
 func (q *Queue) fold(d Question, siblings []*entry) *entry {
-	if len(siblings) == 0 && !q.take() {
-		return nil
-	}
 	e := &entry{q: d, subject: d.subject()}
+	if len(siblings) == 0 {
+		if !q.take() {
+			return nil
+		}
+		e.paid = 1
+	}
 	for _, s := range siblings {
 		q.remove(s)
+		e.paid += s.paid
 		for _, w := range s.waiters {
 			w.entry = e
 		}

@@ -27,7 +27,7 @@ type Options struct {
 	Mode          Mode          // Auto
 	Timeout       time.Duration // 5 min; its end denies
 	MaxOpen       int           // 32 questions
-	Burst         int           // 40 new questions at once …
+	Burst         int           // 40 new questions that nobody answers …
 	Every         time.Duration // … then one each 500 ms
 	CoalesceAfter int           // 4 questions in one directory; the next is about the directory
 	Window        time.Duration // 1 min in which they count

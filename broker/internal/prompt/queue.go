@@ -30,6 +30,7 @@ type entry struct {
 	subject string
 	waiters []*waiter
 	timer   *time.Timer
+	paid    int // tokens of the budget
 }
 
 // waiter is one access that is held. It keeps its own object: a question may come to stand for many.
@@ -172,6 +173,7 @@ func (q *Queue) Answer(id string, a Answer) error {
 // settle takes the question off and tells all who wait.
 func (q *Queue) settle(e *entry, a Answer) {
 	q.remove(e)
+	q.repay(e, a)
 	for _, w := range e.waiters {
 		w.answer <- a
 	}
