@@ -12,7 +12,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// TestRun runs the scripts, each in a home of its own. Commands that scripts have beyond testscript's
+// TestRun runs the scripts, each in a home of its own; those about approvals are TestEngines'. Commands that scripts have beyond testscript's
 // are in commands_test.go; "exec" is not to be used, because it would run as the caller.
 func TestRun(t *testing.T) {
 	needSandbox(t)
@@ -21,7 +21,7 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	testscript.Run(t, testscript.Params{
-		Dir:                "testdata",
+		Files:              scripts(t, false),
 		WorkdirRoot:        work,
 		Setup:              setup,
 		Cmds:               commands(),
