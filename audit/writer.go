@@ -46,6 +46,7 @@ type Writer struct {
 
 	flushed sync.Cond // of mu: a sync has ended
 	syncing bool
+	soon    bool   // a sync is due
 	synced  uint64 // last record that is on disk
 	unnamed bool   // the current part's name is not on disk yet
 }
@@ -162,6 +163,35 @@ func (w *Writer) Note(e Event) (Event, error) {
 		return Event{}, w.broken
 	}
 	return w.append(e)
+}
+
+// soonAfter is how long a record of Soon may be with the kernel alone. It is long enough for many decisions to share one sync.
+const soonAfter = 5 * time.Millisecond
+
+// Soon is Append for a record that may take effect when it is written: it outlives every process that ends, and a power cut from a few
+// milliseconds later on. A sync that fails then breaks the log, so that everything after it is refused.
+func (w *Writer) Soon(e Event) (Event, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.broken != nil {
+		return Event{}, w.broken
+	}
+	e, err := w.append(e)
+	if err == nil && !w.soon {
+		w.soon = true
+		time.AfterFunc(soonAfter, w.catchUp)
+	}
+	return e, err
+}
+
+// catchUp puts on disk what Soon has promised.
+func (w *Writer) catchUp() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.soon = false
+	if w.fd >= 0 && w.broken == nil {
+		_ = w.sync(w.seq) // an error stays in w.broken
+	}
 }
 
 // sync waits until a record is on disk. w.mu is held, and given up while the disk works.

@@ -32,6 +32,8 @@ type Arbiter struct {
 	lonely  bool // a question waited for somebody to come, and nobody came
 	closed  bool
 	stop    chan struct{}
+
+	following atomic.Bool
 }
 
 // New makes the arbiter of a session. Close it at the end.
@@ -48,7 +50,7 @@ func New(opt Options) *Arbiter {
 	told := p.Notify
 	p.Commit, p.Recheck = a.commit, a.recheck
 	p.Notify = func(ev prompt.Event) {
-		if ev.Kind == prompt.Asked && opt.Fresh != nil {
+		if ev.Kind == prompt.Asked && opt.Fresh != nil && a.following.CompareAndSwap(false, true) {
 			go a.follow()
 		}
 		if told != nil {
@@ -138,8 +140,7 @@ func (a *Arbiter) refresh() (changed bool) {
 // followEvery is how often policy files are looked at while a question waits.
 const followEvery = 300 * time.Millisecond
 
-// follow settles open questions by rules that are written while they wait. One round runs for each question that is opened and
-// ends with the last one.
+// follow settles open questions by rules that are written while they wait. One runs while there are open questions, and for a moment longer.
 func (a *Arbiter) follow() {
 	tick := time.NewTicker(followEvery)
 	defer tick.Stop()
@@ -150,7 +151,11 @@ func (a *Arbiter) follow() {
 		case <-tick.C:
 		}
 		if len(a.queue.Pending()) == 0 {
-			return
+			a.following.Store(false)
+			// A question that was opened just before this has found a follower.
+			if len(a.queue.Pending()) == 0 || !a.following.CompareAndSwap(false, true) {
+				return
+			}
 		}
 		if a.refresh() {
 			a.queue.Recheck()
@@ -165,10 +170,11 @@ func (a *Arbiter) unsettled(ctx context.Context, q decide.Ask, v decide.Verdict,
 	} else if found {
 		return refusal("refused earlier in this session"), ""
 	}
-	key := a.onceKey(q)
-	if past, ok := a.recall(key, q.Op, env.Now); ok {
-		past.Path = v.Path
-		return past, ""
+	if !a.noneRemembered() {
+		if past, ok := a.recall(a.onceKey(q), q.Op, env.Now); ok {
+			past.Path = v.Path
+			return past, ""
+		}
 	}
 	ans, alone := a.put(ctx, questionOf(q, v))
 	if alone {
@@ -180,12 +186,12 @@ func (a *Arbiter) unsettled(ctx context.Context, q decide.Ask, v decide.Verdict,
 		return refusal("nobody waits any more"), prompt.ByGone
 	case !ans.Allow && ans.By != prompt.ByTTY && ans.By != prompt.BySocket && ans.By != prompt.ByHook:
 		v = refusal(silence(ans.By))
-		a.rememberSilence(key, v, ans.By, env.Now)
+		a.rememberSilence(a.onceKey(q), v, ans.By, env.Now)
 		return v, ans.By
 	}
 	got, _, _ := decide.Apply(q, answerOf(ans), env)
 	if ans.Life == prompt.ForOnce {
-		a.remember(key, q.Op, got, env.Now)
+		a.remember(a.onceKey(q), q.Op, got, env.Now)
 	}
 	return got, ans.By
 }

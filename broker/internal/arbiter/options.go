@@ -9,9 +9,11 @@ import (
 	"sbx/broker/internal/prompt"
 )
 
-// Recorder keeps the record of a session; *audit.Writer is one. Append returns when the event is on disk, Note when it is written.
+// Recorder keeps the record of a session; *audit.Writer is one. Append returns when the event is on disk, Note and Soon when it is
+// written; Soon puts it on disk within milliseconds.
 type Recorder interface {
 	Append(audit.Event) (audit.Event, error)
+	Soon(audit.Event) (audit.Event, error)
 	Note(audit.Event) (audit.Event, error)
 }
 

@@ -27,8 +27,8 @@ type recorder struct {
 	counted int
 }
 
-// settled records a verdict. What a human decided for this once is on disk before it takes effect; what follows from a rule or an
-// answer that is on disk already need only be written.
+// settled records a verdict. It is written before it takes effect, so it outlives the broker. What a human decided for this once is put on disk
+// at once, though nobody waits for the disk; what follows from a rule or an answer in the record need only be written.
 func (l *recorder) settled(ev Event) error {
 	kind, decision := outcome(ev.Verdict)
 	allow := ev.Verdict.Decision == decide.Allow
@@ -56,14 +56,12 @@ func (l *recorder) settled(ev Event) error {
 	if !v.Until.IsZero() {
 		e.Detail = append(e.Detail, audit.KV{K: "until", V: v.Until.UTC().Format(time.RFC3339)})
 	}
-	// An answer that lasts was put on disk when it was given.
-	sync := human(ev.By) && (!allow || v.Life == decide.LifeOnce)
-	var err error
-	if sync {
-		_, err = l.to.Append(e)
-	} else {
-		_, err = l.to.Note(e)
+	// An answer that lasts was recorded when it was given.
+	put := l.to.Note
+	if human(ev.By) && (!allow || v.Life == decide.LifeOnce) {
+		put = l.to.Soon
 	}
+	_, err := put(e)
 	return err
 }
 
@@ -106,7 +104,7 @@ func (l *recorder) flush(time.Time) {
 	l.count(n)
 }
 
-// granted records an answer that lasts, before it holds.
+// granted records an answer that lasts, before it holds: one that outlives the session is on disk then.
 func (l *recorder) granted(q decide.Ask, g decide.Grant, p prompt.Answer) error {
 	e := audit.Event{Kind: audit.KindGrant, ID: q.ID, UID: os.Getuid(), PID: q.PID, Exe: q.Exe, Cwd: q.Cwd, Op: string(g.Access), Path: g.Name,
 		Decision: "deny", Scope: string(p.Scope), Life: string(p.Life), Reason: "answered by " + p.By, Detail: []audit.KV{{K: "by", V: p.By}}}
@@ -125,7 +123,11 @@ func (l *recorder) granted(q decide.Ask, g decide.Grant, p prompt.Answer) error 
 	if l.to == nil {
 		return os.ErrClosed
 	}
-	_, err := l.to.Append(e)
+	put := l.to.Soon
+	if p.Persist != "" {
+		put = l.to.Append
+	}
+	_, err := put(e)
 	return err
 }
 

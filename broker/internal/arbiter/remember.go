@@ -50,6 +50,13 @@ func looks(op string) bool {
 	return false
 }
 
+// noneRemembered spares the look at who asks while nothing is remembered.
+func (a *Arbiter) noneRemembered() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.once) == 0
+}
+
 // remember keeps an answer that holds once.
 func (a *Arbiter) remember(k onceKey, op string, v decide.Verdict, now time.Time) {
 	a.mu.Lock()

@@ -267,7 +267,7 @@ func (a *asking) end(status int) {
 
 // groupOf returns the process that a thread belongs to.
 func groupOf(tid int) int {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(tid) + "/status")
+	b, err := host.ReadFile("/proc/" + strconv.Itoa(tid) + "/status")
 	if err != nil {
 		return tid
 	}

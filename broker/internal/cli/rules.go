@@ -39,7 +39,7 @@ type fileState struct {
 // files are those that rules, and the trust in them, come from.
 func (x *rules) files() [5]string {
 	s := x.src
-	return [5]string{s.OrgDir + "/policy.toml", s.UserDir + "/policy.toml", s.ProjectDir + "/.sbx/policy.toml", s.ProjectDir + "/.sbx/config.toml", s.TrustDir + "/trust"}
+	return [5]string{orgDir + "/policy.toml", s.UserDir + "/policy.toml", s.ProjectDir + "/.sbx/policy.toml", s.ProjectDir + "/.sbx/config.toml", s.TrustDir + "/trust"}
 }
 
 func (x *rules) look() (out [5]fileState) {
@@ -64,6 +64,9 @@ func (x *rules) fresh() (decide.Env, bool, error) {
 		x.env.Hidden, x.env.Asks = x.cfg.Concealed(), x.cfg.Asks()
 	}
 	x.loaded, x.state = true, now
+	if x.src.OrgDir == "" && exists(orgDir) { // made since the start
+		x.src.OrgDir = orgDir
+	}
 	layers, err := policy.Load(x.src)
 	if x.err = err; err != nil {
 		return decide.Env{}, true, err
