@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -26,6 +27,7 @@ type lab struct {
 	probe   string
 	sbx     string
 	nap     *os.Process
+	hold    io.Closer // what keeps nap alive
 	sockets []net.Listener
 	outside []string // files made outside root, such as below /tmp
 }
@@ -228,6 +230,7 @@ func (l *lab) heard() bool {
 
 func (l *lab) close() {
 	if l.nap != nil {
+		l.hold.Close()
 		_ = l.nap.Kill()
 		_, _ = l.nap.Wait()
 	}

@@ -84,8 +84,13 @@ func (x *run) start(ctx context.Context) error {
 		return fmt.Errorf("reading the probe's facts: %w", err)
 	}
 	x.facts = append(x.facts, x.Facts...)
-	nap := exec.Command(x.lab.probe, "nap", "sbxcanary", "2m")
+	nap := exec.Command(x.lab.probe, "nap", "sbxcanary", "held")
 	nap.Env = x.env
+	hold, err := nap.StdinPipe() // it ends with us, however that may be, and not before
+	if err != nil {
+		return fmt.Errorf("making the host process's pipe: %w", err)
+	}
+	x.lab.hold = hold
 	if err := nap.Start(); err != nil {
 		return fmt.Errorf("starting the host process to look for: %w", err)
 	}
@@ -101,6 +106,14 @@ func (x *run) lacking(needs []string) string {
 		}
 	}
 	return ""
+}
+
+// absent says why a fact is not there, where that is not the name itself.
+func absent(fact string) string {
+	if fact == "guard" {
+		return "without /dev/fuse and user namespaces a project's own names are covered where they exist, and others cannot be kept out"
+	}
+	return "this host does not offer it"
 }
 
 // options are those of every sandbox: the probe and the read-only directory are always granted.
@@ -119,7 +132,7 @@ func (x *run) sandboxes(ctx context.Context, todo []Check, got map[string]Outcom
 	var able []Check
 	for _, c := range todo {
 		if n := x.lacking(c.Needs); n != "" {
-			got[c.ID] = Outcome{Act: c.Act, Skip: n + ": this host does not offer it"}
+			got[c.ID] = Outcome{Act: c.Act, Skip: n + ": " + absent(n)}
 			continue
 		}
 		able = append(able, c)
@@ -169,7 +182,7 @@ func (x *run) controls(ctx context.Context, todo []Check, control map[string]Out
 			continue
 		}
 		if n := x.lacking(k.Needs); n != "" {
-			control[c.ID] = Outcome{Act: c.Act, Skip: n + ": this host does not offer it, so the act cannot be shown to succeed"}
+			control[c.ID] = Outcome{Act: c.Act, Skip: n + ": " + absent(n) + ", so the act cannot be shown to succeed"}
 			continue
 		}
 		switch {

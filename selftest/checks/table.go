@@ -9,6 +9,9 @@ func All() []Check {
 	return all
 }
 
+// guard is the fact behind a file system of sbx's own over the project.
+var guard = []string{"guard"}
+
 func hidden() []string { return []string{"ENOENT", "EACCES", "EPERM"} }
 func filter() []string { return []string{"ENOSYS", "EPERM"} }
 func gone() []string   { return []string{"ENOENT", "EACCES", "EPERM", "ECONNREFUSED"} }

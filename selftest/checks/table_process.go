@@ -8,7 +8,7 @@ func privileges() []Check {
 		{ID: "NS-02", Group: Privileges, Title: "new user namespace", Tries: "unshare and clone", Must: "refused",
 			Layer: "seccomp", Act: "userns", Want: []string{"EPERM", "ENOSPC", "ENOSYS"}, Control: Control{Host: true, Needs: []string{"userns"}}},
 		{ID: "NS-03", Group: Seccomp, Title: "clone3 hides its flags in memory", Tries: "clone3 with a wrong size", Must: "ENOSYS, so that libc falls back to clone",
-			Layer: "seccomp", Act: "clone3", Want: []string{"ENOSYS"}, Control: Control{Off: []string{"seccomp"}, Host: true, Reach: 1}},
+			Layer: "seccomp", Act: "clone3", Want: []string{"ENOSYS"}, Control: Control{Off: []string{"seccomp"}, Host: true, Reach: 1, Needs: []string{"clone3"}}},
 		{ID: "NS-04", Group: Privileges, Title: "other namespaces", Tries: "unshare with seven flags", Must: "refused",
 			Layer: "capabilities", Act: "nsflags", Want: []string{"EPERM", "ENOSYS"}, Control: Control{Host: true, NS: "user", Needs: []string{"userns"}}},
 		{ID: "NS-05", Group: Privileges, Title: "setns to every reachable namespace", Tries: "own, init's, parents, owners", Must: "refused before any check",

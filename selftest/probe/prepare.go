@@ -1,7 +1,9 @@
 package main
 
 import (
+	"io"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -25,7 +27,7 @@ func wrap(args []string) int {
 }
 
 // nap is a process that others look for: it ignores polite signals, may be traced, and ends by itself.
-// nap MARKER SECONDS [stop]
+// nap MARKER DURATION|held [stop]: held is until its standard input ends.
 func nap(args []string) int {
 	for _, s := range []unix.Signal{unix.SIGHUP, unix.SIGTERM, unix.SIGINT} {
 		ignore(s)
@@ -34,6 +36,10 @@ func nap(args []string) int {
 	_ = unix.Prctl(unix.PR_SET_PTRACER, ^uintptr(0), 0, 0, 0)
 	if arg(args, 2) == "stop" {
 		_ = unix.Kill(unix.Getpid(), unix.SIGSTOP)
+	}
+	if arg(args, 1) == "held" {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		return 0
 	}
 	d, err := time.ParseDuration(arg(args, 1))
 	if err != nil || d > 2*time.Minute {
@@ -63,6 +69,8 @@ func facts() []string {
 		}
 	}
 	add("userns", runItem(item{Act: "status", NS: "user"}).Skip == "")
+	add("guard", slices.Contains(has, "userns") && unix.Access("/dev/fuse", unix.R_OK|unix.W_OK) == nil)
+	add("clone3", reached(raw(unix.SYS_CLONE3, make([]byte, 64), 1)))
 	add("root", unix.Geteuid() == 0)
 	add("ia32", hasIA32())
 	add("x32", hasX32())
