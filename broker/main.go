@@ -1,3 +1,8 @@
+// The runtime would look again every second, and first while the sandbox is being built, how many processors
+// there are; for that it stops every thread.
+
+//go:debug updatemaxprocs=0
+
 // Command sbx runs programs in a local sandbox.
 package main
 

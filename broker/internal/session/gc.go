@@ -13,6 +13,9 @@ import (
 // keepRecords is how many records of ended sessions stay.
 const keepRecords = 200
 
+// slack is how many more there may be before anybody looks how old they are.
+const slack = 50
+
 // Sweep removes what dead brokers left behind: layers of sessions whose lock nobody holds, unless
 // they were kept on purpose, and the oldest records beyond keepRecords.
 func Sweep(root string) {
@@ -29,29 +32,50 @@ func Sweep(root string) {
 	if unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) != nil {
 		return
 	}
+	var ended []string
+	for _, e := range list {
+		dir := filepath.Join(root, e.Name())
+		if plan.ValidSession(e.Name()) != nil || !e.IsDir() {
+			continue
+		}
+		if !exists(filepath.Join(dir, "lock")) && exists(filepath.Join(dir, "log.jsonl")) && !exists(filepath.Join(dir, "overlay")) { // ended well, as nearly all
+			ended = append(ended, dir)
+			continue
+		}
+		if Alive(dir) {
+			continue
+		}
+		if !exists(filepath.Join(dir, "kept")) && exists(filepath.Join(dir, "overlay")) {
+			_ = removeLayers(dir)
+		}
+		_ = os.Remove(filepath.Join(dir, "lock"))
+		ended = append(ended, dir)
+	}
+	if len(ended) > keepRecords+slack {
+		prune(ended)
+	}
+}
+
+// prune removes the oldest records of ended sessions beyond keepRecords; kept ones do not count.
+func prune(ended []string) {
 	type record struct {
 		dir string
 		mod int64
 	}
-	var dead []record
-	for _, e := range list {
-		dir := filepath.Join(root, e.Name())
-		if plan.ValidSession(e.Name()) != nil || !e.IsDir() || Alive(dir) {
+	var all []record
+	for _, dir := range ended {
+		if exists(filepath.Join(dir, "kept")) {
 			continue
 		}
-		info, err := e.Info()
-		kept := exists(filepath.Join(dir, "kept"))
-		if !kept && exists(filepath.Join(dir, "overlay")) {
-			_ = removeLayers(dir)
+		r := record{dir: dir} // without a log: the oldest
+		if info, err := os.Lstat(filepath.Join(dir, "log.jsonl")); err == nil {
+			r.mod = info.ModTime().UnixNano()
 		}
-		_ = os.Remove(filepath.Join(dir, "lock"))
-		if err == nil && !kept {
-			dead = append(dead, record{dir, info.ModTime().UnixNano()})
-		}
+		all = append(all, r)
 	}
-	sort.Slice(dead, func(i, j int) bool { return dead[i].mod > dead[j].mod })
-	for i := keepRecords; i < len(dead); i++ {
-		_ = os.RemoveAll(dead[i].dir)
+	sort.Slice(all, func(i, j int) bool { return all[i].mod > all[j].mod })
+	for i := keepRecords; i < len(all); i++ {
+		_ = os.RemoveAll(all[i].dir)
 	}
 }
 

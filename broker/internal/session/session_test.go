@@ -152,11 +152,11 @@ func TestSweep(t *testing.T) {
 	if err := os.MkdirAll(live.Dir+"/overlay/1", 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for range keepRecords + 5 {
+	for range keepRecords + slack + 5 {
 		dead("", false)
 	}
 	old := time.Now().Add(-time.Hour)
-	if err := os.Chtimes(gone, old, old); err != nil {
+	if err := os.Chtimes(gone+"/log.jsonl", old, old); err != nil {
 		t.Fatal(err)
 	}
 	Sweep(root)
