@@ -3,6 +3,7 @@
 # make test     all tests; as root on Debian what they need is installed first
 # make check    gofmt, vet, staticcheck
 # make bench    start-up against bubblewrap, paired, and approvals over the socket, as an ordinary user
+# make vm       other hosts, as virtual machines: all of them (make test takes a few)
 # make fuzz     every Fuzz function, FUZZTIME (30s) each
 # make audit-helper   what runs with privileges: files, lines, imports
 # make packages  .deb and .rpm for amd64 and arm64 in dist/
@@ -19,7 +20,7 @@ BUILD    = CGO_ENABLED=0 $(GO) build -trimpath
 ENTRY = -ldflags=-E=sbx_start
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.7.0
 
-.PHONY: all demo test needs check bench fuzz audit-helper packages install clean
+.PHONY: all demo test vm needs check bench fuzz audit-helper packages install clean
 
 all:
 	$(BUILD) $(ENTRY) -o bin/sbx ./broker
@@ -32,6 +33,9 @@ demo: all
 test: needs
 	@status=0; $(GO) vet ./... || status=1; \
 	$(GO) test -json -timeout 30m ./... 2>&1 | $(GO) run ./selftest/counttests -rerun 8 && exit $$status
+
+vm: needs
+	SBX_VM=full $(GO) test -count=1 -v -timeout 2h ./selftest/vm
 
 needs:
 	@sh selftest/testdata/needs.sh

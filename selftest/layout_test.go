@@ -61,6 +61,7 @@ var mayImport = map[string][]string{
 	"selftest/checks":     {},
 	"selftest/counttests": {},
 	"selftest/probe":      {},
+	"selftest/vm":         {},
 }
 
 // testsMayImport are further packages of ours for test files.

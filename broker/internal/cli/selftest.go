@@ -10,6 +10,7 @@ import (
 	"text/tabwriter"
 
 	"sbx/broker/internal/host"
+	"sbx/broker/internal/resources"
 	"sbx/selftest/checks"
 )
 
@@ -60,7 +61,7 @@ func (t *term) selftest(q selftestRequest) int {
 			return t.fail(&usageError{"no group or check is called " + quote(o), "groups: " + strings.Join(checks.Groups(), " ")})
 		}
 	}
-	results, err := checks.Run(context.Background(), checks.Runner{Sbx: exe, Probe: probe, Hooks: testHooks}, func(c checks.Check) bool {
+	results, err := checks.Run(context.Background(), checks.Runner{Sbx: exe, Probe: probe, Hooks: testHooks, Facts: offers()}, func(c checks.Check) bool {
 		return len(q.only) == 0 || slices.Contains(q.only, c.Group) || slices.Contains(q.only, c.ID)
 	})
 	if err != nil {
@@ -76,6 +77,15 @@ func (t *term) selftest(q selftestRequest) int {
 		return 1
 	}
 	return 0
+}
+
+// offers are the facts about this host that sbx knows better than the probe.
+func offers() (facts []string) {
+	p, err := resources.Host{UID: os.Getuid()}.Find()
+	if err == nil && p.Has("memory") && p.Has("pids") && p.Has("cpu") {
+		facts = append(facts, "cgroup")
+	}
+	return facts
 }
 
 // mustNotSkip says whether a check was left out for want of something that SBX_MUST_WORK promises.

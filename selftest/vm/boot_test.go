@@ -1,0 +1,130 @@
+package vm
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// run boots the machine and judges what its script says: every line that begins with "FAIL:" is an error, there must be
+// one that begins with "pass:", and the last is "exit 0".
+func (m machine) run(t *testing.T) {
+	t.Helper()
+	kernel := kernel(t, m.suite)
+	for _, tool := range m.need {
+		if look(tool) == "" {
+			missing(t, tool+" ("+installHint+")")
+		}
+	}
+	scratch := t.TempDir()
+	start := time.Now()
+	said, console := m.boot(t, kernel, m.disk(t, scratch), scratch)
+	t.Logf("%s, %s, %.1f s\n%s", m.suite, shop.accel, time.Since(start).Seconds(), said)
+	passes := 0
+	for line := range strings.Lines(said) {
+		switch {
+		case strings.HasPrefix(line, "FAIL:"):
+			t.Error(strings.TrimSpace(line))
+		case strings.HasPrefix(line, "pass:"):
+			passes++
+		}
+	}
+	if !strings.HasSuffix(said, "\nexit 0\n") || passes == 0 {
+		t.Errorf("the machine's script did not come to a good end; its console:\n%s", console)
+	}
+}
+
+// disk makes the machine's disk, with all that it is given.
+func (m machine) disk(t *testing.T, scratch string) string {
+	t.Helper()
+	stage := filepath.Join(scratch, "stage")
+	vm := filepath.Join(stage, "vm")
+	if err := os.MkdirAll(vm, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	yes := map[bool]string{true: "yes", false: "no"}
+	helper := m.helper
+	if helper == "" {
+		helper = "none"
+	}
+	put := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(vm, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("config", fmt.Sprintf("userns=%s\ndelegate=%s\nhelper=%s\n", yes[!m.noUsers], yes[!m.noGroup], helper))
+	put("sudoers", m.sudoers)
+	if m.before != "" {
+		put("before", m.before)
+	}
+	scripts, err := filepath.Glob("testdata/*.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range append(scripts, "../testdata/cgroup.sh") {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		put(filepath.Base(f), string(text))
+	}
+	put("script", m.script+"\n")
+	for _, f := range [...]string{"sbx", "sbx-helper", "sbx-probe"} {
+		if err := os.Link(filepath.Join(shop.dir, f), filepath.Join(vm, f)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	image := filepath.Join(scratch, "disk")
+	if out, err := exec.Command("sh", "testdata/disk.sh", stage, image).CombinedOutput(); err != nil {
+		t.Fatalf("making the disk: %v\n%s", err, out)
+	}
+	return image
+}
+
+// boot runs the machine to its end, and returns what came out of its port and the last of its console.
+func (m machine) boot(t *testing.T, kernel, disk, scratch string) (said, console string) {
+	t.Helper()
+	out, tty := filepath.Join(scratch, "out"), filepath.Join(scratch, "console")
+	cpu := "max,la57=off"
+	if shop.accel == "kvm" {
+		cpu = "host"
+	}
+	// A machine must not take the processors from tests that run beside it.
+	args := []string{"-n", "10", "qemu-system-x86_64", "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-accel", shop.accel, "-cpu", cpu, "-smp", "2", "-m", "2G",
+		"-kernel", filepath.Join(kernel, "vmlinux"), "-initrd", filepath.Join(kernel, "initrd.img"),
+		"-append", "console=ttyS0 quiet panic=-1 apparmor=1 security=apparmor " + m.kernelArgs, "-serial", "file:" + tty,
+		"-drive", "file=" + disk + ",format=raw,if=virtio,cache=unsafe",
+		"-netdev", "user,id=net,restrict=on", "-device", "virtio-net-pci,netdev=net,romfile=",
+		"-chardev", "file,id=out,path=" + out, "-device", "virtio-serial-pci", "-device", "virtserialport,chardev=out"}
+	for tag, dir := range map[string]string{"usr": "/usr", "kernel": filepath.Join(kernel, "root")} {
+		args = append(args, "-virtfs", "local,mount_tag="+tag+",path="+strings.ReplaceAll(dir, ",", ",,")+",security_model=none,multidevs=remap,readonly=on")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "nice", args...)
+	runtime.LockOSThread() // the machine ends with the thread that started it, should this process be killed
+	defer runtime.UnlockOSThread()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	text, err := cmd.CombinedOutput()
+	said, console = tail(out, 1<<20), tail(tty, 1<<12)
+	if err != nil || ctx.Err() != nil {
+		t.Errorf("the machine ended with %v (%v)\n%s\n%s", err, ctx.Err(), text, console)
+	}
+	return said, console
+}
+
+// tail reads the last n bytes of a file.
+func tail(file string, n int) string {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return err.Error()
+	}
+	return string(b[max(0, len(b)-n):])
+}

@@ -1,0 +1,162 @@
+package vm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Suites of Debian whose kernels are used. The first is the oldest that sbx supports, the second has the newest kernel
+// of any suite that is not a moving target.
+const (
+	oldest = "bookworm"
+	newest = "trixie-backports"
+)
+
+// machine is one virtual machine and what is run in it.
+type machine struct {
+	suite      string
+	noUsers    bool     // no user namespaces for ordinary users
+	noGroup    bool     // the user owns no control group
+	helper     string   // mode of sbx-helper, "none" if it is not installed
+	sudoers    string   // lines for /etc/sudoers
+	before     string   // shell commands as root, before the script
+	script     string   // shell commands, run as the ordinary user; the scripts of testdata are in /vm
+	need       []string // programs of this host that the script uses
+	kernelArgs string
+}
+
+// limit is how long a machine may take. Emulated on a busy host, it is twenty times slower than this one.
+const limit = 12 * time.Minute
+
+// bench is what all machines share, made once.
+type bench struct {
+	once  sync.Once
+	dir   string // with the binaries
+	accel string
+	lacks string
+	err   error
+}
+
+var shop bench
+
+func TestMain(m *testing.M) {
+	status := m.Run()
+	if shop.dir != "" {
+		os.RemoveAll(shop.dir)
+	}
+	os.Exit(status)
+}
+
+// tools are what the machines are made with.
+var tools = [...]string{"qemu-system-x86_64", "busybox", "mke2fs", "depmod", "modprobe", "cpio", "xz", "zstd", "apt-get", "dpkg", "setpriv", "ip"}
+
+func (b *bench) open() {
+	if runtime.GOARCH != "amd64" {
+		b.lacks = "an amd64 host"
+		return
+	}
+	for _, tool := range tools {
+		if look(tool) == "" {
+			b.lacks = tool + " (" + installHint + ")"
+			return
+		}
+	}
+	if target, err := os.Readlink("/lib"); err != nil || strings.Trim(target, "/") != "usr/lib" {
+		b.lacks = "a merged /usr"
+		return
+	}
+	if b.dir, b.err = os.MkdirTemp("", "sbx-vm-"); b.err != nil {
+		return
+	}
+	for out, args := range map[string][]string{"sbx": {"-ldflags=-E=sbx_start", "../../broker"}, "sbx-helper": {"../../helper"}, "sbx-probe": {"../probe"}} {
+		cmd := exec.Command("go", append([]string{"build", "-trimpath", "-o", filepath.Join(b.dir, out)}, args...)...)
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if text, err := cmd.CombinedOutput(); err != nil {
+			b.err = fmt.Errorf("building %s: %w\n%s", out, err, text)
+			return
+		}
+	}
+}
+
+const installHint = "sh selftest/testdata/needs.sh"
+
+// look finds a program also where an ordinary user's PATH does not go.
+func look(tool string) string {
+	for _, dir := range append(filepath.SplitList(os.Getenv("PATH")), "/usr/sbin", "/sbin") {
+		if st, err := os.Stat(filepath.Join(dir, tool)); err == nil && st.Mode()&0o111 != 0 {
+			return filepath.Join(dir, tool)
+		}
+	}
+	return ""
+}
+
+// missing ends a test that cannot run here: skipped with the fact named, failed where everything must work.
+func missing(t *testing.T, fact string) {
+	t.Helper()
+	if os.Getenv("SBX_MUST_WORK") == "1" {
+		t.Fatalf("missing: %s", fact)
+	}
+	t.Skipf("missing: %s", fact)
+}
+
+// kernel returns the folder with the kernel of a suite, fetched if it is not in the cache.
+func kernel(t *testing.T, suite string) string {
+	t.Helper()
+	shop.once.Do(shop.open)
+	if shop.err != nil {
+		t.Fatal(shop.err)
+	}
+	if shop.lacks != "" {
+		missing(t, shop.lacks)
+	}
+	cache := os.Getenv("SBX_VM_CACHE")
+	if cache == "" {
+		base, err := os.UserCacheDir()
+		if err != nil {
+			base = "/var/tmp"
+		}
+		cache = filepath.Join(base, "sbx-vm")
+	}
+	dir := filepath.Join(cache, suite)
+	out, err := exec.Command("sh", "testdata/kernel.sh", suite, dir).CombinedOutput()
+	text := strings.Split(strings.TrimSpace(string(out)), "\n")
+	why := "a kernel of Debian " + suite + ": " + strings.Join(text[max(0, len(text)-5):], "\n")
+	var exit *exec.ExitError
+	switch {
+	case errors.As(err, &exit) && exit.ExitCode() == 3:
+		t.Skip("missing: " + why) // no package that could be installed would help
+	case err != nil:
+		missing(t, why)
+	}
+	if shop.accel == "" {
+		shop.accel = accelerator(dir)
+	}
+	return dir
+}
+
+// accelerator says whether KVM boots the kernel as far as its panic for want of a root file system. That /dev/kvm can be
+// opened says little: nested, it may refuse or hang.
+func accelerator(dir string) string {
+	f, err := os.OpenFile("/dev/kvm", os.O_RDWR, 0)
+	if err != nil {
+		return "tcg"
+	}
+	f.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "qemu-system-x86_64", "-nodefaults", "-display", "none", "-no-reboot", "-m", "512",
+		"-kernel", filepath.Join(dir, "vmlinux"), "-append", "panic=-1", "-accel", "kvm", "-cpu", "host")
+	if cmd.Run() == nil {
+		return "kvm"
+	}
+	return "tcg"
+}

@@ -1,0 +1,61 @@
+# Makes what a machine is started with from a stock Debian kernel, which is downloaded and unpacked, not installed:
+#   sh kernel.sh SUITE DIR
+# DIR then holds vmlinux, initrd.img (busybox and the modules without which there is no root file system) and root, with
+# all modules. It appears whole or not at all; one that is there is kept. Exits with 3 if the mirror cannot be had.
+set -eu
+suite=$1 dir=$2
+[ ! -e "$dir" ] || exit 0
+PATH=$PATH:/usr/sbin:/sbin
+new=$dir.$$
+rm -rf "$new"; mkdir -p "$new"; cd "$new"
+trap 'rm -rf "$new"' EXIT
+mirror=${SBX_VM_MIRROR:-$(grep -hoE 'https?://[^ ]+' /etc/apt/sources.list.d/debian.sources /etc/apt/sources.list 2>/dev/null | grep -v /archive/ | head -n1)}
+
+# An apt of our own, so that the host's lists, pins and state stay as they are.
+mkdir -p apt/etc/apt/preferences.d apt/var/lib/apt/lists/partial apt/var/cache/apt/archives/partial
+echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] ${mirror:-http://deb.debian.org/debian} $suite main" >apt/etc/apt/sources.list
+apt() { tool=$1; shift; "$tool" -q -o Dir="$new/apt" -o Dir::State::status=/dev/null -o APT::Sandbox::User=root -o Acquire::Retries=3 "$@"; }
+apt apt-get -o APT::Update::Error-Mode=any update || exit 3
+names=$(apt apt-cache depends --important --recurse linux-image-amd64 | grep -E '^linux-(image|base|binary|modules)-[0-9]') # newer ones are in parts
+apt apt-get download $names || exit 3
+for deb in ./*.deb; do dpkg -x "$deb" root; done
+[ -e root/lib ] || ln -s usr/lib root/lib
+version=$(ls root/lib/modules)
+depmod -b root "$version"
+
+# QEMU can start the kernel proper, which saves an emulated machine its slow decompression.
+image=$(find root -name 'vmlinuz*')
+cp "$image" vmlinux
+for packing in 'xz=\xfd7zXZ\x00' 'zstd=\x28\xb5\x2f\xfd'; do
+	offset=$(LC_ALL=C grep -aboPm1 "${packing#*=}" "$image" | head -n1 | cut -d: -f1)
+	[ -n "$offset" ] || continue
+	tail -c +$((offset + 1)) "$image" | "${packing%%=*}" -dc >unpacked 2>/dev/null || :
+	if head -c4 unpacked | grep -q ELF; then mv unpacked vmlinux; break; fi
+done
+
+# The names of the modules give the order in which they are loaded.
+mkdir -p initrd/bin initrd/dev initrd/modules initrd/root
+n=1000
+modprobe -d "$new/root" -S "$version" -a --show-depends virtio_pci virtio_blk virtio_console virtio_net ext4 9pnet_virtio 9p |
+	sed -n 's/^insmod //p' | awk '!seen[$0]++' >modules
+while read -r module; do
+	n=$((n + 1))
+	xz -dcf "$module" >initrd/modules/$n.ko
+done <modules
+cp "$(command -v busybox)" initrd/bin/busybox
+cat >initrd/init <<'INIT'
+#!/bin/busybox sh
+busybox mount -t devtmpfs dev /dev
+for module in /modules/*; do busybox insmod $module; done
+busybox mount -t ext4 /dev/vda /root
+for tag in usr kernel; do busybox mount -t 9p -o trans=virtio,ro,cache=loose,msize=262144 $tag /root/$tag; done
+busybox umount /dev
+exec busybox switch_root /root /bin/sh /vm/init.sh
+INIT
+chmod +x initrd/init
+(cd initrd && find . | cpio --quiet -o -H newc) >initrd.img
+echo "$version" >version
+rm -rf apt initrd ./*.deb unpacked modules
+cd /
+mkdir -p "$(dirname "$dir")"
+mv -T "$new" "$dir" 2>/dev/null || [ -e "$dir/initrd.img" ] # somebody else may have been faster
