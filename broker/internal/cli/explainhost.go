@@ -96,6 +96,9 @@ func (x *explainer) host(name string, port int) answerRow {
 	}
 	v := decide.Decide(decide.Ask{Kind: policy.KindHost, Host: name, Port: port, Op: "connect"}, x.env)
 	row.Decision, row.Layer, row.Reason, row.Scope = v.Decision.String(), "network", v.Reason, "default"
+	if v.Decision == decide.Allow && x.mustName(h, port) {
+		row.Reason += "; its connections must name it (tls=sni)"
+	}
 	if o := x.s.Origins["network.hosts"]; len(o) > 0 {
 		row.from(o[len(o)-1])
 	} else if o := x.s.Origins["network.allow"]; len(o) > 0 {
@@ -105,6 +108,16 @@ func (x *explainer) host(name string, port int) answerRow {
 		row.Change, row.Once = change, "sbx run --allow-host "+shellQuote(subject)
 	}
 	return row
+}
+
+// mustName says whether connections to a listed host are looked at for its name.
+func (x *explainer) mustName(h policy.Host, port int) bool {
+	for _, p := range x.env.Hosts {
+		if p.MatchHost(h) && (p.SNI() || x.s.Network.TLS == "sni" && p.WithSNI().SNI() && (port == 0 || port == 80 || port == 443)) {
+			return true
+		}
+	}
+	return false
 }
 
 func (x *explainer) overruleHost(r policy.Rule, change string) string {

@@ -68,7 +68,7 @@ func (t *term) network(r *request, s settings, in *planner.Input) (*outlet, erro
 		reach = policy.AllHosts
 	}
 	o := &outlet{t: t, r: r, made: make(chan struct{})}
-	o.opt = network.Options{All: reach == policy.AllHosts, Carrier: n.Mode, Servers: network.Nameservers("/etc/resolv.conf"), Note: o.note, Say: o.say}
+	o.opt = network.Options{All: reach == policy.AllHosts, Carrier: n.Mode, Servers: network.Nameservers("/etc/resolv.conf"), Note: o.note, Say: o.say, SNI: n.TLS == "sni"}
 	o.implied = !r.strict && len(n.HostPorts)+len(n.Publish) == 0 && len(s.Origins["network.allow"])+len(s.Origins["network.hosts"])+len(s.Origins["network.mode"]) == 0
 	if o.implied {
 		// Seen before anything is made for it: a profile's network that cannot be had must not cost the start.
@@ -88,6 +88,9 @@ func (t *term) network(r *request, s settings, in *planner.Input) (*outlet, erro
 		if err != nil {
 			return nil, &planner.Refusal{What: err.Error()}
 		}
+		if p.SNI() && o.opt.All {
+			return nil, &planner.Refusal{What: "tls=sni of " + quote(h) + " means nothing while every address is open", Hint: "leave --allow-network away"}
+		}
 		o.opt.Hosts = append(o.opt.Hosts, p)
 	}
 	now := time.Now()
@@ -95,6 +98,9 @@ func (t *term) network(r *request, s settings, in *planner.Input) (*outlet, erro
 		if rule.Kind == policy.KindHost && rule.Decision == policy.Allow && (rule.Expires.IsZero() || now.Before(rule.Expires)) && (rule.Origin.Scope != policy.ScopeProject || s.layers.Policy.ProjectTrusted) {
 			o.opt.Hosts = append(o.opt.Hosts, rule.Host())
 		}
+	}
+	if o.opt.SNI && o.opt.All && !r.quiet {
+		t.warn("network: connections need not name their host (network.tls) while every address is open")
 	}
 	store := s.layers.Policy
 	o.opt.Denied = func(h policy.Host, port int) bool { return denied(store, h, port) }
@@ -321,7 +327,7 @@ func (o *outlet) close() {
 			continue
 		}
 		count := func(n uint64) string { return strconv.FormatUint(n, 10) }
-		host := o.net.NameOf(t.Addr)
+		host := firstOf(t.Name, o.net.NameOf(t.Addr))
 		if host == "" {
 			host = t.Addr.String()
 		}

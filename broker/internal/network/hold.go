@@ -50,7 +50,8 @@ func (n *Network) hold(f flow, packet []byte) {
 // settle asks about a destination, opens or closes it, and lets the packets go on: to where they want, or into the refusal.
 func (n *Network) settle(dst netip.AddrPort, f flow) {
 	host := n.names.nameOf(dst.Addr())
-	if host == "" {
+	isName := host != ""
+	if !isName {
 		host = dst.Addr().String()
 	}
 	q := decide.Ask{PID: n.whois(who{f.src, "tcp"}), Op: "connect", Kind: policy.KindHost, Host: host, Port: int(dst.Port())}
@@ -65,7 +66,10 @@ func (n *Network) settle(dst netip.AddrPort, f flow) {
 		case v.Life == decide.Until:
 			life = max(time.Second, min(life, time.Until(v.Until)))
 		}
-		err = n.rules.admit([]netip.Addr{dst.Addr()}, answered(v, dst.Port()), life)
+		list := n.answered(v, dst.Port(), isName)
+		if err = n.rules.admit([]netip.Addr{dst.Addr()}, list, life); err == nil && isName {
+			n.names.led(host, []netip.Addr{dst.Addr()}, list, life)
+		}
 	} else {
 		err = n.rules.refuse(dst, denyLife)
 	}

@@ -22,7 +22,7 @@ func (n *Network) judgeName(ctx context.Context, h policy.Host, w who) judgement
 			continue
 		}
 		j.allow = true
-		j.ports = append(j.ports, portsOf(p)...)
+		j.ports = append(j.ports, portsOf(p, n.o.SNI)...)
 		if p.Wide() || p.Below() != "" {
 			j.wild = p.String()
 		}
@@ -38,16 +38,20 @@ func (n *Network) judgeName(ctx context.Context, h policy.Host, w who) judgement
 		if v.Decision != decide.Allow {
 			return judgement{reason: v.Reason}
 		}
-		return judgement{allow: true, ports: answered(v, 443), once: v.Life == decide.LifeOnce}
+		return judgement{allow: true, ports: n.answered(v, 443, true), once: v.Life == decide.LifeOnce}
 	}
 	n.o.Note(Event{Op: "lookup", Host: h.Name, Denied: true, Reason: "not in the list of hosts"})
 	return judgement{}
 }
 
-// answered is what a verdict about one port opens.
-func answered(v decide.Verdict, port uint16) []ports {
+// answered is what a verdict about one port opens, of a host that has a name or an address only.
+func (n *Network) answered(v decide.Verdict, port uint16, isName bool) []ports {
+	p := ports{lo: port, hi: port}
 	if v.Scope >= decide.Dir {
-		return []ports{{1, 65535, false}}
+		p = ports{lo: 1, hi: 65535}
 	}
-	return []ports{{port, port, false}}
+	if n.o.SNI && isName {
+		return named(p)
+	}
+	return []ports{p}
 }

@@ -26,6 +26,7 @@ type Options struct {
 	All       bool                 // every public address; Hosts are what is open beyond them
 	Hosts     []policy.HostPattern // names and ranges
 	HostPorts []uint16             // of the host's loopback
+	SNI       bool                 // connections to names must name them on ports 80 and 443, whatever their patterns say
 	Publish   []Publish
 	Carrier   string // pasta or slirp4netns; "" for the first that works; "none" for doors without a way out
 	Servers   []netip.AddrPort
@@ -63,6 +64,7 @@ type Network struct {
 	init   atomic.Int64 // process 1 of the sandbox
 	mu     sync.Mutex
 	held   map[netip.AddrPort][][]byte
+	passed counts
 	closed []netip.Prefix
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -129,6 +131,14 @@ func (n *Network) build() error {
 	if v6 {
 		list = append(list, stage.Socket{Family: unix.AF_INET6, Type: unix.SOCK_RAW, Proto: unix.IPPROTO_RAW})
 	}
+	classes := classesOf(n.o.Hosts, n.o.SNI)
+	if n.o.All {
+		classes = nil
+	}
+	passing := len(list)
+	if hasSNI(classes) {
+		list = append(list, passSockets(v6)...)
+	}
 	fixed := len(list)
 	for _, p := range n.o.HostPorts {
 		list = append(list, stage.Socket{Family: unix.AF_INET, Type: unix.SOCK_STREAM, Bind: netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), p), Backlog: 128})
@@ -152,9 +162,9 @@ func (n *Network) build() error {
 	if err != nil {
 		return err
 	}
-	n.rules = &rules{c: conn, classes: classesOf(n.o.Hosts), open: map[string]time.Time{}}
+	n.rules = &rules{c: conn, classes: classes, open: map[string]time.Time{}}
 	if n.o.Ask != nil {
-		n.rules.classes = append(n.rules.classes, ports{1, 65535, false})
+		n.rules.classes = append(n.rules.classes, ports{lo: 1, hi: 65535})
 	}
 	if err := n.rules.setUp(&n.o, n.closed); err != nil {
 		return fmt.Errorf("setting the sandbox's network rules: %w", err)
@@ -185,6 +195,13 @@ func (n *Network) build() error {
 		return err
 	}
 	go n.serveTCP(tl)
+	for _, f := range files[passing:fixed] {
+		l, err := n.listener(f)
+		if err != nil {
+			return err
+		}
+		go n.accept(l, n.pass)
+	}
 	for i, f := range files[fixed:] {
 		l, err := n.listener(f)
 		if err != nil {
@@ -256,6 +273,7 @@ func (n *Network) Close() (out []Traffic) {
 	n.once.Do(func() {
 		if n.rules != nil {
 			out, _ = n.rules.traffic()
+			out = n.passed.add(out)
 		}
 		n.cancel()
 		if n.car != nil {

@@ -25,6 +25,7 @@ type resolver struct {
 	mu     sync.Mutex
 	cache  map[key]*entry
 	names  map[netip.Addr]string // which name led to an address, the last one
+	leads  map[lead]leadTo       // what each name opened
 	budget map[string]*bucket
 }
 
@@ -65,7 +66,7 @@ const (
 )
 
 func newResolver() *resolver {
-	return &resolver{cache: map[key]*entry{}, names: map[netip.Addr]string{}, budget: map[string]*bucket{}}
+	return &resolver{cache: map[key]*entry{}, names: map[netip.Addr]string{}, leads: map[lead]leadTo{}, budget: map[string]*bucket{}}
 }
 
 // answer answers one message; nil is no answer at all.
@@ -173,7 +174,9 @@ func (r *resolver) fetch(ctx context.Context, q dnsmessage.Question, name policy
 			return answer{code: dnsmessage.RCodeNameError}, false
 		}
 	}
-	if err := r.admit(a.addrs, j.ports, time.Duration(a.ttl)*time.Second+grace); err != nil {
+	life := time.Duration(a.ttl)*time.Second + grace
+	r.led(name.Name, a.addrs, j.ports, life) // before the address is open
+	if err := r.admit(a.addrs, j.ports, life); err != nil {
 		r.note(Event{Op: "lookup", Host: name.Name, Failed: true, Reason: err.Error()})
 		return failed, false
 	}

@@ -28,6 +28,7 @@ const (
 type ports struct {
 	lo, hi uint16
 	udp    bool
+	sni    bool // by connections that name the host only (pass.go)
 }
 
 func (p ports) proto() byte {
@@ -90,12 +91,17 @@ func (r *rules) setUp(o *Options, closed []netip.Prefix) error {
 	b.Rule("pass", nft.Accept())
 	b.BaseChain("output", "filter", nft.Output, nft.PrioAfter, false)
 	b.Rule("output", nft.Leaving("lo"), nft.Accept())
+	if hasSNI(r.classes) {
+		// What leads to the pass-through left by the device when it was routed, and leaves by lo now.
+		b.Rule("output", nft.Redirected(), nft.Accept())
+		r.redirect(b)
+	}
 	b.Rule("output", nft.Known(), nft.Goto("pass"))
 	b.Rule("output", nft.IPv6(), nft.ICMPv6(133, 136), nft.Accept()) // neighbours; nothing else finds the gateway
 	b.Rule("output", nft.IPv6(), nft.ICMPv6(130, 143), nft.Drop())
 	for _, h := range o.Hosts {
 		if p, ok := h.Prefix(); ok {
-			for _, q := range portsOf(h) {
+			for _, q := range portsOf(h, false) {
 				b.Rule("output", to(p), nft.Protocol(q.proto()), nft.Ports(q.lo, q.hi), nft.Goto("pass"))
 			}
 		}
@@ -124,6 +130,9 @@ func (r *rules) listed(b *nft.Batch, o *Options) {
 		match  nft.Expr
 	}{{"-4", 4, nft.IPv4()}, {"-6", 16, nft.IPv6()}} {
 		for i, p := range r.classes {
+			if p.sni {
+				continue // its connections are led to the pass-through
+			}
 			b.Rule("output", f.match, nft.Protocol(p.proto()), nft.Ports(p.lo, p.hi), nft.ToSet(f.len, fmt.Sprintf("c%d%s", i, f.suffix)), nft.Goto("pass"))
 		}
 		b.Rule("output", f.match, nft.Protocol(unix.IPPROTO_TCP), nft.ToPortSet(f.len, asked+f.suffix), nft.Goto("pass"))
@@ -131,7 +140,7 @@ func (r *rules) listed(b *nft.Batch, o *Options) {
 	}
 	for _, h := range o.Hosts {
 		if h.Any() { // every address that is not closed
-			for _, q := range portsOf(h) {
+			for _, q := range portsOf(h, false) {
 				b.Rule("output", nft.Protocol(q.proto()), nft.Ports(q.lo, q.hi), nft.Goto("pass"))
 			}
 		}
@@ -161,23 +170,67 @@ func to(p netip.Prefix) nft.Expr {
 	return append(match, nft.To(p.Addr().AsSlice(), p.Bits())...)
 }
 
-// portsOf lists what a pattern opens: without a port 80 and 443.
-func portsOf(h policy.HostPattern) []ports {
+// portsOf lists what a pattern opens: without a port 80 and 443. With sni all names are to be named on these two.
+func portsOf(h policy.HostPattern, sni bool) []ports {
 	lo, hi := h.Ports()
+	p := ports{lo: lo, hi: hi, udp: h.UDP(), sni: h.SNI()}
+	_, isRange := h.Prefix()
+	sni = sni && !p.udp && !isRange && !h.Any()
 	if lo == 0 {
-		return []ports{{80, 80, h.UDP()}, {443, 443, h.UDP()}}
+		p.sni = p.sni || sni
+		q := p
+		p.lo, p.hi, q.lo, q.hi = 80, 80, 443, 443
+		return []ports{p, q}
 	}
-	return []ports{{lo, hi, h.UDP()}}
+	if !sni || p.sni {
+		return []ports{p}
+	}
+	return named(p)
+}
+
+// named has the ports 80 and 443 of p for connections that name the host.
+func named(p ports) []ports {
+	var out []ports
+	if p.lo != p.hi || p.lo != 80 && p.lo != 443 {
+		out = append(out, p)
+	}
+	for _, q := range []uint16{80, 443} {
+		if p.contains(q) {
+			out = append(out, ports{lo: q, hi: q, sni: true})
+		}
+	}
+	return out
+}
+
+func hasSNI(list []ports) bool { return slices.ContainsFunc(list, func(p ports) bool { return p.sni }) }
+
+// redirect leads the connections that have to name their host to the pass-through.
+func (r *rules) redirect(b *nft.Batch) {
+	b.BaseChain("redirect", "nat", nft.Output, nft.PrioNat, true)
+	for _, f := range [...]struct {
+		suffix string
+		len    int
+		match  nft.Expr
+	}{{"-4", 4, nft.IPv4()}, {"-6", 16, nft.IPv6()}} {
+		for i, p := range r.classes {
+			if p.sni {
+				b.Rule("redirect", f.match, nft.Protocol(p.proto()), nft.Ports(p.lo, p.hi), nft.ToSet(f.len, fmt.Sprintf("c%d%s", i, f.suffix)), nft.Redirect(passPort))
+			}
+		}
+	}
 }
 
 // classesOf collects the distinct ports of all patterns that are not ranges.
-func classesOf(hosts []policy.HostPattern) []ports {
+func classesOf(hosts []policy.HostPattern, sni bool) []ports {
 	var out []ports
+	if sni { // for names that are asked about too
+		out = []ports{{lo: 80, hi: 80, sni: true}, {lo: 443, hi: 443, sni: true}}
+	}
 	for _, h := range hosts {
 		if _, isRange := h.Prefix(); isRange {
 			continue
 		}
-		for _, p := range portsOf(h) {
+		for _, p := range portsOf(h, sni) {
 			if !slices.Contains(out, p) {
 				out = append(out, p)
 			}
@@ -266,6 +319,7 @@ func (r *rules) put(list []element, life time.Duration) error {
 // Traffic is what went to and came from one address.
 type Traffic struct {
 	Addr                           netip.Addr
+	Name                           string // that the connections gave, where that was looked at
 	Out, In, PacketsOut, PacketsIn uint64
 }
 

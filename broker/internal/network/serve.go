@@ -113,13 +113,17 @@ func (n *Network) accept(l net.Listener, f func(net.Conn)) {
 	}
 }
 
-// splice joins two connections until both directions have ended.
-func splice(a, b net.Conn) {
+// splice joins two connections until both directions have ended, and says how many bytes went from a to b and back.
+func splice(a, b net.Conn) (out, in int) {
 	done := make(chan struct{}, 2)
-	for _, p := range [2][2]net.Conn{{a, b}, {b, a}} {
+	for _, p := range [2]struct {
+		from, to net.Conn
+		n        *int
+	}{{a, b, &out}, {b, a, &in}} {
 		go func() {
-			_, _ = io.Copy(p[0], p[1])
-			if w, ok := p[0].(interface{ CloseWrite() error }); ok {
+			n, _ := io.Copy(p.to, p.from)
+			*p.n = int(n)
+			if w, ok := p.to.(interface{ CloseWrite() error }); ok {
 				_ = w.CloseWrite()
 			}
 			done <- struct{}{}
@@ -127,4 +131,5 @@ func splice(a, b net.Conn) {
 	}
 	<-done
 	<-done
+	return out, in
 }

@@ -58,6 +58,7 @@ type Network struct {
 	Publish   []string
 	HostPorts []int
 	Mode      string // auto | none | slirp4netns | pasta | veth
+	TLS       string // none | sni
 }
 
 // Limits is section [limits].
@@ -93,7 +94,7 @@ func Defaults() Config {
 			NonRootUser: true, Prompt: "auto", PromptTimeout: 5 * time.Minute, Questions: 32, Stat: "ask",
 		},
 		FS:      FS{Caches: "overlay"},
-		Network: Network{Mode: "auto"},
+		Network: Network{Mode: "auto", TLS: "none"},
 		Audit:   Audit{Forward: "none"},
 		Limits:  Limits{Memory: "75%", Pids: 4096},
 		Env: Env{Pass: []string{"LANG", "LANGUAGE", "LC_*", "TERM", "COLORTERM", "TZ", "HOME", "USER", "LOGNAME", "SHELL", "PATH", "EDITOR", "PAGER",

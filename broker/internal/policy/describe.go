@@ -143,6 +143,8 @@ func sentence(key string) string {
 		return "Ports of the host's loopback that can be reached from inside."
 	case "network.mode":
 		return "What carries the network."
+	case "network.tls":
+		return "Whether connections to listed names must name them (sni): each on its ports 80 and 443, as if its entry ended in ,tls=sni."
 	case "limits.memory":
 		return "The memory of all processes together."
 	case "limits.memory_high":

@@ -86,7 +86,8 @@ func hostName(s string) (string, error) {
 //
 //	example.com   *.example.com (every name below, not example.com)   1.2.3.4   10.0.0.0/8   [::1]   2001:db8::/32   *
 //	each with :443 or :8000-8100 or :* ; without a port an allow or ask covers 80 and 443, a deny every port;
-//	and then with /udp, else it is about TCP
+//	and then with /udp, else it is about TCP; a name that is about TCP may end in ,tls=sni: its ports are for those connections only
+//	that name it themselves, in a TLS ClientHello or in HTTP's Host
 type HostPattern struct {
 	name   string
 	suffix bool // name stands for everything below it
@@ -94,6 +95,7 @@ type HostPattern struct {
 	prefix netip.Prefix
 	lo, hi uint16 // 0,0: no port given
 	udp    bool
+	sni    bool
 }
 
 // ParseHostPattern reads pattern text.
@@ -106,6 +108,7 @@ func ParseHostPattern(s string) (HostPattern, error) {
 }
 
 func parseHostPattern(s string) (p HostPattern, err error) {
+	s, p.sni = strings.CutSuffix(s, ",tls=sni")
 	s, p.udp = strings.CutSuffix(s, "/udp")
 	host, port := splitPort(s)
 	if port != "" {
@@ -116,14 +119,16 @@ func parseHostPattern(s string) (p HostPattern, err error) {
 	if base, ok := strings.CutPrefix(host, "*"); ok {
 		if base == "" {
 			p.any = true
-			return p, nil
+			return p, p.checkSNI()
 		}
 		if base[0] != '.' {
 			return p, errors.New("* must be a whole label: *.example.com")
 		}
 		p.suffix, host = true, base[1:]
-		p.name, err = hostName(host)
-		return p, err
+		if p.name, err = hostName(host); err != nil {
+			return p, err
+		}
+		return p, p.checkSNI()
 	}
 	if strings.Contains(host, "/") {
 		p.prefix, err = netip.ParsePrefix(strings.Trim(host, "[]"))
@@ -133,7 +138,10 @@ func parseHostPattern(s string) (p HostPattern, err error) {
 		if err == nil && p.prefix != p.prefix.Masked() {
 			err = fmt.Errorf("the address has bits beyond the prefix; did you mean %s?", p.prefix.Masked())
 		}
-		return p, err
+		if err != nil {
+			return p, err
+		}
+		return p, p.checkSNI()
 	}
 	h, err := ParseHost(host)
 	if err != nil {
@@ -143,7 +151,18 @@ func parseHostPattern(s string) (p HostPattern, err error) {
 		p.prefix = netip.PrefixFrom(h.Addr, h.Addr.BitLen())
 	}
 	p.name = h.Name
-	return p, nil
+	return p, p.checkSNI()
+}
+
+func (p HostPattern) checkSNI() error {
+	switch {
+	case !p.sni:
+	case p.udp:
+		return errors.New("tls=sni is about TCP")
+	case p.name == "":
+		return errors.New("tls=sni needs a name: an address has none to compare")
+	}
+	return nil
 }
 
 // splitPort cuts at the colon that cannot belong to an IPv6 address; port keeps its colon.
@@ -215,6 +234,15 @@ func (p HostPattern) Ports() (lo, hi uint16) { return p.lo, p.hi }
 // UDP reports whether the pattern is about UDP instead of TCP.
 func (p HostPattern) UDP() bool { return p.udp }
 
+// SNI reports whether connections must name the host themselves.
+func (p HostPattern) SNI() bool { return p.sni }
+
+// WithSNI is the pattern with that demand, where it can have one.
+func (p HostPattern) WithSNI() HostPattern {
+	p.sni = p.name != "" && !p.udp
+	return p
+}
+
 // Any reports whether the pattern covers every name and address.
 func (p HostPattern) Any() bool { return p.any }
 
@@ -233,7 +261,7 @@ func (p HostPattern) matchHost(h Host) bool {
 // Covers reports that everything q allows p allows too.
 func (p HostPattern) Covers(q HostPattern) bool {
 	switch {
-	case p.udp != q.udp:
+	case p.udp != q.udp, p.sni && !q.sni:
 		return false
 	case p.lo == 0 && q.lo == 0:
 	case p.lo == 0:
@@ -297,6 +325,10 @@ func (p HostPattern) ports() int {
 func (p HostPattern) Wide() bool { return p.any || p.suffix && !strings.Contains(p.name, ".") }
 
 func (p HostPattern) String() string {
+	if p.sni {
+		p.sni = false
+		return p.String() + ",tls=sni"
+	}
 	if p.udp {
 		p.udp = false
 		return p.String() + "/udp"

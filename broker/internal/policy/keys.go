@@ -89,6 +89,7 @@ func keyTable() []key {
 		{name: "network.publish", typ: tPublish, limit: bySubset, ptr: func(c *Config) any { return &c.Network.Publish }},
 		{name: "network.host_ports", typ: tPorts, limit: bySubset, ptr: func(c *Config) any { return &c.Network.HostPorts }},
 		{name: "network.mode", typ: tEnum, limit: toFirst, words: []string{"none", "auto", "slirp4netns", "pasta", "veth"}, ptr: func(c *Config) any { return &c.Network.Mode }},
+		{name: "network.tls", typ: tEnum, limit: toFirst, words: []string{"sni", "none"}, ptr: func(c *Config) any { return &c.Network.TLS }},
 
 		{name: "limits.memory", typ: tSize, limit: toLess, ptr: func(c *Config) any { return &c.Limits.Memory }},
 		{name: "limits.memory_high", typ: tSize, limit: toLess, ptr: func(c *Config) any { return &c.Limits.MemoryHigh }},

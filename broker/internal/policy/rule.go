@@ -21,6 +21,7 @@ type Rule struct {
 	Origin   Origin
 	path     Pattern
 	host     HostPattern
+	tls      string
 }
 
 // maxRules bounds one file; ten thousand are matched in about a millisecond.
@@ -73,8 +74,19 @@ func (r *Rule) compile(vars Vars) (err error) {
 		return errors.New("reason or by is too long")
 	}
 	if r.Kind == KindHost {
-		r.host, err = ParseHostPattern(r.Pattern)
-		return err
+		if r.host, err = ParseHostPattern(r.Pattern); err != nil {
+			return err
+		}
+		if r.tls != "" {
+			if r.host = r.host.WithSNI(); !r.host.SNI() {
+				return errors.New("tls = \"sni\" needs a name and is about TCP")
+			}
+			r.Pattern = r.host.String() // what is shown and compared has it too
+		}
+		return nil
+	}
+	if r.tls != "" {
+		return errors.New("tls goes with host")
 	}
 	if r.path, err = ParsePattern(r.Pattern, vars); err != nil {
 		return err
@@ -194,7 +206,7 @@ func (d *document) rule(t map[string]any, line int, vars Vars) (Rule, error) {
 }
 
 func ruleKeys() []string {
-	return []string{"path", "exec", "host", "socket", "access", "decision", "expires", "reason", "final", "by", "added"}
+	return []string{"path", "exec", "host", "socket", "access", "decision", "expires", "reason", "final", "by", "added", "tls"}
 }
 
 // set assigns one key of a rule.
@@ -207,7 +219,7 @@ func (r *Rule) set(name string, v any) (err error) {
 		r.Expires, err = instant(v)
 	case "added":
 		r.Added, err = instant(v)
-	case "path", "exec", "host", "socket", "access", "decision", "reason", "by":
+	case "path", "exec", "host", "socket", "access", "decision", "reason", "by", "tls":
 		s, err = as[string](v, "a string")
 	default:
 		return fmt.Errorf("unknown key %s%s", quote(name), hint(name, ruleKeys()))
@@ -229,6 +241,10 @@ func (r *Rule) set(name string, v any) (err error) {
 		r.Reason = s
 	case "by":
 		r.By = s
+	case "tls":
+		if r.tls = s; s != "sni" {
+			err = fmt.Errorf("tls is %s, not sni", quote(s))
+		}
 	}
 	return err
 }

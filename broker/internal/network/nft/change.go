@@ -142,6 +142,12 @@ func Known() Expr {
 	return join(expr("ct", u32(unix.NFTA_CT_KEY, unix.NFT_CT_STATE), u32(unix.NFTA_CT_DREG, reg1)), mask(bits), compare(unix.NFT_CMP_NEQ, make([]byte, 4)))
 }
 
+// Redirected matches packets of connections that Redirect has led elsewhere.
+func Redirected() Expr {
+	bits := binary.NativeEndian.AppendUint32(nil, 1<<5) // IPS_DST_NAT
+	return join(expr("ct", u32(unix.NFTA_CT_KEY, unix.NFT_CT_STATUS), u32(unix.NFTA_CT_DREG, reg1)), mask(bits), compare(unix.NFT_CMP_NEQ, make([]byte, 4)))
+}
+
 // IPv4 and IPv6 match one protocol family.
 func IPv4() Expr {
 	return join(meta(unix.NFT_META_NFPROTO), compare(unix.NFT_CMP_EQ, []byte{unix.NFPROTO_IPV4}))
