@@ -209,18 +209,25 @@ func (gt *gate) put(s *Server, r Request) *question {
 		defer cancel()
 		a := s.opts.Ask(ctx, r)
 		gt.mu.Lock()
-		defer gt.mu.Unlock()
-		if gt.questions[key] == q { // else a grant above it has settled it
+		var g *grant
+		open := gt.questions[key] == q // else a grant above it has settled it
+		if open {
 			delete(gt.questions, key)
-			gt.settle(s, q, r, a)
+			g = gt.settle(s, q, r, a)
+		}
+		gt.mu.Unlock()
+		if open {
+			close(q.done) // before the mount, which may need a lock that whoever waits holds
+		}
+		if g != nil { // in this goroutine: what is served is there before anybody else runs
+			gt.mount(s, g)
 		}
 	}()
 	return q
 }
 
-// settle carries an answer out. gt.mu is held.
-func (gt *gate) settle(s *Server, q *question, r Request, a Answer) {
-	defer close(q.done)
+// settle carries an answer out, up to the mount that it returns. gt.mu is held.
+func (gt *gate) settle(s *Server, q *question, r Request, a Answer) *grant {
 	if a.Path == "" {
 		a.Path = r.Path
 	}
@@ -237,22 +244,26 @@ func (gt *gate) settle(s *Server, q *question, r Request, a Answer) {
 		if r.Many {
 			gt.refuseWalker(walkerKey{r.Path, r.process})
 		}
-		return
+		return nil
 	}
 	q.allowed = true
 	if r.fresh || a.Once && !r.Dir && !r.Socket {
 		q.once = true
-		return
+		return nil
 	}
 	if gt.fixed(a.Path) {
 		// A skeleton cannot be mounted over, nor may what it hides come back: its names are granted one by one.
 		gt.opened[a.Path] = a.Mode
 		if r.Many {
-			return
+			return nil
 		}
 		a.Path = r.Path
 	}
-	gt.grant(s, a.Path, a.Mode)
+	g, fresh := gt.enter(a.Path, a.Mode)
+	if !fresh {
+		return nil
+	}
+	return g
 }
 
 func (gt *gate) refuse(p string, code fuse.Status, many bool) {

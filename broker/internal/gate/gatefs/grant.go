@@ -117,12 +117,21 @@ func (gt *gate) coversNode(n *node, o op) *grant {
 // readServed is guarded by gate.mu.
 func (g *grant) readServed() bool { return g.served && g.mode == RO }
 
-// grant enters a grant, starts its mount and settles the questions below it. gt.mu is held.
+// grant enters a grant and starts its mount. gt.mu is held.
 func (gt *gate) grant(s *Server, p string, m Mode) *grant {
-	if g := gt.grants[p]; g != nil && !(g.readServed() && m != RO) {
-		return g
+	g, fresh := gt.enter(p, m)
+	if fresh {
+		go gt.mount(s, g)
 	}
-	g := &grant{path: p, mode: m, ready: make(chan struct{})}
+	return g
+}
+
+// enter enters a grant and settles the questions below it; a fresh one is to be mounted by the caller. gt.mu is held.
+func (gt *gate) enter(p string, m Mode) (g *grant, fresh bool) {
+	if g := gt.grants[p]; g != nil && !(g.readServed() && m != RO) {
+		return g, false
+	}
+	g = &grant{path: p, mode: m, ready: make(chan struct{})}
 	gt.grants[p] = g
 	for other, q := range gt.questions {
 		if covers(p, other) {
@@ -132,8 +141,7 @@ func (gt *gate) grant(s *Server, p string, m Mode) *grant {
 			close(q.done)
 		}
 	}
-	go gt.mount(s, g)
-	return g
+	return g, true
 }
 
 // mount carries a grant out. A grant that cannot be mounted is withdrawn and counts as denied.
