@@ -135,7 +135,7 @@ func (x *explainer) hidden(p string, a policy.Access, row *answerRow) bool {
 	}
 	row.Decision, row.Layer, row.Reason, row.Rule = "absent", "secret", h.Reason, h.Pattern
 	row.from(h.Origin)
-	if !merelyHidden(h) {
+	if h.Sealed() {
 		row.Change, row.Once = secretChange(h)
 		return true
 	}
@@ -151,18 +151,13 @@ func (x *explainer) hidden(p string, a policy.Access, row *answerRow) bool {
 	return true
 }
 
-// merelyHidden tells what is out of sight from secrets, which nothing shows.
-func merelyHidden(h *policy.Hiding) bool {
-	return h.Reason == "fs.hidden" || strings.HasPrefix(h.Reason, "hidden by profile ")
-}
-
 // secretChange is what can be done about a secret: take it off a list of one's own, or have it used and not read.
 func secretChange(h *policy.Hiding) (change, once string) {
 	switch {
 	case h.Origin.File != "":
 		return "take " + shellQuote(h.Pattern) + " out of fs.secrets in " + h.Origin.String(), ""
 	case strings.HasPrefix(h.Pattern, "~/.ssh"):
-		once = "sbx run --ssh-agent lets it use the keys of your agent without reading them"
+		once = useOfSSH
 	case strings.HasPrefix(h.Pattern, "~/.gnupg"):
 		once = "sbx run --gpg-agent lets it use the keys of your agent without reading them"
 	}

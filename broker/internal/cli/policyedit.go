@@ -260,13 +260,23 @@ func opens(s settings, r policy.Rule) (string, error) {
 		case h.Kind == policy.KindSocket != (r.Kind == policy.KindSocket) || !h.Explicit(org):
 		case h.OrgOnly && r.Origin.Scope != policy.ScopeOrg:
 			return "", &usageError{ascii(r.Pattern) + " cannot be allowed: " + h.Reason, "only the organisation's policy (/etc/sbx/policy.toml) can open it"}
-		case h.Kind == policy.KindSocket || merelyHidden(&h):
+		case !h.Sealed():
 			return "this opens what is hidden otherwise: " + ascii(r.Pattern) + " (" + h.Reason + ")", nil
 		default:
-			return "it stays hidden: " + ascii(r.Pattern) + " is a secret (" + h.Reason + "), and no rule shows one", nil
+			return "", &usageError{ascii(r.Pattern) + " cannot be allowed: it is a secret (" + h.Reason + "), and no rule shows one", "copy what the program needs to a place of its own and allow that" + useOf(h)}
 		}
 	}
 	return "", nil
+}
+
+const useOfSSH = "sbx run --ssh-agent lets it use the keys of your agent without reading them"
+
+// useOf completes the hint about a secret that is to be used.
+func useOf(h policy.Hiding) string {
+	if strings.HasPrefix(h.Pattern, "~/.ssh") {
+		return "; " + useOfSSH
+	}
+	return ""
 }
 
 // remarks are what somebody who adds a rule may not expect.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,6 +36,16 @@ func policyImport(t *term, c *policyCall) int {
 	for _, u := range im.Unmapped {
 		unmapped = append(unmapped, skipped{u.Name, u.Why})
 	}
+	im.Rules = slices.DeleteFunc(im.Rules, func(r policy.Rule) bool {
+		if r.Origin.Scope = c.scopeOf(); r.Path().String() == "" {
+			return false // of a host
+		}
+		_, err := opens(s, r)
+		if err != nil {
+			unmapped = append(unmapped, skipped{r.String(), err.Error()})
+		}
+		return err != nil
+	})
 	if len(im.Rules) > 0 {
 		g, err := c.target("policy.toml", false)
 		if err != nil {

@@ -1,5 +1,5 @@
 // Package decide answers one question: may this program do this, now, and if not by itself, should a human be asked?
-// It must never touch the file system, wait, or let a secret through that no rule names.
+// It must never touch the file system, wait, or let a secret through, whatever a rule or an answer says.
 // The gate and the prompt call it for every access that the mounts do not settle; `sbx why` calls it to explain.
 package decide
 
@@ -196,7 +196,7 @@ func one(a Ask, env Env) Verdict {
 	if env.Policy != nil {
 		rule, ruled = env.Policy(q)
 	}
-	if h := env.hidden(a); h != nil && !(ruled && h.Explicit(rule)) {
+	if h := env.hidden(a); h != nil && (h.Sealed() || !(ruled && h.Explicit(rule))) {
 		return hiddenVerdict(a, h)
 	}
 	final := ruled && rule.Final

@@ -1,6 +1,9 @@
 package policy
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // Store holds the rules of all scopes. It is a value: copying it and adding session rules leaves the original alone.
 type Store struct {
@@ -138,6 +141,11 @@ func (s Store) Restricts(dir string, a Access, now time.Time) bool {
 		}
 	}
 	return false
+}
+
+// Sealed says that nothing shows what h hides, whatever anybody allows: it is a secret, and not a socket or merely out of sight.
+func (h Hiding) Sealed() bool {
+	return h.Kind != KindSocket && h.Reason != "fs.hidden" && !strings.HasPrefix(h.Reason, "hidden by profile ")
 }
 
 // Explicit reports whether r names what h hides, and not merely something around it: an allow whose every match is
