@@ -69,7 +69,7 @@ func looking() []Check {
 	return []Check{
 		{ID: "FR-27", Group: Secrets, Title: "mask lost when a host editor saves the file", Tries: "host renames a new .env over the old one; read it", Must: "stays hidden",
 			Layer: "mount view", Act: "waitread", Args: []string{"{READY}", "{PROJ}/.env"}, Setup: []Setup{{Kind: "file", Path: "{PROJ}/.env", Text: "ENV-CANARY\n"}, {Kind: "file", Path: "{LAB}/env.new", Text: "CANARY-NEW\n"}},
-			During: []Step{{Kind: "rename", From: "{LAB}/env.new", To: "{PROJ}/.env"}}, Needs: guard, Want: plus(hidden(), "HARMLESS", "NONE"), Control: onHost()},
+			During: []Step{{Kind: "rename", From: "{LAB}/env.new", To: "{PROJ}/.env"}}, Needs: guard(), Want: plus(hidden(), "HARMLESS", "NONE"), Control: onHost()},
 		{ID: "FR-28", Group: Secrets, Title: "case and spelling of a denied name", Tries: "seven spellings", Must: "the answer of the plain name", Layer: "mount view", Act: "read",
 			Args: under("{HOME}", ".SSH/ID_RSA", ".ssh/ID_RSA", ".Ssh/id_rsa", ".ssh//id_rsa", "./.ssh/./id_rsa", "proj/../.ssh/id_rsa", ".ssh/id_rsa/."), Want: plus(hidden(), "ENOTDIR"), Control: onHost()},
 		{ID: "FR-29", Group: Privileges, Title: "chroot escape, also as root of a new user namespace", Tries: "chroot, fchdir, 64 times dot-dot", Must: "refused at clone or chroot",

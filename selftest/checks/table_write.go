@@ -56,7 +56,7 @@ func planting() []Check {
 	plain := under("{PROJ2}", ".git/hooks/post-checkout", ".git/config")
 	return []Check{
 		{ID: "FW-10", Group: Filesystem, Title: "git hooks and configuration", Tries: "append to hooks, config, attributes, alternates", Must: "refused; host unchanged",
-			Layer: "mount view", Needs: guard, Act: "append", Args: append([]string{"{PROJ}/.git/config"}, git...), After: append(verify("same", "{PROJ}/.git/config"), verify("absent", git...)...), Want: plus(blocked(), "ENOTDIR"), Control: onHost()},
+			Layer: "mount view", Needs: guard(), Act: "append", Args: append([]string{"{PROJ}/.git/config"}, git...), After: append(verify("same", "{PROJ}/.git/config"), verify("absent", git...)...), Want: plus(blocked(), "ENOTDIR"), Control: onHost()},
 		{ID: "FW-10-cover", Group: Filesystem, Title: "git hooks and configuration that exist", Tries: "append to config and hooks", Must: "refused; host unchanged", Layer: "mount view",
 			Act: "append", Args: append([]string{"{PROJ}/.git/config"}, covered...), After: append(verify("same", "{PROJ}/.git/config"), verify("absent", covered...)...), Want: plus(blocked(), "ENOTDIR"), Control: onHost()},
 		{ID: "FW-11", Group: Filesystem, Title: "move .git away", Tries: "rename .git and .git/hooks", Must: "refused",
@@ -64,10 +64,10 @@ func planting() []Check {
 		{ID: "FW-12", Group: Filesystem, Title: "rename an ancestor of a protected file", Tries: "rename and exchange .vscode", Must: "refused, host unchanged", Layer: "mount view", Act: "ancestor", Args: []string{".vscode/settings.json"},
 			Want: []string{"EBUSY", "EACCES", "EROFS", "EPERM", "EXDEV"}, Control: onHost()},
 		{ID: "FW-13", Group: Filesystem, Title: "protected names that did not exist at start", Tries: "create settings, hooks, tasks", Must: "refused, or not on the host afterwards",
-			Layer: "mount view", Needs: guard, Act: "plant", Args: fresh, After: verify("absent", fresh...), Want: blocked(), Control: onHost()},
+			Layer: "mount view", Needs: guard(), Act: "plant", Args: fresh, After: verify("absent", fresh...), Want: blocked(), Control: onHost()},
 		{ID: "FW-13-git", Group: Filesystem, Title: ".git in a project that is no repository", Tries: "create .git/hooks and .git/config", Must: "refused, or not on the host afterwards",
-			Layer: "mount view", Needs: guard, Act: "plant", Args: plain, Setup: []Setup{{Kind: "file", Path: "{PROJ2}/README", Text: "hi\n"}}, Dir: "{PROJ2}", After: verify("absent", plain...), Want: blocked(), Control: onHost()},
+			Layer: "mount view", Needs: guard(), Act: "plant", Args: plain, Setup: []Setup{{Kind: "file", Path: "{PROJ2}/README", Text: "hi\n"}}, Dir: "{PROJ2}", After: verify("absent", plain...), Want: blocked(), Control: onHost()},
 		{ID: "NT-23", Group: Filesystem, Title: "socket in .git where git looks for its monitor", Tries: "bind .git/fsmonitor--daemon.ipc", Must: "refused",
-			Layer: "mount view", Needs: guard, Act: "bindsock", Args: []string{".git/fsmonitor--daemon.ipc"}, Want: []string{"EROFS", "EACCES", "EPERM"}, Control: onHost()},
+			Layer: "mount view", Needs: guard(), Act: "bindsock", Args: []string{".git/fsmonitor--daemon.ipc"}, Want: []string{"EROFS", "EACCES", "EPERM"}, Control: onHost()},
 	}
 }
