@@ -99,14 +99,15 @@ func sysfs(in *Input) []plan.Mount {
 }
 
 // Landlock access rights (landlock(7)) that a write needs. Reading is the mounts' business: a rule set
-// cannot grow, and approvals must be able to.
+// cannot grow, and approvals must be able to. LANDLOCK_ACCESS_FS_TRUNCATE is left to the mounts too: where it
+// is handled, the kernel walks every opened path up to its root, also for reading, which makes an open half as
+// slow again (fs.c, hook_file_open).
 const (
 	llWriteFile  = 1 << 1
 	llRemoveDir  = 1 << 4
 	llRemoveFile = 1 << 5
 	llMake       = 1<<6 | 1<<7 | 1<<8 | 1<<9 | 1<<10 | 1<<11 | 1<<12
 	llRefer      = 1 << 13 // ABI 2
-	llTruncate   = 1 << 14 // ABI 3
 
 	scopeAbstract = 1 << 0 // ABI 6
 	scopeSignal   = 1 << 1
@@ -122,9 +123,6 @@ func addLandlock(p *plan.Plan, in *Input) []Loss {
 		return []Loss{{What: "landlock", Why: "this kernel has none that can be used, so the mounts are the only line against writing", Fix: "a kernel from 5.19 on, with landlock in lsm="}}
 	}
 	l := &plan.Landlock{ABI: abi, HandledFS: llWriteFile | llRemoveDir | llRemoveFile | llMake | llRefer}
-	if abi >= 3 {
-		l.HandledFS |= llTruncate
-	}
 	if abi >= 6 {
 		l.Scoped = scopeAbstract | scopeSignal
 	}
@@ -141,7 +139,7 @@ func addLandlock(p *plan.Plan, in *Input) []Loss {
 		case m.Kind == plan.Tmpfs && m.Target != "/" && m.Access != plan.ReadOnly && m.Why != "skeleton", m.Kind == plan.Proc, m.Kind == plan.Devpts:
 		case (m.Kind == plan.Bind || m.Kind == plan.Overlay || m.Kind == plan.Fuse) && m.Access == plan.ReadWrite:
 			if st, err := in.FS.Lstat(string(m.Source)); m.Device || m.Kind == plan.Bind && err == nil && st.Type != host.Dir {
-				access &= llWriteFile | llTruncate
+				access &= llWriteFile
 			}
 		default:
 			continue
