@@ -112,6 +112,7 @@ func (r *request) flags(vars policy.Vars) ([]policy.Setting, error) {
 	add(r.x11, f+"x11", "--x11", true)
 	add(r.vm || r.kvm, f+"vm", "--vm", true)
 	add(r.kvm, f+"kvm", "--allow-kvm", true)
+	add(r.nix != "", f+"nix", "--nix", r.nix != "off")
 	add(r.dbus, f+"dbus", "--dbus", true)
 	add(len(r.sockets) > 0, f+"sockets", "--socket", r.sockets)
 	add(r.allowNetwork, "network.allow", "--allow-network", true)

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"sbx/broker/internal/changes"
@@ -39,7 +40,6 @@ func (t *term) input(r *request, s settings, facts host.Facts) (*planner.Input, 
 	if err := t.carryRules(s, in, r.mode != "dynamic"); err != nil {
 		return nil, err
 	}
-	hideSockets(in)
 	secretsOfSbx(s.Vars, in)
 	t.hideRuntime(in)
 	var err error
@@ -51,6 +51,10 @@ func (t *term) input(r *request, s settings, facts host.Facts) (*planner.Input, 
 	if err := t.sockets(r, s, in); err != nil {
 		return nil, err
 	}
+	if err := t.stores(r, s, in); err != nil {
+		return nil, err
+	}
+	hideSockets(in)
 	in.TTY = launch.HasTerminal(t.std)
 	if in.Stdio, err = launch.Classify(t.std, in.TTY); err != nil {
 		return nil, err
@@ -259,6 +263,9 @@ func (t *term) hides(r *request, s settings, in *planner.Input) error {
 // connect(2). What the project itself holds is the program's own business.
 func hideSockets(in *planner.Input) {
 	for _, p := range host.Sockets() {
+		if slices.ContainsFunc(in.Grants, func(g planner.Grant) bool { return g.Socket && g.Path == p }) {
+			continue
+		}
 		for _, g := range in.Grants {
 			if g.Mode != planner.Scratch && p != g.Path && host.Within(p, g.Path) && !host.Within(p, "/run") && !host.Within(p, in.Project) && !ownPlace(p) {
 				in.Hides = append(in.Hides, planner.Hide{Path: p, Why: "a socket of the host"})

@@ -299,6 +299,10 @@ func (o *outlet) start(s *session.Session, asks *asking, a *asking, planHash str
 		o.answering(asks.decides())
 		return nil
 	}
+	if a.log != nil { // of the session's relays, which close it
+		o.log = a.log
+		return nil
+	}
 	log, err := a.openLog(s, planHash)
 	if err != nil {
 		return &planner.Refusal{What: "starting the session's audit log", Err: err, Hint: recordHint}

@@ -58,6 +58,8 @@ func runOptions() []option {
 		{"vm", "", "", "features.vm", "virtual machines", "let QEMU find its images, read-only; it needs nothing else inside", setBool(func(r *request) *bool { return &r.vm })},
 		{"allow-kvm", "", "", "features.kvm", "virtual machines", "show /dev/kvm, which opens more of the kernel to the program; implies --vm", setBool(func(r *request) *bool { return &r.kvm })},
 
+		{"nix", "", "[=fetch|off]", "features.nix", "packages", "let it use the Nix daemon, through a filter (by itself where there is one, but not with --profile strict); fetch: with --allow-network also for builds that use the network", setNix},
+
 		{"timeout", "", "TIME", "sandbox.timeout", "process", "end everything after TIME (exit status 124)", setDuration(func(r *request) *time.Duration { return &r.timeout })},
 		{"time-offset", "", "TIME", "", "process", "start the monotonic and boot clocks inside TIME later", setDuration(func(r *request) *time.Duration { return &r.timeOffset })},
 		{"as-pid-1", "", "", "", "process", "CMD is process 1 itself, without a reaper", setBool(func(r *request) *bool { return &r.asPID1 })},

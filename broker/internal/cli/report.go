@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path"
+	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -39,8 +40,10 @@ type report struct {
 	mu    sync.Mutex
 	home  string
 	index map[string]int
-	list  []reported
-	more  int
+	// filters are sockets with a filter of the broker's: below one there are requests, for which there is no rule.
+	filters []string
+	list    []reported
+	more    int
 }
 
 // observe is called for every settled access of a session.
@@ -85,6 +88,8 @@ func (p *report) command(x *reported, q decide.Ask, v decide.Verdict) string {
 	}
 	r, ok := v.Rule, v.Rule != "" && v.Origin != ""
 	switch {
+	case q.Kind == policy.KindSocket && slices.Contains(p.filters, path.Dir(what)):
+		return v.Reason
 	case ok && v.Decision == decide.Deny:
 		return "sbx why " + shellQuote(what) + " (" + ascii(r) + ", " + ascii(v.Origin) + ")"
 	case v.Decision == decide.Deny && q.Kind != policy.KindHost && (v.Errno == int(syscall.ENOENT) || v.Life == decide.Forever || v.Reason == neverGranted):

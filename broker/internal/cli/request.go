@@ -24,7 +24,7 @@ type pathOption struct {
 type request struct {
 	profile, mode, gate, workdir, hostname, name, caches string
 	prompt, promptCommand                                string
-	learn                                                string
+	learn, nix                                           string
 	promptTimeout                                        time.Duration
 	engine                                               string         // of a dynamic session, see there
 	helper                                               *launch.Helper // where there are no user namespaces; nil elsewhere

@@ -66,6 +66,7 @@ func (t *term) run(r *request) int {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return t.fail(fmt.Errorf("making the broker undumpable: %w", err))
 	}
+	r.relays = relays{} // this may be the second try
 	facts := host.Read(t.env)
 	facts.Fuse = facts.Fuse && r.helper == nil // it mounts no file server
 	if facts.Cwd == "" && r.workdir == "" {
@@ -171,8 +172,10 @@ func (t *term) run(r *request) int {
 			err = svc.detached(s)
 		}
 		if err == nil {
-			r.relays.serve(asks)
-			err = net.start(s, asks, &asking{t: t, r: r, cfg: cfg, in: in}, hash)
+			rec := &asking{t: t, r: r, cfg: cfg, in: in}
+			if err = r.relays.serve(asks, rec, s, hash); err == nil {
+				err = net.start(s, asks, rec, hash)
+			}
 		}
 		return err
 	}}})
@@ -328,6 +331,9 @@ func statusLine(r *request, p *plan.Plan) string {
 		net = "host network"
 	case p.Namespaces.JoinNet:
 		net = "network"
+	}
+	for _, d := range r.relays.names() {
+		net += ", " + d
 	}
 	var rw []string
 	for i := range p.Mounts {

@@ -34,6 +34,7 @@ func (t *term) sockets(r *request, s settings, in *planner.Input) error {
 		in.Grants = append(in.Grants, planner.Grant{Path: sshAgentInside, Source: sshAgentRelay, Mode: planner.Write, Explicit: true, Socket: true, Why: "--ssh-agent"})
 		in.Env = append(in.Env, "SSH_AUTH_SOCK="+sshAgentInside)
 		r.relays.list = append(r.relays.list, t.sshRelay(r, canon))
+		r.relays.add(strings.Join(append([]string{"ssh-agent"}, r.sshKeys...), " "), sshAgentInside, s.origin("features.ssh_agent"))
 	}
 	if s.Features.GPGAgent {
 		list = append(list, grant{flag: "--gpg-agent", path: runtime + "/gnupg/S.gpg-agent.extra"})
@@ -60,6 +61,7 @@ func (t *term) sockets(r *request, s settings, in *planner.Input) error {
 		in.Grants = append(in.Grants, planner.Grant{Path: busInside, Source: busRelay, Mode: planner.Write, Explicit: true, Socket: true, Why: "--dbus"})
 		in.Env = append(in.Env, "DBUS_SESSION_BUS_ADDRESS=unix:path="+busInside)
 		r.relays.list = append(r.relays.list, rel)
+		r.relays.add(strings.Join(append([]string{"dbus"}, r.busNames...), " "), busInside, s.origin("features.dbus"))
 	}
 	for _, g := range list {
 		p, err := t.socket(g.flag, g.path, s, in)
@@ -68,6 +70,11 @@ func (t *term) sockets(r *request, s settings, in *planner.Input) error {
 		}
 		in.Grants = append(in.Grants, planner.Grant{Path: p, Mode: planner.Write, Explicit: true, Socket: true, Why: g.flag})
 		in.Env = append(in.Env, g.env...)
+		if name := strings.TrimPrefix(g.flag, "--"); name == "socket" {
+			r.relays.add("socket "+quote(p), p, s.origin("features.sockets"))
+		} else {
+			r.relays.add(name, p, s.origin("features."+strings.ReplaceAll(name, "-", "_")))
+		}
 	}
 	return nil
 }

@@ -8,7 +8,7 @@ func unbuilt(s settings) []planner.Loss {
 	var out []planner.Loss
 	add := func(what, why, fix string) { out = append(out, planner.Loss{What: what, Why: why, Fix: fix}) }
 	f := s.Features
-	for key, on := range map[string]bool{"containers": f.Containers, "nix": f.Nix} {
+	for key, on := range map[string]bool{"containers": f.Containers} {
 		if on {
 			add("features."+key, "this version does not have it ("+s.origin("features."+key)+")", "")
 		}

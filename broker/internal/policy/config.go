@@ -84,6 +84,7 @@ type Audit struct {
 type Features struct {
 	Containers, VM, KVM, Nix, SSHAgent, GPGAgent, Wayland, X11, DBus bool
 	Sockets                                                          []string
+	Stores                                                           []string // see ParseStore
 }
 
 // Defaults is the configuration without any file.

@@ -53,6 +53,8 @@ func (k *key) values() string {
 		return "a list of ports"
 	case tGlobs:
 		return "a list of names with wildcards"
+	case tStores:
+		return "a list of PATH, PATH:SOCKET or PATH:SOCKET:PROTOCOL"
 	case tMap:
 		return "a table of names and values"
 	}
@@ -183,6 +185,8 @@ func sentence(key string) string {
 		return "Whether the session bus can be reached."
 	case "features.sockets":
 		return "Sockets of the host that can be connected to."
+	case "features.stores":
+		return "Stores of packages, read-only, each with the socket of its daemon: PATH:SOCKET:PROTOCOL, or [[store]] path, socket, protocol."
 	}
 	return ""
 }

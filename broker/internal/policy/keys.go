@@ -24,6 +24,7 @@ const (
 	tPublish
 	tPorts
 	tGlobs
+	tStores
 	tMap
 )
 
@@ -111,6 +112,7 @@ func keyTable() []key {
 		{name: "features.x11", typ: tBool, limit: toFalse, ptr: func(c *Config) any { return &c.Features.X11 }},
 		{name: "features.dbus", typ: tBool, limit: toFalse, ptr: func(c *Config) any { return &c.Features.DBus }},
 		{name: "features.sockets", typ: tPaths, limit: bySubset, ptr: func(c *Config) any { return &c.Features.Sockets }},
+		{name: "features.stores", typ: tStores, limit: bySubset, ptr: func(c *Config) any { return &c.Features.Stores }},
 
 		{name: "audit.forward", typ: tEnum, host: true, words: []string{"none", "syslog", "journald"}, ptr: func(c *Config) any { return &c.Audit.Forward }},
 	}

@@ -236,8 +236,10 @@ func (p *configParser) top(name string, v any) error {
 		return p.final(v)
 	case "profiles":
 		return p.profiles(v)
+	case "store":
+		return p.stores(v)
 	}
-	sections := []string{"version", "final", "profiles"}
+	sections := []string{"version", "final", "profiles", "store"}
 	for _, k := range p.rows {
 		section, _, _ := strings.Cut(k.name, ".")
 		if section == name {

@@ -123,6 +123,7 @@ func Secrets() []Secret {
 		{KindSocket, "/run/user/*/systemd/**", "systemd starts programs outside the sandbox", true},
 		{KindSocket, "/run/libvirt/**", "libvirt starts machines outside the sandbox", true},
 		{KindSocket, "/run/snapd*.socket", "snapd installs software as root", true},
+		{KindSocket, "/nix/var/nix/daemon-socket/**", "the Nix daemon builds and fetches outside of the sandbox; --nix grants it through a filter", true},
 		{KindSocket, "/run/sbx/**", "sbx's own control sockets: whoever talks to them decides", true},
 		{KindSocket, "/run/user/*/sbx/**", "sbx's own control sockets: whoever talks to them decides", true},
 		{KindSocket, "/run/dbus/**", "the system bus reaches privileged services", false},

@@ -42,7 +42,7 @@ func (k *key) convert(v any, vars Vars) (any, error) {
 		return stringMap(v)
 	case tPorts:
 		return portList(v)
-	case tPaths, tPatterns, tHosts, tPublish, tGlobs:
+	case tPaths, tPatterns, tHosts, tPublish, tGlobs, tStores:
 		return k.list(v, vars)
 	}
 	s, err := as[string](v, "a string")
@@ -147,6 +147,9 @@ func (k *key) element(s string, vars Vars) (string, error) {
 		return p.String(), err
 	case tPublish:
 		return s, checkPublish(s)
+	case tStores:
+		st, err := ParseStore(s, vars)
+		return st.String(), err
 	}
 	// tGlobs: names of environment variables.
 	if s == "" || len(s) > 256 || strings.ContainsAny(s, "=\x00") || strings.Contains(s, "**") {

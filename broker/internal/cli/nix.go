@@ -1,0 +1,184 @@
+package cli
+
+import (
+	"fmt"
+	"net"
+	"path"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/broker/internal/decide"
+	"sbx/broker/internal/host"
+	"sbx/broker/internal/nixdaemon"
+	"sbx/broker/internal/planner"
+	"sbx/broker/internal/policy"
+)
+
+const (
+	nixStore  = "/nix/store"
+	nixSocket = "/nix/var/nix/daemon-socket/socket"
+	nixConf   = "/etc/nix/nix.conf"
+)
+
+// setNix reads --nix, --nix=fetch and --nix=off.
+func setNix(r *request, v string) error {
+	switch v {
+	case "", "fetch", "off":
+		r.nix = firstOf(v, "on")
+		return nil
+	}
+	return fmt.Errorf("%s is not one of fetch, off", quote(v))
+}
+
+// stores grants the stores of packages: that of a multi-user Nix, which is found by itself, and those of the configuration.
+func (t *term) stores(r *request, s settings, in *planner.Input) error {
+	if err := t.nix(r, s, in); err != nil {
+		return err
+	}
+	for i, st := range s.PackageStores() {
+		from := s.origin("features.stores")
+		if o := s.Origins["features.stores"]; i < len(o) {
+			from = o[i].String()
+		}
+		in.Grants = append(in.Grants, planner.Grant{Path: st.Path, Mode: planner.Read, Explicit: true, Why: from})
+		if st.Socket == "" {
+			continue
+		}
+		var p string
+		var err error
+		if st.Protocol == "nix" { // the filter makes the difference to what is refused
+			var kind host.Stat
+			if p, _, kind, err = host.Resolve(in.FS, st.Socket); err == nil && kind.Type != host.Socket {
+				err = unix.ENOTSOCK
+			}
+			if err != nil {
+				err = &planner.Refusal{What: "[[store]] " + quote(st.Socket) + " (" + from + ")", Err: err, Hint: "start the daemon, or take the entry out"}
+			}
+		} else {
+			p, err = t.socket("[[store]]", st.Socket, s, in)
+		}
+		if err != nil {
+			return err
+		}
+		g := planner.Grant{Path: p, Mode: planner.Write, Explicit: true, Socket: true, Why: from}
+		if st.Protocol == "nix" {
+			canon, _, _, err := host.Resolve(in.FS, st.Path)
+			if err != nil {
+				return &planner.Refusal{What: "[[store]] " + quote(st.Path), Err: err}
+			}
+			g.Source = "store-" + strconv.Itoa(i)
+			r.relays.list = append(r.relays.list, t.nixRelay(r, s, in, g.Source, p, canon))
+		}
+		in.Grants = append(in.Grants, g)
+		r.relays.add("store "+st.Path, p, from)
+	}
+	return nil
+}
+
+// nix grants the store of the host's Nix and its daemon behind a filter. It is on where the daemon is found, but not in the strict
+// profile, and not where the daemon would let a build do whatever it likes.
+func (t *term) nix(r *request, s settings, in *planner.Input) error {
+	asked := len(s.Origins["features.nix"]) > 0
+	if r.nix == "off" || asked && !s.Features.Nix {
+		return nil
+	}
+	_, locked := s.Locked["features.nix"]
+	if !asked && (locked || s.Profile.Name == "strict" || s.Profile.Extends == "strict" || len(r.only) > 0) {
+		return nil
+	}
+	st, err := in.FS.Lstat(nixSocket)
+	if err != nil || st.Type != host.Socket || !in.FS.Access(nixSocket, unix.W_OK) {
+		if asked {
+			return &planner.Refusal{What: "--nix: there is no Nix daemon to talk to at " + nixSocket, Err: err, Hint: "start nix-daemon, or name its store and socket with [[store]] in the configuration"}
+		}
+		return nil
+	}
+	conf := readNixConf()
+	if how := conf["sandbox"]; how == "false" || conf["build-use-sandbox"] == "false" {
+		loss := planner.Loss{What: "nix", Why: "not granted by itself, as " + nixConf + " switches the daemon's own sandbox off: what a build does there, no rule of this session holds back", Fix: "set sandbox = true there, or pass --nix to accept it"}
+		if asked {
+			loss.Why, loss.Fix = nixConf+" switches the daemon's own sandbox off, so a build can read what everybody can and use the network", "set sandbox = true there"
+		}
+		in.Losses = append(in.Losses, loss)
+		if !asked {
+			return nil
+		}
+	}
+	if r.nix == "fetch" {
+		if !allHosts(r, s) {
+			return &planner.Refusal{What: "--nix=fetch: the daemon's builds would use the network, which this session does not have as a whole", Hint: "add --allow-network, or leave =fetch away"}
+		}
+		in.Losses = append(in.Losses, planner.Loss{What: "nix", Why: "with --nix=fetch builds of the daemon fetch beside the rules of this session's network, also from the host's own addresses"})
+	}
+	why := s.origin("features.nix")
+	if !asked {
+		why = "a Nix daemon was found"
+	}
+	read := func(p string) {
+		in.Grants = append(in.Grants, planner.Grant{Path: p, Mode: planner.Read, Optional: true, Explicit: asked, Why: why})
+	}
+	read(nixStore)
+	read("/nix/var/nix/profiles")
+	read(nixConf)
+	if in.Facts.Home != "" {
+		read(in.Facts.Home + "/.local/state/nix/profiles")
+	}
+	in.Grants = append(in.Grants, planner.Grant{Path: nixSocket, Source: "nix-daemon", Mode: planner.Write, Explicit: true, Socket: true, Why: why})
+	in.Env = append(in.Env, "NIX_REMOTE=daemon")
+	if len(s.Profile.Overlay) == 0 { // no caches: Nix wants one
+		in.Env = append(in.Env, "XDG_CACHE_HOME=/tmp/.cache")
+	}
+	r.relays.list = append(r.relays.list, t.nixRelay(r, s, in, "nix-daemon", nixSocket, nixStore))
+	r.relays.add("nix", nixSocket, why)
+	return nil
+}
+
+// allHosts says whether every public address can be reached: with a list, what the daemon fetches would not follow it.
+func allHosts(r *request, s settings) bool {
+	reach, hosts := s.Reach()
+	return reach == policy.AllHosts || reach == policy.SomeHosts && r.allowNetwork && s.Network.Allow && len(hosts) == len(r.allowHosts)
+}
+
+// nixRelay serves a daemon's socket through the filter.
+func (t *term) nixRelay(r *request, s settings, in *planner.Input, name, socket, store string) relay {
+	opt := nixdaemon.Options{Daemon: socket, Store: store, Fetch: r.nix == "fetch"}
+	all := allHosts(r, s)
+	return relay{name: name, of: "the Nix daemon", serve: func(l *net.UnixListener, _ *asking, refused refuser) {
+		opt.Network = all && in.JoinNet // it may have been left out where it cannot be had
+		opt.Host = readNixConf()
+		opt.Refused = func(q nixdaemon.Request) {
+			refused(decide.Ask{PID: q.PID, Path: path.Join(socket, strings.ReplaceAll(q.What, "/", "|"))}, q.Reason)
+		}
+		nixdaemon.New(opt).Serve(l)
+	}}
+}
+
+// readNixConf reads the settings of the host's Nix, and of the files that it includes beside it.
+func readNixConf() map[string]string {
+	conf := map[string]string{}
+	var read func(p string, depth int)
+	read = func(p string, depth int) {
+		b, err := host.ReadFile(p)
+		if err != nil || depth > 8 {
+			return
+		}
+		for line := range strings.SplitSeq(string(b), "\n") {
+			line, _, _ = strings.Cut(line, "#")
+			f := strings.Fields(line)
+			switch {
+			case len(f) == 2 && (f[0] == "include" || f[0] == "!include"):
+				if inc := f[1]; path.IsAbs(inc) {
+					read(inc, depth+1)
+				} else {
+					read(path.Join(path.Dir(p), inc), depth+1)
+				}
+			case len(f) >= 2 && f[1] == "=":
+				conf[f[0]] = strings.Join(f[2:], " ")
+			}
+		}
+	}
+	read(nixConf, 0)
+	return conf
+}

@@ -1,0 +1,123 @@
+package policy
+
+import (
+	"fmt"
+	"strings"
+)
+
+// PackageStore is a store of packages of the host's, [[store]] in the configuration, with the socket of the daemon that fills it.
+type PackageStore struct {
+	Path     string
+	Socket   string // "" where nobody but the administrator fills it
+	Protocol string // nix: through a filter; plain: as --socket
+}
+
+// String is the form that a list of settings has.
+func (s PackageStore) String() string {
+	if s.Socket == "" {
+		return s.Path
+	}
+	return s.Path + ":" + s.Socket + ":" + s.Protocol
+}
+
+// PackageStores are those of the configuration.
+func (e Effective) PackageStores() []PackageStore {
+	var out []PackageStore
+	for _, text := range e.Features.Stores {
+		part := append(strings.Split(text, ":"), "", "")
+		out = append(out, PackageStore{part[0], part[1], part[2]})
+	}
+	return out
+}
+
+// ParseStore reads PATH, PATH:SOCKET or PATH:SOCKET:PROTOCOL.
+func ParseStore(text string, vars Vars) (s PackageStore, err error) {
+	part := strings.Split(text, ":")
+	if len(part) > 3 {
+		return s, fmt.Errorf("%s is not PATH:SOCKET:PROTOCOL", quote(text))
+	}
+	for i := range part[:min(len(part), 2)] {
+		if part[i], err = vars.Path(part[i]); err != nil {
+			return s, err
+		}
+		if p, optional := SplitOptional(part[i]); optional || p == "/" || strings.ContainsAny(p, ":\n") {
+			return s, fmt.Errorf("%s cannot be a store or its socket", quote(part[i]))
+		}
+	}
+	s.Path = part[0]
+	if len(part) > 1 {
+		s.Socket, s.Protocol = part[1], "plain"
+		if strings.HasSuffix(s.Socket, "/daemon-socket/socket") { // where every Nix has it
+			s.Protocol = "nix"
+		}
+	}
+	if len(part) > 2 {
+		if s.Protocol = part[2]; s.Protocol != "nix" && s.Protocol != "plain" {
+			return s, fmt.Errorf("%s is none of nix, plain", quote(s.Protocol))
+		}
+	}
+	return s, nil
+}
+
+// stores reads [[store]], which is another way of writing features.stores.
+func (p *configParser) stores(v any) error {
+	var lines []int
+	for _, st := range p.stmts {
+		if st.header && st.array && st.key == "store" {
+			lines = append(lines, st.line)
+		}
+	}
+	line, _ := p.lineOf("store")
+	list, ok := v.([]map[string]any)
+	if !ok || len(list) != len(lines) {
+		return p.errAt(line, "store must be a list of tables: [[store]]")
+	}
+	set := Setting{Key: "features.stores", Origin: p.origin(line)}
+	var values []string
+	for i, table := range list {
+		var f [3]string
+		for _, name := range keysOf(table) {
+			at, known := -1, []string{"path", "socket", "protocol"}
+			for j, k := range known {
+				if k == name {
+					at = j
+				}
+			}
+			if at < 0 {
+				return p.unknown(lines[i], "store."+name, prefixed("store", known))
+			}
+			s, err := as[string](table[name], "a string")
+			if err == nil && (s == "" || strings.Contains(s, ":")) {
+				err = fmt.Errorf("%s is empty or has a colon", quote(s))
+			}
+			if err != nil {
+				return p.errAt(lines[i], "store.%s: %v", name, err)
+			}
+			f[at] = s
+		}
+		text := f[0]
+		switch {
+		case f[0] == "":
+			return p.errAt(lines[i], "store.path is missing")
+		case f[1] != "" && f[2] != "":
+			text += ":" + f[1] + ":" + f[2]
+		case f[1] != "":
+			text += ":" + f[1]
+		case f[2] != "":
+			return p.errAt(lines[i], "store.protocol without a socket")
+		}
+		s, err := ParseStore(text, p.vars)
+		if err != nil {
+			return p.errAt(lines[i], "store: %v", err)
+		}
+		values, set.Elems = append(values, s.String()), append(set.Elems, p.origin(lines[i]))
+	}
+	set.Value = values
+	for _, other := range p.layer.Settings {
+		if other.Key == set.Key {
+			return p.errAt(line, "features.stores and [[store]] are two ways of writing the same; use one")
+		}
+	}
+	p.layer.Settings = append(p.layer.Settings, set)
+	return nil
+}
