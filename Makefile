@@ -24,7 +24,7 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.7.0
 
 all:
 	$(BUILD) $(ENTRY) -o bin/sbx ./broker
-	@if [ -d helper ]; then set -x; $(BUILD) -o bin/sbx-helper ./helper; fi
+	@if [ -d helper ]; then set -x; $(BUILD) -ldflags=-E=sbx_helper_start -o bin/sbx-helper ./helper; fi
 	$(BUILD) -o bin/sbx-probe ./selftest/probe
 
 demo: all
@@ -56,14 +56,15 @@ fuzz:
 	done
 
 # In the reading order of helper/README.md.
-AUDIT = helper/main.go helper/caller.go shared/wire/wire.go shared/plan/encode.go shared/plan/bytes.go shared/plan/validate.go shared/plan/plan.go \
+AUDIT = helper/entry_amd64.s helper/main.go helper/caller.go shared/wire/wire.go shared/plan/encode.go shared/plan/bytes.go shared/plan/validate.go shared/plan/plan.go \
 	helper/permitted.go helper/reduce.go helper/kernel_unsafe.go helper/limits.go helper/refuse.go shared/wire/report.go \
 	shared/stage/direct.go shared/stage/compile.go shared/stage/mounts.go shared/stage/confine.go shared/stage/tape.go shared/stage/memory_unsafe.go \
 	shared/stage/arena_unsafe.go shared/stage/sendmsg_unsafe.go shared/stage/run_unsafe.go shared/stage/control_unsafe.go shared/stage/init_unsafe.go
 
 audit-helper:
-	@echo "== in reading order (the first 10 run with full privilege)"; wc -l $(AUDIT)
-	@echo "== with full privilege"; cat $(wordlist 1,10,$(AUDIT)) | grep -vE '^[[:space:]]*(//|$$)' | wc -l | sed 's/$$/ lines that are neither empty nor comment/'
+	@echo "== in reading order"; wc -l $(AUDIT)
+	@for n in 1 11 $(words $(AUDIT)); do echo "the first $$n files: $$(echo $(AUDIT) | tr ' ' '\n' | head -n $$n | xargs cat | grep -vcE '^[[:space:]]*(//|$$)') lines that are neither empty nor comment"; done
+	@echo "(the first file runs with full privilege, the next ten decide, the rest has five capabilities and the caller's authority over files)"
 	@for d in helper shared/wire shared/plan shared/stage; do echo "imports of $$d: $$($(GO) list -f '{{join .Imports " "}}' ./$$d)"; done
 	@echo "== in shared, and not run by the helper:"; for f in shared/*/*.go shared/*/*.s; do case " $(AUDIT) " in *" $$f "*) ;; *) case $$f in *_test.go) ;; *) wc -l $$f;; esac;; esac; done
 	@echo "== not of the standard library"; $(GO) list -deps -f '{{if not .Standard}}{{.ImportPath}}{{end}}' ./helper | sort -u

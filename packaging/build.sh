@@ -30,10 +30,10 @@ for arch in "$@"; do
 	stage=$work/$arch
 	mkdir "$stage"
 	cp -r "$work/man" "$work/completion" "$stage"
-	# sbx begins with its own code, see shared/stage/early.go; the others with the Go runtime
+	# sbx and sbx-helper begin with code of their own, see shared/stage/early.go and helper/entry_amd64.s
 	(cd "$top" && for p in sbx=broker sbx-helper=helper sbx-probe=selftest/probe; do
 		flags='-s -w -buildid='
-		[ $p != sbx=broker ] || flags="$flags -E=sbx_start"
+		case $p in sbx=*) flags="$flags -E=sbx_start" ;; sbx-helper=*) flags="$flags -E=sbx_helper_start" ;; esac
 		GOARCH=$arch $GO build -trimpath -buildvcs=false -ldflags "$flags" -o "$stage/${p%%=*}" "./${p#*=}"
 	done)
 	for package in sbx sbx-helper sbx-helper-suid; do

@@ -39,6 +39,9 @@ func testMain(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, "launcher:", launcher(os.Args[2:]))
 		return 1
 	}
+	if len(os.Args) == 3 && os.Args[1] == tracedFlag {
+		return tracedCaller(os.Args[2:])
+	}
 	if len(os.Args) == 5 && os.Args[1] == hostileFlag {
 		return hostileCaller(os.Args[2:])
 	}
@@ -102,8 +105,8 @@ func (w *workshop) open() error {
 	}
 	for out, pkg := range map[string]string{w.sbx: "./broker", w.probe: "./selftest/probe", w.helper: "./helper"} {
 		args := []string{"build", "-trimpath", "-o", out, pkg}
-		if pkg == "./broker" {
-			args = slices.Insert(args, 1, "-ldflags=-E=sbx_start") // as the Makefile does
+		if start := map[string]string{"./broker": "sbx_start", "./helper": "sbx_helper_start"}[pkg]; start != "" {
+			args = slices.Insert(args, 1, "-ldflags=-E="+start) // as the Makefile does
 		}
 		cmd := exec.Command("go", args...)
 		cmd.Dir = w.source
