@@ -234,7 +234,7 @@ func TestHelperKilledAtEveryStep(t *testing.T) {
 		switch {
 		case strings.Contains(r.Out, "RAN"):
 			ran++
-		case strings.Contains(trace, fmt.Sprintf("%d +++ killed by SIGKILL", w.pid)):
+		case regexp.MustCompile(fmt.Sprintf(`(?m)^%d +\+\+\+ killed by SIGKILL`, w.pid)).MatchString(trace):
 			helpers++
 		case strings.Contains(trace, "+++ killed by SIGKILL"):
 			others++
