@@ -350,8 +350,13 @@ func (w *Writer) Err() error {
 // Path names the current part.
 func (w *Writer) Path() string { return w.path }
 
-// Close writes the seal, so that a cut tail can be told from a running session, and releases the file.
-func (w *Writer) Close() error {
+// Close writes the seal, so that a cut tail can be told from a running session, waits for the disk and releases the file.
+func (w *Writer) Close() error { return w.end(true) }
+
+// Finish is Close for a log in which nothing was decided: it leaves the disk to the kernel.
+func (w *Writer) Finish() error { return w.end(false) }
+
+func (w *Writer) end(sync bool) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.fd < 0 {
@@ -360,7 +365,7 @@ func (w *Writer) Close() error {
 	err := w.broken
 	if err == nil {
 		var e Event
-		if e, err = w.append(Event{Kind: KindSeal}); err == nil {
+		if e, err = w.append(Event{Kind: KindSeal}); err == nil && sync {
 			err = w.sync(e.Seq)
 		}
 	}

@@ -81,14 +81,19 @@ func caller(pid uint32) string {
 }
 
 // summary lists what was refused, unless it was printed while it happened.
-func (b *blocked) summary() []string {
+func (b *blocked) summary() []string { return b.lines(!b.verb) }
+
+// all lists what was refused, for the record.
+func (b *blocked) all() []string { return b.lines(true) }
+
+func (b *blocked) lines(printed bool) []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var out []string
 	for line, n := range b.seen {
 		if n > 1 {
 			line += fmt.Sprintf(" (%d times)", n)
-		} else if b.verb {
+		} else if !printed {
 			continue
 		}
 		out = append(out, line)

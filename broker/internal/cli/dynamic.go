@@ -89,7 +89,7 @@ func (a *asking) start(s *session.Session, p *plan.Plan, sealed planner.Sealed, 
 	debug.SetMemoryLimit(memoryLimit)
 	a.view = gate.NewView(p, sealed.Paths, files)
 	var err error
-	if a.log, err = a.openLog(s, planHash); err != nil {
+	if a.log, err = a.openLog(s, planHash, time.Time{}); err != nil {
 		return &planner.Refusal{What: "starting the session's audit log", Err: err, Hint: recordHint}
 	}
 	facts := a.in.Facts
@@ -133,10 +133,10 @@ func (a *asking) decides() func(context.Context, decide.Ask) decide.Verdict {
 // memoryLimit is what makes the collector work whatever else is said to it, well above what a session needs.
 const memoryLimit = 20 << 20
 
-// openLog starts the session's audit log. A name may have been used before: the old log stays as it is.
-func (a *asking) openLog(s *session.Session, planHash string) (*audit.Writer, error) {
+// openLog starts the session's audit log; a zero begin is now. A name may have been used before: the old log stays as it is.
+func (a *asking) openLog(s *session.Session, planHash string, begin time.Time) (*audit.Writer, error) {
 	opt := audit.Options{PlanHash: planHash, MaxBytes: 16 << 20,
-		Start: audit.Event{UID: os.Getuid(), PID: os.Getpid(), Cwd: a.in.Dir, Op: "run", Path: a.r.argv[0],
+		Start: audit.Event{Time: begin, UID: os.Getuid(), PID: os.Getpid(), Cwd: a.in.Dir, Op: "run", Path: a.r.argv[0],
 			Detail: []audit.KV{{K: "profile", V: a.r.profile}, {K: "mode", V: a.r.mode}, {K: "prompt", V: string(a.mode)}}}}
 	opt.Syslog = a.t.forward(a.cfg)
 	dir := path.Join(path.Dir(path.Dir(s.Dir)), "audit")

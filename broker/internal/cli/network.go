@@ -303,7 +303,7 @@ func (o *outlet) start(s *session.Session, asks *asking, a *asking, planHash str
 		o.log = a.log
 		return nil
 	}
-	log, err := a.openLog(s, planHash)
+	log, err := a.openLog(s, planHash, time.Time{})
 	if err != nil {
 		return &planner.Refusal{What: "starting the session's audit log", Err: err, Hint: recordHint}
 	}

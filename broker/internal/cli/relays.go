@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -97,7 +98,7 @@ func (rs *relays) serve(asks, rec *asking, s *session.Session, planHash string) 
 		}
 	} else {
 		var err error
-		if rec.log, err = rec.openLog(s, planHash); err != nil {
+		if rec.log, err = rec.openLog(s, planHash, time.Time{}); err != nil {
 			return &planner.Refusal{What: "starting the session's audit log", Err: err, Hint: recordHint}
 		}
 		log, rs.log = rec.log, rec.log

@@ -162,6 +162,7 @@ func (t *term) run(r *request) int {
 	svc.meter = newMeter(limited, svc.init, r.rules)
 	asks.serve(svc)
 	backend := t.backend(r)
+	log := newStaticLog(&asking{t: t, r: r, cfg: cfg, in: in}, s, asks, net)
 	res, err := backend.Execute(context.Background(), launch.Job{Plan: p, Options: launch.Options{Stdio: t.std, Timeout: r.timeout, Early: t.early, Exits: joined == nil && !limited.grouped(), Settled: settle, Network: joined, Cgroup: limited.descriptor(), Cloned: limited.cloned, Join: asks.joiner(), Fuse: asks.fuse(p, t.serveGuard(in)), Standing: net.standing(limited.standing(svc.standing)), Listener: asks.listener(refused), Building: func(steps []stage.Step) error {
 		t.announce(r, p, losses)
 		hash, err := record(s, p, steps)
@@ -169,6 +170,7 @@ func (t *term) run(r *request) int {
 			err = asks.start(s, p, sealed, hash)
 		}
 		if err == nil {
+			log.begin(hash)
 			err = svc.detached(s)
 		}
 		if err == nil {
@@ -182,6 +184,7 @@ func (t *term) run(r *request) int {
 	net.close()
 	reached := limited.end()
 	asks.end(res.Status)
+	log.end(res, err == nil, refused)
 	svc.close(res.Status)
 	if err == nil {
 		svc.ended(res.Status)
