@@ -179,7 +179,7 @@ func (g *fileGate) request(ctx context.Context, r gatefs.Request) gatefs.Answer 
 	if _, err := g.mounter(); err != nil { // also: until there is an arbiter
 		return gatefs.Answer{}
 	}
-	q := decide.Ask{PID: int(r.PID), Op: r.Op, Kind: policy.KindPath, Path: r.Path}
+	q := decide.Ask{PID: int(r.PID), Op: r.Op, Kind: policy.KindPath, Path: r.Path, With: r.With}
 	switch r.Op {
 	case "lookup", "open", "access", "xattr", "statfs":
 		q.Op = "read"
@@ -211,16 +211,21 @@ func (g *fileGate) request(ctx context.Context, r gatefs.Request) gatefs.Answer 
 		return gatefs.Answer{Errno: syscall.Errno(v.Errno)}
 	}
 	a := gatefs.Answer{Allow: true, Path: r.Path}
-	if v.Scope >= decide.Dir && v.Path != "" && !r.Many {
+	if v.Scope >= decide.Dir && v.Path != "" && !r.Many && !g.aliased(v.Path) {
 		a.Path = v.Path
 	}
+	a.Names = r.Dir && a.Path == r.Path && (!v.Whole || g.aliased(r.Path))
 	if policy.AccessOf(q.Op) == policy.Write || r.Socket {
 		a.Mode = gatefs.RW
 	}
+	if a.Names && a.Mode == gatefs.RW && !r.Many {
+		g.record(r, errNotWhole)
+		return gatefs.Answer{}
+	}
 	switch {
-	case v.Life == decide.LifeOnce && !r.Many && !r.Dir && !r.Socket:
+	case v.Life == decide.LifeOnce && (r.Many || a.Names || !r.Dir && !r.Socket):
 		a.Once = true
-	case v.Life == decide.LifeOnce && !r.Many:
+	case v.Life == decide.LifeOnce:
 		g.expire(a.Path, onceFor)
 	case v.Life == decide.Until:
 		g.expire(a.Path, time.Until(v.Until))
@@ -238,7 +243,7 @@ func (g *fileGate) mayWrite(p string) bool {
 
 // expire takes a grant back after a while.
 func (g *fileGate) expire(p string, after time.Duration) {
-	time.AfterFunc(max(after, 0), func() { _ = g.server.Revoke(p) })
+	time.AfterFunc(max(after, 0), func() { _ = g.server.RevokeBelow(p) })
 }
 
 // Is says whether a request comes from the agent or from process 1.
@@ -280,7 +285,7 @@ func (g *fileGate) Graft(p string, m gatefs.Mode) error {
 	}
 	if st.Mode&unix.S_IFMT == unix.S_IFDIR && holdsSocket(p) {
 		if m == gatefs.RW || noexec {
-			g.refused(gatefs.Request{Op: "write", Path: p, Dir: true})
+			g.record(gatefs.Request{Op: "write", Path: p, Dir: true}, errHoldsSocket)
 			return errHoldsSocket
 		}
 		return gatefs.ErrServe

@@ -8,12 +8,17 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sbx/broker/internal/decide"
+	"sbx/broker/internal/gate"
 	"sbx/broker/internal/gate/gatefs"
 	"sbx/broker/internal/policy"
 )
 
-// errHoldsSocket says why a tree is not mounted for writing.
-var errHoldsSocket = errors.New("a socket of the host lies in it, and a mount would let everybody connect to it")
+// Why something is refused without a question, or in spite of an answer.
+var (
+	errSocket      = errors.New("a socket in a directory that is not granted: name it with --socket")
+	errHoldsSocket = errors.New("a socket of the host lies in it, and a mount would let everybody connect to it")
+	errNotWhole    = errors.New("something below it is refused or secret, so it cannot be opened for writing as a whole")
+)
 
 // searchedFor is how many names of a tree are looked at; a larger one counts as holding a socket.
 const searchedFor = 50_000
@@ -36,22 +41,44 @@ func holdsSocket(dir string) bool {
 	return errors.Is(err, errFound)
 }
 
-// refused records what the server denies without a question.
-func (g *fileGate) refused(r gatefs.Request) {
+// aliased says whether a hidden file may have another name in a tree.
+func (g *fileGate) aliased(dir string) bool {
+	if !g.a.view.Aliased() {
+		return false
+	}
+	n := 0
+	err := filepath.WalkDir(dir, func(p string, e fs.DirEntry, err error) error {
+		if n++; n > searchedFor {
+			return errFound
+		}
+		var st unix.Stat_t
+		if err == nil && e.Type().IsRegular() && unix.Lstat(p, &st) == nil && g.a.view.Secret(gate.File{Dev: st.Dev, Ino: st.Ino}) {
+			return errFound
+		}
+		if err != nil && e != nil && e.IsDir() {
+			return fs.SkipDir
+		}
+		return nil
+	})
+	return errors.Is(err, errFound)
+}
+
+// refused records what the server denies without a question: connecting to a socket, where nothing can wait.
+func (g *fileGate) refused(r gatefs.Request) { g.record(r, errSocket) }
+
+// record notes what was denied without a question.
+func (g *fileGate) record(r gatefs.Request, why error) {
 	select {
 	case <-g.ready: // until then there is no arbiter
 	default:
 		return
 	}
-	q := decide.Ask{PID: int(r.PID), Op: "read", Kind: policy.KindPath, Path: r.Path}
-	why := "a socket in a directory that is not granted: name it with --socket"
+	q := decide.Ask{PID: int(r.PID), Op: r.Op, Kind: policy.KindPath, Path: r.Path}
 	if r.Socket {
-		q.Flags = []string{"socket"}
-	} else {
-		q.Op, why = r.Op, errHoldsSocket.Error()
+		q.Op, q.Flags = "read", []string{"socket"}
 	}
 	if r.PID != 0 {
 		q.Exe, q.Cwd = procLinks(q.PID)
 	}
-	g.a.arb.Refused(q, decide.Verdict{Errno: int(unix.EACCES), Reason: why})
+	g.a.arb.Refused(q, decide.Verdict{Errno: int(unix.EACCES), Reason: why.Error()})
 }

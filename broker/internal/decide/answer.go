@@ -51,6 +51,7 @@ func Apply(a Ask, ans Answer, env Env) (v Verdict, g Grant, keep bool) {
 		return Verdict{Errno: int(syscall.EACCES), Reason: "refused by " + ans.by(), Life: ans.Life, Until: ans.Until, Scope: g.Scope, Path: g.Name}, g, keep
 	}
 	v = env.grantVerdict(a, g)
+	v.Whole = a.has("dir") && env.clean(a.Path, a.access())
 	v.Reason = "granted by " + ans.by()
 	if !keep {
 		v.Scope, v.Life, v.Until = Once, LifeOnce, time.Time{}

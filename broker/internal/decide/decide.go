@@ -25,6 +25,7 @@ type Ask struct {
 	Host   string
 	Port   int
 	Flags  []string // "dir": Path is a directory; "socket": it is a socket, whatever the operation
+	With   string   // the directory that was allowed with its names, if Path lies in one
 }
 
 // Decision of a Verdict.
@@ -81,6 +82,7 @@ type Verdict struct {
 	Rule     string
 	Origin   string
 	Path     string
+	Whole    bool // of an allowed directory: nothing below it is hidden, refused or to be asked about
 }
 
 // Env is everything a decision depends on.
@@ -101,11 +103,15 @@ type Env struct {
 
 // Decide answers a question. A link is allowed only if both the name and what it leads to are.
 func Decide(a Ask, env Env) Verdict {
+	if a.With != "" {
+		return along(a, env)
+	}
 	a = a.normal()
 	if why := a.malformed(); why != "" {
 		return Verdict{Errno: int(syscall.EINVAL), Reason: why}
 	}
 	v := one(a, env)
+	v.Whole = v.Decision == Allow && a.has("dir") && env.clean(a.Path, a.access())
 	if a.Target == "" || a.Target == a.Path {
 		return v
 	}
@@ -117,9 +123,10 @@ func Decide(a Ask, env Env) Verdict {
 		return v
 	}
 	if w.Decision <= v.Decision {
+		w.Whole = w.Decision == Allow && a.has("dir") && env.clean(b.Path, b.access())
 		return w
 	}
-	v.Path, v.Scope = a.Target, File
+	v.Path, v.Scope, v.Whole = a.Target, File, a.has("dir") && env.clean(a.Target, a.access())
 	return v
 }
 

@@ -152,5 +152,8 @@ func (n *place) seals() bool {
 // Served lists the directories that this process serves through FUSE.
 func (v *View) Served() []string { return v.fuse }
 
+// Aliased says whether there are hidden files with further names.
+func (v *View) Aliased() bool { return len(v.files) > 0 }
+
 // Secret says whether a file is one that is hidden under another name.
 func (v *View) Secret(f File) bool { return v.files[f] }

@@ -21,9 +21,12 @@ type Request struct {
 	// Socket: the object is a socket, which is connected to, not opened.
 	Socket bool
 	Many   bool // Path is a directory in which too many names were asked about one by one; the answer is for all of them
+	// With is a directory above that has been allowed with its names: the answer is yes unless something forbids this one or asks about it.
+	With string
 
-	process uint32 // the walker's
-	fresh   bool   // Path does not exist yet: there is nothing to mount
+	process uint32  // the walker's
+	fresh   bool    // Path does not exist yet: there is nothing to mount
+	above   opening // that of With
 }
 
 // Answer says what is granted. Path is the file or tree to mount, the path asked about (also if empty) or a directory above it.
@@ -31,9 +34,11 @@ type Answer struct {
 	Allow bool
 	Path  string
 	Mode  Mode
-	// Once lets those who wait now do what they asked for, and mounts nothing. It is for files: a directory and a socket are of use
-	// only where they are mounted.
-	Once  bool
+	// Once lets those who wait now do what they asked for, and mounts nothing. It is for files, and for the names in a directory, where
+	// it holds for one walk: a directory and a socket are of use only where they are mounted.
+	Once bool
+	// Names, of a directory: it may be listed; what lies below it is not mounted with it but asked about, as With.
+	Names bool
 	Errno unix.Errno // when denied; 0 means EACCES
 }
 
@@ -135,7 +140,7 @@ func (s *Server) permission(cancel <-chan struct{}, h *fuse.InHeader, n *node, o
 }
 
 // state finds what stands for a path: a grant, a denial, or a question, which is put if there is none.
-func (gt *gate) state(s *Server, h *fuse.InHeader, n *node, o op, process uint32, walking, denied bool) (*grant, *question, fuse.Status) {
+func (gt *gate) state(s *Server, h *fuse.InHeader, n *node, o op, process uint32, walking string, denied bool) (*grant, *question, fuse.Status) {
 	gt.mu.Lock()
 	defer gt.mu.Unlock()
 	if g := gt.coversNode(n, o); g != nil && o != opNew {
@@ -144,26 +149,27 @@ func (gt *gate) state(s *Server, h *fuse.InHeader, n *node, o op, process uint32
 	if d, ok := gt.refusal(n.path); ok {
 		return nil, nil, d.code
 	}
-	parent := path.Dir(n.path)
-	if m, ok := gt.opened[parent]; ok && o != opNew && !(m == RO && o.writes()) {
-		return gt.grant(s, n.path, m), nil, fuse.OK
+	parent, top := path.Dir(n.path), path.Dir(n.path)
+	if walking != "" {
+		top = walking
 	}
-	if s.opts.Ask == nil || denied {
+	with, above := gt.above(n.path, h.Pid, o)
+	if s.opts.Ask == nil || denied && with == "" {
 		return nil, nil, fuse.EACCES
 	}
 	if gt.waiting >= gt.maxWaiting {
 		return nil, nil, fuse.EACCES
 	}
 	r := Request{process: process, fresh: o == opNew, PID: h.Pid, Op: o.String(), Path: n.path, Dir: n.typ == unix.S_IFDIR, Socket: n.typ == unix.S_IFSOCK}
+	r.With, r.above = with, above
 	q := gt.questions[r.key()]
-	if q == nil && o != opNew {
-		q = gt.questions[parent+"/"]
-	}
-	if q == nil && o != opNew && (gt.walked(parent) || walking) {
-		r.Path, r.Dir, r.Many = parent, true, true
+	if q == nil && o != opNew && with == "" {
+		if q = gt.questions[top+"/"]; q == nil && (gt.walked(parent) || walking != "") {
+			r.Path, r.Dir, r.Many = top, true, true
+		}
 	}
 	if q == nil {
-		if len(gt.questions) >= gt.maxQuestions {
+		if len(gt.questions) >= gt.maxQuestions && with == "" {
 			return nil, nil, fuse.EACCES
 		}
 		q = gt.put(s, r)
@@ -195,6 +201,8 @@ func (r *Request) key() string {
 		return r.Path + "/"
 	case r.fresh:
 		return r.Path + "\x00"
+	case r.With != "":
+		return r.Path + "\x01"
 	}
 	return r.Path
 }
@@ -247,23 +255,42 @@ func (gt *gate) settle(s *Server, q *question, r Request, a Answer) *grant {
 		return nil
 	}
 	q.allowed = true
-	if r.fresh || a.Once && !r.Dir && !r.Socket {
+	visit := r.above.once // of the walk that this belongs to
+	if visit != nil && visit.over {
+		q.allowed, q.code = false, fuse.EACCES
+		return nil
+	}
+	if r.fresh || (a.Once || visit != nil) && !r.Dir && !r.Socket {
 		q.once = true
 		return nil
 	}
-	if gt.fixed(a.Path) {
+	if r.With != "" {
+		a.Mode = r.above.mode
+	}
+	fixed := gt.fixed(a.Path)
+	if fixed || a.Names || a.Once && r.Many {
 		// A skeleton cannot be mounted over, nor may what it hides come back: its names are granted one by one.
-		gt.opened[a.Path] = a.Mode
+		if r.With == "" {
+			visit = gt.open(s, r, a)
+		}
 		if r.Many {
 			return nil
 		}
+	}
+	if fixed {
 		a.Path = r.Path
 	}
-	g, fresh := gt.enter(a.Path, a.Mode)
-	if !fresh {
+	if visit != nil && gt.grants[a.Path] == nil {
+		visit.mounted = append(visit.mounted, a.Path)
+	}
+	if a.Names {
+		gt.names(a.Path)
 		return nil
 	}
-	return g
+	if g, fresh := gt.enter(a.Path, a.Mode); fresh {
+		return g
+	}
+	return nil
 }
 
 func (gt *gate) refuse(p string, code fuse.Status, many bool) {

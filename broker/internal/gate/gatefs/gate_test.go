@@ -22,7 +22,9 @@ type answers struct {
 
 func (a *answers) ask(ctx context.Context, r Request) Answer {
 	a.mu.Lock()
-	a.asked = append(a.asked, r)
+	if r.With == "" { // else nobody is asked
+		a.asked = append(a.asked, r)
+	}
 	say := a.say
 	a.mu.Unlock()
 	return say(ctx, r)

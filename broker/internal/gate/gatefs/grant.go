@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -17,7 +19,7 @@ type gate struct {
 	grants    map[string]*grant
 	questions map[string]*question
 	denials   map[string]denial
-	opened    map[string]Mode // skeletons whose names are granted without a question
+	opened    map[string]opening // directories whose names come along with an answer
 	walks     map[string]*walk
 	walkers   map[walkerKey]*walker
 	made      map[string]identity // what was made after an answer allowed it
@@ -43,13 +45,15 @@ type grant struct {
 	planned  bool // mounted before the server started; never taken back
 	// served: nothing is mounted, the server shows the object itself. Set before ready is closed.
 	served bool
+	// names: the directory may be listed, and that is all.
+	names bool
 }
 
 func (gt *gate) init(o *Options) {
 	gt.grants = make(map[string]*grant)
 	gt.questions = make(map[string]*question)
 	gt.denials = make(map[string]denial)
-	gt.opened = make(map[string]Mode)
+	gt.opened = make(map[string]opening)
 	gt.walks = make(map[string]*walk)
 	gt.walkers = make(map[walkerKey]*walker)
 	gt.maxWaiting, gt.maxQuestions, gt.walkLimit = o.MaxWaiting, o.MaxQuestions, o.WalkLimit
@@ -90,16 +94,6 @@ func (g *grant) settled() bool {
 	}
 }
 
-// covering finds the grant of p or of a directory above it. gt.mu is held.
-func (gt *gate) covering(p string) *grant {
-	for ; p != "/"; p = path.Dir(p) {
-		if g := gt.grants[p]; g != nil {
-			return g
-		}
-	}
-	return nil
-}
-
 // coversNode finds what grants a request for an object: a socket needs a grant of its own, and what is served for reading can still be
 // asked for to write. gt.mu is held.
 func (gt *gate) coversNode(n *node, o op) *grant {
@@ -107,7 +101,7 @@ func (gt *gate) coversNode(n *node, o op) *grant {
 		return gt.grants[n.path]
 	}
 	for p := n.path; p != "/"; p = path.Dir(p) {
-		if g := gt.grants[p]; g != nil && !(g.readServed() && o.writes()) {
+		if g := gt.grants[p]; g != nil && !(g.readServed() && o.writes()) && !(g.names && p != n.path) {
 			return g
 		}
 	}
@@ -128,7 +122,7 @@ func (gt *gate) grant(s *Server, p string, m Mode) *grant {
 
 // enter enters a grant and settles the questions below it; a fresh one is to be mounted by the caller. gt.mu is held.
 func (gt *gate) enter(p string, m Mode) (g *grant, fresh bool) {
-	if g := gt.grants[p]; g != nil && !(g.readServed() && m != RO) {
+	if g := gt.grants[p]; g != nil && !(g.readServed() && m != RO) && !g.names {
 		return g, false
 	}
 	g = &grant{path: p, mode: m, ready: make(chan struct{})}
@@ -253,21 +247,32 @@ func (s *Server) Revoke(p string) error {
 
 // RevokeAll takes back every grant that was made at a path, above it or below it, and returns how many there were.
 func (s *Server) RevokeAll(p string) (n int, err error) {
+	return s.revoke(func(q string) bool { return covers(p, q) || covers(q, p) })
+}
+
+// RevokeBelow takes back the grants at a path and below it. What another answer has granted there is mounted again by the next access.
+func (s *Server) RevokeBelow(p string) error {
+	_, err := s.revoke(func(q string) bool { return covers(p, q) })
+	return err
+}
+
+func (s *Server) revoke(which func(string) bool) (n int, err error) {
 	gt := &s.gate
 	gt.mu.Lock()
 	var list []string
 	for q, g := range gt.grants {
-		if !g.planned && (covers(p, q) || covers(q, p)) {
+		if !g.planned && which(q) {
 			list = append(list, q)
 		}
 	}
 	for q := range gt.opened {
-		if covers(p, q) || covers(q, p) {
+		if which(q) {
 			delete(gt.opened, q)
 			n++
 		}
 	}
 	gt.mu.Unlock()
+	slices.SortFunc(list, func(a, b string) int { return strings.Compare(b, a) }) // what lies below first: forgetting a name takes it along
 	for _, q := range list {
 		if rerr := s.Revoke(q); rerr != nil {
 			err = errors.Join(err, rerr)

@@ -2,6 +2,7 @@ package gatefs
 
 import (
 	"os"
+	"path"
 	"strconv"
 	"strings"
 	"time"
@@ -29,7 +30,7 @@ type walker struct {
 
 // listed notes that a thread reads the names of a skeleton directory.
 func (s *Server) listed(n *node, pid uint32) {
-	if pid == 0 || n.kind != static || n.dir.Kind != Skeleton || n.dir.Unlisted != AskFirst {
+	if pid == 0 || n.kind != static || n.dir.Kind != Skeleton || n.path == "/" {
 		return
 	}
 	key := walkerKey{n.path, processOf(pid)}
@@ -47,26 +48,30 @@ func (s *Server) listed(n *node, pid uint32) {
 	}
 }
 
-// walks reports whether the thread's process is walking through the directory, and whether it was refused its names.
-func (s *Server) walks(dir string, pid uint32) (process uint32, walking, denied bool) {
+// walks reports where the walk began that the thread's process is on in the directory, empty if it is on none, and whether it was
+// refused the names. One that goes on to further skeletons is asked about once, at the top.
+func (s *Server) walks(dir string, pid uint32) (process uint32, top string, denied bool) {
 	gt := &s.gate
 	gt.mu.Lock()
 	none := len(gt.walkers) == 0
 	gt.mu.Unlock()
 	if none || pid == 0 {
-		return 0, false, false
+		return 0, "", false
 	}
 	key := walkerKey{dir, processOf(pid)}
 	gt.mu.Lock()
 	defer gt.mu.Unlock()
-	w := gt.walkers[key]
-	if w == nil || time.Now().After(w.until) {
-		return 0, false, false
+	now := time.Now()
+	for ; ; key.dir = path.Dir(key.dir) {
+		w := gt.walkers[key]
+		if w == nil || now.After(w.until) {
+			return key.process, top, denied
+		}
+		top, denied = key.dir, denied || w.denied
+		if !w.denied {
+			w.until = now.Add(walkerFor)
+		}
 	}
-	if !w.denied {
-		w.until = time.Now().Add(walkerFor)
-	}
-	return key.process, true, w.denied
 }
 
 // refuseWalker makes the answer to a walker's question hold for the rest of its walk. gt.mu is held.
@@ -111,6 +116,6 @@ func (s *Server) blind(pid uint32, n *node, o op) bool {
 	if o != opStat && o != opAccess || n.base == nil || n.base.kind != static || strings.ContainsRune(n.rel, '/') {
 		return false
 	}
-	_, walking, _ := s.walks(n.base.path, pid)
-	return walking
+	_, top, _ := s.walks(n.base.path, pid)
+	return top != ""
 }

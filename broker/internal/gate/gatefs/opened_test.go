@@ -1,0 +1,74 @@
+package gatefs
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestGateNames: a directory that is allowed with its names only is not mounted; each of them is looked at, and what is refused
+// stays refused.
+func TestGateNames(t *testing.T) {
+	t.Parallel()
+	sb, a, h := home(t, Options{Walk: true})
+	write(t, h+"/d/no/f", "REFUSED")
+	say := func(_ context.Context, r Request) Answer {
+		if strings.HasPrefix(r.Path+"/", "/home/u/d/no/") {
+			return Answer{}
+		}
+		return Answer{Allow: true, Names: r.Path == "/home/u/d"}
+	}
+	a.set(say)
+	if out := sb.sh("home/u", "ls d; cat d/f d/e/f"); !strings.Contains(out, "no\n") || !strings.HasSuffix(out, "grantedgranted") {
+		t.Errorf("got %q", out)
+	}
+	sb.refuse("home/u", "cat d/no/f", "Permission denied")
+	sb.refuse("home/u", "ls d/no", "Permission denied")
+	sb.refuse("home/u", "cd d && find no -type f | xargs cat; cat no/f", "Permission denied")
+	a.wants(t, "list /home/u/d")
+	if err := sb.srv.RevokeBelow("/home/u/d"); err != nil {
+		t.Error(err)
+	}
+	a.set(deny)
+	sb.refuse("home/u", "cat d/f", "Permission denied")
+	sb.refuse("home/u", "cat d/e/f", "Permission denied")
+	// the control: a whole tree has no such thing
+	a.set(func(context.Context, Request) Answer { return Answer{Allow: true} })
+	time.Sleep(denyHold + 100*time.Millisecond)
+	if out := sb.sh("home/u", "ls d >/dev/null; cat d/no/f"); out != "REFUSED" {
+		t.Errorf("got %q", out)
+	}
+}
+
+// TestGateOnceForAWalk: all names once is for the process that walks, and over when it is.
+func TestGateOnceForAWalk(t *testing.T) {
+	t.Parallel()
+	sb, a, _ := home(t, Options{Walk: true})
+	a.set(func(context.Context, Request) Answer { return Answer{Allow: true, Once: true} })
+	if out := sb.sh("home/u", "grep -rl granted . | wc -l"); strings.TrimSpace(out) != "4" {
+		t.Errorf("found %s", out)
+	}
+	a.wantsOne(t, "/home/u")
+	a.set(deny)
+	for end := time.Now().Add(time.Minute); ; time.Sleep(visitPoll) {
+		sb.srv.gate.mu.Lock()
+		n := len(sb.srv.gate.opened)
+		for _, g := range sb.srv.gate.grants {
+			if !g.planned {
+				n++
+			}
+		}
+		sb.srv.gate.mu.Unlock()
+		if n == 0 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("the walk is not over")
+		}
+	}
+	time.Sleep(denyHold) // the last mount may still be on its way out
+	sb.refuse("home/u", "cat f", "Permission denied")
+	sb.refuse("home/u", "cat d/e/f", "Permission denied")
+	sb.refuse("home/u", "ls d", "Permission denied")
+}
