@@ -12,6 +12,7 @@ var entry struct {
 	pid, flags uintptr
 	pair       [2]int32
 	block      *block
+	exec       execClient
 }
 
 // notRun are options with which nothing is run.
@@ -25,6 +26,10 @@ var notRun = [...]string{"--dry-run", "--help", "-h", "--no-sandbox", "--detach"
 //go:nosplit
 //go:norace
 func enter(argc uintptr, argv unsafe.Pointer) {
+	if argc >= 4 && isArg(argv, 1, "exec") {
+		enterExec(argc, argv)
+		return
+	}
 	detached := argc >= 3 && isArg(argv, 1, "run-detached")
 	if argc < 3 || !detached && !isArg(argv, 1, "run") {
 		return

@@ -5,19 +5,17 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"sbx/broker/internal/control"
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/launch"
 	"sbx/broker/internal/planner"
 	"sbx/shared/plan"
+	"sbx/shared/stage"
 )
 
 const execHelp = `usage: sbx exec [OPTIONS] SID [--] CMD [ARG...]
@@ -158,6 +156,11 @@ func (t *term) dialExec(sid string) (*control.ExecClient, error) {
 }
 
 func (t *term) exec(q *execRequest) int {
+	if fd, got := stage.EnteredExec(); fd > 0 { // it was asked for before the runtime started, and is over
+		c := control.ResumeExec(fd, got)
+		defer c.Close()
+		return t.execEnd(q)(t.await(c, nil, nil))
+	}
 	c, err := t.dialExec(q.sid)
 	if err != nil {
 		return t.fail(err)
@@ -174,17 +177,15 @@ func (t *term) exec(q *execRequest) int {
 	if err != nil {
 		return t.fail(err)
 	}
+	signals := passSignals(c)
 	err = c.Exec(e)
 	pipes.start()
 	if err != nil {
 		return t.execFailed(err)
 	}
-	end, err := t.await(c, nil)
+	end, err := t.await(c, signals, nil)
 	pipes.finish()
-	if err != nil {
-		return t.execFailed(err)
-	}
-	return t.execEnd(q, end)
+	return t.execEnd(q)(end, err)
 }
 
 func bytesOf(list []string) []plan.Bytes {
@@ -196,7 +197,7 @@ func bytesOf(list []string) []plan.Bytes {
 }
 
 // await follows the one program to its end and passes signals on to it.
-func (t *term) await(c *control.ExecClient, started func(control.ExecEvent)) (*control.ExecEnd, error) {
+func (t *term) await(c *control.ExecClient, s *signals, started func(control.ExecEvent)) (*control.ExecEnd, error) {
 	for {
 		ev, err := c.NextExec()
 		switch {
@@ -210,29 +211,14 @@ func (t *term) await(c *control.ExecClient, started func(control.ExecEvent)) (*c
 			if started != nil {
 				started(ev)
 			}
-			passSignals(c, ev.PID)
+			if s != nil {
+				s.startOf(ev.PID)
+			}
 		}
 	}
 }
 
 var errSessionEnded = errors.New("the session ended")
-
-// passSignals sends what this process is told to the program. Being stopped stops the program too.
-func passSignals(c *control.ExecClient, pid int) {
-	ch := make(chan os.Signal, 8)
-	signal.Notify(ch, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGTSTP)
-	go func() {
-		for s := range ch {
-			if s == syscall.SIGTSTP {
-				_ = c.Signal(pid, "STOP")
-				_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
-				_ = c.Signal(pid, "CONT")
-				continue
-			}
-			_ = c.Signal(pid, strings.TrimPrefix(unix.SignalName(s.(syscall.Signal)), "SIG"))
-		}
-	}()
-}
 
 func (t *term) execFailed(err error) int {
 	if errors.Is(err, errSessionEnded) {
@@ -246,17 +232,23 @@ func (t *term) execFailed(err error) int {
 	return t.fail(err)
 }
 
-func (t *term) execEnd(q *execRequest, end *control.ExecEnd) int {
-	if end.Error != "" {
-		t.warn(end.Error)
-		if end.Status == 127 && !strings.Contains(q.argv[0], "/") {
-			t.note("hint: commands are looked for inside the sandbox, in the PATH of its environment\n")
+// execEnd returns what says how the program of q ended and makes an exit status of it.
+func (t *term) execEnd(q *execRequest) func(*control.ExecEnd, error) int {
+	return func(end *control.ExecEnd, err error) int {
+		if err != nil {
+			return t.execFailed(err)
 		}
+		if end.Error != "" {
+			t.warn(end.Error)
+			if end.Status == 127 && !strings.Contains(q.argv[0], "/") {
+				t.note("hint: commands are looked for inside the sandbox, in the PATH of its environment\n")
+			}
+		}
+		for _, b := range end.Blocked {
+			t.warn("blocked: " + b)
+		}
+		return end.Status
 	}
-	for _, b := range end.Blocked {
-		t.warn("blocked: " + b)
-	}
-	return end.Status
 }
 
 // execResult is the answer to sbx exec --json; docs/sessions.md describes it.
@@ -286,11 +278,12 @@ func (t *term) execJSON(c *control.ExecClient, q *execRequest, e control.Exec) i
 		return t.fail(err)
 	}
 	res := execResult{SID: q.sid, Argv: e.Argv, Started: time.Now().UTC().Format(time.RFC3339Nano), Blocked: []string{}}
+	signals := passSignals(c)
 	err = c.Exec(e)
 	pipes.start()
 	var end *control.ExecEnd
 	if err == nil {
-		end, err = t.await(c, nil)
+		end, err = t.await(c, signals, nil)
 	}
 	pipes.finish()
 	switch {

@@ -152,12 +152,13 @@ func (t *term) execTTY(c *control.ExecClient, e control.Exec) int {
 	if v := host.Lookup(t.env, "TERM"); v != "" {
 		e.Env = append([]plan.Bytes{plan.Bytes("TERM=" + v)}, e.Env...)
 	}
+	signals := passSignals(c)
 	if err := c.Exec(e); err != nil {
 		return t.execFailed(err)
 	}
 	drained := make(chan struct{})
 	joined := false
-	end, err := t.await(c, func(ev control.ExecEvent) {
+	end, err := t.await(c, signals, func(ev control.ExecEvent) {
 		if ev.Pty == nil {
 			return
 		}
@@ -190,8 +191,5 @@ func (t *term) execTTY(c *control.ExecClient, e control.Exec) int {
 	if saved != nil {
 		_ = saved.Apply(in)
 	}
-	if err != nil {
-		return t.execFailed(err)
-	}
-	return t.execEnd(&execRequest{argv: stringsOf(e.Argv)}, end)
+	return t.execEnd(&execRequest{argv: stringsOf(e.Argv)})(end, err)
 }

@@ -297,13 +297,16 @@ func setInt(dst *int, raw []byte) error {
 	return nil
 }
 
+// maxStrings is how many strings an argv or env may have; they must fit into a line too.
+const maxStrings = 8192
+
 func setList(dst *[]plan.Bytes, raw []byte, least int) error {
 	var list []json.RawMessage
 	if len(raw) == 0 || raw[0] != '[' || json.Unmarshal(raw, &list) != nil {
 		return errors.New("want a list of strings")
 	}
-	if len(list) < least || len(list) > 1024 {
-		return fmt.Errorf("want %d to 1024 strings", least)
+	if len(list) < least || len(list) > maxStrings {
+		return fmt.Errorf("want %d to %d strings", least, maxStrings)
 	}
 	out := make([]plan.Bytes, len(list))
 	for i, r := range list {

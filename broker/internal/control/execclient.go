@@ -49,6 +49,13 @@ func DialExec(root, sid string) (*ExecClient, error) {
 	return c, nil
 }
 
+// ResumeExec takes a connection over on which got has come already.
+func ResumeExec(fd int, got []byte) *ExecClient {
+	c := &ExecClient{fds: rightsReader{raw: fd}}
+	c.in = lineReader{r: &c.fds, buf: got}
+	return c
+}
+
 // Close ends the connection: the programs that it has started hear SIGHUP. Nobody may be waiting in NextExec.
 func (c *ExecClient) Close() {
 	c.fds.close()

@@ -1,0 +1,67 @@
+package cli
+
+import (
+	"os"
+	"os/signal"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/broker/internal/control"
+)
+
+// signals are those that this process is told and a program inside is to hear.
+type signals struct {
+	c       *control.ExecClient
+	pid     int
+	started chan struct{}
+	once    sync.Once
+}
+
+// startPatience is how long a signal waits for the program to have started; the broker says so within milliseconds.
+const startPatience = time.Second
+
+// passSignals begins to collect signals, before the program is asked for: whoever has seen its first output may send one.
+func passSignals(c *control.ExecClient) *signals {
+	s := &signals{c: c, started: make(chan struct{})}
+	ch := make(chan os.Signal, 8)
+	signal.Notify(ch, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGTSTP)
+	go func() {
+		for x := range ch {
+			s.pass(x.(syscall.Signal))
+		}
+	}()
+	return s
+}
+
+func (s *signals) startOf(pid int) {
+	s.once.Do(func() {
+		s.pid = pid
+		close(s.started)
+	})
+}
+
+// pass sends one on. Being stopped stops the program too. While there is no program a signal is this process's own.
+func (s *signals) pass(x syscall.Signal) {
+	select {
+	case <-s.started:
+	case <-time.After(startPatience):
+		if x == syscall.SIGTSTP {
+			_ = unix.Kill(os.Getpid(), unix.SIGSTOP)
+			return
+		}
+		signal.Reset(x)
+		_ = unix.Kill(os.Getpid(), x)
+		return
+	}
+	if x == syscall.SIGTSTP {
+		_ = s.c.Signal(s.pid, "STOP")
+		_ = unix.Kill(os.Getpid(), unix.SIGSTOP)
+		_ = s.c.Signal(s.pid, "CONT")
+		return
+	}
+	_ = s.c.Signal(s.pid, strings.TrimPrefix(unix.SignalName(x), "SIG"))
+}
