@@ -2,6 +2,7 @@ package planner
 
 import (
 	"path"
+	"sort"
 	"strings"
 
 	"sbx/broker/internal/guard"
@@ -14,8 +15,8 @@ import (
 const (
 	secretDepth  = 6    // directories below the project
 	secretBudget = 6000 // directory entries in all
-	maxBound     = 64   // sub-directories that are mounted natively
-	bigEnough    = 1500 // directory entries from which that is worth it
+	maxBound     = 256  // sub-directories that are mounted natively
+	bigEnough    = 1500 // directory entries from which walking them through the broker would be felt
 )
 
 // needsGuard says whether the directory is the project. It is guarded even if it holds nothing that wants
@@ -64,8 +65,15 @@ func (v *view) guarded(p string, n *node, g Grant) error {
 		}
 		return v.below(p, n)
 	}
-	budget, bound := secretBudget, 0
-	v.bindPlain(p, n, g, secretDepth, &budget, &bound)
+	if c := n.child(".git"); c == nil || !c.hidden && !c.granted {
+		if st, err := v.in.FS.Lstat(p + "/.git/objects/pack"); err == nil && st.Type == host.Dir {
+			v.bind(p+"/.git/objects/pack", Write, g)
+		}
+	}
+	budget := secretBudget
+	for _, dir := range worthBinding(v.plainDirs(p, n, secretDepth, &budget, nil)) {
+		v.bind(dir, Write, g)
+	}
 	v.sayScanCut(p)
 	return v.below(p, n)
 }
@@ -97,37 +105,55 @@ func (v *view) hideSecrets(dir string, depth int, budget *int) {
 	}
 }
 
-// bindPlain mounts those sub-directories of a guarded directory that need no guard.
-func (v *view) bindPlain(p string, n *node, g Grant, depth int, budget, bound *int) {
-	list, _ := v.in.FS.ReadDir(p)
-	for _, e := range list {
-		child := path.Join(p, e.Name)
-		var c *node
-		if n != nil {
-			c = n.children[e.Name]
-		}
-		switch {
-		case e.Type != host.Dir || *bound >= maxBound || c != nil && (c.hidden || c.granted):
-		case depth == secretDepth && p == v.in.Project && guard.IsGuarded(e.Name):
-		case depth == secretDepth && e.Name == ".git":
-			if st, err := v.in.FS.Lstat(child + "/objects/pack"); err == nil && st.Type == host.Dir {
-				v.bind(child+"/objects/pack", Write, g)
-			}
-		case c != nil && c.hides() || depth > 0 && !guard.Skip(e.Name) && v.holdsSecret(child, depth-1, budget):
-			v.bindPlain(child, c, g, depth-1, budget, bound)
-		case !guard.Disposable(e.Name) && v.isBig(child):
-			*bound++
-			v.bind(child, Write, g)
-		}
-	}
+// plainDir is a sub-directory of a guarded directory that needs no guard, and how many names are in it, at most
+// bigEnough.
+type plainDir struct {
+	path string
+	size int
 }
 
-// isBig says whether a directory holds so much that walking it through the broker would be felt. What is
-// bound natively has a price: inside, it can be neither removed nor renamed, and nothing can be moved
-// into or out of it without being copied. So small directories, and those that tools delete and make
-// anew, are not.
-func (v *view) isBig(dir string) bool {
-	left := bigEnough
+// plainDirs adds to found the sub-directories of p that could be bound natively.
+func (v *view) plainDirs(p string, n *node, depth int, budget *int, found []plainDir) []plainDir {
+	list, _ := v.in.FS.ReadDir(p)
+	for _, e := range list {
+		child, c := path.Join(p, e.Name), n.child(e.Name)
+		switch {
+		case e.Type != host.Dir || c != nil && (c.hidden || c.granted):
+		case depth == secretDepth && (e.Name == ".git" || p == v.in.Project && guard.IsGuarded(e.Name)):
+		case c != nil && c.hides() || depth > 0 && !guard.Skip(e.Name) && v.holdsSecret(child, depth-1, budget):
+			found = v.plainDirs(child, c, depth-1, budget, found)
+		case !guard.Disposable(e.Name):
+			found = append(found, plainDir{child, v.size(child)})
+		}
+	}
+	return found
+}
+
+// worthBinding chooses, in order of their paths, the largest directories until the broker has less than bigEnough
+// names left to serve. What is bound natively has a price: inside, it can be neither removed nor renamed, and
+// nothing can be moved into or out of it without being copied. So nothing of a small project is bound, and never
+// what tools delete and make anew.
+func worthBinding(dirs []plainDir) []string {
+	left := 0
+	for _, d := range dirs {
+		left += d.size
+	}
+	sort.SliceStable(dirs, func(i, j int) bool { return dirs[i].size > dirs[j].size })
+	var out []string
+	for _, d := range dirs {
+		if left < bigEnough || len(out) == maxBound || d.size == 0 {
+			break
+		}
+		left -= d.size
+		out = append(out, d.path)
+	}
+	sort.Strings(out)
+	return out
+}
+
+// size counts the names in a directory and below it, up to bigEnough.
+func (v *view) size(dir string) int {
+	n := 0
 	queue := []string{dir}
 	for len(queue) > 0 {
 		d := queue[0]
@@ -136,8 +162,8 @@ func (v *view) isBig(dir string) bool {
 		if err != nil {
 			continue
 		}
-		if left -= len(list); left <= 0 {
-			return true
+		if n += len(list); n >= bigEnough {
+			return bigEnough
 		}
 		for _, e := range list {
 			if e.Type == host.Dir && e.Name != ".git" {
@@ -145,7 +171,7 @@ func (v *view) isBig(dir string) bool {
 			}
 		}
 	}
-	return false
+	return n
 }
 
 // covered is guarded without FUSE: the files stay the host's own, so the hidden ones are covered, not

@@ -44,6 +44,14 @@ func (n *node) at(p string) *node {
 	return n
 }
 
+// child is the node of a name in n, or nil. So may n be.
+func (n *node) child(name string) *node {
+	if n == nil {
+		return nil
+	}
+	return n.children[name]
+}
+
 // find returns the node at p, or nil.
 func (n *node) find(p string) *node {
 	for _, name := range strings.Split(strings.Trim(p, "/"), "/") {
