@@ -102,6 +102,16 @@ func refusal(why string) decide.Verdict {
 	return decide.Verdict{Errno: int(syscall.EACCES), Reason: why}
 }
 
+// Stands decides like Ask as far as nobody is needed for it, and records nothing.
+func (a *Arbiter) Stands(q decide.Ask) decide.Verdict {
+	a.refresh()
+	env, closed := a.environment()
+	if closed {
+		return refusal("the session has ended")
+	}
+	return decide.Decide(q, env)
+}
+
 // environment is what decisions depend on at this moment.
 func (a *Arbiter) environment() (env decide.Env, closed bool) {
 	a.mu.Lock()

@@ -37,6 +37,8 @@ type fileGate struct {
 	agent *stage.Agent // set before ready is closed
 	over  chan struct{}
 	once  sync.Once
+
+	withdrawn map[string]bool // mounts of the plan whose rule has gone; followRules'
 }
 
 var errSessionOver = errors.New("the session has ended")
@@ -79,7 +81,7 @@ func (a *asking) standing(c *stage.Child) {
 }
 
 func newFileGate(a *asking) *fileGate {
-	return &fileGate{a: a, ready: make(chan struct{}), over: make(chan struct{})}
+	return &fileGate{a: a, ready: make(chan struct{}), over: make(chan struct{}), withdrawn: map[string]bool{}}
 }
 
 // serve starts the server on the device of the root.
@@ -106,6 +108,7 @@ func (g *fileGate) standing(c *stage.Child) {
 	delete(c.Fds, plan.FdMountNS)
 	g.agent = stage.NewAgent(user, inside)
 	close(g.ready)
+	go g.followRules()
 }
 
 // end settles what waits and ends the agent.

@@ -250,6 +250,47 @@ func (s *Server) RevokeAll(p string) (n int, err error) {
 	return s.revoke(func(q string) bool { return covers(p, q) || covers(q, p) })
 }
 
+// Review takes back the grants that do not stand any more, and what came along with them.
+func (s *Server) Review(stands func(p string, m Mode) bool) error {
+	gt := &s.gate
+	held := make(map[string]Mode)
+	gt.mu.Lock()
+	for p, g := range gt.grants {
+		if !g.planned {
+			held[p] = g.mode
+		}
+	}
+	for p, o := range gt.opened {
+		if o.once == nil {
+			held[p] = o.mode
+		}
+	}
+	gt.mu.Unlock()
+	var err error
+	for p, m := range held {
+		if stands(p, m) {
+			continue
+		}
+		_, rerr := s.revoke(func(q string) bool { return p == q })
+		err = errors.Join(err, rerr)
+	}
+	return err
+}
+
+// Withdraw takes back what was mounted before the server started. A file asks from then on; a directory is empty.
+func (s *Server) Withdraw(p string) error {
+	s.gate.mu.Lock()
+	g := s.gate.grants[p]
+	if g == nil {
+		g = &grant{path: p, ready: make(chan struct{})}
+		close(g.ready)
+		s.gate.grants[p] = g
+	}
+	g.planned = false
+	s.gate.mu.Unlock()
+	return s.Revoke(p)
+}
+
 // RevokeBelow takes back the grants at a path and below it. What another answer has granted there is mounted again by the next access.
 func (s *Server) RevokeBelow(p string) error {
 	_, err := s.revoke(func(q string) bool { return covers(p, q) })

@@ -1,0 +1,115 @@
+package cli
+
+import (
+	"os"
+	"path"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/broker/internal/decide"
+	"sbx/broker/internal/gate/gatefs"
+	"sbx/broker/internal/policy"
+	"sbx/shared/plan"
+)
+
+const (
+	// watchAfter keeps what only long sessions need out of the start.
+	watchAfter = time.Second
+	// watchCalm joins the events of one change.
+	watchCalm = 20 * time.Millisecond
+)
+
+// followRules takes back what a changed policy file no longer gives, while the session runs: what is mounted raises no question in
+// which the change would be noticed.
+func (g *fileGate) followRules() {
+	state := g.a.rules.look()
+	select {
+	case <-g.over:
+		return
+	case <-time.After(watchAfter):
+	}
+	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+	if err != nil {
+		g.a.t.warn("watching the policy files: " + err.Error())
+		return
+	}
+	f := os.NewFile(uintptr(fd), "inotify")
+	go func() {
+		<-g.over
+		f.Close()
+	}()
+	dirs := map[string]bool{}
+	for _, p := range g.a.rules.files() {
+		dirs[path.Dir(p)] = true
+	}
+	watch := func() {
+		for d := range dirs {
+			// A folder that does not exist yet holds no rule that could go; one that is made later is found with the next change.
+			if _, err := unix.InotifyAddWatch(fd, d, unix.IN_CLOSE_WRITE|unix.IN_MOVED_TO|unix.IN_MOVED_FROM|unix.IN_DELETE|unix.IN_ONLYDIR); err == nil {
+				delete(dirs, d)
+			}
+		}
+	}
+	var b [4096]byte
+	for {
+		watch()
+		if now := g.a.rules.look(); now != state {
+			state = now
+			g.review()
+		}
+		if _, err := f.Read(b[:]); err != nil {
+			return
+		}
+		time.Sleep(watchCalm)
+	}
+}
+
+// review takes back what would not be given any more.
+func (g *fileGate) review() {
+	if err := g.server.Review(g.stands); err != nil {
+		g.a.t.warn("taking back what rules no longer allow: " + err.Error())
+	}
+	for i := range g.plan.Mounts {
+		m := &g.plan.Mounts[i]
+		if m.Kind != plan.Bind || !g.byRule(m.Why) || g.withdrawn[string(m.Target)] || g.stands(string(m.Target), modeOf(m.Access)) {
+			continue
+		}
+		g.withdrawn[string(m.Target)] = true
+		if err := g.server.Withdraw(string(m.Target)); err != nil {
+			g.a.t.warn("taking back what a rule allowed: " + err.Error())
+		}
+	}
+}
+
+// byRule says whether the reason of a mount is a line of a policy file.
+func (g *fileGate) byRule(why string) bool {
+	for _, f := range g.a.rules.files() {
+		if strings.HasPrefix(why, f+":") {
+			return true
+		}
+	}
+	return false
+}
+
+// stands says whether something that was granted would be granted now without a question.
+func (g *fileGate) stands(p string, m gatefs.Mode) bool {
+	q := decide.Ask{Op: "read", Kind: policy.KindPath, Path: p}
+	var st unix.Stat_t
+	if err := unix.Lstat(p, &st); err != nil {
+		return false
+	}
+	dir := st.Mode&unix.S_IFMT == unix.S_IFDIR
+	switch {
+	case dir:
+		q.Flags = []string{"dir"}
+	case st.Mode&unix.S_IFMT == unix.S_IFSOCK:
+		q.Flags = []string{"socket"}
+	}
+	if m == gatefs.RW {
+		q.Op = "write"
+	}
+	v := g.a.arb.Stands(q)
+	return v.Decision == decide.Allow && (!dir || v.Whole)
+}
