@@ -357,6 +357,14 @@ func (o *outlet) note(e network.Event) {
 	if !e.Denied && !e.Failed {
 		return
 	}
+	if e.Op == network.OpCarry {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		if o.log != nil {
+			_, _ = o.log.Note(audit.Event{Kind: audit.KindError, UID: os.Getuid(), Op: "network", Reason: e.Reason})
+		}
+		return
+	}
 	what := quote(e.Host)
 	if e.Addr.IsValid() && e.Op == "connect" {
 		what = e.Addr.String()

@@ -63,6 +63,8 @@ type carrier struct {
 const (
 	upPatience  = 10 * time.Second
 	maxRestarts = 3
+	// steady is how long it has to run for its earlier ends to be forgotten.
+	steady = time.Minute
 )
 
 // start runs the program and returns when the device is there. From then on it is started again when it ends, a few times; while it is
@@ -95,7 +97,11 @@ func (c *carrier) keep(failed chan error) {
 	runtime.LockOSThread()
 	defer close(c.ended)
 	for n := 1; ; n++ {
+		began := time.Now()
 		err := c.once()
+		if time.Since(began) > steady {
+			n = 1
+		}
 		c.mu.Lock()
 		wasUp, closing := c.wasUp, c.closing
 		c.mu.Unlock()

@@ -42,7 +42,7 @@ type Options struct {
 
 // Event is one thing that the record should have.
 type Event struct {
-	Op             string // lookup, connect
+	Op             string // lookup, connect, or OpCarry
 	Host           string
 	Addr           netip.Addr
 	Port           uint16
@@ -50,6 +50,9 @@ type Event struct {
 	Denied, Failed bool
 	Reason         string
 }
+
+// OpCarry is the Op of what happens to the process that carries packets.
+const OpCarry = "carry"
 
 // Network is the way out of one sandbox.
 type Network struct {
@@ -241,13 +244,19 @@ func (n *Network) carry() error {
 			continue
 		}
 		v6 := routesIPv6()
-		c := &carrier{name: name, path: path, args: carrierArgs(name, 3, 4, v6), ns: n.ns, up: n.isUp, say: n.o.Say}
+		c := &carrier{name: name, path: path, args: carrierArgs(name, 3, 4, v6), ns: n.ns, up: n.isUp, say: n.lost}
 		if failed = c.start(); failed == nil {
 			n.car = c
 			return nil
 		}
 	}
 	return fmt.Errorf("starting the sandbox's network: %w", failed)
+}
+
+// lost tells the user and the record what became of the process that carries packets.
+func (n *Network) lost(text string) {
+	n.o.Say(text)
+	n.o.Note(Event{Op: OpCarry, Failed: true, Reason: text})
 }
 
 // Carrier is the program that carries the packets, "" for none.
