@@ -32,6 +32,7 @@ var mayImport = map[string][]string{
 	"broker/internal/only":      {},
 	"broker/internal/sshagent":  {},
 	"broker/internal/nixdaemon": {},
+	"broker/internal/wayland":   {},
 	"broker/internal/guard":     {},
 	"broker/internal/changes":   {"broker/internal/guard", "shared/plan"},
 

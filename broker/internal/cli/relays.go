@@ -4,7 +4,6 @@ import (
 	"net"
 	"os"
 	"path"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -68,17 +67,10 @@ func (rs *relays) open(s *session.Session) error {
 			rs.stop = append(rs.stop, stop)
 			continue
 		}
-		dir, err := unix.Open(s.Dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-		if err != nil {
-			return &planner.Refusal{What: "opening the session's folder", Err: err, Hint: recordHint}
-		}
-		// by descriptor: a socket's name has room for 107 bytes
-		l, err := net.ListenUnix("unix", &net.UnixAddr{Name: "/proc/self/fd/" + strconv.Itoa(dir) + "/" + r.name, Net: "unix"})
-		unix.Close(dir)
+		l, err := listenUnix(path.Join(s.Dir, r.name))
 		if err != nil {
 			return &planner.Refusal{What: "making the socket " + r.name + " in the session's folder", Err: err, Hint: recordHint}
 		}
-		l.SetUnlinkOnClose(false) // the descriptor in its name is closed; close knows the path
 		rs.served = append(rs.served, r.of)
 		rs.start = append(rs.start, func(asks *asking, refused refuser) { go r.serve(l, asks, refused) })
 	}

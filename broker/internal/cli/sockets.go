@@ -13,10 +13,7 @@ import (
 
 // sockets grants the sockets that the request names. The default view has none of the host's.
 func (t *term) sockets(r *request, s settings, in *planner.Input) error {
-	type grant struct {
-		flag, path string
-		env        []string
-	}
+	type grant struct{ flag, path string }
 	var list []grant
 	for _, p := range s.Features.Sockets {
 		list = append(list, grant{flag: "--socket", path: p})
@@ -40,15 +37,9 @@ func (t *term) sockets(r *request, s settings, in *planner.Input) error {
 		list = append(list, grant{flag: "--gpg-agent", path: runtime + "/gnupg/S.gpg-agent.extra"})
 	}
 	if s.Features.Wayland {
-		d := host.Lookup(t.env, "WAYLAND_DISPLAY")
-		if d == "" {
-			return &planner.Refusal{What: "--wayland: WAYLAND_DISPLAY is not set, so there is no compositor"}
+		if err := t.wayland(r, s, in, runtime); err != nil {
+			return err
 		}
-		p := d
-		if !path.IsAbs(p) {
-			p = path.Join(runtime, d)
-		}
-		list = append(list, grant{"--wayland", p, []string{"WAYLAND_DISPLAY=" + p}})
 	}
 	if s.Features.X11 {
 		return &planner.Refusal{What: "--x11: a program that can talk to the X server can read every key and window of every other", Hint: "run a nested server such as Xephyr or Xvfb inside, or use --wayland"}
@@ -69,7 +60,6 @@ func (t *term) sockets(r *request, s settings, in *planner.Input) error {
 			return err
 		}
 		in.Grants = append(in.Grants, planner.Grant{Path: p, Mode: planner.Write, Explicit: true, Socket: true, Why: g.flag})
-		in.Env = append(in.Env, g.env...)
 		if name := strings.TrimPrefix(g.flag, "--"); name == "socket" {
 			r.relays.add("socket "+quote(p), p, s.origin("features.sockets"))
 		} else {

@@ -1,0 +1,78 @@
+package cli
+
+import (
+	"errors"
+	"net"
+	"path"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/broker/internal/host"
+	"sbx/broker/internal/planner"
+	"sbx/broker/internal/wayland"
+)
+
+const (
+	waylandRelay  = "wayland"               // in the session's folder
+	waylandInside = "/run/sbx/wayland.sock" // inside
+)
+
+// wayland grants a socket that the compositor itself serves as a sandboxed program's.
+func (t *term) wayland(r *request, s settings, in *planner.Input, runtime string) error {
+	d := host.Lookup(t.env, "WAYLAND_DISPLAY")
+	if d == "" {
+		return &planner.Refusal{What: "--wayland: WAYLAND_DISPLAY is not set, so there is no compositor"}
+	}
+	if !path.IsAbs(d) {
+		d = path.Join(runtime, d)
+	}
+	compositor, err := t.socket("--wayland", d, s, in)
+	if err != nil {
+		return err
+	}
+	in.Grants = append(in.Grants, planner.Grant{Path: waylandInside, Source: waylandRelay, Mode: planner.Write, Explicit: true, Socket: true, Why: "--wayland"})
+	in.Env = append(in.Env, "WAYLAND_DISPLAY="+waylandInside)
+	r.relays.add("wayland", waylandInside, s.origin("features.wayland"))
+	r.relays.list = append(r.relays.list, relay{name: waylandRelay, of: "the compositor", spawn: func(socket string) (func(), error) {
+		return sandboxedDisplay(compositor, socket, in.Session)
+	}})
+	return nil
+}
+
+// sandboxedDisplay makes the socket and hands it to the compositor.
+func sandboxedDisplay(compositor, socket, sid string) (func(), error) {
+	l, err := listenUnix(socket)
+	if err != nil {
+		return nil, &planner.Refusal{What: "making the socket " + path.Base(socket) + " in the session's folder", Err: err, Hint: recordHint}
+	}
+	defer l.Close() // the compositor has its own
+	f, err := l.File()
+	if err == nil {
+		defer f.Close()
+		var stop func()
+		if stop, err = wayland.Listen(compositor, f, wayland.Context{Engine: "sbx", App: "sbx", Instance: sid}); err == nil {
+			return stop, nil
+		}
+	}
+	hint := ""
+	if errors.Is(err, wayland.ErrUnknown) {
+		hint = "it would let a program inside see the screen, the clipboard and typed keys; --socket " + compositor + " with --env WAYLAND_DISPLAY=" + compositor + " grants it as it is"
+	}
+	return nil, &planner.Refusal{What: "--wayland", Err: err, Hint: hint}
+}
+
+// listenUnix listens at a path in the session's folder.
+func listenUnix(socket string) (*net.UnixListener, error) {
+	dir, err := unix.Open(path.Dir(socket), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(dir)
+	// by descriptor: a socket's name has room for 107 bytes
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: "/proc/self/fd/" + strconv.Itoa(dir) + "/" + path.Base(socket), Net: "unix"})
+	if err == nil {
+		l.SetUnlinkOnClose(false) // the descriptor in its name is closed; relays.close knows the path
+	}
+	return l, err
+}
