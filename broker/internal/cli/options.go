@@ -46,7 +46,7 @@ func runOptions() []option {
 		{"ssh-agent", "", "[=KEY,...|sign-git]", "features.ssh_agent", "sockets", "let it use the keys of the SSH agent, or only those named by comment or fingerprint, or only to sign commits and tags", setSSHAgent},
 		{"gpg-agent", "", "", "features.gpg_agent", "sockets", "let it use the GnuPG agent's restricted socket", setBool(func(r *request) *bool { return &r.gpgAgent })},
 		{"wayland", "", "", "features.wayland", "sockets", "let it open windows on the Wayland compositor", setBool(func(r *request) *bool { return &r.wayland })},
-		{"x11", "", "", "features.x11", "sockets", "refused, with the reason", setBool(func(r *request) *bool { return &r.x11 })},
+		{"x11", "", "", "features.x11", "sockets", "refused, with the reason, unless features.x11_server names the socket of a server that shows nothing else", setBool(func(r *request) *bool { return &r.x11 })},
 		{"dbus", "", "[=NAME,...]", "features.dbus", "sockets", "let it use the session bus through a filter: notifications, and the services named", setDBus},
 
 		{"allow-network", "", "", "network.allow", "network", "let it reach every public address", setBool(func(r *request) *bool { return &r.allowNetwork })},

@@ -144,8 +144,8 @@ func (rs *relays) close() {
 }
 
 const (
-	sshAgentRelay  = "ssh-agent"               // in the session's folder
-	sshAgentInside = "/run/sbx/ssh-agent.sock" // inside
+	sshAgentRelay  = "ssh-agent"           // in the session's folder
+	sshAgentInside = "/run/ssh-agent.sock" // inside; not below /run/sbx, about which nobody is ever asked
 )
 
 // setSSHAgent reads --ssh-agent, --ssh-agent=KEY,... and --ssh-agent=sign-git.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"net"
 	"path"
 	"strconv"
 	"strings"
@@ -34,7 +35,9 @@ func (t *term) sockets(r *request, s settings, in *planner.Input) error {
 		r.relays.add(strings.Join(append([]string{"ssh-agent"}, r.sshKeys...), " "), sshAgentInside, s.origin("features.ssh_agent"))
 	}
 	if s.Features.GPGAgent {
-		list = append(list, grant{flag: "--gpg-agent", path: runtime + "/gnupg/S.gpg-agent.extra"})
+		if err := t.gpgAgent(r, s, in); err != nil {
+			return err
+		}
 	}
 	if s.Features.Wayland {
 		if err := t.wayland(r, s, in, runtime); err != nil {
@@ -42,7 +45,20 @@ func (t *term) sockets(r *request, s settings, in *planner.Input) error {
 		}
 	}
 	if s.Features.X11 {
-		return &planner.Refusal{What: "--x11: a program that can talk to the X server can read every key and window of every other", Hint: "run a nested server such as Xephyr or Xvfb inside, or use --wayland"}
+		n, ok := strings.CutPrefix(path.Base(s.Features.X11Server), "X")
+		if !ok || n == "" || strings.Trim(n, "0123456789") != "" {
+			return &planner.Refusal{What: "--x11: a program that can talk to the X server can read every key and window of every other",
+				Hint: "start a nested server such as Xephyr or Xvfb and name its socket, /tmp/.X11-unix/X7, as features.x11_server, or use --wayland"}
+		}
+		server, err := t.socket("--x11", s.Features.X11Server, s, in)
+		if err != nil {
+			return err
+		}
+		inside := "/tmp/.X11-unix/X" + n
+		in.Grants = append(in.Grants, planner.Grant{Path: inside, Source: "x11", Mode: planner.Write, Explicit: true, Socket: true, Why: "--x11"})
+		in.Env = append(in.Env, "DISPLAY=:"+n)
+		r.relays.add("x11", inside, s.origin("features.x11_server"))
+		r.relays.list = append(r.relays.list, relay{name: "x11", of: "the X server", serve: func(l *net.UnixListener, _ *asking, _ refuser) { lead(l, server) }})
 	}
 	if s.Features.DBus {
 		rel, err := t.busRelay(r)

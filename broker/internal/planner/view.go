@@ -421,6 +421,8 @@ func tmpMode(p string) uint32 {
 	switch path.Base(p) {
 	case "tmp", "shm":
 		return 0o1777
+	case "gnupg": // which warns of any other
+		return 0o700
 	}
 	return 0o755
 }

@@ -178,7 +178,9 @@ func sentence(key string) string {
 	case "features.wayland":
 		return "Whether windows can be opened on the Wayland compositor."
 	case "features.x11":
-		return "Refused, with the reason: an X11 client can read every key."
+		return "Refused, with the reason, unless there is a server for it: an X11 client can read every key."
+	case "features.x11_server":
+		return "Socket of an X server that shows nothing else, such as a nested Xephyr's, /tmp/.X11-unix/X7."
 	case "audit.forward":
 		return "a copy of every audit record for the system's log"
 	case "features.dbus":

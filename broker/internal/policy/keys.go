@@ -110,6 +110,7 @@ func keyTable() []key {
 		{name: "features.gpg_agent", typ: tBool, limit: toFalse, ptr: func(c *Config) any { return &c.Features.GPGAgent }},
 		{name: "features.wayland", typ: tBool, limit: toFalse, ptr: func(c *Config) any { return &c.Features.Wayland }},
 		{name: "features.x11", typ: tBool, limit: toFalse, ptr: func(c *Config) any { return &c.Features.X11 }},
+		{name: "features.x11_server", typ: tPath, host: true, ptr: func(c *Config) any { return &c.Features.X11Server }},
 		{name: "features.dbus", typ: tBool, limit: toFalse, ptr: func(c *Config) any { return &c.Features.DBus }},
 		{name: "features.sockets", typ: tPaths, limit: bySubset, ptr: func(c *Config) any { return &c.Features.Sockets }},
 		{name: "features.stores", typ: tStores, limit: bySubset, ptr: func(c *Config) any { return &c.Features.Stores }},

@@ -31,11 +31,31 @@ func (s *client) summary(sig signedMessage) string {
 	if len(words) < 2 {
 		return ""
 	}
-	text, err := readInside(dir, words[len(words)-1])
-	if err != nil || !sig.isOf(text) {
-		return ""
+	if text, err := readInside(dir, words[len(words)-1]); err == nil && sig.isOf(text) {
+		return subject(text)
 	}
-	return subject(text)
+	// Where the sandbox's root is served by the broker, a path from there leads nowhere for the broker itself. ssh-keygen has
+	// the file open while it asks for a signature.
+	for fd := 3; fd < maxDescriptors; fd++ {
+		if text, err := readOpen(dir + "/fd/" + strconv.Itoa(fd)); err == nil && sig.isOf(text) {
+			return subject(text)
+		}
+	}
+	return ""
+}
+
+const maxDescriptors = 32 // that are looked at
+
+// readOpen reads a regular file that a process has open, from its beginning.
+func readOpen(name string) ([]byte, error) {
+	if st, err := os.Stat(name); err != nil || !st.Mode().IsRegular() {
+		return nil, os.ErrInvalid
+	}
+	fd, err := unix.Open(name, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+	if err != nil {
+		return nil, err
+	}
+	return readRegular(fd, name)
 }
 
 // readInside reads a regular file as the process at dir would find it.
@@ -55,6 +75,10 @@ func readInside(dir, name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	return readRegular(fd, name)
+}
+
+func readRegular(fd int, name string) ([]byte, error) {
 	f := os.NewFile(uintptr(fd), name)
 	defer f.Close()
 	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() {
