@@ -106,6 +106,20 @@ func setString(field func(*request) *string, allowed ...string) func(*request, s
 	}
 }
 
+// setBackend names what carries the plan out. Others know their names, so each says why it is not one here.
+func setBackend(r *request, v string) error {
+	switch v {
+	case "native", "passthrough":
+		r.backend = v
+		return nil
+	case "bwrap":
+		return fmt.Errorf("bwrap makes no root whose files can be asked for and guards no names in a project, so a plan cannot be carried out through it; leave the option out")
+	case "seatbelt":
+		return fmt.Errorf("seatbelt is the sandbox of macOS, and this is Linux; leave the option out")
+	}
+	return fmt.Errorf("%s is not one of native, passthrough", quote(v))
+}
+
 func setCount(field func(*request) *int) func(*request, string) error {
 	return func(r *request, v string) error {
 		n, err := strconv.ParseUint(v, 10, 22)

@@ -38,7 +38,7 @@ func cmdSelftest(t *term, args []string) int {
 			}
 			q.only = append(q.only, strings.Split(value, ",")...)
 		case "--help", "-h":
-			t.print("usage: sbx selftest [--only GROUP|ID[,...]] [--json]\n\nRuns the acceptance checks on this host. Every check has a control: the same act with the layer\nthat should stop it switched off must succeed, else the check is broken, not passed.\n\ngroups: " + strings.Join(checks.Groups(), " ") + "\n")
+			t.print("usage: sbx selftest [--only GROUP|ID|PREFIX[,...]] [--json]\n\nRuns the acceptance checks on this host. Every check has a control: the same act with the layer\nthat should stop it switched off must succeed, else the check is broken, not passed.\n\ngroups: " + strings.Join(checks.Groups(), " ") + "\n")
 			return 0
 		default:
 			return t.fail(&usageError{"unknown option " + quote(name), "see sbx selftest --help"})
@@ -62,7 +62,7 @@ func (t *term) selftest(q selftestRequest) int {
 		}
 	}
 	results, err := checks.Run(context.Background(), checks.Runner{Sbx: exe, Probe: probe, Hooks: testHooks, Facts: offers()}, func(c checks.Check) bool {
-		return len(q.only) == 0 || slices.Contains(q.only, c.Group) || slices.Contains(q.only, c.ID)
+		return len(q.only) == 0 || slices.ContainsFunc(q.only, func(o string) bool { return names(o, c) })
 	})
 	if err != nil {
 		return t.fail(err)
@@ -100,15 +100,12 @@ func mustNotSkip(r checks.Report) bool {
 }
 
 func known(name string) bool {
-	if slices.Contains(checks.Groups(), name) {
-		return true
-	}
-	for _, c := range checks.All() {
-		if c.ID == name {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(checks.All(), func(c checks.Check) bool { return names(name, c) })
+}
+
+// names says whether name is the check's id, its group, or the letters that ids of its kind begin with.
+func names(name string, c checks.Check) bool {
+	return name == c.Group || name == c.ID || name != "" && strings.HasPrefix(c.ID, name+"-")
 }
 
 // findProbe looks beside sbx and in the library folder of the same prefix.
