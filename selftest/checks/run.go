@@ -27,7 +27,8 @@ type Runner struct {
 	Hooks bool     // sbx was built with sbx_testhooks and knows --test-off
 }
 
-const runTime = 90 * time.Second
+// runTime is for one sandbox with all its checks. It is long, as an emulated machine is slow.
+const runTime = 5 * time.Minute
 
 // Run makes a lab, performs the checks of the table that filter accepts (nil: all) and their controls, and judges them.
 func Run(ctx context.Context, r Runner, filter func(Check) bool) ([]Result, error) {

@@ -64,7 +64,7 @@ func (m machine) disk(t *testing.T, scratch string) string {
 	if m.before != "" {
 		put("before", m.before)
 	}
-	scripts, err := filepath.Glob("testdata/*.sh")
+	scripts, err := filepath.Glob("testdata/*")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,8 +96,7 @@ func (m machine) boot(t *testing.T, kernel, disk, scratch string) (said, console
 	if shop.accel == "kvm" {
 		cpu = "host"
 	}
-	// A machine must not take the processors from tests that run beside it.
-	args := []string{"-n", "10", "qemu-system-x86_64", "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-accel", shop.accel, "-cpu", cpu, "-smp", "2", "-m", "2G",
+	args := []string{"-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-accel", shop.accel, "-cpu", cpu, "-smp", "2", "-m", "2G",
 		"-kernel", filepath.Join(kernel, "vmlinux"), "-initrd", filepath.Join(kernel, "initrd.img"),
 		"-append", "console=ttyS0 quiet panic=-1 apparmor=1 security=apparmor " + m.kernelArgs, "-serial", "file:" + tty,
 		"-drive", "file=" + disk + ",format=raw,if=virtio,cache=unsafe",
@@ -106,9 +105,9 @@ func (m machine) boot(t *testing.T, kernel, disk, scratch string) (said, console
 	for tag, dir := range map[string]string{"usr": "/usr", "kernel": filepath.Join(kernel, "root")} {
 		args = append(args, "-virtfs", "local,mount_tag="+tag+",path="+strings.ReplaceAll(dir, ",", ",,")+",security_model=none,multidevs=remap,readonly=on")
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "nice", args...)
+	cmd := exec.CommandContext(ctx, "qemu-system-x86_64", args...)
 	runtime.LockOSThread() // the machine ends with the thread that started it, should this process be killed
 	defer runtime.UnlockOSThread()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

@@ -25,7 +25,46 @@ func TestCommand(t *testing.T) {
 // full says that more than the small set is wanted (make vm): emulation is slow.
 func full() bool { return os.Getenv("SBX_VM") == "full" }
 
+// kernels runs test with every kernel that is wanted: all of them in the full set, else the oldest.
+func kernels(t *testing.T, test func(t *testing.T, suite string)) {
+	for _, suite := range [...]string{oldest, newest} {
+		t.Run(suite, func(t *testing.T) {
+			if suite != oldest && !full() {
+				t.Skip("not in the small set (make vm)")
+			}
+			test(t, suite)
+		})
+	}
+}
+
 // TestLimits: on a host with delegated control groups limits hold, are explained, and nothing is left of them.
 func TestLimits(t *testing.T) {
-	machine{suite: oldest, need: []string{"python3"}, script: "mkdir project && cd project && sh /vm/cgroup.sh /usr/local/bin/sbx"}.run(t)
+	kernels(t, func(t *testing.T, suite string) {
+		machine{suite: suite, need: []string{"python3"}, script: "mkdir project && cd project && sh /vm/cgroup.sh /usr/local/bin/sbx"}.run(t)
+	})
+}
+
+// The user may start the helper with a password, and take the helper's bit away without one.
+const (
+	helperPath = "/usr/local/libexec/sbx/sbx-helper"
+	sudoers    = "tester ALL=(root) " + helperPath + " launch\ntester ALL=(root) NOPASSWD: /usr/bin/chmod 0755 " + helperPath + "\n"
+	password   = `hash=$(openssl passwd -6 secret); sed -i "s|^tester:[^:]*|tester:$hash|" /etc/shadow` + "\n"
+)
+
+// TestWithoutUserNamespaces: an ordinary user's day in sandboxes that sbx-helper builds, set-user-id and through sudo.
+func TestWithoutUserNamespaces(t *testing.T) {
+	kernels(t, func(t *testing.T, suite string) {
+		modes := "static"
+		if full() {
+			modes = "static dynamic"
+		}
+		machine{suite: suite, noUsers: true, noGroup: true, helper: "4755", sudoers: sudoers, before: password,
+			need: []string{"python3", "git", "make", "sudo", "openssl", "pgrep"}, script: "modes='" + modes + "'" + `
+if unshare -Ur true 2>/dev/null; then echo "FAIL: there are user namespaces"; else echo "pass: there are no user namespaces"; fi
+for mode in $modes; do sh /vm/day.sh setuid $mode; done
+sudo -n chmod 0755 ` + helperPath + `
+export PASSWORD=secret
+for mode in $modes; do sh /vm/day.sh sudo $mode; done
+sh /vm/sudo.sh`}.run(t)
+	})
 }

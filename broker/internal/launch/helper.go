@@ -130,7 +130,8 @@ func (h Helper) start(stderr *os.File) starter {
 			unix.Close(pair[0])
 			return nil, err
 		}
-		parent := sync.OnceFunc(func() { _, _ = proc.Wait() })
+		var ended *os.ProcessState
+		parent := sync.OnceFunc(func() { ended, _ = proc.Wait() })
 		go parent()
 		// The helper waits for the plan. What it starts is where it is; through sudo it is somebody's grandchild.
 		if hooks.Cloned != nil && !h.Sudo {
@@ -148,8 +149,23 @@ func (h Helper) start(stderr *os.File) starter {
 		}
 		// What the helper makes of it comes back on the socket, and is a better reason than EPIPE.
 		_ = wire.Send(pair[0], body, fds)
-		return stage.Attach(p, pair[0], std, hooks, parent)
+		c, err := stage.Attach(p, pair[0], std, hooks, parent)
+		if h.Sudo && err != nil {
+			parent()
+			err = sudoRefused(err, ended)
+		}
+		return c, err
 	}
+}
+
+// sudoRefused says that it was sudo where the helper was never started, so that only the wire's end was seen.
+func sudoRefused(err error, ended *os.ProcessState) error {
+	var refusal *wire.Refusal
+	var fault *stage.Fault
+	if ended == nil || ended.ExitCode() != 1 || errors.As(err, &refusal) || errors.As(err, &fault) {
+		return err
+	}
+	return &stage.Fault{Phase: "setup", Index: -1, Step: "starting sbx-helper through", Object: sudoPath, Errno: unix.EACCES}
 }
 
 // exec starts the helper with an empty environment, which saves it making its own empty.

@@ -68,20 +68,22 @@ fi
 # A pipe gives the command an output that it can reopen, unlike the machine's port.
 port=$(echo /dev/vport*p1)
 mkfifo -m 666 /run/out
-cat /run/out >"$port" & copy=$!
+exec 3<>/run/out # so that it has an end only when all is over
+cat /run/out >"$port" 3>&- & copy=$!
 install -d -o 42424 -g 42424 -m 700 /run/user /run/user/42424
 chmod 755 /run/user
-[ ! -e /vm/before ] || sh /vm/before >/run/out 2>&1
+[ ! -e /vm/before ] || sh /vm/before >/run/out 2>&1 3>&-
 (
 	echo 0 >$scope/cgroup.procs
 	cd /home/tester
 	exec setsid setpriv --reuid=42424 --regid=42424 --init-groups env -i PATH=/usr/local/bin:/usr/bin:/bin HOME=/home/tester \
 		USER=tester LOGNAME=tester SHELL=/bin/bash LANG=C.UTF-8 TERM=xterm XDG_RUNTIME_DIR=/run/user/42424 sh /vm/script
-) </dev/null >/run/out 2>&1 &
+) </dev/null >/run/out 2>&1 3>&- &
 status=0
 wait $! || status=$?
 for process in /proc/[0-9]*; do # whatever still holds the pipe
 	case $process in /proc/1 | /proc/$copy) ;; *) kill -9 "${process#/proc/}" 2>/dev/null || : ;; esac
 done
+exec 3>&-
 wait $copy
 echo "exit $status" >"$port"
