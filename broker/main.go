@@ -18,6 +18,9 @@ func main() {
 	// as long. It is switched on again by the time the sandbox runs.
 	debug.SetGCPercent(-1)
 	growStack(len(os.Args) < 0)
+	if status, ok := cli.Stand(os.Args, os.Stderr); ok {
+		os.Exit(status)
+	}
 	os.Exit(cli.Main(os.Args[1:], os.Environ(), [3]*os.File{os.Stdin, os.Stdout, os.Stderr}))
 }
 

@@ -56,7 +56,8 @@ var fields = [...]struct {
 	{func(p *plan.Plan, _ caller) bool { return !p.Loopback || p.Namespaces.Net }, "lo is brought up only in a network namespace of its own"},
 	{func(p *plan.Plan, _ caller) bool { return p.Hostname == "" || p.Namespaces.UTS }, "a host name is set only in a UTS namespace of its own"},
 	{func(p *plan.Plan, c caller) bool {
-		return p.Identity == plan.Identity{InsideUID: c.uid, OutsideUID: c.uid, InsideGID: c.gid, OutsideGID: c.gid}
+		id := p.Identity
+		return !id.HasRanges() && id.InsideUID == c.uid && id.OutsideUID == c.uid && id.InsideGID == c.gid && id.OutsideGID == c.gid
 	},
 		"the program runs as the caller, inside and outside"},
 	{func(p *plan.Plan, _ caller) bool { return !p.Process.AsPID1 }, "process 1 is the reaper: it must notice the end of sbx, which the death signal no longer does after leaving"},

@@ -185,7 +185,7 @@ func TestDefault(t *testing.T) {
 		{"prctl", Toggles{}, [6]uint64{35, 1}, eperm},
 		{"prctl", Toggles{}, [6]uint64{35 | 1<<32, 1}, eperm},
 		{"prctl", Toggles{}, [6]uint64{38, 1}, Allow},
-		{"keyctl", Toggles{Containers: true}, [6]uint64{1}, Allow},
+		{"keyctl", Toggles{Containers: true}, [6]uint64{1}, enosys},
 		{"keyctl", Toggles{Containers: true}, [6]uint64{10}, eperm},
 		{"keyctl", Toggles{}, [6]uint64{1}, eperm},
 		{"io_uring_setup", Toggles{Containers: true}, [6]uint64{}, enosys},

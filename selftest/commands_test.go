@@ -38,11 +38,13 @@ const patience = 5 * time.Minute
 //	jsonobject FILE KEY...  want FILE to be one JSON object with just these keys
 //	lab FILE                run the shell script FILE as root in a network of the test's own (testdata/netlab)
 //	org DIR [=N] ARGS...    sbx with the files of DIR in /etc/sbx, in a mount namespace of its own
+//	etc DIR [=N] ARGS...    sbx with the files of DIR in /etc, and without those that DIR/without lists
 //	need CMD...             skip, or fail where everything must work, unless the commands are there
 func commands() map[string]func(*testscript.TestScript, bool, []string) {
 	return map[string]func(*testscript.TestScript, bool, []string){
 		"user": positive("user", cmdUser), "sbx": positive("sbx", cmdSbx), "sockin": positive("sockin", cmdSockin), "tty": positive("tty", cmdTTY),
 		"snapshot": positive("snapshot", cmdSnapshot), "gone": positive("gone", cmdGone), "need": positive("need", cmdNeed), "org": positive("org", cmdOrg), "lab": positive("lab", cmdLab),
+		"etc": positive("etc", cmdEtc),
 		"planfile": positive("planfile", cmdPlanFile), "jsonlines": positive("jsonlines", cmdJSONLines), "jsonobject": positive("jsonobject", cmdJSONObject),
 	}
 }

@@ -54,11 +54,22 @@ type Namespaces struct {
 	TimeOffset                  int64 `json:",omitempty"` // seconds added to CLOCK_MONOTONIC and CLOCK_BOOTTIME
 }
 
-// Identity is the one uid and the one gid that exist inside (user_namespaces(7)).
+// Identity is the one uid and the one gid that exist inside (user_namespaces(7)), and with SubUIDs or SubGIDs the
+// subordinate ids (subuid(5)) that namespaces made inside may map. Then the caller has the maps written, not the set-up.
 type Identity struct {
 	InsideUID, OutsideUID uint32
 	InsideGID, OutsideGID uint32
+	SubUIDs               []IDRange `json:",omitempty"`
+	SubGIDs               []IDRange `json:",omitempty"`
 }
+
+// IDRange is Count ids from First on; they have the same numbers inside and outside.
+type IDRange struct {
+	First, Count uint32
+}
+
+// HasRanges says whether there are subordinate ids.
+func (id *Identity) HasRanges() bool { return len(id.SubUIDs)+len(id.SubGIDs) > 0 }
 
 // Access of a mount.
 type Access string

@@ -13,6 +13,12 @@ func (p *Plan) Text() string {
 	line("namespaces %s", p.Namespaces.Text())
 	id := p.Identity
 	line("identity   uid %d (outside %d) gid %d (outside %d)", id.InsideUID, id.OutsideUID, id.InsideGID, id.OutsideGID)
+	for _, r := range id.SubUIDs {
+		line("identity   subordinate uids %d-%d", r.First, r.First+r.Count-1)
+	}
+	for _, r := range id.SubGIDs {
+		line("identity   subordinate gids %d-%d", r.First, r.First+r.Count-1)
+	}
 	if p.Hostname != "" {
 		line("hostname   %s", p.Hostname.Quote())
 	}

@@ -13,10 +13,11 @@ const (
 	maxPath   = 4095
 	maxArgs   = 16384
 	maxInsns  = 4096 // BPF_MAXINSNS
+	maxRanges = 16   // of subordinate ids
 )
 
 // Devices are the only nodes that a Device bind may show.
-var deviceNames = [...]string{"null", "zero", "full", "random", "urandom", "tty", "kvm", "fuse"}
+var deviceNames = [...]string{"null", "zero", "full", "random", "urandom", "tty", "kvm", "fuse", "net/tun"}
 
 // Validate reports the first thing in p that the interpreter must not be asked to do.
 func (p *Plan) Validate() error {
@@ -31,6 +32,9 @@ func (p *Plan) Validate() error {
 	}
 	if n := p.Namespaces; n.JoinNet && (!n.Net || !n.User || p.Loopback) {
 		return fmt.Errorf("a network made before needs a network and a user namespace, and brings its own loopback")
+	}
+	if err := p.validateIdentity(); err != nil {
+		return err
 	}
 	if len(p.Hostname) > 63 || strings.ContainsAny(string(p.Hostname), "\x00/\n") {
 		return fmt.Errorf("host name %s", p.Hostname.Quote())
@@ -66,6 +70,33 @@ func (p *Plan) Validate() error {
 		return err
 	}
 	return p.validateProcess()
+}
+
+func (p *Plan) validateIdentity() error {
+	id := &p.Identity
+	if !id.HasRanges() {
+		return nil
+	}
+	if !p.Namespaces.User || len(id.SubUIDs) == 0 || len(id.SubGIDs) == 0 || !slices.Contains(p.Fds, FdUserNS) {
+		return fmt.Errorf("subordinate ids need a user namespace, its descriptor, and both of uids and gids")
+	}
+	for _, x := range [...]struct {
+		own  uint32
+		list []IDRange
+	}{{id.InsideUID, id.SubUIDs}, {id.InsideGID, id.SubGIDs}} {
+		if len(x.list) > maxRanges {
+			return fmt.Errorf("%d ranges of ids", len(x.list))
+		}
+		for i, r := range x.list {
+			if r.First == 0 || r.Count == 0 || uint64(r.First)+uint64(r.Count) > 1<<32-1 || x.own-r.First < r.Count {
+				return fmt.Errorf("ids %d of %d are not subordinate to %d", r.Count, r.First, x.own)
+			}
+			if i > 0 && uint64(x.list[i-1].First)+uint64(x.list[i-1].Count) > uint64(r.First) {
+				return fmt.Errorf("ids from %d on are out of order", r.First)
+			}
+		}
+	}
+	return nil
 }
 
 func (p *Plan) validateLandlock() error {

@@ -177,15 +177,21 @@ func (c *compiler) user() {
 	// process holds nothing yet, and gives dumpability up again before anything can reach it from inside.
 	c.t.at("making process 1 dumpable for its identity maps", "")
 	c.t.call(unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 1, 0, 0, 0)
-	c.writeFile("/proc/self/setgroups", "deny")
-	c.writeFile("/proc/self/uid_map", fmt.Sprintf("%d %d 1", id.InsideUID, id.OutsideUID))
+	if id.HasRanges() {
+		c.awaitMaps()
+	} else {
+		c.writeFile("/proc/self/setgroups", "deny")
+		c.writeFile("/proc/self/uid_map", fmt.Sprintf("%d %d 1", id.InsideUID, id.OutsideUID))
+	}
 	// Nobody else may set the map that is left: it can be written once.
 	t := c.t
 	t.at("writing", "/proc/self/projid_map")
 	t.call(unix.SYS_OPENAT, atCwd, t.str("/proc/self/projid_map"), unix.O_WRONLY|unix.O_CLOEXEC, 0).to(regA).may(anyErrno).elseSkip(2)
 	t.call(unix.SYS_WRITE, 0, t.str("0 0 1"), 5).from(0, regA).may(uint16(unix.EPERM)) // the parent has no such map
 	t.call(unix.SYS_CLOSE).from(0, regA)
-	c.writeFile("/proc/self/gid_map", fmt.Sprintf("%d %d 1", id.InsideGID, id.OutsideGID))
+	if !id.HasRanges() {
+		c.writeFile("/proc/self/gid_map", fmt.Sprintf("%d %d 1", id.InsideGID, id.OutsideGID))
+	}
 }
 
 func (c *compiler) writeFile(path, text string) {

@@ -26,6 +26,7 @@ const (
 	cmdGo                // the root's file system is there (set-up only)
 	evFault              // where the set-up stopped: instruction, errno; only where announce is set
 	evMain               // pid of the program; only where announce is set
+	evMaps               // the set-up waits for its identity maps, which somebody else writes, and for cmdGo
 )
 
 // message is what travels on the socket.
@@ -50,6 +51,7 @@ type control struct {
 	regs, pregs  registers
 	main         int64
 	exitWithMain int64
+	manyIDs      int64 // process 1 may not kill all others, because not all are its own user's
 	announce     int64 // nobody shares this memory: what the broker must know goes over the socket
 	procs        [maxProcs]proc
 	nprocs       int64

@@ -66,7 +66,7 @@ func (c *compiler) populate() {
 
 // share lets mount namespaces that the program makes receive what the agent mounts later.
 func (c *compiler) share() {
-	if c.p.Gate == nil {
+	if c.p.Gate == nil && !c.p.Identity.HasRanges() {
 		return
 	}
 	c.t.at("sharing mounts", "/")

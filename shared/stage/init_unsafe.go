@@ -283,13 +283,14 @@ func reap(c *control) {
 }
 
 // end kills and reaps every other process before it reports the end of the program: whoever hears of
-// it can rely on nothing being written any more.
+// it can rely on nothing being written any more. Where some may belong to subordinate ids it cannot do so, and the caller
+// ends the whole PID namespace when it hears.
 //
 //go:nosplit
 //go:norace
 func end(c *control, pid, status int64) {
 	syscall.RawSyscall(syscall.SYS_KILL, ^uintptr(0), uintptr(unix.SIGKILL), 0)
-	for {
+	for c.manyIDs == 0 {
 		_, _, e := syscall.RawSyscall6(syscall.SYS_WAIT4, ^uintptr(0), uintptr(unsafe.Pointer(&c.status)), 0, 0, 0, 0)
 		if e != 0 && e != unix.EINTR {
 			break

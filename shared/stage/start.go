@@ -66,6 +66,8 @@ type Hooks struct {
 	Fuse func(c *Child, m *plan.Mount, fd int) error
 	// Network is what a plan with JoinNet enters.
 	Network *Network
+	// Maps writes the identity maps of process 1 where the plan has subordinate ids.
+	Maps func(pid int) error
 }
 
 // Start carries out p. The calling goroutine must stay locked to its thread until the sandbox has
@@ -168,6 +170,9 @@ func (c *Child) compile(b *block, sock int, std Stdio, tether int) error {
 	if !c.plan.Process.AsPID1 {
 		c.control.exitWithMain = 1
 	}
+	if c.plan.Identity.HasRanges() {
+		c.control.manyIDs = 1
+	}
 	b.load(c.setup, c.start, c.plan.Process.AsPID1, c.plan.Process.Idle)
 	c.asPID1 = c.plan.Process.AsPID1
 	return nil
@@ -235,6 +240,10 @@ func (c *Child) awaitReady(p *plan.Plan, hooks Hooks) error {
 				return fmt.Errorf("serving %s: %w", p.Mounts[next].Target.Quote(), err)
 			}
 			next = nextFuse(p, next+1)
+		case evMaps:
+			if err := c.writeMaps(hooks.Maps); err != nil {
+				return err
+			}
 		case evReady:
 			if len(fds) != len(p.Fds) {
 				return fmt.Errorf("process 1 handed over %d descriptors, want %d", len(fds), len(p.Fds))
@@ -307,7 +316,13 @@ func (c *Child) Next() (Event, error) {
 		case evMain:
 			c.note(m)
 		case evExited, evStopped:
-			c.ended = c.ended || m.kind == evExited && int(m.pid) == c.Main()
+			if m.kind == evExited && int(m.pid) == c.Main() {
+				c.ended = true
+				if c.plan.Identity.HasRanges() {
+					c.SendKill()
+					_, _ = c.reapInit()
+				}
+			}
 			return Event{PID: int(m.pid), Status: syscall.WaitStatus(m.value), Stopped: m.kind == evStopped}, nil
 		}
 	}

@@ -23,6 +23,9 @@ type Layer struct {
 // Repository is the Why of a grant that shows the repository of a linked worktree.
 const Repository = "the project's repository"
 
+// containers is the Why of the place where a session keeps containers: nothing in it is a change of the host's files.
+const containers = "--containers"
+
 // Layers lists the layers of the session whose folder is dir. Those that nobody asked for (caches, what the
 // profile shows through an overlay) are left out unless all is set.
 func Layers(p *plan.Plan, dir string, all bool) ([]Layer, error) {
@@ -35,6 +38,9 @@ func Layers(p *plan.Plan, dir string, all bool) ([]Layer, error) {
 			upper = m.Source
 		}
 		if m.Kind != plan.Overlay && m.Kind != plan.Bind || !strings.HasPrefix(string(upper), top) {
+			continue
+		}
+		if m.Why == containers {
 			continue
 		}
 		if !all && (m.Why == "cache" || strings.HasPrefix(m.Why, "profile ")) {

@@ -113,6 +113,8 @@ func (r *request) flags(vars policy.Vars) ([]policy.Setting, error) {
 	add(r.vm || r.kvm, f+"vm", "--vm", true)
 	add(r.kvm, f+"kvm", "--allow-kvm", true)
 	add(r.nix != "", f+"nix", "--nix", r.nix != "off")
+	add(r.containers, f+"containers", "--containers", true)
+	add(r.containersShared, f+"containers_shared", "--containers", true)
 	add(r.dbus, f+"dbus", "--dbus", true)
 	add(len(r.sockets) > 0, f+"sockets", "--socket", r.sockets)
 	add(r.allowNetwork, "network.allow", "--allow-network", true)

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"os"
+
+	"sbx/broker/internal/idmap"
 )
 
 // Version of sbx; the build sets it.
@@ -56,6 +58,8 @@ func Main(args, env []string, std [3]*os.File) int {
 		return 0
 	case "--version":
 		args = []string{"version"}
+	case idmap.RemoveCommand:
+		return idmap.RemoveMain(args[1:])
 	case detachedCommand:
 		return cmdRunDetached(t, args[1:])
 	}

@@ -55,8 +55,9 @@ func runOptions() []option {
 		{"host-port", "", "PORT", "network.host_ports", "network", "lead its 127.0.0.1:PORT to the host's", appendTo(func(r *request) *[]string { return &r.hostPorts })},
 		{"net", "", "HOW", "network.mode", "network", "none, auto, pasta, slirp4netns or veth", setString(func(r *request) *string { return &r.net }, "none", "auto", "pasta", "slirp4netns", "veth")},
 
-		{"vm", "", "", "features.vm", "virtual machines", "let QEMU find its images, read-only; it needs nothing else inside", setBool(func(r *request) *bool { return &r.vm })},
-		{"allow-kvm", "", "", "features.kvm", "virtual machines", "show /dev/kvm, which opens more of the kernel to the program; implies --vm", setBool(func(r *request) *bool { return &r.kvm })},
+		{"containers", "", "[=shared]", "features.containers", "containers and virtual machines", "let rootless podman and crun work inside, with a store of the session's own, or with yours", setContainers},
+		{"vm", "", "", "features.vm", "containers and virtual machines", "let QEMU find its images, read-only; it needs nothing else inside", setBool(func(r *request) *bool { return &r.vm })},
+		{"allow-kvm", "", "", "features.kvm", "containers and virtual machines", "show /dev/kvm, which opens more of the kernel to the program; implies --vm", setBool(func(r *request) *bool { return &r.kvm })},
 
 		{"nix", "", "[=fetch|off]", "features.nix", "packages", "let it use the Nix daemon, through a filter (by itself where there is one, but not with --profile strict); fetch: with --allow-network also for builds that use the network", setNix},
 

@@ -33,6 +33,8 @@ type request struct {
 	sshKeys, busNames, only                              []string
 	env, envPass, sockets                                []string
 	sshAgent, gpgAgent, wayland, x11, dbus, vm, kvm      bool
+	containers, containersShared                         bool
+	nested                                               *nestedIDs // what --containers serves; nil: nothing
 	allowNetwork                                         bool
 	allowHosts, publish, hostPorts                       []string
 	net                                                  string

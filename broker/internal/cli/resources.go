@@ -20,6 +20,7 @@ import (
 // confined is the control group of a session. A nil one is a host that has none to give.
 type confined struct {
 	group   *resources.Group
+	inside  int // the directory of the group below it, 0 for none
 	witness *resources.Witness
 
 	mu    sync.Mutex
@@ -112,6 +113,9 @@ func (t *term) confine(s settings, in *planner.Input, dry bool) (*confined, erro
 	}
 	if err == nil && !dry {
 		err = c.make(parent, in.Session)
+	}
+	if err == nil && !dry && in.Containers != nil {
+		err = c.nest()
 	}
 	if err == nil {
 		var kept []plan.Control
@@ -242,7 +246,16 @@ func (c *confined) descriptor() int {
 	if c == nil || c.group == nil {
 		return 0
 	}
+	if c.inside > 0 {
+		return c.inside
+	}
 	return c.group.Descriptor()
+}
+
+// nest puts a group of its own between the limits and what runs inside.
+func (c *confined) nest() (err error) {
+	c.inside, err = c.group.Nest()
+	return err
 }
 
 // cloned sees to it that process 1 is in the group. Without it nothing is run.
@@ -276,6 +289,9 @@ func (c *confined) end() []string {
 	c.mu.Unlock()
 	if c.group == nil {
 		return lines
+	}
+	if c.inside > 0 {
+		unix.Close(c.inside)
 	}
 	u := c.group.Usage()
 	c.witness.Close()

@@ -110,7 +110,7 @@ func (t *term) socket(flag, p string, s settings, in *planner.Input) (string, er
 	}
 	if base := path.Base(canon); !opened && (strings.HasPrefix(base, "docker") && strings.HasSuffix(base, ".sock") || strings.HasPrefix(base, "podman") && strings.HasSuffix(base, ".sock") || base == "containerd.sock") {
 		return "", &planner.Refusal{What: flag + " " + quote(p) + " is refused: control of a container engine is control of the host",
-			Hint: "nothing inside a sandbox may talk to it; run the tool that needs it outside"}
+			Hint: "nothing inside a sandbox may talk to it; rootless podman works inside with --containers"}
 	}
 	if err != nil {
 		return "", &planner.Refusal{What: flag + " " + quote(p), Err: err, Hint: "name a socket that exists"}

@@ -35,6 +35,8 @@ type Options struct {
 	Listener func(*os.File)
 	// Network is what the plan joins, see stage.Hooks.
 	Network *stage.Network
+	// Maps writes the identity maps of a plan with subordinate ids, see stage.Hooks.
+	Maps func(pid int) error
 	// Fuse serves the plan's FUSE file systems, see stage.Hooks.
 	Fuse func(c *stage.Child, m *plan.Mount, fd int) error
 	// Settled is called when the program has run for a second. It must not wait, and may be nil.
@@ -101,7 +103,7 @@ func run(ctx context.Context, p *plan.Plan, opt Options, start starter) (Result,
 	term := openTerminal(p, opt.Stdio)
 	term.join = opt.Join
 	defer term.restore()
-	child, err := start(p, std.child, stage.Hooks{Cgroup: opt.Cgroup, Cloned: opt.Cloned, Fuse: opt.Fuse, Network: opt.Network, Building: func(c *stage.Child) error {
+	child, err := start(p, std.child, stage.Hooks{Cgroup: opt.Cgroup, Cloned: opt.Cloned, Maps: opt.Maps, Fuse: opt.Fuse, Network: opt.Network, Building: func(c *stage.Child) error {
 		if opt.Building == nil {
 			return nil
 		}

@@ -95,6 +95,9 @@ func (v *view) plan() (*plan.Plan, []Loss, error) {
 	if in.Gate {
 		p.Fds = append(p.Fds, plan.FdUserNS, plan.FdMountNS)
 	}
+	if in.Containers != nil {
+		in.Containers.identify(p)
+	}
 	v.losses = append(append(in.Losses, v.losses...), addLandlock(p, &in)...)
 	if err := p.Validate(); err != nil {
 		return nil, nil, fmt.Errorf("BUG(sbx): planned something that is not valid: %w", err)
@@ -123,6 +126,11 @@ func (v *view) collect() error {
 		}
 	}
 	v.hideHardLinks()
+	if in.Containers != nil {
+		if err := v.containers(); err != nil {
+			return err
+		}
+	}
 	if in.JoinNet {
 		for _, name := range NetworkFiles() {
 			v.root.at("/etc/" + name).file = in.SessionDir + "/etc/" + name

@@ -59,6 +59,9 @@ func (v *view) guarded(p string, n *node, g Grant) error {
 		return v.covered(p, n, g)
 	}
 	v.op(plan.Mount{Kind: plan.Fuse, Target: plan.Bytes(p), Source: plan.Bytes(p), Hide: v.hideList(n), Access: plan.ReadWrite, Why: g.Why + ", guarded"})
+	if v.in.Containers != nil { // what is bound natively would be reached with the rights of subordinate ids
+		return v.below(p, n)
+	}
 	if p == v.in.GitDir {
 		if st, err := v.in.FS.Lstat(p + "/objects/pack"); err == nil && st.Type == host.Dir {
 			v.bind(p+"/objects/pack", Write, g)

@@ -39,6 +39,7 @@ type Grant struct {
 	Optional bool   // a missing path is left out instead of refused
 	Socket   bool   // the path is a socket
 	Source   string // name in the session's folder of a socket that the broker makes there; it appears at Path
+	Own      bool   // an empty place of the session's own stands there, whatever the host has
 	listed   bool   // an entry of a granted directory that is mounted by itself: it may vanish or be replaced meanwhile
 	Explicit bool   // asked for by a person for this run, not by a profile
 	Why      string // where it comes from: "profile moderate", "--rw", "~/.config/sbx/config.toml:4"
@@ -79,6 +80,7 @@ type Input struct {
 	ShareIPC    bool
 	TimeOffset  int64
 	KVM         bool // show /dev/kvm
+	Containers  *Containers
 	NoSymFollow bool
 	Gate        bool // the broker serves the root, so that what is not granted can be asked about
 	NoLandlock  bool

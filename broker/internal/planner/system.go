@@ -43,6 +43,13 @@ func devices(in *Input) []plan.Mount {
 	if in.KVM {
 		names = append(names, "kvm")
 	}
+	if in.Containers != nil && in.Facts.Fuse {
+		names = append(names, "fuse")
+	}
+	if in.Containers != nil && in.JoinNet {
+		out = append(out, plan.Mount{Kind: plan.Dir, Target: "/dev/net", Mode: 0o755})
+		names = append(names, "net/tun")
+	}
 	for _, n := range names {
 		out = append(out, plan.Mount{Kind: plan.File, Target: plan.Bytes("/dev/" + n), Mode: 0o666},
 			plan.Mount{Kind: plan.Bind, Source: plan.Bytes("/dev/" + n), Target: plan.Bytes("/dev/" + n), Access: plan.ReadWrite, Device: true})
@@ -79,6 +86,9 @@ func protectProc(in *Input) []plan.Mount {
 // sysfs shows what libc and language runtimes read to count processors and memory nodes.
 func sysfs(in *Input) []plan.Mount {
 	out := []plan.Mount{}
+	if in.Containers != nil { // podman wants to see what kind of control groups there are: none
+		out = append(out, plan.Mount{Kind: plan.Dir, Target: "/sys/fs", Mode: 0o755}, plan.Mount{Kind: plan.Dir, Target: "/sys/fs/cgroup", Mode: 0o755})
+	}
 	made := map[string]bool{"/sys": true}
 	for _, p := range []string{"/sys/devices/system/cpu", "/sys/devices/system/node"} {
 		st, err := in.FS.Lstat(p)
@@ -118,6 +128,9 @@ func addLandlock(p *plan.Plan, in *Input) []Loss {
 	abi := in.Facts.Landlock
 	if in.NoLandlock {
 		return nil
+	}
+	if in.Containers != nil {
+		return in.Containers.landlock(p, abi)
 	}
 	if abi < 2 { // ABI 1 forbids every rename between directories
 		return []Loss{{What: "landlock", Why: "this kernel has none that can be used, so the mounts are the only line against writing", Fix: "a kernel from 5.19 on, with landlock in lsm="}}

@@ -108,7 +108,7 @@ func (v *view) addGrant(g Grant) error {
 	if n.granted && !stronger(g, n.grant) {
 		return nil
 	}
-	n.granted, n.mode, n.grant, n.stat, n.missing = true, g.Mode, g, st, err != nil
+	n.granted, n.mode, n.grant, n.stat, n.missing = true, g.Mode, g, st, err != nil || g.Own
 	return nil
 }
 
@@ -332,7 +332,11 @@ func (v *view) below(p string, n *node) error {
 		case c.granted && c.grant.Mode == n.mode && n.granted && c.grant.NoExec == n.grant.NoExec && !c.hides() && len(c.children) == 0:
 			// it is shown already, in the same way
 		case c.granted && c.missing:
-			if c.mode != Scratch {
+			if c.grant.Own && c.stat.Type == host.Dir {
+				v.ownPlace(cp, c.grant)
+				continue
+			}
+			if c.mode != Scratch && !c.grant.Own {
 				continue // the place does not exist and nothing may be created in the host's tree
 			}
 			return &Refusal{What: fmt.Sprintf("%s (%s) does not exist below the host's %s", plan.Bytes(cp).Quote(), c.grant.Why, plan.Bytes(p).Quote()),
@@ -397,10 +401,14 @@ func (v *view) fresh(p string, n *node, mode Mode, g Grant) error {
 	if mode == Scratch {
 		v.tmpfs(p, g)
 	} else {
-		dir := v.layer()
-		v.op(plan.Mount{Kind: plan.Bind, Target: plan.Bytes(p), Source: plan.Bytes(dir + "/upper"), Access: plan.ReadWrite, NoExec: g.NoExec, Why: g.Why})
+		v.ownPlace(p, g)
 	}
 	return v.inside(p, n)
+}
+
+// ownPlace mounts an empty folder of the session's at p.
+func (v *view) ownPlace(p string, g Grant) {
+	v.op(plan.Mount{Kind: plan.Bind, Target: plan.Bytes(p), Source: plan.Bytes(v.layer() + "/upper"), Access: plan.ReadWrite, NoExec: g.NoExec, Why: g.Why})
 }
 
 // inside shows grants below a place that is the sandbox's own and writable.

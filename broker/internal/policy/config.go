@@ -82,10 +82,10 @@ type Audit struct {
 
 // Features is section [features]: doors that stay shut unless asked for.
 type Features struct {
-	Containers, VM, KVM, Nix, SSHAgent, GPGAgent, Wayland, X11, DBus bool
-	X11Server                                                        string // the socket of one that shows nothing else
-	Sockets                                                          []string
-	Stores                                                           []string // see ParseStore
+	Containers, ContainersShared, VM, KVM, Nix, SSHAgent, GPGAgent, Wayland, X11, DBus bool
+	X11Server                                                                          string // the socket of one that shows nothing else
+	Sockets                                                                            []string
+	Stores                                                                             []string // see ParseStore
 }
 
 // Defaults is the configuration without any file.

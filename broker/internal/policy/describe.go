@@ -165,6 +165,8 @@ func sentence(key string) string {
 		return "Variables that are never passed."
 	case "features.containers":
 		return "Whether rootless containers work inside."
+	case "features.containers_shared":
+		return "Whether containers inside use the user's own store."
 	case "features.vm":
 		return "Whether virtual machines are prepared for inside."
 	case "features.kvm":

@@ -103,6 +103,7 @@ func keyTable() []key {
 		{name: "env.deny", typ: tGlobs, limit: byAdding, ptr: func(c *Config) any { return &c.Env.Deny }},
 
 		{name: "features.containers", typ: tBool, limit: toFalse, ptr: func(c *Config) any { return &c.Features.Containers }},
+		{name: "features.containers_shared", typ: tBool, limit: toFalse, ptr: func(c *Config) any { return &c.Features.ContainersShared }},
 		{name: "features.vm", typ: tBool, limit: toFalse, ptr: func(c *Config) any { return &c.Features.VM }},
 		{name: "features.kvm", typ: tBool, limit: toFalse, ptr: func(c *Config) any { return &c.Features.KVM }},
 		{name: "features.nix", typ: tBool, limit: toFalse, ptr: func(c *Config) any { return &c.Features.Nix }},

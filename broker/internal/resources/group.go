@@ -19,7 +19,8 @@ type Group struct {
 	Dir    string
 	Parent Parent
 	limits Limits
-	lock   int // of its directory, as long as this process lives: by that others know that it is in use
+	inner  string // the group below, in which the processes are; "" for none
+	lock   int    // of its directory, as long as this process lives: by that others know that it is in use
 }
 
 // Make makes the group of the session sid below the parent.
@@ -56,6 +57,28 @@ func lockDir(dir string) (int, error) {
 	return fd, nil
 }
 
+// Nest makes process 1 begin in a group below this one. A program inside that can mount control groups finds its own as the topmost:
+// the files that keep the limits are then not among those that it could write.
+func (g *Group) Nest() (fd int, err error) {
+	dir := filepath.Join(g.Dir, "inside")
+	if err := unix.Mkdir(dir, 0o755); err != nil {
+		return -1, fmt.Errorf("making control group %s: %w", dir, err)
+	}
+	if fd, err = unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0); err != nil {
+		return -1, fmt.Errorf("opening control group %s: %w", dir, err)
+	}
+	g.inner = dir
+	return fd, nil
+}
+
+// place is where the processes are.
+func (g *Group) place() string {
+	if g.inner != "" {
+		return g.inner
+	}
+	return g.Dir
+}
+
 // Set writes the limits and returns those that this group cannot have, each with the reason.
 func (g *Group) Set(l Limits, list []Control) map[string]error {
 	g.limits = l
@@ -78,10 +101,10 @@ func (g *Group) Add(pid int) error {
 		return fmt.Errorf("moving process %d: %w", pid, unix.ESRCH) // 0 would be this process itself
 	}
 	// It may have begun there, and moving it even to where it is takes as long as moving it.
-	if b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid)); err == nil && strings.HasSuffix(strings.TrimSuffix(string(b), "\n"), "/"+filepath.Base(g.Dir)) {
+	if b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid)); err == nil && strings.HasSuffix(strings.TrimSuffix(string(b), "\n"), strings.TrimPrefix(g.place(), filepath.Dir(g.Dir))) {
 		return nil
 	}
-	if err := write(g.Dir+"/cgroup.procs", strconv.Itoa(pid)); err != nil {
+	if err := write(g.place()+"/cgroup.procs", strconv.Itoa(pid)); err != nil {
 		return fmt.Errorf("moving process 1 into its control group: %w", err)
 	}
 	return nil
@@ -109,7 +132,7 @@ func (g *Group) Remove() error {
 }
 
 func (g *Group) remove(wait time.Duration) error {
-	err := unix.Rmdir(g.Dir)
+	err := removeGroups(g.Dir)
 	if err == nil || err == unix.ENOENT {
 		return nil
 	}
@@ -119,7 +142,7 @@ func (g *Group) remove(wait time.Duration) error {
 		}
 	}
 	for begin, pause := time.Now(), 200*time.Microsecond; time.Since(begin) < wait; pause = min(2*pause, 20*time.Millisecond) {
-		if err = unix.Rmdir(g.Dir); err == nil || err == unix.ENOENT {
+		if err = removeGroups(g.Dir); err == nil || err == unix.ENOENT {
 			return nil
 		}
 		time.Sleep(pause)
@@ -127,9 +150,29 @@ func (g *Group) remove(wait time.Duration) error {
 	return fmt.Errorf("removing control group %s: %w", g.Dir, err)
 }
 
+// removeGroups removes a group and, if there are any, those below it.
+func removeGroups(dir string) error {
+	err := unix.Rmdir(dir)
+	if err != unix.EBUSY && err != unix.ENOTEMPTY {
+		return err
+	}
+	list, lerr := os.ReadDir(dir)
+	if lerr != nil {
+		return err
+	}
+	for _, e := range list {
+		if e.IsDir() {
+			if err := removeGroups(filepath.Join(dir, e.Name())); err != nil && err != unix.ENOENT {
+				return err
+			}
+		}
+	}
+	return unix.Rmdir(dir)
+}
+
 // Pids lists the group's processes, as seen outside.
 func (g *Group) Pids() []int {
-	list, _ := words(g.Dir + "/cgroup.procs")
+	list, _ := words(g.place() + "/cgroup.procs")
 	var out []int
 	for _, w := range list {
 		if n, err := strconv.Atoi(w); err == nil && n > 0 {

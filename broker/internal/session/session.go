@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sbx/broker/internal/idmap"
 	"sbx/shared/plan"
 )
 
@@ -211,7 +212,13 @@ func removeLayers(dir string) error {
 		}
 		return nil
 	})
-	if err := os.RemoveAll(top); err != nil {
+	err := os.RemoveAll(top)
+	if errors.Is(err, fs.ErrPermission) { // containers leave files of subordinate ids
+		if ierr := idmap.Remove(top); ierr == nil {
+			return nil
+		}
+	}
+	if err != nil {
 		return fmt.Errorf("removing overlay layers: %w", err)
 	}
 	return nil

@@ -1,0 +1,173 @@
+package cli
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/broker/internal/host"
+	"sbx/broker/internal/idmap"
+	"sbx/broker/internal/planner"
+	"sbx/shared/plan"
+	"sbx/shared/stage"
+)
+
+const (
+	idsRelay = "ids" // in the session's folder
+	// sharedStore is the one value that --containers takes.
+	sharedStore = "shared"
+)
+
+// containersConf is what an engine is told: there is no service manager and no journal inside, single control groups are not
+// to be had, and the network of a container is that of the sandbox, which decides what can be reached.
+const containersConf = `[containers]
+netns = "host"
+cgroups = "disabled"
+cgroupns = "host"
+log_driver = "k8s-file"
+default_sysctls = []
+[engine]
+cgroup_manager = "cgroupfs"
+events_logger = "file"
+runtime = "crun"
+`
+
+// nestedIDs hands the sandbox's user namespace to the server of maps, which begins before that is made.
+type nestedIDs struct {
+	ids   idmap.Ids
+	facts host.Facts
+	ready chan struct{}
+	once  sync.Once
+	user  *os.File
+}
+
+// containers lets rootless containers work inside.
+func (t *term) containers(r *request, s settings, in *planner.Input) error {
+	if !s.Features.Containers {
+		return nil
+	}
+	refuse := func(why, hint string) error { return &planner.Refusal{What: "--containers: " + why, Hint: hint} }
+	switch {
+	case in.Facts.UID == 0:
+		return refuse("root of a namespace inside would be root of the host", "run sbx as an ordinary user")
+	case in.MapRoot:
+		return refuse("sandbox.non_root_user = false makes the program root inside already", "leave one of the two out")
+	case r.helper != nil:
+		return refuse("this host gives no user namespaces", "sbx doctor says how they can be had")
+	case !in.Facts.Fuse:
+		return refuse("/dev/fuse cannot be opened, so the project would not be guarded against root of a namespace inside", "as root: chmod 0666 /dev/fuse")
+	case len(r.only) > 0:
+		return refuse("what is in an image can be executed, which --only forbids", "leave one of the two out")
+	case r.engine == engineNotify:
+		return refuse("the gate that looks at system calls does not know the mounts of a container", "leave out --gate notify, or use --static")
+	}
+	c := &planner.Containers{Store: absolute(t.env, "XDG_DATA_HOME", in.Facts.Home+"/.local/share") + "/containers", Shared: s.Features.ContainersShared}
+	if c.Shared {
+		if err := planner.CheckStore(in.FS, c.Store); err != nil {
+			return err
+		}
+	}
+	ids, err := idmap.Read(userName(in.Facts), in.Facts.UID, in.Facts.GID)
+	if err == nil {
+		c.Client, err = os.Executable()
+	}
+	if err == nil {
+		c.Client, err = filepath.EvalSymlinks(c.Client)
+	}
+	if err != nil {
+		in.Losses = append(in.Losses, planner.Loss{What: "users of containers", Why: err.Error() + ", so a container has one user", Fix: "as root: install uidmap, and usermod --add-subuids 100000-165535 --add-subgids 100000-165535 " + userName(in.Facts)})
+	} else {
+		c.UIDs, c.GIDs = planRanges(ids.UIDs), planRanges(ids.GIDs)
+		for _, tool := range []string{idmap.UIDTool, idmap.GIDTool} {
+			if canon, _, _, err := host.Resolve(in.FS, idmap.Tool(tool)); err == nil {
+				c.Tools = append(c.Tools, canon)
+			}
+		}
+		r.nested = &nestedIDs{ids: ids, facts: in.Facts, ready: make(chan struct{})}
+		in.Grants = append(in.Grants, planner.Grant{Path: idmap.Socket, Source: idsRelay, Mode: planner.Write, Explicit: true, Socket: true, Why: "--containers"})
+		r.relays.add("containers", idmap.Socket, s.origin("features.containers"))
+		r.relays.list = append(r.relays.list, relay{name: idsRelay, serve: func(l *net.UnixListener, _ *asking, _ refuser) { idmap.Server{Write: r.nested.write}.Serve(l) }})
+	}
+	in.Losses = append(in.Losses, planner.Loss{What: "limits of single containers", Why: "no control group is handed into the sandbox: its own limits hold for all containers together"})
+	in.Env = append(in.Env, "CONTAINERS_CONF="+planner.ContainersConfInside)
+	r.relays.list = append(r.relays.list, relay{name: planner.ContainersConf, spawn: func(path string) (func(), error) {
+		if err := os.WriteFile(path, []byte(containersConf), 0o600); err != nil {
+			return nil, &planner.Refusal{What: "writing the session's " + planner.ContainersConf, Err: err, Hint: recordHint}
+		}
+		return func() {}, nil
+	}})
+	in.Containers = c
+	return nil
+}
+
+func planRanges(list []idmap.Range) []plan.IDRange {
+	out := make([]plan.IDRange, len(list))
+	for i, x := range list {
+		out[i] = plan.IDRange(x)
+	}
+	return out
+}
+
+// userName is the name of the user in the password file, which $USER need not be.
+func userName(f host.Facts) string {
+	if n := idmap.Name(f.UID); n != "" {
+		return n
+	}
+	return f.User
+}
+
+// maps writes the maps of process 1.
+func (n *nestedIDs) maps() func(pid int) error {
+	if n == nil {
+		return nil
+	}
+	return func(pid int) error { return n.ids.Map(pid, n.facts.UID, n.facts.GID) }
+}
+
+// standing takes a copy of the sandbox's user namespace.
+func (n *nestedIDs) standing(c *stage.Child) {
+	if n == nil || c.Fds[plan.FdUserNS] == nil {
+		return
+	}
+	n.once.Do(func() {
+		if fd, err := unix.FcntlInt(c.Fds[plan.FdUserNS].Fd(), unix.F_DUPFD_CLOEXEC, 3); err == nil {
+			n.user = os.NewFile(uintptr(fd), "userns")
+		}
+		close(n.ready)
+	})
+}
+
+// write writes the map of a namespace that was made inside.
+func (n *nestedIDs) write(pid int, file, text string) error {
+	<-n.ready
+	if n.user == nil {
+		return unix.EPERM
+	}
+	return stage.WriteMap(n.user, pid, file, text)
+}
+
+// Stand is sbx under the name of a program that it stands in for inside a sandbox; ok is false under its own.
+func Stand(args []string, stderr io.Writer) (status int, ok bool) {
+	if len(args) == 0 || !idmap.IsClient(args[0]) {
+		return 0, false
+	}
+	return idmap.Client(args, stderr), true
+}
+
+// setContainers reads --containers and --containers=shared.
+func setContainers(r *request, v string) error {
+	r.containers = true
+	switch v {
+	case "":
+	case sharedStore:
+		r.containersShared = true
+	default:
+		return errors.New("takes nothing or shared")
+	}
+	return nil
+}

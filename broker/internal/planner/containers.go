@@ -1,0 +1,97 @@
+package planner
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"sbx/broker/internal/host"
+	"sbx/shared/plan"
+)
+
+// Containers is what a rootless container engine gets inside. It makes user namespaces below the sandbox's own, and mount
+// namespaces that belong to those: every mount that the sandbox has made is locked in them by the kernel.
+type Containers struct {
+	UIDs, GIDs []plan.IDRange // subordinate ids; none: namespaces inside have one user
+	Store      string         // where engines keep images and containers
+	Shared     bool           // the user's own store, not an empty one of the session's
+	Client     string         // program that stands in for newuidmap and newgidmap inside; canonical
+	Tools      []string       // where the host has these two; canonical
+}
+
+// Names in the session's folder, and where they appear.
+const (
+	ContainersConf       = "containers.conf"
+	ContainersConfInside = "/run/sbx/containers.conf"
+	containersWhy        = "--containers"
+	// spareProc holds a proc of which nothing is covered: the kernel lets a nested namespace mount one of its own only where such a one
+	// stands in its mount namespace. It need not be reachable, and is not.
+	spareProc = "/run/sbx/spare"
+)
+
+// containers puts the engine's places into the tree.
+func (v *view) containers() error {
+	c := v.in.Containers
+	if c.Shared {
+		if err := v.addGrant(Grant{Path: c.Store, Mode: Write, Explicit: true, Why: containersWhy + "=shared"}); err != nil {
+			return err
+		}
+	} else if err := v.addGrant(Grant{Path: c.Store, Mode: Overlay, Own: true, Optional: true, Explicit: true, Why: containersWhy}); err != nil {
+		return err
+	}
+	v.root.at(spareProc).special = []plan.Mount{{Kind: plan.Dir, Target: spareProc + "/proc", Mode: 0o555}, {Kind: plan.Proc, Target: spareProc + "/proc"},
+		{Kind: plan.Tmpfs, Target: spareProc, Size: 4096, Inodes: 2, Mode: 0o555, Access: plan.ReadOnly, Why: "covers a proc for nested namespaces"}}
+	v.reachable()
+	v.root.at(ContainersConfInside).file = v.in.SessionDir + "/" + ContainersConf
+	if len(c.UIDs) > 0 {
+		for _, t := range c.Tools {
+			v.late = append(v.late, plan.Mount{Kind: plan.Bind, Target: plan.Bytes(t), Source: plan.Bytes(c.Client), Access: plan.ReadOnly, Why: containersWhy})
+		}
+	}
+	return nil
+}
+
+// reachable says which trees somebody granted of which root of a nested namespace can have more than the user could: it has the rights of the
+// subordinate ids. The project is not among them, because the broker serves it with the rights of the user.
+func (v *view) reachable() {
+	var list []string
+	for _, g := range v.in.Grants {
+		if g.Explicit && !g.Socket && g.Mode != Scratch && !v.needsGuard(g.Path) {
+			list = append(list, plan.Bytes(g.Path).Quote())
+		}
+	}
+	if len(list) > 0 && len(v.in.Containers.UIDs) > 0 {
+		v.losses = append(v.losses, Loss{What: "files of other containers", Why: "root of a namespace inside reaches what belongs to your subordinate ids in " + strings.Join(list, ", ") + ", and can make set-user-id files where that is writable"})
+	}
+}
+
+// identify adds the subordinate ids to the plan's.
+func (c *Containers) identify(p *plan.Plan) {
+	if len(c.UIDs) == 0 {
+		return
+	}
+	p.Identity.SubUIDs, p.Identity.SubGIDs = c.UIDs, c.GIDs
+	if !slices.Contains(p.Fds, plan.FdUserNS) {
+		p.Fds = append(p.Fds, plan.FdUserNS)
+	}
+}
+
+// landlock keeps what can be kept: a program that is held by file rules may not mount anything, wherever it stands.
+func (c *Containers) landlock(p *plan.Plan, abi int) []Loss {
+	if abi >= 6 {
+		p.Landlock = &plan.Landlock{ABI: abi, Scoped: scopeAbstract | scopeSignal}
+	}
+	return []Loss{{What: "landlock", Why: "its file rules forbid all mounting, which containers need, so the mounts are the only line against writing", Fix: "run without --containers what needs none"}}
+}
+
+// CheckStore says why p cannot be where containers are kept.
+func CheckStore(fs FS, p string) error {
+	_, _, st, err := host.Resolve(fs, p)
+	if err == nil && st.Type != host.Dir {
+		return &Refusal{What: fmt.Sprintf("--containers: %s is not a directory", plan.Bytes(p).Quote())}
+	}
+	if err != nil {
+		return &Refusal{What: fmt.Sprintf("--containers=shared: %s", plan.Bytes(p).Quote()), Err: baseError(err), Hint: "there is no store yet: run podman outside once, or leave out =shared"}
+	}
+	return nil
+}
