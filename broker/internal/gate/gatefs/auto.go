@@ -54,7 +54,7 @@ func (s *Server) pruneIfFull() {
 	var drop []entry
 	s.nodes.mu.RLock()
 	for _, n := range s.nodes.byKey {
-		if n.typ != unix.S_IFDIR && n.parent != nil {
+		if n.typ != unix.S_IFDIR && n.parent != nil && n.fd >= 0 {
 			drop = append(drop, entry{n.parent.id, n.name})
 		}
 		if len(drop) == pruneBatch {

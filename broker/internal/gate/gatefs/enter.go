@@ -37,6 +37,9 @@ func (s *Server) enter(cancel <-chan struct{}, h *fuse.InHeader, o op) (target, 
 	if n == nil {
 		return target{}, errno(unix.ESTALE)
 	}
+	if n.kind == loop && n.fd < 0 {
+		return s.openAgain(n)
+	}
 	if n.kind != gated {
 		return target{node: n, host: n.fd}, fuse.OK
 	}
@@ -62,6 +65,36 @@ func (s *Server) enter(cancel <-chan struct{}, h *fuse.InHeader, o op) (target, 
 		return target{}, errno(unix.ESTALE)
 	}
 	return target{node: n, host: fd, own: true, veiled: seen == veiled, freely: seen == freely}, fuse.OK
+}
+
+// openAgain opens the host object of a node that holds no descriptor, where it was last seen. If something else is there
+// now and nobody has it open, the kernel is told to look the name up anew.
+func (s *Server) openAgain(n *node) (target, fuse.Status) {
+	fd := s.reopenSeen(n)
+	if fd < 0 {
+		fd = s.files.dup(n)
+	}
+	if fd < 0 {
+		return target{}, errno(unix.ESTALE)
+	}
+	return target{node: n, host: fd, own: true}, fuse.OK
+}
+
+func (s *Server) reopenSeen(n *node) int {
+	dir, name := s.nodes.seenAt(n)
+	if dir < 0 {
+		return -1
+	}
+	fd, err := holdBeneath(dir, name)
+	if err != nil {
+		return -1
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil || st.Dev != n.key.dev || st.Ino != n.key.ino || st.Mode&unix.S_IFMT != n.typ {
+		unix.Close(fd)
+		return -1
+	}
+	return fd
 }
 
 // home finds the guarded directory in which a name is to be made, removed or moved. Any other directory is read-only; a gated

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -285,4 +286,29 @@ func TestGuardedPrune(t *testing.T) {
 		defer sb.srv.nodes.mu.RUnlock()
 		return sb.srv.nodes.held < 400
 	})
+}
+
+// TestGuardedWithoutDescriptors: what is looked up when no more descriptors may be held works like everything else.
+func TestGuardedWithoutDescriptors(t *testing.T) {
+	t.Parallel()
+	host := t.TempDir()
+	write(t, host+"/p/old", "old")
+	sb := start(t, host, Tree{Dirs: []Dir{{Path: "/p", Kind: Guarded}}}, Options{})
+	sb.srv.nofile = 0
+	sb.sh("p", `set -e
+		test "$(cat old)" = old; echo new > new; test "$(cat new)" = new; echo more >> new; test $(wc -l < new) = 2
+		mv new newer; test $(wc -l < newer) = 2; ln newer linked; test $(stat -c %h linked) = 2; chmod 600 linked; test $(stat -c %a newer) = 600
+		ln -s newer soft; test "$(readlink soft)" = newer; truncate -s 3 newer; test $(stat -c %s linked) = 3; touch -d @1 old; test $(stat -c %Y old) = 1
+		exec 5<>gone; rm gone; echo text >&5; test $(stat -L -c %s /proc/self/fd/5) = 5; chmod 640 /proc/self/fd/5; exec 5>&-
+		mkdir d; mv linked d/linked; test $(stat -c %s d/linked) = 3; rm -r d newer soft; test "$(ls)" = old`)
+	if got, err := os.ReadFile(host + "/p/old"); err != nil || string(got) != "old" {
+		t.Errorf("got %q, %v", got, err)
+	}
+	sb.srv.nodes.mu.RLock()
+	defer sb.srv.nodes.mu.RUnlock()
+	for _, n := range sb.srv.nodes.byKey {
+		if n.typ != syscall.S_IFDIR && n.fd >= 0 {
+			t.Errorf("%s holds a descriptor", n.name)
+		}
+	}
 }

@@ -49,6 +49,20 @@ func (t *handles) holds(n *node) bool {
 	return t.of[n] > 0
 }
 
+// dup is a descriptor of its own for an object that somebody has open, or -1.
+func (t *handles) dup(n *node) int {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	for _, h := range t.open {
+		if h.node == n && h.fd >= 0 {
+			if fd, err := unix.FcntlInt(uintptr(h.fd), unix.F_DUPFD_CLOEXEC, 0); err == nil {
+				return fd
+			}
+		}
+	}
+	return -1
+}
+
 func (t *handles) get(fh uint64) *handle {
 	t.mu.RLock()
 	defer t.mu.RUnlock()

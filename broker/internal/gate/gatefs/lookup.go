@@ -112,7 +112,7 @@ func (s *Server) adopt(n *node, name string, fd int, out *fuse.EntryOut) fuse.St
 		return status(err)
 	}
 	key := s.keyOf(n, name, n.zone.rule(name), &st)
-	c := s.nodes.hold(key, fd, st.Mode&unix.S_IFMT, n, name)
+	c := s.nodes.hold(key, fd, st.Mode&unix.S_IFMT, n, name, s.nofile)
 	s.pruneIfFull()
 	return s.enterLoop(c, &st, out)
 }

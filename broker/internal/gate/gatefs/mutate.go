@@ -189,7 +189,14 @@ func (s *Server) Link(cancel <-chan struct{}, in *fuse.LinkIn, name string, out 
 	case from.ro:
 		return fuse.EROFS
 	}
-	if err := unix.Linkat(s.procfd, strconv.Itoa(from.fd), n.fd, name, unix.AT_SYMLINK_FOLLOW); err != nil {
+	t := target{node: from, host: from.fd}
+	if from.fd < 0 {
+		if t, code = s.openAgain(from); code != fuse.OK {
+			return code
+		}
+	}
+	defer t.done()
+	if err := unix.Linkat(s.procfd, strconv.Itoa(t.host), n.fd, name, unix.AT_SYMLINK_FOLLOW); err != nil {
 		return status(err)
 	}
 	return s.lookupLoop(n, name, out)

@@ -24,7 +24,7 @@ type node struct {
 	kind nodeKind
 	typ  uint32 // S_IFMT
 	ro   bool   // loop: named by a Guard or Check rule, or below one
-	fd   int    // static and loop: the host object, O_PATH; -1 where there is none
+	fd   int    // static and loop: the host object, O_PATH; -1 where there is none, and where it is opened for each request
 	path string // static and gated
 	dir  *dir   // static
 	zone *zone  // guarded directories
@@ -65,7 +65,7 @@ type table struct {
 	byKey map[loopKey]*node
 	next  uint64
 	seed  maphash.Seed
-	held  int // loop nodes, each with a descriptor
+	held  int // loop nodes with a descriptor
 }
 
 func (t *table) init() {
@@ -138,8 +138,9 @@ func (t *table) find(key loopKey, parent *node, name string) *node {
 	return n
 }
 
-// hold enters a loopback node that owns fd, or closes fd and counts a reference to the one that is there.
-func (t *table) hold(key loopKey, fd int, typ uint32, parent *node, name string) *node {
+// hold enters a loopback node that owns fd, or closes fd and counts a reference to the one that is there. When most
+// nodes hold a descriptor, a new one that is not a directory gets none.
+func (t *table) hold(key loopKey, fd int, typ uint32, parent *node, name string, most int) *node {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	n := t.byKey[key]
@@ -148,7 +149,12 @@ func (t *table) hold(key loopKey, fd int, typ uint32, parent *node, name string)
 	} else {
 		n = &node{id: t.next, kind: loop, typ: typ, ro: key.ro, fd: fd, zone: key.zone, key: key}
 		t.next++
-		t.held++
+		if t.held >= most && typ != unix.S_IFDIR {
+			unix.Close(fd)
+			n.fd = -1
+		} else {
+			t.held++
+		}
 		t.byID[n.id], t.byKey[key] = n, n
 	}
 	n.looks++
@@ -171,9 +177,22 @@ func (t *table) forget(id, count uint64) {
 	delete(t.byID, id)
 	if n.kind == loop {
 		delete(t.byKey, n.key)
-		t.held--
-		unix.Close(n.fd)
+		if n.fd >= 0 {
+			t.held--
+			unix.Close(n.fd)
+		}
 	}
+}
+
+// seenAt is where a loopback node was last seen: a directory's descriptor and the name in it. It returns -1 if the
+// directory is not known any more.
+func (t *table) seenAt(n *node) (dir int, name string) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	if n.parent == nil || t.byID[n.parent.id] != n.parent {
+		return -1, ""
+	}
+	return n.parent.fd, n.name
 }
 
 // moved notes that the host object of a key has a new place.
