@@ -200,6 +200,9 @@ func cmdLab(ts *testscript.TestScript, args []string) {
 	script := ts.MkAbs(args[0])
 	cmd := exec.CommandContext(ctx, "unshare", "-m", "-n", "-p", "-f", "--kill-child", "--mount-proc", "sh", filepath.Join(shop.source, "selftest", "testdata", "netlab", "lab.sh"), strconv.Itoa(shop.uid), script)
 	cmd.Env, cmd.Dir, cmd.SysProcAttr = shop.env(ts.Getenv("HOME"), ts.Getenv("WORK")), ts.MkAbs("."), &syscall.SysProcAttr{Setpgid: true}
+	if g, err := exec.LookPath("go"); err == nil {
+		cmd.Env = append(cmd.Env, "GO="+g)
+	}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = 5 * time.Second
 	var out, errs bytes.Buffer

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"sbx/broker/internal/decide"
+	"sbx/broker/internal/network"
 	"sbx/broker/internal/policy"
 )
 
@@ -65,6 +66,9 @@ func (x *explainer) host(name string, port int) answerRow {
 		subject = net.JoinHostPort(subject, strconv.Itoa(port))
 	}
 	change := "sbx policy add allow " + shellQuote(subject)
+	if port == 0 {
+		port = x.likelyPort(h)
+	}
 	rule, ruled := x.env.Policy(policy.Query{Kind: policy.KindHost, Host: h, Port: port, Access: policy.Connect, Now: x.env.Now})
 	if ruled && rule.Decision == policy.Deny {
 		row.rule(rule)
@@ -83,6 +87,12 @@ func (x *explainer) host(name string, port int) answerRow {
 		if lock, locked := x.s.Locked["network.hosts"]; locked {
 			row.Once, row.Change = "", "only the administrator can: "+lock.String()
 		}
+		return row
+	}
+	if h.Addr.IsValid() && network.Closed(h.Addr, x.env.Hosts) && !(ruled && rule.Decision == policy.Allow) {
+		row.Decision, row.Layer, row.Scope = "deny", "network", "default"
+		row.Reason = "an address of the host or of a private network, which only its own name in the list opens"
+		row.Change, row.Once = change, "sbx run --allow-host "+shellQuote(subject)
 		return row
 	}
 	if ruled {
@@ -110,10 +120,25 @@ func (x *explainer) host(name string, port int) answerRow {
 	return row
 }
 
+// likelyPort is a port at which a listed host is open, the commonest first.
+func (x *explainer) likelyPort(h policy.Host) int {
+	for _, p := range x.env.Hosts {
+		for _, port := range [...]int{443, 80} {
+			if p.Match(h, port, false) {
+				return port
+			}
+		}
+		if lo, _ := p.Ports(); lo != 0 && p.Match(h, int(lo), false) {
+			return int(lo)
+		}
+	}
+	return 443
+}
+
 // mustName says whether connections to a listed host are looked at for its name.
 func (x *explainer) mustName(h policy.Host, port int) bool {
 	for _, p := range x.env.Hosts {
-		if p.MatchHost(h) && (p.SNI() || x.s.Network.TLS == "sni" && p.WithSNI().SNI() && (port == 0 || port == 80 || port == 443)) {
+		if p.MatchHost(h) && (p.SNI() || x.s.Network.TLS == "sni" && p.WithSNI().SNI() && (port == 80 || port == 443)) {
 			return true
 		}
 	}

@@ -1,6 +1,10 @@
 package network
 
-import "net/netip"
+import (
+	"net/netip"
+
+	"sbx/broker/internal/policy"
+)
 
 // floor are the addresses that nothing but a range in the list opens: the host itself, its neighbours, services of a cloud's
 // machines, and spellings of one family's addresses in the other's.
@@ -13,6 +17,21 @@ func floor() []netip.Prefix {
 		out = append(out, netip.MustParsePrefix(s))
 	}
 	return out
+}
+
+// Closed says whether an address is one that nothing but a range in the list opens: of the host or of the floor.
+func Closed(a netip.Addr, hosts []policy.HostPattern) bool {
+	return !listed(a, hosts) && (contains(floor(), a) || contains(hostAddresses(), a))
+}
+
+// listed says whether a range in the list holds a.
+func listed(a netip.Addr, hosts []policy.HostPattern) bool {
+	for _, h := range hosts {
+		if p, ok := h.Prefix(); ok && p.Contains(a) {
+			return true
+		}
+	}
+	return false
 }
 
 // contains says whether one of the prefixes holds a.

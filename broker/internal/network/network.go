@@ -306,12 +306,7 @@ func (n *Network) NameOf(a netip.Addr) string { return n.names.nameOf(a) }
 
 // isClosed says whether names may not lead to an address. A range in the list opens it.
 func (n *Network) isClosed(a netip.Addr) bool {
-	for _, h := range n.o.Hosts {
-		if p, ok := h.Prefix(); ok && p.Contains(a) {
-			return false
-		}
-	}
-	return contains(n.closed, a)
+	return !listed(a, n.o.Hosts) && contains(n.closed, a)
 }
 
 // hostAddresses are the host's own: what listens on them is the host, however public they are.

@@ -1,8 +1,49 @@
 # Servers of the lab: HTTP, HTTPS with any name, DNS, UDP echo, a talking TCP port.
-import http.server, os, socket, socketserver, ssl, struct, subprocess, sys, threading, time
+import http.server, os, socket, socketserver, ssl, struct, subprocess, sys, threading, time, urllib.parse
 
 class Page(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        self.cgi(os.path.join("/mnt/files", self.site()))
+    def site(self):
+        return (self.headers.get("Host") or "").split(":")[0].replace("/", "")
+    def cgi(self, top):
+        """git http-backend: fetch and push by the smart protocol"""
+        path, _, query = self.path.partition("?")
+        body = b""
+        if self.headers.get("Transfer-Encoding") == "chunked":
+            while n := int(self.rfile.readline(), 16):
+                body += self.rfile.read(n + 2)[:n]
+            self.rfile.readline()
+        elif self.headers.get("Content-Length"):
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+        env = dict(os.environ, GIT_PROJECT_ROOT=top, GIT_HTTP_EXPORT_ALL="1", PATH_INFO=path, QUERY_STRING=query, REQUEST_METHOD=self.command, HOME="/mnt",
+                   CONTENT_TYPE=self.headers.get("Content-Type") or "", HTTP_CONTENT_ENCODING=self.headers.get("Content-Encoding") or "", REMOTE_USER="lab",
+                   GIT_CONFIG_COUNT="1", GIT_CONFIG_KEY_0="safe.directory", GIT_CONFIG_VALUE_0="*")
+        head, _, out = subprocess.run(["git", "http-backend"], input=body, env=env, stdout=subprocess.PIPE).stdout.partition(b"\r\n\r\n")
+        lines = [l.split(": ", 1) for l in head.decode().split("\r\n")]
+        self.send_response(next((int(v.split()[0]) for k, v in lines if k == "Status"), 200))
+        for k, v in lines:
+            if k != "Status":
+                self.send_header(k, v)
+        self.send_header("Content-Length", str(len(out)))
+        self.end_headers()
+        self.wfile.write(out)
     def do_GET(self):
+        site = os.path.join("/mnt/files", self.site())
+        if os.path.isdir(site):
+            path = os.path.normpath(urllib.parse.unquote(self.path.partition("?")[0])).lstrip("/")
+            if ".git/" in path:
+                return self.cgi(site)
+            file = os.path.join(site, path)
+            if os.path.isdir(file):
+                file = os.path.join(file, "index.html")
+            body = open(file, "rb").read() if os.path.isfile(file) else b""
+            self.send_response(200 if os.path.isfile(file) else 404)
+            self.send_header("Content-Type", {".html": "text/html", ".json": "application/json"}.get(os.path.splitext(file)[1], "application/octet-stream"))
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+            return
         if self.path == "/away":
             self.send_response(302)
             self.send_header("Location", "http://198.51.100.11/")
@@ -51,7 +92,7 @@ def answer(name, typ):
         return [cname("circle.test")]
     if name == "six.test":
         return [(name, 28, 60, socket.inet_pton(socket.AF_INET6, "2001:db8:2::10"))] if typ == 28 else []
-    if name.endswith(".wild.test"):
+    if name.endswith((".wild.test", ".files.test")):
         return [a("198.51.100.12")] if typ == 1 else []
     if name == "many.test":
         return [a("198.51.101.%d" % i) for i in range(1, 120)] if typ == 1 else []
@@ -110,8 +151,16 @@ def start(f, kind, addr, port):
     threading.Thread(target=f, args=(s,), daemon=True).start()
 
 os.chdir("/mnt")
-subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", "key.pem", "-out", "cert.pem", "-days", "2", "-subj", "/CN=lab",
-                "-addext", "subjectAltName=DNS:one.test,DNS:two.test,DNS:other.test"], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+def openssl(*args):
+    subprocess.run(("openssl",) + args, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+# ca.pem is whom clients can be told to trust.
+key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
+openssl("req", "-x509", *key, "-keyout", "ca.key", "-out", "ca.pem", "-days", "2", "-subj", "/CN=lab CA")
+openssl("req", *key, "-keyout", "key.pem", "-out", "cert.csr", "-subj", "/CN=lab")
+with open("cert.ext", "w") as f:
+    f.write("subjectAltName=DNS:one.test,DNS:two.test,DNS:other.test,DNS:*.files.test")
+openssl("x509", "-req", "-in", "cert.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-set_serial", "1", "-days", "2", "-extfile", "cert.ext", "-out", "cert.pem")
 ctx = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
 ctx.load_cert_chain("cert.pem", "key.pem")
 http_on(80)
