@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"os"
 	"path"
 	"strings"
@@ -68,18 +69,19 @@ func (g *fileGate) followRules() {
 
 // review takes back what would not be given any more.
 func (g *fileGate) review() {
-	if err := g.server.Review(g.stands); err != nil {
-		g.a.t.warn("taking back what rules no longer allow: " + err.Error())
+	warn := func(err error) {
+		if err != nil && !errors.Is(err, errSessionOver) {
+			g.a.t.warn("taking back what rules no longer allow: " + err.Error())
+		}
 	}
+	warn(g.server.Review(g.stands))
 	for i := range g.plan.Mounts {
 		m := &g.plan.Mounts[i]
 		if m.Kind != plan.Bind || !g.byRule(m.Why) || g.withdrawn[string(m.Target)] || g.stands(string(m.Target), modeOf(m.Access)) {
 			continue
 		}
 		g.withdrawn[string(m.Target)] = true
-		if err := g.server.Withdraw(string(m.Target)); err != nil {
-			g.a.t.warn("taking back what a rule allowed: " + err.Error())
-		}
+		warn(g.server.Withdraw(string(m.Target)))
 	}
 }
 
