@@ -44,7 +44,7 @@ func commands() map[string]func(*testscript.TestScript, bool, []string) {
 	return map[string]func(*testscript.TestScript, bool, []string){
 		"user": positive("user", cmdUser), "sbx": positive("sbx", cmdSbx), "sockin": positive("sockin", cmdSockin), "tty": positive("tty", cmdTTY),
 		"snapshot": positive("snapshot", cmdSnapshot), "gone": positive("gone", cmdGone), "need": positive("need", cmdNeed), "org": positive("org", cmdOrg), "lab": positive("lab", cmdLab),
-		"etc": positive("etc", cmdEtc),
+		"etc": positive("etc", cmdEtc), "orgroot": positive("orgroot", cmdOrgRoot),
 		"planfile": positive("planfile", cmdPlanFile), "jsonlines": positive("jsonlines", cmdJSONLines), "jsonobject": positive("jsonobject", cmdJSONObject),
 	}
 }
@@ -257,4 +257,20 @@ func cmdOrg(ts *testscript.TestScript, args []string) {
 	cmd := userCommand(ctx, ts, append([]string{"/usr/bin/env", "unshare", "--mount", "sh", "-c", orgScript, "org", top, files, uid, shop.sbx}, args...))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // as root: the script becomes the user
 	finish(ts, ctx, cmd, want, args)
+}
+
+// cmdOrgRoot runs a script as the organisation's administrator, who is root, with an empty /etc/sbx that nobody else sees. His home is beside
+// the script's, and he can become the ordinary user.
+func cmdOrgRoot(ts *testscript.TestScript, args []string) {
+	top := ts.MkAbs(".") + "-org"
+	defer os.RemoveAll(top)
+	ts.Check(os.MkdirAll(filepath.Join(top, "files"), 0o755))
+	ts.Check(os.MkdirAll(filepath.Join(top, "home", "project"), 0o755))
+	script := ts.MkAbs(args[0])
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	cmd := userCommand(ctx, ts, append([]string{"/usr/bin/env", "unshare", "--mount", "sh", "-c", orgScript, "org", top, filepath.Join(top, "files"), "0",
+		"sh", "-c", `export HOME=$1 SBX_USER=$2; cd "$HOME/project"; shift 2; exec sh "$@"`, "sh", filepath.Join(top, "home"), strconv.Itoa(shop.uid), script}, args[1:]...))
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // as root
+	finish(ts, ctx, cmd, 0, nil)
 }
