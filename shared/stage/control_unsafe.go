@@ -61,12 +61,27 @@ type control struct {
 	poll         [2]unix.PollFd
 	status       int32
 	_            int32
+	usage        unix.Rusage
+	last         aftermath
 	siginfo      [128]byte
 	in, out      message
 	hdr          unix.Msghdr // for reading a command
 	iov          unix.Iovec
 	cmsg         [64]byte
 	slots        [maxSlots]slot
+}
+
+// maxPlaces is how many temporary file systems process 1 looks at when the program has ended.
+const maxPlaces = 8
+
+// aftermath is what process 1 sees at the end of the program and nobody can see later.
+type aftermath struct {
+	places      [maxPlaces]uintptr // paths
+	full, nodes [maxPlaces]int64   // 1: no room for bytes, for files
+	killed      int64              // processes that the program left behind
+	peak        int64              // most memory that one process had, in KiB, of those that process 1 has reaped
+	peakPID     int64
+	st          unix.Statfs_t
 }
 
 func (c *control) init() {

@@ -232,7 +232,9 @@ func serve(c *control) {
 		syscall.RawSyscall6(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&c.poll[0])), 2, timeout, 0, 0, 0)
 		if c.poll[1].Revents != 0 {
 			syscall.RawSyscall(syscall.SYS_READ, fdSignal, uintptr(unsafe.Pointer(&c.siginfo[0])), uintptr(len(c.siginfo)))
-			reap(c)
+			if reap(c) {
+				end(c, c.main, int64(c.status))
+			}
 		}
 		if c.poll[0].Revents != 0 {
 			c.hdr.Controllen = uint64(len(c.cmsg))
@@ -246,15 +248,20 @@ func serve(c *control) {
 	}
 }
 
+// reap reports what has ended, and returns true at the end of the program.
+//
+//go:noinline
 //go:nosplit
 //go:norace
-func reap(c *control) {
+func reap(c *control) bool {
+	c.last.killed = 0
 	for {
-		v, _, e := syscall.RawSyscall6(syscall.SYS_WAIT4, ^uintptr(0), uintptr(unsafe.Pointer(&c.status)), unix.WNOHANG|unix.WUNTRACED, 0, 0, 0)
+		v, _, e := syscall.RawSyscall6(syscall.SYS_WAIT4, ^uintptr(0), uintptr(unsafe.Pointer(&c.status)), unix.WNOHANG|unix.WUNTRACED, uintptr(unsafe.Pointer(&c.usage)), 0, 0)
 		pid := int64(v)
 		if e != 0 || pid <= 0 {
-			return
+			return false
 		}
+		weigh(c, pid)
 		at := int64(-1)
 		for i := int64(0); i < c.nprocs; i++ {
 			if int64(c.procs[i&(maxProcs-1)].pid) == pid {
@@ -263,6 +270,7 @@ func reap(c *control) {
 			}
 		}
 		if at < 0 {
+			c.last.killed++ // became process 1's together with the end of the program, if this is that
 			continue
 		}
 		is := c.procs[at&(maxProcs-1)]
@@ -276,7 +284,7 @@ func reap(c *control) {
 		c.nprocs--
 		c.procs[at&(maxProcs-1)] = c.procs[c.nprocs&(maxProcs-1)]
 		if pid == c.main && c.exitWithMain != 0 {
-			end(c, pid, int64(c.status))
+			return true
 		}
 		send(c, evExited, pid, int64(c.status), is.id)
 	}
@@ -286,13 +294,18 @@ func reap(c *control) {
 // it can rely on nothing being written any more. Where some may belong to subordinate ids it cannot do so, and the caller
 // ends the whole PID namespace when it hears.
 //
+//go:noinline
 //go:nosplit
 //go:norace
 func end(c *control, pid, status int64) {
+	lookAtPlaces(c)
 	syscall.RawSyscall(syscall.SYS_KILL, ^uintptr(0), uintptr(unix.SIGKILL), 0)
 	for c.manyIDs == 0 {
-		_, _, e := syscall.RawSyscall6(syscall.SYS_WAIT4, ^uintptr(0), uintptr(unsafe.Pointer(&c.status)), 0, 0, 0, 0)
-		if e != 0 && e != unix.EINTR {
+		v, _, e := syscall.RawSyscall6(syscall.SYS_WAIT4, ^uintptr(0), uintptr(unsafe.Pointer(&c.status)), 0, uintptr(unsafe.Pointer(&c.usage)), 0, 0)
+		if e == 0 {
+			c.last.killed++
+			weigh(c, int64(v))
+		} else if e != unix.EINTR {
 			break
 		}
 	}
@@ -302,6 +315,36 @@ func end(c *control, pid, status int64) {
 		n, _, e := syscall.RawSyscall6(syscall.SYS_RECVFROM, fdSock, uintptr(unsafe.Pointer(&c.in)), unsafe.Sizeof(c.in), 0, 0, 0)
 		if e == 0 && n == 0 || e != 0 && e != unix.EINTR {
 			exit(0)
+		}
+	}
+}
+
+// weigh notes the largest process.
+//
+//go:nosplit
+//go:norace
+func weigh(c *control, pid int64) {
+	if int64(c.usage.Maxrss) > c.last.peak {
+		c.last.peak, c.last.peakPID = int64(c.usage.Maxrss), pid
+	}
+}
+
+// lookAtPlaces notes which temporary file systems are full.
+//
+//go:noinline
+//go:nosplit
+//go:norace
+func lookAtPlaces(c *control) {
+	for i := 0; i < maxPlaces && c.last.places[i] != 0; i++ {
+		st := &c.last.st
+		if _, _, e := syscall.RawSyscall(syscall.SYS_STATFS, c.last.places[i], uintptr(unsafe.Pointer(st)), 0); e != 0 {
+			continue
+		}
+		if st.Bavail*64 < st.Blocks {
+			c.last.full[i] = 1
+		}
+		if st.Files > 0 && st.Ffree*64 < st.Files {
+			c.last.nodes[i] = 1
 		}
 	}
 }

@@ -111,22 +111,37 @@ func (c *Child) Spawn(s Spawn) error {
 	if s.TTY { // three are wanted; they are never seen inside
 		files = [3]int{c.Pidfd, c.Pidfd, c.Pidfd}
 	}
-	if err := unix.Sendmsg(c.sock, m.encode(), unix.UnixRights(files[:]...), nil, unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT); err != nil {
-		delete(x.byID, sp.id)
-		x.owners[i] = nil
-		sp.slot.release()
-		if err == unix.EAGAIN { // waiting here would keep those waiting whom process 1 waits for
-			return errBusy
-		}
-		return fmt.Errorf("asking process 1: %w", err)
+	// Process 1 has not read what others asked for yet: it is waited for without the lock, which those need whom it waits for.
+	err = unix.Sendmsg(c.sock, m.encode(), unix.UnixRights(files[:]...), nil, unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT)
+	for end := time.Now().Add(spawnPatience); err == unix.EAGAIN && time.Now().Before(end) && !x.ended; {
+		x.mu.Unlock()
+		time.Sleep(time.Millisecond)
+		x.mu.Lock()
+		err = unix.Sendmsg(c.sock, m.encode(), unix.UnixRights(files[:]...), nil, unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT)
 	}
-	return nil
+	if err == nil {
+		return nil
+	}
+	if x.ended { // whoever ended it has told sp already
+		return nil
+	}
+	delete(x.byID, sp.id)
+	x.owners[i] = nil
+	sp.slot.release()
+	if err == unix.EAGAIN {
+		return errBusy
+	}
+	return fmt.Errorf("asking process 1: %w", err)
 }
+
+// spawnPatience is how long a start waits for those before it.
+const spawnPatience = 30 * time.Second
 
 // grab finds a slot that nobody uses any more; x.mu is held.
 func (c *Child) grab() (int, error) {
 	x := &c.spawns
-	for wait := 20 * time.Microsecond; ; wait *= 2 {
+	end := time.Now().Add(spawnPatience)
+	for wait := 20 * time.Microsecond; ; wait = min(2*wait, 20*time.Millisecond) {
 		for i := range x.owners {
 			s := &c.control.slots[i]
 			if !s.free() {
@@ -137,7 +152,7 @@ func (c *Child) grab() (int, error) {
 			}
 			return i, nil
 		}
-		if wait > time.Second {
+		if time.Now().After(end) {
 			return 0, errBusy
 		}
 		x.mu.Unlock()

@@ -164,6 +164,9 @@ func (c *Child) compile(b *block, sock int, std Stdio, tether int) error {
 		return err
 	}
 	compileStart(c.start, c.plan)
+	for i, m := range places(c.plan) {
+		c.control.last.places[i] = c.start.str(string(m.Target))
+	}
 	if c.setup.full() || c.start.full() {
 		return errPlanTooLarge
 	}

@@ -15,6 +15,7 @@ import (
 	"sbx/broker/internal/policy"
 	"sbx/broker/internal/resources"
 	"sbx/shared/plan"
+	"sbx/shared/stage"
 )
 
 // confined is the control group of a session. A nil one is a host that has none to give.
@@ -22,9 +23,14 @@ type confined struct {
 	group   *resources.Group
 	inside  int // the directory of the group below it, 0 for none
 	witness *resources.Witness
+	memory  uint64     // limit of all together, bytes
+	asked   bool       // for it
+	plan    *plan.Plan // whose limits hold where there is no group
 
 	mu    sync.Mutex
 	notes []string
+	tasks int    // how many there were before everything was killed from outside
+	seen  string // the largest process that was seen
 }
 
 // grouped says whether there is a control group, which can be removed once process 1 is gone and not before.
@@ -98,7 +104,7 @@ func (t *term) confine(s settings, in *planner.Input, dry bool) (*confined, erro
 		return nil, err
 	}
 	list, ioErr := l.Controls("/")
-	c, why := &confined{}, map[string]error{"io.max": ioErr}
+	c, why := &confined{memory: l.Memory, asked: len(s.Origins["limits.memory"]) > 0}, map[string]error{"io.max": ioErr}
 	here := resources.Host{UID: os.Getuid()}
 	parent, err := here.Find()
 	if bus := t.userBus(); err != nil && bus != "" && asksForGroup(s) {
@@ -158,7 +164,7 @@ func (t *term) confine(s settings, in *planner.Input, dry bool) (*confined, erro
 		}
 		loss := planner.Loss{What: k[0] + " (" + s.origin(k[0]) + ")", Why: reason.Error() + ", so it is not enforced", Fix: "run sbx in a session whose control group is delegated, for example below systemd-run --user --scope -p Delegate=yes"}
 		if k[0] == "limits.memory" {
-			loss.Why = reason.Error() + ", so it holds for each process by itself and not for all together"
+			loss.Why = reason.Error() + ", so it holds for each process by itself, and what all use together is looked at four times a second"
 			in.Limits = append(in.Limits, dataLimit(l.Memory))
 			in.TmpSize = min(in.TmpSize, int64(l.Memory))
 		}
@@ -280,12 +286,12 @@ func (c *confined) standing(next func(*launch.Running)) func(*launch.Running) {
 }
 
 // end removes the group and says which limits were reached.
-func (c *confined) end() []string {
+func (c *confined) end(after stage.Aftermath) []string {
 	if c == nil {
 		return nil
 	}
 	c.mu.Lock()
-	lines := c.notes
+	lines := append(c.notes, c.reached(after)...)
 	c.mu.Unlock()
 	if c.group == nil {
 		return lines

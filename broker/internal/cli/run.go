@@ -150,7 +150,7 @@ func (t *term) run(r *request) int {
 		joined, err = net.stage()
 	}
 	if err != nil {
-		limited.end()
+		limited.end(stage.Aftermath{})
 		s.Discard()
 		if err = t.instead(r, launch.Unavailable(err)); err == nil {
 			return t.run(r)
@@ -158,11 +158,11 @@ func (t *term) run(r *request) int {
 		return t.fail(err)
 	}
 	svc := t.newService(r, in, s, refused)
-	svc.meter = newMeter(limited, svc.init, r.rules)
+	svc.meter, limited.plan = newMeter(limited, svc.init, r.rules), p
 	asks.serve(svc)
 	backend := t.backend(r)
 	log := newStaticLog(&asking{t: t, r: r, cfg: cfg, in: in}, s, asks, net)
-	res, err := backend.Execute(context.Background(), launch.Job{Plan: p, Options: launch.Options{Stdio: t.std, Timeout: r.timeout, Early: t.early, Exits: joined == nil && !limited.grouped(), Settled: settle, Network: joined, Maps: r.nested.maps(), Cgroup: limited.descriptor(), Cloned: limited.cloned, Join: asks.joiner(), Fuse: asks.fuse(p, t.serveGuard(in)), Standing: net.standing(limited.standing(svc.standing)), Listener: asks.listener(refused), Building: func(steps []stage.Step) error {
+	res, err := backend.Execute(context.Background(), launch.Job{Plan: p, Options: launch.Options{Stdio: t.std, Timeout: r.timeout, Expiring: func() { limited.count(svc.init()) }, Early: t.early, Exits: joined == nil && !limited.grouped(), Settled: settle, Network: joined, Maps: r.nested.maps(), Cgroup: limited.descriptor(), Cloned: limited.cloned, Join: asks.joiner(), Fuse: asks.fuse(p, t.serveGuard(in)), Standing: net.standing(limited.standing(svc.standing)), Listener: asks.listener(refused), Building: func(steps []stage.Step) error {
 		t.announce(r, p, losses)
 		hash, err := record(s, p, steps)
 		if err == nil {
@@ -181,7 +181,7 @@ func (t *term) run(r *request) int {
 		return err
 	}}})
 	net.close()
-	reached := limited.end()
+	reached := limited.end(res.After)
 	asks.end(res.Status)
 	log.end(res, err == nil, refused)
 	svc.close(res.Status)

@@ -92,7 +92,8 @@ func (v *service) standing(run *launch.Running) {
 	v.asks.standing(run.Child)
 	v.run = run
 	close(v.stands)
-	v.meter.guard(run.Child.SendKill)
+	v.meter.guard(v.endAll)
+	v.meter.holdMemory(v.endAll)
 	if v.r.detached {
 		go v.announceDetached()
 	}
@@ -256,7 +257,7 @@ func (v *service) kill(pid int, signal string) error {
 		return err
 	}
 	if pid == 0 && signal == "" {
-		run.Child.SendKill()
+		v.endAll()
 		return nil
 	}
 	sig, err := signalOf(signal)
@@ -267,6 +268,12 @@ func (v *service) kill(pid int, signal string) error {
 		return errors.New("process 1 is the sandbox's own: name another pid, or end the session")
 	}
 	return run.Signal(pid, sig)
+}
+
+// endAll kills everything in a sandbox that stands.
+func (v *service) endAll() {
+	v.meter.limited.count(v.init())
+	v.run.Child.SendKill()
 }
 
 // signalOf reads TERM, SIGTERM, 15, or nothing for TERM.

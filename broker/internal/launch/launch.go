@@ -17,6 +17,8 @@ import (
 type Options struct {
 	Stdio   [3]*os.File   // the caller's descriptors
 	Timeout time.Duration // 0: none
+	// Expiring is called when the time is over, before everything is killed.
+	Expiring func()
 	// Early is a process 1 that waits for a plan, or nil. Run uses or ends it.
 	Early *stage.Early
 	// Cgroup is the descriptor of the control group that process 1 begins in, or 0.
@@ -61,6 +63,7 @@ type Result struct {
 	Status   int // as a shell reports it: exit status, or 128 + signal; 124 after a time-out
 	Signal   syscall.Signal
 	TimedOut bool
+	After    stage.Aftermath
 	Duration time.Duration
 }
 
@@ -125,10 +128,11 @@ func run(ctx context.Context, p *plan.Plan, opt Options, start starter) (Result,
 		listen := func() { go opt.Listener(f) }
 		child.LookAfter(stage.Also{Fd: int(f.Fd()), Ready: func() bool { listen(); return false }, Leave: listen})
 	}
-	res, err := r.wait(ctx, opt.Timeout, term)
+	res, err := r.wait(ctx, opt.Timeout, opt.Expiring, term)
 	if !opt.Exits { // it would switch between threads a dozen times
 		close(stop)
 	}
+	res.After = child.Aftermath()
 	child.End(opt.Exits)
 	term.drain()
 	std.drain()
@@ -149,10 +153,16 @@ func execError(p *plan.Plan, f *stage.Fault) error {
 
 // wait collects the program's end, in whichever way it comes. A time-out and a cancelled context kill
 // the sandbox, which ends the waiting too.
-func (r *Running) wait(ctx context.Context, timeout time.Duration, term *terminal) (Result, error) {
+func (r *Running) wait(ctx context.Context, timeout time.Duration, expiring func(), term *terminal) (Result, error) {
 	var expired atomic.Bool
 	if timeout > 0 {
-		t := time.AfterFunc(timeout, func() { expired.Store(true); r.Child.SendKill() })
+		t := time.AfterFunc(timeout, func() {
+			expired.Store(true)
+			if expiring != nil {
+				expiring()
+			}
+			r.Child.SendKill()
+		})
 		defer t.Stop()
 	}
 	if ctx.Done() != nil {

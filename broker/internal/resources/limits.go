@@ -98,13 +98,18 @@ func diskOf(root, dir string) (string, error) {
 	return strings.TrimSpace(string(b)), nil
 }
 
-// MemTotal is how much memory the machine has, in bytes.
-func MemTotal(root string) uint64 {
+// MemTotal is the machine's memory in bytes, 0 if it is not known; root is where /proc is.
+func MemTotal(root string) uint64 { return memInfo(root, "MemTotal:") }
+
+// MemAvailable is how much of it could be had now.
+func MemAvailable(root string) uint64 { return memInfo(root, "MemAvailable:") }
+
+func memInfo(root, key string) uint64 {
 	b, err := os.ReadFile(filepath.Join(root, "proc/meminfo"))
 	if err != nil {
 		return 0
 	}
-	_, rest, _ := strings.Cut(string(b), "MemTotal:")
+	_, rest, _ := strings.Cut(string(b), key)
 	f := strings.Fields(rest)
 	if len(f) == 0 {
 		return 0

@@ -44,6 +44,7 @@ func Tree(root string, init int) Usage {
 			cpu[pid] += n
 		}
 	}
+	most := int64(-1)
 	for pid := range parent {
 		if !under(parent, pid, init) {
 			continue
@@ -55,7 +56,10 @@ func Tree(root string, init int) Usage {
 			if f := strings.Fields(string(b)); len(f) > 2 {
 				rss, _ := strconv.ParseInt(f[1], 10, 64)
 				shared, _ := strconv.ParseInt(f[2], 10, 64)
-				u.Memory += (rss - shared) * int64(os.Getpagesize())
+				own := (rss - shared) * int64(os.Getpagesize())
+				if u.Memory += own; own > most {
+					most, u.Largest = own, pid
+				}
 			}
 		}
 		b, _ := os.ReadFile(dir + "/io")
@@ -71,6 +75,39 @@ func Tree(root string, init int) Usage {
 		}
 	}
 	return u
+}
+
+// Tasks counts the threads of what is below process init, as RLIMIT_NPROC does; root is where /proc is.
+func Tasks(root string, init int) int {
+	proc := filepath.Join("/", root, "proc")
+	list, err := os.ReadDir(proc)
+	if err != nil || init <= 0 {
+		return 0
+	}
+	parent, threads := map[int]int{}, map[int]int{}
+	for _, e := range list {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		b, err := os.ReadFile(filepath.Join(proc, e.Name(), "stat"))
+		end := strings.LastIndexByte(string(b), ')')
+		if err != nil || end < 0 {
+			continue
+		}
+		if f := strings.Fields(string(b)[end+1:]); len(f) > 17 {
+			parent[pid], _ = strconv.Atoi(f[1])
+			threads[pid], _ = strconv.Atoi(f[17])
+			threads[pid] = max(threads[pid], 1)
+		}
+	}
+	n := 0
+	for pid := range parent {
+		if under(parent, pid, init) {
+			n += threads[pid]
+		}
+	}
+	return n
 }
 
 func under(parent map[int]int, pid, init int) bool {

@@ -19,6 +19,7 @@ type Usage struct {
 	ReadB, WriteB     int64
 	OOMKills          int64 // processes that were killed because memory.max was reached
 	PidsHit           int64 // times that pids.max kept a process from being made
+	Largest           int   // the process that has most of Memory, where there is no group
 }
 
 func (g *Group) text(file string) string {

@@ -63,30 +63,41 @@ func (w *Witness) Close() {
 func (g *Group) Largest(root string) string {
 	most, name := int64(-1), ""
 	for _, pid := range g.Pids() {
-		b, err := os.ReadFile(filepath.Join(root, "proc", strconv.Itoa(pid), "status"))
-		if err != nil {
-			continue
-		}
-		var comm, inside string
-		rss := int64(-1)
-		for line := range strings.Lines(string(b)) {
-			k, v, _ := strings.Cut(line, ":")
-			f := strings.Fields(v)
-			switch {
-			case k == "Name":
-				comm = strings.TrimSuffix(strings.TrimPrefix(v, "\t"), "\n")
-			case k == "NSpid" && len(f) > 0:
-				inside = f[len(f)-1]
-			case (k == "VmRSS" || k == "VmSwap") && len(f) > 0:
-				n, _ := strconv.ParseInt(f[0], 10, 64)
-				rss += n
-			}
-		}
-		if rss > most && inside != "1" {
-			most, name = rss, plan.Bytes(comm).Quote()+"["+inside+"]"
+		if inside, called, rss := nameOf(root, pid); rss > most && inside != "1" {
+			most, name = rss, called
 		}
 	}
 	return name
+}
+
+// Name is a process of a sandbox as "node[31]", "" if it has gone.
+func Name(root string, pid int) string {
+	_, name, _ := nameOf(root, pid)
+	return name
+}
+
+// nameOf reads the pid inside, the name with it, and the memory in KiB, -1 if that is not known.
+func nameOf(root string, pid int) (inside, name string, rss int64) {
+	rss = -1
+	b, err := os.ReadFile(filepath.Join("/", root, "proc", strconv.Itoa(pid), "status"))
+	if err != nil {
+		return "", "", rss
+	}
+	var comm string
+	for line := range strings.Lines(string(b)) {
+		k, v, _ := strings.Cut(line, ":")
+		f := strings.Fields(v)
+		switch {
+		case k == "Name":
+			comm = strings.TrimSuffix(strings.TrimPrefix(v, "\t"), "\n")
+		case k == "NSpid" && len(f) > 0:
+			inside = f[len(f)-1]
+		case (k == "VmRSS" || k == "VmSwap") && len(f) > 0:
+			n, _ := strconv.ParseInt(f[0], 10, 64)
+			rss += n
+		}
+	}
+	return inside, plan.Bytes(comm).Quote() + "[" + inside + "]", rss
 }
 
 // Explain says which limits made themselves felt, one line each, and how to raise them.

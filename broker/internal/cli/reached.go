@@ -1,0 +1,142 @@
+package cli
+
+import (
+	"fmt"
+	"path"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/broker/internal/resources"
+	"sbx/shared/plan"
+	"sbx/shared/stage"
+)
+
+// How often what a session without a control group has in memory is summed up: whenever somebody asked for a limit, and otherwise
+// while the machine is short of memory, for which it is looked at less often.
+const (
+	memoryEvery  = 250 * time.Millisecond
+	machineEvery = time.Second
+)
+
+// holdMemory ends a session without a control group that has more memory than its limit.
+func (m *meter) holdMemory(kill func()) {
+	c := m.limited
+	if c == nil || c.group != nil || c.memory == 0 {
+		return
+	}
+	go func() {
+		pause := machineEvery
+		for {
+			if c.asked {
+				pause = memoryEvery
+			}
+			time.Sleep(pause)
+			if pause = machineEvery; !c.asked {
+				if total, free := resources.MemTotal("/"), resources.MemAvailable("/"); free > total/3 {
+					continue
+				}
+				pause = memoryEvery
+			}
+			u := resources.Tree("/", m.init())
+			if uint64(u.Memory) < c.memory/2 {
+				continue
+			}
+			c.mu.Lock()
+			if name := resources.Name("/", u.Largest); name != "" {
+				c.seen = name
+			}
+			over := uint64(u.Memory) > c.memory
+			if over {
+				c.notes = append(c.notes, "memory limit "+resources.Bytes(int64(c.memory))+" reached"+c.by()+", everything in the sandbox was ended; raise it with --memory")
+			}
+			c.mu.Unlock()
+			if over {
+				kill()
+				return
+			}
+		}
+	}()
+}
+
+// by names the largest process; c.mu is held.
+func (c *confined) by() string {
+	if c.seen == "" {
+		return ""
+	}
+	return " by " + c.seen
+}
+
+// count notes how many processes and threads there are, before everything is killed from outside. It takes a while where there are many,
+// so where the whole machine has too few to matter it is left out.
+func (c *confined) count(init int) {
+	if c == nil || c.group != nil || c.plan == nil {
+		return
+	}
+	var si unix.Sysinfo_t
+	if limit := limitOf(c.plan, "nproc"); limit == 0 || unix.Sysinfo(&si) == nil && uint64(si.Procs) < limit {
+		return
+	}
+	n := resources.Tasks("/", init)
+	c.mu.Lock()
+	c.tasks = max(c.tasks, n)
+	c.mu.Unlock()
+}
+
+// limitOf is a soft limit of the plan's, 0 if there is none.
+func limitOf(p *plan.Plan, name string) uint64 {
+	for _, l := range p.Limits {
+		if l.Name == name {
+			return l.Soft
+		}
+	}
+	return 0
+}
+
+// reached says which limits that no control group keeps made themselves felt; c.mu is held.
+func (c *confined) reached(after stage.Aftermath) []string {
+	var out []string
+	if c.plan == nil {
+		return nil
+	}
+	// Those that ended by themselves when they could not fork, and were waited for, are missing.
+	limit, most := limitOf(c.plan, "nproc"), uint64(max(c.tasks, after.Killed)+2)
+	switch {
+	case c.group != nil || limit == 0 || most < limit/4*3:
+	case most < limit/10*9:
+		out = append(out, fmt.Sprintf("limit of %d processes nearly reached (%d at the end); raise it with --pids", limit, most))
+	default:
+		out = append(out, fmt.Sprintf("limit of %d processes reached; raise it with --pids", limit))
+	}
+	// A process that is refused memory has a little less than it may have; what it never touched is not seen.
+	if limit := limitOf(c.plan, "data"); limit > 0 && uint64(after.Peak) > limit/4*3 && len(c.notes) == 0 {
+		by := c.by()
+		if by == "" && after.PeakPID == after.Main {
+			by = fmt.Sprintf(" by %s[%d] or what it ran", plan.Bytes(path.Base(string(c.plan.Process.Path))).Quote(), after.Main)
+		}
+		out = append(out, "memory limit "+resources.Bytes(int64(limit))+" of each process reached"+by+"; raise it with --memory")
+	}
+	if names := placesThatAre(after.Full); names != "" {
+		out = append(out, names+" full; raise the size with --tmp-size")
+	}
+	if names := placesThatAre(after.Files); names != "" {
+		out = append(out, names+" full of files; raise their number with --tmp-size")
+	}
+	return out
+}
+
+// placesThatAre is "/tmp (8M) is", "/tmp (8M) and /run (8M) are", or nothing.
+func placesThatAre(list []plan.Mount) string {
+	var names []string
+	for _, m := range list {
+		names = append(names, m.Target.Quote()+" ("+resources.Bytes(m.Size)+")")
+	}
+	switch len(names) {
+	case 0:
+		return ""
+	case 1:
+		return names[0] + " is"
+	}
+	return strings.Join(names, " and ") + " are"
+}

@@ -1,0 +1,42 @@
+package stage
+
+import (
+	"sbx/shared/plan"
+)
+
+// Aftermath is what process 1 saw at the end of the program. It is empty where process 1 was killed, and where it shares no memory
+// with this process.
+type Aftermath struct {
+	Killed  int   // processes that the program left behind
+	Peak    int64 // most memory that one process had at a time, in bytes, of those that process 1 has reaped
+	PeakPID int   // that process or the one that had waited for it, as seen inside
+	Main    int   // the program's pid inside
+	// Full are writable temporary file systems that have no room for data, Files those that have none for files.
+	Full, Files []plan.Mount
+}
+
+// places are the file systems that process 1 is to look at.
+func places(p *plan.Plan) []plan.Mount {
+	var out []plan.Mount
+	for _, m := range p.Mounts {
+		if m.Kind == plan.Tmpfs && m.Access != plan.ReadOnly && m.Why != "skeleton" && len(out) < maxPlaces {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// Aftermath may be called when the program has ended.
+func (c *Child) Aftermath() Aftermath {
+	x := &c.control.last
+	a := Aftermath{Killed: int(x.killed), Peak: x.peak << 10, PeakPID: int(x.peakPID), Main: c.Main()}
+	for i, m := range places(c.plan) {
+		if x.full[i] != 0 {
+			a.Full = append(a.Full, m)
+		}
+		if x.nodes[i] != 0 {
+			a.Files = append(a.Files, m)
+		}
+	}
+	return a
+}
