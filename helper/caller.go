@@ -17,6 +17,10 @@ type caller struct {
 	groups   []int
 }
 
+// entered is who called, as the entry point found it; uid 0 where that is sudo, or where the helper was
+// linked without (entry_amd64.s).
+var entered struct{ uid, gid uint32 }
+
 // identify cuts every tie to the caller but the wire, and says who that is.
 //
 // Set-user-id, the caller is the real uid, and the wire's other end must be of the same. Through sudo the
@@ -37,12 +41,15 @@ func identify() (caller, *refusal) {
 		if no := agreesWithSudo(env, peer); no != nil {
 			return caller{}, no
 		}
-		// The Go runtime has obeyed GODEBUG, GOGC and the like of this environment before main. Nothing
+		// The Go runtime has obeyed GODEBUG, GOGC and the like of sudo's environment before main. Nothing
 		// has been done yet; a new image with no environment does the rest (credentials are kept).
 		err := syscall.Exec("/proc/self/exe", os.Args, nil)
 		return caller{}, &refusal{reason: wire.Broken, err: err}
 	}
 	c := caller{uid: uint32(os.Getuid()), gid: uint32(os.Getgid())}
+	if entered.uid != 0 {
+		c.uid, c.gid = entered.uid, entered.gid
+	}
 	var err error
 	if c.uid == 0 {
 		c.uid, c.gid = peer.Uid, peer.Gid
@@ -78,6 +85,9 @@ func (c caller) cutTies() *refusal {
 	_, _ = syscall.Setsid() // fails where it leads a session already, which is as good
 	if err := syscall.Chdir("/"); err != nil {
 		return &refusal{reason: wire.Broken, err: err}
+	}
+	if entered.uid != 0 {
+		return nil // it is done
 	}
 	if err := syscall.Setresuid(0, 0, 0); err != nil { // every thread, unlike unix.Setresuid
 		return &refusal{reason: wire.Broken, err: err}

@@ -1,36 +1,72 @@
 #include "textflag.h"
 
-// sbx_helper_start is where the helper begins, linked with -E=sbx_helper_start (see the Makefile). Where it
-// was started with root's effective uid, it takes the caller's fsuid and fsgid and makes no capability
-// effective, before the Go runtime reads its files of /sys and /proc or the caller's GODEBUG: from the
-// first path on there is only the caller's authority. Those capabilities that reduce.go makes effective
-// stay permitted, and no other. It uses no stack.
+// sbx_helper_start is where the helper begins, linked with -E=sbx_helper_start (see the Makefile). What it does
+// must come before the Go runtime, which reads files of /sys and /proc and obeys the caller's GODEBUG, and
+// before there is a second thread. Started with root's effective uid, it takes the caller's fsuid and fsgid
+// and makes no capability effective, so that from the first path on there is only the caller's authority over
+// files; those capabilities that reduce.go makes effective stay permitted, and no other. Set-user-id, it takes
+// real uid 0 besides, so that the caller can no longer stop, kill or trace it, and forgets the environment.
 TEXT sbx_helper_start(SB),NOSPLIT|NOFRAME,$0
+	MOVQ	SP, BX
 	MOVQ	$107, AX // geteuid
 	SYSCALL
 	TESTL	AX, AX
 	JNE	runtime
 	MOVQ	$104, AX // getgid
 	SYSCALL
+	MOVL	AX, ·entered+4(SB)
 	MOVQ	AX, DI
 	MOVQ	$123, AX // setfsgid
 	SYSCALL
 	MOVQ	$102, AX // getuid
 	SYSCALL
-	MOVQ	AX, DI
-	MOVQ	$122, AX // setfsuid
+	MOVL	AX, ·entered+0(SB)
+	MOVL	AX, R12
+	XORL	DI, DI
+	XORL	SI, SI
+	XORL	DX, DX
+	MOVQ	$117, AX // setresuid
+	SYSCALL
+	TESTL	AX, AX
+	JNE	broken
+	MOVL	R12, DI
+	MOVQ	$122, AX // setfsuid, last: setresuid sets it too
 	SYSCALL
 	LEAQ	capHeader<>(SB), DI
 	LEAQ	capData<>(SB), SI
 	MOVQ	$126, AX // capset
 	SYSCALL
 	TESTL	AX, AX
-	JEQ	runtime
+	JNE	broken
+	TESTL	R12, R12
+	JEQ	runtime // sudo's word is in the environment
+	MOVQ	0(BX), CX
+	LEAQ	16(BX)(CX*8), DI // argc, argv, NULL
+	MOVQ	DI, SI
+skip:
+	MOVQ	(SI), AX
+	ADDQ	$8, SI
+	TESTQ	AX, AX
+	JNE	skip
+	MOVQ	AX, (DI)
+	ADDQ	$8, DI
+move:	// The auxiliary vector belongs right after the environment's end.
+	MOVQ	(SI), AX
+	MOVQ	8(SI), DX
+	MOVQ	AX, (DI)
+	MOVQ	DX, 8(DI)
+	ADDQ	$16, SI
+	ADDQ	$16, DI
+	TESTQ	AX, AX
+	JNE	move
+runtime:
+	MOVQ	BX, SP
+	JMP	_rt0_amd64_linux(SB)
+broken:
 	MOVQ	$74, DI
 	MOVQ	$231, AX // exit_group
 	SYSCALL
-runtime:
-	JMP	_rt0_amd64_linux(SB)
+	JMP	broken
 
 // Version 3, this thread.
 DATA capHeader<>+0(SB)/4, $0x20080522

@@ -7,22 +7,51 @@ TEXT sbx_helper_start(SB),NOSPLIT|NOFRAME,$0
 	CBNZW	R0, runtime
 	MOVD	$176, R8 // getgid
 	SVC
+	MOVW	R0, ·entered+4(SB)
 	MOVD	$152, R8 // setfsgid
 	SVC
 	MOVD	$174, R8 // getuid
 	SVC
-	MOVD	$151, R8 // setfsuid
+	MOVW	R0, ·entered+0(SB)
+	MOVWU	R0, R19
+	MOVD	ZR, R0
+	MOVD	ZR, R1
+	MOVD	ZR, R2
+	MOVD	$147, R8 // setresuid
+	SVC
+	CBNZW	R0, broken
+	MOVD	R19, R0
+	MOVD	$151, R8 // setfsuid, last: setresuid sets it too
 	SVC
 	MOVD	$capHeader<>(SB), R0
 	MOVD	$capData<>(SB), R1
 	MOVD	$91, R8 // capset
 	SVC
-	CBZW	R0, runtime
+	CBNZW	R0, broken
+	CBZW	R19, runtime // sudo's word is in the environment
+	MOVD	RSP, R9
+	MOVD	0(R9), R10
+	LSL	$3, R10
+	ADD	R10, R9, R9
+	ADD	$16, R9, R9 // argc, argv, NULL
+	MOVD	R9, R10
+skip:
+	MOVD.P	8(R10), R11
+	CBNZ	R11, skip
+	MOVD.P	ZR, 8(R9)
+move:	// The auxiliary vector belongs right after the environment's end.
+	MOVD.P	8(R10), R11
+	MOVD.P	8(R10), R12
+	MOVD.P	R11, 8(R9)
+	MOVD.P	R12, 8(R9)
+	CBNZ	R11, move
+runtime:
+	JMP	_rt0_arm64_linux(SB)
+broken:
 	MOVD	$74, R0
 	MOVD	$94, R8 // exit_group
 	SVC
-runtime:
-	JMP	_rt0_arm64_linux(SB)
+	JMP	broken
 
 // Version 3, this thread.
 DATA capHeader<>+0(SB)/4, $0x20080522

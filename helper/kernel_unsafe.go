@@ -23,12 +23,16 @@ func peerGroups(sock int) ([]int, error) {
 	return groups, nil
 }
 
-// capset leaves every thread of this process the capabilities of mask and no other (capset(2)).
-func capset(mask uint64) error {
+// capset leaves this thread, or with all every thread of this process, the capabilities of mask and no other (capset(2)).
+func capset(mask uint64, all bool) error {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	low, high := uint32(mask), uint32(mask>>32)
 	data := [2]unix.CapUserData{{Effective: low, Permitted: low}, {Effective: high, Permitted: high}}
-	_, _, errno := syscall.AllThreadsSyscall(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&header)), uintptr(unsafe.Pointer(&data)), 0)
+	set := syscall.RawSyscall
+	if all {
+		set = syscall.AllThreadsSyscall
+	}
+	_, _, errno := set(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&header)), uintptr(unsafe.Pointer(&data)), 0)
 	if errno != 0 {
 		return errno
 	}

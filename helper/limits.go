@@ -2,8 +2,6 @@ package main
 
 import (
 	"errors"
-	"io"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -39,12 +37,16 @@ func limits(p *plan.Plan, c caller) *refusal {
 	if !o.hostNet && !p.Namespaces.Net {
 		return &refusal{reason: wire.OrgRefuses, where: -2}
 	}
+	mounts, err := readWhole("/proc/self/mountinfo")
+	if err != nil {
+		return &refusal{reason: wire.NotPermitted, err: err}
+	}
 	for i := range p.Mounts {
 		m := &p.Mounts[i]
 		switch {
 		case m.Kind == plan.Overlay && !o.overlay, m.Kind == plan.Tmpfs && o.tmpfs > 0 && m.Size > o.tmpfs:
 			return &refusal{reason: wire.OrgRefuses, where: int64(i)}
-		case m.Kind == plan.Proc && !procIsWhole(), m.Kind == plan.Overlay && !nothingBelow(m.Lower):
+		case m.Kind == plan.Proc && !procIsWhole(mounts), m.Kind == plan.Overlay && !nothingBelow(mounts, m.Lower):
 			return &refusal{reason: wire.NotPermitted, where: int64(i)}
 		}
 	}
@@ -71,13 +73,42 @@ func readOrg(name string) (org, error) {
 	if err != nil {
 		return o, err
 	}
-	f := os.NewFile(uintptr(fd), "")
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, 64<<10))
+	text, err := readAll(fd)
 	if err != nil {
 		return o, err
 	}
-	return o, o.parse(string(text))
+	return o, o.parse(text)
+}
+
+// maxText is the most that is read of a file; one that is longer is an error.
+const maxText = 4 << 20
+
+// readAll reads a file to its end and closes it. Package os would start the runtime's poller for it.
+func readAll(fd int) (string, error) {
+	defer unix.Close(fd)
+	text := make([]byte, 0, 16<<10)
+	for len(text) < maxText {
+		text = slices.Grow(text, 4<<10)
+		n, err := unix.Read(fd, text[len(text):cap(text)])
+		switch {
+		case err == unix.EINTR:
+		case err != nil:
+			return "", err
+		case n == 0:
+			return string(text), nil
+		default:
+			text = text[:len(text)+n]
+		}
+	}
+	return "", unix.EFBIG
+}
+
+func readWhole(name string) (string, error) {
+	fd, err := unix.Open(name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return "", err
+	}
+	return readAll(fd)
 }
 
 // openRoots opens what must be root's, without following a link.
@@ -153,13 +184,9 @@ func ids(value string) ([]uint32, error) {
 // procIsWhole says whether the caller sees an unmasked, writable /proc. A kernel with user namespaces
 // gives nobody a new proc who does not (mount_too_revealing in fs/namespace.c); without one, root could,
 // and in a container with a masked /proc that would show what the mask hides.
-func procIsWhole() bool {
-	text, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil {
-		return false
-	}
+func procIsWhole(mounts string) bool {
 	whole := false
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(mounts) {
 		f := strings.Fields(line) // proc(5): id parent dev root point options … - type source super
 		if len(f) < 10 {
 			return false
@@ -186,13 +213,9 @@ func emptyByNature(p string) bool {
 // nothingBelow says whether no file system is mounted below any of the layers. The kernel takes a layer
 // without what is mounted below it; in a user namespace it refuses such a layer, as the mounts there
 // are locked (clone_private_mount in fs/namespace.c), and here the files under those mounts would come to light.
-func nothingBelow(layers []plan.Bytes) bool {
-	text, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil {
-		return false
-	}
+func nothingBelow(mounts string, layers []plan.Bytes) bool {
 	unescape := strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(mounts) {
 		f := strings.Fields(line)
 		if len(f) < 10 {
 			return false

@@ -9,11 +9,19 @@ import (
 	"sbx/shared/stage"
 )
 
-// reduce gives the caller's authority over files to every thread: its fsuid, fsgid and groups, and no
-// capability that looks past permissions. The same was done before the first instruction of Go's
-// (entry_amd64.s), but for those that are made effective here; only uid 0 came between, and no path was touched with it.
+// reduce gives the caller's authority over files, fsuid, fsgid and groups, and no capability that looks
+// past permissions. No path has been touched with more.
+//
+// Set-user-id, every thread has had that since its first instruction (entry_amd64.s), and this thread, the only
+// one that touches anything, makes effective what it needs. Else every thread is changed here.
 func reduce(c caller) error {
-	if err := capset(stage.DirectCaps); err != nil {
+	if entered.uid != 0 {
+		if err := capset(stage.DirectCaps, false); err != nil {
+			return err
+		}
+		return c.verify()
+	}
+	if err := capset(stage.DirectCaps, true); err != nil {
 		return err
 	}
 	if err := syscall.Setgroups(c.groups); err != nil {

@@ -4,7 +4,8 @@
 //	bench [-n 200] [-warm 10] NAME=COMMAND NAME=COMMAND ...
 //	bench -first N [-gate gatefs] [-scope file] -sbx PATH
 //
-// COMMAND is split at spaces. The first is the base of the ratios. The second form measures approvals, see first.
+// COMMAND is split at spaces. The first is the base of the ratios. One that begins with @ is run elsewhere: by
+// "bench -times", which the command of -elsewhere starts in other surroundings. The second form measures approvals, see first.
 package main
 
 import (
@@ -24,16 +25,20 @@ func main() {
 	sbx := flag.String("sbx", "sbx", "the sbx that is measured by -first")
 	gate := flag.String("gate", "gatefs", "its engine")
 	scope := flag.String("scope", "file", "what each answer grants: once, file, dir or tree")
+	elsewhere := flag.String("elsewhere", "", "the command that runs bench -times")
+	times := flag.Bool("times", false, "run the commands that are read, and write how long each took")
 	top := flag.String("inside", "", "be the program that -first measures")
 	flag.Parse()
 	var err error
 	switch {
+	case *times:
+		err = serveTimes(os.Stdin, os.Stdout)
 	case *top != "":
 		err = inside(*top)
 	case *questions > 0:
 		err = first(*questions, *sbx, *gate, *scope)
 	default:
-		err = run(*n, *warm, flag.Args())
+		err = run(*n, *warm, *elsewhere, flag.Args())
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -47,7 +52,7 @@ type peer struct {
 	times []time.Duration
 }
 
-func run(n, warm int, args []string) error {
+func run(n, warm int, elsewhere string, args []string) error {
 	var peers []*peer
 	for _, a := range args {
 		name, cmd, ok := strings.Cut(a, "=")
@@ -60,14 +65,22 @@ func run(n, warm int, args []string) error {
 	if len(peers) == 0 {
 		return fmt.Errorf("nothing to compare")
 	}
+	there, err := startElsewhere(strings.Fields(elsewhere))
+	if err != nil {
+		return err
+	}
+	defer there.end()
 	for i := range n + warm {
 		for _, p := range peers {
-			c := exec.Command(p.argv[0], p.argv[1:]...)
-			begin := time.Now()
-			out, err := c.CombinedOutput()
-			d := time.Since(begin)
+			take := timed
+			if argv0, ok := strings.CutPrefix(p.argv[0], "@"); ok {
+				take = func(argv []string) (time.Duration, error) {
+					return there.timed(append([]string{argv0}, argv[1:]...))
+				}
+			}
+			d, err := take(p.argv)
 			if err != nil {
-				return fmt.Errorf("%s: %w\n%s", p.name, err, out)
+				return fmt.Errorf("%s: %w", p.name, err)
 			}
 			if i >= warm {
 				p.times = append(p.times, d)
@@ -76,6 +89,18 @@ func run(n, warm int, args []string) error {
 	}
 	report(peers)
 	return nil
+}
+
+// timed runs a command.
+func timed(argv []string) (time.Duration, error) {
+	c := exec.Command(argv[0], argv[1:]...)
+	begin := time.Now()
+	out, err := c.CombinedOutput()
+	d := time.Since(begin)
+	if err != nil {
+		return 0, fmt.Errorf("%w\n%s", err, out)
+	}
+	return d, nil
 }
 
 func report(peers []*peer) {

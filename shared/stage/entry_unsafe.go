@@ -5,11 +5,14 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"sbx/shared/plan"
 )
 
 // entry is the process 1 that enter has cloned; written once, before the runtime starts.
 var entry struct {
 	pid, flags uintptr
+	errno      syscall.Errno // of a clone that failed
 	pair       [2]int32
 	block      *block
 	exec       execClient
@@ -64,6 +67,7 @@ func enter(argc uintptr, argv unsafe.Pointer) {
 		live(p)
 	}
 	syscall.RawSyscall(syscall.SYS_CLOSE, uintptr(fds[1]), 0, 0)
+	entry.errno = e
 	if e == 0 {
 		entry.block, entry.flags, entry.pid = b, p.flags, pid
 	}
@@ -81,6 +85,14 @@ func isArg(argv unsafe.Pointer, i uintptr, s string) bool {
 		}
 	}
 	return *(*byte)(unsafe.Add(p, len(s))) == 0
+}
+
+// EntryFault says why process 1 could not be cloned when this process started; nil if it was, or was not tried.
+func EntryFault() error {
+	if entry.errno == 0 {
+		return nil
+	}
+	return cloneFault(plan.Namespaces{User: true}, entry.errno)
 }
 
 // Entered returns the process 1 that was cloned when this process started, or nil.

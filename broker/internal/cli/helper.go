@@ -12,12 +12,13 @@ import (
 	"sbx/broker/internal/launch"
 	"sbx/broker/internal/planner"
 	"sbx/shared/plan"
+	"sbx/shared/stage"
 )
 
 // backend is what carries the plan out.
 func (t *term) backend(r *request) launch.Backend {
 	if r.helper != nil {
-		return *r.helper
+		return r.helper
 	}
 	return launch.Native{}
 }
@@ -32,6 +33,40 @@ func (t *term) instead(r *request, err error) error {
 		r.helper = h
 	}
 	return err
+}
+
+// helperAtOnce chooses the helper before anything is planned, where it is set-user-id and the first clone of this
+// process has shown that nothing else will do. For --dry-run, which clones nothing, the smallest sandbox is tried.
+func (t *term) helperAtOnce(r *request) {
+	err := launch.Unavailable(stage.EntryFault())
+	if r.helper != nil || r.noSuid || err == nil && !r.dryRun {
+		return
+	}
+	file, setuid, none := launch.FindHelper()
+	if none != nil || !setuid {
+		return
+	}
+	if r.dryRun {
+		err = t.tryNative()
+	}
+	if errors.Is(err, launch.ErrUnavailable) {
+		r.helper = &launch.Helper{Path: file}
+	}
+}
+
+// tryNative builds the smallest sandbox without the helper.
+func (t *term) tryNative() error {
+	null, err := os.OpenFile(os.DevNull, unix.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer null.Close()
+	quiet := &term{env: t.env, std: [3]*os.File{null, null, null}}
+	p, err := quiet.smallestPlan(false, false)
+	if err == nil {
+		_, err = launch.Run(bg(), p, launch.Options{Stdio: quiet.std})
+	}
+	return launch.Unavailable(err)
 }
 
 // helper finds the helper that may be used: one that is set-user-id, or one that the user, asked on the
@@ -135,7 +170,7 @@ func (t *term) tryHelper(file string) finding {
 		quiet := &term{env: t.env, std: [3]*os.File{null, null, null}}
 		var p *plan.Plan
 		if p, err = quiet.smallestPlan(false, true); err == nil {
-			_, err = launch.Helper{Path: file}.Execute(bg(), launch.Job{Plan: p, Options: launch.Options{Stdio: quiet.std}})
+			_, err = (&launch.Helper{Path: file}).Execute(bg(), launch.Job{Plan: p, Options: launch.Options{Stdio: quiet.std}})
 		}
 	}
 	if err != nil {

@@ -66,7 +66,13 @@ func (t *term) run(r *request) int {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return t.fail(fmt.Errorf("making the broker undumpable: %w", err))
 	}
+	again := r.helper != nil
 	r.relays = relays{} // this may be the second try
+	t.helperAtOnce(r)
+	if !r.dryRun {
+		r.helper.Begin() // it starts while the plan is made
+		defer r.helper.End()
+	}
 	facts := host.Read(t.env)
 	facts.Fuse = facts.Fuse && r.helper == nil // it mounts no file server
 	if facts.Cwd == "" && r.workdir == "" {
@@ -76,7 +82,7 @@ func (t *term) run(r *request) int {
 	if err != nil {
 		return t.fail(inSandbox(err))
 	}
-	if !r.quiet && r.helper == nil {
+	if !r.quiet && !again {
 		for _, n := range cfg.Notices {
 			t.warn(n.String())
 		}

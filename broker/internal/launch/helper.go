@@ -8,6 +8,7 @@ import (
 	"path"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -25,6 +26,74 @@ const sudoPath = "/usr/bin/sudo"
 type Helper struct {
 	Path string
 	Sudo bool // start it once through sudo, which asks on the terminal; else it is set-user-id
+
+	begun *begun
+}
+
+// begun is a helper that waits for its plan.
+type begun struct {
+	proc *os.Process
+	sock int // ours
+	at   time.Time
+}
+
+// waits is how long a begun helper is relied on; it gives up after five seconds.
+const waits = 3 * time.Second
+
+// Begin starts a set-user-id helper before there is a plan: its start takes as long as planning does. What goes
+// wrong here is tried again by Execute, which says so. Nil is allowed.
+func (h *Helper) Begin() {
+	if h == nil || h.Sudo || h.begun != nil {
+		return
+	}
+	if b, err := h.begin(nil); err == nil {
+		h.begun = b
+	}
+}
+
+// End ends what has begun and was not used. Nil is allowed.
+func (h *Helper) End() {
+	if h == nil || h.begun == nil {
+		return
+	}
+	unix.Close(h.begun.sock)
+	_, _ = h.begun.proc.Wait()
+	h.begun = nil
+}
+
+// begin starts the helper with one end of a socket. stderr is for what sudo has to say.
+func (h *Helper) begin(stderr *os.File) (*begun, error) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("making the helper's socket: %w", err)
+	}
+	theirs := os.NewFile(uintptr(pair[1]), "wire")
+	defer theirs.Close()
+	// When the helper has ended, process 1 of the sandbox is to be this process's child.
+	if err = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		err = fmt.Errorf("becoming a reaper: %w", err)
+	}
+	b := &begun{sock: pair[0], at: time.Now()}
+	if err == nil {
+		b.proc, err = h.exec(theirs, stderr)
+	}
+	if err != nil {
+		unix.Close(pair[0])
+		return nil, err
+	}
+	return b, nil
+}
+
+// take returns what has begun, or begins.
+func (h *Helper) take(stderr *os.File) (*begun, error) {
+	if h.begun != nil && time.Since(h.begun.at) > waits {
+		h.End()
+	}
+	b := h.begun
+	if h.begun = nil; b != nil {
+		return b, nil
+	}
+	return h.begin(stderr)
 }
 
 // ErrNoHelper is returned by FindHelper when there is none, or none that can be relied on.
@@ -94,49 +163,39 @@ func HasSudo() bool {
 }
 
 // Name implements Backend.
-func (Helper) Name() string { return "helper" }
+func (*Helper) Name() string { return "helper" }
 
 // Available implements Backend.
-func (h Helper) Available() error {
+func (h *Helper) Available() error {
 	_, err := trusted(h.Path)
 	return err
 }
 
 // Execute implements Backend.
-func (h Helper) Execute(ctx context.Context, j Job) (Result, error) {
+func (h *Helper) Execute(ctx context.Context, j Job) (Result, error) {
 	return run(ctx, j.Plan, j.Options, h.start(j.Stdio[2]))
 }
 
 // start returns a starter. stderr is for what sudo has to say.
-func (h Helper) start(stderr *os.File) starter {
+func (h *Helper) start(stderr *os.File) starter {
 	return func(p *plan.Plan, std stage.Stdio, hooks stage.Hooks, early *stage.Early) (*stage.Child, error) {
 		early.End()
 		body, err := plan.Encode(p)
 		if err != nil {
 			return nil, err
 		}
-		pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+		b, err := h.take(stderr)
 		if err != nil {
-			return nil, fmt.Errorf("making the helper's socket: %w", err)
-		}
-		// When the helper has ended, process 1 of the sandbox is to be this process's child.
-		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-			return nil, fmt.Errorf("becoming a reaper: %w", err)
-		}
-		theirs := os.NewFile(uintptr(pair[1]), "wire")
-		proc, err := h.exec(theirs, stderr)
-		theirs.Close()
-		if err != nil {
-			unix.Close(pair[0])
 			return nil, err
 		}
+		proc, sock := b.proc, b.sock
 		var ended *os.ProcessState
 		parent := sync.OnceFunc(func() { ended, _ = proc.Wait() })
 		go parent()
 		// The helper waits for the plan. What it starts is where it is; through sudo it is somebody's grandchild.
 		if hooks.Cloned != nil && !h.Sudo {
 			if err := hooks.Cloned(proc.Pid); err != nil {
-				unix.Close(pair[0])
+				unix.Close(sock)
 				return nil, err
 			}
 			hooks.Cloned = nil
@@ -148,8 +207,8 @@ func (h Helper) start(stderr *os.File) starter {
 			}
 		}
 		// What the helper makes of it comes back on the socket, and is a better reason than EPIPE.
-		_ = wire.Send(pair[0], body, fds)
-		c, err := stage.Attach(p, pair[0], std, hooks, parent)
+		_ = wire.Send(sock, body, fds)
+		c, err := stage.Attach(p, sock, std, hooks, parent)
 		if h.Sudo && err != nil {
 			parent()
 			err = sudoRefused(err, ended)
@@ -169,7 +228,7 @@ func sudoRefused(err error, ended *os.ProcessState) error {
 }
 
 // exec starts the helper with an empty environment, which saves it making its own empty.
-func (h Helper) exec(sock, stderr *os.File) (*os.Process, error) {
+func (h *Helper) exec(sock, stderr *os.File) (*os.Process, error) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return nil, err

@@ -124,6 +124,9 @@ func (v *view) collect() error {
 		if err := v.addGrant(g); err != nil {
 			return err
 		}
+		if in.Direct && g.Mode == Overlay { // after what is wrong with it everywhere
+			return noLayer(g)
+		}
 	}
 	v.hideHardLinks()
 	if in.Containers != nil {

@@ -28,9 +28,7 @@ func (in *Input) direct() error {
 		return &Refusal{What: "--time-offset cannot be had through sbx-helper", Hint: "leave it out; " + fix}
 	}
 	in.Facts.Fuse = false
-	if err := in.withoutLayers(); err != nil {
-		return err
-	}
+	in.withoutLayers()
 	if counts := func(l plan.Limit) bool { return l.Resource == unix.RLIMIT_NPROC }; slices.ContainsFunc(in.Limits, counts) {
 		in.Limits = slices.DeleteFunc(slices.Clone(in.Limits), counts)
 		in.Losses = append(slices.Clone(in.Losses), Loss{What: "limit on processes",
@@ -43,7 +41,7 @@ func (in *Input) direct() error {
 // (its work directory has mode 0), so mounting one takes CAP_DAC_OVERRIDE, and keeps it for all that is
 // done through it; the helper has given that up before it touches the first path. What tools make again
 // starts empty, what they fetched is read-only, and what somebody asked for by name is refused.
-func (in *Input) withoutLayers() error {
+func (in *Input) withoutLayers() {
 	var changed []string
 	in.Grants = slices.Clone(in.Grants)
 	for i := range in.Grants {
@@ -52,8 +50,7 @@ func (in *Input) withoutLayers() error {
 			continue
 		}
 		if g.Explicit || g.Path == in.Project {
-			return &Refusal{What: "a writable layer over " + plan.Bytes(g.Path).Quote() + " cannot be had through sbx-helper",
-				Hint: "overlayfs takes a right over all files, which the helper gives up first; use --rw, --ro or --tmpfs, or a copy"}
+			continue // see noLayer
 		}
 		g.Mode = Read
 		how := " is read-only"
@@ -65,7 +62,12 @@ func (in *Input) withoutLayers() error {
 	if len(changed) > 0 {
 		in.Losses = append(slices.Clone(in.Losses), Loss{What: "layers over caches", Why: "sbx-helper mounts no writable overlay, so " + strings.Join(changed, ", "), Fix: "--rw PATH shares one with the host"})
 	}
-	return nil
+}
+
+// noLayer refuses a writable layer that somebody asked for by name.
+func noLayer(g Grant) error {
+	return &Refusal{What: "a writable layer over " + plan.Bytes(g.Path).Quote() + " cannot be had through sbx-helper",
+		Hint: "overlayfs takes a right over all files, which the helper gives up first; use --rw, --ro or --tmpfs, or a copy"}
 }
 
 // WithoutNetwork gives the sandbox no network but its own loopback: what carries the filtered one lies in a user namespace.
