@@ -92,6 +92,7 @@ var thirdParty = map[string]map[string]string{
 var mutable = map[string]string{
 	"seccompbpf/gen.skip":       "a generator's table, not part of the product",
 	"shared/stage.entry":        "written once, before the runtime starts: there is nobody yet to pass it to",
+	"helper.entered":            "written once, by the entry point before the runtime starts",
 	"seccompbpf/gen.armPrivate": "a generator's table, not part of the product",
 }
 
