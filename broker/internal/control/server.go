@@ -37,7 +37,7 @@ type Handlers struct {
 
 // Options of a Server; zero values are the defaults.
 type Options struct {
-	MaxClients   int           // 2048
+	MaxClients   int           // 512
 	WriteTimeout time.Duration // 5 s for a client that does not read
 	Joined       func()        // called for each new client; it must not wait
 	SharedPID    bool          // the sandbox has the broker's pid namespace
@@ -64,7 +64,7 @@ type Server struct {
 // Listen makes the session's folder and socket. A socket whose broker is dead is replaced.
 func Listen(root string, info Info, h Handlers, opt Options) (*Server, error) {
 	if opt.MaxClients <= 0 {
-		opt.MaxClients = 2048
+		opt.MaxClients = 512
 	}
 	if opt.WriteTimeout <= 0 {
 		opt.WriteTimeout = 5 * time.Second
