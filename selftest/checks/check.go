@@ -16,11 +16,15 @@ const (
 	Lifecycle  = "lifecycle"
 	Resources  = "resources"
 	Containers = "containers"
+	VM         = "vm"
+	Nix        = "nix"
+	Grants     = "grants"
+	Only       = "only"
 )
 
 // Groups lists every group once.
 func Groups() []string {
-	return []string{Process, Filesystem, Secrets, Network, Seccomp, Privileges, Debug, Terminal, Lifecycle, Resources, Containers}
+	return []string{Process, Filesystem, Secrets, Network, Seccomp, Privileges, Debug, Terminal, Lifecycle, Resources, Containers, VM, Nix, Grants, Only}
 }
 
 // Check is one forbidden act: what is tried, what must happen, and how to show that the act could succeed.
@@ -43,6 +47,7 @@ type Check struct {
 	After   []Verify // what the host must look like afterwards; if set, it alone says whether the act succeeded
 	Dir     string   // where sbx is started; empty means the project
 	Alone   bool     // needs a sandbox of its own
+	Config  string   // the user's config.toml, in the sandbox of the check and of its control
 	Kill    bool     // the broker is killed while the act runs
 }
 
@@ -62,7 +67,7 @@ type Control struct {
 
 // Setup is something the host must have before the run.
 type Setup struct {
-	Kind string // file, dir, link, hardlink, socket, abstract, shm
+	Kind string // file, dir, link, hardlink, socket, abstract, shm, agent, nixdaemon
 	Path string
 	Text string // content, or the target of a link
 }

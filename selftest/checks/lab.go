@@ -159,6 +159,10 @@ func (l *lab) make(s Setup) error {
 		return l.listen("unix", p)
 	case "abstract":
 		return l.listen("unix", "@"+p)
+	case "agent":
+		return l.service(p, sshAgent)
+	case "nixdaemon":
+		return l.service(p, nixDaemon(l.path(s.Text)))
 	case "shm":
 		id, err := unix.SysvShmGet(l.shmKey, 4096, unix.IPC_CREAT|0o600)
 		l.shmID = id

@@ -138,7 +138,7 @@ func (x *run) sandboxes(ctx context.Context, todo []Check, got map[string]Outcom
 		}
 		able = append(able, c)
 	}
-	for _, group := range grouped(able, func(c Check) string { return c.Dir + "\x00" + strings.Join(c.Options, "\x00") }) {
+	for _, group := range grouped(able, func(c Check) string { return c.Config + "\x00" + c.Dir + "\x00" + strings.Join(c.Options, "\x00") }) {
 		if err := x.sandbox(ctx, group, group[0].Options, got); err != nil {
 			return err
 		}
@@ -169,6 +169,17 @@ func grouped(checks []Check, key func(Check) string) [][]Check {
 
 // sandbox runs a group in one sandbox with the given options.
 func (x *run) sandbox(ctx context.Context, group []Check, options []string, got map[string]Outcome) error {
+	if text := group[0].Config; text != "" {
+		dir := x.lab.path("{HOME}/.config/sbx")
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return err
+		}
+		file := filepath.Join(dir, "config.toml")
+		if err := os.WriteFile(file, []byte(x.lab.path(text)), 0o600); err != nil {
+			return err
+		}
+		defer os.Remove(file)
+	}
 	argv := append([]string{x.Sbx}, x.options(options)...)
 	argv = append(argv, "--", x.lab.probe)
 	return x.batch(ctx, group, argv, func(c Check) item { return item{ID: c.ID, Act: c.Act, Args: x.args(c, c.Args)} }, got)
@@ -195,7 +206,7 @@ func (x *run) controls(ctx context.Context, todo []Check, control map[string]Out
 			control[c.ID] = Outcome{Act: c.Act, Skip: "sbx was built without test hooks"}
 		}
 	}
-	for _, group := range grouped(sandboxed, func(c Check) string { return strings.Join(x.controlOptions(c), "\x00") }) {
+	for _, group := range grouped(sandboxed, func(c Check) string { return c.Config + "\x00" + strings.Join(x.controlOptions(c), "\x00") }) {
 		if err := x.sandbox(ctx, group, x.controlOptions(group[0]), control); err != nil {
 			return err
 		}

@@ -42,6 +42,8 @@ func acts() []act {
 		{"tiocsti", tiocsti}, {"ttyioctls", ttyIoctls}, {"ttys", ttys},
 		// network
 		{"egress", egress}, {"rawsock", rawSock}, {"udp", udp}, {"abstract", abstractSock}, {"connect", connectUnix}, {"vsock", vsock}, {"netlink", netlink}, {"listen", listen}, {"bindsock", bindSock}, {"control", control},
+		// services, programs
+		{"agentops", agentOps}, {"nixops", nixOps}, {"execother", execOther}, {"mapexec", mapExec},
 		// resources
 		{"rlimits", rlimits}, {"forks", forks}, {"memory", memory}, {"fill", fill}, {"inodes", inodes}, {"cpu", cpu}, {"bigargv", bigArgv}, {"maze", maze}, {"sysvshm", sysvShm},
 	}

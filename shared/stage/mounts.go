@@ -172,7 +172,11 @@ func (c *compiler) root(m *plan.Mount) error {
 			t.call(unix.SYS_FSCONFIG, 0, unix.FSCONFIG_SET_STRING, t.str(kv[0]), t.str(kv[1]), 0).from(0, regA)
 		}
 		t.call(unix.SYS_FSCONFIG, 0, unix.FSCONFIG_CMD_CREATE, 0, 0, 0).from(0, regA)
-		t.call(unix.SYS_FSMOUNT, 0, unix.FSMOUNT_CLOEXEC, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV).from(0, regA).to(regRoot)
+		attr := uintptr(unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV)
+		if m.NoExec {
+			attr |= unix.MOUNT_ATTR_NOEXEC
+		}
+		t.call(unix.SYS_FSMOUNT, 0, unix.FSMOUNT_CLOEXEC, attr).from(0, regA).to(regRoot)
 		t.call(unix.SYS_CLOSE).from(0, regA)
 	case plan.Bind:
 		t.call(unix.SYS_OPEN_TREE, atCwd, t.str(string(m.Source)), treeFlags&^unix.AT_EMPTY_PATH).to(regRoot)
@@ -299,6 +303,9 @@ func (c *compiler) makeFuse(m *plan.Mount) {
 	attr := uintptr(unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV)
 	if m.Access == plan.ReadOnly {
 		attr |= unix.MOUNT_ATTR_RDONLY
+	}
+	if m.NoExec {
+		attr |= unix.MOUNT_ATTR_NOEXEC
 	}
 	t.call(unix.SYS_FSMOUNT, 0, unix.FSMOUNT_CLOEXEC, attr).from(0, regA).to(regB)
 	t.call(unix.SYS_CLOSE).from(0, regA)
