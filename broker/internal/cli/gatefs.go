@@ -203,7 +203,7 @@ func (g *fileGate) request(ctx context.Context, r gatefs.Request) gatefs.Answer 
 	if r.Many {
 		q.Flags = append(q.Flags, "merged")
 	}
-	if policy.AccessOf(q.Op) == policy.Write && !g.mayWrite(r.Path) {
+	if policy.AccessOf(q.Op) == policy.Write && !g.mayWrite(r) {
 		return gatefs.Answer{Errno: unix.EROFS}
 	}
 	if !g.permitted(r) {
@@ -221,6 +221,9 @@ func (g *fileGate) request(ctx context.Context, r gatefs.Request) gatefs.Answer 
 	if policy.AccessOf(q.Op) == policy.Write || r.Socket {
 		a.Mode = gatefs.RW
 	}
+	if r.Dir && !a.Names && a.Path == r.Path && v.Life != decide.LifeOnce && g.writable(r) {
+		a.Mode = gatefs.RW // what is mounted read-only asks nobody who writes
+	}
 	if a.Names && a.Mode == gatefs.RW && !r.Many {
 		g.record(r, errNotWhole)
 		return gatefs.Answer{}
@@ -236,12 +239,20 @@ func (g *fileGate) request(ctx context.Context, r gatefs.Request) gatefs.Answer 
 	return a
 }
 
-// mayWrite says whether an answer could allow writing at all: Landlock's rules were made before.
-func (g *fileGate) mayWrite(p string) bool {
+// mayWrite says whether an answer could allow writing at all: Landlock's rules were made before, and a mount on the very place of one
+// would hide it.
+func (g *fileGate) mayWrite(r gatefs.Request) bool {
 	if g.plan.Landlock == nil {
 		return true
 	}
-	return slices.ContainsFunc(g.plan.Landlock.Rules, func(r plan.LandlockRule) bool { return host.Within(p, string(r.Path)) })
+	return slices.ContainsFunc(g.plan.Landlock.Rules, func(l plan.LandlockRule) bool {
+		return host.Within(r.Path, string(l.Path)) && !(r.Dir && !r.Many && r.Path == string(l.Path))
+	})
+}
+
+// writable says whether a directory that was asked for may be written as well, without a question.
+func (g *fileGate) writable(r gatefs.Request) bool {
+	return g.mayWrite(r) && g.stands(r.Path, gatefs.RW)
 }
 
 // expire takes a grant back after a while.

@@ -74,7 +74,10 @@ func (g *fileGate) review() {
 			g.a.t.warn("taking back what rules no longer allow: " + err.Error())
 		}
 	}
-	warn(g.server.Review(g.stands))
+	warn(g.server.Review(func(p string, m gatefs.Mode, mounted bool) bool {
+		// A tree that may be written by now is to be mounted anew.
+		return g.stands(p, m) && !(m == gatefs.RO && mounted && g.writable(gatefs.Request{Path: p, Dir: true}))
+	}))
 	for i := range g.plan.Mounts {
 		m := &g.plan.Mounts[i]
 		if m.Kind != plan.Bind || !g.byRule(m.Why) || g.withdrawn[string(m.Target)] || g.stands(string(m.Target), modeOf(m.Access)) {

@@ -141,12 +141,40 @@ func (v *view) hiddenAt(p string) bool {
 }
 
 // gateRules are the places where an answer may allow writing: a rule set cannot grow, so what is not covered from the start
-// stays refused by Landlock whatever is answered. That is the home directory; a rule for the root would cover everything.
-func gateRules(g *plan.Gate, home string, access uint64) []plan.LandlockRule {
-	for _, d := range g.Dirs {
-		if d.Ask && home != "/" && string(d.Path) == home {
-			return []plan.LandlockRule{{Path: d.Path, Access: access}}
+// stays refused by Landlock whatever is answered. Those are the top directories that ask and in which the user could have something; a
+// rule for the root would cover everything.
+func (in *Input) gateRules(p *plan.Plan, access uint64) []plan.LandlockRule {
+	asks, named := map[string]bool{}, map[string]bool{}
+	for _, d := range p.Gate.Dirs {
+		asks[string(d.Path)] = d.Ask
+		for _, n := range d.Names {
+			named[path.Join(string(d.Path), string(n.Name))] = true
 		}
 	}
-	return nil
+	for i := range p.Mounts {
+		named[string(p.Mounts[i].Target)] = true
+	}
+	var out []plan.LandlockRule
+	home := in.Facts.Home
+	add := func(p string) { out = append(out, plan.LandlockRule{Path: plan.Bytes(p), Access: access}) }
+	list, _ := in.FS.ReadDir("/")
+	for _, e := range list {
+		top := "/" + e.Name
+		if ask, ok := asks[top]; e.Type != host.Dir || named[top] || ok && !ask || !ok && !asks["/"] || slices.Contains(systemTops(), e.Name) {
+			continue
+		}
+		// What is empty has nothing that could be written, unless it is the user's: most of these are on most machines.
+		if st, err := in.FS.Lstat(top); host.Within(home, top) || err == nil && (st.Nlink != 2 || st.UID == in.Facts.UID || st.Perm&0o002 != 0) {
+			add(top)
+		}
+	}
+	if asks[home] && home != "/" && !slices.ContainsFunc(out, func(r plan.LandlockRule) bool { return host.Within(home, string(r.Path)) }) {
+		add(home)
+	}
+	return out
+}
+
+// systemTops are the top directories that are never written by answer.
+func systemTops() []string {
+	return []string{"bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "libx32", "lost+found", "proc", "root", "run", "sbin", "sys", "tmp", "usr"}
 }

@@ -160,7 +160,7 @@ func addLandlock(p *plan.Plan, in *Input) []Loss {
 		l.Rules = append(l.Rules, plan.LandlockRule{Path: m.Target, Access: access})
 	}
 	if p.Gate != nil {
-		l.Rules = append(l.Rules, gateRules(p.Gate, in.Facts.Home, l.HandledFS)...)
+		l.Rules = append(l.Rules, in.gateRules(p, l.HandledFS)...)
 	}
 	if in.Only != nil {
 		in.Only.landlock(l, p.Mounts)

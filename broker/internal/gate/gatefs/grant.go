@@ -251,24 +251,28 @@ func (s *Server) RevokeAll(p string) (n int, err error) {
 }
 
 // Review takes back the grants that do not stand any more, and what came along with them.
-func (s *Server) Review(stands func(p string, m Mode) bool) error {
+func (s *Server) Review(stands func(p string, m Mode, mounted bool) bool) error {
 	gt := &s.gate
-	held := make(map[string]Mode)
+	type standing struct {
+		mode    Mode
+		mounted bool
+	}
+	held := make(map[string]standing)
 	gt.mu.Lock()
 	for p, g := range gt.grants {
 		if !g.planned {
-			held[p] = g.mode
+			held[p] = standing{g.mode, g.settled() && !g.served}
 		}
 	}
 	for p, o := range gt.opened {
 		if o.once == nil {
-			held[p] = o.mode
+			held[p] = standing{mode: o.mode}
 		}
 	}
 	gt.mu.Unlock()
 	var err error
-	for p, m := range held {
-		if stands(p, m) {
+	for p, h := range held {
+		if stands(p, h.mode, h.mounted) {
 			continue
 		}
 		_, rerr := s.revoke(func(q string) bool { return p == q })
