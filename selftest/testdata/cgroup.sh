@@ -16,12 +16,19 @@ if grep -q '^loss .*limits.memory' out; then echo "missing: a delegated control 
 check "the plan names the limits" "grep -q '^control    memory.max 67108864' out && grep -q '^control    pids.max 4096' out"
 "$sbx" run -q --name seen -- cat /proc/self/cgroup >out 2>err
 check "inside, the group is the root" "[ \"\$(sed -n 's/^0:://p' out)\" = / ]"
-"$sbx" run -q --name held -- sh -c 'echo ready; sleep 20' >out 2>err & held=$!
+"$sbx" run -q --name held -- sh -c 'echo ready; sleep 60' >out 2>err & held=$!
 n=0; until grep -q ready out || [ $n -gt 100 ]; do sleep 0.1; n=$((n+1)); done
 dir=$(groups | grep sbx-held)
 check "the session has a group of its own with its processes" "[ -n '$dir' ] && [ \$(wc -l <'$dir/cgroup.procs') -ge 2 ] && [ '$(dirname "$dir")' != /sys/fs/cgroup ]"
 check "the broker is not in it" "! grep -qx $held '$dir/cgroup.procs'"
 check "default limits are written" "[ \"\$(cat '$dir/pids.max')\" = 4096 ] && [ \"\$(cat '$dir/memory.oom.group')\" = 1 ] && [ \"\$(cat '$dir/cpu.weight' 2>/dev/null || echo 50)\" = 50 ] && [ \"\$(cat '$dir/memory.max')\" != max ]"
+n=0; until "$sbx" freeze held 2>/dev/null || [ $n -gt 100 ]; do sleep 0.1; n=$((n+1)); done
+check "frozen by its group, and said" "[ \"\$(cat '$dir/cgroup.freeze')\" = 1 ] && \"$sbx\" ls | grep -q '^held .*frozen (control group)'"
+"$sbx" exec held -- true 2>err; s=$?
+check "nothing is started in it" "[ $s = 125 ] && grep -q frozen err"
+"$sbx" thaw held 2>err
+check "thawed, it goes on" "[ \"\$(cat '$dir/cgroup.freeze')\" = 0 ] && [ \"\$(\"$sbx\" exec held -- echo on 2>err)\" = on ]"
+"$sbx" freeze held
 kill -9 $held; wait $held 2>/dev/null; sleep 1
 check "a killed broker's session has ended" "[ -z \"\$(cat '$dir/cgroup.procs' 2>/dev/null)\" ]"
 for n in 1 2 3; do "$sbx" run -q -- true; [ -n "$(groups)" ] || break; done

@@ -19,6 +19,7 @@ type listed struct {
 	Started time.Time `json:"started"`
 	Alive   bool      `json:"alive"`
 	Frozen  bool      `json:"frozen"`
+	How     string    `json:"frozen_by"` // cgroup or signal
 	Kept    bool      `json:"kept"`
 	Dir     string    `json:"dir"`
 }
@@ -58,7 +59,9 @@ func cmdList(t *term, args []string) int {
 		if plan, err := os.Lstat(filepath.Join(dir, "plan.json")); err == nil {
 			l.Started = plan.ModTime()
 		}
-		l.Frozen = l.Alive && exists(filepath.Join(dir, "frozen"))
+		if how, err := os.ReadFile(filepath.Join(dir, "frozen")); err == nil && l.Alive {
+			l.Frozen, l.How = true, strings.TrimSuffix(string(how), "\n")
+		}
 		if !l.Alive && exists(filepath.Join(dir, "lock")) {
 			stale = append(stale, e.Name())
 		}
@@ -85,7 +88,10 @@ func listText(list []listed) string {
 		if l.Alive {
 			state = "running"
 			if l.Frozen {
-				state = "frozen"
+				state = "frozen (SIGSTOP)"
+				if l.How == "cgroup" {
+					state = "frozen (control group)"
+				}
 			}
 		} else if l.Kept {
 			state = "ended, overlays kept"

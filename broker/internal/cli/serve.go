@@ -43,6 +43,7 @@ type service struct {
 	closed bool
 	live   int              // programs that were asked for and have not ended
 	execs  map[int]*execRun // by pid inside, those that have told it
+	hung   []int            // programs whose client has gone while everything stood still
 	early  map[int][]string // refusals of sessions that may be those of programs of which nothing was heard yet
 }
 
@@ -91,6 +92,9 @@ func (v *service) standing(run *launch.Running) {
 	v.r.nested.standing(run.Child)
 	v.asks.standing(run.Child)
 	v.run = run
+	if v.meter.limited.grouped() {
+		run.Freezer = v.meter.limited.group.Freeze
+	}
 	close(v.stands)
 	v.meter.guard(v.endAll)
 	v.meter.holdMemory(v.endAll)
@@ -246,6 +250,12 @@ func stringsOf(list []plan.Bytes) []string {
 // hangUp is for a program whose client has gone.
 func (v *service) hangUp(pid int) {
 	if run, err := v.running(); err == nil {
+		if run.Still() {
+			v.mu.Lock()
+			v.hung = append(v.hung, pid)
+			v.mu.Unlock()
+			return
+		}
 		_ = run.Signal(pid, syscall.SIGHUP)
 		_ = run.Signal(pid, syscall.SIGCONT)
 	}
@@ -298,7 +308,11 @@ func (v *service) freeze() error {
 	if err := run.Freeze(); err != nil {
 		return err
 	}
-	return v.s.WriteFile("frozen", nil)
+	how := "signal"
+	if run.Still() {
+		how = "cgroup"
+	}
+	return v.s.WriteFile("frozen", []byte(how+"\n"))
 }
 
 func (v *service) thaw() error {
@@ -307,7 +321,15 @@ func (v *service) thaw() error {
 		return err
 	}
 	_ = os.Remove(v.s.Dir + "/frozen")
-	return run.Thaw()
+	err = run.Thaw()
+	v.mu.Lock()
+	hung := v.hung
+	v.hung = nil
+	v.mu.Unlock()
+	for _, pid := range hung {
+		v.hangUp(pid)
+	}
+	return err
 }
 
 func (v *service) frozen() bool {

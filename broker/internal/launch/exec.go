@@ -161,6 +161,8 @@ func CheckFile(i, fd int) error {
 // Signal sends sig to the process group of a program that Exec started, or of the first one (0).
 func (r *Running) Signal(pid int, sig syscall.Signal) error {
 	switch {
+	case r.still.Load(): // process 1 would send it after the thaw, and nobody can wait for that
+		return errors.New("the session is frozen: thaw it first")
 	case r.Plan.Process.AsPID1:
 		r.Child.SendSignal(sig)
 		return nil
@@ -175,16 +177,28 @@ func (r *Running) Signal(pid int, sig syscall.Signal) error {
 	return nil
 }
 
-// Freeze stops every process of the sandbox; Thaw lets them go on. Whoever was stopped before goes on too.
+// Freeze stops every process of the sandbox, by its control group if it has one; Thaw lets them go on. Without a group whoever was stopped
+// before goes on too.
 func (r *Running) Freeze() error {
-	if r.Plan.Process.AsPID1 {
+	if r.Plan.Process.AsPID1 && r.Freezer == nil {
 		return errors.New("the program is process 1 itself and cannot be stopped from inside")
 	}
 	if r.frozen.Swap(true) {
 		return nil
 	}
+	if r.Freezer != nil {
+		r.still.Store(true)
+		err := r.Freezer(true)
+		if err == nil || r.Plan.Process.AsPID1 {
+			return err
+		}
+		r.still.Store(false) // before 5.2
+	}
 	return nobody(r.Child.SignalNow(-1, syscall.SIGSTOP))
 }
+
+// Still says whether process 1 is frozen too, and hears nothing.
+func (r *Running) Still() bool { return r.still.Load() }
 
 // nobody takes it for no failure that there was no process.
 func nobody(err error) error {
@@ -198,6 +212,9 @@ func nobody(err error) error {
 func (r *Running) Thaw() error {
 	if !r.frozen.Swap(false) {
 		return nil
+	}
+	if r.still.Swap(false) {
+		return r.Freezer(false)
 	}
 	return nobody(r.Child.SignalNow(-1, syscall.SIGCONT))
 }

@@ -56,6 +56,9 @@ type Running struct {
 	early atomic.Int32 // signal that came before the program ran
 
 	frozen atomic.Bool
+	// Freezer stops everything in the sandbox at once, process 1 too, or lets it go on; nil where there is no control group.
+	Freezer func(on bool) error
+	still   atomic.Bool // by Freezer
 }
 
 // Result is how the program ended.

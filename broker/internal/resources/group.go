@@ -119,6 +119,28 @@ func (g *Group) Kill() error {
 	return write(g.Dir+"/cgroup.kill", "1")
 }
 
+// Freeze stops every process of the group where it is (5.2), process 1 too, or lets them go on. What is stopped can be killed.
+func (g *Group) Freeze(on bool) error {
+	value := int64(0)
+	if on {
+		value = 1
+	}
+	if err := write(g.Dir+"/cgroup.freeze", strconv.FormatInt(value, 10)); err != nil {
+		return fmt.Errorf("freezing control group %s: %w", g.Dir, err)
+	}
+	// A process in a system call that cannot be interrupted stops later; nothing of it runs until then either.
+	for begin, pause := time.Now(), 100*time.Microsecond; time.Since(begin) < freezeWait; pause = min(2*pause, 10*time.Millisecond) {
+		if keyed(g.text("cgroup.events"), "frozen") == value {
+			break
+		}
+		time.Sleep(pause)
+	}
+	return nil
+}
+
+// freezeWait bounds the waiting for the kernel to say that everything stands still.
+const freezeWait = 500 * time.Millisecond
+
 // removeWait bounds the waiting for the last process to be gone.
 const removeWait = 2 * time.Second
 
