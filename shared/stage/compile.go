@@ -166,9 +166,13 @@ func (c *compiler) reopen(fd, i int) error {
 
 // user writes the identity maps of the new user namespace (user_namespaces(7)).
 func (c *compiler) user() {
-	if !c.p.Namespaces.User {
-		return
+	if c.p.Namespaces.User {
+		c.identity(c.p.Identity.HasRanges())
 	}
+}
+
+// identity is user, or waits until somebody else has written the maps.
+func (c *compiler) identity(wait bool) {
 	id := c.p.Identity
 	if c.p.Namespaces.JoinNet { // the namespace above has one user, 0
 		id.OutsideUID, id.OutsideGID = 0, 0
@@ -177,7 +181,7 @@ func (c *compiler) user() {
 	// process holds nothing yet, and gives dumpability up again before anything can reach it from inside.
 	c.t.at("making process 1 dumpable for its identity maps", "")
 	c.t.call(unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 1, 0, 0, 0)
-	if id.HasRanges() {
+	if wait {
 		c.awaitMaps()
 	} else {
 		c.writeFile("/proc/self/setgroups", "deny")
@@ -189,7 +193,7 @@ func (c *compiler) user() {
 	t.call(unix.SYS_OPENAT, atCwd, t.str("/proc/self/projid_map"), unix.O_WRONLY|unix.O_CLOEXEC, 0).to(regA).may(anyErrno).elseSkip(2)
 	t.call(unix.SYS_WRITE, 0, t.str("0 0 1"), 5).from(0, regA).may(uint16(unix.EPERM)) // the parent has no such map
 	t.call(unix.SYS_CLOSE).from(0, regA)
-	if !id.HasRanges() {
+	if !wait {
 		c.writeFile("/proc/self/gid_map", fmt.Sprintf("%d %d 1", id.InsideGID, id.OutsideGID))
 	}
 }

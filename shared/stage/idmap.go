@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strconv"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -36,6 +37,36 @@ func (c *Child) writeMaps(write func(pid int) error) error {
 	}
 	return nil
 }
+
+// giveMaps is what writeMaps is, for a child that carries out one tape.
+func giveMaps(sock, pid int, write func(pid int) error) error {
+	tv := unix.NsecToTimeval(int64(mapsPatience))
+	if err := unix.SetsockoptTimeval(sock, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &tv); err != nil {
+		return fmt.Errorf("limiting the time of a set-up: %w", err)
+	}
+	var buf [64]byte
+	n, err := unix.Read(sock, buf[:])
+	for err == unix.EINTR {
+		n, err = unix.Read(sock, buf[:])
+	}
+	if err != nil {
+		return fmt.Errorf("waiting for a set-up: %w", err)
+	}
+	if m, ok := decodeMessage(buf[:n]); !ok || m.kind != evMaps {
+		return errGone
+	}
+	if err := write(pid); err != nil {
+		return fmt.Errorf("mapping subordinate ids: %w", err)
+	}
+	m := message{kind: cmdGo}
+	if err := unix.Sendto(sock, m.encode(), unix.MSG_NOSIGNAL, nil); err != nil {
+		return fmt.Errorf("telling a set-up of its ids: %w", err)
+	}
+	return nil
+}
+
+// mapsPatience bounds the waiting for a child that has nothing to do before it asks.
+const mapsPatience = 30 * time.Second
 
 // WriteMap writes the uid_map or gid_map, which file names, of the namespace that the process pid is in. It is done by a short-lived
 // child that has entered parent, a user namespace of the caller's: the kernel then lets it give out every id that parent has, in

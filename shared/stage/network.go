@@ -29,12 +29,13 @@ type Socket struct {
 // maxSockets is how many descriptors one message carries (SCM_MAX_FD is 253).
 const maxSockets = 200
 
-// NewNetwork makes a network namespace with its loopback up and the sockets in it. uid and gid are the caller's own.
-func NewNetwork(uid, gid uint32, sockets []Socket) (*Network, []*os.File, error) {
+// NewNetwork makes a network namespace with its loopback up and the sockets in it. uid and gid are the caller's own; they are the only ids of
+// its user namespace, and 0 there, unless maps is set, which writes its maps.
+func NewNetwork(uid, gid uint32, sockets []Socket, maps func(pid int) error) (*Network, []*os.File, error) {
 	p := &plan.Plan{Namespaces: plan.Namespaces{User: true}, Identity: plan.Identity{OutsideUID: uid, OutsideGID: gid}, Loopback: true}
-	files, err := inChild(unix.CLONE_NEWUSER|unix.CLONE_NEWNET, sockets, func(t *tape) {
+	files, err := inChild(unix.CLONE_NEWUSER|unix.CLONE_NEWNET, sockets, maps, func(t *tape) {
 		c := &compiler{p: p, t: t, tether: -1}
-		c.user()
+		c.identity(maps != nil)
 		c.names()
 		// Ping sockets for the one group that there is, and no waiting for neighbours that do not exist; where a kernel lacks a file nothing is lost.
 		for _, f := range [...][2]string{{"/proc/sys/net/ipv4/ping_group_range", "0 0"}, {"/proc/sys/net/ipv6/conf/default/accept_dad", "0"}, {"/proc/sys/net/ipv6/conf/default/router_solicitation_delay", "0"}} {
@@ -65,7 +66,7 @@ func (n *Network) Sockets(sockets []Socket) ([]*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	files, err := inChild(0, sockets, func(t *tape) {
+	files, err := inChild(0, sockets, nil, func(t *tape) {
 		t.at("entering the network's user namespace", "")
 		t.call(unix.SYS_SETNS, uintptr(moved[0]), unix.CLONE_NEWUSER)
 		t.at("entering the network namespace", "")
@@ -91,7 +92,7 @@ func closeFiles(files []*os.File) {
 }
 
 // inChild carries out what first compiles and makes the sockets, in a child that then ends. The first file is the child's network namespace.
-func inChild(flags uintptr, sockets []Socket, first func(*tape)) ([]*os.File, error) {
+func inChild(flags uintptr, sockets []Socket, maps func(pid int) error, first func(*tape)) ([]*os.File, error) {
 	if len(sockets) > maxSockets {
 		return nil, fmt.Errorf("making %d sockets at once, at most %d", len(sockets), maxSockets)
 	}
@@ -112,9 +113,9 @@ func inChild(flags uintptr, sockets []Socket, first func(*tape)) ([]*os.File, er
 	}
 	defer func() { _ = unix.Munmap(memory) }()
 	t, _ := b.tapes()
-	first(t)
 	t.at("moving descriptors", "")
 	t.call(unix.SYS_DUP3, uintptr(moved[0]), fdSock, unix.O_CLOEXEC)
+	first(t)
 	rights := unix.UnixRights(make([]int, 1+len(sockets))...)
 	addr := t.bytes(rights)
 	t.at("opening", "/proc/thread-self/ns/net")
@@ -134,6 +135,13 @@ func inChild(flags uintptr, sockets []Socket, first func(*tape)) ([]*os.File, er
 	syscall.ForkLock.Unlock()
 	if errno != 0 {
 		return nil, &Fault{Phase: "network", Index: -1, Step: "cloning", Errno: syscall.Errno(errno)}
+	}
+	if maps != nil {
+		if err := giveMaps(pair[0], int(pid), maps); err != nil {
+			_ = unix.Kill(int(pid), unix.SIGKILL)
+			awaitEnd(int(pid))
+			return nil, err
+		}
 	}
 	awaitEnd(int(pid))
 	if f := b.control.setup; f.errno != 0 {

@@ -43,7 +43,7 @@ func joined(t *testing.T, n *Network, argv ...string) string {
 
 func TestNetworkMadeBefore(t *testing.T) {
 	port53 := Socket{Family: unix.AF_INET, Type: unix.SOCK_STREAM, Bind: netip.MustParseAddrPort("127.0.0.53:53"), Backlog: 8}
-	n, files, err := NewNetwork(uint32(os.Getuid()), uint32(os.Getgid()), []Socket{port53, {Family: unix.AF_NETLINK, Type: unix.SOCK_RAW, Proto: unix.NETLINK_NETFILTER}, {Family: unix.AF_INET, Type: unix.SOCK_RAW, Proto: unix.IPPROTO_RAW}})
+	n, files, err := NewNetwork(uint32(os.Getuid()), uint32(os.Getgid()), []Socket{port53, {Family: unix.AF_NETLINK, Type: unix.SOCK_RAW, Proto: unix.NETLINK_NETFILTER}, {Family: unix.AF_INET, Type: unix.SOCK_RAW, Proto: unix.IPPROTO_RAW}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func TestNetworkMadeBefore(t *testing.T) {
 
 // What cannot be made is a fault that names it, and nothing is left.
 func TestNetworkFault(t *testing.T) {
-	_, _, err := NewNetwork(uint32(os.Getuid()), uint32(os.Getgid()), []Socket{{Family: unix.AF_INET, Type: unix.SOCK_STREAM, Bind: netip.MustParseAddrPort("192.0.2.1:80"), Backlog: 1}})
+	_, _, err := NewNetwork(uint32(os.Getuid()), uint32(os.Getgid()), []Socket{{Family: unix.AF_INET, Type: unix.SOCK_STREAM, Bind: netip.MustParseAddrPort("192.0.2.1:80"), Backlog: 1}}, nil)
 	if f, ok := err.(*Fault); !ok || f.Errno != unix.EADDRNOTAVAIL || f.Object != "192.0.2.1:80" {
 		t.Fatalf("%v", err)
 	}

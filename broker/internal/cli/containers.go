@@ -80,7 +80,7 @@ func (t *term) containers(r *request, s settings, in *planner.Input) error {
 		c.Client, err = filepath.EvalSymlinks(c.Client)
 	}
 	if err != nil {
-		in.Losses = append(in.Losses, planner.Loss{What: "users of containers", Why: err.Error() + ", so a container has one user", Fix: "as root: install uidmap, and usermod --add-subuids 100000-165535 --add-subgids 100000-165535 " + userName(in.Facts)})
+		in.Losses = append(in.Losses, planner.Loss{What: "users of containers", Why: err.Error() + ", so a container has one user: crun works, podman wants more", Fix: "as root: install uidmap, and usermod --add-subuids 100000-165535 --add-subgids 100000-165535 " + userName(in.Facts)})
 	} else {
 		c.UIDs, c.GIDs = planRanges(ids.UIDs), planRanges(ids.GIDs)
 		for _, tool := range []string{idmap.UIDTool, idmap.GIDTool} {
@@ -95,6 +95,9 @@ func (t *term) containers(r *request, s settings, in *planner.Input) error {
 	}
 	in.Losses = append(in.Losses, planner.Loss{What: "limits of single containers", Why: "no control group is handed into the sandbox: its own limits hold for all containers together"})
 	in.Env = append(in.Env, "CONTAINERS_CONF="+planner.ContainersConfInside)
+	if !c.Shared {
+		in.Env = append(in.Env, storage(in, len(c.UIDs) > 0)...)
+	}
 	r.relays.list = append(r.relays.list, relay{name: planner.ContainersConf, spawn: func(path string) (func(), error) {
 		if err := os.WriteFile(path, []byte(containersConf), 0o600); err != nil {
 			return nil, &planner.Refusal{What: "writing the session's " + planner.ContainersConf, Err: err, Hint: recordHint}
@@ -103,6 +106,20 @@ func (t *term) containers(r *request, s settings, in *planner.Input) error {
 	}})
 	in.Containers = c
 	return nil
+}
+
+// storage says how a new store is kept: podman would copy every layer, in doubt. A person's own variables count more.
+func storage(in *planner.Input, users bool) (env []string) {
+	if in.Facts.Since(5, 11) || exists("/usr/bin/fuse-overlayfs") {
+		env = append(env, "STORAGE_DRIVER=overlay")
+		if !users {
+			env = append(env, "STORAGE_OPTS=overlay.ignore_chown_errors=true")
+		}
+	}
+	if host.Lookup(in.Env, "STORAGE_DRIVER") != "" || host.Lookup(in.Env, "CONTAINERS_STORAGE_CONF") != "" {
+		return nil
+	}
+	return env
 }
 
 func planRanges(list []idmap.Range) []plan.IDRange {
@@ -121,12 +138,34 @@ func userName(f host.Facts) string {
 	return f.User
 }
 
-// maps writes the maps of process 1.
-func (n *nestedIDs) maps() func(pid int) error {
+// maps writes the maps of process 1: below the host's user namespace, or below that of a network, in which the user is 0.
+func (n *nestedIDs) maps(joined *stage.Network) func(pid int) error {
 	if n == nil {
 		return nil
 	}
-	return func(pid int) error { return n.ids.Map(pid, n.facts.UID, n.facts.GID) }
+	uid, gid := n.facts.UID, n.facts.GID
+	if joined == nil {
+		return func(pid int) error {
+			return n.ids.Map(pid, idmap.Own{Inside: uid, Outside: uid}, idmap.Own{Inside: gid, Outside: gid})
+		}
+	}
+	return func(pid int) error {
+		err := stage.WriteMap(joined.User, pid, "uid_map", idmap.Text(idmap.Own{Inside: uid}, n.ids.UIDs))
+		if err == nil {
+			err = stage.WriteMap(joined.User, pid, "gid_map", idmap.Text(idmap.Own{Inside: gid}, n.ids.GIDs))
+		}
+		return err
+	}
+}
+
+// networkMaps writes the maps of the user namespace of a network.
+func (n *nestedIDs) networkMaps() func(pid int) error {
+	if n == nil {
+		return nil
+	}
+	return func(pid int) error {
+		return n.ids.Map(pid, idmap.Own{Outside: n.facts.UID}, idmap.Own{Outside: n.facts.GID})
+	}
 }
 
 // standing takes a copy of the sandbox's user namespace.

@@ -118,6 +118,7 @@ func (t *term) network(r *request, s settings, in *planner.Input) (*outlet, erro
 	if r.mode == "dynamic" && reach != policy.AllHosts {
 		o.opt.Ask = o.question
 	}
+	o.opt.Maps = r.nested.networkMaps()
 	in.JoinNet = true
 	return o, nil
 }

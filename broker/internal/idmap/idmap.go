@@ -89,11 +89,14 @@ func Tool(name string) string {
 	return ""
 }
 
-// Map gives the new user namespace of the process pid the caller's own ids and the subordinate ones, all under their own numbers.
-func (ids Ids) Map(pid int, uid, gid uint32) error {
+// Own is the caller's own id, and what it is in the namespace.
+type Own struct{ Inside, Outside uint32 }
+
+// Map gives the new user namespace of the process pid the caller's own ids and the subordinate ones under their own numbers.
+func (ids Ids) Map(pid int, uid, gid Own) error {
 	for _, x := range []struct {
 		tool string
-		own  uint32
+		own  Own
 		list []Range
 	}{{UIDTool, uid, ids.UIDs}, {GIDTool, gid, ids.GIDs}} {
 		args := append([]string{strconv.Itoa(pid)}, strings.Fields(Text(x.own, x.list))...)
@@ -116,8 +119,8 @@ func firstLine(text string, err error) string {
 }
 
 // Text is the map of one's own id and the ranges, as the kernel and the programs want it.
-func Text(own uint32, list []Range) string {
-	out := fmt.Sprintf("%d %d 1", own, own)
+func Text(own Own, list []Range) string {
+	out := fmt.Sprintf("%d %d 1", own.Inside, own.Outside)
 	for _, r := range list {
 		out += fmt.Sprintf("\n%d %d %d", r.First, r.First, r.Count)
 	}

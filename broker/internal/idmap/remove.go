@@ -34,7 +34,7 @@ func Remove(dir string) error {
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("making a user namespace: %w", err)
 	}
-	err = ids.Map(cmd.Process.Pid, uid, gid)
+	err = ids.Map(cmd.Process.Pid, Own{uid, uid}, Own{gid, gid})
 	if err == nil {
 		_, err = start.Write([]byte{1})
 	}

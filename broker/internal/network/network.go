@@ -30,6 +30,8 @@ type Options struct {
 	Publish   []Publish
 	Carrier   string // pasta or slirp4netns; "" for the first that works; "none" for doors without a way out
 	Servers   []netip.AddrPort
+	// Maps writes the identity maps of the network's user namespace; nil: it has one user, see stage.NewNetwork.
+	Maps func(pid int) error
 	// Denied says whether a rule denies a name at a port, 0 for any. May be nil.
 	Denied func(h policy.Host, port int) bool
 	// Ask is called for what is not listed and blocks until it is decided. nil: it is refused.
@@ -149,7 +151,7 @@ func (n *Network) build() error {
 			list = append(list, stage.Socket{Family: unix.AF_INET6, Type: unix.SOCK_STREAM, Options: [][3]int{{unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 1}}, Bind: netip.AddrPortFrom(netip.IPv6Loopback(), p), Backlog: 128})
 		}
 	}
-	ns, files, err := stage.NewNetwork(uint32(os.Geteuid()), uint32(os.Getegid()), list)
+	ns, files, err := stage.NewNetwork(uint32(os.Geteuid()), uint32(os.Getegid()), list, n.o.Maps)
 	if err != nil {
 		return fmt.Errorf("making the sandbox's network: %w", err)
 	}

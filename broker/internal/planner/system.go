@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 
+	"golang.org/x/sys/unix"
+
 	"sbx/broker/internal/host"
 	"sbx/shared/plan"
 )
@@ -46,7 +48,7 @@ func devices(in *Input) []plan.Mount {
 	if in.Containers != nil && in.Facts.Fuse {
 		names = append(names, "fuse")
 	}
-	if in.Containers != nil && in.JoinNet {
+	if in.Containers != nil && in.JoinNet && in.FS.Access("/dev/net/tun", unix.R_OK|unix.W_OK) { // for networks of containers
 		out = append(out, plan.Mount{Kind: plan.Dir, Target: "/dev/net", Mode: 0o755})
 		names = append(names, "net/tun")
 	}
