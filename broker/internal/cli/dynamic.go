@@ -60,7 +60,7 @@ func (t *term) asking(r *request, cfg settings, in *planner.Input) (*asking, err
 		return nil, nil
 	}
 	if cfg.Sandbox.Gate == engineFiles && r.engine != engineFiles {
-		return nil, &planner.Refusal{What: "sandbox.gate = gatefs (" + cfg.origin("sandbox.gate") + ") is not to be had: /dev/fuse cannot be opened", Hint: "sbx doctor says what this host offers"}
+		return nil, &planner.Refusal{What: "sandbox.gate = gatefs (" + cfg.origin("sandbox.gate") + ") is not to be had: a root cannot be served through FUSE", Hint: "sbx doctor says what this host offers"}
 	}
 	mode, err := prompt.ParseMode(cfg.Sandbox.Prompt)
 	if err != nil {

@@ -25,6 +25,10 @@ func (t *term) backend(r *request) launch.Backend {
 
 // instead finds the helper if err says that this host gives no sandboxes without one; otherwise it returns err.
 func (t *term) instead(r *request, err error) error {
+	if f := new(stage.Fault); errors.As(err, &f) && f.Step == "making fuse" && !r.noFuse {
+		r.noFuse = true // the device opens and does not serve: only making the file system tells
+		return nil
+	}
 	if !errors.Is(err, launch.ErrUnavailable) || r.helper != nil {
 		return err
 	}

@@ -27,6 +27,7 @@ type request struct {
 	learn, nix                                           string
 	promptTimeout                                        time.Duration
 	engine                                               string         // of a dynamic session, see there
+	noFuse                                               bool           // it was tried, and does not work here
 	helper                                               *launch.Helper // where there are no user namespaces; nil elsewhere
 	paths                                                []pathOption
 	hide, secret                                         []string

@@ -74,7 +74,7 @@ func (t *term) run(r *request) int {
 		defer r.helper.End()
 	}
 	facts := host.Read(t.env)
-	facts.Fuse = facts.Fuse && r.helper == nil // it mounts no file server
+	facts.Fuse = facts.Fuse && r.helper == nil && !r.noFuse // the helper mounts no file server
 	if facts.Cwd == "" && r.workdir == "" {
 		return t.fail(&planner.Refusal{What: "the working directory does not exist any more or cannot be read", Hint: "cd into a directory, or pass --workdir DIR"})
 	}
@@ -352,7 +352,11 @@ func statusLine(r *request, p *plan.Plan) string {
 	if len(rw) == 0 {
 		rw = []string{"nothing"}
 	}
-	return fmt.Sprintf("sbx: %s, %s, %s, rw: %s (sid %s)\n", r.profile, r.mode, net, strings.Join(rw, " "), p.Session)
+	how := r.mode
+	if r.engine == engineNotify {
+		how += " (notify)"
+	}
+	return fmt.Sprintf("sbx: %s, %s, %s, rw: %s (sid %s)\n", r.profile, how, net, strings.Join(rw, " "), p.Session)
 }
 
 // nested says whether p lies below a path that is listed already.
