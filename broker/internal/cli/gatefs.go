@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"log"
 	"os"
 	"path"
 	"slices"
@@ -92,7 +93,8 @@ func (g *fileGate) serve(p *plan.Plan, fd, child int) error {
 		stat = gatefs.StatType
 	}
 	s, err := gatefs.New(fd, gateTree(p.Gate), gatefs.Options{Stat: stat, Owner: gatefs.Owner{UID: p.Identity.InsideUID, GID: p.Identity.InsideGID},
-		Agent: g, Ask: g.request, Refused: g.refused, Unasked: g.a.rules.env.NoPrompt && g.a.rules.env.Unasked == decide.Deny, Walk: true})
+		Agent: g, Ask: g.request, Refused: g.refused, Unasked: g.a.rules.env.NoPrompt && g.a.rules.env.Unasked == decide.Deny, Walk: true,
+		Log: log.New(&gateLog{g: g}, "", 0)})
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package prompt
 
 import (
 	"context"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -176,6 +177,9 @@ func (q *Queue) settle(e *entry, a Answer) {
 	q.repay(e, a)
 	for _, w := range e.waiters {
 		w.answer <- a
+	}
+	if len(e.waiters) == 1 { // It goes on first: those who are told next are woken by it, and take the processor from it.
+		runtime.Gosched()
 	}
 	q.waiting -= len(e.waiters)
 	q.emit(Event{Kind: Decided, Question: e.q, Answer: a})
