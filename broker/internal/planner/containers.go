@@ -2,6 +2,7 @@ package planner
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -63,6 +64,20 @@ func (v *view) reachable() {
 	if len(list) > 0 && len(v.in.Containers.UIDs) > 0 {
 		v.losses = append(v.losses, Loss{What: "files of other containers", Why: "root of a namespace inside reaches what belongs to your subordinate ids in " + strings.Join(list, ", ") + ", and can make set-user-id files where that is writable"})
 	}
+}
+
+// inOverlay says whether the innermost grant above p is an overlay.
+func (v *view) inOverlay(p string) bool {
+	in, n := false, &v.root
+	for _, name := range strings.Split(strings.Trim(path.Dir(p), "/"), "/") {
+		if n = n.child(name); n == nil {
+			break
+		}
+		if n.granted {
+			in = n.mode == Overlay
+		}
+	}
+	return in
 }
 
 // identify adds the subordinate ids to the plan's.

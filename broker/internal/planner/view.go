@@ -336,8 +336,8 @@ func (v *view) below(p string, n *node) error {
 				v.ownPlace(cp, c.grant)
 				continue
 			}
-			if c.mode != Scratch && !c.grant.Own {
-				continue // the place does not exist and nothing may be created in the host's tree
+			if c.mode != Scratch && (!c.grant.Own || v.inOverlay(cp)) {
+				continue // the place does not exist and nothing may be created in the host's tree; what the program makes in an overlay is the session's own
 			}
 			return &Refusal{What: fmt.Sprintf("%s (%s) does not exist below the host's %s", plan.Bytes(cp).Quote(), c.grant.Why, plan.Bytes(p).Quote()),
 				Hint: "create the directory first; sbx leaves no placeholder on the host"}
