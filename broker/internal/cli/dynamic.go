@@ -149,7 +149,7 @@ func (a *asking) openLog(s *session.Session, planHash string, begin time.Time) (
 
 // mode says how this session treats what is not granted.
 func mode(cfg settings, facts host.Facts) string {
-	if cfg.Sandbox.Mode == "dynamic" && facts.Since(5, 19) {
+	if cfg.Sandbox.Mode == "dynamic" && facts.Since(5, 19) && (!facts.Reported || facts.Fuse && cfg.Sandbox.Gate != engineNotify) {
 		return "dynamic"
 	}
 	return "static"

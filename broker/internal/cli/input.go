@@ -68,7 +68,7 @@ func (t *term) input(r *request, s settings, facts host.Facts) (*planner.Input, 
 	if err := t.onlyThese(r, in); err != nil {
 		return nil, err
 	}
-	toggles := seccompbpf.Toggles{KVM: in.KVM, Containers: in.Containers != nil, SUIDBits: in.Containers != nil, Debug: s.Sandbox.Debug, Only: in.Only != nil, NotifyDenied: facts.Since(5, 19), Notify: r.engine == engineNotify}
+	toggles := seccompbpf.Toggles{KVM: in.KVM, Containers: in.Containers != nil, SUIDBits: in.Containers != nil, Debug: s.Sandbox.Debug, Only: in.Only != nil, NotifyDenied: facts.Since(5, 19) && !facts.Reported, Notify: r.engine == engineNotify}
 	if in.Seccomp, err = filter(toggles); err != nil {
 		return nil, err
 	}

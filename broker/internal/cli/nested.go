@@ -5,8 +5,25 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sbx/broker/internal/host"
 	"sbx/broker/internal/planner"
 )
+
+// recordInside finds a place for the records of a session in a sandbox, whose home cannot be written as a rule: that of the outer
+// session is out of reach. It goes by what the kernel says, not by variables, which anybody sets.
+func (t *term) recordInside(facts host.Facts) {
+	if !facts.Reported || facts.Home == "" || host.Lookup(t.env, "XDG_STATE_HOME") != "" {
+		return
+	}
+	for _, d := range [...]string{facts.Home + "/.local/state/sbx", facts.Home + "/.local/state", facts.Home + "/.local", facts.Home} {
+		if err := unix.Access(d, unix.W_OK); err == nil {
+			return
+		} else if err != unix.ENOENT {
+			break
+		}
+	}
+	t.env = append(t.env[:len(t.env):len(t.env)], "XDG_STATE_HOME=/tmp/.sbx")
+}
 
 // inSandbox words a failure inside another sandbox for what it is. An inner session could only take more away from what the
 // outer one shows, and the outer filter lets no namespace be made; so there is nothing to build.

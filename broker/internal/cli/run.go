@@ -75,6 +75,7 @@ func (t *term) run(r *request) int {
 	}
 	facts := host.Read(t.env)
 	facts.Fuse = facts.Fuse && r.helper == nil && !r.noFuse // the helper mounts no file server
+	t.recordInside(facts)
 	if facts.Cwd == "" && r.workdir == "" {
 		return t.fail(&planner.Refusal{What: "the working directory does not exist any more or cannot be read", Hint: "cd into a directory, or pass --workdir DIR"})
 	}

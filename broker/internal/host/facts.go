@@ -21,6 +21,7 @@ type Facts struct {
 	Mounts   []Mount
 	Fuse     bool // /dev/fuse can be opened
 	Sockets  []string
+	Reported bool // a filter above this process has a listener already
 }
 
 // Read gathers the facts. The environment is the caller's.
@@ -41,6 +42,7 @@ func Read(env []string) Facts {
 	f.Landlock = landlockABI()
 	f.Mounts, _ = Mounts()
 	f.Fuse = hasFuse()
+	f.Reported = listenerTaken()
 	return f
 }
 
