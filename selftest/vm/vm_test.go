@@ -68,3 +68,14 @@ for mode in $modes; do sh /vm/day.sh sudo $mode; done
 sh /vm/sudo.sh`}.run(t)
 	})
 }
+
+// TestAcceptance: the ordinary path passes the whole sbx selftest with Yama, AppArmor and delegated control groups. What
+// is left out there is named, and must be one of the facts that such a machine does not have.
+func TestAcceptance(t *testing.T) {
+	kernels(t, func(t *testing.T, suite string) {
+		if !full() {
+			t.Skip("not in the small set (make vm)")
+		}
+		machine{suite: suite, script: "sh /vm/acceptance.sh"}.run(t)
+	})
+}

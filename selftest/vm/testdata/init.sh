@@ -4,7 +4,7 @@
 set -eu
 trap 'sync; echo b >/proc/sysrq-trigger; sleep 60' EXIT
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
-userns=yes delegate=yes helper=none
+userns=yes delegate=yes helper=none patience=0
 . /vm/config
 
 at() { mkdir -p "$2" 2>/dev/null || :; mount -t "$1" -o "$3" "$1" "$2"; }
@@ -45,6 +45,7 @@ mkdir -p /vm/local/upper /vm/local/work
 mount -t overlay -o lowerdir=/usr/local,upperdir=/vm/local/upper,workdir=/vm/local/work local /usr/local
 chown 0:0 /usr/local
 chmod 755 /usr/local
+rm -rf /usr/local/bin/sbx* /usr/local/lib/sbx /usr/local/libexec/sbx # another version, installed on the host
 install -D -o 0 -g 0 -m 755 /vm/sbx /usr/local/bin/sbx
 install -d -o 0 -g 0 -m 755 /usr/local/libexec /usr/local/libexec/sbx
 install -o 0 -g 0 -m 755 /vm/sbx-probe /usr/local/libexec/sbx/sbx-probe
@@ -72,6 +73,11 @@ exec 3<>/run/out # so that it has an end only when all is over
 cat /run/out >"$port" 3>&- & copy=$!
 install -d -o 42424 -g 42424 -m 700 /run/user /run/user/42424
 chmod 755 /run/user
+read -r uptime rest </proc/uptime
+if [ $patience != 0 ] && [ "${uptime%.*}" -gt $patience ]; then
+	echo "slow: $uptime seconds to here" >"$port"
+	exit 0
+fi
 [ ! -e /vm/before ] || sh /vm/before >/run/out 2>&1 3>&-
 (
 	echo 0 >$scope/cgroup.procs

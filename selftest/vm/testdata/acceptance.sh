@@ -1,0 +1,14 @@
+# The host is what it is meant to be, and the whole sbx selftest passes.
+check() { if eval "$2"; then echo "pass: $1"; else echo "FAIL: $1"; cat ~/out; fi; }
+mkdir -p ~/project && cd ~/project || exit 1
+sbx doctor >~/out 2>&1
+check "Yama: ptrace_scope 1" '[ "$(cat /proc/sys/kernel/yama/ptrace_scope)" = 1 ] && grep -q "^ok *yama" ~/out'
+check "AppArmor is on" 'grep -q apparmor /sys/kernel/security/lsm && [ "$(cat /sys/module/apparmor/parameters/enabled)" = Y ]'
+check "control groups are delegated" 'grep -q "^ok *control groups *delegated" ~/out'
+check "doctor finds no loss" '! grep -q ^LOSS ~/out'
+sbx selftest >~/out 2>&1; status=$?
+tail -n 1 ~/out
+check "sbx selftest: exit status $status" '[ $status = 0 ]'
+check "nothing failed, nothing was broken" 'tail -n 1 ~/out | grep -q " 0 failed, 0 broken"'
+check "control groups were tested" 'grep -q "pass *RS-01" ~/out && grep -q "pass *RS-02" ~/out && grep -q "pass *RS-13" ~/out'
+grep -E "^ *(skip|fail|broken) " ~/out
