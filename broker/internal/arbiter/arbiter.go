@@ -25,6 +25,7 @@ type Arbiter struct {
 	mu      sync.Mutex
 	env     decide.Env
 	stale   error // why the policy files cannot be relied upon at the moment
+	changes int   // of policy files, that were taken in
 	domains []domain
 	once    onceTable
 	seen    seenTable
@@ -142,9 +143,18 @@ func (a *Arbiter) refresh() (changed bool) {
 	a.stale = err
 	if changed && err == nil {
 		a.env = env
+		a.changes++
 		a.seen.clear()
 	}
 	return changed || first
+}
+
+// Refreshed takes changed policy files in and counts how often they had changed.
+func (a *Arbiter) Refreshed() int {
+	a.refresh()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.changes
 }
 
 // followEvery is how often policy files are looked at while a question waits.

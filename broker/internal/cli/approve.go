@@ -143,6 +143,9 @@ func (a *asking) revoked(kind, name string) (int, error) {
 	switch k := policy.Kind(kind); k {
 	case policy.KindPath, policy.KindSocket, policy.KindHost:
 		n := a.arb.Revoke(k, name)
+		if a.outlet != nil && k == policy.KindHost && a.outlet.net != nil {
+			a.outlet.net.Forget(name)
+		}
 		if a.files != nil && k != policy.KindHost {
 			return n, a.files.revoke(name)
 		}

@@ -43,6 +43,7 @@ type asking struct {
 	svc    *service
 	log    *audit.Writer
 	arb    *arbiter.Arbiter
+	outlet *outlet // nil without a network
 	server *control.Server
 
 	report  report

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sbx/audit"
+	"sbx/broker/internal/arbiter"
 	"sbx/broker/internal/decide"
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/launch"
@@ -37,6 +38,10 @@ type outlet struct {
 	refused *blocked
 	implied bool // by a profile: without it the run goes on
 	ask     atomic.Pointer[func(context.Context, decide.Ask) decide.Verdict]
+	arb     atomic.Pointer[arbiter.Arbiter]
+	listed  []policy.HostPattern // without those of rules
+	stop    chan struct{}
+	over    sync.Once
 	mu      sync.Mutex
 	log     *audit.Writer
 	own     bool // the record is of the network alone
@@ -67,7 +72,7 @@ func (t *term) network(r *request, s settings, in *planner.Input) (*outlet, erro
 	if reach == policy.SomeHosts && r.allowNetwork && s.Network.Allow && len(hosts) == len(r.allowHosts) {
 		reach = policy.AllHosts
 	}
-	o := &outlet{t: t, r: r, made: make(chan struct{})}
+	o := &outlet{t: t, r: r, made: make(chan struct{}), stop: make(chan struct{})}
 	o.opt = network.Options{All: reach == policy.AllHosts, Carrier: n.Mode, Servers: network.Nameservers("/etc/resolv.conf"), Note: o.note, Say: o.say, SNI: n.TLS == "sni"}
 	o.implied = !r.strict && len(n.HostPorts)+len(n.Publish) == 0 && len(s.Origins["network.allow"])+len(s.Origins["network.hosts"])+len(s.Origins["network.mode"]) == 0
 	if o.implied {
@@ -93,6 +98,7 @@ func (t *term) network(r *request, s settings, in *planner.Input) (*outlet, erro
 		}
 		o.opt.Hosts = append(o.opt.Hosts, p)
 	}
+	o.listed = slices.Clone(o.opt.Hosts)
 	now := time.Now()
 	for _, rule := range s.layers.Policy.Rules() {
 		if rule.Kind == policy.KindHost && rule.Decision == policy.Allow && (rule.Expires.IsZero() || now.Before(rule.Expires)) && (rule.Origin.Scope != policy.ScopeProject || s.layers.Policy.ProjectTrusted) {
@@ -116,7 +122,7 @@ func (t *term) network(r *request, s settings, in *planner.Input) (*outlet, erro
 	}
 	o.proxies(s, in)
 	if r.mode == "dynamic" && reach != policy.AllHosts {
-		o.opt.Ask = o.question
+		o.opt.Ask, o.opt.Stands = o.question, o.stands
 	}
 	o.opt.Maps = r.nested.networkMaps()
 	in.JoinNet = true
@@ -270,10 +276,41 @@ func (o *outlet) question(ctx context.Context, q decide.Ask) decide.Verdict {
 	return decide.Verdict{Errno: int(syscall.EACCES), Reason: "nobody is there to be asked"}
 }
 
+// stands says how a host would be decided about now, without asking.
+func (o *outlet) stands(q decide.Ask) decide.Verdict {
+	if a := o.arb.Load(); a != nil {
+		return a.Stands(q)
+	}
+	return decide.Verdict{Decision: decide.Allow} // nothing runs yet
+}
+
+// followEvery is how often it is looked whether policy files have changed: what a name has opened is not asked about again.
+const followEvery = 2 * time.Second
+
+// follow closes what changed policy files do not allow any more.
+func (o *outlet) follow(a *arbiter.Arbiter) {
+	tick := time.NewTicker(followEvery)
+	defer tick.Stop()
+	for seen := a.Refreshed(); ; {
+		select {
+		case <-o.stop:
+			return
+		case <-tick.C:
+		}
+		if n := a.Refreshed(); n != seen {
+			seen = n
+			<-o.made
+			if o.net != nil {
+				o.net.Reconsider()
+			}
+		}
+	}
+}
+
 // reaches tells a session that asks what it need not ask about.
 func (a *asking) reaches(o *outlet) {
 	if a != nil && o != nil {
-		a.rules.env.Hosts, a.rules.env.AllHosts = o.opt.Hosts, o.opt.All
+		a.rules.env.Hosts, a.rules.env.AllHosts = o.listed, o.opt.All
 	}
 }
 
@@ -298,6 +335,11 @@ func (o *outlet) start(s *session.Session, asks *asking, a *asking, planHash str
 	if asks != nil {
 		o.log = asks.log
 		o.answering(asks.decides())
+		asks.outlet = o
+		o.arb.Store(asks.arb)
+		if o.opt.Stands != nil {
+			go o.follow(asks.arb)
+		}
 		return nil
 	}
 	if a.log != nil { // of the session's relays, which close it
@@ -318,6 +360,7 @@ func (o *outlet) close() {
 		return
 	}
 	<-o.made
+	o.over.Do(func() { close(o.stop) })
 	if o.net == nil {
 		return
 	}

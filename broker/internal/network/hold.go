@@ -68,7 +68,7 @@ func (n *Network) settle(dst netip.AddrPort, f flow) {
 		}
 		list := n.answered(v, dst.Port(), isName)
 		if err = n.rules.admit([]netip.Addr{dst.Addr()}, list, life); err == nil && isName {
-			n.names.led(host, []netip.Addr{dst.Addr()}, list, life)
+			n.names.led(host, []netip.Addr{dst.Addr()}, judgement{ports: list}, life)
 		}
 	} else {
 		err = n.rules.refuse(dst, denyLife)

@@ -16,18 +16,7 @@ func (n *Network) judgeName(ctx context.Context, h policy.Host, w who) judgement
 	if n.o.All {
 		return judgement{allow: true}
 	}
-	j := judgement{}
-	for _, p := range n.o.Hosts {
-		if _, isRange := p.Prefix(); isRange || !p.MatchHost(h) {
-			continue
-		}
-		j.allow = true
-		j.ports = append(j.ports, portsOf(p, n.o.SNI)...)
-		if p.Wide() || p.Below() != "" {
-			j.wild = p.String()
-		}
-	}
-	if j.allow {
+	if j := n.listed(h); j.allow {
 		return j
 	}
 	if n.o.Ask != nil {
@@ -42,6 +31,65 @@ func (n *Network) judgeName(ctx context.Context, h policy.Host, w who) judgement
 	}
 	n.o.Note(Event{Op: "lookup", Host: h.Name, Denied: true, Reason: "not in the list of hosts"})
 	return judgement{}
+}
+
+// listed is what the list and the rules allow a name now, without a question.
+func (n *Network) listed(h policy.Host) judgement {
+	j := judgement{}
+	for _, p := range n.o.Hosts {
+		if _, isRange := p.Prefix(); isRange || !p.MatchHost(h) || !n.stillStands(h, p) {
+			continue
+		}
+		j.allow, j.listed = true, true
+		j.ports = append(j.ports, portsOf(p, n.o.SNI)...)
+		if p.Wide() || p.Below() != "" {
+			j.wild = p.String()
+		}
+	}
+	return j
+}
+
+// stillStands says whether what a pattern allowed at the start is allowed by the rules of this moment.
+func (n *Network) stillStands(h policy.Host, p policy.HostPattern) bool {
+	if n.o.Stands == nil {
+		return true
+	}
+	port, _ := p.Ports()
+	if port == 0 {
+		port = 443
+	}
+	v := n.o.Stands(decide.Ask{Op: "connect", Kind: policy.KindHost, Host: h.Name, Port: int(port)})
+	if p.UDP() { // rules about TCP say nothing of it, but who is denied is
+		return v.Decision != decide.Deny
+	}
+	return v.Decision == decide.Allow
+}
+
+// Reconsider closes what a name opened that the rules of this moment do not allow any more. Connections that exist stay.
+func (n *Network) Reconsider() {
+	for name, wasListed := range n.names.opened() {
+		h, err := policy.ParseHost(name)
+		if err != nil || h.Name == "" {
+			continue
+		}
+		gone := wasListed && !n.listed(h).allow
+		if !gone && n.o.Stands != nil {
+			gone = n.o.Stands(decide.Ask{Op: "connect", Kind: policy.KindHost, Host: name, Port: 443}).Decision == decide.Deny
+		}
+		if gone {
+			n.Forget(name)
+		}
+	}
+}
+
+// Forget closes what a name opened and no other name did; the next program that wants it is decided about anew.
+func (n *Network) Forget(name string) {
+	n.names.forget(name)
+	for addr, keep := range n.names.unlead(name) {
+		if err := n.rules.shut(addr, keep); err != nil {
+			n.o.Note(Event{Op: "connect", Host: name, Addr: addr, Failed: true, Reason: err.Error()})
+		}
+	}
 }
 
 // answered is what a verdict about one port opens, of a host that has a name or an address only.

@@ -12,13 +12,14 @@ type lead struct {
 }
 
 type leadTo struct {
-	ports []ports
-	until time.Time
+	ports  []ports
+	until  time.Time
+	listed bool // without a question
 }
 
 // led notes what a name has opened.
-func (r *resolver) led(name string, addrs []netip.Addr, list []ports, life time.Duration) {
-	now := time.Now()
+func (r *resolver) led(name string, addrs []netip.Addr, j judgement, life time.Duration) {
+	now, list := time.Now(), j.ports
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.leads) > maxEntries {
@@ -37,6 +38,7 @@ func (r *resolver) led(name string, addrs []netip.Addr, list []ports, life time.
 		if to.until.Before(now) {
 			to.ports = nil
 		}
+		to.listed = j.listed
 		to.until = later(to.until, now.Add(life))
 		to.ports = append(to.ports[:len(to.ports):len(to.ports)], list...)
 		if len(to.ports) > 64 {
@@ -51,6 +53,42 @@ func later(a, b time.Time) time.Time {
 		return a
 	}
 	return b
+}
+
+// opened are the names that have opened something, and whether they did without a question.
+func (r *resolver) opened() map[string]bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := map[string]bool{}
+	for l, to := range r.leads {
+		out[l.name] = out[l.name] || to.listed
+	}
+	return out
+}
+
+// unlead forgets where a name led, and returns those addresses with what other names have opened there.
+func (r *resolver) unlead(name string) map[netip.Addr][]ports {
+	now := time.Now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := map[netip.Addr][]ports{}
+	for l := range r.leads {
+		if l.name == name {
+			out[l.addr] = nil
+			delete(r.leads, l)
+		}
+	}
+	for l, to := range r.leads {
+		if keep, ok := out[l.addr]; ok && to.until.After(now) {
+			out[l.addr] = append(keep, to.ports...)
+		}
+	}
+	for a, n := range r.names {
+		if n == name {
+			delete(r.names, a)
+		}
+	}
+	return out
 }
 
 // leadsTo says whether a name has led to an address and was allowed for the port, by TCP.

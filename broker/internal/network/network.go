@@ -36,6 +36,8 @@ type Options struct {
 	Denied func(h policy.Host, port int) bool
 	// Ask is called for what is not listed and blocks until it is decided. nil: it is refused.
 	Ask func(context.Context, decide.Ask) decide.Verdict
+	// Stands says how it would be decided now without asking. May be nil.
+	Stands func(decide.Ask) decide.Verdict
 	// Note is told of everything that was refused or failed, and of what was asked. It must not block.
 	Note func(Event)
 	// Say tells the user.

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sbx/broker/internal/decide"
 	"sbx/broker/internal/policy"
 	"sbx/shared/stage"
 )
@@ -112,6 +113,11 @@ func (p *passage) allowed(name string) error {
 	}
 	if p.n.o.Denied != nil && p.n.o.Denied(policy.Host{Name: name}, int(p.to.Port())) {
 		return p.deny(name, fmt.Errorf("a rule denies %s", name))
+	}
+	if p.n.o.Stands != nil {
+		if v := p.n.o.Stands(decide.Ask{Op: "connect", Kind: policy.KindHost, Host: name, Port: int(p.to.Port())}); v.Decision == decide.Deny {
+			return p.deny(name, errors.New(v.Reason))
+		}
 	}
 	p.name = name
 	return nil

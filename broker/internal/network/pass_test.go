@@ -289,9 +289,9 @@ func TestPass(t *testing.T) {
 		defer mu.Unlock()
 		events = append(events, e)
 	}
-	n.names.led("one.test", []netip.Addr{to.Addr()}, []ports{{lo: 1, hi: 65535, sni: true}}, time.Hour)
-	n.names.led("closed.test", []netip.Addr{to.Addr()}, []ports{{lo: 1, hi: 65535, udp: true}}, time.Hour)
-	n.names.led("old.test", []netip.Addr{to.Addr()}, []ports{{lo: 1, hi: 65535}}, -time.Second)
+	n.names.led("one.test", []netip.Addr{to.Addr()}, judgement{ports: []ports{{lo: 1, hi: 65535, sni: true}}}, time.Hour)
+	n.names.led("closed.test", []netip.Addr{to.Addr()}, judgement{ports: []ports{{lo: 1, hi: 65535, udp: true}}}, time.Hour)
+	n.names.led("old.test", []netip.Addr{to.Addr()}, judgement{ports: []ports{{lo: 1, hi: 65535}}}, -time.Second)
 	try := func(c *tls.Config) error {
 		a, b := loopback(t)
 		defer a.Close()
@@ -387,8 +387,8 @@ func TestPassSecondHello(t *testing.T) {
 	n := &Network{names: newResolver(), ctx: context.Background()}
 	reasons := make(chan string, 8)
 	n.o.Note = func(e Event) { reasons <- e.Reason }
-	n.names.led("one.test", []netip.Addr{to.Addr()}, []ports{{lo: 1, hi: 65535}}, time.Hour)
-	n.names.led("two.test", []netip.Addr{to.Addr()}, []ports{{lo: 1, hi: 65535}}, time.Hour) // even a name that is allowed too
+	n.names.led("one.test", []netip.Addr{to.Addr()}, judgement{ports: []ports{{lo: 1, hi: 65535}}}, time.Hour)
+	n.names.led("two.test", []netip.Addr{to.Addr()}, judgement{ports: []ports{{lo: 1, hi: 65535}}}, time.Hour) // even a name that is allowed too
 	change := []byte{20, 3, 3, 0, 1, 1}
 	for name, want := range map[string]int{"one.test": 100, "two.test": 0} {
 		a, b := loopback(t)

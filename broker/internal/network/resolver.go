@@ -41,6 +41,7 @@ type judgement struct {
 	ports  []ports
 	wild   string // the part of a wildcard pattern that the name lies below
 	once   bool
+	listed bool // without a question
 	reason string
 }
 
@@ -175,7 +176,7 @@ func (r *resolver) fetch(ctx context.Context, q dnsmessage.Question, name policy
 		}
 	}
 	life := time.Duration(a.ttl)*time.Second + grace
-	r.led(name.Name, a.addrs, j.ports, life) // before the address is open
+	r.led(name.Name, a.addrs, j, life) // before the address is open
 	if err := r.admit(a.addrs, j.ports, life); err != nil {
 		r.note(Event{Op: "lookup", Host: name.Name, Failed: true, Reason: err.Error()})
 		return failed, false

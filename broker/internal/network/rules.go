@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -312,6 +313,45 @@ func (r *rules) put(list []element, life time.Duration) error {
 				delete(r.open, k)
 			}
 		}
+	}
+	return nil
+}
+
+// shut takes an address out of every set, but for the ports in keep. What is open by the list itself stays.
+func (r *rules) shut(a netip.Addr, keep []ports) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var failed error
+	for i, p := range r.classes {
+		if !slices.Contains(keep, p) {
+			failed = errors.Join(failed, r.remove(element{fmt.Sprintf("c%d%s", i, suffix(a)), a.AsSlice()}))
+		}
+	}
+	key := string(a.AsSlice())
+	for k := range r.open {
+		rest, ok := strings.CutPrefix(k, asked+suffix(a)+key)
+		if !ok || len(rest) != 4 {
+			continue
+		}
+		port := uint16(rest[0])<<8 | uint16(rest[1])
+		if !slices.ContainsFunc(keep, func(p ports) bool { return !p.udp && !p.sni && p.contains(port) }) {
+			failed = errors.Join(failed, r.remove(single(asked, netip.AddrPortFrom(a, port))))
+		}
+	}
+	return failed
+}
+
+// remove takes an element out of its set, if it is there. r.mu is held.
+func (r *rules) remove(e element) error {
+	k := e.set + string(e.key)
+	if _, ok := r.open[k]; !ok {
+		return nil
+	}
+	delete(r.open, k)
+	b := nft.NewBatch(table)
+	b.Remove(e.set, e.key)
+	if err := r.c.Commit(b); err != nil && !errors.Is(err, syscall.ENOENT) {
+		return fmt.Errorf("closing an address: %w", err)
 	}
 	return nil
 }
