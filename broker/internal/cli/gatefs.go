@@ -286,7 +286,7 @@ func (g *fileGate) mounter() (*stage.Agent, error) {
 }
 
 // Graft is called by the server with a path that was granted.
-func (g *fileGate) Graft(p string, m gatefs.Mode) error {
+func (g *fileGate) Graft(p string, m gatefs.Mode, typ uint32) error {
 	a, err := g.mounter()
 	if err != nil {
 		return err
@@ -294,6 +294,9 @@ func (g *fileGate) Graft(p string, m gatefs.Mode) error {
 	var st unix.Stat_t
 	if err := unix.Lstat(p, &st); err != nil {
 		return err
+	}
+	if typ != 0 && st.Mode&unix.S_IFMT != typ {
+		return errReplaced
 	}
 	noexec := g.a.in.Only != nil // which is a matter of mounts
 	if st.Mode&unix.S_IFMT == unix.S_IFREG && !noexec {

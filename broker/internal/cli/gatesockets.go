@@ -17,6 +17,7 @@ import (
 var (
 	errSocket      = errors.New("a socket in a directory that is not granted: name it with --socket")
 	errHoldsSocket = errors.New("a socket of the host lies in it, and a mount would let everybody connect to it")
+	errReplaced    = errors.New("the host has put something else in its place")
 	errNotWhole    = errors.New("something below it is refused or secret, so it cannot be opened for writing as a whole")
 )
 

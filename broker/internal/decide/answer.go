@@ -36,7 +36,7 @@ func Apply(a Ask, ans Answer, env Env) (v Verdict, g Grant, keep bool) {
 	if ans.Life == Until && !ans.Until.After(env.Now) {
 		return Verdict{Errno: int(syscall.EACCES), Reason: "the answer had expired"}, Grant{}, false
 	}
-	g = Grant{Kind: a.Kind, Name: a.name(), Port: a.Port, Access: a.access(), Allow: ans.Allow, Scope: max(ans.Scope, File), Life: ans.Life, Until: ans.Until}
+	g = Grant{Kind: a.Kind, Name: a.name(), Port: a.Port, Access: a.access(), Dir: a.has("dir"), Allow: ans.Allow, Scope: max(ans.Scope, File), Life: ans.Life, Until: ans.Until}
 	if g.Scope > File && a.Kind != policy.KindHost {
 		g.Name = a.container()
 	}

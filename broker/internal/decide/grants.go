@@ -14,6 +14,7 @@ type Grant struct {
 	Name   string // path bytes, or the normalised host
 	Port   int
 	Access policy.Access
+	Dir    bool // Name was a directory; an answer about a file holds for a file
 	Allow  bool
 	Scope  Scope
 	Life   Life
@@ -125,7 +126,7 @@ func (s *Grants) at(a Ask, name string, need policy.Access, least Scope, now tim
 	var best Grant
 	found := false
 	for _, g := range s.byName[key(a.Kind, name)] {
-		if g.Scope < least || !g.holds(now) || !g.covers(need) {
+		if g.Scope < least || !g.holds(now) || !g.covers(need) || g.Allow && g.Scope == File && !g.Dir && a.has("dir") && a.Kind != policy.KindHost {
 			continue
 		}
 		if a.Kind == policy.KindHost && g.Scope == File && g.Port != a.Port {

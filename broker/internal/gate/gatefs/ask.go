@@ -24,6 +24,7 @@ type Request struct {
 	// With is a directory above that has been allowed with its names: the answer is yes unless something forbids this one or asks about it.
 	With string
 
+	typ     uint32  // the object's
 	process uint32  // the walker's
 	fresh   bool    // Path does not exist yet: there is nothing to mount
 	above   opening // that of With
@@ -160,12 +161,12 @@ func (gt *gate) state(s *Server, h *fuse.InHeader, n *node, o op, process uint32
 	if gt.waiting >= gt.maxWaiting {
 		return nil, nil, fuse.EACCES
 	}
-	r := Request{process: process, fresh: o == opNew, PID: h.Pid, Op: o.String(), Path: n.path, Dir: n.typ == unix.S_IFDIR, Socket: n.typ == unix.S_IFSOCK}
+	r := Request{typ: n.typ, process: process, fresh: o == opNew, PID: h.Pid, Op: o.String(), Path: n.path, Dir: n.typ == unix.S_IFDIR, Socket: n.typ == unix.S_IFSOCK}
 	r.With, r.above = with, above
 	q := gt.questions[r.key()]
 	if q == nil && o != opNew && with == "" {
 		if q = gt.questions[top+"/"]; q == nil && (gt.walked(parent) || walking != "") {
-			r.Path, r.Dir, r.Many = top, true, true
+			r.Path, r.Dir, r.Many, r.typ = top, true, true, unix.S_IFDIR
 		}
 	}
 	if q == nil {
@@ -283,11 +284,15 @@ func (gt *gate) settle(s *Server, q *question, r Request, a Answer) *grant {
 	if visit != nil && gt.grants[a.Path] == nil {
 		visit.mounted = append(visit.mounted, a.Path)
 	}
+	typ := r.typ
+	if a.Path != r.Path {
+		typ = unix.S_IFDIR
+	}
 	if a.Names {
 		gt.names(a.Path)
 		return nil
 	}
-	if g, fresh := gt.enter(a.Path, a.Mode); fresh {
+	if g, fresh := gt.enter(a.Path, a.Mode, typ); fresh {
 		return g
 	}
 	return nil

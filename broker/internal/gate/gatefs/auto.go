@@ -20,7 +20,7 @@ func (s *Server) autoGraft(n *node) {
 	}
 	p := s.nodes.where(n)
 	go func() {
-		if err := s.opts.Agent.Graft(p, RW); err != nil {
+		if err := s.opts.Agent.Graft(p, RW, unix.S_IFDIR); err != nil {
 			s.log.Printf("grafting new directory %q: %v", p, err)
 		}
 	}()

@@ -36,6 +36,7 @@ var ErrServe = errors.New("to be served, not mounted")
 type grant struct {
 	path  string
 	mode  Mode
+	typ   uint32        // of what was granted: what the host puts in its place is something else; 0 until it is seen. Guarded by gate.mu
 	ready chan struct{} // closed when mounted
 	// since and told: threads whose walk had passed the path before it was mounted are sent back once. Guarded by gate.mu.
 	since time.Time
@@ -98,10 +99,20 @@ func (g *grant) settled() bool {
 // asked for to write. gt.mu is held.
 func (gt *gate) coversNode(n *node, o op) *grant {
 	if n.typ == unix.S_IFSOCK {
-		return gt.grants[n.path]
+		if g := gt.grants[n.path]; g != nil && (g.typ == unix.S_IFSOCK || g.typ == 0) {
+			return g
+		}
+		return nil
 	}
 	for p := n.path; p != "/"; p = path.Dir(p) {
-		if g := gt.grants[p]; g != nil && !(g.readServed() && o.writes()) && !(g.names && p != n.path) {
+		g := gt.grants[p]
+		if g == nil || g.readServed() && o.writes() || g.names && p != n.path {
+			continue
+		}
+		if g.typ == 0 && p == n.path {
+			g.typ = n.typ
+		}
+		if p == n.path && g.typ == n.typ || p != n.path && (g.typ == unix.S_IFDIR || g.typ == 0) {
 			return g
 		}
 	}
@@ -113,7 +124,7 @@ func (g *grant) readServed() bool { return g.served && g.mode == RO }
 
 // grant enters a grant and starts its mount. gt.mu is held.
 func (gt *gate) grant(s *Server, p string, m Mode) *grant {
-	g, fresh := gt.enter(p, m)
+	g, fresh := gt.enter(p, m, 0)
 	if fresh {
 		go gt.mount(s, g)
 	}
@@ -121,11 +132,11 @@ func (gt *gate) grant(s *Server, p string, m Mode) *grant {
 }
 
 // enter enters a grant and settles the questions below it; a fresh one is to be mounted by the caller. gt.mu is held.
-func (gt *gate) enter(p string, m Mode) (g *grant, fresh bool) {
-	if g := gt.grants[p]; g != nil && !(g.readServed() && m != RO) && !g.names {
+func (gt *gate) enter(p string, m Mode, typ uint32) (g *grant, fresh bool) {
+	if g := gt.grants[p]; g != nil && !(g.readServed() && m != RO) && !g.names && (g.typ == typ || g.typ == 0 || typ == 0) {
 		return g, false
 	}
-	g = &grant{path: p, mode: m, ready: make(chan struct{})}
+	g = &grant{path: p, mode: m, typ: typ, ready: make(chan struct{})}
 	gt.grants[p] = g
 	for other, q := range gt.questions {
 		if covers(p, other) {
@@ -141,8 +152,11 @@ func (gt *gate) enter(p string, m Mode) (g *grant, fresh bool) {
 // mount carries a grant out. A grant that cannot be mounted is withdrawn and counts as denied.
 func (gt *gate) mount(s *Server, g *grant) {
 	err := errors.New("no agent")
+	gt.mu.Lock()
+	typ := g.typ
+	gt.mu.Unlock()
 	if s.opts.Agent != nil {
-		err = s.opts.Agent.Graft(g.path, g.mode)
+		err = s.opts.Agent.Graft(g.path, g.mode, typ)
 	}
 	gt.mu.Lock()
 	defer gt.mu.Unlock()

@@ -2,6 +2,7 @@ package gatefs
 
 import (
 	"context"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -71,4 +72,36 @@ func TestGateOnceForAWalk(t *testing.T) {
 	sb.refuse("home/u", "cat f", "Permission denied")
 	sb.refuse("home/u", "cat d/e/f", "Permission denied")
 	sb.refuse("home/u", "ls d", "Permission denied")
+}
+
+// TestGateReplaced: what was granted is a file; a directory or socket that the host puts in its place is not.
+func TestGateReplaced(t *testing.T) {
+	t.Parallel()
+	sb, a, h := home(t, Options{Walk: true})
+	if out := sb.sh("home/u", "cat f"); out != "granted" {
+		t.Errorf("got %q", out)
+	}
+	a.set(deny)
+	if err := os.Remove(h + "/f"); err != nil {
+		t.Fatal(err)
+	}
+	write(t, h+"/f", "another") // as an editor saves it: the grant is of the name
+	time.Sleep(dirValid + 100*time.Millisecond)
+	if out := sb.sh("home/u", "cat f"); out != "another" {
+		t.Errorf("got %q", out)
+	}
+	a.wants(t)
+	if err := os.Remove(h + "/f"); err != nil {
+		t.Fatal(err)
+	}
+	write(t, h+"/f/inside", "SECRET")
+	time.Sleep(dirValid + 100*time.Millisecond)
+	sb.refuse("home/u", "cat f/inside", "Permission denied")
+	sb.refuse("home/u", "ls f", "Permission denied")
+	a.set(allow)
+	time.Sleep(denyHold + 100*time.Millisecond)
+	if out := sb.sh("home/u", "ls f; cat f/inside"); out != "inside\nSECRET" {
+		t.Errorf("got %q", out)
+	}
+	a.wants(t, "list /home/u/f")
 }

@@ -203,7 +203,7 @@ func (sb *sandbox) act(kind, path string, m Mode) error {
 	return nil
 }
 
-func (sb *sandbox) Graft(path string, m Mode) error {
+func (sb *sandbox) Graft(path string, m Mode, _ uint32) error {
 	sb.mu.Lock()
 	sb.grafts++
 	sb.mu.Unlock()

@@ -26,7 +26,8 @@ const (
 type Agent interface {
 	// Graft mounts the real file or tree of that path at the path. The host path must be resolved without following a
 	// symlink: below a guarded directory its names are the sandbox's to swap.
-	Graft(path string, m Mode) error
+	// Typ is what it must be (S_IFMT), 0 if that is not known.
+	Graft(path string, m Mode, typ uint32) error
 	Revoke(path string) error  // takes that mount away
 	Populate(dir string) error // opens dir in the sandbox and reads it to the end, so that every name has a dentry
 	Is(pid int) bool           // the agent's thread, or the builder's, as the server's pid namespace knows it
