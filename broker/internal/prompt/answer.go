@@ -70,6 +70,9 @@ func (a Answer) Normal(q *Question, now time.Time) (Answer, error) {
 	case a.Persist != "" && a.Life != Forever && a.Life != ForUntil:
 		return Answer{}, fmt.Errorf("life %s is not stored: persist needs life forever or until", a.Life)
 	}
+	if a.Life == ForOnce {
+		a.Scope = Once // whatever was named: nothing is kept, and what waits is all that it covers
+	}
 	a.Path, a.Host = "", ""
 	switch a.Scope {
 	case Dir, Tree:
@@ -134,9 +137,6 @@ func (a *Answer) fits(q *Question) error {
 	}
 	if host := a.Scope == HostScope || a.Scope == Domain; host != net {
 		return fmt.Errorf("scope %s does not fit %s", a.Scope, map[bool]string{true: "a host: use once, host or domain", false: "a path: use once, file, dir or tree"}[net])
-	}
-	if a.Life == ForOnce {
-		return fmt.Errorf("scope %s needs a life: use session, until or forever", a.Scope)
 	}
 	if a.Scope == Domain && q.Domain() == "" {
 		return errors.New("the host has no domain that could be granted: use scope host")
