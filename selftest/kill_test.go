@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -143,12 +144,14 @@ func TestKilledProcessOneEndsBroker(t *testing.T) {
 	defer cmd.Process.Kill()
 	one := 0
 	for end := time.Now().Add(time.Minute); one == 0 && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		if list := childrenOf(cmd.Process.Pid); len(list) > 0 && len(findProcesses("sleep\x00"+sleep)) > 1 {
+		// The broker and process 1 have the same command line until the program itself runs.
+		runs := func(p string) bool { return strings.Contains(p, "/cmdline sleep ") }
+		if list := childrenOf(cmd.Process.Pid); len(list) > 0 && slices.ContainsFunc(findProcesses("sleep\x00"+sleep), runs) {
 			one = list[0]
 		}
 	}
 	if one == 0 {
-		t.Fatal("no process 1 was seen within 5s")
+		t.Fatal("the program was not seen within a minute")
 	}
 	time.Sleep(50 * time.Millisecond)
 	if err := syscall.Kill(one, syscall.SIGKILL); err != nil {
