@@ -44,6 +44,7 @@ func (m *meter) holdMemory(kill func()) {
 				continue
 			}
 			c.mu.Lock()
+			c.most = max(c.most, u.Memory)
 			if name := resources.Name("/", u.Largest); name != "" {
 				c.seen = name
 			}
@@ -94,6 +95,17 @@ func limitOf(p *plan.Plan, name string) uint64 {
 	return 0
 }
 
+// bound puts the limits in that are kept without a group.
+func (c *confined) bound(u *resources.Usage) {
+	if c == nil || c.plan == nil {
+		return
+	}
+	u.PidsMax = int64(limitOf(c.plan, "nproc"))
+	if c.asked {
+		u.MemoryMax = int64(c.memory)
+	}
+}
+
 // reached says which limits that no control group keeps made themselves felt; c.mu is held.
 func (c *confined) reached(after stage.Aftermath) []string {
 	var out []string
@@ -110,7 +122,7 @@ func (c *confined) reached(after stage.Aftermath) []string {
 		out = append(out, fmt.Sprintf("limit of %d processes reached; raise it with --pids", limit))
 	}
 	// A process that is refused memory has a little less than it may have; what it never touched is not seen.
-	if limit := limitOf(c.plan, "data"); limit > 0 && uint64(after.Peak) > limit/4*3 && len(c.notes) == 0 {
+	if limit := limitOf(c.plan, "data"); limit > 0 && uint64(max(after.Peak, c.most)) > limit/4*3 && len(c.notes) == 0 {
 		by := c.by()
 		if by == "" && after.PeakPID == after.Main {
 			by = fmt.Sprintf(" by %s[%d] or what it ran", plan.Bytes(path.Base(string(c.plan.Process.Path))).Quote(), after.Main)

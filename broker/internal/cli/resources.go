@@ -31,6 +31,7 @@ type confined struct {
 	notes []string
 	tasks int    // how many there were before everything was killed from outside
 	seen  string // the largest process that was seen
+	most  int64  // bytes of all together that were seen
 }
 
 // grouped says whether there is a control group, which can be removed once process 1 is gone and not before.

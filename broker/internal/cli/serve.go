@@ -19,6 +19,7 @@ import (
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/session"
 	"sbx/shared/plan"
+	"sbx/shared/stage"
 )
 
 // lateSocket is after how long a foreground session that asks nobody can be reached: most are over by then,
@@ -218,7 +219,10 @@ func (v *service) exec(e control.Exec, ev control.ExecEvents) error {
 			if res.Signal != 0 {
 				end.Signal = strings.TrimPrefix(unix.SignalName(res.Signal), "SIG")
 			}
-			if err != nil {
+			switch {
+			case stage.IsGone(err):
+				end.Error = errSessionEnded.Error()
+			case err != nil:
 				end.Error = err.Error()
 			}
 			v.mu.Lock()

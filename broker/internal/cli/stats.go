@@ -46,6 +46,7 @@ func (m *meter) usage() (resources.Usage, int64) {
 		u = m.limited.group.Usage()
 	} else {
 		u = resources.Tree("/", m.init())
+		m.limited.bound(&u)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
