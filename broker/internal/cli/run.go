@@ -113,6 +113,7 @@ func (t *term) run(r *request) int {
 		net = nil
 		in.WithoutNetwork()
 	}
+	in.OwnNames = net == nil && !in.ShareNet && r.helper == nil
 	asks.reaches(net)
 	root, err := session.Root(host.Lookup(t.env, "XDG_STATE_HOME"), facts.Home)
 	if err != nil {
@@ -132,6 +133,11 @@ func (t *term) run(r *request) int {
 	refused := &blocked{verb: r.verbose, print: t.warn}
 	net.begin(s.Dir, in, refused)
 	defer net.close()
+	if in.OwnNames {
+		if err := nameFiles(s.Dir, in.Hostname, map[string]string{"resolv.conf": "# this sandbox has no network: there is nobody to ask about names\n"}); err != nil {
+			return t.fail(&planner.Refusal{What: err.Error(), Hint: recordHint})
+		}
+	}
 	limited, err := t.confine(cfg, in, false)
 	var p *plan.Plan
 	var losses []planner.Loss

@@ -134,8 +134,11 @@ func (v *view) collect() error {
 			return err
 		}
 	}
-	if in.JoinNet {
-		for _, name := range NetworkFiles() {
+	if own := NetworkFiles(); in.JoinNet || in.OwnNames {
+		for i, name := range own {
+			if !in.JoinNet && i == len(own)-1 {
+				break // without a network the host's order of looking up names does no harm
+			}
 			v.root.at("/etc/" + name).file = in.SessionDir + "/etc/" + name
 		}
 	}

@@ -77,6 +77,7 @@ type Input struct {
 	MapRoot     bool // uid 0 inside
 	ShareNet    bool
 	JoinNet     bool // the network is made before the sandbox; the session's etc/ holds the files that name its resolver
+	OwnNames    bool // without a network: the session's etc/ holds resolv.conf and hosts
 	ShareIPC    bool
 	TimeOffset  int64
 	KVM         bool // show /dev/kvm
