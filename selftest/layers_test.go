@@ -50,7 +50,7 @@ func layerCases() []layerCase {
 
 // slow says which checks take a second or more and need no layer that can be switched off.
 func slow(id string) bool {
-	return slices.Contains([]string{"FR-15", "FR-32", "NS-15", "LC-02", "RS-04-inodes", "RS-10", "RS-12"}, id)
+	return slices.Contains([]string{"FR-15", "FR-32", "NS-15", "LC-02", "RS-04-inodes", "RS-10", "RS-12", "GR-02", "GR-03", "GR-05"}, id)
 }
 
 // hostFacts are what a host may lack: the checks that need them may be skipped, but nothing else may.
