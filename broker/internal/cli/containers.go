@@ -37,6 +37,14 @@ events_logger = "file"
 runtime = "crun"
 `
 
+// ownStore is where containers are kept where the usual place cannot be.
+const ownStore = "/run/sbx/containers"
+
+const storageConf = `[storage]
+driver = "overlay"
+rootless_storage_path = "/run/sbx/containers/storage"
+`
+
 // nestedIDs hands the sandbox's user namespace to the server of maps, which begins before that is made.
 type nestedIDs struct {
 	ids   idmap.Ids
@@ -72,6 +80,12 @@ func (t *term) containers(r *request, s settings, in *planner.Input) error {
 			return err
 		}
 	}
+	if !c.Shared && absentBelowGrant(in, c.Store) {
+		c.Store = ownStore
+		r.relays.list = append(r.relays.list, relay{name: planner.StorageConf, spawn: writeConf(storageConf)})
+		in.Env = append(in.Env, "CONTAINERS_STORAGE_CONF="+planner.StorageConfInside)
+		c.OwnStore = true
+	}
 	ids, err := idmap.Read(userName(in.Facts), in.Facts.UID, in.Facts.GID)
 	if err == nil {
 		c.Client, err = os.Executable()
@@ -98,14 +112,33 @@ func (t *term) containers(r *request, s settings, in *planner.Input) error {
 	if !c.Shared {
 		in.Env = append(in.Env, storage(in, len(c.UIDs) > 0)...)
 	}
-	r.relays.list = append(r.relays.list, relay{name: planner.ContainersConf, spawn: func(path string) (func(), error) {
-		if err := os.WriteFile(path, []byte(containersConf), 0o600); err != nil {
-			return nil, &planner.Refusal{What: "writing the session's " + planner.ContainersConf, Err: err, Hint: recordHint}
-		}
-		return func() {}, nil
-	}})
+	r.relays.list = append(r.relays.list, relay{name: planner.ContainersConf, spawn: writeConf(containersConf)})
 	in.Containers = c
 	return nil
+}
+
+// absentBelowGrant says whether a directory of the host's that is shown does not have p, so that nothing can be mounted there: nothing is made
+// on the host for it.
+func absentBelowGrant(in *planner.Input, p string) bool {
+	if _, err := in.FS.Lstat(p); err == nil {
+		return false
+	}
+	for _, g := range in.Grants {
+		if (g.Mode == planner.Read || g.Mode == planner.Write || g.Mode == planner.Overlay) && host.Within(p, g.Path) {
+			return true
+		}
+	}
+	return false
+}
+
+// writeConf writes a file into the session's folder.
+func writeConf(text string) func(string) (func(), error) {
+	return func(path string) (func(), error) {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			return nil, &planner.Refusal{What: "writing " + quote(path), Err: err, Hint: recordHint}
+		}
+		return func() {}, nil
+	}
 }
 
 // storage says how a new store is kept: podman would copy every layer, in doubt. A person's own variables count more.
@@ -116,7 +149,7 @@ func storage(in *planner.Input, users bool) (env []string) {
 			env = append(env, "STORAGE_OPTS=overlay.ignore_chown_errors=true")
 		}
 	}
-	if host.Lookup(in.Env, "STORAGE_DRIVER") != "" || host.Lookup(in.Env, "CONTAINERS_STORAGE_CONF") != "" {
+	if host.Lookup(in.Env, "STORAGE_DRIVER") != "" {
 		return nil
 	}
 	return env

@@ -15,6 +15,7 @@ import (
 type Containers struct {
 	UIDs, GIDs []plan.IDRange // subordinate ids; none: namespaces inside have one user
 	Store      string         // where engines keep images and containers
+	OwnStore   bool           // Store is the sandbox's own place, which engines are told of
 	Shared     bool           // the user's own store, not an empty one of the session's
 	Client     string         // program that stands in for newuidmap and newgidmap inside; canonical
 	Tools      []string       // where the host has these two; canonical
@@ -24,6 +25,8 @@ type Containers struct {
 const (
 	ContainersConf       = "containers.conf"
 	ContainersConfInside = "/run/sbx/containers.conf"
+	StorageConf          = "storage.conf"
+	StorageConfInside    = "/run/sbx/storage.conf"
 	containersWhy        = "--containers"
 	// spareProc holds a proc of which nothing is covered: the kernel lets a nested namespace mount one of its own only where such a one
 	// stands in its mount namespace. It need not be reachable, and is not.
@@ -43,6 +46,9 @@ func (v *view) containers() error {
 	v.root.at(spareProc).special = []plan.Mount{{Kind: plan.Dir, Target: spareProc + "/proc", Mode: 0o555}, {Kind: plan.Proc, Target: spareProc + "/proc"},
 		{Kind: plan.Tmpfs, Target: spareProc, Size: 4096, Inodes: 2, Mode: 0o555, Access: plan.ReadOnly, Why: "covers a proc for nested namespaces"}}
 	v.reachable()
+	if c.OwnStore {
+		v.root.at(StorageConfInside).file = v.in.SessionDir + "/" + StorageConf
+	}
 	v.root.at(ContainersConfInside).file = v.in.SessionDir + "/" + ContainersConf
 	if len(c.UIDs) > 0 {
 		for _, t := range c.Tools {
