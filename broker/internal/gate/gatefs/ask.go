@@ -123,7 +123,9 @@ func (s *Server) permission(cancel <-chan struct{}, h *fuse.InHeader, n *node, o
 		case g != nil && o.locked():
 			return nil, true, errno(unix.ESTALE)
 		case g != nil:
-			code = s.wait(g.ready, cancel, h.Pid, graftPatience)
+			if code = s.wait(g.ready, cancel, h.Pid, graftPatience); code == errno(unix.ESTALE) && s.gate.late(g) {
+				code = fuse.EACCES
+			}
 		default:
 			code = s.wait(q.done, cancel, h.Pid, 0)
 			s.gate.leave(q)

@@ -48,6 +48,8 @@ type grant struct {
 	served bool
 	// names: the directory may be listed, and that is all.
 	names bool
+	// overdue: somebody was sent back because the mount took too long. Guarded by gate.mu.
+	overdue bool
 }
 
 func (gt *gate) init(o *Options) {
@@ -117,6 +119,16 @@ func (gt *gate) coversNode(n *node, o op) *grant {
 		}
 	}
 	return nil
+}
+
+// late reports whether somebody was sent back for the mount before: the kernel repeats a walk once, and what comes then is told to
+// the program.
+func (gt *gate) late(g *grant) bool {
+	gt.mu.Lock()
+	defer gt.mu.Unlock()
+	was := g.overdue
+	g.overdue = true
+	return was
 }
 
 // readServed is guarded by gate.mu.
