@@ -59,7 +59,7 @@ func (s *client) asker() (*asker, error) {
 	return a, nil
 }
 
-func (a *asker) greet(version uint64, options []byte) error {
+func (a *asker) greet(version uint64, options [][]byte) error {
 	if _, err := a.conn.Write(appendNum(appendNum(appendNum(appendNum(nil, magicClient), version), 0), 0)); err != nil {
 		return err
 	}
@@ -74,13 +74,13 @@ func (a *asker) greet(version uint64, options []byte) error {
 	if version >= 1<<8|35 {
 		a.in.num() // whether it trusts its caller
 	}
-	if err := a.quiet(); err != nil || options == nil {
-		return err
+	err := a.quiet()
+	for i := 0; i < len(options) && err == nil; i++ {
+		if _, err = a.conn.Write(options[i]); err == nil {
+			err = a.quiet()
+		}
 	}
-	if _, err := a.conn.Write(options); err != nil {
-		return err
-	}
-	return a.quiet()
+	return err
 }
 
 // quiet reads what the daemon says until it has done what it was asked.

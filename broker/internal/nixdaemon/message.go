@@ -22,8 +22,8 @@ const (
 )
 
 const (
-	maxString  = 4 << 20  // bytes of one string
-	maxMessage = 16 << 20 // of a message, without the content of a file that follows it
+	maxString  = 1 << 20 // bytes of one string
+	maxMessage = 4 << 20 // of a message, without the content of a file that follows it
 )
 
 var (

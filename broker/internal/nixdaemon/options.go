@@ -6,12 +6,13 @@ import (
 	"strings"
 )
 
-// harmless are the settings that a daemon takes from everybody.
-var harmless = [...]string{"timeout", "build-timeout", "max-silent-time", "build-max-silent-time", "build-poll-interval", "connect-timeout"}
+// harmless are the settings that a daemon takes from everybody. That of how long a connection may take is not one: a substitute that is not
+// reached would be built.
+var harmless = [...]string{"timeout", "build-timeout", "max-silent-time", "build-max-silent-time", "build-poll-interval"}
 
 // silent are settings that every client sends because the system's nix.conf has them, or that say nothing to a daemon.
 var silent = [...]string{"experimental-features", "extra-experimental-features", "build-users-group", "allowed-users", "trusted-users", "warn-dirty", "accept-flake-config", "system", "cores", "max-jobs",
-	"build-max-jobs", "build-cores", "keep-going", "keep-failed", "fallback", "substitute", "builders-use-substitutes", "auto-optimise-store", "show-trace", "log-lines", "print-missing", "use-sqlite-wal", "use-xdg-base-directories"}
+	"build-max-jobs", "build-cores", "keep-going", "keep-failed", "fallback", "substitute", "builders-use-substitutes", "auto-optimise-store", "show-trace", "log-lines", "print-missing", "use-sqlite-wal", "connect-timeout", "use-xdg-base-directories"}
 
 // options is the message with which a client sets what holds for its connection.
 type options struct {
@@ -51,6 +52,9 @@ func (o *options) bytes() []byte {
 // reduce takes out what the sandbox may not decide and returns the names that somebody should hear about.
 func (o *options) reduce(opt *Options) (refused []string) {
 	o.keepFailed = 0 // a failed build would stay in the host's /tmp
+	if !opt.Fetch {
+		o.tryFallback = 0 // what cannot be fetched would be built, with the network
+	}
 	cpus := uint64(runtime.NumCPU())
 	o.maxJobs, o.cores = min(o.maxJobs, cpus), min(o.cores, cpus)
 	if !opt.Network {

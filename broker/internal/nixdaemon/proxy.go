@@ -36,7 +36,7 @@ type Proxy struct {
 	done bool
 }
 
-const maxConns = 64 // at once, and as many to the daemon
+const maxConns = 32 // at once, and twice as many to the daemon
 
 // New makes a proxy.
 func New(opt Options) *Proxy { return &Proxy{opt: opt, open: map[net.Conn]bool{}} }
@@ -112,7 +112,7 @@ type client struct {
 	daemon  net.Conn
 	version uint64
 	pid     int
-	set     []byte // the options that were passed on
+	set     [][]byte // the options that were passed on: what one of them leaves out, an earlier one may have said
 }
 
 func (p *Proxy) serve(conn *net.UnixConn) {
@@ -283,6 +283,8 @@ func (s *client) pass(number uint64) error {
 	return nil
 }
 
+const maxOptions = 16 // messages of one connection
+
 // options passes on what the sandbox may set.
 func (s *client) options() []byte {
 	o := s.in.options()
@@ -296,8 +298,12 @@ func (s *client) options() []byte {
 		// Before the daemon has its message it is silent, so this stands between two of its own.
 		_ = s.write(appendStr(appendNum(nil, stderrNext), "warning: sbx does not pass the setting '"+name+"' on to the daemon\n"))
 	}
-	s.set = o.bytes()
-	return s.set
+	if len(s.set) == maxOptions {
+		s.in.err = errLong
+		return nil
+	}
+	s.set = append(s.set, o.bytes())
+	return s.set[len(s.set)-1]
 }
 
 // build passes a build on if nothing of it leaves the daemon's own sandbox.

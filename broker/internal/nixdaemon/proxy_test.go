@@ -174,7 +174,7 @@ func (d *dialog) outcome() (refused, warned string) {
 }
 
 func setOptions(overrides ...[2]string) []byte {
-	return (&options{keepFailed: 1, maxJobs: 4000, substitute: 1, overrides: overrides}).bytes()
+	return (&options{keepFailed: 1, tryFallback: 1, maxJobs: 4000, substitute: 1, overrides: overrides}).bytes()
 }
 
 func TestOperations(t *testing.T) {
@@ -253,6 +253,7 @@ func TestOptionsAreReduced(t *testing.T) {
 		{false, "plugin-files", "/evil", false, true},
 		{false, "anything-of-tomorrow", "1", false, true},
 		{false, "experimental-features", "flakes", false, false},
+		{true, "connect-timeout", "1", false, false},
 	} {
 		up := newDaemon(t)
 		c := open(t, Options{Daemon: up.sock, Store: "/nix/store", Network: tc.network, Host: host})
@@ -268,8 +269,36 @@ func TestOptionsAreReduced(t *testing.T) {
 		if kept != tc.kept || strings.Contains(warned, "'"+tc.name+"'") != tc.said {
 			t.Errorf("%s=%s with network %t: kept %t, said %q", tc.name, tc.val, tc.network, kept, warned)
 		}
-		if o.keepFailed != 0 || o.maxJobs > 1024 || (o.substitute == 1) != tc.network || tc.network == slices.Contains(o.overrides, [2]string{"builders", ""}) {
+		if o.keepFailed != 0 || o.tryFallback != 0 || o.maxJobs > 1024 || (o.substitute == 1) != tc.network || tc.network == slices.Contains(o.overrides, [2]string{"builders", ""}) {
 			t.Errorf("options %+v with network %t", o, tc.network)
+		}
+	}
+}
+
+// What an earlier message has set holds on; who asks for the client what would be built must have set the same.
+func TestOptionsAddUp(t *testing.T) {
+	up := newDaemon(t)
+	c := open(t, Options{Daemon: up.sock, Store: t.TempDir(), Network: true})
+	for _, o := range [][]byte{setOptions([2]string{"substituters", ""}), setOptions()} {
+		c.send(o)
+		c.outcome()
+	}
+	c.send(appendNum(appendStrs(appendNum(nil, opBuildPaths), []string{"/s/x.drv!out"}), 0))
+	c.outcome()
+	up.mu.Lock()
+	defer up.mu.Unlock()
+	if len(up.options) != 4 || !bytes.Equal(up.options[0], up.options[2]) || !bytes.Equal(up.options[1], up.options[3]) {
+		t.Errorf("the client set %x; in its name was set %x", up.options[:2], up.options[2:])
+	}
+	for range maxOptions {
+		c.Write(setOptions())
+	}
+	for i := 0; ; i++ {
+		if e, _ := c.outcome(); e != "" {
+			break
+		}
+		if i > maxOptions {
+			t.Fatal("options without end")
 		}
 	}
 }
