@@ -32,7 +32,7 @@ demo: all
 
 test: needs
 	@status=0; $(GO) vet ./... || status=1; \
-	$(GO) test -json -timeout 30m ./... 2>&1 | $(GO) run ./selftest/counttests -rerun 8 && exit $$status
+	$(GO) test -json -timeout 50m ./... 2>&1 | $(GO) run ./selftest/counttests -rerun 8 && exit $$status
 
 vm: needs
 	SBX_VM=full $(GO) test -count=1 -v -timeout 2h ./selftest/vm
