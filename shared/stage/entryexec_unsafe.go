@@ -173,7 +173,9 @@ func passable(x *execClient) bool {
 func findRoot(x *execClient, argc uintptr, argv unsafe.Pointer) bool {
 	envp := unsafe.Add(argv, 8*(argc+1))
 	if v := variable(envp, "XDG_RUNTIME_DIR="); v != nil && *(*byte)(v) == '/' && join(x, v, "") {
-		if _, _, e := syscall.RawSyscall6(unix.SYS_FACCESSAT, cwd, uintptr(unsafe.Pointer(&x.path)), unix.F_OK, 0, 0, 0); e == 0 {
+		_, _, e := syscall.RawSyscall6(unix.SYS_NEWFSTATAT, cwd, uintptr(unsafe.Pointer(&x.path)), uintptr(unsafe.Pointer(&x.st)), unix.AT_SYMLINK_NOFOLLOW, 0, 0)
+		uid, _, _ := syscall.RawSyscall(syscall.SYS_GETEUID, 0, 0, 0)
+		if e == 0 && (x.st.Mode&unix.S_IFMT != unix.S_IFDIR || uintptr(x.st.Uid) == uid) {
 			return join(x, v, "/sbx")
 		}
 	}

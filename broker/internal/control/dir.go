@@ -64,7 +64,7 @@ func othersDirectory(p string) bool {
 // FindRoot is Root without making or checking anything: what opens a session below it checks that.
 func FindRoot(runtimeDir, stateHome, home string) string {
 	if strings.HasPrefix(runtimeDir, "/") {
-		if base := filepath.Clean(runtimeDir); unix.Access(base, unix.F_OK) == nil {
+		if base := filepath.Clean(runtimeDir); unix.Access(base, unix.F_OK) == nil && !othersDirectory(base) {
 			return filepath.Join(base, "sbx")
 		}
 	}
