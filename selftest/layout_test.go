@@ -63,6 +63,7 @@ var mayImport = map[string][]string{
 	"selftest/bench":      {},
 	"selftest/checks":     {},
 	"selftest/counttests": {},
+	"selftest/netbench":   {},
 	"selftest/probe":      {},
 	"selftest/vm":         {},
 }

@@ -50,7 +50,7 @@ func runOptions() []option {
 		{"dbus", "", "[=NAME,...]", "features.dbus", "sockets", "let it use the session bus through a filter: notifications, and the services named", setDBus},
 
 		{"allow-network", "", "", "network.allow", "network", "let it reach every public address", setBool(func(r *request) *bool { return &r.allowNetwork })},
-		{"allow-host", "", "RULE", "network.hosts", "network", "let it reach NAME, *.NAME, ADDRESS or RANGE, with :PORT, :LOW-HIGH or :*, and /udp or ,tls=sni", appendTo(func(r *request) *[]string { return &r.allowHosts })},
+		{"allow-host", "", "RULE", "network.hosts", "network", "let it reach NAME, *.NAME, ADDRESS or RANGE, with :PORT, :LOW-HIGH or :*, and /udp, /icmp or ,tls=sni", appendTo(func(r *request) *[]string { return &r.allowHosts })},
 		{"publish", "", "HOST:PORT", "network.publish", "network", "lead the host's port HOST (of 127.0.0.1, or ADDRESS:HOST) to its port PORT", appendTo(func(r *request) *[]string { return &r.publish })},
 		{"host-port", "", "PORT", "network.host_ports", "network", "lead its 127.0.0.1:PORT to the host's", appendTo(func(r *request) *[]string { return &r.hostPorts })},
 		{"net", "", "HOW", "network.mode", "network", "none, auto, pasta, slirp4netns or veth", setString(func(r *request) *string { return &r.net }, "none", "auto", "pasta", "slirp4netns", "veth")},

@@ -13,7 +13,8 @@ import (
 	"sbx/shared/stage"
 )
 
-// Carriers are the programs that carry packets without privileges, the faster first (docs/benchmarks.md).
+// Carriers are the programs that carry packets without privileges. The first is preferred: it connects in half the time and sends faster,
+// while the other's round trip is a little shorter (docs/benchmarks.md).
 func Carriers() [2]string { return [2]string{"pasta", "slirp4netns"} }
 
 // The addresses of the sandbox's device, whichever program serves it.

@@ -59,7 +59,7 @@ func (n *Network) stillStands(h policy.Host, p policy.HostPattern) bool {
 		port = 443
 	}
 	v := n.o.Stands(decide.Ask{Op: "connect", Kind: policy.KindHost, Host: h.Name, Port: int(port)})
-	if p.UDP() { // rules about TCP say nothing of it, but who is denied is
+	if p.UDP() || p.ICMP() { // rules about TCP say nothing of it, but who is denied is
 		return v.Decision != decide.Deny
 	}
 	return v.Decision == decide.Allow

@@ -29,7 +29,16 @@ const (
 type ports struct {
 	lo, hi uint16
 	udp    bool
+	icmp   bool // echo requests, without ports
 	sni    bool // by connections that name the host only (pass.go)
+}
+
+// match is what packets for the ports look like in one family.
+func (p ports) match(v6 bool) nft.Expr {
+	if p.icmp {
+		return nft.Ping(v6)
+	}
+	return append(nft.Protocol(p.proto()), nft.Ports(p.lo, p.hi)...)
 }
 
 func (p ports) proto() byte {
@@ -103,7 +112,7 @@ func (r *rules) setUp(o *Options, closed []netip.Prefix) error {
 	for _, h := range o.Hosts {
 		if p, ok := h.Prefix(); ok {
 			for _, q := range portsOf(h, false) {
-				b.Rule("output", to(p), nft.Protocol(q.proto()), nft.Ports(q.lo, q.hi), nft.Goto("pass"))
+				b.Rule("output", to(p), q.match(p.Addr().Is6()), nft.Goto("pass"))
 			}
 		}
 	}
@@ -134,7 +143,7 @@ func (r *rules) listed(b *nft.Batch, o *Options) {
 			if p.sni {
 				continue // its connections are led to the pass-through
 			}
-			b.Rule("output", f.match, nft.Protocol(p.proto()), nft.Ports(p.lo, p.hi), nft.ToSet(f.len, fmt.Sprintf("c%d%s", i, f.suffix)), nft.Goto("pass"))
+			b.Rule("output", f.match, p.match(f.len == 16), nft.ToSet(f.len, fmt.Sprintf("c%d%s", i, f.suffix)), nft.Goto("pass"))
 		}
 		b.Rule("output", f.match, nft.Protocol(unix.IPPROTO_TCP), nft.ToPortSet(f.len, asked+f.suffix), nft.Goto("pass"))
 		b.Rule("output", f.match, nft.Protocol(unix.IPPROTO_TCP), nft.ToPortSet(f.len, denied+f.suffix), nft.Goto("refuse"))
@@ -142,7 +151,8 @@ func (r *rules) listed(b *nft.Batch, o *Options) {
 	for _, h := range o.Hosts {
 		if h.Any() { // every address that is not closed
 			for _, q := range portsOf(h, false) {
-				b.Rule("output", nft.Protocol(q.proto()), nft.Ports(q.lo, q.hi), nft.Goto("pass"))
+				b.Rule("output", nft.IPv4(), q.match(false), nft.Goto("pass"))
+				b.Rule("output", nft.IPv6(), q.match(true), nft.Goto("pass"))
 			}
 		}
 	}
@@ -173,6 +183,9 @@ func to(p netip.Prefix) nft.Expr {
 
 // portsOf lists what a pattern opens: without a port 80 and 443. With sni all names are to be named on these two.
 func portsOf(h policy.HostPattern, sni bool) []ports {
+	if h.ICMP() {
+		return []ports{{icmp: true}}
+	}
 	lo, hi := h.Ports()
 	p := ports{lo: lo, hi: hi, udp: h.UDP(), sni: h.SNI()}
 	_, isRange := h.Prefix()

@@ -86,7 +86,7 @@ func hostName(s string) (string, error) {
 //
 //	example.com   *.example.com (every name below, not example.com)   1.2.3.4   10.0.0.0/8   [::1]   2001:db8::/32   *
 //	each with :443 or :8000-8100 or :* ; without a port an allow or ask covers 80 and 443, a deny every port;
-//	and then with /udp, else it is about TCP; a name that is about TCP may end in ,tls=sni: its ports are for those connections only
+//	and then with /udp, or without a port with /icmp (ping), else it is about TCP; a name that is about TCP may end in ,tls=sni: its ports are for those connections only
 //	that name it themselves, in a TLS ClientHello or in HTTP's Host
 type HostPattern struct {
 	name   string
@@ -96,6 +96,7 @@ type HostPattern struct {
 	lo, hi uint16 // 0,0: no port given
 	udp    bool
 	sni    bool
+	icmp   bool
 }
 
 // ParseHostPattern reads pattern text.
@@ -110,7 +111,13 @@ func ParseHostPattern(s string) (HostPattern, error) {
 func parseHostPattern(s string) (p HostPattern, err error) {
 	s, p.sni = strings.CutSuffix(s, ",tls=sni")
 	s, p.udp = strings.CutSuffix(s, "/udp")
+	if !p.udp {
+		s, p.icmp = strings.CutSuffix(s, "/icmp")
+	}
 	host, port := splitPort(s)
+	if p.icmp && port != "" {
+		return p, errors.New("icmp has no ports")
+	}
 	if port != "" {
 		if p.lo, p.hi, err = parsePorts(port[1:]); err != nil {
 			return p, err
@@ -157,7 +164,7 @@ func parseHostPattern(s string) (p HostPattern, err error) {
 func (p HostPattern) checkSNI() error {
 	switch {
 	case !p.sni:
-	case p.udp:
+	case p.udp || p.icmp:
 		return errors.New("tls=sni is about TCP")
 	case p.name == "":
 		return errors.New("tls=sni needs a name: an address has none to compare")
@@ -210,7 +217,7 @@ func parsePort(s string) (uint16, error) {
 // as a deny does.
 func (p HostPattern) Match(h Host, port int, anyPort bool) bool {
 	switch {
-	case p.udp && !anyPort:
+	case (p.udp || p.icmp) && !anyPort:
 		return false
 	case p.lo != 0:
 		if port < int(p.lo) || port > int(p.hi) {
@@ -239,9 +246,12 @@ func (p HostPattern) SNI() bool { return p.sni }
 
 // WithSNI is the pattern with that demand, where it can have one.
 func (p HostPattern) WithSNI() HostPattern {
-	p.sni = p.name != "" && !p.udp
+	p.sni = p.name != "" && !p.udp && !p.icmp
 	return p
 }
+
+// ICMP reports whether the pattern is about echo requests instead of TCP.
+func (p HostPattern) ICMP() bool { return p.icmp }
 
 // Any reports whether the pattern covers every name and address.
 func (p HostPattern) Any() bool { return p.any }
@@ -261,7 +271,7 @@ func (p HostPattern) matchHost(h Host) bool {
 // Covers reports that everything q allows p allows too.
 func (p HostPattern) Covers(q HostPattern) bool {
 	switch {
-	case p.udp != q.udp, p.sni && !q.sni:
+	case p.udp != q.udp, p.icmp != q.icmp, p.sni && !q.sni:
 		return false
 	case p.lo == 0 && q.lo == 0:
 	case p.lo == 0:
@@ -332,6 +342,10 @@ func (p HostPattern) String() string {
 	if p.udp {
 		p.udp = false
 		return p.String() + "/udp"
+	}
+	if p.icmp {
+		p.icmp = false
+		return p.String() + "/icmp"
 	}
 	s := p.name
 	switch {

@@ -38,7 +38,7 @@ func TestHostPattern(t *testing.T) {
 		{"10.0.0.0/8", "10.1.2.3", 443, true}, {"10.0.0.0/8", "11.1.2.3", 443, false}, {"10.0.0.0/8:*", "10.1.2.3", 22, true},
 		{"10.0.0.0/8", "::ffff:10.1.2.3", 443, true}, {"127.0.0.1", "[::ffff:127.0.0.1]", 443, true}, {"10.0.0.0/8", "10.example.com", 443, false},
 		{"[::1]:80", "::1", 80, true}, {"2001:db8::/32", "2001:db8::5", 443, true}, {"*", "x.y", 443, true}, {"*", "x.y", 25, false}, {"*:*", "x.y", 25, true},
-		{"example.com:443,tls=sni", "example.com", 443, true}, {"*.example.com,tls=sni", "a.example.com", 80, true},
+		{"example.com/icmp", "example.com", 443, false}, {"10.0.0.0/8/icmp", "10.1.1.1", 80, false}, {"example.com:443,tls=sni", "example.com", 443, true}, {"*.example.com,tls=sni", "a.example.com", 80, true},
 		{"localhost", "LOCALHOST", 80, true}, {"example.com:443/udp", "example.com", 443, false}, {"10.0.0.0/8:53/udp", "10.1.1.1", 53, false},
 	} {
 		p, err := ParseHostPattern(c.pattern)
@@ -63,7 +63,7 @@ func TestHostPattern(t *testing.T) {
 		"x:99999": "port", "x:080": "port", "x:5-4": "port", "-a.com": "not allowed", "a-.com": "not allowed", "a..b": "not allowed", "0x7f.1": "number", "127.1": "number", "1.2.3": "number",
 		"0177.0.0.1": "number", "2130706433": "number", "10.0.0.1/8": "did you mean 10.0.0.0/8", "fe80::1%eth0": "zone", strings.Repeat("a", 64): "63", "*.": "1 to 253", "a/b": "",
 		"::ffff:1.2.3.0/120": "IPv4", "1.2.3.4,tls=sni": "needs a name", "10.0.0.0/8,tls=sni": "needs a name", "*,tls=sni": "needs a name", "x:443/udp,tls=sni": "about TCP",
-		"x,tls=SNI": "not allowed", "x,tls=sni:443": "not allowed",
+		"x:80/icmp": "no ports", "x/icmp,tls=sni": "about TCP", "x/udp/icmp": "", "x,tls=SNI": "not allowed", "x,tls=sni:443": "not allowed",
 	} {
 		if p, err := ParseHostPattern(s); err == nil || !strings.Contains(err.Error(), why) {
 			t.Errorf("%.40q: %v %v, want %q", s, p, err, why)
@@ -93,7 +93,7 @@ func TestHostOrderAndCover(t *testing.T) {
 		{"a.b", "*.a.b", false}, {"a.b:*", "a.b", true}, {"a.b", "a.b:*", false}, {"a.b", "a.b:443", true}, {"a.b", "a.b:22", false}, {"a.b:443", "a.b", false},
 		{"10.0.0.0/8", "10.2.0.0/16", true}, {"10.2.0.0/16", "10.0.0.0/8", false}, {"10.0.0.0/8", "10.1.1.1", true}, {"*.example.com", "*", false}, {"a.b", "a.b", true},
 		{"a.b:443", "a.b:443/udp", false}, {"a.b:443/udp", "a.b:443", false}, {"*:*/udp", "10.0.0.1:53/udp", true},
-		{"a.b", "a.b:443,tls=sni", true}, {"a.b:443,tls=sni", "a.b:443", false}, {"a.b,tls=sni", "a.b,tls=sni", true},
+		{"a.b", "a.b/icmp", false}, {"*/icmp", "a.b/icmp", true}, {"a.b", "a.b:443,tls=sni", true}, {"a.b:443,tls=sni", "a.b:443", false}, {"a.b,tls=sni", "a.b,tls=sni", true},
 	} {
 		if got := parse(c.a).Covers(parse(c.b)); got != c.want {
 			t.Errorf("%s covers %s: %v", c.a, c.b, got)

@@ -180,6 +180,15 @@ func ICMPv6(lo, hi byte) Expr {
 		value(unix.NFTA_RANGE_FROM_DATA, []byte{lo}), value(unix.NFTA_RANGE_TO_DATA, []byte{hi})))
 }
 
+// Ping matches echo requests of one family, which must have been matched before.
+func Ping(v6 bool) Expr {
+	protocol, kind := byte(unix.IPPROTO_ICMP), byte(8)
+	if v6 {
+		protocol, kind = unix.IPPROTO_ICMPV6, 128
+	}
+	return join(Protocol(protocol), load(unix.NFT_PAYLOAD_TRANSPORT_HEADER, 0, 1), compare(unix.NFT_CMP_EQ, []byte{kind}))
+}
+
 // address loads the destination, or the source.
 func address(size int, source bool) Expr {
 	offset := uint32(24)
