@@ -95,6 +95,7 @@ check "the cache is usable" 'grep -qx cache out && [ ! -e "$home/.cache/nix/x" ]
 user sbx run --static --profile strict -- sh -c 'ls -d /nix/store'; check "the strict profile has none" 'grep -q "No such file" err'
 user sbx run --static --profile strict --rw . --nix -- sh -c 'nix-build --no-out-link hello.nix'; check "unless it is asked for" 'grep -q "^/nix.*hello" out'
 user sbx run --static --profile permissive --net none -- sh -c 'nix-build --no-out-link hello.nix; nix-store --gc'; check "the permissive profile has the filter too" 'grep -q "^/nix.*hello" out && grep -q "sandbox collect garbage" err'
+user sbx run --gate notify --prompt deny -- sh -c 'nix-build --no-out-link hello.nix; nix-store --gc'; check "a session that looks at every call has it without a question" 'grep -q "^/nix.*hello" out && grep -q "sandbox collect garbage" err'
 user sbx run --nix=off --socket /nix/var/nix/daemon-socket/socket -- true; check "the socket itself is refused" 'grep -q "refused: the Nix daemon builds and fetches outside" err'
 
 # By configuration, as for every other store.

@@ -29,6 +29,9 @@ type Notify struct {
 func ServeNotify(ctx context.Context, n Notify) error {
 	o := notify.Options{Listener: n.Listener, View: n.View, Log: n.Log, Opener: n.Opener, Grafter: n.Grafter}
 	o.Ask = func(ctx context.Context, a notify.Ask) notify.Answer {
+		if a.Op == "connect" && n.View.Door(File{a.Dev, a.Ino}) {
+			return notify.Answer{Allow: true}
+		}
 		if n.View.Secret(File{a.Dev, a.Ino}) {
 			return notify.Answer{Errno: syscall.ENOENT}
 		}

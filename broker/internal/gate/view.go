@@ -2,7 +2,10 @@ package gate
 
 import (
 	"strings"
+	"sync"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 
 	"sbx/shared/plan"
 )
@@ -23,6 +26,9 @@ type View struct {
 	files map[File]bool
 	errno syscall.Errno
 	fuse  []string // served by this process, at their own path
+	binds []string // what is mounted by itself, as the host knows it
+	once  sync.Once
+	doors map[File]bool // the sockets among them
 }
 
 type place struct {
@@ -44,6 +50,9 @@ func NewView(p *plan.Plan, hidden []string, files []File) *View {
 		m := &p.Mounts[i]
 		if s := stateOf(m); s != unset && m.Target != "/" {
 			v.root.at(string(m.Target)).state = s
+		}
+		if m.Kind == plan.Bind && !m.Device {
+			v.binds = append(v.binds, string(m.Source))
 		}
 		if m.Kind == plan.Fuse && m.Source == m.Target {
 			v.fuse = append(v.fuse, string(m.Target))
@@ -147,6 +156,20 @@ func (n *place) seals() bool {
 		}
 	}
 	return false
+}
+
+// Door says whether a socket is one that the plan grants by itself: it was asked for, and stands there with or without a filter.
+func (v *View) Door(f File) bool {
+	v.once.Do(func() {
+		v.doors = map[File]bool{}
+		for _, p := range v.binds {
+			var st unix.Stat_t
+			if unix.Lstat(p, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFSOCK {
+				v.doors[File{uint64(st.Dev), st.Ino}] = true
+			}
+		}
+	})
+	return v.doors[f]
 }
 
 // Served lists the directories that this process serves through FUSE.
