@@ -38,3 +38,4 @@ fi
 for gate in gatefs notify; do
 	env -i HOME="$here/home" PATH=/usr/bin:/bin $user "$here/bench" -first "${FIRST:-1000}" -gate $gate -sbx "$here/sbx"
 done
+sh "$top/selftest/testdata/bench_gate.sh" "$here" "$go" $user
