@@ -59,6 +59,7 @@ fuzz:
 # In the reading order of helper/README.md.
 AUDIT = helper/entry_amd64.s helper/main.go helper/caller.go shared/wire/wire.go shared/plan/encode.go shared/plan/bytes.go shared/plan/validate.go shared/plan/plan.go \
 	helper/permitted.go helper/reduce.go helper/kernel_unsafe.go helper/limits.go helper/refuse.go shared/wire/report.go \
+	helper/net.go helper/netrules.go shared/rtnl/conn.go \
 	shared/stage/direct.go shared/stage/compile.go shared/stage/mounts.go shared/stage/confine.go shared/stage/tape.go shared/stage/memory_unsafe.go \
 	shared/stage/arena_unsafe.go shared/stage/sendmsg_unsafe.go shared/stage/run_unsafe.go shared/stage/control_unsafe.go shared/stage/init_unsafe.go
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,6 +22,9 @@ type org struct {
 	uids, gids []uint32 // who may; nil is everybody who may execute the helper
 	overlay    bool
 	hostNet    bool
+	veth       bool
+	vethRange  netip.Prefix
+	forwarding bool  // may be switched on for the whole host
 	tmpfs      int64 // largest size of one tmpfs, bytes; 0 is any
 }
 
@@ -30,8 +34,7 @@ func limits(p *plan.Plan, c caller) *refusal {
 	if err != nil {
 		return &refusal{reason: wire.OrgFile, err: err}
 	}
-	if (o.uids != nil || o.gids != nil) && !slices.Contains(o.uids, c.uid) && !slices.Contains(o.gids, c.gid) &&
-		!slices.ContainsFunc(c.groups, func(g int) bool { return slices.Contains(o.gids, uint32(g)) }) {
+	if !o.admits(c) {
 		return &refusal{reason: wire.OrgRefuses, where: -1}
 	}
 	if !o.hostNet && !p.Namespaces.Net {
@@ -53,11 +56,17 @@ func limits(p *plan.Plan, c caller) *refusal {
 	return nil
 }
 
+// admits says whether c may use the helper.
+func (o org) admits(c caller) bool {
+	return o.uids == nil && o.gids == nil || slices.Contains(o.uids, c.uid) || slices.Contains(o.gids, c.gid) ||
+		slices.ContainsFunc(c.groups, func(g int) bool { return slices.Contains(o.gids, uint32(g)) })
+}
+
 var errOrg = errors.New("not a file to rely on")
 
 // readOrg reads a file of root's that nobody else can write, and whose directory nobody else can either.
 func readOrg(name string) (org, error) {
-	o := org{overlay: true, hostNet: true}
+	o := org{overlay: true, hostNet: true, veth: true, vethRange: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 213, 0, 0}), 18)}
 	dir, err := openRoots(unix.AT_FDCWD, "/etc/sbx", unix.S_IFDIR)
 	if err == unix.ENOENT {
 		return o, nil
@@ -148,6 +157,15 @@ func (o *org) parse(text string) (err error) {
 			o.overlay, err = strconv.ParseBool(value)
 		case "host_network":
 			o.hostNet, err = strconv.ParseBool(value)
+		case "veth":
+			o.veth, err = strconv.ParseBool(value)
+		case "forwarding":
+			o.forwarding, err = strconv.ParseBool(value)
+		case "veth_range":
+			o.vethRange, err = netip.ParsePrefix(strings.Trim(value, `"`))
+			if err == nil && (!o.vethRange.Addr().Is4() || o.vethRange.Bits() < 8 || o.vethRange.Bits() > 30) {
+				err = errOrg
+			}
 		case "max_tmpfs":
 			o.tmpfs, err = strconv.ParseInt(value, 10, 64)
 		default:

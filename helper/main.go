@@ -33,18 +33,23 @@ func helper() (status int) {
 			status = refuse(refusal{reason: wire.Broken})
 		}
 	}()
-	if len(os.Args) != 2 || os.Args[1] != "launch" {
+	verb := launch
+	switch {
+	case len(os.Args) == 2 && os.Args[1] == "launch":
+	case len(os.Args) == 2 && os.Args[1] == "net":
+		verb = network
+	default:
 		_, _ = syscall.Write(2, []byte(usage))
 		return 2
 	}
-	if err := launch(); err != nil {
+	if err := verb(); err != nil {
 		return refuse(*err)
 	}
 	return 0
 }
 
 func launch() *refusal {
-	c, no := identify()
+	c, no := identify(false)
 	if no != nil {
 		return no
 	}

@@ -187,6 +187,16 @@ func requests() []attempt {
 	}
 }
 
+// netOf asks for a network device in what must not have one; network_veth.txtar has what may.
+func netOf(name, file string, where int64) attempt {
+	return attempt{name: "net: " + name, argv: []string{"sbx-helper", "net"}, reason: wire.NotPermitted, where: where, body: []byte("x"), send: func(s int, _, _ []byte, _ []int) {
+		if f, err := os.Open(file); err == nil {
+			_ = wire.Send(s, []byte(wire.NetRequest), []int{int(f.Fd())})
+			f.Close()
+		}
+	}}
+}
+
 // surroundings are what a caller leaves to the helper when it starts it.
 func surroundings(home string) []attempt {
 	later := func(sig syscall.Signal, wait time.Duration) func(int) func() {
@@ -204,7 +214,10 @@ func surroundings(home string) []attempt {
 		{name: "closed descriptors", runs: true, closed: true, plan: basePlan()},
 		{name: "no socket", notSock: true, plan: basePlan()},
 		{name: "no verb", argv: []string{"sbx-helper"}, plan: basePlan()},
-		{name: "another verb", argv: []string{"sbx-helper", "net"}, plan: basePlan()},
+		{name: "another verb", argv: []string{"sbx-helper", "gain"}, plan: basePlan()},
+		{name: "net: a plan", argv: []string{"sbx-helper", "net"}, reason: wire.BadRequest, plan: basePlan()},
+		netOf("no namespace", "/dev/null", 0), netOf("a namespace of users", "/proc/self/ns/user", 0), netOf("a namespace of mounts", "/proc/self/ns/mnt", 0),
+		netOf("the host's own network", "/proc/self/ns/net", 2),
 		{name: "odd name", argv: []string{"\x1b]0;x\a", "launch"}, runs: true, plan: basePlan()},
 		{name: "few descriptors", limit: "ulimit -n 8", plan: basePlan()},
 		{name: "no file may grow", limit: "ulimit -f 0", plan: basePlan()},

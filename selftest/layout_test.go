@@ -20,8 +20,9 @@ import (
 var mayImport = map[string][]string{
 	"shared/plan":  {},
 	"shared/wire":  {"shared/plan"},
+	"shared/rtnl":  {},
 	"shared/stage": {"shared/plan", "shared/wire"},
-	"helper":       {"shared/plan", "shared/wire", "shared/stage"},
+	"helper":       {"shared/plan", "shared/wire", "shared/stage", "shared/rtnl"},
 
 	"seccompbpf":     {},
 	"seccompbpf/gen": {},
@@ -52,7 +53,7 @@ var mayImport = map[string][]string{
 	"broker/internal/gate/notify": {"broker/internal/decide", "seccompbpf"},
 	"broker/internal/prompt":      {"broker/internal/decide", "shared/plan"},
 	"broker/internal/arbiter":     {"broker/internal/decide", "broker/internal/prompt", "broker/internal/policy", "audit"},
-	"broker/internal/network":     {"broker/internal/decide", "broker/internal/policy", "broker/internal/network/nft", "shared/stage"},
+	"broker/internal/network":     {"broker/internal/decide", "broker/internal/policy", "broker/internal/network/nft", "shared/stage", "shared/wire", "shared/rtnl"},
 	"broker/internal/network/nft": {},
 	"broker/internal/resources":   {"shared/plan"},
 

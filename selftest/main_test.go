@@ -141,7 +141,7 @@ func (w *workshop) attr() *syscall.SysProcAttr {
 // env is what the ordinary user's commands see, and no more.
 func (w *workshop) env(home, work string) []string {
 	return []string{"HOME=" + home, "WORK=" + work, "PATH=" + filepath.Dir(w.sbx) + ":/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
-		"LC_ALL=C.UTF-8", "TERM=xterm", "PROBE=" + w.probe}
+		"LC_ALL=C.UTF-8", "TERM=xterm", "PROBE=" + w.probe, "HELPER=" + w.helper}
 }
 
 // own gives dir and all below it to the ordinary user.

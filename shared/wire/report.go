@@ -13,8 +13,9 @@ type Kind int64
 
 // The kinds.
 const (
-	Refused Kind = 0x100 + iota // A is the reason, B the number of the operation or field, C an errno
-	Started                     // A is the pid of process 1; its pidfd comes along
+	Refused   Kind = 0x100 + iota // A is the reason, B the number of the operation or field, C an errno
+	Started                       // A is the pid of process 1; its pidfd comes along
+	Connected                     // A is the IPv4 address of the sandbox's device
 )
 
 // Reason is why the helper did nothing.
@@ -33,13 +34,22 @@ const (
 	NotReduced
 	NotStarted
 	Broken
+	NotConnected
+	NoRoute
+	NotForwarding
+)
+
+// What the net verb is about: its one request, and the device in the sandbox.
+const (
+	NetRequest = "net 1\n"
+	NetDevice  = "tap0"
 )
 
 // words, in the order of the reasons.
 var words = [...]string{"", "it is installed without privilege, or no_new_privs is set", "its caller is not who made the request",
 	"the request is malformed, or of another version of sbx", "the plan is not valid", "it does not do this for anybody",
 	"/etc/sbx/helper.toml does not permit it", "/etc/sbx/helper.toml cannot be relied on", "it could not give up its privileges", "the sandbox's first process could not be made",
-	"a flaw in the helper itself"}
+	"a flaw in the helper itself", "the network device could not be made", "this host has no default route", "this host does not forward packets (net.ipv4.ip_forward is 0)"}
 
 func (r Reason) String() string {
 	if r > 0 && int(r) < len(words) {

@@ -65,15 +65,19 @@ func (t *term) network(r *request, s settings, in *planner.Input) (*outlet, erro
 	if in.ShareNet {
 		return nil, nil
 	}
+	helper := ""
 	if n.Mode == "veth" {
-		return nil, &planner.Refusal{What: "--net veth needs sbx-helper, which this version does not have", Hint: "leave --net away: pasta and slirp4netns need no privileges"}
+		var err error
+		if helper, err = netHelper(r); err != nil {
+			return nil, err
+		}
 	}
 	// Both words on the command line: everything public, and beyond it what is named.
 	if reach == policy.SomeHosts && r.allowNetwork && s.Network.Allow && len(hosts) == len(r.allowHosts) {
 		reach = policy.AllHosts
 	}
 	o := &outlet{t: t, r: r, made: make(chan struct{}), stop: make(chan struct{})}
-	o.opt = network.Options{All: reach == policy.AllHosts, Carrier: n.Mode, Servers: network.Nameservers("/etc/resolv.conf"), Note: o.note, Say: o.say, SNI: n.TLS == "sni"}
+	o.opt = network.Options{All: reach == policy.AllHosts, Carrier: n.Mode, Helper: helper, Servers: network.Nameservers("/etc/resolv.conf"), Note: o.note, Say: o.say, SNI: n.TLS == "sni"}
 	o.implied = !r.strict && len(n.HostPorts)+len(n.Publish) == 0 && len(s.Origins["network.allow"])+len(s.Origins["network.hosts"])+len(s.Origins["network.mode"]) == 0
 	if o.implied {
 		// Seen before anything is made for it: a profile's network that cannot be had must not cost the start.
@@ -217,6 +221,8 @@ func (o *outlet) stage() (*stage.Network, error) {
 	}
 	r := &planner.Refusal{What: "making the sandbox's network", Err: o.err}
 	switch {
+	case o.opt.Helper != "":
+		r.Hint = vethHint(o.err)
 	case errors.Is(o.err, syscall.EACCES), errors.Is(o.err, syscall.ENOENT):
 		r.Hint = "the device must exist and be open to you (as root: modprobe tun; chmod 0666 /dev/net/tun)"
 	case errors.Is(o.err, syscall.EADDRINUSE):

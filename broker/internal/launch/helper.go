@@ -125,6 +125,28 @@ func FindHelper() (file string, setuid bool, err error) {
 	return "", false, err
 }
 
+// FindNetHelper returns the installed helper if it can make network devices: set-user-id, or with a capability of
+// the file's own (setcap cap_net_admin+ep).
+func FindNetHelper() (string, error) {
+	err := ErrNoHelper
+	for _, p := range helperPaths {
+		st, e := trusted(p)
+		if e == unix.ENOENT {
+			continue
+		}
+		if err = e; err != nil {
+			err = fmt.Errorf("using %s: %w", p, err)
+			continue
+		}
+		n, e := unix.Lgetxattr(p, "security.capability", nil)
+		if (st.Mode&unix.S_ISUID != 0 || e == nil && n > 0) && canBeSetuid(p) {
+			return p, nil
+		}
+		err = fmt.Errorf("%s is neither set-user-id nor has it cap_net_admin (setcap cap_net_admin+ep)", p)
+	}
+	return "", err
+}
+
 // trusted says whether file and every directory above it are root's and nobody else can write them.
 func trusted(file string) (st unix.Stat_t, err error) {
 	for p := file; ; p = path.Dir(p) {

@@ -28,7 +28,8 @@ type Options struct {
 	HostPorts []uint16             // of the host's loopback
 	SNI       bool                 // connections to names must name them on ports 80 and 443, whatever their patterns say
 	Publish   []Publish
-	Carrier   string // pasta or slirp4netns; "" for the first that works; "none" for doors without a way out
+	Carrier   string // pasta, slirp4netns or veth; "" for the first program that works; "none" for doors without a way out
+	Helper    string // sbx-helper's path, for veth
 	Servers   []netip.AddrPort
 	// Maps writes the identity maps of the network's user namespace; nil: it has one user, see stage.NewNetwork.
 	Maps func(pid int) error
@@ -66,6 +67,7 @@ type Network struct {
 	names  *resolver
 	log    *nft.Listener
 	car    *carrier
+	veth   *veth
 	probe  *os.File
 	raw    [2]*os.File  // send packets as they are, by IPv4 and IPv6
 	init   atomic.Int64 // process 1 of the sandbox
@@ -230,6 +232,14 @@ func (n *Network) listener(f *os.File) (net.Listener, error) {
 
 // carry starts the process that carries packets.
 func (n *Network) carry() error {
+	if n.o.Carrier == "veth" {
+		v, err := n.startVeth()
+		if err != nil {
+			return fmt.Errorf("making the sandbox's network device: %w", err)
+		}
+		n.veth = v
+		return nil
+	}
 	if err := unix.Access("/dev/net/tun", unix.R_OK|unix.W_OK); err != nil {
 		return fmt.Errorf("opening /dev/net/tun: %w", err)
 	}
@@ -265,6 +275,9 @@ func (n *Network) lost(text string) {
 
 // Carrier is the program that carries the packets, "" for none.
 func (n *Network) Carrier() string {
+	if n.veth != nil {
+		return "veth"
+	}
 	if n.car == nil {
 		return ""
 	}
@@ -291,6 +304,9 @@ func (n *Network) Close() (out []Traffic) {
 		n.cancel()
 		if n.car != nil {
 			n.car.close()
+		}
+		if n.veth != nil {
+			n.veth.close()
 		}
 		for _, c := range n.open {
 			c.Close()

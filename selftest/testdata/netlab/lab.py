@@ -49,6 +49,11 @@ class Page(http.server.BaseHTTPRequestHandler):
             self.send_header("Location", "http://198.51.100.11/")
             self.end_headers()
             return
+        if self.path == "/peer":
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write((self.client_address[0].replace("::ffff:", "") + "\n").encode())
+            return
         n = int(self.path[5:]) if self.path.startswith("/big/") else 0
         body = b"x" * n or ("page of %s at %s\n" % (self.headers.get("Host"), self.connection.getsockname()[0])).encode()
         self.send_response(200)

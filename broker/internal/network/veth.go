@@ -1,0 +1,140 @@
+package network
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/shared/rtnl"
+	"sbx/shared/stage"
+	"sbx/shared/wire"
+)
+
+// veth is a device that sbx-helper has made: it carries packets in the kernel, with no process in between. The
+// helper waits beside it and holds the host's rules for it; both go when the socket to it is closed.
+type veth struct {
+	sock  int
+	proc  *os.Process
+	in    *rtnl.Conn // inside
+	index int        // of the device, there
+	f     *os.File
+	gone  chan struct{}
+}
+
+// vethPatience bounds the wait for the helper.
+const vethPatience = 10 * time.Second
+
+// startVeth has the helper connect the namespace, and sets the sandbox's end up with the caller's own rights.
+func (n *Network) startVeth() (*veth, error) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("making the helper's socket: %w", err)
+	}
+	v := &veth{sock: pair[0], gone: make(chan struct{})}
+	theirs := os.NewFile(uintptr(pair[1]), "wire")
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err == nil {
+		v.proc, err = os.StartProcess(n.o.Helper, []string{n.o.Helper, "net"}, &os.ProcAttr{Dir: "/", Env: []string{}, Files: []*os.File{theirs, null, null}})
+		null.Close()
+	}
+	theirs.Close()
+	if err != nil {
+		unix.Close(pair[0])
+		return nil, fmt.Errorf("starting %s: %w", n.o.Helper, err)
+	}
+	addr, err := v.ask(int(n.ns.Net.Fd()))
+	if err == nil {
+		err = v.setUp(n, addr)
+	}
+	if err != nil {
+		v.end()
+		return nil, err
+	}
+	go v.watch(n)
+	return v, nil
+}
+
+// ask sends the request and returns the address that the sandbox is given.
+func (v *veth) ask(netns int) (netip.Addr, error) {
+	_ = wire.Send(v.sock, []byte(wire.NetRequest), []int{netns}) // what becomes of it comes back
+	tv := unix.NsecToTimeval(int64(vethPatience))
+	_ = unix.SetsockoptTimeval(v.sock, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &tv)
+	var b [32]byte
+	for {
+		n, err := unix.Read(v.sock, b[:])
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil || n != len(b) {
+			return netip.Addr{}, errors.Join(errors.New("sbx-helper ended without an answer"), err)
+		}
+		break
+	}
+	at := func(i int) int64 { return int64(binary.NativeEndian.Uint64(b[8*i:])) }
+	switch wire.Kind(at(0)) {
+	case wire.Refused:
+		return netip.Addr{}, &wire.Refusal{Reason: wire.Reason(at(1)), Where: at(2), Errno: syscall.Errno(at(3))}
+	case wire.Connected:
+		return netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, uint32(at(1))))), nil
+	}
+	return netip.Addr{}, errors.New("sbx-helper gave an answer that this version of sbx does not know")
+}
+
+// setUp gives the device inside its address and the route out.
+func (v *veth) setUp(n *Network, addr netip.Addr) error {
+	files, err := n.ns.Sockets([]stage.Socket{{Family: unix.AF_NETLINK, Type: unix.SOCK_RAW, Proto: unix.NETLINK_ROUTE}})
+	if err != nil {
+		return fmt.Errorf("setting the sandbox's device up: %w", err)
+	}
+	v.f = files[0]
+	if v.in, err = rtnl.New(int(v.f.Fd())); err == nil {
+		v.index, err = v.in.Index(wire.NetDevice)
+	}
+	if err == nil {
+		err = v.in.Address(v.index, netip.PrefixFrom(addr, 30))
+	}
+	if err == nil {
+		err = v.in.Up(v.index)
+	}
+	if err == nil {
+		err = v.in.Default(v.index, addr.Prev())
+	}
+	if err != nil {
+		return fmt.Errorf("setting the sandbox's device up: %w", err)
+	}
+	return nil
+}
+
+// watch notices the helper's end. The host's rules are gone then, and so must the device be.
+func (v *veth) watch(n *Network) {
+	defer close(v.gone)
+	_, _ = v.proc.Wait()
+	if n.ctx.Err() != nil {
+		return
+	}
+	_ = v.in.Delete(v.index)
+	n.lost("sbx-helper ended, so the sandbox has no network any more")
+}
+
+// end closes everything; the helper removes the device.
+func (v *veth) end() {
+	unix.Close(v.sock)
+	_, _ = v.proc.Wait()
+	if v.f != nil {
+		v.f.Close()
+	}
+}
+
+// close is end for a device that is watched.
+func (v *veth) close() {
+	_ = unix.Shutdown(v.sock, unix.SHUT_RDWR)
+	<-v.gone
+	unix.Close(v.sock)
+	v.f.Close()
+}

@@ -1,0 +1,195 @@
+package main
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"net/netip"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/shared/rtnl"
+	"sbx/shared/wire"
+)
+
+// netCaps is all that the net verb keeps.
+const netCaps = 1 << unix.CAP_NET_ADMIN
+
+// somewhere is no address of anybody's (RFC 5737): the way to it is the default route.
+var somewhere = [4]byte{192, 0, 2, 1}
+
+// network gives a network namespace of the caller's own one veth device, whose packets leave by the default
+// route with the host's address, and waits until the caller's end of the wire is closed.
+//
+// Nothing of it needs anybody to clean up: the device goes with its namespace, and the table with the socket that
+// made it (NFT_TABLE_F_OWNER), however this process ends. So there is no bridge, which would have to be removed.
+func network() *refusal {
+	c, no := identify(true)
+	if no != nil {
+		return no
+	}
+	body, fds, err := wire.Receive(wire.FD, len(wire.NetRequest), time.Now().Add(receiveTime))
+	if err != nil || string(body) != wire.NetRequest || len(fds) != 1 {
+		return &refusal{reason: wire.BadRequest, err: err}
+	}
+	if err := capset(netCaps, true); err != nil {
+		return &refusal{reason: wire.NotReduced, err: err}
+	}
+	o, err := readOrg(orgFile)
+	if err != nil {
+		return &refusal{reason: wire.OrgFile, err: err}
+	}
+	if !o.admits(c) || !o.veth {
+		return &refusal{reason: wire.OrgRefuses, where: -1}
+	}
+	if no := isOwn(fds[0], c); no != nil {
+		return no
+	}
+	return o.connect(fds[0])
+}
+
+// isOwn: the namespace is one of network, and belongs to a user namespace that the caller made. What a caller may
+// do with packets in it is the caller's already; the host's own, and other people's, are refused.
+func isOwn(fd int, c caller) *refusal {
+	kind, err := unix.IoctlRetInt(fd, unix.NS_GET_NSTYPE)
+	if err != nil || kind != unix.CLONE_NEWNET {
+		return &refusal{reason: wire.NotPermitted, where: 0, err: err}
+	}
+	user, err := unix.IoctlRetInt(fd, unix.NS_GET_USERNS)
+	if err != nil {
+		return &refusal{reason: wire.NotPermitted, where: 1, err: err}
+	}
+	defer unix.Close(user)
+	if uid, err := unix.IoctlGetUint32(user, unix.NS_GET_OWNER_UID); err != nil || uid != c.uid {
+		return &refusal{reason: wire.NotPermitted, where: 2, err: err}
+	}
+	return nil
+}
+
+// tries is how many names are tried: each stands for a part of the range, so a name that is free is an address that is.
+const tries = 64
+
+func (o org) connect(netns int) *refusal {
+	route, err := rtnl.Open(unix.NETLINK_ROUTE)
+	if err != nil {
+		return &refusal{reason: wire.NotConnected, err: err}
+	}
+	out, err := route.Way(netip.AddrFrom4(somewhere))
+	if err != nil || out == 0 {
+		return &refusal{reason: wire.NoRoute, err: err}
+	}
+	if no := o.forwards(out); no != nil {
+		return no
+	}
+	for range tries {
+		l := o.pick()
+		table, err := l.filter(out)
+		if err != nil {
+			return &refusal{reason: wire.NotConnected, where: 1, err: err}
+		}
+		// The rules are in force before there is a device for them.
+		if err = route.Veth(l.name, wire.NetDevice, netns); err == unix.EEXIST {
+			unix.Close(table.FD)
+			continue
+		}
+		if err == nil {
+			err = l.start(route)
+		}
+		if err != nil {
+			return &refusal{reason: wire.NotConnected, where: 2, err: err}
+		}
+		a := l.theirs.As4()
+		if err := (wire.Report{Kind: wire.Connected, A: int64(binary.BigEndian.Uint32(a[:]))}).Send(wire.FD, -1); err == nil {
+			awaitEnd()
+		}
+		l.remove(route)
+		return nil
+	}
+	return &refusal{reason: wire.NotConnected, where: 3, err: unix.EADDRINUSE}
+}
+
+// line is one device pair: its name on the host and the two addresses of its part of the range.
+type line struct {
+	name         string
+	ours, theirs netip.Addr
+	bits         int
+}
+
+// pick chooses one of the range's parts of four addresses.
+func (o org) pick() line {
+	var b [4]byte
+	_, _ = rand.Read(b[:]) // never fails
+	parts := uint32(1) << (30 - o.vethRange.Bits())
+	part := binary.NativeEndian.Uint32(b[:]) % parts
+	a := o.vethRange.Masked().Addr().As4()
+	base := binary.BigEndian.Uint32(a[:]) + 4*part
+	at := func(v uint32) netip.Addr { return netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, v))) }
+	const hex = "0123456789abcdef"
+	name := []byte("sbx000000")
+	for i := range 6 {
+		name[8-i] = hex[part>>(4*i)&15]
+	}
+	return line{name: string(name), ours: at(base + 1), theirs: at(base + 2), bits: 30}
+}
+
+// start gives the host's end its address and lets packets pass. They must come from the sandbox's address: a
+// device of its own keeps that even if the table is gone.
+func (l line) start(route *rtnl.Conn) error {
+	index, err := route.Index(l.name)
+	if err != nil {
+		return err
+	}
+	for _, set := range [...][3]string{{"4", "rp_filter", "1"}, {"4", "forwarding", "1"}, {"6", "disable_ipv6", "1"}} {
+		err := writeFile("/proc/sys/net/ipv"+set[0]+"/conf/"+l.name+"/"+set[1], set[2])
+		if err != nil && !(err == unix.ENOENT && set[0] == "6") {
+			return err
+		}
+	}
+	if err := route.Address(index, netip.PrefixFrom(l.ours, l.bits)); err != nil {
+		return err
+	}
+	return route.Up(index)
+}
+
+func (l line) remove(route *rtnl.Conn) {
+	if index, err := route.Index(l.name); err == nil {
+		_ = route.Delete(index)
+	}
+}
+
+// forwards looks whether this host forwards packets that come in by its default route; an administrator can have
+// that switched on. It is a setting of the whole host, so nothing else of sbx's changes it.
+func (o org) forwards(out int) *refusal {
+	if text, err := readWhole("/proc/sys/net/ipv4/ip_forward"); err == nil && strings.TrimSpace(text) == "1" {
+		return nil
+	}
+	if !o.forwarding {
+		return &refusal{reason: wire.NotForwarding}
+	}
+	if err := writeFile("/proc/sys/net/ipv4/ip_forward", "1"); err != nil {
+		return &refusal{reason: wire.NotForwarding, err: err}
+	}
+	return nil
+}
+
+func writeFile(name, text string) error {
+	fd, err := unix.Open(name, unix.O_WRONLY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	_, err = unix.Write(fd, []byte(text))
+	return err
+}
+
+// awaitEnd returns when the caller's end of the wire is closed. What it sends is of no interest.
+func awaitEnd() {
+	var b [64]byte
+	for {
+		n, err := unix.Read(wire.FD, b[:])
+		if n <= 0 && err != unix.EINTR {
+			return
+		}
+	}
+}
