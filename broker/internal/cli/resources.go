@@ -195,7 +195,7 @@ func (t *term) groupFinding() finding {
 	case t.userBus() != "":
 		f.Says = "none is delegated here; for --memory, --cpu and --io the user's systemd is asked for a scope"
 	default:
-		f.Says = strings.TrimPrefix(err.Error(), resources.ErrNone.Error()+": ") + ": --cpu and --io are not to be had, --memory only for each process by itself"
+		f.Says = strings.TrimPrefix(err.Error(), resources.ErrNone.Error()+": ") + ": --cpu and --io are not to be had; --memory holds for each process, and what all use together is looked at four times a second"
 	}
 	return f
 }

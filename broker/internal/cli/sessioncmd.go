@@ -57,7 +57,7 @@ func cmdKill(t *term, args []string) int {
 }
 
 func cmdFreeze(t *term, args []string) int {
-	return t.stateCommand(args, "freeze", "Stops every process of the sessions until sbx thaw.", (*control.Client).Freeze)
+	return t.stateCommand(args, "freeze", "Stops every process of the sessions until sbx thaw: with the session's control group if it has one, with SIGSTOP\notherwise. sbx ls says which.", (*control.Client).Freeze)
 }
 
 func cmdThaw(t *term, args []string) int {
