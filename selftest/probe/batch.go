@@ -24,7 +24,7 @@ type item struct {
 	NS   string   `json:"ns,omitempty"` // "", user, net, unmapped
 }
 
-const actTime = 15 * time.Second
+const actTime = time.Minute // an emulated machine on a busy host is a hundred times slower
 
 // batch runs every act in a process of its own, so that what one changes cannot disturb the next.
 func batch(args []string) int {

@@ -9,7 +9,7 @@ wanted="$wanted nix-daemon=nix-bin busybox=busybox-static gpg=gnupg gpg-connect-
 wanted="$wanted podman=podman crun=crun fuse-overlayfs=fuse-overlayfs newuidmap=uidmap"
 wanted="$wanted pasta=passt slirp4netns=slirp4netns nft=nftables curl=curl ip=iproute2 dig=bind9-dnsutils ping=iputils-ping"
 # For virtual machines; their kernels are fetched by the test itself.
-wanted="$wanted busybox=busybox-static mke2fs=e2fsprogs depmod=kmod cpio=cpio xz=xz-utils zstd=zstd sudo=sudo"
+wanted="$wanted busybox=busybox-static mke2fs=e2fsprogs depmod=kmod cpio=cpio xz=xz-utils zstd=zstd sudo=sudo mkfs.xfs=xfsprogs mkfs.btrfs=btrfs-progs"
 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 missing=
 # What is no command of that PATH: a module, a library, a server's programs.

@@ -78,6 +78,11 @@ func (m machine) disk(t *testing.T, scratch string) string {
 		}
 		put(filepath.Base(f), string(text))
 	}
+	profile, err := os.ReadFile("../../packaging/apparmor/sbx")
+	if err != nil {
+		t.Fatal(err)
+	}
+	put("profile", string(profile))
 	put("script", m.script+"\n")
 	for _, f := range [...]string{"sbx", "sbx-helper", "sbx-probe"} {
 		if err := os.Link(filepath.Join(shop.dir, f), filepath.Join(vm, f)); err != nil {

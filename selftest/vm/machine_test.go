@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -126,7 +127,11 @@ func kernel(t *testing.T, suite string) string {
 		}
 		cache = filepath.Join(base, "sbx-vm")
 	}
-	dir := filepath.Join(cache, suite)
+	recipe, err := os.ReadFile("testdata/kernel.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(cache, fmt.Sprintf("%s-%08x", suite, crc32.ChecksumIEEE(recipe)))
 	out, err := exec.Command("sh", "testdata/kernel.sh", suite, dir).CombinedOutput()
 	text := strings.Split(strings.TrimSpace(string(out)), "\n")
 	why := "a kernel of Debian " + suite + ": " + strings.Join(text[max(0, len(text)-5):], "\n")

@@ -79,3 +79,32 @@ func TestAcceptance(t *testing.T) {
 		machine{suite: suite, script: "sh /vm/acceptance.sh"}.run(t)
 	})
 }
+
+// TestOtherHosts: the network by a tun device, projects on other file systems, and how the host fares under bombs.
+func TestOtherHosts(t *testing.T) {
+	for _, c := range [...]struct {
+		script, before string
+		need           []string
+	}{
+		{"network.sh", "sh /vm/network.sh lab", []string{"curl", "pasta", "slirp4netns", "python3", "nft"}},
+		{"filesystems.sh", "sh /vm/filesystems.sh make", []string{"mkfs.xfs", "mkfs.btrfs", "python3", "git"}},
+		{"responsive.sh", "", []string{"python3"}},
+	} {
+		t.Run(c.script, func(t *testing.T) {
+			if !full() {
+				t.Skip("not in the small set (make vm)")
+			}
+			kernels(t, func(t *testing.T, suite string) {
+				machine{suite: suite, before: c.before, need: c.need, script: "sh /vm/" + c.script}.run(t)
+			})
+		})
+	}
+}
+
+// TestAppArmor: a host where AppArmor refuses user namespaces, which takes a kernel and a parser that know them.
+func TestAppArmor(t *testing.T) {
+	if !full() {
+		t.Skip("not in the small set (make vm)")
+	}
+	machine{suite: newest, helper: "4755", before: "sh /vm/apparmor.sh load", script: "sh /vm/apparmor.sh"}.run(t)
+}

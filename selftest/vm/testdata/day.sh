@@ -25,7 +25,7 @@ exit 7
 X
 sbx run -q --mode $mode -- sh job.sh >~/out 2>&1; status=$?
 check "the job ends with its own status ($status)" '[ $status = 7 ]'
-for line in shell 'commits: 1' 'python child' made listed; do check "$line" "grep -qx '$line' ~/out"; done
+for line in shell 'commits: 1' 'python child' made listed; do check "$line" "grep -q '$line\$' ~/out"; done # the question may be on the same line
 check "the key and what was refused stay out" '! grep -q SECRET ~/out && ! grep -q SECRET made.txt f'
 check "nothing is written outside" '[ ! -e ~/planted ] && [ ! -e /usr/planted ]'
 check "the user's ids, no capability, no_new_privs" "grep -q 'Uid:.42424.42424.42424.42424' ~/out && grep -q 'CapEff:.0*\$' ~/out && grep -q 'CapBnd:.0*\$' ~/out && grep -q 'NoNewPrivs:.1' ~/out"

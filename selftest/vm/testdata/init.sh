@@ -78,9 +78,10 @@ if [ $patience != 0 ] && [ "${uptime%.*}" -gt $patience ]; then
 	echo "slow: $uptime seconds to here" >"$port"
 	exit 0
 fi
+cd /
 [ ! -e /vm/before ] || sh /vm/before >/run/out 2>&1 3>&-
 (
-	echo 0 >$scope/cgroup.procs
+	echo 0 >/sys/fs/cgroup/$scope/cgroup.procs
 	cd /home/tester
 	exec setsid setpriv --reuid=42424 --regid=42424 --init-groups env -i PATH=/usr/local/bin:/usr/bin:/bin HOME=/home/tester \
 		USER=tester LOGNAME=tester SHELL=/bin/bash LANG=C.UTF-8 TERM=xterm XDG_RUNTIME_DIR=/run/user/42424 sh /vm/script

@@ -20,6 +20,14 @@ names=$(apt apt-cache depends --important --recurse linux-image-amd64 | grep -E 
 apt apt-get download $names || exit 3
 for deb in ./*.deb; do dpkg -x "$deb" root; done
 [ -e root/lib ] || ln -s usr/lib root/lib
+# A parser that can write rules about user namespaces (4.0) and its C library, where this release has none.
+case $suite in *-backports)
+	echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] ${mirror:-http://deb.debian.org/debian} ${suite%-backports} main" >apt/etc/apt/sources.list
+	mkdir parser
+	(apt apt-get -o APT::Update::Error-Mode=any update && cd parser && apt apt-get download apparmor libc6) || exit 3
+	for deb in parser/*.deb; do dpkg -x "$deb" root/apparmor; done
+	rm -rf parser ;;
+esac
 version=$(ls root/lib/modules)
 depmod -b root "$version"
 

@@ -1,0 +1,29 @@
+# --allow-network with each program that can carry it, on a kernel with a tun device for everybody. As root, with the word
+# lab, it makes the internet: a network namespace with an address of its own and a web server.
+if [ "$1" = lab ]; then
+	ip netns add internet
+	ip link add lab type veth peer name lab0 netns internet
+	ip address add 203.0.113.2/24 dev lab
+	ip link set lab up
+	ip netns exec internet sh -c 'ip link set lo up; ip address add 203.0.113.1/24 dev lab0; ip address add 198.51.100.10/32 dev lo; ip address add 10.9.9.9/32 dev lo; ip link set lab0 up'
+	ip route add 198.51.100.0/24 via 203.0.113.1
+	ip route add 10.9.9.0/24 via 203.0.113.1
+	mkdir -p /run/page
+	echo 'a page' >/run/page/index.html
+	ip netns exec internet python3 -m http.server 80 --directory /run/page >/dev/null 2>&1 3>&- &
+	exit
+fi
+check() { if eval "$2"; then echo "pass: network: $1"; else echo "FAIL: network: $1"; sed 's/^/    /' ~/out; fi; }
+mkdir -p ~/network && cd ~/network || exit 1
+page='curl -s -m 30 http://198.51.100.10/'
+n=0; until $page >~/out || [ $n -gt 20 ]; do sleep 1; n=$((n + 1)); done
+check "control: the host reaches the page, and a private address" 'grep -qx "a page" ~/out && curl -s -m 30 -o /dev/null http://10.9.9.9/'
+sbx run -q --static -- $page >~/out 2>&1
+check "without the switch there is no network" '! grep -q "a page" ~/out'
+for net in pasta slirp4netns; do
+	command -v $net >/dev/null || { echo "missing: $net"; continue; }
+	sbx run --static --allow-network --net $net -- sh -c "$page; curl -s -m 10 -o /dev/null http://10.9.9.9/ || echo private refused" >~/out 2>&1
+	check "$net carries it" 'grep -qx "a page" ~/out'
+	check "$net: private addresses are refused" 'grep -qx "private refused" ~/out'
+done
+check "no carrier is left" '! pgrep pasta && ! pgrep passt && ! pgrep slirp4netns'
