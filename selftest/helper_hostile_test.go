@@ -223,6 +223,11 @@ func surroundings(home string) []attempt {
 		{name: "no file may grow", limit: "ulimit -f 0", plan: basePlan()},
 		{name: "no processes", limit: "ulimit -p 0", plan: basePlan()},
 		{name: "stack", limit: "ulimit -s 64", plan: basePlan()},
+		{name: "no arguments", argv: []string{}, plan: basePlan()},
+		{name: "ignored signals", runs: true, limit: `trap "" HUP INT QUIT TERM PIPE ALRM CHLD USR1 TSTP TTOU`, plan: basePlan()},
+		{name: "umask", runs: true, limit: "umask 0777", plan: basePlan()},
+		{name: "no working directory", runs: true, limit: `d=$(mktemp -d "` + home + `/gone-XXXXXX") && cd "$d" && rmdir "$d"`, plan: basePlan()},
+		{name: "settings of a loader and a runtime", runs: true, limit: "export GODEBUG=madvdontneed=1,invalidptr=0 GOTRACEBACK=crash LD_BIND_NOW=1 GCONV_PATH=. TMPDIR=. IFS=x", plan: basePlan()},
 		{name: "core", limit: "ulimit -c unlimited", plan: basePlan(), during: later(syscall.SIGQUIT, 5*time.Millisecond)},
 	}
 	for _, sig := range []syscall.Signal{syscall.SIGKILL, syscall.SIGALRM, syscall.SIGSEGV, syscall.SIGTERM} {
