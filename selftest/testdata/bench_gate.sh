@@ -36,8 +36,8 @@ for work in "find /usr -xdev, a stat each=sh tree.sh" "git status, 20 000 files=
 		"$work" "the same, inside=@${work#*=}"
 done
 # Grafts: each directory that is listed is mounted.
-as ${*:+"$@"} "$here/sbx" run -q --mode dynamic --gate gatefs --prompt allow --name bench-grafts -- sh -c 'for i in $(seq 200); do ls ~/trees/$((i / 5))/$i >/dev/null; done; grep -c trees /proc/self/mountinfo; echo ready >ready; sleep 8' &
+as ${*:+"$@"} "$here/sbx" run -q --mode dynamic --gate gatefs --prompt allow --name bench-grafts -- sh -c 'for i in $(seq 200); do ls ~/trees/$((i / 5))/$i >/dev/null; done; grep -c trees /proc/self/mountinfo; echo ready >ready; sleep 12' &
 n=0; until [ -e ready ] || [ $n -gt 600 ]; do sleep 0.1; n=$((n+1)); done
-sleep 3
+sleep 5
 [ "$(id -u)" != 0 ] || for p in $(pgrep -f "^$here/sbx run.*bench-grafts"); do echo "process $p: $(awk '/^Pss:/ {print $2, $3}' /proc/$p/smaps_rollup) PSS with 200 grafts"; done
 wait

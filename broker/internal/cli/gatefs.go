@@ -39,6 +39,9 @@ type fileGate struct {
 	over  chan struct{}
 	once  sync.Once
 
+	calmly  sync.Once
+	resting *time.Timer // set before calmly is done
+
 	withdrawn map[string]bool // mounts of the plan whose rule has gone; followRules'
 }
 
@@ -292,6 +295,7 @@ func (g *fileGate) Graft(p string, m gatefs.Mode, typ uint32) error {
 		return err
 	}
 	var st unix.Stat_t
+	defer g.calm()
 	if err := unix.Lstat(p, &st); err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -27,6 +28,20 @@ func settle() {
 	for _, m := range fileMaps(string(maps), exe) {
 		_, _, _ = unix.Syscall(unix.SYS_MADVISE, m[0], m[1]-m[0], unix.MADV_DONTNEED)
 	}
+}
+
+// calmAfter is how long after the last answer the broker gives back what many of them needed.
+const calmAfter = 2 * time.Second
+
+// calm gives memory back when nothing has been asked for a while.
+func (g *fileGate) calm() {
+	g.calmly.Do(func() {
+		g.resting = time.AfterFunc(calmAfter, func() {
+			debug.FreeOSMemory()
+			settle()
+		})
+	})
+	g.resting.Reset(calmAfter)
 }
 
 // fileMaps lists where the file is mapped and cannot be written, begin and end (proc(5), /proc/pid/maps).
