@@ -62,7 +62,7 @@ func (m machine) disk(t *testing.T, scratch string) string {
 			t.Fatal(err)
 		}
 	}
-	put("config", fmt.Sprintf("userns=%s\ndelegate=%s\nhelper=%s\npatience=%d\n", yes[!m.noUsers], yes[!m.noGroup], helper, patience()))
+	put("config", fmt.Sprintf("userns=%s\ndelegate=%s\nhelper=%s\npatience=%d\naccel=%s\n", yes[!m.noUsers], yes[!m.noGroup], helper, patience(), shop.accel))
 	put("sudoers", m.sudoers)
 	if m.before != "" {
 		put("before", m.before)
@@ -137,7 +137,7 @@ func patience() int {
 	if full() || shop.accel == "kvm" || os.Getenv("SBX_VM_COMMAND") != "" {
 		return 0
 	}
-	return 60
+	return 30
 }
 
 // tail reads the last n bytes of a file.
