@@ -112,7 +112,7 @@ func checkRecords(t *testing.T, home string) {
 		files, _ := os.ReadDir(filepath.Join(sessions, e.Name()))
 		for _, f := range files {
 			switch f.Name() {
-			case "plan.json", "log.jsonl", "lock", "overlay":
+			case "plan.json", "log.jsonl", "lock", "overlay", "etc":
 			default:
 				t.Errorf("session %s holds %s", e.Name(), f.Name())
 			}

@@ -135,6 +135,7 @@ func (t *term) run(r *request) int {
 	defer net.close()
 	if in.OwnNames {
 		if err := nameFiles(s.Dir, in.Hostname, map[string]string{"resolv.conf": "# this sandbox has no network: there is nobody to ask about names\n"}); err != nil {
+			s.Discard()
 			return t.fail(&planner.Refusal{What: err.Error(), Hint: recordHint})
 		}
 	}
