@@ -24,13 +24,15 @@ const (
 )
 
 // containersConf is what an engine is told: there is no service manager and no journal inside, single control groups are not
-// to be had, and the network of a container is that of the sandbox, which decides what can be reached.
+// to be had, and the network of a container is that of the sandbox, which decides what can be reached. podman 4 makes a lock beside the definitions of networks, by default below ~/.config, which may not be there.
 const containersConf = `[containers]
 netns = "host"
 cgroups = "disabled"
 cgroupns = "host"
 log_driver = "k8s-file"
 default_sysctls = []
+[network]
+network_config_dir = "/tmp/.containers-networks"
 [engine]
 cgroup_manager = "cgroupfs"
 events_logger = "file"
