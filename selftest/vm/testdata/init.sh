@@ -75,7 +75,9 @@ install -d -o 42424 -g 42424 -m 700 /run/user /run/user/42424
 chmod 755 /run/user
 read -r uptime rest </proc/uptime
 if [ $patience != 0 ] && [ "${uptime%.*}" -gt $patience ]; then
-	echo "slow: $uptime seconds to here" >"$port"
+	echo "slow: $uptime seconds to here" >/run/out # the port itself has one writer
+	exec 3>&-
+	wait $copy
 	exit 0
 fi
 cd /
