@@ -29,7 +29,7 @@ func (s *client) away(targets []string, again bool) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("asking the daemon what would be built: %w", err)
 	}
-	defer s.p.leave(a.conn)
+	defer s.p.Leave(a.conn)
 	missing, unknown, err := a.missing(targets)
 	if err != nil {
 		return "", fmt.Errorf("asking the daemon what would be built: %w", err)
@@ -47,13 +47,13 @@ type asker struct {
 }
 
 func (s *client) asker() (*asker, error) {
-	conn, err := s.p.dial()
+	conn, err := s.p.Dial(s.p.opt.Daemon)
 	if err != nil {
 		return nil, err
 	}
 	a := &asker{conn, newReader(conn)}
 	if err := a.greet(s.version, s.set); err != nil {
-		s.p.leave(conn)
+		s.p.Leave(conn)
 		return nil, err
 	}
 	return a, nil

@@ -6,9 +6,8 @@ import (
 	"net"
 	"path"
 	"sync"
-	"time"
 
-	"golang.org/x/sys/unix"
+	"sbx/broker/internal/relay"
 )
 
 // Request is one that was refused.
@@ -30,78 +29,17 @@ type Options struct {
 
 // Proxy serves one socket.
 type Proxy struct {
-	opt  Options
-	mu   sync.Mutex
-	open map[net.Conn]bool
-	done bool
+	*relay.Server
+	opt Options
 }
 
 const maxConns = 32 // at once, and twice as many to the daemon
 
 // New makes a proxy.
-func New(opt Options) *Proxy { return &Proxy{opt: opt, open: map[net.Conn]bool{}} }
+func New(opt Options) *Proxy { return &Proxy{Server: relay.New(3 * maxConns), opt: opt} }
 
 // Serve answers what connects to l until l or the proxy is closed.
-func (p *Proxy) Serve(l *net.UnixListener) {
-	for {
-		c, err := l.AcceptUnix()
-		if err != nil {
-			if errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) {
-				time.Sleep(100 * time.Millisecond)
-				continue
-			}
-			return
-		}
-		if !p.enter(c) {
-			c.Close()
-			continue
-		}
-		go func() {
-			defer p.leave(c)
-			p.serve(c)
-		}()
-	}
-}
-
-func (p *Proxy) enter(c net.Conn) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.done || len(p.open) >= 3*maxConns {
-		return false
-	}
-	p.open[c] = true
-	return true
-}
-
-func (p *Proxy) leave(c net.Conn) {
-	c.Close()
-	p.mu.Lock()
-	delete(p.open, c)
-	p.mu.Unlock()
-}
-
-// Close ends every connection.
-func (p *Proxy) Close() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.done = true
-	for c := range p.open {
-		c.Close()
-	}
-}
-
-// dial opens a connection to the daemon.
-func (p *Proxy) dial() (net.Conn, error) {
-	c, err := net.Dial("unix", p.opt.Daemon)
-	if err != nil {
-		return nil, err
-	}
-	if !p.enter(c) {
-		c.Close()
-		return nil, net.ErrClosed
-	}
-	return c, nil
-}
+func (p *Proxy) Serve(l *net.UnixListener) { p.Accept(l, p.serve) }
 
 // client is one connection from inside, with one of its own to the daemon.
 type client struct {
@@ -116,12 +54,12 @@ type client struct {
 }
 
 func (p *Proxy) serve(conn *net.UnixConn) {
-	daemon, err := p.dial()
+	daemon, err := p.Dial(p.opt.Daemon)
 	if err != nil {
 		return
 	}
-	defer p.leave(daemon)
-	s := &client{p: p, in: newReader(conn), conn: conn, daemon: daemon, pid: peerPID(conn)}
+	defer p.Leave(daemon)
+	s := &client{p: p, in: newReader(conn), conn: conn, daemon: daemon, pid: relay.PeerPID(conn)}
 	if err := s.handshake(); err != nil {
 		return
 	}
@@ -350,19 +288,4 @@ func (r *reader) imported() []byte {
 	r.flag()
 	r.flag()
 	return appendFlag(appendFlag(b, false), false)
-}
-
-// peerPID is the process that connected, 0 if it cannot be known.
-func peerPID(c *net.UnixConn) int {
-	raw, err := c.SyscallConn()
-	if err != nil {
-		return 0
-	}
-	pid := 0
-	_ = raw.Control(func(fd uintptr) {
-		if u, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED); err == nil {
-			pid = int(u.Pid)
-		}
-	})
-	return pid
 }

@@ -399,7 +399,7 @@ func TestOldAndWrongPeers(t *testing.T) {
 	a, b := net.Pipe()
 	defer a.Close()
 	s := &client{p: p, in: newReader(b), conn: b}
-	d, err := p.dial()
+	d, err := p.Dial(p.opt.Daemon)
 	if err != nil {
 		t.Fatal(err)
 	}

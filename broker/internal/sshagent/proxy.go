@@ -3,14 +3,11 @@ package sshagent
 import (
 	"crypto/sha256"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"net"
 	"strings"
-	"sync"
-	"time"
 
-	"golang.org/x/sys/unix"
+	"sbx/broker/internal/relay"
 )
 
 // Mode says what the sandbox may do with the keys.
@@ -44,81 +41,27 @@ type Options struct {
 
 // Proxy serves one socket.
 type Proxy struct {
-	opt  Options
-	mu   sync.Mutex
-	open map[net.Conn]bool
-	done bool
+	*relay.Server
+	opt Options
 }
 
 // maxConns bounds the connections that are served at once; ssh opens one, git one for each signature.
 const maxConns = 32
 
 // New makes a proxy.
-func New(opt Options) *Proxy {
-	return &Proxy{opt: opt, open: map[net.Conn]bool{}}
-}
+func New(opt Options) *Proxy { return &Proxy{Server: relay.New(2 * maxConns), opt: opt} }
 
 // Serve answers what connects to l until l or the proxy is closed.
-func (p *Proxy) Serve(l *net.UnixListener) {
-	for {
-		c, err := l.AcceptUnix()
-		if err != nil {
-			if errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) {
-				time.Sleep(100 * time.Millisecond)
-				continue
-			}
-			return
-		}
-		if !p.enter(c) {
-			c.Close()
-			continue
-		}
-		go func() {
-			defer p.leave(c)
-			p.serve(c)
-		}()
-	}
-}
-
-func (p *Proxy) enter(c net.Conn) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.done || len(p.open) >= 2*maxConns {
-		return false
-	}
-	p.open[c] = true
-	return true
-}
-
-func (p *Proxy) leave(c net.Conn) {
-	c.Close()
-	p.mu.Lock()
-	delete(p.open, c)
-	p.mu.Unlock()
-}
-
-// Close ends every connection.
-func (p *Proxy) Close() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.done = true
-	for c := range p.open {
-		c.Close()
-	}
-}
+func (p *Proxy) Serve(l *net.UnixListener) { p.Accept(l, p.serve) }
 
 // serve answers one client. Each has a connection of its own to the agent, which ends with it.
 func (p *Proxy) serve(c *net.UnixConn) {
-	agent, err := net.Dial("unix", p.opt.Agent)
+	agent, err := p.Dial(p.opt.Agent)
 	if err != nil {
 		return
 	}
-	if !p.enter(agent) {
-		agent.Close()
-		return
-	}
-	defer p.leave(agent)
-	s := &client{p: p, agent: agent, pid: peerPID(c)}
+	defer p.Leave(agent)
+	s := &client{p: p, agent: agent, pid: relay.PeerPID(c)}
 	for {
 		m, err := readMessage(c)
 		if err != nil {
@@ -288,19 +231,4 @@ func (s *client) sign(m []byte) ([]byte, error) {
 		return failure[:], nil
 	}
 	return a, nil
-}
-
-// peerPID is the process that connected, 0 if it cannot be known.
-func peerPID(c *net.UnixConn) int {
-	raw, err := c.SyscallConn()
-	if err != nil {
-		return 0
-	}
-	pid := 0
-	_ = raw.Control(func(fd uintptr) {
-		if u, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED); err == nil {
-			pid = int(u.Pid)
-		}
-	})
-	return pid
 }

@@ -4,32 +4,17 @@ import (
 	"encoding/binary"
 
 	"golang.org/x/sys/unix"
+
+	"sbx/shared/rtnl"
 )
 
 const nested = 0x8000 // NLA_F_NESTED
 
-// attr is one netlink attribute, padded to four bytes.
-func attr(kind int, payload ...[]byte) []byte {
-	n := 4
-	for _, p := range payload {
-		n += len(p)
-	}
-	b := make([]byte, 4, (n+3)&^3)
-	binary.NativeEndian.PutUint16(b, uint16(n))
-	binary.NativeEndian.PutUint16(b[2:], uint16(kind))
-	for _, p := range payload {
-		b = append(b, p...)
-	}
-	return b[:cap(b)]
-}
+func nest(kind int, inner ...[]byte) []byte { return rtnl.Attr(kind|nested, inner...) }
 
-func nest(kind int, inner ...[]byte) []byte { return attr(kind|nested, inner...) }
+func u32(kind int, v uint32) []byte { return rtnl.Attr(kind, binary.BigEndian.AppendUint32(nil, v)) }
 
-func text(kind int, s string) []byte { return attr(kind, append([]byte(s), 0)) }
-
-func u32(kind int, v uint32) []byte { return attr(kind, binary.BigEndian.AppendUint32(nil, v)) }
-
-func u64(kind int, v uint64) []byte { return attr(kind, binary.BigEndian.AppendUint64(nil, v)) }
+func u64(kind int, v uint64) []byte { return rtnl.Attr(kind, binary.BigEndian.AppendUint64(nil, v)) }
 
 // attrs calls f with each attribute in b.
 func attrs(b []byte, f func(kind int, payload []byte)) {

@@ -5,11 +5,13 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"sbx/shared/rtnl"
 )
 
 // Table makes the batch's table.
 func (b *Batch) Table() {
-	b.add(unix.NFT_MSG_NEWTABLE, unix.NLM_F_CREATE, "making table "+b.table, text(unix.NFTA_TABLE_NAME, b.table))
+	b.add(unix.NFT_MSG_NEWTABLE, unix.NLM_F_CREATE, "making table "+b.table, rtnl.Text(unix.NFTA_TABLE_NAME, b.table))
 }
 
 // Verdicts of netfilter.
@@ -29,14 +31,14 @@ func (b *Batch) BaseChain(name, kind string, hook, priority int, accept bool) {
 	if accept {
 		policy = acceptIt
 	}
-	b.add(unix.NFT_MSG_NEWCHAIN, unix.NLM_F_CREATE, "making chain "+name, text(unix.NFTA_CHAIN_TABLE, b.table), text(unix.NFTA_CHAIN_NAME, name),
+	b.add(unix.NFT_MSG_NEWCHAIN, unix.NLM_F_CREATE, "making chain "+name, rtnl.Text(unix.NFTA_CHAIN_TABLE, b.table), rtnl.Text(unix.NFTA_CHAIN_NAME, name),
 		nest(unix.NFTA_CHAIN_HOOK, u32(unix.NFTA_HOOK_HOOKNUM, uint32(hook)), u32(unix.NFTA_HOOK_PRIORITY, uint32(int32(priority)))),
-		u32(unix.NFTA_CHAIN_POLICY, policy), text(unix.NFTA_CHAIN_TYPE, kind))
+		u32(unix.NFTA_CHAIN_POLICY, policy), rtnl.Text(unix.NFTA_CHAIN_TYPE, kind))
 }
 
 // Chain makes a chain that rules jump to.
 func (b *Batch) Chain(name string) {
-	b.add(unix.NFT_MSG_NEWCHAIN, unix.NLM_F_CREATE, "making chain "+name, text(unix.NFTA_CHAIN_TABLE, b.table), text(unix.NFTA_CHAIN_NAME, name))
+	b.add(unix.NFT_MSG_NEWCHAIN, unix.NLM_F_CREATE, "making chain "+name, rtnl.Text(unix.NFTA_CHAIN_TABLE, b.table), rtnl.Text(unix.NFTA_CHAIN_NAME, name))
 }
 
 // Rule appends a rule.
@@ -47,8 +49,8 @@ func (b *Batch) Rule(chain string, exprs ...Expr) {
 			list = append(list, nest(unix.NFTA_LIST_ELEM, part))
 		}
 	}
-	b.add(unix.NFT_MSG_NEWRULE, unix.NLM_F_CREATE|unix.NLM_F_APPEND, "adding a rule to chain "+chain, text(unix.NFTA_RULE_TABLE, b.table),
-		text(unix.NFTA_RULE_CHAIN, chain), nest(unix.NFTA_RULE_EXPRESSIONS, list...))
+	b.add(unix.NFT_MSG_NEWRULE, unix.NLM_F_CREATE|unix.NLM_F_APPEND, "adding a rule to chain "+chain, rtnl.Text(unix.NFTA_RULE_TABLE, b.table),
+		rtnl.Text(unix.NFTA_RULE_CHAIN, chain), nest(unix.NFTA_RULE_EXPRESSIONS, list...))
 }
 
 // Set makes a set of keys of keyLen bytes: keyType names the type for people who list it (nft's numbers, 7 an IPv4 and 8 an IPv6 address).
@@ -59,24 +61,24 @@ func (b *Batch) Set(name string, keyType, keyLen int, counted bool) {
 	if counted {
 		flags = unix.NFT_SET_EVAL
 	}
-	b.add(unix.NFT_MSG_NEWSET, unix.NLM_F_CREATE, "making set "+name, text(unix.NFTA_SET_TABLE, b.table), text(unix.NFTA_SET_NAME, name),
+	b.add(unix.NFT_MSG_NEWSET, unix.NLM_F_CREATE, "making set "+name, rtnl.Text(unix.NFTA_SET_TABLE, b.table), rtnl.Text(unix.NFTA_SET_NAME, name),
 		u32(unix.NFTA_SET_FLAGS, flags), u32(unix.NFTA_SET_KEY_TYPE, uint32(keyType)), u32(unix.NFTA_SET_KEY_LEN, uint32(keyLen)),
 		u32(unix.NFTA_SET_ID, b.ids), nest(unix.NFTA_SET_DESC, u32(unix.NFTA_SET_DESC_SIZE, 65535)))
 }
 
 // Element puts key into a set for a time.
 func (b *Batch) Element(set string, key []byte, life time.Duration) {
-	b.element(unix.NFT_MSG_NEWSETELEM, unix.NLM_F_CREATE, "adding to set "+set, set, nest(unix.NFTA_SET_ELEM_KEY, attr(unix.NFTA_DATA_VALUE, key)),
+	b.element(unix.NFT_MSG_NEWSETELEM, unix.NLM_F_CREATE, "adding to set "+set, set, nest(unix.NFTA_SET_ELEM_KEY, rtnl.Attr(unix.NFTA_DATA_VALUE, key)),
 		u64(unix.NFTA_SET_ELEM_TIMEOUT, uint64(life.Milliseconds())))
 }
 
 // Remove takes key out of a set; it must be there.
 func (b *Batch) Remove(set string, key []byte) {
-	b.element(unix.NFT_MSG_DELSETELEM, 0, "removing from set "+set, set, nest(unix.NFTA_SET_ELEM_KEY, attr(unix.NFTA_DATA_VALUE, key)))
+	b.element(unix.NFT_MSG_DELSETELEM, 0, "removing from set "+set, set, nest(unix.NFTA_SET_ELEM_KEY, rtnl.Attr(unix.NFTA_DATA_VALUE, key)))
 }
 
 func (b *Batch) element(kind int, flags uint16, what, set string, parts ...[]byte) {
-	b.add(kind, flags, what, text(unix.NFTA_SET_ELEM_LIST_TABLE, b.table), text(unix.NFTA_SET_ELEM_LIST_SET, set),
+	b.add(kind, flags, what, rtnl.Text(unix.NFTA_SET_ELEM_LIST_TABLE, b.table), rtnl.Text(unix.NFTA_SET_ELEM_LIST_SET, set),
 		nest(unix.NFTA_SET_ELEM_LIST_ELEMENTS, nest(unix.NFTA_LIST_ELEM, parts...)))
 }
 
@@ -90,7 +92,7 @@ const (
 )
 
 func expr(name string, data ...[]byte) Expr {
-	return Expr{append(text(unix.NFTA_EXPR_NAME, name), nest(unix.NFTA_EXPR_DATA, data...)...)}
+	return Expr{append(rtnl.Text(unix.NFTA_EXPR_NAME, name), nest(unix.NFTA_EXPR_DATA, data...)...)}
 }
 
 func join(list ...Expr) Expr {
@@ -101,7 +103,7 @@ func join(list ...Expr) Expr {
 	return out
 }
 
-func value(kind int, v []byte) []byte { return nest(kind, attr(unix.NFTA_DATA_VALUE, v)) }
+func value(kind int, v []byte) []byte { return nest(kind, rtnl.Attr(unix.NFTA_DATA_VALUE, v)) }
 
 func compare(op uint32, v []byte) Expr {
 	return expr("cmp", u32(unix.NFTA_CMP_SREG, reg1), u32(unix.NFTA_CMP_OP, op), value(unix.NFTA_CMP_DATA, v))
@@ -212,27 +214,27 @@ func To(addr []byte, bits int) Expr {
 
 // ToSet matches the destination against a set of addresses of size bytes.
 func ToSet(size int, set string) Expr {
-	return join(address(size, false), expr("lookup", u32(unix.NFTA_LOOKUP_SREG, reg1), text(unix.NFTA_LOOKUP_SET, set)))
+	return join(address(size, false), expr("lookup", u32(unix.NFTA_LOOKUP_SREG, reg1), rtnl.Text(unix.NFTA_LOOKUP_SET, set)))
 }
 
 // ToPortSet matches destination and port together, as keys of an address and a port padded to four bytes.
 func ToPortSet(size int, set string) Expr {
 	// The port goes to the register behind the address.
 	port := expr("payload", u32(unix.NFTA_PAYLOAD_DREG, uint32(unix.NFT_REG32_00+size/4)), u32(unix.NFTA_PAYLOAD_BASE, unix.NFT_PAYLOAD_TRANSPORT_HEADER), u32(unix.NFTA_PAYLOAD_OFFSET, 2), u32(unix.NFTA_PAYLOAD_LEN, 2))
-	return join(address(size, false), port, expr("lookup", u32(unix.NFTA_LOOKUP_SREG, reg1), text(unix.NFTA_LOOKUP_SET, set)))
+	return join(address(size, false), port, expr("lookup", u32(unix.NFTA_LOOKUP_SREG, reg1), rtnl.Text(unix.NFTA_LOOKUP_SET, set)))
 }
 
 // Count adds the packet to the counters of its destination, or source, in a counted set.
 func Count(size int, source bool, set string) Expr {
-	counter := append(text(unix.NFTA_EXPR_NAME, "counter"), nest(unix.NFTA_EXPR_DATA, u64(unix.NFTA_COUNTER_BYTES, 0), u64(unix.NFTA_COUNTER_PACKETS, 0))...)
-	return join(address(size, source), expr("dynset", text(unix.NFTA_DYNSET_SET_NAME, set), u32(unix.NFTA_DYNSET_OP, unix.NFT_DYNSET_OP_UPDATE),
+	counter := append(rtnl.Text(unix.NFTA_EXPR_NAME, "counter"), nest(unix.NFTA_EXPR_DATA, u64(unix.NFTA_COUNTER_BYTES, 0), u64(unix.NFTA_COUNTER_PACKETS, 0))...)
+	return join(address(size, source), expr("dynset", rtnl.Text(unix.NFTA_DYNSET_SET_NAME, set), u32(unix.NFTA_DYNSET_OP, unix.NFT_DYNSET_OP_UPDATE),
 		u32(unix.NFTA_DYNSET_SREG_KEY, reg1), nest(unix.NFTA_DYNSET_EXPR, counter)))
 }
 
 func verdict(code int32, chain string) Expr {
 	parts := [][]byte{u32(unix.NFTA_VERDICT_CODE, uint32(code))}
 	if chain != "" {
-		parts = append(parts, text(unix.NFTA_VERDICT_CHAIN, chain))
+		parts = append(parts, rtnl.Text(unix.NFTA_VERDICT_CHAIN, chain))
 	}
 	return expr("immediate", u32(unix.NFTA_IMMEDIATE_DREG, regVerdict), nest(unix.NFTA_IMMEDIATE_DATA, nest(unix.NFTA_DATA_VERDICT, parts...)))
 }
@@ -248,7 +250,7 @@ func Goto(chain string) Expr { return verdict(unix.NFT_GOTO, chain) }
 
 // Reject answers that an administrator forbids it, which connect(2) reports as EHOSTUNREACH, with IPv6 as EACCES.
 func Reject() Expr {
-	return expr("reject", u32(unix.NFTA_REJECT_TYPE, unix.NFT_REJECT_ICMPX_UNREACH), attr(unix.NFTA_REJECT_ICMP_CODE, []byte{unix.NFT_REJECT_ICMPX_ADMIN_PROHIBITED}))
+	return expr("reject", u32(unix.NFTA_REJECT_TYPE, unix.NFT_REJECT_ICMPX_UNREACH), rtnl.Attr(unix.NFTA_REJECT_ICMP_CODE, []byte{unix.NFT_REJECT_ICMPX_ADMIN_PROHIBITED}))
 }
 
 // Reset answers a connection as a port that nobody listens on does.
@@ -258,7 +260,7 @@ func Reset() Expr {
 
 // Log hands the first size bytes of the packet to the listener of a group.
 func Log(group uint16, size uint32) Expr {
-	return expr("log", attr(unix.NFTA_LOG_GROUP, binary.BigEndian.AppendUint16(nil, group)), u32(unix.NFTA_LOG_SNAPLEN, size))
+	return expr("log", rtnl.Attr(unix.NFTA_LOG_GROUP, binary.BigEndian.AppendUint16(nil, group)), u32(unix.NFTA_LOG_SNAPLEN, size))
 }
 
 // AtMost matches rate packets a second, and burst at once.

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"sbx/shared/rtnl"
 )
 
 // patience bounds the wait for the kernel's answer, which comes at once.
@@ -160,7 +162,7 @@ func (c *Conn) Dump(table, set string) ([]Counted, error) {
 	c.seq++
 	want := c.seq
 	if err := c.send(message(unix.NFNL_SUBSYS_NFTABLES<<8|unix.NFT_MSG_GETSETELEM, unix.NLM_F_DUMP, want, unix.NFPROTO_INET,
-		text(unix.NFTA_SET_ELEM_LIST_TABLE, table), text(unix.NFTA_SET_ELEM_LIST_SET, set))); err != nil {
+		rtnl.Text(unix.NFTA_SET_ELEM_LIST_TABLE, table), rtnl.Text(unix.NFTA_SET_ELEM_LIST_SET, set))); err != nil {
 		return nil, err
 	}
 	var out []Counted

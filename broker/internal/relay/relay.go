@@ -1,0 +1,103 @@
+// Package relay serves a socket that a filter stands behind, and keeps count of its connections and of those that it opens to the host.
+// It must never read or write a byte of a connection: what is passed on is the filter's to decide.
+// It is called by sshagent and nixdaemon, which embed a Server and give it what serves one client.
+package relay
+
+import (
+	"errors"
+	"net"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Server is the connections of one filter. Make it with New.
+type Server struct {
+	most int
+	mu   sync.Mutex
+	open map[net.Conn]bool
+	done bool
+}
+
+// New makes a server of at most this many connections at once, in both directions together.
+func New(most int) *Server { return &Server{most: most, open: map[net.Conn]bool{}} }
+
+// Accept has each answer what connects to l, one goroutine for each connection, until l or the server is closed. The connection
+// ends with the call.
+func (s *Server) Accept(l *net.UnixListener, each func(*net.UnixConn)) {
+	for {
+		c, err := l.AcceptUnix()
+		if err != nil {
+			if errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) {
+				time.Sleep(100 * time.Millisecond)
+				continue
+			}
+			return
+		}
+		if !s.enter(c) {
+			c.Close()
+			continue
+		}
+		go func() {
+			defer s.Leave(c)
+			each(c)
+		}()
+	}
+}
+
+// Dial opens a connection to a socket of the host's. Whoever has it gives it to Leave.
+func (s *Server) Dial(path string) (net.Conn, error) {
+	c, err := net.Dial("unix", path)
+	if err != nil {
+		return nil, err
+	}
+	if !s.enter(c) {
+		c.Close()
+		return nil, net.ErrClosed
+	}
+	return c, nil
+}
+
+func (s *Server) enter(c net.Conn) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.done || len(s.open) >= s.most {
+		return false
+	}
+	s.open[c] = true
+	return true
+}
+
+// Leave closes a connection.
+func (s *Server) Leave(c net.Conn) {
+	c.Close()
+	s.mu.Lock()
+	delete(s.open, c)
+	s.mu.Unlock()
+}
+
+// Close ends every connection.
+func (s *Server) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.done = true
+	for c := range s.open {
+		c.Close()
+	}
+}
+
+// PeerPID is the process that connected, as the broker's PID namespace knows it; 0 if it cannot be known (unix(7), SO_PEERCRED).
+func PeerPID(c *net.UnixConn) int {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return 0
+	}
+	pid := 0
+	_ = raw.Control(func(fd uintptr) {
+		if u, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED); err == nil {
+			pid = int(u.Pid)
+		}
+	})
+	return pid
+}
