@@ -113,3 +113,13 @@ func Below(mounts []Mount, dir string) []string {
 	}
 	return out
 }
+
+// Holding is the mount that p lies on; of several at one point the last, which covers the others.
+func Holding(mounts []Mount, p string) (m Mount) {
+	for i := range mounts {
+		if x := mounts[i].Point; len(x) >= len(m.Point) && Within(p, x) {
+			m = mounts[i]
+		}
+	}
+	return m
+}

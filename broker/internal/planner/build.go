@@ -30,6 +30,7 @@ func BuildSealed(in Input) (*plan.Plan, []Loss, Sealed, error) {
 	if err := in.direct(); err != nil {
 		return nil, nil, Sealed{}, err
 	}
+	in.layers()
 	v := newView(&in)
 	p, losses, err := v.plan()
 	if err != nil {
@@ -124,8 +125,8 @@ func (v *view) collect() error {
 		if err := v.addGrant(g); err != nil {
 			return err
 		}
-		if in.Direct && g.Mode == Overlay { // after what is wrong with it everywhere
-			return noLayer(g)
+		if (in.Direct || in.NoLayers != "") && g.Mode == Overlay && !g.Own { // after what is wrong with it everywhere
+			return in.noLayer(g)
 		}
 	}
 	v.hideHardLinks()

@@ -107,6 +107,17 @@ func goldenCases() map[string]func() Input {
 			in.Hides = append(in.Hides, Hide{Path: "/home/u/data/deep/b", Why: "--hide"})
 			return in
 		},
+		"mount-below-overlay": func() Input {
+			in := moderate(machine("/home/u/.cache/a/x", "/home/u/.cache/b", "/home/u/.cache/c/y"), grants(Overlay, "cache", "/home/u/.cache")...)
+			in.Hides = append(in.Hides, Hide{Path: "/home/u/.cache/b", Why: "--hide"})
+			in.Facts.Mounts = []host.Mount{{Dev: "0:1", Root: "/", Point: "/", Type: "ext4"}, {Dev: "0:2", Root: "/", Point: "/home/u/.cache/c", Type: "tmpfs"}}
+			return in
+		},
+		"no-layers": func() Input {
+			in := moderate(machine("/home/u/.cache/a/x", "/home/u/go/pkg/b"), grants(Overlay, "cache", "/home/u/.cache", "/home/u/go/pkg")...)
+			in.Facts.Mounts = []host.Mount{{Dev: "0:1", Root: "/", Point: "/", Type: "ext4"}, {Dev: "0:2", Root: "/", Point: "/state", Type: "nfs4"}}
+			return in
+		},
 		"hidden-in-large-directory": func() Input {
 			var many []string
 			for c := 'a'; c <= 'z'; c++ {
@@ -329,6 +340,22 @@ func TestLookPath(t *testing.T) {
 		}
 		if c.status == 0 && got != c.want && got != strings.Replace(c.want, "/usr/bin", "/bin", 1) {
 			t.Errorf("%q in %q: got %s, want %s", c.arg, c.path, got, c.want)
+		}
+	}
+}
+
+// What somebody asked for by name and overlayfs cannot give is refused.
+func TestNoLayer(t *testing.T) {
+	for point, want := range map[string]string{"/state": "sessions are kept on fuse.sshfs at", "/home/u/data/b": "something is mounted below it"} {
+		in := request(machine("/home/u/data/a", "/home/u/data/b/"))
+		in.Grants = join(grants(Read, "profile", system...), grants(Overlay, "--overlay", "/home/u/data"))
+		in.Facts.Mounts = []host.Mount{{Dev: "0:1", Root: "/", Point: "/", Type: "ext4"}, {Dev: "0:2", Root: "/", Point: point, Type: "fuse.sshfs"}}
+		if _, _, err := Build(in); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", point, err, want)
+		}
+		in.Facts.Mounts = in.Facts.Mounts[:1]
+		if _, _, err := Build(in); err != nil {
+			t.Errorf("%s: without that mount: %v", point, err)
 		}
 	}
 }

@@ -72,9 +72,10 @@ type Input struct {
 	Stdio       [3]plan.Stdio
 	TTY         bool
 	AsPID1      bool
-	Idle        bool // Argv is not started: the sandbox stands for other programs
-	Direct      bool // there are no user namespaces: sbx-helper carries the plan out
-	MapRoot     bool // uid 0 inside
+	Idle        bool   // Argv is not started: the sandbox stands for other programs
+	NoLayers    string // why there are no writable layers, "" if there are
+	Direct      bool   // there are no user namespaces: sbx-helper carries the plan out
+	MapRoot     bool   // uid 0 inside
 	ShareNet    bool
 	JoinNet     bool // the network is made before the sandbox; the session's etc/ holds the files that name its resolver
 	OwnNames    bool // without a network: the session's etc/ holds resolv.conf and hosts

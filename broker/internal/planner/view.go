@@ -248,7 +248,13 @@ func (v *view) directory(p string, n *node, mode Mode, g Grant) error {
 	if mode == Write && (n.hides() || v.needsGuard(p)) {
 		return v.guarded(p, n, g)
 	}
+	if mode == Overlay && host.Holding(v.in.Facts.Mounts, p).Point == p && !n.granted {
+		mode = Read // an entry of a directory that was split; it may be of any kind
+	}
 	if mode == Overlay {
+		if len(host.Below(v.in.Facts.Mounts, p)) > 0 {
+			return v.split(p, n, g)
+		}
 		if v.needsGuard(p) && p == v.in.Project {
 			budget := secretBudget
 			v.hideSecrets(p, secretDepth, &budget)
