@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -38,7 +39,8 @@ type asking struct {
 	mode    prompt.Mode
 	refused *blocked
 
-	files  *fileGate // nil with the notification engine
+	files  *fileGate    // nil with the notification engine
+	asked  atomic.Int64 // what the notification engine was notified of
 	view   *gate.View
 	svc    *service
 	log    *audit.Writer
@@ -97,6 +99,7 @@ func (a *asking) start(s *session.Session, p *plan.Plan, sealed planner.Sealed, 
 	a.arb = arbiter.New(arbiter.Options{Record: a.log, Store: a.rules.store, Fresh: a.rules.fresh, Group: groupOf, Alone: a.alone, Grace: grace,
 		Prompt: prompt.Options{SID: s.ID, Home: facts.Home, Mode: a.mode, Timeout: a.cfg.Sandbox.PromptTimeout, MaxOpen: a.cfg.Sandbox.Questions,
 			HookCommand: a.cfg.Sandbox.PromptCommand, Notify: a.told}})
+	a.svc.meter.gate = a.requests
 	a.report.home = facts.Home
 	a.arb.Observe(a.report.observe)
 	if a.lessons, err = a.t.lessons(a.r, a.cfg); err != nil {
@@ -172,7 +175,15 @@ func (a *asking) listener(refused *blocked) func(*os.File) {
 func (a *asking) listen(f *os.File) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	_ = gate.ServeNotify(ctx, gate.Notify{Listener: f, View: a.view, Ask: a.arb.Ask, Log: a.note})
+	_ = gate.ServeNotify(ctx, gate.Notify{Listener: f, View: a.view, Ask: a.arb.Ask, Log: a.note, Taken: &a.asked})
+}
+
+// requests is how often the kernel has asked the gate. What is granted costs none in a root that sbx serves.
+func (a *asking) requests() int64 {
+	if a.files != nil {
+		return a.files.requests()
+	}
+	return a.asked.Load()
 }
 
 // note takes in what the engine refused without a question.

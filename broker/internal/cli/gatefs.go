@@ -131,6 +131,16 @@ func (g *fileGate) end() {
 	})
 }
 
+// requests is how many of the kernel's requests were taken.
+func (g *fileGate) requests() int64 {
+	select {
+	case <-g.ready:
+		return int64(g.server.Requests())
+	default: // it is still being built
+		return 0
+	}
+}
+
 // revoke takes back what was mounted at a path, above or below it: new accesses ask again.
 func (g *fileGate) revoke(p string) error {
 	if g.server == nil {

@@ -21,6 +21,7 @@ type meter struct {
 	limited *confined
 	init    func() int
 	rules   []*resources.Rule
+	gate    func() int64 // nil in a static session; set before anybody can ask
 
 	mu      sync.Mutex
 	begin   time.Time
@@ -71,6 +72,9 @@ func (m *meter) stats() (control.Metrics, error) {
 		Questions: m.open, Allowed: m.allowed, Denied: m.denied}
 	if n := m.allowed + m.denied; n > 0 {
 		out.AnswerMS = m.waited.Milliseconds() / n
+	}
+	if m.gate != nil {
+		out.Gate = m.gate()
 	}
 	return out, nil
 }
@@ -291,7 +295,7 @@ func statsTable(list []measured) string {
 }
 
 // counters are the numbers of a session with their names for JSON and for Prometheus.
-func counters(m control.Metrics) [16]struct {
+func counters(m control.Metrics) [17]struct {
 	json, prom, kind, help string
 	value                  float64
 } {
@@ -299,7 +303,7 @@ func counters(m control.Metrics) [16]struct {
 		json, prom, kind, help string
 		value                  float64
 	}
-	return [16]row{
+	return [17]row{
 		{"cpu_milli", "sbx_cpu_share", "gauge", "processors in use", float64(m.CPUMilli) / 1000},
 		{"cpu_usec", "sbx_cpu_seconds_total", "counter", "processor time", float64(m.CPUUsec) / 1e6},
 		{"cpu_throttled_usec", "sbx_cpu_throttled_seconds_total", "counter", "time for which the limit held it back", float64(m.Throttled) / 1e6},
@@ -316,6 +320,7 @@ func counters(m control.Metrics) [16]struct {
 		{"allowed", "sbx_allowed_total", "counter", "questions answered with yes", float64(m.Allowed)},
 		{"denied", "sbx_denied_total", "counter", "questions answered with no", float64(m.Denied)},
 		{"answer_ms", "sbx_answer_seconds_mean", "gauge", "mean time to an answer", float64(m.AnswerMS) / 1000},
+		{"gate_requests", "sbx_gate_requests_total", "counter", "accesses that the kernel has put to the gate", float64(m.Gate)},
 	}
 }
 
@@ -351,12 +356,13 @@ func statsJSON(list []measured) string {
 		Allowed   int64        `json:"allowed"`
 		Denied    int64        `json:"denied"`
 		AnswerMS  int64        `json:"answer_ms"`
+		Gate      int64        `json:"gate_requests"`
 	}
 	out := []entry{}
 	for _, x := range list {
 		m := x.m
 		out = append(out, entry{x.info.SID, x.info.Argv, m.Time.UTC(), m.CPUMilli, m.CPUUsec, m.Throttled, m.Mem, m.MemMax, m.MemPeak, m.Pressure, m.OOMKills, m.Pids, m.PidsMax,
-			m.ReadB, m.WriteB, m.Questions, m.Allowed, m.Denied, m.AnswerMS})
+			m.ReadB, m.WriteB, m.Questions, m.Allowed, m.Denied, m.AnswerMS, m.Gate})
 	}
 	return encode(struct {
 		Sessions []entry `json:"sessions"`

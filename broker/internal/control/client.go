@@ -68,6 +68,7 @@ type Message struct {
 	Allowed  int64        `json:"allowed"`
 	Denied   int64        `json:"denied"`
 	AnswerMS int64        `json:"answer_ms"`
+	Gate     int64        `json:"gate_requests"`
 	Init     int          `json:"init"`
 	Frozen   bool         `json:"frozen"`
 }
@@ -97,7 +98,7 @@ func (m *Message) Info() Info {
 // Metrics is what an event.metrics or stats says.
 func (m *Message) Metrics() Metrics {
 	return Metrics{Time: parseTime(m.TS), CPUMilli: m.CPUMilli, CPUUsec: m.CPUUsec, Mem: m.Mem, MemMax: m.MemMax, Pids: m.Pids, ReadB: m.ReadB, WriteB: m.WriteB,
-		MemPeak: m.MemPeak, Pressure: m.Pressure, Throttled: m.Throttle, PidsMax: m.PidsMax, OOMKills: m.OOMKills, Questions: m.Open, Allowed: m.Allowed, Denied: m.Denied, AnswerMS: m.AnswerMS}
+		MemPeak: m.MemPeak, Pressure: m.Pressure, Throttled: m.Throttle, PidsMax: m.PidsMax, OOMKills: m.OOMKills, Questions: m.Open, Allowed: m.Allowed, Denied: m.Denied, AnswerMS: m.AnswerMS, Gate: m.Gate}
 }
 
 // Client is one connection. It is not safe for concurrent use, except that commands may be sent while

@@ -139,13 +139,14 @@ type Metrics struct {
 	Allowed   int64 // answers since the start
 	Denied    int64
 	AnswerMS  int64 // mean time to an answer, milliseconds
+	Gate      int64 // requests that the kernel has put to the gate
 }
 
 func metricsLine(typ string, m Metrics) []byte {
 	return message(typ).time("ts", m.Time).num("cpu_milli", m.CPUMilli).num("cpu_usec", m.CPUUsec).num("mem", m.Mem).
 		num("mem_max", m.MemMax).num("pids", m.Pids).num("read_bytes", m.ReadB).num("write_bytes", m.WriteB).
 		num("mem_peak", m.MemPeak).num("mem_pressure", m.Pressure).num("cpu_throttled_usec", m.Throttled).num("pids_max", m.PidsMax).num("oom_kills", m.OOMKills).
-		num("questions", m.Questions).num("allowed", m.Allowed).num("denied", m.Denied).num("answer_ms", m.AnswerMS).line()
+		num("questions", m.Questions).num("allowed", m.Allowed).num("denied", m.Denied).num("answer_ms", m.AnswerMS).num("gate_requests", m.Gate).line()
 }
 
 // Info is what a session says of itself.

@@ -3,6 +3,7 @@ package gate
 import (
 	"context"
 	"os"
+	"sync/atomic"
 	"syscall"
 
 	"sbx/broker/internal/decide"
@@ -20,6 +21,8 @@ type Notify struct {
 	Ask      Ask
 	// Log is told what was refused without a question. May be nil.
 	Log func(notify.Note)
+	// Taken counts the notifications. May be nil.
+	Taken *atomic.Int64
 	// Opener and Grafter are the agent's, where there is one.
 	Opener  notify.Opener
 	Grafter notify.Grafter
@@ -27,7 +30,7 @@ type Notify struct {
 
 // ServeNotify runs the notification engine until the sandbox has ended.
 func ServeNotify(ctx context.Context, n Notify) error {
-	o := notify.Options{Listener: n.Listener, View: n.View, Log: n.Log, Opener: n.Opener, Grafter: n.Grafter}
+	o := notify.Options{Listener: n.Listener, View: n.View, Log: n.Log, Taken: n.Taken, Opener: n.Opener, Grafter: n.Grafter}
 	o.Ask = func(ctx context.Context, a notify.Ask) notify.Answer {
 		if a.Op == "connect" && n.View.Door(File{a.Dev, a.Ino}) {
 			return notify.Answer{Allow: true}

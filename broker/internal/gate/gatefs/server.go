@@ -143,6 +143,9 @@ func (s *Server) Serve() {
 // where no request waits for anybody. It says whether there may be more.
 func (s *Server) Next() bool { return s.fuse.Next() }
 
+// Requests is how many messages of the kernel Serve has taken.
+func (s *Server) Requests() uint64 { return s.fuse.Requests() }
+
 // Init is called by the library before the first request is read.
 func (s *Server) Init(f *fuse.Server) { s.fuse = f }
 

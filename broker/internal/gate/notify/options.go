@@ -3,6 +3,7 @@ package notify
 import (
 	"context"
 	"os"
+	"sync/atomic"
 	"syscall"
 )
 
@@ -92,10 +93,11 @@ type Options struct {
 	View     View     // may be nil with ConnectOnly
 	// Ask blocks until there is an answer; its context ends when the asking program does. nil refuses everything.
 	Ask     func(context.Context, Ask) Answer
-	Log     func(Note) // may be nil
-	Opener  Opener     // nil: approved regular files are served as sealed copies, directories not at all
-	Grafter Grafter    // nil: execution, writing and change of directory in gated places are refused
-	Workers int        // questions open at once, beyond which calls are refused; 0 is 256
+	Log     func(Note)    // may be nil
+	Taken   *atomic.Int64 // counts the notifications; may be nil
+	Opener  Opener        // nil: approved regular files are served as sealed copies, directories not at all
+	Grafter Grafter       // nil: execution, writing and change of directory in gated places are refused
+	Workers int           // questions open at once, beyond which calls are refused; 0 is 256
 	// ConnectOnly serves a filter that notifies connect(2), and perhaps bind(2), and nothing else.
 	ConnectOnly bool
 }

@@ -168,6 +168,9 @@ func (s *server) loop() error {
 	for {
 		switch e := receive(s.fd, &n); e {
 		case 0:
+			if s.Taken != nil {
+				s.Taken.Add(1)
+			}
 			s.first(&n, sc)
 		case unix.EINTR:
 		case unix.ENOENT: // the caller was killed meanwhile, or there are none any more
