@@ -57,7 +57,7 @@ func launch() *refusal {
 	if err != nil {
 		return &refusal{reason: wire.BadRequest, err: err}
 	}
-	p, err := plan.Decode(body)
+	p, err := plan.Unpack(body)
 	if err != nil {
 		return &refusal{reason: wire.BadPlan}
 	}

@@ -224,8 +224,8 @@ func (a *attempt) request(sock, out int) {
 	var fds []int
 	if a.plan != nil {
 		var err error
-		if body, err = plan.Encode(a.plan); err != nil { // too large, which Decode would say
-			body = []byte("{}\n")
+		if body, err = plan.Pack(a.plan); err != nil { // too large, which Unpack would say
+			body = []byte("no plan")
 		}
 		for _, kind := range a.plan.Stdio {
 			if kind == plan.Inherit || kind == plan.Reopen {

@@ -140,7 +140,11 @@ func requests() []attempt {
 	put := func(at int, v uint32) func(a *attempt) {
 		return func(a *attempt) { a.head = func(h []byte) { binary.LittleEndian.PutUint32(h[at:], v) } }
 	}
-	body, err := plan.Encode(basePlan())
+	body, err := plan.Pack(basePlan())
+	if err != nil {
+		panic(err)
+	}
+	spelt, err := plan.Encode(basePlan())
 	if err != nil {
 		panic(err)
 	}
@@ -179,8 +183,8 @@ func requests() []attempt {
 		}),
 		bad("nothing in time", func(a *attempt) { a.send = func(int, []byte, []byte, []int) {} }),
 		text("truncated", body[:len(body)-9]), text("trailing", append(bytes.Clone(body), "{}\n"...)), text("noise", bytes.Repeat([]byte{0xff}, 3000)),
-		text("another spelling", append([]byte(" "), body...)), text("unknown field", bytes.Replace(body, []byte(`"Version":1`), []byte(`"Version":1,"Root":1`), 1)),
-		text("double field", bytes.Replace(body, []byte(`"Version":1`), []byte(`"Version":1,"Version":1`), 1)), text("nested", bytes.Repeat([]byte(`{"Mounts":[`), 20000)),
+		text("another version", append([]byte{9}, body[1:]...)), text("a list longer than there is", bytes.Repeat([]byte{1, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0x7f}, 20000)),
+		text("true is 2", bytes.Replace(body, []byte("hostile\x00\x01\x01"), []byte("hostile\x00\x02\x01"), 1)), text("as JSON", spelt),
 		{name: "request: a second one", runs: true, plan: basePlan(), send: func(s int, _, b []byte, fds []int) {
 			_, _ = wire.Send(s, b, fds), wire.Send(s, b, nil)
 		}},

@@ -226,6 +226,57 @@ func TestMountTextNamesEverything(t *testing.T) {
 	}
 }
 
+// TestPackOneSpelling: no byte of a packed plan can be another, be missing or be added without making it another plan or none.
+func TestPackOneSpelling(t *testing.T) {
+	p := sample()
+	b, err := Pack(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := Unpack(b); err != nil || !reflect.DeepEqual(got, p) {
+		t.Fatalf("unpacked (%v)\n%+v\npacked\n%+v", err, got, p)
+	}
+	for i := range b {
+		other := bytes.Clone(b)
+		other[i] ^= 2
+		checkSpelling(t, other)
+		if _, err := Unpack(b[:i]); !errors.Is(err, ErrPacked) {
+			t.Errorf("the first %d bytes: %v", i, err)
+		}
+	}
+	for _, other := range [][]byte{append(bytes.Clone(b), 0), nil, bytes.Repeat([]byte{0xff}, 1000), make([]byte, MaxSize+1)} {
+		if _, err := Unpack(other); !errors.Is(err, ErrPacked) {
+			t.Errorf("%d bytes that are no plan: %v", len(other), err)
+		}
+	}
+}
+
+// checkSpelling: what is read is what Pack writes, or is not read.
+func checkSpelling(t *testing.T, in []byte) {
+	t.Helper()
+	p, err := Unpack(in)
+	if errors.Is(err, ErrPacked) {
+		return
+	}
+	again, packErr := Pack(p)
+	if packErr != nil || !bytes.Equal(again, in) {
+		t.Fatalf("accepted (%v) a second spelling: %v\n%x\n%x", err, packErr, in, again)
+	}
+	if err == nil && p.check() != nil {
+		t.Fatal("accepted what is not valid")
+	}
+}
+
+func FuzzUnpack(f *testing.F) {
+	b, err := Pack(sample())
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b)
+	f.Add(b[:100])
+	f.Fuzz(checkSpelling)
+}
+
 func FuzzDecode(f *testing.F) {
 	b, err := Encode(sample())
 	if err != nil {

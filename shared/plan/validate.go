@@ -13,27 +13,17 @@ const (
 	maxPath   = 4095
 	maxArgs   = 16384
 	maxInsns  = 4096 // BPF_MAXINSNS
-	maxRanges = 16   // of subordinate ids
 )
 
 // Devices are the only nodes that a Device bind may show.
 var deviceNames = [...]string{"null", "zero", "full", "random", "urandom", "tty", "kvm", "fuse", "net/tun"}
 
-// Validate reports the first thing in p that the interpreter must not be asked to do.
-func (p *Plan) Validate() error {
+// check reports the first thing in p that the interpreter must not be asked to do, whoever asks; see Validate.
+func (p *Plan) check() error {
 	if p.Version != Version {
 		return fmt.Errorf("plan version %d, want %d", p.Version, Version)
 	}
 	if err := ValidSession(p.Session); err != nil {
-		return err
-	}
-	if p.Namespaces.TimeOffset != 0 && !p.Namespaces.Time {
-		return fmt.Errorf("time offset without a time namespace")
-	}
-	if n := p.Namespaces; n.JoinNet && (!n.Net || !n.User || p.Loopback) {
-		return fmt.Errorf("a network made before needs a network and a user namespace, and brings its own loopback")
-	}
-	if err := p.validateIdentity(); err != nil {
 		return err
 	}
 	if len(p.Hostname) > 63 || strings.ContainsAny(string(p.Hostname), "\x00/\n") {
@@ -46,9 +36,6 @@ func (p *Plan) Validate() error {
 		if err := p.Mounts[i].validate(i == 0); err != nil {
 			return fmt.Errorf("mount %d (%s %s): %w", i, p.Mounts[i].Kind, p.Mounts[i].Target.Quote(), err)
 		}
-	}
-	if err := p.validateGate(); err != nil {
-		return fmt.Errorf("gate: %w", err)
 	}
 	for _, l := range p.Limits {
 		if l.Resource < 0 || l.Resource > 15 || l.Soft > l.Hard {
@@ -72,33 +59,6 @@ func (p *Plan) Validate() error {
 	return p.validateProcess()
 }
 
-func (p *Plan) validateIdentity() error {
-	id := &p.Identity
-	if !id.HasRanges() {
-		return nil
-	}
-	if !p.Namespaces.User || len(id.SubUIDs) == 0 || len(id.SubGIDs) == 0 || !slices.Contains(p.Fds, FdUserNS) {
-		return fmt.Errorf("subordinate ids need a user namespace, its descriptor, and both of uids and gids")
-	}
-	for _, x := range [...]struct {
-		own  uint32
-		list []IDRange
-	}{{id.InsideUID, id.SubUIDs}, {id.InsideGID, id.SubGIDs}} {
-		if len(x.list) > maxRanges {
-			return fmt.Errorf("%d ranges of ids", len(x.list))
-		}
-		for i, r := range x.list {
-			if r.First == 0 || r.Count == 0 || uint64(r.First)+uint64(r.Count) > 1<<32-1 || x.own-r.First < r.Count {
-				return fmt.Errorf("ids %d of %d are not subordinate to %d", r.Count, r.First, x.own)
-			}
-			if i > 0 && uint64(x.list[i-1].First)+uint64(x.list[i-1].Count) > uint64(r.First) {
-				return fmt.Errorf("ids from %d on are out of order", r.First)
-			}
-		}
-	}
-	return nil
-}
-
 func (p *Plan) validateLandlock() error {
 	if p.Landlock == nil {
 		return nil
@@ -115,54 +75,6 @@ func (p *Plan) validateLandlock() error {
 		}
 	}
 	return nil
-}
-
-func (p *Plan) validateGate() error {
-	served := p.Mounts[0].Kind == Fuse
-	if p.Gate == nil || !served {
-		if p.Gate != nil || served {
-			return fmt.Errorf("a served root and its description need each other")
-		}
-		return nil
-	}
-	if n := len(p.Gate.Dirs); n == 0 || n > maxMounts || p.Gate.Dirs[0].Path != "/" {
-		return fmt.Errorf("%d directories, or the first is not /", n)
-	}
-	if !slices.Contains(p.Fds, FdUserNS) || !slices.Contains(p.Fds, FdMountNS) {
-		return fmt.Errorf("no descriptors for the agent")
-	}
-	for i, d := range p.Gate.Dirs {
-		if err := validPath(d.Path); err != nil {
-			return err
-		}
-		if i > 0 && p.Gate.Dirs[i-1].Path >= d.Path {
-			return fmt.Errorf("%s is out of order", d.Path.Quote())
-		}
-		if len(d.Names) > maxMounts || d.Place && (d.Ask || d.List || len(d.Names) > 0) {
-			return fmt.Errorf("%s has %d names, place=%t, ask=%t", d.Path.Quote(), len(d.Names), d.Place, d.Ask)
-		}
-		for _, n := range d.Names {
-			if err := n.validate(); err != nil {
-				return fmt.Errorf("%s: %w", d.Path.Quote(), err)
-			}
-		}
-	}
-	return nil
-}
-
-func (n *GateName) validate() error {
-	if s := string(n.Name); s == "" || s == "." || s == ".." || len(s) > 255 || strings.ContainsAny(s, "/\x00") {
-		return fmt.Errorf("%s is not a name", n.Name.Quote())
-	}
-	switch {
-	case n.Kind == File && n.Target == "":
-		return needAccess(n.Access)
-	case n.Kind == Absent && n.Target == "" && n.Access == "":
-		return nil
-	case n.Kind == Symlink && n.Target != "" && len(n.Target) <= maxPath && strings.IndexByte(string(n.Target), 0) < 0 && n.Access == "":
-		return nil
-	}
-	return fmt.Errorf("name %s cannot be %q", n.Name.Quote(), n.Kind)
 }
 
 func (p *Plan) validateProcess() error {

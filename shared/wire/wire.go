@@ -10,7 +10,7 @@ import (
 )
 
 // Version changes with every change of this package, of the plan and of the tape's messages.
-const Version = 1
+const Version = 2
 
 // FD is the helper's descriptor of the socket. It is 0 because that is the one that sudo passes on.
 const FD = 0

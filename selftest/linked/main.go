@@ -1,0 +1,150 @@
+// Command linked counts the lines of this module's own source that a built program really holds, by the table of
+// functions and lines in its file; what was inlined counts as well. It must not guess: what it counts is in the program.
+// make audit-helper runs it on bin/sbx-helper.
+package main
+
+import (
+	"bufio"
+	"debug/elf"
+	"debug/gosym"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+)
+
+const module = "sbx/"
+
+func main() {
+	if len(os.Args) < 2 {
+		fmt.Fprintln(os.Stderr, "usage: linked PROGRAM [FILE...] (in the module's folder; the files are listed first, in this order)")
+		os.Exit(2)
+	}
+	if err := run(os.Args[1], os.Args[2:]); err != nil {
+		fmt.Fprintln(os.Stderr, "linked:", err)
+		os.Exit(1)
+	}
+}
+
+func run(program string, first []string) error {
+	hit, err := lines(program)
+	if err != nil {
+		return err
+	}
+	counts, total := map[string]int{}, 0
+	for file, at := range hit {
+		n, err := count(file, at)
+		if err != nil {
+			return err
+		}
+		counts[file] = n
+		total += n
+	}
+	order := first
+	var rest []string
+	for file := range counts {
+		if !contains(first, file) {
+			rest = append(rest, file)
+		}
+	}
+	sort.Strings(rest)
+	sum := 0
+	for _, file := range append(order, rest...) {
+		whole, err := count(file, nil)
+		if err != nil {
+			return err
+		}
+		sum += counts[file]
+		fmt.Printf("%5d of %4d  %5d  %s\n", counts[file], whole, sum, file)
+	}
+	fmt.Printf("%5d lines that are neither empty nor comment are in %s\n", total, program)
+	return nil
+}
+
+func contains(list []string, s string) bool {
+	for _, x := range list {
+		if x == s {
+			return true
+		}
+	}
+	return false
+}
+
+// lines returns, for every file of the module, which of its lines have code in the program.
+func lines(program string) (map[string]map[int]bool, error) {
+	f, err := elf.Open(program)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	tab, text := f.Section(".gopclntab"), f.Section(".text")
+	if tab == nil || text == nil {
+		return nil, fmt.Errorf("%s has no table of lines", program)
+	}
+	data, err := tab.Data()
+	if err != nil {
+		return nil, err
+	}
+	t, err := gosym.NewTable(nil, gosym.NewLineTable(data, text.Addr))
+	if err != nil {
+		return nil, err
+	}
+	hit := map[string]map[int]bool{}
+	for i := range t.Funcs {
+		fn := &t.Funcs[i]
+		for pc := fn.Entry; pc < fn.End; pc++ {
+			file, line, _ := t.PCToLine(pc)
+			if rel, ok := strings.CutPrefix(file, module); ok {
+				if hit[rel] == nil {
+					hit[rel] = map[int]bool{}
+				}
+				hit[rel][line] = true
+			}
+		}
+	}
+	return hit, nil
+}
+
+// count returns the lines of file that are neither empty nor comment and belong to a function that has a line in at, or to no
+// function at all: types, constants, variables. With at nil it counts every line.
+func count(file string, at map[int]bool) (int, error) {
+	f, err := os.Open(filepath.FromSlash(file))
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	dead := map[int]bool{}
+	if strings.HasSuffix(file, ".go") && at != nil {
+		fset := token.NewFileSet()
+		tree, err := parser.ParseFile(fset, file, nil, 0)
+		if err != nil {
+			return 0, err
+		}
+		for _, d := range tree.Decls {
+			fn, ok := d.(*ast.FuncDecl)
+			if !ok {
+				continue
+			}
+			from, to := fset.Position(fn.Pos()).Line, fset.Position(fn.End()).Line
+			linked := false
+			for l := from; l <= to; l++ {
+				linked = linked || at[l]
+			}
+			for l := from; l <= to && !linked && fn.Body != nil; l++ {
+				dead[l] = true
+			}
+		}
+	}
+	n, s := 0, bufio.NewScanner(f)
+	for line := 1; s.Scan(); line++ {
+		text := strings.TrimSpace(s.Text())
+		if text != "" && !strings.HasPrefix(text, "//") && !dead[line] {
+			n++
+		}
+	}
+	return n, s.Err()
+}

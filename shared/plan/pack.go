@@ -1,0 +1,134 @@
+package plan
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"reflect"
+)
+
+// MaxSize is the largest encoded plan that is read, in bytes.
+const MaxSize = 256 << 10
+
+// ErrPacked is returned for bytes that Pack does not write.
+var ErrPacked = errors.New("not a packed plan")
+
+// Pack writes p as sbx-helper reads it: the fields in the order of the types, numbers little-endian in their own size, lists and
+// strings behind their length, what may be missing behind a truth value. There are no names and nothing to choose, so a
+// plan has one spelling, and reading it takes one pass.
+func Pack(p *Plan) ([]byte, error) {
+	b := pack(make([]byte, 0, 16<<10), reflect.ValueOf(p).Elem())
+	if len(b) > MaxSize {
+		return nil, fmt.Errorf("encoding plan: %d bytes, more than %d", len(b), MaxSize)
+	}
+	return b, nil
+}
+
+func pack(b []byte, v reflect.Value) []byte {
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			b = pack(b, v.Field(i))
+		}
+	case reflect.Slice, reflect.Array:
+		if v.Kind() == reflect.Slice {
+			b = binary.LittleEndian.AppendUint32(b, uint32(v.Len()))
+		}
+		for i := range v.Len() {
+			b = pack(b, v.Index(i))
+		}
+	case reflect.Pointer:
+		if v.IsNil() {
+			return append(b, 0)
+		}
+		return pack(append(b, 1), v.Elem())
+	case reflect.String:
+		b = append(binary.LittleEndian.AppendUint32(b, uint32(v.Len())), v.String()...)
+	case reflect.Bool:
+		if v.Bool() {
+			return append(b, 1)
+		}
+		return append(b, 0)
+	default:
+		n := uint64(0)
+		if v.CanInt() {
+			n = uint64(v.Int())
+		} else {
+			n = v.Uint()
+		}
+		at := len(b)
+		b = binary.LittleEndian.AppendUint64(b, n)[:at+int(v.Type().Size())]
+	}
+	return b
+}
+
+// Unpack reads exactly what Pack writes, and checks what needs no user namespace to be checked (see Validate).
+func Unpack(b []byte) (*Plan, error) {
+	var p Plan
+	r := unpacker{left: b, bad: len(b) > MaxSize}
+	r.read(reflect.ValueOf(&p).Elem())
+	if r.bad || len(r.left) > 0 {
+		return nil, ErrPacked
+	}
+	return &p, p.check()
+}
+
+// unpacker is what is left to read. Once it is bad, it reads zeros.
+type unpacker struct {
+	left []byte
+	bad  bool
+}
+
+func (r *unpacker) take(n uint64) []byte {
+	if r.bad || n > uint64(len(r.left)) {
+		r.bad = true
+		return nil
+	}
+	out := r.left[:n]
+	r.left = r.left[n:]
+	return out
+}
+
+func (r *unpacker) number(size uintptr) uint64 {
+	var b [8]byte
+	copy(b[:], r.take(uint64(size)))
+	return binary.LittleEndian.Uint64(b[:])
+}
+
+func (r *unpacker) truth() bool {
+	n := r.number(1)
+	r.bad = r.bad || n > 1
+	return n == 1
+}
+
+func (r *unpacker) read(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			r.read(v.Field(i))
+		}
+	case reflect.Array:
+		for i := range v.Len() {
+			r.read(v.Index(i))
+		}
+	case reflect.Slice: // it grows with what is really there, not with what is said
+		for n, i := int(r.number(4)), 0; i < n && !r.bad; i++ {
+			v.Grow(1)
+			v.SetLen(i + 1)
+			r.read(v.Index(i))
+		}
+	case reflect.Pointer:
+		if r.truth() {
+			v.Set(reflect.New(v.Type().Elem()))
+			r.read(v.Elem())
+		}
+	case reflect.String:
+		v.SetString(string(r.take(r.number(4))))
+	case reflect.Bool:
+		v.SetBool(r.truth())
+	case reflect.Int, reflect.Int64:
+		v.SetInt(int64(r.number(8)))
+	default: // Uint panics, and so refuses, where a new field is of another kind
+		v.SetUint(r.number(v.Type().Size()))
+	}
+}
