@@ -65,6 +65,7 @@ var mayImport = map[string][]string{
 	"selftest/bench":      {},
 	"selftest/checks":     {},
 	"selftest/counttests": {},
+	"selftest/linked":     {},
 	"selftest/netbench":   {},
 	"selftest/probe":      {},
 	"selftest/vm":         {},

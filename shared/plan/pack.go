@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 )
 
@@ -13,9 +14,9 @@ const MaxSize = 256 << 10
 // ErrPacked is returned for bytes that Pack does not write.
 var ErrPacked = errors.New("not a packed plan")
 
-// Pack writes p as sbx-helper reads it: the fields in the order of the types, numbers little-endian in their own size, lists and
-// strings behind their length, what may be missing behind a truth value. There are no names and nothing to choose, so a
-// plan has one spelling, and reading it takes one pass.
+// Pack writes p as sbx-helper reads it: the fields in the order of the types, every number in as few bytes as it takes (varint of
+// Protocol Buffers), lists and strings behind their length, what may be missing behind a truth value. There are no names and
+// nothing to choose, so a plan has one spelling, and reading it takes one pass.
 func Pack(p *Plan) ([]byte, error) {
 	b := pack(make([]byte, 0, 16<<10), reflect.ValueOf(p).Elem())
 	if len(b) > MaxSize {
@@ -32,7 +33,7 @@ func pack(b []byte, v reflect.Value) []byte {
 		}
 	case reflect.Slice, reflect.Array:
 		if v.Kind() == reflect.Slice {
-			b = binary.LittleEndian.AppendUint32(b, uint32(v.Len()))
+			b = binary.AppendUvarint(b, uint64(v.Len()))
 		}
 		for i := range v.Len() {
 			b = pack(b, v.Index(i))
@@ -43,21 +44,17 @@ func pack(b []byte, v reflect.Value) []byte {
 		}
 		return pack(append(b, 1), v.Elem())
 	case reflect.String:
-		b = append(binary.LittleEndian.AppendUint32(b, uint32(v.Len())), v.String()...)
+		b = append(binary.AppendUvarint(b, uint64(v.Len())), v.String()...)
 	case reflect.Bool:
 		if v.Bool() {
 			return append(b, 1)
 		}
 		return append(b, 0)
 	default:
-		n := uint64(0)
 		if v.CanInt() {
-			n = uint64(v.Int())
-		} else {
-			n = v.Uint()
+			return binary.AppendUvarint(b, uint64(v.Int()))
 		}
-		at := len(b)
-		b = binary.LittleEndian.AppendUint64(b, n)[:at+int(v.Type().Size())]
+		b = binary.AppendUvarint(b, v.Uint())
 	}
 	return b
 }
@@ -89,16 +86,14 @@ func (r *unpacker) take(n uint64) []byte {
 	return out
 }
 
-func (r *unpacker) number(size uintptr) uint64 {
-	var b [8]byte
-	copy(b[:], r.take(uint64(size)))
-	return binary.LittleEndian.Uint64(b[:])
-}
-
-func (r *unpacker) truth() bool {
-	n := r.number(1)
-	r.bad = r.bad || n > 1
-	return n == 1
+func (r *unpacker) number(max uint64) uint64 {
+	n, size := binary.Uvarint(r.left)
+	if r.bad || size <= 0 || size > 1 && r.left[size-1] == 0 || n > max { // a last byte of zero says nothing
+		r.bad = true
+		return 0
+	}
+	r.left = r.left[size:]
+	return n
 }
 
 func (r *unpacker) read(v reflect.Value) {
@@ -112,23 +107,23 @@ func (r *unpacker) read(v reflect.Value) {
 			r.read(v.Index(i))
 		}
 	case reflect.Slice: // it grows with what is really there, not with what is said
-		for n, i := int(r.number(4)), 0; i < n && !r.bad; i++ {
+		for n, i := int(r.number(MaxSize)), 0; i < n && !r.bad; i++ {
 			v.Grow(1)
 			v.SetLen(i + 1)
 			r.read(v.Index(i))
 		}
 	case reflect.Pointer:
-		if r.truth() {
+		if r.number(1) == 1 {
 			v.Set(reflect.New(v.Type().Elem()))
 			r.read(v.Elem())
 		}
 	case reflect.String:
-		v.SetString(string(r.take(r.number(4))))
+		v.SetString(string(r.take(r.number(MaxSize))))
 	case reflect.Bool:
-		v.SetBool(r.truth())
+		v.SetBool(r.number(1) == 1)
 	case reflect.Int, reflect.Int64:
-		v.SetInt(int64(r.number(8)))
+		v.SetInt(int64(r.number(math.MaxUint64)))
 	default: // Uint panics, and so refuses, where a new field is of another kind
-		v.SetUint(r.number(v.Type().Size()))
+		v.SetUint(r.number(math.MaxUint64 >> (64 - 8*v.Type().Size())))
 	}
 }

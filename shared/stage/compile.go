@@ -36,6 +36,7 @@ type compiler struct {
 	p      *plan.Plan
 	t      *tape
 	tether int      // the helper's, see Direct; -1 with a user namespace
+	ns     userNS   // nil without
 	fuses  int      // FUSE mounts made so far
 	opened int      // see mountOn
 	placed []placed // what was mounted where
@@ -50,15 +51,16 @@ type placed struct {
 }
 
 // compileSetup makes the tape of process 1 up to the point where the program can be started.
-func compileSetup(t *tape, p *plan.Plan, sock int, std Stdio, tether int) error {
-	if p.Namespaces.User == (tether >= 0) {
+func compileSetup(t *tape, p *plan.Plan, sock int, std Stdio, tether int, ns userNS) error {
+	if p.Namespaces.User != (ns != nil) || p.Namespaces.User == (tether >= 0) {
 		return errors.New("the plan is not for this way of carrying it out")
 	}
-	c := &compiler{p: p, t: t, tether: tether}
+	c := &compiler{p: p, t: t, tether: tether, ns: ns}
 	c.detach(sock, std)
 	c.checkTether()
-	c.user()
-	c.makeGate()
+	if ns != nil {
+		ns.user(c)
+	}
 	for i, kind := range p.Stdio {
 		if kind == plan.Reopen {
 			if err := c.reopen(std[i], i); err != nil {
@@ -164,14 +166,7 @@ func (c *compiler) reopen(fd, i int) error {
 	return nil
 }
 
-// user writes the identity maps of the new user namespace (user_namespaces(7)).
-func (c *compiler) user() {
-	if c.p.Namespaces.User {
-		c.identity(c.p.Identity.HasRanges())
-	}
-}
-
-// identity is user, or waits until somebody else has written the maps.
+// identity writes the identity maps of the new user namespace (user_namespaces(7)), or waits until somebody else has.
 func (c *compiler) identity(wait bool) {
 	id := c.p.Identity
 	if c.p.Namespaces.JoinNet { // the namespace above has one user, 0
@@ -216,7 +211,7 @@ func (c *compiler) oom() {
 // names sets what the other new namespaces start with: host name, loopback, clock.
 func (c *compiler) names() {
 	t := c.t
-	if !c.direct() {
+	if c.ns != nil {
 		c.oom()
 	}
 	if len(c.p.Controls) > 0 {
@@ -241,10 +236,7 @@ func (c *compiler) names() {
 		t.capset(DirectCaps &^ (1 << unix.CAP_NET_ADMIN))
 	}
 	if c.p.Namespaces.Time {
-		t.at("making a time namespace", "")
-		t.call(unix.SYS_UNSHARE, unix.CLONE_NEWTIME)
-		off := c.p.Namespaces.TimeOffset
-		c.writeFile("/proc/self/timens_offsets", fmt.Sprintf("monotonic %d 0\nboottime %d 0\n", off, off))
+		c.clock()
 	}
 	c.prepareRights()
 	for _, ns := range [...]struct {

@@ -93,14 +93,18 @@ func Direct(p *plan.Plan, sock int, std Stdio) error {
 	if err != nil {
 		return err
 	}
-	c := &Child{plan: p, control: &b.control}
-	if err := c.compile(b, fds[0], Stdio(fds[2:]), fds[1]); err != nil {
+	setup, start := b.tapes()
+	if err := compileSetup(setup, p, fds[0], Stdio(fds[2:]), fds[1], nil); err != nil {
 		return err
 	}
-	b.control.announce, b.prog.direct = 1, true
+	if compileStart(start, p); setup.full() || start.full() {
+		return errPlanTooLarge
+	}
+	b.load(setup, start, false, false)
+	b.control.announce, b.control.exitWithMain = 1, 1
 	b.prog.flags = cloneFlags(p.Namespaces)
 	syscall.ForkLock.Lock()
-	pid, errno := launch(&b.prog)
+	pid, errno := launchDirect(&b.prog)
 	syscall.ForkLock.Unlock()
 	if errno != 0 {
 		return syscall.Errno(errno)

@@ -19,7 +19,6 @@ type program struct {
 	c           *control
 	setup       []op
 	start       []op
-	direct      bool // everything is there before the clone, and nobody is waited for
 	asPID1      bool
 	idle        bool
 	joined      bool // the sandbox lies below a network that was made before
@@ -45,8 +44,6 @@ func launch(p *program) (pid, errno uintptr) {
 	flags := p.flags & (unix.CLONE_NEWUSER | unix.CLONE_NEWPID)
 	if p.joined {
 		flags = 0
-	} else if p.direct {
-		flags = p.flags
 	}
 	var e syscall.Errno
 	if p.cgroup != 0 {
@@ -72,9 +69,7 @@ func launch(p *program) (pid, errno uintptr) {
 //go:nosplit
 //go:norace
 func live(p *program) {
-	if !p.direct {
-		await(p)
-	}
+	await(p)
 	if !runTape(p.setup, &p.c.regs, &p.c.setup) {
 		stopped(p.c)
 	}
@@ -228,24 +223,47 @@ func serve(c *control) {
 				timeout = uintptr(unsafe.Pointer(&c.timeout))
 			}
 		}
-		c.poll[0].Revents, c.poll[1].Revents = 0, 0
-		syscall.RawSyscall6(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&c.poll[0])), 2, timeout, 0, 0, 0)
-		if c.poll[1].Revents != 0 {
-			syscall.RawSyscall(syscall.SYS_READ, fdSignal, uintptr(unsafe.Pointer(&c.siginfo[0])), uintptr(len(c.siginfo)))
-			if reap(c) {
-				end(c, c.main, int64(c.status))
-			}
-		}
-		if c.poll[0].Revents != 0 {
-			c.hdr.Controllen = uint64(len(c.cmsg))
-			n, _, _ := syscall.RawSyscall(syscall.SYS_RECVMSG, fdSock, uintptr(unsafe.Pointer(&c.hdr)), unix.MSG_DONTWAIT|unix.MSG_CMSG_CLOEXEC)
-			if n == unsafe.Sizeof(c.in) {
-				obey(c)
-			} else if c.poll[0].Revents&(unix.POLLHUP|unix.POLLERR) != 0 || n == 0 {
-				exit(1)
-			}
+		switch turn(c, timeout) {
+		case turnEnded:
+			lookAtPlaces(c)
+			end(c, c.main, int64(c.status))
+		case turnAsked:
+			obey(c)
 		}
 	}
+}
+
+// What happened in one turn.
+const (
+	turnIdle  = iota
+	turnEnded // the program is over
+	turnAsked // a command is in c.in
+)
+
+// turn waits for something to happen and takes it in.
+//
+//go:noinline
+//go:nosplit
+//go:norace
+func turn(c *control, timeout uintptr) int {
+	c.poll[0].Revents, c.poll[1].Revents = 0, 0
+	syscall.RawSyscall6(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&c.poll[0])), 2, timeout, 0, 0, 0)
+	if c.poll[1].Revents != 0 {
+		syscall.RawSyscall(syscall.SYS_READ, fdSignal, uintptr(unsafe.Pointer(&c.siginfo[0])), uintptr(len(c.siginfo)))
+		if reap(c) {
+			return turnEnded
+		}
+	}
+	if c.poll[0].Revents != 0 {
+		c.hdr.Controllen = uint64(len(c.cmsg))
+		n, _, _ := syscall.RawSyscall(syscall.SYS_RECVMSG, fdSock, uintptr(unsafe.Pointer(&c.hdr)), unix.MSG_DONTWAIT|unix.MSG_CMSG_CLOEXEC)
+		if n == unsafe.Sizeof(c.in) {
+			return turnAsked
+		} else if c.poll[0].Revents&(unix.POLLHUP|unix.POLLERR) != 0 || n == 0 {
+			exit(1)
+		}
+	}
+	return turnIdle
 }
 
 // reap reports what has ended, and returns true at the end of the program.
@@ -298,7 +316,6 @@ func reap(c *control) bool {
 //go:nosplit
 //go:norace
 func end(c *control, pid, status int64) {
-	lookAtPlaces(c)
 	syscall.RawSyscall(syscall.SYS_KILL, ^uintptr(0), uintptr(unix.SIGKILL), 0)
 	for c.manyIDs == 0 {
 		v, _, e := syscall.RawSyscall6(syscall.SYS_WAIT4, ^uintptr(0), uintptr(unsafe.Pointer(&c.status)), 0, uintptr(unsafe.Pointer(&c.usage)), 0, 0)

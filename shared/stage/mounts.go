@@ -28,17 +28,11 @@ func (c *compiler) mounts() error {
 	t := c.t
 	t.at("making mounts private", "/")
 	t.call(unix.SYS_MOUNT, 0, t.str("/"), 0, unix.MS_REC|unix.MS_PRIVATE, 0)
-	// The broker greets the kernel on each /dev/fuse while the rest of the root is being built.
-	for i := range c.p.Mounts {
-		if m := &c.p.Mounts[i]; m.Kind == plan.Fuse && i > 0 {
-			if c.fuses == maxFuse {
-				return fmt.Errorf("more than %d FUSE file systems", maxFuse)
-			}
-			t.at("making fuse", string(m.Target))
-			c.makeFuse(m)
+	if c.ns != nil { // the broker greets the kernel on each /dev/fuse while the rest of the root is being built
+		if err := c.ns.served(c); err != nil {
+			return err
 		}
 	}
-	c.fuses = 0
 	for i := range c.p.Mounts {
 		if err := c.mount(&c.p.Mounts[i], i == 0); err != nil {
 			return fmt.Errorf("mount %d (%s %s): %w", i, c.p.Mounts[i].Kind, c.p.Mounts[i].Target.Quote(), err)
@@ -96,10 +90,11 @@ func (c *compiler) mount(m *plan.Mount, first bool) error {
 		}
 		a := &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}
 		t.call(unix.SYS_MOUNT_SETATTR, atCwd, t.str(rel), unix.AT_SYMLINK_NOFOLLOW, ptr(t, a), mountAttrSize)
-	case plan.Fuse:
-		c.fuse(m, rel)
 	default:
-		return fmt.Errorf("no such operation")
+		if m.Kind != plan.Fuse || c.ns == nil {
+			return fmt.Errorf("no such operation")
+		}
+		c.ns.serve(c, m, rel)
 	}
 	return nil
 }
@@ -182,15 +177,18 @@ func (c *compiler) root(m *plan.Mount) error {
 		t.call(unix.SYS_OPEN_TREE, atCwd, t.str(string(m.Source)), treeFlags&^unix.AT_EMPTY_PATH).to(regRoot)
 		c.setattr(regRoot, m)
 		c.place("", true)
-	case plan.Fuse:
-		c.gate()
 	default:
-		return fmt.Errorf("cannot be the root")
+		if m.Kind != plan.Fuse || c.ns == nil {
+			return fmt.Errorf("cannot be the root")
+		}
+		c.ns.root(c)
 	}
 	t.call(unix.SYS_MOVE_MOUNT, 0, t.str(""), atCwd, t.str("/"), fromEmpty).from(0, regRoot)
 	t.call(unix.SYS_FCHDIR).from(0, regRoot)
 	t.call(unix.SYS_CLOSE).from(0, regRoot)
-	c.populate()
+	if c.ns != nil {
+		c.ns.listed(c)
+	}
 	return nil
 }
 
@@ -419,5 +417,7 @@ func (c *compiler) pivot() {
 	t.call(unix.SYS_PIVOT_ROOT, t.str("."), t.str("."))
 	t.call(unix.SYS_UMOUNT2, t.str("."), unix.MNT_DETACH)
 	t.call(unix.SYS_CHDIR, t.str("/"))
-	c.share()
+	if c.ns != nil {
+		c.ns.shared(c)
+	}
 }

@@ -160,7 +160,11 @@ func (c *Child) load(e *Early, std Stdio) error {
 // compile makes the tapes in b. A tether is what a set-up has instead of a user namespace.
 func (c *Child) compile(b *block, sock int, std Stdio, tether int) error {
 	c.setup, c.start = b.tapes()
-	if err := compileSetup(c.setup, c.plan, sock, std, tether); err != nil {
+	var ns userNS
+	if tether < 0 {
+		ns = inUserNS{}
+	}
+	if err := compileSetup(c.setup, c.plan, sock, std, tether, ns); err != nil {
 		return err
 	}
 	compileStart(c.start, c.plan)
