@@ -36,7 +36,7 @@ const patience = 5 * time.Minute
 //	planfile FILE           want FILE to hold a plan in its one spelling
 //	jsonlines FILE          want every line of FILE to be a JSON object
 //	jsonobject FILE KEY...  want FILE to be one JSON object with just these keys
-//	lab FILE                run the shell script FILE as root in a network of the test's own (testdata/netlab)
+//	lab FILE                run the shell script FILE as root in a network of the test's own (testdata/netlab); lacking root is like lacking a command
 //	org DIR [=N] ARGS...    sbx with the files of DIR in /etc/sbx, in a mount namespace of its own
 //	etc DIR [=N] ARGS...    sbx with the files of DIR in /etc, and without those that DIR/without lists
 //	need CMD...             skip, or fail where everything must work, unless the commands are there
@@ -193,7 +193,7 @@ func findProcesses(text string) []string {
 // cmdLab runs a script where there is a network that leads nowhere; "as CMD" in it runs CMD as the ordinary user.
 func cmdLab(ts *testscript.TestScript, args []string) {
 	if os.Getuid() != 0 {
-		ts.Fatalf("missing: root, who alone can make network namespaces (leave this failure as what it is: untested)")
+		lacking(ts, "root, who alone can make network namespaces")
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 4*patience)
 	defer cancel()
@@ -224,14 +224,21 @@ func cmdNeed(ts *testscript.TestScript, args []string) {
 				found = true
 			}
 		}
-		switch {
-		case found:
-		case mustWork():
-			ts.Fatalf("missing: %s", name)
-		default:
-			ts.Fatalf("missing: %s (apt-get install it, or leave this failure as what it is: untested)", name)
+		if !found {
+			lacking(ts, name+" (apt-get install it)")
 		}
 	}
+}
+
+// testOf is the key of a script's test among its values.
+type testOf struct{}
+
+// lacking ends a script that cannot run here: skipped with the fact named, failed where everything must work.
+func lacking(ts *testscript.TestScript, fact string) {
+	if mustWork() {
+		ts.Fatalf("missing: %s", fact)
+	}
+	ts.Value(testOf{}).(testscript.T).Skip("missing: " + fact)
 }
 
 // orgScript puts a copy of /etc with sbx's files over /etc, where nobody else sees it, and becomes the ordinary user.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -44,6 +45,10 @@ func testMain(m *testing.M) int {
 	}
 	if len(os.Args) == 5 && os.Args[1] == hostileFlag {
 		return hostileCaller(os.Args[2:])
+	}
+	// Under nohup, what was started would inherit that the signal is ignored, and no shell could trap it. What is caught here is not.
+	if signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	}
 	defer func() {
 		if shop.dir != "" {

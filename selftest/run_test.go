@@ -68,6 +68,7 @@ func setup(env *testscript.Env) error {
 		return err
 	}
 	env.Cd = project
+	env.Values[testOf{}] = env.T()
 	env.Setenv("HOME", home)
 	env.Setenv("PROBE", shop.probe)
 	return nil
