@@ -61,6 +61,22 @@ func (m *meter) holdMemory(kill func()) {
 	}()
 }
 
+// holdShare keeps a session without a cpu controller from taking more than its part of the processors while others want them.
+func (m *meter) holdShare() {
+	c := m.limited
+	if c == nil || c.group != nil && c.group.Parent.Has("cpu") {
+		return
+	}
+	go func() {
+		for s := (resources.Share{Root: "/"}); ; {
+			time.Sleep(s.Look(m.init()))
+			c.mu.Lock()
+			c.heldBack = s.Most
+			c.mu.Unlock()
+		}
+	}()
+}
+
 // scarce says whether less than a third of the machine's memory can be had. Many sessions ask every second, so what costs least is asked first.
 func scarce() bool {
 	var si unix.Sysinfo_t
@@ -137,6 +153,9 @@ func (c *confined) reached(after stage.Aftermath) []string {
 			by = fmt.Sprintf(" by %s[%d] or what it ran", plan.Bytes(path.Base(string(c.plan.Process.Path))).Quote(), after.Main)
 		}
 		out = append(out, "memory limit "+resources.Bytes(int64(limit))+" of each process reached"+by+"; raise it with --memory")
+	}
+	if c.heldBack > 0 {
+		out = append(out, fmt.Sprintf("busy programs in %d sessions of their own (setsid) were given less of the processors, which others wanted too", c.heldBack))
 	}
 	if names := placesThatAre(after.Full); names != "" {
 		out = append(out, names+" full; raise the size with --tmp-size")

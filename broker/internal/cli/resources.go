@@ -32,6 +32,8 @@ type confined struct {
 	tasks int    // how many there were before everything was killed from outside
 	seen  string // the largest process that was seen
 	most  int64  // bytes of all together that were seen
+
+	heldBack int // busy sessions of programs that got less of the processors, at most
 }
 
 // grouped says whether there is a control group, which can be removed once process 1 is gone and not before.

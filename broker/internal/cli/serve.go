@@ -99,6 +99,7 @@ func (v *service) standing(run *launch.Running) {
 	close(v.stands)
 	v.meter.guard(v.endAll)
 	v.meter.holdMemory(v.endAll)
+	v.meter.holdShare()
 	if v.r.detached {
 		go v.announceDetached()
 	}
