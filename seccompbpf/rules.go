@@ -92,6 +92,10 @@ func (b *builder) processes() {
 	b.add(Errno(EPERM), "READ_IMPLIES_EXEC and kin weaken what runs next", []Cond{{Arg: 0, Op: NotIn, List: values}}, "personality")
 	b.add(Errno(EPERM), "PR_SET_MM moves the places that /proc reports a program by",
 		[]Cond{{Arg: 0, Op: Eq, Value: 35}}, "prctl")
+	if !b.t.Containers {
+		// The securebits lock PR_SET_KEEPCAPS, whose failure ends ping and other programs that drop capabilities. There is none to keep or to drop.
+		b.add(Errno(0), "PR_SET_KEEPCAPS keeps nothing where there is nothing", []Cond{{Arg: 0, Op: Eq, Value: 8}}, "prctl")
+	}
 }
 
 func (b *builder) namespaces() {

@@ -13,7 +13,7 @@ import (
 // questionOf words an access for a human. Operations are named by the right that is asked for: two accesses that make one question
 // must need the same right, because one answer settles both.
 func questionOf(a decide.Ask, v decide.Verdict) prompt.Question {
-	q := prompt.Question{PID: a.PID, Exe: a.Exe, Cwd: a.Cwd, Op: a.Op, Path: a.Path, Target: a.Target, Why: v.Reason,
+	q := prompt.Question{PID: a.PID, Inside: a.Inside, Exe: a.Exe, Cwd: a.Cwd, Op: a.Op, Path: a.Path, Target: a.Target, Why: v.Reason,
 		Dir: slices.Contains(a.Flags, "dir"), Many: slices.Contains(a.Flags, "merged")}
 	if v.Rule != "" {
 		q.Why += " (" + v.Rule + ", " + v.Origin + ")"
@@ -38,7 +38,7 @@ func questionOf(a decide.Ask, v decide.Verdict) prompt.Question {
 
 // askOf is the access that a question stands for.
 func askOf(q prompt.Question) decide.Ask {
-	a := decide.Ask{ID: q.ID, PID: q.PID, Exe: q.Exe, Cwd: q.Cwd, Op: q.Op, Kind: policy.KindPath, Path: q.Path, Target: q.Target, Host: q.Host, Port: q.Port}
+	a := decide.Ask{ID: q.ID, PID: q.PID, Inside: q.Inside, Exe: q.Exe, Cwd: q.Cwd, Op: q.Op, Kind: policy.KindPath, Path: q.Path, Target: q.Target, Host: q.Host, Port: q.Port}
 	switch {
 	case q.Host != "":
 		a.Kind = policy.KindHost

@@ -312,6 +312,15 @@ func auditLine(e *audit.Event) string {
 		parts = append(parts, strings.TrimSpace(e.Scope+" "+e.Life))
 	}
 	text := strings.Join(parts, " ")
+	if e.Kind == kindTraffic {
+		text += ":"
+		for i, d := range e.Detail {
+			if i > 0 {
+				text += ","
+			}
+			text += " " + strings.ReplaceAll(d.K, "_", " ") + " " + ascii(d.V)
+		}
+	}
 	if e.Reason != "" {
 		text += ": " + ascii(e.Reason)
 	}

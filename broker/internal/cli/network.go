@@ -103,6 +103,9 @@ func (t *term) network(r *request, s settings, in *planner.Input) (*outlet, erro
 		o.opt.Hosts = append(o.opt.Hosts, p)
 	}
 	o.listed = slices.Clone(o.opt.Hosts)
+	if o.opt.NoPing = n.Mode != "veth" && !network.MayPing(); o.opt.NoPing && slices.ContainsFunc(o.opt.Hosts, policy.HostPattern.ICMP) {
+		in.Losses = append(in.Losses, planner.Loss{What: "ping", Why: "this host gives you no sockets for it, by which alone echo requests could leave, so they are refused", Fix: noPingFix})
+	}
 	now := time.Now()
 	for _, rule := range s.layers.Policy.Rules() {
 		if rule.Kind == policy.KindHost && rule.Decision == policy.Allow && (rule.Expires.IsZero() || now.Before(rule.Expires)) && (rule.Origin.Scope != policy.ScopeProject || s.layers.Policy.ProjectTrusted) {
@@ -132,6 +135,8 @@ func (t *term) network(r *request, s settings, in *planner.Input) (*outlet, erro
 	in.JoinNet = true
 	return o, nil
 }
+
+const noPingFix = "as root: sysctl -w net.ipv4.ping_group_range='0 2147483647'; or --net veth"
 
 // denied says whether a rule denies the host at the port, or, with port 0, at the ports that are meant when none is named.
 func denied(store policy.Store, h policy.Host, port int) bool {
@@ -381,18 +386,7 @@ func (o *outlet) close() {
 	if o.log == nil {
 		return
 	}
-	for _, t := range traffic {
-		if t.Out+t.In == 0 || t.Addr.IsMulticast() {
-			continue
-		}
-		count := func(n uint64) string { return strconv.FormatUint(n, 10) }
-		host := firstOf(t.Name, o.net.NameOf(t.Addr))
-		if host == "" {
-			host = t.Addr.String()
-		}
-		_, _ = o.log.Note(audit.Event{Kind: "traffic", UID: os.Getuid(), Op: "connect", Host: host, Detail: []audit.KV{{K: "address", V: t.Addr.String()}, {K: "bytes_out", V: count(t.Out)}, {K: "bytes_in", V: count(t.In)},
-			{K: "packets_out", V: count(t.PacketsOut)}, {K: "packets_in", V: count(t.PacketsIn)}}})
-	}
+	o.noteTraffic(traffic)
 	if o.own {
 		if err := o.log.Close(); err != nil {
 			o.say(fmt.Sprintf("sealing the audit log: %v", err))
@@ -405,46 +399,4 @@ func (o *outlet) say(text string) {
 	if !o.r.quiet {
 		o.t.warn(text)
 	}
-}
-
-// note is told of everything that was turned away.
-func (o *outlet) note(e network.Event) {
-	if !e.Denied && !e.Failed {
-		return
-	}
-	if e.Op == network.OpCarry {
-		o.mu.Lock()
-		defer o.mu.Unlock()
-		if o.log != nil {
-			_, _ = o.log.Note(audit.Event{Kind: audit.KindError, UID: os.Getuid(), Op: "network", Reason: e.Reason})
-		}
-		return
-	}
-	what := quote(e.Host)
-	if e.Addr.IsValid() && e.Op == "connect" {
-		what = e.Addr.String()
-		if e.Port != 0 {
-			what = netip.AddrPortFrom(e.Addr, e.Port).String()
-		}
-		if e.Host != "" {
-			what += " (" + quote(e.Host) + ")"
-		}
-	}
-	o.mu.Lock()
-	if o.log != nil && e.Denied {
-		a := audit.Event{Kind: audit.KindDeny, UID: os.Getuid(), Decision: "deny", Op: e.Op, Host: e.Host, Port: int(e.Port), Reason: e.Reason}
-		if e.Addr.IsValid() {
-			a.Detail = []audit.KV{{K: "address", V: e.Addr.String()}}
-			if a.Host == "" {
-				a.Host = e.Addr.String()
-			}
-		}
-		_, _ = o.log.Note(a)
-	}
-	o.mu.Unlock()
-	verb := e.Op
-	if e.Proto != "" && e.Proto != "tcp" {
-		verb += " " + e.Proto
-	}
-	o.refused.line(fmt.Sprintf("%s %s: %s", verb, what, e.Reason), e.Failed)
 }

@@ -23,6 +23,7 @@ type Message struct {
 	ID       plan.Bytes   `json:"id"`
 	TS       string       `json:"ts"`
 	PID      int          `json:"pid"`
+	Inside   int          `json:"inside_pid"`
 	Exe      plan.Bytes   `json:"exe"`
 	Cwd      plan.Bytes   `json:"cwd"`
 	Op       plan.Bytes   `json:"op"`
@@ -85,7 +86,7 @@ func (m *Message) IsRequest() bool {
 
 // Question is the question of a request.
 func (m *Message) Question() prompt.Question {
-	return prompt.Question{ID: string(m.ID), SID: string(m.SID), Time: parseTime(m.TS), PID: m.PID, Exe: string(m.Exe), Cwd: string(m.Cwd),
+	return prompt.Question{ID: string(m.ID), SID: string(m.SID), Time: parseTime(m.TS), PID: m.PID, Inside: m.Inside, Exe: string(m.Exe), Cwd: string(m.Cwd),
 		Op: string(m.Op), Path: string(m.Path), Target: string(m.Target), Host: string(m.Host), Port: m.Port, Flags: m.Flags,
 		Why: string(m.Why), Dir: m.Dir, Many: m.Many, Merged: m.Merged}
 }

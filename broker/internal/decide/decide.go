@@ -16,6 +16,7 @@ import (
 type Ask struct {
 	ID     string
 	PID    int
+	Inside int // the program's number in the sandbox, 0 where it is not known
 	Exe    string
 	Cwd    string
 	Op     string // read write exec stat connect …, see policy.AccessOf

@@ -84,6 +84,7 @@ func judged(asked *atomic.Int32, hold <-chan struct{}) *resolver {
 	r.closed = func(netip.Addr) bool { return false }
 	r.denied = func(policy.Host) bool { return false }
 	r.note = func(Event) {}
+	r.by = func(who) Program { return Program{} }
 	return r
 }
 

@@ -30,8 +30,11 @@ func parseFlow(b []byte) (f flow, ok bool) {
 		return f, false
 	}
 	var sp, dp uint16
-	if (f.proto == unix.IPPROTO_TCP || f.proto == unix.IPPROTO_UDP) && len(rest) >= 4 {
+	switch {
+	case (f.proto == unix.IPPROTO_TCP || f.proto == unix.IPPROTO_UDP) && len(rest) >= 4:
 		sp, dp = binary.BigEndian.Uint16(rest), binary.BigEndian.Uint16(rest[2:])
+	case (f.proto == unix.IPPROTO_ICMP || f.proto == unix.IPPROTO_ICMPV6) && len(rest) >= 6:
+		sp = binary.BigEndian.Uint16(rest[4:]) // of an echo request: the kernel finds its socket by that
 	}
 	f.src, f.dst = netip.AddrPortFrom(src, sp), netip.AddrPortFrom(dst, dp)
 	return f, true
@@ -64,6 +67,9 @@ func (n *Network) hear() {
 			switch p.Group {
 			case groupRefused:
 				n.refused(f)
+			case groupTurned:
+				n.refused(f)
+				n.inject(p.Data, n.back)
 			case groupHeld:
 				n.hold(f, p.Data)
 			}
@@ -73,8 +79,12 @@ func (n *Network) hear() {
 
 // refused notes a connection that the rules have refused already.
 func (n *Network) refused(f flow) {
-	e := Event{Op: "connect", Addr: f.dst.Addr(), Port: f.dst.Port(), Proto: protoName(f.proto), Denied: true, Host: n.names.nameOf(f.dst.Addr())}
+	e := Event{Op: "connect", Addr: f.dst.Addr(), Port: f.dst.Port(), Proto: protoName(f.proto), Denied: true, By: n.whois(who{f.src, protoName(f.proto)}), Host: n.names.nameOf(f.dst.Addr())}
 	switch {
+	case n.o.NoPing && e.Proto == "icmp":
+		e.Reason = "this host gives you no sockets for ping (net.ipv4.ping_group_range), by which alone echo requests could leave"
+	case e.Proto == "tcp" && n.rules.isRefused(f.dst):
+		e.Reason = "an answer or a rule refused it"
 	case n.isClosed(f.dst.Addr()):
 		e.Reason = "an address of the host or of a private network"
 	case e.Host != "":

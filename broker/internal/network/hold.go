@@ -3,12 +3,12 @@ package network
 import (
 	"encoding/binary"
 	"net/netip"
+	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"sbx/broker/internal/decide"
-	"sbx/broker/internal/policy"
 )
 
 const (
@@ -54,9 +54,7 @@ func (n *Network) settle(dst netip.AddrPort, f flow) {
 	if !isName {
 		host = dst.Addr().String()
 	}
-	q := decide.Ask{PID: n.whois(who{f.src, "tcp"}), Op: "connect", Kind: policy.KindHost, Host: host, Port: int(dst.Port())}
-	q.Exe, q.Cwd = places(q.PID)
-	v := n.o.Ask(n.ctx, q)
+	v := n.o.Ask(n.ctx, n.whois(who{f.src, "tcp"}).ask(host, dst.Port()))
 	var err error
 	if v.Decision == decide.Allow {
 		life := keptLife
@@ -82,12 +80,12 @@ func (n *Network) settle(dst netip.AddrPort, f flow) {
 		return
 	}
 	for _, p := range packets {
-		n.inject(p)
+		n.inject(p, n.raw)
 	}
 }
 
 // inject sends a packet again as it was, from inside.
-func (n *Network) inject(p []byte) {
+func (n *Network) inject(p []byte, by [2]*os.File) {
 	f, ok := parseFlow(p)
 	if !ok {
 		return
@@ -98,9 +96,9 @@ func (n *Network) inject(p []byte) {
 	}
 	checksum(p, head, f)
 	if f.dst.Addr().Is4() {
-		_ = unix.Sendto(int(n.raw[0].Fd()), p, 0, &unix.SockaddrInet4{Addr: f.dst.Addr().As4()})
-	} else if n.raw[1] != nil {
-		_ = unix.Sendto(int(n.raw[1].Fd()), p, 0, &unix.SockaddrInet6{Addr: f.dst.Addr().As16()})
+		_ = unix.Sendto(int(by[0].Fd()), p, 0, &unix.SockaddrInet4{Addr: f.dst.Addr().As4()})
+	} else if by[1] != nil {
+		_ = unix.Sendto(int(by[1].Fd()), p, 0, &unix.SockaddrInet6{Addr: f.dst.Addr().As16()})
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 // judgeName says what a name may be looked up for.
 func (n *Network) judgeName(ctx context.Context, h policy.Host, w who) judgement {
 	if n.o.Denied != nil && n.o.Denied(h, 0) {
-		n.o.Note(Event{Op: "lookup", Host: h.Name, Denied: true, Reason: "denied by a rule"})
+		n.o.Note(Event{Op: "lookup", Host: h.Name, By: n.refusedBy(w), Denied: true, Reason: "denied by a rule"})
 		return judgement{}
 	}
 	if n.o.All {
@@ -21,15 +21,13 @@ func (n *Network) judgeName(ctx context.Context, h policy.Host, w who) judgement
 	}
 	if n.o.Ask != nil {
 		// Which port it will be is not known yet. The commonest is asked for, any other when it is used.
-		q := decide.Ask{PID: n.whois(w), Op: "connect", Kind: policy.KindHost, Host: h.Name, Port: 443}
-		q.Exe, q.Cwd = places(q.PID)
-		v := n.o.Ask(ctx, q)
+		v := n.o.Ask(ctx, n.whois(w).ask(h.Name, 443))
 		if v.Decision != decide.Allow {
 			return judgement{reason: v.Reason}
 		}
 		return judgement{allow: true, ports: n.answered(v, 443, true), once: v.Life == decide.LifeOnce}
 	}
-	n.o.Note(Event{Op: "lookup", Host: h.Name, Denied: true, Reason: "not in the list of hosts"})
+	n.o.Note(Event{Op: "lookup", Host: h.Name, By: n.refusedBy(w), Denied: true, Reason: "not in the list of hosts"})
 	return judgement{}
 }
 

@@ -31,6 +31,7 @@ type Options struct {
 	Carrier   string // pasta, slirp4netns or veth; "" for the first program that works; "none" for doors without a way out
 	Helper    string // sbx-helper's path, for veth
 	Servers   []netip.AddrPort
+	NoPing    bool // echo requests are refused: nothing here could carry them, see MayPing
 	// Maps writes the identity maps of the network's user namespace; nil: it has one user, see stage.NewNetwork.
 	Maps func(pid int) error
 	// Denied says whether a rule denies a name at a port, 0 for any. May be nil.
@@ -52,6 +53,7 @@ type Event struct {
 	Addr           netip.Addr
 	Port           uint16
 	Proto          string
+	By             Program // whose doing it was, where that is known
 	Denied, Failed bool
 	Reason         string
 }
@@ -70,10 +72,12 @@ type Network struct {
 	veth   *veth
 	probe  *os.File
 	raw    [2]*os.File  // send packets as they are, by IPv4 and IPv6
+	back   [2]*os.File  // the same, for packets that are to be refused
 	init   atomic.Int64 // process 1 of the sandbox
 	mu     sync.Mutex
 	held   map[netip.AddrPort][][]byte
 	passed counts
+	sought bucket // searches for refused programs
 	closed []netip.Prefix
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -136,9 +140,11 @@ func (n *Network) build() error {
 		{Family: unix.AF_INET, Type: unix.SOCK_STREAM, Bind: at, Backlog: 64},
 		{Family: unix.AF_INET, Type: unix.SOCK_DGRAM},
 		{Family: unix.AF_INET, Type: unix.SOCK_RAW, Proto: unix.IPPROTO_RAW},
+		{Family: unix.AF_INET, Type: unix.SOCK_RAW, Proto: unix.IPPROTO_RAW, Options: refuseIt[:]},
 	}
 	if v6 {
-		list = append(list, stage.Socket{Family: unix.AF_INET6, Type: unix.SOCK_RAW, Proto: unix.IPPROTO_RAW})
+		list = append(list, stage.Socket{Family: unix.AF_INET6, Type: unix.SOCK_RAW, Proto: unix.IPPROTO_RAW},
+			stage.Socket{Family: unix.AF_INET6, Type: unix.SOCK_RAW, Proto: unix.IPPROTO_RAW, Options: refuseIt[:]})
 	}
 	classes := classesOf(n.o.Hosts, n.o.SNI)
 	if n.o.All {
@@ -163,9 +169,9 @@ func (n *Network) build() error {
 	for _, f := range files {
 		n.keep(f)
 	}
-	n.probe, n.raw[0] = files[4], files[5]
+	n.probe, n.raw[0], n.back[0] = files[4], files[5], files[6]
 	if v6 {
-		n.raw[1] = files[6]
+		n.raw[1], n.back[1] = files[7], files[8]
 	}
 	conn, err := nft.Open(files[0])
 	if err != nil {
@@ -178,14 +184,14 @@ func (n *Network) build() error {
 	if err := n.rules.setUp(&n.o, n.closed); err != nil {
 		return fmt.Errorf("setting the sandbox's network rules: %w", err)
 	}
-	if n.log, err = nft.Listen(files[1], groupRefused, groupHeld); err != nil {
+	if n.log, err = nft.Listen(files[1], groupRefused, groupHeld, groupTurned); err != nil {
 		return err
 	}
 	n.keep(n.log)
 	go n.hear()
 	n.names = newResolver()
 	n.names.up = &upstream{n.o.Servers, patience}
-	n.names.judge, n.names.closed, n.names.note = n.judgeName, n.isClosed, n.o.Note
+	n.names.judge, n.names.closed, n.names.note, n.names.by = n.judgeName, n.isClosed, n.o.Note, n.refusedBy
 	n.names.denied = func(h policy.Host) bool { return n.o.Denied != nil && n.o.Denied(h, 0) }
 	n.names.admit = func(a []netip.Addr, p []ports, life time.Duration) error {
 		if n.o.All {
@@ -317,6 +323,20 @@ func (n *Network) Close() (out []Traffic) {
 	})
 	return out
 }
+
+// MayPing says whether this user's programs may send echo requests on this host, as those that carry packets do for the sandbox: by sockets that
+// net.ipv4.ping_group_range opens to groups.
+func MayPing() bool {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, unix.IPPROTO_ICMP)
+	if err != nil {
+		return false
+	}
+	unix.Close(fd)
+	return true
+}
+
+// refuseIt marks packets that the rules refuse at once. Nobody inside can mark any.
+var refuseIt = [1][3]int{{unix.SOL_SOCKET, unix.SO_MARK, markRefused}}
 
 // Inside tells who process 1 of the sandbox is, so that questions can name the program that asks.
 func (n *Network) Inside(pid int) { n.init.Store(int64(pid)) }

@@ -93,6 +93,12 @@ type passage struct {
 	told bool          // the program was told why it is refused
 }
 
+// from is where the connection comes from.
+func (p *passage) from() who {
+	src, _ := netip.ParseAddrPort(p.in.RemoteAddr().String())
+	return who{src, "tcp"}
+}
+
 // denial is an error that was recorded.
 type denial struct{ error }
 
@@ -102,7 +108,7 @@ func (p *passage) deny(name string, why error) error {
 	if host == "" {
 		host = p.n.names.nameOf(p.to.Addr())
 	}
-	p.n.o.Note(Event{Op: "connect", Host: host, Addr: p.to.Addr(), Port: p.to.Port(), Proto: "tcp", Denied: true, Reason: `tls = "sni": ` + why.Error()})
+	p.n.o.Note(Event{Op: "connect", Host: host, Addr: p.to.Addr(), Port: p.to.Port(), Proto: "tcp", By: p.n.refusedBy(p.from()), Denied: true, Reason: `tls = "sni": ` + why.Error()})
 	return &denial{why}
 }
 

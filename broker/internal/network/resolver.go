@@ -21,6 +21,7 @@ type resolver struct {
 	closed func(netip.Addr) bool
 	denied func(policy.Host) bool // by a rule that names it
 	note   func(Event)
+	by     func(who) Program // who was refused
 
 	mu     sync.Mutex
 	cache  map[key]*entry
@@ -131,10 +132,10 @@ func (r *resolver) resolve(ctx context.Context, q dnsmessage.Question, w who) an
 		close(e.done)
 	}()
 	if j.wild != "" && !r.spend(j.wild) {
-		r.note(Event{Op: "lookup", Host: name.Name, Denied: true, Reason: "too many new names below " + j.wild + ": names themselves can carry data"})
+		r.note(Event{Op: "lookup", Host: name.Name, By: r.by(w), Denied: true, Reason: "too many new names below " + j.wild + ": names themselves can carry data"})
 		return answer{code: dnsmessage.RCodeServerFailure}
 	}
-	a, ok := r.fetch(ctx, q, name, j)
+	a, ok := r.fetch(ctx, q, name, j, w)
 	if !ok {
 		return a
 	}
@@ -151,7 +152,7 @@ const (
 )
 
 // fetch asks upstream and opens what the answer holds before anybody hears it.
-func (r *resolver) fetch(ctx context.Context, q dnsmessage.Question, name policy.Host, j judgement) (answer, bool) {
+func (r *resolver) fetch(ctx context.Context, q dnsmessage.Question, name policy.Host, j judgement, w who) (answer, bool) {
 	failed := answer{code: dnsmessage.RCodeServerFailure}
 	b, err := r.up.ask(ctx, q)
 	if err != nil {
@@ -165,12 +166,12 @@ func (r *resolver) fetch(ctx context.Context, q dnsmessage.Question, name policy
 	for _, c := range a.chain {
 		h, err := policy.ParseHost(c)
 		if err != nil || r.denied(h) {
-			r.note(Event{Op: "lookup", Host: name.Name, Denied: true, Reason: "it is an alias of " + strings.ToLower(c) + ", which a rule denies"})
+			r.note(Event{Op: "lookup", Host: name.Name, By: r.by(w), Denied: true, Reason: "it is an alias of " + strings.ToLower(c) + ", which a rule denies"})
 			return answer{code: dnsmessage.RCodeNameError}, false
 		}
 	}
 	if len(a.refused) > 0 {
-		r.note(Event{Op: "lookup", Host: name.Name, Addr: a.refused[0], Denied: true, Reason: "it leads to an address of the host or of a private network"})
+		r.note(Event{Op: "lookup", Host: name.Name, Addr: a.refused[0], By: r.by(w), Denied: true, Reason: "it leads to an address of the host or of a private network"})
 		if len(a.addrs) == 0 {
 			return answer{code: dnsmessage.RCodeNameError}, false
 		}
@@ -300,7 +301,13 @@ func (r *resolver) spend(zone string) bool {
 		b = &bucket{bucketSize, now}
 		r.budget[zone] = b
 	}
-	b.left = min(bucketSize, b.left+now.Sub(b.at).Seconds()*bucketRate)
+	return b.spend(bucketSize, bucketRate)
+}
+
+// spend takes one out, if one is left of size, which fill up at rate a second.
+func (b *bucket) spend(size, rate float64) bool {
+	now := time.Now()
+	b.left = min(size, b.left+now.Sub(b.at).Seconds()*rate)
 	b.at = now
 	if b.left < 1 {
 		return false

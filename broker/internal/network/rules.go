@@ -23,7 +23,11 @@ const table = "sbx"
 const (
 	groupRefused = 5
 	groupHeld    = 6
+	groupTurned  = 7 // refused, but for what marks them: they wait until it is known whose they are
 )
+
+// markRefused is the mark of packets that come back to be refused.
+const markRefused = 1
 
 // ports is what a name or range is open for.
 type ports struct {
@@ -92,8 +96,11 @@ func (r *rules) setUp(o *Options, closed []netip.Prefix) error {
 			b.Set(fmt.Sprintf("c%d%s", i, f.suffix), f.kind, f.len, false)
 		}
 	}
+	// The program that is refused has to be found while it still waits, so its packet comes back marked after that. What comes too fast is
+	// refused without a look, and a datagram, whose sender would be told of an error, at once.
 	b.Chain("refuse")
-	b.Rule("refuse", nft.AtMost(50, 100), nft.Log(groupRefused, 128))
+	b.Rule("refuse", nft.Protocol(unix.IPPROTO_TCP), nft.Unmarked(), nft.AtMost(50, 100), nft.Log(groupTurned, 0xffff), nft.Drop())
+	b.Rule("refuse", nft.Unmarked(), nft.AtMost(50, 100), nft.Log(groupRefused, 128))
 	b.Rule("refuse", nft.IPv6(), nft.Protocol(unix.IPPROTO_TCP), nft.Reset()) // the first message about a new destination comes late
 	b.Rule("refuse", nft.Reject())
 	b.Chain("pass")
@@ -109,6 +116,10 @@ func (r *rules) setUp(o *Options, closed []netip.Prefix) error {
 	b.Rule("output", nft.Known(), nft.Goto("pass"))
 	b.Rule("output", nft.IPv6(), nft.ICMPv6(133, 136), nft.Accept()) // neighbours; nothing else finds the gateway
 	b.Rule("output", nft.IPv6(), nft.ICMPv6(130, 143), nft.Drop())
+	if o.NoPing {
+		b.Rule("output", nft.IPv4(), nft.Ping(false), nft.Goto("refuse"))
+		b.Rule("output", nft.IPv6(), nft.Ping(true), nft.Goto("refuse"))
+	}
 	for _, h := range o.Hosts {
 		if p, ok := h.Prefix(); ok {
 			for _, q := range portsOf(h, false) {
@@ -268,6 +279,14 @@ func (r *rules) refuse(a netip.AddrPort, life time.Duration) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.put([]element{single(denied, a)}, life)
+}
+
+// isRefused says whether an answer refused connections to the port a short while ago.
+func (r *rules) isRefused(a netip.AddrPort) bool {
+	e := single(denied, a)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return time.Now().Before(r.open[e.set+string(e.key)])
 }
 
 // admit opens addresses for the ports for as long as life. Ports that are no class are single ones.

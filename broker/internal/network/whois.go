@@ -4,20 +4,41 @@ import (
 	"encoding/hex"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
-	"golang.org/x/sys/unix"
+	"sbx/broker/internal/decide"
+	"sbx/broker/internal/policy"
 )
 
-// whois finds the process whose socket has an address inside, as this side numbers it; 0 if it cannot be found. It is for people to
-// read; nothing is decided by it.
-func (n *Network) whois(w who) int {
+// Program is a program inside. It is for people to read; nothing is decided by it.
+type Program struct {
+	PID, Inside int // as this side numbers it, and the sandbox
+	Exe, Cwd    string
+}
+
+// ask is the program's question about a host.
+func (p Program) ask(host string, port uint16) decide.Ask {
+	return decide.Ask{PID: p.PID, Inside: p.Inside, Exe: p.Exe, Cwd: p.Cwd, Op: "connect", Kind: policy.KindHost, Host: host, Port: int(port)}
+}
+
+// refusedBy is whois for refusals that no rule of the kernel's counts: who is refused often is not looked for each time.
+func (n *Network) refusedBy(w who) Program {
+	n.mu.Lock()
+	known := n.sought.spend(100, 50)
+	n.mu.Unlock()
+	if !known {
+		return Program{}
+	}
+	return n.whois(w)
+}
+
+// whois finds the program whose socket has an address inside.
+func (n *Network) whois(w who) Program {
 	init := int(n.init.Load())
 	if init == 0 || !w.src.IsValid() {
-		return 0
+		return Program{}
 	}
 	proc := "/proc/" + strconv.Itoa(init)
 	inode := ""
@@ -31,25 +52,57 @@ func (n *Network) whois(w who) int {
 		}
 	}
 	if inode == "" || inode == "0" {
-		return 0
+		return Program{}
 	}
-	var st unix.Stat_t
-	if err := unix.Fstat(int(n.ns.Net.Fd()), &st); err != nil {
-		return 0
-	}
-	space := "net:[" + strconv.FormatUint(st.Ino, 10) + "]"
 	want := "socket:[" + inode + "]"
-	list, _ := filepath.Glob("/proc/[0-9]*")
-	for _, dir := range list {
-		if s, err := os.Readlink(dir + "/ns/net"); err != nil || s != space {
-			continue
-		}
+	for _, pid := range family(init) {
+		dir := "/proc/" + strconv.Itoa(pid)
 		fds, _ := os.ReadDir(dir + "/fd")
 		for _, fd := range fds {
 			if s, err := os.Readlink(dir + "/fd/" + fd.Name()); err == nil && s == want {
-				pid, _ := strconv.Atoi(filepath.Base(dir))
-				return pid
+				p := Program{PID: pid, Inside: pid}
+				p.Exe, _ = os.Readlink(dir + "/exe")
+				p.Cwd, _ = os.Readlink(dir + "/cwd")
+				if n := insideNumber(dir); n > 0 {
+					p.Inside = n
+				}
+				return p
 			}
+		}
+	}
+	return Program{}
+}
+
+// family are process 1 and everything below it, the youngest first: who has just connected is likely to be one of them.
+func family(init int) []int {
+	list := []int{init}
+	for i := 0; i < len(list) && len(list) < maxFamily; i++ {
+		dir := "/proc/" + strconv.Itoa(list[i]) + "/task"
+		threads, _ := os.ReadDir(dir)
+		for _, t := range threads {
+			b, _ := os.ReadFile(dir + "/" + t.Name() + "/children")
+			for f := range strings.FieldsSeq(string(b)) {
+				if pid, err := strconv.Atoi(f); err == nil {
+					list = append(list, pid)
+				}
+			}
+		}
+	}
+	slices.Reverse(list)
+	return list
+}
+
+// maxFamily bounds what one search looks at.
+const maxFamily = 4096
+
+// insideNumber is a process's number in the innermost namespace, which is the sandbox's.
+func insideNumber(dir string) int {
+	b, _ := os.ReadFile(dir + "/status")
+	for line := range strings.Lines(string(b)) {
+		if ids, ok := strings.CutPrefix(line, "NSpid:"); ok {
+			f := strings.Fields(ids)
+			n, _ := strconv.Atoi(f[len(f)-1])
+			return n
 		}
 	}
 	return 0
@@ -81,15 +134,4 @@ func findSocket(table string, src netip.AddrPort) string {
 		}
 	}
 	return ""
-}
-
-// places are the program and the directory of a process.
-func places(pid int) (exe, cwd string) {
-	if pid == 0 {
-		return "", ""
-	}
-	dir := "/proc/" + strconv.Itoa(pid)
-	exe, _ = os.Readlink(dir + "/exe")
-	cwd, _ = os.Readlink(dir + "/cwd")
-	return exe, cwd
 }

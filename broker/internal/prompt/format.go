@@ -66,19 +66,27 @@ func shortKeys(q *Question) string {
 	return "[o/s/f/d/t/n/v/?]"
 }
 
-// wants is "claude wants to read PATH -> TARGET (x3)" in at most room columns, as far as that can be.
+// wants is "claude wants to read PATH -> TARGET (x3)", or "node[7] wants HOST:PORT", in at most room columns, as far as that can be.
 func (s Style) wants(q *Question, room int) string {
 	tail := ""
 	if q.Merged > 1 {
 		tail = fmt.Sprintf(" (x%d)", q.Merged)
 	}
 	verb := " wants to " + q.verb() + " "
+	if q.Host != "" {
+		verb = " wants "
+	}
 	if q.Many {
 		verb += "names in "
 	}
 	who := Shorten(quote(path.Base("/"+q.Exe)), max(leastName, room/4))
-	if q.Exe == "" {
+	switch {
+	case q.Exe == "" && q.PID == 0:
+		who = "a program"
+	case q.Exe == "":
 		who = fmt.Sprintf("process %d", q.PID)
+	case q.Inside != 0:
+		who += fmt.Sprintf("[%d]", q.Inside)
 	}
 	room -= len(who) + len(verb) + len(tail)
 	what := s.object(q)

@@ -17,6 +17,7 @@ type Question struct {
 	SID    string
 	Time   time.Time
 	PID    int
+	Inside int    // its number in the sandbox, where that is known
 	Exe    string // what /proc/PID/exe led to, never a name that the program chose
 	Cwd    string
 	Flags  int    // of open(2), if that is what waits
@@ -106,6 +107,9 @@ func (q *Question) AppendFields(b []byte) []byte {
 			b = append(append(append(b, `,"`...), f.name...), `":`...)
 			b = plan.Bytes(f.val).AppendJSON(b)
 		}
+	}
+	if q.Inside != 0 {
+		b = append(append(b, `,"inside_pid":`...), itoa(q.Inside)...)
 	}
 	if q.Host != "" {
 		b = append(append(b, `,"port":`...), itoa(q.Port)...)

@@ -150,6 +150,11 @@ func Redirected() Expr {
 	return join(expr("ct", u32(unix.NFTA_CT_KEY, unix.NFT_CT_STATUS), u32(unix.NFTA_CT_DREG, reg1)), mask(bits), compare(unix.NFT_CMP_NEQ, make([]byte, 4)))
 }
 
+// Unmarked matches packets without a mark.
+func Unmarked() Expr {
+	return join(meta(unix.NFT_META_MARK), compare(unix.NFT_CMP_EQ, make([]byte, 4)))
+}
+
 // IPv4 and IPv6 match one protocol family.
 func IPv4() Expr {
 	return join(meta(unix.NFT_META_NFPROTO), compare(unix.NFT_CMP_EQ, []byte{unix.NFPROTO_IPV4}))

@@ -1,0 +1,76 @@
+package cli
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"path"
+	"strconv"
+
+	"sbx/audit"
+	"sbx/broker/internal/network"
+)
+
+// kindTraffic is the kind of records that count what went to and came from one address.
+const kindTraffic = "traffic"
+
+// noteTraffic writes down what went where; o.mu is held.
+func (o *outlet) noteTraffic(traffic []network.Traffic) {
+	for _, t := range traffic {
+		if t.Out+t.In == 0 || t.Addr.IsMulticast() {
+			continue
+		}
+		count := func(n uint64) string { return strconv.FormatUint(n, 10) }
+		host := firstOf(t.Name, o.net.NameOf(t.Addr))
+		if host == "" {
+			host = t.Addr.String()
+		}
+		_, _ = o.log.Note(audit.Event{Kind: kindTraffic, UID: os.Getuid(), Op: "connect", Host: host, Detail: []audit.KV{{K: "address", V: t.Addr.String()}, {K: "bytes_out", V: count(t.Out)}, {K: "bytes_in", V: count(t.In)},
+			{K: "packets_out", V: count(t.PacketsOut)}, {K: "packets_in", V: count(t.PacketsIn)}}})
+	}
+}
+
+// note is told of everything that was turned away.
+func (o *outlet) note(e network.Event) {
+	if !e.Denied && !e.Failed {
+		return
+	}
+	if e.Op == network.OpCarry {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		if o.log != nil {
+			_, _ = o.log.Note(audit.Event{Kind: audit.KindError, UID: os.Getuid(), Op: "network", Reason: e.Reason})
+		}
+		return
+	}
+	what := quote(e.Host)
+	if e.Addr.IsValid() && e.Op == "connect" {
+		what = e.Addr.String()
+		if e.Port != 0 {
+			what = netip.AddrPortFrom(e.Addr, e.Port).String()
+		}
+		if e.Host != "" {
+			what += " (" + quote(e.Host) + ")"
+		}
+	}
+	o.mu.Lock()
+	if o.log != nil && e.Denied {
+		a := audit.Event{PID: e.By.PID, Exe: e.By.Exe, Cwd: e.By.Cwd, Kind: audit.KindDeny, UID: os.Getuid(), Decision: "deny", Op: e.Op, Host: e.Host, Port: int(e.Port), Reason: e.Reason}
+		if e.Addr.IsValid() {
+			a.Detail = []audit.KV{{K: "address", V: e.Addr.String()}}
+			if a.Host == "" {
+				a.Host = e.Addr.String()
+			}
+		}
+		_, _ = o.log.Note(a)
+	}
+	o.mu.Unlock()
+	verb := e.Op
+	if e.Proto != "" && e.Proto != "tcp" {
+		verb += " " + e.Proto
+	}
+	if e.By.PID != 0 {
+		what += fmt.Sprintf(" by %s[%d]", quote(path.Base("/"+e.By.Exe)), e.By.Inside)
+	}
+	o.refused.line(fmt.Sprintf("%s %s: %s", verb, what, e.Reason), e.Failed)
+}
