@@ -58,7 +58,9 @@ var mayImport = map[string][]string{
 	"broker/internal/network/nft": {"shared/rtnl"},
 	"broker/internal/resources":   {"shared/plan"},
 
-	"broker/internal/cli": {"broker/internal/...", "shared/plan", "shared/stage", "shared/wire", "seccompbpf", "audit", "selftest/checks"},
+	"broker/client": {"broker/internal/control", "broker/internal/prompt", "shared/plan"}, // for programs of others
+
+	"broker/internal/cli": {"broker/internal/...", "broker/client", "shared/plan", "shared/stage", "shared/wire", "seccompbpf", "audit", "selftest/checks"},
 	"broker":              {"broker/internal/cli"},
 
 	"selftest":            {},

@@ -3,14 +3,12 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
-	"sbx/broker/internal/control"
+	"sbx/broker/client"
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/launch"
 	"sbx/broker/internal/planner"
@@ -137,95 +135,65 @@ func (t *term) parseExec(args []string) (*execRequest, error) {
 	return q, plan.ValidSession(q.sid)
 }
 
-// dialExec connects to a session. One that is alive but has no socket yet is about to have it.
-func (t *term) dialExec(sid string) (*control.ExecClient, error) {
+// sessions is where this user's sessions are found. Nothing is made or looked at that an exec has no time for.
+func (t *term) sessions() client.Sessions {
 	home := host.Lookup(t.env, "HOME")
 	if !strings.HasPrefix(home, "/") {
 		home = host.Read(t.env).Home
 	}
-	root := control.FindRoot(host.Lookup(t.env, "XDG_RUNTIME_DIR"), host.Lookup(t.env, "XDG_STATE_HOME"), home)
+	return client.At(host.Lookup(t.env, "XDG_RUNTIME_DIR"), host.Lookup(t.env, "XDG_STATE_HOME"), home)
+}
+
+// connect connects to a session by dial. One that is alive but has no socket yet is about to have it.
+func connect[C any](t *term, sid string, dial func(string) (C, error)) (C, error) {
 	for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) {
-		c, err := control.DialExec(root, sid)
-		if err == nil || !control.IsDead(err) {
+		c, err := dial(sid)
+		if err == nil || !client.IsDead(err) {
 			return c, err
 		}
 		if time.Since(begin) > 2*time.Second || !t.sessionAlive(sid) {
-			return nil, &planner.Refusal{What: "no session " + sid + " is running", Hint: "sbx ls lists sessions; sbx run --detach --name " + sid + " starts one"}
+			return c, &planner.Refusal{What: "no session " + sid + " is running", Hint: "sbx ls lists sessions; sbx run --detach --name " + sid + " starts one"}
 		}
 	}
 }
 
 func (t *term) exec(q *execRequest) int {
 	if fd, got := stage.EnteredExec(); fd > 0 { // it was asked for before the runtime started, and is over
-		c := control.ResumeExec(fd, got)
+		c := client.Resume(fd, got)
 		defer c.Close()
-		return t.execEnd(q)(t.await(c, nil, nil))
+		return t.execEnd(q)(c.Wait(client.Command{}))
 	}
-	c, err := t.dialExec(q.sid)
+	c, err := connect(t, q.sid, t.sessions().Programs)
 	if err != nil {
 		return t.fail(err)
 	}
 	defer c.Close()
-	e := control.Exec{Argv: bytesOf(q.argv), Env: bytesOf(q.env), Cwd: plan.Bytes(q.dir)}
-	switch {
-	case q.json:
-		return t.execJSON(c, q, e)
-	case q.tty > 0 || q.tty == 0 && launch.IsTerminal(t.std[0]) && launch.IsTerminal(t.std[1]):
-		return t.execTTY(c, e)
-	}
-	pipes, err := newPipes(&e, t.std)
-	if err != nil {
-		return t.fail(err)
-	}
 	signals := passSignals(c)
-	err = c.Exec(e)
-	pipes.start()
-	if err != nil {
-		return t.execFailed(err)
+	e := client.Command{Argv: q.argv, Env: q.env, Dir: q.dir, Started: signals.startOf}
+	if f := t.std[0]; f != nil {
+		e.Stdin = f
 	}
-	end, err := t.await(c, signals, nil)
-	pipes.finish()
-	return t.execEnd(q)(end, err)
-}
-
-func bytesOf(list []string) []plan.Bytes {
-	out := make([]plan.Bytes, len(list))
-	for i, s := range list {
-		out[i] = plan.Bytes(s)
+	if q.json {
+		return t.execJSON(c, q, e)
 	}
-	return out
-}
-
-// await follows the one program to its end and passes signals on to it.
-func (t *term) await(c *control.ExecClient, s *signals, started func(control.ExecEvent)) (*control.ExecEnd, error) {
-	for {
-		ev, err := c.NextExec()
-		switch {
-		case errors.Is(err, io.EOF):
-			return nil, errSessionEnded
-		case err != nil:
-			return nil, err
-		case ev.End != nil:
-			return ev.End, nil
-		case ev.Started:
-			if started != nil {
-				started(ev)
-			}
-			if s != nil {
-				s.startOf(ev.PID)
-			}
-		}
+	if f := t.std[1]; f != nil {
+		e.Stdout = f
 	}
+	if f := t.std[2]; f != nil {
+		e.Stderr = f
+	}
+	if q.tty > 0 || q.tty == 0 && launch.IsTerminal(t.std[0]) && launch.IsTerminal(t.std[1]) {
+		return t.execTTY(c, q, e)
+	}
+	return t.execEnd(q)(c.Run(e))
 }
-
-var errSessionEnded = errors.New("the session ended")
 
 func (t *term) execFailed(err error) int {
-	if errors.Is(err, errSessionEnded) {
+	if errors.Is(err, client.ErrEnded) {
 		t.warn("the session ended")
 		return 128 + int(syscall.SIGKILL)
 	}
-	var e *control.Error
+	var e *client.Error
 	if errors.As(err, &e) {
 		return t.fail(&planner.Refusal{What: e.Message})
 	}
@@ -233,8 +201,8 @@ func (t *term) execFailed(err error) int {
 }
 
 // execEnd returns what says how the program of q ended and makes an exit status of it.
-func (t *term) execEnd(q *execRequest) func(*control.ExecEnd, error) int {
-	return func(end *control.ExecEnd, err error) int {
+func (t *term) execEnd(q *execRequest) func(*client.End, error) int {
+	return func(end *client.End, err error) int {
 		if err != nil {
 			return t.execFailed(err)
 		}
@@ -268,38 +236,33 @@ type execResult struct {
 }
 
 // execJSON runs the program with its output kept and prints one object. The exit status is the program's.
-func (t *term) execJSON(c *control.ExecClient, q *execRequest, e control.Exec) int {
-	kept := [3]*keeper{nil, {max: q.maxOutput}, {max: q.maxOutput}}
-	pipes, err := newPipes(&e, [3]*os.File{t.std[0], nil, nil})
-	if err == nil {
-		err = pipes.keep(&e, kept)
-	}
-	if err != nil {
-		return t.fail(err)
-	}
-	res := execResult{SID: q.sid, Argv: e.Argv, Started: time.Now().UTC().Format(time.RFC3339Nano), Blocked: []string{}}
-	signals := passSignals(c)
-	err = c.Exec(e)
-	pipes.start()
-	var end *control.ExecEnd
-	if err == nil {
-		end, err = t.await(c, signals, nil)
-	}
-	pipes.finish()
+func (t *term) execJSON(c client.Programs, q *execRequest, e client.Command) int {
+	out, errs := &keeper{max: q.maxOutput}, &keeper{max: q.maxOutput}
+	e.Stdout, e.Stderr = out, errs
+	res := execResult{SID: q.sid, Argv: bytesOf(q.argv), Started: time.Now().UTC().Format(time.RFC3339Nano), Blocked: []string{}}
+	end, err := c.Run(e)
 	switch {
 	case err != nil:
 		res.Error, res.Status = err.Error(), exitUsage
-		if errors.Is(err, errSessionEnded) {
+		if errors.Is(err, client.ErrEnded) {
 			res.Status = 128 + int(syscall.SIGKILL)
 		}
 	default:
 		res.PID, res.Status, res.Signal, res.Error, res.Seconds = end.PID, end.Status, end.Signal, end.Error, end.Duration.Seconds()
 		res.Blocked = append(res.Blocked, end.Blocked...)
 	}
-	res.Stdout, res.Stderr = plan.Bytes(kept[1].b), plan.Bytes(kept[2].b)
-	res.Truncated = kept[1].more || kept[2].more
+	res.Stdout, res.Stderr = plan.Bytes(out.b), plan.Bytes(errs.b)
+	res.Truncated = out.more || errs.more
 	t.print(encode(res))
 	return res.Status
+}
+
+func bytesOf(list []string) []plan.Bytes {
+	out := make([]plan.Bytes, len(list))
+	for i, s := range list {
+		out[i] = plan.Bytes(s)
+	}
+	return out
 }
 
 // keeper keeps the first max bytes.

@@ -4,8 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"sbx/broker/internal/control"
-	"sbx/shared/plan"
+	"sbx/broker/client"
 )
 
 // BenchmarkExecKept starts /bin/true in a running session over one connection, and BenchmarkForkExec without a
@@ -15,11 +14,7 @@ func BenchmarkExecKept(b *testing.B) {
 	if sid == "" {
 		b.Skip("SBX_BENCH_SID is not set")
 	}
-	root, err := controlRoot(os.Environ(), os.Getenv("HOME"))
-	if err != nil {
-		b.Fatal(err)
-	}
-	c, err := control.DialExec(root, sid)
+	c, err := client.Here().Programs(sid)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -29,20 +24,9 @@ func BenchmarkExecKept(b *testing.B) {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		if err := c.Exec(control.Exec{Argv: []plan.Bytes{"/bin/true"}, Files: [3]*os.File{null, null, null}}); err != nil {
-			b.Fatal(err)
-		}
-		for {
-			ev, err := c.NextExec()
-			if err != nil {
-				b.Fatal(err)
-			}
-			if ev.End != nil {
-				if ev.End.Status != 0 {
-					b.Fatal(ev.End)
-				}
-				break
-			}
+		end, err := c.Run(client.Command{Argv: []string{"/bin/true"}, Stdin: null, Stdout: null, Stderr: null})
+		if err != nil || end.Status != 0 {
+			b.Fatal(end, err)
 		}
 	}
 }

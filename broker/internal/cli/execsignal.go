@@ -10,12 +10,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/control"
+	"sbx/broker/client"
 )
 
 // signals are those that this process is told and a program inside is to hear.
 type signals struct {
-	c       *control.ExecClient
+	c       client.Programs
 	pid     int
 	started chan struct{}
 	once    sync.Once
@@ -25,7 +25,7 @@ type signals struct {
 const startPatience = time.Second
 
 // passSignals begins to collect signals, before the program is asked for: whoever has seen its first output may send one.
-func passSignals(c *control.ExecClient) *signals {
+func passSignals(c client.Programs) *signals {
 	s := &signals{c: c, started: make(chan struct{})}
 	ch := make(chan os.Signal, 8)
 	signal.Notify(ch, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGTSTP)

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sbx/broker/client"
 	"sbx/broker/internal/control"
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/launch"
@@ -222,7 +223,7 @@ func (v *service) exec(e control.Exec, ev control.ExecEvents) error {
 			}
 			switch {
 			case stage.IsGone(err):
-				end.Error = errSessionEnded.Error()
+				end.Error = client.ErrEnded.Error()
 			case err != nil:
 				end.Error = err.Error()
 			}

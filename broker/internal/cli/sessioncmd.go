@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sbx/broker/client"
 	"sbx/broker/internal/control"
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/planner"
@@ -52,19 +53,19 @@ func cmdKill(t *term, args []string) int {
 		if whole {
 			return t.endSession(sid)
 		}
-		return t.with(sid, func(c *control.Client) error { return endedMeanwhile(c.Kill(pid, signal)) })
+		return t.with(sid, func(c *client.Session) error { return endedMeanwhile(c.Kill(pid, signal)) })
 	})
 }
 
 func cmdFreeze(t *term, args []string) int {
-	return t.stateCommand(args, "freeze", "Stops every process of the sessions until sbx thaw: with the session's control group if it has one, with SIGSTOP\notherwise. sbx ls says which.", (*control.Client).Freeze)
+	return t.stateCommand(args, "freeze", "Stops every process of the sessions until sbx thaw: with the session's control group if it has one, with SIGSTOP\notherwise. sbx ls says which.", (*client.Session).Freeze)
 }
 
 func cmdThaw(t *term, args []string) int {
-	return t.stateCommand(args, "thaw", "Lets the processes of frozen sessions go on.", (*control.Client).Thaw)
+	return t.stateCommand(args, "thaw", "Lets the processes of frozen sessions go on.", (*client.Session).Thaw)
 }
 
-func (t *term) stateCommand(args []string, name, help string, do func(*control.Client) error) int {
+func (t *term) stateCommand(args []string, name, help string, do func(*client.Session) error) int {
 	sids, wantsHelp, err := words(args, nil)
 	switch {
 	case err != nil:
@@ -119,7 +120,7 @@ func (t *term) each(sids []string, do func(string) error) int {
 }
 
 // with connects to a session.
-func (t *term) with(sid string, do func(*control.Client) error) error {
+func (t *term) with(sid string, do func(*client.Session) error) error {
 	c, err := t.dial(sid)
 	if err != nil {
 		return err
@@ -128,20 +129,8 @@ func (t *term) with(sid string, do func(*control.Client) error) error {
 	return do(c)
 }
 
-func (t *term) dial(sid string) (*control.Client, error) {
-	root, err := controlRoot(t.env, host.Read(t.env).Home)
-	if err != nil {
-		return nil, err
-	}
-	for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) {
-		c, err := control.Dial(root, sid)
-		if err == nil || !control.IsDead(err) {
-			return c, err
-		}
-		if time.Since(begin) > 2*time.Second || !t.sessionAlive(sid) {
-			return nil, &planner.Refusal{What: "no session " + sid + " is running", Hint: "sbx ls lists sessions"}
-		}
-	}
+func (t *term) dial(sid string) (*client.Session, error) {
+	return connect(t, sid, t.sessions().Dial)
 }
 
 // killPatience is how long the end of a session is waited for.
@@ -161,12 +150,12 @@ func (t *term) endSession(sid string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), killPatience)
 	defer cancel()
 	err = endedMeanwhile(c.Kill(0, ""))
-	var refused *control.Error
+	var refused *client.Error
 	if errors.As(err, &refused) {
 		return err
 	}
 	if err == nil {
-		err = c.Follow(ctx, func(*control.Message) error { return nil })
+		err = c.Follow(ctx, func(*client.Message) error { return nil })
 	}
 	if err != nil && !t.killBroker(sid) {
 		return err

@@ -166,19 +166,16 @@ type measured struct {
 
 // measure asks the named sessions, or all.
 func (t *term) measure(sids []string) ([]measured, error) {
-	root, err := t.controlRoot()
-	if err != nil {
-		return nil, err
-	}
-	named := len(sids) > 0
+	sessions, named := t.sessions(), len(sids) > 0
 	if !named {
-		if sids, err = control.List(root); err != nil {
+		var err error
+		if sids, err = sessions.List(); err != nil {
 			return nil, err
 		}
 	}
 	var out []measured
 	for _, sid := range sids {
-		c, err := control.Dial(root, sid)
+		c, err := sessions.Dial(sid)
 		if err == nil {
 			var m control.Metrics
 			m, err = c.Stats()

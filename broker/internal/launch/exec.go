@@ -119,11 +119,6 @@ func mergeEnv(base []plan.Bytes, more []string) []string {
 	return out
 }
 
-// Passable says whether descriptor i of a further program may be handed over as it is: pipes, files that
-// were opened for writing, the null device. Everything else has its bytes copied through a pipe by whoever
-// has it, as Classify says of the first program's.
-func Passable(i int, f *os.File) bool { return CheckFile(i, int(f.Fd())) == nil }
-
 // CheckFile says why the descriptor may not be handed into a sandbox as descriptor i.
 func CheckFile(i, fd int) error {
 	var st unix.Stat_t

@@ -1,0 +1,216 @@
+package client
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/broker/internal/control"
+	"sbx/shared/plan"
+)
+
+// Programs is a connection for starting programs. Close sends SIGHUP to the one that runs; Signal may be called while Run waits.
+type Programs struct{ *control.ExecClient }
+
+// Command is a program that is to run in a session, as confined as the session's first one.
+type Command struct {
+	Argv []string // a name without a slash is looked for inside
+	Env  []string // added to the session's environment
+	Dir  string   // a directory inside; empty: where the session started
+
+	// Nil is the null device. Pipes and files opened for writing are handed to the program itself; everything else is copied.
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+
+	// Started, if set, is told the pid inside, by which the program can be signalled. A program that is over at once may have none.
+	Started func(pid int)
+	// Terminal, if set, gives the program a terminal of Rows by Cols instead of the three above, and is told its master, which
+	// becomes its own to close.
+	Terminal   func(master *os.File)
+	Rows, Cols int
+}
+
+// ErrEnded says that the session ended before the program did.
+var ErrEnded = errors.New("the session ended")
+
+// Run starts a program and waits for its end, and until everything is copied that it wrote.
+func (p Programs) Run(c Command) (*End, error) {
+	e := control.Exec{Argv: list(c.Argv), Env: list(c.Env), Cwd: plan.Bytes(c.Dir), TTY: c.Terminal != nil, Rows: c.Rows, Cols: c.Cols}
+	var pipes pipes
+	defer pipes.close()
+	if !e.TTY {
+		if err := pipes.open(&e, c); err != nil {
+			return nil, err
+		}
+	}
+	if err := p.Exec(e); err != nil {
+		return nil, err
+	}
+	pipes.start()
+	end, err := p.Wait(c)
+	pipes.finish()
+	return end, err
+}
+
+// Wait is the second half of Run, for a program that was asked for already.
+func (p Programs) Wait(c Command) (*End, error) {
+	for {
+		ev, err := p.NextExec()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil, ErrEnded
+		case err != nil:
+			return nil, err
+		case ev.End != nil:
+			return ev.End, nil
+		}
+		if ev.Pty != nil && c.Terminal != nil {
+			c.Terminal(ev.Pty)
+		}
+		if ev.Started && c.Started != nil {
+			c.Started(ev.PID)
+		}
+	}
+}
+
+func list(words []string) []plan.Bytes {
+	out := make([]plan.Bytes, len(words))
+	for i, w := range words {
+		out[i] = plan.Bytes(w)
+	}
+	return out
+}
+
+// pipes stand for what cannot be handed into a sandbox: files that were opened for reading, terminals, sockets, and what is no file.
+type pipes struct {
+	from   io.Reader
+	to     [3]io.Writer
+	theirs [3]*os.File // closed once they were handed over
+	ours   [3]*os.File
+	wg     sync.WaitGroup
+}
+
+// open fills in e.Files.
+func (p *pipes) open(e *control.Exec, c Command) error {
+	p.from, p.to = c.Stdin, [3]io.Writer{nil, c.Stdout, c.Stderr}
+	for i, x := range [3]any{c.Stdin, c.Stdout, c.Stderr} {
+		f, _ := x.(*os.File)
+		var err error
+		switch {
+		case f != nil && passable(i, f):
+			e.Files[i] = f
+			continue
+		case x == nil:
+			p.theirs[i], err = os.OpenFile(os.DevNull, os.O_RDWR, 0)
+		case i == 0:
+			p.theirs[i], p.ours[i], err = os.Pipe()
+		default:
+			p.ours[i], p.theirs[i], err = os.Pipe()
+		}
+		if err != nil {
+			return fmt.Errorf("making a pipe for descriptor %d: %w", i, err)
+		}
+		e.Files[i] = p.theirs[i]
+	}
+	return nil
+}
+
+// passable says whether a session takes f as descriptor i: what could be opened anew with more rights, it does not.
+func passable(i int, f *os.File) bool {
+	var st unix.Stat_t
+	if unix.Fstat(int(f.Fd()), &st) != nil {
+		return false
+	}
+	flags, err := unix.FcntlInt(f.Fd(), unix.F_GETFL, 0)
+	if err != nil || flags&unix.O_PATH != 0 {
+		return false
+	}
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFIFO:
+		return true
+	case unix.S_IFREG:
+		return flags&unix.O_ACCMODE != unix.O_RDONLY
+	}
+	return st.Mode&unix.S_IFMT == unix.S_IFCHR && st.Rdev == unix.Mkdev(1, 3)
+}
+
+// start copies, once the other ends have been handed over.
+func (p *pipes) start() {
+	for i, f := range p.theirs {
+		if f != nil {
+			f.Close()
+			p.theirs[i] = nil
+		}
+		if p.ours[i] == nil {
+			continue
+		}
+		if i == 0 {
+			go func() {
+				_, _ = io.Copy(p.ours[0], p.from)
+				p.ours[0].Close()
+			}()
+			continue
+		}
+		p.wg.Add(1)
+		go func() {
+			defer p.wg.Done()
+			p.copy(i)
+		}()
+	}
+}
+
+// copy passes on what comes until the end of the stream, or until finish and nothing is left: what the
+// program has written is in the pipe when it has ended; its children may hold the pipe open for ever.
+func (p *pipes) copy(i int) {
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := p.ours[i].Read(buf)
+		_, _ = p.to[i].Write(buf[:n])
+		if err == nil {
+			continue
+		}
+		if !os.IsTimeout(err) {
+			return
+		}
+		rc, err := p.ours[i].SyscallConn()
+		if err != nil {
+			return
+		}
+		_ = rc.Control(func(fd uintptr) {
+			for {
+				n, err := unix.Read(int(fd), buf)
+				if n <= 0 && err != unix.EINTR {
+					return
+				}
+				_, _ = p.to[i].Write(buf[:max(n, 0)])
+			}
+		})
+		return
+	}
+}
+
+func (p *pipes) finish() {
+	for i := 1; i < 3; i++ {
+		if p.ours[i] != nil {
+			_ = p.ours[i].SetReadDeadline(time.Unix(1, 0))
+		}
+	}
+	p.wg.Wait()
+}
+
+// close lets go of what is left; the one that is written to belongs to whoever copies.
+func (p *pipes) close() {
+	for i := range p.ours {
+		if p.theirs[i] != nil {
+			p.theirs[i].Close()
+		}
+		if p.ours[i] != nil {
+			p.ours[i].Close()
+		}
+	}
+}
