@@ -87,11 +87,11 @@ func (t *term) helper(r *request, cause error) (*launch.Helper, error) {
 	case setuid:
 		return &launch.Helper{Path: file}, nil
 	case !launch.HasSudo():
-		return nil, noHelper(cause, file+" is not set-user-id, and there is no sudo")
+		return nil, noHelper(cause, file+" "+launch.WhyPlain(file)+"; and there is no sudo")
 	case os.Getuid() == 0:
 		return nil, noHelper(cause, "sbx-helper works for ordinary users only")
 	case !askForSudo(file):
-		return nil, noHelper(cause, file+" is not set-user-id, and nobody at a terminal agreed to sudo")
+		return nil, noHelper(cause, file+" "+launch.WhyPlain(file)+"; and nobody at a terminal agreed to sudo")
 	}
 	return &launch.Helper{Path: file, Sudo: true}, nil
 }
@@ -141,9 +141,9 @@ func (t *term) examineHelper(needed bool) finding {
 	case setuid:
 		f.Says = file + " is set-user-id: it is used only where user namespaces fail"
 	case launch.HasSudo():
-		f.Says = file + " is plain: where user namespaces fail, sbx asks to start it through sudo"
+		f.Says = file + " " + launch.WhyPlain(file) + ": where user namespaces fail, sbx asks to start it through sudo"
 	default:
-		f.Says = file + " is plain, and there is no sudo: it adds nothing"
+		f.Says = file + " " + launch.WhyPlain(file) + ", and there is no sudo: it adds nothing"
 	}
 	if !needed {
 		return f

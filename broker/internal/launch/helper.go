@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -176,6 +178,34 @@ func canBeSetuid(p string) bool {
 	}
 	nnp, err := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0)
 	return err == nil && nnp == 0
+}
+
+// WhyPlain says why the helper that FindHelper found is not set-user-id for this process, as the rest of a sentence.
+func WhyPlain(p string) string {
+	var st unix.Stat_t
+	var fs unix.Statfs_t
+	switch {
+	case unix.Stat(p, &st) != nil || st.Mode&unix.S_ISUID == 0:
+		return "is not set-user-id"
+	case unix.Access(p, unix.X_OK) != nil:
+		group := groupName(st.Gid)
+		return "is for members of the group " + group + ", and you are none (usermod -aG " + group + " YOU as root, and a new login)"
+	case unix.Statfs(p, &fs) == nil && fs.Flags&unix.ST_NOSUID != 0:
+		return "is set-user-id on a file system mounted nosuid"
+	}
+	return "is set-user-id, which no_new_privs of this process forbids"
+}
+
+// groupName is what /etc/group calls a group, its number if nothing. (os/user would be a package more to start with.)
+func groupName(gid uint32) string {
+	id := strconv.FormatUint(uint64(gid), 10)
+	b, _ := os.ReadFile("/etc/group")
+	for line := range strings.Lines(string(b)) {
+		if f := strings.Split(strings.TrimSuffix(line, "\n"), ":"); len(f) > 2 && f[2] == id {
+			return f[0]
+		}
+	}
+	return id
 }
 
 // HasSudo says whether sudo is where it belongs.
