@@ -71,7 +71,7 @@ func (m machine) disk(t *testing.T, scratch string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range append(scripts, "../testdata/cgroup.sh") {
+	for _, f := range append(scripts, "../testdata/cgroup.sh", "../testdata/nix.sh") {
 		text, err := os.ReadFile(f)
 		if err != nil {
 			t.Fatal(err)
@@ -87,6 +87,13 @@ func (m machine) disk(t *testing.T, scratch string) string {
 	for _, f := range [...]string{"sbx", "sbx-helper", "sbx-probe"} {
 		if err := os.Link(filepath.Join(shop.dir, f), filepath.Join(vm, f)); err != nil {
 			t.Fatal(err)
+		}
+	}
+	if m.packages {
+		build := exec.Command("sh", "-c", "sh ../../packaging/build.sh amd64 && rm $DIST/*.rpm && sh testdata/older.sh $DIST")
+		build.Env = append(os.Environ(), "DIST="+filepath.Join(vm, "packages"))
+		if out, err := build.CombinedOutput(); err != nil {
+			t.Fatalf("building packages: %v\n%s", err, out)
 		}
 	}
 	image := filepath.Join(scratch, "disk")
@@ -113,7 +120,7 @@ func (m machine) boot(t *testing.T, kernel, disk, scratch string) (said, console
 	for tag, dir := range map[string]string{"usr": "/usr", "kernel": filepath.Join(kernel, "root")} {
 		args = append(args, "-virtfs", "local,mount_tag="+tag+",path="+strings.ReplaceAll(dir, ",", ",,")+",security_model=none,multidevs=remap,readonly=on")
 	}
-	end := time.Now().Add(limit)
+	end := time.Now().Add(limit())
 	if d, ok := t.Deadline(); ok && d.Add(-10*time.Second).Before(end) {
 		end = d.Add(-10 * time.Second) // so that what was said is shown
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"sync"
@@ -32,11 +33,17 @@ type machine struct {
 	before     string   // shell commands as root, before the script
 	script     string   // shell commands, run as the ordinary user; the scripts of testdata are in /vm
 	need       []string // programs of this host that the script uses
+	packages   bool     // /vm/packages has the Debian packages
 	kernelArgs string
 }
 
 // limit is how long a machine may take. Emulated on a busy host, it is twenty times slower than this one.
-const limit = 12 * time.Minute
+func limit() time.Duration {
+	if full() {
+		return 40 * time.Minute
+	}
+	return 12 * time.Minute
+}
 
 // bench is what all machines share, made once.
 type bench struct {
@@ -131,7 +138,8 @@ func kernel(t *testing.T, suite string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := filepath.Join(cache, fmt.Sprintf("%s-%08x", suite, crc32.ChecksumIEEE(recipe)))
+	sum := fmt.Sprintf("%08x", crc32.ChecksumIEEE(recipe))
+	dir := filepath.Join(cache, suite+"-"+sum)
 	out, err := exec.Command("sh", "testdata/kernel.sh", suite, dir).CombinedOutput()
 	text := strings.Split(strings.TrimSpace(string(out)), "\n")
 	why := "a kernel of Debian " + suite + ": " + strings.Join(text[max(0, len(text)-5):], "\n")
@@ -142,10 +150,34 @@ func kernel(t *testing.T, suite string) string {
 	case err != nil:
 		missing(t, why)
 	}
+	now := time.Now()
+	_ = os.Chtimes(dir, now, now) // if it is somebody else's, they tidy it
+	tidy(cache, sum)
 	if shop.accel == "" {
 		shop.accel = accelerator(dir)
 	}
 	return dir
+}
+
+// ours is what the cache holds: a suite, the sum of the recipe (early versions had none), and while it is made a process id.
+var ours = regexp.MustCompile(`^(` + oldest + `|` + newest + `)(-[0-9a-f]{8})?(\.[0-9]+)?$`)
+
+// tidy removes what other recipes made, once nobody has used it for a day: another version of this test may be at work.
+// Time stamps are of the use; what cannot be removed stays.
+func tidy(cache, sum string) {
+	entries, err := os.ReadDir(cache)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		m := ours.FindStringSubmatch(e.Name())
+		if m == nil || m[2] == "-"+sum && m[3] == "" {
+			continue
+		}
+		if st, err := e.Info(); err == nil && time.Since(st.ModTime()) > 24*time.Hour {
+			os.RemoveAll(filepath.Join(cache, e.Name()))
+		}
+	}
 }
 
 // accelerator says whether KVM boots the kernel as far as its panic for want of a root file system. That /dev/kvm can be

@@ -1,7 +1,7 @@
 # Makes what a machine is started with from a stock Debian kernel, which is downloaded and unpacked, not installed:
 #   sh kernel.sh SUITE DIR
 # DIR then holds vmlinux, initrd.img (busybox and the modules without which there is no root file system) and root, with
-# all modules. It appears whole or not at all; one that is there is kept. Exits with 3 if the mirror cannot be had.
+# all modules and debian.tar. It appears whole or not at all; one that is there is kept. Exits with 3 if the mirror cannot be had.
 set -eu
 suite=$1 dir=$2
 [ ! -e "$dir" ] || exit 0
@@ -28,6 +28,16 @@ case $suite in *-backports)
 	for deb in parser/*.deb; do dpkg -x "$deb" root/apparmor; done
 	rm -rf parser ;;
 esac
+# A root file system of Debian packages, for containers: what a shell needs, and a program.
+mkdir rootfs packages
+(cd packages && apt apt-get download base-files busybox-static dash hello libc6) || exit 3
+(cd rootfs && mkdir -p usr/bin usr/sbin usr/lib usr/lib64 && ln -s usr/bin usr/sbin usr/lib usr/lib64 .)
+for deb in packages/*.deb; do dpkg --fsys-tarfile "$deb" | tar -C rootfs -x --keep-directory-symlink --no-same-owner; done
+ln -sf dash rootfs/usr/bin/sh
+for a in id cat ls sleep seq head; do ln -sf busybox rootfs/usr/bin/$a; done
+tar -C rootfs --owner=0 --group=0 -cf root/debian.tar .
+chmod -R u+w rootfs
+rm -rf rootfs packages
 version=$(ls root/lib/modules)
 depmod -b root "$version"
 
