@@ -23,11 +23,10 @@ func peerGroups(sock int) ([]int, error) {
 	return groups, nil
 }
 
-// capset leaves this thread, or with all every thread of this process, the capabilities of mask and no other (capset(2)).
-func capset(mask uint64, all bool) error {
+// capset leaves this thread, or with all every thread of this process, these capabilities and no other (capset(2)).
+func capset(effective, permitted uint64, all bool) error {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	low, high := uint32(mask), uint32(mask>>32)
-	data := [2]unix.CapUserData{{Effective: low, Permitted: low}, {Effective: high, Permitted: high}}
+	data := [2]unix.CapUserData{{Effective: uint32(effective), Permitted: uint32(permitted)}, {Effective: uint32(effective >> 32), Permitted: uint32(permitted >> 32)}}
 	set := syscall.RawSyscall
 	if all {
 		set = syscall.AllThreadsSyscall

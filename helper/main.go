@@ -53,6 +53,10 @@ func launch() *refusal {
 	if no != nil {
 		return no
 	}
+	before, err := ahead()
+	if err != nil {
+		return &refusal{reason: wire.NotStarted, err: err}
+	}
 	body, fds, err := wire.Receive(wire.FD, plan.MaxSize, time.Now().Add(receiveTime))
 	if err != nil {
 		return &refusal{reason: wire.BadRequest, err: err}
@@ -74,7 +78,7 @@ func launch() *refusal {
 	if no := limits(p, c); no != nil { // the first file is opened here
 		return no
 	}
-	if err := stage.Direct(p, wire.FD, std); err != nil {
+	if err := stage.Direct(p, wire.FD, std, before); err != nil {
 		return &refusal{reason: wire.NotStarted, err: err}
 	}
 	return nil

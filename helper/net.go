@@ -1,7 +1,6 @@
 package main
 
 import (
-	"crypto/rand"
 	"encoding/binary"
 	"net/netip"
 	"strings"
@@ -33,7 +32,7 @@ func network() *refusal {
 	if err != nil || string(body) != wire.NetRequest || len(fds) != 1 {
 		return &refusal{reason: wire.BadRequest, err: err}
 	}
-	if err := capset(netCaps, true); err != nil {
+	if err := capset(netCaps, netCaps, true); err != nil {
 		return &refusal{reason: wire.NotReduced, err: err}
 	}
 	o, err := readOrg(orgFile)
@@ -119,7 +118,7 @@ type line struct {
 // pick chooses one of the range's parts of four addresses.
 func (o org) pick() line {
 	var b [4]byte
-	_, _ = rand.Read(b[:]) // never fails
+	_, _ = unix.Getrandom(b[:], 0) // never fails for so few bytes (getrandom(2))
 	parts := uint32(1) << (30 - o.vethRange.Bits())
 	part := binary.NativeEndian.Uint32(b[:]) % parts
 	a := o.vethRange.Masked().Addr().As4()

@@ -145,6 +145,7 @@ var acts = [...]struct{ text, section string }{
 	{`execve("/usr/libexec/sbx/sbx-helper", ["/usr/libexec/sbx/sbx-helper", "launch"]`, "root"},
 	{"setfsgid(CALLER", ""}, {"setresuid(0, 0, 0", ""}, {"setfsuid(CALLER", ""}, {"{effective=0, permitted=" + five + ", inheritable=0}", "caller"}, // the entry point, before the runtime
 	{"prctl(PR_SET_DUMPABLE, SUID_DUMP_DISABLE", ""}, {"SO_PEERCRED", ""}, {"close_range(3", ""}, {"umask(077", ""}, {"setsid(", ""}, {`chdir("/"`, ""}, // caller
+	{"{effective=" + five + ", permitted=" + five + ", inheritable=0}", ""}, {"SIOCGSKNS", ""}, {"unshare(CLONE_NEWNET", ""}, {"{effective=0, permitted=" + five + ", inheritable=0}", ""}, // ahead
 	{"recvmsg(0", ""}, // receive; permitted makes no call
 	{"{effective=" + five + ", permitted=" + five + ", inheritable=0}", ""}, {"capget(", ""}, {"setfsuid(-1", ""}, {"setfsgid(-1", "reduced"}, // reduce
 	{`"/etc/sbx"`, ""}, {"CLONE_NEWNS", ""}, // the organisation's limits; the stage

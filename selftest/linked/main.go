@@ -96,7 +96,7 @@ func lines(program string) (map[string]map[int]bool, error) {
 	hit := map[string]map[int]bool{}
 	for i := range t.Funcs {
 		fn := &t.Funcs[i]
-		if !strings.HasPrefix(fn.Name, module) && !strings.HasPrefix(fn.Name, "main.") { // ours is inlined in ours only
+		if !strings.HasPrefix(fn.Name, module) && !strings.HasPrefix(fn.Name, "main.") && strings.Contains(fn.Name, ".") { // ours is inlined in ours only
 			continue
 		}
 		for pc := fn.Entry; pc < fn.End; pc++ {

@@ -79,8 +79,17 @@ func (c *compiler) letGo() {
 // Direct is the helper's way of starting a sandbox: process 1 reports to the broker on sock itself, and
 // when this function returns either it holds no privilege any more or there is none. The caller must be
 // locked to a thread that has DirectCaps, and must exit afterwards: while process 1 is privileged, the
-// end of this process is its end.
-func Direct(p *plan.Plan, sock int, std Stdio) error {
+// end of this process is its end. With before, the network namespace that the thread came from, it is in a new one already.
+func Direct(p *plan.Plan, sock int, std Stdio, before int) error {
+	flags := cloneFlags(p.Namespaces)
+	if before >= 0 {
+		if flags&unix.CLONE_NEWNET == 0 {
+			if err := unix.Setns(before, unix.CLONE_NEWNET); err != nil {
+				return fmt.Errorf("going back to the network before: %w", err)
+			}
+		}
+		flags &^= unix.CLONE_NEWNET
+	}
 	tether, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return fmt.Errorf("making the tether: %w", err)
@@ -102,7 +111,7 @@ func Direct(p *plan.Plan, sock int, std Stdio) error {
 	}
 	b.load(setup, start, false, false)
 	b.control.announce, b.control.exitWithMain = 1, 1
-	b.prog.flags = cloneFlags(p.Namespaces)
+	b.prog.flags = flags
 	syscall.ForkLock.Lock()
 	pid, errno := launchDirect(&b.prog)
 	syscall.ForkLock.Unlock()
