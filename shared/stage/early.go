@@ -123,19 +123,3 @@ func (e *Early) End() {
 	unix.Close(e.sock)
 	_ = unix.Munmap(e.memory)
 }
-
-// cloneUsual is cloneFlags of what nearly every sandbox has.
-const cloneUsual = unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWUSER | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
-
-func cloneFlags(n plan.Namespaces) uintptr {
-	f := uintptr(cloneUsual)
-	for _, x := range [...]struct {
-		on   bool
-		flag uintptr
-	}{{n.User, unix.CLONE_NEWUSER}, {n.Net && !n.JoinNet, unix.CLONE_NEWNET}, {n.IPC, unix.CLONE_NEWIPC}, {n.UTS, unix.CLONE_NEWUTS}, {n.Cgroup, unix.CLONE_NEWCGROUP}} {
-		if !x.on {
-			f &^= x.flag
-		}
-	}
-	return f
-}

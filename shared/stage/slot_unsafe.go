@@ -48,9 +48,6 @@ func (s *slot) load(t *tape) { s.tape = t.ops }
 // release gives a slot back that process 1 has not heard of.
 func (s *slot) release() { atomic.StoreInt32(&s.busy, 0) }
 
-// full says whether the tape does not fit its memory.
-func (t *tape) full() bool { return t.arena.full || t.fixed && len(t.ops) == cap(t.ops) }
-
 // sendFd makes the instruction that sends the descriptor in register r with m.
 func (t *tape) sendFd(m message, r uint8) {
 	rights := unix.UnixRights(-1)

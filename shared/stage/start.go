@@ -116,31 +116,6 @@ func Start(p *plan.Plan, std Stdio, hooks Hooks, early *Early) (*Child, error) {
 	return c, nil
 }
 
-// moveAway duplicates those of fds that lie where process 1 keeps its own.
-func moveAway(fds []int) ([]int, func(), error) {
-	out := append([]int(nil), fds...)
-	var made []int
-	undo := func() {
-		for _, fd := range made {
-			unix.Close(fd)
-		}
-	}
-	for i, fd := range out {
-		if fd < fdFirst || fd > fdLast {
-			continue
-		}
-		n, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, fdLast+1)
-		if err != nil {
-			return nil, undo, fmt.Errorf("moving descriptor %d: %w", fd, err)
-		}
-		out[i] = n
-		made = append(made, n)
-	}
-	return out, undo, nil
-}
-
-var errPlanTooLarge = errors.New("the plan is too large")
-
 // load makes the tapes and has process 1 carry them out.
 func (c *Child) load(e *Early, std Stdio) error {
 	if err := c.compile(e.block, e.peer, std, -1); err != nil {

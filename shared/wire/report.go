@@ -2,8 +2,6 @@ package wire
 
 import (
 	"encoding/binary"
-	"syscall"
-
 	"golang.org/x/sys/unix"
 )
 
@@ -45,19 +43,6 @@ const (
 	NetDevice  = "tap0"
 )
 
-// words, in the order of the reasons.
-var words = [...]string{"", "it is installed without privilege, or no_new_privs is set", "its caller is not who made the request",
-	"the request is malformed, or of another version of sbx", "the plan is not valid", "it does not do this for anybody",
-	"/etc/sbx/helper.toml does not permit it", "/etc/sbx/helper.toml cannot be relied on", "it could not give up its privileges", "the sandbox's first process could not be made",
-	"a flaw in the helper itself", "the network device could not be made", "this host has no default route", "this host does not forward packets (net.ipv4.ip_forward is 0)"}
-
-func (r Reason) String() string {
-	if r > 0 && int(r) < len(words) {
-		return words[r]
-	}
-	return "for a reason that this version of sbx does not know"
-}
-
 // Report is one message of the helper.
 type Report struct {
 	Kind    Kind
@@ -77,26 +62,4 @@ func (r Report) Send(sock, fd int) error {
 		oob = unix.UnixRights(fd)
 	}
 	return unix.Sendmsg(sock, b[:], oob, nil, unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT)
-}
-
-// Refusal is a refusal of the helper as an error.
-type Refusal struct {
-	Reason Reason
-	Where  int64 // number of the plan's operation, or of the rule; see the helper's table
-	Errno  syscall.Errno
-}
-
-func (r *Refusal) Error() string {
-	s := "sbx-helper refuses: " + r.Reason.String()
-	if r.Errno != 0 {
-		s += ": " + r.Errno.Error()
-	}
-	return s
-}
-
-func (r *Refusal) Unwrap() error {
-	if r.Errno == 0 {
-		return nil
-	}
-	return r.Errno
 }

@@ -1,0 +1,54 @@
+package stage
+
+import (
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/shared/plan"
+)
+
+// cloneUsual is cloneFlags of what nearly every sandbox has.
+const cloneUsual = unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWUSER | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
+
+func cloneFlags(n plan.Namespaces) uintptr {
+	f := uintptr(cloneUsual)
+	for _, x := range [...]struct {
+		on   bool
+		flag uintptr
+	}{{n.User, unix.CLONE_NEWUSER}, {n.Net && !n.JoinNet, unix.CLONE_NEWNET}, {n.IPC, unix.CLONE_NEWIPC}, {n.UTS, unix.CLONE_NEWUTS}, {n.Cgroup, unix.CLONE_NEWCGROUP}} {
+		if !x.on {
+			f &^= x.flag
+		}
+	}
+	return f
+}
+
+// moveAway duplicates those of fds that lie where process 1 keeps its own.
+func moveAway(fds []int) ([]int, func(), error) {
+	out := append([]int(nil), fds...)
+	var made []int
+	undo := func() {
+		for _, fd := range made {
+			unix.Close(fd)
+		}
+	}
+	for i, fd := range out {
+		if fd < fdFirst || fd > fdLast {
+			continue
+		}
+		n, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, fdLast+1)
+		if err != nil {
+			return nil, undo, fmt.Errorf("moving descriptor %d: %w", fd, err)
+		}
+		out[i] = n
+		made = append(made, n)
+	}
+	return out, undo, nil
+}
+
+var errPlanTooLarge = errors.New("the plan is too large")
+
+// full says whether the tape does not fit its memory.
+func (t *tape) full() bool { return t.arena.full || t.fixed && len(t.ops) == cap(t.ops) }
