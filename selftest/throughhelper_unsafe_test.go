@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"unsafe"
@@ -18,7 +19,8 @@ import (
 // launcherFlag makes the test's own binary a launcher: "-without-user-namespaces UID MODE HELPER CMD...".
 // It starts CMD as UID on what is, for CMD, a host whose kernel gives no user namespaces and where HELPER
 // is installed with the given mode: a filter refuses the namespaces, and a mount namespace of its own has
-// the file. Nothing of the machine is changed.
+// the file. Nothing of the machine is changed. After the mode may follow +net (the file has cap_net_admin), +nosuid (its
+// file system is mounted so), +foreign (it belongs to UID) or +absent.
 const launcherFlag = "-without-user-namespaces"
 
 // helperDir is where the helper is found; it need not exist.
@@ -30,11 +32,12 @@ func launcher(args []string) error {
 	if err != nil {
 		return err
 	}
-	mode, err := strconv.ParseUint(args[1], 8, 32)
+	digits, option, _ := strings.Cut(args[1], "+")
+	mode, err := strconv.ParseUint(digits, 8, 32)
 	if err != nil {
 		return err
 	}
-	if err := installAside(args[2], uint32(mode)); err != nil {
+	if err := installAside(args[2], uint32(mode), option, uid); err != nil {
 		return err
 	}
 	if err := refuseUserNamespaces(); err != nil {
@@ -57,7 +60,7 @@ func launcher(args []string) error {
 }
 
 // installAside puts file where the helper belongs, in a mount namespace of this thread's own.
-func installAside(file string, mode uint32) error {
+func installAside(file string, mode uint32, option string, uid int) error {
 	if err := unix.Unshare(unix.CLONE_NEWNS | unix.CLONE_FS); err != nil {
 		return fmt.Errorf("making a mount namespace: %w", err)
 	}
@@ -90,7 +93,21 @@ func installAside(file string, mode uint32) error {
 	if err := unix.Chmod(scratch+"/upper/sbx/sbx-helper", mode); err != nil {
 		return err
 	}
-	if err := unix.Mount("overlay", above, "overlay", 0, "lowerdir="+above+",upperdir="+scratch+"/upper,workdir="+scratch+"/work"); err != nil {
+	flags := uintptr(0)
+	switch option {
+	case "net": // struct vfs_cap_data: revision 2, effective, CAP_NET_ADMIN permitted (capabilities(7))
+		err = unix.Setxattr(scratch+"/upper/sbx/sbx-helper", "security.capability", []byte{1, 0, 0, 2, 0, 1 << (unix.CAP_NET_ADMIN - 8), 19: 0}, 0)
+	case "nosuid":
+		flags = unix.MS_NOSUID
+	case "foreign":
+		err = os.Chown(scratch+"/upper/sbx/sbx-helper", uid, uid)
+	case "absent":
+		err = os.Remove(scratch + "/upper/sbx/sbx-helper")
+	}
+	if err != nil {
+		return fmt.Errorf("installing %s: %w", option, err)
+	}
+	if err := unix.Mount("overlay", above, "overlay", flags, "lowerdir="+above+",upperdir="+scratch+"/upper,workdir="+scratch+"/work"); err != nil {
 		return fmt.Errorf("mounting over %s: %w", above, err)
 	}
 	return unix.Unmount(scratch, unix.MNT_DETACH)

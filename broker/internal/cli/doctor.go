@@ -84,7 +84,14 @@ func (t *term) examine() []finding {
 	if !facts.Fuse {
 		fuse.Says, fuse.Fix = "/dev/fuse cannot be opened: secrets in a writable project are covered, not absent", "chmod 666 /dev/fuse, as distributions ship it"
 	}
-	out = append(out, ll, fuse, t.tryGate())
+	gate := t.tryGate()
+	if !user.OK { // no fix of their own
+		if fuse.Fix = ""; facts.Fuse {
+			fuse.OK, fuse.Says = false, "/dev/fuse can be opened, but nothing can be mounted from it without user namespaces: secrets in a writable project are covered, not absent"
+		}
+		gate.Fix = "user namespaces"
+	}
+	out = append(out, ll, fuse, gate)
 	root, err := session.Root(host.Lookup(t.env, "XDG_STATE_HOME"), facts.Home)
 	state := finding{What: "records", OK: err == nil, Says: root}
 	if err != nil {
