@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -47,6 +48,7 @@ type Writer struct {
 	flushed sync.Cond // of mu: a sync has ended
 	syncing bool
 	soon    bool   // a sync is due
+	held    []byte // lines of Later that are not written
 	synced  uint64 // last record that is on disk
 	unnamed bool   // the current part's name is not on disk yet
 }
@@ -165,40 +167,14 @@ func (w *Writer) Note(e Event) (Event, error) {
 	return w.append(e)
 }
 
-// soonAfter is how long a record of Soon may be with the kernel alone. It is long enough for many decisions to share one sync.
-const soonAfter = 5 * time.Millisecond
-
-// Soon is Append for a record that may take effect when it is written: it outlives every process that ends, and a power cut from a few
-// milliseconds later on. A sync that fails then breaks the log, so that everything after it is refused.
-func (w *Writer) Soon(e Event) (Event, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.broken != nil {
-		return Event{}, w.broken
-	}
-	e, err := w.append(e)
-	if err == nil && !w.soon {
-		w.soon = true
-		time.AfterFunc(soonAfter, w.catchUp)
-	}
-	return e, err
-}
-
-// catchUp puts on disk what Soon has promised.
-func (w *Writer) catchUp() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.soon = false
-	if w.fd >= 0 && w.broken == nil {
-		_ = w.sync(w.seq) // an error stays in w.broken
-	}
-}
-
 // sync waits until a record is on disk. w.mu is held, and given up while the disk works.
 func (w *Writer) sync(seq uint64) error {
 	for w.synced < seq {
 		if w.broken != nil {
 			return w.broken
+		}
+		if err := w.flush(); err != nil {
+			return err
 		}
 		if w.syncing {
 			w.flushed.Wait()
@@ -232,7 +208,10 @@ func (w *Writer) sync(seq uint64) error {
 	return nil
 }
 
-func (w *Writer) append(e Event) (Event, error) {
+func (w *Writer) append(e Event) (Event, error) { return w.add(e, false) }
+
+// add chains a record and writes it, or keeps it for the next write.
+func (w *Writer) add(e Event, hold bool) (Event, error) {
 	if e.Time.IsZero() {
 		e.Time = w.now()
 	}
@@ -248,14 +227,16 @@ func (w *Writer) append(e Event) (Event, error) {
 	if len(line) > MaxLine {
 		return Event{}, fmt.Errorf("writing audit record: %d bytes are more than the limit of %d", len(line), MaxLine)
 	}
-	if w.opts.MaxBytes > 0 && w.size > 0 && w.size+int64(len(line)) > w.opts.MaxBytes && e.Kind != KindRotate && e.Kind != KindSeal {
+	if w.opts.MaxBytes > 0 && w.size > 0 && w.size+int64(len(w.held)+len(line)) > w.opts.MaxBytes && e.Kind != KindRotate && e.Kind != KindSeal {
 		if err := w.rotate(); err != nil {
 			return Event{}, w.fail(err)
 		}
 		e.Seq, e.Prev = w.seq+1, w.prev
 		line = e.seal(nil)
 	}
-	if err := w.store(line, e.Kind == KindRotate); err != nil {
+	if hold {
+		w.held = append(w.held, line...)
+	} else if err := w.store(line, e.Kind == KindRotate); err != nil {
 		return Event{}, w.fail(err)
 	}
 	w.seq, w.prev = e.Seq, e.Hash
@@ -282,6 +263,10 @@ func (w *Writer) store(line []byte, sync bool) error {
 	if err := w.intact(); err != nil {
 		return err
 	}
+	if len(w.held) > 0 {
+		line = append(w.held, line...)
+		w.held = nil
+	}
 	n, err := writeOnce(w.fd, line)
 	if err == nil && n != len(line) {
 		// A short write to a regular file means that the space ran out in the middle.
@@ -300,7 +285,9 @@ func (w *Writer) store(line []byte, sync bool) error {
 		}
 	}
 	if w.opts.Syslog != nil {
-		w.opts.Syslog(line)
+		for l := range bytes.Lines(line) {
+			w.opts.Syslog(l)
+		}
 	}
 	return nil
 }

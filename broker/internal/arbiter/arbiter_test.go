@@ -36,7 +36,8 @@ func (l *log) Note(e audit.Event) (audit.Event, error) {
 	return e, nil
 }
 
-func (l *log) Soon(e audit.Event) (audit.Event, error) { return l.Append(e) }
+func (l *log) Soon(e audit.Event) (audit.Event, error)  { return l.Append(e) }
+func (l *log) Later(e audit.Event) (audit.Event, error) { return l.Append(e) }
 
 func (l *log) Append(e audit.Event) (audit.Event, error) {
 	e, err := l.Note(e)

@@ -14,6 +14,7 @@ import (
 type Recorder interface {
 	Append(audit.Event) (audit.Event, error)
 	Soon(audit.Event) (audit.Event, error)
+	Later(audit.Event) (audit.Event, error)
 	Note(audit.Event) (audit.Event, error)
 }
 

@@ -58,8 +58,11 @@ func (l *recorder) settled(ev Event) error {
 	}
 	// An answer that lasts was recorded when it was given.
 	put := l.to.Note
-	if human(ev.By) && (!allow || v.Life == decide.LifeOnce) {
+	switch {
+	case human(ev.By) && (!allow || v.Life == decide.LifeOnce):
 		put = l.to.Soon
+	case human(ev.By):
+		put = l.to.Later
 	}
 	_, err := put(e)
 	return err

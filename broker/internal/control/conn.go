@@ -28,8 +28,10 @@ type conn struct {
 	mu      sync.Mutex
 	out     []job
 	backlog int
-	writing bool // jobs that are not in out any more are being written
-	ending  bool // nothing is added any more; close when out is empty
+	writing bool   // jobs that are not in out any more are being written
+	ending  bool   // nothing is added any more; close when out is empty
+	held    []byte // lines that wait for the end of an answer
+	holding bool
 	wake    chan struct{}
 	execs   map[int]bool // what was started for this client and runs
 }
@@ -59,6 +61,16 @@ func (c *conn) push(j job) {
 		j.drop()
 		return
 	}
+	if c.holding && j.file == nil && !j.open && len(c.held) < MaxLine {
+		c.held = append(c.held, j.line...)
+		return
+	}
+	c.release()
+	c.put(j)
+}
+
+// put writes a job, or queues it behind others. c.mu is held.
+func (c *conn) put(j job) {
 	if len(c.out) == 0 && !c.writing && !j.open && c.direct(&j) {
 		return
 	}
@@ -93,6 +105,31 @@ func (c *conn) direct(j *job) bool {
 	j.drop()
 	j.line = j.line[n:]
 	return len(j.line) == 0
+}
+
+// hold keeps lines back until let, so that a client that has answered is woken once for the event and the reply, and not before whoever waited for
+// the answer.
+func (c *conn) hold() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.holding = true
+}
+
+func (c *conn) let() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.holding = false
+	c.release()
+}
+
+// release writes what was held, in its order. c.mu is held.
+func (c *conn) release() {
+	if len(c.held) == 0 {
+		return
+	}
+	line := c.held
+	c.held = nil
+	c.put(job{line: line})
 }
 
 func (c *conn) signal() {
@@ -231,6 +268,8 @@ func (c *conn) obey(cmd *Command) *Error {
 		if h.Answer == nil {
 			return notHere(cmd)
 		}
+		c.hold()
+		defer c.let()
 		return c.reply(cmd, h.Answer(cmd.ID, a))
 	case "cmd.pending":
 		c.push(job{open: true, tell: true})
