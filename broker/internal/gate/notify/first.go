@@ -28,6 +28,7 @@ type name struct {
 	dir      int32
 	path     []byte // ends in NUL
 	nofollow bool
+	full     []byte // the same from the root on, dots and all, as long as the loop looks at it
 }
 
 // verdict of the look at one name.
@@ -71,6 +72,12 @@ func (s *server) first(n *notif, sc *scratch) {
 		v := s.look(n, &names[i], resolveCached, sc)
 		worst = max(worst, v)
 	}
+	if count == 1 && worst != passes {
+		if e, ok := s.refused.holds(n, flags, names[0].full); ok {
+			s.fail(n.id, e)
+			return
+		}
+	}
 	switch {
 	case worst == unknown:
 		s.unreadable(n)
@@ -105,7 +112,7 @@ func (s *server) names(n *notif, c *call, flags uint64, sc *scratch) (names [2]n
 		if i == 1 {
 			nofollow = true
 		}
-		names[i] = name{dirOf(n, a.dir), sc.mem[i][:size], nofollow}
+		names[i] = name{dir: dirOf(n, a.dir), path: sc.mem[i][:size], nofollow: nofollow}
 		count++
 	}
 	return names, count, true
@@ -148,6 +155,7 @@ func (s *server) look(n *notif, nm *name, cached uint64, sc *scratch) verdict {
 			return v
 		}
 	}
+	nm.full = p
 	dotdot := bytes.Contains(p, []byte("/.."))
 	if !dotdot && kernelFile(p) {
 		return passes

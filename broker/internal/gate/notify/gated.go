@@ -66,6 +66,9 @@ func (r *request) gated(objects []*object) {
 			return
 		}
 		if !answer.Allow {
+			if len(r.names) == 1 {
+				r.s.refused.add(&r.n, r.flags, r.names[0].full, answer.Errno)
+			}
 			r.s.fail(r.n.id, answer.Errno)
 			return
 		}

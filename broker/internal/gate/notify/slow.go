@@ -1,9 +1,11 @@
 package notify
 
 import (
+	"bytes"
 	"context"
 	"os"
 	"strconv"
+	"sync"
 	"syscall"
 	"time"
 
@@ -24,7 +26,7 @@ type request struct {
 func (s *server) slow(n *notif, c *call, flags uint64, names []name, again bool) {
 	r := &request{s: s, n: *n, c: c, flags: flags}
 	for _, nm := range names {
-		nm.path = append([]byte(nil), nm.path...)
+		nm.path, nm.full = bytes.Clone(nm.path), bytes.Clone(nm.full)
 		r.names = append(r.names, nm)
 	}
 	select {
@@ -55,7 +57,16 @@ func (r *request) resolve(again bool, release func()) {
 		defer closeAll(objects)
 		r.gated(objects)
 	}
-	if !s.spawn(s.asks, ask) {
+	if release != nil { // this goroutine may wait
+		select {
+		case s.asks <- struct{}{}:
+			defer func() { <-s.asks }()
+			ask()
+			return
+		default:
+		}
+	}
+	if release != nil || !s.spawn(s.asks, ask) {
 		path := objects[0].decided()
 		closeAll(objects)
 		s.refuse(&r.n, r.op(objects[0]), path, unix.EACCES, "too many questions are open")
@@ -204,24 +215,38 @@ func (s *server) ask(n *notif, a Ask) (Answer, bool) {
 	}
 	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
-	go func() { // a killed caller waits for nobody, and nobody tells us
-		tick := time.NewTicker(50 * time.Millisecond)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-				if !idValid(s.fd, n.id) {
-					cancel()
-					return
-				}
-			}
-		}
-	}()
+	defer s.withdraw(n.id, cancel)()
 	answer := s.Ask(ctx, a)
 	if ctx.Err() != nil {
 		answer = Answer{}
 	}
 	return answer, idValid(s.fd, n.id)
+}
+
+// lookEvery is how often a caller that waits for an answer is looked at: nobody tells us that it was killed.
+const lookEvery = 50 * time.Millisecond
+
+// withdraw calls gone once the caller does not wait any more, until the function that it returns is called.
+func (s *server) withdraw(id uint64, gone func()) (stop func()) {
+	var mu sync.Mutex
+	var timer *time.Timer
+	mu.Lock()
+	timer = time.AfterFunc(lookEvery, func() {
+		if !idValid(s.fd, id) {
+			gone()
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if timer != nil {
+			timer.Reset(lookEvery)
+		}
+	})
+	mu.Unlock()
+	return func() {
+		mu.Lock()
+		defer mu.Unlock()
+		timer.Stop()
+		timer = nil
+	}
 }
