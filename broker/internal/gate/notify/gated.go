@@ -1,6 +1,8 @@
 package notify
 
 import (
+	"path"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -66,7 +68,7 @@ func (r *request) gated(objects []*object) {
 			return
 		}
 		if !answer.Allow {
-			if len(r.names) == 1 {
+			if len(r.names) == 1 && r.plain(o) {
 				r.s.refused.add(&r.n, r.flags, r.names[0].full, answer.Errno)
 			}
 			r.s.fail(r.n.id, answer.Errno)
@@ -91,6 +93,12 @@ func (r *request) gated(objects []*object) {
 		return
 	}
 	r.carryOut(objects[0], last)
+}
+
+// plain says whether a call named its object without any link on the way: another link could lead elsewhere in a moment.
+func (r *request) plain(o *object) bool {
+	full := r.names[0].full
+	return len(full) > 0 && len(o.links) == 0 && path.Clean(string(full[:len(full)-1])) == o.path
 }
 
 // afterGraft lets the kernel carry out a call whose objects are mounted by now. An executable may still name an

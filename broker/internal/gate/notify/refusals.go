@@ -13,8 +13,8 @@ const (
 	maxRefusals = 256
 )
 
-// refusalKey is what the loop knows of a call without a look at the file system. A name that leads elsewhere by now is refused for a moment
-// too long and never granted.
+// refusalKey is what the loop knows of a call without a walk. A name that is no link and is made one is refused for a moment too long, and
+// never granted.
 type refusalKey struct {
 	pid   uint32
 	nr    int32
