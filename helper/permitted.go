@@ -63,6 +63,7 @@ var fields = [...]struct {
 	{func(p *plan.Plan, _ caller) bool { return !p.Process.AsPID1 }, "process 1 is the reaper: it must notice the end of sbx, which the death signal no longer does after leaving"},
 	{func(p *plan.Plan, _ caller) bool { return !p.Namespaces.JoinNet }, "no network namespace of the caller's: the new one is empty and the sandbox's own"},
 	{func(p *plan.Plan, _ caller) bool { return p.Gate == nil }, "nothing of the root is served by sbx: as for file servers"},
+	{func(p *plan.Plan, _ caller) bool { return len(p.Delegated) == 0 }, "no control groups are handed down: nobody inside could be root of a namespace that uses them"},
 	{func(p *plan.Plan, _ caller) bool { return !p.Process.Idle }, "there is a program: nothing can be started later, for want of memory shared with sbx"},
 	{func(p *plan.Plan, _ caller) bool { return len(p.Mounts) > 0 && p.Mounts[0].Kind == plan.Tmpfs }, "the root is new and empty"},
 	{func(p *plan.Plan, _ caller) bool { return len(p.Mounts) <= maxMounts }, "bounded work: mounts count against a limit of the whole host's"},

@@ -47,6 +47,7 @@ sh /vm/sudo.sh`}},
 		{name: "Responsive", machine: machine{need: []string{"python3"}, script: "sh /vm/responsive.sh"}},
 		// Containers from Debian packages, with limits of their own; a Nix daemon's builds.
 		{name: "Containers", machine: machine{need: []string{"podman", "crun", "newuidmap", "fuse-overlayfs", "pgrep"}, script: "sh /vm/containers.sh"}},
+		{name: "Groups", machine: machine{need: []string{"crun", "busybox", "python3", "newuidmap"}, script: "sh /vm/groups.sh"}},
 		{name: "Nix", machine: machine{need: []string{"nix-daemon", "unshare"}, before: "unshare -m sh /vm/nix.sh /usr/local/bin/sbx 42424 /home/tester || echo FAIL: exit status $?", script: ":"}},
 		// The packages, from install to purge.
 		{name: "Packages", machine: machine{noUsers: true, noGroup: true, packages: true, need: []string{"dpkg", "dpkg-deb", "groupadd", "usermod"},

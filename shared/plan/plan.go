@@ -16,6 +16,7 @@ type Plan struct {
 	Mounts     []Mount
 	Limits     []Limit
 	Controls   []Control `json:",omitempty"` // of the control group that process 1 is in before it begins
+	Delegated  []string  `json:",omitempty"` // controllers of the control group that is mounted at CgroupPlace, which process 1 leaves for CgroupLeaf
 	Landlock   *Landlock `json:",omitempty"`
 	Seccomp    Seccomp
 	Process    Process
@@ -138,6 +139,12 @@ type Limit struct {
 type Control struct {
 	File, Value string
 }
+
+// Where a program inside has control groups of its own, if it has any, and the one below that which it is in itself.
+const (
+	CgroupPlace = "/sys/fs/cgroup"
+	CgroupLeaf  = "init"
+)
 
 // Landlock is the second line below the mounts (landlock(7)): whatever is handled and not granted is
 // refused, whatever the mounts say.

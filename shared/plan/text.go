@@ -36,6 +36,9 @@ func (p *Plan) Text() string {
 	for _, c := range p.Controls {
 		line("control    %s %s", c.File, c.Value)
 	}
+	if len(p.Delegated) > 0 {
+		line("control    handed down: %s", strings.Join(p.Delegated, " "))
+	}
 	line("privileges no_new_privs, no capabilities, securebits locked")
 	if l := p.Landlock; l != nil {
 		line("landlock   ABI %d, handled %#x, scoped %#x", l.ABI, l.HandledFS, l.Scoped)

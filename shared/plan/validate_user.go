@@ -21,6 +21,9 @@ func (p *Plan) Validate() error {
 	if err := p.validateIdentity(); err != nil {
 		return err
 	}
+	if err := p.validateDelegated(); err != nil {
+		return err
+	}
 	if err := p.validateGate(); err != nil {
 		return fmt.Errorf("gate: %w", err)
 	}
@@ -51,6 +54,23 @@ func (p *Plan) validateIdentity() error {
 			if i > 0 && uint64(x.list[i-1].First)+uint64(x.list[i-1].Count) > uint64(r.First) {
 				return fmt.Errorf("ids from %d on are out of order", r.First)
 			}
+		}
+	}
+	return nil
+}
+
+func (p *Plan) validateDelegated() error {
+	if len(p.Delegated) == 0 {
+		return nil
+	}
+	if !p.Namespaces.User || !p.Namespaces.Cgroup || !slices.ContainsFunc(p.Mounts, func(m Mount) bool {
+		return m.Kind == Bind && m.Target == CgroupPlace && m.Access == ReadWrite && !m.Optional
+	}) {
+		return fmt.Errorf("control groups are handed down without a place for them")
+	}
+	for _, c := range p.Delegated {
+		if c != "cpu" && c != "io" && c != "memory" && c != "pids" {
+			return fmt.Errorf("controller %q cannot be handed down", c)
 		}
 	}
 	return nil

@@ -72,6 +72,9 @@ func compileSetup(t *tape, p *plan.Plan, sock int, std Stdio, tether int, ns use
 	if err := c.mounts(); err != nil {
 		return err
 	}
+	if ns != nil {
+		ns.mounted(c)
+	}
 	c.pivot()
 	c.terminal()
 	c.confine()
@@ -214,7 +217,7 @@ func (c *compiler) names() {
 	if c.ns != nil {
 		c.oom()
 	}
-	if len(c.p.Controls) > 0 {
+	if len(c.p.Controls)+len(c.p.Delegated) > 0 {
 		// The first one was made in the broker's group: this one begins at the group that the broker has
 		// put process 1 in since.
 		t.at("entering", "control group")

@@ -2,6 +2,7 @@ package stage
 
 import (
 	"fmt"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -18,6 +19,7 @@ type userNS interface {
 	root(c *compiler)                             // the root's
 	listed(c *compiler)                           // when the root is there
 	shared(c *compiler)                           // when it is the only one
+	mounted(c *compiler)                          // when all is mounted
 }
 
 type inUserNS struct{}
@@ -45,6 +47,18 @@ func (inUserNS) serve(c *compiler, m *plan.Mount, rel string) { c.fuse(m, rel) }
 func (inUserNS) root(c *compiler)                             { c.gate() }
 func (inUserNS) listed(c *compiler)                           { c.populate() }
 func (inUserNS) shared(c *compiler)                           { c.share() }
+func (inUserNS) mounted(c *compiler)                          { c.delegate() }
+
+// delegate lets the program have control groups below its own: process 1 leaves the topmost of them, which can hand down controllers only
+// without processes. The namespace began there, so what lies above can be neither seen nor moved to.
+func (c *compiler) delegate() {
+	if len(c.p.Delegated) == 0 {
+		return
+	}
+	rel := strings.TrimPrefix(plan.CgroupPlace, "/")
+	c.writeFile(rel+"/"+plan.CgroupLeaf+"/cgroup.procs", "0")
+	c.writeFile(rel+"/cgroup.subtree_control", "+"+strings.Join(c.p.Delegated, " +"))
+}
 
 // clock makes a time namespace. Its offsets take CAP_SYS_TIME.
 func (c *compiler) clock() {

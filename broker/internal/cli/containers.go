@@ -6,6 +6,8 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -13,6 +15,7 @@ import (
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/idmap"
 	"sbx/broker/internal/planner"
+	"sbx/broker/internal/resources"
 	"sbx/shared/plan"
 	"sbx/shared/stage"
 )
@@ -23,13 +26,17 @@ const (
 	sharedStore = "shared"
 )
 
-// containersConf is what an engine is told: there is no service manager and no journal inside, single control groups are not
-// to be had, and the network of a container is that of the sandbox, which decides what can be reached. podman 4 makes a lock beside the definitions of networks, by default below ~/.config, which may not be there.
-const containersConf = `[containers]
+// containersConf is what an engine is told: there is no service manager and no journal inside, single control groups only where the
+// session has one to divide, and the network of a container is that of the sandbox, which decides what can be reached. podman 4 makes a lock
+// beside the definitions of networks, by default below ~/.config, which may not be there.
+func containersConf(grouped bool) string {
+	groups := "cgroups = \"disabled\"\ncgroupns = \"host\"\n"
+	if grouped {
+		groups = "cgroups = \"enabled\"\ncgroupns = \"private\"\n"
+	}
+	return `[containers]
 netns = "host"
-cgroups = "disabled"
-cgroupns = "host"
-log_driver = "k8s-file"
+` + groups + `log_driver = "k8s-file"
 default_sysctls = []
 [network]
 network_config_dir = "/tmp/.containers-networks"
@@ -38,6 +45,7 @@ cgroup_manager = "cgroupfs"
 events_logger = "file"
 runtime = "crun"
 `
+}
 
 // ownStore is where containers are kept where the usual place cannot be.
 const ownStore = "/run/sbx/containers"
@@ -84,11 +92,12 @@ func (t *term) containers(r *request, s settings, in *planner.Input) error {
 	}
 	if !c.Shared && absentBelowGrant(in, c.Store) {
 		c.Store = ownStore
-		r.relays.list = append(r.relays.list, relay{name: planner.StorageConf, spawn: writeConf(storageConf)})
+		r.relays.list = append(r.relays.list, relay{name: planner.StorageConf, spawn: writeConf(func() string { return storageConf })})
 		in.Env = append(in.Env, "CONTAINERS_STORAGE_CONF="+planner.StorageConfInside)
 		c.OwnStore = true
 	}
-	ids, err := idmap.Read(userName(in.Facts), in.Facts.UID, in.Facts.GID)
+	name := userName(in.Facts)
+	ids, err := idmap.Read(name, in.Facts.UID, in.Facts.GID)
 	if err == nil {
 		c.Client, err = os.Executable()
 	}
@@ -96,7 +105,7 @@ func (t *term) containers(r *request, s settings, in *planner.Input) error {
 		c.Client, err = filepath.EvalSymlinks(c.Client)
 	}
 	if err != nil {
-		in.Losses = append(in.Losses, planner.Loss{What: "users of containers", Why: err.Error() + ", so a container has one user: crun works, podman wants more", Fix: "as root: install uidmap, and usermod --add-subuids 100000-165535 --add-subgids 100000-165535 " + userName(in.Facts)})
+		in.Losses = append(in.Losses, planner.Loss{What: "users of containers", Why: err.Error() + ", so a container has one user: crun works, podman as the manual says", Fix: "as root: install uidmap, and " + idmap.Advice(name)})
 	} else {
 		c.UIDs, c.GIDs = planRanges(ids.UIDs), planRanges(ids.GIDs)
 		for _, tool := range []string{idmap.UIDTool, idmap.GIDTool} {
@@ -109,12 +118,11 @@ func (t *term) containers(r *request, s settings, in *planner.Input) error {
 		r.relays.add("containers", idmap.Socket, s.origin("features.containers"))
 		r.relays.list = append(r.relays.list, relay{name: idsRelay, serve: func(l *net.UnixListener, _ *asking, _ refuser) { idmap.Server{Write: r.nested.write}.Serve(l) }})
 	}
-	in.Losses = append(in.Losses, planner.Loss{What: "limits of single containers", Why: "no control group is handed into the sandbox: its own limits hold for all containers together"})
 	in.Env = append(in.Env, "CONTAINERS_CONF="+planner.ContainersConfInside)
 	if !c.Shared {
 		in.Env = append(in.Env, storage(in, len(c.UIDs) > 0)...)
 	}
-	r.relays.list = append(r.relays.list, relay{name: planner.ContainersConf, spawn: writeConf(containersConf)})
+	r.relays.list = append(r.relays.list, relay{name: planner.ContainersConf, spawn: writeConf(func() string { return containersConf(c.Group != "") })})
 	in.Containers = c
 	return nil
 }
@@ -133,10 +141,37 @@ func absentBelowGrant(in *planner.Input, p string) bool {
 	return false
 }
 
+// nest gives the program a control group of its own to divide, below that with the session's limits. err says why there is no such group.
+func (c *confined) nest(in *planner.Input, parent resources.Parent, err error, dry bool) error {
+	dir, controllers := parent.InnerDir(in.Session)
+	if err == nil && !dry {
+		c.inside, controllers, err = c.group.Nest()
+	}
+	why := "their control group has no "
+	if err != nil {
+		why = err.Error()
+	} else {
+		if len(controllers) > 0 {
+			in.Containers.Group, in.Containers.Handed = dir, controllers
+		}
+		var lacks []string
+		for _, k := range []string{"cpu", "memory", "pids"} {
+			if !slices.Contains(controllers, k) {
+				lacks = append(lacks, k)
+			}
+		}
+		if why += strings.Join(lacks, " and no ") + " controller"; len(lacks) == 0 {
+			return nil
+		}
+	}
+	in.Losses = append(in.Losses, planner.Loss{What: "limits of single containers", Why: why + ", so the sandbox's limits hold for all containers together", Fix: groupHint})
+	return err
+}
+
 // writeConf writes a file into the session's folder.
-func writeConf(text string) func(string) (func(), error) {
+func writeConf(text func() string) func(string) (func(), error) {
 	return func(path string) (func(), error) {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		if err := os.WriteFile(path, []byte(text()), 0o600); err != nil {
 			return nil, &planner.Refusal{What: "writing " + quote(path), Err: err, Hint: recordHint}
 		}
 		return func() {}, nil

@@ -36,6 +36,9 @@ type confined struct {
 	heldBack int // busy sessions of programs that got less of the processors, at most
 }
 
+// groupHint is what to do about a limit that cannot be had.
+const groupHint = "run sbx in a session whose control group is delegated, for example below systemd-run --user --scope -p Delegate=yes"
+
 // grouped says whether there is a control group, which can be removed once process 1 is gone and not before.
 func (c *confined) grouped() bool { return c != nil && c.group != nil }
 
@@ -110,10 +113,13 @@ func (t *term) confine(s settings, in *planner.Input, dry bool) (*confined, erro
 	c, why := &confined{memory: l.Memory, asked: len(s.Origins["limits.memory"]) > 0}, map[string]error{"io.max": ioErr}
 	here := resources.Host{UID: os.Getuid()}
 	parent, err := here.Find()
-	if bus := t.userBus(); err != nil && bus != "" && asksForGroup(s) {
+	if bus := t.userBus(); err != nil && bus != "" && (asksForGroup(s) || in.Containers != nil) {
 		if dry { // it is asked when something is run
 			in.Controls = list
-			return c, nil
+			if in.Containers != nil {
+				err = c.nest(in, resources.Parent{Dir: "/sys/fs/cgroup/scope", Controllers: []string{"cpu", "memory", "pids"}}, nil, dry)
+			}
+			return c, err
 		}
 		var serr error
 		if parent, serr = here.Scope(bus, in.Session, os.Getpid()); serr == nil {
@@ -123,8 +129,8 @@ func (t *term) confine(s settings, in *planner.Input, dry bool) (*confined, erro
 	if err == nil && !dry {
 		err = c.make(parent, in.Session)
 	}
-	if err == nil && !dry && in.Containers != nil {
-		err = c.nest()
+	if in.Containers != nil {
+		err = c.nest(in, parent, err, dry)
 	}
 	if err == nil {
 		var kept []plan.Control
@@ -165,7 +171,7 @@ func (t *term) confine(s settings, in *planner.Input, dry bool) (*confined, erro
 		if len(s.Origins[k[0]]) == 0 || reason == nil || noLimit(k[0], l) || k[0] == "limits.pids" && in.Facts.Since(5, 14) {
 			continue // nobody asked, or it holds: RLIMIT_NPROC counts by user namespace since 5.14
 		}
-		loss := planner.Loss{What: k[0] + " (" + s.origin(k[0]) + ")", Why: reason.Error() + ", so it is not enforced", Fix: "run sbx in a session whose control group is delegated, for example below systemd-run --user --scope -p Delegate=yes"}
+		loss := planner.Loss{What: k[0] + " (" + s.origin(k[0]) + ")", Why: reason.Error() + ", so it is not enforced", Fix: groupHint}
 		if k[0] == "limits.memory" {
 			loss.Why = reason.Error() + ", so it holds for each process by itself, and what all use together is looked at four times a second"
 			in.Limits = append(in.Limits, dataLimit(l.Memory))
@@ -259,12 +265,6 @@ func (c *confined) descriptor() int {
 		return c.inside
 	}
 	return c.group.Descriptor()
-}
-
-// nest puts a group of its own between the limits and what runs inside.
-func (c *confined) nest() (err error) {
-	c.inside, err = c.group.Nest()
-	return err
 }
 
 // cloned sees to it that process 1 is in the group. Without it nothing is run.

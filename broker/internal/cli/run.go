@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -120,6 +121,7 @@ func (t *term) run(r *request) int {
 		return t.fail(err)
 	}
 	if r.dryRun {
+		assignDry(r, in, root)
 		if _, err := t.confine(cfg, in, true); err != nil {
 			return t.fail(err)
 		}
@@ -292,12 +294,13 @@ func assign(in *planner.Input, sid, dir string) {
 	}
 }
 
-func (t *term) dryRun(r *request, in *planner.Input, root string) int {
-	sid := r.name
-	if sid == "" {
-		sid = "dry-run"
-	}
+// assignDry gives it the name of one that is not made.
+func assignDry(r *request, in *planner.Input, root string) {
+	sid := cmp.Or(r.name, "dry-run")
 	assign(in, sid, path.Join(root, sid))
+}
+
+func (t *term) dryRun(r *request, in *planner.Input, root string) int {
 	p, losses, err := planner.Build(*in)
 	if err != nil {
 		return t.fail(err)
@@ -313,14 +316,16 @@ func (t *term) dryRun(r *request, in *planner.Input, root string) int {
 	return 0
 }
 
-// checkLosses makes every loss an error under --strict.
+// checkLosses makes every loss an error under --strict, but for the price of a switch.
 func (t *term) checkLosses(r *request, losses []planner.Loss) error {
-	if !r.strict || len(losses) == 0 {
-		return nil
-	}
 	var all []string
 	for _, l := range losses {
-		all = append(all, l.String())
+		if !l.Price {
+			all = append(all, l.String())
+		}
+	}
+	if !r.strict || len(all) == 0 {
+		return nil
 	}
 	return &planner.Refusal{What: "--strict: " + strings.Join(all, "; "), Hint: "run without --strict to accept what is lost"}
 }

@@ -79,6 +79,30 @@ func Read(name string, uid, gid uint32) (Ids, error) {
 	return ids, nil
 }
 
+// Advice is the command that gives a user subordinate ids which nobody else has.
+func Advice(name string) string {
+	first := uint64(100000)
+	for _, file := range []string{"/etc/subuid", "/etc/subgid"} {
+		b, _ := os.ReadFile(file)
+		first = max(first, after(string(b)))
+	}
+	return fmt.Sprintf("usermod --add-subuids %d-%d --add-subgids %[1]d-%[2]d %s", first, first+65535, name)
+}
+
+// after is the first id above all that the text gives away.
+func after(text string) (first uint64) {
+	for line := range strings.SplitSeq(text, "\n") {
+		if f := strings.Split(strings.TrimSpace(line), ":"); len(f) == 3 {
+			begin, err := strconv.ParseUint(f[1], 10, 32)
+			count, err2 := strconv.ParseUint(f[2], 10, 32)
+			if err == nil && err2 == nil {
+				first = max(first, begin+count)
+			}
+		}
+	}
+	return first
+}
+
 // Tool finds one of the two programs where distributions install it, never in a place of the user's.
 func Tool(name string) string {
 	for _, dir := range [...]string{"/usr/bin/", "/bin/", "/usr/sbin/", "/usr/local/bin/", "/run/wrappers/bin/"} {

@@ -123,3 +123,12 @@ func TestServer(t *testing.T) {
 		t.Errorf("a bad request was carried out: %s", <-asked)
 	}
 }
+
+// The advice gives away no id that somebody has.
+func TestAfter(t *testing.T) {
+	for text, want := range map[string]uint64{"": 0, "a:100000:65536\nb:165536:65536\n": 231072, "b:300000:10\n1000:5:5\nbroken\nc:x:1\n": 300010} {
+		if got := after(text); got != want {
+			t.Errorf("after %q comes %d, want %d", text, got, want)
+		}
+	}
+}

@@ -19,6 +19,8 @@ type Containers struct {
 	Shared     bool           // the user's own store, not an empty one of the session's
 	Client     string         // program that stands in for newuidmap and newgidmap inside; canonical
 	Tools      []string       // where the host has these two; canonical
+	Group      string         // control group of the session's that the program may divide; "" for none
+	Handed     []string       // its controllers
 }
 
 // Names in the session's folder, and where they appear.
@@ -50,10 +52,8 @@ func (v *view) containers() error {
 		v.root.at(StorageConfInside).file = v.in.SessionDir + "/" + StorageConf
 	}
 	v.root.at(ContainersConfInside).file = v.in.SessionDir + "/" + ContainersConf
-	if len(c.UIDs) > 0 {
-		for _, t := range c.Tools {
-			v.late = append(v.late, plan.Mount{Kind: plan.Bind, Target: plan.Bytes(t), Source: plan.Bytes(c.Client), Access: plan.ReadOnly, Why: containersWhy})
-		}
+	for _, t := range c.Tools {
+		v.late = append(v.late, plan.Mount{Kind: plan.Bind, Target: plan.Bytes(t), Source: plan.Bytes(c.Client), Access: plan.ReadOnly, Why: containersWhy})
 	}
 	return nil
 }
@@ -88,6 +88,7 @@ func (v *view) inOverlay(p string) bool {
 
 // identify adds the subordinate ids to the plan's.
 func (c *Containers) identify(p *plan.Plan) {
+	p.Delegated = c.Handed
 	if len(c.UIDs) == 0 {
 		return
 	}
@@ -102,7 +103,7 @@ func (c *Containers) landlock(p *plan.Plan, abi int) []Loss {
 	if abi >= 6 {
 		p.Landlock = &plan.Landlock{ABI: abi, Scoped: scopeAbstract | scopeSignal}
 	}
-	return []Loss{{What: "landlock", Why: "its file rules forbid all mounting, which containers need, so the mounts are the only line against writing", Fix: "run without --containers what needs none"}}
+	return []Loss{{What: "landlock", Why: "its file rules forbid all mounting, which containers need, so the mounts are the only line against writing", Fix: "run without --containers what needs none", Price: true}}
 }
 
 // CheckStore says why p cannot be where containers are kept.

@@ -113,6 +113,13 @@ func goldenCases() map[string]func() Input {
 			in.Facts.Mounts = []host.Mount{{Dev: "0:1", Root: "/", Point: "/", Type: "ext4"}, {Dev: "0:2", Root: "/", Point: "/home/u/.cache/c", Type: "tmpfs"}}
 			return in
 		},
+		"containers-with-groups": func() Input {
+			in := moderate(machine("/home/u/.local/share/", "/dev/fuse !char"))
+			in.Controls = []plan.Control{{File: "memory.max", Value: "1048576"}}
+			in.Containers = &Containers{UIDs: []plan.IDRange{{First: 100000, Count: 65536}}, GIDs: []plan.IDRange{{First: 100000, Count: 65536}}, Store: "/home/u/.local/share/containers",
+				Group: "/sys/fs/cgroup/user/sbx-s/inside", Handed: []string{"cpu", "memory", "pids"}}
+			return in
+		},
 		"no-layers": func() Input {
 			in := moderate(machine("/home/u/.cache/a/x", "/home/u/go/pkg/b"), grants(Overlay, "cache", "/home/u/.cache", "/home/u/go/pkg")...)
 			in.Facts.Mounts = []host.Mount{{Dev: "0:1", Root: "/", Point: "/", Type: "ext4"}, {Dev: "0:2", Root: "/", Point: "/state", Type: "nfs4"}}

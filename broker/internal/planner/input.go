@@ -100,6 +100,8 @@ type Loss struct {
 	What string // "landlock", "secret .env in a writable project", …
 	Why  string
 	Fix  string // what to do about it; may be empty
+	// Price marks what a switch that somebody gave takes away everywhere: it is said each time, and is no reason not to run.
+	Price bool `json:",omitempty"`
 }
 
 func (l Loss) String() string {

@@ -88,8 +88,11 @@ func protectProc(in *Input) []plan.Mount {
 // sysfs shows what libc and language runtimes read to count processors and memory nodes.
 func sysfs(in *Input) []plan.Mount {
 	out := []plan.Mount{}
-	if in.Containers != nil { // podman wants to see what kind of control groups there are: none
-		out = append(out, plan.Mount{Kind: plan.Dir, Target: "/sys/fs", Mode: 0o755}, plan.Mount{Kind: plan.Dir, Target: "/sys/fs/cgroup", Mode: 0o755})
+	if c := in.Containers; c != nil { // podman wants to see what kind of control groups there are, also if there are none
+		out = append(out, plan.Mount{Kind: plan.Dir, Target: "/sys/fs", Mode: 0o755}, plan.Mount{Kind: plan.Dir, Target: plan.CgroupPlace, Mode: 0o755})
+		if c.Group != "" {
+			out = append(out, plan.Mount{Kind: plan.Bind, Target: plan.CgroupPlace, Source: plan.Bytes(c.Group), Access: plan.ReadWrite, NoExec: true, Why: containersWhy})
+		}
 	}
 	made := map[string]bool{"/sys": true}
 	for _, p := range []string{"/sys/devices/system/cpu", "/sys/devices/system/node"} {

@@ -19,7 +19,7 @@ type Group struct {
 	Dir    string
 	Parent Parent
 	limits Limits
-	inner  string // the group below, in which the processes are; "" for none
+	inner  string // the group below that is handed to the program; "" for none
 	lock   int    // of its directory, as long as this process lives: by that others know that it is in use
 }
 
@@ -55,28 +55,6 @@ func lockDir(dir string) (int, error) {
 		return -1, err
 	}
 	return fd, nil
-}
-
-// Nest makes process 1 begin in a group below this one. A program inside that can mount control groups finds its own as the topmost:
-// the files that keep the limits are then not among those that it could write.
-func (g *Group) Nest() (fd int, err error) {
-	dir := filepath.Join(g.Dir, "inside")
-	if err := unix.Mkdir(dir, 0o755); err != nil {
-		return -1, fmt.Errorf("making control group %s: %w", dir, err)
-	}
-	if fd, err = unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0); err != nil {
-		return -1, fmt.Errorf("opening control group %s: %w", dir, err)
-	}
-	g.inner = dir
-	return fd, nil
-}
-
-// place is where the processes are.
-func (g *Group) place() string {
-	if g.inner != "" {
-		return g.inner
-	}
-	return g.Dir
 }
 
 // Set writes the limits and returns those that this group cannot have, each with the reason.
@@ -190,18 +168,6 @@ func removeGroups(dir string) error {
 		}
 	}
 	return unix.Rmdir(dir)
-}
-
-// Pids lists the group's processes, as seen outside.
-func (g *Group) Pids() []int {
-	list, _ := words(g.place() + "/cgroup.procs")
-	var out []int
-	for _, w := range list {
-		if n, err := strconv.Atoi(w); err == nil && n > 0 {
-			out = append(out, n)
-		}
-	}
-	return out
 }
 
 // Sweep removes the groups below the parent that dead brokers left. Their processes died with them.

@@ -46,10 +46,11 @@ func keyed(text, key string) int64 {
 
 // Usage reads what the group uses now. What a controller is missing for stays 0.
 func (g *Group) Usage() Usage {
-	cpu, mem, pids := g.text("cpu.stat"), g.text("memory.events"), g.text("pids.events")
+	cpu := g.text("cpu.stat")
+	kills, hit := g.hits()
 	u := Usage{Time: time.Now(), CPUUsec: keyed(cpu, "usage_usec"), ThrottledUsec: keyed(cpu, "throttled_usec"),
 		Memory: g.number("memory.current"), MemoryMax: g.number("memory.max"), MemoryPeak: g.number("memory.peak"),
-		Pids: g.number("pids.current"), PidsMax: g.number("pids.max"), OOMKills: keyed(mem, "oom_kill"), PidsHit: keyed(pids, "max")}
+		Pids: g.number("pids.current"), PidsMax: g.number("pids.max"), OOMKills: kills, PidsHit: hit}
 	if u.Pids == 0 {
 		u.Pids = int64(len(g.Pids()))
 	}
