@@ -138,16 +138,18 @@ func openRoots(at int, name string, kind uint32) (int, error) {
 // parse reads "key = value" lines, the part of TOML that the file needs. What it does not know is an
 // error: an administrator's limit must not be lost by a slip of the pen.
 func (o *org) parse(text string) (err error) {
+	var seen []string
 	for line := range strings.Lines(text) {
-		line = strings.TrimSpace(line)
-		if line == "" || line[0] == '#' {
+		line, _, _ = strings.Cut(line, "#") // no value has one
+		if line = strings.TrimSpace(line); line == "" {
 			continue
 		}
-		key, value, ok := strings.Cut(line, "=")
-		if !ok {
+		key, value, _ := strings.Cut(line, "=")
+		key, value = strings.TrimSpace(key), strings.TrimSpace(value)
+		if slices.Contains(seen, key) { // which of the two was meant?
 			return errOrg
 		}
-		key, value = strings.TrimSpace(key), strings.TrimSpace(value)
+		seen = append(seen, key)
 		switch key {
 		case "allow_uids":
 			o.uids, err = ids(value)

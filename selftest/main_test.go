@@ -40,6 +40,9 @@ func testMain(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, "launcher:", launcher(os.Args[2:]))
 		return 1
 	}
+	if len(os.Args) == 3 && os.Args[1] == orgFlag {
+		os.Exit(orgCaller(os.Args[2]))
+	}
 	if len(os.Args) == 3 && os.Args[1] == tracedFlag {
 		return tracedCaller(os.Args[2:])
 	}
