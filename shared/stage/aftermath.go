@@ -8,6 +8,7 @@ import (
 // with this process.
 type Aftermath struct {
 	Killed  int   // processes that the program left behind
+	Left    bool  // some could not die: they wait for a file system that does not answer
 	Peak    int64 // most memory that one process had at a time, in bytes, of those that process 1 has reaped
 	PeakPID int   // that process or the one that had waited for it, as seen inside
 	Main    int   // the program's pid inside
@@ -29,7 +30,7 @@ func places(p *plan.Plan) []plan.Mount {
 // Aftermath may be called when the program has ended.
 func (c *Child) Aftermath() Aftermath {
 	x := &c.control.last
-	a := Aftermath{Killed: int(x.killed), Peak: x.peak << 10, PeakPID: int(x.peakPID), Main: c.Main()}
+	a := Aftermath{Killed: int(x.killed), Left: x.left != 0, Peak: x.peak << 10, PeakPID: int(x.peakPID), Main: c.Main()}
 	for i, m := range places(c.plan) {
 		if x.full[i] != 0 {
 			a.Full = append(a.Full, m)

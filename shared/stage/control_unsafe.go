@@ -79,10 +79,14 @@ type aftermath struct {
 	places      [maxPlaces]uintptr // paths
 	full, nodes [maxPlaces]int64   // 1: no room for bytes, for files
 	killed      int64              // processes that the program left behind
+	left        int64              // 1: some could not die
 	peak        int64              // most memory that one process had, in KiB, of those that process 1 has reaped
 	peakPID     int64
 	st          unix.Statfs_t
 }
+
+// dieWithin is how many seconds may pass after the program's end without one more process dying of those that were killed.
+const dieWithin = 5
 
 func (c *control) init() {
 	c.poll = [2]unix.PollFd{{Fd: fdSock, Events: unix.POLLIN}, {Fd: fdSignal, Events: unix.POLLIN}}

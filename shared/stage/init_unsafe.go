@@ -309,7 +309,8 @@ func reap(c *control) bool {
 }
 
 // end kills and reaps every other process before it reports the end of the program: whoever hears of
-// it can rely on nothing being written any more. Where some may belong to subordinate ids it cannot do so, and the caller
+// it can rely on nothing being written any more. One that waits for a file system that does not answer cannot die before that does: it is
+// left behind, with its death pending. Where some may belong to subordinate ids it cannot do so, and the caller
 // ends the whole PID namespace when it hears.
 //
 //go:noinline
@@ -318,11 +319,25 @@ func reap(c *control) bool {
 func end(c *control, pid, status int64) {
 	syscall.RawSyscall(syscall.SYS_KILL, ^uintptr(0), uintptr(unix.SIGKILL), 0)
 	for c.manyIDs == 0 {
-		v, _, e := syscall.RawSyscall6(syscall.SYS_WAIT4, ^uintptr(0), uintptr(unsafe.Pointer(&c.status)), 0, uintptr(unsafe.Pointer(&c.usage)), 0, 0)
-		if e == 0 {
+		v, _, e := syscall.RawSyscall6(syscall.SYS_WAIT4, ^uintptr(0), uintptr(unsafe.Pointer(&c.status)), unix.WNOHANG, uintptr(unsafe.Pointer(&c.usage)), 0, 0)
+		if e == 0 && v != 0 {
 			c.last.killed++
 			weigh(c, int64(v))
-		} else if e != unix.EINTR {
+			continue
+		}
+		if e == 0 {
+			c.timeout = unix.Timespec{Sec: dieWithin}
+			n, _, pe := syscall.RawSyscall6(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&c.poll[1])), 1, uintptr(unsafe.Pointer(&c.timeout)), 0, 0, 0)
+			if pe == 0 && n != 0 {
+				syscall.RawSyscall(syscall.SYS_READ, fdSignal, uintptr(unsafe.Pointer(&c.siginfo[0])), uintptr(len(c.siginfo)))
+				continue
+			}
+			if pe == 0 {
+				c.last.left = 1
+			}
+			e = pe
+		}
+		if e != unix.EINTR {
 			break
 		}
 	}

@@ -373,7 +373,22 @@ func (c *Child) Kill() {
 		return
 	}
 	c.SendKill()
+	if c.Pidfd >= 0 && !endsWithin(c.Pidfd, dieWithin*time.Second) {
+		c.control.last.left, c.PID = 1, 0
+		return
+	}
 	_, _ = c.reapInit()
+}
+
+// endsWithin waits for a process and all of its PID namespace: who waits for a file system that does not answer dies only when that does.
+func endsWithin(pidfd int, d time.Duration) bool {
+	fds := []unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}
+	for end := time.Now().Add(d); ; {
+		n, err := unix.Poll(fds, int(time.Until(end).Milliseconds())+1)
+		if err != unix.EINTR {
+			return err != nil || n > 0
+		}
+	}
 }
 
 // End is Kill and Close. Where process 1 has reported the end of the program, every other process was

@@ -43,6 +43,8 @@ type fileGate struct {
 	resting *time.Timer // set before calmly is done
 
 	withdrawn map[string]bool // mounts of the plan whose rule has gone; followRules'
+
+	foreign foreignMounts
 }
 
 var errSessionOver = errors.New("the session has ended")
@@ -96,7 +98,7 @@ func (g *fileGate) serve(p *plan.Plan, fd, child int) error {
 		stat = gatefs.StatType
 	}
 	s, err := gatefs.New(fd, gateTree(p.Gate), gatefs.Options{Stat: stat, Owner: gatefs.Owner{UID: p.Identity.InsideUID, GID: p.Identity.InsideGID},
-		Agent: g, Ask: g.request, Refused: g.refused, Unasked: g.a.rules.env.NoPrompt && g.a.rules.env.Unasked == decide.Deny, Walk: true,
+		Agent: g, Ask: g.request, Foreign: g.foreign.over, Refused: g.refused, Unasked: g.a.rules.env.NoPrompt && g.a.rules.env.Unasked == decide.Deny, Walk: true,
 		Log: log.New(&gateLog{g: g}, "", 0)})
 	if err != nil {
 		return err
@@ -239,6 +241,10 @@ func (g *fileGate) request(ctx context.Context, r gatefs.Request) gatefs.Answer 
 	if r.Dir && !a.Names && a.Path == r.Path && v.Life != decide.LifeOnce && g.writable(r) {
 		a.Mode = gatefs.RW // what is mounted read-only asks nobody who writes
 	}
+	if a.Names && !r.Many && g.foreign.over(a.Path) != "" {
+		g.record(r, errForeign)
+		return gatefs.Answer{}
+	}
 	if a.Names && a.Mode == gatefs.RW && !r.Many {
 		g.record(r, errNotWhole)
 		return gatefs.Answer{}
@@ -306,7 +312,7 @@ func (g *fileGate) Graft(p string, m gatefs.Mode, typ uint32) error {
 	}
 	var st unix.Stat_t
 	defer g.calm()
-	if err := unix.Lstat(p, &st); err != nil {
+	if err := lstat(p, &st); err != nil {
 		return err
 	}
 	if typ != 0 && st.Mode&unix.S_IFMT != typ {
@@ -316,7 +322,7 @@ func (g *fileGate) Graft(p string, m gatefs.Mode, typ uint32) error {
 	if st.Mode&unix.S_IFMT == unix.S_IFREG && !noexec {
 		return gatefs.ErrServe
 	}
-	if st.Mode&unix.S_IFMT == unix.S_IFDIR && holdsSocket(p) {
+	if st.Mode&unix.S_IFMT == unix.S_IFDIR && g.holdsSocket(p) {
 		if m == gatefs.RW || noexec {
 			g.record(gatefs.Request{Op: "write", Path: p, Dir: true}, errHoldsSocket)
 			return errHoldsSocket

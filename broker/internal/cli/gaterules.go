@@ -102,7 +102,7 @@ func (g *fileGate) byRule(why string) bool {
 func (g *fileGate) stands(p string, m gatefs.Mode) bool {
 	q := decide.Ask{Op: "read", Kind: policy.KindPath, Path: p}
 	var st unix.Stat_t
-	if err := unix.Lstat(p, &st); err != nil {
+	if err := lstat(p, &st); err != nil {
 		return false
 	}
 	dir := st.Mode&unix.S_IFMT == unix.S_IFDIR

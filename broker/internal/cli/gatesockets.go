@@ -28,7 +28,14 @@ var errFound = errors.New("found")
 
 // holdsSocket says whether a socket of the host lies in a tree, or whether that cannot be known. A mounted socket can be connected to
 // however it is mounted; one that the broker shows cannot.
-func holdsSocket(dir string) bool {
+func (g *fileGate) holdsSocket(dir string) bool {
+	if g.foreign.below(dir) {
+		return searched(dir)
+	}
+	return walkForSocket(dir)
+}
+
+func walkForSocket(dir string) bool {
 	n := 0
 	err := filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
 		if n++; n > searchedFor || err == nil && e.Type() == fs.ModeSocket {
@@ -46,6 +53,9 @@ func holdsSocket(dir string) bool {
 func (g *fileGate) aliased(dir string) bool {
 	if !g.a.view.Aliased() {
 		return false
+	}
+	if g.foreign.below(dir) {
+		return true
 	}
 	n := 0
 	err := filepath.WalkDir(dir, func(p string, e fs.DirEntry, err error) error {

@@ -60,6 +60,8 @@ func Main(args, env []string, std [3]*os.File) int {
 		args = []string{"version"}
 	case idmap.RemoveCommand:
 		return idmap.RemoveMain(args[1:])
+	case searchCommand:
+		return searchMain(args[1:])
 	case detachedCommand:
 		return cmdRunDetached(t, args[1:])
 	}

@@ -160,6 +160,9 @@ func (c *confined) reached(after stage.Aftermath) []string {
 	if names := placesThatAre(after.Full); names != "" {
 		out = append(out, names+" full; raise the size with --tmp-size")
 	}
+	if after.Left {
+		out = append(out, "a process was left behind: it waits for a file system of the host that does not answer, and ends when that does")
+	}
 	if names := placesThatAre(after.Files); names != "" {
 		out = append(out, names+" full of files; raise their number with --tmp-size")
 	}

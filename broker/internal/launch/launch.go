@@ -135,8 +135,8 @@ func run(ctx context.Context, p *plan.Plan, opt Options, start starter) (Result,
 	if !opt.Exits { // it would switch between threads a dozen times
 		close(stop)
 	}
-	res.After = child.Aftermath()
 	child.End(opt.Exits)
+	res.After = child.Aftermath()
 	term.drain()
 	std.drain()
 	res.Duration = time.Since(begin)

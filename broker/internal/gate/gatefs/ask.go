@@ -83,7 +83,7 @@ const (
 	killPoll = 50 * time.Millisecond
 	// graftPatience ends the wait for a mount. The server cannot see whether a lookup holds the lock the mount needs; if one
 	// does after all, ESTALE frees it and the kernel repeats the walk.
-	graftPatience = time.Second
+	graftPatience = 4 * time.Second
 	// walkWindow is how long questions in one directory count towards Options.WalkLimit.
 	walkWindow = 2 * time.Second
 )

@@ -55,7 +55,13 @@ func (s *Server) enter(cancel <-chan struct{}, h *fuse.InHeader, o op) (target, 
 			return target{}, fuse.EACCES
 		}
 	}
-	fd, err := holdBeneath(n.base.fd, n.rel)
+	fd, foreign, err := s.hold(n)
+	if foreign == n.path && err == nil {
+		unix.Close(fd)
+	}
+	if foreign != "" {
+		return target{}, fuse.EACCES
+	}
 	if err != nil {
 		return target{}, status(err)
 	}

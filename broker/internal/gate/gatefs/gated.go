@@ -74,47 +74,81 @@ func (s *Server) lookupGated(cancel <-chan struct{}, h *fuse.InHeader, n *node, 
 	if c.base.fd < 0 {
 		return fuse.ENOENT
 	}
-	var st unix.Stat_t
-	target, err := inspect(c.base.fd, c.rel, &st)
+	fd, foreign, err := s.hold(c)
+	switch {
+	case foreign != "" && foreign != c.path:
+		return s.intoForeign(cancel, h, c, foreign)
+	case err != nil:
+		return status(err)
+	}
+	defer unix.Close(fd)
+	typ, target, err := inspect(fd)
 	if err != nil {
 		return status(err)
 	}
-	c.typ = st.Mode & unix.S_IFMT
+	c.typ = typ
 	c.id = s.nodes.pathID(c.path, c.typ, target)
 	seen, valid := plainly, dirValid
 	if c.typ != unix.S_IFLNK {
 		var code fuse.Status
-		seen, valid, code = s.judge(cancel, h, c, &st)
+		seen, valid, code = s.judge(cancel, h, c, fd)
 		if code != fuse.OK {
 			return code
 		}
+	}
+	if seen == veiled || foreign != "" {
+		s.typeOnly(c, &out.Attr)
+	} else if code := s.statFd(fd, &out.Attr); code != fuse.OK {
+		return code
 	}
 	if s.nodes.keep(c) == nil {
 		return fuse.EIO
 	}
 	out.NodeId = c.id
 	out.SetEntryTimeout(valid)
-	if seen == plainly {
-		s.fill(&st, &out.Attr)
-	} else {
-		s.typeOnly(c, &out.Attr)
-	}
 	return fuse.OK
 }
 
-func inspect(base int, rel string, st *unix.Stat_t) (target string, err error) {
-	fd, err := holdBeneath(base, rel)
-	if err != nil {
-		return "", err
+// hold opens the host's object of a gated node, unless that lies below the mount point of a foreign file system, which it names.
+func (s *Server) hold(c *node) (fd int, foreign string, err error) {
+	fd, err = openBeneath(c.base.fd, c.rel, unix.O_PATH|unix.O_NOFOLLOW, 0, unix.RESOLVE_NO_XDEV)
+	if err != unix.EXDEV {
+		return fd, "", err
 	}
-	defer unix.Close(fd)
-	if err := unix.Fstat(fd, st); err != nil {
-		return "", err
+	if s.opts.Foreign != nil {
+		if foreign = s.opts.Foreign(c.path); foreign != "" && foreign != c.path {
+			return -1, foreign, err
+		}
 	}
-	if st.Mode&unix.S_IFMT == unix.S_IFLNK {
-		return readlink(fd, "")
+	fd, err = holdBeneath(c.base.fd, c.rel)
+	return fd, foreign, err
+}
+
+// intoForeign asks for a foreign file system that a walk enters. Nothing below it is ever served.
+func (s *Server) intoForeign(cancel <-chan struct{}, h *fuse.InHeader, c *node, point string) fuse.Status {
+	rel := strings.TrimSuffix(c.rel, strings.TrimPrefix(c.path, point))
+	if s.isAgent(h) || !strings.HasPrefix(c.path, point+"/") || rel == c.rel || rel == "" {
+		return fuse.EACCES
 	}
-	return "", nil
+	m := &node{kind: gated, typ: unix.S_IFDIR, fd: -1, path: point, base: c.base, rel: rel, id: s.nodes.pathID(point, unix.S_IFDIR, "")}
+	if code := s.stepInto(cancel, h, m); code != fuse.OK {
+		return code
+	}
+	return fuse.EACCES
+}
+
+// inspect tells an object's type, and where a link leads. It asks no server of a file system about the type: one that does not answer must
+// not hold up a listing of the directory in which it is mounted.
+func inspect(fd int) (typ uint32, target string, err error) {
+	var st unix.Statx_t
+	if err := unix.Statx(fd, "", unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC, unix.STATX_TYPE, &st); err != nil {
+		return 0, "", err
+	}
+	typ = uint32(st.Mode) & unix.S_IFMT
+	if typ == unix.S_IFLNK {
+		target, err = readlink(fd, "")
+	}
+	return typ, target, err
 }
 
 // stepInto asks for a gated directory that is walked through.
@@ -139,7 +173,7 @@ func (s *Server) refuseSocket(h *fuse.InHeader, c *node) fuse.Status {
 
 // judge decides what a lookup of a gated name shows and for how long. A denial is not told here: an error would make the kernel
 // drop the entry; the call that follows gets it.
-func (s *Server) judge(cancel <-chan struct{}, h *fuse.InHeader, c *node, st *unix.Stat_t) (sight, time.Duration, fuse.Status) {
+func (s *Server) judge(cancel <-chan struct{}, h *fuse.InHeader, c *node, fd int) (sight, time.Duration, fuse.Status) {
 	known := s.nodes.known(c.id) && !s.isAgent(h)
 	// A lookup does not say what it is for; the call that follows does, except connect(2), which is none of the file system's.
 	free := s.opts.Stat == StatType || s.opts.Walk && c.typ != unix.S_IFSOCK
@@ -175,7 +209,7 @@ func (s *Server) judge(cancel <-chan struct{}, h *fuse.InHeader, c *node, st *un
 			return plainly, forever, fuse.OK
 		case g.served: // a rename may give the name to another file
 			return plainly, 0, fuse.OK
-		case !known || !s.refresh(g, st):
+		case !known || !s.refresh(g, fd):
 			return plainly, dirValid, fuse.OK
 		}
 	}

@@ -187,14 +187,18 @@ func (gt *gate) mount(s *Server, g *grant) {
 }
 
 // refresh mounts a granted file anew if the host has replaced it, and reports whether it does.
-func (s *Server) refresh(g *grant, st *unix.Stat_t) bool {
+func (s *Server) refresh(g *grant, fd int) bool {
+	var st unix.Stat_t
+	if g.mode == Overlay || s.opts.Agent == nil || unix.Fstat(fd, &st) != nil {
+		return false
+	}
 	gt := &s.gate
 	gt.mu.Lock()
 	defer gt.mu.Unlock()
 	if g.ino == 0 {
 		g.dev, g.ino = st.Dev, st.Ino
 	}
-	if g.served || g.dev == st.Dev && g.ino == st.Ino || g.mode == Overlay || s.opts.Agent == nil || gt.grants[g.path] != g {
+	if g.served || g.dev == st.Dev && g.ino == st.Ino || gt.grants[g.path] != g {
 		return false
 	}
 	anew := &grant{path: g.path, mode: g.mode, ready: make(chan struct{}), dev: st.Dev, ino: st.Ino, planned: g.planned}

@@ -12,8 +12,11 @@ import (
 const beneath = unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS
 
 // openBeneath opens a relative path below dir.
-func openBeneath(dir int, rel string, flags int, mode uint32) (int, error) {
+func openBeneath(dir int, rel string, flags int, mode uint32, more ...uint64) (int, error) {
 	how := unix.OpenHow{Flags: uint64(flags | unix.O_CLOEXEC | unix.O_NOCTTY), Resolve: beneath}
+	for _, m := range more {
+		how.Resolve |= m
+	}
 	if flags&unix.O_PATH != 0 {
 		how.Flags &^= unix.O_NOCTTY
 	}

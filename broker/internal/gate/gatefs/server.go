@@ -69,7 +69,10 @@ type Options struct {
 	// WalkLimit is how many questions may come up in one directory within two seconds before the directory itself becomes
 	// the question. 0 means 8.
 	WalkLimit int
-	Log       *log.Logger // nil discards
+	// Foreign is the point at which a file system that must not be looked into is mounted over a path, empty if there is none. It is
+	// asked about as a whole and mounted. May be nil.
+	Foreign func(path string) string
+	Log     *log.Logger // nil discards
 }
 
 // Server is the file system.
