@@ -98,7 +98,11 @@ func (a *Agent) start() error {
 	}
 	t, undo, err := agentSetup(b, pair[1], int(a.user.Fd()), int(a.inside.Fd()))
 	defer undo()
-	defer unix.Close(pair[1])
+	defer func() {
+		if pair[1] >= 0 { // not twice: the number may be somebody else's by now
+			unix.Close(pair[1])
+		}
+	}()
 	if err != nil {
 		unix.Close(pair[0])
 		return err
