@@ -3,11 +3,13 @@
 package main
 
 import (
+	"bufio"
 	"encoding/binary"
 	"fmt"
 	"io"
 	"net"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -43,9 +45,9 @@ func run(args []string) error {
 	return fmt.Errorf("usage: %s", usage)
 }
 
-// serve has three ports: one that talks, one that listens, one that repeats.
+// serve has four ports: one that talks, one that listens, one that repeats, one that counts processor time.
 func serve(addr string) error {
-	for port, f := range map[string]func(net.Conn){"5001": talk, "5002": func(c net.Conn) { _, _ = io.Copy(io.Discard, c) }, "5003": func(c net.Conn) { _, _ = io.Copy(c, c) }} {
+	for port, f := range map[string]func(net.Conn){"5001": talk, "5002": func(c net.Conn) { _, _ = io.Copy(io.Discard, c) }, "5003": func(c net.Conn) { _, _ = io.Copy(c, c) }, meter: count} {
 		l, err := net.Listen("tcp", net.JoinHostPort(addr, port))
 		if err != nil {
 			return err
@@ -64,6 +66,71 @@ func serve(addr string) error {
 	select {}
 }
 
+// meter is the port that counts. Only the server sees all processes of a path: its own, the carrier, the sandbox.
+const meter = "5004"
+
+// count takes a line with a label and one with a number, and says how much processor time all processes that it sees took for each of that many.
+func count(c net.Conn) {
+	r := bufio.NewReader(c)
+	label, err := r.ReadString('\n')
+	if err != nil {
+		return
+	}
+	before := used()
+	_, _ = c.Write([]byte{1})
+	text, err := r.ReadString('\n')
+	after := used()
+	n, bad := strconv.ParseFloat(strings.TrimSpace(text), 64)
+	if err != nil || bad != nil || n <= 0 {
+		return
+	}
+	_, _ = fmt.Fprintf(c, "%s\t%.3f\n", strings.TrimSpace(label), float64(total(before, after))/1e3/n)
+}
+
+// used is how many nanoseconds each thread has had a processor (schedstat, proc(5)).
+func used() map[string]int64 {
+	out := map[string]int64{}
+	list, _ := filepath.Glob("/proc/[0-9]*/task/*/schedstat")
+	for _, f := range list {
+		b, _ := os.ReadFile(f)
+		if ns, _, ok := strings.Cut(string(b), " "); ok {
+			out[f], _ = strconv.ParseInt(ns, 10, 64)
+		}
+	}
+	return out
+}
+
+func total(before, after map[string]int64) (ns int64) {
+	for f, n := range after {
+		ns += n - before[f]
+	}
+	return ns
+}
+
+// metered does f, which says how often it has done something, and prints the processor time of each.
+func metered(label, host string, f func() (float64, error)) error {
+	c, err := net.Dial("tcp", net.JoinHostPort(host, meter))
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if _, err := fmt.Fprintf(c, "%s\n", label); err != nil {
+		return err
+	}
+	if _, err := io.ReadFull(c, make([]byte, 1)); err != nil {
+		return err
+	}
+	n, err := f()
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintf(c, "%f\n", n); err != nil {
+		return err
+	}
+	_, err = io.Copy(os.Stdout, c)
+	return err
+}
+
 func talk(c net.Conn) {
 	buf := make([]byte, 1<<18)
 	for {
@@ -73,20 +140,21 @@ func talk(c net.Conn) {
 	}
 }
 
-// measure prints throughput in MB/s and times in µs.
+// measure prints throughput in MB/s, times in µs, and the processor time of everybody for each in µs.
 func measure(label, host string, span time.Duration) error {
 	addrs, err := net.LookupHost(host) // once: how long that takes is measured by itself
 	if err != nil {
 		return err
 	}
 	host = addrs[0]
-	down, err := flow(host, "5001", span, func(c net.Conn, b []byte) (int, error) { return c.Read(b) })
-	if err != nil {
-		return err
-	}
-	up, err := flow(host, "5002", span, func(c net.Conn, b []byte) (int, error) { return c.Write(b) })
-	if err != nil {
-		return err
+	for name, port := range map[string]string{"down": "5001", "up": "5002"} {
+		way := net.Conn.Read
+		if name == "up" {
+			way = net.Conn.Write
+		}
+		if err := flow(label+"\t"+name, host, port, span, way); err != nil {
+			return err
+		}
 	}
 	c, err := net.Dial("tcp", net.JoinHostPort(host, "5003"))
 	if err != nil {
@@ -94,64 +162,64 @@ func measure(label, host string, span time.Duration) error {
 	}
 	defer c.Close()
 	one := make([]byte, 1)
-	trip, err := median(span, func() error {
+	if err := median(label+"\ttrip", host, span, func() error {
 		if _, err := c.Write(one); err != nil {
 			return err
 		}
 		_, err := io.ReadFull(c, one)
 		return err
-	})
-	if err != nil {
+	}); err != nil {
 		return err
 	}
-	connect, err := median(span, func() error {
+	return median(label+"\tconnect", host, span, func() error {
 		c, err := net.Dial("tcp", net.JoinHostPort(host, "5003"))
 		if err == nil {
 			c.Close()
 		}
 		return err
 	})
-	if err != nil {
-		return err
-	}
-	fmt.Printf("%s\tdown\t%.1f\n%s\tup\t%.1f\n%s\ttrip\t%.1f\n%s\tconnect\t%.1f\n", label, down, label, up, label, trip, label, connect)
-	return nil
 }
 
-func flow(host, port string, span time.Duration, f func(net.Conn, []byte) (int, error)) (float64, error) {
+func flow(label, host, port string, span time.Duration, f func(net.Conn, []byte) (int, error)) error {
 	c, err := net.Dial("tcp", net.JoinHostPort(host, port))
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer c.Close()
 	buf := make([]byte, 1<<18)
 	for warm := time.Now(); time.Since(warm) < span/5; { // windows grow first
 		if _, err := f(c, buf); err != nil {
-			return 0, err
+			return err
 		}
 	}
-	begin, total := time.Now(), 0
-	for time.Since(begin) < span {
-		n, err := f(c, buf)
-		if err != nil {
-			return 0, err
+	return metered(label+" cpu", host, func() (float64, error) {
+		begin, total := time.Now(), 0
+		for time.Since(begin) < span {
+			n, err := f(c, buf)
+			if err != nil {
+				return 0, err
+			}
+			total += n
 		}
-		total += n
-	}
-	return float64(total) / 1e6 / time.Since(begin).Seconds(), nil
+		fmt.Printf("%s\t%.1f\n", label, float64(total)/1e6/time.Since(begin).Seconds())
+		return float64(total) / 1e6, nil
+	})
 }
 
-func median(span time.Duration, f func() error) (float64, error) {
-	var list []time.Duration
-	for begin := time.Now(); time.Since(begin) < span; {
-		at := time.Now()
-		if err := f(); err != nil {
-			return 0, err
+func median(label, host string, span time.Duration, f func() error) error {
+	return metered(label+" cpu", host, func() (float64, error) {
+		var list []time.Duration
+		for begin := time.Now(); time.Since(begin) < span; {
+			at := time.Now()
+			if err := f(); err != nil {
+				return 0, err
+			}
+			list = append(list, time.Since(at))
 		}
-		list = append(list, time.Since(at))
-	}
-	slices.Sort(list)
-	return float64(list[len(list)/2].Nanoseconds()) / 1e3, nil
+		slices.Sort(list)
+		fmt.Printf("%s\t%.1f\n", label, float64(list[len(list)/2].Nanoseconds())/1e3)
+		return float64(len(list)), nil
+	})
 }
 
 // lookups asks the name server of resolv.conf for the addresses of a name, again and again.

@@ -18,8 +18,13 @@ cd "$HOME/project"
 inside "$BENCH/netbench" serve 198.51.100.12 >/mnt/served &
 until grep -q ready /mnt/served; do sleep 0.05; done
 # Carrier and program are in sessions of their own with sbx: the scheduler gives each session a share, so they are without sbx too.
-nb=$BENCH/netbench addr=198.51.100.12 span=${SPAN:-1}
+nb=$BENCH/netbench addr=198.51.100.12 span=$SPAN
 cp "$nb" ./netbench
+both() { # open and with a list, in turn first: the second of two is often the faster
+	a() { as sbx run -q --static --net $1 --allow-network -- ./netbench measure "sbx, $1, all" $addr $span; }
+	l() { as sbx run -q --static --net $1 --allow-host a.wild.test:5001-5004 -- ./netbench measure "sbx, $1, list" a.wild.test $span; }
+	if [ $((i % 2)) = 0 ]; then a $1 && l $1; else l $1 && a $1; fi
+}
 direct_slirp() { # without sbx
 	as unshare --map-root-user --net sleep 600 &
 	sleep 0.3
@@ -33,37 +38,39 @@ direct_slirp() { # without sbx
 }
 i=0
 while [ $i -lt "$ROUNDS" ]; do
+	echo "round $((i + 1)) of $ROUNDS" >&2
 	"$nb" measure "no sandbox" $addr $span
 	as setsid -w pasta --config-net --mtu 65520 --quiet --no-map-gw -- setsid -w "$nb" measure "pasta itself" $addr $span
+	both pasta
 	direct_slirp
-	for n in pasta slirp4netns; do
-		as sbx run -q --static --net $n --allow-network -- ./netbench measure "sbx, $n, all" $addr $span
-		as sbx run -q --static --net $n --allow-host a.wild.test:5001-5003 -- ./netbench measure "sbx, $n, list" a.wild.test $span
-	done
+	both slirp4netns
 	as sbx run -q --static --allow-host one.test -- ./netbench dns "sbx, list" one.test 2000
 	i=$((i + 1))
 done
 S
-env -i HOME="$here/home" BENCH="$here" ROUNDS="$rounds" SPAN="${SPAN:-1}" PATH="$here:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin" \
-	unshare -m -n -p -f --kill-child --mount-proc sh "$top/selftest/testdata/netlab/lab.sh" 42424 "$here/script" >"$here/out"
-python3 - "$here/out" <<'P'
+# The lines are shown as they come; the tables are made of the whole at the end. What is compared runs right after one another, so each round gives a
+# ratio of its own, and the median of those is what the rest of the machine disturbs least.
+env -i HOME="$here/home" BENCH="$here" ROUNDS="$rounds" SPAN="${SPAN:-0.3}" PATH="$here:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin" \
+	timeout $((60 + rounds * 60)) unshare -m -n -p -f --kill-child --mount-proc sh "$top/selftest/testdata/netlab/lab.sh" 42424 "$here/script" | python3 -u -c '
 import statistics, sys
 rows = {}
-for line in open(sys.argv[1]):
+for line in sys.stdin:
     f = line.rstrip("\n").split("\t")
     if len(f) == 3:
         rows.setdefault(f[0], {}).setdefault(f[1], []).append(float(f[2]))
+        print("%-24s %-12s %10.1f" % (f[0], f[1], float(f[2])), file=sys.stderr)
 metrics = ("down", "up", "trip", "connect")
 def best(label, k):
-    # What else the machine does only slows things down: the best round is nearest to what the path itself can.
     return (max if k in ("down", "up") else min)(rows[label][k])
-print("| path (best round; median) | down MB/s | up MB/s | round trip µs | connection µs |\n|---|---|---|---|---|")
+print("\n| path (best round; median; processor time of all processes) | down MB/s | up MB/s | round trip µs | connection µs |\n|---|---|---|---|---|")
 for label, m in rows.items():
     if "down" in m:
-        print("| %s | %s |" % (label, " | ".join("%.0f; %.0f" % (best(label, k), statistics.median(m[k])) for k in metrics)))
-print("\n| ratio of the best rounds | down | up | round trip | connection |\n|---|---|---|---|---|")
+        print("| %s | %s |" % (label, " | ".join("%.0f; %.0f; %.0f" % (best(label, k), statistics.median(m[k]), statistics.median(m[k + " cpu"])) for k in metrics)))
+print("\n| ratio, median of the rounds (time; processor time) | down | up | round trip | connection |\n|---|---|---|---|---|")
+def ratio(a, b, k):
+    return statistics.median(x / y for x, y in zip(rows[a][k], rows[b][k]))
 for a, b in [("sbx, pasta, all", "pasta itself"), ("sbx, slirp4netns, all", "slirp4netns itself"), ("sbx, pasta, list", "sbx, pasta, all"), ("sbx, slirp4netns, list", "sbx, slirp4netns, all"), ("sbx, pasta, all", "sbx, slirp4netns, all")]:
-    print("| %s / %s | %s |" % (a, b, " | ".join("%.2f" % (best(a, k) / best(b, k)) for k in metrics)))
+    print("| %s / %s | %s |" % (a, b, " | ".join("%.2f; %.2f" % (ratio(a, b, k), ratio(a, b, k + " cpu")) for k in metrics)))
 d = rows["sbx, list"]
 print("\nA cached allowed name: %.0f µs (median of the best round; of all rounds %.0f), 99 %% in %.0f µs." % (min(d["dns"]), statistics.median(d["dns"]), min(d["dns99"])))
-P
+'
