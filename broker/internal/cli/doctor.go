@@ -101,7 +101,8 @@ func (t *term) examine() []finding {
 	if b, err := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope"); err == nil {
 		yama = "ptrace_scope " + strings.TrimSpace(string(b)) + ": inside, a debugger may start programs; above 0 it may not attach to ones it did not start"
 	}
-	return append(out, state, finding{What: "yama", OK: true, Says: yama}, t.groupFinding())
+	out = append(out, state, finding{What: "yama", OK: true, Says: yama}, t.groupFinding())
+	return append(out, t.networkFindings()...)
 }
 
 // tryNamespaces runs the smallest sandbox there is.

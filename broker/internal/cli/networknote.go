@@ -9,7 +9,14 @@ import (
 
 	"sbx/audit"
 	"sbx/broker/internal/network"
+	"sbx/broker/internal/policy"
 )
+
+// isIPv6 says whether a pattern is a range of IPv6.
+func isIPv6(h policy.HostPattern) bool {
+	p, ok := h.Prefix()
+	return ok && p.Addr().Is6()
+}
 
 // kindTraffic is the kind of records that count what went to and came from one address.
 const kindTraffic = "traffic"

@@ -1,0 +1,58 @@
+package cli
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+
+	"sbx/broker/internal/launch"
+	"sbx/broker/internal/network"
+)
+
+// networkFindings are doctor's lines about networks: what carries packets, which is tried, and what --net veth would take.
+func (t *term) networkFindings() []finding {
+	out := finding{What: "network", OK: true}
+	var names []string
+	list := network.Carriers()
+	for _, name := range list {
+		if _, err := exec.LookPath(name); err == nil {
+			names = append(names, name)
+		}
+	}
+	n, err := network.Start(network.Options{All: true})
+	switch {
+	case err != nil:
+		out.Says, out.Fix = "--allow-network and --allow-host are not to be had (--net none, the default, is): "+err.Error(), "install pasta (package passt) or slirp4netns"
+		if _, no := os.Stat("/dev/net/tun"); len(names) > 0 {
+			if out.Fix = "let users open /dev/net/tun: as root chmod 0666 /dev/net/tun"; errors.Is(no, os.ErrNotExist) {
+				out.Fix = "as root: modprobe tun"
+			}
+		}
+	default:
+		out.Says = n.Carrier() + " carries packets and the rules are in force (both were tried); installed: " + strings.Join(names, ", ")
+		n.Close()
+		if !network.MayPing() {
+			out.Says += "; no echo request of yours leaves this host"
+			out.Fix = "for ping inside, " + noPingFix
+		}
+	}
+	return []finding{out, vethFinding()}
+}
+
+// vethFinding is the line about --net veth, which nobody needs who has another network.
+func vethFinding() finding {
+	f := finding{What: "veth", OK: true}
+	file, err := launch.FindNetHelper()
+	if err != nil {
+		f.Says = "--net veth is not to be had, and not needed: " + err.Error()
+		f.Fix = "for packets that the kernel itself carries: package sbx-helper-suid; or as root: setcap cap_net_admin+ep /usr/local/libexec/sbx/sbx-helper"
+		return f
+	}
+	f.Says = file + " makes devices for --net veth (IPv4 only)"
+	if b, err := os.ReadFile("/proc/sys/net/ipv4/ip_forward"); err != nil || strings.TrimSpace(string(b)) != "1" {
+		f.Says += ", once this host forwards packets"
+		f.Fix = "as root: sysctl -w net.ipv4.ip_forward=1, or forwarding = true in /etc/sbx/helper.toml"
+	}
+	return f
+}
