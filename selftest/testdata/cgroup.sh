@@ -48,11 +48,12 @@ check "control: what fits runs" "[ $? = 0 ] && ! grep -q 'limit' err"
 "$sbx" run --pids 64 --timeout 300s -- sh -c 'i=0; while [ $i -lt 300 ]; do sleep 900 & i=$((i+1)); done; wait' >out 2>err
 check "fork bomb: explained" "grep -q 'limit of 64 processes reached' err"
 # A processor hog gets its share.
-"$sbx" run -q --cpu 20% -- python3 -c 'import time
+"$sbx" run --cpu 20% -- python3 -c 'import time
 b=time.monotonic(); c=time.process_time()
 while time.monotonic()-b<4: pass
 print(int(100*(time.process_time()-c)/(time.monotonic()-b)))' >out 2>err
 check "processor share of 20 %: $(cat out) %" "[ \"\$(cat out)\" -le 35 ]"
+check "processor share: explained" "grep -q 'processor limit of 20% reached (held back for .* s); raise it with --cpu' err"
 # Zombies and many processes: the end is quick, nothing stays.
 "$sbx" run -q -- python3 -c 'import os
 for i in range(3000):

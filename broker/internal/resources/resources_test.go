@@ -178,7 +178,8 @@ func itoa(n uint32) string { return strings.TrimPrefix(Bytes(int64(n)), " ") }
 
 func TestUsageAndExplain(t *testing.T) {
 	h := newTree(t, map[string]string{
-		"/g/cpu.stat":        "usage_usec 1500000\nuser_usec 1\nthrottled_usec 20\n",
+		"/g/cpu.stat":        "usage_usec 1500000\nuser_usec 1\nthrottled_usec 2500000\n",
+		"/g/cpu.max":         "20000 100000\n",
 		"/g/memory.current":  "400\n",
 		"/g/memory.max":      "536870912\n",
 		"/g/memory.peak":     "500\n",
@@ -195,12 +196,12 @@ func TestUsageAndExplain(t *testing.T) {
 	g := &Group{Dir: h.Root + "/g"}
 	u := g.Usage()
 	u.Time = u.Time.Round(0)
-	if u.CPUUsec != 1500000 || u.Memory != 400 || u.MemoryMax != 512<<20 || u.MemoryPeak != 500 || u.MemoryPressure != 12.5 || u.Pids != 4 || u.PidsMax != 0 || u.ReadB != 11 || u.WriteB != 22 || u.OOMKills != 3 || u.PidsHit != 9 || u.ThrottledUsec != 20 {
+	if u.CPUUsec != 1500000 || u.Memory != 400 || u.MemoryMax != 512<<20 || u.MemoryPeak != 500 || u.MemoryPressure != 12.5 || u.Pids != 4 || u.PidsMax != 0 || u.ReadB != 11 || u.WriteB != 22 || u.OOMKills != 3 || u.PidsHit != 9 || u.ThrottledUsec != 2500000 {
 		t.Errorf("%+v", u)
 	}
 	w := &Witness{g: g, seen: g.Largest(h.Root)}
 	got := g.Explain(u, w)
-	if len(got) != 2 || got[0] != `memory limit 512M reached by "no\x1bde"[31], everything in the sandbox was ended; raise it with --memory` || !strings.Contains(got[1], "--pids") {
+	if len(got) != 3 || got[2] != "processor limit of 20% reached (held back for 2.5 s); raise it with --cpu" || got[0] != `memory limit 512M reached by "no\x1bde"[31], everything in the sandbox was ended; raise it with --memory` || !strings.Contains(got[1], "--pids") {
 		t.Errorf("%q", got)
 	}
 	if got := g.Explain(Usage{}, nil); len(got) != 0 {

@@ -117,6 +117,10 @@ func (g *Group) Explain(u Usage, w *Witness) []string {
 	if u.PidsHit > 0 {
 		out = append(out, fmt.Sprintf("limit of %d processes reached (%d times); raise it with --pids", u.PidsMax, u.PidsHit))
 	}
+	var quota, period int64
+	if n, _ := fmt.Sscan(g.text("cpu.max"), &quota, &period); n == 2 && period > 0 && u.ThrottledUsec >= 1e6 {
+		out = append(out, fmt.Sprintf("processor limit of %d%% reached (held back for %.1f s); raise it with --cpu", 100*quota/period, float64(u.ThrottledUsec)/1e6))
+	}
 	return out
 }
 

@@ -25,6 +25,7 @@ bombs = {
     "fork bomb": (["--pids", "200"], fork, r"limit of 200 processes reached.*--pids"),
     "memory bomb": (["--memory", "100M"], memory, r"memory limit 100M reached by python3\[\d+\].*--memory"),
     "processor hog": ([], hog, None),
+    "processor hog with a limit": (["--cpu", "50%"], hog, r"processor limit of 50% reached.*--cpu"),
     "descriptors": ([], fds, None),
     "a full disk": (["--tmp-size", "32M"], disk, r"/tmp \(32M\) is full; .*--tmp-size"),
     "inodes": (["--tmp-size", "32M"], files, r"/tmp \(32M\) is full of files; .*--tmp-size"),
