@@ -28,7 +28,7 @@ type Runner struct {
 }
 
 // runTime is for one sandbox with all its checks. It is long, as an emulated machine is slow.
-const runTime = 5 * time.Minute
+const runTime = 20 * time.Minute
 
 // Run makes a lab, performs the checks of the table that filter accepts (nil: all) and their controls, and judges them.
 func Run(ctx context.Context, r Runner, filter func(Check) bool) ([]Result, error) {
@@ -320,7 +320,7 @@ func (x *run) execute(ctx context.Context, argv []string, first Check) (out []by
 func (x *run) killWhenReady(ctx context.Context, cmd *exec.Cmd, c Check) {
 	marker := x.lab.ready(c)
 	_ = os.Remove(marker)
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end) && ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end) && ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
 		if _, err := os.Stat(marker); err == nil {
 			break
 		}

@@ -24,7 +24,7 @@ type item struct {
 	NS   string   `json:"ns,omitempty"` // "", user, net, unmapped
 }
 
-const actTime = time.Minute // an emulated machine on a busy host is a hundred times slower
+const actTime = 3 * time.Minute // an emulated machine on a busy host is several hundred times slower
 
 // batch runs every act in a process of its own, so that what one changes cannot disturb the next.
 func batch(args []string) int {
