@@ -113,6 +113,13 @@ func (a *Arbiter) Stands(q decide.Ask) decide.Verdict {
 	return decide.Decide(q, env)
 }
 
+// Restricts says whether a rule in force refuses a directory, or asks about it, or something below it.
+func (a *Arbiter) Restricts(dir string, x policy.Access) bool {
+	a.refresh()
+	env, closed := a.environment()
+	return !closed && env.Restricts != nil && env.Restricts(dir, x, env.Now)
+}
+
 // environment is what decisions depend on at this moment.
 func (a *Arbiter) environment() (env decide.Env, closed bool) {
 	a.mu.Lock()

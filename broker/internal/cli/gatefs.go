@@ -42,7 +42,7 @@ type fileGate struct {
 	calmly  sync.Once
 	resting *time.Timer // set before calmly is done
 
-	withdrawn map[string]bool // mounts of the plan whose rule has gone; followRules'
+	withdrawn map[string]bool // mounts of the plan whose rule has gone, or of which was said that a new one does not act; followRules'
 
 	foreign foreignMounts
 }

@@ -80,12 +80,40 @@ func (g *fileGate) review() {
 	}))
 	for i := range g.plan.Mounts {
 		m := &g.plan.Mounts[i]
-		if m.Kind != plan.Bind || !g.byRule(m.Why) || g.withdrawn[string(m.Target)] || g.stands(string(m.Target), modeOf(m.Access)) {
+		if m.Kind != plan.Bind || !g.byRule(m.Why) {
+			g.tooLate(m)
+			continue
+		}
+		if g.withdrawn[string(m.Target)] || g.stands(string(m.Target), modeOf(m.Access)) {
 			continue
 		}
 		g.withdrawn[string(m.Target)] = true
-		warn(g.server.Withdraw(string(m.Target)))
+		warn(g.server.Withdraw(string(m.Target), g.hides))
 	}
+}
+
+// tooLate says, once, that a new rule does not act on what is mounted for another reason than a rule: taking that away would end the work.
+func (g *fileGate) tooLate(m *plan.Mount) {
+	p := string(m.Target)
+	if m.Kind != plan.Bind && m.Kind != plan.Fuse || p == "/" || g.withdrawn[p] {
+		return
+	}
+	for _, a := range [...]policy.Access{policy.Read, policy.Write} {
+		if a == policy.Write && m.Access != plan.ReadWrite {
+			break
+		}
+		if g.a.arb.Restricts(p, a) && !g.a.cfg.layers.Policy.Restricts(p, a, time.Now()) {
+			g.withdrawn[p] = true
+			g.a.t.warn("a rule has been added that refuses something in " + plan.Bytes(p).Quote() + ", which this session was started with: it acts there from the next run on")
+			return
+		}
+	}
+}
+
+// hides says whether a path is a secret's or one that was hidden from the start.
+func (g *fileGate) hides(p string) bool {
+	no, _ := g.a.view.Denied(p)
+	return no
 }
 
 // byRule says whether the reason of a mount is a line of a policy file.

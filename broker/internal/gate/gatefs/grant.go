@@ -311,20 +311,6 @@ func (s *Server) Review(stands func(p string, m Mode, mounted bool) bool) error 
 	return err
 }
 
-// Withdraw takes back what was mounted before the server started. A file asks from then on; a directory is empty.
-func (s *Server) Withdraw(p string) error {
-	s.gate.mu.Lock()
-	g := s.gate.grants[p]
-	if g == nil {
-		g = &grant{path: p, ready: make(chan struct{})}
-		close(g.ready)
-		s.gate.grants[p] = g
-	}
-	g.planned = false
-	s.gate.mu.Unlock()
-	return s.Revoke(p)
-}
-
 // RevokeBelow takes back the grants at a path and below it. What another answer has granted there is mounted again by the next access.
 func (s *Server) RevokeBelow(p string) error {
 	_, err := s.revoke(func(q string) bool { return covers(p, q) })
