@@ -41,7 +41,11 @@ type attempt struct {
 	notSock bool
 	closed  bool // without descriptors 1 and 2
 	during  func(pid int) (stop func())
-	limit   string // in the shell's words
+	limit   string     // in the shell's words
+	more    []*os.File // descriptors from 3 on
+	errs    bool       // what the helper writes to its standard error counts as output
+	as      int        // as through sudo: started by root, for the user who made the socket
+	never   string     // must not be in the output
 }
 
 // result is what came of an attempt.
@@ -65,6 +69,7 @@ for f in /x/shadow /x/etc/shadow; do { [ -r $f ] || [ -w $f ]; } && echo GAINED 
 [ -f /x/secret ] && [ -w /x/secret ] && [ "$(stat -c %u /x/secret)" = 0 ] && echo GAINED a file of root
 [ -f /x ] && head -c 200 /x
 [ -d /x/libexec ] && { [ "$(stat -c %d /x/libexec)" = "$COVER" ] && echo COVERED || echo GAINED below a mount; }
+for f in /proc/self/fd/*; do [ ${f##*/} -gt 2 ] && [ -e $f ] && echo GAINED descriptor $f; done
 ls -ld /x; (echo x >/x/made) && echo WROTE
 echo RAN; exit 0`
 
@@ -147,7 +152,7 @@ func hostileCaller(args []string) int {
 func (a *attempt) try() (res result) {
 	res.Name = a.name
 	before, _ := os.ReadFile("/proc/self/mountinfo")
-	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	pair, err := socketsOf(a.as)
 	if err != nil {
 		res.Wrong = err.Error()
 		return res
@@ -168,6 +173,10 @@ func (a *attempt) try() (res result) {
 	if a.closed {
 		attr.Files = attr.Files[:1]
 	}
+	if a.errs {
+		attr.Files[2] = w
+	}
+	attr.Files = append(attr.Files, a.more...)
 	exe := argv0
 	if a.limit != "" { // a shell sets it and becomes the helper
 		exe, argv = "/bin/sh", []string{"sh", "-c", a.limit + "; exec " + argv0 + " launch"}
@@ -300,7 +309,7 @@ func reaped(patience time.Duration) bool {
 
 // judge says what of res is not as it must be.
 func (a *attempt) judge(res *result) {
-	uid := fmt.Sprint(os.Getuid())
+	uid := fmt.Sprint(max(os.Getuid(), a.as))
 	all4 := strings.Join([]string{uid, uid, uid, uid}, "\t")
 	for line := range strings.Lines(res.Out) {
 		key, value, ok := strings.Cut(strings.TrimSpace(line), ":")
@@ -322,6 +331,8 @@ func (a *attempt) judge(res *result) {
 		res.Wrong = fmt.Sprintf("refused for %d at %d, want %d at %d", res.Reason, res.Where, a.reason, a.where)
 	case a.runs && !ran:
 		res.Wrong = fmt.Sprintf("did not run: refused for %d at %d", res.Reason, res.Where)
+	case a.never != "" && strings.Contains(res.Out, a.never):
+		res.Wrong = "says " + a.never
 	case a.says != "" && !strings.Contains(res.Out, a.says):
 		res.Wrong = "does not say " + a.says
 	}

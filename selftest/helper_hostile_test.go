@@ -49,17 +49,18 @@ func tableCases() []attempt {
 			p.Mounts[0].Kind, p.Mounts[0].Access, p.Gate = plan.Fuse, plan.ReadOnly, &plan.Gate{Dirs: []plan.GateDir{{Path: "/"}}}
 			p.Fds = []plan.FdRole{plan.FdUserNS, plan.FdMountNS}
 		}),
-		no(8, "nothing to run", func(p *plan.Plan) { p.Process.Idle = true }),
-		no(9, "the host's root", func(p *plan.Plan) {
+		no(8, "control groups handed down", func(p *plan.Plan) { p.Delegated = []string{"memory"} }),
+		no(9, "nothing to run", func(p *plan.Plan) { p.Process.Idle = true }),
+		no(10, "the host's root", func(p *plan.Plan) {
 			p.Mounts[0] = plan.Mount{Kind: plan.Bind, Target: "/", Source: "/", Access: plan.ReadWrite}
 		}),
-		no(10, "5000 operations", func(p *plan.Plan) {
+		no(11, "5000 operations", func(p *plan.Plan) {
 			for range 5000 {
 				p.Mounts = append(p.Mounts, plan.Mount{Kind: plan.Dir, Target: "/x"})
 			}
 		}),
-		no(11, "mount namespace handed out", func(p *plan.Plan) { p.Fds = []plan.FdRole{plan.FdMountNS} }),
-		no(11, "many descriptors", func(p *plan.Plan) { p.Fds = []plan.FdRole{plan.FdNetns, plan.FdNetns, plan.FdNetns, plan.FdNetns} }),
+		no(12, "mount namespace handed out", func(p *plan.Plan) { p.Fds = []plan.FdRole{plan.FdMountNS} }),
+		no(12, "many descriptors", func(p *plan.Plan) { p.Fds = []plan.FdRole{plan.FdNetns, plan.FdNetns, plan.FdNetns, plan.FdNetns} }),
 	}
 }
 
@@ -126,7 +127,7 @@ func attempts(canary, home string) []attempt {
 		})},
 	)
 	list = append(list, requests()...)
-	return append(list, surroundings(home)...)
+	return append(append(list, surroundings(home)...), inherited()...)
 }
 
 // requests are not one well-formed request.
@@ -361,7 +362,7 @@ func hostileHome(t *testing.T) (canary, home string) {
 		}
 	}
 	do(os.Chmod(dir, 0o755))
-	for _, d := range []string{"/up", "/work", "/dev", "/race/a", "/foreign/dir"} {
+	for _, d := range []string{"/up", "/work", "/dev", "/race/a", "/foreign/dir", "/fuse"} {
 		do(os.MkdirAll(home+d, 0o755))
 	}
 	for link, to := range map[string]string{"/dev/null": "/usr", "/link": canary, "/proc": "/proc/self/root", "/todev": "/dev", "/race/b": canary} {
@@ -389,6 +390,7 @@ func TestHostileHelper(t *testing.T) {
 	args := shop.launch("4755", "/proc/self/exe", hostileFlag, canary, home, long)
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Env, cmd.Dir, cmd.Stderr = []string{"PATH=/usr/bin:/bin"}, home, os.Stderr
+	blocked := startBlocked(t, home)
 	before := listing(t, canary, home+"/foreign/dir", "/etc")
 	out, err := cmd.Output()
 	if err != nil {
@@ -413,6 +415,7 @@ func TestHostileHelper(t *testing.T) {
 	if want := len(attempts(canary, home)) + len(holes(home)) + 1; seen < want {
 		t.Errorf("%d attempts were made, want %d", seen, want)
 	}
+	blocked()
 	if after := listing(t, canary, home+"/foreign/dir", "/etc"); after != before {
 		t.Errorf("files of root's or of others have changed:\n%s\n%s", before, after)
 	}

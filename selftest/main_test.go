@@ -40,6 +40,12 @@ func testMain(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, "launcher:", launcher(os.Args[2:]))
 		return 1
 	}
+	if len(os.Args) == 3 && os.Args[1] == blockedFlag {
+		os.Exit(blockedCaller(os.Args[2]))
+	}
+	if len(os.Args) == 4 && os.Args[1] == sudoFlag {
+		os.Exit(sudoCaller(os.Args[2], os.Args[3]))
+	}
 	if len(os.Args) == 3 && os.Args[1] == orgFlag {
 		os.Exit(orgCaller(os.Args[2]))
 	}

@@ -20,7 +20,8 @@ import (
 // It starts CMD as UID on what is, for CMD, a host whose kernel gives no user namespaces and where HELPER
 // is installed with the given mode: a filter refuses the namespaces, and a mount namespace of its own has
 // the file. Nothing of the machine is changed. After the mode may follow +net (the file has cap_net_admin), +nosuid (its
-// file system is mounted so), +foreign (it belongs to UID), +absent or +org:NAME (of orgCases).
+// file system is mounted so), +foreign (it belongs to UID), +absent, +org:NAME (of orgCases) or
+// +fuse:DIR (CMD has the descriptor fuseFD of a FUSE file system on it).
 const launcherFlag = "-without-user-namespaces"
 
 // helperDir is where the helper is found; it need not exist.
@@ -110,6 +111,11 @@ func installAside(file string, mode uint32, option string, uid int) error {
 	if name, ok := strings.CutPrefix(option, "org:"); ok {
 		if err := placeOrg(scratch, name, uid); err != nil {
 			return fmt.Errorf("placing %s: %w", name, err)
+		}
+	}
+	if dir, ok := strings.CutPrefix(option, "fuse:"); ok {
+		if err := placeFuse(dir, uid); err != nil {
+			return fmt.Errorf("mounting on %s: %w", dir, err)
 		}
 	}
 	if err := unix.Mount("overlay", above, "overlay", flags, "lowerdir="+above+",upperdir="+scratch+"/upper,workdir="+scratch+"/work"); err != nil {
