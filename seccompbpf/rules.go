@@ -49,8 +49,9 @@ func (b *builder) ioctls() {
 }
 
 const (
-	afUnix, afInet, afInet6, afNetlink = 1, 2, 10, 16
-	sockRaw, sockPacket                = 3, 10
+	afUnix, afInet, afInet6, afNetlink  = 1, 2, 10, 16
+	sockStream, sockDgram, sockRaw      = 1, 2, 3
+	sockSeqpacket, sockDccp, sockPacket = 5, 6, 10
 )
 
 // sockets names the families that may exist; the errno is the one of a kernel without the others, which programs expect.
@@ -61,19 +62,22 @@ func (b *builder) sockets() {
 		[]Cond{{Arg: 0, Op: NotIn, List: []uint64{afUnix, afInet, afInet6, afNetlink}}}, "socket")
 	absent("only unix sockets come in pairs", []Cond{{Arg: 0, Op: Ne, Value: afUnix}}, "socketpair")
 
-	groups, transports := []uint64{0}, []uint64{0, 1, 6, 17, 58, 136, 262} // IP, ICMP, TCP, UDP, ICMPv6, UDPLITE, MPTCP
-	if b.t.Containers {
-		groups = []uint64{0, 12} // ROUTE, NETFILTER
-	}
-	b.add(Errno(EPROTONOSUPPORT), "netlink beyond routes: audit, uevents, crypto, diag, ...",
-		[]Cond{family(afNetlink), {Arg: 2, Op: NotIn, List: groups}}, "socket")
-	if !b.t.Containers {
-		for _, typ := range []uint64{sockRaw, sockPacket} {
-			b.add(Errno(EPERM), "raw packets", []Cond{family(afInet, afInet6), {Arg: 1, Op: MaskedEq, Mask: 0xf, Value: typ}}, "socket")
+	transports := []uint64{0, 1, 6, 17, 58, 136, 262} // IP, ICMP, TCP, UDP, ICMPv6, UDPLITE, MPTCP
+	typ := func(v uint64) Cond { return Cond{Arg: 1, Op: MaskedEq, Mask: 0xf, Value: v} }
+	b.add(Errno(EPROTONOSUPPORT), "netlink beyond routes: audit, uevents, netfilter, crypto, diag, ...",
+		[]Cond{family(afNetlink), {Arg: 2, Op: Ne, Value: 0}}, "socket")
+	const rare = "rare transports (sctp, dccp, l2tp, smc) are a large surface nobody asked for"
+	switch {
+	case b.t.Containers: // raw packets are for ping in networks of a container's own
+		for _, v := range []uint64{sockStream, sockDgram, sockSeqpacket, sockDccp} {
+			b.add(Errno(EPROTONOSUPPORT), rare, []Cond{family(afInet, afInet6), typ(v), {Arg: 2, Op: NotIn, List: transports}}, "socket")
+		}
+	default:
+		for _, v := range []uint64{sockRaw, sockPacket} {
+			b.add(Errno(EPERM), "raw packets", []Cond{family(afInet, afInet6), typ(v)}, "socket")
 		}
 		if !b.t.Network {
-			b.add(Errno(EPROTONOSUPPORT), "rare transports (sctp, dccp, l2tp, smc) are a large surface nobody asked for",
-				[]Cond{family(afInet, afInet6), {Arg: 2, Op: NotIn, List: transports}}, "socket")
+			b.add(Errno(EPROTONOSUPPORT), rare, []Cond{family(afInet, afInet6), {Arg: 2, Op: NotIn, List: transports}}, "socket")
 		}
 	}
 	// i386 binaries of old C libraries reach socket(2) only through here, with the family in memory.

@@ -4,7 +4,7 @@ package checks
 func machines() []Check {
 	const image = "{HOME}/.local/share/images/disk.img"
 	setup := files("{HOME}/.local/share/images", "CANARY-IMAGE\n", "disk.img")
-	return []Check{
+	return append(again(VM, "VM-", []string{"--vm"}), []Check{
 		{ID: "VM-01", Group: VM, Title: "images without --vm", Tries: "read one", Must: "not there", Layer: "mount view", Act: "read", Args: []string{image}, Setup: setup, Want: hidden(), Control: Control{Options: []string{"--vm"}}},
 		{ID: "VM-02", Group: VM, Title: "writing into an image", Tries: "append", Must: "read-only", Layer: "mount view", Act: "append", Args: []string{image}, Setup: setup, Options: []string{"--vm"}, Want: blocked(),
 			Control: Control{Options: []string{"--rw", "{HOME}/.local/share/images"}}},
@@ -12,7 +12,7 @@ func machines() []Check {
 			Args: []string{"/dev/kvm", "/dev/vhost-net", "/dev/vhost-vsock", "/dev/net/tun", "/dev/vfio/vfio", "/dev/vsock", "/dev/fuse"}, Options: []string{"--vm"}, Want: hidden(), Control: Control{Host: true, Needs: []string{"device"}}},
 		{ID: "VM-04", Group: VM, Title: "secrets with --vm", Tries: "read", Must: "not there", Layer: "mount view", Act: "read", Args: []string{"{SECRET}", "{HOME}/.aws/credentials"}, Options: []string{"--vm"}, Want: hidden(), Control: onHost()},
 		{ID: "VM-05", Group: VM, Title: "running a program from the images", Tries: "map it executable", Must: "refused", Layer: "mount view", Act: "mapexec", Args: []string{image}, Setup: setup, Options: []string{"--vm"}, Want: []string{"EPERM", "EACCES"}, Control: onHost()},
-	}
+	}...)
 }
 
 // packages: a daemon that fills a store, behind the filter.

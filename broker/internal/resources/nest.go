@@ -77,9 +77,12 @@ func pidsBelow(dir string, out []int, depth int) []int {
 			out = append(out, n)
 		}
 	}
+	if depth == 0 {
+		return out
+	}
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
-		if e.IsDir() && depth > 0 {
+		if e.IsDir() {
 			out = pidsBelow(filepath.Join(dir, e.Name()), out, depth-1)
 		}
 	}

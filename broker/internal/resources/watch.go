@@ -61,8 +61,17 @@ func (w *Witness) Close() {
 // Largest names the process of the group that has the most memory, as "node[31]" with its pid inside; root is where
 // /proc is.
 func (g *Group) Largest(root string) string {
+	if g.inner != "" { // quickly, before they are gone: most are here
+		if name := largest(root, pidsBelow(filepath.Join(g.inner, plan.CgroupLeaf), nil, 0)); name != "" {
+			return name
+		}
+	}
+	return largest(root, g.Pids())
+}
+
+func largest(root string, pids []int) string {
 	most, name := int64(-1), ""
-	for _, pid := range g.Pids() {
+	for _, pid := range pids {
 		if inside, called, rss := nameOf(root, pid); rss > most && inside != "1" {
 			most, name = rss, called
 		}
