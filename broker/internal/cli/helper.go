@@ -145,11 +145,6 @@ func (t *term) examineHelper(needed bool) finding {
 	default:
 		f.Says = file + " " + launch.WhyPlain(file) + ", and there is no sudo: it adds nothing"
 	}
-	if _, e := launch.FindNetHelper(); e == nil {
-		f.Says += "; it makes devices for --net veth"
-	} else {
-		f.Says += "; set-user-id or with cap_net_admin+ep it would make devices for --net veth"
-	}
 	if !needed {
 		return f
 	}
