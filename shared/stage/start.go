@@ -160,7 +160,10 @@ func (c *Child) compile(b *block, sock int, std Stdio, tether int) error {
 	return nil
 }
 
-var errGone = errors.New("process 1 of the sandbox is gone")
+var (
+	errGone    = errors.New("process 1 of the sandbox is gone")
+	errTooMany = fmt.Errorf("taking descriptors from process 1: %w", unix.EMFILE)
+)
 
 // receive reads one message and the descriptors that came with it.
 func (c *Child) receive() (message, []int, error) {
@@ -176,15 +179,21 @@ func (c *Child) receive() (message, []int, error) {
 			return message{}, nil, fmt.Errorf("reading from process 1: %w", err)
 		}
 		m, ok := decodeMessage(buf[:n])
-		if !ok || flags&unix.MSG_CTRUNC != 0 {
-			return message{}, nil, errGone
-		}
 		var fds []int
 		if on > 0 {
 			scms, err := unix.ParseSocketControlMessage(oob[:on])
 			if err == nil && len(scms) == 1 {
 				fds, _ = unix.ParseUnixRights(&scms[0])
 			}
+		}
+		switch {
+		case flags&unix.MSG_CTRUNC != 0: // the kernel installs as many as the limit on open files allows
+			for _, fd := range fds {
+				unix.Close(fd)
+			}
+			return message{}, nil, errTooMany
+		case !ok:
+			return message{}, nil, errGone
 		}
 		return m, fds, nil
 	}
@@ -202,6 +211,9 @@ func (c *Child) awaitReady(p *plan.Plan, hooks Hooks) error {
 			}
 		}
 		m, fds, err := c.receive()
+		if err == errTooMany { // it is there, and waits
+			return err
+		}
 		if err != nil {
 			return c.explain(err)
 		}

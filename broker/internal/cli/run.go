@@ -77,7 +77,7 @@ func (t *term) run(r *request) int {
 	facts := host.Read(t.env)
 	facts.Fuse = facts.Fuse && r.helper == nil && !r.noFuse // the helper mounts no file server
 	t.recordInside(facts)
-	if facts.Cwd == "" && r.workdir == "" {
+	if r.workdir == "" && (facts.Cwd == "" || unix.Access(".", unix.R_OK|unix.X_OK) != nil) {
 		return t.fail(&planner.Refusal{What: "the working directory does not exist any more or cannot be read", Hint: "cd into a directory, or pass --workdir DIR"})
 	}
 	cfg, err := t.settings(r, facts, t.projectRoot(r, facts))

@@ -60,8 +60,13 @@ func (t *term) fail(err error) int {
 	return exitUsage
 }
 
+const fewFiles = "the limit on open files is too small; ulimit -n 64 is enough"
+
 // hint says what to do about err.
 func hint(err error) string {
+	if errors.Is(err, syscall.EMFILE) {
+		return fewFiles
+	}
 	var u *usageError
 	if errors.As(err, &u) {
 		return u.hint
@@ -98,7 +103,7 @@ func faultHint(f *stage.Fault) string {
 	case strings.HasPrefix(f.Step, "writing") && isErrno(f, "EPERM", "EACCES"):
 		return host.UserNamespaceHint()
 	case isErrno(f, "EMFILE", "EBADF"):
-		return "the limit on open files is too small; ulimit -n 64 is enough"
+		return fewFiles
 	case isErrno(f, "ESTALE"):
 		return "the path was replaced while the sandbox was being built; try again"
 	case f.Step == "opening terminal":

@@ -126,7 +126,7 @@ debug = true
 timeout = "90s"
 non_root_user = true
 [fs]
-read_only = []
+read_only = ["~/other?", "~/really\\x3f"]
 writable = ["$PROJECT",
   "?~/out"]   # optional
 overlay = []
@@ -150,7 +150,7 @@ extends = "strict"
 read_only = ["/opt/tool"]
 `)
 	e := w.merge()
-	if e.Sandbox.Timeout != 90*time.Second || e.Limits.Pids != 100 || e.Env.Set["A"] != "b" || e.FS.ReadOnly == nil || len(e.FS.ReadOnly) != 0 {
+	if e.Sandbox.Timeout != 90*time.Second || e.Limits.Pids != 100 || e.Env.Set["A"] != "b" || !reflect.DeepEqual(e.FS.ReadOnly, []string{"?" + w.Vars.Home + "/other", w.Vars.Home + "/really?"}) {
 		t.Errorf("%+v", e.Config)
 	}
 	if want := []string{w.Vars.Project, "?" + w.Vars.Home + "/out"}; !reflect.DeepEqual(e.FS.Writable, want) {

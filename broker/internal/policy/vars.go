@@ -73,10 +73,13 @@ func (v Vars) split(text string) (base, rest string, err error) {
 	return "", "", errors.New("it is not absolute; start with /, ~/ or $PROJECT/")
 }
 
-// Path reads a plain path: variables at the start, no wildcards. A leading ? marks it optional: it is left out
-// without a word where it does not exist. The mark is kept; see SplitOptional.
+// Path reads a plain path: variables at the start, no wildcards. A ? at its end or start marks it optional (\x3f is a
+// literal one): it is left out without a word where it does not exist. The mark is kept, at the start; see SplitOptional.
 func (v Vars) Path(text string) (string, error) {
 	body, optional := SplitOptional(text)
+	if cut, ok := strings.CutSuffix(body, "?"); ok {
+		body, optional = cut, true
+	}
 	p, err := parsePattern(body, v)
 	if err != nil {
 		return "", fmt.Errorf("reading path %s: %w", quote(text), err)

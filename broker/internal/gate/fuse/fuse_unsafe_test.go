@@ -17,6 +17,7 @@ func TestLayoutIsTheKernels(t *testing.T) {
 		{"attr", unsafe.Sizeof(Attr{}), 88}, {"entry_out", unsafe.Sizeof(EntryOut{}), 128}, {"attr_out", unsafe.Sizeof(AttrOut{}), 104},
 		{"open_out", unsafe.Sizeof(OpenOut{}), 16}, {"create", unsafe.Sizeof(CreateOut{}), 144}, {"kstatfs", unsafe.Sizeof(StatfsOut{}), 80},
 		{"init_out", unsafe.Sizeof(initOut{}), 64}, {"dirent", unsafe.Sizeof(dirent{}), 24}, {"notify_inval_entry_out", unsafe.Sizeof(invalEntryOut{}), 16},
+		{"notify_inval_inode_out", unsafe.Sizeof(invalInodeOut{}), 24},
 		{"getattr_in", unsafe.Sizeof(GetAttrIn{}), 40 + 16}, {"setattr_in", unsafe.Sizeof(SetAttrIn{}), 40 + 88}, {"mkdir_in", unsafe.Sizeof(MkdirIn{}), 40 + 8},
 		{"mknod_in", unsafe.Sizeof(MknodIn{}), 40 + 16}, {"rename2_in", unsafe.Sizeof(RenameIn{}), 40 + 16}, {"open_in", unsafe.Sizeof(OpenIn{}), 40 + 8},
 		{"create_in", unsafe.Sizeof(CreateIn{}), 40 + 16}, {"release_in", unsafe.Sizeof(ReleaseIn{}), 40 + 24}, {"flush_in", unsafe.Sizeof(FlushIn{}), 40 + 24},

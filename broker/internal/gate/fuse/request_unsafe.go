@@ -122,6 +122,14 @@ func invalEntry(parent uint64, name string) []byte {
 	return b
 }
 
+func invalInode(id uint64) []byte {
+	i := invalInodeOut{id: id, offset: -1} // attributes only, no pages
+	b := make([]byte, outHeaderSize+int(unsafe.Sizeof(i)))
+	*(*outHeader)(unsafe.Pointer(&b[0])) = outHeader{status: 2, length: uint32(len(b))} // FUSE_NOTIFY_INVAL_INODE
+	*(*invalInodeOut)(unsafe.Pointer(&b[outHeaderSize])) = i
+	return b
+}
+
 // forgets are the entries of a batch.
 func forgets(b []byte, count uint32) []forgetOne {
 	n := min(len(b)/int(unsafe.Sizeof(forgetOne{})), int(count))

@@ -186,14 +186,21 @@ func (s *Server) interrupt(unique uint64) Status {
 	return EAGAIN
 }
 
+// InodeNotify makes the kernel ask for the node's attributes anew.
+func (s *Server) InodeNotify(id uint64) Status { return s.notify(invalInode(id)) }
+
 // EntryNotify makes the kernel forget the name in the directory node.
 func (s *Server) EntryNotify(parent uint64, name string) Status {
+	return s.notify(invalEntry(parent, name))
+}
+
+func (s *Server) notify(message []byte) Status {
 	s.fdMu.RLock()
 	defer s.fdMu.RUnlock()
 	if s.fd < 0 {
 		return EBADF
 	}
-	_, err := unix.Write(s.fd, invalEntry(parent, name))
+	_, err := unix.Write(s.fd, message)
 	if err == unix.EINVAL { // a kernel that does not know the message
 		return ENOSYS
 	}

@@ -288,6 +288,10 @@ type (
 		parent         uint64
 		nameLen, flags uint32
 	}
+	invalInodeOut struct {
+		id             uint64
+		offset, length int64
+	}
 	dirent struct {
 		ino, off     uint64
 		nameLen, typ uint32

@@ -48,6 +48,8 @@ func (s *Server) attrValid(n *node) time.Duration {
 		return 0
 	case n.typ == unix.S_IFDIR:
 		return dirValid
+	case n.relied.Load():
+		return s.opts.Rely
 	}
 	return fileAttrValid
 }
@@ -57,7 +59,7 @@ func (s *Server) GetAttr(cancel <-chan struct{}, in *fuse.GetAttrIn, out *fuse.A
 	if in.Flags()&fuse.FUSE_GETATTR_FH != 0 {
 		if h := s.files.get(in.Fh()); h != nil && h.fd >= 0 {
 			out.SetTimeout(s.attrValid(h.node))
-			return s.statFd(h.fd, &out.Attr)
+			return s.statNode(h.node, h.fd, &out.Attr)
 		}
 	}
 	t, code := s.enter(cancel, &in.InHeader, opStat)
@@ -74,15 +76,20 @@ func (s *Server) GetAttr(cancel <-chan struct{}, in *fuse.GetAttrIn, out *fuse.A
 		s.fill(&t.dir.attr, &out.Attr)
 		return fuse.OK
 	}
-	return s.statFd(t.host, &out.Attr)
+	return s.statNode(t.node, t.host, &out.Attr)
 }
 
-func (s *Server) statFd(fd int, out *fuse.Attr) fuse.Status {
+func (s *Server) statFd(fd int, out *fuse.Attr) fuse.Status { return s.statNode(nil, fd, out) }
+
+func (s *Server) statNode(n *node, fd int, out *fuse.Attr) fuse.Status {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		return status(err)
 	}
 	s.fill(&st, out)
+	if n != nil {
+		s.told(n, &st)
+	}
 	return fuse.OK
 }
 

@@ -37,6 +37,9 @@ func (s *Server) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut
 	if t.typ != unix.S_IFREG {
 		return fuse.EACCES
 	}
+	if t.kind == loop && !s.current(t.node, t.host) {
+		return errno(unix.ESTALE)
+	}
 	fd, err := s.reopen(t.host, int(in.Flags)&hostFlags)
 	if err != nil {
 		return status(err)

@@ -226,7 +226,7 @@ func TestGuardedCoherence(t *testing.T) {
 	write(t, p+"/late", "")
 	sb.sh("p", "test -e late")
 	os.Remove(p + "/late")
-	sb.sh("p", "test ! -e late")
+	sb.sh("p", gone("late"))
 	os.Rename(p+"/sub", p+"/sub.old")
 	write(t, p+"/sub/a.txt", "b")
 	time.Sleep(dirValid + 100*time.Millisecond)

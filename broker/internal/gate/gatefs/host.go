@@ -75,12 +75,14 @@ func readUmask() uint32 {
 }
 
 // openFileBudget is how many O_PATH descriptors may be held for the kernel's cache before some are asked back.
-func openFileBudget() int {
+func openFileBudget() int { return openFileLimit() / 2 }
+
+func openFileLimit() int {
 	var l unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &l) != nil {
-		return 512
+		return 1024
 	}
-	return int(min(l.Cur/2, 100_000))
+	return int(min(l.Cur, 200_000))
 }
 
 func status(err error) fuse.Status {

@@ -89,32 +89,50 @@ func (s *Server) lookupLoop(n *node, name string, out *fuse.EntryOut) fuse.Statu
 	if r.action == Hide {
 		return absent(out)
 	}
+	watched, seen := s.watch(n)
 	var st unix.Stat_t
 	if err := statName(n.fd, name, &st); err != nil {
 		return status(err)
 	}
-	if c := s.nodes.find(s.keyOf(n, name, r, &st), n, name); c != nil {
+	c := s.nodes.find(s.keyOf(n, name, r, &st), n, name)
+	if c != nil {
 		s.autoGraft(c)
-		return s.enterLoop(c, &st, out)
+	} else {
+		fd, err := holdBeneath(n.fd, name)
+		if err != nil {
+			return status(err)
+		}
+		if c, err = s.taken(n, name, fd, &st); err != nil {
+			return status(err)
+		}
 	}
-	fd, err := holdBeneath(n.fd, name)
-	if err != nil {
-		return status(err)
+	rely := s.rely(watched, seen, name, c)
+	code := s.enterLoop(c, &st, out)
+	if rely {
+		out.SetEntryTimeout(s.opts.Rely)
 	}
-	return s.adopt(n, name, fd, out)
+	return code
 }
 
 // adopt enters the object fd, found under name, and describes it to the kernel. It owns fd.
 func (s *Server) adopt(n *node, name string, fd int, out *fuse.EntryOut) fuse.Status {
 	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
-		unix.Close(fd)
+	c, err := s.taken(n, name, fd, &st)
+	if err != nil {
 		return status(err)
 	}
-	key := s.keyOf(n, name, n.zone.rule(name), &st)
+	return s.enterLoop(c, &st, out)
+}
+
+func (s *Server) taken(n *node, name string, fd int, st *unix.Stat_t) (*node, error) {
+	if err := unix.Fstat(fd, st); err != nil {
+		unix.Close(fd)
+		return nil, err
+	}
+	key := s.keyOf(n, name, n.zone.rule(name), st)
 	c := s.nodes.hold(key, fd, st.Mode&unix.S_IFMT, n, name, s.nofile)
 	s.pruneIfFull()
-	return s.enterLoop(c, &st, out)
+	return c, nil
 }
 
 func (s *Server) keyOf(n *node, name string, r ruling, st *unix.Stat_t) loopKey {
@@ -130,6 +148,7 @@ func (s *Server) keyOf(n *node, name string, r ruling, st *unix.Stat_t) loopKey 
 func (s *Server) enterLoop(c *node, st *unix.Stat_t, out *fuse.EntryOut) fuse.Status {
 	out.NodeId = c.id
 	s.fill(st, &out.Attr)
+	s.told(c, st)
 	out.SetAttrTimeout(s.attrValid(c))
 	if c.typ == unix.S_IFDIR {
 		out.SetEntryTimeout(dirValid)

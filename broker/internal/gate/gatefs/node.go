@@ -3,6 +3,7 @@ package gatefs
 import (
 	"hash/maphash"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 	"sbx/broker/internal/gate/fuse"
@@ -38,6 +39,9 @@ type node struct {
 
 	looks uint64 // references the kernel holds; guarded by table.mu
 	sig   signature
+	// relied is set while the kernel relies on the file; toldOf is what it was told then, guarded by table.mu.
+	relied atomic.Bool
+	toldOf signature
 }
 
 // loopKey has the policy in it, so that a host file linked under a guarded and a plain name is two nodes.
@@ -162,17 +166,17 @@ func (t *table) hold(key loopKey, fd int, typ uint32, parent *node, name string,
 	return n
 }
 
-// forget gives references back; the kernel does not use the number again until a reply gives it out anew.
-func (t *table) forget(id, count uint64) {
+// forget gives references back, and returns a node that is no more; the kernel does not use the number again until a reply gives it out anew.
+func (t *table) forget(id, count uint64) (gone *node) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	n := t.byID[id]
 	if n == nil {
-		return
+		return nil
 	}
 	n.looks -= min(count, n.looks)
 	if n.looks > 0 || n.kind == static {
-		return
+		return nil
 	}
 	delete(t.byID, id)
 	if n.kind == loop {
@@ -182,6 +186,7 @@ func (t *table) forget(id, count uint64) {
 			unix.Close(n.fd)
 		}
 	}
+	return n
 }
 
 // seenAt is where a loopback node was last seen: a directory's descriptor and the name in it. It returns -1 if the
@@ -232,5 +237,7 @@ func (t *table) closeAll() {
 
 // Forget is called by the kernel when it drops names from its cache.
 func (s *Server) Forget(id, count uint64) {
-	s.nodes.forget(id, count)
+	if n := s.nodes.forget(id, count); n != nil && n.typ == unix.S_IFDIR {
+		s.watches.leave(n)
+	}
 }

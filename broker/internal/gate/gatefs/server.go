@@ -7,6 +7,7 @@ import (
 	"log"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -72,7 +73,9 @@ type Options struct {
 	// Foreign is the point at which a file system that must not be looked into is mounted over a path, empty if there is none. It is
 	// asked about as a whole and mounted. May be nil.
 	Foreign func(path string) string
-	Log     *log.Logger // nil discards
+	// Rely is how long the kernel may rely on a watched file without asking. 0 means five seconds.
+	Rely time.Duration
+	Log  *log.Logger // nil discards
 }
 
 // Server is the file system.
@@ -91,6 +94,8 @@ type Server struct {
 	umask   uint32
 	nofile  int
 	pruning sync.Mutex
+	serving atomic.Bool
+	watches watches
 }
 
 // New opens the host directories of the tree and answers the kernel's first message on fd, a /dev/fuse descriptor that has been
@@ -115,6 +120,9 @@ func newServer(t Tree, o Options) (*Server, error) {
 	}
 	s := &Server{opts: o, log: o.Log, uid: uint32(os.Geteuid()), umask: 0o077}
 	s.root = s.uid == 0
+	if s.opts.Rely == 0 {
+		s.opts.Rely = reliedOn
+	}
 	if s.log == nil {
 		s.log = log.New(io.Discard, "", 0)
 	}
@@ -126,6 +134,11 @@ func newServer(t Tree, o Options) (*Server, error) {
 	if err != nil {
 		s.close()
 		return nil, fmt.Errorf("opening /proc/self/fd: %w", err)
+	}
+	if limit := openFileLimit(); s.procfd > limit-leastFiles { // a program would be told of a limit that is not its own
+		unix.Close(s.procfd)
+		s.close()
+		return nil, fmt.Errorf("serving files with at most %d open: %w", limit, unix.EMFILE)
 	}
 	s.nodes.init()
 	s.files.init()
@@ -139,6 +152,7 @@ func newServer(t Tree, o Options) (*Server, error) {
 
 // Serve answers requests until the file system is gone from every mount namespace.
 func (s *Server) Serve() {
+	s.serving.Store(true)
 	s.fuse.Serve()
 }
 
@@ -159,6 +173,7 @@ func (s *Server) OnUnmount() {
 
 func (s *Server) release() {
 	s.close()
+	s.watches.close()
 	s.files.closeAll()
 	s.nodes.closeAll()
 	unix.Close(s.procfd)
@@ -170,6 +185,9 @@ func (s *Server) String() string { return "sbx" }
 func (s *Server) isAgent(h *fuse.InHeader) bool {
 	return h.Pid != 0 && s.opts.Agent != nil && s.opts.Agent.Is(int(h.Pid))
 }
+
+// leastFiles is how many descriptors must be left for what the program opens and for the rest of the session.
+const leastFiles = 16
 
 // How long the kernel may rely on what it was told.
 const (

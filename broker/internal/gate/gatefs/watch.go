@@ -1,0 +1,273 @@
+package gatefs
+
+import (
+	"encoding/binary"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"sbx/broker/internal/gate/fuse"
+)
+
+const (
+	// reliedOn is how long the kernel may rely on the name and attributes of a file in a directory whose changes the host
+	// reports. What is not reported (a second name elsewhere, a mapping that stays open) is noticed after that.
+	reliedOn = 5 * time.Second
+	// followed is what makes the kernel forget: making a name does not, as it does not rely on a name's absence.
+	followed = unix.IN_MODIFY | unix.IN_ATTRIB | unix.IN_CLOSE_WRITE | unix.IN_MOVED_FROM | unix.IN_MOVED_TO | unix.IN_DELETE
+
+	maxWatches, maxRelied = 512, 16384
+	eventSize             = 16
+	// A burst of changes, most of which the sandbox makes itself, is taken together.
+	followPause = time.Millisecond
+)
+
+// reporting are the file systems that report every change of a file, whoever makes it: their magic numbers.
+var reporting = [...]int64{unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.TMPFS_MAGIC, unix.F2FS_SUPER_MAGIC, unix.OVERLAYFS_SUPER_MAGIC}
+
+// watches are the guarded directories that the host tells about, so that a file that does not change costs no request.
+// They begin with the first file that is looked at after the start.
+type watches struct {
+	mu    sync.Mutex
+	begun bool
+	fd    int // inotify; -1 where there is none
+	file  *os.File
+	byWd  map[int32]*watch
+	of    map[*node]*watch // nil for a directory that cannot be watched
+	count int              // names in all files maps
+}
+
+// watch is one such directory. Its files are those that the kernel relies on, by name.
+type watch struct {
+	wd    int32
+	dir   *node
+	gen   uint64 // changes so far: what was looked at before one of them is not relied on
+	files map[string]*node
+}
+
+// watch begins to follow a directory, and says how many changes it has seen.
+func (s *Server) watch(n *node) (*watch, uint64) {
+	if !s.serving.Load() {
+		return nil, 0
+	}
+	w := &s.watches
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	d, ok := w.of[n]
+	if !ok {
+		if !w.begun {
+			w.begin(s)
+		}
+		d = w.add(n)
+		w.of[n] = d
+	}
+	if d == nil {
+		return nil, 0
+	}
+	return d, d.gen
+}
+
+func (w *watches) begin(s *Server) {
+	w.begun, w.of, w.byWd = true, make(map[*node]*watch), make(map[int32]*watch)
+	var err error
+	if w.fd, err = unix.InotifyInit1(unix.IN_NONBLOCK | unix.IN_CLOEXEC); err != nil || s.closed.Err() != nil {
+		unix.Close(w.fd)
+		w.fd = -1
+		return
+	}
+	w.file = os.NewFile(uintptr(w.fd), "inotify")
+	go s.follow(w.file)
+}
+
+func (w *watches) add(n *node) *watch {
+	var fs unix.Statfs_t
+	if w.fd < 0 || len(w.byWd) >= maxWatches || unix.Fstatfs(n.fd, &fs) != nil || !reports(fs.Type) {
+		return nil
+	}
+	// A directory that is a node already, under other rules, is left to that one.
+	wd, err := unix.InotifyAddWatch(w.fd, "/proc/self/fd/"+strconv.Itoa(n.fd), followed|unix.IN_ONLYDIR|unix.IN_MASK_CREATE)
+	if err != nil {
+		return nil
+	}
+	d := &watch{wd: int32(wd), dir: n, files: make(map[string]*node)}
+	w.byWd[d.wd] = d
+	return d
+}
+
+func reports(magic int64) bool {
+	for _, m := range reporting {
+		if m == magic {
+			return true
+		}
+	}
+	return false
+}
+
+// rely says that the kernel may rely on a file that was looked at when d had seen gen changes.
+func (s *Server) rely(d *watch, gen uint64, name string, c *node) bool {
+	if d == nil || c.typ != unix.S_IFREG {
+		return false
+	}
+	w := &s.watches
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	old := d.files[name]
+	if d.gen != gen || w.of[d.dir] != d || old == nil && w.count >= maxRelied {
+		return false
+	}
+	if old == nil {
+		w.count++
+	}
+	d.files[name] = c
+	c.relied.Store(true)
+	return true
+}
+
+// leave ends the watch of a directory that the kernel has forgotten.
+func (w *watches) leave(n *node) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if d := w.of[n]; d != nil {
+		w.drop(d)
+		_, _ = unix.InotifyRmWatch(w.fd, uint32(d.wd)) // gone with the directory, perhaps
+	}
+	delete(w.of, n)
+}
+
+func (w *watches) drop(d *watch) {
+	for _, c := range d.files {
+		c.relied.Store(false)
+	}
+	w.count -= len(d.files)
+	clear(d.files)
+	delete(w.byWd, d.wd)
+	w.of[d.dir] = nil
+}
+
+func (w *watches) close() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.file != nil {
+		w.file.Close()
+	}
+	w.begun, w.fd = true, -1
+	if w.of == nil {
+		w.of = make(map[*node]*watch)
+	}
+}
+
+// follow passes changes on to the kernel. It has a goroutine of its own: forgetting a name waits for whoever holds the
+// directory, who may wait for an answer of this server's.
+func (s *Server) follow(f *os.File) {
+	buf := make([]byte, 8192)
+	for {
+		n, err := f.Read(buf)
+		if err != nil {
+			return
+		}
+		for b := buf[:n]; len(b) >= eventSize; {
+			size := eventSize + int(binary.NativeEndian.Uint32(b[12:]))
+			if size > len(b) {
+				break
+			}
+			name, _, _ := strings.Cut(string(b[eventSize:size]), "\x00")
+			s.changed(int32(binary.NativeEndian.Uint32(b)), binary.NativeEndian.Uint32(b[4:]), name)
+			b = b[size:]
+		}
+		time.Sleep(followPause)
+	}
+}
+
+func (s *Server) changed(wd int32, mask uint32, name string) {
+	if mask&unix.IN_Q_OVERFLOW != 0 {
+		s.doubt()
+		return
+	}
+	w := &s.watches
+	w.mu.Lock()
+	d := w.byWd[wd]
+	if d == nil {
+		w.mu.Unlock()
+		return
+	}
+	d.gen++
+	if mask&unix.IN_IGNORED != 0 { // the directory is no more
+		w.drop(d)
+		w.mu.Unlock()
+		return
+	}
+	c := d.files[name]
+	gone := mask&(unix.IN_MOVED_FROM|unix.IN_MOVED_TO|unix.IN_DELETE) != 0
+	if gone && c != nil {
+		delete(d.files, name)
+		w.count--
+		c.relied.Store(false)
+	}
+	w.mu.Unlock()
+	switch {
+	case c != nil && s.fuse.InodeNotify(c.id) == fuse.OK && !gone:
+	// Also a name that nobody relied on may have come by with what the kernel knew of another name.
+	case (c != nil || mask&unix.IN_MOVED_TO != 0) && mask&unix.IN_ISDIR == 0:
+		s.fuse.EntryNotify(d.dir.id, name)
+	}
+}
+
+// doubt makes the kernel forget all that it relies on: more has changed than could be told.
+func (s *Server) doubt() {
+	type entry struct {
+		dir, file uint64
+		name      string
+	}
+	var all []entry
+	w := &s.watches
+	w.mu.Lock()
+	for _, d := range w.byWd {
+		d.gen++
+		for name, c := range d.files {
+			all = append(all, entry{d.dir.id, c.id, name})
+			c.relied.Store(false)
+		}
+		clear(d.files)
+	}
+	w.count = 0
+	w.mu.Unlock()
+	for _, e := range all {
+		s.fuse.InodeNotify(e.file)
+		s.fuse.EntryNotify(e.dir, e.name)
+	}
+}
+
+// told notes what the kernel is told of a file that it relies on.
+func (s *Server) told(n *node, st *unix.Stat_t) {
+	if n.relied.Load() {
+		s.nodes.mu.Lock()
+		n.toldOf = signature{size: st.Size, mtime: st.Mtim, ctime: st.Ctim}
+		s.nodes.mu.Unlock()
+	}
+}
+
+// current reports whether the name by which the kernel has come to an opened file still leads to it, and makes the kernel
+// ask for attributes that have changed since it was told. A name is doubted once: what is reached through a descriptor has none.
+func (s *Server) current(n *node, fd int) bool {
+	if !n.relied.Load() {
+		return true
+	}
+	var st unix.Stat_t
+	if unix.Fstat(fd, &st) != nil {
+		return true
+	}
+	s.nodes.mu.RLock()
+	changed := n.toldOf != signature{size: st.Size, mtime: st.Mtim, ctime: st.Ctim}
+	s.nodes.mu.RUnlock()
+	if changed {
+		s.fuse.InodeNotify(n.id)
+	}
+	dir, name := s.nodes.seenAt(n)
+	if dir < 0 || statName(dir, name, &st) == nil && st.Dev == n.key.dev && st.Ino == n.key.ino {
+		return true
+	}
+	return !n.relied.CompareAndSwap(true, false)
+}
