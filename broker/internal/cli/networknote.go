@@ -24,7 +24,7 @@ const kindTraffic = "traffic"
 // noteTraffic writes down what went where; o.mu is held.
 func (o *outlet) noteTraffic(traffic []network.Traffic) {
 	for _, t := range traffic {
-		if t.Out+t.In == 0 || t.Addr.IsMulticast() {
+		if t.Out+t.In == 0 || t.Addr.IsMulticast() || t.Addr.IsLinkLocalUnicast() && t.Out == 0 { // of neighbours
 			continue
 		}
 		count := func(n uint64) string { return strconv.FormatUint(n, 10) }
@@ -79,5 +79,8 @@ func (o *outlet) note(e network.Event) {
 	if e.By.PID != 0 {
 		what += fmt.Sprintf(" by %s[%d]", quote(path.Base("/"+e.By.Exe)), e.By.Inside)
 	}
-	o.refused.line(fmt.Sprintf("%s %s: %s", verb, what, e.Reason), e.Failed)
+	if e.Host != "" || e.Addr.IsValid() {
+		verb += " " + what
+	}
+	o.refused.line(verb+": "+e.Reason, e.Failed)
 }

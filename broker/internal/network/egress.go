@@ -169,7 +169,10 @@ func (c *carrier) once() error {
 	case <-heard:
 	case <-time.After(time.Second): // a child of its own has the pipe
 	}
-	return fmt.Errorf("%s %s: %s", c.name, ended(ws), said.last())
+	if text := said.last(); text != "" {
+		return fmt.Errorf("%s %s: %s", c.name, ended(ws), text)
+	}
+	return fmt.Errorf("%s %s", c.name, ended(ws))
 }
 
 // exec starts the program. slirp4netns confines itself only where it is root, which it is in the namespace's own user namespace; pasta

@@ -3,6 +3,8 @@ package network
 import (
 	"encoding/binary"
 	"net/netip"
+	"strconv"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -77,9 +79,42 @@ func (n *Network) hear() {
 	}
 }
 
+// notes passes on what was refused, but not what comes so fast that the record would only grow; that is counted.
+type notes struct {
+	to     func(Event)
+	mu     sync.Mutex
+	left   bucket
+	spared int
+}
+
+const notesAtOnce, notesRate = 500, 50 // a second
+
+func (l *notes) take(e Event) {
+	l.mu.Lock()
+	ok := !e.Denied || l.left.spend(notesAtOnce, notesRate)
+	if !ok {
+		l.spared++
+	}
+	l.mu.Unlock()
+	if ok {
+		l.to(e)
+	}
+}
+
+// end says how many were left out.
+func (l *notes) end() {
+	l.mu.Lock()
+	n := l.spared
+	l.spared = 0
+	l.mu.Unlock()
+	if n > 0 {
+		l.to(Event{Op: "network", Denied: true, Reason: strconv.Itoa(n) + " more refusals came too fast to be written down one by one"})
+	}
+}
+
 // refused notes a connection that the rules have refused already.
 func (n *Network) refused(f flow) {
-	e := Event{Op: "connect", Addr: f.dst.Addr(), Port: f.dst.Port(), Proto: protoName(f.proto), Denied: true, By: n.whois(who{f.src, protoName(f.proto)}), Host: n.names.nameOf(f.dst.Addr())}
+	e := Event{Op: "connect", Addr: f.dst.Addr(), Port: f.dst.Port(), Proto: protoName(f.proto), Denied: true, By: n.refusedBy(who{f.src, protoName(f.proto)}), Host: n.names.nameOf(f.dst.Addr())}
 	switch {
 	case n.o.NoPing && e.Proto == "icmp":
 		e.Reason = "this host gives you no sockets for ping (net.ipv4.ping_group_range), by which alone echo requests could leave"

@@ -77,7 +77,8 @@ type Network struct {
 	mu     sync.Mutex
 	held   map[netip.AddrPort][][]byte
 	passed counts
-	sought bucket // searches for refused programs
+	sought bucket // searches for refused programs, in milliseconds
+	notes  notes
 	closed []netip.Prefix
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -100,6 +101,8 @@ func Start(o Options) (_ *Network, err error) {
 	if n.o.Note == nil {
 		n.o.Note = func(Event) {}
 	}
+	n.notes.to = n.o.Note
+	n.o.Note = n.notes.take
 	if n.o.Say == nil {
 		n.o.Say = func(string) {}
 	}
@@ -308,6 +311,7 @@ func (n *Network) Close() (out []Traffic) {
 			out = n.passed.add(out)
 		}
 		n.cancel()
+		n.notes.end()
 		if n.car != nil {
 			n.car.close()
 		}

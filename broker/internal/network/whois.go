@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"sbx/broker/internal/decide"
 	"sbx/broker/internal/policy"
@@ -23,15 +24,24 @@ func (p Program) ask(host string, port uint16) decide.Ask {
 	return decide.Ask{PID: p.PID, Inside: p.Inside, Exe: p.Exe, Cwd: p.Cwd, Op: "connect", Kind: policy.KindHost, Host: host, Port: int(port)}
 }
 
-// refusedBy is whois for refusals that no rule of the kernel's counts: who is refused often is not looked for each time.
+// Looking for refused programs may take this many milliseconds at once and this many in each second: a program that has itself refused
+// as fast as it can must not keep others waiting for their refusals.
+const seekAtOnce, seekRate = 500, 200
+
+// refusedBy is whois for what was refused.
 func (n *Network) refusedBy(w who) Program {
 	n.mu.Lock()
-	known := n.sought.spend(100, 50)
+	left := n.sought.spend(seekAtOnce, seekRate)
 	n.mu.Unlock()
-	if !known {
+	if !left {
 		return Program{}
 	}
-	return n.whois(w)
+	begin := time.Now()
+	p := n.whois(w)
+	n.mu.Lock()
+	n.sought.left -= float64(time.Since(begin)) / float64(time.Millisecond)
+	n.mu.Unlock()
+	return p
 }
 
 // whois finds the program whose socket has an address inside.

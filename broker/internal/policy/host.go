@@ -86,7 +86,7 @@ func hostName(s string) (string, error) {
 //
 //	example.com   *.example.com (every name below, not example.com)   1.2.3.4   10.0.0.0/8   [::1]   2001:db8::/32   *
 //	each with :443 or :8000-8100 or :* ; without a port an allow or ask covers 80 and 443, a deny every port;
-//	and then with /udp, or without a port with /icmp (ping), else it is about TCP; a name that is about TCP may end in ,tls=sni: its ports are for those connections only
+//	and then with /udp, or without a port with /icmp (ping), else (or with /tcp) it is about TCP; a name that is about TCP may end in ,tls=sni: its ports are for those connections only
 //	that name it themselves, in a TLS ClientHello or in HTTP's Host
 type HostPattern struct {
 	name   string
@@ -109,12 +109,21 @@ func ParseHostPattern(s string) (HostPattern, error) {
 }
 
 func parseHostPattern(s string) (p HostPattern, err error) {
+	if strings.Contains(s, "://") {
+		return p, errors.New("an address of a page; write its host alone, as HOST or HOST:PORT")
+	}
 	s, p.sni = strings.CutSuffix(s, ",tls=sni")
-	s, p.udp = strings.CutSuffix(s, "/udp")
-	if !p.udp {
+	s, tcp := strings.CutSuffix(s, "/tcp") // what is meant without it
+	if !tcp {
+		s, p.udp = strings.CutSuffix(s, "/udp")
+	}
+	if !p.udp && !tcp {
 		s, p.icmp = strings.CutSuffix(s, "/icmp")
 	}
 	host, port := splitPort(s)
+	if port != "" && strings.Contains(port, "/") {
+		return p, errors.New("a protocol is tcp or udp, or icmp without a port")
+	}
 	if p.icmp && port != "" {
 		return p, errors.New("icmp has no ports")
 	}

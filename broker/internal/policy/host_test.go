@@ -39,7 +39,7 @@ func TestHostPattern(t *testing.T) {
 		{"10.0.0.0/8", "::ffff:10.1.2.3", 443, true}, {"127.0.0.1", "[::ffff:127.0.0.1]", 443, true}, {"10.0.0.0/8", "10.example.com", 443, false},
 		{"[::1]:80", "::1", 80, true}, {"2001:db8::/32", "2001:db8::5", 443, true}, {"*", "x.y", 443, true}, {"*", "x.y", 25, false}, {"*:*", "x.y", 25, true},
 		{"example.com/icmp", "example.com", 443, false}, {"10.0.0.0/8/icmp", "10.1.1.1", 80, false}, {"example.com:443,tls=sni", "example.com", 443, true}, {"*.example.com,tls=sni", "a.example.com", 80, true},
-		{"localhost", "LOCALHOST", 80, true}, {"example.com:443/udp", "example.com", 443, false}, {"10.0.0.0/8:53/udp", "10.1.1.1", 53, false},
+		{"localhost", "LOCALHOST", 80, true}, {"example.com:443/udp", "example.com", 443, false}, {"example.com:443/tcp", "example.com", 443, true}, {"10.0.0.0/8/tcp", "10.1.1.1", 443, true}, {"10.0.0.0/8:53/udp", "10.1.1.1", 53, false},
 	} {
 		p, err := ParseHostPattern(c.pattern)
 		if err != nil {
@@ -59,11 +59,11 @@ func TestHostPattern(t *testing.T) {
 		}
 	}
 	for s, why := range map[string]string{
-		"": "1 to 253", "a b": "not allowed", "ex\u0430mple.com": "xn--", "*example.com": "whole label", "a.*.com": "not allowed", "http://x": "port", "x:0": "port",
+		"": "1 to 253", "a b": "not allowed", "ex\u0430mple.com": "xn--", "*example.com": "whole label", "a.*.com": "not allowed", "http://x": "its host alone", "x:0": "port",
 		"x:99999": "port", "x:080": "port", "x:5-4": "port", "-a.com": "not allowed", "a-.com": "not allowed", "a..b": "not allowed", "0x7f.1": "number", "127.1": "number", "1.2.3": "number",
 		"0177.0.0.1": "number", "2130706433": "number", "10.0.0.1/8": "did you mean 10.0.0.0/8", "fe80::1%eth0": "zone", strings.Repeat("a", 64): "63", "*.": "1 to 253", "a/b": "",
 		"::ffff:1.2.3.0/120": "IPv4", "1.2.3.4,tls=sni": "needs a name", "10.0.0.0/8,tls=sni": "needs a name", "*,tls=sni": "needs a name", "x:443/udp,tls=sni": "about TCP",
-		"x:80/icmp": "no ports", "x/icmp,tls=sni": "about TCP", "x/udp/icmp": "", "x,tls=SNI": "not allowed", "x,tls=sni:443": "not allowed",
+		"x:80/icmp": "no ports", "x:80/sctp": "a protocol is", "https://x/": "its host alone", "x:80/tcp/udp": "", "x:80/udp/tcp": "", "x/icmp,tls=sni": "about TCP", "x/udp/icmp": "", "x,tls=SNI": "not allowed", "x,tls=sni:443": "not allowed",
 	} {
 		if p, err := ParseHostPattern(s); err == nil || !strings.Contains(err.Error(), why) {
 			t.Errorf("%.40q: %v %v, want %q", s, p, err, why)
