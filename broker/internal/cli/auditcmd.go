@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path"
 	"path/filepath"
@@ -50,15 +51,19 @@ type eventRow struct {
 	Reason   string `json:"reason,omitempty"`
 }
 
-func (e *eventRow) text() string {
-	what := e.Path
-	if e.Host != "" {
-		what = e.Host
-		if e.Port != 0 {
-			what += ":" + strconv.Itoa(e.Port)
-		}
+// object is what the access was about.
+func (e *eventRow) object() string {
+	switch {
+	case e.Host == "":
+		return e.Path
+	case e.Port != 0:
+		return net.JoinHostPort(e.Host, strconv.Itoa(e.Port))
 	}
-	s := fmt.Sprintf("event %s of session %s, %s: %s %s %s", e.ID, e.SID, e.Time, orElse(e.Decision, "no decision on"), e.Op, quote(what))
+	return e.Host
+}
+
+func (e *eventRow) text() string {
+	s := fmt.Sprintf("event %s of session %s, %s: %s %s %s", e.ID, e.SID, e.Time, orElse(e.Decision, "no decision on"), e.Op, quote(e.object()))
 	if e.Exe != "" {
 		s += fmt.Sprintf(" by %s[%d]", quote(path.Base(e.Exe)), e.PID)
 	}

@@ -90,6 +90,8 @@ func (t *term) explain(r *request, word, kind, access string) (explained, error)
 		}
 		e.Kind, e.Event = "event", ev
 		switch {
+		case ev.Decision == "": // a beginning or an end
+			return e, nil
 		case ev.Host != "":
 			word, kind = ev.Host, "host"
 		case ev.Path != "":
@@ -112,7 +114,12 @@ func (t *term) explain(r *request, word, kind, access string) (explained, error)
 		if e.Kind == "" {
 			e.Kind = "host"
 		}
-		e.Answers = append(e.Answers, x.host(name, port))
+		row := x.host(name, port)
+		reach, _ := x.s.Reach()
+		if h, err := policy.ParseHost(name); err == nil && reach != policy.NoHosts { // without a network no rule opens a host
+			x.untrusted(policy.Query{Kind: policy.KindHost, Host: h, Port: orElse(port, x.likelyPort(h)), Access: policy.Connect, Now: now}, &row)
+		}
+		e.Answers = append(e.Answers, row)
 		return e, nil
 	}
 	if strings.HasPrefix(word, "@") {
@@ -145,7 +152,9 @@ func (t *term) explain(r *request, word, kind, access string) (explained, error)
 			e.Answers = append(e.Answers, x.socket(path.Clean(p), orElse(canon, path.Clean(p))))
 			continue
 		}
-		e.Answers = append(e.Answers, x.path(p, a))
+		row := x.path(p, a)
+		x.untrusted(policy.Query{Kind: policy.KindPath, Path: orElse(canon, path.Clean(p)), Access: a, Now: now}, &row)
+		e.Answers = append(e.Answers, row)
 	}
 	// What cannot be read cannot be written for the same reason: once is enough.
 	if n := len(e.Answers); n == 2 && e.Answers[0].Decision != "allow" && e.Answers[0].Layer == e.Answers[1].Layer && e.Answers[0].Rule == e.Answers[1].Rule {
@@ -154,11 +163,26 @@ func (t *term) explain(r *request, word, kind, access string) (explained, error)
 	return e, nil
 }
 
-func orElse(s, other string) string {
-	if s == "" {
+func orElse[T comparable](v, other T) T {
+	var none T
+	if v == none {
 		return other
 	}
-	return s
+	return v
+}
+
+// untrusted names a rule of the project's that would allow what no other layer does, if it counted.
+func (x *explainer) untrusted(q policy.Query, row *answerRow) {
+	store := x.s.layers.Policy
+	if row.Decision == "allow" || row.Layer != "default" && row.Layer != "network" && row.Layer != "mount" || store.ProjectTrusted {
+		return
+	}
+	store.ProjectTrusted = true
+	if r, ok := store.Match(q); ok && r.Decision == policy.Allow && r.Origin.Scope == policy.ScopeProject {
+		row.Reason += "; the project's own rule does not count, because the project is not trusted"
+		row.from(r.Origin)
+		row.Change = "sbx policy trust"
+	}
 }
 
 // where names the layer and the place of the rule.
@@ -186,9 +210,13 @@ func (e explained) text() string {
 	if e.Event != nil {
 		b.WriteString(e.Event.text() + "\n")
 	}
+	subject := e.Subject
+	if e.Event != nil {
+		subject = e.Event.object()
+	}
 	for _, a := range e.Answers {
 		what := map[string]string{"allow": "allowed", "ask": "asked about", "deny": "refused", "absent": "does not exist inside"}[a.Decision]
-		fmt.Fprintf(&b, "%s %s: %s: %s\n", a.Access, quote(e.Subject), what, ascii(a.Reason))
+		fmt.Fprintf(&b, "%s %s: %s: %s\n", a.Access, quote(subject), what, ascii(a.Reason))
 		fmt.Fprintf(&b, "  because  %s\n", a.where())
 		if a.Change != "" {
 			fmt.Fprintf(&b, "  allow    %s\n", ascii(a.Change))
