@@ -35,7 +35,7 @@ func Import(format string, data []byte, vars Vars) (Imported, error) {
 		im.legacy(tree)
 	case "srt":
 		im.srt("", tree)
-	case "claude":
+	case "claude", "claude-code":
 		im.claude(tree)
 	case "codex":
 		im.codex(tree)

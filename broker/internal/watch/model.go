@@ -46,6 +46,7 @@ type session struct {
 	info     control.Info
 	last     control.Metrics
 	cpu, mem []int64
+	io       []int64 // bytes a second, read and written
 }
 
 type decision struct {
@@ -125,7 +126,11 @@ func (m *Model) message(sid string, msg *control.Message) {
 	case "event.metrics", "stats":
 		for i := range m.sessions {
 			if s := &m.sessions[i]; s.info.SID == sid {
-				s.last = msg.Metrics()
+				now := msg.Metrics()
+				if len(s.cpu) > 0 {
+					s.io = push(s.io, rate(s.last, now))
+				}
+				s.last = now
 				s.cpu, s.mem = push(s.cpu, s.last.CPUMilli), push(s.mem, s.last.Mem)
 			}
 		}
@@ -135,6 +140,15 @@ func (m *Model) message(sid string, msg *control.Message) {
 		m.status = "session " + sid + " ended"
 		m.down(sid)
 	}
+}
+
+// rate is how many bytes a second were read and written between two samples.
+func rate(from, to control.Metrics) int64 {
+	n := max(to.ReadB-from.ReadB, 0) + max(to.WriteB-from.WriteB, 0) // what has ended takes its count along
+	if d := to.Time.Sub(from.Time); d > 0 {
+		return int64(float64(n) / d.Seconds())
+	}
+	return n
 }
 
 func push(h []int64, v int64) []int64 {

@@ -115,10 +115,21 @@ func window(n, sel, room int) (from, to int) {
 }
 
 func (m *Model) viewSessions(p *page, rows int) {
-	head := fmt.Sprintf("%-12s %-10s %5s %-12s %5s %-12s %5s ", "SESSION", "PROFILE", "CPU", "", "MEM", "", "PROCS")
+	chart := 8
+	if p.width >= 110 {
+		chart = 12
+	}
+	columns := func(cpu, mem, io string, charts [3]string, procs string) string {
+		return fmt.Sprintf("%5s %-*s %5s %-*s %5s %-*s %5s ", cpu, chart, charts[0], mem, chart, charts[1], io, chart, charts[2], procs)
+	}
+	head := fmt.Sprintf("%-12s ", "SESSION") + columns("CPU", "MEM", "IO/S", [3]string{}, "PROCS")
 	wide := p.width >= len(head)+8
 	if !wide {
 		head = fmt.Sprintf("%-12s %5s %5s ", "SESSION", "CPU", "MEM")
+	}
+	profiles := p.width >= 110
+	if profiles {
+		head += fmt.Sprintf("%-10s ", "PROFILE")
 	}
 	p.add(bold, head+"COMMAND")
 	sel := slices.IndexFunc(m.sessions, func(s session) bool { return s.info.SID == m.session })
@@ -128,14 +139,21 @@ func (m *Model) viewSessions(p *page, rows int) {
 		if m.onSessions && i+from == sel {
 			style, mark = reverse, ">"
 		}
-		cpu, mem, procs := "-", "-", "-"
+		cpu, mem, io, procs := "-", "-", "-", "-"
 		if len(s.cpu) > 0 {
 			cpu, mem, procs = fmt.Sprintf("%d%%", s.last.CPUMilli/10), size(s.last.Mem), fmt.Sprint(s.last.Pids)
 		}
-		row := fmt.Sprintf("%s%-11s %5s %5s ", mark, cut(s.info.SID, 11), cpu, mem)
+		if n := len(s.io); n > 0 {
+			io = size(s.io[n-1])
+		}
+		row := fmt.Sprintf("%s%-11s ", mark, cut(s.info.SID, 11))
 		if wide {
-			row = fmt.Sprintf("%s%-11s %-10s %5s %-12s %5s %-12s %5s ", mark, cut(s.info.SID, 11), cut(plan.Bytes(s.info.Profile).Quote(), 10),
-				cpu, spark(s.cpu, 1000, 12), mem, spark(s.mem, s.last.MemMax, 12), procs)
+			row += columns(cpu, mem, io, [3]string{spark(s.cpu, 1000, chart), spark(s.mem, s.last.MemMax, chart), spark(s.io, 0, chart)}, procs)
+		} else {
+			row += fmt.Sprintf("%5s %5s ", cpu, mem)
+		}
+		if profiles {
+			row += fmt.Sprintf("%-10s ", cut(plan.Bytes(s.info.Profile).Quote(), 10))
 		}
 		p.add(style, row+cut(command(s.info), max(p.width-len(row), 8)))
 	}

@@ -39,7 +39,7 @@ func filled(opt Options) *Model {
 	m.Update(up("k3f9", "claude", "--print", "fix \x1b[31mit"), t0)
 	m.Update(up("build-7", "make", "-j8"), t0)
 	for i := range 30 {
-		m.Update(Event{SID: "k3f9", Message: &control.Message{Type: "event.metrics", TS: t0.Format(time.RFC3339), CPUMilli: int64(i * 40), Mem: int64(i) << 22, MemMax: 256 << 20, Pids: 12}}, t0)
+		m.Update(Event{SID: "k3f9", Message: &control.Message{Type: "event.metrics", TS: t0.Format(time.RFC3339), CPUMilli: int64(i * 40), Mem: int64(i) << 22, MemMax: 256 << 20, Pids: 12, ReadB: int64(i*i) << 18}}, t0)
 	}
 	m.Update(Event{SID: "k3f9", Message: request(1, "/home/u/.config/gh/hosts.yml")}, t0)
 	link := request(2, "/home/u/proj/a")
