@@ -1,4 +1,4 @@
-# What granted paths cost inside a dynamic session, native and inside in turn; then the broker's memory with 200 grafts.
+# What granted paths cost inside a dynamic session, native and inside in turn, with each engine; then the broker's memory with 200 grafts.
 # bench_gate.sh DIR GO [USER COMMAND...]: DIR holds sbx and bench, and home, which belongs to the user.
 set -eu
 here=$1 go=$2; shift 2
@@ -35,6 +35,16 @@ for work in "find /usr -xdev, a stat each=sh tree.sh" "git status, 20 000 files=
 	as ${*:+"$@"} "$here/bench" -n "${WORKS:-15}" -warm 2 -elsewhere "$here/sbx run -q --mode dynamic --gate gatefs --ro $here/bench --ro $home/read --env GOPROXY --env GOTOOLCHAIN -- $here/bench -times" \
 		"$work" "the same, inside=@${work#*=}"
 done
+# The notification engine beside the least that one can be, in C (notify.c).
+if cc -O2 -o "$here/notify" "$(dirname "$0")/notify.c" 2>/dev/null; then
+	sed s/300000/20000/ opens.py >opens20.py
+	for work in "find /usr, a stat each=sh tree.sh" "git status=sh status.sh" "14 python imports=python3 imports.py" "go build, warm=sh build.sh" "20 000 opens=python3 opens20.py"; do
+		as ${*:+"$@"} "$here/bench" -n "${WORKS:-15}" -warm 2 -elsewhere "$here/sbx run -q --mode dynamic --gate notify --ro $here/bench --env GOPROXY --env GOTOOLCHAIN -- $here/bench -times" \
+			"$work" "supervised in C=$here/notify ${work#*=}" "sbx, notify=@${work#*=}"
+	done
+else
+	echo "supervised in C: left out, missing: cc and the kernel's headers"
+fi
 # Grafts: each directory that is listed is mounted.
 as ${*:+"$@"} "$here/sbx" run -q --mode dynamic --gate gatefs --prompt allow --name bench-grafts -- sh -c 'for i in $(seq 200); do ls ~/trees/$((i / 5))/$i >/dev/null; done; grep -c trees /proc/self/mountinfo; echo ready >ready; sleep 12' &
 n=0; until [ -e ready ] || [ $n -gt 600 ]; do sleep 0.1; n=$((n+1)); done
