@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -49,7 +50,7 @@ func (a *Agent) Graft(g Graft) error {
 	if g.Access != plan.ReadOnly && g.Access != plan.ReadWrite {
 		return fmt.Errorf("ordering the agent: access %q", g.Access)
 	}
-	_, err = a.order(func(t *tape, b *agentBlock) {
+	_, err = a.seeing(func(t *tape, b *agentBlock) {
 		if g.Upper != "" {
 			t.layers(&g)
 		} else {
@@ -63,6 +64,20 @@ func (a *Agent) Graft(g Graft) error {
 		t.call(unix.SYS_MOVE_MOUNT, 0, t.str(""), 0, t.str(""), intoEmpty).from(0, regB).from(2, regC)
 	})
 	return err
+}
+
+// seeing is order for what looks at the host. The agent's mounts are a copy of the caller's, which may have gained some since: what it
+// does not find as the caller has it, another agent may.
+func (a *Agent) seeing(build func(t *tape, b *agentBlock)) (*os.File, error) {
+	was := a.PID()
+	f, err := a.order(build)
+	if was == 0 || was != a.PID() || !errors.Is(err, unix.ESTALE) && !errors.Is(err, unix.ENOENT) {
+		return f, err
+	}
+	a.mu.Lock()
+	a.end()
+	a.mu.Unlock()
+	return a.order(build)
 }
 
 // layers leaves a detached overlay in regB.
@@ -106,7 +121,7 @@ func (a *Agent) Detach(source string, dev, ino uint64) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := a.order(func(t *tape, b *agentBlock) {
+	f, err := a.seeing(func(t *tape, b *agentBlock) {
 		t.clone(&Graft{Source: source, Access: plan.ReadOnly, Dev: dev, Ino: ino}, from)
 		b.hand(t, regB)
 	})
