@@ -162,7 +162,7 @@ func (c *Child) compile(b *block, sock int, std Stdio, tether int) error {
 
 var (
 	errGone    = errors.New("process 1 of the sandbox is gone")
-	errTooMany = fmt.Errorf("taking descriptors from process 1: %w", unix.EMFILE)
+	errTooMany = errors.New("taking descriptors from process 1: too many open files")
 )
 
 // receive reads one message and the descriptors that came with it.
