@@ -95,7 +95,7 @@ func Defaults() Config {
 			Enabled: true, Profile: "moderate", Mode: "dynamic", Gate: "auto", FallbackOnUnavailable: "block", Debug: true,
 			NonRootUser: true, Prompt: "auto", PromptTimeout: 5 * time.Minute, Questions: 32, Stat: "ask",
 		},
-		FS:      FS{Caches: "overlay"},
+		FS:      FS{Caches: "overlay", TmpSize: "1G"},
 		Network: Network{Mode: "auto", TLS: "none"},
 		Audit:   Audit{Forward: "none"},
 		Limits:  Limits{Memory: "75%", Pids: 4096},
