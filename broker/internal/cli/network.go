@@ -229,12 +229,16 @@ func (o *outlet) stage() (*stage.Network, error) {
 	}
 	r := &planner.Refusal{What: "making the sandbox's network", Err: o.err}
 	switch {
+	case publishing(o.err) && errors.Is(o.err, syscall.EACCES):
+		r.Hint = "ports below 1024 are root's on this host; publish a higher one"
+	case publishing(o.err) && errors.Is(o.err, syscall.EADDRINUSE):
+		r.Hint = "another program has that port; publish another one"
+	case publishing(o.err):
+		r.Hint = "the address has to be one of this host's"
 	case o.opt.Helper != "":
 		r.Hint = vethHint(o.err)
 	case errors.Is(o.err, syscall.EACCES), errors.Is(o.err, syscall.ENOENT):
 		r.Hint = "the device must exist and be open to you (as root: modprobe tun; chmod 0666 /dev/net/tun)"
-	case errors.Is(o.err, syscall.EADDRINUSE):
-		r.Hint = "another program has that port; publish another one"
 	default:
 		r.Hint = "install pasta (package passt) or slirp4netns; sbx doctor says what is missing"
 	}

@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"path"
@@ -16,6 +18,12 @@ import (
 func isIPv6(h policy.HostPattern) bool {
 	p, ok := h.Prefix()
 	return ok && p.Addr().Is6()
+}
+
+// publishing says whether an error is about a port of the host's that was to lead in.
+func publishing(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "listen"
 }
 
 // kindTraffic is the kind of records that count what went to and came from one address.
