@@ -12,6 +12,7 @@ type Aftermath struct {
 	Peak    int64 // most memory that one process had at a time, in bytes, of those that process 1 has reaped
 	PeakPID int   // that process or the one that had waited for it, as seen inside
 	Main    int   // the program's pid inside
+	Further bool  // that is not the session's first one
 	// Full are writable temporary file systems that have no room for data, Files those that have none for files.
 	Full, Files []plan.Mount
 }
@@ -38,6 +39,18 @@ func (c *Child) Aftermath() Aftermath {
 		if x.nodes[i] != 0 {
 			a.Files = append(a.Files, m)
 		}
+	}
+	return a
+}
+
+// AftermathOf is what process 1 saw when a further program had ended, other than well: what it says of memory is about that one.
+func (c *Child) AftermathOf(pid int) Aftermath {
+	a := c.Aftermath()
+	a.Killed, a.Main, a.Further = 0, pid, true
+	if a.PeakPID != pid {
+		a.Peak = 0
+	} else {
+		c.control.last.peak = 0 // the next one may have had a little less
 	}
 	return a
 }

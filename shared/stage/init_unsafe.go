@@ -304,6 +304,9 @@ func reap(c *control) bool {
 		if pid == c.main && c.exitWithMain != 0 {
 			return true
 		}
+		if c.status != 0 {
+			lookAtPlaces(c)
+		}
 		send(c, evExited, pid, int64(c.status), is.id)
 	}
 }
@@ -372,6 +375,7 @@ func lookAtPlaces(c *control) {
 		if _, _, e := syscall.RawSyscall(syscall.SYS_STATFS, c.last.places[i], uintptr(unsafe.Pointer(st)), 0); e != 0 {
 			continue
 		}
+		c.last.full[i], c.last.nodes[i] = 0, 0
 		if st.Bavail*64 < st.Blocks {
 			c.last.full[i] = 1
 		}

@@ -215,6 +215,9 @@ func (t *term) execEnd(q *execRequest) func(*client.End, error) int {
 		for _, b := range end.Blocked {
 			t.warn("blocked: " + b)
 		}
+		for _, l := range end.Limits {
+			t.warn(l)
+		}
 		return end.Status
 	}
 }
@@ -233,13 +236,14 @@ type execResult struct {
 	Stderr    plan.Bytes   `json:"stderr"`
 	Truncated bool         `json:"truncated"`
 	Blocked   []string     `json:"blocked"`
+	Limits    []string     `json:"limits"`
 }
 
 // execJSON runs the program with its output kept and prints one object. The exit status is the program's.
 func (t *term) execJSON(c client.Programs, q *execRequest, e client.Command) int {
 	out, errs := &keeper{max: q.maxOutput}, &keeper{max: q.maxOutput}
 	e.Stdout, e.Stderr = out, errs
-	res := execResult{SID: q.sid, Argv: bytesOf(q.argv), Started: time.Now().UTC().Format(time.RFC3339Nano), Blocked: []string{}}
+	res := execResult{SID: q.sid, Argv: bytesOf(q.argv), Started: time.Now().UTC().Format(time.RFC3339Nano), Blocked: []string{}, Limits: []string{}}
 	end, err := c.Run(e)
 	switch {
 	case err != nil:
@@ -249,7 +253,7 @@ func (t *term) execJSON(c client.Programs, q *execRequest, e client.Command) int
 		}
 	default:
 		res.PID, res.Status, res.Signal, res.Error, res.Seconds = end.PID, end.Status, end.Signal, end.Error, end.Duration.Seconds()
-		res.Blocked = append(res.Blocked, end.Blocked...)
+		res.Blocked, res.Limits = append(res.Blocked, end.Blocked...), append(res.Limits, end.Limits...)
 	}
 	res.Stdout, res.Stderr = plan.Bytes(out.b), plan.Bytes(errs.b)
 	res.Truncated = out.more || errs.more

@@ -146,16 +146,26 @@ func (c *confined) reached(after stage.Aftermath) []string {
 	default:
 		out = append(out, fmt.Sprintf("limit of %d processes reached; raise it with --pids", limit))
 	}
+	out = append(out, c.full(after)...)
+	if c.heldBack > 0 {
+		out = append(out, fmt.Sprintf("busy programs in %d sessions of their own (setsid) were given less of the processors, which others wanted too", c.heldBack))
+	}
+	return out
+}
+
+// full says which limits on memory and temporary file systems were reached; c.mu is held.
+func (c *confined) full(after stage.Aftermath) []string {
+	var out []string
 	// A process that is refused memory has a little less than it may have; what it never touched is not seen.
 	if limit := limitOf(c.plan, "data"); limit > 0 && uint64(max(after.Peak, c.most)) > limit/4*3 && len(c.notes) == 0 {
 		by := c.by()
-		if by == "" && after.PeakPID == after.Main {
+		if by == "" && after.PeakPID == after.Main && after.Further {
+			by = fmt.Sprintf(" by process %d or what it ran", after.Main)
+		} else if by == "" && after.PeakPID == after.Main {
 			by = fmt.Sprintf(" by %s[%d] or what it ran", plan.Bytes(path.Base(string(c.plan.Process.Path))).Quote(), after.Main)
 		}
+		c.most, c.seen = 0, ""
 		out = append(out, "memory limit "+resources.Bytes(int64(limit))+" of each process reached"+by+"; raise it with --memory")
-	}
-	if c.heldBack > 0 {
-		out = append(out, fmt.Sprintf("busy programs in %d sessions of their own (setsid) were given less of the processors, which others wanted too", c.heldBack))
 	}
 	if names := placesThatAre(after.Full); names != "" {
 		out = append(out, names+" full; raise the size with --tmp-size")
@@ -166,6 +176,29 @@ func (c *confined) reached(after stage.Aftermath) []string {
 	if names := placesThatAre(after.Files); names != "" {
 		out = append(out, names+" full of files; raise their number with --tmp-size")
 	}
+	return out
+}
+
+// reachedBy says which limits a further program that has ended, other than well, may have come to.
+func (c *confined) reachedBy(pid, init int, child *stage.Child) []string {
+	if c == nil || c.plan == nil || child == nil {
+		return nil
+	}
+	c.count(init)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := c.full(child.AftermathOf(pid))
+	limit := limitOf(c.plan, "nproc")
+	if c.group != nil {
+		u := c.group.Usage()
+		if u.PidsHit > c.pidsHit {
+			out = append(out, fmt.Sprintf("limit of %d processes reached (%d times); raise it with --pids", u.PidsMax, u.PidsHit-c.pidsHit))
+		}
+		c.pidsHit = u.PidsHit
+	} else if n := uint64(c.tasks); limit > 0 && n >= limit/10*9 {
+		out = append(out, fmt.Sprintf("limit of %d processes reached, %d are there; raise it with --pids", limit, n))
+	}
+	c.tasks = 0
 	return out
 }
 

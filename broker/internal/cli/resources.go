@@ -33,6 +33,8 @@ type confined struct {
 	seen  string // the largest process that was seen
 	most  int64  // bytes of all together that were seen
 
+	pidsHit int64 // of what was told already
+
 	heldBack int // busy sessions of programs that got less of the processors, at most
 }
 
@@ -253,6 +255,7 @@ func (c *confined) make(parent resources.Parent, sid string) error {
 		return fmt.Errorf("%w: %w", resources.ErrNone, err)
 	}
 	c.group = g
+	_ = g.Mourned() // without, the next session removes what a killed broker leaves
 	return nil
 }
 

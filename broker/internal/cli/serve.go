@@ -227,6 +227,9 @@ func (v *service) exec(e control.Exec, ev control.ExecEvents) error {
 			case err != nil:
 				end.Error = err.Error()
 			}
+			if res.Status != 0 && err == nil {
+				end.Limits = v.meter.limited.reachedBy(pid, v.init(), run.Child)
+			}
 			v.mu.Lock()
 			delete(v.execs, pid)
 			end.Blocked = append(x.blocked, v.early[pid]...)

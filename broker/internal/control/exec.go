@@ -34,6 +34,7 @@ type ExecEnd struct {
 	Error    string // why it was never executed, or that the session ended
 	Duration time.Duration
 	Blocked  []string // what was refused to it
+	Limits   []string // which limits it may have come to
 }
 
 // maxExecs is how many programs of one client run at once.
@@ -138,5 +139,17 @@ func endLine(e ExecEnd) []byte {
 		}
 		blocked = append(blocked, plan.Bytes(clip(b, 200)))
 	}
-	return o.list("blocked", blocked).line()
+	o.list("blocked", blocked)
+	if len(e.Limits) > 0 { // rare; without it a client that looks for no more than the status needs no runtime
+		o.list("limits", bytesOf(e.Limits))
+	}
+	return o.line()
+}
+
+func bytesOf(list []string) []plan.Bytes {
+	out := make([]plan.Bytes, len(list))
+	for i, s := range list {
+		out[i] = plan.Bytes(clip(s, 500))
+	}
+	return out
 }

@@ -117,6 +117,7 @@ type execMessage struct {
 	Error   plan.Bytes   `json:"error"`
 	Usec    int64        `json:"usec"`
 	Blocked []plan.Bytes `json:"blocked"`
+	Limits  []plan.Bytes `json:"limits"`
 	Code    string       `json:"code"`
 	Message plan.Bytes   `json:"message"`
 }
@@ -147,6 +148,9 @@ func (c *ExecClient) NextExec() (ExecEvent, error) {
 			end := &ExecEnd{PID: m.PID, Tag: m.Tag, Status: m.Status, Signal: m.Signal, Error: string(m.Error), Duration: time.Duration(m.Usec) * time.Microsecond}
 			for _, b := range m.Blocked {
 				end.Blocked = append(end.Blocked, string(b))
+			}
+			for _, l := range m.Limits {
+				end.Limits = append(end.Limits, string(l))
 			}
 			return ExecEvent{PID: m.PID, Tag: m.Tag, End: end}, nil
 		}

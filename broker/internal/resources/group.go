@@ -21,14 +21,25 @@ type Group struct {
 	limits Limits
 	inner  string // the group below that is handed to the program; "" for none
 	lock   int    // of its directory, as long as this process lives: by that others know that it is in use
+
+	mourner, alive int // the process that removes it when this one was killed, and the pipe by which it knows
 }
+
+// How often and how long apart a name is tried whose last group is just being removed.
+const (
+	makeTries = 40
+	makePause = 10 * time.Millisecond
+)
 
 // Make makes the group of the session sid below the parent.
 func (p Parent) Make(sid string) (*Group, error) {
 	g := &Group{Dir: filepath.Join(p.Dir, prefix+sid), Parent: p}
 	for try := 0; ; try++ {
 		err := unix.Mkdir(g.Dir, 0o755)
-		if err == unix.EEXIST && try == 0 {
+		if err == unix.EEXIST && try < makeTries {
+			if try > 0 {
+				time.Sleep(makePause) // it is just being removed
+			}
 			p.Sweep() // a dead broker's of the same name
 			continue
 		}
@@ -38,7 +49,7 @@ func (p Parent) Make(sid string) (*Group, error) {
 		if g.lock, err = lockDir(g.Dir); err == nil {
 			return g, nil
 		}
-		if try > 0 { // else somebody swept it between the two calls
+		if try > makeTries { // else somebody swept it between the two calls
 			return nil, fmt.Errorf("locking control group %s: %w", g.Dir, err)
 		}
 	}
@@ -127,6 +138,7 @@ const sweepWait = 100 * time.Millisecond
 
 // Remove ends what is left in the group and removes it.
 func (g *Group) Remove() error {
+	g.unmourned()
 	defer unix.Close(g.lock)
 	return g.remove(removeWait)
 }
