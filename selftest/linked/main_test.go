@@ -8,7 +8,7 @@ import (
 )
 
 // most is what sbx-helper may hold: to take more in is a decision.
-const most = 3050
+const most = 3250
 
 // none are the files of shared of which nothing may run with privilege.
 var none = [...]string{"plan/json.go", "plan/text.go", "plan/validate_user.go", "stage/agent.go", "stage/agent_unsafe.go", "stage/graft.go", "stage/gate.go", "stage/idmap.go", "stage/later_unsafe.go",
@@ -18,7 +18,7 @@ var none = [...]string{"plan/json.go", "plan/text.go", "plan/validate_user.go", 
 func TestHelperHolds(t *testing.T) {
 	t.Chdir("../..")
 	bin := filepath.Join(t.TempDir(), "bin")
-	cmd := exec.Command("go", "build", "-trimpath", "-o", bin, "./helper")
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-E=sbx_helper_start", "-o", bin, "./helper")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
