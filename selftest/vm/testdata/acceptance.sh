@@ -1,5 +1,5 @@
 # The host is what it is meant to be, and the whole sbx selftest passes. With the word helper it is one without user namespaces,
-# and sbx-helper builds the sandboxes.
+# and sbx-helper builds the sandboxes; with the word host nothing but the host is looked at.
 check() { if eval "$2"; then echo "pass: $1"; else echo "FAIL: $1"; sed 's/^/    /' ~/out; fi; }
 mkdir -p ~/project && cd ~/project || exit 1
 sbx doctor >~/out 2>&1
@@ -12,6 +12,7 @@ if [ "$1" = helper ]; then
 else
 	check "doctor finds no loss" '! grep -q ^LOSS ~/out'
 fi
+[ "$1" != host ] || exit 0
 sbx selftest >~/out 2>&1; status=$?
 tail -n 1 ~/out
 check "sbx selftest: exit status $status" '[ $status = 0 ]'
