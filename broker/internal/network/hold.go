@@ -54,6 +54,7 @@ func (n *Network) settle(dst netip.AddrPort, f flow) {
 	if !isName {
 		host = dst.Addr().String()
 	}
+	by := n.raw
 	v := n.o.Ask(n.ctx, n.whois(who{f.src, "tcp"}).ask(host, dst.Port()))
 	var err error
 	if v.Decision == decide.Allow {
@@ -69,6 +70,7 @@ func (n *Network) settle(dst netip.AddrPort, f flow) {
 			n.names.led(host, []netip.Addr{dst.Addr()}, judgement{ports: list}, life)
 		}
 	} else {
+		by = n.back // who decided has recorded it
 		err = n.rules.refuse(dst, denyLife)
 	}
 	n.mu.Lock()
@@ -80,7 +82,7 @@ func (n *Network) settle(dst netip.AddrPort, f flow) {
 		return
 	}
 	for _, p := range packets {
-		n.inject(p, n.raw)
+		n.inject(p, by)
 	}
 }
 
