@@ -27,6 +27,7 @@ type meter struct {
 	begin   time.Time
 	last    resources.Usage
 	milli   int64
+	peak    int64 // most memory that was seen, where there is no group
 	looping bool
 
 	open, allowed, denied int64
@@ -51,6 +52,10 @@ func (m *meter) usage() (resources.Usage, int64) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if u.MemoryPeak == 0 {
+		m.peak = max(m.peak, u.Memory)
+		u.MemoryPeak = m.peak
+	}
 	since := m.last.Time
 	if since.IsZero() {
 		since = m.begin
