@@ -126,6 +126,8 @@ func (t *term) confine(s settings, in *planner.Input, dry bool) (*confined, erro
 		var serr error
 		if parent, serr = here.Scope(bus, in.Session, os.Getpid()); serr == nil {
 			err = nil
+		} else {
+			err = serr // the better reason
 		}
 	}
 	if err == nil && !dry {
