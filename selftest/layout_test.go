@@ -44,7 +44,7 @@ var mayImport = map[string][]string{
 	// planner alone speaks both policy and plan, so that no word of policy reaches privileged code.
 	"broker/internal/planner": {"broker/internal/policy", "broker/internal/host", "broker/internal/guard", "shared/plan"},
 
-	"broker/internal/session":     {"shared/plan", "audit", "broker/internal/idmap"},
+	"broker/internal/session":     {"shared/plan", "shared/stage", "audit", "broker/internal/idmap"},
 	"broker/internal/control":     {"broker/internal/session", "broker/internal/decide", "broker/internal/prompt", "shared/plan"},
 	"broker/internal/watch":       {"broker/internal/control", "broker/internal/session", "broker/internal/prompt", "shared/plan"},
 	"broker/internal/launch":      {"shared/plan", "shared/wire", "shared/stage"},

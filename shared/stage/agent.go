@@ -152,7 +152,7 @@ func agentSetup(b *agentBlock, sock, user, inside int) (*tape, func(), error) {
 	if err != nil {
 		return nil, undo, err
 	}
-	t := &tape{arena: &arena{data: b.data[:]}}
+	t := &tape{arena: newArena(b.data[:])}
 	t.at("starting the agent", "")
 	t.call(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, ptr(t, &[1]uint64{allSignals}), 0, 8)
 	t.call(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
@@ -235,7 +235,7 @@ func (a *Agent) order(build func(t *tape, b *agentBlock)) (*os.File, error) {
 			}
 		}
 		b := a.proc.b
-		t := &tape{arena: &arena{data: b.data[:]}}
+		t := &tape{arena: newArena(b.data[:])}
 		b.hdr.Controllen = 0
 		b.fault = fault{}
 		build(t, b)

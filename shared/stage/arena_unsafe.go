@@ -15,8 +15,13 @@ const (
 // arena hands out pieces of memory that was mapped before the clone, at the same address on both sides.
 type arena struct {
 	data []byte
+	base uintptr // the address that data has, or will have, where the tape is carried out
 	used int
 	full bool // something did not fit, and its address is wrong
+}
+
+func newArena(data []byte) *arena {
+	return &arena{data: data, base: uintptr(unsafe.Pointer(unsafe.SliceData(data)))}
 }
 
 // take returns the address of n zero bytes, aligned for any system call.
@@ -24,11 +29,11 @@ func (a *arena) take(n int) uintptr {
 	n = (max(n, 1) + 7) &^ 7
 	if n > len(a.data)-a.used {
 		a.full = true
-		return uintptr(unsafe.Pointer(&a.data[0]))
+		return a.base
 	}
-	p := unsafe.Pointer(&a.data[a.used])
+	p := a.base + uintptr(a.used)
 	a.used += n
-	return uintptr(p)
+	return p
 }
 
 // put returns the address of a copy of b.
@@ -57,6 +62,7 @@ func newBlock() (*block, []byte, error) {
 		return nil, nil, err
 	}
 	b := (*block)(unsafe.Pointer(&m[0]))
+	b.control.setup.index = -1
 	b.init()
 	return b, m, nil
 }
@@ -73,6 +79,6 @@ func (b *block) load(setup, start *tape, asPID1, idle bool) {
 
 // tapes returns the two empty tapes of the block.
 func (b *block) tapes() (setup, start *tape) {
-	a := &arena{data: b.data[:]}
+	a := newArena(b.data[:])
 	return &tape{ops: b.setup[:0], fixed: true, arena: a}, &tape{ops: b.start[:0], fixed: true, arena: a}
 }

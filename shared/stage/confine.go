@@ -23,6 +23,9 @@ func (c *compiler) confine() {
 	t := c.t
 	t.at("making process 1 undumpable", "")
 	t.call(unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
+	if c.ns != nil {
+		c.ns.greeted(c)
+	}
 	c.seccomp()
 }
 

@@ -90,7 +90,7 @@ const dieWithin = 5
 
 func (c *control) init() {
 	c.poll = [2]unix.PollFd{{Fd: fdSock, Events: unix.POLLIN}, {Fd: fdSignal, Events: unix.POLLIN}}
-	c.start.index, c.setup.index = -1, -1
+	c.start.index = -1
 	c.iov.Base = (*byte)(unsafe.Pointer(&c.in))
 	c.iov.SetLen(int(unsafe.Sizeof(c.in)))
 	c.hdr.Iov, c.hdr.Control = &c.iov, &c.cmsg[0]

@@ -20,6 +20,7 @@ type Early struct {
 	flags  uintptr
 	block  *block
 	memory []byte
+	ahead  *ahead // nil: it waits for its plan
 }
 
 // Prepare clones process 1. The calling goroutine must stay locked to its thread, as for Start.

@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"os"
 	"syscall"
 	"unsafe"
 
@@ -16,6 +17,7 @@ var entry struct {
 	pair       [2]int32
 	block      *block
 	exec       execClient
+	ahead      aheadEntry
 }
 
 // notRun are options with which nothing is run.
@@ -60,6 +62,11 @@ func enter(argc uintptr, argv unsafe.Pointer) {
 		return
 	}
 	p := &b.prog
+	if !detached {
+		openAhead(&entry.ahead, argc, argv, uint64(fds[1]))
+	}
+	p.ahead, p.c = entry.ahead.file, &b.control
+	b.control.setup.index = -1
 	p.flags = cloneUsual
 	p.sock, p.other = uintptr(fds[1]), uintptr(fds[0])
 	pid, _, e := syscall.RawSyscall6(syscall.SYS_CLONE, p.flags&(unix.CLONE_NEWUSER|unix.CLONE_NEWPID)|uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
@@ -104,6 +111,11 @@ func Entered() *Early {
 	e := &Early{pid: int(entry.pid), sock: int(entry.pair[0]), peer: int(entry.pair[1]), flags: entry.flags, block: b,
 		memory: unsafe.Slice((*byte)(unsafe.Pointer(b)), unsafe.Sizeof(*b))}
 	entry.pid = 0
+	if x := &entry.ahead; x.file != nil {
+		e.ahead = &ahead{file: x.file, dir: x.folder()}
+	} else if x.made {
+		_ = os.Remove(x.folder())
+	}
 	b.init()
 	return e
 }

@@ -56,7 +56,7 @@ func (c *compiler) populate() {
 		if rel == "" {
 			rel = "."
 			// The kernel gives the root to uid 0 until it has asked for its attributes.
-			t.call(unix.SYS_STATX, atCwd, t.str(rel), unix.AT_STATX_FORCE_SYNC, unix.STATX_BASIC_STATS, t.buf(256))
+			t.call(unix.SYS_STATX, atCwd, t.str(rel), unix.AT_STATX_FORCE_SYNC, unix.STATX_BASIC_STATS, t.statBuf())
 		}
 		if d.List {
 			t.list(rel, buf)

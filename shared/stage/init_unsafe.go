@@ -26,6 +26,7 @@ type program struct {
 	pid         int64 // of process 1, where it is joined
 	cgroup      uint64
 	args        cloneArgs
+	ahead       *aheadFile // carried out before the plan is known
 }
 
 // cloneArgs is struct clone_args (clone(2)).
@@ -70,7 +71,7 @@ func launch(p *program) (pid, errno uintptr) {
 //go:norace
 func live(p *program) {
 	await(p)
-	if !runTape(p.setup, &p.c.regs, &p.c.setup) {
+	if p.ahead == nil && !runTape(p.setup, &p.c.regs, &p.c.setup) {
 		stopped(p.c)
 	}
 	if p.asPID1 {
@@ -137,7 +138,7 @@ func stopped(c *control) {
 	exit(1)
 }
 
-// await makes the namespaces and waits for the broker's word.
+// await makes the namespaces, carries out what is known already, and waits for the broker's word.
 //
 //go:noinline
 //go:nosplit
@@ -148,6 +149,9 @@ func await(p *program) {
 	if _, _, e := syscall.RawSyscall(syscall.SYS_UNSHARE, p.flags&^(unix.CLONE_NEWUSER|unix.CLONE_NEWPID), 0, 0); e != 0 {
 		p.unshare = int64(e)
 		exit(1)
+	}
+	if p.ahead != nil {
+		carryAhead(p)
 	}
 	for {
 		n, _, e := syscall.RawSyscall6(syscall.SYS_RECVFROM, p.sock, uintptr(unsafe.Pointer(&p.begin)), unsafe.Sizeof(p.begin), 0, 0, 0)

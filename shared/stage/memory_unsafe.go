@@ -37,13 +37,16 @@ func (t *tape) vector(list []string) uintptr {
 	p := t.buf(8 * (len(list) + 1))
 	for i, s := range list {
 		if a := t.str(s); !t.arena.full {
-			*(*uintptr)(address(p + uintptr(8*i))) = a
+			*(*uintptr)(t.arena.at(p + uintptr(8*i))) = a
 		}
 	}
 	return p
 }
 
-// address is the pointer to the arena's memory at a.
+// at is where this process can write what the tape will find at address p.
+func (a *arena) at(p uintptr) unsafe.Pointer { return unsafe.Pointer(&a.data[p-a.base]) }
+
+// address is the pointer to the memory at a, which is not Go's.
 func address(a uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&a)) }
 
 // expect64 fails the tape with errno unless the 64 bits at addr are v.

@@ -232,7 +232,7 @@ const (
 func (c *compiler) sameObject(r uint8, dev, ino uint64) { c.t.sameObject(r, dev, ino) }
 
 func (t *tape) sameObject(r uint8, dev, ino uint64) {
-	buf := t.buf(256)
+	buf := t.statBuf()
 	t.call(unix.SYS_STATX, 0, t.str(""), unix.AT_EMPTY_PATH|unix.AT_NO_AUTOMOUNT|unix.AT_STATX_DONT_SYNC, unix.STATX_INO|unix.STATX_TYPE, buf).from(0, r)
 	t.expect64(buf+statxIno, ino, uintptr(unix.ESTALE))
 	t.expect64(buf+statxDev, uint64(unix.Major(dev))|uint64(unix.Minor(dev))<<32, uintptr(unix.ESTALE))
@@ -322,10 +322,26 @@ func (c *compiler) fuse(m *plan.Mount, rel string) {
 	t.call(unix.SYS_CLOSE, uintptr(fdFuse+c.fuses))
 	c.fuses++
 	c.attach(regB, rel)
-	// The kernel gives the root of a FUSE file system to uid 0 until it has asked for its attributes, and
-	// refuses to write to what belongs to nobody inside.
-	t.call(unix.SYS_STATX, atCwd, t.str(rel), unix.AT_STATX_FORCE_SYNC, unix.STATX_BASIC_STATS, t.buf(256))
 	c.place(rel, true)
+}
+
+// greet has the kernel ask for the attributes of each FUSE file system: until then it gives the root to uid 0, and refuses to write to
+// what belongs to nobody inside. It comes last because it waits for the broker, which may not be serving yet.
+func (c *compiler) greet() {
+	for i := range c.p.Mounts {
+		if m := &c.p.Mounts[i]; m.Kind == plan.Fuse && i > 0 {
+			c.t.at("greeting", string(m.Target))
+			c.t.call(unix.SYS_STATX, atCwd, c.t.str(string(m.Target)), unix.AT_STATX_FORCE_SYNC, unix.STATX_BASIC_STATS, c.t.statBuf()).may(anyErrno)
+		}
+	}
+}
+
+// statBuf is the address of one struct statx, which is read before the next is asked for.
+func (t *tape) statBuf() uintptr {
+	if t.statx == 0 {
+		t.statx = t.buf(256)
+	}
+	return t.statx
 }
 
 // protect covers a tree that is already there with itself, under other flags.

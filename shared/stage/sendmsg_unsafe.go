@@ -12,7 +12,7 @@ func (t *tape) sendmsg(m message, rights uintptr, n int) {
 	iov := [2]uintptr{ptr(t, &m), unsafe.Sizeof(m)}
 	hdr := t.buf(int(unsafe.Sizeof(unix.Msghdr{})))
 	if !t.arena.full {
-		h := (*unix.Msghdr)(address(hdr))
+		h := (*unix.Msghdr)(t.arena.at(hdr))
 		*(*uintptr)(unsafe.Pointer(&h.Iov)) = ptr(t, &iov)
 		*(*uintptr)(unsafe.Pointer(&h.Control)) = rights
 		h.SetIovlen(1)

@@ -39,7 +39,7 @@ func (s *slot) take(id int64) *tape {
 	s.id, s.fault = id, fault{index: -1}
 	s.regs = registers{}
 	atomic.StoreInt32(&s.busy, 1)
-	return &tape{ops: s.ops[:0:slotOps], fixed: true, arena: &arena{data: s.arena[:]}}
+	return &tape{ops: s.ops[:0:slotOps], fixed: true, arena: newArena(s.arena[:])}
 }
 
 // load makes the finished tape the slot's.

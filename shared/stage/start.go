@@ -30,6 +30,8 @@ type Child struct {
 	start   *tape
 	asPID1  bool
 	spawns  spawns
+	folder  *Folder // nil: nothing is to be remembered
+	std     Stdio
 }
 
 // Steps is everything that is done, in order.
@@ -68,6 +70,10 @@ type Hooks struct {
 	Network *Network
 	// Maps writes the identity maps of process 1 where the plan has subordinate ids.
 	Maps func(pid int) error
+	// Folder is what the plan's mounts need on the host.
+	Folder Folder
+	// Remember says that the next run with the same arguments may begin with this set-up, see ahead.
+	Remember bool
 }
 
 // Start carries out p. The calling goroutine must stay locked to its thread until the sandbox has
@@ -78,7 +84,7 @@ func Start(p *plan.Plan, std Stdio, hooks Hooks, early *Early) (*Child, error) {
 		early.End()
 		return nil, fmt.Errorf("BUG(sbx): the plan and the caller do not agree about a network")
 	}
-	if hooks.Cgroup > 0 || !early.suits(p, std) {
+	if hooks.Cgroup > 0 || !early.suits(p, std) || !early.foresaw(p, std, &hooks) {
 		moved, closeMoved, err := moveAway(std[:])
 		var fresh *Early
 		if err == nil {
@@ -97,16 +103,35 @@ func Start(p *plan.Plan, std Stdio, hooks Hooks, early *Early) (*Child, error) {
 	}
 	c := &Child{PID: early.pid, Pidfd: -1, Fds: map[plan.FdRole]*os.File{}, plan: p, sock: early.sock, control: &early.block.control, program: &early.block.prog, memory: early.memory}
 	early.pid = 0
+	if hooks.Remember && early.ahead == nil {
+		c.folder, c.std = &hooks.Folder, std
+	}
 	c.also.settled, c.also.since = hooks.Settled, time.Now()
 	var err error
 	if hooks.Cloned != nil {
 		err = hooks.Cloned(c.PID)
 	}
+	if early.ahead == nil {
+		if err == nil {
+			err = hooks.Folder.Make()
+		}
+		if err == nil {
+			err = c.load(early, std)
+		}
+		if err == nil {
+			err = c.begin()
+		}
+	} else if err == nil {
+		err = c.loadAhead(early)
+	}
 	if err == nil {
-		err = c.load(early, std)
+		c.Pidfd, err = unix.PidfdOpen(c.PID, 0)
 	}
 	if err == nil {
 		err = c.awaitReady(p, hooks)
+	}
+	if err == nil && early.ahead != nil {
+		err = c.begin()
 	}
 	if err != nil {
 		c.Kill()
@@ -116,18 +141,14 @@ func Start(p *plan.Plan, std Stdio, hooks Hooks, early *Early) (*Child, error) {
 	return c, nil
 }
 
-// load makes the tapes and has process 1 carry them out.
-func (c *Child) load(e *Early, std Stdio) error {
-	if err := c.compile(e.block, e.peer, std, -1); err != nil {
-		return err
-	}
+// load makes the tapes.
+func (c *Child) load(e *Early, std Stdio) error { return c.compile(e.block, e.peer, std, -1) }
+
+// begin has process 1 carry out the tapes that it has not carried out yet.
+func (c *Child) begin() error {
 	m := message{kind: cmdBegin}
 	if err := unix.Sendto(c.sock, m.encode(), unix.MSG_NOSIGNAL, nil); err != nil {
 		return c.explain(fmt.Errorf("starting process 1: %w", err))
-	}
-	var err error
-	if c.Pidfd, err = unix.PidfdOpen(c.PID, 0); err != nil {
-		return fmt.Errorf("opening pidfd: %w", err)
 	}
 	return nil
 }
@@ -142,6 +163,11 @@ func (c *Child) compile(b *block, sock int, std Stdio, tether int) error {
 	if err := compileSetup(c.setup, c.plan, sock, std, tether, ns); err != nil {
 		return err
 	}
+	return c.compileRest(b)
+}
+
+// compileRest makes what comes after the set-up.
+func (c *Child) compileRest(b *block) error {
 	compileStart(c.start, c.plan)
 	for i, m := range places(c.plan) {
 		c.control.last.places[i] = c.start.str(string(m.Target))

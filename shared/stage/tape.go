@@ -48,8 +48,9 @@ type Step struct {
 type tape struct {
 	ops   []op
 	steps []stepAt
-	fixed bool   // ops lie in memory of the interpreter's and cannot grow
-	arena *arena // of everything that an argument points to
+	fixed bool    // ops lie in memory of the interpreter's and cannot grow
+	arena *arena  // of everything that an argument points to
+	statx uintptr // see statBuf
 }
 
 // stepAt is the step of the instructions from first on.

@@ -248,25 +248,20 @@ func (o *outlet) stage() (*stage.Network, error) {
 // files writes what names the resolver inside, into the session's folder.
 func (o *outlet) files(dir string, in *planner.Input) error {
 	nsswitch, _ := os.ReadFile("/etc/nsswitch.conf")
-	return nameFiles(dir, in.Hostname, map[string]string{
-		"resolv.conf":   "# the resolver of this sandbox\nnameserver " + network.Resolver + "\noptions timeout:30 attempts:5\n",
-		"nsswitch.conf": nsswitchText(string(nsswitch)),
-	})
+	return nameFiles(dir, in.Hostname, [][2]string{
+		{"resolv.conf", "# the resolver of this sandbox\nnameserver " + network.Resolver + "\noptions timeout:30 attempts:5\n"},
+		{"nsswitch.conf", nsswitchText(string(nsswitch))},
+	}).Make()
 }
 
-// nameFiles writes the sandbox's hosts and other files of names: the host's know the names of a network that is none of the sandbox's.
-func nameFiles(dir, hostname string, files map[string]string) error {
+// nameFiles are the sandbox's hosts and other files of names: the host's know the names of a network that is none of the sandbox's.
+func nameFiles(dir, hostname string, files [][2]string) stage.Folder {
 	dir = path.Join(dir, "etc")
-	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
-		return fmt.Errorf("writing the sandbox's resolver files: %w", err)
+	f := stage.Folder{Dirs: []stage.Dir{{Path: dir, Mode: 0o755}}}
+	for _, x := range append(files, [2]string{"hosts", "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n127.0.1.1\t" + hostname + "\n"}) {
+		f.Files = append(f.Files, stage.File{Path: path.Join(dir, x[0]), Text: x[1]})
 	}
-	files["hosts"] = "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n127.0.1.1\t" + hostname + "\n"
-	for name, text := range files {
-		if err := os.WriteFile(path.Join(dir, name), []byte(text), 0o644); err != nil {
-			return fmt.Errorf("writing the sandbox's resolver files: %w", err)
-		}
-	}
-	return nil
+	return f
 }
 
 // nsswitchText is the host's, with names looked up in files and by DNS only: other services are sockets of the host.

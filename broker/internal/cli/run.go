@@ -29,6 +29,7 @@ const (
 
 func cmdRun(t *term, args []string) int {
 	t.early = stage.Entered()
+	defer t.early.Abandon()
 	r := &request{}
 	rest, err := parseOptions(runOptions(), r, args)
 	if err != nil {
@@ -127,7 +128,7 @@ func (t *term) run(r *request) int {
 		}
 		return t.dryRun(r, in, root)
 	}
-	s, err := session.Create(root, r.name)
+	s, err := t.create(root, r.name)
 	if err != nil {
 		return t.fail(&planner.Refusal{What: err.Error(), Hint: sessionHint(err)})
 	}
@@ -135,11 +136,9 @@ func (t *term) run(r *request) int {
 	refused := &blocked{verb: r.verbose, print: t.warn}
 	net.begin(s.Dir, in, refused)
 	defer net.close()
+	var folder stage.Folder
 	if in.OwnNames {
-		if err := nameFiles(s.Dir, in.Hostname, map[string]string{"resolv.conf": "# this sandbox has no network: there is nobody to ask about names\n"}); err != nil {
-			s.Discard()
-			return t.fail(&planner.Refusal{What: err.Error(), Hint: recordHint})
-		}
+		folder = nameFiles(s.Dir, in.Hostname, [][2]string{{"resolv.conf", "# this sandbox has no network: there is nobody to ask about names\n"}})
 	}
 	limited, err := t.confine(cfg, in, false)
 	var p *plan.Plan
@@ -152,7 +151,7 @@ func (t *term) run(r *request) int {
 		err = t.checkLosses(r, losses)
 	}
 	if err == nil {
-		err = s.MakeLayers(p)
+		folder.Dirs = append(folder.Dirs, s.Layers(p)...)
 	}
 	if err == nil && r.keep {
 		err = s.Keep()
@@ -178,7 +177,7 @@ func (t *term) run(r *request) int {
 	asks.serve(svc)
 	backend := t.backend(r)
 	log := newStaticLog(&asking{t: t, r: r, cfg: cfg, in: in}, s, asks, net)
-	res, err := backend.Execute(context.Background(), launch.Job{Plan: p, Options: launch.Options{Stdio: t.std, Timeout: r.timeout, Expiring: func() { limited.count(svc.init()) }, Early: t.early, Exits: joined == nil && !limited.grouped(), Settled: settle, Network: joined, Maps: r.nested.maps(joined), Cgroup: limited.descriptor(), Cloned: limited.cloned, Join: asks.joiner(), Fuse: asks.fuse(p, t.serveGuard(in)), Standing: net.standing(limited.standing(svc.standing)), Listener: asks.listener(refused), Building: func(steps []stage.Step) error {
+	res, err := backend.Execute(context.Background(), launch.Job{Plan: p, Options: launch.Options{Stdio: t.std, Timeout: r.timeout, Expiring: func() { limited.count(svc.init()) }, Early: t.early, Folder: folder, Remember: r.name == "" && r.helper == nil && len(r.relays.list) == 0, Exits: joined == nil && !limited.grouped(), Settled: settle, Network: joined, Maps: r.nested.maps(joined), Cgroup: limited.descriptor(), Cloned: limited.cloned, Join: asks.joiner(), Fuse: asks.fuse(p, t.serveGuard(in)), Standing: net.standing(limited.standing(svc.standing)), Listener: asks.listener(refused), Building: func(steps []stage.Step) error {
 		t.announce(r, p, losses)
 		hash, err := record(s, p, steps)
 		if err == nil {
@@ -233,6 +232,18 @@ func (t *term) run(r *request) int {
 		t.warn(fmt.Sprintf("timed out after %v: everything in the sandbox was ended", r.timeout))
 	}
 	return res.Status
+}
+
+// create makes the session's folder, or takes the one that process 1 sets up already.
+func (t *term) create(root, name string) (*session.Session, error) {
+	if dir := t.early.TakeSession(); dir != "" {
+		if name == "" && path.Dir(dir) == root {
+			return session.Adopt(dir)
+		}
+		t.early.End()
+		_ = os.RemoveAll(dir)
+	}
+	return session.Create(root, name)
 }
 
 const recordHint = "sbx keeps a record of every session there; free some space or set XDG_STATE_HOME"

@@ -232,6 +232,9 @@ func (h *Helper) Execute(ctx context.Context, j Job) (Result, error) {
 func (h *Helper) start(stderr *os.File) starter {
 	return func(p *plan.Plan, std stage.Stdio, hooks stage.Hooks, early *stage.Early) (*stage.Child, error) {
 		early.End()
+		if err := hooks.Folder.Make(); err != nil {
+			return nil, err
+		}
 		body, err := plan.Pack(p)
 		if err != nil {
 			return nil, err

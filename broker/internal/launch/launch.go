@@ -45,6 +45,9 @@ type Options struct {
 	Settled func()
 	// Exits says that the caller exits as soon as Run returns.
 	Exits bool
+	// Folder and Remember: see stage.Hooks.
+	Folder   stage.Folder
+	Remember bool
 	// Join copies between the caller's terminal and the sandbox's; nil copies plainly.
 	Join Join
 }
@@ -109,7 +112,7 @@ func run(ctx context.Context, p *plan.Plan, opt Options, start starter) (Result,
 	term := openTerminal(p, opt.Stdio)
 	term.join = opt.Join
 	defer term.restore()
-	child, err := start(p, std.child, stage.Hooks{Cgroup: opt.Cgroup, Cloned: opt.Cloned, Maps: opt.Maps, Fuse: opt.Fuse, Network: opt.Network, Building: func(c *stage.Child) error {
+	child, err := start(p, std.child, stage.Hooks{Cgroup: opt.Cgroup, Cloned: opt.Cloned, Maps: opt.Maps, Fuse: opt.Fuse, Network: opt.Network, Folder: opt.Folder, Remember: opt.Remember, Building: func(c *stage.Child) error {
 		if opt.Building == nil {
 			return nil
 		}
@@ -137,6 +140,9 @@ func run(ctx context.Context, p *plan.Plan, opt Options, start starter) (Result,
 	}
 	child.End(opt.Exits)
 	res.After = child.Aftermath()
+	if err == nil {
+		child.Remember()
+	}
 	term.drain()
 	std.drain()
 	res.Duration = time.Since(begin)

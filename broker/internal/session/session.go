@@ -7,12 +7,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"sbx/broker/internal/idmap"
 	"sbx/shared/plan"
+	"sbx/shared/stage"
 )
 
 // Session is one open session folder.
@@ -69,7 +71,20 @@ func Create(root, id string) (*Session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("creating session folder: %w", err)
 	}
-	s := &Session{ID: id, Dir: dir, lock: -1}
+	return take(dir)
+}
+
+// Adopt is Create with a folder that was made a moment ago, for nobody else.
+func Adopt(dir string) (*Session, error) {
+	if err := makeRoot(filepath.Dir(dir)); err != nil {
+		return nil, err
+	}
+	return take(dir)
+}
+
+func take(dir string) (*Session, error) {
+	s := &Session{ID: filepath.Base(dir), Dir: dir, lock: -1}
+	var err error
 	if s.lock, err = lockFile(dir); err != nil {
 		os.RemoveAll(dir)
 		return nil, err
@@ -137,23 +152,26 @@ func lockFile(dir string) (int, error) {
 	return fd, nil
 }
 
-// MakeLayers makes the upper and work folders that the plan's mounts name.
-func (s *Session) MakeLayers(p *plan.Plan) error {
+// Layers are the upper and work folders that the plan's mounts name, each after the one that it is in.
+func (s *Session) Layers(p *plan.Plan) []stage.Dir {
+	var out []stage.Dir
+	add := func(dir string) {
+		if d := (stage.Dir{Path: dir, Mode: 0o700}); !slices.Contains(out, d) {
+			out = append(out, d)
+		}
+	}
 	top := s.Dir + "/overlay/"
 	for i := range p.Mounts {
 		m := &p.Mounts[i]
 		for _, d := range [...]plan.Bytes{m.Upper, m.Work, m.Source} {
-			if d == "" || !strings.HasPrefix(string(d), top) {
-				continue
-			}
-			for _, p := range [...]string{top[:len(top)-1], filepath.Dir(string(d)), string(d)} {
-				if err := unix.Mkdir(p, 0o700); err != nil && err != unix.EEXIST {
-					return fmt.Errorf("creating overlay layer %s: %w", p, err)
-				}
+			if d != "" && strings.HasPrefix(string(d), top) {
+				add(top[:len(top)-1])
+				add(filepath.Dir(string(d)))
+				add(string(d))
 			}
 		}
 	}
-	return nil
+	return out
 }
 
 // WriteFile writes one file of the record, 0600.

@@ -1,0 +1,182 @@
+package stage
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/shared/plan"
+)
+
+// Process 1 is cloned before the runtime starts, and does not wait for its plan where an earlier run with the same arguments has
+// left its set-up: it carries that one out, in namespaces of its own, up to the point where the program could be started. There it
+// waits. The plan is made anew all the same, every time, and the program is started only if the set-up that the plan wants is
+// the one that was carried out, instruction by instruction and byte by byte; otherwise process 1 is ended, and another
+// begins from the start. What is remembered can therefore only save time.
+
+// ahead is a set-up that process 1 carries out already.
+type ahead struct {
+	file  *aheadFile // as it was when process 1 began
+	tape  *tape      // what the plan wants, once it is known to be the same
+	taken bool       // the session's folder has an owner
+	dir   string     // of the session that it is for
+}
+
+// TakeSession returns the folder of the session that process 1 has begun to set up, once; "" if there is none. Whoever takes it
+// has to remove it.
+func (e *Early) TakeSession() string {
+	if e == nil || e.ahead == nil || e.ahead.taken {
+		return ""
+	}
+	e.ahead.taken = true
+	return e.ahead.dir
+}
+
+// Abandon ends e if nobody has taken it, and removes the session's folder that nobody has taken. Nil is allowed.
+func (e *Early) Abandon() {
+	if e == nil {
+		return
+	}
+	if e.ahead != nil && !e.ahead.taken {
+		e.End()
+		_ = os.RemoveAll(e.ahead.dir)
+	}
+}
+
+// foresaw says whether what process 1 carries out already, if anything, is what p wants.
+func (e *Early) foresaw(p *plan.Plan, std Stdio, hooks *Hooks) bool {
+	a := e.ahead
+	if a == nil {
+		return true
+	}
+	if !foreseeable(p) {
+		return false
+	}
+	t, err := compileAhead(p, hooks.Folder, e.peer, std)
+	if err != nil || t.full() || !a.file.holds(t) || e.block.control.setup.errno != 0 {
+		return false
+	}
+	a.tape = t
+	return true
+}
+
+// loadAhead makes the one tape that process 1 does not have yet.
+func (c *Child) loadAhead(e *Early) error {
+	_, c.start = e.block.tapes()
+	c.setup = e.ahead.tape
+	return c.compileRest(e.block)
+}
+
+// Remember leaves the set-up for the next run with the same arguments, if that was wanted.
+func (c *Child) Remember() {
+	if c.folder != nil {
+		remember(c.plan, *c.folder, c.std)
+		c.folder = nil
+	}
+}
+
+// foreseeable says whether the set-up of p is the same in every run, and waits for nobody.
+func foreseeable(p *plan.Plan) bool {
+	return p.Gate == nil && p.Namespaces.User && !p.Namespaces.JoinNet && !p.Identity.HasRanges() && len(p.Controls) == 0 && len(p.Delegated) == 0 &&
+		cloneFlags(p.Namespaces) == cloneUsual && !slices.Contains(p.Stdio[:], plan.Reopen)
+}
+
+// compileAhead makes the tape of p as process 1 would have found it in the file.
+func compileAhead(p *plan.Plan, folder Folder, peer int, std Stdio) (*tape, error) {
+	t := &tape{ops: make([]op, 0, 1<<10), arena: aheadArena()}
+	return t, compileSetup(t, p, peer, std, -1, inUserNS{folder})
+}
+
+// remember leaves the set-up of p for the next run with the same arguments. It is no failure if it cannot.
+func remember(p *plan.Plan, folder Folder, std Stdio) {
+	x := &entry.ahead
+	if x.dir == 0 || !foreseeable(p) || len(p.Session) != idLength || x.worn && p.Session[0] != idAlphabet[0] { // worn out: try again now and then
+		return
+	}
+	t, err := compileAhead(p, folder, int(entry.pair[1]), std)
+	if err != nil || t.full() || len(t.ops) > aheadOps {
+		return
+	}
+	var ids []uint32
+	data := t.arena.data[:t.arena.used]
+	for at := 0; ; {
+		i := bytes.Index(data[at:], []byte(p.Session))
+		if i < 0 {
+			break
+		}
+		ids = append(ids, uint32(at+i))
+		at += i + idLength
+	}
+	misses := uint64(0)
+	if x.file != nil && time.Since(time.Unix(x.st.Mtim.Unix())) < wornIn {
+		misses = x.file.misses + 1
+	}
+	dir := filepath.Join(string(x.path[:x.dir]), "ahead")
+	if b := encodeAhead(t, ids, uint64(entry.pair[1]), misses); b != nil {
+		store(dir, x.name(), b)
+	}
+}
+
+// Bounds of what is remembered.
+const (
+	maxAhead = 64
+	staleIn  = 30 * 24 * time.Hour
+	wornIn   = 10 * time.Minute // what was right for longer was worth it
+)
+
+// store writes one file, atomically, and removes the oldest of too many.
+func store(dir, name string, b []byte) {
+	if err := os.Mkdir(dir, 0o700); err == nil || os.IsExist(err) {
+		f, err := os.CreateTemp(dir, ".new-")
+		if err != nil {
+			return
+		}
+		defer os.Remove(f.Name())
+		defer f.Close()
+		if writeSparse(f, b) == nil {
+			_ = os.Rename(f.Name(), filepath.Join(dir, name))
+		}
+	}
+	list, err := os.ReadDir(dir)
+	if err != nil {
+		return
+	}
+	type file struct {
+		name string
+		mod  time.Time
+	}
+	var all []file
+	for _, e := range list {
+		if info, err := e.Info(); err == nil {
+			all = append(all, file{e.Name(), info.ModTime()})
+		}
+	}
+	slices.SortFunc(all, func(a, b file) int { return b.mod.Compare(a.mod) })
+	for i, f := range all {
+		if i >= maxAhead || time.Since(f.mod) > staleIn || strings.HasPrefix(f.name, ".new-") && time.Since(f.mod) > time.Hour {
+			_ = os.Remove(filepath.Join(dir, f.name))
+		}
+	}
+}
+
+// writeSparse writes b without its empty pages.
+func writeSparse(f *os.File, b []byte) error {
+	const page = 4096
+	if err := f.Truncate(int64(len(b))); err != nil {
+		return err
+	}
+	var none [page]byte
+	for i := 0; i < len(b); i += page {
+		if p := b[i:min(i+page, len(b))]; !bytes.Equal(p, none[:len(p)]) {
+			if _, err := f.WriteAt(p, int64(i)); err != nil {
+				return err
+			}
+		}
+	}
+	return unix.Fchmod(int(f.Fd()), 0o600)
+}

@@ -1,0 +1,55 @@
+package stage
+
+import (
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// Folder is what must exist on the host before anything is mounted: the upper and work directories of overlays, the files of
+// names. All of it lies in the session's folder.
+type Folder struct {
+	Dirs  []Dir // in this order
+	Files []File
+}
+
+// Dir is one directory.
+type Dir struct {
+	Path string // absolute
+	Mode uint32
+}
+
+// File is one file with its content, 0644.
+type File struct{ Path, Text string }
+
+// Make makes what is not there yet.
+func (f Folder) Make() error {
+	for _, d := range f.Dirs {
+		if err := unix.Mkdir(d.Path, d.Mode); err != nil && err != unix.EEXIST {
+			return fmt.Errorf("making the session's folder %s: %w", d.Path, err)
+		}
+	}
+	for _, x := range f.Files {
+		if err := os.WriteFile(x.Path, []byte(x.Text), 0o644); err != nil {
+			return fmt.Errorf("making the session's folder: %w", err)
+		}
+	}
+	return nil
+}
+
+// makeFolder has the tape do what Make does. It comes after the identity maps: before, the kernel lets nobody make a file.
+func (c *compiler) makeFolder(folder Folder) {
+	t := c.t
+	for _, d := range folder.Dirs {
+		t.at("making directory", d.Path)
+		t.call(unix.SYS_MKDIRAT, atCwd, t.str(d.Path), uintptr(d.Mode)).may(uint16(unix.EEXIST))
+	}
+	for _, f := range folder.Files {
+		t.at("writing", f.Path)
+		t.call(unix.SYS_OPENAT, atCwd, t.str(f.Path), unix.O_WRONLY|unix.O_CREAT|unix.O_TRUNC|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o644).to(regA)
+		t.call(unix.SYS_WRITE, 0, t.bytes([]byte(f.Text)), uintptr(len(f.Text))).from(0, regA).to(regB)
+		t.want(regB, uintptr(len(f.Text)), uintptr(unix.ENOSPC))
+		t.call(unix.SYS_CLOSE).from(0, regA)
+	}
+}
