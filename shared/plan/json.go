@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"strconv"
 	"unicode/utf8"
 )
@@ -14,16 +15,110 @@ var ErrSpelling = errors.New("plan is not in canonical form")
 
 // Encode writes p in its one spelling: indented by nothing, fields in the order of the types.
 func Encode(p *Plan) ([]byte, error) {
+	e := encoder{b: make([]byte, 0, 32<<10), fields: map[reflect.Type][]field{}}
+	e.add(reflect.ValueOf(p).Elem())
+	b := append(e.b, '\n')
+	if len(b) > MaxSize {
+		return nil, fmt.Errorf("encoding plan: %d bytes, more than %d", len(b), MaxSize)
+	}
+	return b, nil
+}
+
+// encoder writes what encoding/json would, in a fifth of its time: every run encodes its plan once, so nothing that is prepared for
+// later values pays.
+type encoder struct {
+	b      []byte
+	fields map[reflect.Type][]field
+}
+
+// field is a name, as it is written, and whether an empty value is left out.
+type field struct {
+	name string
+	omit bool
+}
+
+func (e *encoder) add(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Struct:
+		e.addStruct(v)
+	case reflect.Slice, reflect.Array:
+		if v.Kind() == reflect.Slice && v.IsNil() {
+			e.b = append(e.b, "null"...)
+			return
+		}
+		e.b = append(e.b, '[')
+		for i := range v.Len() {
+			if i > 0 {
+				e.b = append(e.b, ',')
+			}
+			e.add(v.Index(i))
+		}
+		e.b = append(e.b, ']')
+	case reflect.Pointer:
+		if v.IsNil() {
+			e.b = append(e.b, "null"...)
+			return
+		}
+		e.add(v.Elem())
+	case reflect.String:
+		if v.Type() == reflect.TypeFor[Bytes]() {
+			e.b = Bytes(v.String()).AppendJSON(e.b)
+			return
+		}
+		e.addText(v.String())
+	case reflect.Bool:
+		e.b = strconv.AppendBool(e.b, v.Bool())
+	default:
+		if v.CanInt() {
+			e.b = strconv.AppendInt(e.b, v.Int(), 10)
+			return
+		}
+		e.b = strconv.AppendUint(e.b, v.Uint(), 10)
+	}
+}
+
+func (e *encoder) addStruct(v reflect.Value) {
+	fields, ok := e.fields[v.Type()]
+	if !ok {
+		for i := range v.NumField() {
+			f := v.Type().Field(i)
+			fields = append(fields, field{`"` + f.Name + `":`, f.Tag == `json:",omitempty"`})
+		}
+		e.fields[v.Type()] = fields
+	}
+	sep := byte('{')
+	for i := range fields {
+		x := v.Field(i)
+		if fields[i].omit && (x.Kind() != reflect.Struct && x.IsZero() || x.Kind() == reflect.Slice && x.Len() == 0) {
+			continue
+		}
+		e.b = append(append(e.b, sep), fields[i].name...)
+		sep = ','
+		e.add(x)
+	}
+	if sep == '{' {
+		e.b = append(e.b, sep)
+	}
+	e.b = append(e.b, '}')
+}
+
+// addText writes a string of this program's own; those of others are Bytes.
+func (e *encoder) addText(s string) {
+	for i := range len(s) {
+		if c := s[i]; c < 0x20 || c >= 0x7f || c == '"' || c == '\\' {
+			e.b = append(e.b, slow(s)...)
+			return
+		}
+	}
+	e.b = append(append(append(e.b, '"'), s...), '"')
+}
+
+func slow(s string) []byte {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(p); err != nil {
-		return nil, fmt.Errorf("encoding plan: %w", err)
-	}
-	if buf.Len() > MaxSize {
-		return nil, fmt.Errorf("encoding plan: %d bytes, more than %d", buf.Len(), MaxSize)
-	}
-	return buf.Bytes(), nil
+	_ = enc.Encode(s) // a string always can be
+	return bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
 }
 
 // Decode reads exactly what Encode writes. The final comparison excludes duplicate keys, unknown

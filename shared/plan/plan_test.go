@@ -306,6 +306,26 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
+// What Encode writes is what encoding/json would write.
+func TestEncodeIsJSON(t *testing.T) {
+	odd := sample()
+	odd.Session, odd.Mounts[0].Why = "a\"\\\x01<é\xff", "b\x7f&"
+	odd.Mounts[0].Lower, odd.Mounts[0].Hide, odd.Fds = []Bytes{}, []Bytes{"é", "\xff\n"}, nil
+	gate := sample()
+	gate.Gate = &Gate{Dirs: []GateDir{{Path: "/", Names: []GateName{{Name: "x", Kind: Absent}}}, {}}}
+	for _, p := range []*Plan{sample(), odd, gate, {}, {Seccomp: Seccomp{Program: []Insn{}}, Limits: []Limit{{}}}} {
+		var want bytes.Buffer
+		enc := json.NewEncoder(&want)
+		enc.SetEscapeHTML(false)
+		if err := enc.Encode(p); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := Encode(p); err != nil || !bytes.Equal(got, want.Bytes()) {
+			t.Errorf("%v\n%s\nwant\n%s", err, got, want.Bytes())
+		}
+	}
+}
+
 func FuzzBytes(f *testing.F) {
 	for _, s := range []string{"", "a", "\xff", "\xed\xa0\x80", "ä\x00", "\ufffd"} {
 		f.Add(s)

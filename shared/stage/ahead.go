@@ -69,7 +69,7 @@ func (e *Early) foresaw(p *plan.Plan, std Stdio, hooks *Hooks) bool {
 func (c *Child) loadAhead(e *Early) error {
 	_, c.start = e.block.tapes()
 	c.setup = e.ahead.tape
-	return c.compileRest(e.block)
+	return c.compileRest(e.block, inUserNS{})
 }
 
 // Remember leaves the set-up for the next run with the same arguments, if that was wanted.
@@ -117,7 +117,7 @@ func remember(p *plan.Plan, folder Folder, std Stdio) {
 		misses = x.file.misses + 1
 	}
 	dir := filepath.Join(string(x.path[:x.dir]), "ahead")
-	if b := encodeAhead(t, ids, uint64(entry.pair[1]), misses); b != nil {
+	if b := encodeAhead(t, ids, misses); b != nil {
 		store(dir, x.name(), b)
 	}
 }

@@ -18,8 +18,8 @@ func (m *aheadFile) holds(t *tape) bool {
 }
 
 // encodeAhead makes the file of t; nil if the id stands in too many places.
-func encodeAhead(t *tape, ids []uint32, peer, misses uint64) []byte {
-	m := &aheadFile{magic: aheadMagic, peer: peer, nops: uint64(len(t.ops)), used: uint64(t.arena.used), nids: uint64(len(ids)), misses: misses}
+func encodeAhead(t *tape, ids []uint32, misses uint64) []byte {
+	m := &aheadFile{magic: aheadMagic, nops: uint64(len(t.ops)), used: uint64(t.arena.used), nids: uint64(len(ids)), misses: misses}
 	if len(ids) > len(m.ids) {
 		return nil
 	}

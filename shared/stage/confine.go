@@ -23,8 +23,8 @@ func (c *compiler) confine() {
 	t := c.t
 	t.at("making process 1 undumpable", "")
 	t.call(unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
-	if c.ns != nil {
-		c.ns.greeted(c)
+	if c.ns != nil && c.p.Process.Idle {
+		c.ns.greeted(t, c.p) // nothing is started that could do it
 	}
 	c.seccomp()
 }
@@ -130,8 +130,11 @@ func (c *compiler) seccomp() {
 }
 
 // compileStart makes the tape that starts the program from process 1, or that process 1 becomes it.
-func compileStart(t *tape, p *plan.Plan) {
+func compileStart(t *tape, p *plan.Plan, ns userNS) {
 	pr := &p.Process
+	if ns != nil {
+		ns.greeted(t, p)
+	}
 	t.at("starting", "process group")
 	t.call(unix.SYS_SETPGID, 0, 0).may(uint16(unix.EPERM))
 	if pr.TTY {

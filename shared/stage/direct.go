@@ -106,7 +106,7 @@ func Direct(p *plan.Plan, sock int, std Stdio, before int) error {
 	if err := compileSetup(setup, p, fds[0], Stdio(fds[2:]), fds[1], nil); err != nil {
 		return err
 	}
-	if compileStart(start, p); setup.full() || start.full() {
+	if compileStart(start, p, nil); setup.full() || start.full() {
 		return errPlanTooLarge
 	}
 	b.load(setup, start, false, false)

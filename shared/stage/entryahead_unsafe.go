@@ -18,11 +18,11 @@ const (
 
 // aheadFile is the file that holds it, and the memory that the file is mapped to.
 type aheadFile struct {
-	magic, peer, nops, used, misses uint64
-	nids                            uint64
-	ids                             [128]uint32 // where in data the session's id stands
-	ops                             [aheadOps]op
-	data                            [aheadData]byte
+	magic, nops, used, misses uint64
+	nids                      uint64
+	ids                       [128]uint32 // where in data the session's id stands
+	ops                       [aheadOps]op
+	data                      [aheadData]byte
 }
 
 // aheadEntry is what enter knows of it.
@@ -53,6 +53,7 @@ func openAhead(x *aheadEntry, argc uintptr, argv unsafe.Pointer, peer uint64) {
 	if !keyOf(x, argc, argv) {
 		return
 	}
+	x.mixWord(peer) // its number stands in the tape
 	end := x.dir
 	end = x.add(end, "/ahead/")
 	for i := 60; i >= 0; i -= 4 {
@@ -64,7 +65,7 @@ func openAhead(x *aheadEntry, argc uintptr, argv unsafe.Pointer, peer uint64) {
 	if e != 0 {
 		return
 	}
-	if m := mapAhead(x, fd); m != nil && m.magic == aheadMagic && m.peer == peer && m.nops <= aheadOps && m.used <= aheadData && m.nids <= uint64(len(m.ids)) {
+	if m := mapAhead(x, fd); m != nil && m.magic == aheadMagic && m.nops <= aheadOps && m.used <= aheadData && m.nids <= uint64(len(m.ids)) {
 		if x.worn = m.misses >= maxMisses; !x.worn && makeFolder(x) {
 			giveID(x, m)
 		}

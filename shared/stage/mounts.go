@@ -326,12 +326,12 @@ func (c *compiler) fuse(m *plan.Mount, rel string) {
 }
 
 // greet has the kernel ask for the attributes of each FUSE file system: until then it gives the root to uid 0, and refuses to write to
-// what belongs to nobody inside. It comes last because it waits for the broker, which may not be serving yet.
-func (c *compiler) greet() {
-	for i := range c.p.Mounts {
-		if m := &c.p.Mounts[i]; m.Kind == plan.Fuse && i > 0 {
-			c.t.at("greeting", string(m.Target))
-			c.t.call(unix.SYS_STATX, atCwd, c.t.str(string(m.Target)), unix.AT_STATX_FORCE_SYNC, unix.STATX_BASIC_STATS, c.t.statBuf()).may(anyErrno)
+// what belongs to nobody inside. The program's own process does it, last, because it waits for the broker, which may not be serving yet.
+func (t *tape) greet(p *plan.Plan) {
+	for i := range p.Mounts {
+		if m := &p.Mounts[i]; m.Kind == plan.Fuse && i > 0 {
+			t.at("greeting", string(m.Target))
+			t.call(unix.SYS_STATX, atCwd, t.str(string(m.Target)), unix.AT_STATX_FORCE_SYNC, unix.STATX_BASIC_STATS, t.statBuf()).may(anyErrno)
 		}
 	}
 }

@@ -163,12 +163,12 @@ func (c *Child) compile(b *block, sock int, std Stdio, tether int) error {
 	if err := compileSetup(c.setup, c.plan, sock, std, tether, ns); err != nil {
 		return err
 	}
-	return c.compileRest(b)
+	return c.compileRest(b, ns)
 }
 
 // compileRest makes what comes after the set-up.
-func (c *Child) compileRest(b *block) error {
-	compileStart(c.start, c.plan)
+func (c *Child) compileRest(b *block, ns userNS) error {
+	compileStart(c.start, c.plan, ns)
 	for i, m := range places(c.plan) {
 		c.control.last.places[i] = c.start.str(string(m.Target))
 	}

@@ -20,7 +20,7 @@ type userNS interface {
 	listed(c *compiler)                           // when the root is there
 	shared(c *compiler)                           // when it is the only one
 	mounted(c *compiler)                          // when all is mounted
-	greeted(c *compiler)                          // when nothing is left to do but to load the filter
+	greeted(t *tape, p *plan.Plan)                // before the program starts
 }
 
 // inUserNS has what the tape makes on the host itself, if that is not there yet.
@@ -51,7 +51,7 @@ func (inUserNS) root(c *compiler)                             { c.gate() }
 func (inUserNS) listed(c *compiler)                           { c.populate() }
 func (inUserNS) shared(c *compiler)                           { c.share() }
 func (inUserNS) mounted(c *compiler)                          { c.delegate() }
-func (inUserNS) greeted(c *compiler)                          { c.greet() }
+func (inUserNS) greeted(t *tape, p *plan.Plan)                { t.greet(p) }
 
 // delegate lets the program have control groups below its own: process 1 leaves the topmost of them, which can hand down controllers only
 // without processes. The namespace began there, so what lies above can be neither seen nor moved to.

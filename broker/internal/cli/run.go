@@ -16,7 +16,6 @@ import (
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/launch"
 	"sbx/broker/internal/planner"
-	"sbx/broker/internal/policy"
 	"sbx/broker/internal/session"
 	"sbx/shared/plan"
 	"sbx/shared/stage"
@@ -176,10 +175,11 @@ func (t *term) run(r *request) int {
 	svc.meter, limited.plan = newMeter(limited, svc.init, r.rules), p
 	asks.serve(svc)
 	backend := t.backend(r)
+	rec := newRecord(s, p)
 	log := newStaticLog(&asking{t: t, r: r, cfg: cfg, in: in}, s, asks, net)
-	res, err := backend.Execute(context.Background(), launch.Job{Plan: p, Options: launch.Options{Stdio: t.std, Timeout: r.timeout, Expiring: func() { limited.count(svc.init()) }, Early: t.early, Folder: folder, Remember: r.name == "" && r.helper == nil && len(r.relays.list) == 0, Exits: joined == nil && !limited.grouped(), Settled: settle, Network: joined, Maps: r.nested.maps(joined), Cgroup: limited.descriptor(), Cloned: limited.cloned, Join: asks.joiner(), Fuse: asks.fuse(p, t.serveGuard(in)), Standing: net.standing(limited.standing(svc.standing)), Listener: asks.listener(refused), Building: func(steps []stage.Step) error {
+	res, err := backend.Execute(context.Background(), launch.Job{Plan: p, Options: launch.Options{Stdio: t.std, Timeout: r.timeout, Expiring: func() { limited.count(svc.init()) }, Early: t.early, Folder: folder, Remember: r.name == "" && r.helper == nil && len(r.relays.list) == 0, Exits: joined == nil && !limited.grouped(), Settled: settle, Network: joined, Maps: r.nested.maps(joined), Cgroup: limited.descriptor(), Cloned: limited.cloned, Join: asks.joiner(), Fuse: asks.fuse(p, t.serveGuard(in)), Standing: rec.standing(log, net.standing(limited.standing(svc.standing))), Listener: asks.listener(refused), Building: func(steps []stage.Step) error {
 		t.announce(r, p, losses)
-		hash, err := record(s, p, steps)
+		hash, err := rec.planned(steps)
 		if err == nil {
 			err = asks.start(s, p, sealed, hash)
 		}
@@ -188,14 +188,17 @@ func (t *term) run(r *request) int {
 			err = svc.detached(s)
 		}
 		if err == nil {
-			rec := &asking{t: t, r: r, cfg: cfg, in: in}
-			if err = r.relays.serve(asks, rec, s, hash); err == nil {
-				err = net.start(s, asks, rec, hash)
+			logs := &asking{t: t, r: r, cfg: cfg, in: in}
+			if err = r.relays.serve(asks, logs, s, hash); err == nil {
+				err = net.start(s, asks, logs, hash)
 			}
 		}
 		return err
 	}}})
 	net.close()
+	if rerr := rec.end(); err == nil {
+		err = rerr
+	}
 	reached := limited.end(res.After)
 	asks.end(res.Status)
 	log.end(res, err == nil, refused)
@@ -263,38 +266,6 @@ func buildError(err error) error {
 		return fmt.Errorf("building sandbox: %w", err)
 	}
 	return err
-}
-
-// record writes the session's plan and transcript, and returns the plan's hash. Without a record nothing is run.
-func record(s *session.Session, p *plan.Plan, steps []stage.Step) (hash string, err error) {
-	b, err := plan.Encode(p)
-	if err == nil {
-		err = s.WriteFile("plan.json", b)
-	}
-	if err == nil {
-		err = s.WriteFile("log.jsonl", transcript(steps))
-	}
-	if err != nil {
-		return "", &planner.Refusal{What: "writing the session's record", Err: err, Hint: recordHint}
-	}
-	return policy.Hash(b), nil
-}
-
-func transcript(steps []stage.Step) []byte {
-	var b []byte
-	last := stage.Step{}
-	for _, s := range steps {
-		if s == last {
-			continue
-		}
-		last = s
-		b = append(b, `{"step":`...)
-		b = plan.Bytes(s.Name).AppendJSON(b)
-		b = append(b, `,"object":`...)
-		b = plan.Bytes(s.Object).AppendJSON(b)
-		b = append(b, "}\n"...)
-	}
-	return b
 }
 
 // assign gives the input its session.

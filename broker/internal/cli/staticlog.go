@@ -13,10 +13,6 @@ import (
 	"sbx/broker/internal/session"
 )
 
-// lateLog is after how long the log of a session that asks nobody is begun. Most are over by then, and theirs is written in one go
-// when the program has ended, so that nothing of it is in the way of the start.
-const lateLog = 30 * time.Millisecond
-
 // staticLog is the audit log of a session that decides nothing: which plan was run, what was refused, how it ended. It is not synced: nothing
 // depends on it. A nil one is that of a session with a log of its own.
 type staticLog struct {
@@ -25,10 +21,9 @@ type staticLog struct {
 	hash  string
 	began time.Time
 
-	mu    sync.Mutex
-	w     *audit.Writer
-	err   error
-	timer *time.Timer
+	mu  sync.Mutex
+	w   *audit.Writer
+	err error
 }
 
 // newStaticLog prepares the log of a session that nobody else keeps one for.
@@ -47,11 +42,16 @@ func (l *staticLog) begin(hash string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.hash, l.began = hash, time.Now()
-	l.timer = time.AfterFunc(lateLog, func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.open()
-	})
+}
+
+// opened makes the file once the program is on its way: nothing of it is in the way of the start.
+func (l *staticLog) opened() {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.open()
 }
 
 // open makes the file; l.mu is held.
@@ -63,10 +63,9 @@ func (l *staticLog) open() {
 
 // end writes what was refused and how the session ended, and seals the log. Where nothing was run there is none, unless it was begun.
 func (l *staticLog) end(res launch.Result, ran bool, refused *blocked) {
-	if l == nil || l.timer == nil {
+	if l == nil || l.began.IsZero() {
 		return
 	}
-	l.timer.Stop()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if ran {

@@ -1,0 +1,93 @@
+package cli
+
+import (
+	"sbx/broker/internal/launch"
+	"sbx/broker/internal/planner"
+	"sbx/broker/internal/policy"
+	"sbx/broker/internal/session"
+	"sbx/shared/plan"
+	"sbx/shared/stage"
+)
+
+// record writes the session's plan and transcript beside what else is done: the plan while the sandbox is built, the transcript and the
+// audit log's beginning while the program starts.
+type record struct {
+	s     *session.Session
+	hash  string
+	err   error
+	plan  chan struct{} // closed when the plan is written
+	steps []stage.Step
+	rest  chan struct{} // closed when the transcript is; nil: the program was not started
+}
+
+// newRecord begins to write p.
+func newRecord(s *session.Session, p *plan.Plan) *record {
+	r := &record{s: s, plan: make(chan struct{})}
+	go func() {
+		defer close(r.plan)
+		b, err := plan.Encode(p)
+		if err == nil {
+			err = s.WriteFile("plan.json", b)
+		}
+		r.hash, r.err = policy.Hash(b), err
+	}()
+	return r
+}
+
+// planned waits until the plan is written, and returns its hash. Without a record nothing is run.
+func (r *record) planned(steps []stage.Step) (hash string, err error) {
+	<-r.plan
+	r.steps = steps
+	return r.hash, r.refusal()
+}
+
+func (r *record) refusal() error {
+	if r.err == nil {
+		return nil
+	}
+	return &planner.Refusal{What: "writing the session's record", Err: r.err, Hint: recordHint}
+}
+
+// standing returns what is done when the sandbox stands: the rest of the record, and next, which may be nil. A program whose record
+// cannot be written is ended.
+func (r *record) standing(log *staticLog, next func(*launch.Running)) func(*launch.Running) {
+	return func(run *launch.Running) {
+		r.rest = make(chan struct{})
+		go func() {
+			defer close(r.rest)
+			if r.err = r.s.WriteFile("log.jsonl", transcript(r.steps)); r.err != nil {
+				run.Child.SendKill()
+			}
+			log.opened()
+		}()
+		if next != nil {
+			next(run)
+		}
+	}
+}
+
+// end waits until nothing is written any more.
+func (r *record) end() error {
+	<-r.plan
+	if r.rest != nil {
+		<-r.rest
+	}
+	return r.refusal()
+}
+
+func transcript(steps []stage.Step) []byte {
+	var b []byte
+	last := stage.Step{}
+	for _, s := range steps {
+		if s == last {
+			continue
+		}
+		last = s
+		b = append(b, `{"step":`...)
+		b = plan.Bytes(s.Name).AppendJSON(b)
+		b = append(b, `,"object":`...)
+		b = plan.Bytes(s.Object).AppendJSON(b)
+		b = append(b, "}\n"...)
+	}
+	return b
+}
