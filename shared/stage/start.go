@@ -52,30 +52,6 @@ type Event struct {
 	Stopped bool
 }
 
-// Hooks are called while the child builds the sandbox. Each may be nil.
-type Hooks struct {
-	// Cgroup is the descriptor of the control group that process 1 begins in, or 0.
-	Cgroup int
-	// Cloned is given process 1 while it waits for its plan; its error ends it.
-	Cloned func(pid int) error
-	// Building is called once, soon after the clone. It must not wait for the child; its error ends it.
-	Building func(*Child) error
-	// Settled is called once, by whoever waits for events, when the program has run for a second.
-	Settled func()
-	// Fuse is given the descriptor of a FUSE file system of the plan, in the plan's order, and must
-	// have it served when it returns, or looked after: the child's next step may walk through it. The
-	// child's own requests, while it builds, must never wait.
-	Fuse func(c *Child, m *plan.Mount, fd int) error
-	// Network is what a plan with JoinNet enters.
-	Network *Network
-	// Maps writes the identity maps of process 1 where the plan has subordinate ids.
-	Maps func(pid int) error
-	// Folder is what the plan's mounts need on the host.
-	Folder Folder
-	// Remember says that the next run with the same arguments may begin with this set-up, see ahead.
-	Remember bool
-}
-
 // Start carries out p. The calling goroutine must stay locked to its thread until the sandbox has
 // ended: the child dies when that thread does (PR_SET_PDEATHSIG). The error is a *Fault when a step
 // failed; nothing is left then. Early may be nil; if not, it is used or ended.
@@ -107,38 +83,44 @@ func Start(p *plan.Plan, std Stdio, hooks Hooks, early *Early) (*Child, error) {
 		c.folder, c.std = &hooks.Folder, std
 	}
 	c.also.settled, c.also.since = hooks.Settled, time.Now()
-	var err error
-	if hooks.Cloned != nil {
-		err = hooks.Cloned(c.PID)
-	}
-	if early.ahead == nil {
-		if err == nil {
-			err = hooks.Folder.Make()
-		}
-		if err == nil {
-			err = c.load(early, std)
-		}
-		if err == nil {
-			err = c.begin()
-		}
-	} else if err == nil {
-		err = c.loadAhead(early)
-	}
-	if err == nil {
-		c.Pidfd, err = unix.PidfdOpen(c.PID, 0)
-	}
-	if err == nil {
-		err = c.awaitReady(p, hooks)
-	}
-	if err == nil && early.ahead != nil {
-		err = c.begin()
-	}
+	err := c.carryOut(early, std, hooks)
 	if err != nil {
 		c.Kill()
 		c.Close()
 		return nil, err
 	}
 	return c, nil
+}
+
+// carryOut has e's process 1 build the sandbox and start the program.
+func (c *Child) carryOut(e *Early, std Stdio, hooks Hooks) (err error) {
+	if c.Pidfd, err = unix.PidfdOpen(c.PID, 0); err != nil {
+		return fmt.Errorf("opening pidfd: %w", err)
+	}
+	if hooks.Cloned != nil {
+		if err := hooks.Cloned(c.PID); err != nil {
+			return err
+		}
+	}
+	if e.ahead != nil { // it has built the sandbox, or is about to, and begins only now
+		if err := c.loadAhead(e); err != nil {
+			return err
+		}
+		if err := c.awaitReady(c.plan, hooks); err != nil {
+			return err
+		}
+		return c.begin()
+	}
+	if err := hooks.Folder.Make(); err != nil {
+		return err
+	}
+	if err := c.load(e, std); err != nil {
+		return err
+	}
+	if err := c.begin(); err != nil {
+		return err
+	}
+	return c.awaitReady(c.plan, hooks)
 }
 
 // load makes the tapes.
@@ -290,13 +272,6 @@ func nextFuse(p *plan.Plan, i int) int {
 		i++
 	}
 	return i
-}
-
-func (h Hooks) building(c *Child) error {
-	if h.Building == nil {
-		return nil
-	}
-	return h.Building(c)
 }
 
 // explain prefers the fault that the child left behind to the mere fact that it is gone.

@@ -1,0 +1,34 @@
+package stage
+
+import "sbx/shared/plan"
+
+// Hooks are called while the child builds the sandbox. Each may be nil.
+type Hooks struct {
+	// Cgroup is the descriptor of the control group that process 1 begins in, or 0.
+	Cgroup int
+	// Cloned is given process 1 while it waits for its plan; its error ends it.
+	Cloned func(pid int) error
+	// Building is called once, soon after the clone. It must not wait for the child; its error ends it.
+	Building func(*Child) error
+	// Settled is called once, by whoever waits for events, when the program has run for a second.
+	Settled func()
+	// Fuse is given the descriptor of a FUSE file system of the plan, in the plan's order, and must
+	// have it served when it returns, or looked after: the child's next step may walk through it. The
+	// child's own requests, while it builds, must never wait.
+	Fuse func(c *Child, m *plan.Mount, fd int) error
+	// Network is what a plan with JoinNet enters.
+	Network *Network
+	// Maps writes the identity maps of process 1 where the plan has subordinate ids.
+	Maps func(pid int) error
+	// Folder is what the plan's mounts need on the host.
+	Folder Folder
+	// Remember says that the next run with the same arguments may begin with this set-up, see ahead.
+	Remember bool
+}
+
+func (h Hooks) building(c *Child) error {
+	if h.Building == nil {
+		return nil
+	}
+	return h.Building(c)
+}
