@@ -265,6 +265,10 @@ func buildError(err error) error {
 	if errors.As(err, &f) && !f.IsExec() {
 		return fmt.Errorf("building sandbox: %w", err)
 	}
+	var exec *launch.ExecError
+	if hint := sessionHint(err); hint != "" && f == nil && !errors.As(err, &exec) {
+		return &planner.Refusal{What: "building sandbox", Err: err, Hint: hint}
+	}
 	return err
 }
 
