@@ -25,13 +25,11 @@ func launchDirect(p *program) (pid, errno uintptr) {
 	}
 	spawn(p)
 	for {
-		switch turn(p.c, 0) {
-		case turnEnded:
+		if wake(p.c, 0) && reap(p.c) {
 			end(p.c, p.c.main, int64(p.c.status))
-		case turnAsked:
-			if p.c.in.kind == cmdKill {
-				kill(p.c)
-			}
+		}
+		if take(p.c) && p.c.in.kind == cmdKill {
+			kill(p.c)
 		}
 	}
 }

@@ -227,47 +227,48 @@ func serve(c *control) {
 				timeout = uintptr(unsafe.Pointer(&c.timeout))
 			}
 		}
-		switch turn(c, timeout) {
-		case turnEnded:
+		if wake(c, timeout) && reap(c) {
 			lookAtPlaces(c)
 			end(c, c.main, int64(c.status))
-		case turnAsked:
+		}
+		if take(c) {
 			obey(c)
 		}
 	}
 }
 
-// What happened in one turn.
-const (
-	turnIdle  = iota
-	turnEnded // the program is over
-	turnAsked // a command is in c.in
-)
-
-// turn waits for something to happen and takes it in.
+// wake waits for something to happen, and says whether it is about a child. What serve calls is as shallow as can be: the stack is short.
 //
 //go:noinline
 //go:nosplit
 //go:norace
-func turn(c *control, timeout uintptr) int {
+func wake(c *control, timeout uintptr) bool {
 	c.poll[0].Revents, c.poll[1].Revents = 0, 0
 	syscall.RawSyscall6(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&c.poll[0])), 2, timeout, 0, 0, 0)
-	if c.poll[1].Revents != 0 {
-		syscall.RawSyscall(syscall.SYS_READ, fdSignal, uintptr(unsafe.Pointer(&c.siginfo[0])), uintptr(len(c.siginfo)))
-		if reap(c) {
-			return turnEnded
-		}
+	if c.poll[1].Revents == 0 {
+		return false
 	}
-	if c.poll[0].Revents != 0 {
-		c.hdr.Controllen = uint64(len(c.cmsg))
-		n, _, _ := syscall.RawSyscall(syscall.SYS_RECVMSG, fdSock, uintptr(unsafe.Pointer(&c.hdr)), unix.MSG_DONTWAIT|unix.MSG_CMSG_CLOEXEC)
-		if n == unsafe.Sizeof(c.in) {
-			return turnAsked
-		} else if c.poll[0].Revents&(unix.POLLHUP|unix.POLLERR) != 0 || n == 0 {
-			exit(1)
-		}
+	syscall.RawSyscall(syscall.SYS_READ, fdSignal, uintptr(unsafe.Pointer(&c.siginfo[0])), uintptr(len(c.siginfo)))
+	return true
+}
+
+// take says whether there is a command, and leaves it in c.in. It ends process 1 where nobody can send one any more.
+//
+//go:noinline
+//go:nosplit
+//go:norace
+func take(c *control) bool {
+	if c.poll[0].Revents == 0 {
+		return false
 	}
-	return turnIdle
+	c.hdr.Controllen = uint64(len(c.cmsg))
+	n, _, _ := syscall.RawSyscall(syscall.SYS_RECVMSG, fdSock, uintptr(unsafe.Pointer(&c.hdr)), unix.MSG_DONTWAIT|unix.MSG_CMSG_CLOEXEC)
+	if n == unsafe.Sizeof(c.in) {
+		return true
+	} else if c.poll[0].Revents&(unix.POLLHUP|unix.POLLERR) != 0 || n == 0 {
+		exit(1)
+	}
+	return false
 }
 
 // reap reports what has ended, and returns true at the end of the program.
