@@ -200,6 +200,9 @@ func (s *Server) truncate(t target, in *fuse.SetAttrIn, size int64) error {
 	if t.typ != unix.S_IFREG {
 		return unix.EINVAL
 	}
+	if t.kind == loop && !s.current(t.node, t.host) {
+		return unix.ESTALE
+	}
 	fd, err := s.reopen(t.host, unix.O_WRONLY)
 	if err != nil {
 		return err

@@ -106,6 +106,7 @@ func (s *Server) lookupLoop(n *node, name string, out *fuse.EntryOut) fuse.Statu
 			return status(err)
 		}
 	}
+	c.doubted.Store(false)
 	rely := s.rely(watched, seen, name, c)
 	code := s.enterLoop(c, &st, out)
 	if rely {

@@ -39,9 +39,10 @@ type node struct {
 
 	looks uint64 // references the kernel holds; guarded by table.mu
 	sig   signature
-	// relied is set while the kernel relies on the file; toldOf is what it was told then, guarded by table.mu.
-	relied atomic.Bool
-	toldOf signature
+	// relied is set while the kernel relies on the file, once when it ever did, and doubted from the time when an open found
+	// another file under its name until the next lookup. toldOf is what the kernel was told last, guarded by table.mu.
+	relied, once, doubted atomic.Bool
+	toldOf                signature
 }
 
 // loopKey has the policy in it, so that a host file linked under a guarded and a plain name is two nodes.

@@ -38,7 +38,11 @@ func (s *Server) Rename(cancel <-chan struct{}, in *fuse.RenameIn, oldName, newN
 	}
 	if code := mayMove(od, oldName, nd, newName, &from); code != fuse.OK {
 		if code == fuse.EROFS && in.Flags&unix.RENAME_EXCHANGE == 0 && s.checked(nd, newName) {
-			return s.replaceChecked(od, oldName, nd, newName, &from, uint(in.Flags))
+			code = s.replaceChecked(od, oldName, nd, newName, &from, uint(in.Flags))
+			if code == fuse.OK && od != nd { // the kernel may rely on the file under its old name, and does under the new one
+				go s.fuse.EntryNotify(nd.id, newName) // waits until the kernel has moved the name
+			}
+			return code
 		}
 		return code
 	}

@@ -31,6 +31,7 @@ type zone struct {
 	set     *ruleset
 	states  []uint16 // rule<<8 | component, ascending
 	inherit Action   // Guard below a guarded directory, else Plain
+	checks  bool     // a name in the directory is checked
 }
 
 // ruling is what a zone says about one name.
@@ -110,6 +111,10 @@ func (set *ruleset) intern(states []uint16, inherit Action) *zone {
 	z := set.zones[string(key)]
 	if z == nil {
 		z = &zone{set: set, states: states, inherit: inherit}
+		for _, s := range states {
+			i, at := int(s>>8), int(s&255)
+			z.checks = z.checks || set.rules[i].Action == Check && at+1 == len(set.comps[i])
+		}
 		set.zones[string(key)] = z
 	}
 	return z

@@ -50,7 +50,8 @@ type watch struct {
 
 // watch begins to follow a directory, and says how many changes it has seen.
 func (s *Server) watch(n *node) (*watch, uint64) {
-	if !s.serving.Load() {
+	// A rename onto a checked name leaves the kernel with the wrong file under it: no name beside it is relied on.
+	if !s.serving.Load() || n.zone.checks {
 		return nil, 0
 	}
 	w := &s.watches
@@ -122,6 +123,7 @@ func (s *Server) rely(d *watch, gen uint64, name string, c *node) bool {
 		w.count++
 	}
 	d.files[name] = c
+	c.once.Store(true)
 	c.relied.Store(true)
 	return true
 }
@@ -242,17 +244,18 @@ func (s *Server) doubt() {
 
 // told notes what the kernel is told of a file that it relies on.
 func (s *Server) told(n *node, st *unix.Stat_t) {
-	if n.relied.Load() {
+	if n.once.Load() {
 		s.nodes.mu.Lock()
 		n.toldOf = signature{size: st.Size, mtime: st.Mtim, ctime: st.Ctim}
 		s.nodes.mu.Unlock()
 	}
 }
 
-// current reports whether the name by which the kernel has come to an opened file still leads to it, and makes the kernel
-// ask for attributes that have changed since it was told. A name is doubted once: what is reached through a descriptor has none.
+// current reports whether the name by which the kernel has come to a file still leads to it, and makes the kernel ask for
+// attributes that have changed since it was told. It goes by what the kernel was ever told: that this is over comes to its
+// knowledge later than to this server's. A name is doubted once: what is reached through a descriptor has none.
 func (s *Server) current(n *node, fd int) bool {
-	if !n.relied.Load() {
+	if !n.once.Load() {
 		return true
 	}
 	var st unix.Stat_t
@@ -269,5 +272,5 @@ func (s *Server) current(n *node, fd int) bool {
 	if dir < 0 || statName(dir, name, &st) == nil && st.Dev == n.key.dev && st.Ino == n.key.ino {
 		return true
 	}
-	return !n.relied.CompareAndSwap(true, false)
+	return !n.doubted.CompareAndSwap(false, true)
 }

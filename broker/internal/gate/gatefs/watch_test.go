@@ -97,6 +97,11 @@ func TestReliedOpen(t *testing.T) {
 	t.Parallel()
 	sb, p := relying(t)
 	sb.srv.watches.file.Close()
+	sb.srv.nodes.mu.Lock()
+	for _, n := range sb.srv.nodes.byID {
+		n.relied.Store(false) // the server knows of a change before the kernel does
+	}
+	sb.srv.nodes.mu.Unlock()
 	write(t, p+"/new", "replaced")
 	os.Rename(p+"/new", p+"/f")
 	if got := strings.TrimSpace(sb.sh("p", "stat -c %s f")); got != "3" {
@@ -109,6 +114,13 @@ func TestReliedOpen(t *testing.T) {
 	write(t, p+"/sub/f", "grown by a bit")
 	if got := sb.sh("p", "cat sub/f"); got != "grown by a bit" {
 		t.Errorf("a changed file is read as %q", got)
+	}
+	sb.sh("p", "stat f >/dev/null")
+	write(t, p+"/new", "again")
+	os.Rename(p+"/new", p+"/f")
+	sb.sh("p", `python3 -c "import os; os.truncate(\"f\", 2)"`)
+	if got := read(t, p+"/f"); got != "ag" {
+		t.Errorf("the old file is cut: the host has %q", got)
 	}
 	os.Remove(p + "/f")
 	sb.refuse("p", "cat f", "No such file")
