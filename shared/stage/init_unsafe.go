@@ -369,7 +369,7 @@ func weigh(c *control, pid int64) {
 	}
 }
 
-// lookAtPlaces notes which temporary file systems are full.
+// lookAtPlaces notes which temporary file systems are full. On arm64 the stack has no room for RawSyscall in between here.
 //
 //go:noinline
 //go:nosplit
@@ -377,7 +377,7 @@ func weigh(c *control, pid int64) {
 func lookAtPlaces(c *control) {
 	for i := 0; i < maxPlaces && c.last.places[i] != 0; i++ {
 		st := &c.last.st
-		if _, _, e := syscall.RawSyscall(syscall.SYS_STATFS, c.last.places[i], uintptr(unsafe.Pointer(st)), 0); e != 0 {
+		if _, _, e := syscall.RawSyscall6(syscall.SYS_STATFS, c.last.places[i], uintptr(unsafe.Pointer(st)), 0, 0, 0, 0); e != 0 {
 			continue
 		}
 		c.last.full[i], c.last.nodes[i] = 0, 0
