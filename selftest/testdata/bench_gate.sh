@@ -2,7 +2,7 @@
 # bench_gate.sh DIR GO [USER COMMAND...]: DIR holds sbx and bench, and home, which belongs to the user. With ONLY, a pattern, only what it
 # matches is measured (of find, git, python, warm, cold, npm, opens, stats, notify and grafts); WORKS is how many rounds.
 set -eu
-here=$1 go=$2; shift 2
+here=$1 go=$2 from=$(cd "$(dirname "$0")" && pwd); shift 2
 home=$here/home
 as() { env -i HOME="$home" PATH="$(dirname "$go"):/usr/bin:/bin" GOPROXY=off GOTOOLCHAIN=local "$@"; }
 mkdir -p "$home/work/many" "$home/work/hello" "$home/read/a/b" "$home/trees" "$home/rw/npm/parts"
@@ -52,7 +52,7 @@ for work in "find /usr -xdev, a stat each=sh tree.sh" "git status, 20 000 files=
 		"$work" "the same, inside=@${work#*=}"
 done
 # The notification engine beside the least that one can be, in C (notify.c).
-if ! wanted notify; then :; elif cc -O2 -o "$here/notify" "$(dirname "$0")/notify.c" 2>/dev/null; then
+if ! wanted notify; then :; elif cc -O2 -o "$here/notify" "$from/notify.c" 2>/dev/null; then
 	sed s/300000/20000/ opens.py >opens20.py
 	for work in "find /usr, a stat each=sh tree.sh" "git status=sh status.sh" "14 python imports=python3 imports.py" "go build, warm=sh build.sh" "20 000 opens=python3 opens20.py"; do
 		as ${*:+"$@"} "$here/bench" -n "${WORKS:-15}" -warm 2 -elsewhere "$here/sbx run -q --mode dynamic --gate notify --ro $here/bench --env GOPROXY --env GOTOOLCHAIN -- $here/bench -times" \
