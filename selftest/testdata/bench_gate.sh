@@ -5,10 +5,11 @@ set -eu
 here=$1 go=$2 from=$(cd "$(dirname "$0")" && pwd); shift 2
 home=$here/home
 as() { env -i HOME="$home" PATH="$(dirname "$go"):/usr/bin:/bin" GOPROXY=off GOTOOLCHAIN=local "$@"; }
+wanted() { echo "$1" | grep -qE "${ONLY:-.}"; }
 mkdir -p "$home/work/many" "$home/work/hello" "$home/read/a/b" "$home/trees" "$home/rw/npm/parts"
 cd "$home/work"
-[ -e many/.git ] || for d in $(seq 200); do mkdir -p many/$d; for f in $(seq 100); do echo $f >many/$d/$f; done; done
-[ -e many/.git ] || (cd many && git init -q . && git add . && git -c user.name=a -c user.email=a@example.org commit -qm x)
+[ -e many/.git ] || ! wanted git || for d in $(seq 200); do mkdir -p many/$d; for f in $(seq 100); do echo $f >many/$d/$f; done; done
+[ -e many/.git ] || ! wanted git || (cd many && git init -q . && git add . && git -c user.name=a -c user.email=a@example.org commit -qm x)
 printf 'module example.org/hello\n\ngo 1.21\n' >hello/go.mod
 printf 'package main\n\nfunc main() { print("hello") }\n' >hello/main.go
 echo x >"$home/read/a/b/f"
@@ -41,7 +42,6 @@ for i in $(seq 20); do
 	deps="$deps${deps:+, }\"p$i\": \"file:p$i.tgz\""
 done
 echo "{\"name\": \"all\", \"version\": \"1.0.0\", \"dependencies\": {$deps}}" >"$home/rw/npm/package.json"
-wanted() { echo "$1" | grep -qE "${ONLY:-.}"; }
 [ "$(id -u)" != 0 ] || chown -R 42424:42424 "$home"
 [ $# = 0 ] || export HOME="$home"
 for work in "find /usr -xdev, a stat each=sh tree.sh" "git status, 20 000 files=sh status.sh" "14 python imports=python3 imports.py" \
