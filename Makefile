@@ -43,6 +43,8 @@ needs:
 check:
 	@out=$$(gofmt -l .); if [ -n "$$out" ]; then echo "not formatted:" $$out; exit 1; fi
 	$(GO) vet ./...
+	GOARCH=arm64 CGO_ENABLED=0 $(GO) build -o /dev/null -ldflags=-E=sbx_start ./broker
+	GOARCH=arm64 CGO_ENABLED=0 $(GO) build -o /dev/null -ldflags=-E=sbx_helper_start ./helper
 	@if $(GO) run $(STATICCHECK) -version >/dev/null 2>&1; then set -x; $(GO) run $(STATICCHECK) ./...; else echo "staticcheck: not to be had here, left out"; fi
 
 bench: all

@@ -36,10 +36,7 @@ func BuildSealed(in Input) (*plan.Plan, []Loss, Sealed, error) {
 	if err != nil {
 		return nil, nil, Sealed{}, err
 	}
-	s := Sealed{}
-	for _, name := range v.root.sealedNames("/") {
-		s.Paths = append(s.Paths, name)
-	}
+	s := Sealed{Paths: v.root.sealedNames("/")}
 	for _, l := range v.linked {
 		s.Files = append(s.Files, l.st)
 	}

@@ -172,7 +172,7 @@ func CleanPath(s string) (string, error) {
 		switch c {
 		case "", ".":
 		case "..":
-			return "", errors.New("path contains ..")
+			return "", errors.New("path with .. in it")
 		default:
 			out = append(append(out, '/'), c...)
 		}

@@ -138,7 +138,7 @@ func FuzzRules(f *testing.F) {
 					t.Fatalf("%q at %q: states out of order: %v", pattern, c, z.states)
 				}
 			}
-			if z.below(c) != z.below(c) {
+			if one, two := z.below(c), z.below(c); one != two {
 				t.Fatalf("%q at %q: zones are not interned", pattern, c)
 			}
 			z = z.below(c)
