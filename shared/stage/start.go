@@ -168,10 +168,7 @@ func (c *Child) compileRest(b *block, ns userNS) error {
 	return nil
 }
 
-var (
-	errGone    = errors.New("process 1 of the sandbox is gone")
-	errTooMany = errors.New("taking descriptors from process 1: too many open files")
-)
+var errGone = errors.New("process 1 of the sandbox is gone")
 
 // receive reads one message and the descriptors that came with it.
 func (c *Child) receive() (message, []int, error) {
@@ -199,7 +196,7 @@ func (c *Child) receive() (message, []int, error) {
 			for _, fd := range fds {
 				unix.Close(fd)
 			}
-			return message{}, nil, errTooMany
+			return message{}, nil, fmt.Errorf("taking descriptors from process 1: %w", unix.EMFILE)
 		case !ok:
 			return message{}, nil, errGone
 		}
@@ -219,7 +216,7 @@ func (c *Child) awaitReady(p *plan.Plan, hooks Hooks) error {
 			}
 		}
 		m, fds, err := c.receive()
-		if err == errTooMany { // it is there, and waits
+		if errors.Is(err, unix.EMFILE) { // it is there, and waits
 			return err
 		}
 		if err != nil {
