@@ -2,6 +2,7 @@
 # "sh systemd.sh" as root starts systemd in namespaces of its own, for the machine's process 1 is another; the rest it runs itself.
 case ${1:-start} in
 start)
+	echo "+cpu +memory +pids +io" >/sys/fs/cgroup/cgroup.subtree_control
 	mkdir -p /sys/fs/cgroup/machine /etc/systemd/system/default.target.d /run/systemd/system
 	for unit in systemd-udevd systemd-timesyncd systemd-journal-flush systemd-udev-trigger systemd-modules-load systemd-sysctl systemd-random-seed systemd-remount-fs \
 		systemd-machine-id-commit systemd-update-utmp networking apparmor keyboard-setup console-setup kmod-static-nodes modprobe@configfs modprobe@drm modprobe@efi_pstore modprobe@fuse \
@@ -23,8 +24,8 @@ start)
 		ExecStopPost=/bin/systemctl --no-block exit 0
 	E
 	[ -s /etc/machine-id ] || echo 0123456789abcdef0123456789abcdef >/etc/machine-id
-	sh -c 'echo 0 >/sys/fs/cgroup/machine/cgroup.procs
-		container=other exec unshare --pid --fork --mount --cgroup --kill-child sh -c "
+	# systemd's own group must hold nobody else, or it can share out nothing.
+	container=other unshare --pid --fork --mount --kill-child sh -c 'echo 0 >/sys/fs/cgroup/machine/cgroup.procs; exec unshare --cgroup sh -c "
 			umount /sys/fs/cgroup; mount -t cgroup2 -o nosuid,nodev,noexec,nsdelegate cgroup2 /sys/fs/cgroup
 			mount -t proc proc /proc
 			exec /lib/systemd/systemd --unit=show.target --log-target=console --log-level=warning --show-status=no"' >/dev/console 2>&1
