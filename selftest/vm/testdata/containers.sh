@@ -28,10 +28,10 @@ sbx run -q --static --containers -- crun run --bundle bundle one >~/out 2>&1; st
 check "crun runs a bundle ($status)" '[ $status = 0 ] && grep -qx "from a bundle" ~/out'
 # The limits of each container, within those of the session.
 sbx run -q --static --containers --pids 300 -- sh -c 'podman import -q debian.tar base >&2
-	podman run --rm --pids-limit 20 --memory 64m base sh -c "cat /sys/fs/cgroup/pids.max /sys/fs/cgroup/memory.max; for i in \$(seq 40); do sleep 30 & done; echo all"; echo "ended $?"
+	podman run --rm --pids-limit 20 --memory 64m base sh -c "for i in \$(seq 40); do sleep 30 & done; echo all"; echo "ended $?"
 	podman run --rm --memory 64m base sh -c "head -c 200000000 /dev/zero | busybox sort >/dev/null; sleep 1"; echo "ended $?"' >~/out 2>&1; status=$?
 cat ~/out
-check "a container has limits of its own ($status)" '[ "$(head -n 3 ~/out | grep -c "^20\$\|^67108864\$")" = 2 ] && ! grep -qx all ~/out && grep -qx "ended 137" ~/out'
+check "a container has limits of its own ($status)" '! grep -qx all ~/out && grep -q "Cannot fork" ~/out && grep -q "^Killed" ~/out'
 sbx run --static --containers --memory 300M -- sh -c 'podman import -q debian.tar base >&2; podman run --rm base sh -c "head -c 1000000000 /dev/zero | busybox sort >/dev/null"' >~/out 2>&1; status=$?
 check "the session's limit is above them all ($status)" '[ $status = 137 ] && grep -q "memory limit 300M reached by .*--memory" ~/out'
 n=0; while { pgrep podman || pgrep conmon || pgrep crun; } >~/out && [ $n -lt 100 ]; do sleep 0.1; n=$((n + 1)); done
