@@ -121,8 +121,21 @@ func (w *watched) request(options ...string) (string, result) {
 	if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
 		w.t.Fatal(err)
 	}
+	// It may have come before strace was ready for it, and would be lost then.
+	seen := make(chan struct{})
+	go func() {
+		for {
+			select {
+			case <-seen:
+				return
+			case <-time.After(3 * time.Second):
+				_ = syscall.Kill(pid, syscall.SIGCONT)
+			}
+		}
+	}()
 	var r result
 	w.line(&r)
+	close(seen)
 	// strace ends with the last of those that it follows, and by the signal that ended it.
 	text := <-said
 	var exit *exec.ExitError
