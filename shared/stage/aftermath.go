@@ -4,8 +4,7 @@ import (
 	"sbx/shared/plan"
 )
 
-// Aftermath is what process 1 saw at the end of the program. It is empty where process 1 was killed, and where it shares no memory
-// with this process.
+// Aftermath is what process 1 saw at the end of the program. It is empty where process 1 was killed.
 type Aftermath struct {
 	Killed  int   // processes that the program left behind
 	Left    bool  // some could not die: they wait for a file system that does not answer
@@ -17,15 +16,15 @@ type Aftermath struct {
 	Full, Files []plan.Mount
 }
 
-// places are the file systems that process 1 is to look at.
-func places(p *plan.Plan) []plan.Mount {
-	var out []plan.Mount
-	for _, m := range p.Mounts {
-		if m.Kind == plan.Tmpfs && m.Access != plan.ReadOnly && m.Why != "skeleton" && len(out) < maxPlaces {
-			out = append(out, m)
-		}
+// unpack takes in what pack says of a process 1 that shares no memory with this process.
+func (a *aftermath) unpack(m message) {
+	a.peakPID, a.peak = m.pid, m.value
+	v := m.extra
+	for i := maxPlaces - 1; i >= 0; i-- {
+		a.nodes[i], a.full[i] = v&1, v>>1&1
+		v >>= 2
 	}
-	return out
+	a.left, a.killed = v&1, v>>1
 }
 
 // Aftermath may be called when the program has ended.

@@ -4,6 +4,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"sbx/shared/plan"
 )
 
 // Bounds of the tapes. Nothing of this is memory before it is touched.
@@ -81,4 +83,22 @@ func (b *block) load(setup, start *tape, asPID1, idle bool) {
 func (b *block) tapes() (setup, start *tape) {
 	a := newArena(b.data[:])
 	return &tape{ops: b.setup[:0], fixed: true, arena: a}, &tape{ops: b.start[:0], fixed: true, arena: a}
+}
+
+// places are the file systems that process 1 is to look at.
+func places(p *plan.Plan) []plan.Mount {
+	var out []plan.Mount
+	for _, m := range p.Mounts {
+		if m.Kind == plan.Tmpfs && m.Access != plan.ReadOnly && m.Why != "skeleton" && len(out) < maxPlaces {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// lookAt has process 1 look at them.
+func (b *block) lookAt(start *tape, p *plan.Plan) {
+	for i, m := range places(p) {
+		b.control.last.places[i] = start.str(string(m.Target))
+	}
 }

@@ -26,6 +26,7 @@ const (
 	cmdGo                // the root's file system is there (set-up only)
 	evFault              // where the set-up stopped: instruction, errno; only where announce is set
 	evMain               // pid of the program; only where announce is set
+	evAfter              // pid and KiB of aftermath's peak, the rest of it in extra; only where announce is set, before the last evExited
 	evMaps               // the set-up waits for its identity maps, which somebody else writes, and for cmdGo
 )
 

@@ -106,7 +106,8 @@ func Direct(p *plan.Plan, sock int, std Stdio, before int) error {
 	if err := compileSetup(setup, p, fds[0], Stdio(fds[2:]), fds[1], nil); err != nil {
 		return err
 	}
-	if compileStart(start, p, nil); setup.full() || start.full() {
+	compileStart(start, p, nil)
+	if b.lookAt(start, p); setup.full() || start.full() {
 		return errPlanTooLarge
 	}
 	b.load(setup, start, false, false)
@@ -201,6 +202,8 @@ func (c *Child) note(m message) {
 		c.control.start = fault{m.pid, m.value}
 	case m.kind == evMain:
 		atomic.StoreInt64(&c.control.main, m.pid)
+	case m.kind == evAfter:
+		c.control.last.unpack(m)
 	}
 }
 

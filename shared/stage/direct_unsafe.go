@@ -26,6 +26,7 @@ func launchDirect(p *program) (pid, errno uintptr) {
 	spawn(p)
 	for {
 		if wake(p.c, 0) && reap(p.c) {
+			lookAtPlaces(p.c)
 			end(p.c, p.c.main, int64(p.c.status))
 		}
 		if take(p.c) && p.c.in.kind == cmdKill {

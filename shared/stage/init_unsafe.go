@@ -349,6 +349,9 @@ func end(c *control, pid, status int64) {
 			break
 		}
 	}
+	if c.announce != 0 {
+		send(c, evAfter, c.last.peakPID, c.last.peak, pack(c))
+	}
 	send(c, evExited, pid, status, 0)
 	// Taking the namespaces apart is much work for the kernel, and the broker has something to do now.
 	for {
@@ -367,6 +370,19 @@ func weigh(c *control, pid int64) {
 	if int64(c.usage.Maxrss) > c.last.peak {
 		c.last.peak, c.last.peakPID = int64(c.usage.Maxrss), pid
 	}
+}
+
+// pack puts what is not about the largest process in one word: who shares no memory with process 1 reads it with unpack.
+//
+//go:noinline
+//go:nosplit
+//go:norace
+func pack(c *control) int64 {
+	v := c.last.killed<<1 | c.last.left
+	for i := 0; i < maxPlaces; i++ {
+		v = v<<2 | c.last.full[i]<<1 | c.last.nodes[i]
+	}
+	return v
 }
 
 // lookAtPlaces notes which temporary file systems are full. On arm64 the stack has no room for RawSyscall in between here.

@@ -151,9 +151,7 @@ func (c *Child) compile(b *block, sock int, std Stdio, tether int) error {
 // compileRest makes what comes after the set-up.
 func (c *Child) compileRest(b *block, ns userNS) error {
 	compileStart(c.start, c.plan, ns)
-	for i, m := range places(c.plan) {
-		c.control.last.places[i] = c.start.str(string(m.Target))
-	}
+	b.lookAt(c.start, c.plan)
 	if c.setup.full() || c.start.full() {
 		return errPlanTooLarge
 	}
@@ -305,7 +303,7 @@ func (c *Child) Next() (Event, error) {
 		case evFailed:
 			c.note(m)
 			return Event{}, errGone
-		case evMain:
+		case evMain, evAfter:
 			c.note(m)
 		case evExited, evStopped:
 			if m.kind == evExited && int(m.pid) == c.Main() {

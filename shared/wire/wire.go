@@ -10,7 +10,7 @@ import (
 )
 
 // Version changes with every change of this package, of the plan and of the tape's messages.
-const Version = 2
+const Version = 3
 
 // FD is the helper's descriptor of the socket. It is 0 because that is the one that sudo passes on.
 const FD = 0
