@@ -103,10 +103,10 @@ func (t *term) network(r *request, s settings, in *planner.Input) (*outlet, erro
 		o.opt.Hosts = append(o.opt.Hosts, p)
 	}
 	o.listed = slices.Clone(o.opt.Hosts)
-	if n.Mode == "veth" && slices.ContainsFunc(o.opt.Hosts, isIPv6) {
-		in.Losses = append(in.Losses, planner.Loss{What: "IPv6", Why: "the device of --net veth carries IPv4 only, so what is listed of IPv6 cannot be reached", Fix: "leave --net away"})
+	if n.Mode == "veth" {
+		withIPv6(&o.opt, in)
 	}
-	if o.opt.NoPing = n.Mode != "veth" && !network.MayPing(); o.opt.NoPing && slices.ContainsFunc(o.opt.Hosts, policy.HostPattern.ICMP) {
+	if o.opt.NoPing = !network.MayPing(); o.opt.NoPing && n.Mode != "veth" && slices.ContainsFunc(o.opt.Hosts, policy.HostPattern.ICMP) {
 		in.Losses = append(in.Losses, planner.Loss{What: "ping", Why: "this host gives you no sockets for it, by which alone echo requests could leave, so they are refused", Fix: noPingFix})
 	}
 	now := time.Now()

@@ -49,7 +49,12 @@ func vethFinding() finding {
 		f.Fix = "for packets that the kernel itself carries: package sbx-helper-suid; or as root: setcap cap_net_admin+ep /usr/local/libexec/sbx/sbx-helper"
 		return f
 	}
-	f.Says = file + " makes devices for --net veth (IPv4 only)"
+	f.Says = file + " makes devices for --net veth, which carry IPv4"
+	if six, err := network.IPv6BesideVeth(); six != "" {
+		f.Says += " (" + six + " carries IPv6 beside them)"
+	} else if err != nil {
+		f.Says += " (no IPv6: " + err.Error() + ")"
+	}
 	if b, err := os.ReadFile("/proc/sys/net/ipv4/ip_forward"); err != nil || strings.TrimSpace(string(b)) != "1" {
 		f.Says += ", once this host forwards packets"
 		f.Fix = "as root: sysctl -w net.ipv4.ip_forward=1, or forwarding = true in /etc/sbx/helper.toml"

@@ -11,14 +11,7 @@ import (
 
 	"sbx/audit"
 	"sbx/broker/internal/network"
-	"sbx/broker/internal/policy"
 )
-
-// isIPv6 says whether a pattern is a range of IPv6.
-func isIPv6(h policy.HostPattern) bool {
-	p, ok := h.Prefix()
-	return ok && p.Addr().Is6()
-}
 
 // publishing says whether an error is about a port of the host's that was to lead in.
 func publishing(err error) bool {

@@ -2,9 +2,12 @@ package cli
 
 import (
 	"errors"
+	"slices"
 
 	"sbx/broker/internal/launch"
+	"sbx/broker/internal/network"
 	"sbx/broker/internal/planner"
+	"sbx/broker/internal/policy"
 	"sbx/shared/wire"
 )
 
@@ -28,4 +31,20 @@ func vethHint(err error) string {
 		return "as root: sysctl -w net.ipv4.ip_forward=1, or forwarding = true in /etc/sbx/helper.toml, which has sbx-helper do it; or leave --net away"
 	}
 	return "leave --net away: pasta and slirp4netns need no privileges"
+}
+
+// withIPv6 names as a loss that nothing carries IPv6 beside the helper's device, where that matters: where the host has it or the list names it.
+func withIPv6(o *network.Options, in *planner.Input) {
+	path, err := network.IPv6BesideVeth()
+	listed := slices.ContainsFunc(o.Hosts, func(h policy.HostPattern) bool {
+		p, ok := h.Prefix()
+		return ok && p.Addr().Is6()
+	})
+	switch {
+	case path == "" && err == nil && listed:
+		err = errors.New("this host has no way out by it")
+	case err == nil:
+		return
+	}
+	in.Losses = append(in.Losses, planner.Loss{What: "IPv6", Why: "the device of --net veth carries IPv4 only, and beside it " + err.Error(), Fix: "install pasta (package passt), which carries it beside the device"})
 }

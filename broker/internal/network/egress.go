@@ -19,10 +19,12 @@ func Carriers() [2]string { return [2]string{"pasta", "slirp4netns"} }
 
 // The addresses of the sandbox's device, whichever program serves it.
 const (
-	device  = "tap0"
-	ownAddr = "10.0.2.100"
-	gateway = "10.0.2.2"
-	ownV6   = "fd00::100"
+	device   = "tap0"
+	device6  = "tap1" // beside --net veth
+	ownAddr  = "10.0.2.100"
+	gateway  = "10.0.2.2"
+	ownV6    = "fd00::100"
+	gateway6 = "fe80::2"
 )
 
 // carrierArgs are a program's arguments; net and user are the numbers of its inherited descriptors. Neither lets the sandbox reach the
@@ -36,14 +38,16 @@ func carrierArgs(name string, net, user int, v6 bool) []string {
 		}
 		return append(args, "--netns-type=path", n, device)
 	}
-	args := []string{name, "--foreground", "--quiet", "--config-net", "--mtu", "65520", "-t", "none", "-u", "none", "-T", "none", "-U", "none", "--no-map-gw",
-		"--no-dhcp", "--no-dhcpv6", "--no-ra", "-I", device, "-a", ownAddr, "-n", "255.255.255.0", "-g", gateway}
+	args := append(pastaArgs(u, n), "-I", device, "-a", ownAddr, "-n", "255.255.255.0", "-g", gateway)
 	if v6 {
-		args = append(args, "-a", ownV6, "-g", "fe80::2")
-	} else {
-		args = append(args, "--ipv4-only")
+		return append(args, "-a", ownV6, "-g", gateway6)
 	}
-	return append(args, "--userns", u, "--netns", n)
+	return append(args, "--ipv4-only")
+}
+
+func pastaArgs(user, net string) []string {
+	return []string{"pasta", "--foreground", "--quiet", "--config-net", "--mtu", "65520", "-t", "none", "-u", "none", "-T", "none", "-U", "none", "--no-map-gw",
+		"--no-dhcp", "--no-dhcpv6", "--no-ra", "--userns", user, "--netns", net}
 }
 
 // carrier is the process that carries the sandbox's packets.

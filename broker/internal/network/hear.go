@@ -116,7 +116,7 @@ func (l *notes) end() {
 func (n *Network) refused(f flow) {
 	e := Event{Op: "connect", Addr: f.dst.Addr(), Port: f.dst.Port(), Proto: protoName(f.proto), Denied: true, By: n.refusedBy(who{f.src, protoName(f.proto)}), Host: n.names.nameOf(f.dst.Addr())}
 	switch {
-	case n.o.NoPing && e.Proto == "icmp":
+	case n.o.NoPing && e.Proto == "icmp" && (n.o.Carrier != "veth" || e.Addr.Is6()):
 		e.Reason = "this host gives you no sockets for ping (net.ipv4.ping_group_range), by which alone echo requests could leave"
 	case e.Proto == "tcp" && n.rules.isRefused(f.dst):
 		e.Reason = "an answer or a rule refused it"

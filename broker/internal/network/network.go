@@ -242,12 +242,7 @@ func (n *Network) listener(f *os.File) (net.Listener, error) {
 // carry starts the process that carries packets.
 func (n *Network) carry() error {
 	if n.o.Carrier == "veth" {
-		v, err := n.startVeth()
-		if err != nil {
-			return fmt.Errorf("making the sandbox's network device: %w", err)
-		}
-		n.veth = v
-		return nil
+		return n.carryVeth()
 	}
 	if err := unix.Access("/dev/net/tun", unix.R_OK|unix.W_OK); err != nil {
 		return fmt.Errorf("opening /dev/net/tun: %w", err)

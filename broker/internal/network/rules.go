@@ -117,7 +117,9 @@ func (r *rules) setUp(o *Options, closed []netip.Prefix) error {
 	b.Rule("output", nft.IPv6(), nft.ICMPv6(133, 136), nft.Accept()) // neighbours; nothing else finds the gateway
 	b.Rule("output", nft.IPv6(), nft.ICMPv6(130, 143), nft.Drop())
 	if o.NoPing {
-		b.Rule("output", nft.IPv4(), nft.Ping(false), nft.Goto("refuse"))
+		if o.Carrier != "veth" { // the kernel carries those
+			b.Rule("output", nft.IPv4(), nft.Ping(false), nft.Goto("refuse"))
+		}
 		b.Rule("output", nft.IPv6(), nft.Ping(true), nft.Goto("refuse"))
 	}
 	for _, h := range o.Hosts {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"os/exec"
 	"syscall"
 	"time"
 
@@ -56,8 +57,59 @@ func (n *Network) startVeth() (*veth, error) {
 		v.end()
 		return nil, err
 	}
-	go v.watch(n)
 	return v, nil
+}
+
+// carryVeth has the helper's device carry IPv4 and pasta, where the host has a way out by it, IPv6: for that the helper would have to make a
+// router of the whole host, and could not hold the sandbox to its address once it was killed itself (helper/README.md, "net").
+func (n *Network) carryVeth() error {
+	six := make(chan error, 1)
+	go func() { six <- n.carryIPv6() }()
+	v, err := n.startVeth()
+	if no := <-six; no != nil && err == nil {
+		n.lost("IPv6 is not to be had: " + no.Error())
+	}
+	if err != nil {
+		return fmt.Errorf("making the sandbox's network device: %w", err)
+	}
+	n.veth = v
+	go v.watch(n)
+	return nil
+}
+
+// IPv6BesideVeth says what carries IPv6 beside --net veth: the path of a program, "" where the host itself has no way out by it.
+func IPv6BesideVeth() (path string, err error) {
+	if !routesIPv6() {
+		return "", nil
+	}
+	if err := unix.Access("/dev/net/tun", unix.R_OK|unix.W_OK); err != nil {
+		return "", fmt.Errorf("opening /dev/net/tun: %w", err)
+	}
+	if path, err = exec.LookPath("pasta"); err != nil {
+		return "", errors.New("pasta (package passt), which carries it, is not installed")
+	}
+	return path, nil
+}
+
+func (n *Network) carryIPv6() error {
+	path, err := IPv6BesideVeth()
+	if path == "" {
+		return err
+	}
+	probe, err := n.ns.Sockets([]stage.Socket{{Family: unix.AF_INET6, Type: unix.SOCK_DGRAM}})
+	if err != nil {
+		return err
+	}
+	n.keep(probe[0])
+	c := &carrier{name: "pasta", path: path, args: append(pastaArgs("/proc/self/fd/4", "/proc/self/fd/3"), "-I", device6, "-a", ownV6, "-g", gateway6, "--ipv6-only"), ns: n.ns, say: n.lost}
+	c.up = func() bool {
+		return unix.Connect(int(probe[0].Fd()), &unix.SockaddrInet6{Port: 9, Addr: netip.MustParseAddr("2001:db8::1").As16()}) == nil
+	}
+	if err := c.start(); err != nil {
+		return err
+	}
+	n.car = c
+	return nil
 }
 
 // ask sends the request and returns the address that the sandbox is given.
@@ -119,6 +171,9 @@ func (v *veth) watch(n *Network) {
 		return
 	}
 	_ = v.in.Delete(v.index)
+	if n.car != nil {
+		n.car.close()
+	}
 	n.lost("sbx-helper ended, so the sandbox has no network any more")
 }
 
