@@ -21,6 +21,10 @@ func questionOf(a decide.Ask, v decide.Verdict) prompt.Question {
 	switch {
 	case a.Kind == policy.KindHost:
 		q.Host, q.Port, q.Path, q.Op = a.Host, a.Port, "", "connect"
+		if a.Op == decide.Lookup {
+			q.Op = a.Op
+			q.Why += "; looked up, so the port is a guess: another is another question"
+		}
 	case a.Kind == policy.KindSocket || slices.Contains(a.Flags, "socket"):
 		q.Op = "connect"
 	case a.Kind == policy.KindExec:

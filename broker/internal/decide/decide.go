@@ -29,6 +29,9 @@ type Ask struct {
 	With   string   // the directory that was allowed with its names, if Path lies in one
 }
 
+// Lookup is the operation of an Ask about a name whose address is wanted: the port is the likeliest one, not one that was used.
+const Lookup = "lookup"
+
 // Decision of a Verdict.
 type Decision int
 

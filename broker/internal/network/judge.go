@@ -20,8 +20,10 @@ func (n *Network) judgeName(ctx context.Context, h policy.Host, w who) judgement
 		return j
 	}
 	if n.o.Ask != nil {
-		// Which port it will be is not known yet. The commonest is asked for, any other when it is used.
-		v := n.o.Ask(ctx, n.whois(w).ask(h.Name, 443))
+		// Which port it will be is not known yet. The commonest is asked for, and the question says so; any other is when it is used.
+		q := n.whois(w).ask(h.Name, 443)
+		q.Op = decide.Lookup
+		v := n.o.Ask(ctx, q)
 		if v.Decision != decide.Allow {
 			return judgement{reason: v.Reason}
 		}

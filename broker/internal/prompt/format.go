@@ -69,8 +69,11 @@ func shortKeys(q *Question) string {
 // wants is "claude wants to read PATH -> TARGET (x3)", or "node[7] wants HOST:PORT", in at most room columns, as far as that can be.
 func (s Style) wants(q *Question, room int) string {
 	tail := ""
+	if q.Host != "" && q.Op == "lookup" {
+		tail = " (look-up)" // another port will be another question
+	}
 	if q.Merged > 1 {
-		tail = fmt.Sprintf(" (x%d)", q.Merged)
+		tail += fmt.Sprintf(" (x%d)", q.Merged)
 	}
 	verb := " wants to " + q.verb() + " "
 	if q.Host != "" {
