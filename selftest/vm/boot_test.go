@@ -2,6 +2,7 @@ package vm
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -120,22 +121,62 @@ func (m machine) boot(t *testing.T, kernel, disk, scratch string) (said, console
 	for tag, dir := range map[string]string{"usr": "/usr", "kernel": filepath.Join(kernel, "root")} {
 		args = append(args, "-virtfs", "local,mount_tag="+tag+",path="+strings.ReplaceAll(dir, ",", ",,")+",security_model=none,multidevs=remap,readonly=on")
 	}
-	end := time.Now().Add(limit())
-	if d, ok := t.Deadline(); ok && d.Add(-10*time.Second).Before(end) {
-		end = d.Add(-10 * time.Second) // so that what was said is shown
-	}
-	ctx, cancel := context.WithDeadline(t.Context(), end)
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
 	cmd := exec.CommandContext(ctx, "qemu-system-x86_64", args...)
 	runtime.LockOSThread() // the machine ends with the thread that started it, should this process be killed
 	defer runtime.UnlockOSThread()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	deadline, _ := t.Deadline()
+	go watch(ctx, cancel, out, deadline)
 	text, err := cmd.CombinedOutput()
 	said, console = tail(out, 1<<20), tail(tty, 1<<12)
 	if err != nil || ctx.Err() != nil {
-		t.Errorf("the machine ended with %v (%v)\n%s\n%s", err, ctx.Err(), text, console)
+		t.Errorf("the machine ended with %v (%v)\n%s\n%s", err, context.Cause(ctx), text, console)
 	}
 	return said, console
+}
+
+// watch ends a machine that says nothing for too long, or shortly before the tests' end so that what was said is shown. How
+// long is too long goes by what this host shows: how long the machine took to its first line, and how many wait for a processor.
+func watch(ctx context.Context, end context.CancelCauseFunc, out string, deadline time.Time) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	begin, last, size, boot := time.Now(), time.Now(), int64(0), time.Duration(0)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-tick.C:
+			if st, err := os.Stat(out); err == nil && st.Size() > size {
+				if size == 0 {
+					boot = now.Sub(begin)
+				}
+				last, size = now, st.Size()
+			}
+			slow := max(slowness(), boot.Seconds()/quickBoot.Seconds())
+			if wait := time.Duration(float64(silence) * slow); now.Sub(last) > wait {
+				end(fmt.Errorf("it said nothing for %s, which is %.1f times what an idle host is given", wait.Round(time.Second), slow))
+			}
+			if !deadline.IsZero() && time.Until(deadline) < 10*time.Second {
+				end(errors.New("the time for all tests is over: -timeout"))
+			}
+		}
+	}
+}
+
+const (
+	silence   = 8 * time.Minute  // the longest that a script takes on an idle host from one line to the next is a minute
+	quickBoot = 15 * time.Second // how long an idle host takes to boot one, emulated
+)
+
+// slowness says how many wait for each of this host's processors, at least one.
+func slowness() float64 {
+	var load float64
+	if b, err := os.ReadFile("/proc/loadavg"); err == nil {
+		_, _ = fmt.Sscan(string(b), &load)
+	}
+	return max(1, load/float64(runtime.NumCPU()))
 }
 
 // patience is how many seconds an emulated machine may take to start (8 on an idle host) for its scripts to be run at

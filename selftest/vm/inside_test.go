@@ -75,7 +75,7 @@ sys.exit(subprocess.call(sys.argv[1:]))' qemu-system-x86_64 -nodefaults -display
 	-serial stdio -netdev user,id=net -device virtio-net-pci,netdev=net,romfile= </dev/null; echo status $?`
 	run := func(options ...string) string {
 		t.Helper()
-		ctx, cancel := context.WithTimeout(context.Background(), limit())
+		ctx, cancel := context.WithTimeout(context.Background(), time.Duration(2*float64(silence)*slowness()))
 		defer cancel()
 		cmd := exec.CommandContext(ctx, filepath.Join(home, "sbx"), append(append([]string{"run", "-q", "--static"}, options...), "--", "sh", "-c", script)...)
 		cmd.Dir, cmd.WaitDelay = project, 5*time.Second

@@ -37,14 +37,6 @@ type machine struct {
 	kernelArgs string
 }
 
-// limit is how long a machine may take. Emulated on a busy host, it is twenty times slower than this one.
-func limit() time.Duration {
-	if full() {
-		return 40 * time.Minute
-	}
-	return 12 * time.Minute
-}
-
 // bench is what all machines share, made once.
 type bench struct {
 	once  sync.Once

@@ -34,7 +34,7 @@ cat ~/out
 check "a container has limits of its own ($status)" '! grep -qx all ~/out && grep -q "Cannot fork" ~/out && grep -q "^Killed" ~/out'
 sbx run --static --containers --memory 300M -- sh -c 'podman import -q debian.tar base >&2; podman run --rm base sh -c "head -c 1000000000 /dev/zero | busybox sort >/dev/null"' >~/out 2>&1; status=$?
 check "the session's limit is above them all ($status)" '[ $status = 137 ] && grep -q "memory limit 300M reached by .*--memory" ~/out'
-n=0; while { pgrep podman || pgrep conmon || pgrep crun; } >~/out && [ $n -lt 100 ]; do sleep 0.1; n=$((n + 1)); done
+n=0; while { pgrep podman || pgrep conmon || pgrep crun; } >~/out && [ $n -lt 600 ]; do sleep 0.1; n=$((n + 1)); done
 check "nothing of it runs on" '[ ! -s ~/out ]'
 sbx run -q --static -- true
 check "no group is left" '[ -z "$(find /sys/fs/cgroup -name "sbx-*")" ]'

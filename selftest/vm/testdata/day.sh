@@ -45,7 +45,7 @@ if [ $how = setuid ]; then
 	command sbx run -q --mode $mode -- sh -c 'echo ready; sleep 4242' >~/out 2>&1 & broker=$!
 	n=0; until grep -q ready ~/out || [ $n -gt 300 ]; do sleep 0.1; n=$((n + 1)); done
 	kill -9 $broker; wait $broker 2>/dev/null
-	n=0; while pgrep -f 'sleep 4242' >/dev/null && [ $n -lt 100 ]; do sleep 0.1; n=$((n + 1)); done
+	n=0; while pgrep -f 'sleep 4242' >/dev/null && [ $n -lt 600 ]; do sleep 0.1; n=$((n + 1)); done
 	check "a killed broker's sandbox has ended" '! pgrep -f "sleep 4242"'
 fi
 check "no process and no mount is left" "! pgrep sbx && ! grep -q sbx /proc/self/mounts"

@@ -80,6 +80,7 @@ if [ $patience != 0 ] && [ "${uptime%.*}" -gt $patience ]; then
 	wait $copy
 	exit 0
 fi
+echo "up after $uptime seconds" >/run/out # also says how fast this machine is
 cd /
 [ ! -e /vm/before ] || sh /vm/before >/run/out 2>&1 3>&-
 (
