@@ -35,7 +35,8 @@ test: needs
 	$(GO) test -json -timeout 50m ./... 2>&1 | $(GO) run ./selftest/counttests -rerun 8 && exit $$status
 
 vm: needs
-	SBX_VM=full $(GO) test -count=1 -v -timeout 2h ./selftest/vm
+	@sh selftest/vm/testdata/announce.sh
+	SBX_VM=full $(GO) test -count=1 -v -timeout 6h ./selftest/vm
 
 needs:
 	@sh selftest/testdata/needs.sh

@@ -15,32 +15,34 @@ import (
 )
 
 // run boots the machine and judges what its script says: every line that begins with "FAIL:" is an error, there must be
-// one that begins with "pass:", and the last is "exit 0".
-func (m machine) run(t *testing.T) {
+// one that begins with "pass:", and the last is "exit 0". It writes into sum what came of it, in a few words.
+func (m machine) run(t *testing.T, sum *string) {
 	t.Helper()
 	kernel := kernel(t, m.suite)
-	for _, tool := range m.need {
-		if look(tool) == "" {
-			missing(t, tool+" ("+installHint+")")
-		}
+	if lacks := lack(m.need); lacks != "" {
+		missing(t, lacks)
 	}
 	scratch := t.TempDir()
 	start := time.Now()
 	said, console := m.boot(t, kernel, m.disk(t, scratch), scratch)
-	t.Logf("%s, %s, %.1f s\n%s", m.suite, shop.accel, time.Since(start).Seconds(), said)
+	took := time.Since(start).Seconds()
+	t.Logf("%s, %s, %.1f s\n%s", m.suite, shop.accel, took, said)
 	if slow, ok := strings.CutPrefix(said, "slow:"); ok {
 		t.Skipf("missing: a host with time to emulate a machine:%s", slow) // what was installed is not at fault
 	}
-	passes := 0
+	passes, fails := 0, 0
 	for line := range strings.Lines(said) {
 		switch {
-		case strings.HasPrefix(line, "FAIL:"):
+		case strings.HasPrefix(line, "FAIL:"), full() && strings.HasPrefix(line, "missing:"):
 			t.Error(strings.TrimSpace(line))
+			fails++
 		case strings.HasPrefix(line, "pass:"):
 			passes++
 		}
 	}
+	*sum = fmt.Sprintf("%d of %d, %.0f s", passes, passes+fails, took)
 	if !strings.HasSuffix(said, "\nexit 0\n") || passes == 0 {
+		*sum += ", came to no good end"
 		t.Errorf("the machine's script did not come to a good end; its console:\n%s", console)
 	}
 }

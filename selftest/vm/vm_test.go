@@ -1,7 +1,9 @@
 package vm
 
 import (
+	"fmt"
 	"os"
+	"strings"
 	"testing"
 )
 
@@ -85,10 +87,12 @@ func TestMachines(t *testing.T) {
 		if suite == "" {
 			suite = oldest
 		}
+		sum := ""
 		machine{suite: suite, noUsers: set("SBX_VM_NO_USERNS"), noGroup: set("SBX_VM_NO_CGROUP"), helper: os.Getenv("SBX_VM_HELPER"),
-			sudoers: os.Getenv("SBX_VM_SUDOERS"), before: os.Getenv("SBX_VM_BEFORE"), script: command + "\necho pass: it ended"}.run(t)
+			sudoers: os.Getenv("SBX_VM_SUDOERS"), before: os.Getenv("SBX_VM_BEFORE"), script: command + "\necho pass: it ended"}.run(t, &sum)
 		return
 	}
+	var table strings.Builder
 	for _, h := range hosts() {
 		suites := h.suites()
 		if len(suites) == 0 {
@@ -97,12 +101,19 @@ func TestMachines(t *testing.T) {
 		t.Run(h.name, func(t *testing.T) {
 			for _, suite := range suites {
 				t.Run(suite, func(t *testing.T) {
-					m := h.machine
+					m, sum := h.machine, "not run"
 					m.suite = suite
-					m.run(t)
+					defer func() {
+						word := map[bool]string{true: "FAIL", false: "ok"}[t.Failed()]
+						fmt.Fprintf(&table, "%-4s  %-22s  %-17s  %s\n", word, h.name, suite, sum)
+					}()
+					m.run(t, &sum)
 				})
 			}
 		})
+	}
+	if full() {
+		t.Logf("%s: checks that passed, of all\n%s", shop.accel, table.String())
 	}
 }
 

@@ -29,10 +29,10 @@ check "crun runs a bundle ($status)" '[ $status = 0 ] && grep -qx "from a bundle
 # The limits of each container, within those of the session.
 sbx run -q --static --containers --pids 300 -- sh -c 'podman import -q debian.tar base >&2
 	podman run --rm --pids-limit 20 --memory 64m base sh -c "for i in \$(seq 40); do sleep 30 & done; echo all"; echo "ended $?"
-	podman run --rm --memory 64m base sh -c "head -c 200000000 /dev/zero | busybox sort >/dev/null; sleep 1"; echo "ended $?"' >~/out 2>&1; status=$?
+	podman run --rm --memory 64m base sh -c "busybox dd if=/dev/zero of=/dev/null bs=200M count=1; sleep 1"; echo "ended $?"' >~/out 2>&1; status=$?
 cat ~/out
 check "a container has limits of its own ($status)" '! grep -qx all ~/out && grep -q "Cannot fork" ~/out && grep -q "^Killed" ~/out'
-sbx run --static --containers --memory 300M -- sh -c 'podman import -q debian.tar base >&2; podman run --rm base sh -c "head -c 1000000000 /dev/zero | busybox sort >/dev/null"' >~/out 2>&1; status=$?
+sbx run --static --containers --memory 300M -- sh -c 'podman import -q debian.tar base >&2; podman run --rm base busybox dd if=/dev/zero of=/dev/null bs=900M count=1' >~/out 2>&1; status=$?
 check "the session's limit is above them all ($status)" '[ $status = 137 ] && grep -q "memory limit 300M reached by .*--memory" ~/out'
 n=0; while { pgrep podman || pgrep conmon || pgrep crun; } >~/out && [ $n -lt 600 ]; do sleep 0.1; n=$((n + 1)); done
 check "nothing of it runs on" '[ ! -s ~/out ]'
