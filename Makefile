@@ -60,10 +60,10 @@ fuzz:
 	done
 
 # In the reading order of helper/README.md; what of each is in the program is counted by function, from its own table of lines.
-AUDIT = helper/entry_amd64.s helper/main.go helper/caller.go shared/wire/wire.go shared/plan/pack.go shared/plan/validate.go shared/plan/bytes.go shared/plan/plan.go \
+AUDIT = helper/entry_amd64.s helper/main.go helper/caller.go shared/wire/wire.go shared/plan/pack.go shared/plan/setup.go shared/plan/validate.go shared/plan/bytes.go \
 	helper/permitted.go helper/reduce.go helper/kernel_unsafe.go helper/limits.go helper/refuse.go shared/wire/report.go \
-	shared/stage/direct.go shared/stage/clone.go shared/stage/compile.go shared/stage/userns.go shared/stage/mounts.go shared/stage/confine.go shared/stage/tape.go shared/stage/memory_unsafe.go \
-	shared/stage/arena_unsafe.go shared/stage/sendmsg_unsafe.go shared/stage/direct_unsafe.go shared/stage/run_unsafe.go shared/stage/control_unsafe.go shared/stage/init_unsafe.go
+	shared/stage/direct.go shared/stage/clone.go shared/stage/compile.go shared/stage/mounts.go shared/stage/confine.go shared/stage/tape.go shared/stage/memory_unsafe.go \
+	shared/stage/arena_unsafe.go shared/stage/direct_unsafe.go shared/stage/run_unsafe.go shared/stage/control_unsafe.go shared/stage/init_unsafe.go
 
 audit-helper: all
 	@echo "== what bin/sbx-helper holds of this tree, in reading order; lines of a file, and of all so far, that are neither empty nor comment"

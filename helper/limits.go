@@ -29,7 +29,7 @@ type org struct {
 }
 
 // limits checks p against what this host's administrator and its /proc allow.
-func limits(p *plan.Plan, c caller) *refusal {
+func limits(p *plan.Setup, c caller) *refusal {
 	o, err := readOrg(orgFile)
 	if err != nil {
 		return &refusal{reason: wire.OrgFile, err: err}

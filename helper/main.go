@@ -65,11 +65,11 @@ func launch() *refusal {
 	if err != nil {
 		return &refusal{reason: wire.BadPlan}
 	}
-	std, no := standard(p, fds)
+	tail, std, no := roles(p, fds)
 	if no != nil {
 		return no
 	}
-	if no := permitted(p, c); no != nil {
+	if no := permitted(p); no != nil {
 		return no
 	}
 	if err := reduce(c); err != nil {
@@ -78,26 +78,27 @@ func launch() *refusal {
 	if no := limits(p, c); no != nil { // the first file is opened here
 		return no
 	}
-	if err := stage.Direct(p, wire.FD, std, before); err != nil {
+	if err := stage.Direct(p, c.uid, c.gid, wire.FD, tail, std, before); err != nil {
 		return &refusal{reason: wire.NotStarted, err: err}
 	}
 	return nil
 }
 
-// standard gives each descriptor of the request its role: those of 0, 1 and 2 that the plan inherits.
-func standard(p *plan.Plan, fds []int) (stage.Stdio, *refusal) {
-	std := stage.Stdio{-1, -1, -1}
+// roles gives each descriptor of the request its role: the tail, which is process 1's alone to look into, and
+// those of 0, 1 and 2 that the plan inherits.
+func roles(p *plan.Setup, fds []int) (tail int, std stage.Stdio, no *refusal) {
+	std = stage.Stdio{-1, -1, -1}
+	want := []*int{&tail}
 	for i, kind := range p.Stdio {
-		if kind != plan.Inherit && kind != plan.Reopen {
-			continue
+		if kind == plan.Inherit || kind == plan.Reopen {
+			want = append(want, &std[i])
 		}
-		if len(fds) == 0 {
-			return std, &refusal{reason: wire.BadRequest, where: int64(i)}
-		}
-		std[i], fds = fds[0], fds[1:]
 	}
-	if len(fds) > 0 {
-		return std, &refusal{reason: wire.BadRequest}
+	if len(fds) != len(want) {
+		return 0, std, &refusal{reason: wire.BadRequest, where: int64(len(want))}
 	}
-	return std, nil
+	for i, fd := range fds {
+		*want[i] = fd
+	}
+	return tail, std, nil
 }

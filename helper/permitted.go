@@ -14,7 +14,7 @@ import (
 // privilege is gone.
 var operations = [...]struct {
 	kind plan.Kind
-	rule func(*plan.Plan, *plan.Mount) bool
+	rule func(*plan.Setup, *plan.Mount) bool
 }{
 	{plan.Tmpfs, sized},          // new and empty; seen by the sandbox alone; its memory is bounded by its size
 	{plan.Dir, always},           // in a tmpfs of the sandbox's own: the interpreter refuses it in the host's trees
@@ -31,62 +31,43 @@ var operations = [...]struct {
 	{plan.Fuse, never},           // a file server of the caller's could hold a privileged process up
 }
 
-func always(*plan.Plan, *plan.Mount) bool { return true }
-func never(*plan.Plan, *plan.Mount) bool  { return false }
+func always(*plan.Setup, *plan.Mount) bool { return true }
+func never(*plan.Setup, *plan.Mount) bool  { return false }
 
 // withoutLayer: a writable overlay would need CAP_DAC_OVERRIDE, and whoever serves one of its layers could
 // then have it look up other files with that (trusted.overlay.redirect).
-func withoutLayer(_ *plan.Plan, m *plan.Mount) bool {
+func withoutLayer(_ *plan.Setup, m *plan.Mount) bool {
 	return m.Upper == "" && m.Access == plan.ReadOnly
 }
 
-func sized(_ *plan.Plan, m *plan.Mount) bool { return m.Size > 0 && m.Inodes > 0 }
+func sized(_ *plan.Setup, m *plan.Mount) bool { return m.Size > 0 && m.Inodes > 0 }
 
-func ownProc(_ *plan.Plan, m *plan.Mount) bool { return !m.Optional }
+func ownProc(_ *plan.Setup, m *plan.Mount) bool { return !m.Optional }
 
-func ownMqueue(p *plan.Plan, _ *plan.Mount) bool { return p.Namespaces.IPC }
+func ownMqueue(p *plan.Setup, _ *plan.Mount) bool { return p.Namespaces.IPC }
 
-// fields are what the rest of a plan must be.
+// fields are what the rest of a plan must be. Its ids are the caller's, whom nobody asks for them.
 var fields = [...]struct {
-	is   func(*plan.Plan, caller) bool
+	is   func(*plan.Setup) bool
 	what string
 }{
-	{func(p *plan.Plan, _ caller) bool { return !p.Namespaces.User }, "no user namespace: nothing is mapped, so no id can be forged"},
-	{func(p *plan.Plan, _ caller) bool { return !p.Namespaces.Time }, "no clock: setting its offset takes CAP_SYS_TIME"},
-	{func(p *plan.Plan, _ caller) bool { return !p.Loopback || p.Namespaces.Net }, "lo is brought up only in a network namespace of its own"},
-	{func(p *plan.Plan, _ caller) bool { return p.Hostname == "" || p.Namespaces.UTS }, "a host name is set only in a UTS namespace of its own"},
-	{func(p *plan.Plan, c caller) bool {
-		id := p.Identity
-		return !id.HasRanges() && id.InsideUID == c.uid && id.OutsideUID == c.uid && id.InsideGID == c.gid && id.OutsideGID == c.gid
-	},
-		"the program runs as the caller, inside and outside"},
-	{func(p *plan.Plan, _ caller) bool { return !p.Process.AsPID1 }, "process 1 is the reaper: it must notice the end of sbx, which the death signal no longer does after leaving"},
-	{func(p *plan.Plan, _ caller) bool { return !p.Namespaces.JoinNet }, "no network namespace of the caller's: the new one is empty and the sandbox's own"},
-	{func(p *plan.Plan, _ caller) bool { return p.Gate == nil }, "nothing of the root is served by sbx: as for file servers"},
-	{func(p *plan.Plan, _ caller) bool { return len(p.Delegated) == 0 }, "no control groups are handed down: nobody inside could be root of a namespace that uses them"},
-	{func(p *plan.Plan, _ caller) bool { return !p.Process.Idle }, "there is a program: nothing can be started later, for want of memory shared with sbx"},
-	{func(p *plan.Plan, _ caller) bool { return len(p.Mounts) > 0 && p.Mounts[0].Kind == plan.Tmpfs }, "the root is new and empty"},
-	{func(p *plan.Plan, _ caller) bool { return len(p.Mounts) <= maxMounts }, "bounded work: mounts count against a limit of the whole host's"},
-	{func(p *plan.Plan, _ caller) bool { return roles(p.Fds) }, "only the terminal, the listener and the network namespace are handed out; each is of the sandbox itself"},
+	{func(p *plan.Setup) bool { return !p.Namespaces.User }, "no user namespace: nothing is mapped, so no id can be forged"},
+	{func(p *plan.Setup) bool { return !p.Namespaces.Time }, "no clock: setting its offset takes CAP_SYS_TIME"},
+	{func(p *plan.Setup) bool { return !p.Loopback || p.Namespaces.Net }, "lo is brought up only in a network namespace of its own"},
+	{func(p *plan.Setup) bool { return p.Hostname == "" || p.Namespaces.UTS }, "a host name is set only in a UTS namespace of its own"},
+	{func(p *plan.Setup) bool { return !p.Namespaces.JoinNet }, "no network namespace of the caller's: the new one is empty and the sandbox's own"},
+	{func(p *plan.Setup) bool { return len(p.Mounts) > 0 && p.Mounts[0].Kind == plan.Tmpfs }, "the root is new and empty"},
+	{func(p *plan.Setup) bool { return len(p.Mounts) <= maxMounts }, "bounded work: mounts count against a limit of the whole host's"},
 }
 
 // maxMounts is far above any real sandbox's number; the kernel's limit is 100000 for each mount namespace.
 const maxMounts = 4096
 
-func roles(list []plan.FdRole) bool {
-	for _, r := range list {
-		if r != plan.FdPty && r != plan.FdSeccomp && r != plan.FdNetns {
-			return false
-		}
-	}
-	return len(list) <= 3
-}
-
-// permitted says whether the table has everything that p asks for. It looks at nothing but its arguments.
+// permitted says whether the table has everything that p asks for. It looks at nothing but its argument.
 // Operations are numbered from 0, fields from -1 downwards.
-func permitted(p *plan.Plan, c caller) *refusal {
+func permitted(p *plan.Setup) *refusal {
 	for i := range fields {
-		if !fields[i].is(p, c) {
+		if !fields[i].is(p) {
 			return &refusal{reason: wire.NotPermitted, where: int64(-1 - i)}
 		}
 	}
@@ -103,7 +84,7 @@ func permitted(p *plan.Plan, c caller) *refusal {
 	return nil
 }
 
-func may(p *plan.Plan, m *plan.Mount) bool {
+func may(p *plan.Setup, m *plan.Mount) bool {
 	for i := range operations {
 		if operations[i].kind == m.Kind {
 			return operations[i].rule(p, m)

@@ -150,7 +150,7 @@ func sudoAttempts(uid int, canary string) []attempt {
 	secret := says("a folder of root's", text, text)
 	secret.reason, secret.plan = 0, shows
 	asRoot := says("wants to be root", text, text)
-	asRoot.reason, asRoot.where, asRoot.plan = wire.NotPermitted, -5, change(who(0))
+	asRoot.reason, asRoot.runs, asRoot.plan = 0, true, change(who(0)) // it runs as its caller
 	byRoot := says("asked by root", "0", "0")
 	byRoot.as = 0
 	return []attempt{agrees, secret, asRoot, byRoot, says("root's word", "0", "0"), says("another's word", "65534", text), says("another group", text, "0"), says("no number", "", text), says("spaces", " "+text, text)}

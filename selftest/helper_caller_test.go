@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sbx/shared/plan"
+	"sbx/shared/stage"
 	"sbx/shared/wire"
 )
 
@@ -32,7 +33,8 @@ type attempt struct {
 	runs    bool // the program must have run: a negative control
 	says    string
 	plan    *plan.Plan
-	body    []byte // instead of plan
+	body    []byte                    // instead of plan
+	tail    func(*plan.Plan) (fd int) // nil: the plan's
 	head    func(h []byte)
 	fds     int // descriptors too many or too few
 	send    func(sock int, h, body []byte, fds []int)
@@ -228,14 +230,35 @@ func (a *attempt) try() (res result) {
 	return res
 }
 
+// tailOf is the tail that sbx would send, or an empty one.
+func tailOf(p *plan.Plan) int {
+	x, err := stage.NewTail(p)
+	if err != nil {
+		return emptyTail(p)
+	}
+	return x.FD
+}
+
+func emptyTail(*plan.Plan) int {
+	fd, _ := unix.MemfdCreate("empty", unix.MFD_CLOEXEC)
+	return fd
+}
+
 func (a *attempt) request(sock, out int) {
 	body := a.body
 	var fds []int
 	if a.plan != nil {
 		var err error
-		if body, err = plan.Pack(a.plan); err != nil { // too large, which Unpack would say
+		if body, err = plan.Pack(a.plan.Setup()); err != nil { // too large, which Unpack would say
 			body = []byte("no plan")
 		}
+		tail := a.tail
+		if tail == nil {
+			tail = tailOf
+		}
+		fd := tail(a.plan)
+		defer unix.Close(fd)
+		fds = append(fds, fd)
 		for _, kind := range a.plan.Stdio {
 			if kind == plan.Inherit || kind == plan.Reopen {
 				fds = append(fds, out)

@@ -14,11 +14,11 @@ const MaxSize = 256 << 10
 // ErrPacked is returned for bytes that Pack does not write.
 var ErrPacked = errors.New("not a packed plan")
 
-// Pack writes p as sbx-helper reads it: the fields in the order of the types, every number in as few bytes as it takes (varint of
-// Protocol Buffers), lists and strings behind their length, what may be missing behind a truth value. There are no names and
+// Pack writes s as sbx-helper reads it: the fields in the order of the types, every number in as few bytes as it takes (varint of
+// Protocol Buffers), lists and strings behind their length. There are no names and
 // nothing to choose, so a plan has one spelling, and reading it takes one pass.
-func Pack(p *Plan) ([]byte, error) {
-	b := pack(make([]byte, 0, 16<<10), reflect.ValueOf(p).Elem())
+func Pack(s *Setup) ([]byte, error) {
+	b := pack(make([]byte, 0, 16<<10), reflect.ValueOf(s).Elem())
 	if len(b) > MaxSize {
 		return nil, fmt.Errorf("encoding plan: %d bytes, more than %d", len(b), MaxSize)
 	}
@@ -38,11 +38,6 @@ func pack(b []byte, v reflect.Value) []byte {
 		for i := range v.Len() {
 			b = pack(b, v.Index(i))
 		}
-	case reflect.Pointer:
-		if v.IsNil() {
-			return append(b, 0)
-		}
-		return pack(append(b, 1), v.Elem())
 	case reflect.String:
 		b = append(binary.AppendUvarint(b, uint64(v.Len())), v.String()...)
 	case reflect.Bool:
@@ -59,15 +54,15 @@ func pack(b []byte, v reflect.Value) []byte {
 	return b
 }
 
-// Unpack reads exactly what Pack writes, and checks what needs no user namespace to be checked (see Validate).
-func Unpack(b []byte) (*Plan, error) {
-	var p Plan
+// Unpack reads exactly what Pack writes, and checks it.
+func Unpack(b []byte) (*Setup, error) {
+	var s Setup
 	r := unpacker{left: b, bad: len(b) > MaxSize}
-	r.read(reflect.ValueOf(&p).Elem())
+	r.read(reflect.ValueOf(&s).Elem())
 	if r.bad || len(r.left) > 0 {
 		return nil, ErrPacked
 	}
-	return &p, p.check()
+	return &s, s.check()
 }
 
 // unpacker is what is left to read. Once it is bad, it reads zeros.
@@ -112,16 +107,11 @@ func (r *unpacker) read(v reflect.Value) {
 			v.SetLen(i + 1)
 			r.read(v.Index(i))
 		}
-	case reflect.Pointer:
-		if r.number(1) == 1 {
-			v.Set(reflect.New(v.Type().Elem()))
-			r.read(v.Elem())
-		}
 	case reflect.String:
 		v.SetString(string(r.take(r.number(MaxSize))))
 	case reflect.Bool:
 		v.SetBool(r.number(1) == 1)
-	case reflect.Int, reflect.Int64:
+	case reflect.Int64:
 		v.SetInt(int64(r.number(math.MaxUint64)))
 	default: // Uint panics, and so refuses, where a new field is of another kind
 		v.SetUint(r.number(math.MaxUint64 >> (64 - 8*v.Type().Size())))

@@ -47,14 +47,6 @@ type GateName struct {
 	Access Access `json:",omitempty"` // of what is mounted on a file
 }
 
-// Namespaces says which namespaces are new (namespaces(7)). Mount and PID are always new.
-type Namespaces struct {
-	User, Net, IPC, UTS, Cgroup bool
-	Time                        bool
-	JoinNet                     bool  `json:",omitempty"` // Net is not new: the caller made it before, below a user namespace of its own
-	TimeOffset                  int64 `json:",omitempty"` // seconds added to CLOCK_MONOTONIC and CLOCK_BOOTTIME
-}
-
 // Identity is the one uid and the one gid that exist inside (user_namespaces(7)), and with SubUIDs or SubGIDs the
 // subordinate ids (subuid(5)) that namespaces made inside may map. Then the caller has the maps written, not the set-up.
 type Identity struct {
@@ -71,61 +63,6 @@ type IDRange struct {
 
 // HasRanges says whether there are subordinate ids.
 func (id *Identity) HasRanges() bool { return len(id.SubUIDs)+len(id.SubGIDs) > 0 }
-
-// Access of a mount.
-type Access string
-
-// The two accesses.
-const (
-	ReadOnly  Access = "ro"
-	ReadWrite Access = "rw"
-)
-
-// Kind names a mount operation.
-type Kind string
-
-// The mount operations, in the words of mount(8).
-const (
-	Tmpfs   Kind = "tmpfs"   // a new tmpfs of Size bytes and Inodes inodes
-	Dir     Kind = "dir"     // mkdir Target with Mode
-	File    Kind = "file"    // an empty file, to be mounted on
-	Symlink Kind = "symlink" // Source is the link's text
-	Bind    Kind = "bind"    // Source, with everything mounted below it
-	Overlay Kind = "overlay" // Lower, optional Upper and Work
-	Proc    Kind = "proc"    // a proc of the new PID namespace
-	Devpts  Kind = "devpts"  // a new instance
-	Mqueue  Kind = "mqueue"
-	Protect Kind = "protect" // bind Target on itself with the given Access
-	Remount Kind = "remount" // give the one mount at Target the given Access
-	Mask    Kind = "mask"    // cover the file Target with the sandbox's own /dev/null
-	Fuse    Kind = "fuse"    // a FUSE file system served by the broker over the next FdFuse
-	Absent  Kind = "absent"  // a name of the gate that does not exist, whatever the host has there
-)
-
-// Mount is one operation of the mount plan. Operations are carried out in order; Target is absolute
-// as seen inside. Every new mount is nosuid; it is nodev unless Device is set.
-type Mount struct {
-	Kind   Kind
-	Target Bytes
-	Source Bytes   `json:",omitempty"`
-	Lower  []Bytes `json:",omitempty"` // overlay layers, topmost first
-	Hide   []Bytes `json:",omitempty"` // overlay: names below Target that do not exist, whatever the layers hold
-	Upper  Bytes   `json:",omitempty"`
-	Work   Bytes   `json:",omitempty"`
-	Access Access  `json:",omitempty"`
-	// Dev and Ino are the source's identity when the plan was made (statx(2)); the set-up compares
-	// them on the descriptor it mounts from. Both zero: not compared.
-	Dev         uint64 `json:",omitempty"`
-	Ino         uint64 `json:",omitempty"`
-	Size        int64  `json:",omitempty"` // bytes, tmpfs
-	Inodes      int64  `json:",omitempty"` // tmpfs
-	Mode        uint32 `json:",omitempty"` // dir, file, tmpfs
-	Device      bool   `json:",omitempty"` // bind of one of the harmless device nodes
-	NoExec      bool   `json:",omitempty"`
-	NoSymFollow bool   `json:",omitempty"` // MS_NOSYMFOLLOW, kernel 5.10
-	Optional    bool   `json:",omitempty"` // a failure is not a fault (proc files that a kernel lacks)
-	Why         string `json:",omitempty"` // for people; no meaning to the interpreter
-}
 
 // Limit is one resource limit (prlimit(2)); Resource is the kernel's number, the values its units.
 type Limit struct {
@@ -187,17 +124,6 @@ type Process struct {
 	Idle   bool `json:",omitempty"` // the program is not started: the sandbox stands for others that are started later
 	OOMAdj int  // added to oom_score_adj, so that memory pressure ends the sandbox before its broker
 }
-
-// Stdio says what descriptor 0, 1 or 2 is inside.
-type Stdio string
-
-// The kinds of standard descriptor.
-const (
-	Inherit Stdio = "inherit" // the caller's pipe, file or null device
-	Reopen  Stdio = "reopen"  // the caller's regular file, opened anew on a read-only mount
-	Pty     Stdio = "pty"
-	Null    Stdio = "null"
-)
 
 // FdRole names a descriptor that the set-up sends to the broker.
 type FdRole string

@@ -233,7 +233,7 @@ func TestMountTextNamesEverything(t *testing.T) {
 
 // TestPackOneSpelling: no byte of a packed plan can be another, be missing or be added without making it another plan or none.
 func TestPackOneSpelling(t *testing.T) {
-	p := sample()
+	p := sample().Setup()
 	b, err := Pack(p)
 	if err != nil {
 		t.Fatal(err)
@@ -273,7 +273,7 @@ func checkSpelling(t *testing.T, in []byte) {
 }
 
 func FuzzUnpack(f *testing.F) {
-	b, err := Pack(sample())
+	b, err := Pack(sample().Setup())
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -6,10 +6,25 @@ import (
 	"strings"
 )
 
-// Validate reports the first thing in p that the interpreter must not be asked to do. What is here beyond check belongs to
-// a user namespace: sbx-helper, which makes none, refuses plans that have any of it, and does not hold this file.
+// Validate reports the first thing in p that the interpreter must not be asked to do. What is here beyond Setup.check takes no privilege, or
+// belongs to a user namespace: sbx-helper, which makes none, is never asked for any of it, and does not hold this file.
 func (p *Plan) Validate() error {
-	if err := p.check(); err != nil {
+	if p.Version != Version {
+		return fmt.Errorf("plan version %d, want %d", p.Version, Version)
+	}
+	if err := ValidSession(p.Session); err != nil {
+		return err
+	}
+	if err := p.Setup().check(); err != nil {
+		return err
+	}
+	if err := p.validateBounds(); err != nil {
+		return err
+	}
+	if err := p.validateLandlock(); err != nil {
+		return err
+	}
+	if err := p.validateProcess(); err != nil {
 		return err
 	}
 	if p.Namespaces.TimeOffset != 0 && !p.Namespaces.Time {
@@ -26,6 +41,36 @@ func (p *Plan) Validate() error {
 	}
 	if err := p.validateGate(); err != nil {
 		return fmt.Errorf("gate: %w", err)
+	}
+	return nil
+}
+
+// Setup is the part of p that takes privileges.
+func (p *Plan) Setup() *Setup {
+	return &Setup{p.Namespaces, p.Hostname, p.Loopback, p.Mounts, p.Stdio}
+}
+
+const (
+	maxArgs  = 16384
+	maxInsns = 4096 // BPF_MAXINSNS
+)
+
+func (p *Plan) validateBounds() error {
+	for _, l := range p.Limits {
+		if l.Resource < 0 || l.Resource > 15 || l.Soft > l.Hard {
+			return fmt.Errorf("limit %s: %d of %d", l.Name, l.Soft, l.Hard)
+		}
+	}
+	for _, c := range p.Controls {
+		if len(c.File) > 64 || len(c.Value) > 128 || strings.Trim(c.File, "abcdefghijklmnopqrstuvwxyz._") != "" || strings.Trim(c.Value, "abcdefghijklmnopqrstuvwxyz0123456789 :=") != "" {
+			return fmt.Errorf("control %q of %q", c.File, c.Value)
+		}
+	}
+	if len(p.Controls) > 0 && !p.Namespaces.Cgroup {
+		return fmt.Errorf("a control group without a namespace for it")
+	}
+	if n := len(p.Seccomp.Program); n == 0 || n > maxInsns {
+		return fmt.Errorf("seccomp program of %d instructions", n)
 	}
 	return nil
 }
@@ -122,4 +167,11 @@ func (n *GateName) validate() error {
 		return nil
 	}
 	return fmt.Errorf("name %s cannot be %q", n.Name.Quote(), n.Kind)
+}
+
+func validPath(b Bytes) error {
+	if !isPath(b) {
+		return fmt.Errorf("%s is not an absolute clean path", b.Quote())
+	}
+	return nil
 }

@@ -53,3 +53,21 @@ func (c *Child) AftermathOf(pid int) Aftermath {
 	}
 	return a
 }
+
+// places are the file systems that process 1 is to look at.
+func places(p *plan.Plan) []plan.Mount {
+	var out []plan.Mount
+	for _, m := range p.Mounts {
+		if m.Kind == plan.Tmpfs && m.Access != plan.ReadOnly && m.Why != "skeleton" && len(out) < maxPlaces {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// lookAt has process 1 look at them.
+func (b *block) lookAt(start *tape, p *plan.Plan) {
+	for i, m := range places(p) {
+		b.control.last.places[i] = start.str(string(m.Target))
+	}
+}

@@ -89,7 +89,7 @@ func foreseeable(p *plan.Plan) bool {
 // compileAhead makes the tape of p as process 1 would have found it in the file.
 func compileAhead(p *plan.Plan, folder Folder, peer int, std Stdio) (*tape, error) {
 	t := &tape{ops: make([]op, 0, 1<<10), arena: aheadArena()}
-	return t, compileSetup(t, p, peer, std, -1, inUserNS{folder})
+	return t, compileSetup(t, p, peer, std, inUserNS{folder})
 }
 
 // remember leaves the set-up of p for the next run with the same arguments. It is no failure if it cannot.

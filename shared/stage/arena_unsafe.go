@@ -4,8 +4,6 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
-
-	"sbx/shared/plan"
 )
 
 // Bounds of the tapes. Nothing of this is memory before it is touched.
@@ -58,8 +56,9 @@ type block struct {
 	data    [arenaSize]byte
 }
 
-func newBlock() (*block, []byte, error) {
-	m, err := unix.Mmap(-1, 0, int(unsafe.Sizeof(block{})), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANON|unix.MAP_NORESERVE)
+// newBlock makes a block that process 1 shares (MAP_SHARED) or has a copy of (MAP_PRIVATE).
+func newBlock(kind int) (*block, []byte, error) {
+	m, err := unix.Mmap(-1, 0, int(unsafe.Sizeof(block{})), unix.PROT_READ|unix.PROT_WRITE, kind|unix.MAP_ANON|unix.MAP_NORESERVE)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -83,22 +82,4 @@ func (b *block) load(setup, start *tape, asPID1, idle bool) {
 func (b *block) tapes() (setup, start *tape) {
 	a := newArena(b.data[:])
 	return &tape{ops: b.setup[:0], fixed: true, arena: a}, &tape{ops: b.start[:0], fixed: true, arena: a}
-}
-
-// places are the file systems that process 1 is to look at.
-func places(p *plan.Plan) []plan.Mount {
-	var out []plan.Mount
-	for _, m := range p.Mounts {
-		if m.Kind == plan.Tmpfs && m.Access != plan.ReadOnly && m.Why != "skeleton" && len(out) < maxPlaces {
-			out = append(out, m)
-		}
-	}
-	return out
-}
-
-// lookAt has process 1 look at them.
-func (b *block) lookAt(start *tape, p *plan.Plan) {
-	for i, m := range places(p) {
-		b.control.last.places[i] = start.str(string(m.Target))
-	}
 }

@@ -1,10 +1,7 @@
 package stage
 
 import (
-	"errors"
 	"fmt"
-	"os"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -21,13 +18,16 @@ const DirectCaps = 1<<unix.CAP_SYS_ADMIN | 1<<unix.CAP_NET_ADMIN | 1<<unix.CAP_S
 // setupTime is how long process 1 may hold capabilities; the longest real set-up takes 20 ms.
 const setupTime = 20 * time.Second
 
-// direct says whether the tape runs without a user namespace: in the host's, with DirectCaps, uid 0 and
-// the caller's fsuid, fsgid and groups, so that every file is reached with the caller's authority alone.
-func (c *compiler) direct() bool { return c.tether >= 0 }
+// direct is a tape without a user namespace: it runs in the host's, with DirectCaps, uid 0 and the caller's
+// fsuid, fsgid and groups, so that every file is reached with the caller's authority alone.
+type direct struct {
+	tether, tail int // descriptors of the helper
+	uid, gid     uint32
+}
 
 // checkTether ends process 1 where the helper died before the parent-death signal was set.
 func (c *compiler) checkTether() {
-	if c.direct() {
+	if c.d != nil {
 		c.t.at("looking for the helper", "")
 		c.t.call(unix.SYS_WRITE, fdTether, c.t.str("x"), 1)
 	}
@@ -35,8 +35,8 @@ func (c *compiler) checkTether() {
 
 // becomeCaller takes the caller's ids for good; the capabilities go right after.
 func (c *compiler) becomeCaller() {
-	if c.direct() {
-		uid, gid := uintptr(c.p.Identity.OutsideUID), uintptr(c.p.Identity.OutsideGID)
+	if c.d != nil {
+		uid, gid := uintptr(c.d.uid), uintptr(c.d.gid)
 		c.t.call(unix.SYS_SETRESGID, gid, gid, gid)
 		c.t.call(unix.SYS_SETRESUID, uid, uid, uid)
 	}
@@ -44,14 +44,14 @@ func (c *compiler) becomeCaller() {
 
 // verifyCaller reads back that no id but the caller's is left.
 func (c *compiler) verifyCaller() {
-	if !c.direct() {
+	if c.d == nil {
 		return
 	}
 	t := c.t
 	for _, x := range [...]struct {
 		get, setfs uintptr
 		id         uint32
-	}{{unix.SYS_GETRESUID, unix.SYS_SETFSUID, c.p.Identity.OutsideUID}, {unix.SYS_GETRESGID, unix.SYS_SETFSGID, c.p.Identity.OutsideGID}} {
+	}{{unix.SYS_GETRESUID, unix.SYS_SETFSUID, c.d.uid}, {unix.SYS_GETRESGID, unix.SYS_SETFSGID, c.d.gid}} {
 		b := t.buf(16)
 		t.call(x.get, b, b+4, b+8)
 		t.expect64(b, uint64(x.id)|uint64(x.id)<<32, uintptr(unix.EPERM))
@@ -61,27 +61,26 @@ func (c *compiler) verifyCaller() {
 	}
 }
 
-// letGo tells the helper that no privilege is left. What must be written to /proc/self follows: as an
-// undumpable process's it was root's, and opening it took a right that process 1 never had.
+// letGo tells the helper that no privilege is left, and maps what is the caller's own from here on (see tail).
 func (c *compiler) letGo() {
-	if !c.direct() {
+	if c.d == nil {
 		return
 	}
 	c.t.at("letting the helper go", "")
 	c.t.call(unix.SYS_READ, fdTether, c.t.buf(8), 1).to(regA) // it has told the broker who process 1 is
 	c.t.want(regA, 1, uintptr(unix.EPIPE))
 	c.t.call(unix.SYS_CLOSE, fdTether)
-	c.t.call(unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 1, 0, 0, 0)
-	c.oom()
-	c.t.call(unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
+	c.t.at("mapping what is left to be done", "")
+	c.t.call(unix.SYS_MMAP, tailAt, tailSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_FIXED_NOREPLACE|unix.MAP_NORESERVE, fdTail, 0)
 }
 
-// Direct is the helper's way of starting a sandbox: process 1 reports to the broker on sock itself, and
+// Direct is the helper's way of starting a sandbox for uid and gid: process 1 reports to the broker on sock itself, and
 // when this function returns either it holds no privilege any more or there is none. The caller must be
 // locked to a thread that has DirectCaps, and must exit afterwards: while process 1 is privileged, the
-// end of this process is its end. With before, the network namespace that the thread came from, it is in a new one already.
-func Direct(p *plan.Plan, sock int, std Stdio, before int) error {
-	flags := cloneFlags(p.Namespaces)
+// end of this process is its end. What comes then is in the file of the descriptor tail, and nobody's but process 1 looks into it.
+// With before, the network namespace that the thread came from, it is in a new one already.
+func Direct(s *plan.Setup, uid, gid uint32, sock, tail int, std Stdio, before int) error {
+	flags := cloneFlags(s.Namespaces)
 	if before >= 0 {
 		if flags&unix.CLONE_NEWNET == 0 {
 			if err := unix.Setns(before, unix.CLONE_NEWNET); err != nil {
@@ -94,25 +93,24 @@ func Direct(p *plan.Plan, sock int, std Stdio, before int) error {
 	if err != nil {
 		return fmt.Errorf("making the tether: %w", err)
 	}
-	fds, closeMoved, err := moveAway([]int{sock, tether[1], std[0], std[1], std[2]})
+	fds, closeMoved, err := moveAway([]int{sock, tether[1], tail, std[0], std[1], std[2]})
 	if err != nil {
 		return err
 	}
-	b, _, err := newBlock()
+	b, _, err := newBlock(unix.MAP_PRIVATE)
 	if err != nil {
 		return err
 	}
-	setup, start := b.tapes()
-	if err := compileSetup(setup, p, fds[0], Stdio(fds[2:]), fds[1], nil); err != nil {
+	setup, _ := b.tapes()
+	c := &compiler{s: s, t: setup, d: &direct{fds[1], fds[2], uid, gid}}
+	if err := c.build(fds[0], Stdio(fds[3:])); err != nil {
 		return err
 	}
-	compileStart(start, p, nil)
-	if b.lookAt(start, p); setup.full() || start.full() {
+	if setup.full() {
 		return errPlanTooLarge
 	}
-	b.load(setup, start, false, false)
+	b.prog.setup, b.prog.flags = setup.ops, flags
 	b.control.announce, b.control.exitWithMain = 1, 1
-	b.prog.flags = flags
 	syscall.ForkLock.Lock()
 	pid, errno := launchDirect(&b.prog)
 	syscall.ForkLock.Unlock()
@@ -152,61 +150,6 @@ func awaitRelease(fd int, deadline time.Time) error {
 	}
 }
 
-// Attach is the broker's side of Direct: it follows, on sock, what the helper and then process 1 report.
-// parent must return once the helper has ended; sooner process 1 is not this process's to wait for.
-func Attach(p *plan.Plan, sock int, std Stdio, hooks Hooks, parent func()) (*Child, error) {
-	b, memory, err := newBlock()
-	if err != nil {
-		unix.Close(sock)
-		return nil, err
-	}
-	c := &Child{sock: sock, Fds: map[plan.FdRole]*os.File{}, Pidfd: -1, plan: p, parent: parent, control: &b.control, memory: memory}
-	c.also.settled, c.also.since = hooks.Settled, time.Now()
-	err = c.compile(b, sock, std, 0) // the same tapes, for the names of their steps
-	if err == nil {
-		err = c.awaitReady(p, hooks)
-	}
-	if err != nil {
-		c.Kill()
-		parent()
-		c.Close()
-		return nil, err
-	}
-	return c, nil
-}
-
-var errBeforeReady = errors.New("sbx-helper ended before the sandbox stood")
-
-// report takes in what only a sandbox of the helper's says before it is ready.
-func (c *Child) report(m message, fds []int, hooks Hooks) error {
-	switch {
-	case m.kind == int64(wire.Started) && len(fds) == 1 && c.PID == 0:
-		c.PID, c.Pidfd = int(m.pid), fds[0]
-		if hooks.Cloned != nil {
-			return hooks.Cloned(c.PID)
-		}
-		return nil
-	case m.kind == int64(wire.Refused):
-		return &wire.Refusal{Reason: wire.Reason(m.pid), Where: m.value, Errno: syscall.Errno(m.extra)}
-	case m.kind == evFault:
-		return c.setup.faultAt("setup", fault{m.pid, m.value})
-	}
-	return fmt.Errorf("the helper sent message %d before the sandbox was ready", m.kind)
-}
-
-// note keeps what process 1 would have left in shared memory.
-func (c *Child) note(m message) {
-	switch {
-	case c.parent == nil:
-	case m.kind == evFailed:
-		c.control.start = fault{m.pid, m.value}
-	case m.kind == evMain:
-		atomic.StoreInt64(&c.control.main, m.pid)
-	case m.kind == evAfter:
-		c.control.last.unpack(m)
-	}
-}
-
 // mountOn calls mount(2) on rel. Where a hostile plan is carried out with CAP_SYS_ADMIN of the host's, a link
 // in one of the caller's trees, or one of proc's, must not lead the mount to a place of the host's: what
 // was mounted over /dev there would be the source of devices and masks, without what is mounted below
@@ -214,7 +157,7 @@ func (c *Child) note(m message) {
 // of that step, or -1.
 func (c *compiler) mountOn(rel string, source, kind, flags, data uintptr) *op {
 	t := c.t
-	if c.opened = -1; !c.direct() || !c.isForeign(rel) {
+	if c.opened = -1; c.d == nil || !c.isForeign(rel) {
 		return t.call(unix.SYS_MOUNT, source, t.str(rel), kind, flags, data)
 	}
 	c.opened = len(t.ops)
@@ -230,7 +173,7 @@ func (c *compiler) mountOn(rel string, source, kind, flags, data uintptr) *op {
 
 // placeKernels notes a file system of the kernel's at rel: proc has links that lead out of the new root.
 func (c *compiler) placeKernels(rel string) {
-	if c.direct() {
+	if c.d != nil {
 		c.place(rel, true)
 	}
 }

@@ -37,7 +37,7 @@ func prepare(n plan.Namespaces, network *Network, cgroup int) (*Early, error) {
 	moved, closeMoved, err := moveAway(pair[1:])
 	if err == nil {
 		e.peer = moved[0]
-		e.block, e.memory, err = newBlock()
+		e.block, e.memory, err = newBlock(unix.MAP_SHARED)
 	}
 	if err == nil {
 		e.block.prog.cgroup = uint64(cgroup)

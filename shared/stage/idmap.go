@@ -80,13 +80,13 @@ func WriteMap(parent *os.File, pid int, file, text string) error {
 	if err != nil {
 		return err
 	}
-	b, memory, err := newBlock()
+	b, memory, err := newBlock(unix.MAP_SHARED)
 	if err != nil {
 		return fmt.Errorf("mapping memory for identity maps: %w", err)
 	}
 	defer func() { _ = unix.Munmap(memory) }()
 	t, _ := b.tapes()
-	c := &compiler{t: t, tether: -1}
+	c := &compiler{t: t}
 	t.at("entering user namespace", "")
 	t.call(unix.SYS_SETNS, uintptr(moved[0]), unix.CLONE_NEWUSER)
 	c.writeFile("/proc/"+strconv.Itoa(pid)+"/"+file, text)

@@ -33,9 +33,9 @@ func (c *compiler) mounts() error {
 			return err
 		}
 	}
-	for i := range c.p.Mounts {
-		if err := c.mount(&c.p.Mounts[i], i == 0); err != nil {
-			return fmt.Errorf("mount %d (%s %s): %w", i, c.p.Mounts[i].Kind, c.p.Mounts[i].Target.Quote(), err)
+	for i := range c.s.Mounts {
+		if err := c.mount(&c.s.Mounts[i], i == 0); err != nil {
+			return fmt.Errorf("mount %d (%s %s): %w", i, c.s.Mounts[i].Kind, c.s.Mounts[i].Target.Quote(), err)
 		}
 		if t.full() {
 			return errPlanTooLarge
@@ -68,7 +68,7 @@ func (c *compiler) mount(m *plan.Mount, first bool) error {
 		c.placeKernels(rel)
 	case plan.Mask:
 		null := "dev/null"
-		if c.direct() { // in the sandbox's /dev a hostile plan can have anything
+		if c.d != nil { // in the sandbox's /dev a hostile plan can have anything
 			null = "/dev/null"
 		}
 		o := c.mountOn(rel, t.str(null), 0, unix.MS_BIND, 0)
@@ -390,7 +390,7 @@ func (c *compiler) overlay(m *plan.Mount, rel string) error {
 	if m.Upper != "" {
 		opts += ",upperdir=" + add(string(m.Upper)) + ",workdir=" + add(string(m.Work))
 	}
-	if c.p.Namespaces.User {
+	if c.s.Namespaces.User {
 		opts += ",userxattr"
 	}
 	if n > fdSock-fdLayer {

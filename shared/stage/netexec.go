@@ -20,7 +20,7 @@ func (n *Network) Exec(path string, argv, env []string, files []*os.File) (int, 
 	if err != nil {
 		return 0, err
 	}
-	b, memory, err := newBlock()
+	b, memory, err := newBlock(unix.MAP_SHARED)
 	if err != nil {
 		return 0, err
 	}

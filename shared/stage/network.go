@@ -34,7 +34,7 @@ const maxSockets = 200
 func NewNetwork(uid, gid uint32, sockets []Socket, maps func(pid int) error) (*Network, []*os.File, error) {
 	p := &plan.Plan{Namespaces: plan.Namespaces{User: true}, Identity: plan.Identity{OutsideUID: uid, OutsideGID: gid}, Loopback: true}
 	files, err := inChild(unix.CLONE_NEWUSER|unix.CLONE_NEWNET, sockets, maps, func(t *tape) {
-		c := &compiler{p: p, t: t, tether: -1}
+		c := &compiler{s: p.Setup(), p: p, t: t}
 		c.identity(maps != nil)
 		c.names()
 		// Ping sockets for the one group that there is, and no waiting for neighbours that do not exist; where a kernel lacks a file nothing is lost.
@@ -107,7 +107,7 @@ func inChild(flags uintptr, sockets []Socket, maps func(pid int) error, first fu
 	if err != nil {
 		return nil, err
 	}
-	b, memory, err := newBlock()
+	b, memory, err := newBlock(unix.MAP_SHARED)
 	if err != nil {
 		return nil, fmt.Errorf("mapping memory for a network: %w", err)
 	}

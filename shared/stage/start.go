@@ -27,6 +27,7 @@ type Child struct {
 	program *program
 	memory  []byte
 	setup   *tape
+	rest    *tape // of Attach: of the set-up, what the helper does not look into; else nil
 	start   *tape
 	asPID1  bool
 	spawns  spawns
@@ -37,7 +38,10 @@ type Child struct {
 // Steps is everything that is done, in order.
 func (c *Child) Steps() []Step {
 	out := append(make([]Step, 0, len(c.setup.steps)+len(c.start.steps)+1), Step{"cloning", c.plan.Namespaces.Text()})
-	for _, t := range [...]*tape{c.setup, c.start} {
+	for _, t := range [...]*tape{c.setup, c.rest, c.start} {
+		if t == nil {
+			continue
+		}
 		for i := range t.steps {
 			out = append(out, t.steps[i].Step)
 		}
@@ -124,7 +128,7 @@ func (c *Child) carryOut(e *Early, std Stdio, hooks Hooks) (err error) {
 }
 
 // load makes the tapes.
-func (c *Child) load(e *Early, std Stdio) error { return c.compile(e.block, e.peer, std, -1) }
+func (c *Child) load(e *Early, std Stdio) error { return c.compile(e.block, e.peer, std) }
 
 // begin has process 1 carry out the tapes that it has not carried out yet.
 func (c *Child) begin() error {
@@ -135,14 +139,11 @@ func (c *Child) begin() error {
 	return nil
 }
 
-// compile makes the tapes in b. A tether is what a set-up has instead of a user namespace.
-func (c *Child) compile(b *block, sock int, std Stdio, tether int) error {
+// compile makes the tapes in b.
+func (c *Child) compile(b *block, sock int, std Stdio) error {
 	c.setup, c.start = b.tapes()
-	var ns userNS
-	if tether < 0 {
-		ns = inUserNS{}
-	}
-	if err := compileSetup(c.setup, c.plan, sock, std, tether, ns); err != nil {
+	ns := inUserNS{}
+	if err := compileSetup(c.setup, c.plan, sock, std, ns); err != nil {
 		return err
 	}
 	return c.compileRest(b, ns)

@@ -2,26 +2,13 @@ package stage
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"sbx/shared/plan"
 )
-
-// userNS is what only a set-up in a user namespace of its own does: identity maps, a clock, what the broker serves. The helper's
-// program holds none of it: there nothing makes a value of inUserNS, so the linker leaves these methods out, and a plan that needs
-// them, which the helper's table refuses, would end with an error here as well.
-type userNS interface {
-	user(c *compiler)                             // right after process 1 is on its own
-	served(c *compiler) error                     // FUSE file systems, before their places are there
-	serve(c *compiler, m *plan.Mount, rel string) // one of them, at its place
-	root(c *compiler)                             // the root's
-	listed(c *compiler)                           // when the root is there
-	shared(c *compiler)                           // when it is the only one
-	mounted(c *compiler)                          // when all is mounted
-	greeted(t *tape, p *plan.Plan)                // before the program starts
-}
 
 // inUserNS has what the tape makes on the host itself, if that is not there yet.
 type inUserNS struct{ folder Folder }
@@ -53,6 +40,31 @@ func (inUserNS) shared(c *compiler)                           { c.share() }
 func (inUserNS) mounted(c *compiler)                          { c.delegate() }
 func (inUserNS) greeted(t *tape, p *plan.Plan)                { t.greet(p) }
 
+func (inUserNS) named(c *compiler) {
+	t := c.t
+	c.oom()
+	if len(c.p.Controls)+len(c.p.Delegated) > 0 {
+		// The first one was made in the broker's group: this one begins at the group that the broker has
+		// put process 1 in since.
+		t.at("entering", "control group")
+		t.call(unix.SYS_UNSHARE, unix.CLONE_NEWCGROUP)
+	}
+	if c.p.Namespaces.Time {
+		c.clock()
+	}
+	c.prepareRights()
+	for _, ns := range [...]struct {
+		role plan.FdRole
+		file string
+	}{{plan.FdNetns, "/proc/self/ns/net"}, {plan.FdUserNS, "/proc/self/ns/user"}, {plan.FdMountNS, "/proc/self/ns/mnt"}} {
+		if slices.Contains(c.p.Fds, ns.role) {
+			t.at("opening", ns.file)
+			t.call(unix.SYS_OPENAT, atCwd, t.str(ns.file), unix.O_RDONLY|unix.O_CLOEXEC, 0).to(regA)
+			c.hand(ns.role, regA)
+		}
+	}
+}
+
 // delegate lets the program have control groups below its own: process 1 leaves the topmost of them, which can hand down controllers only
 // without processes. The namespace began there, so what lies above can be neither seen nor moved to.
 func (c *compiler) delegate() {
@@ -70,4 +82,46 @@ func (c *compiler) clock() {
 	c.t.call(unix.SYS_UNSHARE, unix.CLONE_NEWTIME)
 	off := c.p.Namespaces.TimeOffset
 	c.writeFile("/proc/self/timens_offsets", fmt.Sprintf("monotonic %d 0\nboottime %d 0\n", off, off))
+}
+
+// identity writes the identity maps of the new user namespace (user_namespaces(7)), or waits until somebody else has.
+func (c *compiler) identity(wait bool) {
+	id := c.p.Identity
+	if c.p.Namespaces.JoinNet { // the namespace above has one user, 0
+		id.OutsideUID, id.OutsideGID = 0, 0
+	}
+	// The broker is not dumpable, and neither is its copy; the files of such a process belong to root. This
+	// process holds nothing yet, and gives dumpability up again before anything can reach it from inside.
+	c.t.at("making process 1 dumpable for its identity maps", "")
+	c.t.call(unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 1, 0, 0, 0)
+	if wait {
+		c.awaitMaps()
+	} else {
+		c.writeFile("/proc/self/setgroups", "deny")
+		c.writeFile("/proc/self/uid_map", fmt.Sprintf("%d %d 1", id.InsideUID, id.OutsideUID))
+	}
+	// Nobody else may set the map that is left: it can be written once.
+	t := c.t
+	t.at("writing", "/proc/self/projid_map")
+	t.call(unix.SYS_OPENAT, atCwd, t.str("/proc/self/projid_map"), unix.O_WRONLY|unix.O_CLOEXEC, 0).to(regA).may(anyErrno).elseSkip(2)
+	t.call(unix.SYS_WRITE, 0, t.str("0 0 1"), 5).from(0, regA).may(uint16(unix.EPERM)) // the parent has no such map
+	t.call(unix.SYS_CLOSE).from(0, regA)
+	if !wait {
+		c.writeFile("/proc/self/gid_map", fmt.Sprintf("%d %d 1", id.InsideGID, id.OutsideGID))
+	}
+}
+
+func (c *compiler) writeFile(path, text string) {
+	t := c.t
+	t.at("writing", path)
+	t.call(unix.SYS_OPENAT, atCwd, t.str(path), unix.O_WRONLY|unix.O_CLOEXEC, 0).to(regA)
+	t.call(unix.SYS_WRITE, 0, t.str(text), uintptr(len(text))).from(0, regA)
+	t.call(unix.SYS_CLOSE).from(0, regA)
+}
+
+// oom makes memory pressure end the sandbox before its broker.
+func (c *compiler) oom() {
+	if adj := c.p.Process.OOMAdj; adj > 0 {
+		c.writeFile("/proc/self/oom_score_adj", fmt.Sprint(adj))
+	}
 }

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Version changes with every change of this package, of the plan and of the tape's messages.
-const Version = 3
+// Version changes with every change of this package, of the plan, of the tape's instructions and of its messages. (And in network_veth_killed.txtar.)
+const Version = 4
 
 // FD is the helper's descriptor of the socket. It is 0 because that is the one that sudo passes on.
 const FD = 0
@@ -19,7 +19,7 @@ const (
 	magic      = 0x31786273 // "sbx1"
 	headerSize = 16
 	chunk      = 32 << 10 // fits any socket buffer
-	maxFds     = 3
+	maxFds     = 4
 )
 
 // ErrRequest is returned for everything that is not one well-formed request.
@@ -49,7 +49,7 @@ func Send(sock int, body []byte, fds []int) error {
 	return nil
 }
 
-// Receive reads one request of at most max bytes and at most three descriptors. The sender has until
+// Receive reads one request of at most max bytes and at most four descriptors. The sender has until
 // the deadline for all of it. Nothing is kept open when it fails.
 func Receive(sock, max int, deadline time.Time) (body []byte, fds []int, err error) {
 	defer func() {

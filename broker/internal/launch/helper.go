@@ -235,10 +235,15 @@ func (h *Helper) start(stderr *os.File) starter {
 		if err := hooks.Folder.Make(); err != nil {
 			return nil, err
 		}
-		body, err := plan.Pack(p)
+		body, err := plan.Pack(p.Setup())
 		if err != nil {
 			return nil, err
 		}
+		tail, err := stage.NewTail(p)
+		if err != nil {
+			return nil, err
+		}
+		defer unix.Close(tail.FD)
 		b, err := h.take(stderr)
 		if err != nil {
 			return nil, err
@@ -255,7 +260,7 @@ func (h *Helper) start(stderr *os.File) starter {
 			}
 			hooks.Cloned = nil
 		}
-		var fds []int
+		fds := []int{tail.FD}
 		for i, kind := range p.Stdio {
 			if kind == plan.Inherit || kind == plan.Reopen {
 				fds = append(fds, std[i])
@@ -263,7 +268,7 @@ func (h *Helper) start(stderr *os.File) starter {
 		}
 		// What the helper makes of it comes back on the socket, and is a better reason than EPIPE.
 		_ = wire.Send(sock, body, fds)
-		c, err := stage.Attach(p, sock, std, hooks, parent)
+		c, err := stage.Attach(p, sock, std, hooks, parent, tail)
 		if h.Sudo && err != nil {
 			parent()
 			err = sudoRefused(err, ended)

@@ -1,0 +1,114 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Setup is what of a plan takes privileges: all that sbx-helper is asked for. What comes after process 1 has given them up, it does
+// with its caller's rights, and what that is nobody has to check (see stage.Tail).
+type Setup struct {
+	Namespaces Namespaces
+	Hostname   Bytes
+	Loopback   bool // bring lo up in the new network namespace
+	Mounts     []Mount
+	Stdio      [3]Stdio
+}
+
+// Namespaces says which namespaces are new (namespaces(7)). Mount and PID are always new.
+type Namespaces struct {
+	User, Net, IPC, UTS, Cgroup bool
+	Time                        bool
+	JoinNet                     bool  `json:",omitempty"` // Net is not new: the caller made it before, below a user namespace of its own
+	TimeOffset                  int64 `json:",omitempty"` // seconds added to CLOCK_MONOTONIC and CLOCK_BOOTTIME
+}
+
+// Access of a mount.
+type Access string
+
+// The two accesses.
+const (
+	ReadOnly  Access = "ro"
+	ReadWrite Access = "rw"
+)
+
+// Kind names a mount operation.
+type Kind string
+
+// The mount operations, in the words of mount(8).
+const (
+	Tmpfs   Kind = "tmpfs"   // a new tmpfs of Size bytes and Inodes inodes
+	Dir     Kind = "dir"     // mkdir Target with Mode
+	File    Kind = "file"    // an empty file, to be mounted on
+	Symlink Kind = "symlink" // Source is the link's text
+	Bind    Kind = "bind"    // Source, with everything mounted below it
+	Overlay Kind = "overlay" // Lower, optional Upper and Work
+	Proc    Kind = "proc"    // a proc of the new PID namespace
+	Devpts  Kind = "devpts"  // a new instance
+	Mqueue  Kind = "mqueue"
+	Protect Kind = "protect" // bind Target on itself with the given Access
+	Remount Kind = "remount" // give the one mount at Target the given Access
+	Mask    Kind = "mask"    // cover the file Target with the sandbox's own /dev/null
+	Fuse    Kind = "fuse"    // a FUSE file system served by the broker over the next FdFuse
+	Absent  Kind = "absent"  // a name of the gate that does not exist, whatever the host has there
+)
+
+// Mount is one operation of the mount plan. Operations are carried out in order; Target is absolute
+// as seen inside. Every new mount is nosuid; it is nodev unless Device is set.
+type Mount struct {
+	Kind   Kind
+	Target Bytes
+	Source Bytes   `json:",omitempty"`
+	Lower  []Bytes `json:",omitempty"` // overlay layers, topmost first
+	Hide   []Bytes `json:",omitempty"` // overlay: names below Target that do not exist, whatever the layers hold
+	Upper  Bytes   `json:",omitempty"`
+	Work   Bytes   `json:",omitempty"`
+	Access Access  `json:",omitempty"`
+	// Dev and Ino are the source's identity when the plan was made (statx(2)); the set-up compares
+	// them on the descriptor it mounts from. Both zero: not compared.
+	Dev         uint64 `json:",omitempty"`
+	Ino         uint64 `json:",omitempty"`
+	Size        int64  `json:",omitempty"` // bytes, tmpfs
+	Inodes      int64  `json:",omitempty"` // tmpfs
+	Mode        uint32 `json:",omitempty"` // dir, file, tmpfs
+	Device      bool   `json:",omitempty"` // bind of one of the harmless device nodes
+	NoExec      bool   `json:",omitempty"`
+	NoSymFollow bool   `json:",omitempty"` // MS_NOSYMFOLLOW, kernel 5.10
+	Optional    bool   `json:",omitempty"` // a failure is not a fault (proc files that a kernel lacks)
+	Why         string `json:",omitempty"` // for people; no meaning to the interpreter
+}
+
+// Stdio says what descriptor 0, 1 or 2 is inside.
+type Stdio string
+
+// The kinds of standard descriptor.
+const (
+	Inherit Stdio = "inherit" // the caller's pipe, file or null device
+	Reopen  Stdio = "reopen"  // the caller's regular file, opened anew on a read-only mount
+	Pty     Stdio = "pty"
+	Null    Stdio = "null"
+)
+
+// check reports the first thing in s that the interpreter must not be asked to do, whoever asks.
+func (s *Setup) check() error {
+	switch {
+	case len(s.Hostname) > 63 || strings.ContainsAny(string(s.Hostname), "\x00/\n"):
+		return fmt.Errorf("host name %s", s.Hostname.Quote())
+	case len(s.Mounts) == 0 || len(s.Mounts) > maxMounts:
+		return fmt.Errorf("%d mount operations", len(s.Mounts))
+	}
+	for i := range s.Mounts {
+		if err := s.Mounts[i].validate(i == 0); err != nil {
+			return fmt.Errorf("mount %d (%s %s): %w", i, s.Mounts[i].Kind, s.Mounts[i].Target.Quote(), err)
+		}
+	}
+	for i, kind := range s.Stdio {
+		switch {
+		case kind == Reopen && i != 0:
+			return fmt.Errorf("descriptor %d cannot be reopened", i)
+		case kind != Reopen && kind != Inherit && kind != Null && kind != Pty:
+			return fmt.Errorf("descriptor %d is %q", i, kind)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,70 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+func (p *Plan) validateLandlock() error {
+	if p.Landlock == nil {
+		return nil
+	}
+	if p.Landlock.ABI < 1 || len(p.Landlock.Rules) > maxMounts {
+		return fmt.Errorf("landlock ABI %d with %d rules", p.Landlock.ABI, len(p.Landlock.Rules))
+	}
+	for _, r := range p.Landlock.Rules {
+		if err := validPath(r.Path); err != nil {
+			return fmt.Errorf("landlock rule: %w", err)
+		}
+		if r.Access&^p.Landlock.HandledFS != 0 {
+			return fmt.Errorf("landlock rule %s grants %#x outside %#x", r.Path.Quote(), r.Access, p.Landlock.HandledFS)
+		}
+	}
+	return nil
+}
+
+func (p *Plan) validateProcess() error {
+	pr := &p.Process
+	if err := validPath(pr.Path); err != nil {
+		return fmt.Errorf("program: %w", err)
+	}
+	if err := validPath(pr.Dir); err != nil {
+		return fmt.Errorf("directory: %w", err)
+	}
+	if pr.Idle && (pr.AsPID1 || pr.TTY) {
+		return fmt.Errorf("a program that is not started has no terminal and is not process 1")
+	}
+	if pr.OOMAdj < 0 || pr.OOMAdj > 1000 {
+		return fmt.Errorf("oom_score_adj %d", pr.OOMAdj)
+	}
+	if len(pr.Argv) == 0 || len(pr.Argv) > maxArgs || len(pr.Env) > maxArgs {
+		return fmt.Errorf("%d arguments, %d environment entries", len(pr.Argv), len(pr.Env))
+	}
+	for _, s := range slices.Concat(pr.Argv, pr.Env) {
+		if strings.IndexByte(string(s), 0) >= 0 {
+			return fmt.Errorf("argument or environment entry %s holds a NUL byte", s.Quote())
+		}
+	}
+	if i := slices.Index(p.Stdio[:], Pty); i >= 0 && !pr.TTY {
+		return fmt.Errorf("descriptor %d is a terminal in a plan without one", i)
+	}
+	if slices.Contains(p.Fds, FdPty) != pr.TTY || slices.Contains(p.Fds, FdSeccomp) != p.Seccomp.Notify {
+		return fmt.Errorf("descriptor roles %v do not match the plan", p.Fds)
+	}
+	return nil
+}
+
+// ValidSession says whether id may name a session: 1 to 64 ASCII letters, digits and hyphens, not
+// starting with a hyphen, so that it is always one path component and never an option.
+func ValidSession(id string) error {
+	if len(id) < 1 || len(id) > 64 || id[0] == '-' {
+		return fmt.Errorf("session id %s: want 1 to 64 letters, digits and hyphens", Bytes(id).Quote())
+	}
+	for _, c := range []byte(id) {
+		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-') {
+			return fmt.Errorf("session id %s: want 1 to 64 letters, digits and hyphens", Bytes(id).Quote())
+		}
+	}
+	return nil
+}

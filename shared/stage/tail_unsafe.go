@@ -1,0 +1,63 @@
+package stage
+
+import (
+	"errors"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/shared/plan"
+)
+
+// Tail is what process 1 does after it has given up its privileges, in a file to be sent to sbx-helper, which does not look into it.
+type Tail struct {
+	FD int // the caller's to close
+
+	rest, start *tape
+	block       *block
+	memory      []byte
+}
+
+// NewTail makes the tail of a plan without a user namespace.
+func NewTail(p *plan.Plan) (*Tail, error) {
+	for _, role := range p.Fds {
+		if p.Namespaces.User || role != plan.FdPty && role != plan.FdSeccomp {
+			return nil, errors.New("the plan is not for this way of carrying it out")
+		}
+	}
+	b, memory, err := newBlock(unix.MAP_SHARED)
+	if err != nil {
+		return nil, err
+	}
+	x := &Tail{block: b, memory: memory}
+	x.rest, x.start = b.tapes()
+	head := tail{}
+	x.rest.arena.base = tailAt + unsafe.Sizeof(head)
+	(&compiler{s: p.Setup(), p: p, t: x.rest}).finish()
+	compileStart(x.start, p, nil)
+	for i, m := range places(p) {
+		head.places[i] = x.start.str(string(m.Target))
+	}
+	if x.rest.full() || x.start.full() {
+		return nil, errPlanTooLarge
+	}
+	data := b.data[:x.rest.arena.used]
+	at := x.rest.arena.base + uintptr(len(data))
+	head.rest = [3]uintptr{at, uintptr(len(x.rest.ops)), uintptr(len(x.rest.ops))}
+	at += head.rest[1] * unsafe.Sizeof(op{})
+	head.start = [3]uintptr{at, uintptr(len(x.start.ops)), uintptr(len(x.start.ops))}
+	if x.FD, err = unix.MemfdCreate("tail", unix.MFD_CLOEXEC); err != nil {
+		return nil, err
+	}
+	for _, b := range [...][]byte{memoryOf(unsafe.Slice(&head, 1)), data, memoryOf(x.rest.ops), memoryOf(x.start.ops)} {
+		if n, err := unix.Write(x.FD, b); err != nil || n != len(b) {
+			unix.Close(x.FD)
+			return nil, errors.Join(err, errPlanTooLarge)
+		}
+	}
+	return x, nil
+}
+
+func memoryOf[T any](list []T) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(list))), uintptr(len(list))*unsafe.Sizeof(list[0]))
+}
