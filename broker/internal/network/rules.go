@@ -79,6 +79,15 @@ func suffix(a netip.Addr) string {
 
 // setUp makes the table. Nothing is open before it is there, because the device that leads out is made later.
 func (r *rules) setUp(o *Options, closed []netip.Prefix) error {
+	err := r.make(o, closed, []nft.Expr{nft.FromHere()})
+	if errors.Is(err, syscall.ENOENT) { // where a kernel cannot say it, IPv6 inside has one address that speaks to itself
+		err = r.make(o, closed, []nft.Expr{nft.IPv4(), append(nft.IPv6(), nft.From(netip.IPv6Loopback().AsSlice())...)})
+	}
+	return err
+}
+
+// make makes the table. own are what packets with a source of the namespace's own look like.
+func (r *rules) make(o *Options, closed []netip.Prefix, own []nft.Expr) error {
 	b := nft.NewBatch(table)
 	b.Table()
 	for _, f := range [...]struct {
@@ -107,10 +116,10 @@ func (r *rules) setUp(o *Options, closed []netip.Prefix) error {
 	count(b, "pass", false)
 	b.Rule("pass", nft.Accept())
 	b.BaseChain("output", "filter", nft.Output, nft.PrioAfter, false)
-	b.Rule("output", nft.Leaving("lo"), nft.Accept())
+	r.within(b, nft.Leaving("lo"), own)
 	if hasSNI(r.classes) {
 		// What leads to the pass-through left by the device when it was routed, and leaves by lo now.
-		b.Rule("output", nft.Redirected(), nft.Accept())
+		r.within(b, nft.Redirected(), own)
 		r.redirect(b)
 	}
 	b.Rule("output", nft.Known(), nft.Goto("pass"))

@@ -150,6 +150,20 @@ func Redirected() Expr {
 	return join(expr("ct", u32(unix.NFTA_CT_KEY, unix.NFT_CT_STATUS), u32(unix.NFTA_CT_DREG, reg1)), mask(bits), compare(unix.NFT_CMP_NEQ, make([]byte, 4)))
 }
 
+// FromHere matches packets whose source is an address of the namespace itself. Kernels without fib expressions refuse it with ENOENT.
+func FromHere() Expr {
+	const dreg, result, flags, source, local = 1, 2, 3, 1, 2 // NFTA_FIB_*, NFTA_FIB_F_SADDR, RTN_LOCAL
+	return join(expr("fib", u32(dreg, reg1), u32(result, unix.NFT_FIB_RESULT_ADDRTYPE), u32(flags, source)), compare(unix.NFT_CMP_EQ, binary.NativeEndian.AppendUint32(nil, local)))
+}
+
+// From matches the source against an address, whose family must have been matched before.
+func From(addr []byte) Expr { return join(address(len(addr), true), compare(unix.NFT_CMP_EQ, addr)) }
+
+// TCPFlags matches segments of which those of the flags in of that are set are exactly want.
+func TCPFlags(of, want byte) Expr {
+	return join(Protocol(unix.IPPROTO_TCP), load(unix.NFT_PAYLOAD_TRANSPORT_HEADER, 13, 1), mask([]byte{of}), compare(unix.NFT_CMP_EQ, []byte{want}))
+}
+
 // Unmarked matches packets without a mark.
 func Unmarked() Expr {
 	return join(meta(unix.NFT_META_MARK), compare(unix.NFT_CMP_EQ, make([]byte, 4)))
