@@ -1,9 +1,10 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"slices"
-	"strconv"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -26,25 +27,15 @@ var entered struct{ uid, gid uint32 }
 // Set-user-id, the caller is the real uid, and the wire's other end must be of the same. Through sudo the
 // real uid is 0: then the caller is who made the wire, which the kernel knows (SO_PEERCRED, unix(7)), and
 // sudo's word must agree. Root itself is served by nobody: it needs no helper.
-func identify(net bool) (caller, *refusal) {
-	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
-		return caller{}, &refusal{reason: wire.Broken, err: err}
-	}
-	if os.Geteuid() != 0 && !(net && hasNetAdmin()) {
-		return caller{}, &refusal{reason: wire.NotPrivileged}
-	}
-	peer, no := peerOfWire()
-	if no != nil {
-		return caller{}, no
-	}
+func identify(net bool) caller {
+	must(unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0), wire.Broken)
+	want(os.Geteuid() == 0 || net && hasNetAdmin(), wire.NotPrivileged, 0)
+	peer := peerOfWire()
 	if env := environment(); len(env) > 0 {
-		if no := agreesWithSudo(env, peer); no != nil {
-			return caller{}, no
-		}
+		want(os.Getuid() != 0 || agreesWithSudo(env, peer), wire.WrongCaller, 0)
 		// The Go runtime has obeyed GODEBUG, GOGC and the like of sudo's environment before main. Nothing
 		// has been done yet; a new image with no environment does the rest (credentials are kept).
-		err := syscall.Exec("/proc/self/exe", os.Args, nil)
-		return caller{}, &refusal{reason: wire.Broken, err: err}
+		must(syscall.Exec("/proc/self/exe", os.Args, nil), wire.Broken)
 	}
 	c := caller{uid: uint32(os.Getuid()), gid: uint32(os.Getgid())}
 	if entered.uid != 0 {
@@ -57,13 +48,10 @@ func identify(net bool) (caller, *refusal) {
 	} else {
 		c.groups, err = syscall.Getgroups()
 	}
-	if err != nil {
-		return c, &refusal{reason: wire.WrongCaller, err: err}
-	}
-	if c.uid == 0 || c.uid != peer.Uid || c.gid != peer.Gid {
-		return c, &refusal{reason: wire.WrongCaller}
-	}
-	return c, c.cutTies()
+	must(err, wire.WrongCaller)
+	want(c.uid != 0 && c.uid == peer.Uid && c.gid == peer.Gid, wire.WrongCaller, 0)
+	cutTies()
+	return c
 }
 
 // hasNetAdmin: setcap cap_net_admin+ep, which is enough for the net verb.
@@ -81,55 +69,39 @@ func environment() []string {
 
 // cutTies takes away what a caller may have left behind for the process that it started. With real uid 0
 // the caller can no longer stop, kill or trace it.
-func (c caller) cutTies() *refusal {
-	if err := unix.CloseRange(wire.FD+3, ^uint(0)>>33, 0); err != nil {
-		return &refusal{reason: wire.Broken, err: err}
-	}
+func cutTies() {
+	must(unix.CloseRange(wire.FD+3, ^uint(0)>>33, 0), wire.Broken)
 	for _, which := range [...]unix.ItimerWhich{unix.ITIMER_REAL, unix.ITIMER_VIRTUAL, unix.ITIMER_PROF} {
 		_, _ = unix.Setitimer(which, unix.Itimerval{})
 	}
 	unix.Umask(0o077)
 	_, _ = syscall.Setsid() // fails where it leads a session already, which is as good
-	if err := syscall.Chdir("/"); err != nil {
-		return &refusal{reason: wire.Broken, err: err}
+	must(syscall.Chdir("/"), wire.Broken)
+	if entered.uid == 0 && os.Geteuid() == 0 { // else it is done, or only a file capability is held
+		must(syscall.Setresuid(0, 0, 0), wire.Broken) // every thread, unlike unix.Setresuid
 	}
-	if entered.uid != 0 || os.Geteuid() != 0 {
-		return nil // it is done, or only a file capability is held
-	}
-	if err := syscall.Setresuid(0, 0, 0); err != nil { // every thread, unlike unix.Setresuid
-		return &refusal{reason: wire.Broken, err: err}
-	}
-	return nil
 }
 
 // peerOfWire says who made the socket at descriptor 0, which must be one of the kind that sbx makes.
-func peerOfWire() (*unix.Ucred, *refusal) {
-	kind, err := unix.GetsockoptInt(wire.FD, unix.SOL_SOCKET, unix.SO_TYPE)
-	if err != nil || kind != unix.SOCK_SEQPACKET {
-		return nil, &refusal{reason: wire.BadRequest, err: err}
-	}
-	if family, err := unix.GetsockoptInt(wire.FD, unix.SOL_SOCKET, unix.SO_DOMAIN); err != nil || family != unix.AF_UNIX {
-		return nil, &refusal{reason: wire.BadRequest, err: err}
+func peerOfWire() *unix.Ucred {
+	for option, is := range map[int]int{unix.SO_TYPE: unix.SOCK_SEQPACKET, unix.SO_DOMAIN: unix.AF_UNIX} {
+		v, err := unix.GetsockoptInt(wire.FD, unix.SOL_SOCKET, option)
+		must(err, wire.BadRequest)
+		want(v == is, wire.BadRequest, 0)
 	}
 	peer, err := unix.GetsockoptUcred(wire.FD, unix.SOL_SOCKET, unix.SO_PEERCRED)
-	if err != nil {
-		return nil, &refusal{reason: wire.WrongCaller, err: err}
-	}
-	return peer, nil
+	must(err, wire.WrongCaller)
+	return peer
 }
 
 // agreesWithSudo compares sudo's word about its caller with the kernel's. Only root can have set these
 // variables where the real uid is 0; elsewhere they mean nothing.
-func agreesWithSudo(env []string, peer *unix.Ucred) *refusal {
-	if os.Getuid() != 0 {
-		return nil
-	}
+func agreesWithSudo(env []string, peer *unix.Ucred) bool {
 	for _, e := range env {
-		for name, want := range map[string]uint32{"SUDO_UID=": peer.Uid, "SUDO_GID=": peer.Gid} {
-			if len(e) >= len(name) && e[:len(name)] == name && e[len(name):] != strconv.FormatUint(uint64(want), 10) {
-				return &refusal{reason: wire.WrongCaller}
-			}
+		name, value, _ := strings.Cut(e, "=")
+		if name == "SUDO_UID" && value != fmt.Sprint(peer.Uid) || name == "SUDO_GID" && value != fmt.Sprint(peer.Gid) {
+			return false
 		}
 	}
-	return nil
+	return true
 }

@@ -13,11 +13,8 @@ import (
 	"sbx/shared/wire"
 )
 
-// orgFile holds what the host's administrator allows. It is read with the caller's authority like every
-// file, so it must be readable for all; whoever may execute the helper may use it where there is none.
-const orgFile = "/etc/sbx/helper.toml"
-
-// org is what helper.toml says.
+// org is what /etc/sbx/helper.toml says, in which the host's administrator writes what is allowed. It is read with the caller's
+// authority like every file, so it must be readable for all; whoever may execute the helper may use it where there is none.
 type org struct {
 	uids, gids []uint32 // who may; nil is everybody who may execute the helper
 	overlay    bool
@@ -29,31 +26,19 @@ type org struct {
 }
 
 // limits checks p against what this host's administrator and its /proc allow.
-func limits(p *plan.Setup, c caller) *refusal {
-	o, err := readOrg(orgFile)
-	if err != nil {
-		return &refusal{reason: wire.OrgFile, err: err}
-	}
-	if !o.admits(c) {
-		return &refusal{reason: wire.OrgRefuses, where: -1}
-	}
-	if !o.hostNet && !p.Namespaces.Net {
-		return &refusal{reason: wire.OrgRefuses, where: -2}
-	}
+func limits(p *plan.Setup, c caller) {
+	o, err := readOrg()
+	must(err, wire.OrgFile)
+	want(o.admits(c), wire.OrgRefuses, -1)
+	want(o.hostNet || p.Namespaces.Net, wire.OrgRefuses, -2)
 	mounts, err := readWhole("/proc/self/mountinfo")
-	if err != nil {
-		return &refusal{reason: wire.NotPermitted, err: err}
-	}
+	must(err, wire.NotPermitted)
 	for i := range p.Mounts {
 		m := &p.Mounts[i]
-		switch {
-		case m.Kind == plan.Overlay && !o.overlay, m.Kind == plan.Tmpfs && o.tmpfs > 0 && m.Size > o.tmpfs:
-			return &refusal{reason: wire.OrgRefuses, where: int64(i)}
-		case m.Kind == plan.Proc && !procIsWhole(mounts), m.Kind == plan.Overlay && !nothingBelow(mounts, m.Lower):
-			return &refusal{reason: wire.NotPermitted, where: int64(i)}
-		}
+		overlay, tmpfs := m.Kind == plan.Overlay, m.Kind == plan.Tmpfs
+		want(!(overlay && !o.overlay || tmpfs && o.tmpfs > 0 && m.Size > o.tmpfs), wire.OrgRefuses, int64(i))
+		want(!(m.Kind == plan.Proc && !procIsWhole(mounts) || overlay && !nothingBelow(mounts, m.Lower)), wire.NotPermitted, int64(i))
 	}
-	return nil
 }
 
 // admits says whether c may use the helper.
@@ -65,17 +50,12 @@ func (o org) admits(c caller) bool {
 var errOrg = errors.New("not a file to rely on")
 
 // readOrg reads a file of root's that nobody else can write, and whose directory nobody else can either.
-func readOrg(name string) (org, error) {
+func readOrg() (org, error) {
 	o := org{overlay: true, hostNet: true, veth: true, vethRange: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 213, 0, 0}), 18)}
-	dir, err := openRoots(unix.AT_FDCWD, "/etc/sbx", unix.S_IFDIR)
-	if err == unix.ENOENT {
-		return o, nil
+	fd, err := openRoots(unix.AT_FDCWD, "/etc/sbx", unix.S_IFDIR)
+	if err == nil {
+		fd, err = openRoots(fd, "helper.toml", unix.S_IFREG)
 	}
-	if err != nil {
-		return o, err
-	}
-	defer unix.Close(dir)
-	fd, err := openRoots(dir, strings.TrimPrefix(name, "/etc/sbx/"), unix.S_IFREG)
 	if err == unix.ENOENT {
 		return o, nil
 	}

@@ -29,76 +29,50 @@ func main() {
 // the caller learns a number: no text of the caller's or of a file comes back, not even in a panic.
 func helper() (status int) {
 	defer func() {
-		if recover() != nil {
-			status = refuse(refusal{reason: wire.Broken})
+		switch r := recover().(type) {
+		case nil:
+		case refusal:
+			status = r.report()
+		default:
+			status = refusal{reason: wire.Broken}.report()
 		}
 	}()
-	verb := launch
-	switch {
-	case len(os.Args) == 2 && os.Args[1] == "launch":
-	case len(os.Args) == 2 && os.Args[1] == "net":
-		verb = network
-	default:
+	verbs := map[string]func(){"launch": launch, "net": network}
+	if len(os.Args) != 2 || verbs[os.Args[1]] == nil {
 		_, _ = syscall.Write(2, []byte(usage))
 		return 2
 	}
-	if err := verb(); err != nil {
-		return refuse(*err)
-	}
+	verbs[os.Args[1]]()
 	return 0
 }
 
-func launch() *refusal {
-	c, no := identify(false)
-	if no != nil {
-		return no
-	}
-	before, err := ahead()
-	if err != nil {
-		return &refusal{reason: wire.NotStarted, err: err}
-	}
+func launch() {
+	c := identify(false)
+	before := ahead()
 	body, fds, err := wire.Receive(wire.FD, plan.MaxSize, time.Now().Add(receiveTime))
-	if err != nil {
-		return &refusal{reason: wire.BadRequest, err: err}
-	}
+	must(err, wire.BadRequest)
 	p, err := plan.Unpack(body)
-	if err != nil {
-		return &refusal{reason: wire.BadPlan}
-	}
-	tail, std, no := roles(p, fds)
-	if no != nil {
-		return no
-	}
-	if no := permitted(p); no != nil {
-		return no
-	}
-	if err := reduce(c); err != nil {
-		return &refusal{reason: wire.NotReduced, err: err}
-	}
-	if no := limits(p, c); no != nil { // the first file is opened here
-		return no
-	}
-	if err := stage.Direct(p, c.uid, c.gid, wire.FD, tail, std, before); err != nil {
-		return &refusal{reason: wire.NotStarted, err: err}
-	}
-	return nil
+	want(err == nil, wire.BadPlan, 0)
+	tail, std := roles(p, fds)
+	permitted(p)
+	must(reduce(c), wire.NotReduced)
+	limits(p, c) // the first file is opened here
+	must(stage.Direct(p, c.uid, c.gid, wire.FD, tail, std, before), wire.NotStarted)
 }
 
 // roles gives each descriptor of the request its role: the tail, which is process 1's alone to look into, and
 // those of 0, 1 and 2 that the plan inherits.
-func roles(p *plan.Setup, fds []int) (tail int, std stage.Stdio, no *refusal) {
+func roles(p *plan.Setup, fds []int) (tail int, std stage.Stdio) {
 	std = stage.Stdio{-1, -1, -1}
-	want := []*int{&tail}
+	places := []*int{&tail}
 	for i, kind := range p.Stdio {
 		if kind == plan.Inherit || kind == plan.Reopen {
-			want = append(want, &std[i])
+			places = append(places, &std[i])
 		}
 	}
-	if len(fds) != len(want) {
-		return 0, std, &refusal{reason: wire.BadRequest, where: int64(len(want))}
-	}
+	want(len(fds) == len(places), wire.BadRequest, int64(len(places)))
 	for i, fd := range fds {
-		*want[i] = fd
+		*places[i] = fd
 	}
-	return tail, std, nil
+	return tail, std
 }

@@ -23,69 +23,46 @@ var somewhere = [4]byte{192, 0, 2, 1}
 //
 // Nothing of it needs anybody to clean up: the device goes with its namespace, and the table with the socket that
 // made it (NFT_TABLE_F_OWNER), however this process ends. So there is no bridge, which would have to be removed.
-func network() *refusal {
-	c, no := identify(true)
-	if no != nil {
-		return no
-	}
+func network() {
+	c := identify(true)
 	body, fds, err := wire.Receive(wire.FD, len(wire.NetRequest), time.Now().Add(receiveTime))
-	if err != nil || string(body) != wire.NetRequest || len(fds) != 1 {
-		return &refusal{reason: wire.BadRequest, err: err}
-	}
-	if err := capset(netCaps, netCaps, true); err != nil {
-		return &refusal{reason: wire.NotReduced, err: err}
-	}
-	o, err := readOrg(orgFile)
-	if err != nil {
-		return &refusal{reason: wire.OrgFile, err: err}
-	}
-	if !o.admits(c) || !o.veth {
-		return &refusal{reason: wire.OrgRefuses, where: -1}
-	}
-	if no := isOwn(fds[0], c); no != nil {
-		return no
-	}
-	return o.connect(fds[0])
+	must(err, wire.BadRequest)
+	want(string(body) == wire.NetRequest && len(fds) == 1, wire.BadRequest, 0)
+	must(capset(netCaps, netCaps, true), wire.NotReduced)
+	o, err := readOrg()
+	must(err, wire.OrgFile)
+	want(o.admits(c) && o.veth, wire.OrgRefuses, -1)
+	isOwn(fds[0], c)
+	o.connect(fds[0])
 }
 
 // isOwn: the namespace is one of network, and belongs to a user namespace that the caller made. What a caller may
 // do with packets in it is the caller's already; the host's own, and other people's, are refused.
-func isOwn(fd int, c caller) *refusal {
+func isOwn(fd int, c caller) {
 	kind, err := unix.IoctlRetInt(fd, unix.NS_GET_NSTYPE)
-	if err != nil || kind != unix.CLONE_NEWNET {
-		return &refusal{reason: wire.NotPermitted, where: 0, err: err}
-	}
+	want(err == nil && kind == unix.CLONE_NEWNET, wire.NotPermitted, 0)
 	user, err := unix.IoctlRetInt(fd, unix.NS_GET_USERNS)
-	if err != nil {
-		return &refusal{reason: wire.NotPermitted, where: 1, err: err}
-	}
+	want(err == nil, wire.NotPermitted, 1)
 	defer unix.Close(user)
-	if uid, err := unix.IoctlGetUint32(user, unix.NS_GET_OWNER_UID); err != nil || uid != c.uid {
-		return &refusal{reason: wire.NotPermitted, where: 2, err: err}
-	}
-	return nil
+	uid, err := unix.IoctlGetUint32(user, unix.NS_GET_OWNER_UID)
+	want(err == nil && uid == c.uid, wire.NotPermitted, 2)
 }
 
 // tries is how many names are tried: each stands for a part of the range, so a name that is free is an address that is.
 const tries = 64
 
-func (o org) connect(netns int) *refusal {
+func (o org) connect(netns int) {
 	route, err := rtnl.Open(unix.NETLINK_ROUTE)
-	if err != nil {
-		return &refusal{reason: wire.NotConnected, err: err}
-	}
+	must(err, wire.NotConnected)
 	out, err := route.Way(netip.AddrFrom4(somewhere))
-	if err != nil || out == 0 {
-		return &refusal{reason: wire.NoRoute, err: err}
-	}
-	if no := o.forwards(out); no != nil {
-		return no
-	}
+	must(err, wire.NoRoute)
+	want(out != 0, wire.NoRoute, 0)
+	o.forwards(out)
 	for range tries {
 		l := o.pick()
 		table, err := l.filter(out)
 		if err != nil {
-			return &refusal{reason: wire.NotConnected, where: 1, err: err}
+			panic(refusal{reason: wire.NotConnected, where: 1, err: err})
 		}
 		// The rules are in force before there is a device for them.
 		if err = route.Veth(l.name, wire.NetDevice, netns); err == unix.EEXIST {
@@ -96,16 +73,16 @@ func (o org) connect(netns int) *refusal {
 			err = l.start(route)
 		}
 		if err != nil {
-			return &refusal{reason: wire.NotConnected, where: 2, err: err}
+			panic(refusal{reason: wire.NotConnected, where: 2, err: err})
 		}
 		a := l.theirs.As4()
 		if err := (wire.Report{Kind: wire.Connected, A: int64(binary.BigEndian.Uint32(a[:]))}).Send(wire.FD, -1); err == nil {
 			awaitEnd()
 		}
 		l.remove(route)
-		return nil
+		return
 	}
-	return &refusal{reason: wire.NotConnected, where: 3, err: unix.EADDRINUSE}
+	panic(refusal{reason: wire.NotConnected, where: 3, err: unix.EADDRINUSE})
 }
 
 // line is one device pair: its name on the host and the two addresses of its part of the range.
@@ -159,17 +136,12 @@ func (l line) remove(route *rtnl.Conn) {
 
 // forwards looks whether this host forwards packets that come in by its default route; an administrator can have
 // that switched on. It is a setting of the whole host, so nothing else of sbx's changes it.
-func (o org) forwards(out int) *refusal {
+func (o org) forwards(out int) {
 	if text, err := readWhole("/proc/sys/net/ipv4/ip_forward"); err == nil && strings.TrimSpace(text) == "1" {
-		return nil
+		return
 	}
-	if !o.forwarding {
-		return &refusal{reason: wire.NotForwarding}
-	}
-	if err := writeFile("/proc/sys/net/ipv4/ip_forward", "1"); err != nil {
-		return &refusal{reason: wire.NotForwarding, err: err}
-	}
-	return nil
+	want(o.forwarding, wire.NotForwarding, 0)
+	must(writeFile("/proc/sys/net/ipv4/ip_forward", "1"), wire.NotForwarding)
 }
 
 func writeFile(name, text string) error {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 
 	"sbx/shared/plan"
@@ -63,25 +64,20 @@ var fields = [...]struct {
 // maxMounts is far above any real sandbox's number; the kernel's limit is 100000 for each mount namespace.
 const maxMounts = 4096
 
-// permitted says whether the table has everything that p asks for. It looks at nothing but its argument.
+// permitted refuses what the table does not have. It looks at nothing but its argument.
 // Operations are numbered from 0, fields from -1 downwards.
-func permitted(p *plan.Setup) *refusal {
+func permitted(p *plan.Setup) {
 	for i := range fields {
-		if !fields[i].is(p) {
-			return &refusal{reason: wire.NotPermitted, where: int64(-1 - i)}
-		}
+		want(fields[i].is(p), wire.NotPermitted, int64(-1-i))
 	}
 	var links []string
 	for i := range p.Mounts {
 		m := &p.Mounts[i]
-		if !may(p, m) || throughLink(links, string(m.Target)) {
-			return &refusal{reason: wire.NotPermitted, where: int64(i)}
-		}
+		want(may(p, m) && !throughLink(links, string(m.Target)), wire.NotPermitted, int64(i))
 		if m.Kind == plan.Symlink {
 			links = append(links, string(m.Target))
 		}
 	}
-	return nil
 }
 
 func may(p *plan.Setup, m *plan.Mount) bool {
@@ -96,10 +92,5 @@ func may(p *plan.Setup, m *plan.Mount) bool {
 // throughLink says whether target would be reached through a link of the plan's own: while the root is
 // being built, an absolute link leads to the host.
 func throughLink(links []string, target string) bool {
-	for _, l := range links {
-		if target == l || strings.HasPrefix(target, l+"/") {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(links, func(l string) bool { return target == l || strings.HasPrefix(target, l+"/") })
 }

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"errors"
 	"slices"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 
 	"sbx/shared/stage"
+	"sbx/shared/wire"
 )
 
 // reduce gives the caller's authority over files, fsuid, fsgid and groups, and no capability that looks
@@ -15,48 +17,32 @@ import (
 // Set-user-id, every thread has had that since its first instruction (entry_amd64.s), and this thread, the only
 // one that touches anything, makes effective what it needs. Else every thread is changed here.
 func reduce(c caller) error {
-	if entered.uid != 0 {
-		if err := capset(stage.DirectCaps, stage.DirectCaps, false); err != nil {
+	if err := capset(stage.DirectCaps, stage.DirectCaps, entered.uid == 0); err != nil {
+		return err
+	}
+	if entered.uid == 0 {
+		if err := errors.Join(syscall.Setgroups(c.groups), syscall.Setfsgid(int(c.gid)), syscall.Setfsuid(int(c.uid))); err != nil {
 			return err
 		}
-		return c.verify()
-	}
-	if err := capset(stage.DirectCaps, stage.DirectCaps, true); err != nil {
-		return err
-	}
-	if err := syscall.Setgroups(c.groups); err != nil {
-		return err
-	}
-	if err := syscall.Setfsgid(int(c.gid)); err != nil {
-		return err
-	}
-	if err := syscall.Setfsuid(int(c.uid)); err != nil {
-		return err
 	}
 	return c.verify()
 }
 
 // ahead makes the network namespace that nearly every sandbox has, which takes half a millisecond, while sbx is still planning. It
 // returns the one before, for a plan that has none of its own, or -1. No path is reached, and afterwards no capability is effective.
-func ahead() (before int, err error) {
+func ahead() (before int) {
 	if entered.uid == 0 {
-		return -1, nil
+		return -1
 	}
-	if err := capset(stage.DirectCaps, stage.DirectCaps, false); err != nil {
-		return -1, err
-	}
+	must(capset(stage.DirectCaps, stage.DirectCaps, false), wire.NotStarted)
 	sock, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return -1, err
-	}
-	defer unix.Close(sock)
-	if before, err = unix.IoctlRetInt(sock, unix.SIOCGSKNS); err != nil {
-		return -1, err
-	}
-	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-		return -1, err
-	}
-	return before, capset(0, stage.DirectCaps, false)
+	must(err, wire.NotStarted)
+	before, err = unix.IoctlRetInt(sock, unix.SIOCGSKNS)
+	must(err, wire.NotStarted)
+	unix.Close(sock)
+	must(unix.Unshare(unix.CLONE_NEWNET), wire.NotStarted)
+	must(capset(0, stage.DirectCaps, false), wire.NotStarted)
+	return before
 }
 
 // verify reads back what reduce did.

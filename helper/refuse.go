@@ -7,15 +7,30 @@ import (
 	"sbx/shared/wire"
 )
 
-// refusal says in numbers why nothing was done.
+// refusal says in numbers why nothing was done. It ends the program, as a panic that main turns into a report: there
+// is nothing to be undone by then, and nothing that could go on by mistake.
 type refusal struct {
 	reason wire.Reason
 	where  int64
 	err    error // only its errno goes out
 }
 
-// refuse reports r and returns the exit status that stands for it.
-func refuse(r refusal) int {
+// must refuses where there is an error.
+func must(err error, reason wire.Reason) {
+	if err != nil {
+		panic(refusal{reason: reason, err: err})
+	}
+}
+
+// want refuses where something that has to be so is not.
+func want(is bool, reason wire.Reason, where int64) {
+	if !is {
+		panic(refusal{reason: reason, where: where})
+	}
+}
+
+// report tells the caller and returns the exit status that stands for the reason.
+func (r refusal) report() int {
 	var errno syscall.Errno
 	errors.As(r.err, &errno)
 	_ = wire.Report{Kind: wire.Refused, A: int64(r.reason), B: r.where, C: int64(errno)}.Send(wire.FD, -1)

@@ -93,13 +93,13 @@ const (
 func (s *Setup) check() error {
 	switch {
 	case len(s.Hostname) > 63 || strings.ContainsAny(string(s.Hostname), "\x00/\n"):
-		return fmt.Errorf("host name %s", s.Hostname.Quote())
+		return fmt.Errorf("host name %q", s.Hostname)
 	case len(s.Mounts) == 0 || len(s.Mounts) > maxMounts:
 		return fmt.Errorf("%d mount operations", len(s.Mounts))
 	}
 	for i := range s.Mounts {
 		if err := s.Mounts[i].validate(i == 0); err != nil {
-			return fmt.Errorf("mount %d (%s %s): %w", i, s.Mounts[i].Kind, s.Mounts[i].Target.Quote(), err)
+			return fmt.Errorf("mount %d (%s %q): %w", i, s.Mounts[i].Kind, s.Mounts[i].Target, err)
 		}
 	}
 	for i, kind := range s.Stdio {

@@ -21,7 +21,7 @@ func (m *Mount) validate(first bool) error {
 	case first && (m.Target != "/" || m.Kind != Tmpfs && m.Kind != Bind && m.Kind != Fuse):
 		return fmt.Errorf("the first operation must mount the root")
 	case !first && (!isPath(m.Target) || m.Target == "/" && m.Kind != Remount):
-		return fmt.Errorf("target %s is not an absolute clean path below /", m.Target.Quote())
+		return fmt.Errorf("target %q is not an absolute clean path below /", m.Target)
 	case m.Access != "" && m.Access != ReadOnly && m.Access != ReadWrite:
 		return fmt.Errorf("access %q", m.Access)
 	case m.Size < 0 || m.Inodes < 0 || m.Mode&^0o7777 != 0:
@@ -34,16 +34,16 @@ func (m *Mount) validate(first bool) error {
 		return needAccess(m.Access)
 	case Symlink:
 		if m.Source == "" || len(m.Source) > maxPath || strings.IndexByte(string(m.Source), 0) >= 0 {
-			return fmt.Errorf("link text %s", m.Source.Quote())
+			return fmt.Errorf("link text %q", m.Source)
 		}
 		return nil
 	case Bind:
 		device, ok := strings.CutPrefix(string(m.Source), "/dev/")
 		switch {
 		case !isPath(m.Source):
-			return fmt.Errorf("source: %s is not an absolute clean path", m.Source.Quote())
+			return fmt.Errorf("source: %q is not an absolute clean path", m.Source)
 		case m.Device && (m.NoExec || m.Access != ReadWrite || !ok || !slices.Contains(deviceNames[:], device)):
-			return fmt.Errorf("device %s is not one that may be shown", m.Source.Quote())
+			return fmt.Errorf("device %q is not one that may be shown", m.Source)
 		}
 		return needAccess(m.Access)
 	case Overlay:
@@ -59,7 +59,7 @@ func (m *Mount) validateOverlay() error {
 	}
 	switch {
 	case len(m.Lower) == 0 || len(m.Lower) > 64 || (m.Upper == "") != (m.Work == ""):
-		return fmt.Errorf("%d lower layers, upper %s, work %s", len(m.Lower), m.Upper.Quote(), m.Work.Quote())
+		return fmt.Errorf("%d lower layers, upper %q, work %q", len(m.Lower), m.Upper, m.Work)
 	case !isPath(layers...):
 		return fmt.Errorf("layer: not all of %q are absolute clean paths", layers)
 	case slices.ContainsFunc(m.Hide, func(h Bytes) bool { return h == "" || !isPath("/"+h) }):

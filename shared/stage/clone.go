@@ -3,6 +3,7 @@ package stage
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -26,24 +27,21 @@ func cloneFlags(n plan.Namespaces) uintptr {
 }
 
 // moveAway duplicates those of fds that lie where process 1 keeps its own.
-func moveAway(fds []int) ([]int, func(), error) {
-	out := append([]int(nil), fds...)
+func moveAway(fds []int) (out []int, undo func(), err error) {
+	out = slices.Clone(fds)
 	var made []int
-	undo := func() {
+	undo = func() {
 		for _, fd := range made {
 			unix.Close(fd)
 		}
 	}
-	for i, fd := range out {
-		if fd < fdFirst || fd > fdLast {
-			continue
+	for i, fd := range fds {
+		if fd >= fdFirst && fd <= fdLast {
+			if out[i], err = unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, fdLast+1); err != nil {
+				return nil, undo, fmt.Errorf("moving descriptor %d: %w", fd, err)
+			}
+			made = append(made, out[i])
 		}
-		n, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, fdLast+1)
-		if err != nil {
-			return nil, undo, fmt.Errorf("moving descriptor %d: %w", fd, err)
-		}
-		out[i] = n
-		made = append(made, n)
 	}
 	return out, undo, nil
 }

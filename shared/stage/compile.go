@@ -166,10 +166,10 @@ func (c *compiler) reopen(fd, i int) error {
 	}
 	t.at("reopening read-only", name)
 	c.open(name, regA)
-	c.sameObject(regA, st.Dev, st.Ino)
+	t.sameObject(regA, st.Dev, st.Ino)
 	t.call(unix.SYS_OPEN_TREE, 0, t.str(""), treeFlags).from(0, regA).to(regB)
 	t.call(unix.SYS_CLOSE).from(0, regA)
-	c.setattr(regB, &plan.Mount{Access: plan.ReadOnly})
+	t.setattr(regB, &plan.Mount{Access: plan.ReadOnly})
 	t.call(unix.SYS_DUP3, 0, fdLayer, unix.O_CLOEXEC).from(0, regB)
 	t.call(unix.SYS_CLOSE).from(0, regB)
 	t.call(unix.SYS_OPENAT, atCwd, t.str(fmt.Sprintf("/proc/self/fd/%d", fdLayer)), unix.O_RDONLY|unix.O_CLOEXEC, 0).to(regA)

@@ -33,18 +33,6 @@ const (
 // message is what travels on the socket.
 type message struct{ kind, pid, value, extra int64 }
 
-const maxProcs = 4096
-
-// proc is a child of process 1 that the broker asked for.
-type proc struct {
-	pid, told int32
-	id        int64 // 0: the first program
-}
-
-// tellAfter is after how many nanoseconds the broker hears that a program has started, if it has not ended by
-// then: one wake-up less for those that are over at once.
-const tellAfter = 2_000_000
-
 // control is the memory that the broker and process 1 share: it is mapped before the clone and never
 // reachable from inside, since the program's exec drops the mapping and process 1 is not dumpable.
 type control struct {
@@ -71,23 +59,6 @@ type control struct {
 	cmsg         [64]byte
 	slots        [maxSlots]slot
 }
-
-// maxPlaces is how many temporary file systems process 1 looks at when the program has ended.
-const maxPlaces = 8
-
-// aftermath is what process 1 sees at the end of the program and nobody can see later.
-type aftermath struct {
-	places      [maxPlaces]uintptr // paths
-	full, nodes [maxPlaces]int64   // 1: no room for bytes, for files
-	killed      int64              // processes that the program left behind
-	left        int64              // 1: some could not die
-	peak        int64              // most memory that one process had, in KiB, of those that process 1 has reaped
-	peakPID     int64
-	st          unix.Statfs_t
-}
-
-// dieWithin is how many seconds may pass after the program's end without one more process dying of those that were killed.
-const dieWithin = 5
 
 func (c *control) init() {
 	c.poll = [2]unix.PollFd{{Fd: fdSock, Events: unix.POLLIN}, {Fd: fdSignal, Events: unix.POLLIN}}

@@ -109,10 +109,9 @@ func Direct(s *plan.Setup, uid, gid uint32, sock, tail int, std Stdio, before in
 	if setup.full() {
 		return errPlanTooLarge
 	}
-	b.prog.setup, b.prog.flags = setup.ops, flags
 	b.control.announce, b.control.exitWithMain = 1, 1
 	syscall.ForkLock.Lock()
-	pid, errno := launchDirect(&b.prog)
+	pid, errno := launchDirect(flags, setup.ops, &b.control)
 	syscall.ForkLock.Unlock()
 	if errno != 0 {
 		return syscall.Errno(errno)

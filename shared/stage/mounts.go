@@ -2,8 +2,9 @@ package stage
 
 import (
 	"fmt"
+	"maps"
 	"path"
-	"sort"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -35,7 +36,7 @@ func (c *compiler) mounts() error {
 	}
 	for i := range c.s.Mounts {
 		if err := c.mount(&c.s.Mounts[i], i == 0); err != nil {
-			return fmt.Errorf("mount %d (%s %s): %w", i, c.s.Mounts[i].Kind, c.s.Mounts[i].Target.Quote(), err)
+			return fmt.Errorf("mount %d (%s %q): %w", i, c.s.Mounts[i].Kind, c.s.Mounts[i].Target, err)
 		}
 		if t.full() {
 			return errPlanTooLarge
@@ -175,7 +176,7 @@ func (c *compiler) root(m *plan.Mount) error {
 		t.call(unix.SYS_CLOSE).from(0, regA)
 	case plan.Bind:
 		t.call(unix.SYS_OPEN_TREE, atCwd, t.str(string(m.Source)), treeFlags&^unix.AT_EMPTY_PATH).to(regRoot)
-		c.setattr(regRoot, m)
+		t.setattr(regRoot, m)
 		c.place("", true)
 	default:
 		if m.Kind != plan.Fuse || c.ns == nil {
@@ -204,11 +205,11 @@ func (c *compiler) bind(m *plan.Mount, rel string) {
 	first := len(t.ops)
 	c.open(string(m.Source), regA)
 	if m.Ino != 0 {
-		c.sameObject(regA, m.Dev, m.Ino)
+		t.sameObject(regA, m.Dev, m.Ino)
 	}
 	t.call(unix.SYS_OPEN_TREE, 0, t.str(""), treeFlags).from(0, regA).to(regB)
 	t.call(unix.SYS_CLOSE).from(0, regA)
-	c.setattr(regB, m)
+	t.setattr(regB, m)
 	c.attach(regB, rel)
 	c.place(rel, true)
 	if m.Optional && !t.full() { // it is gone: the empty place stays
@@ -229,16 +230,12 @@ const (
 	statxDev = 136
 )
 
-func (c *compiler) sameObject(r uint8, dev, ino uint64) { c.t.sameObject(r, dev, ino) }
-
 func (t *tape) sameObject(r uint8, dev, ino uint64) {
 	buf := t.statBuf()
 	t.call(unix.SYS_STATX, 0, t.str(""), unix.AT_EMPTY_PATH|unix.AT_NO_AUTOMOUNT|unix.AT_STATX_DONT_SYNC, unix.STATX_INO|unix.STATX_TYPE, buf).from(0, r)
 	t.expect64(buf+statxIno, ino, uintptr(unix.ESTALE))
 	t.expect64(buf+statxDev, uint64(unix.Major(dev))|uint64(unix.Minor(dev))<<32, uintptr(unix.ESTALE))
 }
-
-func (c *compiler) setattr(r uint8, m *plan.Mount) { c.t.setattr(r, m) }
 
 // setattr sets a detached tree's flags, recursively, and makes it private (mount_setattr(2), 5.12).
 func (t *tape) setattr(r uint8, m *plan.Mount) {
@@ -276,66 +273,6 @@ func (c *compiler) openInside(rel string, r uint8) *op {
 	return t.call(unix.SYS_OPENAT2, atCwd, t.str(rel), ptr(t, how), unix.SizeofOpenHow).to(r)
 }
 
-// openFuse leaves a FUSE device in fdLayer and a file system context for it in regA. /dev/fuse is opened here because the kernel
-// wants the opener to be of the mounting user namespace.
-func (c *compiler) openFuse() {
-	t := c.t
-	t.call(unix.SYS_OPENAT, atCwd, t.str("/dev/fuse"), unix.O_RDWR|unix.O_CLOEXEC, 0).to(regA)
-	t.call(unix.SYS_DUP3, 0, fdLayer, unix.O_CLOEXEC).from(0, regA)
-	t.call(unix.SYS_CLOSE).from(0, regA)
-	t.call(unix.SYS_FSOPEN, t.str("fuse"), unix.FSOPEN_CLOEXEC).to(regA)
-	id := c.p.Identity
-	for _, kv := range [...][2]string{{"rootmode", "40755"}, {"user_id", fmt.Sprint(id.InsideUID)}, {"group_id", fmt.Sprint(id.InsideGID)}} {
-		t.call(unix.SYS_FSCONFIG, 0, unix.FSCONFIG_SET_STRING, t.str(kv[0]), t.str(kv[1]), 0).from(0, regA)
-	}
-	t.call(unix.SYS_FSCONFIG, 0, unix.FSCONFIG_SET_FLAG, t.str("allow_other"), 0, 0).from(0, regA)
-}
-
-// makeFuse makes a detached FUSE mount and sends its descriptor to the broker, which must be serving
-// before anything below it is walked.
-func (c *compiler) makeFuse(m *plan.Mount) {
-	t := c.t
-	c.openFuse()
-	t.call(unix.SYS_FSCONFIG, 0, unix.FSCONFIG_SET_STRING, t.str("fd"), t.str(fmt.Sprint(fdLayer)), 0).from(0, regA)
-	t.call(unix.SYS_FSCONFIG, 0, unix.FSCONFIG_CMD_CREATE, 0, 0, 0).from(0, regA)
-	attr := uintptr(unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV)
-	if m.Access == plan.ReadOnly {
-		attr |= unix.MOUNT_ATTR_RDONLY
-	}
-	if m.NoExec {
-		attr |= unix.MOUNT_ATTR_NOEXEC
-	}
-	t.call(unix.SYS_FSMOUNT, 0, unix.FSMOUNT_CLOEXEC, attr).from(0, regA).to(regB)
-	t.call(unix.SYS_CLOSE).from(0, regA)
-	rights := unix.UnixRights(fdLayer)
-	t.sendmsg(message{kind: evFuse}, t.bytes(rights), len(rights))
-	t.call(unix.SYS_CLOSE, fdLayer)
-	t.call(unix.SYS_DUP3, 0, uintptr(fdFuse+c.fuses), unix.O_CLOEXEC).from(0, regB)
-	t.call(unix.SYS_CLOSE).from(0, regB)
-	c.fuses++
-}
-
-// fuse attaches the next FUSE mount.
-func (c *compiler) fuse(m *plan.Mount, rel string) {
-	t := c.t
-	t.call(unix.SYS_DUP, uintptr(fdFuse+c.fuses)).to(regB)
-	t.call(unix.SYS_CLOSE, uintptr(fdFuse+c.fuses))
-	c.fuses++
-	c.attach(regB, rel)
-	c.place(rel, true)
-}
-
-// greet has the kernel ask for the attributes of each FUSE file system: until then it gives the root to uid 0, and refuses to write to
-// what belongs to nobody inside. The program's own process does it, last, because it waits for the broker, which may not be serving yet.
-func (t *tape) greet(p *plan.Plan) {
-	for i := range p.Mounts {
-		if m := &p.Mounts[i]; m.Kind == plan.Fuse && i > 0 {
-			t.at("greeting", string(m.Target))
-			t.call(unix.SYS_STATX, atCwd, t.str(string(m.Target)), unix.AT_STATX_FORCE_SYNC, unix.STATX_BASIC_STATS, t.statBuf()).may(anyErrno)
-		}
-	}
-}
-
 // statBuf is the address of one struct statx, which is read before the next is asked for.
 func (t *tape) statBuf() uintptr {
 	if t.statx == 0 {
@@ -352,7 +289,7 @@ func (c *compiler) protect(m *plan.Mount, rel string) {
 		o.may(uint16(unix.ENOENT)).elseSkip(5)
 	}
 	t.call(unix.SYS_OPEN_TREE, 0, t.str(""), treeFlags).from(0, regC).to(regB)
-	c.setattr(regB, m)
+	t.setattr(regB, m)
 	t.call(unix.SYS_MOVE_MOUNT, 0, t.str(""), 0, t.str(""), intoEmpty).from(0, regB).from(2, regC)
 	t.call(unix.SYS_CLOSE).from(0, regB)
 	t.call(unix.SYS_CLOSE).from(0, regC)
@@ -362,42 +299,38 @@ func (c *compiler) protect(m *plan.Mount, rel string) {
 // and nothing can be swapped. Names in Hide become whiteouts in a layer of their own on top.
 func (c *compiler) overlay(m *plan.Mount, rel string) error {
 	t := c.t
-	var lowers []string
-	n := 0
-	layer := func() (string, uintptr) {
-		n++
-		return fmt.Sprintf("/proc/self/fd/%d", fdLayer+n-1), uintptr(fdLayer + n - 1)
+	fd := uintptr(fdLayer)
+	keep := func() string { // keeps what is in regA
+		t.call(unix.SYS_DUP3, 0, fd, unix.O_CLOEXEC).from(0, regA)
+		t.call(unix.SYS_CLOSE).from(0, regA)
+		fd++
+		return fmt.Sprintf("/proc/self/fd/%d", fd-1)
 	}
+	add := func(p plan.Bytes) string {
+		c.open(string(p), regA)
+		return keep()
+	}
+	var lowers []string
 	if len(m.Hide) > 0 {
-		name, fd := layer()
 		c.whiteouts(m, rel)
 		c.openInside(rel, regA)
-		t.call(unix.SYS_DUP3, 0, fd, unix.O_CLOEXEC).from(0, regA)
-		t.call(unix.SYS_CLOSE).from(0, regA)
-		lowers = append(lowers, name)
-	}
-	add := func(p string) string {
-		name, fd := layer()
-		c.open(p, regA)
-		t.call(unix.SYS_DUP3, 0, fd, unix.O_CLOEXEC).from(0, regA)
-		t.call(unix.SYS_CLOSE).from(0, regA)
-		return name
+		lowers = append(lowers, keep())
 	}
 	for _, l := range m.Lower {
-		lowers = append(lowers, add(string(l)))
+		lowers = append(lowers, add(l))
 	}
 	opts := "lowerdir=" + strings.Join(lowers, ":")
 	if m.Upper != "" {
-		opts += ",upperdir=" + add(string(m.Upper)) + ",workdir=" + add(string(m.Work))
+		opts += ",upperdir=" + add(m.Upper) + ",workdir=" + add(m.Work)
 	}
 	if c.s.Namespaces.User {
 		opts += ",userxattr"
 	}
-	if n > fdSock-fdLayer {
-		return fmt.Errorf("%d layers, at most %d", n, fdSock-fdLayer)
+	if fd > fdSock {
+		return fmt.Errorf("%d layers, at most %d", fd-fdLayer, fdSock-fdLayer)
 	}
 	c.mountOn(rel, t.str("overlay"), t.str("overlay"), mountFlags(m), t.str(opts))
-	t.call(unix.SYS_CLOSE_RANGE, fdLayer, uintptr(fdLayer+n-1), 0)
+	t.call(unix.SYS_CLOSE_RANGE, fdLayer, fd-1, 0)
 	c.place(rel, true)
 	return nil
 }
@@ -413,12 +346,7 @@ func (c *compiler) whiteouts(m *plan.Mount, rel string) {
 			dirs[d] = true
 		}
 	}
-	sorted := make([]string, 0, len(dirs))
-	for d := range dirs {
-		sorted = append(sorted, d)
-	}
-	sort.Strings(sorted)
-	for _, d := range sorted {
+	for _, d := range slices.Sorted(maps.Keys(dirs)) {
 		t.call(unix.SYS_MKDIRAT, atCwd, t.str(rel+"/"+d), dirMode)
 	}
 	for _, h := range m.Hide {

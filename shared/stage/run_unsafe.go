@@ -3,6 +3,8 @@ package stage
 import (
 	"syscall"
 	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
 // The three hooks that syscall.forkExec uses around its own raw clone. The runtime keeps them
@@ -67,4 +69,31 @@ func runTape(t []op, r *registers, f *fault) bool {
 		}
 	}
 	return true
+}
+
+// stopped ends a set-up that failed. It is a function of its own because the stack is short.
+//
+//go:noinline
+//go:nosplit
+//go:norace
+func stopped(c *control) {
+	if c.announce != 0 {
+		send(c, evFault, c.setup.index, c.setup.errno, 0)
+	}
+	exit(1)
+}
+
+//go:nosplit
+//go:norace
+func exit(code uintptr) {
+	for {
+		syscall.RawSyscall(syscall.SYS_EXIT_GROUP, code, 0, 0)
+	}
+}
+
+//go:nosplit
+//go:norace
+func send(c *control, kind, pid, value, extra int64) {
+	c.out = message{kind: kind, pid: pid, value: value, extra: extra}
+	syscall.RawSyscall6(syscall.SYS_SENDTO, fdSock, uintptr(unsafe.Pointer(&c.out)), unsafe.Sizeof(c.out), unix.MSG_NOSIGNAL, 0, 0)
 }

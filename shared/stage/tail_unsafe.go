@@ -43,9 +43,8 @@ func NewTail(p *plan.Plan) (*Tail, error) {
 	}
 	data := b.data[:x.rest.arena.used]
 	at := x.rest.arena.base + uintptr(len(data))
-	head.rest = [3]uintptr{at, uintptr(len(x.rest.ops)), uintptr(len(x.rest.ops))}
-	at += head.rest[1] * unsafe.Sizeof(op{})
-	head.start = [3]uintptr{at, uintptr(len(x.start.ops)), uintptr(len(x.start.ops))}
+	head.rest = unsafe.Slice((*op)(address(at)), len(x.rest.ops)) // as process 1 will find it; here is nothing
+	head.start = unsafe.Slice((*op)(address(at+uintptr(len(x.rest.ops))*unsafe.Sizeof(op{}))), len(x.start.ops))
 	if x.FD, err = unix.MemfdCreate("tail", unix.MFD_CLOEXEC); err != nil {
 		return nil, err
 	}

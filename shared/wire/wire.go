@@ -50,36 +50,26 @@ func Send(sock int, body []byte, fds []int) error {
 }
 
 // Receive reads one request of at most max bytes and at most four descriptors. The sender has until
-// the deadline for all of it. Nothing is kept open when it fails.
+// the deadline for all of it. What came before it fails stays open: who receives ends then.
 func Receive(sock, max int, deadline time.Time) (body []byte, fds []int, err error) {
-	defer func() {
-		if err != nil {
-			for _, fd := range fds {
-				unix.Close(fd)
-			}
-			fds = nil
-		}
-	}()
 	var h [headerSize + 1]byte
 	n, fds, err := receive(sock, h[:], deadline)
 	if err != nil {
-		return nil, fds, err
+		return nil, nil, err
 	}
-	size, count := int(binary.LittleEndian.Uint32(h[8:])), int(binary.LittleEndian.Uint32(h[12:]))
-	if n != headerSize || binary.LittleEndian.Uint32(h[0:]) != magic || binary.LittleEndian.Uint32(h[4:]) != Version ||
-		size == 0 || size > max || count != len(fds) {
-		return nil, fds, ErrRequest
+	word := func(i int) int { return int(binary.LittleEndian.Uint32(h[4*i:])) }
+	size := word(2)
+	if n != headerSize || word(0) != magic || word(1) != Version || size == 0 || size > max || word(3) != len(fds) {
+		return nil, nil, ErrRequest
 	}
-	body = make([]byte, 0, size)
 	for len(body) < size {
 		piece := make([]byte, min(size-len(body), chunk)+1) // a longer message shows
 		n, more, err := receive(sock, piece, deadline)
-		fds = append(fds, more...)
 		if err != nil {
-			return nil, fds, err
+			return nil, nil, err
 		}
 		if n == 0 || n == len(piece) || len(more) > 0 {
-			return nil, fds, ErrRequest
+			return nil, nil, ErrRequest
 		}
 		body = append(body, piece[:n]...)
 	}
@@ -92,37 +82,28 @@ func receive(sock int, buf []byte, deadline time.Time) (int, []int, error) {
 	for {
 		left := int(time.Until(deadline).Milliseconds())
 		if left <= 0 {
-			return 0, nil, fmt.Errorf("waiting for a request: %w", unix.ETIMEDOUT)
+			return 0, nil, unix.ETIMEDOUT
 		}
 		poll := []unix.PollFd{{Fd: int32(sock), Events: unix.POLLIN}}
 		if _, err := unix.Poll(poll, left); err != nil && err != unix.EINTR {
-			return 0, nil, fmt.Errorf("waiting for a request: %w", err)
+			return 0, nil, err
 		}
 		n, on, flags, _, err := unix.Recvmsg(sock, buf, oob, unix.MSG_DONTWAIT|unix.MSG_CMSG_CLOEXEC)
-		if err == unix.EAGAIN || err == unix.EINTR {
+		switch {
+		case err == unix.EAGAIN || err == unix.EINTR:
 			continue
+		case err != nil:
+			return 0, nil, err
+		case flags&(unix.MSG_CTRUNC|unix.MSG_TRUNC) != 0:
+			return 0, nil, ErrRequest
+		case on == 0:
+			return n, nil, nil
 		}
-		if err != nil {
-			return 0, nil, fmt.Errorf("reading a request: %w", err)
+		messages, err := unix.ParseSocketControlMessage(oob[:on])
+		if err != nil || len(messages) != 1 { // other kinds of control message are not wanted
+			return 0, nil, ErrRequest
 		}
-		fds, ok := rights(oob[:on])
-		if !ok || flags&(unix.MSG_CTRUNC|unix.MSG_TRUNC) != 0 {
-			return 0, fds, ErrRequest
-		}
-		return n, fds, nil
+		fds, err := unix.ParseUnixRights(&messages[0])
+		return n, fds, err
 	}
-}
-
-// rights returns every descriptor in a control message; other kinds of control message are not wanted.
-func rights(oob []byte) (fds []int, ok bool) {
-	messages, err := unix.ParseSocketControlMessage(oob)
-	if err != nil {
-		return nil, false
-	}
-	ok = true
-	for i := range messages {
-		list, err := unix.ParseUnixRights(&messages[i])
-		fds, ok = append(fds, list...), ok && err == nil
-	}
-	return fds, ok
 }

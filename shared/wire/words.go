@@ -8,7 +8,8 @@ var words = [...]string{"", "it is installed without privilege, or no_new_privs 
 	"/etc/sbx/helper.toml does not permit it", "/etc/sbx/helper.toml cannot be relied on", "it could not give up its privileges", "the sandbox's first process could not be made",
 	"a flaw in the helper itself", "the network device could not be made", "this host has no default route", "this host does not forward packets (net.ipv4.ip_forward is 0)"}
 
-func (r Reason) String() string {
+// say is no method of Reason: the helper would hold it.
+func say(r Reason) string {
 	if r > 0 && int(r) < len(words) {
 		return words[r]
 	}
@@ -23,7 +24,7 @@ type Refusal struct {
 }
 
 func (r *Refusal) Error() string {
-	s := "sbx-helper refuses: " + r.Reason.String()
+	s := "sbx-helper refuses: " + say(r.Reason)
 	if r.Errno != 0 {
 		s += ": " + r.Errno.Error()
 	}
