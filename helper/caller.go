@@ -75,7 +75,6 @@ func cutTies() {
 		_, _ = unix.Setitimer(which, unix.Itimerval{})
 	}
 	unix.Umask(0o077)
-	_, _ = syscall.Setsid() // fails where it leads a session already, which is as good
 	must(syscall.Chdir("/"), wire.Broken)
 	if entered.uid == 0 && os.Geteuid() == 0 { // else it is done, or only a file capability is held
 		must(syscall.Setresuid(0, 0, 0), wire.Broken) // every thread, unlike unix.Setresuid

@@ -21,8 +21,9 @@ type org struct {
 	hostNet    bool
 	veth       bool
 	vethRange  netip.Prefix
-	forwarding bool  // may be switched on for the whole host
-	tmpfs      int64 // largest size of one tmpfs, bytes; 0 is any
+	forwarding bool     // may be switched on for the whole host
+	tmpfs      int64    // largest size of one tmpfs, bytes; 0 is any
+	ceilings   []string // of the control groups that are prepared, each a file and what is written to it; nil: none are prepared
 }
 
 // limits checks p against what this host's administrator and its /proc allow.
@@ -150,6 +151,9 @@ func (o *org) parse(text string) (err error) {
 			}
 		case "max_tmpfs":
 			o.tmpfs, err = strconv.ParseInt(value, 10, 64)
+		case "cgroups":
+			value, err = strconv.Unquote(value)
+			o.ceilings = strings.Split(value, ",")
 		default:
 			err = errOrg
 		}

@@ -37,7 +37,7 @@ func helper() (status int) {
 			status = refusal{reason: wire.Broken}.report()
 		}
 	}()
-	verbs := map[string]func(){"launch": launch, "net": network}
+	verbs := map[string]func(){"launch": launch, "net": network, "group": group}
 	if len(os.Args) != 2 || verbs[os.Args[1]] == nil {
 		_, _ = syscall.Write(2, []byte(usage))
 		return 2
@@ -48,6 +48,7 @@ func helper() (status int) {
 
 func launch() {
 	c := identify(false)
+	_, _ = syscall.Setsid() // fails where it leads a session already, which is as good
 	before := ahead()
 	body, fds, err := wire.Receive(wire.FD, plan.MaxSize, time.Now().Add(receiveTime))
 	must(err, wire.BadRequest)

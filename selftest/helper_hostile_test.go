@@ -207,6 +207,7 @@ func surroundings(home string) []attempt {
 		{name: "no verb", argv: []string{"sbx-helper"}, plan: basePlan()},
 		{name: "another verb", argv: []string{"sbx-helper", "gain"}, plan: basePlan()},
 		{name: "net: a plan", argv: []string{"sbx-helper", "net"}, reason: wire.BadRequest, plan: basePlan()},
+		{name: "group: a plan", argv: []string{"sbx-helper", "group"}, reason: wire.WrongCaller, where: 1, plan: basePlan()}, // from a group that the caller does not lead
 		netOf("no namespace", "/dev/null", 0), netOf("a namespace of users", "/proc/self/ns/user", 0), netOf("a namespace of mounts", "/proc/self/ns/mnt", 0),
 		netOf("the host's own network", "/proc/self/ns/net", 2),
 		{name: "odd name", argv: []string{"\x1b]0;x\a", "launch"}, runs: true, plan: basePlan()},

@@ -157,7 +157,7 @@ const five = "1<<CAP_SETGID|1<<CAP_SETUID|1<<CAP_SETPCAP|1<<CAP_NET_ADMIN|1<<CAP
 var acts = [...]struct{ text, section string }{
 	{`execve("/usr/libexec/sbx/sbx-helper", ["/usr/libexec/sbx/sbx-helper", "launch"]`, "root"},
 	{"setfsgid(CALLER", ""}, {"setresuid(0, 0, 0", ""}, {"setfsuid(CALLER", ""}, {"{effective=0, permitted=" + five + ", inheritable=0}", "caller"}, // the entry point, before the runtime
-	{"prctl(PR_SET_DUMPABLE, SUID_DUMP_DISABLE", ""}, {"SO_PEERCRED", ""}, {"close_range(3", ""}, {"umask(077", ""}, {"setsid(", ""}, {`chdir("/"`, ""}, // caller
+	{"prctl(PR_SET_DUMPABLE, SUID_DUMP_DISABLE", ""}, {"SO_PEERCRED", ""}, {"close_range(3", ""}, {"umask(077", ""}, {`chdir("/"`, ""}, {"setsid(", ""}, // caller
 	{"{effective=" + five + ", permitted=" + five + ", inheritable=0}", ""}, {"SIOCGSKNS", ""}, {"unshare(CLONE_NEWNET", ""}, {"{effective=0, permitted=" + five + ", inheritable=0}", ""}, // ahead
 	{"recvmsg(0", ""}, // receive; permitted makes no call
 	{"{effective=" + five + ", permitted=" + five + ", inheritable=0}", ""}, {"capget(", ""}, {"setfsuid(-1", ""}, {"setfsgid(-1", "reduced"}, // reduce

@@ -46,8 +46,11 @@ func testMain(m *testing.M) int {
 	if len(os.Args) == 4 && os.Args[1] == sudoFlag {
 		os.Exit(sudoCaller(os.Args[2], os.Args[3]))
 	}
-	if len(os.Args) == 3 && os.Args[1] == orgFlag {
-		os.Exit(orgCaller(os.Args[2]))
+	if len(os.Args) == 4 && os.Args[1] == orgFlag {
+		os.Exit(orgCaller(os.Args[2], os.Args[3]))
+	}
+	if len(os.Args) == 4 && os.Args[1] == groupFlag {
+		os.Exit(groupCaller(os.Args[2], os.Args[3]))
 	}
 	if len(os.Args) == 3 && os.Args[1] == tracedFlag {
 		return tracedCaller(os.Args[2:])

@@ -75,7 +75,7 @@ func (b *bench) open() {
 	if b.dir, b.err = os.MkdirTemp("", "sbx-vm-"); b.err != nil {
 		return
 	}
-	for out, args := range map[string][]string{"sbx": {"-ldflags=-E=sbx_start", "../../broker"}, "sbx-helper": {"../../helper"}, "sbx-probe": {"../probe"}} {
+	for out, args := range map[string][]string{"sbx": {"-ldflags=-E=sbx_start", "../../broker"}, "sbx-helper": {"-ldflags=-E=sbx_helper_start", "../../helper"}, "sbx-probe": {"../probe"}} {
 		cmd := exec.Command("go", append([]string{"build", "-trimpath", "-o", filepath.Join(b.dir, out)}, args...)...)
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if text, err := cmd.CombinedOutput(); err != nil {

@@ -34,6 +34,8 @@ func hosts() []host {
 		{name: "Limits", small: true, machine: machine{need: []string{"python3"}, script: "sh /vm/acceptance.sh host && cd project && sh /vm/cgroup.sh /usr/local/bin/sbx"}},
 		// A session to which systemd delegates nothing gets a scope from the user's systemd.
 		{name: "Systemd", machine: machine{noGroup: true, need: []string{"systemctl", "dbus-daemon", "python3"}, before: "sh /vm/systemd.sh", script: ":"}},
+		// Nor is there systemd: sbx-helper prepares groups, for sandboxes of either kind.
+		{name: "Prepared", machine: machine{noGroup: true, helper: "4755", need: []string{"python3"}, before: "sh /vm/prepared.sh host", script: "sh /vm/prepared.sh"}},
 		// An ordinary user's day in sandboxes that sbx-helper builds, set-user-id and through sudo.
 		{name: "WithoutUserNamespaces", small: true, machine: machine{noUsers: true, noGroup: true, helper: "4755", sudoers: sudoers, before: password,
 			need: []string{"python3", "git", "make", "sudo", "openssl", "pgrep"}, script: "modes='" + modes + "'" + `

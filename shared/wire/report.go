@@ -14,6 +14,7 @@ const (
 	Refused   Kind = 0x100 + iota // A is the reason, B the number of the operation or field, C an errno
 	Started                       // A is the pid of process 1; its pidfd comes along
 	Connected                     // A is the IPv4 address of the sandbox's device
+	Grouped                       // the caller is in its part of the control groups
 )
 
 // Reason is why the helper did nothing.
@@ -35,6 +36,7 @@ const (
 	NotConnected
 	NoRoute
 	NotForwarding
+	NotGrouped
 )
 
 // What the net verb is about: its one request, and the device in the sandbox.

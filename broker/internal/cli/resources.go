@@ -39,7 +39,7 @@ type confined struct {
 }
 
 // groupHint is what to do about a limit that cannot be had.
-const groupHint = "run sbx in a session whose control group is delegated, for example below systemd-run --user --scope -p Delegate=yes"
+const groupHint = "run sbx in a session whose control group is delegated, for example below systemd-run --user --scope -p Delegate=yes; or have root install sbx-helper set-user-id and say cgroups = \"\" in /etc/sbx/helper.toml"
 
 // grouped says whether there is a control group, which can be removed once process 1 is gone and not before.
 func (c *confined) grouped() bool { return c != nil && c.group != nil }
@@ -106,7 +106,7 @@ func ioRates(text string) (read, write uint64, err error) {
 
 // confine makes the session's control group, puts process 1 in it and notes in the plan's input what holds, and
 // as a loss which of the limits that somebody asked for do not. With dry nothing is made.
-func (t *term) confine(s settings, in *planner.Input, dry bool) (*confined, error) {
+func (t *term) confine(r *request, s settings, in *planner.Input, dry bool) (*confined, error) {
 	l, err := resourceLimits(s, in.Project)
 	if err != nil {
 		return nil, err
@@ -115,19 +115,27 @@ func (t *term) confine(s settings, in *planner.Input, dry bool) (*confined, erro
 	c, why := &confined{memory: l.Memory, asked: len(s.Origins["limits.memory"]) > 0}, map[string]error{"io.max": ioErr}
 	here := resources.Host{UID: os.Getuid()}
 	parent, err := here.Find()
-	if bus := t.userBus(); err != nil && bus != "" && (asksForGroup(s) || in.Containers != nil) {
+	// Where the helper builds the sandbox nothing but a group holds the number of processes.
+	asks := asksForGroup(s) || r.helper != nil && len(s.Origins["limits.pids"]) > 0
+	if bus := t.userBus(); err != nil && bus != "" && (asks || in.Containers != nil) {
 		if dry { // it is asked when something is run
-			in.Controls = list
-			if in.Containers != nil {
-				err = c.nest(in, resources.Parent{Dir: "/sys/fs/cgroup/scope", Controllers: []string{"cpu", "memory", "pids"}}, nil, dry)
-			}
-			return c, err
+			return c, c.ahead(in, list)
 		}
 		var serr error
 		if parent, serr = here.Scope(bus, in.Session, os.Getpid()); serr == nil {
 			err = nil
 		} else {
 			err = serr // the better reason
+		}
+	}
+	if file, ok := launch.Prepares(); ok && err != nil && (asks || in.Containers != nil) && !r.noSuid && here.Unified() {
+		if dry {
+			return c, c.ahead(in, list)
+		}
+		if perr := r.regroup(file); perr == nil {
+			parent, err = here.Find()
+		} else {
+			err = fmt.Errorf("%w; %w", err, perr)
 		}
 	}
 	if err == nil && !dry {
@@ -186,6 +194,25 @@ func (t *term) confine(s settings, in *planner.Input, dry bool) (*confined, erro
 	return c, nil
 }
 
+// ahead notes what will hold if what is asked when something is run, systemd or the helper, gives a group.
+func (c *confined) ahead(in *planner.Input, list []resources.Control) error {
+	in.Controls = list
+	if in.Containers == nil {
+		return nil
+	}
+	return c.nest(in, resources.Parent{Dir: "/sys/fs/cgroup/scope", Controllers: []string{"cpu", "memory", "pids"}}, nil, true)
+}
+
+// regroup has the helper move this process to where it may make groups, and begins anew what has begun where it was.
+func (r *request) regroup(file string) error {
+	if err := launch.Regroup(file); err != nil {
+		return err
+	}
+	r.helper.End()
+	r.helper.Begin()
+	return nil
+}
+
 // yieldToGroup puts the limit on processes above that of the group, which says when it was reached.
 func yieldToGroup(list []plan.Limit) {
 	for i := range list {
@@ -200,12 +227,16 @@ func yieldToGroup(list []plan.Limit) {
 // groupFinding is doctor's line. To have no group is no loss by itself: what is asked for and cannot be kept is one then.
 func (t *term) groupFinding() finding {
 	f := finding{What: "control groups", OK: true}
-	p, err := resources.Host{UID: os.Getuid()}.Find()
-	switch {
+	here := resources.Host{UID: os.Getuid()}
+	p, err := here.Find()
+	_, prepares := launch.Prepares()
+	switch prepares = prepares && here.Unified(); {
 	case err == nil:
 		f.Says = fmt.Sprintf("%s below %s: %s", p.How, quote(p.Dir), strings.Join(p.Controllers, ", "))
 	case t.userBus() != "":
 		f.Says = "none is delegated here; for --memory, --cpu and --io the user's systemd is asked for a scope"
+	case prepares:
+		f.Says = "none is delegated here; for --memory, --cpu and --io sbx-helper prepares one"
 	default:
 		f.Says = strings.TrimPrefix(err.Error(), resources.ErrNone.Error()+": ") + ": --cpu and --io are not to be had; --memory holds for each process, and what all use together is looked at four times a second"
 	}

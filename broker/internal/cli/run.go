@@ -122,7 +122,7 @@ func (t *term) run(r *request) int {
 	}
 	if r.dryRun {
 		assignDry(r, in, root)
-		if _, err := t.confine(cfg, in, true); err != nil {
+		if _, err := t.confine(r, cfg, in, true); err != nil {
 			return t.fail(err)
 		}
 		return t.dryRun(r, in, root)
@@ -139,7 +139,7 @@ func (t *term) run(r *request) int {
 	if in.OwnNames {
 		folder = nameFiles(s.Dir, in.Hostname, [][2]string{{"resolv.conf", "# this sandbox has no network: there is nobody to ask about names\n"}})
 	}
-	limited, err := t.confine(cfg, in, false)
+	limited, err := t.confine(r, cfg, in, false)
 	var p *plan.Plan
 	var losses []planner.Loss
 	var sealed planner.Sealed

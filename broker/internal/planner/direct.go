@@ -29,6 +29,9 @@ func (in *Input) direct() error {
 	in.withoutLayers("sbx-helper mounts no writable overlay")
 	if counts := func(l plan.Limit) bool { return l.Resource == unix.RLIMIT_NPROC }; slices.ContainsFunc(in.Limits, counts) {
 		in.Limits = slices.DeleteFunc(slices.Clone(in.Limits), counts)
+		if slices.ContainsFunc(in.Controls, func(c plan.Control) bool { return c.File == "pids.max" }) {
+			return nil
+		}
 		in.Losses = append(slices.Clone(in.Losses), Loss{What: "limit on processes",
 			Why: "without a user namespace the kernel counts all of your processes together, so only a control group can hold the sandbox's"})
 	}

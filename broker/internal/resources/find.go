@@ -55,6 +55,12 @@ func (h Host) mount() (string, error) {
 	return "", none("no version 2 hierarchy is mounted at %s", place)
 }
 
+// Unified says whether version 2 groups have controllers here, so that whoever may could make some.
+func (h Host) Unified() bool {
+	_, err := h.mount()
+	return err == nil
+}
+
 // own is this process's group, as a path below the mount.
 func (h Host) own() (string, error) {
 	b, err := os.ReadFile(h.path("/proc/self/cgroup"))
@@ -73,8 +79,8 @@ func (h Host) own() (string, error) {
 }
 
 // Find looks for a group that this process may make others in, and move its children to: the nearest one above its
-// own that was delegated to the user, else the one that the helper prepared. What systemd would have to be asked
-// for is not looked for here, because that takes as long as starting a sandbox.
+// own that was delegated to the user, or that sbx-helper prepared and has put this process below. What systemd or the helper would have
+// to be asked for is not looked for here, because that takes as long as starting a sandbox.
 func (h Host) Find() (Parent, error) {
 	mnt, err := h.mount()
 	if err != nil {
@@ -90,7 +96,11 @@ func (h Host) Find() (Parent, error) {
 		if p != own || p == "/" { // a group with processes cannot share out its controllers, but for the root
 			c, err := h.usable(dir)
 			if err == nil {
-				return Parent{Dir: dir, Controllers: c, How: "delegated"}, nil
+				how := "delegated"
+				if strings.HasPrefix(p, fmt.Sprintf("/sbx/%d/", h.UID)) {
+					how = "prepared"
+				}
+				return Parent{Dir: dir, Controllers: c, How: how}, nil
 			}
 			if !errors.Is(err, unix.EACCES) && !errors.Is(err, unix.EROFS) {
 				why = err.Error()
@@ -99,10 +109,6 @@ func (h Host) Find() (Parent, error) {
 		if p == "/" || p == "." {
 			break
 		}
-	}
-	dir := h.path(filepath.Join(mnt, fmt.Sprintf("sbx/%d", h.UID)))
-	if c, err := h.usable(dir); err == nil {
-		return Parent{Dir: dir, Controllers: c, How: "prepared"}, nil
 	}
 	return Parent{}, none("%s", why)
 }

@@ -81,6 +81,16 @@ func TestFind(t *testing.T) {
 	}
 }
 
+func TestFindWhatWasPrepared(t *testing.T) {
+	h := newTree(t, map[string]string{"/proc/self/cgroup": "0::/sbx/1000/own/sbx\n"})
+	h.group("/sys/fs/cgroup", "cpu memory pids", "cpu memory pids")
+	h.group("/sys/fs/cgroup/sbx/1000/own", "cpu memory pids", "")
+	h.group("/sys/fs/cgroup/sbx/1000/own/sbx", "cpu memory pids", "")
+	if p, err := h.Find(); err != nil || p.Dir != filepath.Join(h.Root, "/sys/fs/cgroup/sbx/1000/own") || p.How != "prepared" {
+		t.Errorf("%+v, %v", p, err)
+	}
+}
+
 func TestFindPrefersTheNearest(t *testing.T) {
 	h := desktop(t)
 	for _, f := range []string{"/cgroup.subtree_control", "/cgroup.controllers"} {
