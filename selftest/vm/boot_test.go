@@ -130,7 +130,7 @@ func (m machine) boot(t *testing.T, kernel, disk, scratch string) (said, console
 	defer runtime.UnlockOSThread()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	deadline, _ := t.Deadline()
-	go watch(ctx, cancel, out, deadline)
+	go watch(ctx, cancel, out, deadline, silence)
 	text, err := cmd.CombinedOutput()
 	said, console = tail(out, 1<<20), tail(tty, 1<<12)
 	if err != nil || ctx.Err() != nil {
@@ -141,7 +141,7 @@ func (m machine) boot(t *testing.T, kernel, disk, scratch string) (said, console
 
 // watch ends a machine that says nothing for too long, or shortly before the tests' end so that what was said is shown. How
 // long is too long goes by what this host shows: how long the machine took to its first line, and how many wait for a processor.
-func watch(ctx context.Context, end context.CancelCauseFunc, out string, deadline time.Time) {
+func watch(ctx context.Context, end context.CancelCauseFunc, out string, deadline time.Time, silence time.Duration) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	begin, last, size, boot := time.Now(), time.Now(), int64(0), time.Duration(0)

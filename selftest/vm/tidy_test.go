@@ -1,6 +1,7 @@
 package vm
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -34,5 +35,37 @@ func TestTidy(t *testing.T) {
 	}
 	if got, want := strings.Join(left, " "), oldest+"-00000003 "+oldest+"-00000004 "+oldest+"-photos photos"; got != want {
 		t.Errorf("left: %s\nwant: %s", got, want)
+	}
+}
+
+// TestWatch: a machine that says nothing is ended and it is said why; one that goes on talking is not.
+func TestWatch(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "out")
+	silent, end := context.WithCancelCause(t.Context())
+	go watch(silent, end, out, time.Time{}, 10*time.Millisecond)
+	<-silent.Done()
+	if why := context.Cause(silent).Error(); !strings.Contains(why, "it said nothing for") {
+		t.Errorf("a silent machine was ended for: %s", why)
+	}
+	late, end := context.WithCancelCause(t.Context())
+	go watch(late, end, out, time.Now(), time.Hour)
+	<-late.Done()
+	if why := context.Cause(late).Error(); !strings.Contains(why, "-timeout") {
+		t.Errorf("at the tests' end a machine was ended for: %s", why)
+	}
+	const quiet = 2 * time.Second
+	talking, end := context.WithCancelCause(t.Context())
+	defer end(nil)
+	go watch(talking, end, out, time.Time{}, quiet)
+	for begin := time.Now(); time.Since(begin) < quiet+time.Second+500*time.Millisecond && talking.Err() == nil; time.Sleep(200 * time.Millisecond) {
+		f, err := os.OpenFile(out, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.WriteString("pass: on\n")
+		f.Close()
+	}
+	if talking.Err() != nil {
+		t.Errorf("a machine that talked was ended: %v", context.Cause(talking))
 	}
 }

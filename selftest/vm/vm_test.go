@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// host is one kind of machine with what is run there. The small set has only those that are small, with the oldest
+// host is one kind of machine with what is run there. The small set, for hosts without KVM, has only those that are small, with the oldest
 // kernel; what is not wanted is no test at all, so that whatever is skipped lacks something.
 type host struct {
 	name  string
@@ -26,7 +26,7 @@ const (
 // hosts are all machines, in the order of docs/virtual-machines.md.
 func hosts() []host {
 	modes := "static"
-	if full() {
+	if wide() {
 		modes = "static dynamic"
 	}
 	return []host{
@@ -68,9 +68,9 @@ sh /vm/sudo.sh`}},
 // suites are those whose kernels are wanted for a host.
 func (h host) suites() []string {
 	switch {
-	case full() && h.only != "":
+	case wide() && h.only != "":
 		return []string{h.only}
-	case full():
+	case wide():
 		return []string{oldest, newest}
 	case h.small:
 		return []string{oldest}
@@ -94,6 +94,7 @@ func TestMachines(t *testing.T) {
 			sudoers: os.Getenv("SBX_VM_SUDOERS"), before: os.Getenv("SBX_VM_BEFORE"), script: command + "\necho pass: it ended"}.run(t, &sum)
 		return
 	}
+	kernel(t, oldest) // which also finds out how machines are run
 	var table strings.Builder
 	for _, h := range hosts() {
 		suites := h.suites()
@@ -114,10 +115,13 @@ func TestMachines(t *testing.T) {
 			}
 		})
 	}
-	if full() {
+	if wide() {
 		t.Logf("%s: checks that passed, of all\n%s", shop.accel, table.String())
 	}
 }
 
-// full says that more than the small set is wanted (make vm): emulation is slow.
+// full says that whoever is there asked for all machines (make vm).
 func full() bool { return os.Getenv("SBX_VM") == "full" }
+
+// wide says that all machines are run, not the small set alone: emulation is slow.
+func wide() bool { return full() || shop.accel == "kvm" }
