@@ -4,7 +4,7 @@
 # make check    gofmt, vet, staticcheck
 # make bench    start-up against bubblewrap, paired, and approvals over the socket, as an ordinary user; as root the network too
 # make vm       other hosts, as virtual machines: all of them (make test takes a few)
-# make fuzz     every Fuzz function, FUZZTIME (30s) each
+# make fuzz     every Fuzz function, FUZZTIME (30s) each, and mutated plans against sbx-helper for HELPERFUZZ (5m)
 # make audit-helper   what runs with privileges: files, lines, imports
 # make packages  .deb and .rpm for amd64 and arm64 in dist/
 # make install  into PREFIX (/usr/local), never set-user-id
@@ -14,6 +14,7 @@ GO      ?= go
 PREFIX  ?= /usr/local
 DESTDIR ?=
 FUZZTIME ?= 30s
+HELPERFUZZ ?= 5m
 BUILD    = CGO_ENABLED=0 $(GO) build -trimpath
 # sbx begins with the clone of the sandbox's first process (shared/stage/entry_unsafe.go). Without this it is
 # slower and does the same.
@@ -58,9 +59,10 @@ fuzz:
 			echo "$$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) $$pkg; \
 		done; \
 	done
+	SBX_HELPER_FUZZ=$(HELPERFUZZ) $(GO) test -count=1 -v -timeout 2h ./selftest -run HostileHelper
 
 # In the reading order of helper/README.md; what of each is in the program is counted by function, from its own table of lines.
-AUDIT = helper/entry_amd64.s helper/main.go helper/caller.go shared/wire/wire.go shared/plan/pack.go shared/plan/setup.go shared/plan/validate.go  \
+AUDIT = helper/entry_amd64.s helper/main.go helper/caller.go shared/wire/wire.go shared/plan/pack.go shared/plan/setup.go shared/plan/validate.go \
 	helper/permitted.go helper/reduce.go helper/kernel_unsafe.go helper/limits.go helper/refuse.go shared/wire/report.go \
 	shared/stage/direct.go shared/stage/clone.go shared/stage/compile.go shared/stage/mounts.go shared/stage/confine.go shared/stage/tape.go shared/stage/memory_unsafe.go \
 	shared/stage/arena_unsafe.go shared/stage/direct_unsafe.go shared/stage/run_unsafe.go shared/stage/control_unsafe.go shared/stage/loop_unsafe.go

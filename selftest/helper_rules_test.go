@@ -32,6 +32,7 @@ var rules = [...]struct{ rule, proof string }{
 	{"nothing is left, whenever whoever is killed", "test TestHelperKilledAtEveryStep; script network_veth_killed kill"},
 	{"net: names and addresses are the helper's, the namespace the caller's own", "attempt net: no namespace; attempt net: a namespace of users; attempt net: a namespace of mounts; attempt net: the host's own network; attempt net: a plan; script network_veth setcap"},
 	{"group: off unless the file says so; the caller names nothing; nobody but the parent of the caller's uid is moved; the ceilings stay root's; nothing is left", "org groups-unnamed; org groups-of-others; org groups-ceiling; org groups-no-leader; org groups-of-root; org groups-ceilings; attempt group: "},
+	{"a caller in namespaces, a root directory or an /etc of their own gains nothing", "script helper_namespaces root of a user namespace; script helper_namespaces the same with an /etc of their own; script helper_namespaces in a root directory of their own"},
 	{"installed in another way it is not used", "script helper/states THROUGH_HELPER=4755+foreign; script helper/states THROUGH_HELPER=4777; script helper/states nosuid; script helper/states --no-suid"},
 }
 

@@ -1,6 +1,13 @@
 package wire
 
-import "syscall"
+import (
+	"encoding/binary"
+	"fmt"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
 
 // words, in the order of the reasons.
 var words = [...]string{"", "it is installed without privilege, or no_new_privs is set", "its caller is not who made the request",
@@ -37,4 +44,22 @@ func (r *Refusal) Unwrap() error {
 		return nil
 	}
 	return r.Errno
+}
+
+// AwaitRefusal reads the refusal of a helper that was sent nothing.
+func AwaitRefusal(sock int, deadline time.Time) error {
+	tv := unix.NsecToTimeval(int64(max(time.Until(deadline), time.Millisecond)))
+	if err := unix.SetsockoptTimeval(sock, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &tv); err != nil {
+		return err
+	}
+	var b [reportSize]byte
+	n, err := unix.Read(sock, b[:])
+	for err == unix.EINTR {
+		n, err = unix.Read(sock, b[:])
+	}
+	word := func(i int) int64 { return int64(binary.NativeEndian.Uint64(b[8*i:])) }
+	if err != nil || n != len(b) || Kind(word(0)) != Refused {
+		return fmt.Errorf("sbx-helper did not refuse (%d bytes, kind %d, %v)", n, word(0), err)
+	}
+	return &Refusal{Reason: Reason(word(1)), Where: word(2), Errno: syscall.Errno(word(3))}
 }

@@ -77,13 +77,12 @@ func (t *term) tryNative() error {
 // terminal each time, starts through sudo. Neither is ever a silent choice of sbx's: root installed the
 // first, and the second is answered by a person.
 func (t *term) helper(r *request, cause error) (*launch.Helper, error) {
-	if r.noSuid {
-		return nil, noHelper(cause, "--no-suid forbids sbx-helper")
-	}
 	file, setuid, err := launch.FindHelper()
 	switch {
 	case err != nil:
 		return nil, noHelper(cause, err.Error())
+	case r.noSuid: // whatever it is installed as, the kernel gives it nothing then
+		return nil, noHelper(cause, "with --no-suid "+file+" runs with no_new_privs set, which leaves it no privilege ("+launch.Powerless(file).Error()+")")
 	case setuid:
 		return &launch.Helper{Path: file}, nil
 	case !launch.HasSudo():
@@ -108,6 +107,7 @@ func waysOut() string {
 		"  2. have root install sbx-helper set-user-id (package sbx-helper-suid, or chmod 4755 /usr/local/libexec/sbx/sbx-helper): root's",
 		"     code then builds each sandbox and gives everything up before the program starts",
 		"  3. install sbx-helper plain and run sbx at a terminal: it asks, and starts the helper once through sudo",
+		"  (--no-suid leaves the first: it runs sbx-helper with no_new_privs set, so that a set-user-id bit is ignored, and asks for no sudo)",
 		"  sbx doctor says which of them this host has, and what sandboxes lack that are built by the helper"}, "\n")
 }
 

@@ -73,7 +73,7 @@ func runOptions() []option {
 
 		{"backend", "", "NAME", "", "run", "native, or passthrough (the same as --no-sandbox)", setBackend},
 		{"no-sandbox", "", "", "sandbox.enabled", "run", "run CMD on the host, loudly", setBool(func(r *request) *bool { return &r.noSandbox })},
-		{"no-suid", "", "", "", "run", "never use sbx-helper: no set-user-id program, no sudo", setBool(func(r *request) *bool { return &r.noSuid })},
+		{"no-suid", "", "", "", "run", "run sbx-helper with no_new_privs set, so that its set-user-id bit is ignored, and never by sudo", setBool(func(r *request) *bool { return &r.noSuid })},
 		{"dry-run", "", "", "", "run", "print the plan and do nothing", setBool(func(r *request) *bool { return &r.dryRun })},
 		{"json", "", "", "", "run", "machine-readable output", setBool(func(r *request) *bool { return &r.json })},
 		{"verbose", "v", "", "", "run", "print active restrictions", setBool(func(r *request) *bool { return &r.verbose })},

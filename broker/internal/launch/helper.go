@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -29,6 +30,7 @@ type Helper struct {
 	Path string
 	Sudo bool // start it once through sudo, which asks on the terminal; else it is set-user-id
 
+	powerless bool // with no_new_privs set: see Powerless
 	begun *begun
 }
 
@@ -61,6 +63,20 @@ func (h *Helper) End() {
 	unix.Close(h.begun.sock)
 	_, _ = h.begun.proc.Wait()
 	h.begun = nil
+}
+
+// Powerless starts the helper at path with no_new_privs set, so that the kernel gives it nothing for its set-user-id bit or its
+// capabilities, and returns its refusal.
+func Powerless(path string) error {
+	b, err := (&Helper{Path: path, powerless: true}).begin(nil)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(b.sock)
+	refusal := wire.AwaitRefusal(b.sock, time.Now().Add(waits))
+	unix.Shutdown(b.sock, unix.SHUT_RDWR)
+	_, _ = b.proc.Wait()
+	return refusal
 }
 
 // begin starts the helper with one end of a socket. stderr is for what sudo has to say.
@@ -287,6 +303,20 @@ func sudoRefused(err error, ended *os.ProcessState) error {
 	return &stage.Fault{Phase: "setup", Index: -1, Step: "starting sbx-helper through", Object: sudoPath, Errno: unix.EACCES}
 }
 
+// startPowerless is os.StartProcess on a thread that has no_new_privs set, and ends: the others must not have it.
+func startPowerless(name string, argv []string, attr *os.ProcAttr) (p *os.Process, err error) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // for good
+		if err = unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err == nil {
+			p, err = os.StartProcess(name, argv, attr)
+		}
+	}()
+	<-done
+	return p, err
+}
+
 // exec starts the helper with an empty environment, which saves it making its own empty.
 func (h *Helper) exec(sock, stderr *os.File) (*os.Process, error) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
@@ -306,7 +336,11 @@ func (h *Helper) exec(sock, stderr *os.File) (*os.Process, error) {
 		attr.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "TERM=" + os.Getenv("TERM"), "LANG=" + os.Getenv("LANG")}
 		argv = []string{sudoPath, "--", h.Path, "launch"}
 	}
-	p, err := os.StartProcess(argv[0], argv, attr)
+	start := os.StartProcess
+	if h.powerless {
+		start = startPowerless
+	}
+	p, err := start(argv[0], argv, attr)
 	var errno syscall.Errno
 	if errors.As(err, &errno) {
 		return nil, &stage.Fault{Phase: "setup", Index: -1, Step: "starting a process", Object: argv[0], Errno: errno}

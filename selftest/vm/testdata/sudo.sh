@@ -9,6 +9,6 @@ check "who says no is not asked for a password ($status)" '[ $status = 125 ] && 
 PASSWORD=wrong python3 /vm/answer.py sbx run -q --static -- touch made >~/out 2>&1; status=$?
 check "a wrong password: sudo says so, and sbx ($status)" '[ $status = 125 ] && grep -q "incorrect password" ~/out && grep -q "^sbx: .*sudo" ~/out && [ ! -e made ]'
 python3 /vm/answer.py sbx run -q --static --no-suid -- touch made >~/out 2>&1; status=$?
-check "--no-suid asks nobody ($status)" '[ $status = 125 ] && ! grep -q "y/N" ~/out && grep -q "no-suid forbids" ~/out && [ ! -e made ]'
+check "--no-suid asks nobody ($status)" '[ $status = 125 ] && ! grep -q "y/N" ~/out && grep -q "with --no-suid .* no_new_privs" ~/out && [ ! -e made ]'
 python3 /vm/answer.py sbx run -q --static -- touch made >~/out 2>&1; status=$?
 check "control: with the right one it starts ($status)" '[ $status = 0 ] && [ -e made ]'
