@@ -90,19 +90,16 @@ func (r *rules) setUp(o *Options, closed []netip.Prefix) error {
 func (r *rules) make(o *Options, closed []netip.Prefix, own []nft.Expr) error {
 	b := nft.NewBatch(table)
 	b.Table()
-	for _, f := range [...]struct {
-		suffix    string
-		kind, len int
-	}{{"-4", 7, 4}, {"-6", 8, 16}} {
-		b.Set("out"+f.suffix, f.kind, f.len, true)
-		b.Set("in"+f.suffix, f.kind, f.len, true)
+	for _, f := range families() {
+		b.Set("out"+f.suffix, f.kind, f.len, nft.Counting)
+		b.Set("in"+f.suffix, f.kind, f.len, nft.Counting)
 		if o.All {
 			continue
 		}
-		b.Set(asked+f.suffix, f.kind<<6|13, f.len+4, false)
-		b.Set(denied+f.suffix, f.kind<<6|13, f.len+4, false)
+		b.Set(asked+f.suffix, f.kind<<6|13, f.len+4, nft.Timed)
+		b.Set(denied+f.suffix, f.kind<<6|13, f.len+4, nft.Timed)
 		for i := range r.classes {
-			b.Set(fmt.Sprintf("c%d%s", i, f.suffix), f.kind, f.len, false)
+			b.Set(fmt.Sprintf("c%d%s", i, f.suffix), f.kind, f.len, nft.Timed)
 		}
 	}
 	// The program that is refused has to be found while it still waits, so its packet comes back marked after that. What comes too fast is
@@ -112,17 +109,16 @@ func (r *rules) make(o *Options, closed []netip.Prefix, own []nft.Expr) error {
 	b.Rule("refuse", nft.Unmarked(), nft.AtMost(50, 100), nft.Log(groupRefused, 128))
 	b.Rule("refuse", nft.IPv6(), nft.Protocol(unix.IPPROTO_TCP), nft.Reset()) // the first message about a new destination comes late
 	b.Rule("refuse", nft.Reject())
-	b.Chain("pass")
-	count(b, "pass", false)
-	b.Rule("pass", nft.Accept())
+	r.pass(b)
+	within(b, own)
 	b.BaseChain("output", "filter", nft.Output, nft.PrioAfter, false)
-	r.within(b, nft.Leaving("lo"), own)
+	b.Rule("output", nft.LeavingLo(), nft.Goto("within"))
 	if hasSNI(r.classes) {
 		// What leads to the pass-through left by the device when it was routed, and leaves by lo now.
-		r.within(b, nft.Redirected(), own)
+		b.Rule("output", nft.Redirected(), nft.Goto("within"))
 		r.redirect(b)
 	}
-	b.Rule("output", nft.Known(), nft.Goto("pass"))
+	r.knownOut(b)
 	b.Rule("output", nft.IPv6(), nft.ICMPv6(133, 136), nft.Accept()) // neighbours; nothing else finds the gateway
 	b.Rule("output", nft.IPv6(), nft.ICMPv6(130, 143), nft.Drop())
 	if o.NoPing {
@@ -146,21 +142,13 @@ func (r *rules) make(o *Options, closed []netip.Prefix, own []nft.Expr) error {
 	} else {
 		r.listed(b, o)
 	}
-	b.BaseChain("input", "filter", nft.Input, nft.PrioAfter, false)
-	b.Rule("input", nft.Entering("lo"), nft.Accept())
-	count(b, "input", true)
-	b.Rule("input", nft.Known(), nft.Accept())
-	b.Rule("input", nft.IPv6(), nft.ICMPv6(134, 136), nft.Accept())
+	r.input(b)
 	return r.c.Commit(b)
 }
 
 // listed are the rules that look into the sets.
 func (r *rules) listed(b *nft.Batch, o *Options) {
-	for _, f := range [...]struct {
-		suffix string
-		len    int
-		match  nft.Expr
-	}{{"-4", 4, nft.IPv4()}, {"-6", 16, nft.IPv6()}} {
+	for _, f := range families() {
 		for i, p := range r.classes {
 			if p.sni {
 				continue // its connections are led to the pass-through
@@ -243,11 +231,7 @@ func hasSNI(list []ports) bool { return slices.ContainsFunc(list, func(p ports) 
 // redirect leads the connections that have to name their host to the pass-through.
 func (r *rules) redirect(b *nft.Batch) {
 	b.BaseChain("redirect", "nat", nft.Output, nft.PrioNat, true)
-	for _, f := range [...]struct {
-		suffix string
-		len    int
-		match  nft.Expr
-	}{{"-4", 4, nft.IPv4()}, {"-6", 16, nft.IPv6()}} {
+	for _, f := range families() {
 		for i, p := range r.classes {
 			if p.sni {
 				b.Rule("redirect", f.match, nft.Protocol(p.proto()), nft.Ports(p.lo, p.hi), nft.ToSet(f.len, fmt.Sprintf("c%d%s", i, f.suffix)), nft.Redirect(passPort))

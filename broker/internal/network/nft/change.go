@@ -53,14 +53,20 @@ func (b *Batch) Rule(chain string, exprs ...Expr) {
 		rtnl.Text(unix.NFTA_RULE_CHAIN, chain), nest(unix.NFTA_RULE_EXPRESSIONS, list...))
 }
 
+// SetKind says how elements come and go.
+type SetKind uint32
+
+// Timed sets' elements go by themselves, Counting ones come from rules and count, Noting ones come from rules and go by themselves.
+const (
+	Timed    SetKind = unix.NFT_SET_TIMEOUT
+	Counting SetKind = unix.NFT_SET_EVAL
+	Noting   SetKind = unix.NFT_SET_EVAL | unix.NFT_SET_TIMEOUT
+)
+
 // Set makes a set of keys of keyLen bytes: keyType names the type for people who list it (nft's numbers, 7 an IPv4 and 8 an IPv6 address).
-// Elements may go by themselves; with counted, rules add elements that count.
-func (b *Batch) Set(name string, keyType, keyLen int, counted bool) {
+func (b *Batch) Set(name string, keyType, keyLen int, kind SetKind) {
 	b.ids++
-	flags := uint32(unix.NFT_SET_TIMEOUT)
-	if counted {
-		flags = unix.NFT_SET_EVAL
-	}
+	flags := uint32(kind)
 	b.add(unix.NFT_MSG_NEWSET, unix.NLM_F_CREATE, "making set "+name, rtnl.Text(unix.NFTA_SET_TABLE, b.table), rtnl.Text(unix.NFTA_SET_NAME, name),
 		u32(unix.NFTA_SET_FLAGS, flags), u32(unix.NFTA_SET_KEY_TYPE, uint32(keyType)), u32(unix.NFTA_SET_KEY_LEN, uint32(keyLen)),
 		u32(unix.NFTA_SET_ID, b.ids), nest(unix.NFTA_SET_DESC, u32(unix.NFTA_SET_DESC_SIZE, 65535)))
@@ -122,20 +128,17 @@ func mask(m []byte) Expr {
 		value(unix.NFTA_BITWISE_MASK, m), value(unix.NFTA_BITWISE_XOR, make([]byte, len(m))))
 }
 
-func name16(s string) []byte {
-	b := make([]byte, 16)
-	copy(b, s)
-	return b
-}
+// loopback is the number of lo in every namespace: its first device.
+const loopback = 1
 
-// Leaving matches packets that leave by a device, Entering those that come in by it.
-func Leaving(device string) Expr {
-	return join(meta(unix.NFT_META_OIFNAME), compare(unix.NFT_CMP_EQ, name16(device)))
-}
+// LeavingLo matches packets that leave by lo, EnteringLo those that come in by it.
+func LeavingLo() Expr { return join(meta(unix.NFT_META_OIF), onLo()) }
 
-// Entering matches packets that come in by a device.
-func Entering(device string) Expr {
-	return join(meta(unix.NFT_META_IIFNAME), compare(unix.NFT_CMP_EQ, name16(device)))
+// EnteringLo matches packets that come in by lo.
+func EnteringLo() Expr { return join(meta(unix.NFT_META_IIF), onLo()) }
+
+func onLo() Expr {
+	return compare(unix.NFT_CMP_EQ, binary.NativeEndian.AppendUint32(nil, loopback))
 }
 
 // Known matches packets of connections that exist, and what belongs to them.
@@ -195,6 +198,11 @@ func Ports(lo, hi uint16) Expr {
 		value(unix.NFTA_RANGE_TO_DATA, binary.BigEndian.AppendUint16(nil, hi))))
 }
 
+// ICMP matches messages of one type.
+func ICMP(kind byte) Expr {
+	return join(Protocol(unix.IPPROTO_ICMP), load(unix.NFT_PAYLOAD_TRANSPORT_HEADER, 0, 1), compare(unix.NFT_CMP_EQ, []byte{kind}))
+}
+
 // ICMPv6 matches a range of message types.
 func ICMPv6(lo, hi byte) Expr {
 	return join(Protocol(unix.IPPROTO_ICMPV6), load(unix.NFT_PAYLOAD_TRANSPORT_HEADER, 0, 1), expr("range", u32(unix.NFTA_RANGE_SREG, reg1), u32(unix.NFTA_RANGE_OP, unix.NFT_RANGE_EQ),
@@ -248,6 +256,29 @@ func Count(size int, source bool, set string) Expr {
 	counter := append(rtnl.Text(unix.NFTA_EXPR_NAME, "counter"), nest(unix.NFTA_EXPR_DATA, u64(unix.NFTA_COUNTER_BYTES, 0), u64(unix.NFTA_COUNTER_PACKETS, 0))...)
 	return join(address(size, source), expr("dynset", rtnl.Text(unix.NFTA_DYNSET_SET_NAME, set), u32(unix.NFTA_DYNSET_OP, unix.NFT_DYNSET_OP_UPDATE),
 		u32(unix.NFTA_DYNSET_SREG_KEY, reg1), nest(unix.NFTA_DYNSET_EXPR, counter)))
+}
+
+// conversation loads an address and two ports, the destination's and then the own port of what leaves, the same of what comes in.
+func conversation(size int, out bool) Expr {
+	theirs, own := uint32(0), uint32(2)
+	if out {
+		theirs, own = 2, 0
+	}
+	port := func(at int, offset uint32) Expr {
+		return expr("payload", u32(unix.NFTA_PAYLOAD_DREG, uint32(unix.NFT_REG32_00+at)), u32(unix.NFTA_PAYLOAD_BASE, unix.NFT_PAYLOAD_TRANSPORT_HEADER), u32(unix.NFTA_PAYLOAD_OFFSET, offset), u32(unix.NFTA_PAYLOAD_LEN, 2))
+	}
+	return join(address(size, !out), port(size/4, theirs), port(size/4+1, own))
+}
+
+// Talk matches what belongs to a conversation that Note has put into a set, out or in.
+func Talk(size int, out bool, set string) Expr {
+	return join(conversation(size, out), expr("lookup", u32(unix.NFTA_LOOKUP_SREG, reg1), rtnl.Text(unix.NFTA_LOOKUP_SET, set)))
+}
+
+// Note puts a packet's conversation into a set, or lengthens its life there.
+func Note(size int, set string, life time.Duration) Expr {
+	return join(conversation(size, true), expr("dynset", rtnl.Text(unix.NFTA_DYNSET_SET_NAME, set), u32(unix.NFTA_DYNSET_OP, unix.NFT_DYNSET_OP_UPDATE),
+		u32(unix.NFTA_DYNSET_SREG_KEY, reg1), u64(unix.NFTA_DYNSET_TIMEOUT, uint64(life.Milliseconds()))))
 }
 
 func verdict(code int32, chain string) Expr {
