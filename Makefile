@@ -62,7 +62,7 @@ fuzz:
 	SBX_HELPER_FUZZ=$(HELPERFUZZ) $(GO) test -count=1 -v -timeout 2h ./selftest -run HostileHelper
 
 # In the reading order of helper/README.md; what of each is in the program is counted by function, from its own table of lines.
-AUDIT = helper/entry_amd64.s helper/main.go helper/caller.go shared/wire/wire.go shared/plan/pack.go shared/plan/setup.go shared/plan/validate.go \
+AUDIT = helper/entry_amd64.s helper/main.go helper/verbs.go helper/caller.go shared/wire/wire.go shared/plan/pack.go shared/plan/setup.go shared/plan/validate.go \
 	helper/permitted.go helper/reduce.go helper/kernel_unsafe.go helper/limits.go helper/refuse.go shared/wire/report.go \
 	shared/stage/direct.go shared/stage/clone.go shared/stage/compile.go shared/stage/mounts.go shared/stage/confine.go shared/stage/tape.go shared/stage/memory_unsafe.go \
 	shared/stage/arena_unsafe.go shared/stage/direct_unsafe.go shared/stage/run_unsafe.go shared/stage/control_unsafe.go shared/stage/loop_unsafe.go
@@ -70,8 +70,9 @@ AUDIT = helper/entry_amd64.s helper/main.go helper/caller.go shared/wire/wire.go
 audit-helper: all
 	@echo "== what bin/sbx-helper holds of this tree, in reading order; lines of a file, and of all so far, that are neither empty nor comment"
 	@$(GO) run ./selftest/linked bin/sbx-helper $(AUDIT)
-	@echo "(the first file runs with every capability; the next ten decide, with none effective; the rest has five capabilities and the caller's authority over files;"
-	@echo "net.go, netrules.go and rtnl are the verb net, with NET_ADMIN alone; loop_unsafe.go runs when nothing is left)"
+	@echo "(all: with every capability; decides: with none effective; some: five or fewer, with the caller's authority over files; none: when everything has been given up)"
+	@echo "== each verb alone: the helper built with no other"
+	@$(GO) run ./selftest/linked -verbs
 	@for d in helper shared/wire shared/plan shared/stage; do echo "imports of $$d: $$($(GO) list -f '{{join .Imports " "}}' ./$$d)"; done
 	@echo "== not of the standard library"; $(GO) list -deps -f '{{if not .Standard}}{{.ImportPath}}{{end}}' ./helper | sort -u
 

@@ -37,13 +37,14 @@ func helper() (status int) {
 			status = refusal{reason: wire.Broken}.report()
 		}
 	}()
-	verbs := map[string]func(){"launch": launch, "net": network, "group": group}
-	if len(os.Args) != 2 || verbs[os.Args[1]] == nil {
-		_, _ = syscall.Write(2, []byte(usage))
-		return 2
+	for _, v := range verbs {
+		if len(os.Args) == 2 && v.name == os.Args[1] {
+			v.do()
+			return 0
+		}
 	}
-	verbs[os.Args[1]]()
-	return 0
+	_, _ = syscall.Write(2, []byte(usage))
+	return 2
 }
 
 func launch() {

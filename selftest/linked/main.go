@@ -21,30 +21,27 @@ const module = "sbx/"
 
 func main() {
 	if len(os.Args) < 2 {
-		fmt.Fprintln(os.Stderr, "usage: linked PROGRAM [FILE...] (in the module's folder; the files are listed first, in this order)")
+		fmt.Fprintln(os.Stderr, "usage: linked PROGRAM [FILE...] (in the module's folder; the files are listed first, in this order)\n"+
+			"       linked -verbs (of sbx-helper: how much each is, with which privilege)")
 		os.Exit(2)
 	}
-	if err := run(os.Args[1], os.Args[2:]); err != nil {
+	err := error(nil)
+	if os.Args[1] == "-verbs" {
+		err = printVerbs()
+	} else {
+		err = run(os.Args[1], os.Args[2:])
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "linked:", err)
 		os.Exit(1)
 	}
 }
 
 func run(program string, first []string) error {
-	hit, err := lines(program)
+	counts, err := countAll(program)
 	if err != nil {
 		return err
 	}
-	counts, total := map[string]int{}, 0
-	for file, at := range hit {
-		n, err := count(file, at)
-		if err != nil {
-			return err
-		}
-		counts[file] = n
-		total += n
-	}
-	order := first
 	var rest []string
 	for file := range counts {
 		if !contains(first, file) {
@@ -53,16 +50,31 @@ func run(program string, first []string) error {
 	}
 	sort.Strings(rest)
 	sum := 0
-	for _, file := range append(order, rest...) {
+	for _, file := range append(first, rest...) {
 		whole, err := count(file, nil)
 		if err != nil {
 			return err
 		}
 		sum += counts[file]
-		fmt.Printf("%5d of %4d  %5d  %s\n", counts[file], whole, sum, file)
+		fmt.Printf("%5d of %4d  %5d  %-7s %s\n", counts[file], whole, sum, tiers[tierOf(file)].short, file)
 	}
-	fmt.Printf("%5d lines that are neither empty nor comment are in %s\n", total, program)
+	fmt.Printf("%5d lines that are neither empty nor comment are in %s\n", sum, program)
 	return nil
+}
+
+// countAll says how many lines of each file are in the program; what has no function, but is data, counts in helper itself.
+func countAll(program string) (map[string]int, error) {
+	hit, err := lines(program)
+	if len(hit["helper/main.go"]) > 0 {
+		hit["helper/verbs.go"] = map[int]bool{}
+	}
+	counts := map[string]int{}
+	for file, at := range hit {
+		if counts[file], err = count(file, at); err != nil {
+			return nil, err
+		}
+	}
+	return counts, err
 }
 
 func contains(list []string, s string) bool {
