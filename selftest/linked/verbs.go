@@ -42,7 +42,7 @@ func verbs() ([]string, error) {
 		return nil, err
 	}
 	var out []string
-	for _, m := range row.FindAllSubmatch(text, -1) {
+	for _, m := range row().FindAllSubmatch(text, -1) {
 		out = append(out, string(m[1]))
 	}
 	if len(out) == 0 {
@@ -51,7 +51,8 @@ func verbs() ([]string, error) {
 	return out, nil
 }
 
-var row = regexp.MustCompile(`(?m)^\t\{"([a-z]+)", .*\n`)
+// row finds one verb's line.
+func row() *regexp.Regexp { return regexp.MustCompile(`(?m)^\t\{"([a-z]+)", .*\n`) }
 
 // buildVerb builds sbx-helper into out as if verb were its only one.
 func buildVerb(verb, out string) error {
@@ -63,7 +64,7 @@ func buildVerb(verb, out string) error {
 	if err != nil {
 		return err
 	}
-	alone := row.ReplaceAllStringFunc(string(text), func(line string) string {
+	alone := row().ReplaceAllStringFunc(string(text), func(line string) string {
 		if strings.HasPrefix(line, "\t{\""+verb+"\"") {
 			return line
 		}
