@@ -216,10 +216,10 @@ func TestAgentDetaches(t *testing.T) {
 		t.Fatal(err)
 	}
 	a, _ := guest(t, "sleep 60")
-	if _, err := a.Detach(host, st.Dev, st.Ino+1); !errors.Is(err, unix.ESTALE) {
+	if _, err := a.Detach(host, plan.ReadOnly, st.Dev, st.Ino+1); !errors.Is(err, unix.ESTALE) {
 		t.Errorf("another object: %v", err)
 	}
-	f, err := a.Detach(host, st.Dev, st.Ino)
+	f, err := a.Detach(host, plan.ReadOnly, st.Dev, st.Ino)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -259,4 +259,49 @@ func between(s, from, to string) string {
 	_, s, _ = strings.Cut(s, from)
 	s, _, _ = strings.Cut(s, to)
 	return s
+}
+
+// TestAgentPlaces: a root that nobody inside can write gets places to mount on, and goes on being read-only.
+func TestAgentPlaces(t *testing.T) {
+	host := t.TempDir()
+	if err := os.WriteFile(host+"/x", []byte("hello\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	deep := "/p" + strings.Repeat("/d", 30)
+	a, wait := guest(t, fmt.Sprintf(waitFor+"cat %[1]s /to; mkdir /p/n || echo kept; mkdir /n || echo kept; ls %[2]s; until [ ! -e /p/gone ]; do sleep 0.05; done; until [ ! -e %[1]s ]; do sleep 0.05; done; echo end",
+		deep+"/dir/x", deep+"/file"))
+	for _, p := range []string{"/", "/p", deep + "/dir", "/p/gone", "/p/gone"} {
+		if err := a.Place(p, SpotDir, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := a.Place("/to", SpotLink, deep[1:]+"/dir/x"); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Place(deep+"/file", SpotFile, ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Unplace("/p"); !errors.Is(err, unix.ENOTEMPTY) {
+		t.Errorf("taking away what holds something: %v", err)
+	}
+	if err := a.Graft(Graft{Source: host, Target: deep + "/dir", Access: plan.ReadOnly}); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Unplace(deep + "/dir"); !errors.Is(err, unix.EBUSY) {
+		t.Errorf("taking away what is mounted on: %v", err)
+	}
+	if err := a.Unplace("/p/gone"); err != nil {
+		t.Error(err)
+	}
+	if err := a.Unplace("/none"); err != nil {
+		t.Error(err)
+	}
+	time.Sleep(200 * time.Millisecond)
+	if err := a.Ungraft(deep + "/dir"); err != nil {
+		t.Error(err)
+	}
+	out, code := wait()
+	if want := "hello\nhello\nmkdir: cannot create directory '/p/n': Read-only file system\nkept\n"; code != 0 || !strings.Contains(strings.NewReplacer("‘", "'", "’", "'").Replace(out), want) || !strings.Contains(out, "file\nend") {
+		t.Errorf("exit %d, output %q", code, out)
+	}
 }

@@ -3,10 +3,13 @@ package stage
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"sbx/shared/plan"
 )
 
 // fdGate holds the context of the root's file system until it is created; overlays, which use the number too, come later.
@@ -64,9 +67,9 @@ func (c *compiler) populate() {
 	}
 }
 
-// share lets mount namespaces that the program makes receive what the agent mounts later.
+// share lets mount namespaces that the program makes receive what the agent mounts later, and lose what it takes away.
 func (c *compiler) share() {
-	if c.p.Gate == nil && !c.p.Identity.HasRanges() {
+	if !slices.Contains(c.p.Fds, plan.FdMountNS) && !c.p.Identity.HasRanges() {
 		return
 	}
 	c.t.at("sharing mounts", "/")

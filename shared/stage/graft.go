@@ -18,6 +18,9 @@ type Graft struct {
 	NoExec         bool
 	Upper, Work    string // for an overlay above Source, with Access rw
 	Dev, Ino       uint64 // identity of the source, where it is known
+	// PID is a process in whose working directory the mount is made, at At; Target is what is mounted there for others. 0: at Target.
+	PID int
+	At  string
 }
 
 // walk stores an O_PATH descriptor of p in r. No component may be a link.
@@ -56,10 +59,19 @@ func (a *Agent) Graft(g Graft) error {
 		} else {
 			t.clone(&g, from)
 		}
+		if g.PID != 0 {
+			t.at("finding", g.Target)
+			t.call(unix.SYS_OPENAT, atCwd, t.str(fmt.Sprintf("/proc/%d/cwd", g.PID)), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0).to(regD)
+		}
 		t.at("entering the sandbox", "")
 		t.call(unix.SYS_SETNS, fdInsideNS, unix.CLONE_NEWNS)
 		t.at("finding", g.Target)
-		t.walk(atCwd, g.Target, regC)
+		if g.PID != 0 {
+			t.walk(0, g.At, regC)
+			t.ops[len(t.ops)-1].from(0, regD)
+		} else {
+			t.walk(atCwd, g.Target, regC)
+		}
 		t.at("mounting", g.Target)
 		t.call(unix.SYS_MOVE_MOUNT, 0, t.str(""), 0, t.str(""), intoEmpty).from(0, regB).from(2, regC)
 	})
@@ -115,14 +127,14 @@ func (a *Agent) Ungraft(target string) error {
 	return err
 }
 
-// Detach returns a read-only, nosuid, nodev copy of the mount at a host path, which must be the object dev:ino.
-func (a *Agent) Detach(source string, dev, ino uint64) (*os.File, error) {
+// Detach returns a nosuid, nodev copy of the mount at a host path, which must be the object dev:ino.
+func (a *Agent) Detach(source string, access plan.Access, dev, ino uint64) (*os.File, error) {
 	from, err := cleanRel(source)
 	if err != nil {
 		return nil, err
 	}
 	f, err := a.seeing(func(t *tape, b *agentBlock) {
-		t.clone(&Graft{Source: source, Access: plan.ReadOnly, Dev: dev, Ino: ino}, from)
+		t.clone(&Graft{Source: source, Access: access, Dev: dev, Ino: ino}, from)
 		b.hand(t, regB)
 	})
 	if err == nil && f == nil {

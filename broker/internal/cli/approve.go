@@ -146,10 +146,13 @@ func (a *asking) revoked(kind, name string) (int, error) {
 		if a.outlet != nil && k == policy.KindHost && a.outlet.net != nil {
 			a.outlet.net.Forget(name)
 		}
-		if a.files != nil && k != policy.KindHost {
+		switch {
+		case k == policy.KindHost:
+			return n, nil
+		case a.files != nil:
 			return n, a.files.revoke(name)
 		}
-		return n, nil
+		return n, a.mounts.revoke(name)
 	}
 	return 0, errors.New("answers are about a path, socket or host")
 }

@@ -40,6 +40,7 @@ type asking struct {
 	refused *blocked
 
 	files  *fileGate    // nil with the notification engine
+	mounts *mountGate   // nil without; it has an agent or not
 	asked  atomic.Int64 // what the notification engine was notified of
 	view   *gate.View
 	svc    *service
@@ -74,6 +75,8 @@ func (t *term) asking(r *request, cfg settings, in *planner.Input) (*asking, err
 	a.rules = &rules{src: src, cfg: cfg, extra: socketRules(in), learn: r.learn != ""}
 	if r.engine == engineFiles {
 		a.files = newFileGate(a)
+	} else {
+		a.mounts = newMountGate(a)
 	}
 	a.rules.env.NoPrompt, a.rules.env.Unasked = promptEnv(mode, a.onTerminal != nil, cfg.Sandbox.PromptCommand != "")
 	return a, nil
@@ -175,7 +178,9 @@ func (a *asking) listener(refused *blocked) func(*os.File) {
 func (a *asking) listen(f *os.File) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	_ = gate.ServeNotify(ctx, gate.Notify{Listener: f, View: a.view, Ask: a.arb.Ask, Log: a.note, Taken: &a.asked})
+	n := gate.Notify{Listener: f, View: a.view, Ask: a.arb.Ask, Log: a.note, Taken: &a.asked}
+	a.mounts.join(&n)
+	_ = gate.ServeNotify(ctx, n)
 }
 
 // requests is how often the kernel has asked the gate. What is granted costs none in a root that sbx serves.
@@ -259,6 +264,8 @@ func (a *asking) end(status int) {
 	}
 	if a.files != nil {
 		a.files.end()
+	} else {
+		a.mounts.end()
 	}
 	if a.log == nil {
 		return

@@ -6,7 +6,6 @@ import (
 	"log"
 	"os"
 	"path"
-	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -29,8 +28,7 @@ const onceFor = 2 * time.Second
 
 // fileGate is the engine that serves the root and asks about what is not granted on it.
 type fileGate struct {
-	a      *asking
-	plan   *plan.Plan
+	grounds
 	server *gatefs.Server
 
 	child int // process 1, whose requests while it builds never wait
@@ -42,9 +40,6 @@ type fileGate struct {
 	calmly  sync.Once
 	resting *time.Timer // set before calmly is done
 
-	withdrawn map[string]bool // mounts of the plan whose rule has gone, or of which was said that a new one does not act; followRules'
-
-	foreign foreignMounts
 }
 
 var errSessionOver = errors.New("the session has ended")
@@ -80,14 +75,18 @@ func (a *asking) fuse(p *plan.Plan, guard func(*stage.Child, *plan.Mount, int) e
 }
 
 // standing is called when the sandbox stands.
-func (a *asking) standing(c *stage.Child) {
-	if a != nil && a.files != nil {
+func (a *asking) standing(c *stage.Child, p *plan.Plan) {
+	switch {
+	case a == nil:
+	case a.files != nil:
 		a.files.standing(c)
+	case c.Fds[plan.FdMountNS] != nil:
+		a.mounts.standing(c, p)
 	}
 }
 
 func newFileGate(a *asking) *fileGate {
-	return &fileGate{a: a, ready: make(chan struct{}), over: make(chan struct{}), withdrawn: map[string]bool{}}
+	return &fileGate{grounds: newGrounds(a), ready: make(chan struct{}), over: make(chan struct{})}
 }
 
 // serve starts the server on the device of the root.
@@ -115,7 +114,7 @@ func (g *fileGate) standing(c *stage.Child) {
 	delete(c.Fds, plan.FdMountNS)
 	g.agent = stage.NewAgent(user, inside)
 	close(g.ready)
-	go g.followRules()
+	go g.followRules(g.over, g.review)
 }
 
 // end settles what waits and ends the agent.
@@ -220,7 +219,7 @@ func (g *fileGate) request(ctx context.Context, r gatefs.Request) gatefs.Answer 
 	if r.Many {
 		q.Flags = append(q.Flags, "merged")
 	}
-	if policy.AccessOf(q.Op) == policy.Write && !g.mayWrite(r) {
+	if policy.AccessOf(q.Op) == policy.Write && !g.mayWrite(r.Path, r.Dir && !r.Many) {
 		return gatefs.Answer{Errno: unix.EROFS}
 	}
 	if !g.permitted(r) {
@@ -238,7 +237,7 @@ func (g *fileGate) request(ctx context.Context, r gatefs.Request) gatefs.Answer 
 	if policy.AccessOf(q.Op) == policy.Write || r.Socket {
 		a.Mode = gatefs.RW
 	}
-	if r.Dir && !a.Names && a.Path == r.Path && v.Life != decide.LifeOnce && g.writable(r) {
+	if r.Dir && !a.Names && a.Path == r.Path && v.Life != decide.LifeOnce && g.writable(r.Path) {
 		a.Mode = gatefs.RW // what is mounted read-only asks nobody who writes
 	}
 	if a.Names && !r.Many && g.foreign.over(a.Path) != "" {
@@ -258,22 +257,6 @@ func (g *fileGate) request(ctx context.Context, r gatefs.Request) gatefs.Answer 
 		g.expire(a.Path, time.Until(v.Until))
 	}
 	return a
-}
-
-// mayWrite says whether an answer could allow writing at all: Landlock's rules were made before, and a mount on the very place of one
-// would hide it.
-func (g *fileGate) mayWrite(r gatefs.Request) bool {
-	if g.plan.Landlock == nil {
-		return true
-	}
-	return slices.ContainsFunc(g.plan.Landlock.Rules, func(l plan.LandlockRule) bool {
-		return host.Within(r.Path, string(l.Path)) && !(r.Dir && !r.Many && r.Path == string(l.Path))
-	})
-}
-
-// writable says whether a directory that was asked for may be written as well, without a question.
-func (g *fileGate) writable(r gatefs.Request) bool {
-	return g.mayWrite(r) && g.stands(r.Path, gatefs.RW)
 }
 
 // expire takes a grant back after a while.

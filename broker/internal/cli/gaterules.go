@@ -4,14 +4,11 @@ import (
 	"errors"
 	"os"
 	"path"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/decide"
 	"sbx/broker/internal/gate/gatefs"
-	"sbx/broker/internal/policy"
 	"sbx/shared/plan"
 )
 
@@ -24,10 +21,10 @@ const (
 
 // followRules takes back what a changed policy file no longer gives, while the session runs: what is mounted raises no question in
 // which the change would be noticed.
-func (g *fileGate) followRules() {
+func (g *grounds) followRules(over <-chan struct{}, review func()) {
 	state := g.a.rules.look()
 	select {
-	case <-g.over:
+	case <-over:
 		return
 	case <-time.After(watchAfter):
 	}
@@ -38,7 +35,7 @@ func (g *fileGate) followRules() {
 	}
 	f := os.NewFile(uintptr(fd), "inotify")
 	go func() {
-		<-g.over
+		<-over
 		f.Close()
 	}()
 	dirs := map[string]bool{}
@@ -58,7 +55,7 @@ func (g *fileGate) followRules() {
 		watch()
 		if now := g.a.rules.look(); now != state {
 			state = now
-			g.review()
+			review()
 		}
 		if _, err := f.Read(b[:]); err != nil {
 			return
@@ -76,7 +73,7 @@ func (g *fileGate) review() {
 	}
 	warn(g.server.Review(func(p string, m gatefs.Mode, mounted bool) bool {
 		// A tree that may be written by now is to be mounted anew.
-		return g.stands(p, m) && !(m == gatefs.RO && mounted && g.writable(gatefs.Request{Path: p, Dir: true}))
+		return g.stands(p, m) && !(m == gatefs.RO && mounted && g.writable(p))
 	}))
 	for i := range g.plan.Mounts {
 		m := &g.plan.Mounts[i]
@@ -90,59 +87,4 @@ func (g *fileGate) review() {
 		g.withdrawn[string(m.Target)] = true
 		warn(g.server.Withdraw(string(m.Target), g.hides))
 	}
-}
-
-// tooLate says, once, that a new rule does not act on what is mounted for another reason than a rule: taking that away would end the work.
-func (g *fileGate) tooLate(m *plan.Mount) {
-	p := string(m.Target)
-	if m.Kind != plan.Bind && m.Kind != plan.Fuse || p == "/" || g.withdrawn[p] {
-		return
-	}
-	for _, a := range [...]policy.Access{policy.Read, policy.Write} {
-		if a == policy.Write && m.Access != plan.ReadWrite {
-			break
-		}
-		if g.a.arb.Restricts(p, a) && !g.a.cfg.layers.Policy.Restricts(p, a, time.Now()) {
-			g.withdrawn[p] = true
-			g.a.t.warn("a rule has been added that refuses something in " + plan.Bytes(p).Quote() + ", which this session was started with: it acts there from the next run on")
-			return
-		}
-	}
-}
-
-// hides says whether a path is a secret's or one that was hidden from the start.
-func (g *fileGate) hides(p string) bool {
-	no, _ := g.a.view.Denied(p)
-	return no
-}
-
-// byRule says whether the reason of a mount is a line of a policy file.
-func (g *fileGate) byRule(why string) bool {
-	for _, f := range g.a.rules.files() {
-		if strings.HasPrefix(why, f+":") {
-			return true
-		}
-	}
-	return false
-}
-
-// stands says whether something that was granted would be granted now without a question.
-func (g *fileGate) stands(p string, m gatefs.Mode) bool {
-	q := decide.Ask{Op: "read", Kind: policy.KindPath, Path: p}
-	var st unix.Stat_t
-	if err := lstat(p, &st); err != nil {
-		return false
-	}
-	dir := st.Mode&unix.S_IFMT == unix.S_IFDIR
-	switch {
-	case dir:
-		q.Flags = []string{"dir"}
-	case st.Mode&unix.S_IFMT == unix.S_IFSOCK:
-		q.Flags = []string{"socket"}
-	}
-	if m == gatefs.RW {
-		q.Op = "write"
-	}
-	v := g.a.arb.Stands(q)
-	return v.Decision == decide.Allow && (!dir || v.Whole)
 }

@@ -28,7 +28,7 @@ var errFound = errors.New("found")
 
 // holdsSocket says whether a socket of the host lies in a tree, or whether that cannot be known. A mounted socket can be connected to
 // however it is mounted; one that the broker shows cannot.
-func (g *fileGate) holdsSocket(dir string) bool {
+func (g *grounds) holdsSocket(dir string) bool {
 	if g.foreign.below(dir) {
 		return searched(dir)
 	}
@@ -50,7 +50,7 @@ func walkForSocket(dir string) bool {
 }
 
 // aliased says whether a hidden file may have another name in a tree.
-func (g *fileGate) aliased(dir string) bool {
+func (g *grounds) aliased(dir string) bool {
 	if !g.a.view.Aliased() {
 		return false
 	}

@@ -73,6 +73,7 @@ func (t *term) input(r *request, s settings, facts host.Facts) (*planner.Input, 
 		return nil, err
 	}
 	in.Direct = r.helper != nil
+	in.Agent = r.engine == engineNotify && !in.Direct
 	switchOff(r, t, in)
 	return in, nil
 }

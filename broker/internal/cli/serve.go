@@ -92,7 +92,7 @@ func (v *service) open(h control.Handlers) (*control.Server, error) {
 // standing is launch's: from here on programs can be started.
 func (v *service) standing(run *launch.Running) {
 	v.r.nested.standing(run.Child)
-	v.asks.standing(run.Child)
+	v.asks.standing(run.Child, run.Plan)
 	v.run = run
 	if v.meter.limited.grouped() {
 		run.Freezer = v.meter.limited.group.Freeze

@@ -23,14 +23,19 @@ type Notify struct {
 	Log func(notify.Note)
 	// Taken counts the notifications. May be nil.
 	Taken *atomic.Int64
-	// Opener and Grafter are the agent's, where there is one.
+	// Opener, Grafter and Settle are there where an agent is. Settle says what becomes of a verdict.
 	Opener  notify.Opener
 	Grafter notify.Grafter
+	Settle  func(decide.Ask, notify.Ask, func() decide.Verdict) notify.Answer
+	Live    notify.View // View as it is after mounts of the plan were taken away; nil: they stay
 }
 
 // ServeNotify runs the notification engine until the sandbox has ended.
 func ServeNotify(ctx context.Context, n Notify) error {
 	o := notify.Options{Listener: n.Listener, View: n.View, Log: n.Log, Taken: n.Taken, Opener: n.Opener, Grafter: n.Grafter}
+	if n.Live != nil {
+		o.View = n.Live
+	}
 	o.Ask = func(ctx context.Context, a notify.Ask) notify.Answer {
 		if a.Op == "connect" && n.View.Door(File{a.Dev, a.Ino}) {
 			return notify.Answer{Allow: true}
@@ -39,6 +44,9 @@ func ServeNotify(ctx context.Context, n Notify) error {
 			return notify.Answer{Errno: syscall.ENOENT}
 		}
 		q := FromNotify(a)
+		if n.Settle != nil {
+			return n.Settle(q, a, func() decide.Verdict { return n.Ask(ctx, q) })
+		}
 		return answer(q, n.Ask(ctx, q))
 	}
 	return notify.Serve(ctx, o)
@@ -48,9 +56,9 @@ func ServeNotify(ctx context.Context, n Notify) error {
 func FromNotify(a notify.Ask) decide.Ask {
 	q := decide.Ask{PID: int(a.PID), Exe: a.Exe, Cwd: a.Cwd, Op: a.Op, Kind: policy.KindPath, Path: a.Path}
 	switch a.Op {
-	case "open-read":
+	case "open-read", "access", "statfs":
 		q.Op = "read"
-	case "open-write":
+	case "open-write", "truncate", "chmod", "utime", "chown":
 		q.Op = "write"
 	case "exec":
 		q.Kind = policy.KindExec
@@ -58,7 +66,7 @@ func FromNotify(a notify.Ask) decide.Ask {
 		q.Kind = policy.KindSocket
 	case "xattr":
 		if !a.Write {
-			q.Op = "getxattr"
+			q.Op = "read"
 		}
 	}
 	if a.Dir {
@@ -71,5 +79,5 @@ func answer(q decide.Ask, v decide.Verdict) notify.Answer {
 	if v.Decision != decide.Allow {
 		return notify.Answer{Errno: syscall.Errno(v.Errno)}
 	}
-	return notify.Answer{Allow: true, Write: policy.AccessOf(q.Op) == policy.Write, Keep: v.Life > decide.LifeOnce}
+	return notify.Answer{Allow: true, Write: policy.AccessOf(q.Op) == policy.Write}
 }

@@ -120,6 +120,12 @@ func (v *View) look(p string) (state, *place) {
 	return s, n
 }
 
+// Planned says whether the plan makes something at p or below it, and whether below it.
+func (v *View) Planned(p string) (at, below bool) {
+	_, n := v.look(p)
+	return n != nil, n != nil && len(n.children) > 0
+}
+
 // Visible says whether p lies on something mounted inside, so that what is missing there is missing.
 func (v *View) Visible(p string) bool {
 	s, _ := v.look(p)

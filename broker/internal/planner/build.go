@@ -63,6 +63,9 @@ func (v *view) plan() (*plan.Plan, []Loss, error) {
 	if in.Gate {
 		mounts, gate = v.gate(mounts)
 	}
+	if in.Agent {
+		mounts = in.landings(mounts)
+	}
 	if len(in.Hostname) > 63 {
 		in.Hostname = in.Hostname[:63]
 	}
@@ -90,7 +93,7 @@ func (v *view) plan() (*plan.Plan, []Loss, error) {
 	if in.Seccomp.Notify {
 		p.Fds = append(p.Fds, plan.FdSeccomp)
 	}
-	if in.Gate {
+	if in.Gate || in.Agent {
 		p.Fds = append(p.Fds, plan.FdUserNS, plan.FdMountNS)
 	}
 	if in.Containers != nil {

@@ -143,20 +143,34 @@ func (v *view) hiddenAt(p string) bool {
 // gateRules are the places where an answer may allow writing: a rule set cannot grow, so what is not covered from the start
 // stays refused by Landlock whatever is answered. Those are the top directories that ask and in which the user could have something; a
 // rule for the root would cover everything.
-func (in *Input) gateRules(p *plan.Plan, access uint64) []plan.LandlockRule {
+func (in *Input) gateRules(p *plan.Plan, access uint64) (out []plan.LandlockRule) {
+	for _, top := range in.writableTops(p.Gate, p.Mounts) {
+		out = append(out, plan.LandlockRule{Path: plan.Bytes(top), Access: access})
+	}
+	return out
+}
+
+func (in *Input) writableTops(gate *plan.Gate, mounts []plan.Mount) (out []string) {
 	asks, named := map[string]bool{}, map[string]bool{}
-	for _, d := range p.Gate.Dirs {
-		asks[string(d.Path)] = d.Ask
-		for _, n := range d.Names {
-			named[path.Join(string(d.Path), string(n.Name))] = true
+	if gate == nil {
+		asks["/"] = true
+	} else {
+		for _, d := range gate.Dirs {
+			asks[string(d.Path)] = d.Ask
+			for _, n := range d.Names {
+				named[path.Join(string(d.Path), string(n.Name))] = true
+			}
 		}
 	}
-	for i := range p.Mounts {
-		named[string(p.Mounts[i].Target)] = true
+	for i := range mounts {
+		if p := string(mounts[i].Target); mounts[i].Kind == plan.Dir {
+			asks[p] = true
+		} else {
+			named[p] = true
+		}
 	}
-	var out []plan.LandlockRule
 	home := in.Facts.Home
-	add := func(p string) { out = append(out, plan.LandlockRule{Path: plan.Bytes(p), Access: access}) }
+	add := func(p string) { out = append(out, p) }
 	list, _ := in.FS.ReadDir("/")
 	for _, e := range list {
 		top := "/" + e.Name
@@ -168,10 +182,25 @@ func (in *Input) gateRules(p *plan.Plan, access uint64) []plan.LandlockRule {
 			add(top)
 		}
 	}
-	if asks[home] && home != "/" && !slices.ContainsFunc(out, func(r plan.LandlockRule) bool { return host.Within(home, string(r.Path)) }) {
+	if asks[home] && home != "/" && !slices.ContainsFunc(out, func(top string) bool { return host.Within(home, top) }) {
 		add(home)
 	}
 	return out
+}
+
+// landings makes the places of gateRules exist from the start where the root is not served: a rule is about a directory, not about a name.
+func (in *Input) landings(mounts []plan.Mount) []plan.Mount {
+	have := map[string]bool{}
+	for i := range mounts {
+		have[string(mounts[i].Target)] = true
+	}
+	var more []plan.Mount
+	for _, top := range in.writableTops(nil, mounts) {
+		if !have[top] {
+			more = append(more, plan.Mount{Kind: plan.Dir, Target: plan.Bytes(top), Mode: 0o755, Why: "skeleton"})
+		}
+	}
+	return slices.Insert(mounts, 1, more...)
 }
 
 // systemTops are the top directories that are never written by answer.

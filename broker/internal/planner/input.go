@@ -85,6 +85,7 @@ type Input struct {
 	Containers  *Containers
 	NoSymFollow bool
 	Gate        bool // the broker serves the root, so that what is not granted can be asked about
+	Agent       bool // what is not granted can be mounted later on a root that is not served; Gate comes with one anyway
 	NoLandlock  bool
 	Only        *Only    // nil: what is visible can be executed
 	NoGuard     bool     // test builds only: the project is bound as it is

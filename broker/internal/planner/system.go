@@ -164,7 +164,7 @@ func addLandlock(p *plan.Plan, in *Input) []Loss {
 		}
 		l.Rules = append(l.Rules, plan.LandlockRule{Path: m.Target, Access: access})
 	}
-	if p.Gate != nil {
+	if p.Gate != nil || in.Agent {
 		l.Rules = append(l.Rules, in.gateRules(p, l.HandledFS)...)
 	}
 	if in.Only != nil {

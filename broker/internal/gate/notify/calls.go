@@ -69,7 +69,7 @@ func table() []call {
 		p("newfstatat", "stat", kindStat, 0, 1, 3, atFlags, 2), p("statx", "stat", kindStatx, 0, 1, 2, atFlags, 4),
 		p("stat64", "stat", kindStat, none, 0, none, always, 1), p("lstat64", "stat", kindStat, none, 0, none, never, 1),
 		p("fstatat64", "stat", kindStat, 0, 1, 3, atFlags, 2),
-		p("statfs", "stat", kindStatfs, none, 0, none, always, 1), p("statfs64", "stat", kindStatfs, none, 0, none, always, 2),
+		p("statfs", "statfs", kindStatfs, none, 0, none, always, 1), p("statfs64", "statfs", kindStatfs, none, 0, none, always, 2),
 		p("access", "access", kindAccess, none, 0, none, always, 1), p("faccessat", "access", kindAccess, 0, 1, none, always, 2),
 		p("faccessat2", "access", kindAccess, 0, 1, 3, atFlags, 2),
 		p("readlink", "readlink", kindReadlink, none, 0, none, never, 1), p("readlinkat", "readlink", kindReadlink, 0, 1, none, never, 2),

@@ -28,6 +28,7 @@ type name struct {
 	dir      int32
 	path     []byte // ends in NUL
 	nofollow bool
+	look     look
 	full     []byte // the same from the root on, dots and all, as long as the loop looks at it
 }
 
@@ -112,7 +113,7 @@ func (s *server) names(n *notif, c *call, flags uint64, sc *scratch) (names [2]n
 		if i == 1 {
 			nofollow = true
 		}
-		names[i] = name{dir: dirOf(n, a.dir), path: sc.mem[i][:size], nofollow: nofollow}
+		names[i] = name{dir: dirOf(n, a.dir), path: sc.mem[i][:size], nofollow: nofollow, look: c.look(flags)}
 		count++
 	}
 	return names, count, true
@@ -154,6 +155,10 @@ func (s *server) look(n *notif, nm *name, cached uint64, sc *scratch) verdict {
 		if p, v = sc.joined(n, nm); p == nil {
 			return v
 		}
+		if s.Grafter != nil && s.Grafter.Placed() && s.covered(root, n.pid, nm.dir, p[:len(p)-len(nm.path)]) {
+			nm.full = p
+			return missing
+		}
 	}
 	nm.full = p
 	dotdot := bytes.Contains(p, []byte("/.."))
@@ -167,7 +172,16 @@ func (s *server) look(n *notif, nm *name, cached uint64, sc *scratch) verdict {
 	if len(root.served) > 0 && own(root, p[:len(p)-1]) != "" {
 		return lookServed(p, flags, cached, dotdot)
 	}
-	switch e := root.exists(p, flags, unix.RESOLVE_NO_MAGICLINKS|cached); e {
+	e := unix.ENOENT
+	if s.Grafter != nil && s.Grafter.Placed() {
+		e = s.placedThere(root, p, flags, unix.RESOLVE_NO_MAGICLINKS|cached, nm.look)
+		if e == unix.EREMOTE {
+			return missing
+		}
+	} else {
+		e = root.exists(p, flags, unix.RESOLVE_NO_MAGICLINKS|cached)
+	}
+	switch e {
 	case unix.ENOENT:
 	case unix.EAGAIN:
 		return cold
@@ -183,9 +197,11 @@ func (s *server) look(n *notif, nm *name, cached uint64, sc *scratch) verdict {
 		return missing
 	}
 	// No link on the way to what is missing: then the name is what it seems.
-	e := root.exists(p, flags|unix.O_NOFOLLOW, unix.RESOLVE_NO_SYMLINKS|cached)
-	if e == unix.ENOENT && s.View.Visible(cleaned(p)) {
-		return passes
+	e = root.exists(p, flags|unix.O_NOFOLLOW, unix.RESOLVE_NO_SYMLINKS|cached)
+	if e == unix.ENOENT {
+		if p := cleaned(p); s.View.Visible(p) || s.Grafter != nil && s.Grafter.Placed() && s.Grafter.Granted(p) {
+			return passes
+		}
 	}
 	return missing
 }

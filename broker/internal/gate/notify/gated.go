@@ -6,28 +6,35 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// grant says which graft a call needs on an object to be carried out by the kernel itself.
-func (r *request) grant(o *object, op string) Grant {
-	switch {
-	case o.fd < 0, op == "create", r.c.kind == kindMake, r.c.kind == kindDrop, r.c.kind == kindMove:
-		return GrantName
-	case op == "open-write", r.c.kind == kindWrite:
-		return GrantWrite
+// changes says whether a call would write what it names.
+func (r *request) changes(o *object, op string) bool {
+	switch r.c.kind {
+	case kindMake, kindDrop, kindMove, kindWrite:
+		return true
 	}
-	return GrantRead
+	return o.fd < 0 || op == "create" || op == "open-write"
 }
 
-// impossible says why a call cannot be carried out whatever the answer: then nobody is asked.
-func (r *request) impossible(o *object, op string, g Grant) string {
+// special says whether an object is a device, pipe or socket that a call would use.
+func (r *request) special(o *object) bool {
+	switch r.c.kind {
+	case kindOpen, kindExec, kindRead, kindWrite:
+		return o.typ != 0 && o.typ != unix.S_IFREG && o.typ != unix.S_IFDIR && o.typ != unix.S_IFLNK
+	}
+	return false
+}
+
+const specialWhy = "devices, pipes and sockets of the host are never opened"
+
+// impossible says why a call cannot be carried out without a Grafter, whatever the answer: then nobody is asked.
+func (r *request) impossible(o *object, op string) string {
 	s := r.s
-	if o.typ != 0 && o.typ != unix.S_IFREG && o.typ != unix.S_IFDIR && o.typ != unix.S_IFLNK && (r.c.kind == kindOpen || r.c.kind == kindExec) {
-		return "devices, pipes and sockets of the host are never opened"
-	}
-	if s.Grafter != nil || o.native && g == GrantRead && r.c.kind == kindOpen {
-		return ""
-	}
 	switch {
-	case g != GrantRead:
+	case r.special(o):
+		return specialWhy
+	case o.native && !r.changes(o, op) && r.c.kind == kindOpen:
+		return ""
+	case r.changes(o, op):
 		return "writing outside what is mounted needs the graft agent, which is not running: grant the path before the start"
 	case r.c.kind == kindExec:
 		return "executing a file that is not mounted needs the graft agent, which is not running: grant the path before the start"
@@ -54,45 +61,40 @@ func (s *server) whole(path string) bool {
 
 // gated asks about the objects of a call and carries it out. It answers in every case.
 func (r *request) gated(objects []*object) {
-	var last Answer
-	grafts := 0
+	if r.s.Grafter != nil {
+		r.native(objects)
+		return
+	}
 	for _, o := range objects {
 		op := r.op(o)
-		g := r.grant(o, op)
-		if why := r.impossible(o, op, g); why != "" {
+		if why := r.impossible(o, op); why != "" {
 			r.s.refuse(&r.n, op, o.decided(), unix.EACCES, why)
 			return
 		}
-		answer, there := r.s.ask(&r.n, r.question(o, op))
-		if !there {
+		if _, ok := r.allowed(o, r.question(o, op)); !ok {
 			return
 		}
-		if !answer.Allow {
-			if len(r.names) == 1 && r.plain(o) {
-				r.s.refused.add(&r.n, r.flags, r.names[0].full, answer.Errno)
-			}
-			r.s.fail(r.n.id, answer.Errno)
-			return
-		}
-		if g != GrantRead && !answer.Write {
-			r.s.refuse(&r.n, op, o.decided(), unix.EACCES, "the grant is for reading only")
-			return
-		}
-		last = answer
-		if r.s.Grafter == nil || !(answer.Keep || g != GrantRead || r.c.kind == kindExec || r.c.kind == kindRead) {
-			continue
-		}
-		if err := r.s.Grafter.Graft(r.s.ctx, o.decided(), g); err != nil {
-			r.s.refuse(&r.n, op, o.decided(), unix.EACCES, "grafting failed: "+err.Error())
-			return
-		}
-		grafts++
 	}
-	if grafts == len(objects) {
-		r.afterGraft()
-		return
+	r.carryOut(objects[0])
+}
+
+// allowed puts a question about an object. Where the answer is no, or nobody waits for it any more, it answers the call.
+func (r *request) allowed(o *object, a Ask) (Answer, bool) {
+	answer, there := r.s.ask(&r.n, a)
+	switch {
+	case !there:
+		return answer, false
+	case !answer.Allow:
+		if len(r.names) == 1 && r.plain(o) {
+			r.s.refused.add(&r.n, r.flags, r.names[0].full, answer.Errno)
+		}
+		r.s.fail(r.n.id, answer.Errno)
+		return answer, false
+	case a.Write && !answer.Write:
+		r.s.refuse(&r.n, a.Op, a.Path, unix.EACCES, "the grant is for reading only")
+		return answer, false
 	}
-	r.carryOut(objects[0], last)
+	return answer, true
 }
 
 // plain says whether a call named its object without any link on the way: another link could lead elsewhere in a moment.
@@ -101,22 +103,8 @@ func (r *request) plain(o *object) bool {
 	return len(full) > 0 && len(o.links) == 0 && path.Clean(string(full[:len(full)-1])) == o.path
 }
 
-// afterGraft lets the kernel carry out a call whose objects are mounted by now. An executable may still name an
-// interpreter that is not.
-func (r *request) afterGraft() {
-	if r.c.kind == kindExec {
-		if more := r.interpreters(nil); len(more) > 0 {
-			defer closeAll(more)
-			if !r.graftInterpreters(more) {
-				return
-			}
-		}
-	}
-	r.s.pass(r.n.id)
-}
-
 // carryOut does what the call wanted, on the pinned object.
-func (r *request) carryOut(o *object, a Answer) {
+func (r *request) carryOut(o *object) {
 	dir := r.names[0].path[len(r.names[0].path)-2] == '/'
 	if dir && o.typ != unix.S_IFDIR {
 		r.s.fail(r.n.id, unix.ENOTDIR)

@@ -98,6 +98,46 @@ func guest(name string, args []string) int {
 	case "abstract":
 		fd, _ := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
 		fmt.Println(short(unix.Connect(fd, &unix.SockaddrUnix{Name: args[0]})))
+	case "cwd":
+		list := func() {
+			l, err := os.ReadDir(".")
+			var n []string
+			for _, e := range l {
+				n = append(n, e.Name())
+			}
+			fmt.Println("list", n, short(err))
+		}
+		fmt.Println("chdir", short(unix.Chdir(args[0])))
+		wd, _ := unix.Getwd()
+		fmt.Println("getcwd", wd)
+		list()
+		fmt.Println("deep", contents("deep"))
+		var st unix.Stat_t
+		err := unix.Stat("./deep", &st)
+		fmt.Println("stat", st.Size, short(err))
+		cmd := exec.Command("/bin/sh", "-c", "exec ./tool")
+		out, err := cmd.CombinedOutput()
+		fmt.Println("exec", strings.TrimSpace(string(out)), short(err))
+		fmt.Println("create", short(os.WriteFile("new", nil, 0o600)))
+		fmt.Println("chdir", short(unix.Chdir("below")))
+		list()
+		fmt.Println("back", short(unix.Chdir(args[0])))
+		fmt.Println("deep", contents("deep"))
+	case "cwdwrite":
+		_ = unix.Chdir(args[0])
+		fmt.Println("mkdir", short(unix.Mkdir("a", 0o755)))
+		fmt.Println("mkdir", short(unix.Mkdir("b", 0o755)))
+		_ = unix.Mknod("f", unix.S_IFREG|0o600, 0)
+		fmt.Println("rename", short(unix.Rename("f", "g")))
+		fmt.Println("unlink", short(unix.Unlink("g")))
+	case "names":
+		fmt.Println(strings.Join(guestNames(args[0], args[1]), "\n"))
+	case "execwrite":
+		out, err := exec.Command(args[0]).CombinedOutput()
+		fmt.Println(strings.TrimSpace(string(out)), short(err))
+		fmt.Println("write", short(os.WriteFile(args[0], []byte("#!/bin/sh\necho two\n"), 0o755)))
+		out, err = exec.Command(args[0]).CombinedOutput()
+		fmt.Println(strings.TrimSpace(string(out)), short(err))
 	case "exec":
 		for _, a := range args {
 			out, err := exec.Command(a).CombinedOutput()

@@ -3,6 +3,7 @@ package notify
 import (
 	"bytes"
 	"encoding/binary"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -10,9 +11,9 @@ import (
 // maxInterpreters is how often the kernel follows "#!" (fs/exec.c), with the loader after it.
 const maxInterpreters = 6
 
-// interpreters returns the gated interpreters and loaders that the file which a call would execute needs, as far as
+// interpreter returns the first gated interpreter or loader that the file which a call would execute needs, as far as
 // the chain can be followed inside. The kernel opens them without asking anybody.
-func (r *request) interpreters(found []*object) []*object {
+func (r *request) interpreter() *object {
 	s := r.s
 	nm := &r.names[0]
 	p := string(nm.path[:len(nm.path)-1])
@@ -20,12 +21,12 @@ func (r *request) interpreters(found []*object) []*object {
 	if p[0] != '/' {
 		base := root.base(r.n.pid, nm.dir)
 		if base == "" {
-			return found
+			return nil
 		}
 		p = base + "/" + p
 	}
 	for range maxInterpreters {
-		fd, e := openPath(root.fd, append([]byte(p), 0), unix.O_PATH|unix.O_CLOEXEC, unix.RESOLVE_IN_ROOT|unix.RESOLVE_NO_MAGICLINKS)
+		fd, e := root.executable(p)
 		if e != 0 {
 			break
 		}
@@ -35,43 +36,23 @@ func (r *request) interpreters(found []*object) []*object {
 			break
 		}
 		w := walker{root: root, view: s.View, rights: rights{s.caps}}
+		if s.Grafter != nil && s.Grafter.Placed() {
+			w.grafter, w.files = s.Grafter, &s.files
+		}
 		if out, o := w.walk(next, false); out == gated {
-			return append(found, o)
+			return o
 		}
 		p = next
 	}
-	return found
+	return nil
 }
 
-// graftInterpreters asks for each and grafts it, and then for what that one needs in turn. It answers when it fails.
-func (r *request) graftInterpreters(list []*object) bool {
-	for range maxInterpreters {
-		o := list[0]
-		answer, there := r.s.ask(&r.n, r.question(o, "exec"))
-		if !there {
-			return false
-		}
-		if !answer.Allow {
-			r.s.fail(r.n.id, answer.Errno)
-			return false
-		}
-		if err := r.s.Grafter.Graft(r.s.ctx, o.decided(), GrantRead); err != nil {
-			r.s.refuse(&r.n, "exec", o.decided(), unix.EACCES, "grafting the interpreter failed: "+err.Error())
-			return false
-		}
-		next := r.interpreters(nil)
-		if len(next) == 0 {
-			return true
-		}
-		defer closeAll(next)
-		if next[0].decided() == o.decided() {
-			r.s.refuse(&r.n, "exec", o.decided(), unix.EACCES, "the interpreter is not there after it was grafted")
-			return false
-		}
-		list = next
+// executable pins what a path inside leads to. In a served directory that is the host's object, of which only the head is read.
+func (r *sandboxRoot) executable(p string) (int, syscall.Errno) {
+	if own(r, p) != "" {
+		return openPath(unix.AT_FDCWD, append([]byte(p), 0), unix.O_PATH|unix.O_CLOEXEC, unix.RESOLVE_NO_MAGICLINKS)
 	}
-	r.s.refuse(&r.n, "exec", "", unix.ELOOP, "interpreters need interpreters")
-	return false
+	return openPath(r.fd, append([]byte(p), 0), unix.O_PATH|unix.O_CLOEXEC, unix.RESOLVE_IN_ROOT|unix.RESOLVE_NO_MAGICLINKS)
 }
 
 // interpreterOf reads the head of a pinned regular file.

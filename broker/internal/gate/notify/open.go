@@ -15,6 +15,9 @@ func (r *request) open(o *object) {
 	case o.typ == unix.S_IFLNK && r.flags&unix.O_PATH == 0:
 		s.fail(r.n.id, unix.ELOOP)
 		return
+	case o.typ == unix.S_IFDIR && r.op(o) != "open-read":
+		s.fail(r.n.id, unix.EISDIR)
+		return
 	case o.typ == unix.S_IFLNK:
 		s.refuse(&r.n, "open-read", o.decided(), unix.EACCES, "a link that is not mounted cannot be opened, only read")
 		return
@@ -22,9 +25,13 @@ func (r *request) open(o *object) {
 		s.fail(r.n.id, unix.ENOTDIR)
 		return
 	}
-	source, err := s.source(o)
+	op, write := r.op(o), false
+	if s.Grafter != nil {
+		write = r.made || op != "open-read"
+	}
+	source, err := s.source(o, write)
 	if err != nil {
-		s.refuse(&r.n, "open-read", o.decided(), unix.EACCES, err.Error())
+		s.refuse(&r.n, op, o.decided(), unix.EACCES, err.Error())
 		return
 	}
 	if source != o.fd {
@@ -33,11 +40,18 @@ func (r *request) open(o *object) {
 	var fd int
 	rights{s.caps}.without(func() {
 		// O_PATH is not kept: the kernel hands over no such descriptor, and what was approved may be read.
-		keep := r.flags & (unix.O_NONBLOCK | unix.O_DIRECTORY)
-		fd, err = unix.Open(ownFd(source), unix.O_RDONLY|unix.O_NOCTTY|unix.O_CLOEXEC|int(keep), 0)
+		keep := uint64(unix.O_NONBLOCK | unix.O_DIRECTORY)
+		if write {
+			keep |= unix.O_ACCMODE | unix.O_TRUNC | unix.O_APPEND | unix.O_SYNC | unix.O_DIRECT
+		}
+		fd, err = unix.Open(ownFd(source), unix.O_RDONLY|unix.O_NOCTTY|unix.O_CLOEXEC|int(r.flags&keep), 0)
 	})
+	if err != nil && o.astray {
+		r.done(err)
+		return
+	}
 	if err != nil {
-		s.refuse(&r.n, "open-read", o.decided(), unix.EACCES, "opening the approved file: "+err.Error())
+		s.refuse(&r.n, op, o.decided(), unix.EACCES, "opening the approved file: "+err.Error())
 		return
 	}
 	defer unix.Close(fd)
@@ -56,10 +70,10 @@ func (s *server) hand(n *notif, path string, fd int, flags uint64) {
 	}
 }
 
-// source returns what an object may be opened through: the sandbox's own mount, a detached read-only copy of the
-// host's, or a sealed copy of the contents. Never the host's mount itself: a descriptor carries its mount, and would be
+// source returns what an object may be opened through: the sandbox's own mount, a detached copy of the
+// host's, read-only unless writing was allowed, or a sealed copy of the contents. Never the host's mount itself: a descriptor carries its mount, and would be
 // opened again for writing through /proc/self/fd, or climbed out of by "..".
-func (s *server) source(o *object) (int, error) {
+func (s *server) source(o *object, write bool) (int, error) {
 	if o.native {
 		return o.fd, nil
 	}
@@ -67,7 +81,7 @@ func (s *server) source(o *object) (int, error) {
 		return -1, errors.New("opening the directory would give things below it that are never granted")
 	}
 	if s.Opener != nil {
-		return s.detached(o)
+		return s.detached(o, write)
 	}
 	if o.typ != unix.S_IFREG {
 		return -1, errors.New("only regular files can be handed over without the graft agent")
@@ -76,26 +90,26 @@ func (s *server) source(o *object) (int, error) {
 }
 
 // detached asks the Opener and believes nothing of what it says.
-func (s *server) detached(o *object) (int, error) {
+func (s *server) detached(o *object, write bool) (int, error) {
 	dup, err := unix.FcntlInt(uintptr(o.fd), unix.F_DUPFD_CLOEXEC, 3)
 	if err != nil {
 		return -1, err
 	}
 	pinned := os.NewFile(uintptr(dup), o.path)
 	defer pinned.Close()
-	tree, err := s.Opener.Detach(o.path, pinned)
+	tree, err := s.Opener.Detach(o.path, pinned, write)
 	if err != nil {
 		return -1, fmt.Errorf("detaching: %w", err)
 	}
 	defer tree.Close()
-	if err := checkDetached(int(tree.Fd()), o.fd); err != nil {
+	if err := checkDetached(int(tree.Fd()), o.fd, write); err != nil {
 		return -1, fmt.Errorf("detaching: %w", err)
 	}
 	return unix.FcntlInt(tree.Fd(), unix.F_DUPFD_CLOEXEC, 3)
 }
 
-// checkDetached: the same object, on another mount, that is read-only, nosuid and nodev.
-func checkDetached(tree, object int) error {
+// checkDetached: the same object, on another mount, that is nosuid and nodev, and read-only unless it is to be written.
+func checkDetached(tree, object int, write bool) error {
 	a, _, err := identify(tree)
 	if err != nil {
 		return err
@@ -114,8 +128,11 @@ func checkDetached(tree, object int) error {
 	if err := unix.Fstatfs(tree, &fs); err != nil {
 		return err
 	}
-	const want = unix.ST_RDONLY | unix.ST_NOSUID | unix.ST_NODEV
-	if fs.Flags&want != want {
+	want := int64(unix.ST_RDONLY | unix.ST_NOSUID | unix.ST_NODEV)
+	if write {
+		want &^= unix.ST_RDONLY
+	}
+	if int64(fs.Flags)&want != want {
 		return errors.New("the copy of the mount is not read-only, nosuid and nodev")
 	}
 	return nil
@@ -123,7 +140,7 @@ func checkDetached(tree, object int) error {
 
 // Detach makes the copy that an Opener returns. It works for a caller with CAP_SYS_ADMIN over the mount namespace in
 // which path is looked up: the agent's own, or root's.
-func Detach(path string, object *os.File) (*os.File, error) {
+func Detach(path string, object *os.File, write bool) (*os.File, error) {
 	const flags = unix.OPEN_TREE_CLONE | unix.OPEN_TREE_CLOEXEC
 	at, e := openPath(unix.AT_FDCWD, append([]byte(path), 0), unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, unix.RESOLVE_NO_MAGICLINKS)
 	if e != 0 {
@@ -141,9 +158,12 @@ func Detach(path string, object *os.File) (*os.File, error) {
 	}
 	f := os.NewFile(uintptr(tree), path)
 	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV}
+	if write {
+		attr.Attr_set &^= unix.MOUNT_ATTR_RDONLY
+	}
 	err = unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH|recursive, &attr)
 	if err == nil {
-		err = checkDetached(tree, int(object.Fd()))
+		err = checkDetached(tree, int(object.Fd()), write)
 	}
 	if err != nil {
 		f.Close()
@@ -156,4 +176,6 @@ func Detach(path string, object *os.File) (*os.File, error) {
 type Root struct{}
 
 // Detach implements Opener.
-func (Root) Detach(path string, object *os.File) (*os.File, error) { return Detach(path, object) }
+func (Root) Detach(path string, object *os.File, write bool) (*os.File, error) {
+	return Detach(path, object, write)
+}

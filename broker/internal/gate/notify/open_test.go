@@ -114,7 +114,7 @@ func TestDetached(t *testing.T) {
 // lying hands back what it was given.
 type lying struct{}
 
-func (lying) Detach(path string, object *os.File) (*os.File, error) { return os.Open(path) }
+func (lying) Detach(path string, object *os.File, write bool) (*os.File, error) { return os.Open(path) }
 
 func TestRelative(t *testing.T) {
 	w := newWorld(t)
@@ -133,6 +133,23 @@ func TestFlippedBytes(t *testing.T) {
 	} {
 		w := newWorld(t)
 		w.want(w.guest("flip", w.path(x.yes), w.path(x.no), tries), "opened true refused true")
+	}
+}
+
+// TestFlippedBytesBesideMounts: what passes because it was mounted leads to nothing that was not.
+func TestFlippedBytesBesideMounts(t *testing.T) {
+	tries := "2000"
+	if n := os.Getenv("SBX_FLIPS"); n != "" {
+		tries = n
+	}
+	for _, x := range []struct{ yes, no string }{{"gated/sub/pub", "gated/no"}, {"gated/sub/pub", "secret/key"}, {"gated/sub/pub", "gated/to"}} {
+		w := grafting(t)
+		w.file("gated/sub/pub", "PUBLIC")
+		w.link("gated/to", "no")
+		w.want(w.guest("flip", w.path(x.yes), w.path(x.no), tries), "opened true refused true")
+		if w.asked("open-read", "gated/sub/pub") > 1 {
+			t.Errorf("not mounted: asks %+v", w.asks)
+		}
 	}
 }
 

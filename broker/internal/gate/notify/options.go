@@ -10,7 +10,7 @@ import (
 // Ask is one question. Paths are as seen inside, which is as on the host for everything gated.
 type Ask struct {
 	PID    uint32 // of the asking thread, on the host
-	Op     string // open-read, open-write, create, exec, stat, access, readlink, chdir, truncate, unlink, rename, link, mkdir, symlink, mknod, chmod, chown, utime, xattr, watch, connect, bind
+	Op     string // open-read, open-write, create, exec, stat, access, readlink, list, chdir, truncate, unlink, rename, link, mkdir, symlink, mknod, chmod, chown, utime, xattr, watch, connect, bind
 	Path   string // resolved: the object that is decided about
 	Asked  string // what the program named, before links were followed
 	Target string // where a link leads, when the object is a link
@@ -29,7 +29,9 @@ type Answer struct {
 	Allow bool
 	Errno syscall.Errno // of a no; 0 is EACCES
 	Write bool          // what is granted may be written
-	Keep  bool          // the answer outlives this call: graft the path where there is a Grafter
+	// Mount is the directory above, or the directory itself, that was granted as a whole, where there is a Grafter; "" is what was asked
+	// about, or nothing of a directory but that it is there.
+	Mount string
 }
 
 // Whole is what a View may be as well: it says whether nothing below a directory is denied. An open directory gives all
@@ -54,28 +56,34 @@ type View interface {
 	Denied(path string) (bool, syscall.Errno)
 }
 
-// Opener makes read-only, nosuid, nodev copies of mounts. It needs CAP_SYS_ADMIN over a mount namespace that shows the
+// Opener makes nosuid, nodev copies of mounts. It needs CAP_SYS_ADMIN over a mount namespace that shows the
 // path; the agent in the sandbox's user namespace has it and the broker, as a rule, has not.
 type Opener interface {
 	// Detach returns a detached copy of the mount at path, made for the very object, which it compares itself:
-	// a descriptor of another mount namespace cannot be cloned from, so path is walked again. See func Detach.
-	Detach(path string, object *os.File) (*os.File, error)
+	// a descriptor of another mount namespace cannot be cloned from, so path is walked again. It is read-only unless write
+	// is asked for. See func Detach.
+	Detach(path string, object *os.File, write bool) (*os.File, error)
 }
 
-// Grant says what a graft is for.
-type Grant uint8
-
-// The three grants.
-const (
-	GrantRead  Grant = iota // the object, read-only
-	GrantWrite              // the object, writable
-	GrantName               // the name is to be made, removed or moved: its directory must become writable
-)
-
-// Grafter makes host paths appear natively inside.
+// Grafter makes host paths appear natively inside, so that the kernel itself can carry a call out. All its paths are resolved ones, at
+// which the sandbox has nothing, or something that Place has made.
 type Grafter interface {
-	// Graft returns when a walk inside reaches path.
-	Graft(ctx context.Context, path string, g Grant) error
+	// Graft returns when a walk inside reaches path, a file or a tree, and no other object.
+	Graft(path string, write bool) error
+	// GraftFor is Graft of a single file for a process that stands in a directory which something was mounted on since; rel leads
+	// from there to path.
+	GraftFor(pid int, rel, path string) error
+	// Place makes an empty directory at path, or a link there; Unplace takes it away.
+	Place(path, link string) error
+	Unplace(path string)
+	// Granted says whether path lies in a tree that is grafted: what is missing there is missing.
+	Granted(path string) bool
+	// Placed says whether anything was ever placed or grafted.
+	Placed() bool
+	// Whole says whether a directory could be grafted: nothing in it is hidden, and it does not lead to anything that is mounted.
+	Whole(path string) bool
+	// Own says whether the sandbox had a directory of its own at path from the start.
+	Own(path string) bool
 }
 
 // Note is something that was refused without a question, or allowed and then failed.
@@ -96,7 +104,7 @@ type Options struct {
 	Log     func(Note)    // may be nil
 	Taken   *atomic.Int64 // counts the notifications; may be nil
 	Opener  Opener        // nil: approved regular files are served as sealed copies, directories not at all
-	Grafter Grafter       // nil: execution, writing and change of directory in gated places are refused
+	Grafter Grafter       // nil: execution, writing, listing and change of directory in gated places are refused
 	Workers int           // questions open at once, beyond which calls are refused; 0 is 256
 	// ConnectOnly serves a filter that notifies connect(2), and perhaps bind(2), and nothing else.
 	ConnectOnly bool

@@ -139,6 +139,9 @@ func (r *sandboxRoot) base(pid uint32, dir int32) string {
 	defer unix.Close(ours)
 	a, _, err1 := identify(theirs)
 	b, _, err2 := identify(ours)
+	if err1 == nil && a.mount == r.id.mount && err2 == nil && b.mount != a.mount {
+		return path // a place that something was mounted on since; nobody inside can move it
+	}
 	if err1 != nil || err2 != nil || a != b {
 		return ""
 	}

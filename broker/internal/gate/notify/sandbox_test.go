@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -47,6 +48,8 @@ type world struct {
 	tog  seccompbpf.Toggles
 	prog []plan.Insn
 	net  bool // the host's network
+
+	agent bool // what is granted can be mounted
 
 	mu    sync.Mutex
 	asks  []Ask
@@ -149,8 +152,8 @@ func (w *world) plan(guestName string, argv []string) *plan.Plan {
 		at += "/" + c
 		p.Mounts = append(p.Mounts, plan.Mount{Kind: plan.Dir, Target: plan.Bytes(at), Mode: 0o755})
 	}
-	if w.opt.Grafter != nil { // what is grafted needs a place
-		p.Mounts = append(p.Mounts, plan.Mount{Kind: plan.Tmpfs, Target: plan.Bytes(w.dir), Size: 1 << 20, Inodes: 1000, Mode: 0o777, Access: plan.ReadWrite})
+	if w.agent {
+		p.Fds = append(p.Fds, plan.FdUserNS, plan.FdMountNS)
 	}
 	for _, d := range []struct {
 		name string
@@ -222,6 +225,13 @@ func (w *world) run(guestName string, argv ...string) (string, int) {
 	w.pid = c.PID
 	o := w.opt
 	o.Listener = c.Fds[plan.FdSeccomp]
+	if w.agent {
+		a := agent{w, stage.NewAgent(c.Fds[plan.FdUserNS], c.Fds[plan.FdMountNS]), new(atomic.Bool), new(sync.Map)}
+		delete(c.Fds, plan.FdUserNS)
+		delete(c.Fds, plan.FdMountNS)
+		defer a.a.Close()
+		o.Grafter, o.Opener = a, a
+	}
 	ask := o.Ask
 	if ask != nil {
 		o.Ask = func(ctx context.Context, a Ask) Answer {

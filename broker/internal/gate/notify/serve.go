@@ -38,6 +38,7 @@ type server struct {
 	work     sync.WaitGroup // walks and questions
 	late     sync.WaitGroup // everything that may outlive Serve: connects, and the loop of an older kernel
 	copies   copies
+	files    grafted
 	refused  refusals
 	sockets  inFlight
 	host     hostDevices

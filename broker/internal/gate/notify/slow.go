@@ -19,6 +19,7 @@ type request struct {
 	c     *call
 	flags uint64
 	names []name
+	made  bool // the file was made by this call: whatever it opens it for is allowed
 }
 
 // slow hands a call on. A call that finds no room for its walk is walked here: a wait, not a refusal, since most such
@@ -119,7 +120,9 @@ func (r *request) walk() ([]*object, bool) {
 		}
 	}
 	if len(found) == 0 && r.c.kind == kindExec && s.Grafter != nil {
-		found = r.interpreters(nil)
+		if o := r.interpreter(); o != nil {
+			found = append(found, o)
+		}
 	}
 	if len(found) == 0 {
 		s.pass(r.n.id)
@@ -135,15 +138,19 @@ func (r *request) walk() ([]*object, bool) {
 func (r *request) walkName(i int) (outcome, *object, syscall.Errno) {
 	s, nm := r.s, &r.names[i]
 	root := s.root.Load()
-	p := string(nm.path[:len(nm.path)-1])
+	p, astray := string(nm.path[:len(nm.path)-1]), false
 	if p[0] != '/' {
 		base := root.base(r.n.pid, nm.dir)
 		if base == "" {
 			return inside, nil, 0
 		}
+		astray = s.Grafter != nil && s.Grafter.Placed() && s.covered(root, r.n.pid, nm.dir, []byte(base))
 		p = base + "/" + p
 	}
-	w := walker{root: root, view: s.View, rights: rights{s.caps}, make: r.makes(i)}
+	w := walker{astray: astray, root: root, view: s.View, rights: rights{s.caps}, make: r.makes(i), look: r.look()}
+	if s.Grafter != nil && s.Grafter.Placed() {
+		w.grafter, w.files = s.Grafter, &s.files
+	}
 	out, o := w.walk(p, nm.nofollow)
 	return out, o, w.refusal
 }
@@ -181,13 +188,13 @@ func (r *request) op(o *object) string {
 func (r *request) question(o *object, op string) Ask {
 	proc := "/proc/" + strconv.FormatUint(uint64(r.n.pid), 10)
 	a := Ask{PID: r.n.pid, Op: op, Path: o.decided(), Flags: r.flags, Dir: o.typ == unix.S_IFDIR}
-	a.Write = r.c != nil && r.grant(o, op) != GrantRead
+	a.Write = r.c != nil && r.changes(o, op)
 	a.Exe, _ = os.Readlink(proc + "/exe")
 	a.Cwd, _ = os.Readlink(proc + "/cwd")
 	if len(r.names) > 0 {
 		a.Asked = string(r.names[0].path[:len(r.names[0].path)-1])
 	}
-	if o.native {
+	if o.native && !o.astray {
 		a.Target = o.path
 	}
 	if o.fd >= 0 {

@@ -15,8 +15,10 @@ type object struct {
 	path   string   // resolved, as seen inside
 	fd     int      // O_PATH; -1 when the directory exists and the name does not
 	typ    uint32   // S_IFMT bits
-	native bool     // mounted inside, and reached through a link that is not
+	native bool     // mounted inside, and reached through a link that is not, or astray
+	astray bool     // mounted inside, where the kernel does not come from where the caller stands
 	links  []string // gated links on the way
+	texts  []string // and what each says
 }
 
 func (o *object) close() {
@@ -28,7 +30,7 @@ func (o *object) close() {
 
 // decided is the path that the question is about.
 func (o *object) decided() string {
-	if o.native {
+	if o.native && !o.astray {
 		return o.links[len(o.links)-1]
 	}
 	return o.path
@@ -53,10 +55,16 @@ type walker struct {
 	view   View
 	rights rights
 	make   bool // the last name need not exist
+	look   look
+	// grafter and files are set once something was placed or mounted.
+	grafter Grafter
+	files   *grafted
+	astray  bool // the walk starts at a place that something was mounted on since
 
 	cur     string // resolved
 	dir     int    // of cur on the host, O_PATH; -1 when not open
 	links   []string
+	texts   []string
 	todo    []string // last element first
 	budget  int
 	refusal syscall.Errno
@@ -89,9 +97,19 @@ func (w *walker) walk(p string, nofollow bool) (outcome, *object) {
 	}
 	fd, e := w.root.open(w.cur)
 	if e == 0 {
-		return w.arrive(w.cur, fd, unix.S_IFDIR, true)
+		if w.stands(w.cur, "", fd, true) {
+			return w.arrive(w.cur, fd, unix.S_IFDIR, true)
+		}
+		unix.Close(fd)
+		if w.dir < 0 {
+			var out outcome
+			if fd, out = w.outside(w.cur, ".", true); fd < 0 {
+				return out, nil
+			}
+			return w.arrive(w.cur, fd, unix.S_IFDIR, false)
+		}
 	}
-	if e != unix.ENOENT || w.dir < 0 {
+	if e != 0 && e != unix.ENOENT || w.dir < 0 {
 		return inside, nil
 	}
 	fd, err := unix.Openat(w.dir, ".", unix.O_PATH|unix.O_CLOEXEC, 0)
@@ -128,11 +146,15 @@ func (w *walker) step(c string, last, nofollow bool) (outcome, *object, bool) {
 	if e != 0 && e != unix.ENOENT {
 		return inside, nil, true
 	}
+	if native && !w.stands(p, c, fd, last) {
+		unix.Close(fd)
+		native = false
+	}
 	if !native {
 		var out outcome
 		if fd, out = w.outside(p, c, last); fd < 0 {
 			if out == gated {
-				return gated, &object{path: p, fd: -1, links: w.links}, true
+				return gated, &object{path: p, fd: -1, links: w.links, texts: w.texts, astray: w.astray && w.grafter.Granted(w.cur)}, true
 			}
 			return out, nil, true
 		}
@@ -181,6 +203,9 @@ func (w *walker) link(p string, fd int, native bool) outcome {
 		return nothing
 	}
 	text := string(buf[:k])
+	if !native {
+		w.texts = append(w.texts, text)
+	}
 	if text[0] == '/' {
 		w.leave()
 		w.cur = "/"
@@ -197,6 +222,12 @@ func (w *walker) outside(p, c string, last bool) (int, outcome) {
 	if no, errno := w.view.Denied(p); no {
 		w.refusal = errno
 		return -1, denied
+	}
+	if w.grafter != nil && w.grafter.Granted(w.cur) {
+		if w.astray && last && w.make {
+			return -1, gated
+		}
+		return -1, nothing
 	}
 	if w.view.Visible(p) {
 		return -1, nothing
@@ -247,6 +278,9 @@ func (w *walker) openHost(p, c string) (fd int, real string, e syscall.Errno) {
 
 // arrive ends a walk at an object.
 func (w *walker) arrive(p string, fd int, typ uint32, native bool) (outcome, *object) {
+	if native && w.astray && w.grafter.Granted(p) {
+		return gated, &object{path: p, fd: fd, typ: typ, native: true, astray: true}
+	}
 	if native && (len(w.links) == 0 || own(w.root, p) != "") {
 		unix.Close(fd)
 		return inside, nil
@@ -255,7 +289,7 @@ func (w *walker) arrive(p string, fd int, typ uint32, native bool) (outcome, *ob
 		unix.Close(fd)
 		return nothing, nil
 	}
-	return gated, &object{path: p, fd: fd, typ: typ, native: native, links: w.links}
+	return gated, &object{path: p, fd: fd, typ: typ, native: native, links: w.links, texts: w.texts}
 }
 
 // ownFd is the broker's own name for one of its descriptors.

@@ -1,0 +1,372 @@
+package cli
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/broker/internal/decide"
+	"sbx/broker/internal/gate"
+	"sbx/broker/internal/gate/gatefs"
+	"sbx/broker/internal/gate/notify"
+	"sbx/broker/internal/host"
+	"sbx/broker/internal/policy"
+	"sbx/shared/plan"
+	"sbx/shared/stage"
+)
+
+// mountGate mounts for the notification engine what was granted. Without an agent, as where a helper made the sandbox, it does nothing.
+type mountGate struct {
+	grounds
+	agent *stage.Agent // nil without; set before ready is closed
+	ready chan struct{}
+	over  chan struct{}
+	once  sync.Once
+
+	placed atomic.Bool
+	mu     sync.Mutex
+	grants map[string]mountGrant
+	under  map[string]bool // files that are mounted below what was mounted over their directory later
+	gone   map[string]bool // mounts of the plan that were taken away
+}
+
+// mountGrant is something that an answer has mounted.
+type mountGrant struct {
+	mode     gatefs.Mode
+	dir      bool
+	dev, ino uint64
+}
+
+func newMountGate(a *asking) *mountGate {
+	return &mountGate{grounds: newGrounds(a), ready: make(chan struct{}), over: make(chan struct{}), grants: map[string]mountGrant{}, gone: map[string]bool{}, under: map[string]bool{}}
+}
+
+// standing takes over what the agent needs.
+func (g *mountGate) standing(c *stage.Child, p *plan.Plan) {
+	g.plan = p
+	user, inside := c.Fds[plan.FdUserNS], c.Fds[plan.FdMountNS]
+	delete(c.Fds, plan.FdUserNS)
+	delete(c.Fds, plan.FdMountNS)
+	g.agent = stage.NewAgent(user, inside)
+	close(g.ready)
+	go g.followRules(g.over, g.review)
+}
+
+// able says whether there is an agent: process 1 hands its namespaces over before it runs anything that could be asked about.
+func (g *mountGate) able() bool {
+	select {
+	case <-g.ready:
+		return true
+	default:
+		return false
+	}
+}
+
+// join gives the engine what it mounts with.
+func (g *mountGate) join(n *gate.Notify) {
+	if g.able() {
+		n.Opener, n.Grafter, n.Settle, n.Live = g, g, g.settle, g
+	}
+}
+
+// end ends the agent.
+func (g *mountGate) end() {
+	g.once.Do(func() {
+		close(g.over)
+		if g.able() {
+			g.agent.Close()
+		}
+	})
+}
+
+// settle asks, and says what is to be mounted for a yes.
+func (g *mountGate) settle(q decide.Ask, a notify.Ask, ask func() decide.Verdict) notify.Answer {
+	write := policy.AccessOf(q.Op) == policy.Write
+	switch {
+	case q.Kind == policy.KindSocket:
+	case write && !g.mayWrite(a.Path, a.Dir):
+		return notify.Answer{Errno: unix.EROFS}
+	case q.Kind == policy.KindExec && g.a.in.Only != nil:
+		return notify.Answer{}
+	}
+	v := ask()
+	if v.Decision != decide.Allow {
+		return notify.Answer{Errno: syscall.Errno(v.Errno)}
+	}
+	out := notify.Answer{Allow: true, Write: write}
+	if q.Kind == policy.KindSocket {
+		return out
+	}
+	if q.Kind == policy.KindExec && g.a.arb.Stands(decide.Ask{Op: "read", Kind: policy.KindPath, Path: a.Path}).Decision == decide.Deny {
+		g.a.arb.Refused(q, decide.Verdict{Errno: int(unix.EACCES), Reason: "what is executed is mounted and could be read, which a rule refuses"})
+		return notify.Answer{}
+	}
+	mode := gatefs.RO
+	if write {
+		mode = gatefs.RW
+	}
+	switch {
+	case a.Dir && v.Whole && g.Whole(a.Path):
+		out.Mount = a.Path
+	case !a.Dir && v.Scope >= decide.Dir && v.Path != a.Path && host.Within(a.Path, v.Path) && g.Whole(v.Path) && g.stands(v.Path, mode):
+		out.Mount = v.Path
+	}
+	if out.Mount != "" && v.Life != decide.LifeOnce && g.writable(out.Mount) {
+		out.Write = true // what is mounted read-only asks nobody who writes
+	}
+	at := a.Path
+	if out.Mount != "" {
+		at = out.Mount
+	}
+	switch v.Life {
+	case decide.LifeOnce:
+		g.expire(at, onceFor)
+	case decide.Until:
+		g.expire(at, time.Until(v.Until))
+	}
+	return out
+}
+
+// expire takes what an answer mounts back after a while.
+func (g *mountGate) expire(p string, after time.Duration) {
+	time.AfterFunc(max(after, 0), func() { _ = g.takeBack(func(q string) bool { return host.Within(q, p) }) })
+}
+
+// Graft mounts a file or tree of the host's at its own place.
+func (g *mountGate) Graft(p string, write bool) error {
+	var st unix.Stat_t
+	if err := lstat(p, &st); err != nil {
+		return err
+	}
+	m := mountGrant{dir: st.Mode&unix.S_IFMT == unix.S_IFDIR, dev: st.Dev, ino: st.Ino, mode: gatefs.RO}
+	spot, graft := stage.SpotDir, stage.Graft{Source: p, Target: p, Access: plan.ReadOnly, Dev: st.Dev, Ino: st.Ino, NoExec: g.a.in.Only != nil}
+	if write {
+		m.mode, graft.Access = gatefs.RW, plan.ReadWrite
+	}
+	switch {
+	case m.dir:
+	case st.Mode&unix.S_IFMT == unix.S_IFREG:
+		spot = stage.SpotFile
+	default:
+		return errReplaced
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if have, ok := g.grants[p]; ok && have.dev == m.dev && have.ino == m.ino && (have.mode == gatefs.RW || !write) {
+		return nil
+	}
+	g.placed.Store(true)
+	// What lies below is covered by the new mount, and would come back when that is taken away.
+	if err := g.ungraft(func(q string) bool { return host.Within(q, p) }); err != nil {
+		return err
+	}
+	if err := g.agent.Place(p, spot, ""); err != nil {
+		return err
+	}
+	if err := g.agent.Graft(graft); err != nil {
+		return err
+	}
+	g.grants[p] = m
+	return nil
+}
+
+// GraftFor mounts a file that is granted already where a process finds it that went to its directory before that was mounted.
+func (g *mountGate) GraftFor(pid int, rel, p string) error {
+	var st unix.Stat_t
+	if err := lstat(p, &st); err != nil {
+		return err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err := g.agent.Place(p, stage.SpotFile, ""); err != nil {
+		return err
+	}
+	if g.under[p] {
+		return nil
+	}
+	graft := stage.Graft{Source: p, Target: p, Access: plan.ReadOnly, Dev: st.Dev, Ino: st.Ino, NoExec: g.a.in.Only != nil, PID: pid, At: rel}
+	if err := g.agent.Graft(graft); err != nil {
+		return err
+	}
+	g.under[p] = true
+	return nil
+}
+
+// ungraft takes mounts away, what lies below first. g.mu is held.
+func (g *mountGate) ungraft(which func(string) bool) (err error) {
+	var list []string
+	for q := range g.grants {
+		if which(q) {
+			list = append(list, q)
+		}
+	}
+	slices.SortFunc(list, func(a, b string) int { return strings.Compare(b, a) })
+	for _, q := range list {
+		if uerr := g.agent.Ungraft(q); uerr != nil && !errors.Is(uerr, unix.EINVAL) {
+			err = errors.Join(err, uerr)
+			continue
+		}
+		delete(g.grants, q)
+		// They come into sight with it.
+		for u := range g.under {
+			if host.Within(u, q) && g.agent.Ungraft(u) == nil {
+				delete(g.under, u)
+			}
+		}
+	}
+	return err
+}
+
+func (g *mountGate) takeBack(which func(string) bool) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.ungraft(which)
+}
+
+// revoke takes back what was mounted at a path, above or below it: new accesses ask again.
+func (g *mountGate) revoke(p string) error {
+	if !g.able() {
+		return nil
+	}
+	return g.takeBack(func(q string) bool { return host.Within(q, p) || host.Within(p, q) })
+}
+
+// Place makes a directory or link that leads to what may be mounted.
+func (g *mountGate) Place(p, link string) error {
+	g.placed.Store(true)
+	if link != "" {
+		return g.agent.Place(p, stage.SpotLink, link)
+	}
+	return g.agent.Place(p, stage.SpotDir, "")
+}
+
+// Unplace takes away what stood for something that is gone.
+func (g *mountGate) Unplace(p string) {
+	if g.placed.Load() {
+		_ = g.agent.Unplace(p)
+	}
+}
+
+// Placed says whether anything was placed, mounted or taken away.
+func (g *mountGate) Placed() bool { return g.placed.Load() }
+
+// Granted says whether a path lies in a tree that an answer has mounted.
+func (g *mountGate) Granted(p string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for q, m := range g.grants {
+		if m.dir && host.Within(p, q) {
+			return true
+		}
+	}
+	return false
+}
+
+// Whole says whether a directory could be mounted.
+func (g *mountGate) Whole(p string) bool {
+	return !g.Own(p) && g.a.view.Whole(p) && !g.aliased(p)
+}
+
+// Own says whether the plan has a directory at a path.
+func (g *mountGate) Own(p string) bool {
+	at, below := g.a.view.Planned(p)
+	return at && (below || !g.withdrawnAt(p))
+}
+
+// Detach copies the mount of a single file.
+func (g *mountGate) Detach(p string, object *os.File, write bool) (*os.File, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(int(object.Fd()), &st); err != nil {
+		return nil, err
+	}
+	access := plan.ReadOnly
+	if write {
+		access = plan.ReadWrite
+	}
+	return g.agent.Detach(p, access, st.Dev, st.Ino)
+}
+
+// withdrawnAt says whether a path lies in a mount of the plan that was taken away.
+func (g *mountGate) withdrawnAt(p string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for q := range g.gone {
+		if host.Within(p, q) {
+			return true
+		}
+	}
+	return false
+}
+
+// Visible, Gated, Denied and Whole are the plan's, less what was taken away.
+func (g *mountGate) Visible(p string) bool { return g.a.view.Visible(p) && !g.withdrawnAt(p) }
+
+// Gated says whether a path may be asked for.
+func (g *mountGate) Gated(p string) bool {
+	if g.a.view.Gated(p) {
+		return true
+	}
+	no, _ := g.a.view.Denied(p)
+	return !no && g.withdrawnAt(p)
+}
+
+// Denied says whether a path is never granted.
+func (g *mountGate) Denied(p string) (bool, syscall.Errno) { return g.a.view.Denied(p) }
+
+// Served lists the directories that this process serves.
+func (g *mountGate) Served() []string { return g.a.view.Served() }
+
+// review takes back what would not be given any more.
+func (g *mountGate) review() {
+	warn := func(err error) {
+		if err != nil {
+			g.a.t.warn("taking back what rules no longer allow: " + err.Error())
+		}
+	}
+	g.mu.Lock()
+	held := make(map[string]mountGrant, len(g.grants))
+	for p, m := range g.grants {
+		held[p] = m
+	}
+	g.mu.Unlock()
+	for p, m := range held {
+		// A tree that may be written by now is to be mounted anew.
+		if g.holds(p, m) && !(m.mode == gatefs.RO && m.dir && g.writable(p)) {
+			continue
+		}
+		warn(g.takeBack(func(q string) bool { return p == q }))
+	}
+	for i := range g.plan.Mounts {
+		m := &g.plan.Mounts[i]
+		if m.Kind != plan.Bind || !g.byRule(m.Why) {
+			g.tooLate(m)
+			continue
+		}
+		p := string(m.Target)
+		if g.withdrawn[p] || g.stands(p, modeOf(m.Access)) {
+			continue
+		}
+		g.withdrawn[p] = true
+		g.mu.Lock()
+		g.placed.Store(true)
+		g.gone[p] = true
+		g.mu.Unlock()
+		warn(g.agent.Ungraft(p))
+	}
+}
+
+// holds says whether what was mounted would be now. A file may have been for running it only.
+func (g *mountGate) holds(p string, m mountGrant) bool {
+	if g.stands(p, m.mode) {
+		return true
+	}
+	return !m.dir && g.a.arb.Stands(decide.Ask{Op: "exec", Kind: policy.KindExec, Path: p}).Decision == decide.Allow &&
+		g.a.arb.Stands(decide.Ask{Op: "read", Kind: policy.KindPath, Path: p}).Decision != decide.Deny
+}

@@ -1,0 +1,260 @@
+package notify
+
+import (
+	"encoding/binary"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// byHand makes, removes and moves names in a directory that cannot be mounted, because it leads to what is or holds what is hidden:
+// a home, as a rule. Each name is asked about, and the broker does to that name on the host what the call wanted.
+func (r *request) byHand(objects []*object) {
+	if r.c.op == "link" || r.c.op == "bind" {
+		r.s.refuse(&r.n, r.c.op, objects[0].path, unix.EACCES, "the directory cannot be mounted, and there only plain files, directories and links are made")
+		return
+	}
+	dirs := make([]int, len(objects))
+	for i, o := range objects {
+		a := r.question(o, "write")
+		a.Op, a.Write = "write", true
+		if _, ok := r.allowed(o, a); !ok {
+			return
+		}
+		fd, err := r.parent(o)
+		if err != nil {
+			r.s.refuse(&r.n, r.op(o), o.path, unix.EACCES, err.Error())
+			return
+		}
+		defer unix.Close(fd)
+		dirs[i] = fd
+	}
+	r.changeIn(objects, dirs)
+}
+
+// changeIn does to names in pinned directories what the call wanted.
+func (r *request) changeIn(objects []*object, dirs []int) {
+	if !idValid(r.s.fd, r.n.id) { // what was read of the caller's since was another's
+		return
+	}
+	o := objects[0]
+	var err error
+	switch r.c.kind {
+	case kindOpen:
+		r.create(o, dirs[0])
+		return
+	case kindMake:
+		err = r.makeName(o, dirs[0])
+	case kindDrop:
+		flags := 0
+		if r.c.name == "rmdir" || r.c.name == "unlinkat" && r.n.args[2]&unix.AT_REMOVEDIR != 0 {
+			flags = unix.AT_REMOVEDIR
+		}
+		r.rights().without(func() { err = unix.Unlinkat(dirs[0], path.Base(o.path), flags) })
+	case kindMove:
+		err = r.move(objects, dirs)
+	default:
+		err = unix.EACCES
+	}
+	r.done(err)
+	if err == nil {
+		for _, o := range objects { // nothing of ours is to stand for what is gone
+			r.s.Grafter.Unplace(o.path)
+		}
+	}
+}
+
+func (r *request) rights() rights { return rights{r.s.caps} }
+
+// done answers with what the host's kernel said.
+func (r *request) done(err error) {
+	if err == nil {
+		r.s.value(r.n.id, 0)
+		return
+	}
+	e, _ := err.(unix.Errno)
+	r.s.fail(r.n.id, e)
+}
+
+// parent pins the host's directory of an object, which must be where its name says.
+func (r *request) parent(o *object) (fd int, err error) {
+	dir := path.Dir(o.path)
+	r.rights().without(func() {
+		e := unix.Errno(0)
+		if fd, e = openPath(unix.AT_FDCWD, append([]byte(dir), 0), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, unix.RESOLVE_NO_SYMLINKS|unix.RESOLVE_NO_MAGICLINKS); e != 0 {
+			err = e
+		}
+	})
+	return fd, err
+}
+
+// mode is a permission argument, less what the caller's mask takes and without the bits that change who somebody is.
+func (r *request) mode(arg int) uint32 {
+	mask := uint64(0o077)
+	b, _ := os.ReadFile("/proc/" + strconv.FormatUint(uint64(r.n.pid), 10) + "/status")
+	if _, rest, ok := strings.Cut(string(b), "\nUmask:\t"); ok {
+		line, _, _ := strings.Cut(rest, "\n")
+		if m, err := strconv.ParseUint(line, 8, 32); err == nil {
+			mask = m
+		}
+	}
+	return uint32(r.n.args[arg]&0o777) &^ uint32(mask)
+}
+
+// create makes a file and hands it over, through a copy of its mount as any other.
+func (r *request) create(o *object, dir int) {
+	arg := map[string]int{"open": 2, "openat": 3, "creat": 1}[r.c.name]
+	var err error
+	mode := r.mode(arg)
+	r.rights().without(func() {
+		fd := -1
+		if fd, err = unix.Openat(dir, path.Base(o.path), unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, mode); err == nil {
+			err = unix.Fchmod(fd, mode) // the broker's own mask is not the caller's
+			unix.Close(fd)
+		}
+		if err == nil {
+			o.fd, err = unix.Openat(dir, path.Base(o.path), unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		}
+	})
+	if err != nil {
+		r.done(err)
+		return
+	}
+	o.typ = unix.S_IFREG
+	r.made = true
+	r.open(o)
+}
+
+func (r *request) makeName(o *object, dir int) (err error) {
+	name := path.Base(o.path)
+	switch r.c.op {
+	case "mkdir":
+		mode := r.mode(map[string]int{"mkdir": 1, "mkdirat": 2}[r.c.name])
+		r.rights().without(func() {
+			if err = unix.Mkdirat(dir, name, mode); err == nil {
+				err = unix.Fchmodat(dir, name, mode, unix.AT_SYMLINK_NOFOLLOW)
+			}
+		})
+	case "mknod":
+		arg := map[string]int{"mknod": 1, "mknodat": 2}[r.c.name]
+		typ := uint32(r.n.args[arg]) & unix.S_IFMT
+		if typ != 0 && typ != unix.S_IFREG {
+			return unix.EPERM
+		}
+		mode := r.mode(arg)
+		r.rights().without(func() { err = unix.Mknodat(dir, name, unix.S_IFREG|mode, 0) })
+	case "symlink":
+		var b [maxPath]byte
+		k, e := readPath(r.n.pid, r.n.args[0], b[:])
+		if e != 0 || k < 2 {
+			return unix.EFAULT
+		}
+		if !idValid(r.s.fd, r.n.id) {
+			return unix.EINTR
+		}
+		r.rights().without(func() { err = unix.Symlinkat(string(b[:k-1]), dir, name) })
+	}
+	return err
+}
+
+// move moves files and links. A directory is not moved, as what lies below it has rules of its own; EXDEV makes mv copy.
+func (r *request) move(objects []*object, dirs []int) (err error) {
+	flags := uint(0)
+	if r.c.name == "renameat2" {
+		flags = uint(r.n.args[4])
+	}
+	switch typ := objects[0].typ; {
+	case len(objects) != 2, typ == unix.S_IFDIR, objects[1].typ == unix.S_IFDIR:
+		return unix.EXDEV
+	case flags&^unix.RENAME_NOREPLACE != 0:
+		return unix.EINVAL
+	case typ != unix.S_IFREG && typ != unix.S_IFLNK:
+		return unix.EACCES
+	}
+	r.rights().without(func() {
+		err = unix.Renameat2(dirs[0], path.Base(objects[0].path), dirs[1], path.Base(objects[1].path), flags)
+	})
+	return err
+}
+
+// alter changes the attributes or the length of a pinned file.
+func (r *request) alter(o *object) {
+	if r.n.arch != r.s.native {
+		r.foreign(o)
+		return
+	}
+	var err error
+	change := func(f func(string) error) { r.rights().without(func() { err = f(ownFd(o.fd)) }) }
+	switch r.c.op {
+	case "truncate":
+		change(func(p string) error { return unix.Truncate(p, int64(r.n.args[1])) })
+	case "chmod":
+		mode := r.n.args[1]
+		if r.c.dir >= 0 {
+			mode = r.n.args[2]
+		}
+		change(func(p string) error { return unix.Fchmodat(unix.AT_FDCWD, p, uint32(mode)&0o1777, 0) })
+	case "utime":
+		times, ok := r.times()
+		if !ok {
+			r.s.fail(r.n.id, unix.EFAULT)
+			return
+		}
+		change(func(p string) error { return unix.UtimesNanoAt(unix.AT_FDCWD, p, times, 0) })
+	case "chown":
+		err = r.keepsOwner(o)
+	default:
+		err = unix.EOPNOTSUPP
+	}
+	r.done(err)
+}
+
+// times copies the two moments of a call, once.
+func (r *request) times() ([]unix.Timespec, bool) {
+	arg, unit := 1, int64(1000)
+	switch r.c.name {
+	case "utimensat":
+		arg, unit = 2, 1
+	case "futimesat":
+		arg = 2
+	case "utime":
+		unit = 0
+	}
+	now := unix.Timespec{Nsec: unix.UTIME_NOW}
+	if r.n.args[arg] == 0 {
+		return []unix.Timespec{now, now}, true
+	}
+	var b [32]byte
+	n := 32
+	if unit == 0 {
+		n = 16
+	}
+	if k, e := readMemory(r.n.pid, r.n.args[arg], b[:n]); e != 0 || k != n || !idValid(r.s.fd, r.n.id) {
+		return nil, false
+	}
+	word := func(i int) int64 { return int64(binary.LittleEndian.Uint64(b[8*i:])) }
+	if unit == 0 {
+		return []unix.Timespec{{Sec: word(0)}, {Sec: word(1)}}, true
+	}
+	return []unix.Timespec{{Sec: word(0), Nsec: word(1) * unit}, {Sec: word(2), Nsec: word(3) * unit}}, true
+}
+
+// keepsOwner lets a change of owner pass that is none.
+func (r *request) keepsOwner(o *object) error {
+	uid, gid := uint32(r.n.args[1]), uint32(r.n.args[2])
+	if r.c.dir >= 0 {
+		uid, gid = uint32(r.n.args[2]), uint32(r.n.args[3])
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(o.fd, &st); err != nil {
+		return err
+	}
+	root := r.s.root.Load()
+	if uid != ^uint32(0) && uid != root.uids.inside(st.Uid) || gid != ^uint32(0) && gid != root.gids.inside(st.Gid) {
+		return unix.EPERM
+	}
+	return nil
+}

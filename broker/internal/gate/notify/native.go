@@ -1,0 +1,270 @@
+package notify
+
+import (
+	"path"
+
+	"golang.org/x/sys/unix"
+)
+
+// native carries a call out where what is granted can be mounted: trees, what is executed and what is watched. The kernel then walks
+// itself, and all that it can reach is mounted or a place that leads there. A file that is opened is handed over instead: one that is
+// saved atomically is another each time, and writing what may be read is another question. It answers in every case.
+func (r *request) native(objects []*object) {
+	o := objects[0]
+	switch {
+	case o.astray || len(objects) > 1 && objects[1].astray:
+		r.astray(objects)
+	case r.special(o):
+		r.s.refuse(&r.n, r.op(o), o.decided(), unix.EACCES, specialWhy)
+	case o.fd < 0, r.c.kind == kindMake, r.c.kind == kindDrop, r.c.kind == kindMove:
+		r.changeNames(objects)
+	case r.c.kind == kindExec:
+		r.exec(o)
+	case o.native: // a link on the way is all that is missing
+		r.walkOn(o)
+	case r.c.kind == kindOpen && r.flags&(unix.O_CREAT|unix.O_EXCL) == unix.O_CREAT|unix.O_EXCL:
+		r.s.fail(r.n.id, unix.EEXIST)
+	case o.typ == unix.S_IFDIR:
+		r.directory(o)
+	case o.typ == unix.S_IFLNK:
+		r.linkItself(o)
+	case r.c.kind == kindRead:
+		if r.mounted(o, "watch") {
+			r.walkAgain(o)
+		}
+	default:
+		r.handOver(o)
+	}
+}
+
+// walkOn lets the kernel walk, through the links that a name leads over.
+func (r *request) walkOn(objects ...*object) {
+	for _, o := range objects {
+		if !r.placeLinks(o) {
+			return
+		}
+	}
+	r.s.pass(r.n.id)
+}
+
+// walkAgain is walkOn after a directory was mounted, which may be the one that the caller stands in.
+func (r *request) walkAgain(objects ...*object) {
+	var astray []*object
+	defer func() { closeAll(astray) }()
+	for i := range r.names {
+		if out, o, _ := r.walkName(i); out == gated {
+			if !o.astray {
+				o.close()
+				continue
+			}
+			astray = append(astray, o)
+		}
+	}
+	if len(astray) > 0 {
+		r.astray(astray)
+		return
+	}
+	r.walkOn(objects...)
+}
+
+func (r *request) placeLinks(o *object) bool {
+	for i, l := range o.links {
+		if err := r.s.Grafter.Place(l, o.texts[i]); err != nil {
+			r.s.refuse(&r.n, r.op(o), o.decided(), unix.EACCES, "placing a link failed: "+err.Error())
+			return false
+		}
+	}
+	return true
+}
+
+// place makes a directory be there, and nothing in it.
+func (r *request) place(o *object, dir string) {
+	if err := r.s.Grafter.Place(dir, ""); err != nil {
+		r.s.refuse(&r.n, r.op(o), dir, unix.EACCES, "making a place failed: "+err.Error())
+		return
+	}
+	r.walkOn(o)
+}
+
+// graft mounts what was granted; it answers when that fails.
+func (r *request) graft(o *object, p string, write bool) bool {
+	if err := r.s.Grafter.Graft(p, write); err != nil {
+		r.s.refuse(&r.n, r.op(o), p, unix.EACCES, "mounting it failed: "+err.Error())
+		return false
+	}
+	return true
+}
+
+const notWholeWhy = "something below it is refused or secret, so it cannot be opened for writing as a whole"
+
+// directory: its type is no secret, its names and what lies in it are.
+func (r *request) directory(o *object) {
+	g := r.s.Grafter
+	temporary := r.c.kind == kindOpen && r.flags&unix.O_TMPFILE == unix.O_TMPFILE
+	switch {
+	case r.look() == sees:
+		r.place(o, o.path)
+	case r.c.kind == kindWrite || temporary:
+		if !g.Whole(o.path) {
+			r.s.refuse(&r.n, "write", o.path, unix.EACCES, notWholeWhy)
+		} else if r.mountedDir(o, o.path, "write") {
+			r.walkAgain(o)
+		}
+	case r.look() == writes:
+		r.s.fail(r.n.id, unix.EISDIR)
+	case !g.Whole(o.path):
+		r.place(o, o.path)
+	case r.c.op == "chdir": // what it then names is asked about
+		r.place(o, o.path)
+	default:
+		op := "list"
+		if r.c.op == "watch" {
+			op = "watch"
+		}
+		if r.mountedDir(o, o.path, op) {
+			r.walkAgain(o)
+		}
+	}
+}
+
+// mountedDir asks for a directory and mounts what was granted. Where it answers it returns false.
+func (r *request) mountedDir(o *object, dir, op string) bool {
+	a := r.question(o, op)
+	a.Op, a.Path, a.Dir, a.Write = op, dir, true, op == "write"
+	if dir != o.path {
+		a.Target, a.Nlink, a.Dev, a.Ino = "", 0, 0, 0
+	}
+	answer, ok := r.allowed(o, a)
+	switch {
+	case !ok:
+		return false
+	case answer.Mount != "":
+		return r.graft(o, answer.Mount, answer.Write)
+	case op == "write":
+		r.s.refuse(&r.n, op, dir, unix.EACCES, notWholeWhy)
+	default:
+		r.place(o, dir)
+	}
+	return false
+}
+
+// mounted asks for a single file and mounts it, or the directory that was granted instead. Where it answers it returns false.
+func (r *request) mounted(o *object, op string) bool {
+	answer, ok := r.allowed(o, r.question(o, op))
+	if !ok {
+		return false
+	}
+	if answer.Mount != "" {
+		return r.graft(o, answer.Mount, answer.Write)
+	}
+	if !r.graft(o, o.path, false) {
+		return false
+	}
+	r.s.files.note(r.s.root.Load(), o.path)
+	return true
+}
+
+// linkItself: where a link leads is decided about at its end.
+func (r *request) linkItself(o *object) {
+	switch r.c.kind {
+	case kindStat, kindStatx, kindReadlink:
+		r.carryOut(o)
+	case kindWrite:
+		r.s.refuse(&r.n, r.c.op, o.path, unix.EACCES, "a link that is not mounted cannot be changed")
+	default:
+		here := *o
+		here.links, here.texts = append(here.links, o.path), append(here.texts, linkText(o.fd))
+		r.walkOn(&here)
+	}
+}
+
+func linkText(fd int) string {
+	var buf [maxPath]byte
+	k, err := unix.Readlinkat(fd, "", buf[:])
+	if err != nil || k == 0 {
+		return "?"
+	}
+	return string(buf[:k])
+}
+
+// exec mounts the file, its interpreter, and what that one needs in turn.
+func (r *request) exec(o *object) {
+	switch {
+	case o.native:
+	case o.typ == unix.S_IFDIR:
+		r.s.fail(r.n.id, unix.EACCES)
+		return
+	case o.typ == unix.S_IFLNK:
+		r.s.fail(r.n.id, unix.ELOOP)
+		return
+	}
+	for range maxInterpreters {
+		if !o.native && !r.mounted(o, "exec") || !r.placeLinks(o) {
+			return
+		}
+		next := r.interpreter()
+		if next == nil {
+			r.walkAgain()
+			return
+		}
+		defer next.close()
+		if next.decided() == o.decided() {
+			r.s.refuse(&r.n, "exec", o.decided(), unix.EACCES, "the interpreter is not there after it was mounted")
+			return
+		}
+		o = next
+	}
+	r.s.refuse(&r.n, "exec", o.decided(), unix.ELOOP, "interpreters need interpreters")
+}
+
+// handOver asks for a file and does what the call wanted on it.
+func (r *request) handOver(o *object) {
+	answer, ok := r.allowed(o, r.question(o, r.op(o)))
+	switch {
+	case !ok:
+	case answer.Mount != "":
+		if r.graft(o, answer.Mount, answer.Write) {
+			r.walkAgain(o)
+		}
+	case r.c.kind == kindWrite:
+		r.alter(o)
+	default:
+		r.carryOut(o)
+	}
+}
+
+// changeNames: a name belongs to its directory, which becomes writable as a whole. Where that cannot be, the broker does it.
+func (r *request) changeNames(objects []*object) {
+	if r.exists(objects) {
+		r.s.fail(r.n.id, unix.EEXIST)
+		return
+	}
+	whole := 0
+	for _, o := range objects {
+		if r.s.Grafter.Whole(path.Dir(o.path)) {
+			whole++
+		}
+	}
+	switch {
+	case whole == len(objects):
+		for i, o := range objects {
+			dir := path.Dir(o.path)
+			if i > 0 && dir == path.Dir(objects[0].path) {
+				continue
+			}
+			if !r.mountedDir(o, dir, "write") {
+				return
+			}
+		}
+		r.walkAgain(objects...)
+	case r.c.kind == kindMove && (whole > 0 || len(objects) < 2):
+		r.s.fail(r.n.id, unix.EXDEV) // as between two mounts, which they become
+	default:
+		r.byHand(objects)
+	}
+}
+
+// exists says whether the name that a call would make is taken.
+func (r *request) exists(objects []*object) bool {
+	return r.c.kind == kindMake && objects[0].fd >= 0 || r.c.name == "link" && len(objects) == 2 && objects[1].fd >= 0
+}
