@@ -80,6 +80,10 @@ func (b *builder) sockets() {
 			b.add(Errno(EPROTONOSUPPORT), rare, []Cond{family(afInet, afInet6), {Arg: 2, Op: NotIn, List: transports}}, "socket")
 		}
 	}
+	// The rules of the namespace refuse what such a socket is for (network/known.go); this refuses it where it begins.
+	for _, v := range [][2]uint64{{0, 15}, {41, 78}} { // IP_FREEBIND, IPV6_FREEBIND
+		b.add(Errno(EPERM), "sockets with an address of somebody else's", []Cond{{Arg: 1, Op: MaskedEq, Mask: 0xffffffff, Value: v[0]}, {Arg: 2, Op: MaskedEq, Mask: 0xffffffff, Value: v[1]}}, "setsockopt")
+	}
 	// i386 binaries of old C libraries reach socket(2) only through here, with the family in memory.
 	b.add(Errno(EPERM), "SYS_SOCKET and SYS_SOCKETPAIR hide the family in memory", []Cond{family(1, 8)}, "socketcall")
 	if b.t.Notify {
