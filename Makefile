@@ -2,7 +2,7 @@
 # make demo     a real job in a sandbox, and what is blocked there
 # make test     all tests; as root on Debian what they need is installed first
 # make check    gofmt, vet, staticcheck
-# make bench    start-up against bubblewrap, paired, and approvals over the socket, as an ordinary user; as root the network too
+# make bench    start-up against bubblewrap, paired, approvals over the socket, the host under bombs, as an ordinary user; as root the network too
 # make vm       other hosts, as virtual machines: all of them (make test takes a few)
 # make fuzz     every Fuzz function, FUZZTIME (30s) each, and mutated plans against sbx-helper for HELPERFUZZ (5m)
 # make audit-helper   what runs with privileges: files, lines, imports

@@ -39,3 +39,5 @@ for gate in gatefs notify; do
 	env -i HOME="$here/home" PATH=/usr/bin:/bin $user "$here/bench" -first "${FIRST:-1000}" -gate $gate -sbx "$here/sbx"
 done
 sh "$top/selftest/testdata/bench_gate.sh" "$here" "$go" $user
+# How the host fares under bombs in a sandbox.
+env -i HOME="$here/home" PATH=/usr/bin:/bin $user python3 "$top/selftest/testdata/responsive.py" "$here/sbx" "${ROUNDS:-3}"

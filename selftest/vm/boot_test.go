@@ -74,7 +74,7 @@ func (m machine) disk(t *testing.T, scratch string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range append(scripts, "../testdata/cgroup.sh", "../testdata/nix.sh") {
+	for _, f := range append(scripts, "../testdata/cgroup.sh", "../testdata/responsive.py", "../testdata/nix.sh") {
 		text, err := os.ReadFile(f)
 		if err != nil {
 			t.Fatal(err)
