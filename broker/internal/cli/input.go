@@ -46,7 +46,7 @@ func (t *term) input(r *request, s settings, facts host.Facts) (*planner.Input, 
 	if in.TmpSize, err = tmpSize(s.FS.TmpSize); err != nil {
 		return nil, err
 	}
-	in.Limits = limits(s.Limits.Pids)
+	in.Limits = limits(processLimit(s.Limits.Pids))
 	in.Env = environment(t.env, r, s.Env, facts)
 	if err := t.sockets(r, s, in); err != nil {
 		return nil, err

@@ -39,6 +39,15 @@ func limits(pids int) []plan.Limit {
 	return out
 }
 
+// processLimit leaves a quarter of the processes that the caller may have to those outside: those inside count as the caller's too.
+func processLimit(pids int) int {
+	var own unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NPROC, &own) == nil && own.Cur < 1<<31 {
+		return min(pids, max(int(own.Cur)/4*3, 1))
+	}
+	return pids
+}
+
 // defaultTmpSize is the size of each temporary file system, in bytes, where nothing says otherwise.
 const defaultTmpSize = 1 << 30
 

@@ -59,7 +59,7 @@ func limitKeys() [5][2]string {
 // resourceLimits reads the settings.
 func resourceLimits(s settings, project string) (resources.Limits, error) {
 	// Half the usual weight: what others want of the processors comes first, and nobody else's loss is its gain.
-	l := resources.Limits{Pids: s.Limits.Pids, Weight: 50, IODir: project, Swap: len(s.Origins["limits.memory"]) == 0}
+	l := resources.Limits{Pids: processLimit(s.Limits.Pids), Weight: 50, IODir: project, Swap: len(s.Origins["limits.memory"]) == 0}
 	for _, m := range [...]struct {
 		key, text string
 		to        *uint64
@@ -166,6 +166,10 @@ func (t *term) confine(r *request, s settings, in *planner.Input, dry bool) (*co
 				yieldToGroup(in.Limits)
 			}
 		}
+	}
+	if l.Pids < s.Limits.Pids && len(s.Origins["limits.pids"]) > 0 {
+		in.Losses = append(in.Losses, planner.Loss{What: "limits.pids (" + s.origin("limits.pids") + ")", Why: fmt.Sprintf("it is %d, as you may have no more yourself, and a quarter of those is kept for what is outside", l.Pids),
+			Fix: "raise your own limit (ulimit -u)"})
 	}
 	lost := func(file string) error {
 		for _, x := range in.Controls {
