@@ -47,6 +47,7 @@ check:
 	$(GO) vet ./...
 	GOARCH=arm64 CGO_ENABLED=0 $(GO) build -o /dev/null -ldflags=-E=sbx_start ./broker
 	GOARCH=arm64 CGO_ENABLED=0 $(GO) build -o /dev/null -ldflags=-E=sbx_helper_start ./helper
+	@for tag in sbx_launch sbx_host; do set -x; $(GO) vet -tags $$tag ./helper; done
 	@if $(GO) run $(STATICCHECK) -version >/dev/null 2>&1; then set -x; $(GO) run $(STATICCHECK) ./...; else echo "staticcheck: not to be had here, left out"; fi
 
 bench: all
@@ -71,8 +72,8 @@ audit-helper: all
 	@echo "== what bin/sbx-helper holds of this tree, in reading order; lines of a file, and of all so far, that are neither empty nor comment"
 	@$(GO) run ./selftest/linked bin/sbx-helper $(AUDIT)
 	@echo "(all: with every capability; decides: with none effective; some: five or fewer, with the caller's authority over files; none: when everything has been given up)"
-	@echo "== each verb alone: the helper built with no other"
-	@$(GO) run ./selftest/linked -verbs
+	@echo "== the two programs of package sbx-helper-suid, which are built from the same files with one verb, or two"
+	@$(GO) run ./selftest/linked -suid
 	@for d in helper shared/wire shared/plan shared/stage; do echo "imports of $$d: $$($(GO) list -f '{{join .Imports " "}}' ./$$d)"; done
 	@echo "== not of the standard library"; $(GO) list -deps -f '{{if not .Standard}}{{.ImportPath}}{{end}}' ./helper | sort -u
 

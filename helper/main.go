@@ -25,6 +25,12 @@ func main() {
 	os.Exit(helper())
 }
 
+// verb is something that the helper may be asked for.
+type verb struct {
+	name string
+	do   func()
+}
+
 // helper does everything, in the order of README.md, and returns the exit status. Whatever goes wrong,
 // the caller learns a number: no text of the caller's or of a file comes back, not even in a panic.
 func helper() (status int) {

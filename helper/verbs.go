@@ -1,11 +1,7 @@
+//go:build !sbx_launch && !sbx_host
+
 package main
 
-// verbs are what the helper may be asked for. selftest/linked builds it with each alone, to say how much of the text that is.
-var verbs = [...]struct {
-	name string
-	do   func()
-}{
-	{"launch", launch},
-	{"net", network},
-	{"group", group},
-}
+// verbs are what the helper may be asked for. Package sbx-helper-suid has two programs instead, each with its part of them alone
+// (verbs_launch.go, verbs_host.go).
+var verbs = [...]verb{{"launch", launch}, {"net", network}, {"group", group}}

@@ -31,10 +31,11 @@ for arch in "$@"; do
 	mkdir "$stage"
 	cp -r "$work/man" "$work/completion" "$stage"
 	# sbx and sbx-helper begin with code of their own, see shared/stage/early.go and helper/entry_amd64.s
-	(cd "$top" && for p in sbx=broker sbx-helper=helper sbx-probe=selftest/probe; do
-		flags='-s -w -buildid='
-		case $p in sbx=*) flags="$flags -E=sbx_start" ;; sbx-helper=*) flags="$flags -E=sbx_helper_start" ;; esac
-		GOARCH=$arch $GO build -trimpath -buildvcs=false -ldflags "$flags" -o "$stage/${p%%=*}" "./${p#*=}"
+	(cd "$top" && for p in sbx=broker sbx-helper=helper sbx-helper-launch=helper sbx-helper-host=helper sbx-probe=selftest/probe; do
+		flags='-s -w -buildid=' tags=
+		case $p in sbx=*) flags="$flags -E=sbx_start" ;; sbx-helper*) flags="$flags -E=sbx_helper_start" ;; esac
+		case $p in sbx-helper-launch=*) tags=sbx_launch ;; sbx-helper-host=*) tags=sbx_host ;; esac
+		GOARCH=$arch $GO build -trimpath -buildvcs=false -tags "$tags" -ldflags "$flags" -o "$stage/${p%%=*}" "./${p#*=}"
 	done)
 	for package in sbx sbx-helper sbx-helper-suid; do
 		for format in deb rpm; do

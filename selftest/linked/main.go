@@ -22,12 +22,12 @@ const module = "sbx/"
 func main() {
 	if len(os.Args) < 2 {
 		fmt.Fprintln(os.Stderr, "usage: linked PROGRAM [FILE...] (in the module's folder; the files are listed first, in this order)\n"+
-			"       linked -verbs (of sbx-helper: how much each is, with which privilege)")
+			"       linked -suid (how much of the programs of sbx-helper-suid runs with which privilege)")
 		os.Exit(2)
 	}
 	err := error(nil)
-	if os.Args[1] == "-verbs" {
-		err = printVerbs()
+	if os.Args[1] == "-suid" {
+		err = printPrograms()
 	} else {
 		err = run(os.Args[1], os.Args[2:])
 	}
@@ -62,12 +62,9 @@ func run(program string, first []string) error {
 	return nil
 }
 
-// countAll says how many lines of each file are in the program; what has no function, but is data, counts in helper itself.
+// countAll says how many lines of each file are in the program.
 func countAll(program string) (map[string]int, error) {
 	hit, err := lines(program)
-	if len(hit["helper/main.go"]) > 0 {
-		hit["helper/verbs.go"] = map[int]bool{}
-	}
 	counts := map[string]int{}
 	for file, at := range hit {
 		if counts[file], err = count(file, at); err != nil {

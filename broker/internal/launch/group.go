@@ -23,7 +23,7 @@ func Prepares() (file string, ok bool) {
 	b, _ := os.ReadFile("/etc/sbx/helper.toml")
 	for line := range strings.Lines(string(b)) {
 		if key, _, _ := strings.Cut(line, "="); strings.TrimSpace(key) == "cgroups" {
-			file, setuid, err := FindHelper()
+			file, setuid, err := find(hostHelperPaths)
 			return file, err == nil && setuid
 		}
 	}

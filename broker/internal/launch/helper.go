@@ -23,6 +23,9 @@ import (
 // helperPaths are the only places where the helper is looked for: never in PATH, never beside sbx.
 var helperPaths = [...]string{"/usr/libexec/sbx/sbx-helper-suid", "/usr/libexec/sbx/sbx-helper", "/usr/lib/sbx/sbx-helper", "/usr/local/libexec/sbx/sbx-helper"}
 
+// hostHelperPaths are those of the one that changes something of the host: package sbx-helper-suid has it apart.
+var hostHelperPaths = [...]string{"/usr/libexec/sbx/sbx-helper-host-suid", "/usr/libexec/sbx/sbx-helper", "/usr/lib/sbx/sbx-helper", "/usr/local/libexec/sbx/sbx-helper"}
+
 const sudoPath = "/usr/bin/sudo"
 
 // Helper builds the sandbox with sbx-helper, for hosts without user namespaces. The plan must have none.
@@ -31,7 +34,7 @@ type Helper struct {
 	Sudo bool // start it once through sudo, which asks on the terminal; else it is set-user-id
 
 	powerless bool // with no_new_privs set: see Powerless
-	begun *begun
+	begun     *begun
 }
 
 // begun is a helper that waits for its plan.
@@ -119,9 +122,11 @@ var ErrNoHelper = errors.New("sbx-helper is not installed")
 
 // FindHelper returns the installed helper, and whether it is set-user-id root and can be so for this
 // process. A file that somebody else than root could have put there is not used.
-func FindHelper() (file string, setuid bool, err error) {
+func FindHelper() (file string, setuid bool, err error) { return find(helperPaths) }
+
+func find(paths [4]string) (file string, setuid bool, err error) {
 	err = ErrNoHelper
-	for _, p := range helperPaths {
+	for _, p := range paths {
 		st, e := trusted(p)
 		if e == unix.ENOENT {
 			continue
@@ -147,7 +152,7 @@ func FindHelper() (file string, setuid bool, err error) {
 // the file's own (setcap cap_net_admin+ep).
 func FindNetHelper() (string, error) {
 	err := ErrNoHelper
-	for _, p := range helperPaths {
+	for _, p := range hostHelperPaths {
 		st, e := trusted(p)
 		if e == unix.ENOENT {
 			continue

@@ -1,0 +1,6 @@
+//go:build sbx_launch
+
+package main
+
+// verbs of sbx-helper-suid: it builds sandboxes.
+var verbs = [...]verb{{"launch", launch}}
