@@ -6,8 +6,7 @@ if [ "$1" = lab ]; then
 	ip address add 203.0.113.2/24 dev lab
 	ip link set lab up
 	ip netns exec internet sh -c 'ip link set lo up; ip address add 203.0.113.1/24 dev lab0; ip address add 198.51.100.10/32 dev lo; ip address add 10.9.9.9/32 dev lo; ip link set lab0 up'
-	ip route add 198.51.100.0/24 via 203.0.113.1
-	ip route add 10.9.9.0/24 via 203.0.113.1
+	ip route replace default via 203.0.113.1 # the one way that a helper's device leads
 	mkdir -p /run/page /etc/sbx
 	printf 'veth = true\nforwarding = true\n' >/etc/sbx/helper.toml
 	echo 'a page' >/run/page/index.html
