@@ -70,6 +70,9 @@ func (o *outlet) note(e network.Event) {
 				a.Host = e.Addr.String()
 			}
 		}
+		if e.Proto != "" && e.Proto != "tcp" {
+			a.Detail = append(a.Detail, audit.KV{K: "protocol", V: e.Proto})
+		}
 		_, _ = o.log.Note(a)
 	}
 	o.mu.Unlock()

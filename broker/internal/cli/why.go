@@ -210,13 +210,13 @@ func (e explained) text() string {
 	if e.Event != nil {
 		b.WriteString(e.Event.text() + "\n")
 	}
-	subject := e.Subject
+	subject, when := e.Subject, ""
 	if e.Event != nil {
-		subject = e.Event.object()
+		subject, when = e.Event.object(), "a run from here now: "
 	}
 	for _, a := range e.Answers {
 		what := map[string]string{"allow": "allowed", "ask": "asked about", "deny": "refused", "absent": "does not exist inside"}[a.Decision]
-		fmt.Fprintf(&b, "%s %s: %s: %s\n", a.Access, quote(subject), what, ascii(a.Reason))
+		fmt.Fprintf(&b, "%s%s %s: %s: %s\n", when, a.Access, quote(subject), what, ascii(a.Reason))
 		fmt.Fprintf(&b, "  because  %s\n", a.where())
 		if a.Change != "" {
 			fmt.Fprintf(&b, "  allow    %s\n", ascii(a.Change))
