@@ -66,7 +66,7 @@ type carrier struct {
 }
 
 const (
-	upPatience  = 10 * time.Second
+	upPatience  = time.Minute // a busy host loads the kernel's modules and starts a program
 	maxRestarts = 3
 	// steady is how long it has to run for its earlier ends to be forgotten.
 	steady = time.Minute

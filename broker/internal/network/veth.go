@@ -28,8 +28,8 @@ type veth struct {
 	gone  chan struct{}
 }
 
-// vethPatience bounds the wait for the helper.
-const vethPatience = 10 * time.Second
+// vethPatience bounds the wait for the helper, for whom a busy host may have to load the kernel's modules first.
+const vethPatience = time.Minute
 
 // startVeth has the helper connect the namespace, and sets the sandbox's end up with the caller's own rights.
 func (n *Network) startVeth() (*veth, error) {
@@ -122,6 +122,9 @@ func (v *veth) ask(netns int) (netip.Addr, error) {
 		n, err := unix.Read(v.sock, b[:])
 		if err == unix.EINTR {
 			continue
+		}
+		if err == unix.EAGAIN {
+			return netip.Addr{}, fmt.Errorf("sbx-helper gave no answer within %v", vethPatience)
 		}
 		if err != nil || n != len(b) {
 			return netip.Addr{}, errors.Join(errors.New("sbx-helper ended without an answer"), err)
