@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"os"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -31,9 +32,10 @@ type mountGate struct {
 	once  sync.Once
 
 	placed atomic.Bool
-	mu     sync.Mutex
+	doing  sync.Mutex      // held while the agent works, which can take long in a file system of somebody else's
+	under  map[string]bool // files that are mounted below what was mounted over their directory later. Guarded by doing.
+	mu     sync.Mutex      // guards the tables, which every call that finds nothing looks at
 	grants map[string]mountGrant
-	under  map[string]bool // files that are mounted below what was mounted over their directory later
 	gone   map[string]bool // mounts of the plan that were taken away
 }
 
@@ -73,6 +75,9 @@ func (g *mountGate) able() bool {
 func (g *mountGate) join(n *gate.Notify) {
 	if g.able() {
 		n.Opener, n.Grafter, n.Settle, n.Live = g, g, g.settle, g
+		if g.a.cfg.Sandbox.Stat == "type-only" {
+			n.TypeOnly = func(q decide.Ask) bool { return g.a.arb.Stands(q).Decision != decide.Allow }
+		}
 	}
 }
 
@@ -157,9 +162,9 @@ func (g *mountGate) Graft(p string, write bool) error {
 	default:
 		return errReplaced
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if have, ok := g.grants[p]; ok && have.dev == m.dev && have.ino == m.ino && (have.mode == gatefs.RW || !write) {
+	g.doing.Lock()
+	defer g.doing.Unlock()
+	if have, ok := g.grant(p); ok && have.dev == m.dev && have.ino == m.ino && (have.mode == gatefs.RW || !write) {
 		return nil
 	}
 	g.placed.Store(true)
@@ -173,8 +178,17 @@ func (g *mountGate) Graft(p string, write bool) error {
 	if err := g.agent.Graft(graft); err != nil {
 		return err
 	}
+	g.mu.Lock()
 	g.grants[p] = m
+	g.mu.Unlock()
 	return nil
+}
+
+func (g *mountGate) grant(p string) (mountGrant, bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	m, ok := g.grants[p]
+	return m, ok
 }
 
 // GraftFor mounts a file that is granted already where a process finds it that went to its directory before that was mounted.
@@ -183,8 +197,8 @@ func (g *mountGate) GraftFor(pid int, rel, p string) error {
 	if err := lstat(p, &st); err != nil {
 		return err
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	g.doing.Lock()
+	defer g.doing.Unlock()
 	if err := g.agent.Place(p, stage.SpotFile, ""); err != nil {
 		return err
 	}
@@ -199,21 +213,25 @@ func (g *mountGate) GraftFor(pid int, rel, p string) error {
 	return nil
 }
 
-// ungraft takes mounts away, what lies below first. g.mu is held.
+// ungraft takes mounts away, what lies below first. g.doing is held.
 func (g *mountGate) ungraft(which func(string) bool) (err error) {
 	var list []string
+	g.mu.Lock()
 	for q := range g.grants {
 		if which(q) {
 			list = append(list, q)
 		}
 	}
+	g.mu.Unlock()
 	slices.SortFunc(list, func(a, b string) int { return strings.Compare(b, a) })
 	for _, q := range list {
 		if uerr := g.agent.Ungraft(q); uerr != nil && !errors.Is(uerr, unix.EINVAL) {
 			err = errors.Join(err, uerr)
 			continue
 		}
+		g.mu.Lock()
 		delete(g.grants, q)
+		g.mu.Unlock()
 		// They come into sight with it.
 		for u := range g.under {
 			if host.Within(u, q) && g.agent.Ungraft(u) == nil {
@@ -225,8 +243,8 @@ func (g *mountGate) ungraft(which func(string) bool) (err error) {
 }
 
 func (g *mountGate) takeBack(which func(string) bool) error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	g.doing.Lock()
+	defer g.doing.Unlock()
 	return g.ungraft(which)
 }
 
@@ -261,10 +279,14 @@ func (g *mountGate) Placed() bool { return g.placed.Load() }
 func (g *mountGate) Granted(p string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for q, m := range g.grants {
-		if m.dir && host.Within(p, q) {
+	for len(g.grants) > 0 {
+		if m, ok := g.grants[p]; ok && m.dir {
 			return true
 		}
+		if p == "/" {
+			break
+		}
+		p = path.Dir(p)
 	}
 	return false
 }

@@ -27,12 +27,19 @@ type Notify struct {
 	Opener  notify.Opener
 	Grafter notify.Grafter
 	Settle  func(decide.Ask, notify.Ask, func() decide.Verdict) notify.Answer
-	Live    notify.View // View as it is after mounts of the plan were taken away; nil: they stay
+	// TypeOnly says whether a look at attributes shows the type and asks nobody. May be nil.
+	TypeOnly func(decide.Ask) bool
+	Live     notify.View // View as it is after mounts of the plan were taken away; nil: they stay
 }
 
 // ServeNotify runs the notification engine until the sandbox has ended.
 func ServeNotify(ctx context.Context, n Notify) error {
 	o := notify.Options{Listener: n.Listener, View: n.View, Log: n.Log, Taken: n.Taken, Opener: n.Opener, Grafter: n.Grafter}
+	if n.TypeOnly != nil {
+		o.TypeOnly = func(a notify.Ask) bool {
+			return !n.View.Secret(File{a.Dev, a.Ino}) && n.TypeOnly(FromNotify(a))
+		}
+	}
 	if n.Live != nil {
 		o.View = n.Live
 	}

@@ -47,6 +47,9 @@ func (r *request) stat(o *object) {
 	}
 	root := r.s.root.Load()
 	st.Uid, st.Gid = root.uids.inside(st.Uid), root.gids.inside(st.Gid)
+	if r.veil {
+		st = unix.Stat_t{Dev: st.Dev, Ino: st.Ino, Mode: st.Mode&unix.S_IFMT | 0o555, Nlink: 1, Uid: st.Uid, Gid: st.Gid, Blksize: 4096}
+	}
 	r.write(r.n.args[r.c.out], statBytes(&st), 0)
 }
 
@@ -66,6 +69,10 @@ func (r *request) statx(o *object) {
 	st.Uid, st.Gid = root.uids.inside(st.Uid), root.gids.inside(st.Gid)
 	st.Mask &^= unix.STATX_MNT_ID // of the broker's namespace
 	st.Mnt_id = 0
+	if r.veil {
+		const known = unix.STATX_TYPE | unix.STATX_MODE | unix.STATX_NLINK | unix.STATX_UID | unix.STATX_GID | unix.STATX_INO | unix.STATX_SIZE
+		st = unix.Statx_t{Mask: st.Mask & known, Dev_major: st.Dev_major, Dev_minor: st.Dev_minor, Ino: st.Ino, Mode: st.Mode&unix.S_IFMT | 0o555, Nlink: 1, Uid: st.Uid, Gid: st.Gid, Blksize: 4096}
+	}
 	r.write(r.n.args[r.c.out], statxBytes(&st), 0)
 }
 

@@ -105,7 +105,9 @@ type Options struct {
 	Taken   *atomic.Int64 // counts the notifications; may be nil
 	Opener  Opener        // nil: approved regular files are served as sealed copies, directories not at all
 	Grafter Grafter       // nil: execution, writing, listing and change of directory in gated places are refused
-	Workers int           // questions open at once, beyond which calls are refused; 0 is 256
+	// TypeOnly says whether a look at a file's attributes shows its type, and is no question. nil: it asks.
+	TypeOnly func(Ask) bool
+	Workers  int // questions open at once, beyond which calls are refused; 0 is 256
 	// ConnectOnly serves a filter that notifies connect(2), and perhaps bind(2), and nothing else.
 	ConnectOnly bool
 }

@@ -19,6 +19,7 @@ type request struct {
 	c     *call
 	flags uint64
 	names []name
+	veil  bool // attributes show the type only
 	made  bool // the file was made by this call: whatever it opens it for is allowed
 }
 
