@@ -53,9 +53,11 @@ var errOrg = errors.New("not a file to rely on")
 // readOrg reads a file of root's that nobody else can write, and whose directory nobody else can either.
 func readOrg() (org, error) {
 	o := org{overlay: true, hostNet: true, veth: true, vethRange: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 213, 0, 0}), 18)}
-	fd, err := openRoots(unix.AT_FDCWD, "/etc/sbx", unix.S_IFDIR)
+	var fd int
+	dir, err := openRoots(unix.AT_FDCWD, "/etc/sbx", unix.S_IFDIR)
 	if err == nil {
-		fd, err = openRoots(fd, "helper.toml", unix.S_IFREG)
+		fd, err = openRoots(dir, "helper.toml", unix.S_IFREG)
+		unix.Close(dir)
 	}
 	if err == unix.ENOENT {
 		return o, nil

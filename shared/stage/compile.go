@@ -119,7 +119,7 @@ func (c *compiler) detach(sock int, std Stdio) {
 	// Before anything is opened: a new descriptor must not get a number that is kept for another.
 	t.at("closing descriptors", "")
 	t.call(unix.SYS_CLOSE_RANGE, fdLast+1, uintptr(^uint32(0)), 0)
-	t.call(unix.SYS_CLOSE_RANGE, 3, fdFirst-1, 0)
+	t.call(unix.SYS_CLOSE_RANGE, 3, fdSock-1, 0)
 	t.at("moving descriptors", "")
 	chld := ptr(t, &[1]uint64{1 << (unix.SIGCHLD - 1)})
 	t.call(unix.SYS_SIGNALFD4, ^uintptr(0), chld, 8, unix.SFD_CLOEXEC|unix.SFD_NONBLOCK).to(regA)
