@@ -164,7 +164,7 @@ func (c *confined) nest(in *planner.Input, parent resources.Parent, err error, d
 			return nil
 		}
 	}
-	in.Losses = append(in.Losses, planner.Loss{What: "limits of single containers", Why: why + ", so the sandbox's limits hold for all containers together", Fix: groupHint})
+	in.Losses = append(in.Losses, planner.Loss{What: "limits of single containers", Why: why + ", so the sandbox's limits hold for all containers together", Fix: groupHint()})
 	return err
 }
 

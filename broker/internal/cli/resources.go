@@ -39,7 +39,12 @@ type confined struct {
 }
 
 // groupHint is what to do about a limit that cannot be had.
-const groupHint = "run sbx in a session whose control group is delegated, for example below systemd-run --user --scope -p Delegate=yes; or have root install sbx-helper set-user-id and say cgroups = \"\" in /etc/sbx/helper.toml"
+func groupHint() string {
+	if !(resources.Host{UID: os.Getuid()}).Unified() {
+		return "it takes control groups of version 2 with their controllers: start the host with systemd.unified_cgroup_hierarchy=1 or cgroup_no_v1=all"
+	}
+	return "run sbx in a session whose control group is delegated, for example below systemd-run --user --scope -p Delegate=yes; or have root install sbx-helper set-user-id and say cgroups = \"\" in /etc/sbx/helper.toml"
+}
 
 // grouped says whether there is a control group, which can be removed once process 1 is gone and not before.
 func (c *confined) grouped() bool { return c != nil && c.group != nil }
@@ -187,7 +192,7 @@ func (t *term) confine(r *request, s settings, in *planner.Input, dry bool) (*co
 		if len(s.Origins[k[0]]) == 0 || reason == nil || noLimit(k[0], l) || k[0] == "limits.pids" && in.Facts.Since(5, 14) {
 			continue // nobody asked, or it holds: RLIMIT_NPROC counts by user namespace since 5.14
 		}
-		loss := planner.Loss{What: k[0] + " (" + s.origin(k[0]) + ")", Why: reason.Error() + ", so it is not enforced", Fix: groupHint}
+		loss := planner.Loss{What: k[0] + " (" + s.origin(k[0]) + ")", Why: reason.Error() + ", so it is not enforced", Fix: groupHint()}
 		if k[0] == "limits.memory" {
 			loss.Why = reason.Error() + ", so it holds for each process by itself, and what all use together is looked at four times a second"
 			in.Limits = append(in.Limits, dataLimit(l.Memory))
