@@ -2,6 +2,7 @@ package stage
 
 import (
 	"errors"
+	"fmt"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -46,12 +47,16 @@ func NewTail(p *plan.Plan) (*Tail, error) {
 	head.rest = unsafe.Slice((*op)(address(at)), len(x.rest.ops)) // as process 1 will find it; here is nothing
 	head.start = unsafe.Slice((*op)(address(at+uintptr(len(x.rest.ops))*unsafe.Sizeof(op{}))), len(x.start.ops))
 	if x.FD, err = unix.MemfdCreate("tail", unix.MFD_CLOEXEC); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("making a file for process 1: %w", err)
 	}
 	for _, b := range [...][]byte{memoryOf(unsafe.Slice(&head, 1)), data, memoryOf(x.rest.ops), memoryOf(x.start.ops)} {
-		if n, err := unix.Write(x.FD, b); err != nil || n != len(b) {
+		n, err := unix.Write(x.FD, b)
+		if err == nil && n != len(b) {
+			err = unix.EFBIG
+		}
+		if err != nil {
 			unix.Close(x.FD)
-			return nil, errors.Join(err, errPlanTooLarge)
+			return nil, fmt.Errorf("writing a file for process 1: %w", err)
 		}
 	}
 	return x, nil
