@@ -44,6 +44,24 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
+// TestGoSpecifics: packages that read files, environment or names of their own accord are not in the helper. os, which it needs, is the control.
+func TestGoSpecifics(t *testing.T) {
+	t.Chdir("../..")
+	out, err := exec.Command("go", "list", "-deps", "./helper").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	deps := strings.Fields(string(out))
+	for _, p := range [...]string{"net", "os/user", "os/exec", "log", "log/slog", "flag", "plugin", "runtime/cgo"} {
+		if slices.Contains(deps, p) {
+			t.Errorf("the helper holds package %s", p)
+		}
+	}
+	if !slices.Contains(deps, "os") {
+		t.Errorf("no package os in %q", deps)
+	}
+}
+
 // TestAfterLeave: what loop_unsafe.go has is called by itself only, but for the one call in launchDirect, which comes after the tape that ends with
 // every privilege given up (letGo). So it is right to count it apart.
 func TestAfterLeave(t *testing.T) {
