@@ -5,7 +5,6 @@ import (
 	"os"
 	"path"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -44,7 +43,11 @@ type mountGrant struct {
 	mode     gatefs.Mode
 	dir      bool
 	dev, ino uint64
+	layers   int // mounts that lie on each other there
 }
+
+// maxLayers is how often a grant that changes is mounted on itself: there is no moment without it then. After that there is one.
+const maxLayers = 8
 
 func newMountGate(a *asking) *mountGate {
 	return &mountGate{grounds: newGrounds(a), ready: make(chan struct{}), over: make(chan struct{}), grants: map[string]mountGrant{}, gone: map[string]bool{}, under: map[string]bool{}}
@@ -164,14 +167,19 @@ func (g *mountGate) Graft(p string, write bool) error {
 	}
 	g.doing.Lock()
 	defer g.doing.Unlock()
-	if have, ok := g.grant(p); ok && have.dev == m.dev && have.ino == m.ino && (have.mode == gatefs.RW || !write) {
+	have, ok := g.grant(p)
+	if ok && have.dev == m.dev && have.ino == m.ino && (have.mode == gatefs.RW || !write) {
 		return nil
 	}
 	g.placed.Store(true)
-	// What lies below is covered by the new mount, and would come back when that is taken away.
-	if err := g.ungraft(func(q string) bool { return host.Within(q, p) }); err != nil {
-		return err
+	if ok && (have.layers >= maxLayers || have.dir != m.dir) {
+		if err := g.ungraft(func(q string) bool { return host.Within(q, p) }); err != nil {
+			return err
+		}
+		_ = g.agent.Unplace(p)
+		have.layers = 0
 	}
+	m.layers = have.layers + 1
 	if err := g.agent.Place(p, spot, ""); err != nil {
 		return err
 	}
@@ -213,7 +221,7 @@ func (g *mountGate) GraftFor(pid int, rel, p string) error {
 	return nil
 }
 
-// ungraft takes mounts away, what lies below first. g.doing is held.
+// ungraft takes mounts away, and then what they have covered. g.doing is held.
 func (g *mountGate) ungraft(which func(string) bool) (err error) {
 	var list []string
 	g.mu.Lock()
@@ -223,9 +231,17 @@ func (g *mountGate) ungraft(which func(string) bool) (err error) {
 		}
 	}
 	g.mu.Unlock()
-	slices.SortFunc(list, func(a, b string) int { return strings.Compare(b, a) })
+	slices.Sort(list)
 	for _, q := range list {
-		if uerr := g.agent.Ungraft(q); uerr != nil && !errors.Is(uerr, unix.EINVAL) {
+		m, _ := g.grant(q)
+		var uerr error
+		for range m.layers { // EINVAL: it lay in a mount that has gone
+			if uerr = g.agent.Ungraft(q); errors.Is(uerr, unix.EINVAL) || errors.Is(uerr, unix.ENOENT) {
+				uerr = nil
+				break
+			}
+		}
+		if uerr != nil {
 			err = errors.Join(err, uerr)
 			continue
 		}

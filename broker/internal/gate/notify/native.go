@@ -244,6 +244,10 @@ func (r *request) changeNames(objects []*object) {
 		r.s.fail(r.n.id, unix.EEXIST)
 		return
 	}
+	if r.c.op == "link" && (len(objects) < 2 || path.Dir(objects[0].path) != path.Dir(objects[1].path)) {
+		r.s.fail(r.n.id, unix.EXDEV) // as between two mounts, which they become
+		return
+	}
 	whole := 0
 	for _, o := range objects {
 		if r.s.Grafter.Whole(path.Dir(o.path)) {
@@ -263,7 +267,7 @@ func (r *request) changeNames(objects []*object) {
 		}
 		r.walkAgain(objects...)
 	case r.c.kind == kindMove && (whole > 0 || len(objects) < 2):
-		r.s.fail(r.n.id, unix.EXDEV) // as between two mounts, which they become
+		r.s.fail(r.n.id, unix.EXDEV)
 	default:
 		r.byHand(objects)
 	}

@@ -107,7 +107,7 @@ type Options struct {
 	Grafter Grafter       // nil: execution, writing, listing and change of directory in gated places are refused
 	// TypeOnly says whether a look at a file's attributes shows its type, and is no question. nil: it asks.
 	TypeOnly func(Ask) bool
-	Workers  int // questions open at once, beyond which calls are refused; 0 is 256
+	Workers  int // questions open at once, beyond which calls are refused; 0 is 512
 	// ConnectOnly serves a filter that notifies connect(2), and perhaps bind(2), and nothing else.
 	ConnectOnly bool
 }

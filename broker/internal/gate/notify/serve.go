@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	defaultWorkers = 256
+	defaultWorkers = 512
 	coldLookups    = 32  // walks that wait for a disk at the same time; one more waits in the loop
 	openConnects   = 256 // connects that have not come to an end
 )
