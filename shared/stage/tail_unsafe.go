@@ -3,6 +3,7 @@ package stage
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -21,10 +22,8 @@ type Tail struct {
 
 // NewTail makes the tail of a plan without a user namespace.
 func NewTail(p *plan.Plan) (*Tail, error) {
-	for _, role := range p.Fds {
-		if p.Namespaces.User || role != plan.FdPty && role != plan.FdSeccomp {
-			return nil, errors.New("the plan is not for this way of carrying it out")
-		}
+	if p.Namespaces.User || slices.ContainsFunc(p.Fds, func(r plan.FdRole) bool { return r != plan.FdPty && r != plan.FdSeccomp }) {
+		return nil, errors.New("the plan is not for this way of carrying it out")
 	}
 	b, memory, err := newBlock(unix.MAP_SHARED)
 	if err != nil {
