@@ -44,7 +44,7 @@ func cmdList(t *term, args []string) int {
 	if err != nil {
 		return t.fail(err)
 	}
-	list, stale := []listed{}, []string(nil)
+	list, stale := []listed{}, false
 	entries, err := os.ReadDir(root)
 	if err != nil && !os.IsNotExist(err) {
 		return t.fail(fmt.Errorf("listing sessions: %w", err))
@@ -63,7 +63,7 @@ func cmdList(t *term, args []string) int {
 			l.Frozen, l.How = true, strings.TrimSuffix(string(how), "\n")
 		}
 		if !l.Alive && exists(filepath.Join(dir, "lock")) {
-			stale = append(stale, e.Name())
+			stale = true
 		}
 		if l.Alive || all {
 			list = append(list, l)
@@ -101,15 +101,17 @@ func listText(list []listed) string {
 	return b.String()
 }
 
-// clean removes what sessions have left whose brokers were killed.
-func (t *term) clean(root string, stale []string) {
-	if len(stale) == 0 {
-		return
+// clean removes what sessions have left whose brokers were killed. Another session may have removed all but the socket before (see run).
+func (t *term) clean(root string, records bool) {
+	if records {
+		session.Sweep(root)
 	}
-	session.Sweep(root)
-	home := host.Read(t.env).Home
-	for _, sid := range stale {
-		control.Sweep(control.FindRoot(host.Lookup(t.env, "XDG_RUNTIME_DIR"), host.Lookup(t.env, "XDG_STATE_HOME"), home), sid)
+	run := control.FindRoot(host.Lookup(t.env, "XDG_RUNTIME_DIR"), host.Lookup(t.env, "XDG_STATE_HOME"), host.Read(t.env).Home)
+	ids, _ := control.List(run) // where nobody has run anything there is nothing
+	for _, sid := range ids {
+		if !session.Alive(filepath.Join(root, sid)) {
+			control.Sweep(run, sid)
+		}
 	}
 }
 

@@ -52,6 +52,9 @@ func parseOptions(table []option, r *request, args []string) ([]string, error) {
 			}
 			value, args = args[0], args[1:]
 		}
+		if value == "" && o.group == "limits" { // an empty variable is no wish to have none
+			return nil, &usageError{fmt.Sprintf("--%s wants a value (%s), not an empty one", o.name, o.arg), ""}
+		}
 		if err := o.set(r, value); err != nil {
 			return nil, fmt.Errorf("--%s: %w", o.name, err)
 		}

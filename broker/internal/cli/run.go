@@ -216,7 +216,7 @@ func (t *term) run(r *request) int {
 	}
 	cerr := s.Close(r.keep)
 	if strings.HasSuffix(s.ID, "a") || strings.HasSuffix(s.ID, "b") { // now and then: it looks at every record
-		session.Sweep(root)
+		t.clean(root, true)
 	}
 	if cerr != nil {
 		t.warn(cerr.Error())

@@ -49,7 +49,7 @@ func Sweep(root, sid string) {
 	if err == nil {
 		unix.Close(fd)
 	}
-	if errors.Is(err, unix.ECONNREFUSED) {
+	if IsDead(err) {
 		_ = unix.Unlinkat(dir, "sock", 0)
 		_ = unix.Rmdir(root + "/" + sid)
 	}
