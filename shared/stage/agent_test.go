@@ -216,10 +216,10 @@ func TestAgentDetaches(t *testing.T) {
 		t.Fatal(err)
 	}
 	a, _ := guest(t, "sleep 60")
-	if _, err := a.Detach(host, plan.ReadOnly, st.Dev, st.Ino+1); !errors.Is(err, unix.ESTALE) {
+	if _, err := a.Detach(Graft{Source: host, Access: plan.ReadOnly, Dev: st.Dev, Ino: st.Ino + 1}); !errors.Is(err, unix.ESTALE) {
 		t.Errorf("another object: %v", err)
 	}
-	f, err := a.Detach(host, plan.ReadOnly, st.Dev, st.Ino)
+	f, err := a.Detach(Graft{Source: host, Access: plan.ReadOnly, Dev: st.Dev, Ino: st.Ino})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -127,14 +127,14 @@ func (a *Agent) Ungraft(target string) error {
 	return err
 }
 
-// Detach returns a nosuid, nodev copy of the mount at a host path, which must be the object dev:ino.
-func (a *Agent) Detach(source string, access plan.Access, dev, ino uint64) (*os.File, error) {
-	from, err := cleanRel(source)
+// Detach returns a nosuid, nodev copy of the mount of a graft's source.
+func (a *Agent) Detach(g Graft) (*os.File, error) {
+	from, err := cleanRel(g.Source)
 	if err != nil {
 		return nil, err
 	}
 	f, err := a.seeing(func(t *tape, b *agentBlock) {
-		t.clone(&Graft{Source: source, Access: access, Dev: dev, Ino: ino}, from)
+		t.clone(&g, from)
 		b.hand(t, regB)
 	})
 	if err == nil && f == nil {

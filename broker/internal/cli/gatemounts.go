@@ -35,7 +35,8 @@ type mountGate struct {
 	under  map[string]bool // files that are mounted below what was mounted over their directory later. Guarded by doing.
 	mu     sync.Mutex      // guards the tables, which every call that finds nothing looks at
 	grants map[string]mountGrant
-	gone   map[string]bool // mounts of the plan that were taken away
+	lives  map[string]time.Duration // how long what is about to be mounted stays
+	gone   map[string]bool          // mounts of the plan that were taken away
 }
 
 // mountGrant is something that an answer has mounted.
@@ -50,7 +51,7 @@ type mountGrant struct {
 const maxLayers = 8
 
 func newMountGate(a *asking) *mountGate {
-	return &mountGate{grounds: newGrounds(a), ready: make(chan struct{}), over: make(chan struct{}), grants: map[string]mountGrant{}, gone: map[string]bool{}, under: map[string]bool{}}
+	return &mountGate{grounds: newGrounds(a), ready: make(chan struct{}), over: make(chan struct{}), grants: map[string]mountGrant{}, lives: map[string]time.Duration{}, gone: map[string]bool{}, under: map[string]bool{}}
 }
 
 // standing takes over what the agent needs.
@@ -129,22 +130,36 @@ func (g *mountGate) settle(q decide.Ask, a notify.Ask, ask func() decide.Verdict
 	if out.Mount != "" && v.Life != decide.LifeOnce && g.writable(out.Mount) {
 		out.Write = true // what is mounted read-only asks nobody who writes
 	}
-	at := a.Path
-	if out.Mount != "" {
-		at = out.Mount
+	at := out.Mount
+	switch {
+	case at != "":
+	case q.Kind == policy.KindExec || q.Op == "watch":
+		at = a.Path
+	default: // it is handed over
+		return out
 	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	switch v.Life {
 	case decide.LifeOnce:
-		g.expire(at, onceFor)
+		g.lives[at] = onceFor
 	case decide.Until:
-		g.expire(at, time.Until(v.Until))
+		g.lives[at] = time.Until(v.Until)
+	default:
+		delete(g.lives, at)
 	}
 	return out
 }
 
-// expire takes what an answer mounts back after a while.
-func (g *mountGate) expire(p string, after time.Duration) {
-	time.AfterFunc(max(after, 0), func() { _ = g.takeBack(func(q string) bool { return host.Within(q, p) }) })
+// expire takes a grant back after a while, if the answer said so. The while begins when it is mounted.
+func (g *mountGate) expire(p string) {
+	g.mu.Lock()
+	after, ok := g.lives[p]
+	delete(g.lives, p)
+	g.mu.Unlock()
+	if ok {
+		time.AfterFunc(max(after, 0), func() { _ = g.takeBack(func(q string) bool { return host.Within(q, p) }) })
+	}
 }
 
 // Graft mounts a file or tree of the host's at its own place.
@@ -168,6 +183,7 @@ func (g *mountGate) Graft(p string, write bool) error {
 	g.doing.Lock()
 	defer g.doing.Unlock()
 	have, ok := g.grant(p)
+	defer g.expire(p)
 	if ok && have.dev == m.dev && have.ino == m.ino && (have.mode == gatefs.RW || !write) {
 		return nil
 	}
@@ -324,11 +340,11 @@ func (g *mountGate) Detach(p string, object *os.File, write bool) (*os.File, err
 	if err := unix.Fstat(int(object.Fd()), &st); err != nil {
 		return nil, err
 	}
-	access := plan.ReadOnly
+	c := stage.Graft{Source: p, Access: plan.ReadOnly, Dev: st.Dev, Ino: st.Ino, NoExec: g.a.in.Only != nil}
 	if write {
-		access = plan.ReadWrite
+		c.Access = plan.ReadWrite
 	}
-	return g.agent.Detach(p, access, st.Dev, st.Ino)
+	return g.agent.Detach(c)
 }
 
 // withdrawnAt says whether a path lies in a mount of the plan that was taken away.

@@ -78,7 +78,7 @@ func (a agent) Detach(path string, object *os.File, write bool) (*os.File, error
 	if err := unix.Fstat(int(object.Fd()), &st); err != nil {
 		return nil, err
 	}
-	return a.a.Detach(path, access(write), st.Dev, st.Ino)
+	return a.a.Detach(stage.Graft{Source: path, Access: access(write), Dev: st.Dev, Ino: st.Ino})
 }
 
 // grafting is a world with an agent, in which everything is allowed, and a directory as a whole.
