@@ -72,7 +72,7 @@ audit-helper: all
 	@echo "== what bin/sbx-helper holds of this tree, in reading order; lines of a file, and of all so far, that are neither empty nor comment"
 	@$(GO) run ./selftest/linked bin/sbx-helper $(AUDIT)
 	@echo "(all: with every capability; decides: with none effective; some: five or fewer, with the caller's authority over files; none: when everything has been given up)"
-	@echo "== the two programs of package sbx-helper-suid, which are built from the same files with one verb, or two"
+	@echo "== by program: the two of package sbx-helper-suid are built from the same files with one verb (launch), and with two (net, group); the plain one has all"
 	@$(GO) run ./selftest/linked -suid
 	@for d in helper shared/wire shared/plan shared/stage; do echo "imports of $$d: $$($(GO) list -f '{{join .Imports " "}}' ./$$d)"; done
 	@echo "== not of the standard library"; $(GO) list -deps -f '{{if not .Standard}}{{.ImportPath}}{{end}}' ./helper | sort -u

@@ -22,7 +22,7 @@ const module = "sbx/"
 func main() {
 	if len(os.Args) < 2 {
 		fmt.Fprintln(os.Stderr, "usage: linked PROGRAM [FILE...] (in the module's folder; the files are listed first, in this order)\n"+
-			"       linked -suid (how much of the programs of sbx-helper-suid runs with which privilege)")
+			"       linked -suid (how much of the helper's programs runs with which privilege)")
 		os.Exit(2)
 	}
 	err := error(nil)

@@ -18,7 +18,7 @@ const most = 2690
 // TestPrograms: each of the two set-user-id programs is within the size that the design gives a privileged text, and does not hold what is the other's.
 func TestPrograms(t *testing.T) {
 	t.Chdir("../..")
-	goals := [len(programs)]int{2000, 1200}
+	goals := [len(programs)]int{2000, 1200, 2600}
 	foreign := [len(programs)][]string{{"helper/net.go", "helper/netrules.go", "helper/group.go", "shared/rtnl/conn.go"}, {"helper/permitted.go", "shared/stage/mounts.go", "shared/stage/direct.go"}}
 	for i, p := range programs {
 		out := filepath.Join(t.TempDir(), p.name)

@@ -31,8 +31,8 @@ func tierOf(file string) int {
 	return 0
 }
 
-// programs are the two of package sbx-helper-suid, by the tag that sbx-helper is built with.
-var programs = [...]struct{ name, tag string }{{"sbx-helper-suid", "sbx_launch"}, {"sbx-helper-host-suid", "sbx_host"}}
+// programs are the two of package sbx-helper-suid and the plain one, by the tag that each is built with.
+var programs = [...]struct{ name, tag string }{{"sbx-helper-suid", "sbx_launch"}, {"sbx-helper-host-suid", "sbx_host"}, {"sbx-helper", ""}}
 
 // build builds sbx-helper with a tag.
 func build(tag, out string) error {
