@@ -33,7 +33,8 @@ func (in *Input) direct() error {
 			return nil
 		}
 		in.Losses = append(slices.Clone(in.Losses), Loss{What: "limit on processes",
-			Why: "without a user namespace the kernel counts all of your processes together, so only a control group can hold the sandbox's"})
+			Why: "without a user namespace the kernel counts all of your processes together, so only a control group can hold the sandbox's",
+			Fix: "--pids asks for one, where it can be had (sbx doctor)"})
 	}
 	return nil
 }
