@@ -41,6 +41,7 @@ type asking struct {
 
 	files  *fileGate    // nil with the notification engine
 	mounts *mountGate   // nil without; it has an agent or not
+	doors  doors        // of the notification engine
 	asked  atomic.Int64 // what the notification engine was notified of
 	view   *gate.View
 	svc    *service
@@ -178,7 +179,7 @@ func (a *asking) listener(refused *blocked) func(*os.File) {
 func (a *asking) listen(f *os.File) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	n := gate.Notify{Listener: f, View: a.view, Ask: a.arb.Ask, Log: a.note, Taken: &a.asked}
+	n := gate.Notify{Listener: f, View: a.view, Ask: a.arb.Ask, Log: a.note, Taken: &a.asked, Connect: a.doors.connect}
 	a.mounts.join(&n)
 	_ = gate.ServeNotify(ctx, n)
 }

@@ -145,7 +145,8 @@ func allHosts(r *request, s settings) bool {
 func (t *term) nixRelay(r *request, s settings, in *planner.Input, name, socket, store string) relay {
 	opt := nixdaemon.Options{Daemon: socket, Store: store, Fetch: r.nix == "fetch"}
 	all := allHosts(r, s)
-	return relay{name: name, of: "the Nix daemon", serve: func(l *net.UnixListener, _ *asking, refused refuser) {
+	return relay{name: name, of: "the Nix daemon", serve: func(l *net.UnixListener, asks *asking, refused refuser) {
+		opt.Door = asks.doorAt(path.Join(r.relays.dir, name))
 		opt.Network = all && in.JoinNet // it may have been left out where it cannot be had
 		opt.Host = readNixConf()
 		opt.Refused = func(q nixdaemon.Request) {

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -12,8 +13,10 @@ import (
 
 	"sbx/audit"
 	"sbx/broker/internal/decide"
+	"sbx/broker/internal/gate"
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/policy"
+	server "sbx/broker/internal/relay"
 	"sbx/broker/internal/session"
 	"sbx/broker/internal/sshagent"
 )
@@ -174,6 +177,7 @@ func (t *term) sshRelay(r *request, socket string) relay {
 		if opt.Mode == sshagent.SignGit && asks != nil {
 			opt.Ask = func(q sshagent.Request) bool { return asks.ask(askAgent(q)) }
 		}
+		opt.Door = asks.doorAt(path.Join(r.relays.dir, sshAgentRelay))
 		sshagent.New(opt).Serve(l)
 	}}
 }
@@ -200,4 +204,38 @@ func firstOf(list ...string) string {
 		}
 	}
 	return ""
+}
+
+// doors are the sockets of relays to which the notification engine connects for those inside.
+type doors struct {
+	mu   sync.Mutex
+	open map[gate.File]*server.Door
+}
+
+// doorAt is the door of a relay's socket; nil where programs connect themselves.
+func (a *asking) doorAt(socket string) *server.Door {
+	var st unix.Stat_t
+	if a == nil || a.files != nil || unix.Lstat(socket, &st) != nil {
+		return nil
+	}
+	a.doors.mu.Lock()
+	defer a.doors.mu.Unlock()
+	if a.doors.open == nil {
+		a.doors.open = map[gate.File]*server.Door{}
+	}
+	d := &server.Door{}
+	a.doors.open[gate.File{Dev: st.Dev, Ino: st.Ino}] = d
+	return d
+}
+
+// connect notes for whom a connection is made, if it is to a relay.
+func (d *doors) connect(socket gate.File, pid uint32, connect func() bool) {
+	d.mu.Lock()
+	door := d.open[socket]
+	d.mu.Unlock()
+	if door == nil {
+		connect()
+		return
+	}
+	door.Connect(int(pid), connect)
 }

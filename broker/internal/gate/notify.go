@@ -23,6 +23,8 @@ type Notify struct {
 	Log func(notify.Note)
 	// Taken counts the notifications. May be nil.
 	Taken *atomic.Int64
+	// Connect has a connection to a socket made for a process. May be nil.
+	Connect func(socket File, pid uint32, connect func() bool)
 	// Opener, Grafter and Settle are there where an agent is. Settle says what becomes of a verdict.
 	Opener  notify.Opener
 	Grafter notify.Grafter
@@ -35,6 +37,9 @@ type Notify struct {
 // ServeNotify runs the notification engine until the sandbox has ended.
 func ServeNotify(ctx context.Context, n Notify) error {
 	o := notify.Options{Listener: n.Listener, View: n.View, Log: n.Log, Taken: n.Taken, Opener: n.Opener, Grafter: n.Grafter}
+	if n.Connect != nil {
+		o.Connect = func(dev, ino uint64, pid uint32, connect func() bool) { n.Connect(File{dev, ino}, pid, connect) }
+	}
 	if n.TypeOnly != nil {
 		o.TypeOnly = func(a notify.Ask) bool {
 			return !n.View.Secret(File{a.Dev, a.Ino}) && n.TypeOnly(FromNotify(a))

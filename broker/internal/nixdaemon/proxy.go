@@ -25,6 +25,7 @@ type Options struct {
 	Fetch   bool              // builds may use the network: fixed outputs
 	Host    map[string]string // settings of the host's nix.conf
 	Refused func(Request)     // is told what was refused; it may be nil
+	Door    *relay.Door       // where the broker connects for those inside; may be nil
 }
 
 // Proxy serves one socket.
@@ -36,7 +37,11 @@ type Proxy struct {
 const maxConns = 32 // at once, and twice as many to the daemon
 
 // New makes a proxy.
-func New(opt Options) *Proxy { return &Proxy{Server: relay.New(3 * maxConns), opt: opt} }
+func New(opt Options) *Proxy {
+	p := &Proxy{Server: relay.New(3 * maxConns), opt: opt}
+	p.Door = opt.Door
+	return p
+}
 
 // Serve answers what connects to l until l or the proxy is closed.
 func (p *Proxy) Serve(l *net.UnixListener) { p.Accept(l, p.serve) }
@@ -59,7 +64,7 @@ func (p *Proxy) serve(conn *net.UnixConn) {
 		return
 	}
 	defer p.Leave(daemon)
-	s := &client{p: p, in: newReader(conn), conn: conn, daemon: daemon, pid: relay.PeerPID(conn)}
+	s := &client{p: p, in: newReader(conn), conn: conn, daemon: daemon, pid: p.PID(conn)}
 	if err := s.handshake(); err != nil {
 		return
 	}

@@ -6,6 +6,7 @@ package relay
 import (
 	"errors"
 	"net"
+	"os"
 	"sync"
 	"time"
 
@@ -14,14 +15,17 @@ import (
 
 // Server is the connections of one filter. Make it with New.
 type Server struct {
+	// Door says who stands behind connections of this very process. May be nil.
+	Door *Door
+
 	most int
 	mu   sync.Mutex
-	open map[net.Conn]bool
+	open map[net.Conn]int // and who connected
 	done bool
 }
 
 // New makes a server of at most this many connections at once, in both directions together.
-func New(most int) *Server { return &Server{most: most, open: map[net.Conn]bool{}} }
+func New(most int) *Server { return &Server{most: most, open: map[net.Conn]int{}} }
 
 // Accept has each answer what connects to l, one goroutine for each connection, until l or the server is closed. The connection
 // ends with the call.
@@ -35,7 +39,11 @@ func (s *Server) Accept(l *net.UnixListener, each func(*net.UnixConn)) {
 			}
 			return
 		}
-		if !s.enter(c) {
+		pid := peerPID(c)
+		if pid == os.Getpid() && s.Door != nil {
+			pid = s.Door.next()
+		}
+		if !s.enter(c, pid) {
 			c.Close()
 			continue
 		}
@@ -52,20 +60,20 @@ func (s *Server) Dial(path string) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !s.enter(c) {
+	if !s.enter(c, 0) {
 		c.Close()
 		return nil, net.ErrClosed
 	}
 	return c, nil
 }
 
-func (s *Server) enter(c net.Conn) bool {
+func (s *Server) enter(c net.Conn, pid int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.done || len(s.open) >= s.most {
 		return false
 	}
-	s.open[c] = true
+	s.open[c] = pid
 	return true
 }
 
@@ -87,8 +95,15 @@ func (s *Server) Close() {
 	}
 }
 
-// PeerPID is the process that connected, as the broker's PID namespace knows it; 0 if it cannot be known (unix(7), SO_PEERCRED).
-func PeerPID(c *net.UnixConn) int {
+// PID is the process that connected, as the broker's PID namespace knows it; 0 if it cannot be known.
+func (s *Server) PID(c net.Conn) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.open[c]
+}
+
+// peerPID is what the kernel says (unix(7), SO_PEERCRED).
+func peerPID(c *net.UnixConn) int {
 	raw, err := c.SyscallConn()
 	if err != nil {
 		return 0

@@ -37,6 +37,7 @@ type Options struct {
 	Ask func(Request) bool
 	// Refused is told what was refused. It may be nil.
 	Refused func(Request)
+	Door    *relay.Door // where the broker connects for those inside; may be nil
 }
 
 // Proxy serves one socket.
@@ -49,7 +50,11 @@ type Proxy struct {
 const maxConns = 32
 
 // New makes a proxy.
-func New(opt Options) *Proxy { return &Proxy{Server: relay.New(2 * maxConns), opt: opt} }
+func New(opt Options) *Proxy {
+	p := &Proxy{Server: relay.New(2 * maxConns), opt: opt}
+	p.Door = opt.Door
+	return p
+}
 
 // Serve answers what connects to l until l or the proxy is closed.
 func (p *Proxy) Serve(l *net.UnixListener) { p.Accept(l, p.serve) }
@@ -61,7 +66,7 @@ func (p *Proxy) serve(c *net.UnixConn) {
 		return
 	}
 	defer p.Leave(agent)
-	s := &client{p: p, agent: agent, pid: relay.PeerPID(c)}
+	s := &client{p: p, agent: agent, pid: p.PID(c)}
 	for {
 		m, err := readMessage(c)
 		if err != nil {

@@ -223,9 +223,9 @@ func groupOf(tid uint32) int {
 }
 
 // finish connects. The file description is the caller's, so O_NONBLOCK and SO_SNDTIMEO mean what they always do.
-func (x *connection) finish(sock int, addr []byte) {
+func (x *connection) finish(sock int, addr []byte) bool {
 	if !idValid(x.s.fd, x.n.id) { // what was decided about the pid was decided about the caller
-		return
+		return false
 	}
 	var e syscall.Errno
 	rights{x.s.caps}.without(func() {
@@ -237,7 +237,8 @@ func (x *connection) finish(sock int, addr []byte) {
 	})
 	if e != 0 {
 		x.s.fail(x.n.id, e)
-		return
+		return false
 	}
 	x.s.value(x.n.id, 0)
+	return true
 }

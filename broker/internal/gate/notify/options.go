@@ -105,6 +105,8 @@ type Options struct {
 	Taken   *atomic.Int64 // counts the notifications; may be nil
 	Opener  Opener        // nil: approved regular files are served as sealed copies, directories not at all
 	Grafter Grafter       // nil: execution, writing, listing and change of directory in gated places are refused
+	// Connect has a connection to the socket dev:ino made for a process, and says to whom it belongs. nil: it is just made.
+	Connect func(dev, ino uint64, pid uint32, connect func() bool)
 	// TypeOnly says whether a look at a file's attributes shows its type, and is no question. nil: it asks.
 	TypeOnly func(Ask) bool
 	Workers  int // questions open at once, beyond which calls are refused; 0 is 512

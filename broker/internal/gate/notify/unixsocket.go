@@ -40,7 +40,13 @@ func (x *connection) unix(sock int) {
 		return
 	}
 	addr := append([]byte{unix.AF_UNIX, 0}, ownFd(o.fd)...)
-	x.finish(sock, append(addr, 0))
+	connect := func() bool { return x.finish(sock, append(addr, 0)) }
+	var st unix.Stat_t
+	if s.Connect == nil || unix.Fstat(o.fd, &st) != nil {
+		connect()
+		return
+	}
+	s.Connect(uint64(st.Dev), st.Ino, x.n.pid, connect)
 }
 
 // find pins the object that a path leads to: inside, or else outside, on the host.
