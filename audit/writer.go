@@ -337,13 +337,9 @@ func (w *Writer) Err() error {
 // Path names the current part.
 func (w *Writer) Path() string { return w.path }
 
-// Close writes the seal, so that a cut tail can be told from a running session, waits for the disk and releases the file.
-func (w *Writer) Close() error { return w.end(true) }
-
-// Finish is Close for a log in which nothing was decided: it leaves the disk to the kernel.
-func (w *Writer) Finish() error { return w.end(false) }
-
-func (w *Writer) end(sync bool) error {
+// Close writes the seal, so that a cut tail can be told from a running session, and releases the file. It waits for the disk, except for a
+// log in which nothing was decided.
+func (w *Writer) Close() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.fd < 0 {
@@ -352,7 +348,7 @@ func (w *Writer) end(sync bool) error {
 	err := w.broken
 	if err == nil {
 		var e Event
-		if e, err = w.append(Event{Kind: KindSeal}); err == nil && sync {
+		if e, err = w.append(Event{Kind: KindSeal}); err == nil && (w.soon || w.synced > 0) {
 			err = w.sync(e.Seq)
 		}
 	}

@@ -82,14 +82,14 @@ func (c *Child) Remember() {
 
 // foreseeable says whether the set-up of p is the same in every run, and waits for nobody.
 func foreseeable(p *plan.Plan) bool {
-	return p.Gate == nil && p.Namespaces.User && !p.Namespaces.JoinNet && !p.Identity.HasRanges() && len(p.Controls) == 0 && len(p.Delegated) == 0 &&
+	return p.Namespaces.User && !p.Namespaces.JoinNet && !p.Identity.HasRanges() && len(p.Controls) == 0 && len(p.Delegated) == 0 &&
 		cloneFlags(p.Namespaces) == cloneUsual && !slices.Contains(p.Stdio[:], plan.Reopen)
 }
 
 // compileAhead makes the tape of p as process 1 would have found it in the file.
 func compileAhead(p *plan.Plan, folder Folder, peer int, std Stdio) (*tape, error) {
 	t := &tape{ops: make([]op, 0, 1<<10), arena: aheadArena()}
-	return t, compileSetup(t, p, peer, std, inUserNS{folder})
+	return t, compileSetup(t, p, peer, std, inUserNS{folder: folder, cpus: allowed(p)})
 }
 
 // remember leaves the set-up of p for the next run with the same arguments. It is no failure if it cannot.

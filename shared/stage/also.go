@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -13,6 +14,8 @@ type Also struct {
 	Fd    int
 	Ready func() bool // the descriptor can be read; false: it is somebody else's from now on
 	Leave func()      // the program takes its time: it is somebody else's from now on
+	// Building: somebody else's as soon as the sandbox stands, because what the program does there may have to wait.
+	Building bool
 }
 
 // alsoFor is how long that goes on, and alsoTimes how often a descriptor may be ready.
@@ -94,4 +97,14 @@ func (c *Child) leaveAll() {
 		a.Leave()
 	}
 	c.also.list = nil
+}
+
+// leaveBuilt gives others what was looked after while the sandbox was built.
+func (c *Child) leaveBuilt() {
+	c.also.list = slices.DeleteFunc(c.also.list, func(a Also) bool {
+		if a.Building {
+			a.Leave()
+		}
+		return a.Building
+	})
 }

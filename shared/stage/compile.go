@@ -62,6 +62,7 @@ type userNS interface {
 	listed(c *compiler)                           // when the root is there
 	shared(c *compiler)                           // when it is the only one
 	mounted(c *compiler)                          // when all is mounted
+	confined(c *compiler)                         // before the filter is loaded
 	greeted(t *tape, p *plan.Plan)                // before the program starts
 }
 

@@ -69,8 +69,10 @@ func enter(argc uintptr, argv unsafe.Pointer) {
 	b.control.setup.index = -1
 	p.flags = cloneUsual
 	p.sock, p.other = uintptr(fds[1]), uintptr(fds[0])
+	elsewhere(&p.all, &p.apart)
 	pid, _, e := syscall.RawSyscall6(syscall.SYS_CLONE, p.flags&(unix.CLONE_NEWUSER|unix.CLONE_NEWPID)|uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
 	if e == 0 && pid == 0 {
+		setApart(&p.all, &p.apart)
 		live(p)
 	}
 	syscall.RawSyscall(syscall.SYS_CLOSE, uintptr(fds[1]), 0, 0)

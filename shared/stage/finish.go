@@ -40,8 +40,8 @@ func (c *compiler) finish() {
 	c.landlock()
 	t.at("making process 1 undumpable", "")
 	t.call(unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
-	if c.ns != nil && c.p.Process.Idle {
-		c.ns.greeted(t, c.p) // nothing is started that could do it
+	if c.ns != nil {
+		c.ns.confined(c)
 	}
 	c.seccomp()
 	c.ready()

@@ -64,6 +64,14 @@ func (c *compiler) populate() {
 		if d.List {
 			t.list(rel, buf)
 		}
+		if i > 0 {
+			continue
+		}
+		for _, n := range d.Names { // /bin, /lib64: nearly every program is started through them, and the kernel remembers where they lead
+			if n.Kind == plan.Symlink {
+				t.call(unix.SYS_READLINKAT, atCwd, t.str(string(n.Name)), buf, listBuffer)
+			}
+		}
 	}
 }
 

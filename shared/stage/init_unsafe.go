@@ -25,6 +25,7 @@ type program struct {
 	cgroup      uint64
 	args        cloneArgs
 	ahead       *aheadFile // carried out before the plan is known
+	apart, all  cpuSet     // where it was put until the program starts, and what that is to have
 }
 
 // cloneArgs is struct clone_args (clone(2)).
@@ -142,6 +143,9 @@ func await(p *program) {
 	for {
 		n, _, e := syscall.RawSyscall6(syscall.SYS_RECVFROM, p.sock, uintptr(unsafe.Pointer(&p.begin)), unsafe.Sizeof(p.begin), 0, 0, 0)
 		if e == 0 && n == unsafe.Sizeof(p.begin) && p.begin.kind == cmdBegin {
+			if p.ahead == nil {
+				rejoin(&p.all)
+			}
 			return
 		}
 		if e != unix.EINTR {

@@ -82,12 +82,12 @@ func Start(p *plan.Plan, std Stdio, hooks Hooks, early *Early) (*Child, error) {
 		early = fresh
 	}
 	c := &Child{PID: early.pid, Pidfd: -1, Fds: map[plan.FdRole]*os.File{}, plan: p, sock: early.sock, control: &early.block.control, program: &early.block.prog, memory: early.memory}
-	early.pid = 0
 	if hooks.Remember && early.ahead == nil {
 		c.folder, c.std = &hooks.Folder, std
 	}
 	c.also.settled, c.also.since = hooks.Settled, time.Now()
 	err := c.carryOut(early, std, hooks)
+	early.pid = 0
 	if err != nil {
 		c.Kill()
 		c.Close()
@@ -112,6 +112,9 @@ func (c *Child) carryOut(e *Early, std Stdio, hooks Hooks) (err error) {
 		}
 		if err := c.awaitReady(c.plan, hooks); err != nil {
 			return err
+		}
+		if err := e.join(); err != nil {
+			return fmt.Errorf("giving process 1 its processors back: %w", err)
 		}
 		return c.begin()
 	}
@@ -142,7 +145,7 @@ func (c *Child) begin() error {
 // compile makes the tapes in b.
 func (c *Child) compile(b *block, sock int, std Stdio) error {
 	c.setup, c.start = b.tapes()
-	ns := inUserNS{}
+	ns := inUserNS{cpus: allowed(c.plan)}
 	if err := compileSetup(c.setup, c.plan, sock, std, ns); err != nil {
 		return err
 	}
@@ -205,6 +208,7 @@ func (c *Child) receive() (message, []int, error) {
 
 // awaitReady waits until the program runs, or says what failed.
 func (c *Child) awaitReady(p *plan.Plan, hooks Hooks) error {
+	defer c.leaveBuilt()
 	next := nextFuse(p, 0)
 	for built := false; ; {
 		// The child walks its FUSE file systems soon: they come before everything else.
@@ -229,6 +233,7 @@ func (c *Child) awaitReady(p *plan.Plan, hooks Hooks) error {
 			if gate := next == 0; len(fds) == 0 || gate != (len(fds) == 2) || hooks.Fuse == nil {
 				return fmt.Errorf("nobody serves the FUSE file system at %s", p.Mounts[next].Target.Quote())
 			} else if gate {
+				defer c.together()()
 				if err := c.createGate(fds[0], fds[1]); err != nil {
 					unix.Close(fds[0])
 					return err

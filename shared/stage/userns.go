@@ -11,7 +11,10 @@ import (
 )
 
 // inUserNS has what the tape makes on the host itself, if that is not there yet.
-type inUserNS struct{ folder Folder }
+type inUserNS struct {
+	folder Folder
+	cpus   *cpuSet // nil: process 1 has its processors
+}
 
 func (n inUserNS) user(c *compiler) {
 	c.identity(c.p.Identity.HasRanges())
@@ -38,7 +41,26 @@ func (inUserNS) root(c *compiler)                             { c.gate() }
 func (inUserNS) listed(c *compiler)                           { c.populate() }
 func (inUserNS) shared(c *compiler)                           { c.share() }
 func (inUserNS) mounted(c *compiler)                          { c.delegate() }
-func (inUserNS) greeted(t *tape, p *plan.Plan)                { t.greet(p) }
+
+func (n inUserNS) confined(c *compiler) {
+	if greetsEarly(c.p) {
+		c.t.greet(c.p)
+	}
+	if n.cpus != nil {
+		c.t.at("giving process 1 its processors back", "")
+		c.t.call(unix.SYS_SCHED_SETAFFINITY, 0, uintptr(len(n.cpus)*8), ptr(c.t, n.cpus))
+	}
+}
+
+func (inUserNS) greeted(t *tape, p *plan.Plan) {
+	if !greetsEarly(p) {
+		t.greet(p)
+	}
+}
+
+// greetsEarly says that process 1 greets the FUSE file systems, not the program before it starts: where nothing is started, and where the
+// broker answers process 1 anyway.
+func greetsEarly(p *plan.Plan) bool { return p.Process.Idle || p.Gate != nil }
 
 func (inUserNS) named(c *compiler) {
 	t := c.t

@@ -68,7 +68,7 @@ func (a *asking) fuse(p *plan.Plan, guard func(*stage.Child, *plan.Mount, int) e
 	}
 	return func(c *stage.Child, m *plan.Mount, fd int) error {
 		if m.Target == "/" {
-			return a.files.serve(p, fd, c.PID)
+			return a.files.serve(p, fd, c)
 		}
 		return guard(c, m, fd)
 	}
@@ -90,8 +90,8 @@ func newFileGate(a *asking) *fileGate {
 }
 
 // serve starts the server on the device of the root.
-func (g *fileGate) serve(p *plan.Plan, fd, child int) error {
-	g.child, g.plan = child, p
+func (g *fileGate) serve(p *plan.Plan, fd int, c *stage.Child) error {
+	g.child, g.plan = c.PID, p
 	stat := gatefs.StatAsk
 	if g.a.cfg.Sandbox.Stat == "type-only" {
 		stat = gatefs.StatType
@@ -103,7 +103,8 @@ func (g *fileGate) serve(p *plan.Plan, fd, child int) error {
 		return err
 	}
 	g.server = s
-	go s.Serve()
+	// Process 1 alone has requests while it builds. Whoever waits for it answers them: to wake a thread would take longer than most.
+	c.LookAfter(stage.Also{Fd: fd, Ready: func() bool { return s.NextOf(c.PID) }, Leave: func() { go s.Serve() }, Building: true})
 	return nil
 }
 

@@ -61,6 +61,9 @@ func (m *meter) holdMemory(kill func()) {
 	}()
 }
 
+// firstShare is how long a program has run before its part of the processors is looked at: most are over by then.
+const firstShare = 50 * time.Millisecond
+
 // holdShare keeps a session without a cpu controller from taking more than its part of the processors while others want them.
 func (m *meter) holdShare() {
 	c := m.limited
@@ -68,8 +71,8 @@ func (m *meter) holdShare() {
 		return
 	}
 	go func() {
-		for s := (resources.Share{Root: "/"}); ; {
-			time.Sleep(s.Look(m.init()))
+		for s, pause := (resources.Share{Root: "/"}), firstShare; ; pause = s.Look(m.init()) {
+			time.Sleep(pause)
 			c.mu.Lock()
 			c.heldBack = s.Most
 			c.mu.Unlock()

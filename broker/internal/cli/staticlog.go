@@ -80,7 +80,7 @@ func (l *staticLog) end(res launch.Result, ran bool, refused *blocked) {
 			detail = append(detail, audit.KV{K: "timed_out", V: "true"})
 		}
 		_, l.err = l.w.Note(audit.Event{Kind: audit.KindExit, UID: os.Getuid(), Detail: detail})
-		if err := l.w.Finish(); l.err == nil {
+		if err := l.w.Close(); l.err == nil {
 			l.err = err
 		}
 	}

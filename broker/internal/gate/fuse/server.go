@@ -105,6 +105,28 @@ func (s *Server) Next() bool {
 	return true
 }
 
+// NextOf is Next for a caller that may wait for nothing but pid: the requests of others are answered beside it.
+func (s *Server) NextOf(pid uint32) bool {
+	r := s.take()
+	n, err := unix.Read(s.fd, r.in)
+	switch {
+	case err != nil:
+		s.give(r)
+		return err == unix.EINTR || err == unix.ENOENT
+	case n >= headerSize && r.header().Pid != pid:
+		s.loops.Add(1)
+		go func() {
+			defer s.loops.Done()
+			defer s.give(r)
+			s.answer(r, n)
+		}()
+	default:
+		s.answer(r, n)
+		s.give(r)
+	}
+	return true
+}
+
 // Requests is how many messages of the kernel's Serve has taken.
 func (s *Server) Requests() uint64 { return s.requests.Load() }
 

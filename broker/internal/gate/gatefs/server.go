@@ -160,6 +160,9 @@ func (s *Server) Serve() {
 // where no request waits for anybody. It says whether there may be more.
 func (s *Server) Next() bool { return s.fuse.Next() }
 
+// NextOf is Next where others than the process pid may have to wait: their requests are answered beside.
+func (s *Server) NextOf(pid int) bool { return s.fuse.NextOf(uint32(pid)) }
+
 // Requests is how many messages of the kernel Serve has taken.
 func (s *Server) Requests() uint64 { return s.fuse.Requests() }
 

@@ -1,0 +1,99 @@
+package stage
+
+import (
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/shared/plan"
+)
+
+// cpuSet is the kernel's mask of processors; hosts with more keep process 1 where it is.
+type cpuSet [16]uint64
+
+// elsewhere finds the processors that this thread is not running on. All is what it may use; it is empty if there are no others.
+//
+//go:nosplit
+//go:norace
+func elsewhere(all, apart *cpuSet) {
+	var cpu uint32
+	n, _, e := syscall.RawSyscall(unix.SYS_SCHED_GETAFFINITY, 0, unsafe.Sizeof(*all), uintptr(unsafe.Pointer(all)))
+	if e == 0 && n <= unsafe.Sizeof(*all) {
+		_, _, e = syscall.RawSyscall(unix.SYS_GETCPU, uintptr(unsafe.Pointer(&cpu)), 0, 0)
+	}
+	*apart = *all
+	apart[cpu>>6&15] &^= 1 << (cpu & 63)
+	if e != 0 || *apart == (cpuSet{}) {
+		*all = cpuSet{}
+	}
+}
+
+// setApart is what process 1 begins with: it goes to another processor than its parent's. A scheduler that packs tasks (some virtual
+// machines have one), or that waits for its next round of balancing, would let the two take turns for the whole start.
+//
+//go:nosplit
+//go:norace
+func setApart(all, apart *cpuSet) {
+	if *all == (cpuSet{}) {
+		return
+	}
+	if _, _, e := syscall.RawSyscall(unix.SYS_SCHED_SETAFFINITY, 0, unsafe.Sizeof(*apart), uintptr(unsafe.Pointer(apart))); e != 0 {
+		*all = cpuSet{}
+	}
+}
+
+// rejoin is called by process 1 when it begins with its tapes: it has all its processors again, and so has the program.
+//
+//go:nosplit
+//go:norace
+func rejoin(all *cpuSet) {
+	if *all == (cpuSet{}) {
+		return
+	}
+	if _, _, e := syscall.RawSyscall(unix.SYS_SCHED_SETAFFINITY, 0, unsafe.Sizeof(*all), uintptr(unsafe.Pointer(all))); e != 0 {
+		exit(1)
+	}
+}
+
+// join does the same for a process 1 that has carried its set-up out ahead and is confined by now.
+func (e *Early) join() error {
+	all := &e.block.prog.all
+	if *all == (cpuSet{}) {
+		return nil
+	}
+	return setCPUs(e.pid, all)
+}
+
+func setCPUs(pid int, set *cpuSet) error {
+	_, _, errno := syscall.RawSyscall(unix.SYS_SCHED_SETAFFINITY, uintptr(pid), unsafe.Sizeof(*set), uintptr(unsafe.Pointer(set)))
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// together puts process 1 on the processor of the calling thread, which answers it: while it builds on a file system that is served one of the
+// two waits for the other all the time, and waking an idle processor takes longer than an answer. The tape gives process 1 its processors back
+// (inUserNS.confined), the function that is returned the thread.
+func (c *Child) together() func() {
+	var all, apart, one cpuSet
+	elsewhere(&all, &apart)
+	for i := range one {
+		one[i] = all[i] &^ apart[i]
+	}
+	if one == (cpuSet{}) || setCPUs(0, &one) != nil {
+		return func() {}
+	}
+	_ = setCPUs(c.PID, &one)
+	return func() { _ = setCPUs(0, &all) }
+}
+
+// allowed is the set of processors that a process 1 with a served root is given before it is confined, see together.
+func allowed(p *plan.Plan) *cpuSet {
+	var all cpuSet
+	if n, _, e := syscall.RawSyscall(unix.SYS_SCHED_GETAFFINITY, 0, unsafe.Sizeof(all), uintptr(unsafe.Pointer(&all))); p.Gate == nil || e != 0 || n > unsafe.Sizeof(all) {
+		return nil
+	}
+	return &all
+}
