@@ -133,14 +133,17 @@ func (t *term) confine(r *request, s settings, in *planner.Input, dry bool) (*co
 			err = serr // the better reason
 		}
 	}
-	if file, ok := launch.Prepares(); ok && err != nil && (asks || in.Containers != nil) && !r.noSuid && here.Unified() {
-		if dry {
+	if err != nil && (asks || in.Containers != nil) && !r.noSuid && here.Unified() {
+		file, ok := launch.Prepares()
+		if ok && dry {
 			return c, c.ahead(in, list)
 		}
-		if perr := r.regroup(file); perr == nil {
-			parent, err = here.Find()
-		} else {
-			err = fmt.Errorf("%w; %w", err, perr)
+		if ok {
+			if perr := r.regroup(file); perr == nil {
+				parent, err = here.Find()
+			} else {
+				err = fmt.Errorf("%w; %w", err, perr)
+			}
 		}
 	}
 	if err == nil && !dry {

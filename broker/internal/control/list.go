@@ -49,7 +49,7 @@ func Sweep(root, sid string) {
 	if err == nil {
 		unix.Close(fd)
 	}
-	if IsDead(err) {
+	if errors.Is(err, unix.ECONNREFUSED) { // a folder without a socket may be one that is about to have it
 		_ = unix.Unlinkat(dir, "sock", 0)
 		_ = unix.Rmdir(root + "/" + sid)
 	}
