@@ -25,6 +25,12 @@ func (m machine) run(t *testing.T, sum *string) {
 	scratch := t.TempDir()
 	start := time.Now()
 	said, console := m.boot(t, kernel, m.disk(t, scratch), scratch)
+	// An emulated processor sometimes trips over code that the other one is changing (int3), long before there is a process.
+	for try := 1; try < 3 && said == "" && shop.accel == "tcg" && strings.Contains(console, "Kernel panic"); try++ {
+		t.Logf("the kernel panicked before it came to process 1, so it is started again:\n%s", console)
+		scratch = t.TempDir()
+		said, console = m.boot(t, kernel, m.disk(t, scratch), scratch)
+	}
 	took := time.Since(start).Seconds()
 	t.Logf("%s, %s, %.1f s\n%s", m.suite, shop.accel, took, said)
 	if slow, ok := strings.CutPrefix(said, "slow:"); ok {

@@ -19,6 +19,7 @@ import (
 	"sbx/broker/internal/session"
 	"sbx/shared/plan"
 	"sbx/shared/stage"
+	"sbx/shared/wire"
 )
 
 // Exit statuses of sbx itself (interface.md, "Exit status").
@@ -266,7 +267,8 @@ func buildError(err error) error {
 		return fmt.Errorf("building sandbox: %w", err)
 	}
 	var exec *launch.ExecError
-	if hint := sessionHint(err); hint != "" && f == nil && !errors.As(err, &exec) {
+	var refused *wire.Refusal // the helper has no part in the session's folder
+	if hint := sessionHint(err); hint != "" && f == nil && !errors.As(err, &exec) && !errors.As(err, &refused) {
 		return &planner.Refusal{What: "building sandbox", Err: err, Hint: hint}
 	}
 	return err
