@@ -79,7 +79,7 @@ type Network struct {
 	passed counts
 	sought bucket // searches for refused programs, in milliseconds
 	notes  notes
-	closed []netip.Prefix
+	closed atomic.Pointer[[]netip.Prefix]
 	ctx    context.Context
 	cancel context.CancelFunc
 	once   sync.Once
@@ -106,7 +106,14 @@ func Start(o Options) (_ *Network, err error) {
 	if n.o.Say == nil {
 		n.o.Say = func(string) {}
 	}
-	n.closed = append(floor(), hostAddresses()...)
+	addresses, err := watchAddresses()
+	if err != nil {
+		n.o.Say("network: addresses that this host is given later are not closed: " + err.Error())
+	} else {
+		n.keep(addresses)
+	}
+	closed := append(floor(), hostAddresses()...)
+	n.closed.Store(&closed)
 	var listeners [][]net.Listener
 	for _, p := range o.Publish {
 		l, err := net.Listen("tcp", p.Host.String())
@@ -118,6 +125,9 @@ func Start(o Options) (_ *Network, err error) {
 	}
 	if err := n.build(); err != nil {
 		return nil, err
+	}
+	if addresses != nil {
+		go n.closeAddresses(addresses)
 	}
 	for i, l := range listeners {
 		go n.publish(l[0], o.Publish[i].Port)
@@ -184,7 +194,7 @@ func (n *Network) build() error {
 	if n.o.Ask != nil {
 		n.rules.classes = append(n.rules.classes, ports{lo: 1, hi: 65535})
 	}
-	if err := n.rules.setUp(&n.o, n.closed); err != nil {
+	if err := n.rules.setUp(&n.o, *n.closed.Load()); err != nil {
 		return fmt.Errorf("setting the sandbox's network rules: %w", err)
 	}
 	if n.log, err = nft.Listen(files[1], groupRefused, groupHeld, groupTurned); err != nil {
@@ -342,27 +352,6 @@ func (n *Network) Inside(pid int) { n.init.Store(int64(pid)) }
 
 // NameOf is the name that led to an address, "" if none did.
 func (n *Network) NameOf(a netip.Addr) string { return n.names.nameOf(a) }
-
-// isClosed says whether names may not lead to an address. A range in the list opens it.
-func (n *Network) isClosed(a netip.Addr) bool {
-	return !listed(a, n.o.Hosts) && contains(n.closed, a)
-}
-
-// hostAddresses are the host's own: what listens on them is the host, however public they are.
-func hostAddresses() []netip.Prefix {
-	var out []netip.Prefix
-	list, err := net.InterfaceAddrs()
-	if err != nil {
-		return nil
-	}
-	for _, a := range list {
-		if p, err := netip.ParsePrefix(a.String()); err == nil && !p.Addr().IsLoopback() {
-			ip := p.Addr().Unmap().WithZone("")
-			out = append(out, netip.PrefixFrom(ip, ip.BitLen()))
-		}
-	}
-	return out
-}
 
 func haveIPv6() bool {
 	_, err := os.Stat("/proc/net/if_inet6")

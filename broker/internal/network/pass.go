@@ -117,6 +117,9 @@ func (p *passage) allowed(name string) error {
 	if !p.n.names.leadsTo(name, p.to) {
 		return p.deny(name, fmt.Errorf("the connection names %s, which was not allowed or did not lead to this address", name))
 	}
+	if p.n.isClosed(p.to.Addr()) {
+		return p.deny(name, errors.New("the address is one of this host's by now"))
+	}
 	if p.n.o.Denied != nil && p.n.o.Denied(policy.Host{Name: name}, int(p.to.Port())) {
 		return p.deny(name, fmt.Errorf("a rule denies %s", name))
 	}

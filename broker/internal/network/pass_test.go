@@ -284,6 +284,7 @@ func TestPass(t *testing.T) {
 	defer cancel()
 	var events []Event
 	n := &Network{names: newResolver(), ctx: ctx}
+	n.closed.Store(&[]netip.Prefix{})
 	n.o.Note = func(e Event) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -385,6 +386,7 @@ func TestPassSecondHello(t *testing.T) {
 	}()
 	to := netip.MustParseAddrPort(l.Addr().String())
 	n := &Network{names: newResolver(), ctx: context.Background()}
+	n.closed.Store(&[]netip.Prefix{})
 	reasons := make(chan string, 8)
 	n.o.Note = func(e Event) { reasons <- e.Reason }
 	n.names.led("one.test", []netip.Addr{to.Addr()}, judgement{ports: []ports{{lo: 1, hi: 65535}}}, time.Hour)

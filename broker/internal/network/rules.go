@@ -64,6 +64,18 @@ type rules struct {
 	open    map[string]time.Time // set and key → when the kernel drops it
 }
 
+// hostAddrs are sets of addresses that the host has been given since the rules were made.
+const hostAddrs = "host"
+
+// close closes addresses for good.
+func (r *rules) close(addrs []netip.Addr) error {
+	b := nft.NewBatch(table)
+	for _, a := range addrs {
+		b.Element(hostAddrs+suffix(a), a.AsSlice(), 10*365*24*time.Hour)
+	}
+	return r.c.Commit(b)
+}
+
 // Sets of single answers: an address and a port.
 const (
 	asked  = "asked"
@@ -93,6 +105,7 @@ func (r *rules) make(o *Options, closed []netip.Prefix, own []nft.Expr) error {
 	for _, f := range families() {
 		b.Set("out"+f.suffix, f.kind, f.len, nft.Counting)
 		b.Set("in"+f.suffix, f.kind, f.len, nft.Counting)
+		b.Set(hostAddrs+f.suffix, f.kind, f.len, nft.Timed)
 		if o.All {
 			continue
 		}
@@ -136,6 +149,9 @@ func (r *rules) make(o *Options, closed []netip.Prefix, own []nft.Expr) error {
 	}
 	for _, p := range closed {
 		b.Rule("output", to(p), nft.Goto("refuse"))
+	}
+	for _, f := range families() {
+		b.Rule("output", f.match, nft.ToSet(f.len, hostAddrs+f.suffix), nft.Goto("refuse"))
 	}
 	if o.All {
 		b.Rule("output", nft.Goto("pass"))
