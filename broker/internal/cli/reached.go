@@ -156,6 +156,14 @@ func (c *confined) reached(after stage.Aftermath) []string {
 	return out
 }
 
+// first names the session's first program where it is not known whether it was that or another that it started.
+func (c *confined) first(pid int) string {
+	if c.plan == nil || pid == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s[%d] or what it ran", plan.Bytes(path.Base(string(c.plan.Process.Path))).Quote(), pid)
+}
+
 // full says which limits on memory and temporary file systems were reached; c.mu is held.
 func (c *confined) full(after stage.Aftermath) []string {
 	var out []string
@@ -165,7 +173,7 @@ func (c *confined) full(after stage.Aftermath) []string {
 		if by == "" && after.PeakPID == after.Main && after.Further {
 			by = fmt.Sprintf(" by process %d or what it ran", after.Main)
 		} else if by == "" && after.PeakPID == after.Main {
-			by = fmt.Sprintf(" by %s[%d] or what it ran", plan.Bytes(path.Base(string(c.plan.Process.Path))).Quote(), after.Main)
+			by = " by " + c.first(after.Main)
 		}
 		c.most, c.seen = 0, ""
 		out = append(out, "memory limit "+resources.Bytes(int64(limit))+" of each process reached"+by+"; raise it with --memory")

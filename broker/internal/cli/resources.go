@@ -352,7 +352,7 @@ func (c *confined) end(after stage.Aftermath) []string {
 	}
 	u := c.group.Usage()
 	c.witness.Close()
-	lines = append(lines, c.group.Explain(u, c.witness)...)
+	lines = append(lines, c.group.Explain(u, c.witness, c.first(after.Main))...)
 	if err := c.group.Remove(); err != nil {
 		lines = append(lines, err.Error())
 	}

@@ -210,11 +210,14 @@ func TestUsageAndExplain(t *testing.T) {
 		t.Errorf("%+v", u)
 	}
 	w := &Witness{g: g, seen: g.Largest(h.Root)}
-	got := g.Explain(u, w)
+	got := g.Explain(u, w, "sh[2] or what it ran")
 	if len(got) != 3 || got[2] != "processor limit of 20% reached (held back for 2.5 s); raise it with --cpu" || got[0] != `memory limit 512M reached by "no\x1bde"[31], everything in the sandbox was ended; raise it with --memory` || !strings.Contains(got[1], "--pids") {
 		t.Errorf("%q", got)
 	}
-	if got := g.Explain(Usage{}, nil); len(got) != 0 {
+	if got := g.Explain(Usage{OOMKills: 1, MemoryMax: 64 << 20}, nil, "sh[2] or what it ran"); len(got) != 1 || !strings.Contains(got[0], "64M reached by sh[2] or what it ran, ") {
+		t.Errorf("nobody saw who: %q", got)
+	}
+	if got := g.Explain(Usage{}, nil, "sh[2]"); len(got) != 0 {
 		t.Errorf("nothing happened: %q", got)
 	}
 	if got := (&Group{Dir: h.Root + "/nosuch"}).Usage(); got.Memory != 0 {

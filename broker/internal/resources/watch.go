@@ -109,17 +109,21 @@ func nameOf(root string, pid int) (inside, name string, rss int64) {
 	return inside, plan.Bytes(comm).Quote() + "[" + inside + "]", rss
 }
 
-// Explain says which limits made themselves felt, one line each, and how to raise them.
-func (g *Group) Explain(u Usage, w *Witness) []string {
+// Explain says which limits made themselves felt, one line each, and how to raise them. Where everything was gone before the witness could look,
+// otherwise is who is named.
+func (g *Group) Explain(u Usage, w *Witness, otherwise string) []string {
 	var out []string
 	if u.OOMKills > 0 {
-		by := ""
+		by := otherwise
 		if w != nil {
 			w.mu.Lock()
 			if w.seen != "" {
-				by = " by " + w.seen
+				by = w.seen
 			}
 			w.mu.Unlock()
+		}
+		if by != "" {
+			by = " by " + by
 		}
 		out = append(out, fmt.Sprintf("memory limit %s reached%s, everything in the sandbox was ended; raise it with --memory", Bytes(u.MemoryMax), by))
 	}
