@@ -259,7 +259,7 @@ func (a *asking) say(text string) {
 }
 
 // end settles what waits, tells the clients and seals the record.
-func (a *asking) end(status int) {
+func (a *asking) end(status int, reached []string) {
 	if a == nil {
 		return
 	}
@@ -276,7 +276,7 @@ func (a *asking) end(status int) {
 	}
 	a.onTerminal.close()
 	a.svc.close(status)
-	_, err := a.log.Note(audit.Event{Kind: audit.KindExit, UID: os.Getuid(), Detail: []audit.KV{{K: "status", V: strconv.Itoa(status)}}})
+	_, err := a.log.Note(audit.Event{Kind: audit.KindExit, UID: os.Getuid(), Reason: strings.Join(reached, "; "), Detail: []audit.KV{{K: "status", V: strconv.Itoa(status)}}})
 	if cerr := a.log.Close(); err == nil {
 		err = cerr
 	}

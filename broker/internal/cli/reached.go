@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -210,6 +211,21 @@ func (c *confined) reachedBy(pid, init int, child *stage.Child) []string {
 		out = append(out, fmt.Sprintf("limit of %d processes reached, %d are there; raise it with --pids", limit, n))
 	}
 	c.tasks = 0
+	return out
+}
+
+// endedBy says which limit has ended the whole session, for those whose programs ended with it.
+func (c *confined) endedBy() []string {
+	if c == nil {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := slices.Clone(c.notes)
+	if c.group != nil {
+		u := c.group.Usage()
+		out = append(out, c.group.Explain(resources.Usage{OOMKills: u.OOMKills, MemoryMax: u.MemoryMax}, c.witness, "")...)
+	}
 	return out
 }
 

@@ -201,8 +201,8 @@ func (t *term) run(r *request) int {
 		err = rerr
 	}
 	reached := limited.end(res.After)
-	asks.end(res.Status)
-	log.end(res, err == nil, refused)
+	asks.end(res.Status, reached)
+	log.end(res, err == nil, refused, reached)
 	svc.close(res.Status)
 	if err == nil {
 		svc.ended(res.Status)

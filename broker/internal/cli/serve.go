@@ -223,7 +223,7 @@ func (v *service) exec(e control.Exec, ev control.ExecEvents) error {
 			}
 			switch {
 			case stage.IsGone(err):
-				end.Error = client.ErrEnded.Error()
+				end.Error, end.Limits = client.ErrEnded.Error(), v.meter.limited.endedBy()
 			case err != nil:
 				end.Error = err.Error()
 			}

@@ -62,7 +62,7 @@ func (l *staticLog) open() {
 }
 
 // end writes what was refused and how the session ended, and seals the log. Where nothing was run there is none, unless it was begun.
-func (l *staticLog) end(res launch.Result, ran bool, refused *blocked) {
+func (l *staticLog) end(res launch.Result, ran bool, refused *blocked, reached []string) {
 	if l == nil || l.began.IsZero() {
 		return
 	}
@@ -79,7 +79,7 @@ func (l *staticLog) end(res launch.Result, ran bool, refused *blocked) {
 		if res.TimedOut {
 			detail = append(detail, audit.KV{K: "timed_out", V: "true"})
 		}
-		_, l.err = l.w.Note(audit.Event{Kind: audit.KindExit, UID: os.Getuid(), Detail: detail})
+		_, l.err = l.w.Note(audit.Event{Kind: audit.KindExit, UID: os.Getuid(), Reason: strings.Join(reached, "; "), Detail: detail})
 		if err := l.w.Close(); l.err == nil {
 			l.err = err
 		}
