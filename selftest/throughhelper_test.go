@@ -19,6 +19,7 @@ var differs = [...]struct{ script, why string }{
 	{"guarded_names", "there is no guarded file system: names are covered where they exist (helper/differs)"},
 	{"git_work", "the same: .git/config is covered, and cannot be replaced"},
 	{"worktree", "the same"},
+	{"approve_native", "there is no user namespace to put the agent in, so nothing is mounted by answer: reading only (approve_modes)"},
 	{"gate_files", "there is no file server, so questions come by notification only (approve_modes)"},
 	{"work_compiled", "the build caches start empty, so it would take minutes"},
 	{"exit_status", "questions come by notification, where what was refused to execute does not exist"},

@@ -163,8 +163,8 @@ func (in *Input) writableTops(gate *plan.Gate, mounts []plan.Mount) (out []strin
 		}
 	}
 	for i := range mounts {
-		if p := string(mounts[i].Target); mounts[i].Kind == plan.Dir {
-			asks[p] = true
+		if p := string(mounts[i].Target); gate == nil && mounts[i].Kind == plan.Dir {
+			asks[p] = !slices.ContainsFunc(in.Hides, func(h Hide) bool { return !h.Ask && host.Within(p, h.Path) })
 		} else {
 			named[p] = true
 		}

@@ -174,6 +174,17 @@ func goldenCases() map[string]func() Input {
 			in.Grants = join(grants(Read, "project", "/home/u/project"), grants(Read, "profile strict", append(system, "/etc/passwd", "/etc/ssl/certs")...))
 			return in
 		},
+		"agent-moderate": func() Input {
+			in := moderate(machine("/home/u/.gitconfig", "/data/x"), grants(Read, "profile moderate", "/home/u/.gitconfig")...)
+			in.Agent = true
+			return in
+		},
+		"agent-strict": func() Input {
+			in := request(machine())
+			in.Agent, in.Hides = true, append(secrets(), Hide{Path: "/home", Why: "profile strict"})
+			in.Grants = join(grants(Read, "project", "/home/u/project"), grants(Read, "profile strict", append(system, "/etc/passwd", "/etc/ssl/certs")...))
+			return in
+		},
 		"root": func() Input {
 			in := moderate(machine())
 			in.MapRoot, in.TTY, in.Stdio = true, true, [3]plan.Stdio{plan.Pty, plan.Pty, plan.Pty}
