@@ -57,6 +57,7 @@ type result struct {
 	Reason wire.Reason
 	Where  int64
 	Fault  bool
+	Says   [4]int64 // process 1's first message
 	Out    string
 	Left   string // what is still there although it must not be
 	Wrong  string
@@ -315,6 +316,11 @@ func listen(sock int, res *result) {
 		case kind == int64(wire.Refused):
 			res.Reason, res.Where = wire.Reason(binary.NativeEndian.Uint64(buf[8:])), int64(binary.NativeEndian.Uint64(buf[16:]))
 		case kind != int64(wire.Started):
+			for i := range res.Says {
+				if !res.Fault {
+					res.Says[i] = int64(binary.NativeEndian.Uint64(buf[8*i:]))
+				}
+			}
 			res.Fault = true // the first other message is process 1's: a fault, or that it is ready
 		}
 	}
