@@ -168,7 +168,7 @@ func tryGroups(user, outside string, wrong func(string, ...any)) {
 		"remove its own place": os.Remove(user + "/own"), "move another one in": put(user+"/own/sbx/cgroup.procs", parent),
 		"open its way": os.Chmod(user, 0o777), "kill all": put(filepath.Dir(user)+"/cgroup.kill", "1"),
 	} {
-		if err == nil || !os.IsPermission(err) && !strings.Contains(err.Error(), "busy") {
+		if err == nil || !os.IsPermission(err) && !os.IsNotExist(err) && !strings.Contains(err.Error(), "busy") { // cgroup.kill is new
 			wrong("it may %s: %v", what, err)
 		}
 	}
