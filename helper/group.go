@@ -40,12 +40,16 @@ func group() {
 			break
 		}
 	}
+	fd, lerr := unix.Open(user, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	stays := lerr == nil && unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) == nil // for each user one process
 	if err == nil {
 		_ = wire.Report{Kind: wire.Grouped}.Send(wire.FD, -1)
 	} else {
 		refusal{reason: wire.NotGrouped, err: err}.report()
 	}
-	removeLater(user, int(c.uid))
+	if stays {
+		removeLater(user, int(c.uid))
+	}
 }
 
 // prepare makes what is not there and moves process pid. A ceiling that cannot be held is an error.
@@ -97,15 +101,11 @@ func as(uid int) error {
 	return nil
 }
 
-// removeLater removes what is empty once nobody uses it any more. For each user one process waits for that, in a session of its own.
+// removeLater removes what is empty once nobody uses it any more, in a session of its own.
 func removeLater(user string, uid int) {
-	fd, err := unix.Open(user, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil || unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) != nil {
-		return
-	}
 	_, _ = syscall.Setsid()
 	_ = unix.Close(wire.FD)
-	for err = unix.EBUSY; err == unix.EBUSY; time.Sleep(100 * time.Millisecond) {
+	for err := error(unix.EBUSY); err == unix.EBUSY; time.Sleep(100 * time.Millisecond) {
 		_ = as(uid)
 		_, _ = unix.Rmdir(user+"/own/sbx"), unix.Rmdir(user+"/own")
 		_ = as(0)

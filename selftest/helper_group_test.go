@@ -160,7 +160,9 @@ func tryGroups(user, outside string, wrong func(string, ...any)) {
 	if err := put(user+"/own/sbx/cgroup.procs", self); err != nil {
 		wrong("it may not move back: %v", err)
 	}
-	_ = os.Remove(user + "/own/mine")
+	for begin := time.Now(); os.Remove(user+"/own/mine") != nil && time.Since(begin) < 20*time.Second; time.Sleep(time.Millisecond) {
+		// a thread that was just ending may still be there
+	}
 	for what, err := range map[string]error{
 		"make one beside": os.Mkdir(user+"/mine", 0o755), "make one above": os.Mkdir(hierarchy+"/sbx/mine", 0o755),
 		"leave the ceilings": put(user+"/cgroup.procs", self), "leave all": put(hierarchy+"/cgroup.procs", self), "lift a ceiling": put(user+"/cgroup.max.depth", "max"),
