@@ -9,8 +9,9 @@ if [ "$1" = make ]; then
 	mkdir -p overlay low/project up work
 	echo lower >low/project/lower.txt
 	mount -t overlay -o lowerdir=low,upperdir=up,workdir=work none overlay
-	for dir in */; do mkdir -p $dir/project; done
-	chown -R 42424:42424 */project
+	for kind in ext4 xfs btrfs tmpfs overlay; do # not the layers of the overlay, behind its back
+		[ ! -d $kind ] || { mkdir -p $kind/project && chown -R 42424:42424 $kind/project; }
+	done
 	exit
 fi
 check() { if eval "$2"; then echo "pass: $kind $how: $1"; else echo "FAIL: $kind $how: $1"; sed 's/^/    /' ~/out; fi; }
