@@ -33,19 +33,21 @@ type conn struct {
 	held    []byte // lines that wait for the end of an answer
 	holding bool
 	wake    chan struct{}
-	execs   map[int]bool // what was started for this client and runs
+	execs   map[int]bool    // what was started for this client and runs
+	listed  map[string]bool // questions that were open when it came, and whose event is still to come: it must not be told twice
 }
 
 // job is a line, or the open questions as they are when their turn comes.
 type job struct {
 	line []byte
+	id   string   // of the question that the line is the event of
 	file *os.File // goes along with the line
 	open bool
 	tell bool // say ok and how many
 }
 
 func newConn(s *Server, fd int) *conn {
-	c := &conn{s: s, f: os.NewFile(uintptr(fd), "client"), first: true, wake: make(chan struct{}, 1)}
+	c := &conn{s: s, f: os.NewFile(uintptr(fd), "client"), first: true, wake: make(chan struct{}, 1), listed: map[string]bool{}}
 	c.fds.f, c.in.r = c.f, &c.fds
 	c.push(job{line: s.hello()})
 	c.push(job{open: true})
@@ -57,7 +59,7 @@ func (c *conn) send(line []byte) { c.push(job{line: line}) }
 func (c *conn) push(j job) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.ending {
+	if c.ending || c.told(j.id) {
 		j.drop()
 		return
 	}
@@ -183,9 +185,24 @@ func (c *conn) write() {
 	}
 }
 
+// told says whether the client has read the question already, in the list of those that were open when it came. c.mu is held.
+func (c *conn) told(id string) bool {
+	told := c.listed[id]
+	delete(c.listed, id)
+	return told
+}
+
 func (c *conn) run(j job) error {
 	if j.file != nil {
 		return c.writeFile(j)
+	}
+	if j.id != "" {
+		c.mu.Lock()
+		told := c.told(j.id)
+		c.mu.Unlock()
+		if told {
+			return nil
+		}
 	}
 	if !j.open {
 		return c.writeLine(j.line)
@@ -193,6 +210,13 @@ func (c *conn) run(j job) error {
 	var list []prompt.Question
 	if c.s.h.Pending != nil {
 		list = c.s.h.Pending()
+	}
+	if !j.tell {
+		c.mu.Lock()
+		for _, q := range list {
+			c.listed[q.ID] = true
+		}
+		c.mu.Unlock()
 	}
 	for _, q := range list {
 		if err := c.writeLine(requestLine(q)); err != nil {

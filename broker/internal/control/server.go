@@ -211,7 +211,7 @@ func (s *Server) Attended(since time.Duration) bool {
 func (s *Server) Notify(ev prompt.Event) {
 	switch ev.Kind {
 	case prompt.Asked:
-		s.publish(requestLine(ev.Question))
+		s.tell(job{id: ev.Question.ID, line: requestLine(ev.Question)})
 	case prompt.Decided, prompt.Gone:
 		s.publish(auditLine(ev))
 	case prompt.Notice:
@@ -234,11 +234,13 @@ func (s *Server) Exit(status int) {
 	s.publish(message("event.exit").num("status", int64(status)).time("ts", time.Now()).line())
 }
 
-func (s *Server) publish(line []byte) {
+func (s *Server) publish(line []byte) { s.tell(job{line: line}) }
+
+func (s *Server) tell(j job) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for c := range s.conns {
-		c.send(line)
+		c.push(j)
 	}
 }
 

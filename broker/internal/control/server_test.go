@@ -58,6 +58,8 @@ type bench struct {
 	root string
 	q    *prompt.Queue
 	s    *Server
+
+	listing func() // called when the open questions are listed
 }
 
 func newBench(t *testing.T, opt Options) *bench {
@@ -72,7 +74,12 @@ func newBench(t *testing.T, opt Options) *bench {
 	}
 	b := &bench{t: t, root: root}
 	h := Handlers{
-		Pending:    func() []prompt.Question { return b.q.Pending() },
+		Pending: func() []prompt.Question {
+			if b.listing != nil {
+				b.listing()
+			}
+			return b.q.Pending()
+		},
 		Answer:     func(id string, a prompt.Answer) error { return b.q.Answer(id, a) },
 		SavePolicy: func(string) error { return errors.New("writing policy: read-only file system") },
 		Kill:       func(int, string) error { return nil },
