@@ -15,7 +15,7 @@ PREFIX  ?= /usr/local
 DESTDIR ?=
 FUZZTIME ?= 30s
 HELPERFUZZ ?= 5m
-BUILD    = CGO_ENABLED=0 $(GO) build -trimpath
+BUILD    = CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false
 # sbx begins with the clone of the sandbox's first process (shared/stage/entry_unsafe.go). Without this it is
 # slower and does the same.
 ENTRY = -ldflags=-E=sbx_start

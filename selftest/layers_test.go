@@ -187,7 +187,7 @@ func layersDir(t *testing.T) string {
 	if err := os.MkdirAll(filepath.Join(dir, "out"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command("go", "build", "-trimpath", "-tags", "sbx_testhooks", "-ldflags=-E=sbx_start", "-o", filepath.Join(dir, "sbx"), "./broker")
+	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-tags", "sbx_testhooks", "-ldflags=-E=sbx_start", "-o", filepath.Join(dir, "sbx"), "./broker")
 	cmd.Dir, cmd.Env = shop.source, append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("building with test hooks: %v\n%s", err, out)

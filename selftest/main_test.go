@@ -121,7 +121,7 @@ func (w *workshop) open() error {
 		return err
 	}
 	for out, pkg := range map[string]string{w.sbx: "./broker", w.probe: "./selftest/probe", w.helper: "./helper"} {
-		args := []string{"build", "-trimpath", "-o", out, pkg}
+		args := []string{"build", "-trimpath", "-buildvcs=false", "-o", out, pkg}
 		if start := map[string]string{"./broker": "sbx_start", "./helper": "sbx_helper_start"}[pkg]; start != "" {
 			args = slices.Insert(args, 1, "-ldflags=-E="+start) // as the Makefile does
 		}

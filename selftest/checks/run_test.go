@@ -40,7 +40,7 @@ func buildProbe(t *testing.T) string {
 	}
 	dir := publicDir(t)
 	p := filepath.Join(dir, "probe")
-	cmd := exec.Command("go", "build", "-o", p, "../probe")
+	cmd := exec.Command("go", "build", "-buildvcs=false", "-o", p, "../probe")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("building the probe: %v\n%s", err, out)

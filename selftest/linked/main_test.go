@@ -130,7 +130,7 @@ var notInHelper = [...]string{"plan/plan.go", "plan/json.go", "plan/text.go", "p
 func TestHelperHolds(t *testing.T) {
 	t.Chdir("../..")
 	bin := filepath.Join(t.TempDir(), "bin")
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-E=sbx_helper_start", "-o", bin, "./helper")
+	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-E=sbx_helper_start", "-o", bin, "./helper")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)

@@ -24,7 +24,7 @@ func built(t *testing.T) (probe, lab string) {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	probe, lab = filepath.Join(dir, "probe"), filepath.Join(dir, "lab")
-	cmd := exec.Command("go", "build", "-o", probe, ".")
+	cmd := exec.Command("go", "build", "-buildvcs=false", "-o", probe, ".")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("building the probe: %v\n%s", err, out)

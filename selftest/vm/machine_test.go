@@ -76,7 +76,7 @@ func (b *bench) open() {
 		return
 	}
 	for out, args := range map[string][]string{"sbx": {"-ldflags=-E=sbx_start", "../../broker"}, "sbx-helper": {"-ldflags=-E=sbx_helper_start", "../../helper"}, "sbx-probe": {"../probe"}} {
-		cmd := exec.Command("go", append([]string{"build", "-trimpath", "-o", filepath.Join(b.dir, out)}, args...)...)
+		cmd := exec.Command("go", append([]string{"build", "-trimpath", "-buildvcs=false", "-o", filepath.Join(b.dir, out)}, args...)...)
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if text, err := cmd.CombinedOutput(); err != nil {
 			b.err = fmt.Errorf("building %s: %w\n%s", out, err, text)
