@@ -47,7 +47,7 @@ func (m *meter) usage() (resources.Usage, int64) {
 	if m.limited != nil && m.limited.group != nil {
 		u = m.limited.group.Usage()
 	} else {
-		u = resources.Tree("/", m.init())
+		u = resources.Glance("/", m.init())
 		m.limited.bound(&u)
 	}
 	m.mu.Lock()

@@ -1,6 +1,8 @@
 package resources
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 )
@@ -68,5 +70,24 @@ func TestTree(t *testing.T) {
 	}
 	if u := Tree(h.Root, 0); u.Pids != 0 {
 		t.Errorf("no sandbox yet: %+v", u)
+	}
+	if g := Glance(h.Root, 20); g.Pids != 3 || g.CPUUsec != u.CPUUsec {
+		t.Errorf("without lists of children: %+v", g)
+	}
+	// With them, only what they name is looked at.
+	for name, text := range map[string]string{"20": "21 \n", "21": "22 \n", "22": "\n"} {
+		dir := filepath.Join(h.Root, "proc", name, "task", name)
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "children"), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if g := Glance(h.Root, 20); g.Pids != 3 || g.CPUUsec != u.CPUUsec || g.Memory != u.Memory || g.ReadB != 4096 || g.Largest != u.Largest {
+		t.Errorf("%+v", g)
+	}
+	if g := Glance(h.Root, 21); g.Pids != 2 {
+		t.Errorf("%+v", g)
 	}
 }
