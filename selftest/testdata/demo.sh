@@ -40,7 +40,7 @@ echo "# what is blocked there"
 try 'cat ~/.ssh/id_ed25519' cat "$here/home/.ssh/id_ed25519"
 try 'cat /proc/self/root/.../.ssh/id_ed25519' cat "/proc/self/root$here/home/.ssh/id_ed25519"
 try 'touch /usr/bin/evil' touch /usr/bin/evil
-try 'touch ~/evil' sh -c 'touch ~/.evil && echo "written, into a file system of the sandbox: the host has no such file"'
+try 'touch ~/.evil' sh -c 'touch ~/.evil && echo "written, into a file system of the sandbox: the host has no such file"'
 [ ! -e "$here/home/.evil" ] || echo "BROKEN: the host's home was written"
 try 'connect to 192.0.2.1' bash -c 'exec 3<>/dev/tcp/192.0.2.1/80'
 try 'unshare --user true' unshare --user true
