@@ -56,7 +56,7 @@ var mayImport = map[string][]string{
 	"broker/internal/arbiter":     {"broker/internal/decide", "broker/internal/prompt", "broker/internal/policy", "audit"},
 	"broker/internal/network":     {"broker/internal/decide", "broker/internal/policy", "broker/internal/network/nft", "shared/stage", "shared/wire", "shared/rtnl"},
 	"broker/internal/network/nft": {"shared/rtnl"},
-	"broker/internal/resources":   {"shared/plan"},
+	"broker/internal/resources":   {"broker/internal/host", "shared/plan"},
 
 	"broker/client": {"broker/internal/control", "broker/internal/prompt", "shared/plan"}, // for programs of others
 

@@ -12,19 +12,29 @@ import (
 // cpuSet is the kernel's mask of processors; hosts with more keep process 1 where it is.
 type cpuSet [16]uint64
 
+// processors finds those that this thread may use.
+//
+//go:nosplit
+//go:norace
+func processors(all *cpuSet) bool {
+	n, _, e := syscall.RawSyscall(unix.SYS_SCHED_GETAFFINITY, 0, unsafe.Sizeof(*all), uintptr(unsafe.Pointer(all)))
+	return e == 0 && n <= unsafe.Sizeof(*all)
+}
+
 // elsewhere finds the processors that this thread is not running on. All is what it may use; it is empty if there are no others.
 //
 //go:nosplit
 //go:norace
 func elsewhere(all, apart *cpuSet) {
 	var cpu uint32
-	n, _, e := syscall.RawSyscall(unix.SYS_SCHED_GETAFFINITY, 0, unsafe.Sizeof(*all), uintptr(unsafe.Pointer(all)))
-	if e == 0 && n <= unsafe.Sizeof(*all) {
-		_, _, e = syscall.RawSyscall(unix.SYS_GETCPU, uintptr(unsafe.Pointer(&cpu)), 0, 0)
+	ok := processors(all)
+	if ok {
+		_, _, e := syscall.RawSyscall(unix.SYS_GETCPU, uintptr(unsafe.Pointer(&cpu)), 0, 0)
+		ok = e == 0
 	}
 	*apart = *all
 	apart[cpu>>6&15] &^= 1 << (cpu & 63)
-	if e != 0 || *apart == (cpuSet{}) {
+	if !ok || *apart == (cpuSet{}) {
 		*all = cpuSet{}
 	}
 }
@@ -92,7 +102,7 @@ func (c *Child) together() func() {
 // allowed is the set of processors that a process 1 with a served root is given before it is confined, see together.
 func allowed(p *plan.Plan) *cpuSet {
 	var all cpuSet
-	if n, _, e := syscall.RawSyscall(unix.SYS_SCHED_GETAFFINITY, 0, unsafe.Sizeof(all), uintptr(unsafe.Pointer(&all))); p.Gate == nil || e != 0 || n > unsafe.Sizeof(all) {
+	if p.Gate == nil || !processors(&all) {
 		return nil
 	}
 	return &all

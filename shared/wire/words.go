@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"syscall"
 	"time"
@@ -46,20 +47,31 @@ func (r *Refusal) Unwrap() error {
 	return r.Errno
 }
 
-// AwaitRefusal reads the refusal of a helper that was sent nothing.
-func AwaitRefusal(sock int, deadline time.Time) error {
-	tv := unix.NsecToTimeval(int64(max(time.Until(deadline), time.Millisecond)))
+// Await reads the helper's answer, which is of that kind or an error; a refusal is a *Refusal.
+func Await(sock int, want Kind, patience time.Duration) (Report, error) {
+	patience = max(patience, time.Millisecond) // 0 would be for ever
+	tv := unix.NsecToTimeval(int64(patience))
 	if err := unix.SetsockoptTimeval(sock, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &tv); err != nil {
-		return err
+		return Report{}, err
 	}
 	var b [reportSize]byte
 	n, err := unix.Read(sock, b[:])
 	for err == unix.EINTR {
 		n, err = unix.Read(sock, b[:])
 	}
-	word := func(i int) int64 { return int64(binary.NativeEndian.Uint64(b[8*i:])) }
-	if err != nil || n != len(b) || Kind(word(0)) != Refused {
-		return fmt.Errorf("sbx-helper did not refuse (%d bytes, kind %d, %v)", n, word(0), err)
+	switch {
+	case err == unix.EAGAIN:
+		return Report{}, fmt.Errorf("sbx-helper gave no answer within %v", patience)
+	case err != nil || n != len(b):
+		return Report{}, errors.Join(errors.New("sbx-helper ended without an answer"), err)
 	}
-	return &Refusal{Reason: Reason(word(1)), Where: word(2), Errno: syscall.Errno(word(3))}
+	word := func(i int) int64 { return int64(binary.NativeEndian.Uint64(b[8*i:])) }
+	r := Report{Kind(word(0)), word(1), word(2), word(3)}
+	switch r.Kind {
+	case Refused:
+		return r, &Refusal{Reason: Reason(r.A), Where: r.B, Errno: syscall.Errno(r.C)}
+	case want:
+		return r, nil
+	}
+	return r, errors.New("sbx-helper gave an answer that this version of sbx does not know")
 }

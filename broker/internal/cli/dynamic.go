@@ -264,9 +264,9 @@ func (a *asking) end(status int, reached []string) {
 		return
 	}
 	if a.files != nil {
-		a.files.end()
+		a.files.end(a.files.stop)
 	} else {
-		a.mounts.end()
+		a.mounts.end(func() {})
 	}
 	if a.log == nil {
 		return

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"log"
-	"os"
 	"path"
-	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -28,18 +26,13 @@ const onceFor = 2 * time.Second
 
 // fileGate is the engine that serves the root and asks about what is not granted on it.
 type fileGate struct {
-	grounds
+	*grounds
 	server *gatefs.Server
 
 	child int // process 1, whose requests while it builds never wait
-	ready chan struct{}
-	agent *stage.Agent // set before ready is closed
-	over  chan struct{}
-	once  sync.Once
 
 	calmly  sync.Once
 	resting *time.Timer // set before calmly is done
-
 }
 
 var errSessionOver = errors.New("the session has ended")
@@ -79,14 +72,14 @@ func (a *asking) standing(c *stage.Child, p *plan.Plan) {
 	switch {
 	case a == nil:
 	case a.files != nil:
-		a.files.standing(c)
+		a.files.take(c, a.files.review)
 	case c.Fds[plan.FdMountNS] != nil:
 		a.mounts.standing(c, p)
 	}
 }
 
 func newFileGate(a *asking) *fileGate {
-	return &fileGate{grounds: newGrounds(a), ready: make(chan struct{}), over: make(chan struct{})}
+	return &fileGate{grounds: newGrounds(a)}
 }
 
 // serve starts the server on the device of the root.
@@ -108,39 +101,19 @@ func (g *fileGate) serve(p *plan.Plan, fd int, c *stage.Child) error {
 	return nil
 }
 
-// standing takes over what the agent needs.
-func (g *fileGate) standing(c *stage.Child) {
-	user, inside := c.Fds[plan.FdUserNS], c.Fds[plan.FdMountNS]
-	delete(c.Fds, plan.FdUserNS)
-	delete(c.Fds, plan.FdMountNS)
-	g.agent = stage.NewAgent(user, inside)
-	close(g.ready)
-	go g.followRules(g.over, g.review)
-}
-
-// end settles what waits and ends the agent.
-func (g *fileGate) end() {
-	g.once.Do(func() {
-		close(g.over)
-		if g.server != nil {
-			g.server.Stop()
-		}
-		select {
-		case <-g.ready:
-			g.agent.Close()
-		default:
-		}
-	})
+// stop settles what waits.
+func (g *fileGate) stop() {
+	if g.server != nil {
+		g.server.Stop()
+	}
 }
 
 // requests is how many of the kernel's requests were taken.
 func (g *fileGate) requests() int64 {
-	select {
-	case <-g.ready:
-		return int64(g.server.Requests())
-	default: // it is still being built
+	if !g.able() { // it is still being built
 		return 0
 	}
+	return int64(g.server.Requests())
 }
 
 // revoke takes back what was mounted at a path, above or below it: new accesses ask again.
@@ -207,9 +180,7 @@ func (g *fileGate) request(ctx context.Context, r gatefs.Request) gatefs.Answer 
 		q.Kind = policy.KindExec
 	}
 	if r.PID != 0 {
-		proc := "/proc/" + strconv.Itoa(int(r.PID))
-		q.Exe, _ = os.Readlink(proc + "/exe")
-		q.Cwd, _ = os.Readlink(proc + "/cwd")
+		q.Exe, q.Cwd = procLinks(q.PID)
 	}
 	if r.Dir {
 		q.Flags = append(q.Flags, "dir")
@@ -270,12 +241,7 @@ func (g *fileGate) Is(pid int) bool {
 	if pid == g.child {
 		return true
 	}
-	select {
-	case <-g.ready:
-		return pid == g.agent.PID()
-	default:
-		return false
-	}
+	return g.able() && pid == g.agent.PID()
 }
 
 // mounter waits until there is an agent.
@@ -313,11 +279,7 @@ func (g *fileGate) Graft(p string, m gatefs.Mode, typ uint32) error {
 		}
 		return gatefs.ErrServe
 	}
-	graft := stage.Graft{Source: p, Target: p, Access: plan.ReadOnly, Dev: st.Dev, Ino: st.Ino, NoExec: noexec}
-	if m == gatefs.RW {
-		graft.Access = plan.ReadWrite
-	}
-	return a.Graft(graft)
+	return a.Graft(g.graft(p, &st, m == gatefs.RW))
 }
 
 // Revoke is called by the server when a grant has been taken back.

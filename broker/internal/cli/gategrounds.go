@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -12,6 +14,7 @@ import (
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/policy"
 	"sbx/shared/plan"
+	"sbx/shared/stage"
 )
 
 // grounds are what an engine with an agent decides on besides the answer: what of the host may be mounted, and what a changed rule takes back.
@@ -20,10 +23,79 @@ type grounds struct {
 	plan      *plan.Plan
 	foreign   *foreignMounts
 	withdrawn map[string]bool // mounts of the plan whose rule has gone, or of which was said that a new one does not act; followRules'
+
+	ready chan struct{}
+	agent *stage.Agent // set before ready is closed
+	over  chan struct{}
+	once  sync.Once
 }
 
-func newGrounds(a *asking) grounds {
-	return grounds{a: a, foreign: &foreignMounts{}, withdrawn: map[string]bool{}}
+func newGrounds(a *asking) *grounds {
+	return &grounds{a: a, foreign: &foreignMounts{}, withdrawn: map[string]bool{}, ready: make(chan struct{}), over: make(chan struct{})}
+}
+
+// take takes over what the agent needs, and has changed rules reviewed from now on.
+func (g *grounds) take(c *stage.Child, review func()) {
+	user, inside := c.Fds[plan.FdUserNS], c.Fds[plan.FdMountNS]
+	delete(c.Fds, plan.FdUserNS)
+	delete(c.Fds, plan.FdMountNS)
+	g.agent = stage.NewAgent(user, inside)
+	close(g.ready)
+	go g.followRules(review)
+}
+
+// able says whether there is an agent: process 1 hands its namespaces over before it runs anything that could be asked about.
+func (g *grounds) able() bool {
+	select {
+	case <-g.ready:
+		return true
+	default:
+		return false
+	}
+}
+
+// end runs stop, which settles what waits, and ends the agent.
+func (g *grounds) end(stop func()) {
+	g.once.Do(func() {
+		close(g.over)
+		stop()
+		if g.able() {
+			g.agent.Close()
+		}
+	})
+}
+
+// graft is what the agent is to mount for a grant.
+func (g *grounds) graft(p string, st *unix.Stat_t, write bool) stage.Graft {
+	m := stage.Graft{Source: p, Target: p, Access: plan.ReadOnly, Dev: st.Dev, Ino: st.Ino, NoExec: g.a.in.Only != nil}
+	if write {
+		m.Access = plan.ReadWrite
+	}
+	return m
+}
+
+// reviewPlan has take remove the plan's mounts that rules no longer give.
+func (g *grounds) reviewPlan(take func(target string) error) {
+	for i := range g.plan.Mounts {
+		m := &g.plan.Mounts[i]
+		if m.Kind != plan.Bind || !g.byRule(m.Why) {
+			g.tooLate(m)
+			continue
+		}
+		p := string(m.Target)
+		if g.withdrawn[p] || g.stands(p, modeOf(m.Access)) {
+			continue
+		}
+		g.withdrawn[p] = true
+		g.warn(take(p))
+	}
+}
+
+// warn says what could not be taken back.
+func (g *grounds) warn(err error) {
+	if err != nil && !errors.Is(err, errSessionOver) {
+		g.a.t.warn("taking back what rules no longer allow: " + err.Error())
+	}
 }
 
 // mayWrite says whether an answer could allow writing at all: Landlock's rules were made before, and a mount on the very place of one

@@ -24,11 +24,7 @@ import (
 
 // mountGate mounts for the notification engine what was granted. Without an agent, as where a helper made the sandbox, it does nothing.
 type mountGate struct {
-	grounds
-	agent *stage.Agent // nil without; set before ready is closed
-	ready chan struct{}
-	over  chan struct{}
-	once  sync.Once
+	*grounds
 
 	placed atomic.Bool
 	doing  sync.Mutex      // held while the agent works, which can take long in a file system of somebody else's
@@ -51,28 +47,13 @@ type mountGrant struct {
 const maxLayers = 8
 
 func newMountGate(a *asking) *mountGate {
-	return &mountGate{grounds: newGrounds(a), ready: make(chan struct{}), over: make(chan struct{}), grants: map[string]mountGrant{}, lives: map[string]time.Duration{}, gone: map[string]bool{}, under: map[string]bool{}}
+	return &mountGate{grounds: newGrounds(a), grants: map[string]mountGrant{}, lives: map[string]time.Duration{}, gone: map[string]bool{}, under: map[string]bool{}}
 }
 
 // standing takes over what the agent needs.
 func (g *mountGate) standing(c *stage.Child, p *plan.Plan) {
 	g.plan = p
-	user, inside := c.Fds[plan.FdUserNS], c.Fds[plan.FdMountNS]
-	delete(c.Fds, plan.FdUserNS)
-	delete(c.Fds, plan.FdMountNS)
-	g.agent = stage.NewAgent(user, inside)
-	close(g.ready)
-	go g.followRules(g.over, g.review)
-}
-
-// able says whether there is an agent: process 1 hands its namespaces over before it runs anything that could be asked about.
-func (g *mountGate) able() bool {
-	select {
-	case <-g.ready:
-		return true
-	default:
-		return false
-	}
+	g.take(c, g.review)
 }
 
 // join gives the engine what it mounts with.
@@ -83,16 +64,6 @@ func (g *mountGate) join(n *gate.Notify) {
 			n.TypeOnly = func(q decide.Ask) bool { return g.a.arb.Stands(q).Decision != decide.Allow }
 		}
 	}
-}
-
-// end ends the agent.
-func (g *mountGate) end() {
-	g.once.Do(func() {
-		close(g.over)
-		if g.able() {
-			g.agent.Close()
-		}
-	})
 }
 
 // settle asks, and says what is to be mounted for a yes.
@@ -169,9 +140,9 @@ func (g *mountGate) Graft(p string, write bool) error {
 		return err
 	}
 	m := mountGrant{dir: st.Mode&unix.S_IFMT == unix.S_IFDIR, dev: st.Dev, ino: st.Ino, mode: gatefs.RO}
-	spot, graft := stage.SpotDir, stage.Graft{Source: p, Target: p, Access: plan.ReadOnly, Dev: st.Dev, Ino: st.Ino, NoExec: g.a.in.Only != nil}
+	spot := stage.SpotDir
 	if write {
-		m.mode, graft.Access = gatefs.RW, plan.ReadWrite
+		m.mode = gatefs.RW
 	}
 	switch {
 	case m.dir:
@@ -199,7 +170,7 @@ func (g *mountGate) Graft(p string, write bool) error {
 	if err := g.agent.Place(p, spot, ""); err != nil {
 		return err
 	}
-	if err := g.agent.Graft(graft); err != nil {
+	if err := g.agent.Graft(g.graft(p, &st, write)); err != nil {
 		return err
 	}
 	g.mu.Lock()
@@ -229,7 +200,8 @@ func (g *mountGate) GraftFor(pid int, rel, p string) error {
 	if g.under[p] {
 		return nil
 	}
-	graft := stage.Graft{Source: p, Target: p, Access: plan.ReadOnly, Dev: st.Dev, Ino: st.Ino, NoExec: g.a.in.Only != nil, PID: pid, At: rel}
+	graft := g.graft(p, &st, false)
+	graft.PID, graft.At = pid, rel
 	if err := g.agent.Graft(graft); err != nil {
 		return err
 	}
@@ -340,11 +312,7 @@ func (g *mountGate) Detach(p string, object *os.File, write bool) (*os.File, err
 	if err := unix.Fstat(int(object.Fd()), &st); err != nil {
 		return nil, err
 	}
-	c := stage.Graft{Source: p, Access: plan.ReadOnly, Dev: st.Dev, Ino: st.Ino, NoExec: g.a.in.Only != nil}
-	if write {
-		c.Access = plan.ReadWrite
-	}
-	return g.agent.Detach(c)
+	return g.agent.Detach(g.graft(p, &st, write))
 }
 
 // withdrawnAt says whether a path lies in a mount of the plan that was taken away.
@@ -379,11 +347,6 @@ func (g *mountGate) Served() []string { return g.a.view.Served() }
 
 // review takes back what would not be given any more.
 func (g *mountGate) review() {
-	warn := func(err error) {
-		if err != nil {
-			g.a.t.warn("taking back what rules no longer allow: " + err.Error())
-		}
-	}
 	g.mu.Lock()
 	held := make(map[string]mountGrant, len(g.grants))
 	for p, m := range g.grants {
@@ -395,25 +358,15 @@ func (g *mountGate) review() {
 		if g.holds(p, m) && !(m.mode == gatefs.RO && m.dir && g.writable(p)) {
 			continue
 		}
-		warn(g.takeBack(func(q string) bool { return p == q }))
+		g.warn(g.takeBack(func(q string) bool { return p == q }))
 	}
-	for i := range g.plan.Mounts {
-		m := &g.plan.Mounts[i]
-		if m.Kind != plan.Bind || !g.byRule(m.Why) {
-			g.tooLate(m)
-			continue
-		}
-		p := string(m.Target)
-		if g.withdrawn[p] || g.stands(p, modeOf(m.Access)) {
-			continue
-		}
-		g.withdrawn[p] = true
+	g.reviewPlan(func(p string) error {
 		g.mu.Lock()
 		g.placed.Store(true)
 		g.gone[p] = true
 		g.mu.Unlock()
-		warn(g.agent.Ungraft(p))
-	}
+		return g.agent.Ungraft(p)
+	})
 }
 
 // holds says whether what was mounted would be now. A file may have been for running it only.

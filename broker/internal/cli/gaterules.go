@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"os"
 	"path"
 	"time"
@@ -9,7 +8,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sbx/broker/internal/gate/gatefs"
-	"sbx/shared/plan"
 )
 
 const (
@@ -21,10 +19,10 @@ const (
 
 // followRules takes back what a changed policy file no longer gives, while the session runs: what is mounted raises no question in
 // which the change would be noticed.
-func (g *grounds) followRules(over <-chan struct{}, review func()) {
+func (g *grounds) followRules(review func()) {
 	state := g.a.rules.look()
 	select {
-	case <-over:
+	case <-g.over:
 		return
 	case <-time.After(watchAfter):
 	}
@@ -35,7 +33,7 @@ func (g *grounds) followRules(over <-chan struct{}, review func()) {
 	}
 	f := os.NewFile(uintptr(fd), "inotify")
 	go func() {
-		<-over
+		<-g.over
 		f.Close()
 	}()
 	dirs := map[string]bool{}
@@ -66,25 +64,9 @@ func (g *grounds) followRules(over <-chan struct{}, review func()) {
 
 // review takes back what would not be given any more.
 func (g *fileGate) review() {
-	warn := func(err error) {
-		if err != nil && !errors.Is(err, errSessionOver) {
-			g.a.t.warn("taking back what rules no longer allow: " + err.Error())
-		}
-	}
-	warn(g.server.Review(func(p string, m gatefs.Mode, mounted bool) bool {
+	g.warn(g.server.Review(func(p string, m gatefs.Mode, mounted bool) bool {
 		// A tree that may be written by now is to be mounted anew.
 		return g.stands(p, m) && !(m == gatefs.RO && mounted && g.writable(p))
 	}))
-	for i := range g.plan.Mounts {
-		m := &g.plan.Mounts[i]
-		if m.Kind != plan.Bind || !g.byRule(m.Why) {
-			g.tooLate(m)
-			continue
-		}
-		if g.withdrawn[string(m.Target)] || g.stands(string(m.Target), modeOf(m.Access)) {
-			continue
-		}
-		g.withdrawn[string(m.Target)] = true
-		warn(g.server.Withdraw(string(m.Target), g.hides))
-	}
+	g.reviewPlan(func(target string) error { return g.server.Withdraw(target, g.hides) })
 }

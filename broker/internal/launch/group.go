@@ -1,12 +1,9 @@
 package launch
 
 import (
-	"encoding/binary"
-	"errors"
 	"fmt"
 	"os"
 	"strings"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -62,22 +59,6 @@ func Regroup(file string) error {
 		return fmt.Errorf("starting %s: %w", file, err)
 	}
 	defer p.Release() // one of them stays, to remove what is left at the end
-	tv := unix.NsecToTimeval(int64(groupPatience))
-	_ = unix.SetsockoptTimeval(pair[0], unix.SOL_SOCKET, unix.SO_RCVTIMEO, &tv)
-	var b [32]byte
-	n, err := unix.Read(pair[0], b[:])
-	for err == unix.EINTR {
-		n, err = unix.Read(pair[0], b[:])
-	}
-	if err != nil || n != len(b) {
-		return errors.Join(errors.New("sbx-helper ended without an answer"), err)
-	}
-	at := func(i int) int64 { return int64(binary.NativeEndian.Uint64(b[8*i:])) }
-	switch wire.Kind(at(0)) {
-	case wire.Grouped:
-		return nil
-	case wire.Refused:
-		return &wire.Refusal{Reason: wire.Reason(at(1)), Where: at(2), Errno: syscall.Errno(at(3))}
-	}
-	return errors.New("sbx-helper gave an answer that this version of sbx does not know")
+	_, err = wire.Await(pair[0], wire.Grouped, groupPatience)
+	return err
 }

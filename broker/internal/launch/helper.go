@@ -76,7 +76,7 @@ func Powerless(path string) error {
 		return err
 	}
 	defer unix.Close(b.sock)
-	refusal := wire.AwaitRefusal(b.sock, time.Now().Add(waits))
+	_, refusal := wire.Await(b.sock, wire.Refused, waits) // it was sent nothing
 	unix.Shutdown(b.sock, unix.SHUT_RDWR)
 	_, _ = b.proc.Wait()
 	return refusal

@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -115,30 +114,11 @@ func (n *Network) carryIPv6() error {
 // ask sends the request and returns the address that the sandbox is given.
 func (v *veth) ask(netns int) (netip.Addr, error) {
 	_ = wire.Send(v.sock, []byte(wire.NetRequest), []int{netns}) // what becomes of it comes back
-	tv := unix.NsecToTimeval(int64(vethPatience))
-	_ = unix.SetsockoptTimeval(v.sock, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &tv)
-	var b [32]byte
-	for {
-		n, err := unix.Read(v.sock, b[:])
-		if err == unix.EINTR {
-			continue
-		}
-		if err == unix.EAGAIN {
-			return netip.Addr{}, fmt.Errorf("sbx-helper gave no answer within %v", vethPatience)
-		}
-		if err != nil || n != len(b) {
-			return netip.Addr{}, errors.Join(errors.New("sbx-helper ended without an answer"), err)
-		}
-		break
+	r, err := wire.Await(v.sock, wire.Connected, vethPatience)
+	if err != nil {
+		return netip.Addr{}, err
 	}
-	at := func(i int) int64 { return int64(binary.NativeEndian.Uint64(b[8*i:])) }
-	switch wire.Kind(at(0)) {
-	case wire.Refused:
-		return netip.Addr{}, &wire.Refusal{Reason: wire.Reason(at(1)), Where: at(2), Errno: syscall.Errno(at(3))}
-	case wire.Connected:
-		return netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, uint32(at(1))))), nil
-	}
-	return netip.Addr{}, errors.New("sbx-helper gave an answer that this version of sbx does not know")
+	return netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, uint32(r.A)))), nil
 }
 
 // setUp gives the device inside its address and the route out.

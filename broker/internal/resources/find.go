@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"sbx/broker/internal/host"
 )
 
 // Host is where groups are looked for; Root is "" or "/" but in tests.
@@ -144,7 +146,7 @@ func (h Host) usable(dir string) ([]string, error) {
 }
 
 func words(p string) ([]string, error) {
-	b, err := os.ReadFile(p)
+	b, err := host.ReadFile(p)
 	return strings.Fields(string(b)), err
 }
 

@@ -237,21 +237,12 @@ func family(root string, init int, each func(pid int)) []member {
 		if pid != init && each != nil {
 			each(pid)
 		} else if pid != init {
-			b, err := os.ReadFile(dir + "/stat")
-			end := strings.LastIndexByte(string(b), ')')
-			if err != nil || end < 0 {
+			f := stat(root, pid)
+			if f == nil || f[0] == "Z" {
 				continue
 			}
-			f := strings.Fields(string(b)[end+1:])
-			if len(f) < 13 || f[0] == "Z" {
-				continue
-			}
-			p := member{pid: pid, running: f[0] == "R"}
+			p := member{pid: pid, running: f[0] == "R", ticks: sum(f[11:13])}
 			p.session, _ = strconv.Atoi(f[3])
-			for _, t := range f[11:13] {
-				n, _ := strconv.ParseInt(t, 10, 64)
-				p.ticks += n
-			}
 			out = append(out, p)
 		}
 		for _, tid := range threads(root, pid) {

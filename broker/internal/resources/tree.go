@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"sbx/broker/internal/host"
 )
 
 // ticks is the unit of times in /proc/PID/stat, USER_HZ, which is the same on every Linux of amd64 and arm64.
@@ -29,8 +29,9 @@ func Tree(root string, init int) Usage {
 	parent, cpu := map[int]int{}, map[int]int64{}
 	for _, e := range list {
 		if pid, err := strconv.Atoi(e.Name()); err == nil {
-			if p, t, ok := times(root, pid); ok {
-				parent[pid], cpu[pid] = p, t
+			if f := stat(root, pid); f != nil {
+				parent[pid], _ = strconv.Atoi(f[1])
+				cpu[pid] = sum(f[11:15]) // its own time and that of children it has waited for
 			}
 		}
 	}
@@ -51,8 +52,8 @@ func Glance(root string, init int) Usage {
 	}
 	u, most := Usage{Time: time.Now()}, int64(-1)
 	look := func(pid int) {
-		if _, t, ok := times(root, pid); ok {
-			u.add(root, pid, t, &most)
+		if f := stat(root, pid); f != nil {
+			u.add(root, pid, sum(f[11:15]), &most)
 		}
 	}
 	look(init)
@@ -60,19 +61,23 @@ func Glance(root string, init int) Usage {
 	return u
 }
 
-// times is the parent of a process, and its processor time in ticks with that of the children it has waited for.
-func times(root string, pid int) (parent int, cpu int64, ok bool) {
-	b := small(filepath.Join("/", root, "proc", strconv.Itoa(pid), "stat"))
-	f := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:])) // a name may hold anything
+// stat is what /proc/PID/stat says after the process's name, which may hold anything: its state, its parent, …; nil if it is gone.
+func stat(root string, pid int) []string {
+	b, _ := host.ReadFile(filepath.Join("/", root, "proc", strconv.Itoa(pid), "stat"))
+	f := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
 	if len(f) < 15 {
-		return 0, 0, false
+		return nil
 	}
-	parent, _ = strconv.Atoi(f[1])
-	for _, t := range f[11:15] {
-		n, _ := strconv.ParseInt(t, 10, 64)
-		cpu += n
+	return f
+}
+
+// sum adds up numbers.
+func sum(list []string) (total int64) {
+	for _, w := range list {
+		n, _ := strconv.ParseInt(w, 10, 64)
+		total += n
 	}
-	return parent, cpu, true
+	return total
 }
 
 // add adds one process.
@@ -80,7 +85,7 @@ func (u *Usage) add(root string, pid int, cpu int64, most *int64) {
 	u.Pids++
 	u.CPUUsec += cpu * (1e6 / ticks)
 	dir := filepath.Join("/", root, "proc", strconv.Itoa(pid))
-	if f := strings.Fields(string(small(dir + "/statm"))); len(f) > 2 {
+	if f, _ := words(dir + "/statm"); len(f) > 2 {
 		rss, _ := strconv.ParseInt(f[1], 10, 64)
 		shared, _ := strconv.ParseInt(f[2], 10, 64)
 		own := (rss - shared) * int64(os.Getpagesize())
@@ -88,7 +93,8 @@ func (u *Usage) add(root string, pid int, cpu int64, most *int64) {
 			*most, u.Largest = own, pid
 		}
 	}
-	for line := range strings.Lines(string(small(dir + "/io"))) {
+	b, _ := host.ReadFile(dir + "/io")
+	for line := range strings.Lines(string(b)) {
 		k, v, _ := strings.Cut(strings.TrimSpace(line), ": ")
 		n, _ := strconv.ParseInt(v, 10, 64)
 		switch k {
@@ -100,22 +106,9 @@ func (u *Usage) add(root string, pid int, cpu int64, most *int64) {
 	}
 }
 
-// small reads a file of /proc about one process, without what os.File needs for files that may block; nil if it cannot be read.
-func small(name string) []byte {
-	fd, err := unix.Open(name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil
-	}
-	defer unix.Close(fd)
-	b := make([]byte, 1024)
-	n, _ := unix.Read(fd, b)
-	return b[:max(n, 0)]
-}
-
 // Tasks counts the threads of what is below process init, as RLIMIT_NPROC does; root is where /proc is.
 func Tasks(root string, init int) int {
-	proc := filepath.Join("/", root, "proc")
-	list, err := os.ReadDir(proc)
+	list, err := os.ReadDir(filepath.Join("/", root, "proc"))
 	if err != nil || init <= 0 {
 		return 0
 	}
@@ -125,12 +118,7 @@ func Tasks(root string, init int) int {
 		if err != nil {
 			continue
 		}
-		b, err := os.ReadFile(filepath.Join(proc, e.Name(), "stat"))
-		end := strings.LastIndexByte(string(b), ')')
-		if err != nil || end < 0 {
-			continue
-		}
-		if f := strings.Fields(string(b)[end+1:]); len(f) > 17 {
+		if f := stat(root, pid); len(f) > 17 {
 			parent[pid], _ = strconv.Atoi(f[1])
 			threads[pid], _ = strconv.Atoi(f[17])
 			threads[pid] = max(threads[pid], 1)

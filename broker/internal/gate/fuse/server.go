@@ -94,35 +94,28 @@ func (s *Server) loop() {
 
 // Next answers one request if there is one, and says whether it did. It is for whoever waits for other
 // things too and has seen that Fd can be read; nobody may call Serve before that one has stopped.
-func (s *Server) Next() bool {
-	r := s.take()
-	defer s.give(r)
-	n, err := unix.Read(s.fd, r.in)
-	if err != nil {
-		return err == unix.EINTR || err == unix.ENOENT
-	}
-	s.answer(r, n)
-	return true
-}
+func (s *Server) Next() bool { return s.next(func(uint32) bool { return true }) }
 
 // NextOf is Next for a caller that may wait for nothing but pid: the requests of others are answered beside it.
 func (s *Server) NextOf(pid uint32) bool {
+	return s.next(func(who uint32) bool { return who == pid })
+}
+
+func (s *Server) next(here func(pid uint32) bool) bool {
 	r := s.take()
 	n, err := unix.Read(s.fd, r.in)
-	switch {
-	case err != nil:
+	if err != nil {
 		s.give(r)
 		return err == unix.EINTR || err == unix.ENOENT
-	case n >= headerSize && r.header().Pid != pid:
-		s.loops.Add(1)
-		go func() {
-			defer s.loops.Done()
-			defer s.give(r)
-			s.answer(r, n)
-		}()
-	default:
+	}
+	done := func() {
+		defer s.give(r)
 		s.answer(r, n)
-		s.give(r)
+	}
+	if n < headerSize || here(r.header().Pid) {
+		done()
+	} else {
+		s.loops.Go(done)
 	}
 	return true
 }
