@@ -25,10 +25,12 @@ type ahead struct {
 	tape  *tape      // what the plan wants, once it is known to be the same
 	taken bool       // the session's folder has an owner
 	dir   string     // of the session that it is for
+
+	foreign bool // there was such a session already
 }
 
-// TakeSession returns the folder of the session that process 1 has begun to set up, once; "" if there is none. Whoever takes it
-// has to remove it.
+// TakeSession returns the folder of the session that process 1 has begun to set up, once; "" if there is none. Process 1 makes it, if it has not
+// done so yet. Whoever takes it has to remove it.
 func (e *Early) TakeSession() string {
 	if e == nil || e.ahead == nil || e.ahead.taken {
 		return ""
@@ -37,14 +39,24 @@ func (e *Early) TakeSession() string {
 	return e.ahead.dir
 }
 
+// Ahead says whether process 1 carries out a set-up of an earlier run, which may still turn out to be another than what is wanted.
+func (e *Early) Ahead() bool { return e != nil && e.ahead != nil && e.pid != 0 }
+
 // Abandon ends e if nobody has taken it, and removes the session's folder that nobody has taken. Nil is allowed.
 func (e *Early) Abandon() {
 	if e == nil {
 		return
 	}
 	if e.ahead != nil && !e.ahead.taken {
-		e.End()
-		_ = os.RemoveAll(e.ahead.dir)
+		e.Discard()
+	}
+}
+
+// Discard ends e and removes the session's folder that it has made.
+func (e *Early) Discard() {
+	dir := e.ahead.dir
+	if e.End(); !e.ahead.foreign {
+		_ = os.RemoveAll(dir)
 	}
 }
 
@@ -88,6 +100,7 @@ func foreseeable(p *plan.Plan) bool {
 
 // compileAhead makes the tape of p as process 1 would have found it in the file.
 func compileAhead(p *plan.Plan, folder Folder, peer int, std Stdio) (*tape, error) {
+	folder.spare = Spare(p)
 	t := &tape{ops: make([]op, 0, 1<<10), arena: aheadArena()}
 	return t, compileSetup(t, p, peer, std, inUserNS{folder: folder, cpus: allowed(p)})
 }
@@ -117,10 +130,22 @@ func remember(p *plan.Plan, folder Folder, std Stdio) {
 		misses = x.file.misses + 1
 	}
 	dir := filepath.Join(string(x.path[:x.dir]), "ahead")
-	if b := encodeAhead(t, ids, misses); b != nil {
+	if b := encodeAhead(t, ids, misses, p.Gate == nil); b != nil {
 		store(dir, x.name(), b)
 	}
 }
+
+// Spare is where a run whose set-up is remembered leaves its layers if nothing was written into them: the next one takes them instead of making
+// as many. "" if there is no such place.
+func Spare(p *plan.Plan) string {
+	x := &entry.ahead
+	if x.dir == 0 || !foreseeable(p) {
+		return ""
+	}
+	return filepath.Join(string(x.path[:x.dir]), "ahead", x.name()+spareSuffix)
+}
+
+const spareSuffix = ".layers"
 
 // Bounds of what is remembered.
 const (
@@ -152,7 +177,7 @@ func store(dir, name string, b []byte) {
 	}
 	var all []file
 	for _, e := range list {
-		if info, err := e.Info(); err == nil {
+		if info, err := e.Info(); err == nil && !e.IsDir() {
 			all = append(all, file{e.Name(), info.ModTime()})
 		}
 	}
@@ -160,6 +185,13 @@ func store(dir, name string, b []byte) {
 	for i, f := range all {
 		if i >= maxAhead || time.Since(f.mod) > staleIn || strings.HasPrefix(f.name, ".new-") && time.Since(f.mod) > time.Hour {
 			_ = os.Remove(filepath.Join(dir, f.name))
+		}
+	}
+	for _, e := range list {
+		if of, ok := strings.CutSuffix(e.Name(), spareSuffix); ok {
+			if _, err := os.Lstat(filepath.Join(dir, of)); os.IsNotExist(err) {
+				_ = os.RemoveAll(filepath.Join(dir, e.Name()))
+			}
 		}
 	}
 }

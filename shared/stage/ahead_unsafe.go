@@ -18,10 +18,13 @@ func (m *aheadFile) holds(t *tape) bool {
 }
 
 // encodeAhead makes the file of t; nil if the id stands in too many places.
-func encodeAhead(t *tape, ids []uint32, misses uint64) []byte {
+func encodeAhead(t *tape, ids []uint32, misses uint64, alone bool) []byte {
 	m := &aheadFile{magic: aheadMagic, nops: uint64(len(t.ops)), used: uint64(t.arena.used), nids: uint64(len(ids)), misses: misses}
 	if len(ids) > len(m.ids) {
 		return nil
+	}
+	if alone {
+		m.alone = 1
 	}
 	copy(m.ids[:], ids)
 	copy(m.ops[:], t.ops)
@@ -32,7 +35,7 @@ func encodeAhead(t *tape, ids []uint32, misses uint64) []byte {
 // name is the file's.
 func (x *aheadEntry) name() string { return fmt.Sprintf("%016x", x.key) }
 
-// folder is the session's that makeFolder has made.
+// folder is the session's, which process 1 makes.
 func (x *aheadEntry) folder() string {
 	return string(x.path[:x.dir]) + "/sessions/" + string(x.id[:idLength])
 }

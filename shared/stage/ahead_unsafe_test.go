@@ -24,7 +24,7 @@ func aheadOf(t *testing.T, p *plan.Plan) *tape {
 // What was remembered is used for the same plan and for no other.
 func TestAheadHoldsOnePlan(t *testing.T) {
 	p := smallest("/usr/bin/true")
-	file := (*aheadFile)(unsafe.Pointer(unsafe.SliceData(encodeAhead(aheadOf(t, p), nil, 0))))
+	file := (*aheadFile)(unsafe.Pointer(unsafe.SliceData(encodeAhead(aheadOf(t, p), nil, 0, true))))
 	if !file.holds(aheadOf(t, p)) {
 		t.Fatal("the same plan makes another tape")
 	}
@@ -57,7 +57,7 @@ func TestAheadHoldsOnePlan(t *testing.T) {
 // A file of an earlier run has the id of that run's session in it, at places that are known.
 func TestAheadStoresWithinBounds(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "ahead")
-	b := encodeAhead(aheadOf(t, smallest("/usr/bin/true")), []uint32{1, 2}, 0)
+	b := encodeAhead(aheadOf(t, smallest("/usr/bin/true")), []uint32{1, 2}, 0, true)
 	for i := range maxAhead + 5 {
 		store(dir, strings.Repeat("0", 14)+string(rune('a'+i/26))+string(rune('a'+i%26)), b)
 	}

@@ -33,6 +33,9 @@ type looked struct {
 	settled func()
 }
 
+// spreadAfter is how long a program has to itself the processors that process 1 had; it has started by then.
+const spreadAfter = 20 * time.Millisecond
+
 // settledAfter is how long a program has run whose broker may do what would have been in its way.
 const settledAfter = time.Second
 

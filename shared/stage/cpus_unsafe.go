@@ -1,6 +1,10 @@
 package stage
 
 import (
+	"math/bits"
+	"os"
+	"runtime"
+	"strconv"
 	"syscall"
 	"unsafe"
 
@@ -39,18 +43,53 @@ func elsewhere(all, apart *cpuSet) {
 	}
 }
 
-// setApart is what process 1 begins with: it goes to another processor than its parent's. A scheduler that packs tasks (some virtual
-// machines have one), or that waits for its next round of balancing, would let the two take turns for the whole start.
+// setApart puts process 1, which has just been cloned, on another processor than this one. A scheduler that packs tasks (some virtual
+// machines have one), or that waits for its next round of balancing, would let the two take turns for the whole start; process 1 itself
+// would get to say so only when its parent waits for the first time. With stay the parent's threads-to-be stay here in return, so that they
+// leave process 1 and its program alone; see Early.spread.
 //
 //go:nosplit
 //go:norace
-func setApart(all, apart *cpuSet) {
-	if *all == (cpuSet{}) {
+func setApart(p *program, pid uintptr, stay bool) {
+	if p.all == (cpuSet{}) {
 		return
 	}
-	if _, _, e := syscall.RawSyscall(unix.SYS_SCHED_SETAFFINITY, 0, unsafe.Sizeof(*apart), uintptr(unsafe.Pointer(apart))); e != 0 {
-		*all = cpuSet{}
+	if _, _, e := syscall.RawSyscall(unix.SYS_SCHED_SETAFFINITY, pid, unsafe.Sizeof(p.apart), uintptr(unsafe.Pointer(&p.apart))); e != 0 {
+		p.all = cpuSet{}
+		return
 	}
+	for i := range p.here {
+		p.here[i] = p.all[i] &^ p.apart[i]
+	}
+	if stay {
+		_, _, e := syscall.RawSyscall(unix.SYS_SCHED_SETAFFINITY, 0, unsafe.Sizeof(p.here), uintptr(unsafe.Pointer(&p.here)))
+		p.stays = e == 0
+	}
+}
+
+// spread lets every thread of this process run where it could when the process started. There must be no other threads that begin meanwhile but
+// those of this process: they inherit what the thread has that clones them.
+func (p *program) spread() {
+	if !p.stays {
+		return
+	}
+	p.stays = false
+	done := map[int]bool{}
+	for more := true; more; {
+		more = false
+		list, _ := os.ReadDir("/proc/self/task")
+		for _, e := range list {
+			if tid, err := strconv.Atoi(e.Name()); err == nil && !done[tid] {
+				done[tid], more = true, true
+				_ = setCPUs(tid, &p.all)
+			}
+		}
+	}
+	n := 0
+	for _, w := range p.all {
+		n += bits.OnesCount64(w)
+	}
+	runtime.GOMAXPROCS(n)
 }
 
 // rejoin is called by process 1 when it begins with its tapes: it has all its processors again, and so has the program.

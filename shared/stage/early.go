@@ -118,8 +118,12 @@ func (e *Early) End() {
 	if e == nil || e.pid == 0 {
 		return
 	}
+	e.block.prog.spread()
 	_ = unix.Kill(e.pid, unix.SIGKILL)
 	awaitEnd(e.pid)
+	if e.ahead != nil {
+		e.ahead.foreign = e.block.control.setup.errno == int64(unix.EEXIST)
+	}
 	e.pid = 0
 	unix.Close(e.sock)
 	_ = unix.Munmap(e.memory)

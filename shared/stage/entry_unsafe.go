@@ -1,7 +1,6 @@
 package stage
 
 import (
-	"os"
 	"syscall"
 	"unsafe"
 
@@ -72,8 +71,10 @@ func enter(argc uintptr, argv unsafe.Pointer) {
 	elsewhere(&p.all, &p.apart)
 	pid, _, e := syscall.RawSyscall6(syscall.SYS_CLONE, p.flags&(unix.CLONE_NEWUSER|unix.CLONE_NEWPID)|uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
 	if e == 0 && pid == 0 {
-		setApart(&p.all, &p.apart)
 		live(p)
+	}
+	if e == 0 {
+		setApart(p, pid, p.ahead != nil && p.ahead.alone != 0)
 	}
 	syscall.RawSyscall(syscall.SYS_CLOSE, uintptr(fds[1]), 0, 0)
 	entry.errno = e
@@ -115,8 +116,6 @@ func Entered() *Early {
 	entry.pid = 0
 	if x := &entry.ahead; x.file != nil {
 		e.ahead = &ahead{file: x.file, dir: x.folder()}
-	} else if x.made {
-		_ = os.Remove(x.folder())
 	}
 	b.init()
 	return e

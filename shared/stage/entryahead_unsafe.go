@@ -13,13 +13,14 @@ const (
 	aheadAt    = 0x5b00_0000_0000
 	aheadOps   = 4 << 10
 	aheadData  = 256 << 10
-	aheadMagic = 0x31_74_61_78_62_73 // "sbxat1"
+	aheadMagic = 0x32_74_61_78_62_73 // "sbxat2"
 )
 
 // aheadFile is the file that holds it, and the memory that the file is mapped to.
 type aheadFile struct {
 	magic, nops, used, misses uint64
 	nids                      uint64
+	alone                     uint64 // nobody answers process 1 while it builds
 	ids                       [128]uint32 // where in data the session's id stands
 	ops                       [aheadOps]op
 	data                      [aheadData]byte
@@ -30,7 +31,6 @@ type aheadEntry struct {
 	file *aheadFile // nil: there is none for these arguments, or it was wrong too often
 	key  uint64
 	id   [idLength + 1]byte
-	made bool // the session's folder
 	worn bool // it was wrong too often
 	dir  int  // length of the part of path that ends in "/sbx"
 	st   unix.Stat_t
@@ -43,8 +43,7 @@ const (
 	maxMisses  = 6
 )
 
-// openAhead looks for the tape that the last run with these arguments left, makes a session's folder for this one and gives the tape the
-// session's name. Whatever is not as it should be means that there is no such tape.
+// openAhead looks for the tape that the last run with these arguments left, and gives it the name of this run's session. Whatever is not as it should be means that there is no such tape.
 //
 //go:noinline
 //go:nosplit
@@ -66,7 +65,7 @@ func openAhead(x *aheadEntry, argc uintptr, argv unsafe.Pointer, peer uint64) {
 		return
 	}
 	if m := mapAhead(x, fd); m != nil && m.magic == aheadMagic && m.nops <= aheadOps && m.used <= aheadData && m.nids <= uint64(len(m.ids)) {
-		if x.worn = m.misses >= maxMisses; !x.worn && makeFolder(x) {
+		if x.worn = m.misses >= maxMisses; !x.worn && newID(x) {
 			giveID(x, m)
 		}
 	}
@@ -104,26 +103,20 @@ func mapAhead(x *aheadEntry, fd uintptr) *aheadFile {
 	return (*aheadFile)(address(m))
 }
 
-// makeFolder makes the folder of a session with a new id, as session.Create does.
+// newID makes an id for the session, as session.NewID does.
 //
 //go:noinline
 //go:nosplit
 //go:norace
-func makeFolder(x *aheadEntry) bool {
+func newID(x *aheadEntry) bool {
 	n, _, e := syscall.RawSyscall(unix.SYS_GETRANDOM, uintptr(unsafe.Pointer(&x.id)), idLength, unix.GRND_NONBLOCK)
 	if e != 0 || n != idLength {
 		return false
 	}
-	end := x.add(x.dir, "/sessions/")
-	for i := range x.id {
-		if i < idLength {
-			x.id[i] = idAlphabet[int(x.id[i])%len(idAlphabet)]
-		}
-		x.path[(end+i)&4095] = x.id[i]
+	for i := 0; i < idLength; i++ {
+		x.id[i] = idAlphabet[int(x.id[i])%len(idAlphabet)]
 	}
-	_, _, e = syscall.RawSyscall(syscall.SYS_MKDIRAT, cwd, uintptr(unsafe.Pointer(&x.path)), 0o700)
-	x.made = e == 0
-	return x.made
+	return true
 }
 
 // keyOf makes the key of everything that a set-up depends on and that can be known without reading a file. What it leaves out is

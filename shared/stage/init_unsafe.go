@@ -26,6 +26,8 @@ type program struct {
 	args        cloneArgs
 	ahead       *aheadFile // carried out before the plan is known
 	apart, all  cpuSet     // where it was put until the program starts, and what that is to have
+	here        cpuSet     // the others
+	stays       bool       // the broker's threads are kept there
 }
 
 // cloneArgs is struct clone_args (clone(2)).

@@ -62,7 +62,7 @@ func cmdList(t *term, args []string) int {
 		if how, err := os.ReadFile(filepath.Join(dir, "frozen")); err == nil && l.Alive {
 			l.Frozen, l.How = true, strings.TrimSuffix(string(how), "\n")
 		}
-		if !l.Alive && exists(filepath.Join(dir, "lock")) {
+		if !l.Alive && !l.Kept && exists(filepath.Join(dir, "overlay")) {
 			stale = true
 		}
 		if l.Alive || all {

@@ -13,6 +13,8 @@ import (
 // audit log's beginning while the program starts.
 type record struct {
 	s     *session.Session
+	p     *plan.Plan
+	later bool
 	hash  string
 	err   error
 	plan  chan struct{} // closed when the plan is written
@@ -20,24 +22,31 @@ type record struct {
 	rest  chan struct{} // closed when the transcript is; nil: the program was not started
 }
 
-// newRecord begins to write p.
-func newRecord(s *session.Session, p *plan.Plan) *record {
-	r := &record{s: s, plan: make(chan struct{})}
-	go func() {
-		defer close(r.plan)
-		b, err := plan.Encode(p)
-		if err == nil {
-			err = s.WriteFile("plan.json", b)
-		}
-		r.hash, r.err = policy.Hash(b), err
-	}()
+// newRecord begins to write p, unless that is for later: when nobody needs the plan's hash before.
+func newRecord(s *session.Session, p *plan.Plan, later bool) *record {
+	r := &record{s: s, p: p, later: later, plan: make(chan struct{})}
+	if !later {
+		go r.write()
+	}
 	return r
 }
 
-// planned waits until the plan is written, and returns its hash. Without a record nothing is run.
+func (r *record) write() {
+	defer close(r.plan)
+	b, err := plan.Encode(r.p)
+	if err == nil {
+		err = r.s.WriteFile("plan.json", b)
+	}
+	r.hash, r.err = policy.Hash(b), err
+}
+
+// planned waits until the plan is written, and returns its hash; both not if it is written later. Without a record nothing is run.
 func (r *record) planned(steps []stage.Step) (hash string, err error) {
-	<-r.plan
 	r.steps = steps
+	if r.later {
+		return "", nil
+	}
+	<-r.plan
 	return r.hash, r.refusal()
 }
 
@@ -55,10 +64,17 @@ func (r *record) standing(log *staticLog, next func(*launch.Running)) func(*laun
 		r.rest = make(chan struct{})
 		go func() {
 			defer close(r.rest)
+			if r.later {
+				r.write()
+			}
+			if r.err != nil {
+				run.Child.SendKill()
+				return
+			}
 			if r.err = r.s.WriteFile("log.jsonl", transcript(r.steps)); r.err != nil {
 				run.Child.SendKill()
 			}
-			log.opened()
+			log.opened(r.hash)
 		}()
 		if next != nil {
 			next(run)
@@ -68,7 +84,9 @@ func (r *record) standing(log *staticLog, next func(*launch.Running)) func(*laun
 
 // end waits until nothing is written any more.
 func (r *record) end() error {
-	<-r.plan
+	if !r.later {
+		<-r.plan
+	}
 	if r.rest != nil {
 		<-r.rest
 	}

@@ -151,7 +151,10 @@ func (t *term) run(r *request) int {
 		err = t.checkLosses(r, losses)
 	}
 	if err == nil {
-		folder.Dirs = append(folder.Dirs, s.Layers(p)...)
+		folder.Session = s.Dir
+		if layers := s.Layers(p); len(layers) > 0 {
+			folder.Layers, folder.Dirs = layers[0].Path, append(folder.Dirs, layers...)
+		}
 	}
 	if err == nil && r.keep {
 		err = s.Keep()
@@ -160,6 +163,7 @@ func (t *term) run(r *request) int {
 		err = r.relays.open(s)
 		defer r.relays.close()
 	}
+	remember, spare := r.name == "" && r.helper == nil && len(r.relays.list) == 0, ""
 	var joined *stage.Network
 	if err == nil {
 		joined, err = net.stage()
@@ -176,16 +180,16 @@ func (t *term) run(r *request) int {
 	svc.meter, limited.plan = newMeter(limited, svc.init, r.rules), p
 	asks.serve(svc)
 	backend := t.backend(r)
-	rec := newRecord(s, p)
 	log := newStaticLog(&asking{t: t, r: r, cfg: cfg, in: in}, s, asks, net)
-	res, err := backend.Execute(context.Background(), launch.Job{Plan: p, Options: launch.Options{Stdio: t.std, Timeout: r.timeout, Expiring: func() { limited.count(svc.init()) }, Early: t.early, Folder: folder, Remember: r.name == "" && r.helper == nil && len(r.relays.list) == 0, Exits: joined == nil && !limited.grouped(), Settled: settle, Network: joined, Maps: r.nested.maps(joined), Cgroup: limited.descriptor(), Cloned: limited.cloned, Join: asks.joiner(), Fuse: asks.fuse(p, t.serveGuard(in)), Standing: rec.standing(log, net.standing(limited.standing(svc.standing))), Listener: asks.listener(refused), Building: func(steps []stage.Step) error {
+	rec := newRecord(s, p, log != nil && !r.detached && t.early.Ahead())
+	res, err := backend.Execute(context.Background(), launch.Job{Plan: p, Options: launch.Options{Stdio: t.std, Timeout: r.timeout, Expiring: func() { limited.count(svc.init()) }, Early: t.early, Folder: folder, Remember: remember, Exits: joined == nil && !limited.grouped(), Settled: settle, Network: joined, Maps: r.nested.maps(joined), Cgroup: limited.descriptor(), Cloned: limited.cloned, Join: asks.joiner(), Fuse: asks.fuse(p, t.serveGuard(in)), Standing: rec.standing(log, net.standing(limited.standing(svc.standing))), Listener: asks.listener(refused), Building: func(steps []stage.Step) error {
 		t.announce(r, p, losses)
 		hash, err := rec.planned(steps)
 		if err == nil {
 			err = asks.start(s, p, sealed, hash)
 		}
 		if err == nil {
-			log.begin(hash)
+			log.begin()
 			err = svc.detached(s)
 		}
 		if err == nil {
@@ -215,7 +219,10 @@ func (t *term) run(r *request) int {
 		}
 		return t.unavailable(r, facts, cfg, err)
 	}
-	cerr := s.Close(r.keep)
+	if remember {
+		spare = stage.Spare(p)
+	}
+	cerr := s.Close(r.keep, spare)
 	if strings.HasSuffix(s.ID, "a") || strings.HasSuffix(s.ID, "b") { // now and then: it looks at every record
 		t.clean(root, true)
 	}
@@ -242,10 +249,11 @@ func (t *term) run(r *request) int {
 func (t *term) create(root, name string) (*session.Session, error) {
 	if dir := t.early.TakeSession(); dir != "" {
 		if name == "" && path.Dir(dir) == root {
-			return session.Adopt(dir)
+			if s, err := session.Adopt(dir); s != nil || err != nil {
+				return s, err
+			}
 		}
-		t.early.End()
-		_ = os.RemoveAll(dir)
+		t.early.Discard()
 	}
 	return session.Create(root, name)
 }

@@ -34,23 +34,24 @@ func newStaticLog(a *asking, s *session.Session, asks *asking, net *outlet) *sta
 	return &staticLog{a: a, s: s}
 }
 
-// begin is called while the sandbox is built, with the plan's hash.
-func (l *staticLog) begin(hash string) {
+// begin is called while the sandbox is built.
+func (l *staticLog) begin() {
 	if l == nil {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.hash, l.began = hash, time.Now()
+	l.began = time.Now()
 }
 
-// opened makes the file once the program is on its way: nothing of it is in the way of the start.
-func (l *staticLog) opened() {
+// opened makes the file, with the plan's hash, once the program is on its way: nothing of it is in the way of the start.
+func (l *staticLog) opened(hash string) {
 	if l == nil {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.hash = hash
 	l.open()
 }
 

@@ -7,6 +7,6 @@ package session
 //
 //	plan.json    the plan as it was carried out
 //	log.jsonl    one line for every step of the set-up, then start and exit
-//	lock         locked as long as the broker lives
+//	lock         locked as long as the broker lives, where the folder itself cannot be
 //	etc/         hosts and resolv.conf of the sandbox
 //	overlay/N/   upper and work of layer N, removed at the end

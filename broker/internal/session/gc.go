@@ -38,10 +38,6 @@ func Sweep(root string) {
 		if plan.ValidSession(e.Name()) != nil || !e.IsDir() {
 			continue
 		}
-		if !exists(filepath.Join(dir, "lock")) && exists(filepath.Join(dir, "log.jsonl")) && !exists(filepath.Join(dir, "overlay")) { // ended well, as nearly all
-			ended = append(ended, dir)
-			continue
-		}
 		if Alive(dir) {
 			continue
 		}
@@ -83,18 +79,24 @@ func exists(p string) bool { _, err := os.Lstat(p); return err == nil }
 
 // Alive says whether a broker holds the session's lock.
 func Alive(dir string) bool {
-	fd, err := unix.Open(filepath.Join(dir, "lock"), unix.O_RDWR|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
+	if fd, err := unix.Open(filepath.Join(dir, "lock"), unix.O_RDWR|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0); err == nil {
+		defer unix.Close(fd)
+		return unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) != nil
+	}
+	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
 	if err != nil {
-		// The lock goes when the session ends well. A folder without one may also be one that is
-		// being made right now.
-		var st unix.Stat_t
-		if unix.Lstat(dir, &st) != nil || exists(filepath.Join(dir, "log.jsonl")) {
-			return false
-		}
-		var now unix.Timespec
-		_ = unix.ClockGettime(unix.CLOCK_REALTIME, &now)
-		return now.Sec-st.Mtim.Sec < 10
+		return false
 	}
 	defer unix.Close(fd)
-	return unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) != nil
+	if unix.Flock(fd, unix.LOCK_SH|unix.LOCK_NB) == unix.EWOULDBLOCK {
+		return true
+	}
+	// A folder that nobody has locked may also be one that is being made right now; who has written into it had locked it.
+	var st unix.Stat_t
+	if unix.Fstat(fd, &st) != nil || exists(filepath.Join(dir, "plan.json")) || exists(filepath.Join(dir, "log.jsonl")) {
+		return false
+	}
+	var now unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_REALTIME, &now)
+	return now.Sec-st.Mtim.Sec < 10
 }

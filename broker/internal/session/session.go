@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -74,18 +75,29 @@ func Create(root, id string) (*Session, error) {
 	return take(dir)
 }
 
-// Adopt is Create with a folder that was made a moment ago, for nobody else.
+// Adopt is Create with a folder that somebody makes at this moment, for nobody else; it waits for that. A nil session without an error means that there
+// is none, or one with a record in it: that is another's.
 func Adopt(dir string) (*Session, error) {
 	if err := makeRoot(filepath.Dir(dir)); err != nil {
 		return nil, err
 	}
+	for end := time.Now().Add(adoptWithin); !exists(dir); time.Sleep(50 * time.Microsecond) {
+		if time.Now().After(end) {
+			return nil, nil
+		}
+	}
+	if exists(filepath.Join(dir, "plan.json")) || exists(filepath.Join(dir, "log.jsonl")) {
+		return nil, nil
+	}
 	return take(dir)
 }
+
+const adoptWithin = 100 * time.Millisecond
 
 func take(dir string) (*Session, error) {
 	s := &Session{ID: filepath.Base(dir), Dir: dir, lock: -1}
 	var err error
-	if s.lock, err = lockFile(dir); err != nil {
+	if s.lock, err = lockFolder(dir); err != nil {
 		os.RemoveAll(dir)
 		return nil, err
 	}
@@ -140,6 +152,28 @@ func makeRoot(root string) error {
 	return nil
 }
 
+// lockFolder locks the folder itself: a file for it would have to be made and removed each time.
+func lockFolder(dir string) (int, error) {
+	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return -1, fmt.Errorf("opening session folder: %w", err)
+	}
+	for end := time.Now().Add(time.Second); ; time.Sleep(time.Millisecond) {
+		err := unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			return fd, nil
+		}
+		if err != unix.EWOULDBLOCK { // NFS locks what is open for writing, which no directory is
+			unix.Close(fd)
+			return lockFile(dir)
+		}
+		if time.Now().After(end) { // who only asks whether it is locked lets go at once
+			unix.Close(fd)
+			return -1, fmt.Errorf("locking session: %w", err)
+		}
+	}
+}
+
 func lockFile(dir string) (int, error) {
 	fd, err := unix.Open(filepath.Join(dir, "lock"), unix.O_RDWR|unix.O_CREAT|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
@@ -179,12 +213,12 @@ func (s *Session) WriteFile(name string, b []byte) error {
 	return os.WriteFile(filepath.Join(s.Dir, name), b, 0o600)
 }
 
-// Close removes the layers, unless they are kept, and gives the lock back. The record stays.
-func (s *Session) Close(keep bool) error {
+// Close removes the layers, unless they are kept, and gives the lock back. The record stays. Layers as new go to spare, unless that is "" or taken.
+func (s *Session) Close(keep bool, spare string) error {
 	var err error
 	if keep {
 		err = s.WriteFile("kept", nil)
-	} else {
+	} else if spare == "" || !spareLayers(s.Dir, spare) {
 		err = removeLayers(s.Dir)
 	}
 	if s.lock >= 0 {
@@ -211,7 +245,7 @@ func DropLayers(dir string) error {
 
 // Discard removes the whole folder: nothing was run in this session.
 func (s *Session) Discard() {
-	_ = s.Close(false)
+	_ = s.Close(false, "")
 	_ = os.RemoveAll(s.Dir)
 }
 
