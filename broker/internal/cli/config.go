@@ -152,9 +152,7 @@ func cmdConfig(t *term, args []string) int {
 	if err != nil {
 		return t.fail(err)
 	}
-	for _, n := range s.Notices {
-		t.warn(n.String())
-	}
+	t.notices(s.Notices)
 	type row struct {
 		Key    string `json:"key"`
 		Value  string `json:"value"`

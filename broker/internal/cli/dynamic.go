@@ -200,8 +200,27 @@ func (a *asking) note(n notify.Note) {
 	}
 	q := gate.FromNotify(notify.Ask{PID: n.PID, Op: n.Op, Path: n.Path})
 	q.Exe, q.Cwd = procLinks(int(n.PID))
-	a.arb.Refused(q, decide.Verdict{Errno: int(n.Errno), Reason: n.Why})
+	v := decide.Verdict{Errno: int(n.Errno), Reason: n.Why}
+	if n.Errno == unix.ENOENT {
+		var st unix.Stat_t
+		if unix.Lstat(n.Path, &st) != unix.ENOENT { // what is not there was kept from nobody
+			a.hidden(q, v)
+		}
+		return
+	}
+	a.arb.Refused(q, v)
 }
+
+// hidden records that somebody looked for what does not exist inside, with the reason that the lists have for it; v is for what no list names.
+func (a *asking) hidden(q decide.Ask, v decide.Verdict) {
+	if h := policy.HiddenBy(a.rules.concealed(), q.Kind, q.Path); h != nil {
+		v.Reason, v.Rule, v.Origin, v.Life = hiddenReason+h.Reason, h.Pattern, h.Origin.String(), decide.Forever
+	}
+	a.arb.Refused(q, v)
+}
+
+// hiddenReason begins the reason of what does not exist inside.
+const hiddenReason = "hidden: "
 
 // procLinks says what a process executes and where it works; empty if it is gone.
 func procLinks(pid int) (exe, cwd string) {

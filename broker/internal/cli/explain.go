@@ -148,7 +148,19 @@ func (x *explainer) hidden(p string, a policy.Access, row *answerRow) bool {
 		return true
 	}
 	row.Change, row.Once = x.addRule(p, a), "sbx run --ro "+shellQuote(p)
+	x.denied(rule, ok, p, a, row)
 	return true
+}
+
+// denied mends the change that would open what is hidden: a rule that refuses stands in its way.
+func (x *explainer) denied(r policy.Rule, ruled bool, p string, a policy.Access, row *answerRow) {
+	if !ruled || r.Decision != policy.Deny {
+		return
+	}
+	row.Reason += "; " + r.String() + " (" + r.Origin.String() + ") refuses it as well"
+	if row.Change = x.overrule(r, p, a); r.Origin.Scope == policy.ScopeOrg {
+		row.Once = ""
+	}
 }
 
 // secretChange is what can be done about a secret: take it off a list of one's own, or have it used and not read.

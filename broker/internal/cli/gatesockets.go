@@ -74,8 +74,21 @@ func (g *grounds) aliased(dir string) bool {
 	return errors.Is(err, errFound)
 }
 
-// refused records what the server denies without a question: connecting to a socket, where nothing can wait.
-func (g *fileGate) refused(r gatefs.Request) { g.record(r, errSocket) }
+// refused records what the server denies without a question: connecting to a socket, where nothing can wait, and what does not exist inside.
+func (g *fileGate) refused(r gatefs.Request) {
+	if !r.Hidden {
+		g.record(r, errSocket)
+		return
+	}
+	select {
+	case <-g.ready:
+	default:
+		return
+	}
+	q := decide.Ask{PID: int(r.PID), Op: "read", Kind: policy.KindPath, Path: r.Path}
+	q.Exe, q.Cwd = procLinks(q.PID)
+	g.a.hidden(q, decide.Verdict{Errno: int(unix.ENOENT), Reason: neverGranted})
+}
 
 // record notes what was denied without a question.
 func (g *fileGate) record(r gatefs.Request, why error) {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"path"
 	"strings"
 
@@ -8,6 +9,20 @@ import (
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/policy"
 )
+
+// maxNotices is how many lines a project's files can make every run begin with.
+const maxNotices = 12
+
+// notices says what of the files does not count. A project can fill its files with such things.
+func (t *term) notices(list []policy.Notice) {
+	for i, n := range list {
+		if i == maxNotices && len(list) > maxNotices+1 {
+			t.warn(fmt.Sprintf("%d more settings and rules are ignored or worth a look; sbx policy check lists them", len(list)-i))
+			return
+		}
+		t.warn(n.String())
+	}
+}
 
 // checkLocked refuses what the command line asks for where the organisation has made a key final and the option would
 // widen it. Values of files are left out with a notice instead, so that a new lock does not stop everybody's work.

@@ -223,7 +223,9 @@ func policyCheck(t *term, c *policyCall) int {
 	notices := []string{}
 	if len(c.words) == 0 {
 		s, err := t.settings(&c.r, c.facts, c.src.ProjectDir)
-		note(err)
+		if note(err); err == nil {
+			note(s.CheckProfiles())
+		}
 		for _, n := range s.Notices {
 			notices = append(notices, n.String())
 		}

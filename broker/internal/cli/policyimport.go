@@ -69,6 +69,11 @@ func policyImport(t *term, c *policyCall) int {
 		all = append(all, e)
 	}
 	if c.r.json {
+		for i := range all {
+			if all[i].Notes == nil {
+				all[i].Notes = []string{}
+			}
+		}
 		t.print(encode(struct {
 			Files    []edited  `json:"files"`
 			Unmapped []skipped `json:"unmapped"`

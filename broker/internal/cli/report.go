@@ -6,6 +6,7 @@ import (
 	"path"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 
@@ -125,6 +126,9 @@ func (p *report) lines() []string {
 			word, what := "blocked", quote(x.Path)
 			if !denied {
 				word = "asked"
+			}
+			if strings.HasPrefix(x.Reason, hiddenReason) {
+				what += " (secret)"
 			}
 			if x.Host != "" {
 				what = quote(x.Host) + ":" + strconv.Itoa(x.Port)

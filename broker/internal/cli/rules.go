@@ -42,6 +42,16 @@ func (x *rules) files() [5]string {
 	return [5]string{orgDir + "/policy.toml", s.UserDir + "/policy.toml", s.ProjectDir + "/.sbx/policy.toml", s.ProjectDir + "/.sbx/config.toml", s.TrustDir + "/trust"}
 }
 
+// concealed is the list of what does not exist inside.
+func (x *rules) concealed() []policy.Hiding {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if !x.loaded && x.env.Hidden == nil {
+		x.env.Hidden = x.cfg.Concealed()
+	}
+	return x.env.Hidden
+}
+
 func (x *rules) look() (out [5]fileState) {
 	for i, f := range x.files() {
 		var st unix.Stat_t

@@ -86,9 +86,7 @@ func (t *term) run(r *request) int {
 		return t.fail(inSandbox(err))
 	}
 	if !r.quiet && !again {
-		for _, n := range cfg.Notices {
-			t.warn(n.String())
-		}
+		t.notices(cfg.Notices)
 	}
 	if !cfg.Sandbox.Enabled {
 		return t.passthrough(r, facts, cfg, cfg.origin("sandbox.enabled"))

@@ -48,10 +48,22 @@ func cmdWatch(t *term, args []string) int {
 	return t.watch(root, watch.Options{Home: home})
 }
 
-func (t *term) watchOnce(root, home string, js bool) int {
+func (t *term) watchOnce(root, home string, js bool) (code int) {
 	states, err := control.States(root)
 	if err != nil {
 		return t.fail(err)
+	}
+	reached := states[:0]
+	for _, s := range states {
+		if s.Err == nil {
+			reached = append(reached, s)
+			continue
+		}
+		t.warn(fmt.Sprintf("session %s is not shown: %v", s.Info.SID, s.Err))
+	}
+	missing := len(reached) < len(states)
+	if states = reached; missing {
+		defer func() { code = 1 }()
 	}
 	if js {
 		b, err := watch.JSON(states)

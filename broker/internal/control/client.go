@@ -162,6 +162,7 @@ func Dial(root, sid string) (*Client, error) {
 		return nil, fmt.Errorf("connecting to session %s: %w", sid, err)
 	}
 	c.Info = m.Info()
+	_ = c.send(message("hello").num("version", Version).line()) // who has said something is not sent away when many are connected
 	return c, nil
 }
 

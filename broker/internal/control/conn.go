@@ -24,6 +24,9 @@ type conn struct {
 	fds   rightsReader
 	first bool        // nothing was read yet
 	blind atomic.Bool // it has sent a command that is not about questions
+	heard atomic.Bool // it has sent a line
+
+	number uint64 // of all clients, in their order
 
 	mu      sync.Mutex
 	out     []job
@@ -149,6 +152,17 @@ func (c *conn) finish() {
 	c.signal()
 }
 
+// displace ends the connection; all that it is still told is why.
+func (c *conn) displace(e *Error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, j := range c.out {
+		j.drop()
+	}
+	c.out, c.ending = []job{{line: errorLine(e)}}, true
+	c.signal()
+}
+
 func (c *conn) fail(e *Error) {
 	c.send(errorLine(e))
 	c.finish()
@@ -255,6 +269,7 @@ func (c *conn) serve() {
 		if err != nil {
 			return
 		}
+		c.heard.Store(true)
 		cmd, e := ParseCommand(line)
 		if e == nil {
 			e = c.obey(&cmd)

@@ -40,17 +40,21 @@ func TestPythonExample(t *testing.T) {
 	b := newBench(t, Options{})
 	cmd := exec.Command("python3", script, b.sock())
 	var out strings.Builder
+	cmd.Env = append(os.Environ(), "HOME=/home/u")
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	other := b.ask("/home/u/\xff\u202e")
-	if a := <-b.ask("/usr/share/doc/x"); !a.Allow || a.Life != "session" || a.Scope != "file" {
+	write := b.askTo("write", "/home/u/data/y")
+	if a := <-b.askTo("read", "/home/u/data/x"); !a.Allow || a.Life != "session" || a.Scope != "file" {
 		t.Errorf("%+v: %s", a, out.String())
 	}
 	select {
 	case a := <-other:
 		t.Errorf("%+v", a)
+	case a := <-write:
+		t.Errorf("writing: %+v", a)
 	case <-time.After(100 * time.Millisecond):
 	}
 	b.s.Exit(0)

@@ -59,6 +59,7 @@ func Sweep(root, sid string) {
 type State struct {
 	Info      Info
 	Questions []prompt.Question
+	Err       error // it is there and could not be asked
 }
 
 // States asks every live session below root.
@@ -70,14 +71,18 @@ func States(root string) ([]State, error) {
 	var out []State
 	for _, sid := range ids {
 		c, err := Dial(root, sid)
-		if err != nil {
+		var qs []prompt.Question
+		info := Info{SID: sid}
+		if err == nil {
+			info = c.Info
+			qs, err = c.Pending()
+			c.Close()
+		}
+		var said *Error
+		if err != nil && !errors.As(err, &said) && !errors.Is(err, os.ErrDeadlineExceeded) {
 			continue // it ended, or it is about to
 		}
-		qs, err := c.Pending()
-		c.Close()
-		if err == nil {
-			out = append(out, State{c.Info, qs})
-		}
+		out = append(out, State{info, qs, err})
 	}
 	return out, nil
 }
@@ -100,6 +105,11 @@ func Find(root, prefix string) (sid, id string, err error) {
 				return "", "", fmt.Errorf("%s begins more than one question id: give more of it", plan.Bytes(prefix).Quote())
 			}
 			sid, id = s.Info.SID, q.ID
+		}
+	}
+	for _, s := range states {
+		if id == "" && s.Err != nil {
+			return "", "", fmt.Errorf("looking for question %s: session %s could not be asked: %w", plan.Bytes(prefix).Quote(), s.Info.SID, s.Err)
 		}
 	}
 	if id == "" {

@@ -58,7 +58,9 @@ type Server struct {
 	mu     sync.Mutex
 	conns  map[*conn]struct{}
 	closed bool
-	seen   time.Time // when the last client left
+	// admitted counts the clients there ever were.
+	admitted uint64
+	seen     time.Time // when the last client left
 }
 
 // Listen makes the session's folder and socket. A socket whose broker is dead is replaced.
@@ -165,11 +167,19 @@ func (s *Server) admit(fd int) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if !s.closed && len(s.conns) >= s.opt.MaxClients {
+		if c := s.silent(); c != nil {
+			delete(s.conns, c)
+			c.displace(errf(CodeBusy, "%d clients are connected and this one has said nothing", s.opt.MaxClients))
+		}
+	}
 	if s.closed || len(s.conns) >= s.opt.MaxClients {
 		refuse(fd, errf(CodeBusy, "%d clients are connected: end some", s.opt.MaxClients))
 		return
 	}
 	c := newConn(s, fd)
+	s.admitted++
+	c.number = s.admitted
 	s.conns[c] = struct{}{}
 	s.wg.Add(2)
 	if s.opt.Joined != nil {
@@ -177,6 +187,17 @@ func (s *Server) admit(fd int) {
 	}
 	go func() { defer s.wg.Done(); c.write() }()
 	go func() { defer s.wg.Done(); c.serve() }()
+}
+
+// silent is the oldest client that has sent no line yet: it makes room, so that connections without a purpose keep nobody who has one away.
+func (s *Server) silent() *conn {
+	var oldest *conn
+	for c := range s.conns {
+		if !c.heard.Load() && (oldest == nil || c.number < oldest.number) {
+			oldest = c
+		}
+	}
+	return oldest
 }
 
 // refuse never waits: the descriptor does not block, and an answer that does not fit is left out.

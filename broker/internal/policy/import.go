@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path"
 	"strings"
 
 	"github.com/BurntSushi/toml"
@@ -206,6 +207,9 @@ func (im *importer) tree(s string) string {
 	case s[0] != '/' && s[0] != '~' && s[0] != '$':
 		s = "$PROJECT/" + s
 	}
+	if rel, ok := strings.CutPrefix(s, "$PROJECT/.."); ok && im.vars.Project != "" && (rel == "" || rel[0] == '/') {
+		s = path.Clean(EscapePath(im.vars.Project) + "/.." + rel)
+	}
 	if i := strings.LastIndexByte(s, '/'); strings.Contains(s[i+1:], "*") {
 		return s
 	}
@@ -228,6 +232,8 @@ func (im *importer) codex(tree map[string]any) {
 		case "approval_policy":
 			if v == "never" {
 				im.set(name, "sandbox.prompt", "deny")
+			} else {
+				im.skip(name, "what is not granted is asked about anyway")
 			}
 		case "sandbox_workspace_write":
 			m, _ := v.(map[string]any)
@@ -242,6 +248,17 @@ func (im *importer) codex(tree map[string]any) {
 					im.skip(name+"."+k, "no equivalent")
 				}
 			}
+		case "shell_environment_policy":
+			m, _ := v.(map[string]any)
+			for _, k := range keysOf(m) {
+				if key := map[string]string{"include_only": "env.pass", "exclude": "env.deny", "set": "env.set"}[k]; key != "" {
+					im.set(name+"."+k, key, m[k])
+				} else {
+					im.skip(name+"."+k, "no equivalent")
+				}
+			}
+		case "permissions", "default_permissions":
+			im.skip(name, "no equivalent")
 		default:
 			im.skip(name, "not about the sandbox")
 		}
@@ -257,6 +274,8 @@ func (im *importer) claude(tree map[string]any) {
 			im.srt("sandbox.", m)
 		case ok && name == "permissions":
 			im.permissions(m)
+		case ok && name == "env":
+			im.set(name, "env.set", m)
 		default:
 			im.skip(name, "not about the sandbox")
 		}

@@ -44,6 +44,7 @@ const (
 	NoticeLocked   = "locked-by-org"
 	NoticeForeign  = "foreign-file-ignored"
 	NoticeWideHost = "wide-host-pattern"
+	NoticeChanged  = "changed-since-trusted"
 )
 
 func (n Notice) String() string {
@@ -93,6 +94,10 @@ func Load(s Sources) (Layers, error) {
 			return l, err
 		}
 		l.Trusted = t.Trusted(s.ProjectDir, l.Pins)
+		if _, once := t.Pinned(s.ProjectDir); once && !l.Trusted {
+			l.Notices = append(l.Notices, Notice{Kind: NoticeChanged, Origin: Origin{ScopeProject, filepath.Join(s.ProjectDir, ".sbx"), 0},
+				What: "it is not what you trusted any more, so it can only narrow; `sbx policy trust` shows what changed"})
+		}
 	}
 	narrow := l.Vars
 	narrow.Narrow = true

@@ -59,6 +59,16 @@ func Merge(l Layers, flags []Setting) (Effective, error) {
 	return m.e, nil
 }
 
+// CheckProfiles finds a profile that nobody has chosen and that nobody could choose.
+func (e Effective) CheckProfiles() error {
+	for _, name := range keysOf(e.Profiles) {
+		if _, err := resolve(name, e.Profiles, e.Vars); err != nil {
+			return fmt.Errorf("profiles.%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
 // inOrder puts the profile first, because what a project may not exceed depends on it.
 func inOrder(in []Setting) []Setting {
 	out := append([]Setting{}, in...)

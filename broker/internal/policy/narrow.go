@@ -22,6 +22,9 @@ func (k *key) narrower(cur, val any) bool {
 	case toLess:
 		return k.less(cur, val)
 	case byAdding:
+		if len(cur.([]string)) == 0 {
+			return true
+		}
 		return covered(k.typ, val, cur, func(typ, string, string) bool { return false })
 	case bySubset:
 		return covered(k.typ, cur, val, covers)

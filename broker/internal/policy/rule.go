@@ -139,15 +139,15 @@ func parsePolicy(src *source, vars Vars) ([]Rule, error) {
 	blocks := d.blocks("rule")
 	rules := make([]Rule, 0, len(tables))
 	for i, t := range tables {
-		line := 0
+		at := block{}
 		if i < len(blocks) {
-			line = blocks[i].line
+			at = blocks[i]
 		} else if all, elems := d.lineOf("rule"); i < len(elems) {
-			line = elems[i]
+			at.line = elems[i]
 		} else {
-			line = all
+			at.line = all
 		}
-		r, err := d.rule(t, line, vars)
+		r, err := d.rule(t, at, vars)
 		if err != nil {
 			return nil, err
 		}
@@ -183,23 +183,37 @@ func (d *document) blocks(name string) []block {
 	return out
 }
 
-func (d *document) rule(t map[string]any, line int, vars Vars) (Rule, error) {
-	r := Rule{Origin: d.origin(line)}
+// lineIn is the line of one of a block's own keys, or of the block where they are written another way.
+func (d *document) lineIn(b block, key string) int {
+	for _, st := range d.stmts {
+		if !st.header && st.key == key && st.line >= b.line && st.line <= b.end {
+			return st.line
+		}
+	}
+	return b.line
+}
+
+func (d *document) rule(t map[string]any, at block, vars Vars) (Rule, error) {
+	r := Rule{Origin: d.origin(at.line)}
 	if t == nil {
-		return r, d.errAt(line, "a rule must be a table")
+		return r, d.errAt(at.line, "a rule must be a table")
 	}
 	for _, name := range keysOf(t) {
 		if err := r.set(name, t[name]); err != nil {
-			return r, d.errAt(line, "rule: %v", err)
+			return r, d.errAt(d.lineIn(at, "rule."+name), "rule: %v", err)
 		}
 	}
 	if r.Kind == "" {
-		return r, d.errAt(line, "rule: one of path, exec, host, socket is missing")
+		return r, d.errAt(at.line, "rule: one of path, exec, host, socket is missing")
 	}
 	if r.Final && d.src.scope != ScopeOrg {
-		return r, d.errAt(line, "rule: only the org file may make a rule final")
+		return r, d.errAt(d.lineIn(at, "rule.final"), "rule: only the org file may make a rule final")
 	}
 	if err := r.compile(vars); err != nil {
+		line := at.line
+		if r.Decision != 0 { // something is wrong with what stands there, not missing
+			line = d.lineIn(at, "rule."+string(r.Kind))
+		}
 		return r, d.errAt(line, "rule: %v", err)
 	}
 	return r, nil

@@ -374,7 +374,7 @@ func (d *document) lineOf(key string) (line int, elems []int) {
 }
 
 // keysOf lists map keys in order, so that the first error is always the same one.
-func keysOf(m map[string]any) []string {
+func keysOf[V any](m map[string]V) []string {
 	keys := make([]string, 0, len(m))
 	for k := range m {
 		keys = append(keys, k)

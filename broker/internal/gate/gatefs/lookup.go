@@ -58,6 +58,7 @@ func (s *Server) enterStatic(n *node, out *fuse.EntryOut) fuse.Status {
 func (s *Server) lookupChild(cancel <-chan struct{}, h *fuse.InHeader, n *node, c Child, out *fuse.EntryOut) fuse.Status {
 	switch c.Kind {
 	case Hidden:
+		s.tellHidden(h, n, c.Name)
 		return absent(out)
 	case Silent:
 		if c.Errno == 0 || c.Errno == unix.ENOENT {
@@ -78,6 +79,14 @@ func (s *Server) lookupChild(cancel <-chan struct{}, h *fuse.InHeader, n *node, 
 		return fuse.OK
 	}
 	return s.lookupGated(cancel, h, n, c.Name, out)
+}
+
+// tellHidden reports that somebody looked for a hidden name which the host has. The kernel keeps the answer, so it is the first one who is told of.
+func (s *Server) tellHidden(h *fuse.InHeader, n *node, name string) {
+	var st unix.Stat_t
+	if s.opts.Refused != nil && n.fd >= 0 && !s.isAgent(h) && statName(n.fd, name, &st) == nil {
+		s.opts.Refused(Request{PID: h.Pid, Op: opLookup.String(), Path: path.Join(n.path, name), Hidden: true})
+	}
 }
 
 // lookupLoop finds a name of a guarded directory on the host.
