@@ -11,6 +11,7 @@ import (
 	"runtime/debug"
 
 	"sbx/broker/internal/cli"
+	"sbx/shared/stage"
 )
 
 func main() {
@@ -22,7 +23,9 @@ func main() {
 	if status, ok := cli.Stand(os.Args, os.Stderr); ok {
 		os.Exit(status)
 	}
-	os.Exit(cli.Main(os.Args[1:], os.Environ(), [3]*os.File{os.Stdin, os.Stdout, os.Stderr}))
+	status := cli.Main(os.Args[1:], os.Environ(), [3]*os.File{os.Stdin, os.Stdout, os.Stderr})
+	stage.Depart()
+	os.Exit(status)
 }
 
 // growStack makes the stack as large as it will be needed, once, instead of doubling it six times: each

@@ -30,6 +30,7 @@ type looked struct {
 	times int
 	since time.Time // when the last was added, or process 1 was given its plan
 
+	chores  []func()
 	settled func()
 }
 
@@ -38,6 +39,29 @@ const spreadAfter = 20 * time.Millisecond
 
 // settledAfter is how long a program has run whose broker may do what would have been in its way.
 const settledAfter = time.Second
+
+// quietFor is how long nothing has to be asked of the waiting thread before it does a chore.
+const quietFor = 150 * time.Microsecond
+
+// Chore has the thread that waits for process 1 do something, a little at a time, when nobody wants anything of it. What it has not got round to
+// when the program has ended is not done. Called like LookAfter.
+func (c *Child) Chore(f ...func()) { c.also.chores = append(c.also.chores, f...) }
+
+// poll waits until one of list is ready, for at most left. It does chores meanwhile, and may return early, with 0.
+func (c *Child) poll(list []unix.PollFd, left time.Duration, quiet time.Duration) (int, error) {
+	if len(c.also.chores) == 0 {
+		return unix.Poll(list, int(left/time.Millisecond)+1)
+	}
+	wait := unix.NsecToTimespec(int64(quiet))
+	n, err := unix.Ppoll(list, &wait, nil)
+	if err == nil && n == 0 {
+		f := c.also.chores[0]
+		c.also.chores = c.also.chores[1:]
+		f()
+		return c.poll(list, left, 0)
+	}
+	return n, err
+}
 
 // LookAfter adds a. It is called by the thread that waits, from a hook or between events.
 func (c *Child) LookAfter(a Also) {
@@ -58,7 +82,7 @@ func (c *Child) lookAround() {
 		for _, a := range c.also.list {
 			list = append(list, unix.PollFd{Fd: int32(a.Fd), Events: unix.POLLIN})
 		}
-		n, err := unix.Poll(list, int(left/time.Millisecond)+1)
+		n, err := c.poll(list, left, quietFor)
 		if err != nil || n == 0 {
 			continue
 		}
@@ -88,7 +112,7 @@ func (c *Child) settle() {
 			return
 		}
 		fds := [1]unix.PollFd{{Fd: int32(c.sock), Events: unix.POLLIN}}
-		if n, err := unix.Poll(fds[:], int(left/time.Millisecond)+1); err == nil && n > 0 {
+		if n, err := c.poll(fds[:], left, quietFor); err == nil && n > 0 {
 			return
 		}
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // record writes the session's plan and transcript beside what else is done: the plan while the sandbox is built, the transcript and the
-// audit log's beginning while the program starts.
+// audit log's beginning while the program runs and wants nothing.
 type record struct {
 	s     *session.Session
 	p     *plan.Plan
@@ -19,7 +19,9 @@ type record struct {
 	err   error
 	plan  chan struct{} // closed when the plan is written
 	steps []stage.Step
-	rest  chan struct{} // closed when the transcript is; nil: the program was not started
+
+	chores []func() // what is not written yet; none if the program was not started
+	kill   func()
 }
 
 // newRecord begins to write p, unless that is for later: when nobody needs the plan's hash before.
@@ -61,34 +63,43 @@ func (r *record) refusal() error {
 // cannot be written is ended.
 func (r *record) standing(log *staticLog, next func(*launch.Running)) func(*launch.Running) {
 	return func(run *launch.Running) {
-		r.rest = make(chan struct{})
-		go func() {
-			defer close(r.rest)
+		r.kill = run.Child.SendKill
+		r.chores = []func(){func() {
 			if r.later {
 				r.write()
 			}
-			if r.err != nil {
-				run.Child.SendKill()
-				return
+		}, func() {
+			if r.err == nil {
+				r.err = r.s.WriteFile("log.jsonl", transcript(r.steps))
 			}
-			if r.err = r.s.WriteFile("log.jsonl", transcript(r.steps)); r.err != nil {
-				run.Child.SendKill()
-			}
-			log.opened(r.hash)
-		}()
+		}, func() { log.opened(r.hash) }}
+		run.Child.Chore(r.next, r.next, r.next)
 		if next != nil {
 			next(run)
 		}
 	}
 }
 
-// end waits until nothing is written any more.
+// next writes the next part.
+func (r *record) next() {
+	if len(r.chores) == 0 {
+		return
+	}
+	f := r.chores[0]
+	r.chores = r.chores[1:]
+	if f(); r.err != nil {
+		r.chores = nil
+		r.kill()
+	}
+}
+
+// end writes what is not written yet.
 func (r *record) end() error {
 	if !r.later {
 		<-r.plan
 	}
-	if r.rest != nil {
-		<-r.rest
+	for len(r.chores) > 0 {
+		r.next()
 	}
 	return r.refusal()
 }
