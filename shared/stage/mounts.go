@@ -168,7 +168,8 @@ func (c *compiler) root(m *plan.Mount) error {
 			t.call(unix.SYS_FSCONFIG, 0, unix.FSCONFIG_SET_STRING, t.str(kv[0]), t.str(kv[1]), 0).from(0, regA)
 		}
 		t.call(unix.SYS_FSCONFIG, 0, unix.FSCONFIG_CMD_CREATE, 0, 0, 0).from(0, regA)
-		attr := uintptr(unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV)
+		// Without NOATIME every walk over a link of the root (/lib, /bin) leaves the kernel's fast path to note the time, in vain.
+		attr := uintptr(unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOATIME)
 		if m.NoExec {
 			attr |= unix.MOUNT_ATTR_NOEXEC
 		}

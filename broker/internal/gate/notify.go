@@ -28,6 +28,7 @@ type Notify struct {
 	// Opener, Grafter and Settle are there where an agent is. Settle says what becomes of a verdict.
 	Opener  notify.Opener
 	Grafter notify.Grafter
+	Placed  *atomic.Bool // what Grafter.Placed says
 	Settle  func(decide.Ask, notify.Ask, func() decide.Verdict) notify.Answer
 	// TypeOnly says whether a look at attributes shows the type and asks nobody. May be nil.
 	TypeOnly func(decide.Ask) bool
@@ -36,7 +37,7 @@ type Notify struct {
 
 // ServeNotify runs the notification engine until the sandbox has ended.
 func ServeNotify(ctx context.Context, n Notify) error {
-	o := notify.Options{Listener: n.Listener, View: n.View, Log: n.Log, Taken: n.Taken, Opener: n.Opener, Grafter: n.Grafter}
+	o := notify.Options{Listener: n.Listener, View: n.View, Log: n.Log, Taken: n.Taken, Opener: n.Opener, Grafter: n.Grafter, Placed: n.Placed}
 	if n.Connect != nil {
 		o.Connect = func(dev, ino uint64, pid uint32, connect func() bool) { n.Connect(File{dev, ino}, pid, connect) }
 	}

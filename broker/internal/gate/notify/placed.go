@@ -17,6 +17,8 @@ const (
 	writes             // changes it, or its name
 )
 
+//go:nosplit
+//go:norace
 func (c *call) look(flags uint64) look {
 	switch c.kind {
 	case kindStat, kindStatx, kindStatfs, kindAccess, kindReadlink, kindXattr:

@@ -42,6 +42,7 @@ type server struct {
 	refused  refusals
 	sockets  inFlight
 	host     hostDevices
+	front    *front // nil: the loop receives by itself
 }
 
 // Serve answers until the last process of the sandbox is gone or ctx ends; whatever is asked after that is refused.
@@ -95,19 +96,21 @@ func newServer(o Options) (*server, error) {
 	if o.Workers <= 0 {
 		o.Workers = defaultWorkers
 	}
+	if o.Taken == nil {
+		o.Taken = new(atomic.Int64)
+	}
 	fd, err := unix.FcntlInt(o.Listener.Fd(), unix.F_DUPFD_CLOEXEC, 3)
 	if err != nil {
 		return nil, fmt.Errorf("serving notifications: duplicating the listener: %w", err)
 	}
 	s := &server{Options: o, fd: fd, asks: make(chan struct{}, o.Workers),
 		cold: make(chan struct{}, coldLookups), connects: make(chan struct{}, openConnects), caps: hasCapabilities()}
-	if runtime.GOARCH == "arm64" {
-		s.native = uint32(seccompbpf.ARM64)
-		s.calls = newCallIndex(seccompbpf.ARM64, seccompbpf.ARM)
-	} else {
-		s.native = uint32(seccompbpf.AMD64)
-		s.calls = newCallIndex(seccompbpf.AMD64, seccompbpf.I386)
+	s.native = nativeArch()
+	other := seccompbpf.I386
+	if s.native == uint32(seccompbpf.ARM64) {
+		other = seccompbpf.ARM
 	}
+	s.calls = newCallIndex(seccompbpf.Arch(s.native), other)
 	if err := s.host.note("/proc/self/mountinfo"); err != nil {
 		unix.Close(fd)
 		return nil, fmt.Errorf("serving notifications: %w", err)
@@ -115,6 +118,13 @@ func newServer(o Options) (*server, error) {
 	// 6.6; older kernels say EINVAL and are merely slower.
 	setFlags(s.fd, unix.SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP)
 	return s, nil
+}
+
+func nativeArch() uint32 {
+	if runtime.GOARCH == "arm64" {
+		return uint32(seccompbpf.ARM64)
+	}
+	return uint32(seccompbpf.AMD64)
 }
 
 func errOr(e, otherwise syscall.Errno) error {
@@ -165,14 +175,30 @@ func (s *server) hungUp() bool {
 
 // loop receives and answers what can be answered without waiting for anything.
 func (s *server) loop() error {
-	sc := new(scratch)
 	var n notif
+	sc := new(scratch)
+	if !s.ConnectOnly {
+		if from, err := s.startFront(); err == nil {
+			defer unix.Close(from)
+			defer unix.Close(int(s.front.pipe))
+			for {
+				switch e := takeFrom(from, &n); {
+				case e != 0:
+					return fmt.Errorf("taking notifications over: %w", e)
+				case n.flags != ended:
+					s.first(&n, sc)
+				case n.nr != 0:
+					return fmt.Errorf("receiving notification: %w", syscall.Errno(n.nr))
+				default:
+					return nil
+				}
+			}
+		}
+	}
 	for {
 		switch e := receive(s.fd, &n); e {
 		case 0:
-			if s.Taken != nil {
-				s.Taken.Add(1)
-			}
+			s.Taken.Add(1)
 			s.first(&n, sc)
 		case unix.EINTR:
 		case unix.ENOENT: // the caller was killed meanwhile, or there are none any more
