@@ -123,9 +123,12 @@ func (s *Server) permission(cancel <-chan struct{}, h *fuse.InHeader, n *node, o
 		case g != nil && g.settled():
 			return g, waited, fuse.OK
 		case g != nil && o.locked():
-			return nil, true, errno(unix.ESTALE)
+			if s.gate.sendBack(g, h.Pid, true) {
+				return nil, true, errno(unix.ESTALE)
+			}
+			return g, true, fuse.OK // the walk, repeated, has led here: it begins in the directory that waits for its mount
 		case g != nil:
-			if code = s.wait(g.ready, cancel, h.Pid, graftPatience); code == errno(unix.ESTALE) && s.gate.late(g) {
+			if code = s.wait(g.ready, cancel, h.Pid, graftPatience); code == errno(unix.ESTALE) && s.gate.late(g, h.Pid) {
 				code = fuse.EACCES
 			}
 		default:

@@ -1,7 +1,6 @@
 package gatefs
 
 import (
-	"path"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -9,29 +8,27 @@ import (
 	"sbx/broker/internal/gate/fuse"
 )
 
-// asksNew reports whether a new name in the directory is a matter of a question.
-func (s *Server) asksNew(n *node, name string) bool {
-	return n != nil && n.kind == static && n.dir.Kind == Skeleton && n.dir.Unlisted == AskFirst && n.fd >= 0 && s.opts.Ask != nil && validName(name) && !n.dir.has(name)
-}
-
 // mayAppear waits for the answer to a new name. The kernel holds the directory's lock meanwhile: others that look for names it
 // does not know there wait as well, as long as the answer takes.
-func (s *Server) mayAppear(cancel <-chan struct{}, h *fuse.InHeader, n *node, name string, typ uint32) (*node, fuse.Status) {
-	p := path.Join(n.path, name)
-	c := &node{kind: gated, typ: typ, fd: -1, path: p, base: n, rel: name, id: s.nodes.pathID(p, typ, "")}
+func (s *Server) mayAppear(cancel <-chan struct{}, h *fuse.InHeader, g ground, name string, typ uint32) (*node, fuse.Status) {
+	c := below(g.node, name)
+	c.typ, c.id = typ, s.nodes.pathID(c.path, typ, "")
+	if g.granted {
+		return c, fuse.OK
+	}
 	_, _, code := s.permission(cancel, h, c, opNew)
 	return c, code
 }
 
 // createNew makes and opens a file that a question has allowed. It is the host's own; who has it open writes through the server, and
 // whoever comes next is asked about, or let in, as with any other file.
-func (s *Server) createNew(cancel <-chan struct{}, in *fuse.CreateIn, n *node, name string, out *fuse.CreateOut) fuse.Status {
-	c, code := s.mayAppear(cancel, &in.InHeader, n, name, unix.S_IFREG)
+func (s *Server) createNew(cancel <-chan struct{}, in *fuse.CreateIn, g ground, name string, out *fuse.CreateOut) fuse.Status {
+	c, code := s.mayAppear(cancel, &in.InHeader, g, name, unix.S_IFREG)
 	if code != fuse.OK {
 		return code
 	}
 	flags := int(in.Flags)&(hostFlags|unix.O_EXCL) | unix.O_CREAT | unix.O_NOFOLLOW | unix.O_NONBLOCK
-	fd, err := openBeneath(n.fd, name, flags|unix.O_EXCL, in.Mode&0o777)
+	fd, err := openBeneath(g.fd, name, flags|unix.O_EXCL, in.Mode&0o777)
 	if err != nil {
 		return status(err)
 	}
@@ -40,7 +37,7 @@ func (s *Server) createNew(cancel <-chan struct{}, in *fuse.CreateIn, n *node, n
 		return code
 	}
 	var st unix.Stat_t
-	if unix.Fstat(fd, &st) == nil {
+	if !g.granted && unix.Fstat(fd, &st) == nil {
 		s.gate.noteMade(c.path, &st)
 	}
 	out.Fh = s.files.add(&handle{fd: fd, node: s.nodes.get(c.id), append: in.Flags&unix.O_APPEND != 0})
@@ -48,15 +45,35 @@ func (s *Server) createNew(cancel <-chan struct{}, in *fuse.CreateIn, n *node, n
 }
 
 // mkdirNew makes a directory that a question has allowed.
-func (s *Server) mkdirNew(cancel <-chan struct{}, in *fuse.MkdirIn, n *node, name string, out *fuse.EntryOut) fuse.Status {
-	c, code := s.mayAppear(cancel, &in.InHeader, n, name, unix.S_IFDIR)
+func (s *Server) mkdirNew(cancel <-chan struct{}, in *fuse.MkdirIn, g ground, name string, out *fuse.EntryOut) fuse.Status {
+	c, code := s.mayAppear(cancel, &in.InHeader, g, name, unix.S_IFDIR)
 	if code != fuse.OK {
 		return code
 	}
-	if err := unix.Mkdirat(n.fd, name, in.Mode&0o777); err != nil {
+	if err := unix.Mkdirat(g.fd, name, in.Mode&0o777); err != nil {
 		return status(err)
 	}
-	fd, err := holdBeneath(n.fd, name)
+	fd, err := holdBeneath(g.fd, name)
+	if err != nil {
+		return status(err)
+	}
+	defer unix.Close(fd)
+	return s.enterNew(c, fd, in.Mode&0o777, out)
+}
+
+// mknodNew makes a FIFO, a socket or a file in a granted directory.
+func (s *Server) mknodNew(cancel <-chan struct{}, in *fuse.MknodIn, g ground, name string, out *fuse.EntryOut) fuse.Status {
+	if !g.granted {
+		return fuse.EROFS
+	}
+	c, code := s.mayAppear(cancel, &in.InHeader, g, name, in.Mode&unix.S_IFMT)
+	if code != fuse.OK {
+		return code
+	}
+	if err := unix.Mknodat(g.fd, name, in.Mode&(unix.S_IFMT|0o777), 0); err != nil {
+		return status(err)
+	}
+	fd, err := holdBeneath(g.fd, name)
 	if err != nil {
 		return status(err)
 	}

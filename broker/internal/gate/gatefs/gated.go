@@ -46,7 +46,7 @@ func (s *Server) admit(cancel <-chan struct{}, h *fuse.InHeader, n *node, o op) 
 	if s.gate.sendBack(g, h.Pid, waited) {
 		return veiled, errno(unix.ESTALE)
 	}
-	if g.served && g.mode == RW && g.path == n.path && n.typ == unix.S_IFREG {
+	if g.mode == RW { // served, or reached through a directory that was entered before the mount
 		return freely, fuse.OK
 	}
 	return plainly, fuse.OK
@@ -62,13 +62,10 @@ func (s *Server) granted(n *node) bool {
 // no entry for the name yet; then nothing may be waited for, and the call that the lookup is for will ask. Otherwise this is a
 // revalidation, which holds no lock and can wait for the answer and the mount.
 func (s *Server) lookupGated(cancel <-chan struct{}, h *fuse.InHeader, n *node, name string, out *fuse.EntryOut) fuse.Status {
-	c := &node{kind: gated, fd: -1, path: path.Join(n.path, name), base: n, rel: name}
-	if n.kind == gated {
-		c.base, c.rel = n.base, n.rel+"/"+name
-		if !s.opts.Walk && !s.isAgent(h) {
-			if code := s.stepInto(cancel, h, n); code != fuse.OK {
-				return code
-			}
+	c := below(n, name)
+	if n.kind == gated && !s.opts.Walk && !s.isAgent(h) {
+		if code := s.stepInto(cancel, h, n); code != fuse.OK {
+			return code
 		}
 	}
 	if c.base.fd < 0 {
@@ -107,6 +104,15 @@ func (s *Server) lookupGated(cancel <-chan struct{}, h *fuse.InHeader, n *node, 
 	out.NodeId = c.id
 	out.SetEntryTimeout(valid)
 	return fuse.OK
+}
+
+// below is the gated object of a name in a directory.
+func below(n *node, name string) *node {
+	c := &node{kind: gated, fd: -1, path: path.Join(n.path, name), base: n, rel: name}
+	if n.kind == gated {
+		c.base, c.rel = n.base, n.rel+"/"+name
+	}
+	return c
 }
 
 // hold opens the host's object of a gated node, unless that lies below the mount point of a foreign file system, which it names.

@@ -123,11 +123,12 @@ func (gt *gate) coversNode(n *node, o op) *grant {
 
 // late reports whether somebody was sent back for the mount before: the kernel repeats a walk once, and what comes then is told to
 // the program.
-func (gt *gate) late(g *grant) bool {
+func (gt *gate) late(g *grant, pid uint32) bool {
 	gt.mu.Lock()
 	defer gt.mu.Unlock()
 	was := g.overdue
 	g.overdue = true
+	g.tell(pid)
 	return was
 }
 
@@ -215,24 +216,28 @@ func (s *Server) refresh(g *grant, fd int) bool {
 // sendBack reports whether a thread should repeat its walk because it may have passed a path just before it was mounted. Who
 // comes back a second time holds an old directory descriptor and is served by the loopback.
 func (gt *gate) sendBack(g *grant, pid uint32, waited bool) bool {
+	gt.mu.Lock()
+	defer gt.mu.Unlock()
 	if g.served { // there is no mount to cross into
 		return false
 	}
-	gt.mu.Lock()
-	defer gt.mu.Unlock()
-	recent := !g.since.IsZero() && time.Since(g.since) < 2*time.Second
-	if !recent {
+	if g.settled() && (g.since.IsZero() || time.Since(g.since) > 2*time.Second) {
 		g.told = nil
 		return waited
 	}
 	if g.told[pid] {
 		return false
 	}
+	g.tell(pid)
+	return true
+}
+
+// tell notes that a thread was sent back. gate.mu is held.
+func (g *grant) tell(pid uint32) {
 	if g.told == nil {
 		g.told = make(map[uint32]bool)
 	}
 	g.told[pid] = true
-	return true
 }
 
 // Grant mounts a gated path without a question.

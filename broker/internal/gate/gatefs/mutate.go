@@ -48,8 +48,8 @@ func mayTake(n *node, name string, isDir bool) fuse.Status {
 }
 
 // place is home and mayMake in one.
-func (s *Server) place(cancel <-chan struct{}, h *fuse.InHeader, name string, mkdir bool) (*node, fuse.Status) {
-	n, code := s.home(cancel, h, h.NodeId, name)
+func (s *Server) place(id uint64, name string, mkdir bool) (*node, fuse.Status) {
+	n, code := s.home(id, name)
 	if code != fuse.OK {
 		return nil, code
 	}
@@ -58,10 +58,14 @@ func (s *Server) place(cancel <-chan struct{}, h *fuse.InHeader, name string, mk
 
 // Create makes a file and opens it.
 func (s *Server) Create(cancel <-chan struct{}, in *fuse.CreateIn, name string, out *fuse.CreateOut) fuse.Status {
-	if n := s.nodes.get(in.NodeId); s.asksNew(n, name) {
-		return s.createNew(cancel, in, n, name, out)
+	g, asked, code := s.ground(cancel, &in.InHeader, in.NodeId, name)
+	if asked {
+		defer g.done()
+		return s.createNew(cancel, in, g, name, out)
+	} else if code != fuse.OK {
+		return code
 	}
-	n, code := s.place(cancel, &in.InHeader, name, false)
+	n, code := s.place(in.NodeId, name, false)
 	if code != fuse.OK {
 		return code
 	}
@@ -116,10 +120,14 @@ func (s *Server) made(n *node, name string, mode uint32, out *fuse.EntryOut) fus
 
 // Mkdir makes a directory.
 func (s *Server) Mkdir(cancel <-chan struct{}, in *fuse.MkdirIn, name string, out *fuse.EntryOut) fuse.Status {
-	if n := s.nodes.get(in.NodeId); s.asksNew(n, name) {
-		return s.mkdirNew(cancel, in, n, name, out)
+	g, asked, code := s.ground(cancel, &in.InHeader, in.NodeId, name)
+	if asked {
+		defer g.done()
+		return s.mkdirNew(cancel, in, g, name, out)
+	} else if code != fuse.OK {
+		return code
 	}
-	n, code := s.place(cancel, &in.InHeader, name, true)
+	n, code := s.place(in.NodeId, name, true)
 	if code != fuse.OK {
 		return code
 	}
@@ -141,7 +149,14 @@ func (s *Server) Mknod(cancel <-chan struct{}, in *fuse.MknodIn, name string, ou
 	default:
 		return fuse.EPERM
 	}
-	n, code := s.place(cancel, &in.InHeader, name, false)
+	g, asked, code := s.ground(cancel, &in.InHeader, in.NodeId, name)
+	if asked {
+		defer g.done()
+		return s.mknodNew(cancel, in, g, name, out)
+	} else if code != fuse.OK {
+		return code
+	}
+	n, code := s.place(in.NodeId, name, false)
 	if code != fuse.OK {
 		return code
 	}
@@ -154,10 +169,14 @@ func (s *Server) Mknod(cancel <-chan struct{}, in *fuse.MknodIn, name string, ou
 
 // Symlink makes a link; where it leads is for the reader's kernel to say.
 func (s *Server) Symlink(cancel <-chan struct{}, h *fuse.InHeader, target, name string, out *fuse.EntryOut) fuse.Status {
-	if n := s.nodes.get(h.NodeId); s.asksNew(n, name) {
-		return s.symlinkAsked(cancel, h, n, target, name, out)
+	g, asked, code := s.ground(cancel, h, h.NodeId, name)
+	if asked {
+		defer g.done()
+		return s.symlinkAsked(cancel, h, g, target, name, out)
+	} else if code != fuse.OK {
+		return code
 	}
-	n, code := s.place(cancel, h, name, false)
+	n, code := s.place(h.NodeId, name, false)
 	if code != fuse.OK {
 		return code
 	}
@@ -173,10 +192,17 @@ func (s *Server) Symlink(cancel <-chan struct{}, h *fuse.InHeader, target, name 
 
 // Link makes a second name. A guarded file must not get one under which it can be written.
 func (s *Server) Link(cancel <-chan struct{}, in *fuse.LinkIn, name string, out *fuse.EntryOut) fuse.Status {
-	if s.asksNew(s.nodes.get(in.NodeId), name) {
+	g, asked, code := s.ground(cancel, &in.InHeader, in.NodeId, name)
+	switch {
+	case asked && g.granted:
+		g.done()
+		return fuse.EXDEV
+	case asked:
 		return fuse.EACCES // a second name would be under other rules than the first
+	case code != fuse.OK:
+		return code
 	}
-	n, code := s.place(cancel, &in.InHeader, name, false)
+	n, code := s.place(in.NodeId, name, false)
 	if code != fuse.OK {
 		return code
 	}
@@ -213,10 +239,14 @@ func (s *Server) Rmdir(cancel <-chan struct{}, h *fuse.InHeader, name string) fu
 }
 
 func (s *Server) remove(cancel <-chan struct{}, h *fuse.InHeader, name string, flags int) fuse.Status {
-	if n := s.nodes.get(h.NodeId); s.asksNew(n, name) {
-		return s.removeAsked(cancel, h, n, name, flags)
+	g, asked, code := s.ground(cancel, h, h.NodeId, name)
+	if asked {
+		defer g.done()
+		return s.removeAsked(cancel, h, g, name, flags)
+	} else if code != fuse.OK {
+		return code
 	}
-	n, code := s.home(cancel, h, h.NodeId, name)
+	n, code := s.home(h.NodeId, name)
 	if code != fuse.OK {
 		return code
 	}

@@ -105,3 +105,41 @@ func TestGateReplaced(t *testing.T) {
 	}
 	a.wants(t, "list /home/u/f")
 }
+
+// TestGateEntered: who stands in a directory works there by relative names when it has been granted, whether the mount is there yet or not; what
+// was granted for reading only stays as it is.
+func TestGateEntered(t *testing.T) {
+	t.Parallel()
+	for _, slow := range []time.Duration{0, 300 * time.Millisecond} {
+		sb, a, h := home(t, Options{Walk: true})
+		sb.slow = slow
+		a.set(func(_ context.Context, r Request) Answer {
+			m := RO
+			if r.Op == "create" {
+				m = RW
+			}
+			return Answer{Allow: true, Path: r.Path, Mode: m}
+		})
+		script := `umask 027; echo new >n && mkdir k && mv n k/n && mv k/n m && mv k l && ln -s m s && mkfifo p && echo more >>m && chmod 604 m && cat s && rm s p && rmdir l && ln m m2`
+		r := sb.do(order{Kind: "sh", Dir: "home/u/d/e", Arg: script})
+		if r.Code == 0 || !strings.HasPrefix(r.Out, "new\nmore\n") || !strings.Contains(r.Out, "cross-device") {
+			t.Errorf("slow %v: exit %d, got %q", slow, r.Code, r.Out)
+		}
+		a.wants(t, "create /home/u/d/e")
+		if st, err := os.Stat(h + "/d/e/m"); err != nil || st.Mode() != 0o604 {
+			t.Errorf("slow %v: the host has %v, %v", slow, st, err)
+		}
+		if l, err := os.ReadDir(h + "/d/e"); err != nil || len(l) != 2 {
+			t.Errorf("slow %v: the host has %v, %v", slow, l, err)
+		}
+		// the control: read, not written
+		a.set(func(_ context.Context, r Request) Answer { return Answer{Allow: true, Path: "/home/u/d"} })
+		sb.refuse("home/u/d", "ls >/dev/null && echo x >x", "Read-only")
+		sb.refuse("home/u/d", "ls >/dev/null; echo x >>f", "Read-only")
+		sb.refuse("home/u/d", "ls >/dev/null; rm f", "Read-only")
+		sb.refuse("home/u/d", "ls >/dev/null; mv f g", "Read-only")
+		if got := read(t, h+"/d/f"); got != "granted" {
+			t.Errorf("slow %v: the host has %q", slow, got)
+		}
+	}
+}

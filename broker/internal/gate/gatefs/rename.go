@@ -18,27 +18,35 @@ func (s *Server) Rename(cancel <-chan struct{}, in *fuse.RenameIn, oldName, newN
 	if in.Flags&^(unix.RENAME_NOREPLACE|unix.RENAME_EXCHANGE) != 0 {
 		return fuse.EINVAL
 	}
-	switch from, to := s.nodes.get(in.NodeId), s.nodes.get(in.Newdir); {
-	case s.asksNew(from, oldName) && s.asksNew(to, newName):
+	from, asked, code := s.ground(cancel, &in.InHeader, in.NodeId, oldName)
+	defer from.done()
+	to, also, second := s.ground(cancel, &in.InHeader, in.Newdir, newName) // before the first is told: the kernel repeats the call once
+	defer to.done()
+	switch {
+	case code != fuse.OK:
+		return code
+	case second != fuse.OK:
+		return second
+	case asked && also:
 		return s.renameAsked(cancel, in, from, oldName, to, newName)
-	case s.asksNew(to, newName) && from != nil && from.zone != nil, s.asksNew(from, oldName) && to != nil && to.zone != nil:
+	case asked || also:
 		return fuse.EXDEV // the copy is asked about
 	}
-	od, code := s.home(cancel, &in.InHeader, in.NodeId, oldName)
+	od, code := s.home(in.NodeId, oldName)
 	if code != fuse.OK {
 		return code
 	}
-	nd, code := s.home(cancel, &in.InHeader, in.Newdir, newName)
+	nd, code := s.home(in.Newdir, newName)
 	if code != fuse.OK {
 		return code
 	}
-	var from, to unix.Stat_t
-	if err := statName(od.fd, oldName, &from); err != nil {
+	var moved, other unix.Stat_t
+	if err := statName(od.fd, oldName, &moved); err != nil {
 		return status(err)
 	}
-	if code := mayMove(od, oldName, nd, newName, &from); code != fuse.OK {
+	if code := mayMove(od, oldName, nd, newName, &moved); code != fuse.OK {
 		if code == fuse.EROFS && in.Flags&unix.RENAME_EXCHANGE == 0 && s.checked(nd, newName) {
-			code = s.replaceChecked(od, oldName, nd, newName, &from, uint(in.Flags))
+			code = s.replaceChecked(od, oldName, nd, newName, &moved, uint(in.Flags))
 			if code == fuse.OK && od != nd { // the kernel may rely on the file under its old name, and does under the new one
 				go s.fuse.EntryNotify(nd.id, newName) // waits until the kernel has moved the name
 			}
@@ -47,22 +55,22 @@ func (s *Server) Rename(cancel <-chan struct{}, in *fuse.RenameIn, oldName, newN
 		return code
 	}
 	if in.Flags&unix.RENAME_EXCHANGE != 0 {
-		if err := statName(nd.fd, newName, &to); err != nil {
+		if err := statName(nd.fd, newName, &other); err != nil {
 			return status(err)
 		}
-		if code := mayMove(nd, newName, od, oldName, &to); code != fuse.OK {
+		if code := mayMove(nd, newName, od, oldName, &other); code != fuse.OK {
 			return code
 		}
 	}
 	if err := unix.Renameat2(od.fd, oldName, nd.fd, newName, uint(in.Flags)); err != nil {
 		return status(err)
 	}
-	if swapped(od, oldName, nd, newName, &from) {
+	if swapped(od, oldName, nd, newName, &moved) {
 		return fuse.EXDEV
 	}
-	s.nodes.moved(s.keyOf(nd, newName, nd.zone.rule(newName), &from), nd, newName)
+	s.nodes.moved(s.keyOf(nd, newName, nd.zone.rule(newName), &moved), nd, newName)
 	if in.Flags&unix.RENAME_EXCHANGE != 0 {
-		s.nodes.moved(s.keyOf(od, oldName, od.zone.rule(oldName), &to), od, oldName)
+		s.nodes.moved(s.keyOf(od, oldName, od.zone.rule(oldName), &other), od, oldName)
 	}
 	return fuse.OK
 }

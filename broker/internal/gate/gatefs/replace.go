@@ -28,15 +28,15 @@ func (gt *gate) hasMade(p string, st *unix.Stat_t) bool {
 }
 
 // mayTouch waits for the answer to the removal or replacement of a name, which is a write of what has it.
-func (s *Server) mayTouch(cancel <-chan struct{}, h *fuse.InHeader, n *node, name string) (unix.Stat_t, fuse.Status) {
+func (s *Server) mayTouch(cancel <-chan struct{}, h *fuse.InHeader, g ground, name string) (unix.Stat_t, fuse.Status) {
 	var st unix.Stat_t
-	if err := statName(n.fd, name, &st); err != nil {
+	if err := statName(g.fd, name, &st); err != nil {
 		return st, status(err)
 	}
-	if s.gate.hasMade(join(n, name), &st) {
+	if g.granted || s.gate.hasMade(join(g.node, name), &st) {
 		return st, fuse.OK
 	}
-	_, code := s.mayAppear(cancel, h, n, name, st.Mode&unix.S_IFMT)
+	_, code := s.mayAppear(cancel, h, g, name, st.Mode&unix.S_IFMT)
 	return st, code
 }
 
@@ -48,28 +48,33 @@ func join(n *node, name string) string {
 }
 
 // removeAsked removes a name that is not granted when a question has allowed it.
-func (s *Server) removeAsked(cancel <-chan struct{}, h *fuse.InHeader, n *node, name string, flags int) fuse.Status {
-	if _, code := s.mayTouch(cancel, h, n, name); code != fuse.OK {
+func (s *Server) removeAsked(cancel <-chan struct{}, h *fuse.InHeader, g ground, name string, flags int) fuse.Status {
+	if _, code := s.mayTouch(cancel, h, g, name); code != fuse.OK {
 		return code
 	}
-	return status(unix.Unlinkat(n.fd, name, flags))
+	return status(unix.Unlinkat(g.fd, name, flags))
 }
 
 // symlinkAsked makes a link that a question has allowed.
-func (s *Server) symlinkAsked(cancel <-chan struct{}, h *fuse.InHeader, n *node, target, name string, out *fuse.EntryOut) fuse.Status {
-	if _, code := s.mayAppear(cancel, h, n, name, unix.S_IFLNK); code != fuse.OK {
+func (s *Server) symlinkAsked(cancel <-chan struct{}, h *fuse.InHeader, g ground, target, name string, out *fuse.EntryOut) fuse.Status {
+	if _, code := s.mayAppear(cancel, h, g, name, unix.S_IFLNK); code != fuse.OK {
 		return code
 	}
-	if err := unix.Symlinkat(target, n.fd, name); err != nil {
+	if err := unix.Symlinkat(target, g.fd, name); err != nil {
 		return status(err)
 	}
-	return s.lookupGated(cancel, h, n, name, out)
+	return s.lookupGated(cancel, h, g.node, name, out)
 }
 
 // renameAsked moves a file or link between names that are not granted: both are asked about, except what was made by such an answer.
-// Directories are not moved, as what lies below has rules of its own; EXDEV makes mv copy.
-func (s *Server) renameAsked(cancel <-chan struct{}, in *fuse.RenameIn, od *node, oldName string, nd *node, newName string) fuse.Status {
-	if in.Flags&^unix.RENAME_NOREPLACE != 0 {
+// Directories are not moved, as what lies below has rules of its own; EXDEV makes mv copy. In granted directories all that is as on the host.
+func (s *Server) renameAsked(cancel <-chan struct{}, in *fuse.RenameIn, od ground, oldName string, nd ground, newName string) fuse.Status {
+	switch {
+	case od.granted && nd.granted:
+		return status(unix.Renameat2(od.fd, oldName, nd.fd, newName, uint(in.Flags)))
+	case od.granted || nd.granted:
+		return fuse.EXDEV
+	case in.Flags&^unix.RENAME_NOREPLACE != 0:
 		return fuse.EINVAL
 	}
 	from, code := s.mayTouch(cancel, &in.InHeader, od, oldName)
@@ -82,7 +87,7 @@ func (s *Server) renameAsked(cancel <-chan struct{}, in *fuse.RenameIn, od *node
 		return fuse.EACCES
 	}
 	var to unix.Stat_t
-	if statName(nd.fd, newName, &to) != nil || !s.gate.hasMade(join(nd, newName), &to) {
+	if statName(nd.fd, newName, &to) != nil || !s.gate.hasMade(join(nd.node, newName), &to) {
 		if _, code := s.mayAppear(cancel, &in.InHeader, nd, newName, from.Mode&unix.S_IFMT); code != fuse.OK {
 			return code
 		}
@@ -90,8 +95,8 @@ func (s *Server) renameAsked(cancel <-chan struct{}, in *fuse.RenameIn, od *node
 	if err := unix.Renameat2(od.fd, oldName, nd.fd, newName, uint(in.Flags)); err != nil {
 		return status(err)
 	}
-	if s.gate.hasMade(join(od, oldName), &from) {
-		s.gate.noteMade(join(nd, newName), &from)
+	if s.gate.hasMade(join(od.node, oldName), &from) {
+		s.gate.noteMade(join(nd.node, newName), &from)
 	}
 	return fuse.OK
 }

@@ -32,6 +32,7 @@ type sandbox struct {
 	waits map[int]chan result
 
 	grafts, revokes int
+	slow            time.Duration // how long a mount takes; set before the first
 }
 
 // start builds a sandbox in which the tree, whose paths are below the host folder, is served.
@@ -207,6 +208,7 @@ func (sb *sandbox) Graft(path string, m Mode, _ uint32) error {
 	sb.mu.Lock()
 	sb.grafts++
 	sb.mu.Unlock()
+	time.Sleep(sb.slow)
 	return sb.act("graft", path, m)
 }
 
