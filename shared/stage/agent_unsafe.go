@@ -62,6 +62,7 @@ func launchAgent(b *agentBlock) (pid, errno uintptr) {
 		return pid, uintptr(e)
 	}
 	afterForkInChild()
+	forgetHeap()
 	ok := runTape(b.setup[:b.nsetup&(agentOps-1)], &b.regs, &b.fault)
 	answer(b)
 	for ok {
@@ -78,6 +79,24 @@ func launchAgent(b *agentBlock) (pid, errno uintptr) {
 	}
 	exit(1)
 	return 0, 0
+}
+
+// forgetHeap gives up the agent's copy of the heap but for what is around its stack: it uses nothing of that, and each page that the broker
+// writes would stay behind as the agent's own. Where the ranges are wrong nothing is lost but memory, or the agent with its next instruction.
+//
+//go:nosplit
+//go:norace
+func forgetHeap() {
+	const arena, page, around = 64 << 20, 4 << 10, 16 << 10 // as the runtime lays it out
+	var here byte
+	sp := uintptr(unsafe.Pointer(&here))
+	from, low := sp&^(arena-1), sp&^(page-1)-around
+	if low > from {
+		syscall.RawSyscall(syscall.SYS_MADVISE, from, low-from, unix.MADV_DONTNEED)
+	}
+	if high := low + 2*around; high < from+arena {
+		syscall.RawSyscall(syscall.SYS_MADVISE, high, from+arena-high, unix.MADV_DONTNEED)
+	}
 }
 
 //go:nosplit

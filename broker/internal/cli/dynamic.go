@@ -51,6 +51,7 @@ type asking struct {
 	server *control.Server
 
 	report  report
+	rest    rest
 	lessons *lessons // nil without --learn
 
 	onTerminal *onTerminal // nil: there is none, or it is not asked
@@ -106,6 +107,7 @@ func (a *asking) start(s *session.Session, p *plan.Plan, sealed planner.Sealed, 
 	a.svc.meter.gate = a.requests
 	a.report.home = facts.Home
 	a.arb.Observe(a.report.observe)
+	a.arb.Observe(func(arbiter.Event) { a.rest.later() })
 	if a.lessons, err = a.t.lessons(a.r, a.cfg); err != nil {
 		return err
 	}

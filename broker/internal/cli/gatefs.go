@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log"
 	"path"
-	"sync"
 	"syscall"
 	"time"
 
@@ -30,9 +29,6 @@ type fileGate struct {
 	server *gatefs.Server
 
 	child int // process 1, whose requests while it builds never wait
-
-	calmly  sync.Once
-	resting *time.Timer // set before calmly is done
 }
 
 var errSessionOver = errors.New("the session has ended")
@@ -261,7 +257,6 @@ func (g *fileGate) Graft(p string, m gatefs.Mode, typ uint32) error {
 		return err
 	}
 	var st unix.Stat_t
-	defer g.calm()
 	if err := lstat(p, &st); err != nil {
 		return err
 	}

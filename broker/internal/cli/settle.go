@@ -5,11 +5,13 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"sbx/broker/internal/host"
+	"sbx/broker/internal/resources"
 )
 
 // settle is what a broker does when its program has run for a second: until then it would have been in the
@@ -17,31 +19,54 @@ import (
 // back; those that are needed again are still in the kernel's cache.
 func settle() {
 	debug.SetGCPercent(50)
+	maps := program()
+	resources.Sparse(maps)
+	giveBack(maps)
+}
+
+// program is where the program file is mapped.
+func program() [][2]uintptr {
 	exe, err := os.Readlink("/proc/self/exe")
 	if err != nil {
-		return
+		return nil
 	}
 	maps, err := host.ReadFile("/proc/self/maps")
 	if err != nil {
-		return
+		return nil
 	}
-	for _, m := range fileMaps(string(maps), exe) {
+	return fileMaps(string(maps), exe)
+}
+
+func giveBack(maps [][2]uintptr) {
+	for _, m := range maps {
 		_, _, _ = unix.Syscall(unix.SYS_MADVISE, m[0], m[1]-m[0], unix.MADV_DONTNEED)
 	}
 }
 
-// calmAfter is how long after the last answer the broker gives back what many of them needed.
-const calmAfter = 2 * time.Second
+// restAfter is how long after the last decision the broker gives back what many of them needed.
+const restAfter = time.Second
 
-// calm gives memory back when nothing has been asked for a while.
-func (g *fileGate) calm() {
-	g.calmly.Do(func() {
-		g.resting = time.AfterFunc(calmAfter, func() {
-			debug.FreeOSMemory()
-			settle()
+// rest gives memory back when nothing has been asked for a while.
+type rest struct {
+	once  sync.Once
+	timer *time.Timer // set before once is done
+}
+
+func (r *rest) later() {
+	r.once.Do(func() {
+		debug.SetGCPercent(100) // settle may not have been called yet, and a program can ask for hundreds of things within its first second
+		r.timer = time.AfterFunc(restAfter, func() {
+			relax()
+			debug.SetGCPercent(50)
 		})
 	})
-	g.resting.Reset(calmAfter)
+	r.timer.Reset(restAfter)
+}
+
+// relax collects what is garbage and gives it back, with the pages of the program file that the collector has used.
+func relax() {
+	debug.FreeOSMemory()
+	giveBack(program())
 }
 
 // fileMaps lists where the file is mapped and cannot be written, begin and end (proc(5), /proc/pid/maps).

@@ -37,6 +37,9 @@ type meter struct {
 // sampleEvery is the pace of event.metrics.
 const sampleEvery = time.Second
 
+// restEvery is after how many of them their garbage is collected.
+const restEvery = 8
+
 func newMeter(limited *confined, init func() int, rules []*resources.Rule) *meter {
 	return &meter{limited: limited, init: init, rules: rules, begin: time.Now()}
 }
@@ -131,7 +134,7 @@ func (m *meter) stopped(s *control.Server) bool {
 }
 
 func (m *meter) tell(server func() *control.Server) {
-	for {
+	for n := 1; ; n++ {
 		time.Sleep(sampleEvery)
 		s := server()
 		if s == nil || s.Clients() == 0 && m.stopped(s) {
@@ -139,6 +142,9 @@ func (m *meter) tell(server func() *control.Server) {
 		}
 		if x, err := m.stats(); err == nil {
 			s.Metrics(x)
+		}
+		if n%restEvery == 0 {
+			relax()
 		}
 	}
 }
