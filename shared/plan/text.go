@@ -145,3 +145,9 @@ func (m *Mount) Text() string {
 	}
 	return b.String()
 }
+
+// Background says whether the program begins in the background of its terminal, because it is part of a pipeline: it
+// gets keys when it asks for them.
+func (p *Plan) Background() bool {
+	return p.Process.TTY && !p.Process.AsPID1 && (p.Stdio[0] != Pty || p.Stdio[1] != Pty)
+}

@@ -12,22 +12,23 @@ type fault struct{ index, errno int64 }
 // Event kinds that process 1 sends and command kinds that it takes. Both are four 64-bit words in one
 // SEQPACKET message; descriptors ride along where the kind says so.
 const (
-	evReady   = 1 + iota // the set-up is done; descriptors in the order of Plan.Fds follow
-	evFuse               // one /dev/fuse descriptor, sent while the set-up goes on
-	evFailed             // pid, fault of the program's start is in the control block
-	evExited             // pid, wait status, id of the start
-	evStopped            // pid, wait status, id of the start
-	cmdKill              // pid (or minus a process group), signal, number that evKilled is to carry, or 0
-	evStarted            // pid, id of the start, errno
-	evPty                // 0, id of the start; sent by the program's own process, the master rides along
-	evKilled             // number of the command, errno
-	cmdSpawn             // 0, slot; descriptors 0, 1 and 2 ride along
-	cmdBegin             // the tapes are complete
-	cmdGo                // the root's file system is there (set-up only)
-	evFault              // where the set-up stopped: instruction, errno; only where announce is set
-	evMain               // pid of the program; only where announce is set
-	evAfter              // pid and KiB of aftermath's peak, the rest of it in extra; only where announce is set, before the last evExited
-	evMaps               // the set-up waits for its identity maps, which somebody else writes, and for cmdGo
+	evReady       = 1 + iota // the set-up is done; descriptors in the order of Plan.Fds follow
+	evFuse                   // one /dev/fuse descriptor, sent while the set-up goes on
+	evFailed                 // pid, fault of the program's start is in the control block
+	evExited                 // pid, wait status, id of the start
+	evStopped                // pid, wait status, id of the start
+	cmdKill                  // pid (or minus a process group), signal, number that evKilled is to carry, or 0
+	evStarted                // pid, id of the start, errno
+	evPty                    // 0, id of the start; sent by the program's own process, the master rides along
+	evKilled                 // number of the command, errno
+	cmdSpawn                 // 0, slot; descriptors 0, 1 and 2 ride along
+	cmdBegin                 // the tapes are complete
+	cmdGo                    // the root's file system is there (set-up only)
+	evFault                  // where the set-up stopped: instruction, errno; only where announce is set
+	evMain                   // pid of the program; only where announce is set
+	evAfter                  // pid and KiB of aftermath's peak, the rest of it in extra; only where announce is set, before the last evExited
+	evMaps                   // the set-up waits for its identity maps, which somebody else writes, and for cmdGo
+	cmdForeground            // process group; the terminal whose foreground it is to be rides along
 )
 
 // message is what travels on the socket.

@@ -164,7 +164,7 @@ func compileStart(t *tape, p *plan.Plan, ns userNS) {
 	}
 	t.at("starting", "process group")
 	t.call(unix.SYS_SETPGID, 0, 0).may(uint16(unix.EPERM))
-	if pr.TTY {
+	if pr.TTY && !p.Background() {
 		pid := t.buf(8)
 		t.call(unix.SYS_GETPID).to(regA)
 		t.poke(pid, regA)
@@ -174,6 +174,12 @@ func compileStart(t *tape, p *plan.Plan, ns userNS) {
 				break
 			}
 		}
+	}
+	if p.Background() { // a shell's substitution ignores them: then reading would fail instead of stopping the program
+		t.at("starting", "signals")
+		plain := t.buf(32)
+		t.call(unix.SYS_RT_SIGACTION, uintptr(unix.SIGTTIN), plain, 0, 8)
+		t.call(unix.SYS_RT_SIGACTION, uintptr(unix.SIGTTOU), plain, 0, 8)
 	}
 	for i := range p.Stdio {
 		t.at("passing descriptor", fmt.Sprint(i))

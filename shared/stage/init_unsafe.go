@@ -190,5 +190,7 @@ func obey(c *control) {
 		kill(c)
 	case cmdSpawn:
 		startLater(c, &c.slots[c.in.value&(maxSlots-1)])
+	case cmdForeground:
+		foreground(c)
 	}
 }

@@ -34,8 +34,13 @@ func afterLeave(x *tail, c *control) {
 			lookAtPlaces(c)
 			end(c, c.main, int64(c.status))
 		}
-		if take(c) && c.in.kind == cmdKill {
+		if !take(c) {
+			continue
+		}
+		if c.in.kind == cmdKill {
 			kill(c)
+		} else if c.in.kind == cmdForeground {
+			foreground(c)
 		}
 	}
 }
@@ -281,4 +286,19 @@ func kill(c *control) {
 	if c.in.extra != 0 {
 		send(c, evKilled, c.in.extra, int64(e), 0)
 	}
+}
+
+// foreground makes a process group the foreground of the terminal, which only a process of the terminal's session can do. Process 1
+// has SIGTTOU blocked, so the kernel lets it do that from the background.
+//
+//go:noinline
+//go:nosplit
+//go:norace
+func foreground(c *control) {
+	if c.hdr.Controllen == 0 { // no room for one more descriptor
+		return
+	}
+	fd := uintptr(*(*int32)(unsafe.Pointer(&c.cmsg[unix.SizeofCmsghdr])))
+	syscall.RawSyscall(syscall.SYS_IOCTL, fd, unix.TIOCSPGRP, uintptr(unsafe.Pointer(&c.in.pid)))
+	syscall.RawSyscall(syscall.SYS_CLOSE, fd, 0, 0)
 }

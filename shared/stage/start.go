@@ -365,6 +365,12 @@ func (c *Child) Signal(pid int, sig syscall.Signal) error {
 	return unix.Sendto(c.sock, m.encode(), unix.MSG_NOSIGNAL, nil)
 }
 
+// Foreground makes the process group, as seen inside, the foreground of the sandbox's terminal tty, which is open here.
+func (c *Child) Foreground(group, tty int) error {
+	m := message{kind: cmdForeground, pid: int64(group)}
+	return unix.Sendmsg(c.sock, m.encode(), unix.UnixRights(tty), nil, unix.MSG_NOSIGNAL)
+}
+
 // StartFault is the fault of the program's start, or nil.
 func (c *Child) StartFault() *Fault {
 	if c.control.start.errno == 0 {

@@ -45,18 +45,21 @@ func (t *term) findTerminal(mode prompt.Mode) *onTerminal {
 }
 
 // join is launch.Options.Join: the broker owns the terminal, the program one of its own.
-func (a *asking) join(keys, out, guest *os.File) (input, output func()) {
+func (a *asking) join(keys, out, guest *os.File, taking func()) (input, output func()) {
 	o := a.onTerminal
-	if keys != nil {
+	if keys != nil && taking == nil {
 		c := &prompt.Console{Keys: keys, Out: out, Guest: guest}
 		o.screen = c
 		a.serveTerminal()
 		return c.CopyInput, c.CopyOutput
 	}
-	d := &prompt.DevTTY{Console: prompt.Console{Keys: o.dev, Out: out, Guest: guest}, Always: a.mode == prompt.TTYOnly}
+	if o.dev != nil {
+		keys = o.dev
+	}
+	d := &prompt.DevTTY{Console: prompt.Console{Keys: keys, Out: out, Guest: guest}, Always: a.mode == prompt.TTYOnly}
 	o.screen = d
 	a.serveTerminal()
-	return nil, d.CopyOutput
+	return func() { d.CopyInput(taking) }, d.CopyOutput
 }
 
 // joiner is nil where questions are not asked on the terminal.

@@ -209,7 +209,7 @@ func (r *Running) events(term *terminal) (syscall.WaitStatus, error) {
 		switch {
 		case ev.PID != r.Child.Main(), ev.Stopped && r.frozen.Load():
 		case ev.Stopped:
-			term.suspended(r.Child)
+			term.stopped(r.Child, ev.Status.StopSignal())
 		default:
 			return ev.Status, nil
 		}

@@ -23,6 +23,9 @@ func (r *Running) forwardSignals(term *terminal, stop <-chan struct{}) {
 	if term.real != nil {
 		signal.Notify(ch, syscall.SIGWINCH)
 	}
+	if term.later || term.real == nil { // else the terminal is the program's, and no key sends this process anything
+		signal.Notify(ch, syscall.SIGTSTP)
+	}
 	defer signal.Stop(ch)
 	term.resize()
 	for {
@@ -39,6 +42,14 @@ func (r *Running) handle(s syscall.Signal, term *terminal) {
 	switch {
 	case s == syscall.SIGWINCH:
 		term.resize()
+		if term.later && !term.reading() { // the kernel tells the foreground
+			_ = r.Child.Signal(-r.Child.Main(), s)
+		}
+	case s == syscall.SIGTSTP && (r.Plan.Process.Idle || r.Plan.Process.AsPID1 || r.Child.Main() == 0):
+		stop(os.Getpid(), s)
+	case s == syscall.SIGTSTP:
+		term.asked.Store(true)
+		_ = r.Child.Signal(-r.Child.Main(), s)
 	case r.Plan.Process.Idle:
 		r.Child.SendKill()
 	case !r.Plan.Process.AsPID1 && r.Child.Main() == 0:

@@ -3,23 +3,28 @@ package prompt
 import (
 	"context"
 	"io"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// DevTTY is the Screen of a session whose program does not read the terminal: one with a pipe on its standard input, or
-// on all three. The terminal is not ours then, so it is touched only while a question is shown, and only while this
+// DevTTY is the Screen of a session whose program does not read the terminal, or not yet: one with a pipe on its standard
+// input or output, or on all three. The terminal is not ours then, so it is touched only while a question is shown, and only while this
 // process is in its foreground and, unless Always, no other program has it in a mode of its own: a full-screen program
 // there (an editor that started us, less at the end of the pipeline) would be garbled and would take the keys. Until
-// then the question waits for other ways to answer it.
+// then the question waits for other ways to answer it. When the program wants keys it becomes the Console that it holds.
 type DevTTY struct {
 	Console      // Keys and Out are the terminal; Guest is nil where the program's output does not come here
 	Always  bool // somebody said that the question is to be asked here
 	saved   *unix.Termios
 	shown   atomic.Bool
 	lines   []string
+
+	mu    sync.Mutex // for what of the terminal is whose
+	taken bool       // keys are read by CopyInput
+	held  bool       // the Console is
 }
 
 // lookEvery is how often a terminal that cannot be used is looked at again, and how long a read for a key may wait.
@@ -27,11 +32,36 @@ const lookEvery = 100 * time.Millisecond
 
 // Usable says whether a question would be shown now.
 func (d *DevTTY) Usable() bool {
-	if d.shown.Load() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.usable()
+}
+
+func (d *DevTTY) usable() bool {
+	if d.taken || d.shown.Load() {
 		return d.foreground()
 	}
 	t, err := unix.IoctlGetTermios(int(d.Keys.Fd()), unix.TCGETS)
 	return err == nil && d.foreground() && (d.Always || t.Lflag&unix.ICANON != 0)
+}
+
+// CopyInput passes keys on to the program, from when no question is shown in the other way; it calls taking then.
+func (d *DevTTY) CopyInput(taking func()) {
+	for !d.take(taking) {
+		time.Sleep(lookEvery)
+	}
+	d.Console.CopyInput()
+}
+
+func (d *DevTTY) take(taking func()) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.shown.Load() {
+		return false
+	}
+	d.taken = true
+	taking()
+	return true
 }
 
 func (d *DevTTY) foreground() bool {
@@ -41,8 +71,15 @@ func (d *DevTTY) foreground() bool {
 
 // look takes the terminal when it can be had, and lets go of it when it is another's.
 func (d *DevTTY) look() bool {
-	usable := d.Usable()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	usable := d.usable()
 	switch {
+	case d.taken && !d.held:
+		d.held = true
+		d.Console.Hold()
+		d.Console.Draw(d.lines...)
+	case d.taken:
 	case usable && !d.shown.Load():
 		fd := int(d.Keys.Fd())
 		t, err := unix.IoctlGetTermios(fd, unix.TCGETS)
@@ -65,10 +102,14 @@ func (d *DevTTY) look() bool {
 	case !usable && d.shown.Load():
 		d.letGo()
 	}
-	return d.shown.Load()
+	return d.held || d.shown.Load()
 }
 
 func (d *DevTTY) letGo() {
+	if d.held {
+		d.held = false
+		d.Console.Release()
+	}
 	if d.shown.Load() {
 		if d.foreground() { // in the background the shell has set what it wants
 			_ = unix.IoctlSetTermios(int(d.Keys.Fd()), unix.TCSETS, d.saved)
@@ -83,7 +124,7 @@ func (d *DevTTY) Hold() { d.lines = nil }
 
 // Draw implements Screen.
 func (d *DevTTY) Draw(lines ...string) {
-	if d.lines = lines; d.shown.Load() {
+	if d.lines = lines; d.held || d.shown.Load() {
 		d.Console.Draw(lines...)
 		return
 	}
@@ -92,7 +133,7 @@ func (d *DevTTY) Draw(lines ...string) {
 
 // Flush implements Screen.
 func (d *DevTTY) Flush() {
-	if d.shown.Load() {
+	if d.held || d.shown.Load() {
 		d.Console.Flush()
 	}
 }
@@ -115,6 +156,9 @@ func (d *DevTTY) ReadKey(ctx context.Context) (byte, error) {
 			case <-time.After(lookEvery):
 			}
 			continue
+		}
+		if d.held {
+			return d.Console.ReadKey(ctx)
 		}
 		wait := lookEvery
 		if end, ok := ctx.Deadline(); ok {
