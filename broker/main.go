@@ -8,6 +8,7 @@ package main
 
 import (
 	"os"
+	"runtime"
 	"runtime/debug"
 
 	"sbx/broker/internal/cli"
@@ -18,6 +19,7 @@ func main() {
 	// Building a sandbox takes two milliseconds and two megabytes; a collection in between would take
 	// as long. It is switched on again by the time the sandbox runs.
 	debug.SetGCPercent(-1)
+	runtime.MemProfileRate = 0 // nobody asks, and each sample walks the stack
 	//lint:ignore SA4024 never true, which the compiler must not know
 	growStack(len(os.Args) < 0)
 	if status, ok := cli.Stand(os.Args, os.Stderr); ok {

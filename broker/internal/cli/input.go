@@ -319,9 +319,12 @@ func (t *term) caches(s settings, in *planner.Input) {
 // filter compiles the system-call filter for this machine. With NotifyDenied, refused calls that only somebody
 // who wants out makes come to the broker, which refuses them and says so. With Notify, so do all that name a path.
 func filter(toggles seccompbpf.Toggles) (plan.Seccomp, error) {
-	prog, err := seccompbpf.Compile(seccompbpf.Default(arch, toggles))
-	if err != nil {
-		return plan.Seccomp{}, fmt.Errorf("compiling the system-call filter: %w", err)
+	prog := seccompbpf.Usual(arch, toggles)
+	if prog == nil {
+		var err error
+		if prog, err = seccompbpf.Compile(seccompbpf.Default(arch, toggles)); err != nil {
+			return plan.Seccomp{}, fmt.Errorf("compiling the system-call filter: %w", err)
+		}
 	}
 	s := plan.Seccomp{Rules: "default", Notify: toggles.NotifyDenied || toggles.Notify, Program: make([]plan.Insn, len(prog))}
 	for i, in := range prog {
