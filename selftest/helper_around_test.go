@@ -206,15 +206,20 @@ func placeFuse(dir string, uid int) error {
 	return unix.Mount("blocked", dir, "fuse", unix.MS_NOSUID|unix.MS_NODEV, fmt.Sprintf("fd=%d,rootmode=40755,user_id=%d,group_id=%d,allow_other", fuseFD, uid, uid))
 }
 
-// serveNothing greets the kernel (FUSE_INIT, fuse(4)), answers nothing else, and is gone some time after the first question: until
-// then the kernel lets whoever asked not even be killed.
-func serveNothing(patience time.Duration) {
+// serveNothing greets the kernel (FUSE_INIT, fuse(4)), answers nothing else, and is gone when over is closed: until then the kernel lets
+// whoever asked not even be killed.
+func serveNothing(over <-chan struct{}) {
 	defer unix.Close(fuseFD)
 	if err := unix.SetNonblock(fuseFD, true); err != nil { // a read that waits would keep it open
 		return
 	}
-	buf, end := make([]byte, 1<<18), time.Time{}
-	for end.IsZero() || time.Now().Before(end) {
+	buf := make([]byte, 1<<18)
+	for {
+		select {
+		case <-over:
+			return
+		default:
+		}
 		poll := []unix.PollFd{{Fd: fuseFD, Events: unix.POLLIN}}
 		_, _ = unix.Poll(poll, 100)
 		n, err := unix.Read(fuseFD, buf)
@@ -232,8 +237,6 @@ func serveNothing(patience time.Duration) {
 			binary.NativeEndian.PutUint32(answer[20:], 31)
 			binary.NativeEndian.PutUint32(answer[16+20:], 1<<16) // max_write
 			_, _ = unix.Write(fuseFD, answer)
-		} else if end.IsZero() {
-			end = time.Now().Add(patience)
 		}
 	}
 }
@@ -244,8 +247,21 @@ func blockedCaller(dir string) int {
 		return 1
 	}
 	unix.CloseOnExec(fuseFD)
-	go serveNothing(30 * time.Second) // the helper's 20, and what a busy machine takes
+	over := make(chan struct{})
+	go serveNothing(over)
 	a := attempt{name: "a file system that never answers", reason: wire.NotStarted, plan: with(plan.Mount{Kind: plan.Bind, Target: "/x", Source: plan.Bytes(dir + "/below"), Access: plan.ReadOnly})}
+	// It answers nothing as long as the helper is there, by whatever clock: a machine that stands still for a while must not let it answer first.
+	a.during = func(pid int) func() {
+		fd, err := unix.PidfdOpen(pid, 0)
+		go func() {
+			defer close(over)
+			poll := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+			for end := time.Now().Add(3 * time.Minute); err == nil && poll[0].Revents == 0 && time.Now().Before(end); {
+				_, _ = unix.Poll(poll, 1000)
+			}
+		}()
+		return func() { <-over; unix.Close(fd) }
+	}
 	_ = json.NewEncoder(os.Stdout).Encode(a.try())
 	return 0
 }

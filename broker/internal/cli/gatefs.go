@@ -229,7 +229,22 @@ func (g *fileGate) request(ctx context.Context, r gatefs.Request) gatefs.Answer 
 
 // expire takes a grant back after a while.
 func (g *fileGate) expire(p string, after time.Duration) {
-	time.AfterFunc(max(after, 0), func() { _ = g.server.RevokeBelow(p) })
+	lapse(after, func() { _ = g.server.RevokeBelow(p) })
+}
+
+// lapse calls f after a while in which this program could run: who waited must have had the time to go on, also where the machine stood still.
+func lapse(after time.Duration, f func()) {
+	const step = 200 * time.Millisecond
+	if after > onceFor {
+		time.AfterFunc(after, f)
+		return
+	}
+	go func() {
+		for ; after > 0; after -= step {
+			time.Sleep(min(after, step))
+		}
+		f()
+	}()
 }
 
 // Is says whether a request comes from the agent or from process 1.

@@ -129,7 +129,7 @@ func (g *mountGate) expire(p string) {
 	delete(g.lives, p)
 	g.mu.Unlock()
 	if ok {
-		time.AfterFunc(max(after, 0), func() { _ = g.takeBack(func(q string) bool { return host.Within(q, p) }) })
+		lapse(after, func() { _ = g.takeBack(func(q string) bool { return host.Within(q, p) }) })
 	}
 }
 
