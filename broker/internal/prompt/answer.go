@@ -30,6 +30,7 @@ const (
 	ForSession Life = "session"
 	ForUntil   Life = "until"
 	Forever    Life = "forever"
+	ForHour    Life = "1h" // what a key means by a while: until an hour from now
 )
 
 // Who answered.
@@ -58,6 +59,9 @@ type Answer struct {
 
 // Normal fills in what an answer leaves open and refuses what does not fit the question.
 func (a Answer) Normal(q *Question, now time.Time) (Answer, error) {
+	if a.Life == ForHour {
+		a.Life, a.Until = ForUntil, now.Add(time.Hour)
+	}
 	a.fill(q)
 	if err := a.fits(q); err != nil {
 		return Answer{}, err

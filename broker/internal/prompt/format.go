@@ -184,18 +184,19 @@ func (s Style) stores(q *Question) [][2]string {
 	out := [][2]string{
 		{"o", "this time: allows what waits now, stores nothing"},
 		{"s", verb + " " + it + " until the session ends"},
+		{"h", verb + " " + it + " for an hour, while the session lasts"},
 		{"f", verb + " " + it + " always: written to your policy"},
 		{"p", verb + " " + it + " always: written to the project's policy"},
 	}
 	switch d := strings.TrimSuffix(q.dir(), "/"); {
 	case q.Host != "" && q.Domain() != "":
-		out = append(out, [2]string{"w_", "then s, f or p: " + verb + " " + quote(q.Domain())})
+		out = append(out, [2]string{"w_", "then s, h, f or p: " + verb + " " + quote(q.Domain())})
 	case q.Host != "" || d == "":
 	default:
 		if !q.Many {
-			out = append(out, [2]string{"d_", "then s, f or p: " + verb + " " + s.name(d+"/*")})
+			out = append(out, [2]string{"d_", "then s, h, f or p: " + verb + " " + s.name(d+"/*")})
 		}
-		out = append(out, [2]string{"t_", "then s, f or p: " + verb + " " + s.name(d+"/**")})
+		out = append(out, [2]string{"t_", "then s, h, f or p: " + verb + " " + s.name(d+"/**")})
 	}
 	return append(out,
 		[2]string{"n", "no, this time (so does Escape, Ctrl-C and silence)"},

@@ -3,8 +3,8 @@ package prompt
 // Keys reads the keys typed at a question so far. Ok: a is the answer. More: the sequence needs another
 // key. Neither: it means nothing, and typing starts anew. No answer that grants is on Enter or space.
 //
-//	o s f p   allow once, for the session, forever, forever in the project's policy
-//	d t w     the same (s f p) for the directory, the tree, the domain; n v deny it
+//	o s h f p allow once, for the session, for an hour, forever, forever in the project's policy
+//	d t w     the same (s h f p) for the directory, the tree, the domain; n v deny it
 //	n v       deny once, never
 //	Esc ^C ^D deny once
 func Keys(typed []byte, q *Question) (a Answer, more, ok bool) {
@@ -53,6 +53,8 @@ func lasting(k byte, scope Scope) (Answer, bool) {
 		return Answer{Allow: true, Scope: Once, Life: ForOnce}, true
 	case 's':
 		return Answer{Allow: true, Scope: scope, Life: ForSession}, true
+	case 'h':
+		return Answer{Allow: true, Scope: scope, Life: ForHour}, true
 	case 'f':
 		return Answer{Allow: true, Scope: scope, Life: Forever, Persist: "user"}, true
 	case 'p':

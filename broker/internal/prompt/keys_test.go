@@ -19,6 +19,8 @@ func TestKeys(t *testing.T) {
 		{file, "o", Answer{Allow: true, Scope: Once, Life: ForOnce}, false, true},
 		{file, "s", Answer{Allow: true, Scope: File, Life: ForSession}, false, true},
 		{file, "f", Answer{Allow: true, Scope: File, Life: Forever, Persist: "user"}, false, true},
+		{file, "h", Answer{Allow: true, Scope: File, Life: ForHour}, false, true},
+		{file, "th", Answer{Allow: true, Scope: Tree, Life: ForHour}, false, true},
 		{file, "p", Answer{Allow: true, Scope: File, Life: Forever, Persist: "project"}, false, true},
 		{file, "n", Answer{Scope: Once, Life: ForOnce}, false, true},
 		{file, "v", Answer{Scope: File, Life: Forever, Persist: "user"}, false, true},
@@ -57,7 +59,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// Whatever is typed: an answer fits its question, and only o, s, f and p grant.
+// Whatever is typed: an answer fits its question, and only o, s, h, f and p grant.
 func FuzzKeys(f *testing.F) {
 	f.Add([]byte("ds"), "/a/b/c", "", false)
 	f.Add([]byte("w\x1b"), "", "api.github.com", false)
@@ -78,7 +80,7 @@ func FuzzKeys(f *testing.F) {
 			t.Fatalf("%q: %+v does not fit %+v: %v", typed, a, q, err)
 		}
 		last := typed[len(typed)-1]
-		if a.Allow && last != 'o' && last != 's' && last != 'f' && last != 'p' {
+		if a.Allow && last != 'o' && last != 's' && last != 'h' && last != 'f' && last != 'p' {
 			t.Fatalf("%q allows", typed)
 		}
 	})

@@ -195,7 +195,7 @@ func (t *TTY) read(ctx context.Context, qu Question) (Answer, bool) {
 		}
 		line := style.Line(qu)
 		if len(typed) > 0 {
-			line = Shorten("["+style.Word+"] "+string(typed)+": [s]ession [f]orever [p]roject / [n]o / ne[v]er", max(style.Width, 40))
+			line = Shorten("["+style.Word+"] "+string(typed)+": [s]ession [h]our [f]orever [p]roject / [n]o / ne[v]er", max(style.Width, 40))
 		}
 		t.Screen.Draw(append(lines, line)...)
 	}

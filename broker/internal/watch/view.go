@@ -85,7 +85,7 @@ func count(n int, what string) string {
 }
 
 func (m *Model) footer(width int) []string {
-	keys := []string{"o once", "s session", "f forever", "p project", "d dir", "t tree", "n no", "v never", "j/k move", "? why", "Tab sessions", "q quit"}
+	keys := []string{"o once", "s session", "h hour", "f forever", "p project", "d dir", "t tree", "n no", "v never", "j/k move", "? why", "Tab sessions", "q quit"}
 	if m.onSessions {
 		keys = []string{"j/k move", "x kill", "Tab questions", "q quit"}
 	}
