@@ -184,6 +184,9 @@ func cmdAudit(t *term, args []string) int {
 	if len(args) > 0 && args[0] == "verify" {
 		return auditVerify(t, args[1:])
 	}
+	if len(args) > 0 && args[0] == "prune" {
+		return auditPrune(t, args[1:])
+	}
 	r := &request{}
 	follow, all := false, false
 	var f audit.Filter
@@ -202,7 +205,7 @@ func cmdAudit(t *term, args []string) int {
 		return t.fail(err)
 	}
 	if r.help {
-		t.print("usage: sbx audit [SID] [OPTIONS]\n       sbx audit verify [SID|FILE...] [--json]\n\nShows what sessions asked, were granted and were refused; verify says whether a log was changed, and where.\n\n" + optionHelp(rows))
+		t.print("usage: sbx audit [SID] [OPTIONS]\n       sbx audit verify [SID|FILE...] [--json]\n       sbx audit prune --older-than AGE [--dry-run]\n\nShows what sessions asked, were granted and were refused; verify says whether a log was changed, and where.\n\n" + optionHelp(rows))
 		return 0
 	}
 	if len(words) > 1 {

@@ -1,0 +1,168 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"sbx/audit"
+	"sbx/broker/internal/host"
+	"sbx/broker/internal/session"
+)
+
+// kindPrune is the record of a log that was removed: whose it was, and the hash that everything in it led to.
+const kindPrune = "prune"
+
+// pruned is one log's row of `sbx audit prune --json`.
+type pruned struct {
+	File     string `json:"file"`
+	SID      string `json:"sid"`
+	Status   string `json:"status"` // as audit verify has it
+	Records  int    `json:"records"`
+	LastHash string `json:"last_hash"`
+	Ended    string `json:"ended"`
+	Removed  bool   `json:"removed"`
+	Why      string `json:"why,omitempty"` // it was not
+}
+
+// auditPrune removes old logs. Nothing else ever does; what was removed is itself on record.
+func auditPrune(t *term, args []string) int {
+	r := &request{}
+	age, all := "", false
+	rows := []option{
+		{"older-than", "", "AGE", "", "", "logs whose last record is older than AGE: 90d, 12w, 36h", put(&age)},
+		{"all", "a", "", "", "", "also logs without a seal and those that do not verify", flag(&all)},
+		{"dry-run", "n", "", "", "", "show what would be removed and remove nothing", setBool(func(r *request) *bool { return &r.dryRun })},
+		{"json", "", "", "", "", "machine-readable output", setBool(func(r *request) *bool { return &r.json })},
+		{"help", "h", "", "", "", "this text", setBool(func(r *request) *bool { return &r.help })},
+	}
+	words, err := parseMixed(rows, r, args)
+	if err != nil {
+		return t.fail(err)
+	}
+	if r.help {
+		t.print("usage: sbx audit prune --older-than AGE [--all] [--dry-run] [--json]\n\nRemoves old audit logs, which are kept for ever otherwise. Each that is removed is recorded, with its last hash, in a log\nof this command's own. Logs of sessions that run stay.\n\n" + optionHelp(rows))
+		return 0
+	}
+	if len(words) > 0 || age == "" {
+		return t.fail(&usageError{"usage: sbx audit prune --older-than AGE [--dry-run]", "logs are kept for ever unless an age is given: 90d, 12w, 36h"})
+	}
+	limit, err := parseAge(age)
+	if err != nil {
+		return t.fail(&usageError{err.Error(), "an age is a number and d, w or h: 90d, 12w, 36h"})
+	}
+	facts := host.Read(t.env)
+	dir, sessions, err := t.auditDir(facts)
+	if err != nil {
+		return t.fail(err)
+	}
+	logs, err := auditLogs(dir)
+	if err != nil {
+		return t.fail(err)
+	}
+	list, err := t.prune(logs, dir, sessions, time.Now().Add(-limit), all, r.dryRun)
+	if r.json {
+		t.print(encode(struct {
+			DryRun bool     `json:"dry_run"`
+			Logs   []pruned `json:"logs"`
+		}{r.dryRun, list}))
+	} else {
+		t.printPruned(list, r.dryRun)
+	}
+	if err != nil {
+		return t.fail(err)
+	}
+	return 0
+}
+
+// prune removes those of the logs that ended before the moment. Each is on record before it goes.
+func (t *term) prune(logs []string, dir, sessions string, before time.Time, all, dry bool) (list []pruned, err error) {
+	var w *audit.Writer
+	defer func() {
+		if w == nil {
+			return
+		}
+		if cerr := w.Close(); err == nil {
+			err = cerr
+		}
+	}()
+	list = []pruned{}
+	for _, l := range logs {
+		info, err := os.Lstat(l)
+		if err != nil || !info.ModTime().Before(before) {
+			continue
+		}
+		v := verifyLog(l, sessions)
+		x := pruned{File: l, SID: strings.TrimSuffix(filepath.Base(l), ".jsonl"), Status: v.Status, Records: v.Records, LastHash: v.LastHash, Ended: info.ModTime().UTC().Format(time.RFC3339)}
+		switch {
+		case v.Status == "running":
+			x.Why = audit.ErrRunning.Error()
+		case v.Status != "ok" && !all:
+			x.Why = "it is " + v.Status + "; --all removes such as well"
+		case dry:
+		default:
+			if w == nil {
+				if w, err = audit.Create(dir, "prune-"+session.NewID(), audit.Options{Start: audit.Event{UID: os.Getuid(), PID: os.Getpid(), Op: kindPrune}}); err != nil {
+					return list, err
+				}
+			}
+			if _, err := w.Soon(audit.Event{Kind: kindPrune, UID: os.Getuid(), PID: os.Getpid(), Path: l,
+				Detail: []audit.KV{{K: "status", V: v.Status}, {K: "records", V: strconv.Itoa(v.Records)}, {K: "last_hash", V: v.LastHash}}}); err != nil {
+				return list, err
+			}
+			if err := audit.Remove(l); err != nil {
+				x.Why = err.Error()
+			}
+			x.Removed = x.Why == ""
+		}
+		list = append(list, x)
+	}
+	return list, nil
+}
+
+func (t *term) printPruned(list []pruned, dry bool) {
+	n := 0
+	for _, x := range list {
+		word := "removed"
+		switch {
+		case x.Why != "":
+			t.print(fmt.Sprintf("kept     %s: %s\n", quote(x.File), x.Why))
+			continue
+		case dry:
+			word = "old"
+		}
+		n++
+		t.print(fmt.Sprintf("%-8s %s (%d records, %s)\n", word, quote(x.File), x.Records, x.Ended))
+	}
+	switch {
+	case dry:
+		t.warn(fmt.Sprintf("dry run: %s would be removed", logCount(n)))
+	case n > 0:
+		t.warn(logCount(n) + " removed; what they were is in the log of this command, see sbx audit --kind " + kindPrune)
+	default:
+		t.warn("no log was removed")
+	}
+}
+
+func logCount(n int) string {
+	if n == 1 {
+		return "1 log"
+	}
+	return strconv.Itoa(n) + " logs"
+}
+
+// parseAge reads a number of days, weeks or hours.
+func parseAge(s string) (time.Duration, error) {
+	unit := map[byte]time.Duration{'h': time.Hour, 'd': 24 * time.Hour, 'w': 7 * 24 * time.Hour}
+	if s == "" {
+		return 0, fmt.Errorf("reading age %s: it is empty", quote(s))
+	}
+	n, err := strconv.ParseUint(s[:len(s)-1], 10, 16)
+	if u, ok := unit[s[len(s)-1]]; ok && err == nil {
+		return time.Duration(n) * u, nil
+	}
+	return 0, fmt.Errorf("reading age %s: want 90d, 12w or 36h", quote(s))
+}
