@@ -312,7 +312,13 @@ func (x *explainer) mounted(p string, a policy.Access, row *answerRow) bool {
 	if row.Reason = m.Why; row.Reason == "" {
 		row.Layer, row.Reason = "sandbox", "the sandbox's own"
 	}
+	_, err := x.in.FS.Lstat(p)
 	switch {
+	case m.Kind == plan.Tmpfs && m.Why == "" && err == nil && p != string(m.Target):
+		row.Decision, row.Reason = "absent", "the sandbox has a "+string(m.Target)+" of its own, empty at the start, and asks about nothing in it"
+		if row.Change, row.Once = x.addRule(p, a), "sbx run --ro "+shellQuote(p); a == policy.Write {
+			row.Once = "sbx run --rw " + shellQuote(p)
+		}
 	case m.Kind == plan.Overlay && m.Access == plan.ReadWrite:
 		row.Reason += "; what is written is thrown away at the end"
 	case a == policy.Write && m.Access == plan.ReadOnly:

@@ -8,6 +8,7 @@ import (
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/policy"
+	"sbx/shared/plan"
 )
 
 // maxNotices is how many lines a project's files can make every run begin with.
@@ -21,6 +22,17 @@ func (t *term) notices(list []policy.Notice) {
 			return
 		}
 		t.warn(n.String())
+	}
+}
+
+// homeless says that the home directory lies in a place of which the sandbox has one of its own, so that nothing in it is asked about.
+func (t *term) homeless(p *plan.Plan, home string) {
+	for i := range p.Mounts {
+		m := &p.Mounts[i]
+		if target := string(m.Target); m.Kind == plan.Tmpfs && m.Why == "" && home != target && host.Within(home, target) && target != "/" {
+			t.warn(fmt.Sprintf("the home directory %s lies in %s, of which the sandbox has one of its own: what is not granted does not exist there, and is not asked about (--ro and --rw show it)", quote(home), target))
+			return
+		}
 	}
 }
 

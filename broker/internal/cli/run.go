@@ -148,6 +148,9 @@ func (t *term) run(r *request) int {
 	if err == nil {
 		err = t.checkLosses(r, losses)
 	}
+	if err == nil && r.mode == "dynamic" && !r.quiet {
+		t.homeless(p, facts.Home)
+	}
 	if err == nil {
 		folder.Session = s.Dir
 		if layers := s.Layers(p); len(layers) > 0 {
