@@ -61,7 +61,7 @@ var mayImport = map[string][]string{
 	"broker/client": {"broker/internal/control", "broker/internal/prompt", "shared/plan"}, // for programs of others
 
 	"broker/internal/cli": {"broker/internal/...", "broker/client", "shared/plan", "shared/stage", "shared/wire", "seccompbpf", "audit", "selftest/checks"},
-	"broker":              {"broker/internal/cli"},
+	"broker":              {"broker/internal/cli", "shared/stage"},
 
 	"selftest":            {},
 	"selftest/bench":      {},
