@@ -47,6 +47,14 @@ const quietFor = 150 * time.Microsecond
 // when the program has ended is not done. Called like LookAfter.
 func (c *Child) Chore(f ...func()) { c.also.chores = append(c.also.chores, f...) }
 
+// doChores does all that is left, for a thread that does not wait here.
+func (c *Child) doChores() {
+	for _, f := range c.also.chores {
+		f()
+	}
+	c.also.chores = nil
+}
+
 // poll waits until one of list is ready, for at most left. It does chores meanwhile, and may return early, with 0.
 func (c *Child) poll(list []unix.PollFd, left time.Duration, quiet time.Duration) (int, error) {
 	if len(c.also.chores) == 0 {

@@ -331,10 +331,7 @@ func (c *Child) Next() (Event, error) {
 // WaitInit waits for process 1 itself and returns its status; with AsPID1 that is the program's.
 func (c *Child) WaitInit() (syscall.WaitStatus, error) {
 	c.leaveAll()
-	for _, f := range c.also.chores {
-		f()
-	}
-	c.also.chores = nil
+	c.doChores()
 	if c.also.settled != nil {
 		time.AfterFunc(settledAfter, c.also.settled)
 	}
