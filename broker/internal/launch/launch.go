@@ -112,24 +112,32 @@ func run(ctx context.Context, p *plan.Plan, opt Options, start starter) (Result,
 	term := openTerminal(p, opt.Stdio)
 	term.join = opt.Join
 	defer term.restore()
+	r := &Running{Plan: p}
+	stop := make(chan struct{})
 	child, err := start(p, std.child, stage.Hooks{Cgroup: opt.Cgroup, Cloned: opt.Cloned, Maps: opt.Maps, Fuse: opt.Fuse, Network: opt.Network, Folder: opt.Folder, Remember: opt.Remember, Building: func(c *stage.Child) error {
-		if opt.Building == nil {
-			return nil
+		if opt.Building != nil {
+			if err := opt.Building(c.Steps()); err != nil {
+				return err
+			}
 		}
-		return opt.Building(c.Steps())
+		r.Child = c
+		r.forwardSignals(term, stop)
+		return nil
 	}, Settled: opt.Settled}, opt.Early)
 	std.closeChildSide()
 	if err != nil {
+		close(stop)
+		if s := syscall.Signal(r.early.Load()); s != 0 {
+			return Result{Status: 128 + int(s), Signal: s}, nil
+		}
 		return Result{}, err
 	}
-	r := &Running{Child: child, Plan: p}
+	r.Child = child
 	if opt.Standing != nil {
 		opt.Standing(r)
 	}
 	std.relay()
 	term.start(child)
-	stop := make(chan struct{})
-	go r.forwardSignals(term, stop)
 	if f := child.Fds[plan.FdSeccomp]; f != nil && opt.Listener != nil {
 		listen := func() { go opt.Listener(f) }
 		child.LookAfter(stage.Also{Fd: int(f.Fd()), Ready: func() bool { listen(); return false }, Leave: listen})

@@ -10,14 +10,9 @@ import (
 var forwarded = [...]os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2}
 
 // forwardSignals passes the caller's signals on to the program's process group and keeps the
-// terminal's size, until stop is closed. Before it is called they end the broker, and with it the
-// sandbox.
+// terminal's size, until stop is closed. It is called before the program can have said anything: whoever has
+// heard from it may send it a signal. Sooner, signals end the broker, and with it the sandbox.
 func (r *Running) forwardSignals(term *terminal, stop <-chan struct{}) {
-	select {
-	case <-stop:
-		return
-	default:
-	}
 	ch := make(chan os.Signal, 8)
 	signal.Notify(ch, forwarded[:]...)
 	if term.real != nil {
@@ -26,16 +21,17 @@ func (r *Running) forwardSignals(term *terminal, stop <-chan struct{}) {
 	if term.later || term.real == nil { // else the terminal is the program's, and no key sends this process anything
 		signal.Notify(ch, syscall.SIGTSTP)
 	}
-	defer signal.Stop(ch)
-	term.resize()
-	for {
-		select {
-		case <-stop:
-			return
-		case s := <-ch:
-			r.handle(s.(syscall.Signal), term)
+	go func() {
+		defer signal.Stop(ch)
+		for {
+			select {
+			case <-stop:
+				return
+			case s := <-ch:
+				r.handle(s.(syscall.Signal), term)
+			}
 		}
-	}
+	}()
 }
 
 func (r *Running) handle(s syscall.Signal, term *terminal) {

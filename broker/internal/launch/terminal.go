@@ -116,10 +116,13 @@ func (t *terminal) start(c *stage.Child) {
 	}
 	// A descriptor of our own: the child's are closed as soon as it is reaped, which may be before its last words
 	// have been read.
-	t.master = c.Fds[plan.FdPty]
-	if fd, err := unix.FcntlInt(t.master.Fd(), unix.F_DUPFD_CLOEXEC, 0); err == nil {
-		t.master = os.NewFile(uintptr(fd), "terminal")
+	master := c.Fds[plan.FdPty]
+	if fd, err := unix.FcntlInt(master.Fd(), unix.F_DUPFD_CLOEXEC, 0); err == nil {
+		master = os.NewFile(uintptr(fd), "terminal")
 	}
+	t.mu.Lock()
+	t.master = master
+	t.mu.Unlock()
 	if t.saved != nil {
 		_ = unix.IoctlSetTermios(int(t.master.Fd()), unix.TCSETS, t.saved)
 	}
@@ -159,6 +162,8 @@ type writer struct{ f *os.File }
 func (w writer) Write(b []byte) (int, error) { return w.f.Write(b) }
 
 func (t *terminal) resize() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	if t.real == nil || t.master == nil {
 		return
 	}
