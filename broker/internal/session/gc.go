@@ -13,8 +13,12 @@ import (
 // keepRecords is how many records of ended sessions stay.
 const keepRecords = 200
 
-// slack is how many more there may be before anybody looks how old they are.
-const slack = 50
+// slack is how many more there may be before anybody looks how old they are, and atOnce how many go then: somebody waits. It is more than
+// are made between two looks (cli).
+const (
+	slack  = 50
+	atOnce = 20
+)
 
 // Sweep removes what dead brokers left behind: layers of sessions whose lock nobody holds, unless
 // they were kept on purpose, and the oldest records beyond keepRecords.
@@ -70,7 +74,7 @@ func prune(ended []string) {
 		all = append(all, r)
 	}
 	sort.Slice(all, func(i, j int) bool { return all[i].mod > all[j].mod })
-	for i := keepRecords; i < len(all); i++ {
+	for i := len(all) - 1; i >= max(keepRecords, len(all)-atOnce); i-- {
 		_ = os.RemoveAll(all[i].dir)
 	}
 }

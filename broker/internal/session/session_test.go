@@ -153,7 +153,7 @@ func TestSweep(t *testing.T) {
 	if err := os.MkdirAll(live.Dir+"/overlay/1", 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for range keepRecords + slack + 5 {
+	for range keepRecords + slack + 2*atOnce {
 		dead("", false)
 	}
 	old := time.Now().Add(-time.Hour)
@@ -171,7 +171,17 @@ func TestSweep(t *testing.T) {
 	if !exist(live.Dir + "/overlay/1") {
 		t.Error("a living session lost its layers")
 	}
-	if list, _ := os.ReadDir(root); len(list) > keepRecords+2 {
-		t.Errorf("%d records", len(list))
+	count := func() int {
+		list, _ := os.ReadDir(root)
+		return len(list)
+	}
+	if n, want := count(), keepRecords+slack+2*atOnce+3-atOnce; n != want {
+		t.Errorf("%d records after the first look, want %d", n, want)
+	}
+	for range 5 {
+		Sweep(root)
+	}
+	if n := count(); n > keepRecords+slack+2 || n < keepRecords {
+		t.Errorf("%d records in the end", n)
 	}
 }
