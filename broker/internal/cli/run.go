@@ -220,7 +220,7 @@ func (t *term) run(r *request) int {
 		}
 		return t.unavailable(r, facts, cfg, err)
 	}
-	if remember {
+	if remember && !res.After.Left { // nobody is left who could still write
 		spare = stage.Spare(p)
 	}
 	cerr := s.Close(r.keep, spare)
