@@ -45,6 +45,7 @@ func enter(argc uintptr, argv unsafe.Pointer) {
 			}
 		}
 	}
+	needRoom()
 	m, _, e := syscall.RawSyscall6(syscall.SYS_MMAP, 0, unsafe.Sizeof(block{}), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANON|unix.MAP_NORESERVE, ^uintptr(0), 0)
 	if e != 0 {
 		return

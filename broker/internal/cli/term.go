@@ -75,6 +75,10 @@ func hint(err error) string {
 	if errors.As(err, &r) {
 		return r.Hint
 	}
+	var m *planner.Missing
+	if errors.As(err, &m) {
+		return missingHint(m)
+	}
 	var x *launch.ExecError
 	if errors.As(err, &x) && refusedInside(x) {
 		return quote(x.Path) + " exists on the host and is not granted in the sandbox; grant it with --ro " + quote(x.Path)
@@ -84,6 +88,16 @@ func hint(err error) string {
 		return faultHint(f)
 	}
 	return ""
+}
+
+func missingHint(m *planner.Missing) string {
+	switch {
+	case m.Status == 126:
+		return "it is a directory, or a file without execute permission (chmod +x)"
+	case strings.Contains(m.Name, "/"):
+		return "name a program that exists"
+	}
+	return "no directory in PATH has a program of that name"
 }
 
 // refusedInside says whether a program could be started outside.
