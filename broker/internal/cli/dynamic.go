@@ -105,7 +105,9 @@ func (a *asking) start(s *session.Session, p *plan.Plan, sealed planner.Sealed, 
 		Prompt: prompt.Options{SID: s.ID, Home: facts.Home, Mode: a.mode, Timeout: a.cfg.Sandbox.PromptTimeout, MaxOpen: a.cfg.Sandbox.Questions,
 			HookCommand: a.cfg.Sandbox.PromptCommand, Notify: a.told}})
 	a.svc.meter.gate = a.requests
-	a.report.home = facts.Home
+	if a.report.home = facts.Home; a.r.verbose && !a.r.json {
+		a.report.live = a.t.warn
+	}
 	a.arb.Observe(a.report.observe)
 	a.arb.Observe(func(arbiter.Event) { a.rest.later() })
 	if a.lessons, err = a.t.lessons(a.r, a.cfg); err != nil {

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"strconv"
+
 	"sbx/broker/internal/launch"
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/policy"
@@ -70,7 +72,7 @@ func (r *record) standing(log *staticLog, next func(*launch.Running)) func(*laun
 			}
 		}, func() {
 			if r.err == nil {
-				r.err = r.s.WriteFile("log.jsonl", transcript(r.steps))
+				r.err = r.s.WriteFile("log.jsonl", transcript(r.s.ID, run.Child.PID, r.steps))
 			}
 		}, func() { log.opened(r.hash) }}
 		run.Child.Chore(r.next, r.next, r.next)
@@ -104,17 +106,19 @@ func (r *record) end() error {
 	return r.refusal()
 }
 
-func transcript(steps []stage.Step) []byte {
-	var b []byte
+// transcript has a line for each step with which process 1 made the sandbox.
+func transcript(sid string, pid int, steps []stage.Step) []byte {
+	head := `{"session":"` + sid + `","pid":` + strconv.Itoa(pid) + `,"op":`
+	b := make([]byte, 0, len(steps)*(len(head)+64))
 	last := stage.Step{}
 	for _, s := range steps {
 		if s == last {
 			continue
 		}
 		last = s
-		b = append(b, `{"step":`...)
+		b = append(b, head...)
 		b = plan.Bytes(s.Name).AppendJSON(b)
-		b = append(b, `,"object":`...)
+		b = append(b, `,"path":`...)
 		b = plan.Bytes(s.Object).AppendJSON(b)
 		b = append(b, "}\n"...)
 	}

@@ -34,6 +34,7 @@ type reported struct {
 	Times  int    `json:"times"`
 	Allow  string `json:"allow"` // the one command that allows it next time, or why there is none
 	denied bool
+	shown  bool // when it happened
 }
 
 // report collects what a session refused and asked. The zero value is ready.
@@ -45,6 +46,7 @@ type report struct {
 	filters []string
 	list    []reported
 	more    int
+	live    func(line string) // told of a refusal as it happens; may be nil
 }
 
 // observe is called for every settled access of a session.
@@ -74,6 +76,9 @@ func (p *report) observe(ev arbiter.Event) {
 		p.index = map[string]int{}
 	}
 	x.Allow = p.command(&x, q, v)
+	if x.shown = x.denied && p.live != nil; x.shown {
+		p.live(x.line())
+	}
 	p.index[key] = len(p.list)
 	p.list = append(p.list, x)
 }
@@ -120,30 +125,33 @@ func (p *report) lines() []string {
 	var out []string
 	for _, denied := range []bool{true, false} {
 		for _, x := range p.list {
-			if x.denied != denied {
-				continue
+			if x.denied == denied && (!x.shown || x.Times > 1) {
+				out = append(out, x.line())
 			}
-			word, what := "blocked", quote(x.Path)
-			if !denied {
-				word = "asked"
-			}
-			if strings.HasPrefix(x.Reason, hiddenReason) {
-				what += " (secret)"
-			}
-			if x.Host != "" {
-				what = quote(x.Host) + ":" + strconv.Itoa(x.Port)
-			}
-			line := fmt.Sprintf("%s: %s %s by %s[%d]", word, x.Op, what, quote(path.Base(x.Exe)), x.PID)
-			if x.Times > 1 {
-				line += fmt.Sprintf(" (%d times)", x.Times)
-			}
-			out = append(out, line+": "+x.Allow)
 		}
 	}
 	if p.more > 0 {
 		out = append(out, fmt.Sprintf("blocked or asked: %d further accesses; sbx audit lists them", p.more))
 	}
 	return out
+}
+
+func (x *reported) line() string {
+	word, what := "blocked", quote(x.Path)
+	if !x.denied {
+		word = "asked"
+	}
+	if strings.HasPrefix(x.Reason, hiddenReason) {
+		what += " (secret)"
+	}
+	if x.Host != "" {
+		what = quote(x.Host) + ":" + strconv.Itoa(x.Port)
+	}
+	line := fmt.Sprintf("%s: %s %s by %s[%d]", word, x.Op, what, quote(path.Base(x.Exe)), x.PID)
+	if x.Times > 1 {
+		line += fmt.Sprintf(" (%d times)", x.Times)
+	}
+	return line + ": " + x.Allow
 }
 
 // runReport is the one line that `sbx run --json` writes to standard error at the end.

@@ -106,6 +106,9 @@ func (x *rules) store(where string, list []policy.Rule) error {
 	case "project":
 		return x.storeInProject(list)
 	case "org":
+		if os.Geteuid() != 0 {
+			return errors.New("only root can change the organisation's policy: choose user or project")
+		}
 		target = policy.Target{Dir: orgDir, Name: "policy.toml", Scope: policy.ScopeOrg}
 	default:
 		return fmt.Errorf("no policy file is called %s", quote(where))
@@ -118,8 +121,20 @@ func (x *rules) store(where string, list []policy.Rule) error {
 	return addRules(target, list, vars)
 }
 
+// addRules writes answers down: with ~ and $PROJECT where the file is not for everybody, and with whose they were.
 func addRules(target policy.Target, list []policy.Rule, vars policy.Vars) error {
+	short := policy.Vars{Home: vars.Home}
+	switch target.Scope {
+	case policy.ScopeOrg:
+		short = policy.Vars{}
+	case policy.ScopeProject:
+		short.Project = vars.Project
+	}
 	for _, r := range list {
+		if r.Kind != policy.KindHost {
+			r.Pattern = short.Short(r.Pattern)
+		}
+		r.By += fmt.Sprintf(", uid %d", os.Getuid())
 		if err := policy.AddRule(target, r, vars); err != nil {
 			return err
 		}

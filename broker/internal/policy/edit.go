@@ -124,6 +124,14 @@ func AddRule(t Target, r Rule, vars Vars) error {
 	return t.Edit(func(old []byte) ([]byte, error) { return addRule(old, t, r, vars) })
 }
 
+// same says whether two rules are about the same things, however their patterns are written (~ or the path it stands for).
+func (r Rule) same(o Rule) bool {
+	if r.Kind != o.Kind || r.Access != o.Access {
+		return false
+	}
+	return r.Pattern == o.Pattern || r.Kind != KindHost && r.path.String() == o.path.String()
+}
+
 func addRule(old []byte, t Target, r Rule, vars Vars) ([]byte, error) {
 	rules, doc, err := t.read(old, vars)
 	if err != nil {
@@ -136,7 +144,7 @@ func addRule(old []byte, t Target, r Rule, vars Vars) ([]byte, error) {
 	text, want := old, len(rules)+1
 	if doc != nil {
 		for i := len(rules) - 1; i >= 0; i-- {
-			if rules[i].Kind == r.Kind && rules[i].Pattern == r.Pattern && rules[i].Access == compiled.Access && !rules[i].Final && i < len(doc.blocks("rule")) {
+			if rules[i].same(compiled) && !rules[i].Final && i < len(doc.blocks("rule")) {
 				text = cutLines(text, doc.blocks("rule")[i])
 				want--
 			}

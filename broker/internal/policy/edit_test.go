@@ -175,6 +175,29 @@ func TestConcurrentEdits(t *testing.T) {
 	}
 }
 
+// A rule takes the place of one about the same things, however that one was written: else an answer that is kept would lose against the
+// rule that asked.
+func TestAddRuleReplacesTheSame(t *testing.T) {
+	tg := Target{Dir: t.TempDir(), Name: "policy.toml", Scope: ScopeUser, UID: os.Getuid()}
+	home := testVars().Home
+	for _, r := range []Rule{{Kind: KindPath, Pattern: "~/m/a", Decision: Ask}, {Kind: KindPath, Pattern: "~/m/b", Decision: Ask}, {Kind: KindPath, Pattern: "~/m/a", Access: Write, Decision: Ask},
+		{Kind: KindPath, Pattern: home + "/m/a", Decision: Allow}} {
+		if err := AddRule(tg, r, testVars()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	data, _ := os.ReadFile(tg.Path())
+	rules, _, err := tg.read(data, testVars())
+	if err != nil || len(rules) != 3 {
+		t.Fatalf("%d rules, %v\n%s", len(rules), err, data)
+	}
+	for _, r := range rules {
+		if r.path.Match(home+"/m/a") && r.Access == Read && r.Decision != Allow {
+			t.Errorf("left: %s", r)
+		}
+	}
+}
+
 func TestImport(t *testing.T) {
 	for name, c := range map[string]struct{ format, text, config, rules, unmapped string }{
 		"legacy": {"sbx", `{"read_only_paths":["/a"],"masked_paths":["/b"],"workdir":"/w","non_root_user":true,"readonly_paths":["/c"],"writable_paths":["/d"],"blocked_paths":["/e"],

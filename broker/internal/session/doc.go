@@ -6,7 +6,7 @@ package session
 // Layout of $XDG_STATE_HOME/sbx/sessions/SID, all 0700 and 0600:
 //
 //	plan.json    the plan as it was carried out
-//	log.jsonl    one line for every step of the set-up, then start and exit
+//	log.jsonl    one line for every step with which process 1 made the sandbox: session, pid, op, path
 //	lock         locked as long as the broker lives, where the folder itself cannot be
 //	etc/         hosts and resolv.conf of the sandbox
 //	overlay/N/   upper and work of layer N, removed at the end
