@@ -49,6 +49,7 @@ type Writer struct {
 	syncing bool
 	soon    bool   // a sync is due
 	held    []byte // lines of Later that are not written
+	line    []byte // room for the next one
 	synced  uint64 // last record that is on disk
 	unnamed bool   // the current part's name is not on disk yet
 }
@@ -223,7 +224,7 @@ func (w *Writer) add(e Event, hold bool) (Event, error) {
 		return Event{}, err
 	}
 	e.Seq, e.Prev = w.seq+1, w.prev
-	line := e.seal(nil)
+	line := e.seal(w.line[:0])
 	if len(line) > MaxLine {
 		return Event{}, fmt.Errorf("writing audit record: %d bytes are more than the limit of %d", len(line), MaxLine)
 	}
@@ -232,7 +233,10 @@ func (w *Writer) add(e Event, hold bool) (Event, error) {
 			return Event{}, w.fail(err)
 		}
 		e.Seq, e.Prev = w.seq+1, w.prev
-		line = e.seal(nil)
+		line = e.seal(w.line[:0])
+	}
+	if w.line = line; cap(line) > maxKept {
+		w.line = nil
 	}
 	if hold {
 		w.held = append(w.held, line...)
@@ -265,7 +269,9 @@ func (w *Writer) store(line []byte, sync bool) error {
 	}
 	if len(w.held) > 0 {
 		line = append(w.held, line...)
-		w.held = nil
+		if w.held = line[:0]; cap(line) > maxKept {
+			w.held = nil
+		}
 	}
 	n, err := writeOnce(w.fd, line)
 	if err == nil && n != len(line) {
@@ -291,6 +297,9 @@ func (w *Writer) store(line []byte, sync bool) error {
 	}
 	return nil
 }
+
+// maxKept bounds the room that is kept for the next lines.
+const maxKept = 16 << 10
 
 func writeOnce(fd int, b []byte) (int, error) {
 	for {

@@ -35,6 +35,9 @@ type Arbiter struct {
 	stop    chan struct{}
 
 	following atomic.Bool
+
+	late    int           // accesses that have gone on and are not recorded yet. Guarded by mu.
+	drained chan struct{} // closed when there are none any more; nil until somebody waits for it. Guarded by mu.
 }
 
 // New makes the arbiter of a session. Close it at the end.
@@ -94,8 +97,13 @@ func (a *Arbiter) Ask(ctx context.Context, q decide.Ask) decide.Verdict {
 	if v.Silent {
 		return v
 	}
-	v = a.conclude(q, v, by, begin)
-	return v
+	if after := decide.AfterOf(ctx); after != nil && v.Decision == decide.Allow && v.Life != decide.LifeOnce && human(by) {
+		if now := a.opt.Now(); a.defers() { // the answer is in the record
+			after.Add(func() { a.conclude(q, v, by, begin, now); a.deferred() })
+			return v
+		}
+	}
+	return a.conclude(q, v, by, begin, a.opt.Now())
 }
 
 // refusal is the verdict on what nobody wanted to refuse by itself.
@@ -294,6 +302,7 @@ func (a *Arbiter) Close() {
 	close(a.stop)
 	a.mu.Unlock()
 	a.queue.Close()
+	a.drain()
 	a.log.flush(a.opt.Now())
 }
 

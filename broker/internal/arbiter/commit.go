@@ -101,8 +101,7 @@ func (a *Arbiter) recheck(q prompt.Question) (prompt.Answer, bool) {
 }
 
 // conclude writes a verdict down and tells those who watch. What cannot be written down is refused.
-func (a *Arbiter) conclude(q decide.Ask, v decide.Verdict, by string, begin time.Time) decide.Verdict {
-	now := a.opt.Now()
+func (a *Arbiter) conclude(q decide.Ask, v decide.Verdict, by string, begin, now time.Time) decide.Verdict {
 	ev := Event{Time: now, Ask: q, Verdict: v, By: by, Latency: max(now.Sub(begin), 0)}
 	ev.Repeat = by == "" && a.repeated(q, v)
 	if err := a.log.settled(ev); err != nil && v.Decision == decide.Allow {
@@ -125,7 +124,8 @@ func (a *Arbiter) Refused(q decide.Ask, v decide.Verdict) {
 		q.ID = a.opt.Prompt.SID + "-" + strconv.FormatUint(a.next.Add(1), 10)
 	}
 	if _, closed := a.environment(); !closed && a.opt.Record != nil {
-		a.conclude(q, v, "", a.opt.Now())
+		now := a.opt.Now()
+		a.conclude(q, v, "", now, now)
 	}
 }
 
@@ -147,4 +147,37 @@ func outcome(v decide.Verdict) (kind, decision string) {
 		return audit.KindAllow, "allow"
 	}
 	return audit.KindDeny, "deny"
+}
+
+// defers enters an access that is recorded when it has gone on, unless it is too late for that.
+func (a *Arbiter) defers() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.closed {
+		a.late++
+	}
+	return !a.closed
+}
+
+func (a *Arbiter) deferred() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.late--; a.late == 0 && a.drained != nil {
+		close(a.drained)
+	}
+}
+
+// drain waits for what defers has let in.
+func (a *Arbiter) drain() {
+	a.mu.Lock()
+	n, drained := a.late, make(chan struct{})
+	a.drained = drained
+	a.mu.Unlock()
+	if n == 0 {
+		return
+	}
+	select {
+	case <-drained:
+	case <-time.After(time.Second): // an access on a disk that does not answer
+	}
 }

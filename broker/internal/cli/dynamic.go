@@ -103,7 +103,7 @@ func (a *asking) start(s *session.Session, p *plan.Plan, sealed planner.Sealed, 
 	facts := a.in.Facts
 	a.arb = arbiter.New(arbiter.Options{Record: a.log, Store: a.rules.store, Fresh: a.rules.fresh, Group: groupOf, Alone: a.alone, Grace: grace,
 		Prompt: prompt.Options{SID: s.ID, Home: facts.Home, Mode: a.mode, Timeout: a.cfg.Sandbox.PromptTimeout, MaxOpen: a.cfg.Sandbox.Questions,
-			HookCommand: a.cfg.Sandbox.PromptCommand, Notify: a.told}})
+			HookCommand: a.cfg.Sandbox.PromptCommand, Notify: a.told, Look: a.look}})
 	a.svc.meter.gate = a.requests
 	if a.report.home = facts.Home; a.r.verbose && !a.r.json {
 		a.report.live = a.t.warn
@@ -269,6 +269,13 @@ func (a *asking) told(ev prompt.Event) {
 		a.say(st.Wants(ev.Question) + ": sbx approve " + id + " or sbx deny " + id)
 	case prompt.Notice:
 		a.say(ev.Text)
+	}
+}
+
+// look takes answers that came through the socket.
+func (a *asking) look(after *decide.After) {
+	if a.server != nil {
+		a.server.Look(after)
 	}
 }
 

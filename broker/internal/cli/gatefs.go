@@ -86,7 +86,7 @@ func (g *fileGate) serve(p *plan.Plan, fd int, c *stage.Child) error {
 		stat = gatefs.StatType
 	}
 	s, err := gatefs.New(fd, gateTree(p.Gate), gatefs.Options{Stat: stat, Owner: gatefs.Owner{UID: p.Identity.InsideUID, GID: p.Identity.InsideGID},
-		Agent: g, Ask: g.request, Foreign: g.foreign.over, Refused: g.refused, Unasked: g.a.rules.env.NoPrompt && g.a.rules.env.Unasked == decide.Deny, Walk: true,
+		Agent: g, Ask: g.request, ServeFiles: g.a.in.Only == nil, Foreign: g.foreign.over, Refused: g.refused, Unasked: g.a.rules.env.NoPrompt && g.a.rules.env.Unasked == decide.Deny, Walk: true,
 		Log: log.New(&gateLog{g: g}, "", 0)})
 	if err != nil {
 		return err
@@ -165,6 +165,9 @@ func (g *fileGate) permitted(r gatefs.Request) bool {
 
 // request puts the server's question and words the answer for it.
 func (g *fileGate) request(ctx context.Context, r gatefs.Request) gatefs.Answer {
+	if !g.able() {
+		decide.AfterOf(ctx).Park()
+	}
 	if _, err := g.mounter(); err != nil { // also: until there is an arbiter
 		return gatefs.Answer{}
 	}

@@ -115,7 +115,7 @@ func ParseCommand(line []byte) (Command, *Error) {
 }
 
 func (c *Command) fill(s shape, members []member) *Error {
-	for _, need := range strings.Fields(s.must) {
+	for need := range strings.FieldsSeq(s.must) {
 		found := false
 		for _, m := range members {
 			found = found || m.name == need
@@ -139,7 +139,7 @@ func (c *Command) fill(s shape, members []member) *Error {
 }
 
 func has(list, word string) bool {
-	for _, w := range strings.Fields(list) {
+	for w := range strings.FieldsSeq(list) {
 		if w == word {
 			return true
 		}
@@ -224,24 +224,21 @@ func splitObject(line []byte) ([]member, error) {
 	if !json.Valid(line) { // this includes a NUL and anything after the object
 		return nil, errors.New("not one JSON object")
 	}
-	d := json.NewDecoder(bytes.NewReader(line))
-	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+	rest := bytes.TrimLeft(line, white)
+	if rest[0] != '{' {
 		return nil, errors.New("not a JSON object")
 	}
-	var out []member
-	for d.More() {
-		t, err := d.Token()
-		name, ok := t.(string)
-		if err != nil || !ok {
+	out := make([]member, 0, 5)
+	for rest = bytes.TrimLeft(rest[1:], white); rest[0] != '}'; rest = bytes.TrimLeft(rest, white+",") {
+		name, after := cutValue(rest)
+		var m member
+		if err := json.Unmarshal(name, &m.name); err != nil {
 			return nil, errors.New("not a JSON object")
 		}
-		m := member{name: name}
-		if err := d.Decode(&m.raw); err != nil {
-			return nil, errors.New("not a JSON object")
-		}
+		m.raw, rest = cutValue(bytes.TrimLeft(after, white+":"))
 		for _, o := range out {
 			if o.name == m.name {
-				return nil, fmt.Errorf("member %s is given twice", plan.Bytes(head(name)).Quote())
+				return nil, fmt.Errorf("member %s is given twice", plan.Bytes(head(m.name)).Quote())
 			}
 		}
 		if out = append(out, m); len(out) > 16 {
@@ -249,6 +246,33 @@ func splitObject(line []byte) ([]member, error) {
 		}
 	}
 	return out, nil
+}
+
+const white = " \t\r\n"
+
+// cutValue cuts the first value off a line that is valid.
+func cutValue(b []byte) (value, rest []byte) {
+	depth, quoted := 0, false
+	for i := 0; i < len(b); i++ {
+		switch c := b[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			if quoted = !quoted; !quoted && depth == 0 {
+				return b[:i+1], b[i+1:]
+			}
+		case quoted:
+		case c == '{' || c == '[':
+			depth++
+		case depth > 0 && (c == '}' || c == ']'):
+			if depth--; depth == 0 {
+				return b[:i+1], b[i+1:]
+			}
+		case depth == 0 && strings.IndexByte(white+",:}", c) >= 0:
+			return b[:i], b[i:]
+		}
+	}
+	return b, nil
 }
 
 func setBytes(dst *plan.Bytes, raw []byte) error {

@@ -20,13 +20,16 @@ const maxBacklog = 256 << 10
 type conn struct {
 	s     *Server
 	f     *os.File
-	in    lineReader
-	fds   rightsReader
-	first bool        // nothing was read yet
 	blind atomic.Bool // it has sent a command that is not about questions
 	heard atomic.Bool // it has sent a line
 
 	number uint64 // of all clients, in their order
+
+	reading sync.Mutex // held while lines are read and obeyed
+	in      lineReader
+	fds     rightsReader
+	first   bool // nothing was read yet
+	over    bool // nothing is read any more
 
 	mu      sync.Mutex
 	out     []job
@@ -35,6 +38,7 @@ type conn struct {
 	ending  bool   // nothing is added any more; close when out is empty
 	held    []byte // lines that wait for the end of an answer
 	holding bool
+	lagging bool // held although they are complete, until the next line comes
 	wake    chan struct{}
 	execs   map[int]bool    // what was started for this client and runs
 	listed  map[string]bool // questions that were open when it came, and whose event is still to come: it must not be told twice
@@ -51,7 +55,6 @@ type job struct {
 
 func newConn(s *Server, fd int) *conn {
 	c := &conn{s: s, f: os.NewFile(uintptr(fd), "client"), first: true, wake: make(chan struct{}, 1), listed: map[string]bool{}}
-	c.fds.f, c.in.r = c.f, &c.fds
 	c.push(job{line: s.hello()})
 	c.push(job{open: true})
 	return c
@@ -65,6 +68,9 @@ func (c *conn) push(j job) {
 	if c.ending || c.told(j.id) {
 		j.drop()
 		return
+	}
+	if c.lagging {
+		c.holding, c.lagging = false, false
 	}
 	if c.holding && j.file == nil && !j.open && len(c.held) < MaxLine {
 		c.held = append(c.held, j.line...)
@@ -123,8 +129,15 @@ func (c *conn) hold() {
 func (c *conn) let() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.holding = false
+	c.holding, c.lagging = false, false
 	c.release()
+}
+
+// lag says that nothing more belongs to what is held.
+func (c *conn) lag() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lagging = true
 }
 
 // release writes what was held, in its order. c.mu is held.
@@ -251,43 +264,6 @@ func (c *conn) writeLine(line []byte) error {
 	return err
 }
 
-// serve obeys the client's lines one after the other. The first that is wrong is the last.
-func (c *conn) serve() {
-	defer c.finish()
-	defer c.hangUp()
-	defer c.fds.close()
-	for {
-		line, err := c.in.read()
-		if errors.Is(err, errRights) {
-			c.fail(errf(CodeField, "%v", err))
-			return
-		}
-		if errors.Is(err, errLongLine) {
-			c.fail(errf(CodeSyntax, "%v", err))
-			return
-		}
-		if err != nil {
-			return
-		}
-		c.heard.Store(true)
-		cmd, e := ParseCommand(line)
-		if e == nil {
-			e = c.obey(&cmd)
-		}
-		if e != nil {
-			c.fail(e)
-			return
-		}
-		c.first = false
-		c.mu.Lock()
-		ending := c.ending
-		c.mu.Unlock()
-		if ending {
-			return
-		}
-	}
-}
-
 // obey is the table of commands: shapes lists them, this carries them out.
 func (c *conn) obey(cmd *Command) *Error {
 	h := &c.s.h
@@ -300,16 +276,8 @@ func (c *conn) obey(cmd *Command) *Error {
 	case "hello":
 		return c.hello(cmd)
 	case "cmd.approve", "cmd.deny":
-		a, e := cmd.Answer(time.Now())
-		if e != nil {
-			return e
-		}
-		if h.Answer == nil {
-			return notHere(cmd)
-		}
-		c.hold()
 		defer c.let()
-		return c.reply(cmd, h.Answer(cmd.ID, a))
+		return c.answer(cmd)
 	case "cmd.pending":
 		c.push(job{open: true, tell: true})
 		return nil

@@ -16,28 +16,21 @@ var errRights = errors.New("descriptors come three at a time, with a cmd.exec")
 // rightsReader reads a socket and keeps the descriptors that come along (unix(7), SCM_RIGHTS): at most
 // three with one message; the kernel closes what there is no room for.
 type rightsReader struct {
-	f   *os.File // nil: raw, a blocking descriptor
-	raw int
+	raw int // a blocking descriptor, for Read
 	fds []int
 }
 
-func (r *rightsReader) Read(b []byte) (n int, err error) {
+func (r *rightsReader) Read(b []byte) (int, error) { return r.receive(r.raw, b, 0) }
+
+// receive is one recvmsg.
+func (r *rightsReader) receive(fd int, b []byte, how int) (n int, err error) {
 	var oob [32]byte // unix.CmsgSpace(3 * 4)
 	var on, flags int
-	receive := func(fd uintptr) bool {
-		for {
-			n, on, flags, _, err = unix.Recvmsg(int(fd), b, oob[:], unix.MSG_CMSG_CLOEXEC)
-			if err != unix.EINTR {
-				return err != unix.EAGAIN
-			}
+	for {
+		n, on, flags, _, err = unix.Recvmsg(fd, b, oob[:], unix.MSG_CMSG_CLOEXEC|how)
+		if err != unix.EINTR {
+			break
 		}
-	}
-	if r.f == nil {
-		receive(uintptr(r.raw))
-	} else if rc, cerr := r.f.SyscallConn(); cerr != nil {
-		return 0, cerr
-	} else if cerr := rc.Read(receive); cerr != nil {
-		return 0, cerr
 	}
 	if err != nil {
 		return 0, err

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -52,12 +53,13 @@ type Server struct {
 	root string
 	l    *os.File
 
-	ctx    context.Context
-	cancel context.CancelFunc
-	wg     sync.WaitGroup
-	mu     sync.Mutex
-	conns  map[*conn]struct{}
-	closed bool
+	ctx      context.Context
+	cancel   context.CancelFunc
+	wg       sync.WaitGroup
+	mu       sync.Mutex
+	conns    map[*conn]struct{}
+	closed   bool
+	answered atomic.Pointer[conn] // who gave the last answer
 	// admitted counts the clients there ever were.
 	admitted uint64
 	seen     time.Time // when the last client left

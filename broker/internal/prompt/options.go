@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"sbx/broker/internal/decide"
 )
 
 // Mode says who is asked.
@@ -43,6 +45,8 @@ type Options struct {
 	// Notify sees every event in order. It, Commit and Recheck are called with the queue locked: they
 	// must not call the queue, and whatever waits for them waits.
 	Notify func(Event)
+	// Look takes answers of programs that wait to be read, without waiting itself. May be nil.
+	Look func(*decide.After)
 }
 
 func (o *Options) fill() {

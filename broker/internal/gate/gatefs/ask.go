@@ -6,10 +6,12 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	"sbx/broker/internal/decide"
 	"sbx/broker/internal/gate/fuse"
 )
 
-// Ask puts a question and returns when it is answered. Ctx ends when nobody waits for the answer any more.
+// Ask puts a question and returns when it is answered. Ctx ends when nobody waits for the answer any more. It runs in the place of whoever
+// waits for it, and must call Park of ctx's decide.After before it waits for anything itself.
 type Ask func(ctx context.Context, r Request) Answer
 
 // Request is what a thread wants and does not get without an answer.
@@ -98,6 +100,8 @@ type question struct {
 	code    fuse.Status
 	waiters int
 	cancel  context.CancelFunc
+	after   decide.After // run when one of those who wait has its answer
+	heard   bool         // Ask has returned
 }
 
 type denial struct {
@@ -116,7 +120,7 @@ type walk struct {
 func (s *Server) permission(cancel <-chan struct{}, h *fuse.InHeader, n *node, o op) (g *grant, waited bool, code fuse.Status) {
 	process, walking, denied := s.walks(path.Dir(n.path), h.Pid)
 	for {
-		g, q, code := s.gate.state(s, h, n, o, process, walking, denied)
+		g, q, put, code := s.gate.state(s, h, n, o, process, walking, denied)
 		switch {
 		case code != fuse.OK:
 			return nil, waited, code
@@ -132,8 +136,13 @@ func (s *Server) permission(cancel <-chan struct{}, h *fuse.InHeader, n *node, o
 				code = fuse.EACCES
 			}
 		default:
+			if put != nil {
+				s.gate.begin(put)
+			}
 			code = s.wait(q.done, cancel, h.Pid, 0)
-			s.gate.leave(q)
+			if s.gate.leave(q) {
+				s.fuse.After(h, q.after.Run)
+			}
 			if code == fuse.OK && !q.allowed {
 				code = q.code
 			} else if code == fuse.OK && q.once {
@@ -147,15 +156,15 @@ func (s *Server) permission(cancel <-chan struct{}, h *fuse.InHeader, n *node, o
 	}
 }
 
-// state finds what stands for a path: a grant, a denial, or a question, which is put if there is none.
-func (gt *gate) state(s *Server, h *fuse.InHeader, n *node, o op, process uint32, walking string, denied bool) (*grant, *question, fuse.Status) {
+// state finds what stands for a path: a grant, a denial, or a question. If there was none it comes with the putting of it.
+func (gt *gate) state(s *Server, h *fuse.InHeader, n *node, o op, process uint32, walking string, denied bool) (*grant, *question, func(park func()), fuse.Status) {
 	gt.mu.Lock()
 	defer gt.mu.Unlock()
 	if g := gt.coversNode(n, o); g != nil && o != opNew {
-		return g, nil, fuse.OK
+		return g, nil, nil, fuse.OK
 	}
 	if d, ok := gt.refusal(n.path); ok {
-		return nil, nil, d.code
+		return nil, nil, nil, d.code
 	}
 	parent, top := path.Dir(n.path), path.Dir(n.path)
 	if walking != "" {
@@ -163,10 +172,10 @@ func (gt *gate) state(s *Server, h *fuse.InHeader, n *node, o op, process uint32
 	}
 	with, above := gt.above(n.path, h.Pid, o)
 	if s.opts.Ask == nil || denied && with == "" {
-		return nil, nil, fuse.EACCES
+		return nil, nil, nil, fuse.EACCES
 	}
 	if gt.waiting >= gt.maxWaiting {
-		return nil, nil, fuse.EACCES
+		return nil, nil, nil, fuse.EACCES
 	}
 	r := Request{typ: n.typ, process: process, fresh: o == opNew, PID: h.Pid, Op: o.String(), Path: n.path, Dir: n.typ == unix.S_IFDIR, Socket: n.typ == unix.S_IFSOCK}
 	r.With, r.above = with, above
@@ -176,15 +185,16 @@ func (gt *gate) state(s *Server, h *fuse.InHeader, n *node, o op, process uint32
 			r.Path, r.Dir, r.Many, r.typ = top, true, true, unix.S_IFDIR
 		}
 	}
+	var put func(park func())
 	if q == nil {
 		if len(gt.questions) >= gt.maxQuestions && with == "" {
-			return nil, nil, fuse.EACCES
+			return nil, nil, nil, fuse.EACCES
 		}
-		q = gt.put(s, r)
+		q, put = gt.put(s, r)
 	}
 	q.waiters++
 	gt.waiting++
-	return nil, q, fuse.OK
+	return nil, q, put, fuse.OK
 }
 
 // walked counts a question about a name in dir and reports whether the directory should be the question instead.
@@ -213,33 +223,6 @@ func (r *Request) key() string {
 		return r.Path + "\x01"
 	}
 	return r.Path
-}
-
-// put starts a question. gt.mu is held.
-func (gt *gate) put(s *Server, r Request) *question {
-	ctx, cancel := context.WithCancel(s.closed)
-	q := &question{done: make(chan struct{}), cancel: cancel}
-	key := r.key()
-	gt.questions[key] = q
-	go func() {
-		defer cancel()
-		a := s.opts.Ask(ctx, r)
-		gt.mu.Lock()
-		var g *grant
-		open := gt.questions[key] == q // else a grant above it has settled it
-		if open {
-			delete(gt.questions, key)
-			g = gt.settle(s, q, r, a)
-		}
-		gt.mu.Unlock()
-		if open {
-			close(q.done) // before the mount, which may need a lock that whoever waits holds
-		}
-		if g != nil { // in this goroutine: what is served is there before anybody else runs
-			gt.mount(s, g)
-		}
-	}()
-	return q
 }
 
 // settle carries an answer out, up to the mount that it returns. gt.mu is held.
@@ -322,14 +305,14 @@ func (gt *gate) refusal(p string) (denial, bool) {
 	return d, ok && d.many && now.Before(d.until)
 }
 
-// leave ends one wait; the last one out withdraws the question.
-func (gt *gate) leave(q *question) {
+// leave ends one wait, and says whether the question has been answered; the last one out withdraws it.
+func (gt *gate) leave(q *question) (heard bool) {
 	gt.mu.Lock()
 	defer gt.mu.Unlock()
 	gt.waiting--
 	q.waiters--
 	if q.waiters > 0 {
-		return
+		return q.heard
 	}
 	select {
 	case <-q.done:
@@ -341,6 +324,7 @@ func (gt *gate) leave(q *question) {
 			}
 		}
 	}
+	return q.heard
 }
 
 // wait blocks a request until done is closed, its thread is killed, or limit (0: none) has passed.

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"sbx/broker/internal/decide"
 )
 
 // answers plays the human: it records what it is asked and answers with what the test set.
@@ -76,6 +78,7 @@ func allow(context.Context, Request) Answer { return Answer{Allow: true} }
 func deny(context.Context, Request) Answer  { return Answer{} }
 
 func slowly(ctx context.Context, r Request) Answer {
+	decide.AfterOf(ctx).Park()
 	select {
 	case <-time.After(200 * time.Millisecond):
 		return Answer{Allow: true}
@@ -382,7 +385,11 @@ func TestGateBudget(t *testing.T) {
 	t.Parallel()
 	sb, a, _ := home(t, Options{MaxQuestions: 1})
 	hold := make(chan struct{})
-	a.set(func(context.Context, Request) Answer { <-hold; return Answer{Allow: true} })
+	a.set(func(ctx context.Context, _ Request) Answer {
+		decide.AfterOf(ctx).Park()
+		<-hold
+		return Answer{Allow: true}
+	})
 	first := sb.begin(order{Kind: "sh", Dir: "home/u", Arg: "cat f"})
 	waitFor(t, func() bool { return len(a.paths()) == 1 })
 	sb.refuse("home/u", "cat g", "Permission denied")
@@ -408,7 +415,12 @@ func TestGateSignals(t *testing.T) {
 	t.Parallel()
 	sb, a, _ := home(t, Options{})
 	gone := make(chan struct{})
-	a.set(func(ctx context.Context, r Request) Answer { <-ctx.Done(); close(gone); return Answer{Allow: true} })
+	a.set(func(ctx context.Context, r Request) Answer {
+		decide.AfterOf(ctx).Park()
+		<-ctx.Done()
+		close(gone)
+		return Answer{Allow: true}
+	})
 	r := sb.do(order{Kind: "sh", Dir: "home/u", Arg: "cat f & p=$!; sleep 0.1; kill -9 $p; wait $p; echo $?"})
 	if !strings.HasSuffix(r.Out, "137\n") {
 		t.Errorf("killed waiter: %+v", r)

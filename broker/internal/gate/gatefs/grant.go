@@ -25,6 +25,7 @@ type gate struct {
 	made      map[string]identity // what was made after an answer allowed it
 	statics   []string
 	waiting   int
+	askers    []*asker // that rest
 
 	maxWaiting, maxQuestions, walkLimit int
 }

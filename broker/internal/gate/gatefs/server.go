@@ -52,6 +52,8 @@ type Options struct {
 	Owner Owner
 	Agent Agent
 	Ask   Ask // nil denies everything: static mode
+	// ServeFiles says that Agent mounts no regular files: it answers ErrServe at once.
+	ServeFiles bool
 	// Refused is told what is denied without a question; before the request ends.
 	Refused func(Request)
 	// Unasked says that nobody can be asked: names that are not granted are not listed.

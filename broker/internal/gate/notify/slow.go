@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"sbx/broker/internal/decide"
 )
 
 // request is a call that is worked on outside the loop.
@@ -21,6 +23,7 @@ type request struct {
 	names []name
 	veil  bool // attributes show the type only
 	made  bool // the file was made by this call: whatever it opens it for is allowed
+	after decide.After
 }
 
 // slow hands a call on. A call that finds no room for its walk is walked here: a wait, not a refusal, since most such
@@ -58,6 +61,7 @@ func (r *request) resolve(again bool, release func()) {
 	ask := func() {
 		defer closeAll(objects)
 		r.gated(objects)
+		r.after.Run()
 	}
 	if release != nil { // this goroutine may wait
 		select {
@@ -213,8 +217,8 @@ func (r *request) question(o *object, op string) Ask {
 	return a
 }
 
-// ask waits for an answer. false: the caller is gone, or the pid was somebody else's when it was looked at.
-func (s *server) ask(n *notif, a Ask) (Answer, bool) {
+// ask waits for an answer; after, if there is one, is run by the caller when the call was answered. false: the caller is gone, or the pid was somebody else's when it was looked at.
+func (s *server) ask(n *notif, a Ask, after *decide.After) (Answer, bool) {
 	if !idValid(s.fd, n.id) {
 		return Answer{}, false
 	}
@@ -224,6 +228,9 @@ func (s *server) ask(n *notif, a Ask) (Answer, bool) {
 	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
 	defer s.withdraw(n.id, cancel)()
+	if after != nil {
+		ctx = decide.WithAfter(ctx, after)
+	}
 	answer := s.Ask(ctx, a)
 	if ctx.Err() != nil {
 		answer = Answer{}
