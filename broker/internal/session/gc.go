@@ -36,34 +36,36 @@ func Sweep(root string) {
 	if unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) != nil {
 		return
 	}
-	var ended []string
+	var all []string
 	for _, e := range list {
 		dir := filepath.Join(root, e.Name())
 		if plan.ValidSession(e.Name()) != nil || !e.IsDir() {
 			continue
 		}
-		if Alive(dir) {
-			continue
+		if layers, lock := exists(filepath.Join(dir, "overlay")), exists(filepath.Join(dir, "lock")); layers || lock { // few that have ended
+			if Alive(dir) {
+				continue
+			}
+			if layers && !exists(filepath.Join(dir, "kept")) {
+				_ = removeLayers(dir)
+			}
+			_ = os.Remove(filepath.Join(dir, "lock"))
 		}
-		if !exists(filepath.Join(dir, "kept")) && exists(filepath.Join(dir, "overlay")) {
-			_ = removeLayers(dir)
-		}
-		_ = os.Remove(filepath.Join(dir, "lock"))
-		ended = append(ended, dir)
+		all = append(all, dir)
 	}
-	if len(ended) > keepRecords+slack {
-		prune(ended)
+	if len(all) > keepRecords+slack {
+		prune(all)
 	}
 }
 
-// prune removes the oldest records of ended sessions beyond keepRecords; kept ones do not count.
-func prune(ended []string) {
+// prune removes the oldest records beyond keepRecords of sessions that have ended; kept ones do not count.
+func prune(sessions []string) {
 	type record struct {
 		dir string
 		mod int64
 	}
 	var all []record
-	for _, dir := range ended {
+	for _, dir := range sessions {
 		if exists(filepath.Join(dir, "kept")) {
 			continue
 		}
@@ -74,8 +76,11 @@ func prune(ended []string) {
 		all = append(all, r)
 	}
 	sort.Slice(all, func(i, j int) bool { return all[i].mod > all[j].mod })
-	for i := len(all) - 1; i >= max(keepRecords, len(all)-atOnce); i-- {
-		_ = os.RemoveAll(all[i].dir)
+	for i, n := len(all)-1, 0; i >= keepRecords && n < atOnce; i-- {
+		if !Alive(all[i].dir) {
+			_ = os.RemoveAll(all[i].dir)
+			n++
+		}
 	}
 }
 

@@ -90,7 +90,7 @@ func (s *Server) enterNew(c *node, fd int, mode uint32, out *fuse.EntryOut) fuse
 	if st.Mode&unix.S_IFMT != c.typ {
 		return errno(unix.ESTALE)
 	}
-	if lost := mode &^ st.Mode & s.umask; lost != 0 { // the kernel has applied the caller's umask; the server's must not count as well
+	if lost := mode &^ st.Mode & s.umask(); lost != 0 { // the kernel has applied the caller's umask; the server's must not count as well
 		if err := unix.Fchmodat(s.procfd, strconv.Itoa(fd), st.Mode&0o777|lost, 0); err != nil {
 			return status(err)
 		}

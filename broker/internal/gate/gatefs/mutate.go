@@ -96,7 +96,7 @@ func (s *Server) settle(n *node, name string, fd int, mode uint32, out *fuse.Ent
 		return status(err)
 	}
 	// The kernel has applied the caller's umask; the server's own must not count as well.
-	if lost := mode &^ st.Mode & s.umask; lost != 0 {
+	if lost := mode &^ st.Mode & s.umask(); lost != 0 {
 		if err := unix.Fchmodat(s.procfd, strconv.Itoa(fd), st.Mode&0o3777|lost, 0); err != nil {
 			return status(err)
 		}

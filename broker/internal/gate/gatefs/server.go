@@ -93,7 +93,7 @@ type Server struct {
 	procfd  int // /proc/self/fd: reopens objects that are held by O_PATH descriptors
 	root    bool
 	uid     uint32
-	umask   uint32
+	umask   func() uint32 // of this process
 	nofile  int
 	pruning sync.Mutex
 	serving atomic.Bool
@@ -120,7 +120,7 @@ func newServer(t Tree, o Options) (*Server, error) {
 	if err := t.check(); err != nil {
 		return nil, err
 	}
-	s := &Server{opts: o, log: o.Log, uid: uint32(os.Geteuid()), umask: 0o077}
+	s := &Server{opts: o, log: o.Log, uid: uint32(os.Geteuid()), umask: sync.OnceValue(readUmask)}
 	s.root = s.uid == 0
 	if s.opts.Rely == 0 {
 		s.opts.Rely = reliedOn
@@ -129,7 +129,6 @@ func newServer(t Tree, o Options) (*Server, error) {
 		s.log = log.New(io.Discard, "", 0)
 	}
 	s.closed, s.close = context.WithCancel(context.Background())
-	s.umask = readUmask()
 	s.nofile = openFileBudget()
 	var err error
 	s.procfd, err = unix.Open("/proc/self/fd", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
