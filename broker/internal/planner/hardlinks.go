@@ -99,6 +99,7 @@ func (v *view) scan(dir string, left map[host.Stat]uint64, budget *int) {
 				if err == nil && left[key] > 0 {
 					v.hideAt(p, true)
 					left[key]--
+					v.losses = append(v.losses, Loss{What: plan.Bytes(p).Quote(), Why: "another name (hard link) of a secret, hidden too", Price: true})
 				}
 			}
 		}

@@ -101,7 +101,8 @@ type Loss struct {
 	What string // "landlock", "secret .env in a writable project", …
 	Why  string
 	Fix  string // what to do about it; may be empty
-	// Price marks what a switch that somebody gave takes away everywhere: it is said each time, and is no reason not to run.
+	// Price marks what a switch that somebody gave takes away everywhere, or what is to be known though nothing is lost: it is said each time,
+	// and is no reason not to run.
 	Price bool `json:",omitempty"`
 }
 
