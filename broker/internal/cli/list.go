@@ -55,7 +55,7 @@ func cmdList(t *term, args []string) int {
 		if plan.ValidSession(e.Name()) != nil || err != nil || !e.IsDir() {
 			continue
 		}
-		l := listed{SID: e.Name(), Started: info.ModTime(), Alive: session.Alive(dir), Kept: exists(filepath.Join(dir, "kept")), Dir: dir}
+		l := listed{SID: e.Name(), Started: info.ModTime(), Alive: session.Running(dir), Kept: exists(filepath.Join(dir, "kept")), Dir: dir}
 		if plan, err := os.Lstat(filepath.Join(dir, "plan.json")); err == nil {
 			l.Started = plan.ModTime()
 		}

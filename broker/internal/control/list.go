@@ -49,7 +49,15 @@ func Sweep(root, sid string) {
 	if err == nil {
 		unix.Close(fd)
 	}
-	if errors.Is(err, unix.ECONNREFUSED) { // a folder without a socket may be one that is about to have it
+	if errors.Is(err, unix.ENOENT) { // it may be about to have one
+		var st unix.Stat_t
+		var now unix.Timespec
+		_ = unix.ClockGettime(unix.CLOCK_REALTIME, &now)
+		if unix.Fstat(dir, &st) == nil && now.Sec-st.Mtim.Sec > 60 {
+			_ = unix.Rmdir(root + "/" + sid)
+		}
+	}
+	if errors.Is(err, unix.ECONNREFUSED) {
 		_ = unix.Unlinkat(dir, "sock", 0)
 		_ = unix.Rmdir(root + "/" + sid)
 	}

@@ -86,8 +86,23 @@ func prune(sessions []string) {
 
 func exists(p string) bool { _, err := os.Lstat(p); return err == nil }
 
-// Alive says whether a broker holds the session's lock.
+// Alive says whether a broker holds the session's lock, or may be about to take it: what is there is not to be removed.
 func Alive(dir string) bool {
+	if Running(dir) {
+		return true
+	}
+	// A folder that nobody has locked may also be one that is being made right now; who has written into it had locked it.
+	var st unix.Stat_t
+	if unix.Lstat(dir, &st) != nil || exists(filepath.Join(dir, "plan.json")) || exists(filepath.Join(dir, "log.jsonl")) || exists(filepath.Join(dir, "lock")) {
+		return false
+	}
+	var now unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_REALTIME, &now)
+	return now.Sec-st.Mtim.Sec < 10
+}
+
+// Running says whether a broker holds the session's lock.
+func Running(dir string) bool {
 	if fd, err := unix.Open(filepath.Join(dir, "lock"), unix.O_RDWR|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0); err == nil {
 		defer unix.Close(fd)
 		return unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) != nil
@@ -97,15 +112,5 @@ func Alive(dir string) bool {
 		return false
 	}
 	defer unix.Close(fd)
-	if unix.Flock(fd, unix.LOCK_SH|unix.LOCK_NB) == unix.EWOULDBLOCK {
-		return true
-	}
-	// A folder that nobody has locked may also be one that is being made right now; who has written into it had locked it.
-	var st unix.Stat_t
-	if unix.Fstat(fd, &st) != nil || exists(filepath.Join(dir, "plan.json")) || exists(filepath.Join(dir, "log.jsonl")) {
-		return false
-	}
-	var now unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_REALTIME, &now)
-	return now.Sec-st.Mtim.Sec < 10
+	return unix.Flock(fd, unix.LOCK_SH|unix.LOCK_NB) == unix.EWOULDBLOCK
 }
