@@ -17,6 +17,7 @@ const (
 	sIFMT, sIFBLK, sIFCHR = 0o170000, 0o060000, 0o020000
 	suidBits              = 0o6000
 	oCreatOrTmpfile       = 0o100 | 0o20000000 // O_CREAT | __O_TMPFILE, the same on all four architectures
+	atEmptyPath           = 0x1000
 
 	// cloneNew are CLONE_NEWNS, CGROUP, UTS, IPC, USER, PID and NET.
 	cloneNew = 0x7e020000
@@ -52,6 +53,7 @@ func forArch(arch Arch, t Toggles) Policy {
 		b.add(Errno(EPERM), "only named programs can be executed, and a file in memory has no name", nil, "memfd_create")
 	}
 	if t.Notify {
+		b.openStat()
 		b.set(Notify, "@notify")
 	}
 	for _, s := range allowedSets {
