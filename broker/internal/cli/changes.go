@@ -266,13 +266,13 @@ func cmdApply(t *term, args []string) int {
 // lockEnded makes sure that nobody writes to the session's layers, and cleans up after an apply that was
 // killed.
 func (t *term) lockEnded(sid, dir string) (*os.File, error) {
+	// First: the lock is the session's own where that has not ended, and this call's afterwards. What has ended does not begin again.
+	if session.Alive(dir) {
+		return nil, &planner.Refusal{What: "session " + sid + " is running", Hint: "wait for its end, or end it"}
+	}
 	lock, err := changes.Lock(dir)
 	if err != nil {
 		return nil, err
-	}
-	if session.Alive(dir) {
-		lock.Close()
-		return nil, &planner.Refusal{What: "session " + sid + " is running", Hint: "wait for its end, or end it"}
 	}
 	if err := changes.Recover(dir); err != nil {
 		lock.Close()
