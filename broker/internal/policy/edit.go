@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -53,7 +52,12 @@ func (t Target) Edit(change func(old []byte) ([]byte, error)) (err error) {
 	if err != nil {
 		return err
 	}
+	mode := t.mode()
 	if f != nil {
+		var st unix.Stat_t
+		if t.Scope == ScopeProject && unix.Fstat(int(f.Fd()), &st) == nil {
+			mode = st.Mode & 0o755 // a repository's file stays as readable as it was
+		}
 		if err := checkOwner(int(f.Fd()), t.Path(), t.UID); err != nil {
 			f.Close()
 			return err
@@ -66,7 +70,7 @@ func (t Target) Edit(change func(old []byte) ([]byte, error)) (err error) {
 	if err != nil || bytes.Equal(data, old) && f != nil {
 		return err
 	}
-	return t.replace(dir, data)
+	return t.replace(dir, data, mode)
 }
 
 // lock uses a file of its own because the edited one is replaced. It stays: removing it would let two hold it.
@@ -95,16 +99,16 @@ func (t Target) mode() uint32 {
 	return 0o600
 }
 
-func (t Target) replace(dir int, data []byte) error {
-	tmp := "." + t.Name + "." + strconv.Itoa(os.Getpid()) + ".tmp"
-	_ = unix.Unlinkat(dir, tmp, 0) // left by a process of the same number that died; we hold the lock
+func (t Target) replace(dir int, data []byte, mode uint32) error {
+	tmp := "." + t.Name + ".tmp"
+	_ = unix.Unlinkat(dir, tmp, 0) // left by one that was killed; we hold the lock
 	fd, err := unix.Openat(dir, tmp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 	if err != nil {
 		return fmt.Errorf("creating its successor: %w", err)
 	}
 	f := os.NewFile(uintptr(fd), tmp)
 	_, err = f.Write(data)
-	err = errors.Join(err, unix.Fchmod(fd, t.mode()), f.Sync(), f.Close())
+	err = errors.Join(err, unix.Fchmod(fd, mode), f.Sync(), f.Close())
 	if err == nil {
 		err = unix.Renameat(dir, tmp, dir, t.Name)
 	}

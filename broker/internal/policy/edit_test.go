@@ -198,6 +198,24 @@ func TestAddRuleReplacesTheSame(t *testing.T) {
 	}
 }
 
+// What a killed edit left is gone with the next, and a repository's file stays as readable as it was.
+func TestEditLeavesNothing(t *testing.T) {
+	for scope, want := range map[Scope]os.FileMode{ScopeUser: 0o600, ScopeProject: 0o644} {
+		tg := Target{Dir: t.TempDir(), Name: "policy.toml", Scope: scope, UID: os.Getuid()}
+		if err := errors.Join(os.WriteFile(tg.Path(), []byte("version = 1\n"), 0o644), os.Chmod(tg.Path(), 0o644), os.WriteFile(tg.Dir+"/.policy.toml.tmp", []byte("half"), 0o600),
+			AddRule(tg, Rule{Kind: KindPath, Pattern: "/x", Decision: Deny}, testVars())); err != nil {
+			t.Fatal(err)
+		}
+		list, _ := os.ReadDir(tg.Dir)
+		if len(list) != 2 || list[0].Name() != ".policy.toml.lock" {
+			t.Errorf("%s: left: %v", scope, list)
+		}
+		if st, err := os.Stat(tg.Path()); err != nil || st.Mode().Perm() != want {
+			t.Errorf("%s: %v, %v", scope, st.Mode(), err)
+		}
+	}
+}
+
 func TestImport(t *testing.T) {
 	for name, c := range map[string]struct{ format, text, config, rules, unmapped string }{
 		"legacy": {"sbx", `{"read_only_paths":["/a"],"masked_paths":["/b"],"workdir":"/w","non_root_user":true,"readonly_paths":["/c"],"writable_paths":["/d"],"blocked_paths":["/e"],
