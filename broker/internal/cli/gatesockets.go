@@ -76,7 +76,11 @@ func (g *grounds) aliased(dir string) bool {
 
 // refused records what the server denies without a question: connecting to a socket, where nothing can wait, and what does not exist inside.
 func (g *fileGate) refused(r gatefs.Request) {
-	if !r.Hidden {
+	switch {
+	case r.Guarded:
+		g.record(r, errGuarded)
+		return
+	case !r.Hidden:
 		g.record(r, errSocket)
 		return
 	}

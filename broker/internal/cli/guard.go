@@ -1,23 +1,40 @@
 package cli
 
 import (
+	"errors"
+	"os"
 	"path"
+	"strconv"
 	"strings"
+	"sync/atomic"
 
+	"golang.org/x/sys/unix"
+
+	"sbx/broker/internal/decide"
 	"sbx/broker/internal/gate/gatefs"
 	"sbx/broker/internal/guard"
 	"sbx/broker/internal/planner"
+	"sbx/broker/internal/policy"
 	"sbx/shared/plan"
 	"sbx/shared/stage"
 )
 
 // serveGuard returns the function that serves the guarded directories of a plan.
-func (t *term) serveGuard(in *planner.Input) func(*stage.Child, *plan.Mount, int) error {
+func (t *term) serveGuard(in *planner.Input, asks *asking, refused *blocked) func(*stage.Child, *plan.Mount, int) error {
+	var looked atomic.Int32
 	return func(c *stage.Child, m *plan.Mount, fd int) error {
 		tree := gatefs.Tree{Dirs: []gatefs.Dir{{Path: "/", Host: string(m.Source), Kind: gatefs.Guarded, Rules: guardRules(in, m)}}}
 		s, err := gatefs.New(fd, tree, gatefs.Options{
-			Owner: gatefs.Owner{UID: in.Facts.UID, GID: in.Facts.GID},
-			Check: func(_ string, old, next []byte) error { return guard.CheckGitConfig(old, next) },
+			Owner:   gatefs.Owner{UID: in.Facts.UID, GID: in.Facts.GID},
+			Check:   func(_ string, old, next []byte) error { return guard.CheckGitConfig(old, next) },
+			Refused: func(r gatefs.Request) {
+				if looked.Add(1) <= maxLooked {
+					r.PID = outside(c.PID, r.PID)
+				} else {
+					r.PID = 0
+				}
+				kept(path.Join(string(m.Target), r.Path), r, asks, refused)
+			},
 		})
 		if err != nil {
 			return err
@@ -26,6 +43,62 @@ func (t *term) serveGuard(in *planner.Input) func(*stage.Child, *plan.Mount, int
 		return nil
 	}
 }
+
+// maxLooked bounds how often a session's processes are looked through for one that the guard refused something.
+const maxLooked = 256
+
+// outside finds the process that is called pid inside: this file system was made there, so that is how the kernel calls its callers. 0: it is
+// gone, or a thread.
+func outside(init int, pid uint32) uint32 {
+	list := []int{init}
+	for i := 0; i < len(list) && i < maxLooked; i++ {
+		dir := "/proc/" + strconv.Itoa(list[i])
+		if _, inside, _ := lineage(uint32(list[i])); inside == int(pid) {
+			return uint32(list[i])
+		}
+		threads, _ := os.ReadDir(dir + "/task")
+		for _, t := range threads {
+			b, _ := os.ReadFile(dir + "/task/" + t.Name() + "/children")
+			for f := range strings.FieldsSeq(string(b)) {
+				if child, err := strconv.Atoi(f); err == nil {
+					list = append(list, child)
+				}
+			}
+		}
+	}
+	return 0
+}
+
+// kept records that the guard of a project kept a secret or a guarded name.
+func kept(p string, r gatefs.Request, asks *asking, refused *blocked) {
+	access, what := "write", " (guarded)"
+	if r.Hidden {
+		access, what = "read", " (secret)"
+	}
+	if asks == nil || asks.arb == nil {
+		refused.line(access+" "+quote(p)+what+by(r.PID)+": sbx why "+shellQuote(p), false)
+		return
+	}
+	q := decide.Ask{PID: int(r.PID), Op: access, Kind: policy.KindPath, Path: p}
+	if q.PID != 0 {
+		q.Exe, q.Cwd = procLinks(q.PID)
+	}
+	if r.Hidden {
+		asks.hidden(q, decide.Verdict{Errno: int(unix.ENOENT), Life: decide.Forever, Reason: hiddenReason + "environment files and keys do not exist inside a project"})
+		return
+	}
+	asks.arb.Refused(q, decide.Verdict{Errno: int(unix.EROFS), Life: decide.Forever, Reason: errGuarded.Error()})
+}
+
+func by(pid uint32) string {
+	if pid == 0 {
+		return ""
+	}
+	return " by " + caller(pid)
+}
+
+// errGuarded is the reason of what the guard keeps from being changed.
+var errGuarded = errors.New("guarded: it decides what runs outside of the sandbox")
 
 // guardRules are the rules of a guarded directory; the first that matches a name decides. What the plan
 // hides in it was resolved by the planner: links, other mounts and hard links of secrets included.

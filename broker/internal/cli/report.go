@@ -144,10 +144,16 @@ func (x *reported) line() string {
 	if strings.HasPrefix(x.Reason, hiddenReason) {
 		what += " (secret)"
 	}
+	if x.Reason == errGuarded.Error() {
+		what += " (guarded)"
+	}
 	if x.Host != "" {
 		what = quote(x.Host) + ":" + strconv.Itoa(x.Port)
 	}
-	line := fmt.Sprintf("%s: %s %s by %s[%d]", word, x.Op, what, quote(path.Base(x.Exe)), x.PID)
+	line := fmt.Sprintf("%s: %s %s", word, x.Op, what)
+	if x.PID != 0 {
+		line += fmt.Sprintf(" by %s[%d]", quote(path.Base(x.Exe)), x.PID)
+	}
 	if x.Times > 1 {
 		line += fmt.Sprintf(" (%d times)", x.Times)
 	}

@@ -104,7 +104,7 @@ func (s *Server) SetAttr(cancel <-chan struct{}, in *fuse.SetAttrIn, out *fuse.A
 	}
 	defer t.done()
 	if !t.writable() {
-		return fuse.EROFS
+		return s.tellGuarded(&in.InHeader, t.node, "", fuse.EROFS)
 	}
 	var st unix.Stat_t
 	if err := unix.Fstat(t.host, &st); err != nil {

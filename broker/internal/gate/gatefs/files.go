@@ -32,7 +32,7 @@ func (s *Server) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut
 	}
 	defer t.done()
 	if write && !t.writable() {
-		return fuse.EROFS
+		return s.tellGuarded(&in.InHeader, t.node, "", fuse.EROFS)
 	}
 	if t.typ != unix.S_IFREG {
 		return fuse.EACCES

@@ -19,7 +19,7 @@ func (s *Server) Lookup(cancel <-chan struct{}, h *fuse.InHeader, name string, o
 	case n.kind == gated:
 		return s.lookupGated(cancel, h, n, name, out)
 	case n.kind == loop:
-		return s.lookupLoop(n, name, out)
+		return s.lookupLoop(h, n, name, out)
 	}
 	if sub := n.dir.subs[name]; sub != nil {
 		s.nodes.keep(sub)
@@ -30,7 +30,7 @@ func (s *Server) Lookup(cancel <-chan struct{}, h *fuse.InHeader, name string, o
 	}
 	switch {
 	case n.dir.Kind == Guarded:
-		return s.lookupLoop(n, name, out)
+		return s.lookupLoop(h, n, name, out)
 	case n.dir.Unlisted == AskFirst && n.fd >= 0:
 		return s.lookupGated(cancel, h, n, name, out)
 	}
@@ -81,21 +81,14 @@ func (s *Server) lookupChild(cancel <-chan struct{}, h *fuse.InHeader, n *node, 
 	return s.lookupGated(cancel, h, n, c.Name, out)
 }
 
-// tellHidden reports that somebody looked for a hidden name which the host has. The kernel keeps the answer, so it is the first one who is told of.
-func (s *Server) tellHidden(h *fuse.InHeader, n *node, name string) {
-	var st unix.Stat_t
-	if s.opts.Refused != nil && n.fd >= 0 && !s.isAgent(h) && statName(n.fd, name, &st) == nil {
-		s.opts.Refused(Request{PID: h.Pid, Op: opLookup.String(), Path: path.Join(n.path, name), Hidden: true})
-	}
-}
-
 // lookupLoop finds a name of a guarded directory on the host.
-func (s *Server) lookupLoop(n *node, name string, out *fuse.EntryOut) fuse.Status {
+func (s *Server) lookupLoop(h *fuse.InHeader, n *node, name string, out *fuse.EntryOut) fuse.Status {
 	if n.zone == nil {
 		return fuse.ENOTDIR
 	}
 	r := n.zone.rule(name)
 	if r.action == Hide {
+		s.tellHidden(h, n, name)
 		return absent(out)
 	}
 	watched, seen := s.watch(n)

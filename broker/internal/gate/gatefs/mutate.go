@@ -67,7 +67,7 @@ func (s *Server) Create(cancel <-chan struct{}, in *fuse.CreateIn, name string, 
 	}
 	n, code := s.place(in.NodeId, name, false)
 	if code != fuse.OK {
-		return code
+		return s.tellGuarded(&in.InHeader, n, name, code)
 	}
 	flags := int(in.Flags)&(hostFlags|unix.O_EXCL) | unix.O_CREAT | unix.O_NOFOLLOW | unix.O_NONBLOCK
 	mode := in.Mode & 0o1777
@@ -129,7 +129,7 @@ func (s *Server) Mkdir(cancel <-chan struct{}, in *fuse.MkdirIn, name string, ou
 	}
 	n, code := s.place(in.NodeId, name, true)
 	if code != fuse.OK {
-		return code
+		return s.tellGuarded(&in.InHeader, n, name, code)
 	}
 	mode := in.Mode & 0o1777
 	if err := unix.Mkdirat(n.fd, name, mode); err != nil {
@@ -158,7 +158,7 @@ func (s *Server) Mknod(cancel <-chan struct{}, in *fuse.MknodIn, name string, ou
 	}
 	n, code := s.place(in.NodeId, name, false)
 	if code != fuse.OK {
-		return code
+		return s.tellGuarded(&in.InHeader, n, name, code)
 	}
 	mode := in.Mode & (unix.S_IFMT | 0o1777)
 	if err := unix.Mknodat(n.fd, name, mode, 0); err != nil {
@@ -178,7 +178,7 @@ func (s *Server) Symlink(cancel <-chan struct{}, h *fuse.InHeader, target, name 
 	}
 	n, code := s.place(h.NodeId, name, false)
 	if code != fuse.OK {
-		return code
+		return s.tellGuarded(h, n, name, code)
 	}
 	if err := unix.Symlinkat(target, n.fd, name); err != nil {
 		return status(err)
@@ -204,7 +204,7 @@ func (s *Server) Link(cancel <-chan struct{}, in *fuse.LinkIn, name string, out 
 	}
 	n, code := s.place(in.NodeId, name, false)
 	if code != fuse.OK {
-		return code
+		return s.tellGuarded(&in.InHeader, n, name, code)
 	}
 	from := s.nodes.get(in.Oldnodeid)
 	switch {
@@ -225,7 +225,7 @@ func (s *Server) Link(cancel <-chan struct{}, in *fuse.LinkIn, name string, out 
 	if err := unix.Linkat(s.procfd, strconv.Itoa(t.host), n.fd, name, unix.AT_SYMLINK_FOLLOW); err != nil {
 		return status(err)
 	}
-	return s.lookupLoop(n, name, out)
+	return s.lookupLoop(&in.InHeader, n, name, out)
 }
 
 // Unlink removes a name that is not a directory's.
@@ -251,7 +251,7 @@ func (s *Server) remove(cancel <-chan struct{}, h *fuse.InHeader, name string, f
 		return code
 	}
 	if code := mayTake(n, name, flags != 0); code != fuse.OK {
-		return code
+		return s.tellGuarded(h, n, name, code)
 	}
 	return status(unix.Unlinkat(n.fd, name, flags))
 }

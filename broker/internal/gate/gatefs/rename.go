@@ -50,9 +50,9 @@ func (s *Server) Rename(cancel <-chan struct{}, in *fuse.RenameIn, oldName, newN
 			if code == fuse.OK && od != nd { // the kernel may rely on the file under its old name, and does under the new one
 				go s.fuse.EntryNotify(nd.id, newName) // waits until the kernel has moved the name
 			}
-			return code
+			return s.tellGuarded(&in.InHeader, nd, newName, code)
 		}
-		return code
+		return s.tellGuarded(&in.InHeader, nd, newName, code)
 	}
 	if in.Flags&unix.RENAME_EXCHANGE != 0 {
 		if err := statName(nd.fd, newName, &other); err != nil {
