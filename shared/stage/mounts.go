@@ -199,7 +199,7 @@ func (c *compiler) root(m *plan.Mount) error {
 // that happens to the path between planning and now can change what is mounted.
 func (c *compiler) bind(m *plan.Mount, rel string) {
 	t := c.t
-	if m.Device { // root's own nodes in a directory of root's: nothing to pin, no flag to set
+	if m.Device { // root's own nodes in a directory of root's: nothing to pin; for its flag see pivot
 		c.mountOn(rel, t.str(string(m.Source)), 0, unix.MS_BIND, 0)
 		return
 	}
@@ -358,6 +358,8 @@ func (c *compiler) whiteouts(m *plan.Mount, rel string) {
 // pivot makes the new root the only one (pivot_root(2), "pivot_root(".", ".")").
 func (c *compiler) pivot() {
 	t := c.t
+	t.at("setting nosuid", "") // also for devices and what stands for masked files, which are bound by path
+	t.call(unix.SYS_MOUNT_SETATTR, atCwd, t.str("."), unix.AT_RECURSIVE|unix.AT_SYMLINK_NOFOLLOW, ptr(t, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID}), mountAttrSize)
 	t.at("entering the new root", "")
 	t.call(unix.SYS_PIVOT_ROOT, t.str("."), t.str("."))
 	t.call(unix.SYS_UMOUNT2, t.str("."), unix.MNT_DETACH)
