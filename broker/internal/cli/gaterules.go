@@ -12,7 +12,7 @@ import (
 
 const (
 	// watchAfter keeps what only long sessions need out of the start.
-	watchAfter = time.Second
+	watchAfter = 150 * time.Millisecond
 	// watchCalm joins the events of one change.
 	watchCalm = 20 * time.Millisecond
 )

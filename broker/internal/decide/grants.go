@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -23,12 +24,13 @@ type Grant struct {
 
 // Grants is the set of answers of one session. A nil set is empty. It is safe for concurrent use.
 type Grants struct {
-	mu     sync.RWMutex
-	byName map[string][]Grant
+	mu      sync.RWMutex
+	byName  map[string][]Grant
+	refused map[string]bool // names with a refusal, of which there are few: each directory that is asked for looks for them
 }
 
 // NewGrants makes an empty set.
-func NewGrants() *Grants { return &Grants{byName: map[string][]Grant{}} }
+func NewGrants() *Grants { return &Grants{byName: map[string][]Grant{}, refused: map[string]bool{}} }
 
 // key keeps hosts and paths apart; an exec answer is about the same files as a path answer.
 func key(k policy.Kind, name string) string {
@@ -47,6 +49,10 @@ func (s *Grants) Add(g Grant) {
 	defer s.mu.Unlock()
 	k := key(g.Kind, g.Name)
 	s.byName[k] = append(drop(s.byName[k], g), g)
+	delete(s.refused, k)
+	if slices.ContainsFunc(s.byName[k], func(g Grant) bool { return !g.Allow }) {
+		s.refused[k] = true
+	}
 }
 
 func drop(list []Grant, g Grant) []Grant {
@@ -66,6 +72,7 @@ func (s *Grants) Revoke(kind policy.Kind, name string) int {
 	k := key(kind, name)
 	n := len(s.byName[k])
 	delete(s.byName, k)
+	delete(s.refused, k)
 	return n
 }
 
@@ -158,8 +165,8 @@ func (s *Grants) deniedBelow(dir string, now time.Time) bool {
 	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	for _, list := range s.byName {
-		for _, g := range list {
+	for k := range s.refused {
+		for _, g := range s.byName[k] {
 			if !g.Allow && g.Kind != policy.KindHost && g.holds(now) && (g.Name == dir || strings.HasPrefix(g.Name, strings.TrimSuffix(dir, "/")+"/")) {
 				return true
 			}
