@@ -218,6 +218,7 @@ func (a *asking) note(n notify.Note) {
 // hidden records that somebody looked for what does not exist inside, with the reason that the lists have for it; v is for what no list names.
 func (a *asking) hidden(q decide.Ask, v decide.Verdict) {
 	if h := policy.HiddenBy(a.rules.concealed(), q.Kind, q.Path); h != nil {
+		v.Silent = decide.Habit(q.Path) // on record, but nothing to tell anybody
 		v.Reason, v.Rule, v.Origin, v.Life = hiddenReason+h.Reason, h.Pattern, h.Origin.String(), decide.Forever
 	}
 	a.arb.Refused(q, v)

@@ -399,7 +399,7 @@ func (x *explainer) unsettled(q decide.Ask, row *answerRow) {
 func (x *explainer) addRule(p string, a policy.Access) string {
 	pattern := policy.Vars{Home: x.s.Vars.Home}.Short(policy.EscapePath(p))
 	if st, err := x.in.FS.Lstat(p); err == nil && st.Type == host.Dir {
-		pattern += "/**"
+		pattern = strings.TrimSuffix(pattern, "/") + "/**"
 	}
 	cmd := "sbx policy add allow " + shellQuote(pattern)
 	if a != policy.Read && a != "" && a != policy.Connect {

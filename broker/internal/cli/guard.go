@@ -25,8 +25,8 @@ func (t *term) serveGuard(in *planner.Input, asks *asking, refused *blocked) fun
 	return func(c *stage.Child, m *plan.Mount, fd int) error {
 		tree := gatefs.Tree{Dirs: []gatefs.Dir{{Path: "/", Host: string(m.Source), Kind: gatefs.Guarded, Rules: guardRules(in, m)}}}
 		s, err := gatefs.New(fd, tree, gatefs.Options{
-			Owner:   gatefs.Owner{UID: in.Facts.UID, GID: in.Facts.GID},
-			Check:   func(_ string, old, next []byte) error { return guard.CheckGitConfig(old, next) },
+			Owner: gatefs.Owner{UID: in.Facts.UID, GID: in.Facts.GID},
+			Check: func(_ string, old, next []byte) error { return guard.CheckGitConfig(old, next) },
 			Refused: func(r gatefs.Request) {
 				if looked.Add(1) <= maxLooked {
 					r.PID = outside(c.PID, r.PID)

@@ -2,10 +2,13 @@ package decide
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"sbx/broker/internal/policy"
 )
@@ -405,5 +408,23 @@ func BenchmarkDecide(b *testing.B) {
 	e := env(b)
 	for b.Loop() {
 		Decide(read("/home/u/a/b/c/d"), e)
+	}
+}
+
+// What is answered without a question is told of in the documents, entry by entry.
+func TestProbesAreDocumented(t *testing.T) {
+	doc, err := os.ReadFile("../../../docs/policy.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range Probes() {
+		if row := fmt.Sprintf("| `%s` | %s | %s |\n", p.Path, unix.ErrnoName(syscall.Errno(p.Errno)), p.Reason); !strings.Contains(string(doc), row) {
+			t.Errorf("docs/policy.md lacks %s", row)
+		}
+	}
+	for _, h := range histories() {
+		if !strings.Contains(string(doc), "`"+h+"`") {
+			t.Errorf("docs/policy.md lacks %s", h)
+		}
 	}
 }

@@ -77,6 +77,12 @@ func history(a Ask) (Probe, bool) {
 	return Probe{}, false
 }
 
+// Habit says whether a path is one at which interactive programs keep by themselves what was typed in them.
+func Habit(p string) bool {
+	_, ok := history(Ask{Kind: policy.KindPath, Path: p})
+	return ok
+}
+
 // probe finds the entry for a question about a path or an old-style socket.
 func probe(a Ask) (Probe, bool) {
 	if a.Kind == policy.KindHost {
