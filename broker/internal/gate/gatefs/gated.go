@@ -46,10 +46,17 @@ func (s *Server) admit(cancel <-chan struct{}, h *fuse.InHeader, n *node, o op) 
 	if s.gate.sendBack(g, h.Pid, waited) {
 		return veiled, errno(unix.ESTALE)
 	}
-	if g.mode == RW { // served, or reached through a directory that was entered before the mount
+	if g.mode == RW && s.answered(g) { // served, or reached through a directory that was entered before the mount
 		return freely, fuse.OK
 	}
 	return plainly, fuse.OK
+}
+
+// answered says whether a grant is not of the plan: what that mounts at a name may be another file than the host's.
+func (s *Server) answered(g *grant) bool {
+	s.gate.mu.Lock()
+	defer s.gate.mu.Unlock()
+	return !g.planned
 }
 
 func (s *Server) granted(n *node) bool {
