@@ -384,7 +384,7 @@ func (s *scanner) judgeConfig(c *Change) {
 		old, err = readSmall(s.host, within(c.Path, s.l.Target))
 	}
 	if err == nil {
-		err = guard.CheckGitConfig(old, now)
+		err = guard.CheckGitConfig(within(c.Path, s.l.Target), old, now)
 	}
 	if err != nil {
 		c.Risk, c.Reason = Guarded, err.Error()

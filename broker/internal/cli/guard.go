@@ -26,7 +26,7 @@ func (t *term) serveGuard(in *planner.Input, asks *asking, refused *blocked) fun
 		tree := gatefs.Tree{Dirs: []gatefs.Dir{{Path: "/", Host: string(m.Source), Kind: gatefs.Guarded, Rules: guardRules(in, m)}}}
 		s, err := gatefs.New(fd, tree, gatefs.Options{
 			Owner: gatefs.Owner{UID: in.Facts.UID, GID: in.Facts.GID},
-			Check: func(_ string, old, next []byte) error { return guard.CheckGitConfig(old, next) },
+			Check: func(p string, old, next []byte) error { return guard.CheckGitConfig(inProject(in, m, p), old, next) },
 			Refused: func(r gatefs.Request) {
 				if looked.Add(1) <= maxLooked {
 					r.PID = outside(c.PID, r.PID)
@@ -100,6 +100,14 @@ func by(pid uint32) string {
 // errGuarded is the reason of what the guard keeps from being changed.
 var errGuarded = errors.New("guarded: it decides what runs outside of the sandbox")
 
+// inProject is the place in the project of a file of a guarded directory; "" if it is not there.
+func inProject(in *planner.Input, m *plan.Mount, p string) string {
+	if string(m.Target) != in.Project {
+		return ""
+	}
+	return strings.TrimPrefix(p, "/")
+}
+
 // guardRules are the rules of a guarded directory; the first that matches a name decides. What the plan
 // hides in it was resolved by the planner: links, other mounts and hard links of secrets included.
 func guardRules(in *planner.Input, m *plan.Mount) []gatefs.Rule {
@@ -141,8 +149,8 @@ func guardRules(in *planner.Input, m *plan.Mount) []gatefs.Rule {
 
 // gitRules guard a repository that lies at prefix.
 func gitRules(prefix string) []gatefs.Rule {
-	// git init puts these there, and nothing runs them
-	out := []gatefs.Rule{{Pattern: prefix + "hooks/*.sample", Action: gatefs.Allow}}
+	// git init, clone and submodule put these there, and nothing runs them
+	out := []gatefs.Rule{{Pattern: prefix + "hooks/*.sample", Action: gatefs.Allow}, {Pattern: prefix + "modules/**/hooks/*.sample", Action: gatefs.Allow}}
 	for _, n := range guard.GitConfigs() {
 		out = append(out, gatefs.Rule{Pattern: prefix + n, Action: gatefs.Check})
 	}

@@ -7,9 +7,12 @@ import (
 
 // CheckGitConfig says whether a repository's configuration may be replaced by next. Ordinary settings
 // may change as they like; a key by which git runs a program, reads another configuration or talks to
-// another place may only stay as it was (git-config(1)).
-func CheckGitConfig(old, next []byte) error {
+// another place may only stay as it was (git-config(1)). Rel is the file's place in the project.
+func CheckGitConfig(rel string, old, next []byte) error {
 	had := map[string]bool{}
+	for _, w := range worktrees(rel) {
+		had["core.worktree="+w] = true
+	}
 	before, err := dangerous(string(old))
 	if err != nil {
 		before = nil // an unreadable file vouches for nothing

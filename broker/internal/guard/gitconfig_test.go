@@ -28,7 +28,7 @@ func TestCheckGitConfig(t *testing.T) {
 		{"broken header", plain + "[core\n", false},
 		{"byte order mark", "\ufeff[core]\n\teditor = x\n", false},
 	} {
-		if err := CheckGitConfig([]byte(plain), []byte(c.next)); (err == nil) != c.ok {
+		if err := CheckGitConfig(".git/config", []byte(plain), []byte(c.next)); (err == nil) != c.ok {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}
@@ -36,10 +36,10 @@ func TestCheckGitConfig(t *testing.T) {
 
 func TestCheckGitConfigKeepsWhatWasThere(t *testing.T) {
 	old := plain + "[core]\n\tfsmonitor = true\n"
-	if err := CheckGitConfig([]byte(old), []byte(old+"[user]\n\tname = A\n")); err != nil {
+	if err := CheckGitConfig(".git/config", []byte(old), []byte(old+"[user]\n\tname = A\n")); err != nil {
 		t.Error(err)
 	}
-	if err := CheckGitConfig([]byte(old), []byte(plain+"[core]\n\tfsmonitor = /tmp/evil\n")); err == nil {
+	if err := CheckGitConfig(".git/config", []byte(old), []byte(plain+"[core]\n\tfsmonitor = /tmp/evil\n")); err == nil {
 		t.Error("another value for a key that was there is another program")
 	}
 }
@@ -47,10 +47,34 @@ func TestCheckGitConfigKeepsWhatWasThere(t *testing.T) {
 func FuzzCheckGitConfig(f *testing.F) {
 	f.Add(plain)
 	f.Fuzz(func(t *testing.T, s string) {
-		if err := CheckGitConfig([]byte(s), []byte(s)); err != nil {
+		if err := CheckGitConfig(".git/config", []byte(s), []byte(s)); err != nil {
 			if _, bad := dangerous(s); bad == nil {
 				t.Fatalf("unchanged file refused: %v", err)
 			}
 		}
 	})
+}
+
+func TestSubmoduleWorktree(t *testing.T) {
+	for _, c := range []struct {
+		rel, value string
+		ok         bool
+	}{
+		{".git/modules/sub/config", "../../../sub", true},
+		{".git/modules/lib/sub/config", "../../../../lib/sub", true},
+		{".git/modules/a/modules/b/config", "../../../../../a/b", true},
+		{".git/modules/sub/config", "../../../other", false},
+		{".git/modules/sub/config", "../../../../sub", false},
+		{".git/modules/sub/config", "/home", false},
+		{".git/modules/sub/config", "../../../sub/..", false},
+		{".git/modules/.vscode/config", "../../../.vscode", false},
+		{".git/modules/.git/config", "../../../.git", false},
+		{".git/modules/x/../../y/config", "../../../../../../x/../../y", false},
+		{".git/config", "../sub", false},
+		{".git/worktrees/w/config.worktree", "../../../w", false},
+	} {
+		if err := CheckGitConfig(c.rel, nil, []byte("[core]\n\tworktree = "+c.value+"\n")); (err == nil) != c.ok {
+			t.Errorf("%s: %s: %v", c.rel, c.value, err)
+		}
+	}
 }

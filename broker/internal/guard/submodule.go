@@ -1,0 +1,29 @@
+package guard
+
+import (
+	"slices"
+	"strings"
+)
+
+// worktrees are the values of core.worktree that git itself writes into the configuration at rel, relative to the
+// project: in .git/modules/NAME the way to the submodule's directory, which has its name. Any other could be a link that leads
+// out of the project, through which git would check files out there.
+func worktrees(rel string) []string {
+	dir, ok := strings.CutSuffix(rel, "/config")
+	name, below := strings.CutPrefix(dir, ".git/modules/")
+	if !ok || !below {
+		return nil
+	}
+	up := strings.Repeat("../", strings.Count(dir, "/")+1)
+	var out []string
+	for _, p := range [...]string{name, strings.ReplaceAll(name, "/modules/", "/")} { // the latter is a submodule's submodule
+		if parts := strings.Split(p, "/"); !IsGuarded(parts[0]) && !slices.ContainsFunc(parts, unsafePart) {
+			out = append(out, up+p)
+		}
+	}
+	return out
+}
+
+func unsafePart(p string) bool {
+	return p == "" || p == "." || p == ".." || strings.EqualFold(p, ".git") || strings.ContainsAny(p, "\\\"\t #;")
+}
