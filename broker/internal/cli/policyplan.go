@@ -188,6 +188,12 @@ func (x *carrier) allow(r policy.Rule, paths []string, tree bool) {
 		if have := x.modeAt(canon); !opens && (have == planner.Write || have == planner.Scratch || mode == planner.Read && have != planner.None) {
 			continue
 		}
+		if !r.Expires.IsZero() {
+			if !x.static && !opens && x.modeAt(canon) == planner.None {
+				continue // the gate gives it without a question, and takes it back when the rule ends
+			}
+			x.loss(r, "what is mounted from the start stays until the session ends, also when the rule has ended before")
+		}
 		x.in.Grants = append(x.in.Grants, planner.Grant{Path: p, Mode: mode, Optional: true, Why: r.Origin.String()})
 	}
 }
