@@ -1,11 +1,13 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -191,16 +193,25 @@ func (s *Server) admit(fd int) {
 	go func() { defer s.wg.Done(); c.serve() }()
 }
 
-// silent is the oldest client that has sent no line yet: it makes room, so that connections without a purpose keep nobody who has one away.
+// silent is the oldest client that has sent no line yet, but for the first few: it makes room, so that connections without a purpose keep nobody
+// who has one away. The few were there before the crowd: an approver may have nothing to say for hours.
 func (s *Server) silent() *conn {
-	var oldest *conn
+	var all []*conn
 	for c := range s.conns {
-		if !c.heard.Load() && (oldest == nil || c.number < oldest.number) {
-			oldest = c
+		if !c.heard.Load() {
+			all = append(all, c)
 		}
 	}
-	return oldest
+	spared := s.opt.MaxClients / sparedShare
+	if len(all) <= spared {
+		return nil
+	}
+	slices.SortFunc(all, func(a, b *conn) int { return cmp.Compare(a.number, b.number) })
+	return all[spared]
 }
+
+// sparedShare is the part of the clients that may say nothing however many there are.
+const sparedShare = 16
 
 // refuse never waits: the descriptor does not block, and an answer that does not fit is left out.
 func refuse(fd int, e *Error) {
