@@ -38,6 +38,11 @@ func (f *foreignMounts) over(p string) string {
 	return found
 }
 
+// Over is over, and Any says whether there are any, for the notification engine.
+func (f *foreignMounts) Over(p string) string { return f.over(p) }
+
+func (f *foreignMounts) Any() bool { return f.below("/") }
+
 // below says whether there is one at a path or below it, or whether the path is below one.
 func (f *foreignMounts) below(p string) bool {
 	if f.over(p) != "" {

@@ -60,6 +60,7 @@ func (g *mountGate) standing(c *stage.Child, p *plan.Plan) {
 func (g *mountGate) join(n *gate.Notify) {
 	if g.able() {
 		n.Opener, n.Grafter, n.Settle, n.Live, n.Placed = g, g, g.settle, g, &g.placed
+		n.Foreign = g.foreign
 		if g.a.cfg.Sandbox.Stat == "type-only" {
 			n.TypeOnly = func(q decide.Ask) bool { return g.a.arb.Stands(q).Decision != decide.Allow }
 		}
@@ -93,7 +94,7 @@ func (g *mountGate) settle(q decide.Ask, a notify.Ask, ask func() decide.Verdict
 		mode = gatefs.RW
 	}
 	switch {
-	case a.Dir && v.Whole && g.Whole(a.Path):
+	case a.Dir && (v.Whole || a.Foreign) && g.Whole(a.Path):
 		out.Mount = a.Path
 	case !a.Dir && v.Scope >= decide.Dir && v.Path != a.Path && host.Within(a.Path, v.Path) && g.Whole(v.Path) && g.stands(v.Path, mode):
 		out.Mount = v.Path

@@ -29,6 +29,7 @@ type Notify struct {
 	Opener  notify.Opener
 	Grafter notify.Grafter
 	Placed  *atomic.Bool // what Grafter.Placed says
+	Foreign notify.Foreign
 	Settle  func(decide.Ask, notify.Ask, func() decide.Verdict) notify.Answer
 	// TypeOnly says whether a look at attributes shows the type and asks nobody. May be nil.
 	TypeOnly func(decide.Ask) bool
@@ -37,7 +38,7 @@ type Notify struct {
 
 // ServeNotify runs the notification engine until the sandbox has ended.
 func ServeNotify(ctx context.Context, n Notify) error {
-	o := notify.Options{Listener: n.Listener, View: n.View, Log: n.Log, Taken: n.Taken, Opener: n.Opener, Grafter: n.Grafter, Placed: n.Placed}
+	o := notify.Options{Listener: n.Listener, View: n.View, Log: n.Log, Taken: n.Taken, Opener: n.Opener, Grafter: n.Grafter, Placed: n.Placed, Foreign: n.Foreign}
 	if n.Connect != nil {
 		o.Connect = func(dev, ino uint64, pid uint32, connect func() bool) { n.Connect(File{dev, ino}, pid, connect) }
 	}

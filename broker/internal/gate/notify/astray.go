@@ -79,7 +79,7 @@ func (r *request) namesAstray(objects []*object) {
 
 // execAstray mounts the file once more, where the kernel comes.
 func (r *request) execAstray(o *object) {
-	base := r.s.root.Load().base(r.n.pid, r.names[0].dir)
+	base := r.s.root.Load().base(r.n.pid, r.names[0].dir, r.s.foreign())
 	rel, below := strings.CutPrefix(o.path, base+"/")
 	if base != "" && below && r.names[0].dir == unix.AT_FDCWD {
 		if err := r.s.Grafter.GraftFor(int(r.n.pid), rel, o.path); err != nil {

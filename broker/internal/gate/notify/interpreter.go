@@ -19,7 +19,7 @@ func (r *request) interpreter() *object {
 	p := string(nm.path[:len(nm.path)-1])
 	root := s.root.Load()
 	if p[0] != '/' {
-		base := root.base(r.n.pid, nm.dir)
+		base := root.base(r.n.pid, nm.dir, s.foreign())
 		if base == "" {
 			return nil
 		}
@@ -35,12 +35,15 @@ func (r *request) interpreter() *object {
 		if next == "" || next[0] != '/' {
 			break
 		}
-		w := walker{root: root, view: s.View, rights: rights{s.caps}}
+		w := walker{root: root, view: s.View, rights: rights{s.caps}, foreign: s.foreign()}
 		if s.Grafter != nil && s.Grafter.Placed() {
 			w.grafter, w.files = s.Grafter, &s.files
 		}
 		if out, o := w.walk(next, false); out == gated {
 			return o
+		}
+		if w.blind {
+			break
 		}
 		p = next
 	}

@@ -12,6 +12,8 @@ import (
 func (r *request) native(objects []*object) {
 	o := objects[0]
 	switch {
+	case o.whole || len(objects) > 1 && objects[1].whole:
+		r.foreignTree(objects)
 	case o.astray || len(objects) > 1 && objects[1].astray:
 		r.astray(objects)
 	case r.special(o):
@@ -35,6 +37,38 @@ func (r *request) native(objects []*object) {
 	default:
 		r.handOver(o)
 	}
+}
+
+const foreignWhy = "a program serves this file system, so it is granted as a whole: something below it is refused or secret"
+
+// foreignTree asks about all of a file system, and mounts it. What the call finds there is between its caller and that file system.
+func (r *request) foreignTree(objects []*object) {
+	for _, o := range objects {
+		if !o.whole || o.native { // the other name of two lies on another mount, as the kernel says; or a link is all that is missing
+			continue
+		}
+		if !o.within && r.look() == sees { // that it is a directory is no secret
+			r.place(o, o.path)
+			return
+		}
+		op := "open-read"
+		if r.changes(o, r.op(o)) {
+			op = "open-write"
+		}
+		a := r.question(o, op)
+		a.Dir, a.Foreign, a.Write = true, true, op == "open-write"
+		answer, ok := r.allowed(o, a)
+		switch {
+		case !ok:
+			return
+		case answer.Mount == "":
+			r.s.refuse(&r.n, op, o.path, unix.EACCES, foreignWhy)
+			return
+		case !r.graft(o, answer.Mount, answer.Write):
+			return
+		}
+	}
+	r.walkOn(objects...)
 }
 
 // walkOn lets the kernel walk, through the links that a name leads over.

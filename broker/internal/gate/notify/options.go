@@ -20,8 +20,10 @@ type Ask struct {
 	Ino    uint64
 	Write  bool // the call changes what it names
 	Dir    bool // the object is a directory
-	Exe    string
-	Cwd    string
+	// Foreign: the path is a file system that somebody's program serves, and the question is about all of it.
+	Foreign bool
+	Exe     string
+	Cwd     string
 }
 
 // Answer is what became of a question. The zero value is no.
@@ -92,6 +94,15 @@ type Grafter interface {
 	Own(path string) bool
 }
 
+// Foreign knows the file systems of the host that somebody's program serves. Who looks into one may wait for ever and cannot be killed,
+// so the engine never does: it is asked about as a whole and mounted.
+type Foreign interface {
+	// Over is the mount point of the one that a path lies on, or "".
+	Over(path string) string
+	// Any says whether there are any.
+	Any() bool
+}
+
 // Note is something that was refused without a question, or allowed and then failed.
 type Note struct {
 	PID   uint32
@@ -111,6 +122,7 @@ type Options struct {
 	Taken   *atomic.Int64 // counts the notifications; may be nil
 	Opener  Opener        // nil: approved regular files are served as sealed copies, directories not at all
 	Grafter Grafter       // nil: execution, writing, listing and change of directory in gated places are refused
+	Foreign Foreign       // nil: there are none
 	Placed  *atomic.Bool  // what Grafter.Placed says; nil: it is asked each time
 	// Connect has a connection to the socket dev:ino made for a process, and says to whom it belongs. nil: it is just made.
 	Connect func(dev, ino uint64, pid uint32, connect func() bool)

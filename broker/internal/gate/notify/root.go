@@ -115,7 +115,7 @@ func (r *sandboxRoot) same(pid uint32) (bool, error) {
 
 // base returns the directory that a relative name starts from, or "" if it is not where its name says: an injected
 // directory has the name "/", a renamed or unmounted one none that can be trusted.
-func (r *sandboxRoot) base(pid uint32, dir int32) string {
+func (r *sandboxRoot) base(pid uint32, dir int32, foreign Foreign) string {
 	link := startOf(nil, pid, dir)
 	if link == nil {
 		return ""
@@ -127,6 +127,9 @@ func (r *sandboxRoot) base(pid uint32, dir int32) string {
 	}
 	if own(r, path) != "" {
 		return path // its identity cannot be asked for from here
+	}
+	if foreign != nil && foreign.Over(path) != "" {
+		return path // nor there, and a walk ends at its mount point
 	}
 	theirs, err := unix.Open(at, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -22,6 +22,7 @@ type request struct {
 	flags uint64
 	names []name
 	veil  bool // attributes show the type only
+	blind bool // a name leads into a foreign file system that is granted
 	made  bool // the file was made by this call: whatever it opens it for is allowed
 	after decide.After
 }
@@ -47,7 +48,7 @@ func (s *server) slow(n *notif, c *call, flags uint64, names []name, again bool)
 func (r *request) resolve(again bool, release func()) {
 	s := r.s
 	objects, ok := []*object(nil), false
-	if again && r.passes() {
+	if again && s.foreign() == nil && r.passes() {
 		s.pass(r.n.id)
 	} else {
 		objects, ok = r.walk()
@@ -77,6 +78,14 @@ func (r *request) resolve(again bool, release func()) {
 		closeAll(objects)
 		s.refuse(&r.n, r.op(objects[0]), path, unix.EACCES, "too many questions are open")
 	}
+}
+
+// foreign is nil where there are none.
+func (s *server) foreign() Foreign {
+	if s.Foreign == nil || s.Grafter == nil || !s.Foreign.Any() {
+		return nil
+	}
+	return s.Foreign
 }
 
 // passes repeats the loop's look, this time waiting for the disk.
@@ -124,7 +133,7 @@ func (r *request) walk() ([]*object, bool) {
 			}
 		}
 	}
-	if len(found) == 0 && r.c.kind == kindExec && s.Grafter != nil {
+	if len(found) == 0 && r.c.kind == kindExec && s.Grafter != nil && !r.blind {
 		if o := r.interpreter(); o != nil {
 			found = append(found, o)
 		}
@@ -145,18 +154,19 @@ func (r *request) walkName(i int) (outcome, *object, syscall.Errno) {
 	root := s.root.Load()
 	p, astray := string(nm.path[:len(nm.path)-1]), false
 	if p[0] != '/' {
-		base := root.base(r.n.pid, nm.dir)
+		base := root.base(r.n.pid, nm.dir, s.foreign())
 		if base == "" {
 			return inside, nil, 0
 		}
 		astray = s.Grafter != nil && s.Grafter.Placed() && s.covered(root, r.n.pid, nm.dir, []byte(base))
 		p = base + "/" + p
 	}
-	w := walker{astray: astray, root: root, view: s.View, rights: rights{s.caps}, make: r.makes(i), look: r.look()}
+	w := walker{astray: astray, root: root, view: s.View, rights: rights{s.caps}, make: r.makes(i), look: r.look(), foreign: s.foreign()}
 	if s.Grafter != nil && s.Grafter.Placed() {
 		w.grafter, w.files = s.Grafter, &s.files
 	}
 	out, o := w.walk(p, nm.nofollow)
+	r.blind = r.blind || w.blind
 	return out, o, w.refusal
 }
 
@@ -202,7 +212,7 @@ func (r *request) question(o *object, op string) Ask {
 	if o.native && !o.astray {
 		a.Target = o.path
 	}
-	if o.fd >= 0 {
+	if o.fd >= 0 && !o.whole {
 		var st unix.Stat_t
 		if unix.Fstat(o.fd, &st) == nil {
 			a.Nlink, a.Dev, a.Ino = uint64(st.Nlink), uint64(st.Dev), st.Ino

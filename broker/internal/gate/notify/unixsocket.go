@@ -58,11 +58,14 @@ func (x *connection) find(p string) (o *object, outside bool, e syscall.Errno) {
 	}
 	defer unix.Close(root.fd)
 	if p[0] != '/' {
-		base := root.base(x.n.pid, unix.AT_FDCWD)
+		base := root.base(x.n.pid, unix.AT_FDCWD, s.foreign())
 		if base == "" {
 			return nil, false, unix.EACCES
 		}
 		p = base + "/" + p
+	}
+	if f := s.foreign(); f != nil && f.Over(p) != "" {
+		return nil, false, unix.EACCES // a name there is never looked at
 	}
 	fd, e := openPath(root.fd, append([]byte(p), 0), unix.O_PATH|unix.O_CLOEXEC, unix.RESOLVE_IN_ROOT|unix.RESOLVE_NO_MAGICLINKS)
 	if e == 0 {
@@ -79,12 +82,16 @@ func (x *connection) find(p string) (o *object, outside bool, e syscall.Errno) {
 	if own := s.root.Load(); own != nil && own.id != root.id {
 		return nil, false, e
 	}
-	w := walker{root: root, view: s.View, rights: rights{s.caps}}
+	w := walker{root: root, view: s.View, rights: rights{s.caps}, foreign: s.foreign()}
 	switch out, o := w.walk(p, false); out {
 	case denied:
 		s.note(&x.n, "connect", p, w.refusal, "the path is never granted")
 		return nil, false, errnoOr(w.refusal, unix.EACCES)
 	case gated:
+		if o.whole {
+			o.close()
+			return nil, false, unix.EACCES
+		}
 		return o, true, 0
 	}
 	return nil, false, e

@@ -16,6 +16,8 @@ type object struct {
 	fd     int      // O_PATH; -1 when the directory exists and the name does not
 	typ    uint32   // S_IFMT bits
 	native bool     // mounted inside, and reached through a link that is not, or astray
+	whole  bool     // a foreign file system
+	within bool     // what the name leads to lies in it
 	astray bool     // mounted inside, where the kernel does not come from where the caller stands
 	links  []string // gated links on the way
 	texts  []string // and what each says
@@ -59,7 +61,9 @@ type walker struct {
 	// grafter and files are set once something was placed or mounted.
 	grafter Grafter
 	files   *grafted
-	astray  bool // the walk starts at a place that something was mounted on since
+	astray  bool    // the walk starts at a place that something was mounted on since
+	foreign Foreign // nil: there are none
+	blind   bool    // the walk ended where nobody looks further
 
 	cur     string // resolved
 	dir     int    // of cur on the host, O_PATH; -1 when not open
@@ -141,6 +145,15 @@ func (w *walker) step(c string, last, nofollow bool) (outcome, *object, bool) {
 	if kernelFile(p) {
 		return inside, nil, true
 	}
+	if w.foreign != nil && w.foreign.Over(p) == p {
+		if !last && w.todo[len(w.todo)-1] == ".." {
+			w.leave()
+			w.cur = p
+			return 0, nil, false
+		}
+		out, o := w.foreigner(p, c)
+		return out, o, true
+	}
 	fd, e := w.root.open(p)
 	native := e == 0
 	if e != 0 && e != unix.ENOENT {
@@ -184,6 +197,33 @@ func (w *walker) step(c string, last, nofollow bool) (outcome, *object, bool) {
 		w.dir = fd
 	}
 	return 0, nil, false
+}
+
+// foreigner ends a walk at p, where a foreign file system is mounted. Only its first directory is touched, which asks nobody.
+func (w *walker) foreigner(p, c string) (outcome, *object) {
+	if no, errno := w.view.Denied(p); no {
+		w.refusal = errno
+		return denied, nil
+	}
+	if w.view.Visible(p) || w.grafter != nil && w.grafter.Granted(p) {
+		w.blind = true
+		if len(w.links) == 0 {
+			return inside, nil
+		}
+		return gated, &object{path: p, fd: -1, typ: unix.S_IFDIR, whole: true, native: true, links: w.links, texts: w.texts}
+	}
+	if !w.view.Gated(p) {
+		return nothing, nil
+	}
+	fd, real, e := w.openHost(p, c)
+	if e != 0 {
+		return nothing, nil
+	}
+	if real != p {
+		unix.Close(fd)
+		return nothing, nil
+	}
+	return gated, &object{path: p, fd: fd, typ: unix.S_IFDIR, whole: true, within: len(w.todo) > 0, links: w.links, texts: w.texts}
 }
 
 // link puts what a link says in front of what is still to do; gated means go on.
