@@ -60,6 +60,9 @@ func (v *view) hideHardLinks() {
 	budget := maxScan
 	for _, g := range v.in.Grants {
 		canon, _, st, err := host.Resolve(v.in.FS, g.Path)
+		if err == nil && st.Type == host.Dir && v.in.Facts.Home != "" && host.Within(v.in.Facts.Home, canon) {
+			canon = v.in.Facts.Home // all of it is granted
+		}
 		if err != nil || st.Type != host.Dir || !host.Within(canon, v.in.Facts.Home) && canon != v.in.Project && !g.Explicit {
 			continue
 		}
