@@ -60,6 +60,8 @@ var mayImport = map[string][]string{
 
 	"broker/client": {"broker/internal/control", "broker/internal/prompt", "shared/plan"}, // for programs of others
 
+	"broker/sandbox": {"broker/internal/cli"}, // for programs of others
+
 	"broker/internal/cli": {"broker/internal/...", "broker/client", "shared/plan", "shared/stage", "shared/wire", "seccompbpf", "audit", "selftest/checks"},
 	"broker":              {"broker/internal/cli", "shared/stage"},
 

@@ -5,6 +5,7 @@ package cli
 // question (--json, --dry-run). Text that comes from a program or file is quoted to ASCII.
 
 import (
+	"context"
 	"errors"
 	"os"
 	"strings"
@@ -27,6 +28,11 @@ type term struct {
 	early *stage.Early // process 1, cloned when this process started; nil in most commands
 	// messages is where a detached broker speaks to, whose program has other descriptors; or nil.
 	messages *os.File
+
+	// Of an embedded run: whose it is, and what came of it.
+	host    context.Context //nolint:containedctx
+	failure *Failure
+	result  launch.Result
 }
 
 func quote(s string) string { return plan.Bytes(s).Quote() }
@@ -45,6 +51,12 @@ func (t *term) warn(s string) { t.note("sbx: " + s + "\n") }
 
 // fail prints err with its hint and returns the exit status.
 func (t *term) fail(err error) int {
+	status := t.say(err)
+	t.failure = &Failure{Err: err, Hint: hint(err), Status: status}
+	return status
+}
+
+func (t *term) say(err error) int {
 	t.warn(err.Error())
 	if h := hint(err); h != "" {
 		t.note("hint: " + h + "\n")

@@ -1,0 +1,108 @@
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// place is a home with a project in which nothing of the machine's settings counts.
+func place(t *testing.T) (home, project string) {
+	t.Helper()
+	home, err := os.MkdirTemp("/var/tmp", "sbx-sandbox-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(home) })
+	project = filepath.Join(home, "project")
+	for _, d := range []string{project, filepath.Join(home, ".ssh")} {
+		if err := os.Mkdir(d, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(home, ".ssh", "id"), []byte("KEY"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("HOME", home)
+	for _, v := range []string{"XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR"} {
+		t.Setenv(v, "")
+	}
+	return home, project
+}
+
+// run runs q, or skips where there is no sandbox to be had.
+func run(ctx context.Context, t *testing.T, q Request) (Result, error) {
+	t.Helper()
+	res, err := Run(ctx, q)
+	if errors.Is(err, ErrUnavailable) {
+		if os.Getenv("SBX_MUST_WORK") == "1" {
+			t.Fatal(err)
+		}
+		t.Skip("no user namespaces: ", err)
+	}
+	return res, err
+}
+
+func TestRun(t *testing.T) {
+	home, project := place(t)
+	res, err := run(context.Background(), t, Request{Argv: []string{"sh", "-c", "cat; cat ../.ssh/id; echo $GIVEN; echo made >f; exit 7"}, Dir: project, Mode: "static", Env: []string{"GIVEN=word"}, Stdin: strings.NewReader("input\n")})
+	if err != nil || res.Status != 7 {
+		t.Fatalf("status %d, %v\n%s", res.Status, err, res.Stderr)
+	}
+	if got := string(res.Stdout); got != "input\nword\n" {
+		t.Errorf("stdout %q", got)
+	}
+	if got := string(res.Stderr); !strings.Contains(got, "No such file or directory") {
+		t.Errorf("the key: %q", got)
+	}
+	if b, err := os.ReadFile(filepath.Join(project, "f")); err != nil || string(b) != "made\n" {
+		t.Errorf("the project's file: %q, %v", b, err)
+	}
+	var out bytes.Buffer
+	res, err = run(context.Background(), t, Request{Argv: []string{"sh", "-c", "echo x >../.ssh/id; head -c 300000 /dev/zero"}, Dir: project, Mode: "static", Profile: "strict", Stdout: &out})
+	if err != nil || res.Status != 0 || out.Len() != 300000 || len(res.Stdout) != 0 {
+		t.Errorf("status %d, %v, %d bytes", res.Status, err, out.Len())
+	}
+	if b, err := os.ReadFile(filepath.Join(home, ".ssh", "id")); err != nil || string(b) != "KEY" {
+		t.Errorf("the key is %q now, %v", b, err)
+	}
+}
+
+func TestErrors(t *testing.T) {
+	home, project := place(t)
+	sh := []string{"sh", "-c", "sleep 60"}
+	for _, c := range []struct {
+		name   string
+		q      Request
+		kind   error
+		status int
+	}{
+		{"no program", Request{}, ErrRefused, 125},
+		{"unknown option", Request{Argv: sh, Options: []string{"--bogus"}}, ErrRefused, 125},
+		{"an option that runs nothing", Request{Argv: sh, Options: []string{"--dry-run"}}, ErrRefused, 125},
+		{"a word among the options", Request{Argv: sh, Options: []string{"true"}}, ErrRefused, 125},
+		{"no sandbox", Request{Argv: sh, Options: []string{"--no-sandbox"}}, ErrRefused, 125},
+		{"secret", Request{Argv: sh, Writable: []string{filepath.Join(home, ".ssh")}}, ErrRefused, 125},
+		{"missing path", Request{Argv: sh, ReadOnly: []string{"/no/such"}}, ErrRefused, 125},
+		{"missing program", Request{Argv: []string{"no-such-program"}}, ErrNotExecuted, 127},
+		{"not executable", Request{Argv: []string{"/etc/passwd"}}, ErrNotExecuted, 126},
+		{"time-out", Request{Argv: sh, Timeout: 300 * time.Millisecond}, ErrTimeout, 124},
+	} {
+		c.q.Dir, c.q.Mode = project, "static"
+		_, err := run(context.Background(), t, c.q)
+		var e *Error
+		if !errors.Is(err, c.kind) || !errors.As(err, &e) || e.Status != c.status {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+	defer cancel()
+	if res, err := run(ctx, t, Request{Argv: sh, Dir: project, Mode: "static"}); !errors.Is(err, context.DeadlineExceeded) || res.Duration > 50*time.Second {
+		t.Errorf("cancelled: %v after %v", err, res.Duration)
+	}
+}
