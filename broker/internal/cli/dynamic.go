@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -103,7 +104,7 @@ func (a *asking) start(s *session.Session, p *plan.Plan, sealed planner.Sealed, 
 	facts := a.in.Facts
 	a.arb = arbiter.New(arbiter.Options{Record: a.log, Store: a.rules.store, Fresh: a.rules.fresh, Group: groupOf, Alone: a.alone, Grace: grace,
 		Prompt: prompt.Options{SID: s.ID, Home: facts.Home, Mode: a.mode, Timeout: a.cfg.Sandbox.PromptTimeout, MaxOpen: a.cfg.Sandbox.Questions,
-			HookCommand: a.cfg.Sandbox.PromptCommand, Notify: a.told, Look: a.look}})
+			HookCommand: a.cfg.Sandbox.PromptCommand, HookFailed: a.hookFailed(), Notify: a.told, Look: a.look}})
 	a.svc.meter.gate = a.requests
 	if a.report.home = facts.Home; a.r.verbose && !a.r.json {
 		a.report.live = a.t.warn
@@ -250,6 +251,16 @@ func (a *asking) alone() bool {
 		return false
 	}
 	return a.server == nil || !a.server.Attended(a.cfg.Sandbox.PromptTimeout)
+}
+
+// hookFailed says once what was wrong with what the prompt command answered: all that it is asked is refused.
+func (a *asking) hookFailed() func(error) {
+	var once sync.Once
+	return func(err error) {
+		once.Do(func() {
+			a.t.warn(err.Error() + "; it counts as no (an answer is: allow or deny, once, file, dir or tree, and how long)")
+		})
+	}
 }
 
 // told passes what happens in the queue on to the socket, and to the terminal or log that the command was started from.

@@ -21,7 +21,8 @@ import (
 type Hook struct {
 	Command string
 	Timeout time.Duration
-	Env     []string // nil: the broker's own
+	Env     []string    // nil: the broker's own
+	Failed  func(error) // told why a command's answer counted as no; may be nil
 }
 
 const (
@@ -87,9 +88,16 @@ func (h Hook) ask(ctx context.Context, q *Queue, qu Question, slots chan struct{
 	a.By = ByHook
 	if err != nil {
 		a = Answer{By: ByHook}
+		h.failed(err)
 	}
-	if err := q.Answer(qu.ID, a); err != nil {
-		_ = q.Answer(qu.ID, Answer{By: ByHook})
+	if err := q.Answer(qu.ID, a); err != nil && q.Answer(qu.ID, Answer{By: ByHook}) == nil { // else somebody was faster
+		h.failed(fmt.Errorf("taking answer of prompt command: %w", err))
+	}
+}
+
+func (h Hook) failed(err error) {
+	if h.Failed != nil {
+		h.Failed(err)
 	}
 }
 

@@ -47,6 +47,26 @@ func TestHook(t *testing.T) {
 	}
 }
 
+// A command that is wrong refuses everything, so somebody has to hear of it.
+func TestHookSaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	many := read("/a/b")
+	many.Dir, many.Many = true, true
+	for command, want := range map[string]string{"exit 3": "exit status 3", "echo maybe": `unknown answer "maybe"`, "echo allow file session": "use scope once, dir or tree", "echo deny": "", "echo allow dir": ""} {
+		heard := make(chan string, 1)
+		q := NewQueue(Options{HookCommand: command, HookTimeout: time.Minute, Timeout: time.Minute, HookFailed: func(err error) { heard <- err.Error() }})
+		a := q.Ask(context.Background(), many)
+		q.Close()
+		said := ""
+		if want != "" {
+			said = <-heard
+		}
+		if !strings.Contains(said, want) || len(heard) > 0 || a.Allow != (command == "echo allow dir") {
+			t.Errorf("%s: %+v, said %q", command, a, said)
+		}
+	}
+}
+
 // What a guest chose reaches the hook as data: nothing of it is expanded, and nothing passes for an option.
 func TestHookGetsGuestTextAsData(t *testing.T) {
 	dir := t.TempDir()
