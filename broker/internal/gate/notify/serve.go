@@ -42,7 +42,9 @@ type server struct {
 	refused  refusals
 	sockets  inFlight
 	host     hostDevices
-	front    *front // nil: the loop receives by itself
+
+	scratches sync.Pool // of *scratch: five pages, which are new each time otherwise
+	front     *front    // nil: the loop receives by itself
 }
 
 // Serve answers until the last process of the sandbox is gone or ctx ends; whatever is asked after that is refused.

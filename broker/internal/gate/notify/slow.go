@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"os"
+	"runtime"
 	"strconv"
 	"sync"
 	"syscall"
@@ -38,6 +39,8 @@ func (s *server) slow(n *notif, c *call, flags uint64, names []name, again bool)
 	select {
 	case s.cold <- struct{}{}:
 		s.work.Go(func() { r.resolve(again, func() { <-s.cold }) })
+		// The caller reads next, and a thread that sleeps in the kernel keeps what is to run after it waiting.
+		runtime.Gosched()
 	default:
 		r.resolve(again, nil)
 	}
@@ -90,9 +93,18 @@ func (s *server) foreign() Foreign {
 
 // passes repeats the loop's look, this time waiting for the disk.
 func (r *request) passes() bool {
-	sc := new(scratch)
+	sc, _ := r.s.scratches.Get().(*scratch)
+	if sc == nil {
+		sc = new(scratch)
+	}
+	defer r.s.scratches.Put(sc)
 	for i := range r.names {
-		if r.s.look(&r.n, &r.names[i], 0, sc) != passes {
+		nm := &r.names[i]
+		v := r.s.look(&r.n, nm, 0, sc)
+		if nm.path[0] != '/' {
+			nm.full = bytes.Clone(nm.full) // it was put together in the memory that is given back
+		}
+		if v != passes {
 			return false
 		}
 	}

@@ -67,6 +67,7 @@ type walker struct {
 
 	cur     string // resolved
 	dir     int    // of cur on the host, O_PATH; -1 when not open
+	gone    bool   // cur is not inside, so nothing below it is
 	links   []string
 	texts   []string
 	todo    []string // last element first
@@ -136,7 +137,7 @@ func (w *walker) leave() {
 	if w.dir >= 0 {
 		unix.Close(w.dir)
 	}
-	w.dir = -1
+	w.dir, w.gone = -1, false
 }
 
 // step goes from w.cur to its child c.
@@ -154,7 +155,10 @@ func (w *walker) step(c string, last, nofollow bool) (outcome, *object, bool) {
 		out, o := w.foreigner(p, c)
 		return out, o, true
 	}
-	fd, e := w.root.open(p)
+	fd, e := -1, unix.ENOENT
+	if !w.gone {
+		fd, e = w.root.open(p)
+	}
 	native := e == 0
 	if e != 0 && e != unix.ENOENT {
 		return inside, nil, true
@@ -194,7 +198,7 @@ func (w *walker) step(c string, last, nofollow bool) (outcome, *object, bool) {
 	if native {
 		unix.Close(fd)
 	} else {
-		w.dir = fd
+		w.dir, w.gone = fd, e == unix.ENOENT
 	}
 	return 0, nil, false
 }
