@@ -42,7 +42,7 @@ func Example() {
 	defer session.Close()
 	_ = session.Follow(context.Background(), func(m *client.Message) error {
 		if m.IsRequest() && strings.HasPrefix(string(m.Path), "/usr/share/") {
-			return session.Send(string(m.ID), client.Answer{Allow: true, Scope: "file", Life: "session"})
+			return session.Send(string(m.ID), client.Answer{Allow: true, Life: "session"})
 		}
 		return nil
 	})

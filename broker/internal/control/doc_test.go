@@ -1,12 +1,15 @@
 package control
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"sbx/broker/internal/prompt"
 )
 
 // The example of docs/protocol.md does what it says, and the tables name every type.
@@ -48,6 +51,13 @@ func TestPythonExample(t *testing.T) {
 	other := b.ask("/home/u/\xff\u202e")
 	write := b.askTo("write", "/home/u/data/y")
 	if a := <-b.askTo("read", "/home/u/data/x"); !a.Allow || a.Life != "session" || a.Scope != "file" {
+		t.Errorf("%+v: %s", a, out.String())
+	}
+	walk := make(chan prompt.Answer, 1) // a walker's question, which is about the names in a directory
+	go func() {
+		walk <- b.q.Ask(context.Background(), prompt.Question{PID: 7, Exe: "/bin/find", Op: "list", Path: "/home/u/data/d", Dir: true, Many: true})
+	}()
+	if a := <-walk; !a.Allow || a.Life != "session" || a.Scope != "dir" {
 		t.Errorf("%+v: %s", a, out.String())
 	}
 	select {
