@@ -41,7 +41,7 @@ func Example() {
 	}
 	defer session.Close()
 	_ = session.Follow(context.Background(), func(m *client.Message) error {
-		if m.IsRequest() && strings.HasPrefix(string(m.Path), "/usr/share/") {
+		if m.IsRequest() && strings.HasPrefix(string(m.Path), "/home/alice/data/") {
 			return session.Send(string(m.ID), client.Answer{Allow: true, Life: "session"})
 		}
 		return nil
