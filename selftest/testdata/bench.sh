@@ -38,6 +38,14 @@ fi
 for gate in gatefs notify; do
 	env -i HOME="$here/home" PATH=/usr/bin:/bin $user "$here/bench" -first "${FIRST:-1000}" -gate $gate -sbx "$here/sbx"
 done
+# The least that a first access can cost, in C (first.c).
+if cc -O2 -o "$here/first" "$top/selftest/testdata/first.c" 2>/dev/null; then
+	$user mkdir "$here/home/least"
+	$user "$here/first" "${FIRST:-1000}" "$here/home/least"
+	rm -rf "$here/home/least"
+else
+	echo "in C, the least: left out, missing: cc and the kernel's headers"
+fi
 sh "$top/selftest/testdata/bench_gate.sh" "$here" "$go" $user
 # How the host fares under bombs in a sandbox.
 env -i HOME="$here/home" PATH=/usr/bin:/bin $user python3 "$top/selftest/testdata/responsive.py" "$here/sbx" "${ROUNDS:-3}"

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"runtime"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -96,6 +97,9 @@ func (a *asking) start(s *session.Session, p *plan.Plan, sealed planner.Sealed, 
 	}
 	// The collector may still be off, and a program can ask faster than it will be on.
 	debug.SetMemoryLimit(memoryLimit)
+	if runtime.GOMAXPROCS(0) < 2 { // a thread that sleeps in the kernel keeps one for up to ten milliseconds, whatever there is to do
+		runtime.GOMAXPROCS(2)
+	}
 	a.view = gate.NewView(p, sealed.Paths, files)
 	var err error
 	if a.log, err = a.openLog(s, planHash, time.Time{}); err != nil {
