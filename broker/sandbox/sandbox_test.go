@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -104,5 +105,31 @@ func TestErrors(t *testing.T) {
 	defer cancel()
 	if res, err := run(ctx, t, Request{Argv: sh, Dir: project, Mode: "static"}); !errors.Is(err, context.DeadlineExceeded) || res.Duration > 50*time.Second {
 		t.Errorf("cancelled: %v after %v", err, res.Duration)
+	}
+}
+
+// TestLeavesNothingOpen: whoever runs many has no more descriptors open than after the first one.
+func TestLeavesNothingOpen(t *testing.T) {
+	_, project := place(t)
+	q := Request{Argv: []string{"true"}, Dir: project, Mode: "static"}
+	open := func() int {
+		if res, err := run(context.Background(), t, q); err != nil || res.Status != 0 {
+			t.Fatalf("status %d, %v: %s", res.Status, err, res.Stderr)
+		}
+		list, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(list)
+	}
+	first := open()
+	for range 8 {
+		open()
+	}
+	for end := time.Now().Add(time.Minute); open() > first+4; time.Sleep(100 * time.Millisecond) { // what ended just now is being closed
+		runtime.GC()
+		if time.Now().After(end) {
+			t.Fatalf("%d descriptors after the first run, %d now", first, open())
+		}
 	}
 }

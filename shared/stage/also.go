@@ -126,6 +126,9 @@ func (c *Child) settle() {
 	}
 }
 
+// Leave gives everything to others, also what the program was too short for, so that whoever stays closes it.
+func (c *Child) Leave() { c.leaveAll() }
+
 // leaveAll gives everything to others.
 func (c *Child) leaveAll() {
 	for _, a := range c.also.list {

@@ -34,6 +34,9 @@ func (m *meter) holdMemory(kill func()) {
 				pause = memoryEvery
 			}
 			time.Sleep(pause)
+			if m.over.Load() {
+				return
+			}
 			if pause = machineEvery; !c.asked {
 				if !scarce() {
 					continue
@@ -74,6 +77,9 @@ func (m *meter) holdShare() {
 	go func() {
 		for s, pause := (resources.Share{Root: "/"}), firstShare; ; pause = s.Look(m.init()) {
 			time.Sleep(pause)
+			if m.over.Load() {
+				return
+			}
 			c.mu.Lock()
 			c.heldBack = s.Most
 			c.mu.Unlock()

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"sbx/broker/internal/control"
@@ -29,6 +30,7 @@ type meter struct {
 	milli   int64
 	peak    int64 // most memory that was seen, where there is no group
 	looping bool
+	over    atomic.Bool // the session is: nobody is looked at any more, its pids may be others'
 
 	open, allowed, denied int64
 	waited                time.Duration

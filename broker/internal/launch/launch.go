@@ -43,8 +43,8 @@ type Options struct {
 	Fuse func(c *stage.Child, m *plan.Mount, fd int) error
 	// Settled is called when the program has run for a second. It must not wait, and may be nil.
 	Settled func()
-	// Exits says that the caller exits as soon as Run returns.
-	Exits bool
+	// Exits says that the caller exits as soon as Run returns, Stays that it goes on with something else.
+	Exits, Stays bool
 	// Folder and Remember: see stage.Hooks.
 	Folder   stage.Folder
 	Remember bool
@@ -147,6 +147,9 @@ func run(ctx context.Context, p *plan.Plan, opt Options, start starter) (Result,
 		close(stop)
 	}
 	child.End(opt.Exits)
+	if opt.Stays {
+		child.Leave()
+	}
 	res.After = child.Aftermath()
 	if err == nil {
 		child.Remember()
