@@ -20,7 +20,7 @@ const (
 type aheadFile struct {
 	magic, nops, used, misses uint64
 	nids                      uint64
-	alone                     uint64 // nobody answers process 1 while it builds
+	alone                     uint64      // nobody answers process 1 while it builds
 	ids                       [128]uint32 // where in data the session's id stands
 	ops                       [aheadOps]op
 	data                      [aheadData]byte

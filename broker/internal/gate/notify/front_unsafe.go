@@ -301,11 +301,11 @@ func (f *front) joined(n *notif, dir int32, size int, placed bool) int {
 	k := f.number(f.text(0, "/proc/"), n.pid)
 	switch {
 	case dir == unix.AT_FDCWD:
-		k = f.text(k, "/cwd\x00")
+		f.text(k, "/cwd\x00")
 	case dir < 0:
 		return 0
 	default:
-		k = f.text(f.number(f.text(k, "/fd/"), uint32(dir)), "\x00")
+		f.text(f.number(f.text(k, "/fd/"), uint32(dir)), "\x00")
 	}
 	here := unix.AT_FDCWD
 	if placed && (!f.identify(uintptr(here), &f.link[0], 0) || f.st.Mnt_id == f.mount) { // see covered
