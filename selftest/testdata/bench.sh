@@ -41,7 +41,7 @@ done
 # The least that a first access can cost, in C (first.c).
 if cc -O2 -o "$here/first" "$top/selftest/testdata/first.c" 2>/dev/null; then
 	$user mkdir "$here/home/least"
-	$user "$here/first" "${FIRST:-1000}" "$here/home/least"
+	$user "$here/first" "${FIRST:-1000}" "$here/home/least" || echo "in C, the least: left out, it cannot serve a file system here"
 	rm -rf "$here/home/least"
 else
 	echo "in C, the least: left out, missing: cc and the kernel's headers"

@@ -161,6 +161,8 @@ func (c *conn) signal() {
 func (c *conn) finish() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.holding, c.lagging = false, false
+	c.release()
 	c.ending = true
 	c.signal()
 }

@@ -91,6 +91,25 @@ func TestLook(t *testing.T) {
 	}
 }
 
+// What was held back is told at the end as well.
+func TestLookAtTheEnd(t *testing.T) {
+	b := newBench(t, Options{})
+	b.ask("/a/f")
+	c, peer, in := looked(t, b)
+	var after decide.After
+	fmt.Fprintf(peer, "{\"type\":\"cmd.deny\",\"id\":%q}\n", b.only(t).ID)
+	if !c.look(&after) {
+		t.Fatal("the answer was not found")
+	}
+	c.finish()
+	for _, want := range []string{`"event.audit"`, `"re":"cmd.deny"`} {
+		if l, err := in.ReadString('\n'); err != nil || !strings.Contains(l, want) {
+			t.Errorf("got %q, %v; want %s", l, err, want)
+		}
+	}
+	after.Run()
+}
+
 // Lines other than answers are obeyed beside, and the first that is wrong is the last here too.
 func TestLookLeavesTheRest(t *testing.T) {
 	b := newBench(t, Options{})
