@@ -38,7 +38,7 @@ type looked struct {
 const spreadAfter = 20 * time.Millisecond
 
 // settledAfter is how long a program has run whose broker may do what would have been in its way.
-const settledAfter = time.Second
+const settledAfter = 400 * time.Millisecond
 
 // quietFor is how long nothing has to be asked of the waiting thread before it does a chore.
 const quietFor = 150 * time.Microsecond

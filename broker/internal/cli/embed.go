@@ -77,7 +77,7 @@ func (t *term) context() context.Context {
 	return context.Background()
 }
 
-// settled is what is done once the program has run for a second; another program's memory is its own.
+// settled is what is done once the program has run for a moment; another program's memory is its own.
 func (t *term) settled() func() {
 	if t.host != nil {
 		return nil

@@ -14,7 +14,7 @@ import (
 	"sbx/broker/internal/resources"
 )
 
-// settle is what a broker does when its program has run for a second: until then it would have been in the
+// settle is what a broker does when its program has run for a moment: until then it would have been in the
 // way. The collector is switched on, and the pages of the program file that only the start needed are given
 // back; those that are needed again are still in the kernel's cache.
 func settle() {

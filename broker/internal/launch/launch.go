@@ -41,7 +41,7 @@ type Options struct {
 	Maps func(pid int) error
 	// Fuse serves the plan's FUSE file systems, see stage.Hooks.
 	Fuse func(c *stage.Child, m *plan.Mount, fd int) error
-	// Settled is called when the program has run for a second. It must not wait, and may be nil.
+	// Settled is called when the program has run for 0.4 seconds. It must not wait, and may be nil.
 	Settled func()
 	// Exits says that the caller exits as soon as Run returns, Stays that it goes on with something else.
 	Exits, Stays bool
