@@ -44,7 +44,6 @@ type front struct {
 	link   [64]byte
 	name   [frontName]byte
 	join   [maxPath + frontName]byte
-	all    [16]uint64 // processors
 	stack  [32 << 10]byte
 }
 
@@ -114,7 +113,6 @@ const ended = 1 << 31
 //go:nosplit
 //go:norace
 func runFront(f *front) {
-	syscall.RawSyscall(unix.SYS_SCHED_SETAFFINITY, 0, unsafe.Sizeof(f.all), uintptr(unsafe.Pointer(&f.all)))
 	for {
 		f.n = notif{}
 		_, _, e := syscall.RawSyscall(unix.SYS_IOCTL, f.fd, unix.SECCOMP_IOCTL_NOTIF_RECV, uintptr(unsafe.Pointer(&f.n)))
@@ -123,7 +121,9 @@ func runFront(f *front) {
 			atomic.AddInt64(f.taken, 1)
 			if f.passes() {
 				f.r = reply{id: f.n.id, flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE}
-				syscall.RawSyscall(unix.SYS_IOCTL, f.fd, unix.SECCOMP_IOCTL_NOTIF_SEND, uintptr(unsafe.Pointer(&f.r)))
+				for e = unix.EINTR; e == unix.EINTR; { // by a stop of the whole process
+					_, _, e = syscall.RawSyscall(unix.SYS_IOCTL, f.fd, unix.SECCOMP_IOCTL_NOTIF_SEND, uintptr(unsafe.Pointer(&f.r)))
+				}
 			} else {
 				f.hand(&f.n)
 			}

@@ -124,6 +124,9 @@ func TestFront(t *testing.T) {
 		fl := c.flagsOf(&n)
 		nm := name{dir: unix.AT_FDCWD, path: append([]byte(p), 0), nofollow: c.nofollow(fl), look: c.look(fl)}
 		v := s.look(&n, &nm, 0, sc)
+		for v == cold { // somebody renames or mounts beside a walk with ".." in it
+			v = s.look(&n, &nm, 0, sc)
+		}
 		passed[v]++
 		switch v {
 		case passes:

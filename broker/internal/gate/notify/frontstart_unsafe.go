@@ -54,9 +54,6 @@ func (f *front) prepare(s *server) {
 	f.arch = s.native
 	f.closed, f.taken = flagOf(&s.closed), (*int64)(unsafe.Pointer(s.Taken))
 	f.placed, f.always = flagOf(s.Placed), s.Placed == nil && s.Grafter != nil
-	for i := range f.all {
-		f.all[i] = ^uint64(0)
-	}
 	for nr, i := range s.calls.byNr[s.native] {
 		if i == 0 || int(i) > len(f.calls) || nr >= len(f.index) {
 			continue

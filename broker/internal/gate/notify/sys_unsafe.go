@@ -48,9 +48,14 @@ func receive(fd int, n *notif) syscall.Errno {
 	return e
 }
 
+// send answers. A signal may interrupt it before it has: an answer that is lost leaves its caller waiting for ever.
 func send(fd int, r *reply) syscall.Errno {
-	_, _, e := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SECCOMP_IOCTL_NOTIF_SEND, uintptr(unsafe.Pointer(r)))
-	return e
+	for {
+		_, _, e := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SECCOMP_IOCTL_NOTIF_SEND, uintptr(unsafe.Pointer(r)))
+		if e != unix.EINTR {
+			return e
+		}
+	}
 }
 
 // idValid says whether the caller still waits. Whatever was read from /proc/PID before it returns true
