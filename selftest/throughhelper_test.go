@@ -37,7 +37,7 @@ var differs = [...]struct{ script, why string }{
 var same = [...]string{
 	"bad_limits", "bad_paths", "bad_places", "debug_inside", "debug_outside", "descriptors", "only", "environment", "approve_modes", "approve_socket",
 	"leaves_nothing", "network", "path_options", "privileges", "profile_moderate", "profile_permissive", "profile_strict", "secrets_alias",
-	"session", "signals", "sockets", "terminal_hostile", "terminal_pipeline", "terminal_shell", "work_packages", "work_rebuild", "work_tools", "writes_outside",
+	"session", "signals", "sockets", "terminal_hostile", "terminal_shell", "work_packages", "work_rebuild", "work_tools", "writes_outside",
 }
 
 // lacksInHelper are the conditions that do not hold where there are no user namespaces, with the reason.
