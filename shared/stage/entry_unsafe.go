@@ -17,6 +17,8 @@ var entry struct {
 	block      *block
 	exec       execClient
 	ahead      aheadEntry
+	room       [spareProcs]uintptr // processes of needRoom
+	idle       unix.Timespec
 }
 
 // notRun are options with which nothing is run.

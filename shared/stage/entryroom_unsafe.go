@@ -39,13 +39,13 @@ func needRoom() {
 //go:nosplit
 //go:norace
 func haveRoom() bool {
-	var pids [spareProcs]uintptr
+	pids := &entry.room // the stack is short
 	room := true
-	for i := range pids {
+	for i := 0; i < spareProcs; i++ {
 		pid, _, e := syscall.RawSyscall6(syscall.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
 		if e == 0 && pid == 0 {
-			idle := unix.Timespec{Sec: 5} // whoever was to end it may have been killed
-			syscall.RawSyscall(unix.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&idle)), 0, 0)
+			entry.idle.Sec = 5 // whoever was to end it may have been killed
+			syscall.RawSyscall(unix.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&entry.idle)), 0, 0)
 			exit(0)
 		}
 		if e != 0 {
@@ -54,8 +54,8 @@ func haveRoom() bool {
 		}
 		pids[i] = pid
 	}
-	for _, pid := range pids {
-		if pid != 0 {
+	for i := 0; i < spareProcs; i++ {
+		if pid := pids[i]; pid != 0 {
 			syscall.RawSyscall(unix.SYS_KILL, pid, uintptr(unix.SIGKILL), 0)
 			syscall.RawSyscall6(unix.SYS_WAIT4, pid, 0, 0, 0, 0, 0)
 		}
