@@ -386,36 +386,6 @@ func (c *Child) SendSignal(sig syscall.Signal) {
 	}
 }
 
-// SendKill ends every process of the sandbox, without waiting.
-func (c *Child) SendKill() { c.SendSignal(unix.SIGKILL) }
-
-// Kill ends every process of the sandbox and waits until the last is gone.
-func (c *Child) Kill() {
-	if c.parent != nil { // before it has left its privileges, process 1 cannot be killed, but it notices this
-		_ = unix.Shutdown(c.sock, unix.SHUT_RDWR)
-	}
-	if c.PID == 0 {
-		return
-	}
-	c.SendKill()
-	if c.Pidfd >= 0 && !endsWithin(c.Pidfd, dieWithin*time.Second) {
-		c.control.last.left, c.PID = 1, 0
-		return
-	}
-	_, _ = c.reapInit()
-}
-
-// endsWithin waits for a process and all of its PID namespace: who waits for a file system that does not answer dies only when that does.
-func endsWithin(pidfd int, d time.Duration) bool {
-	fds := []unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}
-	for end := time.Now().Add(d); ; {
-		n, err := unix.Poll(fds, int(time.Until(end).Milliseconds())+1)
-		if err != unix.EINTR {
-			return err != nil || n > 0
-		}
-	}
-}
-
 // End is Kill and Close. Where process 1 has reported the end of the program, every other process was
 // dead before it did so; what the kernel still does then is take the namespaces apart, which nobody
 // waits for. A caller that exits says so: process 1 ends with it then, and the two do not compete for the

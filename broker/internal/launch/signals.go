@@ -52,7 +52,7 @@ func (r *Running) handle(s syscall.Signal, term *terminal) {
 		// There is no program yet that could say what it makes of the signal: it ends everything, as it
 		// would have ended this process a moment earlier.
 		r.early.CompareAndSwap(0, int32(s))
-		r.Child.SendKill()
+		r.Child.Abort()
 	case r.Plan.Process.AsPID1:
 		r.Child.SendSignal(s)
 	default:

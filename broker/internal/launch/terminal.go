@@ -249,7 +249,7 @@ func (t *terminal) want(c *stage.Child) {
 	t.asking.Lock()
 	defer t.asking.Unlock()
 	for !t.foreground() {
-		if !stop(0, syscall.SIGTTIN) {
+		if t.hungUp() || !stop(0, syscall.SIGTTIN) {
 			_ = c.Signal(-c.Main(), syscall.SIGHUP)
 			_ = c.Signal(-c.Main(), syscall.SIGCONT)
 			return
@@ -291,7 +291,13 @@ func (t *terminal) watch(c *stage.Child) {
 // foreground says whether the caller's terminal is this process's to read.
 func (t *terminal) foreground() bool {
 	group, err := unix.IoctlGetInt(int(t.keys.Fd()), unix.TIOCGPGRP)
-	return err != nil || group == unix.Getpgrp() // not the controlling one: nobody else's
+	return err != nil && err != unix.EIO || err == nil && group == unix.Getpgrp() // not the controlling one: nobody else's
+}
+
+// hungUp says whether the caller's terminal is gone.
+func (t *terminal) hungUp() bool {
+	_, err := unix.IoctlGetInt(int(t.keys.Fd()), unix.TIOCGPGRP)
+	return err == unix.EIO
 }
 
 // give makes the program the foreground of its terminal, and lets it go on.
