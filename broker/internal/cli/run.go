@@ -164,7 +164,7 @@ func (t *term) run(r *request) int {
 		err = r.relays.open(s)
 		defer r.relays.close()
 	}
-	remember, spare := r.name == "" && r.helper == nil && len(r.relays.list) == 0, ""
+	remember := r.name == "" && r.helper == nil && len(r.relays.list) == 0
 	var joined *stage.Network
 	if err == nil {
 		joined, err = net.stage()
@@ -222,6 +222,7 @@ func (t *term) run(r *request) int {
 		return t.unavailable(r, facts, cfg, err)
 	}
 	t.result = res
+	spare := ""
 	if remember && !res.After.Left { // nobody is left who could still write
 		spare = stage.Spare(p)
 	}
