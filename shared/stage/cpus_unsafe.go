@@ -67,29 +67,38 @@ func setApart(p *program, pid uintptr, stay bool) {
 	}
 }
 
-// spread lets every thread of this process run where it could when the process started. There must be no other threads that begin meanwhile but
-// those of this process: they inherit what the thread has that clones them.
+// spread lets every thread of this process run where and how it could when the process started. There must be no other threads that begin
+// meanwhile but those of this process: they inherit what the thread has that clones them.
 func (p *program) spread() {
-	if !p.stays {
+	if !p.stays && !p.batched {
 		return
 	}
-	p.stays = false
 	done := map[int]bool{}
 	for more := true; more; {
 		more = false
 		list, _ := os.ReadDir("/proc/self/task")
 		for _, e := range list {
-			if tid, err := strconv.Atoi(e.Name()); err == nil && !done[tid] {
-				done[tid], more = true, true
+			tid, err := strconv.Atoi(e.Name())
+			if err != nil || done[tid] {
+				continue
+			}
+			done[tid], more = true, true
+			if p.batched {
+				setPolicy(tid, unix.SCHED_NORMAL)
+			}
+			if p.stays {
 				_ = setCPUs(tid, &p.all)
 			}
 		}
 	}
-	n := 0
-	for _, w := range p.all {
-		n += bits.OnesCount64(w)
+	if p.stays {
+		n := 0
+		for _, w := range p.all {
+			n += bits.OnesCount64(w)
+		}
+		runtime.GOMAXPROCS(n)
 	}
-	runtime.GOMAXPROCS(n)
+	p.stays, p.batched = false, false
 }
 
 // rejoin is called by process 1 when it begins with its tapes: it has all its processors again, and so has the program.

@@ -113,12 +113,20 @@ func (e *Early) PID() int {
 	return e.pid
 }
 
+// Spread gives this process's threads, and so what they start, the processors and the policy that it was started with, before the time has come.
+// Nil is allowed.
+func (e *Early) Spread() {
+	if e != nil && e.block != nil {
+		e.block.prog.spread()
+	}
+}
+
 // End ends e if nobody has taken it. Nil is allowed.
 func (e *Early) End() {
 	if e == nil || e.pid == 0 {
 		return
 	}
-	e.block.prog.spread()
+	e.Spread()
 	_ = unix.Kill(e.pid, unix.SIGKILL)
 	awaitEnd(e.pid)
 	if e.ahead != nil {

@@ -78,6 +78,7 @@ func enter(argc uintptr, argv unsafe.Pointer) {
 	}
 	if e == 0 {
 		setApart(p, pid, p.ahead != nil && p.ahead.alone != 0)
+		p.batch()
 	}
 	syscall.RawSyscall(syscall.SYS_CLOSE, uintptr(fds[1]), 0, 0)
 	entry.errno = e
@@ -117,6 +118,7 @@ func Entered() *Early {
 	e := &Early{pid: int(entry.pid), sock: int(entry.pair[0]), peer: int(entry.pair[1]), flags: entry.flags, block: b,
 		memory: unsafe.Slice((*byte)(unsafe.Pointer(b)), unsafe.Sizeof(*b))}
 	entry.pid = 0
+	b.prog.hurry()
 	if x := &entry.ahead; x.file != nil {
 		e.ahead = &ahead{file: x.file, dir: x.folder()}
 	}

@@ -65,9 +65,7 @@ func Start(p *plan.Plan, std Stdio, hooks Hooks, early *Early) (*Child, error) {
 		return nil, fmt.Errorf("BUG(sbx): the plan and the caller do not agree about a network")
 	}
 	if hooks.Cgroup > 0 || !early.suits(p, std) || !early.foresaw(p, std, &hooks) {
-		if early != nil && early.block != nil {
-			early.block.prog.spread() // what is cloned now inherits it
-		}
+		early.Spread() // what is cloned now inherits it
 		moved, closeMoved, err := moveAway(std[:])
 		var fresh *Early
 		if err == nil {
@@ -109,6 +107,7 @@ func (c *Child) carryOut(e *Early, std Stdio, hooks Hooks) (err error) {
 			return err
 		}
 	}
+	time.AfterFunc(spreadAfter, e.block.prog.spread)
 	if e.ahead != nil { // it has built the sandbox, or is about to, and begins only now
 		if err := c.loadAhead(e); err != nil {
 			return err
@@ -119,7 +118,6 @@ func (c *Child) carryOut(e *Early, std Stdio, hooks Hooks) (err error) {
 		if err := e.join(); err != nil {
 			return fmt.Errorf("giving process 1 its processors back: %w", err)
 		}
-		time.AfterFunc(spreadAfter, e.block.prog.spread)
 		return c.begin()
 	}
 	if err := hooks.Folder.Make(); err != nil {

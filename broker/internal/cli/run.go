@@ -132,6 +132,9 @@ func (t *term) run(r *request) int {
 	}
 	assign(in, s.ID, s.Dir)
 	refused := &blocked{verb: r.verbose, print: t.warn}
+	if net != nil || len(r.relays.list) > 0 {
+		t.early.Spread() // programs are started now that are to run like any other
+	}
 	net.begin(s.Dir, in, refused)
 	defer net.close()
 	var folder stage.Folder
