@@ -43,7 +43,7 @@ type Options struct {
 	Fuse func(c *stage.Child, m *plan.Mount, fd int) error
 	// Settled is called when the program has run for 0.4 seconds. It must not wait, and may be nil.
 	Settled func()
-	// Exits says that the caller exits as soon as Run returns, Stays that it goes on with something else.
+	// Exits says that the caller exits as soon as Run returns, Stays that it is another program, which goes on: its signals are not passed on.
 	Exits, Stays bool
 	// Folder and Remember: see stage.Hooks.
 	Folder   stage.Folder
@@ -113,7 +113,7 @@ func run(ctx context.Context, p *plan.Plan, opt Options, start starter) (Result,
 	term.join = opt.Join
 	defer term.restore()
 	r := &Running{Plan: p}
-	stop := make(chan struct{})
+	release := func() {}
 	child, err := start(p, std.child, stage.Hooks{Cgroup: opt.Cgroup, Cloned: opt.Cloned, Maps: opt.Maps, Fuse: opt.Fuse, Network: opt.Network, Folder: opt.Folder, Remember: opt.Remember, Building: func(c *stage.Child) error {
 		if opt.Building != nil {
 			if err := opt.Building(c.Steps()); err != nil {
@@ -121,12 +121,19 @@ func run(ctx context.Context, p *plan.Plan, opt Options, start starter) (Result,
 			}
 		}
 		r.Child = c
-		r.forwardSignals(term, stop)
-		return nil
+		if opt.Stays {
+			release = r.followSize(term)
+			return nil
+		}
+		undo, err := r.forwardSignals(c, term)
+		if err == nil {
+			release = undo
+		}
+		return err
 	}, Settled: opt.Settled}, opt.Early)
 	std.closeChildSide()
 	if err != nil {
-		close(stop)
+		release()
 		if s := syscall.Signal(r.early.Load()); s != 0 {
 			return Result{Status: 128 + int(s), Signal: s}, nil
 		}
@@ -144,7 +151,7 @@ func run(ctx context.Context, p *plan.Plan, opt Options, start starter) (Result,
 	}
 	res, err := r.wait(ctx, opt.Timeout, opt.Expiring, term)
 	if !opt.Exits { // it would switch between threads a dozen times
-		close(stop)
+		release()
 	}
 	child.End(opt.Exits)
 	if opt.Stays {

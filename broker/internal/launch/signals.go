@@ -4,34 +4,66 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"sbx/shared/stage"
 )
 
 // forwarded are the signals that are passed on to the program.
 var forwarded = [...]os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2}
 
-// forwardSignals passes the caller's signals on to the program's process group and keeps the
-// terminal's size, until stop is closed. It is called before the program can have said anything: whoever has
-// heard from it may send it a signal. Sooner, signals end the broker, and with it the sandbox.
-func (r *Running) forwardSignals(term *terminal, stop <-chan struct{}) {
-	ch := make(chan os.Signal, 8)
-	signal.Notify(ch, forwarded[:]...)
+// forwardSignals passes the caller's signals on to the program's process group and keeps the terminal's size, until the function that it returns
+// is called. It is called before the program can have said anything: whoever has heard from it may send it a signal. Sooner, signals end the
+// broker, and with it the sandbox.
+func (r *Running) forwardSignals(c *stage.Child, term *terminal) (release func(), err error) {
+	list := forwarded[:]
 	if term.real != nil {
-		signal.Notify(ch, syscall.SIGWINCH)
+		list = append(list, syscall.SIGWINCH)
 	}
 	if term.later || term.real == nil { // else the terminal is the program's, and no key sends this process anything
-		signal.Notify(ch, syscall.SIGTSTP)
+		list = append(list, syscall.SIGTSTP)
 	}
+	fd, release, err := catch(list)
+	if err != nil {
+		return nil, err
+	}
+	pass := func() {
+		f := os.NewFile(uintptr(fd), "signals")
+		go func() {
+			for {
+				var b [16]byte
+				n, err := f.Read(b[:])
+				if err != nil {
+					return
+				}
+				for _, s := range b[:n] {
+					r.handle(syscall.Signal(s), term)
+				}
+			}
+		}()
+	}
+	c.LookAfter(stage.Also{Fd: fd, Ready: func() bool { pass(); return false }, Leave: pass})
+	return release, nil
+}
+
+// followSize keeps the terminal's size for a program that is not sbx, whose other signals are its own business.
+func (r *Running) followSize(term *terminal) (release func()) {
+	if term.real == nil {
+		return func() {}
+	}
+	ch, stop := make(chan os.Signal, 1), make(chan struct{})
+	signal.Notify(ch, syscall.SIGWINCH)
 	go func() {
 		defer signal.Stop(ch)
 		for {
 			select {
 			case <-stop:
 				return
-			case s := <-ch:
-				r.handle(s.(syscall.Signal), term)
+			case <-ch:
+				r.handle(syscall.SIGWINCH, term)
 			}
 		}
 	}()
+	return func() { close(stop) }
 }
 
 func (r *Running) handle(s syscall.Signal, term *terminal) {
