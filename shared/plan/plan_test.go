@@ -24,7 +24,7 @@ func sample() *Plan {
 			{Kind: File, Target: "/dev/null", Mode: 0o666},
 			{Kind: Bind, Source: "/dev/null", Target: "/dev/null", Access: ReadWrite, Device: true},
 			{Kind: Symlink, Target: "/lib", Source: "usr/lib"},
-			{Kind: Overlay, Target: "/o", Lower: []Bytes{"/by\xffte\nline"}, Hide: []Bytes{"a/b"}, Upper: "/s/u", Work: "/s/w", Access: ReadWrite},
+			{Kind: Overlay, Target: "/o", Lower: []Bytes{"/by\xffte\nline"}, Hide: []Bytes{"a/b"}, Upper: "/s/u", Work: "/s/w", Access: ReadWrite, NoUUID: true},
 			{Kind: Proc, Target: "/proc"}, {Kind: Devpts, Target: "/dev/pts"}, {Kind: Mqueue, Target: "/dev/mqueue"},
 			{Kind: Mask, Target: "/proc/keys", Optional: true}, {Kind: Fuse, Target: "/g", Access: ReadOnly},
 			{Kind: Bind, Source: "/sys/fs/cgroup/x/inside", Target: CgroupPlace, Access: ReadWrite, NoExec: true},
@@ -226,7 +226,7 @@ func TestMountTextNamesEverything(t *testing.T) {
 	if got, want := m[2].Text(), `bind    /p from /home/u/p rw nosymfollow`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if got, want := m[6].Text(), `overlay /o lower="/by\xffte\nline" hide=a/b upper=/s/u work=/s/w rw`; got != want {
+	if got, want := m[6].Text(), `overlay /o lower="/by\xffte\nline" hide=a/b upper=/s/u work=/s/w rw nouuid`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }

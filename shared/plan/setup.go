@@ -74,6 +74,7 @@ type Mount struct {
 	Device      bool   `json:",omitempty"` // bind of one of the harmless device nodes
 	NoExec      bool   `json:",omitempty"`
 	NoSymFollow bool   `json:",omitempty"` // MS_NOSYMFOLLOW, kernel 5.10
+	NoUUID      bool   `json:",omitempty"` // overlay: nothing marks Upper as used (uuid=null, kernel 6.6)
 	Optional    bool   `json:",omitempty"` // a failure is not a fault (proc files that a kernel lacks)
 	Why         string `json:",omitempty"` // for people; no meaning to the interpreter
 }

@@ -135,7 +135,7 @@ func (m *Mount) Text() string {
 	for _, f := range []struct {
 		on   bool
 		name string
-	}{{m.Device, "dev"}, {m.NoExec, "noexec"}, {m.NoSymFollow, "nosymfollow"}, {m.Optional, "optional"}} {
+	}{{m.Device, "dev"}, {m.NoExec, "noexec"}, {m.NoSymFollow, "nosymfollow"}, {m.NoUUID, "nouuid"}, {m.Optional, "optional"}} {
 		if f.on {
 			b.WriteString(" " + f.name)
 		}

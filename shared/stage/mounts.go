@@ -324,6 +324,9 @@ func (c *compiler) overlay(m *plan.Mount, rel string) error {
 	if m.Upper != "" {
 		opts += ",upperdir=" + add(m.Upper) + ",workdir=" + add(m.Work)
 	}
+	if m.NoUUID {
+		opts += ",uuid=null"
+	}
 	if c.s.Namespaces.User {
 		opts += ",userxattr"
 	}

@@ -397,7 +397,7 @@ func (v *view) layer() string {
 func (v *view) overlay(p string, n *node, g Grant) {
 	dir := v.layer()
 	v.op(plan.Mount{Kind: plan.Overlay, Target: plan.Bytes(p), Lower: v.lower(p, n), Hide: v.hideList(n),
-		Upper: plan.Bytes(dir + "/upper"), Work: plan.Bytes(dir + "/work"), Access: plan.ReadWrite, NoExec: g.NoExec, Why: g.Why})
+		Upper: plan.Bytes(dir + "/upper"), Work: plan.Bytes(dir + "/work"), Access: plan.ReadWrite, NoExec: g.NoExec, NoUUID: v.in.Facts.Since(6, 6), Why: g.Why})
 }
 
 // fresh shows an empty writable place: a tmpfs, or a folder of the session's where the host has none
