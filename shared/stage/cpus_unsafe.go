@@ -136,15 +136,19 @@ func setCPUs(pid int, set *cpuSet) error {
 // (inUserNS.confined), the function that is returned the thread.
 func (c *Child) together() func() {
 	var all, apart, one cpuSet
+	runtime.LockOSThread()
 	elsewhere(&all, &apart)
 	for i := range one {
 		one[i] = all[i] &^ apart[i]
 	}
 	if one == (cpuSet{}) || setCPUs(0, &one) != nil {
-		return func() {}
+		return runtime.UnlockOSThread
 	}
 	_ = setCPUs(c.PID, &one)
-	return func() { _ = setCPUs(0, &all) }
+	return func() {
+		_ = setCPUs(0, &all)
+		runtime.UnlockOSThread()
+	}
 }
 
 // allowed is the set of processors that a process 1 with a served root is given before it is confined, see together.

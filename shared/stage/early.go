@@ -23,7 +23,7 @@ type Early struct {
 	ahead  *ahead // nil: it waits for its plan
 }
 
-// Prepare clones process 1. The calling goroutine must stay locked to its thread, as for Start.
+// Prepare clones process 1. The calling goroutine must stay locked to its thread, as for Start without it.
 func Prepare(n plan.Namespaces) (*Early, error) { return prepare(n, nil, 0) }
 
 // prepare clones process 1, in network unless that is nil, and in the control group whose directory is cgroup

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"syscall"
 	"time"
 
@@ -56,9 +57,10 @@ type Event struct {
 	Stopped bool
 }
 
-// Start carries out p. The calling goroutine must stay locked to its thread until the sandbox has
-// ended: the child dies when that thread does (PR_SET_PDEATHSIG). The error is a *Fault when a step
-// failed; nothing is left then. Early may be nil; if not, it is used or ended.
+// Start carries out p. The calling goroutine must stay locked to its thread until the sandbox has ended: the child dies when the thread that has
+// cloned it does (PR_SET_PDEATHSIG). With early, that is the first thread of the process, which ends with the process only, so that the goroutine
+// need not be locked, which costs a thread and slower switches; if it cannot be used, Start ends it and locks the goroutine. The error is a *Fault
+// when a step failed; nothing is left then.
 func Start(p *plan.Plan, std Stdio, hooks Hooks, early *Early) (*Child, error) {
 	if p.Namespaces.JoinNet != (hooks.Network != nil) {
 		early.End()
@@ -66,6 +68,9 @@ func Start(p *plan.Plan, std Stdio, hooks Hooks, early *Early) (*Child, error) {
 	}
 	if hooks.Cgroup > 0 || !early.suits(p, std) || !early.foresaw(p, std, &hooks) {
 		early.Spread() // what is cloned now inherits it
+		if early != nil {
+			runtime.LockOSThread()
+		}
 		moved, closeMoved, err := moveAway(std[:])
 		var fresh *Early
 		if err == nil {

@@ -100,8 +100,9 @@ func Run(ctx context.Context, p *plan.Plan, opt Options) (Result, error) {
 type starter func(*plan.Plan, stage.Stdio, stage.Hooks, *stage.Early) (*stage.Child, error)
 
 func run(ctx context.Context, p *plan.Plan, opt Options, start starter) (Result, error) {
-	// The sandbox dies when the thread that cloned it does, so that thread stays here until the end.
-	runtime.LockOSThread()
+	if opt.Early == nil { // else the process's first thread has cloned it, see stage.Start
+		runtime.LockOSThread()
+	}
 	defer runtime.UnlockOSThread()
 	begin := time.Now()
 	std, err := prepareStdio(p, opt.Stdio)
