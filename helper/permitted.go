@@ -36,9 +36,9 @@ func always(*plan.Setup, *plan.Mount) bool { return true }
 func never(*plan.Setup, *plan.Mount) bool  { return false }
 
 // withoutLayer: a writable overlay would need CAP_DAC_OVERRIDE, and whoever serves one of its layers could
-// then have it look up other files with that (trusted.overlay.redirect).
+// then have it look up other files with that (trusted.overlay.redirect). Files are for what the broker does itself.
 func withoutLayer(_ *plan.Setup, m *plan.Mount) bool {
-	return m.Upper == "" && m.Access == plan.ReadOnly
+	return m.Upper == "" && m.Access == plan.ReadOnly && len(m.Files) == 0
 }
 
 func sized(_ *plan.Setup, m *plan.Mount) bool { return m.Size > 0 && m.Inodes > 0 }

@@ -74,6 +74,7 @@ func attempts(canary, home string) []attempt {
 		op("tmpfs without inodes", plan.Mount{Kind: plan.Tmpfs, Target: "/x", Size: 5}),
 		op("writable overlay", plan.Mount{Kind: plan.Overlay, Target: "/x", Lower: []plan.Bytes{"/usr"}, Upper: plan.Bytes(home + "/up"), Work: plan.Bytes(home + "/work"), Access: plan.ReadWrite}),
 		op("upper layer", plan.Mount{Kind: plan.Overlay, Target: "/x", Lower: []plan.Bytes{"/usr"}, Upper: plan.Bytes(home + "/up"), Work: plan.Bytes(home + "/work"), Access: plan.ReadOnly}),
+		op("files on layers", plan.Mount{Kind: plan.Overlay, Target: "/x", Lower: []plan.Bytes{"/usr"}, Files: []plan.Text{{Name: "f", Text: "x"}}, Access: plan.ReadOnly}),
 		op("optional proc", plan.Mount{Kind: plan.Proc, Target: "/x", Optional: true}),
 		attempt{name: "operation: queues of the host's", reason: wire.NotPermitted, where: n, plan: change(func(p *plan.Plan) {
 			p.Namespaces.IPC, p.Mounts = false, append(p.Mounts, anyKind(plan.Mqueue, "/x"))

@@ -24,7 +24,7 @@ func sample() *Plan {
 			{Kind: File, Target: "/dev/null", Mode: 0o666},
 			{Kind: Bind, Source: "/dev/null", Target: "/dev/null", Access: ReadWrite, Device: true},
 			{Kind: Symlink, Target: "/lib", Source: "usr/lib"},
-			{Kind: Overlay, Target: "/o", Lower: []Bytes{"/by\xffte\nline"}, Hide: []Bytes{"a/b"}, Upper: "/s/u", Work: "/s/w", Access: ReadWrite, NoUUID: true},
+			{Kind: Overlay, Target: "/o", Lower: []Bytes{"/by\xffte\nline"}, Hide: []Bytes{"a/b"}, Files: []Text{{Name: "by\xff", Text: "1\n\xff"}, {Name: "empty"}}, Upper: "/s/u", Work: "/s/w", Access: ReadWrite, NoUUID: true},
 			{Kind: Proc, Target: "/proc"}, {Kind: Devpts, Target: "/dev/pts"}, {Kind: Mqueue, Target: "/dev/mqueue"},
 			{Kind: Mask, Target: "/proc/keys", Optional: true}, {Kind: Fuse, Target: "/g", Access: ReadOnly},
 			{Kind: Bind, Source: "/sys/fs/cgroup/x/inside", Target: CgroupPlace, Access: ReadWrite, NoExec: true},
@@ -144,6 +144,14 @@ func TestValidate(t *testing.T) {
 		{"absolute hidden name", "hidden name", func(p *Plan) { p.Mounts[6].Hide[0] = "/a" }},
 		{"hidden name upwards", "hidden name", func(p *Plan) { p.Mounts[6].Hide[0] = "../a" }},
 		{"empty hidden name", "hidden name", func(p *Plan) { p.Mounts[6].Hide[0] = "" }},
+		{"file in a directory", "file", func(p *Plan) { p.Mounts[6].Files[0].Name = "a/b" }},
+		{"file of no name", "file", func(p *Plan) { p.Mounts[6].Files[0].Name = "" }},
+		{"file above", "file", func(p *Plan) { p.Mounts[6].Files[0].Name = ".." }},
+		{"file with NUL", "file", func(p *Plan) { p.Mounts[6].Files[0].Name = "a\x00" }},
+		{"file named twice", "file", func(p *Plan) { p.Mounts[6].Files[0].Name = p.Mounts[6].Files[1].Name }},
+		{"long file", "file", func(p *Plan) { p.Mounts[6].Files[0].Text = long + "xx" }},
+		{"many files", "17 files", func(p *Plan) { p.Mounts[6].Files = make([]Text, maxFiles+1) }},
+		{"files on no layers", "on top of layers", func(p *Plan) { p.Mounts[2].Files = p.Mounts[6].Files }},
 		{"unknown kind", "unknown kind", func(p *Plan) { p.Mounts[7].Kind = "loop" }},
 		{"protect without access", "no access", func(p *Plan) { p.Mounts[12].Access = "" }},
 		{"limit out of range", "limit", func(p *Plan) { p.Limits[0].Resource = 16 }},
@@ -226,7 +234,7 @@ func TestMountTextNamesEverything(t *testing.T) {
 	if got, want := m[2].Text(), `bind    /p from /home/u/p rw nosymfollow`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if got, want := m[6].Text(), `overlay /o lower="/by\xffte\nline" hide=a/b upper=/s/u work=/s/w rw nouuid`; got != want {
+	if got, want := m[6].Text(), `overlay /o lower="/by\xffte\nline" hide=a/b file="by\xff":"1\n\xff" file=empty:"" upper=/s/u work=/s/w rw nouuid`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }

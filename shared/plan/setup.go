@@ -61,6 +61,7 @@ type Mount struct {
 	Source Bytes   `json:",omitempty"`
 	Lower  []Bytes `json:",omitempty"` // overlay layers, topmost first
 	Hide   []Bytes `json:",omitempty"` // overlay: names below Target that do not exist, whatever the layers hold
+	Files  []Text  `json:",omitempty"` // overlay: files that stand on top of the layers
 	Upper  Bytes   `json:",omitempty"`
 	Work   Bytes   `json:",omitempty"`
 	Access Access  `json:",omitempty"`
@@ -77,6 +78,11 @@ type Mount struct {
 	NoUUID      bool   `json:",omitempty"` // overlay: nothing marks Upper as used (uuid=null, kernel 6.6)
 	Optional    bool   `json:",omitempty"` // a failure is not a fault (proc files that a kernel lacks)
 	Why         string `json:",omitempty"` // for people; no meaning to the interpreter
+}
+
+// Text is a file of the sandbox's own, which everybody can read: its name in a directory, and what is in it.
+type Text struct {
+	Name, Text Bytes
 }
 
 // Stdio says what descriptor 0, 1 or 2 is inside.

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -119,6 +120,9 @@ func (m *Mount) Text() string {
 	}
 	for _, h := range m.Hide {
 		fmt.Fprintf(&b, " hide=%s", h.Quote())
+	}
+	for _, f := range m.Files {
+		fmt.Fprintf(&b, " file=%s:%s", f.Name.Quote(), strconv.QuoteToASCII(string(f.Text)))
 	}
 	if m.Upper != "" {
 		fmt.Fprintf(&b, " upper=%s work=%s", m.Upper.Quote(), m.Work.Quote())

@@ -5,6 +5,8 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"sbx/shared/plan"
 )
 
 // Folder is what must exist on the host before anything is mounted: the upper and work directories of overlays, the files of
@@ -58,9 +60,21 @@ func (c *compiler) makeFolder(folder Folder) {
 	}
 	for _, f := range folder.Files {
 		t.at("writing", f.Path)
-		t.call(unix.SYS_OPENAT, atCwd, t.str(f.Path), unix.O_WRONLY|unix.O_CREAT|unix.O_TRUNC|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o644).to(regA)
-		t.call(unix.SYS_WRITE, 0, t.bytes([]byte(f.Text)), uintptr(len(f.Text))).from(0, regA).to(regB)
-		t.want(regB, uintptr(len(f.Text)), uintptr(unix.ENOSPC))
-		t.call(unix.SYS_CLOSE).from(0, regA)
+		c.writeNew(f.Path, f.Text, unix.O_TRUNC)
 	}
+}
+
+// fill makes the files that stand on top of layers.
+func (c *compiler) fill(m *plan.Mount, rel string) {
+	for _, f := range m.Files {
+		c.writeNew(rel+"/"+string(f.Name), string(f.Text), unix.O_EXCL)
+	}
+}
+
+func (c *compiler) writeNew(path, text string, flag uintptr) {
+	t := c.t
+	t.call(unix.SYS_OPENAT, atCwd, t.str(path), unix.O_WRONLY|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_CLOEXEC|flag, 0o644).to(regA)
+	t.call(unix.SYS_WRITE, 0, t.bytes([]byte(text)), uintptr(len(text))).from(0, regA).to(regB)
+	t.want(regB, uintptr(len(text)), uintptr(unix.ENOSPC))
+	t.call(unix.SYS_CLOSE).from(0, regA)
 }

@@ -37,6 +37,7 @@ func (inUserNS) served(c *compiler) error {
 }
 
 func (inUserNS) serve(c *compiler, m *plan.Mount, rel string) { c.fuse(m, rel) }
+func (inUserNS) fill(c *compiler, m *plan.Mount, rel string)  { c.fill(m, rel) }
 func (inUserNS) root(c *compiler)                             { c.gate() }
 func (inUserNS) listed(c *compiler)                           { c.populate() }
 func (inUserNS) shared(c *compiler)                           { c.share() }

@@ -27,6 +27,7 @@ import (
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/policy"
 	"sbx/broker/internal/session"
+	"sbx/shared/plan"
 	"sbx/shared/stage"
 )
 
@@ -248,20 +249,28 @@ func (o *outlet) stage() (*stage.Network, error) {
 // files writes what names the resolver inside, into the session's folder.
 func (o *outlet) files(dir string, in *planner.Input) error {
 	nsswitch, _ := os.ReadFile("/etc/nsswitch.conf")
-	return nameFiles(dir, in.Hostname, [][2]string{
-		{"resolv.conf", "# the resolver of this sandbox\nnameserver " + network.Resolver + "\noptions timeout:30 attempts:5\n"},
-		{"nsswitch.conf", nsswitchText(string(nsswitch))},
+	return nameFiles(dir, []plan.Text{planner.Hosts(in.Hostname),
+		{Name: "resolv.conf", Text: "# the resolver of this sandbox\nnameserver " + network.Resolver + "\noptions timeout:30 attempts:5\n"},
+		{Name: "nsswitch.conf", Text: plan.Bytes(nsswitchText(string(nsswitch)))},
 	}).Make()
 }
 
-// nameFiles are the sandbox's hosts and other files of names: the host's know the names of a network that is none of the sandbox's.
-func nameFiles(dir, hostname string, files [][2]string) stage.Folder {
+// nameFiles are files of names in the session's folder dir.
+func nameFiles(dir string, files []plan.Text) stage.Folder {
 	dir = path.Join(dir, "etc")
 	f := stage.Folder{Dirs: []stage.Dir{{Path: dir, Mode: 0o755}}}
-	for _, x := range append(files, [2]string{"hosts", "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n127.0.1.1\t" + hostname + "\n"}) {
-		f.Files = append(f.Files, stage.File{Path: path.Join(dir, x[0]), Text: x[1]})
+	for _, x := range files {
+		f.Files = append(f.Files, stage.File{Path: path.Join(dir, string(x.Name)), Text: string(x.Text)})
 	}
 	return f
+}
+
+// ownNames are what p, a plan without a network, mounts of the sandbox's files of names. What stands on top of layers is in the plan itself.
+func ownNames(p *plan.Plan, in *planner.Input) stage.Folder {
+	if in.OwnNames && slices.ContainsFunc(p.Mounts, func(m plan.Mount) bool { return strings.HasPrefix(string(m.Source), in.SessionDir+"/etc/") }) {
+		return nameFiles(in.SessionDir, planner.OwnNames(in.Hostname))
+	}
+	return stage.Folder{}
 }
 
 // nsswitchText is the host's, with names looked up in files and by DNS only: other services are sockets of the host.

@@ -138,9 +138,6 @@ func (t *term) run(r *request) int {
 	net.begin(s.Dir, in, refused)
 	defer net.close()
 	var folder stage.Folder
-	if in.OwnNames {
-		folder = nameFiles(s.Dir, in.Hostname, [][2]string{{"resolv.conf", "# this sandbox has no network: there is nobody to ask about names\n"}})
-	}
 	limited, err := t.confine(r, cfg, in, false)
 	var p *plan.Plan
 	var losses []planner.Loss
@@ -155,6 +152,7 @@ func (t *term) run(r *request) int {
 		t.homeless(p, facts.Home)
 	}
 	if err == nil {
+		folder = ownNames(p, in)
 		folder.Session = s.Dir
 		if layers := s.Layers(p); len(layers) > 0 {
 			folder.Layers, folder.Dirs = layers[0].Path, append(folder.Dirs, layers...)

@@ -109,6 +109,16 @@ func (v *view) plan() (*plan.Plan, []Loss, error) {
 // NetworkFiles are the files in /etc that say how names are looked up.
 func NetworkFiles() [3]string { return [3]string{"resolv.conf", "hosts", "nsswitch.conf"} }
 
+// OwnNames are those of a sandbox without a network, where the host's order of looking up names does no harm.
+func OwnNames(hostname string) []plan.Text {
+	return []plan.Text{{Name: "resolv.conf", Text: "# this sandbox has no network: there is nobody to ask about names\n"}, Hosts(hostname)}
+}
+
+// Hosts is the sandbox's own: the host's knows the names of a network that is none of the sandbox's.
+func Hosts(hostname string) plan.Text {
+	return plan.Text{Name: "hosts", Text: plan.Bytes("127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n127.0.1.1\t" + hostname + "\n")}
+}
+
 // collect fills the tree from grants and hides.
 func (v *view) collect() error {
 	in := v.in
@@ -135,12 +145,14 @@ func (v *view) collect() error {
 			return err
 		}
 	}
-	if own := NetworkFiles(); in.JoinNet || in.OwnNames {
-		for i, name := range own {
-			if !in.JoinNet && i == len(own)-1 {
-				break // without a network the host's order of looking up names does no harm
-			}
+	if in.JoinNet {
+		for _, name := range NetworkFiles() {
 			v.root.at("/etc/" + name).file = in.SessionDir + "/etc/" + name
+		}
+	} else if in.OwnNames {
+		for _, f := range OwnNames(in.Hostname) {
+			n := v.root.at("/etc/" + string(f.Name))
+			n.file, n.text = in.SessionDir+"/etc/"+string(f.Name), f.Text
 		}
 	}
 	return nil

@@ -134,6 +134,20 @@ func goldenCases() map[string]func() Input {
 			in.Hides = append(in.Hides, Hide{Path: "/srv/big/k", Why: "--hide"})
 			return in
 		},
+		"own-names": func() Input { // in a layer of their own where /etc is shown through one, in the session's folder elsewhere
+			var many []string
+			for c := 'a'; c <= 'z'; c++ {
+				many = append(many, "/etc/"+string(c), "/etc/"+string(c)+"2")
+			}
+			in := moderate(machine(many...))
+			in.OwnNames = true
+			return in
+		},
+		"own-names-strict": func() Input {
+			in := request(machine())
+			in.Grants, in.OwnNames = grants(Read, "profile strict", append(system, "/etc/passwd")...), true
+			return in
+		},
 		"symlinked-dotfile": func() Input {
 			return moderate(machine("/home/u/.gitconfig -> dotfiles/git/config", "/home/u/dotfiles/git/config", "/home/u/dotfiles/secret"), grants(Read, "profile moderate", "/home/u/.gitconfig")...)
 		},

@@ -78,7 +78,7 @@ type Input struct {
 	MapRoot     bool   // uid 0 inside
 	ShareNet    bool
 	JoinNet     bool // the network is made before the sandbox; the session's etc/ holds the files that name its resolver
-	OwnNames    bool // without a network: the session's etc/ holds resolv.conf and hosts
+	OwnNames    bool // without a network: resolv.conf and hosts are the sandbox's own
 	ShareIPC    bool
 	TimeOffset  int64
 	KVM         bool // show /dev/kvm

@@ -22,8 +22,9 @@ type node struct {
 	link     string       // text of a symbolic link that must exist
 	grant    Grant
 	stat     host.Stat
-	file     string // the host's file that stands here instead of what the host has at this path
-	missing  bool   // granted, but the host has no such path: an empty place of the session's own
+	file     string     // the host's file that stands here instead of what the host has at this path
+	text     plan.Bytes // what is in that file; "" if it is written before the plan is made
+	missing  bool       // granted, but the host has no such path: an empty place of the session's own
 }
 
 func (n *node) at(p string) *node {

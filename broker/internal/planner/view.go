@@ -270,8 +270,9 @@ func (v *view) directory(p string, n *node, mode Mode, g Grant) error {
 	list, err := v.in.FS.ReadDir(p)
 	// A layer with mounts below it, which a user namespace locks, is refused by the kernel (EINVAL).
 	if err == nil && len(list) >= overlayHideFrom && len(host.Below(v.in.Facts.Mounts, p)) == 0 && !host.Within(v.in.Facts.Home, p) && !host.Within(p, v.in.Facts.Home) {
-		v.op(plan.Mount{Kind: plan.Overlay, Target: plan.Bytes(p), Lower: v.lower(p, n), Hide: v.hideList(n),
-			Access: plan.ReadOnly, NoExec: g.NoExec, Why: g.Why})
+		m := v.layered(p, n, g)
+		m.Access = plan.ReadOnly
+		v.op(m)
 		v.nested(p, n, mode, g)
 		return v.below(p, n)
 	}
@@ -301,14 +302,17 @@ func (v *view) hideList(n *node) []plan.Bytes {
 	return out
 }
 
-// lower are the layers of an overlay on p: the host's directory, and on top files that stand in for its own.
-func (v *view) lower(p string, n *node) []plan.Bytes {
+// layered is an overlay on p: the host's directory, and on top files that stand in for its own.
+func (v *view) layered(p string, n *node, g Grant) plan.Mount {
+	m := plan.Mount{Kind: plan.Overlay, Target: plan.Bytes(p), Lower: []plan.Bytes{plan.Bytes(p)}, Hide: v.hideList(n), NoExec: g.NoExec, Why: g.Why}
 	for _, c := range n.sorted() {
-		if c.file != "" {
-			return []plan.Bytes{plan.Bytes(path.Dir(c.file)), plan.Bytes(p)}
+		if c.text != "" {
+			m.Files = append(m.Files, plan.Text{Name: plan.Bytes(c.name), Text: c.text})
+		} else if c.file != "" && len(m.Lower) == 1 {
+			m.Lower = []plan.Bytes{plan.Bytes(path.Dir(c.file)), plan.Bytes(p)}
 		}
 	}
-	return []plan.Bytes{plan.Bytes(p)}
+	return m
 }
 
 // nested mounts again what is mounted below an overlay's lower directory, which an overlay leaves out.
@@ -396,8 +400,9 @@ func (v *view) layer() string {
 
 func (v *view) overlay(p string, n *node, g Grant) {
 	dir := v.layer()
-	v.op(plan.Mount{Kind: plan.Overlay, Target: plan.Bytes(p), Lower: v.lower(p, n), Hide: v.hideList(n),
-		Upper: plan.Bytes(dir + "/upper"), Work: plan.Bytes(dir + "/work"), Access: plan.ReadWrite, NoExec: g.NoExec, NoUUID: v.in.Facts.Since(6, 6), Why: g.Why})
+	m := v.layered(p, n, g)
+	m.Upper, m.Work, m.Access, m.NoUUID = plan.Bytes(dir+"/upper"), plan.Bytes(dir+"/work"), plan.ReadWrite, v.in.Facts.Since(6, 6)
+	v.op(m)
 }
 
 // fresh shows an empty writable place: a tmpfs, or a folder of the session's where the host has none
