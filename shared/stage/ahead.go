@@ -81,7 +81,7 @@ func (e *Early) foresaw(p *plan.Plan, std Stdio, hooks *Hooks) bool {
 func (c *Child) loadAhead(e *Early) error {
 	_, c.start = e.block.tapes()
 	c.setup = e.ahead.tape
-	return c.compileRest(e.block, inUserNS{})
+	return c.compileRest(e.block)
 }
 
 // Remember leaves the set-up for the next run with the same arguments, if that was wanted.

@@ -64,7 +64,7 @@ type userNS interface {
 	shared(c *compiler)                           // when it is the only one
 	mounted(c *compiler)                          // when all is mounted
 	confined(c *compiler)                         // before the filter is loaded
-	greeted(t *tape, p *plan.Plan)                // before the program starts
+	reported(c *compiler)                         // when the broker has heard that all is done
 }
 
 // build makes the tape of process 1 as far as it takes privileges, to their end.

@@ -92,6 +92,9 @@ func (c *compiler) ready() {
 	t.at("closing descriptors", "")
 	t.call(unix.SYS_CLOSE_RANGE, fdFuse, uintptr(^uint32(0)), 0)
 	t.call(unix.SYS_CLOSE_RANGE, 3, fdSock-1, 0)
+	if c.ns != nil {
+		c.ns.reported(c)
+	}
 }
 
 func (c *compiler) limits() {
@@ -157,11 +160,8 @@ func (c *compiler) seccomp() {
 }
 
 // compileStart makes the tape that starts the program from process 1, or that process 1 becomes it.
-func compileStart(t *tape, p *plan.Plan, ns userNS) {
+func compileStart(t *tape, p *plan.Plan) {
 	pr := &p.Process
-	if ns != nil {
-		ns.greeted(t, p)
-	}
 	t.at("starting", "process group")
 	t.call(unix.SYS_SETPGID, 0, 0).may(uint16(unix.EPERM))
 	if pr.TTY && !p.Background() {

@@ -58,7 +58,7 @@ func (c *compiler) fuse(m *plan.Mount, rel string) {
 }
 
 // greet has the kernel ask for the attributes of each FUSE file system: until then it gives the root to uid 0, and refuses to write to
-// what belongs to nobody inside. The program's own process does it, last, because it waits for the broker, which may not be serving yet.
+// what belongs to nobody inside. Process 1 does it last, because it waits for the broker, which may not be serving yet.
 func (t *tape) greet(p *plan.Plan) {
 	for i := range p.Mounts {
 		if m := &p.Mounts[i]; m.Kind == plan.Fuse && i > 0 {

@@ -156,12 +156,12 @@ func (c *Child) compile(b *block, sock int, std Stdio) error {
 	if err := compileSetup(c.setup, c.plan, sock, std, ns); err != nil {
 		return err
 	}
-	return c.compileRest(b, ns)
+	return c.compileRest(b)
 }
 
 // compileRest makes what comes after the set-up.
-func (c *Child) compileRest(b *block, ns userNS) error {
-	compileStart(c.start, c.plan, ns)
+func (c *Child) compileRest(b *block) error {
+	compileStart(c.start, c.plan)
 	b.lookAt(c.start, c.plan)
 	if c.setup.full() || c.start.full() {
 		return errPlanTooLarge

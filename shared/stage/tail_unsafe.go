@@ -34,7 +34,7 @@ func NewTail(p *plan.Plan) (*Tail, error) {
 	head := tail{}
 	x.rest.arena.base = tailAt + unsafe.Sizeof(head)
 	(&compiler{s: p.Setup(), p: p, t: x.rest}).finish()
-	compileStart(x.start, p, nil)
+	compileStart(x.start, p)
 	for i, m := range places(p) {
 		head.places[i] = x.start.str(string(m.Target))
 	}

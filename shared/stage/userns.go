@@ -53,9 +53,9 @@ func (n inUserNS) confined(c *compiler) {
 	}
 }
 
-func (inUserNS) greeted(t *tape, p *plan.Plan) {
-	if !greetsEarly(p) {
-		t.greet(p)
+func (inUserNS) reported(c *compiler) {
+	if !greetsEarly(c.p) {
+		c.t.greet(c.p)
 	}
 }
 

@@ -23,6 +23,8 @@ type Session struct {
 	ID   string
 	Dir  string // absolute
 	lock int
+
+	layers []stage.Dir // of its plan
 }
 
 // Root returns the folder of all sessions below the state home, or an error that says what to set.
@@ -205,6 +207,7 @@ func (s *Session) Layers(p *plan.Plan) []stage.Dir {
 			}
 		}
 	}
+	s.layers = out
 	return out
 }
 
@@ -218,7 +221,7 @@ func (s *Session) Close(keep bool, spare string) error {
 	var err error
 	if keep {
 		err = s.WriteFile("kept", nil)
-	} else if spare == "" || !spareLayers(s.Dir, spare) {
+	} else if spare == "" || !spareLayers(s.Dir, spare, s.layers) {
 		err = removeLayers(s.Dir)
 	}
 	if s.lock >= 0 {
