@@ -19,6 +19,7 @@ import (
 // input turns the request, the configuration and the facts into what planner.Build takes.
 func (t *term) input(r *request, s settings, facts host.Facts) (*planner.Input, error) {
 	in := &planner.Input{Argv: r.argv, Facts: facts, FS: host.NewCache(), Hostname: r.hostname, AsPID1: r.asPID1, Idle: r.idle, Profile: s.Profile.Name,
+		Grants: make([]planner.Grant, 0, 64), Hides: make([]planner.Hide, 0, 128),
 		TimeOffset: int64(r.timeOffset.Seconds()), MapRoot: !s.Sandbox.NonRootUser, NoSymFollow: s.FS.NoSymFollow}
 	if in.Hostname == "" {
 		in.Hostname = s.Sandbox.Hostname

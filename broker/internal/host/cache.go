@@ -10,10 +10,11 @@ import (
 // in a directory that was listed. Planning looks at a few hundred paths, most of which do not exist;
 // the plan carries device and inode, so that what changes meanwhile is noticed when it is mounted.
 type Cache struct {
-	fs    FS
-	stats map[string]statResult
-	links map[string]string
-	lists map[string]listResult
+	fs      FS
+	stats   map[string]int // index in results
+	results []statResult
+	links   map[string]string
+	lists   map[string]listResult
 }
 
 type statResult struct {
@@ -23,33 +24,36 @@ type statResult struct {
 
 type listResult struct {
 	entries []Entry
-	names   map[string]bool
 	err     error
 }
 
+// usual is how many paths are looked at for an ordinary plan.
+const usual = 320
+
 // NewCache returns an empty cache.
 func NewCache() *Cache {
-	return &Cache{stats: map[string]statResult{}, links: map[string]string{}, lists: map[string]listResult{}}
+	return &Cache{stats: make(map[string]int, usual), results: make([]statResult, 0, usual), links: map[string]string{}, lists: map[string]listResult{}}
 }
 
 // Lstat is FS.Lstat.
 func (c *Cache) Lstat(p string) (Stat, error) {
-	if r, ok := c.stats[p]; ok {
-		return r.st, r.err
+	if i, ok := c.stats[p]; ok {
+		return c.results[i].st, c.results[i].err
 	}
 	dir, name := path.Split(p)
 	if len(dir) > 1 {
 		dir = dir[:len(dir)-1]
 	}
 	var r statResult
-	if l, ok := c.lists[dir]; ok && l.err == nil && !l.names[name] && p != "/" {
+	if l, ok := c.lists[dir]; ok && l.err == nil && !Lists(l.entries, name) && p != "/" {
 		r.err = &os.PathError{Op: "lstat", Path: p, Err: syscall.ENOENT}
-	} else if s, ok := c.stats[dir]; ok && s.err != nil && NotExist(s.err) {
+	} else if i, ok := c.stats[dir]; ok && c.results[i].err != nil && NotExist(c.results[i].err) {
 		r.err = &os.PathError{Op: "lstat", Path: p, Err: syscall.ENOENT}
 	} else {
 		r.st, r.err = c.fs.Lstat(p)
 	}
-	c.stats[p] = r
+	c.stats[p] = len(c.results)
+	c.results = append(c.results, r)
 	return r.st, r.err
 }
 
@@ -72,10 +76,6 @@ func (c *Cache) ReadDir(p string) ([]Entry, error) {
 	}
 	l := listResult{}
 	l.entries, l.err = c.fs.ReadDir(p)
-	l.names = make(map[string]bool, len(l.entries))
-	for _, e := range l.entries {
-		l.names[e.Name] = true
-	}
 	c.lists[p] = l
 	return l.entries, l.err
 }

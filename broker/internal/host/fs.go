@@ -1,7 +1,6 @@
 package host
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -77,7 +76,7 @@ func (f FS) ReadDir(p string) ([]Entry, error) {
 		return nil, &os.PathError{Op: "listing", Path: p, Err: err}
 	}
 	defer unix.Close(fd)
-	var out []Entry
+	out := make([]Entry, 0, 32)
 	buf := make([]byte, 16<<10)
 	for {
 		n, err := unix.Getdents(fd, buf)
@@ -99,23 +98,30 @@ func (f FS) ReadDir(p string) ([]Entry, error) {
 	return out, nil
 }
 
+// Lists says whether a list that is sorted by name, as ReadDir's is, has the name.
+func Lists(list []Entry, name string) bool {
+	_, ok := slices.BinarySearchFunc(list, name, func(e Entry, name string) int { return strings.Compare(e.Name, name) })
+	return ok
+}
+
 // unknown is the type of an entry on a file system that does not say.
 const unknown Type = 255
 
 // appendEntries parses a buffer of struct linux_dirent64: ino, off (8 bytes each), reclen (2), type
 // (1), name.
-func appendEntries(out []Entry, b []byte) []Entry {
+func appendEntries(out []Entry, buf []byte) []Entry {
+	b := string(buf) // one piece of memory for all names
 	for len(b) > 19 {
 		n := int(b[16]) | int(b[17])<<8
 		if n < 20 || n > len(b) {
 			break
 		}
 		name := b[19:n]
-		if i := bytes.IndexByte(name, 0); i >= 0 {
+		if i := strings.IndexByte(name, 0); i >= 0 {
 			name = name[:i]
 		}
-		if s := string(name); s != "." && s != ".." {
-			out = append(out, Entry{s, entryType(b[18])})
+		if name != "." && name != ".." {
+			out = append(out, Entry{name, entryType(b[18])})
 		}
 		b = b[n:]
 	}

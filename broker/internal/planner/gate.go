@@ -99,7 +99,7 @@ func (g *gateView) hide(p string, n *node) {
 	if d := g.dirs[p]; d == nil || d.Place {
 		return
 	}
-	for _, c := range n.sorted() {
+	for _, c := range n.children {
 		cp := path.Join(p, c.name)
 		d := g.dirs[cp]
 		switch {
@@ -130,7 +130,7 @@ func (g *gateView) absent(dir, name string) {
 func (v *view) hiddenAt(p string) bool {
 	n := &v.root
 	for _, name := range strings.Split(strings.Trim(p, "/"), "/") {
-		if n = n.children[name]; n == nil {
+		if n = n.child(name); n == nil {
 			return false
 		}
 		if n.hidden && !n.ask {

@@ -40,7 +40,7 @@ func (v *view) ownTree(p string, ops []plan.Mount) []plan.Mount {
 }
 
 func devices(in *Input) []plan.Mount {
-	var out []plan.Mount
+	out := make([]plan.Mount, 0, 32)
 	names := []string{"null", "zero", "full", "random", "urandom", "tty"}
 	if in.KVM {
 		names = append(names, "kvm")

@@ -2,7 +2,7 @@ package planner
 
 import (
 	"path"
-	"sort"
+	"slices"
 	"strings"
 
 	"sbx/broker/internal/host"
@@ -12,7 +12,7 @@ import (
 // node is one name of the view under construction.
 type node struct {
 	name     string
-	children map[string]*node
+	children []*node // sorted by name
 	mode     Mode // explicit grant; None means what the parent gives
 	granted  bool
 	hidden   bool
@@ -27,22 +27,24 @@ type node struct {
 	missing  bool       // granted, but the host has no such path: an empty place of the session's own
 }
 
+// at returns the node at p, which it makes if there is none.
 func (n *node) at(p string) *node {
-	for _, name := range strings.Split(strings.Trim(p, "/"), "/") {
+	for name := range strings.SplitSeq(p, "/") {
 		if name == "" {
 			continue
 		}
-		c := n.children[name]
-		if c == nil {
-			c = &node{name: name}
-			if n.children == nil {
-				n.children = map[string]*node{}
-			}
-			n.children[name] = c
+		i, ok := n.place(name)
+		if !ok {
+			n.children = slices.Insert(n.children, i, &node{name: name})
 		}
-		n = c
+		n = n.children[i]
 	}
 	return n
+}
+
+// place is where among the children a name is, or would be.
+func (n *node) place(name string) (int, bool) {
+	return slices.BinarySearchFunc(n.children, name, func(c *node, name string) int { return strings.Compare(c.name, name) })
 }
 
 // child is the node of a name in n, or nil. So may n be.
@@ -50,29 +52,23 @@ func (n *node) child(name string) *node {
 	if n == nil {
 		return nil
 	}
-	return n.children[name]
+	if i, ok := n.place(name); ok {
+		return n.children[i]
+	}
+	return nil
 }
 
 // find returns the node at p, or nil.
 func (n *node) find(p string) *node {
-	for _, name := range strings.Split(strings.Trim(p, "/"), "/") {
+	for name := range strings.SplitSeq(p, "/") {
 		if name == "" {
 			continue
 		}
-		if n = n.children[name]; n == nil {
+		if n = n.child(name); n == nil {
 			return nil
 		}
 	}
 	return n
-}
-
-func (n *node) sorted() []*node {
-	out := make([]*node, 0, len(n.children))
-	for _, c := range n.children {
-		out = append(out, c)
-	}
-	sort.Slice(out, func(i, j int) bool { return out[i].name < out[j].name })
-	return out
 }
 
 // hides says whether something at or below n's children is hidden, so that n cannot be mounted whole.
@@ -88,7 +84,7 @@ func (n *node) hides() bool {
 // sealedNames lists the paths below n that stay hidden whatever is answered.
 func (n *node) sealedNames(prefix string) []string {
 	var out []string
-	for _, c := range n.sorted() {
+	for _, c := range n.children {
 		if c.hidden && !c.ask {
 			out = append(out, path.Join(prefix, c.name))
 		} else {
@@ -101,7 +97,7 @@ func (n *node) sealedNames(prefix string) []string {
 // hiddenNames lists the hidden paths below n, relative to it.
 func (n *node) hiddenNames(prefix string) []string {
 	var out []string
-	for _, c := range n.sorted() {
+	for _, c := range n.children {
 		if c.hidden {
 			out = append(out, path.Join(prefix, c.name))
 		} else {

@@ -31,7 +31,7 @@ type view struct {
 	scanCut bool           // a project was too large to be searched for secrets
 }
 
-func newView(in *Input) *view { return &view{in: in, out: make([]plan.Mount, 0, 160)} }
+func newView(in *Input) *view { return &view{in: in, out: make([]plan.Mount, 0, 160), secrets: make([]Hide, 0, len(in.Hides))} }
 
 // addHide resolves h, its links and the other mounts of its file system, and hides them all. A path
 // that does not exist is hidden by its name: the host may create it later.
@@ -154,15 +154,15 @@ func (v *view) op(m plan.Mount) { v.out = append(v.out, m) }
 // skeleton shows a directory of the sandbox's own at p: the tree's children, and of the host's
 // directory, where mode says so, every sibling that is not hidden.
 func (v *view) skeleton(p string, n *node, mode Mode, g Grant) error {
-	seen := map[string]bool{}
+	var list []host.Entry // sorted by name
 	if mode == Read || mode == Write || mode == Overlay {
-		list, err := v.in.FS.ReadDir(p)
+		var err error
+		list, err = v.in.FS.ReadDir(p)
 		if err != nil && !errors.Is(err, syscall.EACCES) {
 			return fmt.Errorf("listing %s: %w", plan.Bytes(p).Quote(), err)
 		}
 		for _, e := range list {
-			child := n.children[e.Name]
-			seen[e.Name] = true
+			child := n.child(e.Name)
 			if child == nil {
 				child = &node{name: e.Name}
 			}
@@ -173,8 +173,8 @@ func (v *view) skeleton(p string, n *node, mode Mode, g Grant) error {
 			}
 		}
 	}
-	for _, c := range n.sorted() {
-		if !seen[c.name] {
+	for _, c := range n.children {
+		if !host.Lists(list, c.name) {
 			if err := v.show(path.Join(p, c.name), c, host.Dir, None, Grant{}); err != nil {
 				return err
 			}
@@ -305,7 +305,7 @@ func (v *view) hideList(n *node) []plan.Bytes {
 // layered is an overlay on p: the host's directory, and on top files that stand in for its own.
 func (v *view) layered(p string, n *node, g Grant) plan.Mount {
 	m := plan.Mount{Kind: plan.Overlay, Target: plan.Bytes(p), Lower: []plan.Bytes{plan.Bytes(p)}, Hide: v.hideList(n), NoExec: g.NoExec, Why: g.Why}
-	for _, c := range n.sorted() {
+	for _, c := range n.children {
 		if c.text != "" {
 			m.Files = append(m.Files, plan.Text{Name: plan.Bytes(c.name), Text: c.text})
 		} else if c.file != "" && len(m.Lower) == 1 {
@@ -328,7 +328,7 @@ func (v *view) nested(p string, n *node, mode Mode, g Grant) {
 
 // below mounts the grants that lie below a directory that is mounted whole.
 func (v *view) below(p string, n *node) error {
-	for _, c := range n.sorted() {
+	for _, c := range n.children {
 		cp := path.Join(p, c.name)
 		switch {
 		case c.hidden && (c.secret || !c.shows()) || c.link != "" || c.file != "":
@@ -424,7 +424,7 @@ func (v *view) ownPlace(p string, g Grant) {
 
 // inside shows grants below a place that is the sandbox's own and writable.
 func (v *view) inside(p string, n *node) error {
-	for _, c := range n.sorted() {
+	for _, c := range n.children {
 		if err := v.show(path.Join(p, c.name), c, host.Dir, None, Grant{}); err != nil {
 			return err
 		}

@@ -63,11 +63,12 @@ func parsePattern(text string, vars Vars) (Pattern, error) {
 	if err != nil {
 		return Pattern{}, err
 	}
-	var p Pattern
-	for _, s := range components(base) {
-		p.comps = append(p.comps, comp{compLiteral, []string{s}})
+	literal := components(base)
+	p := Pattern{comps: make([]comp, 0, len(literal)+strings.Count(rest, "/")+1)}
+	for i := range literal {
+		p.comps = append(p.comps, comp{compLiteral, literal[i : i+1 : i+1]})
 	}
-	for _, s := range strings.Split(rest, "/") {
+	for s := range strings.SplitSeq(rest, "/") {
 		if s == "" || s == "." {
 			continue
 		}
