@@ -93,6 +93,7 @@ func Start(p *plan.Plan, std Stdio, hooks Hooks, early *Early) (*Child, error) {
 	}
 	c.also.settled, c.also.since = hooks.Settled, time.Now()
 	err := c.carryOut(early, std, hooks)
+	time.AfterFunc(spreadAfter, early.block.prog.spread)
 	early.pid = 0
 	if err != nil {
 		c.Kill()
@@ -112,7 +113,6 @@ func (c *Child) carryOut(e *Early, std Stdio, hooks Hooks) (err error) {
 			return err
 		}
 	}
-	time.AfterFunc(spreadAfter, e.block.prog.spread)
 	if e.ahead != nil { // it has built the sandbox, or is about to, and begins only now
 		if err := c.loadAhead(e); err != nil {
 			return err

@@ -194,6 +194,9 @@ func (s Sources) readProject(l *Layers) (out [2]*source, err error) {
 	for i, name := range fileNames() {
 		rel := ".sbx/" + name
 		path := filepath.Join(s.ProjectDir, rel)
+		if absent(s.ProjectDir, rel) {
+			continue
+		}
 		out[i], err = readTimed(ScopeProject, path, func() (*os.File, error) { return openProject(s.ProjectDir, rel, s.UID) })
 		if errors.Is(err, errForeign) {
 			l.Notices = append(l.Notices, Notice{Kind: NoticeForeign, Origin: Origin{ScopeProject, path, 0}, What: "ignored: " + errForeign.Error()})
