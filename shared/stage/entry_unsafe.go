@@ -36,6 +36,9 @@ func enter(argc uintptr, argv unsafe.Pointer) {
 		enterExec(argc, argv)
 		return
 	}
+	if argc >= 2 && isArg(argv, 1, "run") {
+		saveOriginal()
+	}
 	detached := argc >= 3 && isArg(argv, 1, "run-detached")
 	if argc < 3 || !detached && !isArg(argv, 1, "run") {
 		return

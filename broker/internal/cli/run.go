@@ -2,7 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -408,7 +407,7 @@ func (t *term) passthrough(r *request, facts host.Facts, cfg settings, why strin
 		return t.fail(&planner.Refusal{What: "writing the audit line of a run without a sandbox", Err: err, Hint: "sbx does not run anything on the host that it cannot record"})
 	}
 	var backend launch.Backend = launch.Passthrough{}
-	res, err := backend.Execute(context.Background(), launch.Job{Path: exe, Argv: r.argv, Env: t.env, Options: launch.Options{Stdio: t.std, Timeout: r.timeout}})
+	res, err := backend.Execute(t.context(), launch.Job{Path: exe, Argv: r.argv, Env: t.env, Options: launch.Options{Stdio: t.std, Timeout: r.timeout, Stays: t.host != nil}})
 	if err != nil {
 		return t.fail(err)
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"strings"
 	"syscall"
 	"time"
@@ -104,8 +103,15 @@ func (Passthrough) Execute(ctx context.Context, j Job) (Result, error) {
 	if err != nil {
 		return Result{}, &ExecError{Status: 126, Path: j.Path, Err: err}
 	}
-	stop := forwardTo(p)
-	defer stop()
+	if !j.Stays {
+		stop, err := forwardTo(p)
+		if err != nil {
+			_ = p.Kill()
+			_, _ = p.Wait()
+			return Result{}, err
+		}
+		defer stop()
+	}
 	expired := false
 	if j.Timeout > 0 {
 		t := time.AfterFunc(j.Timeout, func() { expired = true; _ = p.Kill() })
@@ -125,15 +131,13 @@ func (Passthrough) Execute(ctx context.Context, j Job) (Result, error) {
 }
 
 // forwardTo passes this process's signals on to p.
-func forwardTo(p *os.Process) func() {
-	ch := make(chan os.Signal, 8)
-	signal.Notify(ch, forwarded[:]...)
-	go func() {
-		for s := range ch {
-			_ = p.Signal(s)
-		}
-	}()
-	return func() { signal.Stop(ch); close(ch) }
+func forwardTo(p *os.Process) (stop func(), err error) {
+	fd, release, err := catch(forwarded[:])
+	if err != nil {
+		return nil, err
+	}
+	go eachCaught(fd, func(s syscall.Signal) { _ = p.Signal(s) })
+	return release, nil
 }
 
 // Capture runs the job with nothing on its standard input and returns what it wrote, for programs that

@@ -26,23 +26,24 @@ func (r *Running) forwardSignals(c *stage.Child, term *terminal) (release func()
 	if err != nil {
 		return nil, err
 	}
-	pass := func() {
-		f := os.NewFile(uintptr(fd), "signals")
-		go func() {
-			for {
-				var b [16]byte
-				n, err := f.Read(b[:])
-				if err != nil {
-					return
-				}
-				for _, s := range b[:n] {
-					r.handle(syscall.Signal(s), term)
-				}
-			}
-		}()
-	}
+	pass := func() { go eachCaught(fd, func(s syscall.Signal) { r.handle(s, term) }) }
 	c.LookAfter(stage.Also{Fd: fd, Ready: func() bool { pass(); return false }, Leave: pass})
 	return release, nil
+}
+
+// eachCaught calls handle with the signals that come through the pipe of catch.
+func eachCaught(fd int, handle func(syscall.Signal)) {
+	f := os.NewFile(uintptr(fd), "signals")
+	for {
+		var b [16]byte
+		n, err := f.Read(b[:])
+		if err != nil {
+			return
+		}
+		for _, s := range b[:n] {
+			handle(syscall.Signal(s))
+		}
+	}
 }
 
 // followSize keeps the terminal's size for a program that is not sbx, whose other signals are its own business.
