@@ -70,7 +70,7 @@ func (e *Early) foresaw(p *plan.Plan, std Stdio, hooks *Hooks) bool {
 		return false
 	}
 	t, err := compileAhead(p, hooks.Folder, e.peer, std)
-	if err != nil || t.full() || !a.file.holds(t) || e.block.control.setup.errno != 0 {
+	if err != nil || t.full() || !a.file.holds(t) || e.block.control.setup.errno != 0 || e.block.control.made.errno != 0 {
 		return false
 	}
 	a.tape = t
@@ -102,7 +102,7 @@ func foreseeable(p *plan.Plan) bool {
 func compileAhead(p *plan.Plan, folder Folder, peer int, std Stdio) (*tape, error) {
 	folder.spare = Spare(p)
 	t := &tape{ops: make([]op, 0, 1<<10), arena: aheadArena()}
-	return t, compileSetup(t, p, peer, std, inUserNS{folder: folder, cpus: allowed(p)})
+	return t, compileSetup(t, p, peer, std, inUserNS{folder: folder, cpus: allowed(p), ahead: true})
 }
 
 // remember leaves the set-up of p for the next run with the same arguments. It is no failure if it cannot.

@@ -9,6 +9,8 @@ import (
 	"time"
 	"unsafe"
 
+	"golang.org/x/sys/unix"
+
 	"sbx/shared/plan"
 )
 
@@ -50,6 +52,22 @@ func TestAheadHoldsOnePlan(t *testing.T) {
 		change(other)
 		if file.holds(aheadOf(t, other)) {
 			t.Errorf("%s is not seen", what)
+		}
+	}
+}
+
+// The broker carries out its own part of the file before it knows whether it is what it wants: that makes and writes files, and nothing else.
+func TestAheadLeavesTheBrokerFilesOnly(t *testing.T) {
+	tape := aheadOf(t, smallest("/usr/bin/true"))
+	if s := tape.byBroker; s.from == 0 || s.to < s.from+10 || !brokers(tape.ops[s.from:s.to]) {
+		t.Errorf("its part is %v", s)
+	}
+	if brokers(tape.ops) {
+		t.Error("anything is let through")
+	}
+	for _, o := range []op{{kind: opCall, nr: unix.SYS_EXECVE}, {kind: opPoke}, {kind: opPoke, nr: unix.SYS_CLOSE}, {kind: opExpect, nr: unix.SYS_CLOSE}} {
+		if brokers([]op{o}) {
+			t.Errorf("%+v is let through", o)
 		}
 	}
 }

@@ -82,6 +82,7 @@ func enter(argc uintptr, argv unsafe.Pointer) {
 	if e == 0 {
 		setApart(p, pid, p.ahead != nil && p.ahead.alone != 0)
 		p.batch()
+		provide(p, pid)
 	}
 	syscall.RawSyscall(syscall.SYS_CLOSE, uintptr(fds[1]), 0, 0)
 	entry.errno = e

@@ -13,14 +13,15 @@ const (
 	aheadAt    = 0x5b00_0000_0000
 	aheadOps   = 4 << 10
 	aheadData  = 256 << 10
-	aheadMagic = 0x32_74_61_78_62_73 // "sbxat2"
+	aheadMagic = 0x33_74_61_78_62_73 // "sbxat3"
 )
 
 // aheadFile is the file that holds it, and the memory that the file is mapped to.
 type aheadFile struct {
 	magic, nops, used, misses uint64
 	nids                      uint64
-	alone                     uint64      // nobody answers process 1 while it builds
+	alone                     uint64 // nobody answers process 1 while it builds
+	byBroker                  span
 	ids                       [128]uint32 // where in data the session's id stands
 	ops                       [aheadOps]op
 	data                      [aheadData]byte

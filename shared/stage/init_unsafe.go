@@ -28,6 +28,7 @@ type program struct {
 	apart, all  cpuSet     // where it was put until the program starts, and what that is to have
 	here        cpuSet     // the others
 	stays       bool       // the broker's threads are kept there
+	dir         [32]byte   // the path of process 1 in /proc
 	batched     bool       // they run under SCHED_BATCH, but for the first
 }
 

@@ -48,10 +48,15 @@ type Step struct {
 type tape struct {
 	ops   []op
 	steps []stepAt
-	fixed bool    // ops lie in memory of the interpreter's and cannot grow
-	arena *arena  // of everything that an argument points to
-	statx uintptr // see statBuf
+	fixed bool   // ops lie in memory of the interpreter's and cannot grow
+	arena *arena // of everything that an argument points to
+
+	byBroker span    // only where it is carried out ahead
+	statx    uintptr // see statBuf
 }
+
+// span is a part of a tape, which the broker carries out while process 1 makes its namespaces: they are what process 1 waits for longest.
+type span struct{ from, to uint64 }
 
 // stepAt is the step of the instructions from first on.
 type stepAt struct {

@@ -14,11 +14,15 @@ import (
 type inUserNS struct {
 	folder Folder
 	cpus   *cpuSet // nil: process 1 has its processors
+	ahead  bool    // the broker does some of it, see span
 }
 
 func (n inUserNS) user(c *compiler) {
-	c.identity(c.p.Identity.HasRanges())
+	from := c.identity(c.p.Identity.HasRanges(), n.ahead)
 	c.makeFolder(n.folder)
+	if n.ahead {
+		c.t.byBroker = span{uint64(from), uint64(len(c.t.ops))}
+	}
 	c.makeGate()
 }
 
@@ -107,31 +111,44 @@ func (c *compiler) clock() {
 	c.writeFile("/proc/self/timens_offsets", fmt.Sprintf("monotonic %d 0\nboottime %d 0\n", off, off))
 }
 
-// identity writes the identity maps of the new user namespace (user_namespaces(7)), or waits until somebody else has.
-func (c *compiler) identity(wait bool) {
-	id := c.p.Identity
+// identity writes the identity maps of the new user namespace (user_namespaces(7)), or waits until somebody else has. With ahead the broker
+// writes them, which begins with instruction from, and regD is the process's directory in /proc.
+func (c *compiler) identity(wait, ahead bool) (from int) {
+	t, id := c.t, c.p.Identity
 	if c.p.Namespaces.JoinNet { // the namespace above has one user, 0
 		id.OutsideUID, id.OutsideGID = 0, 0
 	}
 	// The broker is not dumpable, and neither is its copy; the files of such a process belong to root. This
 	// process holds nothing yet, and gives dumpability up again before anything can reach it from inside.
-	c.t.at("making process 1 dumpable for its identity maps", "")
-	c.t.call(unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 1, 0, 0, 0)
+	t.at("making process 1 dumpable for its identity maps", "")
+	t.call(unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 1, 0, 0, 0)
+	from = len(t.ops)
+	open := func(name string) *op {
+		t.at("writing", "/proc/self/"+name)
+		if ahead {
+			return t.call(unix.SYS_OPENAT, 0, t.str(name), unix.O_WRONLY|unix.O_CLOEXEC, 0).from(0, regD).to(regA)
+		}
+		return t.call(unix.SYS_OPENAT, atCwd, t.str("/proc/self/"+name), unix.O_WRONLY|unix.O_CLOEXEC, 0).to(regA)
+	}
+	write := func(name, text string) {
+		open(name)
+		t.call(unix.SYS_WRITE, 0, t.str(text), uintptr(len(text))).from(0, regA)
+		t.call(unix.SYS_CLOSE).from(0, regA)
+	}
 	if wait {
 		c.awaitMaps()
 	} else {
-		c.writeFile("/proc/self/setgroups", "deny")
-		c.writeFile("/proc/self/uid_map", fmt.Sprintf("%d %d 1", id.InsideUID, id.OutsideUID))
+		write("setgroups", "deny")
+		write("uid_map", fmt.Sprintf("%d %d 1", id.InsideUID, id.OutsideUID))
 	}
 	// Nobody else may set the map that is left: it can be written once.
-	t := c.t
-	t.at("writing", "/proc/self/projid_map")
-	t.call(unix.SYS_OPENAT, atCwd, t.str("/proc/self/projid_map"), unix.O_WRONLY|unix.O_CLOEXEC, 0).to(regA).may(anyErrno).elseSkip(2)
+	open("projid_map").may(anyErrno).elseSkip(2)
 	t.call(unix.SYS_WRITE, 0, t.str("0 0 1"), 5).from(0, regA).may(uint16(unix.EPERM)) // the parent has no such map
 	t.call(unix.SYS_CLOSE).from(0, regA)
 	if !wait {
-		c.writeFile("/proc/self/gid_map", fmt.Sprintf("%d %d 1", id.InsideGID, id.OutsideGID))
+		write("gid_map", fmt.Sprintf("%d %d 1", id.InsideGID, id.OutsideGID))
 	}
+	return from
 }
 
 func (c *compiler) writeFile(path, text string) {
