@@ -32,6 +32,7 @@ type Child struct {
 	start   *tape
 	asPID1  bool
 	spawns  spawns
+	waiting *Early  // its process 1 carries out the set-up, and waits to be told to go on; nil: it has been told
 	folder  *Folder // nil: nothing is to be remembered
 	std     Stdio
 }
@@ -117,13 +118,11 @@ func (c *Child) carryOut(e *Early, std Stdio, hooks Hooks) (err error) {
 		if err := c.loadAhead(e); err != nil {
 			return err
 		}
+		c.waiting = e
 		if err := c.awaitReady(c.plan, hooks); err != nil {
 			return err
 		}
-		if err := e.join(); err != nil {
-			return fmt.Errorf("giving process 1 its processors back: %w", err)
-		}
-		return c.begin()
+		return c.goOn()
 	}
 	if err := hooks.Folder.Make(); err != nil {
 		return err
@@ -223,6 +222,11 @@ func (c *Child) awaitReady(p *plan.Plan, hooks Hooks) error {
 			built = true
 			if err := hooks.building(c); err != nil {
 				return err
+			}
+			if c.mayGoOn() {
+				if err := c.goOn(); err != nil {
+					return err
+				}
 			}
 		}
 		m, fds, err := c.receive()
