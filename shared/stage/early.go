@@ -127,6 +127,7 @@ func (e *Early) End() {
 		return
 	}
 	e.Spread()
+	OwnFiles()
 	_ = unix.Kill(e.pid, unix.SIGKILL)
 	awaitEnd(e.pid)
 	if e.ahead != nil {

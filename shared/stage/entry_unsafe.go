@@ -19,6 +19,7 @@ var entry struct {
 	ahead      aheadEntry
 	room       [spareProcs]uintptr // processes of needRoom
 	idle       unix.Timespec
+	files      syscall.Rlimit // RLIMIT_NOFILE as it was; zero where it was left alone
 }
 
 // notRun are options with which nothing is run.
@@ -83,6 +84,7 @@ func enter(argc uintptr, argv unsafe.Pointer) {
 		setApart(p, pid, p.ahead != nil && p.ahead.alone != 0)
 		p.batch()
 		provide(p, pid)
+		withoutFiles(&entry.files)
 	}
 	syscall.RawSyscall(syscall.SYS_CLOSE, uintptr(fds[1]), 0, 0)
 	entry.errno = e
