@@ -16,7 +16,7 @@ import (
 )
 
 func main() {
-	stage.OwnFiles()
+	stage.Begin()
 	// Building a sandbox takes two milliseconds and two megabytes; a collection in between would take
 	// as long. It is switched on again by the time the sandbox runs.
 	debug.SetGCPercent(-1)

@@ -100,7 +100,6 @@ var thirdParty = map[string]map[string]string{
 var mutable = map[string]string{
 	"seccompbpf/gen.skip":           "a generator's table, not part of the product",
 	"shared/stage.entry":            "written once, before the runtime starts: there is nobody yet to pass it to",
-	"shared/stage.original":         "written once, before the runtime starts",
 	"broker/internal/launch.caught": "what a signal handler needs, which nothing can be handed to",
 	"helper.entered":                "written once, by the entry point before the runtime starts",
 	"seccompbpf/gen.armPrivate":     "a generator's table, not part of the product",
@@ -240,15 +239,10 @@ func TestUnsafeIsInTheFileName(t *testing.T) {
 	}
 }
 
-// inits are the files that may have an init function.
-var inits = map[string]string{
-	"shared/stage/original_unsafe.go": "signals that come before main begins must not be the runtime's",
-}
-
 func TestNoInit(t *testing.T) {
 	for _, s := range parseTree(t) {
 		for _, d := range s.file.Decls {
-			if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil && f.Name.Name == "init" && s.dir != "helper" && inits[s.path()] == "" {
+			if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil && f.Name.Name == "init" && s.dir != "helper" {
 				t.Errorf("%s has an init function: it runs in every start of sbx, whether needed or not", s.path())
 			}
 		}

@@ -127,7 +127,7 @@ func (e *Early) End() {
 		return
 	}
 	e.Spread()
-	OwnFiles()
+	ownFiles()
 	_ = unix.Kill(e.pid, unix.SIGKILL)
 	awaitEnd(e.pid)
 	if e.ahead != nil {

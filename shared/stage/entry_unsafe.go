@@ -19,6 +19,7 @@ var entry struct {
 	ahead      aheadEntry
 	room       [spareProcs]uintptr // processes of needRoom
 	idle       unix.Timespec
+	original   original
 	files      syscall.Rlimit // RLIMIT_NOFILE as it was; zero where it was left alone
 }
 
@@ -38,7 +39,7 @@ func enter(argc uintptr, argv unsafe.Pointer) {
 		return
 	}
 	if argc >= 2 && isArg(argv, 1, "run") {
-		saveOriginal()
+		entry.original.save()
 	}
 	detached := argc >= 3 && isArg(argv, 1, "run-detached")
 	if argc < 3 || !detached && !isArg(argv, 1, "run") {

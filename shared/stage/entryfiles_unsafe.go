@@ -31,9 +31,9 @@ func withoutFiles(was *syscall.Rlimit) {
 	*was = syscall.Rlimit{}
 }
 
-// OwnFiles gives this process, and what it starts from now on, the limit on open files that it was started with. It is to be called before anything
+// ownFiles gives this process, and what it starts from now on, the limit on open files that it was started with. It is to be called before anything
 // is started: what package syscall would give to programs is withoutFiles' limit.
-func OwnFiles() {
+func ownFiles() {
 	if was := entry.files; was.Max != 0 {
 		_ = syscall.Setrlimit(unix.RLIMIT_NOFILE, &was)
 	}

@@ -9,30 +9,31 @@ import (
 
 // original is what this process was started with for the signals that the Go runtime takes for itself, unasked, and swallows or answers with a
 // trace of its own: to whoever sends one before there is a program to pass it on to, it is to do what it does to any other process.
-var original [3]struct {
+type original [3]struct {
 	action [4]uintptr // struct sigaction
 	known  bool
 }
 
-// saveOriginal reads it before the runtime starts.
+// save reads it before the runtime starts.
 //
 //go:nosplit
 //go:norace
-func saveOriginal() {
-	for i := range original {
-		_, _, e := syscall.RawSyscall6(unix.SYS_RT_SIGACTION, originalOf(i), 0, uintptr(unsafe.Pointer(&original[i].action)), 8, 0, 0)
-		original[i].known = e == 0
+func (o *original) save() {
+	for i := range o {
+		_, _, e := syscall.RawSyscall6(unix.SYS_RT_SIGACTION, originalOf(i), 0, uintptr(unsafe.Pointer(&o[i].action)), 8, 0, 0)
+		o[i].known = e == 0
 	}
 }
 
-// init gives SIGQUIT, SIGUSR1 and SIGUSR2 back to the kernel, as soon as the runtime lets it. Package os/signal cannot be told about them then,
-// which launch knows.
-func init() {
-	for i := range original {
-		if original[i].known {
-			_, _, _ = syscall.RawSyscall6(unix.SYS_RT_SIGACTION, originalOf(i), uintptr(unsafe.Pointer(&original[i].action)), 0, 8, 0, 0)
+// Begin is to be called before anything else: it gives SIGQUIT, SIGUSR1 and SIGUSR2 back to the kernel (package os/signal cannot be told about them
+// then, which launch knows), and this process its limit on open files.
+func Begin() {
+	for i := range entry.original {
+		if o := &entry.original[i]; o.known {
+			_, _, _ = syscall.RawSyscall6(unix.SYS_RT_SIGACTION, originalOf(i), uintptr(unsafe.Pointer(&o.action)), 0, 8, 0, 0)
 		}
 	}
+	ownFiles()
 }
 
 //go:nosplit
