@@ -127,7 +127,11 @@ func (t *term) run(r *request) int {
 	}
 	s, err := t.create(root, r.name)
 	if err != nil {
-		return t.fail(&planner.Refusal{What: err.Error(), Hint: sessionHint(err)})
+		hint := sessionHint(err)
+		if errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.ENOTDIR) {
+			hint = recordHint
+		}
+		return t.fail(&planner.Refusal{What: err.Error(), Hint: hint})
 	}
 	assign(in, s.ID, s.Dir)
 	refused := &blocked{verb: r.verbose, print: t.warn}
