@@ -137,3 +137,8 @@ const (
 	FdMountNS FdRole = "mountns" // for the agent
 	FdFuse    FdRole = "fuse"
 )
+
+// Text is a file of the sandbox's own, which everybody can read: its name in a directory, and what is in it.
+type Text struct {
+	Name, Text Bytes
+}

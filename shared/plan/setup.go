@@ -80,11 +80,6 @@ type Mount struct {
 	Why         string `json:",omitempty"` // for people; no meaning to the interpreter
 }
 
-// Text is a file of the sandbox's own, which everybody can read: its name in a directory, and what is in it.
-type Text struct {
-	Name, Text Bytes
-}
-
 // Stdio says what descriptor 0, 1 or 2 is inside.
 type Stdio string
 

@@ -11,8 +11,6 @@ import (
 const (
 	maxMounts = 8192
 	maxPath   = 4095
-	maxFiles  = 16 // of one mount, each of a page at most
-	maxText   = 4096
 )
 
 // Devices are the only nodes that a Device bind may show.
@@ -28,8 +26,6 @@ func (m *Mount) validate(first bool) error {
 		return fmt.Errorf("access %q", m.Access)
 	case m.Size < 0 || m.Inodes < 0 || m.Mode&^0o7777 != 0:
 		return fmt.Errorf("size %d, inodes %d, mode %#o", m.Size, m.Inodes, m.Mode)
-	case len(m.Files) > 0 && m.Kind != Overlay:
-		return fmt.Errorf("files belong on top of layers")
 	}
 	switch m.Kind {
 	case Tmpfs, Dir, File, Proc, Devpts, Mqueue, Mask:
@@ -70,14 +66,6 @@ func (m *Mount) validateOverlay() error {
 		return fmt.Errorf("hidden name: not all of %q are relative and clean", m.Hide)
 	case m.Upper == "" && len(m.Lower) == 1 && len(m.Hide)+len(m.Files) == 0:
 		return fmt.Errorf("one layer is no overlay")
-	case len(m.Files) > maxFiles:
-		return fmt.Errorf("%d files, more than %d", len(m.Files), maxFiles)
-	}
-	for i, f := range m.Files {
-		again := func(h Text) bool { return h.Name == f.Name }
-		if f.Name == "" || !isPath("/"+f.Name) || strings.Contains(string(f.Name), "/") || slices.ContainsFunc(m.Files[:i], again) || len(f.Text) > maxText {
-			return fmt.Errorf("file %q of %d bytes", f.Name, len(f.Text))
-		}
 	}
 	return needAccess(m.Access)
 }

@@ -21,6 +21,11 @@ func (p *Plan) Validate() error {
 	if err := p.validateBounds(); err != nil {
 		return err
 	}
+	for i := range p.Mounts {
+		if err := p.Mounts[i].validateFiles(); err != nil {
+			return fmt.Errorf("mount %d: %w", i, err)
+		}
+	}
 	if err := p.validateLandlock(); err != nil {
 		return err
 	}
@@ -172,6 +177,29 @@ func (n *GateName) validate() error {
 func validPath(b Bytes) error {
 	if !isPath(b) {
 		return fmt.Errorf("%s is not an absolute clean path", b.Quote())
+	}
+	return nil
+}
+
+// Bounds of the files on top of layers.
+const (
+	maxFiles = 16 // of one mount
+	maxText  = 4096
+)
+
+// validateFiles is not for the helper, which takes none.
+func (m *Mount) validateFiles() error {
+	switch {
+	case len(m.Files) > 0 && m.Kind != Overlay:
+		return fmt.Errorf("files belong on top of layers")
+	case len(m.Files) > maxFiles:
+		return fmt.Errorf("%d files, more than %d", len(m.Files), maxFiles)
+	}
+	for i, f := range m.Files {
+		again := func(h Text) bool { return h.Name == f.Name }
+		if f.Name == "" || !isPath("/"+f.Name) || strings.Contains(string(f.Name), "/") || slices.ContainsFunc(m.Files[:i], again) || len(f.Text) > maxText {
+			return fmt.Errorf("file %q of %d bytes", f.Name, len(f.Text))
+		}
 	}
 	return nil
 }

@@ -30,6 +30,9 @@ type ahead struct {
 	foreign bool // there was such a session already
 }
 
+// span is a part of a tape, which the broker carries out while process 1 makes its namespaces: they are what process 1 waits for longest.
+type span struct{ from, to uint64 }
+
 // TakeSession returns the folder of the session that process 1 has begun to set up, once; "" if there is none. Process 1 makes it, if it has not
 // done so yet. Whoever takes it has to remove it.
 func (e *Early) TakeSession() string {
@@ -71,7 +74,7 @@ func (e *Early) foresaw(p *plan.Plan, std Stdio, hooks *Hooks) bool {
 		return false
 	}
 	t, err := compileAhead(p, hooks.Folder, e.peer, std)
-	if err != nil || t.full() || !a.file.holds(t) || e.block.control.setup.errno != 0 || e.block.control.made.errno != 0 {
+	if err != nil || t.full() || !a.file.holds(t) || e.block.control.setup.errno != 0 || e.block.prog.made.errno != 0 {
 		return false
 	}
 	a.tape = t

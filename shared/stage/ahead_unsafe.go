@@ -59,7 +59,7 @@ func carryAhead(p *program) {
 		exit(1)
 	}
 	if s.from != s.to {
-		awaitBroker(p.c)
+		awaitBroker(p)
 	}
 	if !runTape(m.ops[s.to:n], &p.c.regs, &p.c.setup) {
 		exit(1)
@@ -72,16 +72,17 @@ func carryAhead(p *program) {
 //go:noinline
 //go:nosplit
 //go:norace
-func awaitBroker(c *control) {
+func awaitBroker(p *program) {
+	c := p.c
 	c.timeout = unix.Timespec{Nsec: 20_000_000}
 	for {
-		switch atomic.LoadInt32(&c.ready) {
+		switch atomic.LoadInt32(&p.ready) {
 		case 1:
 			return
 		case -1:
 			exit(1)
 		}
-		syscall.RawSyscall6(syscall.SYS_FUTEX, uintptr(unsafe.Pointer(&c.ready)), 0, 0, uintptr(unsafe.Pointer(&c.timeout)), 0, 0) // FUTEX_WAIT
+		syscall.RawSyscall6(syscall.SYS_FUTEX, uintptr(unsafe.Pointer(&p.ready)), 0, 0, uintptr(unsafe.Pointer(&c.timeout)), 0, 0) // FUTEX_WAIT
 		n, _, e := syscall.RawSyscall6(syscall.SYS_RECVFROM, fdSock, uintptr(unsafe.Pointer(&c.in)), unsafe.Sizeof(c.in), unix.MSG_PEEK|unix.MSG_DONTWAIT, 0, 0)
 		if e == 0 && n == 0 {
 			exit(1)
@@ -118,14 +119,14 @@ func provide(p *program, pid uintptr) {
 	}
 	c.pregs[regD] = fd
 	if e != 0 {
-		c.made.errno = int64(e)
-	} else if runTape(ops, &c.pregs, &c.made) {
+		p.made.errno = int64(e)
+	} else if runTape(ops, &c.pregs, &p.made) {
 		ready = 1
 	}
 	syscall.RawSyscall(syscall.SYS_CLOSE, fd, 0, 0)
 	syscall.RawSyscall(syscall.SYS_UMASK, mask, 0, 0)
-	atomic.StoreInt32(&c.ready, ready)
-	syscall.RawSyscall6(syscall.SYS_FUTEX, uintptr(unsafe.Pointer(&c.ready)), 1, 1, 0, 0, 0) // FUTEX_WAKE
+	atomic.StoreInt32(&p.ready, ready)
+	syscall.RawSyscall6(syscall.SYS_FUTEX, uintptr(unsafe.Pointer(&p.ready)), 1, 1, 0, 0, 0) // FUTEX_WAKE
 }
 
 // brokers says whether all of ops may be the broker's: it makes and writes files and does nothing else, whatever is in the file.

@@ -58,7 +58,8 @@ type userNS interface {
 	named(c *compiler)                            // when the new namespaces have their names
 	served(c *compiler) error                     // FUSE file systems, before their places are there
 	serve(c *compiler, m *plan.Mount, rel string) // one of them, at its place
-	fill(c *compiler, m *plan.Mount, rel string)  // files on top of the layers that will be mounted there
+	top(c *compiler, m *plan.Mount, rel string)   // what will be an overlay's topmost layer, but for whiteouts
+	layered(m *plan.Mount) string                 // options of an overlay
 	root(c *compiler)                             // the root's
 	listed(c *compiler)                           // when the root is there
 	shared(c *compiler)                           // when it is the only one

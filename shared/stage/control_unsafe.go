@@ -38,9 +38,6 @@ type message struct{ kind, pid, value, extra int64 }
 // reachable from inside, since the program's exec drops the mapping and process 1 is not dumpable.
 type control struct {
 	setup, start fault
-	made         fault // of what the broker does for process 1
-	ready        int32 // it has done it: 1; or it could not: -1
-	_            int32
 	regs, pregs  registers
 	main         int64
 	exitWithMain int64

@@ -195,7 +195,10 @@ func reap(c *control) bool {
 //go:nosplit
 //go:norace
 func end(c *control, pid, status int64) {
-	syscall.RawSyscall(syscall.SYS_KILL, ^uintptr(0), uintptr(unix.SIGKILL), 0)
+	// With no child nobody is left, and the kernel would look at every process of the host for one.
+	if _, _, e := syscall.RawSyscall6(syscall.SYS_WAITID, unix.P_ALL, 0, 0, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, 0, 0); e != unix.ECHILD {
+		syscall.RawSyscall(syscall.SYS_KILL, ^uintptr(0), uintptr(unix.SIGKILL), 0)
+	}
 	for c.manyIDs == 0 {
 		v, _, e := syscall.RawSyscall6(syscall.SYS_WAIT4, ^uintptr(0), uintptr(unsafe.Pointer(&c.status)), unix.WNOHANG, uintptr(unsafe.Pointer(&c.usage)), 0, 0)
 		if e == 0 && v != 0 {

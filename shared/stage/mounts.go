@@ -313,9 +313,7 @@ func (c *compiler) overlay(m *plan.Mount, rel string) error {
 	}
 	var lowers []string
 	if len(m.Hide)+len(m.Files) > 0 {
-		if err := c.top(m, rel); err != nil {
-			return err
-		}
+		c.whiteouts(m, rel)
 		c.openInside(rel, regA)
 		lowers = append(lowers, keep())
 	}
@@ -326,11 +324,8 @@ func (c *compiler) overlay(m *plan.Mount, rel string) error {
 	if m.Upper != "" {
 		opts += ",upperdir=" + add(m.Upper) + ",workdir=" + add(m.Work)
 	}
-	if m.NoUUID {
-		opts += ",uuid=null"
-	}
-	if c.s.Namespaces.User {
-		opts += ",userxattr"
+	if c.ns != nil {
+		opts += c.ns.layered(m)
 	}
 	if fd > fdSock {
 		return fmt.Errorf("%d layers, at most %d", fd-fdLayer, fdSock-fdLayer)
@@ -341,13 +336,14 @@ func (c *compiler) overlay(m *plan.Mount, rel string) error {
 	return nil
 }
 
-// top makes the layer that hides names (overlayfs: a character device 0:0 is a whiteout in any layer; made without CAP_MKNOD since
-// 5.8). It is where the overlay will stand, which covers it: the directory of the skeleton itself, or a small tmpfs where
-// there is none.
-func (c *compiler) top(m *plan.Mount, rel string) error {
+// whiteouts makes the layer that hides names (overlayfs: a character device 0:0 is a whiteout in any layer; made without CAP_MKNOD since
+// 5.8). It is where the overlay will stand, which covers it: a small tmpfs, or the directory of the skeleton itself.
+func (c *compiler) whiteouts(m *plan.Mount, rel string) {
 	t := c.t
-	if !c.bare(m) {
-		c.mountOn(rel, t.str("tmpfs"), t.str("tmpfs"), unix.MS_NOSUID|unix.MS_NODEV, t.str("size=1m,mode=755"))
+	if c.ns != nil {
+		c.ns.top(c, m, rel)
+	} else {
+		c.mountOn(rel, t.str("tmpfs"), t.str("tmpfs"), unix.MS_NOSUID|unix.MS_NODEV, t.str("size=64k,mode=755"))
 	}
 	dirs := map[string]bool{}
 	for _, h := range m.Hide {
@@ -361,40 +357,6 @@ func (c *compiler) top(m *plan.Mount, rel string) error {
 	for _, h := range m.Hide {
 		t.call(unix.SYS_MKNODAT, atCwd, t.str(rel+"/"+string(h)), unix.S_IFCHR, 0)
 	}
-	if len(m.Files) == 0 {
-		return nil
-	}
-	if c.ns == nil {
-		return fmt.Errorf("no such operation")
-	}
-	c.ns.fill(c, m, rel)
-	return nil
-}
-
-// bare says whether nothing is at m's place but the empty directory that one operation has made, in the tmpfs of the root: neither a
-// mount nor a link on the way, and nothing below.
-func (c *compiler) bare(m *plan.Mount) bool {
-	made := false
-	for i := range c.s.Mounts {
-		n := &c.s.Mounts[i]
-		at, place := string(n.Target), string(m.Target)
-		switch {
-		case n == m:
-			return made
-		case i == 0:
-			if n.Kind != plan.Tmpfs {
-				return false
-			}
-		case at == place:
-			if made || n.Kind != plan.Dir || n.Mode != dirMode {
-				return false
-			}
-			made = true
-		case strings.HasPrefix(at, place+"/"), at == "/", strings.HasPrefix(place, at+"/") && n.Kind != plan.Dir:
-			return false
-		}
-	}
-	return false
 }
 
 // pivot makes the new root the only one (pivot_root(2), "pivot_root(".", ".")").

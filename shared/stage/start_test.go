@@ -79,31 +79,6 @@ func TestLeavesNoPrivilege(t *testing.T) {
 	}
 }
 
-// A kernel that says of a capability of every kernel's that there is none ends the set-up; what it may not know is not asked for twice.
-func TestCapabilityListEnds(t *testing.T) {
-	list := &tape{ops: make([]op, 0, 1<<10), arena: newArena(make([]byte, 1<<16))}
-	c := &compiler{s: &plan.Setup{}, t: list}
-	c.privileges()
-	for _, nr := range []uintptr{unix.PR_CAPBSET_DROP, unix.PR_CAPBSET_READ} {
-		seen := 0
-		for i, o := range list.ops {
-			if o.kind != opCall || o.nr != unix.SYS_PRCTL || o.a[0] != nr {
-				continue
-			}
-			seen++
-			if known := o.a[1] <= unix.CAP_LAST_CAP; known != (o.okErrno == 0) {
-				t.Errorf("call %d, capability %d: errno %d is let through", nr, o.a[1], o.okErrno)
-			}
-			if after := list.ops[i+1+int(o.skip)]; o.okErrno != 0 && after.a[0] == nr {
-				t.Errorf("call %d, capability %d: the list goes on", nr, o.a[1])
-			}
-		}
-		if seen != lastCap+1 {
-			t.Errorf("call %d is made for %d capabilities", nr, seen)
-		}
-	}
-}
-
 func TestFaultNamesStep(t *testing.T) {
 	p := smallest("/usr/bin/true")
 	p.Mounts[2].Source = "/no-such-place"

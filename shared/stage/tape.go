@@ -55,9 +55,6 @@ type tape struct {
 	statx    uintptr // see statBuf
 }
 
-// span is a part of a tape, which the broker carries out while process 1 makes its namespaces: they are what process 1 waits for longest.
-type span struct{ from, to uint64 }
-
 // stepAt is the step of the instructions from first on.
 type stepAt struct {
 	first int

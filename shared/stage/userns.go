@@ -41,11 +41,51 @@ func (inUserNS) served(c *compiler) error {
 }
 
 func (inUserNS) serve(c *compiler, m *plan.Mount, rel string) { c.fuse(m, rel) }
-func (inUserNS) fill(c *compiler, m *plan.Mount, rel string)  { c.fill(m, rel) }
 func (inUserNS) root(c *compiler)                             { c.gate() }
 func (inUserNS) listed(c *compiler)                           { c.populate() }
 func (inUserNS) shared(c *compiler)                           { c.share() }
 func (inUserNS) mounted(c *compiler)                          { c.delegate() }
+
+// layered has the kernel keep what it notes about an overlay in attributes that every user may set, and none about a new upper directory.
+func (inUserNS) layered(m *plan.Mount) string {
+	if m.NoUUID {
+		return ",userxattr,uuid=null"
+	}
+	return ",userxattr"
+}
+
+func (inUserNS) top(c *compiler, m *plan.Mount, rel string) {
+	if !c.bare(m) {
+		c.mountOn(rel, c.t.str("tmpfs"), c.t.str("tmpfs"), unix.MS_NOSUID|unix.MS_NODEV, c.t.str("size=1m,mode=755"))
+	}
+	c.fill(m, rel)
+}
+
+// bare says whether nothing is at m's place but the empty directory that one operation has made, in the tmpfs of the root: neither a
+// mount nor a link on the way, and nothing below.
+func (c *compiler) bare(m *plan.Mount) bool {
+	made := false
+	for i := range c.s.Mounts {
+		n := &c.s.Mounts[i]
+		at, place := string(n.Target), string(m.Target)
+		switch {
+		case n == m:
+			return made
+		case i == 0:
+			if n.Kind != plan.Tmpfs {
+				return false
+			}
+		case at == place:
+			if made || n.Kind != plan.Dir || n.Mode != dirMode {
+				return false
+			}
+			made = true
+		case strings.HasPrefix(at, place+"/"), at == "/", strings.HasPrefix(place, at+"/") && n.Kind != plan.Dir:
+			return false
+		}
+	}
+	return false
+}
 
 func (n inUserNS) confined(c *compiler) {
 	if greetsEarly(c.p) {

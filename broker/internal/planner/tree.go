@@ -13,7 +13,7 @@ import (
 type node struct {
 	name     string
 	children []*node // sorted by name
-	mode     Mode // explicit grant; None means what the parent gives
+	mode     Mode    // explicit grant; None means what the parent gives
 	granted  bool
 	hidden   bool
 	secret   bool         // hidden, and nothing below it may be granted

@@ -31,7 +31,9 @@ type view struct {
 	scanCut bool           // a project was too large to be searched for secrets
 }
 
-func newView(in *Input) *view { return &view{in: in, out: make([]plan.Mount, 0, 160), secrets: make([]Hide, 0, len(in.Hides))} }
+func newView(in *Input) *view {
+	return &view{in: in, out: make([]plan.Mount, 0, 160), secrets: make([]Hide, 0, len(in.Hides))}
+}
 
 // addHide resolves h, its links and the other mounts of its file system, and hides them all. A path
 // that does not exist is hidden by its name: the host may create it later.
