@@ -136,4 +136,5 @@ func (e *Early) End() {
 	e.pid = 0
 	unix.Close(e.sock)
 	_ = unix.Munmap(e.memory)
+	e.block, e.memory = nil, nil // who tries again comes with this one
 }

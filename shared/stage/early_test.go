@@ -35,6 +35,23 @@ func TestEarlyIsUsedWhereItSuits(t *testing.T) {
 	}
 }
 
+// A second try comes with what the first one has ended: its memory is gone.
+func TestEndedEarlyIsLeftAlone(t *testing.T) {
+	e := usualEarly(t)
+	e.End()
+	e.Spread()
+	e.End()
+	c, err := Start(smallest("/usr/bin/true"), Stdio{-1, 1, 2}, Hooks{}, e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	defer c.Kill()
+	if ev, err := c.Next(); err != nil || ev.Status.ExitStatus() != 0 {
+		t.Errorf("%+v, %v", ev, err)
+	}
+}
+
 func TestEarlyOfOtherNamespacesIsEnded(t *testing.T) {
 	e := usualEarly(t)
 	pid := e.pid
