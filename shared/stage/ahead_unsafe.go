@@ -58,9 +58,7 @@ func carryAhead(p *program) {
 	if !runTape(m.ops[:s.from], &p.c.regs, &p.c.setup) {
 		exit(1)
 	}
-	if s.from != s.to {
-		awaitBroker(p)
-	}
+	awaitBroker(p)
 	if !runTape(m.ops[s.to:n], &p.c.regs, &p.c.setup) {
 		exit(1)
 	}
@@ -135,15 +133,11 @@ func provide(p *program, pid uintptr) {
 //go:norace
 func brokers(ops []op) bool {
 	for i := range ops {
-		if ops[i].kind == opWant {
-			continue
-		}
-		switch ops[i].nr {
-		case syscall.SYS_OPENAT, syscall.SYS_WRITE, syscall.SYS_CLOSE, syscall.SYS_MKDIRAT, unix.SYS_RENAMEAT:
-		default:
+		switch o := &ops[i]; {
+		case o.kind == opWant:
+		case o.kind != opCall:
 			return false
-		}
-		if ops[i].kind != opCall {
+		case o.nr != syscall.SYS_OPENAT && o.nr != syscall.SYS_WRITE && o.nr != syscall.SYS_CLOSE && o.nr != syscall.SYS_MKDIRAT && o.nr != unix.SYS_RENAMEAT:
 			return false
 		}
 	}

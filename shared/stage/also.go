@@ -83,7 +83,7 @@ func (c *Child) lookAround() {
 	for len(c.also.list) > 0 {
 		left := alsoFor - time.Since(c.also.since)
 		if left <= 0 || c.also.times > alsoTimes || len(c.also.list) >= len(fds) {
-			c.leaveAll()
+			c.Leave()
 			break
 		}
 		list := append(fds[:0], unix.PollFd{Fd: int32(c.sock), Events: unix.POLLIN})
@@ -127,10 +127,7 @@ func (c *Child) settle() {
 }
 
 // Leave gives everything to others, also what the program was too short for, so that whoever stays closes it.
-func (c *Child) Leave() { c.leaveAll() }
-
-// leaveAll gives everything to others.
-func (c *Child) leaveAll() {
+func (c *Child) Leave() {
 	for _, a := range c.also.list {
 		a.Leave()
 	}

@@ -338,7 +338,7 @@ func (c *Child) Next() (Event, error) {
 
 // WaitInit waits for process 1 itself and returns its status; with AsPID1 that is the program's.
 func (c *Child) WaitInit() (syscall.WaitStatus, error) {
-	c.leaveAll()
+	c.Leave()
 	c.doChores()
 	if c.also.settled != nil {
 		time.AfterFunc(settledAfter, c.also.settled)

@@ -172,8 +172,7 @@ func (c *compiler) identity(wait, ahead bool) (from int) {
 	}
 	write := func(name, text string) {
 		open(name)
-		t.call(unix.SYS_WRITE, 0, t.str(text), uintptr(len(text))).from(0, regA)
-		t.call(unix.SYS_CLOSE).from(0, regA)
+		t.writeText(text)
 	}
 	if wait {
 		c.awaitMaps()
@@ -195,6 +194,11 @@ func (c *compiler) writeFile(path, text string) {
 	t := c.t
 	t.at("writing", path)
 	t.call(unix.SYS_OPENAT, atCwd, t.str(path), unix.O_WRONLY|unix.O_CLOEXEC, 0).to(regA)
+	t.writeText(text)
+}
+
+// writeText writes text to the file in regA, and closes it.
+func (t *tape) writeText(text string) {
 	t.call(unix.SYS_WRITE, 0, t.str(text), uintptr(len(text))).from(0, regA)
 	t.call(unix.SYS_CLOSE).from(0, regA)
 }

@@ -2,9 +2,7 @@ package launch
 
 import (
 	"fmt"
-	"os"
 	"syscall"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -20,22 +18,13 @@ var caught int32
 func onSignal() (handler, restorer uintptr)
 
 // catch sends the numbers of signals to the pipe that it returns, a byte each, until release is called. A signal that was ignored is caught too.
-func catch(list []os.Signal) (fd int, release func(), err error) {
+func catch(list []syscall.Signal) (fd int, release func(), err error) {
 	var pipe [2]int
 	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
 		return -1, nil, fmt.Errorf("making a pipe for signals: %w", err)
 	}
-	caught = int32(pipe[1])
+	caught = int32(pipe[1]) // it stays open: a handler may be just about to write
 	handler, restorer := onSignal()
 	const saOnStack, saRestart, saRestorer = 0x08000000, 0x10000000, 0x04000000 // sigaction(2)
-	ours := action{handler, saOnStack | saRestart | saRestorer, restorer, ^uintptr(0)}
-	old := make([]action, len(list))
-	for i, s := range list {
-		_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(s.(syscall.Signal)), uintptr(unsafe.Pointer(&ours)), uintptr(unsafe.Pointer(&old[i])), 8, 0, 0)
-	}
-	return pipe[0], func() { // the pipe stays: a handler may be just about to write
-		for i, s := range list {
-			_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(s.(syscall.Signal)), uintptr(unsafe.Pointer(&old[i])), 0, 8, 0, 0)
-		}
-	}, nil
+	return pipe[0], install(action{handler, saOnStack | saRestart | saRestorer, restorer, ^uintptr(0)}, list...), nil
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // forwarded are the signals that are passed on to the program.
-var forwarded = [...]os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2}
+var forwarded = [...]syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2}
 
 // forwardSignals passes the caller's signals on to the program's process group and keeps the terminal's size, until the function that it returns
 // is called. It is called before the program can have said anything: whoever has heard from it may send it a signal. Sooner, signals end the

@@ -10,14 +10,26 @@ import (
 // action is struct sigaction as the kernel has it (amd64 and arm64: handler, flags, restorer, mask).
 type action [4]uintptr
 
-// byDefault has the kernel do by itself what sig does, until the result is called. os/signal cannot bring that about for a
-// signal that it has caught once: Reset leaves the runtime's handler in place, which then does nothing.
-func byDefault(sig syscall.Signal) (restore func()) {
-	var plain, old action
-	_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(sig), uintptr(unsafe.Pointer(&plain)), uintptr(unsafe.Pointer(&old)), 8, 0, 0)
+// install has a signal do what now says, for each of list, until the result is called.
+func install(now action, list ...syscall.Signal) (restore func()) {
+	set := func(s syscall.Signal, to, was *action) bool {
+		_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(s), uintptr(unsafe.Pointer(to)), uintptr(unsafe.Pointer(was)), 8, 0, 0)
+		return errno == 0
+	}
+	old := make([]action, len(list))
+	known := make([]bool, len(list))
+	for i, s := range list {
+		known[i] = set(s, &now, &old[i])
+	}
 	return func() {
-		if errno == 0 {
-			_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(sig), uintptr(unsafe.Pointer(&old)), 0, 8, 0, 0)
+		for i, s := range list {
+			if known[i] {
+				set(s, &old[i], nil)
+			}
 		}
 	}
 }
+
+// byDefault has the kernel do by itself what sig does, until the result is called. os/signal cannot bring that about for a
+// signal that it has caught once: Reset leaves the runtime's handler in place, which then does nothing.
+func byDefault(sig syscall.Signal) (restore func()) { return install(action{}, sig) }

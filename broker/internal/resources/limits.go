@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sbx/broker/internal/host"
 	"sbx/shared/plan"
 )
 
@@ -105,18 +106,15 @@ func MemTotal(root string) uint64 { return memInfo(root, "MemTotal:") }
 func MemAvailable(root string) uint64 { return memInfo(root, "MemAvailable:") }
 
 func memInfo(root, key string) uint64 {
-	fd, err := unix.Open(filepath.Join(root, "proc/meminfo"), unix.O_RDONLY|unix.O_CLOEXEC, 0) // os.ReadFile would make a poller, and read three times
+	b, err := host.ReadFile(filepath.Join(root, "proc/meminfo"))
 	if err != nil {
 		return 0
 	}
-	defer unix.Close(fd)
-	var b [4096]byte // both stand in the first lines
-	n, err := unix.Read(fd, b[:])
-	if err != nil {
+	_, rest, _ := strings.Cut(string(b), key)
+	f := strings.Fields(rest)
+	if len(f) == 0 {
 		return 0
 	}
-	_, rest, _ := strings.Cut(string(b[:n]), key)
-	rest, _, _ = strings.Cut(strings.TrimSpace(rest), " ")
-	kib, _ := strconv.ParseUint(rest, 10, 64)
-	return kib << 10
+	n, _ := strconv.ParseUint(f[0], 10, 64)
+	return n << 10
 }
