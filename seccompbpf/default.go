@@ -11,6 +11,8 @@ type Toggles struct {
 	NotifyDenied bool // refused calls worth recording go to the broker instead of failing at once
 	SUIDBits     bool // set-user-id and set-group-id bits may be set (unpacking container images)
 	Only         bool // files in memory, which no mount and no Landlock rule covers, do not exist
+	OneID        bool // the user namespace knows no ids but UID and GID
+	UID, GID     uint32
 }
 
 const (
@@ -47,6 +49,7 @@ func forArch(arch Arch, t Toggles) Policy {
 	b.ioctls()
 	b.sockets()
 	b.processes()
+	b.ids(arch)
 	b.namespaces()
 	b.containers()
 	if t.Only {

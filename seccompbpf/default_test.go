@@ -6,12 +6,12 @@ import (
 	"testing"
 )
 
-// allToggles are the 512 combinations.
+// allToggles are the 1024 combinations.
 func allToggles() []Toggles {
 	var list []Toggles
-	for n := range 512 {
+	for n := range 1024 {
 		bit := func(i int) bool { return n>>i&1 == 1 }
-		list = append(list, Toggles{bit(0), bit(1), bit(2), bit(3), bit(4), bit(5), bit(6), bit(7), bit(8)})
+		list = append(list, Toggles{bit(0), bit(1), bit(2), bit(3), bit(4), bit(5), bit(6), bit(7), bit(8), bit(9), 1000, 1001})
 	}
 	return list
 }
@@ -76,6 +76,7 @@ func TestSets(t *testing.T) {
 func TestDefault(t *testing.T) {
 	const nd, eperm, enosys = Notify, retErrno | EPERM, retErrno | ENOSYS
 	fam, proto := Errno(EAFNOSUPPORT), Errno(EPROTONOSUPPORT)
+	one, none := Toggles{OneID: true, UID: 1000, GID: 1001}, uint64(1<<32-1)
 	for _, c := range []struct {
 		call string
 		t    Toggles
@@ -207,6 +208,25 @@ func TestDefault(t *testing.T) {
 		{"process_vm_readv", Toggles{Debug: true}, [6]uint64{}, eperm},
 		{"kcmp", Toggles{Debug: true}, [6]uint64{}, eperm},
 		{"adjtimex", Toggles{}, [6]uint64{}, eperm},
+		{"chown", one, [6]uint64{0, 1000, 1001}, Allow},
+		{"chown", one, [6]uint64{0, none, none}, Allow},
+		{"chown", one, [6]uint64{0, 1 << 40, 1001}, eperm}, // the upper half is not looked at: 0
+		{"chown", one, [6]uint64{0, ^uint64(0), 1<<40 | 1001}, Allow},
+		{"chown", one, [6]uint64{0, 0, none}, eperm},
+		{"lchown", one, [6]uint64{0, none, 0}, eperm},
+		{"fchown", one, [6]uint64{0, 1001, 1001}, eperm},
+		{"fchownat", one, [6]uint64{0, 0, 1000, 1001}, Allow},
+		{"fchownat", one, [6]uint64{0, 0, 1000, 1000}, eperm},
+		{"fchownat", Toggles{OneID: true, UID: 1000, GID: 1001, Notify: true}, [6]uint64{0, 0, 1000, 1001}, nd},
+		{"fchownat", Toggles{UID: 1000, GID: 1001}, [6]uint64{0, 0, 0, 0}, Allow},
+		{"setuid", one, [6]uint64{1000}, Allow},
+		{"setuid", one, [6]uint64{0}, eperm},
+		{"setgid", one, [6]uint64{1000}, eperm},
+		{"setreuid", one, [6]uint64{1000, none}, Allow},
+		{"setreuid", one, [6]uint64{none, 65534}, eperm},
+		{"setresuid", one, [6]uint64{1000, 1000, 0}, eperm},
+		{"setresgid", one, [6]uint64{none, 1001, 1001}, Allow},
+		{"setresgid", one, [6]uint64{none, 1000, 1001}, eperm},
 	} {
 		for _, a := range []Arch{AMD64, ARM64} {
 			nr, ok := Number(a, c.call)

@@ -115,6 +115,34 @@ func (b *builder) processes() {
 	}
 }
 
+// ids refuses the ids that the user namespace does not know as the host refuses them to an ordinary user. The kernel's
+// own word for them is EINVAL, which programs take for a mistake of theirs: fakeroot passes over EPERM only.
+func (b *builder) ids(arch Arch) {
+	if !b.t.OneID {
+		return
+	}
+	wide := "" // on 32-bit architectures the names without it take ids of 16 bits, and only old C libraries use them
+	if arch == I386 || arch == ARM {
+		wide = "32"
+	}
+	refuse := func(id uint32, args []uint8, names ...string) {
+		for _, arg := range args { // Ne and not NotIn: Usual puts the ids in where they are compared
+			foreign := []Cond{{Arg: arg, Op: Ne, Value: 1<<32 - 1}, {Arg: arg, Op: Ne, Value: uint64(id)}}
+			b.add(Errno(EPERM), "an id that is not the user's own", foreign, names...)
+		}
+	}
+	owners := []string{"chown" + wide, "fchown" + wide, "lchown" + wide}
+	refuse(b.t.UID, []uint8{1}, owners...)
+	refuse(b.t.GID, []uint8{2}, owners...)
+	refuse(b.t.UID, []uint8{2}, "fchownat")
+	refuse(b.t.GID, []uint8{3}, "fchownat")
+	for n, set := range []string{"set", "setre", "setres"} {
+		args := []uint8{0, 1, 2}[:n+1]
+		refuse(b.t.UID, args, set+"uid"+wide)
+		refuse(b.t.GID, args, set+"gid"+wide)
+	}
+}
+
 func (b *builder) namespaces() {
 	if b.t.Containers {
 		b.add(Allow, "nested containers make namespaces", nil, "clone3")

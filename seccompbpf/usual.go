@@ -1,20 +1,36 @@
 package seccompbpf
 
-// Usual is what Compile makes of the default policy with the toggles that nearly every run has; nil for others. Compiling takes longer than
-// all that a start has to read of the configuration.
+import "slices"
+
+// storedUID and storedGID stand in the stored programs where the user's ids belong.
+const storedUID, storedGID = 0xfffffff0, 0xfffffff1
+
+// Usual is what Compile makes of the default policy with the toggles that nearly every run has; nil for others.
+// Compiling takes longer than all that a start has to read of the configuration.
 func Usual(arch Arch, t Toggles) []Insn {
-	notify := t.Notify
-	t.Notify = false
+	notify, uid, gid := t.Notify, t.UID, t.GID
+	t.Notify, t.UID, t.GID = false, 0, 0
+	var stored []Insn
 	switch {
-	case t != Toggles{Debug: true, NotifyDenied: true}:
+	case t != Toggles{Debug: true, NotifyDenied: true, OneID: true}:
 	case arch == AMD64 && notify:
-		return amd64UsualNotify[:]
+		stored = amd64UsualNotify[:]
 	case arch == AMD64:
-		return amd64Usual[:]
+		stored = amd64Usual[:]
 	case arch == ARM64 && notify:
-		return arm64UsualNotify[:]
+		stored = arm64UsualNotify[:]
 	case arch == ARM64:
-		return arm64Usual[:]
+		stored = arm64Usual[:]
 	}
-	return nil
+	prog := slices.Clone(stored)
+	for i := range prog {
+		switch {
+		case prog[i].Code != opJeq:
+		case prog[i].K == storedUID:
+			prog[i].K = uid
+		case prog[i].K == storedGID:
+			prog[i].K = gid
+		}
+	}
+	return prog
 }

@@ -69,11 +69,15 @@ func (t *term) input(r *request, s settings, facts host.Facts) (*planner.Input, 
 	if err := t.onlyThese(r, in); err != nil {
 		return nil, err
 	}
-	toggles := seccompbpf.Toggles{KVM: in.KVM, Containers: in.Containers != nil, SUIDBits: in.Containers != nil, Debug: s.Sandbox.Debug, Only: in.Only != nil, NotifyDenied: facts.Since(5, 19) && !facts.Reported, Notify: r.engine == engineNotify}
+	in.Direct = r.helper != nil
+	toggles := seccompbpf.Toggles{
+		KVM: in.KVM, Containers: in.Containers != nil, SUIDBits: in.Containers != nil, Debug: s.Sandbox.Debug, Only: in.Only != nil,
+		NotifyDenied: facts.Since(5, 19) && !facts.Reported, Notify: r.engine == engineNotify,
+		OneID: !in.Direct && in.Containers == nil, UID: facts.UID, GID: facts.GID,
+	}
 	if in.Seccomp, err = filter(toggles); err != nil {
 		return nil, err
 	}
-	in.Direct = r.helper != nil
 	in.Agent = r.engine == engineNotify && !in.Direct
 	switchOff(r, t, in)
 	return in, nil
