@@ -81,12 +81,15 @@ func (o *options) reduce(opt *Options) (refused []string) {
 	return refused
 }
 
+// builtinSubstituter is what nix.conf(5) has for substituters when nobody sets them.
+const builtinSubstituter = "https://cache.nixos.org/"
+
 // knows says whether the host's own configuration has every word of a value: clients send all of that along. Substituters that it does
 // not have are not passed on, as no rule of the session's network would hold the daemon back.
 func (opt *Options) knows(name, value string) bool {
 	own := strings.Fields(opt.Host[name] + " " + opt.Host["extra-"+name])
 	if name == "substituters" {
-		own = append(own, strings.Fields("https://cache.nixos.org "+opt.Host["trusted-substituters"]+" "+opt.Host["extra-trusted-substituters"])...)
+		own = append(own, strings.Fields(builtinSubstituter+" "+opt.Host["trusted-substituters"]+" "+opt.Host["extra-trusted-substituters"])...)
 	}
 	for _, s := range strings.Fields(value) {
 		if !slices.ContainsFunc(own, func(o string) bool { return strings.TrimRight(o, "/") == strings.TrimRight(s, "/") }) {

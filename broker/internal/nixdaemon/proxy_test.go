@@ -244,7 +244,7 @@ func TestOptionsAreReduced(t *testing.T) {
 		{false, "builders", "ssh://evil", false, true},
 		{true, "builders", "ssh://evil", false, true},
 		{false, "substituters", "https://mine.example/", false, false},
-		{true, "substituters", "https://mine.example/ https://cache.nixos.org", true, false},
+		{true, "substituters", "https://mine.example/ " + builtinSubstituter, true, false},
 		{true, "substituters", "https://mine.example https://evil.example", false, true},
 		{true, "extra-substituters", "https://evil.example", false, true},
 		{true, "trusted-public-keys", "evil:key", false, true},

@@ -135,7 +135,7 @@ secrets = []
 caches = "overlay"
 [network]
 allow = false
-hosts = ["github.com", "*.crates.io:443", "10.0.0.0/8"]
+hosts = ["github.com", "*.registry.example:443", "10.0.0.0/8"]
 publish = ["127.0.0.1:8080:80"]
 [limits]
 memory = "75%"

@@ -46,7 +46,7 @@ func (k *key) values() string {
 	case tPatterns:
 		return "a list of path patterns"
 	case tHosts:
-		return `a list of hosts such as "github.com", "*.crates.io:443" or "10.0.0.0/8"`
+		return `a list of hosts such as "github.com", "*.registry.example:443" or "10.0.0.0/8"`
 	case tPublish:
 		return `a list of "[IP:]HOST:PORT"`
 	case tPorts:

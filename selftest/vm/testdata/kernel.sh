@@ -9,22 +9,34 @@ PATH=$PATH:/usr/sbin:/sbin
 new=$dir.$$
 rm -rf "$new"; mkdir -p "$new"; cd "$new"
 trap 'rm -rf "$new"' EXIT
-mirror=${SBX_VM_MIRROR:-$(grep -hoE 'https?://[^ ]+' /etc/apt/sources.list.d/debian.sources /etc/apt/sources.list 2>/dev/null | grep -v /archive/ | head -n1)}
 
-# An apt of our own, so that the host's lists, pins and state stay as they are.
+# An apt of our own, so that the host's lists, pins and state stay as they are. What the host says of proxies and passwords holds.
 mkdir -p apt/etc/apt/preferences.d apt/var/lib/apt/lists/partial apt/var/cache/apt/archives/partial
-echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] ${mirror:-http://deb.debian.org/debian} $suite main" >apt/etc/apt/sources.list
-apt() { tool=$1; shift; "$tool" -q -o Dir="$new/apt" -o Dir::State::status=/dev/null -o APT::Sandbox::User=root -o Acquire::Retries=3 "$@"; }
-apt apt-get -o APT::Update::Error-Mode=any update || exit 3
+apt() {
+	tool=$1; shift
+	"$tool" -q -o Dir="$new/apt" -o Dir::Etc::netrc=/etc/apt/auth.conf -o Dir::Etc::netrcparts=/etc/apt/auth.conf.d \
+		-o Dir::State::status=/dev/null -o APT::Sandbox::User=root -o Acquire::Retries=3 "$@"
+}
+# from MIRROR SUITE makes that its only source.
+from() {
+	echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $1 $2 main" >apt/etc/apt/sources.list
+	apt apt-get -o APT::Update::Error-Mode=any update
+}
+# The first of the mirrors that the host has its own packages from which has this suite.
+mirror=
+for m in ${SBX_VM_MIRROR:-$(apt-get indextargets --format '$(REPO_URI)' 'Component: main' | awk '!seen[$0]++')}; do
+	if from "$m" "$suite"; then mirror=$m; break; fi
+done
+[ -n "$mirror" ] || { echo "no mirror in this machine's package sources has $suite" >&2; exit 3; }
 names=$(apt apt-cache depends --important --recurse linux-image-amd64 | grep -E '^linux-(image|base|binary|modules)-[0-9]') # newer ones are in parts
 apt apt-get download $names || exit 3
 for deb in ./*.deb; do dpkg -x "$deb" root; done
 [ -e root/lib ] || ln -s usr/lib root/lib
 # A parser that can write rules about user namespaces (4.0) and its C library, where this release has none.
 case $suite in *-backports)
-	echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] ${mirror:-http://deb.debian.org/debian} ${suite%-backports} main" >apt/etc/apt/sources.list
 	mkdir parser
-	(apt apt-get -o APT::Update::Error-Mode=any update && cd parser && apt apt-get download apparmor libc6) || exit 3
+	from "$mirror" "${suite%-backports}" || exit 3
+	(cd parser && apt apt-get download apparmor libc6) || exit 3
 	for deb in parser/*.deb; do dpkg -x "$deb" root/apparmor; done
 	rm -rf parser ;;
 esac
