@@ -31,6 +31,8 @@ var notRun = [...]string{"--dry-run", "--help", "-h", "--no-sandbox", "--detach"
 // namespaces while the Go runtime starts on the other processor. Whatever goes wrong here is tried again
 // by Prepare, which says why.
 //
+//lint:ignore U1000 entry_*.s calls it
+//
 //go:nosplit
 //go:norace
 func enter(argc uintptr, argv unsafe.Pointer) {
