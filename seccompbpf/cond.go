@@ -1,6 +1,9 @@
 package seccompbpf
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // nothing says that the accumulator holds no argument word.
 const nothing = ^uint32(0)
@@ -149,4 +152,42 @@ func (a *asm) wide(c *Cond, yes, no label) label {
 		next = a.load(c.high(), a.jump(opJeq, hi(v), low, next))
 	}
 	return next
+}
+
+// check refuses conditions that could never hold or always would: each is a slip of whoever wrote the rule.
+func (c *Cond) check() error {
+	if c.Arg > 5 {
+		return fmt.Errorf("argument %d does not exist, use 0 to 5", c.Arg)
+	}
+	max := uint64(1)<<32 - 1
+	if c.Wide {
+		max = 1<<64 - 1
+	}
+	if c.Value > max || c.Mask > max {
+		return fmt.Errorf("value %#x or mask %#x needs Wide", c.Value, c.Mask)
+	}
+	for _, v := range c.List {
+		if v > max {
+			return fmt.Errorf("list value %#x needs Wide", v)
+		}
+	}
+	switch c.Op {
+	case Eq, Ne:
+		return nil
+	case MaskedEq:
+		if c.Value&^c.Mask != 0 {
+			return fmt.Errorf("value %#x has bits outside mask %#x", c.Value, c.Mask)
+		}
+	case AnyBits:
+		if c.Mask == 0 {
+			return fmt.Errorf("empty mask")
+		}
+	case In, NotIn:
+		if len(c.List) == 0 {
+			return fmt.Errorf("empty list")
+		}
+	default:
+		return fmt.Errorf("unknown comparison %d", c.Op)
+	}
+	return nil
 }

@@ -56,39 +56,6 @@ const (
 // Errno is the action that makes the call fail with n.
 func Errno(n uint16) Action { return retErrno | Action(n) }
 
-// IsErrno returns the errno of an Errno action.
-func (a Action) IsErrno() (uint16, bool) {
-	return uint16(a & retDataMask), a&^retDataMask == retErrno
-}
-
-func (a Action) String() string {
-	switch a {
-	case Allow:
-		return "allow"
-	case Notify:
-		return "notify"
-	case Log:
-		return "log"
-	case KillProcess:
-		return "kill"
-	}
-	n, ok := a.IsErrno()
-	if !ok {
-		return "action 0x" + strconv.FormatUint(uint64(a), 16)
-	}
-	switch n {
-	case EPERM:
-		return "EPERM"
-	case ENOSYS:
-		return "ENOSYS"
-	case EPROTONOSUPPORT:
-		return "EPROTONOSUPPORT"
-	case EAFNOSUPPORT:
-		return "EAFNOSUPPORT"
-	}
-	return "errno " + strconv.Itoa(int(n))
-}
-
 // Op says how a condition compares its argument.
 type Op uint8
 

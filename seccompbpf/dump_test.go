@@ -2,6 +2,7 @@ package seccompbpf
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -128,4 +129,37 @@ func field(off uint32) string {
 		half = "high"
 	}
 	return fmt.Sprintf("arg%d.%s", (off-offArgs)/8, half)
+}
+
+// IsErrno returns the errno of an Errno action.
+func (a Action) IsErrno() (uint16, bool) {
+	return uint16(a & retDataMask), a&^retDataMask == retErrno
+}
+
+func (a Action) String() string {
+	switch a {
+	case Allow:
+		return "allow"
+	case Notify:
+		return "notify"
+	case Log:
+		return "log"
+	case KillProcess:
+		return "kill"
+	}
+	n, ok := a.IsErrno()
+	if !ok {
+		return "action 0x" + strconv.FormatUint(uint64(a), 16)
+	}
+	switch n {
+	case EPERM:
+		return "EPERM"
+	case ENOSYS:
+		return "ENOSYS"
+	case EPROTONOSUPPORT:
+		return "EPROTONOSUPPORT"
+	case EAFNOSUPPORT:
+		return "EAFNOSUPPORT"
+	}
+	return "errno " + strconv.Itoa(int(n))
 }
