@@ -32,7 +32,6 @@ var notRun = [...]string{"--dry-run", "--help", "-h", "--no-sandbox", "--detach"
 // by Prepare, which says why.
 //
 //lint:ignore U1000 entry_*.s calls it
-//
 //go:nosplit
 //go:norace
 func enter(argc uintptr, argv unsafe.Pointer) {

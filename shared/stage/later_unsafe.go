@@ -83,7 +83,6 @@ func tellStarted(c *control) {
 // execSlot is the whole life of the child until its exec.
 //
 //lint:ignore U1000 spawn_*.s calls it
-//
 //go:nosplit
 //go:norace
 func execSlot(s *slot) {
