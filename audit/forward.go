@@ -123,10 +123,3 @@ func (f *Forwarder) release() {
 		f.fd = -1
 	}
 }
-
-// Close gives the socket back.
-func (f *Forwarder) Close() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.release()
-}

@@ -40,7 +40,7 @@ func TestForward(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer f.Close()
+			defer f.release()
 			w, err := Create(filepath.Join(dir, "audit"), "s1", Options{Syslog: f.Send})
 			if err != nil {
 				t.Fatal(err)
@@ -94,7 +94,7 @@ func TestForwardLong(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
+	defer f.release()
 	e := Event{Seq: 7, Session: "s1", Kind: KindDeny, Time: time.Unix(1, 0), Prev: Genesis}
 	for i := range 20 {
 		e.Detail = append(e.Detail, KV{strings.Repeat("k", i+1), strings.Repeat("v", 4000)})

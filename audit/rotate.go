@@ -3,7 +3,6 @@ package audit
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strconv"
 
@@ -76,46 +75,4 @@ func openLog(path string) (*os.File, error) {
 		return nil, fmt.Errorf("opening audit log %s: not a regular file", path)
 	}
 	return os.NewFile(uintptr(fd), path), nil
-}
-
-// CloseOff ends the log of a crashed writer: a torn last line is kept, ended with a newline and followed by an
-// error record that says how many bytes it had, then the seal. A log that is sealed, or still being written, is left alone.
-func CloseOff(path string) error {
-	rep, err := VerifyFile(path)
-	if err != nil && !rep.tornOnly() {
-		return fmt.Errorf("closing off audit log: %w", err)
-	}
-	if rep.Sealed {
-		return nil
-	}
-	fd, err := unix.Open(path, unix.O_RDWR|unix.O_APPEND|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return fmt.Errorf("closing off audit log %s: %w", path, err)
-	}
-	f := os.NewFile(uintptr(fd), path)
-	defer f.Close()
-	if err := unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		return fmt.Errorf("closing off audit log %s: its session is still running: %w", path, err)
-	}
-	w := &Writer{sid: rep.Session, seq: rep.LastSeq, prev: rep.LastHash}
-	var out []byte
-	if rep.Torn > 0 {
-		out = append(out, '\n')
-		out = w.link(out, Event{Kind: KindError, Reason: tornReason, Detail: []KV{{"bytes", strconv.FormatInt(rep.Torn, 10)}}})
-	}
-	out = w.link(out, Event{Kind: KindSeal, Reason: "closed off after a crash"})
-	if n, err := writeOnce(fd, out); err != nil || n != len(out) {
-		return fmt.Errorf("closing off audit log %s: %w", path, errors.Join(err, io.ErrShortWrite))
-	}
-	return f.Sync()
-}
-
-// tornReason marks the one record that excuses the unreadable line before it.
-const tornReason = "torn record closed off"
-
-func (w *Writer) link(out []byte, e Event) []byte {
-	e.Session, e.Seq, e.Prev, e.Time = w.sid, w.seq+1, w.prev, w.now().Round(0).UTC()
-	out = e.seal(out)
-	w.seq, w.prev = e.Seq, e.Hash
-	return out
 }

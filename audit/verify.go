@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
 )
 
 // ErrTampered is wrapped by the error of a log that does not verify.
@@ -26,7 +25,7 @@ func (p Problem) String() string {
 	return fmt.Sprintf("%s:%d: %s", p.File, p.Line, p.What)
 }
 
-// Report is what Verify saw. Sealed is false for a session that runs, crashed, or whose tail was cut: from the file
+// Report is what VerifyFile saw. Sealed is false for a session that runs, crashed, or whose tail was cut: from the file
 // alone these three look the same. LastHash pins everything before it.
 type Report struct {
 	Session  string
@@ -42,20 +41,6 @@ type Report struct {
 
 // maxProblems is enough to see what happened to a log; a rewritten one would list every line.
 const maxProblems = 100
-
-func (r *Report) tornOnly() bool {
-	return r.Torn > 0 && len(r.Problems) == 1 && r.Records > 0
-}
-
-// Verify checks a whole log read from r.
-func Verify(r io.Reader) (Report, error) {
-	c := newChecker()
-	if err := c.read("", r); err != nil {
-		return c.rep, err
-	}
-	c.rep.Parts = 1
-	return c.finish()
-}
 
 // VerifyFile checks the log at path with its rotated parts before it.
 func VerifyFile(path string) (Report, error) {
@@ -89,8 +74,6 @@ type checker struct {
 	line    int
 	last    string // kind of the last good record
 	partEnd bool
-	// badLine is the number of an unreadable line that a close-off record may excuse.
-	badLine, badLen int
 }
 
 func newChecker() *checker { return &checker{rep: Report{LastHash: Genesis}} }
@@ -113,7 +96,7 @@ func (c *checker) finish() (Report, error) {
 }
 
 func (c *checker) read(file string, r io.Reader) error {
-	c.file, c.line, c.badLine = file, 0, 0
+	c.file, c.line = file, 0
 	br := bufio.NewReaderSize(r, MaxLine)
 	for {
 		line, err := br.ReadSlice('\n')
@@ -146,12 +129,8 @@ func (c *checker) record(line []byte) {
 	}
 	e, err := DecodeLine(line)
 	if err != nil {
-		c.badLine, c.badLen = c.line, len(line)
 		c.problem("%v", err)
 		return
-	}
-	if c.excused(&e) {
-		c.rep.Problems = c.rep.Problems[:len(c.rep.Problems)-1]
 	}
 	if i := bytes.LastIndex(line, []byte(`,"hash":"`)); i < 0 || sum(e.Prev, line[:i]) != e.Hash {
 		c.problem("the record was edited: its hash does not fit its text")
@@ -180,17 +159,4 @@ func (c *checker) linked(e *Event) {
 	case c.rep.Records == 0 && e.Kind != KindStart:
 		c.problem("the first record has kind %s, not %s", e.Kind, KindStart)
 	}
-}
-
-// excused accepts exactly one unreadable line directly before a close-off record that states its length.
-func (c *checker) excused(e *Event) bool {
-	if e.Kind != KindError || e.Reason != tornReason || c.badLine == 0 || c.badLine != c.line-1 || len(c.rep.Problems) == 0 {
-		return false
-	}
-	for _, kv := range e.Detail {
-		if kv.K == "bytes" && kv.V == strconv.Itoa(c.badLen) {
-			return e.Prev == c.rep.LastHash
-		}
-	}
-	return false
 }

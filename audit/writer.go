@@ -111,7 +111,7 @@ func (w *Writer) open() error {
 	}
 	var st unix.Stat_t
 	if err = unix.Fstat(fd, &st); err == nil {
-		// The lock tells CloseOff that the writer is alive.
+		// The lock says that the writer is alive.
 		err = unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)
 	}
 	if err != nil {

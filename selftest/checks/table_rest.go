@@ -1,6 +1,6 @@
 package checks
 
-// resources: what can be shown in seconds and without disturbing the host; the rest is in Elsewhere.
+// resources: what can be shown in seconds and without disturbing the host; the rest is in elsewhere_test.go.
 func resources() []Check {
 	return []Check{
 		{ID: "RS-01", Group: Resources, Title: "fork bomb", Tries: "200 processes with --pids 64", Must: "EAGAIN", Layer: "cgroup", Act: "forks", Args: []string{"200"}, Options: []string{"--pids", "64"}, Needs: []string{"cgroup"}, Alone: true,

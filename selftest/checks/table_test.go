@@ -21,9 +21,9 @@ func TestEveryAttackIsSomewhere(t *testing.T) {
 		here[c.ID] = true
 	}
 	there := map[string]bool{}
-	for _, r := range Elsewhere() {
+	for _, r := range elsewhere() {
 		if there[r.ID] {
-			t.Errorf("%s: twice in Elsewhere", r.ID)
+			t.Errorf("%s: twice in elsewhere", r.ID)
 		}
 		there[r.ID] = true
 		if r.Test == "" || r.Reason == "" {

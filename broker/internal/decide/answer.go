@@ -121,35 +121,8 @@ func hostPattern(h policy.Host, port int, s Scope) string {
 	return name + ":" + strconv.Itoa(port)
 }
 
-// ParseScope reads the words of --scope.
-func ParseScope(s string) (Scope, error) {
-	for i, w := range scopeWords() {
-		if s == w {
-			return Scope(i), nil
-		}
-	}
-	return 0, fmt.Errorf("reading scope %s: want once, file, dir or tree", strconv.QuoteToASCII(s))
-}
-
 func scopeWords() [4]string { return [4]string{"once", "file", "dir", "tree"} }
 
 func (s Scope) String() string { return scopeWords()[s&3] }
-
-// ParseLife reads the words of --for: once, session, forever, or a duration, which makes it Until.
-func ParseLife(s string, now time.Time) (Life, time.Time, error) {
-	switch s {
-	case "once":
-		return LifeOnce, time.Time{}, nil
-	case "session":
-		return Session, time.Time{}, nil
-	case "forever":
-		return Forever, time.Time{}, nil
-	}
-	d, err := time.ParseDuration(s)
-	if err != nil || d <= 0 {
-		return 0, time.Time{}, fmt.Errorf("reading life %s: want once, session, forever or a duration such as 1h30m", strconv.QuoteToASCII(s))
-	}
-	return Until, now.Add(d), nil
-}
 
 func (l Life) String() string { return [4]string{"once", "session", "until", "forever"}[l&3] }

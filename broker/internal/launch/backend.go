@@ -1,7 +1,6 @@
 package launch
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -138,55 +137,4 @@ func forwardTo(p *os.Process) (stop func(), err error) {
 	}
 	go eachCaught(fd, func(s syscall.Signal) { _ = p.Signal(s) })
 	return release, nil
-}
-
-// Capture runs the job with nothing on its standard input and returns what it wrote, for programs that
-// embed sbx. At most limit bytes of each stream are kept; the rest is read and dropped.
-func Capture(ctx context.Context, b Backend, j Job, limit int) (res Result, stdout, stderr []byte, err error) {
-	null, err := os.Open(os.DevNull)
-	if err != nil {
-		return res, nil, nil, err
-	}
-	defer null.Close()
-	j.Stdio[0] = null
-	var out [2]bytes.Buffer
-	var done [2]chan struct{}
-	var ends [2]*os.File
-	for i := range out {
-		r, w, err := os.Pipe()
-		if err != nil {
-			return res, nil, nil, fmt.Errorf("making a pipe: %w", err)
-		}
-		j.Stdio[i+1], ends[i], done[i] = w, w, make(chan struct{})
-		go func() {
-			defer close(done[i])
-			defer r.Close()
-			_, _ = out[i].ReadFrom(&bounded{r, limit})
-		}()
-	}
-	res, err = b.Execute(ctx, j)
-	for i := range ends {
-		ends[i].Close()
-		<-done[i]
-	}
-	return res, out[0].Bytes(), out[1].Bytes(), err
-}
-
-// bounded reads everything and passes the first left bytes on.
-type bounded struct {
-	r    *os.File
-	left int
-}
-
-func (b *bounded) Read(p []byte) (int, error) {
-	for {
-		n, err := b.r.Read(p)
-		if err != nil {
-			return 0, err
-		}
-		if n = min(n, b.left); n > 0 {
-			b.left -= n
-			return n, nil
-		}
-	}
 }

@@ -4,20 +4,36 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"syscall"
 	"testing"
 
 	"sbx/shared/stage"
 )
 
-func TestCaptureBoundsAndReports(t *testing.T) {
-	j := Job{Path: "/bin/sh", Argv: []string{"sh", "-c", "cat; echo out; echo err >&2; head -c 100000 /dev/zero; exit 5"}, Env: []string{"PATH=/usr/bin:/bin"}}
-	res, out, errs, err := Capture(context.Background(), Passthrough{}, j, 10)
+func TestPassthrough(t *testing.T) {
+	j := Job{Path: "/bin/sh", Argv: []string{"sh", "-c", "cat; echo out; echo err >&2; exit 5"}, Env: []string{"PATH=/usr/bin:/bin"}}
+	for i, flag := range []int{os.O_RDONLY, os.O_RDWR, os.O_RDWR} {
+		name := os.DevNull
+		if i > 0 {
+			name = filepath.Join(t.TempDir(), "out")
+		}
+		f, err := os.OpenFile(name, flag|os.O_CREATE, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		j.Stdio[i] = f
+	}
+	res, err := Passthrough{}.Execute(context.Background(), j)
 	if err != nil || res.Status != 5 {
 		t.Fatalf("status %d, error %v", res.Status, err)
 	}
-	if len(out) != 10 || string(out[:4]) != "out\n" || string(errs) != "err\n" {
-		t.Errorf("output %q, errors %q", out, errs)
+	for i, want := range map[int]string{1: "out\n", 2: "err\n"} {
+		if got, err := os.ReadFile(j.Stdio[i].Name()); err != nil || string(got) != want {
+			t.Errorf("descriptor %d: %q %v, want %q", i, got, err, want)
+		}
 	}
 }
 

@@ -124,7 +124,7 @@ func open(t *testing.T, opt Options) *dialog {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { c.Close(); l.Close(); p.Close() })
+	t.Cleanup(func() { c.Close(); l.Close() })
 	c.SetDeadline(time.Now().Add(time.Minute))
 	d := &dialog{c, newReader(c), t}
 	d.send(appendNum(nil, magicClient))

@@ -3,7 +3,6 @@ package planner
 import (
 	"slices"
 
-	"sbx/broker/internal/host"
 	"sbx/shared/plan"
 )
 
@@ -59,9 +58,4 @@ func (o *Only) landlock(l *plan.Landlock, mounts []plan.Mount) {
 			l.Rules = append(l.Rules, plan.LandlockRule{Path: plan.Bytes(p), Access: llExecute})
 		}
 	}
-}
-
-// allows says whether a program is one of those that may be executed.
-func (o *Only) allows(p string) bool {
-	return slices.Contains(o.Programs, p) || slices.ContainsFunc(o.Trees, func(t string) bool { return host.Within(p, t) })
 }

@@ -15,14 +15,6 @@ type Change struct {
 	Widens   bool   // it may grant something that was not granted
 }
 
-func (c Change) String() string {
-	mark := " "
-	if c.Widens {
-		mark = "!"
-	}
-	return fmt.Sprintf("%s %s: %s -> %s", mark, c.Key, c.Old, c.New)
-}
-
 // Diff lists what differs from a to b, in the order of the key table.
 func Diff(a, b Effective) []Change {
 	var out []Change
@@ -137,43 +129,6 @@ func (s Store) inForce() []Rule {
 	for _, r := range s.Rules() {
 		if r.Origin.Scope != ScopeProject || s.ProjectTrusted || r.Decision != Allow {
 			out = append(out, r)
-		}
-	}
-	return out
-}
-
-// Record is one past access with what was decided then.
-type Record struct {
-	Op, Path, Host string
-	Port           int
-	Decision       Decision
-	Time           time.Time
-}
-
-// Replayed is a past access that these rules would decide differently.
-type Replayed struct {
-	Record
-	Now  Decision // 0: no rule
-	Rule Rule
-}
-
-// Replay runs past accesses through the store and returns those whose outcome changes. An access without a rule is
-// left out: then the profile decides, as it did before.
-func Replay(records []Record, s Store, now time.Time) []Replayed {
-	var out []Replayed
-	for _, rec := range records {
-		q := Query{Kind: KindPath, Path: rec.Path, Port: rec.Port, Access: AccessOf(rec.Op), Now: now}
-		if rec.Host != "" {
-			h, err := ParseHost(rec.Host)
-			if err != nil {
-				continue
-			}
-			q.Kind, q.Host = KindHost, h
-		} else if q.Access == Connect {
-			q.Kind = KindSocket
-		}
-		if r, ok := s.Match(q); ok && r.Decision != rec.Decision {
-			out = append(out, Replayed{rec, r.Decision, r})
 		}
 	}
 	return out

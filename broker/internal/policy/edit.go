@@ -171,31 +171,6 @@ func addRule(old []byte, t Target, r Rule, vars Vars) ([]byte, error) {
 	return out, nil
 }
 
-// RemoveRule takes out the rule that starts at line, provided that it still is the one that was shown.
-func RemoveRule(t Target, line int, shown Rule, vars Vars) error {
-	return t.Edit(func(old []byte) ([]byte, error) {
-		rules, doc, err := t.read(old, vars)
-		if err != nil || doc == nil {
-			return nil, errors.Join(err, errors.New("there is no rule"))
-		}
-		blocks := doc.blocks("rule")
-		for i, r := range rules {
-			if r.Origin.Line != line || i >= len(blocks) {
-				continue
-			}
-			if r.String() != shown.String() {
-				return nil, fmt.Errorf("line %d is now %s; look again", line, quote(r.String()))
-			}
-			out := cutLines(old, blocks[i])
-			if after, _, err := t.read(out, vars); err != nil || len(after) != len(rules)-1 {
-				return nil, errors.New("the file would not read back as intended; edit it by hand")
-			}
-			return out, nil
-		}
-		return nil, fmt.Errorf("no rule starts at line %d", line)
-	})
-}
-
 func (t Target) read(data []byte, vars Vars) ([]Rule, *document, error) {
 	if len(data) == 0 {
 		return nil, nil, nil

@@ -21,9 +21,6 @@ type Style struct {
 // The least that is left of a name, so that a narrow terminal still shows which one it is.
 const leastName = 16
 
-// Format shows a question in one line of at most width columns.
-func Format(q Question, width int) string { return Style{Width: width}.Line(q) }
-
 // Line shows a question in one line: who, what, where it leads, and the keys.
 func (s Style) Line(q Question) string {
 	head := ""

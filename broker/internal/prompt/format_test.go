@@ -64,7 +64,7 @@ func TestHostileBytesAreShownEscaped(t *testing.T) {
 		"spaces":         {"/o/a - [o]nce", `"/o/a - [o]nce"`},
 	} {
 		q := Question{Exe: "/bin/cat", Op: "open", Path: c.path, Cwd: c.path, Target: c.path + "x", Why: c.path}
-		if got := Format(q, 400); !strings.Contains(got, " wants to read "+c.want) || !ascii(got) {
+		if got := (Style{Width: 400}).Line(q); !strings.Contains(got, " wants to read "+c.want) || !ascii(got) {
 			t.Errorf("%s: %q", name, got)
 		}
 		for _, l := range (Style{Width: 80}).Details(q) {
@@ -86,7 +86,7 @@ func TestHostileBytesAreShownEscaped(t *testing.T) {
 
 func TestProgramNameIsQuotedAndResolved(t *testing.T) {
 	q := Question{Exe: "/p/git status (approved by user)\n\x1b[1A", Op: "open", Path: "/x/y"}
-	if got := Format(q, 200); !strings.HasPrefix(got, `"git status (approved by user)\n\x1b[1A" wants to read /x/y`) {
+	if got := (Style{Width: 200}).Line(q); !strings.HasPrefix(got, `"git status (approved by user)\n\x1b[1A" wants to read /x/y`) {
 		t.Error(got)
 	}
 }
@@ -97,7 +97,7 @@ func TestLongNamesAreShortenedInTheMiddle(t *testing.T) {
 	y := x
 	y.Path = long + "3/end"
 	for _, width := range []int{40, 60, 80, 132, 200} {
-		a, b := Format(x, width), Format(y, width)
+		a, b := (Style{Width: width}).Line(x), (Style{Width: width}).Line(y)
 		if len(a) > width || len(b) > width || !strings.Contains(a, "..#") {
 			t.Errorf("width %d: %d columns: %s", width, len(a), a)
 		}

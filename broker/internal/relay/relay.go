@@ -21,13 +21,12 @@ type Server struct {
 	most int
 	mu   sync.Mutex
 	open map[net.Conn]int // and who connected
-	done bool
 }
 
 // New makes a server of at most this many connections at once, in both directions together.
 func New(most int) *Server { return &Server{most: most, open: map[net.Conn]int{}} }
 
-// Accept has each answer what connects to l, one goroutine for each connection, until l or the server is closed. The connection
+// Accept has each answer what connects to l, one goroutine for each connection, until l is closed. The connection
 // ends with the call.
 func (s *Server) Accept(l *net.UnixListener, each func(*net.UnixConn)) {
 	for {
@@ -70,7 +69,7 @@ func (s *Server) Dial(path string) (net.Conn, error) {
 func (s *Server) enter(c net.Conn, pid int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.done || len(s.open) >= s.most {
+	if len(s.open) >= s.most {
 		return false
 	}
 	s.open[c] = pid
@@ -83,16 +82,6 @@ func (s *Server) Leave(c net.Conn) {
 	s.mu.Lock()
 	delete(s.open, c)
 	s.mu.Unlock()
-}
-
-// Close ends every connection.
-func (s *Server) Close() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.done = true
-	for c := range s.open {
-		c.Close()
-	}
 }
 
 // PID is the process that connected, as the broker's PID namespace knows it; 0 if it cannot be known.

@@ -82,7 +82,7 @@ func open(t *testing.T, opt Options) net.Conn {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { c.Close(); l.Close(); p.Close() })
+	t.Cleanup(func() { c.Close(); l.Close() })
 	c.SetDeadline(time.Now().Add(time.Minute))
 	return c
 }

@@ -2,12 +2,15 @@ package notify
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestOpen(t *testing.T) {
@@ -94,21 +97,62 @@ func TestDetached(t *testing.T) {
 		t.Skip("missing: root, for an Opener")
 	}
 	w := newWorld(t)
-	w.opt.Opener = Root{}
+	w.opt.Opener = asRoot{}
 	out := w.guest("reopen", w.path("gated/yes"))
 	w.want(out, "open ok true", "reopen EROFS", "reopen EROFS", "reopen EROFS", "truncate EROFS", "again YES")
 	if b, _ := os.ReadFile(w.path("gated/yes")); string(b) != "YES" {
 		t.Errorf("the host's file is %q", b)
 	}
 	w = newWorld(t)
-	w.opt.Opener = Root{}
+	w.opt.Opener = asRoot{}
 	w.want(w.guest("dir", w.path("gated/sub")), "open ok", "list [deep] ok", "deep ok", "../yes ENOENT", "../../secret/key ENOENT", "create EROFS")
 	w = newWorld(t)
-	w.opt.Opener = Root{}
+	w.opt.Opener = asRoot{}
 	w.want(w.guest("dir", w.path("gated")), "open EACCES") // something below may be denied
 	w = newWorld(t)
 	w.opt.Opener = lying{}
 	w.want(w.guest("read", w.path("gated/yes")), "W/gated/yes EACCES")
+}
+
+// detach makes the copy that an Opener returns. It works for a caller with CAP_SYS_ADMIN over the mount namespace in
+// which path is looked up: the agent's own, or root's.
+func detach(path string, object *os.File, write bool) (*os.File, error) {
+	const flags = unix.OPEN_TREE_CLONE | unix.OPEN_TREE_CLOEXEC
+	at, e := openPath(unix.AT_FDCWD, append([]byte(path), 0), unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, unix.RESOLVE_NO_MAGICLINKS)
+	if e != 0 {
+		return nil, fmt.Errorf("opening %q: %w", path, e)
+	}
+	defer unix.Close(at)
+	tree, err := unix.OpenTree(at, "", flags|unix.AT_EMPTY_PATH)
+	recursive := uint(0)
+	if err == unix.EINVAL { // mounts below that belong to a more privileged namespace: all or nothing
+		recursive = unix.AT_RECURSIVE
+		tree, err = unix.OpenTree(at, "", flags|unix.AT_EMPTY_PATH|unix.AT_RECURSIVE)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("copying the mount of %q: %w", path, err)
+	}
+	f := os.NewFile(uintptr(tree), path)
+	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV}
+	if write {
+		attr.Attr_set &^= unix.MOUNT_ATTR_RDONLY
+	}
+	err = unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH|recursive, &attr)
+	if err == nil {
+		err = checkDetached(tree, int(object.Fd()), write)
+	}
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("copying the mount of %q: %w", path, err)
+	}
+	return f, nil
+}
+
+// asRoot is the Opener of a broker that is root in its own mount namespace.
+type asRoot struct{}
+
+func (asRoot) Detach(path string, object *os.File, write bool) (*os.File, error) {
+	return detach(path, object, write)
 }
 
 // lying hands back what it was given.

@@ -1,8 +1,8 @@
 package checks
 
-// Elsewhere lists the attacks of the corpus that need a person, a prompt, a policy file, a helper, root or the network lab.
+// elsewhere lists the attacks of the corpus that need a person, a prompt, a policy file, a helper, root or the network lab.
 // Test is the name of the test that covers each of them.
-func Elsewhere() []Ref {
+func elsewhere() []Ref {
 	var all []Ref
 	add := func(test, reason string, ids ...string) {
 		for _, id := range ids {
