@@ -36,7 +36,8 @@ var mayImport = map[string][]string{
 	"broker/internal/nixdaemon": {"broker/internal/relay"},
 	"broker/internal/wayland":   {},
 	"broker/internal/guard":     {},
-	"broker/internal/idmap":     {},
+	"broker/internal/program":   {},
+	"broker/internal/idmap":     {"broker/internal/program"},
 	"broker/internal/changes":   {"broker/internal/guard", "shared/plan"},
 
 	"broker/internal/decide": {"broker/internal/policy"},
@@ -47,14 +48,14 @@ var mayImport = map[string][]string{
 	"broker/internal/session":     {"shared/plan", "shared/stage", "audit", "broker/internal/idmap"},
 	"broker/internal/control":     {"broker/internal/session", "broker/internal/decide", "broker/internal/prompt", "shared/plan"},
 	"broker/internal/watch":       {"broker/internal/control", "broker/internal/session", "broker/internal/prompt", "shared/plan"},
-	"broker/internal/launch":      {"shared/plan", "shared/wire", "shared/stage"},
+	"broker/internal/launch":      {"broker/internal/program", "shared/plan", "shared/wire", "shared/stage"},
 	"broker/internal/gate":        {"broker/internal/policy", "broker/internal/decide", "broker/internal/gate/...", "shared/plan"},
 	"broker/internal/gate/fuse":   {},
 	"broker/internal/gate/gatefs": {"broker/internal/decide", "broker/internal/gate/fuse"},
 	"broker/internal/gate/notify": {"broker/internal/decide", "seccompbpf"},
-	"broker/internal/prompt":      {"broker/internal/decide", "shared/plan"},
+	"broker/internal/prompt":      {"broker/internal/program", "broker/internal/decide", "shared/plan"},
 	"broker/internal/arbiter":     {"broker/internal/decide", "broker/internal/prompt", "broker/internal/policy", "audit"},
-	"broker/internal/network":     {"broker/internal/decide", "broker/internal/policy", "broker/internal/network/nft", "shared/stage", "shared/wire", "shared/rtnl"},
+	"broker/internal/network":     {"broker/internal/program", "broker/internal/decide", "broker/internal/policy", "broker/internal/network/nft", "shared/stage", "shared/wire", "shared/rtnl"},
 	"broker/internal/network/nft": {"shared/rtnl"},
 	"broker/internal/resources":   {"broker/internal/host", "shared/plan"},
 
@@ -80,6 +81,20 @@ var testsMayImport = map[string][]string{
 	"selftest":                    {"shared/plan", "shared/wire", "shared/stage", "selftest/checks"}, // is a hostile caller of sbx-helper, reads the plan that a session leaves, performs checks with layers missing
 	"broker/internal/gate/notify": {"shared/plan", "shared/stage"},                                   // runs itself in a sandbox
 }
+
+// mayStart lists the files beside package program that start programs, or name the system call, with the reason.
+var mayStart = map[string]string{
+	"broker/internal/launch/backend.go": "the command of a run without a sandbox, which is what the user asked for",
+	"helper/caller.go":                  "itself, with an empty environment",
+	"shared/stage/finish.go":            "the program of the sandbox, inside",
+	"shared/stage/spawn.go":             "programs of the sandbox, inside",
+	"shared/stage/netexec.go":           "the network's carrier, by the path of a program.Program: see startsByPath",
+	"selftest/checks/run.go":            "sbx selftest: sbx itself and the probe beside it",
+	"seccompbpf/gen/main.go":            "a generator, not part of the product",
+}
+
+// startsByPath lists the files that hand a path to stage.Network.Exec.
+var startsByPath = map[string]string{"broker/internal/network/egress.go": "of a program.Program"}
 
 // thirdParty is what code outside the standard library is for, by the first folder that may use it.
 var thirdParty = map[string]map[string]string{
@@ -316,6 +331,45 @@ func TestWhoPrintsAndExits(t *testing.T) {
 			}
 			return true
 		})
+	}
+}
+
+// Everything that sbx starts outside comes from package program, which finds and checks it. What else names a way to start a program
+// stands in mayStart. Test programs below selftest are no part of the product, but for sbx selftest's own.
+func TestWhoStartsPrograms(t *testing.T) {
+	ways := map[string]bool{"os.StartProcess": true, "syscall.StartProcess": true, "syscall.ForkExec": true, "syscall.Exec": true, "unix.Exec": true,
+		"syscall.SYS_EXECVE": true, "unix.SYS_EXECVE": true, "syscall.SYS_EXECVEAT": true, "unix.SYS_EXECVEAT": true}
+	used, byPath := map[string]bool{}, 0
+	for _, s := range parseTree(t) {
+		if s.test || s.dir == "broker/internal/program" || strings.HasPrefix(s.dir, "selftest") && s.dir != "selftest/checks" {
+			continue
+		}
+		starts := slices.Contains(s.imports(), "os/exec")
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			sel, ok := n.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			x, _ := sel.X.(*ast.Ident)
+			starts = starts || x != nil && ways[x.Name+"."+sel.Sel.Name]
+			if inner, ok := sel.X.(*ast.SelectorExpr); ok && sel.Sel.Name == "Exec" && inner.Sel.Name == "ns" {
+				if byPath++; startsByPath[s.path()] == "" {
+					t.Errorf("%s: only a program.Program's path may be given to Network.Exec", s.path())
+				}
+			}
+			return true
+		})
+		if used[s.path()] = starts; starts && mayStart[s.path()] == "" && !strings.HasPrefix(s.dir, "seccompbpf") {
+			t.Errorf("%s starts programs: have package program do it, which checks them", s.path())
+		}
+	}
+	for file := range mayStart {
+		if !used[file] {
+			t.Errorf("%s starts no program any more: take it out of mayStart", file)
+		}
+	}
+	if byPath != len(startsByPath) {
+		t.Errorf("Network.Exec is called in %d places", byPath)
 	}
 }
 

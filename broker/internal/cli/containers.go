@@ -109,8 +109,8 @@ func (t *term) containers(r *request, s settings, in *planner.Input) error {
 	} else {
 		c.UIDs, c.GIDs = planRanges(ids.UIDs), planRanges(ids.GIDs)
 		for _, tool := range []string{idmap.UIDTool, idmap.GIDTool} {
-			if canon, _, _, err := host.Resolve(in.FS, idmap.Tool(tool)); err == nil {
-				c.Tools = append(c.Tools, canon)
+			if p, err := idmap.Tool(tool); err == nil {
+				c.Tools = append(c.Tools, p.File())
 			}
 		}
 		r.nested = &nestedIDs{ids: ids, facts: in.Facts, ready: make(chan struct{})}

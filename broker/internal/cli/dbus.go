@@ -3,13 +3,13 @@ package cli
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"strings"
 	"syscall"
 	"time"
 
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/planner"
+	"sbx/broker/internal/program"
 )
 
 const (
@@ -48,31 +48,39 @@ func setDBus(r *request, v string) error {
 }
 
 // busRelay is the session bus behind xdg-dbus-proxy, the filter that Flatpak uses.
-func (t *term) busRelay(r *request) (relay, error) {
+func (t *term) busRelay(r *request, from program.Source) (relay, error) {
 	address := host.Lookup(t.env, "DBUS_SESSION_BUS_ADDRESS")
 	if address == "" {
 		return relay{}, &planner.Refusal{What: "--dbus: DBUS_SESSION_BUS_ADDRESS is not set, so there is no session bus", Hint: "leave the option out, or run sbx in a desktop session"}
 	}
-	var program string
-	for _, p := range [...]string{"/usr/bin/xdg-dbus-proxy", "/usr/libexec/xdg-dbus-proxy", "/usr/lib/xdg-dbus-proxy", "/usr/local/bin/xdg-dbus-proxy"} {
-		if exists(p) {
-			program = p
-			break
-		}
+	if !isSocket(address) {
+		return relay{}, &planner.Refusal{What: "--dbus: DBUS_SESSION_BUS_ADDRESS is " + quote(address) + ", and only sockets (unix:path=, unix:abstract=) are passed on",
+			Hint: "other addresses can start programs"}
 	}
-	if program == "" {
-		return relay{}, &planner.Refusal{What: "--dbus: xdg-dbus-proxy, which filters the bus, is not installed", Hint: "install the package xdg-dbus-proxy; sbx never passes the bus on unfiltered"}
+	proxy, err := from.Find("xdg-dbus-proxy")
+	if err != nil {
+		return relay{}, &planner.Refusal{What: "--dbus: finding the filter of the bus", Err: err, Hint: "install the package xdg-dbus-proxy; sbx never passes the bus on unfiltered"}
 	}
 	return relay{name: busRelay, spawn: func(socket string) (func(), error) {
-		return spawnBus(program, address, socket, r.busNames)
+		return spawnBus(proxy, address, socket, r.busNames)
 	}}, nil
+}
+
+// isSocket says whether every address of a list is that of a socket.
+func isSocket(list string) bool {
+	for a := range strings.SplitSeq(list, ";") {
+		if !strings.HasPrefix(a, "unix:path=") && !strings.HasPrefix(a, "unix:abstract=") {
+			return false
+		}
+	}
+	return true
 }
 
 // spawnBus starts the filter and waits until its socket is there. It ends when the pipe that it watches does, so it does not
 // outlive the broker however that dies.
-func spawnBus(program, address, socket string, names []string) (func(), error) {
+func spawnBus(proxy program.Program, address, socket string, names []string) (func(), error) {
 	fail := func(err error) (func(), error) {
-		return nil, &planner.Refusal{What: "starting the filter of the session bus, " + program, Err: err}
+		return nil, &planner.Refusal{What: "starting the filter of the session bus, " + proxy.String(), Err: err}
 	}
 	ours, theirs, err := os.Pipe()
 	if err != nil {
@@ -82,8 +90,8 @@ func spawnBus(program, address, socket string, names []string) (func(), error) {
 	for _, n := range names {
 		args = append(args, "--talk="+n)
 	}
-	cmd := exec.Command(program, args...)
-	cmd.Env = []string{"LANG=C"}
+	cmd := proxy.Command(args...)
+	cmd.Env = append(cmd.Env, "LANG=C")
 	cmd.ExtraFiles = []*os.File{theirs}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a Ctrl-C at the terminal is for the program inside
 	err = cmd.Start()

@@ -15,6 +15,7 @@ import (
 	"sbx/broker/internal/control"
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/planner"
+	"sbx/broker/internal/program"
 	"sbx/broker/internal/session"
 	"sbx/shared/stage"
 )
@@ -38,7 +39,7 @@ func (t *term) detach(r *request, args []string) int {
 	if err != nil {
 		return t.fail(err)
 	}
-	p, err := os.StartProcess("/proc/self/exe", append([]string{"sbx", detachedCommand}, args...), &os.ProcAttr{Env: t.env,
+	p, err := program.Self().Start(append([]string{detachedCommand}, args...), &os.ProcAttr{Env: t.env,
 		Files: []*os.File{null, null, t.std[2], write}, Sys: &syscall.SysProcAttr{Setsid: true}})
 	if err != nil {
 		return t.fail(fmt.Errorf("starting the session's broker: %w", err))

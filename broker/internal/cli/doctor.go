@@ -102,7 +102,7 @@ func (t *term) examine() []finding {
 		yama = "ptrace_scope " + strings.TrimSpace(string(b)) + ": inside, a debugger may start programs; above 0 it may not attach to ones it did not start"
 	}
 	out = append(out, state, finding{What: "yama", OK: true, Says: yama}, t.groupFinding())
-	return append(out, t.networkFindings()...)
+	return append(out, t.networkFindings(t.programsHere(facts))...)
 }
 
 // tryNamespaces runs the smallest sandbox there is.

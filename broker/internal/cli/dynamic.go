@@ -108,7 +108,7 @@ func (a *asking) start(s *session.Session, p *plan.Plan, sealed planner.Sealed, 
 	facts := a.in.Facts
 	a.arb = arbiter.New(arbiter.Options{Record: a.log, Store: a.rules.store, Fresh: a.rules.fresh, Group: groupOf, Alone: a.alone, Grace: grace,
 		Prompt: prompt.Options{SID: s.ID, Home: facts.Home, Mode: a.mode, Timeout: a.cfg.Sandbox.PromptTimeout, MaxOpen: a.cfg.Sandbox.Questions,
-			HookCommand: a.cfg.Sandbox.PromptCommand, HookFailed: a.hookFailed(), Notify: a.told, Look: a.look}})
+			HookCommand: a.cfg.Sandbox.PromptCommand, HookEnv: a.t.hookEnv(a.cfg, a.in), HookFailed: a.hookFailed(), Notify: a.told, Look: a.look}})
 	a.svc.meter.gate = a.requests
 	if a.report.home = facts.Home; a.r.verbose && !a.r.json {
 		a.report.live = a.t.warn

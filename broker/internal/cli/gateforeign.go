@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"os/exec"
 	"strings"
 	"sync"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sbx/broker/internal/host"
+	"sbx/broker/internal/program"
 )
 
 // A file system that a program of the user's serves (sshfs, rclone) may stop answering, and whoever waits for it then cannot even be
@@ -94,7 +94,7 @@ const searchTime = 2 * time.Second
 func searched(dir string) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), searchTime)
 	defer cancel()
-	cmd := exec.Command("/proc/self/exe", searchCommand, dir)
+	cmd := program.Self().Command(searchCommand, dir)
 	cmd.SysProcAttr = &unix.SysProcAttr{Pdeathsig: unix.SIGKILL, Setpgid: true}
 	if cmd.Start() != nil {
 		return true

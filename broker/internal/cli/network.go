@@ -78,7 +78,7 @@ func (t *term) network(r *request, s settings, in *planner.Input) (*outlet, erro
 		reach = policy.AllHosts
 	}
 	o := &outlet{t: t, r: r, made: make(chan struct{}), stop: make(chan struct{})}
-	o.opt = network.Options{All: reach == policy.AllHosts, Carrier: n.Mode, Helper: helper, Servers: network.Nameservers("/etc/resolv.conf"), Note: o.note, Say: o.say, SNI: n.TLS == "sni"}
+	o.opt = network.Options{All: reach == policy.AllHosts, Carrier: n.Mode, Helper: helper, Programs: t.programs(s, in), Servers: network.Nameservers("/etc/resolv.conf"), Note: o.note, Say: o.say, SNI: n.TLS == "sni"}
 	o.implied = !r.strict && len(n.HostPorts)+len(n.Publish) == 0 && len(s.Origins["network.allow"])+len(s.Origins["network.hosts"])+len(s.Origins["network.mode"]) == 0
 	if o.implied {
 		// Seen before anything is made for it: a profile's network that cannot be had must not cost the start.

@@ -3,24 +3,24 @@ package cli
 import (
 	"errors"
 	"os"
-	"os/exec"
 	"strings"
 
 	"sbx/broker/internal/launch"
 	"sbx/broker/internal/network"
+	"sbx/broker/internal/program"
 )
 
 // networkFindings are doctor's lines about networks: what carries packets, which is tried, and what --net veth would take.
-func (t *term) networkFindings() []finding {
+func (t *term) networkFindings(from program.Source) []finding {
 	out := finding{What: "network", OK: true}
 	var names []string
 	list := network.Carriers()
 	for _, name := range list {
-		if _, err := exec.LookPath(name); err == nil {
-			names = append(names, name)
+		if p, err := from.Find(name); err == nil {
+			names = append(names, p.String())
 		}
 	}
-	n, err := network.Start(network.Options{All: true})
+	n, err := network.Start(network.Options{All: true, Programs: from})
 	switch {
 	case err != nil:
 		out.Says, out.Fix = "--allow-network and --allow-host are not to be had (--net none, the default, is): "+err.Error(), "install pasta (package passt) or slirp4netns"
@@ -37,11 +37,11 @@ func (t *term) networkFindings() []finding {
 			out.Fix = "for ping inside, " + noPingFix
 		}
 	}
-	return []finding{out, vethFinding()}
+	return []finding{out, vethFinding(from)}
 }
 
 // vethFinding is the line about --net veth, which nobody needs who has another network.
-func vethFinding() finding {
+func vethFinding(from program.Source) finding {
 	f := finding{What: "veth", OK: true}
 	file, err := launch.FindNetHelper()
 	if err != nil {
@@ -50,9 +50,9 @@ func vethFinding() finding {
 		return f
 	}
 	f.Says = file + " makes devices for --net veth, which carry IPv4"
-	if six, err := network.IPv6BesideVeth(); six != "" {
-		f.Says += " (" + six + " carries IPv6 beside them)"
-	} else if err != nil {
+	if six, err := network.IPv6BesideVeth(from); err == nil {
+		f.Says += " (" + six.String() + " carries IPv6 beside them)"
+	} else if !errors.Is(err, network.ErrNoIPv6) {
 		f.Says += " (no IPv6: " + err.Error() + ")"
 	}
 	if b, err := os.ReadFile("/proc/sys/net/ipv4/ip_forward"); err != nil || strings.TrimSpace(string(b)) != "1" {

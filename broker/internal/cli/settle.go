@@ -19,13 +19,13 @@ import (
 // back; those that are needed again are still in the kernel's cache.
 func settle() {
 	debug.SetGCPercent(50)
-	maps := program()
+	maps := programText()
 	resources.Sparse(maps)
 	giveBack(maps)
 }
 
-// program is where the program file is mapped.
-func program() [][2]uintptr {
+// programText is where the program file is mapped.
+func programText() [][2]uintptr {
 	exe, err := os.Readlink("/proc/self/exe")
 	if err != nil {
 		return nil
@@ -66,7 +66,7 @@ func (r *rest) later() {
 // relax collects what is garbage and gives it back, with the pages of the program file that the collector has used.
 func relax() {
 	debug.FreeOSMemory()
-	giveBack(program())
+	giveBack(programText())
 }
 
 // fileMaps lists where the file is mapped and cannot be written, begin and end (proc(5), /proc/pid/maps).

@@ -61,7 +61,7 @@ func (t *term) sockets(r *request, s settings, in *planner.Input) error {
 		r.relays.list = append(r.relays.list, relay{name: "x11", of: "the X server", serve: func(l *net.UnixListener, _ *asking, _ refuser) { lead(l, server) }})
 	}
 	if s.Features.DBus {
-		rel, err := t.busRelay(r)
+		rel, err := t.busRelay(r, t.programs(s, in))
 		if err != nil {
 			return err
 		}

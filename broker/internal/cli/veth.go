@@ -35,15 +35,13 @@ func vethHint(err error) string {
 
 // withIPv6 names as a loss that nothing carries IPv6 beside the helper's device, where that matters: where the host has it or the list names it.
 func withIPv6(o *network.Options, in *planner.Input) {
-	path, err := network.IPv6BesideVeth()
+	_, err := network.IPv6BesideVeth(o.Programs)
 	listed := slices.ContainsFunc(o.Hosts, func(h policy.HostPattern) bool {
 		p, ok := h.Prefix()
 		return ok && p.Addr().Is6()
 	})
 	switch {
-	case path == "" && err == nil && listed:
-		err = errors.New("this host has no way out by it")
-	case err == nil:
+	case err == nil || errors.Is(err, network.ErrNoIPv6) && !listed:
 		return
 	}
 	in.Losses = append(in.Losses, planner.Loss{What: "IPv6", Why: "the device of --net veth carries IPv4 only, and beside it " + err.Error(), Fix: "install pasta (package passt), which carries it beside the device"})

@@ -8,10 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
+
+	"sbx/broker/internal/program"
 )
 
 // Range is Count ids from First on.
@@ -72,8 +73,8 @@ func Read(name string, uid, gid uint32) (Ids, error) {
 		}
 	}
 	for _, tool := range []string{UIDTool, GIDTool} {
-		if Tool(tool) == "" {
-			return Ids{}, fmt.Errorf("%s is not installed", tool)
+		if _, err := Tool(tool); err != nil {
+			return Ids{}, err
 		}
 	}
 	return ids, nil
@@ -104,14 +105,7 @@ func after(text string) (first uint64) {
 }
 
 // Tool finds one of the two programs where distributions install it, never in a place of the user's.
-func Tool(name string) string {
-	for _, dir := range [...]string{"/usr/bin/", "/bin/", "/usr/sbin/", "/usr/local/bin/", "/run/wrappers/bin/"} {
-		if st, err := os.Stat(dir + name); err == nil && st.Mode().IsRegular() {
-			return dir + name
-		}
-	}
-	return ""
-}
+func Tool(name string) (program.Program, error) { return program.Source{}.Find(name) }
 
 // Own is the caller's own id, and what it is in the namespace.
 type Own struct{ Inside, Outside uint32 }
@@ -124,8 +118,11 @@ func (ids Ids) Map(pid int, uid, gid Own) error {
 		list []Range
 	}{{UIDTool, uid, ids.UIDs}, {GIDTool, gid, ids.GIDs}} {
 		args := append([]string{strconv.Itoa(pid)}, strings.Fields(Text(x.own, x.list))...)
-		cmd := exec.Command(Tool(x.tool), args...)
-		cmd.Env = []string{"PATH=/usr/bin:/bin"}
+		tool, err := Tool(x.tool)
+		if err != nil {
+			return err
+		}
+		cmd := tool.Command(args...)
 		var out bytes.Buffer
 		cmd.Stderr = &out
 		if err := cmd.Run(); err != nil {

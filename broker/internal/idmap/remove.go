@@ -4,12 +4,13 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"sbx/broker/internal/program"
 )
 
 // RemoveCommand is the hidden command of sbx that Remove starts.
@@ -22,8 +23,7 @@ func Remove(dir string) error {
 	if err != nil {
 		return err
 	}
-	cmd := exec.Command("/proc/self/exe", RemoveCommand, dir)
-	cmd.Env = []string{}
+	cmd := program.Self().Command(RemoveCommand, dir)
 	// Root of the namespace is not mapped, so the capabilities have to be carried over the exec.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWUSER, Pdeathsig: syscall.SIGKILL,
 		AmbientCaps: []uintptr{unix.CAP_DAC_OVERRIDE, unix.CAP_DAC_READ_SEARCH, unix.CAP_FOWNER}}

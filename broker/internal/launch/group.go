@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sbx/broker/internal/program"
 	"sbx/shared/wire"
 )
 
@@ -29,6 +30,10 @@ func Prepares() (file string, ok bool) {
 
 // Regroup has the helper move this process to where it may make control groups.
 func Regroup(file string) error {
+	helper, err := program.Roots(file)
+	if err != nil {
+		return fmt.Errorf("using %s: %w", file, err)
+	}
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return err
@@ -37,7 +42,7 @@ func Regroup(file string) error {
 	// The helper must be in a process group of this process's number (helper/group.go), so this one leads one for as long as it takes.
 	if group := unix.Getpgrp(); group != os.Getpid() {
 		// Somebody must stay in the old one, or it would be gone: a process that ends at once does until it is waited for.
-		stays, err := os.StartProcess(file, []string{file}, &os.ProcAttr{Dir: "/", Env: []string{}, Files: []*os.File{null, null, null}})
+		stays, err := helper.Start(nil, &os.ProcAttr{Dir: "/", Env: []string{}, Files: []*os.File{null, null, null}})
 		if err != nil {
 			return fmt.Errorf("starting %s: %w", file, err)
 		}
@@ -53,7 +58,7 @@ func Regroup(file string) error {
 	}
 	defer unix.Close(pair[0])
 	theirs := os.NewFile(uintptr(pair[1]), "wire")
-	p, err := os.StartProcess(file, []string{file, "group"}, &os.ProcAttr{Dir: "/", Env: []string{}, Files: []*os.File{theirs, null, null}})
+	p, err := helper.Start([]string{"group"}, &os.ProcAttr{Dir: "/", Env: []string{}, Files: []*os.File{theirs, null, null}})
 	theirs.Close()
 	if err != nil {
 		return fmt.Errorf("starting %s: %w", file, err)

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sbx/broker/internal/program"
 	"sbx/shared/plan"
 	"sbx/shared/stage"
 	"sbx/shared/wire"
@@ -127,15 +126,15 @@ func FindHelper() (file string, setuid bool, err error) { return find(helperPath
 func find(paths [4]string) (file string, setuid bool, err error) {
 	err = ErrNoHelper
 	for _, p := range paths {
-		st, e := trusted(p)
-		if e == unix.ENOENT {
+		found, e := program.Roots(p)
+		if errors.Is(e, unix.ENOENT) {
 			continue
 		}
 		if e != nil {
 			err = fmt.Errorf("using %s: %w", p, e)
 			continue
 		}
-		if st.Mode&unix.S_ISUID != 0 && canBeSetuid(p) {
+		if found.Setuid() && canBeSetuid(p) {
 			return p, true, nil
 		}
 		if file == "" {
@@ -153,8 +152,8 @@ func find(paths [4]string) (file string, setuid bool, err error) {
 func FindNetHelper() (string, error) {
 	err := ErrNoHelper
 	for _, p := range hostHelperPaths {
-		st, e := trusted(p)
-		if e == unix.ENOENT {
+		found, e := program.Roots(p)
+		if errors.Is(e, unix.ENOENT) {
 			continue
 		}
 		if err = e; err != nil {
@@ -162,32 +161,12 @@ func FindNetHelper() (string, error) {
 			continue
 		}
 		n, e := unix.Lgetxattr(p, "security.capability", nil)
-		if (st.Mode&unix.S_ISUID != 0 || e == nil && n > 0) && canBeSetuid(p) {
+		if (found.Setuid() || e == nil && n > 0) && canBeSetuid(p) {
 			return p, nil
 		}
 		err = fmt.Errorf("%s is neither set-user-id nor has it cap_net_admin (setcap cap_net_admin+ep)", p)
 	}
 	return "", err
-}
-
-// trusted says whether file and every directory above it are root's and nobody else can write them.
-func trusted(file string) (st unix.Stat_t, err error) {
-	for p := file; ; p = path.Dir(p) {
-		var s unix.Stat_t
-		if err := unix.Lstat(p, &s); err != nil {
-			return st, err
-		}
-		want := uint32(unix.S_IFDIR)
-		if p == file {
-			st, want = s, unix.S_IFREG
-		}
-		if s.Mode&unix.S_IFMT != want || s.Uid != 0 || s.Mode&0o022 != 0 {
-			return st, fmt.Errorf("%s is not root's alone", p)
-		}
-		if p == "/" {
-			return st, nil
-		}
-	}
 }
 
 // canBeSetuid says whether the kernel would honour the bit: the file can be executed, its file system
@@ -231,7 +210,7 @@ func groupName(gid uint32) string {
 
 // HasSudo says whether sudo is where it belongs.
 func HasSudo() bool {
-	_, err := trusted(sudoPath)
+	_, err := program.Roots(sudoPath)
 	return err == nil
 }
 
@@ -240,7 +219,7 @@ func (*Helper) Name() string { return "helper" }
 
 // Available implements Backend.
 func (h *Helper) Available() error {
-	_, err := trusted(h.Path)
+	_, err := program.Roots(h.Path)
 	return err
 }
 
@@ -308,20 +287,6 @@ func sudoRefused(err error, ended *os.ProcessState) error {
 	return &stage.Fault{Phase: "setup", Index: -1, Step: "starting sbx-helper through", Object: sudoPath, Errno: unix.EACCES}
 }
 
-// startPowerless is os.StartProcess on a thread that has no_new_privs set, and ends: the others must not have it.
-func startPowerless(name string, argv []string, attr *os.ProcAttr) (p *os.Process, err error) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		runtime.LockOSThread() // for good
-		if err = unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err == nil {
-			p, err = os.StartProcess(name, argv, attr)
-		}
-	}()
-	<-done
-	return p, err
-}
-
 // exec starts the helper with an empty environment, which saves it making its own empty.
 func (h *Helper) exec(sock, stderr *os.File) (*os.Process, error) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
@@ -330,25 +295,29 @@ func (h *Helper) exec(sock, stderr *os.File) (*os.Process, error) {
 	}
 	defer null.Close()
 	attr := &os.ProcAttr{Dir: "/", Env: []string{}, Files: []*os.File{sock, null, null}}
-	argv := []string{h.Path, "launch"}
+	helper, err := program.Roots(h.Path)
+	if err != nil {
+		return nil, fmt.Errorf("using %s: %w", h.Path, err)
+	}
+	args := []string{"launch"}
 	if h.Sudo {
-		if _, err := trusted(sudoPath); err != nil {
+		args = []string{"--", helper.File(), "launch"}
+		if helper, err = program.Roots(sudoPath); err != nil {
 			return nil, fmt.Errorf("using %s: %w", sudoPath, err)
 		}
 		if stderr != nil {
 			attr.Files[2] = stderr
 		}
-		attr.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "TERM=" + os.Getenv("TERM"), "LANG=" + os.Getenv("LANG")}
-		argv = []string{sudoPath, "--", h.Path, "launch"}
+		attr.Env = []string{program.Path, "TERM=" + os.Getenv("TERM"), "LANG=" + os.Getenv("LANG")}
 	}
-	start := os.StartProcess
+	start := helper.Start
 	if h.powerless {
-		start = startPowerless
+		start = helper.StartPowerless
 	}
-	p, err := start(argv[0], argv, attr)
+	p, err := start(args, attr)
 	var errno syscall.Errno
 	if errors.As(err, &errno) {
-		return nil, &stage.Fault{Phase: "setup", Index: -1, Step: "starting a process", Object: argv[0], Errno: errno}
+		return nil, &stage.Fault{Phase: "setup", Index: -1, Step: "starting a process", Object: helper.File(), Errno: errno}
 	}
 	return p, err
 }

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"sbx/broker/internal/program"
 	"sbx/shared/stage"
 )
 
@@ -32,7 +33,7 @@ const (
 func carrierArgs(name string, net, user int, v6 bool) []string {
 	n, u := fmt.Sprintf("/proc/self/fd/%d", net), fmt.Sprintf("/proc/self/fd/%d", user)
 	if name == "slirp4netns" {
-		args := []string{name, "--configure", "--mtu=65520", "--disable-host-loopback", "--disable-dns", "--enable-sandbox", "--enable-seccomp"}
+		args := []string{"--configure", "--mtu=65520", "--disable-host-loopback", "--disable-dns", "--enable-sandbox", "--enable-seccomp"}
 		if v6 {
 			args = append(args, "--enable-ipv6")
 		}
@@ -46,17 +47,18 @@ func carrierArgs(name string, net, user int, v6 bool) []string {
 }
 
 func pastaArgs(user, net string) []string {
-	return []string{"pasta", "--foreground", "--quiet", "--config-net", "--mtu", "65520", "-t", "none", "-u", "none", "-T", "none", "-U", "none", "--no-map-gw",
+	return []string{"--foreground", "--quiet", "--config-net", "--mtu", "65520", "-t", "none", "-u", "none", "-T", "none", "-U", "none", "--no-map-gw",
 		"--no-dhcp", "--no-dhcpv6", "--no-ra", "--userns", user, "--netns", net}
 }
 
 // carrier is the process that carries the sandbox's packets.
 type carrier struct {
-	name, path string
-	args       []string
-	ns         *stage.Network
-	up         func() bool
-	say        func(string)
+	name string
+	file program.Program
+	args []string
+	ns   *stage.Network
+	up   func() bool
+	say  func(string)
 
 	mu      sync.Mutex
 	pid     int
@@ -150,7 +152,7 @@ func (c *carrier) once() error {
 	c.mu.Unlock()
 	w.Close()
 	if err != nil {
-		return fmt.Errorf("starting %s: %w", c.path, err)
+		return fmt.Errorf("starting %s: %w", c.file, err)
 	}
 	said := &tail{}
 	heard := make(chan struct{})
@@ -182,15 +184,16 @@ func (c *carrier) once() error {
 // exec starts the program. slirp4netns confines itself only where it is root, which it is in the namespace's own user namespace; pasta
 // goes there by itself.
 func (c *carrier) exec(files []*os.File) (int, error) {
-	env := []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}
+	env := []string{program.Path}
 	if c.name == "slirp4netns" {
-		return c.ns.Exec(c.path, c.args, env, files)
+		return c.ns.Exec(c.file.File(), append([]string{c.name}, c.args...), env, files)
 	}
 	fds := make([]uintptr, len(files))
 	for i, f := range files {
 		fds[i] = f.Fd()
 	}
-	return syscall.ForkExec(c.path, c.args, &syscall.ProcAttr{Dir: "/", Env: env, Files: fds, Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}})
+	attr := &syscall.ProcAttr{Dir: "/", Env: env, Files: fds, Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}}
+	return c.file.Fork(c.args, attr)
 }
 
 func ended(ws syscall.WaitStatus) string {

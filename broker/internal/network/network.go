@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"os/exec"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,6 +17,7 @@ import (
 	"sbx/broker/internal/decide"
 	"sbx/broker/internal/network/nft"
 	"sbx/broker/internal/policy"
+	"sbx/broker/internal/program"
 	"sbx/shared/stage"
 )
 
@@ -28,8 +28,9 @@ type Options struct {
 	HostPorts []uint16             // of the host's loopback
 	SNI       bool                 // connections to names must name them on ports 80 and 443, whatever their patterns say
 	Publish   []Publish
-	Carrier   string // pasta, slirp4netns or veth; "" for the first program that works; "none" for doors without a way out
-	Helper    string // sbx-helper's path, for veth
+	Carrier   string         // pasta, slirp4netns or veth; "" for the first program that works; "none" for doors without a way out
+	Programs  program.Source // where the carrier comes from
+	Helper    string         // sbx-helper's path, for veth
 	Servers   []netip.AddrPort
 	NoPing    bool // echo requests are refused: nothing here could carry them, see MayPing
 	// Maps writes the identity maps of the network's user namespace; nil: it has one user, see stage.NewNetwork.
@@ -262,21 +263,23 @@ func (n *Network) carry() error {
 	if n.o.Carrier != "" {
 		list = []string{n.o.Carrier}
 	}
-	failed := errors.New("neither pasta (package passt) nor slirp4netns is installed")
+	var failed error
+	var missing []string
 	for _, name := range list {
-		path, err := exec.LookPath(name)
+		file, err := n.o.Programs.Find(name)
 		if err != nil {
-			if n.o.Carrier != "" {
-				return fmt.Errorf("starting %s: it is not installed", name)
-			}
+			missing = append(missing, err.Error())
 			continue
 		}
 		v6 := routesIPv6()
-		c := &carrier{name: name, path: path, args: carrierArgs(name, 3, 4, v6), ns: n.ns, up: n.isUp, say: n.lost}
+		c := &carrier{name: name, file: file, args: carrierArgs(name, 3, 4, v6), ns: n.ns, up: n.isUp, say: n.lost}
 		if failed = c.start(); failed == nil {
 			n.car = c
 			return nil
 		}
+	}
+	if failed == nil {
+		failed = errors.New(strings.Join(missing, "; "))
 	}
 	return fmt.Errorf("starting the sandbox's network: %w", failed)
 }

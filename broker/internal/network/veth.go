@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
-	"os/exec"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"sbx/broker/internal/program"
 	"sbx/shared/rtnl"
 	"sbx/shared/stage"
 	"sbx/shared/wire"
@@ -40,7 +40,10 @@ func (n *Network) startVeth() (*veth, error) {
 	theirs := os.NewFile(uintptr(pair[1]), "wire")
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err == nil {
-		v.proc, err = os.StartProcess(n.o.Helper, []string{n.o.Helper, "net"}, &os.ProcAttr{Dir: "/", Env: []string{}, Files: []*os.File{theirs, null, null}})
+		var helper program.Program
+		if helper, err = program.Roots(n.o.Helper); err == nil {
+			v.proc, err = helper.Start([]string{"net"}, &os.ProcAttr{Dir: "/", Env: []string{}, Files: []*os.File{theirs, null, null}})
+		}
 		null.Close()
 	}
 	theirs.Close()
@@ -76,23 +79,26 @@ func (n *Network) carryVeth() error {
 	return nil
 }
 
-// IPv6BesideVeth says what carries IPv6 beside --net veth: the path of a program, "" where the host itself has no way out by it.
-func IPv6BesideVeth() (path string, err error) {
+// ErrNoIPv6 says that the host itself has no way out by IPv6.
+var ErrNoIPv6 = errors.New("this host has no way out by it")
+
+// IPv6BesideVeth finds the program that carries IPv6 beside --net veth.
+func IPv6BesideVeth(from program.Source) (program.Program, error) {
 	if !routesIPv6() {
-		return "", nil
+		return program.Program{}, ErrNoIPv6
 	}
 	if err := unix.Access("/dev/net/tun", unix.R_OK|unix.W_OK); err != nil {
-		return "", fmt.Errorf("opening /dev/net/tun: %w", err)
+		return program.Program{}, fmt.Errorf("opening /dev/net/tun: %w", err)
 	}
-	if path, err = exec.LookPath("pasta"); err != nil {
-		return "", errors.New("pasta (package passt), which carries it, is not installed")
-	}
-	return path, nil
+	return from.Find("pasta")
 }
 
 func (n *Network) carryIPv6() error {
-	path, err := IPv6BesideVeth()
-	if path == "" {
+	pasta, err := IPv6BesideVeth(n.o.Programs)
+	if errors.Is(err, ErrNoIPv6) {
+		return nil
+	}
+	if err != nil {
 		return err
 	}
 	probe, err := n.ns.Sockets([]stage.Socket{{Family: unix.AF_INET6, Type: unix.SOCK_DGRAM}})
@@ -100,7 +106,7 @@ func (n *Network) carryIPv6() error {
 		return err
 	}
 	n.keep(probe[0])
-	c := &carrier{name: "pasta", path: path, args: append(pastaArgs("/proc/self/fd/4", "/proc/self/fd/3"), "-I", device6, "-a", ownV6, "-g", gateway6, "--ipv6-only"), ns: n.ns, say: n.lost}
+	c := &carrier{name: "pasta", file: pasta, args: append(pastaArgs("/proc/self/fd/4", "/proc/self/fd/3"), "-I", device6, "-a", ownV6, "-g", gateway6, "--ipv6-only"), ns: n.ns, say: n.lost}
 	c.up = func() bool {
 		return unix.Connect(int(probe[0].Fd()), &unix.SockaddrInet6{Port: 9, Addr: netip.MustParseAddr("2001:db8::1").As16()}) == nil
 	}

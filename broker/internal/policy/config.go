@@ -29,8 +29,9 @@ type Sandbox struct {
 	Prompt                string // auto | tty | socket | deny | allow
 	PromptTimeout         time.Duration
 	PromptCommand         string
-	Questions             int    // open questions at a time
-	Stat                  string // ask | type-only
+	Programs              []string // of the user's own that may be started outside
+	Questions             int      // open questions at a time
+	Stat                  string   // ask | type-only
 	NewSession            bool
 	SharePID              bool
 	Hostname              string

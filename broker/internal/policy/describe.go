@@ -103,6 +103,8 @@ func sentence(key string) string {
 		return "How long a question waits before it is denied."
 	case "sandbox.prompt_command":
 		return "A command that is given each question and may print the answer."
+	case "sandbox.programs":
+		return "Where pasta, slirp4netns or xdg-dbus-proxy lie if not in a system directory; PATH is never searched for them, because a project decides what it finds."
 	case "sandbox.questions":
 		return "How many questions may be open at once; what exceeds it is denied."
 	case "sandbox.stat":

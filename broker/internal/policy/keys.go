@@ -67,6 +67,7 @@ func keyTable() []key {
 		{name: "sandbox.prompt", typ: tEnum, limit: toFirst, host: true, words: []string{"deny", "tty", "socket", "auto", "allow"}, ptr: func(c *Config) any { return &c.Sandbox.Prompt }},
 		{name: "sandbox.prompt_timeout", typ: tDuration, limit: toLess, ptr: func(c *Config) any { return &c.Sandbox.PromptTimeout }},
 		{name: "sandbox.prompt_command", typ: tText, host: true, ptr: func(c *Config) any { return &c.Sandbox.PromptCommand }},
+		{name: "sandbox.programs", typ: tPaths, host: true, ptr: func(c *Config) any { return &c.Sandbox.Programs }},
 		{name: "sandbox.questions", typ: tInt, limit: toLess, ptr: func(c *Config) any { return &c.Sandbox.Questions }},
 		{name: "sandbox.stat", typ: tEnum, limit: toFirst, words: []string{"ask", "type-only"}, ptr: func(c *Config) any { return &c.Sandbox.Stat }},
 		{name: "sandbox.new_session", typ: tBool, limit: toTrue, ptr: func(c *Config) any { return &c.Sandbox.NewSession }},

@@ -6,11 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
+
+	"sbx/broker/internal/program"
 )
 
 // Hook asks a command of the user's: a desktop notification, a chat. It gets the question as one JSON
@@ -21,7 +22,7 @@ import (
 type Hook struct {
 	Command string
 	Timeout time.Duration
-	Env     []string    // nil: the broker's own
+	Env     []string    // see program.Environment
 	Failed  func(error) // told why a command's answer counted as no; may be nil
 }
 
@@ -105,7 +106,10 @@ func (h Hook) failed(err error) {
 func (h Hook) Run(ctx context.Context, qu Question) (a Answer, answered bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, h.Timeout)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", h.Command)
+	cmd, err := program.Shell(ctx, h.Command, append(slices.Clone(h.Env), questionEnv(&qu)...))
+	if err != nil {
+		return a, false, fmt.Errorf("running prompt command: %w", err)
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // its children end with it
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second
@@ -116,7 +120,6 @@ func (h Hook) Run(ctx context.Context, qu Question) (a Answer, answered bool, er
 	cmd.Stdin = bytes.NewReader(append(in, '\n'))
 	out := &limited{left: maxHookOutput}
 	cmd.Stdout = out
-	cmd.Env = append(h.environ(), questionEnv(&qu)...)
 	if err := cmd.Run(); err != nil {
 		return a, false, fmt.Errorf("running prompt command: %w", err)
 	}
@@ -132,13 +135,6 @@ func (h Hook) Run(ctx context.Context, qu Question) (a Answer, answered bool, er
 		return Answer{}, false, fmt.Errorf("reading answer of prompt command: %w", err)
 	}
 	return a, true, nil
-}
-
-func (h Hook) environ() []string {
-	if h.Env != nil {
-		return append([]string(nil), h.Env...)
-	}
-	return os.Environ()
 }
 
 // questionEnv spells the question in printable ASCII. No value begins with a hyphen, so none passes for

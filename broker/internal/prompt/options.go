@@ -35,6 +35,7 @@ type Options struct {
 	Window        time.Duration // 1 min in which they count
 	AutoDenyAfter int           // 20 denials in a row end the asking
 	HookCommand   string        // see Hook; empty: none
+	HookEnv       []string
 	HookFailed    func(error)   // see Hook.Failed
 	HookTimeout   time.Duration // 1 min
 	// Commit runs before an answer takes effect: it refuses what the organisation forbids and stores

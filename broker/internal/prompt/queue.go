@@ -54,7 +54,7 @@ func NewQueue(opt Options) *Queue {
 	ctx, stop := context.WithCancel(context.Background())
 	q.stop = stop
 	if opt.HookCommand != "" && opt.Mode != DenyAll && opt.Mode != AllowAll {
-		h := Hook{Command: opt.HookCommand, Timeout: opt.HookTimeout, Failed: opt.HookFailed}
+		h := Hook{Command: opt.HookCommand, Env: opt.HookEnv, Timeout: opt.HookTimeout, Failed: opt.HookFailed}
 		events, cancel := q.Subscribe()
 		go func() { defer cancel(); h.serve(ctx, q, events) }()
 	}

@@ -1,0 +1,137 @@
+package program
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// file makes a program of the caller's below dir, with the modes of its directory and itself.
+func file(t *testing.T, dir, name string, dirMode, mode os.FileMode) string {
+	t.Helper()
+	at := filepath.Join(dir, filepath.Dir(name))
+	if err := os.MkdirAll(at, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	p := filepath.Join(dir, name)
+	for _, err := range []error{os.WriteFile(p, []byte("#!/bin/sh\n"), 0o755), os.Chmod(p, mode), os.Chmod(at, dirMode)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return p
+}
+
+// stranger is an owner that the test is not.
+func stranger() uint32 { return uint32(os.Getuid()) + 4242 }
+
+// What others could have put there, or could put in its place, is no program, whichever way leads to it.
+func TestCheck(t *testing.T) {
+	dir := t.TempDir()
+	link := func(name, to string) string {
+		p := filepath.Join(dir, name)
+		if err := os.Symlink(to, p); err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	good := file(t, dir, "good/pasta", 0o755, 0o755)
+	open := file(t, dir, "open/pasta", 0o777, 0o755)
+	for _, c := range []struct{ name, file, want string }{
+		{"plain", good, ""},
+		{"sticky directory", file(t, dir, "sticky/pasta", 0o777|os.ModeSticky, 0o755), ""},
+		{"link", link("link", good), ""},
+		{"link upwards", link("up", "sticky/../good/pasta"), ""},
+		{"group's directory", file(t, dir, "group/pasta", 0o775, 0o755), "group can be written by others (mode 0775)"},
+		{"everybody's directory", open, "open can be written by others (mode 0777)"},
+		{"link into it", link("into", open), "open can be written by others"},
+		{"link through it", link("through", "open/../good/pasta"), "open can be written by others"},
+		{"group's file", file(t, dir, "g/pasta", 0o755, 0o775), "g/pasta can be written by others"},
+		{"no program", file(t, dir, "plain/pasta", 0o755, 0o644), "is not a program"},
+		{"a directory", filepath.Dir(good), "is not a program"},
+		{"a file on the way", good + "/x", "is not a program"},
+		{"a circle", link("circle", "circle"), "following the link"},
+		{"relative", "pasta", "not an absolute path"},
+		{"missing", filepath.Join(dir, "none"), "no such file"},
+	} {
+		p, err := check(c.file, uint32(os.Getuid()))
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.name, err, c.want)
+		}
+		if err == nil && p.name != filepath.Base(c.file) {
+			t.Errorf("%s calls itself %s", c.name, p.name)
+		}
+	}
+	if os.Getuid() == 0 { // else what root owns cannot be made; the owner is looked at below
+		if err := os.Lchown(good, int(stranger()), -1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := check(good, 0); err == nil || !strings.Contains(err.Error(), "belongs to uid") {
+		t.Errorf("somebody's file: %v", err)
+	}
+}
+
+// PATH decides nothing: what stands there is told and not used, until configuration names it.
+func TestFind(t *testing.T) {
+	dir := t.TempDir()
+	mine := file(t, dir, "home/bin/no-such-program", 0o755, 0o755)
+	inside := file(t, dir, "project/bin/no-such-program", 0o755, 0o755)
+	if err := os.Symlink("../project/bin", filepath.Join(dir, "home/link")); err != nil {
+		t.Fatal(err)
+	}
+	writable := []string{filepath.Join(dir, "project")}
+	for _, c := range []struct {
+		name, want string
+		from       Source
+	}{
+		{"nowhere", "no-such-program is not installed", Source{Path: "/usr/bin:/bin"}},
+		{"in PATH", "not installed where sbx looks (" + mine, Source{Path: filepath.Dir(mine)}},
+		{"in a relative PATH", "no-such-program is not installed", Source{Path: ".:bin:"}},
+		{"named", "", Source{Named: []string{mine}}},
+		{"named another", "is not installed", Source{Named: []string{mine + "2"}}},
+		{"named in the project", "lies where sandboxes write", Source{Named: []string{inside}, Writable: writable}},
+		{"named by a link into it", "lies where sandboxes write", Source{Named: []string{filepath.Join(dir, "home/link/no-such-program")}, Writable: writable}},
+		{"named and missing", "sandbox.programs is not used", Source{Named: []string{filepath.Join(dir, "no-such-program")}}},
+	} {
+		p, err := c.from.Find("no-such-program")
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.name, err, c.want)
+		}
+		if err == nil && p.File() != mine {
+			t.Errorf("%s: found %s", c.name, p.File())
+		}
+	}
+	if p, err := (Source{Path: dir}).Find("sh"); err != nil || !strings.HasPrefix(p.File(), "/") {
+		t.Errorf("the system's: %v, %v", p, err)
+	}
+	if _, err := (Source{}).Find("no-such-program"); !errors.Is(err, ErrMissing) {
+		t.Errorf("%v is not ErrMissing", err)
+	}
+}
+
+// A command of the user's own runs with no directory of the project's in its PATH, and with nothing that loads code.
+func TestEnvironment(t *testing.T) {
+	dir := t.TempDir()
+	for _, d := range []string{"project/.venv/bin", "home/bin"} {
+		if err := os.MkdirAll(filepath.Join(dir, d), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("project/.venv/bin", filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	project := filepath.Join(dir, "project")
+	path := strings.Join([]string{project + "/.venv/bin", dir + "/link", project + "/none/yet", project, "bin", "", ".", dir + "/home/bin", project + "2/bin", "/usr/bin"}, ":")
+	got := Environment([]string{"PATH=" + path, "HOME=/h", "LC_TIME=C", "XDG_RUNTIME_DIR=/run/user/1", "LD_PRELOAD=x.so", "PYTHONPATH=src", "BASH_ENV=x", "NODE_OPTIONS=-r x", "GIT_DIR=x", "TOKEN=t"},
+		[]string{project})
+	want := []string{"PATH=" + dir + "/home/bin:" + project + "2/bin:/usr/bin", "HOME=/h", "LC_TIME=C", "XDG_RUNTIME_DIR=/run/user/1"}
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if got := Environment([]string{"PATH=" + project}, []string{project}); got[0] != Path {
+		t.Errorf("nothing left: %s", got)
+	}
+}
