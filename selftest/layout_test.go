@@ -36,6 +36,7 @@ var mayImport = map[string][]string{
 	"broker/internal/nixdaemon": {"broker/internal/relay"},
 	"broker/internal/wayland":   {},
 	"broker/internal/guard":     {},
+	"broker/internal/secrets":   {"broker/internal/guard", "broker/internal/host"},
 	"broker/internal/program":   {},
 	"broker/internal/idmap":     {"broker/internal/program"},
 	"broker/internal/changes":   {"broker/internal/guard", "shared/plan"},
@@ -43,7 +44,7 @@ var mayImport = map[string][]string{
 	"broker/internal/decide": {"broker/internal/policy"},
 	"broker/internal/learn":  {"broker/internal/policy"},
 	// planner alone speaks both policy and plan, so that no word of policy reaches privileged code.
-	"broker/internal/planner": {"broker/internal/policy", "broker/internal/host", "broker/internal/guard", "shared/plan"},
+	"broker/internal/planner": {"broker/internal/secrets", "broker/internal/policy", "broker/internal/host", "broker/internal/guard", "shared/plan"},
 
 	"broker/internal/session":     {"shared/plan", "shared/stage", "audit", "broker/internal/idmap"},
 	"broker/internal/control":     {"broker/internal/session", "broker/internal/decide", "broker/internal/prompt", "shared/plan"},
@@ -51,7 +52,7 @@ var mayImport = map[string][]string{
 	"broker/internal/launch":      {"broker/internal/program", "shared/plan", "shared/wire", "shared/stage"},
 	"broker/internal/gate":        {"broker/internal/policy", "broker/internal/decide", "broker/internal/gate/...", "shared/plan"},
 	"broker/internal/gate/fuse":   {},
-	"broker/internal/gate/gatefs": {"broker/internal/decide", "broker/internal/gate/fuse"},
+	"broker/internal/gate/gatefs": {"broker/internal/decide", "broker/internal/gate/fuse", "broker/internal/guard"},
 	"broker/internal/gate/notify": {"broker/internal/decide", "seccompbpf"},
 	"broker/internal/prompt":      {"broker/internal/program", "broker/internal/decide", "shared/plan"},
 	"broker/internal/arbiter":     {"broker/internal/decide", "broker/internal/prompt", "broker/internal/policy", "audit"},

@@ -8,8 +8,6 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
-
-	"sbx/broker/internal/guard"
 )
 
 // maxPatch is the size of a file from which it is said to differ, and not how.
@@ -91,10 +89,13 @@ func (c *Change) patchGone(w *bytes.Buffer, dir string) error {
 	}
 	for _, n := range list {
 		in := Change{Op: Deleted, Path: c.Path + "/" + n, rel: c.rel + "/" + n, layer: c.layer}
-		if lstatAt(root, n, &in.old) != nil || c.layer.hides(in.rel) || guard.IsSecret(n) {
+		if lstatAt(root, n, &in.old) != nil || c.layer.hides(in.rel) {
 			continue
 		}
-		in.Kind, in.OldMode = kindOf(&in.old), in.old.Mode&perm
+		if in.Kind = kindOf(&in.old); in.secret() {
+			continue
+		}
+		in.OldMode = in.old.Mode & perm
 		if err := in.Patch(w, dir); err != nil {
 			return err
 		}

@@ -2,6 +2,7 @@ package changes
 
 import (
 	"fmt"
+	"io"
 	"path"
 	"path/filepath"
 	"sort"
@@ -268,7 +269,7 @@ func (s *scanner) below(c *Change, rel string, host int, name string) {
 	for _, n := range list {
 		c.Entries++
 		sub := path.Join(rel, n)
-		in := Change{Op: Deleted, Path: filepath.Join(s.l.Target, sub)}
+		in := Change{Op: Deleted, Path: filepath.Join(s.l.Target, sub), layer: s.l, rel: sub}
 		if lstatAt(fd, n, &in.old) != nil {
 			continue
 		}
@@ -296,11 +297,10 @@ func (s *scanner) below(c *Change, rel string, host int, name string) {
 // judge finds out whether a change may be applied without being told.
 func (s *scanner) judge(c *Change, rel string) {
 	parts := strings.Split(rel, "/")
-	base := parts[len(parts)-1]
 	switch {
 	case s.l.hides(rel):
 		c.Risk, c.Reason = Secret, "the host's file of this name was hidden"
-	case guard.IsSecret(base) && !packaged(parts):
+	case c.secret():
 		c.Risk, c.Reason = Secret, "a name that is hidden in projects"
 	case s.l.Git:
 		s.judgeGit(c, parts)
@@ -321,15 +321,26 @@ func (s *scanner) judge(c *Change, rel string) {
 	}
 }
 
-func packaged(parts []string) bool {
-	for _, p := range parts[:len(parts)-1] {
-		for _, k := range guard.Packaged() {
-			if p == k {
-				return true
-			}
-		}
+// secret says whether the change is about a file of a secret's name, and of a secret's contents where the name says nothing: what was
+// there or what is there now.
+func (c *Change) secret() bool {
+	row := guard.SecretAt(c.rel, c.Kind == Dir).Secret
+	if row == nil || row.Holds == nil {
+		return row != nil
 	}
-	return false
+	holds := func(there, upper bool, st *unix.Stat_t) bool {
+		if !there || kindOf(st) != File || row.Most > 0 && st.Size > row.Most {
+			return false
+		}
+		found := false
+		err := c.read(upper, func(r io.Reader) error {
+			head, err := io.ReadAll(io.LimitReader(r, guard.HeadSize))
+			found = row.Holds(head)
+			return err
+		})
+		return found || err != nil
+	}
+	return holds(c.Op != Added, false, &c.old) || holds(c.Op != Deleted, true, &c.now)
 }
 
 func guardReason(name string) string {

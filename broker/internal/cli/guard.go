@@ -121,7 +121,7 @@ func guardRules(in *planner.Input, m *plan.Mount) []gatefs.Rule {
 		out = append(out, gatefs.Rule{Pattern: globLiteral(string(h)), Action: gatefs.Hide})
 	}
 	for _, g := range in.Grants {
-		if rel, ok := below(g.Path); ok && g.Explicit && g.Mode == planner.Write {
+		if rel, ok := below(g.Path); ok && g.Explicit {
 			out = append(out, gatefs.Rule{Pattern: rel, Action: gatefs.Allow})
 		}
 	}
@@ -134,10 +134,7 @@ func guardRules(in *planner.Input, m *plan.Mount) []gatefs.Rule {
 		}
 		out = append(out, gitRules(".git/")...)
 	}
-	for _, n := range guard.Packaged() { // certificates that packages and tests bring along
-		out = append(out, gatefs.Rule{Pattern: "**/" + n + "/**/*.pem", Action: gatefs.Allow})
-	}
-	hide, except := guard.Secrets()
+	hide, except := guard.SecretPatterns()
 	for _, n := range except {
 		out = append(out, gatefs.Rule{Pattern: "**/" + n, Action: gatefs.Allow})
 	}

@@ -134,7 +134,7 @@ func ownPlace(dir string) bool {
 
 // grants collects what the profile, the files and the command line show, in this order.
 func (t *term) grants(r *request, s settings, in *planner.Input) error {
-	p, base := s.Profile, "profile "+s.Profile.Name
+	p, base := s.Profile, planner.ProfileWhy+s.Profile.Name
 	add := func(list []string, mode planner.Mode, why string, optional bool) error {
 		for _, e := range list {
 			name, opt := policy.SplitOptional(e)
@@ -317,7 +317,7 @@ func (t *term) caches(s settings, in *planner.Input) {
 				continue
 			}
 		}
-		in.Grants = append(in.Grants, planner.Grant{Path: p, Mode: mode, Optional: true, Why: "cache"})
+		in.Grants = append(in.Grants, planner.Grant{Path: p, Mode: mode, Optional: true, Why: planner.CacheWhy})
 	}
 }
 

@@ -1,7 +1,5 @@
 package guard
 
-import "path"
-
 // Name is one guarded path, relative to the project, with the reason why.
 type Name struct {
 	Path  string
@@ -36,51 +34,12 @@ func GitConfigs() []string {
 	return []string{"config", "config.worktree", "worktrees/*/config.worktree", "modules/**/config", "modules/**/config.worktree"}
 }
 
-// Secrets lists the names that do not exist inside a project, and those that look alike but hold no
-// secret.
-func Secrets() (hide, except []string) {
-	return []string{".env*", "*.pem", "*.p12", "*.pfx", "*.jks", "id_rsa", "id_ecdsa", "id_ed25519"},
-		[]string{".env.example", ".env.sample", ".env.template", ".env.dist", ".env.defaults", ".envrc"}
-}
-
-// IsSecret says whether a file of this base name is hidden in a project.
-func IsSecret(name string) bool {
-	hide, except := Secrets()
-	for _, e := range except {
-		if e == name {
-			return false
-		}
-	}
-	for _, h := range hide {
-		if ok, _ := path.Match(h, name); ok {
-			return true
-		}
-	}
-	return false
-}
-
 // IsGuarded says whether the base name is guarded at the top of a project.
 func IsGuarded(name string) bool {
 	for _, n := range Project() {
 		if n.Path == name {
 			return true
 		}
-	}
-	return false
-}
-
-// Packaged are directories whose certificates (*.pem) are not hidden: they came from a package registry
-// or are a test's own.
-func Packaged() []string {
-	return []string{"node_modules", "site-packages", "vendor", "testdata", "fixtures"}
-}
-
-// Skip says whether a directory of this name is not searched for secrets: what it holds came from a
-// package registry, a build, or is a test's own data.
-func Skip(name string) bool {
-	switch name {
-	case ".git", "node_modules", "vendor", "third_party", "target", "dist", "build", "testdata", "fixtures", "__fixtures__", "test", "tests", "spec", "examples", ".venv", "venv", "__pycache__", ".tox", ".cache":
-		return true
 	}
 	return false
 }

@@ -140,6 +140,7 @@ func (v *view) collect() error {
 		}
 	}
 	v.hideHardLinks()
+	v.hideNames()
 	if in.Containers != nil {
 		if err := v.containers(); err != nil {
 			return err

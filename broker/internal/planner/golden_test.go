@@ -37,8 +37,8 @@ func request(fs valuesFS) Input {
 	}
 }
 
-// secrets are a few of the built-in ones, which cli resolves before.
-func secrets() []Hide {
+// hiddenPlaces are a few of the built-in ones, which cli resolves before.
+func hiddenPlaces() []Hide {
 	var out []Hide
 	for _, p := range []string{"/home/u/.ssh", "/home/u/.aws", "/home/u/.cargo/credentials.toml", "/etc/shadow", "/etc/ssl/private", "/etc/sudoers.d"} {
 		out = append(out, Hide{Path: p, Secret: true, Why: "secret"})
@@ -68,21 +68,21 @@ var system = []string{"/usr", "/bin", "/sbin", "/lib", "/lib64"}
 func goldenCases() map[string]func() Input {
 	moderate := func(fs valuesFS, more ...Grant) Input {
 		in := request(fs)
-		in.Hides = secrets()
+		in.Hides = hiddenPlaces()
 		in.Grants = append(join(grants(Write, "project", "/home/u/project"), grants(Read, "profile moderate", append(system, "/etc", "/opt", "/var/lib/dpkg", "/home/u/.cargo")...)), more...)
 		return in
 	}
 	return map[string]func() Input{
 		"strict": func() Input {
 			in := request(machine())
-			in.Hides = secrets()
+			in.Hides = hiddenPlaces()
 			in.Grants = join(grants(Read, "project", "/home/u/project"), grants(Read, "profile strict", append(system, "/etc/passwd", "/etc/ssl/certs", "/etc/absent")...))
 			return in
 		},
 		"moderate": func() Input { return moderate(machine()) },
 		"permissive": func() Input {
 			in := request(machine("/run/docker.sock !socket", "/srv/pipe !pipe", "/srv/data/x"))
-			in.Hides = secrets()
+			in.Hides = hiddenPlaces()
 			in.Grants = join(grants(Write, "project", "/home/u/project"), grants(Read, "profile permissive", "/"))
 			return in
 		},
@@ -184,7 +184,7 @@ func goldenCases() map[string]func() Input {
 		},
 		"gate-strict": func() Input {
 			in := request(machine())
-			in.Gate, in.Hides = true, append(secrets(), Hide{Path: "/home", Why: "profile strict"})
+			in.Gate, in.Hides = true, append(hiddenPlaces(), Hide{Path: "/home", Why: "profile strict"})
 			in.Grants = join(grants(Read, "project", "/home/u/project"), grants(Read, "profile strict", append(system, "/etc/passwd", "/etc/ssl/certs")...))
 			return in
 		},
@@ -195,7 +195,7 @@ func goldenCases() map[string]func() Input {
 		},
 		"agent-strict": func() Input {
 			in := request(machine())
-			in.Agent, in.Hides = true, append(secrets(), Hide{Path: "/home", Why: "profile strict"})
+			in.Agent, in.Hides = true, append(hiddenPlaces(), Hide{Path: "/home", Why: "profile strict"})
 			in.Grants = join(grants(Read, "project", "/home/u/project"), grants(Read, "profile strict", append(system, "/etc/passwd", "/etc/ssl/certs")...))
 			return in
 		},
@@ -342,7 +342,7 @@ func TestRefusals(t *testing.T) {
 		{"long", "not a path", Grant{Path: "/" + strings.Repeat("a", 4095), Mode: Read}},
 	} {
 		in := request(fs)
-		in.Hides = secrets()
+		in.Hides = hiddenPlaces()
 		c.grant.Explicit, c.grant.Why = true, "--x"
 		in.Grants = append(grants(Read, "profile", system...), c.grant)
 		_, _, err := Build(in)

@@ -10,13 +10,10 @@ import (
 	"sbx/shared/plan"
 )
 
-// Bounds of the search for secrets in a project: below them lies what a person put there, above them
-// what tools unpacked.
+// Bounds of what is mounted natively in a tree that is served.
 const (
-	secretDepth  = 6    // directories below the project
-	secretBudget = 6000 // directory entries in all
-	maxBound     = 256  // sub-directories that are mounted natively
-	bigEnough    = 1500 // directory entries from which walking them through the broker would be felt
+	maxBound  = 256  // sub-directories that are mounted natively
+	bigEnough = 1500 // directory entries from which walking them through the broker would be felt
 )
 
 // needsGuard says whether the directory is the project. It is guarded even if it holds nothing that wants
@@ -25,87 +22,37 @@ func (v *view) needsGuard(p string) bool {
 	return (p == v.in.Project || p == v.in.GitDir) && !v.in.NoGuard
 }
 
-// holdsSecret says whether dir or a directory below it has a name that is hidden in projects.
-func (v *view) holdsSecret(dir string, depth int, budget *int) bool {
-	list, err := v.in.FS.ReadDir(dir)
-	if err != nil {
-		return false
-	}
-	if *budget -= len(list); *budget < 0 {
-		v.scanCut = true
-		return false
-	}
-	for _, e := range list {
-		if e.Type != host.Dir && guard.IsSecret(e.Name) {
-			return true
-		}
-	}
-	if depth == 0 {
-		return false
-	}
-	for _, e := range list {
-		if e.Type == host.Dir && !guard.Skip(e.Name) && v.holdsSecret(path.Join(dir, e.Name), depth-1, budget) {
-			return true
-		}
-	}
-	return false
-}
-
-// guarded shows a writable directory with names in it that must stay hidden or unwritten, whatever the
-// host or the program does to them. It is a FUSE file system of the broker's; large sub-directories that
-// hold no such name are bound natively.
-func (v *view) guarded(p string, n *node, g Grant) error {
+// guarded shows a directory with names in it that must stay hidden or unwritten, whatever the host or the program does to them. It is
+// a FUSE file system of the broker's; large sub-directories that hold no such name are bound natively.
+func (v *view) guarded(p string, n *node, mode Mode, g Grant) error {
 	if !v.in.Facts.Fuse {
 		return v.covered(p, n, g)
 	}
-	v.op(plan.Mount{Kind: plan.Fuse, Target: plan.Bytes(p), Source: plan.Bytes(p), Hide: v.hideList(n), Access: plan.ReadWrite, Why: g.Why + ", guarded"})
+	n.live()
+	v.served++
+	m := plan.Mount{Kind: plan.Fuse, Target: plan.Bytes(p), Source: plan.Bytes(p), Hide: v.hideList(n), Access: plan.ReadOnly, NoExec: g.NoExec, Why: g.Why + ", guarded"}
+	if mode == Write {
+		m.Access = plan.ReadWrite
+	}
+	v.op(m)
 	if v.in.Containers != nil { // what is bound natively would be reached with the rights of subordinate ids
 		return v.below(p, n)
 	}
 	if p == v.in.GitDir {
 		if st, err := v.in.FS.Lstat(p + "/objects/pack"); err == nil && st.Type == host.Dir {
-			v.bind(p+"/objects/pack", Write, g)
+			v.bind(p+"/objects/pack", mode, g)
 		}
 		return v.below(p, n)
 	}
 	if c := n.child(".git"); c == nil || !c.hidden && !c.granted {
 		if st, err := v.in.FS.Lstat(p + "/.git/objects/pack"); err == nil && st.Type == host.Dir {
-			v.bind(p+"/.git/objects/pack", Write, g)
+			v.bind(p+"/.git/objects/pack", mode, g)
 		}
 	}
-	budget := secretBudget
-	for _, dir := range worthBinding(v.plainDirs(p, n, secretDepth, &budget, nil)) {
-		v.bind(dir, Write, g)
+	for _, dir := range worthBinding(v.plainDirs(p, n, searchDepth, nil)) {
+		v.bind(dir, mode, g)
 	}
-	v.sayScanCut(p)
 	return v.below(p, n)
-}
-
-func (v *view) sayScanCut(p string) {
-	if v.scanCut {
-		v.losses = append(v.losses, Loss{What: "secrets deep in " + plan.Bytes(p).Quote(), Why: "the tree is too large to be searched for .env and key files", Fix: "hide them by name with --hide"})
-	}
-}
-
-// hideSecrets hides the secrets of a project that is shown through an overlay: there is no gate before it
-// that would know them by name.
-func (v *view) hideSecrets(dir string, depth int, budget *int) {
-	list, err := v.in.FS.ReadDir(dir)
-	if err != nil {
-		return
-	}
-	if *budget -= len(list); *budget < 0 {
-		v.scanCut = true
-		return
-	}
-	for _, e := range list {
-		switch {
-		case e.Type != host.Dir && guard.IsSecret(e.Name):
-			v.hideAt(path.Join(dir, e.Name), true)
-		case e.Type == host.Dir && depth > 0 && !guard.Skip(e.Name):
-			v.hideSecrets(path.Join(dir, e.Name), depth-1, budget)
-		}
-	}
 }
 
 // plainDir is a sub-directory of a guarded directory that needs no guard, and how many names are in it, at most
@@ -116,15 +63,16 @@ type plainDir struct {
 }
 
 // plainDirs adds to found the sub-directories of p that could be bound natively.
-func (v *view) plainDirs(p string, n *node, depth int, budget *int, found []plainDir) []plainDir {
+func (v *view) plainDirs(p string, n *node, depth int, found []plainDir) []plainDir {
 	list, _ := v.in.FS.ReadDir(p)
 	for _, e := range list {
 		child, c := path.Join(p, e.Name), n.child(e.Name)
 		switch {
 		case e.Type != host.Dir || c != nil && (c.hidden || c.granted):
-		case depth == secretDepth && (e.Name == ".git" || p == v.in.Project && guard.IsGuarded(e.Name)):
-		case c != nil && c.hides() || depth > 0 && !guard.Skip(e.Name) && v.holdsSecret(child, depth-1, budget):
-			found = v.plainDirs(child, c, depth-1, budget, found)
+		case depth == searchDepth && (e.Name == ".git" || p == v.in.Project && guard.IsGuarded(e.Name)):
+		case guard.SecretOf(e.Name, true) != nil: // what lies in it is judged name by name
+		case c != nil && (c.hides() || c.finds()):
+			found = v.plainDirs(child, c, depth-1, found)
 		case !guard.Disposable(e.Name):
 			found = append(found, plainDir{child, v.size(child)})
 		}
@@ -184,9 +132,6 @@ func (v *view) covered(p string, n *node, g Grant) error {
 	names := n.hiddenNames("")
 	list, _ := v.in.FS.ReadDir(p)
 	for _, e := range list {
-		if guard.IsSecret(e.Name) && e.Type != host.Link {
-			names = append(names, e.Name)
-		}
 		if e.Type != host.Link && p == v.in.Project && guard.IsGuarded(e.Name) {
 			v.late = append(v.late, plan.Mount{Kind: plan.Protect, Target: plan.Bytes(path.Join(p, e.Name)), Access: plan.ReadOnly, Optional: true})
 		}

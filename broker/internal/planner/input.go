@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"sbx/broker/internal/host"
+	"sbx/broker/internal/secrets"
 	"sbx/shared/plan"
 )
 
@@ -11,8 +12,8 @@ import (
 type FS interface {
 	Lstat(path string) (host.Stat, error)
 	Readlink(path string) (string, error)
-	ReadDir(path string) ([]host.Entry, error)
 	Access(path string, mode uint32) bool
+	secrets.FS
 }
 
 // Mode is what a grant gives.
@@ -30,6 +31,12 @@ const (
 func (m Mode) String() string {
 	return [...]string{"none", "ro", "rw", "overlay", "tmpfs"}[m]
 }
+
+// How the reasons of grants begin that show what came with the system, or from a registry.
+const (
+	ProfileWhy = "profile "
+	CacheWhy   = "cache"
+)
 
 // Grant makes a path and all below it exist inside.
 type Grant struct {
@@ -87,10 +94,11 @@ type Input struct {
 	Gate        bool // the broker serves the root, so that what is not granted can be asked about
 	Agent       bool // what is not granted can be mounted later on a root that is not served; Gate comes with one anyway
 	NoLandlock  bool
-	Only        *Only    // nil: what is visible can be executed
-	NoGuard     bool     // test builds only: the project is bound as it is
-	Ungranted   []string // canonical: mounted writable by a test that takes the mounts' line away, not so for Landlock
-	Losses      []Loss   // what was lost before planning began
+	Only        *Only           // nil: what is visible can be executed
+	Own         *secrets.Ledger // what programs in the sandbox have made in the project; may be nil
+	NoGuard     bool            // test builds only: the project is bound as it is
+	Ungranted   []string        // canonical: mounted writable by a test that takes the mounts' line away, not so for Landlock
+	Losses      []Loss          // what was lost before planning began
 	Seccomp     plan.Seccomp
 	Facts       host.Facts
 	FS          FS

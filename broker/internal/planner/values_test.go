@@ -16,15 +16,15 @@ type values map[string]host.Stat
 
 // links of a values file system are kept beside it.
 type valuesFS struct {
-	stats values
-	links map[string]string
+	stats        values
+	links, texts map[string]string
 }
 
-// newFS makes a file system of lines: "/path" is a file, "/path/" a directory, "/path -> text" a link,
+// newFS makes a file system of lines: "/path" is a file, "/path : contents" as well, "/path/" a directory, "/path -> text" a link,
 // "/path = /other" a hard link, "/path !socket" and "/path !pipe" what they say. Directories above
 // are made.
 func newFS(lines ...string) valuesFS {
-	fs := valuesFS{values{}, map[string]string{}}
+	fs := valuesFS{values{}, map[string]string{}, map[string]string{}}
 	put := func(p string, typ host.Type) {
 		h := fnv.New32a()
 		_, _ = h.Write([]byte(p))
@@ -33,7 +33,10 @@ func newFS(lines ...string) valuesFS {
 	put("/", host.Dir)
 	for _, line := range lines {
 		p, typ, other := line, host.File, ""
-		if at, text, ok := strings.Cut(line, " -> "); ok {
+		if at, text, ok := strings.Cut(line, " : "); ok {
+			p = at
+			fs.texts[p] = text
+		} else if at, text, ok := strings.Cut(line, " -> "); ok {
 			p, typ = at, host.Link
 			fs.links[p] = text
 		} else if at, text, ok := strings.Cut(line, " = "); ok {
@@ -92,6 +95,16 @@ func (fs valuesFS) ReadDir(p string) ([]host.Entry, error) {
 	}
 	slices.SortFunc(out, func(a, b host.Entry) int { return strings.Compare(a.Name, b.Name) })
 	return out, nil
+}
+
+func (fs valuesFS) Stamp(p string) (host.Stamp, error) {
+	st, err := fs.Lstat(p)
+	return host.Stamp{Type: st.Type, Dev: st.Dev, Ino: st.Ino, Size: int64(len(fs.texts[p]))}, err
+}
+
+func (fs valuesFS) Peek(p string, off int64, n int) ([]byte, error) {
+	text := fs.texts[p]
+	return []byte(text[min(int(off), len(text)):min(int(off)+n, len(text))]), nil
 }
 
 func (fs valuesFS) Access(p string, mode uint32) bool {

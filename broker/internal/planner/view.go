@@ -28,7 +28,7 @@ type view struct {
 	layers  int
 	secrets []Hide         // with canonical paths
 	linked  []linkedSecret // secret files with other names
-	scanCut bool           // a project was too large to be searched for secrets
+	served  int            // trees that the broker serves beside the root
 }
 
 func newView(in *Input) *view {
@@ -247,8 +247,8 @@ func (n *node) shows() bool {
 
 // directory mounts the host's directory p, whole if it can be.
 func (v *view) directory(p string, n *node, mode Mode, g Grant) error {
-	if mode == Write && (n.hides() || v.needsGuard(p)) {
-		return v.guarded(p, n, g)
+	if mode == Write && (n.hides() || v.needsGuard(p)) || mode == Read && v.serves(p, n) {
+		return v.guarded(p, n, mode, g)
 	}
 	if mode == Overlay && host.Holding(v.in.Facts.Mounts, p).Point == p && !n.granted {
 		mode = Read // an entry of a directory that was split; it may be of any kind
@@ -256,11 +256,6 @@ func (v *view) directory(p string, n *node, mode Mode, g Grant) error {
 	if mode == Overlay {
 		if len(host.Below(v.in.Facts.Mounts, p)) > 0 {
 			return v.split(p, n, g)
-		}
-		if v.needsGuard(p) && p == v.in.Project {
-			budget := secretBudget
-			v.hideSecrets(p, secretDepth, &budget)
-			v.sayScanCut(p)
 		}
 		v.overlay(p, n, g)
 		return v.below(p, n)

@@ -5,7 +5,8 @@ import (
 	"path"
 	"strings"
 	"sync"
-	"unicode"
+
+	"sbx/broker/internal/guard"
 )
 
 // reservedPrefix names the files that replaceChecked makes for a moment. They are hidden, so that nobody inside can hold one open.
@@ -62,7 +63,7 @@ func compile(rules []Rule) (*ruleset, error) {
 			if !validName(p) {
 				return nil, fmt.Errorf("compiling rule %q: component %q is not a name", r.Pattern, p)
 			}
-			cs[i] = component{text: fold(p), glob: strings.ContainsAny(p, `*?[\`)}
+			cs[i] = component{text: guard.Fold(p), glob: strings.ContainsAny(p, `*?[\`)}
 			if _, err := path.Match(cs[i].text, ""); err != nil {
 				return nil, fmt.Errorf("compiling rule %q: %w", r.Pattern, err)
 			}
@@ -135,7 +136,7 @@ func (z *zone) rule(name string) ruling {
 	}
 	r := ruling{action: z.inherit}
 	decided := false
-	folded := fold(name)
+	folded := guard.Fold(name)
 	for _, s := range z.states {
 		i, at := int(s>>8), int(s&255)
 		c := z.set.comps[i][at]
@@ -163,7 +164,7 @@ func (z *zone) below(name string) *zone {
 	if a := z.rule(name).action; a == Guard || a == Check {
 		inherit = Guard
 	}
-	folded := fold(name)
+	folded := guard.Fold(name)
 	var states []uint16
 	for _, s := range z.states {
 		i, at := int(s>>8), int(s&255)
@@ -198,49 +199,4 @@ func ActionOf(rules []Rule, rel string) (Action, error) {
 // free reports whether everything below passes through, so that a native mount would show the same.
 func (z *zone) free() bool {
 	return len(z.states) == 0 && z.inherit == Plain
-}
-
-// fold brings the spellings that a case-folding ext4 or f2fs directory takes for equal to one.
-func fold(name string) string {
-	plain := true
-	for i := 0; i < len(name); i++ {
-		if c := name[i]; c >= 0x80 || 'A' <= c && c <= 'Z' {
-			plain = false
-			break
-		}
-	}
-	if plain {
-		return name
-	}
-	var b strings.Builder
-	for _, r := range name {
-		switch { // the only runes whose full folding is more than one ASCII letter
-		case r == 0xdf, r == 0x1e9e:
-			b.WriteString("ss")
-		case 0xfb00 <= r && r <= 0xfb06:
-			b.WriteString([...]string{"ff", "fi", "fl", "ffi", "ffl", "st", "st"}[r-0xfb00])
-		default:
-			if f := foldRune(r); f >= 0 {
-				b.WriteRune(f)
-			}
-		}
-	}
-	return b.String()
-}
-
-func foldRune(r rune) rune {
-	switch {
-	case r < 0x80:
-		return unicode.ToLower(r)
-	case r == 0xad, r == 0x34f, r == 0x61c, 0x115f <= r && r <= 0x1160, 0x17b4 <= r && r <= 0x17b5, 0x180b <= r && r <= 0x180f,
-		0x200b <= r && r <= 0x200f, 0x202a <= r && r <= 0x202e, 0x2060 <= r && r <= 0x206f, r == 0x3164,
-		0xfe00 <= r && r <= 0xfe0f, r == 0xfeff, r == 0xffa0, 0xfff0 <= r && r <= 0xfff8, 0x1bca0 <= r && r <= 0x1bca3,
-		0x1d173 <= r && r <= 0x1d17a, 0xe0000 <= r && r <= 0xe0fff:
-		return -1 // default-ignorable: the kernel's folding drops them
-	}
-	least := r
-	for f := unicode.SimpleFold(r); f != r; f = unicode.SimpleFold(f) {
-		least = min(least, f)
-	}
-	return unicode.ToLower(least)
 }

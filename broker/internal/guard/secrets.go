@@ -1,0 +1,180 @@
+package guard
+
+import (
+	"path"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Secret is a name under which people keep credentials in a project.
+type Secret struct {
+	Pattern string // a name, *SUFFIX or PREFIX*
+	Dir     bool   // what lies in a directory of that name is meant as well
+	// Holds says whether contents are a credential, for names that say nothing by themselves. Nil: the name says it.
+	Holds func(head []byte) bool
+	Why   string
+	Most  int64 // a larger file holds none; 0: of any size
+}
+
+// HeadSize is how much of a file its contents are judged by.
+const HeadSize = 64 << 10
+
+// Secrets is the table of the names that do not exist inside, with the reason of each. What holds a credential only sometimes is judged by
+// its contents.
+func Secrets() []Secret {
+	return []Secret{
+		{".env*", true, nil, "environment files hold tokens", 0},
+		{"*.env", false, nil, "environment files hold tokens", 0},
+		{"id_rsa", false, nil, "a private key", 0},
+		{"id_dsa", false, nil, "a private key", 0},
+		{"id_ecdsa", false, nil, "a private key", 0},
+		{"id_ed25519", false, nil, "a private key", 0},
+		{"id_ecdsa_sk", false, nil, "a private key", 0},
+		{"id_ed25519_sk", false, nil, "a private key", 0},
+		{"*.ppk", false, nil, "a private key", 0},
+		{"*.p12", false, nil, "a key store", 0},
+		{"*.pfx", false, nil, "a key store", 0},
+		{"*.jks", false, nil, "a key store", 0},
+		{"*.keystore", false, nil, "a key store", 0},
+		{"*.kdbx", false, nil, "a password database", 0},
+		{"master.key", false, nil, "decrypts an application's credentials", 0},
+		{"*.tfstate", false, nil, "Terraform's state has every secret in clear text", 0},
+		{"*.tfstate.backup", false, nil, "Terraform's state has every secret in clear text", 0},
+		{".git-credentials", false, nil, "passwords in clear text", 0},
+		{".pgpass", false, nil, "database passwords", 0},
+		{".vault-token", false, nil, "a token", 0},
+		{".htpasswd", false, nil, "password hashes", 0},
+		{"*.pem", false, HoldsPrivateKey, "a private key", 0},
+		{"*.key", false, HoldsKey, "a private key", 0},
+		{"*.asc", false, HoldsPrivateKey, "a private key", 0},
+		{"*.ovpn", false, HoldsPrivateKey, "a private key", 0},
+		{".npmrc", false, HoldsNpmToken, "a registry token", 0},
+		{".yarnrc", false, HoldsNpmToken, "a registry token", 0},
+		{".yarnrc.yml", false, HoldsYarnToken, "a registry token", 0},
+		{".pypirc", false, HoldsPassword, "an index password", 0},
+		{".my.cnf", false, HoldsPassword, "a database password", 0},
+		{".netrc", false, HoldsNetrc, "passwords in clear text", 0},
+		{"_netrc", false, HoldsNetrc, "passwords in clear text", 0},
+		{"kubeconfig", false, HoldsKubeToken, "cluster credentials", 0},
+		{"*.kubeconfig", false, HoldsKubeToken, "cluster credentials", 0},
+		{"*.json", false, HoldsCloudKey, "a cloud account's key", 16 << 10},
+	}
+}
+
+// public are names that look like those of secrets and are made to be shown: templates, and what tools keep their settings in.
+func public() []string {
+	return []string{"*.example", "*.sample", "*.template", "*.tmpl", "*.dist", "*.defaults", "*.schema", ".envrc",
+		"example.env", "sample.env", "template.env", "package.json", "package-lock.json", "tsconfig.json", "composer.json"}
+}
+
+// SecretPatterns are the names that are hidden whatever they hold, and first those that are not.
+func SecretPatterns() (hide, except []string) {
+	for _, s := range Secrets() {
+		if s.Holds != nil && s.Pattern != "*.pem" {
+			continue
+		}
+		hide = append(hide, s.Pattern)
+		for _, d := range [...]string{".git", "node_modules", "site-packages", "vendor"} {
+			except = append(except, d+"/**/"+s.Pattern)
+		}
+	}
+	return hide, append(except, public()...)
+}
+
+// Dependency says whether a directory of this name holds what a package registry or a tool put there: its keys and certificates are everybody's.
+func Dependency(name string) bool {
+	return slices.Contains(dependencies(), name)
+}
+
+func dependencies() []string {
+	return []string{"node_modules", "bower_components", "site-packages", "dist-packages", "vendor", "third_party", ".venv", "venv", ".tox", ".nox", "__pycache__"}
+}
+
+// secretIndex finds a row of the table by the last part of a name.
+type secretIndex struct {
+	exact, suffix map[string]*Secret // suffix: by what follows the star
+	prefix        []*Secret
+	public        []string
+}
+
+var indexSecrets = sync.OnceValue(func() *secretIndex {
+	x := &secretIndex{exact: map[string]*Secret{}, suffix: map[string]*Secret{}, public: public()}
+	table := Secrets()
+	for i := range table {
+		switch s := &table[i]; {
+		case strings.HasPrefix(s.Pattern, "*"):
+			x.suffix[s.Pattern[1:]] = s
+		case strings.HasSuffix(s.Pattern, "*"):
+			x.prefix = append(x.prefix, s)
+		default:
+			x.exact[s.Pattern] = s
+		}
+	}
+	return x
+})
+
+// SecretOf is the row that a file of this base name falls under, or nil; of a directory, those that mean what lies in it. The name is
+// compared as a file system that folds letter case would.
+func SecretOf(name string, dir bool) *Secret {
+	x := indexSecrets()
+	name = Fold(name)
+	s := x.exact[name]
+	if s == nil {
+		s = x.match(name)
+	}
+	if s == nil || dir && !s.Dir {
+		return nil
+	}
+	for _, p := range x.public {
+		if ok, _ := path.Match(p, name); ok && !dir {
+			return nil
+		}
+	}
+	return s
+}
+
+// match tries the rows with a star. A suffix begins at a dot.
+func (x *secretIndex) match(name string) *Secret {
+	for _, s := range x.prefix {
+		if strings.HasPrefix(name, s.Pattern[:len(s.Pattern)-1]) {
+			return s
+		}
+	}
+	for i := range len(name) {
+		if name[i] == '.' {
+			if s := x.suffix[name[i:]]; s != nil {
+				return s
+			}
+		}
+	}
+	return nil
+}
+
+// Candidate is what a path tells about a file or directory that may hold secrets.
+type Candidate struct {
+	*Secret        // nil: it is none
+	Keeper  string // the directory, relative to the tree, whose name says that all below it is meant; "" if the name itself says so
+	In      string // the directory of dependencies, or of git's own, that it lies in, where nothing is hidden; "" for none
+}
+
+// SecretAt judges a path relative to the tree that is shown, by its own name and by those of the directories above.
+func SecretAt(rel string, dir bool) (c Candidate) {
+	for at := 0; ; {
+		i := strings.IndexByte(rel[at:], '/')
+		if i < 0 {
+			if own := SecretOf(rel[at:], dir); own != nil {
+				c.Secret, c.Keeper = own, ""
+			}
+			return c
+		}
+		name := rel[at : at+i]
+		at += i + 1
+		if Dependency(name) || Fold(name) == ".git" { // branches may have any name
+			return Candidate{In: rel[:at-1]}
+		}
+		if d := SecretOf(name, true); d != nil {
+			c.Secret, c.Keeper = d, rel[:at-1]
+		}
+	}
+}

@@ -1,0 +1,210 @@
+package planner
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"sbx/broker/internal/guard"
+	"sbx/broker/internal/host"
+	"sbx/broker/internal/secrets"
+	"sbx/shared/plan"
+)
+
+// Bounds of the search for names of secrets in the trees that are shown: below them lies what a person put there, above them what tools unpacked.
+const (
+	searchDepth  = 6    // directories below the tree's top
+	searchBudget = 6000 // directory entries in all
+	maxServed    = 4    // trees that the broker serves beside the root
+)
+
+// shownTree is a tree of a user's that a grant shows, in which names of secrets are hidden.
+type shownTree struct {
+	root string
+	mode Mode
+}
+
+// Judge returns what judges files for this input: the search here, the engines and sbx why ask the same one.
+func (in *Input) Judge() *secrets.Judge { return secrets.New(in.FS, in.Own, in.GitDir) }
+
+// ShownBy is the tree of a grant that p lies in and that is searched for secrets; "" if it is none. Names are judged relative to it.
+func (in *Input) ShownBy(p string) string {
+	best := ""
+	for _, t := range in.shownTrees() {
+		if host.Within(p, t.root) && len(t.root) >= len(best) {
+			best = t.root
+		}
+	}
+	return best
+}
+
+// JudgedFrom is the directory that a path is judged relative to: the tree that shows it, or else the user's home or the root.
+func (in *Input) JudgedFrom(p string) string {
+	if t := in.ShownBy(p); t != "" {
+		return t
+	}
+	if home := in.Facts.Home; home != "" && p != home && host.Within(p, home) {
+		return home
+	}
+	return "/"
+}
+
+// shownTrees are the trees of the grants that hold what a person put there, outermost first: not what a profile shows of the system and of tools. Of a grant that
+// contains the user's home it is the home.
+func (in *Input) shownTrees() []shownTree {
+	var tools []string
+	var out []shownTree
+	home := in.Facts.Home
+	for pass := range 2 {
+		for _, g := range in.Grants {
+			if g.Mode != Read && g.Mode != Write && g.Mode != Overlay || g.Own || g.Socket || g.Source != "" {
+				continue
+			}
+			canon, _, st, err := host.Resolve(in.FS, g.Path)
+			if err != nil || st.Type != host.Dir || canon == in.GitDir {
+				continue
+			}
+			mine := g.Explicit || canon == in.Project || home != "" && host.Within(home, canon)
+			switch {
+			case pass == 0 && !mine && g.ofTools():
+				tools = append(tools, canon)
+			case pass == 0 || !mine && g.ofTools(), slices.ContainsFunc(tools, func(t string) bool { return host.Within(canon, t) }) && canon != in.Project:
+			case home != "" && host.Within(home, canon):
+				out = append(out, shownTree{home, g.Mode})
+			default:
+				out = append(out, shownTree{canon, g.Mode})
+			}
+		}
+	}
+	slices.SortStableFunc(out, func(a, b shownTree) int { return strings.Compare(a.root, b.root) })
+	return out
+}
+
+// ofTools says whether a grant is a profile's or a cache's: what lies there came with the system or from a registry.
+func (g *Grant) ofTools() bool { return g.Why == CacheWhy || strings.HasPrefix(g.Why, ProfileWhy) }
+
+// hideNames hides the names of secrets in every tree that a grant shows, however it is shown.
+func (v *view) hideNames() {
+	if v.in.NoGuard {
+		return
+	}
+	s := search{view: v, judge: v.in.Judge(), seen: map[string]bool{}, budget: searchBudget}
+	defer s.judge.Forget()
+	for _, t := range v.in.shownTrees() {
+		// A small project is served as a whole, and every name in it is judged when it is looked up.
+		if t.root == v.in.Project && t.mode == Write && v.in.Facts.Fuse && (v.in.Containers != nil || v.size(t.root) < bigEnough) {
+			continue
+		}
+		s.tree(t)
+	}
+}
+
+// search looks for names of secrets within a budget of directory entries.
+type search struct {
+	*view
+	judge  *secrets.Judge
+	seen   map[string]bool
+	budget int
+}
+
+// contentsCost is what reading the beginning of a file takes, in directory entries.
+const contentsCost = 16
+
+// searched is a directory on its way through a search.
+type searched struct {
+	path   string
+	depth  int
+	keeper bool // it keeps secrets: every name in it is judged
+}
+
+// tree goes through a tree level by level, so that what a person put near its top is found before the budget ends.
+func (s *search) tree(t shownTree) {
+	queue := []searched{{path: t.root, depth: searchDepth}}
+	for len(queue) > 0 {
+		d := queue[0]
+		queue = queue[1:]
+		if s.seen[d.path] {
+			continue
+		}
+		s.seen[d.path] = true
+		list, err := s.in.FS.ReadDir(d.path)
+		if err != nil {
+			continue
+		}
+		for _, e := range list {
+			below := searched{path.Join(d.path, e.Name), d.depth - 1, d.keeper}
+			if s.budget--; s.budget < 0 {
+				s.losses = append(s.losses, Loss{What: "secrets deep in " + plan.Bytes(t.root).Quote(), Why: "the tree is too large to be searched for .env and key files",
+					Fix: "hide them by name with --hide"})
+				return
+			}
+			if s.one(t, e, &below) && below.depth >= 0 {
+				queue = append(queue, below)
+			}
+		}
+	}
+}
+
+// one judges a name; it says whether to go on below it.
+func (s *search) one(t shownTree, e host.Entry, below *searched) bool {
+	n := s.root.find(below.path)
+	if n != nil && (n.hidden || n.special != nil || n.granted && e.Type != host.Dir) { // who grants a single file has named it
+		return false
+	}
+	if row := guard.SecretOf(e.Name, e.Type == host.Dir); row != nil || below.keeper && e.Type != host.Dir {
+		if row != nil && row.Holds != nil {
+			s.budget -= contentsCost
+		}
+		f := s.judge.At(t.root, relative(below.path, t.root))
+		if f.Hidden {
+			s.hideAt(below.path, false)
+			s.root.at(below.path).found = true
+			return false
+		}
+		if f.Because == secrets.Contents { // a Python environment
+			return false
+		}
+		below.keeper = true
+	}
+	if e.Type != host.Dir || guard.Dependency(e.Name) || e.Name == ".git" {
+		return false
+	}
+	// What tools make anew is never bound natively into a tree that is served, where every name is judged when it is looked up.
+	return !(s.in.Facts.Fuse && t.mode == Write && guard.Disposable(e.Name))
+}
+
+// relative is p as it is called below dir.
+func relative(p, dir string) string { return strings.TrimPrefix(strings.TrimPrefix(p, dir), "/") }
+
+// finds says whether a name of a secret was found below n.
+func (n *node) finds() bool {
+	return slices.ContainsFunc(n.children, func(c *node) bool { return c.found || c.finds() })
+}
+
+// live marks what is found below n: a server judges these names whenever they are looked up, so that nothing is settled about them here.
+func (n *node) live() {
+	for _, c := range n.children {
+		if c.found {
+			c.hidden = false
+		}
+		if !c.granted { // else it is shown by itself
+			c.live()
+		}
+	}
+}
+
+// serves says whether a directory that is shown read-only is served, so that what has the name of a secret later is hidden as well.
+func (v *view) serves(p string, n *node) bool {
+	home := v.in.Facts.Home
+	if !v.in.Facts.Fuse || v.in.NoGuard || v.served >= maxServed || home != "" && host.Within(home, p) {
+		return false
+	}
+	root := v.in.Project
+	if root == "" || !host.Within(p, root) {
+		root = v.in.ShownBy(p)
+	}
+	if root == "" || guard.SecretAt(relative(p+"/x", root), false).In != "" {
+		return false
+	}
+	return n.finds() || v.in.Project != "" && host.Within(p, v.in.Project)
+}
