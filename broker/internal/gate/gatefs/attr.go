@@ -11,8 +11,10 @@ import (
 // unmapped is an id that no sandbox maps; inside it shows as the overflow id.
 const unmapped = 65534
 
-// fill translates host attributes. The server's user appears as Options.Owner. Any group does too: the kernel refuses to write
-// to a file whose group it cannot name, and the permission check that counts is made by the host, with the user's real groups.
+// fill translates host attributes. Whoever owns a file or directory, it appears as Options.Owner's: the kernel refuses to
+// write, remove and rename what belongs to somebody it cannot name, and the permission check that counts is made by the
+// host, as the server's user with all of his groups. Links of others stay others': by their owner the kernel decides
+// whether to follow them (fs.protected_symlinks).
 func (s *Server) fill(st *unix.Stat_t, out *fuse.Attr) {
 	out.Ino, out.Size, out.Blocks = st.Ino, uint64(st.Size), uint64(st.Blocks)
 	out.Atime, out.Atimensec = uint64(st.Atim.Sec), uint32(st.Atim.Nsec)
@@ -20,9 +22,18 @@ func (s *Server) fill(st *unix.Stat_t, out *fuse.Attr) {
 	out.Ctime, out.Ctimensec = uint64(st.Ctim.Sec), uint32(st.Ctim.Nsec)
 	out.Mode, out.Nlink = visibleMode(st.Mode), uint32(st.Nlink)
 	out.Rdev, out.Blksize = uint32(st.Rdev), uint32(st.Blksize)
-	out.Uid, out.Gid = unmapped, s.opts.Owner.GID
-	if st.Uid == s.uid {
-		out.Uid = s.opts.Owner.UID
+	out.Uid, out.Gid = s.opts.Owner.UID, s.opts.Owner.GID
+	if st.Uid != s.uid && st.Mode&unix.S_IFMT == unix.S_IFLNK {
+		out.Uid = unmapped
+	}
+}
+
+// fillSkeleton is fill for a directory of names that are granted. Nothing is made or removed in it, and programs that judge
+// by owner and mode where they may write (perl's -w) are to see that.
+func (s *Server) fillSkeleton(d *dir, out *fuse.Attr) {
+	s.fill(&d.attr, out)
+	if d.attr.Uid != s.uid {
+		out.Uid = unmapped
 	}
 }
 
@@ -73,7 +84,7 @@ func (s *Server) GetAttr(cancel <-chan struct{}, in *fuse.GetAttrIn, out *fuse.A
 		return fuse.OK
 	}
 	if t.kind == static && t.dir.Kind == Skeleton {
-		s.fill(&t.dir.attr, &out.Attr)
+		s.fillSkeleton(t.dir, &out.Attr)
 		return fuse.OK
 	}
 	return s.statNode(t.node, t.host, &out.Attr)
@@ -134,14 +145,12 @@ func (s *Server) opened(in *fuse.SetAttrIn) (target, bool) {
 	return target{node: h.node, host: h.fd, freely: true}, err == nil && flags&unix.O_ACCMODE != unix.O_RDONLY
 }
 
-// chown allows what changes nothing: the sandbox knows one user and one group.
+// chown allows what changes nothing, to the owner: the sandbox knows one user and one group.
 func (s *Server) chown(st *unix.Stat_t, in *fuse.SetAttrIn) fuse.Status {
-	var seen fuse.Attr
-	s.fill(st, &seen)
-	if uid, ok := in.GetUID(); ok && uid != seen.Uid {
-		return fuse.EPERM
-	}
-	if gid, ok := in.GetGID(); ok && gid != seen.Gid {
+	uid, ofUser := in.GetUID()
+	gid, ofGroup := in.GetGID()
+	owner := st.Uid == s.uid || s.root
+	if ofUser && (!owner || uid != s.opts.Owner.UID) || ofGroup && (!owner || gid != s.opts.Owner.GID) {
 		return fuse.EPERM
 	}
 	return fuse.OK

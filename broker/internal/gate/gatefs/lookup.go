@@ -51,7 +51,7 @@ func (s *Server) enterStatic(n *node, out *fuse.EntryOut) fuse.Status {
 	if n.dir.Kind == Guarded {
 		return s.statFd(n.fd, &out.Attr)
 	}
-	s.fill(&n.dir.attr, &out.Attr)
+	s.fillSkeleton(n.dir, &out.Attr)
 	return fuse.OK
 }
 
