@@ -30,9 +30,6 @@ type ahead struct {
 	foreign bool // there was such a session already
 }
 
-// span is a part of a tape, which the broker carries out while process 1 makes its namespaces: they are what process 1 waits for longest.
-type span struct{ from, to uint64 }
-
 // TakeSession returns the folder of the session that process 1 has begun to set up, once; "" if there is none. Process 1 makes it, if it has not
 // done so yet. Whoever takes it has to remove it.
 func (e *Early) TakeSession() string {
@@ -74,7 +71,7 @@ func (e *Early) foresaw(p *plan.Plan, std Stdio, hooks *Hooks) bool {
 		return false
 	}
 	t, err := compileAhead(p, hooks.Folder, e.peer, std)
-	if err != nil || t.full() || !a.file.holds(t) || e.block.control.setup.errno != 0 || e.block.prog.made.errno != 0 {
+	if err != nil || t.full() || !a.file.holds(t) || e.block.control.setup.errno != 0 {
 		return false
 	}
 	a.tape = t
@@ -134,9 +131,9 @@ func foreseeable(p *plan.Plan) bool {
 
 // compileAhead makes the tape of p as process 1 would have found it in the file.
 func compileAhead(p *plan.Plan, folder Folder, peer int, std Stdio) (*tape, error) {
-	folder.spare = Spare(p)
+	folder.own = true
 	t := &tape{ops: make([]op, 0, 1<<10), arena: aheadArena()}
-	return t, compileSetup(t, p, peer, std, inUserNS{folder: folder, cpus: allowed(p), ahead: true})
+	return t, compileSetup(t, p, peer, std, inUserNS{folder: folder, cpus: allowed(p)})
 }
 
 // remember leaves the set-up of p for the next run with the same arguments. It is no failure if it cannot.
@@ -169,18 +166,6 @@ func remember(p *plan.Plan, folder Folder, std Stdio) {
 	}
 }
 
-// Spare is where a run whose set-up is remembered leaves its layers if nothing was written into them: the next one takes them instead of making
-// as many. "" if there is no such place.
-func Spare(p *plan.Plan) string {
-	x := &entry.ahead
-	if x.dir == 0 || !foreseeable(p) {
-		return ""
-	}
-	return filepath.Join(string(x.path[:x.dir]), "ahead", x.name()+spareSuffix)
-}
-
-const spareSuffix = ".layers"
-
 // Bounds of what is remembered.
 const (
 	maxAhead = 64
@@ -197,7 +182,7 @@ func store(dir, name string, b []byte) {
 		}
 		defer os.Remove(f.Name())
 		defer f.Close()
-		if writeSparse(f, b) == nil {
+		if _, err := f.Write(b); err == nil { // 0600, as all that CreateTemp makes
 			_ = os.Rename(f.Name(), filepath.Join(dir, name))
 		}
 	}
@@ -221,28 +206,4 @@ func store(dir, name string, b []byte) {
 			_ = os.Remove(filepath.Join(dir, f.name))
 		}
 	}
-	for _, e := range list {
-		if of, ok := strings.CutSuffix(e.Name(), spareSuffix); ok {
-			if _, err := os.Lstat(filepath.Join(dir, of)); os.IsNotExist(err) {
-				_ = os.RemoveAll(filepath.Join(dir, e.Name()))
-			}
-		}
-	}
-}
-
-// writeSparse writes b without its empty pages.
-func writeSparse(f *os.File, b []byte) error {
-	const page = 4096
-	if err := f.Truncate(int64(len(b))); err != nil {
-		return err
-	}
-	var none [page]byte
-	for i := 0; i < len(b); i += page {
-		if p := b[i:min(i+page, len(b))]; !bytes.Equal(p, none[:len(p)]) {
-			if _, err := f.WriteAt(p, int64(i)); err != nil {
-				return err
-			}
-		}
-	}
-	return unix.Fchmod(int(f.Fd()), 0o600)
 }

@@ -131,7 +131,7 @@ func (e *Early) End() {
 	_ = unix.Kill(e.pid, unix.SIGKILL)
 	awaitEnd(e.pid)
 	if e.ahead != nil {
-		e.ahead.foreign = e.block.prog.made.errno == int64(unix.EEXIST)
+		e.ahead.foreign = e.block.control.setup.errno == int64(unix.EEXIST)
 	}
 	e.pid = 0
 	unix.Close(e.sock)

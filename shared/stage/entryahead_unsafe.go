@@ -13,18 +13,21 @@ const (
 	aheadAt    = 0x5b00_0000_0000
 	aheadOps   = 4 << 10
 	aheadData  = 256 << 10
-	aheadMagic = 0x33_74_61_78_62_73 // "sbxat3"
+	aheadMagic = 0x34_74_61_78_62_73 // "sbxat4"
 )
 
-// aheadFile is the file that holds it, and the memory that the file is mapped to.
+// aheadFile is the memory that the tape is read into. The file has the header, and as much of ops and data as is used.
 type aheadFile struct {
+	aheadHeader
+	ops  [aheadOps]op
+	data [aheadData]byte
+}
+
+type aheadHeader struct {
 	magic, nops, used, misses uint64
 	nids                      uint64
-	alone                     uint64 // nobody answers process 1 while it builds
-	byBroker                  span
+	alone                     uint64      // nobody answers process 1 while it builds
 	ids                       [128]uint32 // where in data the session's id stands
-	ops                       [aheadOps]op
-	data                      [aheadData]byte
 }
 
 // aheadEntry is what enter knows of it.
@@ -65,7 +68,7 @@ func openAhead(x *aheadEntry, argc uintptr, argv unsafe.Pointer, peer uint64) {
 	if e != 0 {
 		return
 	}
-	if m := mapAhead(x, fd); m != nil && m.magic == aheadMagic && m.nops <= aheadOps && m.used <= aheadData && m.nids <= uint64(len(m.ids)) {
+	if m := readAhead(x, fd); m != nil {
 		if x.worn = m.misses >= maxMisses; !x.worn && newID(x) {
 			giveID(x, m)
 		}
@@ -86,22 +89,42 @@ func giveID(x *aheadEntry, m *aheadFile) {
 	x.file = m
 }
 
-// mapAhead maps the file, which must be this user's alone.
+// readAhead reads the file, which must be this user's alone, into memory that is nobody else's. It must not be mapped: pages of a private mapping that
+// were not written yet change with the file, so that what is compared would not be what was carried out. Whoever writes to the file meanwhile
+// decides what is read, which is then compared.
 //
 //go:noinline
 //go:nosplit
 //go:norace
-func mapAhead(x *aheadEntry, fd uintptr) *aheadFile {
+func readAhead(x *aheadEntry, fd uintptr) *aheadFile {
 	uid, _, _ := syscall.RawSyscall(syscall.SYS_GETEUID, 0, 0, 0)
 	_, _, e := syscall.RawSyscall(syscall.SYS_FSTAT, fd, uintptr(unsafe.Pointer(&x.st)), 0)
-	if e != 0 || x.st.Mode != unix.S_IFREG|0o600 || uintptr(x.st.Uid) != uid || x.st.Nlink != 1 || x.st.Size != int64(unsafe.Sizeof(aheadFile{})) {
+	if e != 0 || x.st.Mode != unix.S_IFREG|0o600 || uintptr(x.st.Uid) != uid || x.st.Nlink != 1 {
 		return nil
 	}
-	m, _, e := syscall.RawSyscall6(syscall.SYS_MMAP, aheadAt, unsafe.Sizeof(aheadFile{}), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_FIXED_NOREPLACE, fd, 0)
-	if e != 0 || m != aheadAt { // kernels before 4.17 take the address for a wish
+	at, _, e := syscall.RawSyscall6(syscall.SYS_MMAP, aheadAt, unsafe.Sizeof(aheadFile{}), unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE|unix.MAP_FIXED_NOREPLACE, ^uintptr(0), 0)
+	if e != 0 || at != aheadAt { // kernels before 4.17 take the address for a wish
 		return nil
 	}
-	return (*aheadFile)(address(m))
+	m := (*aheadFile)(address(at))
+	if !readWhole(fd, unsafe.Pointer(&m.aheadHeader), unsafe.Sizeof(m.aheadHeader)) || m.magic != aheadMagic ||
+		m.nops > aheadOps || m.used > aheadData || m.nids > uint64(len(m.ids)) {
+		return nil
+	}
+	ops := uintptr(m.nops) * unsafe.Sizeof(op{})
+	if x.st.Size != int64(unsafe.Sizeof(m.aheadHeader)+ops)+int64(m.used) ||
+		!readWhole(fd, unsafe.Pointer(&m.ops), ops) || !readWhole(fd, unsafe.Pointer(&m.data), uintptr(m.used)) {
+		return nil
+	}
+	return m
+}
+
+//go:nosplit
+//go:norace
+func readWhole(fd uintptr, to unsafe.Pointer, n uintptr) bool {
+	got, _, e := syscall.RawSyscall(syscall.SYS_READ, fd, uintptr(to), n)
+	return e == 0 && got == n
 }
 
 // newID makes an id for the session, as session.NewID does.

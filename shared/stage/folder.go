@@ -13,10 +13,9 @@ import (
 // names. All of it lies in the session's folder.
 type Folder struct {
 	Session string // the folder itself, which is there already unless process 1 makes it ahead of its plan
-	Layers  string // in Dirs, a directory of directories that may be taken from the last run, see Spare; or ""
 	Dirs    []Dir  // in this order
 	Files   []File
-	spare   string // the last run's layers; "" where nothing is made ahead
+	own     bool // it is made ahead
 }
 
 // Dir is one directory.
@@ -46,13 +45,9 @@ func (f Folder) Make() error {
 // makeFolder has the tape do what Make does. It comes after the identity maps: before, the kernel lets nobody make a file.
 func (c *compiler) makeFolder(folder Folder) {
 	t := c.t
-	if folder.spare != "" {
+	if folder.own {
 		t.at("making session folder", folder.Session)
 		t.call(unix.SYS_MKDIRAT, atCwd, t.str(folder.Session), 0o700) // never one that is there
-		if folder.Layers != "" {
-			t.at("taking layers", folder.Layers)
-			t.call(unix.SYS_RENAMEAT, atCwd, t.str(folder.spare), atCwd, t.str(folder.Layers)).may(uint16(unix.ENOENT))
-		}
 	}
 	for _, d := range folder.Dirs {
 		t.at("making directory", d.Path)

@@ -28,9 +28,6 @@ type program struct {
 	apart, all  cpuSet     // where it was put until the program starts, and what that is to have
 	here        cpuSet     // the others
 	stays       bool       // the broker's threads are kept there
-	dir         [32]byte   // the path of process 1 in /proc
-	made        fault      // of what the broker does for process 1
-	ready       int32      // it has done it: 1; or it could not: -1
 	batched     bool       // they run under SCHED_BATCH, but for the first
 }
 

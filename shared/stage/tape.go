@@ -51,8 +51,7 @@ type tape struct {
 	fixed bool   // ops lie in memory of the interpreter's and cannot grow
 	arena *arena // of everything that an argument points to
 
-	byBroker span    // only where it is carried out ahead
-	statx    uintptr // see statBuf
+	statx uintptr // see statBuf
 }
 
 // stepAt is the step of the instructions from first on.

@@ -14,15 +14,11 @@ import (
 type inUserNS struct {
 	folder Folder
 	cpus   *cpuSet // nil: process 1 has its processors
-	ahead  bool    // the broker does some of it, see span
 }
 
 func (n inUserNS) user(c *compiler) {
-	from := c.identity(c.p.Identity.HasRanges(), n.ahead)
+	c.identity(c.p.Identity.HasRanges())
 	c.makeFolder(n.folder)
-	if n.ahead {
-		c.t.byBroker = span{uint64(from), uint64(len(c.t.ops))}
-	}
 	c.makeGate()
 }
 
@@ -151,9 +147,8 @@ func (c *compiler) clock() {
 	c.writeFile("/proc/self/timens_offsets", fmt.Sprintf("monotonic %d 0\nboottime %d 0\n", off, off))
 }
 
-// identity writes the identity maps of the new user namespace (user_namespaces(7)), or waits until somebody else has. With ahead the broker
-// writes them, which begins with instruction from, and regD is the process's directory in /proc.
-func (c *compiler) identity(wait, ahead bool) (from int) {
+// identity writes the identity maps of the new user namespace (user_namespaces(7)), or waits until somebody else has.
+func (c *compiler) identity(wait bool) {
 	t, id := c.t, c.p.Identity
 	if c.p.Namespaces.JoinNet { // the namespace above has one user, 0
 		id.OutsideUID, id.OutsideGID = 0, 0
@@ -162,12 +157,8 @@ func (c *compiler) identity(wait, ahead bool) (from int) {
 	// process holds nothing yet, and gives dumpability up again before anything can reach it from inside.
 	t.at("making process 1 dumpable for its identity maps", "")
 	t.call(unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 1, 0, 0, 0)
-	from = len(t.ops)
 	open := func(name string) *op {
 		t.at("writing", "/proc/self/"+name)
-		if ahead {
-			return t.call(unix.SYS_OPENAT, 0, t.str(name), unix.O_WRONLY|unix.O_CLOEXEC, 0).from(0, regD).to(regA)
-		}
 		return t.call(unix.SYS_OPENAT, atCwd, t.str("/proc/self/"+name), unix.O_WRONLY|unix.O_CLOEXEC, 0).to(regA)
 	}
 	write := func(name, text string) {
@@ -187,7 +178,6 @@ func (c *compiler) identity(wait, ahead bool) (from int) {
 	if !wait {
 		write("gid_map", fmt.Sprintf("%d %d 1", id.InsideGID, id.OutsideGID))
 	}
-	return from
 }
 
 func (c *compiler) writeFile(path, text string) {

@@ -157,9 +157,7 @@ func (t *term) run(r *request) int {
 	if err == nil {
 		folder = ownNames(p, in)
 		folder.Session = s.Dir
-		if layers := s.Layers(p); len(layers) > 0 {
-			folder.Layers, folder.Dirs = layers[0].Path, append(folder.Dirs, layers...)
-		}
+		folder.Dirs = append(folder.Dirs, s.Layers(p)...)
 	}
 	if err == nil && r.keep {
 		err = s.Keep()
@@ -226,11 +224,7 @@ func (t *term) run(r *request) int {
 		return t.unavailable(r, facts, cfg, err)
 	}
 	t.result = res
-	spare := ""
-	if remember && !res.After.Left { // nobody is left who could still write
-		spare = stage.Spare(p)
-	}
-	cerr := s.Close(r.keep, spare)
+	cerr := s.Close(r.keep)
 	if strings.HasSuffix(s.ID, "a") || strings.HasSuffix(s.ID, "b") { // now and then: it looks at every record
 		t.clean(root, true)
 	}

@@ -23,8 +23,6 @@ type Session struct {
 	ID   string
 	Dir  string // absolute
 	lock int
-
-	layers []stage.Dir // of its plan
 }
 
 // Root returns the folder of all sessions below the state home, or an error that says what to set.
@@ -207,7 +205,6 @@ func (s *Session) Layers(p *plan.Plan) []stage.Dir {
 			}
 		}
 	}
-	s.layers = out
 	return out
 }
 
@@ -216,12 +213,12 @@ func (s *Session) WriteFile(name string, b []byte) error {
 	return os.WriteFile(filepath.Join(s.Dir, name), b, 0o600)
 }
 
-// Close removes the layers, unless they are kept, and gives the lock back. The record stays. Layers as new go to spare, unless that is "" or taken.
-func (s *Session) Close(keep bool, spare string) error {
+// Close removes the layers, unless they are kept, and gives the lock back. The record stays.
+func (s *Session) Close(keep bool) error {
 	var err error
 	if keep {
 		err = s.WriteFile("kept", nil)
-	} else if spare == "" || !spareLayers(s.Dir, spare, s.layers) {
+	} else {
 		err = removeLayers(s.Dir)
 	}
 	if s.lock >= 0 {
@@ -248,7 +245,7 @@ func DropLayers(dir string) error {
 
 // Discard removes the whole folder: nothing was run in this session.
 func (s *Session) Discard() {
-	_ = s.Close(false, "")
+	_ = s.Close(false)
 	_ = os.RemoveAll(s.Dir)
 }
 

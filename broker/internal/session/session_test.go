@@ -69,7 +69,7 @@ func TestCreate(t *testing.T) {
 	if err := s.WriteFile("log.jsonl", nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Close(false, ""); err != nil || Alive(s.Dir) {
+	if err := s.Close(false); err != nil || Alive(s.Dir) {
 		t.Errorf("closed: %v, alive %t", err, Alive(s.Dir))
 	}
 	if _, err := os.Stat(s.Dir + "/plan.json"); err != nil {
@@ -122,7 +122,7 @@ func TestLayersComeAndGo(t *testing.T) {
 	if err := os.Chmod(filepath.Dir(deep), 0); err != nil { // as a program may leave it
 		t.Fatal(err)
 	}
-	if err := s.Close(false, ""); err != nil {
+	if err := s.Close(false); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Lstat(s.Dir + "/overlay"); !os.IsNotExist(err) {
