@@ -1,129 +1,175 @@
 package guard
 
 import (
+	"bytes"
+	"crypto/sha256"
 	"fmt"
-	"strings"
+	"slices"
+	"sync"
 )
 
-// CheckGitConfig says whether a repository's configuration may be replaced by next. Ordinary settings
-// may change as they like; a key by which git runs a program, reads another configuration or talks to
-// another place may only stay as it was (git-config(1)). Rel is the file's place in the project.
-func CheckGitConfig(rel string, old, next []byte) error {
-	had := map[string]bool{}
-	for _, w := range worktrees(rel) {
-		had["core.worktree="+w] = true
+// ConfigError says what in a repository's configuration a sandbox may not change.
+type ConfigError struct {
+	File   string // as the check was told it
+	Key    string // section.subsection.name; empty if it is not about one key
+	Value  string // the new one
+	Reason string
+	how    []string // the options and arguments of git config that make the change
+}
+
+func (e *ConfigError) Error() string {
+	if e.Key == "" {
+		return e.Reason
 	}
-	before, err := dangerous(string(old))
-	if err != nil {
-		before = nil // an unreadable file vouches for nothing
+	return fmt.Sprintf("setting %q: %s", e.Key, e.Reason)
+}
+
+// Command makes the change outside of the sandbox, run in the project; nil if no single command does.
+func (e *ConfigError) Command() []string {
+	if e.how == nil {
+		return nil
 	}
-	for _, k := range before {
-		had[k] = true
+	if e.File == ".git/config" {
+		return append([]string{"git", "config", "--local"}, e.how...)
 	}
-	after, err := dangerous(string(next))
-	if err != nil {
+	return append([]string{"git", "config", "--file", e.File}, e.how...)
+}
+
+// CheckGitConfig says whether a repository's configuration may be replaced by next. What a sandbox may set is
+// listed; all else stays exactly as it was, in its order, since git runs programs and reads other files by a good
+// part of it, and by more of it every year. File is the place in the project, or an absolute path; old is nil where
+// there is no such file. The error is a *ConfigError.
+func CheckGitConfig(file string, old, next []byte) error {
+	return (&Configs{}).judge(file, old, next)
+}
+
+// Configs judges what one session writes. What the session itself has set it may set again and take away.
+type Configs struct {
+	// Elsewhere says whether an absolute path is a repository that the session cannot change: git push runs what
+	// lies in the one it pushes to. Nil: none is.
+	Elsewhere func(path string) bool
+
+	mu    sync.Mutex
+	files map[string]kept
+}
+
+// kept is a file as it was before the session, and what was let through last.
+type kept struct {
+	before []byte
+	last   [sha256.Size]byte
+}
+
+// maxKept bounds what is remembered; a file beyond it is compared with what is there.
+const maxKept = 4096
+
+// Check is CheckGitConfig. Where old is what was let through the last time, next is compared with what was there
+// before that.
+func (c *Configs) Check(file string, old, next []byte) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k, known := c.files[file]
+	if !known || old == nil || sha256.Sum256(old) != k.last {
+		k.before = bytes.Clone(old) // the host has changed it, or it is the first time
+	}
+	if err := c.judge(file, k.before, next); err != nil {
 		return err
 	}
-	for _, k := range after {
-		if !had[k] {
-			key, _, _ := strings.Cut(k, "=")
-			return fmt.Errorf("setting %q makes git run something or read another file", key)
-		}
+	if c.files == nil {
+		c.files = map[string]kept{}
+	}
+	if k.last = sha256.Sum256(next); known || len(c.files) < maxKept {
+		c.files[file] = k
 	}
 	return nil
 }
 
-// dangerous lists the entries of a git configuration that matter, as "section.sub.key=value".
-func dangerous(text string) ([]string, error) {
-	var out []string
-	section := ""
-	lines := strings.Split(strings.TrimPrefix(text, "\ufeff"), "\n")
-	for i := 0; i < len(lines); i++ {
-		line := strings.TrimSpace(strings.TrimSuffix(lines[i], "\r"))
-		for strings.HasSuffix(line, `\`) && i+1 < len(lines) {
-			i++
-			line = strings.TrimSuffix(line, `\`) + strings.TrimSuffix(lines[i], "\r")
-		}
-		line = strings.TrimSpace(line)
-		if strings.HasPrefix(line, "[") {
-			name, rest, err := header(line)
-			if err != nil {
-				return nil, fmt.Errorf("line %d: %w", i+1, err)
-			}
-			section, line = name, strings.TrimSpace(rest)
-		}
-		if line == "" || line[0] == '#' || line[0] == ';' {
-			continue
-		}
-		key, value, _ := strings.Cut(line, "=")
-		key = strings.ToLower(strings.TrimSpace(key))
-		if j := strings.IndexAny(key, "#; \t"); j >= 0 { // "key ; comment" is a boolean key
-			key = key[:j]
-		}
-		if runs(section, key) || strings.Contains(strings.ToLower(value), "ext::") {
-			out = append(out, section+"."+key+"="+strings.TrimSpace(value))
+func (c *Configs) judge(file string, old, next []byte) error {
+	if bytes.Equal(old, next) && old != nil {
+		return nil
+	}
+	was, err := parse(old)
+	if err != nil {
+		return &ConfigError{File: file, Reason: "the present one is not understood and may not change: " + err.Error()}
+	}
+	now, err := parse(next)
+	if err != nil {
+		return &ConfigError{File: file, Reason: "the new configuration is not understood: " + err.Error()}
+	}
+	odd := tally(was.odd)
+	for _, o := range now.odd {
+		if odd[o] == 0 {
+			return &ConfigError{File: file, Reason: fmt.Sprintf("%.80q is written so that programs read it differently", o)}
 		}
 	}
-	return out, nil
+	before, _ := c.fixed(file, was.settings, was.settings)
+	after, why := c.fixed(file, was.settings, now.settings)
+	if slices.Equal(before, after) {
+		return nil
+	}
+	return difference(file, before, after, why)
 }
 
-// header reads "[name]" or "[name "sub"]" and returns it as "name" or "name.sub", the name in lower
-// case, with what follows on the line.
-func header(line string) (name, rest string, err error) {
-	quoted, escaped := false, false
-	for i := 1; i < len(line); i++ {
-		switch c := line[i]; {
-		case escaped:
-			escaped = false
-		case c == '\\' && quoted:
-			escaped = true
-		case c == '"':
-			quoted = !quoted
-		case c == ']' && !quoted:
-			base, sub, has := strings.Cut(line[1:i], `"`)
-			name = strings.ToLower(strings.TrimSpace(base))
-			if has {
-				name += "." + strings.TrimSuffix(sub, `"`)
-			}
-			return name, line[i+1:], nil
+// fixed are the settings of a configuration that a sandbox may not set as they are, with the reasons.
+func (c *Configs) fixed(file string, was, now []entry) (list []entry, why []string) {
+	k := newKeys(file, was, now, c.Elsewhere)
+	for _, s := range now {
+		if reason := k.free(s); reason != "" {
+			list, why = append(list, s), append(why, reason)
 		}
 	}
-	return "", "", fmt.Errorf("section header without an end")
+	return list, why
 }
 
-// runs says whether the key decides what git executes, reads or talks to.
-func runs(section, key string) bool {
-	top, sub, _ := strings.Cut(section, ".")
-	switch top {
-	case "alias", "include", "includeif", "pager", "protocol", "url", "guitool", "sendemail", "trailer", "instaweb", "browser", "man", "web", "hook":
-		return true
-	case "core":
-		switch key {
-		case "fsmonitor", "hookspath", "sshcommand", "pager", "editor", "askpass", "gitproxy", "alternaterefscommand", "attributesfile", "worktree":
-			return true
+// difference names the first setting that came, went or changed its value.
+func difference(file string, before, after []entry, why []string) *ConfigError {
+	had, has := tally(before), tally(after)
+	for i, s := range after {
+		if has[s] > had[s] {
+			e := &ConfigError{File: file, Key: s.key, Value: s.value, Reason: why[i]}
+			value := s.value
+			if s.bare {
+				value = "true"
+			}
+			switch had, has := values(before, s.key), values(after, s.key); {
+			case len(has) > len(had) && len(had) > 0:
+				e.how = []string{"--add", s.key, value}
+			case len(has) > 1:
+				e.how = []string{"--replace-all", s.key, value}
+			default:
+				e.how = []string{s.key, value}
+			}
+			return e
 		}
-	case "filter", "merge", "mergetool", "difftool":
-		return sub != ""
-	case "diff":
-		return key == "external" || key == "command" || key == "textconv"
-	case "credential":
-		return key == "helper"
-	case "gpg":
-		return strings.HasSuffix(key, "program") || strings.HasSuffix(key, "command")
-	case "sequence":
-		return key == "editor"
-	case "interactive":
-		return key == "difffilter"
-	case "remote":
-		return key == "uploadpack" || key == "receivepack" || key == "vcs" || key == "proxy"
-	case "uploadpack":
-		return key == "packobjectshook"
-	case "submodule":
-		return key == "update"
-	case "tar", "init":
-		return key == "command" || key == "templatedir"
-	case "http":
-		return key == "proxy" || key == "cookiefile" || key == "sslcainfo" || key == "sslverify"
 	}
-	return false
+	for _, s := range before {
+		if had[s] > has[s] {
+			e := &ConfigError{File: file, Key: s.key, Reason: "a sandbox may not take it away"}
+			if len(values(after, s.key)) == 0 {
+				e.how = []string{"--unset-all", s.key}
+			}
+			return e
+		}
+	}
+	i := 0
+	for before[i] == after[i] { // they hold the same, so that they have one length
+		i++
+	}
+	return &ConfigError{File: file, Key: after[i].key, Reason: "a sandbox may not change the order of such settings"}
+}
+
+func tally[T comparable](list []T) map[T]int {
+	n := make(map[T]int, len(list))
+	for _, x := range list {
+		n[x]++
+	}
+	return n
+}
+
+func values(list []entry, key string) (out []entry) {
+	for _, s := range list {
+		if s.key == key {
+			out = append(out, s)
+		}
+	}
+	return out
 }

@@ -1,58 +1,276 @@
 package guard
 
-import "testing"
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+)
 
-const plain = "[core]\n\trepositoryformatversion = 0\n[remote \"origin\"]\n\turl = /srv/x\n"
+const plain = "[core]\n\trepositoryformatversion = 0\n" +
+	"[remote \"origin\"]\n\turl = https://git.example/x\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n"
 
-func TestCheckGitConfig(t *testing.T) {
-	for _, c := range []struct {
-		name, next string
-		ok         bool
-	}{
-		{"nothing changed", plain, true},
-		{"user name", plain + "[user]\n\tname = A\n", true},
-		{"upstream", plain + "[branch \"main\"]\n\tremote = origin\n\tmerge = refs/heads/main\n", true},
-		{"remote", plain + "[remote \"b\"]\n\turl = /srv/y\n\tfetch = +refs/heads/*:refs/remotes/b/*\n", true},
-		{"submodule", plain + "[submodule \"m\"]\n\tactive = true\n\turl = /srv/m\n", true},
-		{"fsmonitor", plain + "[core]\n\tfsmonitor = /tmp/x\n", false},
-		{"same line", plain + "[core] fsmonitor = /tmp/x\n", false},
-		{"upper case", plain + "[CORE]\n\tHooksPath = .\n", false},
-		{"continued", plain + "[core]\n\thooks\\\nPath = .\n", false},
-		{"boolean with comment", plain + "[core]\n\tfsmonitor ; yes\n", false},
-		{"carriage return", plain + "[core]\r\n\tsshCommand = x\r\n", false},
-		{"alias", plain + "[alias]\n\tst = !sh\n", false},
-		{"include", plain + "[include]\n\tpath = ../x\n", false},
-		{"filter", plain + "[filter \"x\"]\n\tsmudge = sh\n", false},
-		{"subsection with bracket", plain + "[diff \"a]b\"]\n\tcommand = sh\n", false},
-		{"ext transport", plain + "[remote \"e\"]\n\turl = ext::sh -c id\n", false},
-		{"broken header", plain + "[core\n", false},
-		{"byte order mark", "\ufeff[core]\n\teditor = x\n", false},
+// elsewhere is what a session may fetch from and push to on this machine.
+func elsewhere(p string) bool { return strings.HasPrefix(p, "/srv/") }
+
+func check(file, old, next string) error {
+	c := Configs{Elsewhere: elsewhere}
+	return c.Check(file, []byte(old), []byte(next))
+}
+
+// TestConfigReading has what a checker that is not git itself gets wrong: each line sets core.fsmonitor or
+// something like it.
+func TestConfigReading(t *testing.T) {
+	for _, c := range []struct{ name, next, key string }{
+		{"plain", "[core]\n\tfsmonitor = x\n", "core.fsmonitor"},
+		{"upper case", "[CORE]\n\tFSMonitor = x\n", "core.fsmonitor"},
+		{"no blanks", "[core]\nfsmonitor=x", "core.fsmonitor"},
+		{"no value", "[core]\n\tfsmonitor\n", "core.fsmonitor"},
+		{"tab", "[core]\tfsmonitor\t=\tx\n", ""},
+		{"two headers on a line", "[user] [core] fsmonitor = x\n", ""},
+		{"two headers on a line, the entry on the next", "[user] [core]\n\tfsmonitor = x\n", ""},
+		{"behind the header", "[core] fsmonitor = x\n", ""},
+		{"comment that ends in a backslash", "[core]\n\t# c\\\n\tfsmonitor = x\n", ""},
+		{"value that ends in a backslash", "[user]\n\tname = A\\\\\n[core]\n\tfsmonitor = x\n", ""},
+		{"ends of lines of DOS", "[core]\r\n\tfsmonitor = x\r\n", ""},
+		{"byte order mark", "\ufeff[core]\n\tfsmonitor = x\n", ""},
+		{"subsection with a bracket", "[diff \"a]b\"]\n\tcommand = x\n", "diff.a]b.command"},
+		{"subsection with an escaped quote", "[diff \"a\\\"]b\"]\n\tcommand = x\n", "diff.a\"]b.command"},
+		{"old subsection", "[filter.x]\n\tsmudge = x\n", ""},
+		{"NUL", "[user]\n\tname = A\x00\n", ""},
+		{"broken header", "[core\n", ""},
 	} {
-		if err := CheckGitConfig(".git/config", []byte(plain), []byte(c.next)); (err == nil) != c.ok {
+		var e *ConfigError
+		if err := check(".git/config", "", c.next); !errors.As(err, &e) || e.Key != c.key {
 			t.Errorf("%s: %v", c.name, err)
 		}
+		if err := check(".git/config", c.next, c.next); err != nil {
+			t.Errorf("%s: what does not change: %v", c.name, err)
+		}
+		old := strings.TrimSuffix(c.next, "\n") + "\n"
+		if _, err := parse([]byte(old)); err != nil {
+			continue
+		}
+		if err := check(".git/config", old, old+"[user]\n\temail = a@b.example\n"); err != nil {
+			t.Errorf("%s: beside what was there: %v", c.name, err)
+		}
 	}
 }
 
-func TestCheckGitConfigKeepsWhatWasThere(t *testing.T) {
-	old := plain + "[core]\n\tfsmonitor = true\n"
-	if err := CheckGitConfig(".git/config", []byte(old), []byte(old+"[user]\n\tname = A\n")); err != nil {
-		t.Error(err)
-	}
-	if err := CheckGitConfig(".git/config", []byte(old), []byte(plain+"[core]\n\tfsmonitor = /tmp/evil\n")); err == nil {
-		t.Error("another value for a key that was there is another program")
+// TestConfigKeys has one line per setting that is added to a repository with a remote. Those that are let through
+// are listed in free; all others, known or not, are not.
+func TestConfigKeys(t *testing.T) {
+	for _, c := range []struct {
+		section, entry string
+		ok             bool
+	}{
+		{`user`, `name = A`, true}, {`user`, `email = a@b.example`, true}, {`author`, `name = A`, true},
+		{`committer`, `email = a`, true},
+		{`user`, `name`, false}, {`user`, `signingkey = x`, false}, {`user "x"`, `name = A`, false},
+		{`branch "main"`, `remote = origin`, true}, {`branch "main"`, `remote = .`, true},
+		{`branch "main"`, `merge = refs/heads/main`, true},
+		{`branch "a/b.c"`, `rebase = true`, true}, {`branch "main"`, `rebase = merges`, true},
+		{`branch "main"`, `pushRemote = origin`, true},
+		{`branch "main"`, `description = "a\nb"`, true},
+		{`branch "main"`, `remote = unknown`, false}, {`branch "main"`, `remote = ./sub`, false},
+		{`branch "main"`, `remote = /srv/x`, false},
+		{`branch "main"`, `remote = --upload-pack=x`, false}, {`branch "main"`, `remote = ext::x`, false},
+		{`branch "main"`, `remote = https://git.example/y`, false},
+		{`branch "main"`, `merge = --upload-pack=x`, false}, {`branch "main"`, `merge = refs/heads/a..b`, false},
+		{`branch "main"`, `rebase = x`, false},
+		{`branch "main"`, `mergeOptions = --strategy=x`, false}, {`branch`, `autoSetupMerge = true`, false},
+		{`branch "-x"`, `remote = origin`, false},
+		{`remote "up"`, `url = https://git.example/y.git`, true},
+		{`remote "up"`, `url = https://u:t-1@git.example:8443/a%20b`, true},
+		{`remote "up"`, `url = ssh://git@git.example:22/y`, true},
+		{`remote "up"`, `url = git@git.example:a/y.git`, true}, {`remote "up"`, `url = git://git.example/y`, true},
+		{`remote "up"`, `url = /srv/y`, true}, {`remote "up"`, `url = file:///srv/y`, true},
+		{`remote "up"`, `fetch = +refs/heads/*:refs/remotes/up/*`, true},
+		{`remote "up"`, `fetch = refs/heads/main`, true}, {`remote "up"`, `fetch = ^refs/heads/x*`, true},
+		{`remote "up"`, `fetch = +refs/heads/*:../x/*`, false}, {`remote "up"`, `fetch = --upload-pack=x`, false},
+		{`remote "up"`, `fetch = a:b`, false},
+		{`remote "up"`, `url = /home/y`, false}, {`remote "up"`, `url = /srv/../home/y`, false},
+		{`remote "up"`, `url = ../y`, false}, {`remote "up"`, `url = y`, false},
+		{`remote "up"`, `url = file://home/y`, false}, {`remote "up"`, `url = file:///home/y`, false},
+		{`remote "up"`, `url = ./git.example:y`, false},
+		{`remote "up"`, `url = ext::sh -c x`, false}, {`remote "up"`, `url = ext::x`, false},
+		{`remote "up"`, `url = "ext::x"`, false}, {`remote "up"`, `url = e"xt"::x`, false},
+		{`remote "up"`, `url = hg::https://git.example`, false}, {`remote "up"`, `url = foo://git.example/x`, false},
+		{`remote "up"`, `url = fd::17`, false},
+		{`remote "up"`, `url = -u:x`, false}, {`remote "up"`, `url = --upload-pack=x`, false},
+		{`remote "up"`, `url = ssh://-oProxyCommand=x/y`, false},
+		{`remote "up"`, `url = ssh://-oProxyCommand=x@git.example/y`, false},
+		{`remote "up"`, `url = "git.example;x:y"`, false}, {`remote "up"`, `url = git@$(x):y`, false},
+		{`remote "up"`, `url = git@git.example:-x`, false},
+		{`remote "up"`, `url = https://git.example/%0ahost=x`, false},
+		{`remote "up"`, `url = https://git.example/%0`, false},
+		{`remote "up"`, `url = "https://git.example/a\nb"`, false},
+		{`remote "up"`, `url = https://git.example:x/y`, false}, {`remote "up"`, `url = https:///y`, false},
+		{`remote "up"`, `url`, false}, {`remote "up"`, `url =`, false},
+		{`remote "--upload-pack=x"`, `url = https://git.example/y`, false},
+		{`remote "../x"`, `url = https://git.example/y`, false},
+		{`remote "up"`, `uploadpack = x`, false}, {`remote "up"`, `receivepack = x`, false},
+		{`remote "up"`, `vcs = x`, false}, {`remote "up"`, `proxy = x`, false},
+		{`remote "up"`, `pushurl = https://git.example/y`, false}, {`remote "up"`, `promisor = true`, false},
+		{`remote`, `pushDefault = up`, false},
+		{`remote "origin"`, `url = https://git.example/y`, false},
+		{`remote "origin"`, `fetch = refs/heads/y`, false},
+		{`remote "origin"`, `pushurl = https://git.example/y`, false},
+		{`core`, `bare = false`, true}, {`core`, `fileMode = true`, true},
+		{`core`, `logAllRefUpdates = always`, true}, {`core`, `repositoryformatversion = 1`, true},
+		{`core`, `ignorecase`, true}, {`core`, `symlinks = 0`, true}, {`core`, `bare = x`, false},
+		{`core`, `repositoryformatversion = 2`, false}, {`core "x"`, `bare = true`, false},
+		{`core`, `worktree = ..`, false}, {`core`, `sharedRepository = 0777`, false},
+		{`core`, `hooksPath = /dev/null`, false}, {`core`, `sshCommand = x`, false},
+		{`core`, `editor = x`, false}, {`core`, `pager = x`, false}, {`core`, `askPass = x`, false},
+		{`core`, `gitProxy = x`, false}, {`core`, `attributesFile = x`, false},
+		{`core`, `excludesFile = x`, false}, {`core`, `alternateRefsCommand = x`, false},
+		{`core`, `whatGitAddsNextYear = x`, false},
+		{`extensions`, `objectFormat = sha256`, true}, {`extensions`, `worktreeConfig = true`, true},
+		{`extensions`, `refStorage = reftable`, true},
+		{`extensions`, `refStorage = files:///x`, false}, {`extensions`, `worktreeConfig = false`, false},
+		{`extensions`, `partialClone = up`, false}, {`extensions`, `submodulePathConfig = true`, false},
+		{`submodule "m"`, `url = https://git.example/m`, true}, {`submodule "m"`, `active = true`, true},
+		{`submodule`, `active = .`, true}, {`submodule "m"`, `branch = main`, true},
+		{`submodule "m"`, `update = merge`, true},
+		{`submodule "m"`, `url = ext::x`, false}, {`submodule "m"`, `update = !x`, false},
+		{`submodule "m"`, `gitdir = x`, false}, {`submodule "../m"`, `url = https://git.example/m`, false},
+		{`alias`, `st = !sh`, false}, {`alias`, `st = status`, false}, {`include`, `path = x`, false},
+		{`includeIf "gitdir:/"`, `path = x`, false}, {`filter "x"`, `clean = x`, false},
+		{`diff "x"`, `textconv = x`, false}, {`merge "x"`, `driver = x`, false}, {`credential`, `helper = x`, false},
+		{`credential "https://git.example"`, `helper = x`, false},
+		{`gpg`, `program = x`, false}, {`http`, `proxy = x`, false},
+		{`http "https://git.example"`, `extraHeader = x`, false}, {`http`, `sslVerify = false`, false},
+		{`gc`, `recentObjectsHook = x`, false}, {`gc`, `auto = 1`, false},
+		{`lfs "customtransfer.x"`, `path = x`, false}, {`lfs`, `url = x`, false},
+		{`imap`, `tunnel = x`, false}, {`annex`, `freezecontent-command = x`, false},
+		{`hook "x"`, `command = x`, false}, {`trace2`, `eventTarget = /x`, false}, {`safe`, `directory = *`, false},
+		{`protocol "ext"`, `allow = always`, false}, {`url "ext::x"`, `insteadOf = https:`, false},
+		{`next "year"`, `run = x`, false}, {`next`, `run`, false},
+	} {
+		text := plain + "[" + c.section + "]\n\t" + c.entry + "\n"
+		if err := check(".git/config", plain, text); (err == nil) != c.ok {
+			t.Errorf("[%s] %s: %v", c.section, c.entry, err)
+		}
+		if err := check(".git/config", text, text+"[user]\n\tname = A\n"); err != nil {
+			t.Errorf("[%s] %s stays: %v", c.section, c.entry, err)
+		}
 	}
 }
 
-func FuzzCheckGitConfig(f *testing.F) {
-	f.Add(plain)
-	f.Fuzz(func(t *testing.T, s string) {
-		if err := CheckGitConfig(".git/config", []byte(s), []byte(s)); err != nil {
-			if _, bad := dangerous(s); bad == nil {
-				t.Fatalf("unchanged file refused: %v", err)
+func TestConfigStaysAsItWas(t *testing.T) {
+	hooks := "[core]\n\thooksPath = /dev/null\n"
+	local := "git config --local "
+	two := "[credential]\n\thelper =\n\thelper = store\n"
+	for _, c := range []struct {
+		name, old, next, key string
+		command              string // behind git config --local
+	}{
+		{"taken away", plain + hooks, plain, "core.hookspath", "--unset-all core.hookspath"},
+		{"changed", plain + hooks, plain + "[core]\n\thooksPath = x\n", "core.hookspath", "core.hookspath x"},
+		{"overridden", plain + hooks, plain + hooks + "\thooksPath = x\n", "core.hookspath", "--add core.hookspath x"},
+		{"added", plain, plain + "[alias]\n\tst = !x\n", "alias.st", "alias.st !x"},
+		{"other case", "[a \"x\"]\n\tb = c\n", "[a \"X\"]\n\tb = c\n", "a.X.b", "a.X.b c"},
+		{"valueless", plain, plain + "[commit]\n\tgpgsign\n", "commit.gpgsign", "commit.gpgsign true"},
+		{"order", plain + two, plain + "[credential]\n\thelper = store\n\thelper =\n", "credential.helper", ""},
+		{"one of two", plain + two, plain + "[credential]\n\thelper = store\n", "credential.helper", ""},
+		{"remote taken away", plain, "[core]\n\trepositoryformatversion = 0\n", "remote.origin.url", "--unset-all remote.origin.url"},
+		{"remote changed", plain, strings.Replace(plain, "/x", "/y", 1), "remote.origin.url", "remote.origin.url https://git.example/y"},
+		{"everything gone", plain + hooks, "", "remote.origin.url", "--unset-all remote.origin.url"},
+		{"extension taken away", "[extensions]\n\tworktreeConfig = true\n", "", "extensions.worktreeconfig", "--unset-all extensions.worktreeconfig"},
+		{"identity taken away", plain + "[user]\n\tname = A\n", plain, "", ""},
+		{"order beside what is free", plain + two + "[user]\n\tname = A\n", "[user]\n\tname = B\n" + plain + two, "", ""},
+		{"branch taken away", plain + "[branch \"b\"]\n\tremote = origin\n\tmerge = refs/heads/b\n", plain, "", ""},
+	} {
+		var e *ConfigError
+		switch err := check(".git/config", c.old, c.next); {
+		case c.key == "":
+			if err != nil {
+				t.Errorf("%s: %v", c.name, err)
 			}
+		case !errors.As(err, &e) || e.Key != c.key || strings.TrimPrefix(strings.Join(e.Command(), " "), local) != c.command:
+			t.Errorf("%s: %v: %q", c.name, err, e.Command())
+		}
+	}
+}
+
+// TestConfigOfTheSession: what a session has set it may change, until the host has touched the file.
+func TestConfigOfTheSession(t *testing.T) {
+	c := Configs{Elsewhere: elsewhere}
+	now := plain
+	step := func(name, next string, ok bool) {
+		t.Helper()
+		err := c.Check(".git/config", []byte(now), []byte(next))
+		if (err == nil) != ok {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err == nil {
+			now = next
+		}
+	}
+	up := plain + "[remote \"up\"]\n\turl = https://git.example/a\n"
+	step("remote add sets the url", up, true)
+	step("and then what is fetched", up+"\tfetch = +refs/heads/*:refs/remotes/up/*\n", true)
+	step("another url", strings.Replace(up, "/a", "/b", 1), true)
+	step("a bad one", strings.Replace(up, "https://git.example/a", "ext::x", 1), false)
+	step("an older remote", strings.Replace(up, "/x", "/b", 1), false)
+	step("gone again", plain, true)
+	step("and back", up, true)
+	now = strings.Replace(up, "/a", "/host", 1) // from outside
+	step("what the host has set", up, false)
+	step("beside it", now+"[user]\n\tname = A\n", true)
+	if err := c.Check("/other/.git/config", []byte(up), []byte(plain)); err == nil {
+		t.Error("another file's remote was taken away")
+	}
+	if err := CheckGitConfig(".git/config", []byte(plain), []byte(plain+"[remote \"up\"]\n\turl = /srv/y\n")); err == nil {
+		t.Error("a repository of this machine that nobody vouches for")
+	}
+}
+
+// FuzzCheckGitConfig: whatever the two files are, what is let through leaves every setting of the sections that are
+// not listed as it was.
+func FuzzCheckGitConfig(f *testing.F) {
+	f.Add(plain, plain+"[user]\n\tname = A\n")
+	f.Add("", plain+"[alias]\n\tst = !x\n")
+	for _, c := range parseSeeds {
+		f.Add(plain, c.text)
+		f.Add(c.text, c.text+"[user]\n\tname = A\n")
+	}
+	f.Fuzz(func(t *testing.T, old, next string) {
+		if err := check(".git/config", old, old); err != nil {
+			t.Fatalf("unchanged file refused: %v", err)
+		}
+		if old == next || check(".git/config", old, next) != nil {
+			return
+		}
+		if !slices.Equal(others(t, old), others(t, next)) {
+			t.Fatalf("let through: %q, %q", old, next)
 		}
 	})
+}
+
+func others(t *testing.T, text string) (out []entry) {
+	p, err := parse([]byte(text))
+	if err != nil {
+		t.Fatalf("let through: %q: %v", text, err)
+	}
+	for _, s := range p.settings {
+		section, _, name := s.parts()
+		switch section {
+		case "user", "author", "committer", "branch", "extensions", "submodule":
+		case "core":
+			if slices.Contains([]string{"fsmonitor", "hookspath", "sshcommand", "editor", "pager", "worktree"}, name) {
+				out = append(out, s)
+			}
+		case "remote":
+			if name != "url" && name != "fetch" {
+				out = append(out, s)
+			}
+		default:
+			out = append(out, s)
+		}
+	}
+	return out
 }
 
 func TestSubmoduleWorktree(t *testing.T) {
@@ -70,6 +288,10 @@ func TestSubmoduleWorktree(t *testing.T) {
 		{".git/modules/.vscode/config", "../../../.vscode", false},
 		{".git/modules/.git/config", "../../../.git", false},
 		{".git/modules/x/../../y/config", "../../../../../../x/../../y", false},
+		{"nested/.git/modules/sub/config", "../../../sub", true},
+		{"nested/.git/modules/sub/config", "../../../../sub", false},
+		{"/home/u/p/.git/modules/sub/config", "../../../sub", true},
+		{".git/worktrees/w/modules/sub/config", "../../../../../sub", false},
 		{".git/config", "../sub", false},
 		{".git/worktrees/w/config.worktree", "../../../w", false},
 	} {

@@ -5,18 +5,19 @@ import (
 	"strings"
 )
 
-// worktrees are the values of core.worktree that git itself writes into the configuration at rel, relative to the
-// project: in .git/modules/NAME the way to the submodule's directory, which has its name. Any other could be a link that leads
+// worktrees are the values of core.worktree that git itself writes into the configuration at file: in
+// .git/modules/NAME the way to the submodule's directory, which has its name. Any other could be a link that leads
 // out of the project, through which git would check files out there.
-func worktrees(rel string) []string {
-	dir, ok := strings.CutSuffix(rel, "/config")
-	name, below := strings.CutPrefix(dir, ".git/modules/")
+func worktrees(file string) []string {
+	dir, ok := strings.CutSuffix("/"+file, "/config")
+	_, name, below := strings.Cut(dir, "/.git/modules/")
 	if !ok || !below {
 		return nil
 	}
-	up := strings.Repeat("../", strings.Count(dir, "/")+1)
+	up := "../../" + strings.Repeat("../", strings.Count(name, "/")+1)
 	var out []string
-	for _, p := range [...]string{name, strings.ReplaceAll(name, "/modules/", "/")} { // the latter is a submodule's submodule
+	// the second is a submodule's submodule
+	for _, p := range [...]string{name, strings.ReplaceAll(name, "/modules/", "/")} {
 		if parts := strings.Split(p, "/"); !IsGuarded(parts[0]) && !slices.ContainsFunc(parts, unsafePart) {
 			out = append(out, up+p)
 		}
