@@ -18,6 +18,8 @@ type Layer struct {
 	Why    string   // the plan's word for where the grant came from
 	Git    bool     // Target is a repository's own directory
 	since  unix.Timespec
+
+	elsewhere func(string) bool // see Elsewhere; nil: nothing is
 }
 
 // Repository is the Why of a grant that shows the repository of a linked worktree.
@@ -46,7 +48,7 @@ func Layers(p *plan.Plan, dir string, all bool) ([]Layer, error) {
 		if !all && (m.Why == "cache" || strings.HasPrefix(m.Why, "profile ")) {
 			continue
 		}
-		l := Layer{Target: string(m.Target), Upper: string(upper), Why: m.Why, Git: m.Why == Repository}
+		l := Layer{Target: string(m.Target), Upper: string(upper), Why: m.Why, Git: m.Why == Repository, elsewhere: Elsewhere(p)}
 		for _, h := range m.Hide {
 			l.Hide = append(l.Hide, string(h))
 		}

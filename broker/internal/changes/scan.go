@@ -385,17 +385,26 @@ func (s *scanner) judgeGit(c *Change, parts []string) {
 	}
 }
 
+// judgeConfig puts a repository's configuration before the check that a session's own writing is put before. What is taken away is
+// as if it were empty.
 func (s *scanner) judgeConfig(c *Change) {
-	if c.Op == Deleted || c.Op == Mode {
+	if c.Op == Mode {
 		return
 	}
 	var old, now []byte
 	var err error
-	if now, err = readSmall(s.upper, within(c.Path, s.l.Target)); err == nil && c.Op != Added {
-		old, err = readSmall(s.host, within(c.Path, s.l.Target))
+	file := within(c.Path, s.l.Target)
+	if c.Op != Deleted {
+		now, err = readSmall(s.upper, file)
+	}
+	if err == nil && c.Op != Added {
+		old, err = readSmall(s.host, file)
+	}
+	if s.l.Git {
+		file = c.Path
 	}
 	if err == nil {
-		err = guard.CheckGitConfig(within(c.Path, s.l.Target), old, now)
+		err = (&guard.Configs{Elsewhere: s.l.elsewhere}).Check(file, old, now)
 	}
 	if err != nil {
 		c.Risk, c.Reason = Guarded, err.Error()

@@ -257,7 +257,7 @@ func guardReason(rel string) string {
 	}
 	for _, n := range guard.GitConfigs() {
 		if ok, _ := path.Match(n, in); ok {
-			return "keys that make git run something cannot be set"
+			return "only the settings that a list allows can be changed"
 		}
 	}
 	return "it decides what runs outside of the sandbox"

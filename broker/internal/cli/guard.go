@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sbx/broker/internal/changes"
 	"sbx/broker/internal/decide"
 	"sbx/broker/internal/gate/gatefs"
 	"sbx/broker/internal/guard"
@@ -20,13 +21,14 @@ import (
 )
 
 // serveGuard returns the function that serves the guarded directories of a plan.
-func (t *term) serveGuard(in *planner.Input, asks *asking, refused *blocked) func(*stage.Child, *plan.Mount, int) error {
+func (t *term) serveGuard(in *planner.Input, p *plan.Plan, asks *asking, refused *blocked) func(*stage.Child, *plan.Mount, int) error {
 	var looked atomic.Int32
+	configs := &guard.Configs{Elsewhere: changes.Elsewhere(p)}
 	return func(c *stage.Child, m *plan.Mount, fd int) error {
 		tree := gatefs.Tree{Dirs: []gatefs.Dir{{Path: "/", Host: string(m.Source), Kind: gatefs.Guarded, Rules: guardRules(in, m)}}}
 		s, err := gatefs.New(fd, tree, gatefs.Options{
 			Owner: gatefs.Owner{UID: in.Facts.UID, GID: in.Facts.GID},
-			Check: func(p string, old, next []byte) error { return guard.CheckGitConfig(inProject(in, m, p), old, next) },
+			Check: func(p string, old, next []byte) error { return configs.Check(inProject(in, m, p), old, next) },
 			Refused: func(r gatefs.Request) {
 				if looked.Add(1) <= maxLooked {
 					r.PID = outside(c.PID, r.PID)
@@ -75,8 +77,13 @@ func kept(p string, r gatefs.Request, asks *asking, refused *blocked) {
 	if r.Hidden {
 		access, what = "read", " (secret)"
 	}
+	outside, reason := settingOutside(r.Why)
 	if asks == nil || asks.arb == nil {
-		refused.line(access+" "+quote(p)+what+by(r.PID)+": sbx why "+shellQuote(p), false)
+		hint := "sbx why " + shellQuote(p)
+		if outside != "" {
+			hint = outsideOnly + outside
+		}
+		refused.line(access+" "+quote(p)+what+by(r.PID)+": "+hint, false)
 		return
 	}
 	q := decide.Ask{PID: int(r.PID), Op: access, Kind: policy.KindPath, Path: p}
@@ -87,7 +94,25 @@ func kept(p string, r gatefs.Request, asks *asking, refused *blocked) {
 		asks.hidden(q, decide.Verdict{Errno: int(unix.ENOENT), Life: decide.Forever, Reason: hiddenReason + "environment files and keys do not exist inside a project"})
 		return
 	}
-	asks.arb.Refused(q, decide.Verdict{Errno: int(unix.EROFS), Life: decide.Forever, Reason: errGuarded.Error()})
+	reason = errGuarded.Error() + reason
+	asks.arb.Refused(q, decide.Verdict{Errno: int(unix.EROFS), Life: decide.Forever, Reason: reason, Outside: outside})
+}
+
+// outsideOnly stands before the command that does outside of the sandbox what was refused inside.
+const outsideOnly = "outside of the sandbox: "
+
+// settingOutside is the command that makes a refused change of a repository's configuration, "" if there is none, and what to add to
+// the reason of the refusal.
+func settingOutside(why error) (command, reason string) {
+	var e *guard.ConfigError
+	if !errors.As(why, &e) {
+		return "", ""
+	}
+	var words []string
+	for _, w := range e.Command() {
+		words = append(words, shellQuote(w))
+	}
+	return strings.Join(words, " "), "; " + e.Error()
 }
 
 func by(pid uint32) string {
@@ -100,10 +125,10 @@ func by(pid uint32) string {
 // errGuarded is the reason of what the guard keeps from being changed.
 var errGuarded = errors.New("guarded: it decides what runs outside of the sandbox")
 
-// inProject is the place in the project of a file of a guarded directory; "" if it is not there.
+// inProject is the place in the project of a file of a guarded directory; its whole path if it is not there.
 func inProject(in *planner.Input, m *plan.Mount, p string) string {
 	if string(m.Target) != in.Project {
-		return ""
+		return path.Join(string(m.Target), p)
 	}
 	return strings.TrimPrefix(p, "/")
 }

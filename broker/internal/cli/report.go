@@ -61,7 +61,7 @@ func (p *report) observe(ev arbiter.Event) {
 	if q.Kind == policy.KindHost {
 		x.Path, x.Host, x.Port, x.Op = "", q.Host, q.Port, "connect"
 	}
-	key := fmt.Sprintf("%t %s %s\x00%s:%d", allowed, x.Op, x.Path, x.Host, x.Port)
+	key := fmt.Sprintf("%t %s %s\x00%s:%d %s", allowed, x.Op, x.Path, x.Host, x.Port, v.Outside)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if i, ok := p.index[key]; ok {
@@ -96,6 +96,8 @@ func (p *report) command(x *reported, q decide.Ask, v decide.Verdict) string {
 	switch {
 	case q.Kind == policy.KindSocket && slices.Contains(p.filters, path.Dir(what)):
 		return v.Reason
+	case v.Outside != "":
+		return outsideOnly + v.Outside
 	case ok && v.Decision == decide.Deny:
 		return "sbx why " + shellQuote(what) + " (" + ascii(r) + ", " + ascii(v.Origin) + ")"
 	case v.Decision == decide.Deny && q.Kind != policy.KindHost && (v.Errno == int(syscall.ENOENT) || v.Life == decide.Forever || v.Reason == neverGranted):
@@ -144,7 +146,7 @@ func (x *reported) line() string {
 	if strings.HasPrefix(x.Reason, hiddenReason) {
 		what += " (secret)"
 	}
-	if x.Reason == errGuarded.Error() {
+	if strings.HasPrefix(x.Reason, errGuarded.Error()) {
 		what += " (guarded)"
 	}
 	if x.Host != "" {

@@ -86,7 +86,8 @@ type Verdict struct {
 	Rule     string
 	Origin   string
 	Path     string
-	Whole    bool // of an allowed directory: nothing below it is hidden, refused or to be asked about
+	Outside  string // the command that does outside of the sandbox what was refused
+	Whole    bool   // of an allowed directory: nothing below it is hidden, refused or to be asked about
 }
 
 // Env is everything a decision depends on.

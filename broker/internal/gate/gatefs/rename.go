@@ -46,11 +46,11 @@ func (s *Server) Rename(cancel <-chan struct{}, in *fuse.RenameIn, oldName, newN
 	}
 	if code := mayMove(od, oldName, nd, newName, &moved); code != fuse.OK {
 		if code == fuse.EROFS && in.Flags&unix.RENAME_EXCHANGE == 0 && s.checked(nd, newName) {
-			code = s.replaceChecked(od, oldName, nd, newName, &moved, uint(in.Flags))
+			code, why := s.replaceChecked(od, oldName, nd, newName, &moved, uint(in.Flags))
 			if code == fuse.OK && od != nd { // the kernel may rely on the file under its old name, and does under the new one
 				go s.fuse.EntryNotify(nd.id, newName) // waits until the kernel has moved the name
 			}
-			return s.tellGuarded(&in.InHeader, nd, newName, code)
+			return s.tellChecked(&in.InHeader, nd, newName, code, why)
 		}
 		return s.tellGuarded(&in.InHeader, nd, newName, code)
 	}
@@ -118,32 +118,33 @@ func (s *Server) checked(n *node, name string) bool {
 }
 
 // replaceChecked carries out a rename onto a checked name. The caller may still hold the old file open for writing, so what is
-// put in place is a new file with exactly the bytes that were checked; the kernel finds its new number at the next lookup.
-func (s *Server) replaceChecked(od *node, oldName string, nd *node, newName string, st *unix.Stat_t, flags uint) fuse.Status {
+// put in place is a new file with exactly the bytes that were checked; the kernel finds its new number at the next lookup. The error is
+// the check's own.
+func (s *Server) replaceChecked(od *node, oldName string, nd *node, newName string, st *unix.Stat_t, flags uint) (fuse.Status, error) {
 	if st.Mode&unix.S_IFMT != unix.S_IFREG {
-		return fuse.EACCES
+		return fuse.EACCES, nil
 	}
 	if code := mayTake(od, oldName, false); code != fuse.OK {
-		return code
+		return code, nil
 	}
 	proposed, err := readChecked(od.fd, oldName)
 	if err != nil {
-		return status(err)
+		return status(err), nil
 	}
 	present, err := readChecked(nd.fd, newName)
 	if errors.Is(err, unix.ENOENT) {
 		present, err = nil, nil
 	}
 	if err != nil {
-		return status(err)
+		return status(err), nil
 	}
-	if s.opts.Check(s.nodes.where(nd)+"/"+newName, present, proposed) != nil {
-		return fuse.EACCES
+	if err := s.opts.Check(s.nodes.where(nd)+"/"+newName, present, proposed); err != nil {
+		return fuse.EACCES, err
 	}
 	if err := install(nd.fd, newName, proposed, st.Mode&0o777, flags); err != nil {
-		return status(err)
+		return status(err), nil
 	}
-	return status(unix.Unlinkat(od.fd, oldName, 0))
+	return status(unix.Unlinkat(od.fd, oldName, 0)), nil
 }
 
 func readChecked(dir int, name string) ([]byte, error) {

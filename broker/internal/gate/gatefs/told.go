@@ -19,8 +19,13 @@ func (s *Server) tellHidden(h *fuse.InHeader, n *node, name string) {
 
 // tellGuarded reports that what has a guarded name was to be changed, and passes the answer on.
 func (s *Server) tellGuarded(h *fuse.InHeader, n *node, name string, code fuse.Status) fuse.Status {
+	return s.tellChecked(h, n, name, code, nil)
+}
+
+// tellChecked is tellGuarded with what Options.Check said.
+func (s *Server) tellChecked(h *fuse.InHeader, n *node, name string, code fuse.Status, why error) fuse.Status {
 	if s.opts.Refused != nil && n != nil && (n.kind == loop || n.zone != nil) && (code == fuse.EROFS || code == fuse.EACCES) && !s.isAgent(h) {
-		s.opts.Refused(Request{PID: h.Pid, Op: opWrite.String(), Path: path.Join(s.nodes.where(n), name), Guarded: true})
+		s.opts.Refused(Request{PID: h.Pid, Op: opWrite.String(), Path: path.Join(s.nodes.where(n), name), Guarded: true, Why: why})
 	}
 	return code
 }
