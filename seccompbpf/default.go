@@ -4,7 +4,6 @@ package seccompbpf
 type Toggles struct {
 	Debug        bool // ptrace, and switching address randomisation off for a tracee
 	Containers   bool // namespaces, mounts and what else a nested container runtime needs; images need SUIDBits as well
-	Network      bool // transports beyond TCP, UDP and ping
 	Multiarch    bool // 32-bit programs, under a policy of their own
 	KVM          bool // creating virtual machines
 	Notify       bool // path and address calls go to the gate's second engine

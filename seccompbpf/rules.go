@@ -58,37 +58,42 @@ func (b *builder) ioctls() {
 }
 
 const (
-	afUnix, afInet, afInet6, afNetlink  = 1, 2, 10, 16
-	sockStream, sockDgram, sockRaw      = 1, 2, 3
-	sockSeqpacket, sockDccp, sockPacket = 5, 6, 10
+	afUnix, afInet, afInet6, afNetlink    = 1, 2, 10, 16
+	sockStream, sockDgram, sockRaw        = 1, 2, 3
+	sockSeqpacket, sockPacket             = 5, 10
+	sockTypeMask                          = 0xf // the rest of the argument are flags
+	unspecified                           = 0
+	unixOfUnix                            = 1
+	netlinkRoute                          = 0
+	ipICMP, ipTCP, ipUDP, ipICMPv6, ipRaw = 1, 6, 17, 58, 255
 )
 
-// sockets names the families that may exist; the errno is the one of a kernel without the others, which programs expect.
+// sockets names the sockets that may exist, by family, type and protocol. What is not here does not exist, as in a kernel without it: other families
+// (vsock, packet, alg, tipc, ...) reach past the network namespace or deep into the kernel; other transports (mptcp, udplite, sctp, dccp, l2tp,
+// smc) are a large surface that nobody asked for, and the rules of a network know TCP, UDP and ping only; netlink beyond routes is audit, uevents,
+// netfilter, crypto, diag. The errno is the one that programs expect.
 func (b *builder) sockets() {
-	absent := func(why string, conds []Cond, names ...string) { b.add(Errno(EAFNOSUPPORT), why, conds, names...) }
 	family := func(f ...uint64) Cond { return Cond{Arg: 0, Op: In, List: f} }
-	absent("other families (vsock, packet, alg, tipc, ...) reach past the network namespace or deep into the kernel",
-		[]Cond{{Arg: 0, Op: NotIn, List: []uint64{afUnix, afInet, afInet6, afNetlink}}}, "socket")
-	absent("only unix sockets come in pairs", []Cond{{Arg: 0, Op: Ne, Value: afUnix}}, "socketpair")
-
-	transports := []uint64{0, 1, 6, 17, 58, 136, 262} // IP, ICMP, TCP, UDP, ICMPv6, UDPLITE, MPTCP
-	typ := func(v uint64) Cond { return Cond{Arg: 1, Op: MaskedEq, Mask: 0xf, Value: v} }
-	b.add(Errno(EPROTONOSUPPORT), "netlink beyond routes: audit, uevents, netfilter, crypto, diag, ...",
-		[]Cond{family(afNetlink), {Arg: 2, Op: Ne, Value: 0}}, "socket")
-	const rare = "rare transports (sctp, dccp, l2tp, smc) are a large surface nobody asked for"
-	switch {
-	case b.t.Containers: // raw packets are for ping in networks of a container's own
-		for _, v := range []uint64{sockStream, sockDgram, sockSeqpacket, sockDccp} {
-			b.add(Errno(EPROTONOSUPPORT), rare, []Cond{family(afInet, afInet6), typ(v), {Arg: 2, Op: NotIn, List: transports}}, "socket")
-		}
-	default:
-		for _, v := range []uint64{sockRaw, sockPacket} {
-			b.add(Errno(EPERM), "raw packets", []Cond{family(afInet, afInet6), typ(v)}, "socket")
-		}
-		if !b.t.Network {
-			b.add(Errno(EPROTONOSUPPORT), rare, []Cond{family(afInet, afInet6), {Arg: 2, Op: NotIn, List: transports}}, "socket")
+	typ := func(v uint64) Cond { return Cond{Arg: 1, Op: MaskedEq, Mask: sockTypeMask, Value: v} }
+	allow := func(why string, families, types, protocols []uint64, names ...string) {
+		for _, t := range types {
+			b.add(Allow, why, []Cond{family(families...), typ(t), {Arg: 2, Op: In, List: protocols}}, names...)
 		}
 	}
+	inet := []uint64{afInet, afInet6}
+	allow("unix sockets", []uint64{afUnix}, []uint64{sockStream, sockDgram, sockRaw, sockSeqpacket}, []uint64{unspecified, unixOfUnix}, "socket", "socketpair")
+	allow("TCP", inet, []uint64{sockStream}, []uint64{unspecified, ipTCP}, "socket")
+	allow("UDP and ping", inet, []uint64{sockDgram}, []uint64{unspecified, ipUDP, ipICMP, ipICMPv6}, "socket")
+	allow("routes", []uint64{afNetlink}, []uint64{sockDgram, sockRaw}, []uint64{netlinkRoute}, "socket")
+	if b.t.Containers {
+		allow("ping and iptables in networks of a container's own", inet, []uint64{sockRaw}, []uint64{ipICMP, ipICMPv6, ipRaw}, "socket")
+	}
+	b.add(Errno(EAFNOSUPPORT), "other families", []Cond{{Arg: 0, Op: NotIn, List: []uint64{afUnix, afInet, afInet6, afNetlink}}}, "socket")
+	b.add(Errno(EAFNOSUPPORT), "only unix sockets come in pairs", []Cond{{Arg: 0, Op: Ne, Value: afUnix}}, "socketpair")
+	for _, v := range []uint64{sockRaw, sockPacket} {
+		b.add(Errno(EPERM), "raw packets", []Cond{family(inet...), typ(v)}, "socket")
+	}
+	b.add(Errno(EPROTONOSUPPORT), "other types and protocols", nil, "socket", "socketpair")
 	// The rules of the namespace refuse what such a socket is for (network/known.go); this refuses it where it begins.
 	for _, v := range [][2]uint64{{0, 15}, {41, 78}} { // IP_FREEBIND, IPV6_FREEBIND
 		b.add(Errno(EPERM), "sockets with an address of somebody else's", []Cond{{Arg: 1, Op: MaskedEq, Mask: 0xffffffff, Value: v[0]}, {Arg: 2, Op: MaskedEq, Mask: 0xffffffff, Value: v[1]}}, "setsockopt")
