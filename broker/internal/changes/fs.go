@@ -32,6 +32,17 @@ func lstatAt(dir int, name string, st *unix.Stat_t) error {
 	return unix.Fstatat(dir, name, st, unix.AT_SYMLINK_NOFOLLOW)
 }
 
+// hasName says whether the directory rel below root has that name; what a layer has deleted is not there.
+func hasName(root int, rel, name string) bool {
+	dir, err := openBelow(root, rel)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(dir)
+	var st unix.Stat_t
+	return lstatAt(dir, name, &st) == nil && !isWhiteout(dir, name, &st)
+}
+
 // names lists the directory, sorted.
 func names(dir int) ([]string, error) {
 	fd, err := unix.Openat(dir, ".", dirFlags, 0)

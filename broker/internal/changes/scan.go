@@ -19,16 +19,22 @@ type scanner struct {
 	out   []Change
 	upper int
 	host  int // -1: the host has no such directory
+
+	judges *guard.Judge    // nil: nothing is judged
+	heads  map[string]bool // which directories have a HEAD
 }
 
 // Scan lists what the layers hold that the host does not, in the order of paths. The paths in only, which
 // are absolute, bound it; none means everything.
 func Scan(layers []Layer, only []string) ([]Change, error) {
 	var all []Change
+	judge, err := guard.NewJudge(guard.BuiltIn())
+	if err != nil {
+		return nil, err
+	}
 	for i := range layers {
 		l := &layers[i]
-		s := scanner{l: l, host: -1}
-		var err error
+		s := scanner{l: l, host: -1, judges: judge}
 		if s.upper, err = openRoot(l.Upper); err != nil {
 			return nil, fmt.Errorf("opening layer %s: %w", l.Upper, err)
 		}
@@ -277,7 +283,9 @@ func (s *scanner) below(c *Change, rel string, host int, name string) {
 		if after(in.old.Ctim, s.l.since) && !c.Changed {
 			c.Changed, c.Reason = true, fmt.Sprintf("the host changed %q in it after the session began", sub)
 		}
-		if s.judge(&in, sub); in.Risk != "" && c.Risk == "" {
+		if s.judges == nil { // only counted
+			in.Risk = ""
+		} else if s.judge(&in, sub); in.Risk != "" && c.Risk == "" {
 			c.Risk, c.Reason = in.Risk, fmt.Sprintf("%q: %s", sub, in.Reason)
 		}
 		if in.Kind == Dir {
@@ -296,25 +304,13 @@ func (s *scanner) below(c *Change, rel string, host int, name string) {
 
 // judge finds out whether a change may be applied without being told.
 func (s *scanner) judge(c *Change, rel string) {
-	parts := strings.Split(rel, "/")
 	switch {
 	case s.l.hides(rel):
 		c.Risk, c.Reason = Secret, "the host's file of this name was hidden"
 	case c.secret():
 		c.Risk, c.Reason = Secret, "a name that is hidden in projects"
-	case s.l.Git:
-		s.judgeGit(c, parts)
-	case guard.IsGuarded(parts[0]):
-		c.Risk, c.Reason = Guarded, guardReason(parts[0])
 	default:
-		for i, p := range parts {
-			if p == ".git" && i == len(parts)-1 && c.Kind != Dir && c.Op != Deleted {
-				c.Risk, c.Reason = Guarded, "makes git use a repository elsewhere"
-			} else if p == ".git" {
-				s.judgeGit(c, parts[i+1:])
-				break
-			}
-		}
+		s.judgeGuarded(c, rel)
 	}
 	if c.Risk == "" && c.Kind == Link && c.Op != Deleted && leadsOut(rel, c.Link) {
 		c.Risk, c.Reason = Outward, "leads out of the directory"
@@ -343,46 +339,60 @@ func (c *Change) secret() bool {
 	return holds(c.Op != Added, false, &c.old) || holds(c.Op != Deleted, true, &c.now)
 }
 
-func guardReason(name string) string {
-	for _, n := range guard.Project() {
-		if n.Path == name {
-			return n.Why
+// judgeGuarded asks the judge of guarded names. What a layer holds is new to the host, so nothing in it is the session's own.
+func (s *scanner) judgeGuarded(c *Change, rel string) {
+	v := s.judges.At(rel, s.isRepository)
+	switch appears := c.Op != Deleted && c.Op != Mode; {
+	case v.Action == guard.Guard:
+		if v.Mkdir && c.Kind == Dir && (appears && c.Op != Replaced || c.Op == Deleted && c.Entries == 0) {
+			return // an empty directory; what is in it is judged by itself
 		}
+		c.Risk, c.Reason = Guarded, v.Why
+	case v.Action == guard.Check:
+		s.judgeConfig(c)
+	case v.Action == guard.Keep && (c.Op != Modified && c.Op != Mode):
+		c.Risk, c.Reason = Guarded, v.Why
+	case v.Action == guard.Text && c.Kind != Dir && appears && !s.isCommonDir(c, rel):
+		c.Risk, c.Reason = Guarded, v.Why
+	case v.Anchored && c.Kind != Dir && appears:
+		c.Risk, c.Reason = Guarded, "stands where a directory of guarded names is looked for"
+	case appears && s.inNewRepository(c, rel):
+		c.Risk, c.Reason = Guarded, "part of a repository that the session made"
 	}
-	return "acted upon outside the sandbox"
 }
 
-// judgeGit judges a path below a repository's directory.
-func (s *scanner) judgeGit(c *Change, parts []string) {
-	rel := strings.Join(parts, "/")
-	for _, n := range guard.Git() {
-		switch {
-		case match(n.Path, rel):
-			if n.Mkdir && c.Kind == Dir && c.Op != Replaced && c.Op != Deleted {
-				return // an empty directory; what is in it is judged by itself
-			}
-			if n.Mkdir && c.Op == Deleted && c.Entries == 0 {
-				return
-			}
-			c.Risk, c.Reason = Guarded, n.Why
-			return
-		case len(parts) > 1 && match(n.Path, path.Dir(rel)):
-			if n.Mkdir && strings.HasSuffix(rel, ".sample") {
-				return // git's own templates, which it does not run
-			}
-			c.Risk, c.Reason = Guarded, n.Why
-			return
-		case len(parts) > 2 && matchAbove(n.Path, rel):
-			c.Risk, c.Reason = Guarded, n.Why
-			return
-		}
+func (s *scanner) isCommonDir(c *Change, rel string) bool {
+	if path.Base(rel) != "commondir" {
+		return false
 	}
-	for _, pat := range guard.GitConfigs() {
-		if match(pat, rel) {
-			s.judgeConfig(c)
-			return
-		}
+	text, err := readSmall(s.upper, rel)
+	return err == nil && guard.CommonDir(text)
+}
+
+// isRepository says whether git takes a directory for a repository by itself: the layer or the host has a HEAD in it.
+func (s *scanner) isRepository(dir string) bool {
+	if known, ok := s.heads[dir]; ok {
+		return known
 	}
+	has := hasName(s.upper, dir, "HEAD") || s.host >= 0 && hasName(s.host, dir, "HEAD")
+	if s.heads == nil {
+		s.heads = make(map[string]bool)
+	}
+	s.heads[dir] = has
+	return has
+}
+
+// inNewRepository says whether rel is, or lies in, the .git of a directory below the top which the host does not have: whoever enters that
+// directory runs git there.
+func (s *scanner) inNewRepository(c *Change, rel string) bool {
+	parts := strings.Split(rel, "/")
+	for i := 1; i < len(parts); i++ {
+		if guard.Fold(parts[i]) != ".git" {
+			continue
+		}
+		return i == len(parts)-1 && c.Op == Added || i < len(parts)-1 && (s.host < 0 || !hasName(s.host, strings.Join(parts[:i], "/"), parts[i]))
+	}
+	return false
 }
 
 // judgeConfig puts a repository's configuration before the check that a session's own writing is put before. What is taken away is
@@ -409,30 +419,4 @@ func (s *scanner) judgeConfig(c *Change) {
 	if err != nil {
 		c.Risk, c.Reason = Guarded, err.Error()
 	}
-}
-
-// match compares a path with a pattern in which ** is any number of directories, none included.
-func match(pattern, rel string) bool {
-	before, tail, deep := strings.Cut(pattern, "**/")
-	if !deep {
-		ok, _ := path.Match(pattern, rel)
-		return ok
-	}
-	rest, ok := strings.CutPrefix(rel, before)
-	for ok {
-		if m, _ := path.Match(tail, rest); m {
-			return true
-		}
-		_, rest, ok = strings.Cut(rest, "/")
-	}
-	return false
-}
-
-func matchAbove(pattern, rel string) bool {
-	for d := path.Dir(path.Dir(rel)); d != "."; d = path.Dir(d) {
-		if match(pattern, d) {
-			return true
-		}
-	}
-	return false
 }

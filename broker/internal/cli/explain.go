@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"sbx/broker/internal/decide"
-	"sbx/broker/internal/gate/gatefs"
 	"sbx/broker/internal/guard"
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/planner"
@@ -207,11 +206,15 @@ func (x *explainer) guarded(p string, a policy.Access, row *answerRow) bool {
 		if m.Kind != plan.Fuse || !below {
 			continue
 		}
-		act, err := gatefs.ActionOf(guardRules(x.in, m), rel)
-		switch {
-		case err != nil || act == gatefs.Plain || act == gatefs.Allow:
+		judge, err := guardJudge(x.in, m)
+		if err != nil {
 			return false
-		case act == gatefs.Hide:
+		}
+		v, name := x.judged(judge, string(m.Target), rel)
+		switch {
+		case v.Action == guard.Free:
+			return false
+		case v.Action == guard.Hide || v.Action == guard.Credential:
 			if h := policy.HiddenBy(x.env.Hidden, policy.KindPath, p); h != nil && !strings.HasPrefix(h.Pattern, "$PROJECT/**/") {
 				return false // said better by the layer that asked for it
 			}
@@ -222,10 +225,12 @@ func (x *explainer) guarded(p string, a policy.Access, row *answerRow) bool {
 		case a != policy.Write:
 			return false
 		}
-		row.Decision, row.Layer, row.Scope, row.Rule = "deny", "guard", "built-in", guardName(rel)
-		row.Reason = guardReason(rel)
-		if act == gatefs.Check {
-			row.Reason += "; other keys may change"
+		row.Decision, row.Layer, row.Scope, row.Rule, row.Reason = "deny", "guard", "built-in", name, v.Why
+		switch v.Action {
+		case guard.Check:
+			row.Reason += " (docs/git.md)"
+		case guard.Text:
+			row.Reason += "; one that git makes for a submodule or a worktree may be written"
 		}
 		row.Once, row.Change = "sbx run --rw "+shellQuote(p), "none that lasts: change it outside of the sandbox"
 		return true
@@ -233,34 +238,20 @@ func (x *explainer) guarded(p string, a policy.Access, row *answerRow) bool {
 	return false
 }
 
-// guardName is the guarded name that rel is at or below.
-func guardName(rel string) string {
-	for _, n := range guard.Project() {
-		if rel == n.Path || strings.HasPrefix(rel, n.Path+"/") {
-			return n.Path
+// judged is the verdict on rel, and the guarded name that it is at or below.
+func (x *explainer) judged(j *guard.Judge, top, rel string) (v guard.Verdict, name string) {
+	repository := func(dir string) bool {
+		_, err := x.in.FS.Lstat(path.Join(top, dir, "HEAD"))
+		return err == nil
+	}
+	for i := 0; i <= len(rel); i++ {
+		if i == len(rel) || rel[i] == '/' {
+			if v = j.At(rel[:i], repository); v.Action != guard.Free && v.Action != guard.Text && v.Action != guard.Keep {
+				return v, rel[:i]
+			}
 		}
 	}
-	return rel
-}
-
-func guardReason(rel string) string {
-	for _, n := range guard.Project() {
-		if n.Path == guardName(rel) {
-			return n.Why
-		}
-	}
-	in := strings.TrimPrefix(rel, ".git/")
-	for _, n := range guard.Git() {
-		if in == n.Path || strings.HasPrefix(in, n.Path+"/") {
-			return n.Why
-		}
-	}
-	for _, n := range guard.GitConfigs() {
-		if ok, _ := path.Match(n, in); ok {
-			return "only the settings that a list allows can be changed"
-		}
-	}
-	return "it decides what runs outside of the sandbox"
+	return v, rel
 }
 
 // ruled is about what a rule of a policy file settles.

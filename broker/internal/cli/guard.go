@@ -25,9 +25,14 @@ func (t *term) serveGuard(in *planner.Input, p *plan.Plan, asks *asking, refused
 	var looked atomic.Int32
 	configs := &guard.Configs{Elsewhere: changes.Elsewhere(p)}
 	return func(c *stage.Child, m *plan.Mount, fd int) error {
-		tree := gatefs.Tree{Dirs: []gatefs.Dir{{Path: "/", Host: string(m.Source), Kind: gatefs.Guarded, Rules: guardRules(in, m)}}}
+		judge, err := guardJudge(in, m)
+		if err != nil {
+			return err
+		}
+		tree := gatefs.Tree{Dirs: []gatefs.Dir{{Path: "/", Host: string(m.Source), Kind: gatefs.Guarded, Judge: judge}}}
 		s, err := gatefs.New(fd, tree, gatefs.Options{
 			Owner: gatefs.Owner{UID: in.Facts.UID, GID: in.Facts.GID},
+			Root:  string(m.Target),
 			Check: func(p string, old, next []byte) error { return configs.Check(inProject(in, m, p), old, next) },
 			Refused: func(r gatefs.Request) {
 				if looked.Add(1) <= maxLooked {
@@ -133,53 +138,28 @@ func inProject(in *planner.Input, m *plan.Mount, p string) string {
 	return strings.TrimPrefix(p, "/")
 }
 
-// guardRules are the rules of a guarded directory; the first that matches a name decides. What the plan
+// guardJudge is the judge of a guarded directory; the first rule that matches a name decides. What the plan
 // hides in it was resolved by the planner: links, other mounts and hard links of secrets included.
-func guardRules(in *planner.Input, m *plan.Mount) []gatefs.Rule {
+func guardJudge(in *planner.Input, m *plan.Mount) (*guard.Judge, error) {
 	dir := string(m.Target)
-	var out []gatefs.Rule
-	below := func(p string) (string, bool) {
-		rel, ok := strings.CutPrefix(path.Clean(p), dir+"/")
-		return globLiteral(rel), ok
-	}
+	var out []guard.Rule
 	for _, h := range m.Hide {
-		out = append(out, gatefs.Rule{Pattern: globLiteral(string(h)), Action: gatefs.Hide})
+		out = append(out, guard.Rule{Pattern: globLiteral(string(h)), Action: guard.Hide})
 	}
+	var shown []guard.Rule
 	for _, g := range in.Grants {
-		if rel, ok := below(g.Path); ok && g.Explicit {
-			out = append(out, gatefs.Rule{Pattern: rel, Action: gatefs.Allow})
+		rel, ok := strings.CutPrefix(path.Clean(g.Path), dir+"/")
+		if !ok || !g.Explicit {
+			continue
+		}
+		r := guard.Rule{Pattern: globLiteral(rel), Action: guard.Allow}
+		if g.Mode == planner.Write {
+			out = append(out, r)
+		} else {
+			shown = append(shown, r)
 		}
 	}
-	if dir == in.GitDir {
-		return append(out, gitRules("")...)
-	}
-	if dir == in.Project {
-		for _, n := range guard.Project() {
-			out = append(out, gatefs.Rule{Pattern: n.Path, Action: gatefs.Guard, Mkdir: n.Mkdir})
-		}
-		out = append(out, gitRules(".git/")...)
-	}
-	hide, except := guard.SecretPatterns()
-	for _, n := range except {
-		out = append(out, gatefs.Rule{Pattern: "**/" + n, Action: gatefs.Allow})
-	}
-	for _, n := range hide {
-		out = append(out, gatefs.Rule{Pattern: "**/" + n, Action: gatefs.Hide})
-	}
-	return out
-}
-
-// gitRules guard a repository that lies at prefix.
-func gitRules(prefix string) []gatefs.Rule {
-	// git init, clone and submodule put these there, and nothing runs them
-	out := []gatefs.Rule{{Pattern: prefix + "hooks/*.sample", Action: gatefs.Allow}, {Pattern: prefix + "modules/**/hooks/*.sample", Action: gatefs.Allow}}
-	for _, n := range guard.GitConfigs() {
-		out = append(out, gatefs.Rule{Pattern: prefix + n, Action: gatefs.Check})
-	}
-	for _, n := range guard.Git() {
-		out = append(out, gatefs.Rule{Pattern: prefix + n.Path, Action: gatefs.Guard, Mkdir: n.Mkdir})
-	}
-	return out
+	return guard.NewJudge(append(append(out, guard.BuiltIn()...), shown...), guard.HideSecrets)
 }
 
 // globLiteral escapes what path.Match would take for a wildcard.

@@ -306,7 +306,7 @@ func (t *term) caches(s settings, in *planner.Input) {
 		switch {
 		case set:
 			p = path.Clean(p)
-			if unsuitable(p, home) != "" || ownPlace(p) || guard.IsGuarded(path.Base(p)) {
+			if unsuitable(p, home) != "" || ownPlace(p) || guard.Look(path.Base(p)).Action != guard.Free {
 				continue
 			}
 		case c.Path == "":

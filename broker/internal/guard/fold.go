@@ -5,16 +5,20 @@ import (
 	"unicode"
 )
 
-// Fold brings the spellings that a case-folding ext4 or f2fs directory takes for equal to one.
+// dotGit is the name of a repository's directory.
+const dotGit = ".git"
+
+// Fold brings to one the spellings that a case-folding directory takes for equal, and those that git takes for .git because
+// HFS+ or NTFS do (git's is_hfs_dotgit and is_ntfs_dotgit).
 func Fold(name string) string {
 	plain := true
 	for i := 0; i < len(name); i++ {
-		if c := name[i]; c >= 0x80 || 'A' <= c && c <= 'Z' {
+		if c := name[i]; c >= 0x80 || 'A' <= c && c <= 'Z' || c == '~' || c == ':' || c == '\\' {
 			plain = false
 			break
 		}
 	}
-	if plain {
+	if n := len(name); plain && n > 0 && name[n-1] != '.' && name[n-1] != ' ' {
 		return name
 	}
 	var b strings.Builder
@@ -30,7 +34,16 @@ func Fold(name string) string {
 			}
 		}
 	}
-	return b.String()
+	folded := b.String()
+	if base := strings.TrimRight(folded, ". "); base != "" {
+		folded = base // as FAT and NTFS store it
+	}
+	base, _, _ := strings.Cut(folded, ":") // a stream of NTFS
+	base, _, _ = strings.Cut(base, `\`)
+	if base = strings.TrimRight(base, ". "); base == dotGit || base == "git~1" {
+		return dotGit
+	}
+	return folded
 }
 
 func foldRune(r rune) rune {

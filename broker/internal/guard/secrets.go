@@ -68,20 +68,6 @@ func public() []string {
 		"example.env", "sample.env", "template.env", "package.json", "package-lock.json", "tsconfig.json", "composer.json"}
 }
 
-// SecretPatterns are the names that are hidden whatever they hold, and first those that are not.
-func SecretPatterns() (hide, except []string) {
-	for _, s := range Secrets() {
-		if s.Holds != nil && s.Pattern != "*.pem" {
-			continue
-		}
-		hide = append(hide, s.Pattern)
-		for _, d := range [...]string{".gi[t]", "node_modules", "site-packages", "vendor"} { // not .git itself: nothing below it is to be guarded by this
-			except = append(except, d+"/**/"+s.Pattern)
-		}
-	}
-	return hide, append(except, public()...)
-}
-
 // Dependency says whether a directory of this name holds what a package registry or a tool put there: its keys and certificates are everybody's.
 func Dependency(name string) bool {
 	return slices.Contains(dependencies(), name)

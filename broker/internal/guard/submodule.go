@@ -18,7 +18,7 @@ func worktrees(file string) []string {
 	var out []string
 	// the second is a submodule's submodule
 	for _, p := range [...]string{name, strings.ReplaceAll(name, "/modules/", "/")} {
-		if parts := strings.Split(p, "/"); !IsGuarded(parts[0]) && !slices.ContainsFunc(parts, unsafePart) {
+		if parts := strings.Split(p, "/"); !slices.ContainsFunc(parts, unsafePart) && Look(p).Action == Free {
 			out = append(out, up+p)
 		}
 	}

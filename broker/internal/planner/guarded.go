@@ -69,7 +69,7 @@ func (v *view) plainDirs(p string, n *node, depth int, found []plainDir) []plain
 		child, c := path.Join(p, e.Name), n.child(e.Name)
 		switch {
 		case e.Type != host.Dir || c != nil && (c.hidden || c.granted):
-		case depth == searchDepth && (e.Name == ".git" || p == v.in.Project && guard.IsGuarded(e.Name)):
+		case depth == searchDepth && (e.Name == ".git" || guard.Look(e.Name).Action == guard.Guard):
 		case guard.SecretOf(e.Name, true) != nil: // what lies in it is judged name by name
 		case c != nil && (c.hides() || c.finds()):
 			found = v.plainDirs(child, c, depth-1, found)
@@ -132,7 +132,7 @@ func (v *view) covered(p string, n *node, g Grant) error {
 	names := n.hiddenNames("")
 	list, _ := v.in.FS.ReadDir(p)
 	for _, e := range list {
-		if e.Type != host.Link && p == v.in.Project && guard.IsGuarded(e.Name) {
+		if e.Type != host.Link && guard.Look(e.Name).Action == guard.Guard {
 			v.late = append(v.late, plan.Mount{Kind: plan.Protect, Target: plan.Bytes(path.Join(p, e.Name)), Access: plan.ReadOnly, Optional: true})
 		}
 	}

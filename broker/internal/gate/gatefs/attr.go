@@ -201,6 +201,9 @@ func stamp(valid, set, now uint32, sec uint64, nsec uint32) unix.Timespec {
 }
 
 func (s *Server) truncate(t target, in *fuse.SetAttrIn, size int64) error {
+	if t.text && size != 0 {
+		return unix.EACCES
+	}
 	if fh, ok := in.GetFh(); ok {
 		if h := s.files.get(fh); h != nil && h.fd >= 0 {
 			return unix.Ftruncate(h.fd, size)

@@ -8,7 +8,7 @@ import (
 // autoGraft mounts a directory that was made through the server, if nothing below it has rules of its own. It does not wait: the
 // walks that come before the mount are served by the loopback.
 func (s *Server) autoGraft(n *node) {
-	if !s.opts.AutoGraft || s.opts.Agent == nil || n.typ != unix.S_IFDIR || n.ro || !n.zone.free() {
+	if !s.opts.AutoGraft || s.opts.Agent == nil || n.typ != unix.S_IFDIR || n.ro || !n.zone.Free() {
 		return
 	}
 	s.nodes.mu.Lock()

@@ -26,7 +26,7 @@ func (t target) writable() bool {
 	case loop:
 		return !t.ro
 	case static:
-		return t.dir.Kind == Guarded && t.zone.inherit == Plain
+		return t.dir.Kind == Guarded && t.zone.Open()
 	}
 	return t.freely
 }
@@ -96,7 +96,7 @@ func (s *Server) reopenSeen(n *node) int {
 		return -1
 	}
 	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil || st.Dev != n.key.dev || st.Ino != n.key.ino || st.Mode&unix.S_IFMT != n.typ {
+	if err := unix.Fstat(fd, &st); err != nil || st.Dev != n.key.Dev || st.Ino != n.key.Ino || st.Mode&unix.S_IFMT != n.typ {
 		unix.Close(fd)
 		return -1
 	}

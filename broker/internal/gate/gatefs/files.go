@@ -88,6 +88,13 @@ func (s *Server) Write(cancel <-chan struct{}, in *fuse.WriteIn, data []byte) (u
 	if h == nil || h.fd < 0 {
 		return 0, fuse.EBADF
 	}
+	if h.node.text {
+		n, err := s.writeText(h, data, int64(in.Offset))
+		if err != nil {
+			return 0, s.tellGuarded(&in.InHeader, h.node, "", status(err))
+		}
+		return uint32(n), fuse.OK
+	}
 	if in.WriteFlags&fuse.WRITE_KILL_SUIDGID != 0 {
 		if err := s.dropSetID(h.fd, strconv.Itoa(h.fd)); err != nil {
 			return 0, status(err)
@@ -134,12 +141,15 @@ func (s *Server) FsyncDir(cancel <-chan struct{}, in *fuse.FsyncIn) fuse.Status 
 
 // Fallocate reserves or punches space.
 func (s *Server) Fallocate(cancel <-chan struct{}, in *fuse.FallocateIn) fuse.Status {
-	fd := s.files.file(in.Fh)
-	if fd < 0 {
+	h := s.files.get(in.Fh)
+	switch {
+	case h == nil || h.fd < 0:
 		return fuse.EBADF
+	case h.node.text:
+		return fuse.EACCES
 	}
 	for {
-		err := unix.Fallocate(fd, in.Mode, int64(in.Offset), int64(in.Length))
+		err := unix.Fallocate(h.fd, in.Mode, int64(in.Offset), int64(in.Length))
 		if err != unix.EINTR {
 			return status(err)
 		}
@@ -159,12 +169,15 @@ func (s *Server) Lseek(cancel <-chan struct{}, in *fuse.LseekIn, out *fuse.Lseek
 
 // CopyFileRange copies on the host, sharing extents where the file system can.
 func (s *Server) CopyFileRange(cancel <-chan struct{}, in *fuse.CopyFileRangeIn) (uint32, fuse.Status) {
-	from, to := s.files.file(in.FhIn), s.files.file(in.FhOut)
-	if from < 0 || to < 0 {
+	from, h := s.files.file(in.FhIn), s.files.get(in.FhOut)
+	switch {
+	case from < 0 || h == nil || h.fd < 0:
 		return 0, fuse.EBADF
+	case h.node.text:
+		return 0, fuse.EXDEV // a copy is written
 	}
 	offIn, offOut := int64(in.OffIn), int64(in.OffOut)
-	n, err := unix.CopyFileRange(from, &offIn, to, &offOut, int(min(in.Len, 1<<30)), int(in.Flags))
+	n, err := unix.CopyFileRange(from, &offIn, h.fd, &offOut, int(min(in.Len, 1<<30)), int(in.Flags))
 	return uint32(max(n, 0)), status(err)
 }
 

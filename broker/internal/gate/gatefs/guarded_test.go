@@ -5,26 +5,35 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"sbx/broker/internal/guard"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 )
 
-func projectRules() []Rule {
-	return []Rule{
-		{Pattern: ".env.example", Action: Allow},
-		{Pattern: ".env", Action: Hide},
-		{Pattern: ".env.*", Action: Hide},
-		{Pattern: "**/*.pem", Action: Hide},
-		{Pattern: ".git/hooks/*.sample", Action: Allow},
-		{Pattern: ".git/hooks", Action: Guard, Mkdir: true},
-		{Pattern: ".git/config", Action: Check},
-		{Pattern: ".git/info/attributes", Action: Guard},
-		{Pattern: ".envrc", Action: Guard},
-		{Pattern: ".vscode", Action: Guard},
-		{Pattern: ".mcp.json", Action: Guard},
-		{Pattern: ".sbx", Action: Guard},
+func judgeOf(rules ...guard.Rule) *guard.Judge {
+	j, err := guard.NewJudge(rules)
+	if err != nil {
+		panic(err)
+	}
+	return j
+}
+
+func projectRules() []guard.Rule {
+	return []guard.Rule{
+		{Pattern: ".env.example", Action: guard.Allow},
+		{Pattern: ".env", Action: guard.Hide},
+		{Pattern: ".env.*", Action: guard.Hide},
+		{Pattern: "**/*.pem", Action: guard.Hide},
+		{Pattern: ".git/hooks/*.sample", Action: guard.Allow},
+		{Pattern: ".git/hooks", Action: guard.Guard, Mkdir: true},
+		{Pattern: ".git/config", Action: guard.Check},
+		{Pattern: ".git/info/attributes", Action: guard.Guard},
+		{Pattern: ".envrc", Action: guard.Guard},
+		{Pattern: ".vscode", Action: guard.Guard},
+		{Pattern: ".mcp.json", Action: guard.Guard},
+		{Pattern: ".sbx", Action: guard.Guard},
 	}
 }
 
@@ -47,7 +56,7 @@ func project(t *testing.T) (*sandbox, string) {
 	write(t, p+"/sub/key.pem", "SECRET-KEY")
 	write(t, p+"/sub/a.txt", "a")
 	write(t, p+"/main.go", "package main")
-	sb := start(t, host, Tree{Dirs: []Dir{{Path: "/p", Kind: Guarded, Rules: projectRules()}}}, Options{Check: noMonitor})
+	sb := start(t, host, Tree{Dirs: []Dir{{Path: "/p", Kind: Guarded, Judge: judgeOf(projectRules()...)}}}, Options{Check: noMonitor})
 	return sb, p
 }
 
@@ -246,7 +255,7 @@ func TestGuardedTree(t *testing.T) {
 	write(t, p+"/secret/f", "f")
 	write(t, p+"/g/keep/f", "f")
 	sb := start(t, host, Tree{Dirs: []Dir{
-		{Path: "/p", Kind: Guarded, Rules: []Rule{{Pattern: "g/keep", Action: Guard}, {Pattern: "**/.env", Action: Hide}},
+		{Path: "/p", Kind: Guarded, Judge: judgeOf(guard.Rule{Pattern: "g/keep", Action: guard.Guard}, guard.Rule{Pattern: "**/.env", Action: guard.Hide}),
 			Children: []Child{{Name: "src", Kind: Bound}, {Name: "secret", Kind: Hidden}}},
 		{Path: "/p/a/b", Host: p + "/a/b", Kind: Guarded, Children: []Child{{Name: "gen", Kind: Bound}}},
 	}}, Options{})

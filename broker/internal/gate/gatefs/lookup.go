@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 	"sbx/broker/internal/gate/fuse"
+	"sbx/broker/internal/guard"
 )
 
 // Lookup finds a name in a directory: what the tree says about it comes first, then the directory's own nature decides.
@@ -86,8 +87,7 @@ func (s *Server) lookupLoop(h *fuse.InHeader, n *node, name string, out *fuse.En
 	if n.zone == nil {
 		return fuse.ENOTDIR
 	}
-	r := n.zone.rule(name)
-	if r.action == Hide {
+	if hidden(s.verdict(n, name)) {
 		s.tellHidden(h, n, name)
 		return absent(out)
 	}
@@ -96,10 +96,11 @@ func (s *Server) lookupLoop(h *fuse.InHeader, n *node, name string, out *fuse.En
 	if err := statName(n.fd, name, &st); err != nil {
 		return status(err)
 	}
-	c := s.nodes.find(s.keyOf(n, name, r, &st), n, name)
-	if c != nil {
-		s.autoGraft(c)
-	} else {
+	var c *node
+	if st.Mode&unix.S_IFMT != unix.S_IFDIR { // which place a directory is, is seen through a descriptor only
+		c = s.nodes.find(s.keyOf(n, name, &st), n, name)
+	}
+	if c == nil {
 		fd, err := holdBeneath(n.fd, name)
 		if err != nil {
 			return status(err)
@@ -108,6 +109,7 @@ func (s *Server) lookupLoop(h *fuse.InHeader, n *node, name string, out *fuse.En
 			return status(err)
 		}
 	}
+	s.autoGraft(c)
 	c.doubted.Store(false)
 	rely := s.rely(watched, seen, name, c)
 	code := s.enterLoop(c, &st, out)
@@ -132,20 +134,46 @@ func (s *Server) taken(n *node, name string, fd int, st *unix.Stat_t) (*node, er
 		unix.Close(fd)
 		return nil, err
 	}
-	key := s.keyOf(n, name, n.zone.rule(name), st)
+	key := s.keyOf(n, name, st)
+	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
+		var err error
+		if key, err = s.dirKey(n, name, fd); err != nil {
+			unix.Close(fd)
+			return nil, err
+		}
+	}
 	c := s.nodes.hold(key, fd, st.Mode&unix.S_IFMT, n, name, s.nofile)
 	s.pruneIfFull()
 	return c, nil
 }
 
-func (s *Server) keyOf(n *node, name string, r ruling, st *unix.Stat_t) loopKey {
-	key := loopKey{dev: st.Dev, ino: st.Ino, ro: r.action == Guard || r.action == Check}
-	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
-		key.zone = n.zone.below(name)
-	} else if r.anchored {
-		key.ro = true // a .git that is a file points git at a directory: whoever writes it chooses the hooks
+// keyOf is the key of what is no directory.
+func (s *Server) keyOf(n *node, name string, st *unix.Stat_t) loopKey {
+	key := loopKey{ID: guard.ID{Dev: st.Dev, Ino: st.Ino}}
+	switch v := s.verdict(n, name); v.Action {
+	case guard.Guard, guard.Check:
+		key.ro = true
+	case guard.Text:
+		key.text = true
+	default:
+		key.ro = v.Anchored // a file where a directory of guarded names is looked for could lead to others
 	}
 	return key
+}
+
+// dirKey is the key of an open directory. One with a HEAD is a repository by itself for git, whatever its name.
+func (s *Server) dirKey(n *node, name string, fd int) (loopKey, error) {
+	id, err := idOf(fd)
+	if err != nil {
+		return loopKey{}, err
+	}
+	v := s.verdict(n, name)
+	key := loopKey{ID: id, zone: n.zone.Below(name), ro: v.Action == guard.Guard || v.Action == guard.Check}
+	var head unix.Stat_t
+	if !s.own.Has(id) && statName(fd, "HEAD", &head) == nil {
+		key.zone = key.zone.Repository()
+	}
+	return key, nil
 }
 
 func (s *Server) enterLoop(c *node, st *unix.Stat_t, out *fuse.EntryOut) fuse.Status {

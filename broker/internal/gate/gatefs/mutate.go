@@ -7,53 +7,13 @@ import (
 	"sbx/broker/internal/gate/fuse"
 )
 
-// mayMake reports whether something new may get the name. A directory made by mkdir is empty, so it may stand where guarded
-// names lie below; anything else there would be unvetted.
-func mayMake(n *node, name string, mkdir bool) fuse.Status {
-	if n.dir != nil && n.dir.has(name) {
-		if c, ok := n.dir.children[name]; ok && (c.Kind == Hidden || c.Kind == Silent) {
-			return fuse.EACCES
-		}
-		return fuse.EBUSY
-	}
-	r := n.zone.rule(name)
-	switch {
-	case r.action == Hide:
-		return fuse.EACCES
-	case r.action == Guard && mkdir && r.mkdir:
-		return fuse.OK
-	case r.action != Plain:
-		return fuse.EROFS
-	case r.anchored && !mkdir:
-		return fuse.EACCES
-	}
-	return fuse.OK
-}
-
-// mayTake reports whether what has the name may lose it.
-func mayTake(n *node, name string, isDir bool) fuse.Status {
-	if n.dir != nil && n.dir.has(name) {
-		return fuse.EBUSY
-	}
-	r := n.zone.rule(name)
-	switch {
-	case r.action == Hide:
-		return fuse.ENOENT
-	case r.action != Plain:
-		return fuse.EROFS
-	case r.anchored && !isDir:
-		return fuse.EROFS
-	}
-	return fuse.OK
-}
-
 // place is home and mayMake in one.
-func (s *Server) place(id uint64, name string, mkdir bool) (*node, fuse.Status) {
+func (s *Server) place(id uint64, name string, how making) (*node, fuse.Status) {
 	n, code := s.home(id, name)
 	if code != fuse.OK {
 		return nil, code
 	}
-	return n, mayMake(n, name, mkdir)
+	return n, s.mayMake(n, name, how)
 }
 
 // Create makes a file and opens it.
@@ -65,7 +25,9 @@ func (s *Server) Create(cancel <-chan struct{}, in *fuse.CreateIn, name string, 
 	} else if code != fuse.OK {
 		return code
 	}
-	n, code := s.place(in.NodeId, name, false)
+	s.judging.RLock()
+	defer s.judging.RUnlock()
+	n, code := s.place(in.NodeId, name, byCreate)
 	if code != fuse.OK {
 		return s.tellGuarded(&in.InHeader, n, name, code)
 	}
@@ -127,7 +89,9 @@ func (s *Server) Mkdir(cancel <-chan struct{}, in *fuse.MkdirIn, name string, ou
 	} else if code != fuse.OK {
 		return code
 	}
-	n, code := s.place(in.NodeId, name, true)
+	s.judging.RLock()
+	defer s.judging.RUnlock()
+	n, code := s.place(in.NodeId, name, byMkdir)
 	if code != fuse.OK {
 		return s.tellGuarded(&in.InHeader, n, name, code)
 	}
@@ -137,6 +101,7 @@ func (s *Server) Mkdir(cancel <-chan struct{}, in *fuse.MkdirIn, name string, ou
 	}
 	code = s.made(n, name, mode, out)
 	if code == fuse.OK {
+		s.noteMkdir(n, name, s.nodes.get(out.NodeId).key.ID)
 		s.markFresh(out.NodeId)
 	}
 	return code
@@ -156,7 +121,9 @@ func (s *Server) Mknod(cancel <-chan struct{}, in *fuse.MknodIn, name string, ou
 	} else if code != fuse.OK {
 		return code
 	}
-	n, code := s.place(in.NodeId, name, false)
+	s.judging.RLock()
+	defer s.judging.RUnlock()
+	n, code := s.place(in.NodeId, name, byOther)
 	if code != fuse.OK {
 		return s.tellGuarded(&in.InHeader, n, name, code)
 	}
@@ -176,7 +143,9 @@ func (s *Server) Symlink(cancel <-chan struct{}, h *fuse.InHeader, target, name 
 	} else if code != fuse.OK {
 		return code
 	}
-	n, code := s.place(h.NodeId, name, false)
+	s.judging.RLock()
+	defer s.judging.RUnlock()
+	n, code := s.place(h.NodeId, name, byLink)
 	if code != fuse.OK {
 		return s.tellGuarded(h, n, name, code)
 	}
@@ -202,7 +171,9 @@ func (s *Server) Link(cancel <-chan struct{}, in *fuse.LinkIn, name string, out 
 	case code != fuse.OK:
 		return code
 	}
-	n, code := s.place(in.NodeId, name, false)
+	s.judging.RLock()
+	defer s.judging.RUnlock()
+	n, code := s.place(in.NodeId, name, byOther)
 	if code != fuse.OK {
 		return s.tellGuarded(&in.InHeader, n, name, code)
 	}
@@ -212,7 +183,7 @@ func (s *Server) Link(cancel <-chan struct{}, in *fuse.LinkIn, name string, out 
 		return errno(unix.ESTALE)
 	case from.kind != loop:
 		return fuse.EXDEV
-	case from.ro:
+	case from.ro || from.text:
 		return fuse.EROFS
 	}
 	t := target{node: from, host: from.fd}
@@ -246,12 +217,26 @@ func (s *Server) remove(cancel <-chan struct{}, h *fuse.InHeader, name string, f
 	} else if code != fuse.OK {
 		return code
 	}
+	s.judging.RLock()
+	defer s.judging.RUnlock()
 	n, code := s.home(h.NodeId, name)
 	if code != fuse.OK {
 		return code
 	}
-	if code := mayTake(n, name, flags != 0); code != fuse.OK {
+	if code := s.mayTake(n, name, flags != 0); code != fuse.OK {
 		return s.tellGuarded(h, n, name, code)
 	}
-	return status(unix.Unlinkat(n.fd, name, flags))
+	if flags == 0 {
+		return status(unix.Unlinkat(n.fd, name, 0))
+	}
+	id, err := idAt(n.fd, name)
+	if err == nil {
+		err = unix.Unlinkat(n.fd, name, flags)
+	}
+	if err == nil {
+		s.noteGone(n, name, id)
+		s.own.Drop(id)
+		s.again.Drop(id)
+	}
+	return status(err)
 }

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 	"sbx/broker/internal/gate/fuse"
+	"sbx/broker/internal/guard"
 )
 
 type nodeKind uint8
@@ -23,12 +24,13 @@ const (
 type node struct {
 	id   uint64
 	kind nodeKind
-	typ  uint32 // S_IFMT
-	ro   bool   // loop: named by a Guard or Check rule, or below one
-	fd   int    // static and loop: the host object, O_PATH; -1 where there is none, and where it is opened for each request
-	path string // static and gated
-	dir  *dir   // static
-	zone *zone  // guarded directories
+	typ  uint32       // S_IFMT
+	ro   bool         // loop: named by a Guard or Check rule, or below one
+	text bool         // loop: named by a Text rule
+	fd   int          // static and loop: the host object, O_PATH; -1 where there is none, and where it is opened for each request
+	path string       // static and gated
+	dir  *dir         // static
+	zone *guard.Place // guarded directories
 	key  loopKey
 	base *node // gated: the static directory whose fd its host path starts from
 	rel  string
@@ -47,9 +49,9 @@ type node struct {
 
 // loopKey has the policy in it, so that a host file linked under a guarded and a plain name is two nodes.
 type loopKey struct {
-	dev, ino uint64
-	zone     *zone
-	ro       bool
+	guard.ID // of a directory; a file's is without its birth
+	zone     *guard.Place
+	ro, text bool
 }
 
 // signature is what the page cache was filled from. Guarded by table.mu.
@@ -152,7 +154,7 @@ func (t *table) hold(key loopKey, fd int, typ uint32, parent *node, name string,
 	if n != nil {
 		unix.Close(fd)
 	} else {
-		n = &node{id: t.next, kind: loop, typ: typ, ro: key.ro, fd: fd, zone: key.zone, key: key}
+		n = &node{id: t.next, kind: loop, typ: typ, ro: key.ro, text: key.text, fd: fd, zone: key.zone, key: key}
 		t.next++
 		if t.held >= most && typ != unix.S_IFDIR {
 			unix.Close(fd)

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"sbx/broker/internal/guard"
 )
 
 // dir is a directory of the tree as the server uses it.
@@ -86,15 +88,23 @@ func (s *Server) plantDir(d Dir) error {
 }
 
 func (s *Server) zoneOf(n, parent *node) error {
-	if parent != nil && parent.zone != nil && len(n.dir.Rules) == 0 {
-		n.zone = parent.zone.below(path.Base(n.path))
+	n.key.ID = guard.ID{Dev: n.dir.attr.Dev, Ino: n.dir.attr.Ino}
+	if parent != nil && parent.zone != nil && n.dir.Judge == nil {
+		n.zone = parent.zone.Below(path.Base(n.path))
 		return nil
 	}
-	set, err := compile(n.dir.Rules)
-	if err != nil {
-		return fmt.Errorf("describing %s: %w", n.path, err)
+	judge := n.dir.Judge
+	if judge == nil {
+		var err error
+		if judge, err = guard.NewJudge(nil); err != nil {
+			return fmt.Errorf("describing %s: %w", n.path, err)
+		}
 	}
-	n.zone = set.start()
+	n.zone = judge.Root()
+	var head unix.Stat_t
+	if statName(n.fd, "HEAD", &head) == nil {
+		n.zone = n.zone.Repository()
+	}
 	return nil
 }
 

@@ -65,7 +65,7 @@ func (s *Server) list(in *fuse.ReadIn, add func(fuse.DirEntry) bool) fuse.Status
 		s.listed(h.node, in.Pid)
 	}
 	if h.fd >= 0 {
-		return status(h.listHost(int64(in.Offset), add))
+		return status(s.listHost(h, int64(in.Offset), add))
 	}
 	if in.Offset == 0 || h.names == nil { // a rewound directory is read anew
 		h.names = s.skeletonNames(h.node, s.opts.Unasked && !s.isAgent(&in.InHeader))
@@ -81,7 +81,7 @@ func (s *Server) list(in *fuse.ReadIn, add func(fuse.DirEntry) bool) fuse.Status
 }
 
 // listHost passes the host's names on, less the hidden ones; offsets are the host's, so seekdir works.
-func (h *handle) listHost(off int64, add func(fuse.DirEntry) bool) error {
+func (s *Server) listHost(h *handle, off int64, add func(fuse.DirEntry) bool) error {
 	if _, err := unix.Seek(h.fd, off, unix.SEEK_SET); err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (h *handle) listHost(off int64, add func(fuse.DirEntry) bool) error {
 		for b := h.buf[:n]; len(b) > 0; {
 			var e fuse.DirEntry
 			b = b[e.Parse(b):]
-			if h.node.hides(e.Name) {
+			if s.hides(h.node, e.Name) {
 				continue
 			}
 			if !add(e) {
@@ -106,7 +106,7 @@ func (h *handle) listHost(off int64, add func(fuse.DirEntry) bool) error {
 	}
 }
 
-func (n *node) hides(name string) bool {
+func (s *Server) hides(n *node, name string) bool {
 	if n.dir != nil {
 		if c, ok := n.dir.children[name]; ok {
 			return c.Kind == Hidden || c.Kind == Silent
@@ -115,7 +115,7 @@ func (n *node) hides(name string) bool {
 			return false
 		}
 	}
-	return n.zone != nil && n.zone.rule(name).action == Hide
+	return n.zone != nil && hidden(s.verdict(n, name))
 }
 
 // skeletonNames lists the described names and, where unlisted ones may be asked for, the host's; of those only what is granted, if
@@ -153,7 +153,7 @@ func (s *Server) addUnlisted(n *node, names []fuse.DirEntry, granted bool) []fus
 	}
 	defer unix.Close(fd)
 	h := handle{fd: fd, node: n}
-	_ = h.listHost(0, func(e fuse.DirEntry) bool { // a directory that fails half-way lists what it told
+	_ = s.listHost(&h, 0, func(e fuse.DirEntry) bool { // a directory that fails half-way lists what it told
 		if e.Name != "." && e.Name != ".." && !n.dir.has(e.Name) && (!granted || s.granted(&node{path: path.Join(n.path, e.Name)})) {
 			names = append(names, e)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 	"sbx/broker/internal/gate/fuse"
+	"sbx/broker/internal/guard"
 )
 
 // checkedSize bounds what is read to be checked; a git configuration has a few hundred bytes.
@@ -40,11 +41,18 @@ func (s *Server) Rename(cancel <-chan struct{}, in *fuse.RenameIn, oldName, newN
 	if code != fuse.OK {
 		return code
 	}
-	var moved, other unix.Stat_t
+	var moved unix.Stat_t
 	if err := statName(od.fd, oldName, &moved); err != nil {
 		return status(err)
 	}
-	if code := mayMove(od, oldName, nd, newName, &moved); code != fuse.OK {
+	if moved.Mode&unix.S_IFMT == unix.S_IFDIR || in.Flags&unix.RENAME_EXCHANGE != 0 {
+		s.judging.Lock()
+		defer s.judging.Unlock()
+	} else {
+		s.judging.RLock()
+		defer s.judging.RUnlock()
+	}
+	if code := s.mayMove(od, oldName, nd, newName, &moved); code != fuse.OK {
 		if code == fuse.EROFS && in.Flags&unix.RENAME_EXCHANGE == 0 && s.checked(nd, newName) {
 			code, why := s.replaceChecked(od, oldName, nd, newName, &moved, uint(in.Flags))
 			if code == fuse.OK && od != nd { // the kernel may rely on the file under its old name, and does under the new one
@@ -55,43 +63,97 @@ func (s *Server) Rename(cancel <-chan struct{}, in *fuse.RenameIn, oldName, newN
 		return s.tellGuarded(&in.InHeader, nd, newName, code)
 	}
 	if in.Flags&unix.RENAME_EXCHANGE != 0 {
-		if err := statName(nd.fd, newName, &other); err != nil {
-			return status(err)
-		}
-		if code := mayMove(nd, newName, od, oldName, &other); code != fuse.OK {
-			return code
-		}
+		return s.exchange(od, oldName, nd, newName, &moved)
 	}
-	if err := unix.Renameat2(od.fd, oldName, nd.fd, newName, uint(in.Flags)); err != nil {
+	gone, err := idAt(od.fd, oldName)
+	if err == nil {
+		err = unix.Renameat2(od.fd, oldName, nd.fd, newName, uint(in.Flags))
+	}
+	if err != nil {
 		return status(err)
 	}
-	if swapped(od, oldName, nd, newName, &moved) {
+	if s.swapped(od, oldName, nd, newName, &moved) {
 		return fuse.EXDEV
 	}
-	s.nodes.moved(s.keyOf(nd, newName, nd.zone.rule(newName), &moved), nd, newName)
-	if in.Flags&unix.RENAME_EXCHANGE != 0 {
-		s.nodes.moved(s.keyOf(od, oldName, od.zone.rule(oldName), &other), od, oldName)
+	if moved.Mode&unix.S_IFMT == unix.S_IFDIR {
+		s.noteGone(od, oldName, gone)
 	}
+	s.noteMoved(nd, newName, &moved)
 	return fuse.OK
+}
+
+// exchange swaps two names. What is the session's own and what is not do not change places: the one would be taken for the other.
+func (s *Server) exchange(od *node, oldName string, nd *node, newName string, moved *unix.Stat_t) fuse.Status {
+	var other unix.Stat_t
+	if err := statName(nd.fd, newName, &other); err != nil {
+		return status(err)
+	}
+	if code := s.mayMove(nd, newName, od, oldName, &other); code != fuse.OK {
+		return code
+	}
+	a, err := idAt(od.fd, oldName)
+	if err != nil {
+		return status(err)
+	}
+	b, err := idAt(nd.fd, newName)
+	if err != nil {
+		return status(err)
+	}
+	if s.own.Has(a) != s.own.Has(b) {
+		return fuse.EXDEV
+	}
+	if err := unix.Renameat2(od.fd, oldName, nd.fd, newName, unix.RENAME_EXCHANGE); err != nil {
+		return status(err)
+	}
+	s.noteMoved(nd, newName, moved)
+	s.noteMoved(od, oldName, &other)
+	return fuse.OK
+}
+
+// noteMoved notes where an object is now.
+func (s *Server) noteMoved(n *node, name string, st *unix.Stat_t) {
+	key := s.keyOf(n, name, st)
+	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
+		fd, err := holdBeneath(n.fd, name)
+		if err != nil {
+			return
+		}
+		defer unix.Close(fd)
+		if key, err = s.dirKey(n, name, fd); err != nil {
+			return
+		}
+	}
+	s.nodes.moved(key, n, name)
 }
 
 // mayMove reports whether an object may leave one name for another. A directory takes everything below it along, so both
 // places must treat every path below alike; EXDEV makes mv copy, and the copies are judged one by one.
-func mayMove(od *node, oldName string, nd *node, newName string, st *unix.Stat_t) fuse.Status {
+func (s *Server) mayMove(od *node, oldName string, nd *node, newName string, st *unix.Stat_t) fuse.Status {
 	isDir := st.Mode&unix.S_IFMT == unix.S_IFDIR
-	if code := mayTake(od, oldName, isDir); code != fuse.OK {
+	if code := s.mayTake(od, oldName, isDir); code != fuse.OK {
 		return code
 	}
 	if !isDir {
-		return mayMake(nd, newName, false)
+		how := byMove
+		if st.Mode&unix.S_IFMT == unix.S_IFLNK {
+			how = byLink
+		}
+		return s.mayMake(nd, newName, how)
 	}
-	if od.zone.rule(oldName).anchored {
+	if s.verdict(od, oldName).Anchored {
 		return fuse.EBUSY
 	}
-	if code := mayMake(nd, newName, false); code != fuse.OK {
+	if code := s.mayMake(nd, newName, byMove); code != fuse.OK {
 		return code
 	}
-	if od.zone.below(oldName) != nd.zone.below(newName) {
+	id, err := idAt(od.fd, oldName)
+	if err != nil {
+		return status(err)
+	}
+	if s.own.Has(id) {
+		return s.mayMoveOwn(od, oldName, nd, newName)
+	}
+	if !od.zone.Below(oldName).Alike(nd.zone.Below(newName)) {
 		return fuse.EXDEV
 	}
 	return fuse.OK
@@ -99,9 +161,9 @@ func mayMove(od *node, oldName string, nd *node, newName string, st *unix.Stat_t
 
 // swapped undoes a move in which a directory has taken the place of the file that was judged. The kernel's locks exclude that, except
 // where the source directory is also mounted natively.
-func swapped(od *node, oldName string, nd *node, newName string, st *unix.Stat_t) bool {
+func (s *Server) swapped(od *node, oldName string, nd *node, newName string, st *unix.Stat_t) bool {
 	var now unix.Stat_t
-	if st.Mode&unix.S_IFMT == unix.S_IFDIR || od.zone.below(oldName) == nd.zone.below(newName) || statName(nd.fd, newName, &now) != nil {
+	if st.Mode&unix.S_IFMT == unix.S_IFDIR || od.zone.Below(oldName).Alike(nd.zone.Below(newName)) || statName(nd.fd, newName, &now) != nil {
 		return false
 	}
 	if now.Mode&unix.S_IFMT != unix.S_IFDIR {
@@ -114,7 +176,7 @@ func swapped(od *node, oldName string, nd *node, newName string, st *unix.Stat_t
 }
 
 func (s *Server) checked(n *node, name string) bool {
-	return n.zone.rule(name).action == Check && !(n.dir != nil && n.dir.has(name)) && s.opts.Check != nil
+	return s.verdict(n, name).Action == guard.Check && !(n.dir != nil && n.dir.has(name)) && s.opts.Check != nil
 }
 
 // replaceChecked carries out a rename onto a checked name. The caller may still hold the old file open for writing, so what is
@@ -124,7 +186,7 @@ func (s *Server) replaceChecked(od *node, oldName string, nd *node, newName stri
 	if st.Mode&unix.S_IFMT != unix.S_IFREG {
 		return fuse.EACCES, nil
 	}
-	if code := mayTake(od, oldName, false); code != fuse.OK {
+	if code := s.mayTake(od, oldName, false); code != fuse.OK {
 		return code, nil
 	}
 	proposed, err := readChecked(od.fd, oldName)

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 	"sbx/broker/internal/gate/fuse"
+	"sbx/broker/internal/guard"
 )
 
 // Mode is how a granted object is mounted.
@@ -58,6 +59,8 @@ type Options struct {
 	Refused func(Request)
 	// Unasked says that nobody can be asked: names that are not granted are not listed.
 	Unasked bool
+	// Root is the absolute path inside of the file system's own root, which git writes into .git files.
+	Root string
 	// Check decides whether new may replace old at path, which a Check rule names. Old is nil when there is none.
 	Check func(path string, old, new []byte) error
 	Stat  StatMode
@@ -98,6 +101,11 @@ type Server struct {
 	pruning sync.Mutex
 	serving atomic.Bool
 	watches watches
+	own     guard.Made // directories that the session made where none was
+	again   guard.Made // directories that it made where one was
+	freed   freed
+	judging sync.RWMutex // held while a name is judged and made; for writing while a directory is moved
+	texts   sync.Mutex
 }
 
 // New opens the host directories of the tree and answers the kernel's first message on fd, a /dev/fuse descriptor that has been

@@ -5,6 +5,8 @@ import (
 	"path"
 	"strings"
 	"syscall"
+
+	"sbx/broker/internal/guard"
 )
 
 // Tree describes what the file system shows. Ancestors that are not described become skeletons without unlisted names.
@@ -36,7 +38,7 @@ type Dir struct {
 	Unlisted Unlisted
 	Place    bool // Skeleton: something is mounted on it; the host is not consulted
 	Children []Child
-	Rules    []Rule // Guarded only; without rules a directory inside another guarded one keeps that one's rules
+	Judge    *guard.Judge // Guarded only; without one a directory inside another guarded one keeps that one's
 }
 
 // ChildKind says what a listed name is. Sub-directories with a Dir of their own need no child.
@@ -59,26 +61,6 @@ type Child struct {
 	Mode   Mode          // Bound: how it was mounted, to repeat it when the host replaces a file
 }
 
-// Action is what a rule does to the names it matches.
-type Action uint8
-
-const (
-	Plain Action = iota // no rule: the loopback passes everything through
-	Allow               // like Plain, and ends an inherited Guard
-	Hide                // ENOENT to look at, EACCES to create
-	Guard               // readable; EROFS to create, write, rename, replace or remove, with all that is below
-	Check               // Guard, but a rename onto it is put before Options.Check
-)
-
-// Rule matches names in a guarded directory. Pattern is a slash-separated path relative to the directory; a component may hold
-// the wildcards of path.Match, and "**" stands for any number of components. The first rule that matches decides. Letter case
-// and invisible characters make no difference, so that a case-folding host directory has no second spelling of a guarded name.
-type Rule struct {
-	Pattern string
-	Action  Action
-	Mkdir   bool // Guard: an empty directory of that name may be made (git init makes .git/hooks)
-}
-
 // check reports the first thing in the tree that cannot be served.
 func (t Tree) check() error {
 	seen := make(map[string]bool, len(t.Dirs))
@@ -93,8 +75,8 @@ func (t Tree) check() error {
 			return fmt.Errorf("describing %s: described twice", d.Path)
 		}
 		seen[d.Path] = true
-		if d.Kind == Skeleton && len(d.Rules) > 0 {
-			return fmt.Errorf("describing %s: rules need kind Guarded", d.Path)
+		if d.Kind == Skeleton && d.Judge != nil {
+			return fmt.Errorf("describing %s: a judge needs kind Guarded", d.Path)
 		}
 		if err := d.checkChildren(); err != nil {
 			return err

@@ -51,7 +51,7 @@ type watch struct {
 // watch begins to follow a directory, and says how many changes it has seen.
 func (s *Server) watch(n *node) (*watch, uint64) {
 	// A rename onto a checked name leaves the kernel with the wrong file under it: no name beside it is relied on.
-	if !s.serving.Load() || n.zone.checks {
+	if !s.serving.Load() || n.zone.Checks() {
 		return nil, 0
 	}
 	w := &s.watches
@@ -269,7 +269,7 @@ func (s *Server) current(n *node, fd int) bool {
 		s.fuse.InodeNotify(n.id)
 	}
 	dir, name := s.nodes.seenAt(n)
-	if dir < 0 || statName(dir, name, &st) == nil && st.Dev == n.key.dev && st.Ino == n.key.ino {
+	if dir < 0 || statName(dir, name, &st) == nil && st.Dev == n.key.Dev && st.Ino == n.key.Ino {
 		return true
 	}
 	return !n.doubted.CompareAndSwap(false, true)

@@ -15,7 +15,7 @@ func relying(t *testing.T) (*sandbox, string) {
 	p := filepath.Join(host, "p")
 	write(t, p+"/f", "one")
 	write(t, p+"/sub/f", "one")
-	sb := start(t, host, Tree{Dirs: []Dir{{Path: "/p", Kind: Guarded, Rules: projectRules()}}}, Options{Check: noMonitor, Rely: time.Hour})
+	sb := start(t, host, Tree{Dirs: []Dir{{Path: "/p", Kind: Guarded, Judge: judgeOf(projectRules()...)}}}, Options{Check: noMonitor, Rely: time.Hour})
 	if sb.sh("p", "stat -c %s f sub/f"); !sb.relies("f") {
 		t.Skip("missing: a temporary directory on a file system that reports changes")
 	}

@@ -1,0 +1,146 @@
+package gatefs
+
+import (
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/broker/internal/gate/fuse"
+	"sbx/broker/internal/guard"
+)
+
+// reservedPrefix names the files that replaceChecked makes for a moment. They are hidden, so that nobody inside can hold one open.
+const reservedPrefix = ".sbx-replace-"
+
+// verdict is what the judge says of a name in a guarded directory.
+func (s *Server) verdict(n *node, name string) guard.Verdict {
+	if strings.HasPrefix(name, reservedPrefix) {
+		return guard.Verdict{Action: guard.Hide}
+	}
+	return n.zone.Rule(name, s.isOwn(n))
+}
+
+func hidden(v guard.Verdict) bool { return v.Action == guard.Hide || v.Action == guard.Credential }
+
+// making is how something gets a name.
+type making uint8
+
+const (
+	byMkdir  making = iota // an empty directory
+	byCreate               // an empty file, whose writes come here
+	byMove                 // a file or directory that exists
+	byLink                 // a symbolic link
+	byOther                // a pipe, a socket, a second name
+)
+
+// mayMake reports whether something new may get the name. A directory made by mkdir is empty, so it may stand where guarded
+// names lie below; anything else there would be unvetted.
+func (s *Server) mayMake(n *node, name string, how making) fuse.Status {
+	if n.dir != nil && n.dir.has(name) {
+		if c, ok := n.dir.children[name]; ok && (c.Kind == Hidden || c.Kind == Silent) {
+			return fuse.EACCES
+		}
+		return fuse.EBUSY
+	}
+	v := s.verdict(n, name)
+	switch {
+	case hidden(v):
+		return fuse.EACCES
+	case v.Action == guard.Guard && how == byMkdir && v.Mkdir:
+		return fuse.OK
+	case v.Action == guard.Text && (how == byMkdir || how == byCreate):
+		return fuse.OK
+	case v.Action == guard.Keep && (how == byCreate || how == byMove) && isFile(n.fd, name):
+		return fuse.OK
+	case v.Action == guard.Text:
+		return fuse.EACCES
+	case v.Action != guard.Free:
+		return fuse.EROFS
+	case v.Anchored && how != byMkdir:
+		return fuse.EACCES
+	case how == byLink && !s.isOwn(n) && (n.zone.Git() || s.wasThere(n, name)):
+		return fuse.EACCES
+	}
+	return fuse.OK
+}
+
+func isFile(dir int, name string) bool {
+	var st unix.Stat_t
+	return statName(dir, name, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFREG
+}
+
+// mayTake reports whether what has the name may lose it.
+func (s *Server) mayTake(n *node, name string, isDir bool) fuse.Status {
+	if n.dir != nil && n.dir.has(name) {
+		return fuse.EBUSY
+	}
+	v := s.verdict(n, name)
+	switch {
+	case hidden(v):
+		return fuse.ENOENT
+	case v.Action == guard.Text:
+		return fuse.OK
+	case v.Action != guard.Free, v.Anchored && !isDir:
+		return fuse.EROFS
+	}
+	return fuse.OK
+}
+
+// writeText writes to a file that says where git finds a repository: once, at its beginning, and all of it, so that what is there
+// was found harmless as a whole.
+func (s *Server) writeText(h *handle, data []byte, off int64) (int, error) {
+	s.texts.Lock()
+	defer s.texts.Unlock()
+	var st unix.Stat_t
+	if err := unix.Fstat(h.fd, &st); err != nil {
+		return 0, err
+	}
+	if st.Size != 0 || off != 0 && !h.append {
+		return 0, unix.EACCES
+	}
+	if !s.harmless(h.node, data) {
+		return 0, unix.EACCES
+	}
+	return unix.Pwrite(h.fd, data, 0)
+}
+
+// harmless says whether a file that leads git to a repository may hold text.
+func (s *Server) harmless(n *node, text []byte) bool {
+	s.nodes.mu.RLock()
+	name := n.name
+	s.nodes.mu.RUnlock()
+	if guard.Fold(name) == "commondir" {
+		return guard.CommonDir(text)
+	}
+	to, err := guard.GitFile(s.opts.Root, strings.TrimPrefix(s.nodes.where(n), "/"), text)
+	return err == nil && s.strict(to)
+}
+
+// strict says whether the way to a repository's directory, relative to the root of the tree, has no link on it, and nothing that the
+// session may fill as it likes.
+func (s *Server) strict(rel string) bool {
+	root := s.nodes.get(rootID)
+	if root == nil || root.zone == nil {
+		return false
+	}
+	dir := root.fd
+	defer func() {
+		if dir != root.fd {
+			unix.Close(dir)
+		}
+	}()
+	for name := range strings.SplitSeq(rel, "/") {
+		fd, err := openBeneath(dir, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_DIRECTORY, 0)
+		if err != nil {
+			return false
+		}
+		if dir != root.fd {
+			unix.Close(dir)
+		}
+		dir = fd
+		if id, err := idOf(fd); err != nil || s.own.Has(id) {
+			return false
+		}
+	}
+	return true
+}

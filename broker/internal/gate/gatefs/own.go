@@ -1,0 +1,161 @@
+package gatefs
+
+import (
+	"os"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/broker/internal/gate/fuse"
+	"sbx/broker/internal/guard"
+)
+
+// What the session makes is its own: in a directory that was not there nothing outside acts upon a name, so the built-in rules do not
+// hold there until the session ends. A directory is its own when it was made where none was, in an ordinary directory, or in one that is the
+// session's own. A directory that takes the place of one that was there is as guarded as that was.
+
+// maxFreed and maxDemoted bound what is remembered, and looked through, at a time.
+const (
+	maxFreed   = 1 << 16
+	maxDemoted = 50_000
+)
+
+// freedName is the place of a directory that was there before the session and was moved or removed by it.
+type freedName struct {
+	dir  guard.ID
+	name string
+}
+
+// freed are such places. Beyond maxFreed every place counts as one.
+type freed struct {
+	mu    sync.Mutex
+	names map[freedName]struct{}
+	all   bool
+}
+
+func (f *freed) add(dir guard.ID, name string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.names == nil {
+		f.names = make(map[freedName]struct{})
+	}
+	f.all = f.all || len(f.names) >= maxFreed
+	if !f.all {
+		f.names[freedName{dir, guard.Fold(name)}] = struct{}{}
+	}
+}
+
+func (f *freed) has(dir guard.ID, name string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	_, ok := f.names[freedName{dir, guard.Fold(name)}]
+	return ok || f.all
+}
+
+// idOf is the identity of an open object.
+func idOf(fd int) (guard.ID, error) { return idAt(fd, "") }
+
+func idAt(dir int, name string) (guard.ID, error) {
+	var st unix.Statx_t
+	flags := unix.AT_SYMLINK_NOFOLLOW | unix.AT_NO_AUTOMOUNT
+	if name == "" {
+		flags |= unix.AT_EMPTY_PATH
+	}
+	if err := unix.Statx(dir, name, flags, unix.STATX_INO|unix.STATX_BTIME, &st); err != nil {
+		return guard.ID{}, err
+	}
+	id := guard.ID{Dev: unix.Mkdev(st.Dev_major, st.Dev_minor), Ino: st.Ino}
+	if st.Mask&unix.STATX_BTIME != 0 {
+		id.Born = st.Btime.Sec*1e9 + int64(st.Btime.Nsec)
+	}
+	return id, nil
+}
+
+// isOwn says whether a directory is the session's own.
+func (s *Server) isOwn(n *node) bool { return n.kind == loop && s.own.Has(n.key.ID) }
+
+// wasThere says whether a directory of that name was there before the session, or may have been.
+func (s *Server) wasThere(n *node, name string) bool {
+	return s.again.Has(n.key.ID) || s.freed.has(n.key.ID, name)
+}
+
+// noteMkdir remembers a directory that the session has made in n.
+func (s *Server) noteMkdir(n *node, name string, id guard.ID) {
+	v := s.verdict(n, name)
+	switch {
+	case s.isOwn(n):
+		s.own.Add(id)
+	case !n.zone.Ordinary() || v.Action != guard.Free || v.Anchored: // its name is what makes programs outside look at it
+	case s.wasThere(n, name):
+		s.again.Add(id)
+	default:
+		s.own.Add(id)
+	}
+}
+
+// noteGone remembers that the directory with that identity has left its name in n.
+func (s *Server) noteGone(n *node, name string, id guard.ID) {
+	if !s.own.Has(id) && !s.isOwn(n) && !guard.Disposable(name) {
+		s.freed.add(n.key.ID, name)
+	}
+}
+
+// mayMoveOwn says whether the session's own directory may get another name. Where one was before it has to be without names that are
+// guarded, and is then guarded like that; else EXDEV makes mv copy, and the copies are judged one by one.
+func (s *Server) mayMoveOwn(od *node, oldName string, nd *node, newName string) fuse.Status {
+	var there unix.Stat_t
+	switch taken := statName(nd.fd, newName, &there) == nil; {
+	case s.isOwn(nd):
+		return fuse.OK
+	case !nd.zone.Ordinary():
+		return fuse.EXDEV
+	case !taken && !s.wasThere(nd, newName):
+		return fuse.OK
+	}
+	if !s.demote(od.fd, oldName, nd.zone.Below(newName)) {
+		return fuse.EXDEV
+	}
+	return fuse.OK
+}
+
+// demote makes the session's own tree one like any other, if no name in it is guarded at its new place. s.judging is held, so that no name
+// is made in it meanwhile.
+func (s *Server) demote(dir int, name string, at *guard.Place) bool {
+	var ids []guard.ID
+	left := maxDemoted
+	if !s.plainTree(dir, name, at, &ids, &left) {
+		return false
+	}
+	for _, id := range ids {
+		s.own.Drop(id)
+		s.again.Add(id)
+	}
+	return true
+}
+
+func (s *Server) plainTree(dir int, name string, at *guard.Place, ids *[]guard.ID, left *int) bool {
+	fd, err := openBeneath(dir, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return false
+	}
+	f := os.NewFile(uintptr(fd), name)
+	defer f.Close()
+	id, err := idOf(fd)
+	if err != nil {
+		return false
+	}
+	*ids = append(*ids, id)
+	list, err := f.ReadDir(-1)
+	if *left -= len(list); err != nil || *left < 0 {
+		return false
+	}
+	for _, e := range list {
+		if v := at.Rule(e.Name(), false); v.Action != guard.Free && v.Action != guard.Credential || v.Anchored {
+			return false
+		}
+		if e.IsDir() && !s.plainTree(fd, e.Name(), at.Below(e.Name()), ids, left) {
+			return false
+		}
+	}
+	return true
+}

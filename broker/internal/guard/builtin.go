@@ -1,0 +1,146 @@
+package guard
+
+import (
+	"path"
+	"strings"
+)
+
+// BuiltIn are the rules about what programs outside act upon by themselves, at every depth: git's own files, and what editors,
+// shells, agents and hook managers read when somebody opens or enters a directory.
+func BuiltIn() []Rule {
+	var out []Rule
+	for _, n := range gitNames() {
+		n.Pattern, n.BuiltIn = "**/"+dotGit+"/"+n.Pattern, true
+		out = append(out, n)
+	}
+	out = append(out,
+		Rule{Pattern: "**/" + dotGit, Action: Text, BuiltIn: true, Why: "makes git use a repository elsewhere"},
+		Rule{Pattern: "**/HEAD", Action: Keep, Exact: true, BuiltIn: true, Why: "makes git take the directory for a repository"},
+	)
+	for _, n := range workspaceNames() {
+		n.Pattern, n.Action, n.BuiltIn, n.Source = "**/"+n.Pattern, Guard, true, true
+		out = append(out, n)
+	}
+	return out
+}
+
+// Look says what the built-in rules say of the name at rel, relative to a directory that a person works in.
+func Look(rel string) Verdict {
+	j, err := NewJudge(BuiltIn())
+	if err != nil {
+		return Verdict{Action: Guard, Why: err.Error()}
+	}
+	p, parts := j.Root(), strings.Split(rel, "/")
+	for _, name := range parts[:len(parts)-1] {
+		if v := p.Rule(name, false); v.Action != Free && v.Action != Text {
+			return v
+		}
+		p = p.Below(name)
+	}
+	return p.Rule(parts[len(parts)-1], false)
+}
+
+// Repository are the rules inside a repository's own directory that is granted by itself.
+func Repository() []Rule {
+	var out []Rule
+	for _, n := range gitNames() {
+		n.BuiltIn = true
+		out = append(out, n)
+	}
+	return out
+}
+
+// gitNames are what is special in a repository's directory, relative to it.
+func gitNames() []Rule {
+	const runs, reads, settings = "git runs them", "makes git read objects elsewhere", "settings that make git run something or read another file"
+	out := []Rule{
+		{Pattern: "HEAD", Action: Allow}, {Pattern: "refs/**/HEAD", Action: Allow}, {Pattern: "logs/**/HEAD", Action: Allow},
+		{Pattern: "worktrees/*/**/HEAD", Action: Allow}, {Pattern: "modules/**/HEAD", Action: Allow},
+		// git init, clone and submodule put these there, and nothing runs them
+		{Pattern: "hooks/*.sample", Action: Allow}, {Pattern: "modules/**/hooks/*.sample", Action: Allow},
+		{Pattern: "worktrees/*/commondir", Action: Text, Why: "says where git finds the repository of a worktree"},
+		{Pattern: "modules/**/worktrees/*/commondir", Action: Text, Why: "says where git finds the repository of a worktree"},
+		{Pattern: "worktrees/*/config.worktree", Action: Check, Why: settings},
+	}
+	for _, dir := range []string{"", "modules/**/"} {
+		out = append(out,
+			Rule{Pattern: dir + "config", Action: Check, Why: settings},
+			Rule{Pattern: dir + "config.worktree", Action: Check, Why: settings},
+			Rule{Pattern: dir + "hooks", Action: Guard, Mkdir: true, Why: runs},
+			Rule{Pattern: dir + "info/attributes", Action: Guard, Why: "chooses filters that git runs"},
+			Rule{Pattern: dir + "objects/info/alternates", Action: Guard, Why: reads},
+			Rule{Pattern: dir + "objects/info/http-alternates", Action: Guard, Why: reads},
+			Rule{Pattern: dir + "commondir", Action: Guard, Why: "makes git use a repository elsewhere"},
+			Rule{Pattern: dir + "fsmonitor--daemon.ipc", Action: Guard, Why: "git connects to it"},
+		)
+	}
+	return append(out,
+		Rule{Pattern: "remotes", Action: Guard, Mkdir: true, Why: "places that git talks to"},
+		Rule{Pattern: "branches", Action: Guard, Mkdir: true, Why: "places that git talks to"},
+	)
+}
+
+// workspaceNames are what programs outside read and act upon in a directory that somebody opens, enters or works in.
+func workspaceNames() []Rule {
+	const (
+		own      = "sbx's own settings for the project"
+		shell    = "a shell or a version manager runs it"
+		editor   = "an editor runs what it names"
+		hooks    = "git hooks"
+		agent    = "settings and servers of an agent"
+		words    = "instructions that agents follow"
+		monitor  = "settings by which another version control runs programs"
+		debugger = "a debugger runs it"
+	)
+	var out []Rule
+	add := func(why string, exact bool, patterns ...string) {
+		for _, p := range patterns {
+			out = append(out, Rule{Pattern: p, Exact: exact, Why: why})
+		}
+	}
+	add(own, false, ".sbx", ".sbx.toml")
+	add("direnv runs it", false, ".envrc")
+	add(shell, false, ".autoenv", ".autoenv.zsh", ".autoenv_leave.zsh", ".tool-versions", ".mise", ".mise.toml", ".mise.*.toml", ".rtx.toml",
+		".config/mise", ".config/mise.toml", ".config/mise.*.toml")
+	add(shell, true, "mise.toml", "mise.*.toml", "mise/config.toml", "mise/config.*.toml")
+	add("tasks that the editor runs", false, ".vscode", ".idea", ".fleet", ".zed", ".nova", ".theia", "*.code-workspace", "*.sublime-project")
+	add("commands that the editor runs", false, ".devcontainer", ".devcontainer.json", ".gitpod.yml")
+	add(editor, false, ".helix",
+		".exrc", ".nexrc", ".nvimrc", ".nvim.lua", ".vimrc", "_vimrc", "_exrc", ".lvimrc", ".local.vimrc", ".vimspector.json",
+		".dir-locals.el", ".dir-locals-2.el", ".kakrc", ".externalToolBuilders")
+	add(debugger, false, ".gdbinit", ".lldbinit")
+	add(hooks, false, ".husky", ".pre-commit-config.yaml", ".pre-commit-config.yml", ".lefthook", ".lefthook.*", ".lefthook-local.*", ".overcommit.yml",
+		".git-hooks", ".githooks", ".huskyrc", ".huskyrc.*", ".simple-git-hooks.*", ".lintstagedrc", ".lintstagedrc.*")
+	add(hooks, true, "lefthook.yml", "lefthook.yaml", "lefthook.toml", "lefthook.json", "lefthook.jsonc",
+		"lefthook-local.yml", "lefthook-local.yaml", "lefthook-local.toml", "lefthook-local.json")
+	add(agent, false, ".claude", ".claude.json", ".mcp.json", ".cursor", ".codex", ".gemini", ".windsurf", ".kiro", ".roo", ".roomodes", ".cline", ".kilocode",
+		".continue", ".continuerc.json", ".aider.conf.yml", ".aider.conf.yaml", ".augment", ".amazonq", ".trae", ".junie", ".goose", ".opencode", ".crush.json",
+		".crush", ".qwen", ".agents", ".agent", ".amp", ".factory", ".openhands", ".rovodev")
+	add(agent, true, "opencode.json", "opencode.jsonc", "crush.json")
+	add(words, false, ".cursorrules", ".windsurfrules", ".clinerules", ".clinerules-*", ".roorules", ".roorules-*", ".kilocoderules", ".goosehints",
+		".augment-guidelines", ".rules", ".github/copilot-instructions.md", ".github/instructions", ".github/prompts", ".github/chatmodes", ".github/agents",
+		".github/skills", ".github/hooks", ".openhands_instructions")
+	add(words, true, "AGENTS.md", "AGENT.md", "AGENTS.override.md", "AGENTS.local.md", "CLAUDE.md", "CLAUDE.local.md", "GEMINI.md", "QWEN.md", "WARP.md", "CRUSH.md",
+		"OPENCODE.md")
+	add(monitor, false, ".hg/hgrc", ".hg/hgrc-not-shared", ".hg/sharedpath", ".sl/config", ".jj/repo", ".jj/config.toml", ".jj/workspace-config.toml", ".bzr/branch/branch.conf")
+	return out
+}
+
+// RunLater says whether a file of this base name at rel is one that people run by a build, a test or a service and that may
+// be changed all the same; what changed is told at the end of a run.
+func RunLater(rel string) bool {
+	base := path.Base(rel)
+	switch base {
+	case "Makefile", "makefile", "GNUmakefile", "package.json", "build.rs", "setup.py", "setup.cfg", "pyproject.toml", "tox.ini", "noxfile.py", "conftest.py",
+		"CMakeLists.txt", "CMakePresets.json", "meson.build", "configure", "configure.ac", "autogen.sh", "justfile", "Justfile", ".justfile",
+		"Taskfile.yml", "Taskfile.yaml", "Dockerfile", "Containerfile", "docker-compose.yml", "docker-compose.yaml", "compose.yml", "compose.yaml",
+		"Vagrantfile", "Jenkinsfile", ".gitlab-ci.yml", "Rakefile", "Gemfile", "build.gradle", "build.gradle.kts", "settings.gradle",
+		"settings.gradle.kts", "gradlew", "pom.xml", "mvnw", "build.xml", "BUILD", "BUILD.bazel", "WORKSPACE", "MODULE.bazel", "SConstruct", "wscript",
+		"Cargo.toml", "rust-toolchain", "rust-toolchain.toml", "Procfile", "flake.nix", "default.nix", "shell.nix", "composer.json", "deno.json",
+		".yarnrc.yml", ".npmrc", ".pnpmfile.cjs", ".gitmodules", ".pylintrc", "magefile.go", "build.zig":
+		return true
+	}
+	dir := path.Base(path.Dir(rel))
+	return dir == "workflows" && path.Base(path.Dir(path.Dir(rel))) == ".github" || dir == ".cargo" && (base == "config" || base == "config.toml") ||
+		dir == ".mvn" || dir == ".circleci"
+}

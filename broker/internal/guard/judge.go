@@ -1,0 +1,313 @@
+package guard
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Action is what may be done with a name.
+type Action uint8
+
+// The actions.
+const (
+	Free       Action = iota // no rule: as the user may
+	Allow                    // like Free, and ends an inherited Guard
+	Hide                     // it does not exist, and cannot be made
+	Credential               // its name is a secret's: like Hide
+	Guard                    // readable; not to be made, written, replaced, moved or removed, with all that is below
+	Check                    // Guard, but a rename onto it is let through when its new contents are found harmless
+	Text                     // may be made and removed; what is written to it, or renamed onto it, must be found harmless as a whole
+	Keep                     // may be written and replaced where it is; not to be made, moved or removed
+)
+
+// Rule matches names below a granted directory. Pattern is a slash-separated path relative to the directory; a component may hold
+// the wildcards of path.Match, and "**" stands for any number of components. The first rule that matches decides. Letter case
+// and invisible characters make no difference, so that a case-folding directory has no second spelling of a guarded name.
+type Rule struct {
+	Pattern string
+	Action  Action
+	Mkdir   bool   // Guard: an empty directory of that name may be made (git init makes .git/hooks)
+	Exact   bool   // letter case counts: in other letters it is an ordinary name
+	BuiltIn bool   // does not hold in directories that the session made itself
+	Source  bool   // nor in directories of installed packages, which nobody opens as a project
+	Why     string // what acts upon the name
+}
+
+// Verdict is what a judge says about one name.
+type Verdict struct {
+	Action Action
+	Mkdir  bool
+	// Anchored: rules name something below this name literally, as .git/hooks does .git. A file or symlink put there,
+	// or a directory moved there, would be unvetted contents at a guarded place.
+	Anchored bool
+	Why      string
+}
+
+// Judge knows the rules of one granted directory, compiled to an automaton over path components whose states are places.
+// It is pure, but for the places it remembers, and may be asked by many at once.
+type Judge struct {
+	secrets bool
+	rules   []Rule
+	comps   [][]component
+	mu      sync.Mutex
+	places  map[string]*Place
+}
+
+type component struct {
+	text  string // folded, unless it is exact
+	glob  bool
+	any   bool // **
+	exact bool
+}
+
+// Place is the policy that holds inside one directory. Places are interned: two of the same policy share one pointer.
+type Place struct {
+	judge   *Judge
+	states  []uint32 // rule<<8 | component, ascending
+	inherit Action   // Guard below a guarded directory, else Free
+	why     string   // of what is inherited
+	within  bool     // in a repository's directory or another whose names are looked for by programs outside
+	git     bool     // in a repository's directory
+	named   bool     // which is called .git
+	public  bool     // below a directory in which nothing is hidden by name
+	checks  bool     // a name in the directory is checked
+}
+
+// Option is what a judge does beside its rules.
+type Option uint8
+
+// HideSecrets makes names of secrets Credential where no rule says otherwise (SecretOf).
+const HideSecrets Option = 1
+
+// NewJudge compiles rules.
+func NewJudge(rules []Rule, options ...Option) (*Judge, error) {
+	j := &Judge{rules: rules, places: make(map[string]*Place), secrets: slices.Contains(options, HideSecrets)}
+	for _, r := range rules {
+		cs, err := compile(r)
+		if err != nil {
+			return nil, fmt.Errorf("compiling rule %q: %w", r.Pattern, err)
+		}
+		j.comps = append(j.comps, cs)
+	}
+	return j, nil
+}
+
+func compile(r Rule) ([]component, error) {
+	parts := strings.Split(r.Pattern, "/")
+	if len(parts) > 255 {
+		return nil, fmt.Errorf("too many components")
+	}
+	cs := make([]component, len(parts))
+	for i, p := range parts {
+		if p == "**" {
+			cs[i] = component{any: true}
+			continue
+		}
+		if !validName(p) {
+			return nil, fmt.Errorf("component %q is not a name", p)
+		}
+		cs[i] = component{text: p, glob: strings.ContainsAny(p, `*?[\`), exact: r.Exact}
+		if !r.Exact {
+			cs[i].text = Fold(p)
+		}
+		if _, err := path.Match(cs[i].text, ""); err != nil {
+			return nil, err
+		}
+	}
+	if cs[len(cs)-1].any {
+		return nil, fmt.Errorf("** must be followed by a name")
+	}
+	if r.Action == Free {
+		return nil, fmt.Errorf("no action")
+	}
+	return cs, nil
+}
+
+func validName(s string) bool {
+	return s != "" && s != "." && s != ".." && len(s) <= 255 && !strings.ContainsAny(s, "/\x00")
+}
+
+// Root is the place inside the granted directory itself.
+func (j *Judge) Root() *Place {
+	var states []uint32
+	for i := range j.comps {
+		states = j.add(states, i, 0)
+	}
+	return j.intern(Place{states: states})
+}
+
+// add enters a state and, where "**" may match nothing, those after it.
+func (j *Judge) add(states []uint32, rule, at int) []uint32 {
+	for {
+		s := uint32(rule<<8 | at)
+		if n := len(states); n == 0 || states[n-1] < s {
+			states = append(states, s)
+		}
+		if !j.comps[rule][at].any {
+			return states
+		}
+		at++
+	}
+}
+
+func (j *Judge) intern(p Place) *Place {
+	key := make([]byte, 0, 8+len(p.why)+4*len(p.states))
+	key = append(key, byte(p.inherit), flag(p.within), flag(p.git), flag(p.named), flag(p.public), byte(len(p.why)))
+	key = append(key, p.why...)
+	for _, s := range p.states {
+		key = append(key, byte(s>>24), byte(s>>16), byte(s>>8), byte(s))
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if known := j.places[string(key)]; known != nil {
+		return known
+	}
+	p.judge = j
+	for _, s := range p.states {
+		i, at := int(s>>8), int(s&255)
+		p.checks = p.checks || j.rules[i].Action == Check && at+1 == len(j.comps[i])
+	}
+	j.places[string(key)] = &p
+	return &p
+}
+
+func flag(b bool) byte {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func (c component) matches(name, folded string) bool {
+	if c.exact {
+		folded = name
+	}
+	if !c.glob {
+		return c.text == folded
+	}
+	ok, _ := path.Match(c.text, folded)
+	return ok
+}
+
+// Rule says what may be done with a name in the place. In a directory that the session made itself (own) the built-in rules do
+// not hold: nothing outside acts upon a place that was not there.
+func (p *Place) Rule(name string, own bool) Verdict {
+	v := Verdict{Action: p.inherit, Why: p.why}
+	if own {
+		v = Verdict{}
+	}
+	decided, folded := false, Fold(name)
+	for _, s := range p.states {
+		i, at := int(s>>8), int(s&255)
+		c, r := &p.judge.comps[i][at], &p.judge.rules[i]
+		if c.any || own && r.BuiltIn || !c.matches(name, folded) {
+			continue
+		}
+		if at+1 < len(p.judge.comps[i]) {
+			v.Anchored = v.Anchored || !c.glob
+			continue
+		}
+		if !decided {
+			decided = true
+			v.Action, v.Mkdir, v.Why = r.Action, r.Mkdir, r.Why
+		}
+	}
+	if !decided && p.judge.secrets && !p.public {
+		if c := SecretOf(name, false); c != nil && (c.Holds == nil || c.Pattern == "*.pem") {
+			v.Action, v.Why = Credential, c.Why
+		}
+	}
+	if v.Action == Allow {
+		v.Action, v.Why = Free, ""
+	}
+	return v
+}
+
+// Below is the place inside the directory of that name.
+func (p *Place) Below(name string) *Place {
+	v := p.Rule(name, false)
+	next := Place{within: p.within || v.Anchored || v.Action != Free, git: p.git, named: p.named}
+	if v.Action == Guard || v.Action == Check {
+		next.inherit, next.why = Guard, v.Why
+	}
+	folded := Fold(name)
+	if folded == dotGit {
+		next.git, next.named = true, true
+	}
+	next.public = p.public || next.named || Dependency(folded)
+	packages := Dependency(folded)
+	for _, s := range p.states {
+		i, at := int(s>>8), int(s&255)
+		c := &p.judge.comps[i][at]
+		switch {
+		case packages && p.judge.rules[i].Source:
+		case c.any:
+			next.states = p.judge.add(next.states, i, at)
+		case at+1 < len(p.judge.comps[i]) && c.matches(name, folded):
+			next.states = p.judge.add(next.states, i, at+1)
+		}
+	}
+	return p.judge.intern(next)
+}
+
+// Repository is the place inside a directory that is a repository by itself, as git finds bare ones: it has a HEAD. What
+// is guarded in a .git is guarded there. In a .git other directories have a HEAD as well (logs, worktrees/NAME) and are none.
+func (p *Place) Repository() *Place {
+	if p.named {
+		return p
+	}
+	next := Place{within: true, git: true, public: p.public, inherit: p.inherit, why: p.why}
+	for i, cs := range p.judge.comps {
+		for at := range cs {
+			s := uint32(i<<8 | at)
+			own := p.judge.rules[i].Action == Allow && at+1 == len(cs) // .git/HEAD: here that is what makes it a repository
+			if p.has(s) || at > 0 && !own && !cs[at-1].any && cs[at-1].text == dotGit && p.has(s-1) {
+				next.states = p.judge.add(next.states, i, at)
+			}
+		}
+	}
+	return p.judge.intern(next)
+}
+
+func (p *Place) has(state uint32) bool { return slices.Contains(p.states, state) }
+
+// Free reports whether everything below passes through, so that a native mount would show the same.
+func (p *Place) Free() bool { return len(p.states) == 0 && p.inherit == Free }
+
+// Alike reports whether names at every depth below both places are treated alike, so that a directory may move from one to the other.
+func (p *Place) Alike(q *Place) bool {
+	return p.inherit == q.inherit && p.git == q.git && p.named == q.named && p.public == q.public && slices.Equal(p.states, q.states)
+}
+
+// Open reports whether the directory itself may be changed.
+func (p *Place) Open() bool { return p.inherit == Free }
+
+// Checks reports whether the contents of a name in the place are looked at.
+func (p *Place) Checks() bool { return p.checks }
+
+// Git reports whether the place is in a repository's directory: a link made there could show git another one.
+func (p *Place) Git() bool { return p.git }
+
+// Ordinary reports whether a directory made in the place can be the session's own: nothing outside looks for names there.
+func (p *Place) Ordinary() bool { return !p.within && p.inherit == Free }
+
+// At says what the judge says of the name at rel, a path relative to the granted directory. Repository, which may be nil, tells
+// directories that have a HEAD.
+func (j *Judge) At(rel string, repository func(dir string) bool) Verdict {
+	p := j.Root()
+	parts := strings.Split(rel, "/")
+	for i, name := range parts {
+		if repository != nil && repository(strings.Join(parts[:i], "/")) {
+			p = p.Repository()
+		}
+		v := p.Rule(name, false)
+		if i == len(parts)-1 || v.Action == Hide || v.Action == Credential {
+			return v // and all below
+		}
+		p = p.Below(name)
+	}
+	return Verdict{}
+}

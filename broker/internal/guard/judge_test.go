@@ -1,0 +1,235 @@
+package guard
+
+import (
+	"strings"
+	"testing"
+)
+
+func judge(t *testing.T, rules ...Rule) *Judge {
+	t.Helper()
+	j, err := NewJudge(rules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return j
+}
+
+// walk follows a path through the automaton and returns what it says about the last component, and the place below it.
+func walk(p *Place, rel string) (Verdict, *Place) {
+	parts := strings.Split(rel, "/")
+	for _, c := range parts[:len(parts)-1] {
+		p = p.Below(c)
+	}
+	last := parts[len(parts)-1]
+	return p.Rule(last, false), p.Below(last)
+}
+
+// TestJudgeBuiltIn: what programs outside act upon is guarded at every depth and in every spelling; what lies beside it is not.
+func TestJudgeBuiltIn(t *testing.T) {
+	t.Parallel()
+	root := judge(t, BuiltIn()...).Root()
+	for _, c := range []struct {
+		path   string
+		action Action
+	}{
+		{"main.go", Free}, {"sub/deep/main.go", Free}, {"gitfile", Free}, {".github/ISSUE_TEMPLATE/bug.md", Free}, {".gitignore", Free},
+		{".git", Text}, {"sub/.git", Text}, {"sub/.GIT", Text}, {"sub/.g\u200cit", Text}, {"sub/git~1", Text}, {"sub/GIT~1. ", Text},
+		{"sub/.git::$INDEX_ALLOCATION", Text}, {"sub/.git . ", Text}, {"sub/.gitx", Free}, {"sub/git~2", Free},
+		{".git/config", Check}, {"a/b/.git/config", Check}, {"a/b/.Git/CONFIG", Check}, {"a/.git/config.worktree", Check}, {"a/.git/config.lock", Free},
+		{"a/.git/worktrees/w/config.worktree", Check}, {"a/.git/modules/x/y/config", Check}, {"a/.git/modules/x/config.worktree", Check},
+		{"a/.git/hooks", Guard}, {"a/.git/hooks/pre-commit", Guard}, {"a/.git/hooks/x.sample", Free}, {"a/.git/modules/x/hooks/post-merge", Guard},
+		{"a/.git/info/attributes", Guard}, {"a/.git/info/exclude", Free}, {"a/.git/objects/info/alternates", Guard}, {"a/.git/objects/ab/cd", Free},
+		{"a/.git/commondir", Guard}, {"a/.git/modules/x/commondir", Guard}, {"a/.git/worktrees/w/commondir", Text}, {"a/.git/worktrees/w/gitdir", Free},
+		{"a/.git/modules/x/worktrees/w/commondir", Text}, {"a/.git/remotes/origin", Guard}, {"a/.git/branches/x", Guard}, {"a/.git/fsmonitor--daemon.ipc", Guard},
+		{"a/.git/HEAD", Free}, {"a/.git/refs/remotes/origin/HEAD", Free}, {"a/.git/logs/HEAD", Free}, {"a/.git/index.lock", Free},
+		{"HEAD", Keep}, {"a/HEAD", Keep}, {"a/head", Free}, {"a/HEAD.go", Free},
+		{"sub/.vscode/tasks.json", Guard}, {"sub/.VSCODE", Guard}, {"a/b/.idea/workspace.xml", Guard}, {"x/y.code-workspace", Guard}, {"a/.zed/settings.json", Guard},
+		{"sub/.claude/settings.json", Guard}, {"sub/CLAUDE.md", Guard}, {"docs/claude.md", Free}, {"sub/AGENTS.md", Guard}, {"docs/agents.md", Free},
+		{"a/.cursorrules", Guard}, {"a/.windsurfrules", Guard}, {"a/.github/copilot-instructions.md", Guard}, {".github/workflows/ci.yml", Free},
+		{"a/mise.toml", Guard}, {"a/.mise.toml", Guard}, {"a/.config/mise/config.toml", Guard}, {"a/.config/other", Free}, {"a/.tool-versions", Guard},
+		{"a/.exrc", Guard}, {"a/.nvimrc", Guard}, {"a/.nvim.lua", Guard}, {"a/.dir-locals.el", Guard}, {"a/lefthook.yml", Guard}, {"a/.lefthook.toml", Guard},
+		{"a/.husky/pre-commit", Guard}, {"a/.pre-commit-config.yaml", Guard}, {"a/.devcontainer.json", Guard}, {"a/.envrc", Guard}, {"a/.mcp.json", Guard},
+		{"a/.aider.conf.yml", Guard}, {"a/.hg/hgrc", Guard}, {"a/.hg/store", Free}, {"a/.jj/repo/config.toml", Guard},
+		{"node_modules/p/.vscode/x", Free}, {"a/vendor/p/AGENTS.md", Free}, {"node_modules/p/.git/hooks/x", Guard}, {"node_modules/p/.git", Text},
+		{"Makefile", Free}, {"package.json", Free},
+	} {
+		if v, _ := walk(root, c.path); v.Action != c.action {
+			t.Errorf("%q: got action %d (%s), want %d", c.path, v.Action, v.Why, c.action)
+		} else if c.action != Free && v.Why == "" {
+			t.Errorf("%q: no reason", c.path)
+		}
+	}
+}
+
+// TestJudgeOwn: the built-in rules do not hold in a directory of the session's own; those of the plan do.
+func TestJudgeOwn(t *testing.T) {
+	t.Parallel()
+	rules := append([]Rule{{Pattern: "**/.env", Action: Hide}, {Pattern: "kept", Action: Guard}}, BuiltIn()...)
+	p := judge(t, rules...).Root()
+	for name, want := range map[string]Action{".git": Free, ".vscode": Free, "HEAD": Free, ".env": Hide, "kept": Guard} {
+		if v := p.Rule(name, true); v.Action != want {
+			t.Errorf("%s in an own directory: %d, want %d", name, v.Action, want)
+		}
+	}
+	if v := p.Below(".git").Below("hooks").Rule("pre-commit", true); v.Action != Free {
+		t.Errorf("a hook of an own repository: %d", v.Action)
+	}
+}
+
+// TestJudgeRepository: a directory with a HEAD is guarded as a .git is.
+func TestJudgeRepository(t *testing.T) {
+	t.Parallel()
+	j := judge(t, BuiltIn()...)
+	bare := func(dir string) bool { return dir == "srv/x" || dir == "top" || dir == "top/in" }
+	for rel, want := range map[string]Action{
+		"srv/x/config": Check, "srv/x/hooks/update": Guard, "srv/x/HEAD": Keep, "srv/x/refs/remotes/o/HEAD": Free, "srv/x/objects/info/alternates": Guard,
+		"srv/x/commondir": Guard, "srv/x/description": Free, "srv/x/.vscode": Guard, "srv/y/config": Free, "srv/y/hooks/update": Free, "top/in/config": Check, "top/in/HEAD": Keep, "top/x/HEAD": Keep, "top/worktrees/w/HEAD": Free,
+	} {
+		if v := j.At(rel, bare); v.Action != want {
+			t.Errorf("%s: %d, want %d", rel, v.Action, want)
+		}
+	}
+	if p := j.Root().Repository(); !p.Git() || p.Ordinary() || p.Repository() != p || !j.Root().Ordinary() {
+		t.Error("a repository's place is an ordinary one")
+	}
+}
+
+// TestPlacesSayWhereDirectoriesMayMove: all ordinary directories are one place, whatever their depth.
+func TestPlacesSayWhereDirectoriesMayMove(t *testing.T) {
+	t.Parallel()
+	root := judge(t, BuiltIn()...).Root()
+	for _, c := range []struct {
+		from, to string
+		same     bool
+	}{
+		{"x", "y", true}, {"x/y", "z", true}, {"x", ".git", false}, {"x", ".git/x", false}, {".git/x", "x", false}, {"x/.git", "y/.git", true},
+		{"x", ".vscode", false}, {"x", "a/.vscode/b", false}, {"x", ".github", false}, {"x", ".github/x", true}, {"x", "node_modules", false}, {".git/modules/x", ".git/modules/y/z", true},
+	} {
+		_, f := walk(root, c.from)
+		_, g := walk(root, c.to)
+		if f.Alike(g) != c.same {
+			t.Errorf("%s to %s: same place %v, want %v", c.from, c.to, f == g, c.same)
+		}
+	}
+}
+
+func TestJudgeRules(t *testing.T) {
+	t.Parallel()
+	root := judge(t, Rule{Pattern: ".env.example", Action: Allow}, Rule{Pattern: ".env*", Action: Hide}, Rule{Pattern: "**/*.pem", Action: Hide},
+		Rule{Pattern: ".git/hooks/*.sample", Action: Allow}, Rule{Pattern: ".git/hooks", Action: Guard, Mkdir: true}, Rule{Pattern: "*/.idea", Action: Guard}).Root()
+	for _, c := range []struct {
+		path     string
+		action   Action
+		mkdir    bool
+		anchored bool
+	}{
+		{path: "main.go"}, {path: ".env", action: Hide}, {path: ".ENV", action: Hide}, {path: ".e\u200bnv", action: Hide}, {path: ".env.example"}, {path: "sub/.env"},
+		{path: "a/b/c.pem", action: Hide}, {path: "c.PEM", action: Hide}, {path: ".git", anchored: true}, {path: ".GIT", anchored: true},
+		{path: ".git/hooks", action: Guard, mkdir: true, anchored: true}, {path: ".git/hooks/a/b", action: Guard}, {path: ".git/hooks/x.sample"},
+		{path: "x/.idea", action: Guard}, {path: "x/.ıdea"}, {path: "x"},
+	} {
+		if v, _ := walk(root, c.path); v != (Verdict{Action: c.action, Mkdir: c.mkdir, Anchored: c.anchored}) {
+			t.Errorf("%q: got %+v, want %+v", c.path, v, c)
+		}
+	}
+}
+
+func TestJudgeRefuses(t *testing.T) {
+	t.Parallel()
+	for pattern, reason := range map[string]string{
+		"": "not a name", "/a": "not a name", "a//b": "not a name", "a/../b": "not a name", "a/**": "must be followed", "[": "syntax error",
+	} {
+		if _, err := NewJudge([]Rule{{Pattern: pattern, Action: Hide}}); err == nil || !strings.Contains(err.Error(), reason) {
+			t.Errorf("%q: got %v, want %q", pattern, err, reason)
+		}
+	}
+	if _, err := NewJudge([]Rule{{Pattern: "a"}}); err == nil || !strings.Contains(err.Error(), "no action") {
+		t.Errorf("rule without action: %v", err)
+	}
+}
+
+// FuzzJudge: the case of a name makes no difference, and what is hidden stays so under every spelling that folds alike.
+func FuzzJudge(f *testing.F) {
+	f.Add(".git/**/hooks", ".git/a/hooks")
+	f.Add("**/a/**/b", "a/x/a/b")
+	f.Add("[a-z]*", "Q")
+	f.Fuzz(func(t *testing.T, pattern, rel string) {
+		j, err := NewJudge([]Rule{{Pattern: pattern, Action: Hide}})
+		if err != nil || rel == "" || len(rel) > 200 {
+			return
+		}
+		plain, _ := walk(j.Root(), rel)
+		if upper, _ := walk(j.Root(), strings.ToUpper(Fold(rel))); plain.Action == Hide && isASCII(rel) && upper.Action != Hide {
+			t.Errorf("%q hides %q but not its capitals", pattern, rel)
+		}
+		p := j.Root()
+		for _, c := range strings.Split(rel, "/") {
+			for _, q := range []*Place{p, p.Repository()} {
+				for i := 1; i < len(q.states); i++ {
+					if q.states[i-1] >= q.states[i] {
+						t.Fatalf("%q at %q: states out of order: %v", pattern, c, q.states)
+					}
+				}
+			}
+			if one, two := p.Below(c), p.Below(c); one != two {
+				t.Fatalf("%q at %q: places are not interned", pattern, c)
+			}
+			p = p.Below(c)
+		}
+	})
+}
+
+func isASCII(s string) bool {
+	for i := range len(s) {
+		if s[i] >= 0x80 {
+			return false
+		}
+	}
+	return true
+}
+
+func TestGitFile(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ rel, text, to string }{
+		{"lib/.git", "gitdir: ../.git/modules/lib\n", ".git/modules/lib"},
+		{"a/lib/.git", "gitdir: ../../.git/modules/a/lib", ".git/modules/a/lib"},
+		{"wt/.git", "gitdir: /p/.git/worktrees/wt\n", ".git/worktrees/wt"},
+		{"sub/lib/.git", "gitdir: ../.git/modules/lib\n", "sub/.git/modules/lib"},
+		{"lib/.git", "gitdir: ../evil\n", ""}, {"lib/.git", "gitdir: ../evil/.git\n", ""}, {"lib/.git", "gitdir: ../../other/.git/modules/lib\n", ""},
+		{"lib/.git", "gitdir: /etc/.git/modules/x", ""}, {"lib/.git", "gitdir: ../.git/modules", ""}, {"lib/.git", "gitdir: ../.git/worktrees/w/x", ""},
+		{"lib/.git", "gitdir: x/../../.git/modules/lib\n", ""}, {"lib/.git", "gitdir: /p/l/../.git/modules/lib\n", ""}, {"lib/.git", "gitdir: ../.git/modules/lib\nx", ""},
+		{"lib/.git", "gitdir:../.git/modules/lib", ""}, {"lib/.git", "", ""}, {"lib/.git", "ref: x", ""}, {"lib/.git", "gitdir: ../.GIT/modules/lib\n", ""},
+	} {
+		if to, err := GitFile("/p", c.rel, []byte(c.text)); to != c.to || (err == nil) != (c.to != "") {
+			t.Errorf("%s %q: %q, %v", c.rel, c.text, to, err)
+		}
+	}
+	if !CommonDir([]byte("../..\n")) || CommonDir([]byte("../../x")) || CommonDir(nil) {
+		t.Error("commondir")
+	}
+}
+
+func TestRunLater(t *testing.T) {
+	t.Parallel()
+	for rel, want := range map[string]bool{"Makefile": true, "a/package.json": true, ".github/workflows/x.yml": true, "a/.cargo/config.toml": true, "workflows/x": false, "main.go": false} {
+		if RunLater(rel) != want {
+			t.Errorf("%s: want %v", rel, want)
+		}
+	}
+}
+
+func TestMade(t *testing.T) {
+	t.Parallel()
+	var m Made
+	id := ID{1, 2, 3}
+	if m.Has(id) {
+		t.Error("remembers what it was not told")
+	}
+	m.Add(id)
+	if !m.Has(id) || m.Has(ID{1, 2, 4}) || m.Has(ID{1, 3, 3}) {
+		t.Error("an object is its device, its number and its birth")
+	}
+	if m.Drop(id); m.Has(id) {
+		t.Error("remembers what it was to forget")
+	}
+}
