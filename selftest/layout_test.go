@@ -42,7 +42,7 @@ var mayImport = map[string][]string{
 	"broker/internal/changes":   {"broker/internal/guard", "shared/plan"},
 
 	"broker/internal/decide": {"broker/internal/policy"},
-	"broker/internal/learn":  {"broker/internal/policy"},
+	"broker/internal/learn":  {"broker/internal/policy", "broker/internal/program"},
 	// planner alone speaks both policy and plan, so that no word of policy reaches privileged code.
 	"broker/internal/planner": {"broker/internal/secrets", "broker/internal/policy", "broker/internal/host", "broker/internal/guard", "shared/plan"},
 
@@ -53,7 +53,7 @@ var mayImport = map[string][]string{
 	"broker/internal/gate":        {"broker/internal/policy", "broker/internal/decide", "broker/internal/gate/...", "shared/plan"},
 	"broker/internal/gate/fuse":   {},
 	"broker/internal/gate/gatefs": {"broker/internal/decide", "broker/internal/gate/fuse", "broker/internal/guard"},
-	"broker/internal/gate/notify": {"broker/internal/decide", "seccompbpf"},
+	"broker/internal/gate/notify": {"broker/internal/decide", "broker/internal/program", "seccompbpf"},
 	"broker/internal/prompt":      {"broker/internal/program", "broker/internal/decide", "shared/plan"},
 	"broker/internal/arbiter":     {"broker/internal/decide", "broker/internal/prompt", "broker/internal/policy", "audit"},
 	"broker/internal/network":     {"broker/internal/program", "broker/internal/decide", "broker/internal/policy", "broker/internal/network/nft", "shared/stage", "shared/wire", "shared/rtnl"},

@@ -15,6 +15,7 @@ import (
 
 	"sbx/audit"
 	"sbx/broker/internal/host"
+	"sbx/broker/internal/program"
 	"sbx/broker/internal/session"
 	"sbx/shared/plan"
 )
@@ -65,7 +66,7 @@ func (e *eventRow) object() string {
 func (e *eventRow) text() string {
 	s := fmt.Sprintf("event %s of session %s, %s: %s %s %s", e.ID, e.SID, e.Time, orElse(e.Decision, "no decision on"), e.Op, quote(e.object()))
 	if e.Exe != "" {
-		s += fmt.Sprintf(" by %s[%d]", quote(path.Base(e.Exe)), e.PID)
+		s += fmt.Sprintf(" by %s[%d]", quote(program.Name(e.Exe)), e.PID)
 	}
 	if e.Reason != "" {
 		s += ": " + ascii(e.Reason)
@@ -314,7 +315,7 @@ func auditLine(e *audit.Event) string {
 		}
 	}
 	if e.Exe != "" {
-		parts = append(parts, fmt.Sprintf("by %s[%d]", quote(path.Base(e.Exe)), e.PID))
+		parts = append(parts, fmt.Sprintf("by %s[%d]", quote(program.Name(e.Exe)), e.PID))
 	}
 	if e.Scope != "" || e.Life != "" {
 		parts = append(parts, strings.TrimSpace(e.Scope+" "+e.Life))

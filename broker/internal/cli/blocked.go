@@ -1,16 +1,16 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"os"
-	"path"
 	"sort"
 	"strconv"
 	"strings"
 	"sync"
 
 	"sbx/broker/internal/gate/notify"
-	"sbx/shared/plan"
+	"sbx/broker/internal/program"
 )
 
 // maxBlocked is how many different refusals are remembered; what exceeds it is only counted.
@@ -63,10 +63,7 @@ func (b *blocked) line(line string, failed bool) {
 // caller names a process as it is called inside: program and pid.
 func caller(pid uint32) string {
 	dir := "/proc/" + strconv.Itoa(int(pid))
-	exe, err := os.Readlink(dir + "/exe")
-	if err != nil {
-		exe = "?"
-	}
+	exe := cmp.Or(program.Of(int(pid)), "?")
 	inside := pid
 	b, _ := os.ReadFile(dir + "/status")
 	for line := range strings.SplitSeq(string(b), "\n") {
@@ -77,7 +74,7 @@ func caller(pid uint32) string {
 			}
 		}
 	}
-	return fmt.Sprintf("%s[%d]", plan.Bytes(path.Base(exe)).Quote(), inside)
+	return fmt.Sprintf("%s[%d]", quote(program.Name(exe)), inside)
 }
 
 // summary lists what was refused, unless it was printed while it happened.

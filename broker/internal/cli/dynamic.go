@@ -26,6 +26,7 @@ import (
 	"sbx/broker/internal/launch"
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/policy"
+	"sbx/broker/internal/program"
 	"sbx/broker/internal/prompt"
 	"sbx/broker/internal/session"
 	"sbx/shared/plan"
@@ -235,9 +236,8 @@ const hiddenReason = "hidden: "
 // procLinks says what a process executes and where it works; empty if it is gone.
 func procLinks(pid int) (exe, cwd string) {
 	proc := "/proc/" + strconv.Itoa(pid)
-	exe, _ = os.Readlink(proc + "/exe")
 	cwd, _ = os.Readlink(proc + "/cwd")
-	return exe, cwd
+	return program.Of(pid), cwd
 }
 
 // ask settles an access that comes from no engine.

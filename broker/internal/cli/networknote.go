@@ -6,11 +6,11 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"path"
 	"strconv"
 
 	"sbx/audit"
 	"sbx/broker/internal/network"
+	"sbx/broker/internal/program"
 )
 
 // publishing says whether an error is about a port of the host's that was to lead in.
@@ -81,7 +81,7 @@ func (o *outlet) note(e network.Event) {
 		verb += " " + e.Proto
 	}
 	if e.By.PID != 0 {
-		what += fmt.Sprintf(" by %s[%d]", quote(path.Base("/"+e.By.Exe)), e.By.Inside)
+		what += fmt.Sprintf(" by %s[%d]", quote(program.Name(e.By.Exe)), e.By.Inside)
 	}
 	if e.Host != "" || e.Addr.IsValid() {
 		verb += " " + what

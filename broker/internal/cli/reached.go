@@ -2,13 +2,13 @@ package cli
 
 import (
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"sbx/broker/internal/program"
 	"sbx/broker/internal/resources"
 	"sbx/shared/plan"
 	"sbx/shared/stage"
@@ -168,7 +168,7 @@ func (c *confined) first(pid int) string {
 	if c.plan == nil || pid == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s[%d] or what it ran", plan.Bytes(path.Base(string(c.plan.Process.Path))).Quote(), pid)
+	return fmt.Sprintf("%s[%d] or what it ran", quote(program.Name(string(c.plan.Process.Path))), pid)
 }
 
 // full says which limits on memory and temporary file systems were reached; c.mu is held.

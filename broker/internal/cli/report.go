@@ -14,6 +14,7 @@ import (
 	"sbx/broker/internal/decide"
 	"sbx/broker/internal/launch"
 	"sbx/broker/internal/policy"
+	"sbx/broker/internal/program"
 )
 
 // maxReported is how many different accesses a report has; further ones are only counted.
@@ -154,7 +155,7 @@ func (x *reported) line() string {
 	}
 	line := fmt.Sprintf("%s: %s %s", word, x.Op, what)
 	if x.PID != 0 {
-		line += fmt.Sprintf(" by %s[%d]", quote(path.Base(x.Exe)), x.PID)
+		line += fmt.Sprintf(" by %s[%d]", quote(program.Name(x.Exe)), x.PID)
 	}
 	if x.Times > 1 {
 		line += fmt.Sprintf(" (%d times)", x.Times)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"sbx/broker/internal/policy"
+	"sbx/broker/internal/program"
 )
 
 // Access is one thing that the program did, or wanted to do, beyond what its profile grants.
@@ -151,7 +152,7 @@ func (w *writer) note(a Access) {
 	if w.by[k] == nil {
 		w.by[k] = map[string]bool{}
 	}
-	w.by[k][path.Base(a.Exe)] = true
+	w.by[k][program.Name(a.Exe)] = true
 }
 
 // programs names who accessed what lies at or below p.

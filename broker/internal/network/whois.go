@@ -11,6 +11,7 @@ import (
 
 	"sbx/broker/internal/decide"
 	"sbx/broker/internal/policy"
+	"sbx/broker/internal/program"
 )
 
 // Program is a program inside. It is for people to read; nothing is decided by it.
@@ -71,7 +72,7 @@ func (n *Network) whois(w who) Program {
 		for _, fd := range fds {
 			if s, err := os.Readlink(dir + "/fd/" + fd.Name()); err == nil && s == want {
 				p := Program{PID: pid, Inside: pid}
-				p.Exe, _ = os.Readlink(dir + "/exe")
+				p.Exe = program.Of(pid)
 				p.Cwd, _ = os.Readlink(dir + "/cwd")
 				if n := insideNumber(dir); n > 0 {
 					p.Inside = n

@@ -1,8 +1,8 @@
 // Package program finds, checks and starts every program that sbx runs outside of a sandbox: it is the only room that does
 // (selftest's TestWhoStartsPrograms lists the few exceptions). A program comes from a fixed directory, or from the file that the
 // user's or the organisation's configuration names, and nobody but root, or for a named file the user, could have put it there.
-// It must never search PATH for something to run: a project decides what that finds (.venv/bin, node_modules/.bin).
-// Called by network, idmap, launch, prompt and cli.
+// It also says what a running program is called (Of, Name). It must never search PATH for something to run: a project decides what that finds (.venv/bin, node_modules/.bin).
+// Called by network, idmap, launch, prompt, learn, gate/notify and cli.
 package program
 
 import (

@@ -135,3 +135,33 @@ func TestEnvironment(t *testing.T) {
 		t.Errorf("nothing left: %s", got)
 	}
 }
+
+// A process is said to run the system's file only if it does.
+func TestOf(t *testing.T) {
+	if os.Getuid() == 0 && rootless() {
+		t.Fatal("root without root")
+	}
+	cmd, err := Shell(t.Context(), "read x", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := cmd.StdinPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := Of(cmd.Process.Pid)
+	in.Close()
+	_ = cmd.Wait()
+	if got != cmd.Path || strings.Contains(Name(got), "/") {
+		t.Errorf("the shell is %q, called %q; want %q", got, Name(got), cmd.Path)
+	}
+	if got, self := Of(os.Getpid()), os.Args[0]; got != self || Name(got) != self {
+		t.Errorf("this test is %q, called %q; want %q", got, Name(got), self)
+	}
+	if got := Of(1 << 30); got != "" {
+		t.Errorf("nobody is %q", got)
+	}
+}

@@ -4,9 +4,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"path"
 	"strings"
 
+	"sbx/broker/internal/program"
 	"sbx/shared/plan"
 )
 
@@ -79,7 +79,7 @@ func (s Style) wants(q *Question, room int) string {
 	if q.Many {
 		verb += "names in "
 	}
-	who := Shorten(quote(path.Base("/"+q.Exe)), max(leastName, room/4))
+	who := Shorten(s.name(program.Name(q.Exe)), max(leastName, room/4))
 	switch {
 	case q.Exe == "" && q.PID == 0:
 		who = "a program"

@@ -20,7 +20,7 @@ func TestLine(t *testing.T) {
 		q    Question
 		want string
 	}{
-		{Question{Exe: "/opt/bin/claude", Op: "open", Path: "/home/u/.config/gh/hosts.yml"},
+		{Question{Exe: "/usr/bin/claude", Op: "open", Path: "/home/u/.config/gh/hosts.yml"},
 			"[kobalu] claude wants to read ~/.config/gh/hosts.yml - [o]nce [s]ession [f]orever / [d]ir [t]ree / [n]o / ne[v]er [?]"},
 		{Question{Exe: "/usr/bin/cc1", Op: "stat", Path: "/opt/sdk/include", Many: true, Merged: 9},
 			"[kobalu] cc1 wants to read names in /opt/sdk/include/ (x9) - [o]nce [s]ession [f]orever / [t]ree / [n]o / ne[v]er [?]"},
@@ -84,9 +84,21 @@ func TestHostileBytesAreShownEscaped(t *testing.T) {
 	}
 }
 
+// A name that a program can give itself must not pass for another's: only what root installs is called by its base name.
+func TestAskerIsNamedByItsWholePath(t *testing.T) {
+	for exe, want := range map[string]string{
+		"/usr/bin/git": "git", "/bin/cat": "cat", "/usr/lib/git-core/git-remote-http": "git-remote-http", "/tmp/git": "/tmp/git", "/home/u/bin/git": "~/bin/git",
+		"/usr/bin/git (not the host's)": `"/usr/bin/git (not the host's)"`, "/nix/store/x/bin/git": "/nix/store/x/bin/git", "/usrx/git": "/usrx/git", "git": "git", "/": "/",
+	} {
+		if got := (Style{Width: 300, Home: "/home/u"}).Line(Question{Exe: exe, Op: "open", Path: "/x/y"}); !strings.HasPrefix(got, want+" wants to read /x/y") {
+			t.Errorf("%s: %s", exe, got)
+		}
+	}
+}
+
 func TestProgramNameIsQuotedAndResolved(t *testing.T) {
 	q := Question{Exe: "/p/git status (approved by user)\n\x1b[1A", Op: "open", Path: "/x/y"}
-	if got := (Style{Width: 200}).Line(q); !strings.HasPrefix(got, `"git status (approved by user)\n\x1b[1A" wants to read /x/y`) {
+	if got := (Style{Width: 200}).Line(q); !strings.HasPrefix(got, `"/p/git status (approved by user)\n\x1b[1A" wants to read /x/y`) {
 		t.Error(got)
 	}
 }

@@ -18,7 +18,7 @@ type Question struct {
 	Time   time.Time
 	PID    int
 	Inside int    // its number in the sandbox, where that is known
-	Exe    string // what /proc/PID/exe led to, never a name that the program chose
+	Exe    string // see program.Of
 	Cwd    string
 	Flags  int    // of open(2), if that is what waits
 	Op     string // the gate's word: open, stat, write, exec, connect, …

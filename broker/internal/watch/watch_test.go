@@ -25,7 +25,7 @@ var t0 = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 func qid(n int) string { return fmt.Sprintf("%032x", n*0x1234567) }
 
 func request(n int, path string) *control.Message {
-	return &control.Message{Type: "event.fs_request", ID: plan.Bytes(qid(n)), TS: t0.Format(time.RFC3339Nano), PID: 7, Exe: "/opt/bin/claude", Cwd: "/home/u/proj",
+	return &control.Message{Type: "event.fs_request", ID: plan.Bytes(qid(n)), TS: t0.Format(time.RFC3339Nano), PID: 7, Exe: "/usr/bin/claude", Cwd: "/home/u/proj",
 		Op: "open", Path: plan.Bytes(path), Why: "home asks", Merged: 1}
 }
 

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sbx/broker/internal/decide"
+	"sbx/broker/internal/program"
 )
 
 // request is a call that is worked on outside the loop.
@@ -216,7 +217,7 @@ func (r *request) question(o *object, op string) Ask {
 	proc := "/proc/" + strconv.FormatUint(uint64(r.n.pid), 10)
 	a := Ask{PID: r.n.pid, Op: op, Path: o.decided(), Flags: r.flags, Dir: o.typ == unix.S_IFDIR}
 	a.Write = r.c != nil && r.changes(o, op)
-	a.Exe, _ = os.Readlink(proc + "/exe")
+	a.Exe = program.Of(int(r.n.pid))
 	a.Cwd, _ = os.Readlink(proc + "/cwd")
 	if len(r.names) > 0 {
 		a.Asked = string(r.names[0].path[:len(r.names[0].path)-1])
