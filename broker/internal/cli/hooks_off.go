@@ -7,6 +7,8 @@ import "sbx/broker/internal/planner"
 // testHooks says whether this build can switch single layers off, for the controls of the selftest.
 const testHooks = false
 
+type hooks struct{}
+
 func hookOptions() []option { return nil }
 
-func switchOff(*request, *term, *planner.Input) {}
+func switchOff(hooks, *term, *planner.Input) {}

@@ -15,6 +15,9 @@ import (
 // testHooks says whether this build can switch single layers off, for the controls of the selftest.
 const testHooks = true
 
+// hooks are the layers that a request has off.
+type hooks struct{ off []string }
+
 // hookOptions are the rows that a release build does not have.
 func hookOptions() []option {
 	return []option{{"test-off", "", "LAYER,...", "", "test", "switch layers off", func(r *request, v string) error {
@@ -22,15 +25,15 @@ func hookOptions() []option {
 			if !slices.Contains([]string{"seccomp", "netns", "ipcns", "env", "rlimit", "landlock", "readonly", "secrets", "guard"}, l) {
 				return fmt.Errorf("no layer is called %s", quote(l))
 			}
-			r.off = append(r.off, l)
+			r.hooks.off = append(r.hooks.off, l)
 		}
 		return nil
 	}}}
 }
 
-// switchOff takes the layers away that the request names.
-func switchOff(r *request, t *term, in *planner.Input) {
-	off := func(layer string) bool { return slices.Contains(r.off, layer) }
+// switchOff takes the layers away that h names.
+func switchOff(h hooks, t *term, in *planner.Input) {
+	off := func(layer string) bool { return slices.Contains(h.off, layer) }
 	if off("seccomp") {
 		in.Seccomp = plan.Seccomp{Rules: "off", Program: []plan.Insn{{Code: 6, K: uint32(seccompbpf.Allow)}}}
 	}

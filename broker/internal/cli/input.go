@@ -79,7 +79,7 @@ func (t *term) input(r *request, s settings, facts host.Facts) (*planner.Input, 
 		return nil, err
 	}
 	in.Agent = r.engine == engineNotify && !in.Direct
-	switchOff(r, t, in)
+	switchOff(r.hooks, t, in)
 	return in, nil
 }
 

@@ -49,7 +49,7 @@ type request struct {
 	backend                                              string
 	detach, idle                                         bool
 	detached, stood                                      bool // this is the detached broker; its starter was told
-	off                                                  []string
+	hooks                                                hooks
 	relays                                               relays
 	argv                                                 []string
 }

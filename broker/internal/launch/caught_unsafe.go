@@ -12,6 +12,8 @@ import (
 // handler of ten instructions (onSignal).
 
 // caught is the end of the pipe that onSignal writes to: nothing can be handed to a signal handler.
+//
+//lint:ignore U1000 caught_*.s reads it
 var caught int32
 
 // onSignal returns the address of the handler and of what it returns to, which is where the kernel takes over again.

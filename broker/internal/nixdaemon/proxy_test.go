@@ -18,7 +18,6 @@ type daemon struct {
 	mu      sync.Mutex
 	ops     []uint64
 	options [][]byte
-	imports [][]byte
 	missing []string // what would be built
 	unknown []string
 	sock    string

@@ -13,17 +13,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func need(t *testing.T, ok bool, fact string) {
-	t.Helper()
-	if ok {
-		return
-	}
-	if os.Getenv("SBX_MUST_WORK") == "1" {
-		t.Fatalf("missing: %s", fact)
-	}
-	t.Skipf("missing: %s", fact)
-}
-
 // world is a complete set of folders.
 type world struct {
 	t *testing.T

@@ -14,7 +14,6 @@ import (
 // fakeScreen is a terminal without pixels.
 type fakeScreen struct {
 	mu    sync.Mutex
-	held  bool
 	drawn []string
 	log   []string
 	keys  chan byte

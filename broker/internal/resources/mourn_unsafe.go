@@ -45,6 +45,7 @@ func rawMourner(stack uintptr, b *mourning) (pid, errno uintptr)
 
 // mourn is all that the process does.
 //
+//lint:ignore U1000 mourn_*.s calls it
 //go:nosplit
 //go:norace
 func mourn(b *mourning) {

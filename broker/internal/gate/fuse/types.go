@@ -258,9 +258,8 @@ type (
 		major, minor, maxReadAhead, flags  uint32
 		maxBackground, congestionThreshold uint16
 		maxWrite, timeGran                 uint32
-		maxPages, mapAlignment             uint16
-		flags2, maxStackDepth              uint32
-		_                                  [6]uint32
+		maxPages, _                        uint16    // map_alignment
+		_                                  [8]uint32 // flags2, max_stack_depth and more
 	}
 	forgetIn struct {
 		InHeader

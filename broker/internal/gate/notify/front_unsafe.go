@@ -110,6 +110,7 @@ const ended = 1 << 31
 
 // runFront is all that the thread does.
 //
+//lint:ignore U1000 front_*.s calls it
 //go:nosplit
 //go:norace
 func runFront(f *front) {
