@@ -20,11 +20,12 @@ func (c *Child) SendKill() { c.SendSignal(unix.SIGKILL) }
 
 // Kill ends every process of the sandbox and waits until the last is gone.
 func (c *Child) Kill() {
-	if c.Abort(); c.PID == 0 {
+	if c.Abort(); c.PID == 0 || c.Gone() {
 		return
 	}
 	if c.Pidfd >= 0 && !endsWithin(c.Pidfd, dieWithin*time.Second) {
-		c.control.last.left, c.PID = 1, 0
+		c.control.last.left = 1
+		c.gone.Store(true)
 		return
 	}
 	_, _ = c.reapInit()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -15,13 +16,14 @@ import (
 
 // Child is a running sandbox seen from the process that built it.
 type Child struct {
-	PID   int                      // of process 1, in the caller's PID namespace
+	PID   int                      // of process 1, in the caller's PID namespace; another's, perhaps, once it is Gone
 	Pidfd int                      // of process 1
 	Fds   map[plan.FdRole]*os.File // what the set-up handed over
 
 	plan    *plan.Plan
 	also    looked
 	ended   bool   // the program's end was reported
+	gone    atomic.Bool
 	parent  func() // of Attach: returns when the helper has ended; else nil
 	sock    int
 	control *control
@@ -346,8 +348,11 @@ func (c *Child) WaitInit() (syscall.WaitStatus, error) {
 	return c.reapInit()
 }
 
+// Gone says that process 1 was waited for, or given up. It may be called at any time.
+func (c *Child) Gone() bool { return c.gone.Load() }
+
 func (c *Child) reapInit() (syscall.WaitStatus, error) {
-	if c.PID == 0 {
+	if c.PID == 0 || c.Gone() {
 		return 0, errGone
 	}
 	if c.parent != nil {
@@ -359,7 +364,7 @@ func (c *Child) reapInit() (syscall.WaitStatus, error) {
 		if err == syscall.EINTR {
 			continue
 		}
-		c.PID = 0
+		c.gone.Store(true)
 		return ws, err
 	}
 }

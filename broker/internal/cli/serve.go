@@ -165,10 +165,12 @@ func (v *service) running() (*launch.Running, error) {
 func (v *service) init() int {
 	select {
 	case <-v.stands:
-		return v.run.Child.PID
+		if !v.run.Child.Gone() {
+			return v.run.Child.PID
+		}
 	default:
-		return 0
 	}
+	return 0
 }
 
 // exec starts a program for a client.

@@ -147,7 +147,13 @@ func run(ctx context.Context, p *plan.Plan, opt Options, start starter) (Result,
 	std.relay()
 	term.start(child)
 	if f := child.Fds[plan.FdSeccomp]; f != nil && opt.Listener != nil {
-		listen := func() { go opt.Listener(f) }
+		delete(child.Fds, plan.FdSeccomp) // from here on the listener's, which may outlast the child by a moment
+		listen := func() {
+			go func() {
+				defer f.Close()
+				opt.Listener(f)
+			}()
+		}
 		child.LookAfter(stage.Also{Fd: int(f.Fd()), Ready: func() bool { listen(); return false }, Leave: listen})
 	}
 	res, err := r.wait(ctx, opt.Timeout, opt.Expiring, term)
