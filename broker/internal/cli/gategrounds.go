@@ -28,6 +28,9 @@ type grounds struct {
 	agent *stage.Agent // set before ready is closed
 	over  chan struct{}
 	once  sync.Once
+
+	mu    sync.Mutex
+	early []func() // reports from before the arbiter was there
 }
 
 func newGrounds(a *asking) *grounds {
@@ -40,8 +43,33 @@ func (g *grounds) take(c *stage.Child, review func()) {
 	delete(c.Fds, plan.FdUserNS)
 	delete(c.Fds, plan.FdMountNS)
 	g.agent = stage.NewAgent(user, inside)
-	close(g.ready)
+	g.open()
 	go g.followRules(review)
+}
+
+// open says that there is an agent, and an arbiter.
+func (g *grounds) open() {
+	g.mu.Lock()
+	early := g.early
+	g.early = nil
+	close(g.ready)
+	g.mu.Unlock()
+	for _, f := range early {
+		f()
+	}
+}
+
+// report runs f, which needs the arbiter, as soon as there is one: a program may begin before this process has heard that it did.
+func (g *grounds) report(f func()) {
+	g.mu.Lock()
+	now := g.able()
+	if !now && len(g.early) < maxBlocked {
+		g.early = append(g.early, f)
+	}
+	g.mu.Unlock()
+	if now {
+		f()
+	}
 }
 
 // able says whether there is an agent: process 1 hands its namespaces over before it runs anything that could be asked about.

@@ -84,23 +84,13 @@ func (g *fileGate) refused(r gatefs.Request) {
 		g.record(r, errSocket)
 		return
 	}
-	select {
-	case <-g.ready:
-	default:
-		return
-	}
 	q := decide.Ask{PID: int(r.PID), Op: "read", Kind: policy.KindPath, Path: r.Path}
 	q.Exe, q.Cwd = procLinks(q.PID)
-	g.a.hidden(q, decide.Verdict{Errno: int(unix.ENOENT), Reason: neverGranted})
+	g.report(func() { g.a.hidden(q, decide.Verdict{Errno: int(unix.ENOENT), Reason: neverGranted}) })
 }
 
 // record notes what was denied without a question.
 func (g *fileGate) record(r gatefs.Request, why error) {
-	select {
-	case <-g.ready: // until then there is no arbiter
-	default:
-		return
-	}
 	q := decide.Ask{PID: int(r.PID), Op: r.Op, Kind: policy.KindPath, Path: r.Path}
 	if r.Socket {
 		q.Op, q.Flags = "read", []string{"socket"}
@@ -108,5 +98,5 @@ func (g *fileGate) record(r gatefs.Request, why error) {
 	if r.PID != 0 {
 		q.Exe, q.Cwd = procLinks(q.PID)
 	}
-	g.a.arb.Refused(q, decide.Verdict{Errno: int(unix.EACCES), Reason: why.Error()})
+	g.report(func() { g.a.arb.Refused(q, decide.Verdict{Errno: int(unix.EACCES), Reason: why.Error()}) })
 }
