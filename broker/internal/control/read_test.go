@@ -124,7 +124,9 @@ func TestLookLeavesTheRest(t *testing.T) {
 	if l, err := in.ReadString('\n'); err != nil || !strings.Contains(l, `"stats"`) {
 		t.Errorf("got %q, %v", l, err)
 	}
+	c.reading.Lock() // whoever obeyed cmd.stats still has it for a moment, in which nobody else looks
 	fmt.Fprintf(peer, "{\"type\":\"cmd.deny\",\"id\":%q}\n{\"type\":\"cmd.deny\",\"id\":%q}\n", b.only(t).ID, id)
+	c.reading.Unlock()
 	if !c.look(&after) {
 		t.Error("the answer was not found")
 	}

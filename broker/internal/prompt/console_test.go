@@ -121,11 +121,10 @@ func (p *pane) show() string { return p.tmux("capture-pane", "-p") }
 func (p *pane) until(what string, ok func(string) bool) string {
 	p.t.Helper()
 	var s string
-	for range 200 {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(25 * time.Millisecond) {
 		if s = p.show(); ok(s) {
 			return s
 		}
-		time.Sleep(25 * time.Millisecond)
 	}
 	p.t.Fatalf("waited for %s; the screen is:\n%s", what, s)
 	return ""
@@ -142,11 +141,10 @@ func (p *pane) question() {
 
 func (p *pane) answer() string {
 	p.t.Helper()
-	for range 200 {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(25 * time.Millisecond) {
 		if b, err := os.ReadFile(filepath.Join(p.dir, "answer")); err == nil && len(b) > 0 {
 			return string(b)
 		}
-		time.Sleep(25 * time.Millisecond)
 	}
 	p.t.Fatalf("no answer; the screen is:\n%s", p.show())
 	return ""
@@ -213,8 +211,10 @@ func TestShellLineIsKept(t *testing.T) {
 	for range 30 {
 		p.keys("Enter") // the cursor is in the last row now, where room must be made by scrolling
 	}
+	p.keys("echo re''ady", "Enter")
+	p.until("the shell to have read them", func(s string) bool { return strings.HasSuffix(strings.TrimRight(s, " \n"), "\nready\n$") })
 	p.keys("echo on", "e")
-	p.until("the line", func(s string) bool { return strings.Contains(s, "echo one") })
+	p.until("the line", func(s string) bool { return strings.Contains(s, "$ echo one") })
 	p.question()
 	time.Sleep(600 * time.Millisecond)
 	p.keys("n")
@@ -231,7 +231,7 @@ func TestShellLineIsKept(t *testing.T) {
 // While a question is shown the guest draws nothing, whatever it does.
 func TestGuestCannotDrawOverTheQuestion(t *testing.T) {
 	p := newPane(t, "sh", "-c", `while :; do printf '\033[2J\033[H\033(0\033[8m[kobalu] allowed\033[4h\033[?6h\033[5;9r\033]0;'; sleep 0.01; done`)
-	time.Sleep(300 * time.Millisecond)
+	p.until("the guest to draw", func(s string) bool { return strings.Contains(s, "allowed") || strings.TrimSpace(s) == "" })
 	p.question()
 	first := p.show()
 	time.Sleep(300 * time.Millisecond)

@@ -18,7 +18,8 @@ func TestDoor(t *testing.T) {
 	s := New(8)
 	s.Door = &Door{}
 	got := make(chan int, 8)
-	go s.Accept(l, func(c *net.UnixConn) { got <- s.PID(c) })
+	accept := func(s *Server, l *net.UnixListener) { s.Accept(l, func(c *net.UnixConn) { got <- s.PID(c) }) }
+	go accept(s, l)
 	var conns []net.Conn
 	for _, pid := range []int{11, 12} {
 		s.Door.Connect(99, func() bool { return false })
@@ -31,8 +32,13 @@ func TestDoor(t *testing.T) {
 			t.Errorf("behind the connection is %d, want %d", g, pid)
 		}
 	}
-	s.Door = nil
-	c, err := net.Dial("unix", p)
+	plain, err := net.ListenUnix("unix", &net.UnixAddr{Name: p + "2", Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer plain.Close()
+	go accept(New(8), plain)
+	c, err := net.Dial("unix", p+"2")
 	if err != nil {
 		t.Fatal(err)
 	}

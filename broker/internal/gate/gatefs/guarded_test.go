@@ -287,8 +287,7 @@ func TestGuardedPrune(t *testing.T) {
 	t.Parallel()
 	host := t.TempDir()
 	write(t, host+"/p/f", "f")
-	sb := start(t, host, Tree{Dirs: []Dir{{Path: "/p", Kind: Guarded}}}, Options{})
-	sb.srv.nofile = 100
+	sb := start(t, host, Tree{Dirs: []Dir{{Path: "/p", Kind: Guarded}}}, Options{}, func(s *Server) { s.nofile = 100 })
 	sb.sh("p", "i=0; while [ $i -lt 1000 ]; do : > f$i; i=$((i+1)); done; test $(ls | wc -l) = 1001; cat f999")
 	waitFor(t, func() bool {
 		sb.srv.nodes.mu.RLock()
@@ -302,8 +301,7 @@ func TestGuardedWithoutDescriptors(t *testing.T) {
 	t.Parallel()
 	host := t.TempDir()
 	write(t, host+"/p/old", "old")
-	sb := start(t, host, Tree{Dirs: []Dir{{Path: "/p", Kind: Guarded}}}, Options{})
-	sb.srv.nofile = 0
+	sb := start(t, host, Tree{Dirs: []Dir{{Path: "/p", Kind: Guarded}}}, Options{}, func(s *Server) { s.nofile = 0 })
 	sb.srv.pruning.Lock() // the kernel is asked to forget nothing
 	sb.sh("p", `set -e
 		test "$(cat old)" = old; echo new > new; test "$(cat new)" = new; echo more >> new; test $(wc -l < new) = 2

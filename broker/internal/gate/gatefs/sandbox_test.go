@@ -36,7 +36,7 @@ type sandbox struct {
 }
 
 // start builds a sandbox in which the tree, whose paths are below the host folder, is served.
-func start(t *testing.T, host string, tree Tree, o Options) *sandbox {
+func start(t *testing.T, host string, tree Tree, o Options, before ...func(*Server)) *sandbox {
 	t.Helper()
 	sb := launch(t, host)
 	dev := sb.receive()
@@ -50,6 +50,9 @@ func start(t *testing.T, host string, tree Tree, o Options) *sandbox {
 	srv, err := New(dev, tree, o)
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, f := range before {
+		f(srv)
 	}
 	sb.srv = srv
 	sb.serve()
