@@ -58,9 +58,12 @@ func testMain(m *testing.M) int {
 	if len(os.Args) == 5 && os.Args[1] == hostileFlag {
 		return hostileCaller(os.Args[2:])
 	}
-	// Under nohup, what was started would inherit that the signal is ignored, and no shell could trap it. What is caught here is not.
-	if signal.Ignored(syscall.SIGHUP) {
-		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
+	// Under nohup, or in the background of a script, what was started would inherit that a signal is ignored: no shell could trap
+	// it, and no key would end anything. What is caught here is not.
+	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT} {
+		if signal.Ignored(s) {
+			signal.Notify(make(chan os.Signal, 1), s)
+		}
 	}
 	defer func() {
 		if shop.dir != "" {

@@ -1,12 +1,13 @@
-// Command counttests reads the stream of `go test -json` and prints what a person wants of it: a line
-// for each package, the output of what failed, the names of what was skipped and why, and last
+// Command counttests runs `go test -json` and prints what a person wants of it: a line for each package, the output
+// of what failed, the names of what was skipped and why, and last
 //
 //	N passed, N failed, N skipped
 //
-// It exits with 1 when something failed or nothing ran. With -rerun N, up to N failed tests are run once
-// more, alone, when all the others have ended: on a small machine that runs packages side by side a wait
-// can end too early. One that passes then counts as passed and is named in a line of its own ("flaky"),
-// with what it said when it failed; more failures than N are no accident, and nothing is run again.
+//	counttests [-rerun] go test -json ./...
+//
+// It exits with 1 when something failed or nothing ran. With -rerun a single failed test is run once more, alone, when
+// all the others have ended; one that passes then counts as passed and is named in a line of its own ("flaky"), with
+// what it said when it failed. Two failures are no accident, and nothing is run again.
 package main
 
 import (
@@ -16,21 +17,40 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"strings"
 )
 
 func main() {
-	again := flag.Int("rerun", 0, "how many failed tests may be run once more")
+	again := flag.Bool("rerun", false, "run a single failed test once more")
 	flag.Parse()
 	c := newCounter(os.Stdout)
-	if err := c.read(os.Stdin); err != nil {
-		fmt.Fprintln(os.Stderr, "counttests:", err)
-		c.counts[failed]++
+	c.run(exec.Command(flag.Arg(0), flag.Args()[min(1, flag.NArg()):]...))
+	if *again {
+		c.rerun(runAlone)
 	}
-	c.rerun(*again, runAlone)
 	c.close()
 	if c.counts[failed] > 0 || c.counts[passed] == 0 {
 		os.Exit(1)
+	}
+}
+
+// run takes in what cmd prints. A command that fails without a failed test has not tested everything.
+func (c *counter) run(cmd *exec.Cmd) {
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err == nil {
+		err = c.read(out)
+		if e := cmd.Wait(); err == nil && c.counts[failed] == 0 {
+			err = e
+		}
+	}
+	if err != nil {
+		fmt.Fprintf(c.out, "FAIL %s: %v\n", strings.Join(cmd.Args, " "), err)
+		c.counts[failed]++
 	}
 }
 

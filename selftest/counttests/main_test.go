@@ -1,6 +1,8 @@
 package main
 
 import (
+	"io"
+	"os/exec"
 	"strings"
 	"testing"
 )
@@ -62,5 +64,20 @@ func TestCrashIsAFailure(t *testing.T) {
 func TestOtherLinesAreShown(t *testing.T) {
 	if out, _ := run(t, "go: no such module\n"); !strings.HasPrefix(out, "go: no such module\n") {
 		t.Errorf("%q", out)
+	}
+}
+
+// A command that ends badly without one failed test has not run everything.
+func TestFailedCommandIsAFailure(t *testing.T) {
+	for script, want := range map[string]int{
+		`echo '{"Action":"pass","Package":"a","Test":"T"}'; exit 1`:                                         1,
+		`echo '{"Action":"pass","Package":"a","Test":"T"}'`:                                                 0,
+		`echo '{"Action":"fail","Package":"a","Test":"T"}'; echo '{"Action":"fail","Package":"a"}'; exit 1`: 1,
+	} {
+		c := newCounter(io.Discard)
+		c.run(exec.Command("sh", "-c", script))
+		if c.counts[failed] != want {
+			t.Errorf("%s: %v, want %d failed", script, c.counts, want)
+		}
 	}
 }

@@ -10,42 +10,26 @@ import (
 	"strings"
 )
 
-// rerun gives up to most failed tests a second run, one by one, by calling run with the package and the
-// pattern for -run. A test with failed subtests is run again by those alone, and counts as they do.
-func (c *counter) rerun(most int, run func(pkg, pattern string) (io.Reader, error)) {
+// rerun gives the one failed test a second run, by calling run with the package and the pattern for -run. A test
+// that failed because a subtest did counts as that.
+func (c *counter) rerun(run func(pkg, pattern string) (io.Reader, error)) {
 	leaves := leaves(c.lost)
-	if len(leaves) == 0 || len(leaves) > most {
+	if len(leaves) != 1 || leaves[0].test == "" || c.counts[failed] != len(c.lost) { // two; or it did not compile, crashed or hung
 		return
 	}
-	good := map[key]bool{}
-	for _, k := range leaves {
-		if k.test == "" { // did not compile, crashed or hung: no accident
-			continue
-		}
-		out, err := run(k.pkg, pattern(k.test))
-		if err != nil {
-			fmt.Fprintf(c.out, "FAIL %s %s could not be run again: %v\n", k.pkg, k.test, err)
-			continue
-		}
-		second := newCounter(c.out)
-		if err := second.read(out); err == nil && second.counts[failed] == 0 && second.counts[passed] > 0 {
-			good[k] = true
-			fmt.Fprintf(c.out, "flaky %s %s passed when it was run again alone\n", k.pkg, k.test)
-		}
+	k := leaves[0]
+	out, err := run(k.pkg, pattern(k.test))
+	if err != nil {
+		fmt.Fprintf(c.out, "FAIL %s %s could not be run again: %v\n", k.pkg, k.test, err)
+		return
 	}
-	for _, k := range c.lost {
-		// a parent is well when all that failed below it is
-		well := true
-		for _, l := range leaves {
-			if l == k || l.pkg == k.pkg && strings.HasPrefix(l.test, k.test+"/") {
-				well = well && good[l]
-			}
-		}
-		if well {
-			c.counts[failed]--
-			c.counts[passed]++
-		}
+	second := newCounter(c.out)
+	if err := second.read(out); err != nil || second.counts[failed] > 0 || second.counts[passed] == 0 {
+		return
 	}
+	fmt.Fprintf(c.out, "flaky %s %s passed when it was run again alone\n", k.pkg, k.test)
+	c.counts[passed] += c.counts[failed]
+	c.counts[failed] = 0
 }
 
 // leaves leaves out the tests that failed because a subtest did.

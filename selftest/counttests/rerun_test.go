@@ -22,16 +22,15 @@ func TestRerun(t *testing.T) {
 	for _, tc := range []struct {
 		name, stream, second string
 		err                  error
-		most                 int
 		last                 string
 		want, wantNot        string
 	}{
-		{"passes", broken, pass, nil, 3, "4 passed, 0 failed, 0 skipped", "flaky p TestA/x", ""},
-		{"fails again", broken, fail, nil, 3, "2 passed, 2 failed, 0 skipped", "reason", "flaky"},
-		{"runs nothing", broken, `{"Action":"pass","Package":"p"}`, nil, 3, "2 passed, 2 failed, 0 skipped", "", "flaky"},
-		{"cannot run", broken, "", errors.New("no go"), 3, "2 passed, 2 failed, 0 skipped", "no go", "flaky"},
-		{"not asked", broken, pass, nil, 0, "2 passed, 2 failed, 0 skipped", "", "flaky"},
-		{"did not end", `{"Action":"fail","Package":"p"}`, pass, nil, 3, "0 passed, 1 failed, 0 skipped", "", "flaky"},
+		{"passes", broken, pass, nil, "4 passed, 0 failed, 0 skipped", "flaky p TestA/x", ""},
+		{"fails again", broken, fail, nil, "2 passed, 2 failed, 0 skipped", "reason", "flaky"},
+		{"runs nothing", broken, `{"Action":"pass","Package":"p"}`, nil, "2 passed, 2 failed, 0 skipped", "", "flaky"},
+		{"cannot run", broken, "", errors.New("no go"), "2 passed, 2 failed, 0 skipped", "no go", "flaky"},
+		{"two failed", broken + `{"Action":"fail","Package":"p","Test":"TestB"}`, pass, nil, "2 passed, 3 failed, 0 skipped", "", "flaky"},
+		{"did not end", `{"Action":"fail","Package":"p"}`, pass, nil, "0 passed, 1 failed, 0 skipped", "", "flaky"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var out bytes.Buffer
@@ -39,7 +38,7 @@ func TestRerun(t *testing.T) {
 			if err := c.read(strings.NewReader(tc.stream)); err != nil {
 				t.Fatal(err)
 			}
-			c.rerun(tc.most, func(pkg, pattern string) (io.Reader, error) {
+			c.rerun(func(pkg, pattern string) (io.Reader, error) {
 				if pkg != "p" || pattern != "^TestA$/^x$" {
 					t.Errorf("ran %s %s", pkg, pattern)
 				}
