@@ -15,7 +15,6 @@ type handle struct {
 
 	mu    sync.Mutex // directories: one reader at a time moves the host offset
 	names []fuse.DirEntry
-	buf   []byte
 }
 
 // handles gives out numbers that the kernel brings back; they are never reused, so a late request cannot hit a later file.

@@ -85,15 +85,13 @@ func (s *Server) listHost(h *handle, off int64, add func(fuse.DirEntry) bool) er
 	if _, err := unix.Seek(h.fd, off, unix.SEEK_SET); err != nil {
 		return err
 	}
-	if h.buf == nil {
-		h.buf = make([]byte, direntBuffer)
-	}
+	var buf [direntBuffer]byte // not the handle's: whoever holds thousands of directories open would hold as many of these
 	for {
-		n, err := unix.Getdents(h.fd, h.buf)
+		n, err := unix.Getdents(h.fd, buf[:])
 		if err != nil || n <= 0 {
 			return err
 		}
-		for b := h.buf[:n]; len(b) > 0; {
+		for b := buf[:n]; len(b) > 0; {
 			var e fuse.DirEntry
 			b = b[e.Parse(b):]
 			if s.hides(h.node, e.Name) {
