@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"math"
 	"os"
 	"runtime/debug"
 	"strconv"
@@ -19,6 +20,9 @@ import (
 // back; those that are needed again are still in the kernel's cache.
 func settle() {
 	debug.SetGCPercent(50)
+	// The limit was for the time without a collector. What is in use beyond it, as when the program has made very many files, would
+	// have it collect without an end.
+	debug.SetMemoryLimit(math.MaxInt64)
 	maps := programText()
 	resources.Sparse(maps)
 	giveBack(maps)

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"math"
+	"runtime/debug"
 	"slices"
 	"testing"
 )
@@ -20,4 +22,20 @@ func TestFileMapsAreThoseThatCannotBeWritten(t *testing.T) {
 		t.Errorf("got %x, want %x", got, want)
 	}
 	settle() // of the test itself, which must survive it
+}
+
+// The limit is for the time in which the collector is off. With it a broker that served 60,000 new files collected without an end.
+func TestSettleLiftsTheMemoryLimit(t *testing.T) {
+	limit, percent := debug.SetMemoryLimit(memoryLimit), debug.SetGCPercent(-1)
+	defer func() {
+		debug.SetMemoryLimit(limit)
+		debug.SetGCPercent(percent)
+	}()
+	settle()
+	if got := debug.SetMemoryLimit(-1); got != math.MaxInt64 {
+		t.Errorf("the collector is to keep below %d bytes, whatever is in use", got)
+	}
+	if got := debug.SetGCPercent(100); got <= 0 {
+		t.Errorf("the collector is off (%d)", got)
+	}
 }
