@@ -38,6 +38,7 @@ var mayImport = map[string][]string{
 	"broker/internal/guard":     {},
 	"broker/internal/secrets":   {"broker/internal/guard", "broker/internal/host"},
 	"broker/internal/program":   {},
+	"broker/internal/handover":  {},
 	"broker/internal/idmap":     {"broker/internal/program"},
 	"broker/internal/changes":   {"broker/internal/guard", "shared/plan"},
 
@@ -49,7 +50,7 @@ var mayImport = map[string][]string{
 	"broker/internal/session":     {"shared/plan", "shared/stage", "audit", "broker/internal/idmap"},
 	"broker/internal/control":     {"broker/internal/session", "broker/internal/decide", "broker/internal/prompt", "shared/plan"},
 	"broker/internal/watch":       {"broker/internal/control", "broker/internal/session", "broker/internal/prompt", "shared/plan"},
-	"broker/internal/launch":      {"broker/internal/program", "shared/plan", "shared/wire", "shared/stage"},
+	"broker/internal/launch":      {"broker/internal/handover", "broker/internal/program", "shared/plan", "shared/wire", "shared/stage"},
 	"broker/internal/gate":        {"broker/internal/policy", "broker/internal/decide", "broker/internal/gate/...", "shared/plan"},
 	"broker/internal/gate/fuse":   {},
 	"broker/internal/gate/gatefs": {"broker/internal/decide", "broker/internal/gate/fuse", "broker/internal/guard"},
@@ -60,7 +61,7 @@ var mayImport = map[string][]string{
 	"broker/internal/network/nft": {"shared/rtnl"},
 	"broker/internal/resources":   {"broker/internal/host", "shared/plan"},
 
-	"broker/client": {"broker/internal/control", "broker/internal/prompt", "shared/plan"}, // for programs of others
+	"broker/client": {"broker/internal/handover", "broker/internal/control", "broker/internal/prompt", "shared/plan"}, // for programs of others
 
 	"broker/sandbox": {"broker/internal/cli"}, // for programs of others
 

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sbx/broker/internal/control"
+	"sbx/broker/internal/handover"
 	"sbx/shared/plan"
 )
 
@@ -23,7 +24,7 @@ type Command struct {
 	Env  []string // added to the session's environment
 	Dir  string   // a directory inside; empty: where the session started
 
-	// Nil is the null device. Pipes and files opened for writing are handed to the program itself; everything else is copied.
+	// Nil is the null device. Pipes and new files opened for writing are handed to the program itself; everything else is copied.
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 
@@ -86,7 +87,7 @@ func list(words []string) []plan.Bytes {
 	return out
 }
 
-// pipes stand for what cannot be handed into a sandbox: files that were opened for reading, terminals, sockets, and what is no file.
+// pipes stand for what cannot be handed into a sandbox: what handover refuses, and what is no file.
 type pipes struct {
 	from   io.Reader
 	to     [3]io.Writer
@@ -98,12 +99,16 @@ type pipes struct {
 // open fills in e.Files.
 func (p *pipes) open(e *control.Exec, c Command) error {
 	p.from, p.to = c.Stdin, [3]io.Writer{nil, c.Stdout, c.Stderr}
+	stdout, _ := c.Stdout.(*os.File)
 	for i, x := range [3]any{c.Stdin, c.Stdout, c.Stderr} {
 		f, _ := x.(*os.File)
 		var err error
 		switch {
-		case f != nil && passable(i, f):
+		case f != nil && handover.Check(i, int(f.Fd())) == nil:
 			e.Files[i] = f
+			continue
+		case i == 2 && p.ours[1] != nil && handover.Same(f, stdout):
+			e.Files[2] = e.Files[1]
 			continue
 		case x == nil:
 			p.theirs[i], err = os.OpenFile(os.DevNull, os.O_RDWR, 0)
@@ -118,25 +123,6 @@ func (p *pipes) open(e *control.Exec, c Command) error {
 		e.Files[i] = p.theirs[i]
 	}
 	return nil
-}
-
-// passable says whether a session takes f as descriptor i: what could be opened anew with more rights, it does not.
-func passable(i int, f *os.File) bool {
-	var st unix.Stat_t
-	if unix.Fstat(int(f.Fd()), &st) != nil {
-		return false
-	}
-	flags, err := unix.FcntlInt(f.Fd(), unix.F_GETFL, 0)
-	if err != nil || flags&unix.O_PATH != 0 {
-		return false
-	}
-	switch st.Mode & unix.S_IFMT {
-	case unix.S_IFIFO:
-		return true
-	case unix.S_IFREG:
-		return flags&unix.O_ACCMODE != unix.O_RDONLY
-	}
-	return st.Mode&unix.S_IFMT == unix.S_IFCHR && st.Rdev == unix.Mkdev(1, 3)
 }
 
 // start copies, once the other ends have been handed over.
@@ -170,7 +156,10 @@ func (p *pipes) copy(i int) {
 	buf := make([]byte, 64<<10)
 	for {
 		n, err := p.ours[i].Read(buf)
-		_, _ = p.to[i].Write(buf[:n])
+		if _, werr := p.to[i].Write(buf[:n]); werr != nil { // the program's next write fails, too
+			p.ours[i].Close()
+			return
+		}
 		if err == nil {
 			continue
 		}

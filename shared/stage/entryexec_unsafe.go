@@ -135,8 +135,8 @@ func isSession(argv unsafe.Pointer, i uintptr) bool {
 	return false
 }
 
-// passable says whether descriptors 0 to 2 can be handed into a sandbox as they are: pipes, files opened for writing, the null device.
-// The broker looks again.
+// passable says whether descriptors 0 to 2 can be handed into a sandbox as they are: pipes, files opened for writing that hold nothing yet, the
+// null device. It is handover.Check for who may not allocate. The broker looks again.
 //
 //go:noinline
 //go:nosplit
@@ -151,7 +151,8 @@ func passable(x *execClient) bool {
 		switch x.st.Mode & unix.S_IFMT {
 		case unix.S_IFIFO:
 		case unix.S_IFREG:
-			if flags&unix.O_ACCMODE == unix.O_RDONLY {
+			access := flags & unix.O_ACCMODE
+			if access == unix.O_RDONLY || flags&unix.O_APPEND != 0 || access == unix.O_WRONLY && x.st.Size > 0 {
 				return false
 			}
 		case unix.S_IFCHR:

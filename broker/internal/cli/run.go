@@ -224,6 +224,9 @@ func (t *term) run(r *request) int {
 		return t.unavailable(r, facts, cfg, err)
 	}
 	t.result = res
+	if res.Unwritten != nil {
+		t.warn("not all of the program's output is there: " + res.Unwritten.Error())
+	}
 	cerr := s.Close(r.keep)
 	if strings.HasSuffix(s.ID, "a") || strings.HasSuffix(s.ID, "b") { // now and then: it looks at every record
 		t.clean(root, true)

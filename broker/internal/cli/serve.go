@@ -15,6 +15,7 @@ import (
 
 	"sbx/broker/client"
 	"sbx/broker/internal/control"
+	"sbx/broker/internal/handover"
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/launch"
 	"sbx/broker/internal/planner"
@@ -183,7 +184,7 @@ func (v *service) exec(e control.Exec, ev control.ExecEvents) error {
 		if f == nil {
 			continue
 		}
-		if err := launch.CheckFile(i, int(f.Fd())); err != nil {
+		if err := handover.Check(i, int(f.Fd())); err != nil {
 			return err
 		}
 	}

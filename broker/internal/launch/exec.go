@@ -7,8 +7,6 @@ import (
 	"strings"
 	"syscall"
 
-	"golang.org/x/sys/unix"
-
 	"sbx/shared/plan"
 	"sbx/shared/stage"
 )
@@ -19,7 +17,7 @@ type Exec struct {
 	Argv []string
 	Env  []string // added to the environment of the sandbox's first program; the last of a name counts
 	Dir  string   // empty: where the first program started
-	// Files become descriptors 0, 1 and 2, and nil is the null device; see CheckFile. They may be closed
+	// Files become descriptors 0, 1 and 2, and nil is the null device; see handover.Check. They may be closed
 	// when Exec has returned. With TTY the program gets a terminal of the sandbox's instead.
 	Files      [3]*os.File
 	TTY        bool
@@ -117,40 +115,6 @@ func mergeEnv(base []plan.Bytes, more []string) []string {
 		put(s)
 	}
 	return out
-}
-
-// CheckFile says why the descriptor may not be handed into a sandbox as descriptor i.
-func CheckFile(i, fd int) error {
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
-		return fmt.Errorf("looking at descriptor %d: %w", i, err)
-	}
-	flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
-	if err != nil {
-		return fmt.Errorf("looking at descriptor %d: %w", i, err)
-	}
-	what := "something that is no pipe"
-	switch st.Mode & unix.S_IFMT {
-	case unix.S_IFIFO:
-		if flags&unix.O_PATH == 0 {
-			return nil
-		}
-	case unix.S_IFREG:
-		if flags&unix.O_PATH == 0 && flags&unix.O_ACCMODE != unix.O_RDONLY {
-			return nil
-		}
-		what = "a file that is not open for writing"
-	case unix.S_IFCHR:
-		if st.Rdev == unix.Mkdev(1, 3) && flags&unix.O_PATH == 0 {
-			return nil
-		}
-		what = "a device"
-	case unix.S_IFDIR:
-		what = "a directory"
-	case unix.S_IFSOCK:
-		what = "a socket"
-	}
-	return fmt.Errorf("descriptor %d is %s: pass a pipe and copy", i, what)
 }
 
 // Signal sends sig to the process group of a program that Exec started, or of the first one (0).

@@ -71,6 +71,8 @@ type Result struct {
 	TimedOut bool
 	After    stage.Aftermath
 	Duration time.Duration
+	// Unwritten says why what the program wrote could not all be passed on.
+	Unwritten error
 }
 
 // ExecError is the program's own failure to start, not the sandbox's.
@@ -169,7 +171,7 @@ func run(ctx context.Context, p *plan.Plan, opt Options, start starter) (Result,
 		child.Remember()
 	}
 	term.drain()
-	std.drain()
+	res.Unwritten = std.drain()
 	res.Duration = time.Since(begin)
 	return res, err
 }

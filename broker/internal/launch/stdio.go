@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -8,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sbx/broker/internal/handover"
 	"sbx/shared/plan"
 	"sbx/shared/stage"
 )
@@ -19,11 +21,13 @@ type stdio struct {
 	ours   [3]*os.File
 	caller [3]*os.File
 	wg     sync.WaitGroup
+	mu     sync.Mutex
+	err    error
 }
 
 // Classify says how each of the caller's descriptors is passed on: a terminal becomes the sandbox's own
-// terminal, a pipe or a file opened for writing is inherited, a file opened for reading is opened anew
-// on a read-only mount. Directories are refused. Everything else (a socket, a device) is inherited by
+// terminal, what handover permits (a pipe, a new file) is inherited, a file opened for reading is opened anew
+// on a read-only mount. Directories are refused. Everything else (a socket, a device, a log) is inherited by
 // nobody: the broker copies its bytes through a pipe, which Classify reports as Inherit too.
 func Classify(files [3]*os.File, tty bool) (out [3]plan.Stdio, err error) {
 	for i, f := range files {
@@ -68,23 +72,6 @@ func sameName(f *os.File, st *unix.Stat_t) bool {
 	return unix.Lstat(name, &now) == nil && now.Dev == st.Dev && now.Ino == st.Ino
 }
 
-// direct says whether a descriptor can be handed over as it is: pipes, and files that were opened for
-// writing, which is what the caller's redirection asked for.
-func direct(i int, f *os.File) bool {
-	var st unix.Stat_t
-	if unix.Fstat(int(f.Fd()), &st) != nil {
-		return false
-	}
-	switch st.Mode & unix.S_IFMT {
-	case unix.S_IFIFO:
-		return true
-	case unix.S_IFREG:
-		flags, _ := unix.FcntlInt(f.Fd(), unix.F_GETFL, 0)
-		return flags&unix.O_ACCMODE != unix.O_RDONLY
-	}
-	return false
-}
-
 func prepareStdio(p *plan.Plan, files [3]*os.File) (*stdio, error) {
 	s := &stdio{child: stage.Stdio{-1, -1, -1}, caller: files}
 	for i, kind := range p.Stdio {
@@ -92,8 +79,12 @@ func prepareStdio(p *plan.Plan, files [3]*os.File) (*stdio, error) {
 			continue
 		}
 		f := files[i]
-		if kind == plan.Reopen || direct(i, f) {
+		if kind == plan.Reopen || handover.Check(i, int(f.Fd())) == nil {
 			s.child[i] = int(f.Fd())
+			continue
+		}
+		if i == 2 && s.theirs[1] != nil && handover.Same(f, files[1]) {
+			s.child[2] = s.child[1]
 			continue
 		}
 		r, w, err := os.Pipe()
@@ -135,13 +126,28 @@ func (s *stdio) relay() {
 		s.wg.Add(1)
 		go func() {
 			defer s.wg.Done()
-			_, _ = io.Copy(s.caller[i], s.ours[i])
+			if _, err := io.Copy(s.caller[i], s.ours[i]); err != nil {
+				s.failed(i, err)
+			}
 		}()
 	}
 }
 
-// drain waits until everything that the program wrote has been passed on.
-func (s *stdio) drain() { s.wg.Wait() }
+// failed notes that nothing more can be written, and has the program know it: its next write fails.
+func (s *stdio) failed(i int, err error) {
+	s.ours[i].Close()
+	if !errors.Is(err, unix.EPIPE) { // else a reader has left, who is told nothing
+		s.mu.Lock()
+		s.err = fmt.Errorf("writing to descriptor %d: %w", i, err)
+		s.mu.Unlock()
+	}
+}
+
+// drain waits until everything that the program wrote has been passed on, and says why that could not be.
+func (s *stdio) drain() error {
+	s.wg.Wait()
+	return s.err
+}
 
 func (s *stdio) close() {
 	for _, f := range append(s.theirs[:], s.ours[:]...) {
