@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// host is one kind of machine with what is run there. The small set, for hosts without KVM, has only those that are small, with the oldest
-// kernel; what is not wanted is no test at all, so that whatever is skipped lacks something.
+// host is one kind of machine with what is run there. Without the full set, those that are small are run with the oldest kernel; what is
+// not wanted is no test at all, so that whatever is skipped lacks something.
 type host struct {
 	name  string
 	small bool
@@ -25,10 +25,6 @@ const (
 
 // hosts are all machines, in the order of docs/virtual-machines.md.
 func hosts() []host {
-	modes := "static"
-	if wide() {
-		modes = "static dynamic"
-	}
 	return []host{
 		// Limits hold, are explained, and nothing is left of them; sbx doctor finds nothing amiss.
 		{name: "Limits", small: true, machine: machine{need: []string{"python3"}, script: "sh /vm/acceptance.sh host && cd project && sh /vm/cgroup.sh /usr/local/bin/sbx"}},
@@ -37,8 +33,8 @@ func hosts() []host {
 		// Nor is there systemd: sbx-helper prepares groups, for sandboxes of either kind.
 		{name: "Prepared", machine: machine{noGroup: true, helper: "4755", need: []string{"python3"}, before: "sh /vm/prepared.sh host", script: "sh /vm/prepared.sh"}},
 		// An ordinary user's day in sandboxes that sbx-helper builds, set-user-id and through sudo.
-		{name: "WithoutUserNamespaces", small: true, machine: machine{noUsers: true, noGroup: true, helper: "4755", sudoers: sudoers, before: password,
-			need: []string{"python3", "git", "make", "sudo", "openssl", "pgrep"}, script: "modes='" + modes + "'" + `
+		{name: "WithoutUserNamespaces", machine: machine{noUsers: true, noGroup: true, helper: "4755", sudoers: sudoers, before: password,
+			need: []string{"python3", "git", "make", "sudo", "openssl", "pgrep"}, script: `modes='static dynamic'
 if unshare -Ur true 2>/dev/null; then echo "FAIL: there are user namespaces"; else echo "pass: there are no user namespaces"; fi
 for mode in $modes; do sh /vm/day.sh setuid $mode; done
 sudo -n chmod 0755 ` + helperPath + `
@@ -68,9 +64,9 @@ sh /vm/sudo.sh`}},
 // suites are those whose kernels are wanted for a host.
 func (h host) suites() []string {
 	switch {
-	case wide() && h.only != "":
+	case full() && h.only != "":
 		return []string{h.only}
-	case wide():
+	case full():
 		return []string{oldest, newest}
 	case h.small:
 		return []string{oldest}
@@ -115,13 +111,10 @@ func TestMachines(t *testing.T) {
 			}
 		})
 	}
-	if wide() {
+	if full() {
 		t.Logf("%s: checks that passed, of all\n%s", shop.accel, table.String())
 	}
 }
 
 // full says that whoever is there asked for all machines (make vm).
 func full() bool { return os.Getenv("SBX_VM") == "full" }
-
-// wide says that all machines are run, not the small set alone: emulation is slow.
-func wide() bool { return full() || shop.accel == "kvm" }
