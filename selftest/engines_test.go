@@ -15,6 +15,7 @@ var engines = [...]string{"gatefs", "notify"}
 
 // TestEngines runs every script about approvals with each engine, which the user's configuration names.
 func TestEngines(t *testing.T) {
+	t.Parallel()
 	needSandbox(t)
 	for _, engine := range engines {
 		t.Run(engine, func(t *testing.T) {

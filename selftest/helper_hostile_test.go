@@ -370,6 +370,7 @@ func hostileHome(t *testing.T) (canary, home string) {
 
 // TestHostileHelper is a hostile user with a set-user-id sbx-helper. SBX_HELPER_FUZZ makes the mutated plans last longer.
 func TestHostileHelper(t *testing.T) {
+	t.Parallel()
 	needHelper(t)
 	canary, home := hostileHome(t)
 	long := "15s"

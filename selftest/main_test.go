@@ -1,12 +1,15 @@
 package selftest
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -65,6 +68,7 @@ func testMain(m *testing.M) int {
 			signal.Notify(make(chan os.Signal, 1), s)
 		}
 	}
+	shareProcessors()
 	defer func() {
 		if shop.dir != "" {
 			killLeftovers(shop.dir)
@@ -72,6 +76,16 @@ func testMain(m *testing.M) int {
 		}
 	}()
 	return m.Run()
+}
+
+// shareProcessors runs three tests for each processor at once, unless -parallel says something else: most of the time a script waits.
+func shareProcessors() {
+	flag.Parse()
+	told := false
+	flag.Visit(func(f *flag.Flag) { told = told || f.Name == "test.parallel" })
+	if !told {
+		_ = flag.Set("test.parallel", strconv.Itoa(3*runtime.NumCPU()))
+	}
 }
 
 // killLeftovers ends the detached sessions of tests that have failed half-way.

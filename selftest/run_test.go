@@ -15,6 +15,7 @@ import (
 // TestRun runs the scripts, each in a home of its own; those about approvals are TestEngines'. Commands that scripts have beyond testscript's
 // are in commands_test.go; "exec" is not to be used, because it would run as the caller.
 func TestRun(t *testing.T) {
+	t.Parallel()
 	needSandbox(t)
 	work := filepath.Join(shop.dir, "work")
 	if err := os.Mkdir(work, 0o755); err != nil {

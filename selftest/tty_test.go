@@ -1,11 +1,13 @@
 package selftest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -38,6 +40,7 @@ type terminal struct {
 //	send "TEXT"        type, in Go's syntax of strings
 //	answer "KEY"       type KEY at a question, again while the question stands: keys that come too early do not count
 //	size ROWS COLUMNS  change the size of the window
+//	foreground CMD...  wait until a process with this command line has the keys of its terminal
 //	sleep DURATION
 //	signal NAME        send INT, TERM, HUP, CONT … to the command itself
 //	hangup             close the terminal
@@ -160,6 +163,8 @@ func (t *terminal) say(line string) error {
 			return err
 		}
 		return t.size(rows, cols)
+	case "foreground":
+		return foreground(rest)
 	case "sleep":
 		d, err := time.ParseDuration(rest)
 		time.Sleep(d)
@@ -215,6 +220,25 @@ func (t *terminal) expectWithin(pattern string, patience time.Duration) error {
 			return fmt.Errorf("not heard within %v", patience)
 		}
 	}
+}
+
+// foreground waits for a process with this command line that runs and is of its terminal's foreground group.
+func foreground(text string) error {
+	for end := time.Now().Add(dialogPatience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		list, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+		for _, p := range list {
+			line, _ := os.ReadFile(p)
+			if strings.TrimRight(strings.ReplaceAll(string(line), "\x00", " "), " ") != text {
+				continue
+			}
+			stat, _ := os.ReadFile(strings.TrimSuffix(p, "cmdline") + "stat")
+			f := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])) // state, ppid, pgrp, session, tty_nr, tpgid
+			if len(f) > 5 && f[0] != "T" && f[2] == f[5] {
+				return nil
+			}
+		}
+	}
+	return fmt.Errorf("no such process in the foreground within %v", dialogPatience)
 }
 
 func (t *terminal) exit(want string) error {
