@@ -2,6 +2,8 @@ package guard
 
 import (
 	"errors"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -298,5 +300,31 @@ func TestSubmoduleWorktree(t *testing.T) {
 		if err := CheckGitConfig(c.rel, nil, []byte("[core]\n\tworktree = "+c.value+"\n")); (err == nil) != c.ok {
 			t.Errorf("%s: %s: %v", c.rel, c.value, err)
 		}
+	}
+}
+
+// TestConfigTable: no row of the tables in docs/git.md of what git runs by may be added to a repository's configuration.
+func TestConfigTable(t *testing.T) {
+	text, err := os.ReadFile("../../../docs/git.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, tables, _ := strings.Cut(string(text), "## What git would run")
+	rows := 0
+	for _, m := range regexp.MustCompile("`([^`]+) = ([^`]*)`").FindAllStringSubmatch(tables, -1) {
+		section, name := m[1][:strings.IndexByte(m[1], '.')], m[1][strings.LastIndexByte(m[1], '.')+1:]
+		if len(section)+len(name)+2 < len(m[1]) {
+			section += " \"" + m[1][len(section)+1:len(m[1])-len(name)-1] + "\""
+		}
+		err := check(".git/config", plain, plain+"["+section+"]\n\t"+name+" = \""+m[2]+"\"\n")
+		if m[1] == "remote.new.url" && m[2] == "INSIDE" {
+			err = check(".git/config", plain, plain+"[remote \"new\"]\n\turl = /home/u/project/inside.git\n")
+		}
+		if rows++; err == nil {
+			t.Errorf("%s = %s is let through", m[1], m[2])
+		}
+	}
+	if rows < 100 {
+		t.Errorf("%d settings", rows)
 	}
 }
