@@ -67,7 +67,8 @@ func gitRows(t *testing.T) []gitRow {
 // control the same settings are made outside, and do run.
 func TestGitRuns(t *testing.T) {
 	needSandbox(t)
-	version, err := exec.Command("git", "version").Output()
+	other := os.Getenv("SBX_TEST_GIT_DIR") // where another version of git is, for the work outside
+	version, err := exec.Command(filepath.Join(other, "git"), "version").Output()
 	if err != nil {
 		missing(t, "git")
 	}
@@ -85,6 +86,9 @@ func TestGitRuns(t *testing.T) {
 			cmd.Dir = top
 		}
 		cmd.Env = append(shop.env(filepath.Join(top, "home"), top), "TOP="+top)
+		if other != "" {
+			cmd.Env = append(cmd.Env, "PATH="+other+":"+filepath.Dir(shop.sbx)+":/usr/bin:/bin")
+		}
 		var out, errs bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &out, &errs
 		if _ = cmd.Run(); cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != want {
@@ -179,6 +183,14 @@ func writeRows(t *testing.T, top string, rows []gitRow) {
 			write(dir+"text", "* filter=own\n")
 		case r.file == ".gitmodules":
 			write(dir+"text", fmt.Sprintf("[submodule \"sub\"]\n\tpath = sub\n\turl = %s/lib\n\tupdate = !%s/mark\n", top, at))
+		case strings.HasSuffix(r.file, "commondir"):
+			write(dir+"text", top+"/evil\n")
+		case strings.HasPrefix(r.file, ".git/remotes/"):
+			write(dir+"text", "URL: "+top+"/home/project/inside.git\n")
+		case strings.HasPrefix(r.file, ".git/branches/"):
+			write(dir+"text", top+"/home/project/inside.git\n")
+		case strings.HasPrefix(r.file, "nested/"):
+			write(dir+"text", "[core]\n\trepositoryformatversion = 0\n"+config)
 		default:
 			write(dir+"text", config)
 		}

@@ -37,7 +37,14 @@ build() {
 	echo 3 | tee f.m >sub/l
 	git -C sub commit -qam moved
 	echo 4 >sub/l
-	rm -f .git/hooks/* .git/modules/sub/hooks/*
+	git worktree add -q "$HOME/tree"
+	git -C "$HOME/tree" $local submodule --quiet update --init
+	echo 4 >"$HOME/tree/sub/l"
+	git $local clone -q "$TOP/lib" nested
+	echo 4 >nested/l
+	cp -a .git "$TOP/evil"
+	printf '[core]\n\tfsmonitor = : >%s/marks/evil; true\n' "$TOP" >>"$TOP/evil/config"
+	rm -f .git/hooks/* .git/modules/sub/hooks/* nested/.git/hooks/*
 	git init -q --bare inside.git
 	printf '#!/bin/sh\n: >"%s/marks/inside"\n' "$TOP" >inside.git/hooks/pre-receive
 	chmod 755 inside.git/hooks/pre-receive

@@ -58,11 +58,12 @@ func gitNames() []Rule {
 		{Pattern: "worktrees/*/**/HEAD", Action: Allow}, {Pattern: "modules/**/HEAD", Action: Allow},
 		// git init, clone and submodule put these there, and nothing runs them
 		{Pattern: "hooks/*.sample", Action: Allow}, {Pattern: "modules/**/hooks/*.sample", Action: Allow},
+		{Pattern: "worktrees/*/modules/**/hooks/*.sample", Action: Allow},
 		{Pattern: "worktrees/*/commondir", Action: Text, Why: "says where git finds the repository of a worktree"},
 		{Pattern: "modules/**/worktrees/*/commondir", Action: Text, Why: "says where git finds the repository of a worktree"},
 		{Pattern: "worktrees/*/config.worktree", Action: Check, Why: settings},
 	}
-	for _, dir := range []string{"", "modules/**/"} {
+	for _, dir := range []string{"", "modules/**/", "worktrees/*/modules/**/"} {
 		out = append(out,
 			Rule{Pattern: dir + "config", Action: Check, Why: settings},
 			Rule{Pattern: dir + "config.worktree", Action: Check, Why: settings},
