@@ -16,6 +16,7 @@ import (
 type caller struct {
 	uid, gid uint32
 	groups   []int
+	slot     int // see takeSlot; -1 where the kernel counts this process as the caller's
 }
 
 // entered is who called, as the entry point found it; uid 0 where that is sudo, or where the helper was
@@ -29,7 +30,7 @@ var entered struct{ uid, gid uint32 }
 // sudo's word must agree. Root itself is served by nobody: it needs no helper.
 func identify(net bool) caller {
 	must(unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0), wire.Broken)
-	want(os.Geteuid() == 0 || net && hasNetAdmin(), wire.NotPrivileged, 0)
+	want(entered.uid != 0 || os.Geteuid() == 0 || net && hasNetAdmin(), wire.NotPrivileged, 0)
 	peer := peerOfWire()
 	if env := environment(); len(env) > 0 {
 		want(os.Getuid() != 0 || agreesWithSudo(env, peer), wire.WrongCaller, 0)
@@ -51,6 +52,9 @@ func identify(net bool) caller {
 	must(err, wire.WrongCaller)
 	want(c.uid != 0 && c.uid == peer.Uid && c.gid == peer.Gid, wire.WrongCaller, 0)
 	cutTies()
+	if c.slot = -1; os.Getuid() == 0 {
+		c.slot = takeSlot(c)
+	}
 	return c
 }
 
@@ -79,6 +83,13 @@ func cutTies() {
 	if entered.uid == 0 && os.Geteuid() == 0 { // else it is done, or only a file capability is held
 		must(syscall.Setresuid(0, 0, 0), wire.Broken) // every thread, unlike unix.Setresuid
 	}
+}
+
+// ownSession leaves the caller's terminal, which could stop this process (job control asks for no uid). Whoever starts
+// it as the leader of a process group, for whom that fails, gets nothing; sudo does so, and may stop it anyway.
+func ownSession() {
+	_, err := syscall.Setsid()
+	want(err == nil || entered.uid == 0, wire.WrongCaller, 2)
 }
 
 // peerOfWire says who made the socket at descriptor 0, which must be one of the kind that sbx makes.

@@ -2,10 +2,10 @@
 
 // sbx_helper_start is where the helper begins, linked with -E=sbx_helper_start (see the Makefile). What it does
 // must come before the Go runtime, which reads files of /sys and /proc and obeys the caller's GODEBUG, and
-// before there is a second thread. Started with root's effective uid, it takes the caller's fsuid and fsgid
-// and makes no capability effective, so that from the first path on there is only the caller's authority over
-// files; those capabilities that reduce.go makes effective stay permitted, and no other. Set-user-id, it takes
-// real uid 0 besides, so that the caller can no longer stop, kill or trace it, and forgets the environment.
+// before there is a second thread. Started with root's effective uid, it takes the caller's gid, and the caller's
+// uid as the effective one: that is whose authority over files it has and who is charged for namespaces. The real
+// and the saved uid become 0, so that the caller can no longer stop, kill or trace it (kill(2)). No capability stays
+// effective; those that reduce.go and group.go need stay permitted. Set-user-id, it forgets the environment.
 TEXT sbx_helper_start(SB),NOSPLIT|NOFRAME,$0
 	MOVQ	SP, BX
 	MOVQ	$107, AX // geteuid
@@ -16,22 +16,23 @@ TEXT sbx_helper_start(SB),NOSPLIT|NOFRAME,$0
 	SYSCALL
 	MOVL	AX, ·entered+4(SB)
 	MOVQ	AX, DI
-	MOVQ	$123, AX // setfsgid
+	MOVQ	AX, SI
+	MOVQ	AX, DX
+	MOVQ	$119, AX // setresgid
 	SYSCALL
+	TESTL	AX, AX
+	JNE	broken
 	MOVQ	$102, AX // getuid
 	SYSCALL
 	MOVL	AX, ·entered+0(SB)
 	MOVL	AX, R12
 	XORL	DI, DI
-	XORL	SI, SI
+	MOVL	R12, SI
 	XORL	DX, DX
-	MOVQ	$117, AX // setresuid
+	MOVQ	$117, AX // setresuid: sets the fsuid too, and makes no capability effective
 	SYSCALL
 	TESTL	AX, AX
 	JNE	broken
-	MOVL	R12, DI
-	MOVQ	$122, AX // setfsuid, last: setresuid sets it too
-	SYSCALL
 	LEAQ	capHeader<>(SB), DI
 	LEAQ	capData<>(SB), SI
 	MOVQ	$126, AX // capset
@@ -72,6 +73,6 @@ broken:
 DATA capHeader<>+0(SB)/4, $0x20080522
 GLOBL capHeader<>(SB), RODATA|NOPTR, $8
 
-// Effective none; permitted stage.DirectCaps; inheritable none (capset(2)).
+// Effective none; permitted SETGID, SETUID, SETPCAP, NET_ADMIN, SYS_ADMIN; inheritable none (capset(2)).
 DATA capData<>+4(SB)/4, $0x2011c0
 GLOBL capData<>(SB), RODATA|NOPTR, $24

@@ -8,21 +8,21 @@ TEXT sbx_helper_start(SB),NOSPLIT|NOFRAME,$0
 	MOVD	$176, R8 // getgid
 	SVC
 	MOVW	R0, ·entered+4(SB)
-	MOVD	$152, R8 // setfsgid
+	MOVD	R0, R1
+	MOVD	R0, R2
+	MOVD	$149, R8 // setresgid
 	SVC
+	CBNZW	R0, broken
 	MOVD	$174, R8 // getuid
 	SVC
 	MOVW	R0, ·entered+0(SB)
 	MOVWU	R0, R19
 	MOVD	ZR, R0
-	MOVD	ZR, R1
+	MOVD	R19, R1
 	MOVD	ZR, R2
 	MOVD	$147, R8 // setresuid
 	SVC
 	CBNZW	R0, broken
-	MOVD	R19, R0
-	MOVD	$151, R8 // setfsuid, last: setresuid sets it too
-	SVC
 	MOVD	$capHeader<>(SB), R0
 	MOVD	$capData<>(SB), R1
 	MOVD	$91, R8 // capset
@@ -57,6 +57,6 @@ broken:
 DATA capHeader<>+0(SB)/4, $0x20080522
 GLOBL capHeader<>(SB), RODATA|NOPTR, $8
 
-// Effective none; permitted stage.DirectCaps; inheritable none (capset(2)).
+// Effective none; permitted SETGID, SETUID, SETPCAP, NET_ADMIN, SYS_ADMIN; inheritable none (capset(2)).
 DATA capData<>+4(SB)/4, $0x2011c0
 GLOBL capData<>(SB), RODATA|NOPTR, $24

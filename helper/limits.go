@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"math"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -17,12 +18,11 @@ import (
 // authority like every file, so it must be readable for all; whoever may execute the helper may use it where there is none.
 type org struct {
 	uids, gids []uint32 // who may; nil is everybody who may execute the helper
-	overlay    bool
 	hostNet    bool
 	veth       bool
 	vethRange  netip.Prefix
 	forwarding bool     // may be switched on for the whole host
-	tmpfs      int64    // largest size of one tmpfs, bytes; 0 is any
+	tmpfs      int64    // largest size of one tmpfs, bytes
 	ceilings   []string // of the control groups that are prepared, each a file and what is written to it; nil: none are prepared
 }
 
@@ -36,9 +36,8 @@ func limits(p *plan.Setup, c caller) {
 	must(err, wire.NotPermitted)
 	for i := range p.Mounts {
 		m := &p.Mounts[i]
-		overlay, tmpfs := m.Kind == plan.Overlay, m.Kind == plan.Tmpfs
-		want(!(overlay && !o.overlay || tmpfs && o.tmpfs > 0 && m.Size > o.tmpfs), wire.OrgRefuses, int64(i))
-		want(!(m.Kind == plan.Proc && !procIsWhole(mounts) || overlay && !nothingBelow(mounts, m.Lower)), wire.NotPermitted, int64(i))
+		want(m.Kind != plan.Tmpfs || m.Size <= o.tmpfs, wire.OrgRefuses, int64(i))
+		want(m.Kind != plan.Proc || procIsWhole(mounts), wire.NotPermitted, int64(i))
 	}
 }
 
@@ -52,7 +51,7 @@ var errOrg = errors.New("not a file to rely on")
 
 // readOrg reads a file of root's that nobody else can write, and whose directory nobody else can either.
 func readOrg() (org, error) {
-	o := org{overlay: true, hostNet: true, veth: true, vethRange: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 213, 0, 0}), 18)}
+	o := org{tmpfs: math.MaxInt64, hostNet: true, veth: true, vethRange: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 213, 0, 0}), 18)}
 	var fd int
 	dir, err := openRoots(unix.AT_FDCWD, "/etc/sbx", unix.S_IFDIR)
 	if err == nil {
@@ -138,8 +137,6 @@ func (o *org) parse(text string) (err error) {
 			o.uids, err = ids(value)
 		case "allow_gids":
 			o.gids, err = ids(value)
-		case "overlay":
-			o.overlay, err = strconv.ParseBool(value)
 		case "host_network":
 			o.hostNet, err = strconv.ParseBool(value)
 		case "veth":
@@ -153,6 +150,9 @@ func (o *org) parse(text string) (err error) {
 			}
 		case "max_tmpfs":
 			o.tmpfs, err = strconv.ParseInt(value, 10, 64)
+			if o.tmpfs < 1 {
+				err = errOrg
+			}
 		case "cgroups":
 			value, err = strconv.Unquote(value)
 			o.ceilings = strings.Split(value, ",")
@@ -214,23 +214,4 @@ func procIsWhole(mounts string) bool {
 // emptyByNature are directories of proc that hold nothing: a mount on them hides nothing.
 func emptyByNature(p string) bool {
 	return p == "/proc/sys/fs/binfmt_misc" || p == "/proc/fs/nfsd" || p == "/proc/openprom"
-}
-
-// nothingBelow says whether no file system is mounted below any of the layers. The kernel takes a layer
-// without what is mounted below it; in a user namespace it refuses such a layer, as the mounts there
-// are locked (clone_private_mount in fs/namespace.c), and here the files under those mounts would come to light.
-func nothingBelow(mounts string, layers []plan.Bytes) bool {
-	unescape := strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
-	for line := range strings.Lines(mounts) {
-		f := strings.Fields(line)
-		if len(f) < 10 {
-			return false
-		}
-		for _, l := range layers {
-			if strings.HasPrefix(unescape.Replace(f[4]), strings.TrimSuffix(string(l), "/")+"/") && f[4] != "/" {
-				return false
-			}
-		}
-	}
-	return true
 }

@@ -49,13 +49,15 @@ func helper() (status int) {
 			return 0
 		}
 	}
-	_, _ = syscall.Write(2, []byte(usage))
+	if entered.uid == 0 { // else it would be root who writes there
+		_, _ = syscall.Write(2, []byte(usage))
+	}
 	return 2
 }
 
 func launch() {
 	c := identify(false)
-	_, _ = syscall.Setsid() // fails where it leads a session already, which is as good
+	ownSession()
 	before := ahead()
 	body, fds, err := wire.Receive(wire.FD, plan.MaxSize, time.Now().Add(receiveTime))
 	must(err, wire.BadRequest)
@@ -65,7 +67,7 @@ func launch() {
 	permitted(p)
 	must(reduce(c), wire.NotReduced)
 	limits(p, c) // the first file is opened here
-	must(stage.Direct(p, c.uid, c.gid, wire.FD, tail, std, before), wire.NotStarted)
+	must(stage.Direct(p, c.uid, c.gid, wire.FD, tail, c.slot, std, before), wire.NotStarted)
 }
 
 // roles gives each descriptor of the request its role: the tail, which is process 1's alone to look into, and
@@ -74,7 +76,7 @@ func roles(p *plan.Setup, fds []int) (tail int, std stage.Stdio) {
 	std = stage.Stdio{-1, -1, -1}
 	places := []*int{&tail}
 	for i, kind := range p.Stdio {
-		if kind == plan.Inherit || kind == plan.Reopen {
+		if kind == plan.Inherit {
 			places = append(places, &std[i])
 		}
 	}

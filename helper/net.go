@@ -2,9 +2,10 @@ package main
 
 import (
 	"encoding/binary"
+	"errors"
 	"net/netip"
+	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -26,7 +27,7 @@ var somewhere = [4]byte{192, 0, 2, 1}
 // made it (NFT_TABLE_F_OWNER), however this process ends. So there is no bridge, which would have to be removed.
 func network() {
 	c := identify(true)
-	_, _ = syscall.Setsid()
+	ownSession()
 	body, fds, err := wire.Receive(wire.FD, len(wire.NetRequest), time.Now().Add(receiveTime))
 	must(err, wire.BadRequest)
 	want(string(body) == wire.NetRequest && len(fds) == 1, wire.BadRequest, 0)
@@ -35,7 +36,7 @@ func network() {
 	must(err, wire.OrgFile)
 	want(o.admits(c) && o.veth, wire.OrgRefuses, -1)
 	isOwn(fds[0], c)
-	o.connect(fds[0])
+	o.connect(fds[0], "for uid "+strconv.Itoa(int(c.uid)))
 }
 
 // isOwn: the namespace is one of network, and belongs to a user namespace that the caller made. What a caller may
@@ -53,7 +54,12 @@ func isOwn(fd int, c caller) {
 // tries is how many names are tried: each stands for a part of the range, so a name that is free is an address that is.
 const tries = 64
 
-func (o org) connect(netns int) {
+// maxDevices and maxOfAll are how many devices one user, and all together, may have. Each has a chain at four hooks of the
+// host's, of which the kernel lets 1024 be at each (nf_hook_entries_grow), for everybody's firewall.
+const maxDevices, maxOfAll = 32, 256
+
+// connect makes a device whose end on the host carries owner as its alias, which is how they are counted.
+func (o org) connect(netns int, owner string) {
 	route, err := rtnl.Open(unix.NETLINK_ROUTE)
 	must(err, wire.NotConnected)
 	out, err := route.Way(netip.AddrFrom4(somewhere))
@@ -62,29 +68,58 @@ func (o org) connect(netns int) {
 	o.forwards(out)
 	for range tries {
 		l := o.pick()
-		table, err := l.filter(out)
-		if err != nil {
-			panic(refusal{reason: wire.NotConnected, where: 1, err: err})
-		}
-		// The rules are in force before there is a device for them.
 		if err = route.Veth(l.name, wire.NetDevice, netns); err == unix.EEXIST {
-			unix.Close(table.FD)
+			continue
+		}
+		if err != nil {
+			break
+		}
+		var table *rtnl.Conn
+		err = l.begin(route, owner)
+		if err == nil {
+			table, err = l.filter(out) // in force before the device is up
+		}
+		if err == unix.EEXIST || table == nil && err == unix.EPERM { // a table of the name is there, somebody's
+			l.remove(route)
 			continue
 		}
 		if err == nil {
 			err = l.start(route)
 		}
-		if err != nil {
-			panic(refusal{reason: wire.NotConnected, where: 2, err: err})
-		}
 		a := l.theirs.As4()
-		if err := (wire.Report{Kind: wire.Connected, A: int64(binary.BigEndian.Uint32(a[:]))}).Send(wire.FD, -1); err == nil {
+		if err == nil && (wire.Report{Kind: wire.Connected, A: int64(binary.BigEndian.Uint32(a[:]))}).Send(wire.FD, -1) == nil {
 			awaitEnd()
 		}
 		l.remove(route)
-		return
+		break
 	}
-	panic(refusal{reason: wire.NotConnected, where: 3, err: unix.EADDRINUSE})
+	want(err != errTooMany, wire.TooMany, 0)
+	must(err, wire.NotConnected)
+}
+
+var errTooMany = errors.New("too many devices")
+
+// begin makes the device its owner's and looks how many there are. Whoever looks has been counted before, so that of several who
+// come at the same time the last one sees all.
+func (l line) begin(route *rtnl.Conn, owner string) error {
+	index, err := route.Index(l.name)
+	if err == nil {
+		err = route.Alias(index, owner)
+	}
+	own, all := 0, 0
+	if err == nil {
+		err = route.Devices(func(name, alias string) {
+			if strings.HasPrefix(name, "sbx") && strings.HasPrefix(alias, "for uid ") {
+				if all++; alias == owner {
+					own++
+				}
+			}
+		})
+	}
+	if err == nil && (own > maxDevices || all > maxOfAll) {
+		err = errTooMany
+	}
+	return err
 }
 
 // line is one device pair: its name on the host and the two addresses of its part of the range.

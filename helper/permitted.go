@@ -17,29 +17,23 @@ var operations = [...]struct {
 	kind plan.Kind
 	rule func(*plan.Setup, *plan.Mount) bool
 }{
-	{plan.Tmpfs, sized},          // new and empty; seen by the sandbox alone; its memory is bounded by its size
-	{plan.Dir, always},           // in a tmpfs of the sandbox's own: the interpreter refuses it in the host's trees
-	{plan.File, always},          // the same; an empty regular file
-	{plan.Symlink, always},       // the same; nothing is made or mounted through it, see below
-	{plan.Bind, always},          // the whole tree as the caller sees it: recursive, so nothing below a mount comes to light
-	{plan.Overlay, withoutLayer}, // layers are opened with the caller's rights, and used so for its whole life; nothing may be mounted below one (limits.go)
-	{plan.Protect, always},       // a place of the sandbox on itself, with more flags than before
-	{plan.Remount, always},       // read-only is added, never taken away
-	{plan.Mask, always},          // the host's /dev/null on top
-	{plan.Proc, ownProc},         // of the new pid namespace, where the caller sees an unmasked one already (limits.go)
-	{plan.Devpts, always},        // always a new instance: no terminal of the host's is in it
-	{plan.Mqueue, ownMqueue},     // only with an IPC namespace of its own: no queue of the host's is in it
-	{plan.Fuse, never},           // a file server of the caller's could hold a privileged process up
+	{plan.Tmpfs, sized},      // new and empty; seen by the sandbox alone; its memory is bounded by its size
+	{plan.Dir, always},       // in a tmpfs of the sandbox's own: the interpreter refuses it in the host's trees
+	{plan.File, always},      // the same; an empty regular file
+	{plan.Symlink, always},   // the same; nothing is made or mounted through it, see below
+	{plan.Bind, always},      // the whole tree as the caller sees it: recursive, so nothing below a mount comes to light; of ordinary file systems (direct.go)
+	{plan.Overlay, never},    // what is read through it is read with the rights of who mounted it
+	{plan.Protect, always},   // a place of the sandbox on itself, with more flags than before
+	{plan.Remount, always},   // read-only is added, never taken away
+	{plan.Mask, always},      // the host's /dev/null on top
+	{plan.Proc, ownProc},     // of the new pid namespace, where the caller sees an unmasked one already (limits.go)
+	{plan.Devpts, always},    // always a new instance: no terminal of the host's is in it
+	{plan.Mqueue, ownMqueue}, // only with an IPC namespace of its own: no queue of the host's is in it
+	{plan.Fuse, never},       // a file server of the caller's could hold a privileged process up
 }
 
 func always(*plan.Setup, *plan.Mount) bool { return true }
 func never(*plan.Setup, *plan.Mount) bool  { return false }
-
-// withoutLayer: a writable overlay would need CAP_DAC_OVERRIDE, and whoever serves one of its layers could
-// then have it look up other files with that (trusted.overlay.redirect). Files are for what the broker does itself.
-func withoutLayer(_ *plan.Setup, m *plan.Mount) bool {
-	return m.Upper == "" && m.Access == plan.ReadOnly && len(m.Files) == 0
-}
 
 func sized(_ *plan.Setup, m *plan.Mount) bool { return m.Size > 0 && m.Inodes > 0 }
 
@@ -58,8 +52,11 @@ var fields = [...]struct {
 	{func(p *plan.Setup) bool { return p.Hostname == "" || p.Namespaces.UTS }, "a host name is set only in a UTS namespace of its own"},
 	{func(p *plan.Setup) bool { return !p.Namespaces.JoinNet }, "no network namespace of the caller's: the new one is empty and the sandbox's own"},
 	{func(p *plan.Setup) bool { return len(p.Mounts) > 0 && p.Mounts[0].Kind == plan.Tmpfs }, "the root is new and empty"},
+	{func(p *plan.Setup) bool { return !slices.ContainsFunc(p.Stdio[:], isOpened) }, "nothing is opened for the caller: a file remembers what whoever opened it was allowed to"},
 	{func(p *plan.Setup) bool { return len(p.Mounts) <= maxMounts }, "bounded work: mounts count against a limit of the whole host's"},
 }
+
+func isOpened(kind plan.Stdio) bool { return kind == plan.Reopen || kind == plan.Null }
 
 // maxMounts is far above any real sandbox's number; the kernel's limit is 100000 for each mount namespace.
 const maxMounts = 4096

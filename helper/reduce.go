@@ -11,19 +11,21 @@ import (
 	"sbx/shared/wire"
 )
 
-// reduce gives the caller's authority over files, fsuid, fsgid and groups, and no capability that looks
-// past permissions. No path has been touched with more.
+// reduce gives the caller's authority over files, effective uid, gids and groups, and no capability that looks
+// past permissions. No path has been touched with more. Real and saved uid stay 0: the caller may signal nobody
+// who holds a capability.
 //
 // Set-user-id, every thread has had that since its first instruction (entry_amd64.s), and this thread, the only
 // one that touches anything, makes effective what it needs. Else every thread is changed here.
 func reduce(c caller) error {
-	if err := capset(stage.DirectCaps, stage.DirectCaps, entered.uid == 0); err != nil {
-		return err
-	}
-	if entered.uid == 0 {
-		if err := errors.Join(syscall.Setgroups(c.groups), syscall.Setfsgid(int(c.gid)), syscall.Setfsuid(int(c.uid))); err != nil {
+	if uid, gid := int(c.uid), int(c.gid); entered.uid == 0 {
+		const all = stage.DirectCaps | 1<<unix.CAP_SETUID | 1<<unix.CAP_SETGID
+		if err := errors.Join(capset(all, all, true), syscall.Setgroups(c.groups), syscall.Setresgid(gid, gid, gid), syscall.Setresuid(0, uid, 0)); err != nil {
 			return err
 		}
+	}
+	if err := capset(stage.DirectCaps, stage.DirectCaps, entered.uid == 0); err != nil {
+		return err
 	}
 	return c.verify()
 }
@@ -64,7 +66,10 @@ func (c caller) verify() error {
 	fsuid, _ := unix.SetfsuidRetUid(-1)
 	fsgid, _ := unix.SetfsgidRetGid(-1)
 	groups, err := syscall.Getgroups()
-	if err != nil || fsuid != int(c.uid) || fsgid != int(c.gid) || !slices.Equal(sorted(groups), sorted(c.groups)) {
+	u, g := int(c.uid), int(c.gid)
+	ruid, euid, suid := unix.Getresuid()
+	rgid, egid, sgid := unix.Getresgid()
+	if err != nil || [8]int{ruid, euid, suid, fsuid, rgid, egid, sgid, fsgid} != [8]int{0, u, 0, u, g, g, g, g} || !slices.Equal(sorted(groups), sorted(c.groups)) {
 		return syscall.EPERM
 	}
 	return nil

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"sbx/shared/wire"
 )
 
@@ -29,8 +31,12 @@ func want(is bool, reason wire.Reason, where int64) {
 	}
 }
 
-// report tells the caller and returns the exit status that stands for the reason.
+// report tells the caller and returns the exit status that stands for the reason. To a socket of somebody else's this
+// process would be root (SCM_CREDENTIALS), so nothing is said there.
 func (r refusal) report() int {
+	if peer, err := unix.GetsockoptUcred(wire.FD, unix.SOL_SOCKET, unix.SO_PEERCRED); err != nil || entered.uid != 0 && peer.Uid != entered.uid {
+		return 64 + int(r.reason)
+	}
 	var errno syscall.Errno
 	errors.As(r.err, &errno)
 	_ = wire.Report{Kind: wire.Refused, A: int64(r.reason), B: r.where, C: int64(errno)}.Send(wire.FD, -1)

@@ -61,7 +61,7 @@ func handOn(pid int) func() {
 	dir := "/proc/" + strconv.Itoa(pid)
 	is := func() bool { // it has taken uid 0, which it keeps
 		b, err := os.ReadFile(dir + "/status")
-		return err == nil && strings.Contains(string(b), "\nUid:\t0\t0\t0\t")
+		return err == nil && strings.Contains(string(b), fmt.Sprintf("\nUid:\t0\t%d\t0\t", os.Getuid()))
 	}
 	tries := 0
 	for end := time.Now().Add(30 * time.Millisecond); time.Now().Before(end); {

@@ -43,11 +43,14 @@ type attempt struct {
 	notSock bool
 	closed  bool // without descriptors 1 and 2
 	during  func(pid int) (stop func())
-	limit   string     // in the shell's words
-	more    []*os.File // descriptors from 3 on
-	errs    bool       // what the helper writes to its standard error counts as output
-	as      int        // as through sudo: started by root, for the user who made the socket
-	never   string     // must not be in the output
+	started func(pid int) // process 1, when the helper has made it
+	errno   syscall.Errno // process 1 must have stopped with it
+	leader  bool          // of a process group
+	limit   string        // in the shell's words
+	more    []*os.File    // descriptors from 3 on
+	errs    bool          // what the helper writes to its standard error counts as output
+	as      int           // as through sudo: started by root, for the user who made the socket
+	never   string        // must not be in the output
 }
 
 // result is what came of an attempt.
@@ -62,6 +65,9 @@ type result struct {
 	Left   string // what is still there although it must not be
 	Wrong  string
 }
+
+// evFault is the kind of process 1's message about where it stopped (shared/stage/control_unsafe.go).
+const evFault = 13
 
 const argv0 = helperDir + "/sbx-helper"
 
@@ -88,7 +94,7 @@ func basePlan() *plan.Plan {
 		Process: plan.Process{Path: "/usr/bin/env", Dir: "/", Umask: 0o22,
 			Argv: []plan.Bytes{"env", "sh", "-c", program},
 			Env:  []plan.Bytes{"PATH=/usr/bin:/bin", plan.Bytes(fmt.Sprint("COVER=", st.Dev))}},
-		Stdio: [3]plan.Stdio{plan.Null, plan.Inherit, plan.Null}}
+		Stdio: [3]plan.Stdio{plan.Inherit, plan.Inherit, plan.Inherit}}
 	p.Mounts = []plan.Mount{{Kind: plan.Tmpfs, Target: "/", Size: 1 << 20, Inodes: 1000, Mode: 0o755},
 		{Kind: plan.Dir, Target: "/usr", Mode: 0o755}, {Kind: plan.Bind, Target: "/usr", Source: "/usr", Access: plan.ReadOnly},
 		{Kind: plan.Dir, Target: "/proc", Mode: 0o755}, {Kind: plan.Proc, Target: "/proc"}}
@@ -133,11 +139,23 @@ func hostileCaller(args []string) int {
 	for _, a := range append(attempts(canary, home), holes(home)...) {
 		_ = out.Encode(a.try())
 	}
+	for _, race := range races(home) {
+		_ = out.Encode(race())
+	}
 	seed := time.Now().UnixNano()
 	r, rounds, ran := rand.New(rand.NewSource(seed)), 0, 0
 	for end := time.Now().Add(long); time.Now().Before(end); rounds++ {
 		p := mutate(r, canary, home)
-		res := (&attempt{name: fmt.Sprintf("fuzz, seed %d, round %d", seed, rounds), plan: p}).try()
+		a := attempt{name: fmt.Sprintf("fuzz, seed %d, round %d", seed, rounds), plan: p}
+		switch r.Intn(4) { // what else a caller may do meanwhile
+		case 0:
+			a.started = stopOnce
+		case 1:
+			a.during = swap(home+"/race/a", home+"/race/b")
+		case 2:
+			a.during = swap(home+"/raced/x", home+"/raced/y")
+		}
+		res := a.try()
 		if strings.Contains(res.Out, "RAN") {
 			ran++
 		}
@@ -173,6 +191,9 @@ func (a *attempt) try() (res result) {
 		argv = []string{helperDir + "/sbx-helper", "launch"}
 	}
 	attr := &os.ProcAttr{Env: append([]string{}, a.env...), Files: []*os.File{first, null, null}}
+	if a.leader {
+		attr.Sys = &syscall.SysProcAttr{Setpgid: true}
+	}
 	if a.closed {
 		attr.Files = attr.Files[:1]
 	}
@@ -202,7 +223,7 @@ func (a *attempt) try() (res result) {
 	heard.Add(1)
 	var text bytes.Buffer
 	go func() { defer read.Done(); _, _ = io.Copy(&text, io.LimitReader(r, 1<<16)) }()
-	go func() { defer heard.Done(); listen(pair[0], &res) }()
+	go func() { defer heard.Done(); listen(pair[0], &res, a.started) }()
 	state, _ := proc.Wait()
 	if state != nil {
 		res.Status = state.ExitCode()
@@ -260,9 +281,13 @@ func (a *attempt) request(sock, out int) {
 		fd := tail(a.plan)
 		defer unix.Close(fd)
 		fds = append(fds, fd)
-		for _, kind := range a.plan.Stdio {
-			if kind == plan.Inherit || kind == plan.Reopen {
+		null, _ := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+		defer null.Close()
+		for i, kind := range a.plan.Stdio {
+			if kind == plan.Inherit && i == 1 {
 				fds = append(fds, out)
+			} else if kind == plan.Inherit {
+				fds = append(fds, int(null.Fd()))
 			}
 		}
 	}
@@ -292,7 +317,7 @@ func (a *attempt) request(sock, out int) {
 }
 
 // listen takes in what comes on the wire until its end, or until the program said that it ran.
-func listen(sock int, res *result) {
+func listen(sock int, res *result, started func(pid int)) {
 	buf, oob := make([]byte, 4096), make([]byte, 256)
 	for {
 		n, on, _, _, err := unix.Recvmsg(sock, buf, oob, unix.MSG_CMSG_CLOEXEC)
@@ -315,7 +340,11 @@ func listen(sock int, res *result) {
 		switch kind := int64(binary.NativeEndian.Uint64(buf)); {
 		case kind == int64(wire.Refused):
 			res.Reason, res.Where = wire.Reason(binary.NativeEndian.Uint64(buf[8:])), int64(binary.NativeEndian.Uint64(buf[16:]))
-		case kind != int64(wire.Started):
+		case kind == int64(wire.Started):
+			if started != nil {
+				started(int(binary.NativeEndian.Uint64(buf[8:])))
+			}
+		default:
 			for i := range res.Says {
 				if !res.Fault {
 					res.Says[i] = int64(binary.NativeEndian.Uint64(buf[8*i:]))
@@ -358,6 +387,8 @@ func (a *attempt) judge(res *result) {
 		res.Wrong = "left: " + res.Left
 	case a.reason != 0 && (res.Reason != a.reason || res.Where != a.where || ran):
 		res.Wrong = fmt.Sprintf("refused for %d at %d, want %d at %d", res.Reason, res.Where, a.reason, a.where)
+	case a.errno != 0 && (res.Says[0] != evFault || res.Says[2] != int64(a.errno) || ran):
+		res.Wrong = fmt.Sprintf("process 1 says %v, want that it stopped with %d (%v)", res.Says, int(a.errno), a.errno)
 	case a.runs && !ran:
 		res.Wrong = fmt.Sprintf("did not run: refused for %d at %d", res.Reason, res.Where)
 	case a.never != "" && strings.Contains(res.Out, a.never):

@@ -33,7 +33,7 @@ const hierarchy = "/sys/fs/cgroup"
 func groupCases() []orgCase {
 	return []orgCase{
 		{name: "groups", text: "cgroups = \"\"\n", group: asLeader},
-		{name: "groups-unnamed", text: "overlay = true\n", group: asLeader, reason: wire.OrgRefuses, where: -3},
+		{name: "groups-unnamed", text: "veth = true\n", group: asLeader, reason: wire.OrgRefuses, where: -3},
 		{name: "groups-of-others", text: "allow_uids = [1]\ncgroups = \"\"\n", group: asLeader, reason: wire.OrgRefuses, where: -3},
 		{name: "groups-ceiling", text: "cgroups = \"nothing.max 1\" # no such file\n", group: asLeader, reason: wire.NotGrouped},
 		{name: "groups-ceiling-value", text: "cgroups = \"cgroup.max.depth 9, cgroup.max.descendants many\"\n", group: asLeader, reason: wire.NotGrouped},
@@ -101,7 +101,7 @@ func askForGroups(how, uid int) (res result, proc *os.Process, err error) {
 	proc, err = os.StartProcess(argv0, []string{argv0, "group"}, attr)
 	end.Close()
 	if err == nil {
-		listen(pair[0], &res)
+		listen(pair[0], &res, nil)
 	}
 	return res, proc, err
 }

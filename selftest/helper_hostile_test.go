@@ -38,7 +38,9 @@ func tableCases() []attempt {
 			p.Mounts[0] = plan.Mount{Kind: plan.Bind, Target: "/", Source: "/", Access: plan.ReadWrite}
 		}),
 		no(5, "served root", func(p *plan.Plan) { p.Mounts[0].Kind, p.Mounts[0].Access = plan.Fuse, plan.ReadOnly }),
-		no(6, "5000 operations", func(p *plan.Plan) {
+		no(6, "a file that is opened anew", func(p *plan.Plan) { p.Stdio[0] = plan.Reopen }),
+		no(6, "the null device opened", func(p *plan.Plan) { p.Stdio[2] = plan.Null }),
+		no(7, "5000 operations", func(p *plan.Plan) {
 			for range 5000 {
 				p.Mounts = append(p.Mounts, plan.Mount{Kind: plan.Dir, Target: "/x"})
 			}
@@ -72,6 +74,8 @@ func attempts(canary, home string) []attempt {
 		op("fuse", anyKind(plan.Fuse, "/x")),
 		op("tmpfs without a size", plan.Mount{Kind: plan.Tmpfs, Target: "/x", Inodes: 5}),
 		op("tmpfs without inodes", plan.Mount{Kind: plan.Tmpfs, Target: "/x", Size: 5}),
+		op("overlay", anyKind(plan.Overlay, "/x")),
+		op("overlay of sysfs", plan.Mount{Kind: plan.Overlay, Target: "/x", Lower: []plan.Bytes{"/sys/devices", "/usr/share"}, Access: plan.ReadOnly}),
 		op("writable overlay", plan.Mount{Kind: plan.Overlay, Target: "/x", Lower: []plan.Bytes{"/usr"}, Upper: plan.Bytes(home + "/up"), Work: plan.Bytes(home + "/work"), Access: plan.ReadWrite}),
 		op("upper layer", plan.Mount{Kind: plan.Overlay, Target: "/x", Lower: []plan.Bytes{"/usr"}, Upper: plan.Bytes(home + "/up"), Work: plan.Bytes(home + "/work"), Access: plan.ReadOnly}),
 		op("files on layers", plan.Mount{Kind: plan.Overlay, Target: "/x", Lower: []plan.Bytes{"/usr"}, Files: []plan.Text{{Name: "f", Text: "x"}}, Access: plan.ReadOnly}),
@@ -87,7 +91,6 @@ func attempts(canary, home string) []attempt {
 		attempt{name: "control: base", runs: true, plan: basePlan()},
 		attempt{name: "control: own tree", runs: true, says: "WROTE", plan: with(plan.Mount{Kind: plan.Bind, Target: "/x", Source: plan.Bytes(home), Access: plan.ReadWrite})},
 		attempt{name: "control: whole tree", runs: true, says: "COVERED", plan: with(plan.Mount{Kind: plan.Bind, Target: "/x", Source: "/usr", Access: plan.ReadOnly})},
-		attempt{name: "control: overlay", runs: true, plan: with(anyKind(plan.Overlay, "/x"))},
 		attempt{name: "control: mask", runs: true, plan: with(plan.Mount{Kind: plan.File, Target: "/m", Mode: 0o644}, plan.Mount{Kind: plan.Mask, Target: "/m"})},
 		attempt{name: "control: tmpfs in own tree", runs: true, plan: with(plan.Mount{Kind: plan.Bind, Target: "/x", Source: plan.Bytes(home), Access: plan.ReadOnly}, anyKind(plan.Tmpfs, "/x/up"))},
 		attempt{name: "control: host network", runs: true, plan: change(func(p *plan.Plan) { p.Namespaces.Net = false })},
@@ -98,7 +101,7 @@ func attempts(canary, home string) []attempt {
 		file := with(at)
 		file.Mounts[n-1].Kind = plan.File
 		list = append(list, attempt{name: "bind of " + src, plan: with(at)}, attempt{name: "bind on a file of " + src, plan: file},
-			attempt{name: "layer of " + src, plan: with(plan.Mount{Kind: plan.Overlay, Target: "/x", Lower: []plan.Bytes{plan.Bytes(src), "/usr/share"}, Access: plan.ReadOnly})})
+			attempt{name: "layer of " + src, reason: wire.NotPermitted, where: n, plan: with(plan.Mount{Kind: plan.Overlay, Target: "/x", Lower: []plan.Bytes{plan.Bytes(src), "/usr/share"}, Access: plan.ReadOnly})})
 	}
 	list = append(list,
 		attempt{name: "whole host", plan: with(plan.Mount{Kind: plan.Bind, Target: "/x", Source: "/", Access: plan.ReadWrite})},
@@ -114,7 +117,7 @@ func attempts(canary, home string) []attempt {
 			p.Identity = plan.Identity{InsideUID: id, OutsideUID: id, InsideGID: id, OutsideGID: id}
 		})})
 	}
-	list = append(append(list, requests()...), tails()...)
+	list = append(append(append(list, requests()...), tails()...), strange()...)
 	return append(append(list, surroundings(home)...), inherited()...)
 }
 
@@ -141,8 +144,8 @@ func requests() []attempt {
 	}
 	return []attempt{
 		bad("magic", put(0, 0x32786273)), bad("version", put(4, 99)), bad("nothing", put(8, 0)), bad("too much", put(8, plan.MaxSize+1)), bad("4 GiB", put(8, 1<<32-1)),
-		bad("missing descriptor", func(a *attempt) { a.fds, a.where = -1, 2 }), bad("three too many", func(a *attempt) { a.fds = 3 }),
-		bad("one too many", func(a *attempt) { a.fds, a.where = 1, 2 }), bad("count of descriptors", put(12, 2)),
+		bad("missing descriptor", func(a *attempt) { a.fds, a.where = -1, 4 }), bad("three too many", func(a *attempt) { a.fds = 3 }),
+		bad("one too many", func(a *attempt) { a.fds, a.where, a.plan.Stdio[2] = 1, 3, plan.Pty }), bad("count of descriptors", put(12, 2)),
 		bad("short header", func(a *attempt) {
 			a.send = func(s int, h, _ []byte, _ []int) { _ = unix.Sendmsg(s, h[:15], nil, nil, unix.MSG_NOSIGNAL) }
 		}),
@@ -204,6 +207,7 @@ func surroundings(home string) []attempt {
 		{name: "environment", runs: true, env: env, plan: basePlan()},
 		{name: "environment and a bad plan", env: env, reason: wire.NotPermitted, where: -1, plan: change(func(p *plan.Plan) { p.Namespaces.User = true })},
 		{name: "closed descriptors", runs: true, closed: true, plan: basePlan()},
+		{name: "leader of a process group, which a terminal can stop", leader: true, reason: wire.WrongCaller, where: 2, plan: basePlan()},
 		{name: "no socket", notSock: true, plan: basePlan()},
 		{name: "no verb", argv: []string{"sbx-helper"}, plan: basePlan()},
 		{name: "another verb", argv: []string{"sbx-helper", "gain"}, plan: basePlan()},
@@ -235,14 +239,14 @@ func surroundings(home string) []attempt {
 		return func() {}
 	}})
 	for range 10 {
-		list = append(list, attempt{name: "race of a link", during: swap(home), plan: with(plan.Mount{Kind: plan.Bind, Target: "/x", Source: plan.Bytes(home + "/race/a"), Access: plan.ReadWrite},
-			plan.Mount{Kind: plan.Overlay, Target: "/x/o", Lower: []plan.Bytes{plan.Bytes(home + "/race/a"), "/usr/share"}, Access: plan.ReadOnly})})
+		list = append(list, attempt{name: "race of a link", during: swap(home+"/race/a", home+"/race/b"), plan: with(plan.Mount{Kind: plan.Bind, Target: "/x", Source: plan.Bytes(home + "/race/a"), Access: plan.ReadWrite},
+			anyKind(plan.Tmpfs, "/x/o"), plan.Mount{Kind: plan.Bind, Target: "/x/o", Source: plan.Bytes(home + "/race/a"), Access: plan.ReadOnly})})
 	}
 	return list
 }
 
-// swap changes race/a between a directory and a link to root's files until it is stopped.
-func swap(home string) func(int) func() {
+// swap exchanges two names, of a directory and of a link to somewhere else, until it is stopped.
+func swap(a, b string) func(int) func() {
 	return func(int) func() {
 		done, ended := make(chan struct{}), make(chan struct{})
 		go func() {
@@ -252,7 +256,7 @@ func swap(home string) func(int) func() {
 				case <-done:
 					return
 				default:
-					_ = unix.Renameat2(unix.AT_FDCWD, home+"/race/a", unix.AT_FDCWD, home+"/race/b", unix.RENAME_EXCHANGE)
+					_ = unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE)
 				}
 			}
 		}()
@@ -283,7 +287,8 @@ func holes(home string) []attempt {
 // mutate changes a few things of a valid plan.
 func mutate(r *rand.Rand, canary, home string) *plan.Plan {
 	paths := []string{"/", "/x", "/x/secret", "/usr", "/etc", "/etc/shadow", "/root", "/proc", "/proc/self/root", "/proc/1/root", "/dev", "/dev/null", "/dev/pts", "/tmp", canary, canary + "/secret",
-		home, home + "/dev", home + "/link", home + "/proc", home + "/todev", home + "/foreign", "/w", "/w/todev", "/w/todev/null", "/w/link", "/w/up", "/l", "/l/x", "/proc/self/root/dev", "/proc/self/root/dev/null", "/sys"}
+		home, home + "/dev", home + "/link", home + "/proc", home + "/todev", home + "/foreign", "/w", "/w/todev", "/w/todev/null", "/w/link", "/w/up", "/l", "/l/x", "/proc/self/root/dev", "/proc/self/root/dev/null", "/sys",
+		"/sys/fs/cgroup", "/sys/kernel", "/sys/devices", "/proc/self", "/proc/bus", "/dev/shm", "/dev/mqueue", "/run", home + "/raced", home + "/raced/x", "/w/raced/x", "/w/raced/x/dev"}
 	kinds := []plan.Kind{plan.Tmpfs, plan.Dir, plan.File, plan.Symlink, plan.Bind, plan.Bind, plan.Overlay, plan.Overlay, plan.Protect, plan.Remount, plan.Mask, plan.Proc, plan.Devpts, plan.Mqueue, plan.Fuse}
 	pick := func() plan.Bytes { return plan.Bytes(paths[r.Intn(len(paths))]) }
 	odd := func() bool { return r.Intn(8) == 0 }
@@ -351,10 +356,10 @@ func hostileHome(t *testing.T) (canary, home string) {
 		}
 	}
 	do(os.Chmod(dir, 0o755))
-	for _, d := range []string{"/up", "/work", "/dev", "/race/a", "/foreign/dir", "/fuse"} {
+	for _, d := range []string{"/up", "/work", "/dev", "/race/a", "/foreign/dir", "/fuse", "/raced/x", "/fake"} {
 		do(os.MkdirAll(home+d, 0o755))
 	}
-	for link, to := range map[string]string{"/dev/null": "/usr", "/link": canary, "/proc": "/proc/self/root", "/todev": "/dev", "/race/b": canary} {
+	for link, to := range map[string]string{"/dev/null": "/usr", "/link": canary, "/proc": "/proc/self/root", "/todev": "/dev", "/race/b": canary, "/raced/y": "/", "/fake/null": "/usr"} {
 		do(os.Symlink(to, home+link))
 	}
 	do(shop.own(home))
@@ -380,7 +385,7 @@ func TestHostileHelper(t *testing.T) {
 	args := shop.launch("4755", "/proc/self/exe", hostileFlag, canary, home, long)
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Env, cmd.Dir, cmd.Stderr = []string{"PATH=/usr/bin:/bin"}, home, os.Stderr
-	blocked := startBlocked(t, home)
+	blocked, stopped := startBlocked(t, home), startStopped(t)
 	before := listing(t, canary, home+"/foreign/dir", "/etc")
 	out, err := cmd.Output()
 	if err != nil {
@@ -402,10 +407,11 @@ func TestHostileHelper(t *testing.T) {
 			}
 		}
 	}
-	if want := len(attempts(canary, home)) + len(holes(home)) + 1; seen < want {
+	if want := len(attempts(canary, home)) + len(holes(home)) + len(races(home)) + 1; seen < want {
 		t.Errorf("%d attempts were made, want %d", seen, want)
 	}
 	blocked()
+	stopped()
 	if after := listing(t, canary, home+"/foreign/dir", "/etc"); after != before {
 		t.Errorf("files of root's or of others have changed:\n%s\n%s", before, after)
 	}

@@ -32,9 +32,7 @@ type orgCase struct {
 
 // orgCases: every key has a case that lets through and one that refuses, and every way of not being root's own file refuses.
 func orgCases() []orgCase {
-	layers := func() *plan.Plan { return with(anyKind(plan.Overlay, "/x")) }
 	hostNet := func() *plan.Plan { return change(func(p *plan.Plan) { p.Namespaces.Net = false }) }
-	last := int64(len(basePlan().Mounts))
 	file := func(name string, make func(string, int) error) orgCase {
 		return orgCase{name: name, text: "allow_uids = [%d]\n", make: make, reason: wire.OrgFile}
 	}
@@ -52,11 +50,11 @@ func orgCases() []orgCase {
 		{name: "nobody", text: "allow_uids = []\n", reason: wire.OrgRefuses, where: -1},
 		{name: "gid", text: "allow_gids = [%d]\n"},
 		{name: "other-gid", text: "allow_gids = [0]\n", reason: wire.OrgRefuses, where: -1},
-		{name: "overlay", text: "overlay = true\n", plan: layers},
-		{name: "no-overlay", text: "overlay = false\n", plan: layers, reason: wire.OrgRefuses, where: last},
 		{name: "host-network", text: "host_network = true\n", plan: hostNet},
 		{name: "no-host-network", text: "host_network = false\n", plan: hostNet, reason: wire.OrgRefuses, where: -2},
 		{name: "tmpfs", text: "max_tmpfs = 1048576\n"},
+		{name: "one-byte", text: "max_tmpfs = 1\n", reason: wire.OrgRefuses},
+		syntax("no-byte", "max_tmpfs = 0\n"), syntax("negative-bytes", "max_tmpfs = -1\n"), syntax("no-bytes", "max_tmpfs = 9223372036854775808\n"),
 		{name: "small-tmpfs", text: "max_tmpfs = 1048575\n", reason: wire.OrgRefuses},
 		{name: "network", text: "veth = false\nforwarding = false\nveth_range = \"10.0.0.0/24\"\n"},
 		syntax("unknown-key", "alow_uids = [%d]\n"), syntax("twice", "allow_uids = [1]\nallow_uids = [%d]\n"), syntax("no-value", "overlay\n"),

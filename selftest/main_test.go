@@ -46,6 +46,9 @@ func testMain(m *testing.M) int {
 	if len(os.Args) == 3 && os.Args[1] == blockedFlag {
 		os.Exit(blockedCaller(os.Args[2]))
 	}
+	if len(os.Args) == 3 && os.Args[1] == stoppedFlag {
+		return stoppedCaller()
+	}
 	if len(os.Args) == 4 && os.Args[1] == sudoFlag {
 		os.Exit(sudoCaller(os.Args[2], os.Args[3]))
 	}

@@ -43,7 +43,8 @@ var same = [...]string{
 // lacksInHelper are the conditions that do not hold where there are no user namespaces, with the reason.
 var lacksInHelper = [...]struct{ name, why string }{
 	{"userns", "the line makes a user namespace itself, or asks for process 1 as the program"},
-	{"layers", "overlayfs needs CAP_DAC_OVERRIDE for a writable layer, which the helper gives up first"},
+	{"layers", "what is read through an overlay is read with the rights of who mounted it, so the helper mounts none"},
+	{"reopened", "the helper opens nothing for its caller: a file for standard input comes through a pipe"},
 	{"names", "the host's files of names are shown: the session's own are not mounted over them there"},
 	{"ahead", "the helper makes process 1, which begins with its plan"},
 	{"guard", "a file server of the caller's could hold up a privileged process, so there is no guarded file system"},

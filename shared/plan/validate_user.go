@@ -22,8 +22,14 @@ func (p *Plan) Validate() error {
 		return err
 	}
 	for i := range p.Mounts {
-		if err := p.Mounts[i].validateFiles(); err != nil {
+		m := &p.Mounts[i]
+		if err := m.validateFiles(); err != nil {
 			return fmt.Errorf("mount %d: %w", i, err)
+		}
+		if m.Kind == Overlay {
+			if err := m.validateOverlay(); err != nil {
+				return fmt.Errorf("mount %d (%s %q): %w", i, m.Kind, m.Target, err)
+			}
 		}
 	}
 	if err := p.validateLandlock(); err != nil {
@@ -202,4 +208,22 @@ func (m *Mount) validateFiles() error {
 		}
 	}
 	return nil
+}
+
+func (m *Mount) validateOverlay() error {
+	layers := m.Lower
+	if m.Upper != "" || m.Work != "" {
+		layers = append(slices.Clone(layers), m.Upper, m.Work)
+	}
+	switch {
+	case len(m.Lower) == 0 || len(m.Lower) > 64 || (m.Upper == "") != (m.Work == ""):
+		return fmt.Errorf("%d lower layers, upper %q, work %q", len(m.Lower), m.Upper, m.Work)
+	case !isPath(layers...):
+		return fmt.Errorf("layer: not all of %q are absolute clean paths", layers)
+	case slices.ContainsFunc(m.Hide, func(h Bytes) bool { return h == "" || !isPath("/"+h) }):
+		return fmt.Errorf("hidden name: not all of %q are relative and clean", m.Hide)
+	case m.Upper == "" && len(m.Lower) == 1 && len(m.Hide)+len(m.Files) == 0:
+		return fmt.Errorf("one layer is no overlay")
+	}
+	return needAccess(m.Access)
 }

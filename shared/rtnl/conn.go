@@ -42,8 +42,8 @@ type Message struct {
 	Body  []byte
 }
 
-// Do sends messages, all in one piece, and waits until the last one that asks for it is acknowledged or one is
-// refused. What else comes is given to each, which may be nil.
+// Do sends messages, all in one piece, and waits until the last one that asks for it is acknowledged, one is
+// refused, or all that was asked for has come. What else comes is given to each, which may be nil.
 func (c *Conn) Do(messages []Message, each func(kind int, body []byte)) error {
 	var out []byte
 	first := c.seq + 1
@@ -83,6 +83,8 @@ func (c *Conn) Do(messages []Message, each func(kind int, body []byte)) error {
 			kind, seq := int(binary.NativeEndian.Uint16(b[4:])), binary.NativeEndian.Uint32(b[8:])
 			switch {
 			case seq < first || seq > c.seq:
+			case kind == unix.NLMSG_DONE:
+				return nil
 			case kind == unix.NLMSG_ERROR && size >= 20:
 				if errno := -int32(binary.NativeEndian.Uint32(b[16:])); errno != 0 {
 					return syscall.Errno(errno)
@@ -160,6 +162,11 @@ func (c *Conn) Up(index int) error {
 	return c.one(unix.RTM_NEWLINK, 0, link(index, unix.IFF_UP, unix.IFF_UP))
 }
 
+// Alias gives a device a text that says whose it is.
+func (c *Conn) Alias(index int, text string) error {
+	return c.one(unix.RTM_SETLINK, 0, join(link(index, 0, 0), Attr(unix.IFLA_IFALIAS, []byte(text))))
+}
+
 // Delete removes a device, and with it its peer.
 func (c *Conn) Delete(index int) error { return c.one(unix.RTM_DELLINK, 0, link(index, 0, 0)) }
 
@@ -187,18 +194,44 @@ func (c *Conn) Way(to netip.Addr) (index int, err error) {
 		if kind != unix.RTM_NEWROUTE || len(b) < 12 || b[7] != unix.RTN_UNICAST {
 			return
 		}
-		for b = b[12:]; len(b) >= 8; {
-			n := int(binary.NativeEndian.Uint16(b))
-			if n < 4 || n > len(b) {
-				return
+		attrs(b[12:], func(kind int, v []byte) {
+			if kind == unix.RTA_OIF && len(v) >= 4 {
+				index = int(binary.NativeEndian.Uint32(v))
 			}
-			if binary.NativeEndian.Uint16(b[2:]) == unix.RTA_OIF && n >= 8 {
-				index = int(binary.NativeEndian.Uint32(b[4:]))
-			}
-			b = b[min((n+3)&^3, len(b)):]
-		}
+		})
 	})
 	return index, err
+}
+
+// attrs calls each with every attribute in b.
+func attrs(b []byte, each func(kind int, v []byte)) {
+	for len(b) >= 4 {
+		n := int(binary.NativeEndian.Uint16(b))
+		if n < 4 || n > len(b) {
+			return
+		}
+		each(int(binary.NativeEndian.Uint16(b[2:])), b[4:n])
+		b = b[min((n+3)&^3, len(b)):]
+	}
+}
+
+// Devices calls each with the name and the alias of every device.
+func (c *Conn) Devices(each func(name, alias string)) error {
+	return c.Do([]Message{{unix.RTM_GETLINK, unix.NLM_F_DUMP, link(0, 0, 0)}}, func(kind int, b []byte) {
+		if kind != unix.RTM_NEWLINK || len(b) < 16 {
+			return
+		}
+		var name, alias string
+		attrs(b[16:], func(kind int, v []byte) {
+			switch kind {
+			case unix.IFLA_IFNAME:
+				name = unix.ByteSliceToString(v)
+			case unix.IFLA_IFALIAS:
+				alias = unix.ByteSliceToString(v)
+			}
+		})
+		each(name, alias)
+	})
 }
 
 func (c *Conn) one(kind, flags int, body []byte) error {

@@ -2,7 +2,6 @@ package stage
 
 import (
 	"fmt"
-	"os"
 
 	"golang.org/x/sys/unix"
 
@@ -21,6 +20,7 @@ const (
 	fdTether = fdFuse     // of a set-up without a user namespace, which has no FUSE mounts
 	fdTarget = fdFuse + 1 // a place to mount on, likewise
 	fdTail   = fdFuse + 2 // see Tail, likewise
+	fdSlot   = fdFuse + 3 // see Direct, likewise
 	fdFirst  = fdLayer
 	fdLast   = fdFuse + maxFuse - 1
 )
@@ -38,7 +38,6 @@ type compiler struct {
 	d      *direct  // the helper's way; nil with a user namespace
 	ns     userNS   // nil without
 	fuses  int      // FUSE mounts made so far
-	opened int      // see mountOn
 	placed []placed // what was mounted where
 	rights uintptr  // control message that carries the plan's descriptors
 	cmsg   []byte
@@ -54,18 +53,16 @@ type placed struct {
 // program holds none of it: there nothing makes a value of inUserNS, so the linker leaves these methods out, and a plan that needs
 // them, which the helper's table refuses, would end with an error here as well.
 type userNS interface {
-	user(c *compiler)                             // right after process 1 is on its own
-	named(c *compiler)                            // when the new namespaces have their names
-	served(c *compiler) error                     // FUSE file systems, before their places are there
-	serve(c *compiler, m *plan.Mount, rel string) // one of them, at its place
-	top(c *compiler, m *plan.Mount, rel string)   // what will be an overlay's topmost layer, but for whiteouts
-	layered(m *plan.Mount) string                 // options of an overlay
-	root(c *compiler)                             // the root's
-	listed(c *compiler)                           // when the root is there
-	shared(c *compiler)                           // when it is the only one
-	mounted(c *compiler)                          // when all is mounted
-	confined(c *compiler)                         // before the filter is loaded
-	reported(c *compiler)                         // when the broker has heard that all is done
+	user(c *compiler, std Stdio) error                  // right after process 1 is on its own
+	named(c *compiler)                                  // when the new namespaces have their names
+	served(c *compiler) error                           // FUSE file systems, before their places are there
+	mount(c *compiler, m *plan.Mount, rel string) error // one of them at its place, or an overlay
+	root(c *compiler)                                   // the root's
+	listed(c *compiler)                                 // when the root is there
+	shared(c *compiler)                                 // when it is the only one
+	mounted(c *compiler)                                // when all is mounted
+	confined(c *compiler)                               // before the filter is loaded
+	reported(c *compiler)                               // when the broker has heard that all is done
 }
 
 // build makes the tape of process 1 as far as it takes privileges, to their end.
@@ -73,13 +70,8 @@ func (c *compiler) build(sock int, std Stdio) error {
 	c.detach(sock, std)
 	c.checkTether()
 	if c.ns != nil {
-		c.ns.user(c)
-	}
-	for i, kind := range c.s.Stdio {
-		if kind == plan.Reopen {
-			if err := c.reopen(std[i], i); err != nil {
-				return err
-			}
+		if err := c.ns.user(c, std); err != nil {
+			return err
 		}
 	}
 	c.names()
@@ -112,6 +104,7 @@ func (c *compiler) detach(sock int, std Stdio) {
 	if c.d != nil {
 		t.call(unix.SYS_DUP3, uintptr(c.d.tether), fdTether, unix.O_CLOEXEC)
 		t.call(unix.SYS_DUP3, uintptr(c.d.tail), fdTail, unix.O_CLOEXEC)
+		t.call(unix.SYS_DUP3, uintptr(c.d.slot), fdSlot, unix.O_CLOEXEC)
 	}
 	for i, kind := range c.s.Stdio {
 		if kind == plan.Inherit || kind == plan.Reopen {
@@ -136,51 +129,12 @@ func (c *compiler) detach(sock int, std Stdio) {
 			t.call(unix.SYS_CLOSE).from(0, regA)
 		}
 	}
-	// Process 1 keeps none of the caller's: a pipe must see its end although the sandbox stands.
-	t.at("opening", "/dev/null")
-	t.call(unix.SYS_OPENAT, atCwd, t.str("/dev/null"), unix.O_RDWR|unix.O_CLOEXEC, 0).to(regA).may(anyErrno).elseSkip(4)
-	for i := range uintptr(3) {
-		t.call(unix.SYS_DUP3, 0, i, unix.O_CLOEXEC).from(0, regA)
-	}
-	t.call(unix.SYS_CLOSE).from(0, regA)
-	// Whoever reads the other end of the caller's descriptors hears of their end from the program alone.
+	// Process 1 keeps none of the caller's: a pipe must see its end although the sandbox stands, and whoever reads the
+	// other end of the caller's descriptors hears of their end from the program alone.
 	for i := range c.s.Stdio {
 		t.call(unix.SYS_DUP3, fdSignal, uintptr(i), unix.O_CLOEXEC)
 	}
 	t.call(unix.SYS_UMASK, 0)
-}
-
-// reopen replaces an inherited regular file by the same file on a read-only mount. The mount, not the
-// descriptor, decides what opening it again through /proc/self/fd may do, so a descriptor of the host's
-// own mount would let the program write a file that it was only given to read.
-func (c *compiler) reopen(fd, i int) error {
-	t := c.t
-	name, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
-	if err != nil {
-		return fmt.Errorf("naming descriptor %d: %w", i, err)
-	}
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
-		return fmt.Errorf("looking at descriptor %d: %w", i, err)
-	}
-	offset, err := unix.Seek(fd, 0, unix.SEEK_CUR)
-	if err != nil {
-		return fmt.Errorf("reading the position of descriptor %d: %w", i, err)
-	}
-	t.at("reopening read-only", name)
-	c.open(name, regA)
-	t.sameObject(regA, st.Dev, st.Ino)
-	t.call(unix.SYS_OPEN_TREE, 0, t.str(""), treeFlags).from(0, regA).to(regB)
-	t.call(unix.SYS_CLOSE).from(0, regA)
-	t.setattr(regB, &plan.Mount{Access: plan.ReadOnly})
-	t.call(unix.SYS_DUP3, 0, fdLayer, unix.O_CLOEXEC).from(0, regB)
-	t.call(unix.SYS_CLOSE).from(0, regB)
-	t.call(unix.SYS_OPENAT, atCwd, t.str(fmt.Sprintf("/proc/self/fd/%d", fdLayer)), unix.O_RDONLY|unix.O_CLOEXEC, 0).to(regA)
-	t.call(unix.SYS_CLOSE, fdLayer)
-	t.call(unix.SYS_LSEEK, 0, uintptr(offset), unix.SEEK_SET).from(0, regA)
-	t.call(unix.SYS_DUP3, 0, uintptr(fdStdio+i), unix.O_CLOEXEC).from(0, regA)
-	t.call(unix.SYS_CLOSE).from(0, regA)
-	return nil
 }
 
 // names sets what the other new namespaces start with: host name, loopback.

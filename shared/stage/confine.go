@@ -17,9 +17,10 @@ func (c *compiler) privileges() {
 		t.call(unix.SYS_PRCTL, unix.PR_CAPBSET_DROP, n, 0, 0, 0).may(uint16(unix.EINVAL))
 	}
 	t.call(unix.SYS_PRCTL, unix.PR_SET_SECUREBITS, secureBits, 0, 0, 0)
-	c.becomeCaller()
 	t.call(unix.SYS_PRCTL, unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+	c.checkParent(uint64(unix.SIGKILL))
 	header := t.capset(0)
+	c.becomeCaller()
 
 	t.at("verifying that no privilege is left", "")
 	eperm := uintptr(unix.EPERM)

@@ -2,9 +2,7 @@ package stage
 
 import (
 	"fmt"
-	"maps"
 	"path"
-	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -68,34 +66,23 @@ func (c *compiler) mount(m *plan.Mount, first bool) error {
 		c.mountOn(rel, t.str("mqueue"), t.str("mqueue"), unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, 0)
 		c.placeKernels(rel)
 	case plan.Mask:
-		null := "dev/null"
-		if c.d != nil { // in the sandbox's /dev a hostile plan can have anything
-			null = "/dev/null"
-		}
-		o := c.mountOn(rel, t.str(null), 0, unix.MS_BIND, 0)
-		if m.Optional {
-			o.may(uint16(unix.ENOENT))
-			if n := len(t.ops) - 1 - c.opened; c.opened >= 0 && !t.full() {
-				t.ops[c.opened].may(uint16(unix.ENOENT)).elseSkip(uint8(n))
-			}
-		}
+		c.node(m, "/dev/null", rel)
 	case plan.Bind:
 		c.bind(m, rel)
-	case plan.Overlay:
-		return c.overlay(m, rel)
 	case plan.Protect:
 		c.protect(m, rel)
 	case plan.Remount:
 		if rel == "" {
 			rel = "."
 		}
-		a := &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}
-		t.call(unix.SYS_MOUNT_SETATTR, atCwd, t.str(rel), unix.AT_SYMLINK_NOFOLLOW, ptr(t, a), mountAttrSize)
+		c.openInside(rel, regC)
+		t.call(unix.SYS_MOUNT_SETATTR, 0, t.str(""), unix.AT_EMPTY_PATH, ptr(t, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}), mountAttrSize).from(0, regC)
+		t.call(unix.SYS_CLOSE).from(0, regC)
 	default:
-		if m.Kind != plan.Fuse || c.ns == nil {
+		if m.Kind != plan.Overlay && m.Kind != plan.Fuse || c.ns == nil {
 			return fmt.Errorf("no such operation")
 		}
-		c.ns.serve(c, m, rel)
+		return c.ns.mount(c, m, rel)
 	}
 	return nil
 }
@@ -125,16 +112,19 @@ func mountFlags(m *plan.Mount) uintptr {
 	return f
 }
 
-// isForeign says whether the files at rel are the host's: whether the deepest mount above it is one of
-// the host's trees.
-func (c *compiler) isForeign(rel string) bool {
-	deepest, foreign := -1, false
+// isForeign says whether the files at rel are the host's: whether the deepest mount above it is one of the host's
+// trees. By way of the host's says whether any is: then the host may lead the way to rel elsewhere meanwhile.
+func (c *compiler) isForeign(rel string) (foreign, byWay bool) {
+	deepest := -1
 	for _, p := range c.placed {
-		if (rel == p.rel || p.rel == "" || strings.HasPrefix(rel, p.rel+"/")) && len(p.rel) >= deepest {
-			deepest, foreign = len(p.rel), p.foreign
+		if rel == p.rel || p.rel == "" || strings.HasPrefix(rel, p.rel+"/") {
+			byWay = byWay || p.foreign
+			if len(p.rel) >= deepest {
+				deepest, foreign = len(p.rel), p.foreign
+			}
 		}
 	}
-	return foreign
+	return foreign, byWay
 }
 
 // place notes that something was mounted at rel.
@@ -144,17 +134,19 @@ func (c *compiler) place(rel string, foreign bool) { c.placed = append(c.placed,
 // would leave something behind there, so that is refused here, whatever the plan says.
 func (c *compiler) create(m *plan.Mount, rel string) error {
 	t := c.t
-	if c.isForeign(path.Dir(rel)) {
+	if foreign, _ := c.isForeign(path.Dir(rel)); foreign {
 		return fmt.Errorf("would be created on the host")
 	}
-	switch m.Kind {
-	case plan.Dir:
-		t.call(unix.SYS_MKDIRAT, atCwd, t.str(rel), uintptr(m.Mode)).may(uint16(unix.EEXIST))
-	case plan.File:
-		t.call(unix.SYS_MKNODAT, atCwd, t.str(rel), uintptr(unix.S_IFREG|m.Mode), 0).may(uint16(unix.EEXIST))
-	default:
-		t.call(unix.SYS_SYMLINKAT, t.str(string(m.Source)), atCwd, t.str(rel))
-	}
+	c.within(rel, func(dir uintptr, r uint8, name string) {
+		switch m.Kind {
+		case plan.Dir:
+			t.call(unix.SYS_MKDIRAT, dir, t.str(name), uintptr(m.Mode)).from(0, r).may(uint16(unix.EEXIST))
+		case plan.File:
+			t.call(unix.SYS_MKNODAT, dir, t.str(name), uintptr(unix.S_IFREG|m.Mode), 0).from(0, r).may(uint16(unix.EEXIST))
+		default:
+			t.call(unix.SYS_SYMLINKAT, t.str(string(m.Source)), dir, t.str(name)).from(1, r)
+		}
+	})
 	return nil
 }
 
@@ -199,12 +191,13 @@ func (c *compiler) root(m *plan.Mount) error {
 // that happens to the path between planning and now can change what is mounted.
 func (c *compiler) bind(m *plan.Mount, rel string) {
 	t := c.t
-	if m.Device { // root's own nodes in a directory of root's: nothing to pin; for its flag see pivot
-		c.mountOn(rel, t.str(string(m.Source)), 0, unix.MS_BIND, 0)
+	if m.Device {
+		c.node(m, m.Source, rel)
 		return
 	}
 	first := len(t.ops)
 	c.open(string(m.Source), regA)
+	c.mustBeOrdinary(regA)
 	if m.Ino != 0 {
 		t.sameObject(regA, m.Dev, m.Ino)
 	}
@@ -227,13 +220,19 @@ func (c *compiler) open(p string, r uint8) {
 
 // Offsets in struct statx (statx(2)).
 const (
-	statxIno = 32
-	statxDev = 136
+	statxIno  = 32
+	statxRdev = 128
+	statxDev  = 136
 )
+
+// statx fills buf with what is known of the object in r, without asking whoever serves it.
+func (t *tape) statx(r uint8, buf uintptr) {
+	t.call(unix.SYS_STATX, 0, t.str(""), unix.AT_EMPTY_PATH|unix.AT_NO_AUTOMOUNT|unix.AT_STATX_DONT_SYNC, unix.STATX_INO|unix.STATX_TYPE, buf).from(0, r)
+}
 
 func (t *tape) sameObject(r uint8, dev, ino uint64) {
 	buf := t.statBuf()
-	t.call(unix.SYS_STATX, 0, t.str(""), unix.AT_EMPTY_PATH|unix.AT_NO_AUTOMOUNT|unix.AT_STATX_DONT_SYNC, unix.STATX_INO|unix.STATX_TYPE, buf).from(0, r)
+	t.statx(r, buf)
 	t.expect64(buf+statxIno, ino, uintptr(unix.ESTALE))
 	t.expect64(buf+statxDev, uint64(unix.Major(dev))|uint64(unix.Minor(dev))<<32, uintptr(unix.ESTALE))
 }
@@ -257,7 +256,7 @@ func (t *tape) setattr(r uint8, m *plan.Mount) {
 // following links first; in our own directories there are none.
 func (c *compiler) attach(r uint8, rel string) {
 	t := c.t
-	if !c.isForeign(rel) {
+	if _, byWay := c.isForeign(rel); c.d == nil && !byWay {
 		t.call(unix.SYS_MOVE_MOUNT, 0, t.str(""), atCwd, t.str(rel), fromEmpty).from(0, r)
 		t.call(unix.SYS_CLOSE).from(0, r)
 		return
@@ -276,10 +275,10 @@ func (c *compiler) openInside(rel string, r uint8) *op {
 
 // statBuf is the address of one struct statx, which is read before the next is asked for.
 func (t *tape) statBuf() uintptr {
-	if t.statx == 0 {
-		t.statx = t.buf(256)
+	if t.stat == 0 {
+		t.stat = t.buf(256)
 	}
-	return t.statx
+	return t.stat
 }
 
 // protect covers a tree that is already there with itself, under other flags.
@@ -294,69 +293,6 @@ func (c *compiler) protect(m *plan.Mount, rel string) {
 	t.call(unix.SYS_MOVE_MOUNT, 0, t.str(""), 0, t.str(""), intoEmpty).from(0, regB).from(2, regC)
 	t.call(unix.SYS_CLOSE).from(0, regB)
 	t.call(unix.SYS_CLOSE).from(0, regC)
-}
-
-// overlay mounts its layers by descriptor, so that no path of the broker's stands in the mount table
-// and nothing can be swapped. Names in Hide become whiteouts in a layer of their own on top, which holds Files as well.
-func (c *compiler) overlay(m *plan.Mount, rel string) error {
-	t := c.t
-	fd := uintptr(fdLayer)
-	keep := func() string { // keeps what is in regA
-		t.call(unix.SYS_DUP3, 0, fd, unix.O_CLOEXEC).from(0, regA)
-		t.call(unix.SYS_CLOSE).from(0, regA)
-		fd++
-		return fmt.Sprintf("/proc/self/fd/%d", fd-1)
-	}
-	add := func(p plan.Bytes) string {
-		c.open(string(p), regA)
-		return keep()
-	}
-	var lowers []string
-	if len(m.Hide)+len(m.Files) > 0 {
-		c.whiteouts(m, rel)
-		c.openInside(rel, regA)
-		lowers = append(lowers, keep())
-	}
-	for _, l := range m.Lower {
-		lowers = append(lowers, add(l))
-	}
-	opts := "lowerdir=" + strings.Join(lowers, ":")
-	if m.Upper != "" {
-		opts += ",upperdir=" + add(m.Upper) + ",workdir=" + add(m.Work)
-	}
-	if c.ns != nil {
-		opts += c.ns.layered(m)
-	}
-	if fd > fdSock {
-		return fmt.Errorf("%d layers, at most %d", fd-fdLayer, fdSock-fdLayer)
-	}
-	c.mountOn(rel, t.str("overlay"), t.str("overlay"), mountFlags(m), t.str(opts))
-	t.call(unix.SYS_CLOSE_RANGE, fdLayer, fd-1, 0)
-	c.place(rel, true)
-	return nil
-}
-
-// whiteouts makes the layer that hides names (overlayfs: a character device 0:0 is a whiteout in any layer; made without CAP_MKNOD since
-// 5.8). It is where the overlay will stand, which covers it: a small tmpfs, or the directory of the skeleton itself.
-func (c *compiler) whiteouts(m *plan.Mount, rel string) {
-	t := c.t
-	if c.ns != nil {
-		c.ns.top(c, m, rel)
-	} else {
-		c.mountOn(rel, t.str("tmpfs"), t.str("tmpfs"), unix.MS_NOSUID|unix.MS_NODEV, t.str("size=64k,mode=755"))
-	}
-	dirs := map[string]bool{}
-	for _, h := range m.Hide {
-		for d := path.Dir(string(h)); d != "."; d = path.Dir(d) {
-			dirs[d] = true
-		}
-	}
-	for _, d := range slices.Sorted(maps.Keys(dirs)) {
-		t.call(unix.SYS_MKDIRAT, atCwd, t.str(rel+"/"+d), dirMode)
-	}
-	for _, h := range m.Hide {
-		t.call(unix.SYS_MKNODAT, atCwd, t.str(rel+"/"+string(h)), unix.S_IFCHR, 0)
-	}
 }
 
 // pivot makes the new root the only one (pivot_root(2), "pivot_root(".", ".")").

@@ -57,6 +57,13 @@ func runTape(t []op, r *registers, f *fault) bool {
 			}
 		case opPoke:
 			*(*uint32)(*(*unsafe.Pointer)(unsafe.Pointer(&o.a[0]))) = uint32(r[o.reg[0]&7])
+		case opOneOf:
+			e = o.a[3]
+			for p, n := o.a[1], o.a[2]; n > 0 && e != 0; p, n = p+8, n-1 {
+				if *(*uint64)(*(*unsafe.Pointer)(unsafe.Pointer(&o.a[0]))) == *(*uint64)(*(*unsafe.Pointer)(unsafe.Pointer(&p))) {
+					e = 0
+				}
+			}
 		case opWant:
 			if r[o.reg[0]&7] != o.a[0] {
 				e = o.a[1]

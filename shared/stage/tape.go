@@ -1,13 +1,14 @@
 package stage
 
 // The tape's instructions. A call is a raw system call whose arguments may come from registers; an
-// expect compares memory that an earlier call filled; a poke stores a register into such memory, for
+// expect compares memory that an earlier call filled, and oneOf does with several values; a poke stores a register into such memory, for
 // system calls that take a descriptor inside a structure; want compares a register.
 const (
 	opCall = iota
 	opExpect
 	opPoke
 	opWant
+	opOneOf
 )
 
 // anyErrno as okErrno lets a call fail in whatever way.
@@ -51,7 +52,7 @@ type tape struct {
 	fixed bool   // ops lie in memory of the interpreter's and cannot grow
 	arena *arena // of everything that an argument points to
 
-	statx uintptr // see statBuf
+	stat uintptr // see statBuf
 }
 
 // stepAt is the step of the instructions from first on.

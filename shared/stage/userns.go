@@ -2,6 +2,7 @@ package stage
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -16,10 +17,18 @@ type inUserNS struct {
 	cpus   *cpuSet // nil: process 1 has its processors
 }
 
-func (n inUserNS) user(c *compiler) {
+func (n inUserNS) user(c *compiler, std Stdio) error {
 	c.identity(c.p.Identity.HasRanges())
 	c.makeFolder(n.folder)
 	c.makeGate()
+	for i, kind := range c.s.Stdio {
+		if kind == plan.Reopen {
+			if err := c.reopen(std[i], i); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 func (inUserNS) served(c *compiler) error {
@@ -36,26 +45,17 @@ func (inUserNS) served(c *compiler) error {
 	return nil
 }
 
-func (inUserNS) serve(c *compiler, m *plan.Mount, rel string) { c.fuse(m, rel) }
-func (inUserNS) root(c *compiler)                             { c.gate() }
-func (inUserNS) listed(c *compiler)                           { c.populate() }
-func (inUserNS) shared(c *compiler)                           { c.share() }
-func (inUserNS) mounted(c *compiler)                          { c.delegate() }
-
-// layered has the kernel keep what it notes about an overlay in attributes that every user may set, and none about a new upper directory.
-func (inUserNS) layered(m *plan.Mount) string {
-	if m.NoUUID {
-		return ",userxattr,uuid=null"
+func (inUserNS) mount(c *compiler, m *plan.Mount, rel string) error {
+	if m.Kind == plan.Overlay {
+		return c.overlay(m, rel)
 	}
-	return ",userxattr"
+	c.fuse(m, rel)
+	return nil
 }
-
-func (inUserNS) top(c *compiler, m *plan.Mount, rel string) {
-	if !c.bare(m) {
-		c.mountOn(rel, c.t.str("tmpfs"), c.t.str("tmpfs"), unix.MS_NOSUID|unix.MS_NODEV, c.t.str("size=1m,mode=755"))
-	}
-	c.fill(m, rel)
-}
+func (inUserNS) root(c *compiler)    { c.gate() }
+func (inUserNS) listed(c *compiler)  { c.populate() }
+func (inUserNS) shared(c *compiler)  { c.share() }
+func (inUserNS) mounted(c *compiler) { c.delegate() }
 
 // bare says whether nothing is at m's place but the empty directory that one operation has made, in the tmpfs of the root: neither a
 // mount nor a link on the way, and nothing below.
@@ -198,4 +198,40 @@ func (c *compiler) oom() {
 	if adj := c.p.Process.OOMAdj; adj > 0 {
 		c.writeFile("/proc/self/oom_score_adj", fmt.Sprint(adj))
 	}
+}
+
+// reopen replaces an inherited regular file by the same file on a read-only mount. The mount, not the
+// descriptor, decides what opening it again through /proc/self/fd may do, so a descriptor of the host's
+// own mount would let the program write a file that it was only given to read.
+func (c *compiler) reopen(fd, i int) error {
+	t := c.t
+	name, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
+	if err != nil {
+		return fmt.Errorf("naming descriptor %d: %w", i, err)
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return fmt.Errorf("looking at descriptor %d: %w", i, err)
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return fmt.Errorf("descriptor %d is no regular file", i)
+	}
+	offset, err := unix.Seek(fd, 0, unix.SEEK_CUR)
+	if err != nil {
+		return fmt.Errorf("reading the position of descriptor %d: %w", i, err)
+	}
+	t.at("reopening read-only", name)
+	c.open(name, regA)
+	t.sameObject(regA, st.Dev, st.Ino)
+	t.call(unix.SYS_OPEN_TREE, 0, t.str(""), treeFlags).from(0, regA).to(regB)
+	t.call(unix.SYS_CLOSE).from(0, regA)
+	t.setattr(regB, &plan.Mount{Access: plan.ReadOnly})
+	t.call(unix.SYS_DUP3, 0, fdLayer, unix.O_CLOEXEC).from(0, regB)
+	t.call(unix.SYS_CLOSE).from(0, regB)
+	t.call(unix.SYS_OPENAT, atCwd, t.str(fmt.Sprintf("/proc/self/fd/%d", fdLayer)), unix.O_RDONLY|unix.O_CLOEXEC, 0).to(regA)
+	t.call(unix.SYS_CLOSE, fdLayer)
+	t.call(unix.SYS_LSEEK, 0, uintptr(offset), unix.SEEK_SET).from(0, regA)
+	t.call(unix.SYS_DUP3, 0, uintptr(fdStdio+i), unix.O_CLOEXEC).from(0, regA)
+	t.call(unix.SYS_CLOSE).from(0, regA)
+	return nil
 }

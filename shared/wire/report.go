@@ -37,6 +37,8 @@ const (
 	NoRoute
 	NotForwarding
 	NotGrouped
+	TooMany
+	NoSlots
 )
 
 // What the net verb is about: its one request, and the device in the sandbox.

@@ -10,7 +10,7 @@ import (
 )
 
 // Version changes with every change of this package, of the plan, of the tape's instructions and of its messages. (And in network_veth_killed.txtar.)
-const Version = 4
+const Version = 5
 
 // FD is the helper's descriptor of the socket. It is 0 because that is the one that sudo passes on.
 const FD = 0

@@ -148,7 +148,7 @@ func (a *asking) decides() func(context.Context, decide.Ask) decide.Verdict {
 	return a.arb.Ask
 }
 
-// memoryLimit makes the collector work while it is switched off, until settle lifts it. It is well above what a session needs in that time.
+// memoryLimit is what makes the collector work whatever else is said to it, well above what a session needs.
 const memoryLimit = 20 << 20
 
 // openLog starts the session's audit log; a zero begin is now. A name may have been used before: the old log stays as it is.

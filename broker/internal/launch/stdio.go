@@ -79,6 +79,14 @@ func prepareStdio(p *plan.Plan, files [3]*os.File) (*stdio, error) {
 			continue
 		}
 		f := files[i]
+		if f == nil {
+			var err error
+			if f, err = os.OpenFile(os.DevNull, os.O_RDWR, 0); err != nil {
+				s.close()
+				return nil, err
+			}
+			s.theirs[i], files[i] = f, f
+		}
 		if kind == plan.Reopen || handover.Check(i, int(f.Fd())) == nil {
 			s.child[i] = int(f.Fd())
 			continue

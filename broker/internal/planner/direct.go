@@ -25,8 +25,13 @@ func (in *Input) direct() error {
 	case in.TimeOffset != 0:
 		return &Refusal{What: "--time-offset cannot be had through sbx-helper", Hint: "leave it out; " + fix}
 	}
+	for i, kind := range in.Stdio { // it opens nothing: files come through a pipe
+		if kind == plan.Reopen || kind == plan.Null {
+			in.Stdio[i] = plan.Inherit
+		}
+	}
 	in.Facts.Fuse = false
-	in.withoutLayers("sbx-helper mounts no writable overlay")
+	in.withoutLayers("sbx-helper mounts no overlay")
 	if counts := func(l plan.Limit) bool { return l.Resource == unix.RLIMIT_NPROC }; slices.ContainsFunc(in.Limits, counts) {
 		in.Limits = slices.DeleteFunc(slices.Clone(in.Limits), counts)
 		if slices.ContainsFunc(in.Controls, func(c plan.Control) bool { return c.File == "pids.max" }) {

@@ -62,7 +62,7 @@ func (in *Input) noLayer(g Grant) error {
 	what := "a writable layer over " + plan.Bytes(g.Path).Quote()
 	if in.Direct {
 		return &Refusal{What: what + " cannot be had through sbx-helper",
-			Hint: "overlayfs takes a right over all files, which the helper gives up first; use --rw, --ro or --tmpfs, or a copy"}
+			Hint: "overlayfs reads with the rights of who mounts it, so the helper mounts none; use --rw, --ro or --tmpfs, or a copy"}
 	}
 	return &Refusal{What: what + " cannot be had: " + in.NoLayers, Hint: "set XDG_STATE_HOME to a place on a local disk, or use --rw, --ro or --tmpfs"}
 }

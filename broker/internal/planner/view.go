@@ -265,8 +265,8 @@ func (v *view) directory(p string, n *node, mode Mode, g Grant) error {
 		return v.below(p, n)
 	}
 	list, err := v.in.FS.ReadDir(p)
-	// A layer with mounts below it, which a user namespace locks, is refused by the kernel (EINVAL).
-	if err == nil && len(list) >= overlayHideFrom && len(host.Below(v.in.Facts.Mounts, p)) == 0 && !host.Within(v.in.Facts.Home, p) && !host.Within(p, v.in.Facts.Home) {
+	// A layer with mounts below it, which a user namespace locks, is refused by the kernel (EINVAL); sbx-helper mounts no layers.
+	if err == nil && !v.in.Direct && len(list) >= overlayHideFrom && len(host.Below(v.in.Facts.Mounts, p)) == 0 && !host.Within(v.in.Facts.Home, p) && !host.Within(p, v.in.Facts.Home) {
 		m := v.layered(p, n, g)
 		m.Access = plan.ReadOnly
 		v.op(m)

@@ -1,0 +1,246 @@
+package selftest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/shared/plan"
+	"sbx/shared/wire"
+)
+
+// strange are trees of file systems that ask their readers for more than permissions; those that this host has not
+// mounted are left out, but not the ones that every host has.
+func strange() []attempt {
+	n := int64(len(basePlan().Mounts))
+	list := []attempt{{name: "control: sysfs", runs: true, plan: with(plan.Mount{Kind: plan.Bind, Target: "/x", Source: "/sys/devices/system", Access: plan.ReadOnly})}}
+	for _, src := range []string{"/proc", "/proc/sys", "/sys/fs/cgroup", "/sys/fs/bpf", "/sys/kernel/debug", "/sys/kernel/tracing", "/sys/kernel/security", "/dev/mqueue", "/dev/hugepages", "/dev/pts"} {
+		var st unix.Statfs_t
+		if err := unix.Statfs(src, &st); err != nil || st.Type == unix.SYSFS_MAGIC || st.Type == unix.TMPFS_MAGIC {
+			continue
+		}
+		if err := unix.Access(src, unix.X_OK); err != nil {
+			continue
+		}
+		list = append(list, attempt{name: "strange: " + src, errno: unix.EOPNOTSUPP, plan: with(plan.Mount{Kind: plan.Bind, Target: "/x", Source: plan.Bytes(src), Access: plan.ReadOnly})},
+			attempt{name: "strange: a layer of " + src, reason: wire.NotPermitted, where: n,
+				plan: with(plan.Mount{Kind: plan.Overlay, Target: "/x", Lower: []plan.Bytes{plan.Bytes(src), "/usr/share"}, Access: plan.ReadOnly})})
+	}
+	return list
+}
+
+// races are what a caller does to a set-up while it goes on. Each says by itself whether it came in time.
+func races(home string) []func() result {
+	return []func() result{func() result { return raceSwap(home) }, raceStop, manyHelpers}
+}
+
+// swapAttempts is how often a race is run; one that comes in time is enough.
+const swapAttempts = 8
+
+// raceSwap has a tmpfs in a tree of the caller's, whose name becomes a link to the host's root as soon as it is there: what is mounted
+// below it must not be mounted over the host's /dev, whose "null" would then be what is shown at /x.
+func raceSwap(home string) (res result) {
+	tree := home + "/raced"
+	p := with(plan.Mount{Kind: plan.Dir, Target: "/t", Mode: 0o755}, plan.Mount{Kind: plan.Bind, Target: "/t", Source: plan.Bytes(tree), Access: plan.ReadOnly},
+		anyKind(plan.Tmpfs, "/t/x"), plan.Mount{Kind: plan.Dir, Target: "/f", Mode: 0o755})
+	for range 1200 {
+		p.Mounts = append(p.Mounts, anyKind(plan.Tmpfs, "/f"))
+	}
+	p.Mounts = append(p.Mounts, plan.Mount{Kind: plan.Bind, Target: "/t/x/dev", Source: plan.Bytes(home + "/fake"), Access: plan.ReadOnly},
+		plan.Mount{Kind: plan.Bind, Target: "/x", Source: "/dev/null", Device: true, Access: plan.ReadWrite})
+	for range swapAttempts {
+		a := attempt{name: "race: a link in place of a tmpfs", plan: p}
+		a.started = func(pid int) {
+			for {
+				b, err := os.ReadFile(fmt.Sprintf("/proc/%d/mountinfo", pid))
+				if err != nil || bytes.Contains(b, []byte("/t/x ")) {
+					break
+				}
+			}
+			_ = unix.Renameat2(unix.AT_FDCWD, tree+"/x", unix.AT_FDCWD, tree+"/y", unix.RENAME_EXCHANGE)
+		}
+		res = a.try()
+		_ = unix.Renameat2(unix.AT_FDCWD, tree+"/x", unix.AT_FDCWD, tree+"/y", unix.RENAME_EXCHANGE)
+		if res.Wrong != "" || res.Says[0] == evFault && syscall.Errno(res.Says[2]) == unix.ELOOP {
+			return res
+		}
+	}
+	res.Wrong = fmt.Sprintf("no link was met in %d races, the last says %v", swapAttempts, res.Says)
+	return res
+}
+
+// stopAt stops process 1 at the first moment at which the kernel lets the caller, and says whether that came.
+func stopAt(pid int) bool {
+	for n := 1; ; n++ {
+		switch syscall.Kill(pid, syscall.SIGSTOP) {
+		case nil:
+			return true
+		case syscall.EPERM: // it is root's, perhaps a dead one
+			if n%1000 == 0 && strings.Contains(statusOf(pid), "\nState:\tZ") {
+				return false
+			}
+		default:
+			return false
+		}
+	}
+}
+
+func statusOf(pid int) string {
+	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	return string(b)
+}
+
+// stopOnce stops process 1, looks what it holds then, and lets it go on. A capability ends this process, which the test hears of.
+func stopOnce(pid int) {
+	if !stopAt(pid) {
+		return
+	}
+	if is := statusOf(pid); strings.Contains(is, "\nCapPrm:") && !strings.Contains(is, "\nCapPrm:\t0000000000000000\n") {
+		fmt.Fprintf(os.Stderr, "GAINED: stopped with capabilities\n%s", is)
+		os.Exit(1)
+	}
+	_ = syscall.Kill(pid, syscall.SIGCONT)
+}
+
+// raceStop stops process 1 as early as may be, often.
+func raceStop() (res result) {
+	for range 60 {
+		stopped := false
+		res = (&attempt{name: "race: stopped with capabilities", runs: true, plan: basePlan(), started: func(pid int) { stopped = true; stopOnce(pid) }}).try()
+		if res.Wrong == "" && !stopped {
+			res.Wrong = "process 1 was never announced"
+		}
+		if res.Wrong != "" {
+			break
+		}
+	}
+	return res
+}
+
+// manyHelpers starts more helpers at the same time than one user may have. Each waits for a request that does not come.
+func manyHelpers() (res result) {
+	const more, most = 12, 128 // helper/quota.go
+	res.Name = "race: more helpers than one user may have"
+	var socks []int
+	waiting, refused := make(chan int, most+more), 0
+	for range most + more {
+		pair, err := socketsOf(0)
+		if err != nil {
+			res.Wrong = err.Error()
+			return res
+		}
+		end := os.NewFile(uintptr(pair[1]), "wire")
+		proc, err := os.StartProcess(argv0, []string{argv0, "launch"}, &os.ProcAttr{Env: []string{}, Files: []*os.File{end, nil, nil}})
+		end.Close()
+		socks = append(socks, pair[0])
+		if err != nil {
+			res.Wrong = err.Error()
+			return res
+		}
+		go func() {
+			s, _ := proc.Wait()
+			waiting <- s.ExitCode()
+		}()
+	}
+	// Those that are one too many end at once. The others do when nobody is there any more, or after five seconds.
+	for range more {
+		if status := <-waiting; status == 64+int(wire.TooMany) {
+			refused++
+		}
+	}
+	for _, s := range socks {
+		unix.Close(s)
+	}
+	for range most {
+		if status := <-waiting; status == 64+int(wire.TooMany) {
+			refused++
+		}
+	}
+	if refused < more {
+		res.Wrong = fmt.Sprintf("%d of %d helpers were refused, want %d at least", refused, most+more, more)
+	} else if again := (&attempt{name: res.Name, runs: true, plan: basePlan()}).try(); again.Wrong != "" { // their places are free again
+		return again
+	}
+	return res
+}
+
+// stoppedFlag makes the test's own binary a caller who stops process 1 and never lets it go on: "-stopped-helper NEVER".
+const stoppedFlag = "-stopped-helper"
+
+// helperPatience is three times as long as process 1 may take (setupTime in shared/stage), for a machine that is busy.
+const helperPatience = time.Minute
+
+func stoppedCaller() int {
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	var res result
+	held := false
+	for range 200 { // until it stands still before it has let the helper go
+		helper := -1
+		a := attempt{name: "race: stopped for ever", plan: basePlan()}
+		a.during = func(pid int) func() {
+			helper, _ = unix.PidfdOpen(pid, 0)
+			return func() { unix.Close(helper) }
+		}
+		a.started = func(pid int) {
+			if !stopAt(pid) {
+				return
+			}
+			if !ended(helper, helperPatience) {
+				fmt.Fprintln(os.Stderr, "GAINED: the helper is there", helperPatience, "after its start")
+				os.Exit(1)
+			}
+			_ = syscall.Kill(pid, syscall.SIGCONT)
+		}
+		res = a.try()
+		if held = res.Reason == wire.NotStarted; held || res.Wrong != "" {
+			break
+		}
+	}
+	if res.Wrong == "" && !held {
+		res.Wrong = "process 1 never stood still in time"
+	}
+	_ = json.NewEncoder(os.Stdout).Encode(res)
+	return 0
+}
+
+// ended waits for the end of a process.
+func ended(pidfd int, patience time.Duration) bool {
+	poll := []unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}
+	for end := time.Now().Add(patience); poll[0].Revents == 0 && time.Now().Before(end); {
+		_, _ = unix.Poll(poll, 1000)
+	}
+	return poll[0].Revents != 0
+}
+
+// startStopped begins that attempt, which takes as long as the helper's patience, and returns what waits for its end.
+func startStopped(t *testing.T) func() {
+	t.Helper()
+	args := shop.launch("4755", "/proc/self/exe", stoppedFlag, "never")
+	cmd := exec.Command(args[0], args[1:]...)
+	var out bytes.Buffer
+	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = []string{"PATH=/usr/bin:/bin"}, "/", &out, os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		t.Helper()
+		err := cmd.Wait()
+		var r result
+		if e := json.Unmarshal(out.Bytes(), &r); e != nil || err != nil {
+			t.Errorf("stopped: %v, %v: %s", err, e, out.Bytes())
+		} else if r.Wrong != "" {
+			t.Errorf("%s: %s\n%+v", r.Name, r.Wrong, r)
+		}
+	}
+}
