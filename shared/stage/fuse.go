@@ -37,6 +37,9 @@ func (c *compiler) makeFuse(m *plan.Mount) {
 	if m.NoExec {
 		attr |= unix.MOUNT_ATTR_NOEXEC
 	}
+	if m.NoSymFollow {
+		attr |= unix.MOUNT_ATTR_NOSYMFOLLOW
+	}
 	t.call(unix.SYS_FSMOUNT, 0, unix.FSMOUNT_CLOEXEC, attr).from(0, regA).to(regB)
 	t.call(unix.SYS_CLOSE).from(0, regA)
 	rights := unix.UnixRights(fdLayer)

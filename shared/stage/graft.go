@@ -16,6 +16,7 @@ type Graft struct {
 	Source, Target string // absolute and clean; no component of either may be a link
 	Access         plan.Access
 	NoExec         bool
+	NoSymFollow    bool
 	Upper, Work    string // for an overlay above Source, with Access rw
 	Dev, Ino       uint64 // identity of the source, where it is known
 	// PID is a process in whose working directory the mount is made, at At; Target is what is mounted there for others. 0: at Target.
@@ -38,7 +39,7 @@ func (t *tape) clone(g *Graft, rel string) {
 	}
 	t.at("copying", g.Source)
 	t.call(unix.SYS_OPEN_TREE, 0, t.str(""), treeFlags).from(0, regA).to(regB)
-	t.setattr(regB, &plan.Mount{Access: g.Access, NoExec: g.NoExec})
+	t.setattr(regB, &plan.Mount{Access: g.Access, NoExec: g.NoExec, NoSymFollow: g.NoSymFollow})
 }
 
 // Graft mounts g and returns when a walk inside reaches it.
@@ -109,6 +110,9 @@ func (t *tape) layers(g *Graft) {
 	attr := uintptr(unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV)
 	if g.NoExec {
 		attr |= unix.MOUNT_ATTR_NOEXEC
+	}
+	if g.NoSymFollow {
+		attr |= unix.MOUNT_ATTR_NOSYMFOLLOW
 	}
 	t.call(unix.SYS_FSMOUNT, 0, unix.FSMOUNT_CLOEXEC, attr).from(0, regD).to(regB)
 }

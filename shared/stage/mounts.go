@@ -109,6 +109,9 @@ func mountFlags(m *plan.Mount) uintptr {
 	if m.Access == plan.ReadOnly {
 		f |= unix.MS_RDONLY
 	}
+	if m.NoSymFollow {
+		f |= unix.MS_NOSYMFOLLOW
+	}
 	return f
 }
 

@@ -22,7 +22,7 @@ type Child struct {
 
 	plan    *plan.Plan
 	also    looked
-	ended   bool   // the program's end was reported
+	ended   bool // the program's end was reported
 	gone    atomic.Bool
 	parent  func() // of Attach: returns when the helper has ended; else nil
 	sock    int

@@ -97,7 +97,7 @@ func (g *grounds) end(stop func()) {
 func (g *grounds) graft(p string, st *unix.Stat_t, write bool) stage.Graft {
 	m := stage.Graft{Source: p, Target: p, Access: plan.ReadOnly, Dev: st.Dev, Ino: st.Ino, NoExec: g.a.in.Only != nil}
 	if write {
-		m.Access = plan.ReadWrite
+		m.Access, m.NoSymFollow = plan.ReadWrite, g.a.in.NoSymFollow && g.a.in.Facts.Since(5, 14)
 	}
 	return m
 }

@@ -99,7 +99,8 @@ func (v *view) plan() (*plan.Plan, []Loss, error) {
 	if in.Containers != nil {
 		in.Containers.identify(p)
 	}
-	v.losses = append(append(in.Losses, v.losses...), addLandlock(p, &in)...)
+	v.losses = append(append(in.Losses, v.losses...), followNoLinks(p, &in)...)
+	v.losses = append(v.losses, addLandlock(p, &in)...)
 	if err := p.Validate(); err != nil {
 		return nil, nil, fmt.Errorf("BUG(sbx): planned something that is not valid: %w", err)
 	}

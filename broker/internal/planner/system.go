@@ -128,6 +128,31 @@ const (
 	scopeSignal   = 1 << 1
 )
 
+// writable says whether the program can make names in what m shows: the project, what was granted for writing, layers, the places of its own.
+func writable(m *plan.Mount) bool {
+	switch m.Kind {
+	case plan.Tmpfs:
+		return m.Target != "/" && m.Access != plan.ReadOnly && m.Why != "skeleton"
+	case plan.Bind, plan.Overlay, plan.Fuse:
+		return m.Target != "/" && m.Access == plan.ReadWrite && !m.Device
+	}
+	return false
+}
+
+// followNoLinks has the kernel follow no link in writable places, however they are shown, where fs.no_sym_follow says so.
+func followNoLinks(p *plan.Plan, in *Input) []Loss {
+	if !in.NoSymFollow {
+		return nil
+	}
+	if !in.Facts.Since(5, 14) {
+		return []Loss{{What: "fs.no_sym_follow", Why: "this kernel follows links in every mount", Fix: "a kernel from 5.14 on"}}
+	}
+	for i := range p.Mounts {
+		p.Mounts[i].NoSymFollow = writable(&p.Mounts[i])
+	}
+	return nil
+}
+
 // addLandlock grants writing where the mounts do, and nowhere else.
 func addLandlock(p *plan.Plan, in *Input) []Loss {
 	abi := in.Facts.Landlock
@@ -154,8 +179,8 @@ func addLandlock(p *plan.Plan, in *Input) []Loss {
 		}
 		access := l.HandledFS
 		switch {
-		case m.Kind == plan.Tmpfs && m.Target != "/" && m.Access != plan.ReadOnly && m.Why != "skeleton", m.Kind == plan.Proc, m.Kind == plan.Devpts:
-		case (m.Kind == plan.Bind || m.Kind == plan.Overlay || m.Kind == plan.Fuse) && m.Access == plan.ReadWrite:
+		case m.Kind == plan.Proc, m.Kind == plan.Devpts, m.Kind == plan.Tmpfs && writable(m):
+		case writable(m), m.Device && m.Access == plan.ReadWrite:
 			if st, err := in.FS.Lstat(string(m.Source)); m.Device || m.Kind == plan.Bind && err == nil && st.Type != host.Dir {
 				access &= llWriteFile
 			}

@@ -378,7 +378,6 @@ func (v *view) bind(p string, mode Mode, g Grant) {
 	m := plan.Mount{Kind: plan.Bind, Target: plan.Bytes(p), Source: plan.Bytes(p), Access: plan.ReadOnly, NoExec: g.NoExec, Why: g.Why}
 	if mode == Write {
 		m.Access = plan.ReadWrite
-		m.NoSymFollow = v.in.NoSymFollow
 	}
 	if g.Source != "" {
 		m.Source = plan.Bytes(path.Join(v.in.SessionDir, g.Source))

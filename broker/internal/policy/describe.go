@@ -134,7 +134,7 @@ func sentence(key string) string {
 	case "fs.caches":
 		return "How tool caches are shown at their usual paths."
 	case "fs.no_sym_follow":
-		return "Whether symbolic links are not followed in writable places."
+		return "Whether symbolic links are not followed in writable places: the project, what is granted for writing, layers and /tmp. They can still be made and read."
 	case "fs.tmp_size":
 		return "The size of each temporary file system."
 	case "network.allow":
