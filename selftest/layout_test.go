@@ -53,7 +53,7 @@ var mayImport = map[string][]string{
 	"broker/internal/launch":      {"broker/internal/handover", "broker/internal/program", "shared/plan", "shared/wire", "shared/stage"},
 	"broker/internal/gate":        {"broker/internal/policy", "broker/internal/decide", "broker/internal/gate/...", "shared/plan"},
 	"broker/internal/gate/fuse":   {},
-	"broker/internal/gate/gatefs": {"broker/internal/decide", "broker/internal/gate/fuse", "broker/internal/guard"},
+	"broker/internal/gate/gatefs": {"broker/internal/decide", "broker/internal/gate/fuse", "broker/internal/guard", "broker/internal/secrets", "broker/internal/host"},
 	"broker/internal/gate/notify": {"broker/internal/decide", "broker/internal/program", "seccompbpf"},
 	"broker/internal/prompt":      {"broker/internal/program", "broker/internal/decide", "shared/plan"},
 	"broker/internal/arbiter":     {"broker/internal/decide", "broker/internal/prompt", "broker/internal/policy", "audit"},

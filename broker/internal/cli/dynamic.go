@@ -47,6 +47,7 @@ type asking struct {
 	doors  doors        // of the notification engine
 	asked  atomic.Int64 // what the notification engine was notified of
 	view   *gate.View
+	names  *nameGate
 	svc    *service
 	log    *audit.Writer
 	arb    *arbiter.Arbiter
@@ -75,7 +76,7 @@ func (t *term) asking(r *request, cfg settings, in *planner.Input) (*asking, err
 	if err != nil {
 		return nil, err
 	}
-	a := &asking{t: t, r: r, cfg: cfg, in: in, mode: mode, onTerminal: t.findTerminal(mode)}
+	a := &asking{t: t, r: r, cfg: cfg, in: in, mode: mode, onTerminal: t.findTerminal(mode), names: newNameGate(in)}
 	src := t.sources(in.Facts, cfg.Vars.Project)
 	a.rules = &rules{src: src, cfg: cfg, extra: socketRules(in), learn: r.learn != ""}
 	if r.engine == engineFiles {
@@ -101,7 +102,7 @@ func (a *asking) start(s *session.Session, p *plan.Plan, sealed planner.Sealed, 
 	if runtime.GOMAXPROCS(0) < 2 { // a thread that sleeps in the kernel keeps one for up to ten milliseconds, whatever there is to do
 		runtime.GOMAXPROCS(2)
 	}
-	a.view = gate.NewView(p, sealed.Paths, files)
+	a.view = gate.NewView(p, sealed.Paths, files, a.names.hides)
 	var err error
 	if a.log, err = a.openLog(s, planHash, time.Time{}); err != nil {
 		return &planner.Refusal{What: "starting the session's audit log", Err: err, Hint: recordHint}

@@ -11,6 +11,7 @@ import (
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/policy"
 	"sbx/broker/internal/prompt"
+	"sbx/broker/internal/secrets"
 	"sbx/shared/plan"
 )
 
@@ -98,7 +99,7 @@ func (x *explainer) refresh(now time.Time) error {
 }
 
 // path explains one access to a path as it was typed.
-func (x *explainer) path(p string, a policy.Access) answerRow {
+func (x *explainer) path(p string, a policy.Access) (row answerRow) {
 	canon, _, st, err := host.Resolve(x.in.FS, p)
 	if canon == "" || err != nil && !host.NotExist(err) {
 		canon = path.Clean(p)
@@ -106,12 +107,17 @@ func (x *explainer) path(p string, a policy.Access) answerRow {
 	if st.Type == host.Socket || a == policy.Connect {
 		return x.socket(path.Clean(p), canon)
 	}
-	row := answerRow{Access: string(a)}
+	row = answerRow{Access: string(a)}
 	for _, name := range []string{path.Clean(p), canon} {
-		if x.guarded(name, a, &row) || x.hidden(name, a, &row) {
+		if x.secretName(name, &row) || x.guarded(name, a, &row) || x.hidden(name, a, &row) {
 			return row
 		}
 	}
+	defer func() { // a name that looks like a secret's and is none
+		if f := x.named(canon); f.Because != secrets.NoName && !f.Hidden {
+			row.Reason = strings.TrimPrefix(row.Reason+"; "+f.Reason(), "; ")
+		}
+	}()
 	if x.hiddenHere(canon, a, &row, true) || x.ruled(canon, a, &row) || x.hiddenHere(canon, a, &row, false) || x.mounted(canon, a, &row) {
 		return row
 	}
@@ -121,13 +127,7 @@ func (x *explainer) path(p string, a policy.Access) answerRow {
 
 // hidden finds what makes the name not exist. A rule that names the thing itself opens it.
 func (x *explainer) hidden(p string, a policy.Access, row *answerRow) bool {
-	var list []policy.Hiding
-	for _, h := range x.env.Hidden {
-		if !strings.HasPrefix(h.Pattern, "$PROJECT/**/") { // the guard's own, with exceptions
-			list = append(list, h)
-		}
-	}
-	h := policy.HiddenBy(list, policy.KindPath, p)
+	h := policy.HiddenBy(x.listed(), policy.KindPath, p)
 	if h == nil {
 		return false
 	}
@@ -214,7 +214,7 @@ func (x *explainer) guarded(p string, a policy.Access, row *answerRow) bool {
 		switch {
 		case v.Action == guard.Free:
 			return false
-		case v.Action == guard.Hide || v.Action == guard.Credential:
+		case v.Action == guard.Hide:
 			if h := policy.HiddenBy(x.env.Hidden, policy.KindPath, p); h != nil && !strings.HasPrefix(h.Pattern, "$PROJECT/**/") {
 				return false // said better by the layer that asked for it
 			}

@@ -86,7 +86,7 @@ func (g *fileGate) serve(p *plan.Plan, fd int, c *stage.Child) error {
 		stat = gatefs.StatType
 	}
 	s, err := gatefs.New(fd, gateTree(p.Gate), gatefs.Options{Stat: stat, Owner: gatefs.Owner{UID: p.Identity.InsideUID, GID: p.Identity.InsideGID},
-		Agent: g, Ask: g.request, ServeFiles: g.a.in.Only == nil, Foreign: g.foreign.over, Refused: g.refused, Unasked: g.a.rules.env.NoPrompt && g.a.rules.env.Unasked == decide.Deny, Walk: true,
+		Agent: g, Ask: g.request, ServeFiles: g.a.in.Only == nil, Foreign: g.foreign.over, Refused: g.refused, Secret: g.a.names.hides, Unasked: g.a.rules.env.NoPrompt && g.a.rules.env.Unasked == decide.Deny, Walk: true,
 		Log: log.New(&gateLog{g: g}, "", 0)})
 	if err != nil {
 		return err
@@ -201,10 +201,10 @@ func (g *fileGate) request(ctx context.Context, r gatefs.Request) gatefs.Answer 
 		return gatefs.Answer{Errno: syscall.Errno(v.Errno)}
 	}
 	a := gatefs.Answer{Allow: true, Path: r.Path}
-	if v.Scope >= decide.Dir && v.Path != "" && !r.Many && !g.aliased(v.Path) {
+	if v.Scope >= decide.Dir && v.Path != "" && !r.Many && !g.keeps(v.Path) {
 		a.Path = v.Path
 	}
-	a.Names = r.Dir && a.Path == r.Path && (!v.Whole || g.aliased(r.Path))
+	a.Names = r.Dir && a.Path == r.Path && (!v.Whole || g.keeps(r.Path))
 	if policy.AccessOf(q.Op) == policy.Write || r.Socket {
 		a.Mode = gatefs.RW
 	}

@@ -298,7 +298,7 @@ func (g *mountGate) Granted(p string) bool {
 
 // Whole says whether a directory could be mounted.
 func (g *mountGate) Whole(p string) bool {
-	return !g.Own(p) && g.a.view.Whole(p) && !g.aliased(p)
+	return !g.Own(p) && g.a.view.Whole(p) && !g.keeps(p)
 }
 
 // Own says whether the plan has a directory at a path.

@@ -49,14 +49,16 @@ func walkForSocket(dir string) bool {
 	return errors.Is(err, errFound)
 }
 
+// keeps says whether a secret may lie in a tree, by its own name or as another name of a hidden file: then it is not mounted whole.
+func (g *grounds) keeps(dir string) bool {
+	if g.foreign.below(dir) {
+		return g.a.view.Aliased()
+	}
+	return g.a.names.within(dir) || g.a.view.Aliased() && g.aliased(dir)
+}
+
 // aliased says whether a hidden file may have another name in a tree.
 func (g *grounds) aliased(dir string) bool {
-	if !g.a.view.Aliased() {
-		return false
-	}
-	if g.foreign.below(dir) {
-		return true
-	}
 	n := 0
 	err := filepath.WalkDir(dir, func(p string, e fs.DirEntry, err error) error {
 		if n++; n > searchedFor {
@@ -86,7 +88,11 @@ func (g *fileGate) refused(r gatefs.Request) {
 	}
 	q := decide.Ask{PID: int(r.PID), Op: "read", Kind: policy.KindPath, Path: r.Path}
 	q.Exe, q.Cwd = procLinks(q.PID)
-	g.report(func() { g.a.hidden(q, decide.Verdict{Errno: int(unix.ENOENT), Reason: neverGranted}) })
+	v := decide.Verdict{Errno: int(unix.ENOENT), Reason: neverGranted}
+	if f := g.a.names.find(r.Path); f.Hidden {
+		v.Reason, v.Rule, v.Life = hiddenReason+f.Reason(), f.Rule, decide.Forever
+	}
+	g.report(func() { g.a.hidden(q, v) })
 }
 
 // record notes what was denied without a question.

@@ -14,8 +14,10 @@ import (
 	"sbx/broker/internal/decide"
 	"sbx/broker/internal/gate/gatefs"
 	"sbx/broker/internal/guard"
+	"sbx/broker/internal/host"
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/policy"
+	"sbx/broker/internal/secrets"
 	"sbx/shared/plan"
 	"sbx/shared/stage"
 )
@@ -31,9 +33,10 @@ func (t *term) serveGuard(in *planner.Input, p *plan.Plan, asks *asking, refused
 		}
 		tree := gatefs.Tree{Dirs: []gatefs.Dir{{Path: "/", Host: string(m.Source), Kind: gatefs.Guarded, Judge: judge}}}
 		s, err := gatefs.New(fd, tree, gatefs.Options{
-			Owner: gatefs.Owner{UID: in.Facts.UID, GID: in.Facts.GID},
-			Root:  string(m.Target),
-			Check: func(p string, old, next []byte) error { return configs.Check(inProject(in, m, p), old, next) },
+			Owner:   gatefs.Owner{UID: in.Facts.UID, GID: in.Facts.GID},
+			Root:    string(m.Target),
+			Secrets: secrets.New(host.FS{}, in.Own, in.GitDir),
+			Check:   func(p string, old, next []byte) error { return configs.Check(inProject(in, m, p), old, next) },
 			Refused: func(r gatefs.Request) {
 				if looked.Add(1) <= maxLooked {
 					r.PID = outside(c.PID, r.PID)
@@ -82,9 +85,15 @@ func kept(p string, r gatefs.Request, asks *asking, refused *blocked) {
 	if r.Hidden {
 		access, what = "read", " (secret)"
 	}
+	if r.Kept {
+		what = " (secret)"
+	}
 	outside, reason := settingOutside(r.Why)
 	if asks == nil || asks.arb == nil {
 		hint := "sbx why " + shellQuote(p)
+		if r.Kept {
+			hint = errKept.Error() + ": " + hint
+		}
 		if outside != "" {
 			hint = outsideOnly + outside
 		}
@@ -100,6 +109,10 @@ func kept(p string, r gatefs.Request, asks *asking, refused *blocked) {
 		return
 	}
 	reason = errGuarded.Error() + reason
+	if r.Kept {
+		asks.arb.Refused(q, decide.Verdict{Errno: int(unix.EACCES), Life: decide.Forever, Reason: errKept.Error()})
+		return
+	}
 	asks.arb.Refused(q, decide.Verdict{Errno: int(unix.EROFS), Life: decide.Forever, Reason: reason, Outside: outside})
 }
 
@@ -126,6 +139,9 @@ func by(pid uint32) string {
 	}
 	return " by " + caller(pid)
 }
+
+// errKept is the reason why nothing is made in place of a hidden file.
+var errKept = errors.New("the host has a file of this name, which is hidden and stays as it is")
 
 // errGuarded is the reason of what the guard keeps from being changed.
 var errGuarded = errors.New("guarded: it decides what runs outside of the sandbox")

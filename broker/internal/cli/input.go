@@ -41,6 +41,7 @@ func (t *term) input(r *request, s settings, facts host.Facts) (*planner.Input, 
 	if err := t.carryRules(s, in, r.mode != "dynamic"); err != nil {
 		return nil, err
 	}
+	own(s.Vars, in)
 	secretsOfSbx(s.Vars, in)
 	t.hideRuntime(in)
 	var err error

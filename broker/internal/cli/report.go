@@ -97,6 +97,8 @@ func (p *report) command(x *reported, q decide.Ask, v decide.Verdict) string {
 	switch {
 	case q.Kind == policy.KindSocket && slices.Contains(p.filters, path.Dir(what)):
 		return v.Reason
+	case v.Reason == errKept.Error():
+		return v.Reason + ": sbx why " + shellQuote(x.Path)
 	case v.Outside != "":
 		return outsideOnly + v.Outside
 	case ok && v.Decision == decide.Deny:
@@ -144,7 +146,7 @@ func (x *reported) line() string {
 	if !x.denied {
 		word = "asked"
 	}
-	if strings.HasPrefix(x.Reason, hiddenReason) {
+	if strings.HasPrefix(x.Reason, hiddenReason) || x.Reason == errKept.Error() {
 		what += " (secret)"
 	}
 	if strings.HasPrefix(x.Reason, errGuarded.Error()) {

@@ -204,6 +204,9 @@ func (t *term) run(r *request) int {
 		return err
 	}}})
 	net.close()
+	if oerr := in.Own.Save(); oerr != nil {
+		t.warn(oerr.Error() + ": what programs made there is hidden in the next run")
+	}
 	if rerr := rec.end(); err == nil {
 		err = rerr
 	}

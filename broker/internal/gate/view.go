@@ -26,6 +26,7 @@ type View struct {
 	root  place
 	files map[File]bool
 	errno syscall.Errno
+	names func(p string) bool
 	fuse  []string // served by this process, at their own path
 	binds []string // what is mounted by itself, as the host knows it
 	once  sync.Once
@@ -41,9 +42,9 @@ type place struct {
 type File struct{ Dev, Ino uint64 }
 
 // NewView makes the view of a plan. hidden are the paths that must stay out of sight with everything below them, files the
-// identities of hidden files that have further names.
-func NewView(p *plan.Plan, hidden []string, files []File) *View {
-	v := &View{root: place{state: skeleton}, errno: syscall.ENOENT}
+// identities of hidden files that have further names. Names says whether what stands at a path that the plan does not show has the name of a secret.
+func NewView(p *plan.Plan, hidden []string, files []File, names func(p string) bool) *View {
+	v := &View{root: place{state: skeleton}, errno: syscall.ENOENT, names: names}
 	for _, h := range hidden {
 		v.root.at(h).state = sealed
 	}
@@ -175,7 +176,7 @@ func (v *View) Gated(p string) bool {
 
 // Denied says whether p is never given, with the errno that says so.
 func (v *View) Denied(p string) (bool, syscall.Errno) {
-	if s, _ := v.look(p); s == sealed {
+	if s, _ := v.look(p); s == sealed || s == skeleton && v.names(p) {
 		return true, v.errno
 	}
 	return false, 0

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"path"
 	"slices"
 	"syscall"
 	"testing"
@@ -21,7 +22,7 @@ func testView() *View {
 		{Kind: plan.Dir, Target: "/hid/shown"}, {Kind: plan.Bind, Target: "/hid/shown"},
 		{Kind: plan.Remount, Target: "/"},
 	}}
-	return NewView(p, []string{"/home/u/.ssh", "/hid", "/srv/a/key"}, []File{{1, 2}})
+	return NewView(p, []string{"/home/u/.ssh", "/hid", "/srv/a/key"}, []File{{1, 2}}, func(p string) bool { return path.Base(p) == ".env" })
 }
 
 func TestView(t *testing.T) {

@@ -13,14 +13,13 @@ type Action uint8
 
 // The actions.
 const (
-	Free       Action = iota // no rule: as the user may
-	Allow                    // like Free, and ends an inherited Guard
-	Hide                     // it does not exist, and cannot be made
-	Credential               // its name is a secret's: like Hide
-	Guard                    // readable; not to be made, written, replaced, moved or removed, with all that is below
-	Check                    // Guard, but a rename onto it is let through when its new contents are found harmless
-	Text                     // may be made and removed; what is written to it, or renamed onto it, must be found harmless as a whole
-	Keep                     // may be written and replaced where it is; not to be made, moved or removed
+	Free  Action = iota // no rule: as the user may
+	Allow               // like Free, and ends an inherited Guard
+	Hide                // it does not exist, and cannot be made
+	Guard               // readable; not to be made, written, replaced, moved or removed, with all that is below
+	Check               // Guard, but a rename onto it is let through when its new contents are found harmless
+	Text                // may be made and removed; what is written to it, or renamed onto it, must be found harmless as a whole
+	Keep                // may be written and replaced where it is; not to be made, moved or removed
 )
 
 // Rule matches names below a granted directory. Pattern is a slash-separated path relative to the directory; a component may hold
@@ -44,6 +43,8 @@ type Verdict struct {
 	// or a directory moved there, would be unvetted contents at a guarded place.
 	Anchored bool
 	Why      string
+	// Secret is there if the name is one of a secret's: then what has it decides whether it exists, whatever may be done with the name.
+	Secret *Secret
 }
 
 // Judge knows the rules of one granted directory, compiled to an automaton over path components whose states are places.
@@ -74,12 +75,13 @@ type Place struct {
 	named   bool     // which is called .git
 	public  bool     // below a directory in which nothing is hidden by name
 	checks  bool     // a name in the directory is checked
+	keeper  *Secret  // in a directory whose name says that all below is a secret
 }
 
 // Option is what a judge does beside its rules.
 type Option uint8
 
-// HideSecrets makes names of secrets Credential where no rule says otherwise (SecretOf).
+// HideSecrets finds names of secrets where no rule hides or allows the name (SecretOf).
 const HideSecrets Option = 1
 
 // NewJudge compiles rules.
@@ -155,8 +157,10 @@ func (j *Judge) add(states []uint32, rule, at int) []uint32 {
 
 func (j *Judge) intern(p Place) *Place {
 	key := make([]byte, 0, 8+len(p.why)+4*len(p.states))
-	key = append(key, byte(p.inherit), flag(p.within), flag(p.git), flag(p.named), flag(p.public), byte(len(p.why)))
-	key = append(key, p.why...)
+	key = append(key, byte(p.inherit), flag(p.within), flag(p.git), flag(p.named), flag(p.public), flag(p.keeper != nil), byte(len(p.why)))
+	if key = append(key, p.why...); p.keeper != nil {
+		key = append(append(key, p.keeper.Pattern...), 0)
+	}
 	for _, s := range p.states {
 		key = append(key, byte(s>>24), byte(s>>16), byte(s>>8), byte(s))
 	}
@@ -215,9 +219,9 @@ func (p *Place) Rule(name string, own bool) Verdict {
 			v.Action, v.Mkdir, v.Why = r.Action, r.Mkdir, r.Why
 		}
 	}
-	if !decided && p.judge.secrets && !p.public {
-		if c := SecretOf(name, false); c != nil && (c.Holds == nil || c.Pattern == "*.pem") {
-			v.Action, v.Why = Credential, c.Why
+	if p.judge.secrets && !p.public && v.Action != Hide && v.Action != Allow {
+		if v.Secret = SecretOf(name, false); v.Secret == nil {
+			v.Secret = p.keeper
 		}
 	}
 	if v.Action == Allow {
@@ -238,6 +242,14 @@ func (p *Place) Below(name string) *Place {
 		next.git, next.named = true, true
 	}
 	next.public = p.public || next.named || Dependency(folded)
+	if next.keeper = p.keeper; p.judge.secrets && !next.public {
+		if k := SecretOf(name, true); k != nil {
+			next.keeper = k
+		}
+	}
+	if next.public {
+		next.keeper = nil
+	}
 	packages := Dependency(folded)
 	for _, s := range p.states {
 		i, at := int(s>>8), int(s&255)
@@ -259,7 +271,7 @@ func (p *Place) Repository() *Place {
 	if p.named {
 		return p
 	}
-	next := Place{within: true, git: true, public: p.public, inherit: p.inherit, why: p.why}
+	next := Place{within: true, git: true, public: p.public, keeper: p.keeper, inherit: p.inherit, why: p.why}
 	for i, cs := range p.judge.comps {
 		for at := range cs {
 			s := uint32(i<<8 | at)
@@ -275,11 +287,13 @@ func (p *Place) Repository() *Place {
 func (p *Place) has(state uint32) bool { return slices.Contains(p.states, state) }
 
 // Free reports whether everything below passes through, so that a native mount would show the same.
-func (p *Place) Free() bool { return len(p.states) == 0 && p.inherit == Free }
+func (p *Place) Free() bool {
+	return len(p.states) == 0 && p.inherit == Free && (p.public || !p.judge.secrets)
+}
 
 // Alike reports whether names at every depth below both places are treated alike, so that a directory may move from one to the other.
 func (p *Place) Alike(q *Place) bool {
-	return p.inherit == q.inherit && p.git == q.git && p.named == q.named && p.public == q.public && slices.Equal(p.states, q.states)
+	return p.inherit == q.inherit && p.git == q.git && p.named == q.named && p.public == q.public && p.keeper == q.keeper && slices.Equal(p.states, q.states)
 }
 
 // Open reports whether the directory itself may be changed.
@@ -304,7 +318,7 @@ func (j *Judge) At(rel string, repository func(dir string) bool) Verdict {
 			p = p.Repository()
 		}
 		v := p.Rule(name, false)
-		if i == len(parts)-1 || v.Action == Hide || v.Action == Credential {
+		if i == len(parts)-1 || v.Action == Hide {
 			return v // and all below
 		}
 		p = p.Below(name)

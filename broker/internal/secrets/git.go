@@ -8,6 +8,7 @@ import (
 	"io"
 	"path"
 	"strings"
+	"time"
 
 	"sbx/broker/internal/guard"
 	"sbx/broker/internal/host"
@@ -126,7 +127,36 @@ func (j *Judge) tracks(root, rel string, o Object) Because {
 	if !ok {
 		return NoName
 	}
-	name := r.name(p)
+	index, err := j.fs.Stamp(r.index)
+	if err != nil {
+		return NoName
+	}
+	key := comparison{r.name(p), o.Stamp, index}
+	j.mu.Lock()
+	was, ok := j.known[key]
+	j.mu.Unlock()
+	if ok {
+		return was
+	}
+	is := j.compare(r, key.name, o)
+	if now := time.Now().UnixNano(); now-o.Changed > int64(calm) && now-index.Changed > int64(calm) {
+		j.mu.Lock()
+		if len(j.known) >= remembered {
+			clear(j.known)
+		}
+		j.known[key] = is
+		j.mu.Unlock()
+	}
+	return is
+}
+
+// comparison is what an answer about git is for.
+type comparison struct {
+	name        string
+	file, index host.Stamp
+}
+
+func (j *Judge) compare(r repository, name string, o Object) Because {
 	id := j.entries(r, func(n []byte) bool { return string(n) == name })[name]
 	if id == nil {
 		return NoName

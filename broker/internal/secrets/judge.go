@@ -3,6 +3,7 @@ package secrets
 import (
 	"path"
 	"sync"
+	"time"
 
 	"sbx/broker/internal/guard"
 	"sbx/broker/internal/host"
@@ -79,13 +80,17 @@ type Judge struct {
 	dir string // a linked worktree's repository, outside of the tree
 
 	mu    sync.Mutex
+	heads map[reading]bool // what contents hold, of files that have not changed for a while
+	known map[comparison]Because
 	index string // the index that was read last, with its identity
 	stamp host.Stamp
 	text  []byte
 }
 
 // New returns a judge. Own may be nil: nothing is the sandbox's. GitDir is the repository of a linked worktree, "" for none.
-func New(fs FS, own *Ledger, gitDir string) *Judge { return &Judge{fs: fs, own: own, dir: gitDir} }
+func New(fs FS, own *Ledger, gitDir string) *Judge {
+	return &Judge{fs: fs, own: own, dir: gitDir, heads: map[reading]bool{}, known: map[comparison]Because{}}
+}
 
 // Own is the record of what the sandbox made, or nil.
 func (j *Judge) Own() *Ledger { return j.own }
@@ -163,11 +168,11 @@ func (j *Judge) Of(root, rel string, o Object) Finding {
 		if c.Most > 0 && o.Size > c.Most {
 			return f.open(Contents)
 		}
-		head, err := o.Read(guard.HeadSize)
+		holds, err := j.holdsOne(c.Secret, o)
 		if err != nil {
 			return unreadable(c)
 		}
-		if f.Because = Contents; !c.Holds(head) {
+		if f.Because = Contents; !holds {
 			return f.open(Contents)
 		}
 	}
@@ -178,6 +183,43 @@ func (j *Judge) Of(root, rel string, o Object) Finding {
 		f.Because = Modified
 	}
 	return f
+}
+
+// remembered is how many answers are kept, and calm how long a file must not have changed before one is: times of change are coarse.
+const (
+	remembered = 4096
+	calm       = 2 * time.Second
+)
+
+// reading is what an answer about contents is for.
+type reading struct {
+	host.Stamp
+	rule string
+}
+
+// holdsOne judges the contents of a file.
+func (j *Judge) holdsOne(row *guard.Secret, o Object) (bool, error) {
+	key := reading{o.Stamp, row.Pattern}
+	j.mu.Lock()
+	was, ok := j.heads[key]
+	j.mu.Unlock()
+	if ok {
+		return was, nil
+	}
+	head, err := o.Read(guard.HeadSize)
+	if err != nil {
+		return true, err
+	}
+	is := row.Holds(head)
+	if time.Now().UnixNano()-o.Changed > int64(calm) {
+		j.mu.Lock()
+		if len(j.heads) >= remembered {
+			clear(j.heads)
+		}
+		j.heads[key] = is
+		j.mu.Unlock()
+	}
+	return is, nil
 }
 
 func (f Finding) open(b Because) Finding {

@@ -78,6 +78,16 @@ func (l *Ledger) Has(st host.Stamp) bool {
 	return ok && (was == st || st.Type == host.Dir && was.Type == host.Dir)
 }
 
+// Empty says whether nothing is recorded.
+func (l *Ledger) Empty() bool {
+	if l == nil {
+		return true
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.have) == 0
+}
+
 // Note enters a file that the sandbox has just made or changed.
 func (l *Ledger) Note(st host.Stamp) {
 	if l == nil {

@@ -22,10 +22,11 @@ type Request struct {
 	Dir  bool
 	// Socket: the object is a socket, which is connected to, not opened.
 	Socket bool
-	// Hidden: the object does not exist inside. Guarded: it is read-only by its name. Only Options.Refused is told of such.
-	Hidden, Guarded bool
-	Why             error // Guarded: what Options.Check said, if it was asked
-	Many            bool  // Path is a directory in which too many names were asked about one by one; the answer is for all of them
+	// Hidden: the object does not exist inside. Guarded: it is read-only by its name. Kept: something was to be made in place of a hidden
+	// object. Only Options.Refused is told of such.
+	Hidden, Guarded, Kept bool
+	Why                   error // Guarded: what Options.Check said, if it was asked
+	Many                  bool  // Path is a directory in which too many names were asked about one by one; the answer is for all of them
 	// With is a directory above that has been allowed with its names: the answer is yes unless something forbids this one or asks about it.
 	With string
 

@@ -124,6 +124,13 @@ func (s *Server) SetAttr(cancel <-chan struct{}, in *fuse.SetAttrIn, out *fuse.A
 	if code := s.chown(&st, in); code != fuse.OK {
 		return code
 	}
+	if t.kind == loop && s.concealed(t.node, t.host) {
+		return errno(unix.ESTALE)
+	}
+	if _, ok := in.GetSize(); ok {
+		s.toBeWritten(t.node, t.host)
+	}
+	defer s.keeping(t.host)()
 	if err := s.change(t, &st, in); err != nil {
 		return status(err)
 	}

@@ -37,8 +37,12 @@ func (s *Server) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut
 	if t.typ != unix.S_IFREG {
 		return fuse.EACCES
 	}
-	if t.kind == loop && !s.current(t.node, t.host) {
+	if t.kind == loop && (!s.current(t.node, t.host) || s.concealed(t.node, t.host)) {
 		return errno(unix.ESTALE)
+	}
+	maybe := write && s.toBeWritten(t.node, t.host)
+	if in.Flags&unix.O_TRUNC != 0 {
+		defer s.keeping(t.host)()
 	}
 	fd, err := s.reopen(t.host, int(in.Flags)&hostFlags)
 	if err != nil {
@@ -53,7 +57,7 @@ func (s *Server) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut
 	if t.kind == loop && s.calm(t.node, fd) {
 		out.OpenFlags |= fuse.FOPEN_KEEP_CACHE
 	}
-	out.Fh = s.files.add(&handle{fd: fd, node: t.node, append: in.Flags&unix.O_APPEND != 0})
+	out.Fh = s.files.add(&handle{fd: fd, node: t.node, append: in.Flags&unix.O_APPEND != 0, maybe: maybe})
 	return fuse.OK
 }
 
@@ -95,6 +99,7 @@ func (s *Server) Write(cancel <-chan struct{}, in *fuse.WriteIn, data []byte) (u
 		}
 		return uint32(n), fuse.OK
 	}
+	defer s.keeping(h.fd)()
 	if in.WriteFlags&fuse.WRITE_KILL_SUIDGID != 0 {
 		if err := s.dropSetID(h.fd, strconv.Itoa(h.fd)); err != nil {
 			return 0, status(err)
@@ -148,6 +153,7 @@ func (s *Server) Fallocate(cancel <-chan struct{}, in *fuse.FallocateIn) fuse.St
 	case h.node.text:
 		return fuse.EACCES
 	}
+	defer s.keeping(h.fd)()
 	for {
 		err := unix.Fallocate(h.fd, in.Mode, int64(in.Offset), int64(in.Length))
 		if err != unix.EINTR {
@@ -176,6 +182,7 @@ func (s *Server) CopyFileRange(cancel <-chan struct{}, in *fuse.CopyFileRangeIn)
 	case h.node.text:
 		return 0, fuse.EXDEV // a copy is written
 	}
+	defer s.keeping(h.fd)()
 	offIn, offOut := int64(in.OffIn), int64(in.OffOut)
 	n, err := unix.CopyFileRange(from, &offIn, h.fd, &offOut, int(min(in.Len, 1<<30)), int(in.Flags))
 	return uint32(max(n, 0)), status(err)

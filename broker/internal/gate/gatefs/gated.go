@@ -78,6 +78,12 @@ func (s *Server) lookupGated(cancel <-chan struct{}, h *fuse.InHeader, n *node, 
 	if c.base.fd < 0 {
 		return fuse.ENOENT
 	}
+	if s.secret(c.path) {
+		if s.opts.Refused != nil && !s.isAgent(h) {
+			s.opts.Refused(Request{PID: h.Pid, Op: opLookup.String(), Path: c.path, Hidden: true})
+		}
+		return fuse.ENOENT
+	}
 	fd, foreign, err := s.hold(c)
 	switch {
 	case foreign != "" && foreign != c.path:
@@ -112,6 +118,9 @@ func (s *Server) lookupGated(cancel <-chan struct{}, h *fuse.InHeader, n *node, 
 	out.SetEntryTimeout(valid)
 	return fuse.OK
 }
+
+// secret says whether a path that asks does not exist because of its name.
+func (s *Server) secret(p string) bool { return s.opts.Secret != nil && s.opts.Secret(p) }
 
 // below is the gated object of a name in a directory.
 func below(n *node, name string) *node {

@@ -12,6 +12,7 @@ type handle struct {
 	fd     int // -1 for a skeleton directory
 	node   *node
 	append bool
+	maybe  bool // written to under a name of a secret, and perhaps none: see Server.written
 
 	mu    sync.Mutex // directories: one reader at a time moves the host offset
 	names []fuse.DirEntry
@@ -103,7 +104,12 @@ func (t *handles) closeAll() {
 }
 
 // Release ends a file handle.
-func (s *Server) Release(cancel <-chan struct{}, in *fuse.ReleaseIn) { s.files.drop(in.Fh) }
+func (s *Server) Release(cancel <-chan struct{}, in *fuse.ReleaseIn) {
+	if h := s.files.get(in.Fh); h != nil && h.maybe {
+		s.written(h)
+	}
+	s.files.drop(in.Fh)
+}
 
 // ReleaseDir ends a directory handle.
 func (s *Server) ReleaseDir(in *fuse.ReleaseIn) { s.files.drop(in.Fh) }

@@ -20,7 +20,8 @@ func (s *Server) verdict(n *node, name string) guard.Verdict {
 	return n.zone.Rule(name, s.isOwn(n))
 }
 
-func hidden(v guard.Verdict) bool { return v.Action == guard.Hide || v.Action == guard.Credential }
+// hidden says whether a name does not exist, whatever has it. Of a name of a secret that is another question.
+func hidden(v guard.Verdict) bool { return v.Action == guard.Hide }
 
 // making is how something gets a name.
 type making uint8
@@ -77,6 +78,8 @@ func (s *Server) mayTake(n *node, name string, isDir bool) fuse.Status {
 	v := s.verdict(n, name)
 	switch {
 	case hidden(v):
+		return fuse.ENOENT
+	case v.Secret != nil && !s.shows(n, name):
 		return fuse.ENOENT
 	case v.Action == guard.Text:
 		return fuse.OK

@@ -87,9 +87,12 @@ func (s *Server) lookupLoop(h *fuse.InHeader, n *node, name string, out *fuse.En
 	if n.zone == nil {
 		return fuse.ENOTDIR
 	}
-	if hidden(s.verdict(n, name)) {
+	switch v := s.verdict(n, name); {
+	case hidden(v):
 		s.tellHidden(h, n, name)
 		return absent(out)
+	case v.Secret != nil:
+		return s.lookupCandidate(h, n, name, out)
 	}
 	watched, seen := s.watch(n)
 	var st unix.Stat_t

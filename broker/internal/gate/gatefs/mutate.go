@@ -33,21 +33,33 @@ func (s *Server) Create(cancel <-chan struct{}, in *fuse.CreateIn, name string, 
 	}
 	flags := int(in.Flags)&(hostFlags|unix.O_EXCL) | unix.O_CREAT | unix.O_NOFOLLOW | unix.O_NONBLOCK
 	mode := in.Mode & 0o1777
-	fd, err := openBeneath(n.fd, name, flags, mode)
-	if err != nil {
-		return status(err)
+	var fd int
+	if s.candidate(n, name) {
+		if fd, code = s.makeFile(&in.InHeader, n, name, flags, mode); code != fuse.OK {
+			return code
+		}
+	} else {
+		var err error
+		if fd, err = openBeneath(n.fd, name, flags, mode); err != nil {
+			return status(err)
+		}
 	}
 	code = s.settle(n, name, fd, mode, &out.EntryOut)
 	if code != fuse.OK {
 		unix.Close(fd)
 		return code
 	}
+	maybe := false
+	if v := s.verdict(n, name); v.Secret != nil {
+		s.noteOwn(fd)
+		maybe = v.Secret.Holds != nil
+	}
 	if out.Attr.Mode&unix.S_IFMT != unix.S_IFREG { // the host had something else there
 		unix.Close(fd)
 		s.nodes.forget(out.NodeId, 1)
 		return fuse.EACCES
 	}
-	out.Fh = s.files.add(&handle{fd: fd, node: s.nodes.get(out.NodeId), append: in.Flags&unix.O_APPEND != 0})
+	out.Fh = s.files.add(&handle{fd: fd, node: s.nodes.get(out.NodeId), append: in.Flags&unix.O_APPEND != 0, maybe: maybe})
 	return fuse.OK
 }
 
@@ -97,10 +109,13 @@ func (s *Server) Mkdir(cancel <-chan struct{}, in *fuse.MkdirIn, name string, ou
 	}
 	mode := in.Mode & 0o1777
 	if err := unix.Mkdirat(n.fd, name, mode); err != nil {
-		return status(err)
+		return s.occupied(&in.InHeader, n, name, err)
 	}
 	code = s.made(n, name, mode, out)
 	if code == fuse.OK {
+		if s.candidate(n, name) {
+			s.noteOwn(s.nodes.get(out.NodeId).fd)
+		}
 		s.noteMkdir(n, name, s.nodes.get(out.NodeId).key.ID)
 		s.markFresh(out.NodeId)
 	}
@@ -128,8 +143,17 @@ func (s *Server) Mknod(cancel <-chan struct{}, in *fuse.MknodIn, name string, ou
 		return s.tellGuarded(&in.InHeader, n, name, code)
 	}
 	mode := in.Mode & (unix.S_IFMT | 0o1777)
+	if s.candidate(n, name) && mode&unix.S_IFMT == unix.S_IFREG {
+		fd, code := s.makeFile(&in.InHeader, n, name, unix.O_WRONLY|unix.O_EXCL, mode&0o1777)
+		if code != fuse.OK {
+			return code
+		}
+		defer unix.Close(fd)
+		defer s.keeping(fd)()
+		return s.settle(n, name, fd, mode&0o1777, out)
+	}
 	if err := unix.Mknodat(n.fd, name, mode, 0); err != nil {
-		return status(err)
+		return s.occupied(&in.InHeader, n, name, err)
 	}
 	return s.made(n, name, mode&0o1777, out)
 }
@@ -150,12 +174,13 @@ func (s *Server) Symlink(cancel <-chan struct{}, h *fuse.InHeader, target, name 
 		return s.tellGuarded(h, n, name, code)
 	}
 	if err := unix.Symlinkat(target, n.fd, name); err != nil {
-		return status(err)
+		return s.occupied(h, n, name, err)
 	}
 	fd, err := holdBeneath(n.fd, name)
 	if err != nil {
 		return status(err)
 	}
+	s.ownLink(n, name, target, fd)
 	return s.adopt(n, name, fd, out)
 }
 
@@ -193,8 +218,15 @@ func (s *Server) Link(cancel <-chan struct{}, in *fuse.LinkIn, name string, out 
 		}
 	}
 	defer t.done()
+	if s.concealed(from, t.host) {
+		return fuse.ENOENT
+	}
+	was := s.keeping(t.host)
 	if err := unix.Linkat(s.procfd, strconv.Itoa(t.host), n.fd, name, unix.AT_SYMLINK_FOLLOW); err != nil {
-		return status(err)
+		return s.occupied(&in.InHeader, n, name, err)
+	}
+	if was(); s.candidate(n, name) {
+		s.noteOwn(t.host)
 	}
 	return s.lookupLoop(&in.InHeader, n, name, out)
 }
@@ -226,6 +258,10 @@ func (s *Server) remove(cancel <-chan struct{}, h *fuse.InHeader, name string, f
 	if code := s.mayTake(n, name, flags != 0); code != fuse.OK {
 		return s.tellGuarded(h, n, name, code)
 	}
+	if s.candidate(n, name) {
+		return s.removeCandidate(n, name, flags)
+	}
+	defer s.keepingName(n, name)()
 	if flags == 0 {
 		return status(unix.Unlinkat(n.fd, name, 0))
 	}

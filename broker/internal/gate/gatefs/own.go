@@ -150,7 +150,7 @@ func (s *Server) plainTree(dir int, name string, at *guard.Place, ids *[]guard.I
 		return false
 	}
 	for _, e := range list {
-		if v := at.Rule(e.Name(), false); v.Action != guard.Free && v.Action != guard.Credential || v.Anchored {
+		if v := at.Rule(e.Name(), false); v.Action != guard.Free || v.Anchored {
 			return false
 		}
 		if e.IsDir() && !s.plainTree(fd, e.Name(), at.Below(e.Name()), ids, left) {

@@ -65,6 +65,10 @@ func (s *Server) list(in *fuse.ReadIn, add func(fuse.DirEntry) bool) fuse.Status
 		s.listed(h.node, in.Pid)
 	}
 	if h.fd >= 0 {
+		if h.node.kind == gated && s.opts.Secret != nil {
+			all := add
+			add = func(e fuse.DirEntry) bool { return s.secret(path.Join(h.node.path, e.Name)) || all(e) }
+		}
 		return status(s.listHost(h, int64(in.Offset), add))
 	}
 	if in.Offset == 0 || h.names == nil { // a rewound directory is read anew
@@ -113,7 +117,11 @@ func (s *Server) hides(n *node, name string) bool {
 			return false
 		}
 	}
-	return n.zone != nil && hidden(s.verdict(n, name))
+	if n.zone == nil {
+		return false
+	}
+	v := s.verdict(n, name)
+	return hidden(v) || v.Secret != nil && !s.shows(n, name)
 }
 
 // skeletonNames lists the described names and, where unlisted ones may be asked for, the host's; of those only what is granted, if
@@ -152,7 +160,7 @@ func (s *Server) addUnlisted(n *node, names []fuse.DirEntry, granted bool) []fus
 	defer unix.Close(fd)
 	h := handle{fd: fd, node: n}
 	_ = s.listHost(&h, 0, func(e fuse.DirEntry) bool { // a directory that fails half-way lists what it told
-		if e.Name != "." && e.Name != ".." && !n.dir.has(e.Name) && (!granted || s.granted(&node{path: path.Join(n.path, e.Name)})) {
+		if e.Name != "." && e.Name != ".." && !n.dir.has(e.Name) && !s.secret(path.Join(n.path, e.Name)) && (!granted || s.granted(&node{path: path.Join(n.path, e.Name)})) {
 			names = append(names, e)
 		}
 		return true

@@ -62,6 +62,15 @@ func (s *Server) Rename(cancel <-chan struct{}, in *fuse.RenameIn, oldName, newN
 		}
 		return s.tellGuarded(&in.InHeader, nd, newName, code)
 	}
+	defer s.keepingName(od, oldName)()
+	defer s.keepingName(nd, newName)()
+	if s.candidate(od, oldName) || s.candidate(nd, newName) {
+		code := s.renameCandidate(&in.InHeader, od, oldName, nd, newName, in.Flags)
+		if code == fuse.OK {
+			s.noteMoved(nd, newName, &moved)
+		}
+		return code
+	}
 	if in.Flags&unix.RENAME_EXCHANGE != 0 {
 		return s.exchange(od, oldName, nd, newName, &moved)
 	}

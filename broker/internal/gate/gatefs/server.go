@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 	"sbx/broker/internal/gate/fuse"
 	"sbx/broker/internal/guard"
+	"sbx/broker/internal/secrets"
 )
 
 // Mode is how a granted object is mounted.
@@ -57,10 +58,14 @@ type Options struct {
 	ServeFiles bool
 	// Refused is told what is denied without a question; before the request ends.
 	Refused func(Request)
+	// Secret says whether what the host has at a path that asks does not exist inside, because of its name. May be nil.
+	Secret func(path string) bool
 	// Unasked says that nobody can be asked: names that are not granted are not listed.
 	Unasked bool
 	// Root is the absolute path inside of the file system's own root, which git writes into .git files.
 	Root string
+	// Secrets judges what has the name of a secret. Without it all of that is hidden.
+	Secrets *secrets.Judge
 	// Check decides whether new may replace old at path, which a Check rule names. Old is nil when there is none.
 	Check func(path string, old, new []byte) error
 	Stat  StatMode
@@ -106,6 +111,7 @@ type Server struct {
 	freed   freed
 	judging sync.RWMutex // held while a name is judged and made; for writing while a directory is moved
 	texts   sync.Mutex
+	said    said
 }
 
 // New opens the host directories of the tree and answers the kernel's first message on fd, a /dev/fuse descriptor that has been

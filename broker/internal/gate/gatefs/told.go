@@ -3,6 +3,7 @@ package gatefs
 import (
 	"path"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -14,6 +15,36 @@ func (s *Server) tellHidden(h *fuse.InHeader, n *node, name string) {
 	var st unix.Stat_t
 	if s.opts.Refused != nil && n.fd >= 0 && !s.isAgent(h) && !strings.HasPrefix(name, reservedPrefix) && statName(n.fd, name, &st) == nil {
 		s.opts.Refused(Request{PID: h.Pid, Op: opLookup.String(), Path: path.Join(s.nodes.where(n), name), Hidden: true})
+	}
+}
+
+// said are the paths that were told of: a name of a secret is looked for anew each time.
+type said struct {
+	mu    sync.Mutex
+	paths map[string]bool
+}
+
+// maxSaid bounds them.
+const maxSaid = 1024
+
+// first says whether a path has not been told of.
+func (t *said) first(p string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.paths[p] || len(t.paths) >= maxSaid {
+		return false
+	}
+	if t.paths == nil {
+		t.paths = map[string]bool{}
+	}
+	t.paths[p] = true
+	return true
+}
+
+// tellKept reports that something was to be made where the host has what is hidden: that stays as it is.
+func (s *Server) tellKept(h *fuse.InHeader, n *node, name string) {
+	if s.opts.Refused != nil && !s.isAgent(h) {
+		s.opts.Refused(Request{PID: h.Pid, Op: opWrite.String(), Path: path.Join(s.nodes.where(n), name), Kept: true})
 	}
 }
 

@@ -83,5 +83,6 @@ func (s *Server) changeXattr(cancel <-chan struct{}, h *fuse.InHeader, name stri
 	case t.typ == unix.S_IFLNK:
 		return fuse.EPERM
 	}
+	defer s.keeping(t.host)()
 	return status(change(procPath(t.host)))
 }
