@@ -4,6 +4,7 @@
 # make check    gofmt, vet, staticcheck
 # make race     the packages that can, with Go's race detector
 # make bench    start-up against bubblewrap, paired, approvals over the socket, the host under bombs, as an ordinary user; as root the network too
+# make suites   the own tests of Go and Python, outside and inside, compared test by test (SUITES="go python")
 # make vm       other hosts, as virtual machines: all of them (make test takes a few)
 # make fuzz     every Fuzz function, FUZZTIME (30s) each, and mutated plans against sbx-helper for HELPERFUZZ (5m)
 # make audit-helper   what runs with privileges: files, lines, imports
@@ -26,7 +27,7 @@ RERUN ?= -rerun
 # themselves, which it knows nothing of. selftest drives the built programs.
 NORACE = shared/stage|broker/internal/gate/notify|selftest|selftest/vm
 
-.PHONY: all demo test race vm needs check bench fuzz audit-helper packages install clean
+.PHONY: all demo test suites race vm needs check bench fuzz audit-helper packages install clean
 
 all:
 	$(BUILD) $(ENTRY) -o bin/sbx ./broker
@@ -41,6 +42,9 @@ test: needs
 
 race: needs
 	@$(GO) run ./selftest/counttests $(GO) test -race -json -timeout 20m $$($(GO) list ./... | grep -vE '^sbx/($(NORACE))$$')
+
+suites: all
+	@sh selftest/testdata/suites.sh "$(CURDIR)" "$(GO)" $(SUITES)
 
 vm: needs
 	@sh selftest/vm/testdata/announce.sh

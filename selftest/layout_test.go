@@ -71,6 +71,7 @@ var mayImport = map[string][]string{
 	"selftest":            {},
 	"selftest/bench":      {},
 	"selftest/checks":     {},
+	"selftest/compare":    {},
 	"selftest/counttests": {},
 	"selftest/linked":     {},
 	"selftest/netbench":   {},
