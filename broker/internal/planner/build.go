@@ -142,6 +142,7 @@ func (v *view) collect() error {
 	}
 	v.hideHardLinks()
 	v.hideNames()
+	v.sayCredentials()
 	if in.Containers != nil {
 		if err := v.containers(); err != nil {
 			return err

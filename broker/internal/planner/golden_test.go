@@ -86,6 +86,34 @@ func goldenCases() map[string]func() Input {
 			in.Grants = join(grants(Write, "project", "/home/u/project"), grants(Read, "profile permissive", "/"))
 			return in
 		},
+		"names-below-ro": func() Input {
+			in := moderate(machine("/home/u/data/a", "/home/u/data/.env", "/home/u/data/deep/cert.pem : -----BEGIN CERTIFICATE-----",
+				"/home/u/data/deep/key.pem : -----BEGIN PRIVATE KEY-----", "/home/u/data/node_modules/x/key.pem : -----BEGIN PRIVATE KEY-----"), grants(Read, "--ro", "/home/u/data")...)
+			return in
+		},
+		"names-below-ro-without-fuse": func() Input {
+			in := moderate(machine("/home/u/data/a", "/home/u/data/.env", "/home/u/data/deep/id_rsa"), grants(Read, "--ro", "/home/u/data")...)
+			in.Facts.Fuse = false
+			return in
+		},
+		"names-below-overlay": func() Input {
+			return moderate(machine("/home/u/data/a", "/home/u/data/.env", "/home/u/data/deep/prod.env"), grants(Overlay, "--overlay", "/home/u/data")...)
+		},
+		"names-below-home": func() Input {
+			in := request(machine("/home/u/other/.env", "/home/u/other/x", "/home/u/.cargo/registry/src/key.pem : -----BEGIN PRIVATE KEY-----"))
+			in.Hides = hiddenPlaces()
+			in.Grants = join(grants(Read, "profile strict", system...), grants(Read, "--ro", "/home/u"))
+			return in
+		},
+		"names-below-rw": func() Input {
+			return moderate(machine("/home/u/data/a", "/home/u/data/deep/.netrc : machine a login b password c"), grants(Write, "--rw", "/home/u/data")...)
+		},
+		"name-granted": func() Input {
+			return moderate(machine("/home/u/project/.env"), grants(Read, "--ro", "/home/u/project/.env")...)
+		},
+		"credential-in-git": func() Input {
+			return moderate(machine("/home/u/project/.git/config : [remote \"origin\"] url = https://u:p@git.example/a"))
+		},
 		"hidden-below-ro": func() Input {
 			in := moderate(machine("/home/u/data/a", "/home/u/data/deep/b", "/home/u/data/deep/c"), grants(Read, "--ro", "/home/u/data")...)
 			in.Hides = append(in.Hides, Hide{Path: "/home/u/data/deep/b", Why: "--hide"})
