@@ -62,11 +62,15 @@ type component struct {
 	glob  bool
 	any   bool // **
 	exact bool
+	// simple: the only wildcard is one star, between before and after
+	simple        bool
+	before, after string
 }
 
 // Place is the policy that holds inside one directory. Places are interned: two of the same policy share one pointer.
 type Place struct {
 	judge   *Judge
+	index   *index
 	states  []uint32 // rule<<8 | component, ascending
 	inherit Action   // Guard below a guarded directory, else Free
 	why     string   // of what is inherited
@@ -115,6 +119,7 @@ func compile(r Rule) ([]component, error) {
 		if !r.Exact {
 			cs[i].text = Fold(p)
 		}
+		cs[i].before, cs[i].after, cs[i].simple = simple(cs[i].text)
 		if _, err := path.Match(cs[i].text, ""); err != nil {
 			return nil, err
 		}
@@ -169,7 +174,7 @@ func (j *Judge) intern(p Place) *Place {
 	if known := j.places[string(key)]; known != nil {
 		return known
 	}
-	p.judge = j
+	p.judge, p.index = j, newIndex(j, p.states)
 	for _, s := range p.states {
 		i, at := int(s>>8), int(s&255)
 		p.checks = p.checks || j.rules[i].Action == Check && at+1 == len(j.comps[i])
@@ -185,12 +190,15 @@ func flag(b bool) byte {
 	return 0
 }
 
-func (c component) matches(name, folded string) bool {
+func (c *component) matches(name, folded string) bool {
 	if c.exact {
 		folded = name
 	}
-	if !c.glob {
+	switch {
+	case !c.glob:
 		return c.text == folded
+	case c.simple:
+		return len(folded) >= len(c.before)+len(c.after) && strings.HasPrefix(folded, c.before) && strings.HasSuffix(folded, c.after)
 	}
 	ok, _ := path.Match(c.text, folded)
 	return ok
@@ -203,11 +211,12 @@ func (p *Place) Rule(name string, own bool) Verdict {
 	if own {
 		v = Verdict{}
 	}
-	decided, folded := false, Fold(name)
-	for _, s := range p.states {
+	decided := false
+	var buf [16]uint32
+	for _, s := range p.matching(buf[:0], name, Fold(name)) {
 		i, at := int(s>>8), int(s&255)
 		c, r := &p.judge.comps[i][at], &p.judge.rules[i]
-		if c.any || own && r.BuiltIn || !c.matches(name, folded) {
+		if own && r.BuiltIn {
 			continue
 		}
 		if at+1 < len(p.judge.comps[i]) {
@@ -251,14 +260,14 @@ func (p *Place) Below(name string) *Place {
 		next.keeper = nil
 	}
 	packages := Dependency(folded)
-	for _, s := range p.states {
+	found := p.matching(slices.Clone(p.index.anys), name, folded)
+	for _, s := range found {
 		i, at := int(s>>8), int(s&255)
-		c := &p.judge.comps[i][at]
 		switch {
 		case packages && p.judge.rules[i].Source:
-		case c.any:
+		case p.judge.comps[i][at].any:
 			next.states = p.judge.add(next.states, i, at)
-		case at+1 < len(p.judge.comps[i]) && c.matches(name, folded):
+		case at+1 < len(p.judge.comps[i]):
 			next.states = p.judge.add(next.states, i, at+1)
 		}
 	}

@@ -1,0 +1,49 @@
+package guard
+
+import (
+	"slices"
+	"strings"
+)
+
+// index finds the states of a place whose component matches a name, without looking at each: a project has hundreds of rules and
+// a call that makes a file is judged by them.
+type index struct {
+	folded, exact map[string][]uint32 // literal components
+	globs         []uint32
+	anys          []uint32 // states that wait for any number of components
+}
+
+func newIndex(j *Judge, states []uint32) *index {
+	x := &index{folded: map[string][]uint32{}, exact: map[string][]uint32{}}
+	for _, s := range states {
+		switch c := &j.comps[s>>8][s&255]; {
+		case c.any:
+			x.anys = append(x.anys, s)
+		case c.glob:
+			x.globs = append(x.globs, s)
+		case c.exact:
+			x.exact[c.text] = append(x.exact[c.text], s)
+		default:
+			x.folded[c.text] = append(x.folded[c.text], s)
+		}
+	}
+	return x
+}
+
+// matching appends the states whose component matches name, in the order of the rules.
+func (p *Place) matching(out []uint32, name, folded string) []uint32 {
+	out = append(append(out, p.index.folded[folded]...), p.index.exact[name]...)
+	for _, s := range p.index.globs {
+		if p.judge.comps[s>>8][s&255].matches(name, folded) {
+			out = append(out, s)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// simple splits a pattern whose only wildcard is one star.
+func simple(pattern string) (before, after string, ok bool) {
+	before, after, ok = strings.Cut(pattern, "*")
+	return before, after, ok && !strings.ContainsAny(after, `*?[\`) && !strings.ContainsAny(before, `?[\`)
+}
