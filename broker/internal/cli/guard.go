@@ -23,7 +23,7 @@ import (
 )
 
 // serveGuard returns the function that serves the guarded directories of a plan.
-func (t *term) serveGuard(in *planner.Input, p *plan.Plan, asks *asking, refused *blocked) func(*stage.Child, *plan.Mount, int) error {
+func (t *term) serveGuard(in *planner.Input, p *plan.Plan, asks *asking, refused *blocked, left *planted) func(*stage.Child, *plan.Mount, int) error {
 	var looked atomic.Int32
 	configs := &guard.Configs{Elsewhere: changes.Elsewhere(p)}
 	return func(c *stage.Child, m *plan.Mount, fd int) error {
@@ -36,7 +36,8 @@ func (t *term) serveGuard(in *planner.Input, p *plan.Plan, asks *asking, refused
 			Owner:   gatefs.Owner{UID: in.Facts.UID, GID: in.Facts.GID},
 			Root:    string(m.Target),
 			Secrets: secrets.New(host.FS{}, in.Own, in.GitDir),
-			Check:   func(p string, old, next []byte) error { return configs.Check(inProject(in, m, p), old, next) },
+			Changed: func(p string) { left.change(path.Join(string(m.Target), p)) }, Repository: left.repository,
+			Check: func(p string, old, next []byte) error { return configs.Check(inProject(in, m, p), old, next) },
 			Refused: func(r gatefs.Request) {
 				if looked.Add(1) <= maxLooked {
 					r.PID = outside(c.PID, r.PID)
@@ -173,6 +174,11 @@ func guardJudge(in *planner.Input, m *plan.Mount) (*guard.Judge, error) {
 			out = append(out, r)
 		} else {
 			shown = append(shown, r)
+		}
+	}
+	for _, r := range in.Referred {
+		if rel, ok := strings.CutPrefix(r.Path, dir+"/"); ok {
+			out = append(out, guard.Rule{Pattern: globLiteral(rel), Action: guard.Guard, Why: r.Why})
 		}
 	}
 	return guard.NewJudge(append(append(out, guard.BuiltIn()...), shown...), guard.HideSecrets)

@@ -80,8 +80,21 @@ func (t *term) input(r *request, s settings, facts host.Facts) (*planner.Input, 
 		return nil, err
 	}
 	in.Agent = r.engine == engineNotify && !in.Direct
+	in.Refer(t.gitSettings(facts.Home))
 	switchOff(r.hooks, t, in)
 	return in, nil
+}
+
+// gitSettings are the files in which the person and the machine tell git what to do in every repository.
+func (t *term) gitSettings(home string) []string {
+	if file := host.Lookup(t.env, "GIT_CONFIG_GLOBAL"); path.IsAbs(file) {
+		return []string{"/etc/gitconfig", file}
+	}
+	xdg := host.Lookup(t.env, "XDG_CONFIG_HOME")
+	if !path.IsAbs(xdg) {
+		xdg = home + "/.config"
+	}
+	return []string{"/etc/gitconfig", xdg + "/git/config", home + "/.gitconfig"}
 }
 
 // project finds the directory that the program works in, and the project it belongs to.

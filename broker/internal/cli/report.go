@@ -173,17 +173,18 @@ type runReport struct {
 	Blocked  []reported `json:"blocked"`
 	Asked    []reported `json:"asked"`
 	Calls    []string   `json:"calls"` // refused system calls
+	Left     []string   `json:"left"`  // what somebody may run outside: made repositories, changed build files
 	More     int        `json:"more"`  // accesses beyond those that are listed
 }
 
 // summarize says after a run what was refused and asked: to people in lines, to agents as one object.
-func (t *term) summarize(r *request, sid string, asks *asking, refused *blocked, res launch.Result) {
+func (t *term) summarize(r *request, sid string, asks *asking, refused *blocked, left []string, res launch.Result) {
 	p := &report{}
 	if asks != nil {
 		p = &asks.report
 	}
 	if r.json {
-		out := runReport{SID: sid, Status: res.Status, TimedOut: res.TimedOut, Blocked: []reported{}, Asked: []reported{}, Calls: append([]string{}, refused.summary()...)}
+		out := runReport{SID: sid, Status: res.Status, TimedOut: res.TimedOut, Blocked: []reported{}, Asked: []reported{}, Calls: append([]string{}, refused.summary()...), Left: append([]string{}, left...)}
 		p.mu.Lock()
 		for _, x := range p.list {
 			if x.denied {
@@ -202,7 +203,7 @@ func (t *term) summarize(r *request, sid string, asks *asking, refused *blocked,
 	if r.quiet {
 		return
 	}
-	for _, line := range append(p.lines(), refused.summary()...) {
+	for _, line := range slices.Concat(p.lines(), refused.summary(), left) {
 		t.warn(line)
 	}
 }

@@ -2,6 +2,7 @@ package guard
 
 import (
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -130,6 +131,9 @@ func workspaceNames() []Rule {
 // RunLater says whether a file of this base name at rel is one that people run by a build, a test or a service and that may
 // be changed all the same; what changed is told at the end of a run.
 func RunLater(rel string) bool {
+	if slices.ContainsFunc(strings.Split(path.Dir(rel), "/"), Dependency) {
+		return false
+	}
 	base := path.Base(rel)
 	switch base {
 	case "Makefile", "makefile", "GNUmakefile", "package.json", "build.rs", "setup.py", "setup.cfg", "pyproject.toml", "tox.ini", "noxfile.py", "conftest.py",

@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"fmt"
 	"path"
 	"sort"
 	"strings"
@@ -12,14 +13,28 @@ import (
 
 // Bounds of what is mounted natively in a tree that is served.
 const (
-	maxBound  = 256  // sub-directories that are mounted natively
-	bigEnough = 1500 // directory entries from which walking them through the broker would be felt
+	maxBound     = 256    // sub-directories that are mounted natively
+	bigEnough    = 1500   // directory entries from which walking them through the broker would be felt
+	maxProtected = 512    // names that are protected one by one where there is no file server
+	guardScan    = 40_000 // directory entries that are looked through for guarded names before something is mounted natively
 )
 
-// needsGuard says whether the directory is the project. It is guarded even if it holds nothing that wants
-// a guard yet: a hook or a setting that the program makes is as dangerous as one that it changes.
+// needsGuard says whether the directory is the project, or another that a person made writable: any can hold repositories and be opened as a
+// project. It is guarded even if it holds nothing that wants a guard yet: a hook or a setting that the program makes is as dangerous as
+// one that it changes. A grant that names a guarded thing itself is what its owner wants changed.
 func (v *view) needsGuard(p string) bool {
-	return (p == v.in.Project || p == v.in.GitDir) && !v.in.NoGuard
+	if v.in.NoGuard {
+		return false
+	}
+	if p == v.in.Project || p == v.in.GitDir {
+		return true
+	}
+	n := v.root.find(p)
+	if n == nil || !n.granted || n.mode != Write || n.missing || !n.grant.guardable() || v.in.Containers != nil && n.grant.Why != "" && p == v.in.Containers.Store {
+		return false
+	}
+	act := guard.Look(strings.TrimPrefix(p, "/")).Action
+	return act == guard.Free || act == guard.Text
 }
 
 // guarded shows a directory with names in it that must stay hidden or unwritten, whatever the host or the program does to them. It is
@@ -49,10 +64,86 @@ func (v *view) guarded(p string, n *node, mode Mode, g Grant) error {
 			v.bind(p+"/.git/objects/pack", mode, g)
 		}
 	}
-	for _, dir := range worthBinding(v.plainDirs(p, n, searchDepth, nil)) {
+	plain := worthBinding(v.plainDirs(p, n, searchDepth, nil))
+	if mode == Write && len(plain) > 0 && v.needsGuard(p) {
+		if found := v.guardedNames(p); len(found.above) > 0 {
+			plain = worthBinding(v.plainDirs(p, n, searchDepth, found.above))
+		}
+		v.sayNative(p, plain)
+	}
+	for _, dir := range plain {
 		v.bind(dir, mode, g)
 	}
 	return v.below(p, n)
+}
+
+func (v *view) sayNative(p string, dirs []string) {
+	if len(dirs) > 0 {
+		v.losses = append(v.losses, Loss{What: "guarded names deep in " + plan.Bytes(p).Quote(),
+			Why: fmt.Sprintf("it is large, so %d of its directories are mounted natively: repositories and editors' settings made there are told of when the run ends, and not refused", len(dirs)),
+			Fix: "--ephemeral, and look at what is applied"})
+	}
+}
+
+// guardedFound is what a search for guarded names has found in a tree.
+type guardedFound struct {
+	names        []string        // absolute
+	repositories []string        // directories that git takes for one
+	above        map[string]bool // the directories above these, and those that were not looked through
+	cut          bool
+}
+
+// guardedNames looks for them level by level, within a budget.
+func (v *view) guardedNames(top string) guardedFound {
+	out := guardedFound{above: make(map[string]bool)}
+	mark := func(p string) {
+		for ; p != top && p != "/" && !out.above[p]; p = path.Dir(p) {
+			out.above[p] = true
+		}
+	}
+	for _, r := range v.in.Referred {
+		if host.Within(r.Path, top) && r.Path != top {
+			out.names = append(out.names, r.Path)
+			mark(path.Dir(r.Path))
+		}
+	}
+	judge, err := guard.NewJudge(guard.BuiltIn())
+	if err != nil {
+		return out
+	}
+	type dir struct {
+		path string
+		at   *guard.Place
+	}
+	left := guardScan
+	for queue := []dir{{top, judge.Root()}}; len(queue) > 0; queue = queue[1:] {
+		d := queue[0]
+		list, err := v.in.FS.ReadDir(d.path)
+		if left -= len(list); err != nil || left < 0 {
+			out.cut = true
+			mark(d.path)
+			continue
+		}
+		for _, e := range list {
+			p := path.Join(d.path, e.Name)
+			r := d.at.Rule(e.Name, false)
+			switch {
+			case r.Action == guard.Text && e.Type == host.Dir:
+				out.repositories = append(out.repositories, p)
+			case r.Action == guard.Keep:
+				out.repositories = append(out.repositories, d.path)
+			case r.Action == guard.Guard:
+				out.names = append(out.names, p)
+			}
+			if r.Action != guard.Free || r.Anchored {
+				mark(d.path)
+			}
+			if e.Type == host.Dir && (r.Action == guard.Free || r.Action == guard.Keep) {
+				queue = append(queue, dir{p, d.at.Below(e.Name)})
+			}
+		}
+	}
+	return out
 }
 
 // plainDir is a sub-directory of a guarded directory that needs no guard, and how many names are in it, at most
@@ -62,17 +153,21 @@ type plainDir struct {
 	size int
 }
 
-// plainDirs adds to found the sub-directories of p that could be bound natively.
-func (v *view) plainDirs(p string, n *node, depth int, found []plainDir) []plainDir {
+// plainDirs are the sub-directories of p that could be bound natively.
+func (v *view) plainDirs(p string, n *node, depth int, special map[string]bool) (found []plainDir) {
 	list, _ := v.in.FS.ReadDir(p)
 	for _, e := range list {
 		child, c := path.Join(p, e.Name), n.child(e.Name)
 		switch {
 		case e.Type != host.Dir || c != nil && (c.hidden || c.granted):
-		case depth == searchDepth && (e.Name == ".git" || guard.Look(e.Name).Action == guard.Guard):
+		case e.Name == ".git" || depth == searchDepth && guard.Look(e.Name).Action == guard.Guard:
 		case guard.SecretOf(e.Name, true) != nil: // what lies in it is judged name by name
 		case c != nil && (c.hides() || c.finds()):
-			found = v.plainDirs(child, c, depth-1, found)
+			found = append(found, v.plainDirs(child, c, depth-1, special)...)
+		case special[child]:
+			if depth > 0 {
+				found = append(found, v.plainDirs(child, c, depth-1, special)...)
+			}
 		case !guard.Disposable(e.Name):
 			found = append(found, plainDir{child, v.size(child)})
 		}
@@ -130,20 +225,26 @@ func (v *view) size(dir string) int {
 func (v *view) covered(p string, n *node, g Grant) error {
 	v.bind(p, Write, g)
 	names := n.hiddenNames("")
-	list, _ := v.in.FS.ReadDir(p)
-	for _, e := range list {
-		if e.Type != host.Link && guard.Look(e.Name).Action == guard.Guard {
-			v.late = append(v.late, plan.Mount{Kind: plan.Protect, Target: plan.Bytes(path.Join(p, e.Name)), Access: plan.ReadOnly, Optional: true})
+	found := v.guardedNames(p)
+	if p == v.in.GitDir {
+		found.repositories = append(found.repositories, p)
+	}
+	protect := func(p string, a plan.Access) {
+		if len(v.late) < maxProtected {
+			v.late = append(v.late, plan.Mount{Kind: plan.Protect, Target: plan.Bytes(p), Access: a, Optional: a == plan.ReadOnly})
 		}
 	}
-	repository := p
-	if st, err := v.in.FS.Lstat(p + "/.git"); p == v.in.Project && err == nil && st.Type == host.Dir {
-		repository = p + "/.git"
-		v.late = append(v.late, plan.Mount{Kind: plan.Protect, Target: plan.Bytes(repository), Access: plan.ReadWrite})
+	for _, name := range found.names {
+		if st, err := v.in.FS.Lstat(name); err == nil && st.Type != host.Link {
+			protect(name, plan.ReadOnly)
+		}
 	}
-	if repository != p || p == v.in.GitDir {
-		for _, f := range []string{"hooks", "config", "info/attributes", "config.worktree"} {
-			v.late = append(v.late, plan.Mount{Kind: plan.Protect, Target: plan.Bytes(repository + "/" + f), Access: plan.ReadOnly, Optional: true})
+	for _, dir := range found.repositories {
+		if dir != p {
+			protect(dir, plan.ReadWrite) // a mount point cannot be moved away
+		}
+		for _, f := range [...]string{"hooks", "config", "info/attributes", "config.worktree"} {
+			protect(dir+"/"+f, plan.ReadOnly)
 		}
 	}
 	for _, h := range names {

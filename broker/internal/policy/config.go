@@ -50,6 +50,8 @@ type FS struct {
 	Caches      string   // overlay | rw | ro
 	NoSymFollow bool
 	TmpSize     string
+	// MadeRepositories says what becomes of repositories that a session made: list | neutralise
+	MadeRepositories string
 }
 
 // Network is section [network].
@@ -96,7 +98,7 @@ func Defaults() Config {
 			Enabled: true, Profile: "moderate", Mode: "dynamic", Gate: "auto", FallbackOnUnavailable: "block", Debug: true,
 			NonRootUser: true, Prompt: "auto", PromptTimeout: 5 * time.Minute, Questions: 32, Stat: "ask",
 		},
-		FS:      FS{Caches: "overlay", TmpSize: "1G"},
+		FS:      FS{Caches: "overlay", TmpSize: "1G", MadeRepositories: "list"},
 		Network: Network{Mode: "auto", TLS: "none"},
 		Audit:   Audit{Forward: "none"},
 		Limits:  Limits{Memory: "75%", Pids: 4096},

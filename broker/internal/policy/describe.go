@@ -135,6 +135,8 @@ func sentence(key string) string {
 		return "How tool caches are shown at their usual paths."
 	case "fs.no_sym_follow":
 		return "Whether symbolic links are not followed in writable places: the project, what is granted for writing, layers and /tmp. They can still be made and read."
+	case "fs.made_repositories":
+		return "What becomes of hooks and settings of repositories that a session made: told at its end, or made harmless as well."
 	case "fs.tmp_size":
 		return "The size of each temporary file system."
 	case "network.allow":

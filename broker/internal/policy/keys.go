@@ -84,6 +84,7 @@ func keyTable() []key {
 		{name: "fs.ask", typ: tPatterns, limit: byAdding, ptr: func(c *Config) any { return &c.FS.Ask }},
 		{name: "fs.caches", typ: tEnum, limit: toFirst, words: []string{"ro", "overlay", "rw"}, ptr: func(c *Config) any { return &c.FS.Caches }},
 		{name: "fs.no_sym_follow", typ: tBool, limit: toTrue, ptr: func(c *Config) any { return &c.FS.NoSymFollow }},
+		{name: "fs.made_repositories", typ: tEnum, limit: toFirst, words: []string{"neutralise", "list"}, ptr: func(c *Config) any { return &c.FS.MadeRepositories }},
 		{name: "fs.tmp_size", typ: tSize, limit: toLess, ptr: func(c *Config) any { return &c.FS.TmpSize }},
 
 		{name: "network.allow", typ: tBool, limit: toFalse, ptr: func(c *Config) any { return &c.Network.Allow }},

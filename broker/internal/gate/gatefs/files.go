@@ -57,8 +57,21 @@ func (s *Server) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut
 	if t.kind == loop && s.calm(t.node, fd) {
 		out.OpenFlags |= fuse.FOPEN_KEEP_CACHE
 	}
+	if write && t.kind == loop {
+		s.noteWriting(t.node)
+	}
 	out.Fh = s.files.add(&handle{fd: fd, node: t.node, append: in.Flags&unix.O_APPEND != 0, maybe: maybe})
 	return fuse.OK
+}
+
+// noteWriting is noteMaking for a file that is there.
+func (s *Server) noteWriting(n *node) {
+	s.nodes.mu.RLock()
+	parent, name := n.parent, n.name
+	s.nodes.mu.RUnlock()
+	if parent != nil && parent.zone != nil {
+		s.noteMaking(parent, name)
+	}
 }
 
 // calm reports whether the cached pages of a file are surely those of the host: nothing has changed since they were read, and

@@ -1,6 +1,7 @@
 package gatefs
 
 import (
+	"path"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -37,6 +38,14 @@ const (
 // mayMake reports whether something new may get the name. A directory made by mkdir is empty, so it may stand where guarded
 // names lie below; anything else there would be unvetted.
 func (s *Server) mayMake(n *node, name string, how making) fuse.Status {
+	code := s.judgeMaking(n, name, how)
+	if code == fuse.OK {
+		s.noteMaking(n, name)
+	}
+	return code
+}
+
+func (s *Server) judgeMaking(n *node, name string, how making) fuse.Status {
 	if n.dir != nil && n.dir.has(name) {
 		if c, ok := n.dir.children[name]; ok && (c.Kind == Hidden || c.Kind == Silent) {
 			return fuse.EACCES
@@ -63,6 +72,21 @@ func (s *Server) mayMake(n *node, name string, how making) fuse.Status {
 		return fuse.EACCES
 	}
 	return fuse.OK
+}
+
+// noteMaking tells of names that are about to be made or written and that somebody may run outside. In the session's own directories that
+// is for whoever looks at what is new.
+func (s *Server) noteMaking(n *node, name string) {
+	own := s.isOwn(n)
+	if own && name == "HEAD" && s.opts.Repository != nil {
+		s.opts.Repository(n.key.ID, n.fd)
+	}
+	if own || s.opts.Changed == nil || n.zone.Git() {
+		return
+	}
+	if rel := path.Join(s.nodes.where(n), name); guard.RunLater(strings.TrimPrefix(rel, "/")) {
+		s.opts.Changed(rel)
+	}
 }
 
 func isFile(dir int, name string) bool {

@@ -1,0 +1,73 @@
+package guard
+
+import (
+	"path"
+	"strings"
+)
+
+// Reference is a file or directory that a person's own git configuration makes git run or read.
+type Reference struct {
+	Key    string
+	Path   string // absolute
+	Config bool   // it is another configuration
+	Dir    bool   // it is meant also where it is a directory, or missing
+}
+
+// References lists what a configuration in the directory dir refers to, for a work tree at top. Relative paths of commands are taken from
+// there, as git runs them. What is not understood refers to nothing: git does not read it either.
+func References(config []byte, dir, top, home string) []Reference {
+	p, err := parse(config)
+	if err != nil {
+		return nil
+	}
+	var out []Reference
+	for _, s := range p.settings {
+		section, _, name := s.parts()
+		switch {
+		case (section == "include" || section == "includeif") && name == "path":
+			out = append(out, Reference{Key: s.key, Path: absolute(s.value, dir, home), Config: true, Dir: true})
+		case s.key == "core.hookspath" || s.key == "core.attributesfile" || s.key == "init.templatedir":
+			out = append(out, Reference{Key: s.key, Path: absolute(s.value, top, home), Dir: true})
+		case !isData(section, name):
+			for _, w := range words(s.value) {
+				out = append(out, Reference{Key: s.key, Path: absolute(w, top, home), Dir: strings.HasPrefix(w, "./") || strings.HasPrefix(w, "../")})
+				if path.IsAbs(w) { // what is left of $(git rev-parse --show-toplevel)/x
+					out = append(out, Reference{Key: s.key, Path: path.Join(top, w)})
+				}
+			}
+		}
+	}
+	return out
+}
+
+// isData says whether a setting names places and files that are only read as data.
+func isData(section, name string) bool {
+	switch section {
+	case "branch", "user", "author", "committer", "extensions", "url", "safe", "maintenance":
+		return true
+	case "remote", "submodule":
+		return name != "uploadpack" && name != "receivepack" && name != "vcs" && name != "update"
+	}
+	return strings.HasSuffix(name, "file") || name == "template"
+}
+
+// words are the parts of a shell command that may be paths.
+func words(command string) []string {
+	var out []string
+	for _, w := range strings.FieldsFunc(strings.TrimPrefix(command, "!"), func(r rune) bool { return strings.ContainsRune(" \t\n;|&()<>\"'`=", r) }) {
+		if strings.Contains(w, "/") && !strings.Contains(w, "://") {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+func absolute(p, dir, home string) string {
+	switch {
+	case p == "~" || strings.HasPrefix(p, "~/"):
+		return path.Join(home, strings.TrimPrefix(p[1:], "/"))
+	case path.IsAbs(p):
+		return path.Clean(p)
+	}
+	return path.Join(dir, p)
+}
