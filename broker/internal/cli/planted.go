@@ -260,7 +260,7 @@ func (l *planted) look(dir string, at *guard.Place, left *int, out []string) []s
 	for _, e := range list {
 		p := path.Join(dir, e.Name())
 		v := at.Rule(e.Name(), false)
-		if v.Action != guard.Free && v.Action != guard.Credential {
+		if v.Action != guard.Free {
 			if info, err := e.Info(); err == nil && changedSince(info, l.began) {
 				out = append(out, "made: "+quote(p)+": "+v.Why)
 			}
