@@ -12,6 +12,17 @@ TEXT sbx_helper_start(SB),NOSPLIT|NOFRAME,$0
 	SYSCALL
 	TESTL	AX, AX
 	JNE	runtime
+	MOVL	$20, R13 // SIGTSTP, then SIGTTIN and SIGTTOU: a terminal stops whom its user may not signal
+stops:
+	MOVQ	R13, DI
+	LEAQ	ignored<>(SB), SI
+	XORL	DX, DX
+	MOVQ	$8, R10
+	MOVQ	$13, AX // rt_sigaction
+	SYSCALL
+	INCQ	R13
+	CMPQ	R13, $23
+	JNE	stops
 	MOVQ	$104, AX // getgid
 	SYSCALL
 	MOVL	AX, ·entered+4(SB)
@@ -68,6 +79,10 @@ broken:
 	MOVQ	$231, AX // exit_group
 	SYSCALL
 	JMP	broken
+
+// struct sigaction: SIG_IGN.
+DATA ignored<>+0(SB)/8, $1
+GLOBL ignored<>(SB), RODATA|NOPTR, $32
 
 // Version 3, this thread.
 DATA capHeader<>+0(SB)/4, $0x20080522

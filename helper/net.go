@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -27,7 +28,7 @@ var somewhere = [4]byte{192, 0, 2, 1}
 // made it (NFT_TABLE_F_OWNER), however this process ends. So there is no bridge, which would have to be removed.
 func network() {
 	c := identify(true)
-	ownSession()
+	_, _ = syscall.Setsid()
 	body, fds, err := wire.Receive(wire.FD, len(wire.NetRequest), time.Now().Add(receiveTime))
 	must(err, wire.BadRequest)
 	want(string(body) == wire.NetRequest && len(fds) == 1, wire.BadRequest, 0)
@@ -77,7 +78,7 @@ func (o org) connect(netns int, owner string) {
 		var table *rtnl.Conn
 		err = l.begin(route, owner)
 		if err == nil {
-			table, err = l.filter(out) // in force before the device is up
+			table, err = l.filter(out, owner) // in force before the device is up
 		}
 		if err == unix.EEXIST || table == nil && err == unix.EPERM { // a table of the name is there, somebody's
 			l.remove(route)
@@ -106,20 +107,35 @@ func (l line) begin(route *rtnl.Conn, owner string) error {
 	if err == nil {
 		err = route.Alias(index, owner)
 	}
-	own, all := 0, 0
+	t := tally{owner: owner}
 	if err == nil {
-		err = route.Devices(func(name, alias string) {
-			if strings.HasPrefix(name, "sbx") && strings.HasPrefix(alias, "for uid ") {
-				if all++; alias == owner {
-					own++
-				}
-			}
-		})
+		err = route.Devices(t.add)
 	}
-	if err == nil && (own > maxDevices || all > maxOfAll) {
-		err = errTooMany
+	if err == nil {
+		err = t.full()
 	}
 	return err
+}
+
+// tally counts an owner's devices, or tables, and everybody's.
+type tally struct {
+	owner    string
+	own, all int
+}
+
+func (t *tally) add(name, owner string) {
+	if strings.Contains(name, "sbx") && strings.HasPrefix(owner, "for uid ") {
+		if t.all++; owner == t.owner {
+			t.own++
+		}
+	}
+}
+
+func (t *tally) full() error {
+	if t.own > maxDevices || t.all > maxOfAll {
+		return errTooMany
+	}
+	return nil
 }
 
 // line is one device pair: its name on the host and the two addresses of its part of the range.

@@ -49,6 +49,8 @@ func known() [][]byte {
 
 const dropIt, acceptIt = 0, 1
 
+const tableUserdata = 6 // NFTA_TABLE_USERDATA
+
 func verdict(code uint32) [][]byte {
 	return [][]byte{expr("immediate", be32(unix.NFTA_IMMEDIATE_DREG, unix.NFT_REG_VERDICT),
 		rtnl.Attr(unix.NFTA_IMMEDIATE_DATA|nested, rtnl.Attr(unix.NFTA_DATA_VERDICT|nested, be32(unix.NFTA_VERDICT_CODE, code))))}
@@ -87,7 +89,7 @@ func (r *rules) rule(chain string, parts ...[][]byte) {
 // filter makes the table SBX-name, which is gone when the socket that it returns is: from the sandbox's address to
 // the default route, with the host's address, and answers back. Nothing goes to the host itself, nothing to any
 // other network of its, and nothing begins outside.
-func (l line) filter(out int) (*rtnl.Conn, error) {
+func (l line) filter(out int, owner string) (*rtnl.Conn, error) {
 	in, leaving := unix.NFT_META_IIFNAME, unix.NFT_META_OIFNAME
 	name, way, a := make([]byte, 16), binary.NativeEndian.AppendUint32(nil, uint32(out)), l.theirs.As4()
 	copy(name, l.name)
@@ -97,7 +99,7 @@ func (l line) filter(out int) (*rtnl.Conn, error) {
 
 	r := &rules{table: "SBX-" + l.name}
 	const owned = 0x2 // NFT_TABLE_F_OWNER, 5.12; older kernels refuse it
-	r.add(unix.NFT_MSG_NEWTABLE, unix.NLM_F_EXCL, rtnl.Text(unix.NFTA_TABLE_NAME, r.table), be32(unix.NFTA_TABLE_FLAGS, owned))
+	r.add(unix.NFT_MSG_NEWTABLE, unix.NLM_F_EXCL, rtnl.Text(unix.NFTA_TABLE_NAME, r.table), be32(unix.NFTA_TABLE_FLAGS, owned), rtnl.Attr(tableUserdata, []byte(owner)))
 	r.chain("forward", "filter", unix.NF_INET_FORWARD, 0)
 	r.rule("forward", from(), meta(unix.NFT_META_NFPROTO, unix.NFT_CMP_NEQ, []byte{unix.NFPROTO_IPV4}), drop)
 	r.rule("forward", from(), source(unix.NFT_CMP_NEQ, a), drop)
@@ -120,9 +122,34 @@ func (l line) filter(out int) (*rtnl.Conn, error) {
 		return nil, err
 	}
 	batch := append([]rtnl.Message{edge(unix.NFNL_MSG_BATCH_BEGIN)}, append(r.list, edge(unix.NFNL_MSG_BATCH_END))...)
-	if err := c.Do(batch, nil); err != nil {
+	err = c.Do(batch, nil)
+	if err == nil { // a table may last longer than its device, which the caller can remove
+		err = countTables(c, owner)
+	}
+	if err != nil {
 		unix.Close(c.FD)
 		return nil, err
 	}
 	return c, nil
+}
+
+// countTables looks how many tables there are, by the owner that each names.
+func countTables(c *rtnl.Conn, owner string) error {
+	t := tally{owner: owner}
+	err := c.Do([]rtnl.Message{{Kind: unix.NFNL_SUBSYS_NFTABLES<<8 | unix.NFT_MSG_GETTABLE, Flags: unix.NLM_F_DUMP, Body: []byte{unix.NFPROTO_INET, unix.NFNETLINK_V0, 0, 0}}}, func(_ int, b []byte) {
+		var name, of string
+		rtnl.Attrs(b[min(4, len(b)):], func(kind int, v []byte) {
+			switch kind {
+			case unix.NFTA_TABLE_NAME:
+				name = unix.ByteSliceToString(v)
+			case tableUserdata:
+				of = string(v)
+			}
+		})
+		t.add(name, of)
+	})
+	if err == nil {
+		err = t.full()
+	}
+	return err
 }

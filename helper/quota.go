@@ -12,6 +12,7 @@ const (
 	slotsDir = "/run/sbx-helper"
 	slots    = slotsDir + "/slots"
 	maxSlots = 128
+	aboveAll = 31 // at exit the lock goes last: a file of the caller's may take its time to be closed
 )
 
 // takeSlot returns a descriptor that counts for c until nobody has it open any more. The file is root's and reached
@@ -27,11 +28,14 @@ func takeSlot(c caller) int {
 	_ = unix.Setfsuid(before)
 	must(err, wire.NoSlots)
 	unix.Close(dir)
+	slot, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, aboveAll)
+	must(err, wire.NoSlots)
+	unix.Close(fd)
 	must(unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0), wire.Broken) // a change of ids may have undone it
 	for i := range int64(min(limit.Cur, maxSlots)) {
 		l := unix.Flock_t{Type: unix.F_WRLCK, Start: int64(c.uid)*maxSlots + i, Len: 1}
-		if unix.FcntlFlock(uintptr(fd), unix.F_OFD_SETLK, &l) == nil {
-			return fd
+		if unix.FcntlFlock(uintptr(slot), unix.F_OFD_SETLK, &l) == nil {
+			return slot
 		}
 	}
 	panic(refusal{reason: wire.TooMany})

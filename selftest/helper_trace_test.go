@@ -159,7 +159,7 @@ const (
 // with the authority that it names: "caller" is the caller's, and nothing is to be reached with "root".
 var acts = [...]struct{ text, section string }{
 	{`execve("/usr/libexec/sbx/sbx-helper", ["/usr/libexec/sbx/sbx-helper", "launch"]`, "root"},
-	{"setresgid(CALLER, CALLER, CALLER", ""}, {"setresuid(0, CALLER, 0", ""}, {"{effective=0, permitted=" + five + ", inheritable=0}", "caller"}, // the entry point, before the runtime
+	{"rt_sigaction(SIGTSTP, {sa_handler=SIG_IGN", ""}, {"rt_sigaction(SIGTTOU, {sa_handler=SIG_IGN", ""}, {"setresgid(CALLER, CALLER, CALLER", ""}, {"setresuid(0, CALLER, 0", ""}, {"{effective=0, permitted=" + five + ", inheritable=0}", "caller"}, // the entry point, before the runtime
 	{"prctl(PR_SET_DUMPABLE, SUID_DUMP_DISABLE", ""}, {"SO_PEERCRED", ""}, {"close_range(3", ""}, {"umask(077", ""}, {`chdir("/"`, ""}, {"setfsuid(0", "slots"}, {`"slots"`, ""}, {"setfsuid(CALLER", "caller"}, {"F_OFD_SETLK", ""}, {"setsid(", ""}, // caller
 	{"{effective=" + three + ", permitted=" + three + ", inheritable=0}", ""}, {"SIOCGSKNS", ""}, {"unshare(CLONE_NEWNET", ""}, {"{effective=0, permitted=" + three + ", inheritable=0}", ""}, // ahead
 	{"recvmsg(0", ""}, // receive; permitted makes no call

@@ -194,7 +194,7 @@ func (c *Conn) Way(to netip.Addr) (index int, err error) {
 		if kind != unix.RTM_NEWROUTE || len(b) < 12 || b[7] != unix.RTN_UNICAST {
 			return
 		}
-		attrs(b[12:], func(kind int, v []byte) {
+		Attrs(b[12:], func(kind int, v []byte) {
 			if kind == unix.RTA_OIF && len(v) >= 4 {
 				index = int(binary.NativeEndian.Uint32(v))
 			}
@@ -203,8 +203,8 @@ func (c *Conn) Way(to netip.Addr) (index int, err error) {
 	return index, err
 }
 
-// attrs calls each with every attribute in b.
-func attrs(b []byte, each func(kind int, v []byte)) {
+// Attrs calls each with every attribute in b.
+func Attrs(b []byte, each func(kind int, v []byte)) {
 	for len(b) >= 4 {
 		n := int(binary.NativeEndian.Uint16(b))
 		if n < 4 || n > len(b) {
@@ -222,7 +222,7 @@ func (c *Conn) Devices(each func(name, alias string)) error {
 			return
 		}
 		var name, alias string
-		attrs(b[16:], func(kind int, v []byte) {
+		Attrs(b[16:], func(kind int, v []byte) {
 			switch kind {
 			case unix.IFLA_IFNAME:
 				name = unix.ByteSliceToString(v)

@@ -175,9 +175,15 @@ func compileStart(t *tape, p *plan.Plan) {
 			}
 		}
 	}
+	plain := t.buf(32)
+	if !p.Namespaces.User { // sbx-helper ignores them
+		t.at("starting", "signals")
+		for _, s := range [...]unix.Signal{unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU} {
+			t.call(unix.SYS_RT_SIGACTION, uintptr(s), plain, 0, 8)
+		}
+	}
 	if p.Background() { // a shell's substitution ignores them: then reading would fail instead of stopping the program
 		t.at("starting", "signals")
-		plain := t.buf(32)
 		t.call(unix.SYS_RT_SIGACTION, uintptr(unix.SIGTTIN), plain, 0, 8)
 		t.call(unix.SYS_RT_SIGACTION, uintptr(unix.SIGTTOU), plain, 0, 8)
 	}
