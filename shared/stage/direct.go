@@ -163,14 +163,9 @@ func awaitRelease(fd int, deadline time.Time) error {
 		if _, err := unix.Poll(poll, int(left.Milliseconds())+1); err != nil && err != unix.EINTR {
 			return fmt.Errorf("waiting for process 1: %w", err)
 		}
-		switch n, _, err := unix.Recvfrom(fd, b[:], unix.MSG_DONTWAIT); err {
-		case unix.EAGAIN, unix.EINTR:
-		case nil:
-			if n == 0 {
-				return nil
-			}
-		default:
-			return nil // reset, because process 1 ended without having read; it has said why
+		n, _, err := unix.Recvfrom(fd, b[:], unix.MSG_DONTWAIT)
+		if err != unix.EAGAIN && err != unix.EINTR && (err != nil || n == 0) {
+			return nil // closed, or reset because process 1 ended without having read; it has said why
 		}
 	}
 }
