@@ -1,4 +1,5 @@
-// Package cli is what a person types and reads: one option table, the commands, all printing and all
-// wiring of the packages below it. It must never contain a decision about what is safe; those live in
-// policy, planner and decide. Only broker/main.go calls it.
+// Package cli is the command line and what stands behind it: one option table, the commands, all printing, the request turned into the
+// planner's input, and the running session with its gate, its socket and its record. What rules and answers allow is decided in policy,
+// planner, decide and arbiter. How much of an allowed path is shown, and whether it can be (gate*.go), is decided here: it must never
+// be more than they said. broker's main calls it, and broker/sandbox for programs of others.
 package cli

@@ -1,4 +1,4 @@
-// Package launch carries a Plan out and looks after what runs: terminal, signals, time-out, exit
-// status, tear-down. It must never decide what is in the sandbox; the Plan says everything.
-// cli and the Go API call it, once per sandbox.
+// Package launch starts a Plan, in this process or through sbx-helper, and looks after what runs: descriptors, terminal, signals,
+// time-out, exit status, tear-down; also programs that are started later in the same sandbox, and without one. It must never decide what
+// is in the sandbox; the Plan says everything. cli calls it, once per sandbox.
 package launch

@@ -1,5 +1,6 @@
-// Package gatefs serves the sandbox's root as a FUSE file system: skeleton directories whose gated names wait for an answer, and
-// guarded directories, writable loopbacks of the host in which hidden names do not exist and guarded names cannot be changed.
-// It must never mount anything, never decide anything, never walk a path that the sandbox can change, and never block a request of the graft agent.
-// It is called by package gate, which passes it a mounted /dev/fuse descriptor, an Agent that mounts and an Ask function that decides.
+// Package gatefs serves directories of a sandbox as a FUSE file system: the root's skeleton, whose gated names wait for an answer, and guarded
+// directories, writable loopbacks of the host in which hidden names do not exist and guarded names cannot be changed. Which names
+// those are it is told (Tree, Options); it applies that at every access, and asks where it says so. It must never mount anything, which
+// its Agent does, never walk a path that the sandbox can change, and never block a request of the agent.
+// cli gives it the /dev/fuse descriptors of the set-up, an Agent and an Ask function.
 package gatefs
