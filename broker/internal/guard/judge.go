@@ -88,10 +88,14 @@ type Option uint8
 // HideSecrets finds names of secrets where no rule hides or allows the name (SecretOf).
 const HideSecrets Option = 1
 
+// FoldAll lets no rule be exact: where the file system folds letter case, every spelling is the name.
+const FoldAll Option = 2
+
 // NewJudge compiles rules.
 func NewJudge(rules []Rule, options ...Option) (*Judge, error) {
 	j := &Judge{rules: rules, places: make(map[string]*Place), secrets: slices.Contains(options, HideSecrets)}
 	for _, r := range rules {
+		r.Exact = r.Exact && !slices.Contains(options, FoldAll)
 		cs, err := compile(r)
 		if err != nil {
 			return nil, fmt.Errorf("compiling rule %q: %w", r.Pattern, err)

@@ -61,6 +61,20 @@ func TestJudgeBuiltIn(t *testing.T) {
 	}
 }
 
+// TestJudgeFoldsAll: where the file system folds letter case, a name in other letters is the name.
+func TestJudgeFoldsAll(t *testing.T) {
+	t.Parallel()
+	j, err := NewJudge(BuiltIn(), FoldAll)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for rel, want := range map[string]Action{"a/head": Keep, "docs/agents.md": Guard, "a/Mise.TOML": Guard, "a/heads": Free, ".git/head": Free} {
+		if v := j.At(rel, nil); v.Action != want {
+			t.Errorf("%s: %d, want %d", rel, v.Action, want)
+		}
+	}
+}
+
 // TestJudgeOwn: the built-in rules do not hold in a directory of the session's own; those of the plan do.
 func TestJudgeOwn(t *testing.T) {
 	t.Parallel()

@@ -78,7 +78,7 @@ func (s *Server) judgeMaking(n *node, name string, how making) fuse.Status {
 // is for whoever looks at what is new.
 func (s *Server) noteMaking(n *node, name string) {
 	own := s.isOwn(n)
-	if own && name == "HEAD" && s.opts.Repository != nil {
+	if own && strings.EqualFold(name, "HEAD") && s.opts.Repository != nil {
 		s.opts.Repository(n.key.ID, n.fd)
 	}
 	if own || s.opts.Changed == nil || n.zone.Git() {
