@@ -6,6 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sbx/broker/internal/gate/fuse"
+	"sbx/broker/internal/guard"
 )
 
 // mayAppear waits for the answer to a new name. The kernel holds the directory's lock meanwhile: others that look for names it
@@ -35,6 +36,9 @@ func (s *Server) createNew(cancel <-chan struct{}, in *fuse.CreateIn, g ground, 
 	if code := s.enterNew(c, fd, in.Mode&0o777, &out.EntryOut); code != fuse.OK {
 		unix.Close(fd)
 		return code
+	}
+	if guard.SecretOf(name, false) != nil {
+		s.noteOwn(fd)
 	}
 	var st unix.Stat_t
 	if !g.granted && unix.Fstat(fd, &st) == nil {
