@@ -13,9 +13,10 @@ import (
 
 // Bounds of the search for names of secrets in the trees that are shown: below them lies what a person put there, above them what tools unpacked.
 const (
-	searchDepth  = 6    // directories below the tree's top
-	searchBudget = 6000 // directory entries in all
-	maxServed    = 4    // trees that the broker serves beside the root
+	searchDepth  = 6     // directories below the tree's top
+	searchBudget = 10000 // directory entries of one tree, with what it takes to open directories and files in the same unit
+	homeBudget   = 2500  // of a whole home
+	maxServed    = 4     // trees that the broker serves beside the root
 )
 
 // shownTree is a tree of a user's that a grant shows, in which names of secrets are hidden.
@@ -28,9 +29,11 @@ type shownTree struct {
 func (in *Input) Judge() *secrets.Judge { return secrets.New(in.FS, in.Own, in.GitDir) }
 
 // ShownBy is the tree of a grant that p lies in and that is searched for secrets; "" if it is none. Names are judged relative to it.
-func (in *Input) ShownBy(p string) string {
+func (in *Input) ShownBy(p string) string { return shownBy(in.shownTrees(), p) }
+
+func shownBy(trees []shownTree, p string) string {
 	best := ""
-	for _, t := range in.shownTrees() {
+	for _, t := range trees {
 		if host.Within(p, t.root) && len(t.root) >= len(best) {
 			best = t.root
 		}
@@ -55,27 +58,27 @@ func (in *Input) shownTrees() []shownTree {
 	var tools []string
 	var out []shownTree
 	home := in.Facts.Home
-	for pass := range 2 {
-		for _, g := range in.Grants {
-			if g.Mode != Read && g.Mode != Write && g.Mode != Overlay || g.Own || g.Socket || g.Source != "" {
-				continue
-			}
-			canon, _, st, err := host.Resolve(in.FS, g.Path)
-			if err != nil || st.Type != host.Dir || canon == in.GitDir {
-				continue
-			}
-			mine := g.Explicit || canon == in.Project || home != "" && host.Within(home, canon)
-			switch {
-			case pass == 0 && !mine && g.ofTools():
-				tools = append(tools, canon)
-			case pass == 0 || !mine && g.ofTools(), slices.ContainsFunc(tools, func(t string) bool { return host.Within(canon, t) }) && canon != in.Project:
-			case home != "" && host.Within(home, canon):
-				out = append(out, shownTree{home, g.Mode})
-			default:
-				out = append(out, shownTree{canon, g.Mode})
-			}
+	for i := range in.Grants {
+		g := &in.Grants[i]
+		if g.Mode != Read && g.Mode != Write && g.Mode != Overlay || g.Own || g.Socket || g.Source != "" {
+			continue
+		}
+		canon, _, st, err := host.Resolve(in.FS, g.Path)
+		if err != nil || st.Type != host.Dir || canon == in.GitDir {
+			continue
+		}
+		switch {
+		case home != "" && host.Within(home, canon):
+			out = append(out, shownTree{home, g.Mode})
+		case g.ofTools() && !g.Explicit && canon != in.Project:
+			tools = append(tools, canon)
+		default:
+			out = append(out, shownTree{canon, g.Mode})
 		}
 	}
+	out = slices.DeleteFunc(out, func(t shownTree) bool {
+		return t.root != in.Project && slices.ContainsFunc(tools, func(tool string) bool { return host.Within(t.root, tool) })
+	})
 	slices.SortStableFunc(out, func(a, b shownTree) int { return strings.Compare(a.root, b.root) })
 	return out
 }
@@ -85,12 +88,12 @@ func (g *Grant) ofTools() bool { return g.Why == CacheWhy || strings.HasPrefix(g
 
 // hideNames hides the names of secrets in every tree that a grant shows, however it is shown.
 func (v *view) hideNames() {
-	if v.in.NoGuard {
+	if v.trees = v.in.shownTrees(); v.in.NoGuard {
 		return
 	}
-	s := search{view: v, judge: v.in.Judge(), seen: map[string]bool{}, budget: searchBudget}
+	s := search{view: v, judge: v.in.Judge(), seen: map[string]bool{}}
 	defer s.judge.Forget()
-	for _, t := range v.in.shownTrees() {
+	for _, t := range v.trees {
 		// A small project is served as a whole, and every name in it is judged when it is looked up.
 		if t.root == v.in.Project && t.mode == Write && v.in.Facts.Fuse && (v.in.Containers != nil || v.size(t.root) < bigEnough) {
 			continue
@@ -107,19 +110,26 @@ type search struct {
 	budget int
 }
 
-// contentsCost is what reading the beginning of a file takes, in directory entries.
-const contentsCost = 16
+// What listing a directory and reading the beginning of a file take, in directory entries.
+const (
+	listCost     = 8
+	contentsCost = 16
+)
 
 // searched is a directory on its way through a search.
 type searched struct {
 	path   string
+	node   *node // what is granted or hidden there or below; nil for nothing
 	depth  int
 	keeper bool // it keeps secrets: every name in it is judged
 }
 
 // tree goes through a tree level by level, so that what a person put near its top is found before the budget ends.
 func (s *search) tree(t shownTree) {
-	queue := []searched{{path: t.root, depth: searchDepth}}
+	if s.budget = searchBudget; t.root == s.in.Facts.Home {
+		s.budget = homeBudget
+	}
+	queue := []searched{{path: t.root, node: s.root.find(t.root), depth: searchDepth}}
 	for len(queue) > 0 {
 		d := queue[0]
 		queue = queue[1:]
@@ -128,16 +138,19 @@ func (s *search) tree(t shownTree) {
 		}
 		s.seen[d.path] = true
 		list, err := s.in.FS.ReadDir(d.path)
-		if err != nil {
+		if s.budget -= listCost; err != nil {
 			continue
 		}
 		for _, e := range list {
-			below := searched{path.Join(d.path, e.Name), d.depth - 1, d.keeper}
 			if s.budget--; s.budget < 0 {
 				s.losses = append(s.losses, Loss{What: "secrets deep in " + plan.Bytes(t.root).Quote(), Why: "the tree is too large to be searched for .env and key files",
 					Fix: "hide them by name with --hide"})
 				return
 			}
+			if e.Type != host.Dir && !d.keeper && guard.SecretOf(e.Name, false) == nil {
+				continue
+			}
+			below := searched{path.Join(d.path, e.Name), d.node.child(e.Name), d.depth - 1, d.keeper}
 			if s.one(t, e, &below) && below.depth >= 0 {
 				queue = append(queue, below)
 			}
@@ -147,7 +160,7 @@ func (s *search) tree(t shownTree) {
 
 // one judges a name; it says whether to go on below it.
 func (s *search) one(t shownTree, e host.Entry, below *searched) bool {
-	n := s.root.find(below.path)
+	n := below.node
 	if n != nil && (n.hidden || n.special != nil || n.granted && e.Type != host.Dir) { // who grants a single file has named it
 		return false
 	}
@@ -201,7 +214,7 @@ func (v *view) serves(p string, n *node) bool {
 	}
 	root := v.in.Project
 	if root == "" || !host.Within(p, root) {
-		root = v.in.ShownBy(p)
+		root = shownBy(v.trees, p)
 	}
 	if root == "" || guard.SecretAt(relative(p+"/x", root), false).In != "" {
 		return false
@@ -212,7 +225,7 @@ func (v *view) serves(p string, n *node) bool {
 // sayCredentials says which tokens in the configurations of repositories can be read: git inside has to read the file, so it cannot be hidden.
 func (v *view) sayCredentials() {
 	files := []string{}
-	for _, t := range v.in.shownTrees() {
+	for _, t := range v.trees {
 		files = append(files, t.root+"/.git/config")
 	}
 	if v.in.GitDir != "" {

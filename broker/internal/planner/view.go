@@ -28,6 +28,7 @@ type view struct {
 	layers  int
 	secrets []Hide         // with canonical paths
 	linked  []linkedSecret // secret files with other names
+	trees   []shownTree    // in which names of secrets are hidden
 	served  int            // trees that the broker serves beside the root
 }
 
