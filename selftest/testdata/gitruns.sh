@@ -8,6 +8,7 @@ local='-c protocol.file.allow=always'
 # build makes the project: a clone of a repository of this machine that shares its objects, with a submodule, a branch to merge, a change that
 # is not committed, and a repository that lies in it.
 build() {
+	export GIT_TEMPLATE_DIR= # the fewer files, the faster each row's copy
 	git init -q -b main "$TOP/lib"
 	cd "$TOP/lib"
 	echo 1 >l
@@ -44,8 +45,8 @@ build() {
 	echo 4 >nested/l
 	cp -a .git "$TOP/evil"
 	printf '[core]\n\tfsmonitor = : >%s/marks/evil; true\n' "$TOP" >>"$TOP/evil/config"
-	rm -f .git/hooks/* .git/modules/sub/hooks/* nested/.git/hooks/*
 	git init -q --bare inside.git
+	mkdir inside.git/hooks
 	printf '#!/bin/sh\n: >"%s/marks/inside"\n' "$TOP" >inside.git/hooks/pre-receive
 	chmod 755 inside.git/hooks/pre-receive
 	printf '[filter "own"]\n\tclean = : >%s/marks/own; cat\n' "$TOP" >"$HOME/.gitconfig"

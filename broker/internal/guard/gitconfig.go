@@ -35,18 +35,12 @@ func (e *ConfigError) Command() []string {
 	return append([]string{"git", "config", "--file", e.File}, e.how...)
 }
 
-// CheckGitConfig says whether a repository's configuration may be replaced by next. What a sandbox may set is
-// listed; all else stays exactly as it was, in its order, since git runs programs and reads other files by a good
-// part of it, and by more of it every year. File is the place in the project, or an absolute path; old is nil where
-// there is no such file. The error is a *ConfigError.
-func CheckGitConfig(file string, old, next []byte) error {
-	return (&Configs{}).judge(file, old, next)
-}
-
-// Configs judges what one session writes. What the session itself has set it may set again and take away.
+// Configs judges the configurations of repositories that one session writes. What a sandbox may set is listed; all
+// else stays exactly as it was, in its order, since git runs programs and reads other files by a good part of it, and
+// by more of it every year. What the session itself has set it may set again and take away.
 type Configs struct {
-	// Elsewhere says whether an absolute path is a repository that the session cannot change: git push runs what
-	// lies in the one it pushes to. Nil: none is.
+	// Elsewhere says whether an absolute path is a repository that the session cannot change: git push runs what lies
+	// in the one it pushes to. Nil: none is.
 	Elsewhere func(path string) bool
 
 	mu    sync.Mutex
@@ -62,8 +56,9 @@ type kept struct {
 // maxKept bounds what is remembered; a file beyond it is compared with what is there.
 const maxKept = 4096
 
-// Check is CheckGitConfig. Where old is what was let through the last time, next is compared with what was there
-// before that.
+// Check says whether a repository's configuration may be replaced by next. File is the place in the project, or an
+// absolute path; old is nil where there is no such file. Where old is what was let through the last time, next is
+// compared with what was there before that. The error is a *ConfigError.
 func (c *Configs) Check(file string, old, next []byte) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

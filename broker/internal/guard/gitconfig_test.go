@@ -224,14 +224,14 @@ func TestConfigOfTheSession(t *testing.T) {
 	if err := c.Check("/other/.git/config", []byte(up), []byte(plain)); err == nil {
 		t.Error("another file's remote was taken away")
 	}
-	if err := CheckGitConfig(".git/config", []byte(plain), []byte(plain+"[remote \"up\"]\n\turl = /srv/y\n")); err == nil {
+	if err := new(Configs).Check(".git/config", []byte(plain), []byte(plain+"[remote \"up\"]\n\turl = /srv/y\n")); err == nil {
 		t.Error("a repository of this machine that nobody vouches for")
 	}
 }
 
-// FuzzCheckGitConfig: whatever the two files are, what is let through leaves every setting of the sections that are
+// FuzzConfigs: whatever the two files are, what is let through leaves every setting of the sections that are
 // not listed as it was.
-func FuzzCheckGitConfig(f *testing.F) {
+func FuzzConfigs(f *testing.F) {
 	f.Add(plain, plain+"[user]\n\tname = A\n")
 	f.Add("", plain+"[alias]\n\tst = !x\n")
 	for _, c := range parseSeeds {
@@ -297,7 +297,7 @@ func TestSubmoduleWorktree(t *testing.T) {
 		{".git/config", "../sub", false},
 		{".git/worktrees/w/config.worktree", "../../../w", false},
 	} {
-		if err := CheckGitConfig(c.rel, nil, []byte("[core]\n\tworktree = "+c.value+"\n")); (err == nil) != c.ok {
+		if err := new(Configs).Check(c.rel, nil, []byte("[core]\n\tworktree = "+c.value+"\n")); (err == nil) != c.ok {
 			t.Errorf("%s: %s: %v", c.rel, c.value, err)
 		}
 	}
