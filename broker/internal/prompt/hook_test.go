@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -89,14 +91,31 @@ func TestHookGetsGuestTextAsData(t *testing.T) {
 }
 
 func TestHookEndsWithItsQuestion(t *testing.T) {
-	dir := t.TempDir()
-	q := NewQueue(Options{HookCommand: "sleep 3; touch " + dir + "/late"})
+	file := filepath.Join(t.TempDir(), "pid")
+	q := NewQueue(Options{HookCommand: "echo $$ >" + file + ".new; mv " + file + ".new " + file + "; sleep 900"})
 	defer q.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
+	pid := make(chan int, 1)
+	go func() { // the question ends when its command runs
+		defer cancel()
+		for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) {
+			if b, err := os.ReadFile(file); err == nil {
+				n, _ := strconv.Atoi(strings.TrimSpace(string(b)))
+				pid <- n
+				return
+			}
+		}
+		pid <- 0
+	}()
 	q.Ask(ctx, read("/a/b"))
-	time.Sleep(3200 * time.Millisecond)
-	if _, err := os.Stat(filepath.Join(dir, "late")); err == nil {
-		t.Error("the command went on")
+	n := <-pid
+	if n == 0 {
+		t.Fatal("the command did not begin")
+	}
+	for end := time.Now().Add(time.Minute); syscall.Kill(n, 0) == nil; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the command goes on")
+		}
 	}
 }
