@@ -60,6 +60,7 @@ const FUSE_ROOT_ID = 1
 // Flags of the messages, as linux/fuse.h names them.
 const (
 	FATTR_MODE         = 1 << 0
+	FATTR_CTIME        = 1 << 10
 	FATTR_UID          = 1 << 1
 	FATTR_GID          = 1 << 2
 	FATTR_SIZE         = 1 << 3

@@ -114,7 +114,8 @@ func (s *Server) SetAttr(cancel <-chan struct{}, in *fuse.SetAttrIn, out *fuse.A
 		}
 	}
 	defer t.done()
-	if !t.writable() {
+	const mode = fuse.FATTR_MODE | fuse.FATTR_CTIME
+	if !t.writable() && !(t.kind == loop && t.key.mode && in.Valid&fuse.FATTR_MODE != 0 && in.Valid&^mode == 0) {
 		return s.tellGuarded(&in.InHeader, t.node, "", fuse.EROFS)
 	}
 	var st unix.Stat_t

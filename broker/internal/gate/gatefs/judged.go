@@ -68,7 +68,16 @@ func (s *Server) judgeMaking(n *node, name string, how making) fuse.Status {
 		return fuse.EROFS
 	case v.Anchored && how != byMkdir:
 		return fuse.EACCES
-	case how == byLink && !s.isOwn(n) && (n.zone.Git() || s.wasThere(n, name)):
+	case how == byLink && !s.isOwn(n) && s.wasThere(n, name):
+		return fuse.EACCES
+	}
+	return fuse.OK
+}
+
+// mayLink reports whether a symbolic link in the directory may hold text. In a repository's directory it leads to a name beside it, as git's
+// trial of links does: one that leads out of it could show git another repository.
+func (s *Server) mayLink(n *node, text string) fuse.Status {
+	if n.zone.Git() && !s.isOwn(n) && (strings.Contains(text, "/") || text == "..") {
 		return fuse.EACCES
 	}
 	return fuse.OK

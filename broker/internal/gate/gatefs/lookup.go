@@ -154,8 +154,10 @@ func (s *Server) taken(n *node, name string, fd int, st *unix.Stat_t) (*node, er
 func (s *Server) keyOf(n *node, name string, st *unix.Stat_t) loopKey {
 	key := loopKey{ID: guard.ID{Dev: st.Dev, Ino: st.Ino}}
 	switch v := s.verdict(n, name); v.Action {
-	case guard.Guard, guard.Check:
+	case guard.Guard:
 		key.ro = true
+	case guard.Check:
+		key.ro, key.mode = true, st.Mode&unix.S_IFMT == unix.S_IFREG
 	case guard.Text:
 		key.text = true
 	default:

@@ -170,6 +170,9 @@ func (s *Server) Symlink(cancel <-chan struct{}, h *fuse.InHeader, target, name 
 	s.judging.RLock()
 	defer s.judging.RUnlock()
 	n, code := s.place(h.NodeId, name, byLink)
+	if code == fuse.OK {
+		code = s.mayLink(n, target)
+	}
 	if code != fuse.OK {
 		return s.tellGuarded(h, n, name, code)
 	}

@@ -52,6 +52,7 @@ type loopKey struct {
 	guard.ID // of a directory; a file's is without its birth
 	zone     *guard.Place
 	ro, text bool
+	mode     bool // ro, but its permissions may be changed: git tries its configuration for that
 }
 
 // signature is what the page cache was filled from. Guarded by table.mu.

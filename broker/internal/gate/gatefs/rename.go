@@ -146,6 +146,13 @@ func (s *Server) mayMove(od *node, oldName string, nd *node, newName string, st 
 		how := byMove
 		if st.Mode&unix.S_IFMT == unix.S_IFLNK {
 			how = byLink
+			text, err := readlink(od.fd, oldName)
+			if err != nil {
+				return status(err)
+			}
+			if code := s.mayLink(nd, text); code != fuse.OK {
+				return code
+			}
 		}
 		return s.mayMake(nd, newName, how)
 	}
