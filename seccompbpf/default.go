@@ -12,6 +12,7 @@ type Toggles struct {
 	Only         bool // files in memory, which no mount and no Landlock rule covers, do not exist
 	OneID        bool // the user namespace knows no ids but UID and GID
 	UID, GID     uint32
+	Writes       bool // calls that make or change names, or open for writing, go to the broker, which alone writes in judged trees
 }
 
 const (
@@ -19,6 +20,8 @@ const (
 	suidBits              = 0o6000
 	oCreatOrTmpfile       = 0o100 | 0o20000000 // O_CREAT | __O_TMPFILE, the same on all four architectures
 	atEmptyPath           = 0x1000
+	wOK                   = 2
+	oWrites               = 0o3 | 0o100 | 0o1000 | 0o20000000 // O_ACCMODE, O_CREAT, O_TRUNC, __O_TMPFILE: the same on all four
 
 	// cloneNew are CLONE_NEWNS, CGROUP, UTS, IPC, USER, PID and NET.
 	cloneNew = 0x7e020000
@@ -53,6 +56,9 @@ func forArch(arch Arch, t Toggles) Policy {
 	b.containers()
 	if t.Only {
 		b.add(Errno(EPERM), "only named programs can be executed, and a file in memory has no name", nil, "memfd_create")
+	}
+	if t.Writes {
+		b.writes()
 	}
 	if t.Notify {
 		b.openStat()

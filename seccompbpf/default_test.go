@@ -6,12 +6,12 @@ import (
 	"testing"
 )
 
-// allToggles are the 512 combinations.
+// allToggles are the 1024 combinations.
 func allToggles() []Toggles {
 	var list []Toggles
-	for n := range 512 {
+	for n := range 1024 {
 		bit := func(i int) bool { return n>>i&1 == 1 }
-		list = append(list, Toggles{bit(0), bit(1), bit(2), bit(3), bit(4), bit(5), bit(6), bit(7), bit(8), 1000, 1001})
+		list = append(list, Toggles{bit(0), bit(1), bit(2), bit(3), bit(4), bit(5), bit(6), bit(7), bit(8), 1000, 1001, bit(9)})
 	}
 	return list
 }
@@ -95,7 +95,7 @@ func TestEveryCallIsDecided(t *testing.T) {
 
 func TestSets(t *testing.T) {
 	where := map[string]string{}
-	shared := []string{"@notify", "@notify-denied", "@containers", "@namespace", "@cached"}
+	shared := []string{"@notify", "@notify-denied", "@containers", "@namespace", "@cached", "@writes"}
 	for _, s := range Sets() {
 		if s.Why == "" || len(s.Names) == 0 || s.Name[0] != '@' {
 			t.Errorf("set %q is incomplete", s.Name)

@@ -43,6 +43,18 @@ func (b *builder) openStat() {
 	b.add(Allow, why, []Cond{open, {Arg: 2, Op: AnyBits, Mask: atEmptyPath}}, "statx")
 }
 
+// writes has the broker carry out what changes a judged tree, which the kernel shows read-only. What cannot change one by its arguments
+// passes: opening for reading above all. openat2 does not exist then, see modeBits.
+func (b *builder) writes() {
+	const why = "opens for writing, or asks whether that is possible, perhaps in a judged tree"
+	flags := func(arg uint8, mask uint64) []Cond { return []Cond{{Arg: arg, Op: AnyBits, Mask: mask}} }
+	b.add(Notify, why, flags(1, oWrites), "open")
+	b.add(Notify, why, flags(2, oWrites), "openat")
+	b.add(Notify, why, flags(1, wOK), "access")
+	b.add(Notify, why, flags(2, wOK), "faccessat", "faccessat2")
+	b.set(Notify, "@writes")
+}
+
 func (b *builder) ioctls() {
 	deny := func(why string, list []uint64) {
 		b.add(Errno(EPERM), why, []Cond{{Arg: 1, Op: In, List: list}}, "ioctl")

@@ -141,6 +141,12 @@ var sets = [...]Set{
 		"utimensat_time64", "setxattr", "lsetxattr", "getxattr", "lgetxattr", "listxattr", "llistxattr", "removexattr",
 		"lremovexattr", "inotify_add_watch", "statfs", "statfs64", "connect", "bind",
 	}},
+	{"@writes", "calls that make or change a name or what it says of a file, and umask, which says how new ones begin", []string{
+		"creat", "truncate", "truncate64", "rename", "renameat", "renameat2", "link", "linkat", "unlink", "unlinkat", "mkdir", "mkdirat",
+		"rmdir", "symlink", "symlinkat", "mknod", "mknodat", "chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "fchown", "lchown",
+		"fchownat", "chown32", "fchown32", "lchown32", "utime", "utimes", "futimesat", "utimensat", "utimensat_time64", "setxattr",
+		"lsetxattr", "fsetxattr", "removexattr", "lremovexattr", "fremovexattr", "bind", "umask",
+	}},
 	{"@notify-denied", "an attempt is worth a line in the audit log: the broker answers EPERM and records it", []string{
 		"kexec_load", "kexec_file_load", "init_module", "finit_module", "delete_module", "bpf", "mount", "umount", "umount2",
 		"pivot_root", "fsopen", "fsconfig", "fsmount", "fspick", "move_mount", "open_tree", "open_tree_attr", "mount_setattr",

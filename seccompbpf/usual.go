@@ -8,19 +8,28 @@ const storedUID, storedGID = 0xfffffff0, 0xfffffff1
 // Usual is what Compile makes of the default policy with the toggles that nearly every run has; nil for others.
 // Compiling takes longer than all that a start has to read of the configuration.
 func Usual(arch Arch, t Toggles) []Insn {
-	notify, uid, gid := t.Notify, t.UID, t.GID
-	t.Notify, t.UID, t.GID = false, 0, 0
+	notify, writes, uid, gid := t.Notify, t.Writes, t.UID, t.GID
+	t.Notify, t.Writes, t.UID, t.GID = false, false, 0, 0
+	if (t != Toggles{Debug: true, NotifyDenied: true, OneID: true}) {
+		return nil
+	}
 	var stored []Insn
-	switch {
-	case t != Toggles{Debug: true, NotifyDenied: true, OneID: true}:
-	case arch == AMD64 && notify:
-		stored = amd64UsualNotify[:]
-	case arch == AMD64:
-		stored = amd64Usual[:]
-	case arch == ARM64 && notify:
-		stored = arm64UsualNotify[:]
-	case arch == ARM64:
-		stored = arm64Usual[:]
+	pick := func(plain, asking, writing, both []Insn) {
+		stored = plain
+		switch {
+		case notify && writes:
+			stored = both
+		case notify:
+			stored = asking
+		case writes:
+			stored = writing
+		}
+	}
+	switch arch {
+	case AMD64:
+		pick(amd64Usual[:], amd64UsualNotify[:], amd64UsualWrites[:], amd64UsualNotifyWrites[:])
+	case ARM64:
+		pick(arm64Usual[:], arm64UsualNotify[:], arm64UsualWrites[:], arm64UsualNotifyWrites[:])
 	}
 	prog := slices.Clone(stored)
 	for i := range prog {
