@@ -174,7 +174,7 @@ func (s *Server) strict(rel string) bool {
 			unix.Close(dir)
 		}
 		dir = fd
-		if id, err := idOf(fd); err != nil || s.own.Has(id) {
+		if id, err := idOf(fd); err != nil || s.opts.Session.Own(id) {
 			return false
 		}
 	}

@@ -175,7 +175,7 @@ func (s *Server) dirKey(n *node, name string, fd int) (loopKey, error) {
 	v := s.verdict(n, name)
 	key := loopKey{ID: id, zone: n.zone.Below(name), ro: v.Action == guard.Guard || v.Action == guard.Check}
 	var head unix.Stat_t
-	if !s.own.Has(id) && statName(fd, "HEAD", &head) == nil {
+	if !s.opts.Session.Own(id) && statName(fd, "HEAD", &head) == nil {
 		key.zone = key.zone.Repository()
 	}
 	return key, nil

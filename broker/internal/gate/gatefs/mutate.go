@@ -274,8 +274,7 @@ func (s *Server) remove(cancel <-chan struct{}, h *fuse.InHeader, name string, f
 	}
 	if err == nil {
 		s.noteGone(n, name, id)
-		s.own.Drop(id)
-		s.again.Drop(id)
+		s.opts.Session.Drop(id)
 	}
 	return status(err)
 }

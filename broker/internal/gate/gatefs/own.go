@@ -2,7 +2,6 @@ package gatefs
 
 import (
 	"os"
-	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -10,47 +9,10 @@ import (
 	"sbx/broker/internal/guard"
 )
 
-// What the session makes is its own: in a directory that was not there nothing outside acts upon a name, so the built-in rules do not
-// hold there until the session ends. A directory is its own when it was made where none was, in an ordinary directory, or in one that is the
-// session's own. A directory that takes the place of one that was there is as guarded as that was.
+// What the session makes is its own, see guard.Session.
 
-// maxFreed and maxDemoted bound what is remembered, and looked through, at a time.
-const (
-	maxFreed   = 1 << 16
-	maxDemoted = 50_000
-)
-
-// freedName is the place of a directory that was there before the session and was moved or removed by it.
-type freedName struct {
-	dir  guard.ID
-	name string
-}
-
-// freed are such places. Beyond maxFreed every place counts as one.
-type freed struct {
-	mu    sync.Mutex
-	names map[freedName]struct{}
-	all   bool
-}
-
-func (f *freed) add(dir guard.ID, name string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.names == nil {
-		f.names = make(map[freedName]struct{})
-	}
-	f.all = f.all || len(f.names) >= maxFreed
-	if !f.all {
-		f.names[freedName{dir, guard.Fold(name)}] = struct{}{}
-	}
-}
-
-func (f *freed) has(dir guard.ID, name string) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	_, ok := f.names[freedName{dir, guard.Fold(name)}]
-	return ok || f.all
-}
+// maxDemoted bounds what is looked through at a time.
+const maxDemoted = 50_000
 
 // idOf is the identity of an open object.
 func idOf(fd int) (guard.ID, error) { return idAt(fd, "") }
@@ -72,33 +34,20 @@ func idAt(dir int, name string) (guard.ID, error) {
 }
 
 // isOwn says whether a directory is the session's own.
-func (s *Server) isOwn(n *node) bool { return n.kind == loop && s.own.Has(n.key.ID) }
+func (s *Server) isOwn(n *node) bool { return n.kind == loop && s.opts.Session.Own(n.key.ID) }
 
 // wasThere says whether a directory of that name was there before the session, or may have been.
 func (s *Server) wasThere(n *node, name string) bool {
-	return s.again.Has(n.key.ID) || s.freed.has(n.key.ID, name)
+	return s.opts.Session.WasThere(n.key.ID, name)
 }
 
 // noteMkdir remembers a directory that the session has made in n.
 func (s *Server) noteMkdir(n *node, name string, id guard.ID) {
-	v := s.verdict(n, name)
-	switch {
-	case s.isOwn(n):
-		s.own.Add(id)
-	case !n.zone.Ordinary() || v.Action != guard.Free || v.Anchored: // its name is what makes programs outside look at it
-	case s.wasThere(n, name):
-		s.again.Add(id)
-	default:
-		s.own.Add(id)
-	}
+	s.opts.Session.Mkdir(n.zone, s.verdict(n, name), n.key.ID, name, id)
 }
 
 // noteGone remembers that the directory with that identity has left its name in n.
-func (s *Server) noteGone(n *node, name string, id guard.ID) {
-	if !s.own.Has(id) && !s.isOwn(n) && !guard.Disposable(name) {
-		s.freed.add(n.key.ID, name)
-	}
-}
+func (s *Server) noteGone(n *node, name string, id guard.ID) { s.opts.Session.Left(n.key.ID, name, id) }
 
 // mayMoveOwn says whether the session's own directory may get another name. Where one was before it has to be without names that are
 // guarded, and is then guarded like that; else EXDEV makes mv copy, and the copies are judged one by one.
@@ -126,10 +75,7 @@ func (s *Server) demote(dir int, name string, at *guard.Place) bool {
 	if !s.plainTree(dir, name, at, &ids, &left) {
 		return false
 	}
-	for _, id := range ids {
-		s.own.Drop(id)
-		s.again.Add(id)
-	}
+	s.opts.Session.Demote(ids)
 	return true
 }
 

@@ -108,7 +108,7 @@ func (s *Server) exchange(od *node, oldName string, nd *node, newName string, mo
 	if err != nil {
 		return status(err)
 	}
-	if s.own.Has(a) != s.own.Has(b) {
+	if s.opts.Session.Own(a) != s.opts.Session.Own(b) {
 		return fuse.EXDEV
 	}
 	if err := unix.Renameat2(od.fd, oldName, nd.fd, newName, unix.RENAME_EXCHANGE); err != nil {
@@ -166,7 +166,7 @@ func (s *Server) mayMove(od *node, oldName string, nd *node, newName string, st 
 	if err != nil {
 		return status(err)
 	}
-	if s.own.Has(id) {
+	if s.opts.Session.Own(id) {
 		return s.mayMoveOwn(od, oldName, nd, newName)
 	}
 	if !od.zone.Below(oldName).Alike(nd.zone.Below(newName)) {

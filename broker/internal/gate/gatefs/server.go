@@ -52,8 +52,10 @@ type Owner struct {
 // Options are what the server needs besides the tree.
 type Options struct {
 	Owner Owner
-	Agent Agent
-	Ask   Ask // nil denies everything: static mode
+	// Session is what the session made itself, which who else writes for it knows as well; nil: nobody does.
+	Session *guard.Session
+	Agent   Agent
+	Ask     Ask // nil denies everything: static mode
 	// ServeFiles says that Agent mounts no regular files: it answers ErrServe at once.
 	ServeFiles bool
 	// Refused is told what is denied without a question; before the request ends.
@@ -110,9 +112,6 @@ type Server struct {
 	pruning sync.Mutex
 	serving atomic.Bool
 	watches watches
-	own     guard.Made // directories that the session made where none was
-	again   guard.Made // directories that it made where one was
-	freed   freed
 	judging sync.RWMutex // held while a name is judged and made; for writing while a directory is moved
 	texts   sync.Mutex
 	said    said
@@ -140,6 +139,9 @@ func newServer(t Tree, o Options) (*Server, error) {
 	}
 	s := &Server{opts: o, log: o.Log, uid: uint32(os.Geteuid()), umask: sync.OnceValue(readUmask)}
 	s.root = s.uid == 0
+	if s.opts.Session == nil {
+		s.opts.Session = &guard.Session{}
+	}
 	if s.opts.Rely == 0 {
 		s.opts.Rely = reliedOn
 	}
