@@ -24,6 +24,16 @@ type Plan struct {
 	Fds        []FdRole // descriptors that the set-up hands to the broker, in this order
 }
 
+// Judged says whether the tree at a path is covered by one that is read-only.
+func (p *Plan) Judged(target string) bool {
+	for i := range p.Mounts {
+		if p.Mounts[i].Kind == Judged && string(p.Mounts[i].Target) == target {
+			return true
+		}
+	}
+	return false
+}
+
 // Gate describes the root of the sandbox as a FUSE file system of the broker's (a skeleton): what is granted is mounted on it,
 // and what is not waits for an answer at its first access. The first mount operation is then Fuse.
 type Gate struct {

@@ -47,6 +47,7 @@ const (
 	Devpts  Kind = "devpts"  // a new instance
 	Mqueue  Kind = "mqueue"
 	Protect Kind = "protect" // bind Target on itself with the given Access
+	Judged  Kind = "judged"  // cover Target with itself, read-only; what is covered is handed to the broker, which writes there for others
 	Remount Kind = "remount" // give the one mount at Target the given Access
 	Mask    Kind = "mask"    // cover the file Target with the sandbox's own /dev/null
 	Fuse    Kind = "fuse"    // a FUSE file system served by the broker over the next FdFuse

@@ -43,7 +43,7 @@ func (m *Mount) validate(first bool) error {
 	switch m.Kind {
 	case Tmpfs, Dir, File, Proc, Devpts, Mqueue, Mask, Overlay: // for Overlay see validateOverlay: sbx-helper mounts none
 		return nil
-	case Protect, Remount, Fuse:
+	case Protect, Remount, Fuse, Judged:
 		return needAccess(m.Access)
 	case Symlink:
 		if m.Source == "" || len(m.Source) > maxPath || strings.IndexByte(string(m.Source), 0) >= 0 {

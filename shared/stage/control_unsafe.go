@@ -28,6 +28,7 @@ const (
 	evMain                   // pid of the program; only where announce is set
 	evAfter                  // pid and KiB of aftermath's peak, the rest of it in extra; only where announce is set, before the last evExited
 	evMaps                   // the set-up waits for its identity maps, which somebody else writes, and for cmdGo
+	evTree                   // the root of a tree that the broker alone writes rides along, sent while the set-up goes on
 	cmdForeground            // process group; the terminal whose foreground it is to be rides along
 )
 

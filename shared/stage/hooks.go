@@ -1,6 +1,10 @@
 package stage
 
-import "sbx/shared/plan"
+import (
+	"os"
+
+	"sbx/shared/plan"
+)
 
 // Hooks are called while the child builds the sandbox. Each may be nil.
 type Hooks struct {
@@ -16,6 +20,8 @@ type Hooks struct {
 	// have it served when it returns, or looked after: the child's next step may walk through it. The
 	// child's own requests, while it builds, must never wait.
 	Fuse func(c *Child, m *plan.Mount, fd int) error
+	// Tree is given the root of a tree of the plan that the broker alone writes, in the plan's order.
+	Tree func(m *plan.Mount, root *os.File)
 	// Network is what a plan with JoinNet enters.
 	Network *Network
 	// Maps writes the identity maps of process 1 where the plan has subordinate ids.

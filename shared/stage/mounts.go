@@ -79,7 +79,7 @@ func (c *compiler) mount(m *plan.Mount, first bool) error {
 		t.call(unix.SYS_MOUNT_SETATTR, 0, t.str(""), unix.AT_EMPTY_PATH, ptr(t, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}), mountAttrSize).from(0, regC)
 		t.call(unix.SYS_CLOSE).from(0, regC)
 	default:
-		if m.Kind != plan.Overlay && m.Kind != plan.Fuse || c.ns == nil {
+		if m.Kind != plan.Overlay && m.Kind != plan.Fuse && m.Kind != plan.Judged || c.ns == nil {
 			return fmt.Errorf("no such operation")
 		}
 		return c.ns.mount(c, m, rel)

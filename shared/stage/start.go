@@ -218,7 +218,7 @@ func (c *Child) receive() (message, []int, error) {
 // awaitReady waits until the program runs, or says what failed.
 func (c *Child) awaitReady(p *plan.Plan, hooks Hooks) error {
 	defer c.leaveBuilt()
-	next := nextFuse(p, 0)
+	next, tree := nextFuse(p, 0), nextOf(p, plan.Judged, 0)
 	for built := false; ; {
 		// The child walks its FUSE file systems soon: they come before everything else.
 		if next == len(p.Mounts) && !built {
@@ -257,6 +257,12 @@ func (c *Child) awaitReady(p *plan.Plan, hooks Hooks) error {
 				return fmt.Errorf("serving %s: %w", p.Mounts[next].Target.Quote(), err)
 			}
 			next = nextFuse(p, next+1)
+		case evTree:
+			if tree == len(p.Mounts) || len(fds) != 1 || hooks.Tree == nil {
+				return fmt.Errorf("process 1 sent a tree that nobody writes")
+			}
+			hooks.Tree(&p.Mounts[tree], os.NewFile(uintptr(fds[0]), string(p.Mounts[tree].Target)))
+			tree = nextOf(p, plan.Judged, tree+1)
 		case evMaps:
 			if err := c.writeMaps(hooks.Maps); err != nil {
 				return err
@@ -282,8 +288,11 @@ func (c *Child) awaitReady(p *plan.Plan, hooks Hooks) error {
 }
 
 // nextFuse returns the index of the first FUSE mount from i on, or the number of mounts.
-func nextFuse(p *plan.Plan, i int) int {
-	for i < len(p.Mounts) && p.Mounts[i].Kind != plan.Fuse {
+func nextFuse(p *plan.Plan, i int) int { return nextOf(p, plan.Fuse, i) }
+
+// nextOf is nextFuse for another kind.
+func nextOf(p *plan.Plan, k plan.Kind, i int) int {
+	for i < len(p.Mounts) && p.Mounts[i].Kind != k {
 		i++
 	}
 	return i

@@ -46,11 +46,30 @@ func (inUserNS) served(c *compiler) error {
 }
 
 func (inUserNS) mount(c *compiler, m *plan.Mount, rel string) error {
-	if m.Kind == plan.Overlay {
+	switch m.Kind {
+	case plan.Overlay:
 		return c.overlay(m, rel)
+	case plan.Judged:
+		c.judged(rel)
+	default:
+		c.fuse(m, rel)
 	}
-	c.fuse(m, rel)
 	return nil
+}
+
+// judged covers a tree with itself, read-only, and sends the broker what is covered: nobody inside can walk there.
+func (c *compiler) judged(rel string) {
+	t := c.t
+	c.openInside(rel, regC)
+	t.call(unix.SYS_OPEN_TREE, 0, t.str(""), treeFlags).from(0, regC).to(regB)
+	t.setattr(regB, &plan.Mount{Access: plan.ReadOnly})
+	t.call(unix.SYS_DUP3, 0, fdLayer, unix.O_CLOEXEC).from(0, regC)
+	rights := unix.UnixRights(fdLayer)
+	t.sendmsg(message{kind: evTree}, t.bytes(rights), len(rights))
+	t.call(unix.SYS_CLOSE, fdLayer)
+	t.call(unix.SYS_MOVE_MOUNT, 0, t.str(""), 0, t.str(""), intoEmpty).from(0, regB).from(2, regC)
+	t.call(unix.SYS_CLOSE).from(0, regB)
+	t.call(unix.SYS_CLOSE).from(0, regC)
 }
 func (inUserNS) root(c *compiler)    { c.gate() }
 func (inUserNS) listed(c *compiler)  { c.populate() }

@@ -25,11 +25,21 @@ type blocked struct {
 	print func(string)
 	// attribute tells whose refusal it was; it may be nil.
 	attribute func(pid uint32, line string)
+	writes    *judged // nil: nothing is judged
 }
 
 // listen answers the filter's reports until the sandbox has ended.
 func (b *blocked) listen(f *os.File) {
-	_ = notify.Denials(f, b.note)
+	var carrier notify.Carrier
+	var err error
+	if b.writes.carries() {
+		if carrier, err = b.writes.carrier(false); err != nil {
+			b.print(err.Error())
+		}
+	}
+	if err = notify.Denials(f, carrier, b.note); err != nil {
+		b.print(err.Error())
+	}
 }
 
 func (b *blocked) note(d notify.Denial) {

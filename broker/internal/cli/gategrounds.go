@@ -106,7 +106,7 @@ func (g *grounds) graft(p string, st *unix.Stat_t, write bool) stage.Graft {
 func (g *grounds) reviewPlan(take func(target string) error) {
 	for i := range g.plan.Mounts {
 		m := &g.plan.Mounts[i]
-		if m.Kind != plan.Bind || !g.byRule(m.Why) {
+		if m.Kind != plan.Bind || !g.byRule(m.Why) || g.plan.Judged(string(m.Target)) { // below a judged tree lies one that can be written
 			g.tooLate(m)
 			continue
 		}

@@ -79,6 +79,14 @@ func (t *term) input(r *request, s settings, facts host.Facts) (*planner.Input, 
 	if in.Seccomp, err = filter(toggles); err != nil {
 		return nil, err
 	}
+	if toggles.NotifyDenied && !in.Direct {
+		toggles.Writes = true
+		judging, err := filter(toggles)
+		if err != nil {
+			return nil, err
+		}
+		in.Judging = &judging
+	}
 	in.Agent = r.engine == engineNotify && !in.Direct
 	in.Refer(t.gitSettings(facts.Home))
 	switchOff(r.hooks, t, in)

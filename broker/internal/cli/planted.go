@@ -241,7 +241,7 @@ func (l *planted) native(p *plan.Plan) []string {
 
 // guardedAbove is the guarded tree in which a writable directory of the host was mounted natively by itself.
 func guardedAbove(p *plan.Plan, m *plan.Mount) string {
-	if m.Kind != plan.Bind || m.Access != plan.ReadWrite || m.Source != m.Target || strings.HasSuffix(string(m.Target), "/objects/pack") {
+	if m.Kind != plan.Bind || m.Access != plan.ReadWrite || m.Source != m.Target || strings.HasSuffix(string(m.Target), "/objects/pack") || p.Judged(string(m.Target)) {
 		return ""
 	}
 	for i := range p.Mounts {

@@ -41,6 +41,8 @@ type Options struct {
 	Maps func(pid int) error
 	// Fuse serves the plan's FUSE file systems, see stage.Hooks.
 	Fuse func(c *stage.Child, m *plan.Mount, fd int) error
+	// Tree takes the root of a tree of the plan that the broker alone writes, see stage.Hooks.
+	Tree func(m *plan.Mount, root *os.File)
 	// Settled is called when the program has run for 0.4 seconds. It must not wait, and may be nil.
 	Settled func()
 	// Exits says that the caller exits as soon as Run returns, Stays that it is another program, which goes on: its signals are not passed on.
@@ -117,7 +119,7 @@ func run(ctx context.Context, p *plan.Plan, opt Options, start starter) (Result,
 	defer term.restore()
 	r := &Running{Plan: p}
 	release := func() {}
-	child, err := start(p, std.child, stage.Hooks{Cgroup: opt.Cgroup, Cloned: opt.Cloned, Maps: opt.Maps, Fuse: opt.Fuse, Network: opt.Network, Folder: opt.Folder, Remember: opt.Remember, Building: func(c *stage.Child) error {
+	child, err := start(p, std.child, stage.Hooks{Cgroup: opt.Cgroup, Cloned: opt.Cloned, Maps: opt.Maps, Fuse: opt.Fuse, Tree: opt.Tree, Network: opt.Network, Folder: opt.Folder, Remember: opt.Remember, Building: func(c *stage.Child) error {
 		if opt.Building != nil {
 			if err := opt.Building(c.Steps()); err != nil {
 				return err

@@ -3,6 +3,7 @@ package planner
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -90,7 +91,10 @@ func (v *view) plan() (*plan.Plan, []Loss, error) {
 	if in.TTY {
 		p.Fds = append(p.Fds, plan.FdPty)
 	}
-	if in.Seccomp.Notify {
+	if in.Judging != nil && slices.ContainsFunc(mounts, func(m plan.Mount) bool { return m.Kind == plan.Judged }) {
+		p.Seccomp = *in.Judging
+	}
+	if p.Seccomp.Notify {
 		p.Fds = append(p.Fds, plan.FdSeccomp)
 	}
 	if in.Gate || in.Agent {
@@ -207,7 +211,7 @@ func visible(mounts []plan.Mount, p string) bool {
 	var deepest *plan.Mount
 	for i := range mounts {
 		m := &mounts[i]
-		if host.Within(p, string(m.Target)) && m.Kind != plan.Protect && (deepest == nil || len(m.Target) >= len(deepest.Target)) {
+		if host.Within(p, string(m.Target)) && m.Kind != plan.Protect && m.Kind != plan.Judged && (deepest == nil || len(m.Target) >= len(deepest.Target)) {
 			deepest = m
 		}
 	}

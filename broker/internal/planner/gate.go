@@ -73,7 +73,7 @@ func (g *gateView) take(m *plan.Mount) bool {
 		name.Kind, name.Target = plan.Symlink, m.Source
 	case plan.Remount:
 		return p == "/"
-	case plan.Protect, plan.Mask:
+	case plan.Protect, plan.Judged, plan.Mask:
 		return false
 	default:
 		if d := g.dirs[p]; d != nil {

@@ -65,14 +65,14 @@ func (v *view) guarded(p string, n *node, mode Mode, g Grant) error {
 		}
 	}
 	plain := worthBinding(v.plainDirs(p, n, searchDepth, nil))
-	if mode == Write && len(plain) > 0 && v.needsGuard(p) {
+	if mode == Write && len(plain) > 0 && v.in.Judging == nil && v.needsGuard(p) {
 		if found := v.guardedNames(p); len(found.above) > 0 {
 			plain = worthBinding(v.plainDirs(p, n, searchDepth, found.above))
 		}
 		v.sayNative(p, plain)
 	}
 	for _, dir := range plain {
-		v.bind(dir, mode, g)
+		v.judged(dir, mode, g)
 	}
 	return v.below(p, n)
 }

@@ -101,6 +101,7 @@ type Input struct {
 	Ungranted   []string        // canonical: mounted writable by a test that takes the mounts' line away, not so for Landlock
 	Losses      []Loss          // what was lost before planning began
 	Seccomp     plan.Seccomp
+	Judging     *plan.Seccomp // the filter of a plan in which the broker carries out what changes a tree; nil: none can
 	Facts       host.Facts
 	FS          FS
 }

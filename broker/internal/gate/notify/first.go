@@ -49,6 +49,8 @@ func (s *server) first(n *notif, sc *scratch) {
 	case s.closed.Load():
 		s.fail(n.id, unix.EACCES)
 		return
+	case s.Carrier != nil && s.Carrier.Take(&Call{fd: s.fd, n: *n}):
+		return
 	case c == nil:
 		s.refuse(n, seccompbpf.Name(seccompbpf.Arch(n.arch), int(n.nr)), "", unix.EPERM, "the call is refused by policy")
 		return
@@ -119,10 +121,17 @@ func (s *server) names(n *notif, c *call, flags uint64, sc *scratch) (names [2]n
 	return names, count, true
 }
 
+// firstRead is how much of a path is read at first: most are shorter.
+const firstRead = 256
+
 // readPath copies a string with its NUL, page by page: the page after it need not exist.
 func readPath(pid uint32, addr uint64, dst []byte) (int, syscall.Errno) {
 	for got := 0; got < len(dst); {
-		chunk := dst[got:min(len(dst), got+4096-int((addr+uint64(got))&4095))]
+		most := len(dst)
+		if got == 0 {
+			most = min(most, firstRead)
+		}
+		chunk := dst[got:min(most, got+4096-int((addr+uint64(got))&4095))]
 		k, e := readMemory(pid, addr+uint64(got), chunk)
 		if e != 0 {
 			return 0, e

@@ -128,7 +128,8 @@ type Options struct {
 	Connect func(dev, ino uint64, pid uint32, connect func() bool)
 	// TypeOnly says whether a look at a file's attributes shows its type, and is no question. nil: it asks.
 	TypeOnly func(Ask) bool
-	Workers  int // questions open at once, beyond which calls are refused; 0 is 512
+	Carrier  Carrier // nil: there is none
+	Workers  int     // questions open at once, beyond which calls are refused; 0 is 512
 	// ConnectOnly serves a filter that notifies connect(2), and perhaps bind(2), and nothing else.
 	ConnectOnly bool
 }

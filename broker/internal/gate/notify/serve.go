@@ -169,8 +169,10 @@ func (s *server) watch(ctx context.Context, ended <-chan error) error {
 }
 
 // hungUp says whether no process is left that could notify.
-func (s *server) hungUp() bool {
-	fds := []unix.PollFd{{Fd: int32(s.fd)}}
+func (s *server) hungUp() bool { return gone(s.fd) }
+
+func gone(fd int) bool {
+	fds := []unix.PollFd{{Fd: int32(fd)}}
 	_, _ = unix.Poll(fds, 0)
 	return fds[0].Revents&(unix.POLLHUP|unix.POLLERR|unix.POLLNVAL) != 0
 }
@@ -179,7 +181,14 @@ func (s *server) hungUp() bool {
 func (s *server) loop() error {
 	var n notif
 	sc := new(scratch)
-	if !s.ConnectOnly {
+	if s.Carrier != nil {
+		if err := s.Carrier.Begin(); err != nil {
+			s.Carrier = nil // what it would have carried out the kernel refuses
+			if s.Log != nil {
+				s.Log(Note{Op: "write", Errno: unix.EROFS, Why: err.Error()})
+			}
+		}
+	} else if !s.ConnectOnly {
 		if from, err := s.startFront(); err == nil {
 			defer unix.Close(from)
 			defer unix.Close(int(s.front.pipe))

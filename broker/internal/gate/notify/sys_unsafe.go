@@ -66,8 +66,14 @@ func idValid(fd int, id uint64) bool {
 }
 
 func inject(fd int, a *injection) syscall.Errno {
-	_, _, e := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SECCOMP_IOCTL_NOTIF_ADDFD, uintptr(unsafe.Pointer(a)))
+	_, e := injectAt(fd, a)
 	return e
+}
+
+// injectAt returns the number that the descriptor has there.
+func injectAt(fd int, a *injection) (uintptr, syscall.Errno) {
+	n, _, e := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SECCOMP_IOCTL_NOTIF_ADDFD, uintptr(unsafe.Pointer(a)))
+	return n, e
 }
 
 func setFlags(fd int, flags uintptr) syscall.Errno {

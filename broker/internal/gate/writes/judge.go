@@ -1,0 +1,206 @@
+package writes
+
+import (
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/broker/internal/guard"
+)
+
+// judge is the judge of one tree, with what it has to know of the files there.
+type judge struct {
+	root    *guard.Place
+	session *guard.Session
+	tree    int
+	places  map[string]*guard.Place // of directories, by their names alone
+}
+
+// maxPlaces bounds what is remembered of directories.
+const maxPlaces = 1 << 14
+
+// ruling is what the judge says of one name.
+type ruling struct {
+	guard.Verdict
+	place *guard.Place // what holds in its directory
+	own   bool         // the directory is the session's own
+}
+
+// of says what the rules say of a name.
+func (g *judge) of(n *name) ruling {
+	dir, base := n.split()
+	if base == "." || strings.HasPrefix(base, reserved) {
+		return ruling{Verdict: guard.Verdict{Action: guard.Guard}, place: g.root}
+	}
+	p := g.place(dir)
+	if mentionsRepository(n.path()) {
+		p = g.within(dir)
+	}
+	r := ruling{Verdict: p.Rule(base, false), place: p}
+	if (r.Action != guard.Free || r.Anchored) && r.Action != guard.Hide && g.session.Own(g.id(dir)) {
+		r.Verdict, r.own = p.Rule(base, true), true
+	}
+	return r
+}
+
+// place is what holds in a directory, by its name alone.
+func (g *judge) place(dir string) *guard.Place {
+	if dir == "." {
+		return g.root
+	}
+	if p := g.places[dir]; p != nil {
+		return p
+	}
+	up, base := ".", dir
+	if i := strings.LastIndexByte(dir, '/'); i >= 0 {
+		up, base = dir[:i], dir[i+1:]
+	}
+	p := g.place(up).Below(base)
+	if len(g.places) >= maxPlaces {
+		clear(g.places)
+	}
+	g.places[strings.Clone(dir)] = p
+	return p
+}
+
+// within is place with a look at which of the directories on the way are repositories by themselves.
+func (g *judge) within(dir string) *guard.Place {
+	p := g.root
+	if g.repository("") {
+		p = p.Repository()
+	}
+	for at := 0; dir != "." && at <= len(dir); {
+		end := strings.IndexByte(dir[at:], '/')
+		if end < 0 {
+			end = len(dir) - at
+		}
+		p = p.Below(dir[at : at+end])
+		at += end
+		if g.repository(dir[:at] + "/") {
+			p = p.Repository()
+		}
+		at++
+	}
+	return p
+}
+
+func (g *judge) repository(prefix string) bool {
+	var st unix.Stat_t
+	return statAt(g.tree, []byte(prefix+"HEAD\x00"), &st, unix.AT_SYMLINK_NOFOLLOW) == 0
+}
+
+// mentionsRepository says whether a part of a path is special in a repository's directory, so that it matters whether it lies in one.
+func mentionsRepository(p string) bool {
+	for part := range strings.SplitSeq(p, "/") {
+		switch guard.Fold(part) {
+		case "head", "config", "config.worktree", "hooks", "info", "objects", "modules", "worktrees", "commondir", "remotes", "branches", "fsmonitor--daemon.ipc":
+			return true
+		}
+	}
+	return false
+}
+
+// id is the identity of a directory of the tree.
+func (g *judge) id(dir string) guard.ID {
+	fd, e := openAt(g.tree, []byte(dir+"\x00"), unix.O_PATH|unix.O_DIRECTORY, 0)
+	if e != 0 {
+		return guard.ID{}
+	}
+	defer unix.Close(fd)
+	return idOf(fd, "")
+}
+
+func idOf(dir int, base string) guard.ID {
+	var st unix.Statx_t
+	flags := unix.AT_SYMLINK_NOFOLLOW | unix.AT_STATX_DONT_SYNC
+	if base == "" {
+		flags |= unix.AT_EMPTY_PATH
+	}
+	if unix.Statx(dir, base, flags, unix.STATX_INO|unix.STATX_BTIME, &st) != nil {
+		return guard.ID{}
+	}
+	id := guard.ID{Dev: unix.Mkdev(st.Dev_major, st.Dev_minor), Ino: st.Ino}
+	if st.Mask&unix.STATX_BTIME != 0 {
+		id.Born = st.Btime.Sec*1e9 + int64(st.Btime.Nsec)
+	}
+	return id
+}
+
+// making is how something gets a name.
+type making uint8
+
+const (
+	byMkdir  making = iota // an empty directory
+	byCreate               // a file
+	byMove                 // a file or directory that exists
+	byLink                 // a symbolic link
+	byOther                // a pipe, a socket, a second name
+)
+
+// mayMake says whether something may get a name. A directory that mkdir makes is empty, so it may stand where guarded names lie
+// below; anything else there would be unvetted.
+func (g *judge) mayMake(n *name, r ruling, how making) syscall.Errno {
+	switch r.Action {
+	case guard.Free:
+		if r.Anchored && how != byMkdir || how == byLink && g.misleads(n, r) {
+			return unix.EACCES
+		}
+		return 0
+	case guard.Hide:
+		return unix.EACCES
+	case guard.Guard:
+		if how == byMkdir && r.Mkdir {
+			return 0
+		}
+	case guard.Text:
+		if how == byMkdir || how == byCreate {
+			return 0
+		}
+		return unix.EACCES
+	case guard.Keep:
+		if (how == byCreate || how == byMove) && g.isFile(n) {
+			return 0
+		}
+	}
+	return unix.EROFS
+}
+
+// misleads says whether a link could show git, or who knew the directory that was there, another one.
+func (g *judge) misleads(n *name, r ruling) bool {
+	dir, base := n.split()
+	id := g.id(dir)
+	return !g.session.Own(id) && (r.place.Git() || g.session.WasThere(id, base))
+}
+
+func (g *judge) isFile(n *name) bool {
+	var st unix.Stat_t
+	return statAt(g.tree, nulled(n.rel), &st, unix.AT_SYMLINK_NOFOLLOW) == 0 && st.Mode&unix.S_IFMT == unix.S_IFREG
+}
+
+// mayWrite says whether what has a name may be written where it is.
+func mayWrite(r ruling) syscall.Errno {
+	switch r.Action {
+	case guard.Free, guard.Keep:
+		return 0
+	case guard.Hide:
+		return unix.ENOENT
+	}
+	return unix.EROFS
+}
+
+// mayTake says whether what has a name may lose it.
+func mayTake(r ruling, dir bool) syscall.Errno {
+	switch r.Action {
+	case guard.Free:
+		if r.Anchored && !dir {
+			return unix.EROFS
+		}
+		return 0
+	case guard.Text:
+		return 0
+	case guard.Hide:
+		return unix.ENOENT
+	}
+	return unix.EROFS
+}

@@ -1,0 +1,255 @@
+package writes
+
+import (
+	"path"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// name is a place in a tree, by directories and without links and dots; whether there really is no link on the way is seen when it is
+// walked.
+type name struct {
+	root  *root
+	rel   string // with a NUL at its end; "." for the tree itself
+	slash bool   // it was written with a slash behind, so that it must be a directory
+}
+
+func (n *name) path() string { return n.rel[:len(n.rel)-1] }
+
+// abs is the name as a path inside.
+func (n *name) abs() string {
+	if n.path() == "." {
+		return n.root.Path
+	}
+	return n.root.Path + "/" + n.path()
+}
+
+// split is the directory that the name is in, "." for the tree itself, and the last part.
+func (n *name) split() (dir, base string) {
+	p := n.path()
+	if i := strings.LastIndexByte(p, '/'); i >= 0 {
+		return p[:i], p[i+1:]
+	}
+	return ".", p
+}
+
+// find says where one of the names of a call leads. nil: to none of the trees, as far as can be told. An error is the call's answer.
+func (j *job) find(dirArg, pathArg int8, mem []byte, follow bool) *name {
+	size, e := j.call.Path(int(pathArg), mem)
+	if e != 0 || size < 2 { // the kernel says the same; "" is a descriptor or nothing
+		return nil
+	}
+	p := string(mem[:size-1])
+	if p[0] != '/' {
+		base := j.base(dirArg)
+		if base == "" {
+			return nil
+		}
+		p = base + "/" + p
+	} else if strings.HasPrefix(p, "/dev/") || strings.HasPrefix(p, "/proc/") {
+		if p = j.magic(p); p == "" {
+			return nil
+		}
+	}
+	return j.place(p, follow)
+}
+
+// place is find for an absolute path. With dots in it, it is walked at once: what is above a directory that a link leads to is elsewhere.
+func (j *job) place(p string, follow bool) *name {
+	slash := p[len(p)-1] == '/'
+	last := p[strings.LastIndexByte(strings.TrimRight(p, "/"), '/')+1:]
+	if last = strings.TrimRight(last, "/"); last == "." || last == ".." {
+		switch j.d.kind {
+		case kindMake, kindSymlink, kindRemove, kindRename, kindBind: // the kernel says that there is no such name
+			return nil
+		}
+		slash, follow = true, true
+	}
+	if strings.Contains(p, "/..") {
+		return j.straight(p, slash, follow)
+	}
+	p = clean(p)
+	if r := j.under(p); r != nil {
+		return newName(r, p, slash)
+	}
+	if fd, rest := j.topOf(p); fd >= 0 && linked(fd, rest, follow || slash) {
+		return j.straight(p, slash, follow)
+	}
+	return nil
+}
+
+// linked says whether there is a link on the way to a name.
+func linked(dir int, rel string, follow bool) bool {
+	flags := uint64(unix.O_PATH)
+	if !follow {
+		flags |= unix.O_NOFOLLOW
+	}
+	fd, e := openAt(dir, nulled(rel), flags, 0)
+	if e == 0 {
+		unix.Close(fd)
+	}
+	return e == unix.ELOOP
+}
+
+func newName(r *root, p string, slash bool) *name {
+	rel := "."
+	if len(p) > len(r.Path) {
+		rel = p[len(r.Path)+1:]
+	}
+	return &name{root: r, rel: rel + "\x00", slash: slash}
+}
+
+// base is the directory that a relative name starts from, as a path inside; "" if it is none.
+func (j *job) base(arg int8) string {
+	dir := int32(unix.AT_FDCWD)
+	if arg >= 0 {
+		dir = int32(uint32(j.call.Arg(int(arg))))
+	}
+	switch {
+	case dir == unix.AT_FDCWD && j.cwd != "":
+	case dir == unix.AT_FDCWD:
+		j.cwd = j.links("cwd\x00")
+	case dir < 0:
+		return ""
+	default:
+		return j.links("fd/" + strconv.Itoa(int(dir)) + "\x00")
+	}
+	return j.cwd
+}
+
+// links reads one of the caller's links in /proc.
+func (j *job) links(where string) string {
+	k, e := j.callers.readlink(j.call, nulled(where), j.text[:])
+	if e != 0 || k == 0 || k == len(j.text) || j.text[0] != '/' {
+		return ""
+	}
+	return string(j.text[:k])
+}
+
+// magic replaces what leads through the caller's own descriptors, directories and root; "" if it leads to none of the trees.
+func (j *job) magic(p string) string {
+	rest, ok := strings.CutPrefix(p, "/proc/self/")
+	if !ok {
+		rest, ok = strings.CutPrefix(p, "/proc/thread-self/")
+	}
+	if !ok {
+		if rest, ok = strings.CutPrefix(p, "/dev/fd/"); ok {
+			rest = "fd/" + rest
+		} else if i := strings.Index("/dev/stdin /dev/stdout /dev/stderr", p); i >= 0 && len(p) > len("/dev/std") {
+			rest, ok = "fd/"+strconv.Itoa(i/11), true
+		}
+	}
+	first, tail, more := strings.Cut(rest, "/")
+	switch {
+	case !ok:
+		return ""
+	case first == "root" && more:
+		return "/" + tail
+	case first == "cwd" && more:
+		if base := j.links("cwd\x00"); base != "" {
+			return base + "/" + tail
+		}
+	case first == "fd":
+		number, tail, more := strings.Cut(tail, "/")
+		if n, err := strconv.ParseUint(number, 10, 31); err == nil {
+			base := j.links("fd/" + strconv.FormatUint(n, 10) + "\x00")
+			if base != "" && more {
+				base += "/" + tail
+			}
+			return base
+		}
+	}
+	return ""
+}
+
+const maxLinks = 40 // as path_resolution(7)
+
+// straight walks a path by reading links, as far as it lies in the trees. What it returns is a hint: whoever walks the name then does not
+// follow links, and comes back here where one has appeared.
+func (k *Carrier) straight(p string, slash, follow bool) *name {
+	todo := strings.Split(p, "/")
+	cur, links := "", 0
+	for len(todo) > 0 {
+		c := todo[0]
+		todo = todo[1:]
+		switch c {
+		case "", ".":
+			continue
+		case "..":
+			if !k.isDir("/" + cur) {
+				return nil // the kernel says so
+			}
+			cur = strings.TrimSuffix(path.Dir("/"+cur), "/")
+			continue
+		}
+		next := cur + "/" + c
+		dir, rel := -1, ""
+		if r := k.under(next); r != nil && len(next) > len(r.Path) {
+			dir, rel = r.fd, newName(r, next, false).rel
+		} else if r == nil && !k.holds(next) {
+			if dir, rel = k.topOf(next); dir < 0 {
+				return nil
+			}
+		}
+		last := len(strings.Trim(strings.Join(todo, ""), "/")) == 0 && !slash
+		if dir < 0 || last && !follow {
+			cur = next
+			continue
+		}
+		size, e := readLinkAt(dir, nulled(rel), k.text[:])
+		if e != 0 {
+			cur = next
+			continue
+		}
+		if links++; links > maxLinks || size == len(k.text) || k.NoLinks {
+			return nil
+		}
+		text := string(k.text[:size])
+		if text[0] == '/' {
+			cur = ""
+		}
+		slash = slash || last && text[len(text)-1] == '/'
+		todo = append(strings.Split(text, "/"), todo...)
+	}
+	r := k.under(cur)
+	if r == nil {
+		return nil
+	}
+	return newName(r, cur, slash)
+}
+
+// isDir says whether a path without links is a directory, where that can be told.
+func (k *Carrier) isDir(p string) bool {
+	p = clean(p)
+	dir, rel := k.topOf(p)
+	if r := k.under(p); r != nil {
+		dir, rel = r.fd, newName(r, p, false).rel
+	} else if dir < 0 {
+		return k.holds(p)
+	}
+	var st unix.Stat_t
+	return statAt(dir, nulled(rel), &st, unix.AT_SYMLINK_NOFOLLOW) == 0 && st.Mode&unix.S_IFMT == unix.S_IFDIR
+}
+
+// parent opens the directory that a name is in. It is closed by whoever gets it, unless it is the tree's.
+func (n *name) parent() (fd int, base string, e syscall.Errno) {
+	dir, base := n.split()
+	if n.slash {
+		base += "/"
+	}
+	base += "\x00"
+	if dir == "." {
+		return n.root.fd, base, 0
+	}
+	fd, e = openAt(n.root.fd, []byte(dir+"\x00"), unix.O_PATH|unix.O_DIRECTORY, 0)
+	return fd, base, e
+}
+
+func (n *name) closeParent(fd int) {
+	if fd != n.root.fd {
+		unix.Close(fd)
+	}
+}

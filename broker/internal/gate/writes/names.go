@@ -1,0 +1,203 @@
+package writes
+
+import (
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/broker/internal/guard"
+)
+
+// one carries out a call that makes or removes one name.
+func (j *job) one() bool {
+	n := j.find(j.d.dir, j.d.path, j.mem[0][:], false)
+	for range maxLinks {
+		if n == nil {
+			return j.elsewhere()
+		}
+		if n.path() == "." { // the kernel knows what to say of the tree itself
+			j.call.Continue()
+			return true
+		}
+		v, no := j.mayChange(n)
+		e := no
+		if no == 0 {
+			e = j.change(n, v)
+		}
+		if e == 0 || no == 0 && e != unix.ELOOP && e != unix.EXDEV {
+			return j.answer(e)
+		}
+		where := j.straight(n.abs(), n.slash, false)
+		switch {
+		case where == nil || where.rel != n.rel:
+			n = where
+		case e == unix.ELOOP && no == 0:
+			return j.answer(e)
+		default:
+			return j.refuse(n, v)
+		}
+	}
+	return j.answer(unix.ELOOP)
+}
+
+// mayChange asks about what a call with one name does.
+func (j *job) mayChange(n *name) (ruling, syscall.Errno) {
+	g := &n.root.judge
+	r := g.of(n)
+	switch {
+	case j.d.kind == kindRemove:
+		return r, mayTake(r, j.removesDir())
+	case j.d.op == "mkdir":
+		return r, g.mayMake(n, r, byMkdir)
+	case j.d.kind == kindSymlink:
+		return r, g.mayMake(n, r, byLink)
+	}
+	return r, g.mayMake(n, r, byOther)
+}
+
+func (j *job) removesDir() bool {
+	return j.d.op == "rmdir" || j.flags&unix.AT_REMOVEDIR != 0
+}
+
+// change does to one name, in its directory, what the call wanted.
+func (j *job) change(n *name, r ruling) syscall.Errno {
+	dir, base, e := n.parent()
+	if e != 0 {
+		return e
+	}
+	defer n.closeParent(dir)
+	mode := uintptr(uint32(j.call.Arg(int(max(j.d.arg, 0)))))
+	switch {
+	case j.d.op == "mkdir":
+		j.takeMask()
+		if e = at1(unix.SYS_MKDIRAT, dir, nulled(base), mode, 0, 0); e == 0 {
+			j.madeDir(r, dir, base)
+		}
+	case j.d.kind == kindMake:
+		j.takeMask()
+		e = at1(unix.SYS_MKNODAT, dir, nulled(base), mode, uintptr(j.call.Arg(int(j.d.arg)+1)), 0)
+	case j.d.kind == kindSymlink:
+		size, e := j.call.Path(int(j.d.arg), j.mem[1][:])
+		if e != 0 {
+			return e
+		}
+		return symlinkAt(j.mem[1][:size], dir, nulled(base))
+	case j.removesDir():
+		id := idOf(dir, single(base))
+		if e = at1(unix.SYS_UNLINKAT, dir, nulled(base), unix.AT_REMOVEDIR, 0, 0); e == 0 {
+			j.Session.Left(idOf(dir, ""), single(base), id)
+			j.Session.Drop(id)
+		}
+	default:
+		e = at1(unix.SYS_UNLINKAT, dir, nulled(base), 0, 0, 0)
+	}
+	return e
+}
+
+// madeDir remembers a directory that the session has made.
+func (j *job) madeDir(r ruling, dir int, base string) {
+	j.Session.Mkdir(r.place, r.Verdict, idOf(dir, ""), single(base), idOf(dir, single(base)))
+}
+
+// single is a last part without slashes and its NUL.
+func single(base string) string { return strings.TrimRight(base, "/\x00") }
+
+// pair is what a call with two names needs.
+type pair struct {
+	from, to       *name
+	fromDir, toDir int
+	fromBase       string
+	toBase         string
+	flags          uint64
+}
+
+// two carries out rename and link.
+func (j *job) two() bool {
+	p := &pair{flags: j.flags}
+	if j.d.kind == kindLink {
+		if fd, ok := j.nameless(); ok {
+			defer unix.Close(fd)
+			return j.linkNameless(fd)
+		}
+	}
+	p.from = j.find(j.d.dir, j.d.path, j.mem[0][:], j.d.followed(j.flags))
+	p.to = j.find(j.d.dir2, j.d.path2, j.mem[1][:], false)
+	for range maxLinks {
+		switch {
+		case p.from == nil && p.to == nil:
+			return j.elsewhere()
+		case p.from == nil || p.to == nil || p.from.root != p.to.root:
+			return j.across(p)
+		}
+		e, done := j.move(p)
+		if done {
+			return true
+		}
+		if e != unix.ELOOP && e != unix.EXDEV {
+			return j.answer(e)
+		}
+		from, to := j.straight(p.from.abs(), p.from.slash, j.d.followed(j.flags)), j.straight(p.to.abs(), p.to.slash, false)
+		if from != nil && to != nil && from.rel == p.from.rel && to.rel == p.to.rel {
+			return j.answer(e)
+		}
+		p.from, p.to = from, to
+	}
+	return j.answer(unix.ELOOP)
+}
+
+// across is for a call with names in two trees: a rename the kernel refuses by itself, a link would be refused for another reason.
+func (j *job) across(p *pair) bool {
+	if j.Shared && (p.from == nil || p.to == nil) {
+		return false
+	}
+	if j.d.kind == kindLink {
+		return j.answer(unix.EXDEV)
+	}
+	j.call.Continue()
+	return true
+}
+
+// move judges and carries out a rename or link within one tree. It says whether the call was answered.
+func (j *job) move(p *pair) (e syscall.Errno, done bool) {
+	if p.from.path() == "." || p.to.path() == "." {
+		j.call.Continue()
+		return 0, true
+	}
+	if p.fromDir, p.fromBase, e = p.from.parent(); e != 0 {
+		return e, false
+	}
+	defer p.from.closeParent(p.fromDir)
+	if p.toDir, p.toBase, e = p.to.parent(); e != 0 {
+		return e, false
+	}
+	defer p.to.closeParent(p.toDir)
+	if j.d.kind == kindLink {
+		return j.link(p)
+	}
+	return j.rename(p)
+}
+
+// link gives a file a second name. What is guarded gets none: it could be written by that one.
+func (j *job) link(p *pair) (syscall.Errno, bool) {
+	var st unix.Stat_t
+	if e := statAt(p.fromDir, nulled(p.fromBase), &st, unix.AT_SYMLINK_NOFOLLOW); e != 0 {
+		return e, false
+	}
+	if st.Mode&unix.S_IFMT == unix.S_IFLNK && j.d.followed(j.flags) {
+		return unix.ELOOP, false
+	}
+	g := &p.from.root.judge
+	from, to := g.of(p.from), g.of(p.to)
+	if from.Action == guard.Keep || mayWrite(from) != 0 {
+		return 0, j.refuse(p.from, from)
+	}
+	if g.mayMake(p.to, to, byOther) != 0 {
+		return 0, j.refuse(p.to, to)
+	}
+	e := at2(unix.SYS_LINKAT, p.fromDir, nulled(p.fromBase), p.toDir, nulled(p.toBase), 0)
+	if e == unix.ELOOP || e == unix.EXDEV {
+		return 0, j.answer(e)
+	}
+	return e, e == 0 && j.answer(0)
+}

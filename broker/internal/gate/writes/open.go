@@ -1,0 +1,168 @@
+package writes
+
+import (
+	"runtime"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/broker/internal/gate/notify"
+	"sbx/broker/internal/guard"
+)
+
+// Flags of open that openat2 knows and this package passes on.
+const (
+	openKept = unix.O_ACCMODE | unix.O_CREAT | unix.O_EXCL | unix.O_NOCTTY | unix.O_TRUNC | unix.O_APPEND | unix.O_NONBLOCK | unix.O_DSYNC |
+		unix.O_SYNC | unix.O_ASYNC | unix.O_DIRECT | unix.O_LARGEFILE | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_NOATIME | unix.O_TMPFILE
+	nameless = unix.O_TMPFILE &^ unix.O_DIRECTORY
+)
+
+// open carries out open, openat and creat.
+func (j *job) open() bool {
+	if j.flags&unix.O_PATH != 0 {
+		return j.elsewhere()
+	}
+	n := j.find(j.d.dir, j.d.path, j.mem[0][:], j.d.followed(j.flags))
+	for range maxLinks {
+		if n == nil {
+			return j.elsewhere()
+		}
+		next, done := j.openAt(n)
+		if done {
+			return true
+		}
+		n = next
+	}
+	return j.answer(unix.ELOOP)
+}
+
+// openAt opens one name. If there is a link on the way, it returns where that leads.
+func (j *job) openAt(n *name) (*name, bool) {
+	if j.flags&nameless != 0 {
+		return j.opened(n, unix.Stat_t{}, false)
+	}
+	follow := j.d.followed(j.flags)
+	var st unix.Stat_t
+	exists := false
+	if j.flags&unix.O_EXCL == 0 || j.flags&unix.O_CREAT == 0 {
+		exists = statAt(n.root.fd, nulled(n.rel), &st, unix.AT_SYMLINK_NOFOLLOW) == 0
+	}
+	switch typ := st.Mode & unix.S_IFMT; {
+	case !exists:
+	case typ == unix.S_IFLNK && follow:
+		return j.straight(n.abs(), n.slash, true), false
+	case typ != unix.S_IFREG && typ != unix.S_IFDIR && typ != unix.S_IFLNK:
+		j.call.Continue() // that a mount is read-only does not keep anybody from pipes and sockets
+		return nil, true
+	case typ == unix.S_IFREG && j.flags&(unix.O_ACCMODE|unix.O_TRUNC) == unix.O_RDONLY:
+		j.call.Continue() // O_CREAT of what is there: only read
+		return nil, true
+	}
+	g := &n.root.judge
+	v := g.of(n)
+	var no syscall.Errno
+	switch {
+	case v.Action == guard.Text && !n.slash && (!exists || typeOf(st) == unix.S_IFREG) && j.rewrites():
+		return nil, j.openText(n, v)
+	case exists:
+		no = mayWrite(v)
+	case j.flags&unix.O_CREAT != 0:
+		no = g.mayMake(n, v, byCreate)
+	}
+	if no != 0 {
+		if where := j.straight(n.abs(), n.slash, follow); where == nil || where.rel != n.rel {
+			return where, false // a link on the way: it is another name
+		}
+		j.refuse(n, v)
+		return nil, true
+	}
+	return j.opened(n, st, exists)
+}
+
+func typeOf(st unix.Stat_t) uint32 { return st.Mode & unix.S_IFMT }
+
+// rewrites says whether the call makes a file or empties it.
+func (j *job) rewrites() bool {
+	return j.flags&unix.O_ACCMODE != unix.O_RDONLY && j.flags&unix.O_CREAT != 0 && j.flags&(unix.O_TRUNC|unix.O_EXCL) != 0
+}
+
+// opened opens a name that was judged and hands the file over.
+func (j *job) opened(n *name, st unix.Stat_t, exists bool) (*name, bool) {
+	flags, mode := j.flags&openKept, uint32(0)
+	if j.flags&(unix.O_CREAT|nameless) != 0 {
+		mode = uint32(j.call.Arg(int(j.d.arg))) & 0o7777
+		if !exists {
+			j.takeMask()
+		}
+	}
+	rel := n.rel
+	if n.slash {
+		rel = n.path() + "/\x00"
+	}
+	waits := exists && flags&unix.O_NONBLOCK == 0 // for whoever has a lease on the file
+	if waits {
+		flags |= unix.O_NONBLOCK
+	}
+	fd, e := j.openFile(n.root.fd, rel, flags, mode)
+	switch {
+	case e == 0:
+	case e == unix.ELOOP && (flags&unix.O_NOFOLLOW == 0 || !exists):
+		if where := j.straight(n.abs(), n.slash, j.d.followed(j.flags)); where == nil || where.rel != n.rel {
+			return where, false
+		}
+		return nil, j.answer(e)
+	case e == unix.EXDEV: // something is mounted there: what guards a name
+		return nil, j.refuse(n, mounted())
+	case e == unix.EAGAIN && waits:
+		go j.openLater(*j.call, n.root.fd, rel, j.flags&openKept&^(unix.O_CREAT|unix.O_EXCL))
+		return nil, true
+	default:
+		return nil, j.answer(e)
+	}
+	if waits {
+		_, _ = unix.FcntlInt(uintptr(fd), unix.F_SETFL, int(flags&^unix.O_NONBLOCK))
+	}
+	j.call.Hand(fd, j.flags&unix.O_CLOEXEC != 0, j.alone(st.Mode|mode))
+	return nil, true
+}
+
+func (j *job) openFile(dir int, rel string, flags uint64, mode uint32) (int, syscall.Errno) {
+	for try := 0; ; try++ {
+		fd, e := openAt(dir, nulled(rel), flags, mode)
+		if e != unix.EAGAIN || try > 3 || flags&unix.O_NONBLOCK != 0 {
+			return fd, e
+		}
+	}
+}
+
+// alone says whether somebody could see that this process had the file open as well, for a moment: who runs it (ETXTBSY), or who takes
+// and gives a lock.
+func (j *job) alone(mode uint32) bool {
+	return mode&0o111 != 0 || j.flags&(unix.O_TRUNC|unix.O_EXCL) == 0 && j.flags&nameless == 0
+}
+
+// openLater waits for whoever has a lease on a file, on a thread of its own.
+func (j *job) openLater(c notify.Call, dir int, rel string, flags uint64) {
+	runtime.LockOSThread()
+	if e := layCapabilitiesDown(); e != 0 {
+		c.Fail(e)
+		return
+	}
+	fd, e := openAt(dir, nulled(rel), flags, 0)
+	if e != 0 {
+		c.Fail(e)
+		return
+	}
+	c.Hand(fd, flags&unix.O_CLOEXEC != 0, true)
+}
+
+// takeMask gives this thread the mask of the caller's new files.
+func (j *job) takeMask() {
+	if m := j.callers.umask(j.call); m != j.mask {
+		umask(m)
+		j.mask = m
+	}
+}
+
+// mounted is what is said of a name that a mount keeps from being written.
+func mounted() ruling { return ruling{Verdict: guard.Verdict{Why: "it is mounted read-only"}} }

@@ -1,0 +1,251 @@
+package writes
+
+import (
+	"crypto/rand"
+	"errors"
+	"io"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/broker/internal/guard"
+)
+
+// checkedSize bounds what is read to be checked; a git configuration has a few hundred bytes.
+const checkedSize = 1 << 20
+
+// rename moves, replaces or exchanges names.
+func (j *job) rename(p *pair) (syscall.Errno, bool) {
+	var moved, other unix.Stat_t
+	if e := statAt(p.fromDir, nulled(p.fromBase), &moved, unix.AT_SYMLINK_NOFOLLOW); e != 0 {
+		return e, false
+	}
+	replaced := statAt(p.toDir, nulled(p.toBase), &other, unix.AT_SYMLINK_NOFOLLOW) == 0
+	exchange := p.flags&unix.RENAME_EXCHANGE != 0
+	g := &p.from.root.judge
+	n, v, e := j.mayMove(p.fromDir, p.from, p.to, &moved)
+	if e == unix.EROFS && n == p.to && v.Action == guard.Check && !exchange {
+		return 0, j.replaceChecked(p, v, &moved)
+	}
+	if e == 0 && replaced && exchange {
+		n, v, e = j.mayMove(p.toDir, p.to, p.from, &other)
+	} else if e == 0 && replaced && g.of(p.to).Action != guard.Keep {
+		n, v = p.to, g.of(p.to)
+		e = mayTake(v, typeOf(other) == unix.S_IFDIR)
+	}
+	if e == 0 && exchange && typeOf(moved) == unix.S_IFDIR && typeOf(other) == unix.S_IFDIR &&
+		j.Session.Own(idOf(p.fromDir, single(p.fromBase))) != j.Session.Own(idOf(p.toDir, single(p.toBase))) {
+		e = unix.EXDEV // the session's own would be taken for what is not
+	}
+	switch e {
+	case 0:
+	case unix.EROFS, unix.ENOENT, unix.EACCES:
+		j.tell(n, v.Why, nil)
+		return 0, j.answer(e)
+	default: // EXDEV: mv copies, and the copies are judged one by one
+		return 0, j.answer(e)
+	}
+	left := j.leaving(p, moved, other, replaced)
+	e = at2(unix.SYS_RENAMEAT2, p.fromDir, nulled(p.fromBase), p.toDir, nulled(p.toBase), uintptr(p.flags))
+	if e == unix.ELOOP || e == unix.EXDEV {
+		return 0, j.answer(e)
+	}
+	if e == 0 {
+		left()
+	}
+	return e, e == 0 && j.answer(0)
+}
+
+// leaving notes, when a rename has been done, which directories have left their names.
+func (j *job) leaving(p *pair, moved, other unix.Stat_t, replaced bool) func() {
+	if typeOf(moved) != unix.S_IFDIR && (!replaced || typeOf(other) != unix.S_IFDIR) {
+		return func() {}
+	}
+	from, to := idOf(p.fromDir, single(p.fromBase)), idOf(p.toDir, single(p.toBase))
+	return func() {
+		if typeOf(moved) == unix.S_IFDIR {
+			j.Session.Left(idOf(p.fromDir, ""), single(p.fromBase), from)
+		}
+		if replaced && typeOf(other) == unix.S_IFDIR {
+			j.Session.Left(idOf(p.toDir, ""), single(p.toBase), to)
+		}
+	}
+}
+
+// mayMove says whether an object may leave one name for another, or which of the two forbids it. A directory takes everything below it
+// along, so both places must treat every path below alike.
+func (j *job) mayMove(fromDir int, from, to *name, st *unix.Stat_t) (*name, ruling, syscall.Errno) {
+	g := &from.root.judge
+	dir := typeOf(*st) == unix.S_IFDIR
+	f, t := g.of(from), g.of(to)
+	if e := mayTake(f, dir); e != 0 {
+		return from, f, e
+	}
+	how := byMove
+	if typeOf(*st) == unix.S_IFLNK {
+		how = byLink
+	}
+	if dir && f.Anchored && from.path() != to.path() {
+		return from, f, unix.EBUSY
+	}
+	if e := g.mayMake(to, t, how); e != 0 {
+		return to, t, e
+	}
+	if !dir {
+		return nil, ruling{}, 0
+	}
+	_, base := from.split()
+	if j.Session.Own(idOf(fromDir, base)) {
+		return from, f, g.mayMoveOwn(from, to, t)
+	}
+	if a, b := g.below(from), g.below(to); !a.Alike(b) && (a.Git() || b.Git() || !g.suits(from.path(), b, nil)) {
+		return from, f, unix.EXDEV
+	}
+	return nil, ruling{}, 0
+}
+
+// mayMoveOwn says whether the session's own directory may get another name. Where one was before it has to be without names that are
+// guarded, and is then guarded like that; else EXDEV makes mv copy, and the copies are judged one by one.
+func (g *judge) mayMoveOwn(from, to *name, t ruling) syscall.Errno {
+	up, base := to.split()
+	dir := g.id(up)
+	var there unix.Stat_t
+	taken := statAt(g.tree, nulled(to.rel), &there, unix.AT_SYMLINK_NOFOLLOW) == 0
+	switch {
+	case g.session.Own(dir):
+		return 0
+	case !t.place.Ordinary():
+		return unix.EXDEV
+	case !taken && !g.session.WasThere(dir, base):
+		return 0
+	}
+	var ids []guard.ID
+	if !g.suits(from.path(), g.below(to), &ids) {
+		return unix.EXDEV
+	}
+	g.session.Demote(ids)
+	return 0
+}
+
+// maxMoved bounds the search in a directory that moves to where names are treated otherwise.
+const maxMoved = 20000
+
+// suits says whether nothing below a directory would be special in another place. What its files say of repositories is not asked: a
+// HEAD is special everywhere.
+func (g *judge) suits(dir string, place *guard.Place, ids *[]guard.ID) bool {
+	left := maxMoved
+	fd, e := openAt(g.tree, []byte(dir+"\x00"), unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	return e == 0 && suited(fd, place, ids, &left)
+}
+
+// suited takes the descriptor. The directories are added to ids, unless that is nil.
+func suited(fd int, place *guard.Place, ids *[]guard.ID, left *int) bool {
+	f := os.NewFile(uintptr(fd), "moved")
+	defer f.Close()
+	if ids != nil {
+		*ids = append(*ids, idOf(fd, ""))
+	}
+	list, err := f.ReadDir(*left + 1)
+	if err != nil && err != io.EOF {
+		return false
+	}
+	if *left -= len(list); *left < 0 {
+		return false
+	}
+	for _, e := range list {
+		if v := place.Rule(e.Name(), false); v.Action != guard.Free || v.Anchored && !e.IsDir() {
+			return false
+		}
+		if e.IsDir() {
+			sub, no := openAt(fd, []byte(e.Name()+"\x00"), unix.O_RDONLY|unix.O_DIRECTORY, 0)
+			if no != 0 || !suited(sub, place.Below(e.Name()), ids, left) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// below is what holds inside the directory of a name.
+func (g *judge) below(n *name) *guard.Place {
+	if mentionsRepository(n.path()) {
+		return g.within(n.path())
+	}
+	return g.place(n.path())
+}
+
+// replaceChecked carries out a rename onto a checked name. The caller may still hold the old file open for writing, so what is put in
+// place is a new file with exactly the bytes that were checked.
+func (j *job) replaceChecked(p *pair, v ruling, st *unix.Stat_t) bool {
+	g := &p.from.root.judge
+	if typeOf(*st) != unix.S_IFREG || mayTake(g.of(p.from), false) != 0 {
+		j.tell(p.to, v.Why, nil)
+		return j.answer(unix.EACCES)
+	}
+	next, err := readChecked(p.fromDir, p.fromBase)
+	if err != nil {
+		return j.answer(errnoOf(err))
+	}
+	old, err := readChecked(p.toDir, p.toBase)
+	if err != nil && !errors.Is(err, unix.ENOENT) {
+		return j.answer(errnoOf(err))
+	}
+	if err := p.to.root.Check(p.to.path(), old, next); err != nil {
+		j.tell(p.to, v.Why, err)
+		return j.answer(unix.EACCES)
+	}
+	if err := install(p.toDir, p.toBase, next, st.Mode&0o777, uint(p.flags)); err != nil {
+		return j.answer(errnoOf(err))
+	}
+	return j.answer(at1(unix.SYS_UNLINKAT, p.fromDir, nulled(p.fromBase), 0, 0, 0))
+}
+
+func readChecked(dir int, base string) ([]byte, error) {
+	fd, e := openAt(dir, nulled(base), unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if e != 0 {
+		return nil, e
+	}
+	f := os.NewFile(uintptr(fd), "checked")
+	defer f.Close()
+	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() {
+		return nil, unix.EACCES
+	}
+	b, err := io.ReadAll(io.LimitReader(f, checkedSize+1))
+	if err == nil && len(b) > checkedSize {
+		return nil, unix.EFBIG
+	}
+	return b, err
+}
+
+// install puts a file in place that nobody but this process has ever had open: it has no name before that.
+func install(dir int, base string, data []byte, mode uint32, flags uint) error {
+	tmp := reserved + rand.Text() + "\x00"
+	fd, e := openAt(dir, nulled(tmp), unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY, 0)
+	if e != 0 {
+		return e
+	}
+	f := os.NewFile(uintptr(fd), "installed")
+	_, err := f.Write(data)
+	err = errors.Join(err, f.Chmod(os.FileMode(mode)), f.Close())
+	if err == nil {
+		if e := at2(unix.SYS_RENAMEAT2, dir, nulled(tmp), dir, nulled(base), uintptr(flags)); e != 0 {
+			err = e
+		}
+	}
+	if err != nil {
+		_ = at1(unix.SYS_UNLINKAT, dir, nulled(tmp), 0, 0, 0) // the first failure is the one to report
+	}
+	return err
+}
+
+// reserved begins the names of files that install makes for a moment.
+const reserved = ".sbx-replace-"
+
+func errnoOf(err error) syscall.Errno {
+	var e syscall.Errno
+	if errors.As(err, &e) {
+		return e
+	}
+	return unix.EIO
+}

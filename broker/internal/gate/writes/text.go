@@ -1,0 +1,110 @@
+package writes
+
+import (
+	"io"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/broker/internal/guard"
+)
+
+// A file that says where git finds a repository (.git of a worktree or submodule, commondir) must be harmless as a whole. Whoever writes
+// one is given a file without a name; it gets the name, as a copy that nobody has open, once what it says is harmless. That is looked at
+// whenever the session does something else that comes here: git does, before it reads what it wrote.
+
+// text is such a file.
+type text struct {
+	f    *os.File
+	n    *name
+	mode uint32
+	last string // what was put in place
+	left int    // calls until it is forgotten
+}
+
+const (
+	maxTexts = 16
+	textLife = 256
+	textSize = 4096
+)
+
+// openText gives the caller a file without a name to write.
+func (j *job) openText(n *name, r ruling) bool {
+	if j.flags&(unix.O_CREAT|unix.O_EXCL) == unix.O_CREAT|unix.O_EXCL && n.root.judge.isFile(n) {
+		return j.answer(unix.EEXIST)
+	}
+	if len(j.texts) >= maxTexts {
+		return j.refuse(n, r)
+	}
+	dir, _ := n.split()
+	mode := uint32(j.call.Arg(int(j.d.arg))) & 0o777
+	j.takeMask()
+	fd, e := openAt(n.root.fd, []byte(dir+"\x00"), unix.O_TMPFILE|unix.O_RDWR, mode)
+	if e != 0 {
+		return j.answer(e)
+	}
+	dup, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 3)
+	if err != nil {
+		unix.Close(fd)
+		return j.answer(unix.EMFILE)
+	}
+	j.texts = append(j.texts, &text{f: os.NewFile(uintptr(dup), "text"), n: n, mode: mode &^ j.mask, left: textLife})
+	j.call.Hand(fd, j.flags&unix.O_CLOEXEC != 0, false)
+	return true
+}
+
+// settle puts in place what has become harmless, and forgets what was written long ago.
+func (k *Carrier) settle() {
+	kept := k.texts[:0]
+	for _, t := range k.texts {
+		said, err := io.ReadAll(io.NewSectionReader(t.f, 0, textSize))
+		if err == nil && string(said) != t.last && t.n.root.harmless(t.n, said) {
+			if dir, base, e := t.n.parent(); e == 0 {
+				if install(dir, base, said, t.mode, 0) == nil {
+					t.last = string(said)
+				}
+				t.n.closeParent(dir)
+			}
+		}
+		if t.left--; t.left > 0 {
+			kept = append(kept, t)
+		} else {
+			t.f.Close()
+		}
+	}
+	k.texts = kept
+}
+
+// harmless says whether a file that leads git to a repository may hold text.
+func (r *root) harmless(n *name, said []byte) bool {
+	if _, base := n.split(); guard.Fold(base) == "commondir" {
+		return guard.CommonDir(said)
+	}
+	to, err := guard.GitFile(r.Granted, r.above+n.path(), said)
+	return err == nil && r.strict(to)
+}
+
+// strict says whether the way to a repository's directory has no link on it, and nothing that the session may fill as it likes.
+func (r *root) strict(rel string) bool {
+	top, err := unix.Open(r.Granted, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(top)
+	at := ""
+	for part := range strings.SplitSeq(rel, "/") {
+		at += part
+		fd, e := openAt(top, []byte(at+"\x00"), unix.O_PATH|unix.O_DIRECTORY, 0)
+		if e != 0 {
+			return false
+		}
+		own := r.judge.session.Own(idOf(fd, ""))
+		unix.Close(fd)
+		if own {
+			return false
+		}
+		at += "/"
+	}
+	return true
+}
