@@ -86,6 +86,13 @@ func goldenCases() map[string]func() Input {
 			in.Grants = join(grants(Write, "project", "/home/u/project"), grants(Read, "profile permissive", "/"))
 			return in
 		},
+		// What came with the system stays what it is where somebody works in it: nothing of it is searched or served.
+		"project-of-the-system": func() Input {
+			in := request(machine("/usr/share/doc/x/.env"))
+			in.Project = "/usr"
+			in.Grants = grants(Read, "profile strict", system...)
+			return in
+		},
 		"names-below-ro": func() Input {
 			in := moderate(machine("/home/u/data/a", "/home/u/data/.env", "/home/u/data/deep/cert.pem : -----BEGIN CERTIFICATE-----",
 				"/home/u/data/deep/key.pem : -----BEGIN PRIVATE KEY-----", "/home/u/data/node_modules/x/key.pem : -----BEGIN PRIVATE KEY-----"), grants(Read, "--ro", "/home/u/data")...)

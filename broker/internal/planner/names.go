@@ -70,7 +70,7 @@ func (in *Input) shownTrees() []shownTree {
 		switch {
 		case home != "" && host.Within(home, canon):
 			out = append(out, shownTree{home, g.Mode})
-		case g.ofTools() && !g.Explicit && canon != in.Project:
+		case g.ofTools() && !g.Explicit && (canon != in.Project || g.Mode == Read):
 			tools = append(tools, canon)
 		default:
 			out = append(out, shownTree{canon, g.Mode})
@@ -212,14 +212,14 @@ func (v *view) serves(p string, n *node) bool {
 	if !v.in.Facts.Fuse || v.in.NoGuard || v.served >= maxServed || home != "" && host.Within(home, p) {
 		return false
 	}
-	root := v.in.Project
-	if root == "" || !host.Within(p, root) {
-		root = shownBy(v.trees, p)
+	root, ofProject := shownBy(v.trees, p), v.in.Project != "" && host.Within(p, v.in.Project)
+	if ofProject && root != "" {
+		root = v.in.Project
 	}
 	if root == "" || guard.SecretAt(relative(p+"/x", root), false).In != "" {
 		return false
 	}
-	return n.finds() || v.in.Project != "" && host.Within(p, v.in.Project)
+	return n.finds() || ofProject
 }
 
 // sayCredentials says which tokens in the configurations of repositories can be read: git inside has to read the file, so it cannot be hidden.
