@@ -106,6 +106,10 @@ func removeLater(user string, uid int) {
 	_, _ = syscall.Setsid()
 	_ = unix.Close(wire.FD)
 	for err := error(unix.EBUSY); err == unix.EBUSY; time.Sleep(100 * time.Millisecond) {
+		// Who moves to a group of his own below leaves this one empty, and may come back.
+		if events, e := readWhole(user + "/cgroup.events"); e == nil && strings.Contains(events, "populated 1") {
+			continue
+		}
 		_ = as(uid)
 		_, _ = unix.Rmdir(user+"/own/sbx"), unix.Rmdir(user+"/own")
 		_ = as(0)
