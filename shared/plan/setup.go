@@ -54,6 +54,9 @@ const (
 	Absent  Kind = "absent"  // a name of the gate that does not exist, whatever the host has there
 )
 
+// MaxFuse is how many FUSE file systems a plan has beside a served root.
+const MaxFuse = 7
+
 // Mount is one operation of the mount plan. Operations are carried out in order; Target is absolute
 // as seen inside. Every new mount is nosuid; it is nodev unless Device is set.
 type Mount struct {

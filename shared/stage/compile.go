@@ -14,15 +14,14 @@ const (
 	fdLayer  = 14 // to 19: overlay layers and other things that must be named in a string
 	fdSock   = 20
 	fdSignal = 21
-	fdStdio  = 22 // to 24
-	fdFuse   = 25 // to 28: FUSE mounts on their way to their places
-	maxFuse  = 4
+	fdStdio  = 22         // to 24
+	fdFuse   = 25         // and those after it, where nothing is open any more: FUSE mounts on their way to their places
 	fdTether = fdFuse     // of a set-up without a user namespace, which has no FUSE mounts
 	fdTarget = fdFuse + 1 // a place to mount on, likewise
 	fdTail   = fdFuse + 2 // see Tail, likewise
 	fdSlot   = fdFuse + 3 // see Direct, likewise
 	fdFirst  = fdLayer
-	fdLast   = fdFuse + maxFuse - 1
+	fdLast   = fdSlot
 )
 
 // Stdio are the caller's descriptors for 0, 1 and 2; -1 where the plan does not inherit.

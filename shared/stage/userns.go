@@ -34,8 +34,8 @@ func (n inUserNS) user(c *compiler, std Stdio) error {
 func (inUserNS) served(c *compiler) error {
 	for i := range c.p.Mounts {
 		if m := &c.p.Mounts[i]; m.Kind == plan.Fuse && i > 0 {
-			if c.fuses == maxFuse {
-				return fmt.Errorf("more than %d FUSE file systems", maxFuse)
+			if c.fuses == plan.MaxFuse {
+				return fmt.Errorf("more than %d FUSE file systems", plan.MaxFuse)
 			}
 			c.t.at("making fuse", string(m.Target))
 			c.makeFuse(m)

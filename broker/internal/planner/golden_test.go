@@ -3,6 +3,7 @@ package planner
 import (
 	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -114,6 +115,14 @@ func goldenCases() map[string]func() Input {
 		},
 		"names-below-rw": func() Input {
 			return moderate(machine("/home/u/data/a", "/home/u/data/deep/.netrc : machine a login b password c"), grants(Write, "--rw", "/home/u/data")...)
+		},
+		"many-below-rw": func() Input {
+			var dirs, files []string
+			for i := range plan.MaxFuse {
+				dir := fmt.Sprintf("/home/u/d%d", i)
+				dirs, files = append(dirs, dir), append(files, dir+"/a")
+			}
+			return moderate(machine(files...), grants(Write, "--rw", dirs...)...)
 		},
 		"name-granted": func() Input {
 			return moderate(machine("/home/u/project/.env"), grants(Read, "--ro", "/home/u/project/.env")...)

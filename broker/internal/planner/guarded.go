@@ -3,6 +3,7 @@ package planner
 import (
 	"fmt"
 	"path"
+	"slices"
 	"sort"
 	"strings"
 
@@ -33,6 +34,9 @@ func (v *view) needsGuard(p string) bool {
 	if n == nil || !n.granted || n.mode != Write || n.missing || !n.grant.guardable() || v.in.Containers != nil && n.grant.Why != "" && p == v.in.Containers.Store {
 		return false
 	}
+	if slices.Contains(v.in.Ungranted, p) {
+		return false
+	}
 	act := guard.Look(strings.TrimPrefix(p, "/")).Action
 	return act == guard.Free || act == guard.Text
 }
@@ -40,11 +44,14 @@ func (v *view) needsGuard(p string) bool {
 // guarded shows a directory with names in it that must stay hidden or unwritten, whatever the host or the program does to them. It is
 // a FUSE file system of the broker's; large sub-directories that hold no such name are bound natively.
 func (v *view) guarded(p string, n *node, mode Mode, g Grant) error {
-	if !v.in.Facts.Fuse {
+	first := p == v.in.Project || p == v.in.GitDir
+	if !v.in.Facts.Fuse || !first && v.served == maxServed {
 		return v.covered(p, n, g)
 	}
 	n.live()
-	v.served++
+	if !first {
+		v.served++
+	}
 	m := plan.Mount{Kind: plan.Fuse, Target: plan.Bytes(p), Source: plan.Bytes(p), Hide: v.hideList(n), Access: plan.ReadOnly, NoExec: g.NoExec, Why: g.Why + ", guarded"}
 	if mode == Write {
 		m.Access = plan.ReadWrite
@@ -256,6 +263,9 @@ func (v *view) covered(p string, n *node, g Grant) error {
 		}
 	}
 	why, fix := "/dev/fuse cannot be opened", "make /dev/fuse accessible, or use --overlay for the directory"
+	if v.in.Facts.Fuse {
+		why, fix = fmt.Sprintf("sbx serves no more than %d directories beside the project", maxServed), "grant fewer, or use --overlay for the directory"
+	}
 	if v.in.Direct {
 		why, fix = "sbx-helper mounts no file server", "user namespaces would give one; keep secrets outside of the project"
 	}

@@ -13,10 +13,11 @@ import (
 
 // Bounds of the search for names of secrets in the trees that are shown: below them lies what a person put there, above them what tools unpacked.
 const (
-	searchDepth  = 6     // directories below the tree's top
-	searchBudget = 10000 // directory entries of one tree, with what it takes to open directories and files in the same unit
-	homeBudget   = 2500  // of a whole home
-	maxServed    = 4     // trees that the broker serves beside the root
+	searchDepth  = 6                // directories below the tree's top
+	searchBudget = 10000            // directory entries of one tree, with what it takes to open directories and files in the same unit
+	homeBudget   = 2500             // of a whole home
+	maxServed    = plan.MaxFuse - 2 // trees that the broker serves beside the project and its repository
+	maxServedRO  = 3                // as long as no more are, one that is only read is served
 )
 
 // shownTree is a tree of a user's that a grant shows, in which names of secrets are hidden.
@@ -209,7 +210,7 @@ func (n *node) live() {
 // serves says whether a directory that is shown read-only is served, so that what has the name of a secret later is hidden as well.
 func (v *view) serves(p string, n *node) bool {
 	home := v.in.Facts.Home
-	if !v.in.Facts.Fuse || v.in.NoGuard || v.served >= maxServed || home != "" && host.Within(home, p) {
+	if !v.in.Facts.Fuse || v.in.NoGuard || v.served >= maxServedRO || home != "" && host.Within(home, p) {
 		return false
 	}
 	root, ofProject := shownBy(v.trees, p), v.in.Project != "" && host.Within(p, v.in.Project)

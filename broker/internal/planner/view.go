@@ -29,7 +29,7 @@ type view struct {
 	secrets []Hide         // with canonical paths
 	linked  []linkedSecret // secret files with other names
 	trees   []shownTree    // in which names of secrets are hidden
-	served  int            // trees that the broker serves beside the root
+	served  int            // trees that the broker serves beside the project
 }
 
 func newView(in *Input) *view {
