@@ -126,7 +126,7 @@ func TestSets(t *testing.T) {
 // TestDefault states the policy call by call, in terms of both architectures where the call exists.
 func TestDefault(t *testing.T) {
 	const nd, eperm, enosys = Notify, retErrno | EPERM, retErrno | ENOSYS
-	fam, proto := Errno(EAFNOSUPPORT), Errno(EPROTONOSUPPORT)
+	fam, proto, option := Errno(EAFNOSUPPORT), Errno(EPROTONOSUPPORT), Errno(ENOPROTOOPT)
 	one, none := Toggles{OneID: true, UID: 1000, GID: 1001}, uint64(1<<32-1)
 	for _, c := range []struct {
 		call string
@@ -178,6 +178,13 @@ func TestDefault(t *testing.T) {
 		{"socketpair", Toggles{}, [6]uint64{1, 1}, Allow},
 		{"socketpair", Toggles{}, [6]uint64{1, 1, 6}, proto},
 		{"socketpair", Toggles{}, [6]uint64{2}, fam},
+		{"setsockopt", Toggles{}, [6]uint64{3, 6, 1}, Allow},
+		{"setsockopt", Toggles{}, [6]uint64{3, 0, 31}, Allow},
+		{"setsockopt", Toggles{}, [6]uint64{3, 6 | 1<<32, 31 | 1<<40}, option},
+		{"setsockopt", Toggles{}, [6]uint64{3, 17, 100}, option},
+		{"setsockopt", Toggles{Containers: true}, [6]uint64{3, 6, 31}, option},
+		{"setsockopt", Toggles{}, [6]uint64{3, 0, 15}, eperm},
+		{"setsockopt", Toggles{}, [6]uint64{3, 41, 78}, eperm},
 		{"chmod", Toggles{}, [6]uint64{0, 0o755}, Allow},
 		{"chmod", Toggles{}, [6]uint64{0, 0o1777}, Allow},
 		{"chmod", Toggles{}, [6]uint64{0, 0o4755}, eperm},

@@ -156,6 +156,8 @@ func (a Action) String() string {
 		return "EPERM"
 	case ENOSYS:
 		return "ENOSYS"
+	case ENOPROTOOPT:
+		return "ENOPROTOOPT"
 	case EPROTONOSUPPORT:
 		return "EPROTONOSUPPORT"
 	case EAFNOSUPPORT:

@@ -49,6 +49,7 @@ const (
 const (
 	EPERM           = 1
 	ENOSYS          = 38
+	ENOPROTOOPT     = 92
 	EPROTONOSUPPORT = 93
 	EAFNOSUPPORT    = 97
 )

@@ -106,16 +106,29 @@ func (b *builder) sockets() {
 		b.add(Errno(EPERM), "raw packets", []Cond{family(inet...), typ(v)}, "socket")
 	}
 	b.add(Errno(EPROTONOSUPPORT), "other types and protocols", nil, "socket", "socketpair")
-	// The rules of the namespace refuse what such a socket is for (network/known.go); this refuses it where it begins.
-	for _, v := range [][2]uint64{{0, 15}, {41, 78}} { // IP_FREEBIND, IPV6_FREEBIND
-		b.add(Errno(EPERM), "sockets with an address of somebody else's", []Cond{{Arg: 1, Op: MaskedEq, Mask: 0xffffffff, Value: v[0]}, {Arg: 2, Op: MaskedEq, Mask: 0xffffffff, Value: v[1]}}, "setsockopt")
-	}
-	// i386 binaries of old C libraries reach socket(2) only through here, with the family in memory.
-	b.add(Errno(EPERM), "SYS_SOCKET and SYS_SOCKETPAIR hide the family in memory", []Cond{family(1, 8)}, "socketcall")
+	b.socketOptions()
+	// i386 binaries of old C libraries reach these calls only through here, with the arguments in memory.
+	b.add(Errno(EPERM), "SYS_SOCKET, SYS_SOCKETPAIR and SYS_SETSOCKOPT hide what is judged in memory", []Cond{family(1, 8, 14)}, "socketcall")
 	if b.t.Notify {
 		b.add(Notify, "SYS_BIND and SYS_CONNECT", []Cond{family(2, 3)}, "socketcall")
 	}
 	b.add(Allow, "the rest works on sockets that exist", nil, "socketcall")
+}
+
+// socketOptions refuses what makes another kind of socket of an allowed one.
+func (b *builder) socketOptions() {
+	refuse := func(errno uint16, why string, level, option uint64) {
+		low := func(arg uint8, v uint64) Cond { return Cond{Arg: arg, Op: MaskedEq, Mask: 0xffffffff, Value: v} }
+		b.add(Errno(errno), why, []Cond{low(1, level), low(2, option)}, "setsockopt")
+	}
+	// The rules of the namespace refuse what such a socket is for (network/known.go); this refuses it where it begins.
+	const foreign = "sockets with an address of somebody else's"
+	refuse(EPERM, foreign, 0, 15)  // IP_FREEBIND
+	refuse(EPERM, foreign, 41, 78) // IPV6_FREEBIND
+	// Here the kernel itself reads a protocol of more than TCP or UDP. Programs do without where it has none.
+	const inside = "protocols of the kernel within TCP and UDP: TLS, ESP, SMC, L2TP"
+	refuse(ENOPROTOOPT, inside, ipTCP, 31)  // TCP_ULP
+	refuse(ENOPROTOOPT, inside, ipUDP, 100) // UDP_ENCAP
 }
 
 func (b *builder) processes() {

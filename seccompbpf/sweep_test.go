@@ -57,7 +57,7 @@ func TestForeignNumbersAndArchitectures(t *testing.T) {
 	}
 	// i386 hides socket families behind a multiplexer.
 	prog, _ = Compile(Default(AMD64, multi))
-	for op, want := range map[uint64]Action{1: Errno(EPERM), 8: Errno(EPERM), 3: Allow} {
+	for op, want := range map[uint64]Action{1: Errno(EPERM), 8: Errno(EPERM), 14: Errno(EPERM), 3: Allow} {
 		if a, _, _ := Eval(prog, Data{Nr: 102, Arch: uint32(I386), Args: [6]uint64{op}}); a != want {
 			t.Errorf("socketcall %d: %v", op, a)
 		}

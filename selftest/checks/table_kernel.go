@@ -39,7 +39,7 @@ func terminal() []Check {
 	}
 }
 
-// network: NT-01 to NT-10, NT-20, NT-21 and BP-01. Packets only ever go to documentation addresses in a namespace with nothing but lo.
+// network: NT-01 to NT-10, NT-20, NT-21, NT-24 and BP-01. Packets only ever go to documentation addresses in a namespace with nothing but lo.
 func network() []Check {
 	docs := []string{"192.0.2.1", "2001:db8::1"}
 	v4 := docs[:1]
@@ -80,6 +80,8 @@ func network() []Check {
 			Control: Control{Off: []string{"seccomp"}, Host: true, Needs: []string{"vsock"}}},
 		{ID: "NT-10", Group: Network, Title: "netlink families other than route", Tries: "socket(2) for eleven", Must: "refused", Layer: "seccomp", Act: "netlink", Want: []string{"EPERM", "EPROTONOSUPPORT", "EAFNOSUPPORT", "EACCES"},
 			Control: Control{Off: []string{"seccomp"}, Host: true, Needs: []string{"netlink"}}},
+		{ID: "NT-24", Group: Network, Title: "protocols of the kernel within TCP and UDP", Tries: "TCP_ULP for TLS, ESP and SMC, UDP_ENCAP for ESP and L2TP",
+			Must: "refused", Layer: "seccomp", Act: "protocols", Want: []string{"ENOPROTOOPT"}, Control: Control{Off: []string{"seccomp"}, Host: true}},
 		{ID: "NT-20", Group: Network, Title: "QUIC, DNS and other UDP", Tries: "UDP on five ports of documentation addresses", Must: "no answer", Layer: "netns", Act: "udp", Args: docs, Want: plus(none, "EAGAIN", "ECONNREFUSED"), Control: lab},
 		{ID: "NT-21", Group: Network, Title: "listening ports seen from outside", Tries: "the host's loopback dials a port bound inside", Must: "no connection comes in",
 			Layer: "netns", Act: "listen", Args: []string{"{READY}", "{PORT}"}, During: []Step{{Kind: "dial", To: "127.0.0.1:{PORT}"}}, Want: []string{"NONE", "EPERM", "EACCES"}, Control: Control{Off: []string{"netns"}, Host: true}},

@@ -38,7 +38,7 @@ func containers() []Check {
 func again(group, prefix string, options []string, needs ...string) (out []Check) {
 	for _, c := range network() {
 		switch c.ID {
-		case "NT-03", "NT-04", "NT-05", "NT-07-sock", "NT-09", "NT-10":
+		case "NT-03", "NT-04", "NT-05", "NT-07-sock", "NT-09", "NT-10", "NT-24":
 			c.ID, c.Group, c.Title = prefix+c.ID, group, c.Title+", with "+options[0]
 			c.Options, c.Needs = options, append(needs[:len(needs):len(needs)], c.Needs...)
 			c.Control.Off = nil

@@ -41,7 +41,7 @@ func acts() []act {
 		// terminal
 		{"tiocsti", tiocsti}, {"ttyioctls", ttyIoctls}, {"ttys", ttys},
 		// network
-		{"egress", egress}, {"rawsock", rawSock}, {"udp", udp}, {"abstract", abstractSock}, {"connect", connectUnix}, {"vsock", vsock}, {"netlink", netlink}, {"listen", listen}, {"bindsock", bindSock}, {"control", control},
+		{"egress", egress}, {"rawsock", rawSock}, {"udp", udp}, {"abstract", abstractSock}, {"connect", connectUnix}, {"vsock", vsock}, {"protocols", protocols}, {"netlink", netlink}, {"listen", listen}, {"bindsock", bindSock}, {"control", control},
 		// services, programs
 		{"agentops", agentOps}, {"nixops", nixOps}, {"execother", execOther}, {"mapexec", mapExec},
 		// resources

@@ -231,6 +231,31 @@ func vsock(_ []string) outcome {
 	return t.outcome()
 }
 
+// protocols asks for what the kernel reads within TCP and UDP.
+func protocols(_ []string) outcome {
+	const espInUDP, l2tpInUDP = 2, 3
+	var t tally
+	for _, family := range []int{unix.AF_INET, unix.AF_INET6} {
+		tcp, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			return stopped(err)
+		}
+		defer unix.Close(tcp)
+		for _, ulp := range []string{"tls", "espintcp", "smc"} {
+			t.err("TCP_ULP "+ulp, unix.SetsockoptString(tcp, unix.IPPROTO_TCP, unix.TCP_ULP, ulp))
+		}
+		for _, kind := range []int{espInUDP, l2tpInUDP} {
+			udp, err := unix.Socket(family, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+			if err != nil {
+				return stopped(err)
+			}
+			t.err("UDP_ENCAP "+itoa(kind), unix.SetsockoptInt(udp, unix.IPPROTO_UDP, unix.UDP_ENCAP, kind))
+			unix.Close(udp)
+		}
+	}
+	return t.outcome()
+}
+
 // netlink opens the families by which kernel subsystems other than routes are reached.
 func netlink(_ []string) outcome {
 	var t tally
