@@ -39,16 +39,24 @@ func connectChild(sock string) {
 			return
 		}
 	}
-	c, err := net.Dial("unix", sock)
+	// By a short name, as a socket's address has 108 bytes; /proc/self may be another namespace's here.
+	err := os.Chdir(filepath.Dir(sock))
+	var c net.Conn
+	if err == nil {
+		c, err = net.Dial("unix", filepath.Base(sock))
+	}
 	if err != nil {
 		fmt.Println("dial:", err)
 		return
 	}
 	fmt.Fprintf(c, `{"type":"cmd.approve","id":"%s"}`+"\n", os.Getenv("SBX_TEST_ID"))
-	_ = c.SetDeadline(time.Now().Add(time.Second))
+	_ = c.SetDeadline(time.Now().Add(time.Minute))
 	s := bufio.NewScanner(c)
-	for s.Scan() {
+	for s.Scan() { // to the end, or to the approval, after which nothing comes
 		fmt.Println(s.Text())
+		if strings.Contains(s.Text(), `"ok"`) {
+			return
+		}
 	}
 }
 
@@ -120,13 +128,25 @@ func (b *bench) dial() *Client {
 	return c
 }
 
-// raw sends bytes and returns every line that comes until the end.
-func (b *bench) raw(send string) []string {
+// connect connects to the socket by a short name: a directory of a test's may be too long for a socket's address.
+func (b *bench) connect() net.Conn {
 	b.t.Helper()
-	c, err := net.Dial("unix", b.sock())
+	dir, err := unix.Open(filepath.Dir(b.sock()), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		b.t.Fatal(err)
 	}
+	defer unix.Close(dir)
+	c, err := net.Dial("unix", sockName(dir))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return c
+}
+
+// raw sends bytes and returns every line that comes until the end.
+func (b *bench) raw(send string) []string {
+	b.t.Helper()
+	c := b.connect()
 	defer c.Close()
 	_ = c.SetDeadline(time.Now().Add(time.Minute))
 	go func() { _, _ = c.Write([]byte(send)) }()
@@ -283,10 +303,7 @@ func TestHalfClosed(t *testing.T) {
 		`{"type":"cmd.approve","id":"` + real + `"}`: "event.fs_request",
 		`{"type":"cmd.stats"}` + "\n":                `"mem":42`,
 	} {
-		c, err := net.Dial("unix", b.sock())
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := b.connect()
 		_, _ = c.Write([]byte(send))
 		_ = c.(*net.UnixConn).CloseWrite()
 		_ = c.SetDeadline(time.Now().Add(time.Minute))
@@ -391,10 +408,7 @@ func TestAutomaticApproverIsQuick(t *testing.T) {
 // A client that never reads is cut off; others do not notice, and what waited for it is bounded.
 func TestSlowReader(t *testing.T) {
 	b := newBench(t, Options{WriteTimeout: 200 * time.Millisecond})
-	slow, err := net.Dial("unix", b.sock())
-	if err != nil {
-		t.Fatal(err)
-	}
+	slow := b.connect()
 	defer slow.Close()
 	brisk := b.dial()
 	var got int
@@ -458,10 +472,7 @@ func TestDescriptorsAreNotTaken(t *testing.T) {
 	b.alive()
 	before := count()
 	for range 100 {
-		c, err := net.Dial("unix", b.sock())
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := b.connect()
 		if _, _, err := c.(*net.UnixConn).WriteMsgUnix([]byte(`{"type":"cmd.stats"}`+"\n"), unix.UnixRights(rights...), nil); err != nil {
 			t.Fatal(err)
 		}
