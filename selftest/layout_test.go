@@ -94,7 +94,7 @@ var mayStart = map[string]string{
 	"shared/stage/finish.go":            "the program of the sandbox, inside",
 	"shared/stage/spawn.go":             "programs of the sandbox, inside",
 	"shared/stage/netexec.go":           "the network's carrier, by the path of a program.Program: see startsByPath",
-	"selftest/checks/run.go":            "sbx selftest: sbx itself and the probe beside it",
+	"selftest/checks/run.go":            "sbx selftest: sbx itself, and the probe as a program.Program has been checked",
 	"seccompbpf/gen/main.go":            "a generator, not part of the product",
 }
 

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"text/tabwriter"
 
 	"sbx/broker/internal/host"
+	"sbx/broker/internal/program"
 	"sbx/broker/internal/resources"
 	"sbx/selftest/checks"
 )
@@ -52,16 +54,19 @@ func (t *term) selftest(q selftestRequest) int {
 	if err != nil {
 		return t.fail(fmt.Errorf("finding sbx itself: %w", err))
 	}
-	probe := findProbe(exe)
-	if probe == "" {
+	probe, err := t.findProbe(exe)
+	if errors.Is(err, program.ErrMissing) {
 		return t.fail(&usageError{"the program that runs inside the sandbox, sbx-probe, is not installed", "it belongs beside sbx, or in ../lib/sbx"})
+	}
+	if err != nil {
+		return t.fail(err)
 	}
 	for _, o := range q.only {
 		if !known(o) {
 			return t.fail(&usageError{"no group or check is called " + quote(o), "groups: " + strings.Join(checks.Groups(), " ")})
 		}
 	}
-	results, err := checks.Run(context.Background(), checks.Runner{Sbx: exe, Probe: probe, Hooks: testHooks, Facts: offers()}, func(c checks.Check) bool {
+	results, err := checks.Run(context.Background(), checks.Runner{Sbx: exe, Probe: probe.File(), Hooks: testHooks, Facts: offers()}, func(c checks.Check) bool {
 		return len(q.only) == 0 || slices.ContainsFunc(q.only, func(o string) bool { return names(o, c) })
 	})
 	if err != nil {
@@ -109,17 +114,13 @@ func names(name string, c checks.Check) bool {
 }
 
 // findProbe looks beside sbx and in the library folder of the same prefix.
-func findProbe(exe string) string {
+func (t *term) findProbe(exe string) (program.Program, error) {
 	if real, err := filepath.EvalSymlinks(exe); err == nil {
 		exe = real
 	}
 	dir := filepath.Dir(exe)
-	for _, p := range []string{filepath.Join(dir, "sbx-probe"), filepath.Join(dir, "../lib/sbx/sbx-probe"), filepath.Join(dir, "../libexec/sbx/sbx-probe")} {
-		if st, err := os.Stat(p); err == nil && st.Mode().IsRegular() {
-			return p
-		}
-	}
-	return ""
+	return t.programsHere(host.Read(t.env)).Companion(exe,
+		filepath.Join(dir, "sbx-probe"), filepath.Join(dir, "../lib/sbx/sbx-probe"), filepath.Join(dir, "../libexec/sbx/sbx-probe"))
 }
 
 func table(r checks.Report) string {

@@ -82,6 +82,29 @@ func (s Source) Find(name string) (Program, error) {
 	return Program{}, fmt.Errorf("%s %w%s", name, ErrMissing, s.passedOver(name))
 }
 
+// Companion returns the first of files that exists: a program that was installed together with sbx, whose own file is self. It is
+// root's or belongs to whom sbx belongs, and lies where sandboxes write only if sbx itself does.
+func (s Source) Companion(self string, files ...string) (Program, error) {
+	var st unix.Stat_t
+	if err := unix.Stat(self, &st); err != nil {
+		return Program{}, fmt.Errorf("looking at %s: %w", self, err)
+	}
+	for _, file := range files {
+		if !runs(file) {
+			continue
+		}
+		p, err := check(file, st.Uid)
+		if err == nil && Within(p.file, s.Writable) && !Within(self, s.Writable) {
+			err = fmt.Errorf("%s lies where sandboxes write", p.file)
+		}
+		if err != nil {
+			return Program{}, fmt.Errorf("%s is not used: %w", file, err)
+		}
+		return p, nil
+	}
+	return Program{}, fmt.Errorf("%s %w", path.Base(files[0]), ErrMissing)
+}
+
 // named checks a file of the configuration's.
 func (s Source) named(name, file string) (Program, error) {
 	p, err := check(file, uint32(os.Getuid()))

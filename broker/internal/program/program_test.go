@@ -112,6 +112,39 @@ func TestFind(t *testing.T) {
 	}
 }
 
+// What came with sbx is as hard to replace as sbx itself.
+func TestCompanion(t *testing.T) {
+	dir := t.TempDir()
+	self, beside := file(t, dir, "bin/sbx", 0o755, 0o755), file(t, dir, "bin/probe", 0o755, 0o755)
+	open := file(t, dir, "open/probe", 0o777, 0o755)
+	here, inside := file(t, dir, "project/sbx", 0o755, 0o755), file(t, dir, "project/probe", 0o755, 0o755)
+	system, strange := "/bin/sh", beside
+	if os.Getuid() == 0 {
+		system, strange = self, file(t, dir, "strange/probe", 0o755, 0o755)
+		if err := os.Chown(strange, int(stranger()), -1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	from := Source{Writable: []string{filepath.Join(dir, "project")}}
+	for _, c := range []struct {
+		name, self string
+		files      []string
+		want       string
+	}{
+		{"beside", self, []string{beside}, ""},
+		{"the first that is there", self, []string{filepath.Join(dir, "none"), beside, open}, ""},
+		{"others can write there", self, []string{open, beside}, "open can be written by others"},
+		{"a project's", self, []string{inside, beside}, "lies where sandboxes write"},
+		{"the project's own sbx", here, []string{inside}, ""},
+		{"somebody else's", system, []string{strange}, "belongs to uid"},
+		{"nowhere", self, []string{filepath.Join(dir, "none")}, "none is not installed"},
+	} {
+		if _, err := from.Companion(c.self, c.files...); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.name, err, c.want)
+		}
+	}
+}
+
 // A command of the user's own runs with no directory of the project's in its PATH, and with nothing that loads code.
 func TestEnvironment(t *testing.T) {
 	dir := t.TempDir()
