@@ -37,6 +37,9 @@ const (
 	opReaddir       = 28
 	opReleasedir    = 29
 	opFsyncdir      = 30
+	opGetlk         = 31
+	opSetlk         = 32
+	opSetlkw        = 33
 	opAccess        = 34
 	opCreate        = 35
 	opInterrupt     = 36
@@ -304,6 +307,11 @@ func (s *Server) files(r *request, n int) result {
 		return call(r, n, func(in *FallocateIn, _ []byte, _ *none) Status { return fs.Fallocate(c, in) })
 	case opFlush:
 		return call(r, n, func(in *FlushIn, _ []byte, _ *none) Status { return fs.Flush(c, in) })
+	case opGetlk:
+		return call(r, n, func(in *LkIn, _ []byte, out *LkOut) Status { return fs.GetLk(c, in, out) })
+	case opSetlk, opSetlkw:
+		wait := r.header().Opcode == opSetlkw
+		return call(r, n, func(in *LkIn, _ []byte, _ *none) Status { return fs.SetLk(c, in, wait) })
 	case opFsync:
 		return call(r, n, func(in *FsyncIn, _ []byte, _ *none) Status { return fs.Fsync(c, in) })
 	case opRelease:

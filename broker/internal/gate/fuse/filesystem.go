@@ -34,6 +34,8 @@ type FileSystem interface {
 	CopyFileRange(cancel <-chan struct{}, in *CopyFileRangeIn) (uint32, Status)
 	Fallocate(cancel <-chan struct{}, in *FallocateIn) Status
 	Flush(cancel <-chan struct{}, in *FlushIn) Status
+	GetLk(cancel <-chan struct{}, in *LkIn, out *LkOut) Status
+	SetLk(cancel <-chan struct{}, in *LkIn, wait bool) Status
 	Fsync(cancel <-chan struct{}, in *FsyncIn) Status
 	Release(cancel <-chan struct{}, in *ReleaseIn)
 

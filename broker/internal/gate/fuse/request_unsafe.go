@@ -36,6 +36,11 @@ func (r *request) isForget(n int) bool {
 	return n >= headerSize && (r.header().Opcode == opForget || r.header().Opcode == opBatchForget)
 }
 
+// mayWait says whether the answer may have to wait for another request.
+func (r *request) mayWait() bool {
+	return r.header().Opcode == opSetlk || r.header().Opcode == opSetlkw
+}
+
 // as is the request as a T, with what follows it; nil if it is too short for one.
 func as[T any](r *request, n int) (*T, []byte) {
 	size := int(unsafe.Sizeof(*new(T)))
@@ -100,7 +105,8 @@ func (s *Server) greet() error {
 	if in == nil || in.Opcode != opInit || in.major != 7 || in.minor < 31 {
 		return fmt.Errorf("%w: the kernel does not speak version 7.31 of the protocol", unix.EPROTO)
 	}
-	const want = capAsyncRead | capFileOps | capAtomicTrunc | capBigWrites | capAutoInval | capReaddirPlus | capParallelDirs | capMaxPages | capCacheSymlinks | capKillPrivV2
+	const want = capAsyncRead | capPosixLocks | capFileOps | capAtomicTrunc | capBigWrites | capFlockLocks | capAutoInval | capReaddirPlus |
+		capParallelDirs | capMaxPages | capCacheSymlinks | capKillPrivV2
 	out := reply[initOut](r)
 	out.major, out.minor = 7, min(in.minor, 34)
 	out.maxReadAhead, out.maxWrite, out.maxPages = in.maxReadAhead, maxWrite, maxWrite/4096
@@ -123,8 +129,9 @@ func invalEntry(parent uint64, name string) []byte {
 	return b
 }
 
-func invalInode(id uint64) []byte {
-	i := invalInodeOut{id: id, offset: -1} // attributes only, no pages
+// invalInode is about the attributes, and about the pages from offset on unless that is negative.
+func invalInode(id uint64, offset int64) []byte {
+	i := invalInodeOut{id: id, offset: offset}
 	b := make([]byte, outHeaderSize+int(unsafe.Sizeof(i)))
 	*(*outHeader)(unsafe.Pointer(&b[0])) = outHeader{status: 2, length: uint32(len(b))} // FUSE_NOTIFY_INVAL_INODE
 	*(*invalInodeOut)(unsafe.Pointer(&b[outHeaderSize])) = i

@@ -92,8 +92,8 @@ func (s *Server) loop() {
 	}
 }
 
-// Next answers one request if there is one, and says whether it did. It is for whoever waits for other
-// things too and has seen that Fd can be read; nobody may call Serve before that one has stopped.
+// Next answers one request if there is one, and says whether it did; locks, which may have to be waited for,
+// are answered beside it. It is for whoever waits for other things too and has seen that Fd can be read; nobody may call Serve before that one has stopped.
 func (s *Server) Next() bool { return s.next(func(uint32) bool { return true }) }
 
 // NextOf is Next for a caller that may wait for nothing but pid: the requests of others are answered beside it.
@@ -112,7 +112,7 @@ func (s *Server) next(here func(pid uint32) bool) bool {
 		defer s.give(r)
 		s.answer(r, n)
 	}
-	if n < headerSize || here(r.header().Pid) {
+	if n < headerSize || here(r.header().Pid) && !r.mayWait() {
 		done()
 	} else {
 		s.loops.Go(done)
@@ -217,7 +217,10 @@ func (s *Server) interrupt(unique uint64) Status {
 }
 
 // InodeNotify makes the kernel ask for the node's attributes anew.
-func (s *Server) InodeNotify(id uint64) Status { return s.notify(invalInode(id)) }
+func (s *Server) InodeNotify(id uint64) Status { return s.notify(invalInode(id, -1)) }
+
+// PagesNotify makes the kernel ask for the node's attributes and contents anew, also those that are mapped.
+func (s *Server) PagesNotify(id uint64) Status { return s.notify(invalInode(id, 0)) }
 
 // EntryNotify makes the kernel forget the name in the directory node.
 func (s *Server) EntryNotify(parent uint64, name string) Status {

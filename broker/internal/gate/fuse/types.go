@@ -73,6 +73,8 @@ const (
 
 	FUSE_GETATTR_FH    = 1 << 0
 	FOPEN_KEEP_CACHE   = 1 << 1
+	LK_FLOCK           = 1 << 0
+	RELEASE_FLOCK      = 1 << 1 // FUSE_RELEASE_FLOCK_UNLOCK
 	WRITE_CACHE        = 1 << 0
 	WRITE_KILL_SUIDGID = 1 << 2
 
@@ -84,9 +86,11 @@ const (
 // Capabilities that are offered to the kernel in the first message (FUSE_INIT).
 const (
 	capAsyncRead     = 1 << 0
+	capPosixLocks    = 1 << 1
 	capFileOps       = 1 << 2
 	capAtomicTrunc   = 1 << 3
 	capBigWrites     = 1 << 5
+	capFlockLocks    = 1 << 10
 	capAutoInval     = 1 << 12
 	capReaddirPlus   = 1 << 13
 	capParallelDirs  = 1 << 18
@@ -156,6 +160,12 @@ type (
 		_                                   [6]uint32
 	}
 	LseekOut struct{ Offset uint64 }
+	// FileLock is a range of bytes, to End inclusive; Type is one of fcntl's.
+	FileLock struct {
+		Start, End uint64
+		Type, Pid  uint32
+	}
+	LkOut struct{ Lock FileLock }
 
 	GetAttrIn struct {
 		InHeader
@@ -206,6 +216,12 @@ type (
 		Fh        uint64
 		_, _      uint32
 		LockOwner uint64
+	}
+	LkIn struct {
+		InHeader
+		Fh, Owner uint64
+		Lock      FileLock
+		Flags, _  uint32
 	}
 	ReadIn struct {
 		InHeader

@@ -16,6 +16,8 @@ type handle struct {
 
 	mu    sync.Mutex // directories: one reader at a time moves the host offset
 	names []fuse.DirEntry
+
+	lockers map[lockOwner]bool // guarded by lockTable.mu
 }
 
 // handles gives out numbers that the kernel brings back; they are never reused, so a late request cannot hit a later file.
@@ -105,8 +107,11 @@ func (t *handles) closeAll() {
 
 // Release ends a file handle.
 func (s *Server) Release(cancel <-chan struct{}, in *fuse.ReleaseIn) {
-	if h := s.files.get(in.Fh); h != nil && h.maybe {
-		s.written(h)
+	if h := s.files.get(in.Fh); h != nil {
+		if h.maybe {
+			s.written(h)
+		}
+		s.locks.leave(h)
 	}
 	s.files.drop(in.Fh)
 }

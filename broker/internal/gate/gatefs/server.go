@@ -101,6 +101,7 @@ type Server struct {
 	fuse    *fuse.Server
 	nodes   table
 	files   handles
+	locks   lockTable
 	gate    gate
 	closed  context.Context
 	close   context.CancelFunc
@@ -163,6 +164,7 @@ func newServer(t Tree, o Options) (*Server, error) {
 	}
 	s.nodes.init()
 	s.files.init()
+	s.locks.init()
 	s.gate.init(&s.opts)
 	if err := s.plant(t); err != nil {
 		s.release()
@@ -198,6 +200,7 @@ func (s *Server) OnUnmount() {
 func (s *Server) release() {
 	s.close()
 	s.watches.close()
+	s.locks.closeAll()
 	s.files.closeAll()
 	s.nodes.closeAll()
 	unix.Close(s.procfd)
