@@ -23,7 +23,7 @@ import (
 )
 
 // serveGuard returns the function that serves the guarded directories of a plan.
-func (t *term) serveGuard(in *planner.Input, p *plan.Plan, asks *asking, refused *blocked, left *planted, session *guard.Session) func(*stage.Child, *plan.Mount, int) error {
+func (t *term) serveGuard(in *planner.Input, p *plan.Plan, asks *asking, refused *blocked, session *guard.Session) func(*stage.Child, *plan.Mount, int) error {
 	var looked atomic.Int32
 	configs := &guard.Configs{Elsewhere: changes.Elsewhere(p)}
 	return func(c *stage.Child, m *plan.Mount, fd int) error {
@@ -37,8 +37,7 @@ func (t *term) serveGuard(in *planner.Input, p *plan.Plan, asks *asking, refused
 			Root:    string(m.Target),
 			Secrets: secrets.New(host.FS{}, in.Own, in.GitDir),
 			Session: session,
-			Changed: func(p string) { left.change(path.Join(string(m.Target), p)) }, Repository: left.repository,
-			Check: func(p string, old, next []byte) error { return configs.Check(inProject(in, m, p), old, next) },
+			Check:   func(p string, old, next []byte) error { return configs.Check(inProject(in, m, p), old, next) },
 			Refused: func(r gatefs.Request) {
 				if looked.Add(1) <= maxLooked {
 					r.PID = outside(c.PID, r.PID)

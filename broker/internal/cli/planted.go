@@ -21,20 +21,31 @@ import (
 // Bounds of what is remembered of a session, and looked through at its end.
 const (
 	maxMadeRepositories = 64
+	maxWorkspaces       = 64
 	maxToldChanges      = 12
 	maxLookedThrough    = 100_000
 )
 
-// planted is what a session left that somebody may run outside: told when it ends. The zero value is ready.
+// planted is what a session left that somebody may run outside: told when it ends. It is the guard.Witness of the
+// session. The zero value is ready.
 type planted struct {
 	mu           sync.Mutex
 	began        time.Time
 	changed      map[string]bool // build files and the like, absolute
 	repositories map[guard.ID]int
+	workspaces   map[guard.ID]*workspace
+	unheld       int // names in directories that were not held any more
 }
 
-// change notes that a file which people run by a build was changed.
-func (l *planted) change(p string) {
+// workspace is a directory in which the session made names that editors, shells and agents act upon. It is held: it
+// may be moved later.
+type workspace struct {
+	dir   int
+	names []string
+}
+
+// Changed notes that a file which people run by a build was changed.
+func (l *planted) Changed(p string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.changed == nil {
@@ -45,8 +56,8 @@ func (l *planted) change(p string) {
 	}
 }
 
-// repository notes a directory that the session makes a repository of, and holds it: it may be moved later.
-func (l *planted) repository(id guard.ID, dir int) {
+// Repository notes a directory that the session makes a repository of, and holds it.
+func (l *planted) Repository(id guard.ID, dir int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.repositories == nil {
@@ -60,6 +71,62 @@ func (l *planted) repository(id guard.ID, dir int) {
 	}
 }
 
+// Workspace notes a name in a directory of a repository that the session made.
+func (l *planted) Workspace(id guard.ID, dir int, name string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	w := l.workspaces[id]
+	if w == nil && len(l.workspaces) < maxWorkspaces {
+		if fd, err := unix.FcntlInt(uintptr(dir), unix.F_DUPFD_CLOEXEC, 3); err == nil {
+			w = &workspace{dir: fd}
+		}
+	}
+	switch {
+	case w == nil || len(w.names) >= maxToldChanges && !slices.Contains(w.names, name):
+		l.unheld++
+		return
+	case !slices.Contains(w.names, name):
+		w.names = append(w.names, name)
+	}
+	if l.workspaces == nil {
+		l.workspaces = make(map[guard.ID]*workspace)
+	}
+	l.workspaces[id] = w
+}
+
+// inWorkspaces says which of those names are there still.
+func (l *planted) inWorkspaces() []string {
+	var found []string
+	for _, w := range l.workspaces {
+		var st unix.Stat_t
+		for _, name := range w.names {
+			dir, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(w.dir))
+			if err == nil && unix.Fstatat(w.dir, name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
+				found = append(found, path.Join(dir, name))
+			}
+		}
+		unix.Close(w.dir)
+	}
+	l.workspaces = nil
+	if len(found) == 0 {
+		return nil
+	}
+	slices.Sort(found)
+	const why = ": editors, shells or agents act upon it where somebody works there"
+	return []string{"made: " + told(found, l.unheld) + why}
+}
+
+// told names the first of a list, and how many more there are.
+func told(files []string, more int) string {
+	if n := len(files) - maxToldChanges; n > 0 {
+		files, more = files[:maxToldChanges], more+n
+	}
+	if more == 0 {
+		return strings.Join(quoted(files), ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(quoted(files), ", "), more)
+}
+
 // lines say what is left, and make repositories harmless if that is wished.
 func (l *planted) lines(p *plan.Plan, neutralise bool) []string {
 	l.mu.Lock()
@@ -71,17 +138,13 @@ func (l *planted) lines(p *plan.Plan, neutralise bool) []string {
 	}
 	l.repositories = nil
 	slices.Sort(out)
-	out = append(append(out, l.rebases(p)...), l.native(p)...)
+	out = slices.Concat(out, l.inWorkspaces(), l.rebases(p), l.native(p))
 	var files []string
 	for f := range l.changed {
 		files = append(files, f)
 	}
 	if slices.Sort(files); len(files) > 0 {
-		more := ""
-		if n := len(files) - maxToldChanges; n > 0 {
-			files, more = files[:maxToldChanges], fmt.Sprintf(" and %d more", n)
-		}
-		out = append(out, "changed: "+strings.Join(quoted(files), ", ")+more+": what you build or run next runs what is in there")
+		out = append(out, "changed: "+told(files, 0)+": what you build or run next runs what is in there")
 	}
 	return out
 }
@@ -259,7 +322,7 @@ func (l *planted) look(dir string, at *guard.Place, left *int, out []string) []s
 	}
 	for _, e := range list {
 		p := path.Join(dir, e.Name())
-		v := at.Rule(e.Name(), false)
+		v := at.Rule(e.Name(), guard.ByHost)
 		if v.Action != guard.Free {
 			if info, err := e.Info(); err == nil && changedSince(info, l.began) {
 				out = append(out, "made: "+quote(p)+": "+v.Why)

@@ -22,6 +22,11 @@ func BuiltIn() []Rule {
 		n.Pattern, n.Action, n.BuiltIn, n.Source = "**/"+n.Pattern, Guard, true, true
 		out = append(out, n)
 	}
+	const monitor = "settings by which another version control runs programs"
+	for _, name := range [...]string{".hg/hgrc", ".hg/hgrc-not-shared", ".hg/sharedpath", ".sl/config", ".jj/repo",
+		".jj/config.toml", ".jj/workspace-config.toml", ".bzr/branch/branch.conf"} {
+		out = append(out, Rule{Pattern: "**/" + name, Action: Guard, BuiltIn: true, Why: monitor})
+	}
 	return out
 }
 
@@ -33,12 +38,12 @@ func Look(rel string) Verdict {
 	}
 	p, parts := j.Root(), strings.Split(rel, "/")
 	for _, name := range parts[:len(parts)-1] {
-		if v := p.Rule(name, false); v.Action != Free && v.Action != Text {
+		if v := p.Rule(name, ByHost); v.Action != Free && v.Action != Text {
 			return v
 		}
 		p = p.Below(name)
 	}
-	return p.Rule(parts[len(parts)-1], false)
+	return p.Rule(parts[len(parts)-1], ByHost)
 }
 
 // Repository are the rules inside a repository's own directory that is granted by itself.
@@ -91,7 +96,6 @@ func workspaceNames() []Rule {
 		hooks    = "git hooks"
 		agent    = "settings and servers of an agent"
 		words    = "instructions that agents follow"
-		monitor  = "settings by which another version control runs programs"
 		debugger = "a debugger runs it"
 	)
 	var out []Rule
@@ -124,17 +128,16 @@ func workspaceNames() []Rule {
 		".github/skills", ".github/hooks", ".openhands_instructions")
 	add(words, true, "AGENTS.md", "AGENT.md", "AGENTS.override.md", "AGENTS.local.md", "CLAUDE.md", "CLAUDE.local.md", "GEMINI.md", "QWEN.md", "WARP.md", "CRUSH.md",
 		"OPENCODE.md")
-	add(monitor, false, ".hg/hgrc", ".hg/hgrc-not-shared", ".hg/sharedpath", ".sl/config", ".jj/repo", ".jj/config.toml", ".jj/workspace-config.toml", ".bzr/branch/branch.conf")
 	return out
 }
 
 // RunLater says whether a file of this base name at rel is one that people run by a build, a test or a service and that may
 // be changed all the same; what changed is told at the end of a run.
 func RunLater(rel string) bool {
-	if slices.ContainsFunc(strings.Split(path.Dir(rel), "/"), Dependency) {
-		return false
-	}
-	base := path.Base(rel)
+	return runLater(path.Base(rel), path.Dir(rel)) && !slices.ContainsFunc(strings.Split(path.Dir(rel), "/"), Dependency)
+}
+
+func runLater(base, above string) bool {
 	switch base {
 	case "Makefile", "makefile", "GNUmakefile", "package.json", "build.rs", "setup.py", "setup.cfg", "pyproject.toml", "tox.ini", "noxfile.py", "conftest.py",
 		"CMakeLists.txt", "CMakePresets.json", "meson.build", "configure", "configure.ac", "autogen.sh", "justfile", "Justfile", ".justfile",
@@ -145,7 +148,7 @@ func RunLater(rel string) bool {
 		".yarnrc.yml", ".npmrc", ".pnpmfile.cjs", ".gitmodules", ".pylintrc", "magefile.go", "build.zig":
 		return true
 	}
-	dir := path.Base(path.Dir(rel))
-	return dir == "workflows" && path.Base(path.Dir(path.Dir(rel))) == ".github" || dir == ".cargo" && (base == "config" || base == "config.toml") ||
+	dir := path.Base(above)
+	return dir == "workflows" && path.Base(path.Dir(above)) == ".github" || dir == ".cargo" && (base == "config" || base == "config.toml") ||
 		dir == ".mvn" || dir == ".circleci"
 }

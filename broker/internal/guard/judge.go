@@ -28,12 +28,25 @@ const (
 type Rule struct {
 	Pattern string
 	Action  Action
-	Mkdir   bool   // Guard: an empty directory of that name may be made (git init makes .git/hooks)
-	Exact   bool   // letter case counts: in other letters it is an ordinary name
-	BuiltIn bool   // does not hold in directories that the session made itself
-	Source  bool   // nor in directories of installed packages, which nobody opens as a project
-	Why     string // what acts upon the name
+	Mkdir   bool // Guard: an empty directory of that name may be made (git init makes .git/hooks)
+	Exact   bool // letter case counts: in other letters it is an ordinary name
+	BuiltIn bool // does not hold in a repository that the session made itself, see Maker
+	// Source: it is about what somebody acts upon who works in a directory. It does not hold in directories of installed
+	// packages, which nobody opens as a project, and of the session's own directories only in those that are in no
+	// repository of its own.
+	Source bool
+	Why    string // what acts upon the name
 }
+
+// Maker says who made the directory that a name is in.
+type Maker uint8
+
+// The makers.
+const (
+	ByHost       Maker = iota // it was there before the session, or takes the place of one that was: all rules hold
+	BySession                 // the session made it where none was: of the built-in rules those of Source hold
+	InRepository              // and it is in a repository that the session made: no built-in rule holds
+)
 
 // Verdict is what a judge says about one name.
 type Verdict struct {
@@ -43,6 +56,7 @@ type Verdict struct {
 	// or a directory moved there, would be unvetted contents at a guarded place.
 	Anchored bool
 	Why      string
+	source   bool // said by a rule of Source
 	// Secret is there if the name is one of a secret's: then what has it decides whether it exists, whatever may be done with the name.
 	Secret *Secret
 }
@@ -74,6 +88,7 @@ type Place struct {
 	states  []uint32 // rule<<8 | component, ascending
 	inherit Action   // Guard below a guarded directory, else Free
 	why     string   // of what is inherited
+	source  bool     // from a rule of Source
 	within  bool     // in a repository's directory or another whose names are looked for by programs outside
 	git     bool     // in a repository's directory
 	named   bool     // which is called .git
@@ -166,7 +181,7 @@ func (j *Judge) add(states []uint32, rule, at int) []uint32 {
 
 func (j *Judge) intern(p Place) *Place {
 	key := make([]byte, 0, 8+len(p.why)+4*len(p.states))
-	key = append(key, byte(p.inherit), flag(p.within), flag(p.git), flag(p.named), flag(p.public), flag(p.keeper != nil), byte(len(p.why)))
+	key = append(key, byte(p.inherit), flag(p.source), flag(p.within), flag(p.git), flag(p.named), flag(p.public), flag(p.keeper != nil), byte(len(p.why)))
 	if key = append(key, p.why...); p.keeper != nil {
 		key = append(append(key, p.keeper.Pattern...), 0)
 	}
@@ -208,11 +223,11 @@ func (c *component) matches(name, folded string) bool {
 	return ok
 }
 
-// Rule says what may be done with a name in the place. In a directory that the session made itself (own) the built-in rules do
-// not hold: nothing outside acts upon a place that was not there.
-func (p *Place) Rule(name string, own bool) Verdict {
-	v := Verdict{Action: p.inherit, Why: p.why}
-	if own {
+// Rule says what may be done with a name in the place, in a directory that m made. Nothing outside acts upon a place
+// that was not there, but a person may open any directory and work in it.
+func (p *Place) Rule(name string, m Maker) Verdict {
+	v := Verdict{Action: p.inherit, Why: p.why, source: p.source}
+	if !m.under(true, p.source) {
 		v = Verdict{}
 	}
 	decided := false
@@ -220,7 +235,7 @@ func (p *Place) Rule(name string, own bool) Verdict {
 	for _, s := range p.matching(buf[:0], name, Fold(name)) {
 		i, at := int(s>>8), int(s&255)
 		c, r := &p.judge.comps[i][at], &p.judge.rules[i]
-		if own && r.BuiltIn {
+		if !m.under(r.BuiltIn, r.Source) {
 			continue
 		}
 		if at+1 < len(p.judge.comps[i]) {
@@ -229,7 +244,7 @@ func (p *Place) Rule(name string, own bool) Verdict {
 		}
 		if !decided {
 			decided = true
-			v.Action, v.Mkdir, v.Why = r.Action, r.Mkdir, r.Why
+			v.Action, v.Mkdir, v.Why, v.source = r.Action, r.Mkdir, r.Why, r.Source
 		}
 	}
 	if p.judge.secrets && !p.public && v.Action != Hide && v.Action != Allow {
@@ -243,12 +258,17 @@ func (p *Place) Rule(name string, own bool) Verdict {
 	return v
 }
 
+// under says whether a rule holds in a directory that m made.
+func (m Maker) under(builtIn, source bool) bool {
+	return m == ByHost || !builtIn || m == BySession && source
+}
+
 // Below is the place inside the directory of that name.
 func (p *Place) Below(name string) *Place {
-	v := p.Rule(name, false)
+	v := p.Rule(name, ByHost)
 	next := Place{within: p.within || v.Anchored || v.Action != Free, git: p.git, named: p.named}
 	if v.Action == Guard || v.Action == Check {
-		next.inherit, next.why = Guard, v.Why
+		next.inherit, next.why, next.source = Guard, v.Why, v.source
 	}
 	folded := Fold(name)
 	if folded == dotGit {
@@ -284,7 +304,7 @@ func (p *Place) Repository() *Place {
 	if p.named {
 		return p
 	}
-	next := Place{within: true, git: true, public: p.public, keeper: p.keeper, inherit: p.inherit, why: p.why}
+	next := Place{within: true, git: true, public: p.public, keeper: p.keeper, inherit: p.inherit, why: p.why, source: p.source}
 	for i, cs := range p.judge.comps {
 		for at := range cs {
 			s := uint32(i<<8 | at)
@@ -306,7 +326,7 @@ func (p *Place) Free() bool {
 
 // Alike reports whether names at every depth below both places are treated alike, so that a directory may move from one to the other.
 func (p *Place) Alike(q *Place) bool {
-	return p.inherit == q.inherit && p.git == q.git && p.named == q.named && p.public == q.public && p.keeper == q.keeper && slices.Equal(p.states, q.states)
+	return p.inherit == q.inherit && p.source == q.source && p.git == q.git && p.named == q.named && p.public == q.public && p.keeper == q.keeper && slices.Equal(p.states, q.states)
 }
 
 // Open reports whether the directory itself may be changed.
@@ -330,7 +350,7 @@ func (j *Judge) At(rel string, repository func(dir string) bool) Verdict {
 		if repository != nil && repository(strings.Join(parts[:i], "/")) {
 			p = p.Repository()
 		}
-		v := p.Rule(name, false)
+		v := p.Rule(name, ByHost)
 		if i == len(parts)-1 || v.Action == Hide {
 			return v // and all below
 		}

@@ -21,7 +21,7 @@ func walk(p *Place, rel string) (Verdict, *Place) {
 		p = p.Below(c)
 	}
 	last := parts[len(parts)-1]
-	return p.Rule(last, false), p.Below(last)
+	return p.Rule(last, ByHost), p.Below(last)
 }
 
 // TestJudgeBuiltIn: what programs outside act upon is guarded at every depth and in every spelling; what lies beside it is not.
@@ -75,18 +75,29 @@ func TestJudgeFoldsAll(t *testing.T) {
 	}
 }
 
-// TestJudgeOwn: the built-in rules do not hold in a directory of the session's own; those of the plan do.
+// TestJudgeOwn: in a directory of the session's own git's names are free, and those of work trees only in a
+// repository of its own; rules that are not built in hold everywhere.
 func TestJudgeOwn(t *testing.T) {
 	t.Parallel()
 	rules := append([]Rule{{Pattern: "**/.env", Action: Hide}, {Pattern: "kept", Action: Guard}}, BuiltIn()...)
 	p := judge(t, rules...).Root()
-	for name, want := range map[string]Action{".git": Free, ".vscode": Free, "HEAD": Free, ".env": Hide, "kept": Guard} {
-		if v := p.Rule(name, true); v.Action != want {
-			t.Errorf("%s in an own directory: %d, want %d", name, v.Action, want)
+	for name, want := range map[string][2]Action{".git": {Free, Free}, "HEAD": {Free, Free}, ".jj": {Free, Free}, ".vscode": {Guard, Free},
+		"AGENTS.md": {Guard, Free}, ".envrc": {Guard, Free}, ".env": {Hide, Hide}, "kept": {Guard, Guard}} {
+		if made, in := p.Rule(name, BySession), p.Rule(name, InRepository); made.Action != want[0] || in.Action != want[1] {
+			t.Errorf("%s in an own directory: %d, in an own repository: %d, want %d", name, made.Action, in.Action, want)
 		}
 	}
-	if v := p.Below(".git").Below("hooks").Rule("pre-commit", true); v.Action != Free {
+	if v := p.Below(".git").Below("hooks").Rule("pre-commit", BySession); v.Action != Free {
 		t.Errorf("a hook of an own repository: %d", v.Action)
+	}
+	if v := p.Below(".jj").Rule("repo", BySession); v.Action != Free {
+		t.Errorf("another version control's: %d", v.Action)
+	}
+	if code := p.Below(".vscode"); code.Rule("tasks.json", BySession).Action != Guard || code.Rule("tasks.json", InRepository).Action != Free {
+		t.Error("what lies below a name is not judged as the name")
+	}
+	if github := p.Rule(".github", BySession); !github.Anchored || p.Rule(".github", InRepository).Anchored {
+		t.Error("where names lie below")
 	}
 }
 

@@ -2,84 +2,164 @@ package guard
 
 import "sync"
 
-// Session remembers what a session made and took away, for the rule that what it makes is its own: in a directory that was not there
-// nothing outside acts upon a name, so the built-in rules do not hold there until the session ends. A directory is its own when it was made
-// where none was, in an ordinary directory, or in one that is the session's own. One that takes the place of another that was there is as
-// guarded as that was. The zero value remembers nothing yet.
+// Session remembers what a session made and took away, for the rule that what it makes is its own: in a directory
+// that was not there nothing outside acts upon a name, so the built-in rules do not hold there until the session
+// ends, but for those of Source. A directory is its own when it was made where none was, in an ordinary directory, or
+// in one that is the session's own. One that takes the place of another that was there is as guarded as that was. The
+// zero value remembers nothing yet.
 type Session struct {
-	own, again Made
-	freed      freed
+	own Made
+	// Witness is told of what the session leaves. May be nil.
+	Witness Witness
+	mu      sync.Mutex
+	places  places
 }
 
-// maxFreed bounds what is remembered of names that were freed.
-const maxFreed = 1 << 16
-
-// freedName is the place of a directory that was there before the session and was moved or removed by it.
-type freedName struct {
-	dir  ID
-	name string
+// Witness hears of what a session makes that somebody may run outside.
+type Witness interface {
+	// Changed is told of a file that people run by a build or a test, when it is opened for writing or gets its name.
+	Changed(path string)
+	// Repository is told of the session's own directory, open, that becomes a repository by itself for git.
+	Repository(id ID, dir int)
+	// Workspace is told of a name that gets into a directory, open, below a repository of the session's own, and that a
+	// rule of Source is about.
+	Workspace(id ID, dir int, name string)
 }
 
-// freed are such places. Beyond maxFreed every place counts as one.
-type freed struct {
-	mu    sync.Mutex
-	names map[freedName]struct{}
-	all   bool
+// maxFreed bounds what is remembered of names that were freed: a tree of installed packages has some ten thousand
+// directories.
+const maxFreed = 1 << 17
+
+// places are those of directories that were there before the session and were moved or removed by it. Beyond maxFreed
+// every place is one.
+type places struct {
+	freed  map[ID]map[string]ID // by the directory that they were in and their folded names
+	stands map[ID]ID            // what was in the place of a directory that the session made; the zero ID: not known
+	moved  map[ID]bool          // those that are elsewhere: which directories are in them is not known
+	count  int
+	all    bool
 }
+
+// WorkTree says whether a directory is the work tree of a repository, where file says whether a file is at a place in
+// it.
+func WorkTree(file func(rel string) bool) bool { return file(dotGit) || file(dotGit+"/HEAD") }
 
 // Own says whether a directory is the session's own.
 func (s *Session) Own(id ID) bool { return s.own.Has(id) }
 
 // WasThere says whether a directory of that name in dir was there before the session, or may have been.
 func (s *Session) WasThere(dir ID, name string) bool {
-	if s.again.Has(dir) {
-		return true
-	}
-	s.freed.mu.Lock()
-	defer s.freed.mu.Unlock()
-	_, ok := s.freed.names[freedName{dir, Fold(name)}]
-	return ok || s.freed.all
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, was := s.places.was(dir, name)
+	return was
 }
 
 // Mkdir remembers a directory that the session has made: in dir, of which p holds, where v was said of its name.
 func (s *Session) Mkdir(p *Place, v Verdict, dir ID, name string, id ID) {
-	switch {
-	case s.Own(dir):
+	if s.Own(dir) {
 		s.own.Add(id)
-	case !p.Ordinary() || v.Action != Free || v.Anchored: // its name is what makes programs outside look at it
-	case s.WasThere(dir, name):
-		s.again.Add(id)
-	default:
+		return
+	}
+	if !p.Ordinary() || v.Action != Free || v.Anchored { // its name is what makes programs outside look at it
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if there, was := s.places.was(dir, name); was {
+		s.places.stand(id, there)
+	} else {
 		s.own.Add(id)
 	}
 }
 
 // Left remembers that a directory has left its name in dir.
 func (s *Session) Left(dir ID, name string, id ID) {
-	if s.Own(id) || s.Own(dir) || Disposable(name) {
-		return
-	}
-	s.freed.mu.Lock()
-	defer s.freed.mu.Unlock()
-	if s.freed.names == nil {
-		s.freed.names = make(map[freedName]struct{})
-	}
-	s.freed.all = s.freed.all || len(s.freed.names) >= maxFreed
-	if !s.freed.all {
-		s.freed.names[freedName{dir, Fold(name)}] = struct{}{}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.Own(id) && !s.Own(dir) && !Disposable(name) {
+		s.places.free(dir, name, id)
 	}
 }
 
-// Drop forgets a directory that is gone.
-func (s *Session) Drop(id ID) {
+// Removed is Left for a directory that is gone. It was empty, so what was in it has left it before.
+func (s *Session) Removed(dir ID, name string, id ID) {
+	s.Left(dir, name, id)
 	s.own.Drop(id)
-	s.again.Drop(id)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.places.moved, id)
+	if _, ok := s.places.stands[id]; ok {
+		delete(s.places.stands, id)
+		s.places.count--
+	}
 }
 
 // Demote makes directories ones like any others, at a place where one was before.
 func (s *Session) Demote(ids []ID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for _, id := range ids {
 		s.own.Drop(id)
-		s.again.Add(id)
+		s.places.stand(id, ID{})
+	}
+}
+
+// was finds the directory that had a name in dir, or in the one that was in the place of dir.
+func (l *places) was(dir ID, name string) (there ID, was bool) {
+	if before, ok := l.stands[dir]; ok {
+		if before == (ID{}) || l.moved[before] {
+			return ID{}, true
+		}
+		dir = before
+	}
+	there, was = l.freed[dir][Fold(name)]
+	return there, was || l.all
+}
+
+// stand remembers that a directory was made in the place of another.
+func (l *places) stand(id, there ID) {
+	if l.all {
+		return
+	}
+	if l.stands == nil {
+		l.stands = make(map[ID]ID)
+	}
+	if _, known := l.stands[id]; !known {
+		defer l.grow()
+	}
+	l.stands[id] = there
+}
+
+// free remembers that a directory has left a name. One that stands in the place of another frees that one's.
+func (l *places) free(dir ID, name string, id ID) {
+	if before, ok := l.stands[dir]; ok {
+		dir = before
+	}
+	before, ok := l.stands[id]
+	if l.all || dir == (ID{}) {
+		return
+	}
+	if l.freed == nil {
+		l.freed, l.moved = make(map[ID]map[string]ID), make(map[ID]bool)
+	}
+	if l.freed[dir] == nil {
+		l.freed[dir] = make(map[string]ID)
+	}
+	if ok {
+		id = before
+	} else {
+		l.moved[id] = true
+	}
+	if _, known := l.freed[dir][Fold(name)]; !known {
+		defer l.grow()
+	}
+	l.freed[dir][Fold(name)] = id
+}
+
+// grow counts what is remembered.
+func (l *places) grow() {
+	if l.count++; l.count > maxFreed {
+		*l = places{all: true}
 	}
 }

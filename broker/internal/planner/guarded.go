@@ -133,7 +133,7 @@ func (v *view) guardedNames(top string) guardedFound {
 		}
 		for _, e := range list {
 			p := path.Join(d.path, e.Name)
-			r := d.at.Rule(e.Name, false)
+			r := d.at.Rule(e.Name, guard.ByHost)
 			switch {
 			case r.Action == guard.Text && e.Type == host.Dir:
 				out.repositories = append(out.repositories, p)

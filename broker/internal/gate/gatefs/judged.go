@@ -18,7 +18,14 @@ func (s *Server) verdict(n *node, name string) guard.Verdict {
 	if strings.HasPrefix(name, reservedPrefix) {
 		return guard.Verdict{Action: guard.Hide}
 	}
-	return n.zone.Rule(name, s.isOwn(n))
+	if !s.isOwn(n) {
+		return n.zone.Rule(name, guard.ByHost)
+	}
+	v := n.zone.Rule(name, guard.BySession)
+	if (v.Action != guard.Free || v.Anchored) && s.inOwnRepository(n) {
+		v = n.zone.Rule(name, guard.InRepository)
+	}
+	return v
 }
 
 // hidden says whether a name does not exist, whatever has it. Of a name of a secret that is another question.
@@ -83,18 +90,22 @@ func (s *Server) mayLink(n *node, text string) fuse.Status {
 	return fuse.OK
 }
 
-// noteMaking tells of names that are about to be made or written and that somebody may run outside. In the session's own directories that
-// is for whoever looks at what is new.
+// noteMaking tells of names that are about to be made or written and that somebody may run outside. In the session's
+// own directories those are what makes a repository, and what is free in one alone.
 func (s *Server) noteMaking(n *node, name string) {
-	own := s.isOwn(n)
-	if own && strings.EqualFold(name, "HEAD") && s.opts.Repository != nil {
-		s.opts.Repository(n.key.ID, n.fd)
-	}
-	if own || s.opts.Changed == nil || n.zone.Git() {
-		return
-	}
-	if rel := path.Join(s.nodes.where(n), name); guard.RunLater(strings.TrimPrefix(rel, "/")) {
-		s.opts.Changed(rel)
+	w := s.opts.Session.Witness
+	switch own := s.isOwn(n); {
+	case w == nil:
+	case own && strings.EqualFold(name, "HEAD"):
+		w.Repository(n.key.ID, n.fd)
+	case own:
+		if v := n.zone.Rule(name, guard.BySession); n.zone.Open() && v.Action == guard.Guard {
+			w.Workspace(n.key.ID, n.fd, name)
+		}
+	case !n.zone.Git():
+		if rel := path.Join(s.nodes.where(n), name); guard.RunLater(strings.TrimPrefix(rel, "/")) {
+			w.Changed(path.Join(s.opts.Root, rel))
+		}
 	}
 }
 

@@ -273,8 +273,7 @@ func (s *Server) remove(cancel <-chan struct{}, h *fuse.InHeader, name string, f
 		err = unix.Unlinkat(n.fd, name, flags)
 	}
 	if err == nil {
-		s.noteGone(n, name, id)
-		s.opts.Session.Drop(id)
+		s.opts.Session.Removed(n.key.ID, name, id)
 	}
 	return status(err)
 }

@@ -41,6 +41,20 @@ func (s *Server) wasThere(n *node, name string) bool {
 	return s.opts.Session.WasThere(n.key.ID, name)
 }
 
+// inOwnRepository says whether one of the session's own directories, up from n, is the work tree of a repository: it
+// was made there, too.
+func (s *Server) inOwnRepository(n *node) bool {
+	for n != nil && s.isOwn(n) {
+		if guard.WorkTree(func(rel string) bool { return isFile(n.fd, rel) }) {
+			return true
+		}
+		s.nodes.mu.RLock()
+		n = n.parent
+		s.nodes.mu.RUnlock()
+	}
+	return false
+}
+
 // noteMkdir remembers a directory that the session has made in n.
 func (s *Server) noteMkdir(n *node, name string, id guard.ID) {
 	s.opts.Session.Mkdir(n.zone, s.verdict(n, name), n.key.ID, name, id)
@@ -96,7 +110,7 @@ func (s *Server) plainTree(dir int, name string, at *guard.Place, ids *[]guard.I
 		return false
 	}
 	for _, e := range list {
-		if v := at.Rule(e.Name(), false); v.Action != guard.Free || v.Anchored {
+		if v := at.Rule(e.Name(), guard.ByHost); v.Action != guard.Free || v.Anchored {
 			return false
 		}
 		if e.IsDir() && !s.plainTree(fd, e.Name(), at.Below(e.Name()), ids, left) {

@@ -20,17 +20,20 @@ func TestGuardedOwn(t *testing.T) {
 	write(t, p+"/bare/HEAD", "ref: refs/heads/m\n")
 	write(t, p+"/.git/HEAD", "ref: refs/heads/m\n")
 	write(t, p+"/.git/modules/m/HEAD", "ref: refs/heads/m\n")
-	var mu sync.Mutex
-	var changed []string
-	repositories := 0
+	var w witness
 	sb := start(t, host, Tree{Dirs: []Dir{{Path: "/p", Kind: Guarded, Judge: judgeOf(guard.BuiltIn()...)}}}, Options{Root: p, Check: noMonitor,
-		Changed:    func(name string) { mu.Lock(); changed = append(changed, name); mu.Unlock() },
-		Repository: func(guard.ID, int) { mu.Lock(); repositories++; mu.Unlock() }})
+		Session: &guard.Session{Witness: &w}})
 	sb.sh("p", `set -e
-		mkdir -p own/.git/hooks own/.vscode; echo x > own/.git/hooks/pre-commit; echo x > own/.vscode/t; echo x > own/.git/HEAD; ln -s x own/.git/l
+		mkdir -p own/.git/hooks; echo x > own/.git/HEAD; mkdir own/.vscode; echo x > own/.git/hooks/pre-commit; echo x > own/.vscode/t; ln -s x own/.git/l
 		mv own own2; mv own2/.vscode own2/v; mv own2/v own2/.vscode; mv old/sub own2/sub; mv own2/sub old/sub
 		mkdir plain; echo x > plain/f; mv old/sub moved; mv plain old/sub; echo all: > Makefile; echo x > own2/Makefile`)
 	for _, c := range []struct{ script, reason string }{
+		{"mkdir new; mkdir new/.vscode", "Read-only"}, // no repository
+		{"echo x > new/AGENTS.md", "Read-only"},
+		{"mkdir -p new/.git; mkdir new/.vscode", "Read-only"},
+		{"mv own2/.vscode new/.vscode", "Read-only"},
+		{"ln -s ../own2/.vscode new/.vscode", "Read-only"},
+		{"mkdir new/d; ln -s d new/.github", "Permission denied"},
 		{"mkdir old/sub/.vscode", "Read-only"}, // it took the place of one that was there
 		{"echo x > old/sub/HEAD", "Read-only"}, // so it is no place for a repository either
 		{"mkdir moved/.vscode", "Read-only"},   // what was there is guarded wherever it is
@@ -49,12 +52,61 @@ func TestGuardedOwn(t *testing.T) {
 	} {
 		sb.refuse("p", c.script, c.reason)
 	}
-	mu.Lock()
-	defer mu.Unlock()
-	if !slices.Contains(changed, "/p/Makefile") || slices.Contains(changed, "/p/own2/Makefile") || repositories == 0 {
-		t.Errorf("told of %q and %d repositories", changed, repositories)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !slices.Contains(w.changed, p+"/p/Makefile") ||
+		slices.Contains(w.changed, p+"/p/own2/Makefile") ||
+		w.repositories == 0 || !slices.Contains(w.names, ".vscode") {
+		t.Errorf("told of %q, %q and %d repositories", w.changed, w.names, w.repositories)
 	}
 	if _, err := os.Lstat(p + "/old/.git"); err == nil {
 		t.Error("a repository got to where none was")
+	}
+}
+
+// witness is one that counts.
+type witness struct {
+	mu             sync.Mutex
+	changed, names []string
+	repositories   int
+}
+
+func (w *witness) Changed(p string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.changed = append(w.changed, p)
+}
+
+func (w *witness) Repository(guard.ID, int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.repositories++
+}
+
+func (w *witness) Workspace(_ guard.ID, _ int, name string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.names = append(w.names, name)
+}
+
+// TestLinksInDirectoriesMadeAgain: where a directory was removed and made again, links may have names that no
+// directory had.
+func TestLinksInDirectoriesMadeAgain(t *testing.T) {
+	t.Parallel()
+	host := t.TempDir()
+	p := filepath.Join(host, "p")
+	write(t, p+"/t/x/lib/f", "f")
+	write(t, p+"/u/lib/f", "f")
+	tree := Tree{Dirs: []Dir{{Path: "/p", Kind: Guarded, Judge: judgeOf(guard.BuiltIn()...)}}}
+	sb := start(t, host, tree, Options{Root: p, Check: noMonitor})
+	sb.sh("p", `set -e; rm -rf t; mkdir -p t/x/lib; ln -s lib t/x/lib64; echo 1 >t/x/lib64/f
+		ln -s ../x t/y; mkdir -p t/new/.git; mkdir evil; mv u u.old; mkdir u`)
+	for _, c := range []struct{ script, reason string }{
+		{"rm -r t/x; ln -s ../evil t/x", "Permission denied"},
+		{"mkdir t/x; ln -s ../../evil t/x/lib", "Permission denied"},
+		{"mkdir -p t/x/lib; mkdir t/x/lib/.vscode", "Read-only"},
+		{"ln -s ../evil u/lib", "Permission denied"}, // what was in u is elsewhere
+	} {
+		sb.refuse("p", c.script, c.reason)
 	}
 }

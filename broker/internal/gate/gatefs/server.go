@@ -68,10 +68,6 @@ type Options struct {
 	Root string
 	// Secrets judges what has the name of a secret. Without it all of that is hidden.
 	Secrets *secrets.Judge
-	// Changed is told of files that people run by a build or a test, when they are opened for writing or get their name. May be nil.
-	Changed func(path string)
-	// Repository is told of the session's own directories, open, that become repositories by themselves for git. May be nil.
-	Repository func(id guard.ID, dir int)
 	// Check decides whether new may replace old at path, which a Check rule names. Old is nil when there is none.
 	Check func(path string, old, new []byte) error
 	Stat  StatMode

@@ -37,11 +37,30 @@ func (g *judge) of(n *name) ruling {
 	if mentionsRepository(n.path()) {
 		p = g.within(dir)
 	}
-	r := ruling{Verdict: p.Rule(base, false), place: p}
+	r := ruling{Verdict: p.Rule(base, guard.ByHost), place: p}
 	if (r.Action != guard.Free || r.Anchored) && r.Action != guard.Hide && g.session.Own(g.id(dir)) {
-		r.Verdict, r.own = p.Rule(base, true), true
+		r.Verdict, r.own = p.Rule(base, guard.BySession), true
+		if (r.Action != guard.Free || r.Anchored) && g.inOwnRepository(dir) {
+			r.Verdict = p.Rule(base, guard.InRepository)
+		}
 	}
 	return r
+}
+
+// inOwnRepository says whether one of the session's own directories, up from dir, is the work tree of a repository:
+// it was made there, too.
+func (g *judge) inOwnRepository(dir string) bool {
+	for g.session.Own(g.id(dir)) {
+		if guard.WorkTree(func(rel string) bool { return g.isFile(dir + "/" + rel) }) {
+			return true
+		}
+		i := strings.LastIndexByte(dir, '/')
+		if i < 0 {
+			break // what is above was granted
+		}
+		dir = dir[:i]
+	}
+	return false
 }
 
 // place is what holds in a directory, by its name alone.
@@ -159,7 +178,7 @@ func (g *judge) mayMake(n *name, r ruling, how making) syscall.Errno {
 		}
 		return unix.EACCES
 	case guard.Keep:
-		if (how == byCreate || how == byMove) && g.isFile(n) {
+		if (how == byCreate || how == byMove) && g.isFile(n.path()) {
 			return 0
 		}
 	}
@@ -173,9 +192,9 @@ func (g *judge) misleads(n *name, r ruling) bool {
 	return !g.session.Own(id) && (r.place.Git() || g.session.WasThere(id, base))
 }
 
-func (g *judge) isFile(n *name) bool {
+func (g *judge) isFile(rel string) bool {
 	var st unix.Stat_t
-	return statAt(g.tree, nulled(n.rel), &st, unix.AT_SYMLINK_NOFOLLOW) == 0 && st.Mode&unix.S_IFMT == unix.S_IFREG
+	return statAt(g.tree, []byte(rel+"\x00"), &st, unix.AT_SYMLINK_NOFOLLOW) == 0 && typeOf(st) == unix.S_IFREG
 }
 
 // mayWrite says whether what has a name may be written where it is.

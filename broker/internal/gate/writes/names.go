@@ -25,6 +25,9 @@ func (j *job) one() bool {
 		if no == 0 {
 			e = j.change(n, v)
 		}
+		if e == 0 && j.d.kind != kindRemove {
+			j.witness(n)
+		}
 		if e == 0 || no == 0 && e != unix.ELOOP && e != unix.EXDEV {
 			return j.answer(e)
 		}
@@ -86,8 +89,7 @@ func (j *job) change(n *name, r ruling) syscall.Errno {
 	case j.removesDir():
 		id := idOf(dir, single(base))
 		if e = at1(unix.SYS_UNLINKAT, dir, nulled(base), unix.AT_REMOVEDIR, 0, 0); e == 0 {
-			j.Session.Left(idOf(dir, ""), single(base), id)
-			j.Session.Drop(id)
+			j.Session.Removed(idOf(dir, ""), single(base), id)
 		}
 	default:
 		e = at1(unix.SYS_UNLINKAT, dir, nulled(base), 0, 0, 0)
@@ -198,6 +200,9 @@ func (j *job) link(p *pair) (syscall.Errno, bool) {
 	e := at2(unix.SYS_LINKAT, p.fromDir, nulled(p.fromBase), p.toDir, nulled(p.toBase), 0)
 	if e == unix.ELOOP || e == unix.EXDEV {
 		return 0, j.answer(e)
+	}
+	if e == 0 {
+		j.witness(p.to)
 	}
 	return e, e == 0 && j.answer(0)
 }

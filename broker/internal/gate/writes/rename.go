@@ -53,6 +53,7 @@ func (j *job) rename(p *pair) (syscall.Errno, bool) {
 	}
 	if e == 0 {
 		left()
+		j.witness(p.to)
 	}
 	return e, e == 0 && j.answer(0)
 }
@@ -67,8 +68,13 @@ func (j *job) leaving(p *pair, moved, other unix.Stat_t, replaced bool) func() {
 		if typeOf(moved) == unix.S_IFDIR {
 			j.Session.Left(idOf(p.fromDir, ""), single(p.fromBase), from)
 		}
-		if replaced && typeOf(other) == unix.S_IFDIR {
-			j.Session.Left(idOf(p.toDir, ""), single(p.toBase), to)
+		if !replaced || typeOf(other) != unix.S_IFDIR {
+			return
+		}
+		if dir := idOf(p.toDir, ""); p.flags&unix.RENAME_EXCHANGE != 0 {
+			j.Session.Left(dir, single(p.toBase), to)
+		} else {
+			j.Session.Removed(dir, single(p.toBase), to)
 		}
 	}
 }
@@ -154,7 +160,7 @@ func suited(fd int, place *guard.Place, ids *[]guard.ID, left *int) bool {
 		return false
 	}
 	for _, e := range list {
-		if v := place.Rule(e.Name(), false); v.Action != guard.Free || v.Anchored && !e.IsDir() {
+		if v := place.Rule(e.Name(), guard.ByHost); v.Action != guard.Free || v.Anchored && !e.IsDir() {
 			return false
 		}
 		if e.IsDir() {

@@ -31,7 +31,7 @@ const (
 
 // openText gives the caller a file without a name to write.
 func (j *job) openText(n *name, r ruling) bool {
-	if j.flags&(unix.O_CREAT|unix.O_EXCL) == unix.O_CREAT|unix.O_EXCL && n.root.judge.isFile(n) {
+	if j.flags&(unix.O_CREAT|unix.O_EXCL) == unix.O_CREAT|unix.O_EXCL && n.root.judge.isFile(n.path()) {
 		return j.answer(unix.EEXIST)
 	}
 	if len(j.texts) >= maxTexts {

@@ -1,0 +1,64 @@
+package guard
+
+import (
+	"strconv"
+	"testing"
+)
+
+// TestSessionPlaces: what was there before is known by its name also when its directory was removed and made again; a
+// name that no directory had is free there, unless the directory that was there is elsewhere.
+func TestSessionPlaces(t *testing.T) {
+	t.Parallel()
+	id := func(n uint64) ID { return ID{Dev: 1, Ino: n} }
+	top := judge(t, BuiltIn()...).Root()
+	root, sub, deep, other := id(1), id(2), id(3), id(4)
+	var s Session
+	mkdir := func(dir ID, name string, made ID) { s.Mkdir(top, top.Rule(name, ByHost), dir, name, made) }
+	s.Removed(sub, "deep", deep)
+	s.Removed(root, "sub", sub)
+	mkdir(root, "sub", id(10))
+	mkdir(id(10), "deep", id(11))
+	mkdir(id(10), "new", id(12))
+	if s.Own(id(10)) || s.Own(id(11)) || !s.Own(id(12)) {
+		t.Error("what was removed and made again is the session's own, or what is new is not")
+	}
+	if !s.WasThere(root, "SUB") || !s.WasThere(id(10), "deep") || s.WasThere(id(10), "lib64") || s.WasThere(id(11), "x") {
+		t.Error("names in what was made again")
+	}
+	s.Removed(id(10), "deep", id(11)) // and again
+	s.Removed(root, "sub", id(10))
+	if mkdir(root, "sub", id(13)); s.Own(id(13)) || !s.WasThere(id(13), "deep") || s.WasThere(id(13), "lib64") {
+		t.Error("names in what was made a third time")
+	}
+	s.Left(root, "other", other) // it may hold any names
+	if mkdir(root, "other", id(20)); s.Own(id(20)) || !s.WasThere(id(20), "x") || s.WasThere(other, "x") {
+		t.Error("names in what stands in the place of a directory that was moved")
+	}
+	if mkdir(id(20), "x", id(21)); s.Own(id(21)) || !s.WasThere(id(21), "y") {
+		t.Error("names below that")
+	}
+	if s.Removed(root, "elsewhere", other); s.WasThere(id(20), "y") {
+		t.Error("it was removed, and was empty")
+	}
+	s.Demote([]ID{id(12)})
+	if s.Own(id(12)) || !s.WasThere(id(12), "x") {
+		t.Error("what was moved to where a directory was is the session's own")
+	}
+}
+
+// TestSessionForgets: beyond the bound every place counts as one that was there; what tools delete and make anew is
+// not remembered.
+func TestSessionForgets(t *testing.T) {
+	t.Parallel()
+	var s Session
+	root := ID{Ino: 1}
+	if s.Removed(root, "node_modules", ID{Ino: 2}); s.WasThere(root, "node_modules") {
+		t.Error("packages that are installed anew are not the session's own")
+	}
+	for i := range uint64(maxFreed + 1) {
+		s.Removed(root, strconv.Itoa(int(i)), ID{Ino: 10 + i})
+	}
+	if !s.WasThere(root, "never") || s.places.count > maxFreed {
+		t.Error("what was forgotten counts as free")
+	}
+}
