@@ -127,7 +127,7 @@ func (x *explainer) path(p string, a policy.Access) (row answerRow) {
 
 // hidden finds what makes the name not exist. A rule that names the thing itself opens it.
 func (x *explainer) hidden(p string, a policy.Access, row *answerRow) bool {
-	h := policy.HiddenBy(x.listed(), policy.KindPath, p)
+	h := policy.HiddenBy(x.env.Hidden, policy.KindPath, p)
 	if h == nil {
 		return false
 	}
@@ -215,7 +215,7 @@ func (x *explainer) guarded(p string, a policy.Access, row *answerRow) bool {
 		case v.Action == guard.Free:
 			return false
 		case v.Action == guard.Hide:
-			if h := policy.HiddenBy(x.env.Hidden, policy.KindPath, p); h != nil && !strings.HasPrefix(h.Pattern, "$PROJECT/**/") {
+			if h := policy.HiddenBy(x.env.Hidden, policy.KindPath, p); h != nil {
 				return false // said better by the layer that asked for it
 			}
 			row.Decision, row.Layer, row.Rule, row.Reason = "absent", "secret", "names of secrets in a project", "environment files and keys do not exist inside a project"

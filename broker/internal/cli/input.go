@@ -240,8 +240,6 @@ func (t *term) hides(r *request, s settings, in *planner.Input) error {
 				return
 			}
 			p = in.Facts.Home + p[1:]
-		case strings.HasPrefix(p, "$PROJECT/**/"):
-			return // the guard of writable projects knows these names
 		case strings.HasPrefix(p, "$PROJECT"):
 			p = in.Project + p[len("$PROJECT"):]
 		}

@@ -107,10 +107,7 @@ func (x *explainer) named(p string) secrets.Finding {
 	if top == "" && !x.static {
 		top = newNameGate(x.in).top(p)
 	}
-	if top == "" {
-		return secrets.Finding{}
-	}
-	return x.in.Judge().At(top, strings.TrimPrefix(strings.TrimPrefix(p, top), "/"))
+	return secretIn(x.in, top, p)
 }
 
 func (x *explainer) isDir(p string) bool {
@@ -121,16 +118,11 @@ func (x *explainer) isDir(p string) bool {
 // secretName answers for a name that is hidden.
 func (x *explainer) secretName(p string, row *answerRow) bool {
 	f := x.named(p)
-	if !f.Hidden || policy.HiddenBy(x.listed(), policy.KindPath, p) != nil { // said better by the list that has it
+	if !f.Hidden || policy.HiddenBy(x.env.Hidden, policy.KindPath, p) != nil { // said better by the list that has it
 		return false
 	}
 	row.Decision, row.Layer, row.Rule, row.Reason, row.Scope = "absent", "secret", f.Rule, f.Reason(), "built-in"
 	row.Once = "sbx run --ro " + shellQuote(p)
 	row.Change = "none that lasts: copy what the program needs to a name that is no secret's"
 	return true
-}
-
-// listed are the entries of the lists that hide paths, without those that stand for names in projects.
-func (x *explainer) listed() []policy.Hiding {
-	return slices.DeleteFunc(slices.Clone(x.env.Hidden), func(h policy.Hiding) bool { return strings.HasPrefix(h.Pattern, "$PROJECT/**/") })
 }

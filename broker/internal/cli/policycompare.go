@@ -6,6 +6,7 @@ import (
 
 	"sbx/audit"
 	"sbx/broker/internal/decide"
+	"sbx/broker/internal/guard"
 	"sbx/broker/internal/policy"
 	"sbx/broker/internal/prompt"
 )
@@ -18,7 +19,7 @@ func policyExport(t *term, c *policyCall) int {
 	if err != nil {
 		return t.fail(err)
 	}
-	text, missing, err := policy.Export(orElse(c.format, "toml"), s.Effective, s.layers.Policy)
+	text, missing, err := policy.Export(orElse(c.format, "toml"), s.Effective, s.layers.Policy, secretNames())
 	if err != nil {
 		return t.fail(err)
 	}
@@ -38,6 +39,17 @@ func policyExport(t *term, c *policyCall) int {
 		t.warn("not in the export: " + quote(u.Name) + ": " + u.Why)
 	}
 	return 0
+}
+
+// secretNames are those that say by themselves that a file holds a credential.
+func secretNames() []string {
+	var out []string
+	for _, s := range guard.Secrets() {
+		if s.Holds == nil {
+			out = append(out, s.Pattern)
+		}
+	}
+	return out
 }
 
 // candidate is one file of `sbx policy diff`: the layers as they would be with it in its scope.

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"sbx/broker/internal/host"
+	"sbx/broker/internal/planner"
 	"sbx/broker/internal/policy"
 )
 
@@ -264,6 +266,12 @@ func opens(s settings, r policy.Rule) (string, error) {
 			return "this opens what is hidden otherwise: " + ascii(r.Pattern) + " (" + h.Reason + ")", nil
 		default:
 			return "", &usageError{ascii(r.Pattern) + " cannot be allowed: it is a secret (" + h.Reason + "), and no rule shows one", "copy what the program needs to a place of its own and allow that" + useOf(h)}
+		}
+	}
+	project := s.Vars.Project
+	if p, ok := r.Path().Literal(); ok && r.Kind != policy.KindSocket && project != "" && host.Within(p, project) {
+		if f := secretIn(&planner.Input{FS: host.FS{}}, project, p); f.Hidden {
+			return "", &usageError{ascii(r.Pattern) + " cannot be allowed: it is a secret (" + f.Reason() + "), and no rule shows one", "copy what the program needs to a name that is no secret's"}
 		}
 	}
 	return "", nil

@@ -9,6 +9,7 @@ import (
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/policy"
+	"sbx/broker/internal/secrets"
 )
 
 // carrier carries the policy files' rules into the plan. What is allowed is mounted, so that nothing waits for it; what
@@ -206,7 +207,19 @@ func (x *carrier) secret(r policy.Rule, p string) bool {
 			return true
 		}
 	}
+	if f := secretIn(x.in, x.in.ShownBy(p), p); f.Hidden {
+		x.loss(r, "it is a secret ("+f.Reason()+"), and no rule shows one")
+		return true
+	}
 	return false
+}
+
+// secretIn judges the name of p in the tree at top, "" for none.
+func secretIn(in *planner.Input, top, p string) secrets.Finding {
+	if top == "" || p == top {
+		return secrets.Finding{}
+	}
+	return in.Judge().At(top, strings.TrimPrefix(strings.TrimPrefix(p, top), "/"))
 }
 
 // writable says whether a program can change p on the host itself.

@@ -66,7 +66,6 @@ func TestDecide(t *testing.T) {
 		"secret named by a rule":       {ask: read("/home/u/.ssh/known_hosts"), rules: []policy.Rule{rule(t, user, policy.KindPath, "~/.ssh/known_hosts", policy.Read, policy.Allow)}, want: Deny, errno: syscall.ENOENT},
 		"secret with an ask rule":      {ask: read("/home/u/.ssh/id"), rules: []policy.Rule{rule(t, user, policy.KindPath, "~/.ssh/**", policy.Read, policy.Ask)}, want: Deny, errno: syscall.ENOENT},
 		"secret beside":                {ask: read("/home/u/.ssh2"), want: AskHuman, errno: syscall.EACCES, scope: File, path: "/home/u/.ssh2"},
-		"env file":                     {ask: read("/home/u/proj/a/.env.local"), want: Deny, errno: syscall.ENOENT, reason: "tokens"},
 		"rule allows a clean tree":     {ask: read("/home/u/.cargo/bin/x"), rules: []policy.Rule{rule(t, user, policy.KindPath, "~/.cargo/bin/**", policy.Read, policy.Allow)}, want: Allow, scope: Tree, path: "/home/u/.cargo/bin"},
 		"rule tree with a secret in":   {ask: read("/home/u/.cargo/x"), rules: []policy.Rule{rule(t, user, policy.KindPath, "~/.cargo/**", policy.Read, policy.Allow)}, want: Allow, scope: File, path: "/home/u/.cargo/x"},
 		"rule tree with a deny in":     {ask: read("/srv/a"), rules: []policy.Rule{rule(t, user, policy.KindPath, "/srv/**", policy.Read, policy.Allow), rule(t, user, policy.KindPath, "/srv/x", policy.Read, policy.Deny)}, want: Allow, scope: File, path: "/srv/a"},

@@ -307,7 +307,7 @@ func TestExportAndReplay(t *testing.T) {
 		t.Fatal(err)
 	}
 	e, _ := Merge(l, nil)
-	text, missing, err := Export("toml", e, l.Policy)
+	text, missing, err := Export("toml", e, l.Policy, nil)
 	if err != nil || len(missing) != 0 {
 		t.Fatal(missing, err)
 	}
@@ -322,11 +322,11 @@ func TestExportAndReplay(t *testing.T) {
 	if d := append(Diff(e, e2), DiffRules(l.Policy, l2.Policy)...); len(d) != 0 {
 		t.Errorf("export changes %v", d)
 	}
-	text, missing, err = Export("srt", e, l.Policy)
-	if err != nil || len(missing) != 1 || !strings.Contains(text, `"a.b"`) || !strings.Contains(text, `/.ssh`) {
+	text, missing, err = Export("srt", e, l.Policy, []string{".env*"})
+	if err != nil || len(missing) != 1 || !strings.Contains(text, `"a.b"`) || !strings.Contains(text, `/.ssh`) || !strings.Contains(text, `/**/.env*`) {
 		t.Errorf("%v %v\n%s", missing, err, text)
 	}
-	if _, _, err := Export("x", e, l.Policy); err == nil {
+	if _, _, err := Export("x", e, l.Policy, nil); err == nil {
 		t.Error("unknown format accepted")
 	}
 }

@@ -77,13 +77,13 @@ func tomlValue(v any) string {
 }
 
 // Export writes what is in force, in our form ("toml": config and policy in one text, each with a heading) or as
-// settings of sandbox-runtime ("srt"). What the other form cannot say is listed.
-func Export(format string, e Effective, s Store) (string, []Unmapped, error) {
+// settings of sandbox-runtime ("srt"), where names are those that are hidden in the project at any depth. What the other form cannot say is listed.
+func Export(format string, e Effective, s Store, names []string) (string, []Unmapped, error) {
 	switch format {
 	case "toml":
 		return "# config.toml\n" + formatConfig(e.settings()) + "\n# policy.toml\n" + formatRules(s.inForce()), nil, nil
 	case "srt":
-		return exportSRT(e, s)
+		return exportSRT(e, s, names)
 	}
 	return "", nil, fmt.Errorf("exporting policy: unknown format %s; known are toml and srt", quote(format))
 }
@@ -99,7 +99,7 @@ func (e Effective) settings() []Setting {
 	return out
 }
 
-func exportSRT(e Effective, s Store) (string, []Unmapped, error) {
+func exportSRT(e Effective, s Store, names []string) (string, []Unmapped, error) {
 	type network struct {
 		AllowedDomains   []string `json:"allowedDomains"`
 		DeniedDomains    []string `json:"deniedDomains"`
@@ -120,6 +120,11 @@ func exportSRT(e Effective, s Store) (string, []Unmapped, error) {
 	for _, h := range e.Concealed() {
 		if h.Kind == KindPath {
 			f.DenyRead = append(f.DenyRead, h.Rule.String())
+		}
+	}
+	if e.Vars.Project != "" {
+		for _, name := range names {
+			f.DenyRead = append(f.DenyRead, e.Vars.Project+"/**/"+name)
 		}
 	}
 	k := findKey(keyTable(), "fs.writable")

@@ -10,7 +10,8 @@ type Secret struct {
 	OrgOnly bool
 }
 
-// Secrets is the built-in list, in the syntax of Pattern; every entry covers all that lies below it.
+// Secrets is the built-in list, in the syntax of Pattern; every entry covers all that lies below it. Names under which people keep
+// credentials wherever they work are package guard's.
 func Secrets() []Secret {
 	return []Secret{
 		{Pattern: "~/.ssh", Reason: "private keys, and authorized_keys lets others in"},
@@ -102,8 +103,6 @@ func Secrets() []Secret {
 		{Pattern: "/etc/krb5.keytab", Reason: "the host's Kerberos key"},
 		{Pattern: "/etc/openvpn", Reason: "VPN keys"},
 		{Pattern: "/etc/sbx", Reason: "sbx's own policy"},
-		{Pattern: "$PROJECT/**/.env*", Reason: "environment files hold tokens"},
-		{Pattern: "$PROJECT/**/*.pem", Reason: "private keys"},
 		{Pattern: "/etc/shadow*", Reason: "password hashes"},
 		{Pattern: "/etc/gshadow*", Reason: "password hashes"},
 		{Pattern: "/etc/ssh/*_key", Reason: "host keys"},
