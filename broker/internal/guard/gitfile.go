@@ -35,7 +35,11 @@ func GitFile(root, rel string, text []byte) (string, error) {
 		if p != dotGit {
 			continue
 		}
-		if len(parts) > i+2 && parts[i+1] == "modules" || len(parts) == i+3 && parts[i+1] == "worktrees" {
+		in := parts[i+1:]
+		if len(in) > 2 && in[0] == "worktrees" && in[2] == "modules" { // a submodule of a linked worktree
+			in = in[2:]
+		}
+		if len(in) > 1 && in[0] == "modules" || len(in) == 2 && in[0] == "worktrees" {
 			return to, nil
 		}
 		break

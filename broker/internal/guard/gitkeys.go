@@ -74,8 +74,7 @@ func (k *keys) core(s entry, sub, name string) string {
 	case "logallrefupdates":
 		return allowed(sub == "", isBool(s) || s.value == "always")
 	case "worktree":
-		own := worktrees(k.file)
-		return allowed(sub == "" && own != nil, slices.Contains(own, s.value))
+		return allowed(sub == "", isWorkTree(k.file, s.value))
 	}
 	return notListed
 }

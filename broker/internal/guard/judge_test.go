@@ -219,6 +219,8 @@ func TestGitFile(t *testing.T) {
 		{"lib/.git", "gitdir: ../.git/modules/lib\n", ".git/modules/lib"},
 		{"a/lib/.git", "gitdir: ../../.git/modules/a/lib", ".git/modules/a/lib"},
 		{"wt/.git", "gitdir: /p/.git/worktrees/wt\n", ".git/worktrees/wt"},
+		{"wt/lib/.git", "gitdir: ../../.git/worktrees/wt/modules/lib\n", ".git/worktrees/wt/modules/lib"},
+		{"wt/lib/.git", "gitdir: ../../.git/worktrees/modules/lib/x\n", ""}, {"lib/.git", "gitdir: ../.git/worktrees/w/modules\n", ""},
 		{"sub/lib/.git", "gitdir: ../.git/modules/lib\n", "sub/.git/modules/lib"},
 		{"lib/.git", "gitdir: ../evil\n", ""}, {"lib/.git", "gitdir: ../evil/.git\n", ""}, {"lib/.git", "gitdir: ../../other/.git/modules/lib\n", ""},
 		{"lib/.git", "gitdir: /etc/.git/modules/x", ""}, {"lib/.git", "gitdir: ../.git/modules", ""}, {"lib/.git", "gitdir: ../.git/worktrees/w/x", ""},

@@ -1,28 +1,29 @@
 package guard
 
 import (
+	"path"
 	"slices"
 	"strings"
 )
 
-// worktrees are the values of core.worktree that git itself writes into the configuration at file: in
-// .git/modules/NAME the way to the submodule's directory, which has its name. Any other could be a link that leads
-// out of the project, through which git would check files out there.
-func worktrees(file string) []string {
+// isWorkTree says whether value is what git itself writes as core.worktree into the configuration at file: the way from
+// a submodule's directory, .git/modules/NAME, to the submodule, which has its name. One of a linked worktree is in
+// .git/worktrees/TREE/modules/NAME, and the submodule below the place of the worktree. Any other value could be a link
+// that leads out of the project, through which git would check files out there.
+func isWorkTree(file, value string) bool {
 	dir, ok := strings.CutSuffix("/"+file, "/config")
-	_, name, below := strings.Cut(dir, "/.git/modules/")
-	if !ok || !below {
-		return nil
+	_, at, below := strings.Cut(dir, "/.git/")
+	to, above := strings.CutPrefix(value, strings.Repeat("../", strings.Count(at, "/")+2))
+	if !ok || !below || !above || slices.ContainsFunc(strings.Split(to, "/"), unsafePart) || Look(to).Action != Free {
+		return false
 	}
-	up := "../../" + strings.Repeat("../", strings.Count(name, "/")+1)
-	var out []string
-	// the second is a submodule's submodule
-	for _, p := range [...]string{name, strings.ReplaceAll(name, "/modules/", "/")} {
-		if parts := strings.Split(p, "/"); !slices.ContainsFunc(parts, unsafePart) && Look(p).Action == Free {
-			out = append(out, up+p)
-		}
+	flat := func(name string) string { return strings.ReplaceAll(name, "/modules/", "/") } // of a submodule's submodule
+	if name, own := strings.CutPrefix(at, "modules/"); own {
+		return to == name || to == flat(name)
 	}
-	return out
+	tree, name, linked := strings.Cut(at, "/modules/")
+	linked = linked && path.Dir(tree) == "worktrees"
+	return linked && (strings.HasSuffix(to, "/"+name) || strings.HasSuffix(to, "/"+flat(name)))
 }
 
 func unsafePart(p string) bool {

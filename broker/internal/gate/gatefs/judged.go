@@ -163,8 +163,8 @@ func (s *Server) harmless(n *node, text []byte) bool {
 	return err == nil && s.strict(to)
 }
 
-// strict says whether the way to a repository's directory, relative to the root of the tree, has no link on it, and nothing that the
-// session may fill as it likes.
+// strict says whether the way to a repository's directory, relative to the root of the tree, has no link on it, and
+// nothing that the session may fill as it likes. What is missing in a .git is made there by git: it is guarded then.
 func (s *Server) strict(rel string) bool {
 	root := s.nodes.get(rootID)
 	if root == nil || root.zone == nil {
@@ -176,11 +176,13 @@ func (s *Server) strict(rel string) bool {
 			unix.Close(dir)
 		}
 	}()
+	git := false
 	for name := range strings.SplitSeq(rel, "/") {
 		fd, err := openBeneath(dir, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_DIRECTORY, 0)
 		if err != nil {
-			return false
+			return git && err == unix.ENOENT
 		}
+		git = git || name == ".git"
 		if dir != root.fd {
 			unix.Close(dir)
 		}

@@ -85,7 +85,8 @@ func (r *root) harmless(n *name, said []byte) bool {
 	return err == nil && r.strict(to)
 }
 
-// strict says whether the way to a repository's directory has no link on it, and nothing that the session may fill as it likes.
+// strict says whether the way to a repository's directory has no link on it, and nothing that the session may fill as
+// it likes. What is missing in a .git is made there by git: it is guarded then.
 func (r *root) strict(rel string) bool {
 	top, err := unix.Open(r.Granted, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -97,7 +98,7 @@ func (r *root) strict(rel string) bool {
 		at += part
 		fd, e := openAt(top, []byte(at+"\x00"), unix.O_PATH|unix.O_DIRECTORY, 0)
 		if e != 0 {
-			return false
+			return e == unix.ENOENT && strings.Contains("/"+at, "/.git/")
 		}
 		own := r.judge.session.Own(idOf(fd, ""))
 		unix.Close(fd)
