@@ -127,7 +127,6 @@ func (e *Early) End() {
 		return
 	}
 	e.Spread()
-	ownFiles()
 	_ = unix.Kill(e.pid, unix.SIGKILL)
 	awaitEnd(e.pid)
 	if e.ahead != nil {

@@ -85,7 +85,6 @@ func enter(argc uintptr, argv unsafe.Pointer) {
 	if e == 0 {
 		setApart(p, pid, p.ahead != nil && p.ahead.alone != 0)
 		p.batch()
-		withoutFiles(&entry.files)
 	}
 	syscall.RawSyscall(syscall.SYS_CLOSE, uintptr(fds[1]), 0, 0)
 	entry.errno = e

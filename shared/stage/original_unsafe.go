@@ -26,14 +26,13 @@ func (o *original) save() {
 }
 
 // Begin is to be called before anything else: it gives SIGQUIT, SIGUSR1 and SIGUSR2 back to the kernel (package os/signal cannot be told about them
-// then, which launch knows), and this process its limit on open files.
+// then, which launch knows).
 func Begin() {
 	for i := range entry.original {
 		if o := &entry.original[i]; o.known {
 			_, _, _ = syscall.RawSyscall6(unix.SYS_RT_SIGACTION, originalOf(i), uintptr(unsafe.Pointer(&o.action)), 0, 8, 0, 0)
 		}
 	}
-	ownFiles()
 }
 
 //go:nosplit

@@ -108,7 +108,6 @@ func Start(p *plan.Plan, std Stdio, hooks Hooks, early *Early) (*Child, error) {
 
 // carryOut has e's process 1 build the sandbox and start the program.
 func (c *Child) carryOut(e *Early, std Stdio, hooks Hooks) (err error) {
-	manyFiles()
 	if c.Pidfd, err = unix.PidfdOpen(c.PID, 0); err != nil {
 		return fmt.Errorf("opening pidfd: %w", err)
 	}
