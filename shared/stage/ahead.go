@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"sbx/shared/plan"
 )
 
@@ -85,30 +83,8 @@ func (c *Child) loadAhead(e *Early) error {
 	return c.compileRest(e.block)
 }
 
-// mayGoOn says whether process 1 may be told to go on before it has reported that the set-up is done. It ends by itself if a step fails, and
-// what it hands over waits in the socket; two threads that wake each other take longer than what they have to say. Not with a served root, where what the
-// program does may have to wait, unlike what the set-up does; nor where there is no room for what will be handed over.
-func (c *Child) mayGoOn() bool {
-	if c.waiting == nil || c.plan.Gate != nil {
-		return false
-	}
-	for range c.plan.Fds {
-		fd, err := unix.FcntlInt(uintptr(c.sock), unix.F_DUPFD_CLOEXEC, 0)
-		if err != nil {
-			return false
-		}
-		defer unix.Close(fd)
-	}
-	return true
-}
-
-// goOn has process 1 start the program once the set-up is done.
-func (c *Child) goOn() error {
-	e := c.waiting
-	if e == nil {
-		return nil
-	}
-	c.waiting = nil
+// goOn has process 1 start the program: the set-up is done.
+func (c *Child) goOn(e *Early) error {
 	if err := e.join(); err != nil {
 		return fmt.Errorf("giving process 1 its processors back: %w", err)
 	}

@@ -34,7 +34,6 @@ type Child struct {
 	start   *tape
 	asPID1  bool
 	spawns  spawns
-	waiting *Early  // its process 1 carries out the set-up, and waits to be told to go on; nil: it has been told
 	folder  *Folder // nil: nothing is to be remembered
 	std     Stdio
 }
@@ -120,11 +119,10 @@ func (c *Child) carryOut(e *Early, std Stdio, hooks Hooks) (err error) {
 		if err := c.loadAhead(e); err != nil {
 			return err
 		}
-		c.waiting = e
 		if err := c.awaitReady(c.plan, hooks); err != nil {
 			return err
 		}
-		return c.goOn()
+		return c.goOn(e)
 	}
 	if err := hooks.Folder.Make(); err != nil {
 		return err
@@ -224,11 +222,6 @@ func (c *Child) awaitReady(p *plan.Plan, hooks Hooks) error {
 			built = true
 			if err := hooks.building(c); err != nil {
 				return err
-			}
-			if c.mayGoOn() {
-				if err := c.goOn(); err != nil {
-					return err
-				}
 			}
 		}
 		m, fds, err := c.receive()
