@@ -12,11 +12,9 @@ import (
 	"runtime/debug"
 
 	"sbx/broker/internal/cli"
-	"sbx/shared/stage"
 )
 
 func main() {
-	stage.Begin()
 	// Building a sandbox takes two milliseconds and two megabytes; a collection in between would take
 	// as long. It is switched on again by the time the sandbox runs.
 	debug.SetGCPercent(-1)

@@ -67,7 +67,7 @@ var mayImport = map[string][]string{
 	"broker/sandbox": {"broker/internal/cli"}, // for programs of others
 
 	"broker/internal/cli": {"broker/internal/...", "broker/client", "shared/plan", "shared/stage", "shared/wire", "seccompbpf", "audit", "selftest/checks"},
-	"broker":              {"broker/internal/cli", "shared/stage"},
+	"broker":              {"broker/internal/cli"},
 
 	"selftest":            {},
 	"selftest/bench":      {},
@@ -120,7 +120,6 @@ var thirdParty = map[string]map[string]string{
 var mutable = map[string]string{
 	"seccompbpf/gen.skip":                "a generator's table, not part of the product",
 	"shared/stage.entry":                 "written once, before the runtime starts: there is nobody yet to pass it to",
-	"broker/internal/launch.caught":      "what a signal handler needs, which nothing can be handed to",
 	"broker/internal/guard.indexSecrets": "an index of the table beside it, made once, when it is first wanted, and only read",
 	"helper.entered":                     "written once, by the entry point before the runtime starts",
 	"seccompbpf/gen.armPrivate":          "a generator's table, not part of the product",

@@ -19,7 +19,7 @@ var entry struct {
 	ahead      aheadEntry
 	room       [spareProcs]uintptr // processes of needRoom
 	idle       unix.Timespec
-	original   original
+	given      given
 	files      syscall.Rlimit // RLIMIT_NOFILE as it was; zero where it was left alone
 }
 
@@ -40,7 +40,7 @@ func enter(argc uintptr, argv unsafe.Pointer) {
 		return
 	}
 	if argc >= 2 && isArg(argv, 1, "run") {
-		entry.original.save()
+		entry.given.save()
 	}
 	detached := argc >= 3 && isArg(argv, 1, "run-detached")
 	if argc < 3 || !detached && !isArg(argv, 1, "run") {

@@ -30,6 +30,9 @@ const (
 func cmdRun(t *term, args []string) int {
 	t.early = stage.Entered()
 	defer t.early.Abandon()
+	if t.host == nil {
+		t.signals = launch.AsStarted(stage.GivenSignals())
+	}
 	r := &request{}
 	rest, err := parseOptions(runOptions(), r, args)
 	if err != nil {
@@ -190,7 +193,7 @@ func (t *term) run(r *request) int {
 	backend := t.backend(r)
 	log := newStaticLog(&asking{t: t, r: r, cfg: cfg, in: in}, s, asks, net)
 	rec := newRecord(s, p, log != nil && !r.detached && t.early.Ahead())
-	res, err := backend.Execute(t.context(), launch.Job{Plan: p, Options: launch.Options{Stdio: t.std, Timeout: r.timeout, Expiring: func() { limited.count(svc.init()) }, Early: t.early, Folder: folder, Remember: remember, Exits: joined == nil && !limited.grouped() && t.host == nil, Stays: t.host != nil, Settled: t.settled(), Network: joined, Maps: r.nested.maps(joined), Cgroup: limited.descriptor(), Cloned: limited.cloned, Join: asks.joiner(), Fuse: asks.fuse(p, t.serveGuard(in, p, asks, refused, &refused.writes.session)), Tree: refused.writes.tree, Standing: rec.standing(log, net.standing(limited.standing(svc.standing))), Listener: asks.listener(refused), Building: func(steps []stage.Step) error {
+	res, err := backend.Execute(t.context(), launch.Job{Plan: p, Options: launch.Options{Stdio: t.std, Signals: t.signals, Timeout: r.timeout, Expiring: func() { limited.count(svc.init()) }, Early: t.early, Folder: folder, Remember: remember, Exits: joined == nil && !limited.grouped() && t.host == nil, Stays: t.host != nil, Settled: t.settled(), Network: joined, Maps: r.nested.maps(joined), Cgroup: limited.descriptor(), Cloned: limited.cloned, Join: asks.joiner(), Fuse: asks.fuse(p, t.serveGuard(in, p, asks, refused, &refused.writes.session)), Tree: refused.writes.tree, Standing: rec.standing(log, net.standing(limited.standing(svc.standing))), Listener: asks.listener(refused), Building: func(steps []stage.Step) error {
 		t.announce(r, p, losses)
 		hash, err := rec.planned(steps)
 		if err == nil {
@@ -416,7 +419,7 @@ func (t *term) passthrough(r *request, facts host.Facts, cfg settings, why strin
 		return t.fail(&planner.Refusal{What: "writing the audit line of a run without a sandbox", Err: err, Hint: "sbx does not run anything on the host that it cannot record"})
 	}
 	var backend launch.Backend = launch.Passthrough{}
-	res, err := backend.Execute(t.context(), launch.Job{Path: exe, Argv: r.argv, Env: t.env, Options: launch.Options{Stdio: t.std, Timeout: r.timeout, Stays: t.host != nil}})
+	res, err := backend.Execute(t.context(), launch.Job{Path: exe, Argv: r.argv, Env: t.env, Options: launch.Options{Stdio: t.std, Signals: t.signals, Timeout: r.timeout, Stays: t.host != nil}})
 	if err != nil {
 		return t.fail(err)
 	}

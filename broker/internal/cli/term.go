@@ -26,6 +26,8 @@ type term struct {
 	std [3]*os.File
 
 	early *stage.Early // process 1, cloned when this process started; nil in most commands
+	// signals is what launch.AsStarted has returned; nil in most commands
+	signals func()
 	// messages is where a detached broker speaks to, whose program has other descriptors; or nil.
 	messages *os.File
 

@@ -103,13 +103,7 @@ func (Passthrough) Execute(ctx context.Context, j Job) (Result, error) {
 		return Result{}, &ExecError{Status: 126, Path: j.Path, Err: err}
 	}
 	if !j.Stays {
-		stop, err := forwardTo(p)
-		if err != nil {
-			_ = p.Kill()
-			_, _ = p.Wait()
-			return Result{}, err
-		}
-		defer stop()
+		defer forward(forwarded[:], j.Signals, func(s syscall.Signal) { _ = p.Signal(s) })()
 	}
 	expired := false
 	if j.Timeout > 0 {
@@ -127,14 +121,4 @@ func (Passthrough) Execute(ctx context.Context, j Job) (Result, error) {
 	}
 	res.Duration = time.Since(begin)
 	return res, ctx.Err()
-}
-
-// forwardTo passes this process's signals on to p.
-func forwardTo(p *os.Process) (stop func(), err error) {
-	fd, release, err := catch(forwarded[:])
-	if err != nil {
-		return nil, err
-	}
-	go eachCaught(fd, func(s syscall.Signal) { _ = p.Signal(s) })
-	return release, nil
 }

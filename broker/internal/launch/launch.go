@@ -47,6 +47,8 @@ type Options struct {
 	Settled func()
 	// Exits says that the caller exits as soon as Run returns, Stays that it is another program, which goes on: its signals are not passed on.
 	Exits, Stays bool
+	// Signals is what AsStarted has returned, or nil.
+	Signals func()
 	// Folder and Remember: see stage.Hooks.
 	Folder   stage.Folder
 	Remember bool
@@ -56,9 +58,10 @@ type Options struct {
 
 // Running is a sandbox that stands.
 type Running struct {
-	Child *stage.Child
-	Plan  *plan.Plan
-	early atomic.Int32 // signal that came before the program ran
+	Child   *stage.Child
+	Plan    *plan.Plan
+	signals func()       // of Options
+	early   atomic.Int32 // signal that came before the program ran
 
 	frozen atomic.Bool
 	// Freezer stops everything in the sandbox at once, process 1 too, or lets it go on; nil where there is no control group.
@@ -117,7 +120,7 @@ func run(ctx context.Context, p *plan.Plan, opt Options, start starter) (Result,
 	term := openTerminal(p, opt.Stdio)
 	term.join = opt.Join
 	defer term.restore()
-	r := &Running{Plan: p}
+	r := &Running{Plan: p, signals: opt.Signals}
 	release := func() {}
 	child, err := start(p, std.child, stage.Hooks{Cgroup: opt.Cgroup, Cloned: opt.Cloned, Maps: opt.Maps, Fuse: opt.Fuse, Tree: opt.Tree, Network: opt.Network, Folder: opt.Folder, Remember: opt.Remember, Building: func(c *stage.Child) error {
 		if opt.Building != nil {
@@ -130,11 +133,8 @@ func run(ctx context.Context, p *plan.Plan, opt Options, start starter) (Result,
 			release = r.followSize(term)
 			return nil
 		}
-		undo, err := r.forwardSignals(c, term)
-		if err == nil {
-			release = undo
-		}
-		return err
+		release = r.forwardSignals(term)
+		return nil
 	}, Settled: opt.Settled}, opt.Early)
 	std.closeChildSide()
 	if err != nil {

@@ -4,8 +4,6 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-
-	"sbx/shared/stage"
 )
 
 // forwarded are the signals that are passed on to the program.
@@ -14,7 +12,7 @@ var forwarded = [...]syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIG
 // forwardSignals passes the caller's signals on to the program's process group and keeps the terminal's size, until the function that it returns
 // is called. It is called before the program can have said anything: whoever has heard from it may send it a signal. Sooner, signals end the
 // broker, and with it the sandbox.
-func (r *Running) forwardSignals(c *stage.Child, term *terminal) (release func(), err error) {
+func (r *Running) forwardSignals(term *terminal) (release func()) {
 	list := forwarded[:]
 	if term.real != nil {
 		list = append(list, syscall.SIGWINCH)
@@ -22,27 +20,27 @@ func (r *Running) forwardSignals(c *stage.Child, term *terminal) (release func()
 	if term.later || term.real == nil { // else the terminal is the program's, and no key sends this process anything
 		list = append(list, syscall.SIGTSTP)
 	}
-	fd, release, err := catch(list)
-	if err != nil {
-		return nil, err
-	}
-	pass := func() { go eachCaught(fd, func(s syscall.Signal) { r.handle(s, term) }) }
-	c.LookAfter(stage.Also{Fd: fd, Ready: func() bool { pass(); return false }, Leave: pass})
-	return release, nil
+	return forward(list, r.signals, func(s syscall.Signal) { r.handle(s, term) })
 }
 
-// eachCaught calls handle with the signals that come through the pipe of catch.
-func eachCaught(fd int, handle func(syscall.Signal)) {
-	f := os.NewFile(uintptr(fd), "signals")
-	for {
-		var b [16]byte
-		n, err := f.Read(b[:])
-		if err != nil {
-			return
+// forward calls handle with the signals of list, each when the last is handled, until the function that it returns is called. Before is what
+// AsStarted has returned, or nil.
+func forward(list []syscall.Signal, before func(), handle func(syscall.Signal)) (release func()) {
+	ch := make(chan os.Signal, 16)
+	for _, s := range list {
+		signal.Notify(ch, s)
+	}
+	if before != nil {
+		before()
+	}
+	go func() {
+		for s := range ch {
+			handle(s.(syscall.Signal))
 		}
-		for _, s := range b[:n] {
-			handle(syscall.Signal(s))
-		}
+	}()
+	return func() {
+		signal.Stop(ch)
+		close(ch)
 	}
 }
 
