@@ -6,7 +6,6 @@ import (
 	"os"
 	"sync/atomic"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -19,7 +18,7 @@ import (
 func Attach(p *plan.Plan, sock int, std Stdio, hooks Hooks, parent func(), tail *Tail) (*Child, error) {
 	c := &Child{sock: sock, Fds: map[plan.FdRole]*os.File{}, Pidfd: -1, plan: p, parent: parent, control: &tail.block.control, memory: tail.memory}
 	c.rest, c.start = tail.rest, tail.start
-	c.also.settled, c.also.since = hooks.Settled, time.Now()
+	c.settle(hooks.Settled)
 	err := c.nameSteps(std)
 	if err == nil {
 		err = c.awaitReady(p, hooks)

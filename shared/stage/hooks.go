@@ -14,7 +14,7 @@ type Hooks struct {
 	Cloned func(pid int) error
 	// Building is called once, soon after the clone. It must not wait for the child; its error ends it.
 	Building func(*Child) error
-	// Settled is called once, by whoever waits for events, when the program has run for a moment (settledAfter).
+	// Settled is called once when the program has run for a moment (settledAfter).
 	Settled func()
 	// Fuse is given the descriptor of a FUSE file system of the plan, in the plan's order, and must
 	// have it served when it returns, or looked after: the child's next step may walk through it. The

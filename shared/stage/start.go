@@ -21,7 +21,7 @@ type Child struct {
 	Fds   map[plan.FdRole]*os.File // what the set-up handed over
 
 	plan    *plan.Plan
-	also    looked
+	root    *Root
 	ended   bool // the program's end was reported
 	gone    atomic.Bool
 	parent  func() // of Attach: returns when the helper has ended; else nil
@@ -93,7 +93,7 @@ func Start(p *plan.Plan, std Stdio, hooks Hooks, early *Early) (*Child, error) {
 	if hooks.Remember && early.ahead == nil {
 		c.folder, c.std = &hooks.Folder, std
 	}
-	c.also.settled, c.also.since = hooks.Settled, time.Now()
+	c.settle(hooks.Settled)
 	err := c.carryOut(early, std, hooks)
 	time.AfterFunc(spreadAfter, early.block.prog.spread)
 	early.pid = 0
@@ -103,6 +103,19 @@ func Start(p *plan.Plan, std Stdio, hooks Hooks, early *Early) (*Child, error) {
 		return nil, err
 	}
 	return c, nil
+}
+
+// spreadAfter is how long a program has to itself the processors that process 1 had; it has started by then.
+const spreadAfter = 20 * time.Millisecond
+
+// settledAfter is how long a program has run whose broker may do what would have been in its way.
+const settledAfter = 400 * time.Millisecond
+
+// settle has f called, which may be nil, when the program has run for a moment.
+func (c *Child) settle(f func()) {
+	if f != nil {
+		time.AfterFunc(settledAfter, f)
+	}
 }
 
 // carryOut has e's process 1 build the sandbox and start the program.
@@ -183,7 +196,7 @@ func (c *Child) receive() (message, []int, error) {
 	var buf [64]byte
 	var oob [128]byte
 	for {
-		c.lookAround()
+		c.root.answer(c.sock)
 		n, on, flags, _, err := unix.Recvmsg(c.sock, buf[:], oob[:], unix.MSG_CMSG_CLOEXEC)
 		if err == unix.EINTR {
 			continue
@@ -214,7 +227,7 @@ func (c *Child) receive() (message, []int, error) {
 
 // awaitReady waits until the program runs, or says what failed.
 func (c *Child) awaitReady(p *plan.Plan, hooks Hooks) error {
-	defer c.leaveBuilt()
+	defer c.giveRoot()
 	next, tree := nextFuse(p, 0), nextOf(p, plan.Judged, 0)
 	for built := false; ; {
 		// The child walks its FUSE file systems soon: they come before everything else.
@@ -341,11 +354,6 @@ func (c *Child) Next() (Event, error) {
 
 // WaitInit waits for process 1 itself and returns its status; with AsPID1 that is the program's.
 func (c *Child) WaitInit() (syscall.WaitStatus, error) {
-	c.Leave()
-	c.doChores()
-	if c.also.settled != nil {
-		time.AfterFunc(settledAfter, c.also.settled)
-	}
 	return c.reapInit()
 }
 

@@ -92,8 +92,7 @@ func (g *fileGate) serve(p *plan.Plan, fd int, c *stage.Child) error {
 		return err
 	}
 	g.server = s
-	// Process 1 alone has requests while it builds. Whoever waits for it answers them: to wake a thread would take longer than most.
-	c.LookAfter(stage.Also{Fd: fd, Ready: func() bool { return s.NextOf(c.PID) }, Leave: func() { go s.Serve() }, Building: true})
+	c.ServeRoot(stage.Root{Fd: fd, Answer: func() bool { return s.NextOf(c.PID) }, Serve: func() { go s.Serve() }})
 	return nil
 }
 

@@ -50,7 +50,7 @@ func (t *term) serveGuard(in *planner.Input, p *plan.Plan, asks *asking, refused
 		if err != nil {
 			return err
 		}
-		c.LookAfter(stage.Also{Fd: fd, Ready: s.Next, Leave: func() { go s.Serve() }})
+		go s.Serve()
 		return nil
 	}
 }

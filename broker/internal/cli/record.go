@@ -2,6 +2,7 @@ package cli
 
 import (
 	"strconv"
+	"sync"
 
 	"sbx/broker/internal/launch"
 	"sbx/broker/internal/planner"
@@ -12,7 +13,7 @@ import (
 )
 
 // record writes the session's plan and transcript beside what else is done: the plan while the sandbox is built, the transcript and the
-// audit log's beginning while the program runs and wants nothing.
+// audit log's beginning while the program runs.
 type record struct {
 	s     *session.Session
 	p     *plan.Plan
@@ -22,8 +23,7 @@ type record struct {
 	plan  chan struct{} // closed when the plan is written
 	steps []stage.Step
 
-	chores []func() // what is not written yet; none if the program was not started
-	kill   func()
+	rest func() // writes the rest, once; nil if the program was not started
 }
 
 // newRecord begins to write p, unless that is for later: when nobody needs the plan's hash before.
@@ -65,33 +65,23 @@ func (r *record) refusal() error {
 // cannot be written is ended.
 func (r *record) standing(log *staticLog, next func(*launch.Running)) func(*launch.Running) {
 	return func(run *launch.Running) {
-		r.kill = run.Child.SendKill
-		r.chores = []func(){func() {
+		r.rest = sync.OnceFunc(func() {
 			if r.later {
 				r.write()
 			}
-		}, func() {
 			if r.err == nil {
 				r.err = r.s.WriteFile("log.jsonl", transcript(r.s.ID, run.Child.PID, r.steps))
 			}
-		}, func() { log.opened(r.hash) }}
-		run.Child.Chore(r.next, r.next, r.next)
+			if r.err != nil {
+				run.Child.SendKill()
+				return
+			}
+			log.opened(r.hash)
+		})
+		go r.rest()
 		if next != nil {
 			next(run)
 		}
-	}
-}
-
-// next writes the next part.
-func (r *record) next() {
-	if len(r.chores) == 0 {
-		return
-	}
-	f := r.chores[0]
-	r.chores = r.chores[1:]
-	if f(); r.err != nil {
-		r.chores = nil
-		r.kill()
 	}
 }
 
@@ -100,8 +90,8 @@ func (r *record) end() error {
 	if !r.later {
 		<-r.plan
 	}
-	for len(r.chores) > 0 {
-		r.next()
+	if r.rest != nil {
+		r.rest()
 	}
 	return r.refusal()
 }

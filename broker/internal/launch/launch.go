@@ -152,22 +152,16 @@ func run(ctx context.Context, p *plan.Plan, opt Options, start starter) (Result,
 	term.start(child)
 	if f := child.Fds[plan.FdSeccomp]; f != nil && opt.Listener != nil {
 		delete(child.Fds, plan.FdSeccomp) // from here on the listener's, which may outlast the child by a moment
-		listen := func() {
-			go func() {
-				defer f.Close()
-				opt.Listener(f)
-			}()
-		}
-		child.LookAfter(stage.Also{Fd: int(f.Fd()), Ready: func() bool { listen(); return false }, Leave: listen})
+		go func() {
+			defer f.Close()
+			opt.Listener(f)
+		}()
 	}
 	res, err := r.wait(ctx, opt.Timeout, opt.Expiring, term)
 	if !opt.Exits { // it would switch between threads a dozen times
 		release()
 	}
 	child.End(opt.Exits)
-	if opt.Stays {
-		child.Leave()
-	}
 	res.After = child.Aftermath()
 	if err == nil {
 		child.Remember()
