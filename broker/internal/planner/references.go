@@ -2,15 +2,18 @@ package planner
 
 import (
 	"path"
+	"slices"
+	"strings"
 
 	"sbx/broker/internal/guard"
 	"sbx/broker/internal/host"
 	"sbx/shared/plan"
 )
 
-// Bounds of what is read of a person's own git configuration.
+// Bounds of what is read of git configurations for one tree. Repositories in it are looked for as far as secrets are,
+// so that the same directories are listed.
 const (
-	maxConfigs    = 32
+	maxConfigs    = 256
 	maxConfigSize = 1 << 20
 )
 
@@ -20,29 +23,51 @@ type Referred struct {
 	Why  string
 }
 
-// Refer finds what the person's own settings, and those of the repositories at the tops of the writable trees, refer to in these trees: it
-// is guarded like what it serves. Settings are the person's and the machine's configuration files.
+// Refer finds what the person's own settings, and those of the repositories in the writable trees, refer to in these
+// trees: it is guarded like what it serves. Settings are the person's and the machine's configuration files.
 func (in *Input) Refer(settings []string) {
 	for _, top := range in.writableTrees() {
 		r := referrer{in: in, top: top, left: maxConfigs}
 		for _, file := range settings {
 			r.add(file, "it is git's configuration for all repositories", true)
-			r.config(file)
+			r.config(file, top)
 		}
-		dir := top + "/.git"
-		if st, err := in.FS.Lstat(dir); err == nil && st.Type != host.Dir && in.GitDir != "" {
-			dir = in.GitDir
+		repositories, all := in.repositories(top)
+		for _, dir := range repositories {
+			r.repository(dir)
 		}
-		r.config(dir + "/config")
-		r.config(dir + "/config.worktree")
-		r.links(dir+"/hooks", func(string) string { return "git runs it: a hook leads there" })
-		r.links(top, func(name string) string {
-			if v := guard.Look(name); v.Action == guard.Guard {
-				return plan.Bytes(name).Quote() + " leads there: " + v.Why
-			}
-			return ""
-		})
+		if !all || r.left < 0 {
+			in.Losses = append(in.Losses, Loss{What: "settings of repositories deep in " + plan.Bytes(top).Quote(),
+				Why: "the tree is too large to be searched for repositories, so what their own settings make git run is not guarded",
+				Fix: "work in a directory below it"})
+		}
 	}
+}
+
+// repositories are the directories of a tree that are, or may be, the tops of work trees or bare repositories; the
+// tree's own first. It says whether all of the tree was looked through, but for what packages and tools put there
+// (guard.Dependency, Disposable).
+func (in *Input) repositories(top string) (out []string, all bool) {
+	left := searchBudget
+	if top == in.Facts.Home {
+		left = homeBudget
+	}
+	for queue := []string{top}; len(queue) > 0; queue = queue[1:] {
+		dir := queue[0]
+		list, err := in.FS.ReadDir(dir)
+		if left -= listCost + len(list); left < 0 {
+			return append(out, dir), false
+		}
+		if err == nil && (dir == top || host.Lists(list, ".git") || host.Lists(list, "HEAD")) {
+			out = append(out, dir)
+		}
+		for _, e := range list {
+			if e.Type == host.Dir && e.Name != ".git" && !guard.Dependency(e.Name) && !guard.Disposable(e.Name) {
+				queue = append(queue, path.Join(dir, e.Name))
+			}
+		}
+	}
+	return out, true
 }
 
 // writableTrees are the directories that grants show writable, caches left out.
@@ -71,9 +96,51 @@ type referrer struct {
 	left int
 }
 
-// config reads a configuration file and those that it includes.
-func (r *referrer) config(file string) {
-	if r.left--; r.left < 0 {
+// repository reads the settings of what is at dir.
+func (r *referrer) repository(dir string) {
+	own := r.gitDir(dir)
+	if _, err := r.in.FS.Lstat(own + "/HEAD"); err == nil {
+		r.settings(own, dir)
+	}
+	r.links(dir, func(name string) string {
+		if v := guard.Look(name); v.Action == guard.Guard {
+			return plan.Bytes(name).Quote() + " leads there: " + v.Why
+		}
+		return ""
+	})
+}
+
+// settings reads those of the repository at own for the work tree at dir.
+func (r *referrer) settings(own, dir string) {
+	common := own
+	if text, err := r.in.FS.Peek(own+"/commondir", 0, maxConfigSize); err == nil {
+		common = from(own, strings.TrimRight(string(text), "\n"))
+	}
+	r.config(common+"/config", dir)
+	r.config(own+"/config.worktree", dir)
+	r.links(common+"/hooks", func(string) string { return "git runs it: a hook leads there" })
+}
+
+// gitDir is the directory of the repository whose work tree dir is, or that dir is itself.
+func (r *referrer) gitDir(dir string) string {
+	git := dir + "/.git"
+	st, err := r.in.FS.Lstat(git)
+	switch {
+	case err != nil:
+		return dir
+	case st.Type == host.File:
+		if text, err := r.in.FS.Peek(git, 0, maxConfigSize); err == nil {
+			if to, ok := strings.CutPrefix(strings.TrimRight(string(text), "\r\n"), "gitdir: "); ok {
+				return from(dir, to)
+			}
+		}
+	}
+	return git
+}
+
+// config reads a configuration file, and those that it includes, of a repository whose work tree is at dir.
+func (r *referrer) config(file, dir string) {
+	if r.left < 0 {
 		return
 	}
 	canon, _, _, err := host.Resolve(r.in.FS, file)
@@ -84,10 +151,13 @@ func (r *referrer) config(file string) {
 	if err != nil {
 		return
 	}
-	for _, ref := range guard.References(text, path.Dir(file), r.top, r.in.Facts.Home) {
+	if r.left--; r.left < 0 {
+		return
+	}
+	for _, ref := range guard.References(text, path.Dir(file), dir, r.in.Facts.Home) {
 		r.add(ref.Path, "git acts upon it: "+ref.Key, ref.Dir)
 		if ref.Config {
-			r.config(ref.Path)
+			r.config(ref.Path, dir)
 		}
 	}
 }
@@ -112,8 +182,24 @@ func (r *referrer) add(p, why string, surely bool) {
 		return
 	}
 	for _, at := range [...]string{p, canon} {
-		if at != "" && at != r.top && host.Within(at, r.top) && !host.Within(at, r.top+"/.git") {
-			r.in.Referred = append(r.in.Referred, Referred{at, why})
+		new := Referred{at, why}
+		if at != "" && at != r.top && host.Within(at, r.top) && !known(strings.TrimPrefix(at, r.top+"/")) && !slices.Contains(r.in.Referred, new) {
+			r.in.Referred = append(r.in.Referred, new)
 		}
 	}
+}
+
+// known says whether what a setting leads to in a tree is guarded by its name, or is needed as it is: a repository's
+// directory.
+func known(rel string) bool {
+	v := guard.Look(rel)
+	return v.Action != guard.Free || path.Base(rel) == ".git"
+}
+
+// from is what a path means that is taken from dir.
+func from(dir, p string) string {
+	if path.IsAbs(p) {
+		return path.Clean(p)
+	}
+	return path.Join(dir, p)
 }

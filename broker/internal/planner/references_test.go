@@ -1,0 +1,54 @@
+package planner
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"sbx/broker/internal/host"
+)
+
+// TestReferBounds: repositories are looked for within a bound, and what it leaves out is a loss.
+func TestReferBounds(t *testing.T) {
+	t.Parallel()
+	top := t.TempDir()
+	put := func(name, text string) {
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	repository := func(dir string) {
+		put(dir+"/.git/HEAD", "ref: refs/heads/m\n")
+		put(dir+"/.git/config", "[core]\n\thooksPath = ../h\n")
+	}
+	refer := func() *Input {
+		in := &Input{FS: host.NewCache(), Grants: []Grant{{Path: top, Mode: Write}}}
+		in.Refer(nil)
+		return in
+	}
+	has := func(in *Input, p string) bool {
+		return slices.ContainsFunc(in.Referred, func(r Referred) bool { return r.Path == p })
+	}
+	for _, dir := range []string{"/a/r", "/a/b/c/d/e/f/g/h/r", "/node_modules/x/r"} {
+		repository(top + dir)
+	}
+	put(top+"/config", "[core]\n\thooksPath = none\n") // no repository's
+	in := refer()
+	if !has(in, top+"/a/h") || !has(in, top+"/a/b/c/d/e/f/g/h/h") || has(in, top+"/node_modules/x/h") || has(in, top+"/none") {
+		t.Errorf("refers to %v", in.Referred)
+	}
+	if len(in.Losses) != 0 {
+		t.Errorf("losses %v", in.Losses)
+	}
+	for i := range searchBudget / listCost {
+		put(fmt.Sprintf("%s/many/%d/f", top, i), "")
+	}
+	if in = refer(); len(in.Losses) != 1 || !has(in, top+"/a/h") {
+		t.Errorf("beyond the bound: refers to %v, losses %v", in.Referred, in.Losses)
+	}
+}
