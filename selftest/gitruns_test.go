@@ -153,6 +153,7 @@ func writeRows(t *testing.T, top string, rows []gitRow) {
 		}
 	}
 	write("gitruns.sh", string(script))
+	write("bin/git-merge-m", "#!/bin/sh\n: >"+top+"/marks/strategy\n")
 	write("stdin", "protocol=https\nhost=git.example\n\n")
 	for _, d := range []string{"home", "marks"} {
 		if err := os.MkdirAll(filepath.Join(top, d), 0o755); err != nil {

@@ -2,6 +2,7 @@
 # rows/N/set, commands that make its settings with "git config $@", or rows/N/file, a name, and rows/N/text; and rows/N/shown, what git
 # runs it in.
 set -eu
+PATH=$TOP/bin:$PATH # which has a merge strategy
 export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b EDITOR=true
 local='-c protocol.file.allow=always'
 
@@ -68,7 +69,10 @@ shown() {
 	log) terminal 'git log -1 -p' ;;
 	'add -p') terminal 'git add -p' ;;
 	commit) git commit -qam m; git commit -q --allow-empty --amend ;;
+	mergetool*) git reset -q --hard; git merge -q other; git $1 ;;
 	merge* | rebase*) git reset -q --hard; git $1 ;;
+	imap-send) git format-patch -1 --stdout HEAD^ | git imap-send ;;
+	instaweb*) git config instaweb.httpd && git $1 ;; # a server that is installed would go on
 	*) git $1 ;;
 	esac <"$TOP/stdin" >>"$TOP/out" 2>&1 || true
 }
