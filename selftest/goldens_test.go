@@ -24,8 +24,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// madeRoot is a machine with nothing in it but what is made here, so that a plan is the same on all: a root of its own with a home, a
-// project and the programs that options ask for. It runs sbx in it as user 1000.
+// madeRoot is a machine with nothing in it but what is made here, so that a plan is the same on all: a root of its
+// own with a home, a project and the programs that options ask for. It runs sbx in it as user 1000.
 const madeRoot = `set -e
 root=$1 work=$2 sbx=$3 probe=$4; shift 4
 mount -t tmpfs -o mode=755 none "$root"
@@ -47,7 +47,7 @@ chown -R 1000:1000 home/user run/user/1000; chmod 700 run/user/1000
 mount -t proc proc proc
 for d in null zero full random urandom tty fuse; do : >dev/$d; mount --bind /dev/$d dev/$d; done
 PATH=$PATH:/usr/sbin:/sbin
-exec prlimit --nofile=1024:20000 --memlock=8388608 --core=0 env -i HOME=/home/user USER=user LANG=C.UTF-8 SHELL=/bin/sh \
+exec prlimit --nofile=1024:20000 --memlock=8388608 --core=0 --sigpending=16384 --msgqueue=819200 --nproc=8192 env -i HOME=/home/user USER=user LANG=C.UTF-8 SHELL=/bin/sh \
 	PATH=/usr/bin XDG_RUNTIME_DIR=/run/user/1000 SSH_AUTH_SOCK=/run/user/1000/agent SECRET_TOKEN=1 \
 	WAYLAND_DISPLAY=wayland-0 DBUS_SESSION_BUS_ADDRESS=unix:path=/run/user/1000/bus \
 	"$(command -v chroot)" --userspec=1000:1000 "$root" /usr/bin/sbx run --workdir /home/user/project --dry-run --json "$@"`
@@ -89,7 +89,8 @@ func goldenPlan(t *testing.T, out []byte) string {
 	return readable("", map[string]any{"plan": doc.Plan, "losses": doc.Losses}) + "\n"
 }
 
-// readable writes a decoded document with what is short on one line each, so that a difference shows what it is a part of.
+// readable writes a decoded document with what is short on one line each, so that a difference shows what it is a
+// part of.
 func readable(indent string, v any) string {
 	flat, err := json.Marshal(v)
 	if err == nil && len(indent)+len(flat) < 160 {
@@ -173,8 +174,8 @@ func compareGolden(t *testing.T, name, text string) {
 	}
 }
 
-// TestGoldenPlans compares what sbx would do for sets of options with what it did, byte for byte. The first is there in full, the others
-// as what differs from it.
+// TestGoldenPlans compares what sbx would do for sets of options with what it did, byte for byte. The first is there
+// in full, the others as what differs from it.
 func TestGoldenPlans(t *testing.T) {
 	needSandbox(t)
 	if os.Getuid() != 0 || exec.Command("unshare", "--mount", "true").Run() != nil {

@@ -2,13 +2,13 @@ package cli
 
 import (
 	"errors"
-	"fmt"
 	"path"
 	"strings"
 	"time"
 
 	"sbx/broker/internal/control"
 	"sbx/broker/internal/host"
+	"sbx/broker/internal/option"
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/policy"
 	"sbx/broker/internal/prompt"
@@ -17,36 +17,44 @@ import (
 // answerRequest is what `sbx approve` and `sbx deny` are told.
 type answerRequest struct {
 	scope, life, persist string
-	revoke, help         bool
+	revoke               bool
 }
 
-func answerOptions(a *answerRequest) []option {
-	return []option{
-		{name: "scope", arg: "SCOPE", help: "how far: once (default), file, dir or tree; of a host: host or domain", set: put(&a.scope, "once", "file", "dir", "tree", "host", "domain")},
-		{name: "for", arg: "LIFE", help: "how long: once, session, forever, or a time such as 1h", set: put(&a.life)},
-		{name: "persist", arg: "STORE", help: "the policy file that keeps it: user (default with forever), project or org", set: put(&a.persist, "user", "project", "org")},
-		{name: "revoke", help: "take earlier answers about a PATH or HOST back, in all sessions", set: flag(&a.revoke)},
-		{name: "help", short: "h", help: "this text", set: flag(&a.help)},
+func (a *answerRequest) options() []option.Option {
+	return []option.Option{
+		{Name: "scope", Arg: "SCOPE", Value: option.Choice(&a.scope, "once", "file", "dir", "tree", "host", "domain"),
+			Help: "how far: once (default), file, dir or tree; of a host: host or domain"},
+		{Name: "for", Arg: "LIFE", Value: option.Text(&a.life).Suggest("once", "session", "forever"),
+			Help: "how long: once, session, forever, or a time such as 1h"},
+		{Name: "persist", Arg: "STORE", Value: option.Choice(&a.persist, "user", "project", "org"),
+			Help: "the policy file that keeps it: user (default with forever), project or org"},
+		{Name: "revoke", Value: option.Switch(&a.revoke), Help: "take earlier answers about a PATH or HOST back, in all sessions"},
 	}
 }
 
-func cmdApprove(t *term, args []string) int { return t.answer("approve", true, args) }
-func cmdDeny(t *term, args []string) int    { return t.answer("deny", false, args) }
+func approveCommand() command { return answerCommand("approve", true, "allow what a question asks") }
+
+func denyCommand() command {
+	return answerCommand("deny", false, "refuse it; --revoke PATH takes answers back")
+}
+
+func answerCommand(name string, allow bool, help string) command {
+	return command{
+		Command: option.Command{Name: name, Args: "ID... [--scope S] [--for L] [--persist P]",
+			Full: "ID... [--scope SCOPE] [--for LIFE] [--persist STORE]\n       sbx " + name + " --revoke PATH|HOST...", Help: help,
+			Text:  "Answers questions that wait; sbx watch --once lists them, and 4 characters of an ID are enough.",
+			Words: []option.Word{{From: option.Question}}},
+		begin: func(t *term, _ []string) ([]option.Option, func([]string) int) {
+			a := &answerRequest{}
+			return a.options(), func(words []string) int { return t.answer(name, allow, a, words) }
+		},
+	}
+}
 
 // answer carries out approve and deny.
-func (t *term) answer(name string, allow bool, args []string) int {
-	var a answerRequest
-	table := answerOptions(&a)
-	words, err := parseMixed(table, &request{}, args)
-	if err != nil {
-		return t.fail(err)
-	}
-	if a.help {
-		t.print(fmt.Sprintf("usage: sbx %s ID... [--scope SCOPE] [--for LIFE] [--persist STORE]\n       sbx %s --revoke PATH|HOST...\n\nAnswers questions that wait; sbx watch --once lists them, and 4 characters of an ID are enough.\n\n%s", name, name, optionHelp(table)))
-		return 0
-	}
+func (t *term) answer(name string, allow bool, a *answerRequest, words []string) int {
 	if len(words) == 0 {
-		return t.fail(&usageError{"sbx " + name + " wants the ID of a question", "sbx watch --once lists those that wait"})
+		return t.fail(wrong("sbx "+name+" wants the ID of a question", "sbx watch --once lists those that wait"))
 	}
 	root, err := t.controlRoot()
 	if err != nil {
@@ -61,7 +69,7 @@ func (t *term) answer(name string, allow bool, args []string) int {
 	}
 	ans, err := prompt.NewAnswer(word, a.scope, a.life, "", a.persist, time.Now())
 	if err != nil {
-		return t.fail(&usageError{"--for: " + err.Error(), ""})
+		return t.fail(wrong("--for: "+err.Error(), ""))
 	}
 	status := 0
 	for _, id := range words {
@@ -102,7 +110,7 @@ func (t *term) revoke(root string, names []string) int {
 		} else if _, err := policy.ParseHost(strings.TrimPrefix(n, "*.")); err != nil || strings.ContainsAny(n, "/~$") || exists(n) {
 			kind = policy.KindPath
 			if name, err = expandPath(n, facts.Home, facts.Cwd, t.projectRoot(&request{}, facts)); err != nil {
-				return t.fail(&usageError{"--revoke: " + err.Error(), ""})
+				return t.fail(wrong("--revoke: "+err.Error(), ""))
 			}
 			name = path.Clean(name)
 		}

@@ -15,6 +15,7 @@ import (
 
 	"sbx/audit"
 	"sbx/broker/internal/host"
+	"sbx/broker/internal/option"
 	"sbx/broker/internal/program"
 	"sbx/broker/internal/session"
 	"sbx/shared/plan"
@@ -175,45 +176,51 @@ func (t *term) findEvent(facts host.Facts, id string) (*eventRow, error) {
 		}
 	}
 	if found == nil {
-		return nil, &usageError{"no audit log has the event " + quote(id), "sbx audit lists the events"}
+		return nil, wrong("no audit log has the event "+quote(id), "sbx audit lists the events")
 	}
 	return found, nil
 }
 
-// cmdAudit shows and verifies the records of sessions.
-func cmdAudit(t *term, args []string) int {
-	if len(args) > 0 && args[0] == "verify" {
-		return auditVerify(t, args[1:])
+func auditCommand() command {
+	return command{
+		Command: option.Command{Name: "audit", Args: "[SID] [--follow] [--json]", Full: "[SID] [OPTIONS]",
+			Help:  "show what sessions did; audit verify checks the logs",
+			Text:  "Shows what sessions asked, were granted and were refused; verify says whether a log was changed, and where.",
+			Words: []option.Word{{From: option.Ended}, {}}},
+		verbs: []command{auditVerifyCommand(), auditPruneCommand()},
+		begin: func(t *term, _ []string) ([]option.Option, func([]string) int) {
+			var q auditRequest
+			return q.options(), func(words []string) int { return t.audit(&q, words) }
+		},
 	}
-	if len(args) > 0 && args[0] == "prune" {
-		return auditPrune(t, args[1:])
+}
+
+// auditRequest is what sbx audit is asked for.
+type auditRequest struct {
+	follow, all, json bool
+	kind              string
+	filter            audit.Filter
+}
+
+func (q *auditRequest) options() []option.Option {
+	return []option.Option{
+		{Name: "follow", Short: "f", Value: option.Switch(&q.follow), Help: "go on until the session ends"},
+		{Name: "all", Short: "a", Value: option.Switch(&q.all), Help: "all records, not only the decisions"},
+		{Name: "decision", Arg: "WORD", Value: option.Choice(&q.filter.Decision, "allow", "deny"), Help: "only allow, or only deny"},
+		{Name: "kind", Arg: "KIND", Value: option.Text(&q.kind), Help: "only records of this kind"},
+		{Name: "path", Arg: "PATH", Value: option.Text(&q.filter.PathPrefix), Help: "only what is about PATH or below it"},
+		{Name: "json", Value: option.Switch(&q.json), Help: "the records as they are stored, one object a line"},
 	}
-	r := &request{}
-	follow, all := false, false
-	var f audit.Filter
-	kind := ""
-	rows := []option{
-		{"follow", "f", "", "", "", "go on until the session ends", flag(&follow)},
-		{"all", "a", "", "", "", "all records, not only the decisions", flag(&all)},
-		{"decision", "", "WORD", "", "", "only allow, or only deny", put(&f.Decision, "allow", "deny")},
-		{"kind", "", "KIND", "", "", "only records of this kind", put(&kind)},
-		{"path", "", "PATH", "", "", "only what is about PATH or below it", put(&f.PathPrefix)},
-		{"json", "", "", "", "", "the records as they are stored, one object a line", setBool(func(r *request) *bool { return &r.json })},
-		{"help", "h", "", "", "", "this text", setBool(func(r *request) *bool { return &r.help })},
-	}
-	words, err := parseMixed(rows, r, args)
-	if err != nil {
-		return t.fail(err)
-	}
-	if r.help {
-		t.print("usage: sbx audit [SID] [OPTIONS]\n       sbx audit verify [SID|FILE...] [--json]\n       sbx audit prune --older-than AGE [--dry-run]\n\nShows what sessions asked, were granted and were refused; verify says whether a log was changed, and where.\n\n" + optionHelp(rows))
-		return 0
-	}
+}
+
+// audit shows the records of sessions.
+func (t *term) audit(q *auditRequest, words []string) int {
 	if len(words) > 1 {
-		return t.fail(&usageError{"usage: sbx audit [SID] [--follow] [--json]", "sbx audit --help says more"})
+		return t.fail(wrong("usage: sbx audit [SID] [--follow] [--json]", "sbx audit --help says more"))
 	}
-	if kind != "" {
-		f.Kinds = []string{kind}
+	f := q.filter
+	if q.kind != "" {
+		f.Kinds = []string{q.kind}
 	}
 	logs, err := t.logsNamed(words)
 	if err != nil {
@@ -225,14 +232,14 @@ func cmdAudit(t *term, args []string) int {
 	}
 	show := func(e audit.Event) {
 		switch {
-		case !f.Match(&e) || !r.json && !all && kind == "" && !worthShowing(&e):
-		case r.json:
+		case !f.Match(&e) || !q.json && !q.all && q.kind == "" && !worthShowing(&e):
+		case q.json:
 			t.print(string(audit.AppendLine(nil, &e)))
 		default:
 			t.print(auditLine(&e))
 		}
 	}
-	if follow {
+	if q.follow {
 		if err := audit.Follow(context.Background(), logs[len(logs)-1], func(e audit.Event) bool { show(e); return true }); err != nil {
 			return t.fail(err)
 		}
@@ -270,12 +277,12 @@ func (t *term) logsNamed(words []string) ([]string, error) {
 		p := w
 		if !strings.Contains(w, "/") {
 			if p = filepath.Join(dir, w+".jsonl"); plan.ValidSession(w) != nil {
-				return nil, &usageError{quote(w) + " is not a session id", "sbx ls --all lists sessions; a file is named with a / in it"}
+				return nil, wrong(quote(w)+" is not a session id", "sbx ls --all lists sessions; a file is named with a / in it")
 			}
 		}
 		if _, err := audit.Parts(p); err != nil {
 			if errors.Is(err, os.ErrNotExist) {
-				return nil, &usageError{"there is no audit log " + quote(p), "sbx audit without a name shows all"}
+				return nil, wrong("there is no audit log "+quote(p), "sbx audit without a name shows all")
 			}
 			return nil, err
 		}
@@ -359,20 +366,20 @@ type problem struct {
 	What string `json:"what"`
 }
 
-func auditVerify(t *term, args []string) int {
-	r := &request{}
-	rows := []option{
-		{"json", "", "", "", "", "machine-readable output", setBool(func(r *request) *bool { return &r.json })},
-		{"help", "h", "", "", "", "this text", setBool(func(r *request) *bool { return &r.help })},
+func auditVerifyCommand() command {
+	return command{
+		Command: option.Command{Name: "audit verify", Args: "[SID|FILE...] [--json]", Help: "say whether logs were changed, and where",
+			Text: "Follows the chain of every log and names each line that was changed, cut out, moved or added. A log without\n" +
+				"a seal is one of a session that runs, crashed, or whose end was cut off.",
+			Words: []option.Word{{From: option.Ended}}},
+		begin: func(t *term, _ []string) ([]option.Option, func([]string) int) {
+			js := false
+			return []option.Option{jsonOption(&js)}, func(words []string) int { return t.auditVerify(words, js) }
+		},
 	}
-	words, err := parseMixed(rows, r, args)
-	if err != nil {
-		return t.fail(err)
-	}
-	if r.help {
-		t.print("usage: sbx audit verify [SID|FILE...] [--json]\n\nFollows the chain of every log and names each line that was changed, cut out, moved or added. A log without\na seal is one of a session that runs, crashed, or whose end was cut off.\n\n" + optionHelp(rows))
-		return 0
-	}
+}
+
+func (t *term) auditVerify(words []string, js bool) int {
 	logs, err := t.logsNamed(words)
 	if err != nil {
 		return t.fail(err)
@@ -389,7 +396,7 @@ func auditVerify(t *term, args []string) int {
 		}
 		list = append(list, v)
 	}
-	if r.json {
+	if js {
 		t.print(encode(struct {
 			OK   bool       `json:"ok"`
 			Logs []verified `json:"logs"`

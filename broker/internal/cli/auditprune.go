@@ -10,6 +10,7 @@ import (
 
 	"sbx/audit"
 	"sbx/broker/internal/host"
+	"sbx/broker/internal/option"
 	"sbx/broker/internal/session"
 )
 
@@ -28,31 +29,38 @@ type pruned struct {
 	Why      string `json:"why,omitempty"` // it was not
 }
 
+func auditPruneCommand() command {
+	return command{
+		Command: option.Command{Name: "audit prune", Args: "--older-than AGE [--all] [--dry-run] [--json]", Help: "remove old logs",
+			Text: "Removes old audit logs, which are kept for ever otherwise. Each that is removed is recorded, with its last hash, in a log\n" +
+				"of this command's own. Logs of sessions that run stay."},
+		begin: func(t *term, _ []string) ([]option.Option, func([]string) int) {
+			var q pruneRequest
+			return []option.Option{
+				{Name: "older-than", Arg: "AGE", Value: option.Text(&q.age),
+					Help: "logs whose last record is older than AGE: 90d, 12w, 36h"},
+				{Name: "all", Short: "a", Value: option.Switch(&q.all), Help: "also logs without a seal and those that do not verify"},
+				{Name: "dry-run", Short: "n", Value: option.Switch(&q.dryRun), Help: "show what would be removed and remove nothing"},
+				jsonOption(&q.json),
+			}, func(words []string) int { return t.auditPrune(&q, words) }
+		},
+	}
+}
+
+// pruneRequest is what sbx audit prune is asked for.
+type pruneRequest struct {
+	age               string
+	all, dryRun, json bool
+}
+
 // auditPrune removes old logs. Nothing else ever does; what was removed is itself on record.
-func auditPrune(t *term, args []string) int {
-	r := &request{}
-	age, all := "", false
-	rows := []option{
-		{"older-than", "", "AGE", "", "", "logs whose last record is older than AGE: 90d, 12w, 36h", put(&age)},
-		{"all", "a", "", "", "", "also logs without a seal and those that do not verify", flag(&all)},
-		{"dry-run", "n", "", "", "", "show what would be removed and remove nothing", setBool(func(r *request) *bool { return &r.dryRun })},
-		{"json", "", "", "", "", "machine-readable output", setBool(func(r *request) *bool { return &r.json })},
-		{"help", "h", "", "", "", "this text", setBool(func(r *request) *bool { return &r.help })},
+func (t *term) auditPrune(q *pruneRequest, words []string) int {
+	if len(words) > 0 || q.age == "" {
+		return t.fail(wrong("usage: sbx audit prune --older-than AGE [--dry-run]", "logs are kept for ever unless an age is given: 90d, 12w, 36h"))
 	}
-	words, err := parseMixed(rows, r, args)
+	limit, err := parseAge(q.age)
 	if err != nil {
-		return t.fail(err)
-	}
-	if r.help {
-		t.print("usage: sbx audit prune --older-than AGE [--all] [--dry-run] [--json]\n\nRemoves old audit logs, which are kept for ever otherwise. Each that is removed is recorded, with its last hash, in a log\nof this command's own. Logs of sessions that run stay.\n\n" + optionHelp(rows))
-		return 0
-	}
-	if len(words) > 0 || age == "" {
-		return t.fail(&usageError{"usage: sbx audit prune --older-than AGE [--dry-run]", "logs are kept for ever unless an age is given: 90d, 12w, 36h"})
-	}
-	limit, err := parseAge(age)
-	if err != nil {
-		return t.fail(&usageError{err.Error(), "an age is a number and d, w or h: 90d, 12w, 36h"})
+		return t.fail(wrong(err.Error(), "an age is a number and d, w or h: 90d, 12w, 36h"))
 	}
 	facts := host.Read(t.env)
 	dir, sessions, err := t.auditDir(facts)
@@ -63,14 +71,14 @@ func auditPrune(t *term, args []string) int {
 	if err != nil {
 		return t.fail(err)
 	}
-	list, err := t.prune(logs, dir, sessions, time.Now().Add(-limit), all, r.dryRun)
-	if r.json {
+	list, err := t.prune(logs, dir, sessions, time.Now().Add(-limit), q.all, q.dryRun)
+	if q.json {
 		t.print(encode(struct {
 			DryRun bool     `json:"dry_run"`
 			Logs   []pruned `json:"logs"`
-		}{r.dryRun, list}))
+		}{q.dryRun, list}))
 	} else {
-		t.printPruned(list, r.dryRun)
+		t.printPruned(list, q.dryRun)
 	}
 	if err != nil {
 		return t.fail(err)

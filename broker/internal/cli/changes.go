@@ -11,6 +11,7 @@ import (
 
 	"sbx/broker/internal/changes"
 	"sbx/broker/internal/host"
+	"sbx/broker/internal/option"
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/session"
 	"sbx/shared/plan"
@@ -25,48 +26,79 @@ type collected struct {
 
 // changeOptions are the words of diff, apply and discard.
 type changeOptions struct {
-	patch, json, all, force, skip, help bool
-	allow                               []changes.Risk
-	rest                                []string
+	patch, json, all, force, skip bool
+	allow                         []changes.Risk
+	rest                          []string
 }
 
-func parseChangeOptions(args []string, flags ...string) (changeOptions, error) {
-	var o changeOptions
-	for i := 0; i < len(args); i++ {
-		a, value, has := strings.Cut(args[i], "=")
-		switch {
-		case a == "--help" || a == "-h":
-			o.help = true
-		case a == "--":
-			o.rest = append(o.rest, args[i+1:]...)
-			return o, nil
-		case !strings.HasPrefix(a, "-") || a == "-":
-			o.rest = append(o.rest, args[i])
-		case !slices.Contains(flags, a) || has && a != "--allow":
-			return o, &usageError{"unknown option " + quote(args[i]), ""}
-		case a == "--allow":
-			if !has {
-				if i++; i == len(args) {
-					return o, &usageError{"--allow wants a value (guarded, secrets or links)", ""}
-				}
-				value = args[i]
+// changeCommand makes one of the commands about what a session's layers hold; first says which sessions.
+func changeCommand(row option.Command, rows func(*changeOptions) []option.Option, run func(*term, changeOptions) int) command {
+	return command{
+		Command: row,
+		begin: func(t *term, _ []string) ([]option.Option, func([]string) int) {
+			o := &changeOptions{}
+			return rows(o), func(words []string) int {
+				o.rest = words
+				return run(t, *o)
 			}
-			r := changes.Risk(value)
-			if r != changes.Guarded && r != changes.Secret && r != changes.Outward {
-				return o, &usageError{"--allow: " + quote(value) + " is not one of guarded, secrets, links", ""}
-			}
-			o.allow = append(o.allow, r)
-		default:
-			*map[string]*bool{"--patch": &o.patch, "--json": &o.json, "--all": &o.all, "--force": &o.force, "--skip": &o.skip}[a] = true
-		}
+		},
 	}
-	return o, nil
+}
+
+func diffCommand() command {
+	return changeCommand(option.Command{Name: "diff", Args: "[--patch] [--json] [--all] SID [PATH...]",
+		Help: "show what a session's overlays collected", Words: []option.Word{{From: option.Kept}, {From: option.File}},
+		Text: "Lists what the session's overlays hold that the host does not: A added, M modified, D deleted, R renamed,\n" +
+			"T of another type, P other permissions; \"!\" marks what sbx apply does not do without being told.\n" +
+			"--patch prints a unified diff that git apply reads; --all includes caches."},
+		func(o *changeOptions) []option.Option {
+			return []option.Option{
+				{Name: "patch", Value: option.Switch(&o.patch), Help: "what of the contents changed"},
+				jsonOption(&o.json),
+				{Name: "all", Value: option.Switch(&o.all), Help: "caches too"},
+			}
+		}, (*term).diff)
+}
+
+func applyCommand() command {
+	return changeCommand(option.Command{Name: "apply", Args: "[OPTIONS] SID [PATH...]",
+		Full: "[--force] [--allow KIND] [--skip] [--all] SID [PATH...]", Help: "carry that over to the host's files",
+		Words: []option.Word{{From: option.Kept}, {From: option.File}},
+		Text: "Carries what the overlays of an ended session hold over to the host, each file at once or not at all.\n" +
+			"Nothing is done when the host changed one of the files meanwhile (--force replaces it) or when something is\n" +
+			"guarded, secrets or links (--allow KIND accepts it); --skip leaves such things out and does the rest.\n" +
+			"When all was applied the overlays are removed."},
+		func(o *changeOptions) []option.Option {
+			return []option.Option{
+				{Name: "force", Value: option.Switch(&o.force), Help: "replace what the host changed meanwhile"},
+				{Name: "allow", Arg: "KIND", Value: option.Func(o.addRisk).Suggest("guarded", "secrets", "links"),
+					Help: "accept what is guarded, secrets or links"},
+				{Name: "skip", Value: option.Switch(&o.skip), Help: "leave such things out and do the rest"},
+				{Name: "all", Value: option.Switch(&o.all), Help: "caches too"},
+				jsonOption(&o.json),
+			}
+		}, (*term).apply)
+}
+
+func (o *changeOptions) addRisk(v string) error {
+	r := changes.Risk(v)
+	if r != changes.Guarded && r != changes.Secret && r != changes.Outward {
+		return fmt.Errorf("%s is not one of guarded, secrets, links", quote(v))
+	}
+	o.allow = append(o.allow, r)
+	return nil
+}
+
+func discardCommand() command {
+	return changeCommand(option.Command{Name: "discard", Args: "SID...", Help: "throw it away", Words: []option.Word{{From: option.Kept}},
+		Text: "Throws away what the overlays of ended sessions collected."},
+		func(*changeOptions) []option.Option { return nil }, (*term).discard)
 }
 
 // collected opens the session that the first word names.
 func (t *term) collected(o changeOptions) (*collected, error) {
 	if len(o.rest) == 0 {
-		return nil, &usageError{"which session? its id is missing", "sbx ls --all lists sessions"}
+		return nil, wrong("which session? its id is missing", "sbx ls --all lists sessions")
 	}
 	c := &collected{sid: o.rest[0]}
 	if err := plan.ValidSession(c.sid); err != nil {
@@ -136,15 +168,8 @@ func (c *collected) base() string {
 	return ""
 }
 
-func cmdDiff(t *term, args []string) int {
-	o, err := parseChangeOptions(args, "--patch", "--json", "--all")
-	if err != nil {
-		return t.fail(err)
-	}
-	if o.help {
-		t.print("usage: sbx diff [--patch] [--json] [--all] SID [PATH...]\n\nLists what the session's overlays hold that the host does not: A added, M modified, D deleted, R renamed,\nT of another type, P other permissions; \"!\" marks what sbx apply does not do without being told.\n--patch prints a unified diff that git apply reads; --all includes caches.\n")
-		return 0
-	}
+// diff shows what a session's layers hold.
+func (t *term) diff(o changeOptions) int {
 	c, err := t.collected(o)
 	if err != nil {
 		return t.fail(err)
@@ -217,15 +242,8 @@ func changesJSON(list []changes.Change) string {
 	}{out})
 }
 
-func cmdApply(t *term, args []string) int {
-	o, err := parseChangeOptions(args, "--all", "--json", "--force", "--skip", "--allow")
-	if err != nil {
-		return t.fail(err)
-	}
-	if o.help {
-		t.print("usage: sbx apply [--force] [--allow KIND] [--skip] [--all] SID [PATH...]\n\nCarries what the overlays of an ended session hold over to the host, each file at once or not at all.\nNothing is done when the host changed one of the files meanwhile (--force replaces it) or when something is\nguarded, secrets or links (--allow KIND accepts it); --skip leaves such things out and does the rest.\nWhen all was applied the overlays are removed.\n")
-		return 0
-	}
+// apply carries it over to the host.
+func (t *term) apply(o changeOptions) int {
 	c, err := t.collected(o)
 	if err != nil {
 		return t.fail(err)
@@ -281,14 +299,10 @@ func (t *term) lockEnded(sid, dir string) (*os.File, error) {
 	return lock, nil
 }
 
-func cmdDiscard(t *term, args []string) int {
-	o, err := parseChangeOptions(args)
-	if err != nil {
-		return t.fail(err)
-	}
-	if o.help || len(o.rest) == 0 {
-		t.print("usage: sbx discard SID...\n\nThrows away what the overlays of ended sessions collected.\n")
-		return map[bool]int{true: 0, false: exitUsage}[o.help]
+// discard throws it away.
+func (t *term) discard(o changeOptions) int {
+	if len(o.rest) == 0 {
+		return t.fail(wrong("sbx discard wants a session", "sbx ls --all lists sessions"))
 	}
 	root, err := session.Root(host.Lookup(t.env, "XDG_STATE_HOME"), host.Read(t.env).Home)
 	if err != nil {

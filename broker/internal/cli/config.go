@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"sbx/broker/internal/host"
+	"sbx/broker/internal/option"
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/policy"
 )
@@ -76,53 +77,15 @@ func (t *term) settings(r *request, facts host.Facts, project string) (settings,
 // holds against the command line.
 func (r *request) flags(vars policy.Vars) ([]policy.Setting, error) {
 	var out []policy.Setting
-	var failed error
-	add := func(set bool, key, flag string, value any) {
-		if !set || failed != nil {
-			return
-		}
+	err := option.Settings(r.options(), func(key, flag string, value any) error {
 		s, err := policy.Flag(key, flag, value, vars)
 		if err != nil {
-			failed = &usageError{err.Error(), ""}
-			return
+			return wrong(err.Error(), "")
 		}
 		out = append(out, s)
-	}
-	add(r.profile != "", "sandbox.profile", "--profile", r.profile)
-	add(r.mode != "", "sandbox.mode", "--mode", r.mode)
-	add(r.gate != "", "sandbox.gate", "--gate", r.gate)
-	add(r.prompt != "", "sandbox.prompt", "--prompt", r.prompt)
-	add(r.promptTimeout > 0, "sandbox.prompt_timeout", "--prompt-timeout", r.promptTimeout.String())
-	add(r.promptCommand != "", "sandbox.prompt_command", "--prompt-command", r.promptCommand)
-	add(r.strict, "sandbox.strict", "--strict", true)
-	add(r.noDebug, "sandbox.debug", "--no-debug", false)
-	add(r.noSandbox || r.backend == "passthrough", "sandbox.enabled", "--no-sandbox", false)
-	add(r.timeout > 0, "sandbox.timeout", "--timeout", r.timeout.String())
-	add(r.caches != "", "fs.caches", "--caches", r.caches)
-	add(r.memory != "", "limits.memory", "--memory", r.memory)
-	add(r.memoryHigh != "", "limits.memory_high", "--memory-high", r.memoryHigh)
-	add(r.pids != 0, "limits.pids", "--pids", r.pids)
-	add(r.cpu != "", "limits.cpu", "--cpu", r.cpu)
-	add(r.io != "", "limits.io", "--io", r.io)
-	add(r.tmpSize != "", "fs.tmp_size", "--tmp-size", r.tmpSize)
-	f := "features."
-	add(r.sshAgent, f+"ssh_agent", "--ssh-agent", true)
-	add(r.gpgAgent, f+"gpg_agent", "--gpg-agent", true)
-	add(r.wayland, f+"wayland", "--wayland", true)
-	add(r.x11, f+"x11", "--x11", true)
-	add(r.vm || r.kvm, f+"vm", "--vm", true)
-	add(r.kvm, f+"kvm", "--allow-kvm", true)
-	add(r.nix != "", f+"nix", "--nix", r.nix != "off")
-	add(r.containers, f+"containers", "--containers", true)
-	add(r.containersShared, f+"containers_shared", "--containers", true)
-	add(r.dbus, f+"dbus", "--dbus", true)
-	add(len(r.sockets) > 0, f+"sockets", "--socket", r.sockets)
-	add(r.allowNetwork, "network.allow", "--allow-network", true)
-	add(len(r.allowHosts) > 0, "network.hosts", "--allow-host", r.allowHosts)
-	add(len(r.publish) > 0, "network.publish", "--publish", r.publish)
-	add(len(r.hostPorts) > 0, "network.host_ports", "--host-port", r.hostPorts)
-	add(r.net != "", "network.mode", "--net", r.net)
-	return out, failed
+		return nil
+	})
+	return out, err
 }
 
 // origin says where the value of a key comes from, for messages.
@@ -134,18 +97,24 @@ func (s settings) origin(key string) string {
 	return o[len(o)-1].String()
 }
 
-// cmdConfig shows the effective configuration with the origin of every value.
-func cmdConfig(t *term, args []string) int {
-	if len(args) > 0 && args[0] == "show" {
-		args = args[1:]
-	} else {
-		return t.fail(&usageError{"usage: sbx config show [--json] [OPTIONS of run]", "sbx config show prints every value and where it comes from"})
+func configCommand() command {
+	return command{
+		Command: option.Command{Name: "config", Args: "show [--json]", Help: "show every setting and where it comes from"},
+		verbs: []command{{
+			Command: option.Command{Name: "config show", Args: "[--json] [OPTIONS of run]",
+				Help: "print every value and where it comes from", Borrows: true},
+			begin: func(t *term, _ []string) ([]option.Option, func([]string) int) {
+				r := &request{}
+				return r.options(), func(words []string) int { return t.configShow(r, words) }
+			},
+		}},
 	}
-	r := &request{}
-	if rest, err := parseOptions(runOptions(), r, args); err != nil {
-		return t.fail(err)
-	} else if len(rest) > 0 {
-		return t.fail(&usageError{"unexpected " + quote(rest[0]), ""})
+}
+
+// configShow shows the effective configuration with the origin of every value.
+func (t *term) configShow(r *request, words []string) int {
+	if len(words) > 0 {
+		return t.fail(wrong("unexpected "+quote(words[0]), "see sbx config show --help"))
 	}
 	facts := host.Read(t.env)
 	s, err := t.settings(r, facts, t.projectRoot(r, facts))

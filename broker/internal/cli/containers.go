@@ -269,7 +269,7 @@ func Stand(args []string, stderr io.Writer) (status int, ok bool) {
 }
 
 // setContainers reads --containers and --containers=shared.
-func setContainers(r *request, v string) error {
+func (r *request) setContainers(v string) error {
 	r.containers = true
 	switch v {
 	case "":

@@ -28,7 +28,7 @@ var busRefused = [...]string{"org.freedesktop.DBus", "org.freedesktop.systemd1",
 	"org.gnome.Terminal", "org.kde.kwalletd5", "org.kde.kwalletd6", "org.kde.KWin", "org.kde.plasmashell", "org.kde.klauncher", "org.freedesktop.PackageKit", "org.freedesktop.login1", "org.freedesktop.PolicyKit1", "org.freedesktop.machine1"}
 
 // setDBus reads --dbus and --dbus=NAME,...
-func setDBus(r *request, v string) error {
+func (r *request) setDBus(v string) error {
 	r.dbus = true
 	for _, n := range strings.Split(v, ",") {
 		if n == "" {

@@ -71,12 +71,12 @@ func (t *term) detach(r *request, args []string) int {
 func cmdRunDetached(t *term, args []string) int {
 	var st unix.Stat_t
 	if unix.Fstat(fdStarter, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFIFO {
-		return t.fail(&usageError{detachedCommand + " is sbx's own", "use sbx run --detach"})
+		return t.fail(wrong(detachedCommand+" is sbx's own", "use sbx run --detach"))
 	}
 	unix.CloseOnExec(fdStarter)
 	t.early = stage.Entered()
 	r := &request{}
-	rest, err := parseOptions(runOptions(), r, args)
+	rest, err := r.parse(args)
 	if err != nil {
 		return t.fail(err)
 	}
@@ -85,7 +85,7 @@ func cmdRunDetached(t *term, args []string) int {
 	}
 	r.argv, r.detached, r.idle = rest, true, len(rest) == 0
 	if r.idle && r.asPID1 {
-		return t.fail(&usageError{"--as-pid-1 needs a command", ""})
+		return t.fail(wrong("--as-pid-1 needs a command", ""))
 	}
 	t.messages, t.std = t.std[2], [3]*os.File{}
 	if r.idle {

@@ -9,6 +9,7 @@ import (
 
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/launch"
+	"sbx/broker/internal/option"
 	"sbx/broker/internal/session"
 	"sbx/shared/stage"
 )
@@ -21,19 +22,21 @@ type finding struct {
 	Fix  string `json:"fix,omitempty"`
 }
 
-// cmdDoctor says what this host offers, what is lost and how to get it, by trying it.
-func cmdDoctor(t *term, args []string) int {
-	js := false
-	for _, a := range args {
-		switch a {
-		case "--json":
-			js = true
-		case "--help", "-h":
-			t.print("usage: sbx doctor [--json]\n\nSays what this host offers for sandboxes, what is lost and how to get it.\n")
-			return 0
-		default:
-			return t.fail(&usageError{"unknown option " + quote(a), "see sbx doctor --help"})
-		}
+func doctorCommand() command {
+	return command{
+		Command: option.Command{Name: "doctor", Args: "[--json]", Help: "say what this host offers and what is lost",
+			Text: "Says what this host offers for sandboxes, what is lost and how to get it."},
+		begin: func(t *term, _ []string) ([]option.Option, func([]string) int) {
+			js := false
+			return []option.Option{jsonOption(&js)}, func(words []string) int { return t.doctor(words, js) }
+		},
+	}
+}
+
+// doctor says what this host offers, what is lost and how to get it, by trying it.
+func (t *term) doctor(words []string, js bool) int {
+	if len(words) > 0 {
+		return t.fail(unexpected("doctor", words[0]))
 	}
 	found := t.examine()
 	bad := 0

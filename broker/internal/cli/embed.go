@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"sbx/broker/internal/launch"
+	"sbx/broker/internal/option"
 	"sbx/broker/internal/planner"
 	"sbx/shared/stage"
 )
@@ -49,9 +50,9 @@ func (f *Failure) IsUnavailable() bool { return errors.Is(f.Err, launch.ErrUnava
 func (e Embedded) Run(ctx context.Context) (launch.Result, error) {
 	t := &term{env: e.Env, std: e.Stdio, messages: e.Messages, host: ctx}
 	r := &request{}
-	rest, err := parseOptions(runOptions(), r, e.Options)
-	if err == nil && (len(rest) > 0 || len(e.Argv) == 0 || r.help || r.dryRun || r.detach || r.noSandbox || r.backend == "passthrough") {
-		err = &usageError{"an embedded run takes options of sbx run that run something in a sandbox, and a program", ""}
+	rest, err := r.parse(e.Options)
+	if err == option.ErrHelp || err == nil && (len(rest) > 0 || len(e.Argv) == 0 || r.dryRun || r.detach || r.noSandbox) {
+		err = wrong("an embedded run takes options of sbx run that run something in a sandbox, and a program", "")
 	}
 	if err == nil {
 		err = r.onlyStatic()

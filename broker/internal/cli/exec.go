@@ -11,27 +11,31 @@ import (
 	"sbx/broker/client"
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/launch"
+	"sbx/broker/internal/option"
 	"sbx/broker/internal/planner"
 	"sbx/shared/plan"
 	"sbx/shared/stage"
 )
 
-const execHelp = `usage: sbx exec [OPTIONS] SID [--] CMD [ARG...]
+func execCommand() command {
+	return command{
+		Command: option.Command{Name: "exec", Args: "[OPTIONS] SID [--] CMD [ARG...]", Help: "run another command in a running session",
+			Text: "Runs CMD in the running session SID, as confined as its first program, and exits with its status.", Leading: true,
+			Words: []option.Word{{From: option.Session}, {From: option.Program}}},
+		begin: func(t *term, _ []string) ([]option.Option, func([]string) int) {
+			q := &execRequest{maxOutput: 8 << 20}
+			return q.options(t.env), func(words []string) int { return t.execWords(q, words) }
+		},
+	}
+}
 
-Runs CMD in the running session SID, as confined as its first program, and exits with its status.
-
-  -e, --env K[=V]     set K, or pass the caller's; the rest is the session's environment
-  -w, --workdir DIR   start in DIR, a directory inside (default: where the session started)
-  -t, --tty           give CMD a terminal (default: if input and output are terminals)
-  -T, --no-tty        never give it one
-      --json          print one JSON object: status, output, what was blocked
-      --max-output N  bytes of each output that --json keeps (default 8388608)
-`
-
-const attachHelp = `usage: sbx attach SID
-
-Opens a shell in the running session SID.
-`
+func attachCommand() command {
+	return command{
+		Command: option.Command{Name: "attach", Args: "SID", Help: "open a shell in a running session",
+			Text: "Opens a shell in the running session SID.", Words: []option.Word{{From: option.Session}, {}}},
+		begin: simple(cmdAttach),
+	}
+}
 
 // execRequest is what the command line of sbx exec asks for.
 type execRequest struct {
@@ -43,96 +47,77 @@ type execRequest struct {
 	maxOutput int
 }
 
-func cmdExec(t *term, args []string) int {
-	q, err := t.parseExec(args)
-	switch {
-	case err != nil:
+// options are those of sbx exec; env is its caller's environment.
+func (q *execRequest) options(env []string) []option.Option {
+	tty := func(how int) option.Value { return option.Func(func(string) error { q.tty = how; return nil }) }
+	return []option.Option{
+		{Name: "env", Short: "e", Arg: "K[=V]", Value: option.Func(func(v string) error { return q.addEnv(env, v) }),
+			Help: "set K, or pass the caller's; the rest is the session's environment"},
+		{Name: "workdir", Short: "w", Arg: "DIR", Value: option.Func(q.setDir).Of(option.Nothing),
+			Help: "start in DIR, a directory inside (default: where the session started)"},
+		{Name: "tty", Short: "t", Value: tty(1), Help: "give CMD a terminal (default: if input and output are terminals)"},
+		{Name: "no-tty", Short: "T", Value: tty(-1), Help: "never give it one"},
+		{Name: "json", Value: option.Switch(&q.json), Help: "print one JSON object: status, output, what was blocked"},
+		{Name: "max-output", Arg: "N", Value: option.Func(q.setMaxOutput),
+			Help: "bytes of each output that --json keeps (default 8388608)"},
+	}
+}
+
+func (q *execRequest) addEnv(env []string, v string) error {
+	k, _, ok := strings.Cut(v, "=")
+	if k == "" {
+		return fmt.Errorf("%s is not NAME or NAME=VALUE", quote(v))
+	}
+	if !ok {
+		v = k + "=" + host.Lookup(env, k)
+	}
+	q.env = append(q.env, v)
+	return nil
+}
+
+func (q *execRequest) setDir(v string) error {
+	if !strings.HasPrefix(v, "/") {
+		return fmt.Errorf("%s is not an absolute path", quote(v))
+	}
+	q.dir = v
+	return nil
+}
+
+func (q *execRequest) setMaxOutput(v string) error {
+	n, err := strconv.ParseUint(v, 10, 31)
+	if err != nil {
+		return fmt.Errorf("%s is not a number", quote(v))
+	}
+	q.maxOutput = int(n)
+	return nil
+}
+
+// execWords runs the words behind the options: a session, and a program.
+func (t *term) execWords(q *execRequest, words []string) int {
+	if len(words) > 0 {
+		q.sid, words = words[0], words[1:]
+	}
+	if len(words) > 0 && words[0] == "--" {
+		words = words[1:]
+	}
+	q.argv = words
+	if q.sid == "" || len(q.argv) == 0 {
+		return t.fail(wrong("sbx exec wants a session and a command", "sbx exec SID -- CMD; sbx ls lists sessions"))
+	}
+	if err := plan.ValidSession(q.sid); err != nil {
 		return t.fail(err)
-	case q == nil:
-		t.print(execHelp)
-		return 0
 	}
 	return t.exec(q)
 }
 
 func cmdAttach(t *term, args []string) int {
-	if len(args) == 1 && (args[0] == "--help" || args[0] == "-h") {
-		t.print(attachHelp)
-		return 0
-	}
-	if len(args) != 1 || strings.HasPrefix(args[0], "-") {
-		return t.fail(&usageError{"sbx attach wants one session", "sbx ls lists them"})
+	if len(args) != 1 {
+		return t.fail(wrong("sbx attach wants one session", "sbx ls lists them"))
 	}
 	if !launch.IsTerminal(t.std[0]) || !launch.IsTerminal(t.std[1]) {
-		return t.fail(&usageError{"sbx attach needs a terminal", "use sbx exec " + args[0] + " -- CMD"})
+		return t.fail(wrong("sbx attach needs a terminal", "use sbx exec "+args[0]+" -- CMD"))
 	}
 	return t.exec(&execRequest{sid: args[0], tty: 1, argv: []string{"/bin/sh", "-c", `command -v "$SHELL" >/dev/null && exec "$SHELL" || exec /bin/sh`}})
-}
-
-func (t *term) parseExec(args []string) (*execRequest, error) {
-	q := &execRequest{maxOutput: 8 << 20}
-	for len(args) > 0 {
-		a, value, has := strings.Cut(args[0], "=")
-		if args[0] == "--" || !strings.HasPrefix(a, "-") || a == "-" {
-			break
-		}
-		args = args[1:]
-		switch a {
-		case "--help", "-h":
-			return nil, nil
-		case "--tty", "-t":
-			q.tty = 1
-			continue
-		case "--no-tty", "-T":
-			q.tty = -1
-			continue
-		case "--json":
-			q.json = true
-			continue
-		case "--env", "-e", "--workdir", "-w", "--max-output":
-		default:
-			return nil, &usageError{"unknown option " + quote(a), "see sbx exec --help"}
-		}
-		if !has {
-			if len(args) == 0 {
-				return nil, &usageError{a + " wants a value", "see sbx exec --help"}
-			}
-			value, args = args[0], args[1:]
-		}
-		switch a {
-		case "--env", "-e":
-			k, _, ok := strings.Cut(value, "=")
-			if k == "" {
-				return nil, fmt.Errorf("%s: %s is not NAME or NAME=VALUE", a, quote(value))
-			}
-			if !ok {
-				value = k + "=" + host.Lookup(t.env, k)
-			}
-			q.env = append(q.env, value)
-		case "--workdir", "-w":
-			if !strings.HasPrefix(value, "/") {
-				return nil, fmt.Errorf("%s: %s is not an absolute path", a, quote(value))
-			}
-			q.dir = value
-		case "--max-output":
-			n, err := strconv.ParseUint(value, 10, 31)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %s is not a number", a, quote(value))
-			}
-			q.maxOutput = int(n)
-		}
-	}
-	if len(args) > 0 && args[0] != "--" {
-		q.sid, args = args[0], args[1:]
-	}
-	if len(args) > 0 && args[0] == "--" {
-		args = args[1:]
-	}
-	q.argv = args
-	if q.sid == "" || len(q.argv) == 0 {
-		return nil, &usageError{"sbx exec wants a session and a command", "sbx exec SID -- CMD; sbx ls lists sessions"}
-	}
-	return q, plan.ValidSession(q.sid)
 }
 
 // sessions is where this user's sessions are found. Nothing is made or looked at that an exec has no time for.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"sbx/broker/internal/option"
 	"sbx/broker/internal/planner"
 	"sbx/seccompbpf"
 	"sbx/shared/plan"
@@ -19,8 +20,8 @@ const testHooks = true
 type hooks struct{ off []string }
 
 // hookOptions are the rows that a release build does not have.
-func hookOptions() []option {
-	return []option{{"test-off", "", "LAYER,...", "", "test", "switch layers off", func(r *request, v string) error {
+func (r *request) hookOptions() []option.Option {
+	set := func(v string) error {
 		for _, l := range strings.Split(v, ",") {
 			if !slices.Contains([]string{"seccomp", "netns", "ipcns", "env", "rlimit", "landlock", "readonly", "secrets", "guard"}, l) {
 				return fmt.Errorf("no layer is called %s", quote(l))
@@ -28,7 +29,8 @@ func hookOptions() []option {
 			r.hooks.off = append(r.hooks.off, l)
 		}
 		return nil
-	}}}
+	}
+	return []option.Option{{Name: "test-off", Arg: "LAYER,...", Group: "test", Help: "switch layers off", Value: option.Func(set)}}
 }
 
 // switchOff takes the layers away that h names.

@@ -25,7 +25,7 @@ func (t *term) input(r *request, s settings, facts host.Facts) (*planner.Input, 
 		in.Hostname = s.Sandbox.Hostname
 	}
 	if len(in.Hostname) > 63 || strings.ContainsAny(in.Hostname, "/\n\x00") {
-		return nil, &usageError{"--hostname " + quote(in.Hostname) + " is not a host name of at most 63 characters", ""}
+		return nil, wrong("--hostname "+quote(in.Hostname)+" is not a host name of at most 63 characters", "")
 	}
 	if err := t.project(r, s, in); err != nil {
 		return nil, err

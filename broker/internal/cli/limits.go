@@ -58,7 +58,7 @@ func tmpSize(text string) (int64, error) {
 	case err != nil:
 		return 0, fmt.Errorf("fs.tmp_size: %w", err)
 	case size.Percent != 0:
-		return 0, &usageError{"fs.tmp_size " + quote(text) + ": a share of the memory is not a size here", "name an amount such as 512M or 2G"}
+		return 0, wrong("fs.tmp_size "+quote(text)+": a share of the memory is not a size here", "name an amount such as 512M or 2G")
 	case size.Bytes == 0:
 		return defaultTmpSize, nil
 	}

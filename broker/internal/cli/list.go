@@ -9,6 +9,7 @@ import (
 
 	"sbx/broker/internal/control"
 	"sbx/broker/internal/host"
+	"sbx/broker/internal/option"
 	"sbx/broker/internal/session"
 	"sbx/shared/plan"
 )
@@ -24,21 +25,29 @@ type listed struct {
 	Dir     string    `json:"dir"`
 }
 
-// cmdList shows the running sessions, and with --all also the records of ended ones.
-func cmdList(t *term, args []string) int {
-	all, js := false, false
-	for _, a := range args {
-		switch a {
-		case "--all", "-a":
-			all = true
-		case "--json":
-			js = true
-		case "--help", "-h":
-			t.print("usage: sbx ls [--all] [--json]\n\nLists running sessions; --all adds the records of ended ones.\n")
-			return 0
-		default:
-			return t.fail(&usageError{"unknown option " + quote(a), "see sbx ls --help"})
-		}
+func listCommand() command {
+	return command{
+		Command: option.Command{Name: "ls", Args: "[--all] [--json]", Help: "list sessions",
+			Text: "Lists running sessions; --all adds the records of ended ones."},
+		begin: func(t *term, _ []string) ([]option.Option, func([]string) int) {
+			all, js := false, false
+			return []option.Option{
+				{Name: "all", Short: "a", Value: option.Switch(&all), Help: "the records of ended sessions too"},
+				jsonOption(&js),
+			}, func(words []string) int { return t.list(words, all, js) }
+		},
+	}
+}
+
+// jsonOption is the option of most commands that show something.
+func jsonOption(p *bool) option.Option {
+	return option.Option{Name: "json", Value: option.Switch(p), Help: "machine-readable output"}
+}
+
+// list shows the running sessions, and with all also the records of ended ones.
+func (t *term) list(words []string, all, js bool) int {
+	if len(words) > 0 {
+		return t.fail(unexpected("ls", words[0]))
 	}
 	root, err := session.Root(host.Lookup(t.env, "XDG_STATE_HOME"), host.Read(t.env).Home)
 	if err != nil {
@@ -101,7 +110,8 @@ func listText(list []listed) string {
 	return b.String()
 }
 
-// clean removes what sessions have left whose brokers were killed. Another session may have removed all but the socket before (see run).
+// clean removes what sessions have left whose brokers were killed. Another session may have removed all but the
+// socket before (see run).
 func (t *term) clean(root string, records bool) {
 	if records {
 		session.Sweep(root)

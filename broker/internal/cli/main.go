@@ -2,46 +2,34 @@ package cli
 
 import (
 	"os"
+	"strings"
 
 	"sbx/broker/internal/idmap"
+	"sbx/broker/internal/launch"
+	"sbx/broker/internal/option"
+	"sbx/shared/stage"
 )
 
 // Version of sbx; the build sets it.
 const Version = "0.1.0"
 
-// command is one row of the command table.
-type command struct {
-	name, args, help string
-	run              func(*term, []string) int
-}
-
+// commands is the table of commands. Reading a line, help, completion and the manual follow from it.
 func commands() []command {
 	return []command{
-		{"run", "[OPTIONS] [--] CMD [ARG...]", "run CMD in a new sandbox", cmdRun},
-		{"exec", "[OPTIONS] SID [--] CMD [ARG...]", "run another command in a running session", cmdExec},
-		{"attach", "SID", "open a shell in a running session", cmdAttach},
-		{"ps", "[--json] SID", "show the processes of a session", cmdPs},
-		{"kill", "[--signal NAME] SID...", "end sessions, or send a signal to a program", cmdKill},
-		{"freeze", "SID...", "stop every process of sessions", cmdFreeze},
-		{"thaw", "SID...", "let frozen sessions go on", cmdThaw},
-		{"policy", "VERB ...", "show, test and change the rules", cmdPolicy},
-		{"why", "PATH|HOST|EVENT", "say what decides, where that stands, and what would allow it", cmdWhy},
-		{"audit", "[SID] [--follow] [--json]", "show what sessions did; audit verify checks the logs", cmdAudit},
-		{"watch", "[--once [--json]]", "show sessions and answer their questions", cmdWatch},
-		{"approve", "ID... [--scope S] [--for L] [--persist P]", "allow what a question asks", cmdApprove},
-		{"deny", "ID... [--scope S] [--for L] [--persist P]", "refuse it; --revoke PATH takes answers back", cmdDeny},
-		{"config", "show [--json]", "show every setting and where it comes from", cmdConfig},
-		{"ls", "[--all] [--json]", "list sessions", cmdList},
-		{"stats", "[--json|--prometheus] [SID...]", "show what sessions use", cmdStats},
-		{"top", "[--once [--json]]", "the same with charts", cmdTop},
-		{"diff", "[--patch] [--json] [--all] SID [PATH...]", "show what a session's overlays collected", cmdDiff},
-		{"apply", "[OPTIONS] SID [PATH...]", "carry that over to the host's files", cmdApply},
-		{"discard", "SID...", "throw it away", cmdDiscard},
-		{"selftest", "[--only GROUP] [--json]", "check on this host that the sandbox holds", cmdSelftest},
-		{"doctor", "[--json]", "say what this host offers and what is lost", cmdDoctor},
-		{"completion", "bash|zsh|fish", "print the completion for a shell", cmdCompletion},
-		{"man", "PAGE", "print a page of the manual", cmdMan},
-		{"version", "", "print the version", func(t *term, _ []string) int { t.print("sbx " + Version + "\n"); return 0 }},
+		runCommand(), execCommand(), attachCommand(), psCommand(), killCommand(), freezeCommand(), thawCommand(),
+		policyCommand(), whyCommand(), auditCommand(), watchCommand(), approveCommand(), denyCommand(), configCommand(),
+		listCommand(), statsCommand(), topCommand(), diffCommand(), applyCommand(), discardCommand(),
+		selftestCommand(), doctorCommand(), completionCommand(), manCommand(), versionCommand(),
+	}
+}
+
+func versionCommand() command {
+	return command{
+		Command: option.Command{Name: "version", Help: "print the version"},
+		begin: simple(func(t *term, _ []string) int {
+			t.print("sbx " + Version + "\n")
+			return 0
+		}),
 	}
 }
 
@@ -58,17 +46,37 @@ func Main(args, env []string, std [3]*os.File) int {
 		return 0
 	case "--version":
 		args = []string{"version"}
+	case "run":
+		t.early = stage.Entered()
+		defer t.early.Abandon()
+		t.signals = launch.AsStarted(stage.GivenSignals())
 	case idmap.RemoveCommand:
 		return idmap.RemoveMain(args[1:])
 	case searchCommand:
 		return searchMain(args[1:])
 	case detachedCommand:
 		return cmdRunDetached(t, args[1:])
+	case completeCommand:
+		return t.complete(args[1:])
 	}
 	for _, c := range commands() {
-		if c.name == args[0] {
-			return c.run(t, args[1:])
+		if c.Name == args[0] {
+			return c.call(t, args[1:])
 		}
 	}
-	return t.fail(&usageError{"unknown command " + quote(args[0]), "sbx --help lists the commands"})
+	return t.fail(wrong("unknown command "+quote(args[0]), "sbx --help lists the commands"))
 }
+
+// usage lists the commands.
+func usage() string {
+	var b strings.Builder
+	b.WriteString("usage: sbx COMMAND ...\n\n")
+	for _, c := range commands() {
+		b.WriteString("  " + padded(c.Name, 10) + " " + padded(c.Args, 28) + " " + c.Help + "\n")
+	}
+	b.WriteString("\nsbx COMMAND --help says more.\n")
+	return b.String()
+}
+
+// padded fills a column.
+func padded(s string, width int) string { return s + strings.Repeat(" ", max(0, width-len(s))) }

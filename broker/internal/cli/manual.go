@@ -4,12 +4,24 @@ import (
 	"slices"
 	"strings"
 
+	"sbx/broker/internal/option"
 	"sbx/broker/internal/policy"
 )
 
 // The manual pages that follow from the tables of this package are written here, in man(7); the others are
 // prose and lie with the packages. `sbx man PAGE` prints one: it is what packaging calls, and what a user
 // without the packages can pipe into man -l -.
+
+func manCommand() command {
+	var pages []string
+	for _, p := range manualPages() {
+		pages = append(pages, p.name)
+	}
+	return command{
+		Command: option.Command{Name: "man", Args: "PAGE", Help: "print a page of the manual", Words: []option.Word{{Choices: pages}, {}}},
+		begin:   simple(cmdMan),
+	}
+}
 
 func cmdMan(t *term, args []string) int {
 	pages := manualPages()
@@ -25,7 +37,7 @@ func cmdMan(t *term, args []string) int {
 	for i, p := range pages {
 		names[i] = p.name
 	}
-	return t.fail(&usageError{"sbx man wants the name of a page", "one of " + strings.Join(names, ", ") + "; read it with: sbx man " + names[0] + " | man -l -"})
+	return t.fail(wrong("sbx man wants the name of a page", "one of "+strings.Join(names, ", ")+"; read it with: sbx man "+names[0]+" | man -l -"))
 }
 
 type manualPage struct {
@@ -96,7 +108,7 @@ func manSbx() string {
 	r.text("sbx runs agent tools and developer commands in a sandbox that still feels like one's own machine: same paths, same tools, caches usable at once. The host is read-only, secrets do not exist inside, there is no network unless it is asked for, and the first access to anything that is not granted waits until a human says yes or no.")
 	r.line(".SH", "COMMANDS")
 	for _, c := range commands() {
-		r.item(strings.TrimSpace("sbx "+c.name+" "+c.args), sentenceCase(c.help)+".")
+		r.item(strings.TrimSpace("sbx "+c.Name+" "+c.Args), option.Sentence(c.Help))
 	}
 	r.line(".SH", "EXIT STATUS")
 	r.text("That of the command; 128+N if signal N ended it; 124 after a time-out; 125 if the sandbox could not be built or was refused, in which case nothing ran; 126 if the command cannot be executed, 127 if it does not exist.")
@@ -121,24 +133,23 @@ func manRun() string {
 	r.text("[OPTIONS] [--] CMD [ARG...]")
 	r.line(".SH", "DESCRIPTION")
 	r.text("Runs CMD (by default $SHELL) in a new sandbox and exits with its status. An option that has a setting of the same meaning in sbx.toml(5) goes before what the files say, unless the organisation locked the setting.")
+	c := runCommand()
+	d := c.described()
 	group := ""
-	for _, o := range runOptions() {
-		if o.group != group {
-			group = o.group
+	for _, o := range d.Options() {
+		if o.Group != group {
+			group = o.Group
 			r.line(".SH", strings.ToUpper(group))
 		}
-		tag := o.synopsis()
-		if o.short != "" {
-			tag = "-" + o.short + ", " + tag
+		help := o.Help + "."
+		first := strings.FieldsFunc(help, func(r rune) bool { return r == ' ' || r == ',' })
+		if !slices.Contains(o.Choices, first[0]) { // values stay as they are typed
+			help = option.Sentence(help)
 		}
-		help := o.help + "."
-		if first := strings.FieldsFunc(help, func(r rune) bool { return r == ' ' || r == ',' }); !slices.Contains(o.choices(), first[0]) { // values stay as they are typed
-			help = sentenceCase(help) + "."
+		if o.Key != "" {
+			help += " Setting: " + o.Key + "."
 		}
-		if o.key != "" {
-			help += " Setting: " + o.key + "."
-		}
-		r.item(tag, help)
+		r.item(o.Synopsis(), help)
 	}
 	return r.seeAlso("sbx(1)", "sbx.toml(5)", "sbx-policy(5)")
 }
@@ -159,12 +170,4 @@ func manConfig() string {
 	r.line(".SH", "[profiles.NAME]")
 	r.text("A profile of one's own: extends = \"strict\", \"moderate\" or \"permissive\", and the settings of [fs], [network], [limits] and [env] that differ.")
 	return r.seeAlso("sbx(1)", "sbx-run(1)", "sbx-policy(5)")
-}
-
-func sentenceCase(s string) string {
-	s = strings.TrimSuffix(s, ".")
-	if s == "" {
-		return s
-	}
-	return strings.ToUpper(s[:1]) + s[1:]
 }

@@ -23,7 +23,7 @@ const (
 )
 
 // setNix reads --nix, --nix=fetch and --nix=off.
-func setNix(r *request, v string) error {
+func (r *request) setNix(v string) error {
 	switch v {
 	case "", "fetch", "off":
 		r.nix = firstOf(v, "on")

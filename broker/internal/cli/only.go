@@ -8,7 +8,7 @@ import (
 	"sbx/broker/internal/planner"
 )
 
-func addOnly(r *request, v string) error {
+func (r *request) addOnly(v string) error {
 	if v == "" {
 		return fmt.Errorf("wants a command")
 	}
@@ -22,7 +22,7 @@ func (r *request) onlyStatic() error {
 		return nil
 	}
 	if r.mode == "dynamic" {
-		return &usageError{"--only and --mode dynamic exclude each other", "leave one of them out: --only implies --static"}
+		return wrong("--only and --mode dynamic exclude each other", "leave one of them out: --only implies --static")
 	}
 	r.mode = "static"
 	return nil

@@ -1,83 +1,211 @@
 package cli
 
 import (
-	"time"
-
+	"sbx/broker/internal/option"
 	"sbx/broker/internal/planner"
 )
 
-// runOptions is the one table of `sbx run`.
-func runOptions() []option {
-	return append(hookOptions(), []option{
-		{"profile", "p", "NAME", "sandbox.profile", "profile", "strict, moderate, permissive or one of the configuration's", setString(func(r *request) *string { return &r.profile })},
-		{"mode", "", "MODE", "sandbox.mode", "profile", "dynamic asks about what is not granted, static refuses it", setString(func(r *request) *string { return &r.mode }, "dynamic", "static")},
-		{"static", "", "", "", "profile", "the same as --mode static", func(r *request, _ string) error { r.mode = "static"; return nil }},
-		{"gate", "", "ENGINE", "sandbox.gate", "profile", "auto, gatefs or notify", setString(func(r *request) *string { return &r.gate }, "auto", "gatefs", "notify")},
-		{"prompt", "", "WHERE", "sandbox.prompt", "profile", "who answers questions: auto, tty, socket, deny or allow", setString(func(r *request) *string { return &r.prompt }, "auto", "tty", "socket", "deny", "allow")},
-		{"learn", "", "FILE", "", "profile", "allow reading, write nothing outside, and write the policy that this run needs to FILE, for review", setString(func(r *request) *string { return &r.learn })},
-		{"prompt-timeout", "", "TIME", "sandbox.prompt_timeout", "profile", "a question that nobody answers within TIME is answered no (default 5m)", setDuration(func(r *request) *time.Duration { return &r.promptTimeout })},
-		{"prompt-command", "", "CMD", "sandbox.prompt_command", "profile", "a command that is given each question and may answer it", setString(func(r *request) *string { return &r.promptCommand })},
-		{"strict", "", "", "sandbox.strict", "profile", "refuse to run when anything of the sandbox cannot be had here", setBool(func(r *request) *bool { return &r.strict })},
+// options is the one table of `sbx run`: a row is all there is about an option. What it asks for goes to r.
+func (r *request) options() []option.Option {
+	rows := r.hookOptions()
+	for _, g := range []struct {
+		name string
+		rows []option.Option
+	}{
+		{"profile", r.profileOptions()},
+		{"files", r.fileOptions()},
+		{"limits", r.limitOptions()},
+		{"environment", r.environmentOptions()},
+		{"sockets", r.socketOptions()},
+		{"network", r.networkOptions()},
+		{"containers and virtual machines", r.machineOptions()},
+		{"packages", r.packageOptions()},
+		{"process", r.processOptions()},
+		{"run", r.outputOptions()},
+	} {
+		for _, o := range g.rows {
+			o.Group = g.name
+			rows = append(rows, o)
+		}
+	}
+	return rows
+}
 
-		{"ro", "", "PATH", "fs.read_only", "files", "show PATH read-only", addPath("ro", planner.Read)},
-		{"rw", "", "PATH", "fs.writable", "files", "show PATH, writable in place", addPath("rw", planner.Write)},
-		{"overlay", "", "PATH", "fs.overlay", "files", "show PATH below a writable layer that is thrown away", addPath("overlay", planner.Overlay)},
-		{"tmpfs", "", "PATH", "fs.tmpfs", "files", "an empty writable place at PATH", addPath("tmpfs", planner.Scratch)},
-		{"hide", "", "PATH", "fs.hidden", "files", "PATH does not exist inside", appendTo(func(r *request) *[]string { return &r.hide })},
-		{"blacklist", "", "PATH", "", "files", "the same as --hide", appendTo(func(r *request) *[]string { return &r.hide })},
-		{"secret", "", "PATH", "fs.secrets", "files", "PATH is a secret: it does not exist inside and cannot be granted", appendTo(func(r *request) *[]string { return &r.secret })},
-		{"workdir", "", "DIR", "", "files", "start in DIR, which is the project", setString(func(r *request) *string { return &r.workdir })},
-		{"caches", "", "HOW", "fs.caches", "files", "tool caches: overlay, rw or ro", setString(func(r *request) *string { return &r.caches }, "overlay", "rw", "ro")},
-		{"ephemeral", "", "", "", "files", "the project is an overlay too", setBool(func(r *request) *bool { return &r.ephemeral })},
-		{"keep", "", "", "", "files", "keep the overlays after the run", setBool(func(r *request) *bool { return &r.keep })},
-		{"memory", "", "SIZE", "limits.memory", "limits", "memory of everything inside: 2G, or 50% of the machine's (default 75%)", setString(func(r *request) *string { return &r.memory })},
-		{"memory-high", "", "SIZE", "limits.memory_high", "limits", "memory from which it is slowed down", setString(func(r *request) *string { return &r.memoryHigh })},
-		{"pids", "", "N", "limits.pids", "limits", "processes and threads (default 4096)", setCount(func(r *request) *int { return &r.pids })},
-		{"cpu", "", "SHARE", "limits.cpu", "limits", "processor time: 150% is one and a half processors", setString(func(r *request) *string { return &r.cpu })},
-		{"io", "", "RATE", "limits.io", "limits", "bytes a second from and to the project's disk: 50M, or read=50M,write=10M", setString(func(r *request) *string { return &r.io })},
-		{"kill-if", "", "RULE", "", "limits", "end the session when it uses too much: memory>90% for 30s, cpu>150% for 1m, pids>500", addRule},
-		{"tmp-size", "", "SIZE", "limits.tmp_size", "limits", "size of each temporary file system (default 1G)", setString(func(r *request) *string { return &r.tmpSize })},
+func (r *request) profileOptions() []option.Option {
+	return []option.Option{
+		{Name: "profile", Short: "p", Arg: "NAME", Key: "sandbox.profile",
+			Value: option.Text(&r.profile).Of(option.Profile),
+			Help:  "strict, moderate, permissive or one of the configuration's"},
+		{Name: "mode", Arg: "MODE", Key: "sandbox.mode", Value: option.Choice(&r.mode, "dynamic", "static"),
+			Help: "dynamic asks about what is not granted, static refuses it"},
+		{Name: "static", Value: option.Func(func(string) error { r.mode = "static"; return nil }),
+			Help: "the same as --mode static"},
+		{Name: "gate", Arg: "ENGINE", Key: "sandbox.gate", Value: option.Choice(&r.gate, "auto", "gatefs", "notify"),
+			Help: "auto, gatefs or notify"},
+		{Name: "prompt", Arg: "WHERE", Key: "sandbox.prompt",
+			Value: option.Choice(&r.prompt, "auto", "tty", "socket", "deny", "allow"),
+			Help:  "who answers questions: auto, tty, socket, deny or allow"},
+		{Name: "learn", Arg: "FILE", Value: option.Text(&r.learn),
+			Help: "allow reading, write nothing outside, and write the policy that this run needs to FILE, " +
+				"for review"},
+		{Name: "prompt-timeout", Arg: "TIME", Key: "sandbox.prompt_timeout", Value: option.Duration(&r.promptTimeout),
+			Help: "a question that nobody answers within TIME is answered no (default 5m)"},
+		{Name: "prompt-command", Arg: "CMD", Key: "sandbox.prompt_command", Value: option.Text(&r.promptCommand),
+			Help: "a command that is given each question and may answer it"},
+		{Name: "strict", Key: "sandbox.strict", Value: option.Switch(&r.strict),
+			Help: "refuse to run when anything of the sandbox cannot be had here"},
+	}
+}
 
-		{"env", "", "K[=V]", "env.set", "environment", "set K, or pass the caller's", addEnv},
-		{"env-pass", "", "GLOB", "env.pass", "environment", "pass variables whose names match", appendTo(func(r *request) *[]string { return &r.envPass })},
-		{"hostname", "", "NAME", "", "environment", "host name inside (default sbx-SID)", setString(func(r *request) *string { return &r.hostname })},
+func (r *request) fileOptions() []option.Option {
+	return []option.Option{
+		{Name: "ro", Arg: "PATH", Key: "fs.read_only", Value: option.Func(r.addPath("ro", planner.Read)),
+			Help: "show PATH read-only"},
+		{Name: "rw", Arg: "PATH", Key: "fs.writable", Value: option.Func(r.addPath("rw", planner.Write)),
+			Help: "show PATH, writable in place"},
+		{Name: "overlay", Arg: "PATH", Key: "fs.overlay", Value: option.Func(r.addPath("overlay", planner.Overlay)),
+			Help: "show PATH below a writable layer that is thrown away"},
+		{Name: "tmpfs", Arg: "PATH", Key: "fs.tmpfs", Value: option.Func(r.addPath("tmpfs", planner.Scratch)),
+			Help: "an empty writable place at PATH"},
+		{Name: "hide", Arg: "PATH", Key: "fs.hidden", Value: option.List(&r.hide).Apart(),
+			Help: "PATH does not exist inside"},
+		{Name: "blacklist", Arg: "PATH", Value: option.List(&r.hide), Help: "the same as --hide"},
+		{Name: "secret", Arg: "PATH", Key: "fs.secrets", Value: option.List(&r.secret).Apart(),
+			Help: "PATH is a secret: it does not exist inside and cannot be granted"},
+		{Name: "workdir", Arg: "DIR", Value: option.Text(&r.workdir),
+			Help: "start in DIR, which is the project"},
+		{Name: "caches", Arg: "HOW", Key: "fs.caches", Value: option.Choice(&r.caches, "overlay", "rw", "ro"),
+			Help: "tool caches: overlay, rw or ro"},
+		{Name: "ephemeral", Value: option.Switch(&r.ephemeral), Help: "the project is an overlay too"},
+		{Name: "keep", Value: option.Switch(&r.keep), Help: "keep the overlays after the run"},
+	}
+}
 
-		{"socket", "", "PATH", "features.sockets", "sockets", "let it connect to the socket PATH of the host", addSocket},
-		{"ssh-agent", "", "[=KEY,...|sign-git]", "features.ssh_agent", "sockets", "let it use the keys of the SSH agent, or only those named by comment or fingerprint, or only to sign commits and tags", setSSHAgent},
-		{"gpg-agent", "", "", "features.gpg_agent", "sockets", "let it use the GnuPG agent's restricted socket", setBool(func(r *request) *bool { return &r.gpgAgent })},
-		{"wayland", "", "", "features.wayland", "sockets", "let it open windows on the Wayland compositor", setBool(func(r *request) *bool { return &r.wayland })},
-		{"x11", "", "", "features.x11", "sockets", "refused, with the reason, unless features.x11_server names the socket of a server that shows nothing else", setBool(func(r *request) *bool { return &r.x11 })},
-		{"dbus", "", "[=NAME,...]", "features.dbus", "sockets", "let it use the session bus through a filter: notifications, and the services named", setDBus},
+func (r *request) limitOptions() []option.Option {
+	return []option.Option{
+		{Name: "memory", Arg: "SIZE", Key: "limits.memory", Value: option.Text(&r.memory).NotEmpty(),
+			Help: "memory of everything inside: 2G, or 50% of the machine's (default 75%)"},
+		{Name: "memory-high", Arg: "SIZE", Key: "limits.memory_high", Value: option.Text(&r.memoryHigh).NotEmpty(),
+			Help: "memory from which it is slowed down"},
+		{Name: "pids", Arg: "N", Key: "limits.pids", Value: option.Count(&r.pids).NotEmpty(),
+			Help: "processes and threads (default 4096)"},
+		{Name: "cpu", Arg: "SHARE", Key: "limits.cpu", Value: option.Text(&r.cpu).NotEmpty(),
+			Help: "processor time: 150% is one and a half processors"},
+		{Name: "io", Arg: "RATE", Key: "limits.io", Value: option.Text(&r.io).NotEmpty(),
+			Help: "bytes a second from and to the project's disk: 50M, or read=50M,write=10M"},
+		{Name: "kill-if", Arg: "RULE", Value: option.Func(r.addRule).NotEmpty(),
+			Help: "end the session when it uses too much: memory>90% for 30s, cpu>150% for 1m, pids>500"},
+		{Name: "tmp-size", Arg: "SIZE", Key: "fs.tmp_size", Value: option.Text(&r.tmpSize).NotEmpty(),
+			Help: "size of each temporary file system (default 1G)"},
+	}
+}
 
-		{"allow-network", "", "", "network.allow", "network", "let it reach every public address", setBool(func(r *request) *bool { return &r.allowNetwork })},
-		{"allow-host", "", "RULE", "network.hosts", "network", "let it reach NAME, *.NAME, ADDRESS or RANGE, with :PORT, :LOW-HIGH or :*, and /udp, /icmp or ,tls=sni", appendTo(func(r *request) *[]string { return &r.allowHosts })},
-		{"publish", "", "HOST:PORT", "network.publish", "network", "lead the host's port HOST (of 127.0.0.1, or ADDRESS:HOST) to its port PORT", appendTo(func(r *request) *[]string { return &r.publish })},
-		{"host-port", "", "PORT", "network.host_ports", "network", "lead its 127.0.0.1:PORT to the host's", appendTo(func(r *request) *[]string { return &r.hostPorts })},
-		{"net", "", "HOW", "network.mode", "network", "none, auto, pasta, slirp4netns or veth", setString(func(r *request) *string { return &r.net }, "none", "auto", "pasta", "slirp4netns", "veth")},
+func (r *request) environmentOptions() []option.Option {
+	return []option.Option{
+		{Name: "env", Arg: "K[=V]", Key: "env.set", Value: option.Func(r.addEnv),
+			Help: "set K, or pass the caller's"},
+		{Name: "env-pass", Arg: "GLOB", Key: "env.pass", Value: option.List(&r.envPass).Apart(),
+			Help: "pass variables whose names match"},
+		{Name: "hostname", Arg: "NAME", Value: option.Text(&r.hostname),
+			Help: "host name inside (default sbx-SID)"},
+	}
+}
 
-		{"containers", "", "[=shared]", "features.containers", "containers and virtual machines", "let rootless podman and crun work inside, with a store of the session's own, or with yours", setContainers},
-		{"vm", "", "", "features.vm", "containers and virtual machines", "let QEMU find its images, read-only; it needs nothing else inside", setBool(func(r *request) *bool { return &r.vm })},
-		{"allow-kvm", "", "", "features.kvm", "containers and virtual machines", "show /dev/kvm, which opens more of the kernel to the program; implies --vm", setBool(func(r *request) *bool { return &r.kvm })},
+func (r *request) socketOptions() []option.Option {
+	return []option.Option{
+		{Name: "socket", Arg: "PATH", Key: "features.sockets", Value: option.List(&r.sockets).With(r.addSocket),
+			Help: "let it connect to the socket PATH of the host"},
+		{Name: "ssh-agent", Arg: "[=KEY,...|sign-git]", Key: "features.ssh_agent",
+			Value: option.Switch(&r.sshAgent).With(r.setSSHAgent).Suggest("sign-git"),
+			Help: "let it use the keys of the SSH agent, or only those named by comment or fingerprint, or " +
+				"only to sign commits and tags"},
+		{Name: "gpg-agent", Key: "features.gpg_agent", Value: option.Switch(&r.gpgAgent),
+			Help: "let it use the GnuPG agent's restricted socket"},
+		{Name: "wayland", Key: "features.wayland", Value: option.Switch(&r.wayland),
+			Help: "let it open windows on the Wayland compositor"},
+		{Name: "x11", Key: "features.x11", Value: option.Switch(&r.x11),
+			Help: "refused, with the reason, unless features.x11_server names the socket of a server that " +
+				"shows nothing else"},
+		{Name: "dbus", Arg: "[=NAME,...]", Key: "features.dbus", Value: option.Switch(&r.dbus).With(r.setDBus),
+			Help: "let it use the session bus through a filter: notifications, and the services named"},
+	}
+}
 
-		{"nix", "", "[=fetch|off]", "features.nix", "packages", "let it use the Nix daemon, through a filter (by itself where there is one, but not with --profile strict); fetch: with --allow-network also for builds that use the network", setNix},
+func (r *request) networkOptions() []option.Option {
+	return []option.Option{
+		{Name: "allow-network", Key: "network.allow", Value: option.Switch(&r.allowNetwork),
+			Help: "let it reach every public address"},
+		{Name: "allow-host", Arg: "RULE", Key: "network.hosts", Value: option.List(&r.allowHosts),
+			Help: "let it reach NAME, *.NAME, ADDRESS or RANGE, with :PORT, :LOW-HIGH or :*, and /udp, " +
+				"/icmp or ,tls=sni"},
+		{Name: "publish", Arg: "HOST:PORT", Key: "network.publish", Value: option.List(&r.publish),
+			Help: "lead the host's port HOST (of 127.0.0.1, or ADDRESS:HOST) to its port PORT"},
+		{Name: "host-port", Arg: "PORT", Key: "network.host_ports", Value: option.List(&r.hostPorts),
+			Help: "lead its 127.0.0.1:PORT to the host's"},
+		{Name: "net", Arg: "HOW", Key: "network.mode",
+			Value: option.Choice(&r.net, "none", "auto", "pasta", "slirp4netns", "veth"),
+			Help:  "none, auto, pasta, slirp4netns or veth"},
+	}
+}
 
-		{"timeout", "", "TIME", "sandbox.timeout", "process", "end everything after TIME (exit status 124)", setDuration(func(r *request) *time.Duration { return &r.timeout })},
-		{"time-offset", "", "TIME", "", "process", "start the monotonic and boot clocks inside TIME later", setDuration(func(r *request) *time.Duration { return &r.timeOffset })},
-		{"as-pid-1", "", "", "", "process", "CMD is process 1 itself, without a reaper", setBool(func(r *request) *bool { return &r.asPID1 })},
-		{"new-session", "", "", "", "process", "accepted for compatibility: CMD never shares the caller's session", accept},
-		{"share-pid", "", "", "", "process", "accepted for compatibility: the host's processes are never visible", accept},
-		{"no-debug", "", "", "sandbox.debug", "process", "no ptrace inside", setBool(func(r *request) *bool { return &r.noDebug })},
-		{"only", "", "CMD", "", "process", "nothing but CMD (repeatable) and the command itself can be executed, each with its interpreter and libraries; implies --static", addOnly},
-		{"detach", "d", "", "", "process", "return when the sandbox stands and print its SID; without CMD it stands for sbx exec", setBool(func(r *request) *bool { return &r.detach })},
-		{"name", "", "SID", "", "process", "name of the session", setName},
+func (r *request) machineOptions() []option.Option {
+	return []option.Option{
+		{Name: "containers", Arg: "[=shared]", Key: "features.containers",
+			Value: option.Switch(&r.containers).With(r.setContainers).Suggest(sharedStore),
+			Also: []option.Setting{{Key: "features.containers_shared",
+				Value: option.Switch(&r.containersShared).Setting}},
+			Help: "let rootless podman and crun work inside, with a store of the session's own, or with " +
+				"yours"},
+		{Name: "vm", Key: "features.vm", Value: option.Switch(&r.vm),
+			Help: "let QEMU find its images, read-only; it needs nothing else inside"},
+		{Name: "allow-kvm", Key: "features.kvm", Value: option.Switch(&r.kvm).With(r.setKVM),
+			Help: "show /dev/kvm, which opens more of the kernel to the program; implies --vm"},
+	}
+}
 
-		{"backend", "", "NAME", "", "run", "native, or passthrough (the same as --no-sandbox)", setBackend},
-		{"no-sandbox", "", "", "sandbox.enabled", "run", "run CMD on the host, loudly", setBool(func(r *request) *bool { return &r.noSandbox })},
-		{"no-suid", "", "", "", "run", "run sbx-helper with no_new_privs set, so that its set-user-id bit is ignored, and never by sudo", setBool(func(r *request) *bool { return &r.noSuid })},
-		{"dry-run", "", "", "", "run", "print the plan and do nothing", setBool(func(r *request) *bool { return &r.dryRun })},
-		{"json", "", "", "", "run", "machine-readable output", setBool(func(r *request) *bool { return &r.json })},
-		{"verbose", "v", "", "", "run", "print active restrictions", setBool(func(r *request) *bool { return &r.verbose })},
-		{"quiet", "q", "", "", "run", "print nothing but errors", setBool(func(r *request) *bool { return &r.quiet })},
-		{"help", "h", "", "", "run", "this text", setBool(func(r *request) *bool { return &r.help })},
-	}...)
+func (r *request) packageOptions() []option.Option {
+	return []option.Option{
+		{Name: "nix", Arg: "[=fetch|off]", Key: "features.nix",
+			Value: option.Text(&r.nix).With(r.setNix).As(r.nixSetting).Suggest("fetch", "off"),
+			Help: "let it use the Nix daemon, through a filter (by itself where there is one, but not with " +
+				"--profile strict); fetch: with --allow-network also for builds that use the network"},
+	}
+}
+
+func (r *request) processOptions() []option.Option {
+	return []option.Option{
+		{Name: "timeout", Arg: "TIME", Key: "sandbox.timeout", Value: option.Duration(&r.timeout),
+			Help: "end everything after TIME (exit status 124)"},
+		{Name: "time-offset", Arg: "TIME", Value: option.Duration(&r.timeOffset),
+			Help: "start the monotonic and boot clocks inside TIME later"},
+		{Name: "as-pid-1", Value: option.Switch(&r.asPID1),
+			Help: "CMD is process 1 itself, without a reaper"},
+		{Name: "new-session", Value: option.Accepted(),
+			Help: "accepted for compatibility: CMD never shares the caller's session"},
+		{Name: "share-pid", Value: option.Accepted(),
+			Help: "accepted for compatibility: the host's processes are never visible"},
+		{Name: "no-debug", Key: "sandbox.debug", Value: option.Off(&r.noDebug), Help: "no ptrace inside"},
+		{Name: "only", Arg: "CMD", Value: option.Func(r.addOnly).Of(option.Program),
+			Help: "nothing but CMD (repeatable) and the command itself can be executed, each with its " +
+				"interpreter and libraries; implies --static"},
+		{Name: "detach", Short: "d", Value: option.Switch(&r.detach),
+			Help: "return when the sandbox stands and print its SID; without CMD it stands for sbx exec"},
+		{Name: "name", Arg: "SID", Value: option.Func(r.setName), Help: "name of the session"},
+	}
+}
+
+func (r *request) outputOptions() []option.Option {
+	return []option.Option{
+		{Name: "backend", Arg: "NAME", Value: option.Func(r.setBackend).Suggest("native", "passthrough"),
+			Help: "native, or passthrough (the same as --no-sandbox)"},
+		{Name: "no-sandbox", Key: "sandbox.enabled", Value: option.Off(&r.noSandbox),
+			Help: "run CMD on the host, loudly"},
+		{Name: "no-suid", Value: option.Switch(&r.noSuid),
+			Help: "run sbx-helper with no_new_privs set, so that its set-user-id bit is ignored, and never " +
+				"by sudo"},
+		{Name: "dry-run", Value: option.Switch(&r.dryRun), Help: "print the plan and do nothing"},
+		{Name: "json", Value: option.Switch(&r.json), Help: "machine-readable output"},
+		{Name: "verbose", Short: "v", Value: option.Switch(&r.verbose), Help: "print active restrictions"},
+		{Name: "quiet", Short: "q", Value: option.Switch(&r.quiet), Help: "print nothing but errors"},
+	}
 }

@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"sbx/broker/internal/host"
+	"sbx/broker/internal/option"
 	"sbx/broker/internal/policy"
 )
 
@@ -25,95 +27,77 @@ type policyCall struct {
 // policyVerb is one row of the table of `sbx policy`.
 type policyVerb struct {
 	name, args, help string
-	takes            string // the options it has, besides --workdir, --json and --help
+	takes            string // the options it has, besides --workdir and --json
+	words            []option.Word
 	run              func(*term, *policyCall) int
 }
 
 func policyVerbs() []policyVerb {
+	file := []option.Word{{From: option.File}}
+	decision := []option.Word{{Choices: []string{"allow", "deny", "ask"}}, {From: option.File}, {}}
+	formats := []option.Word{{Choices: []string{"claude", "codex", "sbx", "srt", "policy"}}, {From: option.File}, {}}
 	return []policyVerb{
-		{"show", "", "list the rules in force and where each comes from", "", policyShow},
-		{"check", "[FILE...]", "read the policy and configuration files, or FILE, and say what is wrong", "scope", policyCheck},
-		{"test", "PATH|HOST", "say what would be decided now", "access kind", policyTest},
-		{"add", "allow|deny|ask PATTERN", "add a rule; comments in the file are kept", "access kind scope for reason dry-run", policyAdd},
-		{"remove", "PATTERN", "remove the rules with this pattern", "access kind scope dry-run", policyRemove},
-		{"import", "FORMAT FILE", "take over another tool's settings; what does not map is listed", "scope dry-run", policyImport},
-		{"export", "", "write what is in force in one file", "format", policyExport},
-		{"diff", "OLD NEW | NEW", "say what a policy or configuration file would change", "scope", policyDiff},
-		{"replay", "NEW", "say what the rules in NEW would have decided in a session", "log scope", policyReplay},
-		{"trust", "", "show what the project's files change, and pin their contents", "yes revoke dry-run", policyTrust},
+		{"show", "", "list the rules in force and where each comes from", "", nil, policyShow},
+		{"check", "[FILE...]", "read the policy and configuration files, or FILE, and say what is wrong", "scope", file, policyCheck},
+		{"test", "PATH|HOST", "say what would be decided now", "access kind", file, policyTest},
+		{"add", "allow|deny|ask PATTERN", "add a rule; comments in the file are kept", "access kind scope for reason dry-run", decision, policyAdd},
+		{"remove", "PATTERN", "remove the rules with this pattern", "access kind scope dry-run", file, policyRemove},
+		{"import", "FORMAT FILE", "take over another tool's settings; what does not map is listed", "scope dry-run", formats, policyImport},
+		{"export", "", "write what is in force in one file", "format", nil, policyExport},
+		{"diff", "OLD NEW | NEW", "say what a policy or configuration file would change", "scope", file, policyDiff},
+		{"replay", "NEW", "say what the rules in NEW would have decided in a session", "log scope", file, policyReplay},
+		{"trust", "", "show what the project's files change, and pin their contents", "yes revoke dry-run", nil, policyTrust},
 	}
 }
 
-func (c *policyCall) options() []option {
-	return []option{
-		{"access", "", "ACCESS", "", "", "read (the default), write, exec or connect", put(&c.access, "read", "write", "exec", "connect")},
-		{"kind", "", "KIND", "", "", "path, exec, host or socket, where the pattern does not say it", put(&c.kind, "path", "exec", "host", "socket")},
-		{"scope", "", "SCOPE", "", "", "user (the default), project or org", put(&c.scope, "user", "project", "org")},
-		{"for", "", "TIME", "", "", "the rule ends after this time (90m, 24h)", put(&c.life)},
-		{"reason", "", "TEXT", "", "", "why, for those who read the file", put(&c.reason)},
-		{"format", "", "FORMAT", "", "", "toml (the default) or srt", put(&c.format, "toml", "srt")},
-		{"log", "", "SID|FILE", "", "", "the session, or its audit log", put(&c.log)},
-		{"dry-run", "", "", "", "", "show the difference and change nothing", setBool(func(r *request) *bool { return &r.dryRun })},
-		{"yes", "", "", "", "", "do not ask", flag(&c.yes)},
-		{"revoke", "", "", "", "", "trust the project no longer", flag(&c.revoke)},
-		{"workdir", "", "DIR", "", "", "the project that DIR is in, instead of this one", setString(func(r *request) *string { return &r.workdir })},
-		{"json", "", "", "", "", "machine-readable output", setBool(func(r *request) *bool { return &r.json })},
-		{"help", "h", "", "", "", "this text", setBool(func(r *request) *bool { return &r.help })},
+// options are those of all verbs.
+func (c *policyCall) options() []option.Option {
+	return []option.Option{
+		{Name: "access", Arg: "ACCESS", Value: option.Choice(&c.access, "read", "write", "exec", "connect"),
+			Help: "read (the default), write, exec or connect"},
+		{Name: "kind", Arg: "KIND", Value: option.Choice(&c.kind, "path", "exec", "host", "socket"),
+			Help: "path, exec, host or socket, where the pattern does not say it"},
+		{Name: "scope", Arg: "SCOPE", Value: option.Choice(&c.scope, "user", "project", "org"),
+			Help: "user (the default), project or org"},
+		{Name: "for", Arg: "TIME", Value: option.Text(&c.life), Help: "the rule ends after this time (90m, 24h)"},
+		{Name: "reason", Arg: "TEXT", Value: option.Text(&c.reason), Help: "why, for those who read the file"},
+		{Name: "format", Arg: "FORMAT", Value: option.Choice(&c.format, "toml", "srt"), Help: "toml (the default) or srt"},
+		{Name: "log", Arg: "SID|FILE", Value: option.Text(&c.log).Of(option.Ended), Help: "the session, or its audit log"},
+		{Name: "dry-run", Value: option.Switch(&c.r.dryRun), Help: "show the difference and change nothing"},
+		{Name: "yes", Value: option.Switch(&c.yes), Help: "do not ask"},
+		{Name: "revoke", Value: option.Switch(&c.revoke), Help: "trust the project no longer"},
+		{Name: "workdir", Arg: "DIR", Value: option.Text(&c.r.workdir), Help: "the project that DIR is in, instead of this one"},
+		jsonOption(&c.r.json),
 	}
 }
 
-func cmdPolicy(t *term, args []string) int {
-	if len(args) == 0 || args[0] == "--help" || args[0] == "-h" {
-		t.print(policyHelp())
-		return 0
-	}
+func policyCommand() command {
+	out := command{Command: option.Command{Name: "policy", Args: "VERB ...", Help: "show, test and change the rules"}}
 	for _, v := range policyVerbs() {
-		if v.name != args[0] {
-			continue
-		}
-		c := &policyCall{scope: "user", now: time.Now()}
-		var rows []option
-		for _, o := range c.options() {
-			if strings.Contains(" workdir json help "+v.takes+" ", " "+o.name+" ") {
-				rows = append(rows, o)
-			}
-		}
-		var err error
-		if c.words, err = parseMixed(rows, &c.r, args[1:]); err != nil {
-			return t.fail(err)
-		}
-		if c.r.help {
-			t.print("usage: sbx policy " + strings.TrimSpace(v.name+" "+v.args) + "\n\n" + strings.ToUpper(v.help[:1]) + v.help[1:] + ".\n\n" + optionHelp(rows))
-			return 0
-		}
-		c.facts = host.Read(t.env)
-		c.src = t.sources(c.facts, t.projectRoot(&c.r, c.facts))
-		return v.run(t, c)
+		out.verbs = append(out.verbs, command{
+			Command: option.Command{Name: "policy " + v.name, Args: v.args, Help: v.help, Words: v.words},
+			begin: func(t *term, _ []string) ([]option.Option, func([]string) int) {
+				c := &policyCall{scope: "user", now: time.Now()}
+				rows := slices.DeleteFunc(c.options(), func(o option.Option) bool {
+					return !strings.Contains(" workdir json "+v.takes+" ", " "+o.Name+" ")
+				})
+				return rows, func(words []string) int { return t.policy(c, v.run, words) }
+			},
+		})
 	}
-	var names []string
-	for _, v := range policyVerbs() {
-		names = append(names, v.name)
-	}
-	h := "sbx policy --help lists the verbs"
-	if n := policy.Nearest(args[0], names); n != "" {
-		h = "did you mean sbx policy " + n + "?"
-	}
-	return t.fail(&usageError{"unknown verb " + quote(args[0]), h})
+	return out
 }
 
-func policyHelp() string {
-	var b strings.Builder
-	b.WriteString("usage: sbx policy VERB ...\n\n")
-	for _, v := range policyVerbs() {
-		fmt.Fprintf(&b, "  %-30s %s\n", strings.TrimSpace(v.name+" "+v.args), v.help)
-	}
-	b.WriteString("\nsbx policy VERB --help says more.\n")
-	return b.String()
+func (t *term) policy(c *policyCall, run func(*term, *policyCall) int, words []string) int {
+	c.words = words
+	c.facts = host.Read(t.env)
+	c.src = t.sources(c.facts, t.projectRoot(&c.r, c.facts))
+	return run(t, c)
 }
 
 // usage is the error of a verb whose words are wrong.
 func (c *policyCall) usage(text string) error {
-	return &usageError{"usage: sbx policy " + text, "sbx policy --help says more"}
+	return wrong("usage: sbx policy "+text, "sbx policy --help says more")
 }
 
 // rowOf is a rule as `--json` and the tables show it.
@@ -280,12 +264,12 @@ func (c *policyCall) target(name string, create bool) (policy.Target, error) {
 		return g, nil // an administrator makes the folder
 	case policy.ScopeProject:
 		if c.src.ProjectDir == "" {
-			return g, &usageError{"there is no project here", "cd into one, or pass --workdir DIR"}
+			return g, wrong("there is no project here", "cd into one, or pass --workdir DIR")
 		}
 		g.Dir = c.src.ProjectDir + "/.sbx"
 	default:
 		if c.src.UserDir == "" {
-			return g, &usageError{"neither XDG_CONFIG_HOME nor HOME names a directory", "set one of them"}
+			return g, wrong("neither XDG_CONFIG_HOME nor HOME names a directory", "set one of them")
 		}
 		g.Dir = c.src.UserDir
 	}

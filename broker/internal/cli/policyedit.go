@@ -125,7 +125,7 @@ func (c *policyCall) carryOut(g policy.Target, change func([]byte) ([]byte, erro
 		return next, err
 	})
 	if errors.Is(err, fs.ErrPermission) && g.Scope == policy.ScopeOrg {
-		err = &usageError{err.Error(), "only root changes the organisation's policy"}
+		err = wrong(err.Error(), "only root changes the organisation's policy")
 	}
 	return old, next, err
 }
@@ -205,7 +205,7 @@ func (c *policyCall) short(p string) string {
 
 func policyAdd(t *term, c *policyCall) int {
 	if len(c.words) != 2 {
-		return t.fail(&usageError{"usage: sbx policy add allow|deny|ask PATTERN", "put the pattern in quotes, so that the shell leaves it alone: sbx policy add allow '~/data/**'"})
+		return t.fail(wrong("usage: sbx policy add allow|deny|ask PATTERN", "put the pattern in quotes, so that the shell leaves it alone: sbx policy add allow '~/data/**'"))
 	}
 	decision, err := policy.ParseDecision(c.words[0])
 	if err != nil {
@@ -216,7 +216,7 @@ func policyAdd(t *term, c *policyCall) int {
 	if c.life != "" {
 		d, err := time.ParseDuration(c.life)
 		if err != nil || d <= 0 {
-			return t.fail(&usageError{"--for " + quote(c.life) + " is not a duration such as 90m or 24h", ""})
+			return t.fail(wrong("--for "+quote(c.life)+" is not a duration such as 90m or 24h", ""))
 		}
 		r.Expires = c.now.Add(d).UTC().Truncate(time.Second)
 	}
@@ -261,17 +261,17 @@ func opens(s settings, r policy.Rule) (string, error) {
 		switch {
 		case h.Kind == policy.KindSocket != (r.Kind == policy.KindSocket) || !h.Explicit(org):
 		case h.OrgOnly && r.Origin.Scope != policy.ScopeOrg:
-			return "", &usageError{ascii(r.Pattern) + " cannot be allowed: " + h.Reason, "only the organisation's policy (/etc/sbx/policy.toml) can open it"}
+			return "", wrong(ascii(r.Pattern)+" cannot be allowed: "+h.Reason, "only the organisation's policy (/etc/sbx/policy.toml) can open it")
 		case !h.Sealed():
 			return "this opens what is hidden otherwise: " + ascii(r.Pattern) + " (" + h.Reason + ")", nil
 		default:
-			return "", &usageError{ascii(r.Pattern) + " cannot be allowed: it is a secret (" + h.Reason + "), and no rule shows one", "copy what the program needs to a place of its own and allow that" + useOf(h)}
+			return "", wrong(ascii(r.Pattern)+" cannot be allowed: it is a secret ("+h.Reason+"), and no rule shows one", "copy what the program needs to a place of its own and allow that"+useOf(h))
 		}
 	}
 	project := s.Vars.Project
 	if p, ok := r.Path().Literal(); ok && r.Kind != policy.KindSocket && project != "" && host.Within(p, project) {
 		if f := secretIn(&planner.Input{FS: host.FS{}}, project, p); f.Hidden {
-			return "", &usageError{ascii(r.Pattern) + " cannot be allowed: it is a secret (" + f.Reason() + "), and no rule shows one", "copy what the program needs to a name that is no secret's"}
+			return "", wrong(ascii(r.Pattern)+" cannot be allowed: it is a secret ("+f.Reason()+"), and no rule shows one", "copy what the program needs to a name that is no secret's")
 		}
 	}
 	return "", nil
@@ -332,7 +332,7 @@ func policyRemove(t *term, c *policyCall) int {
 		return same && (c.kind == "" || r.Kind == kind) && (c.access == "" || string(r.Access) == c.access)
 	}))
 	if err != nil {
-		return t.fail(&usageError{err.Error(), "sbx policy show lists the rules"})
+		return t.fail(wrong(err.Error(), "sbx policy show lists the rules"))
 	}
 	e.print(t, c.r.json)
 	return 0

@@ -155,11 +155,11 @@ func (t *term) readInput(name string) ([]byte, error) {
 		return policy.ReadFile(name)
 	}
 	if t.std[0] == nil {
-		return nil, &usageError{"there is no standard input", ""}
+		return nil, wrong("there is no standard input", "")
 	}
 	var st unix.Stat_t
 	if unix.Fstat(int(t.std[0].Fd()), &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR {
-		return nil, &usageError{"standard input is a directory", ""}
+		return nil, wrong("standard input is a directory", "")
 	}
 	b, err := io.ReadAll(io.LimitReader(t.std[0], 1<<20+1))
 	if err == nil && len(b) > 1<<20 {

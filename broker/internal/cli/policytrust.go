@@ -18,7 +18,7 @@ func policyTrust(t *term, c *policyCall) int {
 	}
 	dir := c.src.TrustDir
 	if c.src.ProjectDir == "" || dir == "" {
-		return t.fail(&usageError{"there is no project here", "cd into one, or pass --workdir DIR"})
+		return t.fail(wrong("there is no project here", "cd into one, or pass --workdir DIR"))
 	}
 	if c.revoke {
 		if !c.r.dryRun {
@@ -34,7 +34,7 @@ func policyTrust(t *term, c *policyCall) int {
 		return t.fail(err)
 	}
 	if layers.Pinned[0] == nil && layers.Pinned[1] == nil {
-		return t.fail(&usageError{"there is nothing to trust: " + quote(c.src.ProjectDir) + " has no .sbx/config.toml or .sbx/policy.toml", ""})
+		return t.fail(wrong("there is nothing to trust: "+quote(c.src.ProjectDir)+" has no .sbx/config.toml or .sbx/policy.toml", ""))
 	}
 	before, since, err := t.trustedBefore(c, layers)
 	if err != nil {
@@ -71,7 +71,7 @@ func policyTrust(t *term, c *policyCall) int {
 		return 0
 	}
 	if !c.yes && !t.confirm("trust these files?") {
-		return t.fail(&usageError{"not trusted", "sbx policy trust --yes pins what is shown without asking"})
+		return t.fail(wrong("not trusted", "sbx policy trust --yes pins what is shown without asking"))
 	}
 	// The bytes first: without them a pin still holds, it only cannot be compared with later.
 	if err := policy.Keep(dir, layers.Pinned, c.src.UID); err != nil {

@@ -10,15 +10,23 @@ import (
 	"time"
 
 	"sbx/broker/internal/control"
+	"sbx/broker/internal/option"
 	"sbx/broker/internal/prompt"
 	"sbx/shared/plan"
 )
 
-const psHelp = `usage: sbx ps [--json] SID
-
-Shows the processes of a running session: pid inside and outside, state, processor time, memory, and the open
-question that one waits for.
-`
+func psCommand() command {
+	return command{
+		Command: option.Command{Name: "ps", Args: "[--json] SID", Help: "show the processes of a session",
+			Text: "Shows the processes of a running session: pid inside and outside, state, processor time, memory, and the open\n" +
+				"question that one waits for.",
+			Words: []option.Word{{From: option.Session}, {}}},
+		begin: func(t *term, _ []string) ([]option.Option, func([]string) int) {
+			js := false
+			return []option.Option{jsonOption(&js)}, func(words []string) int { return t.ps(words, js) }
+		},
+	}
+}
 
 // process is one row of sbx ps --json.
 type process struct {
@@ -35,22 +43,13 @@ type process struct {
 	ID      string       `json:"question"`
 }
 
-// cmdPs shows the processes of one session.
-func cmdPs(t *term, args []string) int {
-	js := false
-	args = slices.DeleteFunc(slices.Clone(args), func(a string) bool { js = js || a == "--json"; return a == "--json" })
-	sids, help, err := words(args, nil)
-	switch {
-	case err != nil:
-		return t.fail(err)
-	case help:
-		t.print(psHelp)
-		return 0
-	case len(sids) != 1:
-		return t.fail(&usageError{"sbx ps wants one session", "sbx ls lists them"})
+// ps shows the processes of one session.
+func (t *term) ps(sids []string, js bool) int {
+	if len(sids) != 1 {
+		return t.fail(wrong("sbx ps wants one session", "sbx ls lists them"))
 	}
 	list := []process{}
-	err = t.with(sids[0], func(c *control.Client) error {
+	err := t.with(sids[0], func(c *control.Client) error {
 		open, err := c.Pending()
 		if err == nil {
 			list = processesOf(c.Info.Init, open)

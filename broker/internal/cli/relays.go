@@ -152,7 +152,7 @@ const (
 )
 
 // setSSHAgent reads --ssh-agent, --ssh-agent=KEY,... and --ssh-agent=sign-git.
-func setSSHAgent(r *request, v string) error {
+func (r *request) setSSHAgent(v string) error {
 	r.sshAgent = true
 	for _, k := range strings.Split(v, ",") {
 		if k != "" {

@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
@@ -45,8 +44,7 @@ type request struct {
 	rules                                                []*resources.Rule
 	asPID1, ephemeral, keep                              bool
 	noDebug, strict, noSandbox, noSuid                   bool
-	dryRun, json, verbose, quiet, help                   bool
-	backend                                              string
+	dryRun, json, verbose, quiet                         bool
 	detach, idle                                         bool
 	detached, stood                                      bool // this is the detached broker; its starter was told
 	hooks                                                hooks
@@ -54,8 +52,16 @@ type request struct {
 	argv                                                 []string
 }
 
-func addPath(flag string, mode planner.Mode) func(*request, string) error {
-	return func(r *request, v string) error {
+// parse reads options of sbx run and returns the program's command line.
+func (r *request) parse(args []string) ([]string, error) {
+	c := runCommand().Command
+	c.Rows = r.options()
+	return c.Parse(args)
+}
+
+// addPath reads a path as it was typed, for the option of the same name as flag.
+func (r *request) addPath(flag string, mode planner.Mode) func(string) error {
+	return func(v string) error {
 		if v == "" || strings.IndexByte(v, 0) >= 0 {
 			return fmt.Errorf("%s is not a path", quote(v))
 		}
@@ -65,7 +71,7 @@ func addPath(flag string, mode planner.Mode) func(*request, string) error {
 }
 
 // addSocket takes a path as it is typed; the setting of the same meaning knows absolute ones only.
-func addSocket(r *request, v string) error {
+func (r *request) addSocket(v string) error {
 	if v == "" || strings.IndexByte(v, 0) >= 0 {
 		return fmt.Errorf("%s is not a path", quote(v))
 	}
@@ -80,12 +86,12 @@ func addSocket(r *request, v string) error {
 	return nil
 }
 
-func setName(r *request, v string) error {
+func (r *request) setName(v string) error {
 	r.name = v
 	return plan.ValidSession(v)
 }
 
-func addEnv(r *request, v string) error {
+func (r *request) addEnv(v string) error {
 	if k, _, _ := strings.Cut(v, "="); k == "" || strings.IndexByte(v, 0) >= 0 {
 		return fmt.Errorf("%s is not NAME or NAME=VALUE", quote(v))
 	}
@@ -93,27 +99,13 @@ func addEnv(r *request, v string) error {
 	return nil
 }
 
-func setString(field func(*request) *string, allowed ...string) func(*request, string) error {
-	return func(r *request, v string) error {
-		if len(allowed) > 0 {
-			ok := false
-			for _, a := range allowed {
-				ok = ok || a == v
-			}
-			if !ok {
-				return fmt.Errorf("%s is not one of %s", quote(v), strings.Join(allowed, ", "))
-			}
-		}
-		*field(r) = v
-		return nil
-	}
-}
-
 // setBackend names what carries the plan out. Others know their names, so each says why it is not one here.
-func setBackend(r *request, v string) error {
+func (r *request) setBackend(v string) error {
 	switch v {
-	case "native", "passthrough":
-		r.backend = v
+	case "native":
+		return nil
+	case "passthrough":
+		r.noSandbox = true
 		return nil
 	case "bwrap":
 		return fmt.Errorf("bwrap makes no root whose files can be asked for and guards no names in a project, so a plan cannot be carried out through it; leave the option out")
@@ -123,18 +115,7 @@ func setBackend(r *request, v string) error {
 	return fmt.Errorf("%s is not one of native, passthrough", quote(v))
 }
 
-func setCount(field func(*request) *int) func(*request, string) error {
-	return func(r *request, v string) error {
-		n, err := strconv.ParseUint(v, 10, 22)
-		if err != nil || n == 0 {
-			return fmt.Errorf("%s is not a number from 1 to 4194303", quote(v))
-		}
-		*field(r) = int(n)
-		return nil
-	}
-}
-
-func addRule(r *request, v string) error {
+func (r *request) addRule(v string) error {
 	rule, err := resources.ParseRule(v)
 	if err == nil {
 		r.rules = append(r.rules, rule)
@@ -142,35 +123,18 @@ func addRule(r *request, v string) error {
 	return err
 }
 
-// accept is the setter of options that ask for what is always so.
-func accept(*request, string) error { return nil }
-
-func setBool(field func(*request) *bool) func(*request, string) error {
-	return func(r *request, _ string) error { *field(r) = true; return nil }
+// setKVM implies --vm.
+func (r *request) setKVM(string) error {
+	r.vm, r.kvm = true, true
+	return nil
 }
 
-func appendTo(field func(*request) *[]string) func(*request, string) error {
-	return func(r *request, v string) error {
-		if v == "" {
-			return fmt.Errorf("wants a value")
-		}
-		*field(r) = append(*field(r), v)
+// nixSetting is what --nix is as a setting, which only says whether.
+func (r *request) nixSetting() any {
+	if r.nix == "" {
 		return nil
 	}
-}
-
-func setDuration(field func(*request) *time.Duration) func(*request, string) error {
-	return func(r *request, v string) error {
-		d, err := time.ParseDuration(v)
-		if n, e := strconv.ParseUint(v, 10, 31); e == nil {
-			d, err = time.Duration(n)*time.Second, nil
-		}
-		if err != nil || d < 0 {
-			return fmt.Errorf("%s is not a duration such as 90s, 5m or 1h30m", quote(v))
-		}
-		*field(r) = d
-		return nil
-	}
+	return r.nix != "off"
 }
 
 // expandPath makes a path of the command line absolute: "~" is the home, relative ones start at cwd,

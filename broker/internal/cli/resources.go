@@ -97,7 +97,7 @@ func ioRates(text string) (read, write uint64, err error) {
 		}
 		size, err := policy.ParseSize(amount)
 		if err != nil || size.Bytes == 0 || which != "both" && which != "read" && which != "write" {
-			return 0, 0, &usageError{"limits.io " + quote(text) + ": want bytes a second such as 50M, or read=50M,write=10M", ""}
+			return 0, 0, wrong("limits.io "+quote(text)+": want bytes a second such as 50M, or read=50M,write=10M", "")
 		}
 		if which != "write" {
 			read = size.Bytes

@@ -15,6 +15,7 @@ import (
 	"sbx/audit"
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/launch"
+	"sbx/broker/internal/option"
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/session"
 	"sbx/shared/plan"
@@ -27,22 +28,21 @@ const (
 	exitUsage = 125
 )
 
-func cmdRun(t *term, args []string) int {
-	t.early = stage.Entered()
-	defer t.early.Abandon()
-	if t.host == nil {
-		t.signals = launch.AsStarted(stage.GivenSignals())
+func runCommand() command {
+	return command{
+		Command: option.Command{Name: "run", Args: "[OPTIONS] [--] CMD [ARG...]", Help: "run CMD in a new sandbox",
+			Text: "Runs CMD (default: $SHELL) in a new sandbox and exits with its status.", Leading: true,
+			Words: []option.Word{{From: option.Program}}},
+		begin: func(t *term, args []string) ([]option.Option, func([]string) int) {
+			r := &request{}
+			return r.options(), func(words []string) int { return t.runNew(r, words, args) }
+		},
 	}
-	r := &request{}
-	rest, err := parseOptions(runOptions(), r, args)
-	if err != nil {
-		return t.fail(err)
-	}
-	if r.help {
-		t.print(runHelp())
-		return 0
-	}
-	r.argv = rest
+}
+
+// runNew runs argv in a new sandbox. args is the line as it was typed.
+func (t *term) runNew(r *request, argv, args []string) int {
+	r.argv = argv
 	if err := r.onlyStatic(); err != nil {
 		return t.fail(err)
 	}

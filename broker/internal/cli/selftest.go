@@ -11,6 +11,7 @@ import (
 	"text/tabwriter"
 
 	"sbx/broker/internal/host"
+	"sbx/broker/internal/option"
 	"sbx/broker/internal/program"
 	"sbx/broker/internal/resources"
 	"sbx/selftest/checks"
@@ -22,48 +23,45 @@ type selftestRequest struct {
 	json bool
 }
 
-// cmdSelftest runs the acceptance checks with the installed binaries.
-func cmdSelftest(t *term, args []string) int {
-	var q selftestRequest
-	for len(args) > 0 {
-		name, value, has := strings.Cut(args[0], "=")
-		args = args[1:]
-		switch name {
-		case "--json":
-			q.json = true
-		case "--only":
-			if !has {
-				if len(args) == 0 {
-					return t.fail(&usageError{"--only wants a group or a check", "groups: " + strings.Join(checks.Groups(), " ")})
-				}
-				value, args = args[0], args[1:]
-			}
-			q.only = append(q.only, strings.Split(value, ",")...)
-		case "--help", "-h":
-			t.print("usage: sbx selftest [--only GROUP|ID|PREFIX[,...]] [--json]\n\nRuns the acceptance checks on this host. Every check has a control: the same act with the layer\nthat should stop it switched off must succeed, else the check is broken, not passed.\n\ngroups: " + strings.Join(checks.Groups(), " ") + "\n")
-			return 0
-		default:
-			return t.fail(&usageError{"unknown option " + quote(name), "see sbx selftest --help"})
-		}
+// selftestCommand runs the acceptance checks with the installed binaries.
+func selftestCommand() command {
+	return command{
+		Command: option.Command{Name: "selftest", Args: "[--only GROUP] [--json]",
+			Full: "[--only GROUP|ID|PREFIX[,...]] [--json]", Help: "check on this host that the sandbox holds",
+			Text: "Runs the acceptance checks on this host. Every check has a control: the same act with the layer\nthat should stop it " +
+				"switched off must succeed, else the check is broken, not passed.\n\ngroups: " + strings.Join(checks.Groups(), " ")},
+		begin: func(t *term, _ []string) ([]option.Option, func([]string) int) {
+			var q selftestRequest
+			return []option.Option{
+				{Name: "only", Arg: "GROUP", Help: "only these groups or checks, or checks whose ids begin so",
+					Value: option.Func(func(v string) error {
+						q.only = append(q.only, strings.Split(v, ",")...)
+						return nil
+					}).Suggest(checks.Groups()...)},
+				jsonOption(&q.json),
+			}, func(words []string) int { return t.selftest(q, words) }
+		},
 	}
-	return t.selftest(q)
 }
 
-func (t *term) selftest(q selftestRequest) int {
+func (t *term) selftest(q selftestRequest, words []string) int {
+	if len(words) > 0 {
+		return t.fail(unexpected("selftest", words[0]))
+	}
 	exe, err := os.Executable()
 	if err != nil {
 		return t.fail(fmt.Errorf("finding sbx itself: %w", err))
 	}
 	probe, err := t.findProbe(exe)
 	if errors.Is(err, program.ErrMissing) {
-		return t.fail(&usageError{"the program that runs inside the sandbox, sbx-probe, is not installed", "it belongs beside sbx, or in ../lib/sbx"})
+		return t.fail(wrong("the program that runs inside the sandbox, sbx-probe, is not installed", "it belongs beside sbx, or in ../lib/sbx"))
 	}
 	if err != nil {
 		return t.fail(err)
 	}
 	for _, o := range q.only {
 		if !known(o) {
-			return t.fail(&usageError{"no group or check is called " + quote(o), "groups: " + strings.Join(checks.Groups(), " ")})
+			return t.fail(wrong("no group or check is called "+quote(o), "groups: "+strings.Join(checks.Groups(), " ")))
 		}
 	}
 	results, err := checks.Run(context.Background(), checks.Runner{Sbx: exe, Probe: probe.File(), Hooks: testHooks, Facts: offers()}, func(c checks.Check) bool {

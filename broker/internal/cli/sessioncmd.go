@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"strconv"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -14,98 +13,84 @@ import (
 	"sbx/broker/client"
 	"sbx/broker/internal/control"
 	"sbx/broker/internal/host"
+	"sbx/broker/internal/option"
 	"sbx/broker/internal/planner"
 )
 
-const killHelp = `usage: sbx kill [--signal NAME] [--pid PID] SID...
+func killCommand() command {
+	return command{
+		Command: option.Command{Name: "kill", Args: "[--signal NAME] SID...", Full: "[--signal NAME] [--pid PID] SID...",
+			Help: "end sessions, or send a signal to a program",
+			Text: "Ends sessions: everything in them is gone when it returns. With --signal, or --pid, it sends a signal (TERM)\n" +
+				"to a session's first program, or to the one that is PID inside, and to its process group.",
+			Words: []option.Word{{From: option.Session}}},
+		begin: func(t *term, _ []string) ([]option.Option, func([]string) int) {
+			var q killRequest
+			return q.options(), func(sids []string) int { return t.kill(&q, sids) }
+		},
+	}
+}
 
-Ends sessions: everything in them is gone when it returns. With --signal, or --pid, it sends a signal (TERM)
-to a session's first program, or to the one that is PID inside, and to its process group.
-`
+// killRequest is what sbx kill is asked for.
+type killRequest struct {
+	signal string
+	pid    int
+}
 
-// cmdKill ends sessions or signals programs in them.
-func cmdKill(t *term, args []string) int {
-	signal, pid, whole := "", 0, true
-	sids, help, err := words(args, map[string]func(string) error{
-		"--signal": func(v string) error { signal, whole = v, false; _, err := signalOf(v); return err },
-		"--pid": func(v string) error {
+func (q *killRequest) options() []option.Option {
+	return []option.Option{
+		{Name: "signal", Arg: "NAME", Help: "send this signal", Value: option.Func(func(v string) error {
+			q.signal = v
+			_, err := signalOf(v)
+			return err
+		}).Suggest("TERM", "INT", "HUP", "KILL", "STOP", "CONT", "QUIT", "USR1", "USR2")},
+		{Name: "pid", Arg: "PID", Help: "to the program that is PID inside", Value: option.Func(func(v string) error {
 			n, err := strconv.ParseUint(v, 10, 22)
 			if err != nil || n < 2 {
-				return &usageError{quote(v) + " is not a pid of the sandbox's programs", "sbx ps SID shows them"}
+				return wrong(quote(v)+" is not a pid of the sandbox's programs", "sbx ps SID shows them")
 			}
-			pid, whole = int(n), false
+			q.pid = int(n)
 			return nil
-		},
-	})
-	switch {
-	case err != nil:
-		return t.fail(err)
-	case help:
-		t.print(killHelp)
-		return 0
-	case len(sids) == 0:
-		return t.fail(&usageError{"sbx kill wants a session", "sbx ls lists them"})
+		})},
 	}
-	if !whole && signal == "" {
-		signal = "TERM"
+}
+
+// kill ends sessions or signals programs in them.
+func (t *term) kill(q *killRequest, sids []string) int {
+	if len(sids) == 0 {
+		return t.fail(wrong("sbx kill wants a session", "sbx ls lists them"))
+	}
+	whole := q.signal == "" && q.pid == 0
+	if !whole && q.signal == "" {
+		q.signal = "TERM"
 	}
 	return t.each(sids, func(sid string) error {
 		if whole {
 			return t.endSession(sid)
 		}
-		return t.with(sid, func(c *client.Session) error { return endedMeanwhile(c.Kill(pid, signal)) })
+		return t.with(sid, func(c *client.Session) error { return endedMeanwhile(c.Kill(q.pid, q.signal)) })
 	})
 }
 
-func cmdFreeze(t *term, args []string) int {
-	return t.stateCommand(args, "freeze", "Stops every process of the sessions until sbx thaw: with the session's control group if it has one, with SIGSTOP\notherwise. sbx ls says which.", (*client.Session).Freeze)
+func freezeCommand() command {
+	return stateCommand("freeze", "stop every process of sessions", "Stops every process of the sessions until sbx thaw: with the session's "+
+		"control group if it has one, with SIGSTOP\notherwise. sbx ls says which.", (*client.Session).Freeze)
 }
 
-func cmdThaw(t *term, args []string) int {
-	return t.stateCommand(args, "thaw", "Lets the processes of frozen sessions go on.", (*client.Session).Thaw)
+func thawCommand() command {
+	return stateCommand("thaw", "let frozen sessions go on", "Lets the processes of frozen sessions go on.", (*client.Session).Thaw)
 }
 
-func (t *term) stateCommand(args []string, name, help string, do func(*client.Session) error) int {
-	sids, wantsHelp, err := words(args, nil)
-	switch {
-	case err != nil:
-		return t.fail(err)
-	case wantsHelp:
-		t.print("usage: sbx " + name + " SID...\n\n" + help + "\n")
-		return 0
-	case len(sids) == 0:
-		return t.fail(&usageError{"sbx " + name + " wants a session", "sbx ls lists them"})
-	}
-	return t.each(sids, func(sid string) error { return t.with(sid, do) })
-}
-
-// words separates options with values from words.
-func words(args []string, options map[string]func(string) error) (rest []string, help bool, err error) {
-	for len(args) > 0 {
-		a, value, has := strings.Cut(args[0], "=")
-		args = args[1:]
-		if a == "--help" || a == "-h" {
-			return nil, true, nil
-		}
-		if !strings.HasPrefix(a, "-") {
-			rest = append(rest, a)
-			continue
-		}
-		set := options[a]
-		if set == nil {
-			return nil, false, &usageError{"unknown option " + quote(a), ""}
-		}
-		if !has {
-			if len(args) == 0 {
-				return nil, false, &usageError{a + " wants a value", ""}
+func stateCommand(name, help, text string, do func(*client.Session) error) command {
+	return command{
+		Command: option.Command{Name: name, Args: "SID...", Help: help, Text: text, Words: []option.Word{{From: option.Session}}},
+		begin: simple(func(t *term, sids []string) int {
+			if len(sids) == 0 {
+				return t.fail(wrong("sbx "+name+" wants a session", "sbx ls lists them"))
 			}
-			value, args = args[0], args[1:]
-		}
-		if err := set(value); err != nil {
-			return nil, false, err
-		}
+			return t.each(sids, func(sid string) error { return t.with(sid, do) })
+		}),
 	}
-	return rest, false, nil
 }
 
 // each does something to each session; one that fails does not keep the others from it.
@@ -136,7 +121,8 @@ func (t *term) dial(sid string) (*client.Session, error) {
 // killPatience is how long the end of a session is waited for.
 const killPatience = 5 * time.Second
 
-// endSession ends a session and waits until it is gone. A broker that does not answer is killed, which ends its sandbox.
+// endSession ends a session and waits until it is gone. A broker that does not answer is killed, which ends its
+// sandbox.
 func (t *term) endSession(sid string) error {
 	c, err := t.dial(sid)
 	if err != nil {

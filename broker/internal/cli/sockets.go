@@ -95,7 +95,7 @@ func orgOpens(s settings, canon string) bool {
 func (t *term) socket(flag, p string, s settings, in *planner.Input) (string, error) {
 	p, err := expandPath(p, in.Facts.Home, in.Facts.Cwd, in.Project)
 	if err != nil {
-		return "", &usageError{flag + ": " + err.Error(), ""}
+		return "", wrong(flag+": "+err.Error(), "")
 	}
 	canon, _, st, err := host.Resolve(in.FS, p)
 	if canon == "" {

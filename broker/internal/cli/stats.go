@@ -11,6 +11,7 @@ import (
 
 	"sbx/broker/internal/control"
 	"sbx/broker/internal/host"
+	"sbx/broker/internal/option"
 	"sbx/broker/internal/prompt"
 	"sbx/broker/internal/resources"
 	"sbx/broker/internal/watch"
@@ -119,8 +120,8 @@ func (m *meter) joined(server func() *control.Server) {
 	go m.tell(server)
 }
 
-// stopped ends the telling unless a client came meanwhile. The server calls joined with its own lock held, so it is never called
-// with the meter's.
+// stopped ends the telling unless a client came meanwhile. The server calls joined with its own lock held, so it is
+// never called with the meter's.
 func (m *meter) stopped(s *control.Server) bool {
 	m.mu.Lock()
 	m.looping = false
@@ -205,79 +206,77 @@ func (t *term) measure(sids []string) ([]measured, error) {
 	return out, nil
 }
 
-// switches takes the options that have no value out.
-func switches(args []string, table map[string]*bool) []string {
-	var rest []string
-	for _, a := range args {
-		if on := table[a]; on != nil {
-			*on = true
-		} else {
-			rest = append(rest, a)
-		}
-	}
-	return rest
+// statsRequest is what sbx stats is asked for.
+type statsRequest struct {
+	json, prometheus bool
+	output           string
 }
 
-const statsHelp = `usage: sbx stats [--json | --prometheus] [--output FILE] [SID...]
-
-Shows what sessions use: processor, memory, processes, disk, questions. Without SID, all running ones.
---output writes to FILE, all of it or nothing.
-`
-
-func cmdStats(t *term, args []string) int {
-	js, prom, file := false, false, ""
-	sids, help, err := words(switches(args, map[string]*bool{"--json": &js, "--prometheus": &prom}), map[string]func(string) error{
-		"--output": func(v string) error { file = v; return nil },
-	})
-	switch {
-	case err != nil:
-		return t.fail(err)
-	case help:
-		t.print(statsHelp)
-		return 0
+func statsCommand() command {
+	return command{
+		Command: option.Command{Name: "stats", Args: "[--json|--prometheus] [SID...]",
+			Full: "[--json | --prometheus] [--output FILE] [SID...]", Help: "show what sessions use",
+			Text:  "Shows what sessions use: processor, memory, processes, disk, questions. Without SID, all running ones.",
+			Words: []option.Word{{From: option.Session}}},
+		begin: func(t *term, _ []string) ([]option.Option, func([]string) int) {
+			var q statsRequest
+			return []option.Option{
+				jsonOption(&q.json),
+				{Name: "prometheus", Value: option.Switch(&q.prometheus), Help: "as Prometheus reads it"},
+				{Name: "output", Arg: "FILE", Value: option.Text(&q.output), Help: "write to FILE, all of it or nothing"},
+			}, func(sids []string) int { return t.stats(&q, sids) }
+		},
 	}
+}
+
+func topCommand() command {
+	return command{
+		Command: option.Command{Name: "top", Args: "[--once [--json]]", Help: "the same with charts",
+			Text: "Shows running sessions and what they use, with charts; Tab goes to their questions. --once prints and ends."},
+		begin: func(t *term, _ []string) ([]option.Option, func([]string) int) {
+			once, js := false, false
+			return onceOptions(&once, &js), func(words []string) int { return t.top(words, once, js) }
+		},
+	}
+}
+
+// stats shows what sessions use.
+func (t *term) stats(q *statsRequest, sids []string) int {
 	list, err := t.measure(sids)
 	if err != nil {
 		return t.fail(err)
 	}
 	text := statsTable(list)
-	if js {
+	if q.json {
 		text = statsJSON(list)
-	} else if prom {
+	} else if q.prometheus {
 		text = prometheus(list)
 	}
-	if file == "" {
+	if q.output == "" {
 		t.print(text)
 		return 0
 	}
-	temp := filepath.Join(filepath.Dir(file), ".sbx-stats-"+fmt.Sprint(os.Getpid()))
+	temp := filepath.Join(filepath.Dir(q.output), ".sbx-stats-"+fmt.Sprint(os.Getpid()))
 	err = os.WriteFile(temp, []byte(text), 0o644)
 	if err == nil {
-		err = os.Rename(temp, file)
+		err = os.Rename(temp, q.output)
 	}
 	if err != nil {
 		_ = os.Remove(temp)
-		return t.fail(fmt.Errorf("writing %s: %w", quote(file), err))
+		return t.fail(fmt.Errorf("writing %s: %w", quote(q.output), err))
 	}
 	return 0
 }
 
-// cmdTop shows the sessions with charts.
-func cmdTop(t *term, args []string) int {
-	js, once := false, false
-	rest, help, err := words(switches(args, map[string]*bool{"--json": &js, "--once": &once}), nil)
+// top shows the sessions with charts.
+func (t *term) top(words []string, once, js bool) int {
 	switch {
-	case err != nil:
-		return t.fail(err)
-	case help:
-		t.print("usage: sbx top [--once [--json]]\n\nShows running sessions and what they use, with charts; Tab goes to their questions. --once prints and ends.\n")
-		return 0
-	case len(rest) > 0:
-		return t.fail(&usageError{"unexpected " + quote(rest[0]), "see sbx top --help"})
+	case len(words) > 0:
+		return t.fail(unexpected("top", words[0]))
 	case once || js:
-		return cmdStats(t, map[bool][]string{true: {"--json"}}[js])
+		return t.stats(&statsRequest{json: js}, nil)
 	case !isTerminal(t.std[0]) || !isTerminal(t.std[1]):
-		return t.fail(&usageError{"sbx top needs a terminal", "sbx top --once prints and ends"})
+		return t.fail(wrong("sbx top needs a terminal", "sbx top --once prints and ends"))
 	}
 	root, err := t.controlRoot()
 	if err != nil {

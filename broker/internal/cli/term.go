@@ -83,7 +83,7 @@ func hint(err error) string {
 	}
 	var u *usageError
 	if errors.As(err, &u) {
-		return u.hint
+		return u.Hint
 	}
 	var r *planner.Refusal
 	if errors.As(err, &r) {

@@ -12,27 +12,33 @@ import (
 
 	"sbx/broker/internal/control"
 	"sbx/broker/internal/host"
+	"sbx/broker/internal/option"
 	"sbx/broker/internal/watch"
 )
 
-// cmdWatch shows all sessions of the user, and answers their questions.
-func cmdWatch(t *term, args []string) int {
-	once, js := false, false
-	for _, a := range args {
-		switch a {
-		case "--once":
-			once = true
-		case "--json":
-			js = true
-		case "--help", "-h":
-			t.print("usage: sbx watch [--once [--json]]\n\nShows running sessions and the questions that wait; answers are single keys. --once prints and ends.\n")
-			return 0
-		default:
-			return t.fail(&usageError{"unknown option " + quote(a), "see sbx watch --help"})
-		}
+func watchCommand() command {
+	return command{
+		Command: option.Command{Name: "watch", Args: "[--once [--json]]", Help: "show sessions and answer their questions",
+			Text: "Shows running sessions and the questions that wait; answers are single keys. --once prints and ends."},
+		begin: func(t *term, _ []string) ([]option.Option, func([]string) int) {
+			once, js := false, false
+			return onceOptions(&once, &js), func(words []string) int { return t.watchSessions(words, once, js) }
+		},
+	}
+}
+
+// onceOptions are those of the commands that draw a screen.
+func onceOptions(once, js *bool) []option.Option {
+	return []option.Option{{Name: "once", Value: option.Switch(once), Help: "print and end"}, jsonOption(js)}
+}
+
+// watchSessions shows all sessions of the user, and answers their questions.
+func (t *term) watchSessions(words []string, once, js bool) int {
+	if len(words) > 0 {
+		return t.fail(unexpected("watch", words[0]))
 	}
 	if js && !once {
-		return t.fail(&usageError{"--json goes with --once", "the socket that docs/protocol.md describes tells events as they happen"})
+		return t.fail(wrong("--json goes with --once", "the socket that docs/protocol.md describes tells events as they happen"))
 	}
 	root, err := t.controlRoot()
 	if err != nil {
@@ -43,7 +49,7 @@ func cmdWatch(t *term, args []string) int {
 		return t.watchOnce(root, home, js)
 	}
 	if !isTerminal(t.std[0]) || !isTerminal(t.std[1]) {
-		return t.fail(&usageError{"sbx watch needs a terminal", "sbx watch --once prints what waits and ends"})
+		return t.fail(wrong("sbx watch needs a terminal", "sbx watch --once prints what waits and ends"))
 	}
 	return t.watch(root, watch.Options{Home: home})
 }

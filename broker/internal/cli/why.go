@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"sbx/broker/internal/host"
+	"sbx/broker/internal/option"
 	"sbx/broker/internal/policy"
 )
 
@@ -20,24 +21,31 @@ type explained struct {
 	Answers []answerRow `json:"answers"`
 }
 
-// cmdWhy says what decides about a path, a host or a past event.
-func cmdWhy(t *term, args []string) int {
-	r := &request{}
-	access, kind := "", ""
-	own := []option{
-		{"access", "", "ACCESS", "", "", "read, write, exec or connect (default: read and write)", put(&access, "read", "write", "exec", "connect")},
-		{"kind", "", "KIND", "", "", "path, socket or host, where the word does not say it", put(&kind, "path", "socket", "host")},
+func whyCommand() command {
+	return command{
+		Command: option.Command{Name: "why", Args: "PATH|HOST|EVENT", Full: "[OPTIONS of run] PATH|HOST[:PORT]|EVENT",
+			Help: "say what decides, where that stands, and what would allow it", Borrows: true,
+			Text: "Says which layer decides, by which rule, where that stands and who added it, and the smallest change\n" +
+				"that would allow it.",
+			Words: []option.Word{{From: option.File}, {}}},
+		begin: func(t *term, _ []string) ([]option.Option, func([]string) int) {
+			r := &request{}
+			access, kind := "", ""
+			own := []option.Option{
+				{Name: "access", Arg: "ACCESS", Value: option.Choice(&access, "read", "write", "exec", "connect"),
+					Help: "read, write, exec or connect (default: read and write)"},
+				{Name: "kind", Arg: "KIND", Value: option.Choice(&kind, "path", "socket", "host"),
+					Help: "path, socket or host, where the word does not say it"},
+			}
+			return append(own, r.options()...), func(words []string) int { return t.why(r, words, kind, access) }
+		},
 	}
-	words, err := parseMixed(append(own, runOptions()...), r, args)
-	if err != nil {
-		return t.fail(err)
-	}
-	if r.help {
-		t.print("usage: sbx why [OPTIONS of run] PATH|HOST[:PORT]|EVENT\n\nSays which layer decides, by which rule, where that stands and who added it, and the smallest change\nthat would allow it.\n\n" + optionHelp(own))
-		return 0
-	}
+}
+
+// why says what decides about a path, a host or a past event.
+func (t *term) why(r *request, words []string, kind, access string) int {
 	if len(words) != 1 || words[0] == "" {
-		return t.fail(&usageError{"usage: sbx why [OPTIONS of run] PATH|HOST[:PORT]|EVENT", "sbx why --help says more"})
+		return t.fail(wrong("usage: sbx why [OPTIONS of run] PATH|HOST[:PORT]|EVENT", "sbx why --help says more"))
 	}
 	e, err := t.explain(r, words[0], kind, access)
 	if err != nil {
@@ -129,7 +137,7 @@ func (t *term) explain(r *request, word, kind, access string) (explained, error)
 	}
 	p, err := expandPath(word, facts.Home, facts.Cwd, x.in.Project)
 	if err != nil {
-		return e, &usageError{err.Error(), "name a path, a host, or an event of sbx audit"}
+		return e, wrong(err.Error(), "name a path, a host, or an event of sbx audit")
 	}
 	canon, _, st, _ := host.Resolve(x.in.FS, p)
 	if canon != "" && canon != path.Clean(p) {

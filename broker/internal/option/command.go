@@ -1,0 +1,191 @@
+package option
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"strings"
+
+	"sbx/broker/internal/policy"
+)
+
+// Command is one row of a table of commands.
+type Command struct {
+	Name  string // as it is typed behind sbx: "policy add"
+	Args  string // what follows, as the list of commands has it
+	Full  string // the same for --help, where that is longer
+	Help  string // one line
+	Text  string // what its --help says besides
+	Rows  []Option
+	Verbs []Command
+	Bare  bool // it does something without one of its verbs
+	// Borrows says that the options with a heading are another command's, whose help has them.
+	Borrows bool
+	// Leading commands have no options behind their first word: the rest is somebody else's command line.
+	Leading bool
+	Words   []Word // what the words are, in their order; the last stands for all that follow
+}
+
+// Word is what a word of a command is: one of a few, or taken from somewhere.
+type Word struct {
+	Choices []string
+	From    Source
+}
+
+// Source is where values come from.
+type Source string
+
+// What values are taken from.
+const (
+	Nothing  Source = ""
+	File     Source = "files"
+	Dir      Source = "dirs"
+	Program  Source = "command"   // a command line of somebody else's
+	Session  Source = "sessions"  // that run
+	Ended    Source = "recorded"  // sessions that left a record
+	Kept     Source = "kept"      // sessions that kept their layers
+	Question Source = "questions" // that wait
+	Profile  Source = "profiles"
+)
+
+// ErrHelp is the wish for help.
+var ErrHelp = errors.New("help is asked for")
+
+// Options are the command's options with --help, which all have.
+func (c *Command) Options() []Option {
+	help := Option{Name: "help", Short: "h", Help: "this text", Value: Func(func(string) error { return ErrHelp })}
+	if n := len(c.Rows); n > 0 && !c.Borrows {
+		help.Group = c.Rows[n-1].Group
+	}
+	return append(c.Rows[:len(c.Rows):len(c.Rows)], help)
+}
+
+// Parse reads options and returns the words: of a leading command those from the first that is no option on, of
+// others those between the options too. What follows "--" is no option.
+func (c *Command) Parse(args []string) ([]string, error) {
+	rows := c.Options()
+	var words []string
+	for len(args) > 0 {
+		a := args[0]
+		if a == "--" {
+			return append(words, args[1:]...), nil
+		}
+		if len(a) < 2 || a[0] != '-' {
+			if c.Leading {
+				return args, nil
+			}
+			words, args = append(words, a), args[1:]
+			continue
+		}
+		rest, err := c.take(rows, args)
+		if err != nil {
+			return nil, err
+		}
+		args = rest
+	}
+	return words, nil
+}
+
+// take reads one option off the front of args.
+func (c *Command) take(rows []Option, args []string) ([]string, error) {
+	name, value, has := strings.Cut(args[0], "=")
+	args = args[1:]
+	o := find(rows, name)
+	switch {
+	case o == nil:
+		return nil, &Mistake{"unknown option " + quote(name), c.nearest(rows, name)}
+	case o.optional():
+		// a value only behind =: the next word is the command's
+	case o.Arg == "" && has:
+		return nil, &Mistake{"--" + o.Name + " takes no value", ""}
+	case o.wants() && !has:
+		if len(args) == 0 {
+			return nil, &Mistake{fmt.Sprintf("--%s wants a value (%s)", o.Name, o.Arg), ""}
+		}
+		value, args = args[0], args[1:]
+	}
+	if value == "" && o.Filled {
+		return nil, &Mistake{fmt.Sprintf("--%s wants a value (%s), not an empty one", o.Name, o.Arg), ""}
+	}
+	if err := o.Set(value); err == ErrHelp {
+		return nil, err
+	} else if err != nil {
+		return nil, fmt.Errorf("--%s: %w", o.Name, err)
+	}
+	return args, nil
+}
+
+func (c *Command) nearest(rows []Option, word string) string {
+	names := make([]string, len(rows))
+	for i := range rows {
+		names[i] = rows[i].Name
+	}
+	if best := policy.Nearest(strings.TrimLeft(word, "-"), names); best != "" {
+		return "did you mean --" + best + "?"
+	}
+	return "see sbx " + c.Name + " --help"
+}
+
+// Usage is how the command is typed, a line each way.
+func (c *Command) Usage() []string {
+	var out []string
+	if c.Bare || len(c.Verbs) == 0 {
+		out = append(out, strings.TrimSpace("sbx "+c.Name+" "+cmp.Or(c.Full, c.Args)))
+	}
+	if c.Bare {
+		for i := range c.Verbs {
+			out = append(out, c.Verbs[i].Usage()...)
+		}
+	}
+	return out
+}
+
+// HelpText is what --help says.
+func (c *Command) HelpText() string {
+	var b strings.Builder
+	if len(c.Verbs) > 0 && !c.Bare {
+		b.WriteString("usage: sbx " + c.Name + " VERB ...\n\n")
+		for _, v := range c.Verbs {
+			_, name, _ := strings.Cut(v.Name, " ")
+			fmt.Fprintf(&b, "  %-30s %s\n", strings.TrimSpace(name+" "+v.Args), v.Help)
+		}
+		b.WriteString("\nsbx " + c.Name + " VERB --help says more.\n")
+		return b.String()
+	}
+	b.WriteString("usage: " + strings.Join(c.Usage(), "\n       ") + "\n\n" + c.paragraph() + "\n")
+	group := "none of them"
+	for _, o := range c.Options() {
+		if c.Borrows && o.Group != "" {
+			continue
+		}
+		if o.Group != group {
+			if group = o.Group; group != "" {
+				b.WriteString("\n" + group + ":\n")
+			} else {
+				b.WriteString("\n")
+			}
+		}
+		left := o.Synopsis()
+		if o.Short == "" {
+			left = "    " + left
+		}
+		fmt.Fprintf(&b, "  %-26s %s\n", left, o.Help)
+	}
+	return b.String()
+}
+
+// paragraph is what a command does, in sentences.
+func (c *Command) paragraph() string {
+	if c.Text != "" {
+		return c.Text
+	}
+	return Sentence(c.Help)
+}
+
+// Sentence makes one of a line of help.
+func Sentence(s string) string {
+	if s = strings.TrimSuffix(s, "."); s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:] + "."
+}
