@@ -17,7 +17,7 @@ type Toggles struct {
 
 const (
 	sIFMT, sIFBLK, sIFCHR = 0o170000, 0o060000, 0o020000
-	suidBits              = 0o6000
+	suidBits, sgidBit     = 0o6000, 0o2000
 	oCreatOrTmpfile       = 0o100 | 0o20000000 // O_CREAT | __O_TMPFILE, the same on all four architectures
 	atEmptyPath           = 0x1000
 	wOK                   = 2

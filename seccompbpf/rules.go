@@ -15,6 +15,11 @@ func (b *builder) modeBits() {
 	bits := func(arg uint8) Cond { return Cond{Arg: arg, Op: AnyBits, Mask: suidBits} }
 	creates := func(arg uint8) Cond { return Cond{Arg: arg, Op: AnyBits, Mask: oCreatOrTmpfile} }
 	const why = "a file with a set-user-id or set-group-id bit would carry the user's rights on the host"
+	if b.t.Writes { // of a directory in a judged tree it only passes the group on, as core.sharedRepository wants it
+		group := func(arg uint8) []Cond { return []Cond{{Arg: arg, Op: MaskedEq, Mask: suidBits, Value: sgidBit}} }
+		b.add(Notify, "the broker sets the set-group-id bit of directories alone", group(1), "chmod", "fchmod")
+		b.add(Notify, "the broker sets the set-group-id bit of directories alone", group(2), "fchmodat", "fchmodat2")
+	}
 	b.add(Errno(EPERM), why, []Cond{bits(1)}, "chmod", "fchmod", "creat", "mknod")
 	b.add(Errno(EPERM), why, []Cond{bits(2)}, "fchmodat", "fchmodat2", "mknodat")
 	b.add(Errno(EPERM), why, []Cond{bits(3), creates(2)}, "openat")

@@ -54,6 +54,9 @@ func (s *server) first(n *notif, sc *scratch) {
 	case c == nil:
 		s.refuse(n, seccompbpf.Name(seccompbpf.Arch(n.arch), int(n.nr)), "", unix.EPERM, "the call is refused by policy")
 		return
+	case c.setsGroup(n): // a carrier lets nothing of that come here
+		s.fail(n.id, unix.EPERM)
+		return
 	case c.kind == kindConnect || c.kind == kindBind || c.kind == kindSocketcall:
 		s.address(n, c)
 		return
@@ -89,6 +92,11 @@ func (s *server) first(n *notif, sc *scratch) {
 	default:
 		s.slow(n, c, flags, names[:count], worst == cold && (c.kind != kindExec || s.Grafter == nil))
 	}
+}
+
+// setsGroup says whether a call would set the set-group-id bit, which the filter hands over for directories that a carrier changes.
+func (c *call) setsGroup(n *notif) bool {
+	return c.op == "chmod" && n.args[max(int(c.path)+1, 1)]&unix.S_ISGID != 0
 }
 
 // names copies the path or the two paths of a call. Where that fails it answers and returns false.

@@ -22,7 +22,7 @@ func (j *job) alter() bool {
 		fd, e := openAt(n.root.fd, nulled(n.rel), unix.O_PATH|unix.O_NOFOLLOW, 0)
 		if e == 0 && exact != nil && !exact.is(fd) { // it was moved or removed since it was opened
 			unix.Close(fd)
-			j.call.Continue()
+			j.kernel()
 			return true
 		}
 		if e == 0 && !(j.followed() && isLink(fd)) {
@@ -54,6 +54,11 @@ func (j *job) followed() bool { return j.d.followed(j.flags) }
 func isLink(fd int) bool {
 	var st unix.Stat_t
 	return unix.Fstat(fd, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFLNK
+}
+
+func isDirectory(fd int) bool {
+	var st unix.Stat_t
+	return unix.Fstat(fd, &st) == nil && typeOf(st) == unix.S_IFDIR
 }
 
 // object is the identity of what a descriptor of the caller's is.
@@ -108,6 +113,9 @@ func (j *job) judged(n *name, fd int) bool {
 	}
 	if no != 0 {
 		return j.refuse(n, v)
+	}
+	if j.setsGroup() && !isDirectory(fd) {
+		return j.answer(unix.EPERM)
 	}
 	e := j.does(nulled(ownFd(fd)))
 	return j.answer(e)

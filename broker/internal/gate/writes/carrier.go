@@ -183,6 +183,9 @@ func (k *Carrier) Take(c *notify.Call) bool {
 
 // elsewhere is for a call that leads to none of the trees.
 func (j *job) elsewhere() bool {
+	if j.setsGroup() {
+		return j.answer(unix.EPERM)
+	}
 	if j.Shared && j.d.path >= 0 || j.Shared && j.d.kind == kindBind {
 		return false
 	}
@@ -193,8 +196,21 @@ func (j *job) elsewhere() bool {
 // refuse notes a refusal and lets the kernel say it in its own words: to it, the tree is read-only.
 func (j *job) refuse(n *name, r ruling) bool {
 	j.tell(n, r.Why, nil)
-	j.call.Continue()
+	j.kernel()
 	return true
+}
+
+// kernel lets the kernel carry a call out, but never one that sets the set-group-id bit: it could be a file's.
+func (j *job) kernel() {
+	if j.setsGroup() {
+		j.call.Fail(unix.EPERM)
+		return
+	}
+	j.call.Continue()
+}
+
+func (j *job) setsGroup() bool {
+	return j.d.op == "chmod" && j.call.Arg(int(j.d.arg))&unix.S_ISGID != 0
 }
 
 func (j *job) tell(n *name, why string, err error) {
