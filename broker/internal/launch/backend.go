@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -93,17 +95,29 @@ func (Passthrough) Name() string { return "passthrough" }
 // Available implements Backend.
 func (Passthrough) Available() error { return nil }
 
+// heard are the signals to pass on: not what this process was told to ignore, so that the program ignores it as well.
+func heard() []syscall.Signal {
+	return slices.DeleteFunc(slices.Clone(forwarded[:]), func(s syscall.Signal) bool { return signal.Ignored(s) })
+}
+
 // Execute implements Backend.
 func (Passthrough) Execute(ctx context.Context, j Job) (Result, error) {
 	begin := time.Now()
 	files := make([]*os.File, 3)
 	copy(files, j.Stdio[:])
+	var p *os.Process
+	started := make(chan struct{})
+	if !j.Stays { // before the program can have said anything: whoever has heard from it may send it a signal
+		defer forward(heard(), j.Signals, func(s syscall.Signal) {
+			if <-started; p != nil {
+				_ = p.Signal(s)
+			}
+		})()
+	}
 	p, err := os.StartProcess(j.Path, j.Argv, &os.ProcAttr{Env: j.Env, Files: files})
+	close(started)
 	if err != nil {
 		return Result{}, &ExecError{Status: 126, Path: j.Path, Err: err}
-	}
-	if !j.Stays {
-		defer forward(forwarded[:], j.Signals, func(s syscall.Signal) { _ = p.Signal(s) })()
 	}
 	expired := false
 	if j.Timeout > 0 {
