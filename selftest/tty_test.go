@@ -41,7 +41,8 @@ type terminal struct {
 //	answer "KEY"       type KEY at a question, again while the question stands: keys that come too early do not count
 //	size ROWS COLUMNS  change the size of the window
 //	foreground CMD...  wait until a process with this command line has the keys of its terminal
-//	sleep DURATION
+//	state LETTER CMD...  wait until a process with this command line is in this state of ps: S waits, T is stopped
+//	closed             wait until nothing has the terminal open any more
 //	signal NAME        send INT, TERM, HUP, CONT … to the command itself
 //	hangup             close the terminal
 //	exit N             wait for the end with exit status N
@@ -165,10 +166,11 @@ func (t *terminal) say(line string) error {
 		return t.size(rows, cols)
 	case "foreground":
 		return foreground(rest)
-	case "sleep":
-		d, err := time.ParseDuration(rest)
-		time.Sleep(d)
-		return err
+	case "state":
+		letter, text, _ := strings.Cut(rest, " ")
+		return process(text, func(stat []string) bool { return stat[0] == letter })
+	case "closed":
+		return t.untilClosed()
 	case "signal":
 		return t.cmd.Process.Signal(unix.SignalNum("SIG" + rest))
 	case "hangup":
@@ -222,8 +224,30 @@ func (t *terminal) expectWithin(pattern string, patience time.Duration) error {
 	}
 }
 
+// untilClosed waits for the end of all that the terminal can say.
+func (t *terminal) untilClosed() error {
+	for timeout := time.After(dialogPatience); ; {
+		t.mu.Lock()
+		closed := t.closed
+		t.mu.Unlock()
+		if closed {
+			return nil
+		}
+		select {
+		case <-t.more:
+		case <-timeout:
+			return fmt.Errorf("still open after %v", dialogPatience)
+		}
+	}
+}
+
 // foreground waits for a process with this command line that runs and is of its terminal's foreground group.
 func foreground(text string) error {
+	return process(text, func(stat []string) bool { return stat[0] != "T" && stat[2] == stat[5] })
+}
+
+// process waits for one with this command line whose state, ppid, pgrp, session, tty_nr and tpgid are wanted.
+func process(text string, wanted func(stat []string) bool) error {
 	for end := time.Now().Add(dialogPatience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		list, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 		for _, p := range list {
@@ -232,13 +256,12 @@ func foreground(text string) error {
 				continue
 			}
 			stat, _ := os.ReadFile(strings.TrimSuffix(p, "cmdline") + "stat")
-			f := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])) // state, ppid, pgrp, session, tty_nr, tpgid
-			if len(f) > 5 && f[0] != "T" && f[2] == f[5] {
+			if f := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])); len(f) > 5 && wanted(f) {
 				return nil
 			}
 		}
 	}
-	return fmt.Errorf("no such process in the foreground within %v", dialogPatience)
+	return fmt.Errorf("no such process within %v", dialogPatience)
 }
 
 func (t *terminal) exit(want string) error {

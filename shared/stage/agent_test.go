@@ -144,11 +144,12 @@ func TestAgentUngrafts(t *testing.T) {
 	if err := os.WriteFile(host+"/x", []byte("hello\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	a, wait := guest(t, fmt.Sprintf(waitFor+"exec 3< /g/x; while [ -e /g/x ]; do sleep 0.05; done; cat <&3", "/g/x"))
+	said, until := saying(t)
+	a, wait := guest(t, fmt.Sprintf(waitFor+"exec 3< /g/x; : >/said/opened; while [ -e /g/x ]; do sleep 0.05; done; cat <&3", "/g/x"), said...)
 	if err := a.Graft(Graft{Source: host, Target: "/g", Access: plan.ReadOnly}); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(200 * time.Millisecond)
+	until("opened")
 	if err := a.Ungraft("/g"); err != nil {
 		t.Fatal(err)
 	}
@@ -255,6 +256,22 @@ func TestAgentOverlay(t *testing.T) {
 	}
 }
 
+// saying is a directory in which a guest makes files to say how far it is, and the wait for one.
+func saying(t *testing.T) ([]plan.Mount, func(name string)) {
+	dir := t.TempDir()
+	return []plan.Mount{{Kind: plan.Dir, Target: "/said", Mode: 0o755}, {Kind: plan.Bind, Source: plan.Bytes(dir), Target: "/said", Access: plan.ReadWrite}}, func(name string) {
+		t.Helper()
+		for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+			if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+				return
+			}
+			if time.Now().After(end) {
+				t.Fatalf("the guest did not come to %q", name)
+			}
+		}
+	}
+}
+
 func between(s, from, to string) string {
 	_, s, _ = strings.Cut(s, from)
 	s, _, _ = strings.Cut(s, to)
@@ -267,9 +284,10 @@ func TestAgentPlaces(t *testing.T) {
 	if err := os.WriteFile(host+"/x", []byte("hello\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	said, until := saying(t)
 	deep := "/p" + strings.Repeat("/d", 30)
-	a, wait := guest(t, fmt.Sprintf(waitFor+"cat %[1]s /to; mkdir /p/n || echo kept; mkdir /n || echo kept; ls %[2]s; until [ ! -e /p/gone ]; do sleep 0.05; done; until [ ! -e %[1]s ]; do sleep 0.05; done; echo end",
-		deep+"/dir/x", deep+"/file"))
+	a, wait := guest(t, fmt.Sprintf(waitFor+"cat %[1]s /to; mkdir /p/n || echo kept; mkdir /n || echo kept; ls %[2]s; : >/said/seen; until [ ! -e /p/gone ]; do sleep 0.05; done; until [ ! -e %[1]s ]; do sleep 0.05; done; echo end",
+		deep+"/dir/x", deep+"/file"), said...)
 	for _, p := range []string{"/", "/p", deep + "/dir", "/p/gone", "/p/gone"} {
 		if err := a.Place(p, SpotDir, ""); err != nil {
 			t.Fatal(err)
@@ -296,7 +314,7 @@ func TestAgentPlaces(t *testing.T) {
 	if err := a.Unplace("/none"); err != nil {
 		t.Error(err)
 	}
-	time.Sleep(200 * time.Millisecond)
+	until("seen")
 	if err := a.Ungraft(deep + "/dir"); err != nil {
 		t.Error(err)
 	}

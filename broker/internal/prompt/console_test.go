@@ -139,11 +139,16 @@ func (p *pane) question() {
 	p.until("the question", func(s string) bool { return strings.Contains(s, "[kobalu] cat wants to read /a/b/c") })
 }
 
-func (p *pane) answer() string {
+// answer presses a key at the question, and again while there is no answer: a key counts only after a time without one.
+func (p *pane) answer(key string) string {
 	p.t.Helper()
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(25 * time.Millisecond) {
-		if b, err := os.ReadFile(filepath.Join(p.dir, "answer")); err == nil && len(b) > 0 {
-			return string(b)
+	for range 5 {
+		time.Sleep(600 * time.Millisecond)
+		p.keys(key)
+		for end := time.Now().Add(25 * time.Second); time.Now().Before(end); time.Sleep(25 * time.Millisecond) {
+			if b, err := os.ReadFile(filepath.Join(p.dir, "answer")); err == nil && len(b) > 0 {
+				return string(b)
+			}
 		}
 	}
 	p.t.Fatalf("no answer; the screen is:\n%s", p.show())
@@ -174,7 +179,7 @@ func TestFullScreenProgramsAreRestored(t *testing.T) {
 	}{
 		"vim":  {[]string{"vim", "-u", "NONE", "-N", f}, "line 22", []string{"i", "hello", "Escape"}, "helloline 0"},
 		"less": {[]string{"less", f}, "line 22", []string{"Space"}, "line 40"},
-		"tmux": {[]string{"env", "-u", "TMUX", "tmux", "-L", fmt.Sprintf("sbxtest%d", os.Getpid()), "-f", "/dev/null", "new-session", "sh", "-c", "cat " + f + "; exec sh"}, "line 199", []string{"echo th''en", "Enter"}, "then"},
+		"tmux": {[]string{"env", "-u", "TMUX", "tmux", "-L", fmt.Sprintf("sbxtest%d", os.Getpid()), "-f", "/dev/null", "new-session", "sh", "-c", "cat " + f + "; exec sh"}, "line 199 of the file\n$", []string{"echo th''en", "Enter"}, "then"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -183,7 +188,6 @@ func TestFullScreenProgramsAreRestored(t *testing.T) {
 				t.Cleanup(func() { _ = exec.Command("tmux", "-L", c.argv[5], "kill-server").Run() })
 			}
 			p.until("the program", func(s string) bool { return strings.Contains(s, c.full) })
-			time.Sleep(200 * time.Millisecond)
 			// Programs do not repeat a message in the last row; the text is what counts.
 			body := func(s string) string { return strings.Join(strings.Split(s, "\n")[:23], "\n") }
 			before := body(p.show())
@@ -191,9 +195,7 @@ func TestFullScreenProgramsAreRestored(t *testing.T) {
 			if s := p.show(); name != "tmux" && strings.Count(s, "\n") == 24 && !strings.Contains(strings.Split(s, "\n")[23], "[kobalu]") {
 				t.Errorf("the question is not in the last row:\n%s", s)
 			}
-			time.Sleep(600 * time.Millisecond)
-			p.keys("s")
-			if a := p.answer(); a != "true file tty" {
+			if a := p.answer("s"); a != "true file tty" {
 				t.Errorf("answer %q", a)
 			}
 			p.until("the old screen", func(s string) bool { return body(s) == before && !strings.Contains(s, "kobalu") })
@@ -216,9 +218,7 @@ func TestShellLineIsKept(t *testing.T) {
 	p.keys("echo on", "e")
 	p.until("the line", func(s string) bool { return strings.Contains(s, "$ echo one") })
 	p.question()
-	time.Sleep(600 * time.Millisecond)
-	p.keys("n")
-	if a := p.answer(); a != "false once tty" {
+	if a := p.answer("n"); a != "false once tty" {
 		t.Errorf("answer %q", a)
 	}
 	p.until("the old screen", func(s string) bool {
@@ -228,22 +228,26 @@ func TestShellLineIsKept(t *testing.T) {
 	p.until("the output", func(s string) bool { return strings.Contains(s, "\nonetwo\n") })
 }
 
-// While a question is shown the guest draws nothing, whatever it does.
+// While a question is shown the guest draws nothing, whatever it does: it goes on drawing, and waits where it cannot.
 func TestGuestCannotDrawOverTheQuestion(t *testing.T) {
-	p := newPane(t, "sh", "-c", `while :; do printf '\033[2J\033[H\033(0\033[8m[kobalu] allowed\033[4h\033[?6h\033[5;9r\033]0;'; sleep 0.01; done`)
+	drawn := filepath.Join(t.TempDir(), "drawn")
+	p := newPane(t, "sh", "-c", `while :; do echo >>`+drawn+`; printf '\033[2J\033[H\033(0\033[8m[kobalu] allowed\033[4h\033[?6h\033[5;9r\033]0;'; sleep 0.01; done`)
 	p.until("the guest to draw", func(s string) bool { return strings.Contains(s, "allowed") || strings.TrimSpace(s) == "" })
 	p.question()
 	first := p.show()
-	time.Sleep(300 * time.Millisecond)
+	count := func() int { b, _ := os.ReadFile(drawn); return len(b) }
+	for n, end := count(), time.Now().Add(time.Minute); count() < n+10; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the guest does not go on")
+		}
+	}
 	if s := p.show(); s != first {
 		t.Errorf("the screen changed:\n%s\nthen\n%s", first, s)
 	}
 	if !strings.Contains(first, "[kobalu] cat wants to read /a/b/c") {
 		t.Errorf("%s", first)
 	}
-	time.Sleep(300 * time.Millisecond)
-	p.keys("n")
-	if a := p.answer(); !strings.HasPrefix(a, "false") {
+	if a := p.answer("n"); !strings.HasPrefix(a, "false") {
 		t.Errorf("answer %q", a)
 	}
 }

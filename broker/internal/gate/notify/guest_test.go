@@ -69,7 +69,7 @@ func guest(name string, args []string) int {
 	case "alarm":
 		guestAlarm(args[0])
 	case "killed":
-		guestKilled(args[0])
+		guestKilled(args[0], args[1])
 	case "wait":
 		_, _ = os.ReadFile(args[0])
 	case "many":
@@ -356,18 +356,21 @@ func guestAlarm(p string) {
 	fmt.Println(got, len(c) > 0)
 }
 
-func guestKilled(p string) {
+// guestKilled kills who waits for an answer about p, when the file asked says that the question has come.
+func guestKilled(p, asked string) {
 	cmd := exec.Command(os.Args[0], p)
 	cmd.Env = append(os.Environ(), "SBX_GUEST=wait")
 	if err := cmd.Start(); err != nil {
 		fmt.Println(err)
 		return
 	}
-	time.Sleep(150 * time.Millisecond)
+	for _, err := os.Stat(asked); err != nil; _, err = os.Stat(asked) {
+		time.Sleep(time.Millisecond)
+	}
 	at := time.Now()
 	_ = cmd.Process.Kill()
 	err := cmd.Wait()
-	fmt.Println(err, time.Since(at) < 50*time.Millisecond)
+	fmt.Println(err, time.Since(at) < 30*time.Second)
 }
 
 func guestMany(p string) int {

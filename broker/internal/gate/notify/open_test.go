@@ -226,14 +226,15 @@ func TestKilledWaiter(t *testing.T) {
 	w := newWorld(t)
 	var ended atomic.Bool
 	w.opt.Ask = func(ctx context.Context, a Ask) Answer {
+		w.file("rw/asked", "")
 		select {
 		case <-ctx.Done():
 			ended.Store(true)
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 		}
 		return Answer{Allow: true}
 	}
-	w.want(w.guest("killed", w.path("gated/yes")), "signal: killed true")
+	w.want(w.guest("killed", w.path("gated/yes"), w.path("rw/asked")), "signal: killed true")
 	if !ended.Load() {
 		t.Error("the question outlived its asker")
 	}
