@@ -32,7 +32,7 @@ type blocked struct {
 func (b *blocked) listen(f *os.File) {
 	var carrier notify.Carrier
 	var err error
-	if b.writes.carries() {
+	if b.writes.any() {
 		if carrier, err = b.writes.carrier(false); err != nil {
 			b.print(err.Error())
 		}

@@ -192,7 +192,7 @@ func (a *asking) listen(f *os.File) {
 	defer cancel()
 	n := gate.Notify{Listener: f, View: a.view, Ask: a.arb.Ask, Log: a.note, Taken: &a.asked, Connect: a.doors.connect}
 	a.mounts.join(&n)
-	if a.refused.writes.carries() {
+	if a.refused.writes.any() {
 		var err error
 		if n.Carrier, err = a.refused.writes.carrier(true); err != nil {
 			a.t.warn(err.Error())

@@ -200,42 +200,39 @@ func (x *explainer) hiddenHere(p string, a policy.Access, row *answerRow, byOpti
 
 // guarded is about the names that sbx keeps from changing, or hides, in writable projects.
 func (x *explainer) guarded(p string, a policy.Access, row *answerRow) bool {
-	for i := range x.plan.Mounts {
-		m := &x.plan.Mounts[i]
-		rel, below := strings.CutPrefix(p, string(m.Target)+"/")
-		if m.Kind != plan.Fuse || !below {
-			continue
-		}
-		judge, err := guardJudge(x.in, m)
-		if err != nil {
-			return false
-		}
-		v, name := x.judged(judge, string(m.Target), rel)
-		switch {
-		case v.Action == guard.Free:
-			return false
-		case v.Action == guard.Hide:
-			if h := policy.HiddenBy(x.env.Hidden, policy.KindPath, p); h != nil {
-				return false // said better by the layer that asked for it
-			}
-			row.Decision, row.Layer, row.Rule, row.Reason = "absent", "secret", "names of secrets in a project", "environment files and keys do not exist inside a project"
-			row.Scope, row.Once = "built-in", "sbx run --rw "+shellQuote(p)
-			row.Change = "none that lasts: copy what the program needs to a name that is no secret's"
-			return true
-		case a != policy.Write:
-			return false
-		}
-		row.Decision, row.Layer, row.Scope, row.Rule, row.Reason = "deny", "guard", "built-in", name, v.Why
-		switch v.Action {
-		case guard.Check:
-			row.Reason += " (docs/git.md)"
-		case guard.Text:
-			row.Reason += "; one that git makes for a submodule or a worktree may be written"
-		}
-		row.Once, row.Change = "sbx run --rw "+shellQuote(p), "none that lasts: change it outside of the sandbox"
-		return true
+	m := guardedTop(x.plan, p)
+	if m == nil || string(m.Target) == p {
+		return false
 	}
-	return false
+	judge, err := guardJudge(x.in, m)
+	if err != nil {
+		return false
+	}
+	v, name := x.judged(judge, string(m.Target), strings.TrimPrefix(p, string(m.Target)+"/"))
+	switch {
+	case v.Action == guard.Free:
+		return false
+	case v.Action == guard.Hide:
+		if h := policy.HiddenBy(x.env.Hidden, policy.KindPath, p); h != nil {
+			return false // said better by the layer that asked for it
+		}
+		row.Decision, row.Layer, row.Rule = "absent", "secret", "names of secrets in a project"
+		row.Reason = "environment files and keys do not exist inside a project"
+		row.Scope, row.Once = "built-in", "sbx run --rw "+shellQuote(p)
+		row.Change = "none that lasts: copy what the program needs to a name that is no secret's"
+		return true
+	case a != policy.Write:
+		return false
+	}
+	row.Decision, row.Layer, row.Scope, row.Rule, row.Reason = "deny", "guard", "built-in", name, v.Why
+	switch v.Action {
+	case guard.Check:
+		row.Reason += " (docs/git.md)"
+	case guard.Text:
+		row.Reason += "; one that git makes for a submodule or a worktree may be written"
+	}
+	row.Once, row.Change = "sbx run --rw "+shellQuote(p), "none that lasts: change it outside of the sandbox"
+	return true
 }
 
 // judged is the verdict on rel, and the guarded name that it is at or below.

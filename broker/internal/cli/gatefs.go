@@ -63,6 +63,18 @@ func (a *asking) fuse(p *plan.Plan, guard func(*stage.Child, *plan.Mount, int) e
 	}
 }
 
+// grounds are those of the engine with an agent; nil if there is none.
+func (a *asking) grounds() *grounds {
+	switch {
+	case a == nil:
+	case a.files != nil:
+		return a.files.grounds
+	case a.mounts != nil && a.mounts.able():
+		return a.mounts.grounds
+	}
+	return nil
+}
+
 // standing is called when the sandbox stands.
 func (a *asking) standing(c *stage.Child, p *plan.Plan) {
 	switch {
@@ -258,7 +270,7 @@ func (g *fileGate) Is(pid int) bool {
 }
 
 // mounter waits until there is an agent.
-func (g *fileGate) mounter() (*stage.Agent, error) {
+func (g *grounds) mounter() (*stage.Agent, error) {
 	select {
 	case <-g.ready:
 		return g.agent, nil

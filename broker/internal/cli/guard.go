@@ -27,17 +27,19 @@ func (t *term) serveGuard(in *planner.Input, p *plan.Plan, asks *asking, refused
 	var looked atomic.Int32
 	configs := &guard.Configs{Elsewhere: changes.Elsewhere(p)}
 	return func(c *stage.Child, m *plan.Mount, fd int) error {
-		judge, err := guardJudge(in, m)
+		_, place, err := guardedAt(in, p, string(m.Target))
 		if err != nil {
 			return err
 		}
-		tree := gatefs.Tree{Dirs: []gatefs.Dir{{Path: "/", Host: string(m.Source), Kind: gatefs.Guarded, Judge: judge}}}
+		tree := gatefs.Tree{Dirs: []gatefs.Dir{{Path: "/", Host: string(m.Source), Kind: gatefs.Guarded, Zone: place}}}
 		s, err := gatefs.New(fd, tree, gatefs.Options{
 			Owner:   gatefs.Owner{UID: in.Facts.UID, GID: in.Facts.GID},
 			Root:    string(m.Target),
 			Secrets: secrets.New(host.FS{}, in.Own, in.GitDir),
 			Session: session,
-			Check:   func(p string, old, next []byte) error { return configs.Check(inProject(in, m, p), old, next) },
+			Check: func(p string, old, next []byte) error {
+				return configs.Check(inProject(in, path.Join(string(m.Target), p)), old, next)
+			},
 			Refused: func(r gatefs.Request) {
 				if looked.Add(1) <= maxLooked {
 					r.PID = outside(c.PID, r.PID)
@@ -148,11 +150,11 @@ var errKept = errors.New("the host has a file of this name, which is hidden and 
 var errGuarded = errors.New("guarded: it decides what runs outside of the sandbox")
 
 // inProject is the place in the project of a file of a guarded directory; its whole path if it is not there.
-func inProject(in *planner.Input, m *plan.Mount, p string) string {
-	if string(m.Target) != in.Project {
-		return path.Join(string(m.Target), p)
+func inProject(in *planner.Input, p string) string {
+	if in.Project == "" || !host.Within(p, in.Project) {
+		return p
 	}
-	return strings.TrimPrefix(p, "/")
+	return strings.TrimPrefix(strings.TrimPrefix(p, in.Project), "/")
 }
 
 // guardJudge is the judge of a guarded directory; the first rule that matches a name decides. What the plan
@@ -182,7 +184,7 @@ func guardJudge(in *planner.Input, m *plan.Mount) (*guard.Judge, error) {
 		}
 	}
 	options := []guard.Option{guard.HideSecrets}
-	if foldsCase(string(m.Source)) {
+	if foldsCase(dir) {
 		options = append(options, guard.FoldAll)
 	}
 	return guard.NewJudge(append(append(out, guard.BuiltIn()...), shown...), options...)

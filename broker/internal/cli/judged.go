@@ -4,7 +4,10 @@ import (
 	"os"
 	"path"
 	"runtime"
+	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 
 	"sbx/broker/internal/changes"
 	"sbx/broker/internal/gate/gatefs"
@@ -13,6 +16,7 @@ import (
 	"sbx/broker/internal/guard"
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/planner"
+	"sbx/broker/internal/secrets"
 	"sbx/shared/plan"
 )
 
@@ -23,6 +27,9 @@ type judged struct {
 	refused *blocked
 	plan    *plan.Plan
 	roots   []writes.Root
+	carries atomic.Pointer[writes.Carrier]
+	making  sync.Mutex // see writes.Options
+	covers  covers
 	session guard.Session // what the session made itself: who serves the rest of a project knows it too
 }
 
@@ -31,7 +38,15 @@ func (j *judged) tree(m *plan.Mount, root *os.File) {
 	j.roots = append(j.roots, writes.Root{Path: string(m.Target), Tree: root})
 }
 
-func (j *judged) carries() bool { return j != nil && len(j.roots) > 0 }
+func (j *judged) any() bool { return j != nil && len(j.roots) > 0 }
+
+// end has what the session wrote looked at for the last time.
+func (j *judged) end() {
+	if k := j.carries.Load(); k != nil {
+		k.End()
+	}
+	j.covers.end()
+}
 
 // carrier makes the one that does it; shared as in writes.Options.
 func (j *judged) carrier(shared bool) (notify.Carrier, error) {
@@ -41,59 +56,102 @@ func (j *judged) carrier(shared bool) (notify.Carrier, error) {
 	configs := &guard.Configs{Elsewhere: changes.Elsewhere(j.plan)}
 	id := j.plan.Identity
 	o := writes.Options{Session: &j.session, Shared: shared, NoLinks: j.in.NoSymFollow, Refused: j.refuse,
+		Places: j.places(), Links: links(j.plan),
+		Secrets: secrets.New(host.FS{}, j.in.Own, j.in.GitDir), Making: &j.making,
 		InsideUID: id.InsideUID, OutsideUID: id.OutsideUID, InsideGID: id.InsideGID, OutsideGID: id.OutsideGID}
 	for _, r := range j.roots {
-		r.Places = j.places(r.Path)
-		m := j.granted(r.Path)
-		judge, err := guardJudge(j.in, m)
+		top, place, err := guardedAt(j.in, j.plan, r.Path)
 		if err != nil {
 			return nil, err
 		}
-		r.Granted = string(m.Target)
-		above := strings.TrimPrefix(strings.TrimPrefix(r.Path, r.Granted), "/")
-		r.Place = placeOf(judge, r.Granted, above)
+		r.Granted, r.Place = top, place
 		r.Check = func(rel string, old, next []byte) error {
-			return configs.Check(inProject(j.in, m, path.Join(above, rel)), old, next)
+			return configs.Check(inProject(j.in, path.Join(r.Path, rel)), old, next)
 		}
 		o.Roots = append(o.Roots, r)
 	}
-	return writes.New(o), nil
+	k := writes.New(o)
+	j.carries.Store(k)
+	return k, nil
 }
 
-// granted is the operation of the guarded directory that a tree lies in, or is.
-func (j *judged) granted(dir string) *plan.Mount {
-	for i := range j.plan.Mounts {
-		if m := &j.plan.Mounts[i]; m.Kind == plan.Fuse && m.Target != "/" && host.Within(dir, string(m.Target)) {
-			return m
+// guardedAt is the guarded directory that dir is, or lies in, and what holds in dir.
+func guardedAt(in *planner.Input, p *plan.Plan, dir string) (string, *guard.Place, error) {
+	top := guardedTop(p, dir)
+	judge, err := guardJudge(in, top)
+	if err != nil {
+		return "", nil, err
+	}
+	granted := string(top.Target)
+	return granted, placeOf(judge, granted, strings.TrimPrefix(strings.TrimPrefix(dir, granted), "/")), nil
+}
+
+// guardedTop is the operation of the outermost guarded directory that a path lies in, or is; nil if there is none.
+func guardedTop(p *plan.Plan, name string) (top *plan.Mount) {
+	for i := range p.Mounts {
+		m := &p.Mounts[i]
+		guards := m.Kind == plan.Judged || m.Kind == plan.Fuse && m.Target != "/"
+		if guards && host.Within(name, string(m.Target)) && (top == nil || len(m.Target) < len(top.Target)) {
+			top = m
 		}
 	}
-	return &plan.Mount{Target: plan.Bytes(dir)}
+	return top
 }
 
 // placeOf is what holds in a directory below the granted one.
 func placeOf(judge *guard.Judge, granted, rel string) *guard.Place {
 	p := judge.Root()
-	for at := granted; rel != ""; {
+	for at := granted; ; {
 		if _, err := os.Lstat(at + "/HEAD"); err == nil {
 			p = p.Repository()
+		}
+		if rel == "" {
+			return p
 		}
 		var name string
 		name, rel, _ = strings.Cut(rel, "/")
 		p, at = p.Below(name), at+"/"+name
 	}
-	return p
 }
 
-// places are what is mounted on a tree after it was covered.
-func (j *judged) places(dir string) (out []string) {
-	covered := false
+// places are what is mounted on the trees after they were covered.
+func (j *judged) places() (out []writes.Place) {
+	var covered []string
 	for i := range j.plan.Mounts {
 		m := &j.plan.Mounts[i]
-		p := string(m.Target)
-		if p == dir && m.Kind == plan.Judged {
-			covered = true
-		} else if covered && p != dir && host.Within(p, dir) {
-			out = append(out, p)
+		p := writes.Place{Path: string(m.Target)}
+		switch {
+		case m.Kind == plan.Judged:
+			covered = append(covered, p.Path)
+			continue
+		case !slices.ContainsFunc(covered, func(top string) bool { return host.Within(p.Path, top) }):
+			continue
+		case m.Kind == plan.Fuse:
+			p.How = writes.Served
+		case m.Kind == plan.Bind && m.Why == planner.NativeWhy:
+			p.How = writes.Native
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// links are those of the sandbox's own directories.
+func links(p *plan.Plan) map[string]string {
+	out := map[string]string{}
+	for i := range p.Mounts {
+		if m := &p.Mounts[i]; m.Kind == plan.Symlink {
+			out[string(m.Target)] = string(m.Source)
+		}
+	}
+	if p.Gate == nil {
+		return out
+	}
+	for _, d := range p.Gate.Dirs {
+		for _, n := range d.Names {
+			if n.Kind == plan.Symlink {
+				out[path.Join(string(d.Path), string(n.Name))] = string(n.Target)
+			}
 		}
 	}
 	return out
@@ -101,5 +159,5 @@ func (j *judged) places(dir string) (out []string) {
 
 // refuse records what was not carried out.
 func (j *judged) refuse(r writes.Refusal) {
-	kept(r.Path, gatefs.Request{PID: r.PID, Path: r.Path, Why: r.Err}, j.asks, j.refused)
+	kept(r.Path, gatefs.Request{PID: r.PID, Path: r.Path, Why: r.Err, Kept: r.Kept}, j.asks, j.refused)
 }

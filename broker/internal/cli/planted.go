@@ -138,7 +138,7 @@ func (l *planted) lines(p *plan.Plan, neutralise bool) []string {
 	}
 	l.repositories = nil
 	slices.Sort(out)
-	out = slices.Concat(out, l.inWorkspaces(), l.rebases(p), l.native(p))
+	out = slices.Concat(out, l.inWorkspaces(), l.rebases(p))
 	var files []string
 	for f := range l.changed {
 		files = append(files, f)
@@ -251,11 +251,12 @@ func (l *planted) rebases(p *plan.Plan) []string {
 	var out []string
 	for i := range p.Mounts {
 		m := &p.Mounts[i]
-		if m.Kind != plan.Fuse || m.Access != plan.ReadWrite || m.Target == "/" {
+		writable := m.Kind == plan.Judged || m.Kind == plan.Fuse && m.Access == plan.ReadWrite
+		if !writable || m.Target == "/" || guardedTop(p, string(m.Target)) != m {
 			continue
 		}
 		for _, dir := range [...]string{"/.git", ""} {
-			todo := string(m.Source) + dir + "/rebase-merge/git-rebase-todo"
+			todo := string(m.Target) + dir + "/rebase-merge/git-rebase-todo"
 			info, err := os.Lstat(todo)
 			if err != nil || !info.Mode().IsRegular() || !changedSince(info, l.began) {
 				continue
@@ -276,64 +277,6 @@ func hasCommand(todo string) bool {
 		}
 	}
 	return false
-}
-
-// native looks through the directories that were mounted natively in guarded trees for guarded names that came while the session ran.
-func (l *planted) native(p *plan.Plan) []string {
-	judge, err := guard.NewJudge(guard.BuiltIn())
-	if err != nil {
-		return []string{err.Error()}
-	}
-	var out []string
-	left := maxLookedThrough
-	for i := range p.Mounts {
-		m := &p.Mounts[i]
-		if top := guardedAbove(p, m); top != "" {
-			at := judge.Root()
-			for name := range strings.SplitSeq(strings.TrimPrefix(string(m.Target), top+"/"), "/") {
-				at = at.Below(name)
-			}
-			out = l.look(string(m.Source), at, &left, out)
-		}
-	}
-	if left < 0 {
-		out = append(out, "made: guarded names in large directories were not all looked for")
-	}
-	return out
-}
-
-// guardedAbove is the guarded tree in which a writable directory of the host was mounted natively by itself.
-func guardedAbove(p *plan.Plan, m *plan.Mount) string {
-	if m.Kind != plan.Bind || m.Access != plan.ReadWrite || m.Source != m.Target || strings.HasSuffix(string(m.Target), "/objects/pack") || p.Judged(string(m.Target)) {
-		return ""
-	}
-	for i := range p.Mounts {
-		if t := &p.Mounts[i]; t.Kind == plan.Fuse && t.Access == plan.ReadWrite && t.Target != "/" && strings.HasPrefix(string(m.Target), string(t.Target)+"/") {
-			return string(t.Target)
-		}
-	}
-	return ""
-}
-
-func (l *planted) look(dir string, at *guard.Place, left *int, out []string) []string {
-	list, err := os.ReadDir(dir)
-	if *left -= len(list); err != nil || *left < 0 {
-		return out
-	}
-	for _, e := range list {
-		p := path.Join(dir, e.Name())
-		v := at.Rule(e.Name(), guard.ByHost)
-		if v.Action != guard.Free {
-			if info, err := e.Info(); err == nil && changedSince(info, l.began) {
-				out = append(out, "made: "+quote(p)+": "+v.Why)
-			}
-			continue
-		}
-		if e.IsDir() {
-			out = l.look(p, at.Below(e.Name()), left, out)
-		}
-	}
-	return out
 }
 
 func changedSince(info os.FileInfo, t time.Time) bool {

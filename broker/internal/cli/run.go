@@ -212,6 +212,7 @@ func (t *term) run(r *request) int {
 		return err
 	}}})
 	net.close()
+	refused.writes.end()
 	if oerr := in.Own.Save(); oerr != nil {
 		t.warn(oerr.Error() + ": what programs made there is hidden in the next run")
 	}

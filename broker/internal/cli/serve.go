@@ -94,6 +94,7 @@ func (v *service) open(h control.Handlers) (*control.Server, error) {
 func (v *service) standing(run *launch.Running) {
 	v.r.nested.standing(run.Child)
 	v.asks.standing(run.Child, run.Plan)
+	v.refused.writes.standing(run.Child, v.t.warn)
 	v.run = run
 	if v.meter.limited.grouped() {
 		run.Freezer = v.meter.limited.group.Freeze

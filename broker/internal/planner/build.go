@@ -91,13 +91,14 @@ func (v *view) plan() (*plan.Plan, []Loss, error) {
 	if in.TTY {
 		p.Fds = append(p.Fds, plan.FdPty)
 	}
-	if in.Judging != nil && slices.ContainsFunc(mounts, func(m plan.Mount) bool { return m.Kind == plan.Judged }) {
+	judged := slices.ContainsFunc(mounts, func(m plan.Mount) bool { return m.Kind == plan.Judged })
+	if judged {
 		p.Seccomp = *in.Judging
 	}
 	if p.Seccomp.Notify {
 		p.Fds = append(p.Fds, plan.FdSeccomp)
 	}
-	if in.Gate || in.Agent {
+	if in.Gate || in.Agent || judged { // for the agent, which covers secrets that appear later
 		p.Fds = append(p.Fds, plan.FdUserNS, plan.FdMountNS)
 	}
 	if in.Containers != nil {

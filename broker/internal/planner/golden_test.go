@@ -38,6 +38,12 @@ func request(fs valuesFS) Input {
 	}
 }
 
+// judging is in with a filter that hands over the calls that write.
+func judging(in Input) Input {
+	in.Judging = &plan.Seccomp{Rules: "default and @writes", Notify: true, Program: []plan.Insn{{Code: 6}}}
+	return in
+}
+
 // hiddenPlaces are a few of the built-in ones, which cli resolves before.
 func hiddenPlaces() []Hide {
 	var out []Hide
@@ -115,6 +121,29 @@ func goldenCases() map[string]func() Input {
 		},
 		"names-below-rw": func() Input {
 			return moderate(machine("/home/u/data/a", "/home/u/data/deep/.netrc : machine a login b password c"), grants(Write, "--rw", "/home/u/data")...)
+		},
+		// The broker carries out what changes a tree: it is mounted natively, and served where it holds a hidden name.
+		"judged":        func() Input { return judging(moderate(machine("/home/u/project/.git/config"))) },
+		"judged-secret": func() Input { return judging(moderate(machine("/home/u/project/.env", "/home/u/project/dist/x"))) },
+		"judged-secret-deep": func() Input {
+			return judging(moderate(machine("/home/u/project/a/b/.env", "/home/u/project/a/b/c/x", "/home/u/project/a/d/x")))
+		},
+		"judged-secrets-everywhere": func() Input {
+			var files []string
+			for i := range plan.MaxFuse + 1 {
+				files = append(files, fmt.Sprintf("/home/u/project/d%d/.env", i))
+			}
+			return judging(moderate(machine(files...)))
+		},
+		"judged-secret-without-fuse": func() Input {
+			in := judging(moderate(machine("/home/u/project/.env")))
+			in.Facts.Fuse = false
+			return in
+		},
+		"judged-below-judged": func() Input {
+			in := judging(moderate(machine("/home/u/project/disk/x", "/home/u/project/sub/.env"), grants(Read, "--ro", "/home/u/project/sub/x.go")...))
+			in.Facts.Mounts = []host.Mount{{Dev: "0:1", Root: "/", Point: "/", Type: "ext4"}, {Dev: "0:2", Root: "/", Point: "/home/u/project/disk", Type: "ext4"}}
+			return in
 		},
 		"many-below-rw": func() Input {
 			var dirs, files []string

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"path"
 	"slices"
-	"sort"
 	"strings"
 
 	"sbx/broker/internal/guard"
@@ -14,10 +13,9 @@ import (
 
 // Bounds of what is mounted natively in a tree that is served.
 const (
-	maxBound     = 256    // sub-directories that are mounted natively
-	bigEnough    = 1500   // directory entries from which walking them through the broker would be felt
+	maxBound     = 64     // sub-directories that are mounted natively
 	maxProtected = 512    // names that are protected one by one where there is no file server
-	guardScan    = 40_000 // directory entries that are looked through for guarded names before something is mounted natively
+	guardScan    = 40_000 // directory entries that are looked through for guarded names that are protected so
 )
 
 // needsGuard says whether the directory is the project, or another that a person made writable: any can hold repositories and be opened as a
@@ -41,54 +39,52 @@ func (v *view) needsGuard(p string) bool {
 	return act == guard.Free || act == guard.Text
 }
 
-// guarded shows a directory with names in it that must stay hidden or unwritten, whatever the host or the program does to them. It is
-// a FUSE file system of the broker's; large sub-directories that hold no such name are bound natively.
+// guarded shows a directory with names in it that must stay hidden or unwritten, whatever the host or the program
+// does to them.
 func (v *view) guarded(p string, n *node, mode Mode, g Grant) error {
-	first := p == v.in.Project || p == v.in.GitDir
-	if !v.in.Facts.Fuse || !first && v.served == maxServed {
+	if v.judges(mode) {
+		return v.judged(p, n, g)
+	}
+	if !v.in.Facts.Fuse || !v.room(p, 1) {
 		return v.covered(p, n, g)
 	}
 	n.live()
-	if !first {
-		v.served++
+	v.serve(p, n, mode, g)
+	return v.below(p, n)
+}
+
+// room takes as many places as trees below p, or p itself, need to be served, if there are so many. The project and
+// its repository have one of their own.
+func (v *view) room(p string, trees int) bool {
+	if p == v.in.Project || p == v.in.GitDir {
+		trees--
 	}
+	if v.served+trees > maxServed {
+		return false
+	}
+	v.served += trees
+	return true
+}
+
+// serve makes a directory a FUSE file system of the broker's. What lies in it and holds no hidden name is mounted
+// natively on it where nothing can be written that way: it is read-only, or in a judged tree.
+func (v *view) serve(p string, n *node, mode Mode, g Grant) {
 	m := plan.Mount{Kind: plan.Fuse, Target: plan.Bytes(p), Source: plan.Bytes(p), Hide: v.hideList(n), Access: plan.ReadOnly, NoExec: g.NoExec, Why: g.Why + ", guarded"}
 	if mode == Write {
 		m.Access = plan.ReadWrite
 	}
 	v.op(m)
-	if v.in.Containers != nil { // what is bound natively would be reached with the rights of subordinate ids
-		return v.below(p, n)
+	if v.in.Containers != nil || mode == Write && !v.judges(mode) { // see judges
+		return
 	}
-	if p == v.in.GitDir {
-		if st, err := v.in.FS.Lstat(p + "/objects/pack"); err == nil && st.Type == host.Dir {
-			v.bind(p+"/objects/pack", mode, g)
-		}
-		return v.below(p, n)
+	dirs := v.plainDirs(p, n, searchDepth)
+	if mode == Read {
+		dirs = v.worthBinding(dirs)
+	} else {
+		g.Why = NativeWhy
 	}
-	if c := n.child(".git"); c == nil || !c.hidden && !c.granted {
-		if st, err := v.in.FS.Lstat(p + "/.git/objects/pack"); err == nil && st.Type == host.Dir {
-			v.bind(p+"/.git/objects/pack", mode, g)
-		}
-	}
-	plain := worthBinding(v.plainDirs(p, n, searchDepth, nil))
-	if mode == Write && len(plain) > 0 && v.in.Judging == nil && v.needsGuard(p) {
-		if found := v.guardedNames(p); len(found.above) > 0 {
-			plain = worthBinding(v.plainDirs(p, n, searchDepth, found.above))
-		}
-		v.sayNative(p, plain)
-	}
-	for _, dir := range plain {
-		v.judged(dir, mode, g)
-	}
-	return v.below(p, n)
-}
-
-func (v *view) sayNative(p string, dirs []string) {
-	if len(dirs) > 0 {
-		v.losses = append(v.losses, Loss{What: "guarded names deep in " + plan.Bytes(p).Quote(),
-			Why: fmt.Sprintf("it is large, so %d of its directories are mounted natively: repositories and editors' settings made there are told of when the run ends, and not refused", len(dirs)),
-			Fix: "--ephemeral, and look at what is applied"})
+	for _, dir := range dirs {
+		v.bind(dir, Read, g)
 	}
 }
 
@@ -153,55 +149,42 @@ func (v *view) guardedNames(top string) guardedFound {
 	return out
 }
 
-// plainDir is a sub-directory of a guarded directory that needs no guard, and how many names are in it, at most
-// bigEnough.
-type plainDir struct {
-	path string
-	size int
-}
-
-// plainDirs are the sub-directories of p that could be bound natively.
-func (v *view) plainDirs(p string, n *node, depth int, special map[string]bool) (found []plainDir) {
+// plainDirs are sub-directories of p, which is served, that hold no hidden name, at most maxBound. What is mounted
+// natively on what is served can be neither removed nor renamed inside, so that what tools delete and make anew is
+// none of them.
+func (v *view) plainDirs(p string, n *node, depth int) (found []string) {
 	list, _ := v.in.FS.ReadDir(p)
 	for _, e := range list {
 		child, c := path.Join(p, e.Name), n.child(e.Name)
 		switch {
+		case len(found) >= maxBound:
+			return found[:maxBound]
 		case e.Type != host.Dir || c != nil && (c.hidden || c.granted):
-		case e.Name == ".git" || depth == searchDepth && guard.Look(e.Name).Action == guard.Guard:
 		case guard.SecretOf(e.Name, true) != nil: // what lies in it is judged name by name
 		case c != nil && (c.hides() || c.finds()):
-			found = append(found, v.plainDirs(child, c, depth-1, special)...)
-		case special[child]:
 			if depth > 0 {
-				found = append(found, v.plainDirs(child, c, depth-1, special)...)
+				found = append(found, v.plainDirs(child, c, depth-1)...)
 			}
 		case !guard.Disposable(e.Name):
-			found = append(found, plainDir{child, v.size(child)})
+			found = append(found, child)
 		}
 	}
 	return found
 }
 
-// worthBinding chooses, in order of their paths, the largest directories until the broker has less than bigEnough
-// names left to serve. What is bound natively has a price: inside, it can be neither removed nor renamed, and
-// nothing can be moved into or out of it without being copied. So nothing of a small project is bound, and never
-// what tools delete and make anew.
-func worthBinding(dirs []plainDir) []string {
-	left := 0
-	for _, d := range dirs {
-		left += d.size
-	}
-	sort.SliceStable(dirs, func(i, j int) bool { return dirs[i].size > dirs[j].size })
-	var out []string
-	for _, d := range dirs {
-		if left < bigEnough || len(out) == maxBound || d.size == 0 {
-			break
+// bigEnough is the number of directory entries from which walking them through the broker would be felt.
+const bigEnough = 1500
+
+// worthBinding are the directories of what is only read, if they hold so many names: in a small tree every name is
+// judged when it is looked up.
+func (v *view) worthBinding(dirs []string) []string {
+	names := 0
+	for _, dir := range dirs {
+		if names += v.size(dir); names >= bigEnough {
+			return dirs
 		}
-		left -= d.size
-		out = append(out, d.path)
 	}
-	sort.Strings(out)
-	return out
+	return nil
 }
 
 // size counts the names in a directory and below it, up to bigEnough.
@@ -254,6 +237,17 @@ func (v *view) covered(p string, n *node, g Grant) error {
 			protect(dir+"/"+f, plan.ReadOnly)
 		}
 	}
+	v.mask(p, names)
+	why, fix := v.notServed()
+	v.losses = append(v.losses, Loss{What: "guarded names in " + plan.Bytes(p).Quote(),
+		Why: why + ", so " + strings.Join(append(names, "new hooks and settings"), ", ") +
+			" are covered where they exist and not guarded where they do not",
+		Fix: fix})
+	return v.below(p, n)
+}
+
+// mask covers hidden names where nobody serves their directory.
+func (v *view) mask(p string, names []string) {
 	for _, h := range names {
 		hp := path.Join(p, h)
 		if st, err := v.in.FS.Lstat(hp); err == nil && st.Type == host.File {
@@ -262,15 +256,16 @@ func (v *view) covered(p string, n *node, g Grant) error {
 			v.late = append(v.late, plan.Mount{Kind: plan.Tmpfs, Target: plan.Bytes(hp), Size: 4096, Inodes: 2, Mode: 0o755, Access: plan.ReadOnly})
 		}
 	}
-	why, fix := "/dev/fuse cannot be opened", "make /dev/fuse accessible, or use --overlay for the directory"
-	if v.in.Facts.Fuse {
-		why, fix = fmt.Sprintf("sbx serves no more than %d directories beside the project", maxServed), "grant fewer, or use --overlay for the directory"
+}
+
+// notServed is why a directory is not served, and what to do about it.
+func (v *view) notServed() (why, fix string) {
+	switch {
+	case v.in.Direct:
+		return "sbx-helper mounts no file server", "user namespaces would give one; keep secrets outside of the project"
+	case v.in.Facts.Fuse:
+		return fmt.Sprintf("sbx serves no more than %d directories beside the project", maxServed),
+			"grant fewer, or use --overlay for the directory"
 	}
-	if v.in.Direct {
-		why, fix = "sbx-helper mounts no file server", "user namespaces would give one; keep secrets outside of the project"
-	}
-	v.losses = append(v.losses, Loss{What: "guarded names in " + plan.Bytes(p).Quote(),
-		Why: why + ", so " + strings.Join(append(names, "new hooks and settings"), ", ") + " are covered where they exist and not guarded where they do not",
-		Fix: fix})
-	return v.below(p, n)
+	return "/dev/fuse cannot be opened", "make /dev/fuse accessible, or use --overlay for the directory"
 }

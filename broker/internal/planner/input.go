@@ -38,6 +38,10 @@ const (
 	CacheWhy   = "cache"
 )
 
+// NativeWhy is the reason of a mount of a directory of a judged tree on what is served there: what changes it is
+// carried out as well.
+const NativeWhy = "guarded, native"
+
 // Grant makes a path and all below it exist inside.
 type Grant struct {
 	Path     string // absolute; links in it are followed once, at planning

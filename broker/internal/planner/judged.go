@@ -1,12 +1,74 @@
 package planner
 
-import "sbx/shared/plan"
+import (
+	"path"
+	"slices"
+	"strings"
 
-// judged mounts a directory below a guarded one as it is. Where it may be written, the kernel shows it read-only and the broker
-// carries out what changes it, by what it decides about each name: guarded names hold there as in what is served.
-func (v *view) judged(p string, mode Mode, g Grant) {
-	v.bind(p, mode, g)
-	if mode == Write && v.in.Judging != nil {
-		v.op(plan.Mount{Kind: plan.Judged, Target: plan.Bytes(p), Access: plan.ReadOnly, Why: "guarded"})
+	"sbx/broker/internal/host"
+	"sbx/shared/plan"
+)
+
+// judges says whether the broker can carry out what changes a tree that is mounted natively. Containers would reach
+// it with the rights of subordinate ids.
+func (v *view) judges(mode Mode) bool {
+	return mode == Write && v.in.Judging != nil && v.in.Containers == nil
+}
+
+// judged mounts a guarded directory as it is. The kernel shows it read-only and the broker carries out what changes
+// it, by what it decides about each name, so that guarded names hold at every depth. A directory that holds a hidden
+// name is served on top of that: there the name does not exist, whatever the host does to it.
+func (v *view) judged(p string, n *node, g Grant) error {
+	holders := v.holders(p, n)
+	served := len(holders) == 0
+	if v.in.Facts.Fuse && !served {
+		served = v.room(p, len(holders))
+		if !served && v.room(p, 1) { // one that holds them all
+			holders, served = []string{p}, true
+		}
 	}
+	names := n.hiddenNames("")
+	if served {
+		n.live()
+	}
+	v.bind(p, Write, g)
+	below := host.Below(v.in.Facts.Mounts, p)
+	slices.SortFunc(below, func(a, b string) int { return strings.Compare(b, a) })
+	for _, m := range below { // the deepest first: what is covered later is covered with all that lies on it
+		if st, err := v.in.FS.Lstat(m); err == nil && st.Type == host.Dir {
+			v.op(plan.Mount{Kind: plan.Judged, Target: plan.Bytes(m), Access: plan.ReadOnly, Why: "guarded"})
+		}
+	}
+	v.op(plan.Mount{Kind: plan.Judged, Target: plan.Bytes(p), Access: plan.ReadOnly, Hide: v.hideList(n), Why: "guarded"})
+	if !served {
+		v.mask(p, names)
+		why, fix := v.notServed()
+		v.losses = append(v.losses, Loss{What: "hidden names in " + plan.Bytes(p).Quote(),
+			Why: why + ", so " + strings.Join(names, ", ") +
+				" are covered, and seen for a moment when the host replaces them", Fix: fix})
+		return v.below(p, n)
+	}
+	for _, dir := range holders {
+		v.serve(dir, v.root.find(dir), Write, g)
+	}
+	return v.below(p, n)
+}
+
+// holders are the outermost directories of a tree that hold a hidden name, whether the host has it yet or not.
+func (v *view) holders(p string, n *node) []string {
+	var out []string
+	for _, c := range n.children {
+		if c.hidden {
+			return []string{p}
+		}
+		if c.granted || !c.hides() {
+			continue
+		}
+		child := path.Join(p, c.name)
+		if st, err := v.in.FS.Lstat(child); err != nil || st.Type != host.Dir {
+			return []string{p}
+		}
+		out = append(out, v.holders(child, c)...)
+	}
+	return out
 }

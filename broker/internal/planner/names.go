@@ -95,8 +95,8 @@ func (v *view) hideNames() {
 	s := search{view: v, judge: v.in.Judge(), seen: map[string]bool{}}
 	defer s.judge.Forget()
 	for _, t := range v.trees {
-		// A small project is served as a whole, and every name in it is judged when it is looked up.
-		if t.root == v.in.Project && t.mode == Write && v.in.Facts.Fuse && (v.in.Containers != nil || v.size(t.root) < bigEnough) {
+		// A project that is served as a whole has every name in it judged when it is looked up.
+		if t.root == v.in.Project && t.mode == Write && v.in.Facts.Fuse && !v.judges(t.mode) {
 			continue
 		}
 		s.tree(t)
@@ -152,7 +152,7 @@ func (s *search) tree(t shownTree) {
 				continue
 			}
 			below := searched{path.Join(d.path, e.Name), d.node.child(e.Name), d.depth - 1, d.keeper}
-			if s.one(t, e, &below) && below.depth >= 0 {
+			if s.one(t, e, &below) && (below.depth >= 0 || s.judges(t.mode)) {
 				queue = append(queue, below)
 			}
 		}
@@ -183,8 +183,7 @@ func (s *search) one(t shownTree, e host.Entry, below *searched) bool {
 	if e.Type != host.Dir || guard.Dependency(e.Name) || e.Name == ".git" {
 		return false
 	}
-	// What tools make anew is never bound natively into a tree that is served, where every name is judged when it is looked up.
-	return !(s.in.Facts.Fuse && t.mode == Write && guard.Disposable(e.Name))
+	return true
 }
 
 // relative is p as it is called below dir.

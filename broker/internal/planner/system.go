@@ -184,6 +184,9 @@ func addLandlock(p *plan.Plan, in *Input) []Loss {
 			if st, err := in.FS.Lstat(string(m.Source)); m.Device || m.Kind == plan.Bind && err == nil && st.Type != host.Dir {
 				access &= llWriteFile
 			}
+			if m.Kind == plan.Bind && p.Judged(string(m.Target)) { // the broker makes names there; pipes are opened inside
+				access &= llWriteFile
+			}
 		default:
 			continue
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"sbx/broker/internal/guard"
 	"sbx/broker/internal/host"
 )
 
@@ -141,6 +142,39 @@ func hashOf(t *testing.T, dir, text string) []byte {
 		t.Fatal(err)
 	}
 	return out
+}
+
+// TestHeld: what the sandbox goes on writing without being watched is its own until the end, and then as it is; a later change is the host's.
+func TestHeld(t *testing.T) {
+	d := t.TempDir()
+	file := d + "/state/own"
+	l := Open(file)
+	for name, text := range map[string]string{"p/.env": "MADE=1\n", "p/key.pem": pemKey, "p/empty.pem": "", "p/other.env": "HOST=1\n"} {
+		write(t, d+"/"+name, text)
+	}
+	for _, name := range []string{".env", "key.pem", "empty.pem"} {
+		f, err := os.Open(d + "/p/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.Hold(int(f.Fd()), guard.SecretOf(name, false))
+		f.Close()
+		write(t, d+"/p/"+name, "MADE=2\n"+pemKey)
+		want(t, New(host.FS{}, l, ""), d+"/p", name, false, Own)
+	}
+	write(t, d+"/p/empty.pem", "a certificate, after all")
+	want(t, New(host.FS{}, l, ""), d+"/p", "other.env", true, Name)
+	if err := l.Save(); err != nil {
+		t.Fatal(err)
+	}
+	next := Open(file)
+	want(t, New(host.FS{}, next, ""), d+"/p", ".env", false, Own)
+	want(t, New(host.FS{}, next, ""), d+"/p", "key.pem", false, Own)
+	if len(next.have) != 2 {
+		t.Errorf("%d entries, want none for what holds no secret", len(next.have))
+	}
+	write(t, d+"/p/.env", "HOST=longer\n")
+	want(t, New(host.FS{}, next, ""), d+"/p", ".env", true, Name)
 }
 
 func TestLedger(t *testing.T) {

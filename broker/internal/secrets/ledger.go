@@ -5,9 +5,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 
+	"golang.org/x/sys/unix"
+
+	"sbx/broker/internal/guard"
 	"sbx/broker/internal/host"
 )
 
@@ -23,6 +27,13 @@ type Ledger struct {
 	have map[identity]host.Stamp
 	gone map[identity]bool // taken out since the file was read
 	edit bool              // something is to be saved
+	held map[identity]held // what the sandbox writes without being watched
+}
+
+// held is a file that the sandbox has made and may go on writing.
+type held struct {
+	fd  int // O_PATH
+	row *guard.Secret
 }
 
 type identity struct {
@@ -31,6 +42,9 @@ type identity struct {
 }
 
 func identify(st host.Stamp) identity { return identity{st.Dev, st.Ino, st.Born} }
+
+// maxHeld bounds the descriptors of a ledger.
+const maxHeld = 256
 
 // header begins the file. A format that is not known counts as none: what was made is hidden then.
 const header = "sbx made these 1\n"
@@ -74,6 +88,9 @@ func (l *Ledger) Has(st host.Stamp) bool {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if _, ok := l.held[identify(st)]; ok {
+		return true
+	}
 	was, ok := l.have[identify(st)]
 	return ok && (was == st || st.Type == host.Dir && was.Type == host.Dir)
 }
@@ -85,7 +102,7 @@ func (l *Ledger) Empty() bool {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.have) == 0
+	return len(l.have) == 0 // what is held is noted as well
 }
 
 // Note enters a file that the sandbox has just made or changed.
@@ -114,6 +131,53 @@ func (l *Ledger) forgetOldest() {
 	delete(l.have, oldest)
 }
 
+// Hold notes a file that the sandbox has made under a name that falls under row, and goes on writing without being
+// watched: whatever it holds is the sandbox's until the session ends, and stays so as it is then.
+func (l *Ledger) Hold(fd int, row *guard.Secret) {
+	st, err := host.StampOf(fd, "")
+	if l == nil || err != nil {
+		return
+	}
+	l.Note(st)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, ok := l.held[identify(st)]; ok || len(l.held) >= maxHeld || st.Type != host.File {
+		return
+	}
+	// Not a copy of the descriptor: that would keep its locks.
+	if own, err := unix.Open("/proc/self/fd/"+strconv.Itoa(fd), unix.O_PATH|unix.O_CLOEXEC, 0); err == nil {
+		if l.held == nil {
+			l.held = map[identity]held{}
+		}
+		l.held[identify(st)] = held{own, row}
+	}
+}
+
+// release notes what has become of the files that are held. l.mu is held.
+func (l *Ledger) release() {
+	for id, h := range l.held {
+		if st, err := host.StampOf(h.fd, ""); err == nil {
+			l.have[id] = st
+		}
+		if h.row != nil && h.row.Holds != nil && !h.holds() { // it needs no entry to be shown
+			delete(l.have, id)
+		}
+		unix.Close(h.fd)
+	}
+	l.held = nil
+}
+
+// holds says whether the file is a secret by its contents, or cannot be read.
+func (h held) holds() bool {
+	f, err := os.Open("/proc/self/fd/" + strconv.Itoa(h.fd))
+	if err != nil {
+		return true
+	}
+	defer f.Close()
+	head, err := host.PeekAt(int(f.Fd()), 0, guard.HeadSize)
+	return err != nil || h.row.Holds(head)
+}
+
 // Drop takes a file out: it has become the host's, or is gone, or needs no entry.
 func (l *Ledger) Drop(st host.Stamp) {
 	if l == nil {
@@ -121,6 +185,10 @@ func (l *Ledger) Drop(st host.Stamp) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if h, ok := l.held[identify(st)]; ok {
+		unix.Close(h.fd)
+		delete(l.held, identify(st))
+	}
 	if _, ok := l.have[identify(st)]; ok {
 		delete(l.have, identify(st))
 		l.gone[identify(st)], l.edit = true, true
@@ -137,6 +205,7 @@ func (l *Ledger) Save() error {
 	if !l.edit {
 		return nil
 	}
+	l.release()
 	var b strings.Builder
 	b.WriteString(header)
 	for id, st := range read(l.file) {

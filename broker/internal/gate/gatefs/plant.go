@@ -89,6 +89,10 @@ func (s *Server) plantDir(d Dir) error {
 
 func (s *Server) zoneOf(n, parent *node) error {
 	n.key.ID = guard.ID{Dev: n.dir.attr.Dev, Ino: n.dir.attr.Ino}
+	if n.dir.Zone != nil {
+		n.zone = n.dir.Zone
+		return nil
+	}
 	if parent != nil && parent.zone != nil && n.dir.Judge == nil {
 		n.zone = parent.zone.Below(path.Base(n.path))
 		return nil

@@ -39,6 +39,7 @@ type Dir struct {
 	Place    bool // Skeleton: something is mounted on it; the host is not consulted
 	Children []Child
 	Judge    *guard.Judge // Guarded only; without one a directory inside another guarded one keeps that one's
+	Zone     *guard.Place // Guarded only, instead of Judge: what holds in it, if that is not a judge's root
 }
 
 // ChildKind says what a listed name is. Sub-directories with a Dir of their own need no child.

@@ -1,6 +1,7 @@
 package writes
 
 import (
+	"cmp"
 	"encoding/binary"
 	"syscall"
 
@@ -27,9 +28,9 @@ func (j *job) bind() bool {
 		if base == "" {
 			return j.elsewhere()
 		}
-		p = base + "/" + p
+		p = below(base, p)
 	}
-	n := j.place(p, false)
+	n := j.leads(p, false)
 	for range maxLinks {
 		if n == nil {
 			return j.elsewhere()
@@ -45,7 +46,7 @@ func (j *job) bind() bool {
 		}
 		where := j.straight(n.abs(), n.slash, false)
 		if where != nil && where.rel == n.rel {
-			return j.refuse(n, v)
+			return j.refuse(n, v, cmp.Or(no, unix.EROFS))
 		}
 		n = where
 	}

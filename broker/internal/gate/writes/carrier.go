@@ -6,25 +6,41 @@ import (
 	"path"
 	"runtime"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
 	"sbx/broker/internal/gate/notify"
 	"sbx/broker/internal/guard"
+	"sbx/broker/internal/secrets"
 	"sbx/seccompbpf"
 )
 
 // Root is one tree that the kernel shows read-only inside.
 type Root struct {
-	Path   string       // where it is inside, and on the host
-	Tree   *os.File     // the writable mount below that; O_PATH, and nobody inside reaches it
-	Places []string     // below Path, where something else is mounted
-	Place  *guard.Place // what holds in it
-	// Granted is the directory that was granted: the tree, or one above it whose other names somebody else serves.
+	Path  string       // where it is inside, and on the host
+	Tree  *os.File     // the writable mount below that; O_PATH, and nobody inside reaches it
+	Place *guard.Place // what holds in it
+	// Granted is the directory that was granted: the tree, or one above it on another file system.
 	Granted string
 	// Check says whether the contents of a checked name may become next.
 	Check func(rel string, old, next []byte) error
 }
+
+// Place is a directory or file in a tree on which something else is mounted.
+type Place struct {
+	Path string
+	How  Mounted
+}
+
+// Mounted says what is mounted on a place.
+type Mounted uint8
+
+const (
+	Other  Mounted = iota // nothing of the tree: the kernel knows what may be done there
+	Served                // the tree, by a file server that judges what changes it
+	Native                // the tree, read-only, on what is served
+)
 
 // Refusal is a call that was not carried out because of what it names.
 type Refusal struct {
@@ -33,11 +49,21 @@ type Refusal struct {
 	Path string
 	Why  string
 	Err  error // what Check said
+	// Kept: the host has a file of this name, which is hidden and stays as it is.
+	Kept bool
 }
 
 // Options of New.
 type Options struct {
 	Roots []Root
+	// Places are what is mounted on the trees, in the order of mounting.
+	Places []Place
+	// Links are those of the sandbox's own directories, with what they say.
+	Links map[string]string
+	// Secrets judges what has the name of a secret. Without it all of that counts as one.
+	Secrets *secrets.Judge
+	// Making is held while something is made under the name of a secret, until that is known to be the session's own.
+	Making sync.Locker
 	// Session remembers what the session made itself.
 	Session *guard.Session
 	// UID and GID are the one user and group that exist inside, and what they are outside.
@@ -50,15 +76,16 @@ type Options struct {
 	NoLinks bool
 }
 
-// Carrier is one session's. Its methods belong to the goroutine that called Begin.
+// Carrier is one session's. Its methods belong to the goroutine that called Begin, but for End.
 type Carrier struct {
 	Options
+	mu      sync.Mutex // held while a call is carried out
 	roots   []root
 	arch    seccompbpf.Arch
 	calls   []*call
 	callers callers
 	texts   []*text
-	tops    []top
+	at      map[string]place
 	mask    uint32 // of this thread
 	mem     [2][unix.PathMax]byte
 	text    [unix.PathMax]byte
@@ -73,46 +100,36 @@ type root struct {
 	above string // the tree's place in what was granted, with a slash behind; "" if it is that
 }
 
+// place is what a path leads to, and all below it to the next.
+type place struct {
+	*root      // nil: to none of the trees
+	look  bool // somebody else serves it: it is only looked at, for links that lead from there to a tree
+}
+
 // New takes the roots' descriptors.
 func New(o Options) *Carrier {
-	k := &Carrier{Options: o}
+	k := &Carrier{Options: o, at: map[string]place{}, roots: make([]root, len(o.Roots))}
 	k.arch, k.calls = index()
-	for _, r := range o.Roots {
+	for i, r := range o.Roots {
 		above := ""
 		if r.Granted != r.Path {
 			above = strings.TrimPrefix(r.Path, r.Granted+"/") + "/"
-			k.addTop(r.Granted)
 		}
-		k.roots = append(k.roots, root{Root: r, above: above, fd: int(r.Tree.Fd()), mount: mountOf(int(r.Tree.Fd())), judge: judge{root: r.Place, session: o.Session, tree: int(r.Tree.Fd()), places: map[string]*guard.Place{}}})
+		fd := int(r.Tree.Fd())
+		k.roots[i] = root{Root: r, above: above, fd: fd, mount: mountOf(fd),
+			judge: judge{root: r.Place, session: o.Session, tree: fd, places: map[string]*guard.Place{}}}
+		k.at[r.Path] = place{root: &k.roots[i]}
+	}
+	for _, p := range o.Places {
+		switch on := k.find(p.Path); {
+		case on.root == nil:
+		case p.How == Other:
+			k.at[p.Path] = place{}
+		default:
+			k.at[p.Path] = place{root: on.root, look: p.How == Served}
+		}
 	}
 	return k
-}
-
-// top is a granted directory whose names somebody else serves. It is only looked at, for links that lead from there to a tree.
-type top struct {
-	path string
-	fd   int
-}
-
-func (k *Carrier) addTop(p string) {
-	for _, t := range k.tops {
-		if t.path == p {
-			return
-		}
-	}
-	if fd, err := unix.Open(p, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0); err == nil {
-		k.tops = append(k.tops, top{p, fd})
-	}
-}
-
-// topOf finds the directory of that kind that a clean path lies in, and the rest of the path with a NUL.
-func (k *Carrier) topOf(abs string) (int, string) {
-	for _, t := range k.tops {
-		if rest, ok := strings.CutPrefix(abs, t.path+"/"); ok {
-			return t.fd, rest + "\x00"
-		}
-	}
-	return -1, ""
 }
 
 // Begin makes this goroutine's thread one that can act for others: with a mask of modes of its own, without capabilities, and never
@@ -137,6 +154,13 @@ func (k *Carrier) Begin() error {
 	return nil
 }
 
+// End looks a last time at what the session wrote, when it is over.
+func (k *Carrier) End() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.settle()
+}
+
 // job is one call that is looked at.
 type job struct {
 	*Carrier
@@ -152,6 +176,8 @@ func (k *Carrier) Take(c *notify.Call) bool {
 	if arch != uint32(k.arch) || nr < 0 || int(nr) >= len(k.calls) || k.calls[nr] == nil {
 		return false
 	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	j := job{Carrier: k, call: c, d: k.calls[nr]}
 	if j.d.flags >= 0 {
 		j.flags = uint64(uint32(c.Arg(int(j.d.flags))))
@@ -163,6 +189,9 @@ func (k *Carrier) Take(c *notify.Call) bool {
 	case kindOpen:
 		if j.d.flags < 0 {
 			j.flags = unix.O_CREAT | unix.O_WRONLY | unix.O_TRUNC
+		}
+		if j.flags&(unix.O_ACCMODE|unix.O_CREAT|unix.O_TRUNC|nameless) == 0 {
+			return j.elsewhere()
 		}
 		return j.open()
 	case kindMake, kindSymlink, kindRemove:
@@ -193,9 +222,12 @@ func (j *job) elsewhere() bool {
 	return true
 }
 
-// refuse notes a refusal and lets the kernel say it in its own words: to it, the tree is read-only.
-func (j *job) refuse(n *name, r ruling) bool {
+// refuse notes a refusal. That the tree is read-only the kernel says in its own words.
+func (j *job) refuse(n *name, r ruling, e unix.Errno) bool {
 	j.tell(n, r.Why, nil)
+	if e != unix.EROFS {
+		return j.answer(e)
+	}
 	j.kernel()
 	return true
 }
@@ -213,9 +245,11 @@ func (j *job) setsGroup() bool {
 	return j.d.op == "chmod" && j.call.Arg(int(j.d.arg))&unix.S_ISGID != 0
 }
 
-func (j *job) tell(n *name, why string, err error) {
-	if j.Refused != nil {
-		j.Refused(Refusal{PID: j.call.PID(), Op: j.d.op, Path: n.abs(), Why: why, Err: err})
+func (j *job) tell(n *name, why string, err error) { j.say(Refusal{Path: n.abs(), Why: why, Err: err}) }
+
+func (j *job) say(r Refusal) {
+	if r.PID, r.Op = j.call.PID(), j.d.op; j.Refused != nil {
+		j.Refused(r)
 	}
 }
 
@@ -229,19 +263,32 @@ func (j *job) answer(e unix.Errno) bool {
 	return true
 }
 
-// under finds the tree that a clean path lies in.
-func (k *Carrier) under(abs string) *root {
-	for i := range k.roots {
-		if r := &k.roots[i]; strings.HasPrefix(abs, r.Path) && (len(abs) == len(r.Path) || abs[len(r.Path)] == '/') {
-			for _, p := range r.Places {
-				if strings.HasPrefix(abs, p) && (len(abs) == len(p) || abs[len(p)] == '/') {
-					return nil
-				}
-			}
-			return r
+// find finds the place that a clean path lies in.
+func (k *Carrier) find(abs string) place {
+	for p := abs; p != ""; p = p[:strings.LastIndexByte(p, '/')] {
+		if at, ok := k.at[p]; ok {
+			return at
 		}
 	}
+	return place{}
+}
+
+// under finds the tree that a clean path lies in.
+func (k *Carrier) under(abs string) *root {
+	if p := k.find(abs); !p.look {
+		return p.root
+	}
 	return nil
+}
+
+// pins says whether a directory must stay where it is, because something is mounted on it or in it.
+func (k *Carrier) pins(abs string) bool {
+	for p := range k.at {
+		if strings.HasPrefix(p, abs) && (len(p) == len(abs) || p[len(abs)] == '/') {
+			return true
+		}
+	}
+	return false
 }
 
 // holds says whether a clean path leads to one of the trees: such directories are the sandbox's own, and no links.

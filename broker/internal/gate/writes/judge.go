@@ -162,7 +162,7 @@ const (
 func (g *judge) mayMake(n *name, r ruling, how making) syscall.Errno {
 	switch r.Action {
 	case guard.Free:
-		if r.Anchored && how != byMkdir || how == byLink && g.misleads(n, r) {
+		if r.Anchored && how != byMkdir {
 			return unix.EACCES
 		}
 		return 0
@@ -185,11 +185,20 @@ func (g *judge) mayMake(n *name, r ruling, how making) syscall.Errno {
 	return unix.EROFS
 }
 
-// misleads says whether a link could show git, or who knew the directory that was there, another one.
-func (g *judge) misleads(n *name, r ruling) bool {
+// mayLink says whether a symbolic link may be made that holds text. In a repository's directory it leads to a name
+// beside it, as git's trial of links does: one that leads out of it could show git another repository. Nor may one
+// stand where a directory was, for who knew that.
+func (g *judge) mayLink(n *name, r ruling, text string) syscall.Errno {
+	if e := g.mayMake(n, r, byLink); e != 0 {
+		return e
+	}
 	dir, base := n.split()
 	id := g.id(dir)
-	return !g.session.Own(id) && (r.place.Git() || g.session.WasThere(id, base))
+	out := r.place.Git() && (strings.Contains(text, "/") || text == "..")
+	if !g.session.Own(id) && (out || g.session.WasThere(id, base)) {
+		return unix.EACCES
+	}
+	return 0
 }
 
 func (g *judge) isFile(rel string) bool {

@@ -1,6 +1,7 @@
 package writes
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -45,7 +46,7 @@ func (j *job) nameless() (int, bool) {
 
 // linkNameless gives an object a name.
 func (j *job) linkNameless(fd int) bool {
-	to := j.find(j.d.dir2, j.d.path2, j.mem[1][:], false)
+	to := j.named(j.d.dir2, j.d.path2, j.mem[1][:], false)
 	for range maxLinks {
 		if to == nil {
 			return j.elsewhere()
@@ -61,7 +62,7 @@ func (j *job) linkNameless(fd int) bool {
 		}
 		where := j.straight(to.abs(), to.slash, false)
 		if where != nil && where.rel == to.rel {
-			return j.refuse(to, v)
+			return j.refuse(to, v, cmp.Or(no, unix.EROFS))
 		}
 		to = where
 	}

@@ -36,8 +36,9 @@ func (n *name) split() (dir, base string) {
 	return ".", p
 }
 
-// find says where one of the names of a call leads. nil: to none of the trees, as far as can be told. An error is the call's answer.
-func (j *job) find(dirArg, pathArg int8, mem []byte, follow bool) *name {
+// named says where one of the names of a call leads. nil: to none of the trees, as far as can be told. An error is
+// the call's answer.
+func (j *job) named(dirArg, pathArg int8, mem []byte, follow bool) *name {
 	size, e := j.call.Path(int(pathArg), mem)
 	if e != 0 || size < 2 { // the kernel says the same; "" is a descriptor or nothing
 		return nil
@@ -48,17 +49,27 @@ func (j *job) find(dirArg, pathArg int8, mem []byte, follow bool) *name {
 		if base == "" {
 			return nil
 		}
-		p = base + "/" + p
+		p = below(base, p)
 	} else if strings.HasPrefix(p, "/dev/") || strings.HasPrefix(p, "/proc/") {
 		if p = j.magic(p); p == "" {
 			return nil
 		}
 	}
-	return j.place(p, follow)
+	return j.leads(p, follow)
 }
 
-// place is find for an absolute path. With dots in it, it is walked at once: what is above a directory that a link leads to is elsewhere.
-func (j *job) place(p string, follow bool) *name {
+// below joins a name to a directory that is no link. Whoever is there has walked it, so what is above is plain from
+// the text.
+func below(base, p string) string {
+	for strings.HasPrefix(p, "../") {
+		base, p = path.Dir(base), strings.TrimLeft(p[3:], "/")
+	}
+	return base + "/" + p
+}
+
+// leads is named for an absolute path. With dots in it, it is walked at once: what is above a directory that a link
+// leads to is elsewhere.
+func (j *job) leads(p string, follow bool) *name {
 	slash := p[len(p)-1] == '/'
 	last := p[strings.LastIndexByte(strings.TrimRight(p, "/"), '/')+1:]
 	if last = strings.TrimRight(last, "/"); last == "." || last == ".." {
@@ -72,22 +83,32 @@ func (j *job) place(p string, follow bool) *name {
 		return j.straight(p, slash, follow)
 	}
 	p = clean(p)
-	if r := j.under(p); r != nil {
-		return newName(r, p, slash)
-	}
-	if fd, rest := j.topOf(p); fd >= 0 && linked(fd, rest, follow || slash) {
+	switch at := j.find(p); {
+	case at.root == nil && j.linkAbove(p), at.look && at.linked(p, follow || slash):
 		return j.straight(p, slash, follow)
+	case at.root != nil && !at.look:
+		return newName(at.root, p, slash)
 	}
 	return nil
 }
 
+// linkAbove says whether one of the sandbox's own links is on the way.
+func (k *Carrier) linkAbove(abs string) bool {
+	for l := range k.Links {
+		if strings.HasPrefix(abs, l) && (len(abs) == len(l) || abs[len(l)] == '/') {
+			return true
+		}
+	}
+	return false
+}
+
 // linked says whether there is a link on the way to a name.
-func linked(dir int, rel string, follow bool) bool {
+func (r *root) linked(abs string, follow bool) bool {
 	flags := uint64(unix.O_PATH)
 	if !follow {
 		flags |= unix.O_NOFOLLOW
 	}
-	fd, e := openAt(dir, nulled(rel), flags, 0)
+	fd, e := openAt(r.fd, nulled(newName(r, abs, false).rel), flags, 0)
 	if e == 0 {
 		unix.Close(fd)
 	}
@@ -186,28 +207,18 @@ func (k *Carrier) straight(p string, slash, follow bool) *name {
 			continue
 		}
 		next := cur + "/" + c
-		dir, rel := -1, ""
-		if r := k.under(next); r != nil && len(next) > len(r.Path) {
-			dir, rel = r.fd, newName(r, next, false).rel
-		} else if r == nil && !k.holds(next) {
-			if dir, rel = k.topOf(next); dir < 0 {
-				return nil
-			}
-		}
 		last := len(strings.Trim(strings.Join(todo, ""), "/")) == 0 && !slash
-		if dir < 0 || last && !follow {
-			cur = next
-			continue
-		}
-		size, e := readLinkAt(dir, nulled(rel), k.text[:])
-		if e != 0 {
-			cur = next
-			continue
-		}
-		if links++; links > maxLinks || size == len(k.text) || k.NoLinks {
+		text, known := k.readLink(next)
+		if !known {
 			return nil
 		}
-		text := string(k.text[:size])
+		if text == "" || last && !follow {
+			cur = next
+			continue
+		}
+		if links++; links > maxLinks || k.NoLinks {
+			return nil
+		}
 		if text[0] == '/' {
 			cur = ""
 		}
@@ -221,17 +232,34 @@ func (k *Carrier) straight(p string, slash, follow bool) *name {
 	return newName(r, cur, slash)
 }
 
+// readLink reads the link at a path without links; "" if that is none. It is not known what is where neither a tree
+// nor one of the sandbox's own directories is.
+func (k *Carrier) readLink(p string) (text string, known bool) {
+	at := k.find(p)
+	if at.root == nil {
+		text, known = k.Links[p]
+		return text, known || k.holds(p)
+	}
+	if p == at.Path {
+		return "", true
+	}
+	size, e := readLinkAt(at.fd, nulled(newName(at.root, p, false).rel), k.text[:])
+	if e != 0 {
+		return "", true
+	}
+	return string(k.text[:size]), size < len(k.text)
+}
+
 // isDir says whether a path without links is a directory, where that can be told.
 func (k *Carrier) isDir(p string) bool {
 	p = clean(p)
-	dir, rel := k.topOf(p)
-	if r := k.under(p); r != nil {
-		dir, rel = r.fd, newName(r, p, false).rel
-	} else if dir < 0 {
+	at := k.find(p)
+	if at.root == nil {
 		return k.holds(p)
 	}
 	var st unix.Stat_t
-	return statAt(dir, nulled(rel), &st, unix.AT_SYMLINK_NOFOLLOW) == 0 && st.Mode&unix.S_IFMT == unix.S_IFDIR
+	e := statAt(at.fd, nulled(newName(at.root, p, false).rel), &st, unix.AT_SYMLINK_NOFOLLOW)
+	return e == 0 && st.Mode&unix.S_IFMT == unix.S_IFDIR
 }
 
 // parent opens the directory that a name is in. It is closed by whoever gets it, unless it is the tree's.

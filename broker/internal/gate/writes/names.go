@@ -11,12 +11,12 @@ import (
 
 // one carries out a call that makes or removes one name.
 func (j *job) one() bool {
-	n := j.find(j.d.dir, j.d.path, j.mem[0][:], false)
+	n := j.named(j.d.dir, j.d.path, j.mem[0][:], false)
 	for range maxLinks {
 		if n == nil {
 			return j.elsewhere()
 		}
-		if n.path() == "." { // the kernel knows what to say of the tree itself
+		if j.stands(n) {
 			j.call.Continue()
 			return true
 		}
@@ -37,11 +37,20 @@ func (j *job) one() bool {
 			n = where
 		case e == unix.ELOOP && no == 0:
 			return j.answer(e)
+		case no == 0:
+			return j.refuse(n, v, unix.EROFS)
 		default:
-			return j.refuse(n, v)
+			return j.refuse(n, v, no)
 		}
 	}
 	return j.answer(unix.ELOOP)
+}
+
+// stands says whether a name is a tree's own, or one on which something is mounted: the kernel knows what to say of
+// those.
+func (k *Carrier) stands(n *name) bool {
+	_, ok := k.at[n.abs()]
+	return ok
 }
 
 // mayChange asks about what a call with one name does.
@@ -54,7 +63,11 @@ func (j *job) mayChange(n *name) (ruling, syscall.Errno) {
 	case j.d.op == "mkdir":
 		return r, g.mayMake(n, r, byMkdir)
 	case j.d.kind == kindSymlink:
-		return r, g.mayMake(n, r, byLink)
+		size, e := j.call.Path(int(j.d.arg), j.mem[1][:])
+		if e != 0 {
+			return r, e
+		}
+		return r, g.mayLink(n, r, string(j.mem[1][:size-1]))
 	}
 	return r, g.mayMake(n, r, byOther)
 }
@@ -70,7 +83,14 @@ func (j *job) change(n *name, r ruling) syscall.Errno {
 		return e
 	}
 	defer n.closeParent(dir)
+	if j.d.kind == kindRemove {
+		return j.remove(n, r, dir, base)
+	}
 	mode := uintptr(uint32(j.call.Arg(int(max(j.d.arg, 0)))))
+	if r.Secret != nil {
+		j.Making.Lock()
+		defer j.Making.Unlock()
+	}
 	switch {
 	case j.d.op == "mkdir":
 		j.takeMask()
@@ -80,19 +100,37 @@ func (j *job) change(n *name, r ruling) syscall.Errno {
 	case j.d.kind == kindMake:
 		j.takeMask()
 		e = at1(unix.SYS_MKNODAT, dir, nulled(base), mode, uintptr(j.call.Arg(int(j.d.arg)+1)), 0)
-	case j.d.kind == kindSymlink:
-		size, e := j.call.Path(int(j.d.arg), j.mem[1][:])
-		if e != 0 {
-			return e
-		}
-		return symlinkAt(j.mem[1][:size], dir, nulled(base))
-	case j.removesDir():
-		id := idOf(dir, single(base))
-		if e = at1(unix.SYS_UNLINKAT, dir, nulled(base), unix.AT_REMOVEDIR, 0, 0); e == 0 {
-			j.Session.Removed(idOf(dir, ""), single(base), id)
-		}
+	default: // what the link says was read when it was judged
+		e = symlinkAt(j.mem[1][:], dir, nulled(base))
+	}
+	switch {
+	case r.Secret == nil:
+	case e == 0:
+		j.noteMade(dir, single(base)+"\x00", r.Secret)
 	default:
-		e = at1(unix.SYS_UNLINKAT, dir, nulled(base), 0, 0, 0)
+		e = j.occupied(n, dir, single(base)+"\x00", e)
+	}
+	return e
+}
+
+// remove takes a name away, in its directory.
+func (j *job) remove(n *name, r ruling, dir int, base string) syscall.Errno {
+	if !j.removesDir() {
+		if r.Secret != nil {
+			return j.removeSecret(n, dir, base)
+		}
+		defer j.keeping(dir, base, nil)()
+		return at1(unix.SYS_UNLINKAT, dir, nulled(base), 0, 0, 0)
+	}
+	id := idOf(dir, single(base))
+	e := syscall.Errno(0)
+	if r.Secret != nil {
+		e = j.removeSecret(n, dir, base)
+	} else {
+		e = at1(unix.SYS_UNLINKAT, dir, nulled(base), unix.AT_REMOVEDIR, 0, 0)
+	}
+	if e == 0 {
+		j.Session.Removed(idOf(dir, ""), single(base), id)
 	}
 	return e
 }
@@ -123,8 +161,8 @@ func (j *job) two() bool {
 			return j.linkNameless(fd)
 		}
 	}
-	p.from = j.find(j.d.dir, j.d.path, j.mem[0][:], j.d.followed(j.flags))
-	p.to = j.find(j.d.dir2, j.d.path2, j.mem[1][:], false)
+	p.from = j.named(j.d.dir, j.d.path, j.mem[0][:], j.d.followed(j.flags))
+	p.to = j.named(j.d.dir2, j.d.path2, j.mem[1][:], false)
 	for range maxLinks {
 		switch {
 		case p.from == nil && p.to == nil:
@@ -162,7 +200,7 @@ func (j *job) across(p *pair) bool {
 
 // move judges and carries out a rename or link within one tree. It says whether the call was answered.
 func (j *job) move(p *pair) (e syscall.Errno, done bool) {
-	if p.from.path() == "." || p.to.path() == "." {
+	if j.stands(p.from) || j.stands(p.to) {
 		j.call.Continue()
 		return 0, true
 	}
@@ -192,12 +230,29 @@ func (j *job) link(p *pair) (syscall.Errno, bool) {
 	g := &p.from.root.judge
 	from, to := g.of(p.from), g.of(p.to)
 	if from.Action == guard.Keep || mayWrite(from) != 0 {
-		return 0, j.refuse(p.from, from)
+		return 0, j.refuse(p.from, from, unix.EROFS)
 	}
-	if g.mayMake(p.to, to, byOther) != 0 {
-		return 0, j.refuse(p.to, to)
+	if no := g.mayMake(p.to, to, byOther); no != 0 {
+		return 0, j.refuse(p.to, to, no)
 	}
+	if from.Secret != nil {
+		fd, _, e := j.holdShown(p.from, p.fromDir, p.fromBase)
+		if e != 0 {
+			return e, false
+		}
+		unix.Close(fd)
+	}
+	if to.Secret != nil {
+		j.Making.Lock()
+		defer j.Making.Unlock()
+	}
+	keep := j.keeping(p.fromDir, p.fromBase, from.Secret)
 	e := at2(unix.SYS_LINKAT, p.fromDir, nulled(p.fromBase), p.toDir, nulled(p.toBase), 0)
+	if keep(); to.Secret != nil && e == 0 {
+		j.noteMade(p.toDir, p.toBase, to.Secret)
+	} else if to.Secret != nil {
+		e = j.occupied(p.to, p.toDir, p.toBase, e)
+	}
 	if e == unix.ELOOP || e == unix.EXDEV {
 		return 0, j.answer(e)
 	}

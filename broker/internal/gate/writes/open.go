@@ -22,7 +22,7 @@ func (j *job) open() bool {
 	if j.flags&unix.O_PATH != 0 {
 		return j.elsewhere()
 	}
-	n := j.find(j.d.dir, j.d.path, j.mem[0][:], j.d.followed(j.flags))
+	n := j.named(j.d.dir, j.d.path, j.mem[0][:], j.d.followed(j.flags))
 	for range maxLinks {
 		if n == nil {
 			return j.elsewhere()
@@ -51,11 +51,13 @@ func (j *job) openAt(n *name) (*name, bool) {
 	case !exists:
 	case typ == unix.S_IFLNK && follow:
 		return j.straight(n.abs(), n.slash, true), false
-	case typ != unix.S_IFREG && typ != unix.S_IFDIR && typ != unix.S_IFLNK:
-		j.call.Continue() // that a mount is read-only does not keep anybody from pipes and sockets
-		return nil, true
-	case typ == unix.S_IFREG && j.flags&(unix.O_ACCMODE|unix.O_TRUNC) == unix.O_RDONLY:
-		j.call.Continue() // O_CREAT of what is there: only read
+	case typ != unix.S_IFREG && typ != unix.S_IFDIR && typ != unix.S_IFLNK,
+		typ == unix.S_IFREG && j.flags&(unix.O_ACCMODE|unix.O_TRUNC) == unix.O_RDONLY:
+		// That a mount is read-only keeps nobody from pipes and sockets, nor from reading what is there.
+		if where := j.straight(n.abs(), n.slash, follow); where == nil || where.rel != n.rel {
+			return where, false
+		}
+		j.call.Continue()
 		return nil, true
 	}
 	g := &n.root.judge
@@ -73,10 +75,22 @@ func (j *job) openAt(n *name) (*name, bool) {
 		if where := j.straight(n.abs(), n.slash, follow); where == nil || where.rel != n.rel {
 			return where, false // a link on the way: it is another name
 		}
-		j.refuse(n, v)
-		return nil, true
+		return nil, j.refuse(n, v, no)
+	}
+	if v.Secret != nil && j.flags&nameless == 0 && typeOf(st) != unix.S_IFDIR {
+		return j.openSecret(n)
 	}
 	return j.opened(n, st, exists)
+}
+
+// again looks where a name leads whose walk met a link, or answers.
+func (j *job) again(n *name, e syscall.Errno) (*name, bool) {
+	if e == unix.ELOOP {
+		if where := j.straight(n.abs(), n.slash, j.d.followed(j.flags)); where == nil || where.rel != n.rel {
+			return where, false
+		}
+	}
+	return nil, j.answer(e)
 }
 
 func typeOf(st unix.Stat_t) uint32 { return st.Mode & unix.S_IFMT }
@@ -107,12 +121,9 @@ func (j *job) opened(n *name, st unix.Stat_t, exists bool) (*name, bool) {
 	switch {
 	case e == 0:
 	case e == unix.ELOOP && (flags&unix.O_NOFOLLOW == 0 || !exists):
-		if where := j.straight(n.abs(), n.slash, j.d.followed(j.flags)); where == nil || where.rel != n.rel {
-			return where, false
-		}
-		return nil, j.answer(e)
+		return j.again(n, e)
 	case e == unix.EXDEV: // something is mounted there: what guards a name
-		return nil, j.refuse(n, mounted())
+		return nil, j.refuse(n, mounted(), unix.EROFS)
 	case e == unix.EAGAIN && waits:
 		go j.openLater(*j.call, n.root.fd, rel, j.flags&openKept&^(unix.O_CREAT|unix.O_EXCL))
 		return nil, true

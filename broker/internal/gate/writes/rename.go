@@ -24,12 +24,12 @@ func (j *job) rename(p *pair) (syscall.Errno, bool) {
 	replaced := statAt(p.toDir, nulled(p.toBase), &other, unix.AT_SYMLINK_NOFOLLOW) == 0
 	exchange := p.flags&unix.RENAME_EXCHANGE != 0
 	g := &p.from.root.judge
-	n, v, e := j.mayMove(p.fromDir, p.from, p.to, &moved)
+	n, v, e := j.mayMove(p.fromDir, p.fromBase, p.from, p.to, &moved)
 	if e == unix.EROFS && n == p.to && v.Action == guard.Check && !exchange {
 		return 0, j.replaceChecked(p, v, &moved)
 	}
 	if e == 0 && replaced && exchange {
-		n, v, e = j.mayMove(p.toDir, p.to, p.from, &other)
+		n, v, e = j.mayMove(p.toDir, p.toBase, p.to, p.from, &other)
 	} else if e == 0 && replaced && g.of(p.to).Action != guard.Keep {
 		n, v = p.to, g.of(p.to)
 		e = mayTake(v, typeOf(other) == unix.S_IFDIR)
@@ -47,7 +47,7 @@ func (j *job) rename(p *pair) (syscall.Errno, bool) {
 		return 0, j.answer(e)
 	}
 	left := j.leaving(p, moved, other, replaced)
-	e = at2(unix.SYS_RENAMEAT2, p.fromDir, nulled(p.fromBase), p.toDir, nulled(p.toBase), uintptr(p.flags))
+	e = j.carryRename(p)
 	if e == unix.ELOOP || e == unix.EXDEV {
 		return 0, j.answer(e)
 	}
@@ -56,6 +56,17 @@ func (j *job) rename(p *pair) (syscall.Errno, bool) {
 		j.witness(p.to)
 	}
 	return e, e == 0 && j.answer(0)
+}
+
+// carryRename does what was judged.
+func (j *job) carryRename(p *pair) syscall.Errno {
+	f, t := p.from.root.judge.of(p.from), p.from.root.judge.of(p.to)
+	if f.Secret != nil || t.Secret != nil {
+		return j.renameSecret(p, f.Secret, t.Secret)
+	}
+	defer j.keeping(p.fromDir, p.fromBase, nil)()
+	defer j.keeping(p.toDir, p.toBase, nil)()
+	return at2(unix.SYS_RENAMEAT2, p.fromDir, nulled(p.fromBase), p.toDir, nulled(p.toBase), uintptr(p.flags))
 }
 
 // leaving notes, when a rename has been done, which directories have left their names.
@@ -81,21 +92,25 @@ func (j *job) leaving(p *pair, moved, other unix.Stat_t, replaced bool) func() {
 
 // mayMove says whether an object may leave one name for another, or which of the two forbids it. A directory takes everything below it
 // along, so both places must treat every path below alike.
-func (j *job) mayMove(fromDir int, from, to *name, st *unix.Stat_t) (*name, ruling, syscall.Errno) {
+func (j *job) mayMove(fromDir int, fromBase string, from, to *name, st *unix.Stat_t) (*name, ruling, syscall.Errno) {
 	g := &from.root.judge
 	dir := typeOf(*st) == unix.S_IFDIR
 	f, t := g.of(from), g.of(to)
 	if e := mayTake(f, dir); e != 0 {
 		return from, f, e
 	}
-	how := byMove
-	if typeOf(*st) == unix.S_IFLNK {
-		how = byLink
-	}
-	if dir && f.Anchored && from.path() != to.path() {
+	if dir && f.Anchored && from.path() != to.path() || dir && j.pins(from.abs()) {
 		return from, f, unix.EBUSY
 	}
-	if e := g.mayMake(to, t, how); e != 0 {
+	if typeOf(*st) == unix.S_IFLNK {
+		text := make([]byte, unix.PathMax)
+		size, e := readLinkAt(fromDir, nulled(single(fromBase)+"\x00"), text)
+		if e == 0 {
+			e = g.mayLink(to, t, string(text[:size]))
+		}
+		return to, t, e
+	}
+	if e := g.mayMake(to, t, byMove); e != 0 {
 		return to, t, e
 	}
 	if !dir {
@@ -105,7 +120,7 @@ func (j *job) mayMove(fromDir int, from, to *name, st *unix.Stat_t) (*name, ruli
 	if j.Session.Own(idOf(fromDir, base)) {
 		return from, f, g.mayMoveOwn(from, to, t)
 	}
-	if a, b := g.below(from), g.below(to); !a.Alike(b) && (a.Git() || b.Git() || !g.suits(from.path(), b, nil)) {
+	if a, b := g.below(from), g.below(to); !a.Alike(b) && (a.Git() || b.Git() || !g.suits(from.path(), a, b, nil)) {
 		return from, f, unix.EXDEV
 	}
 	return nil, ruling{}, 0
@@ -127,7 +142,7 @@ func (g *judge) mayMoveOwn(from, to *name, t ruling) syscall.Errno {
 		return 0
 	}
 	var ids []guard.ID
-	if !g.suits(from.path(), g.below(to), &ids) {
+	if !g.suits(from.path(), g.below(from), g.below(to), &ids) {
 		return unix.EXDEV
 	}
 	g.session.Demote(ids)
@@ -137,16 +152,16 @@ func (g *judge) mayMoveOwn(from, to *name, t ruling) syscall.Errno {
 // maxMoved bounds the search in a directory that moves to where names are treated otherwise.
 const maxMoved = 20000
 
-// suits says whether nothing below a directory would be special in another place. What its files say of repositories is not asked: a
-// HEAD is special everywhere.
-func (g *judge) suits(dir string, place *guard.Place, ids *[]guard.ID) bool {
+// suits says whether nothing below a directory would be special in another place, nor a secret in the one and none in
+// the other. What its files say of repositories is not asked: a HEAD is special everywhere.
+func (g *judge) suits(dir string, from, to *guard.Place, ids *[]guard.ID) bool {
 	left := maxMoved
 	fd, e := openAt(g.tree, []byte(dir+"\x00"), unix.O_RDONLY|unix.O_DIRECTORY, 0)
-	return e == 0 && suited(fd, place, ids, &left)
+	return e == 0 && suited(fd, from, to, ids, &left)
 }
 
 // suited takes the descriptor. The directories are added to ids, unless that is nil.
-func suited(fd int, place *guard.Place, ids *[]guard.ID, left *int) bool {
+func suited(fd int, from, to *guard.Place, ids *[]guard.ID, left *int) bool {
 	f := os.NewFile(uintptr(fd), "moved")
 	defer f.Close()
 	if ids != nil {
@@ -160,12 +175,13 @@ func suited(fd int, place *guard.Place, ids *[]guard.ID, left *int) bool {
 		return false
 	}
 	for _, e := range list {
-		if v := place.Rule(e.Name(), guard.ByHost); v.Action != guard.Free || v.Anchored && !e.IsDir() {
+		v := to.Rule(e.Name(), guard.ByHost)
+		if v.Action != guard.Free || v.Anchored && !e.IsDir() || v.Secret != from.Rule(e.Name(), guard.ByHost).Secret {
 			return false
 		}
 		if e.IsDir() {
 			sub, no := openAt(fd, []byte(e.Name()+"\x00"), unix.O_RDONLY|unix.O_DIRECTORY, 0)
-			if no != 0 || !suited(sub, place.Below(e.Name()), ids, left) {
+			if no != 0 || !suited(sub, from.Below(e.Name()), to.Below(e.Name()), ids, left) {
 				return false
 			}
 		}

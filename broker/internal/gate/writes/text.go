@@ -19,7 +19,9 @@ type text struct {
 	f    *os.File
 	n    *name
 	mode uint32
+	pid  uint32 // who asked for it
 	last string // what was put in place
+	told string // what was not, and was said
 	left int    // calls until it is forgotten
 }
 
@@ -35,7 +37,7 @@ func (j *job) openText(n *name, r ruling) bool {
 		return j.answer(unix.EEXIST)
 	}
 	if len(j.texts) >= maxTexts {
-		return j.refuse(n, r)
+		return j.refuse(n, r, unix.EROFS)
 	}
 	dir, _ := n.split()
 	mode := uint32(j.call.Arg(int(j.d.arg))) & 0o777
@@ -49,7 +51,8 @@ func (j *job) openText(n *name, r ruling) bool {
 		unix.Close(fd)
 		return j.answer(unix.EMFILE)
 	}
-	j.texts = append(j.texts, &text{f: os.NewFile(uintptr(dup), "text"), n: n, mode: mode &^ j.mask, left: textLife})
+	f := os.NewFile(uintptr(dup), "text")
+	j.texts = append(j.texts, &text{f: f, n: n, mode: mode &^ j.mask, pid: j.call.PID(), left: textLife})
 	j.call.Hand(fd, j.flags&unix.O_CLOEXEC != 0, false)
 	return true
 }
@@ -59,13 +62,18 @@ func (k *Carrier) settle() {
 	kept := k.texts[:0]
 	for _, t := range k.texts {
 		said, err := io.ReadAll(io.NewSectionReader(t.f, 0, textSize))
-		if err == nil && string(said) != t.last && t.n.root.harmless(t.n, said) {
+		switch {
+		case err != nil || string(said) == t.last || string(said) == t.told:
+		case t.n.root.harmless(t.n, said):
 			if dir, base, e := t.n.parent(); e == 0 {
 				if install(dir, base, said, t.mode, 0) == nil {
 					t.last = string(said)
 				}
 				t.n.closeParent(dir)
 			}
+		case k.Refused != nil:
+			t.told = string(said)
+			k.Refused(Refusal{PID: t.pid, Op: "write", Path: t.n.abs(), Why: t.n.root.judge.of(t.n).Why})
 		}
 		if t.left--; t.left > 0 {
 			kept = append(kept, t)

@@ -1,0 +1,226 @@
+package late
+
+import (
+	"encoding/binary"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/broker/internal/guard"
+	"sbx/broker/internal/host"
+	"sbx/broker/internal/secrets"
+)
+
+// Tree is a directory that is mounted natively, with all below it.
+type Tree struct {
+	Path    string // on the host, and inside
+	Granted string // the directory that names are judged relative to
+	Place   *guard.Place
+}
+
+// Options of Watch.
+type Options struct {
+	Trees []Tree
+	// Skip says of a directory whether its names are somebody else's to judge. May be nil.
+	Skip    func(dir string) bool
+	Secrets *secrets.Judge
+	// Making is held by the session while it makes something under the name of a secret, until that is known to be
+	// its own.
+	Making sync.Locker
+	// Cover takes what has a path out of the session's reach, Uncover gives it back.
+	Cover   func(path string, dir bool) error
+	Uncover func(path string) error
+	Warn    func(string)
+}
+
+const (
+	// maxDirs bounds the directories that are watched.
+	maxDirs   = 1 << 14
+	watched   = unix.IN_CREATE | unix.IN_MOVED_TO | unix.IN_CLOSE_WRITE | unix.IN_ONLYDIR | unix.IN_EXCL_UNLINK
+	eventSize = 16
+	maxTries  = 8
+)
+
+// Watcher watches one session's trees. What is below is its goroutine's.
+type Watcher struct {
+	Options
+	file    *os.File
+	fd      int
+	byWd    map[int32]dir
+	covered map[string]cover
+	full    bool // not all is watched, and that was said
+}
+
+// dir is a directory that is watched.
+type dir struct {
+	*Tree
+	path  string
+	place *guard.Place
+}
+
+// identity tells what was covered from what has come into its place since.
+type identity struct{ dev, ino uint64 }
+
+// cover is what was covered, and how often: something new may be there though it looks the same.
+type cover struct {
+	identity
+	times int
+}
+
+// Watch begins to watch.
+func Watch(o Options) (*Watcher, error) {
+	fd, err := unix.InotifyInit1(unix.IN_NONBLOCK | unix.IN_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("watching for names of secrets: %w", err)
+	}
+	w := &Watcher{Options: o, file: os.NewFile(uintptr(fd), "inotify"), fd: fd,
+		byWd: map[int32]dir{}, covered: map[string]cover{}}
+	go w.run()
+	return w, nil
+}
+
+// Close ends the watch.
+func (w *Watcher) Close() { w.file.Close() }
+
+func (w *Watcher) run() {
+	w.all()
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := w.file.Read(buf)
+		if err != nil {
+			return
+		}
+		for b := buf[:n]; len(b) >= eventSize; {
+			size := eventSize + int(binary.NativeEndian.Uint32(b[12:]))
+			if size > len(b) {
+				break
+			}
+			name, _, _ := strings.Cut(string(b[eventSize:size]), "\x00")
+			w.event(int32(binary.NativeEndian.Uint32(b)), binary.NativeEndian.Uint32(b[4:]), name)
+			b = b[size:]
+		}
+	}
+}
+
+// all looks at all there is.
+func (w *Watcher) all() {
+	for i := range w.Trees {
+		t := &w.Trees[i]
+		w.look(dir{t, t.Path, t.Place})
+	}
+}
+
+func (w *Watcher) event(wd int32, mask uint32, name string) {
+	d, ok := w.byWd[wd]
+	switch {
+	case mask&unix.IN_Q_OVERFLOW != 0: // something has happened that was not told
+		w.all()
+	case mask&unix.IN_IGNORED != 0:
+		delete(w.byWd, wd)
+	case ok && name != "":
+		if below, ok := w.one(d, name, mask&unix.IN_ISDIR != 0, mask&unix.IN_CLOSE_WRITE == 0); ok {
+			w.look(below)
+		}
+	}
+}
+
+// look watches a directory and looks at each name in it, and below.
+func (w *Watcher) look(top dir) {
+	for queue := []dir{top}; len(queue) > 0; queue = queue[1:] {
+		list, ok := w.add(queue[0])
+		if !ok {
+			continue
+		}
+		for _, e := range list {
+			if below, ok := w.one(queue[0], e.Name(), e.IsDir(), false); ok {
+				queue = append(queue, below)
+			}
+		}
+	}
+}
+
+// add watches a directory and lists it. That no link is on the way is seen when it is opened.
+func (w *Watcher) add(d dir) ([]os.DirEntry, bool) {
+	how := unix.OpenHow{Flags: unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS}
+	fd, err := unix.Openat2(unix.AT_FDCWD, d.path, &how)
+	if err != nil {
+		return nil, false // gone, or nothing that the session could read
+	}
+	f := os.NewFile(uintptr(fd), d.path)
+	defer f.Close()
+	wd, err := -1, error(unix.ENOSPC)
+	if len(w.byWd) < maxDirs {
+		wd, err = unix.InotifyAddWatch(w.fd, "/proc/self/fd/"+strconv.Itoa(fd), watched)
+	}
+	if err == nil {
+		w.byWd[int32(wd)] = d
+	} else if !w.full && (err == unix.ENOSPC || err == unix.ENOMEM) {
+		w.full = true
+		w.Warn("not every directory can be watched: secrets that the host makes in " + d.path +
+			" and further ones while the session runs are not hidden")
+	}
+	list, _ := f.ReadDir(-1)
+	return list, true
+}
+
+// one looks at one name, which may be fresh. It returns the directory that has it, if names in that are to be looked
+// at.
+func (w *Watcher) one(d dir, name string, isDir, fresh bool) (dir, bool) {
+	p := d.path + "/" + name
+	hidden := false
+	if d.place.Rule(name, guard.ByHost).Secret != nil {
+		hidden = w.judge(d, p, fresh)
+	}
+	if !isDir || hidden || guard.Dependency(name) || guard.Fold(name) == ".git" || w.Skip != nil && w.Skip(p) {
+		return dir{}, false
+	}
+	return dir{d.Tree, p, d.place.Below(name)}, true
+}
+
+// judge covers what has the name of a secret if it is one, and says so.
+func (w *Watcher) judge(d dir, p string, fresh bool) bool {
+	for range maxTries {
+		was, ok := stand(p)
+		w.Making.Lock()
+		hidden := ok && w.Secrets.At(d.Granted, strings.TrimPrefix(p, d.Granted+"/")).Hidden
+		w.Making.Unlock()
+		c := w.covered[p]
+		if !hidden {
+			for ; c.times > 0; c.times-- {
+				_ = w.Uncover(p) // the host may have done so, by taking away what was covered
+			}
+			delete(w.covered, p)
+			return false
+		}
+		if c.identity == was.identity && !fresh || was.typ == unix.S_IFLNK { // what a link leads to is judged by its own name
+			return true
+		}
+		if err := w.Cover(p, was.typ == unix.S_IFDIR); err == nil {
+			w.covered[p] = cover{was.identity, c.times + 1}
+		} else if !host.NotExist(err) {
+			w.Warn("hiding " + p + ", which the host has made: " + err.Error())
+		}
+		if is, ok := stand(p); ok && is == was {
+			return true
+		}
+	}
+	return true
+}
+
+// standing is what has a name.
+type standing struct {
+	identity
+	typ uint32
+}
+
+func stand(p string) (standing, bool) {
+	var st unix.Stat_t
+	if unix.Lstat(p, &st) != nil {
+		return standing{}, false
+	}
+	return standing{identity{st.Dev, st.Ino}, st.Mode & unix.S_IFMT}, true
+}
