@@ -1,6 +1,7 @@
 package only
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -63,15 +64,24 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// missing ends a test that cannot run here: skipped with the fact named, failed where everything must work.
+func missing(t *testing.T, fact string) {
+	t.Helper()
+	if os.Getenv("SBX_MUST_WORK") == "1" {
+		t.Fatal("missing: " + fact)
+	}
+	t.Skip("missing: " + fact)
+}
+
 // What ldd says a program needs is mapped, and no program lies open among the libraries.
 func TestLibraries(t *testing.T) {
 	git, err := exec.LookPath("git")
 	if err != nil {
-		t.Skip("missing: git")
+		missing(t, "git")
 	}
 	out, err := exec.Command("ldd", git).Output()
 	if err != nil {
-		t.Skipf("missing: ldd (%v)", err)
+		missing(t, fmt.Sprintf("ldd (%v)", err))
 	}
 	s, err := Resolve([]string{git})
 	if err != nil {

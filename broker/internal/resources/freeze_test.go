@@ -24,7 +24,7 @@ func TestFreeze(t *testing.T) {
 		}
 	}
 	if g == nil {
-		t.Skip("missing: a version 2 hierarchy in which this user may make control groups")
+		missing(t, "a version 2 hierarchy in which this user may make control groups")
 	}
 	defer func() {
 		if err := g.remove(10 * time.Second); err != nil {
@@ -37,7 +37,7 @@ func TestFreeze(t *testing.T) {
 	}
 	defer cmd.Process.Kill()
 	if err := g.Add(cmd.Process.Pid); err != nil {
-		t.Skip("missing: the right to move a process into a control group: ", err)
+		missing(t, "the right to move a process into a control group: "+err.Error())
 	}
 	ticks := func() string {
 		b, _ := os.ReadFile("/proc/" + strings.TrimSpace(g.text("cgroup.procs")) + "/schedstat")

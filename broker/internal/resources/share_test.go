@@ -87,10 +87,10 @@ func autogroupNice(pid int) int {
 // off one processor.
 func TestShareHoldsBack(t *testing.T) {
 	if b, err := os.ReadFile("/proc/self/autogroup"); err != nil || !strings.HasPrefix(string(b), "/autogroup-") {
-		t.Skip("missing: a kernel that groups processes by session (kernel.sched_autogroup_enabled, no control group with a cpu controller)")
+		missing(t, "a kernel that groups processes by session (kernel.sched_autogroup_enabled, no control group with a cpu controller)")
 	}
 	if _, err := os.Stat("/proc/self/task/" + strconv.Itoa(os.Getpid()) + "/children"); err != nil {
-		t.Skip("missing: /proc/PID/task/TID/children (CONFIG_PROC_CHILDREN)")
+		missing(t, "/proc/PID/task/TID/children (CONFIG_PROC_CHILDREN)")
 	}
 	parent, list := hogs(t, 2*processors()+stormSize+4)
 	for _, p := range list() {

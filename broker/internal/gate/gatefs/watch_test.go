@@ -16,9 +16,8 @@ func relying(t *testing.T) (*sandbox, string) {
 	write(t, p+"/f", "one")
 	write(t, p+"/sub/f", "one")
 	sb := start(t, host, Tree{Dirs: []Dir{{Path: "/p", Kind: Guarded, Judge: judgeOf(projectRules()...)}}}, Options{Check: noMonitor, Rely: time.Hour})
-	if sb.sh("p", "stat -c %s f sub/f"); !sb.relies("f") {
-		t.Skip("missing: a temporary directory on a file system that reports changes")
-	}
+	sb.sh("p", "stat -c %s f sub/f")
+	need(t, sb.relies("f"), "a temporary directory on a file system that reports changes")
 	return sb, p
 }
 
