@@ -76,6 +76,23 @@ func (r *roff) item(tag, text string) {
 	r.text(text)
 }
 
+// command is a command with its options, unless a page of its own has them, and its verbs.
+func (r *roff) command(c *option.Command) {
+	r.item(strings.TrimSpace("sbx "+c.Name+" "+c.Args), option.Sentence(c.Help))
+	if c.Name != "run" && len(c.Rows) > 0 {
+		r.WriteString(".RS\n")
+		for _, o := range c.Rows {
+			if !c.Borrows || o.Group == "" {
+				r.item(o.Synopsis(), option.Sentence(o.Help))
+			}
+		}
+		r.WriteString(".RE\n")
+	}
+	for i := range c.Verbs {
+		r.command(&c.Verbs[i])
+	}
+}
+
 func header(title, section, name, what string) *roff {
 	r := &roff{}
 	r.line(".TH", title+" "+section+` "" "sbx `+Version+`" "sbx"`)
@@ -107,8 +124,8 @@ func manSbx() string {
 	r.line(".SH", "DESCRIPTION")
 	r.text("sbx runs agent tools and developer commands in a sandbox that still feels like one's own machine: same paths, same tools, caches usable at once. The host is read-only, secrets do not exist inside, there is no network unless it is asked for, and the first access to anything that is not granted waits until a human says yes or no.")
 	r.line(".SH", "COMMANDS")
-	for _, c := range commands() {
-		r.item(strings.TrimSpace("sbx "+c.Name+" "+c.Args), option.Sentence(c.Help))
+	for _, c := range described() {
+		r.command(&c)
 	}
 	r.line(".SH", "EXIT STATUS")
 	r.text("That of the command; 128+N if signal N ended it; 124 after a time-out; 125 if the sandbox could not be built or was refused, in which case nothing ran; 126 if the command cannot be executed, 127 if it does not exist.")
