@@ -23,6 +23,7 @@ const (
 	KindExec    = "exec"
 	KindExit    = "exit"
 	KindSeal    = "seal"
+	KindTraffic = "traffic" // what went to and came from one address
 	KindRotate  = "rotate"
 	KindConfig  = "config"
 	KindError   = "error"

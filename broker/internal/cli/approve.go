@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"sbx/broker/internal/command"
 	"sbx/broker/internal/control"
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/option"
@@ -32,19 +33,21 @@ func (a *answerRequest) options() []option.Option {
 	}
 }
 
-func approveCommand() command { return answerCommand("approve", true, "allow what a question asks") }
-
-func denyCommand() command {
-	return answerCommand("deny", false, "refuse it; --revoke PATH takes answers back")
+func (t *term) approveCommand() command.Row {
+	return t.answerCommand("approve", true, "allow what a question asks")
 }
 
-func answerCommand(name string, allow bool, help string) command {
-	return command{
+func (t *term) denyCommand() command.Row {
+	return t.answerCommand("deny", false, "refuse it; --revoke PATH takes answers back")
+}
+
+func (t *term) answerCommand(name string, allow bool, help string) command.Row {
+	return command.Row{
 		Command: option.Command{Name: name, Args: "ID... [--scope S] [--for L] [--persist P]",
 			Full: "ID... [--scope SCOPE] [--for LIFE] [--persist STORE]\n       sbx " + name + " --revoke PATH|HOST...", Help: help,
 			Text:  "Answers questions that wait; sbx watch --once lists them, and 4 characters of an ID are enough.",
 			Words: []option.Word{{From: option.Question}}},
-		begin: func(t *term, _ []string) ([]option.Option, func([]string) int) {
+		Begin: func([]string) ([]option.Option, func([]string) int) {
 			a := &answerRequest{}
 			return a.options(), func(words []string) int { return t.answer(name, allow, a, words) }
 		},
@@ -56,7 +59,7 @@ func (t *term) answer(name string, allow bool, a *answerRequest, words []string)
 	if len(words) == 0 {
 		return t.fail(wrong("sbx "+name+" wants the ID of a question", "sbx watch --once lists those that wait"))
 	}
-	root, err := t.controlRoot()
+	root, err := t.ControlRoot()
 	if err != nil {
 		return t.fail(err)
 	}
@@ -98,7 +101,7 @@ func answerOne(root, prefix string, ans prompt.Answer) error {
 
 // revoke has every session forget what was answered about names. Rules in policy files are another matter.
 func (t *term) revoke(root string, names []string) int {
-	facts := host.Read(t.env)
+	facts := host.Read(t.Env)
 	ids, err := control.List(root)
 	if err != nil {
 		return t.fail(err)
@@ -107,9 +110,9 @@ func (t *term) revoke(root string, names []string) int {
 		kind, name := policy.KindHost, n
 		if strings.HasPrefix(n, "@") {
 			kind = policy.KindSocket
-		} else if _, err := policy.ParseHost(strings.TrimPrefix(n, "*.")); err != nil || strings.ContainsAny(n, "/~$") || exists(n) {
+		} else if _, err := policy.ParseHost(strings.TrimPrefix(n, "*.")); err != nil || strings.ContainsAny(n, "/~$") || host.Exists(n) {
 			kind = policy.KindPath
-			if name, err = expandPath(n, facts.Home, facts.Cwd, t.projectRoot(&request{}, facts)); err != nil {
+			if name, err = option.ExpandPath(n, facts.Home, facts.Cwd, t.projectRoot(&request{}, facts)); err != nil {
 				return t.fail(wrong("--revoke: "+err.Error(), ""))
 			}
 			name = path.Clean(name)
@@ -135,15 +138,6 @@ func (t *term) revoke(root string, names []string) int {
 		}
 	}
 	return 0
-}
-
-// controlRoot is the folder in which each running session has its socket.
-func (t *term) controlRoot() (string, error) {
-	root, err := control.Root(host.Lookup(t.env, "XDG_RUNTIME_DIR"), host.Lookup(t.env, "XDG_STATE_HOME"), host.Read(t.env).Home)
-	if err != nil {
-		return "", &planner.Refusal{What: err.Error()}
-	}
-	return root, nil
 }
 
 // revoked is what a session's socket does when it is told to forget.

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"sbx/broker/internal/command"
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/option"
 	"sbx/broker/internal/planner"
@@ -38,11 +39,11 @@ func (t *term) sources(facts host.Facts, project string) policy.Sources {
 		return home + "/" + rel
 	}
 	v := policy.Vars{Home: home, Project: project, TmpDir: "/tmp",
-		XDGConfigHome: absolute(t.env, "XDG_CONFIG_HOME", under(".config")), XDGDataHome: absolute(t.env, "XDG_DATA_HOME", under(".local/share")),
-		XDGStateHome: absolute(t.env, "XDG_STATE_HOME", under(".local/state")), XDGCacheHome: absolute(t.env, "XDG_CACHE_HOME", under(".cache")),
-		XDGRunDir: absolute(t.env, "XDG_RUNTIME_DIR", "")}
+		XDGConfigHome: absolute(t.Env, "XDG_CONFIG_HOME", under(".config")), XDGDataHome: absolute(t.Env, "XDG_DATA_HOME", under(".local/share")),
+		XDGStateHome: absolute(t.Env, "XDG_STATE_HOME", under(".local/state")), XDGCacheHome: absolute(t.Env, "XDG_CACHE_HOME", under(".cache")),
+		XDGRunDir: absolute(t.Env, "XDG_RUNTIME_DIR", "")}
 	s := policy.Sources{OrgDir: orgDir, ProjectDir: project, UID: int(facts.UID), Vars: v}
-	if !exists(orgDir) { // also where, in a namespace, nothing belongs to root
+	if !host.Exists(orgDir) { // also where, in a namespace, nothing belongs to root
 		s.OrgDir = ""
 	}
 	if v.XDGConfigHome != "" {
@@ -97,13 +98,13 @@ func (s settings) origin(key string) string {
 	return o[len(o)-1].String()
 }
 
-func configCommand() command {
-	return command{
+func (t *term) configCommand() command.Row {
+	return command.Row{
 		Command: option.Command{Name: "config", Args: "show [--json]", Help: "show every setting and where it comes from"},
-		verbs: []command{{
+		Verbs: []command.Row{{
 			Command: option.Command{Name: "config show", Args: "[--json] [OPTIONS of run]",
 				Help: "print every value and where it comes from", Borrows: true},
-			begin: func(t *term, _ []string) ([]option.Option, func([]string) int) {
+			Begin: func([]string) ([]option.Option, func([]string) int) {
 				r := &request{}
 				return r.options(), func(words []string) int { return t.configShow(r, words) }
 			},
@@ -116,7 +117,7 @@ func (t *term) configShow(r *request, words []string) int {
 	if len(words) > 0 {
 		return t.fail(wrong("unexpected "+quote(words[0]), "see sbx config show --help"))
 	}
-	facts := host.Read(t.env)
+	facts := host.Read(t.Env)
 	s, err := t.settings(r, facts, t.projectRoot(r, facts))
 	if err != nil {
 		return t.fail(err)
@@ -138,7 +139,7 @@ func (t *term) configShow(r *request, words []string) int {
 		rows = append(rows, row{k, v, s.origin(k), locked})
 	}
 	if r.json {
-		t.print(encode(struct {
+		t.print(command.Encode(struct {
 			Settings []row `json:"settings"`
 		}{rows}))
 		return 0
@@ -157,7 +158,7 @@ func (t *term) configShow(r *request, words []string) int {
 func (t *term) projectRoot(r *request, facts host.Facts) string {
 	dir := facts.Cwd
 	if r.workdir != "" {
-		if p, err := expandPath(r.workdir, facts.Home, facts.Cwd, ""); err == nil {
+		if p, err := option.ExpandPath(r.workdir, facts.Home, facts.Cwd, ""); err == nil {
 			if canon, _, st, err := host.Resolve(host.FS{}, p); err == nil && st.Type == host.Dir {
 				dir = canon
 			}

@@ -84,7 +84,7 @@ func (t *term) containers(r *request, s settings, in *planner.Input) error {
 	case r.engine == engineNotify:
 		return refuse("the gate that looks at system calls does not know the mounts of a container", "leave out --gate notify, or use --static")
 	}
-	c := &planner.Containers{Store: absolute(t.env, "XDG_DATA_HOME", in.Facts.Home+"/.local/share") + "/containers", Shared: s.Features.ContainersShared}
+	c := &planner.Containers{Store: absolute(t.Env, "XDG_DATA_HOME", in.Facts.Home+"/.local/share") + "/containers", Shared: s.Features.ContainersShared}
 	if c.Shared {
 		if err := planner.CheckStore(in.FS, c.Store); err != nil {
 			return err
@@ -180,7 +180,7 @@ func writeConf(text func() string) func(string) (func(), error) {
 
 // storage says how a new store is kept: podman would copy every layer, in doubt. A person's own variables count more.
 func storage(in *planner.Input, users bool) (env []string) {
-	if in.Facts.Since(5, 11) || exists("/usr/bin/fuse-overlayfs") {
+	if in.Facts.Since(5, 11) || host.Exists("/usr/bin/fuse-overlayfs") {
 		env = append(env, "STORAGE_DRIVER=overlay")
 		if !users {
 			env = append(env, "STORAGE_OPTS=overlay.ignore_chown_errors=true")

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sbx/broker/internal/command"
 	"sbx/broker/internal/control"
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/planner"
@@ -39,8 +40,8 @@ func (t *term) detach(r *request, args []string) int {
 	if err != nil {
 		return t.fail(err)
 	}
-	p, err := program.Self().Start(append([]string{detachedCommand}, args...), &os.ProcAttr{Env: t.env,
-		Files: []*os.File{null, null, t.std[2], write}, Sys: &syscall.SysProcAttr{Setsid: true}})
+	p, err := program.Self().Start(append([]string{detachedCommand}, args...), &os.ProcAttr{Env: t.Env,
+		Files: []*os.File{null, null, t.Std[2], write}, Sys: &syscall.SysProcAttr{Setsid: true}})
 	if err != nil {
 		return t.fail(fmt.Errorf("starting the session's broker: %w", err))
 	}
@@ -48,7 +49,7 @@ func (t *term) detach(r *request, args []string) int {
 	b, _ := io.ReadAll(read)
 	if sid, ok := strings.CutSuffix(string(b), "\n"); ok {
 		if r.json {
-			t.print(encode(struct {
+			t.print(command.Encode(struct {
 				SID string `json:"sid"`
 				PID int    `json:"pid"`
 			}{sid, p.Pid}))
@@ -87,7 +88,7 @@ func cmdRunDetached(t *term, args []string) int {
 	if r.idle && r.asPID1 {
 		return t.fail(wrong("--as-pid-1 needs a command", ""))
 	}
-	t.messages, t.std = t.std[2], [3]*os.File{}
+	t.Messages, t.Std = t.Std[2], [3]*os.File{}
 	if r.idle {
 		r.argv = []string{"/bin/sh"} // never started; it names the program that a session is about
 		return t.run(r)
@@ -96,7 +97,7 @@ func cmdRunDetached(t *term, args []string) int {
 		return t.fail(err)
 	}
 	status := t.run(r)
-	if out := t.std[1]; out != nil && !r.stood {
+	if out := t.Std[1]; out != nil && !r.stood {
 		_ = os.Remove(out.Name())
 	}
 	return status
@@ -105,7 +106,7 @@ func cmdRunDetached(t *term, args []string) int {
 // openOutput makes the file that a detached program writes to. It moves into the session's folder as soon as
 // there is one.
 func (t *term) openOutput() error {
-	root, err := session.Root(host.Lookup(t.env, "XDG_STATE_HOME"), host.Read(t.env).Home)
+	root, err := session.Root(host.Lookup(t.Env, "XDG_STATE_HOME"), host.Read(t.Env).Home)
 	if err == nil {
 		err = os.MkdirAll(root, 0o700)
 	}
@@ -116,7 +117,7 @@ func (t *term) openOutput() error {
 	if err != nil {
 		return &planner.Refusal{What: "making the file for the program's output", Err: err, Hint: recordHint}
 	}
-	t.std[1], t.std[2] = f, f
+	t.Std[1], t.Std[2] = f, f
 	return nil
 }
 
@@ -125,7 +126,7 @@ func (v *service) detached(s *session.Session) error {
 	if !v.r.detached {
 		return nil
 	}
-	if out := v.t.std[1]; out != nil {
+	if out := v.t.Std[1]; out != nil {
 		if err := os.Rename(out.Name(), filepath.Join(s.Dir, "output")); err != nil {
 			return &planner.Refusal{What: "moving the file for the program's output", Err: err, Hint: recordHint}
 		}
@@ -156,12 +157,12 @@ func (v *service) tellStarter() {
 	}
 	v.r.stood = true
 	// What is said from here on goes where the program's output goes: the terminal is somebody else's now.
-	messages, err := v.t.std[2], error(nil)
+	messages, err := v.t.Std[2], error(nil)
 	if messages == nil {
 		messages, err = os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	}
 	if err == nil {
-		v.t.messages = messages
+		v.t.Messages = messages
 		_ = unix.Dup3(int(messages.Fd()), 2, 0)
 	}
 	_, _ = unix.Write(fdStarter, []byte(v.s.ID+"\n"))

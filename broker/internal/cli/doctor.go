@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sbx/broker/internal/command"
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/launch"
 	"sbx/broker/internal/option"
@@ -22,13 +23,13 @@ type finding struct {
 	Fix  string `json:"fix,omitempty"`
 }
 
-func doctorCommand() command {
-	return command{
+func (t *term) doctorCommand() command.Row {
+	return command.Row{
 		Command: option.Command{Name: "doctor", Args: "[--json]", Help: "say what this host offers and what is lost",
 			Text: "Says what this host offers for sandboxes, what is lost and how to get it."},
-		begin: func(t *term, _ []string) ([]option.Option, func([]string) int) {
+		Begin: func([]string) ([]option.Option, func([]string) int) {
 			js := false
-			return []option.Option{jsonOption(&js)}, func(words []string) int { return t.doctor(words, js) }
+			return []option.Option{command.JSON(&js)}, func(words []string) int { return t.doctor(words, js) }
 		},
 	}
 }
@@ -36,7 +37,7 @@ func doctorCommand() command {
 // doctor says what this host offers, what is lost and how to get it, by trying it.
 func (t *term) doctor(words []string, js bool) int {
 	if len(words) > 0 {
-		return t.fail(unexpected("doctor", words[0]))
+		return t.fail(command.Unexpected("doctor", words[0]))
 	}
 	found := t.examine()
 	bad := 0
@@ -46,7 +47,7 @@ func (t *term) doctor(words []string, js bool) int {
 		}
 	}
 	if js {
-		t.print(encode(struct {
+		t.print(command.Encode(struct {
 			Findings []finding `json:"findings"`
 		}{found}))
 	} else {
@@ -74,7 +75,7 @@ func doctorText(found []finding) string {
 }
 
 func (t *term) examine() []finding {
-	facts := host.Read(t.env)
+	facts := host.Read(t.Env)
 	user := t.tryNamespaces()
 	out := []finding{{What: "kernel", OK: true, Says: facts.Kernel}, user, t.examineHelper(!user.OK)}
 	ll := finding{What: "landlock", OK: facts.Landlock >= 2, Says: fmt.Sprintf("ABI %d: writing is refused a second time below the mounts", facts.Landlock)}
@@ -95,7 +96,7 @@ func (t *term) examine() []finding {
 		gate.Fix = "user namespaces"
 	}
 	out = append(out, ll, fuse, gate)
-	root, err := session.Root(host.Lookup(t.env, "XDG_STATE_HOME"), facts.Home)
+	root, err := session.Root(host.Lookup(t.Env, "XDG_STATE_HOME"), facts.Home)
 	state := finding{What: "records", OK: err == nil, Says: root}
 	if err != nil {
 		state.Says, state.Fix = err.Error(), "set HOME or XDG_STATE_HOME"
@@ -116,13 +117,13 @@ func (t *term) tryNamespaces() finding {
 		return finding{What: "user namespaces", Says: err.Error()}
 	}
 	defer null.Close()
-	quiet := &term{env: t.env, std: [3]*os.File{null, null, null}}
+	quiet := newTerm(t.Env, [3]*os.File{null, null, null})
 	p, err := quiet.smallestPlan(false, false)
 	if err == nil {
-		_, err = launch.Run(bg(), p, launch.Options{Stdio: quiet.std})
+		_, err = launch.Run(bg(), p, launch.Options{Stdio: quiet.Std})
 	}
 	if err != nil {
-		f.OK, f.Says, f.Fix = false, err.Error(), hint(err)
+		f.OK, f.Says, f.Fix = false, err.Error(), command.Hint(err)
 		if _, ok := err.(*stage.Fault); ok && f.Fix == "" {
 			f.Fix = host.UserNamespaceHint()
 		}

@@ -127,7 +127,7 @@ func (a *asking) start(s *session.Session, p *plan.Plan, sealed planner.Sealed, 
 		return &planner.Refusal{What: "making the session's socket", Err: err, Hint: "sbx watch and sbx approve reach the session through it; run with --static to do without"}
 	}
 	a.askWithoutPty()
-	if a.onTerminal != nil && !a.r.quiet && launch.HasTerminal([3]*os.File{nil, nil, a.t.std[2]}) {
+	if a.onTerminal != nil && !a.r.quiet && launch.HasTerminal([3]*os.File{nil, nil, a.t.Std[2]}) {
 		a.t.note("sbx: true questions here begin with [" + a.onTerminal.word + "]\n")
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 
+	"sbx/broker/internal/command"
 	"sbx/broker/internal/launch"
 	"sbx/broker/internal/option"
 	"sbx/broker/internal/planner"
@@ -32,7 +33,7 @@ func (f *Failure) Unwrap() error { return f.Err }
 
 // IsRefusal says whether it is something that was asked for and is not given, or cannot be understood.
 func (f *Failure) IsRefusal() bool {
-	var u *usageError
+	var u *option.Mistake
 	var r *planner.Refusal
 	return errors.As(f.Err, &u) || errors.As(f.Err, &r)
 }
@@ -48,7 +49,7 @@ func (f *Failure) IsUnavailable() bool { return errors.Is(f.Err, launch.ErrUnava
 
 // Run is sbx run in another program's process. The error is a *Failure.
 func (e Embedded) Run(ctx context.Context) (launch.Result, error) {
-	t := &term{env: e.Env, std: e.Stdio, messages: e.Messages, host: ctx}
+	t := &term{Term: command.Term{Env: e.Env, Std: e.Stdio, Messages: e.Messages}, host: ctx}
 	r := &request{}
 	rest, err := r.parse(e.Options)
 	if err == option.ErrHelp || err == nil && (len(rest) > 0 || len(e.Argv) == 0 || r.dryRun || r.detach || r.noSandbox) {

@@ -11,6 +11,7 @@ import (
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/policy"
 	"sbx/broker/internal/prompt"
+	"sbx/broker/internal/quoting"
 	"sbx/broker/internal/secrets"
 	"sbx/shared/plan"
 )
@@ -142,10 +143,10 @@ func (x *explainer) hidden(p string, a policy.Access, row *answerRow) bool {
 		return false
 	}
 	if row.Layer = "hidden"; h.Origin.File != "" {
-		row.Change = "take " + shellQuote(h.Pattern) + " out of fs.hidden in " + h.Origin.String()
+		row.Change = "take " + quoting.Shell(h.Pattern) + " out of fs.hidden in " + h.Origin.String()
 		return true
 	}
-	row.Change, row.Once = x.addRule(p, a), "sbx run --ro "+shellQuote(p)
+	row.Change, row.Once = x.addRule(p, a), "sbx run --ro "+quoting.Shell(p)
 	x.denied(rule, ok, p, a, row)
 	return true
 }
@@ -165,7 +166,7 @@ func (x *explainer) denied(r policy.Rule, ruled bool, p string, a policy.Access,
 func secretChange(h *policy.Hiding) (change, once string) {
 	switch {
 	case h.Origin.File != "":
-		return "take " + shellQuote(h.Pattern) + " out of fs.secrets in " + h.Origin.String(), ""
+		return "take " + quoting.Shell(h.Pattern) + " out of fs.secrets in " + h.Origin.String(), ""
 	case strings.HasPrefix(h.Pattern, "~/.ssh"):
 		once = useOfSSH
 	case strings.HasPrefix(h.Pattern, "~/.gnupg"):
@@ -186,7 +187,7 @@ func (x *explainer) hiddenHere(p string, a policy.Access, row *answerRow, byOpti
 			row.Layer = "secret"
 		}
 		if strings.HasPrefix(o.Why, "--") {
-			row.Scope, row.Change = "command line", "leave "+o.Why+" "+shellQuote(o.Path)+" out"
+			row.Scope, row.Change = "command line", "leave "+o.Why+" "+quoting.Shell(o.Path)+" out"
 		} else {
 			row.Change = x.addRule(p, a)
 			if row.File, row.Line = splitOrigin(o.Why); row.File != "" {
@@ -218,7 +219,7 @@ func (x *explainer) guarded(p string, a policy.Access, row *answerRow) bool {
 		}
 		row.Decision, row.Layer, row.Rule = "absent", "secret", "names of secrets in a project"
 		row.Reason = "environment files and keys do not exist inside a project"
-		row.Scope, row.Once = "built-in", "sbx run --rw "+shellQuote(p)
+		row.Scope, row.Once = "built-in", "sbx run --rw "+quoting.Shell(p)
 		row.Change = "none that lasts: copy what the program needs to a name that is no secret's"
 		return true
 	case a != policy.Write:
@@ -231,7 +232,7 @@ func (x *explainer) guarded(p string, a policy.Access, row *answerRow) bool {
 	case guard.Text:
 		row.Reason += "; one that git makes for a submodule or a worktree may be written"
 	}
-	row.Once, row.Change = "sbx run --rw "+shellQuote(p), "none that lasts: change it outside of the sandbox"
+	row.Once, row.Change = "sbx run --rw "+quoting.Shell(p), "none that lasts: change it outside of the sandbox"
 	return true
 }
 
@@ -274,7 +275,7 @@ func (x *explainer) overrule(r policy.Rule, what string, a policy.Access) string
 	case policy.ScopeOrg:
 		return "only the administrator can: " + r.Origin.String()
 	case policy.ScopeProject, policy.ScopeUser:
-		cmd := "sbx policy remove " + shellQuote(r.Pattern)
+		cmd := "sbx policy remove " + quoting.Shell(r.Pattern)
 		if r.Origin.Scope == policy.ScopeProject {
 			return cmd + " --scope project"
 		}
@@ -304,14 +305,14 @@ func (x *explainer) mounted(p string, a policy.Access, row *answerRow) bool {
 	switch {
 	case m.Kind == plan.Tmpfs && m.Why == "" && err == nil && p != string(m.Target):
 		row.Decision, row.Reason = "absent", "the sandbox has a "+string(m.Target)+" of its own, empty at the start, and asks about nothing in it"
-		if row.Change, row.Once = x.addRule(p, a), "sbx run --ro "+shellQuote(p); a == policy.Write {
-			row.Once = "sbx run --rw " + shellQuote(p)
+		if row.Change, row.Once = x.addRule(p, a), "sbx run --ro "+quoting.Shell(p); a == policy.Write {
+			row.Once = "sbx run --rw " + quoting.Shell(p)
 		}
 	case m.Kind == plan.Overlay && m.Access == plan.ReadWrite:
 		row.Reason += "; what is written is thrown away at the end"
 	case a == policy.Write && m.Access == plan.ReadOnly:
 		row.Decision, row.Reason = "deny", row.Reason+", read-only"
-		row.Change, row.Once = x.addRule(p, a), "sbx run --rw "+shellQuote(p)
+		row.Change, row.Once = x.addRule(p, a), "sbx run --rw "+quoting.Shell(p)
 	case a == policy.Exec && m.NoExec:
 		row.Decision, row.Reason = "deny", row.Reason+", nothing in it can be executed"
 	}
@@ -377,9 +378,9 @@ func (x *explainer) unsettled(q decide.Ask, row *answerRow) {
 		return
 	}
 	row.Change = x.addRule(q.Path, policy.Access(q.Op))
-	row.Once = "sbx run --ro " + shellQuote(q.Path)
+	row.Once = "sbx run --ro " + quoting.Shell(q.Path)
 	if q.Op == "write" {
-		row.Once = "sbx run --rw " + shellQuote(q.Path)
+		row.Once = "sbx run --rw " + quoting.Shell(q.Path)
 	}
 }
 
@@ -389,7 +390,7 @@ func (x *explainer) addRule(p string, a policy.Access) string {
 	if st, err := x.in.FS.Lstat(p); err == nil && st.Type == host.Dir {
 		pattern = strings.TrimSuffix(pattern, "/") + "/**"
 	}
-	cmd := "sbx policy add allow " + shellQuote(pattern)
+	cmd := "sbx policy add allow " + quoting.Shell(pattern)
 	if a != policy.Read && a != "" && a != policy.Connect {
 		cmd += " --access " + string(a)
 	}

@@ -7,8 +7,10 @@ import (
 	"strings"
 
 	"sbx/broker/internal/decide"
+	"sbx/broker/internal/host"
 	"sbx/broker/internal/network"
 	"sbx/broker/internal/policy"
+	"sbx/broker/internal/quoting"
 )
 
 // socket explains connecting to a socket of the host.
@@ -29,7 +31,7 @@ func (x *explainer) socket(p, canon string) answerRow {
 			row.Change = `only the organisation can: [[rule]] socket = "` + policy.EscapePath(canon) + `" decision = "allow" in ` + orgDir + "/policy.toml"
 			return row
 		}
-		row.Change, row.Once = "sbx policy add allow --kind socket "+shellQuote(policy.EscapePath(canon)), "sbx run --socket "+shellQuote(canon)
+		row.Change, row.Once = "sbx policy add allow --kind socket "+quoting.Shell(policy.EscapePath(canon)), "sbx run --socket "+quoting.Shell(canon)
 		return row
 	}
 	if rule, ok := x.env.Policy(policy.Query{Kind: policy.KindSocket, Path: canon, Access: policy.Connect, Now: x.env.Now}); ok {
@@ -46,7 +48,7 @@ func (x *explainer) socket(p, canon string) answerRow {
 		}
 	}
 	row.Decision, row.Layer, row.Reason, row.Scope = "absent", "default", "sockets of the host are not part of the sandbox", "default"
-	row.Change, row.Once = "sbx policy add allow --kind socket "+shellQuote(policy.EscapePath(canon)), "sbx run --socket "+shellQuote(canon)
+	row.Change, row.Once = "sbx policy add allow --kind socket "+quoting.Shell(policy.EscapePath(canon)), "sbx run --socket "+quoting.Shell(canon)
 	if v := decide.Decide(decide.Ask{Kind: policy.KindSocket, Path: canon, Op: "connect"}, x.env); v.Decision == decide.AskHuman {
 		row.Decision, row.Reason = "ask", v.Reason
 	}
@@ -65,7 +67,7 @@ func (x *explainer) host(name string, port int) answerRow {
 	if port != 0 {
 		subject = net.JoinHostPort(subject, strconv.Itoa(port))
 	}
-	change := "sbx policy add allow " + shellQuote(subject)
+	change := "sbx policy add allow " + quoting.Shell(subject)
 	if port == 0 {
 		port = x.likelyPort(h)
 	}
@@ -83,7 +85,7 @@ func (x *explainer) host(name string, port int) answerRow {
 				row.from(o[len(o)-1])
 			}
 		}
-		row.Once, row.Change = "sbx run --allow-host "+shellQuote(subject), "hosts = [\""+subject+"\"] in [network] of "+x.src.UserDir+"/config.toml"
+		row.Once, row.Change = "sbx run --allow-host "+quoting.Shell(subject), "hosts = [\""+subject+"\"] in [network] of "+x.src.UserDir+"/config.toml"
 		if lock, locked := x.s.Locked["network.hosts"]; locked {
 			row.Once, row.Change = "", "only the administrator can: "+lock.String()
 		}
@@ -92,7 +94,7 @@ func (x *explainer) host(name string, port int) answerRow {
 	if h.Addr.IsValid() && network.Closed(h.Addr, x.env.Hosts) && !(ruled && rule.Decision == policy.Allow) {
 		row.Decision, row.Layer, row.Scope = "deny", "network", "default"
 		row.Reason = "an address of the host or of a private network, which only its own name in the list opens"
-		row.Change, row.Once = change, "sbx run --allow-host "+shellQuote(subject)
+		row.Change, row.Once = change, "sbx run --allow-host "+quoting.Shell(subject)
 		return row
 	}
 	if ruled {
@@ -115,7 +117,7 @@ func (x *explainer) host(name string, port int) answerRow {
 		row.from(o[len(o)-1])
 	}
 	if v.Decision != decide.Allow {
-		row.Change, row.Once = change, "sbx run --allow-host "+shellQuote(subject)
+		row.Change, row.Once = change, "sbx run --allow-host "+quoting.Shell(subject)
 	}
 	return row
 }
@@ -173,5 +175,5 @@ func (t *term) looksLikePath(word, cwd string) bool {
 	if h, _ := splitHostPort(word); strings.Contains(word, "/") || !strings.Contains(h, ".") && h != "localhost" {
 		return true
 	}
-	return exists(path.Join(cwd, word)) && !strings.Contains(word, ":")
+	return host.Exists(path.Join(cwd, word)) && !strings.Contains(word, ":")
 }

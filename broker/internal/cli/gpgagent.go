@@ -51,7 +51,7 @@ func (t *term) gpgSockets(facts host.Facts) []string {
 	const name = "/S.gpg-agent.extra"
 	runtime := "/run/user/" + strconv.Itoa(int(facts.UID)) + "/gnupg"
 	home := facts.Home + "/.gnupg"
-	if h := host.Lookup(t.env, "GNUPGHOME"); path.IsAbs(h) && path.Clean(h) != home {
+	if h := host.Lookup(t.Env, "GNUPGHOME"); path.IsAbs(h) && path.Clean(h) != home {
 		return []string{runtime + "/d." + zbase32(sha1.Sum([]byte(path.Clean(h)))) + name, path.Clean(h) + name}
 	}
 	return []string{runtime + name, home + name}

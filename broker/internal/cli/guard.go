@@ -17,6 +17,7 @@ import (
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/policy"
+	"sbx/broker/internal/quoting"
 	"sbx/broker/internal/secrets"
 	"sbx/shared/plan"
 	"sbx/shared/stage"
@@ -66,7 +67,7 @@ func outside(init int, pid uint32) uint32 {
 	list := []int{init}
 	for i := 0; i < len(list) && i < maxLooked; i++ {
 		dir := "/proc/" + strconv.Itoa(list[i])
-		if _, inside, _ := lineage(uint32(list[i])); inside == int(pid) {
+		if _, inside, _ := host.Lineage(uint32(list[i])); inside == int(pid) {
 			return uint32(list[i])
 		}
 		threads, _ := os.ReadDir(dir + "/task")
@@ -93,7 +94,7 @@ func kept(p string, r gatefs.Request, asks *asking, refused *blocked) {
 	}
 	outside, reason := settingOutside(r.Why)
 	if asks == nil || asks.arb == nil {
-		hint := "sbx why " + shellQuote(p)
+		hint := "sbx why " + quoting.Shell(p)
 		if r.Kept {
 			hint = errKept.Error() + ": " + hint
 		}
@@ -131,7 +132,7 @@ func settingOutside(why error) (command, reason string) {
 	}
 	var words []string
 	for _, w := range e.Command() {
-		words = append(words, shellQuote(w))
+		words = append(words, quoting.Shell(w))
 	}
 	return strings.Join(words, " "), "; " + e.Error()
 }

@@ -65,10 +65,10 @@ func (t *term) tryNative() error {
 		return err
 	}
 	defer null.Close()
-	quiet := &term{env: t.env, std: [3]*os.File{null, null, null}}
+	quiet := newTerm(t.Env, [3]*os.File{null, null, null})
 	p, err := quiet.smallestPlan(false, false)
 	if err == nil {
-		_, err = launch.Run(bg(), p, launch.Options{Stdio: quiet.std})
+		_, err = launch.Run(bg(), p, launch.Options{Stdio: quiet.Std})
 	}
 	return launch.Unavailable(err)
 }
@@ -171,10 +171,10 @@ func (t *term) tryHelper(file string) finding {
 	null, err := os.OpenFile(os.DevNull, unix.O_RDWR, 0)
 	if err == nil {
 		defer null.Close()
-		quiet := &term{env: t.env, std: [3]*os.File{null, null, null}}
+		quiet := newTerm(t.Env, [3]*os.File{null, null, null})
 		var p *plan.Plan
 		if p, err = quiet.smallestPlan(false, true); err == nil {
-			_, err = (&launch.Helper{Path: file}).Execute(bg(), launch.Job{Plan: p, Options: launch.Options{Stdio: quiet.std}})
+			_, err = (&launch.Helper{Path: file}).Execute(bg(), launch.Job{Plan: p, Options: launch.Options{Stdio: quiet.Std}})
 		}
 	}
 	if err != nil {

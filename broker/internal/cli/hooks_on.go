@@ -43,7 +43,7 @@ func switchOff(h hooks, t *term, in *planner.Input) {
 		in.Limits = nil
 	}
 	if off("env") {
-		in.Env = t.env
+		in.Env = t.Env
 	}
 	if off("secrets") {
 		in.Hides = nil

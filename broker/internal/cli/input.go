@@ -10,6 +10,7 @@ import (
 	"sbx/broker/internal/guard"
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/launch"
+	"sbx/broker/internal/option"
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/policy"
 	"sbx/seccompbpf"
@@ -49,7 +50,7 @@ func (t *term) input(r *request, s settings, facts host.Facts) (*planner.Input, 
 		return nil, err
 	}
 	in.Limits = limits(processLimit(s.Limits.Pids))
-	in.Env = environment(t.env, r, s.Env, facts)
+	in.Env = environment(t.Env, r, s.Env, facts)
 	if err := t.sockets(r, s, in); err != nil {
 		return nil, err
 	}
@@ -57,8 +58,8 @@ func (t *term) input(r *request, s settings, facts host.Facts) (*planner.Input, 
 		return nil, err
 	}
 	hideSockets(in)
-	in.TTY = launch.HasTerminal(t.std)
-	if in.Stdio, err = launch.Classify(t.std, in.TTY); err != nil {
+	in.TTY = launch.HasTerminal(t.Std)
+	if in.Stdio, err = launch.Classify(t.Std, in.TTY); err != nil {
 		return nil, err
 	}
 	if err := t.machines(r, s, in); err != nil {
@@ -95,10 +96,10 @@ func (t *term) input(r *request, s settings, facts host.Facts) (*planner.Input, 
 
 // gitSettings are the files in which the person and the machine tell git what to do in every repository.
 func (t *term) gitSettings(home string) []string {
-	if file := host.Lookup(t.env, "GIT_CONFIG_GLOBAL"); path.IsAbs(file) {
+	if file := host.Lookup(t.Env, "GIT_CONFIG_GLOBAL"); path.IsAbs(file) {
 		return []string{"/etc/gitconfig", file}
 	}
-	xdg := host.Lookup(t.env, "XDG_CONFIG_HOME")
+	xdg := host.Lookup(t.Env, "XDG_CONFIG_HOME")
 	if !path.IsAbs(xdg) {
 		xdg = home + "/.config"
 	}
@@ -113,7 +114,7 @@ func (t *term) project(r *request, s settings, in *planner.Input) error {
 		explicit = s.Sandbox.Workdir
 	}
 	if explicit != "" {
-		p, err := expandPath(explicit, in.Facts.Home, in.Facts.Cwd, "")
+		p, err := option.ExpandPath(explicit, in.Facts.Home, in.Facts.Cwd, "")
 		if err != nil {
 			return err
 		}
@@ -210,7 +211,7 @@ func (t *term) requestGrants(r *request, in *planner.Input) error {
 	home, cwd := in.Facts.Home, in.Facts.Cwd
 	for _, o := range r.paths {
 		name, optional := strings.CutSuffix(o.path, "?")
-		p, err := expandPath(name, home, cwd, in.Project)
+		p, err := option.ExpandPath(name, home, cwd, in.Project)
 		if err != nil {
 			return fmt.Errorf("%s: %w", o.flag, err)
 		}
@@ -278,7 +279,7 @@ func (t *term) hides(r *request, s settings, in *planner.Input) error {
 		flag   string
 	}{{r.hide, false, "--hide"}, {r.secret, true, "--secret"}} {
 		for _, h := range l.list {
-			p, err := expandPath(h, in.Facts.Home, in.Facts.Cwd, in.Project)
+			p, err := option.ExpandPath(h, in.Facts.Home, in.Facts.Cwd, in.Project)
 			if err != nil {
 				return fmt.Errorf("%s: %w", l.flag, err)
 			}
@@ -320,7 +321,7 @@ func (t *term) caches(s settings, in *planner.Input) {
 	for _, c := range planner.Caches() {
 		p := ""
 		if c.Var != "" {
-			p = host.Lookup(t.env, c.Var)
+			p = host.Lookup(t.Env, c.Var)
 		}
 		set := path.IsAbs(p)
 		switch {

@@ -15,6 +15,7 @@ import (
 	"sbx/broker/internal/learn"
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/policy"
+	"sbx/broker/internal/quoting"
 )
 
 // notWritten is the reason of what is refused while learning: what is read cannot hurt the host, what is written could.
@@ -127,7 +128,7 @@ func (l *lessons) finish(t *term, r *request, vars policy.Vars) error {
 	}
 	command := make([]string, len(r.argv))
 	for i, w := range r.argv {
-		command[i] = shellQuote(w)
+		command[i] = quoting.Shell(w)
 	}
 	text, rules := learn.Policy(list, learn.Options{Vars: vars, Command: command, Now: time.Now()})
 	_, err := l.file.WriteString(text)
@@ -135,7 +136,7 @@ func (l *lessons) finish(t *term, r *request, vars policy.Vars) error {
 		return fmt.Errorf("writing %s: %w", quote(l.name), err)
 	}
 	if !r.quiet {
-		t.warn(fmt.Sprintf("learned %d rules: read %s, then sbx policy import policy %s", len(rules), quote(l.name), shellQuote(l.name)))
+		t.warn(fmt.Sprintf("learned %d rules: read %s, then sbx policy import policy %s", len(rules), quote(l.name), quoting.Shell(l.name)))
 		if l.full {
 			t.warn("the program accessed more than could be remembered; the policy is not complete")
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"sbx/broker/internal/host"
+	"sbx/broker/internal/option"
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/policy"
 	"sbx/shared/plan"
@@ -51,7 +52,7 @@ func (s settings) checkLocked(r *request, cwd string) error {
 			continue
 		}
 		name, _ := strings.CutSuffix(o.path, "?")
-		p, err := expandPath(name, s.Vars.Home, cwd, s.Vars.Project)
+		p, err := option.ExpandPath(name, s.Vars.Home, cwd, s.Vars.Project)
 		if err != nil {
 			continue // said where the option is carried out
 		}

@@ -11,7 +11,7 @@ import (
 // session's does. What it needs are the images, and for speed the one device that is never there by itself.
 func (t *term) machines(r *request, s settings, in *planner.Input) error {
 	if s.Features.VM {
-		data := absolute(t.env, "XDG_DATA_HOME", in.Facts.Home+"/.local/share")
+		data := absolute(t.Env, "XDG_DATA_HOME", in.Facts.Home+"/.local/share")
 		for _, d := range [...]string{data + "/libvirt/images", data + "/gnome-boxes/images", data + "/images", "/var/lib/libvirt/images"} {
 			in.Grants = append(in.Grants, planner.Grant{Path: d, Mode: planner.Read, Optional: true, NoExec: true, Why: "--vm"})
 		}

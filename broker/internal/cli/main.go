@@ -1,9 +1,12 @@
 package cli
 
 import (
+	"maps"
 	"os"
-	"strings"
+	"slices"
 
+	"sbx/broker/internal/command"
+	"sbx/broker/internal/host"
 	"sbx/broker/internal/idmap"
 	"sbx/broker/internal/launch"
 	"sbx/broker/internal/option"
@@ -14,35 +17,37 @@ import (
 const Version = "0.1.0"
 
 // commands is the table of commands. Reading a line, help, completion and the manual follow from it.
-func commands() []command {
-	return []command{
-		runCommand(), execCommand(), attachCommand(), psCommand(), killCommand(), freezeCommand(), thawCommand(),
-		policyCommand(), whyCommand(), auditCommand(), watchCommand(), approveCommand(), denyCommand(), configCommand(),
-		listCommand(), statsCommand(), topCommand(), diffCommand(), applyCommand(), discardCommand(),
-		selftestCommand(), doctorCommand(), completionCommand(), manCommand(), versionCommand(),
+func (t *term) commands() []command.Row {
+	return []command.Row{
+		t.runCommand(), t.Exec(), t.Attach(), t.Ps(), t.Kill(), t.Freeze(), t.Thaw(),
+		t.policyCommand(), t.whyCommand(), t.Audit(), t.Watch(), t.approveCommand(), t.denyCommand(), t.configCommand(),
+		t.List(), t.Stats(), t.Top(), t.Diff(), t.Apply(), t.Discard(),
+		t.selftestCommand(), t.doctorCommand(), t.Completion(), t.Man(Version, t.commands), t.versionCommand(),
 	}
 }
 
-func versionCommand() command {
-	return command{
+func (t *term) versionCommand() command.Row {
+	return command.Row{
 		Command: option.Command{Name: "version", Help: "print the version"},
-		begin: simple(func(t *term, _ []string) int {
-			t.print("sbx " + Version + "\n")
-			return 0
-		}),
+		Begin: func([]string) ([]option.Option, func([]string) int) {
+			return nil, func([]string) int {
+				t.print("sbx " + Version + "\n")
+				return 0
+			}
+		},
 	}
 }
 
 // Main runs sbx and returns its exit status. args excludes the program's name.
 func Main(args, env []string, std [3]*os.File) int {
-	t := &term{env: env, std: std}
+	t := newTerm(env, std)
 	if len(args) == 0 {
-		t.note(usage())
+		t.note(command.Usage(t.commands()))
 		return exitUsage
 	}
 	switch args[0] {
 	case "--help", "-h", "help":
-		t.print(usage())
+		t.print(command.Usage(t.commands()))
 		return 0
 	case "--version":
 		args = []string{"version"}
@@ -56,27 +61,24 @@ func Main(args, env []string, std [3]*os.File) int {
 		return searchMain(args[1:])
 	case detachedCommand:
 		return cmdRunDetached(t, args[1:])
-	case completeCommand:
-		return t.complete(args[1:])
+	case command.CompleteCommand:
+		return t.Complete(t.commands(), args[1:], t.profiles)
 	}
-	for _, c := range commands() {
+	for _, c := range t.commands() {
 		if c.Name == args[0] {
-			return c.call(t, args[1:])
+			return c.Call(&t.Term, args[1:])
 		}
 	}
 	return t.fail(wrong("unknown command "+quote(args[0]), "sbx --help lists the commands"))
 }
 
-// usage lists the commands.
-func usage() string {
-	var b strings.Builder
-	b.WriteString("usage: sbx COMMAND ...\n\n")
-	for _, c := range commands() {
-		b.WriteString("  " + padded(c.Name, 10) + " " + padded(c.Args, 28) + " " + c.Help + "\n")
+// profiles are the names of the configuration's own profiles.
+func (t *term) profiles() []string {
+	r := &request{}
+	facts := host.Read(t.Env)
+	s, err := t.settings(r, facts, t.projectRoot(r, facts))
+	if err != nil {
+		return nil
 	}
-	b.WriteString("\nsbx COMMAND --help says more.\n")
-	return b.String()
+	return slices.Sorted(maps.Keys(s.Profiles))
 }
-
-// padded fills a column.
-func padded(s string, width int) string { return s + strings.Repeat(" ", max(0, width-len(s))) }

@@ -11,6 +11,7 @@ import (
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/policy"
+	"sbx/broker/internal/quoting"
 	"sbx/broker/internal/secrets"
 )
 
@@ -122,7 +123,7 @@ func (x *explainer) secretName(p string, row *answerRow) bool {
 		return false
 	}
 	row.Decision, row.Layer, row.Rule, row.Reason, row.Scope = "absent", "secret", f.Rule, f.Reason(), "built-in"
-	row.Once = "sbx run --ro " + shellQuote(p)
+	row.Once = "sbx run --ro " + quoting.Shell(p)
 	row.Change = "none that lasts: copy what the program needs to a name that is no secret's"
 	return true
 }

@@ -12,7 +12,7 @@ import (
 // recordInside finds a place for the records of a session in a sandbox, whose home cannot be written as a rule: that of the outer
 // session is out of reach. It goes by what the kernel says, not by variables, which anybody sets.
 func (t *term) recordInside(facts host.Facts) {
-	if !facts.Reported || facts.Home == "" || host.Lookup(t.env, "XDG_STATE_HOME") != "" {
+	if !facts.Reported || facts.Home == "" || host.Lookup(t.Env, "XDG_STATE_HOME") != "" {
 		return
 	}
 	for _, d := range [...]string{facts.Home + "/.local/state/sbx", facts.Home + "/.local/state", facts.Home + "/.local", facts.Home} {
@@ -22,7 +22,7 @@ func (t *term) recordInside(facts host.Facts) {
 			break
 		}
 	}
-	t.env = append(t.env[:len(t.env):len(t.env)], "XDG_STATE_HOME=/tmp/.sbx")
+	t.Env = append(t.Env[:len(t.Env):len(t.Env)], "XDG_STATE_HOME=/tmp/.sbx")
 }
 
 // inSandbox words a failure inside another sandbox for what it is. An inner session could only take more away from what the

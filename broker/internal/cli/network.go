@@ -165,7 +165,7 @@ var proxyVars = [...]string{"http_proxy", "https_proxy", "ftp_proxy", "all_proxy
 func (o *outlet) proxies(s settings, in *planner.Input) {
 	passed := false
 	for _, name := range proxyVars {
-		v := host.Lookup(o.t.env, name)
+		v := host.Lookup(o.t.Env, name)
 		if v == "" || host.Lookup(in.Env, name) != "" {
 			continue
 		}
@@ -194,7 +194,7 @@ func (o *outlet) proxies(s settings, in *planner.Input) {
 		passed = true
 	}
 	for _, name := range []string{"no_proxy", "NO_PROXY"} {
-		if v := host.Lookup(o.t.env, name); v != "" && passed && host.Lookup(in.Env, name) == "" {
+		if v := host.Lookup(o.t.Env, name); v != "" && passed && host.Lookup(in.Env, name) == "" {
 			in.Env = append(in.Env, name+"="+v)
 		}
 	}

@@ -19,9 +19,6 @@ func publishing(err error) bool {
 	return errors.As(err, &op) && op.Op == "listen"
 }
 
-// kindTraffic is the kind of records that count what went to and came from one address.
-const kindTraffic = "traffic"
-
 // noteTraffic writes down what went where; o.mu is held.
 func (o *outlet) noteTraffic(traffic []network.Traffic) {
 	for _, t := range traffic {
@@ -33,7 +30,7 @@ func (o *outlet) noteTraffic(traffic []network.Traffic) {
 		if host == "" {
 			host = t.Addr.String()
 		}
-		_, _ = o.log.Note(audit.Event{Kind: kindTraffic, UID: os.Getuid(), Op: "connect", Host: host, Detail: []audit.KV{{K: "address", V: t.Addr.String()}, {K: "bytes_out", V: count(t.Out)}, {K: "bytes_in", V: count(t.In)},
+		_, _ = o.log.Note(audit.Event{Kind: audit.KindTraffic, UID: os.Getuid(), Op: "connect", Host: host, Detail: []audit.KV{{K: "address", V: t.Addr.String()}, {K: "bytes_out", V: count(t.Out)}, {K: "bytes_in", V: count(t.In)},
 			{K: "packets_out", V: count(t.PacketsOut)}, {K: "packets_in", V: count(t.PacketsIn)}}})
 	}
 }

@@ -2,8 +2,9 @@ package cli
 
 import (
 	"os"
-	"sbx/seccompbpf"
 	"testing"
+
+	"sbx/seccompbpf"
 
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/planner"
@@ -11,13 +12,13 @@ import (
 
 // BenchmarkPlan is what `sbx run` computes before it can start anything.
 func BenchmarkPlan(b *testing.B) {
-	t := &term{env: os.Environ(), std: [3]*os.File{os.Stdin, os.Stdout, os.Stderr}}
+	t := newTerm(os.Environ(), [3]*os.File{os.Stdin, os.Stdout, os.Stderr})
 	dir := b.TempDir()
 	for _, profile := range []string{"permissive", "moderate"} {
 		b.Run("facts", func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				host.Read(t.env)
+				host.Read(t.Env)
 			}
 		})
 		b.Run("filter", func(b *testing.B) {
@@ -30,7 +31,7 @@ func BenchmarkPlan(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				r := &request{profile: profile, argv: []string{"true"}, workdir: dir}
-				facts := host.Read(t.env)
+				facts := host.Read(t.Env)
 				cfg, err := t.settings(r, facts, dir)
 				if err != nil {
 					b.Fatal(err)

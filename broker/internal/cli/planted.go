@@ -15,6 +15,7 @@ import (
 
 	"sbx/broker/internal/guard"
 	"sbx/broker/internal/host"
+	"sbx/broker/internal/quoting"
 	"sbx/shared/plan"
 )
 
@@ -178,7 +179,7 @@ func made(fd int, neutralise bool) []string {
 	if len(acts) == 0 {
 		return nil
 	}
-	line := "made: repository " + quote(name) + ": git runs what the session put there: " + ascii(strings.Join(acts, ", "))
+	line := "made: repository " + quote(name) + ": git runs what the session put there: " + quoting.ASCII(strings.Join(acts, ", "))
 	if !neutralise {
 		return []string{line + " (fs.made_repositories = \"neutralise\" takes it away)"}
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"sbx/broker/internal/command"
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/option"
 	"sbx/broker/internal/policy"
@@ -67,16 +68,16 @@ func (c *policyCall) options() []option.Option {
 		{Name: "yes", Value: option.Switch(&c.yes), Help: "do not ask"},
 		{Name: "revoke", Value: option.Switch(&c.revoke), Help: "trust the project no longer"},
 		{Name: "workdir", Arg: "DIR", Value: option.Text(&c.r.workdir), Help: "the project that DIR is in, instead of this one"},
-		jsonOption(&c.r.json),
+		command.JSON(&c.r.json),
 	}
 }
 
-func policyCommand() command {
-	out := command{Command: option.Command{Name: "policy", Args: "VERB ...", Help: "show, test and change the rules"}}
+func (t *term) policyCommand() command.Row {
+	out := command.Row{Command: option.Command{Name: "policy", Args: "VERB ...", Help: "show, test and change the rules"}}
 	for _, v := range policyVerbs() {
-		out.verbs = append(out.verbs, command{
+		out.Verbs = append(out.Verbs, command.Row{
 			Command: option.Command{Name: "policy " + v.name, Args: v.args, Help: v.help, Words: v.words},
-			begin: func(t *term, _ []string) ([]option.Option, func([]string) int) {
+			Begin: func([]string) ([]option.Option, func([]string) int) {
 				c := &policyCall{scope: "user", now: time.Now()}
 				rows := slices.DeleteFunc(c.options(), func(o option.Option) bool {
 					return !strings.Contains(" workdir json "+v.takes+" ", " "+o.Name+" ")
@@ -90,7 +91,7 @@ func policyCommand() command {
 
 func (t *term) policy(c *policyCall, run func(*term, *policyCall) int, words []string) int {
 	c.words = words
-	c.facts = host.Read(t.env)
+	c.facts = host.Read(t.Env)
 	c.src = t.sources(c.facts, t.projectRoot(&c.r, c.facts))
 	return run(t, c)
 }
@@ -149,7 +150,7 @@ func policyShow(t *term, c *policyCall) int {
 		rows = append(rows, row)
 	}
 	if c.r.json {
-		t.print(encode(struct {
+		t.print(command.Encode(struct {
 			Project string    `json:"project"`
 			Trusted bool      `json:"trusted"`
 			Rules   []ruleRow `json:"rules"`
@@ -223,7 +224,7 @@ func policyCheck(t *term, c *policyCall) int {
 		note(err)
 	}
 	if c.r.json {
-		t.print(encode(struct {
+		t.print(command.Encode(struct {
 			OK       bool     `json:"ok"`
 			Problems []string `json:"problems"`
 			Notices  []string `json:"notices"`

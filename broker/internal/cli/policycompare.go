@@ -1,14 +1,17 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 
 	"sbx/audit"
+	"sbx/broker/internal/command"
 	"sbx/broker/internal/decide"
 	"sbx/broker/internal/guard"
 	"sbx/broker/internal/policy"
 	"sbx/broker/internal/prompt"
+	"sbx/broker/internal/quoting"
 )
 
 func policyExport(t *term, c *policyCall) int {
@@ -19,7 +22,7 @@ func policyExport(t *term, c *policyCall) int {
 	if err != nil {
 		return t.fail(err)
 	}
-	text, missing, err := policy.Export(orElse(c.format, "toml"), s.Effective, s.layers.Policy, secretNames())
+	text, missing, err := policy.Export(cmp.Or(c.format, "toml"), s.Effective, s.layers.Policy, secretNames())
 	if err != nil {
 		return t.fail(err)
 	}
@@ -28,7 +31,7 @@ func policyExport(t *term, c *policyCall) int {
 		for _, u := range missing {
 			list = append(list, skipped{u.Name, u.Why})
 		}
-		t.print(encode(struct {
+		t.print(command.Encode(struct {
 			Text     string    `json:"text"`
 			Unmapped []skipped `json:"unmapped"`
 		}{text, list}))
@@ -110,7 +113,7 @@ func policyDiff(t *term, c *policyCall) int {
 		return t.fail(err)
 	}
 	if c.r.json {
-		t.print(encode(struct {
+		t.print(command.Encode(struct {
 			Changes []changeRow `json:"changes"`
 		}{rows}))
 		return 0
@@ -139,13 +142,13 @@ func policyReplay(t *term, c *policyCall) int {
 	if len(c.words) != 1 || c.log == "" {
 		return t.fail(c.usage("replay --log SID|FILE NEW [--scope SCOPE]"))
 	}
-	logs, err := t.logsNamed([]string{c.log})
+	logs, err := t.LogsNamed([]string{c.log})
 	if err != nil {
 		return t.fail(err)
 	}
 	rep, verr := audit.VerifyFile(logs[0])
 	if verr != nil && len(rep.Problems) > 0 {
-		t.warn("the log does not verify, the answer is about what it says now: " + ascii(rep.Problems[0].String()))
+		t.warn("the log does not verify, the answer is about what it says now: " + quoting.ASCII(rep.Problems[0].String()))
 	}
 	x, err := t.explainer(&c.r, c.facts, c.now)
 	if err != nil {
@@ -174,7 +177,7 @@ func policyReplay(t *term, c *policyCall) int {
 		}
 	}
 	if c.r.json {
-		t.print(encode(struct {
+		t.print(command.Encode(struct {
 			Log      string      `json:"log"`
 			Accesses int         `json:"accesses"`
 			Widened  int         `json:"widened"`
@@ -197,9 +200,9 @@ func (r replayRow) text() string {
 	if r.Host != "" {
 		what = fmt.Sprintf("%s:%d", r.Host, r.Port)
 	}
-	s := fmt.Sprintf("%s %s %s: %s -> %s (%s", mark, r.Op, quote(what), r.Then, r.Now, ascii(r.Reason))
+	s := fmt.Sprintf("%s %s %s: %s -> %s (%s", mark, r.Op, quote(what), r.Then, r.Now, quoting.ASCII(r.Reason))
 	if r.Rule != "" {
-		s += "; " + ascii(r.Rule) + ", " + ascii(r.Origin)
+		s += "; " + quoting.ASCII(r.Rule) + ", " + quoting.ASCII(r.Origin)
 	}
 	return s + ") " + r.ID + "\n"
 }

@@ -9,9 +9,11 @@ import (
 	"strings"
 	"time"
 
+	"sbx/broker/internal/command"
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/policy"
+	"sbx/broker/internal/quoting"
 )
 
 // changeRow is one difference as it is shown.
@@ -61,7 +63,7 @@ func (e *edited) print(t *term, js bool) {
 		if e.Notes == nil {
 			e.Notes = []string{}
 		}
-		t.print(encode(e))
+		t.print(command.Encode(e))
 		return
 	}
 	t.print(changesText(e.Changes))
@@ -98,9 +100,9 @@ func changesText(rows []changeRow) string {
 		}
 		switch {
 		case c.Key == "rule" && c.Old == "(none)":
-			fmt.Fprintf(&b, "%s + %s%s\n", mark, ascii(c.New), where)
+			fmt.Fprintf(&b, "%s + %s%s\n", mark, quoting.ASCII(c.New), where)
 		case c.Key == "rule":
-			fmt.Fprintf(&b, "%s - %s%s\n", mark, ascii(c.Old), where)
+			fmt.Fprintf(&b, "%s - %s%s\n", mark, quoting.ASCII(c.Old), where)
 		default:
 			fmt.Fprintf(&b, "%s %s: %s -> %s%s\n", mark, c.Key, c.Old, c.New, where)
 		}
@@ -261,17 +263,17 @@ func opens(s settings, r policy.Rule) (string, error) {
 		switch {
 		case h.Kind == policy.KindSocket != (r.Kind == policy.KindSocket) || !h.Explicit(org):
 		case h.OrgOnly && r.Origin.Scope != policy.ScopeOrg:
-			return "", wrong(ascii(r.Pattern)+" cannot be allowed: "+h.Reason, "only the organisation's policy (/etc/sbx/policy.toml) can open it")
+			return "", wrong(quoting.ASCII(r.Pattern)+" cannot be allowed: "+h.Reason, "only the organisation's policy (/etc/sbx/policy.toml) can open it")
 		case !h.Sealed():
-			return "this opens what is hidden otherwise: " + ascii(r.Pattern) + " (" + h.Reason + ")", nil
+			return "this opens what is hidden otherwise: " + quoting.ASCII(r.Pattern) + " (" + h.Reason + ")", nil
 		default:
-			return "", wrong(ascii(r.Pattern)+" cannot be allowed: it is a secret ("+h.Reason+"), and no rule shows one", "copy what the program needs to a place of its own and allow that"+useOf(h))
+			return "", wrong(quoting.ASCII(r.Pattern)+" cannot be allowed: it is a secret ("+h.Reason+"), and no rule shows one", "copy what the program needs to a place of its own and allow that"+useOf(h))
 		}
 	}
 	project := s.Vars.Project
 	if p, ok := r.Path().Literal(); ok && r.Kind != policy.KindSocket && project != "" && host.Within(p, project) {
 		if f := secretIn(&planner.Input{FS: host.FS{}}, project, p); f.Hidden {
-			return "", wrong(ascii(r.Pattern)+" cannot be allowed: it is a secret ("+f.Reason()+"), and no rule shows one", "copy what the program needs to a name that is no secret's")
+			return "", wrong(quoting.ASCII(r.Pattern)+" cannot be allowed: it is a secret ("+f.Reason()+"), and no rule shows one", "copy what the program needs to a name that is no secret's")
 		}
 	}
 	return "", nil

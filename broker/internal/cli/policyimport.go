@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sbx/broker/internal/command"
 	"sbx/broker/internal/policy"
 )
 
@@ -74,7 +75,7 @@ func policyImport(t *term, c *policyCall) int {
 				all[i].Notes = []string{}
 			}
 		}
-		t.print(encode(struct {
+		t.print(command.Encode(struct {
 			Files    []edited  `json:"files"`
 			Unmapped []skipped `json:"unmapped"`
 		}{all, append([]skipped{}, unmapped...)}))
@@ -154,14 +155,14 @@ func (t *term) readInput(name string) ([]byte, error) {
 	if name != "-" {
 		return policy.ReadFile(name)
 	}
-	if t.std[0] == nil {
+	if t.Std[0] == nil {
 		return nil, wrong("there is no standard input", "")
 	}
 	var st unix.Stat_t
-	if unix.Fstat(int(t.std[0].Fd()), &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR {
+	if unix.Fstat(int(t.Std[0].Fd()), &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR {
 		return nil, wrong("standard input is a directory", "")
 	}
-	b, err := io.ReadAll(io.LimitReader(t.std[0], 1<<20+1))
+	b, err := io.ReadAll(io.LimitReader(t.Std[0], 1<<20+1))
 	if err == nil && len(b) > 1<<20 {
 		err = errors.New("more than 1 MiB")
 	}

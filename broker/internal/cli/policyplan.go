@@ -9,6 +9,7 @@ import (
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/policy"
+	"sbx/broker/internal/quoting"
 	"sbx/broker/internal/secrets"
 )
 
@@ -115,7 +116,7 @@ func (x *carrier) forbidden() error {
 		for _, name := range names {
 			r, ok := x.s.layers.Policy.Match(policy.Query{Kind: policy.KindPath, Path: name, Access: a, Now: x.now})
 			if ok && r.Decision == policy.Deny && r.Origin.Scope == policy.ScopeOrg {
-				return &planner.Refusal{What: quote(g.Path) + " (" + g.Why + ") is refused by the organisation: " + ascii(r.String()) + ", " + r.Origin.String(), Hint: "ask the administrator of this machine"}
+				return &planner.Refusal{What: quote(g.Path) + " (" + g.Why + ") is refused by the organisation: " + quoting.ASCII(r.String()) + ", " + r.Origin.String(), Hint: "ask the administrator of this machine"}
 			}
 		}
 	}
@@ -123,7 +124,7 @@ func (x *carrier) forbidden() error {
 }
 
 func (x *carrier) loss(r policy.Rule, why string) {
-	x.in.Losses = append(x.in.Losses, planner.Loss{What: "rule " + ascii(r.String()) + " (" + r.Origin.String() + ")", Why: why})
+	x.in.Losses = append(x.in.Losses, planner.Loss{What: "rule " + quoting.ASCII(r.String()) + " (" + r.Origin.String() + ")", Why: why})
 }
 
 // places lists what a pattern is about: one path, a tree, or the names in a directory that are there now.

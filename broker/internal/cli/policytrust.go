@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 
+	"sbx/broker/internal/command"
 	"sbx/broker/internal/launch"
 	"sbx/broker/internal/policy"
 )
@@ -66,7 +67,7 @@ func policyTrust(t *term, c *policyCall) int {
 	}
 	if c.r.dryRun || layers.Trusted {
 		if c.r.json {
-			t.print(encode(answer))
+			t.print(command.Encode(answer))
 		}
 		return 0
 	}
@@ -81,7 +82,7 @@ func policyTrust(t *term, c *policyCall) int {
 		return t.fail(err)
 	}
 	if answer.Trusted = true; c.r.json {
-		t.print(encode(answer))
+		t.print(command.Encode(answer))
 		return 0
 	}
 	t.warn("trusted: " + quote(c.src.ProjectDir) + " as its files are now; a change of them voids it")
@@ -118,11 +119,11 @@ func trustDifference(before, after policy.Layers) ([]changeRow, error) {
 
 // confirm asks on the terminal; without one the answer is no.
 func (t *term) confirm(question string) bool {
-	if t.std[0] == nil || !launch.HasTerminal([3]*os.File{t.std[0]}) {
+	if t.Std[0] == nil || !launch.HasTerminal([3]*os.File{t.Std[0]}) {
 		return false
 	}
 	t.note("sbx: " + question + " [y/N] ")
-	line, _ := bufio.NewReader(io.LimitReader(t.std[0], 256)).ReadString('\n')
+	line, _ := bufio.NewReader(io.LimitReader(t.Std[0], 256)).ReadString('\n')
 	switch strings.ToLower(strings.TrimSpace(line)) {
 	case "y", "yes":
 		return true

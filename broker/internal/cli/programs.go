@@ -8,14 +8,14 @@ import (
 
 // programs says where what sbx starts outside comes from in a run with this configuration and input.
 func (t *term) programs(s settings, in *planner.Input) program.Source {
-	return program.Source{Named: s.Sandbox.Programs, Writable: writablePlaces(in), Path: host.Lookup(t.env, "PATH")}
+	return program.Source{Named: s.Sandbox.Programs, Writable: writablePlaces(in), Path: host.Lookup(t.Env, "PATH")}
 }
 
 // programsHere is programs without a run. A configuration that cannot be read names none.
 func (t *term) programsHere(facts host.Facts) program.Source {
 	r := &request{}
 	project := t.projectRoot(r, facts)
-	from := program.Source{Writable: []string{project}, Path: host.Lookup(t.env, "PATH")}
+	from := program.Source{Writable: []string{project}, Path: host.Lookup(t.Env, "PATH")}
 	if s, err := t.settings(r, facts, project); err == nil {
 		from.Named = s.Sandbox.Programs
 	}
@@ -27,7 +27,7 @@ func (t *term) hookEnv(s settings, in *planner.Input) []string {
 	if s.Sandbox.PromptCommand == "" {
 		return nil
 	}
-	return program.Environment(t.env, writablePlaces(in))
+	return program.Environment(t.Env, writablePlaces(in))
 }
 
 // writablePlaces are where sandboxes of this project write on the host. The project is one also when this run shows it otherwise.

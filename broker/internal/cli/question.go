@@ -28,7 +28,7 @@ func (t *term) findTerminal(mode prompt.Mode) *onTerminal {
 		return nil
 	}
 	o := &onTerminal{word: prompt.NewWord()}
-	if !launch.HasTerminal([3]*os.File{t.std[0], nil, nil}) {
+	if !launch.HasTerminal([3]*os.File{t.Std[0], nil, nil}) {
 		f, err := os.OpenFile("/dev/tty", os.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 		if err != nil {
 			return nil // no controlling terminal

@@ -15,6 +15,7 @@ import (
 	"sbx/broker/internal/launch"
 	"sbx/broker/internal/policy"
 	"sbx/broker/internal/program"
+	"sbx/broker/internal/quoting"
 )
 
 // maxReported is how many different accesses a report has; further ones are only counted.
@@ -98,19 +99,19 @@ func (p *report) command(x *reported, q decide.Ask, v decide.Verdict) string {
 	case q.Kind == policy.KindSocket && slices.Contains(p.filters, path.Dir(what)):
 		return v.Reason
 	case v.Reason == errKept.Error():
-		return v.Reason + ": sbx why " + shellQuote(x.Path)
+		return v.Reason + ": sbx why " + quoting.Shell(x.Path)
 	case v.Outside != "":
 		return outsideOnly + v.Outside
 	case ok && v.Decision == decide.Deny:
-		return "sbx why " + shellQuote(what) + " (" + ascii(r) + ", " + ascii(v.Origin) + ")"
+		return "sbx why " + quoting.Shell(what) + " (" + quoting.ASCII(r) + ", " + quoting.ASCII(v.Origin) + ")"
 	case v.Decision == decide.Deny && q.Kind != policy.KindHost && (v.Errno == int(syscall.ENOENT) || v.Life == decide.Forever || v.Reason == neverGranted):
-		return "sbx why " + shellQuote(what)
+		return "sbx why " + quoting.Shell(what)
 	}
 	pattern := what
 	if x.Host == "" {
 		pattern = policy.Vars{Home: p.home}.Short(policy.EscapePath(what))
 	}
-	cmd := "sbx policy add allow " + shellQuote(pattern)
+	cmd := "sbx policy add allow " + quoting.Shell(pattern)
 	switch {
 	case q.Kind == policy.KindSocket:
 		cmd += " --kind socket"

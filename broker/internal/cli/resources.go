@@ -267,7 +267,7 @@ func asksForGroup(s settings) bool {
 
 // userBus is the socket of the user's message bus, "" where there is none.
 func (t *term) userBus() string {
-	dir := host.Lookup(t.env, "XDG_RUNTIME_DIR")
+	dir := host.Lookup(t.Env, "XDG_RUNTIME_DIR")
 	if dir == "" {
 		dir = "/run/user/" + strconv.Itoa(os.Getuid())
 	}

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sbx/broker/internal/decide"
+	"sbx/broker/internal/host"
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/policy"
 	"sbx/broker/internal/prompt"
@@ -74,7 +75,7 @@ func (x *rules) fresh() (decide.Env, bool, error) {
 		x.env.Hidden, x.env.Asks = x.cfg.Concealed(), x.cfg.Asks()
 	}
 	x.loaded, x.state = true, now
-	if x.src.OrgDir == "" && exists(orgDir) { // made since the start
+	if x.src.OrgDir == "" && host.Exists(orgDir) { // made since the start
 		x.src.OrgDir = orgDir
 	}
 	layers, err := policy.Load(x.src)

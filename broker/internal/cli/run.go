@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sbx/audit"
+	"sbx/broker/internal/command"
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/launch"
 	"sbx/broker/internal/option"
@@ -23,21 +24,18 @@ import (
 	"sbx/shared/wire"
 )
 
-// Exit statuses of sbx itself (interface.md, "Exit status").
-const (
-	exitUsage = 125
-)
+// runRow is what sbx run is called and takes; a request has its options.
+func runRow() option.Command {
+	return option.Command{Name: "run", Args: "[OPTIONS] [--] CMD [ARG...]", Help: "run CMD in a new sandbox",
+		Text: "Runs CMD (default: $SHELL) in a new sandbox and exits with its status.", Leading: true,
+		Words: []option.Word{{From: option.Program}}}
+}
 
-func runCommand() command {
-	return command{
-		Command: option.Command{Name: "run", Args: "[OPTIONS] [--] CMD [ARG...]", Help: "run CMD in a new sandbox",
-			Text: "Runs CMD (default: $SHELL) in a new sandbox and exits with its status.", Leading: true,
-			Words: []option.Word{{From: option.Program}}},
-		begin: func(t *term, args []string) ([]option.Option, func([]string) int) {
-			r := &request{}
-			return r.options(), func(words []string) int { return t.runNew(r, words, args) }
-		},
-	}
+func (t *term) runCommand() command.Row {
+	return command.Row{Command: runRow(), Begin: func(args []string) ([]option.Option, func([]string) int) {
+		r := &request{}
+		return r.options(), func(words []string) int { return t.runNew(r, words, args) }
+	}}
 }
 
 // runNew runs argv in a new sandbox. args is the line as it was typed.
@@ -55,7 +53,7 @@ func (t *term) runNew(r *request, argv, args []string) int {
 // runArgv runs the request's program, or a shell.
 func (t *term) runArgv(r *request) int {
 	if len(r.argv) == 0 {
-		shell := host.Lookup(t.env, "SHELL")
+		shell := host.Lookup(t.Env, "SHELL")
 		if shell == "" {
 			shell = "/bin/sh"
 		}
@@ -78,7 +76,7 @@ func (t *term) run(r *request) int {
 		r.helper.Begin() // it starts while the plan is made
 		defer r.helper.End()
 	}
-	facts := host.Read(t.env)
+	facts := host.Read(t.Env)
 	facts.Fuse = facts.Fuse && r.helper == nil && !r.noFuse // the helper mounts no file server
 	t.recordInside(facts)
 	if r.workdir == "" && (facts.Cwd == "" || unix.Access(".", unix.R_OK|unix.X_OK) != nil) {
@@ -118,7 +116,7 @@ func (t *term) run(r *request) int {
 	}
 	in.OwnNames = net == nil && !in.ShareNet && r.helper == nil
 	asks.reaches(net)
-	root, err := session.Root(host.Lookup(t.env, "XDG_STATE_HOME"), facts.Home)
+	root, err := session.Root(host.Lookup(t.Env, "XDG_STATE_HOME"), facts.Home)
 	if err != nil {
 		return t.fail(err)
 	}
@@ -193,7 +191,7 @@ func (t *term) run(r *request) int {
 	backend := t.backend(r)
 	log := newStaticLog(&asking{t: t, r: r, cfg: cfg, in: in}, s, asks, net)
 	rec := newRecord(s, p, log != nil && !r.detached && t.early.Ahead())
-	res, err := backend.Execute(t.context(), launch.Job{Plan: p, Options: launch.Options{Stdio: t.std, Signals: t.signals, Timeout: r.timeout, Expiring: func() { limited.count(svc.init()) }, Early: t.early, Folder: folder, Remember: remember, Exits: joined == nil && !limited.grouped() && t.host == nil, Stays: t.host != nil, Settled: t.settled(), Network: joined, Maps: r.nested.maps(joined), Cgroup: limited.descriptor(), Cloned: limited.cloned, Join: asks.joiner(), Fuse: asks.fuse(p, t.serveGuard(in, p, asks, refused, &refused.writes.session)), Tree: refused.writes.tree, Standing: rec.standing(log, net.standing(limited.standing(svc.standing))), Listener: asks.listener(refused), Building: func(steps []stage.Step) error {
+	res, err := backend.Execute(t.context(), launch.Job{Plan: p, Options: launch.Options{Stdio: t.Std, Signals: t.signals, Timeout: r.timeout, Expiring: func() { limited.count(svc.init()) }, Early: t.early, Folder: folder, Remember: remember, Exits: joined == nil && !limited.grouped() && t.host == nil, Stays: t.host != nil, Settled: t.settled(), Network: joined, Maps: r.nested.maps(joined), Cgroup: limited.descriptor(), Cloned: limited.cloned, Join: asks.joiner(), Fuse: asks.fuse(p, t.serveGuard(in, p, asks, refused, &refused.writes.session)), Tree: refused.writes.tree, Standing: rec.standing(log, net.standing(limited.standing(svc.standing))), Listener: asks.listener(refused), Building: func(steps []stage.Step) error {
 		t.announce(r, p, losses)
 		hash, err := rec.planned(steps)
 		if err == nil {
@@ -241,7 +239,7 @@ func (t *term) run(r *request) int {
 	}
 	cerr := s.Close(r.keep)
 	if strings.HasSuffix(s.ID, "a") || strings.HasSuffix(s.ID, "b") { // now and then: it looks at every record
-		t.clean(root, true)
+		t.Clean(root, true)
 	}
 	if cerr != nil {
 		t.warn(cerr.Error())
@@ -353,7 +351,7 @@ func (t *term) announce(r *request, p *plan.Plan, losses []planner.Loss) {
 	}
 	if r.verbose {
 		t.note(p.Text())
-	} else if launch.HasTerminal([3]*os.File{nil, nil, t.std[2]}) {
+	} else if launch.HasTerminal([3]*os.File{nil, nil, t.Std[2]}) {
 		t.note(statusLine(r, p))
 	}
 }
@@ -411,7 +409,7 @@ func (t *term) unavailable(r *request, facts host.Facts, cfg settings, err error
 func (t *term) passthrough(r *request, facts host.Facts, cfg settings, why string) int {
 	t.early.End()
 	t.warn("NO SANDBOX (" + why + "): " + plan.Bytes(r.argv[0]).Quote() + " runs on the host with all of your rights")
-	in := &planner.Input{Argv: r.argv, Env: t.env, FS: host.FS{}}
+	in := &planner.Input{Argv: r.argv, Env: t.Env, FS: host.FS{}}
 	exe, err := planner.LookPath(in, facts.Cwd)
 	if err != nil {
 		return t.fail(err)
@@ -420,7 +418,7 @@ func (t *term) passthrough(r *request, facts host.Facts, cfg settings, why strin
 		return t.fail(&planner.Refusal{What: "writing the audit line of a run without a sandbox", Err: err, Hint: "sbx does not run anything on the host that it cannot record"})
 	}
 	var backend launch.Backend = launch.Passthrough{}
-	res, err := backend.Execute(t.context(), launch.Job{Path: exe, Argv: r.argv, Env: t.env, Options: launch.Options{Stdio: t.std, Signals: t.signals, Timeout: r.timeout, Stays: t.host != nil}})
+	res, err := backend.Execute(t.context(), launch.Job{Path: exe, Argv: r.argv, Env: t.Env, Options: launch.Options{Stdio: t.Std, Signals: t.signals, Timeout: r.timeout, Stays: t.host != nil}})
 	if err != nil {
 		return t.fail(err)
 	}
@@ -429,7 +427,7 @@ func (t *term) passthrough(r *request, facts host.Facts, cfg settings, why strin
 
 // auditUnsandboxed writes down that something runs on the host.
 func (t *term) auditUnsandboxed(r *request, facts host.Facts, cfg settings, why string) error {
-	root, err := session.Root(host.Lookup(t.env, "XDG_STATE_HOME"), facts.Home)
+	root, err := session.Root(host.Lookup(t.Env, "XDG_STATE_HOME"), facts.Home)
 	if err != nil {
 		return err
 	}

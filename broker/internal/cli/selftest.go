@@ -10,6 +10,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"sbx/broker/internal/command"
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/option"
 	"sbx/broker/internal/program"
@@ -24,13 +25,13 @@ type selftestRequest struct {
 }
 
 // selftestCommand runs the acceptance checks with the installed binaries.
-func selftestCommand() command {
-	return command{
+func (t *term) selftestCommand() command.Row {
+	return command.Row{
 		Command: option.Command{Name: "selftest", Args: "[--only GROUP] [--json]",
 			Full: "[--only GROUP|ID|PREFIX[,...]] [--json]", Help: "check on this host that the sandbox holds",
 			Text: "Runs the acceptance checks on this host. Every check has a control: the same act with the layer\nthat should stop it " +
 				"switched off must succeed, else the check is broken, not passed.\n\ngroups: " + strings.Join(checks.Groups(), " ")},
-		begin: func(t *term, _ []string) ([]option.Option, func([]string) int) {
+		Begin: func([]string) ([]option.Option, func([]string) int) {
 			var q selftestRequest
 			return []option.Option{
 				{Name: "only", Arg: "GROUP", Help: "only these groups or checks, or checks whose ids begin so",
@@ -38,7 +39,7 @@ func selftestCommand() command {
 						q.only = append(q.only, strings.Split(v, ",")...)
 						return nil
 					}).Suggest(checks.Groups()...)},
-				jsonOption(&q.json),
+				command.JSON(&q.json),
 			}, func(words []string) int { return t.selftest(q, words) }
 		},
 	}
@@ -46,7 +47,7 @@ func selftestCommand() command {
 
 func (t *term) selftest(q selftestRequest, words []string) int {
 	if len(words) > 0 {
-		return t.fail(unexpected("selftest", words[0]))
+		return t.fail(command.Unexpected("selftest", words[0]))
 	}
 	exe, err := os.Executable()
 	if err != nil {
@@ -72,11 +73,11 @@ func (t *term) selftest(q selftestRequest, words []string) int {
 	}
 	report := checks.NewReport(results)
 	if q.json {
-		t.print(encode(report))
+		t.print(command.Encode(report))
 	} else {
 		t.print(table(report))
 	}
-	if !report.OK() || report.Summary.Skip > 0 && host.Lookup(t.env, "SBX_MUST_WORK") == "1" && mustNotSkip(report) {
+	if !report.OK() || report.Summary.Skip > 0 && host.Lookup(t.Env, "SBX_MUST_WORK") == "1" && mustNotSkip(report) {
 		return 1
 	}
 	return 0
@@ -117,7 +118,7 @@ func (t *term) findProbe(exe string) (program.Program, error) {
 		exe = real
 	}
 	dir := filepath.Dir(exe)
-	return t.programsHere(host.Read(t.env)).Companion(exe,
+	return t.programsHere(host.Read(t.Env)).Companion(exe,
 		filepath.Join(dir, "sbx-probe"), filepath.Join(dir, "../lib/sbx/sbx-probe"), filepath.Join(dir, "../libexec/sbx/sbx-probe"))
 }
 

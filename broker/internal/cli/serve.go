@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -72,7 +71,7 @@ func (v *service) open(h control.Handlers) (*control.Server, error) {
 	if v.server != nil || v.closed {
 		return v.server, nil
 	}
-	root, err := controlRoot(v.t.env, v.in.Facts.Home)
+	root, err := controlRoot(v.t.Env, v.in.Facts.Home)
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +146,7 @@ func controlRoot(env []string, home string) (string, error) {
 
 // hideRuntime hides the folder of the session sockets. Whoever connects from inside is refused as well.
 func (t *term) hideRuntime(in *planner.Input) {
-	if dir := host.Lookup(t.env, "XDG_RUNTIME_DIR"); strings.HasPrefix(dir, "/") {
+	if dir := host.Lookup(t.Env, "XDG_RUNTIME_DIR"); strings.HasPrefix(dir, "/") {
 		in.Hides = append(in.Hides, planner.Hide{Path: path.Clean(dir) + "/sbx", Secret: true, Why: "sbx's session sockets: whoever reaches them decides"})
 	}
 }
@@ -283,7 +282,7 @@ func (v *service) kill(pid int, signal string) error {
 		v.endAll()
 		return nil
 	}
-	sig, err := signalOf(signal)
+	sig, err := control.Signal(signal)
 	if err != nil {
 		return err
 	}
@@ -297,20 +296,6 @@ func (v *service) kill(pid int, signal string) error {
 func (v *service) endAll() {
 	v.meter.limited.count(v.init())
 	v.run.Child.SendKill()
-}
-
-// signalOf reads TERM, SIGTERM, 15, or nothing for TERM.
-func signalOf(name string) (syscall.Signal, error) {
-	if name == "" {
-		return syscall.SIGTERM, nil
-	}
-	if n, err := strconv.ParseUint(name, 10, 7); err == nil && n > 0 && n <= 64 {
-		return syscall.Signal(n), nil
-	}
-	if s := unix.SignalNum("SIG" + strings.TrimPrefix(strings.ToUpper(name), "SIG")); s != 0 {
-		return s, nil
-	}
-	return 0, fmt.Errorf("%s is not a signal", quote(name))
 }
 
 func (v *service) freeze() error {
@@ -364,7 +349,7 @@ const maxEarly = 256
 // by its parents where it has made one of its own.
 func (v *service) attribute(pid uint32, line string) {
 	for i := 0; i < 64 && pid > 1; i++ {
-		sid, inside, parent := lineage(pid)
+		sid, inside, parent := host.Lineage(pid)
 		v.mu.Lock()
 		x := v.execs[sid]
 		if x == nil {
@@ -384,29 +369,4 @@ func (v *service) attribute(pid uint32, line string) {
 		}
 		pid = parent
 	}
-}
-
-// lineage reads a process's session and pid as seen inside, and its parent's pid as seen here.
-func lineage(pid uint32) (sid, inside int, parent uint32) {
-	b, err := os.ReadFile("/proc/" + strconv.FormatUint(uint64(pid), 10) + "/status")
-	if err != nil {
-		return 0, 0, 0
-	}
-	for line := range strings.SplitSeq(string(b), "\n") {
-		name, rest, _ := strings.Cut(line, ":")
-		f := strings.Fields(rest)
-		if len(f) == 0 {
-			continue
-		}
-		last, _ := strconv.Atoi(f[len(f)-1])
-		switch name {
-		case "NSsid":
-			sid = last
-		case "NSpid":
-			inside = last
-		case "PPid":
-			parent = uint32(last)
-		}
-	}
-	return sid, inside, parent
 }

@@ -14,7 +14,7 @@ func bg() context.Context { return context.Background() }
 // and with direct it is for a host without user namespaces.
 func (t *term) smallestPlan(gate, direct bool) (*plan.Plan, error) {
 	r := &request{profile: "strict", argv: []string{"true"}, workdir: "/usr"}
-	facts := host.Read(t.env)
+	facts := host.Read(t.Env)
 	s, err := t.settings(r, facts, "")
 	if err != nil {
 		return nil, err

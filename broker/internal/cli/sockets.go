@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"sbx/broker/internal/host"
+	"sbx/broker/internal/option"
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/policy"
 )
@@ -19,9 +20,9 @@ func (t *term) sockets(r *request, s settings, in *planner.Input) error {
 	for _, p := range s.Features.Sockets {
 		list = append(list, grant{flag: "--socket", path: p})
 	}
-	runtime := absolute(t.env, "XDG_RUNTIME_DIR", "/run/user/"+strconv.Itoa(int(in.Facts.UID)))
+	runtime := absolute(t.Env, "XDG_RUNTIME_DIR", "/run/user/"+strconv.Itoa(int(in.Facts.UID)))
 	if s.Features.SSHAgent {
-		p := host.Lookup(t.env, "SSH_AUTH_SOCK")
+		p := host.Lookup(t.Env, "SSH_AUTH_SOCK")
 		if p == "" {
 			return &planner.Refusal{What: "--ssh-agent: SSH_AUTH_SOCK is not set, so there is no agent", Hint: "start one with ssh-agent, or leave the option out"}
 		}
@@ -93,7 +94,7 @@ func orgOpens(s settings, canon string) bool {
 
 // socket checks one: it must be a socket, and none through which the whole host can be had.
 func (t *term) socket(flag, p string, s settings, in *planner.Input) (string, error) {
-	p, err := expandPath(p, in.Facts.Home, in.Facts.Cwd, in.Project)
+	p, err := option.ExpandPath(p, in.Facts.Home, in.Facts.Cwd, in.Project)
 	if err != nil {
 		return "", wrong(flag+": "+err.Error(), "")
 	}

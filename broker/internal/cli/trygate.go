@@ -31,7 +31,7 @@ func (t *term) smallestGate() error {
 		return err
 	}
 	defer null.Close()
-	quiet := &term{env: t.env, std: [3]*os.File{null, null, null}}
+	quiet := newTerm(t.Env, [3]*os.File{null, null, null})
 	p, err := quiet.smallestPlan(true, false)
 	if err != nil {
 		return err
@@ -39,7 +39,7 @@ func (t *term) smallestGate() error {
 	var server *gatefs.Server
 	b := &builder{}
 	agent := errors.New("the sandbox did not stand")
-	res, err := launch.Run(bg(), p, launch.Options{Stdio: quiet.std,
+	res, err := launch.Run(bg(), p, launch.Options{Stdio: quiet.Std,
 		Fuse: func(c *stage.Child, _ *plan.Mount, fd int) (err error) {
 			b.pid = c.PID
 			server, err = gatefs.New(fd, gateTree(p.Gate), gatefs.Options{Owner: gatefs.Owner{UID: p.Identity.InsideUID, GID: p.Identity.InsideGID}, Agent: b, Walk: true})

@@ -1,34 +1,37 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"strings"
 	"time"
 
+	"sbx/broker/internal/command"
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/option"
 	"sbx/broker/internal/policy"
+	"sbx/broker/internal/quoting"
 )
 
 // explained is the answer of `sbx why` and `sbx policy test`.
 type explained struct {
-	Subject string      `json:"subject"`
-	Kind    string      `json:"kind"`             // path, socket, host or event
-	Target  string      `json:"target,omitempty"` // where the path leads
-	Note    string      `json:"note,omitempty"`
-	Event   *eventRow   `json:"event,omitempty"`
-	Answers []answerRow `json:"answers"`
+	Subject string            `json:"subject"`
+	Kind    string            `json:"kind"`             // path, socket, host or event
+	Target  string            `json:"target,omitempty"` // where the path leads
+	Note    string            `json:"note,omitempty"`
+	Event   *command.EventRow `json:"event,omitempty"`
+	Answers []answerRow       `json:"answers"`
 }
 
-func whyCommand() command {
-	return command{
+func (t *term) whyCommand() command.Row {
+	return command.Row{
 		Command: option.Command{Name: "why", Args: "PATH|HOST|EVENT", Full: "[OPTIONS of run] PATH|HOST[:PORT]|EVENT",
 			Help: "say what decides, where that stands, and what would allow it", Borrows: true,
 			Text: "Says which layer decides, by which rule, where that stands and who added it, and the smallest change\n" +
 				"that would allow it.",
 			Words: []option.Word{{From: option.File}, {}}},
-		begin: func(t *term, _ []string) ([]option.Option, func([]string) int) {
+		Begin: func([]string) ([]option.Option, func([]string) int) {
 			r := &request{}
 			access, kind := "", ""
 			own := []option.Option{
@@ -52,7 +55,7 @@ func (t *term) why(r *request, words []string, kind, access string) int {
 		return t.fail(err)
 	}
 	if r.json {
-		t.print(encode(e))
+		t.print(command.Encode(e))
 		return 0
 	}
 	t.print(e.text())
@@ -77,23 +80,23 @@ func policyTest(t *term, c *policyCall) int {
 		return t.fail(err)
 	}
 	if c.r.json {
-		t.print(encode(e))
+		t.print(command.Encode(e))
 		return 0
 	}
 	a := e.Answers[0]
-	t.print(fmt.Sprintf("%s %s %s: %s (%s)\n", a.Decision, a.Access, quote(e.Subject), ascii(a.Reason), a.where()))
+	t.print(fmt.Sprintf("%s %s %s: %s (%s)\n", a.Decision, a.Access, quote(e.Subject), quoting.ASCII(a.Reason), a.where()))
 	return 0
 }
 
 // explain answers for one word. Nothing is made, asked or recorded.
 func (t *term) explain(r *request, word, kind, access string) (explained, error) {
-	facts := host.Read(t.env)
+	facts := host.Read(t.Env)
 	now := time.Now()
 	e := explained{Subject: word, Kind: kind, Answers: []answerRow{}}
-	var ev *eventRow
-	if kind == "" && t.isEventID(facts, word) {
+	var ev *command.EventRow
+	if kind == "" && t.IsEventID(facts, word) {
 		var err error
-		if ev, err = t.findEvent(facts, word); err != nil {
+		if ev, err = t.FindEvent(facts, word); err != nil {
 			return e, err
 		}
 		e.Kind, e.Event = "event", ev
@@ -125,7 +128,7 @@ func (t *term) explain(r *request, word, kind, access string) (explained, error)
 		row := x.host(name, port)
 		reach, _ := x.s.Reach()
 		if h, err := policy.ParseHost(name); err == nil && reach != policy.NoHosts { // without a network no rule opens a host
-			x.untrusted(policy.Query{Kind: policy.KindHost, Host: h, Port: orElse(port, x.likelyPort(h)), Access: policy.Connect, Now: now}, &row)
+			x.untrusted(policy.Query{Kind: policy.KindHost, Host: h, Port: cmp.Or(port, x.likelyPort(h)), Access: policy.Connect, Now: now}, &row)
 		}
 		e.Answers = append(e.Answers, row)
 		return e, nil
@@ -135,7 +138,7 @@ func (t *term) explain(r *request, word, kind, access string) (explained, error)
 		e.Answers = append(e.Answers, x.socket(word, word))
 		return e, nil
 	}
-	p, err := expandPath(word, facts.Home, facts.Cwd, x.in.Project)
+	p, err := option.ExpandPath(word, facts.Home, facts.Cwd, x.in.Project)
 	if err != nil {
 		return e, wrong(err.Error(), "name a path, a host, or an event of sbx audit")
 	}
@@ -157,11 +160,11 @@ func (t *term) explain(r *request, word, kind, access string) (explained, error)
 	}
 	for _, a := range list {
 		if a == policy.Connect {
-			e.Answers = append(e.Answers, x.socket(path.Clean(p), orElse(canon, path.Clean(p))))
+			e.Answers = append(e.Answers, x.socket(path.Clean(p), cmp.Or(canon, path.Clean(p))))
 			continue
 		}
 		row := x.path(p, a)
-		x.untrusted(policy.Query{Kind: policy.KindPath, Path: orElse(canon, path.Clean(p)), Access: a, Now: now}, &row)
+		x.untrusted(policy.Query{Kind: policy.KindPath, Path: cmp.Or(canon, path.Clean(p)), Access: a, Now: now}, &row)
 		e.Answers = append(e.Answers, row)
 	}
 	// What cannot be read cannot be written for the same reason: once is enough.
@@ -216,28 +219,28 @@ func (a answerRow) where() string {
 func (e explained) text() string {
 	var b strings.Builder
 	if e.Event != nil {
-		b.WriteString(e.Event.text() + "\n")
+		b.WriteString(e.Event.Text() + "\n")
 	}
 	subject, when := e.Subject, ""
 	if e.Event != nil {
-		subject, when = e.Event.object(), "a run from here now: "
+		subject, when = e.Event.Object(), "a run from here now: "
 	}
 	for _, a := range e.Answers {
 		what := map[string]string{"allow": "allowed", "ask": "asked about", "deny": "refused", "absent": "does not exist inside"}[a.Decision]
-		fmt.Fprintf(&b, "%s%s %s: %s: %s\n", when, a.Access, quote(subject), what, ascii(a.Reason))
+		fmt.Fprintf(&b, "%s%s %s: %s: %s\n", when, a.Access, quote(subject), what, quoting.ASCII(a.Reason))
 		fmt.Fprintf(&b, "  because  %s\n", a.where())
 		if a.Change != "" {
-			fmt.Fprintf(&b, "  allow    %s\n", ascii(a.Change))
+			fmt.Fprintf(&b, "  allow    %s\n", quoting.ASCII(a.Change))
 		}
 		if a.Once != "" {
-			fmt.Fprintf(&b, "  one run  %s\n", ascii(a.Once))
+			fmt.Fprintf(&b, "  one run  %s\n", quoting.ASCII(a.Once))
 		}
 	}
 	if e.Target != "" {
 		fmt.Fprintf(&b, "  leads to %s\n", quote(e.Target))
 	}
 	if e.Note != "" {
-		fmt.Fprintf(&b, "  note     a run from here would be refused: %s\n", ascii(e.Note))
+		fmt.Fprintf(&b, "  note     a run from here would be refused: %s\n", quoting.ASCII(e.Note))
 	}
 	return b.String()
 }

@@ -45,6 +45,9 @@ func Settings(rows []Option, each func(key, flag string, value any) error) error
 // Mistake is a mistake on the command line, and what to do instead.
 type Mistake struct{ What, Hint string }
 
+// Wrong is a mistake, and what to do instead.
+func Wrong(what, hint string) error { return &Mistake{What: what, Hint: hint} }
+
 func (e *Mistake) Error() string { return e.What }
 
 // optional says whether the value may be left out.

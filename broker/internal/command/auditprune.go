@@ -1,4 +1,4 @@
-package cli
+package command
 
 import (
 	"fmt"
@@ -29,19 +29,20 @@ type pruned struct {
 	Why      string `json:"why,omitempty"` // it was not
 }
 
-func auditPruneCommand() command {
-	return command{
+// AuditPrune is sbx auditPrune.
+func (t *Term) AuditPrune() Row {
+	return Row{
 		Command: option.Command{Name: "audit prune", Args: "--older-than AGE [--all] [--dry-run] [--json]", Help: "remove old logs",
 			Text: "Removes old audit logs, which are kept for ever otherwise. Each that is removed is recorded, with its last hash, in a log\n" +
 				"of this command's own. Logs of sessions that run stay."},
-		begin: func(t *term, _ []string) ([]option.Option, func([]string) int) {
+		Begin: func([]string) ([]option.Option, func([]string) int) {
 			var q pruneRequest
 			return []option.Option{
 				{Name: "older-than", Arg: "AGE", Value: option.Text(&q.age),
 					Help: "logs whose last record is older than AGE: 90d, 12w, 36h"},
 				{Name: "all", Short: "a", Value: option.Switch(&q.all), Help: "also logs without a seal and those that do not verify"},
 				{Name: "dry-run", Short: "n", Value: option.Switch(&q.dryRun), Help: "show what would be removed and remove nothing"},
-				jsonOption(&q.json),
+				JSON(&q.json),
 			}, func(words []string) int { return t.auditPrune(&q, words) }
 		},
 	}
@@ -54,26 +55,26 @@ type pruneRequest struct {
 }
 
 // auditPrune removes old logs. Nothing else ever does; what was removed is itself on record.
-func (t *term) auditPrune(q *pruneRequest, words []string) int {
+func (t *Term) auditPrune(q *pruneRequest, words []string) int {
 	if len(words) > 0 || q.age == "" {
-		return t.fail(wrong("usage: sbx audit prune --older-than AGE [--dry-run]", "logs are kept for ever unless an age is given: 90d, 12w, 36h"))
+		return t.Fail(option.Wrong("usage: sbx audit prune --older-than AGE [--dry-run]", "logs are kept for ever unless an age is given: 90d, 12w, 36h"))
 	}
 	limit, err := parseAge(q.age)
 	if err != nil {
-		return t.fail(wrong(err.Error(), "an age is a number and d, w or h: 90d, 12w, 36h"))
+		return t.Fail(option.Wrong(err.Error(), "an age is a number and d, w or h: 90d, 12w, 36h"))
 	}
-	facts := host.Read(t.env)
+	facts := host.Read(t.Env)
 	dir, sessions, err := t.auditDir(facts)
 	if err != nil {
-		return t.fail(err)
+		return t.Fail(err)
 	}
 	logs, err := auditLogs(dir)
 	if err != nil {
-		return t.fail(err)
+		return t.Fail(err)
 	}
 	list, err := t.prune(logs, dir, sessions, time.Now().Add(-limit), q.all, q.dryRun)
 	if q.json {
-		t.print(encode(struct {
+		t.Print(Encode(struct {
 			DryRun bool     `json:"dry_run"`
 			Logs   []pruned `json:"logs"`
 		}{q.dryRun, list}))
@@ -81,13 +82,13 @@ func (t *term) auditPrune(q *pruneRequest, words []string) int {
 		t.printPruned(list, q.dryRun)
 	}
 	if err != nil {
-		return t.fail(err)
+		return t.Fail(err)
 	}
 	return 0
 }
 
 // prune removes those of the logs that ended before the moment. Each is on record before it goes.
-func (t *term) prune(logs []string, dir, sessions string, before time.Time, all, dry bool) (list []pruned, err error) {
+func (t *Term) prune(logs []string, dir, sessions string, before time.Time, all, dry bool) (list []pruned, err error) {
 	var w *audit.Writer
 	defer func() {
 		if w == nil {
@@ -131,27 +132,27 @@ func (t *term) prune(logs []string, dir, sessions string, before time.Time, all,
 	return list, nil
 }
 
-func (t *term) printPruned(list []pruned, dry bool) {
+func (t *Term) printPruned(list []pruned, dry bool) {
 	n := 0
 	for _, x := range list {
 		word := "removed"
 		switch {
 		case x.Why != "":
-			t.print(fmt.Sprintf("kept     %s: %s\n", quote(x.File), x.Why))
+			t.Print(fmt.Sprintf("kept     %s: %s\n", quote(x.File), x.Why))
 			continue
 		case dry:
 			word = "old"
 		}
 		n++
-		t.print(fmt.Sprintf("%-8s %s (%d records, %s)\n", word, quote(x.File), x.Records, x.Ended))
+		t.Print(fmt.Sprintf("%-8s %s (%d records, %s)\n", word, quote(x.File), x.Records, x.Ended))
 	}
 	switch {
 	case dry:
-		t.warn(fmt.Sprintf("dry run: %s would be removed", logCount(n)))
+		t.Warn(fmt.Sprintf("dry run: %s would be removed", logCount(n)))
 	case n > 0:
-		t.warn(logCount(n) + " removed; what they were is in the log of this command, see sbx audit --kind " + kindPrune)
+		t.Warn(logCount(n) + " removed; what they were is in the log of this command, see sbx audit --kind " + kindPrune)
 	default:
-		t.warn("no log was removed")
+		t.Warn("no log was removed")
 	}
 }
 

@@ -1,4 +1,4 @@
-package cli
+package command
 
 import (
 	"bytes"
@@ -32,20 +32,21 @@ type changeOptions struct {
 }
 
 // changeCommand makes one of the commands about what a session's layers hold; first says which sessions.
-func changeCommand(row option.Command, rows func(*changeOptions) []option.Option, run func(*term, changeOptions) int) command {
-	return command{
+func changeCommand(row option.Command, rows func(*changeOptions) []option.Option, run func(changeOptions) int) Row {
+	return Row{
 		Command: row,
-		begin: func(t *term, _ []string) ([]option.Option, func([]string) int) {
+		Begin: func([]string) ([]option.Option, func([]string) int) {
 			o := &changeOptions{}
 			return rows(o), func(words []string) int {
 				o.rest = words
-				return run(t, *o)
+				return run(*o)
 			}
 		},
 	}
 }
 
-func diffCommand() command {
+// Diff is sbx diff.
+func (t *Term) Diff() Row {
 	return changeCommand(option.Command{Name: "diff", Args: "[--patch] [--json] [--all] SID [PATH...]",
 		Help: "show what a session's overlays collected", Words: []option.Word{{From: option.Kept}, {From: option.File}},
 		Text: "Lists what the session's overlays hold that the host does not: A added, M modified, D deleted, R renamed,\n" +
@@ -54,13 +55,14 @@ func diffCommand() command {
 		func(o *changeOptions) []option.Option {
 			return []option.Option{
 				{Name: "patch", Value: option.Switch(&o.patch), Help: "what of the contents changed"},
-				jsonOption(&o.json),
+				JSON(&o.json),
 				{Name: "all", Value: option.Switch(&o.all), Help: "caches too"},
 			}
-		}, (*term).diff)
+		}, t.diff)
 }
 
-func applyCommand() command {
+// Apply is sbx apply.
+func (t *Term) Apply() Row {
 	return changeCommand(option.Command{Name: "apply", Args: "[OPTIONS] SID [PATH...]",
 		Full: "[--force] [--allow KIND] [--skip] [--all] SID [PATH...]", Help: "carry that over to the host's files",
 		Words: []option.Word{{From: option.Kept}, {From: option.File}},
@@ -75,9 +77,9 @@ func applyCommand() command {
 					Help: "accept what is guarded, secrets or links"},
 				{Name: "skip", Value: option.Switch(&o.skip), Help: "leave such things out and do the rest"},
 				{Name: "all", Value: option.Switch(&o.all), Help: "caches too"},
-				jsonOption(&o.json),
+				JSON(&o.json),
 			}
-		}, (*term).apply)
+		}, t.apply)
 }
 
 func (o *changeOptions) addRisk(v string) error {
@@ -89,23 +91,24 @@ func (o *changeOptions) addRisk(v string) error {
 	return nil
 }
 
-func discardCommand() command {
+// Discard is sbx discard.
+func (t *Term) Discard() Row {
 	return changeCommand(option.Command{Name: "discard", Args: "SID...", Help: "throw it away", Words: []option.Word{{From: option.Kept}},
 		Text: "Throws away what the overlays of ended sessions collected."},
-		func(*changeOptions) []option.Option { return nil }, (*term).discard)
+		func(*changeOptions) []option.Option { return nil }, t.discard)
 }
 
 // collected opens the session that the first word names.
-func (t *term) collected(o changeOptions) (*collected, error) {
+func (t *Term) collected(o changeOptions) (*collected, error) {
 	if len(o.rest) == 0 {
-		return nil, wrong("which session? its id is missing", "sbx ls --all lists sessions")
+		return nil, option.Wrong("which session? its id is missing", "sbx ls --all lists sessions")
 	}
 	c := &collected{sid: o.rest[0]}
 	if err := plan.ValidSession(c.sid); err != nil {
 		return nil, err
 	}
-	facts := host.Read(t.env)
-	root, err := session.Root(host.Lookup(t.env, "XDG_STATE_HOME"), facts.Home)
+	facts := host.Read(t.Env)
+	root, err := session.Root(host.Lookup(t.Env, "XDG_STATE_HOME"), facts.Home)
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +125,7 @@ func (t *term) collected(o changeOptions) (*collected, error) {
 		return nil, fmt.Errorf("reading the session's plan: %w", err)
 	}
 	for _, w := range o.rest[1:] {
-		abs, err := expandPath(w, facts.Home, facts.Cwd, "")
+		abs, err := option.ExpandPath(w, facts.Home, facts.Cwd, "")
 		if err != nil {
 			return nil, err
 		}
@@ -141,7 +144,7 @@ func (t *term) collected(o changeOptions) (*collected, error) {
 	}
 	for _, w := range c.only {
 		if !c.has(w) {
-			return nil, &planner.Refusal{What: quote(w) + " is in none of the session's overlays", Hint: "they are: " + strings.Join(targets(c.layers), ", ")}
+			return nil, &planner.Refusal{What: quote(w) + " is in none of the session's overlays", Hint: "they are: " + strings.Join(Targets(c.layers), ", ")}
 		}
 	}
 	return c, nil
@@ -152,7 +155,8 @@ func (c *collected) has(w string) bool {
 	return slices.ContainsFunc(c.layers, func(l changes.Layer) bool { return host.Within(w, l.Target) || host.Within(l.Target, w) })
 }
 
-func targets(layers []changes.Layer) []string {
+// Targets are the places of layers, quoted.
+func Targets(layers []changes.Layer) []string {
 	var out []string
 	for _, l := range layers {
 		out = append(out, quote(l.Target))
@@ -169,30 +173,30 @@ func (c *collected) base() string {
 }
 
 // diff shows what a session's layers hold.
-func (t *term) diff(o changeOptions) int {
+func (t *Term) diff(o changeOptions) int {
 	c, err := t.collected(o)
 	if err != nil {
-		return t.fail(err)
+		return t.Fail(err)
 	}
 	list, err := changes.Scan(c.layers, c.only)
 	if err != nil {
-		return t.fail(err)
+		return t.Fail(err)
 	}
 	list = changes.Renames(list)
 	switch {
 	case o.json:
-		t.print(changesJSON(list))
+		t.Print(changesJSON(list))
 	case o.patch:
 		var b bytes.Buffer
 		for i := range list {
 			if err := list[i].Patch(&b, c.base()); err != nil {
-				return t.fail(fmt.Errorf("comparing %s: %w", quote(list[i].Path), err))
+				return t.Fail(fmt.Errorf("comparing %s: %w", quote(list[i].Path), err))
 			}
 		}
-		t.print(t.harmless(b.String()))
+		t.Print(t.harmless(b.String()))
 	default:
 		for i := range list {
-			t.print(list[i].In(c.base()) + "\n")
+			t.Print(list[i].In(c.base()) + "\n")
 		}
 	}
 	return 0
@@ -200,8 +204,8 @@ func (t *term) diff(o changeOptions) int {
 
 // harmless takes the control characters out of a file's text that goes to a terminal; elsewhere it is left
 // as it is, for git apply to read.
-func (t *term) harmless(s string) string {
-	if st, err := t.std[1].Stat(); err != nil || st.Mode()&os.ModeCharDevice == 0 {
+func (t *Term) harmless(s string) string {
+	if st, err := t.Std[1].Stat(); err != nil || st.Mode()&os.ModeCharDevice == 0 {
 		return s
 	}
 	return strings.Map(func(r rune) rune {
@@ -237,54 +241,55 @@ func changesJSON(list []changes.Change) string {
 	for _, c := range list {
 		out = append(out, entry{c.Op, plan.Bytes(c.Path), plan.Bytes(c.From), c.Kind, mode(c.OldMode), mode(c.NewMode), plan.Bytes(c.Link), c.Size, c.Entries, c.Risk, c.Changed, plan.Bytes(c.Reason)})
 	}
-	return encode(struct {
+	return Encode(struct {
 		Changes []entry `json:"changes"`
 	}{out})
 }
 
 // apply carries it over to the host.
-func (t *term) apply(o changeOptions) int {
+func (t *Term) apply(o changeOptions) int {
 	c, err := t.collected(o)
 	if err != nil {
-		return t.fail(err)
+		return t.Fail(err)
 	}
 	lock, err := t.lockEnded(c.sid, c.dir)
 	if err != nil {
-		return t.fail(err)
+		return t.Fail(err)
 	}
 	defer lock.Close()
 	list, err := changes.Scan(c.layers, c.only)
 	if err != nil {
-		return t.fail(err)
+		return t.Fail(err)
 	}
 	res, err := changes.Apply(list, changes.Options{Dir: c.dir, SID: c.sid, Allow: o.allow, Force: o.force, Skip: o.skip})
 	var refused *changes.Refused
 	if errors.As(err, &refused) {
 		for i := range refused.Held {
-			t.note(refused.Held[i].In(c.base()) + "\n")
+			t.Note(refused.Held[i].In(c.base()) + "\n")
 		}
-		return t.fail(&planner.Refusal{What: err.Error() + "; nothing was changed", Hint: "--allow KIND or --force accepts them, --skip leaves them out; PATH... chooses"})
+		return t.Fail(&planner.Refusal{What: err.Error() + "; nothing was changed", Hint: "--allow KIND or --force accepts them, --skip leaves them out; PATH... chooses"})
 	}
 	if err != nil {
-		return t.fail(&planner.Refusal{What: err.Error(), Hint: fmt.Sprintf("%d changes were applied, the rest is still in the session: sbx apply %s goes on", res.Applied, c.sid)})
+		return t.Fail(&planner.Refusal{What: err.Error(), Hint: fmt.Sprintf("%d changes were applied, the rest is still in the session: sbx apply %s goes on", res.Applied, c.sid)})
 	}
 	for i := range res.Held {
-		t.note("left out: " + res.Held[i].In(c.base()) + "\n")
+		t.Note("left out: " + res.Held[i].In(c.base()) + "\n")
 	}
 	left, err := changes.Scan(c.layers, nil)
 	if err == nil && len(left) == 0 && len(c.only) == 0 {
 		if err := session.DropLayers(c.dir); err != nil {
-			return t.fail(err)
+			return t.Fail(err)
 		}
 	}
-	t.print(fmt.Sprintf("%d changes applied\n", res.Applied))
+	t.Print(fmt.Sprintf("%d changes applied\n", res.Applied))
 	return 0
 }
 
 // lockEnded makes sure that nobody writes to the session's layers, and cleans up after an apply that was
 // killed.
-func (t *term) lockEnded(sid, dir string) (*os.File, error) {
-	// First: the lock is the session's own where that has not ended, and this call's afterwards. What has ended does not begin again.
+func (t *Term) lockEnded(sid, dir string) (*os.File, error) {
+	// First: the lock is the session's own where that has not ended, and this call's afterwards. What has ended does
+	// not begin again.
 	if session.Alive(dir) {
 		return nil, &planner.Refusal{What: "session " + sid + " is running", Hint: "wait for its end, or end it"}
 	}
@@ -300,40 +305,28 @@ func (t *term) lockEnded(sid, dir string) (*os.File, error) {
 }
 
 // discard throws it away.
-func (t *term) discard(o changeOptions) int {
+func (t *Term) discard(o changeOptions) int {
 	if len(o.rest) == 0 {
-		return t.fail(wrong("sbx discard wants a session", "sbx ls --all lists sessions"))
+		return t.Fail(option.Wrong("sbx discard wants a session", "sbx ls --all lists sessions"))
 	}
-	root, err := session.Root(host.Lookup(t.env, "XDG_STATE_HOME"), host.Read(t.env).Home)
+	root, err := session.Root(host.Lookup(t.Env, "XDG_STATE_HOME"), host.Read(t.Env).Home)
 	if err != nil {
-		return t.fail(err)
+		return t.Fail(err)
 	}
 	for _, sid := range o.rest {
 		dir := filepath.Join(root, sid)
-		if plan.ValidSession(sid) != nil || !exists(filepath.Join(dir, "plan.json")) {
-			return t.fail(&planner.Refusal{What: "no session " + quote(sid), Hint: "sbx ls --all lists sessions"})
+		if plan.ValidSession(sid) != nil || !host.Exists(filepath.Join(dir, "plan.json")) {
+			return t.Fail(&planner.Refusal{What: "no session " + quote(sid), Hint: "sbx ls --all lists sessions"})
 		}
 		lock, err := t.lockEnded(sid, dir)
 		if err != nil {
-			return t.fail(err)
+			return t.Fail(err)
 		}
 		err = session.DropLayers(dir)
 		lock.Close()
 		if err != nil {
-			return t.fail(err)
+			return t.Fail(err)
 		}
 	}
 	return 0
-}
-
-// sayKept says after a run with --keep how to go on.
-func (t *term) sayKept(r *request, sid, dir string, p *plan.Plan) {
-	if !r.keep {
-		return
-	}
-	layers, err := changes.Layers(p, dir, false)
-	if err != nil || len(layers) == 0 {
-		return
-	}
-	t.warn(fmt.Sprintf("kept what was written over %s: sbx diff %s, sbx apply %s, sbx discard %s", strings.Join(targets(layers), ", "), sid, sid, sid))
 }

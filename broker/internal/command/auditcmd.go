@@ -1,6 +1,7 @@
-package cli
+package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,26 +18,13 @@ import (
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/option"
 	"sbx/broker/internal/program"
+	"sbx/broker/internal/quoting"
 	"sbx/broker/internal/session"
 	"sbx/shared/plan"
 )
 
-// forward is where copies of audit records go besides the log; nil for nowhere.
-func (t *term) forward(s settings) func([]byte) {
-	kind := s.Audit.Forward
-	if kind == "none" || kind == "" {
-		return nil
-	}
-	f, err := audit.NewForwarder(kind, "")
-	if err != nil {
-		t.warn(err.Error() + " (audit.forward, " + s.origin("audit.forward") + ")")
-		return nil
-	}
-	return f.Send
-}
-
-// eventRow is the part of an audit record that explanations show.
-type eventRow struct {
+// EventRow is the part of an audit record that explanations show.
+type EventRow struct {
 	ID       string `json:"id"`
 	SID      string `json:"sid"`
 	Time     string `json:"time"`
@@ -54,7 +42,7 @@ type eventRow struct {
 }
 
 // object is what the access was about.
-func (e *eventRow) object() string {
+func (e *EventRow) Object() string {
 	switch {
 	case e.Host == "":
 		return e.Path
@@ -64,37 +52,27 @@ func (e *eventRow) object() string {
 	return e.Host
 }
 
-func (e *eventRow) text() string {
-	s := fmt.Sprintf("event %s of session %s, %s: %s %s %s", e.ID, e.SID, e.Time, orElse(e.Decision, "no decision on"), e.Op, quote(e.object()))
+func (e *EventRow) Text() string {
+	s := fmt.Sprintf("event %s of session %s, %s: %s %s %s", e.ID, e.SID, e.Time, cmp.Or(e.Decision, "no decision on"), e.Op, quote(e.Object()))
 	if e.Exe != "" {
 		s += fmt.Sprintf(" by %s[%d]", quote(program.Name(e.Exe)), e.PID)
 	}
 	if e.Reason != "" {
-		s += ": " + ascii(e.Reason)
+		s += ": " + quoting.ASCII(e.Reason)
 	}
 	if e.Rule != "" {
-		s += " (" + ascii(e.Rule)
+		s += " (" + quoting.ASCII(e.Rule)
 		if e.Origin != "" {
-			s += ", " + ascii(e.Origin)
+			s += ", " + quoting.ASCII(e.Origin)
 		}
 		s += ")"
 	}
 	return s
 }
 
-// ascii shows text of a file or program: as it is when it is plain, else quoted.
-func ascii(s string) string {
-	for i := 0; i < len(s); i++ {
-		if s[i] < 0x20 || s[i] >= 0x7f {
-			return strings.Trim(strconv.QuoteToASCII(s), `"`)
-		}
-	}
-	return s
-}
-
-// isEventID says whether a word is the id of an event: of a question (32 digits), of what was settled without one
+// IsEventID says whether a word is the id of an event: of a question (32 digits), of what was settled without one
 // (SID-NUMBER, where there is such a log), or SID:NUMBER, which every record has.
-func (t *term) isEventID(facts host.Facts, s string) bool {
+func (t *Term) IsEventID(facts host.Facts, s string) bool {
 	if len(s) == 32 && strings.Trim(s, "0123456789abcdef") == "" {
 		return true
 	}
@@ -106,12 +84,12 @@ func (t *term) isEventID(facts host.Facts, s string) bool {
 		return false
 	}
 	dir, _, err := t.auditDir(facts)
-	return err == nil && exists(filepath.Join(dir, s[:i]+".jsonl"))
+	return err == nil && host.Exists(filepath.Join(dir, s[:i]+".jsonl"))
 }
 
 // auditDir is where the logs are; sessions are beside it.
-func (t *term) auditDir(facts host.Facts) (dir, sessions string, err error) {
-	root, err := session.Root(host.Lookup(t.env, "XDG_STATE_HOME"), facts.Home)
+func (t *Term) auditDir(facts host.Facts) (dir, sessions string, err error) {
+	root, err := session.Root(host.Lookup(t.Env, "XDG_STATE_HOME"), facts.Home)
 	return path.Join(path.Dir(root), "audit"), root, err
 }
 
@@ -142,8 +120,8 @@ func auditLogs(dir string) ([]string, error) {
 	return out, nil
 }
 
-// findEvent looks for the decision on an event in all logs.
-func (t *term) findEvent(facts host.Facts, id string) (*eventRow, error) {
+// FindEvent looks for the decision on an event in all logs.
+func (t *Term) FindEvent(facts host.Facts, id string) (*EventRow, error) {
 	dir, _, err := t.auditDir(facts)
 	if err != nil {
 		return nil, err
@@ -159,13 +137,13 @@ func (t *term) findEvent(facts host.Facts, id string) (*eventRow, error) {
 		seq, _ = strconv.ParseUint(n, 10, 63)
 		logs = []string{filepath.Join(dir, sid+".jsonl")}
 	}
-	var found *eventRow
+	var found *EventRow
 	for _, l := range logs {
 		for e, err := range audit.Query(l, f) {
 			if err != nil || seq != 0 && e.Seq != seq {
 				continue // what cannot be read is `audit verify`'s to name
 			}
-			row := eventRow{ID: id, SID: e.Session, Time: e.Time.Local().Format("2006-01-02 15:04:05"), Decision: e.Decision, Op: e.Op, Path: e.Path, Host: e.Host, Port: e.Port,
+			row := EventRow{ID: id, SID: e.Session, Time: e.Time.Local().Format("2006-01-02 15:04:05"), Decision: e.Decision, Op: e.Op, Path: e.Path, Host: e.Host, Port: e.Port,
 				Exe: e.Exe, PID: e.PID, Rule: e.Rule, Origin: e.RuleOrigin, Scope: e.Scope, Reason: e.Reason}
 			if found == nil || e.Decision != "" {
 				if found != nil && row.Path == "" && row.Host == "" {
@@ -176,19 +154,20 @@ func (t *term) findEvent(facts host.Facts, id string) (*eventRow, error) {
 		}
 	}
 	if found == nil {
-		return nil, wrong("no audit log has the event "+quote(id), "sbx audit lists the events")
+		return nil, option.Wrong("no audit log has the event "+quote(id), "sbx audit lists the events")
 	}
 	return found, nil
 }
 
-func auditCommand() command {
-	return command{
+// Audit is sbx audit.
+func (t *Term) Audit() Row {
+	return Row{
 		Command: option.Command{Name: "audit", Args: "[SID] [--follow] [--json]", Full: "[SID] [OPTIONS]",
 			Help:  "show what sessions did; audit verify checks the logs",
 			Text:  "Shows what sessions asked, were granted and were refused; verify says whether a log was changed, and where.",
 			Words: []option.Word{{From: option.Ended}, {}}},
-		verbs: []command{auditVerifyCommand(), auditPruneCommand()},
-		begin: func(t *term, _ []string) ([]option.Option, func([]string) int) {
+		Verbs: []Row{t.AuditVerify(), t.AuditPrune()},
+		Begin: func([]string) ([]option.Option, func([]string) int) {
 			var q auditRequest
 			return q.options(), func(words []string) int { return t.audit(&q, words) }
 		},
@@ -214,34 +193,34 @@ func (q *auditRequest) options() []option.Option {
 }
 
 // audit shows the records of sessions.
-func (t *term) audit(q *auditRequest, words []string) int {
+func (t *Term) audit(q *auditRequest, words []string) int {
 	if len(words) > 1 {
-		return t.fail(wrong("usage: sbx audit [SID] [--follow] [--json]", "sbx audit --help says more"))
+		return t.Fail(option.Wrong("usage: sbx audit [SID] [--follow] [--json]", "sbx audit --help says more"))
 	}
 	f := q.filter
 	if q.kind != "" {
 		f.Kinds = []string{q.kind}
 	}
-	logs, err := t.logsNamed(words)
+	logs, err := t.LogsNamed(words)
 	if err != nil {
-		return t.fail(err)
+		return t.Fail(err)
 	}
 	if len(logs) == 0 {
-		t.warn("there are no audit logs yet")
+		t.Warn("there are no audit logs yet")
 		return 0
 	}
 	show := func(e audit.Event) {
 		switch {
 		case !f.Match(&e) || !q.json && !q.all && q.kind == "" && !worthShowing(&e):
 		case q.json:
-			t.print(string(audit.AppendLine(nil, &e)))
+			t.Print(string(audit.AppendLine(nil, &e)))
 		default:
-			t.print(auditLine(&e))
+			t.Print(auditLine(&e))
 		}
 	}
 	if q.follow {
 		if err := audit.Follow(context.Background(), logs[len(logs)-1], func(e audit.Event) bool { show(e); return true }); err != nil {
-			return t.fail(err)
+			return t.Fail(err)
 		}
 		return 0
 	}
@@ -250,22 +229,22 @@ func (t *term) audit(q *auditRequest, words []string) int {
 		for e, err := range audit.Query(l, audit.Filter{}) {
 			if err != nil {
 				bad++
-				t.warn(err.Error() + " (" + quote(l) + ")")
+				t.Warn(err.Error() + " (" + quote(l) + ")")
 				continue
 			}
 			show(e)
 		}
 	}
 	if bad > 0 {
-		t.note("hint: sbx audit verify says what is wrong with a log\n")
+		t.Note("hint: sbx audit verify says what is wrong with a log\n")
 		return 1
 	}
 	return 0
 }
 
-// logsNamed finds the logs that the words name, or all.
-func (t *term) logsNamed(words []string) ([]string, error) {
-	dir, _, err := t.auditDir(host.Read(t.env))
+// LogsNamed finds the logs that the words name, or all.
+func (t *Term) LogsNamed(words []string) ([]string, error) {
+	dir, _, err := t.auditDir(host.Read(t.Env))
 	if err != nil {
 		return nil, err
 	}
@@ -277,12 +256,12 @@ func (t *term) logsNamed(words []string) ([]string, error) {
 		p := w
 		if !strings.Contains(w, "/") {
 			if p = filepath.Join(dir, w+".jsonl"); plan.ValidSession(w) != nil {
-				return nil, wrong(quote(w)+" is not a session id", "sbx ls --all lists sessions; a file is named with a / in it")
+				return nil, option.Wrong(quote(w)+" is not a session id", "sbx ls --all lists sessions; a file is named with a / in it")
 			}
 		}
 		if _, err := audit.Parts(p); err != nil {
 			if errors.Is(err, os.ErrNotExist) {
-				return nil, wrong("there is no audit log "+quote(p), "sbx audit without a name shows all")
+				return nil, option.Wrong("there is no audit log "+quote(p), "sbx audit without a name shows all")
 			}
 			return nil, err
 		}
@@ -301,7 +280,7 @@ func worthShowing(e *audit.Event) bool {
 }
 
 func auditLine(e *audit.Event) string {
-	row := eventRow{Decision: e.Decision, Op: e.Op, Path: e.Path, Host: e.Host, Port: e.Port}
+	row := EventRow{Decision: e.Decision, Op: e.Op, Path: e.Path, Host: e.Host, Port: e.Port}
 	what := quote(row.Path)
 	if row.Host != "" {
 		what = quote(row.Host)
@@ -328,22 +307,22 @@ func auditLine(e *audit.Event) string {
 		parts = append(parts, strings.TrimSpace(e.Scope+" "+e.Life))
 	}
 	text := strings.Join(parts, " ")
-	if e.Kind == kindTraffic {
+	if e.Kind == audit.KindTraffic {
 		text += ":"
 		for i, d := range e.Detail {
 			if i > 0 {
 				text += ","
 			}
-			text += " " + strings.ReplaceAll(d.K, "_", " ") + " " + ascii(d.V)
+			text += " " + strings.ReplaceAll(d.K, "_", " ") + " " + quoting.ASCII(d.V)
 		}
 	}
 	if e.Reason != "" {
-		text += ": " + ascii(e.Reason)
+		text += ": " + quoting.ASCII(e.Reason)
 	}
 	if e.Rule != "" {
-		text += " (" + ascii(e.Rule)
+		text += " (" + quoting.ASCII(e.Rule)
 		if e.RuleOrigin != "" {
-			text += ", " + ascii(e.RuleOrigin)
+			text += ", " + quoting.ASCII(e.RuleOrigin)
 		}
 		text += ")"
 	}
@@ -366,27 +345,28 @@ type problem struct {
 	What string `json:"what"`
 }
 
-func auditVerifyCommand() command {
-	return command{
+// Auditverify is sbx audit verify.
+func (t *Term) AuditVerify() Row {
+	return Row{
 		Command: option.Command{Name: "audit verify", Args: "[SID|FILE...] [--json]", Help: "say whether logs were changed, and where",
 			Text: "Follows the chain of every log and names each line that was changed, cut out, moved or added. A log without\n" +
 				"a seal is one of a session that runs, crashed, or whose end was cut off.",
 			Words: []option.Word{{From: option.Ended}}},
-		begin: func(t *term, _ []string) ([]option.Option, func([]string) int) {
+		Begin: func([]string) ([]option.Option, func([]string) int) {
 			js := false
-			return []option.Option{jsonOption(&js)}, func(words []string) int { return t.auditVerify(words, js) }
+			return []option.Option{JSON(&js)}, func(words []string) int { return t.auditVerify(words, js) }
 		},
 	}
 }
 
-func (t *term) auditVerify(words []string, js bool) int {
-	logs, err := t.logsNamed(words)
+func (t *Term) auditVerify(names []string, js bool) int {
+	logs, err := t.LogsNamed(names)
 	if err != nil {
-		return t.fail(err)
+		return t.Fail(err)
 	}
-	_, sessions, err := t.auditDir(host.Read(t.env))
+	_, sessions, err := t.auditDir(host.Read(t.Env))
 	if err != nil {
-		return t.fail(err)
+		return t.Fail(err)
 	}
 	list, bad := []verified{}, 0
 	for _, l := range logs {
@@ -397,16 +377,16 @@ func (t *term) auditVerify(words []string, js bool) int {
 		list = append(list, v)
 	}
 	if js {
-		t.print(encode(struct {
+		t.Print(Encode(struct {
 			OK   bool       `json:"ok"`
 			Logs []verified `json:"logs"`
 		}{bad == 0, list}))
 	} else {
 		for _, v := range list {
 			for _, p := range v.Problems {
-				t.print(fmt.Sprintf("%s:%d: %s\n", quote(p.File), p.Line, ascii(p.What)))
+				t.Print(fmt.Sprintf("%s:%d: %s\n", quote(p.File), p.Line, quoting.ASCII(p.What)))
 			}
-			t.print(fmt.Sprintf("%-8s %s (%d records)\n", v.Status, quote(v.File), v.Records))
+			t.Print(fmt.Sprintf("%-8s %s (%d records)\n", v.Status, quote(v.File), v.Records))
 		}
 	}
 	if bad > 0 {

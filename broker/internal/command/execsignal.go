@@ -1,4 +1,4 @@
-package cli
+package command
 
 import (
 	"os"
@@ -24,7 +24,8 @@ type signals struct {
 // startPatience is how long a signal waits for the program to have started; the broker says so within milliseconds.
 const startPatience = time.Second
 
-// passSignals begins to collect signals, before the program is asked for: whoever has seen its first output may send one.
+// passSignals begins to collect signals, before the program is asked for: whoever has seen its first output may send
+// one.
 func passSignals(c client.Programs) *signals {
 	s := &signals{c: c, started: make(chan struct{})}
 	ch := make(chan os.Signal, 8)

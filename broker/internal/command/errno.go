@@ -1,8 +1,9 @@
-package cli
+package command
 
 import (
-	"golang.org/x/sys/unix"
 	"slices"
+
+	"golang.org/x/sys/unix"
 
 	"sbx/shared/stage"
 )

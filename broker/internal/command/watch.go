@@ -1,4 +1,4 @@
-package cli
+package command
 
 import (
 	"context"
@@ -12,15 +12,17 @@ import (
 
 	"sbx/broker/internal/control"
 	"sbx/broker/internal/host"
+	"sbx/broker/internal/launch"
 	"sbx/broker/internal/option"
 	"sbx/broker/internal/watch"
 )
 
-func watchCommand() command {
-	return command{
+// Watch is sbx watch.
+func (t *Term) Watch() Row {
+	return Row{
 		Command: option.Command{Name: "watch", Args: "[--once [--json]]", Help: "show sessions and answer their questions",
 			Text: "Shows running sessions and the questions that wait; answers are single keys. --once prints and ends."},
-		begin: func(t *term, _ []string) ([]option.Option, func([]string) int) {
+		Begin: func([]string) ([]option.Option, func([]string) int) {
 			once, js := false, false
 			return onceOptions(&once, &js), func(words []string) int { return t.watchSessions(words, once, js) }
 		},
@@ -29,35 +31,35 @@ func watchCommand() command {
 
 // onceOptions are those of the commands that draw a screen.
 func onceOptions(once, js *bool) []option.Option {
-	return []option.Option{{Name: "once", Value: option.Switch(once), Help: "print and end"}, jsonOption(js)}
+	return []option.Option{{Name: "once", Value: option.Switch(once), Help: "print and end"}, JSON(js)}
 }
 
 // watchSessions shows all sessions of the user, and answers their questions.
-func (t *term) watchSessions(words []string, once, js bool) int {
+func (t *Term) watchSessions(words []string, once, js bool) int {
 	if len(words) > 0 {
-		return t.fail(unexpected("watch", words[0]))
+		return t.Fail(Unexpected("watch", words[0]))
 	}
 	if js && !once {
-		return t.fail(wrong("--json goes with --once", "the socket that docs/protocol.md describes tells events as they happen"))
+		return t.Fail(option.Wrong("--json goes with --once", "the socket that docs/protocol.md describes tells events as they happen"))
 	}
-	root, err := t.controlRoot()
+	root, err := t.ControlRoot()
 	if err != nil {
-		return t.fail(err)
+		return t.Fail(err)
 	}
-	home := host.Read(t.env).Home
+	home := host.Read(t.Env).Home
 	if once {
 		return t.watchOnce(root, home, js)
 	}
-	if !isTerminal(t.std[0]) || !isTerminal(t.std[1]) {
-		return t.fail(wrong("sbx watch needs a terminal", "sbx watch --once prints what waits and ends"))
+	if !launch.IsTerminal(t.Std[0]) || !launch.IsTerminal(t.Std[1]) {
+		return t.Fail(option.Wrong("sbx watch needs a terminal", "sbx watch --once prints what waits and ends"))
 	}
 	return t.watch(root, watch.Options{Home: home})
 }
 
-func (t *term) watchOnce(root, home string, js bool) (code int) {
+func (t *Term) watchOnce(root, home string, js bool) (code int) {
 	states, err := control.States(root)
 	if err != nil {
-		return t.fail(err)
+		return t.Fail(err)
 	}
 	reached := states[:0]
 	for _, s := range states {
@@ -65,7 +67,7 @@ func (t *term) watchOnce(root, home string, js bool) (code int) {
 			reached = append(reached, s)
 			continue
 		}
-		t.warn(fmt.Sprintf("session %s is not shown: %v", s.Info.SID, s.Err))
+		t.Warn(fmt.Sprintf("session %s is not shown: %v", s.Info.SID, s.Err))
 	}
 	missing := len(reached) < len(states)
 	if states = reached; missing {
@@ -74,20 +76,15 @@ func (t *term) watchOnce(root, home string, js bool) (code int) {
 	if js {
 		b, err := watch.JSON(states)
 		if err != nil {
-			return t.fail(err)
+			return t.Fail(err)
 		}
-		t.print(string(b))
+		t.Print(string(b))
 		return 0
 	}
 	for _, l := range watch.Table(states, home, time.Now()) {
-		t.print(l + "\n")
+		t.Print(l + "\n")
 	}
 	return 0
-}
-
-func isTerminal(f *os.File) bool {
-	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
-	return err == nil
 }
 
 // screen is the terminal that sbx watch draws on.
@@ -104,18 +101,18 @@ func (s screen) Size() (width, height int) {
 }
 
 // watch runs the screen until the person quits.
-func (t *term) watch(root string, opt watch.Options) int {
-	in := int(t.std[0].Fd())
+func (t *Term) watch(root string, opt watch.Options) int {
+	in := int(t.Std[0].Fd())
 	saved, err := unix.IoctlGetTermios(in, unix.TCGETS)
 	if err != nil {
-		return t.fail(fmt.Errorf("reading terminal settings: %w", err))
+		return t.Fail(fmt.Errorf("reading terminal settings: %w", err))
 	}
 	raw := *saved
 	raw.Iflag &^= unix.BRKINT | unix.ICRNL | unix.INLCR | unix.IGNCR | unix.INPCK | unix.ISTRIP | unix.IXON
 	raw.Lflag &^= unix.ECHO | unix.ICANON | unix.ISIG | unix.IEXTEN
 	raw.Cc[unix.VMIN], raw.Cc[unix.VTIME] = 1, 0
 	if err := unix.IoctlSetTermios(in, unix.TCSETSW, &raw); err != nil {
-		return t.fail(fmt.Errorf("setting the terminal: %w", err))
+		return t.Fail(fmt.Errorf("setting the terminal: %w", err))
 	}
 	defer func() { _ = unix.IoctlSetTermios(in, unix.TCSETSW, saved) }()
 	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGTERM, unix.SIGHUP, unix.SIGINT)
@@ -134,7 +131,7 @@ func (t *term) watch(root string, opt watch.Options) int {
 		defer close(keys)
 		buf := make([]byte, 256)
 		for {
-			n, err := t.std[0].Read(buf)
+			n, err := t.Std[0].Read(buf)
 			if n > 0 {
 				keys <- append([]byte(nil), buf[:n]...)
 			}
@@ -145,11 +142,11 @@ func (t *term) watch(root string, opt watch.Options) int {
 	}()
 	events := make(chan watch.Event, 64)
 	go watch.Feed(ctx, root, events)
-	opt.Color = host.Lookup(t.env, "NO_COLOR") == "" && host.Lookup(t.env, "TERM") != "dumb"
+	opt.Color = host.Lookup(t.Env, "NO_COLOR") == "" && host.Lookup(t.Env, "TERM") != "dumb"
 	m := watch.New(opt)
-	err = watch.Run(ctx, m, screen{t.std[1]}, keys, resized, events, func(a watch.Action) error { return watch.Act(root, a) })
+	err = watch.Run(ctx, m, screen{t.Std[1]}, keys, resized, events, func(a watch.Action) error { return watch.Act(root, a) })
 	if err != nil && !errors.Is(err, context.Canceled) {
-		return t.fail(err)
+		return t.Fail(err)
 	}
 	return 0
 }

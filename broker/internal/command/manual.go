@@ -1,4 +1,4 @@
-package cli
+package command
 
 import (
 	"slices"
@@ -12,41 +12,41 @@ import (
 // prose and lie with the packages. `sbx man PAGE` prints one: it is what packaging calls, and what a user
 // without the packages can pipe into man -l -.
 
-func manCommand() command {
+// Man is sbx man, which prints the pages that follow from table.
+func (t *Term) Man(version string, table func() []Row) Row {
 	var pages []string
 	for _, p := range manualPages() {
 		pages = append(pages, p.name)
 	}
-	return command{
-		Command: option.Command{Name: "man", Args: "PAGE", Help: "print a page of the manual", Words: []option.Word{{Choices: pages}, {}}},
-		begin:   simple(cmdMan),
+	return Row{
+		Command: option.Command{Name: "man", Args: "PAGE", Help: "print a page of the manual",
+			Words: []option.Word{{Choices: pages}, {}}},
+		Begin: simple(func(args []string) int {
+			for _, p := range manualPages() {
+				if len(args) == 1 && p.name == args[0] {
+					t.Print(p.write(&manual{version, Described(table())}))
+					return 0
+				}
+			}
+			return t.Fail(option.Wrong("sbx man wants the name of a page",
+				"one of "+strings.Join(pages, ", ")+"; read it with: sbx man "+pages[0]+" | man -l -"))
+		}),
 	}
 }
 
-func cmdMan(t *term, args []string) int {
-	pages := manualPages()
-	if len(args) == 1 {
-		for _, p := range pages {
-			if p.name == args[0] {
-				t.print(p.write())
-				return 0
-			}
-		}
-	}
-	names := make([]string, len(pages))
-	for i, p := range pages {
-		names[i] = p.name
-	}
-	return t.fail(wrong("sbx man wants the name of a page", "one of "+strings.Join(names, ", ")+"; read it with: sbx man "+names[0]+" | man -l -"))
+// manual is what the pages are about.
+type manual struct {
+	version string
+	table   []option.Command
 }
 
 type manualPage struct {
 	name  string // sbx.1
-	write func() string
+	write func(*manual) string
 }
 
 func manualPages() []manualPage {
-	return []manualPage{{"sbx.1", manSbx}, {"sbx-run.1", manRun}, {"sbx.toml.5", manConfig}}
+	return []manualPage{{"sbx.1", (*manual).sbx}, {"sbx-run.1", (*manual).run}, {"sbx.toml.5", (*manual).config}}
 }
 
 // roff is text of a manual page in the making.
@@ -93,9 +93,9 @@ func (r *roff) command(c *option.Command) {
 	}
 }
 
-func header(title, section, name, what string) *roff {
+func (m *manual) header(title, section, name, what string) *roff {
 	r := &roff{}
-	r.line(".TH", title+" "+section+` "" "sbx `+Version+`" "sbx"`)
+	r.line(".TH", title+" "+section+` "" "sbx `+m.version+`" "sbx"`)
 	r.line(".SH", "NAME")
 	r.text(name)
 	r.WriteString(`\- `)
@@ -116,15 +116,15 @@ func (r *roff) seeAlso(pages ...string) string {
 	return r.String()
 }
 
-func manSbx() string {
-	r := header("SBX", "1", "sbx", "run commands in a hardened local sandbox")
+func (m *manual) sbx() string {
+	r := m.header("SBX", "1", "sbx", "run commands in a hardened local sandbox")
 	r.line(".SH", "SYNOPSIS")
 	r.line(".B", "sbx")
 	r.text("COMMAND ...")
 	r.line(".SH", "DESCRIPTION")
 	r.text("sbx runs agent tools and developer commands in a sandbox that still feels like one's own machine: same paths, same tools, caches usable at once. The host is read-only, secrets do not exist inside, there is no network unless it is asked for, and the first access to anything that is not granted waits until a human says yes or no.")
 	r.line(".SH", "COMMANDS")
-	for _, c := range described() {
+	for _, c := range m.table {
 		r.command(&c)
 	}
 	r.line(".SH", "EXIT STATUS")
@@ -143,17 +143,21 @@ func manSbx() string {
 	return r.seeAlso("sbx-run(1)", "sbx.toml(5)", "sbx-policy(5)", "sbx-helper(8)")
 }
 
-func manRun() string {
-	r := header("SBX-RUN", "1", "sbx-run", "run a command in a new sandbox")
+func (m *manual) run() string {
+	r := m.header("SBX-RUN", "1", "sbx-run", "run a command in a new sandbox")
 	r.line(".SH", "SYNOPSIS")
 	r.line(".B", "sbx run")
 	r.text("[OPTIONS] [--] CMD [ARG...]")
 	r.line(".SH", "DESCRIPTION")
 	r.text("Runs CMD (by default $SHELL) in a new sandbox and exits with its status. An option that has a setting of the same meaning in sbx.toml(5) goes before what the files say, unless the organisation locked the setting.")
-	c := runCommand()
-	d := c.described()
+	var c option.Command
+	for _, c = range m.table {
+		if c.Name == "run" {
+			break
+		}
+	}
 	group := ""
-	for _, o := range d.Options() {
+	for _, o := range c.Options() {
 		if o.Group != group {
 			group = o.Group
 			r.line(".SH", strings.ToUpper(group))
@@ -171,8 +175,8 @@ func manRun() string {
 	return r.seeAlso("sbx(1)", "sbx.toml(5)", "sbx-policy(5)")
 }
 
-func manConfig() string {
-	r := header("SBX.TOML", "5", "sbx.toml", "settings of sbx")
+func (m *manual) config() string {
+	r := m.header("SBX.TOML", "5", "sbx.toml", "settings of sbx")
 	r.line(".SH", "DESCRIPTION")
 	r.text("Settings are TOML files at three levels, config.toml in /etc/sbx, in ~/.config/sbx and in PROJECT/.sbx; options of the command line come last. A setting that /etc/sbx marks as locked cannot be changed by the others; a project that is not trusted can only narrow. A key that does not exist is an error. sbx config show prints every setting with where it comes from.")
 	table := ""

@@ -1,4 +1,4 @@
-package cli
+package command
 
 import (
 	"fmt"
@@ -25,38 +25,39 @@ type listed struct {
 	Dir     string    `json:"dir"`
 }
 
-func listCommand() command {
-	return command{
+// List is sbx list.
+func (t *Term) List() Row {
+	return Row{
 		Command: option.Command{Name: "ls", Args: "[--all] [--json]", Help: "list sessions",
 			Text: "Lists running sessions; --all adds the records of ended ones."},
-		begin: func(t *term, _ []string) ([]option.Option, func([]string) int) {
+		Begin: func([]string) ([]option.Option, func([]string) int) {
 			all, js := false, false
 			return []option.Option{
 				{Name: "all", Short: "a", Value: option.Switch(&all), Help: "the records of ended sessions too"},
-				jsonOption(&js),
+				JSON(&js),
 			}, func(words []string) int { return t.list(words, all, js) }
 		},
 	}
 }
 
 // jsonOption is the option of most commands that show something.
-func jsonOption(p *bool) option.Option {
+func JSON(p *bool) option.Option {
 	return option.Option{Name: "json", Value: option.Switch(p), Help: "machine-readable output"}
 }
 
 // list shows the running sessions, and with all also the records of ended ones.
-func (t *term) list(words []string, all, js bool) int {
+func (t *Term) list(words []string, all, js bool) int {
 	if len(words) > 0 {
-		return t.fail(unexpected("ls", words[0]))
+		return t.Fail(Unexpected("ls", words[0]))
 	}
-	root, err := session.Root(host.Lookup(t.env, "XDG_STATE_HOME"), host.Read(t.env).Home)
+	root, err := session.Root(host.Lookup(t.Env, "XDG_STATE_HOME"), host.Read(t.Env).Home)
 	if err != nil {
-		return t.fail(err)
+		return t.Fail(err)
 	}
 	list, stale := []listed{}, false
 	entries, err := os.ReadDir(root)
 	if err != nil && !os.IsNotExist(err) {
-		return t.fail(fmt.Errorf("listing sessions: %w", err))
+		return t.Fail(fmt.Errorf("listing sessions: %w", err))
 	}
 	for _, e := range entries {
 		dir := filepath.Join(root, e.Name())
@@ -64,28 +65,28 @@ func (t *term) list(words []string, all, js bool) int {
 		if plan.ValidSession(e.Name()) != nil || err != nil || !e.IsDir() {
 			continue
 		}
-		l := listed{SID: e.Name(), Started: info.ModTime(), Alive: session.Running(dir), Kept: exists(filepath.Join(dir, "kept")), Dir: dir}
+		l := listed{SID: e.Name(), Started: info.ModTime(), Alive: session.Running(dir), Kept: host.Exists(filepath.Join(dir, "kept")), Dir: dir}
 		if plan, err := os.Lstat(filepath.Join(dir, "plan.json")); err == nil {
 			l.Started = plan.ModTime()
 		}
 		if how, err := os.ReadFile(filepath.Join(dir, "frozen")); err == nil && l.Alive {
 			l.Frozen, l.How = true, strings.TrimSuffix(string(how), "\n")
 		}
-		if !l.Alive && !l.Kept && exists(filepath.Join(dir, "overlay")) {
+		if !l.Alive && !l.Kept && host.Exists(filepath.Join(dir, "overlay")) {
 			stale = true
 		}
 		if l.Alive || all {
 			list = append(list, l)
 		}
 	}
-	t.clean(root, stale)
+	t.Clean(root, stale)
 	if js {
-		t.print(encode(struct {
+		t.Print(Encode(struct {
 			Sessions []listed `json:"sessions"`
 		}{list}))
 		return 0
 	}
-	t.print(listText(list))
+	t.Print(listText(list))
 	return 0
 }
 
@@ -110,13 +111,13 @@ func listText(list []listed) string {
 	return b.String()
 }
 
-// clean removes what sessions have left whose brokers were killed. Another session may have removed all but the
+// Clean removes what sessions have left whose brokers were killed. Another session may have removed all but the
 // socket before (see run).
-func (t *term) clean(root string, records bool) {
+func (t *Term) Clean(root string, records bool) {
 	if records {
 		session.Sweep(root)
 	}
-	run := control.FindRoot(host.Lookup(t.env, "XDG_RUNTIME_DIR"), host.Lookup(t.env, "XDG_STATE_HOME"), host.Read(t.env).Home)
+	run := control.FindRoot(host.Lookup(t.Env, "XDG_RUNTIME_DIR"), host.Lookup(t.Env, "XDG_STATE_HOME"), host.Read(t.Env).Home)
 	ids, _ := control.List(run) // where nobody has run anything there is nothing
 	for _, sid := range ids {
 		if !session.Alive(filepath.Join(root, sid)) {
@@ -126,7 +127,7 @@ func (t *term) clean(root string, records bool) {
 }
 
 // sessionAlive says whether a broker holds the session's lock.
-func (t *term) sessionAlive(sid string) bool {
-	root, err := session.Root(host.Lookup(t.env, "XDG_STATE_HOME"), host.Read(t.env).Home)
-	return err == nil && exists(filepath.Join(root, sid)) && session.Alive(filepath.Join(root, sid))
+func (t *Term) sessionAlive(sid string) bool {
+	root, err := session.Root(host.Lookup(t.Env, "XDG_STATE_HOME"), host.Read(t.Env).Home)
+	return err == nil && host.Exists(filepath.Join(root, sid)) && session.Alive(filepath.Join(root, sid))
 }

@@ -1,4 +1,4 @@
-package cli
+package command
 
 import (
 	"errors"
@@ -17,23 +17,25 @@ import (
 	"sbx/shared/stage"
 )
 
-func execCommand() command {
-	return command{
+// Exec is sbx exec.
+func (t *Term) Exec() Row {
+	return Row{
 		Command: option.Command{Name: "exec", Args: "[OPTIONS] SID [--] CMD [ARG...]", Help: "run another command in a running session",
 			Text: "Runs CMD in the running session SID, as confined as its first program, and exits with its status.", Leading: true,
 			Words: []option.Word{{From: option.Session}, {From: option.Program}}},
-		begin: func(t *term, _ []string) ([]option.Option, func([]string) int) {
+		Begin: func([]string) ([]option.Option, func([]string) int) {
 			q := &execRequest{maxOutput: 8 << 20}
-			return q.options(t.env), func(words []string) int { return t.execWords(q, words) }
+			return q.options(t.Env), func(words []string) int { return t.execWords(q, words) }
 		},
 	}
 }
 
-func attachCommand() command {
-	return command{
+// Attach is sbx attach.
+func (t *Term) Attach() Row {
+	return Row{
 		Command: option.Command{Name: "attach", Args: "SID", Help: "open a shell in a running session",
 			Text: "Opens a shell in the running session SID.", Words: []option.Word{{From: option.Session}, {}}},
-		begin: simple(cmdAttach),
+		Begin: simple(t.attach),
 	}
 }
 
@@ -93,7 +95,7 @@ func (q *execRequest) setMaxOutput(v string) error {
 }
 
 // execWords runs the words behind the options: a session, and a program.
-func (t *term) execWords(q *execRequest, words []string) int {
+func (t *Term) execWords(q *execRequest, words []string) int {
 	if len(words) > 0 {
 		q.sid, words = words[0], words[1:]
 	}
@@ -102,35 +104,35 @@ func (t *term) execWords(q *execRequest, words []string) int {
 	}
 	q.argv = words
 	if q.sid == "" || len(q.argv) == 0 {
-		return t.fail(wrong("sbx exec wants a session and a command", "sbx exec SID -- CMD; sbx ls lists sessions"))
+		return t.Fail(option.Wrong("sbx exec wants a session and a command", "sbx exec SID -- CMD; sbx ls lists sessions"))
 	}
 	if err := plan.ValidSession(q.sid); err != nil {
-		return t.fail(err)
+		return t.Fail(err)
 	}
 	return t.exec(q)
 }
 
-func cmdAttach(t *term, args []string) int {
+func (t *Term) attach(args []string) int {
 	if len(args) != 1 {
-		return t.fail(wrong("sbx attach wants one session", "sbx ls lists them"))
+		return t.Fail(option.Wrong("sbx attach wants one session", "sbx ls lists them"))
 	}
-	if !launch.IsTerminal(t.std[0]) || !launch.IsTerminal(t.std[1]) {
-		return t.fail(wrong("sbx attach needs a terminal", "use sbx exec "+args[0]+" -- CMD"))
+	if !launch.IsTerminal(t.Std[0]) || !launch.IsTerminal(t.Std[1]) {
+		return t.Fail(option.Wrong("sbx attach needs a terminal", "use sbx exec "+args[0]+" -- CMD"))
 	}
 	return t.exec(&execRequest{sid: args[0], tty: 1, argv: []string{"/bin/sh", "-c", `command -v "$SHELL" >/dev/null && exec "$SHELL" || exec /bin/sh`}})
 }
 
 // sessions is where this user's sessions are found. Nothing is made or looked at that an exec has no time for.
-func (t *term) sessions() client.Sessions {
-	home := host.Lookup(t.env, "HOME")
+func (t *Term) sessions() client.Sessions {
+	home := host.Lookup(t.Env, "HOME")
 	if !strings.HasPrefix(home, "/") {
-		home = host.Read(t.env).Home
+		home = host.Read(t.Env).Home
 	}
-	return client.At(host.Lookup(t.env, "XDG_RUNTIME_DIR"), host.Lookup(t.env, "XDG_STATE_HOME"), home)
+	return client.At(host.Lookup(t.Env, "XDG_RUNTIME_DIR"), host.Lookup(t.Env, "XDG_STATE_HOME"), home)
 }
 
 // connect connects to a session by dial. One that is alive but has no socket yet is about to have it.
-func connect[C any](t *term, sid string, dial func(string) (C, error)) (C, error) {
+func connect[C any](t *Term, sid string, dial func(string) (C, error)) (C, error) {
 	for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) {
 		c, err := dial(sid)
 		if err == nil || !client.IsDead(err) {
@@ -142,7 +144,7 @@ func connect[C any](t *term, sid string, dial func(string) (C, error)) (C, error
 	}
 }
 
-func (t *term) exec(q *execRequest) int {
+func (t *Term) exec(q *execRequest) int {
 	if fd, got := stage.EnteredExec(); fd > 0 { // it was asked for before the runtime started, and is over
 		c := client.Resume(fd, got)
 		defer c.Close()
@@ -150,58 +152,58 @@ func (t *term) exec(q *execRequest) int {
 	}
 	c, err := connect(t, q.sid, t.sessions().Programs)
 	if err != nil {
-		return t.fail(err)
+		return t.Fail(err)
 	}
 	defer c.Close()
 	signals := passSignals(c)
 	e := client.Command{Argv: q.argv, Env: q.env, Dir: q.dir, Started: signals.startOf}
-	if f := t.std[0]; f != nil {
+	if f := t.Std[0]; f != nil {
 		e.Stdin = f
 	}
 	if q.json {
 		return t.execJSON(c, q, e)
 	}
-	if f := t.std[1]; f != nil {
+	if f := t.Std[1]; f != nil {
 		e.Stdout = f
 	}
-	if f := t.std[2]; f != nil {
+	if f := t.Std[2]; f != nil {
 		e.Stderr = f
 	}
-	if q.tty > 0 || q.tty == 0 && launch.IsTerminal(t.std[0]) && launch.IsTerminal(t.std[1]) {
+	if q.tty > 0 || q.tty == 0 && launch.IsTerminal(t.Std[0]) && launch.IsTerminal(t.Std[1]) {
 		return t.execTTY(c, q, e)
 	}
 	return t.execEnd(q)(c.Run(e))
 }
 
-func (t *term) execFailed(err error) int {
+func (t *Term) execFailed(err error) int {
 	if errors.Is(err, client.ErrEnded) {
-		t.warn("the session ended")
+		t.Warn("the session ended")
 		return 128 + int(syscall.SIGKILL)
 	}
 	var e *client.Error
 	if errors.As(err, &e) {
-		return t.fail(&planner.Refusal{What: e.Message})
+		return t.Fail(&planner.Refusal{What: e.Message})
 	}
-	return t.fail(err)
+	return t.Fail(err)
 }
 
 // execEnd returns what says how the program of q ended and makes an exit status of it.
-func (t *term) execEnd(q *execRequest) func(*client.End, error) int {
+func (t *Term) execEnd(q *execRequest) func(*client.End, error) int {
 	return func(end *client.End, err error) int {
 		if err != nil {
 			return t.execFailed(err)
 		}
 		if end.Error != "" {
-			t.warn(end.Error)
+			t.Warn(end.Error)
 			if end.Status == 127 && !strings.Contains(q.argv[0], "/") {
-				t.note("hint: commands are looked for inside the sandbox, in the PATH of its environment\n")
+				t.Note("hint: commands are looked for inside the sandbox, in the PATH of its environment\n")
 			}
 		}
 		for _, b := range end.Blocked {
-			t.warn("blocked: " + b)
+			t.Warn("blocked: " + b)
 		}
 		for _, l := range end.Limits {
-			t.warn(l)
+			t.Warn(l)
 		}
 		return end.Status
 	}
@@ -225,14 +227,14 @@ type execResult struct {
 }
 
 // execJSON runs the program with its output kept and prints one object. The exit status is the program's.
-func (t *term) execJSON(c client.Programs, q *execRequest, e client.Command) int {
+func (t *Term) execJSON(c client.Programs, q *execRequest, e client.Command) int {
 	out, errs := &keeper{max: q.maxOutput}, &keeper{max: q.maxOutput}
 	e.Stdout, e.Stderr = out, errs
 	res := execResult{SID: q.sid, Argv: bytesOf(q.argv), Started: time.Now().UTC().Format(time.RFC3339Nano), Blocked: []string{}, Limits: []string{}}
 	end, err := c.Run(e)
 	switch {
 	case err != nil:
-		res.Error, res.Status = err.Error(), exitUsage
+		res.Error, res.Status = err.Error(), ExitUsage
 		if errors.Is(err, client.ErrEnded) {
 			res.Status = 128 + int(syscall.SIGKILL)
 		}
@@ -242,7 +244,7 @@ func (t *term) execJSON(c client.Programs, q *execRequest, e client.Command) int
 	}
 	res.Stdout, res.Stderr = plan.Bytes(out.b), plan.Bytes(errs.b)
 	res.Truncated = out.more || errs.more
-	t.print(encode(res))
+	t.Print(Encode(res))
 	return res.Status
 }
 

@@ -1,176 +1,20 @@
-package cli
+package command
 
 import (
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"sbx/broker/internal/control"
 	"sbx/broker/internal/host"
+	"sbx/broker/internal/launch"
 	"sbx/broker/internal/option"
-	"sbx/broker/internal/prompt"
 	"sbx/broker/internal/resources"
 	"sbx/broker/internal/watch"
 	"sbx/shared/plan"
 )
-
-// meter measures one session: when somebody asks, and every second while somebody listens or a threshold is set.
-type meter struct {
-	limited *confined
-	init    func() int
-	rules   []*resources.Rule
-	gate    func() int64 // nil in a static session; set before anybody can ask
-
-	mu      sync.Mutex
-	begin   time.Time
-	last    resources.Usage
-	milli   int64
-	peak    int64 // most memory that was seen, where there is no group
-	looping bool
-	over    atomic.Bool // the session is: nobody is looked at any more, its pids may be others'
-
-	open, allowed, denied int64
-	waited                time.Duration
-}
-
-// sampleEvery is the pace of event.metrics.
-const sampleEvery = time.Second
-
-// restEvery is after how many of them their garbage is collected.
-const restEvery = 8
-
-func newMeter(limited *confined, init func() int, rules []*resources.Rule) *meter {
-	return &meter{limited: limited, init: init, rules: rules, begin: time.Now()}
-}
-
-// usage reads what is used now, and the processor time of late in thousandths of one.
-func (m *meter) usage() (resources.Usage, int64) {
-	var u resources.Usage
-	if m.limited != nil && m.limited.group != nil {
-		u = m.limited.group.Usage()
-	} else {
-		u = resources.Glance("/", m.init())
-		m.limited.bound(&u)
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if u.MemoryPeak == 0 {
-		m.peak = max(m.peak, u.Memory)
-		u.MemoryPeak = m.peak
-	}
-	since := m.last.Time
-	if since.IsZero() {
-		since = m.begin
-	}
-	if dt := u.Time.Sub(since); dt > 100*time.Millisecond {
-		m.milli = max(u.CPUUsec-m.last.CPUUsec, 0) * 1000 / max(dt.Microseconds(), 1)
-		m.last = u
-	}
-	return u, m.milli
-}
-
-// stats is the session's answer to cmd.stats.
-func (m *meter) stats() (control.Metrics, error) {
-	u, milli := m.usage()
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	out := control.Metrics{Time: u.Time, CPUMilli: milli, CPUUsec: u.CPUUsec, Mem: u.Memory, MemMax: u.MemoryMax, Pids: u.Pids, ReadB: u.ReadB, WriteB: u.WriteB,
-		MemPeak: u.MemoryPeak, Pressure: int64(u.MemoryPressure * 10), Throttled: u.ThrottledUsec, PidsMax: u.PidsMax, OOMKills: u.OOMKills,
-		Questions: m.open, Allowed: m.allowed, Denied: m.denied}
-	if n := m.allowed + m.denied; n > 0 {
-		out.AnswerMS = m.waited.Milliseconds() / n
-	}
-	if m.gate != nil {
-		out.Gate = m.gate()
-	}
-	return out, nil
-}
-
-// told counts questions and answers.
-func (m *meter) told(ev prompt.Event) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	switch ev.Kind {
-	case prompt.Asked:
-		m.open++
-	case prompt.Decided:
-		if m.open--; ev.Answer.Allow {
-			m.allowed++
-		} else {
-			m.denied++
-		}
-		m.waited += time.Since(ev.Question.Time)
-	case prompt.Gone:
-		m.open--
-	}
-}
-
-// joined begins to tell the server's clients, unless that is done already.
-func (m *meter) joined(server func() *control.Server) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.looping {
-		return
-	}
-	m.looping = true
-	go m.tell(server)
-}
-
-// stopped ends the telling unless a client came meanwhile. The server calls joined with its own lock held, so it is
-// never called with the meter's.
-func (m *meter) stopped(s *control.Server) bool {
-	m.mu.Lock()
-	m.looping = false
-	m.mu.Unlock()
-	if s.Clients() == 0 {
-		return true
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	other := m.looping // joined started another already
-	m.looping = true
-	return other
-}
-
-func (m *meter) tell(server func() *control.Server) {
-	for n := 1; ; n++ {
-		time.Sleep(sampleEvery)
-		s := server()
-		if s == nil || s.Clients() == 0 && m.stopped(s) {
-			return
-		}
-		if x, err := m.stats(); err == nil {
-			s.Metrics(x)
-		}
-		if n%restEvery == 0 {
-			relax()
-		}
-	}
-}
-
-// guard ends the session when a threshold is passed.
-func (m *meter) guard(kill func()) {
-	if len(m.rules) == 0 {
-		return
-	}
-	go func() {
-		for {
-			time.Sleep(sampleEvery)
-			u, milli := m.usage()
-			for _, r := range m.rules {
-				if r.Passed(u, milli) {
-					m.limited.note("ended: " + r.Text + " (--kill-if)")
-					kill()
-					return
-				}
-			}
-		}
-	}()
-}
 
 // measured is one session with what it uses.
 type measured struct {
@@ -179,7 +23,7 @@ type measured struct {
 }
 
 // measure asks the named sessions, or all.
-func (t *term) measure(sids []string) ([]measured, error) {
+func (t *Term) measure(sids []string) ([]measured, error) {
 	sessions, named := t.sessions(), len(sids) > 0
 	if !named {
 		var err error
@@ -212,16 +56,16 @@ type statsRequest struct {
 	output           string
 }
 
-func statsCommand() command {
-	return command{
+func (t *Term) Stats() Row {
+	return Row{
 		Command: option.Command{Name: "stats", Args: "[--json|--prometheus] [SID...]",
 			Full: "[--json | --prometheus] [--output FILE] [SID...]", Help: "show what sessions use",
 			Text:  "Shows what sessions use: processor, memory, processes, disk, questions. Without SID, all running ones.",
 			Words: []option.Word{{From: option.Session}}},
-		begin: func(t *term, _ []string) ([]option.Option, func([]string) int) {
+		Begin: func([]string) ([]option.Option, func([]string) int) {
 			var q statsRequest
 			return []option.Option{
-				jsonOption(&q.json),
+				JSON(&q.json),
 				{Name: "prometheus", Value: option.Switch(&q.prometheus), Help: "as Prometheus reads it"},
 				{Name: "output", Arg: "FILE", Value: option.Text(&q.output), Help: "write to FILE, all of it or nothing"},
 			}, func(sids []string) int { return t.stats(&q, sids) }
@@ -229,11 +73,11 @@ func statsCommand() command {
 	}
 }
 
-func topCommand() command {
-	return command{
+func (t *Term) Top() Row {
+	return Row{
 		Command: option.Command{Name: "top", Args: "[--once [--json]]", Help: "the same with charts",
 			Text: "Shows running sessions and what they use, with charts; Tab goes to their questions. --once prints and ends."},
-		begin: func(t *term, _ []string) ([]option.Option, func([]string) int) {
+		Begin: func([]string) ([]option.Option, func([]string) int) {
 			once, js := false, false
 			return onceOptions(&once, &js), func(words []string) int { return t.top(words, once, js) }
 		},
@@ -241,10 +85,10 @@ func topCommand() command {
 }
 
 // stats shows what sessions use.
-func (t *term) stats(q *statsRequest, sids []string) int {
+func (t *Term) stats(q *statsRequest, sids []string) int {
 	list, err := t.measure(sids)
 	if err != nil {
-		return t.fail(err)
+		return t.Fail(err)
 	}
 	text := statsTable(list)
 	if q.json {
@@ -253,7 +97,7 @@ func (t *term) stats(q *statsRequest, sids []string) int {
 		text = prometheus(list)
 	}
 	if q.output == "" {
-		t.print(text)
+		t.Print(text)
 		return 0
 	}
 	temp := filepath.Join(filepath.Dir(q.output), ".sbx-stats-"+fmt.Sprint(os.Getpid()))
@@ -263,26 +107,26 @@ func (t *term) stats(q *statsRequest, sids []string) int {
 	}
 	if err != nil {
 		_ = os.Remove(temp)
-		return t.fail(fmt.Errorf("writing %s: %w", quote(q.output), err))
+		return t.Fail(fmt.Errorf("writing %s: %w", quote(q.output), err))
 	}
 	return 0
 }
 
 // top shows the sessions with charts.
-func (t *term) top(words []string, once, js bool) int {
+func (t *Term) top(words []string, once, js bool) int {
 	switch {
 	case len(words) > 0:
-		return t.fail(unexpected("top", words[0]))
+		return t.Fail(Unexpected("top", words[0]))
 	case once || js:
 		return t.stats(&statsRequest{json: js}, nil)
-	case !isTerminal(t.std[0]) || !isTerminal(t.std[1]):
-		return t.fail(wrong("sbx top needs a terminal", "sbx top --once prints and ends"))
+	case !launch.IsTerminal(t.Std[0]) || !launch.IsTerminal(t.Std[1]):
+		return t.Fail(option.Wrong("sbx top needs a terminal", "sbx top --once prints and ends"))
 	}
-	root, err := t.controlRoot()
+	root, err := t.ControlRoot()
 	if err != nil {
-		return t.fail(err)
+		return t.Fail(err)
 	}
-	return t.watch(root, watch.Options{Home: host.Read(t.env).Home, Top: true})
+	return t.watch(root, watch.Options{Home: host.Read(t.Env).Home, Top: true})
 }
 
 func statsTable(list []measured) string {
@@ -373,7 +217,7 @@ func statsJSON(list []measured) string {
 		out = append(out, entry{x.info.SID, x.info.Argv, m.Time.UTC(), m.CPUMilli, m.CPUUsec, m.Throttled, m.Mem, m.MemMax, m.MemPeak, m.Pressure, m.OOMKills, m.Pids, m.PidsMax,
 			m.ReadB, m.WriteB, m.Questions, m.Allowed, m.Denied, m.AnswerMS, m.Gate})
 	}
-	return encode(struct {
+	return Encode(struct {
 		Sessions []entry `json:"sessions"`
 	}{out})
 }

@@ -1,12 +1,12 @@
-package cli
+package quoting
 
 import (
 	"fmt"
 	"strings"
 )
 
-// shellQuote writes a word so that a shell takes it literally, in printable ASCII.
-func shellQuote(s string) string {
+// Shell writes a word so that a shell takes it literally, in printable ASCII.
+func Shell(s string) string {
 	plain := s != ""
 	for i := 0; i < len(s); i++ {
 		c := s[i]

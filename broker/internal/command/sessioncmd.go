@@ -1,4 +1,4 @@
-package cli
+package command
 
 import (
 	"context"
@@ -17,14 +17,15 @@ import (
 	"sbx/broker/internal/planner"
 )
 
-func killCommand() command {
-	return command{
+// Kill is sbx kill.
+func (t *Term) Kill() Row {
+	return Row{
 		Command: option.Command{Name: "kill", Args: "[--signal NAME] SID...", Full: "[--signal NAME] [--pid PID] SID...",
 			Help: "end sessions, or send a signal to a program",
 			Text: "Ends sessions: everything in them is gone when it returns. With --signal, or --pid, it sends a signal (TERM)\n" +
 				"to a session's first program, or to the one that is PID inside, and to its process group.",
 			Words: []option.Word{{From: option.Session}}},
-		begin: func(t *term, _ []string) ([]option.Option, func([]string) int) {
+		Begin: func([]string) ([]option.Option, func([]string) int) {
 			var q killRequest
 			return q.options(), func(sids []string) int { return t.kill(&q, sids) }
 		},
@@ -41,13 +42,13 @@ func (q *killRequest) options() []option.Option {
 	return []option.Option{
 		{Name: "signal", Arg: "NAME", Help: "send this signal", Value: option.Func(func(v string) error {
 			q.signal = v
-			_, err := signalOf(v)
+			_, err := control.Signal(v)
 			return err
 		}).Suggest("TERM", "INT", "HUP", "KILL", "STOP", "CONT", "QUIT", "USR1", "USR2")},
 		{Name: "pid", Arg: "PID", Help: "to the program that is PID inside", Value: option.Func(func(v string) error {
 			n, err := strconv.ParseUint(v, 10, 22)
 			if err != nil || n < 2 {
-				return wrong(quote(v)+" is not a pid of the sandbox's programs", "sbx ps SID shows them")
+				return option.Wrong(quote(v)+" is not a pid of the sandbox's programs", "sbx ps SID shows them")
 			}
 			q.pid = int(n)
 			return nil
@@ -56,9 +57,9 @@ func (q *killRequest) options() []option.Option {
 }
 
 // kill ends sessions or signals programs in them.
-func (t *term) kill(q *killRequest, sids []string) int {
+func (t *Term) kill(q *killRequest, sids []string) int {
 	if len(sids) == 0 {
-		return t.fail(wrong("sbx kill wants a session", "sbx ls lists them"))
+		return t.Fail(option.Wrong("sbx kill wants a session", "sbx ls lists them"))
 	}
 	whole := q.signal == "" && q.pid == 0
 	if !whole && q.signal == "" {
@@ -72,21 +73,23 @@ func (t *term) kill(q *killRequest, sids []string) int {
 	})
 }
 
-func freezeCommand() command {
-	return stateCommand("freeze", "stop every process of sessions", "Stops every process of the sessions until sbx thaw: with the session's "+
+// Freeze is sbx freeze.
+func (t *Term) Freeze() Row {
+	return t.stateCommand("freeze", "stop every process of sessions", "Stops every process of the sessions until sbx thaw: with the session's "+
 		"control group if it has one, with SIGSTOP\notherwise. sbx ls says which.", (*client.Session).Freeze)
 }
 
-func thawCommand() command {
-	return stateCommand("thaw", "let frozen sessions go on", "Lets the processes of frozen sessions go on.", (*client.Session).Thaw)
+// Thaw is sbx thaw.
+func (t *Term) Thaw() Row {
+	return t.stateCommand("thaw", "let frozen sessions go on", "Lets the processes of frozen sessions go on.", (*client.Session).Thaw)
 }
 
-func stateCommand(name, help, text string, do func(*client.Session) error) command {
-	return command{
+func (t *Term) stateCommand(name, help, text string, do func(*client.Session) error) Row {
+	return Row{
 		Command: option.Command{Name: name, Args: "SID...", Help: help, Text: text, Words: []option.Word{{From: option.Session}}},
-		begin: simple(func(t *term, sids []string) int {
+		Begin: simple(func(sids []string) int {
 			if len(sids) == 0 {
-				return t.fail(wrong("sbx "+name+" wants a session", "sbx ls lists them"))
+				return t.Fail(option.Wrong("sbx "+name+" wants a session", "sbx ls lists them"))
 			}
 			return t.each(sids, func(sid string) error { return t.with(sid, do) })
 		}),
@@ -94,18 +97,18 @@ func stateCommand(name, help, text string, do func(*client.Session) error) comma
 }
 
 // each does something to each session; one that fails does not keep the others from it.
-func (t *term) each(sids []string, do func(string) error) int {
+func (t *Term) each(sids []string, do func(string) error) int {
 	status := 0
 	for _, sid := range sids {
 		if err := do(sid); err != nil {
-			status = t.fail(err)
+			status = t.Fail(err)
 		}
 	}
 	return status
 }
 
 // with connects to a session.
-func (t *term) with(sid string, do func(*client.Session) error) error {
+func (t *Term) with(sid string, do func(*client.Session) error) error {
 	c, err := t.dial(sid)
 	if err != nil {
 		return err
@@ -114,7 +117,7 @@ func (t *term) with(sid string, do func(*client.Session) error) error {
 	return do(c)
 }
 
-func (t *term) dial(sid string) (*client.Session, error) {
+func (t *Term) dial(sid string) (*client.Session, error) {
 	return connect(t, sid, t.sessions().Dial)
 }
 
@@ -123,7 +126,7 @@ const killPatience = 5 * time.Second
 
 // endSession ends a session and waits until it is gone. A broker that does not answer is killed, which ends its
 // sandbox.
-func (t *term) endSession(sid string) error {
+func (t *Term) endSession(sid string) error {
 	c, err := t.dial(sid)
 	if err != nil {
 		var r *planner.Refusal
@@ -161,8 +164,8 @@ func endedMeanwhile(err error) error {
 }
 
 // killBroker kills the process that listens on a session's socket.
-func (t *term) killBroker(sid string) bool {
-	root, err := controlRoot(t.env, host.Read(t.env).Home)
+func (t *Term) killBroker(sid string) bool {
+	root, err := t.ControlRoot()
 	if err != nil {
 		return false
 	}
@@ -171,4 +174,13 @@ func (t *term) killBroker(sid string) bool {
 		return false
 	}
 	return unix.Kill(pid, unix.SIGKILL) == nil
+}
+
+// ControlRoot is the folder in which each running session has its socket.
+func (t *Term) ControlRoot() (string, error) {
+	root, err := control.Root(host.Lookup(t.Env, "XDG_RUNTIME_DIR"), host.Lookup(t.Env, "XDG_STATE_HOME"), host.Read(t.Env).Home)
+	if err != nil {
+		return "", &planner.Refusal{What: err.Error()}
+	}
+	return root, nil
 }

@@ -1,4 +1,4 @@
-package cli
+package command
 
 import (
 	"io"
@@ -14,12 +14,12 @@ import (
 
 // execTTY joins the caller's terminal to one of the sandbox's. Keys reach the program's terminal as they are
 // typed: Ctrl-C and Ctrl-Z are that terminal's.
-func (t *term) execTTY(c client.Programs, q *execRequest, e client.Command) int {
-	in, out := t.std[0], t.std[1]
+func (t *Term) execTTY(c client.Programs, q *execRequest, e client.Command) int {
+	in, out := t.Std[0], t.Std[1]
 	saved := launch.TerminalSettings(in)
 	rows, cols := launch.Size(out)
 	e.Rows, e.Cols = int(rows), int(cols)
-	if v := host.Lookup(t.env, "TERM"); v != "" {
+	if v := host.Lookup(t.Env, "TERM"); v != "" {
 		e.Env = append([]string{"TERM=" + v}, e.Env...)
 	}
 	drained := make(chan struct{})

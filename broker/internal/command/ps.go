@@ -1,4 +1,4 @@
-package cli
+package command
 
 import (
 	"fmt"
@@ -10,20 +10,22 @@ import (
 	"time"
 
 	"sbx/broker/internal/control"
+	"sbx/broker/internal/host"
 	"sbx/broker/internal/option"
 	"sbx/broker/internal/prompt"
 	"sbx/shared/plan"
 )
 
-func psCommand() command {
-	return command{
+// Ps is sbx ps.
+func (t *Term) Ps() Row {
+	return Row{
 		Command: option.Command{Name: "ps", Args: "[--json] SID", Help: "show the processes of a session",
 			Text: "Shows the processes of a running session: pid inside and outside, state, processor time, memory, and the open\n" +
 				"question that one waits for.",
 			Words: []option.Word{{From: option.Session}, {}}},
-		begin: func(t *term, _ []string) ([]option.Option, func([]string) int) {
+		Begin: func([]string) ([]option.Option, func([]string) int) {
 			js := false
-			return []option.Option{jsonOption(&js)}, func(words []string) int { return t.ps(words, js) }
+			return []option.Option{JSON(&js)}, func(words []string) int { return t.ps(words, js) }
 		},
 	}
 }
@@ -44,9 +46,9 @@ type process struct {
 }
 
 // ps shows the processes of one session.
-func (t *term) ps(sids []string, js bool) int {
+func (t *Term) ps(sids []string, js bool) int {
 	if len(sids) != 1 {
-		return t.fail(wrong("sbx ps wants one session", "sbx ls lists them"))
+		return t.Fail(option.Wrong("sbx ps wants one session", "sbx ls lists them"))
 	}
 	list := []process{}
 	err := t.with(sids[0], func(c *control.Client) error {
@@ -57,10 +59,10 @@ func (t *term) ps(sids []string, js bool) int {
 		return err
 	})
 	if err != nil {
-		return t.fail(err)
+		return t.Fail(err)
 	}
 	if js {
-		t.print(encode(struct {
+		t.Print(Encode(struct {
 			SID       string    `json:"sid"`
 			Processes []process `json:"processes"`
 		}{sids[0], list}))
@@ -82,7 +84,7 @@ func (t *term) ps(sids []string, js bool) int {
 		}
 		fmt.Fprintf(&b, "%7d %8d %5s %7.2fs %7dK  %s\n", p.PID, p.Outside, p.State, p.Seconds, p.Memory>>10, what)
 	}
-	t.print(b.String())
+	t.Print(b.String())
 	return 0
 }
 
@@ -107,9 +109,9 @@ func processesOf(one int, open []prompt.Question) []process {
 			continue
 		}
 		p := process{Outside: pid, State: s.state, Seconds: float64(s.ticks) / ticksPerSecond, Memory: s.pages * int64(os.Getpagesize()), Started: boot.Add(time.Duration(s.start) * time.Second / ticksPerSecond)}
-		_, p.PID, _ = lineage(uint32(pid))
+		_, p.PID, _ = host.Lineage(uint32(pid))
 		if p.Parent = 1; s.parent != one {
-			_, p.Parent, _ = lineage(uint32(s.parent))
+			_, p.Parent, _ = host.Lineage(uint32(s.parent))
 		}
 		dir := "/proc/" + strconv.Itoa(pid)
 		exe, _ := os.Readlink(dir + "/exe")

@@ -1,0 +1,165 @@
+package cli
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"sbx/broker/internal/control"
+	"sbx/broker/internal/prompt"
+	"sbx/broker/internal/resources"
+)
+
+// meter measures one session: when somebody asks, and every second while somebody listens or a threshold is set.
+type meter struct {
+	limited *confined
+	init    func() int
+	rules   []*resources.Rule
+	gate    func() int64 // nil in a static session; set before anybody can ask
+
+	mu      sync.Mutex
+	begin   time.Time
+	last    resources.Usage
+	milli   int64
+	peak    int64 // most memory that was seen, where there is no group
+	looping bool
+	over    atomic.Bool // the session is: nobody is looked at any more, its pids may be others'
+
+	open, allowed, denied int64
+	waited                time.Duration
+}
+
+// sampleEvery is the pace of event.metrics.
+const sampleEvery = time.Second
+
+// restEvery is after how many of them their garbage is collected.
+const restEvery = 8
+
+func newMeter(limited *confined, init func() int, rules []*resources.Rule) *meter {
+	return &meter{limited: limited, init: init, rules: rules, begin: time.Now()}
+}
+
+// usage reads what is used now, and the processor time of late in thousandths of one.
+func (m *meter) usage() (resources.Usage, int64) {
+	var u resources.Usage
+	if m.limited != nil && m.limited.group != nil {
+		u = m.limited.group.Usage()
+	} else {
+		u = resources.Glance("/", m.init())
+		m.limited.bound(&u)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if u.MemoryPeak == 0 {
+		m.peak = max(m.peak, u.Memory)
+		u.MemoryPeak = m.peak
+	}
+	since := m.last.Time
+	if since.IsZero() {
+		since = m.begin
+	}
+	if dt := u.Time.Sub(since); dt > 100*time.Millisecond {
+		m.milli = max(u.CPUUsec-m.last.CPUUsec, 0) * 1000 / max(dt.Microseconds(), 1)
+		m.last = u
+	}
+	return u, m.milli
+}
+
+// stats is the session's answer to cmd.stats.
+func (m *meter) stats() (control.Metrics, error) {
+	u, milli := m.usage()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	out := control.Metrics{Time: u.Time, CPUMilli: milli, CPUUsec: u.CPUUsec, Mem: u.Memory, MemMax: u.MemoryMax, Pids: u.Pids, ReadB: u.ReadB, WriteB: u.WriteB,
+		MemPeak: u.MemoryPeak, Pressure: int64(u.MemoryPressure * 10), Throttled: u.ThrottledUsec, PidsMax: u.PidsMax, OOMKills: u.OOMKills,
+		Questions: m.open, Allowed: m.allowed, Denied: m.denied}
+	if n := m.allowed + m.denied; n > 0 {
+		out.AnswerMS = m.waited.Milliseconds() / n
+	}
+	if m.gate != nil {
+		out.Gate = m.gate()
+	}
+	return out, nil
+}
+
+// told counts questions and answers.
+func (m *meter) told(ev prompt.Event) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch ev.Kind {
+	case prompt.Asked:
+		m.open++
+	case prompt.Decided:
+		if m.open--; ev.Answer.Allow {
+			m.allowed++
+		} else {
+			m.denied++
+		}
+		m.waited += time.Since(ev.Question.Time)
+	case prompt.Gone:
+		m.open--
+	}
+}
+
+// joined begins to tell the server's clients, unless that is done already.
+func (m *meter) joined(server func() *control.Server) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.looping {
+		return
+	}
+	m.looping = true
+	go m.tell(server)
+}
+
+// stopped ends the telling unless a client came meanwhile. The server calls joined with its own lock held, so it is
+// never called with the meter's.
+func (m *meter) stopped(s *control.Server) bool {
+	m.mu.Lock()
+	m.looping = false
+	m.mu.Unlock()
+	if s.Clients() == 0 {
+		return true
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	other := m.looping // joined started another already
+	m.looping = true
+	return other
+}
+
+func (m *meter) tell(server func() *control.Server) {
+	for n := 1; ; n++ {
+		time.Sleep(sampleEvery)
+		s := server()
+		if s == nil || s.Clients() == 0 && m.stopped(s) {
+			return
+		}
+		if x, err := m.stats(); err == nil {
+			s.Metrics(x)
+		}
+		if n%restEvery == 0 {
+			relax()
+		}
+	}
+}
+
+// guard ends the session when a threshold is passed.
+func (m *meter) guard(kill func()) {
+	if len(m.rules) == 0 {
+		return
+	}
+	go func() {
+		for {
+			time.Sleep(sampleEvery)
+			u, milli := m.usage()
+			for _, r := range m.rules {
+				if r.Passed(u, milli) {
+					m.limited.note("ended: " + r.Text + " (--kill-if)")
+					kill()
+					return
+				}
+			}
+		}
+	}()
+}

@@ -1,0 +1,23 @@
+// Package quoting writes text that comes from programs, files and people so that it can be shown or typed: it never
+// decides, and prints nothing. Whoever says something to a person calls it.
+package quoting
+
+import (
+	"strconv"
+	"strings"
+
+	"sbx/shared/plan"
+)
+
+// Quote shows text as it is when it is plain, else in double quotes.
+func Quote(s string) string { return plan.Bytes(s).Quote() }
+
+// ASCII shows text of a file or program: as it is when it is plain, else quoted.
+func ASCII(s string) string {
+	for i := 0; i < len(s); i++ {
+		if s[i] < 0x20 || s[i] >= 0x7f {
+			return strings.Trim(strconv.QuoteToASCII(s), `"`)
+		}
+	}
+	return s
+}
