@@ -38,7 +38,7 @@ demo: all
 	@sh selftest/testdata/demo.sh "$(CURDIR)" "$(CURDIR)/bin/sbx"
 
 test: needs
-	@$(GO) run ./selftest/counttests $(RERUN) $(GO) test -json -timeout 30m ./...
+	@$(GO) run ./selftest/counttests $(RERUN) -slow 10 $(GO) test -json -timeout 30m ./...
 
 race: needs
 	@$(GO) run ./selftest/counttests $(GO) test -race -json -timeout 20m $$($(GO) list ./... | grep -vE '^sbx/($(NORACE))$$')

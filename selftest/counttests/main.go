@@ -3,32 +3,36 @@
 //
 //	N passed, N failed, N skipped
 //
-//	counttests [-rerun] go test -json ./...
+//	counttests [-rerun] [-slow N] go test -json ./...
 //
 // It exits with 1 when something failed or nothing ran. With -rerun a single failed test is run once more, alone, when
 // all the others have ended; one that passes then counts as passed and is named in a line of its own ("flaky"), with
-// what it said when it failed. Two failures are no accident, and nothing is run again.
+// what it said when it failed. Two failures are no accident, and nothing is run again. With -slow the tests that took longest are named.
 package main
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 )
 
 func main() {
 	again := flag.Bool("rerun", false, "run a single failed test once more")
+	slow := flag.Int("slow", 0, "name the `N` tests that took longest")
 	flag.Parse()
 	c := newCounter(os.Stdout)
 	c.run(exec.Command(flag.Arg(0), flag.Args()[min(1, flag.NArg()):]...))
 	if *again {
 		c.rerun(runAlone)
 	}
+	c.slowest(*slow)
 	c.close()
 	if c.counts[failed] > 0 || c.counts[passed] == 0 {
 		os.Exit(1)
@@ -76,6 +80,12 @@ type counter struct {
 	failed map[string]bool // packages with a failed test
 	lost   []key           // what failed, in order; Test is empty for a package that ended outside a test
 	rest   []string        // what did not compile
+	took   []duration
+}
+
+type duration struct {
+	key
+	seconds float64
 }
 
 func newCounter(out io.Writer) *counter {
@@ -121,6 +131,7 @@ func (c *counter) take(e event) {
 }
 
 func (c *counter) endTest(e event) {
+	c.took = append(c.took, duration{key{e.Package, e.Test}, e.Elapsed})
 	text := strings.Join(c.texts[key{e.Package, e.Test}], "")
 	switch e.Action {
 	case "pass":
@@ -151,6 +162,23 @@ func (c *counter) endPackage(e event) {
 	word := map[string]string{"pass": "ok  ", "fail": "FAIL", "skip": "none"}[e.Action]
 	if e.Action != "skip" {
 		fmt.Fprintf(c.out, "%s %s %.1fs\n", word, e.Package, e.Elapsed)
+	}
+}
+
+// slowest names the n tests that took longest. A test with subtests is not one: it waits for them.
+func (c *counter) slowest(n int) {
+	above := map[key]bool{}
+	for _, d := range c.took {
+		for i, r := range d.test {
+			if r == '/' {
+				above[key{d.pkg, d.test[:i]}] = true
+			}
+		}
+	}
+	c.took = slices.DeleteFunc(c.took, func(d duration) bool { return above[d.key] })
+	slices.SortFunc(c.took, func(a, b duration) int { return cmp.Compare(b.seconds, a.seconds) })
+	for _, d := range c.took[:min(n, len(c.took))] {
+		fmt.Fprintf(c.out, "slow %s %s %.1fs\n", d.pkg, d.test, d.seconds)
 	}
 }
 

@@ -81,3 +81,24 @@ func TestFailedCommandIsAFailure(t *testing.T) {
 		}
 	}
 }
+
+// The slowest are the tests that do something, and not those that wait for them.
+func TestSlowest(t *testing.T) {
+	var b strings.Builder
+	c := newCounter(&b)
+	if err := c.read(strings.NewReader(`{"Action":"pass","Package":"a","Test":"T1/x","Elapsed":2}
+{"Action":"pass","Package":"a","Test":"T1/y","Elapsed":7.25}
+{"Action":"pass","Package":"a","Test":"T1","Elapsed":9}
+{"Action":"fail","Package":"b","Test":"T2","Elapsed":3}
+`)); err != nil {
+		t.Fatal(err)
+	}
+	b.Reset()
+	c.slowest(2)
+	if want := "slow a T1/y 7.2s\nslow b T2 3.0s\n"; b.String() != want {
+		t.Errorf("%q, want %q", b.String(), want)
+	}
+	if c.slowest(0); strings.Count(b.String(), "slow") != 2 {
+		t.Error("none were asked for")
+	}
+}
