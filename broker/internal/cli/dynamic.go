@@ -41,6 +41,7 @@ type asking struct {
 	rules   *rules
 	mode    prompt.Mode
 	refused *blocked
+	left    *planted
 
 	files  *fileGate    // nil with the notification engine
 	mounts *mountGate   // nil without; it has an agent or not

@@ -211,6 +211,11 @@ func (g *fileGate) request(ctx context.Context, r gatefs.Request) gatefs.Answer 
 	if v.Decision != decide.Allow {
 		return gatefs.Answer{Errno: syscall.Errno(v.Errno)}
 	}
+	if policy.AccessOf(q.Op) == policy.Write {
+		if e := g.refuseGuarded(q, r.Dir && !r.Many); e != 0 {
+			return gatefs.Answer{Errno: e}
+		}
+	}
 	a := gatefs.Answer{Allow: true, Path: r.Path}
 	if v.Scope >= decide.Dir && v.Path != "" && !r.Many && !g.keeps(v.Path) {
 		a.Path = v.Path
@@ -302,6 +307,12 @@ func (g *fileGate) Graft(p string, m gatefs.Mode, typ uint32) error {
 			return errHoldsSocket
 		}
 		return gatefs.ErrServe
+	}
+	if m == gatefs.RW && st.Mode&unix.S_IFMT == unix.S_IFDIR {
+		if e := g.refuseGuarded(decide.Ask{Op: "write", Kind: policy.KindPath, Path: p}, true); e != 0 {
+			return e
+		}
+		g.opened(p, &st)
 	}
 	return a.Graft(g.graft(p, &st, m == gatefs.RW))
 }

@@ -29,12 +29,14 @@ type grounds struct {
 	over  chan struct{}
 	once  sync.Once
 
-	mu    sync.Mutex
-	early []func() // reports from before the arbiter was there
+	mu      sync.Mutex
+	early   []func()                // reports from before the arbiter was there
+	guarded map[string]*guardedTree // trees in which guarded names were found
 }
 
 func newGrounds(a *asking) *grounds {
-	return &grounds{a: a, foreign: &foreignMounts{}, withdrawn: map[string]bool{}, ready: make(chan struct{}), over: make(chan struct{})}
+	return &grounds{a: a, foreign: &foreignMounts{}, withdrawn: map[string]bool{}, guarded: map[string]*guardedTree{},
+		ready: make(chan struct{}), over: make(chan struct{})}
 }
 
 // take takes over what the agent needs, and has changed rules reviewed from now on.

@@ -81,6 +81,11 @@ func (g *mountGate) settle(q decide.Ask, a notify.Ask, ask func() decide.Verdict
 	if v.Decision != decide.Allow {
 		return notify.Answer{Errno: syscall.Errno(v.Errno)}
 	}
+	if write && q.Kind != policy.KindSocket {
+		if e := g.refuseGuarded(q, a.Dir); e != 0 {
+			return notify.Answer{Errno: e}
+		}
+	}
 	out := notify.Answer{Allow: true, Write: write}
 	if q.Kind == policy.KindSocket {
 		return out
@@ -151,6 +156,12 @@ func (g *mountGate) Graft(p string, write bool) error {
 		spot = stage.SpotFile
 	default:
 		return errReplaced
+	}
+	if write && m.dir {
+		if e := g.refuseGuarded(decide.Ask{Op: "write", Kind: policy.KindPath, Path: p}, true); e != 0 {
+			return e
+		}
+		g.opened(p, &st)
 	}
 	g.doing.Lock()
 	defer g.doing.Unlock()

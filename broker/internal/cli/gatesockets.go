@@ -49,12 +49,13 @@ func walkForSocket(dir string) bool {
 	return errors.Is(err, errFound)
 }
 
-// keeps says whether a secret may lie in a tree, by its own name or as another name of a hidden file: then it is not mounted whole.
+// keeps says whether a secret may lie in a tree, by its own name or as another name of a hidden file, or a guarded
+// name in one that may be written: then it is not mounted whole.
 func (g *grounds) keeps(dir string) bool {
 	if g.foreign.below(dir) {
 		return g.a.view.Aliased()
 	}
-	return g.a.names.within(dir) || g.a.view.Aliased() && g.aliased(dir)
+	return g.a.names.within(dir) || g.a.view.Aliased() && g.aliased(dir) || g.letsWrite(dir) && g.guardedIn(dir) != nil
 }
 
 // aliased says whether a hidden file may have another name in a tree.

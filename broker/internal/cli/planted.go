@@ -35,7 +35,8 @@ type planted struct {
 	changed      map[string]bool // build files and the like, absolute
 	repositories map[guard.ID]int
 	workspaces   map[guard.ID]*workspace
-	unheld       int // names in directories that were not held any more
+	opened       map[string]bool // directories that answers let be written
+	unheld       int             // names in directories that were not held any more
 }
 
 // workspace is a directory in which the session made names that editors, shells and agents act upon. It is held: it
@@ -54,6 +55,18 @@ func (l *planted) Changed(p string) {
 	}
 	if len(l.changed) < maxLookedThrough {
 		l.changed[p] = true
+	}
+}
+
+// open notes a directory that an answer lets be written.
+func (l *planted) open(p string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.opened == nil {
+		l.opened = make(map[string]bool)
+	}
+	if len(l.opened) < maxWorkspaces {
+		l.opened[p] = true
 	}
 }
 
@@ -139,7 +152,7 @@ func (l *planted) lines(p *plan.Plan, neutralise bool) []string {
 	}
 	l.repositories = nil
 	slices.Sort(out)
-	out = slices.Concat(out, l.inWorkspaces(), l.rebases(p))
+	out = slices.Concat(out, l.inWorkspaces(), l.rebases(p), l.inOpened())
 	var files []string
 	for f := range l.changed {
 		files = append(files, f)
@@ -278,6 +291,45 @@ func hasCommand(todo string) bool {
 		}
 	}
 	return false
+}
+
+// inOpened looks through the directories that answers let be written for guarded names that came while the session ran.
+func (l *planted) inOpened() []string {
+	judge, err := guard.NewJudge(guard.BuiltIn())
+	if err != nil {
+		return []string{err.Error()}
+	}
+	var out []string
+	left := maxLookedThrough
+	for dir := range l.opened {
+		out = l.look(dir, judge.Root(), &left, out)
+	}
+	slices.Sort(out)
+	if out = slices.Compact(out); left < 0 {
+		out = append(out, "made: guarded names in large directories were not all looked for")
+	}
+	return out
+}
+
+func (l *planted) look(dir string, at *guard.Place, left *int, out []string) []string {
+	list, err := os.ReadDir(dir)
+	if *left -= len(list); err != nil || *left < 0 {
+		return out
+	}
+	for _, e := range list {
+		p := path.Join(dir, e.Name())
+		v := at.Rule(e.Name(), guard.ByHost)
+		if v.Action != guard.Free {
+			if info, err := e.Info(); err == nil && changedSince(info, l.began) {
+				out = append(out, "made: "+quote(p)+": "+v.Why)
+			}
+			continue
+		}
+		if e.IsDir() {
+			out = l.look(p, at.Below(e.Name()), left, out)
+		}
+	}
+	return out
 }
 
 func changedSince(info os.FileInfo, t time.Time) bool {

@@ -140,6 +140,9 @@ func (t *term) run(r *request) int {
 	left := &planted{began: time.Now().Add(-time.Second)} // the clock of files is coarser
 	refused.writes = &judged{in: in, asks: asks, refused: refused}
 	refused.writes.session.Witness = left
+	if asks != nil {
+		asks.left = left
+	}
 	if net != nil || len(r.relays.list) > 0 {
 		t.early.Spread() // programs are started now that are to run like any other
 	}

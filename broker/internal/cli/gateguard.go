@@ -1,0 +1,132 @@
+package cli
+
+import (
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/broker/internal/decide"
+	"sbx/broker/internal/guard"
+	"sbx/broker/internal/host"
+	"sbx/broker/internal/policy"
+	"sbx/broker/internal/quoting"
+)
+
+// What an answer lets be written is mounted as it is, with nobody who judges the names in it. So no tree is that holds a guarded name, and
+// an answer for a tree lets none be written.
+
+// guardedTree is why a directory is not opened for writing: a name in it decides what runs outside of the sandbox.
+type guardedTree struct{ dir, name string }
+
+func (e *guardedTree) Error() string {
+	if e.name == "" {
+		return "it is too large to be searched for repositories, which an answer does not guard"
+	}
+	return quote(e.name) + " in it decides what runs outside of the sandbox, which an answer does not guard"
+}
+
+// command grants the directory with its guard.
+func (e *guardedTree) command() string { return "sbx run --rw " + quoting.Shell(e.dir) }
+
+// guardedIn finds a guarded name in a tree; it is nil if there is none. What a person's own program serves is not looked into. Who grants a
+// guarded name itself means what is in it.
+func (g *grounds) guardedIn(dir string) *guardedTree {
+	if g.a.in.NoGuard || g.foreign.below(dir) || verdictOn(dir) == guard.Guard {
+		return nil
+	}
+	g.mu.Lock()
+	before := g.guarded[dir]
+	g.mu.Unlock()
+	if before != nil && host.Exists(before.name) {
+		return before
+	}
+	e := searchGuarded(dir)
+	if e != nil {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.guarded[dir] = e
+	}
+	return e
+}
+
+// searchGuarded is guardedIn without what was found before.
+func searchGuarded(dir string) *guardedTree {
+	judge, err := guard.NewJudge(guard.BuiltIn())
+	if err != nil {
+		return &guardedTree{dir: dir}
+	}
+	n, found := 0, ""
+	places := map[string]*guard.Place{dir: judge.Root()}
+	err = filepath.WalkDir(dir, func(p string, e fs.DirEntry, err error) error {
+		if p == dir || e == nil || err != nil && e.IsDir() {
+			return nil
+		}
+		at := places[filepath.Dir(p)]
+		if n++; n > searchedFor {
+			return errFound
+		}
+		if at.Rule(e.Name(), guard.ByHost).Action != guard.Free {
+			found = p
+			return errFound
+		}
+		if e.IsDir() {
+			places[p] = at.Below(e.Name())
+		}
+		return nil
+	})
+	if !errors.Is(err, errFound) {
+		return nil
+	}
+	return &guardedTree{dir, found}
+}
+
+// refuseGuarded refuses what would write a guarded name that nobody has named, or open a directory for writing that holds one.
+func (g *grounds) refuseGuarded(q decide.Ask, dir bool) syscall.Errno {
+	v := decide.Verdict{Errno: int(unix.EROFS), Reason: errGuarded.Error()}
+	if g.guardsWrite(q.Path) {
+		g.report(func() { g.a.arb.Refused(q, v) })
+		return unix.EROFS
+	}
+	if !dir {
+		return 0
+	}
+	e := g.guardedIn(q.Path)
+	if e == nil {
+		return 0
+	}
+	v = decide.Verdict{Errno: int(unix.EACCES), Reason: e.Error(), Outside: e.command()}
+	g.report(func() { g.a.arb.Refused(q, v) })
+	return unix.EACCES
+}
+
+// verdictOn is what the rules say of a path, at whatever depth.
+func verdictOn(p string) guard.Action { return guard.Look(strings.TrimPrefix(p, "/")).Action }
+
+// guardsWrite says whether a guarded name would be written because a directory that it lies in may be: nobody has named it.
+func (g *grounds) guardsWrite(p string) bool {
+	if g.a.in.NoGuard || verdictOn(p) == guard.Free {
+		return false
+	}
+	top := ""
+	for dir := filepath.Dir(p); dir != "/" && g.letsWrite(dir); dir = filepath.Dir(dir) {
+		top = dir
+	}
+	return top != "" && verdictOn(top) != guard.Guard
+}
+
+// letsWrite says whether a directory may be written without a question.
+func (g *grounds) letsWrite(dir string) bool {
+	q := decide.Ask{Op: "write", Kind: policy.KindPath, Path: dir, Flags: []string{"dir"}}
+	return g.a.arb.Stands(q).Decision == decide.Allow
+}
+
+// opened notes a directory that an answer has mounted for writing: what guarded names came there is told when the session ends.
+func (g *grounds) opened(p string, st *unix.Stat_t) {
+	if st.Mode&unix.S_IFMT == unix.S_IFDIR && g.a.left != nil {
+		g.a.left.open(p)
+	}
+}
