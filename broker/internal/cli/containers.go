@@ -65,7 +65,7 @@ type nestedIDs struct {
 }
 
 // containers lets rootless containers work inside.
-func (t *term) containers(r *request, s settings, in *planner.Input) error {
+func (t *term) containers(r *run, s settings, in *planner.Input) error {
 	if !s.Features.Containers {
 		return nil
 	}

@@ -48,7 +48,7 @@ func (r *request) setDBus(v string) error {
 }
 
 // busRelay is the session bus behind xdg-dbus-proxy, the filter that Flatpak uses.
-func (t *term) busRelay(r *request, from program.Source) (relay, error) {
+func (t *term) busRelay(r *run, from program.Source) (relay, error) {
 	address := host.Lookup(t.Env, "DBUS_SESSION_BUS_ADDRESS")
 	if address == "" {
 		return relay{}, &planner.Refusal{What: "--dbus: DBUS_SESSION_BUS_ADDRESS is not set, so there is no session bus", Hint: "leave the option out, or run sbx in a desktop session"}

@@ -76,15 +76,17 @@ func cmdRunDetached(t *term, args []string) int {
 	}
 	unix.CloseOnExec(fdStarter)
 	t.early = stage.Entered()
-	r := &request{}
-	rest, err := r.parse(args)
+	var q request
+	rest, err := q.parse(args)
 	if err != nil {
 		return t.fail(err)
 	}
-	if err := r.onlyStatic(); err != nil {
+	if err := q.onlyStatic(); err != nil {
 		return t.fail(err)
 	}
-	r.argv, r.detached, r.idle = rest, true, len(rest) == 0
+	q.argv = rest
+	r := newRun(q)
+	r.detached, r.idle = true, len(rest) == 0
 	if r.idle && r.asPID1 {
 		return t.fail(wrong("--as-pid-1 needs a command", ""))
 	}

@@ -35,7 +35,7 @@ import (
 // asking is the part of a session that asks about what is not granted. A nil one, of a static session, asks nobody.
 type asking struct {
 	t       *term
-	r       *request
+	r       *run
 	cfg     settings
 	in      *planner.Input
 	rules   *rules
@@ -63,7 +63,7 @@ type asking struct {
 }
 
 // asking prepares what a dynamic session needs. Nothing that can wait is done here: it lies in the way of the start.
-func (t *term) asking(r *request, cfg settings, in *planner.Input) (*asking, error) {
+func (t *term) asking(r *run, cfg settings, in *planner.Input) (*asking, error) {
 	if r.mode != "dynamic" && r.learn != "" {
 		return nil, &planner.Refusal{What: "--learn needs dynamic mode, which this host or its configuration does not give"}
 	}

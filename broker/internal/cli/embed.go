@@ -63,7 +63,7 @@ func (e Embedded) Run(ctx context.Context) (launch.Result, error) {
 		return launch.Result{}, t.failure
 	}
 	r.argv = e.Argv
-	status := t.runArgv(r)
+	status := t.runArgv(*r)
 	if t.failure != nil {
 		return launch.Result{Status: status}, t.failure
 	}

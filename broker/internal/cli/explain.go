@@ -59,13 +59,14 @@ func (t *term) explainer(r *request, facts host.Facts, now time.Time) (*explaine
 	return y, nil
 }
 
-func (t *term) explainerIn(r request, facts host.Facts, now time.Time) (*explainer, error) {
-	s, err := t.settings(&r, facts, t.projectRoot(&r, facts))
+func (t *term) explainerIn(q request, facts host.Facts, now time.Time) (*explainer, error) {
+	s, err := t.settings(&q, facts, t.projectRoot(&q, facts))
 	if err != nil {
 		return nil, err
 	}
+	r := newRun(q)
 	r.argv, r.profile, r.mode = []string{"true"}, s.Profile.Name, mode(s, facts)
-	in, err := t.input(&r, s, facts)
+	in, err := t.input(r, s, facts)
 	if err != nil {
 		return nil, err
 	}

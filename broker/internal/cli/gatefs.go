@@ -40,7 +40,7 @@ const (
 )
 
 // engine chooses who notices an access that is not granted.
-func engine(r *request, cfg settings, facts host.Facts) string {
+func engine(r *run, cfg settings, facts host.Facts) string {
 	switch {
 	case r.mode != "dynamic":
 		return ""

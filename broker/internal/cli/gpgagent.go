@@ -21,7 +21,7 @@ const (
 )
 
 // gpgAgent grants the socket that a GnuPG agent has for others: it signs and decrypts, and neither tells nor changes keys.
-func (t *term) gpgAgent(r *request, s settings, in *planner.Input) error {
+func (t *term) gpgAgent(r *run, s settings, in *planner.Input) error {
 	var found string
 	places := t.gpgSockets(in.Facts)
 	for _, p := range places {

@@ -16,7 +16,7 @@ import (
 )
 
 // backend is what carries the plan out.
-func (t *term) backend(r *request) launch.Backend {
+func (t *term) backend(r *run) launch.Backend {
 	if r.helper != nil {
 		return r.helper
 	}
@@ -24,7 +24,7 @@ func (t *term) backend(r *request) launch.Backend {
 }
 
 // instead finds the helper if err says that this host gives no sandboxes without one; otherwise it returns err.
-func (t *term) instead(r *request, err error) error {
+func (t *term) instead(r *run, err error) error {
 	if f := new(stage.Fault); errors.As(err, &f) && f.Step == "making fuse" && !r.noFuse {
 		r.noFuse = true // the device opens and does not serve: only making the file system tells
 		return nil
@@ -41,7 +41,7 @@ func (t *term) instead(r *request, err error) error {
 
 // helperAtOnce chooses the helper before anything is planned, where it is set-user-id and the first clone of this
 // process has shown that nothing else will do. For --dry-run, which clones nothing, the smallest sandbox is tried.
-func (t *term) helperAtOnce(r *request) {
+func (t *term) helperAtOnce(r *run) {
 	err := launch.Unavailable(stage.EntryFault())
 	if r.helper != nil || r.noSuid || err == nil && !r.dryRun {
 		return
@@ -76,7 +76,7 @@ func (t *term) tryNative() error {
 // helper finds the helper that may be used: one that is set-user-id, or one that the user, asked on the
 // terminal each time, starts through sudo. Neither is ever a silent choice of sbx's: root installed the
 // first, and the second is answered by a person.
-func (t *term) helper(r *request, cause error) (*launch.Helper, error) {
+func (t *term) helper(r *run, cause error) (*launch.Helper, error) {
 	file, setuid, err := launch.FindHelper()
 	switch {
 	case err != nil:

@@ -18,7 +18,7 @@ import (
 )
 
 // input turns the request, the configuration and the facts into what planner.Build takes.
-func (t *term) input(r *request, s settings, facts host.Facts) (*planner.Input, error) {
+func (t *term) input(r *run, s settings, facts host.Facts) (*planner.Input, error) {
 	in := &planner.Input{Argv: r.argv, Facts: facts, FS: host.NewCache(), Hostname: r.hostname, AsPID1: r.asPID1, Idle: r.idle, Profile: s.Profile.Name,
 		Grants: make([]planner.Grant, 0, 64), Hides: make([]planner.Hide, 0, 128),
 		TimeOffset: int64(r.timeOffset.Seconds()), MapRoot: !s.Sandbox.NonRootUser, NoSymFollow: s.FS.NoSymFollow}
@@ -50,7 +50,7 @@ func (t *term) input(r *request, s settings, facts host.Facts) (*planner.Input, 
 		return nil, err
 	}
 	in.Limits = limits(processLimit(s.Limits.Pids))
-	in.Env = environment(t.Env, r, s.Env, facts)
+	in.Env = environment(t.Env, &r.request, s.Env, facts)
 	if err := t.sockets(r, s, in); err != nil {
 		return nil, err
 	}
@@ -107,7 +107,7 @@ func (t *term) gitSettings(home string) []string {
 }
 
 // project finds the directory that the program works in, and the project it belongs to.
-func (t *term) project(r *request, s settings, in *planner.Input) error {
+func (t *term) project(r *run, s settings, in *planner.Input) error {
 	dir := in.Facts.Cwd
 	explicit := r.workdir
 	if explicit == "" {
@@ -156,7 +156,7 @@ func ownPlace(dir string) bool {
 }
 
 // grants collects what the profile, the files and the command line show, in this order.
-func (t *term) grants(r *request, s settings, in *planner.Input) error {
+func (t *term) grants(r *run, s settings, in *planner.Input) error {
 	p, base := s.Profile, planner.ProfileWhy+s.Profile.Name
 	add := func(list []string, mode planner.Mode, why string, optional bool) error {
 		for _, e := range list {
@@ -207,7 +207,7 @@ func (t *term) grants(r *request, s settings, in *planner.Input) error {
 	return t.requestGrants(r, in)
 }
 
-func (t *term) requestGrants(r *request, in *planner.Input) error {
+func (t *term) requestGrants(r *run, in *planner.Input) error {
 	home, cwd := in.Facts.Home, in.Facts.Cwd
 	for _, o := range r.paths {
 		name, optional := strings.CutSuffix(o.path, "?")
@@ -228,7 +228,7 @@ func (t *term) requestGrants(r *request, in *planner.Input) error {
 }
 
 // hides collects what does not exist inside, whatever is granted around it.
-func (t *term) hides(r *request, s settings, in *planner.Input) error {
+func (t *term) hides(r *run, s settings, in *planner.Input) error {
 	var add func(pattern string, secret bool, why string)
 	add = func(pattern string, secret bool, why string) {
 		p := pattern

@@ -10,7 +10,7 @@ import (
 )
 
 // sayKept says after a run with --keep how to go on.
-func (t *term) sayKept(r *request, sid, dir string, p *plan.Plan) {
+func (t *term) sayKept(r *run, sid, dir string, p *plan.Plan) {
 	if !r.keep {
 		return
 	}

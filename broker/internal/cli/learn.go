@@ -41,7 +41,7 @@ func (r *request) forLearning() {
 }
 
 // lessons opens the file that the policy is to be written to. It must not exist: a policy is not overwritten.
-func (t *term) lessons(r *request, s settings) (*lessons, error) {
+func (t *term) lessons(r *run, s settings) (*lessons, error) {
 	if r.learn == "" {
 		return nil, nil
 	}
@@ -116,7 +116,7 @@ func refuseWrites(match func(policy.Query) (policy.Rule, bool)) func(policy.Quer
 }
 
 // finish writes the policy and says what to do with it.
-func (l *lessons) finish(t *term, r *request, vars policy.Vars) error {
+func (l *lessons) finish(t *term, r *run, vars policy.Vars) error {
 	if l == nil {
 		return nil
 	}

@@ -9,7 +9,7 @@ import (
 
 // machines grants what virtual machines want: QEMU itself is an ordinary program, whose user-mode network reaches what the
 // session's does. What it needs are the images, and for speed the one device that is never there by itself.
-func (t *term) machines(r *request, s settings, in *planner.Input) error {
+func (t *term) machines(r *run, s settings, in *planner.Input) error {
 	if s.Features.VM {
 		data := absolute(t.Env, "XDG_DATA_HOME", in.Facts.Home+"/.local/share")
 		for _, d := range [...]string{data + "/libvirt/images", data + "/gnome-boxes/images", data + "/images", "/var/lib/libvirt/images"} {

@@ -34,7 +34,7 @@ import (
 // outlet is the network that a run asks for. A nil one is none.
 type outlet struct {
 	t       *term
-	r       *request
+	r       *run
 	opt     network.Options
 	refused *blocked
 	implied bool // by a profile: without it the run goes on
@@ -52,7 +52,7 @@ type outlet struct {
 }
 
 // network reads from the configuration what is to be reachable, and says so in the input. Nothing is started.
-func (t *term) network(r *request, s settings, in *planner.Input) (*outlet, error) {
+func (t *term) network(r *run, s settings, in *planner.Input) (*outlet, error) {
 	reach, hosts := s.Reach()
 	n := s.Network
 	// Asked for with nothing listed: a session that asks can ask about everything.

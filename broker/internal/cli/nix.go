@@ -33,7 +33,7 @@ func (r *request) setNix(v string) error {
 }
 
 // stores grants the stores of packages: that of a multi-user Nix, which is found by itself, and those of the configuration.
-func (t *term) stores(r *request, s settings, in *planner.Input) error {
+func (t *term) stores(r *run, s settings, in *planner.Input) error {
 	if err := t.nix(r, s, in); err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func (t *term) stores(r *request, s settings, in *planner.Input) error {
 
 // nix grants the store of the host's Nix and its daemon behind a filter. It is on where the daemon is found, but not in the strict
 // profile, and not where the daemon would let a build do whatever it likes.
-func (t *term) nix(r *request, s settings, in *planner.Input) error {
+func (t *term) nix(r *run, s settings, in *planner.Input) error {
 	asked := len(s.Origins["features.nix"]) > 0
 	if r.nix == "off" || asked && !s.Features.Nix {
 		return nil
@@ -136,13 +136,13 @@ func (t *term) nix(r *request, s settings, in *planner.Input) error {
 }
 
 // allHosts says whether every public address can be reached: with a list, what the daemon fetches would not follow it.
-func allHosts(r *request, s settings) bool {
+func allHosts(r *run, s settings) bool {
 	reach, hosts := s.Reach()
 	return reach == policy.AllHosts || reach == policy.SomeHosts && r.allowNetwork && s.Network.Allow && len(hosts) == len(r.allowHosts)
 }
 
 // nixRelay serves a daemon's socket through the filter.
-func (t *term) nixRelay(r *request, s settings, in *planner.Input, name, socket, store string) relay {
+func (t *term) nixRelay(r *run, s settings, in *planner.Input, name, socket, store string) relay {
 	opt := nixdaemon.Options{Daemon: socket, Store: store, Fetch: r.nix == "fetch"}
 	all := allHosts(r, s)
 	return relay{name: name, of: "the Nix daemon", serve: func(l *net.UnixListener, asks *asking, refused refuser) {

@@ -29,7 +29,7 @@ func (r *request) onlyStatic() error {
 }
 
 // onlyThese finds what --only lets be executed: the named commands and the command of the run itself.
-func (t *term) onlyThese(r *request, in *planner.Input) error {
+func (t *term) onlyThese(r *run, in *planner.Input) error {
 	if len(r.only) == 0 {
 		return nil
 	}

@@ -36,7 +36,7 @@ func BenchmarkPlan(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				in, err := t.input(r, cfg, facts)
+				in, err := t.input(newRun(*r), cfg, facts)
 				if err != nil {
 					b.Fatal(err)
 				}

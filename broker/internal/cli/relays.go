@@ -163,7 +163,7 @@ func (r *request) setSSHAgent(v string) error {
 }
 
 // sshRelay serves the SSH agent at socket through the filter.
-func (t *term) sshRelay(r *request, socket string) relay {
+func (t *term) sshRelay(r *run, socket string) relay {
 	opt := sshagent.Options{Agent: socket}
 	for _, k := range r.sshKeys {
 		if k == "sign-git" {

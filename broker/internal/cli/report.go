@@ -179,7 +179,7 @@ type runReport struct {
 }
 
 // summarize says after a run what was refused and asked: to people in lines, to agents as one object.
-func (t *term) summarize(r *request, sid string, asks *asking, refused *blocked, left []string, res launch.Result) {
+func (t *term) summarize(r *run, sid string, asks *asking, refused *blocked, left []string, res launch.Result) {
 	p := &report{}
 	if asks != nil {
 		p = &asks.report

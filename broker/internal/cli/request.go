@@ -25,16 +25,12 @@ type request struct {
 	prompt, promptCommand                                string
 	learn, nix                                           string
 	promptTimeout                                        time.Duration
-	engine                                               string         // of a dynamic session, see there
-	noFuse                                               bool           // it was tried, and does not work here
-	helper                                               *launch.Helper // where there are no user namespaces; nil elsewhere
 	paths                                                []pathOption
 	hide, secret                                         []string
 	sshKeys, busNames, only                              []string
 	env, envPass, sockets                                []string
 	sshAgent, gpgAgent, wayland, x11, dbus, vm, kvm      bool
 	containers, containersShared                         bool
-	nested                                               *nestedIDs // what --containers serves; nil: nothing
 	allowNetwork                                         bool
 	allowHosts, publish, hostPorts                       []string
 	net                                                  string
@@ -45,10 +41,8 @@ type request struct {
 	asPID1, ephemeral, keep                              bool
 	noDebug, strict, noSandbox, noSuid                   bool
 	dryRun, json, verbose, quiet                         bool
-	detach, idle                                         bool
-	detached, stood                                      bool // this is the detached broker; its starter was told
+	detach                                               bool
 	hooks                                                hooks
-	relays                                               relays
 	argv                                                 []string
 }
 
@@ -57,6 +51,27 @@ func (r *request) parse(args []string) ([]string, error) {
 	c := runRow()
 	c.Rows = r.options()
 	return c.Parse(args)
+}
+
+// run is one attempt to carry a request out, and what has come of it so far. What was typed stays as it is.
+type run struct {
+	request
+	argv           []string // the program: what was typed, or a shell
+	profile, mode  string   // those of the settings
+	strict         bool
+	timeout        time.Duration
+	engine         string         // of a dynamic session, see there
+	noFuse         bool           // it was tried, and does not work here
+	helper         *launch.Helper // where there are no user namespaces; nil elsewhere
+	nested         *nestedIDs     // what --containers serves; nil: nothing
+	idle, detached bool           // there is no program; this is the detached broker
+	stood          bool           // whose starter was told
+	relays         relays
+}
+
+// newRun begins with what was typed.
+func newRun(q request) *run {
+	return &run{request: q, argv: q.argv, profile: q.profile, mode: q.mode, strict: q.strict, timeout: q.timeout}
 }
 
 // addPath reads a path as it was typed, for the option of the same name as flag.

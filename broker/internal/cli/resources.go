@@ -111,7 +111,7 @@ func ioRates(text string) (read, write uint64, err error) {
 
 // confine makes the session's control group, puts process 1 in it and notes in the plan's input what holds, and
 // as a loss which of the limits that somebody asked for do not. With dry nothing is made.
-func (t *term) confine(r *request, s settings, in *planner.Input, dry bool) (*confined, error) {
+func (t *term) confine(r *run, s settings, in *planner.Input, dry bool) (*confined, error) {
 	l, err := resourceLimits(s, in.Project)
 	if err != nil {
 		return nil, err
@@ -216,7 +216,7 @@ func (c *confined) ahead(in *planner.Input, list []resources.Control) error {
 }
 
 // regroup has the helper move this process to where it may make groups, and begins anew what has begun where it was.
-func (r *request) regroup(file string) error {
+func (r *run) regroup(file string) error {
 	if err := launch.Regroup(file); err != nil {
 		return err
 	}

@@ -47,11 +47,13 @@ func (t *term) runNew(r *request, argv, args []string) int {
 	if r.detach && !r.dryRun {
 		return t.detach(r, args)
 	}
-	return t.runArgv(r)
+	return t.runArgv(*r)
 }
 
 // runArgv runs the request's program, or a shell.
-func (t *term) runArgv(r *request) int {
+func (t *term) runArgv(q request) int {
+	q.forLearning()
+	r := newRun(q)
 	if len(r.argv) == 0 {
 		shell := host.Lookup(t.Env, "SHELL")
 		if shell == "" {
@@ -59,12 +61,11 @@ func (t *term) runArgv(r *request) int {
 		}
 		r.argv = []string{shell}
 	}
-	r.forLearning()
 	return t.run(r)
 }
 
 // run does what the request asks for and returns the exit status.
-func (t *term) run(r *request) int {
+func (t *term) run(r *run) int {
 	// Nobody of the same user can read this process's memory or attach to it from here on.
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return t.fail(fmt.Errorf("making the broker undumpable: %w", err))
@@ -82,7 +83,7 @@ func (t *term) run(r *request) int {
 	if r.workdir == "" && (facts.Cwd == "" || unix.Access(".", unix.R_OK|unix.X_OK) != nil) {
 		return t.fail(&planner.Refusal{What: "the working directory does not exist any more or cannot be read", Hint: "cd into a directory, or pass --workdir DIR"})
 	}
-	cfg, err := t.settings(r, facts, t.projectRoot(r, facts))
+	cfg, err := t.settings(&r.request, facts, t.projectRoot(&r.request, facts))
 	if err != nil {
 		return t.fail(inSandbox(err))
 	}
@@ -309,12 +310,12 @@ func assign(in *planner.Input, sid, dir string) {
 }
 
 // assignDry gives it the name of one that is not made.
-func assignDry(r *request, in *planner.Input, root string) {
+func assignDry(r *run, in *planner.Input, root string) {
 	sid := cmp.Or(r.name, "dry-run")
 	assign(in, sid, path.Join(root, sid))
 }
 
-func (t *term) dryRun(r *request, in *planner.Input, root string) int {
+func (t *term) dryRun(r *run, in *planner.Input, root string) int {
 	p, losses, err := planner.Build(*in)
 	if err != nil {
 		return t.fail(err)
@@ -331,7 +332,7 @@ func (t *term) dryRun(r *request, in *planner.Input, root string) int {
 }
 
 // checkLosses makes every loss an error under --strict, but for the price of a switch.
-func (t *term) checkLosses(r *request, losses []planner.Loss) error {
+func (t *term) checkLosses(r *run, losses []planner.Loss) error {
 	var all []string
 	for _, l := range losses {
 		if !l.Price {
@@ -345,7 +346,7 @@ func (t *term) checkLosses(r *request, losses []planner.Loss) error {
 }
 
 // announce prints what the user should know before the program runs.
-func (t *term) announce(r *request, p *plan.Plan, losses []planner.Loss) {
+func (t *term) announce(r *run, p *plan.Plan, losses []planner.Loss) {
 	if r.quiet {
 		return
 	}
@@ -359,7 +360,7 @@ func (t *term) announce(r *request, p *plan.Plan, losses []planner.Loss) {
 	}
 }
 
-func statusLine(r *request, p *plan.Plan) string {
+func statusLine(r *run, p *plan.Plan) string {
 	net := "no network"
 	switch {
 	case !p.Namespaces.Net:
@@ -398,7 +399,7 @@ func nested(list []string, p string) bool {
 
 // unavailable is what happens when no sandbox could be built: an error, unless the configuration says
 // that the command may then run without one.
-func (t *term) unavailable(r *request, facts host.Facts, cfg settings, err error) int {
+func (t *term) unavailable(r *run, facts host.Facts, cfg settings, err error) int {
 	err = inSandbox(err)
 	how := cfg.Sandbox.FallbackOnUnavailable
 	if how == "block" || how == "" || !errors.Is(err, launch.ErrUnavailable) {
@@ -409,7 +410,7 @@ func (t *term) unavailable(r *request, facts host.Facts, cfg settings, err error
 }
 
 // passthrough runs the command on the host: the off switch, never a fallback that nobody sees.
-func (t *term) passthrough(r *request, facts host.Facts, cfg settings, why string) int {
+func (t *term) passthrough(r *run, facts host.Facts, cfg settings, why string) int {
 	t.early.End()
 	t.warn("NO SANDBOX (" + why + "): " + plan.Bytes(r.argv[0]).Quote() + " runs on the host with all of your rights")
 	in := &planner.Input{Argv: r.argv, Env: t.Env, FS: host.FS{}}
@@ -429,7 +430,7 @@ func (t *term) passthrough(r *request, facts host.Facts, cfg settings, why strin
 }
 
 // auditUnsandboxed writes down that something runs on the host.
-func (t *term) auditUnsandboxed(r *request, facts host.Facts, cfg settings, why string) error {
+func (t *term) auditUnsandboxed(r *run, facts host.Facts, cfg settings, why string) error {
 	root, err := session.Root(host.Lookup(t.Env, "XDG_STATE_HOME"), facts.Home)
 	if err != nil {
 		return err

@@ -31,7 +31,7 @@ const lateSocket = 150 * time.Millisecond
 // are started over it. A session that asks opens it at once, with handlers of its own.
 type service struct {
 	t       *term
-	r       *request
+	r       *run
 	in      *planner.Input
 	s       *session.Session
 	refused *blocked
@@ -58,7 +58,7 @@ type execRun struct {
 	blocked []string
 }
 
-func (t *term) newService(r *request, in *planner.Input, s *session.Session, refused *blocked) *service {
+func (t *term) newService(r *run, in *planner.Input, s *session.Session, refused *blocked) *service {
 	v := &service{t: t, r: r, in: in, s: s, refused: refused, stands: make(chan struct{}), execs: map[int]*execRun{}, early: map[int][]string{}}
 	refused.attribute = v.attribute
 	return v

@@ -19,7 +19,7 @@ func (t *term) smallestPlan(gate, direct bool) (*plan.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	in, err := t.input(r, s, facts)
+	in, err := t.input(newRun(*r), s, facts)
 	if err != nil {
 		return nil, err
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // sockets grants the sockets that the request names. The default view has none of the host's.
-func (t *term) sockets(r *request, s settings, in *planner.Input) error {
+func (t *term) sockets(r *run, s settings, in *planner.Input) error {
 	type grant struct{ flag, path string }
 	var list []grant
 	for _, p := range s.Features.Sockets {

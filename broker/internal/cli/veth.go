@@ -12,7 +12,7 @@ import (
 )
 
 // netHelper finds the sbx-helper that makes the device of --net veth.
-func netHelper(r *request) (string, error) {
+func netHelper(r *run) (string, error) {
 	const instead = "leave --net away: pasta and slirp4netns need no privileges"
 	if r.noSuid {
 		return "", &planner.Refusal{What: "--net veth needs sbx-helper, which --no-suid forbids", Hint: instead}

@@ -19,7 +19,7 @@ const (
 )
 
 // wayland grants a socket that the compositor itself serves as a sandboxed program's.
-func (t *term) wayland(r *request, s settings, in *planner.Input, runtime string) error {
+func (t *term) wayland(r *run, s settings, in *planner.Input, runtime string) error {
 	d := host.Lookup(t.Env, "WAYLAND_DISPLAY")
 	if d == "" {
 		return &planner.Refusal{What: "--wayland: WAYLAND_DISPLAY is not set, so there is no compositor"}

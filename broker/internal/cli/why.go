@@ -174,14 +174,6 @@ func (t *term) explain(r *request, word, kind, access string) (explained, error)
 	return e, nil
 }
 
-func orElse[T comparable](v, other T) T {
-	var none T
-	if v == none {
-		return other
-	}
-	return v
-}
-
 // untrusted names a rule of the project's that would allow what no other layer does, if it counted.
 func (x *explainer) untrusted(q policy.Query, row *answerRow) {
 	store := x.s.layers.Policy
