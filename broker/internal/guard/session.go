@@ -151,8 +151,10 @@ func (l *places) free(dir ID, name string, id ID) {
 	} else {
 		l.moved[id] = true
 	}
-	if _, known := l.freed[dir][Fold(name)]; !known {
+	if other, known := l.freed[dir][Fold(name)]; !known {
 		defer l.grow()
+	} else if other != id { // the session put another one there meanwhile
+		id = ID{}
 	}
 	l.freed[dir][Fold(name)] = id
 }

@@ -40,6 +40,12 @@ func TestSessionPlaces(t *testing.T) {
 	if s.Removed(root, "elsewhere", other); s.WasThere(id(20), "y") {
 		t.Error("it was removed, and was empty")
 	}
+	s.Left(root, "first", id(30)) // another takes its place, and goes as well
+	s.Left(root, "second", id(31))
+	s.Removed(root, "first", id(31))
+	if mkdir(root, "first", id(32)); s.Own(id(32)) || !s.WasThere(id(32), "x") {
+		t.Error("of two directories that had a name the first is forgotten")
+	}
 	s.Demote([]ID{id(12)})
 	if s.Own(id(12)) || !s.WasThere(id(12), "x") {
 		t.Error("what was moved to where a directory was is the session's own")

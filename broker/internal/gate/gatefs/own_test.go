@@ -97,15 +97,19 @@ func TestLinksInDirectoriesMadeAgain(t *testing.T) {
 	p := filepath.Join(host, "p")
 	write(t, p+"/t/x/lib/f", "f")
 	write(t, p+"/u/lib/f", "f")
+	write(t, p+"/v/lib/f", "f")
+	write(t, p+"/w/f", "f")
 	tree := Tree{Dirs: []Dir{{Path: "/p", Kind: Guarded, Judge: judgeOf(guard.BuiltIn()...)}}}
 	sb := start(t, host, tree, Options{Root: p, Check: noMonitor})
 	sb.sh("p", `set -e; rm -rf t; mkdir -p t/x/lib; ln -s lib t/x/lib64; echo 1 >t/x/lib64/f
-		ln -s ../x t/y; mkdir -p t/new/.git; mkdir evil; mv u u.old; mkdir u`)
+		ln -s ../x t/y; mkdir -p t/new/.git; mkdir evil; mv u u.old; mkdir u
+		python3 -c 'import ctypes; assert ctypes.CDLL(None).renameat2(-100, b"v", -100, b"w", 2) == 0'; rm -r v; mkdir v`)
 	for _, c := range []struct{ script, reason string }{
 		{"rm -r t/x; ln -s ../evil t/x", "Permission denied"},
 		{"mkdir t/x; ln -s ../../evil t/x/lib", "Permission denied"},
 		{"mkdir -p t/x/lib; mkdir t/x/lib/.vscode", "Read-only"},
 		{"ln -s ../evil u/lib", "Permission denied"}, // what was in u is elsewhere
+		{"ln -s ../evil v/lib", "Permission denied"}, // and what was in v
 	} {
 		sb.refuse("p", c.script, c.reason)
 	}

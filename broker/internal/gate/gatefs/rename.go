@@ -75,6 +75,7 @@ func (s *Server) Rename(cancel <-chan struct{}, in *fuse.RenameIn, oldName, newN
 		return s.exchange(od, oldName, nd, newName, &moved)
 	}
 	gone, err := idAt(od.fd, oldName)
+	replaced, _ := idAt(nd.fd, newName) // none if there is nothing
 	if err == nil {
 		err = unix.Renameat2(od.fd, oldName, nd.fd, newName, uint(in.Flags))
 	}
@@ -86,6 +87,9 @@ func (s *Server) Rename(cancel <-chan struct{}, in *fuse.RenameIn, oldName, newN
 	}
 	if moved.Mode&unix.S_IFMT == unix.S_IFDIR {
 		s.noteGone(od, oldName, gone)
+		if replaced != (guard.ID{}) {
+			s.opts.Session.Removed(nd.key.ID, newName, replaced)
+		}
 	}
 	s.noteMoved(nd, newName, &moved)
 	return fuse.OK
@@ -113,6 +117,12 @@ func (s *Server) exchange(od *node, oldName string, nd *node, newName string, mo
 	}
 	if err := unix.Renameat2(od.fd, oldName, nd.fd, newName, unix.RENAME_EXCHANGE); err != nil {
 		return status(err)
+	}
+	if moved.Mode&unix.S_IFMT == unix.S_IFDIR {
+		s.noteGone(od, oldName, a)
+	}
+	if other.Mode&unix.S_IFMT == unix.S_IFDIR {
+		s.noteGone(nd, newName, b)
 	}
 	s.noteMoved(nd, newName, moved)
 	s.noteMoved(od, oldName, &other)
