@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"log"
 	"os"
 	"path"
 	"strconv"
@@ -38,6 +39,9 @@ func (t *term) serveGuard(in *planner.Input, p *plan.Plan, asks *asking, refused
 			Root:    string(m.Target),
 			Secrets: secrets.New(host.FS{}, in.Own, in.GitDir),
 			Session: session,
+			Repeat:  refused.writes.repeats.in(string(m.Target)),
+			Covered: covered(p, string(m.Target)),
+			Log:     log.New(warner(t.warn), "", 0),
 			Check: func(p string, old, next []byte) error {
 				return configs.Check(inProject(in, path.Join(string(m.Target), p)), old, next)
 			},

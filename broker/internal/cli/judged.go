@@ -30,6 +30,7 @@ type judged struct {
 	carries atomic.Pointer[writes.Carrier]
 	making  sync.Mutex // see writes.Options
 	covers  covers
+	repeats repeats
 	session guard.Session // what the session made itself: who serves the rest of a project knows it too
 }
 
@@ -46,6 +47,7 @@ func (j *judged) end() {
 		k.End()
 	}
 	j.covers.end()
+	j.repeats.end()
 }
 
 // carrier makes the one that does it; shared as in writes.Options.

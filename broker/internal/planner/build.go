@@ -98,7 +98,8 @@ func (v *view) plan() (*plan.Plan, []Loss, error) {
 	if p.Seccomp.Notify {
 		p.Fds = append(p.Fds, plan.FdSeccomp)
 	}
-	if in.Gate || in.Agent || judged { // for the agent, which covers secrets that appear later
+	// For the agents: one covers secrets that appear later, one tells who watches what is served.
+	if in.Gate || in.Agent || slices.ContainsFunc(mounts, func(m plan.Mount) bool { return m.Kind == plan.Judged || m.Kind == plan.Fuse }) {
 		p.Fds = append(p.Fds, plan.FdUserNS, plan.FdMountNS)
 	}
 	if in.Containers != nil {

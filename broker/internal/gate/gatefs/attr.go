@@ -106,6 +106,13 @@ func (s *Server) statNode(n *node, fd int, out *fuse.Attr) fuse.Status {
 
 // SetAttr answers chmod, chown, truncate and utimens.
 func (s *Server) SetAttr(cancel <-chan struct{}, in *fuse.SetAttrIn, out *fuse.AttrOut) fuse.Status {
+	if s.setRepeated(in) {
+		get := fuse.GetAttrIn{InHeader: in.InHeader}
+		if n := s.nodes.get(in.NodeId); s.GetAttr(cancel, &get, out) != fuse.OK && n != nil { // the host has it no more
+			out.Attr = s.standInAttr(n)
+		}
+		return fuse.OK
+	}
 	t, open := s.opened(in)
 	if !open {
 		var no fuse.Status
@@ -132,6 +139,7 @@ func (s *Server) SetAttr(cancel <-chan struct{}, in *fuse.SetAttrIn, out *fuse.A
 		s.toBeWritten(t.node, t.host)
 	}
 	defer s.keeping(t.host)()
+	defer s.expectAt(t.node, unix.IN_ATTRIB, unix.IN_MODIFY)()
 	if err := s.change(t, &st, in); err != nil {
 		return status(err)
 	}

@@ -19,6 +19,10 @@ const (
 // Open opens a regular file; the kernel handles FIFOs and sockets itself and mounts the file system nodev.
 func (s *Server) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
 	write := in.Flags&unix.O_ACCMODE != unix.O_RDONLY || in.Flags&unix.O_TRUNC != 0
+	if n := s.nodes.get(in.NodeId); n != nil && write && s.openRepeated(&in.InHeader) {
+		out.Fh = s.files.add(&handle{fd: -1, node: n})
+		return fuse.OK
+	}
 	o := opOpen
 	switch {
 	case write:
@@ -43,6 +47,7 @@ func (s *Server) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut
 	maybe := write && s.toBeWritten(t.node, t.host)
 	if in.Flags&unix.O_TRUNC != 0 {
 		defer s.keeping(t.host)()
+		defer s.expectAt(t.node, unix.IN_MODIFY)()
 	}
 	fd, err := s.reopen(t.host, int(in.Flags)&hostFlags)
 	if err != nil {
@@ -113,6 +118,7 @@ func (s *Server) Write(cancel <-chan struct{}, in *fuse.WriteIn, data []byte) (u
 		return uint32(n), fuse.OK
 	}
 	defer s.keeping(h.fd)()
+	defer s.expectAt(h.node, unix.IN_MODIFY)()
 	if in.WriteFlags&fuse.WRITE_KILL_SUIDGID != 0 {
 		if err := s.dropSetID(h.fd, strconv.Itoa(h.fd)); err != nil {
 			return 0, status(err)
@@ -170,6 +176,7 @@ func (s *Server) Fallocate(cancel <-chan struct{}, in *fuse.FallocateIn) fuse.St
 		return fuse.EACCES
 	}
 	defer s.keeping(h.fd)()
+	defer s.expectAt(h.node, unix.IN_MODIFY)()
 	for {
 		err := unix.Fallocate(h.fd, in.Mode, int64(in.Offset), int64(in.Length))
 		if err != unix.EINTR {
@@ -199,6 +206,7 @@ func (s *Server) CopyFileRange(cancel <-chan struct{}, in *fuse.CopyFileRangeIn)
 		return 0, fuse.EXDEV // a copy is written
 	}
 	defer s.keeping(h.fd)()
+	defer s.expectAt(h.node, unix.IN_MODIFY)()
 	offIn, offOut := int64(in.OffIn), int64(in.OffOut)
 	n, err := unix.CopyFileRange(from, &offIn, h.fd, &offOut, int(min(in.Len, 1<<30)), int(in.Flags))
 	return uint32(max(n, 0)), status(err)

@@ -112,6 +112,9 @@ func (s *Server) Release(cancel <-chan struct{}, in *fuse.ReleaseIn) {
 			s.written(h)
 		}
 		s.locks.leave(h)
+		if h.fd >= 0 && in.Flags&unix.O_ACCMODE != unix.O_RDONLY {
+			defer s.expectAt(h.node, unix.IN_CLOSE_WRITE)()
+		}
 	}
 	s.files.drop(in.Fh)
 }

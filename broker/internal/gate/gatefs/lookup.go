@@ -11,6 +11,9 @@ import (
 
 // Lookup finds a name in a directory: what the tree says about it comes first, then the directory's own nature decides.
 func (s *Server) Lookup(cancel <-chan struct{}, h *fuse.InHeader, name string, out *fuse.EntryOut) fuse.Status {
+	if code, ok := s.lookupRepeated(h, name, out); ok {
+		return code
+	}
 	n := s.nodes.get(h.NodeId)
 	switch {
 	case n == nil:
@@ -114,7 +117,7 @@ func (s *Server) lookupLoop(h *fuse.InHeader, n *node, name string, out *fuse.En
 	}
 	s.autoGraft(c)
 	c.doubted.Store(false)
-	rely := s.rely(watched, seen, name, c)
+	rely := s.saw(watched, seen, name, c)
 	code := s.enterLoop(c, &st, out)
 	if rely {
 		out.SetEntryTimeout(s.opts.Rely)
@@ -187,6 +190,9 @@ func (s *Server) enterLoop(c *node, st *unix.Stat_t, out *fuse.EntryOut) fuse.St
 	s.told(c, st)
 	out.SetAttrTimeout(s.attrValid(c))
 	if c.typ == unix.S_IFDIR {
+		if s.opts.Repeat != nil {
+			s.watch(c)
+		}
 		out.SetEntryTimeout(dirValid)
 	} else {
 		out.SetEntryTimeout(time.Duration(0))

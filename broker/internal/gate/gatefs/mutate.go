@@ -31,6 +31,7 @@ func (s *Server) Create(cancel <-chan struct{}, in *fuse.CreateIn, name string, 
 	if code != fuse.OK {
 		return s.tellGuarded(&in.InHeader, n, name, code)
 	}
+	defer s.expect(n, name, unix.IN_CREATE, unix.IN_ATTRIB, unix.IN_MODIFY)()
 	flags := int(in.Flags)&(hostFlags|unix.O_EXCL) | unix.O_CREAT | unix.O_NOFOLLOW | unix.O_NONBLOCK
 	mode := in.Mode & 0o1777
 	var fd int
@@ -94,6 +95,9 @@ func (s *Server) made(n *node, name string, mode uint32, out *fuse.EntryOut) fus
 
 // Mkdir makes a directory.
 func (s *Server) Mkdir(cancel <-chan struct{}, in *fuse.MkdirIn, name string, out *fuse.EntryOut) fuse.Status {
+	if s.madeRepeated(&in.InHeader, name, unix.S_IFDIR, out) {
+		return fuse.OK
+	}
 	g, asked, code := s.ground(cancel, &in.InHeader, in.NodeId, name)
 	if asked {
 		defer g.done()
@@ -107,6 +111,7 @@ func (s *Server) Mkdir(cancel <-chan struct{}, in *fuse.MkdirIn, name string, ou
 	if code != fuse.OK {
 		return s.tellGuarded(&in.InHeader, n, name, code)
 	}
+	defer s.expect(n, name, unix.IN_CREATE, unix.IN_ATTRIB)()
 	mode := in.Mode & 0o1777
 	if err := unix.Mkdirat(n.fd, name, mode); err != nil {
 		return s.occupied(&in.InHeader, n, name, err)
@@ -124,6 +129,9 @@ func (s *Server) Mkdir(cancel <-chan struct{}, in *fuse.MkdirIn, name string, ou
 
 // Mknod makes files, FIFOs and sockets. A socket made here belongs to the sandbox: the host sees its name and reaches nobody.
 func (s *Server) Mknod(cancel <-chan struct{}, in *fuse.MknodIn, name string, out *fuse.EntryOut) fuse.Status {
+	if s.madeRepeated(&in.InHeader, name, in.Mode&unix.S_IFMT, out) {
+		return fuse.OK
+	}
 	switch in.Mode & unix.S_IFMT {
 	case unix.S_IFREG, unix.S_IFIFO, unix.S_IFSOCK:
 	default:
@@ -142,6 +150,7 @@ func (s *Server) Mknod(cancel <-chan struct{}, in *fuse.MknodIn, name string, ou
 	if code != fuse.OK {
 		return s.tellGuarded(&in.InHeader, n, name, code)
 	}
+	defer s.expect(n, name, unix.IN_CREATE, unix.IN_ATTRIB)()
 	mode := in.Mode & (unix.S_IFMT | 0o1777)
 	if s.candidate(n, name) && mode&unix.S_IFMT == unix.S_IFREG {
 		fd, code := s.makeFile(&in.InHeader, n, name, unix.O_WRONLY|unix.O_EXCL, mode&0o1777)
@@ -160,6 +169,9 @@ func (s *Server) Mknod(cancel <-chan struct{}, in *fuse.MknodIn, name string, ou
 
 // Symlink makes a link; where it leads is for the reader's kernel to say.
 func (s *Server) Symlink(cancel <-chan struct{}, h *fuse.InHeader, target, name string, out *fuse.EntryOut) fuse.Status {
+	if s.madeRepeated(h, name, unix.S_IFLNK, out) {
+		return fuse.OK
+	}
 	g, asked, code := s.ground(cancel, h, h.NodeId, name)
 	if asked {
 		defer g.done()
@@ -176,6 +188,7 @@ func (s *Server) Symlink(cancel <-chan struct{}, h *fuse.InHeader, target, name 
 	if code != fuse.OK {
 		return s.tellGuarded(h, n, name, code)
 	}
+	defer s.expect(n, name, unix.IN_CREATE)()
 	if err := unix.Symlinkat(target, n.fd, name); err != nil {
 		return s.occupied(h, n, name, err)
 	}
@@ -224,6 +237,7 @@ func (s *Server) Link(cancel <-chan struct{}, in *fuse.LinkIn, name string, out 
 	if s.concealed(from, t.host) {
 		return fuse.ENOENT
 	}
+	defer s.expect(n, name, unix.IN_CREATE)()
 	was := s.keeping(t.host)
 	if err := unix.Linkat(s.procfd, strconv.Itoa(t.host), n.fd, name, unix.AT_SYMLINK_FOLLOW); err != nil {
 		return s.occupied(&in.InHeader, n, name, err)
@@ -245,6 +259,9 @@ func (s *Server) Rmdir(cancel <-chan struct{}, h *fuse.InHeader, name string) fu
 }
 
 func (s *Server) remove(cancel <-chan struct{}, h *fuse.InHeader, name string, flags int) fuse.Status {
+	if s.removedRepeated(h, name) {
+		return fuse.OK
+	}
 	g, asked, code := s.ground(cancel, h, h.NodeId, name)
 	if asked {
 		defer g.done()
@@ -261,6 +278,7 @@ func (s *Server) remove(cancel <-chan struct{}, h *fuse.InHeader, name string, f
 	if code := s.mayTake(n, name, flags != 0); code != fuse.OK {
 		return s.tellGuarded(h, n, name, code)
 	}
+	defer s.expect(n, name, unix.IN_DELETE, unix.IN_MOVED_FROM)()
 	if s.candidate(n, name) {
 		return s.removeCandidate(n, name, flags)
 	}

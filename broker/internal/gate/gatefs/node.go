@@ -52,7 +52,8 @@ type loopKey struct {
 	guard.ID // of a directory; a file's is without its birth
 	zone     *guard.Place
 	ro, text bool
-	mode     bool // ro, but its permissions may be changed: git tries its configuration for that
+	mode     bool   // ro, but its permissions may be changed: git tries its configuration for that
+	ghost    uint64 // of what the host has no more
 }
 
 // signature is what the page cache was filled from. Guarded by table.mu.

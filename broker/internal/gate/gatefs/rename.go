@@ -19,6 +19,9 @@ func (s *Server) Rename(cancel <-chan struct{}, in *fuse.RenameIn, oldName, newN
 	if in.Flags&^(unix.RENAME_NOREPLACE|unix.RENAME_EXCHANGE) != 0 {
 		return fuse.EINVAL
 	}
+	if s.movedRepeated(&in.InHeader, oldName, in.Newdir, newName) {
+		return fuse.OK
+	}
 	from, asked, code := s.ground(cancel, &in.InHeader, in.NodeId, oldName)
 	defer from.done()
 	to, also, second := s.ground(cancel, &in.InHeader, in.Newdir, newName) // before the first is told: the kernel repeats the call once
@@ -52,6 +55,8 @@ func (s *Server) Rename(cancel <-chan struct{}, in *fuse.RenameIn, oldName, newN
 		s.judging.RLock()
 		defer s.judging.RUnlock()
 	}
+	defer s.expect(od, oldName, unix.IN_MOVED_FROM, unix.IN_MOVED_TO, unix.IN_DELETE)()
+	defer s.expect(nd, newName, unix.IN_MOVED_TO, unix.IN_MOVED_FROM, unix.IN_CREATE, unix.IN_ATTRIB)()
 	if code := s.mayMove(od, oldName, nd, newName, &moved); code != fuse.OK {
 		if code == fuse.EROFS && in.Flags&unix.RENAME_EXCHANGE == 0 && s.checked(nd, newName) {
 			code, why := s.replaceChecked(od, oldName, nd, newName, &moved, uint(in.Flags))

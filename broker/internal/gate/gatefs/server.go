@@ -58,6 +58,10 @@ type Options struct {
 	Ask     Ask // nil denies everything: static mode
 	// ServeFiles says that Agent mounts no regular files: it answers ErrServe at once.
 	ServeFiles bool
+	// Repeat does again inside what the host has done, so that who watches there hears of it. Nil: nobody does.
+	Repeat Repeater
+	// Covered are directories of the file system on which something else is mounted: nobody watches them through it.
+	Covered map[string]bool
 	// Refused is told what is denied without a question; before the request ends.
 	Refused func(Request)
 	// Secret says whether what the host has at a path that asks does not exist inside, because of its name. May be nil.
@@ -109,6 +113,7 @@ type Server struct {
 	pruning sync.Mutex
 	serving atomic.Bool
 	watches watches
+	repeats repeats
 	judging sync.RWMutex // held while a name is judged and made; for writing while a directory is moved
 	texts   sync.Mutex
 	said    said
@@ -126,6 +131,9 @@ func New(fd int, t Tree, o Options) (*Server, error) {
 	if err != nil {
 		s.release()
 		return nil, err
+	}
+	if o.Repeat != nil { // somebody may watch what the server never hears of: its root
+		s.watch(s.nodes.get(rootID))
 	}
 	return s, nil
 }

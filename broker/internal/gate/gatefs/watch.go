@@ -3,7 +3,6 @@ package gatefs
 import (
 	"encoding/binary"
 	"os"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -16,11 +15,12 @@ const (
 	// reliedOn is how long the kernel may rely on the name and attributes of a file in a directory whose changes the host
 	// reports. What is not reported (a second name elsewhere, a mapping that stays open) is noticed after that.
 	reliedOn = 5 * time.Second
-	// followed is what makes the kernel forget: making a name does not, as it does not rely on a name's absence.
-	followed = unix.IN_MODIFY | unix.IN_ATTRIB | unix.IN_CLOSE_WRITE | unix.IN_MOVED_FROM | unix.IN_MOVED_TO | unix.IN_DELETE
+	followed = unix.IN_CREATE | unix.IN_MODIFY | unix.IN_ATTRIB | unix.IN_CLOSE_WRITE | unix.IN_MOVED_FROM | unix.IN_MOVED_TO | unix.IN_DELETE
 
-	maxWatches, maxRelied = 512, 16384
-	eventSize             = 16
+	maxWatches, maxSeen = 4096, 16384
+	eventSize           = 16
+	eventRoom           = 64 << 10
+	longestEvent        = eventSize + 256
 	// A burst of changes, most of which the sandbox makes itself, is taken together.
 	followPause = time.Millisecond
 )
@@ -28,8 +28,8 @@ const (
 // reporting are the file systems that report every change of a file, whoever makes it: their magic numbers.
 var reporting = [...]int64{unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.TMPFS_MAGIC, unix.F2FS_SUPER_MAGIC, unix.OVERLAYFS_SUPER_MAGIC}
 
-// watches are the guarded directories that the host tells about, so that a file that does not change costs no request.
-// They begin with the first file that is looked at after the start.
+// watches are the guarded directories that the host tells about, so that a file that does not change costs no request, and that who watches
+// inside hears of what happens outside. They begin with the first directory that is looked at after the start.
 type watches struct {
 	mu    sync.Mutex
 	begun bool
@@ -37,21 +37,27 @@ type watches struct {
 	file  *os.File
 	byWd  map[int32]*watch
 	of    map[*node]*watch // nil for a directory that cannot be watched
-	count int              // names in all files maps
+	count int              // names in all seen maps
+	own   map[ownEvent]*ownEvents
+	told  bool     // that there are more directories than are watched
+	moved struct { // what has left a name last, for the one that it gets
+		cookie uint32
+		node   *node
+	}
 }
 
-// watch is one such directory. Its files are those that the kernel relies on, by name.
+// watch is one such directory.
 type watch struct {
-	wd    int32
-	dir   *node
-	gen   uint64 // changes so far: what was looked at before one of them is not relied on
-	files map[string]*node
+	wd      int32
+	dir     *node
+	gen     uint64           // changes so far: what was looked at before one of them is not relied on
+	seen    map[string]*node // what the kernel knows by its names; it relies on some of it
+	reports bool             // its file system reports every change
 }
 
 // watch begins to follow a directory, and says how many changes it has seen.
 func (s *Server) watch(n *node) (*watch, uint64) {
-	// A rename onto a checked name leaves the kernel with the wrong file under it: no name beside it is relied on.
-	if !s.serving.Load() || n.zone.Checks() {
+	if !s.serving.Load() && s.opts.Repeat == nil || s.opts.Covered[s.nodes.where(n)] {
 		return nil, 0
 	}
 	w := &s.watches
@@ -62,7 +68,7 @@ func (s *Server) watch(n *node) (*watch, uint64) {
 		if !w.begun {
 			w.begin(s)
 		}
-		d = w.add(n)
+		d = s.addWatch(n)
 		w.of[n] = d
 	}
 	if d == nil {
@@ -72,7 +78,7 @@ func (s *Server) watch(n *node) (*watch, uint64) {
 }
 
 func (w *watches) begin(s *Server) {
-	w.begun, w.of, w.byWd = true, make(map[*node]*watch), make(map[int32]*watch)
+	w.begun, w.of, w.byWd, w.own = true, make(map[*node]*watch), make(map[int32]*watch), make(map[ownEvent]*ownEvents)
 	var err error
 	if w.fd, err = unix.InotifyInit1(unix.IN_NONBLOCK | unix.IN_CLOEXEC); err != nil || s.closed.Err() != nil {
 		unix.Close(w.fd)
@@ -83,17 +89,26 @@ func (w *watches) begin(s *Server) {
 	go s.follow(w.file)
 }
 
-func (w *watches) add(n *node) *watch {
+// addWatch is called with s.watches.mu held.
+func (s *Server) addWatch(n *node) *watch {
+	w := &s.watches
 	var fs unix.Statfs_t
-	if w.fd < 0 || len(w.byWd) >= maxWatches || unix.Fstatfs(n.fd, &fs) != nil || !reports(fs.Type) {
+	if w.fd < 0 || unix.Fstatfs(n.fd, &fs) != nil {
 		return nil
 	}
-	// A directory that is a node already, under other rules, is left to that one.
-	wd, err := unix.InotifyAddWatch(w.fd, "/proc/self/fd/"+strconv.Itoa(n.fd), followed|unix.IN_ONLYDIR|unix.IN_MASK_CREATE)
+	full := len(w.byWd) >= maxWatches
+	wd, err := -1, error(unix.ENOSPC)
+	if !full { // a directory that is a node already, under other rules, is left to that one
+		wd, err = unix.InotifyAddWatch(w.fd, procPath(n.fd), followed|unix.IN_ONLYDIR|unix.IN_MASK_CREATE)
+	}
+	if err == unix.ENOSPC && !w.told {
+		w.told = true
+		s.log.Printf("%q and further directories are not watched: who watches them inside does not hear of what happens outside", s.nodes.where(n))
+	}
 	if err != nil {
 		return nil
 	}
-	d := &watch{wd: int32(wd), dir: n, files: make(map[string]*node)}
+	d := &watch{wd: int32(wd), dir: n, seen: make(map[string]*node), reports: reports(fs.Type)}
 	w.byWd[d.wd] = d
 	return d
 }
@@ -107,22 +122,26 @@ func reports(magic int64) bool {
 	return false
 }
 
-// rely says that the kernel may rely on a file that was looked at when d had seen gen changes.
-func (s *Server) rely(d *watch, gen uint64, name string, c *node) bool {
-	if d == nil || c.typ != unix.S_IFREG {
+// saw notes what the kernel is told of a name that was looked at when d had seen gen changes, and says whether it may rely on that.
+func (s *Server) saw(d *watch, gen uint64, name string, c *node) bool {
+	if d == nil {
 		return false
 	}
 	w := &s.watches
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	old := d.files[name]
-	if d.gen != gen || w.of[d.dir] != d || old == nil && w.count >= maxRelied {
+	old := d.seen[name]
+	if d.gen != gen || w.of[d.dir] != d || old == nil && w.count >= maxSeen {
 		return false
 	}
 	if old == nil {
 		w.count++
 	}
-	d.files[name] = c
+	d.seen[name] = c
+	// A rename onto a checked name leaves the kernel with the wrong file under it: no name beside it is relied on.
+	if c.typ != unix.S_IFREG || !d.reports || d.dir.zone.Checks() {
+		return false
+	}
 	c.once.Store(true)
 	c.relied.Store(true)
 	return true
@@ -140,11 +159,11 @@ func (w *watches) leave(n *node) {
 }
 
 func (w *watches) drop(d *watch) {
-	for _, c := range d.files {
+	for _, c := range d.seen {
 		c.relied.Store(false)
 	}
-	w.count -= len(d.files)
-	clear(d.files)
+	w.count -= len(d.seen)
+	clear(d.seen)
 	delete(w.byWd, d.wd)
 	w.of[d.dir] = nil
 }
@@ -164,8 +183,9 @@ func (w *watches) close() {
 // follow passes changes on to the kernel. It has a goroutine of its own: forgetting a name waits for whoever holds the
 // directory, who may wait for an answer of this server's.
 func (s *Server) follow(f *os.File) {
-	buf := make([]byte, 8192)
+	buf := make([]byte, eventRoom)
 	for {
+		began := time.Now()
 		n, err := f.Read(buf)
 		if err != nil {
 			return
@@ -176,51 +196,88 @@ func (s *Server) follow(f *os.File) {
 				break
 			}
 			name, _, _ := strings.Cut(string(b[eventSize:size]), "\x00")
-			s.changed(int32(binary.NativeEndian.Uint32(b)), binary.NativeEndian.Uint32(b[4:]), name)
+			s.changed(event{wd: int32(binary.NativeEndian.Uint32(b)), mask: binary.NativeEndian.Uint32(b[4:]),
+				cookie: binary.NativeEndian.Uint32(b[8:]), name: name})
 			b = b[size:]
+		}
+		if n < len(buf)-longestEvent { // that was all there was
+			s.watches.forgetOwn(began)
 		}
 		time.Sleep(followPause)
 	}
 }
 
-func (s *Server) changed(wd int32, mask uint32, name string) {
-	if mask&unix.IN_Q_OVERFLOW != 0 {
+// event is one of inotify(7).
+type event struct {
+	wd           int32
+	mask, cookie uint32
+	name         string
+}
+
+func (s *Server) changed(e event) {
+	if e.mask&unix.IN_Q_OVERFLOW != 0 {
 		s.doubt()
 		return
 	}
 	w := &s.watches
 	w.mu.Lock()
-	d := w.byWd[wd]
+	d := w.byWd[e.wd]
 	if d == nil {
 		w.mu.Unlock()
 		return
 	}
 	d.gen++
-	if mask&unix.IN_IGNORED != 0 { // the directory is no more
+	if e.mask&unix.IN_IGNORED != 0 { // the directory is no more
 		w.drop(d)
 		w.mu.Unlock()
 		return
 	}
-	c := d.files[name]
-	gone := mask&(unix.IN_MOVED_FROM|unix.IN_MOVED_TO|unix.IN_DELETE) != 0
-	if gone && c != nil {
-		delete(d.files, name)
+	c := d.seen[e.name]
+	gone := e.mask&(unix.IN_MOVED_FROM|unix.IN_MOVED_TO|unix.IN_DELETE) != 0
+	if gone {
+		w.follows(d, e, c)
+	}
+	mine := w.isOwn(d.dir, e.name, e.mask)
+	w.mu.Unlock()
+	switch {
+	case c != nil && !gone && s.forgetContents(c, e.mask) == fuse.OK:
+	// Also a name that nobody relied on may have come by with what the kernel knew of another name.
+	case (c != nil || e.mask&unix.IN_MOVED_TO != 0) && e.mask&unix.IN_ISDIR == 0:
+		s.fuse.EntryNotify(d.dir.id, e.name)
+	}
+	if !mine {
+		s.repeats.add(s, d.dir, e, c)
+	}
+}
+
+// follows notes that a name has another object, or none. w.mu is held.
+func (w *watches) follows(d *watch, e event, c *node) {
+	if c != nil {
+		delete(d.seen, e.name)
 		w.count--
 		c.relied.Store(false)
 	}
-	w.mu.Unlock()
 	switch {
-	case c != nil && s.fuse.InodeNotify(c.id) == fuse.OK && !gone:
-	// Also a name that nobody relied on may have come by with what the kernel knew of another name.
-	case (c != nil || mask&unix.IN_MOVED_TO != 0) && mask&unix.IN_ISDIR == 0:
-		s.fuse.EntryNotify(d.dir.id, name)
+	case e.mask&unix.IN_MOVED_FROM != 0:
+		w.moved.cookie, w.moved.node = e.cookie, c
+	case e.mask&unix.IN_MOVED_TO != 0 && w.moved.node != nil && w.moved.cookie == e.cookie:
+		d.seen[e.name] = w.moved.node
+		w.count++
 	}
+}
+
+// forgetContents makes the kernel ask for the attributes, and where a file was written also for what is mapped of it.
+func (s *Server) forgetContents(c *node, mask uint32) fuse.Status {
+	if c.typ == unix.S_IFREG && mask&(unix.IN_MODIFY|unix.IN_CLOSE_WRITE) != 0 {
+		return s.fuse.PagesNotify(c.id)
+	}
+	return s.fuse.InodeNotify(c.id)
 }
 
 // doubt makes the kernel forget all that it relies on: more has changed than could be told.
 func (s *Server) doubt() {
 	type entry struct {
-		dir, file uint64
+		dir, file *node
 		name      string
 	}
 	var all []entry
@@ -228,17 +285,18 @@ func (s *Server) doubt() {
 	w.mu.Lock()
 	for _, d := range w.byWd {
 		d.gen++
-		for name, c := range d.files {
-			all = append(all, entry{d.dir.id, c.id, name})
+		for name, c := range d.seen {
+			all = append(all, entry{d.dir, c, name})
 			c.relied.Store(false)
 		}
-		clear(d.files)
+		clear(d.seen)
 	}
 	w.count = 0
 	w.mu.Unlock()
 	for _, e := range all {
-		s.fuse.InodeNotify(e.file)
-		s.fuse.EntryNotify(e.dir, e.name)
+		s.fuse.PagesNotify(e.file.id)
+		s.fuse.EntryNotify(e.dir.id, e.name)
+		s.repeats.review(s, e.dir, e.name, e.file)
 	}
 }
 

@@ -84,7 +84,7 @@ func TestRelied(t *testing.T) {
 	// More than can be told.
 	write(t, p+"/f", "1")
 	sb.sh("p", "stat f >/dev/null")
-	sb.srv.changed(0, 0x4000, "") // IN_Q_OVERFLOW
+	sb.srv.changed(event{mask: 0x4000}) // IN_Q_OVERFLOW
 	before := sb.srv.Requests()
 	if sb.sh("p", "stat f >/dev/null"); sb.srv.Requests() == before {
 		t.Error("a full queue leaves the kernel with what it knew")

@@ -84,5 +84,6 @@ func (s *Server) changeXattr(cancel <-chan struct{}, h *fuse.InHeader, name stri
 		return fuse.EPERM
 	}
 	defer s.keeping(t.host)()
+	defer s.expectAt(t.node, unix.IN_ATTRIB)()
 	return status(change(procPath(t.host)))
 }

@@ -1,0 +1,376 @@
+package gatefs
+
+import (
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"sbx/broker/internal/gate/fuse"
+)
+
+// The kernel tells those who watch a directory of what is done through it, not of what the host does behind it. So somebody in the sandbox,
+// whom its processes do not know, does the same again, by a name in this file system; that is answered here, and nothing is done.
+
+// Happening is something that the host did to a name.
+type Happening uint8
+
+// The things that happen.
+const (
+	Made       Happening = iota
+	Removed              //
+	Moved                // From one name To another
+	Modified             //
+	Attributes           //
+	Written              // closed by somebody who could write
+)
+
+// Repeat says what is to be done again. Directories are relative to the root of the file system, "." for itself.
+type Repeat struct {
+	What          Happening
+	Type          uint32 // S_IFMT
+	Dir, Name     string
+	ToDir, ToName string
+}
+
+// Repeater does it. Its requests come from a process that the file system's own pid namespace cannot see.
+type Repeater func(Repeat) error
+
+// maxRepeats bounds what waits to be repeated. What comes on top of that is lost, but for the last thing that happens to a name.
+const maxRepeats = 1 << 16
+
+// pairFor is how long the second half of a move is waited for.
+const pairFor = 2 * time.Millisecond
+
+// repeat is a Repeat as the server knows it.
+type repeat struct {
+	what          Happening
+	typ           uint32
+	dir, to       *node
+	name, toName  string
+	node, instead *node  // what had the name, and what had the one it was moved to; nil if the kernel knew nothing of it
+	cookie        uint32 // of a move whose second half has not come yet
+}
+
+// repeats is what waits.
+type repeats struct {
+	mu     sync.Mutex
+	begun  bool
+	list   []repeat
+	wake   chan struct{}
+	now    atomic.Pointer[repeat] // what is being done
+	failed sync.Once
+	away   *node // see elsewhere
+}
+
+// add notes what the host has done, unless nobody inside may know of it.
+func (q *repeats) add(s *Server, dir *node, e event, c *node) {
+	if s.opts.Repeat == nil || e.name == "" {
+		return
+	}
+	r := repeat{dir: dir, name: e.name, node: c}
+	if e.mask&unix.IN_ISDIR != 0 {
+		r.typ = unix.S_IFDIR
+	}
+	switch gone := e.mask&(unix.IN_DELETE|unix.IN_MOVED_FROM) != 0; {
+	case gone && c == nil && s.mayHide(dir, e.name), !gone && s.hides(dir, e.name):
+		return
+	case e.mask&unix.IN_MOVED_TO != 0:
+		if q.pair(&r, e.cookie) {
+			return
+		}
+		r = repeat{what: Moved, typ: typeAt(dir, e.name), dir: q.elsewhere(s), name: anything, to: dir, toName: e.name, instead: c}
+	case e.mask&unix.IN_MOVED_FROM != 0:
+		r.what, r.to, r.toName, r.cookie = Moved, q.elsewhere(s), anything, e.cookie
+	case gone:
+		r.what = Removed
+	case e.mask&unix.IN_CREATE != 0:
+		r.what = Made
+	case e.mask&unix.IN_MODIFY != 0:
+		r.what = Modified
+	case e.mask&unix.IN_CLOSE_WRITE != 0:
+		r.what = Written
+	case e.mask&unix.IN_ATTRIB != 0:
+		r.what = Attributes
+	}
+	q.put(s, r)
+}
+
+// elsewhere is a directory that nobody inside can look for: where what comes from or goes to a directory is that is not watched.
+const (
+	elsewhere = reservedPrefix + "elsewhere"
+	anything  = "anything"
+)
+
+func (q *repeats) elsewhere(s *Server) *node {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.away == nil {
+		root := s.nodes.get(rootID)
+		s.nodes.mu.Lock()
+		q.away = s.nodes.ghost(unix.S_IFDIR)
+		q.away.looks, q.away.parent, q.away.name = 1, root, elsewhere // it stays
+		s.nodes.mu.Unlock()
+	}
+	return q.away
+}
+
+// mayHide says whether what had a name may have been hidden.
+func (s *Server) mayHide(dir *node, name string) bool {
+	v := s.verdict(dir, name)
+	return hidden(v) || v.Secret != nil
+}
+
+// pair makes a move of a name that has gone and one that has come.
+func (q *repeats) pair(r *repeat, cookie uint32) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for i := len(q.list) - 1; i >= 0 && i > len(q.list)-8; i-- {
+		o := &q.list[i]
+		if o.cookie != 0 && o.cookie == cookie {
+			o.to, o.toName, o.instead, o.cookie = r.dir, r.name, r.node, 0
+			return true
+		}
+	}
+	return false
+}
+
+func (q *repeats) put(s *Server, r repeat) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.begun {
+		q.begun, q.wake = true, make(chan struct{}, 1)
+		go q.work(s)
+	}
+	if n := len(q.list); n >= maxRepeats || n > 0 && q.list[n-1] == r {
+		return
+	}
+	q.list = append(q.list, r)
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
+}
+
+// review repeats what may have happened to a name, where the host has lost count.
+func (q *repeats) review(s *Server, dir *node, name string, c *node) {
+	if s.opts.Repeat == nil || s.hides(dir, name) {
+		return
+	}
+	var st unix.Stat_t
+	r := repeat{what: Modified, typ: c.typ, dir: dir, name: name, node: c}
+	if statName(dir.fd, name, &st) != nil {
+		r.what = Removed
+	}
+	q.put(s, r)
+}
+
+func (q *repeats) work(s *Server) {
+	for {
+		select {
+		case <-s.closed.Done():
+			return
+		case <-q.wake:
+		}
+		for r, ok := q.next(); ok; r, ok = q.next() {
+			q.do(s, r)
+		}
+	}
+}
+
+// next takes the first, and gives the second half of a move a moment to come.
+func (q *repeats) next() (repeat, bool) {
+	for waited := false; ; waited = true {
+		q.mu.Lock()
+		n := len(q.list)
+		if n == 0 {
+			q.list = nil
+			q.mu.Unlock()
+			return repeat{}, false
+		}
+		r := q.list[0]
+		if waited || n > 8 || r.cookie == 0 {
+			q.list = q.list[1:]
+			q.mu.Unlock()
+			return r, true
+		}
+		q.mu.Unlock()
+		time.Sleep(pairFor)
+	}
+}
+
+// do has one thing done. The kernel is to ask for the names that come and go.
+func (q *repeats) do(s *Server, r repeat) {
+	if typ := typeAt(r.dir, r.name); r.what == Made && r.typ != unix.S_IFDIR && typ != 0 {
+		r.typ = typ
+	}
+	if r.dir == q.away || r.to == q.away {
+		s.fuse.EntryNotify(rootID, elsewhere)
+	}
+	if r.what == Made || r.typ != unix.S_IFDIR && (r.what == Removed || r.what == Moved) { // to forget a directory is to unmount what is on it
+		s.fuse.EntryNotify(r.dir.id, r.name)
+	}
+	out := Repeat{What: r.what, Type: r.typ, Dir: s.relative(r.dir), Name: r.name}
+	if r.what == Moved {
+		if r.typ != unix.S_IFDIR {
+			s.fuse.EntryNotify(r.to.id, r.toName)
+		}
+		out.ToDir, out.ToName = s.relative(r.to), r.toName
+	}
+	q.now.Store(&r)
+	defer q.now.Store(nil)
+	if err := s.opts.Repeat(out); err != nil && !outrun(err) {
+		q.failed.Do(func() {
+			s.log.Printf("who watches %q inside does not hear of what happens outside: %v", s.opts.Root, err)
+		})
+	}
+}
+
+// typeAt is the type of what has a name; 0 if nothing has.
+func typeAt(dir *node, name string) uint32 {
+	var st unix.Stat_t
+	if dir.fd < 0 || statName(dir.fd, name, &st) != nil {
+		return 0
+	}
+	return st.Mode & unix.S_IFMT
+}
+
+// outrun says whether something else has happened to the name since.
+func outrun(err error) bool {
+	for _, e := range [...]unix.Errno{unix.ENOENT, unix.EEXIST, unix.ENOTDIR, unix.EISDIR, unix.ENOTEMPTY, unix.ESTALE, unix.EBUSY, unix.EINVAL} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *Server) relative(n *node) string {
+	if rel := strings.TrimPrefix(s.nodes.where(n), "/"); rel != "" {
+		return rel
+	}
+	return "."
+}
+
+// repeating is what is being done again, if the request comes from whoever does that.
+func (s *Server) repeating(h *fuse.InHeader) *repeat {
+	if h.Pid != 0 {
+		return nil
+	}
+	return s.repeats.now.Load()
+}
+
+// lookupRepeated answers for a name that is to come or to go; ok is false for others.
+func (s *Server) lookupRepeated(h *fuse.InHeader, name string, out *fuse.EntryOut) (code fuse.Status, ok bool) {
+	r := s.repeating(h)
+	switch {
+	case r == nil:
+		return 0, false
+	case h.NodeId == rootID && name == elsewhere:
+		s.standIn(s.repeats.away, unix.S_IFDIR, out)
+		return fuse.OK, true
+	case h.NodeId == r.dir.id && name == r.name && r.what == Made:
+		return fuse.ENOENT, true
+	case h.NodeId == r.dir.id && name == r.name && (r.what == Removed || r.what == Moved):
+		s.standIn(r.node, r.typ, out)
+		return fuse.OK, true
+	case r.what == Moved && h.NodeId == r.to.id && name == r.toName:
+		if r.instead == nil {
+			return fuse.ENOENT, true
+		}
+		s.standIn(r.instead, r.instead.typ, out)
+		return fuse.OK, true
+	case h.NodeId == r.dir.id && name == r.name:
+		if !s.stillHas(r) || s.lookupLoop(h, r.dir, name, out) != fuse.OK || out.NodeId == 0 {
+			*out = fuse.EntryOut{}
+			s.standIn(r.node, r.typ, out)
+		}
+		return fuse.OK, true
+	}
+	return 0, false
+}
+
+// stillHas says whether a name still leads to what something happened to.
+func (s *Server) stillHas(r *repeat) bool {
+	var st unix.Stat_t
+	if statName(r.dir.fd, r.name, &st) != nil {
+		return false
+	}
+	return r.node == nil || r.node.key.Dev == st.Dev && r.node.key.Ino == st.Ino
+}
+
+// standIn describes what had a name: the object that the kernel knew by it, so that who watches that hears of it, or one that nobody knows.
+func (s *Server) standIn(n *node, typ uint32, out *fuse.EntryOut) {
+	t := &s.nodes
+	t.mu.Lock()
+	if n == nil || t.byID[n.id] != n {
+		n = t.ghost(typ)
+	}
+	n.looks++
+	t.mu.Unlock()
+	out.NodeId = n.id
+	out.Attr = s.standInAttr(n)
+}
+
+// ghost makes a node of what the host does not have. t.mu is held.
+func (t *table) ghost(typ uint32) *node {
+	if typ == 0 {
+		typ = unix.S_IFREG
+	}
+	n := &node{id: t.next, kind: loop, typ: typ, fd: -1, key: loopKey{ghost: t.next}}
+	t.next++
+	t.byID[n.id], t.byKey[n.key] = n, n
+	return n
+}
+
+func (s *Server) standInAttr(n *node) fuse.Attr {
+	return fuse.Attr{Ino: n.id, Mode: n.typ | 0o600, Nlink: 1, Owner: fuse.Owner{Uid: s.opts.Owner.UID, Gid: s.opts.Owner.GID}}
+}
+
+// madeRepeated describes what has got a name: what the host has there now, if it is of that type and may be seen.
+func (s *Server) madeRepeated(h *fuse.InHeader, name string, typ uint32, out *fuse.EntryOut) bool {
+	r := s.repeating(h)
+	if r == nil || r.what != Made || h.NodeId != r.dir.id || name != r.name {
+		return false
+	}
+	if s.lookupLoop(h, r.dir, name, out) == fuse.OK && out.NodeId != 0 {
+		if out.Attr.Mode&unix.S_IFMT == typ {
+			return true
+		}
+		s.Forget(out.NodeId, 1)
+	}
+	*out = fuse.EntryOut{}
+	s.standIn(nil, typ, out)
+	return true
+}
+
+// removedRepeated and movedRepeated say whether a name is one that has gone.
+func (s *Server) removedRepeated(h *fuse.InHeader, name string) bool {
+	r := s.repeating(h)
+	return r != nil && r.what == Removed && h.NodeId == r.dir.id && name == r.name
+}
+
+func (s *Server) movedRepeated(h *fuse.InHeader, name string, to uint64, toName string) bool {
+	r := s.repeating(h)
+	if r == nil || r.what != Moved || h.NodeId != r.dir.id || name != r.name || to != r.to.id || toName != r.toName {
+		return false
+	}
+	if c := r.node; c != nil {
+		s.nodes.moved(c.key, r.to, toName)
+	}
+	return true
+}
+
+// setRepeated says whether attributes are set for those alone who watch.
+func (s *Server) setRepeated(in *fuse.SetAttrIn) bool {
+	r := s.repeating(&in.InHeader)
+	return r != nil && (r.what == Modified || r.what == Attributes) && in.Valid&(fuse.FATTR_SIZE|fuse.FATTR_MODE|fuse.FATTR_UID|fuse.FATTR_GID) == 0
+}
+
+// openRepeated says whether a file is opened for those alone who watch.
+func (s *Server) openRepeated(h *fuse.InHeader) bool {
+	r := s.repeating(h)
+	return r != nil && r.what == Written
+}
