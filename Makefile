@@ -60,7 +60,7 @@ check:
 	GOARCH=arm64 CGO_ENABLED=0 $(GO) build -o /dev/null -ldflags=-E=sbx_helper_start ./helper
 	@for tag in sbx_launch sbx_host; do set -x; $(GO) vet -tags $$tag ./helper; done
 	$(GO) tool staticcheck ./...
-	$(GO) tool staticcheck -tags sbx_testhooks ./broker/internal/cli
+	$(GO) tool staticcheck -tags sbx_testhooks ./broker/internal/cli ./broker/internal/request
 
 bench: all
 	@sh selftest/testdata/bench.sh "$(CURDIR)" "$(GO)"

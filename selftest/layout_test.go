@@ -68,6 +68,8 @@ var mayImport = map[string][]string{
 	"broker/internal/network/nft": {"shared/rtnl"},
 	"broker/internal/resources":   {"broker/internal/host", "shared/plan"},
 
+	"broker/internal/request": {"broker/internal/policy", "broker/internal/host", "broker/internal/planner", "broker/internal/option", "broker/internal/quoting",
+		"broker/internal/resources", "shared/plan"},
 	// commands that need neither settings nor a run of their own, and what prints
 	"broker/internal/command": {"broker/internal/option", "broker/internal/quoting", "broker/client", "broker/internal/control", "broker/internal/watch",
 		"broker/internal/session", "broker/internal/prompt", "broker/internal/host", "broker/internal/launch", "broker/internal/planner",

@@ -13,6 +13,7 @@ import (
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/policy"
 	"sbx/broker/internal/prompt"
+	"sbx/broker/internal/request"
 )
 
 // answerRequest is what `sbx approve` and `sbx deny` are told.
@@ -112,7 +113,7 @@ func (t *term) revoke(root string, names []string) int {
 			kind = policy.KindSocket
 		} else if _, err := policy.ParseHost(strings.TrimPrefix(n, "*.")); err != nil || strings.ContainsAny(n, "/~$") || host.Exists(n) {
 			kind = policy.KindPath
-			if name, err = option.ExpandPath(n, facts.Home, facts.Cwd, t.projectRoot(&request{}, facts)); err != nil {
+			if name, err = option.ExpandPath(n, facts.Home, facts.Cwd, t.projectRoot(&request.Request{}, facts)); err != nil {
 				return t.fail(wrong("--revoke: "+err.Error(), ""))
 			}
 			name = path.Clean(name)

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"io"
 	"net"
 	"os"
@@ -15,6 +14,7 @@ import (
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/idmap"
 	"sbx/broker/internal/planner"
+	"sbx/broker/internal/request"
 	"sbx/broker/internal/resources"
 	"sbx/shared/plan"
 	"sbx/shared/stage"
@@ -22,8 +22,6 @@ import (
 
 const (
 	idsRelay = "ids" // in the session's folder
-	// sharedStore is the one value that --containers takes.
-	sharedStore = "shared"
 )
 
 // containersConf is what an engine is told: there is no service manager and no journal inside, single control groups only where the
@@ -65,7 +63,7 @@ type nestedIDs struct {
 }
 
 // containers lets rootless containers work inside.
-func (t *term) containers(r *run, s settings, in *planner.Input) error {
+func (t *term) containers(r *run, s request.Settings, in *planner.Input) error {
 	if !s.Features.Containers {
 		return nil
 	}
@@ -79,12 +77,12 @@ func (t *term) containers(r *run, s settings, in *planner.Input) error {
 		return refuse("this host gives no user namespaces", "sbx doctor says how they can be had")
 	case !in.Facts.Fuse:
 		return refuse("/dev/fuse cannot be opened, so the project would not be guarded against root of a namespace inside", "as root: chmod 0666 /dev/fuse")
-	case len(r.only) > 0:
+	case len(r.Only) > 0:
 		return refuse("what is in an image can be executed, which --only forbids", "leave one of the two out")
 	case r.engine == engineNotify:
 		return refuse("the gate that looks at system calls does not know the mounts of a container", "leave out --gate notify, or use --static")
 	}
-	c := &planner.Containers{Store: absolute(t.Env, "XDG_DATA_HOME", in.Facts.Home+"/.local/share") + "/containers", Shared: s.Features.ContainersShared}
+	c := &planner.Containers{Store: request.Absolute(t.Env, "XDG_DATA_HOME", in.Facts.Home+"/.local/share") + "/containers", Shared: s.Features.ContainersShared}
 	if c.Shared {
 		if err := planner.CheckStore(in.FS, c.Store); err != nil {
 			return err
@@ -115,7 +113,7 @@ func (t *term) containers(r *run, s settings, in *planner.Input) error {
 		}
 		r.nested = &nestedIDs{ids: ids, facts: in.Facts, ready: make(chan struct{})}
 		in.Grants = append(in.Grants, planner.Grant{Path: idmap.Socket, Source: idsRelay, Mode: planner.Write, Explicit: true, Socket: true, Why: "--containers"})
-		r.relays.add("containers", idmap.Socket, s.origin("features.containers"))
+		r.relays.add("containers", idmap.Socket, s.Origin("features.containers"))
 		r.relays.list = append(r.relays.list, relay{name: idsRelay, serve: func(l *net.UnixListener, _ *asking, _ refuser) { idmap.Server{Write: r.nested.write}.Serve(l) }})
 	}
 	in.Env = append(in.Env, "CONTAINERS_CONF="+planner.ContainersConfInside)
@@ -266,17 +264,4 @@ func Stand(args []string, stderr io.Writer) (status int, ok bool) {
 		return 0, false
 	}
 	return idmap.Client(args, stderr), true
-}
-
-// setContainers reads --containers and --containers=shared.
-func (r *request) setContainers(v string) error {
-	r.containers = true
-	switch v {
-	case "":
-	case sharedStore:
-		r.containersShared = true
-	default:
-		return errors.New("takes nothing or shared")
-	}
-	return nil
 }

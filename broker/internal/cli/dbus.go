@@ -23,30 +23,6 @@ var busRules = [...]string{
 	"--broadcast=org.freedesktop.Notifications=org.freedesktop.Notifications.*@/org/freedesktop/Notifications",
 }
 
-// busRefused are services through which programs are started outside of the sandbox, or secrets can be had.
-var busRefused = [...]string{"org.freedesktop.DBus", "org.freedesktop.systemd1", "org.freedesktop.Flatpak", "org.freedesktop.portal", "org.freedesktop.impl.portal", "org.freedesktop.secrets", "org.gnome.Shell", "org.gnome.keyring",
-	"org.gnome.Terminal", "org.kde.kwalletd5", "org.kde.kwalletd6", "org.kde.KWin", "org.kde.plasmashell", "org.kde.klauncher", "org.freedesktop.PackageKit", "org.freedesktop.login1", "org.freedesktop.PolicyKit1", "org.freedesktop.machine1"}
-
-// setDBus reads --dbus and --dbus=NAME,...
-func (r *request) setDBus(v string) error {
-	r.dbus = true
-	for _, n := range strings.Split(v, ",") {
-		if n == "" {
-			continue
-		}
-		if strings.Trim(n, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.") != "" || !strings.Contains(n, ".") || strings.HasPrefix(n, ".") {
-			return fmt.Errorf("%s is not the name of a service such as org.example.Service", quote(n))
-		}
-		for _, no := range busRefused {
-			if n == no || strings.HasPrefix(n, no+".") {
-				return fmt.Errorf("%s starts programs outside the sandbox or holds secrets, so nothing inside may talk to it", n)
-			}
-		}
-		r.busNames = append(r.busNames, n)
-	}
-	return nil
-}
-
 // busRelay is the session bus behind xdg-dbus-proxy, the filter that Flatpak uses.
 func (t *term) busRelay(r *run, from program.Source) (relay, error) {
 	address := host.Lookup(t.Env, "DBUS_SESSION_BUS_ADDRESS")
@@ -62,7 +38,7 @@ func (t *term) busRelay(r *run, from program.Source) (relay, error) {
 		return relay{}, &planner.Refusal{What: "--dbus: finding the filter of the bus", Err: err, Hint: "install the package xdg-dbus-proxy; sbx never passes the bus on unfiltered"}
 	}
 	return relay{name: busRelay, spawn: func(socket string) (func(), error) {
-		return spawnBus(proxy, address, socket, r.busNames)
+		return spawnBus(proxy, address, socket, r.BusNames)
 	}}, nil
 }
 

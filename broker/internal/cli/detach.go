@@ -17,6 +17,7 @@ import (
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/program"
+	"sbx/broker/internal/request"
 	"sbx/broker/internal/session"
 	"sbx/shared/stage"
 )
@@ -29,7 +30,7 @@ const detachedCommand = "run-detached"
 const fdStarter = 3
 
 // detach starts a broker that outlives this process and prints its session once the sandbox stands.
-func (t *term) detach(r *request, args []string) int {
+func (t *term) detach(r *request.Request, args []string) int {
 	t.early.End() // the sandbox is the other process's
 	t.early = nil
 	read, write, err := os.Pipe()
@@ -48,7 +49,7 @@ func (t *term) detach(r *request, args []string) int {
 	write.Close()
 	b, _ := io.ReadAll(read)
 	if sid, ok := strings.CutSuffix(string(b), "\n"); ok {
-		if r.json {
+		if r.JSON {
 			t.print(command.Encode(struct {
 				SID string `json:"sid"`
 				PID int    `json:"pid"`
@@ -76,18 +77,18 @@ func cmdRunDetached(t *term, args []string) int {
 	}
 	unix.CloseOnExec(fdStarter)
 	t.early = stage.Entered()
-	var q request
-	rest, err := q.parse(args)
+	var q request.Request
+	rest, err := q.Parse(args)
 	if err != nil {
 		return t.fail(err)
 	}
-	if err := q.onlyStatic(); err != nil {
+	if err := q.OnlyStatic(); err != nil {
 		return t.fail(err)
 	}
-	q.argv = rest
+	q.Argv = rest
 	r := newRun(q)
 	r.detached, r.idle = true, len(rest) == 0
-	if r.idle && r.asPID1 {
+	if r.idle && r.AsPID1 {
 		return t.fail(wrong("--as-pid-1 needs a command", ""))
 	}
 	t.Messages, t.Std = t.Std[2], [3]*os.File{}

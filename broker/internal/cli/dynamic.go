@@ -28,6 +28,7 @@ import (
 	"sbx/broker/internal/policy"
 	"sbx/broker/internal/program"
 	"sbx/broker/internal/prompt"
+	"sbx/broker/internal/request"
 	"sbx/broker/internal/session"
 	"sbx/shared/plan"
 )
@@ -36,7 +37,7 @@ import (
 type asking struct {
 	t       *term
 	r       *run
-	cfg     settings
+	cfg     request.Settings
 	in      *planner.Input
 	rules   *rules
 	mode    prompt.Mode
@@ -63,15 +64,15 @@ type asking struct {
 }
 
 // asking prepares what a dynamic session needs. Nothing that can wait is done here: it lies in the way of the start.
-func (t *term) asking(r *run, cfg settings, in *planner.Input) (*asking, error) {
-	if r.mode != "dynamic" && r.learn != "" {
+func (t *term) asking(r *run, cfg request.Settings, in *planner.Input) (*asking, error) {
+	if r.mode != "dynamic" && r.Learn != "" {
 		return nil, &planner.Refusal{What: "--learn needs dynamic mode, which this host or its configuration does not give"}
 	}
 	if r.mode != "dynamic" {
 		return nil, nil
 	}
 	if cfg.Sandbox.Gate == engineFiles && r.engine != engineFiles {
-		return nil, &planner.Refusal{What: "sandbox.gate = gatefs (" + cfg.origin("sandbox.gate") + ") is not to be had: a root cannot be served through FUSE", Hint: "sbx doctor says what this host offers"}
+		return nil, &planner.Refusal{What: "sandbox.gate = gatefs (" + cfg.Origin("sandbox.gate") + ") is not to be had: a root cannot be served through FUSE", Hint: "sbx doctor says what this host offers"}
 	}
 	mode, err := prompt.ParseMode(cfg.Sandbox.Prompt)
 	if err != nil {
@@ -79,7 +80,7 @@ func (t *term) asking(r *run, cfg settings, in *planner.Input) (*asking, error) 
 	}
 	a := &asking{t: t, r: r, cfg: cfg, in: in, mode: mode, onTerminal: t.findTerminal(mode), names: newNameGate(in)}
 	src := t.sources(in.Facts, cfg.Vars.Project)
-	a.rules = &rules{src: src, cfg: cfg, extra: socketRules(in), learn: r.learn != ""}
+	a.rules = &rules{src: src, cfg: cfg, extra: socketRules(in), learn: r.Learn != ""}
 	if r.engine == engineFiles {
 		a.files = newFileGate(a)
 	} else {
@@ -113,7 +114,7 @@ func (a *asking) start(s *session.Session, p *plan.Plan, sealed planner.Sealed, 
 		Prompt: prompt.Options{SID: s.ID, Home: facts.Home, Mode: a.mode, Timeout: a.cfg.Sandbox.PromptTimeout, MaxOpen: a.cfg.Sandbox.Questions,
 			HookCommand: a.cfg.Sandbox.PromptCommand, HookEnv: a.t.hookEnv(a.cfg, a.in), HookFailed: a.hookFailed(), Notify: a.told, Look: a.look}})
 	a.svc.meter.gate = a.requests
-	if a.report.home = facts.Home; a.r.verbose && !a.r.json {
+	if a.report.home = facts.Home; a.r.Verbose && !a.r.JSON {
 		a.report.live = a.t.warn
 	}
 	a.arb.Observe(a.report.observe)
@@ -128,7 +129,7 @@ func (a *asking) start(s *session.Session, p *plan.Plan, sealed planner.Sealed, 
 		return &planner.Refusal{What: "making the session's socket", Err: err, Hint: "sbx watch and sbx approve reach the session through it; run with --static to do without"}
 	}
 	a.askWithoutPty()
-	if a.onTerminal != nil && !a.r.quiet && launch.HasTerminal([3]*os.File{nil, nil, a.t.Std[2]}) {
+	if a.onTerminal != nil && !a.r.Quiet && launch.HasTerminal([3]*os.File{nil, nil, a.t.Std[2]}) {
 		a.t.note("sbx: true questions here begin with [" + a.onTerminal.word + "]\n")
 	}
 	return nil
@@ -168,7 +169,7 @@ func (a *asking) openLog(s *session.Session, planHash string, begin time.Time) (
 }
 
 // mode says how this session treats what is not granted.
-func mode(cfg settings, facts host.Facts) string {
+func mode(cfg request.Settings, facts host.Facts) string {
 	if cfg.Sandbox.Mode == "dynamic" && facts.Since(5, 19) && (!facts.Reported || facts.Fuse && cfg.Sandbox.Gate != engineNotify) {
 		return "dynamic"
 	}
@@ -283,7 +284,7 @@ func (a *asking) told(ev prompt.Event) {
 	if a.server != nil {
 		a.server.Notify(ev)
 	}
-	if a.r.quiet || a.onTerminal.shows() {
+	if a.r.Quiet || a.onTerminal.shows() {
 		return
 	}
 	switch ev.Kind {

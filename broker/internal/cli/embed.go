@@ -9,6 +9,7 @@ import (
 	"sbx/broker/internal/launch"
 	"sbx/broker/internal/option"
 	"sbx/broker/internal/planner"
+	"sbx/broker/internal/request"
 	"sbx/shared/stage"
 )
 
@@ -50,19 +51,19 @@ func (f *Failure) IsUnavailable() bool { return errors.Is(f.Err, launch.ErrUnava
 // Run is sbx run in another program's process. The error is a *Failure.
 func (e Embedded) Run(ctx context.Context) (launch.Result, error) {
 	t := &term{Term: command.Term{Env: e.Env, Std: e.Stdio, Messages: e.Messages}, host: ctx}
-	r := &request{}
-	rest, err := r.parse(e.Options)
-	if err == option.ErrHelp || err == nil && (len(rest) > 0 || len(e.Argv) == 0 || r.dryRun || r.detach || r.noSandbox) {
+	r := &request.Request{}
+	rest, err := r.Parse(e.Options)
+	if err == option.ErrHelp || err == nil && (len(rest) > 0 || len(e.Argv) == 0 || r.DryRun || r.Detach || r.NoSandbox) {
 		err = wrong("an embedded run takes options of sbx run that run something in a sandbox, and a program", "")
 	}
 	if err == nil {
-		err = r.onlyStatic()
+		err = r.OnlyStatic()
 	}
 	if err != nil {
 		t.fail(err)
 		return launch.Result{}, t.failure
 	}
-	r.argv = e.Argv
+	r.Argv = e.Argv
 	status := t.runArgv(*r)
 	if t.failure != nil {
 		return launch.Result{Status: status}, t.failure

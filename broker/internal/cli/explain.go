@@ -12,6 +12,7 @@ import (
 	"sbx/broker/internal/policy"
 	"sbx/broker/internal/prompt"
 	"sbx/broker/internal/quoting"
+	"sbx/broker/internal/request"
 	"sbx/broker/internal/secrets"
 	"sbx/shared/plan"
 )
@@ -33,7 +34,7 @@ type answerRow struct {
 
 // explainer has what a run from here would have.
 type explainer struct {
-	s      settings
+	s      request.Settings
 	in     *planner.Input
 	plan   *plan.Plan
 	env    decide.Env
@@ -43,14 +44,14 @@ type explainer struct {
 }
 
 // explainer computes the plan of a run with the options of r, without making anything.
-func (t *term) explainer(r *request, facts host.Facts, now time.Time) (*explainer, error) {
+func (t *term) explainer(r *request.Request, facts host.Facts, now time.Time) (*explainer, error) {
 	x, err := t.explainerIn(*r, facts, now)
 	if err == nil {
 		return x, nil
 	}
 	// From a place where nothing can be run, such as the home directory, the layers still can be named.
 	elsewhere := *r
-	elsewhere.workdir = "/usr"
+	elsewhere.Workdir = "/usr"
 	y, other := t.explainerIn(elsewhere, facts, now)
 	if other != nil {
 		return nil, err
@@ -59,7 +60,7 @@ func (t *term) explainer(r *request, facts host.Facts, now time.Time) (*explaine
 	return y, nil
 }
 
-func (t *term) explainerIn(q request, facts host.Facts, now time.Time) (*explainer, error) {
+func (t *term) explainerIn(q request.Request, facts host.Facts, now time.Time) (*explainer, error) {
 	s, err := t.settings(&q, facts, t.projectRoot(&q, facts))
 	if err != nil {
 		return nil, err
@@ -84,7 +85,7 @@ func (x *explainer) refresh(now time.Time) error {
 	if err != nil {
 		return err
 	}
-	store := x.s.layers.Policy.With(policy.ScopeSession, socketRules(x.in)...)
+	store := x.s.Layers.Policy.With(policy.ScopeSession, socketRules(x.in)...)
 	x.env = decide.Env{Policy: store.Match, Restricts: store.Restricts, Hidden: x.s.Concealed(), Asks: x.s.Asks(), Now: now, Static: x.static}
 	x.env.NoPrompt, x.env.Unasked = promptEnv(mode, true, x.s.Sandbox.PromptCommand != "")
 	switch reach, hosts := x.s.Reach(); reach {

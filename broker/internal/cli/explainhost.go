@@ -11,6 +11,7 @@ import (
 	"sbx/broker/internal/network"
 	"sbx/broker/internal/policy"
 	"sbx/broker/internal/quoting"
+	"sbx/broker/internal/request"
 )
 
 // socket explains connecting to a socket of the host.
@@ -28,7 +29,7 @@ func (x *explainer) socket(p, canon string) answerRow {
 		row.Decision, row.Layer, row.Reason, row.Rule = "deny", "socket", h.Reason, h.Pattern
 		row.from(h.Origin)
 		if h.OrgOnly {
-			row.Change = `only the organisation can: [[rule]] socket = "` + policy.EscapePath(canon) + `" decision = "allow" in ` + orgDir + "/policy.toml"
+			row.Change = `only the organisation can: [[rule]] socket = "` + policy.EscapePath(canon) + `" decision = "allow" in ` + request.OrgDir + "/policy.toml"
 			return row
 		}
 		row.Change, row.Once = "sbx policy add allow --kind socket "+quoting.Shell(policy.EscapePath(canon)), "sbx run --socket "+quoting.Shell(canon)

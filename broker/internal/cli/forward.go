@@ -2,17 +2,18 @@ package cli
 
 import (
 	"sbx/audit"
+	"sbx/broker/internal/request"
 )
 
 // forward is where copies of audit records go besides the log; nil for nowhere.
-func (t *term) forward(s settings) func([]byte) {
+func (t *term) forward(s request.Settings) func([]byte) {
 	kind := s.Audit.Forward
 	if kind == "none" || kind == "" {
 		return nil
 	}
 	f, err := audit.NewForwarder(kind, "")
 	if err != nil {
-		t.warn(err.Error() + " (audit.forward, " + s.origin("audit.forward") + ")")
+		t.warn(err.Error() + " (audit.forward, " + s.Origin("audit.forward") + ")")
 		return nil
 	}
 	return f.Send

@@ -15,6 +15,7 @@ import (
 	"sbx/broker/internal/gate/gatefs"
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/policy"
+	"sbx/broker/internal/request"
 	"sbx/shared/plan"
 	"sbx/shared/stage"
 )
@@ -40,7 +41,7 @@ const (
 )
 
 // engine chooses who notices an access that is not granted.
-func engine(r *run, cfg settings, facts host.Facts) string {
+func engine(r *run, cfg request.Settings, facts host.Facts) string {
 	switch {
 	case r.mode != "dynamic":
 		return ""

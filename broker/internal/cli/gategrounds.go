@@ -154,7 +154,7 @@ func (g *grounds) tooLate(m *plan.Mount) {
 		if a == policy.Write && m.Access != plan.ReadWrite {
 			break
 		}
-		if g.a.arb.Restricts(p, a) && !g.a.cfg.layers.Policy.Restricts(p, a, time.Now()) {
+		if g.a.arb.Restricts(p, a) && !g.a.cfg.Layers.Policy.Restricts(p, a, time.Now()) {
 			g.withdrawn[p] = true
 			g.a.t.warn("a rule has been added that refuses something in " + plan.Bytes(p).Quote() + ", which this session was started with: it acts there from the next run on")
 			return

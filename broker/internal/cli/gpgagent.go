@@ -13,6 +13,7 @@ import (
 
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/planner"
+	"sbx/broker/internal/request"
 )
 
 const (
@@ -21,7 +22,7 @@ const (
 )
 
 // gpgAgent grants the socket that a GnuPG agent has for others: it signs and decrypts, and neither tells nor changes keys.
-func (t *term) gpgAgent(r *run, s settings, in *planner.Input) error {
+func (t *term) gpgAgent(r *run, s request.Settings, in *planner.Input) error {
 	var found string
 	places := t.gpgSockets(in.Facts)
 	for _, p := range places {
@@ -40,7 +41,7 @@ func (t *term) gpgAgent(r *run, s settings, in *planner.Input) error {
 	for _, p := range [...]string{gpgHome + "/S.gpg-agent", "/run/user/" + strconv.Itoa(int(in.Facts.UID)) + "/gnupg/S.gpg-agent.extra"} {
 		in.Grants = append(in.Grants, planner.Grant{Path: p, Source: gpgRelay, Mode: planner.Write, Explicit: true, Socket: true, Why: "--gpg-agent"})
 	}
-	r.relays.add("gpg-agent", gpgHome+"/S.gpg-agent", s.origin("features.gpg_agent"))
+	r.relays.add("gpg-agent", gpgHome+"/S.gpg-agent", s.Origin("features.gpg_agent"))
 	r.relays.list = append(r.relays.list, relay{name: gpgRelay, of: "the GnuPG agent", serve: func(l *net.UnixListener, _ *asking, _ refuser) { lead(l, found) }})
 	return nil
 }

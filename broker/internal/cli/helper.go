@@ -43,14 +43,14 @@ func (t *term) instead(r *run, err error) error {
 // process has shown that nothing else will do. For --dry-run, which clones nothing, the smallest sandbox is tried.
 func (t *term) helperAtOnce(r *run) {
 	err := launch.Unavailable(stage.EntryFault())
-	if r.helper != nil || r.noSuid || err == nil && !r.dryRun {
+	if r.helper != nil || r.NoSuid || err == nil && !r.DryRun {
 		return
 	}
 	file, setuid, none := launch.FindHelper()
 	if none != nil || !setuid {
 		return
 	}
-	if r.dryRun {
+	if r.DryRun {
 		err = t.tryNative()
 	}
 	if errors.Is(err, launch.ErrUnavailable) {
@@ -81,7 +81,7 @@ func (t *term) helper(r *run, cause error) (*launch.Helper, error) {
 	switch {
 	case err != nil:
 		return nil, noHelper(cause, err.Error())
-	case r.noSuid: // whatever it is installed as, the kernel gives it nothing then
+	case r.NoSuid: // whatever it is installed as, the kernel gives it nothing then
 		return nil, noHelper(cause, "with --no-suid "+file+" runs with no_new_privs set, which leaves it no privilege ("+launch.Powerless(file).Error()+")")
 	case setuid:
 		return &launch.Helper{Path: file}, nil

@@ -13,15 +13,16 @@ import (
 	"sbx/broker/internal/option"
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/policy"
+	"sbx/broker/internal/request"
 	"sbx/seccompbpf"
 	"sbx/shared/plan"
 )
 
 // input turns the request, the configuration and the facts into what planner.Build takes.
-func (t *term) input(r *run, s settings, facts host.Facts) (*planner.Input, error) {
-	in := &planner.Input{Argv: r.argv, Facts: facts, FS: host.NewCache(), Hostname: r.hostname, AsPID1: r.asPID1, Idle: r.idle, Profile: s.Profile.Name,
+func (t *term) input(r *run, s request.Settings, facts host.Facts) (*planner.Input, error) {
+	in := &planner.Input{Argv: r.argv, Facts: facts, FS: host.NewCache(), Hostname: r.Hostname, AsPID1: r.AsPID1, Idle: r.idle, Profile: s.Profile.Name,
 		Grants: make([]planner.Grant, 0, 64), Hides: make([]planner.Hide, 0, 128),
-		TimeOffset: int64(r.timeOffset.Seconds()), MapRoot: !s.Sandbox.NonRootUser, NoSymFollow: s.FS.NoSymFollow}
+		TimeOffset: int64(r.TimeOffset.Seconds()), MapRoot: !s.Sandbox.NonRootUser, NoSymFollow: s.FS.NoSymFollow}
 	if in.Hostname == "" {
 		in.Hostname = s.Sandbox.Hostname
 	}
@@ -50,7 +51,7 @@ func (t *term) input(r *run, s settings, facts host.Facts) (*planner.Input, erro
 		return nil, err
 	}
 	in.Limits = limits(processLimit(s.Limits.Pids))
-	in.Env = environment(t.Env, &r.request, s.Env, facts)
+	in.Env = request.Environment(t.Env, &r.Request, s.Env, facts)
 	if err := t.sockets(r, s, in); err != nil {
 		return nil, err
 	}
@@ -90,7 +91,7 @@ func (t *term) input(r *run, s settings, facts host.Facts) (*planner.Input, erro
 	}
 	in.Agent = r.engine == engineNotify && !in.Direct
 	in.Refer(t.gitSettings(facts.Home))
-	switchOff(r.hooks, t, in)
+	switchOff(r.Hooks, t, in)
 	return in, nil
 }
 
@@ -107,9 +108,9 @@ func (t *term) gitSettings(home string) []string {
 }
 
 // project finds the directory that the program works in, and the project it belongs to.
-func (t *term) project(r *run, s settings, in *planner.Input) error {
+func (t *term) project(r *run, s request.Settings, in *planner.Input) error {
 	dir := in.Facts.Cwd
-	explicit := r.workdir
+	explicit := r.Workdir
 	if explicit == "" {
 		explicit = s.Sandbox.Workdir
 	}
@@ -156,7 +157,7 @@ func ownPlace(dir string) bool {
 }
 
 // grants collects what the profile, the files and the command line show, in this order.
-func (t *term) grants(r *run, s settings, in *planner.Input) error {
+func (t *term) grants(r *run, s request.Settings, in *planner.Input) error {
 	p, base := s.Profile, planner.ProfileWhy+s.Profile.Name
 	add := func(list []string, mode planner.Mode, why string, optional bool) error {
 		for _, e := range list {
@@ -169,7 +170,7 @@ func (t *term) grants(r *run, s settings, in *planner.Input) error {
 				if why := unsuitable(name, in.Facts.Home); why != "" {
 					return &planner.Refusal{What: "the project directory would be " + why, Hint: "cd into a project, or pass --workdir DIR"}
 				}
-				if r.ephemeral {
+				if r.Ephemeral {
 					g.Mode, g.Why = planner.Overlay, "--ephemeral"
 				}
 			}
@@ -179,7 +180,7 @@ func (t *term) grants(r *run, s settings, in *planner.Input) error {
 	}
 	orProfile := func(own, prof []string, key string) ([]string, string) {
 		if own != nil {
-			return own, s.origin(key)
+			return own, s.Origin(key)
 		}
 		return prof, base
 	}
@@ -191,7 +192,7 @@ func (t *term) grants(r *run, s settings, in *planner.Input) error {
 		mode planner.Mode
 		why  string
 		opt  bool
-	}{{p.ReadOnly, planner.Read, base, true}, {s.FS.ReadOnly, planner.Read, s.origin("fs.read_only"), false}, {overlay, planner.Overlay, ofrom, false}, {tmpfs, planner.Scratch, tfrom, false}, {writable, planner.Write, wfrom, false}} {
+	}{{p.ReadOnly, planner.Read, base, true}, {s.FS.ReadOnly, planner.Read, s.Origin("fs.read_only"), false}, {overlay, planner.Overlay, ofrom, false}, {tmpfs, planner.Scratch, tfrom, false}, {writable, planner.Write, wfrom, false}} {
 		if err := add(x.list, x.mode, x.why, x.opt); err != nil {
 			return err
 		}
@@ -199,7 +200,7 @@ func (t *term) grants(r *run, s settings, in *planner.Input) error {
 	if dir := gitDir(in.FS, in.Project); dir != "" {
 		in.GitDir = dir
 		g := planner.Grant{Path: dir, Mode: planner.Write, Why: changes.Repository}
-		if r.ephemeral {
+		if r.Ephemeral {
 			g.Mode = planner.Overlay
 		}
 		in.Grants = append(in.Grants, g)
@@ -209,26 +210,26 @@ func (t *term) grants(r *run, s settings, in *planner.Input) error {
 
 func (t *term) requestGrants(r *run, in *planner.Input) error {
 	home, cwd := in.Facts.Home, in.Facts.Cwd
-	for _, o := range r.paths {
-		name, optional := strings.CutSuffix(o.path, "?")
+	for _, o := range r.Paths {
+		name, optional := strings.CutSuffix(o.Path, "?")
 		p, err := option.ExpandPath(name, home, cwd, in.Project)
 		if err != nil {
-			return fmt.Errorf("%s: %w", o.flag, err)
+			return fmt.Errorf("%s: %w", o.Flag, err)
 		}
-		if o.mode == planner.Write {
+		if o.Mode == planner.Write {
 			if canon, _, _, err := host.Resolve(in.FS, p); err == nil && canon != "/" {
 				if why := unsuitable(canon, home); why != "" {
-					return &planner.Refusal{What: fmt.Sprintf("%s %s is %s", o.flag, quote(o.path), why), Hint: "name the directories below it that the program should write"}
+					return &planner.Refusal{What: fmt.Sprintf("%s %s is %s", o.Flag, quote(o.Path), why), Hint: "name the directories below it that the program should write"}
 				}
 			}
 		}
-		in.Grants = append(in.Grants, planner.Grant{Path: p, Mode: o.mode, Optional: optional, Explicit: true, Why: o.flag})
+		in.Grants = append(in.Grants, planner.Grant{Path: p, Mode: o.Mode, Optional: optional, Explicit: true, Why: o.Flag})
 	}
 	return nil
 }
 
 // hides collects what does not exist inside, whatever is granted around it.
-func (t *term) hides(r *run, s settings, in *planner.Input) error {
+func (t *term) hides(r *run, s request.Settings, in *planner.Input) error {
 	var add func(pattern string, secret bool, why string)
 	add = func(pattern string, secret bool, why string) {
 		p := pattern
@@ -265,19 +266,19 @@ func (t *term) hides(r *run, s settings, in *planner.Input) error {
 		add(h, true, "profile "+s.Profile.Name)
 	}
 	for _, h := range s.FS.Secrets {
-		add(h, true, s.origin("fs.secrets"))
+		add(h, true, s.Origin("fs.secrets"))
 	}
 	for _, h := range s.Profile.Hidden {
 		add(h, false, "profile "+s.Profile.Name)
 	}
 	for _, h := range s.FS.Hidden {
-		add(h, false, s.origin("fs.hidden"))
+		add(h, false, s.Origin("fs.hidden"))
 	}
 	for _, l := range []struct {
 		list   []string
 		secret bool
 		flag   string
-	}{{r.hide, false, "--hide"}, {r.secret, true, "--secret"}} {
+	}{{r.Hide, false, "--hide"}, {r.Secret, true, "--secret"}} {
 		for _, h := range l.list {
 			p, err := option.ExpandPath(h, in.Facts.Home, in.Facts.Cwd, in.Project)
 			if err != nil {
@@ -306,7 +307,7 @@ func hideSockets(in *planner.Input) {
 }
 
 // caches adds the places where tools keep what they can make again. The strict profile has none.
-func (t *term) caches(s settings, in *planner.Input) {
+func (t *term) caches(s request.Settings, in *planner.Input) {
 	home := in.Facts.Home
 	if home == "" || len(s.Profile.Overlay) == 0 {
 		return

@@ -11,7 +11,7 @@ import (
 
 // sayKept says after a run with --keep how to go on.
 func (t *term) sayKept(r *run, sid, dir string, p *plan.Plan) {
-	if !r.keep {
+	if !r.Keep {
 		return
 	}
 	layers, err := changes.Layers(p, dir, false)

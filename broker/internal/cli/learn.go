@@ -16,6 +16,7 @@ import (
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/policy"
 	"sbx/broker/internal/quoting"
+	"sbx/broker/internal/request"
 )
 
 // notWritten is the reason of what is refused while learning: what is read cannot hurt the host, what is written could.
@@ -33,16 +34,9 @@ type lessons struct {
 	name string
 }
 
-// forLearning makes the request that of a run which allows, asks nobody, and throws away what is written.
-func (r *request) forLearning() {
-	if r.learn != "" {
-		r.mode, r.prompt, r.ephemeral = "dynamic", "allow", true
-	}
-}
-
 // lessons opens the file that the policy is to be written to. It must not exist: a policy is not overwritten.
-func (t *term) lessons(r *run, s settings) (*lessons, error) {
-	if r.learn == "" {
+func (t *term) lessons(r *run, s request.Settings) (*lessons, error) {
+	if r.Learn == "" {
 		return nil, nil
 	}
 	if s.Sandbox.Prompt != "allow" || s.Sandbox.Mode != "dynamic" {
@@ -53,14 +47,14 @@ func (t *term) lessons(r *run, s settings) (*lessons, error) {
 		}
 		return nil, &planner.Refusal{What: "--learn cannot be combined with another --mode or --prompt"}
 	}
-	f, err := os.OpenFile(r.learn, os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	f, err := os.OpenFile(r.Learn, os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 	if errors.Is(err, os.ErrExist) {
-		return nil, &planner.Refusal{What: "--learn " + quote(r.learn) + " exists already", Hint: "name a new file; sbx policy diff compares two"}
+		return nil, &planner.Refusal{What: "--learn " + quote(r.Learn) + " exists already", Hint: "name a new file; sbx policy diff compares two"}
 	}
 	if err != nil {
-		return nil, &planner.Refusal{What: "--learn " + quote(r.learn), Err: err}
+		return nil, &planner.Refusal{What: "--learn " + quote(r.Learn), Err: err}
 	}
-	return &lessons{seen: map[learn.Access]bool{}, file: f, name: r.learn}, nil
+	return &lessons{seen: map[learn.Access]bool{}, file: f, name: r.Learn}, nil
 }
 
 // note takes in one settled access.
@@ -135,7 +129,7 @@ func (l *lessons) finish(t *term, r *run, vars policy.Vars) error {
 	if err = errors.Join(err, l.file.Sync(), l.file.Close()); err != nil {
 		return fmt.Errorf("writing %s: %w", quote(l.name), err)
 	}
-	if !r.quiet {
+	if !r.Quiet {
 		t.warn(fmt.Sprintf("learned %d rules: read %s, then sbx policy import policy %s", len(rules), quote(l.name), quoting.Shell(l.name)))
 		if l.full {
 			t.warn("the program accessed more than could be remembered; the policy is not complete")

@@ -5,13 +5,14 @@ import (
 
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/planner"
+	"sbx/broker/internal/request"
 )
 
 // machines grants what virtual machines want: QEMU itself is an ordinary program, whose user-mode network reaches what the
 // session's does. What it needs are the images, and for speed the one device that is never there by itself.
-func (t *term) machines(r *run, s settings, in *planner.Input) error {
+func (t *term) machines(r *run, s request.Settings, in *planner.Input) error {
 	if s.Features.VM {
-		data := absolute(t.Env, "XDG_DATA_HOME", in.Facts.Home+"/.local/share")
+		data := request.Absolute(t.Env, "XDG_DATA_HOME", in.Facts.Home+"/.local/share")
 		for _, d := range [...]string{data + "/libvirt/images", data + "/gnome-boxes/images", data + "/images", "/var/lib/libvirt/images"} {
 			in.Grants = append(in.Grants, planner.Grant{Path: d, Mode: planner.Read, Optional: true, NoExec: true, Why: "--vm"})
 		}
@@ -26,8 +27,8 @@ func (t *term) machines(r *run, s settings, in *planner.Input) error {
 		return &planner.Refusal{What: "--allow-kvm: you may not open /dev/kvm", Hint: "ask for membership of the group kvm, or leave the option out"}
 	}
 	in.KVM = true
-	if !r.quiet {
-		t.warn("/dev/kvm is shown (" + s.origin("features.kvm") + "): a program that makes virtual machines reaches far more of the kernel than others")
+	if !r.Quiet {
+		t.warn("/dev/kvm is shown (" + s.Origin("features.kvm") + "): a program that makes virtual machines reaches far more of the kernel than others")
 	}
 	return nil
 }

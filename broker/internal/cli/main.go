@@ -10,6 +10,7 @@ import (
 	"sbx/broker/internal/idmap"
 	"sbx/broker/internal/launch"
 	"sbx/broker/internal/option"
+	"sbx/broker/internal/request"
 	"sbx/shared/stage"
 )
 
@@ -74,7 +75,7 @@ func Main(args, env []string, std [3]*os.File) int {
 
 // profiles are the names of the configuration's own profiles.
 func (t *term) profiles() []string {
-	r := &request{}
+	r := &request.Request{}
 	facts := host.Read(t.Env)
 	s, err := t.settings(r, facts, t.projectRoot(r, facts))
 	if err != nil {

@@ -26,6 +26,7 @@ import (
 	"sbx/broker/internal/network"
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/policy"
+	"sbx/broker/internal/request"
 	"sbx/broker/internal/session"
 	"sbx/shared/plan"
 	"sbx/shared/stage"
@@ -52,7 +53,7 @@ type outlet struct {
 }
 
 // network reads from the configuration what is to be reachable, and says so in the input. Nothing is started.
-func (t *term) network(r *run, s settings, in *planner.Input) (*outlet, error) {
+func (t *term) network(r *run, s request.Settings, in *planner.Input) (*outlet, error) {
 	reach, hosts := s.Reach()
 	n := s.Network
 	// Asked for with nothing listed: a session that asks can ask about everything.
@@ -74,7 +75,7 @@ func (t *term) network(r *run, s settings, in *planner.Input) (*outlet, error) {
 		}
 	}
 	// Both words on the command line: everything public, and beyond it what is named.
-	if reach == policy.SomeHosts && r.allowNetwork && s.Network.Allow && len(hosts) == len(r.allowHosts) {
+	if reach == policy.SomeHosts && r.AllowNetwork && s.Network.Allow && len(hosts) == len(r.AllowHosts) {
 		reach = policy.AllHosts
 	}
 	o := &outlet{t: t, r: r, made: make(chan struct{}), stop: make(chan struct{})}
@@ -111,15 +112,15 @@ func (t *term) network(r *run, s settings, in *planner.Input) (*outlet, error) {
 		in.Losses = append(in.Losses, planner.Loss{What: "ping", Why: "this host gives you no sockets for it, by which alone echo requests could leave, so they are refused", Fix: noPingFix})
 	}
 	now := time.Now()
-	for _, rule := range s.layers.Policy.Rules() {
-		if rule.Kind == policy.KindHost && rule.Decision == policy.Allow && (rule.Expires.IsZero() || now.Before(rule.Expires)) && (rule.Origin.Scope != policy.ScopeProject || s.layers.Policy.ProjectTrusted) {
+	for _, rule := range s.Layers.Policy.Rules() {
+		if rule.Kind == policy.KindHost && rule.Decision == policy.Allow && (rule.Expires.IsZero() || now.Before(rule.Expires)) && (rule.Origin.Scope != policy.ScopeProject || s.Layers.Policy.ProjectTrusted) {
 			o.opt.Hosts = append(o.opt.Hosts, rule.Host())
 		}
 	}
-	if o.opt.SNI && o.opt.All && !r.quiet {
+	if o.opt.SNI && o.opt.All && !r.Quiet {
 		t.warn("network: connections need not name their host (network.tls) while every address is open")
 	}
-	store := s.layers.Policy
+	store := s.Layers.Policy
 	o.opt.Denied = func(h policy.Host, port int) bool { return denied(store, h, port) }
 	for _, p := range n.HostPorts {
 		o.opt.HostPorts = append(o.opt.HostPorts, uint16(p))
@@ -162,7 +163,7 @@ var proxyVars = [...]string{"http_proxy", "https_proxy", "ftp_proxy", "all_proxy
 
 // proxies passes the user's proxies on where everything may be reached, or where the list names them: through a proxy a program reaches
 // whatever the proxy reaches. Passwords in them stay outside.
-func (o *outlet) proxies(s settings, in *planner.Input) {
+func (o *outlet) proxies(s request.Settings, in *planner.Input) {
 	passed := false
 	for _, name := range proxyVars {
 		v := host.Lookup(o.t.Env, name)
@@ -407,7 +408,7 @@ func (o *outlet) close() {
 }
 
 func (o *outlet) say(text string) {
-	if !o.r.quiet {
+	if !o.r.Quiet {
 		o.t.warn(text)
 	}
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"fmt"
 	"net"
 	"path"
 	"strconv"
@@ -14,6 +13,7 @@ import (
 	"sbx/broker/internal/nixdaemon"
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/policy"
+	"sbx/broker/internal/request"
 )
 
 const (
@@ -22,23 +22,13 @@ const (
 	nixConf   = "/etc/nix/nix.conf"
 )
 
-// setNix reads --nix, --nix=fetch and --nix=off.
-func (r *request) setNix(v string) error {
-	switch v {
-	case "", "fetch", "off":
-		r.nix = firstOf(v, "on")
-		return nil
-	}
-	return fmt.Errorf("%s is not one of fetch, off", quote(v))
-}
-
 // stores grants the stores of packages: that of a multi-user Nix, which is found by itself, and those of the configuration.
-func (t *term) stores(r *run, s settings, in *planner.Input) error {
+func (t *term) stores(r *run, s request.Settings, in *planner.Input) error {
 	if err := t.nix(r, s, in); err != nil {
 		return err
 	}
 	for i, st := range s.PackageStores() {
-		from := s.origin("features.stores")
+		from := s.Origin("features.stores")
 		if o := s.Origins["features.stores"]; i < len(o) {
 			from = o[i].String()
 		}
@@ -79,13 +69,13 @@ func (t *term) stores(r *run, s settings, in *planner.Input) error {
 
 // nix grants the store of the host's Nix and its daemon behind a filter. It is on where the daemon is found, but not in the strict
 // profile, and not where the daemon would let a build do whatever it likes.
-func (t *term) nix(r *run, s settings, in *planner.Input) error {
+func (t *term) nix(r *run, s request.Settings, in *planner.Input) error {
 	asked := len(s.Origins["features.nix"]) > 0
-	if r.nix == "off" || asked && !s.Features.Nix {
+	if r.Nix == "off" || asked && !s.Features.Nix {
 		return nil
 	}
 	_, locked := s.Locked["features.nix"]
-	if !asked && (locked || s.Profile.Name == "strict" || s.Profile.Extends == "strict" || len(r.only) > 0) {
+	if !asked && (locked || s.Profile.Name == "strict" || s.Profile.Extends == "strict" || len(r.Only) > 0) {
 		return nil
 	}
 	st, err := in.FS.Lstat(nixSocket)
@@ -106,13 +96,13 @@ func (t *term) nix(r *run, s settings, in *planner.Input) error {
 			return nil
 		}
 	}
-	if r.nix == "fetch" {
+	if r.Nix == "fetch" {
 		if !allHosts(r, s) {
 			return &planner.Refusal{What: "--nix=fetch: the daemon's builds would use the network, which this session does not have as a whole", Hint: "add --allow-network, or leave =fetch away"}
 		}
 		in.Losses = append(in.Losses, planner.Loss{What: "nix", Why: "with --nix=fetch builds of the daemon fetch beside the rules of this session's network, also from the host's own addresses"})
 	}
-	why := s.origin("features.nix")
+	why := s.Origin("features.nix")
 	if !asked {
 		why = "a Nix daemon was found"
 	}
@@ -136,14 +126,14 @@ func (t *term) nix(r *run, s settings, in *planner.Input) error {
 }
 
 // allHosts says whether every public address can be reached: with a list, what the daemon fetches would not follow it.
-func allHosts(r *run, s settings) bool {
+func allHosts(r *run, s request.Settings) bool {
 	reach, hosts := s.Reach()
-	return reach == policy.AllHosts || reach == policy.SomeHosts && r.allowNetwork && s.Network.Allow && len(hosts) == len(r.allowHosts)
+	return reach == policy.AllHosts || reach == policy.SomeHosts && r.AllowNetwork && s.Network.Allow && len(hosts) == len(r.AllowHosts)
 }
 
 // nixRelay serves a daemon's socket through the filter.
-func (t *term) nixRelay(r *run, s settings, in *planner.Input, name, socket, store string) relay {
-	opt := nixdaemon.Options{Daemon: socket, Store: store, Fetch: r.nix == "fetch"}
+func (t *term) nixRelay(r *run, s request.Settings, in *planner.Input, name, socket, store string) relay {
+	opt := nixdaemon.Options{Daemon: socket, Store: store, Fetch: r.Nix == "fetch"}
 	all := allHosts(r, s)
 	return relay{name: name, of: "the Nix daemon", serve: func(l *net.UnixListener, asks *asking, refused refuser) {
 		opt.Door = asks.doorAt(path.Join(r.relays.dir, name))

@@ -8,6 +8,7 @@ import (
 
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/planner"
+	"sbx/broker/internal/request"
 )
 
 // BenchmarkPlan is what `sbx run` computes before it can start anything.
@@ -30,7 +31,7 @@ func BenchmarkPlan(b *testing.B) {
 		b.Run(profile, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				r := &request{profile: profile, argv: []string{"true"}, workdir: dir}
+				r := &request.Request{Profile: profile, Argv: []string{"true"}, Workdir: dir}
 				facts := host.Read(t.Env)
 				cfg, err := t.settings(r, facts, dir)
 				if err != nil {

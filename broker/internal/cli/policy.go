@@ -12,11 +12,12 @@ import (
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/option"
 	"sbx/broker/internal/policy"
+	"sbx/broker/internal/request"
 )
 
 // policyCall is one `sbx policy VERB …`.
 type policyCall struct {
-	r                                              request
+	r                                              request.Request
 	access, scope, kind, life, reason, format, log string
 	yes, revoke                                    bool
 	words                                          []string
@@ -64,11 +65,11 @@ func (c *policyCall) options() []option.Option {
 		{Name: "reason", Arg: "TEXT", Value: option.Text(&c.reason), Help: "why, for those who read the file"},
 		{Name: "format", Arg: "FORMAT", Value: option.Choice(&c.format, "toml", "srt"), Help: "toml (the default) or srt"},
 		{Name: "log", Arg: "SID|FILE", Value: option.Text(&c.log).Of(option.Ended), Help: "the session, or its audit log"},
-		{Name: "dry-run", Value: option.Switch(&c.r.dryRun), Help: "show the difference and change nothing"},
+		{Name: "dry-run", Value: option.Switch(&c.r.DryRun), Help: "show the difference and change nothing"},
 		{Name: "yes", Value: option.Switch(&c.yes), Help: "do not ask"},
 		{Name: "revoke", Value: option.Switch(&c.revoke), Help: "trust the project no longer"},
-		{Name: "workdir", Arg: "DIR", Value: option.Text(&c.r.workdir), Help: "the project that DIR is in, instead of this one"},
-		command.JSON(&c.r.json),
+		{Name: "workdir", Arg: "DIR", Value: option.Text(&c.r.Workdir), Help: "the project that DIR is in, instead of this one"},
+		command.JSON(&c.r.JSON),
 	}
 }
 
@@ -139,26 +140,26 @@ func policyShow(t *term, c *policyCall) int {
 		return t.fail(err)
 	}
 	rows := []ruleRow{}
-	for _, r := range s.layers.Policy.Rules() {
+	for _, r := range s.Layers.Policy.Rules() {
 		row := rowOf(r)
 		switch {
 		case !r.Expires.IsZero() && !c.now.Before(r.Expires):
 			row.Ignored = "expired"
-		case r.Origin.Scope == policy.ScopeProject && !s.layers.Trusted && r.Decision == policy.Allow:
+		case r.Origin.Scope == policy.ScopeProject && !s.Layers.Trusted && r.Decision == policy.Allow:
 			row.Ignored = "the project is not trusted"
 		}
 		rows = append(rows, row)
 	}
-	if c.r.json {
+	if c.r.JSON {
 		t.print(command.Encode(struct {
 			Project string    `json:"project"`
 			Trusted bool      `json:"trusted"`
 			Rules   []ruleRow `json:"rules"`
-		}{c.src.ProjectDir, s.layers.Trusted, rows}))
+		}{c.src.ProjectDir, s.Layers.Trusted, rows}))
 		return 0
 	}
 	if len(rows) == 0 {
-		t.print("no rules: the profile decides (" + s.Profile.Name + ", " + s.origin("sandbox.profile") + ")\n")
+		t.print("no rules: the profile decides (" + s.Profile.Name + ", " + s.Origin("sandbox.profile") + ")\n")
 		return 0
 	}
 	for _, x := range rows {
@@ -223,7 +224,7 @@ func policyCheck(t *term, c *policyCall) int {
 		}
 		note(err)
 	}
-	if c.r.json {
+	if c.r.JSON {
 		t.print(command.Encode(struct {
 			OK       bool     `json:"ok"`
 			Problems []string `json:"problems"`
@@ -261,7 +262,7 @@ func (c *policyCall) target(name string, create bool) (policy.Target, error) {
 	g := policy.Target{Name: name, Scope: c.scopeOf(), UID: int(c.facts.UID)}
 	switch g.Scope {
 	case policy.ScopeOrg:
-		g.Dir, g.UID = orgDir, 0
+		g.Dir, g.UID = request.OrgDir, 0
 		return g, nil // an administrator makes the folder
 	case policy.ScopeProject:
 		if c.src.ProjectDir == "" {

@@ -22,11 +22,11 @@ func policyExport(t *term, c *policyCall) int {
 	if err != nil {
 		return t.fail(err)
 	}
-	text, missing, err := policy.Export(cmp.Or(c.format, "toml"), s.Effective, s.layers.Policy, secretNames())
+	text, missing, err := policy.Export(cmp.Or(c.format, "toml"), s.Effective, s.Layers.Policy, secretNames())
 	if err != nil {
 		return t.fail(err)
 	}
-	if c.r.json {
+	if c.r.JSON {
 		list := []skipped{}
 		for _, u := range missing {
 			list = append(list, skipped{u.Name, u.Why})
@@ -112,7 +112,7 @@ func policyDiff(t *term, c *policyCall) int {
 	if err != nil {
 		return t.fail(err)
 	}
-	if c.r.json {
+	if c.r.JSON {
 		t.print(command.Encode(struct {
 			Changes []changeRow `json:"changes"`
 		}{rows}))
@@ -154,11 +154,11 @@ func policyReplay(t *term, c *policyCall) int {
 	if err != nil {
 		return t.fail(err)
 	}
-	layers, err := c.candidate(x.s.layers, c.words[0])
+	layers, err := c.candidate(x.s.Layers, c.words[0])
 	if err != nil {
 		return t.fail(err)
 	}
-	x.s.layers = layers
+	x.s.Layers = layers
 	if x.s.Effective, err = policy.Merge(layers, nil); err != nil {
 		return t.fail(err)
 	}
@@ -176,7 +176,7 @@ func policyReplay(t *term, c *policyCall) int {
 			widened++
 		}
 	}
-	if c.r.json {
+	if c.r.JSON {
 		t.print(command.Encode(struct {
 			Log      string      `json:"log"`
 			Accesses int         `json:"accesses"`

@@ -14,6 +14,7 @@ import (
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/policy"
 	"sbx/broker/internal/quoting"
+	"sbx/broker/internal/request"
 )
 
 // changeRow is one difference as it is shown.
@@ -115,7 +116,7 @@ func changesText(rows []changeRow) string {
 
 // carryOut changes the file, or with --dry-run only computes what it would become.
 func (c *policyCall) carryOut(g policy.Target, change func([]byte) ([]byte, error)) (old, next []byte, err error) {
-	if c.r.dryRun {
+	if c.r.DryRun {
 		if old, err = g.Content(); err == nil {
 			next, err = change(old)
 		}
@@ -134,11 +135,11 @@ func (c *policyCall) carryOut(g policy.Target, change func([]byte) ([]byte, erro
 
 // changeRules carries out a change of the scope's policy.toml and says what it does to what is in force.
 func (t *term) changeRules(c *policyCall, layers policy.Layers, change func([]byte) ([]byte, error)) (edited, policy.Store, error) {
-	g, err := c.target("policy.toml", !c.r.dryRun)
+	g, err := c.target("policy.toml", !c.r.DryRun)
 	if err != nil {
 		return edited{}, policy.Store{}, err
 	}
-	e := edited{File: g.Path(), DryRun: c.r.dryRun}
+	e := edited{File: g.Path(), DryRun: c.r.DryRun}
 	old, next, err := c.carryOut(g, change)
 	if err != nil {
 		return e, policy.Store{}, err
@@ -240,7 +241,7 @@ func policyAdd(t *term, c *policyCall) int {
 	if err != nil {
 		return t.fail(err)
 	}
-	e, after, err := t.changeRules(c, s.layers, policy.Adding(g, vars, r))
+	e, after, err := t.changeRules(c, s.Layers, policy.Adding(g, vars, r))
 	if err != nil {
 		return t.fail(err)
 	}
@@ -248,12 +249,12 @@ func policyAdd(t *term, c *policyCall) int {
 		e.note("%s", opened)
 	}
 	c.remarks(&e, r, after)
-	e.print(t, c.r.json)
+	e.print(t, c.r.JSON)
 	return 0
 }
 
 // opens says what an allow rule does about what is hidden, or refuses it where only the organisation could say it.
-func opens(s settings, r policy.Rule) (string, error) {
+func opens(s request.Settings, r policy.Rule) (string, error) {
 	if r.Decision != policy.Allow || r.Kind == policy.KindHost {
 		return "", nil
 	}
@@ -324,7 +325,7 @@ func policyRemove(t *term, c *policyCall) int {
 	if err != nil {
 		return t.fail(err)
 	}
-	e, _, err := t.changeRules(c, s.layers, policy.Removing(g, vars, func(r policy.Rule) bool {
+	e, _, err := t.changeRules(c, s.Layers, policy.Removing(g, vars, func(r policy.Rule) bool {
 		same := r.Pattern == pattern || r.Pattern == c.words[0]
 		if r.Kind != policy.KindHost && kind != policy.KindHost {
 			if p, err := policy.ParsePattern(pattern, vars); err == nil && p.String() == r.Path().String() {
@@ -336,6 +337,6 @@ func policyRemove(t *term, c *policyCall) int {
 	if err != nil {
 		return t.fail(wrong(err.Error(), "sbx policy show lists the rules"))
 	}
-	e.print(t, c.r.json)
+	e.print(t, c.r.JSON)
 	return 0
 }

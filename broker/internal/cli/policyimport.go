@@ -56,20 +56,20 @@ func policyImport(t *term, c *policyCall) int {
 			im.Rules[i].Origin = policy.Origin{}
 			im.Rules[i].By, im.Rules[i].Added = "sbx policy import "+c.words[0], c.now.UTC().Truncate(time.Second)
 		}
-		e, _, err := t.changeRules(c, s.layers, policy.Adding(g, vars, im.Rules...))
+		e, _, err := t.changeRules(c, s.Layers, policy.Adding(g, vars, im.Rules...))
 		if err != nil {
 			return t.fail(err)
 		}
 		all = append(all, e)
 	}
 	if len(im.Config) > 0 {
-		e, err := t.changeSettings(c, s.layers, im.Config, vars)
+		e, err := t.changeSettings(c, s.Layers, im.Config, vars)
 		if err != nil {
 			return t.fail(err)
 		}
 		all = append(all, e)
 	}
-	if c.r.json {
+	if c.r.JSON {
 		for i := range all {
 			if all[i].Notes == nil {
 				all[i].Notes = []string{}
@@ -104,11 +104,11 @@ func (c *policyCall) imported(data []byte, vars policy.Vars) (policy.Imported, e
 
 // changeSettings adds settings to the scope's config.toml and says what that does.
 func (t *term) changeSettings(c *policyCall, layers policy.Layers, list []policy.Setting, vars policy.Vars) (edited, error) {
-	g, err := c.target("config.toml", !c.r.dryRun)
+	g, err := c.target("config.toml", !c.r.DryRun)
 	if err != nil {
 		return edited{}, err
 	}
-	e := edited{File: g.Path(), DryRun: c.r.dryRun}
+	e := edited{File: g.Path(), DryRun: c.r.DryRun}
 	old, next, err := c.carryOut(g, func(b []byte) ([]byte, error) {
 		out, taken, err := policy.AddSettings(b, g.Path(), g.Scope, list, vars)
 		e.Unmapped = nil

@@ -10,6 +10,7 @@ import (
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/policy"
 	"sbx/broker/internal/quoting"
+	"sbx/broker/internal/request"
 	"sbx/broker/internal/secrets"
 )
 
@@ -17,7 +18,7 @@ import (
 // is denied does not exist, or cannot be written. A rule that mounts cannot express is a loss, except that a
 // question (dynamic mode) can still carry it out.
 type carrier struct {
-	s      settings
+	s      request.Settings
 	in     *planner.Input
 	now    time.Time
 	static bool
@@ -26,8 +27,8 @@ type carrier struct {
 }
 
 // carryRules adds the rules in force to the plan's input; grants and hides are there already.
-func (t *term) carryRules(s settings, in *planner.Input, static bool) error {
-	list := s.layers.Policy.InForce()
+func (t *term) carryRules(s request.Settings, in *planner.Input, static bool) error {
+	list := s.Layers.Policy.InForce()
 	if len(list) == 0 && len(s.FS.Ask) == 0 {
 		return nil
 	}
@@ -114,7 +115,7 @@ func (x *carrier) forbidden() error {
 			names = append(names, canon)
 		}
 		for _, name := range names {
-			r, ok := x.s.layers.Policy.Match(policy.Query{Kind: policy.KindPath, Path: name, Access: a, Now: x.now})
+			r, ok := x.s.Layers.Policy.Match(policy.Query{Kind: policy.KindPath, Path: name, Access: a, Now: x.now})
 			if ok && r.Decision == policy.Deny && r.Origin.Scope == policy.ScopeOrg {
 				return &planner.Refusal{What: quote(g.Path) + " (" + g.Why + ") is refused by the organisation: " + quoting.ASCII(r.String()) + ", " + r.Origin.String(), Hint: "ask the administrator of this machine"}
 			}
@@ -150,7 +151,7 @@ func (x *carrier) places(p policy.Pattern) (paths []string, tree, ok bool) {
 
 // holds says whether the rule is the one that decides about p: another scope or a narrower rule may be stronger.
 func (x *carrier) holds(r policy.Rule, p string) bool {
-	hit, ok := x.s.layers.Policy.Match(policy.Query{Kind: policy.KindPath, Path: p, Access: r.Access, Now: x.now})
+	hit, ok := x.s.Layers.Policy.Match(policy.Query{Kind: policy.KindPath, Path: p, Access: r.Access, Now: x.now})
 	return ok && hit.Decision == r.Decision
 }
 
@@ -346,8 +347,8 @@ func (x *carrier) asks() {
 			x.in.Losses = append(x.in.Losses, planner.Loss{What: "fs.ask " + quote(text), Why: "a wildcard may stand only in the last part of a path here"})
 		}
 		for _, name := range paths {
-			if r, ok := x.s.layers.Policy.Match(policy.Query{Kind: policy.KindPath, Path: name, Access: policy.Read, Now: x.now}); (!ok || r.Decision != policy.Allow) && !x.named(name) && name != x.in.Project && name != "/" {
-				x.in.Hides = append(x.in.Hides, planner.Hide{Path: name, Ask: !x.static, Why: x.s.origin("fs.ask")})
+			if r, ok := x.s.Layers.Policy.Match(policy.Query{Kind: policy.KindPath, Path: name, Access: policy.Read, Now: x.now}); (!ok || r.Decision != policy.Allow) && !x.named(name) && name != x.in.Project && name != "/" {
+				x.in.Hides = append(x.in.Hides, planner.Hide{Path: name, Ask: !x.static, Why: x.s.Origin("fs.ask")})
 			}
 		}
 	}

@@ -22,7 +22,7 @@ func policyTrust(t *term, c *policyCall) int {
 		return t.fail(wrong("there is no project here", "cd into one, or pass --workdir DIR"))
 	}
 	if c.revoke {
-		if !c.r.dryRun {
+		if !c.r.DryRun {
 			if err := policy.Unpin(dir, c.src.ProjectDir, c.src.UID); err != nil {
 				return t.fail(err)
 			}
@@ -53,7 +53,7 @@ func policyTrust(t *term, c *policyCall) int {
 		Trusted bool        `json:"trusted"`
 		Changes []changeRow `json:"changes"`
 	}{c.src.ProjectDir, since, layers.Pins.Config, layers.Pins.Policy, layers.Trusted, rows}
-	if !c.r.json {
+	if !c.r.JSON {
 		if layers.Trusted {
 			t.warn(quote(c.src.ProjectDir) + " is trusted already, and unchanged since")
 			return 0
@@ -65,8 +65,8 @@ func policyTrust(t *term, c *policyCall) int {
 		}
 		t.print(changesText(rows))
 	}
-	if c.r.dryRun || layers.Trusted {
-		if c.r.json {
+	if c.r.DryRun || layers.Trusted {
+		if c.r.JSON {
 			t.print(command.Encode(answer))
 		}
 		return 0
@@ -81,7 +81,7 @@ func policyTrust(t *term, c *policyCall) int {
 	if err := policy.Pin(dir, c.src.ProjectDir, layers.Pins, c.src.UID); err != nil {
 		return t.fail(err)
 	}
-	if answer.Trusted = true; c.r.json {
+	if answer.Trusted = true; c.r.JSON {
 		t.print(command.Encode(answer))
 		return 0
 	}

@@ -4,16 +4,17 @@ import (
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/program"
+	"sbx/broker/internal/request"
 )
 
 // programs says where what sbx starts outside comes from in a run with this configuration and input.
-func (t *term) programs(s settings, in *planner.Input) program.Source {
+func (t *term) programs(s request.Settings, in *planner.Input) program.Source {
 	return program.Source{Named: s.Sandbox.Programs, Writable: writablePlaces(in), Path: host.Lookup(t.Env, "PATH")}
 }
 
 // programsHere is programs without a run. A configuration that cannot be read names none.
 func (t *term) programsHere(facts host.Facts) program.Source {
-	r := &request{}
+	r := &request.Request{}
 	project := t.projectRoot(r, facts)
 	from := program.Source{Writable: []string{project}, Path: host.Lookup(t.Env, "PATH")}
 	if s, err := t.settings(r, facts, project); err == nil {
@@ -23,7 +24,7 @@ func (t *term) programsHere(facts host.Facts) program.Source {
 }
 
 // hookEnv is the environment of a prompt command.
-func (t *term) hookEnv(s settings, in *planner.Input) []string {
+func (t *term) hookEnv(s request.Settings, in *planner.Input) []string {
 	if s.Sandbox.PromptCommand == "" {
 		return nil
 	}

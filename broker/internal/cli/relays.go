@@ -121,7 +121,7 @@ func (rs *relays) refuser(asks, rec *asking, of string) refuser {
 		}
 		if n.Add(1) <= maxRefused {
 			_, _ = rs.log.Note(audit.Event{Kind: audit.KindDeny, UID: os.Getuid(), PID: a.PID, Exe: a.Exe, Cwd: a.Cwd, Op: a.Op, Path: a.Path, Decision: "deny", Reason: reason, Errno: "EACCES"})
-			if !rec.r.quiet {
+			if !rec.r.Quiet {
 				rec.t.warn("blocked: " + quote(path.Base(a.Path)) + " of " + of + " by " + caller(uint32(a.PID)) + ": " + reason)
 			}
 		}
@@ -151,21 +151,10 @@ const (
 	sshAgentInside = "/run/ssh-agent.sock" // inside; not below /run/sbx, about which nobody is ever asked
 )
 
-// setSSHAgent reads --ssh-agent, --ssh-agent=KEY,... and --ssh-agent=sign-git.
-func (r *request) setSSHAgent(v string) error {
-	r.sshAgent = true
-	for _, k := range strings.Split(v, ",") {
-		if k != "" {
-			r.sshKeys = append(r.sshKeys, k)
-		}
-	}
-	return nil
-}
-
 // sshRelay serves the SSH agent at socket through the filter.
 func (t *term) sshRelay(r *run, socket string) relay {
 	opt := sshagent.Options{Agent: socket}
-	for _, k := range r.sshKeys {
+	for _, k := range r.SSHKeys {
 		if k == "sign-git" {
 			opt.Mode = sshagent.SignGit
 		} else {

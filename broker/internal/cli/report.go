@@ -184,7 +184,7 @@ func (t *term) summarize(r *run, sid string, asks *asking, refused *blocked, lef
 	if asks != nil {
 		p = &asks.report
 	}
-	if r.json {
+	if r.JSON {
 		out := runReport{SID: sid, Status: res.Status, TimedOut: res.TimedOut, Blocked: []reported{}, Asked: []reported{}, Calls: append([]string{}, refused.summary()...), Left: append([]string{}, left...)}
 		p.mu.Lock()
 		for _, x := range p.list {
@@ -201,7 +201,7 @@ func (t *term) summarize(r *run, sid string, asks *asking, refused *blocked, lef
 		}
 		return
 	}
-	if r.quiet {
+	if r.Quiet {
 		return
 	}
 	for _, line := range slices.Concat(p.lines(), refused.summary(), left) {

@@ -13,6 +13,7 @@ import (
 	"sbx/broker/internal/launch"
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/policy"
+	"sbx/broker/internal/request"
 	"sbx/broker/internal/resources"
 	"sbx/shared/plan"
 	"sbx/shared/stage"
@@ -62,7 +63,7 @@ func limitKeys() [5][2]string {
 }
 
 // resourceLimits reads the settings.
-func resourceLimits(s settings, project string) (resources.Limits, error) {
+func resourceLimits(s request.Settings, project string) (resources.Limits, error) {
 	// Half the usual weight: what others want of the processors comes first, and nobody else's loss is its gain.
 	l := resources.Limits{Pids: processLimit(s.Limits.Pids), Weight: 50, IODir: project, Swap: len(s.Origins["limits.memory"]) == 0}
 	for _, m := range [...]struct {
@@ -111,7 +112,7 @@ func ioRates(text string) (read, write uint64, err error) {
 
 // confine makes the session's control group, puts process 1 in it and notes in the plan's input what holds, and
 // as a loss which of the limits that somebody asked for do not. With dry nothing is made.
-func (t *term) confine(r *run, s settings, in *planner.Input, dry bool) (*confined, error) {
+func (t *term) confine(r *run, s request.Settings, in *planner.Input, dry bool) (*confined, error) {
 	l, err := resourceLimits(s, in.Project)
 	if err != nil {
 		return nil, err
@@ -133,7 +134,7 @@ func (t *term) confine(r *run, s settings, in *planner.Input, dry bool) (*confin
 			err = serr // the better reason
 		}
 	}
-	if err != nil && (asks || in.Containers != nil) && !r.noSuid && here.Unified() {
+	if err != nil && (asks || in.Containers != nil) && !r.NoSuid && here.Unified() {
 		file, ok := launch.Prepares()
 		if ok && dry {
 			return c, c.ahead(in, list)
@@ -176,7 +177,7 @@ func (t *term) confine(r *run, s settings, in *planner.Input, dry bool) (*confin
 		}
 	}
 	if l.Pids < s.Limits.Pids && len(s.Origins["limits.pids"]) > 0 {
-		in.Losses = append(in.Losses, planner.Loss{What: "limits.pids (" + s.origin("limits.pids") + ")", Why: fmt.Sprintf("it is %d, as you may have no more yourself, and a quarter of those is kept for what is outside", l.Pids),
+		in.Losses = append(in.Losses, planner.Loss{What: "limits.pids (" + s.Origin("limits.pids") + ")", Why: fmt.Sprintf("it is %d, as you may have no more yourself, and a quarter of those is kept for what is outside", l.Pids),
 			Fix: "raise your own limit (ulimit -u)"})
 	}
 	lost := func(file string) error {
@@ -195,7 +196,7 @@ func (t *term) confine(r *run, s settings, in *planner.Input, dry bool) (*confin
 		if len(s.Origins[k[0]]) == 0 || reason == nil || noLimit(k[0], l) || k[0] == "limits.pids" && in.Facts.Since(5, 14) {
 			continue // nobody asked, or it holds: RLIMIT_NPROC counts by user namespace since 5.14
 		}
-		loss := planner.Loss{What: k[0] + " (" + s.origin(k[0]) + ")", Why: reason.Error() + ", so it is not enforced", Fix: groupHint()}
+		loss := planner.Loss{What: k[0] + " (" + s.Origin(k[0]) + ")", Why: reason.Error() + ", so it is not enforced", Fix: groupHint()}
 		if k[0] == "limits.memory" {
 			loss.Why = reason.Error() + ", so it holds for each process by itself, and what all use together is looked at four times a second"
 			in.Limits = append(in.Limits, dataLimit(l.Memory))
@@ -256,7 +257,7 @@ func (t *term) groupFinding() finding {
 }
 
 // asksForGroup says whether somebody asked for a limit that only a control group keeps.
-func asksForGroup(s settings) bool {
+func asksForGroup(s request.Settings) bool {
 	for _, k := range limitKeys() {
 		if k[0] != "limits.pids" && len(s.Origins[k[0]]) > 0 {
 			return true

@@ -14,12 +14,13 @@ import (
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/policy"
 	"sbx/broker/internal/prompt"
+	"sbx/broker/internal/request"
 )
 
 // rules are the policy files of a session that runs. Nothing is compiled before the first question.
 type rules struct {
 	src   policy.Sources
-	cfg   settings
+	cfg   request.Settings
 	extra []policy.Rule // what the command line says
 	learn bool          // nothing is written outside of the view
 	env   decide.Env    // the parts that do not change
@@ -40,7 +41,7 @@ type fileState struct {
 // files are those that rules, and the trust in them, come from.
 func (x *rules) files() [5]string {
 	s := x.src
-	return [5]string{orgDir + "/policy.toml", s.UserDir + "/policy.toml", s.ProjectDir + "/.sbx/policy.toml", s.ProjectDir + "/.sbx/config.toml", s.TrustDir + "/trust"}
+	return [5]string{request.OrgDir + "/policy.toml", s.UserDir + "/policy.toml", s.ProjectDir + "/.sbx/policy.toml", s.ProjectDir + "/.sbx/config.toml", s.TrustDir + "/trust"}
 }
 
 // concealed is the list of what does not exist inside.
@@ -75,8 +76,8 @@ func (x *rules) fresh() (decide.Env, bool, error) {
 		x.env.Hidden, x.env.Asks = x.cfg.Concealed(), x.cfg.Asks()
 	}
 	x.loaded, x.state = true, now
-	if x.src.OrgDir == "" && host.Exists(orgDir) { // made since the start
-		x.src.OrgDir = orgDir
+	if x.src.OrgDir == "" && host.Exists(request.OrgDir) { // made since the start
+		x.src.OrgDir = request.OrgDir
 	}
 	layers, err := policy.Load(x.src)
 	if x.err = err; err != nil {
@@ -110,7 +111,7 @@ func (x *rules) store(where string, list []policy.Rule) error {
 		if os.Geteuid() != 0 {
 			return errors.New("only root can change the organisation's policy: choose user or project")
 		}
-		target = policy.Target{Dir: orgDir, Name: "policy.toml", Scope: policy.ScopeOrg}
+		target = policy.Target{Dir: request.OrgDir, Name: "policy.toml", Scope: policy.ScopeOrg}
 	default:
 		return fmt.Errorf("no policy file is called %s", quote(where))
 	}

@@ -18,41 +18,35 @@ import (
 	"sbx/broker/internal/launch"
 	"sbx/broker/internal/option"
 	"sbx/broker/internal/planner"
+	"sbx/broker/internal/request"
 	"sbx/broker/internal/session"
 	"sbx/shared/plan"
 	"sbx/shared/stage"
 	"sbx/shared/wire"
 )
 
-// runRow is what sbx run is called and takes; a request has its options.
-func runRow() option.Command {
-	return option.Command{Name: "run", Args: "[OPTIONS] [--] CMD [ARG...]", Help: "run CMD in a new sandbox",
-		Text: "Runs CMD (default: $SHELL) in a new sandbox and exits with its status.", Leading: true,
-		Words: []option.Word{{From: option.Program}}}
-}
-
 func (t *term) runCommand() command.Row {
-	return command.Row{Command: runRow(), Begin: func(args []string) ([]option.Option, func([]string) int) {
-		r := &request{}
-		return r.options(), func(words []string) int { return t.runNew(r, words, args) }
+	return command.Row{Command: request.Row(), Begin: func(args []string) ([]option.Option, func([]string) int) {
+		r := &request.Request{}
+		return r.Options(), func(words []string) int { return t.runNew(r, words, args) }
 	}}
 }
 
 // runNew runs argv in a new sandbox. args is the line as it was typed.
-func (t *term) runNew(r *request, argv, args []string) int {
-	r.argv = argv
-	if err := r.onlyStatic(); err != nil {
+func (t *term) runNew(r *request.Request, argv, args []string) int {
+	r.Argv = argv
+	if err := r.OnlyStatic(); err != nil {
 		return t.fail(err)
 	}
-	if r.detach && !r.dryRun {
+	if r.Detach && !r.DryRun {
 		return t.detach(r, args)
 	}
 	return t.runArgv(*r)
 }
 
 // runArgv runs the request's program, or a shell.
-func (t *term) runArgv(q request) int {
-	q.forLearning()
+func (t *term) runArgv(q request.Request) int {
+	q.ForLearning()
 	r := newRun(q)
 	if len(r.argv) == 0 {
 		shell := host.Lookup(t.Env, "SHELL")
@@ -73,25 +67,25 @@ func (t *term) run(r *run) int {
 	again := r.helper != nil
 	r.relays = relays{} // this may be the second try
 	t.helperAtOnce(r)
-	if !r.dryRun {
+	if !r.DryRun {
 		r.helper.Begin() // it starts while the plan is made
 		defer r.helper.End()
 	}
 	facts := host.Read(t.Env)
 	facts.Fuse = facts.Fuse && r.helper == nil && !r.noFuse // the helper mounts no file server
 	t.recordInside(facts)
-	if r.workdir == "" && (facts.Cwd == "" || unix.Access(".", unix.R_OK|unix.X_OK) != nil) {
+	if r.Workdir == "" && (facts.Cwd == "" || unix.Access(".", unix.R_OK|unix.X_OK) != nil) {
 		return t.fail(&planner.Refusal{What: "the working directory does not exist any more or cannot be read", Hint: "cd into a directory, or pass --workdir DIR"})
 	}
-	cfg, err := t.settings(&r.request, facts, t.projectRoot(&r.request, facts))
+	cfg, err := t.settings(&r.Request, facts, t.projectRoot(&r.Request, facts))
 	if err != nil {
 		return t.fail(inSandbox(err))
 	}
-	if !r.quiet && !again {
+	if !r.Quiet && !again {
 		t.notices(cfg.Notices)
 	}
 	if !cfg.Sandbox.Enabled {
-		return t.passthrough(r, facts, cfg, cfg.origin("sandbox.enabled"))
+		return t.passthrough(r, facts, cfg, cfg.Origin("sandbox.enabled"))
 	}
 	if r.timeout == 0 {
 		r.timeout = cfg.Sandbox.Timeout
@@ -121,14 +115,14 @@ func (t *term) run(r *run) int {
 	if err != nil {
 		return t.fail(err)
 	}
-	if r.dryRun {
+	if r.DryRun {
 		assignDry(r, in, root)
 		if _, err := t.confine(r, cfg, in, true); err != nil {
 			return t.fail(err)
 		}
 		return t.dryRun(r, in, root)
 	}
-	s, err := t.create(root, r.name)
+	s, err := t.create(root, r.Name)
 	if err != nil {
 		hint := sessionHint(err)
 		if errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.ENOTDIR) {
@@ -137,7 +131,7 @@ func (t *term) run(r *run) int {
 		return t.fail(&planner.Refusal{What: err.Error(), Hint: hint})
 	}
 	assign(in, s.ID, s.Dir)
-	refused := &blocked{verb: r.verbose, print: t.warn}
+	refused := &blocked{verb: r.Verbose, print: t.warn}
 	left := &planted{began: time.Now().Add(-time.Second)} // the clock of files is coarser
 	refused.writes = &judged{in: in, asks: asks, refused: refused}
 	refused.writes.session.Witness = left
@@ -161,7 +155,7 @@ func (t *term) run(r *run) int {
 		refused.writes.plan = p
 		err = t.checkLosses(r, losses)
 	}
-	if err == nil && r.mode == "dynamic" && !r.quiet {
+	if err == nil && r.mode == "dynamic" && !r.Quiet {
 		t.homeless(p, facts.Home)
 	}
 	if err == nil {
@@ -169,14 +163,14 @@ func (t *term) run(r *run) int {
 		folder.Session = s.Dir
 		folder.Dirs = append(folder.Dirs, s.Layers(p)...)
 	}
-	if err == nil && r.keep {
+	if err == nil && r.Keep {
 		err = s.Keep()
 	}
 	if err == nil {
 		err = r.relays.open(s)
 		defer r.relays.close()
 	}
-	remember := r.name == "" && r.helper == nil && len(r.relays.list) == 0
+	remember := r.Name == "" && r.helper == nil && len(r.relays.list) == 0
 	var joined *stage.Network
 	if err == nil {
 		joined, err = net.stage()
@@ -190,7 +184,7 @@ func (t *term) run(r *run) int {
 		return t.fail(err)
 	}
 	svc := t.newService(r, in, s, refused)
-	svc.meter, limited.plan = newMeter(limited, svc.init, r.rules), p
+	svc.meter, limited.plan = newMeter(limited, svc.init, r.Rules), p
 	asks.serve(svc)
 	backend := t.backend(r)
 	log := newStaticLog(&asking{t: t, r: r, cfg: cfg, in: in}, s, asks, net)
@@ -241,14 +235,14 @@ func (t *term) run(r *run) int {
 	if res.Unwritten != nil {
 		t.warn("not all of the program's output is there: " + res.Unwritten.Error())
 	}
-	cerr := s.Close(r.keep)
+	cerr := s.Close(r.Keep)
 	if strings.HasSuffix(s.ID, "a") || strings.HasSuffix(s.ID, "b") { // now and then: it looks at every record
 		t.Clean(root, true)
 	}
 	if cerr != nil {
 		t.warn(cerr.Error())
 	}
-	if !r.quiet {
+	if !r.Quiet {
 		for _, line := range reached {
 			t.warn(line)
 		}
@@ -258,7 +252,7 @@ func (t *term) run(r *run) int {
 		t.warn(err.Error())
 	}
 	t.summarize(r, s.ID, asks, refused, left.lines(p, cfg.FS.MadeRepositories == "neutralise"), res)
-	if res.TimedOut && !r.quiet {
+	if res.TimedOut && !r.Quiet {
 		t.warn(fmt.Sprintf("timed out after %v: everything in the sandbox was ended", r.timeout))
 	}
 	return res.Status
@@ -311,7 +305,7 @@ func assign(in *planner.Input, sid, dir string) {
 
 // assignDry gives it the name of one that is not made.
 func assignDry(r *run, in *planner.Input, root string) {
-	sid := cmp.Or(r.name, "dry-run")
+	sid := cmp.Or(r.Name, "dry-run")
 	assign(in, sid, path.Join(root, sid))
 }
 
@@ -320,7 +314,7 @@ func (t *term) dryRun(r *run, in *planner.Input, root string) int {
 	if err != nil {
 		return t.fail(err)
 	}
-	if r.json {
+	if r.JSON {
 		t.print(dryRunJSON(p, losses))
 		return 0
 	}
@@ -347,13 +341,13 @@ func (t *term) checkLosses(r *run, losses []planner.Loss) error {
 
 // announce prints what the user should know before the program runs.
 func (t *term) announce(r *run, p *plan.Plan, losses []planner.Loss) {
-	if r.quiet {
+	if r.Quiet {
 		return
 	}
 	for _, l := range losses {
 		t.warn(l.String())
 	}
-	if r.verbose {
+	if r.Verbose {
 		t.note(p.Text())
 	} else if launch.HasTerminal([3]*os.File{nil, nil, t.Std[2]}) {
 		t.note(statusLine(r, p))
@@ -399,18 +393,18 @@ func nested(list []string, p string) bool {
 
 // unavailable is what happens when no sandbox could be built: an error, unless the configuration says
 // that the command may then run without one.
-func (t *term) unavailable(r *run, facts host.Facts, cfg settings, err error) int {
+func (t *term) unavailable(r *run, facts host.Facts, cfg request.Settings, err error) int {
 	err = inSandbox(err)
 	how := cfg.Sandbox.FallbackOnUnavailable
 	if how == "block" || how == "" || !errors.Is(err, launch.ErrUnavailable) {
 		return t.fail(err)
 	}
 	t.warn(err.Error())
-	return t.passthrough(r, facts, cfg, "fallback_on_unavailable = "+how+", "+cfg.origin("sandbox.fallback_on_unavailable"))
+	return t.passthrough(r, facts, cfg, "fallback_on_unavailable = "+how+", "+cfg.Origin("sandbox.fallback_on_unavailable"))
 }
 
 // passthrough runs the command on the host: the off switch, never a fallback that nobody sees.
-func (t *term) passthrough(r *run, facts host.Facts, cfg settings, why string) int {
+func (t *term) passthrough(r *run, facts host.Facts, cfg request.Settings, why string) int {
 	t.early.End()
 	t.warn("NO SANDBOX (" + why + "): " + plan.Bytes(r.argv[0]).Quote() + " runs on the host with all of your rights")
 	in := &planner.Input{Argv: r.argv, Env: t.Env, FS: host.FS{}}
@@ -430,7 +424,7 @@ func (t *term) passthrough(r *run, facts host.Facts, cfg settings, why string) i
 }
 
 // auditUnsandboxed writes down that something runs on the host.
-func (t *term) auditUnsandboxed(r *run, facts host.Facts, cfg settings, why string) error {
+func (t *term) auditUnsandboxed(r *run, facts host.Facts, cfg request.Settings, why string) error {
 	root, err := session.Root(host.Lookup(t.Env, "XDG_STATE_HOME"), facts.Home)
 	if err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/option"
 	"sbx/broker/internal/program"
+	"sbx/broker/internal/request"
 	"sbx/broker/internal/resources"
 	"sbx/selftest/checks"
 )
@@ -65,7 +66,7 @@ func (t *term) selftest(q selftestRequest, words []string) int {
 			return t.fail(wrong("no group or check is called "+quote(o), "groups: "+strings.Join(checks.Groups(), " ")))
 		}
 	}
-	results, err := checks.Run(context.Background(), checks.Runner{Sbx: exe, Probe: probe.File(), Hooks: testHooks, Facts: offers()}, func(c checks.Check) bool {
+	results, err := checks.Run(context.Background(), checks.Runner{Sbx: exe, Probe: probe.File(), Hooks: request.TestHooks, Facts: offers()}, func(c checks.Check) bool {
 		return len(q.only) == 0 || slices.ContainsFunc(q.only, func(o string) bool { return names(o, c) })
 	})
 	if err != nil {

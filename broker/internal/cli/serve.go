@@ -110,7 +110,7 @@ func (v *service) standing(run *launch.Running) {
 		return
 	}
 	time.AfterFunc(lateSocket, func() {
-		if _, err := v.open(control.Handlers{}); err != nil && v.r.verbose {
+		if _, err := v.open(control.Handlers{}); err != nil && v.r.Verbose {
 			v.t.warn(fmt.Sprintf("making the session's socket: %v", err))
 		}
 	})

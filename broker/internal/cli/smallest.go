@@ -5,6 +5,7 @@ import (
 
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/planner"
+	"sbx/broker/internal/request"
 	"sbx/shared/plan"
 )
 
@@ -13,7 +14,7 @@ func bg() context.Context { return context.Background() }
 // smallestPlan is a strict sandbox that runs true, without any session folder; with gate, its root is served,
 // and with direct it is for a host without user namespaces.
 func (t *term) smallestPlan(gate, direct bool) (*plan.Plan, error) {
-	r := &request{profile: "strict", argv: []string{"true"}, workdir: "/usr"}
+	r := &request.Request{Profile: "strict", Argv: []string{"true"}, Workdir: "/usr"}
 	facts := host.Read(t.Env)
 	s, err := t.settings(r, facts, "")
 	if err != nil {

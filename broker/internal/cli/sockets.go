@@ -11,16 +11,17 @@ import (
 	"sbx/broker/internal/option"
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/policy"
+	"sbx/broker/internal/request"
 )
 
 // sockets grants the sockets that the request names. The default view has none of the host's.
-func (t *term) sockets(r *run, s settings, in *planner.Input) error {
+func (t *term) sockets(r *run, s request.Settings, in *planner.Input) error {
 	type grant struct{ flag, path string }
 	var list []grant
 	for _, p := range s.Features.Sockets {
 		list = append(list, grant{flag: "--socket", path: p})
 	}
-	runtime := absolute(t.Env, "XDG_RUNTIME_DIR", "/run/user/"+strconv.Itoa(int(in.Facts.UID)))
+	runtime := request.Absolute(t.Env, "XDG_RUNTIME_DIR", "/run/user/"+strconv.Itoa(int(in.Facts.UID)))
 	if s.Features.SSHAgent {
 		p := host.Lookup(t.Env, "SSH_AUTH_SOCK")
 		if p == "" {
@@ -33,7 +34,7 @@ func (t *term) sockets(r *run, s settings, in *planner.Input) error {
 		in.Grants = append(in.Grants, planner.Grant{Path: sshAgentInside, Source: sshAgentRelay, Mode: planner.Write, Explicit: true, Socket: true, Why: "--ssh-agent"})
 		in.Env = append(in.Env, "SSH_AUTH_SOCK="+sshAgentInside)
 		r.relays.list = append(r.relays.list, t.sshRelay(r, canon))
-		r.relays.add(strings.Join(append([]string{"ssh-agent"}, r.sshKeys...), " "), sshAgentInside, s.origin("features.ssh_agent"))
+		r.relays.add(strings.Join(append([]string{"ssh-agent"}, r.SSHKeys...), " "), sshAgentInside, s.Origin("features.ssh_agent"))
 	}
 	if s.Features.GPGAgent {
 		if err := t.gpgAgent(r, s, in); err != nil {
@@ -58,7 +59,7 @@ func (t *term) sockets(r *run, s settings, in *planner.Input) error {
 		inside := "/tmp/.X11-unix/X" + n
 		in.Grants = append(in.Grants, planner.Grant{Path: inside, Source: "x11", Mode: planner.Write, Explicit: true, Socket: true, Why: "--x11"})
 		in.Env = append(in.Env, "DISPLAY=:"+n)
-		r.relays.add("x11", inside, s.origin("features.x11_server"))
+		r.relays.add("x11", inside, s.Origin("features.x11_server"))
 		r.relays.list = append(r.relays.list, relay{name: "x11", of: "the X server", serve: func(l *net.UnixListener, _ *asking, _ refuser) { lead(l, server) }})
 	}
 	if s.Features.DBus {
@@ -69,7 +70,7 @@ func (t *term) sockets(r *run, s settings, in *planner.Input) error {
 		in.Grants = append(in.Grants, planner.Grant{Path: busInside, Source: busRelay, Mode: planner.Write, Explicit: true, Socket: true, Why: "--dbus"})
 		in.Env = append(in.Env, "DBUS_SESSION_BUS_ADDRESS=unix:path="+busInside)
 		r.relays.list = append(r.relays.list, rel)
-		r.relays.add(strings.Join(append([]string{"dbus"}, r.busNames...), " "), busInside, s.origin("features.dbus"))
+		r.relays.add(strings.Join(append([]string{"dbus"}, r.BusNames...), " "), busInside, s.Origin("features.dbus"))
 	}
 	for _, g := range list {
 		p, err := t.socket(g.flag, g.path, s, in)
@@ -78,22 +79,22 @@ func (t *term) sockets(r *run, s settings, in *planner.Input) error {
 		}
 		in.Grants = append(in.Grants, planner.Grant{Path: p, Mode: planner.Write, Explicit: true, Socket: true, Why: g.flag})
 		if name := strings.TrimPrefix(g.flag, "--"); name == "socket" {
-			r.relays.add("socket "+quote(p), p, s.origin("features.sockets"))
+			r.relays.add("socket "+quote(p), p, s.Origin("features.sockets"))
 		} else {
-			r.relays.add(name, p, s.origin("features."+strings.ReplaceAll(name, "-", "_")))
+			r.relays.add(name, p, s.Origin("features."+strings.ReplaceAll(name, "-", "_")))
 		}
 	}
 	return nil
 }
 
 // orgOpens says whether the organisation's policy allows this very socket by its name, without a wildcard.
-func orgOpens(s settings, canon string) bool {
-	r, ok := s.layers.Policy.Match(policy.Query{Kind: policy.KindSocket, Path: canon, Access: policy.Connect, Now: time.Now()})
+func orgOpens(s request.Settings, canon string) bool {
+	r, ok := s.Layers.Policy.Match(policy.Query{Kind: policy.KindSocket, Path: canon, Access: policy.Connect, Now: time.Now()})
 	return ok && r.Decision == policy.Allow && r.Origin.Scope == policy.ScopeOrg && r.Path().String() == policy.EscapePath(canon)
 }
 
 // socket checks one: it must be a socket, and none through which the whole host can be had.
-func (t *term) socket(flag, p string, s settings, in *planner.Input) (string, error) {
+func (t *term) socket(flag, p string, s request.Settings, in *planner.Input) (string, error) {
 	p, err := option.ExpandPath(p, in.Facts.Home, in.Facts.Cwd, in.Project)
 	if err != nil {
 		return "", wrong(flag+": "+err.Error(), "")

@@ -14,7 +14,7 @@ import (
 // netHelper finds the sbx-helper that makes the device of --net veth.
 func netHelper(r *run) (string, error) {
 	const instead = "leave --net away: pasta and slirp4netns need no privileges"
-	if r.noSuid {
+	if r.NoSuid {
 		return "", &planner.Refusal{What: "--net veth needs sbx-helper, which --no-suid forbids", Hint: instead}
 	}
 	file, err := launch.FindNetHelper()

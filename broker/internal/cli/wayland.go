@@ -10,6 +10,7 @@ import (
 
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/planner"
+	"sbx/broker/internal/request"
 	"sbx/broker/internal/wayland"
 )
 
@@ -19,7 +20,7 @@ const (
 )
 
 // wayland grants a socket that the compositor itself serves as a sandboxed program's.
-func (t *term) wayland(r *run, s settings, in *planner.Input, runtime string) error {
+func (t *term) wayland(r *run, s request.Settings, in *planner.Input, runtime string) error {
 	d := host.Lookup(t.Env, "WAYLAND_DISPLAY")
 	if d == "" {
 		return &planner.Refusal{What: "--wayland: WAYLAND_DISPLAY is not set, so there is no compositor"}
@@ -33,7 +34,7 @@ func (t *term) wayland(r *run, s settings, in *planner.Input, runtime string) er
 	}
 	in.Grants = append(in.Grants, planner.Grant{Path: waylandInside, Source: waylandRelay, Mode: planner.Write, Explicit: true, Socket: true, Why: "--wayland"})
 	in.Env = append(in.Env, "WAYLAND_DISPLAY="+waylandInside)
-	r.relays.add("wayland", waylandInside, s.origin("features.wayland"))
+	r.relays.add("wayland", waylandInside, s.Origin("features.wayland"))
 	r.relays.list = append(r.relays.list, relay{name: waylandRelay, of: "the compositor", spawn: func(socket string) (func(), error) {
 		return sandboxedDisplay(compositor, socket, in.Session)
 	}})

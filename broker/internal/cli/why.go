@@ -12,6 +12,7 @@ import (
 	"sbx/broker/internal/option"
 	"sbx/broker/internal/policy"
 	"sbx/broker/internal/quoting"
+	"sbx/broker/internal/request"
 )
 
 // explained is the answer of `sbx why` and `sbx policy test`.
@@ -32,7 +33,7 @@ func (t *term) whyCommand() command.Row {
 				"that would allow it.",
 			Words: []option.Word{{From: option.File}, {}}},
 		Begin: func([]string) ([]option.Option, func([]string) int) {
-			r := &request{}
+			r := &request.Request{}
 			access, kind := "", ""
 			own := []option.Option{
 				{Name: "access", Arg: "ACCESS", Value: option.Choice(&access, "read", "write", "exec", "connect"),
@@ -40,13 +41,13 @@ func (t *term) whyCommand() command.Row {
 				{Name: "kind", Arg: "KIND", Value: option.Choice(&kind, "path", "socket", "host"),
 					Help: "path, socket or host, where the word does not say it"},
 			}
-			return append(own, r.options()...), func(words []string) int { return t.why(r, words, kind, access) }
+			return append(own, r.Options()...), func(words []string) int { return t.why(r, words, kind, access) }
 		},
 	}
 }
 
 // why says what decides about a path, a host or a past event.
-func (t *term) why(r *request, words []string, kind, access string) int {
+func (t *term) why(r *request.Request, words []string, kind, access string) int {
 	if len(words) != 1 || words[0] == "" {
 		return t.fail(wrong("usage: sbx why [OPTIONS of run] PATH|HOST[:PORT]|EVENT", "sbx why --help says more"))
 	}
@@ -54,7 +55,7 @@ func (t *term) why(r *request, words []string, kind, access string) int {
 	if err != nil {
 		return t.fail(err)
 	}
-	if r.json {
+	if r.JSON {
 		t.print(command.Encode(e))
 		return 0
 	}
@@ -79,7 +80,7 @@ func policyTest(t *term, c *policyCall) int {
 	if err != nil {
 		return t.fail(err)
 	}
-	if c.r.json {
+	if c.r.JSON {
 		t.print(command.Encode(e))
 		return 0
 	}
@@ -89,7 +90,7 @@ func policyTest(t *term, c *policyCall) int {
 }
 
 // explain answers for one word. Nothing is made, asked or recorded.
-func (t *term) explain(r *request, word, kind, access string) (explained, error) {
+func (t *term) explain(r *request.Request, word, kind, access string) (explained, error) {
 	facts := host.Read(t.Env)
 	now := time.Now()
 	e := explained{Subject: word, Kind: kind, Answers: []answerRow{}}
@@ -176,7 +177,7 @@ func (t *term) explain(r *request, word, kind, access string) (explained, error)
 
 // untrusted names a rule of the project's that would allow what no other layer does, if it counted.
 func (x *explainer) untrusted(q policy.Query, row *answerRow) {
-	store := x.s.layers.Policy
+	store := x.s.Layers.Policy
 	if row.Decision == "allow" || row.Layer != "default" && row.Layer != "network" && row.Layer != "mount" || store.ProjectTrusted {
 		return
 	}

@@ -41,7 +41,7 @@ type EventRow struct {
 	Reason   string `json:"reason,omitempty"`
 }
 
-// object is what the access was about.
+// Object is what the access was about.
 func (e *EventRow) Object() string {
 	switch {
 	case e.Host == "":

@@ -1,4 +1,4 @@
-package cli
+package request
 
 import (
 	"path"
@@ -20,7 +20,7 @@ var passed = [...]string{"HOME", "USER", "LOGNAME", "SHELL", "PATH", "LANG", "LA
 // secretWords in a variable's name keep it out, also when a glob would pass it.
 var secretWords = [...]string{"TOKEN", "SECRET", "PASSW", "PASSPHRASE", "CREDENTIAL", "APIKEY", "API_KEY", "PRIVATE_KEY", "ACCESS_KEY", "AUTH", "COOKIE", "SESSION", "_KEY", "PASS_"}
 
-// LooksSecret says whether a variable of this name is taken for a secret.
+// looksSecret says whether a variable of this name is taken for a secret.
 func looksSecret(name string) bool {
 	up := strings.ToUpper(name)
 	for _, w := range secretWords {
@@ -31,8 +31,8 @@ func looksSecret(name string) bool {
 	return strings.HasPrefix(up, "SBX_")
 }
 
-// environment is what the program sees: the allow-list, what the user named, and what is true inside.
-func environment(env []string, r *request, cfg policy.Env, facts host.Facts) []string {
+// Environment is what the program sees: the allow-list, what the user named, and what is true inside.
+func Environment(env []string, r *Request, cfg policy.Env, facts host.Facts) []string {
 	var out []string
 	index := map[string]int{}
 	put := func(k, v string) {

@@ -1,12 +1,12 @@
-package cli
+package request
 
 import (
 	"sbx/broker/internal/option"
 	"sbx/broker/internal/planner"
 )
 
-// options is the one table of `sbx run`: a row is all there is about an option. What it asks for goes to r.
-func (r *request) options() []option.Option {
+// Options is the one table of `sbx run`: a row is all there is about an option. What it asks for goes to r.
+func (r *Request) Options() []option.Option {
 	rows := r.hookOptions()
 	for _, g := range []struct {
 		name string
@@ -31,33 +31,33 @@ func (r *request) options() []option.Option {
 	return rows
 }
 
-func (r *request) profileOptions() []option.Option {
+func (r *Request) profileOptions() []option.Option {
 	return []option.Option{
 		{Name: "profile", Short: "p", Arg: "NAME", Key: "sandbox.profile",
-			Value: option.Text(&r.profile).Of(option.Profile),
+			Value: option.Text(&r.Profile).Of(option.Profile),
 			Help:  "strict, moderate, permissive or one of the configuration's"},
-		{Name: "mode", Arg: "MODE", Key: "sandbox.mode", Value: option.Choice(&r.mode, "dynamic", "static"),
+		{Name: "mode", Arg: "MODE", Key: "sandbox.mode", Value: option.Choice(&r.Mode, "dynamic", "static"),
 			Help: "dynamic asks about what is not granted, static refuses it"},
-		{Name: "static", Value: option.Func(func(string) error { r.mode = "static"; return nil }),
+		{Name: "static", Value: option.Func(func(string) error { r.Mode = "static"; return nil }),
 			Help: "the same as --mode static"},
 		{Name: "gate", Arg: "ENGINE", Key: "sandbox.gate", Value: option.Choice(&r.gate, "auto", "gatefs", "notify"),
 			Help: "auto, gatefs or notify"},
 		{Name: "prompt", Arg: "WHERE", Key: "sandbox.prompt",
 			Value: option.Choice(&r.prompt, "auto", "tty", "socket", "deny", "allow"),
 			Help:  "who answers questions: auto, tty, socket, deny or allow"},
-		{Name: "learn", Arg: "FILE", Value: option.Text(&r.learn),
+		{Name: "learn", Arg: "FILE", Value: option.Text(&r.Learn),
 			Help: "allow reading, write nothing outside, and write the policy that this run needs to FILE, " +
 				"for review"},
 		{Name: "prompt-timeout", Arg: "TIME", Key: "sandbox.prompt_timeout", Value: option.Duration(&r.promptTimeout),
 			Help: "a question that nobody answers within TIME is answered no (default 5m)"},
 		{Name: "prompt-command", Arg: "CMD", Key: "sandbox.prompt_command", Value: option.Text(&r.promptCommand),
 			Help: "a command that is given each question and may answer it"},
-		{Name: "strict", Key: "sandbox.strict", Value: option.Switch(&r.strict),
+		{Name: "strict", Key: "sandbox.strict", Value: option.Switch(&r.Strict),
 			Help: "refuse to run when anything of the sandbox cannot be had here"},
 	}
 }
 
-func (r *request) fileOptions() []option.Option {
+func (r *Request) fileOptions() []option.Option {
 	return []option.Option{
 		{Name: "ro", Arg: "PATH", Key: "fs.read_only", Value: option.Func(r.addPath("ro", planner.Read)),
 			Help: "show PATH read-only"},
@@ -67,21 +67,21 @@ func (r *request) fileOptions() []option.Option {
 			Help: "show PATH below a writable layer that is thrown away"},
 		{Name: "tmpfs", Arg: "PATH", Key: "fs.tmpfs", Value: option.Func(r.addPath("tmpfs", planner.Scratch)),
 			Help: "an empty writable place at PATH"},
-		{Name: "hide", Arg: "PATH", Key: "fs.hidden", Value: option.List(&r.hide).Apart(),
+		{Name: "hide", Arg: "PATH", Key: "fs.hidden", Value: option.List(&r.Hide).Apart(),
 			Help: "PATH does not exist inside"},
-		{Name: "blacklist", Arg: "PATH", Value: option.List(&r.hide), Help: "the same as --hide"},
-		{Name: "secret", Arg: "PATH", Key: "fs.secrets", Value: option.List(&r.secret).Apart(),
+		{Name: "blacklist", Arg: "PATH", Value: option.List(&r.Hide), Help: "the same as --hide"},
+		{Name: "secret", Arg: "PATH", Key: "fs.secrets", Value: option.List(&r.Secret).Apart(),
 			Help: "PATH is a secret: it does not exist inside and cannot be granted"},
-		{Name: "workdir", Arg: "DIR", Value: option.Text(&r.workdir),
+		{Name: "workdir", Arg: "DIR", Value: option.Text(&r.Workdir),
 			Help: "start in DIR, which is the project"},
 		{Name: "caches", Arg: "HOW", Key: "fs.caches", Value: option.Choice(&r.caches, "overlay", "rw", "ro"),
 			Help: "tool caches: overlay, rw or ro"},
-		{Name: "ephemeral", Value: option.Switch(&r.ephemeral), Help: "the project is an overlay too"},
-		{Name: "keep", Value: option.Switch(&r.keep), Help: "keep the overlays after the run"},
+		{Name: "ephemeral", Value: option.Switch(&r.Ephemeral), Help: "the project is an overlay too"},
+		{Name: "keep", Value: option.Switch(&r.Keep), Help: "keep the overlays after the run"},
 	}
 }
 
-func (r *request) limitOptions() []option.Option {
+func (r *Request) limitOptions() []option.Option {
 	return []option.Option{
 		{Name: "memory", Arg: "SIZE", Key: "limits.memory", Value: option.Text(&r.memory).NotEmpty(),
 			Help: "memory of everything inside: 2G, or 50% of the machine's (default 75%)"},
@@ -100,18 +100,18 @@ func (r *request) limitOptions() []option.Option {
 	}
 }
 
-func (r *request) environmentOptions() []option.Option {
+func (r *Request) environmentOptions() []option.Option {
 	return []option.Option{
 		{Name: "env", Arg: "K[=V]", Key: "env.set", Value: option.Func(r.addEnv),
 			Help: "set K, or pass the caller's"},
 		{Name: "env-pass", Arg: "GLOB", Key: "env.pass", Value: option.List(&r.envPass).Apart(),
 			Help: "pass variables whose names match"},
-		{Name: "hostname", Arg: "NAME", Value: option.Text(&r.hostname),
+		{Name: "hostname", Arg: "NAME", Value: option.Text(&r.Hostname),
 			Help: "host name inside (default sbx-SID)"},
 	}
 }
 
-func (r *request) socketOptions() []option.Option {
+func (r *Request) socketOptions() []option.Option {
 	return []option.Option{
 		{Name: "socket", Arg: "PATH", Key: "features.sockets", Value: option.List(&r.sockets).With(r.addSocket),
 			Help: "let it connect to the socket PATH of the host"},
@@ -131,11 +131,11 @@ func (r *request) socketOptions() []option.Option {
 	}
 }
 
-func (r *request) networkOptions() []option.Option {
+func (r *Request) networkOptions() []option.Option {
 	return []option.Option{
-		{Name: "allow-network", Key: "network.allow", Value: option.Switch(&r.allowNetwork),
+		{Name: "allow-network", Key: "network.allow", Value: option.Switch(&r.AllowNetwork),
 			Help: "let it reach every public address"},
-		{Name: "allow-host", Arg: "RULE", Key: "network.hosts", Value: option.List(&r.allowHosts),
+		{Name: "allow-host", Arg: "RULE", Key: "network.hosts", Value: option.List(&r.AllowHosts),
 			Help: "let it reach NAME, *.NAME, ADDRESS or RANGE, with :PORT, :LOW-HIGH or :*, and /udp, " +
 				"/icmp or ,tls=sni"},
 		{Name: "publish", Arg: "HOST:PORT", Key: "network.publish", Value: option.List(&r.publish),
@@ -148,7 +148,7 @@ func (r *request) networkOptions() []option.Option {
 	}
 }
 
-func (r *request) machineOptions() []option.Option {
+func (r *Request) machineOptions() []option.Option {
 	return []option.Option{
 		{Name: "containers", Arg: "[=shared]", Key: "features.containers",
 			Value: option.Switch(&r.containers).With(r.setContainers).Suggest(sharedStore),
@@ -163,22 +163,22 @@ func (r *request) machineOptions() []option.Option {
 	}
 }
 
-func (r *request) packageOptions() []option.Option {
+func (r *Request) packageOptions() []option.Option {
 	return []option.Option{
 		{Name: "nix", Arg: "[=fetch|off]", Key: "features.nix",
-			Value: option.Text(&r.nix).With(r.setNix).As(r.nixSetting).Suggest("fetch", "off"),
+			Value: option.Text(&r.Nix).With(r.setNix).As(r.nixSetting).Suggest("fetch", "off"),
 			Help: "let it use the Nix daemon, through a filter (by itself where there is one, but not with " +
 				"--profile strict); fetch: with --allow-network also for builds that use the network"},
 	}
 }
 
-func (r *request) processOptions() []option.Option {
+func (r *Request) processOptions() []option.Option {
 	return []option.Option{
-		{Name: "timeout", Arg: "TIME", Key: "sandbox.timeout", Value: option.Duration(&r.timeout),
+		{Name: "timeout", Arg: "TIME", Key: "sandbox.timeout", Value: option.Duration(&r.Timeout),
 			Help: "end everything after TIME (exit status 124)"},
-		{Name: "time-offset", Arg: "TIME", Value: option.Duration(&r.timeOffset),
+		{Name: "time-offset", Arg: "TIME", Value: option.Duration(&r.TimeOffset),
 			Help: "start the monotonic and boot clocks inside TIME later"},
-		{Name: "as-pid-1", Value: option.Switch(&r.asPID1),
+		{Name: "as-pid-1", Value: option.Switch(&r.AsPID1),
 			Help: "CMD is process 1 itself, without a reaper"},
 		{Name: "new-session", Value: option.Accepted(),
 			Help: "accepted for compatibility: CMD never shares the caller's session"},
@@ -188,24 +188,24 @@ func (r *request) processOptions() []option.Option {
 		{Name: "only", Arg: "CMD", Value: option.Func(r.addOnly).Of(option.Program),
 			Help: "nothing but CMD (repeatable) and the command itself can be executed, each with its " +
 				"interpreter and libraries; implies --static"},
-		{Name: "detach", Short: "d", Value: option.Switch(&r.detach),
+		{Name: "detach", Short: "d", Value: option.Switch(&r.Detach),
 			Help: "return when the sandbox stands and print its SID; without CMD it stands for sbx exec"},
 		{Name: "name", Arg: "SID", Value: option.Func(r.setName), Help: "name of the session"},
 	}
 }
 
-func (r *request) outputOptions() []option.Option {
+func (r *Request) outputOptions() []option.Option {
 	return []option.Option{
 		{Name: "backend", Arg: "NAME", Value: option.Func(r.setBackend).Suggest("native", "passthrough"),
 			Help: "native, or passthrough (the same as --no-sandbox)"},
-		{Name: "no-sandbox", Key: "sandbox.enabled", Value: option.Off(&r.noSandbox),
+		{Name: "no-sandbox", Key: "sandbox.enabled", Value: option.Off(&r.NoSandbox),
 			Help: "run CMD on the host, loudly"},
-		{Name: "no-suid", Value: option.Switch(&r.noSuid),
+		{Name: "no-suid", Value: option.Switch(&r.NoSuid),
 			Help: "run sbx-helper with no_new_privs set, so that its set-user-id bit is ignored, and never " +
 				"by sudo"},
-		{Name: "dry-run", Value: option.Switch(&r.dryRun), Help: "print the plan and do nothing"},
-		{Name: "json", Value: option.Switch(&r.json), Help: "machine-readable output"},
-		{Name: "verbose", Short: "v", Value: option.Switch(&r.verbose), Help: "print active restrictions"},
-		{Name: "quiet", Short: "q", Value: option.Switch(&r.quiet), Help: "print nothing but errors"},
+		{Name: "dry-run", Value: option.Switch(&r.DryRun), Help: "print the plan and do nothing"},
+		{Name: "json", Value: option.Switch(&r.JSON), Help: "machine-readable output"},
+		{Name: "verbose", Short: "v", Value: option.Switch(&r.Verbose), Help: "print active restrictions"},
+		{Name: "quiet", Short: "q", Value: option.Switch(&r.Quiet), Help: "print nothing but errors"},
 	}
 }

@@ -1,0 +1,29 @@
+package cli
+
+import (
+	"time"
+
+	"sbx/broker/internal/launch"
+	"sbx/broker/internal/request"
+)
+
+// run is one attempt to carry a request out, and what has come of it so far. What was typed stays as it is.
+type run struct {
+	request.Request
+	argv           []string // the program: what was typed, or a shell
+	profile, mode  string   // those of the settings
+	strict         bool
+	timeout        time.Duration
+	engine         string         // of a dynamic session, see there
+	noFuse         bool           // it was tried, and does not work here
+	helper         *launch.Helper // where there are no user namespaces; nil elsewhere
+	nested         *nestedIDs     // what --containers serves; nil: nothing
+	idle, detached bool           // there is no program; this is the detached broker
+	stood          bool           // whose starter was told
+	relays         relays
+}
+
+// newRun begins with what was typed.
+func newRun(q request.Request) *run {
+	return &run{Request: q, argv: q.Argv, profile: q.Profile, mode: q.Mode, strict: q.Strict, timeout: q.Timeout}
+}

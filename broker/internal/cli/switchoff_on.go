@@ -1,0 +1,39 @@
+//go:build sbx_testhooks
+
+package cli
+
+import (
+	"slices"
+
+	"sbx/broker/internal/planner"
+	"sbx/broker/internal/request"
+	"sbx/seccompbpf"
+	"sbx/shared/plan"
+)
+
+// switchOff takes the layers away that h names.
+func switchOff(h request.Hooks, t *term, in *planner.Input) {
+	off := func(layer string) bool { return slices.Contains(h.Off, layer) }
+	if off("seccomp") {
+		in.Seccomp = plan.Seccomp{Rules: "off", Program: []plan.Insn{{Code: 6, K: uint32(seccompbpf.Allow)}}}
+	}
+	if off("rlimit") {
+		in.Limits = nil
+	}
+	if off("env") {
+		in.Env = t.Env
+	}
+	if off("secrets") {
+		in.Hides = nil
+	}
+	if off("guard") {
+		in.NoGuard = true
+	}
+	for i := range in.Grants {
+		if off("readonly") && in.Grants[i].Mode == planner.Read {
+			in.Grants[i].Mode = planner.Write
+			in.Ungranted = append(in.Ungranted, in.Grants[i].Path)
+		}
+	}
+	in.ShareNet, in.ShareIPC, in.NoLandlock = off("netns"), off("ipcns"), off("landlock")
+}

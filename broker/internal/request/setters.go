@@ -1,0 +1,181 @@
+package request
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"sbx/broker/internal/option"
+	"sbx/broker/internal/planner"
+	"sbx/broker/internal/quoting"
+	"sbx/broker/internal/resources"
+	"sbx/shared/plan"
+)
+
+// addPath reads a path as it was typed, for the option of the same name as flag.
+func (r *Request) addPath(flag string, mode planner.Mode) func(string) error {
+	return func(v string) error {
+		if v == "" || strings.IndexByte(v, 0) >= 0 {
+			return fmt.Errorf("%s is not a path", quoting.Quote(v))
+		}
+		r.Paths = append(r.Paths, pathOption{v, mode, "--" + flag})
+		return nil
+	}
+}
+
+// addSocket takes a path as it is typed; the setting of the same meaning knows absolute ones only.
+func (r *Request) addSocket(v string) error {
+	if v == "" || strings.IndexByte(v, 0) >= 0 {
+		return fmt.Errorf("%s is not a path", quoting.Quote(v))
+	}
+	if !strings.ContainsAny(v[:1], "/~$") {
+		abs, err := filepath.Abs(v)
+		if err != nil {
+			return err
+		}
+		v = abs
+	}
+	r.sockets = append(r.sockets, v)
+	return nil
+}
+
+func (r *Request) setName(v string) error {
+	r.Name = v
+	return plan.ValidSession(v)
+}
+
+func (r *Request) addEnv(v string) error {
+	if k, _, _ := strings.Cut(v, "="); k == "" || strings.IndexByte(v, 0) >= 0 {
+		return fmt.Errorf("%s is not NAME or NAME=VALUE", quoting.Quote(v))
+	}
+	r.env = append(r.env, v)
+	return nil
+}
+
+// setBackend names what carries the plan out. Others know their names, so each says why it is not one here.
+func (r *Request) setBackend(v string) error {
+	switch v {
+	case "native":
+		return nil
+	case "passthrough":
+		r.NoSandbox = true
+		return nil
+	case "bwrap":
+		return fmt.Errorf("bwrap makes no root whose files can be asked for and guards no names in a project, so a plan cannot be carried out through it; leave the option out")
+	case "seatbelt":
+		return fmt.Errorf("seatbelt is the sandbox of macOS, and this is Linux; leave the option out")
+	}
+	return fmt.Errorf("%s is not one of native, passthrough", quoting.Quote(v))
+}
+
+func (r *Request) addRule(v string) error {
+	rule, err := resources.ParseRule(v)
+	if err == nil {
+		r.Rules = append(r.Rules, rule)
+	}
+	return err
+}
+
+// setKVM implies --vm.
+func (r *Request) setKVM(string) error {
+	r.vm, r.kvm = true, true
+	return nil
+}
+
+// nixSetting is what --nix is as a setting, which only says whether.
+func (r *Request) nixSetting() any {
+	if r.Nix == "" {
+		return nil
+	}
+	return r.Nix != "off"
+}
+
+// sharedStore is the one value that --containers takes.
+const sharedStore = "shared"
+
+// setContainers reads --containers and --containers=shared.
+func (r *Request) setContainers(v string) error {
+	r.containers = true
+	switch v {
+	case "":
+	case sharedStore:
+		r.containersShared = true
+	default:
+		return errors.New("takes nothing or shared")
+	}
+	return nil
+}
+
+// setDBus reads --dbus and --dbus=NAME,...
+func (r *Request) setDBus(v string) error {
+	r.dbus = true
+	for _, n := range strings.Split(v, ",") {
+		if n == "" {
+			continue
+		}
+		if strings.Trim(n, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.") != "" || !strings.Contains(n, ".") || strings.HasPrefix(n, ".") {
+			return fmt.Errorf("%s is not the name of a service such as org.example.Service", quoting.Quote(n))
+		}
+		for _, no := range busRefused {
+			if n == no || strings.HasPrefix(n, no+".") {
+				return fmt.Errorf("%s starts programs outside the sandbox or holds secrets, so nothing inside may talk to it", n)
+			}
+		}
+		r.BusNames = append(r.BusNames, n)
+	}
+	return nil
+}
+
+// setNix reads --nix, --nix=fetch and --nix=off.
+func (r *Request) setNix(v string) error {
+	switch v {
+	case "", "fetch", "off":
+		r.Nix = cmp.Or(v, "on")
+		return nil
+	}
+	return fmt.Errorf("%s is not one of fetch, off", quoting.Quote(v))
+}
+
+// setSSHAgent reads --ssh-agent, --ssh-agent=KEY,... and --ssh-agent=sign-git.
+func (r *Request) setSSHAgent(v string) error {
+	r.sshAgent = true
+	for _, k := range strings.Split(v, ",") {
+		if k != "" {
+			r.SSHKeys = append(r.SSHKeys, k)
+		}
+	}
+	return nil
+}
+
+func (r *Request) addOnly(v string) error {
+	if v == "" {
+		return fmt.Errorf("wants a command")
+	}
+	r.Only = append(r.Only, v)
+	return nil
+}
+
+// OnlyStatic makes --only what it implies: what is approved while a program runs could be executed too.
+func (r *Request) OnlyStatic() error {
+	if len(r.Only) == 0 {
+		return nil
+	}
+	if r.Mode == "dynamic" {
+		return option.Wrong("--only and --mode dynamic exclude each other", "leave one of them out: --only implies --static")
+	}
+	r.Mode = "static"
+	return nil
+}
+
+// ForLearning makes the request that of a run which allows, asks nobody, and throws away what is written.
+func (r *Request) ForLearning() {
+	if r.Learn != "" {
+		r.Mode, r.prompt, r.Ephemeral = "dynamic", "allow", true
+	}
+}
+
+// busRefused are services through which programs are started outside of the sandbox, or secrets can be had.
+var busRefused = [...]string{"org.freedesktop.DBus", "org.freedesktop.systemd1", "org.freedesktop.Flatpak", "org.freedesktop.portal", "org.freedesktop.impl.portal", "org.freedesktop.secrets", "org.gnome.Shell", "org.gnome.keyring",
+	"org.gnome.Terminal", "org.kde.kwalletd5", "org.kde.kwalletd6", "org.kde.KWin", "org.kde.plasmashell", "org.kde.klauncher", "org.freedesktop.PackageKit", "org.freedesktop.login1", "org.freedesktop.PolicyKit1", "org.freedesktop.machine1"}

@@ -1,0 +1,117 @@
+package request
+
+import (
+	"path/filepath"
+	"strings"
+
+	"sbx/broker/internal/host"
+	"sbx/broker/internal/option"
+	"sbx/broker/internal/planner"
+	"sbx/broker/internal/policy"
+)
+
+// OrgDir is where an administrator's files are.
+const OrgDir = "/etc/sbx"
+
+// Settings is what the files and the command line say together.
+type Settings struct {
+	policy.Effective
+	Layers policy.Layers
+}
+
+// Absolute returns the variable's value if it is an absolute path, else def.
+func Absolute(env []string, name, def string) string {
+	if v := host.Lookup(env, name); strings.HasPrefix(v, "/") {
+		return filepath.Clean(v)
+	}
+	return def
+}
+
+// Sources says where this user's files are. Nothing but the XDG variables moves them.
+func Sources(env []string, facts host.Facts, project string) policy.Sources {
+	home := facts.Home
+	under := func(rel string) string {
+		if home == "" {
+			return ""
+		}
+		return home + "/" + rel
+	}
+	v := policy.Vars{Home: home, Project: project, TmpDir: "/tmp",
+		XDGConfigHome: Absolute(env, "XDG_CONFIG_HOME", under(".config")), XDGDataHome: Absolute(env, "XDG_DATA_HOME", under(".local/share")),
+		XDGStateHome: Absolute(env, "XDG_STATE_HOME", under(".local/state")), XDGCacheHome: Absolute(env, "XDG_CACHE_HOME", under(".cache")),
+		XDGRunDir: Absolute(env, "XDG_RUNTIME_DIR", "")}
+	s := policy.Sources{OrgDir: OrgDir, ProjectDir: project, UID: int(facts.UID), Vars: v}
+	if !host.Exists(OrgDir) { // also where, in a namespace, nothing belongs to root
+		s.OrgDir = ""
+	}
+	if v.XDGConfigHome != "" {
+		s.UserDir = v.XDGConfigHome + "/sbx"
+	}
+	if v.XDGStateHome != "" {
+		s.TrustDir = v.XDGStateHome + "/sbx"
+	}
+	return s
+}
+
+// Settings loads and merges the configuration for a project.
+func (r *Request) Settings(env []string, facts host.Facts, project string) (Settings, error) {
+	src := Sources(env, facts, project)
+	layers, err := policy.Load(src)
+	if err != nil {
+		return Settings{}, &planner.Refusal{What: err.Error(), Hint: "sbx does not run with a file that it cannot rely on; mend or remove it"}
+	}
+	flags, err := r.flags(src.Vars)
+	if err != nil {
+		return Settings{}, err
+	}
+	e, err := policy.Merge(layers, flags)
+	if err != nil {
+		return Settings{}, &planner.Refusal{What: err.Error()}
+	}
+	s := Settings{e, layers}
+	return s, s.checkLocked(r, facts.Cwd)
+}
+
+// flags are the options that are a configuration key too, so that a key which the organisation locked
+// holds against the command line.
+func (r *Request) flags(vars policy.Vars) ([]policy.Setting, error) {
+	var out []policy.Setting
+	err := option.Settings(r.Options(), func(key, flag string, value any) error {
+		s, err := policy.Flag(key, flag, value, vars)
+		if err != nil {
+			return option.Wrong(err.Error(), "")
+		}
+		out = append(out, s)
+		return nil
+	})
+	return out, err
+}
+
+// Origin says where the value of a key comes from, for messages.
+func (s Settings) Origin(key string) string {
+	o := s.Origins[key]
+	if len(o) == 0 {
+		return "default"
+	}
+	return o[len(o)-1].String()
+}
+
+// ProjectRoot finds the project that a request is about; "" when there is none.
+func (r *Request) ProjectRoot(facts host.Facts) string {
+	dir := facts.Cwd
+	if r.Workdir != "" {
+		if p, err := option.ExpandPath(r.Workdir, facts.Home, facts.Cwd, ""); err == nil {
+			if canon, _, st, err := host.Resolve(host.FS{}, p); err == nil && st.Type == host.Dir {
+				dir = canon
+			}
+		}
+	}
+	if dir == "" || facts.Home == "" {
+		return dir
+	}
+	p, err := policy.Discover(dir, facts.Home, int(facts.UID))
+	if err != nil {
+		return dir
+	}
+	return p.Root
+}
