@@ -126,6 +126,8 @@ func (j *judged) places() (out []writes.Place) {
 		case m.Kind == plan.Judged:
 			covered = append(covered, p.Path)
 			continue
+		case m.Why == planner.MaskedWhy: // the judge says better than the mount why it cannot be changed
+			continue
 		case !slices.ContainsFunc(covered, func(top string) bool { return host.Within(p.Path, top) }):
 			continue
 		case m.Kind == plan.Fuse:

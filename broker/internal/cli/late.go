@@ -2,14 +2,18 @@ package cli
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 
 	"sbx/broker/internal/gate/late"
 	"sbx/broker/internal/gate/writes"
+	"sbx/broker/internal/guard"
 	"sbx/broker/internal/host"
+	"sbx/broker/internal/planner"
 	"sbx/broker/internal/secrets"
 	"sbx/shared/plan"
 	"sbx/shared/stage"
@@ -21,6 +25,7 @@ type covers struct {
 	dir   string // of the session's: what is mounted
 	watch *late.Watcher
 	own   *stage.Agent // nil where the gate has one
+	masks int          // configurations that were masked
 }
 
 // standing begins to watch the judged trees, when the sandbox stands.
@@ -58,7 +63,9 @@ func (j *judged) standing(c *stage.Child, warn func(string)) {
 	}
 	var err error
 	j.covers.watch, err = late.Watch(late.Options{Trees: trees, Secrets: secrets.New(host.FS{}, j.in.Own, j.in.GitDir), Making: &j.making,
-		Skip: func(dir string) bool { _, ok := places[dir]; return ok }, Cover: j.covers.cover, Uncover: j.covers.uncover, Warn: warn})
+		Skip:  func(dir string) bool { _, ok := places[dir]; return ok },
+		Cover: j.covers.cover, Uncover: j.covers.uncover,
+		Configs: j.in.Configs, Mask: j.covers.masking(warn), Warn: warn})
 	if err != nil {
 		warn(err.Error() + ": what the host makes while the session runs is not hidden")
 	}
@@ -112,4 +119,78 @@ func (c *covers) source(dir bool) (string, error) {
 		return "", fmt.Errorf("making what covers secrets: %w", err)
 	}
 	return p, nil
+}
+
+// mask is a configuration that is shown without its credentials.
+type mask struct {
+	dev, ino uint64 // of the host's file
+	text     string
+	mounts   int
+}
+
+// masking returns what shows a configuration without its credentials, again whenever the host has changed it. A mount
+// goes with the file that it stands on, and the host replaces that.
+func (c *covers) masking(warn func(string)) func(string) {
+	shown := map[string]mask{}
+	return func(p string) {
+		for range maxMaskings {
+			was := shown[p]
+			now, ok := readConfig(p)
+			if !ok || now.dev == was.dev && now.ino == was.ino && now.text == was.text {
+				return
+			}
+			if len(guard.GitCredentials([]byte(now.text))) == 0 {
+				for ; was.mounts > 0; was.mounts-- {
+					_ = c.uncover(p) // it may have gone with the file
+				}
+				delete(shown, p)
+				return
+			}
+			if err := c.mask(p, now.text); err != nil && !host.NotExist(err) {
+				warn("hiding the credential that the host has put into " + p + ": " + err.Error())
+			}
+			now.mounts = was.mounts + 1
+			shown[p] = now
+		}
+	}
+}
+
+// maxMaskings bounds how often a configuration is looked at again that changes all the time.
+const maxMaskings = 8
+
+// readConfig reads a configuration of the host's, following no link.
+func readConfig(p string) (mask, bool) {
+	fd, err := unix.Open(p, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return mask{}, false
+	}
+	f := os.NewFile(uintptr(fd), p)
+	defer f.Close()
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return mask{}, false
+	}
+	text, err := io.ReadAll(io.LimitReader(f, planner.MaxConfigSize))
+	return mask{dev: st.Dev, ino: st.Ino, text: string(text)}, err == nil
+}
+
+// mask shows a configuration without its credentials, or nothing of it where those cannot be taken out.
+func (c *covers) mask(p, text string) error {
+	shown, ok := guard.WithoutCredentials([]byte(text))
+	if !ok {
+		return c.cover(p, false)
+	}
+	a, err := c.agent()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(c.dir, 0o700); err != nil {
+		return fmt.Errorf("making what is shown of a configuration: %w", err)
+	}
+	c.masks++
+	from := path.Join(c.dir, "config-"+strconv.Itoa(c.masks))
+	if err := os.WriteFile(from, shown, 0o444); err != nil {
+		return fmt.Errorf("writing what is shown of a configuration: %w", err)
+	}
+	return a.Graft(stage.Graft{Source: from, Target: p, Access: plan.ReadOnly, NoExec: true})
 }

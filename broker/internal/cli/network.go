@@ -250,13 +250,13 @@ func (o *outlet) stage() (*stage.Network, error) {
 // files writes what names the resolver inside, into the session's folder.
 func (o *outlet) files(dir string, in *planner.Input) error {
 	nsswitch, _ := os.ReadFile("/etc/nsswitch.conf")
-	return nameFiles(dir, []plan.Text{planner.Hosts(in.Hostname),
-		{Name: "resolv.conf", Text: "# the resolver of this sandbox\nnameserver " + network.Resolver + "\noptions timeout:30 attempts:5\n"},
-		{Name: "nsswitch.conf", Text: plan.Bytes(nsswitchText(string(nsswitch)))},
-	}).Make()
+	return nameFiles(dir, append(maskedFiles(in), planner.Hosts(in.Hostname),
+		plan.Text{Name: "resolv.conf", Text: "# the resolver of this sandbox\nnameserver " + network.Resolver + "\noptions timeout:30 attempts:5\n"},
+		plan.Text{Name: "nsswitch.conf", Text: plan.Bytes(nsswitchText(string(nsswitch)))},
+	)).Make()
 }
 
-// nameFiles are files of names in the session's folder dir.
+// nameFiles are files of the sandbox's own in the session's folder dir.
 func nameFiles(dir string, files []plan.Text) stage.Folder {
 	dir = path.Join(dir, "etc")
 	f := stage.Folder{Dirs: []stage.Dir{{Path: dir, Mode: 0o755}}}
@@ -266,10 +266,24 @@ func nameFiles(dir string, files []plan.Text) stage.Folder {
 	return f
 }
 
-// ownNames are what p, a plan without a network, mounts of the sandbox's files of names. What stands on top of layers is in the plan itself.
-func ownNames(p *plan.Plan, in *planner.Input) stage.Folder {
-	if in.OwnNames && slices.ContainsFunc(p.Mounts, func(m plan.Mount) bool { return strings.HasPrefix(string(m.Source), in.SessionDir+"/etc/") }) {
-		return nameFiles(in.SessionDir, planner.OwnNames(in.Hostname))
+// maskedFiles are configurations as they are shown.
+func maskedFiles(in *planner.Input) []plan.Text {
+	var out []plan.Text
+	for _, m := range in.Masked {
+		out = append(out, m.Text)
+	}
+	return out
+}
+
+// ownFiles are the sandbox's own files that p, a plan, mounts: of names where it has no network, and of configurations
+// that are shown without their credentials. What stands on top of layers is in the plan itself.
+func ownFiles(p *plan.Plan, in *planner.Input) stage.Folder {
+	files := maskedFiles(in)
+	if in.OwnNames {
+		files = append(files, planner.OwnNames(in.Hostname)...)
+	}
+	if slices.ContainsFunc(p.Mounts, func(m plan.Mount) bool { return strings.HasPrefix(string(m.Source), in.SessionDir+"/etc/") }) {
+		return nameFiles(in.SessionDir, files)
 	}
 	return stage.Folder{}
 }

@@ -159,7 +159,9 @@ func (t *term) run(r *run) int {
 		t.homeless(p, facts.Home)
 	}
 	if err == nil {
-		folder = ownNames(p, in)
+		if net == nil { // else it has written them
+			folder = ownFiles(p, in)
+		}
 		folder.Session = s.Dir
 		folder.Dirs = append(folder.Dirs, s.Layers(p)...)
 	}

@@ -32,6 +32,42 @@ func GitCredentials(config []byte) (out []GitCredential) {
 	return out
 }
 
+// hiddenCredential stands where a credential was.
+const hiddenCredential = "hidden"
+
+// WithoutCredentials is a configuration without what GitCredentials finds in it, and otherwise as it was. It fails
+// where they are not written as they are read.
+func WithoutCredentials(config []byte) ([]byte, bool) {
+	before, err := parse(config)
+	if err != nil {
+		return nil, false
+	}
+	out := string(config)
+	for _, e := range before.settings {
+		section, sub, name := e.parts()
+		switch {
+		case section == "http" && name == "extraheader" && strings.Contains(strings.ToLower(e.value), "authorization"):
+			out = strings.ReplaceAll(out, e.value, "X-Sbx: "+hiddenCredential)
+		case hasPassword(e.value):
+			out = strings.ReplaceAll(out, userinfo(e.value)+"@", hiddenCredential+"@")
+		case hasPassword(sub):
+			out = strings.ReplaceAll(out, userinfo(sub)+"@", hiddenCredential+"@")
+		}
+	}
+	after, err := parse([]byte(out))
+	if err != nil || len(after.settings) != len(before.settings) || len(GitCredentials([]byte(out))) > 0 {
+		return nil, false
+	}
+	return []byte(out), true
+}
+
+// userinfo is what stands before the host in an address.
+func userinfo(s string) string {
+	_, rest, _ := strings.Cut(s, "://")
+	rest, _, _ = strings.Cut(rest, "/")
+	return rest[:max(strings.LastIndexByte(rest, '@'), 0)]
+}
+
 // hasPassword says whether an address has a password, or a name of a user that is a token.
 func hasPassword(s string) bool {
 	_, rest, ok := strings.Cut(s, "://")

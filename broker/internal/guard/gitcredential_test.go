@@ -24,8 +24,31 @@ func TestGitCredentials(t *testing.T) {
 	}
 }
 
-// FuzzGitCredentials: no command that is shown has the password in it.
+func TestWithoutCredentials(t *testing.T) {
+	for _, c := range []struct{ name, text, want string }{
+		{"password", "[remote \"o\"]\n\turl = https://u:p@git.example/a\n", "[remote \"o\"]\n\turl = https://hidden@git.example/a\n"},
+		{"token twice", "[remote \"o\"]\n\turl = https://ghp_1@git.example/a\n\t# https://ghp_1@git.example/b\n",
+			"[remote \"o\"]\n\turl = https://hidden@git.example/a\n\t# https://hidden@git.example/b\n"},
+		{"header", "[http]\n\textraheader = Authorization: basic eDp5\n", "[http]\n\textraheader = X-Sbx: hidden\n"},
+		{"instead of", "[url \"https://u:p@git.example/\"]\n\tinsteadOf = gh:\n", "[url \"https://hidden@git.example/\"]\n\tinsteadOf = gh:\n"},
+		{"none", "[user]\n\tname = a\n", "[user]\n\tname = a\n"},
+		{"written otherwise than read", "[remote \"o\"]\n\turl = https://u:p\"\"q@git.example/a\n", ""},
+	} {
+		got, ok := WithoutCredentials([]byte(c.text))
+		if string(got) != c.want || ok != (c.want != "") {
+			t.Errorf("%s: %q, %v", c.name, got, ok)
+		}
+	}
+}
+
+// FuzzGitCredentials: no command that is shown has the password in it, and what is shown of the file has none.
 func FuzzGitCredentials(f *testing.F) {
 	f.Add("https://u:p@git.example/a")
-	f.Fuzz(func(t *testing.T, value string) { GitCredentials([]byte("[remote \"o\"]\n\turl = " + value + "\n")) })
+	f.Fuzz(func(t *testing.T, value string) {
+		config := []byte("[remote \"o\"]\n\turl = " + value + "\n")
+		GitCredentials(config)
+		if shown, ok := WithoutCredentials(config); ok && len(GitCredentials(shown)) > 0 {
+			t.Errorf("%q", shown)
+		}
+	})
 }

@@ -148,7 +148,7 @@ func (v *view) collect() error {
 	}
 	v.hideHardLinks()
 	v.hideNames()
-	v.sayCredentials()
+	v.maskCredentials()
 	if in.Containers != nil {
 		if err := v.containers(); err != nil {
 			return err

@@ -157,7 +157,9 @@ func goldenCases() map[string]func() Input {
 			return moderate(machine("/home/u/project/.env"), grants(Read, "--ro", "/home/u/project/.env")...)
 		},
 		"credential-in-git": func() Input {
-			return moderate(machine("/home/u/project/.git/config : [remote \"origin\"] url = https://u:p@git.example/a"))
+			in := moderate(machine("/home/u/project/.git/config : [remote \"origin\"] url = https://u:p@git.example/a"))
+			in.Refer(nil)
+			return in
 		},
 		"hidden-below-ro": func() Input {
 			in := moderate(machine("/home/u/data/a", "/home/u/data/deep/b", "/home/u/data/deep/c"), grants(Read, "--ro", "/home/u/data")...)

@@ -101,6 +101,8 @@ type Input struct {
 	Only        *Only           // nil: what is visible can be executed
 	Own         *secrets.Ledger // what programs in the sandbox have made in the project; may be nil
 	Referred    []Referred      // see Refer
+	Masked      []Masked        // see Refer
+	Configs     []string        // configurations of repositories that are shown, where a credential may appear
 	NoGuard     bool            // test builds only: the project is bound as it is
 	Ungranted   []string        // canonical: mounted writable by a test that takes the mounts' line away, not so for Landlock
 	Losses      []Loss          // what was lost before planning began

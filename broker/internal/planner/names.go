@@ -221,28 +221,3 @@ func (v *view) serves(p string, n *node) bool {
 	}
 	return n.finds() || ofProject
 }
-
-// sayCredentials says which tokens in the configurations of repositories can be read: git inside has to read the file, so it cannot be hidden.
-func (v *view) sayCredentials() {
-	files := []string{}
-	for _, t := range v.trees {
-		files = append(files, t.root+"/.git/config")
-	}
-	if v.in.GitDir != "" {
-		files = append(files, v.in.GitDir+"/config")
-	}
-	for _, f := range files {
-		if _, err := v.in.FS.Lstat(f); err != nil {
-			continue
-		}
-		text, err := v.in.FS.Peek(f, 0, guard.HeadSize)
-		if err != nil {
-			continue
-		}
-		for _, c := range guard.GitCredentials(text) {
-			v.losses = append(v.losses, Loss{What: "credential in " + plan.Bytes(f).Quote(),
-				Why: plan.Bytes(c.Key).Quote() + " holds a password or token, and git inside has to read the file, so programs can",
-				Fix: "outside: " + plan.Bytes(c.Command).Quote() + ", and let a credential helper keep it"})
-		}
-	}
-}

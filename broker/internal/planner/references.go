@@ -10,12 +10,12 @@ import (
 	"sbx/shared/plan"
 )
 
-// Bounds of what is read of git configurations for one tree. Repositories in it are looked for as far as secrets are,
-// so that the same directories are listed.
-const (
-	maxConfigs    = 256
-	maxConfigSize = 1 << 20
-)
+// maxConfigs bounds the configurations of git that are read for one tree. Repositories in it are looked for as far as
+// secrets are, so that the same directories are listed.
+const maxConfigs = 256
+
+// MaxConfigSize bounds what is read of one.
+const MaxConfigSize = 1 << 20
 
 // Referred is a file or directory in a writable tree that a setting or a link of the person's own makes programs outside act upon.
 type Referred struct {
@@ -26,6 +26,7 @@ type Referred struct {
 // Refer finds what the person's own settings, and those of the repositories in the writable trees, refer to in these
 // trees: it is guarded like what it serves. Settings are the person's and the machine's configuration files.
 func (in *Input) Refer(settings []string) {
+	configs := in.topConfigs()
 	for _, top := range in.writableTrees() {
 		r := referrer{in: in, top: top, left: maxConfigs}
 		for _, file := range settings {
@@ -41,7 +42,9 @@ func (in *Input) Refer(settings []string) {
 				Why: "the tree is too large to be searched for repositories, so what their own settings make git run is not guarded",
 				Fix: "work in a directory below it"})
 		}
+		configs = append(configs, r.configs...)
 	}
+	in.mask(configs)
 }
 
 // repositories are the directories of a tree that are, or may be, the tops of work trees or bare repositories; the
@@ -91,9 +94,10 @@ func (g *Grant) guardable() bool {
 }
 
 type referrer struct {
-	in   *Input
-	top  string
-	left int
+	in      *Input
+	top     string
+	left    int
+	configs []string // of repositories
 }
 
 // repository reads the settings of what is at dir.
@@ -113,9 +117,10 @@ func (r *referrer) repository(dir string) {
 // settings reads those of the repository at own for the work tree at dir.
 func (r *referrer) settings(own, dir string) {
 	common := own
-	if text, err := r.in.FS.Peek(own+"/commondir", 0, maxConfigSize); err == nil {
+	if text, err := r.in.FS.Peek(own+"/commondir", 0, MaxConfigSize); err == nil {
 		common = from(own, strings.TrimRight(string(text), "\n"))
 	}
+	r.configs = append(r.configs, common+"/config", own+"/config.worktree")
 	r.config(common+"/config", dir)
 	r.config(own+"/config.worktree", dir)
 	r.links(common+"/hooks", func(string) string { return "git runs it: a hook leads there" })
@@ -129,7 +134,7 @@ func (r *referrer) gitDir(dir string) string {
 	case err != nil:
 		return dir
 	case st.Type == host.File:
-		if text, err := r.in.FS.Peek(git, 0, maxConfigSize); err == nil {
+		if text, err := r.in.FS.Peek(git, 0, MaxConfigSize); err == nil {
 			if to, ok := strings.CutPrefix(strings.TrimRight(string(text), "\r\n"), "gitdir: "); ok {
 				return from(dir, to)
 			}
@@ -147,7 +152,7 @@ func (r *referrer) config(file, dir string) {
 	if err != nil {
 		return
 	}
-	text, err := r.in.FS.Peek(canon, 0, maxConfigSize)
+	text, err := r.in.FS.Peek(canon, 0, MaxConfigSize)
 	if err != nil {
 		return
 	}

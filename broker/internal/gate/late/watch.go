@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"os"
+	"path"
 	"strconv"
 	"strings"
 	"sync"
@@ -34,6 +35,9 @@ type Options struct {
 	// Cover takes what has a path out of the session's reach, Uncover gives it back.
 	Cover   func(path string, dir bool) error
 	Uncover func(path string) error
+	// Configs are files of which Mask is told when the host has changed or replaced them.
+	Configs []string
+	Mask    func(path string)
 	Warn    func(string)
 }
 
@@ -51,6 +55,7 @@ type Watcher struct {
 	file    *os.File
 	fd      int
 	byWd    map[int32]dir
+	configs map[int32]string // directories of Configs
 	covered map[string]cover
 	full    bool // not all is watched, and that was said
 }
@@ -78,7 +83,7 @@ func Watch(o Options) (*Watcher, error) {
 		return nil, fmt.Errorf("watching for names of secrets: %w", err)
 	}
 	w := &Watcher{Options: o, file: os.NewFile(uintptr(fd), "inotify"), fd: fd,
-		byWd: map[int32]dir{}, covered: map[string]cover{}}
+		byWd: map[int32]dir{}, configs: map[int32]string{}, covered: map[string]cover{}}
 	go w.run()
 	return w, nil
 }
@@ -112,6 +117,20 @@ func (w *Watcher) all() {
 		t := &w.Trees[i]
 		w.look(dir{t, t.Path, t.Place})
 	}
+	for _, p := range w.Configs {
+		w.config(p)
+	}
+}
+
+// config watches the directory of a configuration, whose own file may be replaced.
+func (w *Watcher) config(p string) {
+	wd, err := unix.InotifyAddWatch(w.fd, path.Dir(p), watched|unix.IN_DONT_FOLLOW)
+	if err != nil {
+		w.Warn("watching " + p + ": " + err.Error() + ": a credential that the host puts there is not hidden")
+		return
+	}
+	w.configs[int32(wd)] = p
+	w.Mask(p)
 }
 
 func (w *Watcher) event(wd int32, mask uint32, name string) {
@@ -121,6 +140,9 @@ func (w *Watcher) event(wd int32, mask uint32, name string) {
 		w.all()
 	case mask&unix.IN_IGNORED != 0:
 		delete(w.byWd, wd)
+		delete(w.configs, wd)
+	case w.configs[wd] != "" && name == path.Base(w.configs[wd]):
+		w.Mask(w.configs[wd])
 	case ok && name != "":
 		if below, ok := w.one(d, name, mask&unix.IN_ISDIR != 0, mask&unix.IN_CLOSE_WRITE == 0); ok {
 			w.look(below)

@@ -1,0 +1,103 @@
+package planner
+
+import (
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"sbx/broker/internal/guard"
+	"sbx/broker/internal/host"
+	"sbx/shared/plan"
+)
+
+// maxMasked bounds the configurations that are shown without their credentials.
+const maxMasked = 32
+
+// Masked is a repository's configuration that is shown without the credentials in it.
+type Masked struct {
+	Path string
+	Text plan.Text // what is shown, under its name in the session's folder
+	Loss Loss      // what is to be known about it
+}
+
+// topConfigs are the configurations of the repositories that are granted as a whole, in any mode.
+func (in *Input) topConfigs() []string {
+	var out []string
+	for i := range in.Grants {
+		g := &in.Grants[i]
+		shown := g.Mode == Read || g.Mode == Write || g.Mode == Overlay
+		if canon, _, st, err := host.Resolve(in.FS, g.Path); err == nil && shown && g.guardable() && st.Type == host.Dir {
+			out = append(out, canon+"/.git/config")
+		}
+	}
+	if in.GitDir != "" {
+		out = append(out, in.GitDir+"/config")
+	}
+	return out
+}
+
+// mask finds the credentials in configurations. Git inside has to read the files, so they are shown without them;
+// where that cannot be done, it is a loss.
+func (in *Input) mask(configs []string) {
+	slices.Sort(configs)
+	for _, f := range slices.Compact(configs) {
+		st, err := in.FS.Lstat(f)
+		if err != nil || st.Type != host.File {
+			continue
+		}
+		in.Configs = append(in.Configs, f)
+		text, err := in.FS.Peek(f, 0, MaxConfigSize)
+		if err != nil {
+			continue
+		}
+		found := guard.GitCredentials(text)
+		if len(found) == 0 {
+			continue
+		}
+		var keys, fixes []string
+		for _, c := range found {
+			keys, fixes = append(keys, plan.Bytes(c.Key).Quote()), append(fixes, plan.Bytes(c.Command).Quote())
+		}
+		l := Loss{What: "credential in " + plan.Bytes(f).Quote(),
+			Fix: "outside: " + strings.Join(fixes, ", ") + ", and let a credential helper keep it"}
+		shown, ok := guard.WithoutCredentials(text)
+		if ok && len(in.Masked) < maxMasked {
+			l.Price, l.Why = true, strings.Join(keys, ", ")+" is shown without its password or token, and the file cannot be changed inside"
+			name := "gitconfig-" + strconv.Itoa(len(in.Masked))
+			in.Masked = append(in.Masked, Masked{f, plan.Text{Name: plan.Bytes(name), Text: plan.Bytes(shown)}, l})
+			continue
+		}
+		l.Why = strings.Join(keys, ", ") + " holds a password or token, and git inside has to read the file, so programs can"
+		in.Losses = append(in.Losses, l)
+	}
+}
+
+// maskCredentials mounts what is shown of configurations with credentials over them.
+func (v *view) maskCredentials() {
+	for _, m := range v.in.Masked {
+		if v.hides(m.Path) {
+			continue
+		}
+		v.losses = append(v.losses, m.Loss)
+		v.late = append(v.late, plan.Mount{Kind: plan.Bind, Target: plan.Bytes(m.Path), Access: plan.ReadOnly,
+			Source: plan.Bytes(path.Join(v.in.SessionDir, "etc", string(m.Text.Name))), Why: MaskedWhy})
+	}
+}
+
+// MaskedWhy is the reason of a mount that shows a configuration without its credentials.
+const MaskedWhy = "credential"
+
+// hides says whether a path, or what it lies in below the innermost grant, is hidden.
+func (v *view) hides(p string) bool {
+	for ; p != "/"; p = path.Dir(p) {
+		switch n := v.root.find(p); {
+		case n == nil:
+		case n.hidden:
+			return true
+		case n.granted:
+			return false
+		}
+	}
+	return false
+}
