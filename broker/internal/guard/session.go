@@ -55,6 +55,13 @@ func (s *Session) WasThere(dir ID, name string) bool {
 	return was
 }
 
+// Freed says whether WasThere can be true of any.
+func (s *Session) Freed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.places.all || s.places.count > 0
+}
+
 // Mkdir remembers a directory that the session has made: in dir, of which p holds, where v was said of its name.
 func (s *Session) Mkdir(p *Place, v Verdict, dir ID, name string, id ID) {
 	if s.Own(dir) {

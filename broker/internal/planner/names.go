@@ -13,11 +13,12 @@ import (
 
 // Bounds of the search for names of secrets in the trees that are shown: below them lies what a person put there, above them what tools unpacked.
 const (
-	searchDepth  = 6                // directories below the tree's top
-	searchBudget = 10000            // directory entries of one tree, with what it takes to open directories and files in the same unit
-	homeBudget   = 2500             // of a whole home
-	maxServed    = plan.MaxFuse - 2 // trees that the broker serves beside the project and its repository
-	maxServedRO  = 3                // as long as no more are, one that is only read is served
+	searchDepth  = 6                 // directories below the tree's top
+	searchBudget = 10000             // directory entries of one tree, with what it takes to open directories and files in the same unit
+	judgedBudget = 20 * searchBudget // of one that is mounted natively: what is missed is seen until it is covered
+	homeBudget   = 2500              // of a whole home
+	maxServed    = plan.MaxFuse - 2  // trees that the broker serves beside the project and its repository
+	maxServedRO  = 3                 // as long as no more are, one that is only read is served
 )
 
 // shownTree is a tree of a user's that a grant shows, in which names of secrets are hidden.
@@ -127,8 +128,11 @@ type searched struct {
 
 // tree goes through a tree level by level, so that what a person put near its top is found before the budget ends.
 func (s *search) tree(t shownTree) {
-	if s.budget = searchBudget; t.root == s.in.Facts.Home {
+	switch s.budget = searchBudget; {
+	case t.root == s.in.Facts.Home:
 		s.budget = homeBudget
+	case s.judges(t.mode):
+		s.budget = judgedBudget
 	}
 	queue := []searched{{path: t.root, node: s.root.find(t.root), depth: searchDepth}}
 	for len(queue) > 0 {

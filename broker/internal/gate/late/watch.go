@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -46,14 +48,15 @@ const (
 	maxDirs   = 1 << 14
 	watched   = unix.IN_CREATE | unix.IN_MOVED_TO | unix.IN_CLOSE_WRITE | unix.IN_ONLYDIR | unix.IN_EXCL_UNLINK
 	eventSize = 16
+	pause     = time.Millisecond
 	maxTries  = 8
 )
 
 // Watcher watches one session's trees. What is below is its goroutine's.
 type Watcher struct {
 	Options
-	file    *os.File
 	fd      int
+	wake    int // an eventfd that ends the watch
 	byWd    map[int32]dir
 	configs map[int32]string // directories of Configs
 	covered map[string]cover
@@ -82,33 +85,52 @@ func Watch(o Options) (*Watcher, error) {
 	if err != nil {
 		return nil, fmt.Errorf("watching for names of secrets: %w", err)
 	}
-	w := &Watcher{Options: o, file: os.NewFile(uintptr(fd), "inotify"), fd: fd,
-		byWd: map[int32]dir{}, configs: map[int32]string{}, covered: map[string]cover{}}
+	wake, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
+	if err != nil {
+		unix.Close(fd)
+		return nil, fmt.Errorf("watching for names of secrets: %w", err)
+	}
+	w := &Watcher{Options: o, fd: fd, wake: wake, byWd: map[int32]dir{},
+		configs: map[int32]string{}, covered: map[string]cover{}}
 	go w.run()
 	return w, nil
 }
 
 // Close ends the watch.
-func (w *Watcher) Close() { w.file.Close() }
+func (w *Watcher) Close() { _, _ = unix.Write(w.wake, []byte{1, 0, 0, 0, 0, 0, 0, 0}) }
 
+// run is a thread of its own: the runtime's poller would be woken by each event, and whoever works in the tree would
+// wait for that.
 func (w *Watcher) run() {
+	runtime.LockOSThread()
+	defer unix.Close(w.fd)
+	defer unix.Close(w.wake)
 	w.all()
 	buf := make([]byte, 64<<10)
+	fds := []unix.PollFd{{Fd: int32(w.fd), Events: unix.POLLIN}, {Fd: int32(w.wake), Events: unix.POLLIN}}
 	for {
-		n, err := w.file.Read(buf)
-		if err != nil {
+		if _, err := unix.Poll(fds, -1); err != nil && err != unix.EINTR || fds[1].Revents != 0 {
 			return
 		}
-		for b := buf[:n]; len(b) >= eventSize; {
-			size := eventSize + int(binary.NativeEndian.Uint32(b[12:]))
-			if size > len(b) {
-				break
-			}
-			name, _, _ := strings.Cut(string(b[eventSize:size]), "\x00")
-			w.event(int32(binary.NativeEndian.Uint32(b)), binary.NativeEndian.Uint32(b[4:]), name)
-			b = b[size:]
+		n, _ := unix.Read(w.fd, buf)
+		if !w.events(buf[:max(n, 0)]) { // most of what happens is the session's own work, which is not to wait for this
+			_ = unix.Nanosleep(&unix.Timespec{Nsec: int64(pause)}, nil)
 		}
 	}
+}
+
+// events says whether one was about a name of a secret.
+func (w *Watcher) events(b []byte) (found bool) {
+	for len(b) >= eventSize {
+		size := eventSize + int(binary.NativeEndian.Uint32(b[12:]))
+		if size > len(b) {
+			break
+		}
+		name, _, _ := strings.Cut(string(b[eventSize:size]), "\x00")
+		found = w.event(int32(binary.NativeEndian.Uint32(b)), binary.NativeEndian.Uint32(b[4:]), name) || found
+		b = b[size:]
+	}
+	return found
 }
 
 // all looks at all there is.
@@ -133,7 +155,8 @@ func (w *Watcher) config(p string) {
 	w.Mask(p)
 }
 
-func (w *Watcher) event(wd int32, mask uint32, name string) {
+// event says whether it was about a name of a secret.
+func (w *Watcher) event(wd int32, mask uint32, name string) bool {
 	d, ok := w.byWd[wd]
 	switch {
 	case mask&unix.IN_Q_OVERFLOW != 0: // something has happened that was not told
@@ -143,11 +166,14 @@ func (w *Watcher) event(wd int32, mask uint32, name string) {
 		delete(w.configs, wd)
 	case w.configs[wd] != "" && name == path.Base(w.configs[wd]):
 		w.Mask(w.configs[wd])
+		return true
 	case ok && name != "":
 		if below, ok := w.one(d, name, mask&unix.IN_ISDIR != 0, mask&unix.IN_CLOSE_WRITE == 0); ok {
 			w.look(below)
 		}
+		return d.place.Rule(name, guard.ByHost).Secret != nil
 	}
+	return false
 }
 
 // look watches a directory and looks at each name in it, and below.

@@ -1,6 +1,7 @@
 package notify
 
 import (
+	"bytes"
 	"strconv"
 	"syscall"
 
@@ -78,6 +79,24 @@ func (c *Call) Hand(fd int, cloexec, alone bool) {
 // Path copies the string that an argument points to, with its NUL, once.
 func (c *Call) Path(arg int, dst []byte) (int, syscall.Errno) {
 	return readPath(c.n.pid, c.n.args[arg], dst)
+}
+
+// Paths is Path for two at once, which takes one look at the caller where both are short.
+func (c *Call) Paths(a, b int, dst [2][]byte) (sizes [2]int, errs [2]syscall.Errno) {
+	at := [2]uint64{c.n.args[a], c.n.args[b]}
+	var chunks [2][]byte
+	for i := range at {
+		chunks[i] = dst[i][:min(len(dst[i]), firstRead, 4096-int(at[i]&4095))]
+	}
+	both := readTwo(c.n.pid, at, chunks)
+	for i := range at {
+		if end := bytes.IndexByte(chunks[i], 0); both && end >= 0 {
+			sizes[i] = end + 1
+		} else {
+			sizes[i], errs[i] = readPath(c.n.pid, at[i], dst[i])
+		}
+	}
+	return sizes, errs
 }
 
 // Memory copies what an argument points to, once.

@@ -95,6 +95,19 @@ func readMemory(pid uint32, addr uint64, dst []byte) (int, syscall.Errno) {
 	return int(n), 0
 }
 
+// readTwo fills two buffers from another process, or says that it did not.
+func readTwo(pid uint32, at [2]uint64, dst [2][]byte) bool {
+	var local [2]unix.Iovec
+	var remote [2]unix.RemoteIovec
+	for i, d := range dst {
+		local[i] = unix.Iovec{Base: &d[0], Len: uint64(len(d))}
+		remote[i] = unix.RemoteIovec{Base: uintptr(at[i]), Len: len(d)}
+	}
+	n, _, e := unix.Syscall6(unix.SYS_PROCESS_VM_READV, uintptr(pid), uintptr(unsafe.Pointer(&local)), 2,
+		uintptr(unsafe.Pointer(&remote)), 2, 0)
+	return e == 0 && int(n) == len(dst[0])+len(dst[1])
+}
+
 // openPath is openat2(2) for a path that ends in a NUL byte already, so that the loop allocates nothing.
 func openPath(dir int, pathNUL []byte, flags, resolve uint64) (int, syscall.Errno) {
 	how := unix.OpenHow{Flags: flags, Resolve: resolve}

@@ -2,6 +2,7 @@ package writes
 
 import (
 	"encoding/binary"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -88,7 +89,11 @@ func (j *job) altered() (*name, *object) {
 			return nil, nil
 		}
 	}
-	number := "fd/" + strconv.Itoa(int(int32(uint32(j.call.Arg(int(max(j.d.dir, 0))))))) + "\x00"
+	fd := strconv.Itoa(int(int32(uint32(j.call.Arg(int(max(j.d.dir, 0)))))))
+	number := "fd/" + fd + "\x00"
+	if j.handed(number) || j.d.path < 0 && j.callers.isPath(j.call, fd) {
+		return nil, nil
+	}
 	p := j.links(number)
 	if p == "" || strings.HasSuffix(p, " (deleted)") {
 		return nil, nil
@@ -99,6 +104,13 @@ func (j *job) altered() (*name, *object) {
 		return nil, nil
 	}
 	return n, &object{uint64(st.Dev), st.Ino}
+}
+
+// handed says whether a descriptor of the caller's is of the writable mount: it was judged when it was opened, and the
+// kernel does the rest.
+func (j *job) handed(number string) bool {
+	mount, ok := j.callers.mount(j.call, number[:len(number)-1])
+	return ok && slices.ContainsFunc(j.roots, func(r root) bool { return r.mount == mount })
 }
 
 // judged asks about an object and does what the call wanted.
@@ -133,41 +145,46 @@ func (j *job) judged(n *name, fd int) bool {
 		}
 	}
 	keep := j.keepingObject(fd, v.Secret)
-	e := j.does(nulled(ownFd(fd)))
+	e := j.does(fd)
 	keep()
 	return j.answer(e)
 }
 
-// does changes the object at a path that leads to it and nothing else.
-func (j *job) does(p []byte) syscall.Errno {
+// does changes the object that an O_PATH descriptor is.
+func (j *job) does(fd int) syscall.Errno {
 	arg := int(j.d.arg)
 	value := j.call.Arg(arg)
+	itself := nulled("\x00")
 	switch j.d.op {
 	case "truncate":
-		return truncate(p, int64(value))
+		return truncate(nulled(ownFd(fd)), int64(value))
 	case "chmod":
-		return at1(unix.SYS_FCHMODAT, unix.AT_FDCWD, p, uintptr(uint32(value)), 0, 0)
+		e := at1(sysFchmodat2, fd, itself, uintptr(uint32(value)), unix.AT_EMPTY_PATH, 0)
+		if e == unix.ENOSYS || e == unix.EPERM { // before 6.6, or kept from this process
+			e = at1(unix.SYS_FCHMODAT, unix.AT_FDCWD, nulled(ownFd(fd)), uintptr(uint32(value)), 0, 0)
+		}
+		return e
 	case "chown":
 		uid, ok1 := outside(uint32(value), j.InsideUID, j.OutsideUID)
 		gid, ok2 := outside(uint32(j.call.Arg(arg+1)), j.InsideGID, j.OutsideGID)
 		if !ok1 || !ok2 {
 			return unix.EINVAL
 		}
-		return at1(unix.SYS_FCHOWNAT, unix.AT_FDCWD, p, uintptr(uid), uintptr(gid), 0)
+		return at1(unix.SYS_FCHOWNAT, fd, itself, uintptr(uid), uintptr(gid), unix.AT_EMPTY_PATH)
 	case "utime", "utimes", "utimens":
 		times, e := j.times()
 		if e != 0 {
 			return e
 		}
-		return timesAt(unix.AT_FDCWD, p, times, 0)
+		return timesAt(fd, itself, times, unix.AT_EMPTY_PATH)
 	case "setxattr":
-		return j.setXattr(p)
+		return j.setXattr(nulled(ownFd(fd)))
 	case "removexattr":
 		size, e := j.call.Path(arg, j.mem[1][:256])
 		if e != 0 {
 			return e
 		}
-		return removeXattr(p, j.mem[1][:size])
+		return removeXattr(nulled(ownFd(fd)), j.mem[1][:size])
 	}
 	return unix.EROFS
 }

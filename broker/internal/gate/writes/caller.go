@@ -94,6 +94,26 @@ func (l *callers) stat(c *notify.Call, name []byte, st *unix.Stat_t) syscall.Err
 	return statAt(known.proc, name, st, 0)
 }
 
+// mount is the mount that one of the caller's links in /proc leads to.
+func (l *callers) mount(c *notify.Call, name string) (uint64, bool) {
+	known := l.of(c)
+	var st unix.Statx_t
+	if known == nil || unix.Statx(known.proc, name, unix.AT_STATX_DONT_SYNC, unix.STATX_MNT_ID, &st) != nil {
+		return 0, false
+	}
+	return st.Mnt_id, true
+}
+
+// isPath says whether one of the caller's descriptors is a path alone, through which nothing is changed.
+func (l *callers) isPath(c *notify.Call, fd string) bool {
+	known := l.of(c)
+	if known == nil {
+		return false
+	}
+	flags, ok := known.number("fdinfo/"+fd, "\nflags:\t", 8)
+	return ok && flags&unix.O_PATH != 0
+}
+
 func (known *caller) alive() bool { return unix.PidfdSendSignal(known.proc, 0, nil, 0) == nil }
 
 // umask is the mask of the caller's new files; all bits where it cannot be read.
@@ -127,15 +147,7 @@ func (l *callers) note(c *notify.Call, mask uint32) {
 // one without being threads of each other (CLONE_FS) do not hear of each other's changes.
 func (l *callers) read(known *caller) {
 	var b [512]byte
-	fd, err := unix.Openat(known.proc, "status", unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return
-	}
-	defer unix.Close(fd)
-	n, err := unix.Read(fd, b[:])
-	if err != nil {
-		return
-	}
+	n := known.text("status", b[:])
 	mask, ok1 := field(b[:n], "\nUmask:\t", 8)
 	group, ok2 := field(b[:n], "\nTgid:\t", 10)
 	if !ok1 || !ok2 {
@@ -150,6 +162,22 @@ func (l *callers) read(known *caller) {
 	}
 	m := uint32(mask)
 	known.mask = &m
+}
+
+// text reads the beginning of one of the caller's files in /proc.
+func (known *caller) text(name string, b []byte) int {
+	fd, err := unix.Openat(known.proc, name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return 0
+	}
+	defer unix.Close(fd)
+	n, _ := unix.Read(fd, b)
+	return max(n, 0)
+}
+
+func (known *caller) number(file, name string, base int) (uint64, bool) {
+	var b [512]byte
+	return field(b[:known.text(file, b[:])], name, base)
 }
 
 func field(b []byte, name string, base int) (uint64, bool) {

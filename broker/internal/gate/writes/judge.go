@@ -27,8 +27,16 @@ type ruling struct {
 	own   bool         // the directory is the session's own
 }
 
-// of says what the rules say of a name.
+// of says what the rules say of a name, as they are when it is asked for the first time.
 func (g *judge) of(n *name) ruling {
+	if n.ruled == nil {
+		r := g.rule(n)
+		n.ruled = &r
+	}
+	return *n.ruled
+}
+
+func (g *judge) rule(n *name) ruling {
 	dir, base := n.split()
 	if base == "." || strings.HasPrefix(base, reserved) {
 		return ruling{Verdict: guard.Verdict{Action: guard.Guard}, place: g.root}
@@ -192,9 +200,12 @@ func (g *judge) mayLink(n *name, r ruling, text string) syscall.Errno {
 	if e := g.mayMake(n, r, byLink); e != 0 {
 		return e
 	}
+	out := r.place.Git() && (strings.Contains(text, "/") || text == "..")
+	if !out && !g.session.Freed() {
+		return 0
+	}
 	dir, base := n.split()
 	id := g.id(dir)
-	out := r.place.Git() && (strings.Contains(text, "/") || text == "..")
 	if !g.session.Own(id) && (out || g.session.WasThere(id, base)) {
 		return unix.EACCES
 	}

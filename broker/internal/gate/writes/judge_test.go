@@ -19,6 +19,6 @@ func BenchmarkJudge(b *testing.B) {
 	}
 	g := judge{root: rules.Root(), session: &guard.Session{}, tree: dir, places: map[string]*guard.Place{}}
 	for b.Loop() {
-		g.of(&name{rel: "src/lib/deep/file.go\x00"})
+		g.rule(&name{rel: "src/lib/deep/file.go\x00"})
 	}
 }

@@ -11,12 +11,9 @@ import (
 
 // nameless returns the object of a link whose source is a descriptor, if that is a file opened through one of the trees: what was judged
 // when it was opened may get a name. It is closed by whoever gets it.
-func (j *job) nameless() (int, bool) {
+func (j *job) nameless(p string) (int, bool) {
 	where := ""
-	size, e := j.call.Path(int(j.d.path), j.mem[0][:])
-	switch p := string(j.mem[0][:max(size-1, 0)]); {
-	case e != 0:
-		return -1, false
+	switch {
 	case p == "" && j.flags&unix.AT_EMPTY_PATH != 0:
 		where = strconv.Itoa(int(int32(uint32(j.call.Arg(int(j.d.dir))))))
 	case j.flags&unix.AT_SYMLINK_FOLLOW != 0:

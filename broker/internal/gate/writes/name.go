@@ -15,6 +15,7 @@ type name struct {
 	root  *root
 	rel   string // with a NUL at its end; "." for the tree itself
 	slash bool   // it was written with a slash behind, so that it must be a directory
+	ruled *ruling
 }
 
 func (n *name) path() string { return n.rel[:len(n.rel)-1] }
@@ -40,6 +41,11 @@ func (n *name) split() (dir, base string) {
 // the call's answer.
 func (j *job) named(dirArg, pathArg int8, mem []byte, follow bool) *name {
 	size, e := j.call.Path(int(pathArg), mem)
+	return j.said(dirArg, mem, size, e, follow)
+}
+
+// said is named for a name that was copied.
+func (j *job) said(dirArg int8, mem []byte, size int, e syscall.Errno, follow bool) *name {
 	if e != 0 || size < 2 { // the kernel says the same; "" is a descriptor or nothing
 		return nil
 	}
@@ -274,6 +280,12 @@ func (n *name) parent() (fd int, base string, e syscall.Errno) {
 	}
 	fd, e = openAt(n.root.fd, []byte(dir+"\x00"), unix.O_PATH|unix.O_DIRECTORY, 0)
 	return fd, base, e
+}
+
+// in says whether a name is in a directory of its tree.
+func (n *name) in(dir string) bool {
+	own, _ := n.split()
+	return own == dir
 }
 
 func (n *name) closeParent(fd int) {

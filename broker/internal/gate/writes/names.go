@@ -155,14 +155,15 @@ type pair struct {
 // two carries out rename and link.
 func (j *job) two() bool {
 	p := &pair{flags: j.flags}
-	if j.d.kind == kindLink {
-		if fd, ok := j.nameless(); ok {
+	sizes, errs := j.call.Paths(int(j.d.path), int(j.d.path2), [2][]byte{j.mem[0][:], j.mem[1][:]})
+	if j.d.kind == kindLink && errs[0] == 0 {
+		if fd, ok := j.nameless(string(j.mem[0][:sizes[0]-1])); ok {
 			defer unix.Close(fd)
 			return j.linkNameless(fd)
 		}
 	}
-	p.from = j.named(j.d.dir, j.d.path, j.mem[0][:], j.d.followed(j.flags))
-	p.to = j.named(j.d.dir2, j.d.path2, j.mem[1][:], false)
+	p.from = j.said(j.d.dir, j.mem[0][:], sizes[0], errs[0], j.d.followed(j.flags))
+	p.to = j.said(j.d.dir2, j.mem[1][:], sizes[1], errs[1], false)
 	for range maxLinks {
 		switch {
 		case p.from == nil && p.to == nil:
@@ -208,10 +209,13 @@ func (j *job) move(p *pair) (e syscall.Errno, done bool) {
 		return e, false
 	}
 	defer p.from.closeParent(p.fromDir)
-	if p.toDir, p.toBase, e = p.to.parent(); e != 0 {
+	if dir, base := p.to.split(); p.from.in(dir) && !p.to.slash {
+		p.toDir, p.toBase = p.fromDir, base+"\x00"
+	} else if p.toDir, p.toBase, e = p.to.parent(); e != 0 {
 		return e, false
+	} else {
+		defer p.to.closeParent(p.toDir)
 	}
-	defer p.to.closeParent(p.toDir)
 	if j.d.kind == kindLink {
 		return j.link(p)
 	}

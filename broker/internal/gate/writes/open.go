@@ -149,10 +149,14 @@ func (j *job) openFile(dir int, rel string, flags uint64, mode uint32) (int, sys
 	}
 }
 
-// alone says whether somebody could see that this process had the file open as well, for a moment: who runs it (ETXTBSY), or who takes
-// and gives a lock.
+// alone says whether somebody could see that this process had the file open as well, for a moment: who runs it
+// (ETXTBSY), or who takes and gives a lock. Files for locks are opened to be made if they are not there, or to be read.
 func (j *job) alone(mode uint32) bool {
-	return mode&0o111 != 0 || j.flags&(unix.O_TRUNC|unix.O_EXCL) == 0 && j.flags&nameless == 0
+	if mode&0o111 != 0 {
+		return true
+	}
+	locks := j.flags&unix.O_CREAT != 0 || j.flags&unix.O_ACCMODE == unix.O_RDWR
+	return locks && j.flags&(unix.O_TRUNC|unix.O_EXCL|unix.O_APPEND|nameless) == 0
 }
 
 // openLater waits for whoever has a lease on a file, on a thread of its own.

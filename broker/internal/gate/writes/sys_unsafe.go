@@ -10,6 +10,9 @@ import (
 // beneath is how every name in a tree is walked: no link, no other mount, and nothing outside.
 const beneath = unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS | unix.RESOLVE_NO_XDEV
 
+// sysFchmodat2 is the same on all architectures.
+const sysFchmodat2 = 452
+
 // The calls below take names that end in a NUL byte already, so that nothing is allocated.
 
 func openAt(dir int, name []byte, flags uint64, mode uint32) (int, syscall.Errno) {
