@@ -27,9 +27,9 @@ import (
 // serveGuard returns the function that serves the guarded directories of a plan.
 func (t *term) serveGuard(in *planner.Input, p *plan.Plan, asks *asking, refused *blocked, session *guard.Session) func(*stage.Child, *plan.Mount, int) error {
 	var looked atomic.Int32
-	configs := &guard.Configs{Elsewhere: changes.Elsewhere(p)}
+	configs := gitConfigs(in, p)
 	return func(c *stage.Child, m *plan.Mount, fd int) error {
-		_, place, err := guardedAt(in, p, string(m.Target))
+		top, place, err := guardedAt(in, p, string(m.Target))
 		if err != nil {
 			return err
 		}
@@ -37,6 +37,7 @@ func (t *term) serveGuard(in *planner.Input, p *plan.Plan, asks *asking, refused
 		s, err := gatefs.New(fd, tree, gatefs.Options{
 			Owner:   gatefs.Owner{UID: in.Facts.UID, GID: in.Facts.GID},
 			Root:    string(m.Target),
+			Granted: guard.Granted{Top: top, GitDir: in.GitDir},
 			Secrets: secrets.New(host.FS{}, in.Own, in.GitDir),
 			Session: session,
 			Repeat:  refused.writes.repeats.in(string(m.Target)),
@@ -60,6 +61,11 @@ func (t *term) serveGuard(in *planner.Input, p *plan.Plan, asks *asking, refused
 		go s.Serve()
 		return nil
 	}
+}
+
+// gitConfigs judges what changes in the configurations of repositories.
+func gitConfigs(in *planner.Input, p *plan.Plan) *guard.Configs {
+	return &guard.Configs{Elsewhere: changes.Elsewhere(p), Granted: guard.Granted{Top: in.Project, GitDir: in.GitDir}}
 }
 
 // maxLooked bounds how often a session's processes are looked through for one that the guard refused something.

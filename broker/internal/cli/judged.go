@@ -9,7 +9,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"sbx/broker/internal/changes"
 	"sbx/broker/internal/gate/gatefs"
 	"sbx/broker/internal/gate/notify"
 	"sbx/broker/internal/gate/writes"
@@ -55,9 +54,10 @@ func (j *judged) carrier(shared bool) (notify.Carrier, error) {
 	if runtime.GOMAXPROCS(0) < 2 { // one would be taken away and given back around each call that waits
 		runtime.GOMAXPROCS(2)
 	}
-	configs := &guard.Configs{Elsewhere: changes.Elsewhere(j.plan)}
+	configs := gitConfigs(j.in, j.plan)
 	id := j.plan.Identity
-	o := writes.Options{Session: &j.session, Shared: shared, NoLinks: j.in.NoSymFollow, Refused: j.refuse,
+	o := writes.Options{Session: &j.session, GitDir: j.in.GitDir,
+		Shared: shared, NoLinks: j.in.NoSymFollow, Refused: j.refuse,
 		Places: j.places(), Links: links(j.plan),
 		Secrets: secrets.New(host.FS{}, j.in.Own, j.in.GitDir), Making: &j.making,
 		InsideUID: id.InsideUID, OutsideUID: id.OutsideUID, InsideGID: id.InsideGID, OutsideGID: id.OutsideGID}

@@ -42,6 +42,8 @@ type Configs struct {
 	// Elsewhere says whether an absolute path is a repository that the session cannot change: git push runs what lies
 	// in the one it pushes to. Nil: none is.
 	Elsewhere func(path string) bool
+	// Granted is the project, and its repository's directory if it is a linked worktree.
+	Granted Granted
 
 	mu    sync.Mutex
 	files map[string]kept
@@ -106,7 +108,7 @@ func (c *Configs) judge(file string, old, next []byte) error {
 
 // fixed are the settings of a configuration that a sandbox may not set as they are, with the reasons.
 func (c *Configs) fixed(file string, was, now []entry) (list []entry, why []string) {
-	k := newKeys(file, was, now, c.Elsewhere)
+	k := newKeys(file, was, now, c)
 	for _, s := range now {
 		if reason := k.free(s); reason != "" {
 			list, why = append(list, s), append(why, reason)

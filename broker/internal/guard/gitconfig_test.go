@@ -310,6 +310,14 @@ func TestSubmoduleWorktree(t *testing.T) {
 			t.Errorf("%s: %s: %v", c.rel, c.value, err)
 		}
 	}
+	linked := Configs{Granted: Granted{Top: "/u/wt", GitDir: "/u/p/.git"}} // the project is a linked worktree
+	for value, ok := range map[string]bool{"../../../../../../wt/lib": true, "../../../../../../wt/x/lib": false,
+		"../../../../../wt/lib": false, "../../../../../../other/lib": false, "../../../../../../wt/.git/lib": false} {
+		err := linked.Check("/u/p/.git/worktrees/wt/modules/lib/config", nil, []byte("[core]\n\tworktree = "+value+"\n"))
+		if (err == nil) != ok {
+			t.Errorf("linked: %s: %v", value, err)
+		}
+	}
 }
 
 // TestConfigTable: no row of the tables in docs/git.md of what git runs by may be added to a repository's configuration.

@@ -3,48 +3,57 @@ package guard
 import (
 	"errors"
 	"path"
+	"slices"
 	"strings"
 )
 
-// GitFile reads what a .git file at rel says, relative to the granted directory at root. It answers the place of the repository's
-// directory, relative to root as well, which must be one of those that git makes for submodules and worktrees below the .git of a
-// directory in root: those are guarded themselves. Whether links lie on the way is the caller's to find out.
-func GitFile(root, rel string, text []byte) (string, error) {
+// Granted are the directories that were granted for the work in one tree, absolute: the tree itself, and the
+// directory of the repository that a linked worktree belongs to, if it is one.
+type Granted struct{ Top, GitDir string }
+
+// GitFile reads what a .git file says; the file is in g.Top, by its absolute path. It answers the place of the
+// repository's directory, relative to one of the granted ones, which must be one of those that git makes for
+// submodules and worktrees below the .git of a directory in g.Top, or in g.GitDir: those are guarded themselves.
+// Whether links lie on the way is the caller's to find out.
+func (g Granted) GitFile(file string, text []byte) (base, rel string, err error) {
 	to, ok := strings.CutPrefix(string(text), "gitdir: ")
 	to = strings.TrimRight(to, "\r\n")
 	if !ok || to == "" || strings.ContainsAny(to, "\n\r\x00") {
-		return "", errors.New("it does not name a repository in the way that git writes")
+		return "", "", errors.New("it does not name a repository in the way that git writes")
 	}
 	if plain := strings.TrimLeft(to, "./"); strings.Contains("/"+plain+"/", "/../") {
-		return "", errors.New("it leads through a directory and out of it again")
+		return "", "", errors.New("it leads through a directory and out of it again")
 	}
-	if path.IsAbs(to) {
-		below, ok := strings.CutPrefix(path.Clean(to), path.Clean(root)+"/")
-		if !ok {
-			return "", errors.New("the repository lies elsewhere")
-		}
-		to = below
-	} else {
-		to = path.Join(path.Dir(rel), to)
+	if !path.IsAbs(to) {
+		to = path.Join(path.Dir(file), to)
 	}
-	parts := strings.Split(to, "/")
-	for i, p := range parts {
-		if p == ".." {
-			return "", errors.New("the repository lies elsewhere")
-		}
-		if p != dotGit {
-			continue
-		}
-		in := parts[i+1:]
-		if len(in) > 2 && in[0] == "worktrees" && in[2] == "modules" { // a submodule of a linked worktree
-			in = in[2:]
-		}
-		if len(in) > 1 && in[0] == "modules" || len(in) == 2 && in[0] == "worktrees" {
-			return to, nil
-		}
-		break
+	to = path.Clean(to)
+	if rel, ok := strings.CutPrefix(to, path.Clean(g.GitDir)+"/"); ok && g.GitDir != "" {
+		base, ok = g.GitDir, ofModules(strings.Split(rel, "/"))
+		return base, rel, notModules(ok)
 	}
-	return "", errors.New("it is not a submodule's or a worktree's repository")
+	rel, ok = strings.CutPrefix(to, path.Clean(g.Top)+"/")
+	if !ok {
+		return "", "", errors.New("the repository lies elsewhere")
+	}
+	parts := strings.Split(rel, "/")
+	i := slices.Index(parts, dotGit)
+	return g.Top, rel, notModules(i >= 0 && ofModules(parts[i+1:]))
+}
+
+// ofModules says whether a place in a repository's directory is that of a worktree's directory or of a submodule's.
+func ofModules(in []string) bool {
+	if len(in) > 2 && in[0] == "worktrees" && in[2] == "modules" { // a submodule of a linked worktree
+		in = in[2:]
+	}
+	return len(in) > 1 && in[0] == "modules" || len(in) == 2 && in[0] == "worktrees"
+}
+
+func notModules(ok bool) error {
+	if ok {
+		return nil
+	}
+	return errors.New("it is not a submodule's or a worktree's repository")
 }
 
 // CommonDir says whether text is what git writes into the commondir of a worktree's directory.

@@ -12,10 +12,11 @@ type keys struct {
 	was, now  map[string]bool // the keys of the whole file, before and with the setting that is looked at
 	remotes   map[string]bool // those that were there before
 	elsewhere func(path string) bool
+	granted   Granted
 }
 
-func newKeys(file string, was, now []entry, elsewhere func(path string) bool) *keys {
-	k := &keys{file: file, elsewhere: elsewhere}
+func newKeys(file string, was, now []entry, c *Configs) *keys {
+	k := &keys{file: file, elsewhere: c.Elsewhere, granted: c.Granted}
 	k.was, k.now, k.remotes = map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, s := range was {
 		k.was[s.key] = true
@@ -74,7 +75,7 @@ func (k *keys) core(s entry, sub, name string) string {
 	case "logallrefupdates":
 		return allowed(sub == "", isBool(s) || s.value == "always")
 	case "worktree":
-		return allowed(sub == "", isWorkTree(k.file, s.value))
+		return allowed(sub == "", k.granted.isWorkTree(k.file, s.value))
 	}
 	return notListed
 }

@@ -227,8 +227,21 @@ func TestGitFile(t *testing.T) {
 		{"lib/.git", "gitdir: x/../../.git/modules/lib\n", ""}, {"lib/.git", "gitdir: /p/l/../.git/modules/lib\n", ""}, {"lib/.git", "gitdir: ../.git/modules/lib\nx", ""},
 		{"lib/.git", "gitdir:../.git/modules/lib", ""}, {"lib/.git", "", ""}, {"lib/.git", "ref: x", ""}, {"lib/.git", "gitdir: ../.GIT/modules/lib\n", ""},
 	} {
-		if to, err := GitFile("/p", c.rel, []byte(c.text)); to != c.to || (err == nil) != (c.to != "") {
+		base, to, err := Granted{Top: "/p"}.GitFile("/p/"+c.rel, []byte(c.text))
+		if (err == nil) != (c.to != "") || err == nil && (to != c.to || base != "/p") {
 			t.Errorf("%s %q: %q, %v", c.rel, c.text, to, err)
+		}
+	}
+	linked := Granted{Top: "/u/wt", GitDir: "/u/p/.git"}
+	for text, to := range map[string]string{
+		"gitdir: ../../p/.git/worktrees/wt/modules/lib": "worktrees/wt/modules/lib",
+		"gitdir: /u/p/.git/worktrees/wt/modules/lib":    "worktrees/wt/modules/lib",
+		"gitdir: ../../p/.git":                          "", "gitdir: ../../p/.git/hooks": "", "gitdir: ../../p/evil": "",
+		"gitdir: ../../q/.git/modules/lib": "",
+	} {
+		base, rel, err := linked.GitFile("/u/wt/lib/.git", []byte(text))
+		if (err == nil) != (to != "") || err == nil && (rel != to || base != linked.GitDir) {
+			t.Errorf("%q: %q %q, %v", text, base, rel, err)
 		}
 	}
 	if !CommonDir([]byte("../..\n")) || CommonDir([]byte("../../x")) || CommonDir(nil) {

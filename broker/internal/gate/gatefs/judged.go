@@ -159,34 +159,26 @@ func (s *Server) harmless(n *node, text []byte) bool {
 	if guard.Fold(name) == "commondir" {
 		return guard.CommonDir(text)
 	}
-	to, err := guard.GitFile(s.opts.Root, strings.TrimPrefix(s.nodes.where(n), "/"), text)
-	return err == nil && s.strict(to)
+	base, to, err := s.opts.Granted.GitFile(path.Join(s.opts.Root, s.nodes.where(n)), text)
+	return err == nil && s.strict(base, to, base == s.opts.Granted.GitDir)
 }
 
-// strict says whether the way to a repository's directory, relative to the root of the tree, has no link on it, and
-// nothing that the session may fill as it likes. What is missing in a .git is made there by git: it is guarded then.
-func (s *Server) strict(rel string) bool {
-	root := s.nodes.get(rootID)
-	if root == nil || root.zone == nil {
+// strict says whether the way to a repository's directory, from one that was granted, has no link on it, and nothing
+// that the session may fill as it likes. What is missing in a .git, as base may be one, is made there by git: it is
+// guarded then.
+func (s *Server) strict(base, rel string, git bool) bool {
+	dir, err := unix.Open(base, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
 		return false
 	}
-	dir := root.fd
-	defer func() {
-		if dir != root.fd {
-			unix.Close(dir)
-		}
-	}()
-	git := false
+	defer func() { unix.Close(dir) }()
 	for name := range strings.SplitSeq(rel, "/") {
 		fd, err := openBeneath(dir, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_DIRECTORY, 0)
 		if err != nil {
 			return git && err == unix.ENOENT
 		}
-		git = git || name == ".git"
-		if dir != root.fd {
-			unix.Close(dir)
-		}
-		dir = fd
+		unix.Close(dir)
+		dir, git = fd, git || name == ".git"
 		if id, err := idOf(fd); err != nil || s.opts.Session.Own(id) {
 			return false
 		}

@@ -68,8 +68,11 @@ type Options struct {
 	Secret func(path string) bool
 	// Unasked says that nobody can be asked: names that are not granted are not listed.
 	Unasked bool
-	// Root is the absolute path inside of the file system's own root, which git writes into .git files.
+	// Root is the absolute path inside of the file system's own root.
 	Root string
+	// Granted is the directory that was granted, Root or one above it, and the repository's of a linked worktree: git
+	// writes where these are into .git files.
+	Granted guard.Granted
 	// Secrets judges what has the name of a secret. Without it all of that is hidden.
 	Secrets *secrets.Judge
 	// Check decides whether new may replace old at path, which a Check rule names. Old is nil when there is none.

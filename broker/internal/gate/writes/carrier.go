@@ -64,6 +64,8 @@ type Options struct {
 	Secrets *secrets.Judge
 	// Making is held while something is made under the name of a secret, until that is known to be the session's own.
 	Making sync.Locker
+	// GitDir is the directory of the repository that the project belongs to, if it is a linked worktree.
+	GitDir string
 	// Session remembers what the session made itself.
 	Session *guard.Session
 	// UID and GID are the one user and group that exist inside, and what they are outside.

@@ -64,7 +64,7 @@ func (k *Carrier) settle() {
 		said, err := io.ReadAll(io.NewSectionReader(t.f, 0, textSize))
 		switch {
 		case err != nil || string(said) == t.last || string(said) == t.told:
-		case t.n.root.harmless(t.n, said):
+		case t.n.root.harmless(t.n, said, k.GitDir):
 			if dir, base, e := t.n.parent(); e == 0 {
 				if install(dir, base, said, t.mode, 0) == nil {
 					t.last = string(said)
@@ -85,18 +85,18 @@ func (k *Carrier) settle() {
 }
 
 // harmless says whether a file that leads git to a repository may hold text.
-func (r *root) harmless(n *name, said []byte) bool {
+func (r *root) harmless(n *name, said []byte, gitDir string) bool {
 	if _, base := n.split(); guard.Fold(base) == "commondir" {
 		return guard.CommonDir(said)
 	}
-	to, err := guard.GitFile(r.Granted, r.above+n.path(), said)
-	return err == nil && r.strict(to)
+	base, to, err := guard.Granted{Top: r.Granted, GitDir: gitDir}.GitFile(n.abs(), said)
+	return err == nil && r.strict(base, to, base == gitDir)
 }
 
 // strict says whether the way to a repository's directory has no link on it, and nothing that the session may fill as
-// it likes. What is missing in a .git is made there by git: it is guarded then.
-func (r *root) strict(rel string) bool {
-	top, err := unix.Open(r.Granted, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+// it likes. What is missing in a .git, as base may be one, is made there by git: it is guarded then.
+func (r *root) strict(base, rel string, git bool) bool {
+	top, err := unix.Open(base, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return false
 	}
@@ -106,7 +106,7 @@ func (r *root) strict(rel string) bool {
 		at += part
 		fd, e := openAt(top, []byte(at+"\x00"), unix.O_PATH|unix.O_DIRECTORY, 0)
 		if e != 0 {
-			return e == unix.ENOENT && strings.Contains("/"+at, "/.git/")
+			return e == unix.ENOENT && (git || strings.Contains("/"+at, "/.git/"))
 		}
 		own := r.judge.session.Own(idOf(fd, ""))
 		unix.Close(fd)
