@@ -69,7 +69,10 @@ var mayImport = map[string][]string{
 	"broker/internal/resources":   {"broker/internal/host", "shared/plan"},
 
 	"broker/internal/request": {"broker/internal/policy", "broker/internal/host", "broker/internal/planner", "broker/internal/option", "broker/internal/quoting",
-		"broker/internal/resources", "shared/plan"},
+		"broker/internal/resources", "broker/internal/guard", "broker/internal/secrets", "shared/plan"},
+	"broker/internal/explain": {"broker/internal/request", "broker/internal/decide", "broker/internal/prompt", "broker/internal/policy", "broker/internal/planner",
+		"broker/internal/host", "broker/internal/guard", "broker/internal/secrets", "broker/internal/option", "broker/internal/quoting",
+		"broker/internal/program", "broker/internal/network", "shared/plan", "audit"},
 	// commands that need neither settings nor a run of their own, and what prints
 	"broker/internal/command": {"broker/internal/option", "broker/internal/quoting", "broker/client", "broker/internal/control", "broker/internal/watch",
 		"broker/internal/session", "broker/internal/prompt", "broker/internal/host", "broker/internal/launch", "broker/internal/planner",

@@ -49,7 +49,7 @@ type asking struct {
 	doors  doors        // of the notification engine
 	asked  atomic.Int64 // what the notification engine was notified of
 	view   *gate.View
-	names  *nameGate
+	names  *request.NameGate
 	svc    *service
 	log    *audit.Writer
 	arb    *arbiter.Arbiter
@@ -78,15 +78,15 @@ func (t *term) asking(r *run, cfg request.Settings, in *planner.Input) (*asking,
 	if err != nil {
 		return nil, err
 	}
-	a := &asking{t: t, r: r, cfg: cfg, in: in, mode: mode, onTerminal: t.findTerminal(mode), names: newNameGate(in)}
+	a := &asking{t: t, r: r, cfg: cfg, in: in, mode: mode, onTerminal: t.findTerminal(mode), names: request.NewNameGate(in)}
 	src := t.sources(in.Facts, cfg.Vars.Project)
-	a.rules = &rules{src: src, cfg: cfg, extra: socketRules(in), learn: r.Learn != ""}
+	a.rules = &rules{src: src, cfg: cfg, extra: request.SocketRules(in), learn: r.Learn != ""}
 	if r.engine == engineFiles {
 		a.files = newFileGate(a)
 	} else {
 		a.mounts = newMountGate(a)
 	}
-	a.rules.env.NoPrompt, a.rules.env.Unasked = promptEnv(mode, a.onTerminal != nil, cfg.Sandbox.PromptCommand != "")
+	a.rules.env.NoPrompt, a.rules.env.Unasked = prompt.Unasked(mode, a.onTerminal != nil, cfg.Sandbox.PromptCommand != "")
 	return a, nil
 }
 
@@ -104,7 +104,7 @@ func (a *asking) start(s *session.Session, p *plan.Plan, sealed planner.Sealed, 
 	if runtime.GOMAXPROCS(0) < 2 { // a thread that sleeps in the kernel keeps one for up to ten milliseconds, whatever there is to do
 		runtime.GOMAXPROCS(2)
 	}
-	a.view = gate.NewView(p, sealed.Paths, files, a.names.hides)
+	a.view = gate.NewView(p, sealed.Paths, files, a.names.Hides)
 	var err error
 	if a.log, err = a.openLog(s, planHash, time.Time{}); err != nil {
 		return &planner.Refusal{What: "starting the session's audit log", Err: err, Hint: recordHint}
@@ -166,14 +166,6 @@ func (a *asking) openLog(s *session.Session, planHash string, begin time.Time) (
 		w, err = audit.Create(dir, s.ID+"-"+session.NewID(), opt)
 	}
 	return w, err
-}
-
-// mode says how this session treats what is not granted.
-func mode(cfg request.Settings, facts host.Facts) string {
-	if cfg.Sandbox.Mode == "dynamic" && facts.Since(5, 19) && (!facts.Reported || facts.Fuse && cfg.Sandbox.Gate != engineNotify) {
-		return "dynamic"
-	}
-	return "static"
 }
 
 // listener is who answers the sandbox's system-call filter.

@@ -99,7 +99,7 @@ func (g *fileGate) serve(p *plan.Plan, fd int, c *stage.Child) error {
 		stat = gatefs.StatType
 	}
 	s, err := gatefs.New(fd, gateTree(p.Gate), gatefs.Options{Stat: stat, Owner: gatefs.Owner{UID: p.Identity.InsideUID, GID: p.Identity.InsideGID},
-		Agent: g, Ask: g.request, ServeFiles: g.a.in.Only == nil, Foreign: g.foreign.over, Refused: g.refused, Secret: g.a.names.hides, Secrets: g.a.names.judge, Unasked: g.a.rules.env.NoPrompt && g.a.rules.env.Unasked == decide.Deny, Walk: true,
+		Agent: g, Ask: g.request, ServeFiles: g.a.in.Only == nil, Foreign: g.foreign.over, Refused: g.refused, Secret: g.a.names.Hides, Secrets: g.a.names.Judge, Unasked: g.a.rules.env.NoPrompt && g.a.rules.env.Unasked == decide.Deny, Walk: true,
 		Log: log.New(&gateLog{g: g}, "", 0)})
 	if err != nil {
 		return err

@@ -55,7 +55,7 @@ func (g *grounds) keeps(dir string) bool {
 	if g.foreign.below(dir) {
 		return g.a.view.Aliased()
 	}
-	return g.a.names.within(dir) || g.a.view.Aliased() && g.aliased(dir) || g.letsWrite(dir) && g.guardedIn(dir) != nil
+	return g.a.names.Within(dir) || g.a.view.Aliased() && g.aliased(dir) || g.letsWrite(dir) && g.guardedIn(dir) != nil
 }
 
 // aliased says whether a hidden file may have another name in a tree.
@@ -90,7 +90,7 @@ func (g *fileGate) refused(r gatefs.Request) {
 	q := decide.Ask{PID: int(r.PID), Op: "read", Kind: policy.KindPath, Path: r.Path}
 	q.Exe, q.Cwd = procLinks(q.PID)
 	v := decide.Verdict{Errno: int(unix.ENOENT), Reason: neverGranted}
-	if f := g.a.names.find(r.Path); f.Hidden {
+	if f := g.a.names.Find(r.Path); f.Hidden {
 		v.Reason, v.Rule, v.Life = hiddenReason+f.Reason(), f.Rule, decide.Forever
 	}
 	g.report(func() { g.a.hidden(q, v) })

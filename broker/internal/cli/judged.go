@@ -15,6 +15,7 @@ import (
 	"sbx/broker/internal/guard"
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/planner"
+	"sbx/broker/internal/request"
 	"sbx/broker/internal/secrets"
 	"sbx/shared/plan"
 )
@@ -79,25 +80,13 @@ func (j *judged) carrier(shared bool) (notify.Carrier, error) {
 
 // guardedAt is the guarded directory that dir is, or lies in, and what holds in dir.
 func guardedAt(in *planner.Input, p *plan.Plan, dir string) (string, *guard.Place, error) {
-	top := guardedTop(p, dir)
-	judge, err := guardJudge(in, top)
+	top := request.GuardedTop(p, dir)
+	judge, err := request.GuardJudge(in, top)
 	if err != nil {
 		return "", nil, err
 	}
 	granted := string(top.Target)
 	return granted, placeOf(judge, granted, strings.TrimPrefix(strings.TrimPrefix(dir, granted), "/")), nil
-}
-
-// guardedTop is the operation of the outermost guarded directory that a path lies in, or is; nil if there is none.
-func guardedTop(p *plan.Plan, name string) (top *plan.Mount) {
-	for i := range p.Mounts {
-		m := &p.Mounts[i]
-		guards := m.Kind == plan.Judged || m.Kind == plan.Fuse && m.Target != "/"
-		if guards && host.Within(name, string(m.Target)) && (top == nil || len(m.Target) < len(top.Target)) {
-			top = m
-		}
-	}
-	return top
 }
 
 // placeOf is what holds in a directory below the granted one.

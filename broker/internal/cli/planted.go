@@ -16,6 +16,7 @@ import (
 	"sbx/broker/internal/guard"
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/quoting"
+	"sbx/broker/internal/request"
 	"sbx/shared/plan"
 )
 
@@ -266,7 +267,7 @@ func (l *planted) rebases(p *plan.Plan) []string {
 	for i := range p.Mounts {
 		m := &p.Mounts[i]
 		writable := m.Kind == plan.Judged || m.Kind == plan.Fuse && m.Access == plan.ReadWrite
-		if !writable || m.Target == "/" || guardedTop(p, string(m.Target)) != m {
+		if !writable || m.Target == "/" || request.GuardedTop(p, string(m.Target)) != m {
 			continue
 		}
 		for _, dir := range [...]string{"/.git", ""} {

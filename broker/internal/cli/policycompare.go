@@ -8,6 +8,7 @@ import (
 	"sbx/audit"
 	"sbx/broker/internal/command"
 	"sbx/broker/internal/decide"
+	"sbx/broker/internal/explain"
 	"sbx/broker/internal/guard"
 	"sbx/broker/internal/policy"
 	"sbx/broker/internal/prompt"
@@ -154,19 +155,19 @@ func policyReplay(t *term, c *policyCall) int {
 	if err != nil {
 		return t.fail(err)
 	}
-	layers, err := c.candidate(x.s.Layers, c.words[0])
+	layers, err := c.candidate(x.Settings.Layers, c.words[0])
 	if err != nil {
 		return t.fail(err)
 	}
-	x.s.Layers = layers
-	if x.s.Effective, err = policy.Merge(layers, nil); err != nil {
+	x.Settings.Layers = layers
+	if x.Settings.Effective, err = policy.Merge(layers, nil); err != nil {
 		return t.fail(err)
 	}
-	if err = x.refresh(c.now); err != nil {
+	if err = x.Refresh(c.now); err != nil {
 		return t.fail(err)
 	}
-	x.env.Static = false // what would not be granted is asked about, as the log shows questions
-	rows, total, err := x.replay(logs[0])
+	x.Env.Static = false // what would not be granted is asked about, as the log shows questions
+	rows, total, err := replay(x, logs[0])
 	if err != nil {
 		return t.fail(err)
 	}
@@ -208,7 +209,7 @@ func (r replayRow) text() string {
 }
 
 // replay puts what was decided to the rules; a decision with somebody's answer in it was a question.
-func (x *explainer) replay(log string) ([]replayRow, int, error) {
+func replay(x *explain.Explainer, log string) ([]replayRow, int, error) {
 	rows, total := []replayRow{}, 0
 	seen := map[string]bool{}
 	for e, err := range audit.Query(log, audit.Filter{Kinds: []string{audit.KindAllow, audit.KindDeny}}) {
@@ -223,7 +224,7 @@ func (x *explainer) replay(log string) ([]replayRow, int, error) {
 		case policy.AccessOf(e.Op) == policy.Connect:
 			q.Kind = policy.KindSocket
 		}
-		v := decide.Decide(q, x.env)
+		v := decide.Decide(q, x.Env)
 		then := e.Kind
 		if wasAsked(&e) {
 			then = "ask"

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sbx/broker/internal/command"
+	"sbx/broker/internal/explain"
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/policy"
@@ -273,19 +274,17 @@ func opens(s request.Settings, r policy.Rule) (string, error) {
 	}
 	project := s.Vars.Project
 	if p, ok := r.Path().Literal(); ok && r.Kind != policy.KindSocket && project != "" && host.Within(p, project) {
-		if f := secretIn(&planner.Input{FS: host.FS{}}, project, p); f.Hidden {
+		if f := request.SecretIn(&planner.Input{FS: host.FS{}}, project, p); f.Hidden {
 			return "", wrong(quoting.ASCII(r.Pattern)+" cannot be allowed: it is a secret ("+f.Reason()+"), and no rule shows one", "copy what the program needs to a name that is no secret's")
 		}
 	}
 	return "", nil
 }
 
-const useOfSSH = "sbx run --ssh-agent lets it use the keys of your agent without reading them"
-
 // useOf completes the hint about a secret that is to be used.
 func useOf(h policy.Hiding) string {
 	if strings.HasPrefix(h.Pattern, "~/.ssh") {
-		return "; " + useOfSSH
+		return "; " + explain.UseOfSSH
 	}
 	return ""
 }

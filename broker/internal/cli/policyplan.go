@@ -11,7 +11,6 @@ import (
 	"sbx/broker/internal/policy"
 	"sbx/broker/internal/quoting"
 	"sbx/broker/internal/request"
-	"sbx/broker/internal/secrets"
 )
 
 // carrier carries the policy files' rules into the plan. What is allowed is mounted, so that nothing waits for it; what
@@ -209,19 +208,11 @@ func (x *carrier) secret(r policy.Rule, p string) bool {
 			return true
 		}
 	}
-	if f := secretIn(x.in, x.in.ShownBy(p), p); f.Hidden {
+	if f := request.SecretIn(x.in, x.in.ShownBy(p), p); f.Hidden {
 		x.loss(r, "it is a secret ("+f.Reason()+"), and no rule shows one")
 		return true
 	}
 	return false
-}
-
-// secretIn judges the name of p in the tree at top, "" for none.
-func secretIn(in *planner.Input, top, p string) secrets.Finding {
-	if top == "" || p == top {
-		return secrets.Finding{}
-	}
-	return in.Judge().At(top, strings.TrimPrefix(strings.TrimPrefix(p, top), "/"))
 }
 
 // writable says whether a program can change p on the host itself.

@@ -11,9 +11,7 @@ import (
 
 	"sbx/broker/internal/decide"
 	"sbx/broker/internal/host"
-	"sbx/broker/internal/planner"
 	"sbx/broker/internal/policy"
-	"sbx/broker/internal/prompt"
 	"sbx/broker/internal/request"
 )
 
@@ -177,30 +175,4 @@ func (x *rules) storeInProject(list []policy.Rule) error {
 		return err
 	}
 	return policy.Pin(x.src.TrustDir, dir, layers.Pins, x.src.UID)
-}
-
-// promptEnv says who is there to be asked.
-func promptEnv(mode prompt.Mode, terminal, hook bool) (noPrompt bool, unasked decide.Decision) {
-	switch {
-	case mode == prompt.AllowAll:
-		return true, decide.Allow
-	case mode == prompt.DenyAll, mode == prompt.TTYOnly && !terminal && !hook:
-		return true, decide.Deny
-	}
-	return false, decide.Deny
-}
-
-// socketRules let the sockets be connected to that the command line grants by name.
-func socketRules(in *planner.Input) []policy.Rule {
-	var out []policy.Rule
-	for _, g := range in.Grants {
-		if !g.Socket {
-			continue
-		}
-		r, err := policy.NewRule(policy.Rule{Kind: policy.KindSocket, Pattern: policy.EscapePath(g.Path), Decision: policy.Allow, Reason: g.Why}, policy.Vars{})
-		if err == nil {
-			out = append(out, r)
-		}
-	}
-	return out
 }

@@ -91,7 +91,7 @@ func (t *term) run(r *run) int {
 		r.timeout = cfg.Sandbox.Timeout
 	}
 	r.strict = r.strict || cfg.Sandbox.Strict
-	r.profile, r.mode = cfg.Profile.Name, mode(cfg, facts)
+	r.profile, r.mode = cfg.Profile.Name, cfg.Mode(facts)
 	r.engine = engine(r, cfg, facts)
 	in, err := t.input(r, cfg, facts)
 	if err != nil {

@@ -1,29 +1,19 @@
 package cli
 
 import (
-	"cmp"
 	"fmt"
-	"path"
-	"strings"
 	"time"
 
 	"sbx/broker/internal/command"
+	"sbx/broker/internal/explain"
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/option"
+	"sbx/broker/internal/planner"
 	"sbx/broker/internal/policy"
 	"sbx/broker/internal/quoting"
 	"sbx/broker/internal/request"
+	"sbx/broker/internal/session"
 )
-
-// explained is the answer of `sbx why` and `sbx policy test`.
-type explained struct {
-	Subject string            `json:"subject"`
-	Kind    string            `json:"kind"`             // path, socket, host or event
-	Target  string            `json:"target,omitempty"` // where the path leads
-	Note    string            `json:"note,omitempty"`
-	Event   *command.EventRow `json:"event,omitempty"`
-	Answers []answerRow       `json:"answers"`
-}
 
 func (t *term) whyCommand() command.Row {
 	return command.Row{
@@ -59,7 +49,7 @@ func (t *term) why(r *request.Request, words []string, kind, access string) int 
 		t.print(command.Encode(e))
 		return 0
 	}
-	t.print(e.text())
+	t.print(e.Text())
 	return 0
 }
 
@@ -85,23 +75,22 @@ func policyTest(t *term, c *policyCall) int {
 		return 0
 	}
 	a := e.Answers[0]
-	t.print(fmt.Sprintf("%s %s %s: %s (%s)\n", a.Decision, a.Access, quote(e.Subject), quoting.ASCII(a.Reason), a.where()))
+	t.print(fmt.Sprintf("%s %s %s: %s (%s)\n", a.Decision, a.Access, quote(e.Subject), quoting.ASCII(a.Reason), a.Where()))
 	return 0
 }
 
 // explain answers for one word. Nothing is made, asked or recorded.
-func (t *term) explain(r *request.Request, word, kind, access string) (explained, error) {
+func (t *term) explain(r *request.Request, word, kind, access string) (explain.Explanation, error) {
 	facts := host.Read(t.Env)
 	now := time.Now()
-	e := explained{Subject: word, Kind: kind, Answers: []answerRow{}}
-	var ev *command.EventRow
-	if kind == "" && t.IsEventID(facts, word) {
-		var err error
-		if ev, err = t.FindEvent(facts, word); err != nil {
+	e := explain.Explanation{Subject: word, Kind: kind, Answers: []explain.Answer{}}
+	logs, _, err := session.Logs(host.Lookup(t.Env, "XDG_STATE_HOME"), facts.Home)
+	if kind == "" && err == nil && explain.IsEvent(logs, word) {
+		if e.Event, err = explain.FindEvent(logs, word); err != nil {
 			return e, err
 		}
-		e.Kind, e.Event = "event", ev
-		switch {
+		e.Kind = "event"
+		switch ev := e.Event; {
 		case ev.Decision == "": // a beginning or an end
 			return e, nil
 		case ev.Host != "":
@@ -117,123 +106,42 @@ func (t *term) explain(r *request.Request, word, kind, access string) (explained
 	if err != nil {
 		return e, err
 	}
-	e.Note = x.note
-	if kind == "host" || kind == "" && !t.looksLikePath(word, facts.Cwd) {
-		name, port := splitHostPort(word)
-		if ev != nil {
-			name, port = ev.Host, ev.Port
-		}
-		if e.Kind == "" {
-			e.Kind = "host"
-		}
-		row := x.host(name, port)
-		reach, _ := x.s.Reach()
-		if h, err := policy.ParseHost(name); err == nil && reach != policy.NoHosts { // without a network no rule opens a host
-			x.untrusted(policy.Query{Kind: policy.KindHost, Host: h, Port: cmp.Or(port, x.likelyPort(h)), Access: policy.Connect, Now: now}, &row)
-		}
-		e.Answers = append(e.Answers, row)
-		return e, nil
+	e.Note = x.Note
+	return e, x.About(&e, word, kind, access, now)
+}
+
+// explainer computes the plan of a run with the options of r, without making anything.
+func (t *term) explainer(r *request.Request, facts host.Facts, now time.Time) (*explain.Explainer, error) {
+	x, err := t.explainerIn(*r, facts, now)
+	if err == nil {
+		return x, nil
 	}
-	if strings.HasPrefix(word, "@") {
-		e.Kind = "socket"
-		e.Answers = append(e.Answers, x.socket(word, word))
-		return e, nil
+	// From a place where nothing can be run, such as the home directory, the layers still can be named.
+	elsewhere := *r
+	elsewhere.Workdir = "/usr"
+	y, other := t.explainerIn(elsewhere, facts, now)
+	if other != nil {
+		return nil, err
 	}
-	p, err := option.ExpandPath(word, facts.Home, facts.Cwd, x.in.Project)
+	y.Note = err.Error()
+	return y, nil
+}
+
+func (t *term) explainerIn(q request.Request, facts host.Facts, now time.Time) (*explain.Explainer, error) {
+	s, err := t.settings(&q, facts, t.projectRoot(&q, facts))
 	if err != nil {
-		return e, wrong(err.Error(), "name a path, a host, or an event of sbx audit")
+		return nil, err
 	}
-	canon, _, st, _ := host.Resolve(x.in.FS, p)
-	if canon != "" && canon != path.Clean(p) {
-		e.Target = canon
+	r := newRun(q)
+	r.argv, r.profile, r.mode = []string{"true"}, s.Profile.Name, s.Mode(facts)
+	in, err := t.input(r, s, facts)
+	if err != nil {
+		return nil, err
 	}
-	if st.Type == host.Socket || kind == "socket" || policy.HiddenBy(x.env.Hidden, policy.KindSocket, path.Clean(p)) != nil && policy.HiddenBy(x.env.Hidden, policy.KindPath, path.Clean(p)) == nil && st.Type != host.Dir {
-		access, kind = "connect", "socket"
+	assign(in, "why", "/nonexistent")
+	x := &explain.Explainer{Settings: s, Input: in, Sources: t.sources(facts, s.Vars.Project), Static: r.mode != "dynamic"}
+	if x.Plan, _, err = planner.Build(*in); err != nil {
+		return nil, err
 	}
-	if e.Kind == "" {
-		if e.Kind = "path"; kind != "" {
-			e.Kind = kind
-		}
-	}
-	list := []policy.Access{policy.Access(access)}
-	if access == "" {
-		list = []policy.Access{policy.Read, policy.Write}
-	}
-	for _, a := range list {
-		if a == policy.Connect {
-			e.Answers = append(e.Answers, x.socket(path.Clean(p), cmp.Or(canon, path.Clean(p))))
-			continue
-		}
-		row := x.path(p, a)
-		x.untrusted(policy.Query{Kind: policy.KindPath, Path: cmp.Or(canon, path.Clean(p)), Access: a, Now: now}, &row)
-		e.Answers = append(e.Answers, row)
-	}
-	// What cannot be read cannot be written for the same reason: once is enough.
-	if n := len(e.Answers); n == 2 && e.Answers[0].Decision != "allow" && e.Answers[0].Layer == e.Answers[1].Layer && e.Answers[0].Rule == e.Answers[1].Rule {
-		e.Answers = e.Answers[:1]
-	}
-	return e, nil
-}
-
-// untrusted names a rule of the project's that would allow what no other layer does, if it counted.
-func (x *explainer) untrusted(q policy.Query, row *answerRow) {
-	store := x.s.Layers.Policy
-	if row.Decision == "allow" || row.Layer != "default" && row.Layer != "network" && row.Layer != "mount" || store.ProjectTrusted {
-		return
-	}
-	store.ProjectTrusted = true
-	if r, ok := store.Match(q); ok && r.Decision == policy.Allow && r.Origin.Scope == policy.ScopeProject {
-		row.Reason += "; the project's own rule does not count, because the project is not trusted"
-		row.from(r.Origin)
-		row.Change = "sbx policy trust"
-	}
-}
-
-// where names the layer and the place of the rule.
-func (a answerRow) where() string {
-	s := a.Layer
-	if a.Rule != "" {
-		s += " " + quote(a.Rule)
-	}
-	switch {
-	case a.File != "" && a.Line > 0:
-		s += fmt.Sprintf(", %s:%d", quote(a.File), a.Line)
-	case a.File != "":
-		s += ", " + quote(a.File)
-	case a.Scope != "":
-		s += ", " + a.Scope
-	}
-	if a.By != "" {
-		s += ", by " + quote(a.By)
-	}
-	return s
-}
-
-func (e explained) text() string {
-	var b strings.Builder
-	if e.Event != nil {
-		b.WriteString(e.Event.Text() + "\n")
-	}
-	subject, when := e.Subject, ""
-	if e.Event != nil {
-		subject, when = e.Event.Object(), "a run from here now: "
-	}
-	for _, a := range e.Answers {
-		what := map[string]string{"allow": "allowed", "ask": "asked about", "deny": "refused", "absent": "does not exist inside"}[a.Decision]
-		fmt.Fprintf(&b, "%s%s %s: %s: %s\n", when, a.Access, quote(subject), what, quoting.ASCII(a.Reason))
-		fmt.Fprintf(&b, "  because  %s\n", a.where())
-		if a.Change != "" {
-			fmt.Fprintf(&b, "  allow    %s\n", quoting.ASCII(a.Change))
-		}
-		if a.Once != "" {
-			fmt.Fprintf(&b, "  one run  %s\n", quoting.ASCII(a.Once))
-		}
-	}
-	if e.Target != "" {
-		fmt.Fprintf(&b, "  leads to %s\n", quote(e.Target))
-	}
-	if e.Note != "" {
-		fmt.Fprintf(&b, "  note     a run from here would be refused: %s\n", quoting.ASCII(e.Note))
-	}
-	return b.String()
+	return x, x.Refresh(now)
 }

@@ -1,18 +1,14 @@
 package command
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path"
 	"path/filepath"
-	"sort"
 	"strconv"
 	"strings"
-	"time"
 
 	"sbx/audit"
 	"sbx/broker/internal/host"
@@ -22,142 +18,6 @@ import (
 	"sbx/broker/internal/session"
 	"sbx/shared/plan"
 )
-
-// EventRow is the part of an audit record that explanations show.
-type EventRow struct {
-	ID       string `json:"id"`
-	SID      string `json:"sid"`
-	Time     string `json:"time"`
-	Decision string `json:"decision"`
-	Op       string `json:"op,omitempty"`
-	Path     string `json:"path,omitempty"`
-	Host     string `json:"host,omitempty"`
-	Port     int    `json:"port,omitempty"`
-	Exe      string `json:"exe,omitempty"`
-	PID      int    `json:"pid,omitempty"`
-	Rule     string `json:"rule,omitempty"`
-	Origin   string `json:"origin,omitempty"`
-	Scope    string `json:"scope,omitempty"`
-	Reason   string `json:"reason,omitempty"`
-}
-
-// Object is what the access was about.
-func (e *EventRow) Object() string {
-	switch {
-	case e.Host == "":
-		return e.Path
-	case e.Port != 0:
-		return net.JoinHostPort(e.Host, strconv.Itoa(e.Port))
-	}
-	return e.Host
-}
-
-func (e *EventRow) Text() string {
-	s := fmt.Sprintf("event %s of session %s, %s: %s %s %s", e.ID, e.SID, e.Time, cmp.Or(e.Decision, "no decision on"), e.Op, quote(e.Object()))
-	if e.Exe != "" {
-		s += fmt.Sprintf(" by %s[%d]", quote(program.Name(e.Exe)), e.PID)
-	}
-	if e.Reason != "" {
-		s += ": " + quoting.ASCII(e.Reason)
-	}
-	if e.Rule != "" {
-		s += " (" + quoting.ASCII(e.Rule)
-		if e.Origin != "" {
-			s += ", " + quoting.ASCII(e.Origin)
-		}
-		s += ")"
-	}
-	return s
-}
-
-// IsEventID says whether a word is the id of an event: of a question (32 digits), of what was settled without one
-// (SID-NUMBER, where there is such a log), or SID:NUMBER, which every record has.
-func (t *Term) IsEventID(facts host.Facts, s string) bool {
-	if len(s) == 32 && strings.Trim(s, "0123456789abcdef") == "" {
-		return true
-	}
-	i := strings.LastIndexAny(s, ":-")
-	if i < 0 || plan.ValidSession(s[:i]) != nil || strings.Contains(s[:i], ".") {
-		return false
-	}
-	if _, err := strconv.ParseUint(s[i+1:], 10, 63); err != nil {
-		return false
-	}
-	dir, _, err := t.auditDir(facts)
-	return err == nil && host.Exists(filepath.Join(dir, s[:i]+".jsonl"))
-}
-
-// auditDir is where the logs are; sessions are beside it.
-func (t *Term) auditDir(facts host.Facts) (dir, sessions string, err error) {
-	root, err := session.Root(host.Lookup(t.Env, "XDG_STATE_HOME"), facts.Home)
-	return path.Join(path.Dir(root), "audit"), root, err
-}
-
-// auditLogs lists the logs, oldest first.
-func auditLogs(dir string) ([]string, error) {
-	entries, err := os.ReadDir(dir)
-	if os.IsNotExist(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("listing audit logs: %w", err)
-	}
-	type log struct {
-		path string
-		at   time.Time
-	}
-	var list []log
-	for _, e := range entries {
-		if info, err := e.Info(); err == nil && strings.HasSuffix(e.Name(), ".jsonl") && info.Mode().IsRegular() {
-			list = append(list, log{filepath.Join(dir, e.Name()), info.ModTime()})
-		}
-	}
-	sort.SliceStable(list, func(i, j int) bool { return list[i].at.Before(list[j].at) })
-	out := make([]string, len(list))
-	for i, l := range list {
-		out[i] = l.path
-	}
-	return out, nil
-}
-
-// FindEvent looks for the decision on an event in all logs.
-func (t *Term) FindEvent(facts host.Facts, id string) (*EventRow, error) {
-	dir, _, err := t.auditDir(facts)
-	if err != nil {
-		return nil, err
-	}
-	logs, err := auditLogs(dir)
-	if err != nil {
-		return nil, err
-	}
-	f := audit.Filter{ID: id}
-	var seq uint64
-	if sid, n, ok := strings.Cut(id, ":"); ok {
-		f = audit.Filter{}
-		seq, _ = strconv.ParseUint(n, 10, 63)
-		logs = []string{filepath.Join(dir, sid+".jsonl")}
-	}
-	var found *EventRow
-	for _, l := range logs {
-		for e, err := range audit.Query(l, f) {
-			if err != nil || seq != 0 && e.Seq != seq {
-				continue // what cannot be read is `audit verify`'s to name
-			}
-			row := EventRow{ID: id, SID: e.Session, Time: e.Time.Local().Format("2006-01-02 15:04:05"), Decision: e.Decision, Op: e.Op, Path: e.Path, Host: e.Host, Port: e.Port,
-				Exe: e.Exe, PID: e.PID, Rule: e.Rule, Origin: e.RuleOrigin, Scope: e.Scope, Reason: e.Reason}
-			if found == nil || e.Decision != "" {
-				if found != nil && row.Path == "" && row.Host == "" {
-					row.Path, row.Host, row.Port, row.Op = found.Path, found.Host, found.Port, found.Op
-				}
-				found = &row
-			}
-		}
-	}
-	if found == nil {
-		return nil, option.Wrong("no audit log has the event "+quote(id), "sbx audit lists the events")
-	}
-	return found, nil
-}
 
 // Audit is sbx audit.
 func (t *Term) Audit() Row {
@@ -242,6 +102,11 @@ func (t *Term) audit(q *auditRequest, words []string) int {
 	return 0
 }
 
+// auditDir is where the logs are; sessions are beside it.
+func (t *Term) auditDir(facts host.Facts) (dir, sessions string, err error) {
+	return session.Logs(host.Lookup(t.Env, "XDG_STATE_HOME"), facts.Home)
+}
+
 // LogsNamed finds the logs that the words name, or all.
 func (t *Term) LogsNamed(words []string) ([]string, error) {
 	dir, _, err := t.auditDir(host.Read(t.Env))
@@ -249,7 +114,7 @@ func (t *Term) LogsNamed(words []string) ([]string, error) {
 		return nil, err
 	}
 	if len(words) == 0 {
-		return auditLogs(dir)
+		return audit.Logs(dir)
 	}
 	var out []string
 	for _, w := range words {
@@ -280,12 +145,11 @@ func worthShowing(e *audit.Event) bool {
 }
 
 func auditLine(e *audit.Event) string {
-	row := EventRow{Decision: e.Decision, Op: e.Op, Path: e.Path, Host: e.Host, Port: e.Port}
-	what := quote(row.Path)
-	if row.Host != "" {
-		what = quote(row.Host)
-		if row.Port != 0 {
-			what += ":" + strconv.Itoa(row.Port)
+	what := quote(e.Path)
+	if e.Host != "" {
+		what = quote(e.Host)
+		if e.Port != 0 {
+			what += ":" + strconv.Itoa(e.Port)
 		}
 	}
 	if what == `""` {

@@ -68,7 +68,7 @@ func (t *Term) auditPrune(q *pruneRequest, words []string) int {
 	if err != nil {
 		return t.Fail(err)
 	}
-	logs, err := auditLogs(dir)
+	logs, err := audit.Logs(dir)
 	if err != nil {
 		return t.Fail(err)
 	}

@@ -115,3 +115,14 @@ func (r *Request) ProjectRoot(facts host.Facts) string {
 	}
 	return p.Root
 }
+
+// EngineNotify is the gate that answers by the system-call filter.
+const EngineNotify = "notify"
+
+// Mode says how this session treats what is not granted.
+func (s Settings) Mode(facts host.Facts) string {
+	if s.Sandbox.Mode == "dynamic" && facts.Since(5, 19) && (!facts.Reported || facts.Fuse && s.Sandbox.Gate != EngineNotify) {
+		return "dynamic"
+	}
+	return "static"
+}

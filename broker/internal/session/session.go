@@ -36,6 +36,12 @@ func Root(stateHome, home string) (string, error) {
 	return filepath.Join(home, ".local", "state", "sbx", "sessions"), nil
 }
 
+// Logs returns the folder of the audit logs, and that of the sessions, which is beside it.
+func Logs(stateHome, home string) (dir, sessions string, err error) {
+	root, err := Root(stateHome, home)
+	return filepath.Join(filepath.Dir(root), "audit"), root, err
+}
+
 // NewID makes a short random id: six letters and digits without look-alikes.
 func NewID() string {
 	const alphabet = "abcdefghjkmnpqrstuvwxyz23456789"

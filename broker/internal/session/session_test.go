@@ -1,12 +1,13 @@
 package session
 
 import (
-	"golang.org/x/sys/unix"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"sbx/shared/plan"
 	"sbx/shared/stage"

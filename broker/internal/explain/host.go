@@ -1,4 +1,4 @@
-package cli
+package explain
 
 import (
 	"net"
@@ -15,14 +15,14 @@ import (
 )
 
 // socket explains connecting to a socket of the host.
-func (x *explainer) socket(p, canon string) answerRow {
-	row := answerRow{Access: "connect"}
+func (x *Explainer) socket(p, canon string) Answer {
+	row := Answer{Access: "connect"}
 	for _, name := range []string{p, canon} {
-		h := policy.HiddenBy(x.env.Hidden, policy.KindSocket, name)
+		h := policy.HiddenBy(x.Env.Hidden, policy.KindSocket, name)
 		if h == nil {
 			continue
 		}
-		rule, ok := x.env.Policy(policy.Query{Kind: policy.KindSocket, Path: name, Access: policy.Connect, Now: x.env.Now})
+		rule, ok := x.Env.Policy(policy.Query{Kind: policy.KindSocket, Path: name, Access: policy.Connect, Now: x.Env.Now})
 		if ok && h.Explicit(rule) {
 			continue
 		}
@@ -35,14 +35,14 @@ func (x *explainer) socket(p, canon string) answerRow {
 		row.Change, row.Once = "sbx policy add allow --kind socket "+quoting.Shell(policy.EscapePath(canon)), "sbx run --socket "+quoting.Shell(canon)
 		return row
 	}
-	if rule, ok := x.env.Policy(policy.Query{Kind: policy.KindSocket, Path: canon, Access: policy.Connect, Now: x.env.Now}); ok {
+	if rule, ok := x.Env.Policy(policy.Query{Kind: policy.KindSocket, Path: canon, Access: policy.Connect, Now: x.Env.Now}); ok {
 		row.rule(rule)
 		if row.Decision = rule.Decision.String(); rule.Decision != policy.Allow {
 			row.Change = x.overrule(rule, canon, policy.Connect)
 		}
 		return row
 	}
-	for _, g := range x.in.Grants {
+	for _, g := range x.Input.Grants {
 		if g.Socket && (g.Path == canon || g.Path == p) {
 			row.Decision, row.Layer, row.Reason, row.Scope = "allow", "mount", g.Why, "command line"
 			return row
@@ -50,15 +50,15 @@ func (x *explainer) socket(p, canon string) answerRow {
 	}
 	row.Decision, row.Layer, row.Reason, row.Scope = "absent", "default", "sockets of the host are not part of the sandbox", "default"
 	row.Change, row.Once = "sbx policy add allow --kind socket "+quoting.Shell(policy.EscapePath(canon)), "sbx run --socket "+quoting.Shell(canon)
-	if v := decide.Decide(decide.Ask{Kind: policy.KindSocket, Path: canon, Op: "connect"}, x.env); v.Decision == decide.AskHuman {
+	if v := decide.Decide(decide.Ask{Kind: policy.KindSocket, Path: canon, Op: "connect"}, x.Env); v.Decision == decide.AskHuman {
 		row.Decision, row.Reason = "ask", v.Reason
 	}
 	return row
 }
 
 // host explains a connection to host, on any port where port is 0.
-func (x *explainer) host(name string, port int) answerRow {
-	row := answerRow{Access: "connect"}
+func (x *Explainer) host(name string, port int) Answer {
+	row := Answer{Access: "connect"}
 	h, err := policy.ParseHost(name)
 	if err != nil {
 		row.Decision, row.Layer, row.Reason = "deny", "network", err.Error()
@@ -72,27 +72,27 @@ func (x *explainer) host(name string, port int) answerRow {
 	if port == 0 {
 		port = x.likelyPort(h)
 	}
-	rule, ruled := x.env.Policy(policy.Query{Kind: policy.KindHost, Host: h, Port: port, Access: policy.Connect, Now: x.env.Now})
+	rule, ruled := x.Env.Policy(policy.Query{Kind: policy.KindHost, Host: h, Port: port, Access: policy.Connect, Now: x.Env.Now})
 	if ruled && rule.Decision == policy.Deny {
 		row.rule(rule)
 		row.Decision, row.Change = "deny", x.overruleHost(rule, change)
 		return row
 	}
-	if reach, _ := x.s.Reach(); reach == policy.NoHosts {
+	if reach, _ := x.Settings.Reach(); reach == policy.NoHosts {
 		row.Decision, row.Layer, row.Scope = "deny", "network", "default"
 		row.Reason = "the sandbox has no network but a loopback of its own: neither network.hosts nor network.allow gives it one"
 		for _, key := range [...]string{"network.allow", "network.hosts", "network.mode"} {
-			if o := x.s.Origins[key]; len(o) > 0 {
+			if o := x.Settings.Origins[key]; len(o) > 0 {
 				row.from(o[len(o)-1])
 			}
 		}
-		row.Once, row.Change = "sbx run --allow-host "+quoting.Shell(subject), "hosts = [\""+subject+"\"] in [network] of "+x.src.UserDir+"/config.toml"
-		if lock, locked := x.s.Locked["network.hosts"]; locked {
+		row.Once, row.Change = "sbx run --allow-host "+quoting.Shell(subject), "hosts = [\""+subject+"\"] in [network] of "+x.Sources.UserDir+"/config.toml"
+		if lock, locked := x.Settings.Locked["network.hosts"]; locked {
 			row.Once, row.Change = "", "only the administrator can: "+lock.String()
 		}
 		return row
 	}
-	if h.Addr.IsValid() && network.Closed(h.Addr, x.env.Hosts) && !(ruled && rule.Decision == policy.Allow) {
+	if h.Addr.IsValid() && network.Closed(h.Addr, x.Env.Hosts) && !(ruled && rule.Decision == policy.Allow) {
 		row.Decision, row.Layer, row.Scope = "deny", "network", "default"
 		row.Reason = "an address of the host or of a private network, which only its own name in the list opens"
 		row.Change, row.Once = change, "sbx run --allow-host "+quoting.Shell(subject)
@@ -101,20 +101,20 @@ func (x *explainer) host(name string, port int) answerRow {
 	if ruled {
 		row.rule(rule)
 		if row.Decision = rule.Decision.String(); rule.Decision == policy.Ask {
-			if row.Change = change; x.static {
+			if row.Change = change; x.Static {
 				row.Decision, row.Reason = "deny", row.Reason+"; static mode asks nobody"
 			}
 		}
 		return row
 	}
-	v := decide.Decide(decide.Ask{Kind: policy.KindHost, Host: name, Port: port, Op: "connect"}, x.env)
+	v := decide.Decide(decide.Ask{Kind: policy.KindHost, Host: name, Port: port, Op: "connect"}, x.Env)
 	row.Decision, row.Layer, row.Reason, row.Scope = v.Decision.String(), "network", v.Reason, "default"
 	if v.Decision == decide.Allow && x.mustName(h, port) {
 		row.Reason += "; its connections must name it (tls=sni)"
 	}
-	if o := x.s.Origins["network.hosts"]; len(o) > 0 {
+	if o := x.Settings.Origins["network.hosts"]; len(o) > 0 {
 		row.from(o[len(o)-1])
-	} else if o := x.s.Origins["network.allow"]; len(o) > 0 {
+	} else if o := x.Settings.Origins["network.allow"]; len(o) > 0 {
 		row.from(o[len(o)-1])
 	}
 	if v.Decision != decide.Allow {
@@ -124,8 +124,8 @@ func (x *explainer) host(name string, port int) answerRow {
 }
 
 // likelyPort is a port at which a listed host is open, the commonest first.
-func (x *explainer) likelyPort(h policy.Host) int {
-	for _, p := range x.env.Hosts {
+func (x *Explainer) likelyPort(h policy.Host) int {
+	for _, p := range x.Env.Hosts {
 		for _, port := range [...]int{443, 80} {
 			if p.Match(h, port, false) {
 				return port
@@ -139,16 +139,16 @@ func (x *explainer) likelyPort(h policy.Host) int {
 }
 
 // mustName says whether connections to a listed host are looked at for its name.
-func (x *explainer) mustName(h policy.Host, port int) bool {
-	for _, p := range x.env.Hosts {
-		if p.MatchHost(h) && (p.SNI() || x.s.Network.TLS == "sni" && p.WithSNI().SNI() && (port == 80 || port == 443)) {
+func (x *Explainer) mustName(h policy.Host, port int) bool {
+	for _, p := range x.Env.Hosts {
+		if p.MatchHost(h) && (p.SNI() || x.Settings.Network.TLS == "sni" && p.WithSNI().SNI() && (port == 80 || port == 443)) {
 			return true
 		}
 	}
 	return false
 }
 
-func (x *explainer) overruleHost(r policy.Rule, change string) string {
+func (x *Explainer) overruleHost(r policy.Rule, change string) string {
 	if r.Origin.Scope == policy.ScopeSession {
 		return change
 	}
@@ -169,7 +169,7 @@ func splitHostPort(s string) (string, int) {
 }
 
 // looksLikePath tells a path from a host, by its form and then by what is there.
-func (t *term) looksLikePath(word, cwd string) bool {
+func looksLikePath(word, cwd string) bool {
 	if word == "." || word == ".." || strings.ContainsRune("/~$@", rune(word[0])) || strings.HasPrefix(word, "./") || strings.HasPrefix(word, "../") {
 		return true
 	}

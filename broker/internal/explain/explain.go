@@ -1,4 +1,4 @@
-package cli
+package explain
 
 import (
 	"path"
@@ -18,7 +18,7 @@ import (
 )
 
 // answerRow says what would happen to one access, which layer says so, and the smallest change.
-type answerRow struct {
+type Answer struct {
 	Access   string `json:"access"`
 	Decision string `json:"decision"` // allow, ask, deny, or absent: the name does not exist inside
 	Layer    string `json:"layer"`    // secret, hidden, socket, guard, rule, mount, sandbox, network, probe or default
@@ -32,69 +32,33 @@ type answerRow struct {
 	Once     string `json:"once,omitempty"` // the same for one run
 }
 
-// explainer has what a run from here would have.
-type explainer struct {
-	s      request.Settings
-	in     *planner.Input
-	plan   *plan.Plan
-	env    decide.Env
-	src    policy.Sources
-	static bool
-	note   string // why a run from here would be refused; the rest then is about one from elsewhere
+// Explainer has what a run from here would have.
+type Explainer struct {
+	Settings request.Settings
+	Input    *planner.Input
+	Plan     *plan.Plan
+	Env      decide.Env
+	Sources  policy.Sources
+	Static   bool
+	Note     string // why a run from here would be refused; the rest then is about one from elsewhere
 }
 
-// explainer computes the plan of a run with the options of r, without making anything.
-func (t *term) explainer(r *request.Request, facts host.Facts, now time.Time) (*explainer, error) {
-	x, err := t.explainerIn(*r, facts, now)
-	if err == nil {
-		return x, nil
-	}
-	// From a place where nothing can be run, such as the home directory, the layers still can be named.
-	elsewhere := *r
-	elsewhere.Workdir = "/usr"
-	y, other := t.explainerIn(elsewhere, facts, now)
-	if other != nil {
-		return nil, err
-	}
-	y.note = err.Error()
-	return y, nil
-}
-
-func (t *term) explainerIn(q request.Request, facts host.Facts, now time.Time) (*explainer, error) {
-	s, err := t.settings(&q, facts, t.projectRoot(&q, facts))
-	if err != nil {
-		return nil, err
-	}
-	r := newRun(q)
-	r.argv, r.profile, r.mode = []string{"true"}, s.Profile.Name, mode(s, facts)
-	in, err := t.input(r, s, facts)
-	if err != nil {
-		return nil, err
-	}
-	assign(in, "why", "/nonexistent")
-	x := &explainer{s: s, in: in, src: t.sources(facts, s.Vars.Project), static: r.mode != "dynamic"}
-	if x.plan, _, err = planner.Build(*in); err != nil {
-		return nil, err
-	}
-	return x, x.refresh(now)
-}
-
-// refresh computes everything that a decision in such a run depends on, with the rules that s has.
-func (x *explainer) refresh(now time.Time) error {
-	mode, err := prompt.ParseMode(x.s.Sandbox.Prompt)
+// Refresh computes everything that a decision in such a run depends on, with the rules that s has.
+func (x *Explainer) Refresh(now time.Time) error {
+	mode, err := prompt.ParseMode(x.Settings.Sandbox.Prompt)
 	if err != nil {
 		return err
 	}
-	store := x.s.Layers.Policy.With(policy.ScopeSession, socketRules(x.in)...)
-	x.env = decide.Env{Policy: store.Match, Restricts: store.Restricts, Hidden: x.s.Concealed(), Asks: x.s.Asks(), Now: now, Static: x.static}
-	x.env.NoPrompt, x.env.Unasked = promptEnv(mode, true, x.s.Sandbox.PromptCommand != "")
-	switch reach, hosts := x.s.Reach(); reach {
+	store := x.Settings.Layers.Policy.With(policy.ScopeSession, request.SocketRules(x.Input)...)
+	x.Env = decide.Env{Policy: store.Match, Restricts: store.Restricts, Hidden: x.Settings.Concealed(), Asks: x.Settings.Asks(), Now: now, Static: x.Static}
+	x.Env.NoPrompt, x.Env.Unasked = prompt.Unasked(mode, true, x.Settings.Sandbox.PromptCommand != "")
+	switch reach, hosts := x.Settings.Reach(); reach {
 	case policy.AllHosts:
-		x.env.AllHosts = true
+		x.Env.AllHosts = true
 	case policy.SomeHosts:
 		for _, h := range hosts {
 			if p, err := policy.ParseHostPattern(h); err == nil {
-				x.env.Hosts = append(x.env.Hosts, p)
+				x.Env.Hosts = append(x.Env.Hosts, p)
 			}
 		}
 	}
@@ -102,15 +66,15 @@ func (x *explainer) refresh(now time.Time) error {
 }
 
 // path explains one access to a path as it was typed.
-func (x *explainer) path(p string, a policy.Access) (row answerRow) {
-	canon, _, st, err := host.Resolve(x.in.FS, p)
+func (x *Explainer) path(p string, a policy.Access) (row Answer) {
+	canon, _, st, err := host.Resolve(x.Input.FS, p)
 	if canon == "" || err != nil && !host.NotExist(err) {
 		canon = path.Clean(p)
 	}
 	if st.Type == host.Socket || a == policy.Connect {
 		return x.socket(path.Clean(p), canon)
 	}
-	row = answerRow{Access: string(a)}
+	row = Answer{Access: string(a)}
 	for _, name := range []string{path.Clean(p), canon} {
 		if x.secretName(name, &row) || x.guarded(name, a, &row) || x.hidden(name, a, &row) {
 			return row
@@ -129,8 +93,8 @@ func (x *explainer) path(p string, a policy.Access) (row answerRow) {
 }
 
 // hidden finds what makes the name not exist. A rule that names the thing itself opens it.
-func (x *explainer) hidden(p string, a policy.Access, row *answerRow) bool {
-	h := policy.HiddenBy(x.env.Hidden, policy.KindPath, p)
+func (x *Explainer) hidden(p string, a policy.Access, row *Answer) bool {
+	h := policy.HiddenBy(x.Env.Hidden, policy.KindPath, p)
 	if h == nil {
 		return false
 	}
@@ -140,7 +104,7 @@ func (x *explainer) hidden(p string, a policy.Access, row *answerRow) bool {
 		row.Change, row.Once = secretChange(h)
 		return true
 	}
-	rule, ok := x.env.Policy(policy.Query{Kind: policy.KindPath, Path: p, Access: a, Now: x.env.Now})
+	rule, ok := x.Env.Policy(policy.Query{Kind: policy.KindPath, Path: p, Access: a, Now: x.Env.Now})
 	if ok && h.Explicit(rule) {
 		return false
 	}
@@ -154,7 +118,7 @@ func (x *explainer) hidden(p string, a policy.Access, row *answerRow) bool {
 }
 
 // denied mends the change that would open what is hidden: a rule that refuses stands in its way.
-func (x *explainer) denied(r policy.Rule, ruled bool, p string, a policy.Access, row *answerRow) {
+func (x *Explainer) denied(r policy.Rule, ruled bool, p string, a policy.Access, row *Answer) {
 	if !ruled || r.Decision != policy.Deny {
 		return
 	}
@@ -170,7 +134,7 @@ func secretChange(h *policy.Hiding) (change, once string) {
 	case h.Origin.File != "":
 		return "take " + quoting.Shell(h.Pattern) + " out of fs.secrets in " + h.Origin.String(), ""
 	case strings.HasPrefix(h.Pattern, "~/.ssh"):
-		once = useOfSSH
+		once = UseOfSSH
 	case strings.HasPrefix(h.Pattern, "~/.gnupg"):
 		once = "sbx run --gpg-agent lets it use the keys of your agent without reading them"
 	}
@@ -179,8 +143,8 @@ func secretChange(h *policy.Hiding) (change, once string) {
 
 // hiddenHere is about what this run hides beyond the lists: by options, or else sockets, secrets of the account's own
 // home and fs.ask where nobody asks.
-func (x *explainer) hiddenHere(p string, a policy.Access, row *answerRow, byOption bool) bool {
-	for _, o := range x.in.Hides {
+func (x *Explainer) hiddenHere(p string, a policy.Access, row *Answer, byOption bool) bool {
+	for _, o := range x.Input.Hides {
 		if !host.Within(p, path.Clean(o.Path)) || strings.HasPrefix(o.Why, "--") != byOption {
 			continue
 		}
@@ -202,12 +166,12 @@ func (x *explainer) hiddenHere(p string, a policy.Access, row *answerRow, byOpti
 }
 
 // guarded is about the names that sbx keeps from changing, or hides, in writable projects.
-func (x *explainer) guarded(p string, a policy.Access, row *answerRow) bool {
-	m := guardedTop(x.plan, p)
+func (x *Explainer) guarded(p string, a policy.Access, row *Answer) bool {
+	m := request.GuardedTop(x.Plan, p)
 	if m == nil || string(m.Target) == p {
 		return false
 	}
-	judge, err := guardJudge(x.in, m)
+	judge, err := request.GuardJudge(x.Input, m)
 	if err != nil {
 		return false
 	}
@@ -216,7 +180,7 @@ func (x *explainer) guarded(p string, a policy.Access, row *answerRow) bool {
 	case v.Action == guard.Free:
 		return false
 	case v.Action == guard.Hide:
-		if h := policy.HiddenBy(x.env.Hidden, policy.KindPath, p); h != nil {
+		if h := policy.HiddenBy(x.Env.Hidden, policy.KindPath, p); h != nil {
 			return false // said better by the layer that asked for it
 		}
 		row.Decision, row.Layer, row.Rule = "absent", "secret", "names of secrets in a project"
@@ -239,9 +203,9 @@ func (x *explainer) guarded(p string, a policy.Access, row *answerRow) bool {
 }
 
 // judged is the verdict on rel, and the guarded name that it is at or below.
-func (x *explainer) judged(j *guard.Judge, top, rel string) (v guard.Verdict, name string) {
+func (x *Explainer) judged(j *guard.Judge, top, rel string) (v guard.Verdict, name string) {
 	repository := func(dir string) bool {
-		_, err := x.in.FS.Lstat(path.Join(top, dir, "HEAD"))
+		_, err := x.Input.FS.Lstat(path.Join(top, dir, "HEAD"))
 		return err == nil
 	}
 	for i := 0; i <= len(rel); i++ {
@@ -255,14 +219,14 @@ func (x *explainer) judged(j *guard.Judge, top, rel string) (v guard.Verdict, na
 }
 
 // ruled is about what a rule of a policy file settles.
-func (x *explainer) ruled(p string, a policy.Access, row *answerRow) bool {
-	rule, ok := x.env.Policy(policy.Query{Kind: policy.KindPath, Path: p, Access: a, Now: x.env.Now})
+func (x *Explainer) ruled(p string, a policy.Access, row *Answer) bool {
+	rule, ok := x.Env.Policy(policy.Query{Kind: policy.KindPath, Path: p, Access: a, Now: x.Env.Now})
 	if !ok {
 		return false
 	}
 	row.rule(rule)
 	row.Decision = rule.Decision.String()
-	if rule.Decision == policy.Ask && x.static {
+	if rule.Decision == policy.Ask && x.Static {
 		row.Decision, row.Reason = "deny", row.Reason+"; static mode asks nobody"
 	}
 	if row.Decision != "allow" {
@@ -272,7 +236,7 @@ func (x *explainer) ruled(p string, a policy.Access, row *answerRow) bool {
 }
 
 // overrule is the smallest change that ends a rule's refusal.
-func (x *explainer) overrule(r policy.Rule, what string, a policy.Access) string {
+func (x *Explainer) overrule(r policy.Rule, what string, a policy.Access) string {
 	switch r.Origin.Scope {
 	case policy.ScopeOrg:
 		return "only the administrator can: " + r.Origin.String()
@@ -287,15 +251,15 @@ func (x *explainer) overrule(r policy.Rule, what string, a policy.Access) string
 }
 
 // mounted is about what the plan shows.
-func (x *explainer) mounted(p string, a policy.Access, row *answerRow) bool {
+func (x *Explainer) mounted(p string, a policy.Access, row *Answer) bool {
 	m := x.mountAt(p)
 	if m == nil {
 		return false
 	}
 	row.Layer, row.Scope, row.Decision = "mount", string(m.Kind)+" "+string(m.Access), "allow"
 	row.Rule = string(m.Target)
-	for _, g := range x.in.Grants {
-		if canon, _, _, _ := host.Resolve(x.in.FS, g.Path); canon == string(m.Target) {
+	for _, g := range x.Input.Grants {
+		if canon, _, _, _ := host.Resolve(x.Input.FS, g.Path); canon == string(m.Target) {
 			row.Reason = m.Why
 			row.File, row.Line = splitOrigin(g.Why)
 		}
@@ -303,7 +267,7 @@ func (x *explainer) mounted(p string, a policy.Access, row *answerRow) bool {
 	if row.Reason = m.Why; row.Reason == "" {
 		row.Layer, row.Reason = "sandbox", "the sandbox's own"
 	}
-	_, err := x.in.FS.Lstat(p)
+	_, err := x.Input.FS.Lstat(p)
 	switch {
 	case m.Kind == plan.Tmpfs && m.Why == "" && err == nil && p != string(m.Target):
 		row.Decision, row.Reason = "absent", "the sandbox has a "+string(m.Target)+" of its own, empty at the start, and asks about nothing in it"
@@ -322,10 +286,10 @@ func (x *explainer) mounted(p string, a policy.Access, row *answerRow) bool {
 }
 
 // mountAt finds the deepest operation that shows p, nil when there is none.
-func (x *explainer) mountAt(p string) *plan.Mount {
+func (x *Explainer) mountAt(p string) *plan.Mount {
 	var best *plan.Mount
-	for i := range x.plan.Mounts {
-		m := &x.plan.Mounts[i]
+	for i := range x.Plan.Mounts {
+		m := &x.Plan.Mounts[i]
 		shows := m.Kind == plan.Bind || m.Kind == plan.Overlay || m.Kind == plan.Fuse || m.Kind == plan.Tmpfs && m.Target != "/" || m.Kind == plan.Proc
 		if !shows && m.Target != plan.Bytes(p) || m.Kind == plan.Protect || m.Kind == plan.Remount || m.Target == "/" && m.Kind == plan.Tmpfs {
 			continue
@@ -368,8 +332,8 @@ func splitOrigin(s string) (string, int) {
 }
 
 // unsettled is what no layer grants: the built-in silent answers, or the question.
-func (x *explainer) unsettled(q decide.Ask, row *answerRow) {
-	v := decide.Decide(q, x.env)
+func (x *Explainer) unsettled(q decide.Ask, row *Answer) {
+	v := decide.Decide(q, x.Env)
 	row.Decision, row.Layer, row.Reason, row.Rule, row.Scope = v.Decision.String(), "default", v.Reason, v.Rule, "default"
 	if v.Silent {
 		row.Decision, row.Layer, row.Scope = "absent", "probe", v.Origin
@@ -387,9 +351,9 @@ func (x *explainer) unsettled(q decide.Ask, row *answerRow) {
 }
 
 // addRule is the command that adds the narrowest rule.
-func (x *explainer) addRule(p string, a policy.Access) string {
-	pattern := policy.Vars{Home: x.s.Vars.Home}.Short(policy.EscapePath(p))
-	if st, err := x.in.FS.Lstat(p); err == nil && st.Type == host.Dir {
+func (x *Explainer) addRule(p string, a policy.Access) string {
+	pattern := policy.Vars{Home: x.Settings.Vars.Home}.Short(policy.EscapePath(p))
+	if st, err := x.Input.FS.Lstat(p); err == nil && st.Type == host.Dir {
 		pattern = strings.TrimSuffix(pattern, "/") + "/**"
 	}
 	cmd := "sbx policy add allow " + quoting.Shell(pattern)
@@ -399,14 +363,14 @@ func (x *explainer) addRule(p string, a policy.Access) string {
 	return cmd
 }
 
-func (row *answerRow) from(o policy.Origin) {
+func (row *Answer) from(o policy.Origin) {
 	row.Scope, row.File, row.Line = o.Scope.String(), o.File, o.Line
 	if o.File == "" && o.Scope == policy.ScopeDefault {
 		row.Scope = "built-in"
 	}
 }
 
-func (row *answerRow) rule(r policy.Rule) {
+func (row *Answer) rule(r policy.Rule) {
 	row.from(r.Origin)
 	row.Layer, row.Rule, row.Reason = "rule", r.String(), r.Reason
 	if row.Reason == "" {
@@ -416,3 +380,5 @@ func (row *answerRow) rule(r policy.Rule) {
 		row.By = strings.TrimSpace(row.By + " at " + r.Added.UTC().Format(time.RFC3339))
 	}
 }
+
+const UseOfSSH = "sbx run --ssh-agent lets it use the keys of your agent without reading them"

@@ -1,0 +1,41 @@
+package explain
+
+import (
+	"slices"
+
+	"sbx/broker/internal/host"
+	"sbx/broker/internal/planner"
+	"sbx/broker/internal/policy"
+	"sbx/broker/internal/quoting"
+	"sbx/broker/internal/request"
+	"sbx/broker/internal/secrets"
+)
+
+// named says what the name of a file in a tree that a run from here would show, or ask about, tells: that it is a secret's, or why it is none.
+func (x *Explainer) named(p string) secrets.Finding {
+	if slices.ContainsFunc(x.Input.Grants, func(g planner.Grant) bool { return g.Path == p && (g.Explicit || g.Why != "") && !x.isDir(p) }) {
+		return secrets.Finding{} // who grants a single file has named it
+	}
+	top := x.Input.ShownBy(p)
+	if top == "" && !x.Static {
+		top = request.NewNameGate(x.Input).Top(p)
+	}
+	return request.SecretIn(x.Input, top, p)
+}
+
+func (x *Explainer) isDir(p string) bool {
+	st, err := x.Input.FS.Lstat(p)
+	return err == nil && st.Type == host.Dir
+}
+
+// secretName answers for a name that is hidden.
+func (x *Explainer) secretName(p string, row *Answer) bool {
+	f := x.named(p)
+	if !f.Hidden || policy.HiddenBy(x.Env.Hidden, policy.KindPath, p) != nil { // said better by the list that has it
+		return false
+	}
+	row.Decision, row.Layer, row.Rule, row.Reason, row.Scope = "absent", "secret", f.Rule, f.Reason(), "built-in"
+	row.Once = "sbx run --ro " + quoting.Shell(p)
+	row.Change = "none that lasts: copy what the program needs to a name that is no secret's"
+	return true
+}

@@ -1,0 +1,101 @@
+package request
+
+import (
+	"path"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/broker/internal/guard"
+	"sbx/broker/internal/host"
+	"sbx/broker/internal/planner"
+	"sbx/broker/internal/policy"
+	"sbx/shared/plan"
+)
+
+// GuardJudge is the judge of a guarded directory; the first rule that matches a name decides. What the plan
+// hides in it was resolved by the planner: links, other mounts and hard links of secrets included.
+func GuardJudge(in *planner.Input, m *plan.Mount) (*guard.Judge, error) {
+	dir := string(m.Target)
+	var out []guard.Rule
+	for _, h := range m.Hide {
+		out = append(out, guard.Rule{Pattern: globLiteral(string(h)), Action: guard.Hide})
+	}
+	var shown []guard.Rule
+	for _, g := range in.Grants {
+		rel, ok := strings.CutPrefix(path.Clean(g.Path), dir+"/")
+		if !ok || !g.Explicit {
+			continue
+		}
+		r := guard.Rule{Pattern: globLiteral(rel), Action: guard.Allow}
+		if g.Mode == planner.Write {
+			out = append(out, r)
+		} else {
+			shown = append(shown, r)
+		}
+	}
+	for _, r := range in.Referred {
+		if rel, ok := strings.CutPrefix(r.Path, dir+"/"); ok {
+			out = append(out, guard.Rule{Pattern: globLiteral(rel), Action: guard.Guard, Why: r.Why})
+		}
+	}
+	options := []guard.Option{guard.HideSecrets}
+	if foldsCase(dir) {
+		options = append(options, guard.FoldAll)
+	}
+	return guard.NewJudge(append(append(out, guard.BuiltIn()...), shown...), options...)
+}
+
+// foldsCase says whether two names in a directory that differ in letter case only may be one.
+func foldsCase(dir string) bool {
+	const exfat, ntfs3, cifs, smb2, plan9, casefold = 0x2011bab0, 0x7366746e, 0xff534d42, 0xfe534d42, 0x01021997, 0x40000000
+	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(fd)
+	var st unix.Statfs_t
+	if unix.Fstatfs(fd, &st) == nil {
+		switch uint32(st.Type) {
+		case unix.MSDOS_SUPER_MAGIC, exfat, ntfs3, cifs, smb2, plan9:
+			return true
+		}
+	}
+	flags, err := unix.IoctlGetUint32(fd, unix.FS_IOC_GETFLAGS)
+	return err == nil && flags&casefold != 0
+}
+
+// globLiteral escapes what path.Match would take for a wildcard.
+func globLiteral(s string) string {
+	if !strings.ContainsAny(s, `\*?[`) {
+		return s
+	}
+	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(s)
+}
+
+// GuardedTop is the operation of the outermost guarded directory that a path lies in, or is; nil if there is none.
+func GuardedTop(p *plan.Plan, name string) (top *plan.Mount) {
+	for i := range p.Mounts {
+		m := &p.Mounts[i]
+		guards := m.Kind == plan.Judged || m.Kind == plan.Fuse && m.Target != "/"
+		if guards && host.Within(name, string(m.Target)) && (top == nil || len(m.Target) < len(top.Target)) {
+			top = m
+		}
+	}
+	return top
+}
+
+// SocketRules let the sockets be connected to that the command line grants by name.
+func SocketRules(in *planner.Input) []policy.Rule {
+	var out []policy.Rule
+	for _, g := range in.Grants {
+		if !g.Socket {
+			continue
+		}
+		r, err := policy.NewRule(policy.Rule{Kind: policy.KindSocket, Pattern: policy.EscapePath(g.Path), Decision: policy.Allow, Reason: g.Why}, policy.Vars{})
+		if err == nil {
+			out = append(out, r)
+		}
+	}
+	return out
+}
