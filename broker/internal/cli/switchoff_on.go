@@ -16,6 +16,7 @@ func switchOff(h request.Hooks, t *term, in *planner.Input) {
 	off := func(layer string) bool { return slices.Contains(h.Off, layer) }
 	if off("seccomp") {
 		in.Seccomp = plan.Seccomp{Rules: "off", Program: []plan.Insn{{Code: 6, K: uint32(seccompbpf.Allow)}}}
+		in.Judging = nil // trees are judged by a filter, and served without one
 	}
 	if off("rlimit") {
 		in.Limits = nil
