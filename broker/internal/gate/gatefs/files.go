@@ -11,7 +11,7 @@ import (
 const (
 	// hostFlags are the open flags that reach the host. O_APPEND is kept in the handle: the host would append even the
 	// pages of a shared mapping that the kernel writes back at their offset.
-	hostFlags = unix.O_ACCMODE | unix.O_TRUNC | unix.O_SYNC | unix.O_DSYNC
+	hostFlags = unix.O_ACCMODE | unix.O_TRUNC | unix.O_SYNC | unix.O_DSYNC | unix.O_NONBLOCK
 	// execFlag marks the open of execve (FMODE_EXEC).
 	execFlag = 0x20
 )
