@@ -38,18 +38,18 @@ func serveTimes(in io.Reader, out io.Writer) error {
 	}
 }
 
-// elsewhere is a "bench -times" in other surroundings; nil where there is none.
-type elsewhere struct {
+// remote is a "bench -times" in other surroundings.
+type remote struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
 	out *json.Decoder
 }
 
-func startElsewhere(argv []string) (*elsewhere, error) {
+func startRemote(argv []string) (*remote, error) {
 	if len(argv) == 0 {
-		return nil, nil
+		return nil, errors.New("an empty -elsewhere")
 	}
-	e := &elsewhere{cmd: exec.Command(argv[0], argv[1:]...)}
+	e := &remote{cmd: exec.Command(argv[0], argv[1:]...)}
 	e.cmd.Stderr = os.Stderr
 	out, err := e.cmd.StdoutPipe()
 	if err == nil {
@@ -65,10 +65,7 @@ func startElsewhere(argv []string) (*elsewhere, error) {
 	return e, nil
 }
 
-func (e *elsewhere) timed(argv []string) (time.Duration, error) {
-	if e == nil {
-		return 0, errors.New("there is no elsewhere")
-	}
+func (e *remote) timed(argv []string) (time.Duration, error) {
 	var a answer
 	err := json.NewEncoder(e.in).Encode(argv)
 	if err == nil {
@@ -80,9 +77,7 @@ func (e *elsewhere) timed(argv []string) (time.Duration, error) {
 	return a.Took, err
 }
 
-func (e *elsewhere) end() {
-	if e != nil {
-		e.in.Close()
-		_ = e.cmd.Wait()
-	}
+func (e *remote) end() {
+	e.in.Close()
+	_ = e.cmd.Wait()
 }

@@ -2,10 +2,12 @@
 // machine falls on all alike, and prints medians, 99th percentiles and ratios to the first.
 //
 //	bench [-n 200] [-warm 10] NAME=COMMAND NAME=COMMAND ...
+//	bench -call KIND:NUMBER
 //	bench -first N [-gate gatefs] [-scope file] -sbx PATH
 //
 // COMMAND is split at spaces. The first is the base of the ratios. One that begins with @ is run elsewhere: by
-// "bench -times", which the command of -elsewhere starts in other surroundings. The second form measures approvals, see first.
+// "bench -times", which the command of -elsewhere starts in other surroundings; @@ is that of the second -elsewhere. The second
+// form makes one system call many times, as a command to compare. The third measures approvals, see first.
 package main
 
 import (
@@ -25,7 +27,12 @@ func main() {
 	sbx := flag.String("sbx", "sbx", "the sbx that is measured by -first")
 	gate := flag.String("gate", "gatefs", "its engine")
 	scope := flag.String("scope", "file", "what each answer grants: once, file, dir or tree")
-	elsewhere := flag.String("elsewhere", "", "the command that runs bench -times")
+	var elsewhere []string
+	flag.Func("elsewhere", "the command that runs bench -times; repeated for @@ and so on", func(s string) error {
+		elsewhere = append(elsewhere, s)
+		return nil
+	})
+	call := flag.String("call", "", "make a call many times: KIND:NUMBER")
 	times := flag.Bool("times", false, "run the commands that are read, and write how long each took")
 	top := flag.String("inside", "", "be the program that -first measures")
 	flag.Parse()
@@ -33,12 +40,14 @@ func main() {
 	switch {
 	case *times:
 		err = serveTimes(os.Stdin, os.Stdout)
+	case *call != "":
+		err = repeat(*call)
 	case *top != "":
 		err = inside(*top)
 	case *questions > 0:
 		err = first(*questions, *sbx, *gate, *scope)
 	default:
-		err = run(*n, *warm, *elsewhere, flag.Args())
+		err = run(*n, *warm, elsewhere, flag.Args())
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -52,7 +61,7 @@ type peer struct {
 	times []time.Duration
 }
 
-func run(n, warm int, elsewhere string, args []string) error {
+func run(n, warm int, elsewhere, args []string) error {
 	var peers []*peer
 	for _, a := range args {
 		name, cmd, ok := strings.Cut(a, "=")
@@ -65,17 +74,25 @@ func run(n, warm int, elsewhere string, args []string) error {
 	if len(peers) == 0 {
 		return fmt.Errorf("nothing to compare")
 	}
-	there, err := startElsewhere(strings.Fields(elsewhere))
-	if err != nil {
-		return err
+	var others []*remote
+	for _, e := range elsewhere {
+		there, err := startRemote(strings.Fields(e))
+		if err != nil {
+			return err
+		}
+		defer there.end()
+		others = append(others, there)
 	}
-	defer there.end()
 	for i := range n + warm {
 		for _, p := range peers {
 			take := timed
-			if argv0, ok := strings.CutPrefix(p.argv[0], "@"); ok {
+			if argv0 := strings.TrimLeft(p.argv[0], "@"); argv0 != p.argv[0] {
+				which := len(p.argv[0]) - len(argv0)
+				if which > len(others) {
+					return fmt.Errorf("%s: there is no such elsewhere", p.name)
+				}
 				take = func(argv []string) (time.Duration, error) {
-					return there.timed(append([]string{argv0}, argv[1:]...))
+					return others[which-1].timed(append([]string{argv0}, argv[1:]...))
 				}
 			}
 			d, err := take(p.argv)

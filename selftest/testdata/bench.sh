@@ -47,5 +47,6 @@ else
 	echo "in C, the least: left out, missing: cc and the kernel's headers"
 fi
 sh "$top/selftest/testdata/bench_gate.sh" "$here" "$go" $user
+sh "$top/selftest/testdata/bench_project.sh" "$here" "$go" $user
 # How the host fares under bombs in a sandbox.
 env -i HOME="$here/home" PATH=/usr/bin:/bin $user python3 "$top/selftest/testdata/responsive.py" "$here/sbx" "${ROUNDS:-3}"
