@@ -1,233 +1,330 @@
 package selftest
 
 import (
-	"bufio"
+	"cmp"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 )
 
-// scenario is one part of testdata/fileops.txt.
-type scenario struct {
-	name  string
-	why   string // what comes of it may differ, and this is why
-	lines []string
+// tree is a project that operations are carried out in.
+type tree struct {
+	names  int
+	hidden bool // a hidden name lies in each directory that is worked in
 }
 
-func readScenarios(t *testing.T) (out []scenario) {
-	t.Helper()
-	b, err := os.ReadFile("testdata/fileops.txt")
-	if err != nil {
-		t.Fatal(err)
+func (k tree) String() string {
+	if k.hidden {
+		return fmt.Sprintf("%s names, hidden", thousands(k.names))
 	}
-	for line := range strings.Lines(string(b)) {
-		line = strings.TrimSpace(line)
-		if name, ok := strings.CutPrefix(line, "## "); ok {
-			out = append(out, scenario{name: name})
+	return thousands(k.names) + " names"
+}
+
+func thousands(n int) string {
+	if n < 1000 {
+		return fmt.Sprint(n)
+	}
+	return fmt.Sprintf("%d,%03d", n/1000, n%1000)
+}
+
+var sizesOfTrees = [...]int{10, 2000, 50000}
+
+type mode struct {
+	name string
+	args []string
+}
+
+// modes are the ways to run a sandbox.
+var modes = [...]mode{
+	{"static", []string{"--static"}},
+	{"dynamic", []string{"--mode", "dynamic", "--gate", "gatefs", "--prompt", "deny"}},
+	{"notify", []string{"--mode", "dynamic", "--gate", "notify", "--prompt", "deny"}},
+}
+
+// position is where A and B are: each letter is the host, the first or the second sandbox.
+type position struct{ name, a, b string }
+
+var positions = [...]position{
+	{"inside, inside", "1", "1"},
+	{"inside, host", "1", "h"},
+	{"host, inside", "h", "1"},
+	{"two sandboxes", "1", "2"},
+}
+
+// cell is one comparison with what happens outside.
+type cell struct {
+	tree
+	mode, position string
+	differ         []string // lines of which something else came than outside
+}
+
+// TestFileOperations carries the operations of testdata/fileops.txt out in projects of every kind, by processes in
+// every position, and compares them with the same outside. What differs must have its reason there, and the page
+// that says so must be what is committed.
+func TestFileOperations(t *testing.T) {
+	needSandbox(t)
+	scenarios := readScenarios(t)
+	program := filepath.Join(shop.dir, "fileops")
+	buildProgram(t, program, "./selftest/fileops")
+	found := make([][][]cell, 2*len(sizesOfTrees)) // tree, scenario
+	t.Run("projects", func(t *testing.T) {
+		for i, names := range sizesOfTrees {
+			t.Run(thousands(names), func(t *testing.T) {
+				t.Parallel()
+				p := newFileProject(t, program)
+				p.fill(t, names)
+				for j, hidden := range []bool{false, true} {
+					found[2*i+j] = newMatrix(t, p, tree{names, hidden}, scenarios).all(t)
+				}
+			})
+		}
+	})
+	cells := make([][]cell, len(scenarios))
+	for _, of := range found {
+		if of == nil {
+			return // one of them has failed, and said why
+		}
+		for i := range of {
+			cells[i] = append(cells[i], of[i]...)
+		}
+	}
+	for i, s := range scenarios {
+		s.judge(t, cells[i])
+	}
+	comparePage(t, operationsPage(scenarios, cells))
+}
+
+// judge wants a reason for what differs, and something that differs for each reason.
+func (s *scenario) judge(t *testing.T, cells []cell) {
+	used := make([]bool, len(s.reasons))
+	for _, c := range cells {
+		if len(c.differ) == 0 {
 			continue
 		}
-		if line == "" || strings.HasPrefix(line, "#") {
-			continue
+		explained := false
+		for i, r := range s.reasons {
+			if r.covers(c) {
+				explained, used[i] = true, true
+			}
 		}
-		s := &out[len(out)-1]
-		if why, ok := strings.CutPrefix(line, "~ "); ok {
-			s.why = why
-			continue
+		if !explained {
+			t.Errorf("%s: %s, %s, %s:\n  %s", s.name, c.tree, c.mode, c.position, strings.Join(c.differ, "\n  "))
 		}
-		s.lines = append(s.lines, line)
 	}
-	return out
+	for i, r := range s.reasons {
+		if !used[i] && !r.sometimes {
+			t.Errorf("%s: nothing differs any more: %s", s.name, r.why)
+		}
+	}
 }
 
-// hand is one process that carries out lines.
-type hand struct {
-	in  io.WriteCloser
-	out *bufio.Reader
-	cmd *exec.Cmd
+// matrix is one project with everything that was started in it.
+type matrix struct {
+	tree
+	*fileProject
+	scenarios []scenario
+	hands     map[string]*hand
 }
 
-// hand starts one in the project, with what stands before its command.
-func (m *fileMatrix) hand(t *testing.T, before []string) *hand {
+func newMatrix(t *testing.T, p *fileProject, k tree, scenarios []scenario) *matrix {
 	t.Helper()
-	argv := append(slices.Clone(before), m.program)
-	cmd := exec.Command(argv[0], argv[1:]...)
-	cmd.Dir, cmd.SysProcAttr, cmd.Env, cmd.Stderr = m.project, shop.attr(), shop.env(m.home, m.home), os.Stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	h := &hand{in, bufio.NewReader(out), cmd}
-	t.Cleanup(h.end)
-	return h
-}
-
-func (h *hand) do(line string) string {
-	if _, err := io.WriteString(h.in, line+"\n"); err != nil {
-		return "gone: " + err.Error()
-	}
-	said, err := h.out.ReadString('\n')
-	if err != nil {
-		return "gone: " + err.Error()
-	}
-	return strings.TrimSuffix(said, "\n")
-}
-
-func (h *hand) end() {
-	h.in.Close()
-	_ = h.cmd.Wait()
-}
-
-// fileMatrix is where the scenarios are carried out: in a large directory of a project.
-type fileMatrix struct {
-	home, project string
-	large         string // a directory of the project that is mounted as it is
-	program       string
-	n             int
-}
-
-func newFileMatrix(t *testing.T) *fileMatrix {
-	t.Helper()
-	home, err := os.MkdirTemp(shop.dir, "files-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := &fileMatrix{home: home, project: filepath.Join(home, "project"), large: filepath.Join(home, "project", "large"), program: filepath.Join(home, "project", "fileops")}
-	if err := os.MkdirAll(m.large, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	for i := range 1600 {
-		if err := os.WriteFile(filepath.Join(m.large, fmt.Sprint(i)), nil, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", m.program, "./selftest/fileops")
-	cmd.Dir, cmd.Env = shop.source, append(os.Environ(), "CGO_ENABLED=0")
-	if text, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("building fileops: %v\n%s", err, text)
-	}
-	if err := os.Chmod(home, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := shop.own(home); err != nil {
-		t.Fatal(err)
-	}
+	m := &matrix{tree: k, fileProject: p, scenarios: scenarios, hands: map[string]*hand{}}
+	m.prepare(t)
 	return m
 }
 
-// run runs a command as the ordinary user.
-func (m *fileMatrix) run(t *testing.T, dir string, args ...string) string {
+// fill makes names as a project has them: many directories, some files in each.
+func (m *fileProject) fill(t *testing.T, names int) {
 	t.Helper()
-	cmd := exec.Command(args[0], args[1:]...)
-	cmd.Dir, cmd.SysProcAttr, cmd.Env = dir, shop.attr(), shop.env(m.home, m.home)
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v: %v\n%s", args, err, out)
+	for i := range names {
+		dir := filepath.Join(m.large, fmt.Sprintf("part%d", i/500))
+		if i%500 == 0 {
+			must(t, os.Mkdir(dir, 0o755))
+		}
+		must(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("name%d", i)), nil, 0o644))
 	}
-	return string(out)
+	must(t, shop.own(m.home))
 }
 
-// mustBeJudged makes sure that the large directory is the host's own, read-only for the kernel: else something else would be tested.
-func (m *fileMatrix) mustBeJudged(t *testing.T) {
+// prepare makes the directories that are worked in: what lies there when a sandbox starts is part of what is
+// compared.
+func (m *matrix) prepare(t *testing.T) {
 	t.Helper()
-	for _, mode := range []string{"static", "dynamic"} {
-		mounts := m.run(t, m.project, shop.sbx, "run", "-q", "--mode", mode, "--prompt", "deny", "--", "cat", "/proc/self/mountinfo")
-		if !strings.Contains(mounts, " "+m.large+" ro,") {
-			t.Fatalf("%s: %s is not mounted read-only:\n%s", mode, m.large, mounts)
+	h := m.hand(t, nil)
+	for i, w := range m.ways() {
+		m.place(t, m.way(i))
+		for n, s := range m.scenarios {
+			if len(s.before) == 0 {
+				continue
+			}
+			dir := m.dir(n, w)
+			m.place(t, dir)
+			for n, said := range h.do(append([]string{"reset", "chdir " + dir}, s.before...)...) {
+				if said != "ok" {
+					t.Fatalf("%s: line %d before it: %s", s.name, n-2, said)
+				}
+			}
 		}
 	}
 }
 
-// way is how A and B stand to each other.
-type way struct {
-	name  string
-	hands map[byte]*hand
+// way is the directory of one of ways.
+func (m *matrix) way(i int) string {
+	return filepath.Join(m.large, fmt.Sprintf("%s-way%02d", m.kind(), i))
 }
 
-// ways starts the pairs: the first is outside, as what the others are compared with.
-func (m *fileMatrix) ways(t *testing.T) (out []way) {
-	outside := []string(nil)
-	static := []string{shop.sbx, "run", "-q", "--static", "--"}
-	dynamic := []string{shop.sbx, "run", "-q", "--mode", "dynamic", "--prompt", "deny", "--"}
-	for _, w := range []struct {
-		name string
-		a, b []string
-	}{{"outside", outside, outside}, {"inside, outside", static, outside}, {"outside, inside", outside, static}, {"two sandboxes", static, static},
-		{"dynamic: inside, outside", dynamic, outside}, {"dynamic: outside, inside", outside, dynamic}} {
-		out = append(out, way{w.name, map[byte]*hand{'A': m.hand(t, w.a), 'B': m.hand(t, w.b)}})
+func (k tree) kind() string {
+	if k.hidden {
+		return "hidden"
+	}
+	return "plain"
+}
+
+// place makes a directory to work in.
+func (m *matrix) place(t *testing.T, dir string) {
+	t.Helper()
+	must(t, os.Mkdir(dir, 0o755))
+	if m.hidden {
+		must(t, os.WriteFile(filepath.Join(dir, ".env"), []byte("KEY=1\n"), 0o600))
+	}
+	must(t, shop.own(dir))
+}
+
+// ways are the pairs of modes and positions, the first of them outside. In the largest project it is one mode, or
+// all with SBX_FILES=full.
+func (m *matrix) ways() (out []wayOf) {
+	out = append(out, wayOf{-1, position{"outside", "h", "g"}})
+	for i, mode := range modes {
+		for _, p := range positions {
+			if m.names < 50000 || mode.name == "dynamic" || os.Getenv("SBX_FILES") == "full" {
+				out = append(out, wayOf{i, p})
+			}
+		}
 	}
 	return out
 }
 
-// perform carries a scenario out in a directory of its own.
-func (m *fileMatrix) perform(t *testing.T, s scenario, w way) []string {
+type wayOf struct {
+	mode int // index of modes
+	position
+}
+
+// dir is where a scenario is carried out: a new directory in the way's, or one that was there when the sandboxes
+// began.
+func (m *matrix) dir(scenario int, w wayOf) string {
+	i := slices.Index(m.ways(), w)
+	place := m.way(i)
+	if len(m.scenarios[scenario].before) > 0 {
+		return fmt.Sprintf("%s-%d", place, scenario)
+	}
+	return filepath.Join(place, fmt.Sprint(scenario))
+}
+
+// who is the process that a position's letter stands for, started when it is first wanted.
+func (m *matrix) who(t *testing.T, mode int, letter string) *hand {
 	t.Helper()
-	m.n++
-	work := fmt.Sprintf("work%d", m.n)
-	dir := filepath.Join(m.large, work)
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		t.Fatal(err)
+	key := letter
+	if letter == "1" || letter == "2" {
+		key = fmt.Sprint(mode, letter)
 	}
-	if err := shop.own(dir); err != nil {
-		t.Fatal(err)
-	}
-	for _, h := range w.hands {
-		for _, l := range []string{"reset", "chdir " + dir} {
-			if said := h.do(l); said != "ok" {
-				t.Fatalf("%s, %s: %s: %s", s.name, w.name, l, said)
-			}
+	if m.hands[key] == nil {
+		var before []string
+		if key != letter {
+			before = append(append([]string{shop.sbx, "run", "-q", "--ro", m.program}, modes[mode].args...), "--")
 		}
+		m.hands[key] = m.hand(t, before)
+	}
+	return m.hands[key]
+}
+
+// all carries every scenario out, mode by mode, so that few sandboxes stand at once.
+func (m *matrix) all(t *testing.T) [][]cell {
+	outside := make([][]string, len(m.scenarios))
+	out := make([][]cell, len(m.scenarios))
+	mode := -1
+	for _, w := range m.ways() {
+		if w.mode != mode {
+			m.leave()
+			mode = w.mode
+		}
+		for i, s := range m.scenarios {
+			if !s.pair && w.name != "outside" && w.position != positions[0] {
+				continue // of one process, which is inside
+			}
+			got := m.perform(t, i, w)
+			if w.name == "outside" {
+				outside[i] = got
+				continue
+			}
+			c := cell{tree: m.tree, mode: modes[w.mode].name, position: w.name}
+			for n := range got {
+				if got[n] != outside[i][n] {
+					c.differ = append(c.differ, got[n]+", outside: "+outcomeOf(outside[i][n]))
+				}
+			}
+			out[i] = append(out[i], c)
+		}
+	}
+	return out
+}
+
+// leave ends the sandboxes.
+func (m *matrix) leave() {
+	for key, h := range m.hands {
+		h.end()
+		delete(m.hands, key)
+	}
+}
+
+func outcomeOf(line string) string { return line[strings.Index(line, " → ")+len(" → "):] }
+
+// perform carries a scenario out, and removes what it has left.
+func (m *matrix) perform(t *testing.T, i int, w wayOf) []string {
+	t.Helper()
+	s, dir := m.scenarios[i], m.dir(i, w)
+	if len(s.before) == 0 {
+		must(t, os.Mkdir(dir, 0o755))
+		must(t, shop.own(dir))
+	}
+	hands := map[byte]*hand{'A': m.who(t, w.mode, w.a), 'B': m.who(t, w.mode, w.b)}
+	lines := []string{"A reset", "A chdir " + dir}
+	if s.pair {
+		lines = append(lines, "B reset", "B chdir "+dir)
+	}
+	begun := len(lines)
+	lines = append(lines, s.lines...)
+	var said []string
+	for i := 0; i < len(lines); {
+		end := i // what one process does in a row is handed to it at once
+		for end < len(lines) && lines[end][0] == lines[i][0] {
+			end++
+		}
+		said = append(said, hands[lines[i][0]].do(m.spoken(lines[i:end], w.a == w.b)...)...)
+		i = end
+	}
+	if slices.ContainsFunc(said[:begun], func(s string) bool { return s != "ok" }) {
+		t.Fatalf("%s, %s: %v: %v", s.name, w.name, lines[:begun], said[:begun])
 	}
 	var out []string
-	for _, l := range s.lines {
-		out = append(out, l+" → "+strings.ReplaceAll(w.hands[l[0]].do(l[2:]), work+"/", ""))
+	for i, l := range s.lines {
+		words := strings.Split(strings.ReplaceAll(said[begun+i], dir, "."), " ")
+		words = slices.DeleteFunc(words, func(w string) bool { return w == ".env" })
+		out = append(out, l+" → "+cmp.Or(strings.Join(words, " "), "ok"))
 	}
+	must(t, os.RemoveAll(dir))
 	return out
 }
 
-func TestFileOperations(t *testing.T) {
-	needSandbox(t)
-	m := newFileMatrix(t)
-	m.mustBeJudged(t)
-	ways := m.ways(t)
-	for _, s := range readScenarios(t) {
-		t.Run(s.name, func(t *testing.T) {
-			want := m.perform(t, s, ways[0])
-			differs := false
-			for _, w := range ways[1:] {
-				got := m.perform(t, s, w)
-				if slices.Equal(got, want) {
-					continue
-				}
-				differs = true
-				if s.why == "" {
-					t.Errorf("%s:\n%s", w.name, difference(got, want))
-				}
-			}
-			if s.why != "" && !differs {
-				t.Errorf("nothing differs any more: %s", s.why)
-			}
-		})
-	}
-}
-
-func difference(got, want []string) string {
-	var b strings.Builder
-	for i := range got {
-		if got[i] != want[i] {
-			fmt.Fprintf(&b, "  %s\n    outside: %s\n", got[i], want[i])
+// spoken are the lines as a process is told them: its letter is left away, but where one process hands B's on.
+func (m *matrix) spoken(lines []string, one bool) (out []string) {
+	for _, l := range lines {
+		if !one || l[0] == 'A' {
+			l = l[2:]
 		}
+		out = append(out, l)
 	}
-	return b.String()
+	return out
 }

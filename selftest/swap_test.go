@@ -15,7 +15,7 @@ const swaps = 2000
 // guarded may come of it. Outside it does, which is the control.
 func TestSwappedNames(t *testing.T) {
 	needSandbox(t)
-	m := newFileMatrix(t)
+	m := largeProject(t)
 	m.mustBeJudged(t)
 	repository := filepath.Join(m.large, "repository")
 	if err := os.Mkdir(repository, 0o755); err != nil {

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os/exec"
+	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,6 +34,7 @@ func (w *worker) locking() map[string]command {
 			return w.with(a[0], func(fd int) error { return unix.Flock(fd, number(a[1])) })
 		},
 		"setlk":  record(unix.F_SETLK),
+		"setlkw": record(unix.F_SETLKW),
 		"getlk":  record(unix.F_GETLK),
 		"ofdset": record(unix.F_OFD_SETLK),
 		"ofdget": record(unix.F_OFD_GETLK),
@@ -69,15 +73,24 @@ func (w *worker) transferring() map[string]command {
 			n, err := unix.Seek(fd, int64(number(a[2])), number(a[1]))
 			return fmt.Sprint(n), err
 		},
+		"lseek": func(a []string) (string, error) { // descriptor, where
+			return w.with(a[0], func(fd int) error { _, err := unix.Seek(fd, int64(number(a[1])), unix.SEEK_SET); return err })
+		},
+		"munmap":  func(a []string) (string, error) { m := w.maps[a[0]]; delete(w.maps, a[0]); return done(unix.Munmap(m)) },
 		"fsync":   func(a []string) (string, error) { return w.with(a[0], unix.Fsync) },
 		"copy":    w.copyRange,
 		"reflink": func(a []string) (string, error) { return w.both(a, unix.IoctlFileClone) },
 		"mmap":    w.mmap,
-		"mread":   func(a []string) (string, error) { return string(w.maps[a[0]][:number(a[1])]), nil },
-		"mwrite":  func(a []string) (string, error) { copy(w.maps[a[0]], a[1]); return "", nil },
-		"msync":   func(a []string) (string, error) { return done(unix.Msync(w.maps[a[0]], unix.MS_SYNC)) },
+		"mread": func(a []string) (string, error) {
+			return w.mapped(a[0], func(m []byte) string { return fmt.Sprintf("%q", m[:number(a[1])]) })
+		},
+		"mwrite": func(a []string) (string, error) {
+			return w.mapped(a[0], func(m []byte) string { copy(m, a[1]); return "" })
+		},
+		"msync": func(a []string) (string, error) { return done(unix.Msync(w.maps[a[0]], unix.MS_SYNC)) },
 		"run": func(a []string) (string, error) {
-			out, err := exec.Command(a[0]).CombinedOutput()
+			words := slices.DeleteFunc(slices.Clone(a), func(s string) bool { return s == "" })
+			out, err := exec.Command(words[0], words[1:]...).CombinedOutput()
 			return strings.TrimSpace(string(out)), unwrapped(err)
 		},
 	}
@@ -123,10 +136,27 @@ func (w *worker) copyRange(a []string) (string, error) {
 	})
 }
 
+// mapped lends a mapping. What is behind the end of its file is a bus error.
+func (w *worker) mapped(name string, do func([]byte) string) (said string, err error) {
+	m := w.maps[name]
+	if m == nil {
+		return "", errors.New("no such mapping")
+	}
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if recover() != nil {
+			err = errors.New("SIGBUS")
+		}
+	}()
+	return do(m), nil
+}
+
 func (w *worker) mmap(a []string) (string, error) { // name, descriptor, flags, protection, size
 	return w.with(a[1], func(fd int) error {
 		m, err := unix.Mmap(fd, 0, number(a[4]), number(a[3]), number(a[2]))
-		w.maps[a[0]] = m
+		if err == nil {
+			w.maps[a[0]] = m
+		}
 		return err
 	})
 }
@@ -145,7 +175,7 @@ func (w *worker) watching() map[string]command {
 		},
 		"events": w.events,
 		"bind": func(a []string) (string, error) {
-			fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+			fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 			if err != nil {
 				return "", err
 			}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -15,8 +16,10 @@ import (
 
 // worker is what was opened so far, by the names that the lines use.
 type worker struct {
-	fds  map[string]int
-	maps map[string][]byte
+	fds     map[string]int
+	maps    map[string][]byte
+	pending map[string]waiting
+	child   *other
 }
 
 func main() {
@@ -24,32 +27,44 @@ func main() {
 		fmt.Println(swap(number(os.Args[2])))
 		return
 	}
-	w := &worker{fds: map[string]int{}, maps: map[string][]byte{}}
+	w := &worker{fds: map[string]int{}, maps: map[string][]byte{}, pending: map[string]waiting{}}
 	in := bufio.NewScanner(os.Stdin)
-	for in.Scan() {
+	for in.Scan() { // what was said may not wait: whoever reads it then tells another process to go on
 		fmt.Println(w.line(in.Text()))
 	}
 }
 
-// line carries one line out: a command, and words separated by spaces. "" is written _.
+// line carries one line out: a command, and words separated by spaces. "" is written _, and x{255} is x 255 times.
+// What begins with "B " is for the second process.
 func (w *worker) line(text string) string {
+	if rest, ok := strings.CutPrefix(text, "B "); ok {
+		return w.second(rest)
+	}
 	f := strings.Fields(text)
 	for i := range f {
 		if f[i] == "_" {
 			f[i] = ""
 		}
+		f[i] = repeated(f[i])
 	}
 	for len(f) < 6 {
 		f = append(f, "")
 	}
 	do := w.commands()[f[0]]
-	if f[0] == "reset" {
+	switch f[0] {
+	case "reset":
 		return w.reset()
+	case "start":
+		return spoken(w.start(f[1:]))
 	}
 	if do == nil {
 		return "no such command: " + f[0]
 	}
-	said, err := do(f[1:])
+	return spoken(do(f[1:]))
+}
+
+// spoken is what is said of a command: what it says itself, or its error.
+func spoken(said string, err error) string {
 	if err != nil {
 		return outcome(err)
 	}
@@ -57,6 +72,17 @@ func (w *worker) line(text string) string {
 		return "ok"
 	}
 	return said
+}
+
+// repeated writes the repetitions of a word out: x{3} is xxx, and d/{2}f is d/d/f.
+func repeated(word string) string {
+	what, rest, found := strings.Cut(word, "{")
+	times, after, closed := strings.Cut(rest, "}")
+	n, err := strconv.Atoi(times)
+	if !found || !closed || err != nil {
+		return word
+	}
+	return strings.Repeat(what, n) + after
 }
 
 // reset closes everything.
@@ -87,7 +113,8 @@ type command func(a []string) (string, error)
 
 func (w *worker) commands() map[string]command {
 	all := map[string]command{}
-	for _, part := range []map[string]command{w.opening(), w.naming(), w.describing(), w.locking(), w.transferring(), w.watching()} {
+	for _, part := range []map[string]command{w.opening(), w.naming(), w.beneath(), w.describing(), w.listing(),
+		w.locking(), w.transferring(), w.aligned(), w.watching(), w.talking()} {
 		for name, do := range part {
 			all[name] = do
 		}
@@ -132,6 +159,11 @@ func constants() map[string]int {
 		"PUNCH": unix.FALLOC_FL_PUNCH_HOLE | unix.FALLOC_FL_KEEP_SIZE, "KEEP": unix.FALLOC_FL_KEEP_SIZE, "DATA": unix.SEEK_DATA, "HOLE": unix.SEEK_HOLE,
 		"CREATE": unix.IN_CREATE, "DELETE": unix.IN_DELETE, "MODIFY": unix.IN_MODIFY, "MOVED_FROM": unix.IN_MOVED_FROM, "MOVED_TO": unix.IN_MOVED_TO,
 		"CLOSE_WRITE": unix.IN_CLOSE_WRITE, "ATTRIB": unix.IN_ATTRIB, "MOVE_SELF": unix.IN_MOVE_SELF, "DELETE_SELF": unix.IN_DELETE_SELF, "OPEN": unix.IN_OPEN,
+		"ACCESS": unix.IN_ACCESS, "CLOSE_NOWRITE": unix.IN_CLOSE_NOWRITE, "ALL": unix.IN_ALL_EVENTS,
+		"BENEATH": unix.RESOLVE_BENEATH, "NO_SYMLINKS": unix.RESOLVE_NO_SYMLINKS,
+		"IN_ROOT": unix.RESOLVE_IN_ROOT, "NO_XDEV": unix.RESOLVE_NO_XDEV,
+		"COLLAPSE": unix.FALLOC_FL_COLLAPSE_RANGE, "INSERT": unix.FALLOC_FL_INSERT_RANGE, "ZERO": unix.FALLOC_FL_ZERO_RANGE,
+		"FAN_MODIFY": unix.FAN_MODIFY, "REMOVEDIR": unix.AT_REMOVEDIR,
 		"XCREATE": unix.XATTR_CREATE, "XREPLACE": unix.XATTR_REPLACE,
 	}
 }
