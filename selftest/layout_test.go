@@ -73,8 +73,9 @@ var mayImport = map[string][]string{
 	"broker/internal/explain": {"broker/internal/request", "broker/internal/decide", "broker/internal/prompt", "broker/internal/policy", "broker/internal/planner",
 		"broker/internal/host", "broker/internal/guard", "broker/internal/secrets", "broker/internal/option", "broker/internal/quoting",
 		"broker/internal/program", "broker/internal/network", "shared/plan", "audit"},
-	// commands that need neither settings nor a run of their own, and what prints
-	"broker/internal/command": {"broker/internal/option", "broker/internal/quoting", "broker/client", "broker/internal/control", "broker/internal/watch",
+	// commands that need no run of their own, and what prints
+	"broker/internal/command": {"broker/internal/request", "broker/internal/explain", "broker/internal/decide", "broker/internal/guard", "selftest/checks",
+		"broker/internal/option", "broker/internal/quoting", "broker/client", "broker/internal/control", "broker/internal/watch",
 		"broker/internal/session", "broker/internal/prompt", "broker/internal/host", "broker/internal/launch", "broker/internal/planner",
 		"broker/internal/changes", "broker/internal/policy", "broker/internal/program", "broker/internal/resources", "shared/plan", "shared/stage", "audit"},
 

@@ -21,9 +21,9 @@ const Version = "0.1.0"
 func (t *term) commands() []command.Row {
 	return []command.Row{
 		t.runCommand(), t.Exec(), t.Attach(), t.Ps(), t.Kill(), t.Freeze(), t.Thaw(),
-		t.policyCommand(), t.whyCommand(), t.Audit(), t.Watch(), t.approveCommand(), t.denyCommand(), t.configCommand(),
+		t.Policy(t.explainer), t.Why(t.explainer), t.Audit(), t.Watch(), t.Approve(), t.Deny(), t.Config(),
 		t.List(), t.Stats(), t.Top(), t.Diff(), t.Apply(), t.Discard(),
-		t.selftestCommand(), t.doctorCommand(), t.Completion(), t.Man(Version, t.commands), t.versionCommand(),
+		t.Selftest(t.programsHere), t.doctorCommand(), t.Completion(), t.Man(Version, t.commands), t.versionCommand(),
 	}
 }
 

@@ -82,7 +82,7 @@ func (t *term) run(r *run) int {
 		return t.fail(inSandbox(err))
 	}
 	if !r.Quiet && !again {
-		t.notices(cfg.Notices)
+		t.Notices(cfg.Notices)
 	}
 	if !cfg.Sandbox.Enabled {
 		return t.passthrough(r, facts, cfg, cfg.Origin("sandbox.enabled"))

@@ -1,4 +1,4 @@
-package cli
+package command
 
 import (
 	"fmt"
@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"sbx/broker/internal/command"
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/option"
 	"sbx/broker/internal/policy"
@@ -20,6 +19,7 @@ type policyCall struct {
 	r                                              request.Request
 	access, scope, kind, life, reason, format, log string
 	yes, revoke                                    bool
+	explainer                                      Explainer
 	words                                          []string
 	facts                                          host.Facts
 	src                                            policy.Sources
@@ -31,7 +31,7 @@ type policyVerb struct {
 	name, args, help string
 	takes            string // the options it has, besides --workdir and --json
 	words            []option.Word
-	run              func(*term, *policyCall) int
+	run              func(*Term, *policyCall) int
 }
 
 func policyVerbs() []policyVerb {
@@ -69,17 +69,18 @@ func (c *policyCall) options() []option.Option {
 		{Name: "yes", Value: option.Switch(&c.yes), Help: "do not ask"},
 		{Name: "revoke", Value: option.Switch(&c.revoke), Help: "trust the project no longer"},
 		{Name: "workdir", Arg: "DIR", Value: option.Text(&c.r.Workdir), Help: "the project that DIR is in, instead of this one"},
-		command.JSON(&c.r.JSON),
+		JSON(&c.r.JSON),
 	}
 }
 
-func (t *term) policyCommand() command.Row {
-	out := command.Row{Command: option.Command{Name: "policy", Args: "VERB ...", Help: "show, test and change the rules"}}
+// Policy is sbx policy.
+func (t *Term) Policy(explainer Explainer) Row {
+	out := Row{Command: option.Command{Name: "policy", Args: "VERB ...", Help: "show, test and change the rules"}}
 	for _, v := range policyVerbs() {
-		out.Verbs = append(out.Verbs, command.Row{
+		out.Verbs = append(out.Verbs, Row{
 			Command: option.Command{Name: "policy " + v.name, Args: v.args, Help: v.help, Words: v.words},
 			Begin: func([]string) ([]option.Option, func([]string) int) {
-				c := &policyCall{scope: "user", now: time.Now()}
+				c := &policyCall{scope: "user", now: time.Now(), explainer: explainer}
 				rows := slices.DeleteFunc(c.options(), func(o option.Option) bool {
 					return !strings.Contains(" workdir json "+v.takes+" ", " "+o.Name+" ")
 				})
@@ -90,16 +91,16 @@ func (t *term) policyCommand() command.Row {
 	return out
 }
 
-func (t *term) policy(c *policyCall, run func(*term, *policyCall) int, words []string) int {
+func (t *Term) policy(c *policyCall, run func(*Term, *policyCall) int, words []string) int {
 	c.words = words
 	c.facts = host.Read(t.Env)
-	c.src = t.sources(c.facts, t.projectRoot(&c.r, c.facts))
+	c.src = request.Sources(t.Env, c.facts, c.r.ProjectRoot(c.facts))
 	return run(t, c)
 }
 
 // usage is the error of a verb whose words are wrong.
 func (c *policyCall) usage(text string) error {
-	return wrong("usage: sbx policy "+text, "sbx policy --help says more")
+	return option.Wrong("usage: sbx policy "+text, "sbx policy --help says more")
 }
 
 // rowOf is a rule as `--json` and the tables show it.
@@ -131,13 +132,13 @@ func rowOf(r policy.Rule) ruleRow {
 	return row
 }
 
-func policyShow(t *term, c *policyCall) int {
+func policyShow(t *Term, c *policyCall) int {
 	if len(c.words) > 0 {
-		return t.fail(c.usage("show [--json]"))
+		return t.Fail(c.usage("show [--json]"))
 	}
-	s, err := t.settings(&c.r, c.facts, c.src.ProjectDir)
+	s, err := c.r.Settings(t.Env, c.facts, c.src.ProjectDir)
 	if err != nil {
-		return t.fail(err)
+		return t.Fail(err)
 	}
 	rows := []ruleRow{}
 	for _, r := range s.Layers.Policy.Rules() {
@@ -151,7 +152,7 @@ func policyShow(t *term, c *policyCall) int {
 		rows = append(rows, row)
 	}
 	if c.r.JSON {
-		t.print(command.Encode(struct {
+		t.Print(Encode(struct {
 			Project string    `json:"project"`
 			Trusted bool      `json:"trusted"`
 			Rules   []ruleRow `json:"rules"`
@@ -159,11 +160,11 @@ func policyShow(t *term, c *policyCall) int {
 		return 0
 	}
 	if len(rows) == 0 {
-		t.print("no rules: the profile decides (" + s.Profile.Name + ", " + s.Origin("sandbox.profile") + ")\n")
+		t.Print("no rules: the profile decides (" + s.Profile.Name + ", " + s.Origin("sandbox.profile") + ")\n")
 		return 0
 	}
 	for _, x := range rows {
-		t.print(x.text())
+		t.Print(x.text())
 	}
 	return 0
 }
@@ -199,7 +200,7 @@ func (x ruleRow) text() string {
 	return text + "\n"
 }
 
-func policyCheck(t *term, c *policyCall) int {
+func policyCheck(t *Term, c *policyCall) int {
 	problems := []string{}
 	note := func(err error) {
 		if err != nil {
@@ -208,7 +209,7 @@ func policyCheck(t *term, c *policyCall) int {
 	}
 	notices := []string{}
 	if len(c.words) == 0 {
-		s, err := t.settings(&c.r, c.facts, c.src.ProjectDir)
+		s, err := c.r.Settings(t.Env, c.facts, c.src.ProjectDir)
 		if note(err); err == nil {
 			note(s.CheckProfiles())
 		}
@@ -225,20 +226,20 @@ func policyCheck(t *term, c *policyCall) int {
 		note(err)
 	}
 	if c.r.JSON {
-		t.print(command.Encode(struct {
+		t.Print(Encode(struct {
 			OK       bool     `json:"ok"`
 			Problems []string `json:"problems"`
 			Notices  []string `json:"notices"`
 		}{len(problems) == 0, problems, notices}))
 	} else {
 		for _, p := range problems {
-			t.warn(p)
+			t.Warn(p)
 		}
 		for _, n := range notices {
-			t.warn(n)
+			t.Warn(n)
 		}
 		if len(problems) == 0 {
-			t.print("ok\n")
+			t.Print("ok\n")
 		}
 	}
 	if len(problems) > 0 {
@@ -266,12 +267,12 @@ func (c *policyCall) target(name string, create bool) (policy.Target, error) {
 		return g, nil // an administrator makes the folder
 	case policy.ScopeProject:
 		if c.src.ProjectDir == "" {
-			return g, wrong("there is no project here", "cd into one, or pass --workdir DIR")
+			return g, option.Wrong("there is no project here", "cd into one, or pass --workdir DIR")
 		}
 		g.Dir = c.src.ProjectDir + "/.sbx"
 	default:
 		if c.src.UserDir == "" {
-			return g, wrong("neither XDG_CONFIG_HOME nor HOME names a directory", "set one of them")
+			return g, option.Wrong("neither XDG_CONFIG_HOME nor HOME names a directory", "set one of them")
 		}
 		g.Dir = c.src.UserDir
 	}

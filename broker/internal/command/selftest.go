@@ -1,4 +1,4 @@
-package cli
+package command
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"sbx/broker/internal/command"
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/option"
 	"sbx/broker/internal/program"
@@ -26,8 +25,9 @@ type selftestRequest struct {
 }
 
 // selftestCommand runs the acceptance checks with the installed binaries.
-func (t *term) selftestCommand() command.Row {
-	return command.Row{
+// Selftest is sbx selftest.
+func (t *Term) Selftest(programs func(host.Facts) program.Source) Row {
+	return Row{
 		Command: option.Command{Name: "selftest", Args: "[--only GROUP] [--json]",
 			Full: "[--only GROUP|ID|PREFIX[,...]] [--json]", Help: "check on this host that the sandbox holds",
 			Text: "Runs the acceptance checks on this host. Every check has a control: the same act with the layer\nthat should stop it " +
@@ -40,43 +40,43 @@ func (t *term) selftestCommand() command.Row {
 						q.only = append(q.only, strings.Split(v, ",")...)
 						return nil
 					}).Suggest(checks.Groups()...)},
-				command.JSON(&q.json),
-			}, func(words []string) int { return t.selftest(q, words) }
+				JSON(&q.json),
+			}, func(words []string) int { return t.selftest(programs, q, words) }
 		},
 	}
 }
 
-func (t *term) selftest(q selftestRequest, words []string) int {
+func (t *Term) selftest(programs func(host.Facts) program.Source, q selftestRequest, words []string) int {
 	if len(words) > 0 {
-		return t.fail(command.Unexpected("selftest", words[0]))
+		return t.Fail(Unexpected("selftest", words[0]))
 	}
 	exe, err := os.Executable()
 	if err != nil {
-		return t.fail(fmt.Errorf("finding sbx itself: %w", err))
+		return t.Fail(fmt.Errorf("finding sbx itself: %w", err))
 	}
-	probe, err := t.findProbe(exe)
+	probe, err := t.findProbe(programs(host.Read(t.Env)), exe)
 	if errors.Is(err, program.ErrMissing) {
-		return t.fail(wrong("the program that runs inside the sandbox, sbx-probe, is not installed", "it belongs beside sbx, or in ../lib/sbx"))
+		return t.Fail(option.Wrong("the program that runs inside the sandbox, sbx-probe, is not installed", "it belongs beside sbx, or in ../lib/sbx"))
 	}
 	if err != nil {
-		return t.fail(err)
+		return t.Fail(err)
 	}
 	for _, o := range q.only {
 		if !known(o) {
-			return t.fail(wrong("no group or check is called "+quote(o), "groups: "+strings.Join(checks.Groups(), " ")))
+			return t.Fail(option.Wrong("no group or check is called "+quote(o), "groups: "+strings.Join(checks.Groups(), " ")))
 		}
 	}
 	results, err := checks.Run(context.Background(), checks.Runner{Sbx: exe, Probe: probe.File(), Hooks: request.TestHooks, Facts: offers()}, func(c checks.Check) bool {
 		return len(q.only) == 0 || slices.ContainsFunc(q.only, func(o string) bool { return names(o, c) })
 	})
 	if err != nil {
-		return t.fail(err)
+		return t.Fail(err)
 	}
 	report := checks.NewReport(results)
 	if q.json {
-		t.print(command.Encode(report))
+		t.Print(Encode(report))
 	} else {
-		t.print(table(report))
+		t.Print(table(report))
 	}
 	if !report.OK() || report.Summary.Skip > 0 && host.Lookup(t.Env, "SBX_MUST_WORK") == "1" && mustNotSkip(report) {
 		return 1
@@ -114,12 +114,12 @@ func names(name string, c checks.Check) bool {
 }
 
 // findProbe looks beside sbx and in the library folder of the same prefix.
-func (t *term) findProbe(exe string) (program.Program, error) {
+func (t *Term) findProbe(from program.Source, exe string) (program.Program, error) {
 	if real, err := filepath.EvalSymlinks(exe); err == nil {
 		exe = real
 	}
 	dir := filepath.Dir(exe)
-	return t.programsHere(host.Read(t.Env)).Companion(exe,
+	return from.Companion(exe,
 		filepath.Join(dir, "sbx-probe"), filepath.Join(dir, "../lib/sbx/sbx-probe"), filepath.Join(dir, "../libexec/sbx/sbx-probe"))
 }
 

@@ -1,4 +1,4 @@
-package cli
+package command
 
 import (
 	"errors"
@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"sbx/broker/internal/command"
 	"sbx/broker/internal/explain"
 	"sbx/broker/internal/host"
+	"sbx/broker/internal/option"
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/policy"
 	"sbx/broker/internal/quoting"
@@ -60,28 +60,28 @@ type skipped struct {
 func (e *edited) note(format string, a ...any) { e.Notes = append(e.Notes, fmt.Sprintf(format, a...)) }
 
 // print shows the difference; a widening is marked.
-func (e *edited) print(t *term, js bool) {
+func (e *edited) print(t *Term, js bool) {
 	if js {
 		if e.Notes == nil {
 			e.Notes = []string{}
 		}
-		t.print(command.Encode(e))
+		t.Print(Encode(e))
 		return
 	}
-	t.print(changesText(e.Changes))
+	t.Print(changesText(e.Changes))
 	for _, u := range e.Unmapped {
-		t.print("not taken over: " + quote(u.Name) + ": " + u.Why + "\n")
+		t.Print("not taken over: " + quote(u.Name) + ": " + u.Why + "\n")
 	}
 	for _, n := range e.Notes {
-		t.warn(n)
+		t.Warn(n)
 	}
 	switch {
 	case e.DryRun:
-		t.warn("dry run: " + quote(e.File) + " was not changed")
+		t.Warn("dry run: " + quote(e.File) + " was not changed")
 	case e.Changed:
-		t.warn("changed " + quote(e.File))
+		t.Warn("changed " + quote(e.File))
 	default:
-		t.warn(quote(e.File) + " says that already")
+		t.Warn(quote(e.File) + " says that already")
 	}
 }
 
@@ -129,13 +129,13 @@ func (c *policyCall) carryOut(g policy.Target, change func([]byte) ([]byte, erro
 		return next, err
 	})
 	if errors.Is(err, fs.ErrPermission) && g.Scope == policy.ScopeOrg {
-		err = wrong(err.Error(), "only root changes the organisation's policy")
+		err = option.Wrong(err.Error(), "only root changes the organisation's policy")
 	}
 	return old, next, err
 }
 
 // changeRules carries out a change of the scope's policy.toml and says what it does to what is in force.
-func (t *term) changeRules(c *policyCall, layers policy.Layers, change func([]byte) ([]byte, error)) (edited, policy.Store, error) {
+func (t *Term) changeRules(c *policyCall, layers policy.Layers, change func([]byte) ([]byte, error)) (edited, policy.Store, error) {
 	g, err := c.target("policy.toml", !c.r.DryRun)
 	if err != nil {
 		return edited{}, policy.Store{}, err
@@ -207,44 +207,44 @@ func (c *policyCall) short(p string) string {
 	return v.Short(p)
 }
 
-func policyAdd(t *term, c *policyCall) int {
+func policyAdd(t *Term, c *policyCall) int {
 	if len(c.words) != 2 {
-		return t.fail(wrong("usage: sbx policy add allow|deny|ask PATTERN", "put the pattern in quotes, so that the shell leaves it alone: sbx policy add allow '~/data/**'"))
+		return t.Fail(option.Wrong("usage: sbx policy add allow|deny|ask PATTERN", "put the pattern in quotes, so that the shell leaves it alone: sbx policy add allow '~/data/**'"))
 	}
 	decision, err := policy.ParseDecision(c.words[0])
 	if err != nil {
-		return t.fail(err)
+		return t.Fail(err)
 	}
 	r := policy.Rule{Access: policy.Access(c.access), Decision: decision, Reason: c.reason, By: fmt.Sprintf("sbx policy add, uid %d", c.facts.UID), Added: c.now.UTC().Truncate(time.Second)}
 	r.Kind, r.Pattern = c.pattern(c.words[1])
 	if c.life != "" {
 		d, err := time.ParseDuration(c.life)
 		if err != nil || d <= 0 {
-			return t.fail(wrong("--for "+quote(c.life)+" is not a duration such as 90m or 24h", ""))
+			return t.Fail(option.Wrong("--for "+quote(c.life)+" is not a duration such as 90m or 24h", ""))
 		}
 		r.Expires = c.now.Add(d).UTC().Truncate(time.Second)
 	}
-	s, err := t.settings(&c.r, c.facts, c.src.ProjectDir)
+	s, err := c.r.Settings(t.Env, c.facts, c.src.ProjectDir)
 	if err != nil {
-		return t.fail(err)
+		return t.Fail(err)
 	}
 	vars := c.src.Vars
 	vars.Narrow = c.scope == "project"
 	if r, err = policy.NewRule(r, vars); err != nil {
-		return t.fail(fmt.Errorf("adding rule: %w", err))
+		return t.Fail(fmt.Errorf("adding rule: %w", err))
 	}
 	r.Origin.Scope = c.scopeOf()
 	opened, err := opens(s, r)
 	if err != nil {
-		return t.fail(err)
+		return t.Fail(err)
 	}
 	g, err := c.target("policy.toml", false)
 	if err != nil {
-		return t.fail(err)
+		return t.Fail(err)
 	}
 	e, after, err := t.changeRules(c, s.Layers, policy.Adding(g, vars, r))
 	if err != nil {
-		return t.fail(err)
+		return t.Fail(err)
 	}
 	if opened != "" {
 		e.note("%s", opened)
@@ -265,17 +265,17 @@ func opens(s request.Settings, r policy.Rule) (string, error) {
 		switch {
 		case h.Kind == policy.KindSocket != (r.Kind == policy.KindSocket) || !h.Explicit(org):
 		case h.OrgOnly && r.Origin.Scope != policy.ScopeOrg:
-			return "", wrong(quoting.ASCII(r.Pattern)+" cannot be allowed: "+h.Reason, "only the organisation's policy (/etc/sbx/policy.toml) can open it")
+			return "", option.Wrong(quoting.ASCII(r.Pattern)+" cannot be allowed: "+h.Reason, "only the organisation's policy (/etc/sbx/policy.toml) can open it")
 		case !h.Sealed():
 			return "this opens what is hidden otherwise: " + quoting.ASCII(r.Pattern) + " (" + h.Reason + ")", nil
 		default:
-			return "", wrong(quoting.ASCII(r.Pattern)+" cannot be allowed: it is a secret ("+h.Reason+"), and no rule shows one", "copy what the program needs to a place of its own and allow that"+useOf(h))
+			return "", option.Wrong(quoting.ASCII(r.Pattern)+" cannot be allowed: it is a secret ("+h.Reason+"), and no rule shows one", "copy what the program needs to a place of its own and allow that"+useOf(h))
 		}
 	}
 	project := s.Vars.Project
 	if p, ok := r.Path().Literal(); ok && r.Kind != policy.KindSocket && project != "" && host.Within(p, project) {
 		if f := request.SecretIn(&planner.Input{FS: host.FS{}}, project, p); f.Hidden {
-			return "", wrong(quoting.ASCII(r.Pattern)+" cannot be allowed: it is a secret ("+f.Reason()+"), and no rule shows one", "copy what the program needs to a name that is no secret's")
+			return "", option.Wrong(quoting.ASCII(r.Pattern)+" cannot be allowed: it is a secret ("+f.Reason()+"), and no rule shows one", "copy what the program needs to a name that is no secret's")
 		}
 	}
 	return "", nil
@@ -309,20 +309,20 @@ func (c *policyCall) remarks(e *edited, r policy.Rule, after policy.Store) {
 	}
 }
 
-func policyRemove(t *term, c *policyCall) int {
+func policyRemove(t *Term, c *policyCall) int {
 	if len(c.words) != 1 {
-		return t.fail(c.usage("remove PATTERN [--access ACCESS] [--scope SCOPE] [--dry-run]"))
+		return t.Fail(c.usage("remove PATTERN [--access ACCESS] [--scope SCOPE] [--dry-run]"))
 	}
 	kind, pattern := c.pattern(c.words[0])
-	s, err := t.settings(&c.r, c.facts, c.src.ProjectDir)
+	s, err := c.r.Settings(t.Env, c.facts, c.src.ProjectDir)
 	if err != nil {
-		return t.fail(err)
+		return t.Fail(err)
 	}
 	vars := c.src.Vars
 	vars.Narrow = c.scope == "project"
 	g, err := c.target("policy.toml", false)
 	if err != nil {
-		return t.fail(err)
+		return t.Fail(err)
 	}
 	e, _, err := t.changeRules(c, s.Layers, policy.Removing(g, vars, func(r policy.Rule) bool {
 		same := r.Pattern == pattern || r.Pattern == c.words[0]
@@ -334,7 +334,7 @@ func policyRemove(t *term, c *policyCall) int {
 		return same && (c.kind == "" || r.Kind == kind) && (c.access == "" || string(r.Access) == c.access)
 	}))
 	if err != nil {
-		return t.fail(wrong(err.Error(), "sbx policy show lists the rules"))
+		return t.Fail(option.Wrong(err.Error(), "sbx policy show lists the rules"))
 	}
 	e.print(t, c.r.JSON)
 	return 0

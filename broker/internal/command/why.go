@@ -1,22 +1,24 @@
-package cli
+package command
 
 import (
 	"fmt"
 	"time"
 
-	"sbx/broker/internal/command"
 	"sbx/broker/internal/explain"
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/option"
-	"sbx/broker/internal/planner"
 	"sbx/broker/internal/policy"
 	"sbx/broker/internal/quoting"
 	"sbx/broker/internal/request"
 	"sbx/broker/internal/session"
 )
 
-func (t *term) whyCommand() command.Row {
-	return command.Row{
+// Explainer computes the plan of a run with the options of a request, without making anything.
+type Explainer func(q *request.Request, facts host.Facts, now time.Time) (*explain.Explainer, error)
+
+// Why is sbx why.
+func (t *Term) Why(explainer Explainer) Row {
+	return Row{
 		Command: option.Command{Name: "why", Args: "PATH|HOST|EVENT", Full: "[OPTIONS of run] PATH|HOST[:PORT]|EVENT",
 			Help: "say what decides, where that stands, and what would allow it", Borrows: true,
 			Text: "Says which layer decides, by which rule, where that stands and who added it, and the smallest change\n" +
@@ -31,31 +33,31 @@ func (t *term) whyCommand() command.Row {
 				{Name: "kind", Arg: "KIND", Value: option.Choice(&kind, "path", "socket", "host"),
 					Help: "path, socket or host, where the word does not say it"},
 			}
-			return append(own, r.Options()...), func(words []string) int { return t.why(r, words, kind, access) }
+			return append(own, r.Options()...), func(words []string) int { return t.why(explainer, r, words, kind, access) }
 		},
 	}
 }
 
 // why says what decides about a path, a host or a past event.
-func (t *term) why(r *request.Request, words []string, kind, access string) int {
+func (t *Term) why(explainer Explainer, r *request.Request, words []string, kind, access string) int {
 	if len(words) != 1 || words[0] == "" {
-		return t.fail(wrong("usage: sbx why [OPTIONS of run] PATH|HOST[:PORT]|EVENT", "sbx why --help says more"))
+		return t.Fail(option.Wrong("usage: sbx why [OPTIONS of run] PATH|HOST[:PORT]|EVENT", "sbx why --help says more"))
 	}
-	e, err := t.explain(r, words[0], kind, access)
+	e, err := t.explain(explainer, r, words[0], kind, access)
 	if err != nil {
-		return t.fail(err)
+		return t.Fail(err)
 	}
 	if r.JSON {
-		t.print(command.Encode(e))
+		t.Print(Encode(e))
 		return 0
 	}
-	t.print(e.Text())
+	t.Print(e.Text())
 	return 0
 }
 
-func policyTest(t *term, c *policyCall) int {
+func policyTest(t *Term, c *policyCall) int {
 	if len(c.words) != 1 || c.words[0] == "" {
-		return t.fail(c.usage("test PATH|HOST[:PORT] [--access ACCESS] [--kind KIND]"))
+		return t.Fail(c.usage("test PATH|HOST[:PORT] [--access ACCESS] [--kind KIND]"))
 	}
 	if c.access == "" {
 		if c.access = "read"; c.kind == "exec" {
@@ -66,21 +68,21 @@ func policyTest(t *term, c *policyCall) int {
 	if kind == "exec" {
 		kind = "path"
 	}
-	e, err := t.explain(&c.r, c.words[0], kind, c.access)
+	e, err := t.explain(c.explainer, &c.r, c.words[0], kind, c.access)
 	if err != nil {
-		return t.fail(err)
+		return t.Fail(err)
 	}
 	if c.r.JSON {
-		t.print(command.Encode(e))
+		t.Print(Encode(e))
 		return 0
 	}
 	a := e.Answers[0]
-	t.print(fmt.Sprintf("%s %s %s: %s (%s)\n", a.Decision, a.Access, quote(e.Subject), quoting.ASCII(a.Reason), a.Where()))
+	t.Print(fmt.Sprintf("%s %s %s: %s (%s)\n", a.Decision, a.Access, quote(e.Subject), quoting.ASCII(a.Reason), a.Where()))
 	return 0
 }
 
 // explain answers for one word. Nothing is made, asked or recorded.
-func (t *term) explain(r *request.Request, word, kind, access string) (explain.Explanation, error) {
+func (t *Term) explain(explainer Explainer, r *request.Request, word, kind, access string) (explain.Explanation, error) {
 	facts := host.Read(t.Env)
 	now := time.Now()
 	e := explain.Explanation{Subject: word, Kind: kind, Answers: []explain.Answer{}}
@@ -102,46 +104,10 @@ func (t *term) explain(r *request.Request, word, kind, access string) (explain.E
 			return e, nil
 		}
 	}
-	x, err := t.explainer(r, facts, now)
+	x, err := explainer(r, facts, now)
 	if err != nil {
 		return e, err
 	}
 	e.Note = x.Note
 	return e, x.About(&e, word, kind, access, now)
-}
-
-// explainer computes the plan of a run with the options of r, without making anything.
-func (t *term) explainer(r *request.Request, facts host.Facts, now time.Time) (*explain.Explainer, error) {
-	x, err := t.explainerIn(*r, facts, now)
-	if err == nil {
-		return x, nil
-	}
-	// From a place where nothing can be run, such as the home directory, the layers still can be named.
-	elsewhere := *r
-	elsewhere.Workdir = "/usr"
-	y, other := t.explainerIn(elsewhere, facts, now)
-	if other != nil {
-		return nil, err
-	}
-	y.Note = err.Error()
-	return y, nil
-}
-
-func (t *term) explainerIn(q request.Request, facts host.Facts, now time.Time) (*explain.Explainer, error) {
-	s, err := t.settings(&q, facts, t.projectRoot(&q, facts))
-	if err != nil {
-		return nil, err
-	}
-	r := newRun(q)
-	r.argv, r.profile, r.mode = []string{"true"}, s.Profile.Name, s.Mode(facts)
-	in, err := t.input(r, s, facts)
-	if err != nil {
-		return nil, err
-	}
-	assign(in, "why", "/nonexistent")
-	x := &explain.Explainer{Settings: s, Input: in, Sources: t.sources(facts, s.Vars.Project), Static: r.mode != "dynamic"}
-	if x.Plan, _, err = planner.Build(*in); err != nil {
-		return nil, err
-	}
-	return x, x.Refresh(now)
 }

@@ -1,4 +1,4 @@
-package cli
+package command
 
 import (
 	"cmp"
@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 
 	"sbx/audit"
-	"sbx/broker/internal/command"
 	"sbx/broker/internal/decide"
 	"sbx/broker/internal/explain"
 	"sbx/broker/internal/guard"
@@ -15,32 +14,32 @@ import (
 	"sbx/broker/internal/quoting"
 )
 
-func policyExport(t *term, c *policyCall) int {
+func policyExport(t *Term, c *policyCall) int {
 	if len(c.words) > 0 {
-		return t.fail(c.usage("export [--format toml|srt]"))
+		return t.Fail(c.usage("export [--format toml|srt]"))
 	}
-	s, err := t.settings(&c.r, c.facts, c.src.ProjectDir)
+	s, err := c.r.Settings(t.Env, c.facts, c.src.ProjectDir)
 	if err != nil {
-		return t.fail(err)
+		return t.Fail(err)
 	}
 	text, missing, err := policy.Export(cmp.Or(c.format, "toml"), s.Effective, s.Layers.Policy, secretNames())
 	if err != nil {
-		return t.fail(err)
+		return t.Fail(err)
 	}
 	if c.r.JSON {
 		list := []skipped{}
 		for _, u := range missing {
 			list = append(list, skipped{u.Name, u.Why})
 		}
-		t.print(command.Encode(struct {
+		t.Print(Encode(struct {
 			Text     string    `json:"text"`
 			Unmapped []skipped `json:"unmapped"`
 		}{text, list}))
 		return 0
 	}
-	t.print(text)
+	t.Print(text)
 	for _, u := range missing {
-		t.warn("not in the export: " + quote(u.Name) + ": " + u.Why)
+		t.Warn("not in the export: " + quote(u.Name) + ": " + u.Why)
 	}
 	return 0
 }
@@ -94,32 +93,32 @@ func (c *policyCall) candidate(layers policy.Layers, file string) (policy.Layers
 	return layers, nil
 }
 
-func policyDiff(t *term, c *policyCall) int {
+func policyDiff(t *Term, c *policyCall) int {
 	if len(c.words) < 1 || len(c.words) > 2 {
-		return t.fail(c.usage("diff [OLD] NEW [--scope SCOPE]"))
+		return t.Fail(c.usage("diff [OLD] NEW [--scope SCOPE]"))
 	}
 	before, err := policy.Load(c.src)
 	if err != nil {
-		return t.fail(err)
+		return t.Fail(err)
 	}
 	after, err := c.candidate(before, c.words[len(c.words)-1])
 	if err == nil && len(c.words) == 2 {
 		before, err = c.candidate(before, c.words[0])
 	}
 	if err != nil {
-		return t.fail(err)
+		return t.Fail(err)
 	}
 	rows, err := trustDifference(before, after)
 	if err != nil {
-		return t.fail(err)
+		return t.Fail(err)
 	}
 	if c.r.JSON {
-		t.print(command.Encode(struct {
+		t.Print(Encode(struct {
 			Changes []changeRow `json:"changes"`
 		}{rows}))
 		return 0
 	}
-	t.print(changesText(rows))
+	t.Print(changesText(rows))
 	return 0
 }
 
@@ -139,37 +138,37 @@ type replayRow struct {
 }
 
 // policyReplay puts every decided access of a session to the rules of NEW, with everything else as it is now.
-func policyReplay(t *term, c *policyCall) int {
+func policyReplay(t *Term, c *policyCall) int {
 	if len(c.words) != 1 || c.log == "" {
-		return t.fail(c.usage("replay --log SID|FILE NEW [--scope SCOPE]"))
+		return t.Fail(c.usage("replay --log SID|FILE NEW [--scope SCOPE]"))
 	}
 	logs, err := t.LogsNamed([]string{c.log})
 	if err != nil {
-		return t.fail(err)
+		return t.Fail(err)
 	}
 	rep, verr := audit.VerifyFile(logs[0])
 	if verr != nil && len(rep.Problems) > 0 {
-		t.warn("the log does not verify, the answer is about what it says now: " + quoting.ASCII(rep.Problems[0].String()))
+		t.Warn("the log does not verify, the answer is about what it says now: " + quoting.ASCII(rep.Problems[0].String()))
 	}
-	x, err := t.explainer(&c.r, c.facts, c.now)
+	x, err := c.explainer(&c.r, c.facts, c.now)
 	if err != nil {
-		return t.fail(err)
+		return t.Fail(err)
 	}
 	layers, err := c.candidate(x.Settings.Layers, c.words[0])
 	if err != nil {
-		return t.fail(err)
+		return t.Fail(err)
 	}
 	x.Settings.Layers = layers
 	if x.Settings.Effective, err = policy.Merge(layers, nil); err != nil {
-		return t.fail(err)
+		return t.Fail(err)
 	}
 	if err = x.Refresh(c.now); err != nil {
-		return t.fail(err)
+		return t.Fail(err)
 	}
 	x.Env.Static = false // what would not be granted is asked about, as the log shows questions
 	rows, total, err := replay(x, logs[0])
 	if err != nil {
-		return t.fail(err)
+		return t.Fail(err)
 	}
 	widened := 0
 	for _, r := range rows {
@@ -178,7 +177,7 @@ func policyReplay(t *term, c *policyCall) int {
 		}
 	}
 	if c.r.JSON {
-		t.print(command.Encode(struct {
+		t.Print(Encode(struct {
 			Log      string      `json:"log"`
 			Accesses int         `json:"accesses"`
 			Widened  int         `json:"widened"`
@@ -187,9 +186,9 @@ func policyReplay(t *term, c *policyCall) int {
 		return 0
 	}
 	for _, r := range rows {
-		t.print(r.text())
+		t.Print(r.text())
 	}
-	t.print(fmt.Sprintf("%d accesses, %d decided differently, %d widened\n", total, len(rows), widened))
+	t.Print(fmt.Sprintf("%d accesses, %d decided differently, %d widened\n", total, len(rows), widened))
 	return 0
 }
 

@@ -1,12 +1,10 @@
-package cli
+package command
 
 import (
-	"errors"
 	"path"
 	"strings"
 	"time"
 
-	"sbx/broker/internal/command"
 	"sbx/broker/internal/control"
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/option"
@@ -34,16 +32,18 @@ func (a *answerRequest) options() []option.Option {
 	}
 }
 
-func (t *term) approveCommand() command.Row {
+// Approve is sbx approve.
+func (t *Term) Approve() Row {
 	return t.answerCommand("approve", true, "allow what a question asks")
 }
 
-func (t *term) denyCommand() command.Row {
+// Deny is sbx deny.
+func (t *Term) Deny() Row {
 	return t.answerCommand("deny", false, "refuse it; --revoke PATH takes answers back")
 }
 
-func (t *term) answerCommand(name string, allow bool, help string) command.Row {
-	return command.Row{
+func (t *Term) answerCommand(name string, allow bool, help string) Row {
+	return Row{
 		Command: option.Command{Name: name, Args: "ID... [--scope S] [--for L] [--persist P]",
 			Full: "ID... [--scope SCOPE] [--for LIFE] [--persist STORE]\n       sbx " + name + " --revoke PATH|HOST...", Help: help,
 			Text:  "Answers questions that wait; sbx watch --once lists them, and 4 characters of an ID are enough.",
@@ -56,13 +56,13 @@ func (t *term) answerCommand(name string, allow bool, help string) command.Row {
 }
 
 // answer carries out approve and deny.
-func (t *term) answer(name string, allow bool, a *answerRequest, words []string) int {
+func (t *Term) answer(name string, allow bool, a *answerRequest, words []string) int {
 	if len(words) == 0 {
-		return t.fail(wrong("sbx "+name+" wants the ID of a question", "sbx watch --once lists those that wait"))
+		return t.Fail(option.Wrong("sbx "+name+" wants the ID of a question", "sbx watch --once lists those that wait"))
 	}
 	root, err := t.ControlRoot()
 	if err != nil {
-		return t.fail(err)
+		return t.Fail(err)
 	}
 	if a.revoke {
 		return t.revoke(root, words)
@@ -73,12 +73,12 @@ func (t *term) answer(name string, allow bool, a *answerRequest, words []string)
 	}
 	ans, err := prompt.NewAnswer(word, a.scope, a.life, "", a.persist, time.Now())
 	if err != nil {
-		return t.fail(wrong("--for: "+err.Error(), ""))
+		return t.Fail(option.Wrong("--for: "+err.Error(), ""))
 	}
 	status := 0
 	for _, id := range words {
 		if err := answerOne(root, id, ans); err != nil {
-			status = t.fail(&planner.Refusal{What: "answering " + quote(id), Err: err})
+			status = t.Fail(&planner.Refusal{What: "answering " + quote(id), Err: err})
 		}
 	}
 	return status
@@ -101,11 +101,11 @@ func answerOne(root, prefix string, ans prompt.Answer) error {
 }
 
 // revoke has every session forget what was answered about names. Rules in policy files are another matter.
-func (t *term) revoke(root string, names []string) int {
+func (t *Term) revoke(root string, names []string) int {
 	facts := host.Read(t.Env)
 	ids, err := control.List(root)
 	if err != nil {
-		return t.fail(err)
+		return t.Fail(err)
 	}
 	for _, n := range names {
 		kind, name := policy.KindHost, n
@@ -113,8 +113,8 @@ func (t *term) revoke(root string, names []string) int {
 			kind = policy.KindSocket
 		} else if _, err := policy.ParseHost(strings.TrimPrefix(n, "*.")); err != nil || strings.ContainsAny(n, "/~$") || host.Exists(n) {
 			kind = policy.KindPath
-			if name, err = option.ExpandPath(n, facts.Home, facts.Cwd, t.projectRoot(&request.Request{}, facts)); err != nil {
-				return t.fail(wrong("--revoke: "+err.Error(), ""))
+			if name, err = option.ExpandPath(n, facts.Home, facts.Cwd, (&request.Request{}).ProjectRoot(facts)); err != nil {
+				return t.Fail(option.Wrong("--revoke: "+err.Error(), ""))
 			}
 			name = path.Clean(name)
 		}
@@ -125,37 +125,18 @@ func (t *term) revoke(root string, names []string) int {
 				continue
 			}
 			if err != nil {
-				return t.fail(err)
+				return t.Fail(err)
 			}
 			count, err := c.Revoke(string(kind), name)
 			c.Close()
 			if err != nil {
-				return t.fail(&planner.Refusal{What: "revoking " + quote(n) + " in session " + sid, Err: err})
+				return t.Fail(&planner.Refusal{What: "revoking " + quote(n) + " in session " + sid, Err: err})
 			}
 			total += count
 		}
 		if total == 0 {
-			return t.fail(&planner.Refusal{What: "no session has an answer about " + quote(n), Hint: "rules are taken back with sbx policy remove"})
+			return t.Fail(&planner.Refusal{What: "no session has an answer about " + quote(n), Hint: "rules are taken back with sbx policy remove"})
 		}
 	}
 	return 0
-}
-
-// revoked is what a session's socket does when it is told to forget.
-func (a *asking) revoked(kind, name string) (int, error) {
-	switch k := policy.Kind(kind); k {
-	case policy.KindPath, policy.KindSocket, policy.KindHost:
-		n := a.arb.Revoke(k, name)
-		if a.outlet != nil && k == policy.KindHost && a.outlet.net != nil {
-			a.outlet.net.Forget(name)
-		}
-		switch {
-		case k == policy.KindHost:
-			return n, nil
-		case a.files != nil:
-			return n, a.files.revoke(name)
-		}
-		return n, a.mounts.revoke(name)
-	}
-	return 0, errors.New("answers are about a path, socket or host")
 }

@@ -1,4 +1,4 @@
-package cli
+package command
 
 import (
 	"errors"
@@ -10,27 +10,27 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/command"
+	"sbx/broker/internal/option"
 	"sbx/broker/internal/policy"
 )
 
-func policyImport(t *term, c *policyCall) int {
+func policyImport(t *Term, c *policyCall) int {
 	if len(c.words) != 2 {
-		return t.fail(c.usage("import " + strings.Join(policy.Formats(), "|") + "|policy FILE [--scope SCOPE] [--dry-run]"))
+		return t.Fail(c.usage("import " + strings.Join(policy.Formats(), "|") + "|policy FILE [--scope SCOPE] [--dry-run]"))
 	}
 	data, err := t.readInput(c.words[1])
 	if err != nil {
-		return t.fail(err)
+		return t.Fail(err)
 	}
 	vars := c.src.Vars
 	vars.Narrow = c.scope == "project"
 	im, err := c.imported(data, vars)
 	if err != nil {
-		return t.fail(err)
+		return t.Fail(err)
 	}
-	s, err := t.settings(&c.r, c.facts, c.src.ProjectDir)
+	s, err := c.r.Settings(t.Env, c.facts, c.src.ProjectDir)
 	if err != nil {
-		return t.fail(err)
+		return t.Fail(err)
 	}
 	all := []edited{}
 	var unmapped []skipped
@@ -50,7 +50,7 @@ func policyImport(t *term, c *policyCall) int {
 	if len(im.Rules) > 0 {
 		g, err := c.target("policy.toml", false)
 		if err != nil {
-			return t.fail(err)
+			return t.Fail(err)
 		}
 		for i := range im.Rules {
 			im.Rules[i].Origin = policy.Origin{}
@@ -58,14 +58,14 @@ func policyImport(t *term, c *policyCall) int {
 		}
 		e, _, err := t.changeRules(c, s.Layers, policy.Adding(g, vars, im.Rules...))
 		if err != nil {
-			return t.fail(err)
+			return t.Fail(err)
 		}
 		all = append(all, e)
 	}
 	if len(im.Config) > 0 {
 		e, err := t.changeSettings(c, s.Layers, im.Config, vars)
 		if err != nil {
-			return t.fail(err)
+			return t.Fail(err)
 		}
 		all = append(all, e)
 	}
@@ -75,7 +75,7 @@ func policyImport(t *term, c *policyCall) int {
 				all[i].Notes = []string{}
 			}
 		}
-		t.print(command.Encode(struct {
+		t.Print(Encode(struct {
 			Files    []edited  `json:"files"`
 			Unmapped []skipped `json:"unmapped"`
 		}{all, append([]skipped{}, unmapped...)}))
@@ -85,10 +85,10 @@ func policyImport(t *term, c *policyCall) int {
 		all[i].print(t, false)
 	}
 	for _, u := range unmapped {
-		t.print("not taken over: " + quote(u.Name) + ": " + u.Why + "\n")
+		t.Print("not taken over: " + quote(u.Name) + ": " + u.Why + "\n")
 	}
 	if len(all) == 0 {
-		t.warn("nothing of it maps to a setting or rule of sbx")
+		t.Warn("nothing of it maps to a setting or rule of sbx")
 	}
 	return 0
 }
@@ -103,7 +103,7 @@ func (c *policyCall) imported(data []byte, vars policy.Vars) (policy.Imported, e
 }
 
 // changeSettings adds settings to the scope's config.toml and says what that does.
-func (t *term) changeSettings(c *policyCall, layers policy.Layers, list []policy.Setting, vars policy.Vars) (edited, error) {
+func (t *Term) changeSettings(c *policyCall, layers policy.Layers, list []policy.Setting, vars policy.Vars) (edited, error) {
 	g, err := c.target("config.toml", !c.r.DryRun)
 	if err != nil {
 		return edited{}, err
@@ -151,16 +151,16 @@ func (t *term) changeSettings(c *policyCall, layers policy.Layers, list []policy
 }
 
 // readInput reads FILE, or standard input for "-".
-func (t *term) readInput(name string) ([]byte, error) {
+func (t *Term) readInput(name string) ([]byte, error) {
 	if name != "-" {
 		return policy.ReadFile(name)
 	}
 	if t.Std[0] == nil {
-		return nil, wrong("there is no standard input", "")
+		return nil, option.Wrong("there is no standard input", "")
 	}
 	var st unix.Stat_t
 	if unix.Fstat(int(t.Std[0].Fd()), &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR {
-		return nil, wrong("standard input is a directory", "")
+		return nil, option.Wrong("standard input is a directory", "")
 	}
 	b, err := io.ReadAll(io.LimitReader(t.Std[0], 1<<20+1))
 	if err == nil && len(b) > 1<<20 {

@@ -1,0 +1,46 @@
+package cli
+
+import (
+	"time"
+
+	"sbx/broker/internal/explain"
+	"sbx/broker/internal/host"
+	"sbx/broker/internal/planner"
+	"sbx/broker/internal/request"
+)
+
+// explainer computes the plan of a run with the options of r, without making anything.
+func (t *term) explainer(r *request.Request, facts host.Facts, now time.Time) (*explain.Explainer, error) {
+	x, err := t.explainerIn(*r, facts, now)
+	if err == nil {
+		return x, nil
+	}
+	// From a place where nothing can be run, such as the home directory, the layers still can be named.
+	elsewhere := *r
+	elsewhere.Workdir = "/usr"
+	y, other := t.explainerIn(elsewhere, facts, now)
+	if other != nil {
+		return nil, err
+	}
+	y.Note = err.Error()
+	return y, nil
+}
+
+func (t *term) explainerIn(q request.Request, facts host.Facts, now time.Time) (*explain.Explainer, error) {
+	s, err := t.settings(&q, facts, t.projectRoot(&q, facts))
+	if err != nil {
+		return nil, err
+	}
+	r := newRun(q)
+	r.argv, r.profile, r.mode = []string{"true"}, s.Profile.Name, s.Mode(facts)
+	in, err := t.input(r, s, facts)
+	if err != nil {
+		return nil, err
+	}
+	assign(in, "why", "/nonexistent")
+	x := &explain.Explainer{Settings: s, Input: in, Sources: t.sources(facts, s.Vars.Project), Static: r.mode != "dynamic"}
+	if x.Plan, _, err = planner.Build(*in); err != nil {
+		return nil, err
+	}
+	return x, x.Refresh(now)
+}
