@@ -12,6 +12,7 @@ import (
 	"sbx/broker/internal/decide"
 	"sbx/broker/internal/policy"
 	"sbx/broker/internal/prompt"
+	"sbx/shared/plan"
 )
 
 // Arbiter decides for one session. It is safe for concurrent use.
@@ -26,8 +27,8 @@ type Arbiter struct {
 	env     decide.Env
 	stale   error // why the policy files cannot be relied upon at the moment
 	changes int   // of policy files, that were taken in
-	domains []domain
 	once    onceTable
+	walks   map[walkKey]time.Time // that were refused, until when
 	seen    seenTable
 	watch   []func(Event)
 	lonely  bool // a question waited for somebody to come, and nobody came
@@ -97,7 +98,7 @@ func (a *Arbiter) Ask(ctx context.Context, q decide.Ask) decide.Verdict {
 	if v.Silent {
 		return v
 	}
-	if after := decide.AfterOf(ctx); after != nil && v.Decision == decide.Allow && v.Life != decide.LifeOnce && human(by) {
+	if after := decide.AfterOf(ctx); after != nil && v.Decision == decide.Allow && v.Life.Lasts() && human(by) {
 		if now := a.opt.Now(); a.defers() { // the answer is in the record
 			after.Add(func() { a.conclude(q, v, by, begin, now); a.deferred() })
 			return v
@@ -200,16 +201,14 @@ func (a *Arbiter) follow() {
 
 // unsettled is about what neither rules nor answers cover: an answer to the same process a moment ago, or the human.
 func (a *Arbiter) unsettled(ctx context.Context, q decide.Ask, v decide.Verdict, env decide.Env) (decide.Verdict, string) {
-	if allow, found := a.domainAnswer(q, env.Now); found && allow {
-		return decide.Verdict{Decision: decide.Allow, Scope: decide.File, Life: decide.Session, Reason: "granted in this session", Path: v.Path}, ""
-	} else if found {
-		return refusal("refused earlier in this session"), ""
-	}
 	if !a.noneRemembered() {
 		if past, ok := a.recall(a.onceKey(q), q.Op, env.Now); ok {
 			past.Path = v.Path
 			return past, ""
 		}
+	}
+	if a.walkRefused(q, env.Now) {
+		return refusal("refused with the rest of its walk through " + plan.Bytes(q.Walk).Quote()), ""
 	}
 	ans, alone := a.put(ctx, questionOf(q, v))
 	if alone {
@@ -222,17 +221,23 @@ func (a *Arbiter) unsettled(ctx context.Context, q decide.Ask, v decide.Verdict,
 	case !ans.Allow && ans.By != prompt.ByTTY && ans.By != prompt.BySocket && ans.By != prompt.ByHook:
 		v = refusal(silence(ans.By))
 		a.rememberSilence(a.onceKey(q), v, ans.By, env.Now)
+		if ans.By == prompt.ByTimeout {
+			a.refuseWalk(q, env.Now)
+		}
 		return v, ans.By
 	}
-	got, _, _ := decide.Apply(q, answerOf(ans), env)
-	if ans.Life == prompt.ForOnce {
+	got := ans.Settle(q, env)
+	if !ans.Allow {
+		a.refuseWalk(q, env.Now)
+	}
+	if !ans.Life.Lasts() {
 		a.remember(a.onceKey(q), q.Op, got, env.Now)
 	}
 	return got, ans.By
 }
 
 // put asks the human. alone: nobody was there, and nobody came.
-func (a *Arbiter) put(ctx context.Context, q prompt.Question) (ans prompt.Answer, alone bool) {
+func (a *Arbiter) put(ctx context.Context, q decide.Question) (ans decide.Answer, alone bool) {
 	if a.opt.Alone == nil {
 		return a.queue.Ask(ctx, q), false
 	}
@@ -246,7 +251,7 @@ func (a *Arbiter) put(ctx context.Context, q prompt.Question) (ans prompt.Answer
 	lonely := a.lonely
 	a.mu.Unlock()
 	if lonely {
-		return prompt.Answer{}, true
+		return decide.Answer{}, true
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -310,7 +315,6 @@ func (a *Arbiter) Close() {
 func (a *Arbiter) Revoke(kind policy.Kind, name string) int {
 	n := a.grants.Revoke(kind, name)
 	a.mu.Lock()
-	n += a.dropDomains(name, kind)
 	a.seen.clear()
 	a.mu.Unlock()
 	if n > 0 {

@@ -156,7 +156,7 @@ func TestAnswers(t *testing.T) {
 
 // The look that comes before an open, and the one after it, belong to one answer; a second open does not.
 func TestOnceCoversTheLooksAround(t *testing.T) {
-	a, _ := start(t, Options{Group: func(pid int) int { return pid / 10 }})
+	a, _ := start(t, Options{Process: func(tid int) (int, uint64) { return tid / 10, 0 }})
 	asked := answerer(a, yes("", ""))
 	for i, op := range []string{"stat", "stat", "read", "stat", "read"} {
 		q := read("/h/f")
@@ -436,7 +436,7 @@ func TestRightsAreNotMixed(t *testing.T) {
 		a := read("/h/f")
 		a.Op = op
 		q := questionOf(a, decide.Verdict{})
-		back := askOf(q)
+		back := q.Asks()[0]
 		if want, got := access(a), access(back); want != got {
 			t.Errorf("%s needs %s and is asked as %s, which is %s", op, want, q.Op, got)
 		}

@@ -9,95 +9,64 @@ import (
 	"sbx/audit"
 	"sbx/broker/internal/decide"
 	"sbx/broker/internal/policy"
-	"sbx/broker/internal/prompt"
 )
 
 // commit makes an answer hold before it takes effect. Its error goes to whoever answered, and the question stays open.
-func (a *Arbiter) commit(q prompt.Question, p prompt.Answer) error {
+func (a *Arbiter) commit(q decide.Question, c decide.Consent) error {
 	env, closed := a.environment()
 	if closed {
 		return errors.New("the session has ended")
 	}
-	ask, ans := askOf(q), answerOf(p)
-	v, g, keep := decide.Apply(ask, ans, env)
-	if p.Allow && v.Decision != decide.Allow {
-		return fmt.Errorf("%s: it stays refused", v.Reason)
+	env.Static, env.NoPrompt = false, false // somebody did answer
+	for _, ask := range q.Asks() {
+		if v := decide.Decide(ask, env); c.Answer.Allow && v.Decision == decide.Deny {
+			return fmt.Errorf("%s: it stays refused", v.Reason)
+		}
 	}
-	if !keep {
-		return nil
-	}
-	g.Until = p.Until
-	if p.Persist != "" {
-		if err := a.persist(ask, ans, p, env.Now); err != nil {
+	if c.Answer.Persist != "" {
+		if err := a.persist(c, env.Now); err != nil {
 			return err
 		}
 	}
-	if err := a.log.granted(ask, g, p); err != nil {
-		return fmt.Errorf("the answer cannot be recorded: %w", err)
+	for _, g := range c.Covers {
+		if err := a.log.granted(q, g, c.Answer); err != nil {
+			return fmt.Errorf("the answer cannot be recorded: %w", err)
+		}
 	}
-	a.keep(ask, g, p)
+	for _, g := range c.Covers {
+		a.grants.Add(g)
+	}
 	return nil
 }
 
-// keep adds an answer to those that hold. A link is open only if its own name is as well.
-func (a *Arbiter) keep(ask decide.Ask, g decide.Grant, p prompt.Answer) {
-	if p.Scope == prompt.Domain {
-		if h, err := policy.ParseHostPattern(p.Host + ":*"); err == nil {
-			a.mu.Lock()
-			a.domains = append(a.domains, domain{h, p.Host, ask.Port, p.Until, p.Allow})
-			a.mu.Unlock()
-		}
-		return
-	}
-	a.grants.Add(g)
-	if p.Allow && ask.Target != "" && ask.Target != ask.Path {
-		n := g
-		n.Name, n.Scope = ask.Path, decide.File
-		a.grants.Add(n)
-	}
-}
-
 // persist writes an answer into a policy file.
-func (a *Arbiter) persist(ask decide.Ask, ans decide.Answer, p prompt.Answer, now time.Time) error {
+func (a *Arbiter) persist(c decide.Consent, now time.Time) error {
 	if a.opt.Store == nil {
 		return errors.New("this session stores no answers: choose session")
 	}
-	r, err := decide.Rule(ask, ans, now)
-	if err == nil && p.Scope == prompt.Domain {
-		r.Pattern = fmt.Sprintf("%s:%d", p.Host, ask.Port)
-		r, err = policy.NewRule(r, policy.Vars{})
-	}
+	rules, err := c.Rules(now)
 	if err != nil {
 		return err
 	}
-	rules := []policy.Rule{r}
-	if p.Allow && ask.Target != "" && ask.Target != ask.Path {
-		name := ask
-		name.Target = ""
-		ans.Scope = decide.File
-		if r, err = decide.Rule(name, ans, now); err != nil {
-			return err
-		}
-		rules = append(rules, r)
-	}
-	return a.opt.Store(p.Persist, rules)
+	return a.opt.Store(c.Answer.Persist, rules)
 }
 
-// recheck settles an open question that has an answer by now.
-func (a *Arbiter) recheck(q prompt.Question) (prompt.Answer, bool) {
+// recheck settles an open question that has an answer by now: the same one for all that it is about.
+func (a *Arbiter) recheck(q decide.Question) (decide.Answer, bool) {
 	env, closed := a.environment()
 	if closed {
-		return prompt.Answer{}, true
+		return decide.Answer{}, true
 	}
-	ask := askOf(q)
-	switch v := decide.Decide(ask, env); v.Decision {
-	case decide.Allow:
-		return prompt.Answer{Allow: true}, true
-	case decide.Deny:
-		return prompt.Answer{}, true
+	var first decide.Decision
+	for i, ask := range q.Asks() {
+		switch v := decide.Decide(ask, env); {
+		case v.Decision == decide.AskHuman, i > 0 && v.Decision != first:
+			return decide.Answer{}, false
+		default:
+			first = v.Decision
+		}
 	}
-	allow, found := a.domainAnswer(ask, env.Now)
-	return prompt.Answer{Allow: allow}, found
+	return decide.Answer{Allow: first == decide.Allow}, true
 }
 
 // conclude writes a verdict down and tells those who watch. What cannot be written down is refused.

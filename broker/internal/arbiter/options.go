@@ -35,8 +35,8 @@ type Options struct {
 	// wait until somebody has come. nil: somebody is always there.
 	Alone func() bool
 	Grace time.Duration // 10 s
-	// Group returns the process that a thread belongs to; nil takes threads for processes.
-	Group func(pid int) int
+	// Process returns the process that a thread belongs to, and when it began; nil takes threads for processes.
+	Process func(tid int) (pid int, start uint64)
 	// Now is the clock of tests.
 	Now func() time.Time
 }

@@ -40,7 +40,7 @@ func (l *recorder) settled(ev Event) error {
 	}
 	q, v := ev.Ask, ev.Verdict
 	e := audit.Event{Time: ev.Time, Kind: kind, ID: q.ID, UID: os.Getuid(), PID: q.PID, Exe: q.Exe, Cwd: q.Cwd, Op: q.Op, Path: q.Path, Host: q.Host, Port: q.Port,
-		Decision: decision, Rule: v.Rule, RuleOrigin: v.Origin, Scope: v.Scope.String(), Life: v.Life.String(), Reason: v.Reason, LatencyUS: ev.Latency.Microseconds()}
+		Decision: decision, Rule: v.Rule, RuleOrigin: v.Origin, Scope: string(v.Scope), Life: string(v.Life), Reason: v.Reason, LatencyUS: ev.Latency.Microseconds()}
 	if q.Kind == policy.KindHost {
 		e.Path = ""
 	}
@@ -59,7 +59,7 @@ func (l *recorder) settled(ev Event) error {
 	// An answer that lasts was recorded when it was given.
 	put := l.to.Note
 	switch {
-	case human(ev.By) && (!allow || v.Life == decide.LifeOnce):
+	case human(ev.By) && (!allow || !v.Life.Lasts()):
 		put = l.to.Soon
 	case human(ev.By):
 		put = l.to.Later
@@ -108,14 +108,14 @@ func (l *recorder) flush(time.Time) {
 }
 
 // granted records an answer that lasts, before it holds: one that outlives the session is on disk then.
-func (l *recorder) granted(q decide.Ask, g decide.Grant, p prompt.Answer) error {
+func (l *recorder) granted(q decide.Question, g decide.Grant, p decide.Answer) error {
 	e := audit.Event{Kind: audit.KindGrant, ID: q.ID, UID: os.Getuid(), PID: q.PID, Exe: q.Exe, Cwd: q.Cwd, Op: string(g.Access), Path: g.Name,
-		Decision: "deny", Scope: string(p.Scope), Life: string(p.Life), Reason: "answered by " + p.By, Detail: []audit.KV{{K: "by", V: p.By}}}
+		Decision: "deny", Scope: string(g.Scope), Life: string(g.Life), Reason: "answered by " + p.By, Detail: []audit.KV{{K: "by", V: p.By}}}
 	if p.Allow {
 		e.Decision = "allow"
 	}
-	if q.Kind == policy.KindHost {
-		e.Path, e.Host, e.Port = "", p.Host, q.Port
+	if g.Kind == policy.KindHost {
+		e.Path, e.Host, e.Port = "", g.Name, g.Port
 	}
 	if p.Persist != "" {
 		e.Detail = append(e.Detail, audit.KV{K: "store", V: p.Persist})

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"sbx/broker/internal/decide"
+	"sbx/broker/internal/policy"
 	"sbx/broker/internal/prompt"
 )
 
@@ -16,6 +17,8 @@ const (
 	// maxOnce and maxSeen bound the tables whatever a program does.
 	maxOnce = 1024
 	maxSeen = 4096
+	// walkFor is how long a refusal stands for the rest of what a process goes through.
+	walkFor = 10 * time.Minute
 )
 
 // onceEntry is an answer of a moment ago.
@@ -29,16 +32,63 @@ type onceEntry struct {
 type onceTable map[onceKey]onceEntry
 
 type onceKey struct {
-	group  int
-	object string
+	process process
+	object  string
 }
 
-func (a *Arbiter) onceKey(q decide.Ask) onceKey {
-	k := onceKey{q.PID, object(q)}
-	if a.opt.Group != nil {
-		k.group = a.opt.Group(q.PID)
+// process is one process, and not another that has its number later.
+type process struct {
+	pid   int
+	start uint64
+}
+
+func (a *Arbiter) processOf(tid int) process {
+	if a.opt.Process == nil {
+		return process{pid: tid}
 	}
-	return k
+	pid, start := a.opt.Process(tid)
+	return process{pid, start}
+}
+
+func (a *Arbiter) onceKey(q decide.Ask) onceKey { return onceKey{a.processOf(q.PID), object(q)} }
+
+// walkKey is what of a walk was refused: to look at things, or to write them.
+type walkKey struct {
+	process process
+	dir     string
+	writes  bool
+}
+
+func (a *Arbiter) walkKey(q decide.Ask) walkKey {
+	return walkKey{a.processOf(q.PID), q.Walk, policy.AccessOf(q.Op) == policy.Write}
+}
+
+// refuseWalk makes a no at something that a process goes through hold for the rest of it.
+func (a *Arbiter) refuseWalk(q decide.Ask, now time.Time) {
+	if q.Walk == "" {
+		return
+	}
+	k := a.walkKey(q)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.walks) >= maxOnce || a.walks == nil {
+		a.walks = map[walkKey]time.Time{}
+	}
+	a.walks[k] = now.Add(walkFor)
+}
+
+// walkRefused says whether an access belongs to a walk that was refused.
+func (a *Arbiter) walkRefused(q decide.Ask, now time.Time) bool {
+	a.mu.Lock()
+	none := len(a.walks) == 0
+	a.mu.Unlock()
+	if none || q.Walk == "" {
+		return false
+	}
+	k := a.walkKey(q)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return now.Before(a.walks[k])
 }
 
 // looks says whether an operation only looks at what an open would give.

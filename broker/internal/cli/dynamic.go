@@ -22,7 +22,6 @@ import (
 	"sbx/broker/internal/decide"
 	"sbx/broker/internal/gate"
 	"sbx/broker/internal/gate/notify"
-	"sbx/broker/internal/host"
 	"sbx/broker/internal/launch"
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/policy"
@@ -110,7 +109,7 @@ func (a *asking) start(s *session.Session, p *plan.Plan, sealed planner.Sealed, 
 		return &planner.Refusal{What: "starting the session's audit log", Err: err, Hint: recordHint}
 	}
 	facts := a.in.Facts
-	a.arb = arbiter.New(arbiter.Options{Record: a.log, Store: a.rules.store, Fresh: a.rules.fresh, Group: groupOf, Alone: a.alone, Grace: grace,
+	a.arb = arbiter.New(arbiter.Options{Record: a.log, Store: a.rules.store, Fresh: a.rules.fresh, Process: program.Process, Alone: a.alone, Grace: grace,
 		Prompt: prompt.Options{SID: s.ID, Home: facts.Home, Mode: a.mode, Timeout: a.cfg.Sandbox.PromptTimeout, MaxOpen: a.cfg.Sandbox.Questions,
 			HookCommand: a.cfg.Sandbox.PromptCommand, HookEnv: a.t.hookEnv(a.cfg, a.in), HookFailed: a.hookFailed(), Notify: a.told, Look: a.look}})
 	a.svc.meter.gate = a.requests
@@ -330,20 +329,6 @@ func (a *asking) end(status int, reached []string) {
 	if err != nil {
 		a.t.warn(fmt.Sprintf("sealing the audit log: %v", err))
 	}
-}
-
-// groupOf returns the process that a thread belongs to.
-func groupOf(tid int) int {
-	b, err := host.ReadFile("/proc/" + strconv.Itoa(tid) + "/status")
-	if err != nil {
-		return tid
-	}
-	_, rest, _ := strings.Cut(string(b), "\nTgid:\t")
-	line, _, _ := strings.Cut(rest, "\n")
-	if n, err := strconv.Atoi(line); err == nil {
-		return n
-	}
-	return tid
 }
 
 // secretsOfSbx hides where sbx keeps its own state and rules, wherever the environment has put them.

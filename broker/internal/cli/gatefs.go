@@ -20,8 +20,9 @@ import (
 	"sbx/shared/stage"
 )
 
-// onceFor is how long a directory or socket that was allowed once stays mounted. The access that waited has crossed into it long
-// before; what it has open stays open. A file that was allowed once is not mounted at all.
+// onceFor is how long stays mounted what an answer for this once is of no use for without: a socket, what is
+// executed by the notification engine, and
+// a file system that a program serves. The question says so. Nothing else that was allowed once is mounted.
 const onceFor = 2 * time.Second
 
 // fileGate is the engine that serves the root and asks about what is not granted on it.
@@ -168,22 +169,16 @@ func modeOf(a plan.Access) gatefs.Mode {
 // permitted says whether what is asked for could be shown at all: it is neither a secret under another name nor a directory
 // that holds one, which cannot be mounted whole.
 func (g *fileGate) permitted(r gatefs.Request) bool {
-	if no, _ := g.a.view.Denied(r.Path); no || r.Dir && !r.Many && !g.a.view.Whole(r.Path) {
+	if no, _ := g.a.view.Denied(r.Path); no || r.Dir && !g.a.view.Whole(r.Path) {
 		return false
 	}
 	var st unix.Stat_t
 	return r.Dir || unix.Lstat(r.Path, &st) != nil || !g.a.view.Secret(gate.File{Dev: st.Dev, Ino: st.Ino})
 }
 
-// request puts the server's question and words the answer for it.
-func (g *fileGate) request(ctx context.Context, r gatefs.Request) gatefs.Answer {
-	if !g.able() {
-		decide.AfterOf(ctx).Park()
-	}
-	if _, err := g.mounter(); err != nil { // also: until there is an arbiter
-		return gatefs.Answer{}
-	}
-	q := decide.Ask{PID: int(r.PID), Op: r.Op, Kind: policy.KindPath, Path: r.Path, With: r.With}
+// asking words the server's question.
+func (g *fileGate) asking(r gatefs.Request) decide.Ask {
+	q := decide.Ask{PID: int(r.PID), Op: r.Op, Kind: policy.KindPath, Path: r.Path, Walk: r.Walk}
 	switch r.Op {
 	case "lookup", "open", "access", "xattr", "statfs":
 		q.Op = "read"
@@ -199,10 +194,22 @@ func (g *fileGate) request(ctx context.Context, r gatefs.Request) gatefs.Answer 
 	if r.Socket {
 		q.Flags = append(q.Flags, "socket")
 	}
-	if r.Many {
-		q.Flags = append(q.Flags, "merged")
+	if r.Dir && g.foreign.over(r.Path) != "" {
+		q.Flags = append(q.Flags, decide.WholeTree)
 	}
-	if policy.AccessOf(q.Op) == policy.Write && !g.mayWrite(r.Path, r.Dir && !r.Many) {
+	return q
+}
+
+// request puts the server's question and words the answer for it.
+func (g *fileGate) request(ctx context.Context, r gatefs.Request) gatefs.Answer {
+	if !g.able() {
+		decide.AfterOf(ctx).Park()
+	}
+	if _, err := g.mounter(); err != nil { // also: until there is an arbiter
+		return gatefs.Answer{}
+	}
+	q := g.asking(r)
+	if policy.AccessOf(q.Op) == policy.Write && !g.mayWrite(r.Path, r.Dir) {
 		return gatefs.Answer{Errno: unix.EROFS}
 	}
 	if !g.permitted(r) {
@@ -213,33 +220,35 @@ func (g *fileGate) request(ctx context.Context, r gatefs.Request) gatefs.Answer 
 		return gatefs.Answer{Errno: syscall.Errno(v.Errno)}
 	}
 	if policy.AccessOf(q.Op) == policy.Write {
-		if e := g.refuseGuarded(q, r.Dir && !r.Many); e != 0 {
+		if e := g.refuseGuarded(q, false); e != 0 {
 			return gatefs.Answer{Errno: e}
 		}
 	}
+	return g.granting(r, policy.AccessOf(q.Op) == policy.Write, v)
+}
+
+// granting is what a yes mounts or shows: what the verdict says, and no more.
+func (g *fileGate) granting(r gatefs.Request, writes bool, v decide.Verdict) gatefs.Answer {
 	a := gatefs.Answer{Allow: true, Path: r.Path}
-	if v.Scope >= decide.Dir && v.Path != "" && !r.Many && !g.keeps(v.Path) {
+	if v.Scope == decide.Tree && v.Path != "" && !g.keeps(v.Path) {
 		a.Path = v.Path
 	}
 	a.Names = r.Dir && a.Path == r.Path && (!v.Whole || g.keeps(r.Path))
-	if policy.AccessOf(q.Op) == policy.Write || r.Socket {
+	if writes || r.Socket {
 		a.Mode = gatefs.RW
 	}
-	if r.Dir && !a.Names && a.Path == r.Path && v.Life != decide.LifeOnce && g.writable(r.Path) {
+	if r.Dir && !a.Names && a.Path == r.Path && v.Life.Lasts() && g.writable(r.Path) {
 		a.Mode = gatefs.RW // what is mounted read-only asks nobody who writes
 	}
-	if a.Names && !r.Many && g.foreign.over(a.Path) != "" {
+	switch foreign := g.foreign.over(r.Path) != ""; {
+	case a.Names && foreign:
 		g.record(r, errForeign)
 		return gatefs.Answer{}
-	}
-	if a.Names && a.Mode == gatefs.RW && !r.Many {
-		g.record(r, errNotWhole)
-		return gatefs.Answer{}
-	}
-	switch {
-	case v.Life == decide.LifeOnce && (r.Many || a.Names || !r.Dir && !r.Socket):
+	case a.Names && writes: // the directory itself is changed
 		a.Once = true
-	case v.Life == decide.LifeOnce:
+	case !v.Life.Lasts() && !r.Socket && !(r.Dir && foreign):
+		a.Once = true
+	case !v.Life.Lasts():
 		g.expire(a.Path, onceFor)
 	case v.Life == decide.Until:
 		g.expire(a.Path, time.Until(v.Until))

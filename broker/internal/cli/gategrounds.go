@@ -178,6 +178,12 @@ func (g *grounds) byRule(why string) bool {
 	return false
 }
 
+// lists says whether the names of a directory would be granted now without a question.
+func (g *grounds) lists(p string) bool {
+	q := decide.Ask{Op: "list", Kind: policy.KindPath, Path: p, Flags: []string{"dir"}}
+	return g.a.arb.Stands(q).Decision == decide.Allow
+}
+
 // stands says whether something that was granted would be granted now without a question.
 func (g *grounds) stands(p string, m gatefs.Mode) bool {
 	q := decide.Ask{Op: "read", Kind: policy.KindPath, Path: p}

@@ -87,7 +87,8 @@ func searchGuarded(dir string) *guardedTree {
 // refuseGuarded refuses what would write a guarded name that nobody has named, or open a directory for writing that holds one.
 func (g *grounds) refuseGuarded(q decide.Ask, dir bool) syscall.Errno {
 	v := decide.Verdict{Errno: int(unix.EROFS), Reason: errGuarded.Error()}
-	if g.guardsWrite(q.Path) {
+	if top := g.guardsWrite(q.Path); top != "" {
+		v.Outside = (&guardedTree{dir: top}).command()
 		g.report(func() { g.a.arb.Refused(q, v) })
 		return unix.EROFS
 	}
@@ -106,21 +107,33 @@ func (g *grounds) refuseGuarded(q decide.Ask, dir bool) syscall.Errno {
 // verdictOn is what the rules say of a path, at whatever depth.
 func verdictOn(p string) guard.Action { return guard.Look(strings.TrimPrefix(p, "/")).Action }
 
-// guardsWrite says whether a guarded name would be written because a directory that it lies in may be: nobody has named it.
-func (g *grounds) guardsWrite(p string) bool {
+// guardsWrite says whether a guarded name would be written because a directory that it lies in may be, which it
+// returns: nobody has named it.
+func (g *grounds) guardsWrite(p string) (top string) {
 	if g.a.in.NoGuard || verdictOn(p) == guard.Free {
-		return false
+		return ""
 	}
-	top := ""
+	if dir := filepath.Dir(p); g.letsWriteIn(dir) {
+		top = dir
+	}
 	for dir := filepath.Dir(p); dir != "/" && g.letsWrite(dir); dir = filepath.Dir(dir) {
 		top = dir
 	}
-	return top != "" && verdictOn(top) != guard.Guard
+	if top != "" && verdictOn(top) == guard.Guard {
+		return ""
+	}
+	return top
 }
 
 // letsWrite says whether a directory may be written without a question.
 func (g *grounds) letsWrite(dir string) bool {
 	q := decide.Ask{Op: "write", Kind: policy.KindPath, Path: dir, Flags: []string{"dir"}}
+	return g.a.arb.Stands(q).Decision == decide.Allow
+}
+
+// letsWriteIn says whether any name in a directory may be written without a question.
+func (g *grounds) letsWriteIn(dir string) bool {
+	q := decide.Ask{Op: "write", Kind: policy.KindPath, Path: filepath.Join(dir, "a name that nobody asks for")}
 	return g.a.arb.Stands(q).Decision == decide.Allow
 }
 

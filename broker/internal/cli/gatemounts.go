@@ -31,8 +31,9 @@ type mountGate struct {
 	under  map[string]bool // files that are mounted below what was mounted over their directory later. Guarded by doing.
 	mu     sync.Mutex      // guards the tables, which every call that finds nothing looks at
 	grants map[string]mountGrant
-	lives  map[string]time.Duration // how long what is about to be mounted stays
-	gone   map[string]bool          // mounts of the plan that were taken away
+	lives  map[string]time.Duration   // how long what is about to be mounted stays
+	gone   map[string]bool            // mounts of the plan that were taken away
+	listed map[string]map[string]bool // directories whose names were shown, and those
 }
 
 // mountGrant is something that an answer has mounted.
@@ -47,7 +48,7 @@ type mountGrant struct {
 const maxLayers = 8
 
 func newMountGate(a *asking) *mountGate {
-	return &mountGate{grounds: newGrounds(a), grants: map[string]mountGrant{}, lives: map[string]time.Duration{}, gone: map[string]bool{}, under: map[string]bool{}}
+	return &mountGate{grounds: newGrounds(a), grants: map[string]mountGrant{}, lives: map[string]time.Duration{}, gone: map[string]bool{}, under: map[string]bool{}, listed: map[string]map[string]bool{}}
 }
 
 // standing takes over what the agent needs.
@@ -82,7 +83,7 @@ func (g *mountGate) settle(q decide.Ask, a notify.Ask, ask func() decide.Verdict
 		return notify.Answer{Errno: syscall.Errno(v.Errno)}
 	}
 	if write && q.Kind != policy.KindSocket {
-		if e := g.refuseGuarded(q, a.Dir); e != 0 {
+		if e := g.refuseGuarded(q, a.Dir && v.Whole); e != 0 {
 			return notify.Answer{Errno: e}
 		}
 	}
@@ -99,12 +100,12 @@ func (g *mountGate) settle(q decide.Ask, a notify.Ask, ask func() decide.Verdict
 		mode = gatefs.RW
 	}
 	switch {
-	case a.Dir && (v.Whole || a.Foreign) && g.Whole(a.Path):
+	case a.Dir && v.Whole && g.Whole(a.Path):
 		out.Mount = a.Path
-	case !a.Dir && v.Scope >= decide.Dir && v.Path != a.Path && host.Within(a.Path, v.Path) && g.Whole(v.Path) && g.stands(v.Path, mode):
+	case !a.Dir && v.Scope == decide.Tree && v.Path != a.Path && host.Within(a.Path, v.Path) && g.Whole(v.Path) && g.stands(v.Path, mode):
 		out.Mount = v.Path
 	}
-	if out.Mount != "" && v.Life != decide.LifeOnce && g.writable(out.Mount) {
+	if out.Mount != "" && v.Life.Lasts() && g.writable(out.Mount) {
 		out.Write = true // what is mounted read-only asks nobody who writes
 	}
 	at := out.Mount
@@ -117,10 +118,10 @@ func (g *mountGate) settle(q decide.Ask, a notify.Ask, ask func() decide.Verdict
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	switch v.Life {
-	case decide.LifeOnce:
+	switch {
+	case !v.Life.Lasts():
 		g.lives[at] = onceFor
-	case decide.Until:
+	case v.Life == decide.Until:
 		g.lives[at] = time.Until(v.Until)
 	default:
 		delete(g.lives, at)
@@ -279,6 +280,49 @@ func (g *mountGate) Place(p, link string) error {
 		return g.agent.Place(p, stage.SpotLink, link)
 	}
 	return g.agent.Place(p, stage.SpotDir, "")
+}
+
+// List makes places for the names in a directory, and takes those away that stood for what is gone.
+func (g *mountGate) List(dir string, names []os.DirEntry) error {
+	if err := g.Place(dir, ""); err != nil {
+		return err
+	}
+	now := map[string]bool{}
+	for _, e := range names {
+		p := path.Join(dir, e.Name())
+		var st unix.Stat_t
+		if no, _ := g.Denied(p); no || lstat(p, &st) != nil || g.a.view.Secret(gate.File{Dev: st.Dev, Ino: st.Ino}) {
+			continue
+		}
+		spot, link := stage.SpotFile, ""
+		switch st.Mode & unix.S_IFMT {
+		case unix.S_IFDIR:
+			spot = stage.SpotDir
+		case unix.S_IFLNK:
+			spot = stage.SpotLink
+			var err error
+			if link, err = os.Readlink(p); err != nil {
+				continue
+			}
+		case unix.S_IFREG:
+		default: // a place would be taken for it
+			continue
+		}
+		now[p] = true
+		if err := g.agent.Place(p, spot, link); err != nil {
+			return err
+		}
+	}
+	g.mu.Lock()
+	was := g.listed[dir]
+	g.listed[dir] = now
+	g.mu.Unlock()
+	for p := range was {
+		if !now[p] {
+			g.Unplace(p)
+		}
+	}
+	return nil
 }
 
 // Unplace takes away what stood for something that is gone.

@@ -64,7 +64,10 @@ func (g *grounds) followRules(review func()) {
 
 // review takes back what would not be given any more.
 func (g *fileGate) review() {
-	g.warn(g.server.Review(func(p string, m gatefs.Mode, mounted bool) bool {
+	g.warn(g.server.Review(func(p string, m gatefs.Mode, mounted, names bool) bool {
+		if names {
+			return g.lists(p)
+		}
 		// A tree that may be written by now is to be mounted anew.
 		return g.stands(p, m) && !(m == gatefs.RO && mounted && g.writable(p))
 	}))

@@ -10,6 +10,7 @@ import (
 	"sbx/broker/internal/decide"
 	"sbx/broker/internal/gate"
 	"sbx/broker/internal/gate/gatefs"
+	"sbx/broker/internal/gate/notify"
 	"sbx/broker/internal/policy"
 )
 
@@ -17,8 +18,8 @@ import (
 var (
 	errSocket      = errors.New("a socket in a directory that is not granted: name it with --socket")
 	errHoldsSocket = errors.New("a socket of the host lies in it, and a mount would let everybody connect to it")
+	errNeedsTree   = errors.New(notify.NeedsTree)
 	errReplaced    = errors.New("the host has put something else in its place")
-	errNotWhole    = errors.New("something below it is refused or secret, so it cannot be opened for writing as a whole")
 )
 
 // searchedFor is how many names of a tree are looked at; a larger one counts as holding a socket.
@@ -82,6 +83,9 @@ func (g *fileGate) refused(r gatefs.Request) {
 	switch {
 	case r.Guarded:
 		g.record(r, errGuarded)
+		return
+	case r.Tree:
+		g.record(r, errNeedsTree)
 		return
 	case !r.Hidden:
 		g.record(r, errSocket)

@@ -71,8 +71,8 @@ func (l *lessons) note(ev arbiter.Event) {
 	if a.Kind == policy.KindHost || a.Kind == policy.KindSocket {
 		a.Access = policy.Connect
 	}
-	if a.Access == policy.Exec {
-		a.Access = policy.Read // to be run a file is read
+	if a.Access == policy.Exec || a.Access == policy.List {
+		a.Access = policy.Read // to be run a file is read; a directory is shown with what is in it while a session learns
 	}
 	a.Tree = slices.Contains(q.Flags, "dir") && a.Kind == policy.KindPath // granted, it is mounted as it is
 	list := []learn.Access{a}

@@ -67,7 +67,7 @@ func (x *carrier) leaveToQuestions() {
 
 // What hides comes first; then what gives and what protects, from the outside in, so that the inner word stands.
 func isHide(r policy.Rule, d policy.Decision) bool {
-	return d != policy.Allow && r.Access != policy.Write
+	return d != policy.Allow && r.Access != policy.Write && r.Access != policy.List
 }
 
 func isGrant(r policy.Rule, d policy.Decision) bool { return !isHide(r, d) }
@@ -82,6 +82,10 @@ func byDepth(list []policy.Rule) []policy.Rule {
 func (x *carrier) carry(r policy.Rule) {
 	paths, tree, ok := x.places(r.Path())
 	switch {
+	case r.Access == policy.List:
+		if x.static || r.Decision != policy.Allow {
+			x.loss(r, "mounts cannot tell the names in a directory from what is in it")
+		}
 	case r.Access == policy.Exec || r.Kind == policy.KindExec:
 		if r.Decision != policy.Allow {
 			x.loss(r, "mounts cannot let a file be read and not be run")

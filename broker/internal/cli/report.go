@@ -12,6 +12,7 @@ import (
 
 	"sbx/broker/internal/arbiter"
 	"sbx/broker/internal/decide"
+	"sbx/broker/internal/gate/notify"
 	"sbx/broker/internal/launch"
 	"sbx/broker/internal/policy"
 	"sbx/broker/internal/program"
@@ -23,7 +24,7 @@ const maxReported = 64
 
 // reported is one access that was refused, or that a person was asked about and will be again.
 type reported struct {
-	Op     string `json:"op"` // read, write, exec or connect
+	Op     string `json:"op"` // list, read, write, exec or connect
 	Path   string `json:"path,omitempty"`
 	Host   string `json:"host,omitempty"`
 	Port   int    `json:"port,omitempty"`
@@ -107,15 +108,21 @@ func (p *report) command(x *reported, q decide.Ask, v decide.Verdict) string {
 	case v.Decision == decide.Deny && q.Kind != policy.KindHost && (v.Errno == int(syscall.ENOENT) || v.Life == decide.Forever || v.Reason == neverGranted):
 		return "sbx why " + quoting.Shell(what)
 	}
+	if v.Reason == notify.NeedsTree {
+		return "sbx policy add allow " + quoting.Shell(policy.Vars{Home: p.home}.Short(policy.EscapePath(path.Dir(what)))+"/**") + " --access write"
+	}
 	pattern := what
 	if x.Host == "" {
 		pattern = policy.Vars{Home: p.home}.Short(policy.EscapePath(what))
+	}
+	if slices.Contains(q.Flags, decide.WholeTree) {
+		pattern += "/**"
 	}
 	cmd := "sbx policy add allow " + quoting.Shell(pattern)
 	switch {
 	case q.Kind == policy.KindSocket:
 		cmd += " --kind socket"
-	case x.Op == "write" || x.Op == "exec":
+	case x.Op == "write" || x.Op == "exec" || x.Op == "list":
 		cmd += " --access " + x.Op
 	}
 	return cmd

@@ -22,8 +22,8 @@ type answerRequest struct {
 
 func (a *answerRequest) options() []option.Option {
 	return []option.Option{
-		{Name: "scope", Arg: "SCOPE", Value: option.Choice(&a.scope, "once", "file", "dir", "tree", "host", "domain"),
-			Help: "how far: once (default), file, dir or tree; of a host: host or domain"},
+		{Name: "scope", Arg: "SCOPE", Value: option.Choice(&a.scope, "once", "file", "dir", "tree", "walk", "host", "domain"),
+			Help: "how far: once (default), file, dir, tree or walk; of a host: host or domain"},
 		{Name: "for", Arg: "LIFE", Value: option.Text(&a.life).Suggest("once", "session", "forever"),
 			Help: "how long: once, session, forever, or a time such as 1h"},
 		{Name: "persist", Arg: "STORE", Value: option.Choice(&a.persist, "user", "project", "org"),

@@ -55,8 +55,8 @@ func policyVerbs() []policyVerb {
 // options are those of all verbs.
 func (c *policyCall) options() []option.Option {
 	return []option.Option{
-		{Name: "access", Arg: "ACCESS", Value: option.Choice(&c.access, "read", "write", "exec", "connect"),
-			Help: "read (the default), write, exec or connect"},
+		{Name: "access", Arg: "ACCESS", Value: option.Choice(&c.access, "list", "read", "write", "exec", "connect"),
+			Help: "list (names in a directory), read (the default), write, exec or connect"},
 		{Name: "kind", Arg: "KIND", Value: option.Choice(&c.kind, "path", "exec", "host", "socket"),
 			Help: "path, exec, host or socket, where the pattern does not say it"},
 		{Name: "scope", Arg: "SCOPE", Value: option.Choice(&c.scope, "user", "project", "org"),

@@ -28,8 +28,8 @@ func (t *Term) Why(explainer Explainer) Row {
 			r := &request.Request{}
 			access, kind := "", ""
 			own := []option.Option{
-				{Name: "access", Arg: "ACCESS", Value: option.Choice(&access, "read", "write", "exec", "connect"),
-					Help: "read, write, exec or connect (default: read and write)"},
+				{Name: "access", Arg: "ACCESS", Value: option.Choice(&access, "list", "read", "write", "exec", "connect"),
+					Help: "list, read, write, exec or connect (default: read and write)"},
 				{Name: "kind", Arg: "KIND", Value: option.Choice(&kind, "path", "socket", "host"),
 					Help: "path, socket or host, where the word does not say it"},
 			}

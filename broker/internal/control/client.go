@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -35,6 +36,9 @@ type Message struct {
 	Why      plan.Bytes   `json:"why"`
 	Dir      bool         `json:"dir"`
 	Many     bool         `json:"many"`
+	Paths    []plan.Bytes `json:"paths"`
+	Walk     plan.Bytes   `json:"walk"`
+	Whole    bool         `json:"whole"`
 	Merged   int          `json:"merged"`
 	Decision string       `json:"decision"`
 	Scope    string       `json:"scope"`
@@ -86,9 +90,14 @@ func (m *Message) IsRequest() bool {
 
 // Question is the question of a request.
 func (m *Message) Question() prompt.Question {
+	var paths []prompt.Name
+	for _, p := range m.Paths {
+		name, dir := strings.CutSuffix(string(p), "/")
+		paths = append(paths, prompt.Name{Path: name, Dir: dir})
+	}
 	return prompt.Question{ID: string(m.ID), SID: string(m.SID), Time: parseTime(m.TS), PID: m.PID, Inside: m.Inside, Exe: string(m.Exe), Cwd: string(m.Cwd),
 		Op: string(m.Op), Path: string(m.Path), Target: string(m.Target), Host: string(m.Host), Port: m.Port, Flags: m.Flags,
-		Why: string(m.Why), Dir: m.Dir, Many: m.Many, Merged: m.Merged}
+		Why: string(m.Why), Dir: m.Dir, Whole: m.Whole, Walk: string(m.Walk), Paths: paths, Merged: m.Merged}
 }
 
 // Info is what a hello says.

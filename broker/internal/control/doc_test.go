@@ -53,11 +53,11 @@ func TestPythonExample(t *testing.T) {
 	if a := <-b.askTo("read", "/home/u/data/x"); !a.Allow || a.Life != "session" || a.Scope != "file" {
 		t.Errorf("%+v: %s", a, out.String())
 	}
-	walk := make(chan prompt.Answer, 1) // a walker's question, which is about the names in a directory
+	walk := make(chan prompt.Answer, 1) // a walker's question
 	go func() {
-		walk <- b.q.Ask(context.Background(), prompt.Question{PID: 7, Exe: "/bin/find", Op: "list", Path: "/home/u/data/d", Dir: true, Many: true})
+		walk <- b.q.Ask(context.Background(), prompt.Question{PID: 7, Exe: "/bin/find", Op: "list", Path: "/home/u/data/d", Dir: true, Walk: "/home/u/data"})
 	}()
-	if a := <-walk; !a.Allow || a.Life != "session" || a.Scope != "dir" {
+	if a := <-walk; !a.Allow || a.Life != "session" || a.Scope != "file" {
 		t.Errorf("%+v: %s", a, out.String())
 	}
 	select {

@@ -1,128 +1,146 @@
 package decide
 
 import (
+	"errors"
 	"fmt"
-	"path"
-	"strconv"
-	"strings"
-	"syscall"
 	"time"
-
-	"sbx/broker/internal/policy"
 )
 
-// Answer is what a human said. It carries no path: an answer is about the question that was asked, nothing else.
+// Scope is how far an answer reaches.
+type Scope string
+
+// The scopes. Each is about the right that the question names and no other.
+const (
+	Once      Scope = "once"   // the accesses that wait at this moment, and nothing after them
+	File      Scope = "file"   // the objects that wait: of a directory its names, or the directory itself
+	Dir       Scope = "dir"    // what lies directly in the directory
+	Tree      Scope = "tree"   // everything below the directory
+	Walk      Scope = "walk"   // everything below the directory in which the program's walk began
+	HostScope Scope = "host"   // the host at this port
+	Domain    Scope = "domain" // all hosts of the domain at this port
+)
+
+// Life is how long an answer holds.
+type Life string
+
+// The lives.
+const (
+	LifeOnce Life = "once"
+	Session  Life = "session"
+	Until    Life = "until"
+	Forever  Life = "forever"
+	Hour     Life = "1h" // what a key means by a while: until an hour from now
+)
+
+// Lasts says whether something holds after those who wait have gone on.
+func (l Life) Lasts() bool { return l != "" && l != LifeOnce }
+
+// Answer is a decision. It names no object: an answer is about the question that was asked, nothing else. See Means.
 type Answer struct {
-	Allow bool
-	Scope Scope
-	Life  Life
-	Until time.Time // with Life Until
-	By    string    // who or what answered, for the record
+	Allow   bool
+	Scope   Scope
+	Life    Life
+	Until   time.Time
+	Persist string // "", user, project or org: the store that keeps it
+	By      string // who or what answered
 }
 
-// Apply turns an answer into a verdict for the waiting call and a grant to keep; keep is false for an answer that
-// holds once. What has become refused since the question was asked stays refused whatever the human says.
-func Apply(a Ask, ans Answer, env Env) (v Verdict, g Grant, keep bool) {
-	// Here somebody did answer, so only rules and hidden things can still refuse.
-	env.Static, env.NoPrompt = false, false
-	now := Decide(a, env)
-	a = a.normal()
-	if now.Decision == Deny {
-		return now, Grant{}, false
+// Normal fills in what an answer leaves open and refuses what does not fit the question.
+func (a Answer) Normal(q *Question, now time.Time) (Answer, error) {
+	if a.Life == Hour {
+		a.Life, a.Until = Until, now.Add(time.Hour)
 	}
-	if a.Target != "" && a.Kind != policy.KindHost {
-		a.Path, a.Target = a.Target, ""
+	a.fill(q)
+	if err := a.fits(q); err != nil {
+		return Answer{}, err
 	}
-	if ans.Life == Until && !ans.Until.After(env.Now) {
-		return Verdict{Errno: int(syscall.EACCES), Reason: "the answer had expired"}, Grant{}, false
+	switch {
+	case a.Life == Until && !a.Until.After(now):
+		return Answer{}, errors.New("life until needs a time in the future: give until as RFC 3339 or a duration such as 1h")
+	case a.Life != Until && !a.Until.IsZero():
+		return Answer{}, fmt.Errorf("until is given but life is %s: use life until", a.Life)
+	case a.Persist != "" && a.Life != Forever && a.Life != Until:
+		return Answer{}, fmt.Errorf("life %s is not stored: persist needs life forever or until", a.Life)
 	}
-	g = Grant{Kind: a.Kind, Name: a.name(), Port: a.Port, Access: a.access(), Dir: a.has("dir"), Allow: ans.Allow, Scope: max(ans.Scope, File), Life: ans.Life, Until: ans.Until}
-	if g.Scope > File && a.Kind != policy.KindHost {
-		g.Name = a.container()
+	if a.Life == LifeOnce {
+		a.Scope = Once // whatever was named: nothing is kept, and what waits is all that it covers
 	}
-	if a.Kind == policy.KindHost && g.Scope == Tree {
-		g.Scope = Dir
-	}
-	keep = ans.Life != LifeOnce && ans.Scope != Once
-	if !keep {
-		g.Scope, g.Name = File, a.name()
-	}
-	if !ans.Allow {
-		return Verdict{Errno: int(syscall.EACCES), Reason: "refused by " + ans.by(), Life: ans.Life, Until: ans.Until, Scope: g.Scope, Path: g.Name}, g, keep
-	}
-	v = env.grantVerdict(a, g)
-	v.Whole = a.has("dir") && env.clean(a.Path, a.access())
-	v.Reason = "granted by " + ans.by()
-	if !keep {
-		v.Scope, v.Life, v.Until = Once, LifeOnce, time.Time{}
-	}
-	return v, g, keep
+	return a, nil
 }
 
-func (ans Answer) by() string {
-	if ans.By == "" {
-		return "the user"
+// Default is the scope that session and forever mean when no other is named.
+func (q *Question) Default() Scope {
+	if q.Host != "" {
+		return HostScope
 	}
-	return ans.By
+	return File
 }
 
-// container is the directory that a dir or tree answer is about: the path itself if it is one.
-func (a Ask) container() string {
-	if a.has("dir") || strings.HasPrefix(a.Path, "@") {
-		return a.Path
-	}
-	return path.Dir(a.Path)
-}
-
-// Rule is the policy rule that makes an answer last. The root directory as a whole is refused: such a rule is to be
-// written by hand.
-func Rule(a Ask, ans Answer, now time.Time) (policy.Rule, error) {
-	a = a.normal()
-	if a.Target != "" {
-		a.Path = a.Target
-	}
-	r := policy.Rule{Kind: a.Kind, Access: a.access(), Decision: policy.Deny, Reason: "answered by " + ans.by(), By: ans.by(), Added: now.UTC().Truncate(time.Second)}
-	if ans.Allow {
-		r.Decision = policy.Allow
-	}
-	if ans.Life == Until {
-		r.Expires = ans.Until.UTC()
-	}
-	if a.Kind == policy.KindHost {
-		h, err := policy.ParseHost(a.Host)
-		if err != nil {
-			return r, err
+func (a *Answer) fill(q *Question) {
+	if a.Life == "" {
+		switch {
+		case a.Persist != "":
+			a.Life = Forever
+		case !a.Until.IsZero():
+			a.Life = Until
+		case a.Scope == "" || a.Scope == Once:
+			a.Life = LifeOnce
+		default:
+			a.Life = Session
 		}
-		r.Pattern = hostPattern(h, a.Port, ans.Scope)
-		return policy.NewRule(r, policy.Vars{})
 	}
-	if ans.Scope > File && a.container() == "/" {
-		return r, fmt.Errorf("making a rule of the answer: it would cover the whole file system; choose the file, or write the rule yourself")
+	if a.Scope == "" {
+		a.Scope = q.Default()
 	}
-	switch ans.Scope {
-	case Dir:
-		r.Pattern = policy.EscapePath(a.container()) + "/*"
-	case Tree:
-		r.Pattern = policy.EscapePath(a.container()) + "/**"
+	if a.Life == LifeOnce && a.Scope == q.Default() {
+		a.Scope = Once
+	}
+	if a.Life == Forever && a.Persist == "" {
+		a.Persist = "user"
+	}
+}
+
+func (a *Answer) fits(q *Question) error {
+	switch a.Life {
+	case LifeOnce, Session, Until, Forever:
 	default:
-		r.Pattern = policy.EscapePath(a.Path)
+		return fmt.Errorf("unknown life %.40q: use once, session, until or forever", a.Life)
 	}
-	return policy.NewRule(r, policy.Vars{})
+	switch a.Persist {
+	case "", "user", "project", "org":
+	default:
+		return fmt.Errorf("unknown store %.40q: use user, project or org", a.Persist)
+	}
+	net := q.Host != ""
+	switch a.Scope {
+	case Once:
+		if a.Life != LifeOnce {
+			return fmt.Errorf("scope once cannot last: leave life out instead of %s", a.Life)
+		}
+		return nil
+	case File, Dir, Tree, Walk, HostScope, Domain:
+	default:
+		return fmt.Errorf("unknown scope %.40q: use once, file, dir, tree, walk, host or domain", a.Scope)
+	}
+	if host := a.Scope == HostScope || a.Scope == Domain; host != net {
+		fits := "a path: use once, file, dir or tree"
+		if net {
+			fits = "a host: use once, host or domain"
+		}
+		return fmt.Errorf("scope %s does not fit %s", a.Scope, fits)
+	}
+	return a.reaches(q)
 }
 
-func hostPattern(h policy.Host, port int, s Scope) string {
-	name := h.String()
-	if h.Addr.Is6() {
-		name = "[" + name + "]"
+// reaches refuses a scope that the question does not offer.
+func (a *Answer) reaches(q *Question) error {
+	switch {
+	case a.Scope == Domain && q.Domain() == "":
+		return errors.New("the host has no domain that could be granted: use scope host")
+	case a.Scope == Walk && q.Walk == "":
+		return errors.New("the program goes through no directory: use scope once, file, dir or tree")
+	case a.Allow && (a.Scope == Walk && q.Walk == "/" || (a.Scope == Dir || a.Scope == Tree) && q.Container() == "/"):
+		return errors.New("scope " + string(a.Scope) + " would grant the root directory: use scope once or file")
 	}
-	if s >= Dir || port == 0 {
-		return name + ":*"
-	}
-	return name + ":" + strconv.Itoa(port)
+	return nil
 }
-
-func scopeWords() [4]string { return [4]string{"once", "file", "dir", "tree"} }
-
-func (s Scope) String() string { return scopeWords()[s&3] }
-
-func (l Life) String() string { return [4]string{"once", "session", "until", "forever"}[l&3] }

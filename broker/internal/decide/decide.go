@@ -26,8 +26,11 @@ type Ask struct {
 	Host   string
 	Port   int
 	Flags  []string // "dir": Path is a directory; "socket": it is a socket, whatever the operation
-	With   string   // the directory that was allowed with its names, if Path lies in one
+	Walk   string   // the directory above that the program has listed, and goes through since
 }
+
+// WholeTree is the flag of a directory that is had with everything below it or not at all.
+const WholeTree = "whole"
 
 // Lookup is the operation of an Ask about a name whose address is wanted: the port is the likeliest one, not one that was used.
 const Lookup = "lookup"
@@ -52,29 +55,8 @@ func (d Decision) String() string {
 	return "deny"
 }
 
-// Scope is how much one answer covers.
-type Scope int
-
-// Scopes from narrow to wide.
-const (
-	Once Scope = iota // this access only
-	File              // this name
-	Dir               // the directory and its direct children; of a host: every port
-	Tree              // the directory and everything below
-)
-
-// Life is how long an answer holds.
-type Life int
-
-// Lives from short to long.
-const (
-	LifeOnce Life = iota
-	Session
-	Until
-	Forever
-)
-
-// Verdict is the answer. Path with Scope is what may be opened up; nothing hidden or ruled out lies in it.
+// Verdict is the decision. Path with Scope is what may be opened up: File, or Tree where nothing hidden or ruled
+// out lies in it.
 type Verdict struct {
 	Decision Decision
 	Scope    Scope
@@ -87,7 +69,7 @@ type Verdict struct {
 	Origin   string
 	Path     string
 	Outside  string // the command that does outside of the sandbox what was refused
-	Whole    bool   // of an allowed directory: nothing below it is hidden, refused or to be asked about
+	Whole    bool   // of a directory: all below it is allowed as well, and nothing there is hidden, refused or to be asked about
 }
 
 // Env is everything a decision depends on.
@@ -108,15 +90,11 @@ type Env struct {
 
 // Decide answers a question. A link is allowed only if both the name and what it leads to are.
 func Decide(a Ask, env Env) Verdict {
-	if a.With != "" {
-		return along(a, env)
-	}
 	a = a.normal()
 	if why := a.malformed(); why != "" {
 		return Verdict{Errno: int(syscall.EINVAL), Reason: why}
 	}
 	v := one(a, env)
-	v.Whole = v.Decision == Allow && a.has("dir") && env.clean(a.Path, a.access())
 	if a.Target == "" || a.Target == a.Path {
 		return v
 	}
@@ -128,10 +106,9 @@ func Decide(a Ask, env Env) Verdict {
 		return v
 	}
 	if w.Decision <= v.Decision {
-		w.Whole = w.Decision == Allow && a.has("dir") && env.clean(b.Path, b.access())
 		return w
 	}
-	v.Path, v.Scope, v.Whole = a.Target, File, a.has("dir") && env.clean(a.Target, a.access())
+	v.Path, v.Scope, v.Whole = a.Target, File, v.Whole && w.Whole
 	return v
 }
 
@@ -222,15 +199,18 @@ func one(a Ask, env Env) Verdict {
 	if ruled && rule.Decision == policy.Allow {
 		v := env.named(Verdict{Decision: Allow, Reason: reason(rule, "allowed by rule"), Life: Forever}, rule)
 		v.Scope, v.Path = File, a.name()
-		if dir, ok := rule.Path().Tree(); ok && a.Kind != policy.KindHost && env.clean(dir, a.access()) {
-			v.Scope, v.Path = Tree, dir
+		if dir, ok := rule.Path().Tree(); ok && a.Kind != policy.KindHost {
+			v.Whole = rule.Access != policy.List && a.has("dir") && env.clean(a.Path, a.access())
+			if rule.Access != policy.List && env.clean(dir, a.access()) {
+				v.Scope, v.Path = Tree, dir
+			}
 		}
 		if !rule.Expires.IsZero() {
 			v.Life, v.Until = Until, rule.Expires
 		}
 		return v
 	}
-	if granted && !(ruled && final) {
+	if granted && !(ruled && final) && (g.Scope == File || a.Kind == policy.KindHost || !env.apart(a, g.Name)) {
 		return env.grantVerdict(a, g)
 	}
 	if a.Kind != policy.KindHost && a.Kind != policy.KindSocket && !ruled && env.Granted != nil && !env.asks(a.Path) && env.Granted(a.Path, a.access()) {
@@ -257,6 +237,7 @@ func (env Env) unsettled(a Ask, rule policy.Rule, ruled bool) Verdict {
 		v.Decision, v.Reason = Deny, v.Reason+"; static mode asks nobody"
 	case env.NoPrompt && env.Unasked == Allow:
 		v.Decision, v.Errno, v.Life = Allow, 0, Session
+		v.Whole = a.has("dir") && env.clean(a.Path, a.access())
 		v.Reason += "; --prompt allow"
 	case env.NoPrompt:
 		v.Decision, v.Reason = Deny, v.Reason+"; nobody is there to be asked"
@@ -325,10 +306,34 @@ func (env Env) asks(path string) bool {
 
 func (env Env) grantVerdict(a Ask, g Grant) Verdict {
 	v := Verdict{Decision: Allow, Scope: File, Life: g.Life, Until: g.Until, Reason: "granted in this session", Path: a.name()}
-	if g.Scope == Tree && a.Kind != policy.KindHost && env.clean(g.Name, a.access()) {
+	if g.Scope != Tree || g.Access == policy.List {
+		return v
+	}
+	v.Whole = a.has("dir") && env.clean(a.Path, a.access())
+	if env.clean(g.Name, a.access()) {
 		v.Scope, v.Path = Tree, g.Name
 	}
 	return v
+}
+
+// apart says whether something asks about a for another reason than about dir, above it, which was allowed with
+// what is in it.
+func (env Env) apart(a Ask, dir string) bool {
+	for _, p := range env.Asks {
+		if p.MatchTree(a.Path) && !p.MatchTree(dir) {
+			return true
+		}
+	}
+	if env.Policy == nil {
+		return false
+	}
+	r, ok := env.Policy(a.query(env.Now))
+	if !ok || r.Decision != policy.Ask {
+		return false
+	}
+	above := Ask{Kind: a.Kind, Op: a.Op, Path: dir}
+	w, ok := env.Policy(above.query(env.Now))
+	return !ok || w.String() != r.String() || w.Origin != r.Origin
 }
 
 func (env Env) hostListed(q policy.Query) bool {

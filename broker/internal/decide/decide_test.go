@@ -170,7 +170,7 @@ func TestGrants(t *testing.T) {
 		steps  []step
 	}{
 		"file":           {[]Grant{{Name: "/s/a", Scope: File, Allow: true, Access: policy.Read}}, []step{{"/s/a", "read", Allow}, {"/s/a", "write", AskHuman}, {"/s/a", "exec", Allow}, {"/s/ab", "read", AskHuman}, {"/s/a/b", "read", AskHuman}}},
-		"dir":            {[]Grant{{Name: "/s", Scope: Dir, Allow: true, Access: policy.Read}}, []step{{"/s", "read", Allow}, {"/s/a", "read", Allow}, {"/s/a/b", "read", AskHuman}, {"/sx", "read", AskHuman}}},
+		"dir":            {[]Grant{{Name: "/s", Scope: Dir, Allow: true, Access: policy.Read}}, []step{{"/s", "read", AskHuman}, {"/s/a", "read", Allow}, {"/s/a/b", "read", AskHuman}, {"/sx", "read", AskHuman}}},
 		"tree":           {[]Grant{{Name: "/s", Scope: Tree, Allow: true, Access: policy.Write}}, []step{{"/s", "read", Allow}, {"/s/a/b/c", "write", Allow}, {"/s-evil/a", "read", AskHuman}}},
 		"root tree":      {[]Grant{{Name: "/", Scope: Tree, Allow: true, Access: policy.Read}}, []step{{"/s/a", "read", Allow}, {"/home/u/.ssh/id", "read", Deny}}},
 		"root dir":       {[]Grant{{Name: "/", Scope: Dir, Allow: true, Access: policy.Read}}, []step{{"/s", "read", Allow}, {"/s/a", "read", AskHuman}}},
@@ -224,83 +224,175 @@ func TestGrantVerdictScope(t *testing.T) {
 	}
 }
 
-func TestApply(t *testing.T) {
-	e := env(t)
-	a := read("/srv/d/f")
-	v, g, keep := Apply(a, Answer{Allow: true, Scope: Tree, Life: Session}, e)
-	if v.Decision != Allow || v.Scope != Tree || v.Path != "/srv/d" || !keep || g.Name != "/srv/d" {
-		t.Fatalf("%+v %+v %v", v, g, keep)
+// means is what an answer to a question about one access comes to: what is kept, and the verdict on the access.
+func means(t *testing.T, q Question, ans Answer, e Env) (Verdict, []Grant) {
+	t.Helper()
+	c, err := Means(&q, ans, now())
+	if err != nil {
+		t.Fatal(err)
 	}
-	e.Grants.Add(g)
+	for _, g := range c.Covers {
+		e.Grants.Add(g)
+	}
+	return c.Answer.Settle(q.Asks()[0], e), c.Covers
+}
+
+func TestSettle(t *testing.T) {
+	e := env(t)
+	v, g := means(t, Question{Op: "read", Path: "/srv/d/f"}, Answer{Allow: true, Scope: Tree, Life: Session}, e)
+	if v.Decision != Allow || v.Scope != Tree || v.Path != "/srv/d" || len(g) != 1 || g[0].Name != "/srv/d" {
+		t.Fatalf("%+v %+v", v, g)
+	}
 	if v := Decide(read("/srv/d/x/y"), e); v.Decision != Allow {
 		t.Errorf("%+v", v)
 	}
-	v, _, keep = Apply(read("/opt/x"), Answer{Allow: true, Scope: File, Life: LifeOnce}, e)
-	if v.Decision != Allow || v.Scope != Once || keep {
-		t.Errorf("once: %+v %v", v, keep)
+	v, g = means(t, Question{Op: "read", Path: "/opt/x"}, Answer{Allow: true, Life: LifeOnce}, e)
+	if v.Decision != Allow || v.Scope != Once || len(g) != 0 {
+		t.Errorf("once: %+v %v", v, g)
 	}
-	v, g, keep = Apply(read("/opt/x"), Answer{Scope: File, Life: Session, By: "uid 1000"}, e)
-	if v.Decision != Deny || v.Errno != int(syscall.EACCES) || v.Reason != "refused by uid 1000" || !keep {
-		t.Errorf("no: %+v %v", v, keep)
+	v, g = means(t, Question{Op: "read", Path: "/opt/x"}, Answer{Scope: File, Life: Session, By: "uid 1000"}, e)
+	if v.Decision != Deny || v.Errno != int(syscall.EACCES) || v.Reason != "refused by uid 1000" || len(g) != 1 {
+		t.Errorf("no: %+v %v", v, g)
 	}
-	e.Grants.Add(g)
 	if v := Decide(read("/opt/x"), e); v.Decision != Deny || !strings.Contains(v.Reason, "earlier in this session") {
 		t.Errorf("%+v", v)
 	}
 	// An approval cannot lift what is refused for good.
 	for _, p := range []string{"/home/u/.ssh/id", "/etc/shadow"} {
-		if v, _, keep := Apply(read(p), Answer{Allow: true, Scope: File, Life: Session}, e); v.Decision != Deny || keep {
+		if v, _ := means(t, Question{Op: "read", Path: p}, Answer{Allow: true, Scope: File, Life: Session}, e); v.Decision != Deny {
 			t.Errorf("%s was approved: %+v", p, v)
 		}
 	}
 	e.Static = true
-	if v, _, _ := Apply(read("/home/u/.ssh/id"), Answer{Allow: true}, e); v.Decision != Deny {
+	if v, _ := means(t, Question{Op: "read", Path: "/home/u/.ssh/id"}, Answer{Allow: true}, e); v.Decision != Deny {
 		t.Errorf("static: %+v", v)
 	}
 	e = env(t)
-	if v, g, _ := Apply(Ask{Op: "read", Path: "/srv/l", Target: "/opt/t"}, Answer{Allow: true, Scope: File, Life: Session}, e); v.Path != "/opt/t" || g.Name != "/opt/t" {
+	v, g = means(t, Question{Op: "read", Path: "/srv/l", Target: "/opt/t"}, Answer{Allow: true, Scope: File, Life: Session}, e)
+	if v.Decision != Allow || v.Path != "/opt/t" || len(g) != 2 || g[0].Name != "/opt/t" || g[1].Name != "/srv/l" {
 		t.Errorf("link: %+v %+v", v, g)
 	}
-	if v, g, _ := Apply(read("/home/u/f"), Answer{Allow: true, Scope: Tree, Life: Session}, e); v.Scope != File || v.Path != "/home/u/f" || g.Scope != Tree {
-		t.Errorf("tree with secrets: %+v %+v", v, g)
+	if v, _ := means(t, Question{Op: "read", Path: "/home/u/f"}, Answer{Allow: true, Scope: Tree, Life: Session}, e); v.Scope != File || v.Path != "/home/u/f" {
+		t.Errorf("tree with secrets: %+v", v)
 	}
-	if v, _, keep := Apply(a, Answer{Allow: true, Scope: File, Life: Until, Until: now()}, e); v.Decision != Deny || keep {
-		t.Errorf("expired answer: %+v", v)
+	if _, err := Means(&Question{Op: "read", Path: "/a"}, Answer{Allow: true, Scope: File, Life: Until, Until: now()}, now()); err == nil {
+		t.Error("an answer that has expired was taken")
 	}
-	e.Grants = nil
-	if v, _, _ := Apply(a, Answer{Allow: true, Scope: Tree, Life: Session}, e); v.Scope != Tree {
-		t.Errorf("nil grants: %+v", v)
+	// What an answer does not cover is refused to whoever waited for it.
+	if v := (Answer{Allow: true, Scope: File, Life: Session}).Settle(read("/srv/other"), e); v.Decision != Deny {
+		t.Errorf("%+v", v)
 	}
 }
 
-func TestRule(t *testing.T) {
+// TestListingIsNames: a listing gives names, whoever allows it and however far; contents include the names.
+func TestListingIsNames(t *testing.T) {
+	dir := func(op, p string) Ask { return Ask{Op: op, Path: p, Flags: []string{"dir"}} }
+	list := Question{Op: "list", Path: "/srv/d", Dir: true}
 	for _, c := range []struct {
-		ask  Ask
+		scope Scope
+		lists []string
+		not   []string
+	}{
+		{File, []string{"/srv/d"}, []string{"/srv/d/e", "/srv/d/e/f"}},
+		{Dir, []string{"/srv/d/e"}, []string{"/srv/d/e/f"}},
+		{Tree, []string{"/srv/d", "/srv/d/e", "/srv/d/e/f"}, []string{"/srv"}},
+	} {
+		for _, byRule := range []bool{false, true} {
+			e := env(t)
+			ct, err := Means(&list, Answer{Allow: true, Scope: c.scope, Life: Session}, now())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if byRule {
+				r, err := ct.Rules(now())
+				if err != nil {
+					t.Fatal(err)
+				}
+				r[0].Origin.Scope = policy.ScopeUser
+				e = env(t, r...)
+			} else {
+				e.Grants.Add(ct.Covers[0])
+			}
+			for _, p := range c.lists {
+				if v := Decide(dir("list", p), e); v.Decision != Allow || v.Whole || v.Scope != File {
+					t.Errorf("%s, rule %t: listing %s: %+v", c.scope, byRule, p, v)
+				}
+				for _, a := range []Ask{read(p + "/file"), dir("read", p), {Op: "write", Path: p + "/file"}} {
+					if v := Decide(a, e); v.Decision != AskHuman {
+						t.Errorf("%s, rule %t: %s %s: %+v", c.scope, byRule, a.Op, a.Path, v)
+					}
+				}
+			}
+			for _, p := range c.not {
+				if v := Decide(dir("list", p), e); v.Decision != AskHuman {
+					t.Errorf("%s, rule %t: listing %s: %+v", c.scope, byRule, p, v)
+				}
+			}
+		}
+	}
+	e := env(t)
+	e.Grants.Add(Grant{Name: "/srv/d", Scope: Tree, Allow: true, Access: policy.Read})
+	if v := Decide(dir("list", "/srv/d/e"), e); v.Decision != Allow || !v.Whole {
+		t.Errorf("the control, a tree: %+v", v)
+	}
+}
+
+// TestAsksApart: what a rule asks about is not covered by an answer about what is around it.
+func TestAsksApart(t *testing.T) {
+	e := env(t, rule(t, policy.ScopeUser, policy.KindPath, "/srv/d/ask/**", policy.Read, policy.Ask))
+	e.Grants.Add(Grant{Name: "/srv/d", Scope: Tree, Allow: true, Access: policy.Read})
+	if v := Decide(read("/srv/d/ask/f"), e); v.Decision != AskHuman {
+		t.Errorf("%+v", v)
+	}
+	if v := Decide(read("/srv/d/f"), e); v.Decision != Allow || v.Scope != File {
+		t.Errorf("%+v", v)
+	}
+	e.Grants.Add(Grant{Name: "/srv/d/ask", Scope: Tree, Allow: true, Access: policy.Read})
+	if v := Decide(read("/srv/d/ask/f"), e); v.Decision != Allow {
+		t.Errorf("%+v", v)
+	}
+}
+
+func TestRules(t *testing.T) {
+	for _, c := range []struct {
+		q    Question
 		ans  Answer
 		want string
 	}{
-		{read("/a/b*\xff"), Answer{Allow: true, Scope: File, Life: Forever}, `allow read /a/b\*\xff`},
-		{read("/a/b"), Answer{Allow: true, Scope: Dir, Life: Forever}, "allow read /a/*"},
-		{read("/a/b"), Answer{Scope: Tree, Life: Forever}, "deny read /a/**"},
-		{Ask{Op: "write", Path: "/a/b", Flags: []string{"dir"}}, Answer{Allow: true, Scope: Tree}, "allow write /a/b/**"},
-		{Ask{Op: "read", Path: "/a/l", Target: "/t"}, Answer{Allow: true, Scope: File}, "allow read /t"},
-		{Ask{Kind: policy.KindHost, Host: "A.b", Port: 443}, Answer{Allow: true, Scope: File}, "allow connect a.b:443"},
-		{Ask{Kind: policy.KindHost, Host: "::1", Port: 443}, Answer{Allow: true, Scope: Dir}, "allow connect [::1]:*"},
-		{Ask{Kind: policy.KindSocket, Path: "@a*"}, Answer{Allow: true, Scope: File}, `allow connect @a\*`},
-		{Ask{Kind: policy.KindExec, Path: "/bin/x"}, Answer{Allow: true, Scope: File}, "allow exec /bin/x"},
+		{Question{Op: "read", Path: "/a/b*\xff"}, Answer{Allow: true, Scope: File, Life: Forever}, `allow read /a/b\*\xff`},
+		{Question{Op: "read", Path: "/a/b"}, Answer{Allow: true, Scope: Dir, Life: Forever}, "allow read /a/*"},
+		{Question{Op: "read", Path: "/a/b"}, Answer{Scope: Tree, Life: Forever}, "deny read /a/**"},
+		{Question{Op: "write", Path: "/a/b", Dir: true}, Answer{Allow: true, Scope: Tree}, "allow write /a/b/**"},
+		{Question{Op: "list", Path: "/a/b", Dir: true}, Answer{Allow: true, Scope: File}, "allow list /a/b"},
+		{Question{Op: "read", Path: "/a/l", Target: "/t"}, Answer{Allow: true, Scope: File}, "allow read /t; allow read /a/l"},
+		{Question{Op: "read", Path: "/a", Paths: []Name{{Path: "/a/x"}, {Path: "/a/y"}}}, Answer{Allow: true, Scope: File}, "allow read /a/x; allow read /a/y"},
+		{Question{Op: "connect", Host: "A.b", Port: 443}, Answer{Allow: true, Scope: HostScope}, "allow connect a.b:443"},
+		{Question{Op: "connect", Host: "x.a.example", Port: 443}, Answer{Allow: true, Scope: Domain}, "allow connect *.a.example:443"},
+		{Question{Op: "connect", Path: "@a*"}, Answer{Allow: true, Scope: File}, `allow connect @a\*`},
+		{Question{Op: "exec", Path: "/bin/x"}, Answer{Allow: true, Scope: File}, "allow exec /bin/x"},
+		{Question{Op: "read", Path: "/fuse", Dir: true, Whole: true}, Answer{Allow: true, Scope: File}, "allow read /fuse/**"},
 	} {
-		r, err := Rule(c.ask, c.ans, now())
-		if err != nil || r.String() != c.want {
-			t.Errorf("%+v: %v %v, want %s", c.ask, r, err, c.want)
+		ct, err := Means(&c.q, c.ans, now())
+		var got []string
+		if err == nil {
+			var list []policy.Rule
+			list, err = ct.Rules(now())
+			for _, r := range list {
+				got = append(got, r.String())
+			}
+		}
+		if err != nil || strings.Join(got, "; ") != c.want {
+			t.Errorf("%+v: %v %v, want %s", c.q, got, err, c.want)
 		}
 	}
-	if _, err := Rule(read("/a"), Answer{Allow: true, Scope: Tree}, now()); err == nil || !strings.Contains(err.Error(), "whole file system") {
+	if _, err := Means(&Question{Op: "read", Path: "/a"}, Answer{Allow: true, Scope: Tree}, now()); err == nil || !strings.Contains(err.Error(), "root directory") {
 		t.Error(err)
 	}
 	// A stored answer must settle the same question next time.
-	r, _ := Rule(read("/srv/\xff"), Answer{Allow: true, Scope: File, Life: Forever}, now())
-	r.Origin.Scope = policy.ScopeUser
-	if v := Decide(read("/srv/\xff"), env(t, r)); v.Decision != Allow {
+	ct, _ := Means(&Question{Op: "read", Path: "/srv/\xff"}, Answer{Allow: true, Scope: File, Life: Forever}, now())
+	r, _ := ct.Rules(now())
+	r[0].Origin.Scope = policy.ScopeUser
+	if v := Decide(read("/srv/\xff"), env(t, r...)); v.Decision != Allow {
 		t.Errorf("%+v", v)
 	}
 }

@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -9,15 +10,15 @@ import (
 	"sbx/broker/internal/policy"
 )
 
-// Grant is one kept answer.
+// Grant is one kept answer, or a part of it: a right to one object, to what lies directly in a directory, or to a tree.
 type Grant struct {
 	Kind   policy.Kind
-	Name   string // path bytes, or the normalised host
+	Name   string // path bytes, the normalised host, or with Domain "*." and a domain
 	Port   int
 	Access policy.Access
 	Dir    bool // Name was a directory; an answer about a file holds for a file
 	Allow  bool
-	Scope  Scope
+	Scope  Scope // File, Dir, Tree or Domain
 	Life   Life
 	Until  time.Time
 }
@@ -73,6 +74,11 @@ func (s *Grants) Revoke(kind policy.Kind, name string) int {
 	n := len(s.byName[k])
 	delete(s.byName, k)
 	delete(s.refused, k)
+	if kind == policy.KindHost && !strings.HasPrefix(name, "*.") {
+		domain := key(kind, "*."+name)
+		n += len(s.byName[domain])
+		delete(s.byName, domain)
+	}
 	return n
 }
 
@@ -107,36 +113,47 @@ func (s *Grants) Lookup(a Ask, now time.Time) (Grant, bool) {
 	if len(s.byName) == 0 {
 		return Grant{}, false
 	}
-	need := a.access()
-	name := a.name()
-	if a.Kind == policy.KindHost || strings.HasPrefix(name, "@") {
-		return s.at(a, name, need, File, now)
+	if a.Kind == policy.KindHost {
+		return s.host(a, now)
 	}
-	least := File
-	for dir := name; ; {
-		if g, ok := s.at(a, dir, need, least, now); ok {
-			return g, true
-		}
-		if dir == "/" {
-			return Grant{}, false
-		}
-		i := strings.LastIndexByte(dir, '/')
-		dir = dir[:max(i, 1)]
-		if least < Tree {
-			least++
+	name := a.name()
+	for dir := name; ; dir = path.Dir(dir) {
+		if g, ok := s.at(a, dir, now); ok || dir == "/" || strings.HasPrefix(name, "@") {
+			return g, ok
 		}
 	}
 }
 
-// at looks at one name for an answer of at least the given scope.
-func (s *Grants) at(a Ask, name string, need policy.Access, least Scope, now time.Time) (Grant, bool) {
+// host looks for an answer about a host, then for one about a domain that it is in.
+func (s *Grants) host(a Ask, now time.Time) (Grant, bool) {
+	if g, ok := s.at(a, a.name(), now); ok {
+		return g, true
+	}
+	for h := a.name(); ; {
+		_, parent, ok := strings.Cut(h, ".")
+		if !ok {
+			return Grant{}, false
+		}
+		if g, ok := s.at(a, "*."+parent, now); ok {
+			return g, true
+		}
+		h = parent
+	}
+}
+
+// at looks at one name for an answer that reaches what is asked for.
+func (s *Grants) at(a Ask, name string, now time.Time) (Grant, bool) {
 	var best Grant
 	found := false
 	for _, g := range s.byName[key(a.Kind, name)] {
-		if g.Scope < least || !g.holds(now) || !g.covers(need) || g.Allow && g.Scope == File && !g.Dir && a.has("dir") && a.Kind != policy.KindHost {
+		switch {
+		case !g.holds(now) || !g.covers(a.access()):
 			continue
-		}
-		if a.Kind == policy.KindHost && g.Scope == File && g.Port != a.Port {
+		case a.Kind == policy.KindHost:
+			if g.Port != a.Port {
+				continue
+			}
+		case !g.reaches(a.name()) || g.Allow && g.Scope == File && !g.Dir && a.has("dir"):
 			continue
 		}
 		if !found || best.Allow && !g.Allow {
@@ -146,14 +163,15 @@ func (s *Grants) at(a Ask, name string, need policy.Access, least Scope, now tim
 	return best, found
 }
 
-// covers follows policy.Rule: to allow writing allows reading, to allow reading allows running; to refuse reading
-// refuses all.
+// covers follows policy.Rule: to allow writing allows reading, to allow reading allows running and the names; to refuse
+// reading refuses all.
 func (g Grant) covers(need policy.Access) bool {
 	switch {
 	case g.Access == need:
 		return true
 	case g.Allow:
-		return g.Access == policy.Write && need != policy.Connect || g.Access == policy.Read && need == policy.Exec
+		return g.Access == policy.Write && need != policy.Connect ||
+			g.Access == policy.Read && (need == policy.Exec || need == policy.List)
 	}
 	return g.Access == policy.Read && need != policy.Connect
 }
@@ -167,7 +185,7 @@ func (s *Grants) deniedBelow(dir string, now time.Time) bool {
 	defer s.mu.RUnlock()
 	for k := range s.refused {
 		for _, g := range s.byName[k] {
-			if !g.Allow && g.Kind != policy.KindHost && g.holds(now) && (g.Name == dir || strings.HasPrefix(g.Name, strings.TrimSuffix(dir, "/")+"/")) {
+			if !g.Allow && g.Kind != policy.KindHost && g.holds(now) && within(g.Name, dir) {
 				return true
 			}
 		}

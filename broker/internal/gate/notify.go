@@ -87,6 +87,9 @@ func FromNotify(a notify.Ask) decide.Ask {
 	if a.Dir {
 		q.Flags = append(q.Flags, "dir")
 	}
+	if a.Foreign {
+		q.Flags = append(q.Flags, decide.WholeTree)
+	}
 	return q
 }
 

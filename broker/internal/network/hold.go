@@ -60,7 +60,7 @@ func (n *Network) settle(dst netip.AddrPort, f flow) {
 	if v.Decision == decide.Allow {
 		life := keptLife
 		switch {
-		case v.Life == decide.LifeOnce:
+		case !v.Life.Lasts():
 			life = onceLife
 		case v.Life == decide.Until:
 			life = max(time.Second, min(life, time.Until(v.Until)))

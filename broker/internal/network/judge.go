@@ -27,7 +27,7 @@ func (n *Network) judgeName(ctx context.Context, h policy.Host, w who) judgement
 		if v.Decision != decide.Allow {
 			return judgement{reason: v.Reason}
 		}
-		return judgement{allow: true, ports: n.answered(v, 443, true), once: v.Life == decide.LifeOnce}
+		return judgement{allow: true, ports: n.answered(v, 443, true), once: !v.Life.Lasts()}
 	}
 	n.o.Note(Event{Op: "lookup", Host: h.Name, By: n.refusedBy(w), Denied: true, Reason: "not in the list of hosts"})
 	return judgement{}
@@ -95,7 +95,7 @@ func (n *Network) Forget(name string) {
 // answered is what a verdict about one port opens, of a host that has a name or an address only.
 func (n *Network) answered(v decide.Verdict, port uint16, isName bool) []ports {
 	p := ports{lo: port, hi: port}
-	if v.Scope >= decide.Dir {
+	if v.Scope == decide.Dir {
 		p = ports{lo: 1, hi: 65535}
 	}
 	if n.o.SNI && isName {

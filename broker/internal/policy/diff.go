@@ -137,7 +137,9 @@ func (s Store) inForce() []Rule {
 // AccessOf maps the name of an operation to what it needs. An unknown one needs write, the most that can be asked.
 func AccessOf(op string) Access {
 	switch op {
-	case "read", "open", "stat", "lstat", "access", "readlink", "list", "readdir", "chdir", "getattr", "lookup", "watch", "getxattr", "statfs":
+	case "list", "readdir":
+		return List
+	case "read", "open", "stat", "lstat", "access", "readlink", "chdir", "getattr", "lookup", "watch", "getxattr", "statfs":
 		return Read
 	case "exec", "execve":
 		return Exec

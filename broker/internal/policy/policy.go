@@ -87,7 +87,8 @@ type Access string
 
 // Accesses a rule can name.
 const (
-	Read    Access = "read"
+	List    Access = "list" // the names in a directory
+	Read    Access = "read" // contents, and names
 	Write   Access = "write"
 	Exec    Access = "exec"
 	Connect Access = "connect"

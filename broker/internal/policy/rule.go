@@ -58,7 +58,7 @@ func (r *Rule) compile(vars Vars) (err error) {
 	ok := false
 	switch r.Kind {
 	case KindPath:
-		ok = r.Access == Read || r.Access == Write || r.Access == Exec
+		ok = r.Access == List || r.Access == Read || r.Access == Write || r.Access == Exec
 	case KindExec:
 		ok = r.Access == Exec
 	case KindHost, KindSocket:

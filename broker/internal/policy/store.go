@@ -91,8 +91,8 @@ func (r *Rule) matches(q Query, path split) bool {
 }
 
 // concerns says which accesses a rule is about. A grant covers what cannot be had without it or cannot be kept from
-// it: write includes read, and read includes running, because a mount cannot tell them apart. A refusal covers what
-// would defeat it: without read there is no write and no running.
+// it: write includes read, and read includes names and running, because a mount cannot tell them apart. Names alone
+// include nothing. A refusal covers what would defeat it: without read there are no names, no write and no running.
 func (r *Rule) concerns(kind Kind, a Access) bool {
 	switch r.Kind {
 	case KindHost, KindSocket:
@@ -107,7 +107,7 @@ func (r *Rule) concerns(kind Kind, a Access) bool {
 	case a == r.Access:
 		return true
 	case r.Decision == Allow:
-		return r.Access == Write || r.Access == Read && a == Exec
+		return r.Access == Write || r.Access == Read && (a == Exec || a == List)
 	}
 	return r.Access == Read
 }
@@ -135,7 +135,7 @@ func (s Store) Restricts(dir string, a Access, now time.Time) bool {
 			if r.Decision == Allow || r.Kind == KindHost || r.Kind == KindSocket || !r.Expires.IsZero() && !now.Before(r.Expires) {
 				continue
 			}
-			if r.concerns(KindPath, a) && r.path.Below(dir) {
+			if (r.concerns(KindPath, a) || r.Access == List) && r.path.Below(dir) { // who can read a tree can list it
 				return true
 			}
 		}

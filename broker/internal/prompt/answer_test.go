@@ -9,7 +9,8 @@ import (
 func TestNormal(t *testing.T) {
 	now := time.Unix(1000, 0)
 	file := Question{Op: "open", Path: "/a/b/c"}
-	many := Question{Op: "open", Path: "/a/b", Dir: true, Many: true}
+	many := Question{Op: "open", Path: "/a/b", Dir: true, Paths: []Name{{Path: "/a/b/x"}, {Path: "/a/b/y"}}}
+	walk := Question{Op: "open", Path: "/a/b/c", Walk: "/a"}
 	host := Question{Op: "connect", Host: "api.github.com", Port: 443}
 	addr := Question{Op: "connect", Host: "10.0.0.1", Port: 22}
 	for _, c := range []struct {
@@ -19,21 +20,22 @@ func TestNormal(t *testing.T) {
 		want Answer
 		err  string
 	}{
-		{"empty", file, Answer{}, Answer{Scope: Once, Life: ForOnce, Path: "/a/b/c"}, ""},
-		{"session", file, Answer{Life: ForSession}, Answer{Scope: File, Life: ForSession, Path: "/a/b/c"}, ""},
-		{"dir", file, Answer{Scope: Dir}, Answer{Scope: Dir, Life: ForSession, Path: "/a/b"}, ""},
-		{"tree forever", file, Answer{Scope: Tree, Life: Forever}, Answer{Scope: Tree, Life: Forever, Persist: "user", Path: "/a/b"}, ""},
-		{"project", file, Answer{Persist: "project"}, Answer{Scope: File, Life: Forever, Persist: "project", Path: "/a/b/c"}, ""},
-		{"until", file, Answer{Until: now.Add(1)}, Answer{Scope: File, Life: ForUntil, Until: now.Add(1), Path: "/a/b/c"}, ""},
-		{"file once", file, Answer{Scope: File, Life: ForOnce}, Answer{Scope: Once, Life: ForOnce, Path: "/a/b/c"}, ""},
-		{"path of its own", file, Answer{Path: "/etc", Host: "x"}, Answer{Scope: Once, Life: ForOnce, Path: "/a/b/c"}, ""},
-		{"many", many, Answer{Life: ForSession}, Answer{Scope: Dir, Life: ForSession, Path: "/a/b"}, ""},
-		{"host", host, Answer{Life: ForSession}, Answer{Scope: HostScope, Life: ForSession, Host: "api.github.com"}, ""},
-		{"domain", host, Answer{Scope: Domain}, Answer{Scope: Domain, Life: ForSession, Host: "*.github.com"}, ""},
+		{"empty", file, Answer{}, Answer{Scope: Once, Life: ForOnce}, ""},
+		{"session", file, Answer{Life: ForSession}, Answer{Scope: File, Life: ForSession}, ""},
+		{"dir", file, Answer{Scope: Dir}, Answer{Scope: Dir, Life: ForSession}, ""},
+		{"tree forever", file, Answer{Scope: Tree, Life: Forever}, Answer{Scope: Tree, Life: Forever, Persist: "user"}, ""},
+		{"project", file, Answer{Persist: "project"}, Answer{Scope: File, Life: Forever, Persist: "project"}, ""},
+		{"until", file, Answer{Until: now.Add(1)}, Answer{Scope: File, Life: ForUntil, Until: now.Add(1)}, ""},
+		{"file once", file, Answer{Scope: File, Life: ForOnce}, Answer{Scope: Once, Life: ForOnce}, ""},
+		{"many", many, Answer{Life: ForSession}, Answer{Scope: File, Life: ForSession}, ""},
+		{"walk", walk, Answer{Scope: Walk}, Answer{Scope: Walk, Life: ForSession}, ""},
+		{"no walk", file, Answer{Scope: Walk}, Answer{}, "goes through no directory"},
+		{"host", host, Answer{Life: ForSession}, Answer{Scope: HostScope, Life: ForSession}, ""},
+		{"domain", host, Answer{Scope: Domain}, Answer{Scope: Domain, Life: ForSession}, ""},
 		{"past", file, Answer{Life: ForUntil, Until: now}, Answer{}, "time in the future"},
 		{"until once", file, Answer{Life: ForSession, Until: now.Add(1)}, Answer{}, "use life until"},
 		{"once forever", file, Answer{Scope: Once, Life: Forever}, Answer{}, "scope once cannot last"},
-		{"dir once", file, Answer{Allow: true, Scope: Dir, Life: ForOnce}, Answer{Allow: true, Scope: Once, Life: ForOnce, Path: "/a/b/c"}, ""},
+		{"dir once", file, Answer{Allow: true, Scope: Dir, Life: ForOnce}, Answer{Allow: true, Scope: Once, Life: ForOnce}, ""},
 		{"once in a store", file, Answer{Scope: Dir, Life: ForOnce, Persist: "user"}, Answer{}, "is not stored"},
 		{"persist session", file, Answer{Life: ForSession, Persist: "user"}, Answer{}, "is not stored"},
 		{"store", file, Answer{Persist: "everyone"}, Answer{}, "unknown store"},

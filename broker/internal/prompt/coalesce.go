@@ -1,86 +1,71 @@
 package prompt
 
 import (
-	"path"
 	"slices"
-	"strings"
-	"time"
+
+	"sbx/broker/internal/decide"
 )
 
-// burst counts the questions in one directory.
-type burst struct {
-	since time.Time
-	n     int
-}
+const (
+	// maxTogether is how many objects one question is about, at most: all of them are shown with it.
+	maxTogether = 8
+	// maxNames is how many bytes their names have together.
+	maxNames = 8000
+)
 
-// asDir returns the question about the directory that in would become part of; nil if there is none.
-func (q *Question) asDir() *Question {
-	if q.Host != "" || q.Many || !strings.HasPrefix(q.Path, "/") {
-		return nil
-	}
-	d := *q
-	d.Path, d.Target, d.Dir, d.Many = path.Dir(q.Path), "", true, true
-	return &d
-}
-
-// tooBroad: nobody should be led to grant the root, a top directory or a home by one key.
-func (q *Queue) tooBroad(dir string) bool {
-	return strings.Count(dir, "/") < 2 || dir == q.opt.Home || strings.HasPrefix(q.opt.Home, dir+"/")
-}
-
-// place makes a new question: about the object, or about its directory when that was asked about too
-// often. Nil means that the budget is used up.
+// place makes a new question: about the object, or about it and others of its directory that wait for the same,
+// where there are many of
+// them. A question is never widened: the new one has another id and another text, and the old ones are gone. Nil
+// means that the budget
+// is used up.
 func (q *Queue) place(in Question) *entry {
-	d := in.asDir()
-	if d != nil && q.tooBroad(d.Path) {
-		d = nil
-	}
-	var siblings []*entry
-	if d != nil {
-		for _, e := range q.open {
-			if s := e.q.asDir(); s != nil && s.subject() == d.subject() && e.q.Why == in.Why {
-				siblings = append(siblings, e)
-			}
-		}
-		if q.often(d) {
-			return q.fold(*d, siblings)
-		}
+	siblings := q.siblings(&in)
+	if len(siblings) >= q.opt.CoalesceAfter || len(siblings) > 0 && siblings[0].q.Many() {
+		return q.join(in, siblings)
 	}
 	if q.take() {
-		return &entry{q: in, subject: in.subject(), paid: 1}
+		return &entry{q: in, subject: in.Subject(), paid: 1}
 	}
 	if len(siblings) > 0 {
-		return q.fold(*d, siblings)
+		return q.join(in, siblings)
 	}
 	return nil
 }
 
-// often counts a question about a name in d.
-func (q *Queue) often(d *Question) bool {
-	now := time.Now()
-	key := d.subject() + d.Why
-	b := q.recent[key]
-	if b == nil || now.Sub(b.since) > q.opt.Window {
-		if len(q.recent) >= maxRecent {
-			clear(q.recent)
-		}
-		b = &burst{since: now}
-		q.recent[key] = b
+// siblings are the open questions that in can become one with: those that have room, one that is about several first.
+func (q *Queue) siblings(in *Question) []*entry {
+	group, room, size := in.Group(), maxTogether-1, maxNames-len(in.Path)
+	if group == "" {
+		return nil
 	}
-	b.n++
-	return b.n > q.opt.CoalesceAfter
+	var out []*entry
+	for _, many := range []bool{true, false} {
+		for _, e := range q.open {
+			if e.q.Many() != many || e.q.Group() != group {
+				continue
+			}
+			n, bytes := len(e.q.Objects()), 0
+			for _, o := range e.q.Objects() {
+				bytes += len(o.Path)
+			}
+			if n <= room && bytes <= size {
+				out = append(out, e)
+				room, size = room-n, size-bytes
+			}
+		}
+	}
+	return out
 }
 
-// fold replaces the open questions about names in a directory by one about the directory. Those who
-// wait for them wait for the new one.
-func (q *Queue) fold(d Question, siblings []*entry) *entry {
-	e := &entry{q: d, subject: d.subject()}
-	if len(siblings) == 0 {
-		if !q.take() {
-			return nil
-		}
-		e.paid = 1
+// join replaces open questions and a new one by one about exactly the objects of all. Those who wait for them
+// wait for that one.
+func (q *Queue) join(in Question, siblings []*entry) *entry {
+	list := []Question{}
+	for _, s := range siblings {
+		list = append(list, s.q)
 	}
+	e := &entry{q: decide.Join(append(list, in))}
+	e.subject = e.q.Subject()
 	for _, s := range siblings {
 		q.remove(s)
 		e.paid += s.paid

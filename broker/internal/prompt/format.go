@@ -4,8 +4,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"strconv"
 	"strings"
+	"time"
 
+	"sbx/broker/internal/decide"
 	"sbx/broker/internal/program"
 	"sbx/shared/plan"
 )
@@ -20,6 +23,12 @@ type Style struct {
 
 // The least that is left of a name, so that a narrow terminal still shows which one it is.
 const leastName = 16
+
+// offersWalk says whether an answer about all that the program goes through is one key.
+func offersWalk(q *Question) bool {
+	scope, ok := wide('w', q)
+	return ok && scope == Walk
+}
 
 // Line shows a question in one line: who, what, where it leads, and the keys.
 func (s Style) Line(q Question) string {
@@ -45,8 +54,8 @@ func longKeys(q *Question) string {
 		return "[o]nce [s]ession [f]orever / [w]hole domain / [n]o / ne[v]er [?]"
 	case q.Host != "":
 		return "[o]nce [s]ession [f]orever / [n]o / ne[v]er [?]"
-	case q.Many:
-		return "[o]nce [s]ession [f]orever / [t]ree / [n]o / ne[v]er [?]"
+	case offersWalk(q):
+		return "[o]nce [s]ession [f]orever / [d]ir [t]ree [w]alk / [n]o / ne[v]er [?]"
 	}
 	return "[o]nce [s]ession [f]orever / [d]ir [t]ree / [n]o / ne[v]er [?]"
 }
@@ -57,8 +66,8 @@ func shortKeys(q *Question) string {
 		return "[o/s/f/w/n/v/?]"
 	case q.Host != "":
 		return "[o/s/f/n/v/?]"
-	case q.Many:
-		return "[o/s/f/t/n/v/?]"
+	case offersWalk(q):
+		return "[o/s/f/d/t/w/n/v/?]"
 	}
 	return "[o/s/f/d/t/n/v/?]"
 }
@@ -72,12 +81,18 @@ func (s Style) wants(q *Question, room int) string {
 	if q.Merged > 1 {
 		tail += fmt.Sprintf(" (x%d)", q.Merged)
 	}
-	verb := " wants to " + q.verb() + " "
+	verb := " wants to " + q.Verb() + " "
 	if q.Host != "" {
 		verb = " wants "
 	}
-	if q.Many {
-		verb += "names in "
+	if q.Whole {
+		verb += "everything in "
+	}
+	if q.Many() {
+		verb += fmt.Sprintf("%d %s in ", len(q.Paths), objects(q))
+	}
+	if q.Walk != "" {
+		tail += " while it goes through " + Shorten(s.name(q.Walk+"/"), max(leastName, room/4))
 	}
 	who := Shorten(s.name(program.Name(q.Exe)), max(leastName, room/4))
 	switch {
@@ -90,6 +105,9 @@ func (s Style) wants(q *Question, room int) string {
 	}
 	room -= len(who) + len(verb) + len(tail)
 	what := s.object(q)
+	if q.Many() {
+		what += ": " + strings.Join(s.Names(q), ", ")
+	}
 	if q.Target == "" || q.Target == q.Path {
 		return who + verb + Shorten(what, max(leastName, room)) + tail
 	}
@@ -105,7 +123,7 @@ func (s Style) wants(q *Question, room int) string {
 
 func (s Style) object(q *Question) string {
 	if q.Host == "" {
-		if q.Many && q.Path != "/" {
+		if (q.Many() || q.Dir) && q.Path != "/" {
 			return s.name(q.Path + "/")
 		}
 		return s.name(q.Path)
@@ -117,7 +135,7 @@ func (s Style) object(q *Question) string {
 	if q.Port == 0 {
 		return h
 	}
-	return h + ":" + itoa(q.Port)
+	return h + ":" + strconv.Itoa(q.Port)
 }
 
 // name shows a path. Paths are absolute, so none is mistaken for one that begins with ~.
@@ -149,6 +167,9 @@ func (s Style) Details(q Question) []string {
 		fmt.Sprintf("who:    %s, pid %d, in %s", quote(q.Exe), q.PID, s.name(q.Cwd)),
 		fmt.Sprintf("what:   %s %s", quote(q.Op), s.object(&q)),
 	}
+	for _, n := range s.Names(&q) {
+		out = append(out, "        "+n)
+	}
 	if q.Target != "" && q.Target != q.Path {
 		out = append(out, "leads:  "+s.name(q.Target))
 	}
@@ -159,45 +180,100 @@ func (s Style) Details(q Question) []string {
 	if why == "" {
 		why = "nothing grants it"
 	}
-	out = append(out, "why:    "+quote(why))
+	out = append(out, "why:    "+quote(why)+"; what lasts is for every program here")
 	for _, k := range s.stores(&q) {
 		out = append(out, fmt.Sprintf("  %-3s   %s", k[0], k[1]))
 	}
-	for i, l := range out {
-		if len(l) > s.Width && s.Width > 0 {
-			out[i] = Shorten(l, max(s.Width, 24))
+	var rows []string
+	for _, l := range out {
+		rows = append(rows, s.wrap(l, len("  o     "))...)
+	}
+	return rows
+}
+
+// wrap breaks a line between words, so that what a key means can be read whole. A word that is too long is shortened.
+func (s Style) wrap(line string, indent int) (rows []string) {
+	width := max(s.Width, 24)
+	for s.Width > 0 && len(line) > width {
+		cut := strings.LastIndexByte(line[:width+1], ' ')
+		if cut <= indent {
+			end := strings.IndexByte(line[indent:], ' ')
+			if end < 0 {
+				end = len(line) - indent
+			}
+			line = Shorten(line[:indent+end], width) + line[indent+end:]
+			if cut = strings.IndexByte(line[indent:], ' ') + indent; cut < indent || cut > width {
+				break
+			}
 		}
+		rows = append(rows, line[:cut])
+		line = strings.Repeat(" ", indent) + line[cut+1:]
+	}
+	return append(rows, line)
+}
+
+// stores says what each key grants and where it is kept.
+func (s Style) stores(q *Question) (out [][2]string) {
+	now := time.Now()
+	row := func(typed string, label string) {
+		a, _, ok := Keys([]byte(typed), q)
+		if !ok {
+			return
+		}
+		switch c, err := decide.Means(q, a, now); {
+		case err != nil:
+		case len(typed) > 1:
+			out = append(out, [2]string{label, c.What(s.name)})
+		default:
+			out = append(out, [2]string{label, c.Text(s.name)})
+		}
+	}
+	for _, k := range []string{"o", "s", "h", "f", "p", "ds", "ts", "ws"} {
+		row(k, strings.Replace(k, "s", map[bool]string{true: "_", false: "s"}[len(k) > 1], 1))
+	}
+	row("n", "n")
+	row("v", "v")
+	return out
+}
+
+// Names are the objects of a question about several, all of them, without their directory.
+func (s Style) Names(q *Question) (out []string) {
+	for _, n := range q.Paths {
+		name := quote(strings.TrimPrefix(n.Path, strings.TrimSuffix(q.Path, "/")+"/"))
+		if n.Dir {
+			name += "/"
+		}
+		out = append(out, name)
 	}
 	return out
 }
 
-// stores says what each key grants and where it is kept.
-func (s Style) stores(q *Question) [][2]string {
-	it := s.object(q)
-	if q.Many {
-		it = s.name(strings.TrimSuffix(q.Path, "/") + "/*")
+// rows are the names of a question about several objects, one in each.
+func (s Style) rows(q *Question) (out []string) {
+	for _, n := range s.Names(q) {
+		out = append(out, "  "+Shorten(n, max(s.Width-2, 24)))
 	}
-	verb := q.verb()
-	out := [][2]string{
-		{"o", "this time: allows what waits now, stores nothing"},
-		{"s", verb + " " + it + " until the session ends"},
-		{"h", verb + " " + it + " for an hour, while the session lasts"},
-		{"f", verb + " " + it + " always: written to your policy"},
-		{"p", verb + " " + it + " always: written to the project's policy"},
+	return out
+}
+
+// Wide says what a key that widens an answer makes it about.
+func (s Style) Wide(q Question, key byte) string {
+	a, _, _ := Keys([]byte{key, 's'}, &q)
+	c, err := decide.Means(&q, a, time.Now())
+	if err != nil {
+		return err.Error()
 	}
-	switch d := strings.TrimSuffix(q.dir(), "/"); {
-	case q.Host != "" && q.Domain() != "":
-		out = append(out, [2]string{"w_", "then s, h, f or p: " + verb + " " + quote(q.Domain())})
-	case q.Host != "" || d == "":
-	default:
-		if !q.Many {
-			out = append(out, [2]string{"d_", "then s, h, f or p: " + verb + " " + s.name(d+"/*")})
+	return c.What(s.name)
+}
+
+// objects words what several objects are.
+func objects(q *Question) string {
+	for _, n := range q.Paths {
+		if !n.Dir {
+			return "files"
 		}
-		out = append(out, [2]string{"t_", "then s, h, f or p: " + verb + " " + s.name(d+"/**")})
 	}
-	return append(out,
-		[2]string{"n", "no, this time (so does Escape, Ctrl-C and silence)"},
-		[2]string{"v", "never: denies " + it + " always, written to your policy"})
+	return "directories"
 }
 
 // Wants shows a question without its keys.

@@ -22,8 +22,12 @@ func TestLine(t *testing.T) {
 	}{
 		{Question{Exe: "/usr/bin/claude", Op: "open", Path: "/home/u/.config/gh/hosts.yml"},
 			"[kobalu] claude wants to read ~/.config/gh/hosts.yml - [o]nce [s]ession [f]orever / [d]ir [t]ree / [n]o / ne[v]er [?]"},
-		{Question{Exe: "/usr/bin/cc1", Op: "stat", Path: "/opt/sdk/include", Many: true, Merged: 9},
-			"[kobalu] cc1 wants to read names in /opt/sdk/include/ (x9) - [o]nce [s]ession [f]orever / [t]ree / [n]o / ne[v]er [?]"},
+		{Question{Exe: "/usr/bin/cc1", Op: "stat", Path: "/opt/sdk/include", Paths: []Name{{Path: "/opt/sdk/include/a.h"}, {Path: "/opt/sdk/include/b.h"}}, Merged: 9},
+			"[kobalu] cc1 wants to read 2 files in /opt/sdk/include/: a.h, b.h (x9) - [o/s/f/d/t/n/v/?]"},
+		{Question{Exe: "/usr/bin/ls", Op: "list", Path: "/home/u/n", Dir: true},
+			"[kobalu] ls wants to list ~/n/ - [o]nce [s]ession [f]orever / [d]ir [t]ree / [n]o / ne[v]er [?]"},
+		{Question{Exe: "/usr/bin/rg", Op: "open", Path: "/home/u/n/f", Walk: "/home/u"},
+			"[kobalu] rg wants to read ~/n/f while it goes through ~/ - [o/s/f/d/t/w/n/v/?]"},
 		{Question{Exe: "/usr/bin/git", Op: "connect", Host: "github.com", Port: 443},
 			"[kobalu] git wants github.com:443 - [o]nce [s]ession [f]orever / [n]o / ne[v]er [?]"},
 		{Question{Exe: "/usr/bin/git", Op: "connect", Host: "api.github.com", Port: 443},
@@ -124,7 +128,10 @@ func FuzzLine(f *testing.F) {
 	f.Add("-h", "/\xff\u202e", "", "", 10, false)
 	f.Fuzz(func(t *testing.T, exe, path, target, host string, width int, many bool) {
 		s := Style{Width: width % 400, Home: "/home/u", Word: "kobalu"}
-		q := Question{Exe: exe, Path: path, Target: target, Host: host, Many: many, Merged: 2}
+		q := Question{Exe: exe, Path: path, Target: target, Host: host, Merged: 2}
+		if many {
+			q.Paths, q.Walk = []Name{{Path: path + "/" + target}, {Path: path + "/" + exe, Dir: true}}, path
+		}
 		l := s.Line(q)
 		if !ascii(l) || len(l) > max(s.Width, 40) || !strings.HasPrefix(l, "[kobalu] ") {
 			t.Fatalf("%q", l)

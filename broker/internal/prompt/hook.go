@@ -157,7 +157,11 @@ func questionEnv(q *Question) []string {
 		}
 		out = append(out, "SBX_QUESTION_"+f.name+"="+v)
 	}
-	return append(out, "SBX_QUESTION_PORT="+itoa(q.Port))
+	var names []string
+	for _, n := range q.Paths {
+		names = append(names, word(quote(n.Path)))
+	}
+	return append(out, "SBX_QUESTION_PATHS="+strings.Join(names, "\n"), "SBX_QUESTION_PORT="+itoa(q.Port))
 }
 
 func word(s string) string {

@@ -18,18 +18,18 @@ func TestHook(t *testing.T) {
 		timeout       time.Duration
 		want          Answer
 	}{
-		{"words", "echo allow tree session", 0, Answer{Allow: true, Scope: Tree, Life: ForSession, Path: "/a/b", By: ByHook}},
-		{"json", `echo '{"decision":"allow"}'`, 0, Answer{Allow: true, Scope: Once, Life: ForOnce, Path: "/a/b/c", By: ByHook}},
-		{"last line", "echo thinking; echo allow", 0, Answer{Allow: true, Scope: Once, Life: ForOnce, Path: "/a/b/c", By: ByHook}},
-		{"deny", "echo deny", 0, Answer{Scope: Once, Life: ForOnce, Path: "/a/b/c", By: ByHook}},
-		{"status", "echo allow; exit 3", 0, Answer{Scope: Once, Life: ForOnce, Path: "/a/b/c", By: ByHook}},
-		{"signal", "echo allow; kill -9 $$", 0, Answer{Scope: Once, Life: ForOnce, Path: "/a/b/c", By: ByHook}},
-		{"nonsense", "echo sure", 0, Answer{Scope: Once, Life: ForOnce, Path: "/a/b/c", By: ByHook}},
-		{"does not fit", "echo allow host", 0, Answer{Scope: Once, Life: ForOnce, Path: "/a/b/c", By: ByHook}},
-		{"endless", "yes allow", 300 * time.Millisecond, Answer{Scope: Once, Life: ForOnce, Path: "/a/b/c", By: ByHook}},
-		{"late", "sleep 60; echo allow", 200 * time.Millisecond, Answer{Scope: Once, Life: ForOnce, Path: "/a/b/c", By: ByHook}},
-		{"no such command", "/nonexistent/notifier", 0, Answer{Scope: Once, Life: ForOnce, Path: "/a/b/c", By: ByHook}},
-		{"only tells", "true", 0, Answer{Scope: Once, Life: ForOnce, Path: "/a/b/c", By: ByTimeout}},
+		{"words", "echo allow tree session", 0, Answer{Allow: true, Scope: Tree, Life: ForSession, By: ByHook}},
+		{"json", `echo '{"decision":"allow"}'`, 0, Answer{Allow: true, Scope: Once, Life: ForOnce, By: ByHook}},
+		{"last line", "echo thinking; echo allow", 0, Answer{Allow: true, Scope: Once, Life: ForOnce, By: ByHook}},
+		{"deny", "echo deny", 0, Answer{Scope: Once, Life: ForOnce, By: ByHook}},
+		{"status", "echo allow; exit 3", 0, Answer{Scope: Once, Life: ForOnce, By: ByHook}},
+		{"signal", "echo allow; kill -9 $$", 0, Answer{Scope: Once, Life: ForOnce, By: ByHook}},
+		{"nonsense", "echo sure", 0, Answer{Scope: Once, Life: ForOnce, By: ByHook}},
+		{"does not fit", "echo allow host", 0, Answer{Scope: Once, Life: ForOnce, By: ByHook}},
+		{"endless", "yes allow", 300 * time.Millisecond, Answer{Scope: Once, Life: ForOnce, By: ByHook}},
+		{"late", "sleep 60; echo allow", 200 * time.Millisecond, Answer{Scope: Once, Life: ForOnce, By: ByHook}},
+		{"no such command", "/nonexistent/notifier", 0, Answer{Scope: Once, Life: ForOnce, By: ByHook}},
+		{"only tells", "true", 0, Answer{Scope: Once, Life: ForOnce, By: ByTimeout}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -52,12 +52,11 @@ func TestHook(t *testing.T) {
 // A command that is wrong refuses everything, so somebody has to hear of it.
 func TestHookSaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
-	many := read("/a/b")
-	many.Dir, many.Many = true, true
-	for command, want := range map[string]string{"exit 3": "exit status 3", "echo maybe": `unknown answer "maybe"`, "echo allow file session": "use scope once, dir or tree", "echo deny": "", "echo allow dir": ""} {
+	file := read("/a/b")
+	for command, want := range map[string]string{"exit 3": "exit status 3", "echo maybe": `unknown answer "maybe"`, "echo allow walk session": "use scope once, file, dir or tree", "echo deny": "", "echo allow dir": ""} {
 		heard := make(chan string, 1)
 		q := NewQueue(Options{HookCommand: command, HookTimeout: time.Minute, Timeout: time.Minute, HookFailed: func(err error) { heard <- err.Error() }})
-		a := q.Ask(context.Background(), many)
+		a := q.Ask(context.Background(), file)
 		q.Close()
 		said := ""
 		if want != "" {

@@ -4,7 +4,7 @@ package prompt
 // key. Neither: it means nothing, and typing starts anew. No answer that grants is on Enter or space.
 //
 //	o s h f p allow once, for the session, for an hour, forever, forever in the project's policy
-//	d t w     the same (s h f p) for the directory, the tree, the domain; n v deny it
+//	d t w     the same (s h f p) for the directory, the tree, the walk or domain; n v deny it
 //	n v       deny once, never
 //	Esc ^C ^D deny once
 func Keys(typed []byte, q *Question) (a Answer, more, ok bool) {
@@ -37,10 +37,12 @@ func Keys(typed []byte, q *Question) (a Answer, more, ok bool) {
 // wide reads a key that widens the answer, if the question can be widened that way.
 func wide(k byte, q *Question) (Scope, bool) {
 	switch {
-	case k == 'd' && q.Host == "" && !q.Many && q.dir() != "/":
+	case k == 'd' && q.Host == "" && q.Container() != "/":
 		return Dir, true
-	case k == 't' && q.Host == "" && q.dir() != "/":
+	case k == 't' && q.Host == "" && q.Container() != "/":
 		return Tree, true
+	case k == 'w' && q.Host == "" && q.Walk != "" && q.Walk != "/" && q.Walk != q.Container():
+		return Walk, true
 	case k == 'w' && q.Host != "" && q.Domain() != "":
 		return Domain, true
 	}

@@ -7,7 +7,8 @@ import (
 
 func TestKeys(t *testing.T) {
 	file := Question{Op: "open", Path: "/a/b/c"}
-	many := Question{Op: "open", Path: "/a/b", Many: true}
+	many := Question{Op: "open", Path: "/a/b", Paths: []Name{{Path: "/a/b/x"}, {Path: "/a/b/y"}}}
+	walk := Question{Op: "open", Path: "/a/b/c", Walk: "/a"}
 	host := Question{Host: "api.github.com"}
 	top := Question{Op: "open", Path: "/x"}
 	for _, c := range []struct {
@@ -43,8 +44,10 @@ func TestKeys(t *testing.T) {
 		{file, "O", Answer{}, false, false},
 		{file, "\xff", Answer{}, false, false},
 		{file, "", Answer{}, true, false},
-		{many, "s", Answer{Allow: true, Scope: Dir, Life: ForSession}, false, true},
-		{many, "d", Answer{}, false, false},
+		{many, "s", Answer{Allow: true, Scope: File, Life: ForSession}, false, true},
+		{many, "ds", Answer{Allow: true, Scope: Dir, Life: ForSession}, false, true},
+		{walk, "ws", Answer{Allow: true, Scope: Walk, Life: ForSession}, false, true},
+		{walk, "wn", Answer{Scope: Walk, Life: ForSession}, false, true},
 		{many, "ts", Answer{Allow: true, Scope: Tree, Life: ForSession}, false, true},
 		{host, "s", Answer{Allow: true, Scope: HostScope, Life: ForSession}, false, true},
 		{host, "ws", Answer{Allow: true, Scope: Domain, Life: ForSession}, false, true},
@@ -65,7 +68,10 @@ func FuzzKeys(f *testing.F) {
 	f.Add([]byte("w\x1b"), "", "api.github.com", false)
 	f.Add([]byte("t"), "/a", "", true)
 	f.Fuzz(func(t *testing.T, typed []byte, path, host string, many bool) {
-		q := Question{Op: "open", Path: "/" + path, Host: host, Many: many && host == ""}
+		q := Question{Op: "open", Path: "/" + path, Host: host}
+		if many && host == "" {
+			q.Paths, q.Walk = []Name{{Path: q.Path + "/a"}, {Path: q.Path + "/b"}}, "/"+path
+		}
 		a, more, ok := Keys(typed, &q)
 		if more && ok {
 			t.Fatalf("%q is an answer and the beginning of one", typed)
@@ -76,7 +82,7 @@ func FuzzKeys(f *testing.F) {
 			}
 			return
 		}
-		if _, err := a.Normal(&q, time.Unix(0, 0)); err != nil && !(a.Allow && q.dir() == "/") {
+		if _, err := a.Normal(&q, time.Unix(0, 0)); err != nil && !(a.Allow && q.Container() == "/") {
 			t.Fatalf("%q: %+v does not fit %+v: %v", typed, a, q, err)
 		}
 		last := typed[len(typed)-1]

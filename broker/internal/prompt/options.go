@@ -19,20 +19,19 @@ const (
 	DenyAll   Mode = "deny"
 	AllowAll  Mode = "allow"
 	maxWaiter      = 4096 // accesses that may wait in one session, whatever they ask
-	maxRecent      = 256  // directories and settled ids that are remembered
+	maxRecent      = 256  // settled ids that are remembered
 )
 
 // Options of a Queue. The zero value is the default for every field.
 type Options struct {
 	SID           string
-	Home          string        // shown as ~, and never offered as one question
+	Home          string        // shown as ~
 	Mode          Mode          // Auto
 	Timeout       time.Duration // 5 min; its end denies
 	MaxOpen       int           // 32 questions
 	Burst         int           // 40 new questions that nobody answers …
 	Every         time.Duration // … then one each 500 ms
-	CoalesceAfter int           // 4 questions in one directory; the next is about the directory
-	Window        time.Duration // 1 min in which they count
+	CoalesceAfter int           // 4 questions about files of one directory that wait; with the next they become one
 	AutoDenyAfter int           // 20 denials in a row end the asking
 	HookCommand   string        // see Hook; empty: none
 	HookEnv       []string
@@ -40,7 +39,7 @@ type Options struct {
 	HookTimeout   time.Duration // 1 min
 	// Commit runs before an answer takes effect: it refuses what the organisation forbids and stores
 	// what is to last. Its error goes to whoever answered, and the question stays open.
-	Commit func(Question, Answer) error
+	Commit func(Question, decide.Consent) error
 	// Recheck runs for the questions that are still open after a lasting answer was committed. A rule
 	// that is more specific than the answer must still ask, so only the policy can tell.
 	Recheck func(Question) (Answer, bool)
@@ -68,7 +67,6 @@ func (o *Options) fill() {
 	def(&o.AutoDenyAfter, 20)
 	dur(&o.Timeout, 5*time.Minute)
 	dur(&o.Every, 500*time.Millisecond)
-	dur(&o.Window, time.Minute)
 	dur(&o.HookTimeout, time.Minute)
 	if o.Mode == "" {
 		o.Mode = Auto

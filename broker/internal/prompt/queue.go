@@ -23,7 +23,6 @@ type Queue struct {
 	next     int
 	waiting  int
 	subs     []chan Event
-	recent   map[string]*burst
 	budget   budget
 	quick    atomic.Bool // the last question was answered by a program, at once
 	looking  atomic.Bool // somebody who waits takes answers himself
@@ -39,17 +38,16 @@ type entry struct {
 	paid    int // tokens of the budget
 }
 
-// waiter is one access that is held. It keeps its own object: a question may come to stand for many.
+// waiter is one access that is held.
 type waiter struct {
-	answer     chan Answer // capacity 1
-	path, host string
-	entry      *entry
+	answer chan Answer // capacity 1
+	entry  *entry
 }
 
 // NewQueue makes the queue of one session and starts its hook, if there is one.
 func NewQueue(opt Options) *Queue {
 	opt.fill()
-	q := &Queue{opt: opt, recent: make(map[string]*burst)}
+	q := &Queue{opt: opt}
 	q.budget = budget{tokens: float64(opt.Burst), last: time.Now()}
 	ctx, stop := context.WithCancel(context.Background())
 	q.stop = stop
@@ -81,9 +79,6 @@ func (q *Queue) Ask(ctx context.Context, in Question) Answer {
 	case <-ctx.Done():
 		a = q.leave(w)
 	}
-	if a.Scope == Once || a.Scope == "" {
-		a.Path, a.Host = w.path, w.host
-	}
 	return a
 }
 
@@ -112,7 +107,7 @@ func (q *Queue) admit(in Question) (*waiter, Answer) {
 	case q.closed:
 		return nil, denied(ByGone)
 	case q.opt.Mode == AllowAll:
-		return nil, Answer{Allow: true, Scope: Once, Life: ForOnce, By: ByPolicy, Path: in.Path, Host: in.Host}
+		return nil, Answer{Allow: true, Scope: Once, Life: ForOnce, By: ByPolicy}
 	case q.opt.Mode == DenyAll:
 		return nil, denied(ByPolicy)
 	case q.autoDeny:
@@ -121,7 +116,7 @@ func (q *Queue) admit(in Question) (*waiter, Answer) {
 		q.flood(in)
 		return nil, denied(ByFlood)
 	}
-	w := &waiter{answer: make(chan Answer, 1), path: in.Path, host: in.Host}
+	w := &waiter{answer: make(chan Answer, 1)}
 	e := q.find(&in)
 	if e == nil {
 		e = q.place(in)
@@ -142,14 +137,11 @@ func (q *Queue) admit(in Question) (*waiter, Answer) {
 
 func denied(by string) Answer { return Answer{Scope: Once, Life: ForOnce, By: by} }
 
-// find returns the open question that an equal access, or one in the same coalesced directory, joins.
+// find returns the open question that says what in wants already.
 func (q *Queue) find(in *Question) *entry {
-	want, parent := in.subject(), ""
-	if d := in.asDir(); d != nil {
-		parent = d.subject()
-	}
+	want, group, name := in.Subject(), in.Group(), Name{Path: in.Path, Dir: in.Dir}
 	for _, e := range q.open {
-		if e.subject == want || e.subject == parent && e.q.Why == in.Why {
+		if e.subject == want || e.q.Many() && group != "" && e.q.Group() == group && slices.Contains(e.q.Paths, name) {
 			return e
 		}
 	}
@@ -158,7 +150,7 @@ func (q *Queue) find(in *Question) *entry {
 
 // put opens a question.
 func (q *Queue) put(e *entry) {
-	e.q.ID, e.q.SID, e.q.Time = newID(), q.opt.SID, time.Now()
+	e.q.ID, e.q.SID, e.q.Time = decide.NewID(), q.opt.SID, time.Now()
 	e.timer = time.AfterFunc(q.opt.Timeout, func() {
 		q.mu.Lock()
 		defer q.mu.Unlock()
@@ -185,17 +177,17 @@ func (q *Queue) Answer(id string, a Answer) error {
 		return ErrMode
 	}
 	e := q.open[i]
-	a, err := a.Normal(&e.q, time.Now())
+	c, err := decide.Means(&e.q, a, time.Now())
 	if err != nil {
 		return err
 	}
 	if q.opt.Commit != nil {
-		if err := q.opt.Commit(e.q, a); err != nil {
+		if err := q.opt.Commit(e.q, c); err != nil {
 			return err
 		}
 	}
-	q.settle(e, a)
-	if a.Life != ForOnce {
+	q.settle(e, c.Answer)
+	if c.Answer.Life.Lasts() {
 		q.recheck()
 	}
 	return nil

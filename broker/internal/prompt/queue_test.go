@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"sbx/broker/internal/decide"
 )
 
 func ask(q *Queue, in Question) <-chan Answer {
@@ -52,7 +55,7 @@ func TestEqualAsksMerge(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, c := range all {
-			if a := <-c; !a.Allow || a.Scope != Once || a.Path != "/p/a/file" || a.By != BySocket {
+			if a := <-c; !a.Allow || a.Scope != Once || a.By != BySocket {
 				t.Fatalf("answer %+v", a)
 			}
 		}
@@ -117,65 +120,126 @@ func TestWithdrawnQuestionTakesNoAnswer(t *testing.T) {
 	})
 }
 
-func TestSiblingsCoalesce(t *testing.T) {
+// TestSiblingsBecomeOneQuestion: several files of one directory that wait are one question about exactly these.
+// It never comes to be about
+// more: then it is another one, with another id.
+func TestSiblingsBecomeOneQuestion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := NewQueue(Options{})
+		var committed []decide.Grant
+		q := NewQueue(Options{Commit: func(_ Question, c decide.Consent) error { committed = append(committed, c.Covers...); return nil }})
 		defer q.Close()
-		var all []<-chan Answer
-		for i := range 50 {
-			all = append(all, ask(q, read(fmt.Sprintf("/opt/sdk/include/h%d", i))))
+		waiting := map[string]<-chan Answer{}
+		var old string
+		for i := range 6 {
+			p := fmt.Sprintf("/opt/sdk/include/h%d", i)
+			waiting[p] = ask(q, read(p))
 			synctest.Wait()
+			if i == 4 {
+				old = one(t, q).ID
+			}
 		}
 		qu := one(t, q)
-		if qu.Path != "/opt/sdk/include" || !qu.Many || qu.Merged != 50 {
+		if qu.Path != "/opt/sdk/include" || len(qu.Paths) != 6 || qu.Merged != 6 || qu.ID == old {
 			t.Fatalf("%+v", qu)
 		}
-		if err := q.Answer(qu.ID, Answer{Allow: true, Scope: File, Life: ForSession, By: BySocket}); err == nil {
-			t.Fatal("scope file was taken for a directory's names")
+		if err := q.Answer(old, Answer{Allow: true, Life: ForSession, By: BySocket}); !errors.Is(err, ErrAnswered) {
+			t.Fatalf("an answer to what was shown before: %v", err)
 		}
-		if err := q.Answer(qu.ID, Answer{Allow: true, Scope: Tree, Life: ForSession, By: BySocket}); err != nil {
+		if err := q.Answer(qu.ID, Answer{Allow: true, Life: ForSession, By: BySocket}); err != nil {
 			t.Fatal(err)
 		}
-		for _, c := range all {
-			if a := <-c; !a.Allow || a.Path != "/opt/sdk/include" || a.Scope != Tree {
-				t.Fatalf("%+v", a)
+		for p, c := range waiting {
+			if a := <-c; !a.Allow || a.Scope != File {
+				t.Errorf("%s: %+v", p, a)
 			}
+		}
+		for _, g := range committed {
+			if _, waited := waiting[g.Name]; !waited || g.Scope != decide.File {
+				t.Errorf("%+v was granted", g)
+			}
+			delete(waiting, g.Name)
+		}
+		if len(waiting) != 0 {
+			t.Errorf("%v were not granted", waiting)
 		}
 	})
 }
 
-func TestCoalescedOnceIsForEachOwnFile(t *testing.T) {
+// TestQuestionsStayShort: a question about several objects is about no more than a screen shows.
+func TestQuestionsStayShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := NewQueue(Options{CoalesceAfter: 1})
+		q := NewQueue(Options{Burst: 1000, MaxOpen: 1000})
+		defer q.Close()
+		for i := range 50 {
+			ask(q, read(fmt.Sprintf("/opt/sdk/include/h%d", i)))
+			ask(q, read("/opt/sdk/long/"+strings.Repeat("x", 250)+fmt.Sprint(i)))
+			synctest.Wait()
+		}
+		n := 0
+		for _, qu := range q.Pending() {
+			n += len(qu.Objects())
+			if len(qu.Paths) > maxTogether {
+				t.Errorf("a question about %d objects", len(qu.Paths))
+			}
+			lines := Style{Width: 80, Word: "kobalu"}.rows(&qu)
+			if len(lines) != len(qu.Paths) {
+				t.Errorf("%d of %d names are shown", len(lines), len(qu.Paths))
+			}
+		}
+		if n < 100 {
+			t.Errorf("%d of 100 wait", n)
+		}
+	})
+}
+
+func TestOnceIsForWhatWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var committed []decide.Grant
+		q := NewQueue(Options{CoalesceAfter: 1, Commit: func(_ Question, c decide.Consent) error { committed = append(committed, c.Covers...); return nil }})
 		defer q.Close()
 		a, b := ask(q, read("/opt/sdk/a")), ask(q, read("/opt/sdk/b"))
 		if err := q.Answer(one(t, q).ID, Answer{Allow: true, By: BySocket}); err != nil {
 			t.Fatal(err)
 		}
-		if x, y := <-a, <-b; x.Path != "/opt/sdk/a" || y.Path != "/opt/sdk/b" || x.Scope != Once {
-			t.Fatalf("%+v %+v", x, y)
+		if x, y := <-a, <-b; !x.Allow || !y.Allow || x.Scope != Once || len(committed) != 0 {
+			t.Fatalf("%+v %+v %+v", x, y, committed)
 		}
 	})
 }
 
-func TestNothingBroadIsCoalesced(t *testing.T) {
+// TestWhatIsAskedApart: another program, right, directory, reason or a link is another question.
+func TestWhatIsAskedApart(t *testing.T) {
+	for name, other := range map[string]Question{
+		"program":   {Exe: "/tmp/evil", Op: "open", Path: "/srv/p/b"},
+		"right":     {Exe: "/usr/bin/cat", Op: "write", Path: "/srv/p/b"},
+		"directory": {Exe: "/usr/bin/cat", Op: "open", Path: "/srv/p/d/b"},
+		"reason":    {Exe: "/usr/bin/cat", Op: "open", Path: "/srv/p/b", Why: "a rule asks"},
+		"link":      {Exe: "/usr/bin/cat", Op: "open", Path: "/srv/p/b", Target: "/srv/key"},
+		"listing":   {Exe: "/usr/bin/cat", Op: "list", Path: "/srv/p/b", Dir: true},
+		"walk":      {Exe: "/usr/bin/cat", Op: "open", Path: "/srv/p/b", Walk: "/srv"},
+		"socket":    {Exe: "/usr/bin/cat", Op: "connect", Path: "/srv/p/b"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			q := NewQueue(Options{CoalesceAfter: 1})
+			defer q.Close()
+			ask(q, read("/srv/p/a"))
+			synctest.Wait()
+			ask(q, other)
+			synctest.Wait()
+			if n := len(q.Pending()); n != 2 {
+				t.Errorf("%s: %d questions", name, n)
+			}
+		})
+	}
+	// The same object by another program is another question as well: what is allowed once is for who was named.
 	synctest.Test(t, func(t *testing.T) {
-		q := NewQueue(Options{Home: "/home/u", CoalesceAfter: 1})
+		q := NewQueue(Options{})
 		defer q.Close()
-		for _, dir := range []string{"", "/home", "/home/u"} {
-			for i := range 3 {
-				ask(q, read(fmt.Sprintf("%s/f%d", dir, i)))
-			}
-		}
-		secret := read("/srv/p/.env")
-		secret.Why = "secret"
 		ask(q, read("/srv/p/a"))
-		ask(q, secret)
+		ask(q, Question{Exe: "/tmp/evil", Op: "open", Path: "/srv/p/a"})
 		synctest.Wait()
-		for _, qu := range q.Pending() {
-			if qu.Many {
-				t.Errorf("%q became one question", qu.Path)
-			}
+		if n := len(q.Pending()); n != 2 {
+			t.Errorf("%d questions", n)
 		}
 	})
 }
@@ -296,8 +360,8 @@ func TestModes(t *testing.T) {
 func TestCommitErrorLeavesTheQuestionOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		no := errors.New("org policy denies it")
-		q := NewQueue(Options{Commit: func(qu Question, a Answer) error {
-			if a.Allow {
+		q := NewQueue(Options{Commit: func(qu Question, c decide.Consent) error {
+			if c.Answer.Allow {
 				return no
 			}
 			return nil

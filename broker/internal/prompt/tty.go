@@ -190,11 +190,15 @@ func (t *TTY) read(ctx context.Context, qu Question) (Answer, bool) {
 	draw := func() {
 		style.Width = t.Screen.Width()
 		var lines []string
-		if details {
+		switch {
+		case details:
 			lines = style.Details(qu)
+		case qu.Many(): // what an answer is about is on the screen, all of it
+			lines = style.rows(&qu)
 		}
 		line := style.Line(qu)
 		if len(typed) > 0 {
+			lines = append(lines, style.wrap(style.Wide(qu, typed[0]), 0)...)
 			line = Shorten("["+style.Word+"] "+string(typed)+": [s]ession [h]our [f]orever [p]roject / [n]o / ne[v]er", max(style.Width, 40))
 		}
 		t.Screen.Draw(append(lines, line)...)

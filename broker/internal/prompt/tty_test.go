@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"sbx/broker/internal/decide"
 )
 
 // fakeScreen is a terminal without pixels.
@@ -103,12 +105,12 @@ func onTTY(t *testing.T, body func(t *testing.T, f *fakeScreen, q *Queue, c <-ch
 
 func TestTTYAnswers(t *testing.T) {
 	for keys, want := range map[string]Answer{
-		"o":          {Allow: true, Scope: Once, Life: ForOnce, By: ByTTY, Path: "/a/b/c"},
-		"ds":         {Allow: true, Scope: Dir, Life: ForSession, By: ByTTY, Path: "/a/b"},
-		"n":          {Scope: Once, Life: ForOnce, By: ByTTY, Path: "/a/b/c"},
-		"v":          {Scope: File, Life: Forever, Persist: "user", By: ByTTY, Path: "/a/b/c"},
-		"\x03":       {Scope: Once, Life: ForOnce, By: ByTTY, Path: "/a/b/c"},
-		"x\r ?t\x1b": {Scope: Once, Life: ForOnce, By: ByTTY, Path: "/a/b/c"},
+		"o":          {Allow: true, Scope: Once, Life: ForOnce, By: ByTTY},
+		"ds":         {Allow: true, Scope: Dir, Life: ForSession, By: ByTTY},
+		"n":          {Scope: Once, Life: ForOnce, By: ByTTY},
+		"v":          {Scope: File, Life: Forever, Persist: "user", By: ByTTY},
+		"\x03":       {Scope: Once, Life: ForOnce, By: ByTTY},
+		"x\r ?t\x1b": {Scope: Once, Life: ForOnce, By: ByTTY},
 	} {
 		onTTY(t, func(t *testing.T, f *fakeScreen, q *Queue, c <-chan Answer) {
 			time.Sleep(time.Second)
@@ -192,14 +194,14 @@ func TestTTYShowsWordAndDetails(t *testing.T) {
 		}
 		f.keys <- '?'
 		time.Sleep(100 * time.Millisecond)
-		for _, want := range []string{"who:    /usr/bin/cat, pid 7", "why:", "written to your policy", "/a/b/**", "\n[kobalu] "} {
+		for _, want := range []string{"who:    /usr/bin/cat, pid 7", "why:", "written to your policy", "everything below /a/b/", "\n[kobalu] "} {
 			if !strings.Contains(f.last(), want) {
 				t.Errorf("details lack %q:\n%s", want, f.last())
 			}
 		}
 		f.keys <- 't'
 		time.Sleep(100 * time.Millisecond)
-		if !strings.Contains(f.last(), "[kobalu] t: [s]ession") {
+		if !strings.Contains(f.last(), "read everything below /a/b/ at every depth\n[kobalu] t: [s]ession") {
 			t.Errorf("%q", f.last())
 		}
 	})
@@ -208,8 +210,8 @@ func TestTTYShowsWordAndDetails(t *testing.T) {
 func TestTTYStoreErrorDeniesAndSaysSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()
-		q := NewQueue(Options{Commit: func(_ Question, a Answer) error {
-			if a.Persist != "" {
+		q := NewQueue(Options{Commit: func(_ Question, c decide.Consent) error {
+			if c.Answer.Persist != "" {
 				return fmt.Errorf("writing policy: read-only\x1b[2J file system")
 			}
 			return nil

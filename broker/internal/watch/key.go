@@ -155,7 +155,8 @@ func (m *Model) answer(k Key) []Action {
 		return []Action{{SID: q.SID, ID: q.ID, Answer: a}}
 	case more:
 		m.typed = append(m.typed, byte(k))
-		m.status = fmt.Sprintf("%c, then: s session, h hour, f forever, p project, n no, v never; Esc takes it back", rune(k))
+		wide := prompt.Style{Home: m.opt.Home}.Wide(q, byte(k))
+		m.status = fmt.Sprintf("%c, then: s session, h hour, f forever, p project, n no, v never; Esc takes it back: %s", rune(k), wide)
 	default:
 		if len(m.typed) > 0 {
 			m.status = ""

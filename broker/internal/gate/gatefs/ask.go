@@ -25,15 +25,16 @@ type Request struct {
 	// Hidden: the object does not exist inside. Guarded: it is read-only by its name. Kept: something was to be made in place of a hidden
 	// object. Only Options.Refused is told of such.
 	Hidden, Guarded, Kept bool
-	Why                   error // Guarded: what Options.Check said, if it was asked
-	Many                  bool  // Path is a directory in which too many names were asked about one by one; the answer is for all of them
-	// With is a directory above that has been allowed with its names: the answer is yes unless something forbids this one or asks about it.
-	With string
+	// Tree: what was to be made can be made only where the tree around it is granted for writing. Only
+	// Options.Refused is told of it.
+	Tree bool
+	Why  error // Guarded: what Options.Check said, if it was asked
+	// Walk is the directory above from which the process goes through what it has listed, "" if it does not.
+	Walk string
 
-	typ     uint32  // the object's
-	process uint32  // the walker's
-	fresh   bool    // Path does not exist yet: there is nothing to mount
-	above   opening // that of With
+	typ   uint32 // the object's
+	asker asker
+	fresh bool // Path does not exist yet: there is nothing to mount
 }
 
 // Answer says what is granted. Path is the file or tree to mount, the path asked about (also if empty) or a directory above it.
@@ -41,10 +42,11 @@ type Answer struct {
 	Allow bool
 	Path  string
 	Mode  Mode
-	// Once lets those who wait now do what they asked for, and mounts nothing. It is for files, and for the names in a directory, where
-	// it holds for one walk: a directory and a socket are of use only where they are mounted.
+	// Once lets those who wait now do what they asked for, and mounts nothing: what they have open then stays theirs.
+	// It is for files, and
+	// for directories that are listed or changed themselves: a socket is of use only where it is mounted.
 	Once bool
-	// Names, of a directory: it may be listed; what lies below it is not mounted with it but asked about, as With.
+	// Names, of a directory: it may be listed; what lies below it is asked about.
 	Names bool
 	Errno unix.Errno // when denied; 0 means EACCES
 }
@@ -90,8 +92,6 @@ const (
 	// graftPatience ends the wait for a mount. The server cannot see whether a lookup holds the lock the mount needs; if one
 	// does after all, ESTALE frees it and the kernel repeats the walk.
 	graftPatience = 4 * time.Second
-	// walkWindow is how long questions in one directory count towards Options.WalkLimit.
-	walkWindow = 2 * time.Second
 )
 
 // question is one call of Ask and all who wait for it.
@@ -109,21 +109,18 @@ type question struct {
 type denial struct {
 	until time.Time
 	code  fuse.Status
-	many  bool // of the names in the directory
-}
-
-type walk struct {
-	since time.Time
-	n     int
 }
 
 // permission waits until the node is granted and mounted. It returns the covering grant, nil where the request alone was allowed, and
 // whether there was a wait, or why not.
 func (s *Server) permission(cancel <-chan struct{}, h *fuse.InHeader, n *node, o op) (g *grant, waited bool, code fuse.Status) {
-	process, walking, denied := s.walks(path.Dir(n.path), h.Pid)
+	var from *asker // looked for when somebody has to be asked
 	for {
-		g, q, put, code := s.gate.state(s, h, n, o, process, walking, denied)
+		g, q, put, code := s.gate.state(s, h, n, o, from)
 		switch {
+		case g == nil && q == nil && code == fuse.OK:
+			from = s.asker(path.Dir(n.path), h.Pid)
+			continue
 		case code != fuse.OK:
 			return nil, waited, code
 		case g != nil && g.settled():
@@ -158,40 +155,33 @@ func (s *Server) permission(cancel <-chan struct{}, h *fuse.InHeader, n *node, o
 	}
 }
 
-// state finds what stands for a path: a grant, a denial, or a question. If there was none it comes with the putting of it.
-func (gt *gate) state(s *Server, h *fuse.InHeader, n *node, o op, process uint32, walking string, denied bool) (*grant, *question, func(park func()), fuse.Status) {
+// state finds what stands for a path: a grant, a denial, or a question. If there was none it comes with the
+// putting of it. Where it
+// needs to know who asks, and does not, it finds nothing.
+func (gt *gate) state(s *Server, h *fuse.InHeader, n *node, o op, from *asker) (
+	*grant, *question, func(park func()), fuse.Status) {
 	gt.mu.Lock()
 	defer gt.mu.Unlock()
 	if g := gt.coversNode(n, o); g != nil && o != opNew {
 		return g, nil, nil, fuse.OK
 	}
-	if d, ok := gt.refusal(n.path); ok {
-		return nil, nil, nil, d.code
-	}
-	parent, top := path.Dir(n.path), path.Dir(n.path)
-	if walking != "" {
-		top = walking
-	}
-	with, above := gt.above(n.path, h.Pid, o)
-	if s.opts.Ask == nil || denied && with == "" {
+	if s.opts.Ask == nil {
 		return nil, nil, nil, fuse.EACCES
+	}
+	if from == nil {
+		return nil, nil, nil, fuse.OK
+	}
+	r := Request{typ: n.typ, asker: *from, fresh: o == opNew, PID: h.Pid, Op: o.String(), Path: n.path,
+		Dir: n.typ == unix.S_IFDIR, Socket: n.typ == unix.S_IFSOCK, Walk: from.walk}
+	if d, ok := gt.refusal(&r); ok {
+		return nil, nil, nil, d.code
 	}
 	if gt.waiting >= gt.maxWaiting {
 		return nil, nil, nil, fuse.EACCES
 	}
-	r := Request{typ: n.typ, process: process, fresh: o == opNew, PID: h.Pid, Op: o.String(), Path: n.path, Dir: n.typ == unix.S_IFDIR, Socket: n.typ == unix.S_IFSOCK}
-	r.With, r.above = with, above
 	q := gt.questions[r.key()]
-	if q == nil && o != opNew && with == "" {
-		if q = gt.questions[top+"/"]; q == nil && (gt.walked(parent) || walking != "") {
-			r.Path, r.Dir, r.Many, r.typ = top, true, true, unix.S_IFDIR
-		}
-	}
 	var put func(park func())
 	if q == nil {
-		if len(gt.questions) >= gt.maxQuestions && with == "" {
-			return nil, nil, nil, fuse.EACCES
-		}
 		q, put = gt.put(s, r)
 	}
 	q.waiters++
@@ -199,32 +189,35 @@ func (gt *gate) state(s *Server, h *fuse.InHeader, n *node, o op, process uint32
 	return nil, q, put, fuse.OK
 }
 
-// walked counts a question about a name in dir and reports whether the directory should be the question instead.
-func (gt *gate) walked(dir string) bool {
-	now := time.Now()
-	w := gt.walks[dir]
-	if w == nil || now.Sub(w.since) > walkWindow {
-		if len(gt.walks) > 256 {
-			clear(gt.walks)
-		}
-		w = &walk{since: now}
-		gt.walks[dir] = w
-	}
-	w.n++
-	return w.n > gt.walkLimit
+// questionKey tells questions apart: what one process is allowed once is no other's, and to read is not to write.
+type questionKey struct {
+	path    string
+	right   string
+	process process
 }
 
-// key tells questions apart: listing a directory is another one than its names, and so is making a name.
-func (r *Request) key() string {
-	switch {
-	case r.Many:
-		return r.Path + "/"
-	case r.fresh:
-		return r.Path + "\x00"
-	case r.With != "":
-		return r.Path + "\x01"
+func (r *Request) key() questionKey { return questionKey{r.Path, r.right(), r.asker.process} }
+
+// right is what a request needs.
+func (r *Request) right() string {
+	switch r.Op {
+	case opWrite.String(), opCreate.String():
+		return "write"
+	case opExec.String(), opList.String():
+		return r.Op
 	}
-	return r.Path
+	return "read"
+}
+
+// denialKey is what a denial stands for: it is carried from a lookup to the call that the lookup was for.
+type denialKey struct {
+	path    string
+	writes  bool
+	process process // zero: nobody can have it
+}
+
+func (r *Request) denied() denialKey {
+	return denialKey{r.Path, r.right() == "write", r.asker.process}
 }
 
 // settle carries an answer out, up to the mount that it returns. gt.mu is held.
@@ -241,46 +234,21 @@ func (gt *gate) settle(s *Server, q *question, r Request, a Answer) *grant {
 		if a.Errno != 0 {
 			q.code = errno(a.Errno)
 		}
-		gt.refuse(r.Path, q.code, r.Many)
-		if r.Many {
-			gt.refuseWalker(walkerKey{r.Path, r.process})
-		}
+		gt.refuse(r.denied(), q.code)
 		return nil
 	}
 	q.allowed = true
-	visit := r.above.once // of the walk that this belongs to
-	if visit != nil && visit.over {
-		q.allowed, q.code = false, fuse.EACCES
-		return nil
-	}
-	if r.fresh || (a.Once || visit != nil) && !r.Dir && !r.Socket {
-		q.once = true
-		return nil
-	}
-	if r.With != "" {
-		a.Mode = r.above.mode
-	}
-	fixed := gt.fixed(a.Path)
-	if fixed || a.Names || a.Once && r.Many {
-		// A skeleton cannot be mounted over, nor may what it hides come back: its names are granted one by one.
-		if r.With == "" {
-			visit = gt.open(s, r, a)
-		}
-		if r.Many {
-			return nil
-		}
-	}
-	if fixed {
+	if gt.fixed(a.Path) { // a skeleton cannot be mounted over, nor may what it hides come back: its names are granted one by one
 		a.Path = r.Path
 	}
-	if visit != nil && gt.grants[a.Path] == nil {
-		visit.mounted = append(visit.mounted, a.Path)
+	if q.once = r.fresh || a.Once; q.once && (a.Once || a.Path == r.Path) {
+		return nil
 	}
 	typ := r.typ
 	if a.Path != r.Path {
 		typ = unix.S_IFDIR
 	}
-	if a.Names {
+	if a.Names && a.Path == r.Path {
 		gt.names(a.Path)
 		return nil
 	}
@@ -290,21 +258,28 @@ func (gt *gate) settle(s *Server, q *question, r Request, a Answer) *grant {
 	return nil
 }
 
-func (gt *gate) refuse(p string, code fuse.Status, many bool) {
+func (gt *gate) refuse(k denialKey, code fuse.Status) {
 	if len(gt.denials) > 1024 {
 		clear(gt.denials)
 	}
-	gt.denials[p] = denial{until: time.Now().Add(denyHold), code: code, many: many}
+	gt.denials[k] = denial{until: time.Now().Add(denyHold), code: code}
 }
 
-// refusal finds a denial of the path, or of its directory when that was the question.
-func (gt *gate) refusal(p string) (denial, bool) {
+// refusal finds a denial of what is asked for.
+func (gt *gate) refusal(r *Request) (denial, bool) {
 	now := time.Now()
-	if d, ok := gt.denials[p]; ok && now.Before(d.until) {
+	if d, ok := gt.denials[r.denied()]; ok && now.Before(d.until) {
 		return d, true
 	}
-	d, ok := gt.denials[path.Dir(p)]
-	return d, ok && d.many && now.Before(d.until)
+	for p := r.Path; len(gt.denials) > 0; p = path.Dir(p) { // what could not be mounted cannot be had below that either
+		if d, ok := gt.denials[denialKey{path: p}]; ok && now.Before(d.until) {
+			return d, true
+		}
+		if p == "/" {
+			break
+		}
+	}
+	return denial{}, false
 }
 
 // leave ends one wait, and says whether the question has been answered; the last one out withdraws it.
@@ -320,9 +295,9 @@ func (gt *gate) leave(q *question) (heard bool) {
 	case <-q.done:
 	default:
 		q.cancel()
-		for p, other := range gt.questions {
+		for k, other := range gt.questions {
 			if other == q {
-				delete(gt.questions, p)
+				delete(gt.questions, k)
 			}
 		}
 	}

@@ -68,7 +68,7 @@ func (s *Server) mkdirNew(cancel <-chan struct{}, in *fuse.MkdirIn, g ground, na
 // mknodNew makes a FIFO, a socket or a file in a granted directory.
 func (s *Server) mknodNew(cancel <-chan struct{}, in *fuse.MknodIn, g ground, name string, out *fuse.EntryOut) fuse.Status {
 	if !g.granted {
-		return fuse.EROFS
+		return s.needsTree(cancel, &in.InHeader, g, name)
 	}
 	c, code := s.mayAppear(cancel, &in.InHeader, g, name, in.Mode&unix.S_IFMT)
 	if code != fuse.OK {
@@ -83,6 +83,21 @@ func (s *Server) mknodNew(cancel <-chan struct{}, in *fuse.MknodIn, g ground, na
 	}
 	defer unix.Close(fd)
 	return s.enterNew(c, fd, in.Mode&0o777, out)
+}
+
+// needsTree asks about a name that can be made only where the tree around it is granted for writing. If the
+// answer is that, the kernel repeats
+// the walk, which then leads into the mount.
+func (s *Server) needsTree(cancel <-chan struct{}, h *fuse.InHeader, g ground, name string) fuse.Status {
+	_, code := s.mayAppear(cancel, h, g, name, unix.S_IFREG)
+	switch {
+	case code != fuse.OK:
+		return code
+	case g.kind == gated && s.mountable(g.node):
+		return errno(unix.ESTALE)
+	}
+	s.tellTree(h, g, name)
+	return fuse.EACCES
 }
 
 // enterNew gives a new object the mode that was asked for and describes it.

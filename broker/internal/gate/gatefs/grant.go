@@ -17,17 +17,15 @@ import (
 type gate struct {
 	mu        sync.Mutex
 	grants    map[string]*grant
-	questions map[string]*question
-	denials   map[string]denial
-	opened    map[string]opening // directories whose names come along with an answer
-	walks     map[string]*walk
-	walkers   map[walkerKey]*walker
+	questions map[questionKey]*question
+	denials   map[denialKey]denial
+	walkers   map[walkerKey]time.Time
 	made      map[string]identity // what was made after an answer allowed it
 	statics   []string
 	waiting   int
-	askers    []*asker // that rest
+	putters   []*putter // that rest
 
-	maxWaiting, maxQuestions, walkLimit int
+	maxWaiting int
 }
 
 // ErrServe is an Agent's answer to Graft for what must not be mounted: the server shows it itself, where a socket of the host cannot be connected to.
@@ -55,20 +53,12 @@ type grant struct {
 
 func (gt *gate) init(o *Options) {
 	gt.grants = make(map[string]*grant)
-	gt.questions = make(map[string]*question)
-	gt.denials = make(map[string]denial)
-	gt.opened = make(map[string]opening)
-	gt.walks = make(map[string]*walk)
-	gt.walkers = make(map[walkerKey]*walker)
-	gt.maxWaiting, gt.maxQuestions, gt.walkLimit = o.MaxWaiting, o.MaxQuestions, o.WalkLimit
+	gt.questions = make(map[questionKey]*question)
+	gt.denials = make(map[denialKey]denial)
+	gt.walkers = make(map[walkerKey]time.Time)
+	gt.maxWaiting = o.MaxWaiting
 	if gt.maxWaiting == 0 {
 		gt.maxWaiting = 512
-	}
-	if gt.maxQuestions == 0 {
-		gt.maxQuestions = 32
-	}
-	if gt.walkLimit == 0 {
-		gt.walkLimit = 8
 	}
 }
 
@@ -152,15 +142,21 @@ func (gt *gate) enter(p string, m Mode, typ uint32) (g *grant, fresh bool) {
 	}
 	g = &grant{path: p, mode: m, typ: typ, ready: make(chan struct{})}
 	gt.grants[p] = g
-	for other, q := range gt.questions {
-		if covers(p, other) {
-			delete(gt.questions, other)
-			q.allowed = true
-			q.cancel()
-			close(q.done)
-		}
-	}
+	gt.settleBelow(g)
 	return g, true
+}
+
+// settleBelow ends the questions that a grant answers: those who wait look again. gt.mu is held.
+func (gt *gate) settleBelow(g *grant) {
+	for k, q := range gt.questions {
+		if !covers(g.path, k.path) || g.typ != unix.S_IFDIR && k.path != g.path || g.mode == RO && k.right == "write" {
+			continue
+		}
+		delete(gt.questions, k)
+		q.allowed = true
+		q.cancel()
+		close(q.done)
+	}
 }
 
 // mount carries a grant out. A grant that cannot be mounted is withdrawn and counts as denied.
@@ -182,7 +178,7 @@ func (gt *gate) mount(s *Server, g *grant) {
 		if gt.grants[g.path] == g {
 			delete(gt.grants, g.path)
 		}
-		gt.refuse(g.path, fuse.EACCES, false)
+		gt.refuse(denialKey{path: g.path}, fuse.EACCES)
 	}
 	g.since = time.Now()
 	close(g.ready)
@@ -247,7 +243,7 @@ func (s *Server) Grant(p string, m Mode) error {
 		return fmt.Errorf("granting %s: it is part of the tree", p)
 	}
 	s.gate.mu.Lock()
-	delete(s.gate.denials, p)
+	clear(s.gate.denials)
 	g := s.gate.grant(s, p, m)
 	s.gate.mu.Unlock()
 	<-g.ready
@@ -264,7 +260,6 @@ func (s *Server) Revoke(p string) error {
 	s.gate.mu.Lock()
 	g := s.gate.grants[p]
 	delete(s.gate.grants, p)
-	delete(s.gate.opened, p)
 	s.gate.mu.Unlock()
 	if g == nil {
 		return fmt.Errorf("revoking %s: it is not granted", p)
@@ -286,29 +281,24 @@ func (s *Server) RevokeAll(p string) (n int, err error) {
 	return s.revoke(func(q string) bool { return covers(p, q) || covers(q, p) })
 }
 
-// Review takes back the grants that do not stand any more, and what came along with them.
-func (s *Server) Review(stands func(p string, m Mode, mounted bool) bool) error {
+// Review takes back the grants that do not stand any more.
+func (s *Server) Review(stands func(p string, m Mode, mounted, names bool) bool) error {
 	gt := &s.gate
 	type standing struct {
-		mode    Mode
-		mounted bool
+		mode           Mode
+		mounted, names bool
 	}
 	held := make(map[string]standing)
 	gt.mu.Lock()
 	for p, g := range gt.grants {
 		if !g.planned {
-			held[p] = standing{g.mode, g.settled() && !g.served}
-		}
-	}
-	for p, o := range gt.opened {
-		if o.once == nil {
-			held[p] = standing{mode: o.mode}
+			held[p] = standing{g.mode, g.settled() && !g.served, g.names}
 		}
 	}
 	gt.mu.Unlock()
 	var err error
 	for p, h := range held {
-		if stands(p, h.mode, h.mounted) {
+		if stands(p, h.mode, h.mounted, h.names) {
 			continue
 		}
 		_, rerr := s.revoke(func(q string) bool { return p == q })
@@ -330,12 +320,6 @@ func (s *Server) revoke(which func(string) bool) (n int, err error) {
 	for q, g := range gt.grants {
 		if !g.planned && which(q) {
 			list = append(list, q)
-		}
-	}
-	for q := range gt.opened {
-		if which(q) {
-			delete(gt.opened, q)
-			n++
 		}
 	}
 	gt.mu.Unlock()

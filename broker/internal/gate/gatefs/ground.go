@@ -9,17 +9,21 @@ import (
 type ground struct {
 	*node
 	fd      int
+	own     bool // fd is closed at the end of the request
 	granted bool // all of it was granted for writing: its names ask no more
 }
 
 func (g ground) done() {
-	if g.granted {
+	if g.own {
 		unix.Close(g.fd)
 	}
 }
 
-// ground says whether a name in a directory is a matter of answers: in a skeleton each is one of its own. A gated directory asks for itself, and is
-// mounted; who had entered it before that, or is in a mount namespace of its own, goes on coming here, and finds what the mount would show.
+// ground says whether a name in a directory is a matter of answers: in a skeleton and in a gated directory each
+// is one of its own. One that was granted
+// for writing with all that is in it is mounted; who had entered it before that, or is in a mount namespace of
+// its own, goes on coming here, and finds
+// what the mount would show.
 func (s *Server) ground(cancel <-chan struct{}, h *fuse.InHeader, id uint64, name string) (ground, bool, fuse.Status) {
 	n := s.nodes.get(id)
 	if n == nil || !validName(name) {
@@ -30,6 +34,16 @@ func (s *Server) ground(cancel <-chan struct{}, h *fuse.InHeader, id uint64, nam
 	}
 	if n.kind != gated {
 		return ground{}, false, fuse.OK
+	}
+	if !s.mountable(n) {
+		fd, foreign, err := s.hold(n)
+		if foreign != "" || err != nil {
+			if err == nil {
+				unix.Close(fd)
+			}
+			return ground{}, false, fuse.EACCES
+		}
+		return ground{node: n, fd: fd, own: true}, true, fuse.OK
 	}
 	// What a call for one name has as its header is for the directory in which that is; of a rename's second that is another one.
 	at := *h
@@ -42,5 +56,14 @@ func (s *Server) ground(cancel <-chan struct{}, h *fuse.InHeader, id uint64, nam
 		t.done()
 		return ground{}, false, fuse.EROFS
 	}
-	return ground{node: n, fd: t.host, granted: true}, true, fuse.OK
+	return ground{node: n, fd: t.host, own: t.own, granted: true}, true, fuse.OK
+}
+
+// mountable says whether a gated directory was granted with all that is in it, so that the mount says what can be
+// written.
+func (s *Server) mountable(n *node) bool {
+	s.gate.mu.Lock()
+	defer s.gate.mu.Unlock()
+	g := s.gate.coversNode(n, opCreate)
+	return g != nil && !g.names
 }

@@ -208,7 +208,8 @@ func (s *Server) Link(cancel <-chan struct{}, in *fuse.LinkIn, name string, out 
 		g.done()
 		return fuse.EXDEV
 	case asked:
-		return fuse.EACCES // a second name would be under other rules than the first
+		defer g.done()
+		return s.needsTree(cancel, &in.InHeader, g, name) // a second name would be under other rules than the first
 	case code != fuse.OK:
 		return code
 	}

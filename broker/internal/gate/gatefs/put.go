@@ -35,7 +35,7 @@ func (gt *gate) put(s *Server, r Request) (*question, func(park func())) {
 		}
 		switch {
 		case g == nil:
-		case beside || served: // in this goroutine: what is served is there before anybody else runs
+		case !r.fresh && (beside || served): // in this goroutine: what is served is there before anybody else runs
 			gt.mount(s, g)
 		default:
 			go gt.mount(s, g)
@@ -46,15 +46,16 @@ func (gt *gate) put(s *Server, r Request) (*question, func(park func())) {
 	}
 }
 
-// asker is a goroutine that puts questions. It runs in the place of whoever calls it until it has to wait, so that an answer which is
+// putter is a goroutine that puts questions. It runs in the place of whoever calls it until it has to wait, so
+// that an answer which is
 // there at once wakes no thread.
-type asker struct {
+type putter struct {
 	step func() (done, ok bool)
 	put  func(park func())
 }
 
-func newAsker() *asker {
-	a := new(asker)
+func newPutter() *putter {
+	a := new(putter)
 	a.step, _ = iter.Pull(func(yield func(done bool) bool) {
 		for {
 			a.put(func() { yield(false) })
@@ -67,8 +68,8 @@ func newAsker() *asker {
 	return a
 }
 
-// maxAskers is how many goroutines wait for another question.
-const maxAskers = 4
+// maxPutters is how many goroutines wait for another question.
+const maxPutters = 4
 
 // begin puts a question. It returns when that is answered, or when the answer has to be waited for.
 func (gt *gate) begin(put func(park func())) {
@@ -89,21 +90,21 @@ func (gt *gate) begin(put func(park func())) {
 	}()
 }
 
-func (gt *gate) rested() *asker {
+func (gt *gate) rested() *putter {
 	gt.mu.Lock()
 	defer gt.mu.Unlock()
-	if n := len(gt.askers); n > 0 {
-		a := gt.askers[n-1]
-		gt.askers = gt.askers[:n-1]
+	if n := len(gt.putters); n > 0 {
+		a := gt.putters[n-1]
+		gt.putters = gt.putters[:n-1]
 		return a
 	}
-	return newAsker()
+	return newPutter()
 }
 
-func (gt *gate) rest(a *asker) {
+func (gt *gate) rest(a *putter) {
 	gt.mu.Lock()
 	defer gt.mu.Unlock()
-	if len(gt.askers) < maxAskers {
-		gt.askers = append(gt.askers, a)
+	if len(gt.putters) < maxPutters {
+		gt.putters = append(gt.putters, a)
 	}
 }

@@ -84,11 +84,8 @@ type Options struct {
 	// AutoGraft mounts directories made through a guarded directory natively at their next lookup. A mount point can be
 	// neither removed nor renamed from inside, so this suits build directories that stay.
 	AutoGraft bool
-	// MaxWaiting and MaxQuestions bound the blocked requests and the open questions; what exceeds them is denied. 0 means 512 and 32.
-	MaxWaiting, MaxQuestions int
-	// WalkLimit is how many questions may come up in one directory within two seconds before the directory itself becomes
-	// the question. 0 means 8.
-	WalkLimit int
+	// MaxWaiting bounds the blocked requests; what exceeds them is denied. 0 means 512.
+	MaxWaiting int
 	// Foreign is the point at which a file system that must not be looked into is mounted over a path, empty if there is none. It is
 	// asked about as a whole and mounted. May be nil.
 	Foreign func(path string) string

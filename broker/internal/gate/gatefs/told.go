@@ -48,6 +48,13 @@ func (s *Server) tellKept(h *fuse.InHeader, n *node, name string) {
 	}
 }
 
+// tellTree reports that something was to be made where names are granted one by one, which cannot be.
+func (s *Server) tellTree(h *fuse.InHeader, g ground, name string) {
+	if s.opts.Refused != nil && !s.isAgent(h) {
+		s.opts.Refused(Request{PID: h.Pid, Op: opCreate.String(), Path: join(g.node, name), Tree: true})
+	}
+}
+
 // tellGuarded reports that what has a guarded name was to be changed, and passes the answer on.
 func (s *Server) tellGuarded(h *fuse.InHeader, n *node, name string, code fuse.Status) fuse.Status {
 	return s.tellChecked(h, n, name, code, nil)

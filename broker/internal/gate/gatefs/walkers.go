@@ -1,36 +1,48 @@
 package gatefs
 
 import (
-	"os"
 	"path"
-	"strconv"
-	"strings"
 	"time"
+
+	"sbx/broker/internal/program"
 )
 
-// A walker is a process that lists a directory and goes on to its names: ls -l, find, an indexer. What such a one does is about
-// the directory, not about each name.
+// A walker is a process that lists a directory and goes on to its names: ls -l, find, an indexer. A question
+// about one says where the
+// walk began.
 const (
 	// walkerFor is how long after its last step a process still counts as walking through a directory.
-	walkerFor = 10 * time.Second
-	// walkerDenied is how long a process that was refused a directory's names is refused them without another question.
-	walkerDenied = 10 * time.Minute
-	maxWalkers   = 1024
+	walkerFor  = 10 * time.Second
+	maxWalkers = 1024
 )
+
+// process is one process, and not another that has its number later.
+type process struct {
+	pid   int
+	start uint64
+}
+
+// asker is a process that wants something, and where its walk began.
+type asker struct {
+	process process
+	walk    string
+}
 
 type walkerKey struct {
 	dir     string
-	process uint32
+	process process
 }
 
-type walker struct {
-	until  time.Time
-	denied bool
+// asker says who asks about a name in a directory.
+func (s *Server) asker(dir string, pid uint32) *asker {
+	p := processOf(pid)
+	return &asker{p, s.gate.walks(dir, p)}
 }
 
-// listed notes that a thread reads the names of a skeleton directory.
+// listed notes that a thread reads the names of a directory that asks.
 func (s *Server) listed(n *node, pid uint32) {
-	if pid == 0 || n.kind != static || n.dir.Kind != Skeleton || n.path == "/" {
+	skeleton := n.kind == static && n.dir.Kind == Skeleton
+	if pid == 0 || !skeleton && n.kind != gated || n.path == "/" {
 		return
 	}
 	key := walkerKey{n.path, processOf(pid)}
@@ -38,46 +50,21 @@ func (s *Server) listed(n *node, pid uint32) {
 	gt.mu.Lock()
 	defer gt.mu.Unlock()
 	gt.pruneWalkers()
-	w := gt.walkers[key]
-	if w == nil {
-		w = &walker{}
-		gt.walkers[key] = w
-	}
-	if !w.denied {
-		w.until = time.Now().Add(walkerFor)
-	}
+	gt.walkers[key] = time.Now().Add(walkerFor)
 }
 
-// walks reports where the walk began that the thread's process is on in the directory, empty if it is on none, and whether it was
-// refused the names. One that goes on to further skeletons is asked about once, at the top.
-func (s *Server) walks(dir string, pid uint32) (process uint32, top string, denied bool) {
-	gt := &s.gate
-	gt.mu.Lock()
-	none := len(gt.walkers) == 0
-	gt.mu.Unlock()
-	if none || pid == 0 {
-		return 0, "", false
-	}
-	key := walkerKey{dir, processOf(pid)}
+// walks reports where the walk began that a process is on in a directory, empty if it is on none.
+func (gt *gate) walks(dir string, p process) (top string) {
 	gt.mu.Lock()
 	defer gt.mu.Unlock()
 	now := time.Now()
-	for ; ; key.dir = path.Dir(key.dir) {
-		w := gt.walkers[key]
-		if w == nil || now.After(w.until) {
-			return key.process, top, denied
+	for key := (walkerKey{dir, p}); ; key.dir = path.Dir(key.dir) {
+		until, ok := gt.walkers[key]
+		if !ok || now.After(until) {
+			return top
 		}
-		top, denied = key.dir, denied || w.denied
-		if !w.denied {
-			w.until = now.Add(walkerFor)
-		}
-	}
-}
-
-// refuseWalker makes the answer to a walker's question hold for the rest of its walk. gt.mu is held.
-func (gt *gate) refuseWalker(key walkerKey) {
-	if w := gt.walkers[key]; w != nil {
-		w.denied, w.until = true, time.Now().Add(walkerDenied)
+		top = key.dir
+		gt.walkers[key] = now.Add(walkerFor)
 	}
 }
 
@@ -86,8 +73,8 @@ func (gt *gate) pruneWalkers() {
 		return
 	}
 	now := time.Now()
-	for k, w := range gt.walkers {
-		if now.After(w.until) {
+	for k, until := range gt.walkers {
+		if now.After(until) {
 			delete(gt.walkers, k)
 		}
 	}
@@ -97,25 +84,19 @@ func (gt *gate) pruneWalkers() {
 }
 
 // processOf is the process that a thread belongs to, as the server's pid namespace knows it.
-func processOf(tid uint32) uint32 {
-	b, err := os.ReadFile("/proc/" + strconv.FormatUint(uint64(tid), 10) + "/status")
-	if err != nil {
-		return tid
-	}
-	_, rest, _ := strings.Cut(string(b), "\nTgid:\t")
-	line, _, _ := strings.Cut(rest, "\n")
-	if n, err := strconv.ParseUint(line, 10, 32); err == nil {
-		return uint32(n)
-	}
-	return tid
+func processOf(tid uint32) process {
+	pid, start := program.Process(int(tid))
+	return process{pid, start}
 }
 
 // blind reports whether a request of a walker is answered without a question: stat(2) of what it has just seen listed tells the
 // type, which the listing told as well.
 func (s *Server) blind(pid uint32, n *node, o op) bool {
-	if o != opStat && o != opAccess || n.base == nil || n.base.kind != static || strings.ContainsRune(n.rel, '/') {
+	if o != opStat && o != opAccess {
 		return false
 	}
-	_, top, _ := s.walks(n.base.path, pid)
-	return top != ""
+	s.gate.mu.Lock()
+	none := len(s.gate.walkers) == 0
+	s.gate.mu.Unlock()
+	return !none && s.gate.walks(path.Dir(n.path), processOf(pid)) != ""
 }

@@ -10,20 +10,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// byHand makes, removes and moves names in a directory that cannot be mounted, because it leads to what is or holds what is hidden:
-// a home, as a rule. Each name is asked about, and the broker does to that name on the host what the call wanted.
+// NeedsTree is why a second name or a socket is not made beside what is granted name by name.
+const NeedsTree = "it can be made only where the tree around it is granted for writing"
+
+// byHand makes, removes and moves names that were granted, and not the tree that they lie in. The broker does to
+// each on the host what the
+// call wanted.
 func (r *request) byHand(objects []*object) {
 	if r.c.op == "link" || r.c.op == "bind" {
-		r.s.refuse(&r.n, r.c.op, objects[0].path, unix.EACCES, "the directory cannot be mounted, and there only plain files, directories and links are made")
+		r.s.refuse(&r.n, r.c.op, objects[0].path, unix.EACCES, NeedsTree)
 		return
 	}
 	dirs := make([]int, len(objects))
 	for i, o := range objects {
-		a := r.question(o, "write")
-		a.Op, a.Write = "write", true
-		if _, ok := r.allowed(o, a); !ok {
-			return
-		}
 		fd, err := r.parent(o)
 		if err != nil {
 			r.s.refuse(&r.n, r.op(o), o.path, unix.EACCES, err.Error())

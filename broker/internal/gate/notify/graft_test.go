@@ -32,6 +32,19 @@ func (a agent) Placed() bool           { return a.placed.Load() }
 func (a agent) Whole(path string) bool { return a.w.opt.View.(Whole).Whole(path) }
 func (a agent) Own(path string) bool   { return !below(path, a.w.path("gated")) }
 func (a agent) Unplace(path string)    { _ = a.a.Unplace(path) }
+func (a agent) List(dir string, names []os.DirEntry) error {
+	a.placed.Store(true)
+	for _, e := range names {
+		spot := stage.SpotFile
+		if e.IsDir() {
+			spot = stage.SpotDir
+		}
+		if err := a.a.Place(dir+"/"+e.Name(), spot, ""); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 func (a agent) Place(path, link string) error {
 	a.placed.Store(true)
 	if link != "" {
@@ -88,12 +101,25 @@ func grafting(t *testing.T) *world {
 	w.agent = true
 	w.opt.Ask = func(_ context.Context, a Ask) Answer {
 		yes := Answer{Allow: !strings.HasSuffix(a.Path, "/no"), Write: a.Write}
-		if a.Dir {
+		if a.Dir && w.opt.View.(Whole).Whole(a.Path) {
 			yes.Mount = a.Path
 		} else if filepath.Base(a.Path) == "pub" {
 			yes.Mount = filepath.Dir(a.Path)
 		}
 		return yes
+	}
+	return w
+}
+
+// treeing is grafting where the answer about a new name is about the tree around it.
+func treeing(t *testing.T, dir string) *world {
+	w := grafting(t)
+	ask := w.opt.Ask
+	w.opt.Ask = func(ctx context.Context, a Ask) Answer {
+		if a.Op == "write" && strings.HasPrefix(a.Path, w.path(dir)+"/") {
+			return Answer{Allow: true, Write: true, Mount: w.path(dir)}
+		}
+		return ask(ctx, a)
 	}
 	return w
 }
@@ -126,8 +152,8 @@ func TestGraft(t *testing.T) {
 	})
 	t.Run("not whole", func(t *testing.T) {
 		w := grafting(t)
-		w.want(w.guest("dir", w.path("gated")), "open ok", "list [] ok", "deep ENOENT", "../yes ENOENT", "../../secret/key ENOENT", "create ok")
-		if len(w.asks) != 1 || w.asked("write", "gated/new") != 1 {
+		w.want(w.guest("dir", w.path("gated")), "open ok", "list [in no sub link out yes] ok", "deep ENOENT", "../yes ENOENT", "../../secret/key ENOENT", "create ok")
+		if len(w.asks) != 2 || w.asked("list", "gated") != 1 || w.asked("write", "gated/new") != 1 {
 			t.Errorf("asks %+v", w.asks)
 		}
 	})
@@ -151,11 +177,20 @@ func TestGraft(t *testing.T) {
 			t.Errorf("asks %+v", w.asks)
 		}
 	})
-	t.Run("names", func(t *testing.T) {
+	t.Run("listing", func(t *testing.T) { // names are shown, and nothing that they stand for
 		w := grafting(t)
+		w.opt.Ask = func(_ context.Context, a Ask) Answer { return Answer{Allow: a.Op == "list"} }
+		w.want(w.guest("dir", w.path("gated/sub")), "open ok", "list [deep] ok", "deep EACCES", "../yes EACCES", "../../secret/key EPERM", "create EACCES")
+		w.want(w.guest("dir", w.path("gated/sub")), "open ok", "list [deep] ok", "deep EACCES", "../yes EACCES", "../../secret/key EPERM", "create EACCES")
+		if w.asked("list", "gated/sub") != 2 || w.asked("open-read", "gated/sub/deep") != 2 { // who comes next is asked about
+			t.Errorf("asks %+v", w.asks)
+		}
+	})
+	t.Run("names", func(t *testing.T) {
+		w := treeing(t, "gated/sub")
 		w.link("gated/sub/l", "deep")
 		w.want(w.guest("names", w.path("gated/sub"), w.path("gated/yes")), "mkdir ok", "mkdir EEXIST", "create ok", "read new", "symlink ok", "link ok", "rename ok", "unlink ok", "rmdir ok", "excl EEXIST", "write ok", "truncate ok", "chmod ok", "utimes ok")
-		if b, err := os.ReadFile(w.path("gated/sub/renamed")); string(b) != "new" || w.asked("write", "gated/sub") != 1 {
+		if b, err := os.ReadFile(w.path("gated/sub/renamed")); string(b) != "new" || w.asked("write", "gated/sub/d") != 1 {
 			t.Errorf("%q %v, asks %+v", b, err, w.asks)
 		}
 		if b, err := os.ReadFile(w.path("gated/yes")); string(b) != "wr" || err != nil {
@@ -213,9 +248,9 @@ func TestGraftedWorkingDirectory(t *testing.T) {
 	if w.asked("list", "gated/sub") != 1 || len(w.asks) != 1 {
 		t.Errorf("asks %+v", w.asks)
 	}
-	w = grafting(t)
+	w = treeing(t, "gated/sub")
 	w.want(w.guest("cwdwrite", w.path("gated/sub")), "mkdir ok", "mkdir ok", "rename ok", "unlink ok")
-	if _, err := os.Stat(w.path("gated/sub/a")); err != nil || w.asked("write", "gated/sub") != 1 || len(w.asks) != 1 {
+	if _, err := os.Stat(w.path("gated/sub/a")); err != nil || w.asked("write", "gated/sub/a") != 1 || len(w.asks) != 1 {
 		t.Errorf("%v, asks %+v", err, w.asks)
 	}
 }

@@ -1,6 +1,10 @@
 package notify
 
 import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
 	"path"
 
 	"golang.org/x/sys/unix"
@@ -129,8 +133,6 @@ func (r *request) graft(o *object, p string, write bool) bool {
 	return true
 }
 
-const notWholeWhy = "something below it is refused or secret, so it cannot be opened for writing as a whole"
-
 // directory: its type is no secret, its names and what lies in it are.
 func (r *request) directory(o *object) {
 	g := r.s.Grafter
@@ -139,47 +141,84 @@ func (r *request) directory(o *object) {
 	case r.look() == sees:
 		r.place(o, o.path)
 	case r.c.kind == kindWrite || temporary:
-		if !g.Whole(o.path) {
-			r.s.refuse(&r.n, "write", o.path, unix.EACCES, notWholeWhy)
-		} else if r.mountedDir(o, o.path, "write") {
-			r.walkAgain(o)
-		}
+		r.itself(o, temporary)
 	case r.look() == writes:
 		r.s.fail(r.n.id, unix.EISDIR)
-	case !g.Whole(o.path):
-		r.place(o, o.path)
-	case r.c.op == "chdir": // what it then names is asked about
+	case r.c.op == "chdir", g.Own(o.path): // what it then names is asked about
 		r.place(o, o.path)
 	default:
 		op := "list"
 		if r.c.op == "watch" {
 			op = "watch"
 		}
-		if r.mountedDir(o, o.path, op) {
-			r.walkAgain(o)
-		}
+		r.listing(o, op)
 	}
 }
 
-// mountedDir asks for a directory and mounts what was granted. Where it answers it returns false.
-func (r *request) mountedDir(o *object, dir, op string) bool {
-	a := r.question(o, op)
-	a.Op, a.Path, a.Dir, a.Write = op, dir, true, op == "write"
-	if dir != o.path {
-		a.Target, a.Nlink, a.Dev, a.Ino = "", 0, 0, 0
+// listing asks for the names in a directory, and shows them; a tree that was granted is mounted.
+func (r *request) listing(o *object, op string) {
+	answer, ok := r.allowed(o, r.question(o, op))
+	switch {
+	case !ok:
+	case answer.Mount != "":
+		if r.graft(o, answer.Mount, answer.Write) {
+			r.walkAgain(o)
+		}
+	case op == "watch":
+		r.place(o, o.path)
+	default:
+		r.list(o)
 	}
+}
+
+// maxListed is how many names of a directory are shown without what they lead to.
+const maxListed = 4096
+
+// list makes places for the names in a directory. Whoever comes next to list it is asked about: a place is opened
+// by nobody.
+func (r *request) list(o *object) {
+	var entries []os.DirEntry
+	var err error
+	r.rights().without(func() {
+		var f *os.File
+		if f, err = os.Open(ownFd(o.fd)); err == nil {
+			entries, err = f.ReadDir(maxListed + 1)
+			f.Close()
+		}
+	})
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	switch {
+	case err == nil && len(entries) > maxListed:
+		err = fmt.Errorf("it has more than %d names: grant it as a tree", maxListed)
+	case err == nil:
+		err = r.s.Grafter.List(o.path, entries)
+	}
+	if err != nil {
+		r.s.refuse(&r.n, "list", o.path, unix.EACCES, "showing the names failed: "+err.Error())
+		return
+	}
+	r.walkOn(o)
+}
+
+// itself asks for a directory that is changed itself, or in which a file without a name is to be made: that needs
+// all of it.
+func (r *request) itself(o *object, temporary bool) {
+	a := r.question(o, "write")
+	a.Op, a.Write = "write", true
 	answer, ok := r.allowed(o, a)
 	switch {
 	case !ok:
-		return false
 	case answer.Mount != "":
-		return r.graft(o, answer.Mount, answer.Write)
-	case op == "write":
-		r.s.refuse(&r.n, op, dir, unix.EACCES, notWholeWhy)
+		if r.graft(o, answer.Mount, answer.Write) {
+			r.walkAgain(o)
+		}
+	case temporary:
+		r.s.refuse(&r.n, "write", o.path, unix.EACCES, "a file without a name can be made only where the tree is granted for writing")
 	default:
-		r.place(o, dir)
+		r.alter(o)
 	}
-	return false
 }
 
 // mounted asks for a single file and mounts it, or the directory that was granted instead. Where it answers it returns false.
@@ -272,7 +311,9 @@ func (r *request) handOver(o *object) {
 	}
 }
 
-// changeNames: a name belongs to its directory, which becomes writable as a whole. Where that cannot be, the broker does it.
+// changeNames asks about each name that is made, removed or moved. Where a tree around it is granted for writing,
+// that is mounted and the
+// kernel does it; else the broker does, to that name alone.
 func (r *request) changeNames(objects []*object) {
 	if r.exists(objects) {
 		r.s.fail(r.n.id, unix.EEXIST)
@@ -282,25 +323,29 @@ func (r *request) changeNames(objects []*object) {
 		r.s.fail(r.n.id, unix.EXDEV) // as between two mounts, which they become
 		return
 	}
-	whole := 0
+	if r.c.kind == kindMove && len(objects) < 2 {
+		r.s.fail(r.n.id, unix.EXDEV)
+		return
+	}
+	mounts := 0
 	for _, o := range objects {
-		if r.s.Grafter.Whole(path.Dir(o.path)) {
-			whole++
+		a := r.question(o, "write")
+		a.Op, a.Write = "write", true
+		answer, ok := r.allowed(o, a)
+		if !ok {
+			return
+		}
+		if answer.Mount != "" && answer.Mount != o.path {
+			if !r.graft(o, answer.Mount, answer.Write) {
+				return
+			}
+			mounts++
 		}
 	}
 	switch {
-	case whole == len(objects):
-		for i, o := range objects {
-			dir := path.Dir(o.path)
-			if i > 0 && dir == path.Dir(objects[0].path) {
-				continue
-			}
-			if !r.mountedDir(o, dir, "write") {
-				return
-			}
-		}
+	case mounts == len(objects):
 		r.walkAgain(objects...)
-	case r.c.kind == kindMove && (whole > 0 || len(objects) < 2):
+	case mounts > 0:
 		r.s.fail(r.n.id, unix.EXDEV)
 	default:
 		r.byHand(objects)

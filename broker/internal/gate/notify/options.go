@@ -84,6 +84,10 @@ type Grafter interface {
 	// Place makes an empty directory at path, or a link there; Unplace takes it away.
 	Place(path, link string) error
 	Unplace(path string)
+	// List makes places for names in a directory of the host's, less those that are hidden, so that it can be listed.
+	// What they stand for
+	// is not mounted.
+	List(dir string, names []os.DirEntry) error
 	// Granted says whether path lies in a tree that is grafted: what is missing there is missing.
 	Granted(path string) bool
 	// Placed says whether anything was ever placed or grafted.

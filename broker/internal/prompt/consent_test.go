@@ -1,0 +1,354 @@
+package prompt
+
+import (
+	"encoding/hex"
+	"fmt"
+	"math/rand/v2"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"sbx/broker/internal/decide"
+	"sbx/broker/internal/policy"
+)
+
+// thing is an object that a program could reach, and what it could want of it.
+type thing struct {
+	path string
+	dir  bool
+}
+
+func (t thing) ask(need policy.Access) decide.Ask {
+	a := decide.Ask{PID: 99, Exe: "/tmp/another", Op: string(need), Kind: policy.KindPath, Path: t.path}
+	switch need {
+	case policy.Exec:
+		a.Kind = policy.KindExec
+	case policy.Connect:
+		a.Kind = policy.KindSocket
+	}
+	if t.dir {
+		a.Flags = []string{"dir"}
+	}
+	return a
+}
+
+var needs = []policy.Access{policy.List, policy.Read, policy.Exec, policy.Write, policy.Connect}
+
+// within is written anew here: the test must not lean on what it tests.
+func within(p, dir string) bool { return p == dir || strings.HasPrefix(p, dir+"/") }
+
+// gives says what a right brings along, and with a refusal what it takes along.
+func gives(right, need policy.Access, allow bool) bool {
+	with := map[policy.Access]string{policy.List: "list", policy.Read: "list read exec", policy.Write: "list read exec write", policy.Exec: "exec", policy.Connect: "connect"}
+	if !allow {
+		with = map[policy.Access]string{policy.List: "list", policy.Read: "list read exec write", policy.Write: "write", policy.Exec: "exec", policy.Connect: "connect"}
+	}
+	return slices.Contains(strings.Fields(with[right]), string(need))
+}
+
+// envs are a session in which an answer's grants hold, and another one with its rules alone.
+func envs(t *testing.T, c decide.Consent, now time.Time) map[string]decide.Env {
+	t.Helper()
+	grants := decide.NewGrants()
+	for _, g := range c.Covers {
+		grants.Add(g)
+	}
+	out := map[string]decide.Env{"grants": {Grants: grants, Now: now}}
+	rules, err := c.Rules(now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var store policy.Store
+	for _, r := range rules {
+		store = store.With(policy.ScopeUser, r)
+	}
+	out["rules"] = decide.Env{Policy: store.Match, Now: now}
+	return out
+}
+
+// TestConsentTable: kind of access x merged or not x key: exactly these objects, for these rights, for that time,
+// in the session and by the rule.
+func TestConsentTable(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	world := []thing{{"/h", true}, {"/h/m", false}, {"/h/o", true}, {"/h/o/z", false}, {"/h/n", true}, {"/h/n/a", false}, {"/h/n/b", false}, {"/h/n/c", false},
+		{"/h/n/s", true}, {"/h/n/s/x", false}, {"/h/n/s/t", true}, {"/h/n/s/t/y", false}, {"/h/n/u", true}, {"/h/nn", false}}
+	kinds := []struct {
+		op     string
+		right  policy.Access
+		single thing
+		merged []thing
+	}{
+		{"list", policy.List, thing{"/h/n", true}, []thing{{"/h/n/s", true}, {"/h/n/u", true}}},
+		{"read", policy.Read, thing{"/h/n/a", false}, []thing{{"/h/n/a", false}, {"/h/n/b", false}}},
+		{"stat", policy.Read, thing{"/h/n/a", false}, []thing{{"/h/n/a", false}, {"/h/n/b", false}}},
+		{"readlink", policy.Read, thing{"/h/n/a", false}, []thing{{"/h/n/a", false}, {"/h/n/b", false}}},
+		{"write", policy.Write, thing{"/h/n/a", false}, []thing{{"/h/n/a", false}, {"/h/n/b", false}}},
+		{"create", policy.Write, thing{"/h/n/a", false}, []thing{{"/h/n/a", false}, {"/h/n/b", false}}},
+		{"rename", policy.Write, thing{"/h/n/a", false}, []thing{{"/h/n/a", false}, {"/h/n/b", false}}},
+		{"chmod", policy.Write, thing{"/h/n/s", true}, []thing{{"/h/n/s", true}, {"/h/n/u", true}}},
+		{"exec", policy.Exec, thing{"/h/n/a", false}, []thing{{"/h/n/a", false}, {"/h/n/b", false}}},
+		{"connect", policy.Connect, thing{"/h/n/a", false}, nil},
+	}
+	rows := 0
+	for _, k := range kinds {
+		for _, objects := range [][]thing{{k.single}, k.merged} {
+			if objects == nil {
+				continue
+			}
+			q := Question{Exe: "/usr/bin/cat", Op: k.op, Path: objects[0].path, Dir: objects[0].dir, Walk: "/h"}
+			container := path.Dir(q.Path)
+			if len(objects) > 1 {
+				var list []Question
+				for _, o := range objects {
+					one := q
+					one.Path, one.Dir = o.path, o.dir
+					list = append(list, one)
+				}
+				q = decide.Join(list)
+			} else if q.Dir {
+				container = q.Path
+			}
+			for _, key := range []string{"o", "s", "h", "f", "p", "n", "v", "ds", "dh", "df", "dp", "dn", "dv", "ts", "th", "tf", "tp", "tn", "tv", "ws", "wh", "wf", "wp", "wn", "wv"} {
+				rows++
+				ans, _, ok := Keys([]byte(key), &q)
+				if !ok {
+					t.Fatalf("%s %q: no answer", k.op, key)
+				}
+				c, err := decide.Means(&q, ans, now)
+				if err != nil {
+					t.Fatal(err)
+				}
+				last := key[len(key)-1]
+				allow := last != 'n' && last != 'v'
+				lasts := key != "o" && key != "n"
+				reach := func(p string) bool {
+					if slices.ContainsFunc(objects, func(o thing) bool { return o.path == p }) {
+						return true
+					}
+					switch key[0] {
+					case 'd':
+						return path.Dir(p) == container
+					case 't':
+						return within(p, container)
+					case 'w':
+						return within(p, "/h")
+					}
+					return false
+				}
+				for where, env := range envs(t, c, now) {
+					for _, w := range world {
+						for _, need := range needs {
+							want := decide.AskHuman
+							switch hit := lasts && reach(w.path) && gives(k.right, need, allow); {
+							case hit && allow:
+								want = decide.Allow
+							case hit:
+								want = decide.Deny
+							}
+							a := w.ask(need)
+							if v := decide.Decide(a, env); v.Decision != want {
+								t.Errorf("%s, %d objects, key %q, %s: %s %s is %v, want %v", k.op, len(objects), key, where, need, w.path, v.Decision, want)
+							}
+						}
+					}
+				}
+				lives(t, k.op+" "+key, c, objects[0].ask(k.right), now, last, lasts)
+			}
+		}
+	}
+	if rows < 400 {
+		t.Errorf("%d rows", rows)
+	}
+}
+
+// lives checks for how long an answer holds.
+func lives(t *testing.T, what string, c decide.Consent, a decide.Ask, now time.Time, last byte, lasts bool) {
+	t.Helper()
+	for after, hour := range map[time.Duration]bool{59 * time.Minute: true, 61 * time.Minute: false, 1000 * time.Hour: false} {
+		env := envs(t, c, now)["grants"]
+		env.Now = now.Add(after)
+		holds := decide.Decide(a, env).Decision != decide.AskHuman
+		if want := lasts && (last != 'h' || hour); holds != want {
+			t.Errorf("%s: after %v it holds: %t", what, after, holds)
+		}
+	}
+	stored := c.Answer.Persist != ""
+	if want := last == 'f' || last == 'p' || last == 'v'; stored != want {
+		t.Errorf("%s: stored %t", what, stored)
+	}
+}
+
+// shown are the parts of a text, read by somebody who knows nothing but the words.
+var shown = []struct {
+	words  *regexp.Regexp
+	covers func(p, named string, dir bool, need policy.Access) bool
+}{
+	{regexp.MustCompile(`^everything below <(\w*)> at every depth$`), func(p, named string, _ bool, _ policy.Access) bool { return within(p, strings.TrimSuffix(named, "/")) }},
+	{regexp.MustCompile(`^<(\w*)> and every directory below$`), func(p, named string, dir bool, need policy.Access) bool {
+		return need == policy.List && within(p, strings.TrimSuffix(named, "/"))
+	}},
+	{regexp.MustCompile(`^the directories directly in <(\w*)>$`), func(p, named string, dir bool, need policy.Access) bool {
+		return need == policy.List && path.Dir(p) == strings.TrimSuffix(named, "/")
+	}},
+	{regexp.MustCompile(`^what lies directly in <(\w*)>(?: \(of directories names\))?$`), func(p, named string, dir bool, need policy.Access) bool {
+		return path.Dir(p) == strings.TrimSuffix(named, "/")
+	}},
+	{regexp.MustCompile(`^<(\w*)> \(names only\)$`), func(p, named string, dir bool, need policy.Access) bool {
+		return need == policy.List && p == strings.TrimSuffix(named, "/")
+	}},
+	{regexp.MustCompile(`^<(\w*)> itself \(not what is in it\)$`), func(p, named string, dir bool, need policy.Access) bool { return p == strings.TrimSuffix(named, "/") }},
+	{regexp.MustCompile(`^<(\w*)>$`), func(p, named string, dir bool, need policy.Access) bool { return p == named }},
+}
+
+// says reads the text at a key: may this be opened by what stands there?
+func says(t *testing.T, text string, a decide.Ask, dir bool, need policy.Access) bool {
+	t.Helper()
+	verbs := map[string]policy.Access{"list ": policy.List, "read ": policy.Read, "write ": policy.Write, "run ": policy.Exec, "connect to ": policy.Connect}
+	for verb, right := range verbs {
+		rest, ok := strings.CutPrefix(text, verb)
+		if !ok {
+			continue
+		}
+		if !gives(right, need, true) {
+			return false
+		}
+		for part := range strings.SplitSeq(rest, ", ") {
+			if covered(t, part, a.Path, dir, need) {
+				return true
+			}
+		}
+		return false
+	}
+	t.Fatalf("what right is %q?", text)
+	return false
+}
+
+// covered reads one part of a text.
+func covered(t *testing.T, part, p string, dir bool, need policy.Access) bool {
+	t.Helper()
+	for _, s := range shown {
+		if m := s.words.FindStringSubmatch(part); m != nil {
+			name, err := hex.DecodeString(m[1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s.covers(p, string(name), dir, need)
+		}
+	}
+	t.Fatalf("nobody knows what %q means", part)
+	return false
+}
+
+// checkShown: nothing is opened that the text at the key does not cover, and all that waits is on the screen.
+func checkShown(t *testing.T, q Question, keys string, probes []thing) {
+	t.Helper()
+	now := time.Unix(1_000_000, 0)
+	ans, _, ok := Keys([]byte(keys), &q)
+	if !ok || !ans.Allow {
+		return
+	}
+	c, err := decide.Means(&q, ans, now)
+	if err != nil {
+		return
+	}
+	text := c.What(func(p string) string { return "<" + hex.EncodeToString([]byte(p)) + ">" })
+	for _, w := range append(probes, toThings(q.Objects())...) {
+		for _, need := range needs {
+			a := w.ask(need)
+			for where, env := range envsOf(c, now) {
+				v := decide.Decide(a, env)
+				if v.Decision == decide.Allow && !says(t, text, a, w.dir, need) {
+					t.Fatalf("%q at %+v: %s of %q is open by the %s, and the text says %q", keys, q, need, w.path, where, text)
+				}
+				if v.Decision == decide.Allow && !c.Answer.Life.Lasts() {
+					t.Fatalf("%q at %+v keeps %s of %q", keys, q, need, w.path)
+				}
+			}
+		}
+	}
+	rows := strings.Join(Style{Width: 4000}.rows(&q), "\n")
+	for _, n := range q.Paths {
+		if name := quote(strings.TrimPrefix(n.Path, strings.TrimSuffix(q.Path, "/")+"/")); !strings.Contains(rows, name) {
+			t.Fatalf("%q is not on the screen:\n%s", n.Path, rows)
+		}
+	}
+	if !ascii(strings.ReplaceAll(rows, "\n", "")) {
+		t.Fatalf("%q", rows)
+	}
+}
+
+// envsOf is envs for answers that no rule can stand for.
+func envsOf(c decide.Consent, now time.Time) map[string]decide.Env {
+	grants := decide.NewGrants()
+	for _, g := range c.Covers {
+		grants.Add(g)
+	}
+	out := map[string]decide.Env{"session": {Grants: grants, Now: now}}
+	if rules, err := c.Rules(now); err == nil {
+		var store policy.Store
+		for _, r := range rules {
+			store = store.With(policy.ScopeUser, r)
+		}
+		out["rule"] = decide.Env{Policy: store.Match, Now: now}
+	}
+	return out
+}
+
+func toThings(names []Name) (out []thing) {
+	for _, n := range names {
+		out = append(out, thing{n.Path, n.Dir})
+	}
+	return out
+}
+
+// randomPath makes paths that often lie in each other, of names that a hostile program would choose.
+func randomPath(r *rand.Rand) string {
+	names := []string{"a", "b", ".env", "*", "a*", "**", "?", "[a]", "a\nb", "\x1b[2J", "\xff", "a, b", " itself (not what is in it)", "a\\", strings.Repeat("x", 250), "{a,b}", "~"}
+	var b strings.Builder
+	for range 1 + r.IntN(4) {
+		b.WriteString("/" + names[r.IntN(len(names))])
+	}
+	return b.String()
+}
+
+// TestNothingOpensThatIsNotShown tries answers to questions that hostile programs could have put.
+func TestNothingOpensThatIsNotShown(t *testing.T) {
+	r := rand.New(rand.NewPCG(19, 1))
+	ops := []string{"list", "read", "stat", "write", "create", "exec", "connect"}
+	keys := []string{"o", "s", "h", "f", "p", "ds", "tf", "wp", "dh", "ts", "ws"}
+	for range 4000 {
+		q := Question{Exe: "/bin/x", Op: ops[r.IntN(len(ops))], Path: randomPath(r)}
+		q.Dir = q.Op == "list" || r.IntN(4) == 0
+		if r.IntN(3) == 0 {
+			q.Walk = path.Dir(path.Dir(q.Path))
+		}
+		if r.IntN(3) == 0 && q.Op != "connect" {
+			list := []Question{}
+			for i := range 2 + r.IntN(maxTogether-1) {
+				one := q
+				one.Path = path.Join(path.Dir(q.Path), fmt.Sprintf("%d%s", i, path.Base(randomPath(r))))
+				list = append(list, one)
+			}
+			q = decide.Join(list)
+		}
+		var probes []thing
+		for range 12 {
+			p := randomPath(r)
+			switch r.IntN(4) {
+			case 0:
+				p = path.Join(q.Path, p)
+			case 1:
+				p = path.Join(path.Dir(q.Path), path.Base(p))
+			case 2:
+				p = path.Dir(q.Path)
+			}
+			if p != "/" {
+				probes = append(probes, thing{p, r.IntN(2) == 0})
+			}
+		}
+		checkShown(t, q, keys[r.IntN(len(keys))], probes)
+	}
+}
