@@ -29,6 +29,7 @@ type judged struct {
 	roots   []writes.Root
 	carries atomic.Pointer[writes.Carrier]
 	making  sync.Mutex // see writes.Options
+	sockets guard.Made // see writes.Options
 	covers  covers
 	repeats repeats
 	session guard.Session // what the session made itself: who serves the rest of a project knows it too
@@ -60,7 +61,7 @@ func (j *judged) carrier(shared bool) (notify.Carrier, error) {
 	o := writes.Options{Session: &j.session, GitDir: j.in.GitDir,
 		Shared: shared, NoLinks: j.in.NoSymFollow, Refused: j.refuse,
 		Places: j.places(), Links: links(j.plan),
-		Secrets: secrets.New(host.FS{}, j.in.Own, j.in.GitDir), Making: &j.making,
+		Secrets: secrets.New(host.FS{}, j.in.Own, j.in.GitDir), Making: &j.making, Sockets: &j.sockets,
 		InsideUID: id.InsideUID, OutsideUID: id.OutsideUID, InsideGID: id.InsideGID, OutsideGID: id.OutsideGID}
 	for _, r := range j.roots {
 		top, place, err := guardedAt(j.in, j.plan, r.Path)
@@ -118,6 +119,8 @@ func (j *judged) places() (out []writes.Place) {
 		case m.Why == planner.MaskedWhy: // the judge says better than the mount why it cannot be changed
 			continue
 		case !slices.ContainsFunc(covered, func(top string) bool { return host.Within(p.Path, top) }):
+			continue
+		case m.Kind == plan.Mask && m.Why == planner.SocketWhy:
 			continue
 		case m.Kind == plan.Fuse:
 			p.How = writes.Served

@@ -62,7 +62,8 @@ func (j *judged) standing(c *stage.Child, warn func(string)) {
 		}
 	}
 	var err error
-	j.covers.watch, err = late.Watch(late.Options{Trees: trees, Secrets: secrets.New(host.FS{}, j.in.Own, j.in.GitDir), Making: &j.making,
+	j.covers.watch, err = late.Watch(late.Options{Trees: trees, Secrets: secrets.New(host.FS{}, j.in.Own, j.in.GitDir),
+		Making: &j.making, Sockets: &j.sockets,
 		Skip:  func(dir string) bool { _, ok := places[dir]; return ok },
 		Cover: j.covers.cover, Uncover: j.covers.uncover,
 		Configs: j.in.Configs, Mask: j.covers.masking(warn), Warn: warn})

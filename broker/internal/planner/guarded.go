@@ -86,6 +86,7 @@ func (v *view) serve(p string, n *node, mode Mode, g Grant) {
 	for _, dir := range dirs {
 		v.bind(dir, Read, g)
 	}
+	v.native = append(v.native, dirs...)
 }
 
 // guardedFound is what a search for guarded names has found in a tree.

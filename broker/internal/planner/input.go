@@ -42,6 +42,9 @@ const (
 // carried out as well.
 const NativeWhy = "guarded, native"
 
+// SocketWhy is the reason of a mount that covers a socket of the host's. It may be moved and removed all the same.
+const SocketWhy = "socket of the host"
+
 // Grant makes a path and all below it exist inside.
 type Grant struct {
 	Path     string // absolute; links in it are followed once, at planning

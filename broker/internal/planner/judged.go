@@ -46,12 +46,25 @@ func (v *view) judged(p string, n *node, g Grant) error {
 		v.losses = append(v.losses, Loss{What: "hidden names in " + plan.Bytes(p).Quote(),
 			Why: why + ", so " + strings.Join(names, ", ") +
 				" are covered, and seen for a moment when the host replaces them", Fix: fix})
+		v.coverSockets(p, nil)
 		return v.below(p, n)
 	}
 	for _, dir := range holders {
 		v.serve(dir, v.root.find(dir), Write, g)
 	}
+	v.coverSockets(p, holders)
 	return v.below(p, n)
+}
+
+// coverSockets covers the host's sockets in a tree: that it is read-only keeps nobody from connecting. Where it is
+// served, nobody can.
+func (v *view) coverSockets(p string, served []string) {
+	for _, s := range v.sockets {
+		in := func(dir string) bool { return host.Within(s, dir) }
+		if in(p) && (!slices.ContainsFunc(served, in) || slices.ContainsFunc(v.native, in)) {
+			v.late = append(v.late, plan.Mount{Kind: plan.Mask, Target: plan.Bytes(s), Optional: true, Why: SocketWhy})
+		}
+	}
 }
 
 // holders are the outermost directories of a tree that hold a hidden name, whether the host has it yet or not.

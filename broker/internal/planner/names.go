@@ -152,6 +152,9 @@ func (s *search) tree(t shownTree) {
 					Fix: "hide them by name with --hide"})
 				return
 			}
+			if e.Type == host.Socket && s.judges(t.mode) && d.node.child(e.Name) == nil {
+				s.sockets = append(s.sockets, path.Join(d.path, e.Name))
+			}
 			if e.Type != host.Dir && !d.keeper && guard.SecretOf(e.Name, false) == nil {
 				continue
 			}
@@ -183,6 +186,14 @@ func (s *search) one(t shownTree, e host.Entry, below *searched) bool {
 			return false
 		}
 		below.keeper = true
+	}
+	if e.Type == host.Dir && e.Name == ".git" && s.judges(t.mode) {
+		list, _ := s.in.FS.ReadDir(below.path)
+		for _, f := range list {
+			if f.Type == host.Socket {
+				s.sockets = append(s.sockets, path.Join(below.path, f.Name))
+			}
+		}
 	}
 	if e.Type != host.Dir || guard.Dependency(e.Name) || e.Name == ".git" {
 		return false

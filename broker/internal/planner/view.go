@@ -29,6 +29,8 @@ type view struct {
 	secrets []Hide         // with canonical paths
 	linked  []linkedSecret // secret files with other names
 	trees   []shownTree    // in which names of secrets are hidden
+	sockets []string       // of the host, in judged trees
+	native  []string       // directories that are mounted on what is served
 	served  int            // trees that the broker serves beside the project
 }
 

@@ -31,6 +31,8 @@ type Options struct {
 	// Skip says of a directory whether its names are somebody else's to judge. May be nil.
 	Skip    func(dir string) bool
 	Secrets *secrets.Judge
+	// Sockets are those that the session has bound: others are the host's, and covered like secrets.
+	Sockets *guard.Made
 	// Making is held by the session while it makes something under the name of a secret, until that is known to be
 	// its own.
 	Making sync.Locker
@@ -70,12 +72,9 @@ type dir struct {
 	place *guard.Place
 }
 
-// identity tells what was covered from what has come into its place since.
-type identity struct{ dev, ino uint64 }
-
 // cover is what was covered, and how often: something new may be there though it looks the same.
 type cover struct {
-	identity
+	guard.ID
 	times int
 }
 
@@ -184,7 +183,7 @@ func (w *Watcher) look(top dir) {
 			continue
 		}
 		for _, e := range list {
-			if below, ok := w.one(queue[0], e.Name(), e.IsDir(), false); ok {
+			if below, ok := w.one(queue[0], e.Name(), e.IsDir(), e.Type() == os.ModeSocket); ok {
 				queue = append(queue, below)
 			}
 		}
@@ -220,8 +219,8 @@ func (w *Watcher) add(d dir) ([]os.DirEntry, bool) {
 func (w *Watcher) one(d dir, name string, isDir, fresh bool) (dir, bool) {
 	p := d.path + "/" + name
 	hidden := false
-	if d.place.Rule(name, guard.ByHost).Secret != nil {
-		hidden = w.judge(d, p, fresh)
+	if secret := d.place.Rule(name, guard.ByHost).Secret != nil; secret || fresh && !isDir && isSocket(p) {
+		hidden = w.judge(d, p, fresh, secret)
 	}
 	if !isDir || hidden || guard.Dependency(name) || guard.Fold(name) == ".git" || w.Skip != nil && w.Skip(p) {
 		return dir{}, false
@@ -230,11 +229,12 @@ func (w *Watcher) one(d dir, name string, isDir, fresh bool) (dir, bool) {
 }
 
 // judge covers what has the name of a secret if it is one, and says so.
-func (w *Watcher) judge(d dir, p string, fresh bool) bool {
+func (w *Watcher) judge(d dir, p string, fresh, secret bool) bool {
 	for range maxTries {
 		was, ok := stand(p)
 		w.Making.Lock()
-		hidden := ok && w.Secrets.At(d.Granted, strings.TrimPrefix(p, d.Granted+"/")).Hidden
+		hidden := ok && secret && w.Secrets.At(d.Granted, strings.TrimPrefix(p, d.Granted+"/")).Hidden
+		hidden = hidden || was.typ == unix.S_IFSOCK && !w.Sockets.Has(was.ID)
 		w.Making.Unlock()
 		c := w.covered[p]
 		if !hidden {
@@ -244,11 +244,11 @@ func (w *Watcher) judge(d dir, p string, fresh bool) bool {
 			delete(w.covered, p)
 			return false
 		}
-		if c.identity == was.identity && !fresh || was.typ == unix.S_IFLNK { // what a link leads to is judged by its own name
+		if c.ID == was.ID && !fresh || was.typ == unix.S_IFLNK { // what a link leads to is judged by its own name
 			return true
 		}
 		if err := w.Cover(p, was.typ == unix.S_IFDIR); err == nil {
-			w.covered[p] = cover{was.identity, c.times + 1}
+			w.covered[p] = cover{was.ID, c.times + 1}
 		} else if !host.NotExist(err) {
 			w.Warn("hiding " + p + ", which the host has made: " + err.Error())
 		}
@@ -261,14 +261,24 @@ func (w *Watcher) judge(d dir, p string, fresh bool) bool {
 
 // standing is what has a name.
 type standing struct {
-	identity
+	guard.ID
 	typ uint32
 }
 
 func stand(p string) (standing, bool) {
-	var st unix.Stat_t
-	if unix.Lstat(p, &st) != nil {
+	var st unix.Statx_t
+	const wanted = unix.STATX_TYPE | unix.STATX_INO | unix.STATX_BTIME
+	if unix.Statx(unix.AT_FDCWD, p, unix.AT_SYMLINK_NOFOLLOW, wanted, &st) != nil {
 		return standing{}, false
 	}
-	return standing{identity{st.Dev, st.Ino}, st.Mode & unix.S_IFMT}, true
+	id := guard.ID{Dev: unix.Mkdev(st.Dev_major, st.Dev_minor), Ino: st.Ino}
+	if st.Mask&unix.STATX_BTIME != 0 {
+		id.Born = st.Btime.Sec*1e9 + int64(st.Btime.Nsec)
+	}
+	return standing{id, uint32(st.Mode) & unix.S_IFMT}, true
+}
+
+func isSocket(p string) bool {
+	var st unix.Stat_t
+	return unix.Lstat(p, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFSOCK
 }

@@ -81,8 +81,13 @@ func (j *job) bindAt(n *name) syscall.Errno {
 		return err.(syscall.Errno)
 	}
 	j.takeMask()
+	j.Making.Lock()
+	defer j.Making.Unlock()
 	err = unix.Bind(sock, &unix.SockaddrUnix{Name: plain(base[:len(base)-1])})
 	_ = unix.Fchdir(n.root.fd)
+	if err == nil {
+		j.Sockets.Add(idOf(dir, base[:len(base)-1]))
+	}
 	if e, ok := err.(syscall.Errno); ok {
 		return e
 	}

@@ -62,6 +62,8 @@ type Options struct {
 	Links map[string]string
 	// Secrets judges what has the name of a secret. Without it all of that counts as one.
 	Secrets *secrets.Judge
+	// Sockets are those that the session has bound.
+	Sockets *guard.Made
 	// Making is held while something is made under the name of a secret, until that is known to be the session's own.
 	Making sync.Locker
 	// GitDir is the directory of the repository that the project belongs to, if it is a linked worktree.

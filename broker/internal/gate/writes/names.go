@@ -231,6 +231,9 @@ func (j *job) link(p *pair) (syscall.Errno, bool) {
 	if st.Mode&unix.S_IFMT == unix.S_IFLNK && j.d.followed(j.flags) {
 		return unix.ELOOP, false
 	}
+	if typeOf(st) == unix.S_IFSOCK && !j.Sockets.Has(idOf(p.fromDir, single(p.fromBase))) {
+		return unix.EPERM, false // what covers a socket of the host's covers one name
+	}
 	g := &p.from.root.judge
 	from, to := g.of(p.from), g.of(p.to)
 	if from.Action == guard.Keep || mayWrite(from) != 0 {
