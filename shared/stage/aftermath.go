@@ -1,8 +1,6 @@
 package stage
 
-import (
-	"sbx/shared/plan"
-)
+import "sbx/shared/plan"
 
 // Aftermath is what process 1 saw at the end of the program. It is empty where process 1 was killed.
 type Aftermath struct {

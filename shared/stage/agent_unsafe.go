@@ -55,13 +55,9 @@ func (b *agentBlock) hand(t *tape, r uint8) {
 //go:nosplit
 //go:norace
 func launchAgent(b *agentBlock) (pid, errno uintptr) {
-	beforeFork()
-	pid, _, e := syscall.RawSyscall6(syscall.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
-	if e != 0 || pid != 0 {
-		afterFork()
-		return pid, uintptr(e)
+	if pid, errno = fork(0); errno != 0 || pid != 0 {
+		return pid, errno
 	}
-	afterForkInChild()
 	forgetHeap()
 	ok := runTape(b.setup[:b.nsetup&(agentOps-1)], &b.regs, &b.fault)
 	answer(b)

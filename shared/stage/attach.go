@@ -71,7 +71,7 @@ func (c *Child) note(m message) {
 	switch {
 	case c.parent == nil:
 	case m.kind == evFailed:
-		c.control.start = fault{m.pid, m.value}
+		c.control.program.fault = fault{m.pid, m.value}
 	case m.kind == evMain:
 		atomic.StoreInt64(&c.control.main, m.pid)
 	case m.kind == evAfter:

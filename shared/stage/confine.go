@@ -1,8 +1,6 @@
 package stage
 
-import (
-	"golang.org/x/sys/unix"
-)
+import "golang.org/x/sys/unix"
 
 // secureBits forbids that uid 0 or a change of uid ever gives capabilities again, and locks that
 // (capabilities(7), "The securebits flags"). KEEP_CAPS stays off and is locked off.

@@ -38,8 +38,9 @@ type message struct{ kind, pid, value, extra int64 }
 // control is the memory that the broker and process 1 share: it is mapped before the clone and never
 // reachable from inside, since the program's exec drops the mapping and process 1 is not dumpable.
 type control struct {
-	setup, start fault
-	regs, pregs  registers
+	setup        fault
+	regs         registers
+	program      job // the sandbox's first
 	main         int64
 	exitWithMain int64
 	manyIDs      int64 // process 1 may not kill all others, because not all are its own user's
@@ -64,7 +65,7 @@ type control struct {
 
 func (c *control) init() {
 	c.poll = [2]unix.PollFd{{Fd: fdSock, Events: unix.POLLIN}, {Fd: fdSignal, Events: unix.POLLIN}}
-	c.start.index = -1
+	c.program.fault.index = -1
 	c.iov.Base = (*byte)(unsafe.Pointer(&c.in))
 	c.iov.SetLen(int(unsafe.Sizeof(c.in)))
 	c.hdr.Iov, c.hdr.Control = &c.iov, &c.cmsg[0]

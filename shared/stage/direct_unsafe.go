@@ -1,11 +1,5 @@
 package stage
 
-import (
-	"syscall"
-
-	"golang.org/x/sys/unix"
-)
-
 // Where process 1 maps what sbx leaves it to do (see tail).
 const (
 	tailAt   = 0x2_0000_0000 // neither Go's nor the kernel's choice, and within the smallest address space (39 bits)
@@ -20,13 +14,9 @@ const (
 //go:nosplit
 //go:norace
 func launchDirect(flags uintptr, setup []op, c *control) (pid, errno uintptr) {
-	beforeFork()
-	pid, _, e := syscall.RawSyscall6(syscall.SYS_CLONE, flags|uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
-	if e != 0 || pid != 0 {
-		afterFork()
-		return pid, uintptr(e)
+	if pid, errno = fork(flags); errno != 0 || pid != 0 {
+		return pid, errno
 	}
-	afterForkInChild()
 	if !runTape(setup, &c.regs, &c.setup) {
 		stopped(c)
 	}

@@ -42,29 +42,36 @@ type cloneArgs struct {
 //go:nosplit
 //go:norace
 func launch(p *program) (pid, errno uintptr) {
-	beforeFork()
 	// The other namespaces are the child's to make, while the broker does something useful.
 	flags := p.flags & (unix.CLONE_NEWUSER | unix.CLONE_NEWPID)
 	if p.joined {
 		flags = 0
 	}
-	var e syscall.Errno
 	if p.cgroup != 0 {
-		p.args.flags, p.args.exitSignal, p.args.cgroup = uint64(flags)|unix.CLONE_INTO_CGROUP, uint64(unix.SIGCHLD), p.cgroup
-		pid, _, e = syscall.RawSyscall(unix.SYS_CLONE3, uintptr(unsafe.Pointer(&p.args)), unsafe.Sizeof(p.args), 0)
+		pid, errno = forkInto(p, flags)
 	} else {
-		pid, _, e = syscall.RawSyscall6(syscall.SYS_CLONE, flags|uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
+		pid, errno = fork(flags)
 	}
-	if e != 0 || pid != 0 {
-		afterFork()
-		return pid, uintptr(e)
+	if errno != 0 || pid != 0 {
+		return pid, errno
 	}
-	afterForkInChild()
 	if p.joined {
 		descend(p)
 	}
 	live(p)
 	return 0, 0
+}
+
+// forkInto is fork into the control group of p.
+//
+//go:nosplit
+//go:norace
+func forkInto(p *program, flags uintptr) (pid, errno uintptr) {
+	p.args.flags, p.args.exitSignal, p.args.cgroup = uint64(flags)|unix.CLONE_INTO_CGROUP, uint64(unix.SIGCHLD), p.cgroup
+	beforeFork()
+	pid, _, e := syscall.RawSyscall(unix.SYS_CLONE3, uintptr(unsafe.Pointer(&p.args)), unsafe.Sizeof(p.args), 0)
+	forked(pid, uintptr(e))
+	return pid, uintptr(e)
 }
 
 // live is the whole life of process 1. It never returns.
@@ -77,7 +84,7 @@ func live(p *program) {
 		stopped(p.c)
 	}
 	if p.asPID1 {
-		runTape(p.start, &p.c.pregs, &p.c.start)
+		runTape(p.start, &p.c.program.regs, &p.c.program.fault)
 		exit(127)
 	}
 	if p.idle {
@@ -116,13 +123,9 @@ func descend(p *program) {
 //go:nosplit
 //go:norace
 func launchTape(flags uintptr, ops []op, c *control) (pid, errno uintptr) {
-	beforeFork()
-	pid, _, e := syscall.RawSyscall6(syscall.SYS_CLONE, flags|uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
-	if e != 0 || pid != 0 {
-		afterFork()
-		return pid, uintptr(e)
+	if pid, errno = fork(flags); errno != 0 || pid != 0 {
+		return pid, errno
 	}
-	afterForkInChild()
 	runTape(ops, &c.regs, &c.setup)
 	exit(0)
 	return 0, 0

@@ -7,10 +7,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// rawSpawn is clone(2) of a child that shares this memory and runs execSlot(s) on a stack of its own,
-// while the caller goes on. The kernel clears *tid when the child has left the memory.
-func rawSpawn(flags, stack uintptr, s *slot, tid *int32) (pid, errno uintptr)
-
 // startLater starts the program whose tape is in the slot, with the descriptors that came with the
 // command. A failure is reported at once, the start after a moment. The program's fault, if it has one, is in
 // the slot when it has ended.
@@ -34,14 +30,14 @@ func startLater(c *control, s *slot) {
 	}
 	for i := uintptr(0); i < n; i++ {
 		fd[i%3] = *(*int32)(unsafe.Add(unsafe.Pointer(&c.cmsg[0]), unsafe.Sizeof(*h)+4*i))
-		s.regs[(regA+i)&7] = uintptr(fd[i%3])
+		s.job.regs[(regA+i)&7] = uintptr(fd[i%3])
 	}
 	if c.nprocs >= maxProcs {
 		errno = uintptr(unix.EAGAIN)
 	}
 	pid := uintptr(0)
 	if errno == 0 {
-		pid, errno = rawSpawn(uintptr(unix.CLONE_VM|unix.CLONE_CHILD_CLEARTID|unix.SIGCHLD), uintptr(unsafe.Pointer(&s.stack))+slotStack, s, &s.busy)
+		pid, errno = s.job.clone(uintptr(unix.CLONE_CHILD_CLEARTID|unix.SIGCHLD), &s.busy)
 	}
 	for i := uintptr(0); i < n; i++ {
 		syscall.RawSyscall(syscall.SYS_CLOSE, uintptr(fd[i%3]), 0, 0)
@@ -78,14 +74,4 @@ func tellStarted(c *control) {
 		}
 	}
 	c.untold = 0
-}
-
-// execSlot is the whole life of the child until its exec.
-//
-//lint:ignore U1000 spawn_*.s calls it
-//go:nosplit
-//go:norace
-func execSlot(s *slot) {
-	runTape(s.tape, &s.regs, &s.fault)
-	exit(127)
 }

@@ -74,23 +74,18 @@ type aftermath struct {
 // dieWithin is how many seconds may pass after the program's end without one more process dying of those that were killed.
 const dieWithin = 5
 
-func rawVfork(flags uintptr) (pid, errno uintptr)
-
-// spawn starts the program as a child of process 1. The child borrows this process's memory until its
-// exec, so that starting it copies no page table.
+// spawn starts the program as a child of process 1, and waits for its exec.
 //
 //go:noinline
 //go:nosplit
 //go:norace
 func spawn(c *control, start *[]op) {
-	pid, errno := rawVfork(uintptr(unix.CLONE_VM | unix.CLONE_VFORK | unix.SIGCHLD))
-	if errno == 0 && pid == 0 {
-		runTape(*start, &c.pregs, &c.start)
-		exit(127)
-	}
+	c.program.ops = *start
+	pid, errno := c.program.clone(uintptr(unix.CLONE_VFORK|unix.SIGCHLD), nil)
+	f := &c.program.fault
 	if errno != 0 {
-		c.start.errno = int64(errno)
-		send(c, evFailed, c.start.index, c.start.errno, 0)
+		f.errno = int64(errno)
+		send(c, evFailed, f.index, f.errno, 0)
 		exit(1)
 	}
 	c.main = int64(pid)
@@ -98,8 +93,8 @@ func spawn(c *control, start *[]op) {
 	c.nprocs = 1
 	// The program's standard descriptors are its own now: a pipe must see its end when it closes them.
 	syscall.RawSyscall(unix.SYS_CLOSE_RANGE, fdStdio, fdStdio+2, 0)
-	if c.start.errno != 0 {
-		send(c, evFailed, c.start.index, c.start.errno, 0)
+	if f.errno != 0 {
+		send(c, evFailed, f.index, f.errno, 0)
 		exit(1)
 	}
 	if c.announce != 0 {

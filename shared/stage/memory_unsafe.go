@@ -1,8 +1,6 @@
 package stage
 
-import (
-	"unsafe"
-)
+import "unsafe"
 
 // ptr returns the address of a copy of what v is now, in the tape's arena. It must not point to the heap.
 func ptr[T any](t *tape, v *T) uintptr {

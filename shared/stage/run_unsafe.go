@@ -19,6 +19,30 @@ func afterFork()
 //go:linkname afterForkInChild syscall.runtime_AfterForkInChild
 func afterForkInChild()
 
+// fork clones this process. It returns twice, with pid 0 in the child, which has one thread, may run nothing that allocates or grows its
+// stack, and never returns from what called fork.
+//
+//go:nosplit
+//go:norace
+func fork(flags uintptr) (pid, errno uintptr) {
+	beforeFork()
+	pid, _, e := syscall.RawSyscall6(syscall.SYS_CLONE, flags|uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
+	forked(pid, uintptr(e))
+	return pid, uintptr(e)
+}
+
+// forked is what follows on a clone, on both sides.
+//
+//go:nosplit
+//go:norace
+func forked(pid, errno uintptr) {
+	if errno != 0 || pid != 0 {
+		afterFork()
+		return
+	}
+	afterForkInChild()
+}
+
 // registers of one run, in shared memory so that the nosplit frames stay small.
 type registers [regCount]uintptr
 

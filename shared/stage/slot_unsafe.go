@@ -12,7 +12,6 @@ import (
 const (
 	maxSlots  = 32
 	slotOps   = 512
-	slotStack = 16 << 10
 	slotArena = 256 << 10
 )
 
@@ -23,11 +22,8 @@ type slot struct {
 	busy  int32
 	_     int32
 	id    int64
-	fault fault
-	regs  registers
-	tape  []op // in ops
+	job   job // its tape is in ops
 	ops   [slotOps]op
-	stack [slotStack]byte
 	arena [slotArena]byte
 }
 
@@ -36,14 +32,14 @@ func (s *slot) free() bool { return atomic.LoadInt32(&s.busy) == 0 }
 
 // take makes the slot the home of the program id and returns an empty tape in it.
 func (s *slot) take(id int64) *tape {
-	s.id, s.fault = id, fault{index: -1}
-	s.regs = registers{}
+	s.id, s.job.fault = id, fault{index: -1}
+	s.job.regs = registers{}
 	atomic.StoreInt32(&s.busy, 1)
 	return &tape{ops: s.ops[:0:slotOps], fixed: true, arena: newArena(s.arena[:])}
 }
 
 // load makes the finished tape the slot's.
-func (s *slot) load(t *tape) { s.tape = t.ops }
+func (s *slot) load(t *tape) { s.job.ops = t.ops }
 
 // release gives a slot back that process 1 has not heard of.
 func (s *slot) release() { atomic.StoreInt32(&s.busy, 0) }

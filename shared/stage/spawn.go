@@ -148,7 +148,7 @@ func (c *Child) grab() (int, error) {
 				continue
 			}
 			if o := x.owners[i]; o != nil {
-				o.fault, o.slot, x.owners[i] = s.fault, nil, nil
+				o.fault, o.slot, x.owners[i] = s.job.fault, nil, nil
 			}
 			return i, nil
 		}
@@ -273,7 +273,7 @@ func closeAll(fds []int) {
 func (sp *spawned) ending(x *spawns) *Fault {
 	f := sp.fault
 	if sp.slot != nil {
-		f = sp.slot.fault
+		f = sp.slot.job.fault
 		for i := range x.owners {
 			if x.owners[i] == sp {
 				x.owners[i] = nil

@@ -392,10 +392,10 @@ func (c *Child) Foreground(group, tty int) error {
 
 // StartFault is the fault of the program's start, or nil.
 func (c *Child) StartFault() *Fault {
-	if c.control.start.errno == 0 {
+	if c.control.program.fault.errno == 0 {
 		return nil
 	}
-	return c.start.faultAt("start", c.control.start)
+	return c.start.faultAt("start", c.control.program.fault)
 }
 
 // IsExec says whether the fault is that the program itself could not be executed.

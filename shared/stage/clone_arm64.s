@@ -1,12 +1,12 @@
 #include "textflag.h"
 
-// func rawSpawn(flags, stack uintptr, s *slot, tid *int32) (pid, errno uintptr)
+// func rawClone(flags, stack uintptr, j *job, tid *int32) (pid, errno uintptr)
 //
-// See spawn_amd64.s.
-TEXT ·rawSpawn(SB),NOSPLIT|NOFRAME,$0-48
+// See clone_amd64.s.
+TEXT ·rawClone(SB),NOSPLIT|NOFRAME,$0-48
 	MOVD	flags+0(FP), R0
 	MOVD	stack+8(FP), R1
-	MOVD	s+16(FP), R19
+	MOVD	j+16(FP), R19
 	MOVD	$0, R2
 	MOVD	$0, R3
 	MOVD	tid+24(FP), R4
@@ -27,6 +27,6 @@ ok:
 child:
 	SUB	$32, RSP
 	MOVD	R19, 8(RSP)
-	MOVD	$·execSlot(SB), R1
+	MOVD	$·execJob(SB), R1
 	CALL	(R1)
 	UNDEF

@@ -1,12 +1,12 @@
 #include "textflag.h"
 
-// func rawSpawn(flags, stack uintptr, s *slot, tid *int32) (pid, errno uintptr)
+// func rawClone(flags, stack uintptr, j *job, tid *int32) (pid, errno uintptr)
 //
-// The child never returns: it has nothing on its stack but s.
-TEXT ·rawSpawn(SB),NOSPLIT|NOFRAME,$0-48
+// The child never returns: it has nothing on its stack but j.
+TEXT ·rawClone(SB),NOSPLIT|NOFRAME,$0-48
 	MOVQ	flags+0(FP), DI
 	MOVQ	stack+8(FP), SI
-	MOVQ	s+16(FP), R12
+	MOVQ	j+16(FP), R12
 	MOVQ	$0, DX
 	MOVQ	tid+24(FP), R10
 	MOVQ	$0, R8
@@ -28,6 +28,6 @@ ok:
 child:
 	MOVQ	R12, -16(SP)
 	LEAQ	-16(SP), SP
-	LEAQ	·execSlot(SB), AX // not a direct call: it is on another stack than what leads here
+	LEAQ	·execJob(SB), AX // not a direct call: it is on another stack than what leads here
 	CALL	AX
 	INT	$3
