@@ -109,7 +109,7 @@ func foreseeable(p *plan.Plan) bool {
 func compileAhead(p *plan.Plan, folder Folder, peer int, std Stdio) (*tape, error) {
 	folder.own = true
 	t := &tape{ops: make([]op, 0, 1<<10), arena: aheadArena()}
-	return t, compileSetup(t, p, peer, std, inUserNS{folder: folder, cpus: allowed(p)})
+	return t, compileSetup(t, p, peer, std, folder, allowed(p))
 }
 
 // remember leaves the set-up of p for the next run with the same arguments. It is no failure if it cannot.

@@ -32,14 +32,10 @@ const allSignals = ^uint64(0)
 // compiler turns one plan into tapes.
 type compiler struct {
 	s      *plan.Setup
-	p      *plan.Plan // all of it; nil in the helper
 	t      *tape
 	d      *direct  // the helper's way; nil with a user namespace
 	ns     userNS   // nil without
-	fuses  int      // FUSE mounts made so far
 	placed []placed // what was mounted where
-	rights uintptr  // control message that carries the plan's descriptors
-	cmsg   []byte
 }
 
 // placed is one mount: below a foreign one the files are the host's, and nothing is created there.
@@ -49,19 +45,17 @@ type placed struct {
 }
 
 // userNS is what only a set-up in a user namespace of its own does: identity maps, a clock, what the broker serves. The helper's
-// program holds none of it: there nothing makes a value of inUserNS, so the linker leaves these methods out, and a plan that needs
+// program holds none of it: there nothing makes a builder, so the linker leaves these methods out, and a plan that needs
 // them, which the helper's table refuses, would end with an error here as well.
 type userNS interface {
-	user(c *compiler, std Stdio) error                  // right after process 1 is on its own
-	named(c *compiler)                                  // when the new namespaces have their names
-	served(c *compiler) error                           // FUSE file systems, before their places are there
-	mount(c *compiler, m *plan.Mount, rel string) error // one of them at its place, or an overlay
-	root(c *compiler)                                   // the root's
-	listed(c *compiler)                                 // when the root is there
-	shared(c *compiler)                                 // when it is the only one
-	mounted(c *compiler)                                // when all is mounted
-	confined(c *compiler)                               // before the filter is loaded
-	reported(c *compiler)                               // when the broker has heard that all is done
+	user(std Stdio) error                  // right after process 1 is on its own
+	named()                                // when the new namespaces have their names
+	served() error                         // FUSE file systems, before their places are there
+	mount(m *plan.Mount, rel string) error // one of them at its place, or an overlay
+	root()                                 // the root's
+	listed()                               // when the root is there
+	shared()                               // when it is the only one
+	mounted()                              // when all is mounted
 }
 
 // build makes the tape of process 1 as far as it takes privileges, to their end.
@@ -69,7 +63,7 @@ func (c *compiler) build(sock int, std Stdio) error {
 	c.detach(sock, std)
 	c.checkTether()
 	if c.ns != nil {
-		if err := c.ns.user(c, std); err != nil {
+		if err := c.ns.user(std); err != nil {
 			return err
 		}
 	}
@@ -78,7 +72,7 @@ func (c *compiler) build(sock int, std Stdio) error {
 		return err
 	}
 	if c.ns != nil {
-		c.ns.mounted(c)
+		c.ns.mounted()
 	}
 	c.pivot()
 	c.privileges()
@@ -144,17 +138,22 @@ func (c *compiler) names() {
 		t.call(unix.SYS_SETHOSTNAME, t.str(string(c.s.Hostname)), uintptr(len(c.s.Hostname)))
 	}
 	if c.s.Loopback {
-		t.at("bringing up", "lo")
-		ifreq := [40]byte{0: 'l', 1: 'o', 16: unix.IFF_UP | unix.IFF_RUNNING}
-		t.call(unix.SYS_SOCKET, unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0).to(regA)
-		t.call(unix.SYS_IOCTL, 0, unix.SIOCSIFFLAGS, ptr(t, &ifreq)).from(0, regA)
-		t.call(unix.SYS_CLOSE).from(0, regA)
+		bringUp(t)
 	}
 	if c.ns != nil {
-		c.ns.named(c)
+		c.ns.named()
 	}
 	if c.d != nil {
 		t.at("dropping the right to set up networks", "")
 		t.capset(DirectCaps &^ (1 << unix.CAP_NET_ADMIN))
 	}
+}
+
+// bringUp brings up the loopback of a new network namespace.
+func bringUp(t *tape) {
+	t.at("bringing up", "lo")
+	ifreq := [40]byte{0: 'l', 1: 'o', 16: unix.IFF_UP | unix.IFF_RUNNING}
+	t.call(unix.SYS_SOCKET, unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0).to(regA)
+	t.call(unix.SYS_IOCTL, 0, unix.SIOCSIFFLAGS, ptr(t, &ifreq)).from(0, regA)
+	t.call(unix.SYS_CLOSE).from(0, regA)
 }

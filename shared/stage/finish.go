@@ -14,11 +14,12 @@ import (
 // comes (see Tail).
 
 // compileSetup makes the tape of process 1 up to the point where the program can be started.
-func compileSetup(t *tape, p *plan.Plan, sock int, std Stdio, ns userNS) error {
+func compileSetup(t *tape, p *plan.Plan, sock int, std Stdio, folder Folder, cpus *cpuSet) error {
 	if !p.Namespaces.User {
 		return errors.New("the plan is not for this way of carrying it out")
 	}
-	c := &compiler{s: p.Setup(), p: p, t: t, ns: ns}
+	c := newBuilder(t, p)
+	c.ns, c.folder, c.cpus = c, folder, cpus
 	if err := c.build(sock, std); err != nil {
 		return err
 	}
@@ -27,7 +28,7 @@ func compileSetup(t *tape, p *plan.Plan, sock int, std Stdio, ns userNS) error {
 }
 
 // finish makes the rest of the tape: the filter is loaded last.
-func (c *compiler) finish() {
+func (c *builder) finish() {
 	t := c.t
 	if c.ns == nil {
 		c.prepareRights()
@@ -41,7 +42,7 @@ func (c *compiler) finish() {
 	t.at("making process 1 undumpable", "")
 	t.call(unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 	if c.ns != nil {
-		c.ns.confined(c)
+		c.confined()
 	}
 	c.seccomp()
 	c.ready()
@@ -49,7 +50,7 @@ func (c *compiler) finish() {
 
 // terminal opens the sandbox's own pseudo-terminal and makes it process 1's controlling terminal, so
 // that the program's process group has a parent in its session and Ctrl-Z can stop it.
-func (c *compiler) terminal() {
+func (c *builder) terminal() {
 	if !c.p.Process.TTY {
 		return
 	}
@@ -69,7 +70,7 @@ func (c *compiler) terminal() {
 }
 
 // prepareRights lays out the control message of the ready message (unix(7), SCM_RIGHTS).
-func (c *compiler) prepareRights() {
+func (c *builder) prepareRights() {
 	if len(c.p.Fds) == 0 {
 		return
 	}
@@ -79,13 +80,13 @@ func (c *compiler) prepareRights() {
 }
 
 // hand notes register r's descriptor for the role; it must stay open until ready.
-func (c *compiler) hand(role plan.FdRole, r uint8) {
+func (c *builder) hand(role plan.FdRole, r uint8) {
 	i := slices.Index(c.p.Fds, role)
 	c.t.poke(c.rights+uintptr(unix.CmsgLen(0))+uintptr(4*i), r)
 }
 
 // ready tells the broker that the set-up is done and hands over the plan's descriptors.
-func (c *compiler) ready() {
+func (c *builder) ready() {
 	t := c.t
 	t.at("reporting", "ready")
 	t.sendmsg(message{kind: evReady}, c.rights, len(c.cmsg))
@@ -93,11 +94,11 @@ func (c *compiler) ready() {
 	t.call(unix.SYS_CLOSE_RANGE, fdFuse, uintptr(^uint32(0)), 0)
 	t.call(unix.SYS_CLOSE_RANGE, 3, fdSock-1, 0)
 	if c.ns != nil {
-		c.ns.reported(c)
+		c.reported()
 	}
 }
 
-func (c *compiler) limits() {
+func (c *builder) limits() {
 	t := c.t
 	for i := range c.p.Limits {
 		l := &c.p.Limits[i]
@@ -109,7 +110,7 @@ func (c *compiler) limits() {
 }
 
 // landlock adds the second line (landlock(7)). The rules name paths as seen inside, which exist by now.
-func (c *compiler) landlock() {
+func (c *builder) landlock() {
 	l := c.p.Landlock
 	if l == nil {
 		return
@@ -138,7 +139,7 @@ func (c *compiler) landlock() {
 	t.call(unix.SYS_CLOSE).from(0, regB)
 }
 
-func (c *compiler) seccomp() {
+func (c *builder) seccomp() {
 	t := c.t
 	s := &c.p.Seccomp
 	t.at("loading the system-call filter", s.Rules)

@@ -43,8 +43,8 @@ func (f Folder) Make() error {
 }
 
 // makeFolder has the tape do what Make does. It comes after the identity maps: before, the kernel lets nobody make a file.
-func (c *compiler) makeFolder(folder Folder) {
-	t := c.t
+func (c *builder) makeFolder() {
+	t, folder := c.t, c.folder
 	if folder.own {
 		t.at("making session folder", folder.Session)
 		t.call(unix.SYS_MKDIRAT, atCwd, t.str(folder.Session), 0o700) // never one that is there
@@ -60,13 +60,13 @@ func (c *compiler) makeFolder(folder Folder) {
 }
 
 // fill makes the files that stand on top of layers.
-func (c *compiler) fill(m *plan.Mount, rel string) {
+func (c *builder) fill(m *plan.Mount, rel string) {
 	for _, f := range m.Files {
 		c.writeNew(rel+"/"+string(f.Name), string(f.Text), unix.O_EXCL)
 	}
 }
 
-func (c *compiler) writeNew(path, text string, flag uintptr) {
+func (c *builder) writeNew(path, text string, flag uintptr) {
 	t := c.t
 	t.call(unix.SYS_OPENAT, atCwd, t.str(path), unix.O_WRONLY|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_CLOEXEC|flag, 0o644).to(regA)
 	t.call(unix.SYS_WRITE, 0, t.bytes([]byte(text)), uintptr(len(text))).from(0, regA).to(regB)

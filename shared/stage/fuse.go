@@ -10,7 +10,7 @@ import (
 
 // openFuse leaves a FUSE device in fdLayer and a file system context for it in regA. /dev/fuse is opened here because the kernel
 // wants the opener to be of the mounting user namespace.
-func (c *compiler) openFuse() {
+func (c *builder) openFuse() {
 	t := c.t
 	t.call(unix.SYS_OPENAT, atCwd, t.str("/dev/fuse"), unix.O_RDWR|unix.O_CLOEXEC, 0).to(regA)
 	t.call(unix.SYS_DUP3, 0, fdLayer, unix.O_CLOEXEC).from(0, regA)
@@ -25,7 +25,7 @@ func (c *compiler) openFuse() {
 
 // makeFuse makes a detached FUSE mount and sends its descriptor to the broker, which must be serving
 // before anything below it is walked.
-func (c *compiler) makeFuse(m *plan.Mount) {
+func (c *builder) makeFuse(m *plan.Mount) {
 	t := c.t
 	c.openFuse()
 	t.call(unix.SYS_FSCONFIG, 0, unix.FSCONFIG_SET_STRING, t.str("fd"), t.str(fmt.Sprint(fdLayer)), 0).from(0, regA)
@@ -51,7 +51,7 @@ func (c *compiler) makeFuse(m *plan.Mount) {
 }
 
 // fuse attaches the next FUSE mount.
-func (c *compiler) fuse(m *plan.Mount, rel string) {
+func (c *builder) fuse(m *plan.Mount, rel string) {
 	t := c.t
 	t.call(unix.SYS_DUP, uintptr(fdFuse+c.fuses)).to(regB)
 	t.call(unix.SYS_CLOSE, uintptr(fdFuse+c.fuses))

@@ -17,7 +17,7 @@ const fdGate = fdSock - 1
 
 // makeGate prepares the FUSE file system of the root and sends the broker both its device and its context. The broker creates
 // it, not this process: the kernel then tells the broker's numbers of processes, not those of the new PID namespace.
-func (c *compiler) makeGate() {
+func (c *builder) makeGate() {
 	if c.p.Gate == nil {
 		return
 	}
@@ -32,7 +32,7 @@ func (c *compiler) makeGate() {
 }
 
 // gate waits until the broker has created the root's file system, and leaves its mount in regRoot.
-func (c *compiler) gate() {
+func (c *builder) gate() {
 	t := c.t
 	buf := t.buf(64)
 	t.call(unix.SYS_RECVFROM, fdSock, buf, 64, 0, 0, 0)
@@ -43,7 +43,7 @@ func (c *compiler) gate() {
 
 // populate makes the kernel know every name of some directories before anything is mounted on one and before anybody can wait: the
 // first lookup of a name holds its directory's lock, so that nothing can be waited for in it; a later one holds none.
-func (c *compiler) populate() {
+func (c *builder) populate() {
 	if c.p.Gate == nil {
 		return
 	}
@@ -109,7 +109,7 @@ func (c *Child) giveRoot() {
 }
 
 // share lets mount namespaces that the program makes receive what the agent mounts later, and lose what it takes away.
-func (c *compiler) share() {
+func (c *builder) share() {
 	if !slices.Contains(c.p.Fds, plan.FdMountNS) && !c.p.Identity.HasRanges() {
 		return
 	}

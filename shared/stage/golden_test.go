@@ -86,7 +86,7 @@ func TestTapes(t *testing.T) {
 	ranges := anyone("/usr/bin/true")
 	ranges.Identity.SubUIDs = []plan.IDRange{{First: 100000, Count: 65536}}
 	setup := func(p *plan.Plan) func(*tape) error {
-		return func(t *tape) error { return compileSetup(t, p, 9, Stdio{-1, 1, 2}, inUserNS{folder: folder}) }
+		return func(t *tape) error { return compileSetup(t, p, 9, Stdio{-1, 1, 2}, folder, nil) }
 	}
 	helpers := full()
 	helpers.Namespaces.User, helpers.Namespaces.Time = false, false
@@ -102,7 +102,7 @@ func TestTapes(t *testing.T) {
 		"helper-rest": func(t *tape) error {
 			p := *helpers
 			p.Fds = []plan.FdRole{plan.FdPty, plan.FdSeccomp}
-			(&compiler{s: p.Setup(), p: &p, t: t}).finish()
+			newBuilder(t, &p).finish()
 			return nil
 		},
 		"spawn": func(t *tape) error {

@@ -14,7 +14,7 @@ import (
 
 // awaitMaps waits until the other end of the socket has written this process's identity maps: more than one's own id needs
 // somebody with rights over it in the namespace above.
-func (c *compiler) awaitMaps() {
+func (c *builder) awaitMaps() {
 	t := c.t
 	t.at("waiting for identity maps", "")
 	t.sendmsg(message{kind: evMaps}, 0, 0)
@@ -86,7 +86,7 @@ func WriteMap(parent *os.File, pid int, file, text string) error {
 	}
 	defer func() { _ = unix.Munmap(memory) }()
 	t, _ := b.tapes()
-	c := &compiler{t: t}
+	c := &builder{compiler: &compiler{t: t}}
 	t.at("entering user namespace", "")
 	t.call(unix.SYS_SETNS, uintptr(moved[0]), unix.CLONE_NEWUSER)
 	c.writeFile("/proc/"+strconv.Itoa(pid)+"/"+file, text)

@@ -28,7 +28,7 @@ func (c *compiler) mounts() error {
 	t.at("making mounts private", "/")
 	t.call(unix.SYS_MOUNT, 0, t.str("/"), 0, unix.MS_REC|unix.MS_PRIVATE, 0)
 	if c.ns != nil { // the broker greets the kernel on each /dev/fuse while the rest of the root is being built
-		if err := c.ns.served(c); err != nil {
+		if err := c.ns.served(); err != nil {
 			return err
 		}
 	}
@@ -82,7 +82,7 @@ func (c *compiler) mount(m *plan.Mount, first bool) error {
 		if m.Kind != plan.Overlay && m.Kind != plan.Fuse && m.Kind != plan.Judged || c.ns == nil {
 			return fmt.Errorf("no such operation")
 		}
-		return c.ns.mount(c, m, rel)
+		return c.ns.mount(m, rel)
 	}
 	return nil
 }
@@ -178,13 +178,13 @@ func (c *compiler) root(m *plan.Mount) error {
 		if m.Kind != plan.Fuse || c.ns == nil {
 			return fmt.Errorf("cannot be the root")
 		}
-		c.ns.root(c)
+		c.ns.root()
 	}
 	t.call(unix.SYS_MOVE_MOUNT, 0, t.str(""), atCwd, t.str("/"), fromEmpty).from(0, regRoot)
 	t.call(unix.SYS_FCHDIR).from(0, regRoot)
 	t.call(unix.SYS_CLOSE).from(0, regRoot)
 	if c.ns != nil {
-		c.ns.listed(c)
+		c.ns.listed()
 	}
 	return nil
 }
@@ -308,6 +308,6 @@ func (c *compiler) pivot() {
 	t.call(unix.SYS_UMOUNT2, t.str("."), unix.MNT_DETACH)
 	t.call(unix.SYS_CHDIR, t.str("/"))
 	if c.ns != nil {
-		c.ns.shared(c)
+		c.ns.shared()
 	}
 }

@@ -34,9 +34,8 @@ const maxSockets = 200
 func NewNetwork(uid, gid uint32, sockets []Socket, maps func(pid int) error) (*Network, []*os.File, error) {
 	p := &plan.Plan{Namespaces: plan.Namespaces{User: true}, Identity: plan.Identity{OutsideUID: uid, OutsideGID: gid}, Loopback: true}
 	files, err := inChild(unix.CLONE_NEWUSER|unix.CLONE_NEWNET, sockets, maps, func(t *tape) {
-		c := &compiler{s: p.Setup(), p: p, t: t}
-		c.identity(maps != nil)
-		c.names()
+		newBuilder(t, p).identity(maps != nil)
+		bringUp(t)
 		// Ping sockets for the one group that there is, and no waiting for neighbours that do not exist; where a kernel lacks a file nothing is lost.
 		for _, f := range [...][2]string{{"/proc/sys/net/ipv4/ping_group_range", "0 0"}, {"/proc/sys/net/ipv6/conf/default/accept_dad", "0"}, {"/proc/sys/net/ipv6/conf/default/router_solicitation_delay", "0"}} {
 			t.at("writing", f[0])

@@ -14,7 +14,7 @@ import (
 
 // overlay mounts its layers by descriptor, so that no path of the broker's stands in the mount table
 // and nothing can be swapped. Names in Hide become whiteouts in a layer of their own on top, which holds Files as well.
-func (c *compiler) overlay(m *plan.Mount, rel string) error {
+func (c *builder) overlay(m *plan.Mount, rel string) error {
 	t := c.t
 	fd := uintptr(fdLayer)
 	keep := func() string { // keeps what is in regA
@@ -56,7 +56,7 @@ func (c *compiler) overlay(m *plan.Mount, rel string) error {
 
 // whiteouts makes the layer that hides names (overlayfs: a character device 0:0 is a whiteout in any layer; made without CAP_MKNOD since
 // 5.8). It is where the overlay will stand, which covers it: a small tmpfs, or the directory of the skeleton itself.
-func (c *compiler) whiteouts(m *plan.Mount, rel string) {
+func (c *builder) whiteouts(m *plan.Mount, rel string) {
 	t := c.t
 	if !c.bare(m) {
 		c.mountOn(rel, t.str("tmpfs"), t.str("tmpfs"), unix.MS_NOSUID|unix.MS_NODEV, t.str("size=1m,mode=755"))
@@ -65,7 +65,7 @@ func (c *compiler) whiteouts(m *plan.Mount, rel string) {
 }
 
 // hide makes the whiteouts in the layer in r.
-func (c *compiler) hide(m *plan.Mount, r uint8) {
+func (c *builder) hide(m *plan.Mount, r uint8) {
 	t := c.t
 	dirs := map[string]bool{}
 	for _, h := range m.Hide {

@@ -164,8 +164,7 @@ func (c *Child) begin() error {
 // compile makes the tapes in b.
 func (c *Child) compile(b *block, sock int, std Stdio) error {
 	c.setup, c.start = b.tapes()
-	ns := inUserNS{cpus: allowed(c.plan)}
-	if err := compileSetup(c.setup, c.plan, sock, std, ns); err != nil {
+	if err := compileSetup(c.setup, c.plan, sock, std, Folder{}, allowed(c.plan)); err != nil {
 		return err
 	}
 	return c.compileRest(b)

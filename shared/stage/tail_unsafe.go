@@ -33,7 +33,7 @@ func NewTail(p *plan.Plan) (*Tail, error) {
 	x.rest, x.start = b.tapes()
 	head := tail{}
 	x.rest.arena.base = tailAt + unsafe.Sizeof(head)
-	(&compiler{s: p.Setup(), p: p, t: x.rest}).finish()
+	newBuilder(x.rest, p).finish()
 	compileStart(x.start, p)
 	for i, m := range places(p) {
 		head.places[i] = x.start.str(string(m.Target))

@@ -11,15 +11,24 @@ import (
 	"sbx/shared/plan"
 )
 
-// inUserNS has what the tape makes on the host itself, if that is not there yet.
-type inUserNS struct {
-	folder Folder
+// builder is a compiler that knows all of a plan.
+type builder struct {
+	*compiler
+	p      *plan.Plan
+	folder Folder  // what the tape makes on the host itself, if that is not there yet
 	cpus   *cpuSet // nil: process 1 has its processors
+	fuses  int     // FUSE mounts made so far
+	rights uintptr // control message that carries the plan's descriptors
+	cmsg   []byte
 }
 
-func (n inUserNS) user(c *compiler, std Stdio) error {
+func newBuilder(t *tape, p *plan.Plan) *builder {
+	return &builder{compiler: &compiler{s: p.Setup(), t: t}, p: p}
+}
+
+func (c *builder) user(std Stdio) error {
 	c.identity(c.p.Identity.HasRanges())
-	c.makeFolder(n.folder)
+	c.makeFolder()
 	c.makeGate()
 	for i, kind := range c.s.Stdio {
 		if kind == plan.Reopen {
@@ -31,7 +40,7 @@ func (n inUserNS) user(c *compiler, std Stdio) error {
 	return nil
 }
 
-func (inUserNS) served(c *compiler) error {
+func (c *builder) served() error {
 	for i := range c.p.Mounts {
 		if m := &c.p.Mounts[i]; m.Kind == plan.Fuse && i > 0 {
 			if c.fuses == plan.MaxFuse {
@@ -45,7 +54,7 @@ func (inUserNS) served(c *compiler) error {
 	return nil
 }
 
-func (inUserNS) mount(c *compiler, m *plan.Mount, rel string) error {
+func (c *builder) mount(m *plan.Mount, rel string) error {
 	switch m.Kind {
 	case plan.Overlay:
 		return c.overlay(m, rel)
@@ -58,7 +67,7 @@ func (inUserNS) mount(c *compiler, m *plan.Mount, rel string) error {
 }
 
 // judged covers a tree with itself, read-only, and sends the broker what is covered: nobody inside can walk there.
-func (c *compiler) judged(rel string) {
+func (c *builder) judged(rel string) {
 	t := c.t
 	c.openInside(rel, regC)
 	t.call(unix.SYS_OPEN_TREE, 0, t.str(""), treeFlags).from(0, regC).to(regB)
@@ -71,14 +80,14 @@ func (c *compiler) judged(rel string) {
 	t.call(unix.SYS_CLOSE).from(0, regB)
 	t.call(unix.SYS_CLOSE).from(0, regC)
 }
-func (inUserNS) root(c *compiler)    { c.gate() }
-func (inUserNS) listed(c *compiler)  { c.populate() }
-func (inUserNS) shared(c *compiler)  { c.share() }
-func (inUserNS) mounted(c *compiler) { c.delegate() }
+func (c *builder) root()    { c.gate() }
+func (c *builder) listed()  { c.populate() }
+func (c *builder) shared()  { c.share() }
+func (c *builder) mounted() { c.delegate() }
 
 // bare says whether nothing is at m's place but the empty directory that one operation has made, in the tmpfs of the root: neither a
 // mount nor a link on the way, and nothing below.
-func (c *compiler) bare(m *plan.Mount) bool {
+func (c *builder) bare(m *plan.Mount) bool {
 	made := false
 	for i := range c.s.Mounts {
 		n := &c.s.Mounts[i]
@@ -102,17 +111,17 @@ func (c *compiler) bare(m *plan.Mount) bool {
 	return false
 }
 
-func (n inUserNS) confined(c *compiler) {
+func (c *builder) confined() {
 	if greetsEarly(c.p) {
 		c.t.greet(c.p)
 	}
-	if n.cpus != nil {
+	if c.cpus != nil {
 		c.t.at("giving process 1 its processors back", "")
-		c.t.call(unix.SYS_SCHED_SETAFFINITY, 0, uintptr(len(n.cpus)*8), ptr(c.t, n.cpus))
+		c.t.call(unix.SYS_SCHED_SETAFFINITY, 0, uintptr(len(c.cpus)*8), ptr(c.t, c.cpus))
 	}
 }
 
-func (inUserNS) reported(c *compiler) {
+func (c *builder) reported() {
 	if !greetsEarly(c.p) {
 		c.t.greet(c.p)
 	}
@@ -122,7 +131,7 @@ func (inUserNS) reported(c *compiler) {
 // broker answers process 1 anyway.
 func greetsEarly(p *plan.Plan) bool { return p.Process.Idle || p.Gate != nil }
 
-func (inUserNS) named(c *compiler) {
+func (c *builder) named() {
 	t := c.t
 	c.oom()
 	if len(c.p.Controls)+len(c.p.Delegated) > 0 {
@@ -149,7 +158,7 @@ func (inUserNS) named(c *compiler) {
 
 // delegate lets the program have control groups below its own: process 1 leaves the topmost of them, which can hand down controllers only
 // without processes. The namespace began there, so what lies above can be neither seen nor moved to.
-func (c *compiler) delegate() {
+func (c *builder) delegate() {
 	if len(c.p.Delegated) == 0 {
 		return
 	}
@@ -159,7 +168,7 @@ func (c *compiler) delegate() {
 }
 
 // clock makes a time namespace. Its offsets take CAP_SYS_TIME.
-func (c *compiler) clock() {
+func (c *builder) clock() {
 	c.t.at("making a time namespace", "")
 	c.t.call(unix.SYS_UNSHARE, unix.CLONE_NEWTIME)
 	off := c.p.Namespaces.TimeOffset
@@ -167,7 +176,7 @@ func (c *compiler) clock() {
 }
 
 // identity writes the identity maps of the new user namespace (user_namespaces(7)), or waits until somebody else has.
-func (c *compiler) identity(wait bool) {
+func (c *builder) identity(wait bool) {
 	t, id := c.t, c.p.Identity
 	if c.p.Namespaces.JoinNet { // the namespace above has one user, 0
 		id.OutsideUID, id.OutsideGID = 0, 0
@@ -199,7 +208,7 @@ func (c *compiler) identity(wait bool) {
 	}
 }
 
-func (c *compiler) writeFile(path, text string) {
+func (c *builder) writeFile(path, text string) {
 	t := c.t
 	t.at("writing", path)
 	t.call(unix.SYS_OPENAT, atCwd, t.str(path), unix.O_WRONLY|unix.O_CLOEXEC, 0).to(regA)
@@ -213,7 +222,7 @@ func (t *tape) writeText(text string) {
 }
 
 // oom makes memory pressure end the sandbox before its broker.
-func (c *compiler) oom() {
+func (c *builder) oom() {
 	if adj := c.p.Process.OOMAdj; adj > 0 {
 		c.writeFile("/proc/self/oom_score_adj", fmt.Sprint(adj))
 	}
@@ -222,7 +231,7 @@ func (c *compiler) oom() {
 // reopen replaces an inherited regular file by the same file on a read-only mount. The mount, not the
 // descriptor, decides what opening it again through /proc/self/fd may do, so a descriptor of the host's
 // own mount would let the program write a file that it was only given to read.
-func (c *compiler) reopen(fd, i int) error {
+func (c *builder) reopen(fd, i int) error {
 	t := c.t
 	name, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
 	if err != nil {
