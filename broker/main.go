@@ -24,7 +24,7 @@ func main() {
 	if status, ok := cli.Stand(os.Args, os.Stderr); ok {
 		os.Exit(status)
 	}
-	os.Exit(cli.Main(os.Args[1:], os.Environ(), [3]*os.File{os.Stdin, os.Stdout, os.Stderr}))
+	os.Exit(cli.Main(os.Args[1:], os.Environ(), [3]*os.File{os.Stdin, os.Stdout, os.Stderr}, before()))
 }
 
 // growStack makes the stack as large as it will be needed, once, instead of doubling it six times: each

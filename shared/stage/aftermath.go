@@ -64,8 +64,8 @@ func places(p *plan.Plan) []plan.Mount {
 }
 
 // lookAt has process 1 look at them.
-func (b *block) lookAt(start *tape, p *plan.Plan) {
+func lookAt(c *control, start *tape, p *plan.Plan) {
 	for i, m := range places(p) {
-		b.control.last.places[i] = start.str(string(m.Target))
+		c.last.places[i] = start.str(string(m.Target))
 	}
 }

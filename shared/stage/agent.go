@@ -219,7 +219,7 @@ func (a *Agent) reply(t *tape) (*os.File, error) {
 		if file != nil {
 			file.Close()
 		}
-		return nil, t.faultAt("agent", f)
+		return nil, faultAt(t, "agent", f)
 	}
 	return file, nil
 }

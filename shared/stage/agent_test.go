@@ -37,7 +37,7 @@ func guest(t *testing.T, script string, more ...plan.Mount) (a *Agent, wait func
 	closing, closed := make(chan struct{}), make(chan struct{})
 	go func() { // the sandbox lives as long as its thread
 		runtime.LockOSThread()
-		c, err := Start(p, Stdio{-1, int(f.Fd()), int(f.Fd())}, Hooks{}, nil)
+		c, err := Start(p, Stdio{-1, int(f.Fd()), int(f.Fd())}, Hooks{})
 		if err != nil {
 			t.Errorf("start: %v", err)
 			started <- nil

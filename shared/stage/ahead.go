@@ -2,7 +2,6 @@ package stage
 
 import (
 	"bytes"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,46 +20,14 @@ import (
 // ahead is a set-up that process 1 carries out already.
 type ahead struct {
 	file  *aheadFile // as it was when process 1 began
-	tape  *tape      // what the plan wants, once it is known to be the same
 	taken bool       // the session's folder has an owner
 	dir   string     // of the session that it is for
 
 	foreign bool // there was such a session already
 }
 
-// TakeSession returns the folder of the session that process 1 has begun to set up, once; "" if there is none. Process 1 makes it, if it has not
-// done so yet. Whoever takes it has to remove it.
-func (e *Early) TakeSession() string {
-	if e == nil || e.ahead == nil || e.ahead.taken {
-		return ""
-	}
-	e.ahead.taken = true
-	return e.ahead.dir
-}
-
-// Ahead says whether process 1 carries out a set-up of an earlier run, which may still turn out to be another than what is wanted.
-func (e *Early) Ahead() bool { return e != nil && e.ahead != nil && e.pid != 0 }
-
-// Abandon ends e if nobody has taken it, and removes the session's folder that nobody has taken. Nil is allowed.
-func (e *Early) Abandon() {
-	if e == nil {
-		return
-	}
-	if e.ahead != nil && !e.ahead.taken {
-		e.Discard()
-	}
-}
-
-// Discard ends e and removes the session's folder that it has made.
-func (e *Early) Discard() {
-	dir := e.ahead.dir
-	if e.End(); !e.ahead.foreign {
-		_ = os.RemoveAll(dir)
-	}
-}
-
 // foresaw says whether what process 1 carries out already, if anything, is what p wants.
-func (e *Early) foresaw(p *plan.Plan, std Stdio, hooks *Hooks) bool {
+func (e *entered) foresaw(p *plan.Plan, std Stdio, hooks *Hooks) bool {
 	a := e.ahead
 	if a == nil {
 		return true
@@ -68,35 +35,12 @@ func (e *Early) foresaw(p *plan.Plan, std Stdio, hooks *Hooks) bool {
 	if !foreseeable(p) {
 		return false
 	}
-	t, err := compileAhead(p, hooks.Folder, e.peer, std)
-	if err != nil || t.full() || !a.file.holds(t) || e.block.control.setup.errno != 0 {
+	t, err := compileAhead(p, hooks.Folder, e.init.Peer(), std)
+	if err != nil || t.full() || !a.file.holds(t) || e.init.Failed() != 0 {
 		return false
 	}
-	a.tape = t
+	e.init.Done = t
 	return true
-}
-
-// loadAhead makes the one tape that process 1 does not have yet.
-func (c *Child) loadAhead(e *Early) error {
-	_, c.start = e.block.tapes()
-	c.setup = e.ahead.tape
-	return c.compileRest(e.block)
-}
-
-// goOn has process 1 start the program: the set-up is done.
-func (c *Child) goOn(e *Early) error {
-	if err := e.join(); err != nil {
-		return fmt.Errorf("giving process 1 its processors back: %w", err)
-	}
-	return c.begin()
-}
-
-// Remember leaves the set-up for the next run with the same arguments, if that was wanted.
-func (c *Child) Remember() {
-	if c.folder != nil {
-		remember(c.plan, *c.folder, c.std)
-		c.folder = nil
-	}
 }
 
 // foreseeable says whether the set-up of p is the same in every run, and waits for nobody.
@@ -107,13 +51,13 @@ func foreseeable(p *plan.Plan) bool {
 
 // compileAhead makes the tape of p as process 1 would have found it in the file.
 func compileAhead(p *plan.Plan, folder Folder, peer int, std Stdio) (*tape, error) {
-	folder.own = true
+	folder.Own = true
 	t := &tape{ops: make([]op, 0, 1<<10), arena: aheadArena()}
-	return t, compileSetup(t, p, peer, std, folder, allowed(p))
+	return t, compileSetup(t, p, peer, std, folder, (*[16]uint64)(allowed(p)))
 }
 
-// remember leaves the set-up of p for the next run with the same arguments. It is no failure if it cannot.
-func remember(p *plan.Plan, folder Folder, std Stdio) {
+// Remember implements child.Early. It is no failure if it cannot.
+func (e *entered) Remember(p *plan.Plan, folder Folder, std Stdio) {
 	x := &entry.ahead
 	if x.dir == 0 || !foreseeable(p) || len(p.Session) != idLength || x.worn && p.Session[0] != idAlphabet[0] { // worn out: try again now and then
 		return

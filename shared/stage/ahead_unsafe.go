@@ -38,16 +38,3 @@ func (x *aheadEntry) name() string { return fmt.Sprintf("%016x", x.key) }
 func (x *aheadEntry) folder() string {
 	return string(x.path[:x.dir]) + "/sessions/" + string(x.id[:idLength])
 }
-
-// carryAhead has process 1 carry out the remembered tape, instead of waiting for the plan's. It is a copy of what the broker compares.
-//
-//go:noinline
-//go:nosplit
-//go:norace
-func carryAhead(p *program) {
-	m := p.ahead
-	if n := m.nops; n > aheadOps || !runTape(m.ops[:n], &p.c.regs, &p.c.setup) {
-		exit(1)
-	}
-	p.sock = fdSock // the tape has moved it
-}

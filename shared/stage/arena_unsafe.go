@@ -6,12 +6,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Bounds of the tapes. Nothing of this is memory before it is touched.
-const (
-	maxOps    = 64 << 10
-	arenaSize = 24 << 20 // argument and environment lists are the largest things in it: 6 MiB at most (execve(2))
-)
-
 // arena hands out pieces of memory that was mapped before the clone, at the same address on both sides.
 type arena struct {
 	data []byte
@@ -46,40 +40,11 @@ func (a *arena) put(b []byte) uintptr {
 	return p
 }
 
-// block is what the broker and process 1 share: both tapes and everything that they point to. Process 1
-// is cloned before there is a plan, so nothing of the broker's heap that came later exists there.
-type block struct {
-	control control
-	prog    program
-	setup   [maxOps]op
-	start   [256]op
-	data    [arenaSize]byte
-}
-
-// newBlock makes a block that process 1 shares (MAP_SHARED) or has a copy of (MAP_PRIVATE).
-func newBlock(kind int) (*block, []byte, error) {
-	m, err := unix.Mmap(-1, 0, int(unsafe.Sizeof(block{})), unix.PROT_READ|unix.PROT_WRITE, kind|unix.MAP_ANON|unix.MAP_NORESERVE)
+// mapped maps memory for a T, which a child shares (MAP_SHARED) or has a copy of (MAP_PRIVATE). Nothing of it is memory before it is touched.
+func mapped[T any](kind int) (*T, func(), error) {
+	m, err := unix.Mmap(-1, 0, int(unsafe.Sizeof(*new(T))), unix.PROT_READ|unix.PROT_WRITE, kind|unix.MAP_ANON|unix.MAP_NORESERVE)
 	if err != nil {
 		return nil, nil, err
 	}
-	b := (*block)(unsafe.Pointer(&m[0]))
-	b.control.setup.index = -1
-	b.init()
-	return b, m, nil
-}
-
-func (b *block) init() {
-	b.control.init()
-	b.prog.c = &b.control
-}
-
-// load makes the finished tapes the program.
-func (b *block) load(setup, start *tape, asPID1, idle bool) {
-	b.prog.setup, b.prog.start, b.prog.asPID1, b.prog.idle = setup.ops, start.ops, asPID1, idle
-}
-
-// tapes returns the two empty tapes of the block.
-func (b *block) tapes() (setup, start *tape) {
-	a := newArena(b.data[:])
-	return &tape{ops: b.setup[:0], fixed: true, arena: a}, &tape{ops: b.start[:0], fixed: true, arena: a}
+	return (*T)(unsafe.Pointer(&m[0])), func() { _ = unix.Munmap(m) }, nil
 }

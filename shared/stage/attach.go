@@ -7,8 +7,6 @@ import (
 	"sync/atomic"
 	"syscall"
 
-	"golang.org/x/sys/unix"
-
 	"sbx/shared/plan"
 	"sbx/shared/wire"
 )
@@ -16,7 +14,7 @@ import (
 // Attach is the broker's side of Direct: it follows, on sock, what the helper and then process 1 report.
 // parent must return once the helper has ended; sooner process 1 is not this process's to wait for.
 func Attach(p *plan.Plan, sock int, std Stdio, hooks Hooks, parent func(), tail *Tail) (*Child, error) {
-	c := &Child{sock: sock, Fds: map[plan.FdRole]*os.File{}, Pidfd: -1, plan: p, parent: parent, control: &tail.block.control, memory: tail.memory}
+	c := &Child{sock: sock, Fds: map[plan.FdRole]*os.File{}, Pidfd: -1, plan: p, parent: parent, block: tail.block, early: NoEarly{}, control: &tail.block.control}
 	c.rest, c.start = tail.rest, tail.start
 	c.settle(hooks.Settled)
 	err := c.nameSteps(std)
@@ -34,14 +32,8 @@ func Attach(p *plan.Plan, sock int, std Stdio, hooks Hooks, parent func(), tail 
 
 // nameSteps makes the helper's tape, for the names of its steps.
 func (c *Child) nameSteps(std Stdio) error {
-	b, memory, err := newBlock(unix.MAP_SHARED)
-	if err != nil {
-		return err
-	}
-	defer unix.Munmap(memory)
-	t, _ := b.tapes()
-	err = (&compiler{s: c.plan.Setup(), t: t, d: &direct{}}).build(0, std)
-	c.setup = &tape{steps: t.steps}
+	t, err := setupOf(c.plan.Setup(), std)
+	c.setup = t
 	return err
 }
 
@@ -59,9 +51,9 @@ func (c *Child) report(m message, fds []int, hooks Hooks) error {
 	case m.kind == int64(wire.Refused):
 		return &wire.Refusal{Reason: wire.Reason(m.pid), Where: m.value, Errno: syscall.Errno(m.extra)}
 	case m.kind == evFault && m.pid >= ofTail:
-		return c.rest.faultAt("setup", fault{m.pid - ofTail, m.value})
+		return faultAt(c.rest, "setup", fault{m.pid - ofTail, m.value})
 	case m.kind == evFault:
-		return c.setup.faultAt("setup", fault{m.pid, m.value})
+		return faultAt(c.setup, "setup", fault{m.pid, m.value})
 	}
 	return fmt.Errorf("the helper sent message %d before the sandbox was ready", m.kind)
 }

@@ -13,13 +13,13 @@ import (
 //
 //go:nosplit
 //go:norace
-func (p *program) batch() {
+func (p *placement) batch() {
 	policy, _, e := syscall.RawSyscall(unix.SYS_SCHED_GETSCHEDULER, 0, 0, 0)
 	p.batched = e == 0 && policy == unix.SCHED_NORMAL && setPolicy(0, unix.SCHED_BATCH)
 }
 
 // hurry gives the calling thread, which is the one that sets up the sandbox, its own policy back.
-func (p *program) hurry() {
+func (p *placement) hurry() {
 	if p.batched {
 		setPolicy(0, unix.SCHED_NORMAL)
 	}

@@ -145,7 +145,7 @@ func (c *compiler) names() {
 	}
 	if c.d != nil {
 		t.at("dropping the right to set up networks", "")
-		t.capset(DirectCaps &^ (1 << unix.CAP_NET_ADMIN))
+		capset(t, DirectCaps&^(1<<unix.CAP_NET_ADMIN))
 	}
 }
 

@@ -17,7 +17,7 @@ func (c *compiler) privileges() {
 	t.call(unix.SYS_PRCTL, unix.PR_SET_SECUREBITS, secureBits, 0, 0, 0)
 	t.call(unix.SYS_PRCTL, unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
 	c.checkParent(uint64(unix.SIGKILL))
-	header := t.capset(0)
+	header := capset(t, 0)
 	c.becomeCaller()
 
 	t.at("verifying that no privilege is left", "")
@@ -40,7 +40,7 @@ func (c *compiler) privileges() {
 
 // capset leaves the capabilities of mask permitted and effective, and none inheritable. It returns the
 // address of the header.
-func (t *tape) capset(mask uint64) uintptr {
+func capset(t *tape, mask uint64) uintptr {
 	header := ptr(t, &unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3})
 	low, high := uint32(mask), uint32(mask>>32)
 	t.call(unix.SYS_CAPSET, header, ptr(t, &[2]unix.CapUserData{{Effective: low, Permitted: low}, {Effective: high, Permitted: high}}))

@@ -60,12 +60,11 @@ type control struct {
 	hdr          unix.Msghdr // for reading a command
 	iov          unix.Iovec
 	cmsg         [64]byte
-	slots        [maxSlots]slot
 }
 
 func (c *control) init() {
 	c.poll = [2]unix.PollFd{{Fd: fdSock, Events: unix.POLLIN}, {Fd: fdSignal, Events: unix.POLLIN}}
-	c.program.fault.index = -1
+	c.setup.index, c.program.fault.index = -1, -1
 	c.iov.Base = (*byte)(unsafe.Pointer(&c.in))
 	c.iov.SetLen(int(unsafe.Sizeof(c.in)))
 	c.hdr.Iov, c.hdr.Control = &c.iov, &c.cmsg[0]
@@ -75,6 +74,9 @@ func (c *control) init() {
 func (m *message) encode() []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(m)), unsafe.Sizeof(*m))
 }
+
+// encoded is m as a tape sends it.
+func encoded(m message) []byte { return m.encode() }
 
 func decodeMessage(b []byte) (m message, ok bool) {
 	if len(b) != int(unsafe.Sizeof(m)) {

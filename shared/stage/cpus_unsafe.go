@@ -13,6 +13,14 @@ import (
 	"sbx/shared/plan"
 )
 
+// placement is where the broker's threads and process 1 run, and how, until the program has started.
+type placement struct {
+	apart, all cpuSet // where process 1 was put, and what it is to have
+	here       cpuSet // the others
+	stays      bool   // the broker's threads are kept there
+	batched    bool   // they run under SCHED_BATCH, but for the first
+}
+
 // cpuSet is the kernel's mask of processors; hosts with more keep process 1 where it is.
 type cpuSet [16]uint64
 
@@ -46,11 +54,11 @@ func elsewhere(all, apart *cpuSet) {
 // setApart puts process 1, which has just been cloned, on another processor than this one. A scheduler that packs tasks (some virtual
 // machines have one), or that waits for its next round of balancing, would let the two take turns for the whole start; process 1 itself
 // would get to say so only when its parent waits for the first time. With stay the parent's threads-to-be stay here in return, so that they
-// leave process 1 and its program alone; see Early.spread.
+// leave process 1 and its program alone; see spread.
 //
 //go:nosplit
 //go:norace
-func setApart(p *program, pid uintptr, stay bool) {
+func setApart(p *placement, pid uintptr, stay bool) {
 	if p.all == (cpuSet{}) {
 		return
 	}
@@ -69,7 +77,7 @@ func setApart(p *program, pid uintptr, stay bool) {
 
 // spread lets every thread of this process run where and how it could when the process started. There must be no other threads that begin
 // meanwhile but those of this process: they inherit what the thread has that clones them.
-func (p *program) spread() {
+func (p *placement) spread() {
 	if !p.stays && !p.batched {
 		return
 	}
@@ -101,26 +109,12 @@ func (p *program) spread() {
 	p.stays, p.batched = false, false
 }
 
-// rejoin is called by process 1 when it begins with its tapes: it has all its processors again, and so has the program.
-//
-//go:nosplit
-//go:norace
-func rejoin(all *cpuSet) {
-	if *all == (cpuSet{}) {
-		return
-	}
-	if _, _, e := syscall.RawSyscall(unix.SYS_SCHED_SETAFFINITY, 0, unsafe.Sizeof(*all), uintptr(unsafe.Pointer(all))); e != 0 {
-		exit(1)
-	}
-}
-
-// join does the same for a process 1 that has carried its set-up out ahead and is confined by now.
-func (e *Early) join() error {
-	all := &e.block.prog.all
-	if *all == (cpuSet{}) {
+// join gives process 1 all its processors again, and so the program, before it is told to go on.
+func (p *placement) join(pid int) error {
+	if p.all == (cpuSet{}) {
 		return nil
 	}
-	return setCPUs(e.pid, all)
+	return setCPUs(pid, &p.all)
 }
 
 func setCPUs(pid int, set *cpuSet) error {
@@ -131,10 +125,10 @@ func setCPUs(pid int, set *cpuSet) error {
 	return nil
 }
 
-// together puts process 1 on the processor of the calling thread, which answers it: while it builds on a file system that is served one of the
+// Together implements child.Early: it puts process 1 on the processor of the calling thread, which answers it: while it builds on a file system that is served one of the
 // two waits for the other all the time, and waking an idle processor takes longer than an answer. The tape gives process 1 its processors back
-// (inUserNS.confined), the function that is returned the thread.
-func (c *Child) together() func() {
+// (Processors), the function that is returned the thread.
+func (*entered) Together(pid int) func() {
 	var all, apart, one cpuSet
 	runtime.LockOSThread()
 	elsewhere(&all, &apart)
@@ -144,12 +138,15 @@ func (c *Child) together() func() {
 	if one == (cpuSet{}) || setCPUs(0, &one) != nil {
 		return runtime.UnlockOSThread
 	}
-	_ = setCPUs(c.PID, &one)
+	_ = setCPUs(pid, &one)
 	return func() {
 		_ = setCPUs(0, &all)
 		runtime.UnlockOSThread()
 	}
 }
+
+// Processors implements child.Early.
+func (*entered) Processors(p *plan.Plan) *[16]uint64 { return (*[16]uint64)(allowed(p)) }
 
 // allowed is the set of processors that a process 1 with a served root is given before it is confined, see together.
 func allowed(p *plan.Plan) *cpuSet {

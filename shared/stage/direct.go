@@ -113,11 +113,12 @@ func Direct(s *plan.Setup, uid, gid uint32, sock, tail, slot int, std Stdio, bef
 	if err != nil {
 		return err
 	}
-	b, _, err := newBlock(unix.MAP_PRIVATE)
+	b, _, err := mapped[directBlock](unix.MAP_PRIVATE)
 	if err != nil {
 		return err
 	}
-	setup, _ := b.tapes()
+	b.control.init()
+	setup := &tape{ops: b.setup[:0], fixed: true, arena: newArena(b.data[:])}
 	c := &compiler{s: s, t: setup, d: &direct{fds[1], fds[2], fds[3], uid, gid}}
 	if err := c.build(fds[0], Stdio(fds[4:])); err != nil {
 		return err
@@ -150,6 +151,31 @@ func Direct(s *plan.Setup, uid, gid uint32, sock, tail, slot int, std Stdio, bef
 	}
 	return err
 }
+
+// setupOf is the tape that Direct makes, for the names of its steps.
+func setupOf(s *plan.Setup, std Stdio) (*tape, error) {
+	b, unmap, err := mapped[directBlock](unix.MAP_PRIVATE)
+	if err != nil {
+		return nil, err
+	}
+	defer unmap()
+	t := &tape{ops: b.setup[:0], fixed: true, arena: newArena(b.data[:])}
+	err = (&compiler{s: s, t: t, d: &direct{}}).build(0, std)
+	return &tape{steps: t.steps}, err
+}
+
+// directBlock is the memory of a tape that Direct makes, of which process 1 has a copy.
+type directBlock struct {
+	control control
+	setup   [directOps]op
+	data    [directData]byte
+}
+
+// Bounds of it: the longest plan has maxMounts of at most a dozen instructions, and paths of 4 KiB.
+const (
+	directOps  = 64 << 10
+	directData = 24 << 20
+)
 
 // awaitRelease reads until every writer is gone. It waits in poll alone, so that the deadline holds whatever interrupts it.
 func awaitRelease(fd int, deadline time.Time) error {
@@ -193,7 +219,7 @@ func (c *compiler) mustBeOrdinary(r uint8) {
 func (c *compiler) openNode(source plan.Bytes, r uint8) {
 	c.open(string(source), r)
 	b := c.t.statBuf()
-	c.t.statx(r, b)
+	statx(c.t, r, b)
 	c.t.expect64(b+statxRdev, plan.DeviceNumber(source), uintptr(unix.ENODEV))
 }
 

@@ -10,34 +10,78 @@ import (
 	"sbx/shared/plan"
 )
 
-// Early is a process 1 that was cloned before its plan was known. It makes its namespaces, which takes as
-// long as planning does, and waits. It holds nothing, sees nothing and does nothing until Start gives it a
-// plan; it ends when it is not wanted and when its parent does.
-type Early struct {
-	pid    int
-	sock   int // ours
-	peer   int // the number of its end of the socket, in process 1
-	flags  uintptr
-	block  *block
-	memory []byte
-	ahead  *ahead // nil: it waits for its plan
+// Early is what was begun before the plan was known (package faststart). It can only save time.
+type Early interface {
+	// Take returns process 1, if one that can carry out the plan was cloned already; any other is ended.
+	Take(p *plan.Plan, std Stdio, h *Hooks) *Init
+	// Together has process 1 and the calling thread, which answers it, on one processor until the result is called.
+	Together(pid int) (apart func())
+	// Processors are those that process 1 gives itself before it is confined; nil: it has them.
+	Processors(p *plan.Plan) *[16]uint64
+	// Remember leaves the set-up for the next run with the same arguments.
+	Remember(p *plan.Plan, folder Folder, std Stdio)
+	// TakeSession returns the folder of the session that process 1 has begun to set up, once; "" if there is none. Process 1 makes it, if it
+	// has not done so yet. Whoever takes it has to remove it.
+	TakeSession() string
+	// Ahead says whether process 1 carries out a set-up already, which may still turn out to be another than what is wanted.
+	Ahead() bool
+	// Spread gives this process's threads, and so what they start, the processors and the policy that it was started with.
+	Spread()
+	// End ends process 1 if nobody has taken it.
+	End()
+	// Discard ends it and removes the session's folder that it has made, Abandon where nobody has taken that.
+	Discard()
+	Abandon()
 }
 
-// Prepare clones process 1. The calling goroutine must stay locked to its thread, as for Start without it.
-func Prepare(n plan.Namespaces) (*Early, error) { return prepare(n, nil, 0) }
+// NoEarly is an Early where nothing was begun.
+type NoEarly struct{}
+
+// NoEarly's methods do nothing.
+func (NoEarly) Take(*plan.Plan, Stdio, *Hooks) *Init { return nil }
+func (NoEarly) Together(int) func()                  { return func() {} }
+func (NoEarly) Processors(*plan.Plan) *[16]uint64    { return nil }
+func (NoEarly) Remember(*plan.Plan, Folder, Stdio)   {}
+func (NoEarly) TakeSession() string                  { return "" }
+func (NoEarly) Ahead() bool                          { return false }
+func (NoEarly) Spread()                              {}
+func (NoEarly) End()                                 {}
+func (NoEarly) Discard()                             {}
+func (NoEarly) Abandon()                             {}
+
+// Init is a process 1 that waits for its plan, or for the word to go on. It holds nothing, sees nothing and does nothing until Start
+// gives it a plan; it ends when it is not wanted and when its parent does.
+type Init struct {
+	// Done is the set-up that it has carried out already, or is about to; nil: none.
+	Done *tape
+	// Release is called before it is told to go on; it may be nil.
+	Release func() error
+
+	pid   int
+	sock  int // ours
+	peer  int // the number of its end of the socket, in process 1
+	flags uintptr
+	block *block
+}
+
+// newInit is the process 1 that somebody else has cloned, see block.enter.
+func newInit(b *block, pid, sock, peer int, flags uintptr) *Init {
+	b.control.init()
+	return &Init{pid: pid, sock: sock, peer: peer, flags: flags, block: b}
+}
 
 // prepare clones process 1, in network unless that is nil, and in the control group whose directory is cgroup
 // unless that is 0: to move a process there takes the kernel ten milliseconds and more, to begin there nothing.
-func prepare(n plan.Namespaces, network *Network, cgroup int) (*Early, error) {
+func prepare(n plan.Namespaces, network *Network, cgroup int) (*Init, error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("making control socket: %w", err)
 	}
-	e := &Early{sock: pair[0], flags: cloneFlags(n)}
+	e := &Init{sock: pair[0], flags: cloneFlags(n)}
 	moved, closeMoved, err := moveAway(pair[1:])
 	if err == nil {
 		e.peer = moved[0]
-		e.block, e.memory, err = newBlock(unix.MAP_SHARED)
+		e.block, err = newBlock()
 	}
 	if err == nil {
 		e.block.prog.cgroup = uint64(cgroup)
@@ -52,7 +96,7 @@ func prepare(n plan.Namespaces, network *Network, cgroup int) (*Early, error) {
 	return e, nil
 }
 
-func (e *Early) clone(n plan.Namespaces, network *Network) error {
+func (e *Init) clone(n plan.Namespaces, network *Network) error {
 	prog := &e.block.prog
 	if network != nil {
 		moved, undo, err := moveAway([]int{int(network.User.Fd()), int(network.Net.Fd())})
@@ -62,9 +106,9 @@ func (e *Early) clone(n plan.Namespaces, network *Network) error {
 		}
 		prog.joined, prog.user, prog.net = true, uintptr(moved[0]), uintptr(moved[1])
 	}
-	prog.flags, prog.sock, prog.other = e.flags, uintptr(e.peer), uintptr(e.sock)
+	e.block.enter(e.flags, uintptr(e.peer), uintptr(e.sock))
 	syscall.ForkLock.Lock()
-	pid, errno := launch(prog)
+	pid, errno := launch(e.block)
 	syscall.ForkLock.Unlock()
 	if errno != 0 {
 		return cloneFault(n, syscall.Errno(errno))
@@ -80,21 +124,13 @@ func (e *Early) clone(n plan.Namespaces, network *Network) error {
 	return nil
 }
 
-func awaitEnd(pid int) {
-	for {
-		if _, err := unix.Wait4(pid, nil, 0, nil); err != unix.EINTR {
-			return
-		}
-	}
-}
-
 func cloneFault(n plan.Namespaces, errno syscall.Errno) *Fault {
 	return &Fault{Phase: "setup", Index: -1, Step: "cloning", Object: n.Text(), Errno: errno}
 }
 
-// suits says whether e can carry out p: it has the namespaces, and the descriptors, that it was cloned with.
-func (e *Early) suits(p *plan.Plan, std Stdio) bool {
-	if e == nil || e.pid == 0 || e.flags != cloneFlags(p.Namespaces) || p.Namespaces.JoinNet {
+// Suits says whether e can carry out p: it has the namespaces, and the descriptors, that it was cloned with.
+func (e *Init) Suits(p *plan.Plan, std Stdio) bool {
+	if e.flags != cloneFlags(p.Namespaces) || p.Namespaces.JoinNet {
 		return false
 	}
 	for _, fd := range std {
@@ -105,35 +141,21 @@ func (e *Early) suits(p *plan.Plan, std Stdio) bool {
 	return true
 }
 
-// PID is process 1, seen from outside; 0 for none.
-func (e *Early) PID() int {
-	if e == nil {
-		return 0
-	}
-	return e.pid
-}
+// PID is process 1, seen from outside.
+func (e *Init) PID() int { return e.pid }
 
-// Spread gives this process's threads, and so what they start, the processors and the policy that it was started with, before the time has come.
-// Nil is allowed.
-func (e *Early) Spread() {
-	if e != nil && e.block != nil {
-		e.block.prog.spread()
-	}
-}
+// Peer is the number of its end of the socket, in process 1.
+func (e *Init) Peer() int { return e.peer }
 
-// End ends e if nobody has taken it. Nil is allowed.
-func (e *Early) End() {
-	if e == nil || e.pid == 0 {
-		return
-	}
-	e.Spread()
+// Failed says why the set-up that it carries out has stopped; 0 if it has not.
+func (e *Init) Failed() syscall.Errno { return syscall.Errno(e.block.control.setup.errno) }
+
+// End ends e and waits for that. Nobody may use e any more.
+func (e *Init) End() {
 	_ = unix.Kill(e.pid, unix.SIGKILL)
 	awaitEnd(e.pid)
-	if e.ahead != nil {
-		e.ahead.foreign = e.block.control.setup.errno == int64(unix.EEXIST)
-	}
-	e.pid = 0
 	unix.Close(e.sock)
-	_ = unix.Munmap(e.memory)
-	e.block, e.memory = nil, nil // who tries again comes with this one
 }
+
+// Unmap gives back what e shared with this process; e has ended.
+func (e *Init) Unmap() { e.block.unmap() }

@@ -3,28 +3,26 @@ package stage
 import (
 	"os"
 	"runtime"
-	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-func usualEarly(t *testing.T) *Early {
+func usualEarly(t *testing.T) *entered {
 	t.Helper()
 	runtime.LockOSThread()
 	t.Cleanup(runtime.UnlockOSThread)
-	e, err := Prepare(smallest("/usr/bin/true").Namespaces)
+	i, err := prepare(smallest("/usr/bin/true").Namespaces, nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return e
+	return &entered{init: i, place: &placement{}}
 }
 
 func TestEarlyIsUsedWhereItSuits(t *testing.T) {
 	e := usualEarly(t)
-	pid := e.pid
-	c, err := Start(smallest("/usr/bin/true"), Stdio{-1, 1, 2}, Hooks{}, e)
+	pid := e.init.PID()
+	c, err := Start(smallest("/usr/bin/true"), Stdio{-1, 1, 2}, Hooks{Early: e})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +39,7 @@ func TestEndedEarlyIsLeftAlone(t *testing.T) {
 	e.End()
 	e.Spread()
 	e.End()
-	c, err := Start(smallest("/usr/bin/true"), Stdio{-1, 1, 2}, Hooks{}, e)
+	c, err := Start(smallest("/usr/bin/true"), Stdio{-1, 1, 2}, Hooks{Early: e})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,10 +52,10 @@ func TestEndedEarlyIsLeftAlone(t *testing.T) {
 
 func TestEarlyOfOtherNamespacesIsEnded(t *testing.T) {
 	e := usualEarly(t)
-	pid := e.pid
+	pid := e.init.PID()
 	p := smallest("/usr/bin/readlink", "/proc/self/ns/net")
 	p.Namespaces.Net, p.Loopback = false, false
-	c, err := Start(p, Stdio{-1, 1, 2}, Hooks{}, e)
+	c, err := Start(p, Stdio{-1, 1, 2}, Hooks{Early: e})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,22 +63,6 @@ func TestEarlyOfOtherNamespacesIsEnded(t *testing.T) {
 	defer c.Kill()
 	if c.PID == pid || unix.Kill(pid, 0) != unix.ESRCH {
 		t.Errorf("process 1 is %d; the one that did not suit, %d, must be gone", c.PID, pid)
-	}
-}
-
-func TestEarlyNobodyWantsEndsWithItsParent(t *testing.T) {
-	e := usualEarly(t)
-	unix.Close(e.sock) // what the kernel does with a parent's
-	deadline := time.Now().Add(20 * time.Second)
-	for {
-		if pid, err := syscall.Wait4(e.pid, nil, syscall.WNOHANG, nil); pid == e.pid || err != nil && err != syscall.EINTR {
-			return
-		}
-		if time.Now().After(deadline) {
-			e.End()
-			t.Fatal("process 1 lives on without a parent")
-		}
-		time.Sleep(time.Millisecond)
 	}
 }
 
@@ -92,7 +74,7 @@ func TestEarlyDoesNotTakeOtherDescriptors(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if p := smallest("/usr/bin/true"); e.suits(p, Stdio{int(f.Fd()), 1, 2}) || !e.suits(p, Stdio{-1, 1, 2}) {
+	if p := smallest("/usr/bin/true"); e.init.Suits(p, Stdio{int(f.Fd()), 1, 2}) || !e.init.Suits(p, Stdio{-1, 1, 2}) {
 		t.Error("a descriptor that was opened after the clone does not exist in process 1")
 	}
 }

@@ -5,14 +5,13 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
-
-	"sbx/shared/plan"
 )
 
 // entry is the process 1 that enter has cloned; written once, before the runtime starts.
 var entry struct {
 	pid, flags uintptr
 	errno      syscall.Errno // of a clone that failed
+	place      placement
 	pair       [2]int32
 	block      *block
 	exec       execClient
@@ -54,11 +53,11 @@ func enter(argc uintptr, argv unsafe.Pointer) {
 		}
 	}
 	needRoom()
-	m, _, e := syscall.RawSyscall6(syscall.SYS_MMAP, 0, unsafe.Sizeof(block{}), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANON|unix.MAP_NORESERVE, ^uintptr(0), 0)
+	at, _, e := syscall.RawSyscall6(syscall.SYS_MMAP, 0, unsafe.Sizeof(block{}), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANON|unix.MAP_NORESERVE, ^uintptr(0), 0)
 	if e != 0 {
 		return
 	}
-	b := (*block)(address(m))
+	b := (*block)(address(at))
 	fds := &entry.pair
 	_, _, e = syscall.RawSyscall6(syscall.SYS_SOCKETPAIR, unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0, uintptr(unsafe.Pointer(fds)), 0, 0)
 	if e != 0 {
@@ -69,27 +68,28 @@ func enter(argc uintptr, argv unsafe.Pointer) {
 		syscall.RawSyscall(syscall.SYS_CLOSE, uintptr(fds[1]), 0, 0)
 		return
 	}
-	p := &b.prog
 	if !detached {
 		openAhead(&entry.ahead, argc, argv, uint64(fds[1]))
 	}
-	p.ahead, p.c = entry.ahead.file, &b.control
-	b.control.setup.index = -1
-	p.flags = cloneUsual
-	p.sock, p.other = uintptr(fds[1]), uintptr(fds[0])
+	b.enter(cloneUsual, uintptr(fds[1]), uintptr(fds[0]))
+	p, m := &entry.place, entry.ahead.file
 	elsewhere(&p.all, &p.apart)
-	pid, _, e := syscall.RawSyscall6(syscall.SYS_CLONE, p.flags&(unix.CLONE_NEWUSER|unix.CLONE_NEWPID)|uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
+	pid, _, e := syscall.RawSyscall6(syscall.SYS_CLONE, firstFlags|uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
 	if e == 0 && pid == 0 {
-		live(p)
+		b.unshare()
+		if m != nil {
+			carryAhead(b, m)
+		}
+		b.live()
 	}
 	if e == 0 {
-		setApart(p, pid, p.ahead != nil && p.ahead.alone != 0)
+		setApart(p, pid, m != nil && m.alone != 0)
 		p.batch()
 	}
 	syscall.RawSyscall(syscall.SYS_CLOSE, uintptr(fds[1]), 0, 0)
 	entry.errno = e
 	if e == 0 {
-		entry.block, entry.flags, entry.pid = b, p.flags, pid
+		entry.block, entry.flags, entry.pid = b, cloneUsual, pid
 	}
 }
 
@@ -107,27 +107,14 @@ func isArg(argv unsafe.Pointer, i uintptr, s string) bool {
 	return *(*byte)(unsafe.Add(p, len(s))) == 0
 }
 
-// EntryFault says why process 1 could not be cloned when this process started; nil if it was, or was not tried.
-func EntryFault() error {
-	if entry.errno == 0 {
-		return nil
+// carryAhead has process 1 carry out the remembered tape, instead of waiting for the plan's. It is a copy of what the broker compares.
+//
+//go:nosplit
+//go:norace
+func carryAhead(b *block, m *aheadFile) {
+	n := m.nops
+	if n > aheadOps {
+		exit(1)
 	}
-	return cloneFault(plan.Namespaces{User: true}, entry.errno)
-}
-
-// Entered returns the process 1 that was cloned when this process started, or nil.
-func Entered() *Early {
-	b := entry.block
-	if entry.pid == 0 {
-		return nil
-	}
-	e := &Early{pid: int(entry.pid), sock: int(entry.pair[0]), peer: int(entry.pair[1]), flags: entry.flags, block: b,
-		memory: unsafe.Slice((*byte)(unsafe.Pointer(b)), unsafe.Sizeof(*b))}
-	entry.pid = 0
-	b.prog.hurry()
-	if x := &entry.ahead; x.file != nil {
-		e.ahead = &ahead{file: x.file, dir: x.folder()}
-	}
-	b.init()
-	return e
+	b.carry(m.ops[:n])
 }

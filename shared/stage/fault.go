@@ -23,10 +23,10 @@ func (f *Fault) Error() string {
 
 func (f *Fault) Unwrap() error { return f.Errno }
 
-func (t *tape) faultAt(phase string, f fault) *Fault {
+func faultAt(t *tape, phase string, f fault) *Fault {
 	out := &Fault{Phase: phase, Index: int(f.index), Errno: syscall.Errno(f.errno)}
 	if i := int(f.index); i >= 0 {
-		s := t.stepOf(i)
+		s := stepOf(t, i)
 		out.Step, out.Object = s.Name, s.Object
 	}
 	if out.Step == "" { // the clone of the program's own process
@@ -34,3 +34,21 @@ func (t *tape) faultAt(phase string, f fault) *Fault {
 	}
 	return out
 }
+
+// stepOf returns the step of instruction i.
+func stepOf(t *tape, i int) Step {
+	s := Step{}
+	for k := range t.steps {
+		if t.steps[k].first > i {
+			break
+		}
+		s = t.steps[k].Step
+	}
+	return s
+}
+
+// IsExec says whether the fault is that the program itself could not be executed.
+func (f *Fault) IsExec() bool { return f.Step == execStep }
+
+// execStep is the name of the one step whose failure is the program's, not the sandbox's.
+const execStep = "executing"

@@ -14,7 +14,7 @@ import (
 // comes (see Tail).
 
 // compileSetup makes the tape of process 1 up to the point where the program can be started.
-func compileSetup(t *tape, p *plan.Plan, sock int, std Stdio, folder Folder, cpus *cpuSet) error {
+func compileSetup(t *tape, p *plan.Plan, sock int, std Stdio, folder Folder, cpus *[16]uint64) error {
 	if !p.Namespaces.User {
 		return errors.New("the plan is not for this way of carrying it out")
 	}
@@ -89,7 +89,7 @@ func (c *builder) hand(role plan.FdRole, r uint8) {
 func (c *builder) ready() {
 	t := c.t
 	t.at("reporting", "ready")
-	t.sendmsg(message{kind: evReady}, c.rights, len(c.cmsg))
+	sendmsg(t, fdSock, encoded(message{kind: evReady}), c.rights, len(c.cmsg))
 	t.at("closing descriptors", "")
 	t.call(unix.SYS_CLOSE_RANGE, fdFuse, uintptr(^uint32(0)), 0)
 	t.call(unix.SYS_CLOSE_RANGE, 3, fdSock-1, 0)
@@ -153,7 +153,7 @@ func (c *builder) seccomp() {
 		// call for ever.
 		flags = unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
 	}
-	o := t.call(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, t.filter(prog))
+	o := t.call(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, filter(t, prog))
 	if s.Notify {
 		o.to(regListener)
 		c.hand(plan.FdSeccomp, regListener)
@@ -199,11 +199,8 @@ func compileStart(t *tape, p *plan.Plan) {
 	t.at("starting", "signal mask")
 	t.call(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, ptr(t, new([1]uint64)), 0, 8)
 	t.at(execStep, string(pr.Path))
-	t.call(unix.SYS_EXECVE, t.str(string(pr.Path)), t.vector(stringsOf(pr.Argv)), t.vector(stringsOf(pr.Env)))
+	t.call(unix.SYS_EXECVE, t.str(string(pr.Path)), vector(t, stringsOf(pr.Argv)), vector(t, stringsOf(pr.Env)))
 }
-
-// execStep is the name of the one step whose failure is the program's, not the sandbox's.
-const execStep = "executing"
 
 func stringsOf(list []plan.Bytes) []string {
 	out := make([]string, len(list))

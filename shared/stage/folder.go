@@ -15,7 +15,7 @@ type Folder struct {
 	Session string // the folder itself, which is there already unless process 1 makes it ahead of its plan
 	Dirs    []Dir  // in this order
 	Files   []File
-	own     bool // it is made ahead
+	Own     bool // process 1 makes the folder itself, and never one that is there
 }
 
 // Dir is one directory.
@@ -45,7 +45,7 @@ func (f Folder) Make() error {
 // makeFolder has the tape do what Make does. It comes after the identity maps: before, the kernel lets nobody make a file.
 func (c *builder) makeFolder() {
 	t, folder := c.t, c.folder
-	if folder.own {
+	if folder.Own {
 		t.at("making session folder", folder.Session)
 		t.call(unix.SYS_MKDIRAT, atCwd, t.str(folder.Session), 0o700) // never one that is there
 	}

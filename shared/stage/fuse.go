@@ -43,7 +43,7 @@ func (c *builder) makeFuse(m *plan.Mount) {
 	t.call(unix.SYS_FSMOUNT, 0, unix.FSMOUNT_CLOEXEC, attr).from(0, regA).to(regB)
 	t.call(unix.SYS_CLOSE).from(0, regA)
 	rights := unix.UnixRights(fdLayer)
-	t.sendmsg(message{kind: evFuse}, t.bytes(rights), len(rights))
+	sendmsg(t, fdSock, encoded(message{kind: evFuse}), t.bytes(rights), len(rights))
 	t.call(unix.SYS_CLOSE, fdLayer)
 	t.call(unix.SYS_DUP3, 0, uintptr(fdFuse+c.fuses), unix.O_CLOEXEC).from(0, regB)
 	t.call(unix.SYS_CLOSE).from(0, regB)
@@ -62,7 +62,7 @@ func (c *builder) fuse(m *plan.Mount, rel string) {
 
 // greet has the kernel ask for the attributes of each FUSE file system: until then it gives the root to uid 0, and refuses to write to
 // what belongs to nobody inside. Process 1 does it last, because it waits for the broker, which may not be serving yet.
-func (t *tape) greet(p *plan.Plan) {
+func greet(t *tape, p *plan.Plan) {
 	for i := range p.Mounts {
 		if m := &p.Mounts[i]; m.Kind == plan.Fuse && i > 0 {
 			t.at("greeting", string(m.Target))

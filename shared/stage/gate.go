@@ -27,7 +27,7 @@ func (c *builder) makeGate() {
 	t.call(unix.SYS_DUP3, 0, fdGate, unix.O_CLOEXEC).from(0, regA)
 	t.call(unix.SYS_CLOSE).from(0, regA)
 	rights := unix.UnixRights(fdLayer, fdGate)
-	t.sendmsg(message{kind: evFuse}, t.bytes(rights), len(rights))
+	sendmsg(t, fdSock, encoded(message{kind: evFuse}), t.bytes(rights), len(rights))
 	t.call(unix.SYS_CLOSE, fdLayer)
 }
 
@@ -62,7 +62,7 @@ func (c *builder) populate() {
 			t.call(unix.SYS_STATX, atCwd, t.str(rel), unix.AT_STATX_FORCE_SYNC, unix.STATX_BASIC_STATS, t.statBuf())
 		}
 		if d.List {
-			t.list(rel, buf)
+			list(t, rel, buf)
 		}
 		if i > 0 {
 			continue

@@ -19,7 +19,7 @@ import (
 var update = flag.Bool("update", false, "rewrite the golden files")
 
 // text is a tape as it lies in memory that begins at its arena's base: every instruction, and what they point to.
-func (t *tape) text() string {
+func textOf(t *tape) string {
 	var b strings.Builder
 	for i := range t.ops {
 		for _, s := range t.steps {
@@ -79,7 +79,7 @@ func TestTapes(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
 		t.Skip("the files have the numbers of amd64")
 	}
-	folder := Folder{Session: "/s/abcdef", own: true, Dirs: []Dir{{"/s/abcdef/up", 0o700}}, Files: []File{{"/s/abcdef/hosts", "abcdef\n"}}}
+	folder := Folder{Session: "/s/abcdef", Own: true, Dirs: []Dir{{"/s/abcdef/up", 0o700}}, Files: []File{{"/s/abcdef/hosts", "abcdef\n"}}}
 	served := anyone("/usr/bin/true")
 	served.Mounts[0] = plan.Mount{Kind: plan.Fuse, Target: "/", Access: plan.ReadOnly}
 	served.Gate = &plan.Gate{Dirs: []plan.GateDir{{Path: "/", List: true, Names: []plan.GateName{{Name: "bin", Kind: plan.Symlink}}}, {Path: "/usr", List: true}}}
@@ -121,7 +121,7 @@ func TestTapes(t *testing.T) {
 			continue
 		}
 		file := filepath.Join("testdata", name+".golden")
-		if got := tp.text(); *update {
+		if got := textOf(tp); *update {
 			if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
 				t.Fatal(err)
 			}

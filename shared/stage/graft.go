@@ -25,21 +25,21 @@ type Graft struct {
 }
 
 // walk stores an O_PATH descriptor of p in r. No component may be a link.
-func (t *tape) walk(from uintptr, p string, r uint8) {
+func walk(t *tape, from uintptr, p string, r uint8) {
 	how := &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW, Resolve: resolve}
 	t.call(unix.SYS_OPENAT2, from, t.str(p), ptr(t, how), unix.SizeofOpenHow).to(r)
 }
 
 // clone leaves a detached copy of the source in regB, with its flags.
-func (t *tape) clone(g *Graft, rel string) {
+func copyOf(t *tape, g *Graft, rel string) {
 	t.at("opening", g.Source)
-	t.walk(fdHostRoot, rel, regA)
+	walk(t, fdHostRoot, rel, regA)
 	if g.Ino != 0 {
-		t.sameObject(regA, g.Dev, g.Ino)
+		sameObject(t, regA, g.Dev, g.Ino)
 	}
 	t.at("copying", g.Source)
 	t.call(unix.SYS_OPEN_TREE, 0, t.str(""), treeFlags).from(0, regA).to(regB)
-	t.setattr(regB, &plan.Mount{Access: g.Access, NoExec: g.NoExec, NoSymFollow: g.NoSymFollow})
+	setattr(t, regB, &plan.Mount{Access: g.Access, NoExec: g.NoExec, NoSymFollow: g.NoSymFollow})
 }
 
 // Graft mounts g and returns when a walk inside reaches it.
@@ -56,9 +56,9 @@ func (a *Agent) Graft(g Graft) error {
 	}
 	_, err = a.seeing(func(t *tape, b *agentBlock) {
 		if g.Upper != "" {
-			t.layers(&g)
+			overlayOf(t, &g)
 		} else {
-			t.clone(&g, from)
+			copyOf(t, &g, from)
 		}
 		if g.PID != 0 {
 			t.at("finding", g.Target)
@@ -68,10 +68,10 @@ func (a *Agent) Graft(g Graft) error {
 		t.call(unix.SYS_SETNS, fdInsideNS, unix.CLONE_NEWNS)
 		t.at("finding", g.Target)
 		if g.PID != 0 {
-			t.walk(0, g.At, regC)
+			walk(t, 0, g.At, regC)
 			t.ops[len(t.ops)-1].from(0, regD)
 		} else {
-			t.walk(atCwd, g.Target, regC)
+			walk(t, atCwd, g.Target, regC)
 		}
 		t.at("mounting", g.Target)
 		t.call(unix.SYS_MOVE_MOUNT, 0, t.str(""), 0, t.str(""), intoEmpty).from(0, regB).from(2, regC)
@@ -94,13 +94,13 @@ func (a *Agent) seeing(build func(t *tape, b *agentBlock)) (*os.File, error) {
 }
 
 // layers leaves a detached overlay in regB.
-func (t *tape) layers(g *Graft) {
+func overlayOf(t *tape, g *Graft) {
 	t.at("making overlay", g.Target)
 	t.call(unix.SYS_FSOPEN, t.str("overlay"), unix.FSOPEN_CLOEXEC).to(regD)
 	for i, l := range [...][2]string{{"lowerdir", g.Source}, {"upperdir", g.Upper}, {"workdir", g.Work}} {
 		fd := agentFirst + 40 + i
 		t.at("opening", l[1])
-		t.walk(fdHostRoot, l[1][1:], regA)
+		walk(t, fdHostRoot, l[1][1:], regA)
 		t.call(unix.SYS_DUP3, 0, uintptr(fd), unix.O_CLOEXEC).from(0, regA)
 		t.call(unix.SYS_FSCONFIG, 0, unix.FSCONFIG_SET_STRING, t.str(l[0]), t.str(fmt.Sprintf("/proc/self/fd/%d", fd)), 0).from(0, regD)
 	}
@@ -138,7 +138,7 @@ func (a *Agent) Detach(g Graft) (*os.File, error) {
 		return nil, err
 	}
 	f, err := a.seeing(func(t *tape, b *agentBlock) {
-		t.clone(&g, from)
+		copyOf(t, &g, from)
 		b.hand(t, regB)
 	})
 	if err == nil && f == nil {
@@ -155,23 +155,9 @@ func (a *Agent) Populate(dir string) error {
 	_, err := a.order(func(t *tape, b *agentBlock) {
 		t.call(unix.SYS_SETNS, fdInsideNS, unix.CLONE_NEWNS)
 		t.at("listing", dir)
-		t.list(dir, t.buf(listBuffer))
+		list(t, dir, t.buf(listBuffer))
 	})
 	return err
-}
-
-// listEnd is less than what an answer of a page holds as a listing however long its names are, with the entries that come
-// along: an answer that is shorter is the last one.
-const (
-	listBuffer = 8 << 10
-	listEnd    = 400
-)
-
-// list reads a directory to its end.
-func (t *tape) list(dir string, buf uintptr) {
-	t.call(unix.SYS_OPENAT, atCwd, t.str(dir), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0).to(regA)
-	t.call(unix.SYS_GETDENTS64, 0, buf, listBuffer).from(0, regA).repeat(listEnd)
-	t.call(unix.SYS_CLOSE).from(0, regA)
 }
 
 // Patience is how long an order may take at most.

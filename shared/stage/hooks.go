@@ -28,7 +28,9 @@ type Hooks struct {
 	Maps func(pid int) error
 	// Folder is what the plan's mounts need on the host.
 	Folder Folder
-	// Remember says that the next run with the same arguments may begin with this set-up, see ahead.
+	// Early is what was begun before the plan was known.
+	Early Early
+	// Remember says that the next run with the same arguments may begin with this set-up; see Early.
 	Remember bool
 }
 

@@ -1,41 +1,57 @@
 package stage
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"runtime"
 	"strconv"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"sbx/shared/plan"
 )
+
+// identity writes the identity maps of the new user namespace (user_namespaces(7)), or waits until somebody else has.
+func identity(t *tape, id plan.Identity, joined, wait bool) {
+	if joined { // the namespace above has one user, 0
+		id.OutsideUID, id.OutsideGID = 0, 0
+	}
+	// The broker is not dumpable, and neither is its copy; the files of such a process belong to root. This
+	// process holds nothing yet, and gives dumpability up again before anything can reach it from inside.
+	t.at("making process 1 dumpable for its identity maps", "")
+	t.call(unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 1, 0, 0, 0)
+	open := func(name string) *op {
+		t.at("writing", "/proc/self/"+name)
+		return t.call(unix.SYS_OPENAT, atCwd, t.str("/proc/self/"+name), unix.O_WRONLY|unix.O_CLOEXEC, 0).to(regA)
+	}
+	write := func(name, text string) {
+		open(name)
+		writeText(t, text)
+	}
+	if wait {
+		awaitMaps(t)
+	} else {
+		write("setgroups", "deny")
+		write("uid_map", fmt.Sprintf("%d %d 1", id.InsideUID, id.OutsideUID))
+	}
+	// Nobody else may set the map that is left: it can be written once.
+	open("projid_map").may(anyErrno).elseSkip(2)
+	t.call(unix.SYS_WRITE, 0, t.str("0 0 1"), 5).from(0, regA).may(uint16(unix.EPERM)) // the parent has no such map
+	t.call(unix.SYS_CLOSE).from(0, regA)
+	if !wait {
+		write("gid_map", fmt.Sprintf("%d %d 1", id.InsideGID, id.OutsideGID))
+	}
+}
 
 // awaitMaps waits until the other end of the socket has written this process's identity maps: more than one's own id needs
 // somebody with rights over it in the namespace above.
-func (c *builder) awaitMaps() {
-	t := c.t
+func awaitMaps(t *tape) {
 	t.at("waiting for identity maps", "")
-	t.sendmsg(message{kind: evMaps}, 0, 0)
+	sendmsg(t, fdSock, encoded(message{kind: evMaps}), 0, 0)
 	buf := t.buf(64)
 	t.call(unix.SYS_RECVFROM, fdSock, buf, 64, 0, 0, 0)
 	t.expect64(buf, cmdGo, uintptr(unix.EPROTO))
-}
-
-// writeMaps is the broker's part of awaitMaps.
-func (c *Child) writeMaps(write func(pid int) error) error {
-	if write == nil || !c.plan.Identity.HasRanges() {
-		return errors.New("BUG(sbx): nobody writes the identity maps")
-	}
-	if err := write(c.PID); err != nil {
-		return fmt.Errorf("mapping subordinate ids: %w", err)
-	}
-	m := message{kind: cmdGo}
-	if err := unix.Sendto(c.sock, m.encode(), unix.MSG_NOSIGNAL, nil); err != nil {
-		return fmt.Errorf("telling process 1 of its ids: %w", err)
-	}
-	return nil
 }
 
 // giveMaps is what writeMaps is, for a child that carries out one tape.
@@ -80,29 +96,30 @@ func WriteMap(parent *os.File, pid int, file, text string) error {
 	if err != nil {
 		return err
 	}
-	b, memory, err := newBlock(unix.MAP_SHARED)
+	m, t, unmap, err := newOne()
 	if err != nil {
-		return fmt.Errorf("mapping memory for identity maps: %w", err)
+		return err
 	}
-	defer func() { _ = unix.Munmap(memory) }()
-	t, _ := b.tapes()
-	c := &builder{compiler: &compiler{t: t}}
+	defer unmap()
 	t.at("entering user namespace", "")
 	t.call(unix.SYS_SETNS, uintptr(moved[0]), unix.CLONE_NEWUSER)
-	c.writeFile("/proc/"+strconv.Itoa(pid)+"/"+file, text)
-	if t.full() {
-		return errPlanTooLarge
+	writeFile(t, "/proc/"+strconv.Itoa(pid)+"/"+file, text)
+	child, err := m.start(0, t)
+	if err != nil {
+		return err
 	}
-	syscall.ForkLock.Lock()
-	child, errno := launchTape(0, t.ops, &b.control)
-	syscall.ForkLock.Unlock()
-	if errno != 0 {
-		return &Fault{Phase: "maps", Index: -1, Step: "cloning", Errno: syscall.Errno(errno)}
-	}
-	awaitEnd(int(child))
+	awaitEnd(child)
 	runtime.KeepAlive(parent)
-	if f := b.control.setup; f.errno != 0 {
-		return t.faultAt("maps", f)
+	if f := m.fault; f.errno != 0 {
+		return faultAt(t, "maps", f)
 	}
 	return nil
+}
+
+func awaitEnd(pid int) {
+	for {
+		if _, err := unix.Wait4(pid, nil, 0, nil); err != unix.EINTR {
+			return
+		}
+	}
 }

@@ -7,15 +7,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// program is what the child needs to know. It lies in shared memory and is complete when the broker says
-// that the child may begin.
+// program is what process 1 needs to know besides its tapes. It lies in shared memory and is complete when the broker says
+// that process 1 may begin.
 type program struct {
 	flags       uintptr
 	sock, other uintptr // the two ends of the socket; the other one is the broker's
 	unshare     int64   // errno
 	begin       message
-	c           *control
-	setup       []op
+	setup       []op // empty where it was carried out before
 	start       []op
 	asPID1      bool
 	idle        bool
@@ -24,11 +23,6 @@ type program struct {
 	pid         int64 // of process 1, where it is joined
 	cgroup      uint64
 	args        cloneArgs
-	ahead       *aheadFile // carried out before the plan is known
-	apart, all  cpuSet     // where it was put until the program starts, and what that is to have
-	here        cpuSet     // the others
-	stays       bool       // the broker's threads are kept there
-	batched     bool       // they run under SCHED_BATCH, but for the first
 }
 
 // cloneArgs is struct clone_args (clone(2)).
@@ -41,9 +35,10 @@ type cloneArgs struct {
 //go:noinline
 //go:nosplit
 //go:norace
-func launch(p *program) (pid, errno uintptr) {
+func launch(b *block) (pid, errno uintptr) {
+	p := &b.prog
 	// The other namespaces are the child's to make, while the broker does something useful.
-	flags := p.flags & (unix.CLONE_NEWUSER | unix.CLONE_NEWPID)
+	flags := p.flags & firstFlags
 	if p.joined {
 		flags = 0
 	}
@@ -58,9 +53,13 @@ func launch(p *program) (pid, errno uintptr) {
 	if p.joined {
 		descend(p)
 	}
-	live(p)
+	b.unshare()
+	b.live()
 	return 0, 0
 }
+
+// firstFlags are the namespaces that the clone makes; process 1 makes the others itself.
+const firstFlags = unix.CLONE_NEWUSER | unix.CLONE_NEWPID
 
 // forkInto is fork into the control group of p.
 //
@@ -74,25 +73,62 @@ func forkInto(p *program, flags uintptr) (pid, errno uintptr) {
 	return pid, uintptr(e)
 }
 
-// live is the whole life of process 1. It never returns.
+// enter is for who clones process 1 before there is a runtime: it is to be called before the clone, which is one with firstFlags. The child
+// calls unshare, carry if it has something to carry out, and live.
 //
 //go:nosplit
 //go:norace
-func live(p *program) {
-	await(p)
-	if p.ahead == nil && !runTape(p.setup, &p.c.regs, &p.c.setup) {
-		stopped(p.c)
+func (b *block) enter(flags, sock, other uintptr) {
+	b.control.setup.index = -1
+	b.prog.flags, b.prog.sock, b.prog.other = flags, sock, other
+}
+
+// unshare makes the other namespaces.
+//
+//go:noinline
+//go:nosplit
+//go:norace
+func (b *block) unshare() {
+	p := &b.prog
+	syscall.RawSyscall(syscall.SYS_PRCTL, unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0)
+	syscall.RawSyscall(syscall.SYS_CLOSE, p.other, 0, 0) // so that the broker's end is the end of the socket
+	if _, _, e := syscall.RawSyscall(syscall.SYS_UNSHARE, p.flags&^firstFlags, 0, 0); e != 0 {
+		p.unshare = int64(e)
+		exit(1)
+	}
+}
+
+// carry carries out a set-up that is known before the plan is.
+//
+//go:nosplit
+//go:norace
+func (b *block) carry(ops []op) {
+	if !runTape(ops, &b.control.regs, &b.control.setup) {
+		exit(1)
+	}
+	b.prog.sock = fdSock // the tape has moved it
+}
+
+// live is the whole life of process 1, from when it waits for the broker's word. It never returns.
+//
+//go:nosplit
+//go:norace
+func (b *block) live() {
+	await(&b.prog)
+	p, c := &b.prog, &b.control
+	if !runTape(p.setup, &c.regs, &c.setup) {
+		stopped(c)
 	}
 	if p.asPID1 {
-		runTape(p.start, &p.c.program.regs, &p.c.program.fault)
+		runTape(p.start, &c.program.regs, &c.program.fault)
 		exit(127)
 	}
 	if p.idle {
 		syscall.RawSyscall(unix.SYS_CLOSE_RANGE, fdStdio, fdStdio+2, 0)
 	} else {
-		spawn(p.c, &p.start)
+		spawn(c, &p.start)
 	}
-	serve(p.c)
+	serve(b)
 }
 
 // descend enters the network and clones process 1 there, as a child of the caller's. It returns in process 1 only.
@@ -107,7 +143,7 @@ func descend(p *program) {
 	}
 	if e == 0 {
 		var pid uintptr
-		pid, _, e = syscall.RawSyscall6(syscall.SYS_CLONE, p.flags&(unix.CLONE_NEWUSER|unix.CLONE_NEWPID)|uintptr(unix.CLONE_PARENT), 0, 0, 0, 0, 0)
+		pid, _, e = syscall.RawSyscall6(syscall.SYS_CLONE, p.flags&firstFlags|uintptr(unix.CLONE_PARENT), 0, 0, 0, 0, 0)
 		if e == 0 && pid == 0 {
 			return
 		}
@@ -117,41 +153,15 @@ func descend(p *program) {
 	exit(0)
 }
 
-// launchTape clones a child that carries out one tape and ends. In the child it never returns.
-//
-//go:noinline
-//go:nosplit
-//go:norace
-func launchTape(flags uintptr, ops []op, c *control) (pid, errno uintptr) {
-	if pid, errno = fork(flags); errno != 0 || pid != 0 {
-		return pid, errno
-	}
-	runTape(ops, &c.regs, &c.setup)
-	exit(0)
-	return 0, 0
-}
-
-// await makes the namespaces, carries out what is known already, and waits for the broker's word.
+// await waits for the broker's word.
 //
 //go:noinline
 //go:nosplit
 //go:norace
 func await(p *program) {
-	syscall.RawSyscall(syscall.SYS_PRCTL, unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0)
-	syscall.RawSyscall(syscall.SYS_CLOSE, p.other, 0, 0) // so that the broker's end is the end of the socket
-	if _, _, e := syscall.RawSyscall(syscall.SYS_UNSHARE, p.flags&^(unix.CLONE_NEWUSER|unix.CLONE_NEWPID), 0, 0); e != 0 {
-		p.unshare = int64(e)
-		exit(1)
-	}
-	if p.ahead != nil {
-		carryAhead(p)
-	}
 	for {
 		n, _, e := syscall.RawSyscall6(syscall.SYS_RECVFROM, p.sock, uintptr(unsafe.Pointer(&p.begin)), unsafe.Sizeof(p.begin), 0, 0, 0)
 		if e == 0 && n == unsafe.Sizeof(p.begin) && p.begin.kind == cmdBegin {
-			if p.ahead == nil {
-				rejoin(&p.all)
-			}
 			return
 		}
 		if e != unix.EINTR {
@@ -165,7 +175,8 @@ func await(p *program) {
 //
 //go:nosplit
 //go:norace
-func serve(c *control) {
+func serve(b *block) {
+	c := &b.control
 	for {
 		timeout := uintptr(0)
 		if c.untold > 0 {
@@ -181,19 +192,20 @@ func serve(c *control) {
 			end(c, c.main, int64(c.status))
 		}
 		if take(c) {
-			obey(c)
+			obey(b)
 		}
 	}
 }
 
 //go:nosplit
 //go:norace
-func obey(c *control) {
+func obey(b *block) {
+	c := &b.control
 	switch c.in.kind {
 	case cmdKill:
 		kill(c)
 	case cmdSpawn:
-		startLater(c, &c.slots[c.in.value&(maxSlots-1)])
+		startLater(c, &b.slots[c.in.value&(maxSlots-1)])
 	case cmdForeground:
 		foreground(c)
 	}

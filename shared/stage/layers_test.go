@@ -69,7 +69,7 @@ func TestFileOnTopIsNew(t *testing.T) {
 	m.Hide = append(m.Hide, "f")
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	_, err := Start(p, Stdio{-1, 1, 2}, Hooks{}, nil)
+	_, err := Start(p, Stdio{-1, 1, 2}, Hooks{})
 	if f, ok := err.(*Fault); !ok || f.Errno != unix.EEXIST || f.Object != "/o" || !strings.Contains(f.Step, "overlay") {
 		t.Fatalf("got %#v, want EEXIST", err)
 	}

@@ -30,17 +30,6 @@ func (t *tape) buf(n int) uintptr {
 // bytes returns the address of a copy of b.
 func (t *tape) bytes(b []byte) uintptr { return t.arena.put(b) }
 
-// vector returns the address of a NULL-terminated array of strings, as execve(2) takes it.
-func (t *tape) vector(list []string) uintptr {
-	p := t.buf(8 * (len(list) + 1))
-	for i, s := range list {
-		if a := t.str(s); !t.arena.full {
-			*(*uintptr)(t.arena.at(p + uintptr(8*i))) = a
-		}
-	}
-	return p
-}
-
 // at is where this process can write what the tape will find at address p.
 func (a *arena) at(p uintptr) unsafe.Pointer { return unsafe.Pointer(&a.data[p-a.base]) }
 

@@ -172,7 +172,7 @@ func (c *compiler) root(m *plan.Mount) error {
 		t.call(unix.SYS_CLOSE).from(0, regA)
 	case plan.Bind:
 		t.call(unix.SYS_OPEN_TREE, atCwd, t.str(string(m.Source)), treeFlags&^unix.AT_EMPTY_PATH).to(regRoot)
-		t.setattr(regRoot, m)
+		setattr(t, regRoot, m)
 		c.place("", true)
 	default:
 		if m.Kind != plan.Fuse || c.ns == nil {
@@ -202,11 +202,11 @@ func (c *compiler) bind(m *plan.Mount, rel string) {
 	c.open(string(m.Source), regA)
 	c.mustBeOrdinary(regA)
 	if m.Ino != 0 {
-		t.sameObject(regA, m.Dev, m.Ino)
+		sameObject(t, regA, m.Dev, m.Ino)
 	}
 	t.call(unix.SYS_OPEN_TREE, 0, t.str(""), treeFlags).from(0, regA).to(regB)
 	t.call(unix.SYS_CLOSE).from(0, regA)
-	t.setattr(regB, m)
+	setattr(t, regB, m)
 	c.attach(regB, rel)
 	c.place(rel, true)
 	if m.Optional && !t.full() { // it is gone: the empty place stays
@@ -229,19 +229,19 @@ const (
 )
 
 // statx fills buf with what is known of the object in r, without asking whoever serves it.
-func (t *tape) statx(r uint8, buf uintptr) {
+func statx(t *tape, r uint8, buf uintptr) {
 	t.call(unix.SYS_STATX, 0, t.str(""), unix.AT_EMPTY_PATH|unix.AT_NO_AUTOMOUNT|unix.AT_STATX_DONT_SYNC, unix.STATX_INO|unix.STATX_TYPE, buf).from(0, r)
 }
 
-func (t *tape) sameObject(r uint8, dev, ino uint64) {
+func sameObject(t *tape, r uint8, dev, ino uint64) {
 	buf := t.statBuf()
-	t.statx(r, buf)
+	statx(t, r, buf)
 	t.expect64(buf+statxIno, ino, uintptr(unix.ESTALE))
 	t.expect64(buf+statxDev, uint64(unix.Major(dev))|uint64(unix.Minor(dev))<<32, uintptr(unix.ESTALE))
 }
 
 // setattr sets a detached tree's flags, recursively, and makes it private (mount_setattr(2), 5.12).
-func (t *tape) setattr(r uint8, m *plan.Mount) {
+func setattr(t *tape, r uint8, m *plan.Mount) {
 	a := &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV, Propagation: unix.MS_PRIVATE}
 	if m.Access == plan.ReadOnly {
 		a.Attr_set |= unix.MOUNT_ATTR_RDONLY
@@ -292,7 +292,7 @@ func (c *compiler) protect(m *plan.Mount, rel string) {
 		o.may(uint16(unix.ENOENT)).elseSkip(5)
 	}
 	t.call(unix.SYS_OPEN_TREE, 0, t.str(""), treeFlags).from(0, regC).to(regB)
-	t.setattr(regB, m)
+	setattr(t, regB, m)
 	t.call(unix.SYS_MOVE_MOUNT, 0, t.str(""), 0, t.str(""), intoEmpty).from(0, regB).from(2, regC)
 	t.call(unix.SYS_CLOSE).from(0, regB)
 	t.call(unix.SYS_CLOSE).from(0, regC)

@@ -3,7 +3,6 @@ package stage
 import (
 	"os"
 	"runtime"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -20,13 +19,11 @@ func (n *Network) Exec(path string, argv, env []string, files []*os.File) (int, 
 	if err != nil {
 		return 0, err
 	}
-	b, memory, err := newBlock(unix.MAP_SHARED)
+	m, t, unmap, err := newOne()
 	if err != nil {
 		return 0, err
 	}
-	// What the child has of it is a mapping of its own.
-	defer func() { _ = unix.Munmap(memory) }()
-	t, _ := b.tapes()
+	defer unmap() // what the child has of it is a mapping of its own
 	// First out of the way of the numbers that they are to have.
 	const above = 100
 	for i, fd := range moved {
@@ -43,17 +40,9 @@ func (n *Network) Exec(path string, argv, env []string, files []*os.File) (int, 
 	t.call(unix.SYS_CLOSE_RANGE, uintptr(len(files)), uintptr(^uint32(0)), 0)
 	t.call(unix.SYS_CHDIR, t.str("/"))
 	t.at(execStep, path)
-	t.call(unix.SYS_EXECVE, t.str(path), t.vector(argv), t.vector(env))
-	if t.full() {
-		return 0, errPlanTooLarge
-	}
-	syscall.ForkLock.Lock()
-	pid, errno := launchTape(0, t.ops, &b.control)
-	syscall.ForkLock.Unlock()
+	t.call(unix.SYS_EXECVE, t.str(path), vector(t, argv), vector(t, env))
+	pid, err := m.start(0, t)
 	runtime.KeepAlive(files)
 	runtime.KeepAlive(n)
-	if errno != 0 {
-		return 0, &Fault{Phase: "network", Index: -1, Step: "cloning", Errno: syscall.Errno(errno)}
-	}
-	return int(pid), nil
+	return pid, err
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -32,9 +31,9 @@ const maxSockets = 200
 // NewNetwork makes a network namespace with its loopback up and the sockets in it. uid and gid are the caller's own; they are the only ids of
 // its user namespace, and 0 there, unless maps is set, which writes its maps.
 func NewNetwork(uid, gid uint32, sockets []Socket, maps func(pid int) error) (*Network, []*os.File, error) {
-	p := &plan.Plan{Namespaces: plan.Namespaces{User: true}, Identity: plan.Identity{OutsideUID: uid, OutsideGID: gid}, Loopback: true}
+	id := plan.Identity{OutsideUID: uid, OutsideGID: gid}
 	files, err := inChild(unix.CLONE_NEWUSER|unix.CLONE_NEWNET, sockets, maps, func(t *tape) {
-		newBuilder(t, p).identity(maps != nil)
+		identity(t, id, false, maps != nil)
 		bringUp(t)
 		// Ping sockets for the one group that there is, and no waiting for neighbours that do not exist; where a kernel lacks a file nothing is lost.
 		for _, f := range [...][2]string{{"/proc/sys/net/ipv4/ping_group_range", "0 0"}, {"/proc/sys/net/ipv6/conf/default/accept_dad", "0"}, {"/proc/sys/net/ipv6/conf/default/router_solicitation_delay", "0"}} {
@@ -106,12 +105,11 @@ func inChild(flags uintptr, sockets []Socket, maps func(pid int) error, first fu
 	if err != nil {
 		return nil, err
 	}
-	b, memory, err := newBlock(unix.MAP_SHARED)
+	m, t, unmap, err := newOne()
 	if err != nil {
-		return nil, fmt.Errorf("mapping memory for a network: %w", err)
+		return nil, err
 	}
-	defer func() { _ = unix.Munmap(memory) }()
-	t, _ := b.tapes()
+	defer unmap()
 	t.at("moving descriptors", "")
 	t.call(unix.SYS_DUP3, uintptr(moved[0]), fdSock, unix.O_CLOEXEC)
 	first(t)
@@ -125,26 +123,21 @@ func inChild(flags uintptr, sockets []Socket, maps func(pid int) error, first fu
 		t.poke(addr+uintptr(unix.CmsgLen(0)+4*(i+1)), regA)
 	}
 	t.at("handing over sockets", "")
-	t.sendmsg(message{kind: evReady}, addr, len(rights))
-	if t.full() {
-		return nil, errPlanTooLarge
-	}
-	syscall.ForkLock.Lock()
-	pid, errno := launchTape(flags, t.ops, &b.control)
-	syscall.ForkLock.Unlock()
-	if errno != 0 {
-		return nil, &Fault{Phase: "network", Index: -1, Step: "cloning", Errno: syscall.Errno(errno)}
+	sendmsg(t, fdSock, encoded(message{kind: evReady}), addr, len(rights))
+	pid, err := m.start(flags, t)
+	if err != nil {
+		return nil, err
 	}
 	if maps != nil {
-		if err := giveMaps(pair[0], int(pid), maps); err != nil {
-			_ = unix.Kill(int(pid), unix.SIGKILL)
-			awaitEnd(int(pid))
+		if err := giveMaps(pair[0], pid, maps); err != nil {
+			_ = unix.Kill(pid, unix.SIGKILL)
+			awaitEnd(pid)
 			return nil, err
 		}
 	}
-	awaitEnd(int(pid))
-	if f := b.control.setup; f.errno != 0 {
-		return nil, t.faultAt("network", f)
+	awaitEnd(pid)
+	if f := m.fault; f.errno != 0 {
+		return nil, faultAt(t, "network", f)
 	}
 	return received(pair[0], 1+len(sockets))
 }

@@ -28,7 +28,7 @@ func joined(t *testing.T, n *Network, argv ...string) string {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	c, err := Start(p, Stdio{-1, int(f.Fd()), int(f.Fd())}, Hooks{Network: n}, nil)
+	c, err := Start(p, Stdio{-1, int(f.Fd()), int(f.Fd())}, Hooks{Network: n})
 	if err != nil {
 		t.Fatalf("start: %v", err)
 	}
@@ -90,7 +90,7 @@ func TestNetworkMadeBefore(t *testing.T) {
 	// The sandbox's user namespace does not own the network: not even all capabilities in it would reach it.
 	p := smallest("/usr/bin/sh", "-c", "exit 0")
 	p.Namespaces.JoinNet, p.Loopback = true, false
-	if _, err := Start(p, Stdio{-1, 1, 2}, Hooks{}, nil); err == nil || !strings.Contains(err.Error(), "do not agree") {
+	if _, err := Start(p, Stdio{-1, 1, 2}, Hooks{}); err == nil || !strings.Contains(err.Error(), "do not agree") {
 		t.Errorf("a plan that joins a network was started without one: %v", err)
 	}
 }

@@ -37,7 +37,7 @@ func (a *Agent) Place(target string, s Spot, link string) error {
 	for from := 0; ; from += placeSteps {
 		to := min(from+placeSteps, dirs)
 		_, err := a.order(func(t *tape, b *agentBlock) {
-			t.ownRoot(target)
+			ownRoot(t, target)
 			for i := from; i < to; i++ {
 				t.call(unix.SYS_MKDIRAT, 0, t.str(path.Join(parts[:i+1]...)), dirMode).from(0, regB).may(uint16(unix.EEXIST))
 			}
@@ -63,7 +63,7 @@ func (a *Agent) Unplace(target string) error {
 	}
 	remove := func(flags uintptr) error {
 		_, err := a.order(func(t *tape, b *agentBlock) {
-			t.ownRoot(target)
+			ownRoot(t, target)
 			t.call(unix.SYS_UNLINKAT, 0, t.str(rel), flags).from(0, regB)
 		})
 		return err
@@ -78,7 +78,7 @@ func (a *Agent) Unplace(target string) error {
 }
 
 // ownRoot enters the sandbox and leaves a writable copy of the mount of its root, without those on it, in regB.
-func (t *tape) ownRoot(target string) {
+func ownRoot(t *tape, target string) {
 	t.at("entering the sandbox", "")
 	t.call(unix.SYS_SETNS, fdInsideNS, unix.CLONE_NEWNS)
 	t.at("making a place", target)

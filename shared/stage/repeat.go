@@ -44,31 +44,31 @@ func (a *Agent) Repeat(r Repeat) error {
 		t.at("entering the sandbox", "")
 		t.call(unix.SYS_SETNS, fdInsideNS, unix.CLONE_NEWNS)
 		t.at("finding", r.Root)
-		t.walk(atCwd, r.Root, regA)
+		walk(t, atCwd, r.Root, regA)
 		buf := t.buf(120) // struct statfs
 		t.call(unix.SYS_FSTATFS, 0, buf).from(0, regA)
 		t.expect64(buf, fuseMagic, uintptr(unix.ESTALE))
 		t.call(unix.SYS_OPEN_TREE, 0, t.str(""), unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH).from(0, regA).to(regB)
 		t.call(unix.SYS_MOUNT_SETATTR, 0, t.str(""), unix.AT_EMPTY_PATH, ptr(t, &unix.MountAttr{Attr_clr: unix.MOUNT_ATTR_RDONLY}), mountAttrSize).from(0, regB)
 		t.call(unix.SYS_SETNS, fdHostNS, unix.CLONE_NEWNS) // where nothing is a mount point
-		t.within(r.Dir, regC)
+		within(t, r.Dir, regC)
 		if r.What == Moved {
-			t.within(r.ToDir, regD)
+			within(t, r.ToDir, regD)
 		}
 		t.at("repeating", r.Name)
-		t.repeatIt(&r)
+		repeatIt(t, &r)
 	})
 	return err
 }
 
 // within stores a directory of the copy of the mount in register to.
-func (t *tape) within(dir string, to uint8) {
+func within(t *tape, dir string, to uint8) {
 	t.at("finding", dir)
 	how := &unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC | unix.O_NOFOLLOW, Resolve: resolve | unix.RESOLVE_BENEATH | unix.RESOLVE_NO_XDEV}
 	t.call(unix.SYS_OPENAT2, 0, t.str(dir), ptr(t, how), unix.SizeofOpenHow).from(0, regB).to(to)
 }
 
-func (t *tape) repeatIt(r *Repeat) {
+func repeatIt(t *tape, r *Repeat) {
 	name, mode := t.str(r.Name), uintptr(unix.S_IFREG)
 	times := &[2]unix.Timespec{{Nsec: unix.UTIME_OMIT}, {Nsec: unix.UTIME_NOW}}
 	var o *op

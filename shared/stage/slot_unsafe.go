@@ -45,9 +45,9 @@ func (s *slot) load(t *tape) { s.job.ops = t.ops }
 func (s *slot) release() { atomic.StoreInt32(&s.busy, 0) }
 
 // sendFd makes the instruction that sends the descriptor in register r with m.
-func (t *tape) sendFd(m message, r uint8) {
+func sendFd(t *tape, m message, r uint8) {
 	rights := unix.UnixRights(-1)
 	cmsg := t.bytes(rights)
 	t.poke(cmsg+uintptr(unix.CmsgLen(0)), r)
-	t.sendmsg(m, cmsg, len(rights))
+	sendmsg(t, fdSock, encoded(m), cmsg, len(rights))
 }

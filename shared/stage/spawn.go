@@ -93,7 +93,7 @@ func (c *Child) Spawn(s Spawn) error {
 		return err
 	}
 	x.last++
-	sp := &spawned{Spawn: &s, id: x.last, slot: &c.control.slots[i]}
+	sp := &spawned{Spawn: &s, id: x.last, slot: &c.block.slots[i]}
 	t := sp.slot.take(sp.id)
 	compileSpawn(t, &s, sp.id)
 	if t.full() {
@@ -143,7 +143,7 @@ func (c *Child) grab() (int, error) {
 	end := time.Now().Add(spawnPatience)
 	for wait := 20 * time.Microsecond; ; wait = min(2*wait, 20*time.Millisecond) {
 		for i := range x.owners {
-			s := &c.control.slots[i]
+			s := &c.block.slots[i]
 			if !s.free() {
 				continue
 			}
@@ -171,7 +171,7 @@ func compileSpawn(t *tape, s *Spawn, id int64) {
 	if s.TTY {
 		t.at("opening terminal", "/dev/pts/ptmx")
 		t.call(unix.SYS_OPENAT, atCwd, t.str("/dev/pts/ptmx"), unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0).to(regTTY)
-		t.sendFd(message{kind: evPty, value: id}, regTTY)
+		sendFd(t, message{kind: evPty, value: id}, regTTY)
 		t.call(unix.SYS_IOCTL, 0, unix.TIOCSPTLCK, t.buf(8)).from(0, regTTY)
 		t.call(unix.SYS_IOCTL, 0, unix.TIOCGPTPEER, unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC).from(0, regTTY).to(regA)
 		t.call(unix.SYS_IOCTL, 0, unix.TIOCSWINSZ, ptr(t, &unix.Winsize{Row: s.Rows, Col: s.Cols})).from(0, regA)
@@ -194,7 +194,7 @@ func compileSpawn(t *tape, s *Spawn, id int64) {
 	t.at("starting", "signal mask")
 	mask := t.buf(8)
 	t.call(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, mask, 0, 8)
-	argv, env := t.vector(s.Argv), t.vector(s.Env)
+	argv, env := vector(t, s.Argv), vector(t, s.Env)
 	t.at(execStep, s.Argv[0])
 	if strings.Contains(s.Argv[0], "/") {
 		t.call(unix.SYS_EXECVE, t.str(s.Argv[0]), argv, env)
@@ -285,7 +285,7 @@ func (sp *spawned) ending(x *spawns) *Fault {
 		return nil
 	}
 	t := tape{steps: sp.steps}
-	return t.faultAt("start", f)
+	return faultAt(&t, "start", f)
 }
 
 func call[T any](f func(T), v T) {

@@ -31,7 +31,7 @@ func idle(t *testing.T) *Child {
 		defer close(ended)
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
-		c, err := Start(p, Stdio{-1, -1, -1}, Hooks{}, nil)
+		c, err := Start(p, Stdio{-1, -1, -1}, Hooks{})
 		if err != nil {
 			ready <- err
 			return
@@ -219,9 +219,9 @@ func TestSpawnMany(t *testing.T) {
 // A start that does not come to its end, because somebody is asked about it or stops it, holds up nobody.
 func TestSpawnWhileAnotherIsStuck(t *testing.T) {
 	c := idle(t)
-	tape := c.control.slots[0].take(1 << 40)
+	tape := c.block.slots[0].take(1 << 40)
 	tape.call(unix.SYS_PPOLL, 0, 0, 0, 0, 0)
-	c.control.slots[0].load(tape)
+	c.block.slots[0].load(tape)
 	m := message{kind: cmdSpawn}
 	if err := unix.Sendmsg(c.sock, m.encode(), unix.UnixRights(c.Pidfd, c.Pidfd, c.Pidfd), nil, 0); err != nil {
 		t.Fatal(err)
@@ -231,7 +231,7 @@ func TestSpawnWhileAnotherIsStuck(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	}
-	if c.control.slots[0].free() {
+	if c.block.slots[0].free() {
 		t.Error("nothing was stuck")
 	}
 	// What is stuck can be neither traced nor read from inside, nor can process 1; an ordinary user does not even see them.

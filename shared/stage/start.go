@@ -26,16 +26,16 @@ type Child struct {
 	gone    atomic.Bool
 	parent  func() // of Attach: returns when the helper has ended; else nil
 	sock    int
-	control *control
-	program *program
-	memory  []byte
+	block   *block
+	control *control // of block
 	setup   *tape
 	rest    *tape // of Attach: of the set-up, what the helper does not look into; else nil
 	start   *tape
 	asPID1  bool
 	spawns  spawns
-	folder  *Folder // nil: nothing is to be remembered
-	std     Stdio
+	early   Early
+
+	remember func() // nil: nothing is to be remembered
 }
 
 // Steps is everything that is done, in order.
@@ -59,54 +59,45 @@ type Event struct {
 	Stopped bool
 }
 
-// Start carries out p. The calling goroutine must stay locked to its thread until the sandbox has ended: the child dies when the thread that has
-// cloned it does (PR_SET_PDEATHSIG). With early, that is the first thread of the process, which ends with the process only, so that the goroutine
-// need not be locked, which costs a thread and slower switches; if it cannot be used, Start ends it and locks the goroutine. The error is a *Fault
-// when a step failed; nothing is left then.
-func Start(p *plan.Plan, std Stdio, hooks Hooks, early *Early) (*Child, error) {
+// Start carries out p. The calling goroutine is locked to its thread afterwards, and must stay so until the sandbox has ended, if Start has
+// cloned process 1: that dies when the thread that has cloned it does (PR_SET_PDEATHSIG). One of hooks.Early was cloned by the first thread of
+// the process, which ends with the process only, so that the goroutine need not be locked, which costs a thread and slower switches. The error
+// is a *Fault when a step failed; nothing is left then.
+func Start(p *plan.Plan, std Stdio, hooks Hooks) (*Child, error) {
 	if p.Namespaces.JoinNet != (hooks.Network != nil) {
-		early.End()
 		return nil, fmt.Errorf("BUG(sbx): the plan and the caller do not agree about a network")
 	}
-	if hooks.Cgroup > 0 || !early.suits(p, std) || !early.foresaw(p, std, &hooks) {
-		early.Spread() // what is cloned now inherits it
-		if early != nil {
-			runtime.LockOSThread()
-		}
+	if hooks.Early == nil {
+		hooks.Early = NoEarly{}
+	}
+	e := hooks.Early.Take(p, std, &hooks)
+	if e == nil {
+		runtime.LockOSThread()
 		moved, closeMoved, err := moveAway(std[:])
-		var fresh *Early
 		if err == nil {
-			fresh, err = prepare(p.Namespaces, hooks.Network, hooks.Cgroup)
+			e, err = prepare(p.Namespaces, hooks.Network, hooks.Cgroup)
 		}
 		if err != nil && hooks.Cgroup > 0 { // a host without clone3: the caller moves process 1, see Cloned
-			fresh, err = prepare(p.Namespaces, hooks.Network, 0)
+			e, err = prepare(p.Namespaces, hooks.Network, 0)
 		}
 		copy(std[:], moved)
 		closeMoved()
-		early.End()
 		if err != nil {
 			return nil, err
 		}
-		early = fresh
 	}
-	c := &Child{PID: early.pid, Pidfd: -1, Fds: map[plan.FdRole]*os.File{}, plan: p, sock: early.sock, control: &early.block.control, program: &early.block.prog, memory: early.memory}
-	if hooks.Remember && early.ahead == nil {
-		c.folder, c.std = &hooks.Folder, std
+	c := &Child{PID: e.pid, Pidfd: -1, Fds: map[plan.FdRole]*os.File{}, plan: p, sock: e.sock, block: e.block, control: &e.block.control, early: hooks.Early}
+	if hooks.Remember && e.Done == nil {
+		c.remember = func() { hooks.Early.Remember(p, hooks.Folder, std) }
 	}
 	c.settle(hooks.Settled)
-	err := c.carryOut(early, std, hooks)
-	time.AfterFunc(spreadAfter, early.block.prog.spread)
-	early.pid = 0
-	if err != nil {
+	if err := c.carryOut(e, std, hooks); err != nil {
 		c.Kill()
 		c.Close()
 		return nil, err
 	}
 	return c, nil
 }
-
-// spreadAfter is how long a program has to itself the processors that process 1 had; it has started by then.
-const spreadAfter = 20 * time.Millisecond
 
 // settledAfter is how long a program has run whose broker may do what would have been in its way.
 const settledAfter = 400 * time.Millisecond
@@ -119,7 +110,7 @@ func (c *Child) settle(f func()) {
 }
 
 // carryOut has e's process 1 build the sandbox and start the program.
-func (c *Child) carryOut(e *Early, std Stdio, hooks Hooks) (err error) {
+func (c *Child) carryOut(e *Init, std Stdio, hooks Hooks) (err error) {
 	if c.Pidfd, err = unix.PidfdOpen(c.PID, 0); err != nil {
 		return fmt.Errorf("opening pidfd: %w", err)
 	}
@@ -128,32 +119,36 @@ func (c *Child) carryOut(e *Early, std Stdio, hooks Hooks) (err error) {
 			return err
 		}
 	}
-	if e.ahead != nil { // it has built the sandbox, or is about to, and begins only now
-		if err := c.loadAhead(e); err != nil {
+	if e.Done != nil { // it has built the sandbox, or is about to, and begins only now
+		c.setup = e.Done
+		_, c.start = c.block.tapes()
+		if err := c.compileRest(&tape{}); err != nil {
 			return err
 		}
 		if err := c.awaitReady(c.plan, hooks); err != nil {
 			return err
 		}
-		return c.goOn(e)
+		return c.begin(e)
 	}
 	if err := hooks.Folder.Make(); err != nil {
 		return err
 	}
-	if err := c.load(e, std); err != nil {
+	if err := c.compile(e.peer, std); err != nil {
 		return err
 	}
-	if err := c.begin(); err != nil {
+	if err := c.begin(e); err != nil {
 		return err
 	}
 	return c.awaitReady(c.plan, hooks)
 }
 
-// load makes the tapes.
-func (c *Child) load(e *Early, std Stdio) error { return c.compile(e.block, e.peer, std) }
-
 // begin has process 1 carry out the tapes that it has not carried out yet.
-func (c *Child) begin() error {
+func (c *Child) begin(e *Init) error {
+	if e.Release != nil {
+		if err := e.Release(); err != nil {
+			return fmt.Errorf("giving process 1 its processors back: %w", err)
+		}
+	}
 	m := message{kind: cmdBegin}
 	if err := unix.Sendto(c.sock, m.encode(), unix.MSG_NOSIGNAL, nil); err != nil {
 		return c.explain(fmt.Errorf("starting process 1: %w", err))
@@ -161,19 +156,19 @@ func (c *Child) begin() error {
 	return nil
 }
 
-// compile makes the tapes in b.
-func (c *Child) compile(b *block, sock int, std Stdio) error {
-	c.setup, c.start = b.tapes()
-	if err := compileSetup(c.setup, c.plan, sock, std, Folder{}, allowed(c.plan)); err != nil {
+// compile makes the tapes; sock is the number of the socket in process 1.
+func (c *Child) compile(sock int, std Stdio) error {
+	c.setup, c.start = c.block.tapes()
+	if err := compileSetup(c.setup, c.plan, sock, std, Folder{}, c.early.Processors(c.plan)); err != nil {
 		return err
 	}
-	return c.compileRest(b)
+	return c.compileRest(c.setup)
 }
 
-// compileRest makes what comes after the set-up.
-func (c *Child) compileRest(b *block) error {
+// compileRest makes what comes after the set-up, of which left is what is not carried out yet.
+func (c *Child) compileRest(left *tape) error {
 	compileStart(c.start, c.plan)
-	b.lookAt(c.start, c.plan)
+	lookAt(c.control, c.start, c.plan)
 	if c.setup.full() || c.start.full() {
 		return errPlanTooLarge
 	}
@@ -183,9 +178,16 @@ func (c *Child) compileRest(b *block) error {
 	if c.plan.Identity.HasRanges() {
 		c.control.manyIDs = 1
 	}
-	b.load(c.setup, c.start, c.plan.Process.AsPID1, c.plan.Process.Idle)
+	c.block.load(left, c.start, c.plan.Process.AsPID1, c.plan.Process.Idle)
 	c.asPID1 = c.plan.Process.AsPID1
 	return nil
+}
+
+// Remember leaves the set-up for the next run with the same arguments, if that was wanted.
+func (c *Child) Remember() {
+	if c.remember != nil {
+		c.remember()
+	}
 }
 
 var errGone = errors.New("process 1 of the sandbox is gone")
@@ -251,7 +253,7 @@ func (c *Child) awaitReady(p *plan.Plan, hooks Hooks) error {
 			if gate := next == 0; len(fds) == 0 || gate != (len(fds) == 2) || hooks.Fuse == nil {
 				return fmt.Errorf("nobody serves the FUSE file system at %s", p.Mounts[next].Target.Quote())
 			} else if gate {
-				defer c.together()()
+				defer c.early.Together(c.PID)()
 				if err := c.createGate(fds[0], fds[1]); err != nil {
 					unix.Close(fds[0])
 					return err
@@ -305,11 +307,11 @@ func nextOf(p *plan.Plan, k plan.Kind, i int) int {
 // explain prefers the fault that the child left behind to the mere fact that it is gone.
 func (c *Child) explain(err error) error {
 	c.reapInit()
-	if c.parent == nil && c.program.unshare != 0 {
-		return cloneFault(c.plan.Namespaces, syscall.Errno(c.program.unshare))
+	if c.parent == nil && c.block.prog.unshare != 0 {
+		return cloneFault(c.plan.Namespaces, syscall.Errno(c.block.prog.unshare))
 	}
 	if f := c.control.setup; f.errno != 0 {
-		return c.setup.faultAt("setup", f)
+		return faultAt(c.setup, "setup", f)
 	}
 	if c.parent != nil && errors.Is(err, errGone) {
 		return errBeforeReady
@@ -394,11 +396,8 @@ func (c *Child) StartFault() *Fault {
 	if c.control.program.fault.errno == 0 {
 		return nil
 	}
-	return c.start.faultAt("start", c.control.program.fault)
+	return faultAt(c.start, "start", c.control.program.fault)
 }
-
-// IsExec says whether the fault is that the program itself could not be executed.
-func (f *Fault) IsExec() bool { return f.Step == execStep }
 
 // SendSignal sends sig to process 1.
 func (c *Child) SendSignal(sig syscall.Signal) {

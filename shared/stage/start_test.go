@@ -5,7 +5,9 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -49,7 +51,7 @@ func run(t *testing.T, p *plan.Plan) (string, int) {
 	}
 	defer f.Close()
 	fd := int(f.Fd())
-	c, err := Start(p, Stdio{-1, fd, fd}, Hooks{}, nil)
+	c, err := Start(p, Stdio{-1, fd, fd}, Hooks{})
 	if err != nil {
 		t.Fatalf("start: %v", err)
 	}
@@ -84,7 +86,7 @@ func TestFaultNamesStep(t *testing.T) {
 	p.Mounts[2].Source = "/no-such-place"
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	_, err := Start(p, Stdio{-1, 1, 2}, Hooks{}, nil)
+	_, err := Start(p, Stdio{-1, 1, 2}, Hooks{})
 	f, ok := err.(*Fault)
 	if !ok || f.Errno != unix.ENOENT || f.Object != "/usr" || f.Step != "mounting bind" {
 		t.Fatalf("fault %#v", err)
@@ -94,7 +96,7 @@ func TestFaultNamesStep(t *testing.T) {
 func TestRefusesSwappedSource(t *testing.T) {
 	p := smallest("/usr/bin/true")
 	p.Mounts[2].Dev, p.Mounts[2].Ino = 1, 1
-	_, err := Start(p, Stdio{-1, 1, 2}, Hooks{}, nil)
+	_, err := Start(p, Stdio{-1, 1, 2}, Hooks{})
 	if f, ok := err.(*Fault); !ok || f.Errno != unix.ESTALE {
 		t.Fatalf("got %v, want ESTALE", err)
 	}
@@ -104,7 +106,7 @@ func TestExecFaultIsTheProgramsOwn(t *testing.T) {
 	p := smallest("/usr/bin/no-such-program")
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	c, err := Start(p, Stdio{-1, 1, 2}, Hooks{}, nil)
+	c, err := Start(p, Stdio{-1, 1, 2}, Hooks{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,5 +115,26 @@ func TestExecFaultIsTheProgramsOwn(t *testing.T) {
 	_, err = c.Next()
 	if f := c.StartFault(); err == nil || f == nil || !f.IsExec() || f.Errno != unix.ENOENT {
 		t.Fatalf("got %v, %v", err, f)
+	}
+}
+
+func TestInitNobodyWantsEndsWithItsParent(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	e, err := prepare(smallest("/usr/bin/true").Namespaces, nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unix.Close(e.sock) // what the kernel does with a parent's
+	deadline := time.Now().Add(20 * time.Second)
+	for {
+		if pid, err := syscall.Wait4(e.pid, nil, syscall.WNOHANG, nil); pid == e.pid || err != nil && err != syscall.EINTR {
+			return
+		}
+		if time.Now().After(deadline) {
+			e.End()
+			t.Fatal("process 1 lives on without a parent")
+		}
+		time.Sleep(time.Millisecond)
 	}
 }

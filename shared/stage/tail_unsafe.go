@@ -17,7 +17,6 @@ type Tail struct {
 
 	rest, start *tape
 	block       *block
-	memory      []byte
 }
 
 // NewTail makes the tail of a plan without a user namespace.
@@ -25,11 +24,11 @@ func NewTail(p *plan.Plan) (*Tail, error) {
 	if p.Namespaces.User || slices.ContainsFunc(p.Fds, func(r plan.FdRole) bool { return r != plan.FdPty && r != plan.FdSeccomp }) {
 		return nil, errors.New("the plan is not for this way of carrying it out")
 	}
-	b, memory, err := newBlock(unix.MAP_SHARED)
+	b, err := newBlock()
 	if err != nil {
 		return nil, err
 	}
-	x := &Tail{block: b, memory: memory}
+	x := &Tail{block: b}
 	x.rest, x.start = b.tapes()
 	head := tail{}
 	x.rest.arena.base = tailAt + unsafe.Sizeof(head)

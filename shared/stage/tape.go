@@ -66,18 +66,6 @@ func (t *tape) at(name, object string) {
 	t.steps = append(t.steps, stepAt{len(t.ops), Step{name, object}})
 }
 
-// stepOf returns the step of instruction i.
-func (t *tape) stepOf(i int) Step {
-	s := Step{}
-	for k := range t.steps {
-		if t.steps[k].first > i {
-			break
-		}
-		s = t.steps[k].Step
-	}
-	return s
-}
-
 func (t *tape) add(o op) *op {
 	if t.fixed && len(t.ops) == cap(t.ops) { // whoever fills it asks at the end whether it is full
 		return new(op)

@@ -15,10 +15,10 @@ import (
 type builder struct {
 	*compiler
 	p      *plan.Plan
-	folder Folder  // what the tape makes on the host itself, if that is not there yet
-	cpus   *cpuSet // nil: process 1 has its processors
-	fuses  int     // FUSE mounts made so far
-	rights uintptr // control message that carries the plan's descriptors
+	folder Folder      // what the tape makes on the host itself, if that is not there yet
+	cpus   *[16]uint64 // nil: process 1 has its processors
+	fuses  int         // FUSE mounts made so far
+	rights uintptr     // control message that carries the plan's descriptors
 	cmsg   []byte
 }
 
@@ -27,7 +27,7 @@ func newBuilder(t *tape, p *plan.Plan) *builder {
 }
 
 func (c *builder) user(std Stdio) error {
-	c.identity(c.p.Identity.HasRanges())
+	identity(c.t, c.p.Identity, c.p.Namespaces.JoinNet, c.p.Identity.HasRanges())
 	c.makeFolder()
 	c.makeGate()
 	for i, kind := range c.s.Stdio {
@@ -71,10 +71,10 @@ func (c *builder) judged(rel string) {
 	t := c.t
 	c.openInside(rel, regC)
 	t.call(unix.SYS_OPEN_TREE, 0, t.str(""), treeFlags).from(0, regC).to(regB)
-	t.setattr(regB, &plan.Mount{Access: plan.ReadOnly})
+	setattr(t, regB, &plan.Mount{Access: plan.ReadOnly})
 	t.call(unix.SYS_DUP3, 0, fdLayer, unix.O_CLOEXEC).from(0, regC)
 	rights := unix.UnixRights(fdLayer)
-	t.sendmsg(message{kind: evTree}, t.bytes(rights), len(rights))
+	sendmsg(t, fdSock, encoded(message{kind: evTree}), t.bytes(rights), len(rights))
 	t.call(unix.SYS_CLOSE, fdLayer)
 	t.call(unix.SYS_MOVE_MOUNT, 0, t.str(""), 0, t.str(""), intoEmpty).from(0, regB).from(2, regC)
 	t.call(unix.SYS_CLOSE).from(0, regB)
@@ -113,7 +113,7 @@ func (c *builder) bare(m *plan.Mount) bool {
 
 func (c *builder) confined() {
 	if greetsEarly(c.p) {
-		c.t.greet(c.p)
+		greet(c.t, c.p)
 	}
 	if c.cpus != nil {
 		c.t.at("giving process 1 its processors back", "")
@@ -123,7 +123,7 @@ func (c *builder) confined() {
 
 func (c *builder) reported() {
 	if !greetsEarly(c.p) {
-		c.t.greet(c.p)
+		greet(c.t, c.p)
 	}
 }
 
@@ -163,8 +163,8 @@ func (c *builder) delegate() {
 		return
 	}
 	rel := strings.TrimPrefix(plan.CgroupPlace, "/")
-	c.writeFile(rel+"/"+plan.CgroupLeaf+"/cgroup.procs", "0")
-	c.writeFile(rel+"/cgroup.subtree_control", "+"+strings.Join(c.p.Delegated, " +"))
+	writeFile(c.t, rel+"/"+plan.CgroupLeaf+"/cgroup.procs", "0")
+	writeFile(c.t, rel+"/cgroup.subtree_control", "+"+strings.Join(c.p.Delegated, " +"))
 }
 
 // clock makes a time namespace. Its offsets take CAP_SYS_TIME.
@@ -172,59 +172,13 @@ func (c *builder) clock() {
 	c.t.at("making a time namespace", "")
 	c.t.call(unix.SYS_UNSHARE, unix.CLONE_NEWTIME)
 	off := c.p.Namespaces.TimeOffset
-	c.writeFile("/proc/self/timens_offsets", fmt.Sprintf("monotonic %d 0\nboottime %d 0\n", off, off))
-}
-
-// identity writes the identity maps of the new user namespace (user_namespaces(7)), or waits until somebody else has.
-func (c *builder) identity(wait bool) {
-	t, id := c.t, c.p.Identity
-	if c.p.Namespaces.JoinNet { // the namespace above has one user, 0
-		id.OutsideUID, id.OutsideGID = 0, 0
-	}
-	// The broker is not dumpable, and neither is its copy; the files of such a process belong to root. This
-	// process holds nothing yet, and gives dumpability up again before anything can reach it from inside.
-	t.at("making process 1 dumpable for its identity maps", "")
-	t.call(unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 1, 0, 0, 0)
-	open := func(name string) *op {
-		t.at("writing", "/proc/self/"+name)
-		return t.call(unix.SYS_OPENAT, atCwd, t.str("/proc/self/"+name), unix.O_WRONLY|unix.O_CLOEXEC, 0).to(regA)
-	}
-	write := func(name, text string) {
-		open(name)
-		t.writeText(text)
-	}
-	if wait {
-		c.awaitMaps()
-	} else {
-		write("setgroups", "deny")
-		write("uid_map", fmt.Sprintf("%d %d 1", id.InsideUID, id.OutsideUID))
-	}
-	// Nobody else may set the map that is left: it can be written once.
-	open("projid_map").may(anyErrno).elseSkip(2)
-	t.call(unix.SYS_WRITE, 0, t.str("0 0 1"), 5).from(0, regA).may(uint16(unix.EPERM)) // the parent has no such map
-	t.call(unix.SYS_CLOSE).from(0, regA)
-	if !wait {
-		write("gid_map", fmt.Sprintf("%d %d 1", id.InsideGID, id.OutsideGID))
-	}
-}
-
-func (c *builder) writeFile(path, text string) {
-	t := c.t
-	t.at("writing", path)
-	t.call(unix.SYS_OPENAT, atCwd, t.str(path), unix.O_WRONLY|unix.O_CLOEXEC, 0).to(regA)
-	t.writeText(text)
-}
-
-// writeText writes text to the file in regA, and closes it.
-func (t *tape) writeText(text string) {
-	t.call(unix.SYS_WRITE, 0, t.str(text), uintptr(len(text))).from(0, regA)
-	t.call(unix.SYS_CLOSE).from(0, regA)
+	writeFile(c.t, "/proc/self/timens_offsets", fmt.Sprintf("monotonic %d 0\nboottime %d 0\n", off, off))
 }
 
 // oom makes memory pressure end the sandbox before its broker.
 func (c *builder) oom() {
 	if adj := c.p.Process.OOMAdj; adj > 0 {
-		c.writeFile("/proc/self/oom_score_adj", fmt.Sprint(adj))
+		writeFile(c.t, "/proc/self/oom_score_adj", fmt.Sprint(adj))
 	}
 }
 
@@ -250,10 +204,10 @@ func (c *builder) reopen(fd, i int) error {
 	}
 	t.at("reopening read-only", name)
 	c.open(name, regA)
-	t.sameObject(regA, st.Dev, st.Ino)
+	sameObject(t, regA, st.Dev, st.Ino)
 	t.call(unix.SYS_OPEN_TREE, 0, t.str(""), treeFlags).from(0, regA).to(regB)
 	t.call(unix.SYS_CLOSE).from(0, regA)
-	t.setattr(regB, &plan.Mount{Access: plan.ReadOnly})
+	setattr(t, regB, &plan.Mount{Access: plan.ReadOnly})
 	t.call(unix.SYS_DUP3, 0, fdLayer, unix.O_CLOEXEC).from(0, regB)
 	t.call(unix.SYS_CLOSE).from(0, regB)
 	t.call(unix.SYS_OPENAT, atCwd, t.str(fmt.Sprintf("/proc/self/fd/%d", fdLayer)), unix.O_RDONLY|unix.O_CLOEXEC, 0).to(regA)

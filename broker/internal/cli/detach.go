@@ -32,7 +32,7 @@ const fdStarter = 3
 // detach starts a broker that outlives this process and prints its session once the sandbox stands.
 func (t *term) detach(r *request.Request, args []string) int {
 	t.early.End() // the sandbox is the other process's
-	t.early = nil
+	t.early = stage.NoEarly{}
 	read, write, err := os.Pipe()
 	if err != nil {
 		return t.fail(fmt.Errorf("making a pipe: %w", err))
@@ -76,7 +76,7 @@ func cmdRunDetached(t *term, args []string) int {
 		return t.fail(wrong(detachedCommand+" is sbx's own", "use sbx run --detach"))
 	}
 	unix.CloseOnExec(fdStarter)
-	t.early = stage.Entered()
+	t.takeEarly()
 	var q request.Request
 	rest, err := q.Parse(args)
 	if err != nil {

@@ -50,7 +50,7 @@ func (f *Failure) IsUnavailable() bool { return errors.Is(f.Err, launch.ErrUnava
 
 // Run is sbx run in another program's process. The error is a *Failure.
 func (e Embedded) Run(ctx context.Context) (launch.Result, error) {
-	t := &term{Term: command.Term{Env: e.Env, Std: e.Stdio, Messages: e.Messages}, host: ctx}
+	t := &term{Term: command.Term{Env: e.Env, Std: e.Stdio, Messages: e.Messages}, host: ctx, early: stage.NoEarly{}}
 	r := &request.Request{}
 	rest, err := r.Parse(e.Options)
 	if err == option.ErrHelp || err == nil && (len(rest) > 0 || len(e.Argv) == 0 || r.DryRun || r.Detach || r.NoSandbox) {

@@ -42,7 +42,7 @@ func (t *term) instead(r *run, err error) error {
 // helperAtOnce chooses the helper before anything is planned, where it is set-user-id and the first clone of this
 // process has shown that nothing else will do. For --dry-run, which clones nothing, the smallest sandbox is tried.
 func (t *term) helperAtOnce(r *run) {
-	err := launch.Unavailable(stage.EntryFault())
+	err := launch.Unavailable(t.before.Fault)
 	if r.helper != nil || r.NoSuid || err == nil && !r.DryRun {
 		return
 	}

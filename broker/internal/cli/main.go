@@ -39,9 +39,18 @@ func (t *term) versionCommand() command.Row {
 	}
 }
 
+// Before is what was done when this process started, before anything else (package faststart). The zero value is nothing.
+type Before struct {
+	Early   stage.Early                 // process 1 of sbx run; nil: none
+	Fault   error                       // why there is none, if that was tried
+	Signals [3]uintptr                  // see launch.AsStarted
+	Exec    func() (fd int, got []byte) // see command.Term
+}
+
 // Main runs sbx and returns its exit status. args excludes the program's name.
-func Main(args, env []string, std [3]*os.File) int {
+func Main(args, env []string, std [3]*os.File, before Before) int {
 	t := newTerm(env, std)
+	t.before, t.Asked = before, before.Exec
 	if len(args) == 0 {
 		t.note(command.Usage(t.commands()))
 		return exitUsage
@@ -53,9 +62,9 @@ func Main(args, env []string, std [3]*os.File) int {
 	case "--version":
 		args = []string{"version"}
 	case "run":
-		t.early = stage.Entered()
+		t.takeEarly()
 		defer t.early.Abandon()
-		t.signals = launch.AsStarted(stage.GivenSignals())
+		t.signals = launch.AsStarted(before.Signals)
 	case idmap.RemoveCommand:
 		return idmap.RemoveMain(args[1:])
 	case searchCommand:
@@ -71,6 +80,13 @@ func Main(args, env []string, std [3]*os.File) int {
 		}
 	}
 	return t.fail(wrong("unknown command "+quote(args[0]), "sbx --help lists the commands"))
+}
+
+// takeEarly is for commands that use the process 1 that was cloned before.
+func (t *term) takeEarly() {
+	if t.before.Early != nil {
+		t.early = t.before.Early
+	}
 }
 
 // profiles are the names of the configuration's own profiles.

@@ -15,7 +15,8 @@ import (
 type term struct {
 	command.Term
 
-	early *stage.Early // process 1, cloned when this process started; nil in most commands
+	before Before
+	early  stage.Early // of before
 	// signals is what launch.AsStarted has returned; nil in most commands
 	signals func()
 
@@ -26,7 +27,7 @@ type term struct {
 }
 
 func newTerm(env []string, std [3]*os.File) *term {
-	return &term{Term: command.Term{Env: env, Std: std}}
+	return &term{Term: command.Term{Env: env, Std: std}, early: stage.NoEarly{}}
 }
 
 // exitUsage is the status of what could not begin (interface.md, "Exit status").

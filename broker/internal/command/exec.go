@@ -14,7 +14,6 @@ import (
 	"sbx/broker/internal/option"
 	"sbx/broker/internal/planner"
 	"sbx/shared/plan"
-	"sbx/shared/stage"
 )
 
 // Exec is sbx exec.
@@ -145,10 +144,12 @@ func connect[C any](t *Term, sid string, dial func(string) (C, error)) (C, error
 }
 
 func (t *Term) exec(q *execRequest) int {
-	if fd, got := stage.EnteredExec(); fd > 0 { // it was asked for before the runtime started, and is over
-		c := client.Resume(fd, got)
-		defer c.Close()
-		return t.execEnd(q)(c.Wait(client.Command{}))
+	if t.Asked != nil {
+		if fd, got := t.Asked(); fd > 0 { // it is over
+			c := client.Resume(fd, got)
+			defer c.Close()
+			return t.execEnd(q)(c.Wait(client.Command{}))
+		}
 	}
 	c, err := connect(t, q.sid, t.sessions().Programs)
 	if err != nil {

@@ -230,8 +230,10 @@ func (h *Helper) Execute(ctx context.Context, j Job) (Result, error) {
 
 // start returns a starter. stderr is for what sudo has to say.
 func (h *Helper) start(stderr *os.File) starter {
-	return func(p *plan.Plan, std stage.Stdio, hooks stage.Hooks, early *stage.Early) (*stage.Child, error) {
-		early.End()
+	return func(p *plan.Plan, std stage.Stdio, hooks stage.Hooks) (*stage.Child, error) {
+		if hooks.Early != nil {
+			hooks.Early.End()
+		}
 		if err := hooks.Folder.Make(); err != nil {
 			return nil, err
 		}

@@ -19,8 +19,8 @@ type Options struct {
 	Timeout time.Duration // 0: none
 	// Expiring is called when the time is over, before everything is killed.
 	Expiring func()
-	// Early is a process 1 that waits for a plan, or nil. Run uses or ends it.
-	Early *stage.Early
+	// Early is what was begun before the plan was known, or nil, see stage.Hooks.
+	Early stage.Early
 	// Cgroup is the descriptor of the control group that process 1 begins in, or 0.
 	Cgroup int
 	// Cloned is given process 1 before it begins. It may be nil.
@@ -104,13 +104,10 @@ func Run(ctx context.Context, p *plan.Plan, opt Options) (Result, error) {
 }
 
 // starter is stage.Start, or the same through the helper.
-type starter func(*plan.Plan, stage.Stdio, stage.Hooks, *stage.Early) (*stage.Child, error)
+type starter func(*plan.Plan, stage.Stdio, stage.Hooks) (*stage.Child, error)
 
 func run(ctx context.Context, p *plan.Plan, opt Options, start starter) (Result, error) {
-	if opt.Early == nil { // else the process's first thread has cloned it, see stage.Start
-		runtime.LockOSThread()
-	}
-	defer runtime.UnlockOSThread()
+	defer runtime.UnlockOSThread() // see stage.Start
 	begin := time.Now()
 	std, err := prepareStdio(p, opt.Stdio)
 	if err != nil {
@@ -135,7 +132,7 @@ func run(ctx context.Context, p *plan.Plan, opt Options, start starter) (Result,
 		}
 		release = r.forwardSignals(term)
 		return nil
-	}, Settled: opt.Settled}, opt.Early)
+	}, Settled: opt.Settled, Early: opt.Early})
 	std.closeChildSide()
 	if err != nil {
 		release()

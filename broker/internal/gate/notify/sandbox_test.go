@@ -218,7 +218,7 @@ func (w *world) run(guestName string, argv ...string) (string, int) {
 	}
 	defer out.Close()
 	fd := int(out.Fd())
-	c, err := stage.Start(p, stage.Stdio{-1, fd, fd}, stage.Hooks{}, nil)
+	c, err := stage.Start(p, stage.Stdio{-1, fd, fd}, stage.Hooks{})
 	if err != nil {
 		cannot(t, "user namespaces: "+err.Error())
 	}

@@ -1,0 +1,8 @@
+//go:build sbx_plain
+
+package main
+
+import "sbx/broker/internal/cli"
+
+// before is nothing: this program was built without faststart, and is slower.
+func before() cli.Before { return cli.Before{} }

@@ -1,0 +1,13 @@
+package stage
+
+import (
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// filter returns the address of a seccomp program (seccomp(2), struct sock_fprog).
+func filter(t *tape, prog []unix.SockFilter) uintptr {
+	b := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(prog))), len(prog)*unix.SizeofSockFilter)
+	return ptr(t, &[2]uintptr{uintptr(uint16(len(prog))), t.bytes(b)})
+}

@@ -1,0 +1,23 @@
+package stage
+
+import (
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// writeMaps is the broker's part of awaitMaps.
+func (c *Child) writeMaps(write func(pid int) error) error {
+	if write == nil || !c.plan.Identity.HasRanges() {
+		return errors.New("BUG(sbx): nobody writes the identity maps")
+	}
+	if err := write(c.PID); err != nil {
+		return fmt.Errorf("mapping subordinate ids: %w", err)
+	}
+	m := message{kind: cmdGo}
+	if err := unix.Sendto(c.sock, m.encode(), unix.MSG_NOSIGNAL, nil); err != nil {
+		return fmt.Errorf("telling process 1 of its ids: %w", err)
+	}
+	return nil
+}
