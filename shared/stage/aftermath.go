@@ -15,7 +15,7 @@ type Aftermath struct {
 }
 
 // unpack takes in what pack says of a process 1 that shares no memory with this process.
-func (a *aftermath) unpack(m message) {
+func unpack(a *aftermath, m message) {
 	a.peakPID, a.peak = m.pid, m.value
 	v := m.extra
 	for i := maxPlaces - 1; i >= 0; i-- {

@@ -11,7 +11,7 @@ func TestAfterOverTheSocket(t *testing.T) {
 	} {
 		c := control{last: saw}
 		var got aftermath
-		got.unpack(message{kind: evAfter, pid: c.last.peakPID, value: c.last.peak, extra: pack(&c)})
+		unpack(&got, message{kind: evAfter, pid: c.last.peakPID, value: c.last.peak, extra: pack(&c)})
 		if got != saw {
 			t.Errorf("%+v became %+v", saw, got)
 		}

@@ -12,13 +12,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sbx/selftest/plans"
 	"sbx/shared/plan"
 )
 
 // guest runs a shell script in a sandbox with an agent; /g is an empty directory and /g/f an empty file.
 func guest(t *testing.T, script string, more ...plan.Mount) (a *Agent, wait func() (string, int)) {
 	t.Helper()
-	p := smallest("/usr/bin/sh", "-c", script)
+	p := plans.Smallest("/usr/bin/sh", "-c", script)
 	last := len(p.Mounts) - 1
 	p.Mounts = append(append(p.Mounts[:last:last], plan.Mount{Kind: plan.Dir, Target: "/g", Mode: 0o755}, plan.Mount{Kind: plan.File, Target: "/f", Mode: 0o644}), append(more, p.Mounts[last])...)
 	p.Fds = []plan.FdRole{plan.FdUserNS, plan.FdMountNS}

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sbx/selftest/plans"
 	"sbx/shared/plan"
 )
 
@@ -25,7 +26,7 @@ func aheadOf(t *testing.T, p *plan.Plan) *tape {
 
 // What was remembered is used for the same plan and for no other.
 func TestAheadHoldsOnePlan(t *testing.T) {
-	p := smallest("/usr/bin/true")
+	p := plans.Smallest("/usr/bin/true")
 	_, file := written(t, encodeAhead(aheadOf(t, p), nil, 0, true))
 	if file == nil || !file.holds(aheadOf(t, p)) {
 		t.Fatal("the same plan makes another tape")
@@ -48,7 +49,7 @@ func TestAheadHoldsOnePlan(t *testing.T) {
 			p.Limits = append(p.Limits, plan.Limit{Name: "nofile", Resource: 7, Soft: 5, Hard: 5})
 		},
 	} {
-		other := smallest("/usr/bin/true")
+		other := plans.Smallest("/usr/bin/true")
 		change(other)
 		if file.holds(aheadOf(t, other)) {
 			t.Errorf("%s is not seen", what)
@@ -58,7 +59,7 @@ func TestAheadHoldsOnePlan(t *testing.T) {
 
 // What was read stays what it is, whatever becomes of the file: what process 1 carries out is what is compared.
 func TestAheadIsReadOnce(t *testing.T) {
-	p := smallest("/usr/bin/true")
+	p := plans.Smallest("/usr/bin/true")
 	b := encodeAhead(aheadOf(t, p), nil, 0, true)
 	for name, b := range map[string][]byte{"cut short": b[:len(b)-1], "too long": append(slices.Clone(b), 0), "empty": nil, "another magic": append([]byte{1}, b[1:]...),
 		"too many instructions": append(append(slices.Clone(b[:8]), 0xff, 0xff, 0xff), b[11:]...)} {
@@ -105,7 +106,7 @@ func written(t *testing.T, b []byte) (*os.File, *aheadFile) {
 // A file of an earlier run has the id of that run's session in it, at places that are known.
 func TestAheadStoresWithinBounds(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "ahead")
-	b := encodeAhead(aheadOf(t, smallest("/usr/bin/true")), []uint32{1, 2}, 0, true)
+	b := encodeAhead(aheadOf(t, plans.Smallest("/usr/bin/true")), []uint32{1, 2}, 0, true)
 	for i := range maxAhead + 5 {
 		store(dir, strings.Repeat("0", 14)+string(rune('a'+i/26))+string(rune('a'+i%26)), b)
 	}

@@ -67,6 +67,6 @@ func (c *Child) note(m message) {
 	case m.kind == evMain:
 		atomic.StoreInt64(&c.control.main, m.pid)
 	case m.kind == evAfter:
-		c.control.last.unpack(m)
+		unpack(&c.control.last, m)
 	}
 }

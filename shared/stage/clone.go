@@ -47,6 +47,3 @@ func moveAway(fds []int) (out []int, undo func(), err error) {
 }
 
 var errPlanTooLarge = errors.New("the plan is too large")
-
-// full says whether the tape does not fit its memory.
-func (t *tape) full() bool { return t.arena.full || t.fixed && len(t.ops) == cap(t.ops) }

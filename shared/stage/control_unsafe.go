@@ -1,13 +1,11 @@
 package stage
 
 import (
+	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
-
-// fault is where a tape stopped.
-type fault struct{ index, errno int64 }
 
 // Event kinds that process 1 sends and command kinds that it takes. Both are four 64-bit words in one
 // SEQPACKET message; descriptors ride along where the kind says so.
@@ -84,4 +82,23 @@ func decodeMessage(b []byte) (m message, ok bool) {
 	}
 	copy(m.encode(), b)
 	return m, true
+}
+
+// stopped ends a set-up that failed. It is a function of its own because the stack is short.
+//
+//go:noinline
+//go:nosplit
+//go:norace
+func stopped(c *control) {
+	if c.announce != 0 {
+		send(c, evFault, c.setup.index, c.setup.errno, 0)
+	}
+	exit(1)
+}
+
+//go:nosplit
+//go:norace
+func send(c *control, kind, pid, value, extra int64) {
+	c.out = message{kind: kind, pid: pid, value: value, extra: extra}
+	syscall.RawSyscall6(syscall.SYS_SENDTO, fdSock, uintptr(unsafe.Pointer(&c.out)), unsafe.Sizeof(c.out), unix.MSG_NOSIGNAL, 0, 0)
 }

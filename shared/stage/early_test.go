@@ -6,13 +6,15 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"sbx/selftest/plans"
 )
 
 func usualEarly(t *testing.T) *entered {
 	t.Helper()
 	runtime.LockOSThread()
 	t.Cleanup(runtime.UnlockOSThread)
-	i, err := prepare(smallest("/usr/bin/true").Namespaces, nil, 0)
+	i, err := prepare(plans.Smallest("/usr/bin/true").Namespaces, nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,7 +24,7 @@ func usualEarly(t *testing.T) *entered {
 func TestEarlyIsUsedWhereItSuits(t *testing.T) {
 	e := usualEarly(t)
 	pid := e.init.PID()
-	c, err := Start(smallest("/usr/bin/true"), Stdio{-1, 1, 2}, Hooks{Early: e})
+	c, err := Start(plans.Smallest("/usr/bin/true"), Stdio{-1, 1, 2}, Hooks{Early: e})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +41,7 @@ func TestEndedEarlyIsLeftAlone(t *testing.T) {
 	e.End()
 	e.Spread()
 	e.End()
-	c, err := Start(smallest("/usr/bin/true"), Stdio{-1, 1, 2}, Hooks{Early: e})
+	c, err := Start(plans.Smallest("/usr/bin/true"), Stdio{-1, 1, 2}, Hooks{Early: e})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +55,7 @@ func TestEndedEarlyIsLeftAlone(t *testing.T) {
 func TestEarlyOfOtherNamespacesIsEnded(t *testing.T) {
 	e := usualEarly(t)
 	pid := e.init.PID()
-	p := smallest("/usr/bin/readlink", "/proc/self/ns/net")
+	p := plans.Smallest("/usr/bin/readlink", "/proc/self/ns/net")
 	p.Namespaces.Net, p.Loopback = false, false
 	c, err := Start(p, Stdio{-1, 1, 2}, Hooks{Early: e})
 	if err != nil {
@@ -74,7 +76,7 @@ func TestEarlyDoesNotTakeOtherDescriptors(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if p := smallest("/usr/bin/true"); e.init.Suits(p, Stdio{int(f.Fd()), 1, 2}) || !e.init.Suits(p, Stdio{-1, 1, 2}) {
+	if p := plans.Smallest("/usr/bin/true"); e.init.Suits(p, Stdio{int(f.Fd()), 1, 2}) || !e.init.Suits(p, Stdio{-1, 1, 2}) {
 		t.Error("a descriptor that was opened after the clone does not exist in process 1")
 	}
 }

@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -54,6 +55,9 @@ func awaitMaps(t *tape) {
 	t.expect64(buf, cmdGo, uintptr(unix.EPROTO))
 }
 
+// errNothing is of a child that ended before it had said what it was to say.
+var errNothing = errors.New("it said nothing")
+
 // giveMaps is what writeMaps is, for a child that carries out one tape.
 func giveMaps(sock, pid int, write func(pid int) error) error {
 	tv := unix.NsecToTimeval(int64(mapsPatience))
@@ -69,7 +73,7 @@ func giveMaps(sock, pid int, write func(pid int) error) error {
 		return fmt.Errorf("waiting for a set-up: %w", err)
 	}
 	if m, ok := decodeMessage(buf[:n]); !ok || m.kind != evMaps {
-		return errGone
+		return errNothing
 	}
 	if err := write(pid); err != nil {
 		return fmt.Errorf("mapping subordinate ids: %w", err)

@@ -25,11 +25,6 @@ type program struct {
 	args        cloneArgs
 }
 
-// cloneArgs is struct clone_args (clone(2)).
-type cloneArgs struct {
-	flags, pidfd, childTID, parentTID, exitSignal, stack, stackSize, tls, setTID, setTIDSize, cgroup uint64
-}
-
 // launch clones process 1 of the new PID namespace. In the child it never returns.
 //
 //go:noinline
@@ -43,7 +38,7 @@ func launch(b *block) (pid, errno uintptr) {
 		flags = 0
 	}
 	if p.cgroup != 0 {
-		pid, errno = forkInto(p, flags)
+		pid, errno = forkInto(flags, &p.args, p.cgroup)
 	} else {
 		pid, errno = fork(flags)
 	}
@@ -60,18 +55,6 @@ func launch(b *block) (pid, errno uintptr) {
 
 // firstFlags are the namespaces that the clone makes; process 1 makes the others itself.
 const firstFlags = unix.CLONE_NEWUSER | unix.CLONE_NEWPID
-
-// forkInto is fork into the control group of p.
-//
-//go:nosplit
-//go:norace
-func forkInto(p *program, flags uintptr) (pid, errno uintptr) {
-	p.args.flags, p.args.exitSignal, p.args.cgroup = uint64(flags)|unix.CLONE_INTO_CGROUP, uint64(unix.SIGCHLD), p.cgroup
-	beforeFork()
-	pid, _, e := syscall.RawSyscall(unix.SYS_CLONE3, uintptr(unsafe.Pointer(&p.args)), unsafe.Sizeof(p.args), 0)
-	forked(pid, uintptr(e))
-	return pid, uintptr(e)
-}
 
 // enter is for who clones process 1 before there is a runtime: it is to be called before the clone, which is one with firstFlags. The child
 // calls unshare, carry if it has something to carry out, and live.

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sbx/selftest/plans"
 	"sbx/shared/plan"
 )
 
@@ -26,7 +27,7 @@ func layered(t *testing.T, place plan.Bytes, made ...plan.Mount) *plan.Plan {
 			t.Fatal(err)
 		}
 	}
-	p := smallest("/usr/bin/sh", "-c", `cd $0 && ls -A . sub && cat f && (: >new) 2>/dev/null && echo WRITABLE; grep -c " $0 tmpfs" /proc/mounts; grep -c " $0 overlay" /proc/mounts`, string(place))
+	p := plans.Smallest("/usr/bin/sh", "-c", `cd $0 && ls -A . sub && cat f && (: >new) 2>/dev/null && echo WRITABLE; grep -c " $0 tmpfs" /proc/mounts; grep -c " $0 overlay" /proc/mounts`, string(place))
 	last := len(p.Mounts) - 1
 	made = append(made, plan.Mount{Kind: plan.Overlay, Target: place, Lower: []plan.Bytes{plan.Bytes(dir)}, Hide: []plan.Bytes{"a", "sub/c"},
 		Files: []plan.Text{{Name: "f", Text: "mine\n"}}, Access: plan.ReadOnly})

@@ -11,7 +11,6 @@ import (
 )
 
 const (
-	atCwd         = ^uintptr(99) // AT_FDCWD
 	dirMode       = 0o755
 	resolve       = unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS
 	treeFlags     = unix.OPEN_TREE_CLONE | unix.OPEN_TREE_CLOEXEC | unix.AT_EMPTY_PATH | unix.AT_RECURSIVE
@@ -274,14 +273,6 @@ func (c *compiler) openInside(rel string, r uint8) *op {
 	t := c.t
 	how := &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW, Resolve: resolve | unix.RESOLVE_BENEATH}
 	return t.call(unix.SYS_OPENAT2, atCwd, t.str(rel), ptr(t, how), unix.SizeofOpenHow).to(r)
-}
-
-// statBuf is the address of one struct statx, which is read before the next is asked for.
-func (t *tape) statBuf() uintptr {
-	if t.stat == 0 {
-		t.stat = t.buf(256)
-	}
-	return t.stat
 }
 
 // protect covers a tree that is already there with itself, under other flags.

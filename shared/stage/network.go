@@ -152,7 +152,7 @@ func received(sock, want int) ([]*os.File, error) {
 	}
 	scm, err := unix.ParseSocketControlMessage(oob[:on])
 	if err != nil || len(scm) != 1 {
-		return nil, fmt.Errorf("receiving sockets: %w", errGone)
+		return nil, fmt.Errorf("receiving sockets: %w", errNothing)
 	}
 	fds, err := unix.ParseUnixRights(&scm[0])
 	if err != nil {

@@ -11,12 +11,14 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"sbx/selftest/plans"
 )
 
 // joined runs argv in a sandbox whose network was made before.
 func joined(t *testing.T, n *Network, argv ...string) string {
 	t.Helper()
-	p := smallest(argv...)
+	p := plans.Smallest(argv...)
 	p.Namespaces.JoinNet, p.Loopback = true, false
 	if err := p.Validate(); err != nil {
 		t.Fatal(err)
@@ -88,7 +90,7 @@ func TestNetworkMadeBefore(t *testing.T) {
 		t.Errorf("read %q, %v", b[:k], err)
 	}
 	// The sandbox's user namespace does not own the network: not even all capabilities in it would reach it.
-	p := smallest("/usr/bin/sh", "-c", "exit 0")
+	p := plans.Smallest("/usr/bin/sh", "-c", "exit 0")
 	p.Namespaces.JoinNet, p.Loopback = true, false
 	if _, err := Start(p, Stdio{-1, 1, 2}, Hooks{}); err == nil || !strings.Contains(err.Error(), "do not agree") {
 		t.Errorf("a plan that joins a network was started without one: %v", err)

@@ -31,6 +31,23 @@ func fork(flags uintptr) (pid, errno uintptr) {
 	return pid, uintptr(e)
 }
 
+// forkInto is fork into a control group, by the descriptor of its directory. args is room for it: the stack is short.
+//
+//go:nosplit
+//go:norace
+func forkInto(flags uintptr, args *cloneArgs, cgroup uint64) (pid, errno uintptr) {
+	args.flags, args.exitSignal, args.cgroup = uint64(flags)|unix.CLONE_INTO_CGROUP, uint64(unix.SIGCHLD), cgroup
+	beforeFork()
+	pid, _, e := syscall.RawSyscall(unix.SYS_CLONE3, uintptr(unsafe.Pointer(args)), unsafe.Sizeof(*args), 0)
+	forked(pid, uintptr(e))
+	return pid, uintptr(e)
+}
+
+// cloneArgs is struct clone_args (clone(2)).
+type cloneArgs struct {
+	flags, pidfd, childTID, parentTID, exitSignal, stack, stackSize, tls, setTID, setTIDSize, cgroup uint64
+}
+
 // forked is what follows on a clone, on both sides.
 //
 //go:nosplit
@@ -42,6 +59,9 @@ func forked(pid, errno uintptr) {
 	}
 	afterForkInChild()
 }
+
+// fault is where a tape stopped: an instruction and its errno.
+type fault struct{ index, errno int64 }
 
 // registers of one run, in shared memory so that the nosplit frames stay small.
 type registers [regCount]uintptr
@@ -102,29 +122,10 @@ func runTape(t []op, r *registers, f *fault) bool {
 	return true
 }
 
-// stopped ends a set-up that failed. It is a function of its own because the stack is short.
-//
-//go:noinline
-//go:nosplit
-//go:norace
-func stopped(c *control) {
-	if c.announce != 0 {
-		send(c, evFault, c.setup.index, c.setup.errno, 0)
-	}
-	exit(1)
-}
-
 //go:nosplit
 //go:norace
 func exit(code uintptr) {
 	for {
 		syscall.RawSyscall(syscall.SYS_EXIT_GROUP, code, 0, 0)
 	}
-}
-
-//go:nosplit
-//go:norace
-func send(c *control, kind, pid, value, extra int64) {
-	c.out = message{kind: kind, pid: pid, value: value, extra: extra}
-	syscall.RawSyscall6(syscall.SYS_SENDTO, fdSock, uintptr(unsafe.Pointer(&c.out)), unsafe.Sizeof(c.out), unix.MSG_NOSIGNAL, 0, 0)
 }

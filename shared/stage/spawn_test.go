@@ -13,13 +13,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sbx/selftest/plans"
 	"sbx/shared/plan"
 )
 
 // idle starts a sandbox without a program of its own; its events are read until the test ends.
 func idle(t *testing.T) *Child {
 	t.Helper()
-	p := smallest("/usr/bin/true")
+	p := plans.Smallest("/usr/bin/true")
 	p.Process.Idle = true
 	p.Stdio = [3]plan.Stdio{plan.Null, plan.Null, plan.Null}
 	p.Mounts = append(p.Mounts[:len(p.Mounts)-1:len(p.Mounts)-1], plan.Mount{Kind: plan.Dir, Target: "/dev/pts", Mode: 0o755}, plan.Mount{Kind: plan.Devpts, Target: "/dev/pts"}, p.Mounts[len(p.Mounts)-1])

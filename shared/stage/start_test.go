@@ -11,31 +11,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sbx/selftest/plans"
 	"sbx/shared/plan"
 )
-
-// smallest is a plan that runs a program on a read-only /usr with the given arguments.
-func smallest(argv ...string) *plan.Plan {
-	p := &plan.Plan{Version: plan.Version, Session: "t", Hostname: "sbx-t", Loopback: true,
-		Namespaces: plan.Namespaces{User: true, Net: true, IPC: true, UTS: true, Cgroup: true},
-		Identity:   plan.Identity{InsideUID: uint32(os.Getuid()), OutsideUID: uint32(os.Getuid()), InsideGID: uint32(os.Getgid()), OutsideGID: uint32(os.Getgid())},
-		Mounts: []plan.Mount{
-			{Kind: plan.Tmpfs, Target: "/", Size: 1 << 20, Inodes: 1000, Mode: 0o755},
-			{Kind: plan.Dir, Target: "/usr", Mode: 0o755}, {Kind: plan.Bind, Source: "/usr", Target: "/usr", Access: plan.ReadOnly},
-			{Kind: plan.Symlink, Target: "/lib", Source: "usr/lib"}, {Kind: plan.Symlink, Target: "/lib64", Source: "usr/lib64"}, {Kind: plan.Symlink, Target: "/bin", Source: "usr/bin"},
-			{Kind: plan.Dir, Target: "/dev", Mode: 0o755}, {Kind: plan.File, Target: "/dev/null", Mode: 0o666}, {Kind: plan.Bind, Source: "/dev/null", Target: "/dev/null", Access: plan.ReadWrite, Device: true},
-			{Kind: plan.Dir, Target: "/proc", Mode: 0o555}, {Kind: plan.Proc, Target: "/proc"},
-			{Kind: plan.Remount, Target: "/", Access: plan.ReadOnly},
-		},
-		Seccomp: plan.Seccomp{Rules: "allow", Program: []plan.Insn{{Code: 6, K: 0x7fff0000}}},
-		Process: plan.Process{Path: plan.Bytes(argv[0]), Dir: "/", Env: []plan.Bytes{"A=b"}, Umask: 0o22},
-		Stdio:   [3]plan.Stdio{plan.Null, plan.Inherit, plan.Inherit},
-	}
-	for _, a := range argv {
-		p.Process.Argv = append(p.Process.Argv, plan.Bytes(a))
-	}
-	return p
-}
 
 // run carries p out and returns what the program wrote and its exit status.
 func run(t *testing.T, p *plan.Plan) (string, int) {
@@ -66,14 +44,14 @@ func run(t *testing.T, p *plan.Plan) (string, int) {
 }
 
 func TestRunsAndReports(t *testing.T) {
-	out, code := run(t, smallest("/usr/bin/sh", "-c", "echo $$ $A; hostname; ls /; exit 7"))
+	out, code := run(t, plans.Smallest("/usr/bin/sh", "-c", "echo $$ $A; hostname; ls /; exit 7"))
 	if code != 7 || !strings.HasPrefix(out, "2 b\nsbx-t\n") || !strings.Contains(out, "lib64") {
 		t.Fatalf("exit %d, output %q", code, out)
 	}
 }
 
 func TestLeavesNoPrivilege(t *testing.T) {
-	out, _ := run(t, smallest("/usr/bin/grep", "-E", "^(Cap|NoNewPrivs|Seccomp:|Sig)", "/proc/self/status"))
+	out, _ := run(t, plans.Smallest("/usr/bin/grep", "-E", "^(Cap|NoNewPrivs|Seccomp:|Sig)", "/proc/self/status"))
 	for _, want := range []string{"CapInh:\t0000000000000000", "CapPrm:\t0000000000000000", "CapEff:\t0000000000000000", "CapBnd:\t0000000000000000", "CapAmb:\t0000000000000000", "NoNewPrivs:\t1", "Seccomp:\t2", "SigBlk:\t0000000000000000"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q missing in\n%s", want, out)
@@ -82,7 +60,7 @@ func TestLeavesNoPrivilege(t *testing.T) {
 }
 
 func TestFaultNamesStep(t *testing.T) {
-	p := smallest("/usr/bin/true")
+	p := plans.Smallest("/usr/bin/true")
 	p.Mounts[2].Source = "/no-such-place"
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -94,7 +72,7 @@ func TestFaultNamesStep(t *testing.T) {
 }
 
 func TestRefusesSwappedSource(t *testing.T) {
-	p := smallest("/usr/bin/true")
+	p := plans.Smallest("/usr/bin/true")
 	p.Mounts[2].Dev, p.Mounts[2].Ino = 1, 1
 	_, err := Start(p, Stdio{-1, 1, 2}, Hooks{})
 	if f, ok := err.(*Fault); !ok || f.Errno != unix.ESTALE {
@@ -103,7 +81,7 @@ func TestRefusesSwappedSource(t *testing.T) {
 }
 
 func TestExecFaultIsTheProgramsOwn(t *testing.T) {
-	p := smallest("/usr/bin/no-such-program")
+	p := plans.Smallest("/usr/bin/no-such-program")
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	c, err := Start(p, Stdio{-1, 1, 2}, Hooks{})
@@ -121,7 +99,7 @@ func TestExecFaultIsTheProgramsOwn(t *testing.T) {
 func TestInitNobodyWantsEndsWithItsParent(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	e, err := prepare(smallest("/usr/bin/true").Namespaces, nil, 0)
+	e, err := prepare(plans.Smallest("/usr/bin/true").Namespaces, nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,12 +7,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sbx/selftest/plans"
 	"sbx/shared/plan"
 )
 
 // TestFaultOfTail: a fault of what the helper does not look into has its own words, and one of what it compiles has the helper's.
 func TestFaultOfTail(t *testing.T) {
-	p := smallest("/usr/bin/true")
+	p := plans.Smallest("/usr/bin/true")
 	p.Namespaces.User = false
 	p.Limits = []plan.Limit{{Resource: unix.RLIMIT_NOFILE, Name: "nofile", Soft: 1, Hard: 1}}
 	tail, err := NewTail(p)
@@ -38,7 +39,7 @@ func TestFaultOfTail(t *testing.T) {
 
 // TestTailIsForTheHelper: a plan with a user namespace, or with descriptors that the helper's process 1 has not, has no tail.
 func TestTailIsForTheHelper(t *testing.T) {
-	p := smallest("/usr/bin/true")
+	p := plans.Smallest("/usr/bin/true")
 	p.Namespaces.User = false
 	p.Fds = []plan.FdRole{plan.FdNetns}
 	if _, err := NewTail(p); err == nil {

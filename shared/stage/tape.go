@@ -11,6 +11,9 @@ const (
 	opOneOf
 )
 
+// atCwd is AT_FDCWD.
+const atCwd = ^uintptr(99)
+
 // anyErrno as okErrno lets a call fail in whatever way.
 const anyErrno = 0xffff
 
@@ -98,4 +101,15 @@ func (o *op) repeat(n uint16) *op { o.again = n; return o }
 // want fails the tape with errno unless register r holds v.
 func (t *tape) want(r uint8, v uintptr, errno uintptr) {
 	t.add(op{kind: opWant, reg: [6]uint8{r}, a: [6]uintptr{v, errno}})
+}
+
+// full says whether the tape does not fit its memory.
+func (t *tape) full() bool { return t.arena.full || t.fixed && len(t.ops) == cap(t.ops) }
+
+// statBuf is the address of one struct statx, which is read before the next is asked for.
+func (t *tape) statBuf() uintptr {
+	if t.stat == 0 {
+		t.stat = t.buf(256)
+	}
+	return t.stat
 }
