@@ -4,10 +4,10 @@ package main
 
 import (
 	"sbx/broker/internal/cli"
-	"sbx/shared/stage"
+	"sbx/broker/internal/faststart"
 )
 
 // before is what was done before the runtime started.
 func before() cli.Before {
-	return cli.Before{Early: stage.Entered(), Fault: stage.EntryFault(), Signals: stage.GivenSignals(), Exec: stage.EnteredExec}
+	return cli.Before{Early: faststart.Entered(), Fault: faststart.Fault(), Signals: faststart.Signals(), Exec: faststart.Exec}
 }

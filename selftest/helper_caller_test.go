@@ -16,8 +16,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sbx/broker/helpertest"
 	"sbx/shared/plan"
-	"sbx/shared/stage"
 	"sbx/shared/wire"
 )
 
@@ -254,11 +254,11 @@ func (a *attempt) try() (res result) {
 
 // tailOf is the tail that sbx would send, or an empty one.
 func tailOf(p *plan.Plan) int {
-	x, err := stage.NewTail(p)
+	fd, err := helpertest.Tail(p)
 	if err != nil {
 		return emptyTail(p)
 	}
-	return x.FD
+	return fd
 }
 
 func emptyTail(*plan.Plan) int {

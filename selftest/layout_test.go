@@ -115,7 +115,7 @@ var mayStart = map[string]string{
 	"seccompbpf/gen/main.go":            "a generator, not part of the product",
 }
 
-// startsByPath lists the files that hand a path to stage.Network.Exec.
+// startsByPath lists the files that hand a path to netns.Network.Exec.
 var startsByPath = map[string]string{"broker/internal/network/egress.go": "of a program.Program"}
 
 // thirdParty is what code outside the standard library is for, by the first folder that may use it.

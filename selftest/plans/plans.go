@@ -3,13 +3,18 @@
 package plans
 
 import (
+	"fmt"
 	"os"
+	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"testing"
 
 	"golang.org/x/sys/unix"
 
 	"sbx/shared/plan"
+	"sbx/shared/tape"
 )
 
 // Smallest is a plan that runs a program on a read-only /usr with the given arguments.
@@ -76,4 +81,46 @@ func ForHelper() *plan.Plan {
 		return m.Kind == plan.Overlay || m.Kind == plan.Fuse || m.Kind == plan.Judged || strings.HasPrefix(string(m.Target), "/p")
 	})
 	return p
+}
+
+// Text is a tape as it lies in memory that begins at its arena's base: every instruction, and what they point to.
+func Text(t *tape.Tape) string {
+	var b strings.Builder
+	for i := range t.Ops {
+		for _, s := range t.Steps {
+			if s.First == i {
+				fmt.Fprintf(&b, "%s %s\n", s.Name, s.Object)
+			}
+		}
+		o := &t.Ops[i]
+		fmt.Fprintf(&b, "  %d call %d %#x from %v to %d may %d skip %d again %d\n", o.Kind, o.Nr, o.A, o.Reg, o.Save, o.OkErrno, o.Skip, o.Again)
+	}
+	data := t.Arena.Data[:t.Arena.Used]
+	for len(data) > 0 {
+		n := min(len(data), 64)
+		fmt.Fprintf(&b, "%q\n", data[:n])
+		data = data[n:]
+	}
+	return b.String()
+}
+
+// NewTape is a tape whose addresses are the same in every run.
+func NewTape() *tape.Tape {
+	return &tape.Tape{Arena: &tape.Arena{Data: make([]byte, 1<<20), Base: 1 << 40}}
+}
+
+// Golden compares t with the file testdata/NAME.golden, or writes it. The files have the numbers of amd64.
+func Golden(tb testing.TB, name string, t *tape.Tape, update bool) {
+	tb.Helper()
+	if runtime.GOARCH != "amd64" {
+		return
+	}
+	file, got := filepath.Join("testdata", name+".golden"), Text(t)
+	if update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			tb.Fatal(err)
+		}
+	} else if want, err := os.ReadFile(file); err != nil || string(want) != got || t.Full() {
+		tb.Errorf("%s: the tape is another one (%v); -update writes it", name, err)
+	}
 }

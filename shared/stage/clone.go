@@ -11,10 +11,10 @@ import (
 )
 
 // cloneUsual is cloneFlags of what nearly every sandbox has.
-const cloneUsual = unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWUSER | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
+const CloneUsual = unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWUSER | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
 
-func cloneFlags(n plan.Namespaces) uintptr {
-	f := uintptr(cloneUsual)
+func CloneFlags(n plan.Namespaces) uintptr {
+	f := uintptr(CloneUsual)
 	for _, x := range [...]struct {
 		on   bool
 		flag uintptr
@@ -27,7 +27,7 @@ func cloneFlags(n plan.Namespaces) uintptr {
 }
 
 // moveAway duplicates those of fds that lie where process 1 keeps its own.
-func moveAway(fds []int) (out []int, undo func(), err error) {
+func MoveAway(fds []int) (out []int, undo func(), err error) {
 	out = slices.Clone(fds)
 	var made []int
 	undo = func() {
@@ -36,7 +36,7 @@ func moveAway(fds []int) (out []int, undo func(), err error) {
 		}
 	}
 	for i, fd := range fds {
-		if fd >= fdFirst && fd <= fdLast {
+		if fd >= FdFirst && fd <= fdLast {
 			if out[i], err = unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, fdLast+1); err != nil {
 				return nil, undo, fmt.Errorf("moving descriptor %d: %w", fd, err)
 			}
@@ -46,4 +46,4 @@ func moveAway(fds []int) (out []int, undo func(), err error) {
 	return out, undo, nil
 }
 
-var errPlanTooLarge = errors.New("the plan is too large")
+var ErrPlanTooLarge = errors.New("the plan is too large")

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sbx/shared/plan"
+	"sbx/shared/tape"
 	"sbx/shared/wire"
 )
 
@@ -29,65 +30,65 @@ type direct struct {
 }
 
 // checkTether ends process 1 where the helper died before the parent-death signal was set.
-func (c *compiler) checkTether() {
+func (c *Compiler) checkTether() {
 	if c.d != nil {
-		c.t.at("looking for the helper", "")
-		c.t.call(unix.SYS_WRITE, fdTether, c.t.str("x"), 1)
+		c.T.At("looking for the helper", "")
+		c.T.Call(unix.SYS_WRITE, fdTether, c.T.Str("x"), 1)
 	}
 }
 
 // checkParent looks whether the helper's end still is process 1's: a change of ids or capabilities may have
 // cleared the parent-death signal (prctl(2)). When no capability is left nothing has to end with the helper.
-func (c *compiler) checkParent(signal uint64) {
+func (c *Compiler) checkParent(signal uint64) {
 	if c.d != nil {
-		b := c.t.buf(8)
-		c.t.call(unix.SYS_PRCTL, unix.PR_GET_PDEATHSIG, b)
-		c.t.expect64(b, signal, uintptr(unix.EPERM))
+		b := c.T.Buf(8)
+		c.T.Call(unix.SYS_PRCTL, unix.PR_GET_PDEATHSIG, b)
+		c.T.Expect64(b, signal, uintptr(unix.EPERM))
 	}
 }
 
 // becomeCaller takes the caller's ids for good. From here on the caller may signal process 1, which has no
 // capability any more; it needs none for this, because the effective uid is the caller's.
-func (c *compiler) becomeCaller() {
+func (c *Compiler) becomeCaller() {
 	if c.d != nil {
 		uid := uintptr(c.d.uid)
-		c.t.call(unix.SYS_SETRESUID, uid, uid, uid)
-		c.t.call(unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, 0)
+		c.T.Call(unix.SYS_SETRESUID, uid, uid, uid)
+		c.T.Call(unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, 0)
 		c.checkParent(0)
 	}
 }
 
 // verifyCaller reads back that no id but the caller's is left.
-func (c *compiler) verifyCaller() {
+func (c *Compiler) verifyCaller() {
 	if c.d == nil {
 		return
 	}
-	t := c.t
+	t := c.T
 	for _, x := range [...]struct {
 		get, setfs uintptr
 		id         uint32
 	}{{unix.SYS_GETRESUID, unix.SYS_SETFSUID, c.d.uid}, {unix.SYS_GETRESGID, unix.SYS_SETFSGID, c.d.gid}} {
-		b := t.buf(16)
-		t.call(x.get, b, b+4, b+8)
-		t.expect64(b, uint64(x.id)|uint64(x.id)<<32, uintptr(unix.EPERM))
-		t.expect64(b+8, uint64(x.id), uintptr(unix.EPERM))
-		t.call(x.setfs, ^uintptr(0)).to(regA) // an invalid id changes nothing and returns the present one
-		t.want(regA, uintptr(x.id), uintptr(unix.EPERM))
+		b := t.Buf(16)
+		t.Call(x.get, b, b+4, b+8)
+		t.Expect64(b, uint64(x.id)|uint64(x.id)<<32, uintptr(unix.EPERM))
+		t.Expect64(b+8, uint64(x.id), uintptr(unix.EPERM))
+		t.Call(x.setfs, ^uintptr(0)).To(tape.RegA) // an invalid id changes nothing and returns the present one
+		t.Want(tape.RegA, uintptr(x.id), uintptr(unix.EPERM))
 	}
 }
 
 // letGo tells the helper that no privilege is left, and maps what is the caller's own from here on (see tail).
-func (c *compiler) letGo() {
+func (c *Compiler) letGo() {
 	if c.d == nil {
 		return
 	}
-	c.t.at("letting the helper go", "")
-	c.t.call(unix.SYS_READ, fdTether, c.t.buf(8), 1).to(regA) // it has told the broker who process 1 is
-	c.t.want(regA, 1, uintptr(unix.EPIPE))
-	c.t.call(unix.SYS_CLOSE, fdTether)
-	c.t.call(unix.SYS_CLOSE, fdSlot)
-	c.t.at("mapping what is left to be done", "")
-	c.t.call(unix.SYS_MMAP, tailAt, tailSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_FIXED_NOREPLACE|unix.MAP_NORESERVE, fdTail, 0)
+	c.T.At("letting the helper go", "")
+	c.T.Call(unix.SYS_READ, fdTether, c.T.Buf(8), 1).To(tape.RegA) // it has told the broker who process 1 is
+	c.T.Want(tape.RegA, 1, uintptr(unix.EPIPE))
+	c.T.Call(unix.SYS_CLOSE, fdTether)
+	c.T.Call(unix.SYS_CLOSE, fdSlot)
+	c.T.At("mapping what is left to be done", "")
+	c.T.Call(unix.SYS_MMAP, TailAt, tailSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_FIXED_NOREPLACE|unix.MAP_NORESERVE, fdTail, 0)
 }
 
 // Direct is the helper's way of starting a sandbox for uid and gid: process 1 reports to the broker on sock itself, and
@@ -96,7 +97,7 @@ func (c *compiler) letGo() {
 // end of this process is its end. What comes then is in the file of the descriptor tail, and nobody's but process 1 looks into it.
 // Process 1 keeps slot open until it is the caller's, who is charged for it from then on. With before, the network namespace that the thread came from, it is in a new one already.
 func Direct(s *plan.Setup, uid, gid uint32, sock, tail, slot int, std Stdio, before int) error {
-	flags := cloneFlags(s.Namespaces)
+	flags := CloneFlags(s.Namespaces)
 	if before >= 0 {
 		if flags&unix.CLONE_NEWNET == 0 {
 			if err := unix.Setns(before, unix.CLONE_NEWNET); err != nil {
@@ -109,26 +110,26 @@ func Direct(s *plan.Setup, uid, gid uint32, sock, tail, slot int, std Stdio, bef
 	if err != nil {
 		return fmt.Errorf("making the tether: %w", err)
 	}
-	fds, closeMoved, err := moveAway([]int{sock, tether[1], tail, slot, std[0], std[1], std[2]})
+	fds, closeMoved, err := MoveAway([]int{sock, tether[1], tail, slot, std[0], std[1], std[2]})
 	if err != nil {
 		return err
 	}
-	b, _, err := mapped[directBlock](unix.MAP_PRIVATE)
+	b, _, err := tape.Map[directBlock](unix.MAP_PRIVATE)
 	if err != nil {
 		return err
 	}
-	b.control.init()
-	setup := &tape{ops: b.setup[:0], fixed: true, arena: newArena(b.data[:])}
-	c := &compiler{s: s, t: setup, d: &direct{fds[1], fds[2], fds[3], uid, gid}}
-	if err := c.build(fds[0], Stdio(fds[4:])); err != nil {
+	b.control.Init()
+	setup := &tape.Tape{Ops: b.setup[:0], Fixed: true, Arena: tape.NewArena(b.data[:])}
+	c := &Compiler{Setup: s, T: setup, d: &direct{fds[1], fds[2], fds[3], uid, gid}}
+	if err := c.Build(fds[0], Stdio(fds[4:])); err != nil {
 		return err
 	}
-	if setup.full() {
-		return errPlanTooLarge
+	if setup.Full() {
+		return ErrPlanTooLarge
 	}
-	b.control.announce, b.control.exitWithMain = 1, 1
+	b.control.announce, b.control.ExitWithMain = 1, 1
 	syscall.ForkLock.Lock()
-	pid, errno := launchDirect(flags, setup.ops, &b.control)
+	pid, errno := launchDirect(flags, setup.Ops, &b.control)
 	syscall.ForkLock.Unlock()
 	if errno != 0 {
 		return syscall.Errno(errno)
@@ -153,21 +154,21 @@ func Direct(s *plan.Setup, uid, gid uint32, sock, tail, slot int, std Stdio, bef
 }
 
 // setupOf is the tape that Direct makes, for the names of its steps.
-func setupOf(s *plan.Setup, std Stdio) (*tape, error) {
-	b, unmap, err := mapped[directBlock](unix.MAP_PRIVATE)
+func StepsOf(s *plan.Setup, std Stdio) (*tape.Tape, error) {
+	b, unmap, err := tape.Map[directBlock](unix.MAP_PRIVATE)
 	if err != nil {
 		return nil, err
 	}
 	defer unmap()
-	t := &tape{ops: b.setup[:0], fixed: true, arena: newArena(b.data[:])}
-	err = (&compiler{s: s, t: t, d: &direct{}}).build(0, std)
-	return &tape{steps: t.steps}, err
+	t := &tape.Tape{Ops: b.setup[:0], Fixed: true, Arena: tape.NewArena(b.data[:])}
+	err = (&Compiler{Setup: s, T: t, d: &direct{}}).Build(0, std)
+	return &tape.Tape{Steps: t.Steps}, err
 }
 
 // directBlock is the memory of a tape that Direct makes, of which process 1 has a copy.
 type directBlock struct {
-	control control
-	setup   [directOps]op
+	control Control
+	setup   [directOps]tape.Op
 	data    [directData]byte
 }
 
@@ -206,77 +207,77 @@ var ordinary = [...]uint64{unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTR
 	unix.FUSE_SUPER_MAGIC, unix.SYSFS_MAGIC}
 
 // mustBeOrdinary fails unless the descriptor in r is on an ordinary file system.
-func (c *compiler) mustBeOrdinary(r uint8) {
+func (c *Compiler) mustBeOrdinary(r uint8) {
 	if c.d == nil {
 		return
 	}
-	b := c.t.statBuf()
-	c.t.call(unix.SYS_FSTATFS, 0, b).from(0, r)
-	c.t.add(op{kind: opOneOf, a: [6]uintptr{b, ptr(c.t, &ordinary), uintptr(len(ordinary)), uintptr(unix.EOPNOTSUPP)}})
+	b := c.T.StatBuf()
+	c.T.Call(unix.SYS_FSTATFS, 0, b).From(0, r)
+	c.T.Add(tape.Op{Kind: tape.OpOneOf, A: [6]uintptr{b, tape.Ptr(c.T, &ordinary), uintptr(len(ordinary)), uintptr(unix.EOPNOTSUPP)}})
 }
 
 // openNode stores an O_PATH descriptor of one of the host's device nodes in r, if it is the one of that name.
-func (c *compiler) openNode(source plan.Bytes, r uint8) {
-	c.open(string(source), r)
-	b := c.t.statBuf()
-	statx(c.t, r, b)
-	c.t.expect64(b+statxRdev, plan.DeviceNumber(source), uintptr(unix.ENODEV))
+func (c *Compiler) openNode(source plan.Bytes, r uint8) {
+	c.Open(string(source), r)
+	b := c.T.StatBuf()
+	statx(c.T, r, b)
+	c.T.Expect64(b+statxRdev, plan.DeviceNumber(source), uintptr(unix.ENODEV))
 }
 
 // mountOn calls mount(2) on rel. Where a hostile plan is carried out with CAP_SYS_ADMIN of the host's, a link
 // in one of the caller's trees, or one of proc's, must not lead the mount to a place of the host's: what
 // was mounted over /dev there would be the source of devices and masks, without what is mounted below
 // it and without nodev. Such a tree may stand anywhere on the way, so every target is opened first, following nothing.
-func (c *compiler) mountOn(rel string, source, kind, flags, data uintptr) {
-	t := c.t
+func (c *Compiler) MountOn(rel string, source, kind, flags, data uintptr) {
+	t := c.T
 	if c.d == nil {
-		t.call(unix.SYS_MOUNT, source, t.str(rel), kind, flags, data)
+		t.Call(unix.SYS_MOUNT, source, t.Str(rel), kind, flags, data)
 		return
 	}
-	c.openInside(rel, regC)
-	t.call(unix.SYS_DUP3, 0, fdTarget, unix.O_CLOEXEC).from(0, regC)
-	t.call(unix.SYS_CLOSE).from(0, regC)
-	t.call(unix.SYS_MOUNT, source, t.str(fmt.Sprintf("/proc/self/fd/%d", fdTarget)), kind, flags, data)
-	t.call(unix.SYS_CLOSE, fdTarget)
+	c.OpenInside(rel, tape.RegC)
+	t.Call(unix.SYS_DUP3, 0, fdTarget, unix.O_CLOEXEC).From(0, tape.RegC)
+	t.Call(unix.SYS_CLOSE).From(0, tape.RegC)
+	t.Call(unix.SYS_MOUNT, source, t.Str(fmt.Sprintf("/proc/self/fd/%d", fdTarget)), kind, flags, data)
+	t.Call(unix.SYS_CLOSE, fdTarget)
 }
 
 // node shows one of the host's device nodes at rel.
-func (c *compiler) node(m *plan.Mount, source plan.Bytes, rel string) {
-	t := c.t
+func (c *Compiler) node(m *plan.Mount, source plan.Bytes, rel string) {
+	t := c.T
 	if c.d == nil { // root's own nodes in a directory of root's: nothing to pin; for nosuid see pivot
-		o := t.call(unix.SYS_MOUNT, t.str(string(source)), t.str(rel), 0, unix.MS_BIND, 0)
+		o := t.Call(unix.SYS_MOUNT, t.Str(string(source)), t.Str(rel), 0, unix.MS_BIND, 0)
 		if m.Optional {
-			o.may(uint16(unix.ENOENT))
+			o.May(uint16(unix.ENOENT))
 		}
 		return
 	}
-	first := len(t.ops)
-	c.openInside(rel, regC)
-	c.openNode(source, regA)
-	t.call(unix.SYS_OPEN_TREE, 0, t.str(""), treeFlags).from(0, regA).to(regB)
-	t.call(unix.SYS_CLOSE).from(0, regA)
-	t.call(unix.SYS_MOVE_MOUNT, 0, t.str(""), 0, t.str(""), intoEmpty).from(0, regB).from(2, regC)
-	t.call(unix.SYS_CLOSE).from(0, regB)
-	t.call(unix.SYS_CLOSE).from(0, regC)
-	if m.Optional && !t.full() {
-		t.ops[first].may(uint16(unix.ENOENT)).elseSkip(uint8(len(t.ops) - first - 1))
+	first := len(t.Ops)
+	c.OpenInside(rel, tape.RegC)
+	c.openNode(source, tape.RegA)
+	t.Call(unix.SYS_OPEN_TREE, 0, t.Str(""), TreeFlags).From(0, tape.RegA).To(tape.RegB)
+	t.Call(unix.SYS_CLOSE).From(0, tape.RegA)
+	t.Call(unix.SYS_MOVE_MOUNT, 0, t.Str(""), 0, t.Str(""), IntoEmpty).From(0, tape.RegB).From(2, tape.RegC)
+	t.Call(unix.SYS_CLOSE).From(0, tape.RegB)
+	t.Call(unix.SYS_CLOSE).From(0, tape.RegC)
+	if m.Optional && !t.Full() {
+		t.Ops[first].May(uint16(unix.ENOENT)).ElseSkip(uint8(len(t.Ops) - first - 1))
 	}
 }
 
 // within calls f with the directory of rel, as descriptor or register, and the name in it.
-func (c *compiler) within(rel string, f func(dir uintptr, r uint8, name string)) {
+func (c *Compiler) within(rel string, f func(dir uintptr, r uint8, name string)) {
 	if c.d == nil {
-		f(atCwd, regNone, rel)
+		f(tape.AtCwd, tape.RegNone, rel)
 		return
 	}
-	c.openInside(path.Dir(rel), regC)
-	f(0, regC, path.Base(rel))
-	c.t.call(unix.SYS_CLOSE).from(0, regC)
+	c.OpenInside(path.Dir(rel), tape.RegC)
+	f(0, tape.RegC, path.Base(rel))
+	c.T.Call(unix.SYS_CLOSE).From(0, tape.RegC)
 }
 
 // placeKernels notes a file system of the kernel's at rel: proc has links that lead out of the new root.
-func (c *compiler) placeKernels(rel string) {
+func (c *Compiler) placeKernels(rel string) {
 	if c.d != nil {
-		c.place(rel, true)
+		c.Place(rel, true)
 	}
 }

@@ -1,10 +1,12 @@
 package stage
 
+import "sbx/shared/tape"
+
 // Where process 1 maps what sbx leaves it to do (see tail).
 const (
-	tailAt   = 0x2_0000_0000 // neither Go's nor the kernel's choice, and within the smallest address space (39 bits)
+	TailAt   = 0x2_0000_0000 // neither Go's nor the kernel's choice, and within the smallest address space (39 bits)
 	tailSize = 32 << 20
-	ofTail   = 1 << 32 // what is added to the number of an instruction of rest
+	OfTail   = 1 << 32 // what is added to the number of an instruction of rest
 )
 
 // launchDirect is launch for a set-up without a user namespace: all namespaces are made by the clone, what takes privileges is on the
@@ -13,13 +15,13 @@ const (
 //go:noinline
 //go:nosplit
 //go:norace
-func launchDirect(flags uintptr, setup []op, c *control) (pid, errno uintptr) {
-	if pid, errno = fork(flags); errno != 0 || pid != 0 {
+func launchDirect(flags uintptr, setup []tape.Op, c *Control) (pid, errno uintptr) {
+	if pid, errno = tape.Fork(flags); errno != 0 || pid != 0 {
 		return pid, errno
 	}
-	if !runTape(setup, &c.regs, &c.setup) {
-		stopped(c)
+	if !tape.Run(setup, &c.Regs, &c.Setup) {
+		Stopped(c)
 	}
-	afterLeave((*tail)(address(tailAt)), c)
+	afterLeave((*Tail)(tape.Address(TailAt)), c)
 	return 0, 0
 }

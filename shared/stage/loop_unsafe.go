@@ -5,6 +5,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"sbx/shared/tape"
 )
 
 // What process 1 does when it has given up everything, whoever cloned it: it starts the program, reaps, and reports. In sbx-helper's
@@ -12,9 +14,9 @@ import (
 
 // tail is the beginning of the file of which process 1 carries out the rest, at the address tailAt, once it has no privilege: what
 // is in there it does with its caller's rights, and a caller could as well have a program of theirs do it.
-type tail struct {
-	rest, start []op
-	places      [maxPlaces]uintptr
+type Tail struct {
+	Rest, Start []tape.Op
+	Places      [MaxPlaces]uintptr
 }
 
 // afterLeave never returns. Nothing is left of the privileges, and x is the caller's, whatever is in there.
@@ -22,83 +24,83 @@ type tail struct {
 //go:noinline
 //go:nosplit
 //go:norace
-func afterLeave(x *tail, c *control) {
-	c.last.places = x.places
-	if !runTape(x.rest, &c.regs, &c.setup) {
-		c.setup.index += ofTail
-		stopped(c)
+func afterLeave(x *Tail, c *Control) {
+	c.Last.Places = x.Places
+	if !tape.Run(x.Rest, &c.Regs, &c.Setup) {
+		c.Setup.Index += OfTail
+		Stopped(c)
 	}
-	spawn(c, &x.start)
+	StartProgram(c, &x.Start)
 	for {
-		if wake(c, 0) && reap(c) {
-			lookAtPlaces(c)
-			end(c, c.main, int64(c.status))
+		if Wake(c, 0) && Reap(c) {
+			LookAtPlaces(c)
+			End(c, c.Main, int64(c.Status))
 		}
-		if !take(c) {
+		if !TakeCommand(c) {
 			continue
 		}
-		if c.in.kind == cmdKill {
-			kill(c)
-		} else if c.in.kind == cmdForeground {
-			foreground(c)
+		if c.In.Kind == CmdKill {
+			Kill(c)
+		} else if c.In.Kind == CmdForeground {
+			Foreground(c)
 		}
 	}
 }
 
-const maxProcs = 4096
+const MaxProcs = 4096
 
 // proc is a child of process 1 that the broker asked for.
-type proc struct {
-	pid, told int32
-	id        int64 // 0: the first program
+type Proc struct {
+	PID, Told int32
+	Id        int64 // 0: the first program
 }
 
 // tellAfter is after how many nanoseconds the broker hears that a program has started, if it has not ended by
 // then: one wake-up less for those that are over at once.
-const tellAfter = 2_000_000
+const TellAfter = 2_000_000
 
 // maxPlaces is how many temporary file systems process 1 looks at when the program has ended.
-const maxPlaces = 8
+const MaxPlaces = 8
 
 // aftermath is what process 1 sees at the end of the program and nobody can see later.
-type aftermath struct {
-	places      [maxPlaces]uintptr // paths
-	full, nodes [maxPlaces]int64   // 1: no room for bytes, for files
-	killed      int64              // processes that the program left behind
-	left        int64              // 1: some could not die
-	peak        int64              // most memory that one process had, in KiB, of those that process 1 has reaped
-	peakPID     int64
+type Aftermath struct {
+	Places      [MaxPlaces]uintptr // paths
+	Full, Nodes [MaxPlaces]int64   // 1: no room for bytes, for files
+	Killed      int64              // processes that the program left behind
+	Left        int64              // 1: some could not die
+	Peak        int64              // most memory that one process had, in KiB, of those that process 1 has reaped
+	PeakPID     int64
 	st          unix.Statfs_t
 }
 
 // dieWithin is how many seconds may pass after the program's end without one more process dying of those that were killed.
-const dieWithin = 5
+const DieWithin = 5
 
 // spawn starts the program as a child of process 1, and waits for its exec.
 //
 //go:noinline
 //go:nosplit
 //go:norace
-func spawn(c *control, start *[]op) {
-	c.program.ops = *start
-	pid, errno := c.program.clone(uintptr(unix.CLONE_VFORK|unix.SIGCHLD), nil)
-	f := &c.program.fault
+func StartProgram(c *Control, start *[]tape.Op) {
+	c.Program.Ops = *start
+	pid, errno := c.Program.Clone(uintptr(unix.CLONE_VFORK|unix.SIGCHLD), nil)
+	f := &c.Program.Stop
 	if errno != 0 {
-		f.errno = int64(errno)
-		send(c, evFailed, f.index, f.errno, 0)
-		exit(1)
+		f.Errno = int64(errno)
+		Send(c, EvFailed, f.Index, f.Errno, 0)
+		tape.Exit(1)
 	}
-	c.main = int64(pid)
-	c.procs[0] = proc{pid: int32(pid), told: 1}
-	c.nprocs = 1
+	c.Main = int64(pid)
+	c.Procs[0] = Proc{PID: int32(pid), Told: 1}
+	c.Nprocs = 1
 	// The program's standard descriptors are its own now: a pipe must see its end when it closes them.
-	syscall.RawSyscall(unix.SYS_CLOSE_RANGE, fdStdio, fdStdio+2, 0)
-	if f.errno != 0 {
-		send(c, evFailed, f.index, f.errno, 0)
-		exit(1)
+	syscall.RawSyscall(unix.SYS_CLOSE_RANGE, FdStdio, FdStdio+2, 0)
+	if f.Errno != 0 {
+		Send(c, EvFailed, f.Index, f.Errno, 0)
+		tape.Exit(1)
 	}
 	if c.announce != 0 {
-		send(c, evMain, c.main, 0, 0)
+		Send(c, EvMain, c.Main, 0, 0)
 	}
 }
 
@@ -107,7 +109,7 @@ func spawn(c *control, start *[]op) {
 //go:noinline
 //go:nosplit
 //go:norace
-func wake(c *control, timeout uintptr) bool {
+func Wake(c *Control, timeout uintptr) bool {
 	c.poll[0].Revents, c.poll[1].Revents = 0, 0
 	syscall.RawSyscall6(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&c.poll[0])), 2, timeout, 0, 0, 0)
 	if c.poll[1].Revents == 0 {
@@ -122,16 +124,16 @@ func wake(c *control, timeout uintptr) bool {
 //go:noinline
 //go:nosplit
 //go:norace
-func take(c *control) bool {
+func TakeCommand(c *Control) bool {
 	if c.poll[0].Revents == 0 {
 		return false
 	}
-	c.hdr.Controllen = uint64(len(c.cmsg))
-	n, _, _ := syscall.RawSyscall(syscall.SYS_RECVMSG, fdSock, uintptr(unsafe.Pointer(&c.hdr)), unix.MSG_DONTWAIT|unix.MSG_CMSG_CLOEXEC)
-	if n == unsafe.Sizeof(c.in) {
+	c.Hdr.Controllen = uint64(len(c.Cmsg))
+	n, _, _ := syscall.RawSyscall(syscall.SYS_RECVMSG, FdSock, uintptr(unsafe.Pointer(&c.Hdr)), unix.MSG_DONTWAIT|unix.MSG_CMSG_CLOEXEC)
+	if n == unsafe.Sizeof(c.In) {
 		return true
 	} else if c.poll[0].Revents&(unix.POLLHUP|unix.POLLERR) != 0 || n == 0 {
-		exit(1)
+		tape.Exit(1)
 	}
 	return false
 }
@@ -141,43 +143,43 @@ func take(c *control) bool {
 //go:noinline
 //go:nosplit
 //go:norace
-func reap(c *control) bool {
-	c.last.killed = 0
+func Reap(c *Control) bool {
+	c.Last.Killed = 0
 	for {
-		v, _, e := syscall.RawSyscall6(syscall.SYS_WAIT4, ^uintptr(0), uintptr(unsafe.Pointer(&c.status)), unix.WNOHANG|unix.WUNTRACED, uintptr(unsafe.Pointer(&c.usage)), 0, 0)
+		v, _, e := syscall.RawSyscall6(syscall.SYS_WAIT4, ^uintptr(0), uintptr(unsafe.Pointer(&c.Status)), unix.WNOHANG|unix.WUNTRACED, uintptr(unsafe.Pointer(&c.usage)), 0, 0)
 		pid := int64(v)
 		if e != 0 || pid <= 0 {
 			return false
 		}
 		weigh(c, pid)
 		at := int64(-1)
-		for i := int64(0); i < c.nprocs; i++ {
-			if int64(c.procs[i&(maxProcs-1)].pid) == pid {
+		for i := int64(0); i < c.Nprocs; i++ {
+			if int64(c.Procs[i&(MaxProcs-1)].PID) == pid {
 				at = i
 				break
 			}
 		}
 		if at < 0 {
-			c.last.killed++ // became process 1's together with the end of the program, if this is that
+			c.Last.Killed++ // became process 1's together with the end of the program, if this is that
 			continue
 		}
-		is := c.procs[at&(maxProcs-1)]
-		if c.status&0xff == 0x7f {
-			send(c, evStopped, pid, int64(c.status), is.id)
+		is := c.Procs[at&(MaxProcs-1)]
+		if c.Status&0xff == 0x7f {
+			Send(c, EvStopped, pid, int64(c.Status), is.Id)
 			continue
 		}
-		if is.told == 0 {
-			c.untold--
+		if is.Told == 0 {
+			c.Untold--
 		}
-		c.nprocs--
-		c.procs[at&(maxProcs-1)] = c.procs[c.nprocs&(maxProcs-1)]
-		if pid == c.main && c.exitWithMain != 0 {
+		c.Nprocs--
+		c.Procs[at&(MaxProcs-1)] = c.Procs[c.Nprocs&(MaxProcs-1)]
+		if pid == c.Main && c.ExitWithMain != 0 {
 			return true
 		}
-		if c.status != 0 {
-			lookAtPlaces(c)
+		if c.Status != 0 {
+			LookAtPlaces(c)
 		}
-		send(c, evExited, pid, int64(c.status), is.id)
+		Send(c, EvExited, pid, int64(c.Status), is.Id)
 	}
 }
 
@@ -189,27 +191,27 @@ func reap(c *control) bool {
 //go:noinline
 //go:nosplit
 //go:norace
-func end(c *control, pid, status int64) {
+func End(c *Control, pid, status int64) {
 	// With no child nobody is left, and the kernel would look at every process of the host for one.
 	if _, _, e := syscall.RawSyscall6(syscall.SYS_WAITID, unix.P_ALL, 0, 0, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, 0, 0); e != unix.ECHILD {
 		syscall.RawSyscall(syscall.SYS_KILL, ^uintptr(0), uintptr(unix.SIGKILL), 0)
 	}
-	for c.manyIDs == 0 {
-		v, _, e := syscall.RawSyscall6(syscall.SYS_WAIT4, ^uintptr(0), uintptr(unsafe.Pointer(&c.status)), unix.WNOHANG, uintptr(unsafe.Pointer(&c.usage)), 0, 0)
+	for c.ManyIDs == 0 {
+		v, _, e := syscall.RawSyscall6(syscall.SYS_WAIT4, ^uintptr(0), uintptr(unsafe.Pointer(&c.Status)), unix.WNOHANG, uintptr(unsafe.Pointer(&c.usage)), 0, 0)
 		if e == 0 && v != 0 {
-			c.last.killed++
+			c.Last.Killed++
 			weigh(c, int64(v))
 			continue
 		}
 		if e == 0 {
-			c.timeout = unix.Timespec{Sec: dieWithin}
-			n, _, pe := syscall.RawSyscall6(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&c.poll[1])), 1, uintptr(unsafe.Pointer(&c.timeout)), 0, 0, 0)
+			c.Timeout = unix.Timespec{Sec: DieWithin}
+			n, _, pe := syscall.RawSyscall6(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&c.poll[1])), 1, uintptr(unsafe.Pointer(&c.Timeout)), 0, 0, 0)
 			if pe == 0 && n != 0 {
 				syscall.RawSyscall(syscall.SYS_READ, fdSignal, uintptr(unsafe.Pointer(&c.siginfo[0])), uintptr(len(c.siginfo)))
 				continue
 			}
 			if pe == 0 {
-				c.last.left = 1
+				c.Last.Left = 1
 			}
 			e = pe
 		}
@@ -218,14 +220,14 @@ func end(c *control, pid, status int64) {
 		}
 	}
 	if c.announce != 0 {
-		send(c, evAfter, c.last.peakPID, c.last.peak, pack(c))
+		Send(c, EvAfter, c.Last.PeakPID, c.Last.Peak, Pack(c))
 	}
-	send(c, evExited, pid, status, 0)
+	Send(c, EvExited, pid, status, 0)
 	// Taking the namespaces apart is much work for the kernel, and the broker has something to do now.
 	for {
-		n, _, e := syscall.RawSyscall6(syscall.SYS_RECVFROM, fdSock, uintptr(unsafe.Pointer(&c.in)), unsafe.Sizeof(c.in), 0, 0, 0)
+		n, _, e := syscall.RawSyscall6(syscall.SYS_RECVFROM, FdSock, uintptr(unsafe.Pointer(&c.In)), unsafe.Sizeof(c.In), 0, 0, 0)
 		if e == 0 && n == 0 || e != 0 && e != unix.EINTR {
-			exit(0)
+			tape.Exit(0)
 		}
 	}
 }
@@ -234,9 +236,9 @@ func end(c *control, pid, status int64) {
 //
 //go:nosplit
 //go:norace
-func weigh(c *control, pid int64) {
-	if int64(c.usage.Maxrss) > c.last.peak {
-		c.last.peak, c.last.peakPID = int64(c.usage.Maxrss), pid
+func weigh(c *Control, pid int64) {
+	if int64(c.usage.Maxrss) > c.Last.Peak {
+		c.Last.Peak, c.Last.PeakPID = int64(c.usage.Maxrss), pid
 	}
 }
 
@@ -245,10 +247,10 @@ func weigh(c *control, pid int64) {
 //go:noinline
 //go:nosplit
 //go:norace
-func pack(c *control) int64 {
-	v := c.last.killed<<1 | c.last.left
-	for i := 0; i < maxPlaces; i++ {
-		v = v<<2 | c.last.full[i]<<1 | c.last.nodes[i]
+func Pack(c *Control) int64 {
+	v := c.Last.Killed<<1 | c.Last.Left
+	for i := 0; i < MaxPlaces; i++ {
+		v = v<<2 | c.Last.Full[i]<<1 | c.Last.Nodes[i]
 	}
 	return v
 }
@@ -258,18 +260,18 @@ func pack(c *control) int64 {
 //go:noinline
 //go:nosplit
 //go:norace
-func lookAtPlaces(c *control) {
-	for i := 0; i < maxPlaces && c.last.places[i] != 0; i++ {
-		st := &c.last.st
-		if _, _, e := syscall.RawSyscall6(syscall.SYS_STATFS, c.last.places[i], uintptr(unsafe.Pointer(st)), 0, 0, 0, 0); e != 0 {
+func LookAtPlaces(c *Control) {
+	for i := 0; i < MaxPlaces && c.Last.Places[i] != 0; i++ {
+		st := &c.Last.st
+		if _, _, e := syscall.RawSyscall6(syscall.SYS_STATFS, c.Last.Places[i], uintptr(unsafe.Pointer(st)), 0, 0, 0, 0); e != 0 {
 			continue
 		}
-		c.last.full[i], c.last.nodes[i] = 0, 0
+		c.Last.Full[i], c.Last.Nodes[i] = 0, 0
 		if st.Bavail*64 < st.Blocks {
-			c.last.full[i] = 1
+			c.Last.Full[i] = 1
 		}
 		if st.Files > 0 && st.Ffree*64 < st.Files {
-			c.last.nodes[i] = 1
+			c.Last.Nodes[i] = 1
 		}
 	}
 }
@@ -279,10 +281,10 @@ func lookAtPlaces(c *control) {
 //go:noinline
 //go:nosplit
 //go:norace
-func kill(c *control) {
-	_, _, e := syscall.RawSyscall(syscall.SYS_KILL, uintptr(c.in.pid), uintptr(c.in.value), 0)
-	if c.in.extra != 0 {
-		send(c, evKilled, c.in.extra, int64(e), 0)
+func Kill(c *Control) {
+	_, _, e := syscall.RawSyscall(syscall.SYS_KILL, uintptr(c.In.PID), uintptr(c.In.Value), 0)
+	if c.In.Extra != 0 {
+		Send(c, EvKilled, c.In.Extra, int64(e), 0)
 	}
 }
 
@@ -292,11 +294,11 @@ func kill(c *control) {
 //go:noinline
 //go:nosplit
 //go:norace
-func foreground(c *control) {
-	if c.hdr.Controllen == 0 { // no room for one more descriptor
+func Foreground(c *Control) {
+	if c.Hdr.Controllen == 0 { // no room for one more descriptor
 		return
 	}
-	fd := uintptr(*(*int32)(unsafe.Pointer(&c.cmsg[unix.SizeofCmsghdr])))
-	syscall.RawSyscall(syscall.SYS_IOCTL, fd, unix.TIOCSPGRP, uintptr(unsafe.Pointer(&c.in.pid)))
+	fd := uintptr(*(*int32)(unsafe.Pointer(&c.Cmsg[unix.SizeofCmsghdr])))
+	syscall.RawSyscall(syscall.SYS_IOCTL, fd, unix.TIOCSPGRP, uintptr(unsafe.Pointer(&c.In.PID)))
 	syscall.RawSyscall(syscall.SYS_CLOSE, fd, 0, 0)
 }

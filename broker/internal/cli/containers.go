@@ -11,13 +11,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sbx/broker/internal/child"
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/idmap"
+	"sbx/broker/internal/netns"
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/request"
 	"sbx/broker/internal/resources"
 	"sbx/shared/plan"
-	"sbx/shared/stage"
 )
 
 const (
@@ -207,7 +208,7 @@ func userName(f host.Facts) string {
 }
 
 // maps writes the maps of process 1: below the host's user namespace, or below that of a network, in which the user is 0.
-func (n *nestedIDs) maps(joined *stage.Network) func(pid int) error {
+func (n *nestedIDs) maps(joined *netns.Network) func(pid int) error {
 	if n == nil {
 		return nil
 	}
@@ -218,9 +219,9 @@ func (n *nestedIDs) maps(joined *stage.Network) func(pid int) error {
 		}
 	}
 	return func(pid int) error {
-		err := stage.WriteMap(joined.User, pid, "uid_map", idmap.Text(idmap.Own{Inside: uid}, n.ids.UIDs))
+		err := netns.WriteMap(joined.User, pid, "uid_map", idmap.Text(idmap.Own{Inside: uid}, n.ids.UIDs))
 		if err == nil {
-			err = stage.WriteMap(joined.User, pid, "gid_map", idmap.Text(idmap.Own{Inside: gid}, n.ids.GIDs))
+			err = netns.WriteMap(joined.User, pid, "gid_map", idmap.Text(idmap.Own{Inside: gid}, n.ids.GIDs))
 		}
 		return err
 	}
@@ -237,7 +238,7 @@ func (n *nestedIDs) networkMaps() func(pid int) error {
 }
 
 // standing takes a copy of the sandbox's user namespace.
-func (n *nestedIDs) standing(c *stage.Child) {
+func (n *nestedIDs) standing(c *child.Child) {
 	if n == nil || c.Fds[plan.FdUserNS] == nil {
 		return
 	}
@@ -255,7 +256,7 @@ func (n *nestedIDs) write(pid int, file, text string) error {
 	if n.user == nil {
 		return unix.EPERM
 	}
-	return stage.WriteMap(n.user, pid, file, text)
+	return netns.WriteMap(n.user, pid, file, text)
 }
 
 // Stand is sbx under the name of a program that it stands in for inside a sandbox; ok is false under its own.

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sbx/broker/internal/child"
 	"sbx/broker/internal/command"
 	"sbx/broker/internal/control"
 	"sbx/broker/internal/host"
@@ -19,7 +20,6 @@ import (
 	"sbx/broker/internal/program"
 	"sbx/broker/internal/request"
 	"sbx/broker/internal/session"
-	"sbx/shared/stage"
 )
 
 // detachedCommand is what `sbx run --detach` starts itself as. It is nothing for people: descriptor 3 is
@@ -32,7 +32,7 @@ const fdStarter = 3
 // detach starts a broker that outlives this process and prints its session once the sandbox stands.
 func (t *term) detach(r *request.Request, args []string) int {
 	t.early.End() // the sandbox is the other process's
-	t.early = stage.NoEarly{}
+	t.early = child.NoEarly{}
 	read, write, err := os.Pipe()
 	if err != nil {
 		return t.fail(fmt.Errorf("making a pipe: %w", err))

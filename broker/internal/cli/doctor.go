@@ -12,7 +12,7 @@ import (
 	"sbx/broker/internal/launch"
 	"sbx/broker/internal/option"
 	"sbx/broker/internal/session"
-	"sbx/shared/stage"
+	"sbx/broker/internal/steps"
 )
 
 // finding is one line of `sbx doctor`.
@@ -124,7 +124,7 @@ func (t *term) tryNamespaces() finding {
 	}
 	if err != nil {
 		f.OK, f.Says, f.Fix = false, err.Error(), command.Hint(err)
-		if _, ok := err.(*stage.Fault); ok && f.Fix == "" {
+		if _, ok := err.(*steps.Fault); ok && f.Fix == "" {
 			f.Fix = host.UserNamespaceHint()
 		}
 	}

@@ -5,12 +5,13 @@ import (
 	"errors"
 	"os"
 
+	"sbx/broker/internal/child"
 	"sbx/broker/internal/command"
 	"sbx/broker/internal/launch"
 	"sbx/broker/internal/option"
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/request"
-	"sbx/shared/stage"
+	"sbx/broker/internal/steps"
 )
 
 // Embedded is one run for a program that is not sbx (package sandbox).
@@ -41,7 +42,7 @@ func (f *Failure) IsRefusal() bool {
 
 // IsFault says whether a step of the set-up failed.
 func (f *Failure) IsFault() bool {
-	var s *stage.Fault
+	var s *steps.Fault
 	return errors.As(f.Err, &s)
 }
 
@@ -50,7 +51,7 @@ func (f *Failure) IsUnavailable() bool { return errors.Is(f.Err, launch.ErrUnava
 
 // Run is sbx run in another program's process. The error is a *Failure.
 func (e Embedded) Run(ctx context.Context) (launch.Result, error) {
-	t := &term{Term: command.Term{Env: e.Env, Std: e.Stdio, Messages: e.Messages}, host: ctx, early: stage.NoEarly{}}
+	t := &term{Term: command.Term{Env: e.Env, Std: e.Stdio, Messages: e.Messages}, host: ctx, early: child.NoEarly{}}
 	r := &request.Request{}
 	rest, err := r.Parse(e.Options)
 	if err == option.ErrHelp || err == nil && (len(rest) > 0 || len(e.Argv) == 0 || r.DryRun || r.Detach || r.NoSandbox) {

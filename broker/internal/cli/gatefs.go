@@ -10,6 +10,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sbx/broker/internal/agent"
+	"sbx/broker/internal/child"
 	"sbx/broker/internal/decide"
 	"sbx/broker/internal/gate"
 	"sbx/broker/internal/gate/gatefs"
@@ -17,7 +19,6 @@ import (
 	"sbx/broker/internal/policy"
 	"sbx/broker/internal/request"
 	"sbx/shared/plan"
-	"sbx/shared/stage"
 )
 
 // onceFor is how long stays mounted what an answer for this once is of no use for without: a socket, what is
@@ -53,11 +54,11 @@ func engine(r *run, cfg request.Settings, facts host.Facts) string {
 }
 
 // fuse returns who serves the FUSE file systems of a plan: the gate its root, guard the projects.
-func (a *asking) fuse(p *plan.Plan, guard func(*stage.Child, *plan.Mount, int) error) func(*stage.Child, *plan.Mount, int) error {
+func (a *asking) fuse(p *plan.Plan, guard func(*child.Child, *plan.Mount, int) error) func(*child.Child, *plan.Mount, int) error {
 	if a == nil || a.files == nil {
 		return guard
 	}
-	return func(c *stage.Child, m *plan.Mount, fd int) error {
+	return func(c *child.Child, m *plan.Mount, fd int) error {
 		if m.Target == "/" {
 			return a.files.serve(p, fd, c)
 		}
@@ -78,7 +79,7 @@ func (a *asking) grounds() *grounds {
 }
 
 // standing is called when the sandbox stands.
-func (a *asking) standing(c *stage.Child, p *plan.Plan) {
+func (a *asking) standing(c *child.Child, p *plan.Plan) {
 	switch {
 	case a == nil:
 	case a.files != nil:
@@ -93,7 +94,7 @@ func newFileGate(a *asking) *fileGate {
 }
 
 // serve starts the server on the device of the root.
-func (g *fileGate) serve(p *plan.Plan, fd int, c *stage.Child) error {
+func (g *fileGate) serve(p *plan.Plan, fd int, c *child.Child) error {
 	g.child, g.plan = c.PID, p
 	stat := gatefs.StatAsk
 	if g.a.cfg.Sandbox.Stat == "type-only" {
@@ -106,7 +107,7 @@ func (g *fileGate) serve(p *plan.Plan, fd int, c *stage.Child) error {
 		return err
 	}
 	g.server = s
-	c.ServeRoot(stage.Root{Fd: fd, Answer: func() bool { return s.NextOf(c.PID) }, Serve: func() { go s.Serve() }})
+	c.ServeRoot(child.Root{Fd: fd, Answer: func() bool { return s.NextOf(c.PID) }, Serve: func() { go s.Serve() }})
 	return nil
 }
 
@@ -285,7 +286,7 @@ func (g *fileGate) Is(pid int) bool {
 }
 
 // mounter waits until there is an agent.
-func (g *grounds) mounter() (*stage.Agent, error) {
+func (g *grounds) mounter() (*agent.Agent, error) {
 	select {
 	case <-g.ready:
 		return g.agent, nil

@@ -9,12 +9,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sbx/broker/internal/agent"
+	"sbx/broker/internal/child"
 	"sbx/broker/internal/decide"
 	"sbx/broker/internal/gate/gatefs"
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/policy"
 	"sbx/shared/plan"
-	"sbx/shared/stage"
 )
 
 // grounds are what an engine with an agent decides on besides the answer: what of the host may be mounted, and what a changed rule takes back.
@@ -25,7 +26,7 @@ type grounds struct {
 	withdrawn map[string]bool // mounts of the plan whose rule has gone, or of which was said that a new one does not act; followRules'
 
 	ready chan struct{}
-	agent *stage.Agent // set before ready is closed
+	agent *agent.Agent // set before ready is closed
 	over  chan struct{}
 	once  sync.Once
 
@@ -40,11 +41,11 @@ func newGrounds(a *asking) *grounds {
 }
 
 // take takes over what the agent needs, and has changed rules reviewed from now on.
-func (g *grounds) take(c *stage.Child, review func()) {
+func (g *grounds) take(c *child.Child, review func()) {
 	user, inside := c.Fds[plan.FdUserNS], c.Fds[plan.FdMountNS]
 	delete(c.Fds, plan.FdUserNS)
 	delete(c.Fds, plan.FdMountNS)
-	g.agent = stage.NewAgent(user, inside)
+	g.agent = agent.New(user, inside)
 	g.open()
 	go g.followRules(review)
 }
@@ -96,8 +97,8 @@ func (g *grounds) end(stop func()) {
 }
 
 // graft is what the agent is to mount for a grant.
-func (g *grounds) graft(p string, st *unix.Stat_t, write bool) stage.Graft {
-	m := stage.Graft{Source: p, Target: p, Access: plan.ReadOnly, Dev: st.Dev, Ino: st.Ino, NoExec: g.a.in.Only != nil}
+func (g *grounds) graft(p string, st *unix.Stat_t, write bool) agent.Graft {
+	m := agent.Graft{Source: p, Target: p, Access: plan.ReadOnly, Dev: st.Dev, Ino: st.Ino, NoExec: g.a.in.Only != nil}
 	if write {
 		m.Access, m.NoSymFollow = plan.ReadWrite, g.a.in.NoSymFollow && g.a.in.Facts.Since(5, 14)
 	}

@@ -12,6 +12,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sbx/broker/internal/agent"
+	"sbx/broker/internal/child"
 	"sbx/broker/internal/decide"
 	"sbx/broker/internal/gate"
 	"sbx/broker/internal/gate/gatefs"
@@ -19,7 +21,6 @@ import (
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/policy"
 	"sbx/shared/plan"
-	"sbx/shared/stage"
 )
 
 // mountGate mounts for the notification engine what was granted. Without an agent, as where a helper made the sandbox, it does nothing.
@@ -52,7 +53,7 @@ func newMountGate(a *asking) *mountGate {
 }
 
 // standing takes over what the agent needs.
-func (g *mountGate) standing(c *stage.Child, p *plan.Plan) {
+func (g *mountGate) standing(c *child.Child, p *plan.Plan) {
 	g.plan = p
 	g.take(c, g.review)
 }
@@ -147,14 +148,14 @@ func (g *mountGate) Graft(p string, write bool) error {
 		return err
 	}
 	m := mountGrant{dir: st.Mode&unix.S_IFMT == unix.S_IFDIR, dev: st.Dev, ino: st.Ino, mode: gatefs.RO}
-	spot := stage.SpotDir
+	spot := agent.SpotDir
 	if write {
 		m.mode = gatefs.RW
 	}
 	switch {
 	case m.dir:
 	case st.Mode&unix.S_IFMT == unix.S_IFREG:
-		spot = stage.SpotFile
+		spot = agent.SpotFile
 	default:
 		return errReplaced
 	}
@@ -207,7 +208,7 @@ func (g *mountGate) GraftFor(pid int, rel, p string) error {
 	}
 	g.doing.Lock()
 	defer g.doing.Unlock()
-	if err := g.agent.Place(p, stage.SpotFile, ""); err != nil {
+	if err := g.agent.Place(p, agent.SpotFile, ""); err != nil {
 		return err
 	}
 	if g.under[p] {
@@ -277,9 +278,9 @@ func (g *mountGate) revoke(p string) error {
 func (g *mountGate) Place(p, link string) error {
 	g.placed.Store(true)
 	if link != "" {
-		return g.agent.Place(p, stage.SpotLink, link)
+		return g.agent.Place(p, agent.SpotLink, link)
 	}
-	return g.agent.Place(p, stage.SpotDir, "")
+	return g.agent.Place(p, agent.SpotDir, "")
 }
 
 // List makes places for the names in a directory, and takes those away that stood for what is gone.

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sbx/broker/internal/changes"
+	"sbx/broker/internal/child"
 	"sbx/broker/internal/decide"
 	"sbx/broker/internal/gate/gatefs"
 	"sbx/broker/internal/guard"
@@ -21,14 +22,13 @@ import (
 	"sbx/broker/internal/quoting"
 	"sbx/broker/internal/secrets"
 	"sbx/shared/plan"
-	"sbx/shared/stage"
 )
 
 // serveGuard returns the function that serves the guarded directories of a plan.
-func (t *term) serveGuard(in *planner.Input, p *plan.Plan, asks *asking, refused *blocked, session *guard.Session) func(*stage.Child, *plan.Mount, int) error {
+func (t *term) serveGuard(in *planner.Input, p *plan.Plan, asks *asking, refused *blocked, session *guard.Session) func(*child.Child, *plan.Mount, int) error {
 	var looked atomic.Int32
 	configs := gitConfigs(in, p)
-	return func(c *stage.Child, m *plan.Mount, fd int) error {
+	return func(c *child.Child, m *plan.Mount, fd int) error {
 		top, place, err := guardedAt(in, p, string(m.Target))
 		if err != nil {
 			return err

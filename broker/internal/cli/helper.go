@@ -11,8 +11,8 @@ import (
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/launch"
 	"sbx/broker/internal/planner"
+	"sbx/broker/internal/steps"
 	"sbx/shared/plan"
-	"sbx/shared/stage"
 )
 
 // backend is what carries the plan out.
@@ -25,7 +25,7 @@ func (t *term) backend(r *run) launch.Backend {
 
 // instead finds the helper if err says that this host gives no sandboxes without one; otherwise it returns err.
 func (t *term) instead(r *run, err error) error {
-	if f := new(stage.Fault); errors.As(err, &f) && f.Step == "making fuse" && !r.noFuse {
+	if f := new(steps.Fault); errors.As(err, &f) && f.Step == "making fuse" && !r.noFuse {
 		r.noFuse = true // the device opens and does not serve: only making the file system tells
 		return nil
 	}

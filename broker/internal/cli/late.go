@@ -9,6 +9,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sbx/broker/internal/agent"
+	"sbx/broker/internal/child"
 	"sbx/broker/internal/gate/late"
 	"sbx/broker/internal/gate/writes"
 	"sbx/broker/internal/guard"
@@ -16,20 +18,19 @@ import (
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/secrets"
 	"sbx/shared/plan"
-	"sbx/shared/stage"
 )
 
 // covers hides what the host makes under the names of secrets while a session runs: the agent mounts something over it.
 type covers struct {
-	agent func() (*stage.Agent, error)
+	agent func() (*agent.Agent, error)
 	dir   string // of the session's: what is mounted
 	watch *late.Watcher
-	own   *stage.Agent // nil where the gate has one
+	own   *agent.Agent // nil where the gate has one
 	masks int          // configurations that were masked
 }
 
 // standing begins to watch the judged trees, when the sandbox stands.
-func (j *judged) standing(c *stage.Child, warn func(string)) {
+func (j *judged) standing(c *child.Child, warn func(string)) {
 	if !j.any() {
 		return
 	}
@@ -37,10 +38,10 @@ func (j *judged) standing(c *stage.Child, warn func(string)) {
 	if a := j.asks.grounds(); a != nil {
 		j.covers.agent = a.mounter
 	} else {
-		own := stage.NewAgent(c.Fds[plan.FdUserNS], c.Fds[plan.FdMountNS])
+		own := agent.New(c.Fds[plan.FdUserNS], c.Fds[plan.FdMountNS])
 		delete(c.Fds, plan.FdUserNS)
 		delete(c.Fds, plan.FdMountNS)
-		j.covers.own, j.covers.agent = own, func() (*stage.Agent, error) { return own, nil }
+		j.covers.own, j.covers.agent = own, func() (*agent.Agent, error) { return own, nil }
 	}
 	places := map[string]writes.Mounted{}
 	for _, p := range j.places() {
@@ -92,7 +93,7 @@ func (c *covers) cover(p string, dir bool) error {
 	if err != nil {
 		return err
 	}
-	return a.Graft(stage.Graft{Source: from, Target: p, Access: plan.ReadOnly, NoExec: true})
+	return a.Graft(agent.Graft{Source: from, Target: p, Access: plan.ReadOnly, NoExec: true})
 }
 
 func (c *covers) uncover(p string) error {
@@ -193,5 +194,5 @@ func (c *covers) mask(p, text string) error {
 	if err := os.WriteFile(from, shown, 0o444); err != nil {
 		return fmt.Errorf("writing what is shown of a configuration: %w", err)
 	}
-	return a.Graft(stage.Graft{Source: from, Target: p, Access: plan.ReadOnly, NoExec: true})
+	return a.Graft(agent.Graft{Source: from, Target: p, Access: plan.ReadOnly, NoExec: true})
 }

@@ -5,13 +5,13 @@ import (
 	"os"
 	"slices"
 
+	"sbx/broker/internal/child"
 	"sbx/broker/internal/command"
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/idmap"
 	"sbx/broker/internal/launch"
 	"sbx/broker/internal/option"
 	"sbx/broker/internal/request"
-	"sbx/shared/stage"
 )
 
 // Version of sbx; the build sets it.
@@ -41,7 +41,7 @@ func (t *term) versionCommand() command.Row {
 
 // Before is what was done when this process started, before anything else (package faststart). The zero value is nothing.
 type Before struct {
-	Early   stage.Early                 // process 1 of sbx run; nil: none
+	Early   child.Early                 // process 1 of sbx run; nil: none
 	Fault   error                       // why there is none, if that was tried
 	Signals [3]uintptr                  // see launch.AsStarted
 	Exec    func() (fd int, got []byte) // see command.Term

@@ -20,16 +20,17 @@ import (
 
 	"sbx/audit"
 	"sbx/broker/internal/arbiter"
+	"sbx/broker/internal/child"
 	"sbx/broker/internal/decide"
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/launch"
+	"sbx/broker/internal/netns"
 	"sbx/broker/internal/network"
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/policy"
 	"sbx/broker/internal/request"
 	"sbx/broker/internal/session"
 	"sbx/shared/plan"
-	"sbx/shared/stage"
 )
 
 // outlet is the network that a run asks for. A nil one is none.
@@ -221,7 +222,7 @@ func (o *outlet) begin(dir string, in *planner.Input, refused *blocked) {
 }
 
 // stage waits until the network stands and returns what the sandbox joins.
-func (o *outlet) stage() (*stage.Network, error) {
+func (o *outlet) stage() (*netns.Network, error) {
 	if o == nil {
 		return nil, nil
 	}
@@ -257,11 +258,11 @@ func (o *outlet) files(dir string, in *planner.Input) error {
 }
 
 // nameFiles are files of the sandbox's own in the session's folder dir.
-func nameFiles(dir string, files []plan.Text) stage.Folder {
+func nameFiles(dir string, files []plan.Text) child.Folder {
 	dir = path.Join(dir, "etc")
-	f := stage.Folder{Dirs: []stage.Dir{{Path: dir, Mode: 0o755}}}
+	f := child.Folder{Dirs: []child.Dir{{Path: dir, Mode: 0o755}}}
 	for _, x := range files {
-		f.Files = append(f.Files, stage.File{Path: path.Join(dir, string(x.Name)), Text: string(x.Text)})
+		f.Files = append(f.Files, child.File{Path: path.Join(dir, string(x.Name)), Text: string(x.Text)})
 	}
 	return f
 }
@@ -277,7 +278,7 @@ func maskedFiles(in *planner.Input) []plan.Text {
 
 // ownFiles are the sandbox's own files that p, a plan, mounts: of names where it has no network, and of configurations
 // that are shown without their credentials. What stands on top of layers is in the plan itself.
-func ownFiles(p *plan.Plan, in *planner.Input) stage.Folder {
+func ownFiles(p *plan.Plan, in *planner.Input) child.Folder {
 	files := maskedFiles(in)
 	if in.OwnNames {
 		files = append(files, planner.OwnNames(in.Hostname)...)
@@ -285,7 +286,7 @@ func ownFiles(p *plan.Plan, in *planner.Input) stage.Folder {
 	if slices.ContainsFunc(p.Mounts, func(m plan.Mount) bool { return strings.HasPrefix(string(m.Source), in.SessionDir+"/etc/") }) {
 		return nameFiles(in.SessionDir, files)
 	}
-	return stage.Folder{}
+	return child.Folder{}
 }
 
 // nsswitchText is the host's, with names looked up in files and by DNS only: other services are sockets of the host.

@@ -8,10 +8,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sbx/broker/internal/child"
 	"sbx/broker/internal/program"
 	"sbx/broker/internal/resources"
 	"sbx/shared/plan"
-	"sbx/shared/stage"
 )
 
 // How often what a session without a control group has in memory is summed up: whenever somebody asked for a limit, and otherwise
@@ -142,7 +142,7 @@ func (c *confined) bound(u *resources.Usage) {
 }
 
 // reached says which limits that no control group keeps made themselves felt; c.mu is held.
-func (c *confined) reached(after stage.Aftermath) []string {
+func (c *confined) reached(after child.Aftermath) []string {
 	var out []string
 	if c.plan == nil {
 		return nil
@@ -172,7 +172,7 @@ func (c *confined) first(pid int) string {
 }
 
 // full says which limits on memory and temporary file systems were reached; c.mu is held.
-func (c *confined) full(after stage.Aftermath) []string {
+func (c *confined) full(after child.Aftermath) []string {
 	var out []string
 	// A process that is refused memory has a little less than it may have; what it never touched is not seen.
 	if limit := limitOf(c.plan, "data"); limit > 0 && uint64(max(after.Peak, c.most)) > limit/4*3 && len(c.notes) == 0 {
@@ -198,7 +198,7 @@ func (c *confined) full(after stage.Aftermath) []string {
 }
 
 // reachedBy says which limits a further program that has ended, other than well, may have come to.
-func (c *confined) reachedBy(pid, init int, child *stage.Child) []string {
+func (c *confined) reachedBy(pid, init int, child *child.Child) []string {
 	if c == nil || c.plan == nil || child == nil {
 		return nil
 	}

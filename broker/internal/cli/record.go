@@ -9,7 +9,7 @@ import (
 	"sbx/broker/internal/policy"
 	"sbx/broker/internal/session"
 	"sbx/shared/plan"
-	"sbx/shared/stage"
+	"sbx/shared/tape"
 )
 
 // record writes the session's plan and transcript beside what else is done: the plan while the sandbox is built, the transcript and the
@@ -21,7 +21,7 @@ type record struct {
 	hash  string
 	err   error
 	plan  chan struct{} // closed when the plan is written
-	steps []stage.Step
+	steps []tape.Step
 
 	rest func() // writes the rest, once; nil if the program was not started
 }
@@ -45,7 +45,7 @@ func (r *record) write() {
 }
 
 // planned waits until the plan is written, and returns its hash; both not if it is written later. Without a record nothing is run.
-func (r *record) planned(steps []stage.Step) (hash string, err error) {
+func (r *record) planned(steps []tape.Step) (hash string, err error) {
 	r.steps = steps
 	if r.later {
 		return "", nil
@@ -97,10 +97,10 @@ func (r *record) end() error {
 }
 
 // transcript has a line for each step with which process 1 made the sandbox.
-func transcript(sid string, pid int, steps []stage.Step) []byte {
+func transcript(sid string, pid int, steps []tape.Step) []byte {
 	head := `{"session":"` + sid + `","pid":` + strconv.Itoa(pid) + `,"op":`
 	b := make([]byte, 0, len(steps)*(len(head)+64))
-	last := stage.Step{}
+	last := tape.Step{}
 	for _, s := range steps {
 		if s == last {
 			continue

@@ -7,20 +7,21 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sbx/broker/internal/agent"
+	"sbx/broker/internal/child"
 	"sbx/broker/internal/gate/gatefs"
 	"sbx/shared/plan"
-	"sbx/shared/stage"
 )
 
 // repeats has an agent do again, in what is served, what the host has done there. It is an agent of its own, because a grant must not wait
 // for it.
 type repeats struct {
 	mu    sync.Mutex
-	agent *stage.Agent
+	agent *agent.Agent
 }
 
 // standing makes the agent, which is started by the first thing that happens. The namespaces are the gate's to take.
-func (r *repeats) standing(c *stage.Child) {
+func (r *repeats) standing(c *child.Child) {
 	var own [2]*os.File
 	for i, role := range [...]plan.FdRole{plan.FdUserNS, plan.FdMountNS} {
 		f := c.Fds[role]
@@ -35,7 +36,7 @@ func (r *repeats) standing(c *stage.Child) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.agent = stage.NewAgent(own[0], own[1])
+	r.agent = agent.New(own[0], own[1])
 }
 
 func (r *repeats) end() {
@@ -53,9 +54,9 @@ func (r *repeats) in(root string) gatefs.Repeater {
 		a := r.agent
 		r.mu.Unlock()
 		if a == nil {
-			return stage.ErrNoAgent
+			return agent.ErrNoAgent
 		}
-		return a.Repeat(stage.Repeat{Root: root, What: whatOf(g), Dir: g.Dir, Name: g.Name, ToDir: g.ToDir, ToName: g.ToName})
+		return a.Repeat(agent.Repeat{Root: root, What: whatOf(g), Dir: g.Dir, Name: g.Name, ToDir: g.ToDir, ToName: g.ToName})
 	}
 }
 
@@ -71,33 +72,33 @@ func covered(p *plan.Plan, root string) map[string]bool {
 }
 
 // whatOf words a happening for the agent.
-func whatOf(r gatefs.Repeat) stage.What {
+func whatOf(r gatefs.Repeat) agent.What {
 	switch r.What {
 	case gatefs.Made:
 		switch r.Type {
 		case unix.S_IFDIR:
-			return stage.MadeDir
+			return agent.MadeDir
 		case unix.S_IFLNK:
-			return stage.MadeLink
+			return agent.MadeLink
 		case unix.S_IFIFO:
-			return stage.MadeFifo
+			return agent.MadeFifo
 		case unix.S_IFSOCK:
-			return stage.MadeSocket
+			return agent.MadeSocket
 		}
-		return stage.Made
+		return agent.Made
 	case gatefs.Removed:
 		if r.Type == unix.S_IFDIR {
-			return stage.RemovedDir
+			return agent.RemovedDir
 		}
-		return stage.Removed
+		return agent.Removed
 	case gatefs.Moved:
-		return stage.Moved
+		return agent.Moved
 	case gatefs.Attributes:
-		return stage.Changed
+		return agent.Changed
 	case gatefs.Written:
-		return stage.Written
+		return agent.Written
 	}
-	return stage.Modified
+	return agent.Modified
 }
 
 // warner warns of each line that is written to it.

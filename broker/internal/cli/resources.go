@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sbx/broker/internal/child"
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/launch"
 	"sbx/broker/internal/planner"
@@ -16,7 +17,6 @@ import (
 	"sbx/broker/internal/request"
 	"sbx/broker/internal/resources"
 	"sbx/shared/plan"
-	"sbx/shared/stage"
 )
 
 // confined is the control group of a session. A nil one is a host that has none to give.
@@ -338,7 +338,7 @@ func (c *confined) standing(next func(*launch.Running)) func(*launch.Running) {
 }
 
 // end removes the group and says which limits were reached.
-func (c *confined) end(after stage.Aftermath) []string {
+func (c *confined) end(after child.Aftermath) []string {
 	if c == nil {
 		return nil
 	}

@@ -13,15 +13,18 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sbx/audit"
+	"sbx/broker/internal/child"
 	"sbx/broker/internal/command"
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/launch"
+	"sbx/broker/internal/netns"
 	"sbx/broker/internal/option"
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/request"
 	"sbx/broker/internal/session"
+	"sbx/broker/internal/steps"
 	"sbx/shared/plan"
-	"sbx/shared/stage"
+	"sbx/shared/tape"
 	"sbx/shared/wire"
 )
 
@@ -143,7 +146,7 @@ func (t *term) run(r *run) int {
 	}
 	net.begin(s.Dir, in, refused)
 	defer net.close()
-	var folder stage.Folder
+	var folder child.Folder
 	limited, err := t.confine(r, cfg, in, false)
 	var p *plan.Plan
 	var losses []planner.Loss
@@ -173,12 +176,12 @@ func (t *term) run(r *run) int {
 		defer r.relays.close()
 	}
 	remember := r.Name == "" && r.helper == nil && len(r.relays.list) == 0
-	var joined *stage.Network
+	var joined *netns.Network
 	if err == nil {
 		joined, err = net.stage()
 	}
 	if err != nil {
-		limited.end(stage.Aftermath{})
+		limited.end(child.Aftermath{})
 		s.Discard()
 		if err = t.instead(r, launch.Unavailable(err)); err == nil {
 			return t.run(r)
@@ -191,7 +194,7 @@ func (t *term) run(r *run) int {
 	backend := t.backend(r)
 	log := newStaticLog(&asking{t: t, r: r, cfg: cfg, in: in}, s, asks, net)
 	rec := newRecord(s, p, log != nil && !r.detached && t.early.Ahead())
-	res, err := backend.Execute(t.context(), launch.Job{Plan: p, Options: launch.Options{Stdio: t.Std, Signals: t.signals, Timeout: r.timeout, Expiring: func() { limited.count(svc.init()) }, Early: t.early, Folder: folder, Remember: remember, Exits: joined == nil && !limited.grouped() && t.host == nil, Stays: t.host != nil, Settled: t.settled(), Network: joined, Maps: r.nested.maps(joined), Cgroup: limited.descriptor(), Cloned: limited.cloned, Join: asks.joiner(), Fuse: asks.fuse(p, t.serveGuard(in, p, asks, refused, &refused.writes.session)), Tree: refused.writes.tree, Standing: rec.standing(log, net.standing(limited.standing(svc.standing))), Listener: asks.listener(refused), Building: func(steps []stage.Step) error {
+	res, err := backend.Execute(t.context(), launch.Job{Plan: p, Options: launch.Options{Stdio: t.Std, Signals: t.signals, Timeout: r.timeout, Expiring: func() { limited.count(svc.init()) }, Early: t.early, Folder: folder, Remember: remember, Exits: joined == nil && !limited.grouped() && t.host == nil, Stays: t.host != nil, Settled: t.settled(), Network: joined, Maps: r.nested.maps(joined), Cgroup: limited.descriptor(), Cloned: limited.cloned, Join: asks.joiner(), Fuse: asks.fuse(p, t.serveGuard(in, p, asks, refused, &refused.writes.session)), Tree: refused.writes.tree, Standing: rec.standing(log, net.standing(limited.standing(svc.standing))), Listener: asks.listener(refused), Building: func(steps []tape.Step) error {
 		t.announce(r, p, losses)
 		hash, err := rec.planned(steps)
 		if err == nil {
@@ -285,7 +288,7 @@ func sessionHint(err error) string {
 
 // buildError words the failure to build a sandbox.
 func buildError(err error) error {
-	var f *stage.Fault
+	var f *steps.Fault
 	if errors.As(err, &f) && !f.IsExec() {
 		return fmt.Errorf("building sandbox: %w", err)
 	}

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sbx/broker/client"
+	"sbx/broker/internal/child"
 	"sbx/broker/internal/control"
 	"sbx/broker/internal/handover"
 	"sbx/broker/internal/host"
@@ -20,7 +21,6 @@ import (
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/session"
 	"sbx/shared/plan"
-	"sbx/shared/stage"
 )
 
 // lateSocket is after how long a foreground session that asks nobody can be reached: most are over by then,
@@ -226,7 +226,7 @@ func (v *service) exec(e control.Exec, ev control.ExecEvents) error {
 				end.Signal = strings.TrimPrefix(unix.SignalName(res.Signal), "SIG")
 			}
 			switch {
-			case stage.IsGone(err):
+			case child.IsGone(err):
 				end.Error, end.Limits = client.ErrEnded.Error(), v.meter.limited.endedBy()
 			case err != nil:
 				end.Error = err.Error()

@@ -4,11 +4,11 @@ import (
 	"context"
 	"os"
 
+	"sbx/broker/internal/child"
 	"sbx/broker/internal/command"
 	"sbx/broker/internal/launch"
 	"sbx/broker/internal/option"
 	"sbx/broker/internal/quoting"
-	"sbx/shared/stage"
 )
 
 // term is one call of sbx: where its words go, and what a run of it has come to.
@@ -16,7 +16,7 @@ type term struct {
 	command.Term
 
 	before Before
-	early  stage.Early // of before
+	early  child.Early // of before
 	// signals is what launch.AsStarted has returned; nil in most commands
 	signals func()
 
@@ -27,7 +27,7 @@ type term struct {
 }
 
 func newTerm(env []string, std [3]*os.File) *term {
-	return &term{Term: command.Term{Env: env, Std: std}, early: stage.NoEarly{}}
+	return &term{Term: command.Term{Env: env, Std: std}, early: child.NoEarly{}}
 }
 
 // exitUsage is the status of what could not begin (interface.md, "Exit status").

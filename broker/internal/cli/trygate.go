@@ -7,10 +7,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sbx/broker/internal/agent"
+	"sbx/broker/internal/child"
 	"sbx/broker/internal/gate/gatefs"
 	"sbx/broker/internal/launch"
 	"sbx/shared/plan"
-	"sbx/shared/stage"
 )
 
 // tryGate runs the smallest sandbox whose root the broker serves, and has the agent mount in it: whether FUSE works in a user
@@ -38,9 +39,9 @@ func (t *term) smallestGate() error {
 	}
 	var server *gatefs.Server
 	b := &builder{}
-	agent := errors.New("the sandbox did not stand")
+	mounts := errors.New("the sandbox did not stand")
 	res, err := launch.Run(bg(), p, launch.Options{Stdio: quiet.Std,
-		Fuse: func(c *stage.Child, _ *plan.Mount, fd int) (err error) {
+		Fuse: func(c *child.Child, _ *plan.Mount, fd int) (err error) {
 			b.pid = c.PID
 			server, err = gatefs.New(fd, gateTree(p.Gate), gatefs.Options{Owner: gatefs.Owner{UID: p.Identity.InsideUID, GID: p.Identity.InsideGID}, Agent: b, Walk: true})
 			if err == nil {
@@ -50,10 +51,10 @@ func (t *term) smallestGate() error {
 		},
 		Standing: func(r *launch.Running) {
 			c := r.Child
-			a := stage.NewAgent(c.Fds[plan.FdUserNS], c.Fds[plan.FdMountNS])
+			a := agent.New(c.Fds[plan.FdUserNS], c.Fds[plan.FdMountNS])
 			delete(c.Fds, plan.FdUserNS)
 			delete(c.Fds, plan.FdMountNS)
-			agent = a.Graft(stage.Graft{Source: "/usr", Target: "/usr", Access: plan.ReadOnly})
+			mounts = a.Graft(agent.Graft{Source: "/usr", Target: "/usr", Access: plan.ReadOnly})
 			a.Close()
 		}})
 	if server != nil {
@@ -62,8 +63,8 @@ func (t *term) smallestGate() error {
 	switch {
 	case err != nil:
 		return err
-	case agent != nil:
-		return fmt.Errorf("mounting in a running sandbox: %w", agent)
+	case mounts != nil:
+		return fmt.Errorf("mounting in a running sandbox: %w", mounts)
 	case res.Status != 0:
 		return fmt.Errorf("true ended with status %d", res.Status)
 	}

@@ -5,9 +5,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/shared/stage"
+	"sbx/broker/internal/steps"
 )
 
-func isErrno(f *stage.Fault, names ...string) bool {
+func isErrno(f *steps.Fault, names ...string) bool {
 	return slices.Contains(names, unix.ErrnoName(f.Errno))
 }

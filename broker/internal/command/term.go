@@ -1,9 +1,5 @@
 package command
 
-// What sbx prints, house rules: messages go to standard error, start with "sbx: ", lower case, no full
-// stop; a second line "hint: " says what to do. Standard output is the program's, or the answer to a
-// question (--json, --dry-run). Text that comes from a program or file is quoted to ASCII.
-
 import (
 	"errors"
 	"os"
@@ -16,9 +12,13 @@ import (
 	"sbx/broker/internal/launch"
 	"sbx/broker/internal/option"
 	"sbx/broker/internal/planner"
+	"sbx/broker/internal/steps"
 	"sbx/shared/plan"
-	"sbx/shared/stage"
 )
+
+// What sbx prints, house rules: messages go to standard error, start with "sbx: ", lower case, no full
+// stop; a second line "hint: " says what to do. Standard output is the program's, or the answer to a
+// question (--json, --dry-run). Text that comes from a program or file is quoted to ASCII.
 
 // Term is where the words go, and whom they are for.
 type Term struct {
@@ -85,7 +85,7 @@ func Hint(err error) string {
 	if errors.As(err, &x) && refusedInside(x) {
 		return quote(x.Path) + " exists on the host and is not granted in the sandbox; grant it with --ro " + quote(x.Path)
 	}
-	var f *stage.Fault
+	var f *steps.Fault
 	if errors.As(err, &f) {
 		return faultHint(f)
 	}
@@ -108,7 +108,7 @@ func refusedInside(x *launch.ExecError) bool {
 }
 
 // faultHint looks up what a failed step means to a person.
-func faultHint(f *stage.Fault) string {
+func faultHint(f *steps.Fault) string {
 	switch {
 	case f.Step == "cloning" && isErrno(f, "EPERM", "ENOSPC", "EUSERS"):
 		return host.UserNamespaceHint()

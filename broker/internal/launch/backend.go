@@ -11,8 +11,8 @@ import (
 	"syscall"
 	"time"
 
+	"sbx/broker/internal/steps"
 	"sbx/shared/plan"
-	"sbx/shared/stage"
 )
 
 // Job is what a backend carries out. A sandboxing backend takes everything from Plan; the others, which
@@ -60,7 +60,7 @@ func (Native) Execute(ctx context.Context, j Job) (Result, error) {
 
 // Unavailable adds to err what it means if it is a fault that no sandbox of this host's escapes.
 func Unavailable(err error) error {
-	var f *stage.Fault
+	var f *steps.Fault
 	if errors.As(err, &f) && givesNone(f) {
 		return &unavailable{err}
 	}
@@ -69,7 +69,7 @@ func Unavailable(err error) error {
 
 // givesNone says whether the fault means that this host gives no sandbox at all: no namespaces, or no
 // identity in them.
-func givesNone(f *stage.Fault) bool {
+func givesNone(f *steps.Fault) bool {
 	// AppArmor's restriction gives a namespace, and nothing in it: the first thing that fails is a mount.
 	if f.IsExec() || f.Step != "cloning" && f.Step != "making mounts private" && !strings.HasPrefix(f.Object, "/proc/self/") {
 		return false

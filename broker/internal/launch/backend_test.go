@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"sbx/shared/stage"
+	"sbx/broker/internal/steps"
 )
 
 func TestPassthrough(t *testing.T) {
@@ -39,19 +39,19 @@ func TestPassthrough(t *testing.T) {
 
 func TestUnavailableKeepsTheFault(t *testing.T) {
 	for _, c := range []struct {
-		fault stage.Fault
+		fault steps.Fault
 		none  bool
 	}{
-		{stage.Fault{Step: "cloning", Errno: syscall.EPERM}, true},
-		{stage.Fault{Step: "writing", Object: "/proc/self/uid_map", Errno: syscall.EPERM}, true},
-		{stage.Fault{Step: "cloning", Errno: syscall.EAGAIN}, false},
-		{stage.Fault{Step: "mounting bind", Object: "/x", Errno: syscall.EPERM}, false},
+		{steps.Fault{Step: "cloning", Errno: syscall.EPERM}, true},
+		{steps.Fault{Step: "writing", Object: "/proc/self/uid_map", Errno: syscall.EPERM}, true},
+		{steps.Fault{Step: "cloning", Errno: syscall.EAGAIN}, false},
+		{steps.Fault{Step: "mounting bind", Object: "/x", Errno: syscall.EPERM}, false},
 	} {
 		if givesNone(&c.fault) != c.none {
 			t.Errorf("%v: want %t", &c.fault, c.none)
 		}
 		err := fmt.Errorf("building sandbox: %w", &unavailable{&c.fault})
-		var f *stage.Fault
+		var f *steps.Fault
 		if !errors.Is(err, ErrUnavailable) || !errors.As(err, &f) || !errors.Is(err, c.fault.Errno) {
 			t.Errorf("%v: lost what it was", err)
 		}

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"syscall"
 
+	"sbx/broker/internal/child"
 	"sbx/shared/plan"
-	"sbx/shared/stage"
 )
 
 // Exec is a further program for a running sandbox. Those that wait for it are called from the goroutine
@@ -27,7 +27,7 @@ type Exec struct {
 	Started func(pid int)
 	Pty     func(*os.File)           // master of the terminal, which is the callee's; before or after Started
 	Stopped func(syscall.Signal)     // by job control
-	Exited  func(int, Result, error) // once, if Exec had no error, with the pid, 0 if there was none; the error is an *ExecError, a *stage.Fault or the sandbox's end
+	Exited  func(int, Result, error) // once, if Exec had no error, with the pid, 0 if there was none; the error is an *ExecError, a *steps.Fault or the sandbox's end
 }
 
 // Exec starts another program. It returns before the program has started.
@@ -36,7 +36,7 @@ func (r *Running) Exec(e Exec) error {
 	if r.frozen.Load() {
 		return errors.New("the session is frozen: thaw it first")
 	}
-	s := stage.Spawn{Argv: e.Argv, Env: mergeEnv(p.Env, e.Env), Dir: e.Dir, Umask: p.Umask, TTY: e.TTY, Rows: e.Rows, Cols: e.Cols, Started: e.Started, Pty: e.Pty}
+	s := child.Spawn{Argv: e.Argv, Env: mergeEnv(p.Env, e.Env), Dir: e.Dir, Umask: p.Umask, TTY: e.TTY, Rows: e.Rows, Cols: e.Cols, Started: e.Started, Pty: e.Pty}
 	if s.Dir == "" {
 		s.Dir = string(p.Dir)
 	}
@@ -48,7 +48,7 @@ func (r *Running) Exec(e Exec) error {
 	if e.Stopped != nil {
 		s.Stopped = func(ws syscall.WaitStatus) { e.Stopped(ws.StopSignal()) }
 	}
-	s.Exited = func(x stage.Exit) {
+	s.Exited = func(x child.Exit) {
 		res := resultOf(x.Status)
 		switch {
 		case x.Fault != nil && x.Fault.IsExec():
@@ -130,7 +130,7 @@ func (r *Running) Signal(pid int, sig syscall.Signal) error {
 	case pid == 0:
 		pid = r.Child.Main()
 	}
-	if err := r.Child.SignalNow(-pid, sig); err != nil && !stage.IsGone(err) {
+	if err := r.Child.SignalNow(-pid, sig); err != nil && !child.IsGone(err) {
 		return fmt.Errorf("signalling process group %d: %w", pid, err)
 	}
 	return nil

@@ -13,7 +13,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sbx/broker/internal/child"
 	"sbx/broker/internal/program"
+	"sbx/broker/internal/steps"
 	"sbx/shared/plan"
 	"sbx/shared/stage"
 	"sbx/shared/wire"
@@ -230,7 +232,7 @@ func (h *Helper) Execute(ctx context.Context, j Job) (Result, error) {
 
 // start returns a starter. stderr is for what sudo has to say.
 func (h *Helper) start(stderr *os.File) starter {
-	return func(p *plan.Plan, std stage.Stdio, hooks stage.Hooks) (*stage.Child, error) {
+	return func(p *plan.Plan, std stage.Stdio, hooks child.Hooks) (*child.Child, error) {
 		if hooks.Early != nil {
 			hooks.Early.End()
 		}
@@ -241,7 +243,7 @@ func (h *Helper) start(stderr *os.File) starter {
 		if err != nil {
 			return nil, err
 		}
-		tail, err := stage.NewTail(p)
+		tail, err := child.NewTail(p)
 		if err != nil {
 			return nil, err
 		}
@@ -270,7 +272,7 @@ func (h *Helper) start(stderr *os.File) starter {
 		}
 		// What the helper makes of it comes back on the socket, and is a better reason than EPIPE.
 		_ = wire.Send(sock, body, fds)
-		c, err := stage.Attach(p, sock, std, hooks, parent, tail)
+		c, err := child.Attach(p, sock, std, hooks, parent, tail)
 		if h.Sudo && err != nil {
 			parent()
 			err = sudoRefused(err, ended)
@@ -282,11 +284,11 @@ func (h *Helper) start(stderr *os.File) starter {
 // sudoRefused says that it was sudo where the helper was never started, so that only the wire's end was seen.
 func sudoRefused(err error, ended *os.ProcessState) error {
 	var refusal *wire.Refusal
-	var fault *stage.Fault
+	var fault *steps.Fault
 	if ended == nil || ended.ExitCode() != 1 || errors.As(err, &refusal) || errors.As(err, &fault) {
 		return err
 	}
-	return &stage.Fault{Phase: "setup", Index: -1, Step: "starting sbx-helper through", Object: sudoPath, Errno: unix.EACCES}
+	return &steps.Fault{Phase: "setup", Index: -1, Step: "starting sbx-helper through", Object: sudoPath, Errno: unix.EACCES}
 }
 
 // exec starts the helper with an empty environment, which saves it making its own empty.
@@ -319,7 +321,7 @@ func (h *Helper) exec(sock, stderr *os.File) (*os.Process, error) {
 	p, err := start(args, attr)
 	var errno syscall.Errno
 	if errors.As(err, &errno) {
-		return nil, &stage.Fault{Phase: "setup", Index: -1, Step: "starting a process", Object: helper.File(), Errno: errno}
+		return nil, &steps.Fault{Phase: "setup", Index: -1, Step: "starting a process", Object: helper.File(), Errno: errno}
 	}
 	return p, err
 }

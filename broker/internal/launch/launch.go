@@ -9,8 +9,12 @@ import (
 	"syscall"
 	"time"
 
+	"sbx/broker/internal/child"
+	"sbx/broker/internal/netns"
+	"sbx/broker/internal/steps"
 	"sbx/shared/plan"
 	"sbx/shared/stage"
+	"sbx/shared/tape"
 )
 
 // Options are what the plan does not say because it lies outside the sandbox.
@@ -19,8 +23,8 @@ type Options struct {
 	Timeout time.Duration // 0: none
 	// Expiring is called when the time is over, before everything is killed.
 	Expiring func()
-	// Early is what was begun before the plan was known, or nil, see stage.Hooks.
-	Early stage.Early
+	// Early is what was begun before the plan was known, or nil, see child.Hooks.
+	Early child.Early
 	// Cgroup is the descriptor of the control group that process 1 begins in, or 0.
 	Cgroup int
 	// Cloned is given process 1 before it begins. It may be nil.
@@ -28,20 +32,20 @@ type Options struct {
 	// Building is called while the child builds the sandbox, which leaves this process a millisecond of
 	// its own; steps is what the child does. Its error ends the sandbox before its program starts. It may
 	// be nil.
-	Building func(steps []stage.Step) error
+	Building func(steps []tape.Step) error
 	// Standing is called once the sandbox stands, before its program has come far. It must not wait. It may
 	// be nil.
 	Standing func(*Running)
 	// Listener is given the seccomp listener of the plan and runs until the sandbox has ended. It may be
 	// nil if the plan has none.
 	Listener func(*os.File)
-	// Network is what the plan joins, see stage.Hooks.
-	Network *stage.Network
-	// Maps writes the identity maps of a plan with subordinate ids, see stage.Hooks.
+	// Network is what the plan joins, see child.Hooks.
+	Network *netns.Network
+	// Maps writes the identity maps of a plan with subordinate ids, see child.Hooks.
 	Maps func(pid int) error
-	// Fuse serves the plan's FUSE file systems, see stage.Hooks.
-	Fuse func(c *stage.Child, m *plan.Mount, fd int) error
-	// Tree takes the root of a tree of the plan that the broker alone writes, see stage.Hooks.
+	// Fuse serves the plan's FUSE file systems, see child.Hooks.
+	Fuse func(c *child.Child, m *plan.Mount, fd int) error
+	// Tree takes the root of a tree of the plan that the broker alone writes, see child.Hooks.
 	Tree func(m *plan.Mount, root *os.File)
 	// Settled is called when the program has run for 0.4 seconds. It must not wait, and may be nil.
 	Settled func()
@@ -49,8 +53,8 @@ type Options struct {
 	Exits, Stays bool
 	// Signals is what AsStarted has returned, or nil.
 	Signals func()
-	// Folder and Remember: see stage.Hooks.
-	Folder   stage.Folder
+	// Folder and Remember: see child.Hooks.
+	Folder   child.Folder
 	Remember bool
 	// Join copies between the caller's terminal and the sandbox's; nil copies plainly.
 	Join Join
@@ -58,7 +62,7 @@ type Options struct {
 
 // Running is a sandbox that stands.
 type Running struct {
-	Child   *stage.Child
+	Child   *child.Child
 	Plan    *plan.Plan
 	signals func()       // of Options
 	early   atomic.Int32 // signal that came before the program ran
@@ -74,7 +78,7 @@ type Result struct {
 	Status   int // as a shell reports it: exit status, or 128 + signal; 124 after a time-out
 	Signal   syscall.Signal
 	TimedOut bool
-	After    stage.Aftermath
+	After    child.Aftermath
 	Duration time.Duration
 	// Unwritten says why what the program wrote could not all be passed on.
 	Unwritten error
@@ -93,21 +97,21 @@ func (e *ExecError) Error() string {
 func (e *ExecError) Unwrap() error { return e.Err }
 
 // Run builds the sandbox, runs its program to the end and tears everything down. The error is a
-// *stage.Fault when the sandbox could not be built, an *ExecError when the program could not be
+// *steps.Fault when the sandbox could not be built, an *ExecError when the program could not be
 // started; nothing is left in either case.
 //
 // All waiting is done by the calling goroutine in system calls of its own thread: handing a result
 // from one goroutine to another that is locked to its thread costs two thread switches, which is a
 // tenth of what building the whole sandbox costs.
 func Run(ctx context.Context, p *plan.Plan, opt Options) (Result, error) {
-	return run(ctx, p, opt, stage.Start)
+	return run(ctx, p, opt, child.Start)
 }
 
-// starter is stage.Start, or the same through the helper.
-type starter func(*plan.Plan, stage.Stdio, stage.Hooks) (*stage.Child, error)
+// starter is child.Start, or the same through the helper.
+type starter func(*plan.Plan, stage.Stdio, child.Hooks) (*child.Child, error)
 
 func run(ctx context.Context, p *plan.Plan, opt Options, start starter) (Result, error) {
-	defer runtime.UnlockOSThread() // see stage.Start
+	defer runtime.UnlockOSThread() // see child.Start
 	begin := time.Now()
 	std, err := prepareStdio(p, opt.Stdio)
 	if err != nil {
@@ -119,7 +123,7 @@ func run(ctx context.Context, p *plan.Plan, opt Options, start starter) (Result,
 	defer term.restore()
 	r := &Running{Plan: p, signals: opt.Signals}
 	release := func() {}
-	child, err := start(p, std.child, stage.Hooks{Cgroup: opt.Cgroup, Cloned: opt.Cloned, Maps: opt.Maps, Fuse: opt.Fuse, Tree: opt.Tree, Network: opt.Network, Folder: opt.Folder, Remember: opt.Remember, Building: func(c *stage.Child) error {
+	child, err := start(p, std.child, child.Hooks{Cgroup: opt.Cgroup, Cloned: opt.Cloned, Maps: opt.Maps, Fuse: opt.Fuse, Tree: opt.Tree, Network: opt.Network, Folder: opt.Folder, Remember: opt.Remember, Building: func(c *child.Child) error {
 		if opt.Building != nil {
 			if err := opt.Building(c.Steps()); err != nil {
 				return err
@@ -169,7 +173,7 @@ func run(ctx context.Context, p *plan.Plan, opt Options, start starter) (Result,
 	return res, err
 }
 
-func execError(p *plan.Plan, f *stage.Fault) error {
+func execError(p *plan.Plan, f *steps.Fault) error {
 	if !f.IsExec() {
 		return f
 	}

@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sbx/broker/internal/child"
 	"sbx/shared/plan"
-	"sbx/shared/stage"
 )
 
 // terminal joins the caller's terminal and the sandbox's own. The caller's is in raw mode while the
@@ -110,7 +110,7 @@ func openTerminal(p *plan.Plan, files [3]*os.File) *terminal {
 }
 
 // start gives the sandbox's terminal the caller's settings and size, and joins the two.
-func (t *terminal) start(c *stage.Child) {
+func (t *terminal) start(c *child.Child) {
 	if t.real == nil {
 		return
 	}
@@ -195,7 +195,7 @@ func (t *terminal) restore() {
 }
 
 // stopped is called when the program was stopped. It must not wait for a person.
-func (t *terminal) stopped(c *stage.Child, by syscall.Signal) {
+func (t *terminal) stopped(c *child.Child, by syscall.Signal) {
 	switch {
 	case t.later && (by == syscall.SIGTTIN || by == syscall.SIGTTOU):
 		go t.want(c)
@@ -213,7 +213,7 @@ func (t *terminal) reading() bool {
 }
 
 // suspend gives the caller's terminal back, stops as well, and goes on together with the program.
-func (t *terminal) suspend(c *stage.Child, job int) {
+func (t *terminal) suspend(c *child.Child, job int) {
 	t.restore()
 	stop(job, syscall.SIGTSTP)
 	t.makeRaw()
@@ -245,7 +245,7 @@ func stop(job int, sig syscall.Signal) bool {
 // want gives the program, which has been stopped because it wants keys, the caller's terminal. In the background this
 // process stops, as the program would have; without anybody who could bring it to the foreground the program
 // hears what the kernel tells a job that was left alone.
-func (t *terminal) want(c *stage.Child) {
+func (t *terminal) want(c *child.Child) {
 	t.asking.Lock()
 	defer t.asking.Unlock()
 	for !t.foreground() {
@@ -268,7 +268,7 @@ const unread = 150 * time.Millisecond
 // watch takes the terminal for a program whose standard input it is and that waits for input without reading (poll(2)),
 // of which the kernel tells nobody: a line has been typed, no other program has read it, and none has the terminal in
 // a mode of its own.
-func (t *terminal) watch(c *stage.Child) {
+func (t *terminal) watch(c *child.Child) {
 	typed := func(ms int) bool {
 		fds := []unix.PollFd{{Fd: int32(t.keys.Fd()), Events: unix.POLLIN}}
 		n, err := unix.Poll(fds, ms)
@@ -301,7 +301,7 @@ func (t *terminal) hungUp() bool {
 }
 
 // give makes the program the foreground of its terminal, and lets it go on.
-func (t *terminal) give(c *stage.Child) {
+func (t *terminal) give(c *child.Child) {
 	t.mu.Lock()
 	t.input = true
 	if now, err := unix.IoctlGetTermios(int(t.keys.Fd()), unix.TCGETS); err == nil && !t.raw {

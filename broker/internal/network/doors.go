@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/shared/stage"
+	"sbx/broker/internal/netns"
 )
 
 // Publish is a port of the host that leads into the sandbox.
@@ -77,7 +77,7 @@ func (n *Network) publish(l net.Listener, port uint16) {
 
 // dialInside connects to a port of the sandbox's loopback.
 func (n *Network) dialInside(port uint16) (net.Conn, error) {
-	files, err := n.ns.Sockets([]stage.Socket{{Family: unix.AF_INET, Type: unix.SOCK_STREAM}})
+	files, err := n.ns.Sockets([]netns.Socket{{Family: unix.AF_INET, Type: unix.SOCK_STREAM}})
 	if err != nil {
 		return nil, err
 	}

@@ -10,8 +10,8 @@ import (
 	"syscall"
 	"time"
 
+	"sbx/broker/internal/netns"
 	"sbx/broker/internal/program"
-	"sbx/shared/stage"
 )
 
 // Carriers are the programs that carry packets without privileges. The first is preferred: it connects in half the time and sends faster,
@@ -56,7 +56,7 @@ type carrier struct {
 	name string
 	file program.Program
 	args []string
-	ns   *stage.Network
+	ns   *netns.Network
 	up   func() bool
 	say  func(string)
 

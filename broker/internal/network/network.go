@@ -15,10 +15,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sbx/broker/internal/decide"
+	"sbx/broker/internal/netns"
 	"sbx/broker/internal/network/nft"
 	"sbx/broker/internal/policy"
 	"sbx/broker/internal/program"
-	"sbx/shared/stage"
 )
 
 // Options say what a sandbox may reach.
@@ -33,7 +33,7 @@ type Options struct {
 	Helper    string         // sbx-helper's path, for veth
 	Servers   []netip.AddrPort
 	NoPing    bool // echo requests are refused: nothing here could carry them, see MayPing
-	// Maps writes the identity maps of the network's user namespace; nil: it has one user, see stage.NewNetwork.
+	// Maps writes the identity maps of the network's user namespace; nil: it has one user, see netns.New.
 	Maps func(pid int) error
 	// Denied says whether a rule denies a name at a port, 0 for any. May be nil.
 	Denied func(h policy.Host, port int) bool
@@ -65,7 +65,7 @@ const OpCarry = "carry"
 // Network is the way out of one sandbox.
 type Network struct {
 	o      Options
-	ns     *stage.Network
+	ns     *netns.Network
 	rules  *rules
 	names  *resolver
 	log    *nft.Listener
@@ -147,7 +147,7 @@ func (n *Network) keep(c interface{ Close() error }) { n.open = append(n.open, c
 func (n *Network) build() error {
 	v6 := haveIPv6()
 	at := netip.AddrPortFrom(netip.MustParseAddr(Resolver), 53)
-	list := []stage.Socket{
+	list := []netns.Socket{
 		{Family: unix.AF_NETLINK, Type: unix.SOCK_RAW, Proto: unix.NETLINK_NETFILTER},
 		{Family: unix.AF_NETLINK, Type: unix.SOCK_RAW, Proto: unix.NETLINK_NETFILTER},
 		{Family: unix.AF_INET, Type: unix.SOCK_DGRAM, Bind: at},
@@ -157,8 +157,8 @@ func (n *Network) build() error {
 		{Family: unix.AF_INET, Type: unix.SOCK_RAW, Proto: unix.IPPROTO_RAW, Options: refuseIt[:]},
 	}
 	if v6 {
-		list = append(list, stage.Socket{Family: unix.AF_INET6, Type: unix.SOCK_RAW, Proto: unix.IPPROTO_RAW},
-			stage.Socket{Family: unix.AF_INET6, Type: unix.SOCK_RAW, Proto: unix.IPPROTO_RAW, Options: refuseIt[:]})
+		list = append(list, netns.Socket{Family: unix.AF_INET6, Type: unix.SOCK_RAW, Proto: unix.IPPROTO_RAW},
+			netns.Socket{Family: unix.AF_INET6, Type: unix.SOCK_RAW, Proto: unix.IPPROTO_RAW, Options: refuseIt[:]})
 	}
 	classes := classesOf(n.o.Hosts, n.o.SNI)
 	if n.o.All {
@@ -170,12 +170,12 @@ func (n *Network) build() error {
 	}
 	fixed := len(list)
 	for _, p := range n.o.HostPorts {
-		list = append(list, stage.Socket{Family: unix.AF_INET, Type: unix.SOCK_STREAM, Bind: netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), p), Backlog: 128})
+		list = append(list, netns.Socket{Family: unix.AF_INET, Type: unix.SOCK_STREAM, Bind: netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), p), Backlog: 128})
 		if v6 {
-			list = append(list, stage.Socket{Family: unix.AF_INET6, Type: unix.SOCK_STREAM, Options: [][3]int{{unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 1}}, Bind: netip.AddrPortFrom(netip.IPv6Loopback(), p), Backlog: 128})
+			list = append(list, netns.Socket{Family: unix.AF_INET6, Type: unix.SOCK_STREAM, Options: [][3]int{{unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 1}}, Bind: netip.AddrPortFrom(netip.IPv6Loopback(), p), Backlog: 128})
 		}
 	}
-	ns, files, err := stage.NewNetwork(uint32(os.Geteuid()), uint32(os.Getegid()), list, n.o.Maps)
+	ns, files, err := netns.New(uint32(os.Geteuid()), uint32(os.Getegid()), list, n.o.Maps)
 	if err != nil {
 		return fmt.Errorf("making the sandbox's network: %w", err)
 	}
@@ -309,7 +309,7 @@ func (n *Network) isUp() bool {
 }
 
 // Stage is what the sandbox joins.
-func (n *Network) Stage() *stage.Network { return n.ns }
+func (n *Network) Stage() *netns.Network { return n.ns }
 
 // Close ends everything and returns what went where.
 func (n *Network) Close() (out []Traffic) {

@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sbx/broker/internal/decide"
+	"sbx/broker/internal/netns"
 	"sbx/broker/internal/policy"
-	"sbx/shared/stage"
 )
 
 // passPort is where the pass-through listens on the sandbox's loopback. It is a low one, which no program inside can have.
@@ -26,10 +26,10 @@ const passPort = 1
 // helloPatience is how long a connection may take to say whom it wants.
 const helloPatience = 30 * time.Second
 
-func passSockets(v6 bool) []stage.Socket {
-	list := []stage.Socket{{Family: unix.AF_INET, Type: unix.SOCK_STREAM, Bind: netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), passPort), Backlog: 128}}
+func passSockets(v6 bool) []netns.Socket {
+	list := []netns.Socket{{Family: unix.AF_INET, Type: unix.SOCK_STREAM, Bind: netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), passPort), Backlog: 128}}
 	if v6 {
-		list = append(list, stage.Socket{Family: unix.AF_INET6, Type: unix.SOCK_STREAM, Options: [][3]int{{unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 1}}, Bind: netip.AddrPortFrom(netip.IPv6Loopback(), passPort), Backlog: 128})
+		list = append(list, netns.Socket{Family: unix.AF_INET6, Type: unix.SOCK_STREAM, Options: [][3]int{{unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 1}}, Bind: netip.AddrPortFrom(netip.IPv6Loopback(), passPort), Backlog: 128})
 	}
 	return list
 }

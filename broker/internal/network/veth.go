@@ -10,9 +10,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sbx/broker/internal/netns"
 	"sbx/broker/internal/program"
 	"sbx/shared/rtnl"
-	"sbx/shared/stage"
 	"sbx/shared/wire"
 )
 
@@ -101,7 +101,7 @@ func (n *Network) carryIPv6() error {
 	if err != nil {
 		return err
 	}
-	probe, err := n.ns.Sockets([]stage.Socket{{Family: unix.AF_INET6, Type: unix.SOCK_DGRAM}})
+	probe, err := n.ns.Sockets([]netns.Socket{{Family: unix.AF_INET6, Type: unix.SOCK_DGRAM}})
 	if err != nil {
 		return err
 	}
@@ -129,7 +129,7 @@ func (v *veth) ask(netns int) (netip.Addr, error) {
 
 // setUp gives the device inside its address and the route out.
 func (v *veth) setUp(n *Network, addr netip.Addr) error {
-	files, err := n.ns.Sockets([]stage.Socket{{Family: unix.AF_NETLINK, Type: unix.SOCK_RAW, Proto: unix.NETLINK_ROUTE}})
+	files, err := n.ns.Sockets([]netns.Socket{{Family: unix.AF_NETLINK, Type: unix.SOCK_RAW, Proto: unix.NETLINK_ROUTE}})
 	if err != nil {
 		return fmt.Errorf("setting the sandbox's device up: %w", err)
 	}

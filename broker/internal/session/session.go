@@ -13,9 +13,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sbx/broker/internal/child"
 	"sbx/broker/internal/idmap"
 	"sbx/shared/plan"
-	"sbx/shared/stage"
 )
 
 // Session is one open session folder.
@@ -193,10 +193,10 @@ func lockFile(dir string) (int, error) {
 }
 
 // Layers are the upper and work folders that the plan's mounts name, each after the one that it is in.
-func (s *Session) Layers(p *plan.Plan) []stage.Dir {
-	var out []stage.Dir
+func (s *Session) Layers(p *plan.Plan) []child.Dir {
+	var out []child.Dir
 	add := func(dir string) {
-		if d := (stage.Dir{Path: dir, Mode: 0o700}); !slices.Contains(out, d) {
+		if d := (child.Dir{Path: dir, Mode: 0o700}); !slices.Contains(out, d) {
 			out = append(out, d)
 		}
 	}

@@ -9,8 +9,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sbx/broker/internal/child"
 	"sbx/shared/plan"
-	"sbx/shared/stage"
 )
 
 func TestNewIDIsValidAndNew(t *testing.T) {
@@ -113,7 +113,7 @@ func TestLayersComeAndGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := &plan.Plan{Mounts: []plan.Mount{{Upper: plan.Bytes(s.Dir + "/overlay/1/upper"), Work: plan.Bytes(s.Dir + "/overlay/1/work")}, {Source: plan.Bytes(s.Dir + "/overlay/2/upper")}, {Source: "/elsewhere"}}}
-	if err := (stage.Folder{Dirs: s.Layers(p)}).Make(); err != nil {
+	if err := (child.Folder{Dirs: s.Layers(p)}).Make(); err != nil {
 		t.Fatal(err)
 	}
 	deep := s.Dir + "/overlay/1/upper/d/e"

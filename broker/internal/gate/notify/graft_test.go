@@ -12,14 +12,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	mounter "sbx/broker/internal/agent"
 	"sbx/shared/plan"
-	"sbx/shared/stage"
 )
 
 // agent is a Grafter and an Opener on the agent that sessions have.
 type agent struct {
 	w      *world
-	a      *stage.Agent
+	a      *mounter.Agent
 	placed *atomic.Bool
 	trees  *sync.Map
 }
@@ -48,9 +48,9 @@ func (a agent) List(dir string, names []os.DirEntry) error {
 func (a agent) Place(path, link string) error {
 	a.placed.Store(true)
 	if link != "" {
-		return a.a.Place(path, stage.SpotLink, link)
+		return a.a.Place(path, mounter.SpotLink, link)
 	}
-	return a.a.Place(path, stage.SpotDir, "")
+	return a.a.Place(path, mounter.SpotDir, "")
 }
 
 func (a agent) Graft(path string, write bool) error {
@@ -59,24 +59,24 @@ func (a agent) Graft(path string, write bool) error {
 	if err := unix.Lstat(path, &st); err != nil {
 		return err
 	}
-	spot := stage.SpotDir
+	spot := mounter.SpotDir
 	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
-		spot = stage.SpotFile
+		spot = mounter.SpotFile
 	}
 	if err := a.a.Place(path, spot, ""); err != nil {
 		return err
 	}
-	if spot == stage.SpotDir {
+	if spot == mounter.SpotDir {
 		a.trees.Store(path, true)
 	}
-	return a.a.Graft(stage.Graft{Source: path, Target: path, Access: access(write), Dev: st.Dev, Ino: st.Ino})
+	return a.a.Graft(mounter.Graft{Source: path, Target: path, Access: access(write), Dev: st.Dev, Ino: st.Ino})
 }
 
 func (a agent) GraftFor(pid int, rel, path string) error {
-	if err := a.a.Place(path, stage.SpotFile, ""); err != nil {
+	if err := a.a.Place(path, mounter.SpotFile, ""); err != nil {
 		return err
 	}
-	return a.a.Graft(stage.Graft{Source: path, Target: path, Access: plan.ReadOnly, PID: pid, At: rel})
+	return a.a.Graft(mounter.Graft{Source: path, Target: path, Access: plan.ReadOnly, PID: pid, At: rel})
 }
 
 func access(write bool) plan.Access {
@@ -91,7 +91,7 @@ func (a agent) Detach(path string, object *os.File, write bool) (*os.File, error
 	if err := unix.Fstat(int(object.Fd()), &st); err != nil {
 		return nil, err
 	}
-	return a.a.Detach(stage.Graft{Source: path, Access: access(write), Dev: st.Dev, Ino: st.Ino})
+	return a.a.Detach(mounter.Graft{Source: path, Access: access(write), Dev: st.Dev, Ino: st.Ino})
 }
 
 // grafting is a world with an agent, in which everything is allowed, and a directory as a whole.

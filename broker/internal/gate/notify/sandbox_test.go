@@ -16,6 +16,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	mounter "sbx/broker/internal/agent"
+	"sbx/broker/internal/child"
 	"sbx/seccompbpf"
 	"sbx/shared/plan"
 	"sbx/shared/stage"
@@ -218,7 +220,7 @@ func (w *world) run(guestName string, argv ...string) (string, int) {
 	}
 	defer out.Close()
 	fd := int(out.Fd())
-	c, err := stage.Start(p, stage.Stdio{-1, fd, fd}, stage.Hooks{})
+	c, err := child.Start(p, stage.Stdio{-1, fd, fd}, child.Hooks{})
 	if err != nil {
 		cannot(t, "user namespaces: "+err.Error())
 	}
@@ -226,7 +228,7 @@ func (w *world) run(guestName string, argv ...string) (string, int) {
 	o := w.opt
 	o.Listener = c.Fds[plan.FdSeccomp]
 	if w.agent {
-		a := agent{w, stage.NewAgent(c.Fds[plan.FdUserNS], c.Fds[plan.FdMountNS]), new(atomic.Bool), new(sync.Map)}
+		a := agent{w, mounter.New(c.Fds[plan.FdUserNS], c.Fds[plan.FdMountNS]), new(atomic.Bool), new(sync.Map)}
 		delete(c.Fds, plan.FdUserNS)
 		delete(c.Fds, plan.FdMountNS)
 		defer a.a.Close()

@@ -1,0 +1,167 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/broker/internal/steps"
+	"sbx/shared/plan"
+	"sbx/shared/stage"
+	"sbx/shared/tape"
+)
+
+// Graft is a host file or tree that is to appear in a running sandbox.
+type Graft struct {
+	Source, Target string // absolute and clean; no component of either may be a link
+	Access         plan.Access
+	NoExec         bool
+	NoSymFollow    bool
+	Upper, Work    string // for an overlay above Source, with Access rw
+	Dev, Ino       uint64 // identity of the source, where it is known
+	// PID is a process in whose working directory the mount is made, at At; Target is what is mounted there for others. 0: at Target.
+	PID int
+	At  string
+}
+
+// walk stores an O_PATH descriptor of p in r. No component may be a link.
+func walk(t *tape.Tape, from uintptr, p string, r uint8) {
+	how := &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW, Resolve: stage.Resolve}
+	t.Call(unix.SYS_OPENAT2, from, t.Str(p), tape.Ptr(t, how), unix.SizeofOpenHow).To(r)
+}
+
+// clone leaves a detached copy of the source in regB, with its flags.
+func copyOf(t *tape.Tape, g *Graft, rel string) {
+	t.At("opening", g.Source)
+	walk(t, fdHostRoot, rel, tape.RegA)
+	if g.Ino != 0 {
+		stage.SameObject(t, tape.RegA, g.Dev, g.Ino)
+	}
+	t.At("copying", g.Source)
+	t.Call(unix.SYS_OPEN_TREE, 0, t.Str(""), stage.TreeFlags).From(0, tape.RegA).To(tape.RegB)
+	stage.Setattr(t, tape.RegB, &plan.Mount{Access: g.Access, NoExec: g.NoExec, NoSymFollow: g.NoSymFollow})
+}
+
+// Graft mounts g and returns when a walk inside reaches it.
+func (a *Agent) Graft(g Graft) error {
+	from, err := cleanRel(g.Source)
+	if err != nil {
+		return err
+	}
+	if _, err := cleanRel(g.Target); err != nil {
+		return err
+	}
+	if g.Access != plan.ReadOnly && g.Access != plan.ReadWrite {
+		return fmt.Errorf("ordering the agent: access %q", g.Access)
+	}
+	_, err = a.seeing(func(t *tape.Tape, b *agentBlock) {
+		if g.Upper != "" {
+			overlayOf(t, &g)
+		} else {
+			copyOf(t, &g, from)
+		}
+		if g.PID != 0 {
+			t.At("finding", g.Target)
+			t.Call(unix.SYS_OPENAT, tape.AtCwd, t.Str(fmt.Sprintf("/proc/%d/cwd", g.PID)), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0).To(tape.RegD)
+		}
+		t.At("entering the sandbox", "")
+		t.Call(unix.SYS_SETNS, fdInsideNS, unix.CLONE_NEWNS)
+		t.At("finding", g.Target)
+		if g.PID != 0 {
+			walk(t, 0, g.At, tape.RegC)
+			t.Ops[len(t.Ops)-1].From(0, tape.RegD)
+		} else {
+			walk(t, tape.AtCwd, g.Target, tape.RegC)
+		}
+		t.At("mounting", g.Target)
+		t.Call(unix.SYS_MOVE_MOUNT, 0, t.Str(""), 0, t.Str(""), stage.IntoEmpty).From(0, tape.RegB).From(2, tape.RegC)
+	})
+	return err
+}
+
+// seeing is order for what looks at the host. The agent's mounts are a copy of the caller's, which may have gained some since: what it
+// does not find as the caller has it, another agent may.
+func (a *Agent) seeing(build func(t *tape.Tape, b *agentBlock)) (*os.File, error) {
+	was := a.PID()
+	f, err := a.order(build)
+	if was == 0 || was != a.PID() || !errors.Is(err, unix.ESTALE) && !errors.Is(err, unix.ENOENT) {
+		return f, err
+	}
+	a.mu.Lock()
+	a.end()
+	a.mu.Unlock()
+	return a.order(build)
+}
+
+// layers leaves a detached overlay in regB.
+func overlayOf(t *tape.Tape, g *Graft) {
+	t.At("making overlay", g.Target)
+	t.Call(unix.SYS_FSOPEN, t.Str("overlay"), unix.FSOPEN_CLOEXEC).To(tape.RegD)
+	for i, l := range [...][2]string{{"lowerdir", g.Source}, {"upperdir", g.Upper}, {"workdir", g.Work}} {
+		fd := agentFirst + 40 + i
+		t.At("opening", l[1])
+		walk(t, fdHostRoot, l[1][1:], tape.RegA)
+		t.Call(unix.SYS_DUP3, 0, uintptr(fd), unix.O_CLOEXEC).From(0, tape.RegA)
+		t.Call(unix.SYS_FSCONFIG, 0, unix.FSCONFIG_SET_STRING, t.Str(l[0]), t.Str(fmt.Sprintf("/proc/self/fd/%d", fd)), 0).From(0, tape.RegD)
+	}
+	t.At("making overlay", g.Target)
+	t.Call(unix.SYS_FSCONFIG, 0, unix.FSCONFIG_SET_FLAG, t.Str("userxattr"), 0, 0).From(0, tape.RegD)
+	t.Call(unix.SYS_FSCONFIG, 0, unix.FSCONFIG_CMD_CREATE, 0, 0, 0).From(0, tape.RegD)
+	attr := uintptr(unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV)
+	if g.NoExec {
+		attr |= unix.MOUNT_ATTR_NOEXEC
+	}
+	if g.NoSymFollow {
+		attr |= unix.MOUNT_ATTR_NOSYMFOLLOW
+	}
+	t.Call(unix.SYS_FSMOUNT, 0, unix.FSMOUNT_CLOEXEC, attr).From(0, tape.RegD).To(tape.RegB)
+}
+
+// Ungraft takes the mount at target away. What is open stays open.
+func (a *Agent) Ungraft(target string) error {
+	if _, err := cleanRel(target); err != nil {
+		return err
+	}
+	_, err := a.order(func(t *tape.Tape, b *agentBlock) {
+		t.At("entering the sandbox", "")
+		t.Call(unix.SYS_SETNS, fdInsideNS, unix.CLONE_NEWNS)
+		t.At("unmounting", target)
+		t.Call(unix.SYS_UMOUNT2, t.Str(target), unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
+	})
+	return err
+}
+
+// Detach returns a nosuid, nodev copy of the mount of a graft's source.
+func (a *Agent) Detach(g Graft) (*os.File, error) {
+	from, err := cleanRel(g.Source)
+	if err != nil {
+		return nil, err
+	}
+	f, err := a.seeing(func(t *tape.Tape, b *agentBlock) {
+		copyOf(t, &g, from)
+		b.hand(t, tape.RegB)
+	})
+	if err == nil && f == nil {
+		err = fmt.Errorf("%w: no descriptor came", ErrNoAgent)
+	}
+	return f, err
+}
+
+// Populate lists a directory of the sandbox to its end.
+func (a *Agent) Populate(dir string) error {
+	if _, err := cleanRel(dir); err != nil {
+		return err
+	}
+	_, err := a.order(func(t *tape.Tape, b *agentBlock) {
+		t.Call(unix.SYS_SETNS, fdInsideNS, unix.CLONE_NEWNS)
+		t.At("listing", dir)
+		steps.List(t, dir, t.Buf(steps.ListBuffer))
+	})
+	return err
+}
+
+// Patience is how long an order may take at most.
+func (a *Agent) Patience() time.Duration { return agentPatience }

@@ -1,0 +1,75 @@
+package child
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync/atomic"
+	"syscall"
+
+	"sbx/broker/internal/steps"
+	"sbx/shared/plan"
+	"sbx/shared/stage"
+	"sbx/shared/tape"
+	"sbx/shared/wire"
+)
+
+// Attach is the broker's side of Direct: it follows, on sock, what the helper and then process 1 report.
+// parent must return once the helper has ended; sooner process 1 is not this process's to wait for.
+func Attach(p *plan.Plan, sock int, std stage.Stdio, hooks Hooks, parent func(), tail *Tail) (*Child, error) {
+	c := &Child{sock: sock, Fds: map[plan.FdRole]*os.File{}, Pidfd: -1, plan: p, parent: parent, block: tail.block, early: NoEarly{}, control: &tail.block.control}
+	c.rest, c.start = tail.rest, tail.start
+	c.settle(hooks.Settled)
+	err := c.nameSteps(std)
+	if err == nil {
+		err = c.awaitReady(p, hooks)
+	}
+	if err != nil {
+		c.Kill()
+		parent()
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// nameSteps makes the helper's tape, for the names of its steps.
+func (c *Child) nameSteps(std stage.Stdio) error {
+	t, err := stage.StepsOf(c.plan.Setup(), std)
+	c.setup = t
+	return err
+}
+
+var errBeforeReady = errors.New("sbx-helper ended before the sandbox stood")
+
+// report takes in what only a sandbox of the helper's says before it is ready.
+func (c *Child) report(m stage.Message, fds []int, hooks Hooks) error {
+	switch {
+	case m.Kind == int64(wire.Started) && len(fds) == 1 && c.PID == 0:
+		c.PID, c.Pidfd = int(m.PID), fds[0]
+		if hooks.Cloned != nil {
+			return hooks.Cloned(c.PID)
+		}
+		return nil
+	case m.Kind == int64(wire.Refused):
+		return &wire.Refusal{Reason: wire.Reason(m.PID), Where: m.Value, Errno: syscall.Errno(m.Extra)}
+	case m.Kind == stage.EvFault && m.PID >= stage.OfTail:
+		return steps.FaultAt(c.rest, "setup", tape.Stop{Index: m.PID - stage.OfTail, Errno: m.Value})
+	case m.Kind == stage.EvFault:
+		return steps.FaultAt(c.setup, "setup", tape.Stop{Index: m.PID, Errno: m.Value})
+	}
+	return fmt.Errorf("the helper sent message %d before the sandbox was ready", m.Kind)
+}
+
+// note keeps what process 1 would have left in shared memory.
+func (c *Child) note(m stage.Message) {
+	switch {
+	case c.parent == nil:
+	case m.Kind == stage.EvFailed:
+		c.control.Program.Stop = tape.Stop{Index: m.PID, Errno: m.Value}
+	case m.Kind == stage.EvMain:
+		atomic.StoreInt64(&c.control.Main, m.PID)
+	case m.Kind == stage.EvAfter:
+		unpack(&c.control.Last, m)
+	}
+}

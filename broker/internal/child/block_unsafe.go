@@ -1,0 +1,51 @@
+package child
+
+import (
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/shared/stage"
+	"sbx/shared/tape"
+)
+
+// Bounds of the tapes.
+const (
+	maxOps    = 64 << 10
+	arenaSize = 24 << 20 // argument and environment lists are the largest things in it: 6 MiB at most (execve(2))
+)
+
+// block is what the broker and process 1 share: both tapes and everything that they point to. Process 1
+// is cloned before there is a plan, so nothing of the broker's heap that came later exists there.
+type Block struct {
+	control stage.Control
+	slots   [maxSlots]slot
+	prog    program
+	setup   [maxOps]tape.Op
+	start   [256]tape.Op
+	data    [arenaSize]byte
+}
+
+func newBlock() (*Block, error) {
+	b, _, err := tape.Map[Block](unix.MAP_SHARED)
+	if err == nil {
+		b.control.Init()
+	}
+	return b, err
+}
+
+// unmap gives the memory back. Nobody may have it any more.
+func (b *Block) unmap() {
+	_ = unix.MunmapPtr(unsafe.Pointer(b), unsafe.Sizeof(*b))
+}
+
+// load makes the finished tapes the program.
+func (b *Block) load(setup, start *tape.Tape, asPID1, idle bool) {
+	b.prog.setup, b.prog.start, b.prog.asPID1, b.prog.idle = setup.Ops, start.Ops, asPID1, idle
+}
+
+// tapes returns the two empty tapes of the block.
+func (b *Block) tapes() (setup, start *tape.Tape) {
+	a := tape.NewArena(b.data[:])
+	return &tape.Tape{Ops: b.setup[:0], Fixed: true, Arena: a}, &tape.Tape{Ops: b.start[:0], Fixed: true, Arena: a}
+}

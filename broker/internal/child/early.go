@@ -1,0 +1,165 @@
+package child
+
+import (
+	"fmt"
+	"runtime"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/broker/internal/netns"
+	"sbx/broker/internal/steps"
+	"sbx/shared/plan"
+	"sbx/shared/stage"
+	"sbx/shared/tape"
+)
+
+// Early is what was begun before the plan was known (package faststart). It can only save time.
+type Early interface {
+	// Take returns process 1, if one that can carry out the plan was cloned already; any other is ended.
+	Take(p *plan.Plan, std stage.Stdio, h *Hooks) *Init
+	// Together has process 1 and the calling thread, which answers it, on one processor until the result is called.
+	Together(pid int) (apart func())
+	// Processors are those that process 1 gives itself before it is confined; nil: it has them.
+	Processors(p *plan.Plan) *[16]uint64
+	// Remember leaves the set-up for the next run with the same arguments.
+	Remember(p *plan.Plan, folder Folder, std stage.Stdio)
+	// TakeSession returns the folder of the session that process 1 has begun to set up, once; "" if there is none. Process 1 makes it, if it
+	// has not done so yet. Whoever takes it has to remove it.
+	TakeSession() string
+	// Ahead says whether process 1 carries out a set-up already, which may still turn out to be another than what is wanted.
+	Ahead() bool
+	// Spread gives this process's threads, and so what they start, the processors and the policy that it was started with.
+	Spread()
+	// End ends process 1 if nobody has taken it.
+	End()
+	// Discard ends it and removes the session's folder that it has made, Abandon where nobody has taken that.
+	Discard()
+	Abandon()
+}
+
+// NoEarly is an Early where nothing was begun.
+type NoEarly struct{}
+
+// NoEarly's methods do nothing.
+func (NoEarly) Take(*plan.Plan, stage.Stdio, *Hooks) *Init { return nil }
+func (NoEarly) Together(int) func()                        { return func() {} }
+func (NoEarly) Processors(*plan.Plan) *[16]uint64          { return nil }
+func (NoEarly) Remember(*plan.Plan, Folder, stage.Stdio)   {}
+func (NoEarly) TakeSession() string                        { return "" }
+func (NoEarly) Ahead() bool                                { return false }
+func (NoEarly) Spread()                                    {}
+func (NoEarly) End()                                       {}
+func (NoEarly) Discard()                                   {}
+func (NoEarly) Abandon()                                   {}
+
+// Init is a process 1 that waits for its plan, or for the word to go on. It holds nothing, sees nothing and does nothing until Start
+// gives it a plan; it ends when it is not wanted and when its parent does.
+type Init struct {
+	// Done is the set-up that it has carried out already, or is about to; nil: none.
+	Done *tape.Tape
+	// Release is called before it is told to go on; it may be nil.
+	Release func() error
+
+	pid   int
+	sock  int // ours
+	peer  int // the number of its end of the socket, in process 1
+	flags uintptr
+	block *Block
+}
+
+// newInit is the process 1 that somebody else has cloned, see block.enter.
+func NewInit(b *Block, pid, sock, peer int, flags uintptr) *Init {
+	b.control.Init()
+	return &Init{pid: pid, sock: sock, peer: peer, flags: flags, block: b}
+}
+
+// prepare clones process 1, in network unless that is nil, and in the control group whose directory is cgroup
+// unless that is 0: to move a process there takes the kernel ten milliseconds and more, to begin there nothing.
+func Prepare(n plan.Namespaces, network *netns.Network, cgroup int) (*Init, error) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("making control socket: %w", err)
+	}
+	e := &Init{sock: pair[0], flags: stage.CloneFlags(n)}
+	moved, closeMoved, err := stage.MoveAway(pair[1:])
+	if err == nil {
+		e.peer = moved[0]
+		e.block, err = newBlock()
+	}
+	if err == nil {
+		e.block.prog.cgroup = uint64(cgroup)
+		err = e.clone(n, network)
+	}
+	closeMoved()
+	unix.Close(pair[1])
+	if err != nil {
+		unix.Close(pair[0])
+		return nil, err
+	}
+	return e, nil
+}
+
+func (e *Init) clone(n plan.Namespaces, network *netns.Network) error {
+	prog := &e.block.prog
+	if network != nil {
+		moved, undo, err := stage.MoveAway([]int{int(network.User.Fd()), int(network.Net.Fd())})
+		defer undo()
+		if err != nil {
+			return err
+		}
+		prog.joined, prog.user, prog.net = true, uintptr(moved[0]), uintptr(moved[1])
+	}
+	e.block.Enter(e.flags, uintptr(e.peer), uintptr(e.sock))
+	syscall.ForkLock.Lock()
+	pid, errno := launch(e.block)
+	syscall.ForkLock.Unlock()
+	if errno != 0 {
+		return CloneFault(n, syscall.Errno(errno))
+	}
+	e.pid = int(pid)
+	if prog.joined {
+		netns.AwaitEnd(e.pid)
+		runtime.KeepAlive(network)
+		if e.pid = int(prog.pid); e.pid == 0 {
+			return CloneFault(n, syscall.Errno(prog.unshare))
+		}
+	}
+	return nil
+}
+
+func CloneFault(n plan.Namespaces, errno syscall.Errno) *steps.Fault {
+	return &steps.Fault{Phase: "setup", Index: -1, Step: "cloning", Object: n.Text(), Errno: errno}
+}
+
+// Suits says whether e can carry out p: it has the namespaces, and the descriptors, that it was cloned with.
+func (e *Init) Suits(p *plan.Plan, std stage.Stdio) bool {
+	if e.flags != stage.CloneFlags(p.Namespaces) || p.Namespaces.JoinNet {
+		return false
+	}
+	for _, fd := range std {
+		if fd > 2 {
+			return false
+		}
+	}
+	return true
+}
+
+// PID is process 1, seen from outside.
+func (e *Init) PID() int { return e.pid }
+
+// Peer is the number of its end of the socket, in process 1.
+func (e *Init) Peer() int { return e.peer }
+
+// Failed says why the set-up that it carries out has stopped; 0 if it has not.
+func (e *Init) Failed() syscall.Errno { return syscall.Errno(e.block.control.Setup.Errno) }
+
+// End ends e and waits for that. Nobody may use e any more.
+func (e *Init) End() {
+	_ = unix.Kill(e.pid, unix.SIGKILL)
+	netns.AwaitEnd(e.pid)
+	unix.Close(e.sock)
+}
+
+// Unmap gives back what e shared with this process; e has ended.
+func (e *Init) Unmap() { e.block.unmap() }

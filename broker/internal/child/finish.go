@@ -1,0 +1,214 @@
+package child
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/broker/internal/steps"
+	"sbx/shared/plan"
+	"sbx/shared/stage"
+	"sbx/shared/tape"
+)
+
+// What is here takes no privilege: process 1 does it when it has given up all of them. sbx-helper holds none of it, and takes it as it
+// comes (see Tail).
+
+// compileSetup makes the tape of process 1 up to the point where the program can be started.
+func CompileSetup(t *tape.Tape, p *plan.Plan, sock int, std stage.Stdio, folder Folder, cpus *[16]uint64) error {
+	if !p.Namespaces.User {
+		return errors.New("the plan is not for this way of carrying it out")
+	}
+	c := newBuilder(t, p)
+	c.NS, c.folder, c.cpus = c, folder, cpus
+	if err := c.Build(sock, std); err != nil {
+		return err
+	}
+	c.finish()
+	return nil
+}
+
+// finish makes the rest of the tape: the filter is loaded last.
+func (c *builder) finish() {
+	t := c.T
+	if c.NS == nil {
+		c.prepareRights()
+		t.At("making process 1 dumpable for a moment", "") // what such a process's file in /proc is root's
+		t.Call(unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 1, 0, 0, 0)
+		c.oom()
+	}
+	c.terminal()
+	c.limits()
+	c.landlock()
+	t.At("making process 1 undumpable", "")
+	t.Call(unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
+	if c.NS != nil {
+		c.confined()
+	}
+	c.seccomp()
+	c.ready()
+}
+
+// terminal opens the sandbox's own pseudo-terminal and makes it process 1's controlling terminal, so
+// that the program's process group has a parent in its session and Ctrl-Z can stop it.
+func (c *builder) terminal() {
+	if !c.p.Process.TTY {
+		return
+	}
+	t := c.T
+	t.At("opening terminal", "/dev/pts/ptmx")
+	t.Call(unix.SYS_OPENAT, tape.AtCwd, t.Str("/dev/pts/ptmx"), unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0).To(tape.RegTTY)
+	c.hand(plan.FdPty, tape.RegTTY)
+	t.Call(unix.SYS_IOCTL, 0, unix.TIOCSPTLCK, tape.Ptr(t, new([2]int32))).From(0, tape.RegTTY)
+	t.Call(unix.SYS_IOCTL, 0, unix.TIOCGPTPEER, unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC).From(0, tape.RegTTY).To(tape.RegA)
+	t.Call(unix.SYS_IOCTL, 0, unix.TIOCSCTTY, 0).From(0, tape.RegA)
+	for i, kind := range c.Setup.Stdio {
+		if kind == plan.Pty {
+			t.Call(unix.SYS_DUP3, 0, uintptr(stage.FdStdio+i), unix.O_CLOEXEC).From(0, tape.RegA)
+		}
+	}
+	t.Call(unix.SYS_CLOSE).From(0, tape.RegA)
+}
+
+// prepareRights lays out the control message of the ready message (unix(7), SCM_RIGHTS).
+func (c *builder) prepareRights() {
+	if len(c.p.Fds) == 0 {
+		return
+	}
+	fds := make([]int, len(c.p.Fds))
+	c.cmsg = unix.UnixRights(fds...)
+	c.rights = c.T.Bytes(c.cmsg)
+}
+
+// hand notes register r's descriptor for the role; it must stay open until ready.
+func (c *builder) hand(role plan.FdRole, r uint8) {
+	i := slices.Index(c.p.Fds, role)
+	c.T.Poke(c.rights+uintptr(unix.CmsgLen(0))+uintptr(4*i), r)
+}
+
+// ready tells the broker that the set-up is done and hands over the plan's descriptors.
+func (c *builder) ready() {
+	t := c.T
+	t.At("reporting", "ready")
+	steps.Send(t, stage.FdSock, stage.Encoded(stage.Message{Kind: stage.EvReady}), c.rights, len(c.cmsg))
+	t.At("closing descriptors", "")
+	t.Call(unix.SYS_CLOSE_RANGE, stage.FdFuse, uintptr(^uint32(0)), 0)
+	t.Call(unix.SYS_CLOSE_RANGE, 3, stage.FdSock-1, 0)
+	if c.NS != nil {
+		c.reported()
+	}
+}
+
+func (c *builder) limits() {
+	t := c.T
+	for i := range c.p.Limits {
+		l := &c.p.Limits[i]
+		t.At("setting limit", l.Name)
+		t.Call(unix.SYS_PRLIMIT64, 0, uintptr(l.Resource), tape.Ptr(t, &unix.Rlimit{Cur: l.Soft, Max: l.Hard}), 0)
+	}
+	t.At("leaving the session keyring", "")
+	t.Call(unix.SYS_KEYCTL, unix.KEYCTL_JOIN_SESSION_KEYRING, 0).May(tape.AnyErrno)
+}
+
+// landlock adds the second line (landlock(7)). The rules name paths as seen inside, which exist by now.
+func (c *builder) landlock() {
+	l := c.p.Landlock
+	if l == nil {
+		return
+	}
+	t := c.T
+	t.At("making landlock rules", "")
+	attr := &[3]uint64{l.HandledFS, 0, l.Scoped}
+	size := uintptr(8)
+	if l.ABI >= 6 {
+		size = 24
+	} else if l.ABI >= 4 {
+		size = 16
+	}
+	t.Call(unix.SYS_LANDLOCK_CREATE_RULESET, tape.Ptr(t, attr), size, 0).To(tape.RegB)
+	for _, r := range l.Rules {
+		t.At("landlock rule", string(r.Path))
+		rule := &[2]uint64{r.Access, 0}
+		addr := tape.Ptr(t, rule)
+		t.Call(unix.SYS_OPENAT, tape.AtCwd, t.Str(string(r.Path)), unix.O_PATH|unix.O_CLOEXEC, 0).To(tape.RegA).May(uint16(unix.ENOENT)).ElseSkip(3)
+		t.Poke(addr+8, tape.RegA)
+		t.Call(unix.SYS_LANDLOCK_ADD_RULE, 0, unix.LANDLOCK_RULE_PATH_BENEATH, addr, 0).From(0, tape.RegB)
+		t.Call(unix.SYS_CLOSE).From(0, tape.RegA)
+	}
+	t.At("entering landlock", "")
+	t.Call(unix.SYS_LANDLOCK_RESTRICT_SELF, 0, 0).From(0, tape.RegB)
+	t.Call(unix.SYS_CLOSE).From(0, tape.RegB)
+}
+
+func (c *builder) seccomp() {
+	t := c.T
+	s := &c.p.Seccomp
+	t.At("loading the system-call filter", s.Rules)
+	prog := make([]unix.SockFilter, len(s.Program))
+	for i, in := range s.Program {
+		prog[i] = unix.SockFilter{Code: in.Code, Jt: in.Jt, Jf: in.Jf, K: in.K}
+	}
+	flags := uintptr(0)
+	if s.Notify {
+		// WAIT_KILLABLE_RECV (5.19): without it a Go program's preemption signals restart a waiting
+		// call for ever.
+		flags = unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
+	}
+	o := t.Call(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, filter(t, prog))
+	if s.Notify {
+		o.To(tape.RegListener)
+		c.hand(plan.FdSeccomp, tape.RegListener)
+	}
+}
+
+// compileStart makes the tape that starts the program from process 1, or that process 1 becomes it.
+func compileStart(t *tape.Tape, p *plan.Plan) {
+	pr := &p.Process
+	t.At("starting", "process group")
+	t.Call(unix.SYS_SETPGID, 0, 0).May(uint16(unix.EPERM))
+	if pr.TTY && !p.Background() {
+		pid := t.Buf(8)
+		t.Call(unix.SYS_GETPID).To(tape.RegA)
+		t.Poke(pid, tape.RegA)
+		for i, kind := range p.Stdio {
+			if kind == plan.Pty {
+				t.Call(unix.SYS_IOCTL, uintptr(stage.FdStdio+i), unix.TIOCSPGRP, pid).May(tape.AnyErrno)
+				break
+			}
+		}
+	}
+	plain := t.Buf(32)
+	if !p.Namespaces.User { // sbx-helper ignores them
+		t.At("starting", "signals")
+		for _, s := range [...]unix.Signal{unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU} {
+			t.Call(unix.SYS_RT_SIGACTION, uintptr(s), plain, 0, 8)
+		}
+	}
+	if p.Background() { // a shell's substitution ignores them: then reading would fail instead of stopping the program
+		t.At("starting", "signals")
+		t.Call(unix.SYS_RT_SIGACTION, uintptr(unix.SIGTTIN), plain, 0, 8)
+		t.Call(unix.SYS_RT_SIGACTION, uintptr(unix.SIGTTOU), plain, 0, 8)
+	}
+	for i := range p.Stdio {
+		t.At("passing descriptor", fmt.Sprint(i))
+		t.Call(unix.SYS_DUP3, uintptr(stage.FdStdio+i), uintptr(i), 0)
+	}
+	t.At("starting", "umask")
+	t.Call(unix.SYS_UMASK, uintptr(pr.Umask))
+	t.At("entering directory", string(pr.Dir))
+	t.Call(unix.SYS_CHDIR, t.Str(string(pr.Dir)))
+	t.At("starting", "signal mask")
+	t.Call(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, tape.Ptr(t, new([1]uint64)), 0, 8)
+	t.At(steps.ExecStep, string(pr.Path))
+	t.Call(unix.SYS_EXECVE, t.Str(string(pr.Path)), steps.Vector(t, stringsOf(pr.Argv)), steps.Vector(t, stringsOf(pr.Env)))
+}
+
+func stringsOf(list []plan.Bytes) []string {
+	out := make([]string, len(list))
+	for i, b := range list {
+		out[i] = string(b)
+	}
+	return out
+}

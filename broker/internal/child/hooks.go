@@ -1,0 +1,43 @@
+package child
+
+import (
+	"os"
+
+	"sbx/broker/internal/netns"
+	"sbx/shared/plan"
+)
+
+// Hooks are called while the child builds the sandbox. Each may be nil.
+type Hooks struct {
+	// Cgroup is the descriptor of the control group that process 1 begins in, or 0.
+	Cgroup int
+	// Cloned is given process 1 while it waits for its plan; its error ends it.
+	Cloned func(pid int) error
+	// Building is called once, soon after the clone. It must not wait for the child; its error ends it.
+	Building func(*Child) error
+	// Settled is called once when the program has run for a moment (settledAfter).
+	Settled func()
+	// Fuse is given the descriptor of a FUSE file system of the plan, in the plan's order, and must
+	// have it served when it returns, or looked after: the child's next step may walk through it. The
+	// child's own requests, while it builds, must never wait.
+	Fuse func(c *Child, m *plan.Mount, fd int) error
+	// Tree is given the root of a tree of the plan that the broker alone writes, in the plan's order.
+	Tree func(m *plan.Mount, root *os.File)
+	// Network is what a plan with JoinNet enters.
+	Network *netns.Network
+	// Maps writes the identity maps of process 1 where the plan has subordinate ids.
+	Maps func(pid int) error
+	// Folder is what the plan's mounts need on the host.
+	Folder Folder
+	// Early is what was begun before the plan was known.
+	Early Early
+	// Remember says that the next run with the same arguments may begin with this set-up; see Early.
+	Remember bool
+}
+
+func (h Hooks) building(c *Child) error {
+	if h.Building == nil {
+		return nil
+	}
+	return h.Building(c)
+}

@@ -1,0 +1,198 @@
+package child
+
+import (
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/shared/stage"
+	"sbx/shared/tape"
+)
+
+// program is what process 1 needs to know besides its tapes. It lies in shared memory and is complete when the broker says
+// that process 1 may begin.
+type program struct {
+	flags       uintptr
+	sock, other uintptr // the two ends of the socket; the other one is the broker's
+	unshare     int64   // errno
+	begin       stage.Message
+	setup       []tape.Op // empty where it was carried out before
+	start       []tape.Op
+	asPID1      bool
+	idle        bool
+	joined      bool // the sandbox lies below a network that was made before
+	user, net   uintptr
+	pid         int64 // of process 1, where it is joined
+	cgroup      uint64
+	args        tape.CloneArgs
+}
+
+// launch clones process 1 of the new PID namespace. In the child it never returns.
+//
+//go:noinline
+//go:nosplit
+//go:norace
+func launch(b *Block) (pid, errno uintptr) {
+	p := &b.prog
+	// The other namespaces are the child's to make, while the broker does something useful.
+	flags := p.flags & FirstFlags
+	if p.joined {
+		flags = 0
+	}
+	if p.cgroup != 0 {
+		pid, errno = tape.ForkInto(flags, &p.args, p.cgroup)
+	} else {
+		pid, errno = tape.Fork(flags)
+	}
+	if errno != 0 || pid != 0 {
+		return pid, errno
+	}
+	if p.joined {
+		descend(p)
+	}
+	b.Unshare()
+	b.Live()
+	return 0, 0
+}
+
+// firstFlags are the namespaces that the clone makes; process 1 makes the others itself.
+const FirstFlags = unix.CLONE_NEWUSER | unix.CLONE_NEWPID
+
+// enter is for who clones process 1 before there is a runtime: it is to be called before the clone, which is one with firstFlags. The child
+// calls unshare, carry if it has something to carry out, and live.
+//
+//go:nosplit
+//go:norace
+func (b *Block) Enter(flags, sock, other uintptr) {
+	b.control.Setup.Index = -1
+	b.prog.flags, b.prog.sock, b.prog.other = flags, sock, other
+}
+
+// unshare makes the other namespaces.
+//
+//go:noinline
+//go:nosplit
+//go:norace
+func (b *Block) Unshare() {
+	p := &b.prog
+	syscall.RawSyscall(syscall.SYS_PRCTL, unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0)
+	syscall.RawSyscall(syscall.SYS_CLOSE, p.other, 0, 0) // so that the broker's end is the end of the socket
+	if _, _, e := syscall.RawSyscall(syscall.SYS_UNSHARE, p.flags&^FirstFlags, 0, 0); e != 0 {
+		p.unshare = int64(e)
+		tape.Exit(1)
+	}
+}
+
+// carry carries out a set-up that is known before the plan is.
+//
+//go:nosplit
+//go:norace
+func (b *Block) Carry(ops []tape.Op) {
+	if !tape.Run(ops, &b.control.Regs, &b.control.Setup) {
+		tape.Exit(1)
+	}
+	b.prog.sock = stage.FdSock // the tape has moved it
+}
+
+// live is the whole life of process 1, from when it waits for the broker's word. It never returns.
+//
+//go:nosplit
+//go:norace
+func (b *Block) Live() {
+	await(&b.prog)
+	p, c := &b.prog, &b.control
+	if !tape.Run(p.setup, &c.Regs, &c.Setup) {
+		stage.Stopped(c)
+	}
+	if p.asPID1 {
+		tape.Run(p.start, &c.Program.Regs, &c.Program.Stop)
+		tape.Exit(127)
+	}
+	if p.idle {
+		syscall.RawSyscall(unix.SYS_CLOSE_RANGE, stage.FdStdio, stage.FdStdio+2, 0)
+	} else {
+		stage.StartProgram(c, &p.start)
+	}
+	serve(b)
+}
+
+// descend enters the network and clones process 1 there, as a child of the caller's. It returns in process 1 only.
+//
+//go:noinline
+//go:nosplit
+//go:norace
+func descend(p *program) {
+	_, _, e := syscall.RawSyscall(unix.SYS_SETNS, p.user, unix.CLONE_NEWUSER, 0)
+	if e == 0 {
+		_, _, e = syscall.RawSyscall(unix.SYS_SETNS, p.net, unix.CLONE_NEWNET, 0)
+	}
+	if e == 0 {
+		var pid uintptr
+		pid, _, e = syscall.RawSyscall6(syscall.SYS_CLONE, p.flags&FirstFlags|uintptr(unix.CLONE_PARENT), 0, 0, 0, 0, 0)
+		if e == 0 && pid == 0 {
+			return
+		}
+		p.pid = int64(pid)
+	}
+	p.unshare = int64(e)
+	tape.Exit(0)
+}
+
+// await waits for the broker's word.
+//
+//go:noinline
+//go:nosplit
+//go:norace
+func await(p *program) {
+	for {
+		n, _, e := syscall.RawSyscall6(syscall.SYS_RECVFROM, p.sock, uintptr(unsafe.Pointer(&p.begin)), unsafe.Sizeof(p.begin), 0, 0, 0)
+		if e == 0 && n == unsafe.Sizeof(p.begin) && p.begin.Kind == stage.CmdBegin {
+			return
+		}
+		if e != unix.EINTR {
+			tape.Exit(1)
+		}
+	}
+}
+
+// serve is the life of process 1: reap, report what the broker started, carry out its commands, and
+// leave when the broker is gone, which ends the whole PID namespace.
+//
+//go:nosplit
+//go:norace
+func serve(b *Block) {
+	c := &b.control
+	for {
+		timeout := uintptr(0)
+		if c.Untold > 0 {
+			if clock(c) >= c.Tell {
+				tellStarted(c)
+			} else {
+				c.Timeout = unix.Timespec{Nsec: stage.TellAfter}
+				timeout = uintptr(unsafe.Pointer(&c.Timeout))
+			}
+		}
+		if stage.Wake(c, timeout) && stage.Reap(c) {
+			stage.LookAtPlaces(c)
+			stage.End(c, c.Main, int64(c.Status))
+		}
+		if stage.TakeCommand(c) {
+			obey(b)
+		}
+	}
+}
+
+//go:nosplit
+//go:norace
+func obey(b *Block) {
+	c := &b.control
+	switch c.In.Kind {
+	case stage.CmdKill:
+		stage.Kill(c)
+	case stage.CmdSpawn:
+		startLater(c, &b.slots[c.In.Value&(maxSlots-1)])
+	case stage.CmdForeground:
+		stage.Foreground(c)
+	}
+}

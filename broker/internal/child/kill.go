@@ -1,0 +1,45 @@
+package child
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/shared/stage"
+)
+
+// Abort ends process 1 before its program runs. What a helper clones cannot be killed as long as it has privileges, or before it is known, but it
+// notices this.
+func (c *Child) Abort() {
+	if c.parent != nil {
+		_ = unix.Shutdown(c.sock, unix.SHUT_RDWR)
+	}
+	c.SendKill()
+}
+
+// SendKill ends every process of the sandbox, without waiting.
+func (c *Child) SendKill() { c.SendSignal(unix.SIGKILL) }
+
+// Kill ends every process of the sandbox and waits until the last is gone.
+func (c *Child) Kill() {
+	if c.Abort(); c.PID == 0 || c.Gone() {
+		return
+	}
+	if c.Pidfd >= 0 && !endsWithin(c.Pidfd, stage.DieWithin*time.Second) {
+		c.control.Last.Left = 1
+		c.gone.Store(true)
+		return
+	}
+	_, _ = c.reapInit()
+}
+
+// endsWithin waits for a process and all of its PID namespace: who waits for a file system that does not answer dies only when that does.
+func endsWithin(pidfd int, d time.Duration) bool {
+	fds := []unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}
+	for end := time.Now().Add(d); ; {
+		n, err := unix.Poll(fds, int(time.Until(end).Milliseconds())+1)
+		if err != unix.EINTR {
+			return err != nil || n > 0
+		}
+	}
+}

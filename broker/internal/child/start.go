@@ -1,0 +1,441 @@
+package child
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/broker/internal/steps"
+	"sbx/shared/plan"
+	"sbx/shared/stage"
+	"sbx/shared/tape"
+)
+
+// Child is a running sandbox seen from the process that built it.
+type Child struct {
+	PID   int                      // of process 1, in the caller's PID namespace; another's, perhaps, once it is Gone
+	Pidfd int                      // of process 1
+	Fds   map[plan.FdRole]*os.File // what the set-up handed over
+
+	plan    *plan.Plan
+	root    *Root
+	ended   bool // the program's end was reported
+	gone    atomic.Bool
+	parent  func() // of Attach: returns when the helper has ended; else nil
+	sock    int
+	block   *Block
+	control *stage.Control // of block
+	setup   *tape.Tape
+	rest    *tape.Tape // of Attach: of the set-up, what the helper does not look into; else nil
+	start   *tape.Tape
+	asPID1  bool
+	spawns  spawns
+	early   Early
+
+	remember func() // nil: nothing is to be remembered
+}
+
+// Steps is everything that is done, in order.
+func (c *Child) Steps() []tape.Step {
+	out := append(make([]tape.Step, 0, len(c.setup.Steps)+len(c.start.Steps)+1), tape.Step{Name: "cloning", Object: c.plan.Namespaces.Text()})
+	for _, t := range [...]*tape.Tape{c.setup, c.rest, c.start} {
+		if t == nil {
+			continue
+		}
+		for i := range t.Steps {
+			out = append(out, t.Steps[i].Step)
+		}
+	}
+	return out
+}
+
+// Event is what became of a program started in the sandbox.
+type Event struct {
+	PID     int // as seen inside
+	Status  syscall.WaitStatus
+	Stopped bool
+}
+
+// Start carries out p. The calling goroutine is locked to its thread afterwards, and must stay so until the sandbox has ended, if Start has
+// cloned process 1: that dies when the thread that has cloned it does (PR_SET_PDEATHSIG). One of hooks.Early was cloned by the first thread of
+// the process, which ends with the process only, so that the goroutine need not be locked, which costs a thread and slower switches. The error
+// is a *Fault when a step failed; nothing is left then.
+func Start(p *plan.Plan, std stage.Stdio, hooks Hooks) (*Child, error) {
+	if p.Namespaces.JoinNet != (hooks.Network != nil) {
+		return nil, fmt.Errorf("BUG(sbx): the plan and the caller do not agree about a network")
+	}
+	if hooks.Early == nil {
+		hooks.Early = NoEarly{}
+	}
+	e := hooks.Early.Take(p, std, &hooks)
+	if e == nil {
+		runtime.LockOSThread()
+		moved, closeMoved, err := stage.MoveAway(std[:])
+		if err == nil {
+			e, err = Prepare(p.Namespaces, hooks.Network, hooks.Cgroup)
+		}
+		if err != nil && hooks.Cgroup > 0 { // a host without clone3: the caller moves process 1, see Cloned
+			e, err = Prepare(p.Namespaces, hooks.Network, 0)
+		}
+		copy(std[:], moved)
+		closeMoved()
+		if err != nil {
+			return nil, err
+		}
+	}
+	c := &Child{PID: e.pid, Pidfd: -1, Fds: map[plan.FdRole]*os.File{}, plan: p, sock: e.sock, block: e.block, control: &e.block.control, early: hooks.Early}
+	if hooks.Remember && e.Done == nil {
+		c.remember = func() { hooks.Early.Remember(p, hooks.Folder, std) }
+	}
+	c.settle(hooks.Settled)
+	if err := c.carryOut(e, std, hooks); err != nil {
+		c.Kill()
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// settledAfter is how long a program has run whose broker may do what would have been in its way.
+const settledAfter = 400 * time.Millisecond
+
+// settle has f called, which may be nil, when the program has run for a moment.
+func (c *Child) settle(f func()) {
+	if f != nil {
+		time.AfterFunc(settledAfter, f)
+	}
+}
+
+// carryOut has e's process 1 build the sandbox and start the program.
+func (c *Child) carryOut(e *Init, std stage.Stdio, hooks Hooks) (err error) {
+	if c.Pidfd, err = unix.PidfdOpen(c.PID, 0); err != nil {
+		return fmt.Errorf("opening pidfd: %w", err)
+	}
+	if hooks.Cloned != nil {
+		if err := hooks.Cloned(c.PID); err != nil {
+			return err
+		}
+	}
+	if e.Done != nil { // it has built the sandbox, or is about to, and begins only now
+		c.setup = e.Done
+		_, c.start = c.block.tapes()
+		if err := c.compileRest(&tape.Tape{}); err != nil {
+			return err
+		}
+		if err := c.awaitReady(c.plan, hooks); err != nil {
+			return err
+		}
+		return c.begin(e)
+	}
+	if err := hooks.Folder.Make(); err != nil {
+		return err
+	}
+	if err := c.compile(e.peer, std); err != nil {
+		return err
+	}
+	if err := c.begin(e); err != nil {
+		return err
+	}
+	return c.awaitReady(c.plan, hooks)
+}
+
+// begin has process 1 carry out the tapes that it has not carried out yet.
+func (c *Child) begin(e *Init) error {
+	if e.Release != nil {
+		if err := e.Release(); err != nil {
+			return fmt.Errorf("giving process 1 its processors back: %w", err)
+		}
+	}
+	m := stage.Message{Kind: stage.CmdBegin}
+	if err := unix.Sendto(c.sock, m.Encode(), unix.MSG_NOSIGNAL, nil); err != nil {
+		return c.explain(fmt.Errorf("starting process 1: %w", err))
+	}
+	return nil
+}
+
+// compile makes the tapes; sock is the number of the socket in process 1.
+func (c *Child) compile(sock int, std stage.Stdio) error {
+	c.setup, c.start = c.block.tapes()
+	if err := CompileSetup(c.setup, c.plan, sock, std, Folder{}, c.early.Processors(c.plan)); err != nil {
+		return err
+	}
+	return c.compileRest(c.setup)
+}
+
+// compileRest makes what comes after the set-up, of which left is what is not carried out yet.
+func (c *Child) compileRest(left *tape.Tape) error {
+	compileStart(c.start, c.plan)
+	lookAt(c.control, c.start, c.plan)
+	if c.setup.Full() || c.start.Full() {
+		return stage.ErrPlanTooLarge
+	}
+	if !c.plan.Process.AsPID1 {
+		c.control.ExitWithMain = 1
+	}
+	if c.plan.Identity.HasRanges() {
+		c.control.ManyIDs = 1
+	}
+	c.block.load(left, c.start, c.plan.Process.AsPID1, c.plan.Process.Idle)
+	c.asPID1 = c.plan.Process.AsPID1
+	return nil
+}
+
+// Remember leaves the set-up for the next run with the same arguments, if that was wanted.
+func (c *Child) Remember() {
+	if c.remember != nil {
+		c.remember()
+	}
+}
+
+var errGone = errors.New("process 1 of the sandbox is gone")
+
+// receive reads one message and the descriptors that came with it.
+func (c *Child) receive() (stage.Message, []int, error) {
+	var buf [64]byte
+	var oob [128]byte
+	for {
+		c.root.answer(c.sock)
+		n, on, flags, _, err := unix.Recvmsg(c.sock, buf[:], oob[:], unix.MSG_CMSG_CLOEXEC)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return stage.Message{}, nil, fmt.Errorf("reading from process 1: %w", err)
+		}
+		m, ok := stage.DecodeMessage(buf[:n])
+		var fds []int
+		if on > 0 {
+			scms, err := unix.ParseSocketControlMessage(oob[:on])
+			if err == nil && len(scms) == 1 {
+				fds, _ = unix.ParseUnixRights(&scms[0])
+			}
+		}
+		switch {
+		case flags&unix.MSG_CTRUNC != 0: // the kernel installs as many as the limit on open files allows
+			for _, fd := range fds {
+				unix.Close(fd)
+			}
+			return stage.Message{}, nil, fmt.Errorf("taking descriptors from process 1: %w", unix.EMFILE)
+		case !ok:
+			return stage.Message{}, nil, errGone
+		}
+		return m, fds, nil
+	}
+}
+
+// awaitReady waits until the program runs, or says what failed.
+func (c *Child) awaitReady(p *plan.Plan, hooks Hooks) error {
+	defer c.giveRoot()
+	next, tree := nextFuse(p, 0), nextOf(p, plan.Judged, 0)
+	for built := false; ; {
+		// The child walks its FUSE file systems soon: they come before everything else.
+		if next == len(p.Mounts) && !built {
+			built = true
+			if err := hooks.building(c); err != nil {
+				return err
+			}
+		}
+		m, fds, err := c.receive()
+		if errors.Is(err, unix.EMFILE) { // it is there, and waits
+			return err
+		}
+		if err != nil {
+			return c.explain(err)
+		}
+		switch m.Kind {
+		case stage.EvFuse:
+			if next == len(p.Mounts) {
+				return fmt.Errorf("process 1 sent a FUSE descriptor too many")
+			}
+			if gate := next == 0; len(fds) == 0 || gate != (len(fds) == 2) || hooks.Fuse == nil {
+				return fmt.Errorf("nobody serves the FUSE file system at %s", p.Mounts[next].Target.Quote())
+			} else if gate {
+				defer c.early.Together(c.PID)()
+				if err := c.createGate(fds[0], fds[1]); err != nil {
+					unix.Close(fds[0])
+					return err
+				}
+			}
+			if err := hooks.Fuse(c, &p.Mounts[next], fds[0]); err != nil {
+				return fmt.Errorf("serving %s: %w", p.Mounts[next].Target.Quote(), err)
+			}
+			next = nextFuse(p, next+1)
+		case stage.EvTree:
+			if tree == len(p.Mounts) || len(fds) != 1 || hooks.Tree == nil {
+				return fmt.Errorf("process 1 sent a tree that nobody writes")
+			}
+			hooks.Tree(&p.Mounts[tree], os.NewFile(uintptr(fds[0]), string(p.Mounts[tree].Target)))
+			tree = nextOf(p, plan.Judged, tree+1)
+		case stage.EvMaps:
+			if err := c.writeMaps(hooks.Maps); err != nil {
+				return err
+			}
+		case stage.EvReady:
+			if len(fds) != len(p.Fds) {
+				return fmt.Errorf("process 1 handed over %d descriptors, want %d", len(fds), len(p.Fds))
+			}
+			for i, role := range p.Fds {
+				c.Fds[role] = os.NewFile(uintptr(fds[i]), string(role))
+			}
+			return nil
+		default:
+			if c.parent != nil {
+				if err := c.report(m, fds, hooks); err != nil {
+					return err
+				}
+				continue
+			}
+			return fmt.Errorf("process 1 sent message %d before it was ready", m.Kind)
+		}
+	}
+}
+
+// nextFuse returns the index of the first FUSE mount from i on, or the number of mounts.
+func nextFuse(p *plan.Plan, i int) int { return nextOf(p, plan.Fuse, i) }
+
+// nextOf is nextFuse for another kind.
+func nextOf(p *plan.Plan, k plan.Kind, i int) int {
+	for i < len(p.Mounts) && p.Mounts[i].Kind != k {
+		i++
+	}
+	return i
+}
+
+// explain prefers the fault that the child left behind to the mere fact that it is gone.
+func (c *Child) explain(err error) error {
+	c.reapInit()
+	if c.parent == nil && c.block.prog.unshare != 0 {
+		return CloneFault(c.plan.Namespaces, syscall.Errno(c.block.prog.unshare))
+	}
+	if f := c.control.Setup; f.Errno != 0 {
+		return steps.FaultAt(c.setup, "setup", f)
+	}
+	if c.parent != nil && errors.Is(err, errGone) {
+		return errBeforeReady
+	}
+	return err
+}
+
+// Main is the program's pid as seen inside; 0 before it started and with AsPID1.
+func (c *Child) Main() int { return int(c.control.Main) }
+
+// Next waits for the next event. An error means that process 1 is gone: after the main program's exit,
+// when its start failed (see StartFault), or because somebody killed it.
+func (c *Child) Next() (Event, error) {
+	for {
+		m, fds, err := c.receive()
+		if err != nil {
+			c.abandon()
+			return Event{}, err
+		}
+		if m.Kind != stage.EvFailed && c.handle(m, fds) {
+			continue
+		}
+		switch m.Kind {
+		case stage.EvFailed:
+			c.note(m)
+			return Event{}, errGone
+		case stage.EvMain, stage.EvAfter:
+			c.note(m)
+		case stage.EvExited, stage.EvStopped:
+			if m.Kind == stage.EvExited && int(m.PID) == c.Main() {
+				c.ended = true
+				if c.plan.Identity.HasRanges() {
+					c.SendKill()
+					_, _ = c.reapInit()
+				}
+			}
+			return Event{PID: int(m.PID), Status: syscall.WaitStatus(m.Value), Stopped: m.Kind == stage.EvStopped}, nil
+		}
+	}
+}
+
+// WaitInit waits for process 1 itself and returns its status; with AsPID1 that is the program's.
+func (c *Child) WaitInit() (syscall.WaitStatus, error) {
+	return c.reapInit()
+}
+
+// Gone says that process 1 was waited for, or given up. It may be called at any time.
+func (c *Child) Gone() bool { return c.gone.Load() }
+
+func (c *Child) reapInit() (syscall.WaitStatus, error) {
+	if c.PID == 0 || c.Gone() {
+		return 0, errGone
+	}
+	if c.parent != nil {
+		c.parent() // until then process 1 is nobody's here
+	}
+	var ws syscall.WaitStatus
+	for {
+		_, err := syscall.Wait4(c.PID, &ws, 0, nil)
+		if err == syscall.EINTR {
+			continue
+		}
+		c.gone.Store(true)
+		return ws, err
+	}
+}
+
+// Signal sends sig to the process pid as seen inside, or to the process group -pid.
+func (c *Child) Signal(pid int, sig syscall.Signal) error {
+	m := stage.Message{Kind: stage.CmdKill, PID: int64(pid), Value: int64(sig)}
+	return unix.Sendto(c.sock, m.Encode(), unix.MSG_NOSIGNAL, nil)
+}
+
+// Foreground makes the process group, as seen inside, the foreground of the sandbox's terminal tty, which is open here.
+func (c *Child) Foreground(group, tty int) error {
+	m := stage.Message{Kind: stage.CmdForeground, PID: int64(group)}
+	return unix.Sendmsg(c.sock, m.Encode(), unix.UnixRights(tty), nil, unix.MSG_NOSIGNAL)
+}
+
+// StartFault is the fault of the program's start, or nil.
+func (c *Child) StartFault() *steps.Fault {
+	if c.control.Program.Stop.Errno == 0 {
+		return nil
+	}
+	return steps.FaultAt(c.start, "start", c.control.Program.Stop)
+}
+
+// SendSignal sends sig to process 1.
+func (c *Child) SendSignal(sig syscall.Signal) {
+	if c.Pidfd >= 0 {
+		_ = unix.PidfdSendSignal(c.Pidfd, sig, nil, 0)
+	}
+}
+
+// End is Kill and Close. Where process 1 has reported the end of the program, every other process was
+// dead before it did so; what the kernel still does then is take the namespaces apart, which nobody
+// waits for. A caller that exits says so: process 1 ends with it then, and the two do not compete for the
+// processors.
+func (c *Child) End(exits bool) {
+	c.abandon()
+	switch {
+	case !c.ended:
+		c.Kill()
+		c.Close()
+	case !exits:
+		c.SendKill()
+		go func() {
+			_, _ = c.reapInit()
+			c.Close()
+		}()
+	}
+}
+
+// Close releases the descriptors. The sandbox must have ended.
+func (c *Child) Close() {
+	for _, f := range c.Fds {
+		f.Close()
+	}
+	unix.Close(c.sock)
+	if c.Pidfd >= 0 {
+		unix.Close(c.Pidfd)
+	}
+	// The shared memory stays: somebody who asks late for the program's pid must not fault.
+}

@@ -1,0 +1,62 @@
+package steps
+
+import (
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/shared/tape"
+)
+
+// sendmsg sends one message on sock, with a control message where rights is not 0.
+func Send(t *tape.Tape, sock uintptr, m []byte, rights uintptr, n int) {
+	// Go's own structures hold pointers, which the arena's memory must not.
+	iov := [2]uintptr{t.Bytes(m), uintptr(len(m))}
+	hdr := t.Buf(int(unsafe.Sizeof(unix.Msghdr{})))
+	if !t.Arena.Full {
+		h := (*unix.Msghdr)(t.Arena.At(hdr))
+		*(*uintptr)(unsafe.Pointer(&h.Iov)) = tape.Ptr(t, &iov)
+		*(*uintptr)(unsafe.Pointer(&h.Control)) = rights
+		h.SetIovlen(1)
+		h.SetControllen(n)
+	}
+	t.Call(unix.SYS_SENDMSG, sock, hdr, unix.MSG_NOSIGNAL)
+}
+
+// vector returns the address of a NULL-terminated array of strings, as execve(2) takes it.
+func Vector(t *tape.Tape, list []string) uintptr {
+	p := t.Buf(8 * (len(list) + 1))
+	for i, s := range list {
+		if a := t.Str(s); !t.Arena.Full {
+			*(*uintptr)(t.Arena.At(p + uintptr(8*i))) = a
+		}
+	}
+	return p
+}
+
+// listEnd is less than what an answer of a page holds as a listing however long its names are, with the entries that come
+// along: an answer that is shorter is the last one.
+const (
+	ListBuffer = 8 << 10
+	listEnd    = 400
+)
+
+// list reads a directory to its end.
+func List(t *tape.Tape, dir string, buf uintptr) {
+	t.Call(unix.SYS_OPENAT, tape.AtCwd, t.Str(dir), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0).To(tape.RegA)
+	t.Call(unix.SYS_GETDENTS64, 0, buf, ListBuffer).From(0, tape.RegA).Repeat(listEnd)
+	t.Call(unix.SYS_CLOSE).From(0, tape.RegA)
+}
+
+// writeFile writes text to the file at path, which is there.
+func WriteFile(t *tape.Tape, path, text string) {
+	t.At("writing", path)
+	t.Call(unix.SYS_OPENAT, tape.AtCwd, t.Str(path), unix.O_WRONLY|unix.O_CLOEXEC, 0).To(tape.RegA)
+	WriteText(t, text)
+}
+
+// writeText writes text to the file in regA, and closes it.
+func WriteText(t *tape.Tape, text string) {
+	t.Call(unix.SYS_WRITE, 0, t.Str(text), uintptr(len(text))).From(0, tape.RegA)
+	t.Call(unix.SYS_CLOSE).From(0, tape.RegA)
+}
