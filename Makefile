@@ -2,6 +2,7 @@
 # make demo     a real job in a sandbox, and what is blocked there
 # make test     all tests; as root on Debian what they need is installed first
 # make check    gofmt, vet, staticcheck
+# make plain    the scripts of a run, with sbx built without broker/internal/faststart (PLAIN=. for all)
 # make race     the packages that can, with Go's race detector
 # make bench    start-up against bubblewrap, paired, approvals over the socket, the host under bombs, as an ordinary user; as root the network too
 # make suites   the own tests of Go and Python, outside and inside, compared test by test (SUITES="go python")
@@ -18,16 +19,16 @@ DESTDIR ?=
 FUZZTIME ?= 30s
 HELPERFUZZ ?= 5m
 BUILD    = CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false
-# sbx begins with the clone of the sandbox's first process (shared/stage/entry_unsafe.go). Without this it is
+# sbx begins with the clone of the sandbox's first process (broker/internal/faststart). Without this it is
 # slower and does the same.
 ENTRY = -ldflags=-E=sbx_start
 # One failed test may be run once more, and is named then. "make test RERUN=" runs nothing twice.
 RERUN ?= -rerun
-# What the race detector cannot watch: shared/stage and gate/notify run code of theirs in processes and threads that they clone
+# What the race detector cannot watch: these and gate/notify run code of theirs in processes and threads that they clone
 # themselves, which it knows nothing of. selftest drives the built programs.
-NORACE = shared/stage|broker/internal/gate/notify|selftest|selftest/vm
+NORACE = shared/stage|broker/internal/(child|agent|netns|faststart|gate/notify)|selftest|selftest/vm
 
-.PHONY: all demo test suites race vm needs check bench fuzz audit-helper packages install clean
+.PHONY: all demo test plain suites race vm needs check bench fuzz audit-helper packages install clean
 
 all:
 	$(BUILD) $(ENTRY) -o bin/sbx ./broker
@@ -39,6 +40,11 @@ demo: all
 
 test: needs
 	@$(GO) run ./selftest/counttests $(RERUN) -slow 10 $(GO) test -json -timeout 30m ./...
+
+# Without faststart everything is the same and slower. make plain PLAIN=. runs everything.
+PLAIN ?= TestRun$$/(ahead|environment|exec|exec_terminal|exit_status|judged|leaves_nothing|limits|open_files|processors|profile_.*|session|signals|terminal_programs)$$|TestEngines$$/gatefs$$/gate_files$$
+plain: needs
+	SBX_PLAIN=1 $(GO) test -count=1 -timeout 30m ./selftest -run '$(PLAIN)'
 
 race: needs
 	@$(GO) run ./selftest/counttests $(GO) test -race -json -timeout 20m $$($(GO) list ./... | grep -vE '^sbx/($(NORACE))$$')
@@ -58,6 +64,7 @@ check:
 	$(GO) vet ./...
 	GOARCH=arm64 CGO_ENABLED=0 $(GO) build -o /dev/null -ldflags=-E=sbx_start ./broker
 	GOARCH=arm64 CGO_ENABLED=0 $(GO) build -o /dev/null -ldflags=-E=sbx_helper_start ./helper
+	$(GO) vet -tags sbx_plain ./broker
 	@for tag in sbx_launch sbx_host; do set -x; $(GO) vet -tags $$tag ./helper; done
 	$(GO) tool staticcheck ./...
 	$(GO) tool staticcheck -tags sbx_testhooks ./broker/internal/cli ./broker/internal/request
@@ -77,8 +84,9 @@ fuzz:
 # In the reading order of helper/README.md; what of each is in the program is counted by function, from its own table of lines.
 AUDIT = helper/entry_amd64.s helper/main.go helper/verbs.go helper/caller.go helper/quota.go shared/wire/wire.go shared/plan/pack.go shared/plan/setup.go shared/plan/validate.go \
 	helper/permitted.go helper/reduce.go helper/kernel_unsafe.go helper/limits.go helper/refuse.go shared/wire/report.go \
-	shared/stage/direct.go shared/stage/clone.go shared/stage/compile.go shared/stage/mounts.go shared/stage/confine.go shared/stage/tape.go shared/stage/memory_unsafe.go \
-	shared/stage/arena_unsafe.go shared/stage/direct_unsafe.go shared/stage/run_unsafe.go shared/stage/control_unsafe.go shared/stage/loop_unsafe.go
+	shared/stage/direct.go shared/stage/clone.go shared/stage/compile.go shared/stage/mounts.go shared/stage/confine.go shared/stage/control_unsafe.go \
+	shared/tape/tape.go shared/tape/memory_unsafe.go shared/tape/arena_unsafe.go shared/tape/run_unsafe.go \
+	shared/stage/direct_unsafe.go shared/stage/loop_unsafe.go shared/tape/job_unsafe.go shared/tape/clone_amd64.s
 
 audit-helper: all
 	@echo "== what bin/sbx-helper holds of this tree, in reading order; lines of a file, and of all so far, that are neither empty nor comment"
@@ -86,7 +94,7 @@ audit-helper: all
 	@echo "(all: with every capability; decides: with none effective; some: five or fewer, with the caller's authority over files; none: when everything has been given up)"
 	@echo "== by program: the two of package sbx-helper-suid are built from the same files with one verb (launch), and with two (net, group); the plain one has all"
 	@$(GO) run ./selftest/linked -suid
-	@for d in helper shared/wire shared/plan shared/stage; do echo "imports of $$d: $$($(GO) list -f '{{join .Imports " "}}' ./$$d)"; done
+	@for d in helper shared/wire shared/plan shared/tape shared/stage; do echo "imports of $$d: $$($(GO) list -f '{{join .Imports " "}}' ./$$d)"; done
 	@echo "== not of the standard library"; $(GO) list -deps -f '{{if not .Standard}}{{.ImportPath}}{{end}}' ./helper | sort -u
 
 packages:

@@ -30,7 +30,7 @@ for arch in "$@"; do
 	stage=$work/$arch
 	mkdir "$stage"
 	cp -r "$work/man" "$work/completion" "$stage"
-	# sbx and sbx-helper begin with code of their own, see shared/stage/early.go and helper/entry_amd64.s
+	# sbx and sbx-helper begin with code of their own, see broker/internal/faststart and helper/entry_amd64.s
 	(cd "$top" && for p in sbx=broker sbx-helper=helper sbx-helper-launch=helper sbx-helper-host=helper sbx-probe=selftest/probe; do
 		flags='-s -w -buildid=' tags=
 		case $p in sbx=*) flags="$flags -E=sbx_start" ;; sbx-helper*) flags="$flags -E=sbx_helper_start" ;; esac

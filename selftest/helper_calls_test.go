@@ -21,7 +21,7 @@ func privilegedText(t *testing.T) []string {
 		t.Fatal("no text of the helper's", err)
 	}
 	for _, f := range []string{"wire/wire.go", "wire/report.go", "rtnl/conn.go", "stage/direct.go", "stage/direct_unsafe.go", "stage/clone.go", "stage/compile.go", "stage/mounts.go",
-		"stage/confine.go", "stage/run_unsafe.go", "stage/arena_unsafe.go", "stage/control_unsafe.go", "stage/memory_unsafe.go", "stage/tape.go"} {
+		"stage/confine.go", "stage/control_unsafe.go", "tape/run_unsafe.go", "tape/arena_unsafe.go", "tape/memory_unsafe.go", "tape/tape.go"} {
 		list = append(list, "../shared/"+f)
 	}
 	return list

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,7 +22,8 @@ var mayImport = map[string][]string{
 	"shared/plan":  {},
 	"shared/wire":  {"shared/plan"},
 	"shared/rtnl":  {},
-	"shared/stage": {"shared/plan", "shared/wire"},
+	"shared/tape":  {},
+	"shared/stage": {"shared/plan", "shared/wire", "shared/tape"},
 	"helper":       {"shared/plan", "shared/wire", "shared/stage", "shared/rtnl"},
 
 	"seccompbpf":     {},
@@ -51,10 +53,16 @@ var mayImport = map[string][]string{
 	// planner alone speaks both policy and plan, so that no word of policy reaches privileged code.
 	"broker/internal/planner": {"broker/internal/secrets", "broker/internal/policy", "broker/internal/host", "broker/internal/guard", "shared/plan"},
 
-	"broker/internal/session":     {"shared/plan", "shared/stage", "audit", "broker/internal/idmap"},
+	"broker/internal/steps":     {"shared/tape"},
+	"broker/internal/netns":     {"broker/internal/steps", "shared/plan", "shared/stage", "shared/tape"},
+	"broker/internal/agent":     {"broker/internal/steps", "shared/plan", "shared/stage", "shared/tape"},
+	"broker/internal/child":     {"broker/internal/steps", "broker/internal/netns", "shared/plan", "shared/wire", "shared/stage", "shared/tape"},
+	"broker/internal/faststart": {"broker/internal/child", "shared/plan", "shared/stage", "shared/tape"}, // broker's main alone imports it
+
+	"broker/internal/session":     {"shared/plan", "broker/internal/child", "audit", "broker/internal/idmap"},
 	"broker/internal/control":     {"broker/internal/session", "broker/internal/decide", "broker/internal/prompt", "shared/plan"},
 	"broker/internal/watch":       {"broker/internal/control", "broker/internal/session", "broker/internal/prompt", "shared/plan"},
-	"broker/internal/launch":      {"broker/internal/handover", "broker/internal/program", "shared/plan", "shared/wire", "shared/stage"},
+	"broker/internal/launch":      {"broker/internal/handover", "broker/internal/program", "broker/internal/child", "broker/internal/netns", "broker/internal/steps", "shared/plan", "shared/wire", "shared/stage", "shared/tape"},
 	"broker/internal/gate":        {"broker/internal/policy", "broker/internal/decide", "broker/internal/gate/...", "shared/plan"},
 	"broker/internal/gate/fuse":   {},
 	"broker/internal/gate/gatefs": {"broker/internal/decide", "broker/internal/gate/fuse", "broker/internal/guard", "broker/internal/secrets", "broker/internal/host"},
@@ -64,7 +72,7 @@ var mayImport = map[string][]string{
 		"broker/internal/secrets", "seccompbpf"},
 	"broker/internal/prompt":      {"broker/internal/program", "broker/internal/decide", "shared/plan"},
 	"broker/internal/arbiter":     {"broker/internal/decide", "broker/internal/prompt", "broker/internal/policy", "audit"},
-	"broker/internal/network":     {"broker/internal/program", "broker/internal/decide", "broker/internal/policy", "broker/internal/network/nft", "shared/stage", "shared/wire", "shared/rtnl"},
+	"broker/internal/network":     {"broker/internal/program", "broker/internal/decide", "broker/internal/policy", "broker/internal/network/nft", "broker/internal/netns", "shared/wire", "shared/rtnl"},
 	"broker/internal/network/nft": {"shared/rtnl"},
 	"broker/internal/resources":   {"broker/internal/host", "shared/plan"},
 
@@ -77,14 +85,15 @@ var mayImport = map[string][]string{
 	"broker/internal/command": {"broker/internal/request", "broker/internal/explain", "broker/internal/decide", "broker/internal/guard", "selftest/checks",
 		"broker/internal/option", "broker/internal/quoting", "broker/client", "broker/internal/control", "broker/internal/watch",
 		"broker/internal/session", "broker/internal/prompt", "broker/internal/host", "broker/internal/launch", "broker/internal/planner",
-		"broker/internal/changes", "broker/internal/policy", "broker/internal/program", "broker/internal/resources", "shared/plan", "shared/stage", "audit"},
+		"broker/internal/changes", "broker/internal/policy", "broker/internal/program", "broker/internal/resources", "shared/plan", "broker/internal/steps", "audit"},
 
 	"broker/client": {"broker/internal/handover", "broker/internal/control", "broker/internal/prompt", "shared/plan"}, // for programs of others
 
 	"broker/sandbox": {"broker/internal/cli"}, // for programs of others
 
-	"broker/internal/cli": {"broker/internal/...", "broker/client", "shared/plan", "shared/stage", "shared/wire", "seccompbpf", "audit", "selftest/checks"},
-	"broker":              {"broker/internal/cli"},
+	"broker/internal/cli": {"broker/internal/...", "broker/client", "shared/plan", "shared/tape", "shared/wire", "seccompbpf", "audit", "selftest/checks"},
+	"broker/helpertest":   {"broker/internal/child", "shared/plan"},
+	"broker":              {"broker/internal/cli", "broker/internal/faststart"},
 
 	"selftest":            {},
 	"selftest/bench":      {},
@@ -94,23 +103,29 @@ var mayImport = map[string][]string{
 	"selftest/counttests": {},
 	"selftest/linked":     {},
 	"selftest/netbench":   {},
+	"selftest/plans":      {"shared/plan", "shared/tape"},
 	"selftest/probe":      {},
 	"selftest/vm":         {},
 }
 
 // testsMayImport are further packages of ours for test files.
 var testsMayImport = map[string][]string{
-	"selftest":                    {"shared/plan", "shared/wire", "shared/stage", "selftest/checks"}, // is a hostile caller of sbx-helper, reads the plan that a session leaves, performs checks with layers missing
-	"broker/internal/gate/notify": {"shared/plan", "shared/stage"},                                   // runs itself in a sandbox
+	"selftest":                    {"shared/plan", "shared/wire", "broker/helpertest", "selftest/checks"}, // is a hostile caller of sbx-helper, reads the plan that a session leaves, performs checks with layers missing
+	"shared/stage":                {"selftest/plans"},
+	"broker/internal/child":       {"selftest/plans"},
+	"broker/internal/agent":       {"selftest/plans", "broker/internal/child"},
+	"broker/internal/netns":       {"selftest/plans", "broker/internal/child", "broker/internal/netns"},
+	"broker/internal/faststart":   {"selftest/plans"},
+	"broker/internal/gate/notify": {"shared/plan", "shared/stage", "broker/internal/child", "broker/internal/agent"}, // runs itself in a sandbox
 }
 
 // mayStart lists the files beside package program that start programs, or name the system call, with the reason.
 var mayStart = map[string]string{
 	"broker/internal/launch/backend.go": "the command of a run without a sandbox, which is what the user asked for",
 	"helper/caller.go":                  "itself, with an empty environment",
-	"shared/stage/finish.go":            "the program of the sandbox, inside",
-	"shared/stage/spawn.go":             "programs of the sandbox, inside",
-	"shared/stage/netexec.go":           "the network's carrier, by the path of a program.Program: see startsByPath",
+	"broker/internal/child/finish.go":   "the program of the sandbox, inside",
+	"broker/internal/child/spawn.go":    "programs of the sandbox, inside",
+	"broker/internal/netns/netexec.go":  "the network's carrier, by the path of a program.Program: see startsByPath",
 	"selftest/checks/run.go":            "sbx selftest: sbx itself, and the probe as a program.Program has been checked",
 	"seccompbpf/gen/main.go":            "a generator, not part of the product",
 }
@@ -136,7 +151,7 @@ var thirdParty = map[string]map[string]string{
 // mutable lists package-level variables that are neither errors, arrays nor assertions, with the reason.
 var mutable = map[string]string{
 	"seccompbpf/gen.skip":                "a generator's table, not part of the product",
-	"shared/stage.entry":                 "written once, before the runtime starts: there is nobody yet to pass it to",
+	"broker/internal/faststart.entry":    "written once, before the runtime starts: there is nobody yet to pass it to",
 	"broker/internal/guard.indexSecrets": "an index of the table beside it, made once, when it is first wanted, and only read",
 	"helper.entered":                     "written once, by the entry point before the runtime starts",
 	"seccompbpf/gen.armPrivate":          "a generator's table, not part of the product",
@@ -226,6 +241,40 @@ func TestImports(t *testing.T) {
 				t.Errorf("%s imports %s, which thirdParty does not have for its folder", s.path(), imp)
 			}
 		}
+	}
+}
+
+// saysItsCallers are packages whose comment names every package that imports them, and the one that only these may import.
+var saysItsCallers = map[string]bool{
+	"shared/tape": true, "shared/stage": true, "broker/internal/steps": true, "broker/internal/child": true, "broker/internal/agent": true,
+	"broker/internal/netns": true, "broker/internal/faststart": true, "broker/internal/launch": true,
+}
+
+// A package comment says who calls the package: whoever imports it is named there by the last part of its path, or by its folder.
+func TestCommentsNameCallers(t *testing.T) {
+	comment, callers := map[string]string{}, map[string][]string{}
+	for _, s := range parseTree(t) {
+		if s.file.Doc != nil && !s.test {
+			comment[s.dir] += s.file.Doc.Text()
+		}
+		for _, imp := range s.imports() {
+			if ours, own := strings.CutPrefix(imp, "sbx/"); own && saysItsCallers[ours] && !s.test && !slices.Contains(callers[ours], s.dir) {
+				callers[ours] = append(callers[ours], s.dir)
+			}
+		}
+	}
+	for pkg := range saysItsCallers {
+		for _, c := range callers[pkg] {
+			if !regexp.MustCompile(`\b` + path.Base(c) + `\b`).MatchString(comment[pkg]) {
+				t.Errorf("%s imports %s, whose comment does not name it", c, pkg)
+			}
+		}
+		if len(callers[pkg]) == 0 {
+			t.Errorf("nobody imports %s", pkg)
+		}
+	}
+	if c := callers["broker/internal/faststart"]; len(c) != 1 || c[0] != "broker" {
+		t.Errorf("faststart, which may be left out, is imported by %q", c)
 	}
 }
 

@@ -143,7 +143,11 @@ func (w *workshop) open() error {
 	for out, pkg := range map[string]string{w.sbx: "./broker", w.probe: "./selftest/probe", w.helper: "./helper"} {
 		args := []string{"build", "-trimpath", "-buildvcs=false", "-o", out, pkg}
 		if start := map[string]string{"./broker": "sbx_start", "./helper": "sbx_helper_start"}[pkg]; start != "" {
-			args = slices.Insert(args, 1, "-ldflags=-E="+start) // as the Makefile does
+			how := "-ldflags=-E=" + start // as the Makefile does
+			if plain() && pkg == "./broker" {
+				how = "-tags=sbx_plain"
+			}
+			args = slices.Insert(args, 1, how)
 		}
 		cmd := exec.Command("go", args...)
 		cmd.Dir = w.source
@@ -155,6 +159,9 @@ func (w *workshop) open() error {
 	w.lacks = w.missingFact()
 	return nil
 }
+
+// plain says that sbx is to be built without faststart, which may make it slower and nothing else (make plain).
+func plain() bool { return os.Getenv("SBX_PLAIN") == "1" }
 
 // missingFact tries what every sandbox needs with a tool that is not ours.
 func (w *workshop) missingFact() string {

@@ -59,7 +59,34 @@ func run(program string, first []string) error {
 		fmt.Printf("%5d of %4d  %5d  %-7s %s\n", counts[file], whole, sum, tiers[tierOf(file)].short, file)
 	}
 	fmt.Printf("%5d lines that are neither empty nor comment are in %s\n", sum, program)
+	for _, room := range rooms {
+		held, whole, err := share(room, counts)
+		if err != nil {
+			return err
+		}
+		fmt.Printf("%5d of %4d lines of %s are in it: %d %% are not\n", held, whole, room, 100*(whole-held)/whole)
+	}
 	return nil
+}
+
+// rooms are the packages that the program shares with sbx.
+var rooms = [...]string{"shared/tape", "shared/stage", "shared/wire", "shared/plan"}
+
+// share says how many lines of a package are in the program, of how many.
+func share(room string, counts map[string]int) (held, whole int, err error) {
+	list, err := os.ReadDir(room)
+	for _, e := range list {
+		file := room + "/" + e.Name()
+		if strings.HasSuffix(file, "_test.go") || !strings.HasSuffix(file, ".go") && !strings.HasSuffix(file, "_amd64.s") {
+			continue
+		}
+		n, err := count(file, nil)
+		if err != nil {
+			return 0, 0, err
+		}
+		held, whole = held+counts[file], whole+n
+	}
+	return held, whole, err
 }
 
 // countAll says how many lines of each file are in the program.

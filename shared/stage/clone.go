@@ -10,7 +10,7 @@ import (
 	"sbx/shared/plan"
 )
 
-// cloneUsual is cloneFlags of what nearly every sandbox has.
+// CloneUsual is CloneFlags of what nearly every sandbox has.
 const CloneUsual = unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWUSER | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
 
 func CloneFlags(n plan.Namespaces) uintptr {
@@ -26,7 +26,7 @@ func CloneFlags(n plan.Namespaces) uintptr {
 	return f
 }
 
-// moveAway duplicates those of fds that lie where process 1 keeps its own.
+// MoveAway duplicates those of fds that lie where process 1 keeps its own.
 func MoveAway(fds []int) (out []int, undo func(), err error) {
 	out = slices.Clone(fds)
 	var made []int

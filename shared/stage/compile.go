@@ -30,7 +30,7 @@ type Stdio [3]int
 
 const AllSignals = ^uint64(0)
 
-// compiler turns one plan into tapes.
+// Compiler turns one plan into tapes.
 type Compiler struct {
 	Setup  *plan.Setup
 	T      *tape.Tape
@@ -45,7 +45,7 @@ type placed struct {
 	foreign bool
 }
 
-// userNS is what only a set-up in a user namespace of its own does: identity maps, a clock, what the broker serves. The helper's
+// UserNS is what only a set-up in a user namespace of its own does: identity maps, a clock, what the broker serves. The helper's
 // program holds none of it: there nothing makes a builder, so the linker leaves these methods out, and a plan that needs
 // them, which the helper's table refuses, would end with an error here as well.
 type UserNS interface {
@@ -59,7 +59,7 @@ type UserNS interface {
 	Mounted()                              // when all is mounted
 }
 
-// build makes the tape of process 1 as far as it takes privileges, to their end.
+// Build makes the tape of process 1 as far as it takes privileges, to their end.
 func (c *Compiler) Build(sock int, std Stdio) error {
 	c.detach(sock, std)
 	c.checkTether()
@@ -150,7 +150,7 @@ func (c *Compiler) names() {
 	}
 }
 
-// bringUp brings up the loopback of a new network namespace.
+// BringUp brings up the loopback of a new network namespace.
 func BringUp(t *tape.Tape) {
 	t.At("bringing up", "lo")
 	ifreq := [40]byte{0: 'l', 1: 'o', 16: unix.IFF_UP | unix.IFF_RUNNING}

@@ -17,7 +17,7 @@ const (
 	EvFailed                 // pid, fault of the program's start is in the control block
 	EvExited                 // pid, wait status, id of the start
 	EvStopped                // pid, wait status, id of the start
-	CmdKill                  // pid (or minus a process group), signal, number that evKilled is to carry, or 0
+	CmdKill                  // pid (or minus a process group), signal, number that EvKilled is to carry, or 0
 	EvStarted                // pid, id of the start, errno
 	EvPty                    // 0, id of the start; sent by the program's own process, the master rides along
 	EvKilled                 // number of the command, errno
@@ -26,16 +26,16 @@ const (
 	CmdGo                    // the root's file system is there (set-up only)
 	EvFault                  // where the set-up stopped: instruction, errno; only where announce is set
 	EvMain                   // pid of the program; only where announce is set
-	EvAfter                  // pid and KiB of aftermath's peak, the rest of it in extra; only where announce is set, before the last evExited
-	EvMaps                   // the set-up waits for its identity maps, which somebody else writes, and for cmdGo
+	EvAfter                  // pid and KiB of aftermath's peak, the rest of it in extra; only where announce is set, before the last EvExited
+	EvMaps                   // the set-up waits for its identity maps, which somebody else writes, and for CmdGo
 	EvTree                   // the root of a tree that the broker alone writes rides along, sent while the set-up goes on
 	CmdForeground            // process group; the terminal whose foreground it is to be rides along
 )
 
-// message is what travels on the socket.
+// Message is what travels on the socket.
 type Message struct{ Kind, PID, Value, Extra int64 }
 
-// control is the memory that the broker and process 1 share: it is mapped before the clone and never
+// Control is the memory that the broker and process 1 share: it is mapped before the clone and never
 // reachable from inside, since the program's exec drops the mapping and process 1 is not dumpable.
 type Control struct {
 	Setup        tape.Stop
@@ -75,7 +75,7 @@ func (m *Message) Encode() []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(m)), unsafe.Sizeof(*m))
 }
 
-// encoded is m as a tape sends it.
+// Encoded is m as a tape sends it.
 func Encoded(m Message) []byte { return m.Encode() }
 
 func DecodeMessage(b []byte) (m Message, ok bool) {
@@ -86,7 +86,7 @@ func DecodeMessage(b []byte) (m Message, ok bool) {
 	return m, true
 }
 
-// stopped ends a set-up that failed. It is a function of its own because the stack is short.
+// Stopped ends a set-up that failed. It is a function of its own because the stack is short.
 //
 //go:noinline
 //go:nosplit

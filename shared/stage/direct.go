@@ -114,7 +114,7 @@ func Direct(s *plan.Setup, uid, gid uint32, sock, tail, slot int, std Stdio, bef
 	if err != nil {
 		return err
 	}
-	b, _, err := tape.Map[directBlock](unix.MAP_PRIVATE)
+	b, err := tape.Map[directBlock](unix.MAP_PRIVATE)
 	if err != nil {
 		return err
 	}
@@ -153,30 +153,17 @@ func Direct(s *plan.Setup, uid, gid uint32, sock, tail, slot int, std Stdio, bef
 	return err
 }
 
-// setupOf is the tape that Direct makes, for the names of its steps.
-func StepsOf(s *plan.Setup, std Stdio) (*tape.Tape, error) {
-	b, unmap, err := tape.Map[directBlock](unix.MAP_PRIVATE)
-	if err != nil {
-		return nil, err
-	}
-	defer unmap()
-	t := &tape.Tape{Ops: b.setup[:0], Fixed: true, Arena: tape.NewArena(b.data[:])}
-	err = (&Compiler{Setup: s, T: t, d: &direct{}}).Build(0, std)
-	return &tape.Tape{Steps: t.Steps}, err
+// StepsOf makes the tape that Direct makes, for the names of its steps.
+func StepsOf(t *tape.Tape, s *plan.Setup, std Stdio) error {
+	return (&Compiler{Setup: s, T: t, d: &direct{}}).Build(0, std)
 }
 
 // directBlock is the memory of a tape that Direct makes, of which process 1 has a copy.
 type directBlock struct {
 	control Control
-	setup   [directOps]tape.Op
-	data    [directData]byte
+	setup   [64 << 10]tape.Op
+	data    [24 << 20]byte // nothing of it is memory before it is touched
 }
-
-// Bounds of it: the longest plan has maxMounts of at most a dozen instructions, and paths of 4 KiB.
-const (
-	directOps  = 64 << 10
-	directData = 24 << 20
-)
 
 // awaitRelease reads until every writer is gone. It waits in poll alone, so that the deadline holds whatever interrupts it.
 func awaitRelease(fd int, deadline time.Time) error {
@@ -224,7 +211,7 @@ func (c *Compiler) openNode(source plan.Bytes, r uint8) {
 	c.T.Expect64(b+statxRdev, plan.DeviceNumber(source), uintptr(unix.ENODEV))
 }
 
-// mountOn calls mount(2) on rel. Where a hostile plan is carried out with CAP_SYS_ADMIN of the host's, a link
+// MountOn calls mount(2) on rel. Where a hostile plan is carried out with CAP_SYS_ADMIN of the host's, a link
 // in one of the caller's trees, or one of proc's, must not lead the mount to a place of the host's: what
 // was mounted over /dev there would be the source of devices and masks, without what is mounted below
 // it and without nodev. Such a tree may stand anywhere on the way, so every target is opened first, following nothing.

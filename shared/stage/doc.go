@@ -1,7 +1,4 @@
-// Package stage carries out a Plan: it turns it into a tape, a list of raw system calls with every buffer prepared beforehand, and runs the
-// tape in a raw-cloned child without a second Go runtime. For the broker it also holds what begins before the runtime does (entry*.go:
-// process 1, and the client of sbx exec), the set-up remembered from run to run (ahead*.go), the agent that mounts later, and which
-// processors all of this runs on. It must never decide what is in a sandbox, nor run Go code that allocates after the clone.
-// broker's main, cli, launch, network and session call it in the broker's process; sbx-helper calls the interpreter where user
-// namespaces are not to be had.
+// Package stage makes the tape of a sandbox's process 1 from a Setup, as far as it takes privileges, and holds what process 1 does when it has given
+// them up. It must never decide what is in a sandbox, nor hold what sbx-helper does not: what needs a user namespace, or no privilege, is child's.
+// The helper calls it, and steps' users of the broker: child, agent, netns and faststart. launch, network, cli and gate/notify's tests name its types.
 package stage

@@ -12,7 +12,7 @@ import (
 // What process 1 does when it has given up everything, whoever cloned it: it starts the program, reaps, and reports. In sbx-helper's
 // program all of this runs after leave only (selftest/linked looks whether that is so).
 
-// tail is the beginning of the file of which process 1 carries out the rest, at the address tailAt, once it has no privilege: what
+// Tail is the beginning of the file of which process 1 carries out the rest, at the address TailAt, once it has no privilege: what
 // is in there it does with its caller's rights, and a caller could as well have a program of theirs do it.
 type Tail struct {
 	Rest, Start []tape.Op
@@ -49,20 +49,20 @@ func afterLeave(x *Tail, c *Control) {
 
 const MaxProcs = 4096
 
-// proc is a child of process 1 that the broker asked for.
+// Proc is a child of process 1 that the broker asked for.
 type Proc struct {
 	PID, Told int32
 	Id        int64 // 0: the first program
 }
 
-// tellAfter is after how many nanoseconds the broker hears that a program has started, if it has not ended by
+// TellAfter is after how many nanoseconds the broker hears that a program has started, if it has not ended by
 // then: one wake-up less for those that are over at once.
 const TellAfter = 2_000_000
 
-// maxPlaces is how many temporary file systems process 1 looks at when the program has ended.
+// MaxPlaces is how many temporary file systems process 1 looks at when the program has ended.
 const MaxPlaces = 8
 
-// aftermath is what process 1 sees at the end of the program and nobody can see later.
+// Aftermath is what process 1 sees at the end of the program and nobody can see later.
 type Aftermath struct {
 	Places      [MaxPlaces]uintptr // paths
 	Full, Nodes [MaxPlaces]int64   // 1: no room for bytes, for files
@@ -73,10 +73,10 @@ type Aftermath struct {
 	st          unix.Statfs_t
 }
 
-// dieWithin is how many seconds may pass after the program's end without one more process dying of those that were killed.
+// DieWithin is how many seconds may pass after the program's end without one more process dying of those that were killed.
 const DieWithin = 5
 
-// spawn starts the program as a child of process 1, and waits for its exec.
+// StartProgram starts the program as a child of process 1, and waits for its exec.
 //
 //go:noinline
 //go:nosplit
@@ -87,8 +87,6 @@ func StartProgram(c *Control, start *[]tape.Op) {
 	f := &c.Program.Stop
 	if errno != 0 {
 		f.Errno = int64(errno)
-		Send(c, EvFailed, f.Index, f.Errno, 0)
-		tape.Exit(1)
 	}
 	c.Main = int64(pid)
 	c.Procs[0] = Proc{PID: int32(pid), Told: 1}
@@ -104,7 +102,7 @@ func StartProgram(c *Control, start *[]tape.Op) {
 	}
 }
 
-// wake waits for something to happen, and says whether it is about a child. What serve calls is as shallow as can be: the stack is short.
+// Wake waits for something to happen, and says whether it is about a child. What serve calls is as shallow as can be: the stack is short.
 //
 //go:noinline
 //go:nosplit
@@ -119,7 +117,7 @@ func Wake(c *Control, timeout uintptr) bool {
 	return true
 }
 
-// take says whether there is a command, and leaves it in c.in. It ends process 1 where nobody can send one any more.
+// TakeCommand says whether there is a command, and leaves it in c.in. It ends process 1 where nobody can send one any more.
 //
 //go:noinline
 //go:nosplit
@@ -138,7 +136,7 @@ func TakeCommand(c *Control) bool {
 	return false
 }
 
-// reap reports what has ended, and returns true at the end of the program.
+// Reap reports what has ended, and returns true at the end of the program.
 //
 //go:noinline
 //go:nosplit
@@ -183,7 +181,7 @@ func Reap(c *Control) bool {
 	}
 }
 
-// end kills and reaps every other process before it reports the end of the program: whoever hears of
+// End kills and reaps every other process before it reports the end of the program: whoever hears of
 // it can rely on nothing being written any more. One that waits for a file system that does not answer cannot die before that does: it is
 // left behind, with its death pending. Where some may belong to subordinate ids it cannot do so, and the caller
 // ends the whole PID namespace when it hears.
@@ -242,7 +240,7 @@ func weigh(c *Control, pid int64) {
 	}
 }
 
-// pack puts what is not about the largest process in one word: who shares no memory with process 1 reads it with unpack.
+// Pack puts what is not about the largest process in one word: who shares no memory with process 1 reads it with unpack.
 //
 //go:noinline
 //go:nosplit
@@ -255,7 +253,7 @@ func Pack(c *Control) int64 {
 	return v
 }
 
-// lookAtPlaces notes which temporary file systems are full. On arm64 the stack has no room for RawSyscall in between here.
+// LookAtPlaces notes which temporary file systems are full. On arm64 the stack has no room for RawSyscall in between here.
 //
 //go:noinline
 //go:nosplit
@@ -276,7 +274,7 @@ func LookAtPlaces(c *Control) {
 	}
 }
 
-// kill is a function of its own to keep the frame of obey small: what it calls needs the stack.
+// Kill is a function of its own to keep the frame of obey small: what it calls needs the stack.
 //
 //go:noinline
 //go:nosplit
@@ -288,7 +286,7 @@ func Kill(c *Control) {
 	}
 }
 
-// foreground makes a process group the foreground of the terminal, which only a process of the terminal's session can do. Process 1
+// Foreground makes a process group the foreground of the terminal, which only a process of the terminal's session can do. Process 1
 // has SIGTTOU blocked, so the kernel lets it do that from the background.
 //
 //go:noinline

@@ -55,7 +55,7 @@ func (c *Compiler) mount(m *plan.Mount, first bool) error {
 		return c.create(m, rel)
 	case plan.Tmpfs:
 		opts := fmt.Sprintf("size=%d,nr_inodes=%d,mode=%o", m.Size, m.Inodes, m.Mode)
-		c.MountOn(rel, t.Str("tmpfs"), t.Str("tmpfs"), MountFlags(m), t.Str(opts))
+		c.MountOn(rel, t.Str("tmpfs"), t.Str("tmpfs"), MountFlags(m, unix.MS_NOSYMFOLLOW), t.Str(opts))
 		c.Place(rel, false)
 	case plan.Proc:
 		c.MountOn(rel, t.Str("proc"), t.Str("proc"), unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, t.Str("hidepid=invisible"))
@@ -101,7 +101,8 @@ func verb(k plan.Kind) string {
 	return "mounting " + string(k)
 }
 
-func MountFlags(m *plan.Mount) uintptr {
+// MountFlags are a mount's flags. Those of mount(2) and of mount_setattr(2) have the same numbers, but for the one that is given.
+func MountFlags(m *plan.Mount, noSymFollow uintptr) uintptr {
 	f := uintptr(unix.MS_NOSUID | unix.MS_NODEV)
 	if m.NoExec {
 		f |= unix.MS_NOEXEC
@@ -110,7 +111,7 @@ func MountFlags(m *plan.Mount) uintptr {
 		f |= unix.MS_RDONLY
 	}
 	if m.NoSymFollow {
-		f |= unix.MS_NOSYMFOLLOW
+		f |= noSymFollow
 	}
 	return f
 }
@@ -130,7 +131,7 @@ func (c *Compiler) isForeign(rel string) (foreign, byWay bool) {
 	return foreign, byWay
 }
 
-// place notes that something was mounted at rel.
+// Place notes that something was mounted at rel.
 func (c *Compiler) Place(rel string, foreign bool) { c.placed = append(c.placed, placed{rel, foreign}) }
 
 // create makes a mount point or link in a directory of the sandbox's own. In a tree of the host's it
@@ -214,7 +215,7 @@ func (c *Compiler) bind(m *plan.Mount, rel string) {
 	}
 }
 
-// open stores an O_PATH descriptor of an absolute host path in r.
+// Open stores an O_PATH descriptor of an absolute host path in r.
 func (c *Compiler) Open(p string, r uint8) {
 	t := c.T
 	how := &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW, Resolve: Resolve}
@@ -240,22 +241,13 @@ func SameObject(t *tape.Tape, r uint8, dev, ino uint64) {
 	t.Expect64(buf+statxDev, uint64(unix.Major(dev))|uint64(unix.Minor(dev))<<32, uintptr(unix.ESTALE))
 }
 
-// setattr sets a detached tree's flags, recursively, and makes it private (mount_setattr(2), 5.12).
+// Setattr sets a detached tree's flags, recursively, and makes it private (mount_setattr(2), 5.12).
 func Setattr(t *tape.Tape, r uint8, m *plan.Mount) {
-	a := &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV, Propagation: unix.MS_PRIVATE}
-	if m.Access == plan.ReadOnly {
-		a.Attr_set |= unix.MOUNT_ATTR_RDONLY
-	}
-	if m.NoExec {
-		a.Attr_set |= unix.MOUNT_ATTR_NOEXEC
-	}
-	if m.NoSymFollow {
-		a.Attr_set |= unix.MOUNT_ATTR_NOSYMFOLLOW
-	}
+	a := &unix.MountAttr{Attr_set: uint64(MountFlags(m, unix.MOUNT_ATTR_NOSYMFOLLOW)), Propagation: unix.MS_PRIVATE}
 	t.Call(unix.SYS_MOUNT_SETATTR, 0, t.Str(""), attrPrefix, tape.Ptr(t, a), MountAttrSize).From(0, r)
 }
 
-// attach moves the detached tree in r to rel. In a tree of the host's the target is opened without
+// Attach moves the detached tree in r to rel. In a tree of the host's the target is opened without
 // following links first; in our own directories there are none.
 func (c *Compiler) Attach(r uint8, rel string) {
 	t := c.T

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// arena hands out pieces of memory that was mapped before the clone, at the same address on both sides.
+// Arena hands out pieces of memory that was mapped before the clone, at the same address on both sides.
 type Arena struct {
 	Data []byte
 	Base uintptr // the address that data has, or will have, where the tape is carried out
@@ -40,11 +40,11 @@ func (a *Arena) put(b []byte) uintptr {
 	return p
 }
 
-// mapped maps memory for a T, which a child shares (MAP_SHARED) or has a copy of (MAP_PRIVATE). Nothing of it is memory before it is touched.
-func Map[T any](kind int) (*T, func(), error) {
+// Map maps memory for a T, which a child shares (MAP_SHARED) or has a copy of (MAP_PRIVATE). Nothing of it is memory before it is touched.
+func Map[T any](kind int) (*T, error) {
 	m, err := unix.Mmap(-1, 0, int(unsafe.Sizeof(*new(T))), unix.PROT_READ|unix.PROT_WRITE, kind|unix.MAP_ANON|unix.MAP_NORESERVE)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	return (*T)(unsafe.Pointer(&m[0])), func() { _ = unix.Munmap(m) }, nil
+	return (*T)(unsafe.Pointer(&m[0])), nil
 }

@@ -9,7 +9,7 @@ import (
 // jobStack is the stack of a child on its way to its exec.
 const jobStack = 16 << 10
 
-// job is a tape for a child that shares this memory until its exec, so that starting it copies no page table, and that runs on a stack of its own.
+// Job is a tape for a child that shares this memory until its exec, so that starting it copies no page table, and that runs on a stack of its own.
 type Job struct {
 	Ops   []Op
 	Regs  Registers
@@ -17,7 +17,7 @@ type Job struct {
 	stack [jobStack]byte
 }
 
-// clone starts the child. The kernel clears *tid when the child has left the memory, if flags has CLONE_CHILD_CLEARTID.
+// Clone starts the child. The kernel clears *tid when the child has left the memory, if flags has CLONE_CHILD_CLEARTID.
 //
 //go:nosplit
 //go:norace

@@ -2,12 +2,12 @@ package tape
 
 import "unsafe"
 
-// ptr returns the address of a copy of what v is now, in the tape's arena. It must not point to the heap.
+// Ptr returns the address of a copy of what v is now, in the tape's arena. It must not point to the heap.
 func Ptr[T any](t *Tape, v *T) uintptr {
 	return t.Arena.put(unsafe.Slice((*byte)(unsafe.Pointer(v)), unsafe.Sizeof(*v)))
 }
 
-// str returns the address of a NUL-terminated copy of s.
+// Str returns the address of a NUL-terminated copy of s.
 func (t *Tape) Str(s string) uintptr {
 	at := t.Arena.Used
 	p := t.Arena.take(len(s) + 1)
@@ -17,7 +17,7 @@ func (t *Tape) Str(s string) uintptr {
 	return p
 }
 
-// buf returns the address of a buffer of n bytes, aligned for any system call.
+// Buf returns the address of a buffer of n bytes, aligned for any system call.
 func (t *Tape) Buf(n int) uintptr {
 	at := t.Arena.Used
 	p := t.Arena.take(n)
@@ -27,21 +27,21 @@ func (t *Tape) Buf(n int) uintptr {
 	return p
 }
 
-// bytes returns the address of a copy of b.
+// Bytes returns the address of a copy of b.
 func (t *Tape) Bytes(b []byte) uintptr { return t.Arena.put(b) }
 
-// at is where this process can write what the tape will find at address p.
+// At is where this process can write what the tape will find at address p.
 func (a *Arena) At(p uintptr) unsafe.Pointer { return unsafe.Pointer(&a.Data[p-a.Base]) }
 
-// address is the pointer to the memory at a, which is not Go's.
+// Address is the pointer to the memory at a, which is not Go's.
 func Address(a uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&a)) }
 
-// expect64 fails the tape with errno unless the 64 bits at addr are v.
+// Expect64 fails the tape with errno unless the 64 bits at addr are v.
 func (t *Tape) Expect64(addr uintptr, v uint64, errno uintptr) {
 	t.Add(Op{Kind: opExpect, A: [6]uintptr{addr, uintptr(v), errno}})
 }
 
-// poke stores the low 32 bits of register r at addr.
+// Poke stores the low 32 bits of register r at addr.
 func (t *Tape) Poke(addr uintptr, r uint8) {
 	t.Add(Op{Kind: opPoke, Reg: [6]uint8{r}, A: [6]uintptr{addr}})
 }

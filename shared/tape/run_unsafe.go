@@ -19,7 +19,7 @@ func afterFork()
 //go:linkname afterForkInChild syscall.runtime_AfterForkInChild
 func afterForkInChild()
 
-// fork clones this process. It returns twice, with pid 0 in the child, which has one thread, may run nothing that allocates or grows its
+// Fork clones this process. It returns twice, with pid 0 in the child, which has one thread, may run nothing that allocates or grows its
 // stack, and never returns from what called fork.
 //
 //go:nosplit
@@ -27,46 +27,21 @@ func afterForkInChild()
 func Fork(flags uintptr) (pid, errno uintptr) {
 	beforeFork()
 	pid, _, e := syscall.RawSyscall6(syscall.SYS_CLONE, flags|uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
-	forked(pid, uintptr(e))
-	return pid, uintptr(e)
-}
-
-// forkInto is fork into a control group, by the descriptor of its directory. args is room for it: the stack is short.
-//
-//go:nosplit
-//go:norace
-func ForkInto(flags uintptr, args *CloneArgs, cgroup uint64) (pid, errno uintptr) {
-	args.flags, args.exitSignal, args.cgroup = uint64(flags)|unix.CLONE_INTO_CGROUP, uint64(unix.SIGCHLD), cgroup
-	beforeFork()
-	pid, _, e := syscall.RawSyscall(unix.SYS_CLONE3, uintptr(unsafe.Pointer(args)), unsafe.Sizeof(*args), 0)
-	forked(pid, uintptr(e))
-	return pid, uintptr(e)
-}
-
-// cloneArgs is struct clone_args (clone(2)).
-type CloneArgs struct {
-	flags, pidfd, childTID, parentTID, exitSignal, stack, stackSize, tls, setTID, setTIDSize, cgroup uint64
-}
-
-// forked is what follows on a clone, on both sides.
-//
-//go:nosplit
-//go:norace
-func forked(pid, errno uintptr) {
-	if errno != 0 || pid != 0 {
+	if e != 0 || pid != 0 {
 		afterFork()
-		return
+	} else {
+		afterForkInChild()
 	}
-	afterForkInChild()
+	return pid, uintptr(e)
 }
 
-// fault is where a tape stopped: an instruction and its errno.
+// Stop is where a tape stopped: an instruction and its errno.
 type Stop struct{ Index, Errno int64 }
 
-// registers of one run, in shared memory so that the nosplit frames stay small.
+// Registers of one run, in shared memory so that the nosplit frames stay small.
 type Registers [regCount]uintptr
 
-// runTape carries out the instructions. It allocates nothing, splits no stack and calls only the raw
+// Run carries out the instructions. It allocates nothing, splits no stack and calls only the raw
 // system call: it runs in a child that has one thread and no Go scheduler.
 //
 //go:nosplit

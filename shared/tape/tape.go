@@ -11,10 +11,10 @@ const (
 	OpOneOf
 )
 
-// atCwd is AT_FDCWD.
+// AtCwd is AT_FDCWD.
 const AtCwd = ^uintptr(99)
 
-// anyErrno as okErrno lets a call fail in whatever way.
+// AnyErrno as okErrno lets a call fail in whatever way.
 const AnyErrno = 0xffff
 
 // Registers of the tape. Register 0 means "the literal argument".
@@ -30,7 +30,7 @@ const (
 	regCount = 8
 )
 
-// op is one instruction. It is plain memory: the child reads nothing else.
+// Op is one instruction. It is plain memory: the child reads nothing else.
 type Op struct {
 	Kind    uint8
 	Save    uint8 // register that takes the result
@@ -48,7 +48,7 @@ type Step struct {
 	Object string // path or thing
 }
 
-// tape is a program under construction, in memory that is shared with the process that runs it.
+// Tape is a program under construction, in memory that is shared with the process that runs it.
 type Tape struct {
 	Ops   []Op
 	Steps []StepAt
@@ -58,13 +58,13 @@ type Tape struct {
 	stat uintptr // see statBuf
 }
 
-// stepAt is the step of the instructions from first on.
+// StepAt is the step of the instructions from first on.
 type StepAt struct {
 	First int
 	Step
 }
 
-// at names the instructions that follow.
+// At names the instructions that follow.
 func (t *Tape) At(name, object string) {
 	t.Steps = append(t.Steps, StepAt{len(t.Ops), Step{name, object}})
 }
@@ -83,30 +83,30 @@ func (t *Tape) Call(nr uintptr, args ...uintptr) *Op {
 	return t.Add(o)
 }
 
-// from makes argument arg come from register r.
+// From makes argument arg come from register r.
 func (o *Op) From(arg int, r uint8) *Op { o.Reg[arg] = r; return o }
 
-// to stores the result in register r.
+// To stores the result in register r.
 func (o *Op) To(r uint8) *Op { o.Save = r; return o }
 
-// may lets the call fail with errno.
+// May lets the call fail with errno.
 func (o *Op) May(errno uint16) *Op { o.OkErrno = errno; return o }
 
 // else_ skips the next n instructions when the call failed in the way it may.
 func (o *Op) ElseSkip(n uint8) *Op { o.Skip = n; return o }
 
-// repeat makes the call again while it returns n or more.
+// Repeat makes the call again while it returns n or more.
 func (o *Op) Repeat(n uint16) *Op { o.Again = n; return o }
 
-// want fails the tape with errno unless register r holds v.
+// Want fails the tape with errno unless register r holds v.
 func (t *Tape) Want(r uint8, v uintptr, errno uintptr) {
 	t.Add(Op{Kind: OpWant, Reg: [6]uint8{r}, A: [6]uintptr{v, errno}})
 }
 
-// full says whether the tape does not fit its memory.
+// Full says whether the tape does not fit its memory.
 func (t *Tape) Full() bool { return t.Arena.Full || t.Fixed && len(t.Ops) == cap(t.Ops) }
 
-// statBuf is the address of one struct statx, which is read before the next is asked for.
+// StatBuf is the address of one struct statx, which is read before the next is asked for.
 func (t *Tape) StatBuf() uintptr {
 	if t.stat == 0 {
 		t.stat = t.Buf(256)

@@ -55,7 +55,7 @@ type agentProcess struct {
 	pid  int
 }
 
-// NewAgent takes the sandbox's user and mount namespaces, plan.FdUserNS and plan.FdMountNS, which are its own from then on.
+// New takes the sandbox's user and mount namespaces, plan.FdUserNS and plan.FdMountNS, which are its own from then on.
 func New(user, inside *os.File) *Agent { return &Agent{user: user, inside: inside} }
 
 // PID is the agent's process id as the caller knows it, 0 while there is none.

@@ -33,7 +33,7 @@ func walk(t *tape.Tape, from uintptr, p string, r uint8) {
 	t.Call(unix.SYS_OPENAT2, from, t.Str(p), tape.Ptr(t, how), unix.SizeofOpenHow).To(r)
 }
 
-// clone leaves a detached copy of the source in regB, with its flags.
+// clone leaves a detached copy of the source in RegB, with its flags.
 func copyOf(t *tape.Tape, g *Graft, rel string) {
 	t.At("opening", g.Source)
 	walk(t, fdHostRoot, rel, tape.RegA)
@@ -96,7 +96,7 @@ func (a *Agent) seeing(build func(t *tape.Tape, b *agentBlock)) (*os.File, error
 	return a.order(build)
 }
 
-// layers leaves a detached overlay in regB.
+// layers leaves a detached overlay in RegB.
 func overlayOf(t *tape.Tape, g *Graft) {
 	t.At("making overlay", g.Target)
 	t.Call(unix.SYS_FSOPEN, t.Str("overlay"), unix.FSOPEN_CLOEXEC).To(tape.RegD)
@@ -110,13 +110,7 @@ func overlayOf(t *tape.Tape, g *Graft) {
 	t.At("making overlay", g.Target)
 	t.Call(unix.SYS_FSCONFIG, 0, unix.FSCONFIG_SET_FLAG, t.Str("userxattr"), 0, 0).From(0, tape.RegD)
 	t.Call(unix.SYS_FSCONFIG, 0, unix.FSCONFIG_CMD_CREATE, 0, 0, 0).From(0, tape.RegD)
-	attr := uintptr(unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV)
-	if g.NoExec {
-		attr |= unix.MOUNT_ATTR_NOEXEC
-	}
-	if g.NoSymFollow {
-		attr |= unix.MOUNT_ATTR_NOSYMFOLLOW
-	}
+	attr := stage.MountFlags(&plan.Mount{Access: plan.ReadWrite, NoExec: g.NoExec, NoSymFollow: g.NoSymFollow}, unix.MOUNT_ATTR_NOSYMFOLLOW)
 	t.Call(unix.SYS_FSMOUNT, 0, unix.FSMOUNT_CLOEXEC, attr).From(0, tape.RegD).To(tape.RegB)
 }
 

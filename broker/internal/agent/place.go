@@ -80,7 +80,7 @@ func (a *Agent) Unplace(target string) error {
 	return err
 }
 
-// ownRoot enters the sandbox and leaves a writable copy of the mount of its root, without those on it, in regB.
+// ownRoot enters the sandbox and leaves a writable copy of the mount of its root, without those on it, in RegB.
 func ownRoot(t *tape.Tape, target string) {
 	t.At("entering the sandbox", "")
 	t.Call(unix.SYS_SETNS, fdInsideNS, unix.CLONE_NEWNS)

@@ -35,8 +35,14 @@ func Attach(p *plan.Plan, sock int, std stage.Stdio, hooks Hooks, parent func(),
 
 // nameSteps makes the helper's tape, for the names of its steps.
 func (c *Child) nameSteps(std stage.Stdio) error {
-	t, err := stage.StepsOf(c.plan.Setup(), std)
-	c.setup = t
+	b, err := newBlock()
+	if err != nil {
+		return err
+	}
+	defer steps.Unmap(b)
+	t, _ := b.tapes()
+	err = stage.StepsOf(t, c.plan.Setup(), std)
+	c.setup = &tape.Tape{Steps: t.Steps}
 	return err
 }
 

@@ -1,8 +1,6 @@
 package child
 
 import (
-	"unsafe"
-
 	"golang.org/x/sys/unix"
 
 	"sbx/shared/stage"
@@ -15,7 +13,7 @@ const (
 	arenaSize = 24 << 20 // argument and environment lists are the largest things in it: 6 MiB at most (execve(2))
 )
 
-// block is what the broker and process 1 share: both tapes and everything that they point to. Process 1
+// Block is what the broker and process 1 share: both tapes and everything that they point to. Process 1
 // is cloned before there is a plan, so nothing of the broker's heap that came later exists there.
 type Block struct {
 	control stage.Control
@@ -27,16 +25,11 @@ type Block struct {
 }
 
 func newBlock() (*Block, error) {
-	b, _, err := tape.Map[Block](unix.MAP_SHARED)
+	b, err := tape.Map[Block](unix.MAP_SHARED)
 	if err == nil {
 		b.control.Init()
 	}
 	return b, err
-}
-
-// unmap gives the memory back. Nobody may have it any more.
-func (b *Block) unmap() {
-	_ = unix.MunmapPtr(unsafe.Pointer(b), unsafe.Sizeof(*b))
 }
 
 // load makes the finished tapes the program.

@@ -68,13 +68,13 @@ type Init struct {
 	block *Block
 }
 
-// newInit is the process 1 that somebody else has cloned, see block.enter.
+// NewInit is the process 1 that somebody else has cloned, see block.enter.
 func NewInit(b *Block, pid, sock, peer int, flags uintptr) *Init {
 	b.control.Init()
 	return &Init{pid: pid, sock: sock, peer: peer, flags: flags, block: b}
 }
 
-// prepare clones process 1, in network unless that is nil, and in the control group whose directory is cgroup
+// Prepare clones process 1, in network unless that is nil, and in the control group whose directory is cgroup
 // unless that is 0: to move a process there takes the kernel ten milliseconds and more, to begin there nothing.
 func Prepare(n plan.Namespaces, network *netns.Network, cgroup int) (*Init, error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
@@ -162,4 +162,4 @@ func (e *Init) End() {
 }
 
 // Unmap gives back what e shared with this process; e has ended.
-func (e *Init) Unmap() { e.block.unmap() }
+func (e *Init) Unmap() { steps.Unmap(e.block) }

@@ -16,7 +16,7 @@ import (
 // What is here takes no privilege: process 1 does it when it has given up all of them. sbx-helper holds none of it, and takes it as it
 // comes (see Tail).
 
-// compileSetup makes the tape of process 1 up to the point where the program can be started.
+// CompileSetup makes the tape of process 1 up to the point where the program can be started.
 func CompileSetup(t *tape.Tape, p *plan.Plan, sock int, std stage.Stdio, folder Folder, cpus *[16]uint64) error {
 	if !p.Namespaces.User {
 		return errors.New("the plan is not for this way of carrying it out")

@@ -11,7 +11,7 @@ import (
 	"sbx/shared/tape"
 )
 
-// openFuse leaves a FUSE device in fdLayer and a file system context for it in regA. /dev/fuse is opened here because the kernel
+// openFuse leaves a FUSE device in FdLayer and a file system context for it in RegA. /dev/fuse is opened here because the kernel
 // wants the opener to be of the mounting user namespace.
 func (c *builder) openFuse() {
 	t := c.T
@@ -33,17 +33,7 @@ func (c *builder) makeFuse(m *plan.Mount) {
 	c.openFuse()
 	t.Call(unix.SYS_FSCONFIG, 0, unix.FSCONFIG_SET_STRING, t.Str("fd"), t.Str(fmt.Sprint(stage.FdLayer)), 0).From(0, tape.RegA)
 	t.Call(unix.SYS_FSCONFIG, 0, unix.FSCONFIG_CMD_CREATE, 0, 0, 0).From(0, tape.RegA)
-	attr := uintptr(unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV)
-	if m.Access == plan.ReadOnly {
-		attr |= unix.MOUNT_ATTR_RDONLY
-	}
-	if m.NoExec {
-		attr |= unix.MOUNT_ATTR_NOEXEC
-	}
-	if m.NoSymFollow {
-		attr |= unix.MOUNT_ATTR_NOSYMFOLLOW
-	}
-	t.Call(unix.SYS_FSMOUNT, 0, unix.FSMOUNT_CLOEXEC, attr).From(0, tape.RegA).To(tape.RegB)
+	t.Call(unix.SYS_FSMOUNT, 0, unix.FSMOUNT_CLOEXEC, stage.MountFlags(m, unix.MOUNT_ATTR_NOSYMFOLLOW)).From(0, tape.RegA).To(tape.RegB)
 	t.Call(unix.SYS_CLOSE).From(0, tape.RegA)
 	rights := unix.UnixRights(stage.FdLayer)
 	steps.Send(t, stage.FdSock, stage.Encoded(stage.Message{Kind: stage.EvFuse}), t.Bytes(rights), len(rights))

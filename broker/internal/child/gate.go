@@ -34,7 +34,7 @@ func (c *builder) makeGate() {
 	t.Call(unix.SYS_CLOSE, stage.FdLayer)
 }
 
-// gate waits until the broker has created the root's file system, and leaves its mount in regRoot.
+// gate waits until the broker has created the root's file system, and leaves its mount in RegRoot.
 func (c *builder) gate() {
 	t := c.T
 	buf := t.Buf(64)

@@ -56,10 +56,10 @@ func launch(b *Block) (pid, errno uintptr) {
 	return 0, 0
 }
 
-// firstFlags are the namespaces that the clone makes; process 1 makes the others itself.
+// FirstFlags are the namespaces that the clone makes; process 1 makes the others itself.
 const FirstFlags = unix.CLONE_NEWUSER | unix.CLONE_NEWPID
 
-// enter is for who clones process 1 before there is a runtime: it is to be called before the clone, which is one with firstFlags. The child
+// Enter is for who clones process 1 before there is a runtime: it is to be called before the clone, which is one with FirstFlags. The child
 // calls unshare, carry if it has something to carry out, and live.
 //
 //go:nosplit
@@ -69,7 +69,7 @@ func (b *Block) Enter(flags, sock, other uintptr) {
 	b.prog.flags, b.prog.sock, b.prog.other = flags, sock, other
 }
 
-// unshare makes the other namespaces.
+// Unshare makes the other namespaces.
 //
 //go:noinline
 //go:nosplit
@@ -84,7 +84,7 @@ func (b *Block) Unshare() {
 	}
 }
 
-// carry carries out a set-up that is known before the plan is.
+// Carry carries out a set-up that is known before the plan is.
 //
 //go:nosplit
 //go:norace
@@ -95,7 +95,7 @@ func (b *Block) Carry(ops []tape.Op) {
 	b.prog.sock = stage.FdSock // the tape has moved it
 }
 
-// live is the whole life of process 1, from when it waits for the broker's word. It never returns.
+// Live is the whole life of process 1, from when it waits for the broker's word. It never returns.
 //
 //go:nosplit
 //go:norace

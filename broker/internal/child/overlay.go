@@ -19,7 +19,7 @@ import (
 func (c *builder) overlay(m *plan.Mount, rel string) error {
 	t := c.T
 	fd := uintptr(stage.FdLayer)
-	keep := func() string { // keeps what is in regA
+	keep := func() string { // keeps what is in RegA
 		t.Call(unix.SYS_DUP3, 0, fd, unix.O_CLOEXEC).From(0, tape.RegA)
 		t.Call(unix.SYS_CLOSE).From(0, tape.RegA)
 		fd++
@@ -50,7 +50,7 @@ func (c *builder) overlay(m *plan.Mount, rel string) error {
 	if fd > stage.FdSock {
 		return fmt.Errorf("%d layers, at most %d", fd-stage.FdLayer, stage.FdSock-stage.FdLayer)
 	}
-	c.MountOn(rel, t.Str("overlay"), t.Str("overlay"), stage.MountFlags(m), t.Str(opts))
+	c.MountOn(rel, t.Str("overlay"), t.Str("overlay"), stage.MountFlags(m, unix.MS_NOSYMFOLLOW), t.Str(opts))
 	t.Call(unix.SYS_CLOSE_RANGE, stage.FdLayer, fd-1, 0)
 	c.Place(rel, true)
 	return nil

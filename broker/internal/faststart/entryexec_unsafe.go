@@ -383,7 +383,7 @@ func sendExec(x *execClient) bool {
 	return true
 }
 
-// EnteredExec returns the connection on which the program of `sbx exec` was asked for when this process started, and what came on
+// Exec returns the connection on which the program of `sbx exec` was asked for when this process started, and what came on
 // it and has to be read; 0 if there is none.
 func Exec() (fd int, got []byte) {
 	x := &entry.exec

@@ -21,7 +21,7 @@ func (g *given) save() {
 	}
 }
 
-// GivenSignals is what SIGQUIT, SIGUSR1 and SIGUSR2 did when this process was started, SIG_DFL or SIG_IGN.
+// Signals is what SIGQUIT, SIGUSR1 and SIGUSR2 did when this process was started, SIG_DFL or SIG_IGN.
 func Signals() (handlers [3]uintptr) {
 	for i := range handlers {
 		handlers[i] = entry.given[i][0]

@@ -16,7 +16,7 @@ import (
 	"sbx/shared/tape"
 )
 
-// identity writes the identity maps of the new user namespace (user_namespaces(7)), or waits until somebody else has.
+// Identity writes the identity maps of the new user namespace (user_namespaces(7)), or waits until somebody else has.
 func Identity(t *tape.Tape, id plan.Identity, joined, wait bool) {
 	if joined { // the namespace above has one user, 0
 		id.OutsideUID, id.OutsideGID = 0, 0

@@ -31,7 +31,7 @@ type Socket struct {
 // maxSockets is how many descriptors one message carries (SCM_MAX_FD is 253).
 const maxSockets = 200
 
-// NewNetwork makes a network namespace with its loopback up and the sockets in it. uid and gid are the caller's own; they are the only ids of
+// New makes a network namespace with its loopback up and the sockets in it. uid and gid are the caller's own; they are the only ids of
 // its user namespace, and 0 there, unless maps is set, which writes its maps.
 func New(uid, gid uint32, sockets []Socket, maps func(pid int) error) (*Network, []*os.File, error) {
 	id := plan.Identity{OutsideUID: uid, OutsideGID: gid}
@@ -172,7 +172,7 @@ func received(sock, want int) ([]*os.File, error) {
 	return files, nil
 }
 
-// compile makes the socket and leaves its descriptor in regA.
+// compile makes the socket and leaves its descriptor in RegA.
 func (s *Socket) compile(t *tape.Tape) {
 	t.At("making a socket", s.text())
 	t.Call(unix.SYS_SOCKET, uintptr(s.Family), uintptr(s.Type|unix.SOCK_CLOEXEC), uintptr(s.Proto)).To(tape.RegA)

@@ -26,12 +26,12 @@ type one struct {
 }
 
 func newOne() (*one, *tape.Tape, func(), error) {
-	m, unmap, err := tape.Map[one](unix.MAP_SHARED)
+	m, err := tape.Map[one](unix.MAP_SHARED)
 	if err != nil {
 		return nil, nil, nil, fmt.Errorf("mapping memory for a child: %w", err)
 	}
 	m.fault.Index = -1
-	return m, &tape.Tape{Ops: m.ops[:0], Fixed: true, Arena: tape.NewArena(m.data[:])}, unmap, nil
+	return m, &tape.Tape{Ops: m.ops[:0], Fixed: true, Arena: tape.NewArena(m.data[:])}, func() { steps.Unmap(m) }, nil
 }
 
 // start clones the child.

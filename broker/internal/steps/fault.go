@@ -52,5 +52,5 @@ func stepOf(t *tape.Tape, i int) tape.Step {
 // IsExec says whether the fault is that the program itself could not be executed.
 func (f *Fault) IsExec() bool { return f.Step == ExecStep }
 
-// execStep is the name of the one step whose failure is the program's, not the sandbox's.
+// ExecStep is the name of the one step whose failure is the program's, not the sandbox's.
 const ExecStep = "executing"

@@ -8,7 +8,7 @@ import (
 	"sbx/shared/tape"
 )
 
-// sendmsg sends one message on sock, with a control message where rights is not 0.
+// Send sends one message on sock, with a control message where rights is not 0.
 func Send(t *tape.Tape, sock uintptr, m []byte, rights uintptr, n int) {
 	// Go's own structures hold pointers, which the arena's memory must not.
 	iov := [2]uintptr{t.Bytes(m), uintptr(len(m))}
@@ -23,7 +23,7 @@ func Send(t *tape.Tape, sock uintptr, m []byte, rights uintptr, n int) {
 	t.Call(unix.SYS_SENDMSG, sock, hdr, unix.MSG_NOSIGNAL)
 }
 
-// vector returns the address of a NULL-terminated array of strings, as execve(2) takes it.
+// Vector returns the address of a NULL-terminated array of strings, as execve(2) takes it.
 func Vector(t *tape.Tape, list []string) uintptr {
 	p := t.Buf(8 * (len(list) + 1))
 	for i, s := range list {
@@ -41,22 +41,27 @@ const (
 	listEnd    = 400
 )
 
-// list reads a directory to its end.
+// List reads a directory to its end.
 func List(t *tape.Tape, dir string, buf uintptr) {
 	t.Call(unix.SYS_OPENAT, tape.AtCwd, t.Str(dir), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0).To(tape.RegA)
 	t.Call(unix.SYS_GETDENTS64, 0, buf, ListBuffer).From(0, tape.RegA).Repeat(listEnd)
 	t.Call(unix.SYS_CLOSE).From(0, tape.RegA)
 }
 
-// writeFile writes text to the file at path, which is there.
+// WriteFile writes text to the file at path, which is there.
 func WriteFile(t *tape.Tape, path, text string) {
 	t.At("writing", path)
 	t.Call(unix.SYS_OPENAT, tape.AtCwd, t.Str(path), unix.O_WRONLY|unix.O_CLOEXEC, 0).To(tape.RegA)
 	WriteText(t, text)
 }
 
-// writeText writes text to the file in regA, and closes it.
+// WriteText writes text to the file in RegA, and closes it.
 func WriteText(t *tape.Tape, text string) {
 	t.Call(unix.SYS_WRITE, 0, t.Str(text), uintptr(len(text))).From(0, tape.RegA)
 	t.Call(unix.SYS_CLOSE).From(0, tape.RegA)
+}
+
+// Unmap gives back what tape.Map has mapped. Nobody may have it any more.
+func Unmap[T any](m *T) {
+	_ = unix.MunmapPtr(unsafe.Pointer(m), unsafe.Sizeof(*m))
 }

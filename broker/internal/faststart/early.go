@@ -80,7 +80,7 @@ func (e *entered) Discard() {
 	}
 }
 
-// EntryFault says why process 1 could not be cloned when this process started; nil if it was, or was not tried.
+// Fault says why process 1 could not be cloned when this process started; nil if it was, or was not tried.
 func Fault() error {
 	if entry.errno == 0 {
 		return nil
