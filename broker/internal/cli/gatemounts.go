@@ -295,12 +295,12 @@ func (g *mountGate) List(dir string, names []os.DirEntry) error {
 		if no, _ := g.Denied(p); no || lstat(p, &st) != nil || g.a.view.Secret(gate.File{Dev: st.Dev, Ino: st.Ino}) {
 			continue
 		}
-		spot, link := stage.SpotFile, ""
+		spot, link := agent.SpotFile, ""
 		switch st.Mode & unix.S_IFMT {
 		case unix.S_IFDIR:
-			spot = stage.SpotDir
+			spot = agent.SpotDir
 		case unix.S_IFLNK:
-			spot = stage.SpotLink
+			spot = agent.SpotLink
 			var err error
 			if link, err = os.Readlink(p); err != nil {
 				continue

@@ -35,9 +35,9 @@ func (a agent) Unplace(path string)    { _ = a.a.Unplace(path) }
 func (a agent) List(dir string, names []os.DirEntry) error {
 	a.placed.Store(true)
 	for _, e := range names {
-		spot := stage.SpotFile
+		spot := mounter.SpotFile
 		if e.IsDir() {
-			spot = stage.SpotDir
+			spot = mounter.SpotDir
 		}
 		if err := a.a.Place(dir+"/"+e.Name(), spot, ""); err != nil {
 			return err
