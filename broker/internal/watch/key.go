@@ -147,6 +147,11 @@ func (m *Model) answer(k Key) []Action {
 		return nil
 	}
 	q := m.questions[i]
+	if m.cut == q.ID && k != 'n' {
+		m.typed = nil
+		m.status = "the screen has no room for all that this question is about: make it larger, or press n"
+		return nil
+	}
 	a, more, ok := prompt.Keys(append(m.typed, byte(k)), &q)
 	switch {
 	case ok:

@@ -69,7 +69,8 @@ type Model struct {
 	session    string // id of the selected one
 	typed      []byte
 	details    bool
-	confirm    bool // x was pressed
+	cut        string // id of the question of whose names the screen has no room for all
+	confirm    bool   // x was pressed
 	quietUntil time.Time
 }
 

@@ -230,7 +230,10 @@ func (m *Model) viewQuestions(p *page, rows int) {
 	var more []string
 	if sel >= 0 && m.questions[sel].Many() && !m.details { // what a key is about is on the screen, all of it
 		more = prompt.Style{Home: m.opt.Home, Width: p.width - 4}.Names(&m.questions[sel])
-		more = more[:min(len(more), max(rows-1, 0))]
+		m.cut = ""
+		if len(more) > rows-1 {
+			m.cut, more = m.question, more[:max(rows-1, 0)]
+		}
 	}
 	if m.details && sel >= 0 {
 		more = prompt.Style{Home: m.opt.Home, Width: p.width - 4}.Details(m.questions[sel])
