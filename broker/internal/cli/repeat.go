@@ -18,6 +18,7 @@ import (
 type repeats struct {
 	mu    sync.Mutex
 	agent *agent.Agent
+	over  bool // nobody watches any more
 }
 
 // standing makes the agent, which is started by the first thing that happens. The namespaces are the gate's to take.
@@ -42,6 +43,7 @@ func (r *repeats) standing(c *child.Child) {
 func (r *repeats) end() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.over = true
 	if r.agent != nil {
 		r.agent.Close()
 	}
@@ -56,7 +58,13 @@ func (r *repeats) in(root string) gatefs.Repeater {
 		if a == nil {
 			return agent.ErrNoAgent
 		}
-		return a.Repeat(agent.Repeat{Root: root, What: whatOf(g), Dir: g.Dir, Name: g.Name, ToDir: g.ToDir, ToName: g.ToName})
+		err := a.Repeat(agent.Repeat{Root: root, What: whatOf(g), Dir: g.Dir, Name: g.Name, ToDir: g.ToDir, ToName: g.ToName})
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.over {
+			return nil
+		}
+		return err
 	}
 }
 

@@ -56,6 +56,10 @@ func (t *lockTable) enter(o lockOwner, h *handle) *lockFiles {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	f := t.of[o]
+	if f != nil && o.flock && f.by != h { // an open file that is no more, which had the same number
+		f.close()
+		f = nil
+	}
 	if f == nil {
 		if len(t.of) >= maxLocks {
 			return nil
@@ -121,6 +125,9 @@ func (f *lockFiles) close() {
 	f.gone = true
 	for _, fd := range []*int{&f.read, &f.write} {
 		if *fd >= 0 {
+			all := unix.Flock_t{Type: unix.F_UNLCK}
+			_ = unix.Flock(*fd, unix.LOCK_UN) // a process that has just been cloned may have the description too, for a moment
+			_ = unix.FcntlFlock(uintptr(*fd), unix.F_OFD_SETLK, &all)
 			unix.Close(*fd)
 			*fd = -1
 		}

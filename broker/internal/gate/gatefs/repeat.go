@@ -206,6 +206,9 @@ func (q *repeats) do(s *Server, r repeat) {
 	if typ := typeAt(r.dir, r.name); r.what == Made && r.typ != unix.S_IFDIR && typ != 0 {
 		r.typ = typ
 	}
+	if r.what == Made && r.typ == unix.S_IFDIR && s.knows(r.dir, r.name) {
+		return // somebody may stand in it: to make it again would be to unlink it for him
+	}
 	if r.dir == q.away || r.to == q.away {
 		s.fuse.EntryNotify(rootID, elsewhere)
 	}
@@ -228,6 +231,14 @@ func (q *repeats) do(s *Server, r repeat) {
 	}
 }
 
+// knows says whether the kernel has looked a name up since it came.
+func (s *Server) knows(dir *node, name string) bool {
+	s.watches.mu.Lock()
+	defer s.watches.mu.Unlock()
+	d := s.watches.of[dir]
+	return d != nil && d.seen[name] != nil
+}
+
 // typeAt is the type of what has a name; 0 if nothing has.
 func typeAt(dir *node, name string) uint32 {
 	var st unix.Stat_t
@@ -237,9 +248,9 @@ func typeAt(dir *node, name string) uint32 {
 	return st.Mode & unix.S_IFMT
 }
 
-// outrun says whether something else has happened to the name since.
+// outrun says whether something else has happened to the name since, or the session is over.
 func outrun(err error) bool {
-	for _, e := range [...]unix.Errno{unix.ENOENT, unix.EEXIST, unix.ENOTDIR, unix.EISDIR, unix.ENOTEMPTY, unix.ESTALE, unix.EBUSY, unix.EINVAL} {
+	for _, e := range [...]unix.Errno{unix.ENOENT, unix.EEXIST, unix.ENOTDIR, unix.EISDIR, unix.ENOTEMPTY, unix.ESTALE, unix.EBUSY, unix.EINVAL, unix.ECONNRESET} {
 		if errors.Is(err, e) {
 			return true
 		}

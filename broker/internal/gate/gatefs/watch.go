@@ -131,7 +131,7 @@ func (s *Server) saw(d *watch, gen uint64, name string, c *node) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	old := d.seen[name]
-	if d.gen != gen || w.of[d.dir] != d || old == nil && w.count >= maxSeen {
+	if w.of[d.dir] != d || old == nil && w.count >= maxSeen {
 		return false
 	}
 	if old == nil {
@@ -139,7 +139,7 @@ func (s *Server) saw(d *watch, gen uint64, name string, c *node) bool {
 	}
 	d.seen[name] = c
 	// A rename onto a checked name leaves the kernel with the wrong file under it: no name beside it is relied on.
-	if c.typ != unix.S_IFREG || !d.reports || d.dir.zone.Checks() {
+	if d.gen != gen || c.typ != unix.S_IFREG || !d.reports || d.dir.zone.Checks() {
 		return false
 	}
 	c.once.Store(true)
@@ -244,6 +244,9 @@ func (s *Server) changed(e event) {
 	// Also a name that nobody relied on may have come by with what the kernel knew of another name.
 	case (c != nil || e.mask&unix.IN_MOVED_TO != 0) && e.mask&unix.IN_ISDIR == 0:
 		s.fuse.EntryNotify(d.dir.id, e.name)
+	}
+	if gone || e.mask&unix.IN_CREATE != 0 {
+		s.fuse.InodeNotify(d.dir.id)
 	}
 	if !mine {
 		s.repeats.add(s, d.dir, e, c)
