@@ -48,7 +48,7 @@ var mayImport = map[string][]string{
 	"broker/internal/option":  {"broker/internal/policy", "shared/plan"},
 	"broker/internal/quoting": {"shared/plan"},
 
-	"broker/internal/decide": {"broker/internal/policy"},
+	"broker/internal/decide": {"broker/internal/policy", "shared/plan"}, // plan.Bytes: how a name is shown
 	"broker/internal/learn":  {"broker/internal/policy", "broker/internal/program"},
 	// planner alone speaks both policy and plan, so that no word of policy reaches privileged code.
 	"broker/internal/planner": {"broker/internal/secrets", "broker/internal/policy", "broker/internal/host", "broker/internal/guard", "shared/plan"},
@@ -65,13 +65,13 @@ var mayImport = map[string][]string{
 	"broker/internal/launch":      {"broker/internal/handover", "broker/internal/program", "broker/internal/child", "broker/internal/netns", "broker/internal/steps", "shared/plan", "shared/wire", "shared/stage", "shared/tape"},
 	"broker/internal/gate":        {"broker/internal/policy", "broker/internal/decide", "broker/internal/gate/...", "shared/plan"},
 	"broker/internal/gate/fuse":   {},
-	"broker/internal/gate/gatefs": {"broker/internal/decide", "broker/internal/gate/fuse", "broker/internal/guard", "broker/internal/secrets", "broker/internal/host"},
+	"broker/internal/gate/gatefs": {"broker/internal/decide", "broker/internal/gate/fuse", "broker/internal/guard", "broker/internal/secrets", "broker/internal/host", "broker/internal/program"},
 	"broker/internal/gate/notify": {"broker/internal/decide", "broker/internal/program", "seccompbpf"},
 	"broker/internal/gate/late":   {"broker/internal/guard", "broker/internal/host", "broker/internal/secrets"},
 	"broker/internal/gate/writes": {"broker/internal/gate/notify", "broker/internal/guard", "broker/internal/host",
 		"broker/internal/secrets", "seccompbpf"},
 	"broker/internal/prompt":      {"broker/internal/program", "broker/internal/decide", "shared/plan"},
-	"broker/internal/arbiter":     {"broker/internal/decide", "broker/internal/prompt", "broker/internal/policy", "audit"},
+	"broker/internal/arbiter":     {"broker/internal/decide", "broker/internal/prompt", "broker/internal/policy", "audit", "shared/plan"},
 	"broker/internal/network":     {"broker/internal/program", "broker/internal/decide", "broker/internal/policy", "broker/internal/network/nft", "broker/internal/netns", "shared/wire", "shared/rtnl"},
 	"broker/internal/network/nft": {"shared/rtnl"},
 	"broker/internal/resources":   {"broker/internal/host", "shared/plan"},
@@ -117,6 +117,7 @@ var testsMayImport = map[string][]string{
 	"broker/internal/netns":       {"selftest/plans", "broker/internal/child", "broker/internal/netns"},
 	"broker/internal/faststart":   {"selftest/plans"},
 	"broker/internal/gate/notify": {"shared/plan", "shared/stage", "broker/internal/child", "broker/internal/agent"}, // runs itself in a sandbox
+	"broker/internal/prompt":      {"broker/internal/policy"},                                                        // asks what the rules of an answer cover
 }
 
 // mayStart lists the files beside package program that start programs, or name the system call, with the reason.
