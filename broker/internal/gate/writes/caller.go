@@ -39,14 +39,20 @@ func (l *callers) of(c *notify.Call) *caller {
 		return nil
 	}
 	if l.list == nil || len(l.list) >= maxCallers {
-		for _, old := range l.list {
-			unix.Close(old.proc)
-		}
+		l.forget()
 		l.list = make(map[uint32]*caller, maxCallers)
 	}
 	known := &caller{proc: fd}
 	l.list[c.PID()] = known
 	return known
+}
+
+// forget forgets all.
+func (l *callers) forget() {
+	for _, old := range l.list {
+		unix.Close(old.proc)
+	}
+	l.list = nil
 }
 
 // drop forgets a thread that has ended.

@@ -88,6 +88,7 @@ type Carrier struct {
 	arch    seccompbpf.Arch
 	calls   []*call
 	callers callers
+	ended   bool // nothing is carried any more, and every descriptor is closed
 	texts   []*text
 	at      map[string]place
 	mask    uint32 // of this thread
@@ -163,6 +164,11 @@ func (k *Carrier) End() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.settle()
+	k.ended = true
+	k.callers.forget()
+	for i := range k.roots {
+		k.roots[i].Tree.Close()
+	}
 }
 
 // job is one call that is looked at.
@@ -182,6 +188,10 @@ func (k *Carrier) Take(c *notify.Call) bool {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if k.ended { // to the kernel the trees are read-only
+		c.Continue()
+		return true
+	}
 	j := job{Carrier: k, call: c, d: k.calls[nr]}
 	if j.d.flags >= 0 {
 		j.flags = uint64(uint32(c.Arg(int(j.d.flags))))
