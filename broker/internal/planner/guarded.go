@@ -77,10 +77,8 @@ func (v *view) serve(p string, n *node, mode Mode, g Grant) {
 	if v.in.Containers != nil || mode == Write && !v.judges(mode) { // see judges
 		return
 	}
-	dirs := v.plainDirs(p, n, searchDepth)
-	if mode == Read {
-		dirs = v.worthBinding(dirs)
-	} else {
+	dirs := v.worthBinding(v.plainDirs(p, n, searchDepth), mode)
+	if mode == Write {
 		g.Why = NativeWhy
 	}
 	for _, dir := range dirs {
@@ -176,16 +174,16 @@ func (v *view) plainDirs(p string, n *node, depth int) (found []string) {
 // bigEnough is the number of directory entries from which walking them through the broker would be felt.
 const bigEnough = 1500
 
-// worthBinding are the directories of what is only read, if they hold so many names: in a small tree every name is
-// judged when it is looked up.
-func (v *view) worthBinding(dirs []string) []string {
+// worthBinding are the directories, if they hold so many names. In a small tree all is served: every name is judged
+// when it is looked up, and directories can be removed and renamed; but for a repository, where neither is done.
+func (v *view) worthBinding(dirs []string, mode Mode) []string {
 	names := 0
 	for _, dir := range dirs {
 		if names += v.size(dir); names >= bigEnough {
 			return dirs
 		}
 	}
-	return nil
+	return slices.DeleteFunc(dirs, func(dir string) bool { return mode == Read || path.Base(dir) != ".git" })
 }
 
 // size counts the names in a directory and below it, up to bigEnough.
@@ -239,6 +237,7 @@ func (v *view) covered(p string, n *node, g Grant) error {
 		}
 	}
 	v.mask(p, names)
+	v.coverSockets(p, nil)
 	why, fix := v.notServed()
 	v.losses = append(v.losses, Loss{What: "guarded names in " + plan.Bytes(p).Quote(),
 		Why: why + ", so " + strings.Join(append(names, "new hooks and settings"), ", ") +

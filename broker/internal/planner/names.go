@@ -152,7 +152,7 @@ func (s *search) tree(t shownTree) {
 					Fix: "hide them by name with --hide"})
 				return
 			}
-			if e.Type == host.Socket && s.judges(t.mode) && d.node.child(e.Name) == nil {
+			if e.Type == host.Socket && t.mode == Write && d.node.child(e.Name) == nil {
 				s.sockets = append(s.sockets, path.Join(d.path, e.Name))
 			}
 			if e.Type != host.Dir && !d.keeper && guard.SecretOf(e.Name, false) == nil {
