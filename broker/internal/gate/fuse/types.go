@@ -72,6 +72,7 @@ const (
 	FATTR_KILL_SUIDGID = 1 << 11
 
 	FUSE_GETATTR_FH    = 1 << 0
+	FOPEN_DIRECT_IO    = 1 << 0
 	FOPEN_KEEP_CACHE   = 1 << 1
 	LK_FLOCK           = 1 << 0
 	RELEASE_FLOCK      = 1 << 1 // FUSE_RELEASE_FLOCK_UNLOCK

@@ -59,7 +59,8 @@ func (s *Server) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut
 			return status(err)
 		}
 	}
-	if t.kind == loop && s.calm(t.node, fd) {
+	out.OpenFlags |= t.shares(in.Flags)
+	if out.OpenFlags == 0 && t.kind == loop && s.calm(t.node, fd) {
 		out.OpenFlags |= fuse.FOPEN_KEEP_CACHE
 	}
 	if write && t.kind == loop {
@@ -67,6 +68,16 @@ func (s *Server) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut
 	}
 	out.Fh = s.files.add(&handle{fd: fd, node: t.node, append: in.Flags&unix.O_APPEND != 0, maybe: maybe})
 	return fuse.OK
+}
+
+// shares says how a file of a guarded directory is opened that could be mapped shared and written. The host would not
+// see what is written to such a mapping, nor the mapping what the host writes, so there is none: with direct I/O the
+// kernel refuses it (ENODEV).
+func (n *node) shares(flags uint32) uint32 {
+	if n != nil && n.kind == loop && flags&unix.O_ACCMODE == unix.O_RDWR {
+		return fuse.FOPEN_DIRECT_IO
+	}
+	return 0
 }
 
 // noteWriting is noteMaking for a file that is there.

@@ -60,7 +60,9 @@ func (s *Server) Create(cancel <-chan struct{}, in *fuse.CreateIn, name string, 
 		s.nodes.forget(out.NodeId, 1)
 		return fuse.EACCES
 	}
-	out.Fh = s.files.add(&handle{fd: fd, node: s.nodes.get(out.NodeId), append: in.Flags&unix.O_APPEND != 0, maybe: maybe})
+	made := s.nodes.get(out.NodeId)
+	out.OpenFlags |= made.shares(in.Flags)
+	out.Fh = s.files.add(&handle{fd: fd, node: made, append: in.Flags&unix.O_APPEND != 0, maybe: maybe})
 	return fuse.OK
 }
 

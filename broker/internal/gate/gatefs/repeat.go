@@ -2,6 +2,7 @@ package gatefs
 
 import (
 	"errors"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -224,7 +225,7 @@ func (q *repeats) do(s *Server, r repeat) {
 	}
 	q.now.Store(&r)
 	defer q.now.Store(nil)
-	if err := s.opts.Repeat(out); err != nil && !outrun(err) {
+	if err := s.opts.Repeat(out); err != nil && !outrun(err) && !errors.Is(err, os.ErrClosed) { // closed: the session is over
 		q.failed.Do(func() {
 			s.log.Printf("who watches %q inside does not hear of what happens outside: %v", s.opts.Root, err)
 		})
