@@ -97,33 +97,33 @@ func insideCalls(dir string) error {
 	return errors.Join(os.Remove(p), os.Remove(p+"2"), os.Remove(l), os.Remove(l+"2"))
 }
 
+// insideMmap: what could be written is not mapped shared; a private mapping and one of what is only read are to be had.
 func insideMmap(dir string) error {
 	p := filepath.Join(dir, "mapped")
-	f, err := os.Create(p)
+	if err := os.WriteFile(p, bytes.Repeat([]byte("x"), 4096), 0o644); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(p, os.O_RDWR, 0)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	if err := f.Truncate(8192); err != nil {
-		return err
+	if _, err := unix.Mmap(int(f.Fd()), 0, 4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err != unix.ENODEV {
+		return fmt.Errorf("mapping shared what can be written: %v", err)
 	}
-	// Another handle appends: pages written back must not land at the end.
-	a, err := os.OpenFile(p, os.O_WRONLY|os.O_APPEND, 0)
+	r, err := os.Open(p)
 	if err != nil {
 		return err
 	}
-	defer a.Close()
-	m, err := unix.Mmap(int(f.Fd()), 0, 8192, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
-	if err != nil {
-		return fmt.Errorf("mmap: %w", err)
-	}
-	copy(m[4096:], "mapped")
-	if err := errors.Join(unix.Msync(m, unix.MS_SYNC), unix.Munmap(m)); err != nil {
-		return err
-	}
-	b, err := os.ReadFile(p)
-	if err != nil || len(b) != 8192 || !bytes.HasPrefix(b[4096:], []byte("mapped")) {
-		return fmt.Errorf("after msync: %d bytes, %v", len(b), err)
+	defer r.Close()
+	for _, m := range []struct{ fd, how int }{{int(f.Fd()), unix.MAP_PRIVATE}, {int(r.Fd()), unix.MAP_SHARED}} {
+		b, err := unix.Mmap(m.fd, 0, 4096, unix.PROT_READ, m.how)
+		if err != nil || b[4095] != 'x' {
+			return fmt.Errorf("mapping with %d: %v", m.how, err)
+		}
+		if err := unix.Munmap(b); err != nil {
+			return err
+		}
 	}
 	return os.Remove(p)
 }

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// insideStaleConfig keeps the lock file open over the rename and writes to it afterwards, and maps it.
+// insideStaleConfig keeps the lock file open over the rename and writes to it afterwards. (It cannot be mapped: insideMmap.)
 func insideStaleConfig(dir string) error {
 	lock := filepath.Join(dir, ".git/config.lock")
 	cfg := filepath.Join(dir, ".git/config")
@@ -27,10 +27,6 @@ func insideStaleConfig(dir string) error {
 	if _, err := f.Write(b); err != nil {
 		return err
 	}
-	m, err := unix.Mmap(int(f.Fd()), 0, 4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
-	if err != nil {
-		return err
-	}
 	if err := os.Link(lock, filepath.Join(dir, "second")); err != nil {
 		return err
 	}
@@ -38,8 +34,6 @@ func insideStaleConfig(dir string) error {
 		return err
 	}
 	_, _ = f.WriteString("[core]\n\tfsmonitor = /tmp/evil\n")
-	copy(m, "[core]\n\tfsmonitor = /tmp/evil\n")
-	_ = unix.Msync(m, unix.MS_SYNC)
 	_ = os.WriteFile(filepath.Join(dir, "second"), []byte("[core]\n\tfsmonitor = /tmp/evil\n"), 0o644)
 	now, err := os.ReadFile(cfg)
 	if err != nil || !bytes.Equal(now, b) {
