@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"os"
 	"path"
 	"runtime"
@@ -8,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"golang.org/x/sys/unix"
 
 	"sbx/broker/internal/gate/gatefs"
 	"sbx/broker/internal/gate/notify"
@@ -77,6 +80,20 @@ func (j *judged) carrier(shared bool) (notify.Carrier, error) {
 	k := writes.New(o)
 	j.carries.Store(k)
 	return k, nil
+}
+
+// leastFiles are the descriptors that a session with a gate takes while it carries out calls: a program is not to be
+// told that it has too many files open itself.
+const leastFiles = 48
+
+// enoughFiles says whether this process may have the files open that carrying calls out takes.
+func enoughFiles(p *plan.Plan) error {
+	var limit unix.Rlimit
+	carries := slices.ContainsFunc(p.Mounts, func(m plan.Mount) bool { return m.Kind == plan.Judged })
+	if p.Gate == nil || !carries || unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) != nil || limit.Cur >= leastFiles {
+		return nil
+	}
+	return fmt.Errorf("carrying out what programs write takes %d open files: %w", leastFiles, unix.EMFILE)
 }
 
 // guardedAt is the guarded directory that dir is, or lies in, and what holds in dir.

@@ -158,6 +158,9 @@ func (t *term) run(r *run) int {
 		refused.writes.plan = p
 		err = t.checkLosses(r, losses)
 	}
+	if err == nil {
+		err = enoughFiles(p)
+	}
 	if err == nil && r.mode == "dynamic" && !r.Quiet {
 		t.homeless(p, facts.Home)
 	}
