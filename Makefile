@@ -42,7 +42,7 @@ test: needs
 	@$(GO) run ./selftest/counttests $(RERUN) -slow 10 $(GO) test -json -timeout 30m ./...
 
 # Without faststart everything is the same and slower. make plain PLAIN=. runs everything.
-PLAIN ?= TestRun$$/(ahead|environment|exec|exec_terminal|exit_status|judged|leaves_nothing|limits|open_files|processors|profile_.*|session|signals|terminal_programs)$$|TestEngines$$/gatefs$$/gate_files$$
+PLAIN ?= ^TestRun$$/^(ahead|environment|exec|exec_terminal|exit_status|judged|leaves_nothing|limits|open_files|processors|profile_.*|session|signals|terminal_programs)$$|^TestEngines$$/^gatefs$$/^gate_files$$
 plain: needs
 	SBX_PLAIN=1 $(GO) test -count=1 -timeout 30m ./selftest -run '$(PLAIN)'
 

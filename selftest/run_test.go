@@ -34,10 +34,13 @@ func TestRun(t *testing.T) {
 
 // condition knows what scripts can ask beyond testscript's own words: [passwd], whether the password
 // file gives the ordinary user a home of its own, [journald], whether that logger runs, [root], whether the tests may
-// mount, and those of lacksInHelper, which hold here.
+// mount, [faststart], whether sbx was built with that, and those of lacksInHelper, which hold here.
 func condition(name string) (bool, error) {
-	if name == "ahead" && plain() {
+	if plain() && (name == "faststart" || name == "ahead") {
 		return false, nil
+	}
+	if name == "faststart" {
+		return true, nil
 	}
 	for _, c := range lacksInHelper {
 		if c.name == name {
