@@ -2,8 +2,9 @@ package cli
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"log"
+	"os"
 	"path"
 	"syscall"
 	"time"
@@ -34,7 +35,7 @@ type fileGate struct {
 	child int // process 1, whose requests while it builds never wait
 }
 
-var errSessionOver = errors.New("the session has ended")
+var errSessionOver = fmt.Errorf("the session has ended: %w", os.ErrClosed)
 
 // The engines of a dynamic session; a static one has none.
 const (

@@ -125,7 +125,7 @@ func (g *grounds) reviewPlan(take func(target string) error) {
 
 // warn says what could not be taken back.
 func (g *grounds) warn(err error) {
-	if err != nil && !errors.Is(err, errSessionOver) && !errors.Is(err, os.ErrClosed) { // closed: the session has ended meanwhile
+	if err != nil && !errors.Is(err, os.ErrClosed) { // closed: the session has ended meanwhile
 		g.a.t.warn("taking back what rules no longer allow: " + err.Error())
 	}
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"path"
 	"strconv"
@@ -125,9 +124,9 @@ func (c *covers) source(dir bool) (string, error) {
 
 // mask is a configuration that is shown without its credentials.
 type mask struct {
-	dev, ino uint64 // of the host's file
-	text     string
-	mounts   int
+	file   guard.ID // the host's
+	text   string
+	mounts int
 }
 
 // masking returns what shows a configuration without its credentials, again whenever the host has changed it. A mount
@@ -138,7 +137,7 @@ func (c *covers) masking(warn func(string)) func(string) {
 		for range maxMaskings {
 			was := shown[p]
 			now, ok := readConfig(p)
-			if !ok || now.dev == was.dev && now.ino == was.ino && now.text == was.text {
+			if !ok || now.file == was.file && now.text == was.text {
 				return
 			}
 			if len(guard.GitCredentials([]byte(now.text))) == 0 {
@@ -162,18 +161,12 @@ const maxMaskings = 8
 
 // readConfig reads a configuration of the host's, following no link.
 func readConfig(p string) (mask, bool) {
-	fd, err := unix.Open(p, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
-	if err != nil {
+	st, err := host.FS{}.Stamp(p)
+	if err != nil || st.Type != host.File {
 		return mask{}, false
 	}
-	f := os.NewFile(uintptr(fd), p)
-	defer f.Close()
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
-		return mask{}, false
-	}
-	text, err := io.ReadAll(io.LimitReader(f, planner.MaxConfigSize))
-	return mask{dev: st.Dev, ino: st.Ino, text: string(text)}, err == nil
+	text, err := host.FS{}.Peek(p, 0, planner.MaxConfigSize)
+	return mask{file: guard.ID{Dev: st.Dev, Ino: st.Ino, Born: st.Born}, text: string(text)}, err == nil
 }
 
 // mask shows a configuration without its credentials, or nothing of it where those cannot be taken out.

@@ -5,31 +5,45 @@ import "strings"
 // GitCredential is a setting of a repository that holds a password or token, and the command by which it goes elsewhere.
 type GitCredential struct{ Key, Command string }
 
-// GitCredentials finds them in a configuration: in addresses, and in headers that are sent with requests. Who reads the file has them, and git inside has
-// to read it.
+// GitCredentials finds them in a configuration: in addresses, and in headers that are sent with requests. Who reads the
+// file has them, and git inside has to read it.
 func GitCredentials(config []byte) (out []GitCredential) {
 	p, err := parse(config)
 	if err != nil { // nor does git read it
 		return nil
 	}
 	for _, e := range p.settings {
-		section, sub, name := e.parts()
-		switch {
-		case section == "http" && name == "extraheader" && strings.Contains(strings.ToLower(e.value), "authorization"):
-			out = append(out, GitCredential{e.key, "git config --unset-all " + e.key})
-		case hasPassword(e.value):
-			c := GitCredential{Key: e.key, Command: "git config --unset-all " + e.key}
-			if section == "remote" && name == "url" {
-				scheme, rest, _ := strings.Cut(e.value, "://")
-				host, place, _ := strings.Cut(rest, "/")
-				c.Command = "git remote set-url " + sub + " " + scheme + "://" + host[strings.LastIndexByte(host, '@')+1:] + "/" + place
-			}
-			out = append(out, c)
-		case hasPassword(sub):
-			out = append(out, GitCredential{section + "." + name, "git config --edit"})
+		if c := credentialIn(e); c.text != "" {
+			out = append(out, c.GitCredential)
 		}
 	}
 	return out
+}
+
+// credential is one that was found: the text that holds it, and what can stand there instead.
+type credential struct {
+	GitCredential
+	text, shown string
+}
+
+// credentialIn is the one that a setting holds; its text is empty where there is none.
+func credentialIn(e entry) credential {
+	section, sub, name := e.parts()
+	unset := "git config --unset-all " + e.key
+	switch {
+	case section == "http" && name == "extraheader" && strings.Contains(strings.ToLower(e.value), "authorization"):
+		return credential{GitCredential{e.key, unset}, e.value, "X-Sbx: " + hiddenCredential}
+	case hasPassword(e.value):
+		if section == "remote" && name == "url" {
+			scheme, rest, _ := strings.Cut(e.value, "://")
+			host, place, _ := strings.Cut(rest, "/")
+			unset = "git remote set-url " + sub + " " + scheme + "://" + host[strings.LastIndexByte(host, '@')+1:] + "/" + place
+		}
+		return credential{GitCredential{e.key, unset}, userinfo(e.value) + "@", hiddenCredential + "@"}
+	case hasPassword(sub):
+		return credential{GitCredential{section + "." + name, "git config --edit"}, userinfo(sub) + "@", hiddenCredential + "@"}
+	}
+	return credential{}
 }
 
 // hiddenCredential stands where a credential was.
@@ -44,14 +58,8 @@ func WithoutCredentials(config []byte) ([]byte, bool) {
 	}
 	out := string(config)
 	for _, e := range before.settings {
-		section, sub, name := e.parts()
-		switch {
-		case section == "http" && name == "extraheader" && strings.Contains(strings.ToLower(e.value), "authorization"):
-			out = strings.ReplaceAll(out, e.value, "X-Sbx: "+hiddenCredential)
-		case hasPassword(e.value):
-			out = strings.ReplaceAll(out, userinfo(e.value)+"@", hiddenCredential+"@")
-		case hasPassword(sub):
-			out = strings.ReplaceAll(out, userinfo(sub)+"@", hiddenCredential+"@")
+		if c := credentialIn(e); c.text != "" {
+			out = strings.ReplaceAll(out, c.text, c.shown)
 		}
 	}
 	after, err := parse([]byte(out))

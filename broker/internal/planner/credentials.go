@@ -23,13 +23,9 @@ type Masked struct {
 
 // topConfigs are the configurations of the repositories that are granted as a whole, in any mode.
 func (in *Input) topConfigs() []string {
-	var out []string
-	for i := range in.Grants {
-		g := &in.Grants[i]
-		shown := g.Mode == Read || g.Mode == Write || g.Mode == Overlay
-		if canon, _, st, err := host.Resolve(in.FS, g.Path); err == nil && shown && g.guardable() && st.Type == host.Dir {
-			out = append(out, canon+"/.git/config")
-		}
+	out := in.trees(Read, Write, Overlay)
+	for i := range out {
+		out[i] += "/.git/config"
 	}
 	if in.GitDir != "" {
 		out = append(out, in.GitDir+"/config")

@@ -27,7 +27,7 @@ type Referred struct {
 // trees: it is guarded like what it serves. Settings are the person's and the machine's configuration files.
 func (in *Input) Refer(settings []string) {
 	configs := in.topConfigs()
-	for _, top := range in.writableTrees() {
+	for _, top := range in.trees(Write) {
 		r := referrer{in: in, top: top, left: maxConfigs}
 		for _, file := range settings {
 			r.add(file, "it is git's configuration for all repositories", true)
@@ -73,12 +73,12 @@ func (in *Input) repositories(top string) (out []string, all bool) {
 	return out, true
 }
 
-// writableTrees are the directories that grants show writable, caches left out.
-func (in *Input) writableTrees() []string {
+// trees are the directories that grants show in one of these modes, those of tools and of the session's left out.
+func (in *Input) trees(modes ...Mode) []string {
 	var out []string
 	for i := range in.Grants {
 		g := &in.Grants[i]
-		if g.Mode != Write || !g.guardable() {
+		if !slices.Contains(modes, g.Mode) || !g.guardable() {
 			continue
 		}
 		if canon, _, st, err := host.Resolve(in.FS, g.Path); err == nil && st.Type == host.Dir {

@@ -7,6 +7,7 @@ import (
 
 	"sbx/broker/internal/gate/fuse"
 	"sbx/broker/internal/guard"
+	"sbx/broker/internal/host"
 )
 
 // What the session makes is its own, see guard.Session.
@@ -18,19 +19,8 @@ const maxDemoted = 50_000
 func idOf(fd int) (guard.ID, error) { return idAt(fd, "") }
 
 func idAt(dir int, name string) (guard.ID, error) {
-	var st unix.Statx_t
-	flags := unix.AT_SYMLINK_NOFOLLOW | unix.AT_NO_AUTOMOUNT
-	if name == "" {
-		flags |= unix.AT_EMPTY_PATH
-	}
-	if err := unix.Statx(dir, name, flags, unix.STATX_INO|unix.STATX_BTIME, &st); err != nil {
-		return guard.ID{}, err
-	}
-	id := guard.ID{Dev: unix.Mkdev(st.Dev_major, st.Dev_minor), Ino: st.Ino}
-	if st.Mask&unix.STATX_BTIME != 0 {
-		id.Born = st.Btime.Sec*1e9 + int64(st.Btime.Nsec)
-	}
-	return id, nil
+	st, err := host.StampOf(dir, name)
+	return guard.ID{Dev: st.Dev, Ino: st.Ino, Born: st.Born}, err
 }
 
 // isOwn says whether a directory is the session's own.

@@ -2,14 +2,14 @@ package gatefs
 
 import (
 	"errors"
-	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sys/unix"
 	"sbx/broker/internal/gate/fuse"
+
+	"golang.org/x/sys/unix"
 )
 
 // The kernel tells those who watch a directory of what is done through it, not of what the host does behind it. So somebody in the sandbox,
@@ -225,7 +225,7 @@ func (q *repeats) do(s *Server, r repeat) {
 	}
 	q.now.Store(&r)
 	defer q.now.Store(nil)
-	if err := s.opts.Repeat(out); err != nil && !outrun(err) && !errors.Is(err, os.ErrClosed) { // closed: the session is over
+	if err := s.opts.Repeat(out); err != nil && !outrun(err) {
 		q.failed.Do(func() {
 			s.log.Printf("who watches %q inside does not hear of what happens outside: %v", s.opts.Root, err)
 		})

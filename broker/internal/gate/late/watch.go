@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -59,6 +60,8 @@ type Watcher struct {
 	Options
 	fd      int
 	wake    int // an eventfd that ends the watch
+	closed  atomic.Bool
+	ended   chan struct{}
 	byWd    map[int32]dir
 	configs map[int32]string // directories of Configs
 	covered map[string]cover
@@ -89,21 +92,32 @@ func Watch(o Options) (*Watcher, error) {
 		unix.Close(fd)
 		return nil, fmt.Errorf("watching for names of secrets: %w", err)
 	}
-	w := &Watcher{Options: o, fd: fd, wake: wake, byWd: map[int32]dir{},
+	w := &Watcher{Options: o, fd: fd, wake: wake, ended: make(chan struct{}), byWd: map[int32]dir{},
 		configs: map[int32]string{}, covered: map[string]cover{}}
 	go w.run()
 	return w, nil
 }
 
-// Close ends the watch.
-func (w *Watcher) Close() { _, _ = unix.Write(w.wake, []byte{1, 0, 0, 0, 0, 0, 0, 0}) }
+// Close ends the watch, and waits until it has. What fails meanwhile fails because the session is over: no warning.
+func (w *Watcher) Close() {
+	w.closed.Store(true)
+	_, _ = unix.Write(w.wake, []byte{1, 0, 0, 0, 0, 0, 0, 0})
+	<-w.ended
+	unix.Close(w.fd)
+	unix.Close(w.wake)
+}
+
+func (w *Watcher) warn(text string) {
+	if !w.closed.Load() {
+		w.Warn(text)
+	}
+}
 
 // run is a thread of its own: the runtime's poller would be woken by each event, and whoever works in the tree would
 // wait for that.
 func (w *Watcher) run() {
 	runtime.LockOSThread()
-	defer unix.Close(w.fd)
-	defer unix.Close(w.wake)
+	defer close(w.ended)
 	w.all()
 	buf := make([]byte, 64<<10)
 	fds := []unix.PollFd{{Fd: int32(w.fd), Events: unix.POLLIN}, {Fd: int32(w.wake), Events: unix.POLLIN}}
@@ -147,7 +161,7 @@ func (w *Watcher) all() {
 func (w *Watcher) config(p string) {
 	wd, err := unix.InotifyAddWatch(w.fd, path.Dir(p), watched|unix.IN_DONT_FOLLOW)
 	if err != nil {
-		w.Warn("watching " + p + ": " + err.Error() + ": a credential that the host puts there is not hidden")
+		w.warn("watching " + p + ": " + err.Error() + ": a credential that the host puts there is not hidden")
 		return
 	}
 	w.configs[int32(wd)] = p
@@ -207,7 +221,7 @@ func (w *Watcher) add(d dir) ([]os.DirEntry, bool) {
 		w.byWd[int32(wd)] = d
 	} else if !w.full && (err == unix.ENOSPC || err == unix.ENOMEM) {
 		w.full = true
-		w.Warn("not every directory can be watched: secrets that the host makes in " + d.path +
+		w.warn("not every directory can be watched: secrets that the host makes in " + d.path +
 			" and further ones while the session runs are not hidden")
 	}
 	list, _ := f.ReadDir(-1)
@@ -234,7 +248,7 @@ func (w *Watcher) judge(d dir, p string, fresh, secret bool) bool {
 		was, ok := stand(p)
 		w.Making.Lock()
 		hidden := ok && secret && w.Secrets.At(d.Granted, strings.TrimPrefix(p, d.Granted+"/")).Hidden
-		hidden = hidden || was.typ == unix.S_IFSOCK && !w.Sockets.Has(was.ID)
+		hidden = hidden || was.typ == host.Socket && !w.Sockets.Has(was.ID)
 		w.Making.Unlock()
 		c := w.covered[p]
 		if !hidden {
@@ -244,13 +258,13 @@ func (w *Watcher) judge(d dir, p string, fresh, secret bool) bool {
 			delete(w.covered, p)
 			return false
 		}
-		if c.ID == was.ID && !fresh || was.typ == unix.S_IFLNK { // what a link leads to is judged by its own name
+		if c.ID == was.ID && !fresh || was.typ == host.Link { // what a link leads to is judged by its own name
 			return true
 		}
-		if err := w.Cover(p, was.typ == unix.S_IFDIR); err == nil {
+		if err := w.Cover(p, was.typ == host.Dir); err == nil {
 			w.covered[p] = cover{was.ID, c.times + 1}
 		} else if !host.NotExist(err) {
-			w.Warn("hiding " + p + ", which the host has made: " + err.Error())
+			w.warn("hiding " + p + ", which the host has made: " + err.Error())
 		}
 		if is, ok := stand(p); ok && is == was {
 			return true
@@ -262,20 +276,12 @@ func (w *Watcher) judge(d dir, p string, fresh, secret bool) bool {
 // standing is what has a name.
 type standing struct {
 	guard.ID
-	typ uint32
+	typ host.Type
 }
 
 func stand(p string) (standing, bool) {
-	var st unix.Statx_t
-	const wanted = unix.STATX_TYPE | unix.STATX_INO | unix.STATX_BTIME
-	if unix.Statx(unix.AT_FDCWD, p, unix.AT_SYMLINK_NOFOLLOW, wanted, &st) != nil {
-		return standing{}, false
-	}
-	id := guard.ID{Dev: unix.Mkdev(st.Dev_major, st.Dev_minor), Ino: st.Ino}
-	if st.Mask&unix.STATX_BTIME != 0 {
-		id.Born = st.Btime.Sec*1e9 + int64(st.Btime.Nsec)
-	}
-	return standing{id, uint32(st.Mode) & unix.S_IFMT}, true
+	st, err := host.FS{}.Stamp(p)
+	return standing{guard.ID{Dev: st.Dev, Ino: st.Ino, Born: st.Born}, st.Type}, err == nil
 }
 
 func isSocket(p string) bool {

@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sbx/broker/internal/guard"
+	"sbx/broker/internal/host"
 )
 
 // judge is the judge of one tree, with what it has to know of the files there.
@@ -139,19 +140,8 @@ func (g *judge) id(dir string) guard.ID {
 }
 
 func idOf(dir int, base string) guard.ID {
-	var st unix.Statx_t
-	flags := unix.AT_SYMLINK_NOFOLLOW | unix.AT_STATX_DONT_SYNC
-	if base == "" {
-		flags |= unix.AT_EMPTY_PATH
-	}
-	if unix.Statx(dir, base, flags, unix.STATX_INO|unix.STATX_BTIME, &st) != nil {
-		return guard.ID{}
-	}
-	id := guard.ID{Dev: unix.Mkdev(st.Dev_major, st.Dev_minor), Ino: st.Ino}
-	if st.Mask&unix.STATX_BTIME != 0 {
-		id.Born = st.Btime.Sec*1e9 + int64(st.Btime.Nsec)
-	}
-	return id
+	st, _ := host.StampOf(dir, base)
+	return guard.ID{Dev: st.Dev, Ino: st.Ino, Born: st.Born}
 }
 
 // making is how something gets a name.
