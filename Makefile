@@ -54,7 +54,7 @@ suites: all
 
 vm: needs
 	@sh selftest/vm/testdata/announce.sh
-	SBX_VM=full $(GO) test -count=1 -v -timeout 6h ./selftest/vm
+	SBX_VM=full SBX_MUST_WORK=1 $(GO) test -count=1 -v -timeout 6h ./selftest/vm
 
 needs:
 	@sh selftest/testdata/needs.sh

@@ -14,19 +14,9 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-)
 
-// need skips, or fails where everything must run, naming the missing fact.
-func need(t *testing.T, ok bool, fact string) {
-	t.Helper()
-	if ok {
-		return
-	}
-	if os.Getenv("SBX_MUST_WORK") == "1" {
-		t.Fatalf("missing: %s", fact)
-	}
-	t.Skipf("missing: %s", fact)
-}
+	"sbx/selftest/need"
+)
 
 func newLog(t *testing.T, opts Options) (*Writer, string) {
 	t.Helper()
@@ -207,7 +197,7 @@ func inUserNamespace(t *testing.T) {
 		UidMappings: []syscall.SysProcIDMap{{HostID: unix.Geteuid(), Size: 1}}, GidMappings: []syscall.SysProcIDMap{{HostID: unix.Getegid(), Size: 1}}}
 	out, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
-	need(t, err == nil || errors.As(err, &exit), "unprivileged user namespaces")
+	need.Fact(t, err == nil || errors.As(err, &exit), "unprivileged user namespaces")
 	if err != nil {
 		t.Fatalf("in a user namespace: %v\n%s", err, out)
 	}
@@ -220,7 +210,7 @@ func TestFullDisk(t *testing.T) {
 		return
 	}
 	err := unix.Mount("sbxtest", dir, "tmpfs", 0, "size=8k,mode=700")
-	need(t, err == nil, "permission to mount tmpfs")
+	need.Fact(t, err == nil, "permission to mount tmpfs")
 	defer unix.Unmount(dir, unix.MNT_DETACH)
 	w, err := Create(filepath.Join(dir, "a"), "s1", Options{})
 	if err != nil {

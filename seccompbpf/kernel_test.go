@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"sbx/selftest/need"
 )
 
 func host() Arch {
@@ -187,18 +189,13 @@ func elf32() []byte {
 }
 
 func TestKernelOtherArch(t *testing.T) {
-	if runtime.GOARCH != "amd64" {
-		t.Skip("missing fact: an amd64 processor for the i386 program")
-	}
+	need.Fact(t, runtime.GOARCH == "amd64", "an amd64 processor for the i386 program")
 	f := filepath.Join(t.TempDir(), "prog32")
 	if err := os.WriteFile(f, elf32(), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	if _, st := spawn(t, job{Exec: f}); !st.Success() {
-		if os.Getenv("SBX_MUST_WORK") == "1" {
-			t.Fatalf("the i386 program does not run here without a filter: %v", st)
-		}
-		t.Skip("missing fact: CONFIG_IA32_EMULATION")
+		need.Fact(t, false, "CONFIG_IA32_EMULATION: the i386 program does not run here without a filter: %v", st)
 	}
 	_, st := spawn(t, job{Exec: f, Prog: mustCompile(t, Default(AMD64, Toggles{}))})
 	if ws := st.Sys().(syscall.WaitStatus); !ws.Signaled() || ws.Signal() != syscall.SIGSYS {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sbx/selftest/need"
 	"strconv"
 	"strings"
 	"syscall"
@@ -235,10 +236,7 @@ type testOf struct{}
 
 // lacking ends a script that cannot run here: skipped with the fact named, failed where everything must work.
 func lacking(ts *testscript.TestScript, fact string) {
-	if mustWork() {
-		ts.Fatalf("missing: %s", fact)
-	}
-	ts.Value(testOf{}).(testscript.T).Skip("missing: " + fact)
+	need.Fact(ts.Value(testOf{}).(testscript.T), false, "%s", fact)
 }
 
 // orgScript puts a copy of /etc with sbx's files over /etc, where nobody else sees it, and becomes the ordinary user.

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"sbx/selftest/need"
 )
 
 // typedLine is a command line in the making, and what its shell must offer: all of it where exact, else among others.
@@ -103,7 +105,7 @@ func TestCompletion(t *testing.T) {
 	} {
 		t.Run(s.shell, func(t *testing.T) {
 			if _, err := exec.LookPath(s.shell); err != nil {
-				missing(t, s.shell)
+				need.Fact(t, false, "%s", s.shell)
 			}
 			function := filepath.Join(home, "completion."+s.shell)
 			if err := os.WriteFile(function, []byte(as(shop.sbx, "completion", s.shell)), 0o644); err != nil {

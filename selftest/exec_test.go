@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"sbx/selftest/need"
 )
 
 // detachedSession starts a session without a program and returns how to run sbx beside it.
@@ -177,10 +179,7 @@ func TestKilledBrokerEndsExecs(t *testing.T) {
 func TestExecTakesNoOtherDescriptors(t *testing.T) {
 	sbx := detachedSession(t, "fds-1")
 	if _, err := os.Stat("/usr/bin/python3"); err != nil {
-		if mustWork() {
-			t.Fatal("missing: python3")
-		}
-		t.Skip("missing: python3")
+		need.Fact(t, false, "/usr/bin/python3")
 	}
 	script := filepath.Join(shop.dir, "fds.py")
 	if err := os.WriteFile(script, []byte(fdsScript), 0o644); err != nil {

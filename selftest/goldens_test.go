@@ -19,6 +19,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/diff"
 
+	"sbx/selftest/need"
 	"sbx/shared/plan"
 )
 
@@ -179,14 +180,12 @@ func compareGolden(t *testing.T, name, text string) {
 func TestGoldenPlans(t *testing.T) {
 	needSandbox(t)
 	if os.Getuid() != 0 || exec.Command("unshare", "--mount", "true").Run() != nil {
-		missing(t, "root who may mount")
+		need.Fact(t, false, "root who may mount")
 	}
 	if _, err := os.Stat("/dev/fuse"); err != nil {
-		missing(t, "/dev/fuse")
+		need.Fact(t, false, "/dev/fuse")
 	}
-	if runtime.GOARCH != "amd64" {
-		t.Skip("missing: amd64, whose system calls the filters of these plans have")
-	}
+	need.Fact(t, runtime.GOARCH == "amd64", "an amd64 processor, whose system calls the filters of these plans have")
 	first := ""
 	for i, g := range goldenRuns() {
 		ok := t.Run(g.name, func(t *testing.T) {

@@ -102,6 +102,7 @@ var mayImport = map[string][]string{
 	"selftest/fileops":    {},
 	"selftest/counttests": {},
 	"selftest/linked":     {},
+	"selftest/need":       {},
 	"selftest/netbench":   {},
 	"selftest/plans":      {"shared/plan", "shared/tape"},
 	"selftest/probe":      {},
@@ -236,7 +237,7 @@ func TestImports(t *testing.T) {
 			first, _, _ := strings.Cut(imp, "/")
 			switch {
 			case own && ours == s.dir && s.test:
-			case own && !allowed(row, ours) && !(s.test && allowed(testsMayImport[s.dir], ours)):
+			case own && !allowed(row, ours) && !(s.test && (ours == "selftest/need" || allowed(testsMayImport[s.dir], ours))):
 				t.Errorf("%s imports %s, which mayImport does not have", s.path(), ours)
 			case !own && strings.Contains(first, ".") && !mayUse(s.dir, imp):
 				t.Errorf("%s imports %s, which thirdParty does not have for its folder", s.path(), imp)
@@ -400,6 +401,25 @@ func TestWhoPrintsAndExits(t *testing.T) {
 				t.Errorf("%s: %s: only main exits", s.path(), name)
 			case s.dir != "broker/internal/cli" && s.dir != "broker/internal/command" && (name == "os.Stdout" || name == "os.Stderr" || name == "fmt.Print" || name == "fmt.Printf" || name == "fmt.Println"):
 				t.Errorf("%s: %s: only cli prints", s.path(), name)
+			}
+			return true
+		})
+	}
+}
+
+// A test that cannot run here is a failure where SBX_MUST_WORK says so: none skips by itself.
+func TestOnlyNeedSkips(t *testing.T) {
+	for _, s := range parseTree(t) {
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			sel, ok := n.(*ast.SelectorExpr)
+			if !ok || !s.test {
+				return true
+			}
+			switch sel.Sel.Name {
+			case "Skip", "Skipf", "SkipNow":
+				if x, ok := sel.X.(*ast.Ident); ok && (x.Name == "t" || x.Name == "b" || x.Name == "tb") {
+					t.Errorf("%s: %s.%s: use selftest/need", s.path(), x.Name, sel.Sel.Name)
+				}
 			}
 			return true
 		})

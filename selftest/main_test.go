@@ -14,6 +14,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"sbx/selftest/need"
 )
 
 // testUID is the ordinary user that scripts run as when the tests run as root. It needs no line in
@@ -201,9 +203,6 @@ func (w *workshop) own(dir string) error {
 	})
 }
 
-// mustWork says whether a test that cannot run here is a failure.
-func mustWork() bool { return os.Getenv("SBX_MUST_WORK") == "1" }
-
 // needSandbox skips the test, or fails it where everything must work, when no sandbox can be built.
 func needSandbox(t *testing.T) {
 	t.Helper()
@@ -214,5 +213,5 @@ func needSandbox(t *testing.T) {
 	if shop.lacks == "" {
 		return
 	}
-	missing(t, shop.lacks)
+	need.Fact(t, false, "%s", shop.lacks)
 }

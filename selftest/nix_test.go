@@ -8,19 +8,15 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"sbx/selftest/need"
 )
 
 // TestNixDaemon runs testdata/nix.sh with a daemon of its own, in a mount namespace with an empty /nix.
 func TestNixDaemon(t *testing.T) {
 	needSandbox(t)
-	if os.Getuid() != 0 {
-		t.Skip("missing: root, to run a daemon with a /nix of its own")
-	}
-	for _, p := range []string{"nix-daemon", "unshare", "setpriv", "busybox"} {
-		if _, err := exec.LookPath(p); err != nil {
-			missing(t, p)
-		}
-	}
+	need.Root(t, "to run a daemon with a /nix of its own")
+	need.Tool(t, "nix-daemon", "unshare", "setpriv", "busybox")
 	home := filepath.Join(shop.dir, "nix-home")
 	if err := os.MkdirAll(home, 0o755); err != nil {
 		t.Fatal(err)

@@ -9,20 +9,16 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"sbx/selftest/need"
 )
 
 // TestPackages builds the packages twice, has lintian read them, and installs, upgrades, removes and purges
 // them on a throw-away copy of this system's root.
 func TestPackages(t *testing.T) {
 	t.Parallel()
-	for _, tool := range []string{"lintian", "rpm", "dpkg-deb", "zsh", "fish"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			missing(t, tool+" is not installed")
-		}
-	}
-	if os.Getuid() != 0 {
-		t.Skip("missing: root, to install packages in a mount namespace")
-	}
+	need.Tool(t, "lintian", "rpm", "dpkg-deb", "zsh", "fish")
+	need.Root(t, "to install packages in a mount namespace")
 	build := func(want int, archs ...string) (string, map[string][32]byte) {
 		dist := t.TempDir()
 		cmd := exec.Command("sh", append([]string{"../packaging/build.sh"}, archs...)...)
@@ -74,7 +70,7 @@ func TestPackages(t *testing.T) {
 	})
 	t.Run("install", func(t *testing.T) {
 		if !overlayRoot(t) {
-			missing(t, "an overlay over / (the root file system takes no overlay)")
+			need.Fact(t, false, "an overlay over / (the root file system takes no overlay)")
 		}
 		out, err := exec.Command("unshare", "-m", "sh", "testdata/packages.sh", dist, runtime.GOARCH, t.TempDir()).CombinedOutput()
 		if err != nil || !strings.HasSuffix(string(out), "done\n") {
@@ -87,13 +83,4 @@ func TestPackages(t *testing.T) {
 func overlayRoot(t *testing.T) bool {
 	dir := t.TempDir()
 	return exec.Command("unshare", "-m", "sh", "-c", `mount -t tmpfs none "$0" && mkdir "$0/u" "$0/w" "$0/m" && mount -t overlay -o "lowerdir=/,upperdir=$0/u,workdir=$0/w" none "$0/m"`, dir).Run() == nil
-}
-
-// missing ends a test that cannot run here: skipped with the fact named, failed where everything must work.
-func missing(t *testing.T, fact string) {
-	t.Helper()
-	if mustWork() {
-		t.Fatalf("missing: %s", fact)
-	}
-	t.Skipf("missing: %s", fact)
 }

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"sbx/selftest/need"
 )
 
 // transactions is how many each of two writers makes in a database; SBX_SQLITE says another number.
@@ -34,7 +36,7 @@ func TestSQLite(t *testing.T) {
 	t.Parallel()
 	needSandbox(t)
 	if _, err := exec.LookPath("sqlite3"); err != nil {
-		missing(t, "sqlite3")
+		need.Fact(t, false, "sqlite3")
 	}
 	for _, journal := range []string{"delete", "wal"} {
 		for _, hidden := range []bool{false, true} {

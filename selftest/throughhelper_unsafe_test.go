@@ -14,6 +14,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"sbx/selftest/need"
 )
 
 // launcherFlag makes the test's own binary a launcher: "-without-user-namespaces UID MODE HELPER CMD...".
@@ -161,11 +163,7 @@ func needHelper(t *testing.T) {
 	} else if out, err := exec.Command(shop.launch("4755", "true")[0], shop.launch("4755", "true")[1:]...).CombinedOutput(); err != nil {
 		lacks = fmt.Sprintf("mounting as root (%v: %s)", err, out)
 	}
-	if lacks != "" && mustWork() {
-		t.Fatalf("missing: %s", lacks)
-	} else if lacks != "" {
-		t.Skipf("missing: %s", lacks)
-	}
+	need.Fact(t, lacks == "", "%s", lacks)
 }
 
 // launch puts the launcher before a command.

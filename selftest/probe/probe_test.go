@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"sbx/selftest/need"
 )
 
 const nobody = 65534
@@ -101,10 +103,8 @@ func TestActsReportWhyTheyFail(t *testing.T) {
 
 // As root of the host nothing is performed: a broken sandbox must not turn the selftest into damage.
 func TestNothingIsPerformedAsRootOfHost(t *testing.T) {
-	if os.Geteuid() != 0 || !rootOfHost() {
-		// Who runs the tests is not something that the machine lacks: SBX_MUST_WORK does not ask for it.
-		t.Skip("missing: root")
-	}
+	need.Root(t, "to see that nothing is performed")
+	need.Fact(t, rootOfHost(), "the host's own user namespace")
 	probe, lab := built(t)
 	o := do(t, false, lab, probe, "append", lab+"/written")
 	if !o.OK || !strings.Contains(o.Detail["note"], "not performed") {

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"sbx/selftest/need"
 )
 
 // run boots the machine and judges what its script says: every line that begins with "FAIL:" is an error, there must be
@@ -20,7 +22,7 @@ func (m machine) run(t *testing.T, sum *string) {
 	t.Helper()
 	kernel := kernel(t, m.suite)
 	if lacks := lack(m.need); lacks != "" {
-		missing(t, lacks)
+		need.Fact(t, false, "%s", lacks)
 	}
 	scratch := t.TempDir()
 	start := time.Now()

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"sbx/selftest/need"
 )
 
 // TestMachineInside boots a stock kernel in a sandbox: QEMU emulates as an ordinary user with --vm, finds its images, and its
@@ -20,14 +22,14 @@ func TestMachineInside(t *testing.T) {
 	dir := kernel(t, oldest)
 	for _, tool := range []string{"python3", "unshare"} {
 		if look(tool) == "" {
-			missing(t, tool+" ("+installHint+")")
+			need.Fact(t, false, "%s", tool+" ("+installHint+")")
 		}
 	}
 	home, attr := ordinary(t)
 	cmd := exec.Command("unshare", "--user", "--map-root-user", "--mount", "true")
 	cmd.SysProcAttr = attr
 	if cmd.Run() != nil {
-		missing(t, "unprivileged user namespaces")
+		need.Fact(t, false, "unprivileged user namespaces")
 	}
 	images := filepath.Join(home, ".local/share/images")
 	project := filepath.Join(home, "project")

@@ -14,6 +14,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"sbx/selftest/need"
 )
 
 // Suites of Debian whose kernels are used. The first is the oldest that sbx supports, the second has the newest kernel
@@ -111,16 +113,6 @@ func lack(tools []string) string {
 	return strings.Join(lacks, ", ") + " (" + installHint + ")"
 }
 
-// missing ends a test that cannot run here: skipped with the fact named, failed where everything must work or whoever is
-// there asked for the full set.
-func missing(t *testing.T, fact string) {
-	t.Helper()
-	if os.Getenv("SBX_MUST_WORK") == "1" || full() {
-		t.Fatalf("missing: %s", fact)
-	}
-	t.Skipf("missing: %s", fact)
-}
-
 // kernel returns the folder with the kernel of a suite, fetched if it is not in the cache.
 func kernel(t *testing.T, suite string) string {
 	t.Helper()
@@ -129,7 +121,7 @@ func kernel(t *testing.T, suite string) string {
 		t.Fatal(shop.err)
 	}
 	if shop.lacks != "" {
-		missing(t, shop.lacks)
+		need.Fact(t, false, "%s", shop.lacks)
 	}
 	cache := os.Getenv("SBX_VM_CACHE")
 	if cache == "" {
@@ -149,7 +141,7 @@ func kernel(t *testing.T, suite string) string {
 	text := strings.Split(strings.TrimSpace(string(out)), "\n")
 	why := "a kernel of Debian " + suite + " (SBX_VM_MIRROR names another mirror): " + strings.Join(text[max(0, len(text)-5):], "\n")
 	if err != nil {
-		missing(t, why)
+		need.Fact(t, false, "%s", why)
 	}
 	now := time.Now()
 	_ = os.Chtimes(dir, now, now) // if it is somebody else's, they tidy it

@@ -5,15 +5,14 @@ import (
 	"testing"
 
 	"sbx/broker/client"
+	"sbx/selftest/need"
 )
 
 // BenchmarkExecKept starts /bin/true in a running session over one connection, and BenchmarkForkExec without a
 // sandbox: run them in one go and compare. SBX_BENCH_SID names the session, started with this environment.
 func BenchmarkExecKept(b *testing.B) {
 	sid := os.Getenv("SBX_BENCH_SID")
-	if sid == "" {
-		b.Skip("SBX_BENCH_SID is not set")
-	}
+	need.Fact(b, sid != "", "SBX_BENCH_SID")
 	c, err := client.Here().Programs(sid)
 	if err != nil {
 		b.Fatal(err)

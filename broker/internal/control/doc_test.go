@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sbx/broker/internal/prompt"
+	"sbx/selftest/need"
 )
 
 // The example of docs/protocol.md does what it says, and the tables name every type.
@@ -30,12 +31,7 @@ func TestPythonExample(t *testing.T) {
 	if !ok {
 		t.Fatal("no example")
 	}
-	if _, err := exec.LookPath("python3"); err != nil {
-		if os.Getenv("SBX_MUST_WORK") == "1" {
-			t.Fatal("needs python3")
-		}
-		t.Skip("needs python3")
-	}
+	need.Tool(t, "python3")
 	script := filepath.Join(t.TempDir(), "approve.py")
 	if err := os.WriteFile(script, []byte(code), 0o600); err != nil {
 		t.Fatal(err)

@@ -11,17 +11,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"sbx/selftest/need"
 )
 
 // repository makes one with git itself, so that the parser is compared with what git writes.
 func repository(t *testing.T, args ...string) (dir string, git func(args ...string) string) {
 	t.Helper()
-	if _, err := exec.LookPath("git"); err != nil {
-		if os.Getenv("SBX_MUST_WORK") == "1" {
-			t.Fatal("git is not installed")
-		}
-		t.Skip("git is not installed")
-	}
+	need.Tool(t, "git")
 	dir = t.TempDir()
 	git = func(args ...string) string {
 		t.Helper()

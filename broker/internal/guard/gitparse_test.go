@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"sbx/selftest/need"
 )
 
 // TestParse has what a reader of lines gets wrong. Each is checked against git itself by FuzzParseLikeGit, which
@@ -120,12 +122,7 @@ func gits(t testing.TB) []string {
 		return strings.Split(list, ":")
 	}
 	g, err := exec.LookPath("git")
-	if err != nil {
-		if os.Getenv("SBX_MUST_WORK") == "1" {
-			t.Fatal("git is not installed")
-		}
-		t.Skip("git is not installed")
-	}
+	need.Fact(t, err == nil, "the program git")
 	return []string{g}
 }
 

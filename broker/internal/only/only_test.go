@@ -1,13 +1,14 @@
 package only
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"sbx/selftest/need"
 )
 
 func write(t *testing.T, p, text string, mode os.FileMode) string {
@@ -64,24 +65,15 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// missing ends a test that cannot run here: skipped with the fact named, failed where everything must work.
-func missing(t *testing.T, fact string) {
-	t.Helper()
-	if os.Getenv("SBX_MUST_WORK") == "1" {
-		t.Fatal("missing: " + fact)
-	}
-	t.Skip("missing: " + fact)
-}
-
 // What ldd says a program needs is mapped, and no program lies open among the libraries.
 func TestLibraries(t *testing.T) {
 	git, err := exec.LookPath("git")
 	if err != nil {
-		missing(t, "git")
+		need.Fact(t, false, "git")
 	}
 	out, err := exec.Command("ldd", git).Output()
 	if err != nil {
-		missing(t, fmt.Sprintf("ldd (%v)", err))
+		need.Fact(t, false, "ldd (%v)", err)
 	}
 	s, err := Resolve([]string{git})
 	if err != nil {

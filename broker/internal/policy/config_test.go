@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"sbx/selftest/need"
 )
 
 // world is a complete set of folders.
@@ -270,10 +272,7 @@ func bindSocket(p string) error {
 
 // TestOwners is PL-04 and the foreign project file.
 func TestOwners(t *testing.T) {
-	if os.Geteuid() != 0 {
-		// Who runs the tests is not something that the machine lacks: SBX_MUST_WORK does not ask for it.
-		t.Skip("missing: root, to change owners")
-	}
+	need.Root(t, "to change owners")
 	w := newWorld(t)
 	w.write(ScopeOrg, "config.toml", "")
 	os.Chown(w.path(ScopeOrg, "config.toml"), 1000, 0)

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"sbx/selftest/need"
 )
 
 // TestHostileProject is PL-01: one widening line each, refused by name and line, and nothing changed.
@@ -362,9 +364,7 @@ func TestDiscover(t *testing.T) {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
-	if uid != 0 {
-		t.Skip("missing: root, to change owners")
-	}
+	need.Root(t, "to change owners")
 	os.Chown(root+"/home/p", 1000, 0)
 	if p, _ := Discover(home+"/p/a/b", home, uid); p.Root != home+"/p/a/b" {
 		t.Errorf("went up into a foreign directory: %+v", p)

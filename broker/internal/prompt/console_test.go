@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"sbx/selftest/need"
 )
 
 // The terminal emulator of these tests is tmux: what it shows is what a human would see. In its pane runs
@@ -89,14 +91,7 @@ type pane struct {
 
 func newPane(t *testing.T, argv ...string) *pane {
 	t.Helper()
-	for _, tool := range []string{"tmux", argv[0]} {
-		if _, err := exec.LookPath(tool); err != nil {
-			if os.Getenv("SBX_MUST_WORK") == "1" {
-				t.Fatalf("needs %s", tool)
-			}
-			t.Skipf("needs %s", tool)
-		}
-	}
+	need.Tool(t, "tmux", argv[0])
 	dir := t.TempDir()
 	p := &pane{t, filepath.Join(dir, "tmux"), dir}
 	args := append([]string{"-f", "/dev/null", "new-session", "-d", "-x", "80", "-y", "24", "env", childEnv + "=" + dir, os.Args[0]}, argv...)

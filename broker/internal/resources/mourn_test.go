@@ -1,7 +1,6 @@
 package resources
 
 import (
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -9,17 +8,9 @@ import (
 	"strings"
 	"testing"
 	"time"
-)
 
-// missing ends a test that cannot run here: skipped with the fact named, failed where everything must work. Who runs the tests is not
-// something that the machine lacks.
-func missing(t *testing.T, fact string) {
-	t.Helper()
-	if os.Getenv("SBX_MUST_WORK") == "1" && os.Getuid() == 0 {
-		t.Fatal("missing: " + fact)
-	}
-	t.Skip("missing: " + fact)
-}
+	"sbx/selftest/need"
+)
 
 // here is a place of a version 2 hierarchy in which this process may make groups, and whose processes it may move.
 func here(t *testing.T) Parent {
@@ -40,7 +31,7 @@ func here(t *testing.T) Parent {
 		}
 		return Parent{Dir: dir}
 	}
-	missing(t, "a version 2 hierarchy with cgroup.kill in which this user may make control groups")
+	need.Fact(t, false, "a version 2 hierarchy with cgroup.kill in which this user may make control groups")
 	return Parent{}
 }
 
@@ -97,7 +88,7 @@ func TestMourned(t *testing.T) {
 		n, _ := out.Read(b)
 		pid, err := strconv.Atoi(strings.TrimSpace(strings.TrimPrefix(string(b[:n]), "mourner ")))
 		if err != nil || pid <= 0 {
-			missing(t, fmt.Sprintf("the right to move a process into a control group: %s", b[:n]))
+			need.Fact(t, false, "the right to move a process into a control group: %s", b[:n])
 		}
 		go func() { _, _ = io.Copy(io.Discard, out) }()
 		return cmd, in, pid

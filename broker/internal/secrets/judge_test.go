@@ -10,6 +10,7 @@ import (
 
 	"sbx/broker/internal/guard"
 	"sbx/broker/internal/host"
+	"sbx/selftest/need"
 )
 
 const pemKey = "-----BEGIN PRIVATE KEY-----\nMIIB\n-----END PRIVATE KEY-----\n"
@@ -26,12 +27,7 @@ func write(t *testing.T, name, text string) {
 
 func git(t *testing.T, dir string, args ...string) {
 	t.Helper()
-	if _, err := exec.LookPath("git"); err != nil {
-		if os.Getenv("SBX_MUST_WORK") == "1" {
-			t.Fatal("git is not installed")
-		}
-		t.Skip("git is not installed")
-	}
+	need.Tool(t, "git")
 	cmd := exec.Command("git", append([]string{"-C", dir, "-c", "user.name=a", "-c", "user.email=a@b.example"}, args...)...)
 	cmd.Env = append(os.Environ(), "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "HOME="+dir)
 	if out, err := cmd.CombinedOutput(); err != nil {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"sbx/broker/internal/guard"
+	"sbx/selftest/need"
 	"strings"
 	"syscall"
 	"testing"
@@ -177,7 +178,7 @@ func listing(t *testing.T, dir string) string {
 
 func TestGuardedGit(t *testing.T) {
 	t.Parallel()
-	needTool(t, "git")
+	need.Tool(t, "git")
 	sb, p := project(t)
 	git := `export GIT_CONFIG_NOSYSTEM=1 GIT_CONFIG_GLOBAL=/dev/null GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b; set -e; `
 	sb.sh("p", git+`git init -q; git add main.go sub; git commit -qm one

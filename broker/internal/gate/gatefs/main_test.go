@@ -70,21 +70,3 @@ func rerun() (int, error) {
 	}
 	return c.ProcessState.ExitCode(), nil
 }
-
-// need skips a test that cannot run here, or fails it where nothing may be skipped.
-func need(t *testing.T, ok bool, fact string) {
-	t.Helper()
-	switch {
-	case ok:
-	case os.Getenv("SBX_MUST_WORK") == "1":
-		t.Fatal("missing: " + fact)
-	default:
-		t.Skip("missing: " + fact)
-	}
-}
-
-func needTool(t *testing.T, name string) {
-	t.Helper()
-	_, err := exec.LookPath(name)
-	need(t, err == nil, name)
-}

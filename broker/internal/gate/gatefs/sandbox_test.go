@@ -2,7 +2,6 @@ package gatefs
 
 import (
 	"encoding/gob"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"sbx/selftest/need"
 )
 
 // sandbox is a user and mount namespace with the file system under test mounted in it.
@@ -62,7 +63,7 @@ func start(t *testing.T, host string, tree Tree, o Options, before ...func(*Serv
 func launch(t *testing.T, host string) *sandbox {
 	t.Helper()
 	f, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0)
-	need(t, err == nil, fmt.Sprintf("read and write access to /dev/fuse (%v)", err))
+	need.Fact(t, err == nil, "read and write access to /dev/fuse (%v)", err)
 	f.Close()
 	sb := &sandbox{t: t, host: host, mnt: t.TempDir(), waits: make(map[int]chan result)}
 	sp, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -83,7 +84,7 @@ func launch(t *testing.T, host string) *sandbox {
 		AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN},
 	}
 	err = sb.cmd.Start()
-	need(t, err == nil, fmt.Sprintf("user namespaces (%v)", err))
+	need.Fact(t, err == nil, "user namespaces (%v)", err)
 	theirs.Close()
 	t.Cleanup(func() {
 		sb.cmd.Process.Kill()
@@ -98,7 +99,7 @@ func (sb *sandbox) receive() int {
 	sb.t.Helper()
 	buf, oob := make([]byte, 10), make([]byte, 64)
 	n, on, _, _, err := unix.Recvmsg(int(sb.conn.Fd()), buf, oob, unix.MSG_CMSG_CLOEXEC)
-	need(sb.t, err == nil && n == 10, "FUSE mounts in user namespaces")
+	need.Fact(sb.t, err == nil && n == 10, "FUSE mounts in user namespaces")
 	sb.pid, err = strconv.Atoi(strings.TrimSpace(string(buf)))
 	if err != nil {
 		sb.t.Fatal(err)

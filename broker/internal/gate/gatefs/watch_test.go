@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"sbx/selftest/need"
 )
 
 // relying is a project of which the kernel would never ask again by itself.
@@ -17,7 +19,7 @@ func relying(t *testing.T) (*sandbox, string) {
 	write(t, p+"/sub/f", "one")
 	sb := start(t, host, Tree{Dirs: []Dir{{Path: "/p", Kind: Guarded, Judge: judgeOf(projectRules()...)}}}, Options{Check: noMonitor, Rely: time.Hour})
 	sb.sh("p", "stat -c %s f sub/f")
-	need(t, sb.relies("f"), "a temporary directory on a file system that reports changes")
+	need.Fact(t, sb.relies("f"), "a temporary directory on a file system that reports changes")
 	return sb, p
 }
 

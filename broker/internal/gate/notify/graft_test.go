@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	mounter "sbx/broker/internal/agent"
+	"sbx/selftest/need"
 	"sbx/shared/plan"
 )
 
@@ -167,7 +168,7 @@ func TestGraft(t *testing.T) {
 		os.Chmod(w.path("ro/native"), 0o755)
 		b, err := os.ReadFile("/usr/bin/sh")
 		if err != nil {
-			cannot(t, "/usr/bin/sh")
+			need.Fact(t, false, "/usr/bin/sh")
 		}
 		if err := os.WriteFile(w.path("gated/sub/sh"), b, 0o755); err != nil {
 			t.Fatal(err)

@@ -284,9 +284,12 @@ func guestFlip(yes, no, tries string) int {
 			continue
 		}
 		opened++
-		k, _ := unix.Read(int(fd), got[:])
+		k, err := unix.Read(int(fd), got[:])
 		unix.Close(int(fd))
-		if text := string(got[:k]); text != "YES" && text != "PUBLIC" {
+		if err == unix.EISDIR { // half of each can be the name of a directory above
+			continue
+		}
+		if text := string(got[:max(k, 0)]); text != "YES" && text != "PUBLIC" {
 			fmt.Println("ESCAPED after", opened, text)
 			return 1
 		}

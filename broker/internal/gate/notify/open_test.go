@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"sbx/selftest/need"
 )
 
 func TestOpen(t *testing.T) {
@@ -40,7 +42,7 @@ func TestPrograms(t *testing.T) {
 		t.Errorf("cat: exit %d, %q, notes %+v", code, out, w.notes)
 	}
 	if _, err := os.Stat("/usr/bin/python3"); err != nil {
-		cannot(t, "/usr/bin/python3")
+		need.Fact(t, false, "/usr/bin/python3")
 	}
 	out, code = w.run("none", "/usr/bin/python3", "-c", "import json, os, sys; print(open(sys.argv[1]).read(), os.path.isfile(sys.argv[1]), os.path.exists('/etc/passwd'))", w.path("gated/yes"))
 	if code != 0 || out != "YES True False\n" {
@@ -93,9 +95,7 @@ func TestReopenForWriting(t *testing.T) {
 }
 
 func TestDetached(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("missing: root, for an Opener")
-	}
+	need.Root(t, "for an Opener")
 	w := newWorld(t)
 	w.opt.Opener = asRoot{}
 	out := w.guest("reopen", w.path("gated/yes"))

@@ -19,6 +19,7 @@ import (
 	mounter "sbx/broker/internal/agent"
 	"sbx/broker/internal/child"
 	"sbx/seccompbpf"
+	"sbx/selftest/need"
 	"sbx/shared/plan"
 	"sbx/shared/stage"
 )
@@ -29,15 +30,6 @@ func TestMain(m *testing.M) {
 		os.Exit(guest(name, os.Args[1:]))
 	}
 	os.Exit(m.Run())
-}
-
-// cannot skips, or fails where everything is expected to work.
-func cannot(t *testing.T, fact string) {
-	t.Helper()
-	if os.Getenv("SBX_MUST_WORK") == "1" {
-		t.Fatal("missing: " + fact)
-	}
-	t.Skip("missing: " + fact)
 }
 
 // world is one sandbox and the host directory that it is cut out of:
@@ -222,7 +214,7 @@ func (w *world) run(guestName string, argv ...string) (string, int) {
 	fd := int(out.Fd())
 	c, err := child.Start(p, stage.Stdio{-1, fd, fd}, child.Hooks{})
 	if err != nil {
-		cannot(t, "user namespaces: "+err.Error())
+		need.Fact(t, false, "%s", "user namespaces: "+err.Error())
 	}
 	w.pid = c.PID
 	o := w.opt
@@ -308,9 +300,7 @@ func (w *world) want(out string, lines ...string) {
 
 // TestAsOrdinaryUser repeats everything with the rights that a broker usually has.
 func TestAsOrdinaryUser(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("is one already")
-	}
+	need.Root(t, "to become an ordinary user")
 	dir, err := os.MkdirTemp("/var/tmp", "sbx-notify-user-")
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,49 @@
+// Package need ends tests that cannot run here: skipped with the missing fact named, failed where SBX_MUST_WORK=1
+// promises that everything works (in CI).
+package need
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+)
+
+// T is what ends a test: a *testing.T, a *testing.B, or the T of a script.
+type T interface {
+	Skip(args ...any)
+	Fatal(args ...any)
+}
+
+// Fact ends a test unless the machine has what it needs.
+func Fact(t T, has bool, fact string, details ...any) {
+	if h, ok := t.(interface{ Helper() }); ok {
+		h.Helper()
+	}
+	if has {
+		return
+	}
+	text := "missing: " + fmt.Sprintf(fact, details...)
+	if MustWork() {
+		t.Fatal(text)
+	}
+	t.Skip(text)
+}
+
+// Tool ends a test unless programs are installed.
+func Tool(t T, names ...string) {
+	for _, name := range names {
+		_, err := exec.LookPath(name)
+		Fact(t, err == nil, "the program %s", name)
+	}
+}
+
+// Root skips a test that needs root, for what it says, where an ordinary user runs it. That is not something that the
+// machine lacks, so SBX_MUST_WORK does not ask for it: CI runs as root.
+func Root(t T, what string) {
+	if os.Geteuid() != 0 {
+		t.Skip("missing: root, " + what)
+	}
+}
+
+// MustWork says whether a test that cannot run here is a failure.
+func MustWork() bool { return os.Getenv("SBX_MUST_WORK") == "1" }
