@@ -235,6 +235,7 @@ func (s *Server) truncate(t target, in *fuse.SetAttrIn, size int64) error {
 	if err != nil {
 		return err
 	}
+	defer s.expectAt(t.node, unix.IN_CLOSE_WRITE)()
 	defer unix.Close(fd)
 	return unix.Ftruncate(fd, size)
 }

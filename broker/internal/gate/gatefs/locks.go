@@ -29,7 +29,8 @@ type lockFiles struct {
 	mu          sync.Mutex
 	read, write int // -1: none yet
 	gone        bool
-	by          *handle // what the last lock came through; guarded by lockTable.mu
+	closing     func() (closed func()) // of write: nobody inside has closed a file then
+	by          *handle                // what the last lock came through; guarded by lockTable.mu
 }
 
 // lockTable is who holds what, and who waits for what this process may give back.
@@ -123,6 +124,9 @@ func (f *lockFiles) close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.gone = true
+	if f.write >= 0 {
+		defer f.closing()()
+	}
 	for _, fd := range []*int{&f.read, &f.write} {
 		if *fd >= 0 {
 			all := unix.Flock_t{Type: unix.F_UNLCK}
@@ -142,6 +146,7 @@ func (s *Server) lockFile(f *lockFiles, h *handle, typ uint32) (fd int, err erro
 	at, flags := &f.read, unix.O_RDONLY
 	if typ == unix.F_WRLCK || f.write >= 0 {
 		at, flags = &f.write, unix.O_RDWR
+		f.closing = func() func() { return s.expectAt(h.node, unix.IN_CLOSE_WRITE) }
 	}
 	if *at < 0 {
 		if *at, err = s.reopen(h.fd, flags); err != nil { // of a file that can only be written

@@ -251,7 +251,8 @@ func typeAt(dir *node, name string) uint32 {
 
 // outrun says whether something else has happened to the name since, or the session is over.
 func outrun(err error) bool {
-	for _, e := range [...]unix.Errno{unix.ENOENT, unix.EEXIST, unix.ENOTDIR, unix.EISDIR, unix.ENOTEMPTY, unix.ESTALE, unix.EBUSY, unix.EINVAL, unix.ECONNRESET} {
+	for _, e := range [...]unix.Errno{unix.ENOENT, unix.EEXIST, unix.ENOTDIR, unix.EISDIR, unix.ENOTEMPTY, unix.ESTALE,
+		unix.EBUSY, unix.EINVAL, unix.ELOOP, unix.ECONNRESET} {
 		if errors.Is(err, e) {
 			return true
 		}
