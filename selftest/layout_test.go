@@ -74,7 +74,7 @@ var mayImport = map[string][]string{
 	"broker/internal/arbiter":     {"broker/internal/decide", "broker/internal/prompt", "broker/internal/policy", "audit", "shared/plan"},
 	"broker/internal/network":     {"broker/internal/program", "broker/internal/decide", "broker/internal/policy", "broker/internal/network/nft", "broker/internal/netns", "shared/wire", "shared/rtnl"},
 	"broker/internal/network/nft": {"shared/rtnl"},
-	"broker/internal/resources":   {"broker/internal/host", "shared/plan"},
+	"broker/internal/resources":   {"broker/internal/host", "broker/internal/program", "shared/plan"},
 
 	"broker/internal/request": {"broker/internal/policy", "broker/internal/host", "broker/internal/planner", "broker/internal/option", "broker/internal/quoting",
 		"broker/internal/resources", "broker/internal/guard", "broker/internal/secrets", "shared/plan"},

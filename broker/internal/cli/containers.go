@@ -259,10 +259,19 @@ func (n *nestedIDs) write(pid int, file, text string) error {
 	return netns.WriteMap(n.user, pid, file, text)
 }
 
-// Stand is sbx under the name of a program that it stands in for inside a sandbox; ok is false under its own.
+// Stand is sbx under the name of a program that it stands in for inside a sandbox, and sbx as the reaper of a
+// session's control group; ok is false where it is neither.
 func Stand(args []string, stderr io.Writer) (status int, ok bool) {
-	if len(args) == 0 || !idmap.IsClient(args[0]) {
+	switch {
+	case len(args) == 0:
 		return 0, false
+	case idmap.IsClient(args[0]):
+		return idmap.Client(args, stderr), true
+	case resources.IsReaper(args):
+		if err := resources.Reap(args); err != nil {
+			return 1, true
+		}
+		return 0, true
 	}
-	return idmap.Client(args, stderr), true
+	return 0, false
 }

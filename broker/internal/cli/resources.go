@@ -301,7 +301,6 @@ func (c *confined) make(parent resources.Parent, sid string) error {
 		return fmt.Errorf("%w: %w", resources.ErrNone, err)
 	}
 	c.group = g
-	_ = g.Mourned() // without, the next session removes what a killed broker leaves
 	return nil
 }
 
@@ -331,6 +330,7 @@ func (c *confined) standing(next func(*launch.Running)) func(*launch.Running) {
 	}
 	return func(run *launch.Running) {
 		c.witness, _ = c.group.Watch() // without it a limit is explained without a name
+		c.group.Outlive()
 		if next != nil {
 			next(run)
 		}

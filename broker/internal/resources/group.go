@@ -19,10 +19,9 @@ type Group struct {
 	Dir    string
 	Parent Parent
 	limits Limits
-	inner  string // the group below that is handed to the program; "" for none
-	lock   int    // of its directory, as long as this process lives: by that others know that it is in use
-
-	mourner, alive int // the process that removes it when this one was killed, and the pipe by which it knows
+	inner  string         // the group below that is handed to the program; "" for none
+	lock   int            // of its directory, as long as this process lives: by that others know that it is in use
+	reaper <-chan *reaper // nil before Outlive
 }
 
 // How often and how long apart a name is tried whose last group is just being removed.
@@ -138,7 +137,11 @@ const sweepWait = 100 * time.Millisecond
 
 // Remove ends what is left in the group and removes it.
 func (g *Group) Remove() error {
-	g.unmourned()
+	if g.reaper != nil {
+		if r := <-g.reaper; r != nil {
+			r.dismiss()
+		}
+	}
 	defer unix.Close(g.lock)
 	return g.remove(removeWait)
 }
