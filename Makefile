@@ -24,7 +24,7 @@ BUILD    = CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false
 ENTRY = -ldflags=-E=sbx_start
 # One failed test may be run once more, and is named then. "make test RERUN=" runs nothing twice.
 RERUN ?= -rerun
-# What the race detector cannot watch: these and gate/notify run code of theirs in processes and threads that they clone
+# What the race detector cannot watch: these, and the tests of gate/notify, run code of theirs in processes that they clone
 # themselves, which it knows nothing of. selftest drives the built programs.
 NORACE = shared/stage|broker/internal/(child|agent|netns|faststart|gate/notify)|selftest|selftest/vm
 

@@ -61,7 +61,7 @@ func (g *mountGate) standing(c *child.Child, p *plan.Plan) {
 // join gives the engine what it mounts with.
 func (g *mountGate) join(n *gate.Notify) {
 	if g.able() {
-		n.Opener, n.Grafter, n.Settle, n.Live, n.Placed = g, g, g.settle, g, &g.placed
+		n.Opener, n.Grafter, n.Settle, n.Live = g, g, g.settle, g
 		n.Foreign = g.foreign
 		if g.a.cfg.Sandbox.Stat == "type-only" {
 			n.TypeOnly = func(q decide.Ask) bool { return g.a.arb.Stands(q).Decision != decide.Allow }
@@ -383,9 +383,6 @@ func (g *mountGate) withdrawnAt(p string) bool {
 	}
 	return false
 }
-
-// Known is the plan's: taking mounts away changes nothing about what is denied, and after that nothing is taken for shown.
-func (g *mountGate) Known() (shown, sealed []string) { return g.a.view.Known() }
 
 // Visible, Gated, Denied and Whole are the plan's, less what was taken away.
 func (g *mountGate) Visible(p string) bool { return g.a.view.Visible(p) && !g.withdrawnAt(p) }

@@ -28,7 +28,6 @@ type Notify struct {
 	// Opener, Grafter and Settle are there where an agent is. Settle says what becomes of a verdict.
 	Opener  notify.Opener
 	Grafter notify.Grafter
-	Placed  *atomic.Bool // what Grafter.Placed says
 	Foreign notify.Foreign
 	Settle  func(decide.Ask, notify.Ask, func() decide.Verdict) notify.Answer
 	// TypeOnly says whether a look at attributes shows the type and asks nobody. May be nil.
@@ -39,7 +38,7 @@ type Notify struct {
 
 // ServeNotify runs the notification engine until the sandbox has ended.
 func ServeNotify(ctx context.Context, n Notify) error {
-	o := notify.Options{Listener: n.Listener, View: n.View, Log: n.Log, Taken: n.Taken, Opener: n.Opener, Grafter: n.Grafter, Placed: n.Placed, Foreign: n.Foreign, Carrier: n.Carrier}
+	o := notify.Options{Listener: n.Listener, View: n.View, Log: n.Log, Taken: n.Taken, Opener: n.Opener, Grafter: n.Grafter, Foreign: n.Foreign, Carrier: n.Carrier}
 	if n.Connect != nil {
 		o.Connect = func(dev, ino uint64, pid uint32, connect func() bool) { n.Connect(File{dev, ino}, pid, connect) }
 	}

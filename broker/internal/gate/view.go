@@ -1,7 +1,6 @@
 package gate
 
 import (
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -132,40 +131,6 @@ func (v *View) Planned(p string) (at, below bool) {
 func (v *View) Visible(p string) bool {
 	s, _ := v.look(p)
 	return s == shown
-}
-
-// Known lists trees in which everything is Visible, and the places that are Denied with all below them.
-func (v *View) Known() (visible, denied []string) {
-	var walk func(p string, n *place, s state)
-	walk = func(p string, n *place, s state) {
-		if n.state != unset {
-			s = n.state
-		}
-		switch {
-		case s == shown && n.only(shown):
-			visible = append(visible, p)
-			return
-		case s == sealed:
-			denied = append(denied, p)
-		}
-		for name, c := range n.children {
-			walk(p+"/"+name, c, s)
-		}
-	}
-	walk("", &v.root, skeleton)
-	slices.Sort(visible)
-	slices.Sort(denied)
-	return visible, denied
-}
-
-// only says whether nothing below a place is in another state.
-func (n *place) only(s state) bool {
-	for _, c := range n.children {
-		if c.state != unset && c.state != s || !c.only(s) {
-			return false
-		}
-	}
-	return true
 }
 
 // Gated says whether p is the host's and may be asked for.

@@ -131,9 +131,6 @@ func (x *callIndex) find(arch uint32, nr int32) *call {
 }
 
 // flagsOf returns the call's flag word; creat has none of its own.
-//
-//go:nosplit
-//go:norace
 func (c *call) flagsOf(n *notif) uint64 {
 	switch {
 	case c.flags >= 0:
@@ -145,9 +142,6 @@ func (c *call) flagsOf(n *notif) uint64 {
 }
 
 // nofollow says whether a link in the last place of the first name is the object itself.
-//
-//go:nosplit
-//go:norace
 func (c *call) nofollow(flags uint64) bool {
 	switch c.follow {
 	case never:
@@ -165,9 +159,6 @@ func (c *call) nofollow(flags uint64) bool {
 }
 
 // dirOf returns the directory descriptor that a relative name starts from.
-//
-//go:nosplit
-//go:norace
 func dirOf(n *notif, arg int8) int32 {
 	if arg < 0 {
 		return unix.AT_FDCWD

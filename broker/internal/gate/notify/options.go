@@ -48,12 +48,6 @@ type Served interface {
 	Served() []string
 }
 
-// Known is what a View may be as well: the trees in which everything is visible, and what is denied, with everything below it. What is
-// shown may be less than all.
-type Known interface {
-	Known() (shown, sealed []string)
-}
-
 // View says what the sandbox's mounts grant. It is asked from several goroutines and must be a pure function of the plan.
 type View interface {
 	// Visible: the path lies on something mounted inside; what is missing there is missing.
@@ -127,7 +121,6 @@ type Options struct {
 	Opener  Opener        // nil: approved regular files are served as sealed copies, directories not at all
 	Grafter Grafter       // nil: execution, writing, listing and change of directory in gated places are refused
 	Foreign Foreign       // nil: there are none
-	Placed  *atomic.Bool  // what Grafter.Placed says; nil: it is asked each time
 	// Connect has a connection to the socket dev:ino made for a process, and says to whom it belongs. nil: it is just made.
 	Connect func(dev, ino uint64, pid uint32, connect func() bool)
 	// TypeOnly says whether a look at a file's attributes shows its type, and is no question. nil: it asks.

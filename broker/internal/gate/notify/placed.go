@@ -17,8 +17,6 @@ const (
 	writes             // changes it, or its name
 )
 
-//go:nosplit
-//go:norace
 func (c *call) look(flags uint64) look {
 	switch c.kind {
 	case kindStat, kindStatx, kindStatfs, kindAccess, kindReadlink, kindXattr:

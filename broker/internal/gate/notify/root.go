@@ -49,7 +49,6 @@ func (s *server) rootFor(n *notif) *sandboxRoot {
 		unix.Close(r.fd)
 		return s.root.Load()
 	}
-	s.publish(r)
 	return r
 }
 

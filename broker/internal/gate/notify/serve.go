@@ -44,7 +44,6 @@ type server struct {
 	host     hostDevices
 
 	scratches sync.Pool // of *scratch: five pages, which are new each time otherwise
-	front     *front    // nil: the loop receives by itself
 }
 
 // Serve answers until the last process of the sandbox is gone or ctx ends; whatever is asked after that is refused.
@@ -186,23 +185,6 @@ func (s *server) loop() error {
 			s.Carrier = nil // what it would have carried out the kernel refuses
 			if s.Log != nil {
 				s.Log(Note{Op: "write", Errno: unix.EROFS, Why: err.Error()})
-			}
-		}
-	} else if !s.ConnectOnly {
-		if from, err := s.startFront(); err == nil {
-			defer unix.Close(from)
-			defer unix.Close(int(s.front.pipe))
-			for {
-				switch e := takeFrom(from, &n); {
-				case e != 0:
-					return fmt.Errorf("taking notifications over: %w", e)
-				case n.flags != ended:
-					s.first(&n, sc)
-				case n.nr != 0:
-					return fmt.Errorf("receiving notification: %w", syscall.Errno(n.nr))
-				default:
-					return nil
-				}
 			}
 		}
 	}
