@@ -36,9 +36,6 @@ type Arbiter struct {
 	stop    chan struct{}
 
 	following atomic.Bool
-
-	late    int           // accesses that have gone on and are not recorded yet. Guarded by mu.
-	drained chan struct{} // closed when there are none any more; nil until somebody waits for it. Guarded by mu.
 }
 
 // New makes the arbiter of a session. Close it at the end.
@@ -97,12 +94,6 @@ func (a *Arbiter) Ask(ctx context.Context, q decide.Ask) decide.Verdict {
 	}
 	if v.Silent {
 		return v
-	}
-	if after := decide.AfterOf(ctx); after != nil && v.Decision == decide.Allow && v.Life.Lasts() && human(by) {
-		if now := a.opt.Now(); a.defers() { // the answer is in the record
-			after.Add(func() { a.conclude(q, v, by, begin, now); a.deferred() })
-			return v
-		}
 	}
 	return a.conclude(q, v, by, begin, a.opt.Now())
 }
@@ -307,7 +298,6 @@ func (a *Arbiter) Close() {
 	close(a.stop)
 	a.mu.Unlock()
 	a.queue.Close()
-	a.drain()
 	a.log.flush(a.opt.Now())
 }
 

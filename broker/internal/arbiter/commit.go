@@ -117,36 +117,3 @@ func outcome(v decide.Verdict) (kind, decision string) {
 	}
 	return audit.KindDeny, "deny"
 }
-
-// defers enters an access that is recorded when it has gone on, unless it is too late for that.
-func (a *Arbiter) defers() bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if !a.closed {
-		a.late++
-	}
-	return !a.closed
-}
-
-func (a *Arbiter) deferred() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.late--; a.late == 0 && a.drained != nil {
-		close(a.drained)
-	}
-}
-
-// drain waits for what defers has let in.
-func (a *Arbiter) drain() {
-	a.mu.Lock()
-	n, drained := a.late, make(chan struct{})
-	a.drained = drained
-	a.mu.Unlock()
-	if n == 0 {
-		return
-	}
-	select {
-	case <-drained:
-	case <-time.After(time.Second): // an access on a disk that does not answer
-	}
-}

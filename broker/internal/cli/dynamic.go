@@ -111,7 +111,7 @@ func (a *asking) start(s *session.Session, p *plan.Plan, sealed planner.Sealed, 
 	facts := a.in.Facts
 	a.arb = arbiter.New(arbiter.Options{Record: a.log, Store: a.rules.store, Fresh: a.rules.fresh, Process: program.Process, Alone: a.alone, Grace: grace,
 		Prompt: prompt.Options{SID: s.ID, Home: facts.Home, Mode: a.mode, Timeout: a.cfg.Sandbox.PromptTimeout, MaxOpen: a.cfg.Sandbox.Questions,
-			HookCommand: a.cfg.Sandbox.PromptCommand, HookEnv: a.t.hookEnv(a.cfg, a.in), HookFailed: a.hookFailed(), Notify: a.told, Look: a.look}})
+			HookCommand: a.cfg.Sandbox.PromptCommand, HookEnv: a.t.hookEnv(a.cfg, a.in), HookFailed: a.hookFailed(), Notify: a.told}})
 	a.svc.meter.gate = a.requests
 	if a.report.home = facts.Home; a.r.Verbose && !a.r.JSON {
 		a.report.live = a.t.warn
@@ -285,13 +285,6 @@ func (a *asking) told(ev prompt.Event) {
 		a.say(st.Wants(ev.Question) + ": sbx approve " + id + " or sbx deny " + id)
 	case prompt.Notice:
 		a.say(ev.Text)
-	}
-}
-
-// look takes answers that came through the socket.
-func (a *asking) look(after *decide.After) {
-	if a.server != nil {
-		a.server.Look(after)
 	}
 }
 

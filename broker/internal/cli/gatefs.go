@@ -204,9 +204,6 @@ func (g *fileGate) asking(r gatefs.Request) decide.Ask {
 
 // request puts the server's question and words the answer for it.
 func (g *fileGate) request(ctx context.Context, r gatefs.Request) gatefs.Answer {
-	if !g.able() {
-		decide.AfterOf(ctx).Park()
-	}
 	if _, err := g.mounter(); err != nil { // also: until there is an arbiter
 		return gatefs.Answer{}
 	}

@@ -25,11 +25,11 @@ type conn struct {
 
 	number uint64 // of all clients, in their order
 
-	reading sync.Mutex // held while lines are read and obeyed
-	in      lineReader
-	fds     rightsReader
-	first   bool // nothing was read yet
-	over    bool // nothing is read any more
+	// of the goroutine that reads
+	in    lineReader
+	fds   rightsReader
+	first bool // nothing was read yet
+	over  bool // nothing is read any more
 
 	mu      sync.Mutex
 	out     []job
@@ -38,7 +38,6 @@ type conn struct {
 	ending  bool   // nothing is added any more; close when out is empty
 	held    []byte // lines that wait for the end of an answer
 	holding bool
-	lagging bool // held although they are complete, until the next line comes
 	wake    chan struct{}
 	execs   map[int]bool    // what was started for this client and runs
 	listed  map[string]bool // questions that were open when it came, and whose event is still to come: it must not be told twice
@@ -68,9 +67,6 @@ func (c *conn) push(j job) {
 	if c.ending || c.told(j.id) {
 		j.drop()
 		return
-	}
-	if c.lagging {
-		c.holding, c.lagging = false, false
 	}
 	if c.holding && j.file == nil && !j.open && len(c.held) < MaxLine {
 		c.held = append(c.held, j.line...)
@@ -118,8 +114,7 @@ func (c *conn) direct(j *job) bool {
 	return len(j.line) == 0
 }
 
-// hold keeps lines back until let, so that a client that has answered is woken once for the event and the reply, and not before whoever waited for
-// the answer.
+// hold keeps lines back until let, so that a client that has answered is woken once for the event and the reply.
 func (c *conn) hold() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -129,15 +124,8 @@ func (c *conn) hold() {
 func (c *conn) let() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.holding, c.lagging = false, false
+	c.holding = false
 	c.release()
-}
-
-// lag says that nothing more belongs to what is held.
-func (c *conn) lag() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.lagging = true
 }
 
 // release writes what was held, in its order. c.mu is held.
@@ -161,7 +149,7 @@ func (c *conn) signal() {
 func (c *conn) finish() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.holding, c.lagging = false, false
+	c.holding = false
 	c.release()
 	c.ending = true
 	c.signal()

@@ -50,12 +50,6 @@ func (l *lineReader) cut() ([]byte, error) {
 	return line, nil
 }
 
-// back undoes the last cut.
-func (l *lineReader) back(line []byte) {
-	l.next -= len(line) + 1
-	l.seen = l.next
-}
-
 // more reads once, by a Read.
 func (l *lineReader) more(read func([]byte) (int, error)) error {
 	if l.next > 0 {

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -55,13 +54,12 @@ type Server struct {
 	root string
 	l    *os.File
 
-	ctx      context.Context
-	cancel   context.CancelFunc
-	wg       sync.WaitGroup
-	mu       sync.Mutex
-	conns    map[*conn]struct{}
-	closed   bool
-	answered atomic.Pointer[conn] // who gave the last answer
+	ctx    context.Context
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+	mu     sync.Mutex
+	conns  map[*conn]struct{}
+	closed bool
 	// admitted counts the clients there ever were.
 	admitted uint64
 	seen     time.Time // when the last client left

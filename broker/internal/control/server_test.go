@@ -97,7 +97,7 @@ func newBench(t *testing.T, opt Options) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.q = prompt.NewQueue(prompt.Options{SID: "k3f9", Timeout: 20 * time.Second, Every: time.Microsecond, Notify: b.s.Notify, Look: b.s.Look})
+	b.q = prompt.NewQueue(prompt.Options{SID: "k3f9", Timeout: 20 * time.Second, Every: time.Microsecond, Notify: b.s.Notify})
 	go b.s.Serve()
 	t.Cleanup(func() { b.q.Close(); b.s.Close() })
 	return b

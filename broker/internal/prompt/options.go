@@ -46,8 +46,6 @@ type Options struct {
 	// Notify sees every event in order. It, Commit and Recheck are called with the queue locked: they
 	// must not call the queue, and whatever waits for them waits.
 	Notify func(Event)
-	// Look takes answers of programs that wait to be read, without waiting itself. May be nil.
-	Look func(*decide.After)
 }
 
 func (o *Options) fill() {

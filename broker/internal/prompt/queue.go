@@ -5,7 +5,6 @@ import (
 	"runtime"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"sbx/broker/internal/decide"
@@ -24,10 +23,8 @@ type Queue struct {
 	waiting  int
 	subs     []chan Event
 	budget   budget
-	quick    atomic.Bool // the last question was answered by a program, at once
-	looking  atomic.Bool // somebody who waits takes answers himself
-	denials  int         // in a row, by people or by silence
-	autoDeny bool        // after too many of them
+	denials  int  // in a row, by people or by silence
+	autoDeny bool // after too many of them
 }
 
 type entry struct {
@@ -68,37 +65,12 @@ func (q *Queue) Ask(ctx context.Context, in Question) Answer {
 	if w == nil {
 		return a
 	}
-	if after := decide.AfterOf(ctx); after != nil {
-		q.look(w, after)
-		if len(w.answer) == 0 {
-			after.Park()
-		}
-	}
 	select {
 	case a = <-w.answer:
 	case <-ctx.Done():
 		a = q.leave(w)
 	}
 	return a
-}
-
-// lookFor is how long an answer is looked for before its reader is waited for, where the last one has come within that time. To be put to
-// sleep and woken takes longer than a program's answer.
-const lookFor = 200 * time.Microsecond
-
-// look takes answers in the goroutine that waits for one.
-func (q *Queue) look(w *waiter, after *decide.After) {
-	if q.opt.Look == nil || !q.quick.Load() || !q.looking.CompareAndSwap(false, true) {
-		return
-	}
-	defer q.looking.Store(false)
-	for end := time.Now().Add(lookFor); len(w.answer) == 0; {
-		if time.Now().After(end) {
-			q.quick.Store(false)
-			return
-		}
-		q.opt.Look(after)
-	}
 }
 
 // admit finds or makes the question that in becomes part of, or settles it at once.
@@ -200,8 +172,7 @@ func (q *Queue) settle(e *entry, a Answer) {
 	for _, w := range e.waiters {
 		w.answer <- a
 	}
-	q.quick.Store(a.By == BySocket && time.Since(e.q.Time) < 5*lookFor)
-	if len(e.waiters) == 1 && !q.looking.Load() { // It goes on first: those who are told next are woken by it, and take the processor from it.
+	if len(e.waiters) == 1 { // It goes on first: those who are told next are woken by it, and take the processor from it.
 		runtime.Gosched()
 	}
 	q.waiting -= len(e.waiters)

@@ -2,8 +2,6 @@ package fuse
 
 import (
 	"unsafe"
-
-	"golang.org/x/sys/unix"
 )
 
 // Operations (linux/fuse.h, enum fuse_opcode). What is not here is answered with ENOSYS, which tells the
@@ -67,16 +65,9 @@ func (s *Server) answer(r *request, n int) {
 	}
 	s.begin(r)
 	a := s.try(r, n)
-	after := s.end(r)
+	s.end(r)
 	if !a.silent {
 		s.send(r, a.code, a.size, a.data)
-	}
-	if len(after) == 0 {
-		return
-	}
-	_, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) // whoever has the answer may have to run on this processor
-	for _, f := range after {
-		f()
 	}
 }
 

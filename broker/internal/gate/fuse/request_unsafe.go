@@ -15,7 +15,6 @@ type request struct {
 	data      []byte // room for long answers, made when the first one comes
 	cancel    chan struct{}
 	cancelled bool
-	after     []func() // guarded by Server.mu
 }
 
 // headRoom is more than the header and structure of any request but a write's data.

@@ -158,32 +158,17 @@ func (s *Server) begin(r *request) {
 	}
 }
 
-func (s *Server) end(r *request) (after []func()) {
+func (s *Server) end(r *request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	after, r.after = r.after, nil
 	for i, w := range s.working {
 		if w == r {
 			last := len(s.working) - 1
 			s.working[i], s.working[last] = s.working[last], nil
 			s.working = s.working[:last]
-			break
-		}
-	}
-	return after
-}
-
-// After has f called when the request that h belongs to has been answered.
-func (s *Server) After(h *InHeader, f func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, r := range s.working {
-		if r.header().Unique == h.Unique {
-			r.after = append(r.after, f)
 			return
 		}
 	}
-	go f()
 }
 
 // cancel tells whoever works on r; s.mu is held.

@@ -6,12 +6,10 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-	"sbx/broker/internal/decide"
 	"sbx/broker/internal/gate/fuse"
 )
 
-// Ask puts a question and returns when it is answered. Ctx ends when nobody waits for the answer any more. It runs in the place of whoever
-// waits for it, and must call Park of ctx's decide.After before it waits for anything itself.
+// Ask puts a question and returns when it is answered. Ctx ends when nobody waits for the answer any more.
 type Ask func(ctx context.Context, r Request) Answer
 
 // Request is what a thread wants and does not get without an answer.
@@ -102,8 +100,6 @@ type question struct {
 	code    fuse.Status
 	waiters int
 	cancel  context.CancelFunc
-	after   decide.After // run when one of those who wait has its answer
-	heard   bool         // Ask has returned
 }
 
 type denial struct {
@@ -136,12 +132,10 @@ func (s *Server) permission(cancel <-chan struct{}, h *fuse.InHeader, n *node, o
 			}
 		default:
 			if put != nil {
-				s.gate.begin(put)
+				go put()
 			}
 			code = s.wait(q.done, cancel, h.Pid, 0)
-			if s.gate.leave(q) {
-				s.fuse.After(h, q.after.Run)
-			}
+			s.gate.leave(q)
 			if code == fuse.OK && !q.allowed {
 				code = q.code
 			} else if code == fuse.OK && q.once {
@@ -159,7 +153,7 @@ func (s *Server) permission(cancel <-chan struct{}, h *fuse.InHeader, n *node, o
 // putting of it. Where it
 // needs to know who asks, and does not, it finds nothing.
 func (gt *gate) state(s *Server, h *fuse.InHeader, n *node, o op, from *asker) (
-	*grant, *question, func(park func()), fuse.Status) {
+	*grant, *question, func(), fuse.Status) {
 	gt.mu.Lock()
 	defer gt.mu.Unlock()
 	if g := gt.coversNode(n, o); g != nil && o != opNew {
@@ -180,7 +174,7 @@ func (gt *gate) state(s *Server, h *fuse.InHeader, n *node, o op, from *asker) (
 		return nil, nil, nil, fuse.EACCES
 	}
 	q := gt.questions[r.key()]
-	var put func(park func())
+	var put func()
 	if q == nil {
 		q, put = gt.put(s, r)
 	}
@@ -282,14 +276,14 @@ func (gt *gate) refusal(r *Request) (denial, bool) {
 	return denial{}, false
 }
 
-// leave ends one wait, and says whether the question has been answered; the last one out withdraws it.
-func (gt *gate) leave(q *question) (heard bool) {
+// leave ends one wait; the last one out withdraws the question.
+func (gt *gate) leave(q *question) {
 	gt.mu.Lock()
 	defer gt.mu.Unlock()
 	gt.waiting--
 	q.waiters--
 	if q.waiters > 0 {
-		return q.heard
+		return
 	}
 	select {
 	case <-q.done:
@@ -301,7 +295,6 @@ func (gt *gate) leave(q *question) (heard bool) {
 			}
 		}
 	}
-	return q.heard
 }
 
 // wait blocks a request until done is closed, its thread is killed, or limit (0: none) has passed.

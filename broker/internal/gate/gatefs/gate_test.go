@@ -12,8 +12,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"sbx/broker/internal/decide"
 )
 
 // answers plays the human: it records what it is asked and answers with what the test set.
@@ -66,7 +64,6 @@ func allow(context.Context, Request) Answer { return Answer{Allow: true} }
 func deny(context.Context, Request) Answer  { return Answer{} }
 
 func slowly(ctx context.Context, r Request) Answer {
-	decide.AfterOf(ctx).Park()
 	select {
 	case <-time.After(200 * time.Millisecond):
 		return Answer{Allow: true}
@@ -381,7 +378,6 @@ func TestGateBudget(t *testing.T) {
 	sb, a, _ := home(t, Options{MaxWaiting: 1})
 	hold := make(chan struct{})
 	a.set(func(ctx context.Context, _ Request) Answer {
-		decide.AfterOf(ctx).Park()
 		<-hold
 		return Answer{Allow: true}
 	})
@@ -411,7 +407,6 @@ func TestGateSignals(t *testing.T) {
 	sb, a, _ := home(t, Options{})
 	gone := make(chan struct{})
 	a.set(func(ctx context.Context, r Request) Answer {
-		decide.AfterOf(ctx).Park()
 		<-ctx.Done()
 		close(gone)
 		return Answer{Allow: true}

@@ -23,7 +23,6 @@ type gate struct {
 	made      map[string]identity // what was made after an answer allowed it
 	statics   []string
 	waiting   int
-	putters   []*putter // that rest
 
 	maxWaiting int
 }

@@ -80,7 +80,7 @@ func (r *request) gated(objects []*object) {
 
 // allowed puts a question about an object. Where the answer is no, or nobody waits for it any more, it answers the call.
 func (r *request) allowed(o *object, a Ask) (Answer, bool) {
-	answer, there := r.s.ask(&r.n, a, &r.after)
+	answer, there := r.s.ask(&r.n, a)
 	switch {
 	case !there:
 		return answer, false

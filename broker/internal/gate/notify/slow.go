@@ -12,7 +12,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/decide"
 	"sbx/broker/internal/program"
 )
 
@@ -26,7 +25,6 @@ type request struct {
 	veil  bool // attributes show the type only
 	blind bool // a name leads into a foreign file system that is granted
 	made  bool // the file was made by this call: whatever it opens it for is allowed
-	after decide.After
 }
 
 // slow hands a call on. A call that finds no room for its walk is walked here: a wait, not a refusal, since most such
@@ -66,7 +64,6 @@ func (r *request) resolve(again bool, release func()) {
 	ask := func() {
 		defer closeAll(objects)
 		r.gated(objects)
-		r.after.Run()
 	}
 	if release != nil { // this goroutine may wait
 		select {
@@ -240,8 +237,8 @@ func (r *request) question(o *object, op string) Ask {
 	return a
 }
 
-// ask waits for an answer; after, if there is one, is run by the caller when the call was answered. false: the caller is gone, or the pid was somebody else's when it was looked at.
-func (s *server) ask(n *notif, a Ask, after *decide.After) (Answer, bool) {
+// ask waits for an answer. false: the caller is gone, or the pid was somebody else's when it was looked at.
+func (s *server) ask(n *notif, a Ask) (Answer, bool) {
 	if !idValid(s.fd, n.id) {
 		return Answer{}, false
 	}
@@ -251,9 +248,6 @@ func (s *server) ask(n *notif, a Ask, after *decide.After) (Answer, bool) {
 	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
 	defer s.withdraw(n.id, cancel)()
-	if after != nil {
-		ctx = decide.WithAfter(ctx, after)
-	}
 	answer := s.Ask(ctx, a)
 	if ctx.Err() != nil {
 		answer = Answer{}

@@ -133,7 +133,7 @@ func (x *connection) approved(asked string, o *object) bool {
 	r := request{s: s, n: x.n}
 	a := r.question(o, "connect")
 	a.Path, a.Asked, a.Target = o.path, asked, ""
-	answer, there := s.ask(&x.n, a, nil)
+	answer, there := s.ask(&x.n, a)
 	if there && !answer.Allow {
 		s.refuse(&x.n, "connect", o.path, answer.Errno, "the socket is a host program's")
 	}
