@@ -368,7 +368,11 @@ func constant(v *ast.ValueSpec, i int) bool {
 	switch x := v.Values[i].(type) {
 	case *ast.CallExpr:
 		f, ok := x.Fun.(*ast.SelectorExpr)
-		return ok && f.Sel.Name == "New" && f.X.(*ast.Ident).Name == "errors"
+		if !ok {
+			return false
+		}
+		pkg, ok := f.X.(*ast.Ident)
+		return ok && (pkg.Name+"."+f.Sel.Name == "errors.New" || pkg.Name+"."+f.Sel.Name == "fmt.Errorf")
 	case *ast.CompositeLit:
 		a, ok := x.Type.(*ast.ArrayType)
 		return ok && a.Len != nil
