@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"sbx/broker/internal/gate/names"
 	"sbx/broker/internal/guard"
 	"sbx/selftest/need"
 	"strings"
@@ -195,8 +196,8 @@ func TestGuardedGit(t *testing.T) {
 	if c := read(t, p+"/.git/config"); strings.Contains(c, "fsmonitor") || !strings.Contains(c, "name = y") {
 		t.Errorf("host .git/config:\n%s", c)
 	}
-	if names := listing(t, p+"/.git"); strings.Contains(names, reservedPrefix) {
-		t.Errorf("left over:\n%s", names)
+	if list := listing(t, p+"/.git"); strings.Contains(list, names.Reserved) {
+		t.Errorf("left over:\n%s", list)
 	}
 }
 

@@ -7,15 +7,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sbx/broker/internal/gate/fuse"
+	"sbx/broker/internal/gate/names"
 	"sbx/broker/internal/guard"
 )
 
-// reservedPrefix names the files that replaceChecked makes for a moment. They are hidden, so that nobody inside can hold one open.
-const reservedPrefix = ".sbx-replace-"
-
 // verdict is what the judge says of a name in a guarded directory.
 func (s *Server) verdict(n *node, name string) guard.Verdict {
-	if strings.HasPrefix(name, reservedPrefix) {
+	if strings.HasPrefix(name, names.Reserved) {
 		return guard.Verdict{Action: guard.Hide}
 	}
 	if !s.isOwn(n) {

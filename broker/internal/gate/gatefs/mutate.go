@@ -283,7 +283,7 @@ func (s *Server) remove(cancel <-chan struct{}, h *fuse.InHeader, name string, f
 	}
 	defer s.expect(n, name, unix.IN_DELETE, unix.IN_MOVED_FROM)()
 	if s.candidate(n, name) {
-		return s.removeCandidate(n, name, flags)
+		return s.removeCandidate(n, name, flags != 0)
 	}
 	defer s.keepingName(n, name)()
 	if flags == 0 {

@@ -3,16 +3,13 @@ package gatefs
 import (
 	"crypto/rand"
 	"errors"
-	"io"
-	"os"
 
 	"golang.org/x/sys/unix"
+
 	"sbx/broker/internal/gate/fuse"
+	"sbx/broker/internal/gate/names"
 	"sbx/broker/internal/guard"
 )
-
-// checkedSize bounds what is read to be checked; a git configuration has a few hundred bytes.
-const checkedSize = 1 << 20
 
 // Rename moves or exchanges names inside the guarded directories.
 func (s *Server) Rename(cancel <-chan struct{}, in *fuse.RenameIn, oldName, newName string) fuse.Status {
@@ -201,7 +198,7 @@ func (s *Server) swapped(od *node, oldName string, nd *node, newName string, st 
 		return false
 	}
 	if unix.Renameat2(nd.fd, newName, od.fd, oldName, unix.RENAME_NOREPLACE) != nil { // the old name has been taken meanwhile
-		_ = unix.Renameat(nd.fd, newName, nd.fd, reservedPrefix+rand.Text()) // out of sight; a free name in the same directory cannot fail
+		_ = unix.Renameat(nd.fd, newName, nd.fd, names.Reserved+rand.Text()) // out of sight; a free name in the same directory cannot fail
 	}
 	return true
 }
@@ -220,74 +217,12 @@ func (s *Server) replaceChecked(od *node, oldName string, nd *node, newName stri
 	if code := s.mayTake(od, oldName, false); code != fuse.OK {
 		return code, nil
 	}
-	proposed, err := readChecked(od.fd, oldName)
-	if err != nil {
-		return status(err), nil
+	err := names.Replace(s.named(od, oldName), s.named(nd, newName), st.Mode&0o777, flags, func(present, proposed []byte) error {
+		return s.opts.Check(s.nodes.where(nd)+"/"+newName, present, proposed)
+	})
+	var refused names.Refused
+	if errors.As(err, &refused) {
+		return fuse.EACCES, refused.Err
 	}
-	present, err := readChecked(nd.fd, newName)
-	if errors.Is(err, unix.ENOENT) {
-		present, err = nil, nil
-	}
-	if err != nil {
-		return status(err), nil
-	}
-	if err := s.opts.Check(s.nodes.where(nd)+"/"+newName, present, proposed); err != nil {
-		return fuse.EACCES, err
-	}
-	if err := install(nd.fd, newName, proposed, st.Mode&0o777, flags); err != nil {
-		return status(err), nil
-	}
-	return status(unix.Unlinkat(od.fd, oldName, 0)), nil
-}
-
-func readChecked(dir int, name string) ([]byte, error) {
-	fd, err := openBeneath(dir, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	f := os.NewFile(uintptr(fd), name)
-	defer f.Close()
-	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() {
-		return nil, unix.EACCES
-	}
-	b, err := io.ReadAll(io.LimitReader(f, checkedSize+1))
-	if err == nil && len(b) > checkedSize {
-		return nil, unix.EFBIG
-	}
-	if b == nil {
-		b = []byte{}
-	}
-	return b, errnoOf(err)
-}
-
-// install puts a file in place under a name that cannot be opened from inside before it has its final one.
-func install(dir int, name string, data []byte, mode uint32, flags uint) error {
-	tmp := reservedPrefix + rand.Text()
-	fd, err := openBeneath(dir, tmp, unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY|unix.O_NOFOLLOW, 0o600)
-	if err != nil {
-		return err
-	}
-	f := os.NewFile(uintptr(fd), tmp)
-	_, err = f.Write(data)
-	err = errors.Join(err, f.Chmod(os.FileMode(mode)), f.Close())
-	if err == nil {
-		err = unix.Renameat2(dir, tmp, dir, name, flags)
-	}
-	if err != nil {
-		_ = unix.Unlinkat(dir, tmp, 0) // the first failure is the one to report
-		return errnoOf(err)
-	}
-	return nil
-}
-
-// errnoOf reduces a wrapped error to the errno a reply can carry.
-func errnoOf(err error) error {
-	if err == nil {
-		return nil
-	}
-	var e unix.Errno
-	if errors.As(err, &e) {
-		return e
-	}
-	return unix.EIO
+	return status(err), nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"sbx/broker/internal/gate/fuse"
+	"sbx/broker/internal/gate/names"
 
 	"golang.org/x/sys/unix"
 )
@@ -101,7 +102,7 @@ func (q *repeats) add(s *Server, dir *node, e event, c *node) {
 
 // elsewhere is a directory that nobody inside can look for: where what comes from or goes to a directory is that is not watched.
 const (
-	elsewhere = reservedPrefix + "elsewhere"
+	elsewhere = names.Reserved + "elsewhere"
 	anything  = "anything"
 )
 

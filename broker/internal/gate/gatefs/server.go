@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 	"sbx/broker/internal/gate/fuse"
+	"sbx/broker/internal/gate/names"
 	"sbx/broker/internal/guard"
 	"sbx/broker/internal/secrets"
 )
@@ -98,6 +99,7 @@ type Options struct {
 type Server struct {
 	opts    Options
 	log     *log.Logger
+	keeper  names.Keeper
 	fuse    *fuse.Server
 	nodes   table
 	files   handles
@@ -144,6 +146,10 @@ func newServer(t Tree, o Options) (*Server, error) {
 	}
 	s := &Server{opts: o, log: o.Log, uid: uint32(os.Geteuid()), umask: sync.OnceValue(readUmask)}
 	s.root = s.uid == 0
+	// The kernel asks this engine for each write, so that no file is held.
+	s.keeper = names.Keeper{Judge: o.Secrets, Watched: true, Stray: func(name string, err error) {
+		o.Log.Printf("putting %q back: %v", name, err)
+	}}
 	if s.opts.Session == nil {
 		s.opts.Session = &guard.Session{}
 	}

@@ -8,12 +8,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sbx/broker/internal/gate/fuse"
+	"sbx/broker/internal/gate/names"
 )
 
 // tellHidden reports that somebody looked for a hidden name which the host has. The kernel keeps the answer, so it is the first one who is told of.
 func (s *Server) tellHidden(h *fuse.InHeader, n *node, name string) {
 	var st unix.Stat_t
-	if s.opts.Refused != nil && n.fd >= 0 && !s.isAgent(h) && !strings.HasPrefix(name, reservedPrefix) && statName(n.fd, name, &st) == nil {
+	if s.opts.Refused != nil && n.fd >= 0 && !s.isAgent(h) && !strings.HasPrefix(name, names.Reserved) && statName(n.fd, name, &st) == nil {
 		s.opts.Refused(Request{PID: h.Pid, Op: opLookup.String(), Path: path.Join(s.nodes.where(n), name), Hidden: true})
 	}
 }

@@ -140,11 +140,11 @@ func (j *job) judged(n *name, fd int) bool {
 		return j.answer(unix.EPERM)
 	}
 	if v.Secret != nil {
-		if _, e := j.shown(n, fd); e != 0 {
-			return j.answer(e)
+		if _, err := j.keeper().Shown(named(n, -1, "", v.Secret), fd); err != nil {
+			return j.answer(errnoOf(err))
 		}
 	}
-	keep := j.keepingObject(fd, v.Secret)
+	keep := j.keeper().Keeping(fd, v.Secret)
 	e := j.does(fd)
 	keep()
 	return j.answer(e)

@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sbx/broker/internal/gate/names"
 	"sbx/broker/internal/guard"
 	"sbx/broker/internal/host"
 )
@@ -39,7 +40,7 @@ func (g *judge) of(n *name) ruling {
 
 func (g *judge) rule(n *name) ruling {
 	dir, base := n.split()
-	if base == "." || strings.HasPrefix(base, reserved) {
+	if base == "." || strings.HasPrefix(base, names.Reserved) {
 		return ruling{Verdict: guard.Verdict{Action: guard.Guard}, place: g.root}
 	}
 	p := g.place(dir)

@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sbx/broker/internal/gate/names"
 	"sbx/broker/internal/guard"
 )
 
@@ -103,12 +104,17 @@ func (j *job) change(n *name, r ruling) syscall.Errno {
 	default: // what the link says was read when it was judged
 		e = symlinkAt(j.mem[1][:], dir, nulled(base))
 	}
+	return j.made(named(n, dir, base, r.Secret), n, e)
+}
+
+// made records what was made under the name of a secret, or words why it was not.
+func (j *job) made(c names.Name, n *name, e syscall.Errno) syscall.Errno {
 	switch {
-	case r.Secret == nil:
+	case c.Row == nil:
 	case e == 0:
-		j.noteMade(dir, single(base)+"\x00", r.Secret)
+		j.keeper().OwnName(c)
 	default:
-		e = j.occupied(n, dir, single(base)+"\x00", e)
+		return j.occupied(n, c, e)
 	}
 	return e
 }
@@ -116,16 +122,17 @@ func (j *job) change(n *name, r ruling) syscall.Errno {
 // remove takes a name away, in its directory.
 func (j *job) remove(n *name, r ruling, dir int, base string) syscall.Errno {
 	if !j.removesDir() {
+		c := named(n, dir, base, r.Secret)
 		if r.Secret != nil {
-			return j.removeSecret(n, dir, base)
+			return errnoOf(j.keeper().Remove(c, false))
 		}
-		defer j.keeping(dir, base, nil)()
+		defer j.keeper().KeepingName(c)()
 		return at1(unix.SYS_UNLINKAT, dir, nulled(base), 0, 0, 0)
 	}
 	id := idOf(dir, single(base))
 	e := syscall.Errno(0)
 	if r.Secret != nil {
-		e = j.removeSecret(n, dir, base)
+		e = errnoOf(j.keeper().Remove(named(n, dir, base, r.Secret), true))
 	} else {
 		e = at1(unix.SYS_UNLINKAT, dir, nulled(base), unix.AT_REMOVEDIR, 0, 0)
 	}
@@ -242,10 +249,11 @@ func (j *job) link(p *pair) (syscall.Errno, bool) {
 	if no := g.mayMake(p.to, to, byOther); no != 0 {
 		return 0, j.refuse(p.to, to, no)
 	}
+	source, target := named(p.from, p.fromDir, p.fromBase, from.Secret), named(p.to, p.toDir, p.toBase, to.Secret)
 	if from.Secret != nil {
-		fd, _, e := j.holdShown(p.from, p.fromDir, p.fromBase)
-		if e != 0 {
-			return e, false
+		fd, _, err := j.keeper().Hold(source)
+		if err != nil {
+			return errnoOf(err), false
 		}
 		unix.Close(fd)
 	}
@@ -253,13 +261,10 @@ func (j *job) link(p *pair) (syscall.Errno, bool) {
 		j.Making.Lock()
 		defer j.Making.Unlock()
 	}
-	keep := j.keeping(p.fromDir, p.fromBase, from.Secret)
+	keep := j.keeper().KeepingName(source)
 	e := at2(unix.SYS_LINKAT, p.fromDir, nulled(p.fromBase), p.toDir, nulled(p.toBase), 0)
-	if keep(); to.Secret != nil && e == 0 {
-		j.noteMade(p.toDir, p.toBase, to.Secret)
-	} else if to.Secret != nil {
-		e = j.occupied(p.to, p.toDir, p.toBase, e)
-	}
+	keep()
+	e = j.made(target, p.to, e)
 	if e == unix.ELOOP || e == unix.EXDEV {
 		return 0, j.answer(e)
 	}

@@ -1,7 +1,6 @@
 package writes
 
 import (
-	"crypto/rand"
 	"errors"
 	"io"
 	"os"
@@ -9,11 +8,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sbx/broker/internal/gate/names"
 	"sbx/broker/internal/guard"
 )
-
-// checkedSize bounds what is read to be checked; a git configuration has a few hundred bytes.
-const checkedSize = 1 << 20
 
 // rename moves, replaces or exchanges names.
 func (j *job) rename(p *pair) (syscall.Errno, bool) {
@@ -64,8 +61,8 @@ func (j *job) carryRename(p *pair) syscall.Errno {
 	if f.Secret != nil || t.Secret != nil {
 		return j.renameSecret(p, f.Secret, t.Secret)
 	}
-	defer j.keeping(p.fromDir, p.fromBase, nil)()
-	defer j.keeping(p.toDir, p.toBase, nil)()
+	defer j.keeper().KeepingName(named(p.from, p.fromDir, p.fromBase, nil))()
+	defer j.keeper().KeepingName(named(p.to, p.toDir, p.toBase, nil))()
 	return at2(unix.SYS_RENAMEAT2, p.fromDir, nulled(p.fromBase), p.toDir, nulled(p.toBase), uintptr(p.flags))
 }
 
@@ -205,69 +202,21 @@ func (j *job) replaceChecked(p *pair, v ruling, st *unix.Stat_t) bool {
 		j.tell(p.to, v.Why, nil)
 		return j.answer(unix.EACCES)
 	}
-	next, err := readChecked(p.fromDir, p.fromBase)
-	if err != nil {
-		return j.answer(errnoOf(err))
-	}
-	old, err := readChecked(p.toDir, p.toBase)
-	if err != nil && !errors.Is(err, unix.ENOENT) {
-		return j.answer(errnoOf(err))
-	}
-	if err := p.to.root.Check(p.to.path(), old, next); err != nil {
-		j.tell(p.to, v.Why, err)
+	err := names.Replace(named(p.from, p.fromDir, p.fromBase, nil), named(p.to, p.toDir, p.toBase, nil), st.Mode&0o777, uint(p.flags),
+		func(old, next []byte) error { return p.to.root.Check(p.to.path(), old, next) })
+	var refused names.Refused
+	if errors.As(err, &refused) {
+		j.tell(p.to, v.Why, refused.Err)
 		return j.answer(unix.EACCES)
 	}
-	if err := install(p.toDir, p.toBase, next, st.Mode&0o777, uint(p.flags)); err != nil {
-		return j.answer(errnoOf(err))
-	}
-	return j.answer(at1(unix.SYS_UNLINKAT, p.fromDir, nulled(p.fromBase), 0, 0, 0))
+	return j.answer(errnoOf(err))
 }
 
-func readChecked(dir int, base string) ([]byte, error) {
-	fd, e := openAt(dir, nulled(base), unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
-	if e != 0 {
-		return nil, e
-	}
-	f := os.NewFile(uintptr(fd), "checked")
-	defer f.Close()
-	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() {
-		return nil, unix.EACCES
-	}
-	b, err := io.ReadAll(io.LimitReader(f, checkedSize+1))
-	if err == nil && len(b) > checkedSize {
-		return nil, unix.EFBIG
-	}
-	return b, err
-}
-
-// install puts a file in place that nobody but this process has ever had open: it has no name before that.
-func install(dir int, base string, data []byte, mode uint32, flags uint) error {
-	tmp := reserved + rand.Text() + "\x00"
-	fd, e := openAt(dir, nulled(tmp), unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY, 0)
-	if e != 0 {
-		return e
-	}
-	f := os.NewFile(uintptr(fd), "installed")
-	_, err := f.Write(data)
-	err = errors.Join(err, f.Chmod(os.FileMode(mode)), f.Close())
-	if err == nil {
-		if e := at2(unix.SYS_RENAMEAT2, dir, nulled(tmp), dir, nulled(base), uintptr(flags)); e != 0 {
-			err = e
-		}
-	}
-	if err != nil {
-		_ = at1(unix.SYS_UNLINKAT, dir, nulled(tmp), 0, 0, 0) // the first failure is the one to report
-	}
-	return err
-}
-
-// reserved begins the names of files that install makes for a moment.
-const reserved = ".sbx-replace-"
-
+// errnoOf is the kernel's number in an error; 0: none.
 func errnoOf(err error) syscall.Errno {
 	var e syscall.Errno
-	if errors.As(err, &e) {
-		return e
+	if err != nil && !errors.As(err, &e) {
+		return unix.EIO
 	}
-	return unix.EIO
+	return e
 }

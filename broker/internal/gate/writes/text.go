@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sbx/broker/internal/gate/names"
 	"sbx/broker/internal/guard"
 )
 
@@ -66,7 +67,7 @@ func (k *Carrier) settle() {
 		case err != nil || string(said) == t.last || string(said) == t.told:
 		case t.n.root.harmless(t.n, said, k.GitDir):
 			if dir, base, e := t.n.parent(); e == 0 {
-				if install(dir, base, said, t.mode, 0) == nil {
+				if names.Install(dir, single(base), said, t.mode, 0) == nil {
 					t.last = string(said)
 				}
 				t.n.closeParent(dir)

@@ -1,0 +1,154 @@
+package names
+
+import (
+	"golang.org/x/sys/unix"
+
+	"sbx/broker/internal/host"
+)
+
+// Remove removes what has a name, a directory if dir says so, and may be seen.
+func (k Keeper) Remove(n Name, dir bool) error {
+	fd, st, err := k.Hold(n)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	switch isDir := st.Type == host.Dir; {
+	case isDir && !dir:
+		return unix.EISDIR
+	case !isDir && dir:
+		return unix.ENOTDIR
+	}
+	out, err := k.takeOut(n, fd)
+	if err != nil {
+		return err
+	}
+	if err := unix.Unlinkat(n.Dir, out, removal(st)); err != nil {
+		k.putBack(n, out)
+		return err
+	}
+	k.Ledger().Drop(st)
+	return nil
+}
+
+// Rename moves what has a name to another one, as renameat2(2) does with flags. Either is a secret's, or both are;
+// what may be done with the names by themselves was judged. What was moved to a name of a secret is the session's own.
+func (k Keeper) Rename(from, to Name, flags uint) error {
+	fd, err := k.source(from)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	if flags&unix.RENAME_EXCHANGE != 0 {
+		return k.exchange(from, to, fd)
+	}
+	base := from.Base
+	if from.Row != nil {
+		if base, err = k.takeOut(from, fd); err != nil {
+			return err
+		}
+	}
+	if to.Row == nil {
+		err = unix.Renameat2(from.Dir, base, to.Dir, to.Base, flags)
+	} else if err = unix.Renameat2(from.Dir, base, to.Dir, to.Base, flags|unix.RENAME_NOREPLACE); err == unix.EEXIST &&
+		flags&unix.RENAME_NOREPLACE == 0 {
+		err = k.replace(from.Dir, base, to)
+	}
+	if err != nil && from.Row != nil {
+		k.putBack(from, base)
+	}
+	if err == nil && to.Row != nil && sameAs(to.Dir, to.Base, fd) {
+		k.Own(fd, to.Row)
+	}
+	return err
+}
+
+// source holds what is to be moved.
+func (k Keeper) source(from Name) (int, error) {
+	if from.Row == nil {
+		return k.hold(from)
+	}
+	fd, _, err := k.Hold(from)
+	return fd, err
+}
+
+// takeOut moves the object fd from its name to one that nobody looks for, so that it can be moved or removed from
+// there. If the name has gone to another object meanwhile, that stays where it is.
+func (k Keeper) takeOut(n Name, fd int) (out string, err error) {
+	out = aside()
+	if err := unix.Renameat2(n.Dir, n.Base, n.Dir, out, unix.RENAME_NOREPLACE); err != nil {
+		return "", err
+	}
+	if !sameAs(n.Dir, out, fd) {
+		k.putBack(n, out)
+		return "", unix.ENOENT
+	}
+	return out, nil
+}
+
+// putBack undoes takeOut. If the host has used the name since, its file stays, and the other one where nobody sees it.
+func (k Keeper) putBack(n Name, out string) {
+	if err := unix.Renameat2(n.Dir, out, n.Dir, n.Base, unix.RENAME_NOREPLACE); err != nil && k.Stray != nil {
+		k.Stray(n.Base, err)
+	}
+}
+
+// replace moves an object to a name that something has which may be seen. The two change places first: had the host
+// replaced that meanwhile, its file would be gone.
+func (k Keeper) replace(dir int, base string, to Name) error {
+	old, st, err := k.Hold(to)
+	if err != nil {
+		return unix.EEXIST
+	}
+	defer unix.Close(old)
+	if err := unix.Renameat2(dir, base, to.Dir, to.Base, unix.RENAME_EXCHANGE); err != nil {
+		return err
+	}
+	err = unix.EEXIST
+	if sameAs(dir, base, old) {
+		err = unix.Unlinkat(dir, base, removal(st))
+	}
+	if err != nil {
+		_ = unix.Renameat2(dir, base, to.Dir, to.Base, unix.RENAME_EXCHANGE)
+		return err
+	}
+	k.Ledger().Drop(st)
+	return nil
+}
+
+// exchange swaps the object fd and another one, which may both be seen.
+func (k Keeper) exchange(from, to Name, fd int) error {
+	other, err := k.hold(to)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(other)
+	if to.Row != nil {
+		if _, err := k.Shown(to, other); err != nil {
+			return unix.EACCES
+		}
+	}
+	swap := func() error { return unix.Renameat2(from.Dir, from.Base, to.Dir, to.Base, unix.RENAME_EXCHANGE) }
+	if err := swap(); err != nil {
+		return err
+	}
+	if !sameAs(to.Dir, to.Base, fd) || !sameAs(from.Dir, from.Base, other) { // the host has put something else there
+		_ = swap()
+		return unix.EAGAIN
+	}
+	if to.Row != nil {
+		k.Own(fd, to.Row)
+	}
+	if from.Row != nil {
+		k.Own(other, from.Row)
+	}
+	return nil
+}
+
+// removal is how what a stamp is of is removed (unlinkat(2)).
+func removal(st host.Stamp) int {
+	if st.Type == host.Dir {
+		return unix.AT_REMOVEDIR
+	}
+	return 0
+}
