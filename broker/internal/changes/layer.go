@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sbx/broker/internal/guard"
 	"sbx/shared/plan"
 )
 
@@ -17,7 +18,9 @@ type Layer struct {
 	Hide   []string // names below Target that did not exist inside
 	Why    string   // the plan's word for where the grant came from
 	Git    bool     // Target is a repository's own directory
-	since  unix.Timespec
+	// Guarded is about names below Target that the host's settings make something run by, beside the built-in ones.
+	Guarded []guard.Rule
+	since   unix.Timespec
 
 	elsewhere func(string) bool // see Elsewhere; nil: nothing is
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"path"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strings"
 
@@ -28,12 +29,12 @@ type scanner struct {
 // are absolute, bound it; none means everything.
 func Scan(layers []Layer, only []string) ([]Change, error) {
 	var all []Change
-	judge, err := guard.NewJudge(guard.BuiltIn())
-	if err != nil {
-		return nil, err
-	}
 	for i := range layers {
 		l := &layers[i]
+		judge, err := guard.NewJudge(slices.Concat(l.Guarded, guard.BuiltIn()))
+		if err != nil {
+			return nil, err
+		}
 		s := scanner{l: l, host: -1, judges: judge}
 		if s.upper, err = openRoot(l.Upper); err != nil {
 			return nil, fmt.Errorf("opening layer %s: %w", l.Upper, err)
@@ -356,6 +357,8 @@ func (s *scanner) judgeGuarded(c *Change, rel string) {
 		c.Risk, c.Reason = Guarded, v.Why
 	case v.Anchored && c.Kind != Dir && appears:
 		c.Risk, c.Reason = Guarded, "stands where a directory of guarded names is looked for"
+	case appears && c.Kind == Link && !s.judges.PlaceOf(rel, s.isRepository).MayLink(c.Link):
+		c.Risk, c.Reason = Guarded, "git follows it when it writes"
 	case appears && s.inNewRepository(c, rel):
 		c.Risk, c.Reason = Guarded, "part of a repository that the session made"
 	}

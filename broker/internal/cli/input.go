@@ -90,21 +90,9 @@ func (t *term) input(r *run, s request.Settings, facts host.Facts) (*planner.Inp
 		in.Judging = &judging
 	}
 	in.Agent = r.engine == engineNotify && !in.Direct
-	in.Refer(t.gitSettings(facts.Home))
+	in.Refer(planner.GitSettings(t.Env, facts.Home))
 	switchOff(r.Hooks, t, in)
 	return in, nil
-}
-
-// gitSettings are the files in which the person and the machine tell git what to do in every repository.
-func (t *term) gitSettings(home string) []string {
-	if file := host.Lookup(t.Env, "GIT_CONFIG_GLOBAL"); path.IsAbs(file) {
-		return []string{"/etc/gitconfig", file}
-	}
-	xdg := host.Lookup(t.Env, "XDG_CONFIG_HOME")
-	if !path.IsAbs(xdg) {
-		xdg = home + "/.config"
-	}
-	return []string{"/etc/gitconfig", xdg + "/git/config", home + "/.gitconfig"}
 }
 
 // project finds the directory that the program works in, and the project it belongs to.

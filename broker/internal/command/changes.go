@@ -139,6 +139,7 @@ func (t *Term) collected(o changeOptions) (*collected, error) {
 			return nil, err
 		}
 	}
+	t.refer(c.layers, facts)
 	if len(c.layers) == 0 {
 		return nil, &planner.Refusal{What: "session " + c.sid + " has no overlay to look at", Hint: "overlays are made by --ephemeral and --overlay and stay after the run with --keep; --all shows caches too"}
 	}
@@ -148,6 +149,21 @@ func (t *Term) collected(o changeOptions) (*collected, error) {
 		}
 	}
 	return c, nil
+}
+
+// refer finds what settings of the host's make something run of what lies in the layers' places.
+func (t *Term) refer(layers []changes.Layer, facts host.Facts) {
+	in := planner.Input{FS: host.NewCache(), Facts: facts}
+	for _, l := range layers {
+		in.Grants = append(in.Grants, planner.Grant{Path: l.Target, Mode: planner.Write})
+	}
+	in.Refer(planner.GitSettings(t.Env, facts.Home))
+	for i := range layers {
+		layers[i].Guarded = in.ReferredIn(layers[i].Target)
+	}
+	for _, l := range in.Losses {
+		t.Warn(l.String())
+	}
 }
 
 // has says whether a path is in one of the layers, or has one below it.

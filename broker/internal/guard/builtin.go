@@ -69,7 +69,13 @@ func gitNames() []Rule {
 		{Pattern: "modules/**/worktrees/*/commondir", Action: Text, Why: "says where git finds the repository of a worktree"},
 		{Pattern: "worktrees/*/config.worktree", Action: Check, Why: settings},
 	}
-	for _, dir := range []string{"", "modules/**/", "worktrees/*/modules/**/"} {
+	// What has a HEAD for other reasons is no repository as long as one of these is missing.
+	for _, name := range []string{"logs/objects", "logs/commondir", "logs/refs/**/refs", "logs/refs/**/commondir",
+		"refs/**/refs", "refs/**/commondir"} {
+		out = append(out, Rule{Pattern: name, Action: Guard, Why: "makes git take the directory for a repository"})
+	}
+	// The directory of a worktree is a repository by itself where it has no commondir.
+	for _, dir := range []string{"", "modules/**/", "worktrees/*/**/"} {
 		out = append(out,
 			Rule{Pattern: dir + "config", Action: Check, Why: settings},
 			Rule{Pattern: dir + "config.worktree", Action: Check, Why: settings},

@@ -80,6 +80,10 @@ func (c *Configs) Check(file string, old, next []byte) error {
 	return nil
 }
 
+// ConfigMode is the mode that a configuration may have instead of now, where next is wanted: nobody else may write it
+// who could not before.
+func ConfigMode(now, next uint32) uint32 { return next & (0o755 | now&0o022) }
+
 func (c *Configs) judge(file string, old, next []byte) error {
 	if bytes.Equal(old, next) && old != nil {
 		return nil

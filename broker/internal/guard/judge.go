@@ -152,6 +152,14 @@ func compile(r Rule) ([]component, error) {
 	return cs, nil
 }
 
+// Literal escapes what a pattern would take for a wildcard.
+func Literal(s string) string {
+	if !strings.ContainsAny(s, `\*?[`) {
+		return s
+	}
+	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(s)
+}
+
 func validName(s string) bool {
 	return s != "" && s != "." && s != ".." && len(s) <= 255 && !strings.ContainsAny(s, "/\x00")
 }
@@ -338,23 +346,51 @@ func (p *Place) Checks() bool { return p.checks }
 // Git reports whether the place is in a repository's directory: a link made there could show git another one.
 func (p *Place) Git() bool { return p.git }
 
+// MayLink says whether a symbolic link in the place, which the session did not make, may hold text. In a repository's
+// directory git writes files of known names, following links: the message of a commit, say. So there a link leads to an
+// ordinary name beside it, as git's trial of links does.
+func (p *Place) MayLink(text string) bool {
+	if !p.git {
+		return true
+	}
+	v := p.Rule(text, ByHost)
+	return validName(text) && v.Action == Free && !v.Anchored
+}
+
 // Ordinary reports whether a directory made in the place can be the session's own: nothing outside looks for names there.
 func (p *Place) Ordinary() bool { return !p.within && p.inherit == Free }
 
 // At says what the judge says of the name at rel, a path relative to the granted directory. Repository, which may be nil, tells
 // directories that have a HEAD.
 func (j *Judge) At(rel string, repository func(dir string) bool) Verdict {
+	p, v := j.walk(rel, repository)
+	if v.Action == Hide {
+		return v // and all below
+	}
+	return p.Rule(rel[strings.LastIndexByte(rel, '/')+1:], ByHost)
+}
+
+// PlaceOf is the place that the name at rel is in.
+func (j *Judge) PlaceOf(rel string, repository func(dir string) bool) *Place {
+	p, _ := j.walk(rel, repository)
+	return p
+}
+
+// walk goes to the directory of rel, or to that of a name on the way which is hidden.
+func (j *Judge) walk(rel string, repository func(dir string) bool) (*Place, Verdict) {
 	p := j.Root()
 	parts := strings.Split(rel, "/")
 	for i, name := range parts {
 		if repository != nil && repository(strings.Join(parts[:i], "/")) {
 			p = p.Repository()
 		}
-		v := p.Rule(name, ByHost)
-		if i == len(parts)-1 || v.Action == Hide {
-			return v // and all below
+		if i == len(parts)-1 {
+			break
+		}
+		if v := p.Rule(name, ByHost); v.Action == Hide {
+			return p, v
 		}
 		p = p.Below(name)
 	}
-	return Verdict{}
+	return p, Verdict{}
 }

@@ -39,6 +39,11 @@ func TestJudgeBuiltIn(t *testing.T) {
 		{"a/.git/worktrees/w/config.worktree", Check}, {"a/.git/modules/x/y/config", Check}, {"a/.git/modules/x/config.worktree", Check},
 		{"a/.git/hooks", Guard}, {"a/.git/hooks/pre-commit", Guard}, {"a/.git/hooks/x.sample", Free}, {"a/.git/modules/x/hooks/post-merge", Guard},
 		{"a/.git/info/attributes", Guard}, {"a/.git/info/exclude", Free}, {"a/.git/objects/info/alternates", Guard}, {"a/.git/objects/ab/cd", Free},
+		{"a/.git/worktrees/w/config", Check}, {"a/.git/worktrees/w/hooks/x", Guard}, {"a/.git/worktrees/w/objects/info/alternates", Guard},
+		{"a/.git/worktrees/w/fsmonitor--daemon.ipc", Guard}, {"a/.git/worktrees/w/worktrees/v/config", Check}, {"a/.git/worktrees/hooks/HEAD", Free},
+		{"a/.git/worktrees/w/info/attributes", Guard}, {"a/.git/worktrees/w/index", Free}, {"a/.git/worktrees/config/HEAD", Free},
+		{"a/.git/logs/objects", Guard}, {"a/.git/logs/refs/heads/config", Free}, {"a/.git/logs/refs/remotes/o/refs", Guard},
+		{"a/.git/refs/heads/config", Free}, {"a/.git/refs/remotes/o/refs", Guard}, {"a/.git/refs/remotes/o/commondir", Guard},
 		{"a/.git/commondir", Guard}, {"a/.git/modules/x/commondir", Guard}, {"a/.git/worktrees/w/commondir", Text}, {"a/.git/worktrees/w/gitdir", Free},
 		{"a/.git/modules/x/worktrees/w/commondir", Text}, {"a/.git/remotes/origin", Guard}, {"a/.git/branches/x", Guard}, {"a/.git/fsmonitor--daemon.ipc", Guard},
 		{"a/.git/HEAD", Free}, {"a/.git/refs/remotes/origin/HEAD", Free}, {"a/.git/logs/HEAD", Free}, {"a/.git/index.lock", Free},
@@ -271,5 +276,35 @@ func TestMade(t *testing.T) {
 	}
 	if m.Drop(id); m.Has(id) {
 		t.Error("remembers what it was to forget")
+	}
+}
+
+// TestMayLink: in a repository's directory a link leads to an ordinary name beside it; elsewhere to anything.
+func TestMayLink(t *testing.T) {
+	t.Parallel()
+	root := judge(t, BuiltIn()...).Root()
+	for _, c := range []struct {
+		dir, text string
+		may       bool
+	}{
+		{".git", "testing", true}, {".git", "index.lock", true}, {".git", "config", false}, {".git", "CONFIG", false}, {".git", "hooks", false},
+		{".git", "refs", false}, {".git", "commondir", false}, {".git", "../x", false}, {".git", "/x", false}, {".git", "..", false},
+		{".git", ".", false}, {".git", "./config", false}, {".git", "", false}, {".git/info", "attributes", false}, {".git/info", "exclude", true},
+		{".git/worktrees/w", "config.worktree", false}, {".git/modules/m", "config", false}, {"sub", "../.git/config", true}, {"sub", "..", true},
+	} {
+		_, p := walk(root, c.dir)
+		if got := p.MayLink(c.text); got != c.may {
+			t.Errorf("%s: a link that says %q: %v", c.dir, c.text, got)
+		}
+	}
+}
+
+// TestConfigMode: nobody else can write a configuration who could not before.
+func TestConfigMode(t *testing.T) {
+	t.Parallel()
+	for _, c := range [][3]uint32{{0o644, 0o744, 0o744}, {0o644, 0o666, 0o644}, {0o664, 0o764, 0o764}, {0o664, 0o666, 0o664}, {0, 0o664, 0o644}, {0o600, 0o622, 0o600}} {
+		if got := ConfigMode(c[0], c[1]); got != c[2] {
+			t.Errorf("%o, then %o: %o, want %o", c[0], c[1], got, c[2])
+		}
 	}
 }

@@ -11,6 +11,7 @@ type Reference struct {
 	Path   string // absolute
 	Config bool   // it is another configuration
 	Dir    bool   // it is meant also where it is a directory, or missing
+	Hooks  bool   // it is a directory of hooks
 }
 
 // References lists what a configuration in the directory dir refers to, for a work tree at top. Relative paths of commands are taken from
@@ -27,7 +28,7 @@ func References(config []byte, dir, top, home string) []Reference {
 		case (section == "include" || section == "includeif") && name == "path":
 			out = append(out, Reference{Key: s.key, Path: absolute(s.value, dir, home), Config: true, Dir: true})
 		case s.key == "core.hookspath" || s.key == "core.attributesfile" || s.key == "init.templatedir":
-			out = append(out, Reference{Key: s.key, Path: absolute(s.value, top, home), Dir: true})
+			out = append(out, Reference{Key: s.key, Path: absolute(s.value, top, home), Dir: true, Hooks: s.key == "core.hookspath"})
 		case !isData(section, name):
 			for _, w := range words(s.value) {
 				out = append(out, Reference{Key: s.key, Path: absolute(w, top, home), Dir: strings.HasPrefix(w, "./") || strings.HasPrefix(w, "../")})
@@ -51,11 +52,14 @@ func isData(section, name string) bool {
 	return strings.HasSuffix(name, "file") || name == "template"
 }
 
-// words are the parts of a shell command that may be paths.
+// words are the parts of a shell command that may be paths: also a plain name, as in "sh x", but for the first, which is
+// looked for in PATH.
 func words(command string) []string {
 	var out []string
-	for _, w := range strings.FieldsFunc(strings.TrimPrefix(command, "!"), func(r rune) bool { return strings.ContainsRune(" \t\n;|&()<>\"'`=", r) }) {
-		if strings.Contains(w, "/") && !strings.Contains(w, "://") {
+	separates := func(r rune) bool { return strings.ContainsRune(" \t\n;|&()<>\"'`=", r) }
+	for i, w := range strings.FieldsFunc(strings.TrimPrefix(command, "!"), separates) {
+		plain := i > 0 && w[0] != '-' && !strings.ContainsAny(w, "{}%$!")
+		if (plain || strings.Contains(w, "/")) && !strings.Contains(w, "://") {
 			out = append(out, w)
 		}
 	}
@@ -64,8 +68,9 @@ func words(command string) []string {
 
 func absolute(p, dir, home string) string {
 	switch {
-	case p == "~" || strings.HasPrefix(p, "~/"):
-		return path.Join(home, strings.TrimPrefix(p[1:], "/"))
+	case strings.HasPrefix(p, "~"): // also ~name: what another user's home holds is in no tree of this one
+		_, rest, _ := strings.Cut(p, "/")
+		return path.Join(home, rest)
 	case path.IsAbs(p):
 		return path.Clean(p)
 	}

@@ -23,6 +23,31 @@ type Referred struct {
 	Why  string
 }
 
+// GitSettings are the files in which the person and the machine tell git what to do in every repository, wherever git is
+// told that they are.
+func GitSettings(env []string, home string) []string {
+	out := []string{"/etc/gitconfig", home + "/.config/git/config", home + "/.gitconfig"}
+	if xdg := host.Lookup(env, "XDG_CONFIG_HOME"); path.IsAbs(xdg) {
+		out = append(out, xdg+"/git/config")
+	}
+	for _, name := range [...]string{"GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"} {
+		if file := host.Lookup(env, name); path.IsAbs(file) && !slices.Contains(out, file) {
+			out = append(out, file)
+		}
+	}
+	return out
+}
+
+// ReferredIn are rules about what Refer has found below a directory.
+func (in *Input) ReferredIn(dir string) (out []guard.Rule) {
+	for _, r := range in.Referred {
+		if rel, ok := strings.CutPrefix(r.Path, dir+"/"); ok {
+			out = append(out, guard.Rule{Pattern: guard.Literal(rel), Action: guard.Guard, Why: r.Why})
+		}
+	}
+	return out
+}
+
 // Refer finds what the person's own settings, and those of the repositories in the writable trees, refer to in these
 // trees: it is guarded like what it serves. Settings are the person's and the machine's configuration files.
 func (in *Input) Refer(settings []string) {
@@ -37,6 +62,7 @@ func (in *Input) Refer(settings []string) {
 		for _, dir := range repositories {
 			r.repository(dir)
 		}
+		r.otherNames()
 		if !all || r.left < 0 {
 			in.Losses = append(in.Losses, Loss{What: "settings of repositories deep in " + plan.Bytes(top).Quote(),
 				Why: "the tree is too large to be searched for repositories, so what their own settings make git run is not guarded",
@@ -97,7 +123,8 @@ type referrer struct {
 	in      *Input
 	top     string
 	left    int
-	configs []string // of repositories
+	configs []string             // of repositories
+	linked  map[host.Stat]string // files that git runs and that have other names, by device and number
 }
 
 // repository reads the settings of what is at dir.
@@ -123,7 +150,50 @@ func (r *referrer) settings(own, dir string) {
 	r.configs = append(r.configs, common+"/config", own+"/config.worktree")
 	r.config(common+"/config", dir)
 	r.config(own+"/config.worktree", dir)
-	r.links(common+"/hooks", func(string) string { return "git runs it: a hook leads there" })
+	r.hooks(common + "/hooks")
+}
+
+// hooks adds what the links in a directory of hooks lead to, and notes hooks that have other names.
+func (r *referrer) hooks(dir string) {
+	r.links(dir, func(string) string { return "git runs it: a hook leads there" })
+	list, _ := r.in.FS.ReadDir(dir)
+	for _, e := range list {
+		if e.Type != host.File || strings.HasSuffix(e.Name, ".sample") {
+			continue
+		}
+		if st, err := r.in.FS.Lstat(path.Join(dir, e.Name)); err == nil && st.Nlink > 1 {
+			if r.linked == nil {
+				r.linked = map[host.Stat]string{}
+			}
+			r.linked[host.Stat{Dev: st.Dev, Ino: st.Ino}] = path.Join(dir, e.Name)
+		}
+	}
+}
+
+// otherNames adds those of hooks in the tree (hard links). Nearly always there are none.
+func (r *referrer) otherNames() {
+	left := maxScan
+	for queue := []string{r.top}; len(r.linked) > 0 && len(queue) > 0 && left > 0; queue = queue[1:] {
+		list, _ := r.in.FS.ReadDir(queue[0])
+		left -= len(list)
+		for _, e := range list {
+			p := path.Join(queue[0], e.Name)
+			if e.Type == host.Dir {
+				queue = append(queue, p)
+			}
+			if e.Type != host.File {
+				continue
+			}
+			st, err := r.in.FS.Lstat(p)
+			if hook := r.linked[host.Stat{Dev: st.Dev, Ino: st.Ino}]; err == nil && hook != "" && hook != p {
+				r.add(p, "git runs it: it is another name (hard link) of "+plan.Bytes(hook).Quote(), true)
+			}
+		}
+	}
+	if left <= 0 {
+		r.in.Losses = append(r.in.Losses, Loss{What: "other names (hard links) of hooks in " + plan.Bytes(r.top).Quote(),
+			Why: "the tree is too large to be searched for them", Fix: "copy the hooks"})
+	}
 }
 
 // gitDir is the directory of the repository whose work tree dir is, or that dir is itself.
@@ -164,6 +234,9 @@ func (r *referrer) config(file, dir string) {
 		if ref.Config {
 			r.config(ref.Path, dir)
 		}
+		if ref.Hooks {
+			r.hooks(ref.Path)
+		}
 	}
 }
 
@@ -182,11 +255,15 @@ func (r *referrer) links(dir string, why func(name string) string) {
 
 // add keeps a place in the tree. Directories and missing ones count if the setting surely means them.
 func (r *referrer) add(p, why string, surely bool) {
-	canon, _, st, err := host.Resolve(r.in.FS, p)
+	canon, links, st, err := host.Resolve(r.in.FS, p)
 	if err != nil && !host.NotExist(err) || !surely && (err != nil || st.Type != host.File) {
 		return
 	}
-	for _, at := range [...]string{p, canon} {
+	way := []string{p, canon}
+	for _, l := range links {
+		way = append(way, l.Path)
+	}
+	for _, at := range way {
 		new := Referred{at, why}
 		if at != "" && at != r.top && host.Within(at, r.top) && !known(strings.TrimPrefix(at, r.top+"/")) && !slices.Contains(r.in.Referred, new) {
 			r.in.Referred = append(r.in.Referred, new)

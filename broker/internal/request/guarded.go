@@ -19,7 +19,7 @@ func GuardJudge(in *planner.Input, m *plan.Mount) (*guard.Judge, error) {
 	dir := string(m.Target)
 	var out []guard.Rule
 	for _, h := range m.Hide {
-		out = append(out, guard.Rule{Pattern: globLiteral(string(h)), Action: guard.Hide})
+		out = append(out, guard.Rule{Pattern: guard.Literal(string(h)), Action: guard.Hide})
 	}
 	var shown []guard.Rule
 	for _, g := range in.Grants {
@@ -27,18 +27,14 @@ func GuardJudge(in *planner.Input, m *plan.Mount) (*guard.Judge, error) {
 		if !ok || !g.Explicit {
 			continue
 		}
-		r := guard.Rule{Pattern: globLiteral(rel), Action: guard.Allow}
+		r := guard.Rule{Pattern: guard.Literal(rel), Action: guard.Allow}
 		if g.Mode == planner.Write {
 			out = append(out, r)
 		} else {
 			shown = append(shown, r)
 		}
 	}
-	for _, r := range in.Referred {
-		if rel, ok := strings.CutPrefix(r.Path, dir+"/"); ok {
-			out = append(out, guard.Rule{Pattern: globLiteral(rel), Action: guard.Guard, Why: r.Why})
-		}
-	}
+	out = append(out, in.ReferredIn(dir)...)
 	options := []guard.Option{guard.HideSecrets}
 	if foldsCase(dir) {
 		options = append(options, guard.FoldAll)
@@ -63,14 +59,6 @@ func foldsCase(dir string) bool {
 	}
 	flags, err := unix.IoctlGetUint32(fd, unix.FS_IOC_GETFLAGS)
 	return err == nil && flags&casefold != 0
-}
-
-// globLiteral escapes what path.Match would take for a wildcard.
-func globLiteral(s string) string {
-	if !strings.ContainsAny(s, `\*?[`) {
-		return s
-	}
-	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(s)
 }
 
 // GuardedTop is the operation of the outermost guarded directory that a path lies in, or is; nil if there is none.

@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 	"sbx/broker/internal/gate/fuse"
+	"sbx/broker/internal/guard"
 )
 
 // unmapped is an id that no sandbox maps; inside it shows as the overflow id.
@@ -121,8 +122,7 @@ func (s *Server) SetAttr(cancel <-chan struct{}, in *fuse.SetAttrIn, out *fuse.A
 		}
 	}
 	defer t.done()
-	const mode = fuse.FATTR_MODE | fuse.FATTR_CTIME
-	if !t.writable() && !(t.kind == loop && t.key.mode && in.Valid&fuse.FATTR_MODE != 0 && in.Valid&^mode == 0) {
+	if !t.writable() && !t.keepsOut(in) {
 		return s.tellGuarded(&in.InHeader, t.node, "", fuse.EROFS)
 	}
 	var st unix.Stat_t
@@ -145,6 +145,17 @@ func (s *Server) SetAttr(cancel <-chan struct{}, in *fuse.SetAttrIn, out *fuse.A
 	}
 	out.SetTimeout(s.attrValid(t.node))
 	return s.statFd(t.host, &out.Attr)
+}
+
+// keepsOut says whether only the mode of a configuration is set, to one by which nobody else may write it.
+func (t *target) keepsOut(in *fuse.SetAttrIn) bool {
+	const mode = fuse.FATTR_MODE | fuse.FATTR_CTIME
+	next, ok := in.GetMode()
+	if !ok || in.Valid&^mode != 0 || t.kind != loop || !t.key.mode {
+		return false
+	}
+	var st unix.Stat_t
+	return unix.Fstat(t.host, &st) == nil && guard.ConfigMode(st.Mode, next&0o777) == next&0o777
 }
 
 // opened finds the gated object of a change through a descriptor that is open for writing: that was allowed.

@@ -79,10 +79,9 @@ func (s *Server) judgeMaking(n *node, name string, how making) fuse.Status {
 	return fuse.OK
 }
 
-// mayLink reports whether a symbolic link in the directory may hold text. In a repository's directory it leads to a name beside it, as git's
-// trial of links does: one that leads out of it could show git another repository.
+// mayLink reports whether a symbolic link in the directory may hold text.
 func (s *Server) mayLink(n *node, text string) fuse.Status {
-	if n.zone.Git() && !s.isOwn(n) && (strings.Contains(text, "/") || text == "..") {
+	if !n.zone.MayLink(text) && !s.isOwn(n) {
 		return fuse.EACCES
 	}
 	return fuse.OK

@@ -7,6 +7,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"sbx/broker/internal/guard"
 )
 
 // maxChecked bounds what is read to be checked, in bytes; a git configuration has a few hundred.
@@ -35,7 +37,9 @@ func Replace(from, to Name, mode uint32, flags uint, check func(old, next []byte
 	if err := check(old, next); err != nil {
 		return Refused{err}
 	}
-	if err := Install(to.Dir, to.Base, next, mode, flags); err != nil {
+	var now unix.Stat_t // of none others may write
+	_ = unix.Fstatat(to.Dir, to.Base, &now, unix.AT_SYMLINK_NOFOLLOW)
+	if err := Install(to.Dir, to.Base, next, guard.ConfigMode(now.Mode, mode), flags); err != nil {
 		return err
 	}
 	return unix.Unlinkat(from.Dir, from.Base, 0)

@@ -64,11 +64,6 @@ func isDirectory(fd int) bool {
 	return unix.Fstat(fd, &st) == nil && typeOf(st) == unix.S_IFDIR
 }
 
-func isRegular(fd int) bool {
-	var st unix.Stat_t
-	return unix.Fstat(fd, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFREG
-}
-
 // object is the identity of what a descriptor of the caller's is.
 type object struct{ dev, ino uint64 }
 
@@ -117,7 +112,7 @@ func (j *job) handed(number string) bool {
 func (j *job) judged(n *name, fd int) bool {
 	v := n.root.judge.of(n)
 	no := mayWrite(v)
-	if j.d.op == "chmod" && v.Action == guard.Check && isRegular(fd) { // git tries which modes the file system keeps
+	if j.d.op == "chmod" && v.Action == guard.Check && j.keepsOut(fd) { // git tries which modes the file system keeps
 		no = 0
 	}
 	if n.path() == "." { // the granted directory may be touched, not given away
@@ -148,6 +143,13 @@ func (j *job) judged(n *name, fd int) bool {
 	e := j.does(fd)
 	keep()
 	return j.answer(e)
+}
+
+// keepsOut says whether a file is one whose new mode lets nobody else write it.
+func (j *job) keepsOut(fd int) bool {
+	var st unix.Stat_t
+	next := uint32(j.call.Arg(int(j.d.arg))) & 0o777
+	return unix.Fstat(fd, &st) == nil && typeOf(st) == unix.S_IFREG && guard.ConfigMode(st.Mode, next) == next
 }
 
 // does changes the object that an O_PATH descriptor is.

@@ -123,7 +123,8 @@ func (g *judge) repository(prefix string) bool {
 func mentionsRepository(p string) bool {
 	for part := range strings.SplitSeq(p, "/") {
 		switch guard.Fold(part) {
-		case "head", "config", "config.worktree", "hooks", "info", "objects", "modules", "worktrees", "commondir", "remotes", "branches", "fsmonitor--daemon.ipc":
+		case "head", "config", "config.worktree", "hooks", "info", "objects", "modules", "worktrees", "commondir",
+			"remotes", "branches", "refs", "logs", "fsmonitor--daemon.ipc":
 			return true
 		}
 	}
@@ -184,14 +185,13 @@ func (g *judge) mayMake(n *name, r ruling, how making) syscall.Errno {
 	return unix.EROFS
 }
 
-// mayLink says whether a symbolic link may be made that holds text. In a repository's directory it leads to a name
-// beside it, as git's trial of links does: one that leads out of it could show git another repository. Nor may one
-// stand where a directory was, for who knew that.
+// mayLink says whether a symbolic link may be made that holds text. Where a directory was none may stand, for who knew
+// that.
 func (g *judge) mayLink(n *name, r ruling, text string) syscall.Errno {
 	if e := g.mayMake(n, r, byLink); e != 0 {
 		return e
 	}
-	out := r.place.Git() && (strings.Contains(text, "/") || text == "..")
+	out := !r.place.MayLink(text)
 	if !out && !g.session.Freed() {
 		return 0
 	}
