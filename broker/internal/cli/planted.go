@@ -1,9 +1,12 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +18,7 @@ import (
 
 	"sbx/broker/internal/guard"
 	"sbx/broker/internal/host"
+	"sbx/broker/internal/planner"
 	"sbx/broker/internal/quoting"
 	"sbx/broker/internal/request"
 	"sbx/shared/plan"
@@ -38,6 +42,7 @@ type planted struct {
 	workspaces   map[guard.ID]*workspace
 	opened       map[string]bool // directories that answers let be written
 	unheld       int             // names in directories that were not held any more
+	unseen       int             // repositories beyond maxMadeRepositories
 }
 
 // workspace is a directory in which the session made names that editors, shells and agents act upon. It is held: it
@@ -78,7 +83,11 @@ func (l *planted) Repository(id guard.ID, dir int) {
 	if l.repositories == nil {
 		l.repositories = make(map[guard.ID]int)
 	}
-	if _, ok := l.repositories[id]; ok || len(l.repositories) >= maxMadeRepositories {
+	if _, ok := l.repositories[id]; ok {
+		return
+	}
+	if len(l.repositories) >= maxMadeRepositories {
+		l.unseen++
 		return
 	}
 	if fd, err := unix.FcntlInt(uintptr(dir), unix.F_DUPFD_CLOEXEC, 3); err == nil {
@@ -148,10 +157,16 @@ func (l *planted) lines(p *plan.Plan, neutralise bool) []string {
 	defer l.mu.Unlock()
 	var out []string
 	for _, fd := range l.repositories {
-		out = append(out, made(fd, neutralise)...)
+		out = append(out, l.made(fd, neutralise)...)
+	}
+	for _, fd := range l.repositories {
 		unix.Close(fd)
 	}
 	l.repositories = nil
+	if l.unseen > 0 {
+		const why = "of more than %d repositories, which were not looked at: git may run what the session put there"
+		out = append(out, fmt.Sprintf("made: the rest "+why, maxMadeRepositories))
+	}
 	slices.Sort(out)
 	out = slices.Concat(out, l.inWorkspaces(), l.rebases(p), l.inOpened())
 	var files []string
@@ -173,21 +188,18 @@ func quoted(list []string) []string {
 }
 
 // made says what git would run in a repository that the session made.
-func made(fd int, neutralise bool) []string {
+func (l *planted) made(fd int, neutralise bool) []string {
 	name, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(fd))
 	var st unix.Stat_t
 	if err != nil || unix.Fstat(fd, &st) != nil || st.Nlink == 0 || unix.Fstatat(fd, "HEAD", &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
 		return nil // gone again
 	}
 	var acts []string
-	rel := path.Join(path.Base(name), "config")
-	config, err := readIn(fd, "config")
-	if err == nil {
-		keys, kerr := guard.Acting(rel, config)
-		acts, err = keys, kerr
+	for _, file := range configsOf() {
+		acts = append(acts, settingsIn(fd, path.Base(name), file)...)
 	}
-	if err != nil && !host.NotExist(err) {
-		acts = append(acts, "settings that are not understood")
+	if l.leadsElsewhere(fd) {
+		acts = append(acts, "commondir, which leads to other settings")
 	}
 	acts = append(acts, hooksIn(fd)...)
 	if len(acts) == 0 {
@@ -197,10 +209,53 @@ func made(fd int, neutralise bool) []string {
 	if !neutralise {
 		return []string{line + " (fs.made_repositories = \"neutralise\" takes it away)"}
 	}
-	if err := neutralised(fd, rel, config); err != nil {
+	for _, file := range configsOf() {
+		err = errors.Join(err, neutralised(fd, path.Base(name), file))
+	}
+	if l.leadsElsewhere(fd) {
+		err = errors.Join(err, unix.Renameat2(fd, "commondir", fd, "commondir"+setAside, unix.RENAME_NOREPLACE))
+	}
+	if err != nil {
 		return []string{line + ", and that could not be taken away: " + err.Error()}
 	}
-	return []string{line + ", which was taken away: config.before-sbx has it"}
+	return []string{line + ", which was taken away: config" + setAside + " has it"}
+}
+
+// configsOf are the configurations in a repository's directory.
+func configsOf() [2]string { return [...]string{"config", "config.worktree"} }
+
+// settingsIn says what git would run by a configuration.
+func settingsIn(fd int, base, file string) []string {
+	text, err := readIn(fd, file)
+	if host.NotExist(err) {
+		return nil
+	}
+	var keys []string
+	if err == nil {
+		keys, err = guard.Acting(path.Join(base, file), text)
+	}
+	if err != nil {
+		return []string{"settings that are not understood"}
+	}
+	return keys
+}
+
+// leadsElsewhere says whether a repository's directory takes its settings from another one that is not told by itself.
+func (l *planted) leadsElsewhere(fd int) bool {
+	text, err := readIn(fd, "commondir")
+	if host.NotExist(err) {
+		return false
+	}
+	dir, e := unix.Openat(fd, "../..", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil || e != nil {
+		return true
+	}
+	defer unix.Close(dir)
+	var common, st unix.Stat_t
+	told := guard.CommonDir(text) && unix.Fstat(dir, &common) == nil
+	return !told || !slices.ContainsFunc(slices.Collect(maps.Values(l.repositories)), func(known int) bool {
+		return unix.Fstat(known, &st) == nil && st.Dev == common.Dev && st.Ino == common.Ino
+	})
 }
 
 func hooksIn(fd int) []string {
@@ -225,38 +280,52 @@ func hooksIn(fd int) []string {
 	return out
 }
 
+// readIn reads a file of at most planner.MaxConfigSize.
 func readIn(dir int, name string) ([]byte, error) {
 	fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer unix.Close(fd)
-	return host.PeekAt(fd, 0, 1<<20)
+	text, err := host.PeekAt(fd, 0, planner.MaxConfigSize+1)
+	if err == nil && len(text) > planner.MaxConfigSize {
+		err = unix.EFBIG
+	}
+	return text, err
 }
 
-// neutralised puts a configuration without what makes git run something in the place of a repository's own, which is kept beside it.
-func neutralised(fd int, rel string, config []byte) error {
-	next, err := guard.Neutral(rel, config)
-	if err != nil {
-		return err
+// setAside ends the names of what was taken away.
+const setAside = ".before-sbx"
+
+// neutralised puts a configuration without what makes git run something in the place of a repository's own, which is
+// kept beside it.
+func neutralised(fd int, base, file string) error {
+	config, err := readIn(fd, file)
+	if host.NotExist(err) && file != "config" {
+		return nil
 	}
-	out, err := unix.Openat(fd, "config.sbx", unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o644)
-	if err != nil {
-		return fmt.Errorf("making config.sbx: %w", err)
+	next, err := guard.Neutral(path.Join(base, file), config)
+	if err != nil { // it is not understood
+		next, _ = guard.Neutral(path.Join(base, file), nil)
 	}
-	f := os.NewFile(uintptr(out), "config.sbx")
+	const made = "config.sbx"
+	out, err := unix.Openat(fd, made, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o644)
+	if err != nil {
+		return fmt.Errorf("making %s: %w", made, err)
+	}
+	f := os.NewFile(uintptr(out), made)
 	_, err = f.Write(next)
 	if cerr := f.Close(); err == nil {
 		err = cerr
 	}
 	if err == nil {
-		err = unix.Renameat2(fd, "config", fd, "config.before-sbx", unix.RENAME_NOREPLACE)
+		err = unix.Renameat2(fd, file, fd, file+setAside, unix.RENAME_NOREPLACE)
 	}
 	if err == nil || err == unix.ENOENT {
-		err = unix.Renameat(fd, "config.sbx", fd, "config")
+		err = unix.Renameat(fd, made, fd, file)
 	}
 	if err != nil {
-		_ = unix.Unlinkat(fd, "config.sbx", 0) // the first failure is the one to tell
+		_ = unix.Unlinkat(fd, made, 0) // the first failure is the one to tell
 	}
 	return err
 }
@@ -270,8 +339,7 @@ func (l *planted) rebases(p *plan.Plan) []string {
 		if !writable || m.Target == "/" || request.GuardedTop(p, string(m.Target)) != m {
 			continue
 		}
-		for _, dir := range [...]string{"/.git", ""} {
-			todo := string(m.Target) + dir + "/rebase-merge/git-rebase-todo"
+		for _, todo := range todosIn(string(m.Target)) {
 			info, err := os.Lstat(todo)
 			if err != nil || !info.Mode().IsRegular() || !changedSince(info, l.began) {
 				continue
@@ -285,9 +353,19 @@ func (l *planted) rebases(p *plan.Plan) []string {
 	return out
 }
 
+// todosIn are the lists of a rebase in a repository's work tree or directory, its worktrees and submodules.
+func todosIn(top string) []string {
+	var out []string
+	for _, dir := range [...]string{"/.git", "", "/.git/worktrees/*", "/.git/modules/*", "/worktrees/*", "/modules/*"} {
+		list, _ := filepath.Glob(guard.Literal(top) + dir + "/rebase-merge/git-rebase-todo")
+		out = append(out, list...)
+	}
+	return out
+}
+
 func hasCommand(todo string) bool {
 	for line := range strings.Lines(todo) {
-		if word, _, _ := strings.Cut(strings.TrimSpace(line), " "); word == "exec" || word == "x" {
+		if words := strings.Fields(line); len(words) > 0 && (words[0] == "exec" || words[0] == "x") {
 			return true
 		}
 	}

@@ -54,6 +54,9 @@ func (j *job) linkNameless(fd int) bool {
 		if no == 0 && mountOf(fd) == to.root.mount {
 			e = j.linkTo(fd, to)
 		}
+		if e == 0 {
+			j.witness(to)
+		}
 		if e != unix.ELOOP {
 			return j.answer(e)
 		}
