@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/gate/notify"
+	"sbx/broker/internal/gate/names"
 	"sbx/broker/internal/guard"
 )
 
@@ -125,8 +125,7 @@ func (j *job) opened(n *name, st unix.Stat_t, exists bool) (*name, bool) {
 	case e == unix.EXDEV: // something is mounted there: what guards a name
 		return nil, j.refuse(n, mounted(), unix.EROFS)
 	case e == unix.EAGAIN && waits:
-		go j.openLater(*j.call, n.root.fd, rel, j.flags&openKept&^(unix.O_CREAT|unix.O_EXCL))
-		return nil, true
+		return nil, j.openLater(n.root.fd, rel)
 	default:
 		return nil, j.answer(e)
 	}
@@ -159,19 +158,29 @@ func (j *job) alone(mode uint32) bool {
 	return locks && j.flags&(unix.O_TRUNC|unix.O_EXCL|unix.O_APPEND|nameless) == 0
 }
 
-// openLater waits for whoever has a lease on a file, on a thread of its own.
-func (j *job) openLater(c notify.Call, dir int, rel string, flags uint64) {
-	runtime.LockOSThread()
-	if e := layCapabilitiesDown(); e != 0 {
-		c.Fail(e)
-		return
-	}
-	fd, e := openAt(dir, nulled(rel), flags, 0)
+// openLater waits for whoever has a lease on a file, on a thread of its own. The file is held before that: its name
+// may be another's by then.
+func (j *job) openLater(dir int, rel string) bool {
+	held, e := openAt(dir, nulled(rel), unix.O_PATH|unix.O_NOFOLLOW, 0)
 	if e != 0 {
-		c.Fail(e)
-		return
+		return j.answer(e)
 	}
-	c.Hand(fd, flags&unix.O_CLOEXEC != 0, true)
+	c, flags := *j.call, j.flags
+	go func() {
+		defer unix.Close(held)
+		runtime.LockOSThread()
+		if e := layCapabilitiesDown(); e != 0 {
+			c.Fail(e)
+			return
+		}
+		fd, err := names.Reopen(held, int(flags&openKept&^(unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW))|unix.O_NOCTTY)
+		if err != nil {
+			c.Fail(errnoOf(err))
+			return
+		}
+		c.Hand(fd, flags&unix.O_CLOEXEC != 0, true)
+	}()
+	return true
 }
 
 // takeMask gives this thread the mask of the caller's new files.
