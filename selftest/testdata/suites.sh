@@ -63,6 +63,10 @@ python_tests='test_os test_subprocess test_venv test_runpy test_importlib test_s
 	test_inspect test_asyncore test_asynchat test_syslog test_audit test_modulefinder test_pickle'
 
 python_suite() {
+	as python3 -c "import importlib.util as u; exit(u.find_spec('test.test_os') is None)" || { # a few come with Python itself
+		echo "missing: Python's own tests (on Debian: apt-get install libpython3-testsuite, or libpython3.11-testsuite)"
+		exit 1
+	}
 	tests=
 	for t in ${PYTHONTESTS:-$python_tests}; do
 		if as python3 -c "import importlib.util as u; exit(u.find_spec('test.$t') is None)"; then
@@ -71,10 +75,6 @@ python_suite() {
 			echo "not here: $t"
 		fi
 	done
-	[ -n "$tests" ] || {
-		echo "missing: Python's own tests (on Debian: apt-get install libpython3-testsuite, or libpython3.11-testsuite)"
-		exit 1
-	}
 	as mkdir tmp
 	python outside "$project/tmp"
 	for setting in "$project/tmp" "/tmp" "/tmp --static" "/tmp --gate notify"; do
