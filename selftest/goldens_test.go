@@ -145,7 +145,8 @@ func (g *goldenRun) dryRun(t *testing.T) string {
 	}
 	args := append([]string{"-c", madeRoot, "golden", root, work, shop.sbx, shop.probe}, strings.Fields(g.args)...)
 	cmd := exec.Command("sh", args...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
+	// A network of its own: sockets of other tests lie in places that permissive shows (/proc/net/unix).
+	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWNET}
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err := cmd.Run()
