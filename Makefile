@@ -3,7 +3,7 @@
 # make test     all tests; as root on Debian what they need is installed first
 # make check    gofmt, vet, staticcheck
 # make plain    the scripts of a run, with sbx built without broker/internal/faststart (PLAIN=. for all)
-# make race     the packages that can, with Go's race detector
+# make race     the packages that can, with Go's race detector; prints what their tests cover
 # make bench    start-up against bubblewrap, paired, approvals over the socket, the host under bombs, as an ordinary user; as root the network too
 # make suites   the own tests of Go and Python, outside and inside, compared test by test (SUITES="go python")
 # make vm       other hosts, as virtual machines: all of them (make test takes a few)
@@ -47,7 +47,7 @@ plain: needs
 	SBX_PLAIN=1 $(GO) test -count=1 -timeout 30m ./selftest -run '$(PLAIN)'
 
 race: needs
-	@$(GO) run ./selftest/counttests $(GO) test -race -json -timeout 20m $$($(GO) list ./... | grep -vE '^sbx/($(NORACE))$$')
+	@$(GO) run ./selftest/counttests $(GO) test -race -cover -json -timeout 20m $$($(GO) list ./... | grep -vE '^sbx/($(NORACE))$$')
 
 suites: all
 	@sh selftest/testdata/suites.sh "$(CURDIR)" "$(GO)" $(SUITES)

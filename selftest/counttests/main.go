@@ -7,7 +7,8 @@
 //
 // It exits with 1 when something failed or nothing ran. With -rerun a single failed test is run once more, alone, when
 // all the others have ended; one that passes then counts as passed and is named in a line of its own ("flaky"), with
-// what it said when it failed. Two failures are no accident, and nothing is run again. With -slow the tests that took longest are named.
+// what it said when it failed. Two failures are no accident, and nothing is run again. With -slow the tests that took
+// longest are named. With go test -cover the line of a package has the share of its statements that ran.
 package main
 
 import (
@@ -161,8 +162,18 @@ func (c *counter) endPackage(e event) {
 	}
 	word := map[string]string{"pass": "ok  ", "fail": "FAIL", "skip": "none"}[e.Action]
 	if e.Action != "skip" {
-		fmt.Fprintf(c.out, "%s %s %.1fs\n", word, e.Package, e.Elapsed)
+		fmt.Fprintf(c.out, "%s %s %.1fs%s\n", word, e.Package, e.Elapsed, coverage(c.texts[key{e.Package, ""}]))
 	}
+}
+
+// coverage is what go test -cover has said of a package, for its line.
+func coverage(said []string) string {
+	for _, line := range said {
+		if share, ok := strings.CutPrefix(line, "coverage: "); ok && !strings.HasPrefix(share, "[") {
+			return ", covers " + strings.TrimSuffix(share, " of statements\n")
+		}
+	}
+	return ""
 }
 
 // slowest names the n tests that took longest. A test with subtests is not one: it waits for them.

@@ -61,6 +61,17 @@ func TestCrashIsAFailure(t *testing.T) {
 	}
 }
 
+func TestCoverageIsPrinted(t *testing.T) {
+	out, _ := run(t, `{"Action":"output","Package":"b","Output":"coverage: 81.2% of statements\n"}
+{"Action":"pass","Package":"b","Elapsed":1}
+{"Action":"output","Package":"c","Output":"coverage: [no statements]\n"}
+{"Action":"pass","Package":"c","Elapsed":1}
+`)
+	if !strings.Contains(out, "ok   b 1.0s, covers 81.2%\n") || !strings.Contains(out, "ok   c 1.0s\n") {
+		t.Errorf("%q", out)
+	}
+}
+
 func TestOtherLinesAreShown(t *testing.T) {
 	if out, _ := run(t, "go: no such module\n"); !strings.HasPrefix(out, "go: no such module\n") {
 		t.Errorf("%q", out)
