@@ -42,9 +42,6 @@ func TestSQLite(t *testing.T) {
 		for _, hidden := range []bool{false, true} {
 			for i := range modes {
 				for _, p := range []position{positions[1], positions[3]} {
-					if hidden && journal == "wal" {
-						continue // its index is a shared mapping: docs/file-operations.md
-					}
 					where := map[bool]string{false: "plain", true: "hidden"}[hidden]
 					t.Run(strings.Join([]string{journal, where, modes[i].name, p.name}, ", "), func(t *testing.T) {
 						newDatabase(t, journal, hidden).write(t, i, p)

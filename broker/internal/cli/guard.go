@@ -58,6 +58,7 @@ func (t *term) serveGuard(in *planner.Input, p *plan.Plan, asks *asking, refused
 		if err != nil {
 			return err
 		}
+		refused.writes.servers.add(string(m.Target), s)
 		go s.Serve()
 		return nil
 	}

@@ -35,6 +35,7 @@ type judged struct {
 	sockets guard.Made // see writes.Options
 	covers  covers
 	repeats repeats
+	servers servers
 	session guard.Session // what the session made itself: who serves the rest of a project knows it too
 }
 
@@ -65,6 +66,7 @@ func (j *judged) carrier(shared bool) (notify.Carrier, error) {
 		Shared: shared, NoLinks: j.in.NoSymFollow, Refused: j.refuse,
 		Places: j.places(), Links: links(j.plan),
 		Secrets: secrets.New(host.FS{}, j.in.Own, j.in.GitDir), Making: &j.making, Sockets: &j.sockets,
+		Server:    j.servers.server,
 		InsideUID: id.InsideUID, OutsideUID: id.OutsideUID, InsideGID: id.InsideGID, OutsideGID: id.OutsideGID}
 	for _, r := range j.roots {
 		top, place, err := guardedAt(j.in, j.plan, r.Path)

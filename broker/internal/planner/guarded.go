@@ -148,9 +148,7 @@ func (v *view) guardedNames(top string) guardedFound {
 	return out
 }
 
-// plainDirs are sub-directories of p, which is served, that hold no hidden name, at most maxBound. What is mounted
-// natively on what is served can be neither removed nor renamed inside, so that what tools delete and make anew is
-// none of them.
+// plainDirs are sub-directories of p, which is served, that hold no hidden name, at most maxBound.
 func (v *view) plainDirs(p string, n *node, depth int) (found []string) {
 	list, _ := v.in.FS.ReadDir(p)
 	for _, e := range list {
@@ -164,7 +162,7 @@ func (v *view) plainDirs(p string, n *node, depth int) (found []string) {
 			if depth > 0 {
 				found = append(found, v.plainDirs(child, c, depth-1)...)
 			}
-		case !guard.Disposable(e.Name):
+		default:
 			found = append(found, child)
 		}
 	}

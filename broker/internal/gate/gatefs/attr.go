@@ -60,6 +60,8 @@ func (s *Server) attrValid(n *node) time.Duration {
 		return 0
 	case n.typ == unix.S_IFDIR:
 		return dirValid
+	case n.lent.Load():
+		return 0
 	case n.relied.Load():
 		return s.opts.Rely
 	}

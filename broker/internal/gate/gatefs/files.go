@@ -59,22 +59,26 @@ func (s *Server) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut
 			return status(err)
 		}
 	}
-	out.OpenFlags |= t.shares(in.Flags)
-	if out.OpenFlags == 0 && t.kind == loop && s.calm(t.node, fd) {
+	out.OpenFlags |= t.shares(in.Flags, fd)
+	if out.OpenFlags == 0 && t.kind == loop && !t.lent.Load() && s.calm(t.node, fd) {
 		out.OpenFlags |= fuse.FOPEN_KEEP_CACHE
 	}
 	if write && t.kind == loop {
 		s.noteWriting(t.node)
 	}
-	out.Fh = s.files.add(&handle{fd: fd, node: t.node, append: in.Flags&unix.O_APPEND != 0, maybe: maybe})
+	out.Fh = s.files.add(&handle{fd: fd, node: t.node, append: in.Flags&unix.O_APPEND != 0,
+		maybe: maybe, runs: o == opExec})
 	return fuse.OK
 }
 
-// shares says how a file of a guarded directory is opened that could be mapped shared and written. The host would not
-// see what is written to such a mapping, nor the mapping what the host writes, so there is none: with direct I/O the
-// kernel refuses it (ENODEV).
-func (n *node) shares(flags uint32) uint32 {
-	if n != nil && n.kind == loop && flags&unix.O_ACCMODE == unix.O_RDWR {
+// shares says how a file of a guarded directory is opened of which a mapping would not show what others write, nor they
+// what is written there: one that is opened to be written, too, or that somebody has who was lent it. There is no shared
+// mapping of it then: with direct I/O the kernel refuses that (ENODEV).
+func (n *node) shares(flags uint32, fd int) uint32 {
+	if n == nil || n.kind != loop {
+		return 0
+	}
+	if flags&unix.O_ACCMODE == unix.O_RDWR || n.lent.Load() && flags&unix.O_ACCMODE == unix.O_RDONLY && beingWritten(fd) {
 		return fuse.FOPEN_DIRECT_IO
 	}
 	return 0

@@ -12,6 +12,7 @@ type handle struct {
 	fd     int // -1 for a skeleton directory
 	node   *node
 	append bool
+	runs   bool // opened by execve
 	maybe  bool // written to under a name of a secret, and perhaps none: see Server.written
 
 	mu    sync.Mutex // directories: one reader at a time moves the host offset
@@ -49,6 +50,18 @@ func (t *handles) holds(n *node) bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return t.of[n] > 0
+}
+
+// runs reports whether somebody runs the file.
+func (t *handles) runs(n *node) bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	for _, h := range t.open {
+		if h.node == n && h.runs {
+			return true
+		}
+	}
+	return false
 }
 
 // dup is a descriptor of its own for an object that somebody has open, or -1.

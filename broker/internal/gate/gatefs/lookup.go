@@ -116,6 +116,7 @@ func (s *Server) lookupLoop(h *fuse.InHeader, n *node, name string, out *fuse.En
 		}
 	}
 	s.autoGraft(c)
+	s.markLent(c)
 	c.doubted.Store(false)
 	rely := s.saw(watched, seen, name, c)
 	code := s.enterLoop(c, &st, out)

@@ -44,6 +44,7 @@ type node struct {
 	// relied is set while the kernel relies on the file, once when it ever did, and doubted from the time when an open found
 	// another file under its name until the next lookup. toldOf is what the kernel was told last, guarded by table.mu.
 	relied, once, doubted atomic.Bool
+	lent                  atomic.Bool // see Server.lent
 	toldOf                signature
 }
 

@@ -72,6 +72,12 @@ func (q *repeats) add(s *Server, dir *node, e event, c *node) {
 	if s.opts.Repeat == nil || e.name == "" {
 		return
 	}
+	if c != nil && e.mask&(unix.IN_DELETE|unix.IN_MOVED_TO) != 0 && leadsTo(dir, e.name, c) { // it has come since
+		if e.mask&unix.IN_ISDIR != 0 {
+			return // to repeat what happened to the name would be its end for those who are in it
+		}
+		c = nil
+	}
 	r := repeat{dir: dir, name: e.name, node: c}
 	if e.mask&unix.IN_ISDIR != 0 {
 		r.typ = unix.S_IFDIR
@@ -308,11 +314,16 @@ func (s *Server) lookupRepeated(h *fuse.InHeader, name string, out *fuse.EntryOu
 
 // stillHas says whether a name still leads to what something happened to.
 func (s *Server) stillHas(r *repeat) bool {
-	var st unix.Stat_t
-	if statName(r.dir.fd, r.name, &st) != nil {
-		return false
+	if r.node == nil {
+		return typeAt(r.dir, r.name) != 0
 	}
-	return r.node == nil || r.node.key.Dev == st.Dev && r.node.key.Ino == st.Ino
+	return leadsTo(r.dir, r.name, r.node)
+}
+
+// leadsTo says whether an object has a name.
+func leadsTo(dir *node, name string, c *node) bool {
+	var st unix.Stat_t
+	return dir.fd >= 0 && statName(dir.fd, name, &st) == nil && c.key.Dev == st.Dev && c.key.Ino == st.Ino
 }
 
 // standIn describes what had a name: the object that the kernel knew by it, so that who watches that hears of it, or one that nobody knows.

@@ -61,7 +61,8 @@ type Options struct {
 	ServeFiles bool
 	// Repeat does again inside what the host has done, so that who watches there hears of it. Nil: nobody does.
 	Repeat Repeater
-	// Covered are directories of the file system on which something else is mounted: nobody watches them through it.
+	// Covered are directories of the file system on which something else is mounted: nobody watches them through it. The
+	// server takes out what is mounted there no more.
 	Covered map[string]bool
 	// Refused is told what is denied without a question; before the request ends.
 	Refused func(Request)
@@ -116,6 +117,7 @@ type Server struct {
 	serving atomic.Bool
 	watches watches
 	repeats repeats
+	lent    lent
 	judging sync.RWMutex // held while a name is judged and made; for writing while a directory is moved
 	texts   sync.Mutex
 	said    said

@@ -57,12 +57,16 @@ type watch struct {
 
 // watch begins to follow a directory, and says how many changes it has seen.
 func (s *Server) watch(n *node) (*watch, uint64) {
-	if !s.serving.Load() && s.opts.Repeat == nil || s.opts.Covered[s.nodes.where(n)] {
+	if !s.serving.Load() && s.opts.Repeat == nil {
 		return nil, 0
 	}
+	at := s.nodes.where(n)
 	w := &s.watches
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if s.opts.Covered[at] {
+		return nil, 0
+	}
 	d, ok := w.of[n]
 	if !ok {
 		if !w.begun {
@@ -75,6 +79,13 @@ func (s *Server) watch(n *node) (*watch, uint64) {
 		return nil, 0
 	}
 	return d, d.gen
+}
+
+// unmounted notes that nothing is mounted on a directory any more.
+func (s *Server) unmounted(dir string) {
+	s.watches.mu.Lock()
+	defer s.watches.mu.Unlock()
+	delete(s.opts.Covered, dir)
 }
 
 func (w *watches) begin(s *Server) {
@@ -139,7 +150,7 @@ func (s *Server) saw(d *watch, gen uint64, name string, c *node) bool {
 	}
 	d.seen[name] = c
 	// A rename onto a checked name leaves the kernel with the wrong file under it: no name beside it is relied on.
-	if d.gen != gen || c.typ != unix.S_IFREG || !d.reports || d.dir.zone.Checks() {
+	if d.gen != gen || c.typ != unix.S_IFREG || c.lent.Load() || !d.reports || d.dir.zone.Checks() {
 		return false
 	}
 	c.once.Store(true)

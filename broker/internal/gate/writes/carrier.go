@@ -78,6 +78,17 @@ type Options struct {
 	Shared bool
 	// NoLinks: nothing inside follows a link in a place that can be written.
 	NoLinks bool
+	// Server is who serves a path in a served place, or nil. Nil for all: what happens in such places is theirs alone.
+	Server func(path string) Server
+}
+
+// Server serves a place in a tree.
+type Server interface {
+	// Lend is told of the file behind a descriptor before it is handed over to be read and written: the server sees nothing
+	// of what is done to it then. It says whether that may be.
+	Lend(fd int) bool
+	// Left is told that a name in a directory of the host leads elsewhere now, or nowhere, with all that is mounted on it.
+	Left(dir int, name string)
 }
 
 // Carrier is one session's. Its methods belong to the goroutine that called Begin, but for End.
@@ -107,8 +118,9 @@ type root struct {
 
 // place is what a path leads to, and all below it to the next.
 type place struct {
-	*root      // nil: to none of the trees
-	look  bool // somebody else serves it: it is only looked at, for links that lead from there to a tree
+	*root       // nil: to none of the trees
+	look   bool // somebody else serves it: it is looked at for links that lead to a tree, and for what reaches into it
+	native bool // the tree itself, mounted on what is served
 }
 
 // New takes the roots' descriptors.
@@ -131,7 +143,7 @@ func New(o Options) *Carrier {
 		case p.How == Other:
 			k.at[p.Path] = place{}
 		default:
-			k.at[p.Path] = place{root: on.root, look: p.How == Served}
+			k.at[p.Path] = place{root: on.root, look: p.How == Served, native: p.How == Native}
 		}
 	}
 	return k
@@ -177,6 +189,7 @@ type job struct {
 	call  *notify.Call
 	d     *call
 	flags uint64
+	reach bool   // the call may be carried out in a served place, too
 	cwd   string // what it is, when it was asked for
 }
 
@@ -207,10 +220,13 @@ func (k *Carrier) Take(c *notify.Call) bool {
 		if j.flags&(unix.O_ACCMODE|unix.O_CREAT|unix.O_TRUNC|nameless) == 0 {
 			return j.elsewhere()
 		}
+		j.reach = j.Server != nil && j.flags&(unix.O_ACCMODE|unix.O_EXCL|unix.O_APPEND|nameless) == unix.O_RDWR
 		return j.open()
 	case kindMake, kindSymlink, kindRemove:
+		j.reach = j.Server != nil && j.d.kind == kindRemove && j.removesDir()
 		return j.one()
 	case kindLink, kindRename:
+		j.reach = j.Server != nil
 		return j.two()
 	case kindAlter, kindAccess:
 		return j.alter()
@@ -287,28 +303,60 @@ func (k *Carrier) find(abs string) place {
 	return place{}
 }
 
-// under finds the tree that a clean path lies in.
-func (k *Carrier) under(abs string) *root {
-	if p := k.find(abs); !p.look {
+// under finds the tree that a clean path lies in, if the call is carried out there.
+func (j *job) under(abs string) *root {
+	if p := j.find(abs); !j.leaves(p) {
 		return p.root
 	}
 	return nil
 }
 
-// pins says whether a directory must stay where it is, because something is mounted on it or in it.
-func (k *Carrier) pins(abs string) bool {
-	for p := range k.at {
-		if strings.HasPrefix(p, abs) && (len(p) == len(abs) || p[len(abs)] == '/') {
+// leaves says whether a call is left to whoever serves a place.
+func (j *job) leaves(p place) bool { return p.look && !j.reach }
+
+// served says whether somebody else serves the place of a name, beside whom this call is carried out at most.
+func (k *Carrier) served(n *name) bool { return k.find(path.Dir(n.abs())).look }
+
+// theirs says whether a name is its server's alone: it is in a place that is served, and no part of the tree is mounted
+// on it or below. A directory on the way that may be hidden is theirs as well.
+func (j *job) theirs(n *name) bool {
+	dir, _ := n.split()
+	return j.served(n) && (!j.mounted(n.abs(), true) || !n.root.judge.shows(dir))
+}
+
+// pins says whether a directory must stay where it is, because something else is mounted on it or in it.
+func (k *Carrier) pins(abs string) bool { return k.mounted(abs, false) }
+
+// mounted says whether parts of the tree, or other things, are mounted on a path or below.
+func (k *Carrier) mounted(abs string, native bool) bool {
+	for p, at := range k.at {
+		if at.native == native && within(p, abs) {
 			return true
 		}
 	}
 	return false
 }
 
+func within(p, dir string) bool {
+	return strings.HasPrefix(p, dir) && (len(p) == len(dir) || p[len(dir)] == '/')
+}
+
+// left has the server of a name forget it, and what is mounted there is mounted no more: all of it is served then.
+func (j *job) left(n *name, dir int, base string) {
+	if s := j.Server(n.abs()); s != nil && j.served(n) {
+		s.Left(dir, single(base))
+	}
+	for p, at := range j.at {
+		if at.native && within(p, n.abs()) {
+			delete(j.at, p)
+		}
+	}
+}
+
 // holds says whether a clean path leads to one of the trees: such directories are the sandbox's own, and no links.
 func (k *Carrier) holds(abs string) bool {
 	for i := range k.roots {
-		if p := k.roots[i].Path; abs == "/" || strings.HasPrefix(p, abs) && (len(p) == len(abs) || p[len(abs)] == '/') {
+		if abs == "/" || within(k.roots[i].Path, abs) {
 			return true
 		}
 	}

@@ -93,6 +93,21 @@ func (g *judge) place(dir string) *guard.Place {
 	return p
 }
 
+// shows says whether surely no directory on a way is hidden, nor has the name of a secret.
+func (g *judge) shows(dir string) bool {
+	for dir != "." {
+		up, base := ".", dir
+		if i := strings.LastIndexByte(dir, '/'); i >= 0 {
+			up, base = dir[:i], dir[i+1:]
+		}
+		if v := g.place(up).Rule(base, guard.ByHost); v.Action == guard.Hide || v.Secret != nil {
+			return false
+		}
+		dir = up
+	}
+	return true
+}
+
 // within is place with a look at which of the directories on the way are repositories by themselves.
 func (g *judge) within(dir string) *guard.Place {
 	p := g.root

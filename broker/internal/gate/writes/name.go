@@ -92,7 +92,7 @@ func (j *job) leads(p string, follow bool) *name {
 	switch at := j.find(p); {
 	case at.root == nil && j.linkAbove(p), at.look && at.linked(p, follow || slash):
 		return j.straight(p, slash, follow)
-	case at.root != nil && !at.look:
+	case at.root != nil && !j.leaves(at):
 		return newName(at.root, p, slash)
 	}
 	return nil
@@ -196,7 +196,7 @@ const maxLinks = 40 // as path_resolution(7)
 
 // straight walks a path by reading links, as far as it lies in the trees. What it returns is a hint: whoever walks the name then does not
 // follow links, and comes back here where one has appeared.
-func (k *Carrier) straight(p string, slash, follow bool) *name {
+func (j *job) straight(p string, slash, follow bool) *name {
 	todo := strings.Split(p, "/")
 	cur, links := "", 0
 	for len(todo) > 0 {
@@ -206,7 +206,7 @@ func (k *Carrier) straight(p string, slash, follow bool) *name {
 		case "", ".":
 			continue
 		case "..":
-			if !k.isDir("/" + cur) {
+			if !j.isDir("/" + cur) {
 				return nil // the kernel says so
 			}
 			cur = strings.TrimSuffix(path.Dir("/"+cur), "/")
@@ -214,7 +214,7 @@ func (k *Carrier) straight(p string, slash, follow bool) *name {
 		}
 		next := cur + "/" + c
 		last := len(strings.Trim(strings.Join(todo, ""), "/")) == 0 && !slash
-		text, known := k.readLink(next)
+		text, known := j.readLink(next)
 		if !known {
 			return nil
 		}
@@ -222,7 +222,7 @@ func (k *Carrier) straight(p string, slash, follow bool) *name {
 			cur = next
 			continue
 		}
-		if links++; links > maxLinks || k.NoLinks {
+		if links++; links > maxLinks || j.NoLinks {
 			return nil
 		}
 		if text[0] == '/' {
@@ -231,7 +231,7 @@ func (k *Carrier) straight(p string, slash, follow bool) *name {
 		slash = slash || last && text[len(text)-1] == '/'
 		todo = append(strings.Split(text, "/"), todo...)
 	}
-	r := k.under(cur)
+	r := j.under(cur)
 	if r == nil {
 		return nil
 	}

@@ -14,7 +14,7 @@ import (
 func (j *job) one() bool {
 	n := j.named(j.d.dir, j.d.path, j.mem[0][:], false)
 	for range maxLinks {
-		if n == nil {
+		if n == nil || j.theirs(n) {
 			return j.elsewhere()
 		}
 		if j.stands(n) {
@@ -47,11 +47,11 @@ func (j *job) one() bool {
 	return j.answer(unix.ELOOP)
 }
 
-// stands says whether a name is a tree's own, or one on which something is mounted: the kernel knows what to say of
+// stands says whether a name is a tree's own, or one on which something else is mounted: the kernel knows what to say of
 // those.
 func (k *Carrier) stands(n *name) bool {
-	_, ok := k.at[n.abs()]
-	return ok
+	at, ok := k.at[n.abs()]
+	return ok && !at.native
 }
 
 // mayChange asks about what a call with one name does.
@@ -138,6 +138,7 @@ func (j *job) remove(n *name, r ruling, dir int, base string) syscall.Errno {
 	}
 	if e == 0 {
 		j.Session.Removed(idOf(dir, ""), single(base), id)
+		j.left(n, dir, base)
 	}
 	return e
 }
@@ -173,7 +174,7 @@ func (j *job) two() bool {
 	p.to = j.said(j.d.dir2, j.mem[1][:], sizes[1], errs[1], false)
 	for range maxLinks {
 		switch {
-		case p.from == nil && p.to == nil:
+		case (p.from == nil || j.theirs(p.from)) && (p.to == nil || j.theirs(p.to)) && !j.unlike(p):
 			return j.elsewhere()
 		case p.from == nil || p.to == nil || p.from.root != p.to.root:
 			return j.across(p)
@@ -192,6 +193,20 @@ func (j *job) two() bool {
 		p.from, p.to = from, to
 	}
 	return j.answer(unix.ELOOP)
+}
+
+// unlike says whether a directory in a served place gets a name under which other names would be hidden in it. What it
+// holds is looked through here; its server would refuse in any case.
+func (j *job) unlike(p *pair) bool {
+	if j.d.kind != kindRename || p.from == nil || p.to == nil || p.from.root != p.to.root {
+		return false
+	}
+	g := &p.from.root.judge
+	from, _ := p.from.split()
+	to, _ := p.to.split()
+	var st unix.Stat_t
+	return statAt(g.tree, nulled(p.from.rel), &st, unix.AT_SYMLINK_NOFOLLOW) == 0 && typeOf(st) == unix.S_IFDIR &&
+		g.shows(from) && g.shows(to) && !g.below(p.from).Alike(g.below(p.to))
 }
 
 // across is for a call with names in two trees: a rename the kernel refuses by itself, a link would be refused for another reason.

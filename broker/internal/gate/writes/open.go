@@ -24,7 +24,7 @@ func (j *job) open() bool {
 	}
 	n := j.named(j.d.dir, j.d.path, j.mem[0][:], j.d.followed(j.flags))
 	for range maxLinks {
-		if n == nil {
+		if n == nil || j.served(n) && !j.lendable(n) {
 			return j.elsewhere()
 		}
 		next, done := j.openAt(n)
@@ -34,6 +34,32 @@ func (j *job) open() bool {
 		n = next
 	}
 	return j.answer(unix.ELOOP)
+}
+
+// lendable says whether a name in a served place is opened here, so that the caller gets the host's own file: only then
+// is what it maps, to read and write, shared with everybody else. What is guarded, may be a secret or has a second name
+// is opened by whoever serves it.
+func (j *job) lendable(n *name) bool {
+	g := &n.root.judge
+	dir, _ := n.split()
+	if v := g.of(n); v.Action != guard.Free || v.Anchored || v.Secret != nil || n.slash || !g.shows(dir) {
+		return false
+	}
+	fd, e := openAt(n.root.fd, nulled(n.rel), unix.O_PATH|unix.O_NOFOLLOW, 0)
+	switch e {
+	case 0:
+		defer unix.Close(fd)
+		return isLink(fd) && j.d.followed(j.flags) || j.lend(n, fd)
+	case unix.ENOENT:
+		return j.flags&unix.O_CREAT != 0
+	}
+	return e == unix.ELOOP
+}
+
+func (j *job) lend(n *name, fd int) bool {
+	var st unix.Stat_t
+	s := j.Server(n.abs())
+	return s != nil && unix.Fstat(fd, &st) == nil && typeOf(st) == unix.S_IFREG && st.Nlink == 1 && s.Lend(fd)
 }
 
 // openAt opens one name. If there is a link on the way, it returns where that leads.
@@ -125,9 +151,13 @@ func (j *job) opened(n *name, st unix.Stat_t, exists bool) (*name, bool) {
 	case e == unix.EXDEV: // something is mounted there: what guards a name
 		return nil, j.refuse(n, mounted(), unix.EROFS)
 	case e == unix.EAGAIN && waits:
-		return nil, j.openLater(n.root.fd, rel)
+		return nil, j.openLater(n, rel)
 	default:
 		return nil, j.answer(e)
+	}
+	if j.served(n) && !j.lend(n, fd) { // it is another file by now
+		unix.Close(fd)
+		return nil, j.elsewhere()
 	}
 	if waits {
 		_, _ = unix.FcntlInt(uintptr(fd), unix.F_SETFL, int(flags&^unix.O_NONBLOCK))
@@ -160,10 +190,14 @@ func (j *job) alone(mode uint32) bool {
 
 // openLater waits for whoever has a lease on a file, on a thread of its own. The file is held before that: its name
 // may be another's by then.
-func (j *job) openLater(dir int, rel string) bool {
-	held, e := openAt(dir, nulled(rel), unix.O_PATH|unix.O_NOFOLLOW, 0)
+func (j *job) openLater(n *name, rel string) bool {
+	held, e := openAt(n.root.fd, nulled(rel), unix.O_PATH|unix.O_NOFOLLOW, 0)
 	if e != 0 {
 		return j.answer(e)
+	}
+	if j.served(n) && !j.lend(n, held) {
+		unix.Close(held)
+		return j.elsewhere()
 	}
 	c, flags := *j.call, j.flags
 	go func() {

@@ -50,6 +50,8 @@ func (j *job) rename(p *pair) (syscall.Errno, bool) {
 	}
 	if e == 0 {
 		left()
+		j.left(p.from, p.fromDir, p.fromBase)
+		j.left(p.to, p.toDir, p.toBase)
 		j.witness(p.to)
 	}
 	return e, e == 0 && j.answer(0)
@@ -113,6 +115,9 @@ func (j *job) mayMove(fromDir int, fromBase string, from, to *name, st *unix.Sta
 	if !dir {
 		return nil, ruling{}, 0
 	}
+	if j.served(from) && !j.served(to) && !g.holdsNone(from) { // what is hidden there would be seen in the other place
+		return from, f, unix.EXDEV
+	}
 	_, base := from.split()
 	if j.Session.Own(idOf(fromDir, base)) {
 		return from, f, g.mayMoveOwn(from, to, t)
@@ -172,13 +177,42 @@ func suited(fd int, from, to *guard.Place, ids *[]guard.ID, left *int) bool {
 		return false
 	}
 	for _, e := range list {
-		v := to.Rule(e.Name(), guard.ByHost)
-		if v.Action != guard.Free || v.Anchored && !e.IsDir() || v.Secret != from.Rule(e.Name(), guard.ByHost).Secret {
+		v, was := to.Rule(e.Name(), guard.ByHost), from.Rule(e.Name(), guard.ByHost)
+		if v.Action != guard.Free || v.Anchored && !e.IsDir() || v.Secret != was.Secret || was.Action == guard.Hide {
 			return false
 		}
 		if e.IsDir() {
 			sub, no := openAt(fd, []byte(e.Name()+"\x00"), unix.O_RDONLY|unix.O_DIRECTORY, 0)
 			if no != 0 || !suited(sub, from.Below(e.Name()), to.Below(e.Name()), ids, left) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// holdsNone says whether nothing below a directory may be hidden.
+func (g *judge) holdsNone(n *name) bool {
+	left := maxMoved
+	fd, e := openAt(g.tree, []byte(n.path()+"\x00"), unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	return e == 0 && nothingHidden(fd, g.below(n), &left)
+}
+
+// nothingHidden takes the descriptor.
+func nothingHidden(fd int, at *guard.Place, left *int) bool {
+	f := os.NewFile(uintptr(fd), "moved")
+	defer f.Close()
+	list, err := f.ReadDir(*left + 1)
+	if *left -= len(list); err != nil && err != io.EOF || *left < 0 {
+		return false
+	}
+	for _, e := range list {
+		if v := at.Rule(e.Name(), guard.ByHost); v.Action == guard.Hide || v.Secret != nil {
+			return false
+		}
+		if e.IsDir() {
+			sub, no := openAt(fd, []byte(e.Name()+"\x00"), unix.O_RDONLY|unix.O_DIRECTORY, 0)
+			if no != 0 || !nothingHidden(sub, at.Below(e.Name()), left) {
 				return false
 			}
 		}

@@ -1,0 +1,44 @@
+package cli
+
+import (
+	"path"
+	"sync"
+
+	"sbx/broker/internal/gate/gatefs"
+	"sbx/broker/internal/gate/writes"
+)
+
+// servers are who serves directories of judged trees, by where these are.
+type servers struct {
+	mu   sync.Mutex
+	list map[string]*gatefs.Server
+}
+
+func (v *servers) add(dir string, s *gatefs.Server) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.list == nil {
+		v.list = map[string]*gatefs.Server{}
+	}
+	v.list[dir] = s
+}
+
+// of finds who serves a path, or nil.
+func (v *servers) of(p string) *gatefs.Server {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for ; p != "/"; p = path.Dir(p) {
+		if s := v.list[p]; s != nil {
+			return s
+		}
+	}
+	return nil
+}
+
+// server is writes.Options.Server.
+func (v *servers) server(p string) writes.Server {
+	if s := v.of(p); s != nil {
+		return s
+	}
+	return nil
+}
