@@ -343,8 +343,10 @@ func within(p, dir string) bool {
 
 // left has the server of a name forget it, and what is mounted there is mounted no more: all of it is served then.
 func (j *job) left(n *name, dir int, base string) {
-	if s := j.Server(n.abs()); s != nil && j.served(n) {
-		s.Left(dir, single(base))
+	if j.Server != nil && j.served(n) {
+		if s := j.Server(n.abs()); s != nil {
+			s.Left(dir, single(base))
+		}
 	}
 	for p, at := range j.at {
 		if at.native && within(p, n.abs()) {
