@@ -46,6 +46,7 @@ type terminal struct {
 //	signal NAME        send INT, TERM, HUP, CONT … to the command itself
 //	hangup             close the terminal
 //	exit N             wait for the end with exit status N
+//	quit N "TEXT"...   type the texts, again until the end with exit status N: less drops keys that come with a signal
 func cmdTTY(ts *testscript.TestScript, args []string) {
 	if len(args) < 2 {
 		ts.Fatalf("usage: tty DIALOG CMD...")
@@ -177,6 +178,8 @@ func (t *terminal) say(line string) error {
 		return t.master.Close()
 	case "exit":
 		return t.exit(rest)
+	case "quit":
+		return t.quit(rest)
 	}
 	return errors.New("unknown word")
 }
@@ -265,13 +268,47 @@ func process(text string, wanted func(stat []string) bool) error {
 }
 
 func (t *terminal) exit(want string) error {
-	done := make(chan error, 1)
-	go func() { done <- t.cmd.Wait() }()
+	done := t.waited()
 	select {
 	case <-done:
 	case <-time.After(dialogPatience):
 		return fmt.Errorf("still running after %v", dialogPatience)
 	}
+	return t.status(want)
+}
+
+// waited is closed at the command's end.
+func (t *terminal) waited() <-chan struct{} {
+	done := make(chan struct{})
+	go func() {
+		_ = t.cmd.Wait()
+		close(done)
+	}()
+	return done
+}
+
+// quit types until the command ends.
+func (t *terminal) quit(rest string) error {
+	want, texts, _ := strings.Cut(rest, " ")
+	done := t.waited()
+	for end := time.Now().Add(dialogPatience); time.Now().Before(end); {
+		for _, quoted := range strings.Fields(texts) {
+			text, err := strconv.Unquote(quoted)
+			if err != nil {
+				return err
+			}
+			_, _ = t.master.WriteString(text) // it may have ended
+			select {
+			case <-done:
+				return t.status(want)
+			case <-time.After(time.Second):
+			}
+		}
+	}
+	return fmt.Errorf("still running after %v", dialogPatience)
+}
+
+func (t *terminal) status(want string) error {
 	ws := t.cmd.ProcessState.Sys().(syscall.WaitStatus)
 	got := ws.ExitStatus()
 	if ws.Signaled() {

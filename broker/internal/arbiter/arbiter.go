@@ -113,6 +113,14 @@ func (a *Arbiter) Stands(q decide.Ask) decide.Verdict {
 	return decide.Decide(q, env)
 }
 
+// RuledOut says whether something is refused whatever anybody answers: not because nobody is there to be asked.
+func (a *Arbiter) RuledOut(q decide.Ask) bool {
+	a.refresh()
+	env, closed := a.environment()
+	env.Static, env.NoPrompt = false, false
+	return closed || decide.Decide(q, env).Decision == decide.Deny
+}
+
 // Restricts says whether a rule in force refuses a directory, or asks about it, or something below it.
 func (a *Arbiter) Restricts(dir string, x policy.Access) bool {
 	a.refresh()
@@ -177,10 +185,10 @@ func (a *Arbiter) follow() {
 			return
 		case <-tick.C:
 		}
-		if len(a.queue.Pending()) == 0 {
+		if !a.queue.Waits() {
 			a.following.Store(false)
 			// A question that was opened just before this has found a follower.
-			if len(a.queue.Pending()) == 0 || !a.following.CompareAndSwap(false, true) {
+			if !a.queue.Waits() || !a.following.CompareAndSwap(false, true) {
 				return
 			}
 		}
@@ -192,11 +200,9 @@ func (a *Arbiter) follow() {
 
 // unsettled is about what neither rules nor answers cover: an answer to the same process a moment ago, or the human.
 func (a *Arbiter) unsettled(ctx context.Context, q decide.Ask, v decide.Verdict, env decide.Env) (decide.Verdict, string) {
-	if !a.noneRemembered() {
-		if past, ok := a.recall(a.onceKey(q), q.Op, env.Now); ok {
-			past.Path = v.Path
-			return past, ""
-		}
+	if past, ok := a.recalled(q, env.Now); ok {
+		past.Path = v.Path
+		return past, ""
 	}
 	if a.walkRefused(q, env.Now) {
 		return refusal("refused with the rest of its walk through " + plan.Bytes(q.Walk).Quote()), ""

@@ -141,6 +141,22 @@ func (a *Arbiter) rememberSilence(k onceKey, v decide.Verdict, by string, now ti
 	}
 }
 
+// recalled finds what stands for an access from a moment ago. The kernel looks at a program's attributes before it runs
+// it, so that a question about reading it comes first: who may read it this once may run it instead.
+func (a *Arbiter) recalled(q decide.Ask, now time.Time) (v decide.Verdict, ok bool) {
+	if a.noneRemembered() {
+		return v, false
+	}
+	if v, ok = a.recall(a.onceKey(q), q.Op, now); ok || q.Kind != policy.KindExec {
+		return v, ok
+	}
+	q.Kind, q.Op = policy.KindPath, "read"
+	if v, ok = a.recall(a.onceKey(q), q.Op, now); v.Decision != decide.Allow {
+		return decide.Verdict{}, false
+	}
+	return v, ok
+}
+
 // recall finds the answer that the same process was given for the same object a moment ago. A yes is good for one open and the
 // looks around it, a no for every repetition.
 func (a *Arbiter) recall(k onceKey, op string, now time.Time) (decide.Verdict, bool) {

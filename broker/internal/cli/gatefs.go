@@ -101,7 +101,8 @@ func (g *fileGate) serve(p *plan.Plan, fd int, c *child.Child) error {
 	if g.a.cfg.Sandbox.Stat == "type-only" {
 		stat = gatefs.StatType
 	}
-	s, err := gatefs.New(fd, gateTree(p.Gate), gatefs.Options{Stat: stat, Owner: gatefs.Owner{UID: p.Identity.InsideUID, GID: p.Identity.InsideGID},
+	s, err := gatefs.New(fd, g.tree(p), gatefs.Options{Stat: stat,
+		Owner: gatefs.Owner{UID: p.Identity.InsideUID, GID: p.Identity.InsideGID},
 		Agent: g, Ask: g.request, ServeFiles: g.a.in.Only == nil, Foreign: g.foreign.over, Refused: g.refused, Secret: g.a.names.Hides, Secrets: g.a.names.Judge, Unasked: g.a.rules.env.NoPrompt && g.a.rules.env.Unasked == decide.Deny, Walk: true,
 		Log: log.New(&gateLog{g: g}, "", 0)})
 	if err != nil {
@@ -134,6 +135,31 @@ func (g *fileGate) revoke(p string) error {
 	}
 	_, err := g.server.RevokeAll(p)
 	return err
+}
+
+// tree is the description of the root. A directory that is there for what rules of the policy grant in it, as answers leave
+// them, still asks who lists it: an answer about a file was none about the names beside it.
+func (g *fileGate) tree(p *plan.Plan) gatefs.Tree {
+	ruled := map[string]bool{}
+	for _, x := range g.a.in.Grants {
+		ruled[x.Why] = x.Ruled
+	}
+	t := gateTree(p.Gate)
+	for i := range t.Dirs {
+		d := &t.Dirs[i]
+		if d.Unlisted != gatefs.AskFirst || host.Within(g.a.in.Facts.Home, d.Path) ||
+			g.a.in.Dir != "" && host.Within(g.a.in.Dir, d.Path) {
+			continue
+		}
+		for k := range p.Mounts {
+			if m := &p.Mounts[k]; host.Within(string(m.Target), d.Path) {
+				if d.Asks = ruled[m.Why]; !d.Asks {
+					break
+				}
+			}
+		}
+	}
+	return t
 }
 
 // gateTree words the description of the root for the server.
@@ -171,7 +197,7 @@ func modeOf(a plan.Access) gatefs.Mode {
 // permitted says whether what is asked for could be shown at all: it is neither a secret under another name nor a directory
 // that holds one, which cannot be mounted whole.
 func (g *fileGate) permitted(r gatefs.Request) bool {
-	if no, _ := g.a.view.Denied(r.Path); no || r.Dir && !g.a.view.Whole(r.Path) {
+	if no, _ := g.a.view.Denied(r.Path); no || r.Dir && r.Op != "list" && !g.a.view.Whole(r.Path) {
 		return false
 	}
 	var st unix.Stat_t
@@ -194,10 +220,13 @@ func (g *fileGate) asking(r gatefs.Request) decide.Ask {
 		q.Flags = append(q.Flags, "dir")
 	}
 	if r.Socket {
-		q.Flags = append(q.Flags, "socket")
+		q.Op, q.Flags = "connect", append(q.Flags, "socket")
 	}
 	if r.Dir && g.foreign.over(r.Path) != "" {
 		q.Flags = append(q.Flags, decide.WholeTree)
+	}
+	if g.mounts(r) {
+		q.Flags = append(q.Flags, decide.Mounted)
 	}
 	return q
 }
@@ -232,7 +261,7 @@ func (g *fileGate) granting(r gatefs.Request, writes bool, v decide.Verdict) gat
 	if v.Scope == decide.Tree && v.Path != "" && !g.keeps(v.Path) {
 		a.Path = v.Path
 	}
-	a.Names = r.Dir && a.Path == r.Path && (!v.Whole || g.keeps(r.Path))
+	a.Names = r.Dir && a.Path == r.Path && (!v.Whole || g.keeps(r.Path) || !g.a.view.Whole(r.Path))
 	if writes || r.Socket {
 		a.Mode = gatefs.RW
 	}
@@ -245,7 +274,7 @@ func (g *fileGate) granting(r gatefs.Request, writes bool, v decide.Verdict) gat
 		return gatefs.Answer{}
 	case a.Names && writes: // the directory itself is changed
 		a.Once = true
-	case !v.Life.Lasts() && !r.Socket && !(r.Dir && foreign):
+	case !v.Life.Lasts() && !g.mounts(r):
 		a.Once = true
 	case !v.Life.Lasts():
 		g.expire(a.Path, onceFor)
@@ -253,6 +282,11 @@ func (g *fileGate) granting(r gatefs.Request, writes bool, v decide.Verdict) gat
 		g.expire(a.Path, time.Until(v.Until))
 	}
 	return a
+}
+
+// mounts says whether an object is of use only where it is mounted.
+func (g *fileGate) mounts(r gatefs.Request) bool {
+	return r.Socket || r.Dir && g.foreign.over(r.Path) != ""
 }
 
 // expire takes a grant back after a while.

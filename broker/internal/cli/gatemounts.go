@@ -92,7 +92,7 @@ func (g *mountGate) settle(q decide.Ask, a notify.Ask, ask func() decide.Verdict
 	if q.Kind == policy.KindSocket {
 		return out
 	}
-	if q.Kind == policy.KindExec && g.a.arb.Stands(decide.Ask{Op: "read", Kind: policy.KindPath, Path: a.Path}).Decision == decide.Deny {
+	if q.Kind == policy.KindExec && g.a.arb.RuledOut(decide.Ask{Op: "read", Kind: policy.KindPath, Path: a.Path}) {
 		g.a.arb.Refused(q, decide.Verdict{Errno: int(unix.EACCES), Reason: "what is executed is mounted and could be read, which a rule refuses"})
 		return notify.Answer{}
 	}
@@ -432,5 +432,5 @@ func (g *mountGate) holds(p string, m mountGrant) bool {
 		return true
 	}
 	return !m.dir && g.a.arb.Stands(decide.Ask{Op: "exec", Kind: policy.KindExec, Path: p}).Decision == decide.Allow &&
-		g.a.arb.Stands(decide.Ask{Op: "read", Kind: policy.KindPath, Path: p}).Decision != decide.Deny
+		!g.a.arb.RuledOut(decide.Ask{Op: "read", Kind: policy.KindPath, Path: p})
 }

@@ -200,7 +200,8 @@ func (x *carrier) allow(r policy.Rule, paths []string, tree bool) {
 			}
 			x.loss(r, "what is mounted from the start stays until the session ends, also when the rule has ended before")
 		}
-		x.in.Grants = append(x.in.Grants, planner.Grant{Path: p, Mode: mode, Optional: true, Why: r.Origin.String()})
+		x.in.Grants = append(x.in.Grants, planner.Grant{Path: p, Mode: mode, Optional: true, Ruled: true,
+			Why: r.Origin.String()})
 	}
 }
 
@@ -324,7 +325,8 @@ func (x *carrier) protect(r policy.Rule, paths []string, tree bool) {
 		case !tree && st.Type == host.Dir:
 			x.loss(r, "mounts protect a directory with all that is in it, or not at all")
 		case !x.named(p) || r.Origin.Scope == policy.ScopeOrg:
-			x.in.Grants = append(x.in.Grants, planner.Grant{Path: p, Mode: planner.Read, Optional: true, Why: r.Origin.String()})
+			x.in.Grants = append(x.in.Grants, planner.Grant{Path: p, Mode: planner.Read, Optional: true, Ruled: true,
+				Why: r.Origin.String()})
 		}
 	}
 }

@@ -39,6 +39,7 @@ type Message struct {
 	Paths    []plan.Bytes `json:"paths"`
 	Walk     plan.Bytes   `json:"walk"`
 	Whole    bool         `json:"whole"`
+	Everyone bool         `json:"everyone"`
 	Merged   int          `json:"merged"`
 	Decision string       `json:"decision"`
 	Scope    string       `json:"scope"`
@@ -97,7 +98,8 @@ func (m *Message) Question() prompt.Question {
 	}
 	return prompt.Question{ID: string(m.ID), SID: string(m.SID), Time: parseTime(m.TS), PID: m.PID, Inside: m.Inside, Exe: string(m.Exe), Cwd: string(m.Cwd),
 		Op: string(m.Op), Path: string(m.Path), Target: string(m.Target), Host: string(m.Host), Port: m.Port, Flags: m.Flags,
-		Why: string(m.Why), Dir: m.Dir, Whole: m.Whole, Walk: string(m.Walk), Paths: paths, Merged: m.Merged}
+		Why: string(m.Why), Dir: m.Dir, Whole: m.Whole, Walk: string(m.Walk), Paths: paths, Merged: m.Merged,
+		Everyone: m.Everyone}
 }
 
 // Info is what a hello says.

@@ -43,6 +43,9 @@ type Answer struct {
 	Until   time.Time
 	Persist string // "", user, project or org: the store that keeps it
 	By      string // who or what answered
+	// Last is the last of the accesses that the question was shown with, see Question: who has joined since is asked
+	// about anew by an answer for this once. 0: as it was last handed out.
+	Last int
 }
 
 // Normal fills in what an answer leaves open and refuses what does not fit the question.

@@ -168,7 +168,11 @@ func (c Consent) What(name func(string) string) string {
 	for _, g := range c.Covers {
 		what = append(what, g.words(name))
 	}
-	return c.question.Verb() + " " + strings.Join(what, ", ")
+	said := c.question.Verb() + " " + strings.Join(what, ", ")
+	if c.Answer.Allow && c.question.Everyone && c.question.Right() == policy.Exec {
+		said += " (what is run can be read as well)" // it is mounted
+	}
+	return said
 }
 
 // waits words what an answer for this once lets through.
@@ -180,8 +184,8 @@ func (q *Question) waits() string {
 		return fmt.Sprintf("the %d accesses that wait now", q.Merged)
 	case q.Right() == policy.List:
 		return "this process lists it"
-	case q.Whole, q.Host == "" && (q.Right() == policy.Connect || q.Right() == policy.Exec):
-		return "this access; where it has to be mounted, every program of the session has it for two seconds"
+	case q.Everyone:
+		return "this access, and every program of the session for two seconds, because it has to be mounted"
 	}
 	return "this access of this process"
 }

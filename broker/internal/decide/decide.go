@@ -29,8 +29,11 @@ type Ask struct {
 	Walk   string   // the directory above that the program has listed, and goes through since
 }
 
-// WholeTree is the flag of a directory that is had with everything below it or not at all.
-const WholeTree = "whole"
+// Flags of an Ask.
+const (
+	WholeTree = "whole"   // a directory that is had with everything below it or not at all
+	Mounted   = "mounted" // what is allowed once is mounted for a moment, for every program
+)
 
 // Lookup is the operation of an Ask about a name whose address is wanted: the port is the likeliest one, not one that was used.
 const Lookup = "lookup"

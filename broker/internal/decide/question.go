@@ -37,6 +37,9 @@ type Question struct {
 	Walk   string // the directory above that the program has listed, and goes through since
 	Paths  []Name // several files of one directory wait: these, and no others
 	Merged int    // how many accesses wait for the answer
+	Last   int    // the last of those that it was shown with, see Answer
+	// Everyone: what is allowed once has to be mounted, where every program of the session has it for a moment.
+	Everyone bool
 }
 
 // Name is one of several objects that a question is about.
@@ -210,6 +213,9 @@ func (q *Question) AppendFields(b []byte) []byte {
 	}
 	if q.Whole {
 		b = append(b, `,"whole":true`...)
+	}
+	if q.Everyone {
+		b = append(b, `,"everyone":true`...)
 	}
 	if q.Many() {
 		b = q.appendPaths(append(b, `,"many":true`...))

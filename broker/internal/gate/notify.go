@@ -89,6 +89,9 @@ func FromNotify(a notify.Ask) decide.Ask {
 	if a.Foreign {
 		q.Flags = append(q.Flags, decide.WholeTree)
 	}
+	if a.Foreign || a.Op == "exec" || a.Op == "watch" && !a.Dir {
+		q.Flags = append(q.Flags, decide.Mounted)
+	}
 	return q
 }
 

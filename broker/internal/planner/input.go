@@ -56,6 +56,7 @@ type Grant struct {
 	Own      bool   // an empty place of the session's own stands there, whatever the host has
 	listed   bool   // an entry of a granted directory that is mounted by itself: it may vanish or be replaced meanwhile
 	Explicit bool   // asked for by a person for this run, not by a profile
+	Ruled    bool   // a rule of the policy's, as answers leave them, says so
 	Why      string // where it comes from: "profile moderate", "--rw", "~/.config/sbx/config.toml:4"
 }
 

@@ -246,11 +246,11 @@ func (c *Console) erase(b *bytes.Buffer) {
 func (c *Console) Release() {
 	var b bytes.Buffer
 	shown := c.drawn > 0
-	c.erase(&b)
-	_, _ = c.Out.Write(b.Bytes())
-	c.mu.Lock()
+	c.mu.Lock() // before it is taken away: whoever sees the guest's screen types for the guest
 	c.held = false
 	c.mu.Unlock()
+	c.erase(&b)
+	_, _ = c.Out.Write(b.Bytes())
 	alt := c.scan.alt
 	c.write.Unlock()
 	if shown && alt {

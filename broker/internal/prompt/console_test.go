@@ -194,8 +194,15 @@ func TestFullScreenProgramsAreRestored(t *testing.T) {
 				t.Errorf("answer %q", a)
 			}
 			p.until("the old screen", func(s string) bool { return body(s) == before && !strings.Contains(s, "kobalu") })
-			p.keys(c.next...)
-			p.until("the next key's effect", func(s string) bool { return strings.Contains(s, c.then) })
+			// less drops a key that comes with a change of the window's size, and taking the question away makes two.
+			at := time.Time{}
+			p.until("the next key's effect", func(s string) bool {
+				if body(s) == before && time.Since(at) > 5*time.Second {
+					p.keys(c.next...)
+					at = time.Now()
+				}
+				return strings.Contains(s, c.then)
+			})
 		})
 	}
 }

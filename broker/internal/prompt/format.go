@@ -50,6 +50,10 @@ func (s Style) Line(q Question) string {
 
 func longKeys(q *Question) string {
 	switch {
+	case q.Everyone && offersWalk(q):
+		return "[o]nce (all, 2 s) [s]ession [f]orever / [d]ir [t]ree [w]alk / [n]o / ne[v]er [?]"
+	case q.Everyone:
+		return "[o]nce (all, 2 s) [s]ession [f]orever / [d]ir [t]ree / [n]o / ne[v]er [?]"
 	case q.Host != "" && q.Domain() != "":
 		return "[o]nce [s]ession [f]orever / [w]hole domain / [n]o / ne[v]er [?]"
 	case q.Host != "":
@@ -191,23 +195,24 @@ func (s Style) Details(q Question) []string {
 	return rows
 }
 
-// wrap breaks a line between words, so that what a key means can be read whole. A word that is too long is shortened.
+// maxRows is how many rows one line of the details has: a name of any usual length can be read whole.
+const maxRows = 12
+
+// wrap breaks a line between words, and a word that is too long where the row ends: what a key means can be read whole.
 func (s Style) wrap(line string, indent int) (rows []string) {
 	width := max(s.Width, 24)
-	for s.Width > 0 && len(line) > width {
+	if s.Width <= 0 {
+		return []string{line}
+	}
+	line = Shorten(line, maxRows*(width-indent))
+	for len(line) > width {
 		cut := strings.LastIndexByte(line[:width+1], ' ')
+		next := cut + 1
 		if cut <= indent {
-			end := strings.IndexByte(line[indent:], ' ')
-			if end < 0 {
-				end = len(line) - indent
-			}
-			line = Shorten(line[:indent+end], width) + line[indent+end:]
-			if cut = strings.IndexByte(line[indent:], ' ') + indent; cut < indent || cut > width {
-				break
-			}
+			cut, next = width, width
 		}
 		rows = append(rows, line[:cut])
-		line = strings.Repeat(" ", indent) + line[cut+1:]
+		line = strings.Repeat(" ", indent) + line[next:]
 	}
 	return append(rows, line)
 }

@@ -1,6 +1,7 @@
 package prompt
 
 import (
+	"cmp"
 	"context"
 	"runtime"
 	"slices"
@@ -21,6 +22,7 @@ type Queue struct {
 	settled  []string           // ring of ids
 	next     int
 	waiting  int
+	joined   int // how many accesses have come to wait
 	subs     []chan Event
 	budget   budget
 	denials  int  // in a row, by people or by silence
@@ -39,6 +41,8 @@ type entry struct {
 type waiter struct {
 	answer chan Answer // capacity 1
 	entry  *entry
+	in     Question // its own
+	number int      // see Question.Last
 }
 
 // NewQueue makes the queue of one session and starts its hook, if there is one.
@@ -88,8 +92,9 @@ func (q *Queue) admit(in Question) (*waiter, Answer) {
 		q.flood(in)
 		return nil, denied(ByFlood)
 	}
-	w := &waiter{answer: make(chan Answer, 1)}
-	e := q.find(&in)
+	q.joined++
+	w := &waiter{answer: make(chan Answer, 1), in: in, number: q.joined}
+	e := q.find(q.open, &in)
 	if e == nil {
 		e = q.place(in)
 	}
@@ -97,9 +102,7 @@ func (q *Queue) admit(in Question) (*waiter, Answer) {
 		q.flood(in)
 		return nil, denied(ByFlood)
 	}
-	w.entry = e
-	e.waiters = append(e.waiters, w)
-	e.q.Merged = len(e.waiters)
+	e.join(w)
 	q.waiting++
 	if e.q.ID == "" {
 		q.put(e)
@@ -107,12 +110,18 @@ func (q *Queue) admit(in Question) (*waiter, Answer) {
 	return w, Answer{}
 }
 
+func (e *entry) join(w *waiter) {
+	w.entry = e
+	e.waiters = append(e.waiters, w)
+	e.q.Merged = len(e.waiters)
+}
+
 func denied(by string) Answer { return Answer{Scope: Once, Life: ForOnce, By: by} }
 
-// find returns the open question that says what in wants already.
-func (q *Queue) find(in *Question) *entry {
+// find returns the question that says what in wants already.
+func (q *Queue) find(list []*entry, in *Question) *entry {
 	want, group, name := in.Subject(), in.Group(), Name{Path: in.Path, Dir: in.Dir}
-	for _, e := range q.open {
+	for _, e := range list {
 		if e.subject == want || e.q.Many() && group != "" && e.q.Group() == group && slices.Contains(e.q.Paths, name) {
 			return e
 		}
@@ -131,7 +140,13 @@ func (q *Queue) put(e *entry) {
 		}
 	})
 	q.open = append(q.open, e)
-	q.emit(Event{Kind: Asked, Question: e.q})
+	q.emit(Event{Kind: Asked, Question: e.handOut()})
+}
+
+// handOut is the question as somebody gets to see it now.
+func (e *entry) handOut() Question {
+	e.q.Last = e.waiters[len(e.waiters)-1].number
+	return e.q
 }
 
 // Answer settles an open question. The first answer stands; any further one is an error and changes nothing.
@@ -158,11 +173,49 @@ func (q *Queue) Answer(id string, a Answer) error {
 			return err
 		}
 	}
+	late := e.latecomers(c.Answer)
 	q.settle(e, c.Answer)
 	if c.Answer.Life.Lasts() {
 		q.recheck()
 	}
+	q.askAnew(late)
 	return nil
+}
+
+// latecomers takes out who has joined a question since it was shown, where the answer is about those who waited then.
+func (e *entry) latecomers(a Answer) (late []*waiter) {
+	if !a.Allow || a.Life.Lasts() {
+		return nil
+	}
+	last := cmp.Or(a.Last, e.q.Last)
+	i := slices.IndexFunc(e.waiters, func(w *waiter) bool { return w.number > last })
+	if i < 0 {
+		return nil
+	}
+	late = slices.Clone(e.waiters[i:])
+	e.waiters, e.q.Merged = e.waiters[:i], i
+	return late
+}
+
+// askAnew has accesses wait for questions of their own, with the number of those who wait.
+func (q *Queue) askAnew(list []*waiter) {
+	var fresh []*entry
+	for _, w := range list {
+		e := q.find(slices.Concat(q.open, fresh), &w.in)
+		if e == nil {
+			if e = q.place(w.in); e == nil {
+				q.flood(w.in)
+				q.waiting--
+				w.answer <- denied(ByFlood)
+				continue
+			}
+			fresh = append(fresh, e)
+		}
+		e.join(w)
+	}
+	for _, e := range fresh {
+		q.put(e)
+	}
 }
 
 // settle takes the question off and tells all who wait.
@@ -238,9 +291,16 @@ func (q *Queue) Pending() []Question {
 	defer q.mu.Unlock()
 	out := make([]Question, len(q.open))
 	for i, e := range q.open {
-		out[i] = e.q
+		out[i] = e.handOut()
 	}
 	return out
+}
+
+// Waits says whether a question is open.
+func (q *Queue) Waits() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.open) > 0
 }
 
 // Close denies everything that waits and everything that comes.

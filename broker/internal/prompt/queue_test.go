@@ -442,3 +442,65 @@ func TestCloseDeniesAll(t *testing.T) {
 		}
 	})
 }
+
+// TestOnceIsForThoseWhoWereShown: an answer for this once is about the accesses that a question was shown with; who has
+// joined since, perhaps another process under the same name, is asked about anew, and with the number of those who wait.
+func TestOnceIsForThoseWhoWereShown(t *testing.T) {
+	for _, c := range []struct {
+		what   string
+		show   bool // the question is handed out again when all wait
+		answer Answer
+		first  int // how many the answer settles
+	}{
+		{"once", false, Answer{Allow: true}, 1}, {"once, shown with all", true, Answer{Allow: true}, 5},
+		{"the session", false, Answer{Allow: true, Life: ForSession}, 5}, {"no", false, Answer{}, 5},
+	} {
+		q := NewQueue(Options{})
+		events, cancel := q.Subscribe()
+		answers := make(chan Answer, 5)
+		ask := func() {
+			go func() { answers <- q.Ask(t.Context(), Question{Exe: "/bin/x", Op: "read", Path: "/h/f"}) }()
+		}
+		ask()
+		id := (<-events).Question.ID
+		for range 4 {
+			ask()
+		}
+		waits := func(n int) {
+			for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) {
+				q.mu.Lock()
+				now := q.waiting
+				q.mu.Unlock()
+				if now == n {
+					return
+				}
+			}
+			t.Fatalf("%s: %d never waited", c.what, n)
+		}
+		waits(5)
+		if c.show {
+			q.Pending()
+		}
+		c.answer.By = BySocket
+		if err := q.Answer(id, c.answer); err != nil {
+			t.Fatal(err)
+		}
+		for range c.first {
+			if a := <-answers; a.Allow != c.answer.Allow {
+				t.Errorf("%s: %+v", c.what, a)
+			}
+		}
+		waits(5 - c.first)
+		open := q.Pending()
+		if c.first < 5 && (len(open) != 1 || open[0].Merged != 4 || open[0].ID == id) || c.first == 5 && len(open) != 0 {
+			t.Errorf("%s: open are %+v", c.what, open)
+		}
+		q.Close()
+		for range 5 - c.first {
+			if a := <-answers; a.Allow {
+				t.Errorf("%s: who came later has the answer: %+v", c.what, a)
+			}
+		}
+		cancel()
+	}
+}

@@ -163,7 +163,7 @@ func (t *TTY) ask(ctx context.Context, q *Queue, qu Question, events <-chan Even
 			if !ok {
 				return false
 			}
-			a.By = ByTTY
+			a.By, a.Last = ByTTY, qu.Last
 			if err := q.Answer(qu.ID, a); err != nil && !errors.Is(err, ErrUnknown) && !errors.Is(err, ErrAnswered) {
 				// The answer could not be carried out or stored; the least of it still can.
 				notices = append(notices, "denied: "+quote(err.Error()))

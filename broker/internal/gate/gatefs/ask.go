@@ -234,6 +234,7 @@ func (gt *gate) settle(s *Server, q *question, r Request, a Answer) *grant {
 	q.allowed = true
 	if gt.fixed(a.Path) { // a skeleton cannot be mounted over, nor may what it hides come back: its names are granted one by one
 		a.Path = r.Path
+		a.Names = a.Names || gt.fixed(r.Path)
 	}
 	if q.once = r.fresh || a.Once; q.once && (a.Once || a.Path == r.Path) {
 		return nil

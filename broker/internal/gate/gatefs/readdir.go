@@ -11,13 +11,18 @@ import (
 
 const direntBuffer = 8192
 
-// OpenDir opens a directory for listing. Listing a skeleton asks nothing; listing a gated directory does.
+// OpenDir opens a directory for listing. Listing a gated directory asks; of skeletons only one does that has Dir.Asks.
 func (s *Server) OpenDir(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
 	t, code := s.enter(cancel, &in.InHeader, opList)
 	if code != fuse.OK {
 		return code
 	}
 	defer t.done()
+	if t.kind == static && t.dir.Asks && !s.opts.Unasked && !s.isAgent(&in.InHeader) {
+		if _, _, code := s.permission(cancel, &in.InHeader, t.node, opList); code != fuse.OK {
+			return code
+		}
+	}
 	h := &handle{fd: -1, node: t.node}
 	if t.kind != static || t.dir.Kind == Guarded {
 		fd, err := s.reopen(t.host, unix.O_RDONLY|unix.O_DIRECTORY)

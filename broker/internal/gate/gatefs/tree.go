@@ -37,6 +37,7 @@ type Dir struct {
 	Kind     DirKind
 	Unlisted Unlisted
 	Place    bool // Skeleton: something is mounted on it; the host is not consulted
+	Asks     bool // Skeleton: to list it asks, as it would if nothing in it were granted
 	Children []Child
 	Judge    *guard.Judge // Guarded only; without one a directory inside another guarded one keeps that one's
 	Zone     *guard.Place // Guarded only, instead of Judge: what holds in it, if that is not a judge's root
