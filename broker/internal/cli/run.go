@@ -234,6 +234,10 @@ func (t *term) run(r *run) int {
 	if err != nil { // nothing was run
 		asks.unlearned()
 		s.Discard()
+		if vanished(err) && r.anew < maxAnew {
+			r.anew++
+			return t.run(r)
+		}
 		if err = t.instead(r, buildError(err)); err == nil {
 			return t.run(r) // anew: the plan is another one there
 		}
@@ -287,6 +291,19 @@ func sessionHint(err error) string {
 		return recordHint
 	}
 	return ""
+}
+
+// maxAnew is how often a run is planned anew because the host has changed meanwhile.
+const maxAnew = 3
+
+// vanished says whether something that was planned had gone, or was another, by the time that it was mounted or served.
+func vanished(err error) bool {
+	var exec *launch.ExecError
+	var f *steps.Fault
+	if errors.As(err, &exec) || errors.As(err, &f) && f.IsExec() {
+		return false
+	}
+	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ESTALE) || errors.Is(err, unix.ENODEV)
 }
 
 // buildError words the failure to build a sandbox.

@@ -16,6 +16,7 @@ type run struct {
 	timeout        time.Duration
 	engine         string         // of a dynamic session, see there
 	noFuse         bool           // it was tried, and does not work here
+	anew           int            // how often what was planned had gone by the time that it was mounted
 	helper         *launch.Helper // where there are no user namespaces; nil elsewhere
 	nested         *nestedIDs     // what --containers serves; nil: nothing
 	idle, detached bool           // there is no program; this is the detached broker
