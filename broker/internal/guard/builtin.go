@@ -24,7 +24,9 @@ func BuiltIn() []Rule {
 	}
 	const monitor = "settings by which another version control runs programs"
 	for _, name := range [...]string{".hg/hgrc", ".hg/hgrc-not-shared", ".hg/sharedpath", ".sl/config", ".jj/repo",
-		".jj/config.toml", ".jj/workspace-config.toml", ".bzr/branch/branch.conf"} {
+		".jj/config.toml", ".jj/workspace-config.toml", ".bzr/branch/branch.conf", "_darcs/prefs", ".pijul/config",
+		".repo/repo",
+		dotGit + "/sl/config", ".p4config", ".arcconfig", ".reviewboardrc"} {
 		out = append(out, Rule{Pattern: "**/" + name, Action: Guard, BuiltIn: true, Why: monitor})
 	}
 	return out
@@ -103,6 +105,8 @@ func workspaceNames() []Rule {
 		agent    = "settings and servers of an agent"
 		words    = "instructions that agents follow"
 		debugger = "a debugger runs it"
+		prompt   = "an interpreter runs it when it is started in the directory"
+		server   = "a language server runs what it names"
 	)
 	var out []Rule
 	add := func(why string, exact bool, patterns ...string) {
@@ -115,20 +119,37 @@ func workspaceNames() []Rule {
 	add(shell, false, ".autoenv", ".autoenv.zsh", ".autoenv_leave.zsh", ".tool-versions", ".mise", ".mise.toml", ".mise.*.toml", ".rtx.toml",
 		".config/mise", ".config/mise.toml", ".config/mise.*.toml")
 	add(shell, true, "mise.toml", "mise.*.toml", "mise/config.toml", "mise/config.*.toml")
-	add("tasks that the editor runs", false, ".vscode", ".idea", ".fleet", ".zed", ".nova", ".theia", "*.code-workspace", "*.sublime-project")
+	add(shell, false, ".miserc.toml", ".rvmrc", ".rbenv-vars", ".shadowenv.d", ".prototools", ".flox", "activate-hermit")
+	add("tasks that the editor runs", false, ".vscode", ".idea", ".fleet", ".zed", ".nova", ".theia",
+		"*.code-workspace", "*.sublime-project",
+		".run", "*.ipr", "*.iws", ".vs", ".lapce", ".project", ".cproject", ".factorypath", ".kateproject",
+		".kateproject.build", ".kateconfig",
+		".qtcreator", "CMakeLists.txt.user", "*.creator.user", "*.pro.user", ".kdev4", "*.kdev4", "*.geany",
+		".buildconfig", ".tm_properties")
 	add("commands that the editor runs", false, ".devcontainer", ".devcontainer.json", ".gitpod.yml")
 	add(editor, false, ".helix",
 		".exrc", ".nexrc", ".nvimrc", ".nvim.lua", ".vimrc", "_vimrc", "_exrc", ".lvimrc", ".local.vimrc", ".vimspector.json",
-		".dir-locals.el", ".dir-locals-2.el", ".kakrc", ".externalToolBuilders")
-	add(debugger, false, ".gdbinit", ".lldbinit")
+		".dir-locals.el", ".dir-locals-2.el", ".kakrc", ".externalToolBuilders",
+		".vim", ".nvim", ".lazy.lua", ".neoconf.json", ".nlsp-settings", ".projections.json", ".emacs.desktop",
+		".lite_project.lua",
+		".ycm_extra_conf.py", ".exrc.lua", ".nvim-dap.lua")
+	add(debugger, false, ".gdbinit", ".lldbinit", ".pdbrc", ".pdbrc.py", ".byebugrc", ".rdbgrc", ".rdbgrc.rb", ".perldb")
+	add(prompt, false, ".Rprofile", ".Renviron", ".RData", ".irbrc", "_irbrc", ".pryrc", ".ghci", ".ocamlinit",
+		".iex.exs", ".octaverc")
+	add(server, false, ".bsp", ".lsp", ".sourcekit-lsp", ".rust-analyzer.toml", ".merlin", ".ccls", ".luarc.json",
+		".luarc.jsonc", ".hie-bios")
+	add(server, true, "hie.yaml", "rust-analyzer.toml", "buildServer.json")
 	add(hooks, false, ".husky", ".pre-commit-config.yaml", ".pre-commit-config.yml", ".lefthook", ".lefthook.*", ".lefthook-local.*", ".overcommit.yml",
 		".git-hooks", ".githooks", ".huskyrc", ".huskyrc.*", ".simple-git-hooks.*", ".lintstagedrc", ".lintstagedrc.*")
 	add(hooks, true, "lefthook.yml", "lefthook.yaml", "lefthook.toml", "lefthook.json", "lefthook.jsonc",
 		"lefthook-local.yml", "lefthook-local.yaml", "lefthook-local.toml", "lefthook-local.json")
 	add(agent, false, ".claude", ".claude.json", ".mcp.json", ".cursor", ".codex", ".gemini", ".windsurf", ".kiro", ".roo", ".roomodes", ".cline", ".kilocode",
 		".continue", ".continuerc.json", ".aider.conf.yml", ".aider.conf.yaml", ".augment", ".amazonq", ".trae", ".junie", ".goose", ".opencode", ".crush.json",
-		".crush", ".qwen", ".agents", ".agent", ".amp", ".factory", ".openhands", ".rovodev")
-	add(agent, true, "opencode.json", "opencode.jsonc", "crush.json")
+		".crush", ".qwen", ".agents", ".agent", ".amp", ".factory", ".openhands", ".rovodev",
+		".copilot", ".claude-plugin", ".cody", ".sourcegraph", ".tabnine", ".zencoder", ".warp", ".pi", ".vibe", ".iflow",
+		".codebuddy", ".droid",
+		".forge", ".plandex", ".idx", ".replit", ".codesandbox")
+	add(agent, true, "opencode.json", "opencode.jsonc", "crush.json", "gptme.toml", "forge.yaml")
 	add(words, false, ".cursorrules", ".windsurfrules", ".clinerules", ".clinerules-*", ".roorules", ".roorules-*", ".kilocoderules", ".goosehints",
 		".augment-guidelines", ".rules", ".github/copilot-instructions.md", ".github/instructions", ".github/prompts", ".github/chatmodes", ".github/agents",
 		".github/skills", ".github/hooks", ".openhands_instructions")
@@ -150,11 +171,33 @@ func runLater(base, above string) bool {
 		"Taskfile.yml", "Taskfile.yaml", "Dockerfile", "Containerfile", "docker-compose.yml", "docker-compose.yaml", "compose.yml", "compose.yaml",
 		"Vagrantfile", "Jenkinsfile", ".gitlab-ci.yml", "Rakefile", "Gemfile", "build.gradle", "build.gradle.kts", "settings.gradle",
 		"settings.gradle.kts", "gradlew", "pom.xml", "mvnw", "build.xml", "BUILD", "BUILD.bazel", "WORKSPACE", "MODULE.bazel", "SConstruct", "wscript",
-		"Cargo.toml", "rust-toolchain", "rust-toolchain.toml", "Procfile", "flake.nix", "default.nix", "shell.nix", "composer.json", "deno.json",
-		".yarnrc.yml", ".npmrc", ".pnpmfile.cjs", ".gitmodules", ".pylintrc", "magefile.go", "build.zig":
+		"Cargo.toml", "rust-toolchain", "rust-toolchain.toml", "Procfile", "flake.nix", "default.nix", "shell.nix",
+		"composer.json", "deno.json", "deno.jsonc",
+		".yarnrc.yml", ".npmrc", ".pnpmfile.cjs", ".gitmodules", ".pylintrc", "magefile.go", "build.zig",
+		".env", "bunfig.toml", "pnpm-workspace.yaml", "Gruntfile.js", "gulpfile.js", ".rspec", ".rubocop.yml", "Guardfile",
+		"Podfile", "Fastfile", "Tiltfile",
+		".bazelrc", ".bazelversion", "devbox.json", "devenv.nix", "devenv.yaml", "Earthfile", "ansible.cfg", "mix.exs",
+		".formatter.exs", "rebar.config",
+		"build.sbt", "stack.yaml", "cabal.project", "Setup.hs", "analysis_options.yaml", "go.work", "config.nims",
+		"pytest.ini", ".proverc", ".air.toml":
+		return true
+	}
+	if toolConfig(base) {
 		return true
 	}
 	dir := path.Base(above)
 	return dir == "workflows" && path.Base(path.Dir(above)) == ".github" || dir == ".cargo" && (base == "config" || base == "config.toml") ||
 		dir == ".mvn" || dir == ".circleci"
+}
+
+// toolConfig says whether a tool of JavaScript runs a file of this name as its settings; so do editors, to show what it finds.
+func toolConfig(base string) bool {
+	for _, tool := range [...]string{"eslint", "prettier", "babel", "vite", "vitest", "webpack", "rollup", "jest",
+		"next", "nuxt", "tailwind", "postcss",
+		"stylelint", "karma", "playwright", "cypress", "metro", "svelte", "astro", "commitlint"} {
+		if strings.HasPrefix(base, tool+".config.") || strings.HasPrefix(base, tool+".conf.") || strings.HasPrefix(base, "."+tool+"rc") {
+			return true
+		}
+	}
+	return false
 }

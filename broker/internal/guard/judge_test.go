@@ -54,6 +54,10 @@ func TestJudgeBuiltIn(t *testing.T) {
 		{"a/mise.toml", Guard}, {"a/.mise.toml", Guard}, {"a/.config/mise/config.toml", Guard}, {"a/.config/other", Free}, {"a/.tool-versions", Guard},
 		{"a/.exrc", Guard}, {"a/.nvimrc", Guard}, {"a/.nvim.lua", Guard}, {"a/.dir-locals.el", Guard}, {"a/lefthook.yml", Guard}, {"a/.lefthook.toml", Guard},
 		{"a/.husky/pre-commit", Guard}, {"a/.pre-commit-config.yaml", Guard}, {"a/.devcontainer.json", Guard}, {"a/.envrc", Guard}, {"a/.mcp.json", Guard},
+		{"a/.Rprofile", Guard}, {"a/.pdbrc", Guard}, {"a/.ghci", Guard}, {"a/.vim/coc-settings.json", Guard},
+		{"a/.bsp/x.json", Guard}, {"a/hie.yaml", Guard}, {"a/.run/x.run.xml", Guard}, {"a/.project", Guard},
+		{"a/_darcs/prefs/defaults", Guard}, {"a/.repo/repo/main.py", Guard}, {"a/.git/sl/config", Guard},
+		{"a/bin/activate-hermit", Guard}, {"a/bin", Free},
 		{"a/.aider.conf.yml", Guard}, {"a/.hg/hgrc", Guard}, {"a/.hg/store", Free}, {"a/.jj/repo/config.toml", Guard},
 		{"node_modules/p/.vscode/x", Free}, {"a/vendor/p/AGENTS.md", Free}, {"node_modules/p/.git/hooks/x", Guard}, {"node_modules/p/.git", Text},
 		{"Makefile", Free}, {"package.json", Free},
@@ -256,7 +260,8 @@ func TestGitFile(t *testing.T) {
 
 func TestRunLater(t *testing.T) {
 	t.Parallel()
-	for rel, want := range map[string]bool{"Makefile": true, "a/package.json": true, ".github/workflows/x.yml": true, "a/.cargo/config.toml": true, "workflows/x": false, "main.go": false} {
+	for rel, want := range map[string]bool{"Makefile": true, "a/package.json": true, ".github/workflows/x.yml": true, "a/.cargo/config.toml": true, "workflows/x": false, "main.go": false,
+		"vite.config.ts": true, "a/.eslintrc.cjs": true, ".env": true, "vite.go": false} {
 		if RunLater(rel) != want {
 			t.Errorf("%s: want %v", rel, want)
 		}
