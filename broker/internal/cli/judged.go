@@ -111,7 +111,7 @@ func guardedAt(in *planner.Input, p *plan.Plan, dir string) (string, *guard.Plac
 
 // placeOf is what holds in a directory below the granted one.
 func placeOf(judge *guard.Judge, granted, rel string) *guard.Place {
-	p := judge.Root()
+	p := judge.RootAt(granted)
 	for at := granted; ; {
 		if _, err := os.Lstat(at + "/HEAD"); err == nil {
 			p = p.Repository()

@@ -173,6 +173,25 @@ func (j *Judge) Root() *Place {
 	return j.intern(Place{states: states})
 }
 
+// RootAt is Root for a granted directory at an absolute path: one in a repository's directory is judged as a part of that.
+func (j *Judge) RootAt(granted string) *Place {
+	root := j.Root()
+	p := root
+	for name := range strings.SplitSeq(strings.Trim(granted, "/"), "/") {
+		if p != root || Fold(name) == dotGit {
+			p = p.Below(name)
+		}
+	}
+	if p == root {
+		return root
+	}
+	next := Place{states: slices.Concat(root.states, p.states), within: true, git: true, named: true, public: p.public, keeper: p.keeper,
+		inherit: p.inherit, why: p.why, source: p.source}
+	slices.Sort(next.states)
+	next.states = slices.Compact(next.states)
+	return j.intern(next)
+}
+
 // add enters a state and, where "**" may match nothing, those after it.
 func (j *Judge) add(states []uint32, rule, at int) []uint32 {
 	for {

@@ -313,3 +313,22 @@ func TestConfigMode(t *testing.T) {
 		}
 	}
 }
+
+// TestRootAt: a directory in a repository's own that is granted by itself is judged as part of the repository.
+func TestRootAt(t *testing.T) {
+	t.Parallel()
+	j := judge(t, append([]Rule{{Pattern: "mine/run", Action: Guard, Why: "a setting"}}, BuiltIn()...)...)
+	for _, c := range []struct {
+		granted, path string
+		action        Action
+	}{
+		{"/h/r/.git/info", "attributes", Guard}, {"/h/r/.git/info", "exclude", Free}, {"/h/r/.git/modules", "m/config", Check},
+		{"/h/r/.git/worktrees", "w/config", Check}, {"/h/r/.git/worktrees", "w/hooks/x", Guard}, {"/h/r/.git", "config", Check},
+		{"/h/r/.git/modules", "mine/run", Guard}, {"/h/r/.git/modules", "a/.git/config", Check}, {"/h/r/git", "info/attributes", Free},
+		{"/h/r", "config", Free}, {"/h/r", "mine/run", Guard},
+	} {
+		if v, _ := walk(j.RootAt(c.granted), c.path); v.Action != c.action {
+			t.Errorf("%s in %s: %d, want %d", c.path, c.granted, v.Action, c.action)
+		}
+	}
+}
