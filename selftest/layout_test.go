@@ -82,6 +82,9 @@ var mayImport = map[string][]string{
 	"broker/internal/explain": {"broker/internal/request", "broker/internal/decide", "broker/internal/prompt", "broker/internal/policy", "broker/internal/planner",
 		"broker/internal/host", "broker/internal/guard", "broker/internal/secrets", "broker/internal/option", "broker/internal/quoting",
 		"broker/internal/program", "broker/internal/network", "shared/plan", "audit"},
+	"broker/internal/confine": {"broker/internal/control", "broker/internal/prompt", "broker/internal/launch", "broker/internal/resources", "broker/internal/request",
+		"broker/internal/planner", "broker/internal/policy", "broker/internal/host", "broker/internal/option", "broker/internal/quoting", "broker/internal/program",
+		"broker/internal/child", "shared/plan"},
 	// commands that need no run of their own, and what prints
 	"broker/internal/command": {"broker/internal/request", "broker/internal/explain", "broker/internal/decide", "broker/internal/guard", "selftest/checks",
 		"broker/internal/option", "broker/internal/quoting", "broker/client", "broker/internal/control", "broker/internal/watch",

@@ -5,8 +5,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -138,33 +136,6 @@ func absentBelowGrant(in *planner.Input, p string) bool {
 		}
 	}
 	return false
-}
-
-// nest gives the program a control group of its own to divide, below that with the session's limits. err says why there is no such group.
-func (c *confined) nest(in *planner.Input, parent resources.Parent, err error, dry bool) error {
-	dir, controllers := parent.InnerDir(in.Session)
-	if err == nil && !dry {
-		c.inside, controllers, err = c.group.Nest()
-	}
-	why := "their control group has no "
-	if err != nil {
-		why = err.Error()
-	} else {
-		if len(controllers) > 0 {
-			in.Containers.Group, in.Containers.Handed = dir, controllers
-		}
-		var lacks []string
-		for _, k := range []string{"cpu", "memory", "pids"} {
-			if !slices.Contains(controllers, k) {
-				lacks = append(lacks, k)
-			}
-		}
-		if why += strings.Join(lacks, " and no ") + " controller"; len(lacks) == 0 {
-			return nil
-		}
-	}
-	in.Losses = append(in.Losses, planner.Loss{What: "limits of single containers", Why: why + ", so the sandbox's limits hold for all containers together", Fix: groupHint()})
-	return err
 }
 
 // writeConf writes a file into the session's folder.

@@ -8,9 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sbx/broker/internal/command"
+	"sbx/broker/internal/confine"
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/launch"
 	"sbx/broker/internal/option"
+	"sbx/broker/internal/resources"
 	"sbx/broker/internal/session"
 	"sbx/broker/internal/steps"
 )
@@ -127,6 +129,25 @@ func (t *term) tryNamespaces() finding {
 		if _, ok := err.(*steps.Fault); ok && f.Fix == "" {
 			f.Fix = host.UserNamespaceHint()
 		}
+	}
+	return f
+}
+
+// groupFinding is doctor's line. To have no group is no loss by itself: what is asked for and cannot be kept is one then.
+func (t *term) groupFinding() finding {
+	f := finding{What: "control groups", OK: true}
+	here := resources.Host{UID: os.Getuid()}
+	p, err := here.Find()
+	_, prepares := launch.Prepares()
+	switch prepares = prepares && here.Unified(); {
+	case err == nil:
+		f.Says = fmt.Sprintf("%s below %s: %s", p.How, quote(p.Dir), strings.Join(p.Controllers, ", "))
+	case confine.UserBus(t.Env) != "":
+		f.Says = "none is delegated here; for --memory, --cpu and --io the user's systemd is asked for a scope"
+	case prepares:
+		f.Says = "none is delegated here; for --memory, --cpu and --io sbx-helper prepares one"
+	default:
+		f.Says = strings.TrimPrefix(err.Error(), resources.ErrNone.Error()+": ") + ": --cpu and --io are not to be had; --memory holds for each process, and what all use together is looked at four times a second"
 	}
 	return f
 }

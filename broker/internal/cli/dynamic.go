@@ -18,6 +18,7 @@ import (
 
 	"sbx/audit"
 	"sbx/broker/internal/arbiter"
+	"sbx/broker/internal/confine"
 	"sbx/broker/internal/control"
 	"sbx/broker/internal/decide"
 	"sbx/broker/internal/gate"
@@ -56,7 +57,7 @@ type asking struct {
 	server *control.Server
 
 	report  report
-	rest    rest
+	rest    confine.Rest
 	lessons *lessons // nil without --learn
 
 	onTerminal *onTerminal // nil: there is none, or it is not asked
@@ -99,7 +100,7 @@ func (a *asking) start(s *session.Session, p *plan.Plan, sealed planner.Sealed, 
 		files[i] = gate.File{Dev: f.Dev, Ino: f.Ino}
 	}
 	// The collector may still be off, and a program can ask faster than it will be on.
-	debug.SetMemoryLimit(memoryLimit)
+	debug.SetMemoryLimit(confine.MemoryLimit)
 	if runtime.GOMAXPROCS(0) < 2 { // a thread that sleeps in the kernel keeps one for up to ten milliseconds, whatever there is to do
 		runtime.GOMAXPROCS(2)
 	}
@@ -112,12 +113,12 @@ func (a *asking) start(s *session.Session, p *plan.Plan, sealed planner.Sealed, 
 	a.arb = arbiter.New(arbiter.Options{Record: a.log, Store: a.rules.store, Fresh: a.rules.fresh, Process: program.Process, Alone: a.alone, Grace: grace,
 		Prompt: prompt.Options{SID: s.ID, Home: facts.Home, Mode: a.mode, Timeout: a.cfg.Sandbox.PromptTimeout, MaxOpen: a.cfg.Sandbox.Questions,
 			HookCommand: a.cfg.Sandbox.PromptCommand, HookEnv: a.t.hookEnv(a.cfg, a.in), HookFailed: a.hookFailed(), Notify: a.told}})
-	a.svc.meter.gate = a.requests
+	a.svc.meter.Gate = a.requests
 	if a.report.home = facts.Home; a.r.Verbose && !a.r.JSON {
 		a.report.live = a.t.warn
 	}
 	a.arb.Observe(a.report.observe)
-	a.arb.Observe(func(arbiter.Event) { a.rest.later() })
+	a.arb.Observe(func(arbiter.Event) { a.rest.Later() })
 	if a.lessons, err = a.t.lessons(a.r, a.cfg); err != nil {
 		return err
 	}
@@ -149,9 +150,6 @@ func (a *asking) decides() func(context.Context, decide.Ask) decide.Verdict {
 	}
 	return a.arb.Ask
 }
-
-// memoryLimit is what makes the collector work whatever else is said to it, well above what a session needs.
-const memoryLimit = 20 << 20
 
 // openLog starts the session's audit log; a zero begin is now. A name may have been used before: the old log stays as it is.
 func (a *asking) openLog(s *session.Session, planHash string, begin time.Time) (*audit.Writer, error) {
@@ -270,7 +268,7 @@ func (a *asking) hookFailed() func(error) {
 // told passes what happens in the queue on to the socket, and to the terminal or log that the command was started from.
 func (a *asking) told(ev prompt.Event) {
 	if a.svc.meter != nil {
-		a.svc.meter.told(ev)
+		a.svc.meter.Told(ev)
 	}
 	if a.server != nil {
 		a.server.Notify(ev)

@@ -7,6 +7,7 @@ import (
 
 	"sbx/broker/internal/child"
 	"sbx/broker/internal/command"
+	"sbx/broker/internal/confine"
 	"sbx/broker/internal/launch"
 	"sbx/broker/internal/option"
 	"sbx/broker/internal/planner"
@@ -86,5 +87,5 @@ func (t *term) settled() func() {
 	if t.host != nil {
 		return nil
 	}
-	return settle
+	return confine.Settle
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"sbx/broker/internal/changes"
+	"sbx/broker/internal/confine"
 	"sbx/broker/internal/guard"
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/launch"
@@ -47,10 +48,10 @@ func (t *term) input(r *run, s request.Settings, facts host.Facts) (*planner.Inp
 	secretsOfSbx(s.Vars, in)
 	t.hideRuntime(in)
 	var err error
-	if in.TmpSize, err = tmpSize(s.FS.TmpSize); err != nil {
+	if in.TmpSize, err = confine.TmpSize(s.FS.TmpSize); err != nil {
 		return nil, err
 	}
-	in.Limits = limits(processLimit(s.Limits.Pids))
+	in.Limits = confine.Rlimits(confine.ProcessLimit(s.Limits.Pids))
 	in.Env = request.Environment(t.Env, &r.Request, s.Env, facts)
 	if err := t.sockets(r, s, in); err != nil {
 		return nil, err

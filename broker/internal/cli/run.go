@@ -15,6 +15,7 @@ import (
 	"sbx/audit"
 	"sbx/broker/internal/child"
 	"sbx/broker/internal/command"
+	"sbx/broker/internal/confine"
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/launch"
 	"sbx/broker/internal/netns"
@@ -120,7 +121,7 @@ func (t *term) run(r *run) int {
 	}
 	if r.DryRun {
 		assignDry(r, in, root)
-		if _, err := t.confine(r, cfg, in, true); err != nil {
+		if _, err := confine.New(confine.Caller{Env: t.Env, Helper: r.helper, NoSuid: r.NoSuid}, cfg, in, true); err != nil {
 			return t.fail(err)
 		}
 		return t.dryRun(r, in, root)
@@ -147,7 +148,7 @@ func (t *term) run(r *run) int {
 	net.begin(s.Dir, in, refused)
 	defer net.close()
 	var folder child.Folder
-	limited, err := t.confine(r, cfg, in, false)
+	limited, err := confine.New(confine.Caller{Env: t.Env, Helper: r.helper, NoSuid: r.NoSuid}, cfg, in, false)
 	var p *plan.Plan
 	var losses []planner.Loss
 	var sealed planner.Sealed
@@ -184,7 +185,7 @@ func (t *term) run(r *run) int {
 		joined, err = net.stage()
 	}
 	if err != nil {
-		limited.end(child.Aftermath{})
+		limited.End(child.Aftermath{})
 		s.Discard()
 		if err = t.instead(r, launch.Unavailable(err)); err == nil {
 			return t.run(r)
@@ -192,12 +193,12 @@ func (t *term) run(r *run) int {
 		return t.fail(err)
 	}
 	svc := t.newService(r, in, s, refused)
-	svc.meter, limited.plan = newMeter(limited, svc.init, r.Rules), p
+	svc.meter, limited.Plan = confine.NewMeter(limited, svc.init, r.Rules), p
 	asks.serve(svc)
 	backend := t.backend(r)
 	log := newStaticLog(&asking{t: t, r: r, cfg: cfg, in: in}, s, asks, net)
 	rec := newRecord(s, p, log != nil && !r.detached && t.early.Ahead())
-	res, err := backend.Execute(t.context(), launch.Job{Plan: p, Options: launch.Options{Stdio: t.Std, Signals: t.signals, Timeout: r.timeout, Expiring: func() { limited.count(svc.init()) }, Early: t.early, Folder: folder, Remember: remember, Exits: joined == nil && !limited.grouped() && t.host == nil, Stays: t.host != nil, Settled: t.settled(), Network: joined, Maps: r.nested.maps(joined), Cgroup: limited.descriptor(), Cloned: limited.cloned, Join: asks.joiner(), Fuse: asks.fuse(p, t.serveGuard(in, p, asks, refused, &refused.writes.session)), Tree: refused.writes.tree, Standing: rec.standing(log, net.standing(limited.standing(svc.standing))), Listener: asks.listener(refused), Building: func(steps []tape.Step) error {
+	res, err := backend.Execute(t.context(), launch.Job{Plan: p, Options: launch.Options{Stdio: t.Std, Signals: t.signals, Timeout: r.timeout, Expiring: func() { limited.Count(svc.init()) }, Early: t.early, Folder: folder, Remember: remember, Exits: joined == nil && !limited.Grouped() && t.host == nil, Stays: t.host != nil, Settled: t.settled(), Network: joined, Maps: r.nested.maps(joined), Cgroup: limited.Descriptor(), Cloned: limited.Cloned, Join: asks.joiner(), Fuse: asks.fuse(p, t.serveGuard(in, p, asks, refused, &refused.writes.session)), Tree: refused.writes.tree, Standing: rec.standing(log, net.standing(limited.Standing(svc.standing))), Listener: asks.listener(refused), Building: func(steps []tape.Step) error {
 		t.announce(r, p, losses)
 		hash, err := rec.planned(steps)
 		if err == nil {
@@ -223,8 +224,8 @@ func (t *term) run(r *run) int {
 	if rerr := rec.end(); err == nil {
 		err = rerr
 	}
-	svc.meter.over.Store(true)
-	reached := limited.end(res.After)
+	svc.meter.Over.Store(true)
+	reached := limited.End(res.After)
 	asks.end(res.Status, reached)
 	log.end(res, err == nil, refused, reached)
 	svc.close(res.Status)

@@ -14,6 +14,7 @@ import (
 
 	"sbx/broker/client"
 	"sbx/broker/internal/child"
+	"sbx/broker/internal/confine"
 	"sbx/broker/internal/control"
 	"sbx/broker/internal/handover"
 	"sbx/broker/internal/host"
@@ -36,7 +37,7 @@ type service struct {
 	s       *session.Session
 	refused *blocked
 	asks    *asking
-	meter   *meter
+	meter   *confine.Meter
 	stands  chan struct{} // closed when run is set
 	run     *launch.Running
 
@@ -75,13 +76,13 @@ func (v *service) open(h control.Handlers) (*control.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	h.Exec, h.HangUp, h.Kill, h.Freeze, h.Thaw, h.Frozen, h.Init, h.Stats = v.exec, v.hangUp, v.kill, v.freeze, v.thaw, v.frozen, v.init, v.meter.stats
+	h.Exec, h.HangUp, h.Kill, h.Freeze, h.Thaw, h.Frozen, h.Init, h.Stats = v.exec, v.hangUp, v.kill, v.freeze, v.thaw, v.frozen, v.init, v.meter.Stats
 	argv := make([]plan.Bytes, len(v.r.argv))
 	for i, w := range v.r.argv {
 		argv[i] = plan.Bytes(w)
 	}
 	info := control.Info{SID: v.s.ID, PID: os.Getpid(), Started: time.Now(), Profile: v.r.profile, Mode: v.r.mode, Cwd: plan.Bytes(v.in.Dir), Argv: argv}
-	if v.server, err = control.Listen(root, info, h, control.Options{Joined: func() { v.meter.joined(v.listening) }}); err != nil {
+	if v.server, err = control.Listen(root, info, h, control.Options{Joined: func() { v.meter.Joined(v.listening) }}); err != nil {
 		v.server = nil
 		return nil, err
 	}
@@ -96,13 +97,13 @@ func (v *service) standing(run *launch.Running) {
 	v.asks.standing(run.Child, run.Plan)
 	v.refused.writes.standing(run.Child, v.t.warn)
 	v.run = run
-	if v.meter.limited.grouped() {
-		run.Freezer = v.meter.limited.group.Freeze
+	if v.meter.Limited.Grouped() {
+		run.Freezer = v.meter.Limited.Group.Freeze
 	}
 	close(v.stands)
-	v.meter.guard(v.endAll)
-	v.meter.holdMemory(v.endAll)
-	v.meter.holdShare()
+	v.meter.Guard(v.endAll)
+	v.meter.HoldMemory(v.endAll)
+	v.meter.HoldShare()
 	if v.r.detached {
 		go v.announceDetached()
 	}
@@ -227,12 +228,12 @@ func (v *service) exec(e control.Exec, ev control.ExecEvents) error {
 			}
 			switch {
 			case child.IsGone(err):
-				end.Error, end.Limits = client.ErrEnded.Error(), v.meter.limited.endedBy()
+				end.Error, end.Limits = client.ErrEnded.Error(), v.meter.Limited.EndedBy()
 			case err != nil:
 				end.Error = err.Error()
 			}
 			if res.Status != 0 && err == nil {
-				end.Limits = v.meter.limited.reachedBy(pid, v.init(), run.Child)
+				end.Limits = v.meter.Limited.ReachedBy(pid, v.init(), run.Child)
 			}
 			v.mu.Lock()
 			delete(v.execs, pid)
@@ -295,7 +296,7 @@ func (v *service) kill(pid int, signal string) error {
 
 // endAll kills everything in a sandbox that stands.
 func (v *service) endAll() {
-	v.meter.limited.count(v.init())
+	v.meter.Limited.Count(v.init())
 	v.run.Child.SendKill()
 }
 

@@ -1,17 +1,19 @@
-package cli
+package confine
 
 import (
 	"fmt"
 
 	"golang.org/x/sys/unix"
 
+	"sbx/broker/internal/option"
 	"sbx/broker/internal/policy"
+	"sbx/broker/internal/quoting"
 	"sbx/shared/plan"
 )
 
-// limits are the resource limits that hold where no cgroup does. Each is lowered to the caller's own
+// Rlimits are the resource limits that hold where no cgroup does. Each is lowered to the caller's own
 // hard limit.
-func limits(pids int) []plan.Limit {
+func Rlimits(pids int) []plan.Limit {
 	type want struct {
 		resource   int
 		name       string
@@ -39,8 +41,8 @@ func limits(pids int) []plan.Limit {
 	return out
 }
 
-// processLimit leaves a quarter of the processes that the caller may have to those outside: those inside count as the caller's too.
-func processLimit(pids int) int {
+// ProcessLimit leaves a quarter of the processes that the caller may have to those outside: those inside count as the caller's too.
+func ProcessLimit(pids int) int {
 	var own unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NPROC, &own) == nil && own.Cur < 1<<31 {
 		return min(pids, max(int(own.Cur)/4*3, 1))
@@ -51,14 +53,14 @@ func processLimit(pids int) int {
 // defaultTmpSize is the size of each temporary file system, in bytes, where nothing says otherwise.
 const defaultTmpSize = 1 << 30
 
-// tmpSize reads the size of the temporary file systems, in bytes.
-func tmpSize(text string) (int64, error) {
+// TmpSize reads the size of the temporary file systems, in bytes.
+func TmpSize(text string) (int64, error) {
 	size, err := policy.ParseSize(text)
 	switch {
 	case err != nil:
 		return 0, fmt.Errorf("fs.tmp_size: %w", err)
 	case size.Percent != 0:
-		return 0, wrong("fs.tmp_size "+quote(text)+": a share of the memory is not a size here", "name an amount such as 512M or 2G")
+		return 0, option.Wrong("fs.tmp_size "+quoting.Quote(text)+": a share of the memory is not a size here", "name an amount such as 512M or 2G")
 	case size.Bytes == 0:
 		return defaultTmpSize, nil
 	}

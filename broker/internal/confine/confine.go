@@ -1,8 +1,9 @@
-package cli
+package confine
 
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -12,21 +13,23 @@ import (
 	"sbx/broker/internal/child"
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/launch"
+	"sbx/broker/internal/option"
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/policy"
+	"sbx/broker/internal/quoting"
 	"sbx/broker/internal/request"
 	"sbx/broker/internal/resources"
 	"sbx/shared/plan"
 )
 
-// confined is the control group of a session. A nil one is a host that has none to give.
-type confined struct {
-	group   *resources.Group
+// Confined is the control group of a session. A nil one is a host that has none to give.
+type Confined struct {
+	Group   *resources.Group
 	inside  int // the directory of the group below it, 0 for none
 	witness *resources.Witness
 	memory  uint64     // limit of all together, bytes
 	asked   bool       // for it
-	plan    *plan.Plan // whose limits hold where there is no group
+	Plan    *plan.Plan // whose limits hold where there is no group
 
 	mu    sync.Mutex
 	notes []string
@@ -47,11 +50,11 @@ func groupHint() string {
 	return "run sbx in a session whose control group is delegated, for example below systemd-run --user --scope -p Delegate=yes; or have root install sbx-helper set-user-id and say cgroups = \"\" in /etc/sbx/helper.toml"
 }
 
-// grouped says whether there is a control group, which can be removed once process 1 is gone and not before.
-func (c *confined) grouped() bool { return c != nil && c.group != nil }
+// Grouped says whether there is a control group, which can be removed once process 1 is gone and not before.
+func (c *Confined) Grouped() bool { return c != nil && c.Group != nil }
 
 // note keeps a line for the end.
-func (c *confined) note(line string) {
+func (c *Confined) note(line string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.notes = append(c.notes, line)
@@ -65,7 +68,7 @@ func limitKeys() [5][2]string {
 // resourceLimits reads the settings.
 func resourceLimits(s request.Settings, project string) (resources.Limits, error) {
 	// Half the usual weight: what others want of the processors comes first, and nobody else's loss is its gain.
-	l := resources.Limits{Pids: processLimit(s.Limits.Pids), Weight: 50, IODir: project, Swap: len(s.Origins["limits.memory"]) == 0}
+	l := resources.Limits{Pids: ProcessLimit(s.Limits.Pids), Weight: 50, IODir: project, Swap: len(s.Origins["limits.memory"]) == 0}
 	for _, m := range [...]struct {
 		key, text string
 		to        *uint64
@@ -98,7 +101,7 @@ func ioRates(text string) (read, write uint64, err error) {
 		}
 		size, err := policy.ParseSize(amount)
 		if err != nil || size.Bytes == 0 || which != "both" && which != "read" && which != "write" {
-			return 0, 0, wrong("limits.io "+quote(text)+": want bytes a second such as 50M, or read=50M,write=10M", "")
+			return 0, 0, option.Wrong("limits.io "+quoting.Quote(text)+": want bytes a second such as 50M, or read=50M,write=10M", "")
 		}
 		if which != "write" {
 			read = size.Bytes
@@ -110,20 +113,37 @@ func ioRates(text string) (read, write uint64, err error) {
 	return read, write, nil
 }
 
-// confine makes the session's control group, puts process 1 in it and notes in the plan's input what holds, and
+// Caller is who asks for a sandbox, and by which helper it is built.
+type Caller struct {
+	Env    []string
+	Helper *launch.Helper // where there are no user namespaces; nil elsewhere
+	NoSuid bool
+}
+
+// regroup has the helper move this process to where it may make groups, and begins anew what has begun where it was.
+func (by Caller) regroup(file string) error {
+	if err := launch.Regroup(file); err != nil {
+		return err
+	}
+	by.Helper.End()
+	by.Helper.Begin()
+	return nil
+}
+
+// New makes the session's control group, puts process 1 in it and notes in the plan's input what holds, and
 // as a loss which of the limits that somebody asked for do not. With dry nothing is made.
-func (t *term) confine(r *run, s request.Settings, in *planner.Input, dry bool) (*confined, error) {
+func New(by Caller, s request.Settings, in *planner.Input, dry bool) (*Confined, error) {
 	l, err := resourceLimits(s, in.Project)
 	if err != nil {
 		return nil, err
 	}
 	list, ioErr := l.Controls("/")
-	c, why := &confined{memory: l.Memory, asked: len(s.Origins["limits.memory"]) > 0}, map[string]error{"io.max": ioErr}
+	c, why := &Confined{memory: l.Memory, asked: len(s.Origins["limits.memory"]) > 0}, map[string]error{"io.max": ioErr}
 	here := resources.Host{UID: os.Getuid()}
 	parent, err := here.Find()
 	// Where the helper builds the sandbox nothing but a group holds the number of processes.
-	asks := asksForGroup(s) || r.helper != nil && len(s.Origins["limits.pids"]) > 0
-	if bus := t.userBus(); err != nil && bus != "" && (asks || in.Containers != nil) {
+	asks := asksForGroup(s) || by.Helper != nil && len(s.Origins["limits.pids"]) > 0
+	if bus := UserBus(by.Env); err != nil && bus != "" && (asks || in.Containers != nil) {
 		if dry { // it is asked when something is run
 			return c, c.ahead(in, list)
 		}
@@ -134,13 +154,13 @@ func (t *term) confine(r *run, s request.Settings, in *planner.Input, dry bool) 
 			err = serr // the better reason
 		}
 	}
-	if err != nil && (asks || in.Containers != nil) && !r.NoSuid && here.Unified() {
+	if err != nil && (asks || in.Containers != nil) && !by.NoSuid && here.Unified() {
 		file, ok := launch.Prepares()
 		if ok && dry {
 			return c, c.ahead(in, list)
 		}
 		if ok {
-			if perr := r.regroup(file); perr == nil {
+			if perr := by.regroup(file); perr == nil {
 				parent, err = here.Find()
 			} else {
 				err = fmt.Errorf("%w; %w", err, perr)
@@ -157,7 +177,7 @@ func (t *term) confine(r *run, s request.Settings, in *planner.Input, dry bool) 
 		var kept []plan.Control
 		failed := map[string]error{}
 		if !dry {
-			failed = c.group.Set(l, list)
+			failed = c.Group.Set(l, list)
 		}
 		for _, x := range list {
 			name, _, _ := strings.Cut(x.File, ".")
@@ -208,22 +228,12 @@ func (t *term) confine(r *run, s request.Settings, in *planner.Input, dry bool) 
 }
 
 // ahead notes what will hold if what is asked when something is run, systemd or the helper, gives a group.
-func (c *confined) ahead(in *planner.Input, list []resources.Control) error {
+func (c *Confined) ahead(in *planner.Input, list []resources.Control) error {
 	in.Controls = list
 	if in.Containers == nil {
 		return nil
 	}
 	return c.nest(in, resources.Parent{Dir: "/sys/fs/cgroup/scope", Controllers: []string{"cpu", "memory", "pids"}}, nil, true)
-}
-
-// regroup has the helper move this process to where it may make groups, and begins anew what has begun where it was.
-func (r *run) regroup(file string) error {
-	if err := launch.Regroup(file); err != nil {
-		return err
-	}
-	r.helper.End()
-	r.helper.Begin()
-	return nil
 }
 
 // yieldToGroup puts the limit on processes above that of the group, which says when it was reached.
@@ -237,25 +247,6 @@ func yieldToGroup(list []plan.Limit) {
 	}
 }
 
-// groupFinding is doctor's line. To have no group is no loss by itself: what is asked for and cannot be kept is one then.
-func (t *term) groupFinding() finding {
-	f := finding{What: "control groups", OK: true}
-	here := resources.Host{UID: os.Getuid()}
-	p, err := here.Find()
-	_, prepares := launch.Prepares()
-	switch prepares = prepares && here.Unified(); {
-	case err == nil:
-		f.Says = fmt.Sprintf("%s below %s: %s", p.How, quote(p.Dir), strings.Join(p.Controllers, ", "))
-	case t.userBus() != "":
-		f.Says = "none is delegated here; for --memory, --cpu and --io the user's systemd is asked for a scope"
-	case prepares:
-		f.Says = "none is delegated here; for --memory, --cpu and --io sbx-helper prepares one"
-	default:
-		f.Says = strings.TrimPrefix(err.Error(), resources.ErrNone.Error()+": ") + ": --cpu and --io are not to be had; --memory holds for each process, and what all use together is looked at four times a second"
-	}
-	return f
-}
-
 // asksForGroup says whether somebody asked for a limit that only a control group keeps.
 func asksForGroup(s request.Settings) bool {
 	for _, k := range limitKeys() {
@@ -266,9 +257,9 @@ func asksForGroup(s request.Settings) bool {
 	return false
 }
 
-// userBus is the socket of the user's message bus, "" where there is none.
-func (t *term) userBus() string {
-	dir := host.Lookup(t.Env, "XDG_RUNTIME_DIR")
+// UserBus is the socket of the user's message bus, "" where there is none.
+func UserBus(env []string) string {
+	dir := host.Lookup(env, "XDG_RUNTIME_DIR")
 	if dir == "" {
 		dir = "/run/user/" + strconv.Itoa(os.Getuid())
 	}
@@ -295,68 +286,95 @@ func dataLimit(bytes uint64) plan.Limit {
 	return plan.Limit{Resource: unix.RLIMIT_DATA, Name: "data", Soft: bytes, Hard: bytes}
 }
 
-func (c *confined) make(parent resources.Parent, sid string) error {
+func (c *Confined) make(parent resources.Parent, sid string) error {
 	g, err := parent.Make(sid)
 	if err != nil {
 		return fmt.Errorf("%w: %w", resources.ErrNone, err)
 	}
-	c.group = g
+	c.Group = g
 	return nil
 }
 
-// descriptor is the group's directory, 0 for none.
-func (c *confined) descriptor() int {
-	if c == nil || c.group == nil {
+// Descriptor is the group's directory, 0 for none.
+func (c *Confined) Descriptor() int {
+	if c == nil || c.Group == nil {
 		return 0
 	}
 	if c.inside > 0 {
 		return c.inside
 	}
-	return c.group.Descriptor()
+	return c.Group.Descriptor()
 }
 
-// cloned sees to it that process 1 is in the group. Without it nothing is run.
-func (c *confined) cloned(pid int) error {
-	if c == nil || c.group == nil {
+// Cloned sees to it that process 1 is in the group. Without it nothing is run.
+func (c *Confined) Cloned(pid int) error {
+	if c == nil || c.Group == nil {
 		return nil
 	}
-	return c.group.Add(pid)
+	return c.Group.Add(pid)
 }
 
-// standing begins to look who comes to the limit, and calls what else waits for the sandbox to stand.
-func (c *confined) standing(next func(*launch.Running)) func(*launch.Running) {
-	if c == nil || c.group == nil {
+// Standing begins to look who comes to the limit, and calls what else waits for the sandbox to stand.
+func (c *Confined) Standing(next func(*launch.Running)) func(*launch.Running) {
+	if c == nil || c.Group == nil {
 		return next
 	}
 	return func(run *launch.Running) {
-		c.witness, _ = c.group.Watch() // without it a limit is explained without a name
-		c.group.Outlive()
+		c.witness, _ = c.Group.Watch() // without it a limit is explained without a name
+		c.Group.Outlive()
 		if next != nil {
 			next(run)
 		}
 	}
 }
 
-// end removes the group and says which limits were reached.
-func (c *confined) end(after child.Aftermath) []string {
+// End removes the group and says which limits were reached.
+func (c *Confined) End(after child.Aftermath) []string {
 	if c == nil {
 		return nil
 	}
 	c.mu.Lock()
 	lines := append(c.notes, c.reached(after)...)
 	c.mu.Unlock()
-	if c.group == nil {
+	if c.Group == nil {
 		return lines
 	}
 	if c.inside > 0 {
 		unix.Close(c.inside)
 	}
-	u := c.group.Usage()
+	u := c.Group.Usage()
 	c.witness.Close()
-	lines = append(lines, c.group.Explain(u, c.witness, c.first(after.Main))...)
-	if err := c.group.Remove(); err != nil {
+	lines = append(lines, c.Group.Explain(u, c.witness, c.first(after.Main))...)
+	if err := c.Group.Remove(); err != nil {
 		lines = append(lines, err.Error())
 	}
-	c.group.Parent.Sweep()
+	c.Group.Parent.Sweep()
 	return lines
+}
+
+// nest gives the program a control group of its own to divide, below that with the session's limits. err says why there is no such group.
+func (c *Confined) nest(in *planner.Input, parent resources.Parent, err error, dry bool) error {
+	dir, controllers := parent.InnerDir(in.Session)
+	if err == nil && !dry {
+		c.inside, controllers, err = c.Group.Nest()
+	}
+	why := "their control group has no "
+	if err != nil {
+		why = err.Error()
+	} else {
+		if len(controllers) > 0 {
+			in.Containers.Group, in.Containers.Handed = dir, controllers
+		}
+		var lacks []string
+		for _, k := range []string{"cpu", "memory", "pids"} {
+			if !slices.Contains(controllers, k) {
+				lacks = append(lacks, k)
+			}
+		}
+		if why += strings.Join(lacks, " and no ") + " controller"; len(lacks) == 0 {
+			return nil
+		}
+	}
+	in.Losses = append(in.Losses, planner.Loss{What: "limits of single containers", Why: why + ", so the sandbox's limits hold for all containers together", Fix: groupHint()})
+	return err
 }

@@ -1,4 +1,4 @@
-package cli
+package confine
 
 import (
 	"math"
@@ -15,10 +15,10 @@ import (
 	"sbx/broker/internal/resources"
 )
 
-// settle is what a broker does when its program has run for a moment: until then it would have been in the
+// Settle is what a broker does when its program has run for a moment: until then it would have been in the
 // way. The collector is switched on, and the pages of the program file that only the start needed are given
 // back; those that are needed again are still in the kernel's cache.
-func settle() {
+func Settle() {
 	debug.SetGCPercent(50)
 	// The limit was for the time without a collector. What is in use beyond it, as when the program has made very many files, would
 	// have it collect without an end.
@@ -50,13 +50,13 @@ func giveBack(maps [][2]uintptr) {
 // restAfter is how long after the last decision the broker gives back what many of them needed.
 const restAfter = time.Second
 
-// rest gives memory back when nothing has been asked for a while.
-type rest struct {
+// Rest gives memory back when nothing has been asked for a while.
+type Rest struct {
 	once  sync.Once
 	timer *time.Timer // set before once is done
 }
 
-func (r *rest) later() {
+func (r *Rest) Later() {
 	r.once.Do(func() {
 		debug.SetGCPercent(100) // settle may not have been called yet, and a program can ask for hundreds of things within its first second
 		r.timer = time.AfterFunc(restAfter, func() {
@@ -90,3 +90,6 @@ func fileMaps(text, file string) [][2]uintptr {
 	}
 	return out
 }
+
+// MemoryLimit is what makes the collector work whatever else is said to it, well above what a session needs.
+const MemoryLimit = 20 << 20

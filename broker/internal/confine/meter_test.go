@@ -1,4 +1,4 @@
-package cli
+package confine
 
 import (
 	"os"
@@ -21,14 +21,14 @@ func TestMeterAndServerDoNotWaitForEachOther(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := newMeter(nil, os.Getpid, nil)
+	m := NewMeter(nil, os.Getpid, nil)
 	var server atomic.Pointer[control.Server]
 	var slow atomic.Bool
-	s, err := control.Listen(root, control.Info{SID: "meter-1", PID: os.Getpid()}, control.Handlers{Stats: m.stats}, control.Options{Joined: func() {
+	s, err := control.Listen(root, control.Info{SID: "meter-1", PID: os.Getpid()}, control.Handlers{Stats: m.Stats}, control.Options{Joined: func() {
 		if slow.Swap(false) { // long enough for the meter to look meanwhile, and to wait for this
 			time.Sleep(2 * sampleEvery)
 		}
-		m.joined(server.Load)
+		m.Joined(server.Load)
 	}})
 	if err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-package cli
+package confine
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 
 	"sbx/broker/internal/child"
 	"sbx/broker/internal/program"
+	"sbx/broker/internal/quoting"
 	"sbx/broker/internal/resources"
 	"sbx/shared/plan"
 )
@@ -21,10 +22,10 @@ const (
 	machineEvery = time.Second
 )
 
-// holdMemory ends a session without a control group that has more memory than its limit.
-func (m *meter) holdMemory(kill func()) {
-	c := m.limited
-	if c == nil || c.group != nil || c.memory == 0 {
+// HoldMemory ends a session without a control group that has more memory than its limit.
+func (m *Meter) HoldMemory(kill func()) {
+	c := m.Limited
+	if c == nil || c.Group != nil || c.memory == 0 {
 		return
 	}
 	go func() {
@@ -34,7 +35,7 @@ func (m *meter) holdMemory(kill func()) {
 				pause = memoryEvery
 			}
 			time.Sleep(pause)
-			if m.over.Load() {
+			if m.Over.Load() {
 				return
 			}
 			if pause = machineEvery; !c.asked {
@@ -68,16 +69,16 @@ func (m *meter) holdMemory(kill func()) {
 // firstShare is how long a program has run before its part of the processors is looked at: most are over by then.
 const firstShare = 50 * time.Millisecond
 
-// holdShare keeps a session without a cpu controller from taking more than its part of the processors while others want them.
-func (m *meter) holdShare() {
-	c := m.limited
-	if c == nil || c.group != nil && c.group.Parent.Has("cpu") {
+// HoldShare keeps a session without a cpu controller from taking more than its part of the processors while others want them.
+func (m *Meter) HoldShare() {
+	c := m.Limited
+	if c == nil || c.Group != nil && c.Group.Parent.Has("cpu") {
 		return
 	}
 	go func() {
 		for s, pause := (resources.Share{Root: "/"}), firstShare; ; pause = s.Look(m.init()) {
 			time.Sleep(pause)
-			if m.over.Load() {
+			if m.Over.Load() {
 				return
 			}
 			c.mu.Lock()
@@ -97,21 +98,21 @@ func scarce() bool {
 }
 
 // by names the largest process; c.mu is held.
-func (c *confined) by() string {
+func (c *Confined) by() string {
 	if c.seen == "" {
 		return ""
 	}
 	return " by " + c.seen
 }
 
-// count notes how many processes and threads there are, before everything is killed from outside. It takes a while where there are many,
+// Count notes how many processes and threads there are, before everything is killed from outside. It takes a while where there are many,
 // so where the whole machine has too few to matter it is left out.
-func (c *confined) count(init int) {
-	if c == nil || c.group != nil || c.plan == nil {
+func (c *Confined) Count(init int) {
+	if c == nil || c.Group != nil || c.Plan == nil {
 		return
 	}
 	var si unix.Sysinfo_t
-	if limit := limitOf(c.plan, "nproc"); limit == 0 || unix.Sysinfo(&si) == nil && uint64(si.Procs) < limit {
+	if limit := limitOf(c.Plan, "nproc"); limit == 0 || unix.Sysinfo(&si) == nil && uint64(si.Procs) < limit {
 		return
 	}
 	n := resources.Tasks("/", init)
@@ -131,26 +132,26 @@ func limitOf(p *plan.Plan, name string) uint64 {
 }
 
 // bound puts the limits in that are kept without a group.
-func (c *confined) bound(u *resources.Usage) {
-	if c == nil || c.plan == nil {
+func (c *Confined) bound(u *resources.Usage) {
+	if c == nil || c.Plan == nil {
 		return
 	}
-	u.PidsMax = int64(limitOf(c.plan, "nproc"))
+	u.PidsMax = int64(limitOf(c.Plan, "nproc"))
 	if c.asked {
 		u.MemoryMax = int64(c.memory)
 	}
 }
 
 // reached says which limits that no control group keeps made themselves felt; c.mu is held.
-func (c *confined) reached(after child.Aftermath) []string {
+func (c *Confined) reached(after child.Aftermath) []string {
 	var out []string
-	if c.plan == nil {
+	if c.Plan == nil {
 		return nil
 	}
 	// Those that ended by themselves when they could not fork, and were waited for, are missing.
-	limit, most := limitOf(c.plan, "nproc"), uint64(max(c.tasks, after.Killed)+2)
+	limit, most := limitOf(c.Plan, "nproc"), uint64(max(c.tasks, after.Killed)+2)
 	switch {
-	case c.group != nil || limit == 0 || most < limit/4*3:
+	case c.Group != nil || limit == 0 || most < limit/4*3:
 	case most < limit/10*9:
 		out = append(out, fmt.Sprintf("limit of %d processes nearly reached (%d at the end); raise it with --pids", limit, most))
 	default:
@@ -164,18 +165,18 @@ func (c *confined) reached(after child.Aftermath) []string {
 }
 
 // first names the session's first program where it is not known whether it was that or another that it started.
-func (c *confined) first(pid int) string {
-	if c.plan == nil || pid == 0 {
+func (c *Confined) first(pid int) string {
+	if c.Plan == nil || pid == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s[%d] or what it ran", quote(program.Name(string(c.plan.Process.Path))), pid)
+	return fmt.Sprintf("%s[%d] or what it ran", quoting.Quote(program.Name(string(c.Plan.Process.Path))), pid)
 }
 
 // full says which limits on memory and temporary file systems were reached; c.mu is held.
-func (c *confined) full(after child.Aftermath) []string {
+func (c *Confined) full(after child.Aftermath) []string {
 	var out []string
 	// A process that is refused memory has a little less than it may have; what it never touched is not seen.
-	if limit := limitOf(c.plan, "data"); limit > 0 && uint64(max(after.Peak, c.most)) > limit/4*3 && len(c.notes) == 0 {
+	if limit := limitOf(c.Plan, "data"); limit > 0 && uint64(max(after.Peak, c.most)) > limit/4*3 && len(c.notes) == 0 {
 		by := c.by()
 		if by == "" && after.PeakPID == after.Main && after.Further {
 			by = fmt.Sprintf(" by process %d or what it ran", after.Main)
@@ -197,18 +198,18 @@ func (c *confined) full(after child.Aftermath) []string {
 	return out
 }
 
-// reachedBy says which limits a further program that has ended, other than well, may have come to.
-func (c *confined) reachedBy(pid, init int, child *child.Child) []string {
-	if c == nil || c.plan == nil || child == nil {
+// ReachedBy says which limits a further program that has ended, other than well, may have come to.
+func (c *Confined) ReachedBy(pid, init int, child *child.Child) []string {
+	if c == nil || c.Plan == nil || child == nil {
 		return nil
 	}
-	c.count(init)
+	c.Count(init)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	out := c.full(child.AftermathOf(pid))
-	limit := limitOf(c.plan, "nproc")
-	if c.group != nil {
-		u := c.group.Usage()
+	limit := limitOf(c.Plan, "nproc")
+	if c.Group != nil {
+		u := c.Group.Usage()
 		if u.PidsHit > c.pidsHit {
 			out = append(out, fmt.Sprintf("limit of %d processes reached (%d times); raise it with --pids", u.PidsMax, u.PidsHit-c.pidsHit))
 		}
@@ -220,17 +221,17 @@ func (c *confined) reachedBy(pid, init int, child *child.Child) []string {
 	return out
 }
 
-// endedBy says which limit has ended the whole session, for those whose programs ended with it.
-func (c *confined) endedBy() []string {
+// EndedBy says which limit has ended the whole session, for those whose programs ended with it.
+func (c *Confined) EndedBy() []string {
 	if c == nil {
 		return nil
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	out := slices.Clone(c.notes)
-	if c.group != nil {
-		u := c.group.Usage()
-		out = append(out, c.group.Explain(resources.Usage{OOMKills: u.OOMKills, MemoryMax: u.MemoryMax}, c.witness, "")...)
+	if c.Group != nil {
+		u := c.Group.Usage()
+		out = append(out, c.Group.Explain(resources.Usage{OOMKills: u.OOMKills, MemoryMax: u.MemoryMax}, c.witness, "")...)
 	}
 	return out
 }

@@ -1,4 +1,4 @@
-package cli
+package confine
 
 import (
 	"sync"
@@ -10,12 +10,12 @@ import (
 	"sbx/broker/internal/resources"
 )
 
-// meter measures one session: when somebody asks, and every second while somebody listens or a threshold is set.
-type meter struct {
-	limited *confined
+// Meter measures one session: when somebody asks, and every second while somebody listens or a threshold is set.
+type Meter struct {
+	Limited *Confined
 	init    func() int
 	rules   []*resources.Rule
-	gate    func() int64 // nil in a static session; set before anybody can ask
+	Gate    func() int64 // nil in a static session; set before anybody can ask
 
 	mu      sync.Mutex
 	begin   time.Time
@@ -23,7 +23,7 @@ type meter struct {
 	milli   int64
 	peak    int64 // most memory that was seen, where there is no group
 	looping bool
-	over    atomic.Bool // the session is: nobody is looked at any more, its pids may be others'
+	Over    atomic.Bool // the session is: nobody is looked at any more, its pids may be others'
 
 	open, allowed, denied int64
 	waited                time.Duration
@@ -35,18 +35,18 @@ const sampleEvery = time.Second
 // restEvery is after how many of them their garbage is collected.
 const restEvery = 8
 
-func newMeter(limited *confined, init func() int, rules []*resources.Rule) *meter {
-	return &meter{limited: limited, init: init, rules: rules, begin: time.Now()}
+func NewMeter(limited *Confined, init func() int, rules []*resources.Rule) *Meter {
+	return &Meter{Limited: limited, init: init, rules: rules, begin: time.Now()}
 }
 
 // usage reads what is used now, and the processor time of late in thousandths of one.
-func (m *meter) usage() (resources.Usage, int64) {
+func (m *Meter) usage() (resources.Usage, int64) {
 	var u resources.Usage
-	if m.limited != nil && m.limited.group != nil {
-		u = m.limited.group.Usage()
+	if m.Limited != nil && m.Limited.Group != nil {
+		u = m.Limited.Group.Usage()
 	} else {
 		u = resources.Glance("/", m.init())
-		m.limited.bound(&u)
+		m.Limited.bound(&u)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -65,8 +65,8 @@ func (m *meter) usage() (resources.Usage, int64) {
 	return u, m.milli
 }
 
-// stats is the session's answer to cmd.stats.
-func (m *meter) stats() (control.Metrics, error) {
+// Stats is the session's answer to cmd.stats.
+func (m *Meter) Stats() (control.Metrics, error) {
 	u, milli := m.usage()
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -76,14 +76,14 @@ func (m *meter) stats() (control.Metrics, error) {
 	if n := m.allowed + m.denied; n > 0 {
 		out.AnswerMS = m.waited.Milliseconds() / n
 	}
-	if m.gate != nil {
-		out.Gate = m.gate()
+	if m.Gate != nil {
+		out.Gate = m.Gate()
 	}
 	return out, nil
 }
 
-// told counts questions and answers.
-func (m *meter) told(ev prompt.Event) {
+// Told counts questions and answers.
+func (m *Meter) Told(ev prompt.Event) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch ev.Kind {
@@ -101,8 +101,8 @@ func (m *meter) told(ev prompt.Event) {
 	}
 }
 
-// joined begins to tell the server's clients, unless that is done already.
-func (m *meter) joined(server func() *control.Server) {
+// Joined begins to tell the server's clients, unless that is done already.
+func (m *Meter) Joined(server func() *control.Server) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.looping {
@@ -114,7 +114,7 @@ func (m *meter) joined(server func() *control.Server) {
 
 // stopped ends the telling unless a client came meanwhile. The server calls joined with its own lock held, so it is
 // never called with the meter's.
-func (m *meter) stopped(s *control.Server) bool {
+func (m *Meter) stopped(s *control.Server) bool {
 	m.mu.Lock()
 	m.looping = false
 	m.mu.Unlock()
@@ -128,14 +128,14 @@ func (m *meter) stopped(s *control.Server) bool {
 	return other
 }
 
-func (m *meter) tell(server func() *control.Server) {
+func (m *Meter) tell(server func() *control.Server) {
 	for n := 1; ; n++ {
 		time.Sleep(sampleEvery)
 		s := server()
 		if s == nil || s.Clients() == 0 && m.stopped(s) {
 			return
 		}
-		if x, err := m.stats(); err == nil {
+		if x, err := m.Stats(); err == nil {
 			s.Metrics(x)
 		}
 		if n%restEvery == 0 {
@@ -144,8 +144,8 @@ func (m *meter) tell(server func() *control.Server) {
 	}
 }
 
-// guard ends the session when a threshold is passed.
-func (m *meter) guard(kill func()) {
+// Guard ends the session when a threshold is passed.
+func (m *Meter) Guard(kill func()) {
 	if len(m.rules) == 0 {
 		return
 	}
@@ -155,7 +155,7 @@ func (m *meter) guard(kill func()) {
 			u, milli := m.usage()
 			for _, r := range m.rules {
 				if r.Passed(u, milli) {
-					m.limited.note("ended: " + r.Text + " (--kill-if)")
+					m.Limited.note("ended: " + r.Text + " (--kill-if)")
 					kill()
 					return
 				}
