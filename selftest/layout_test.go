@@ -59,11 +59,15 @@ var mayImport = map[string][]string{
 	"broker/internal/child":     {"broker/internal/steps", "broker/internal/netns", "shared/plan", "shared/wire", "shared/stage", "shared/tape"},
 	"broker/internal/faststart": {"broker/internal/child", "shared/plan", "shared/stage", "shared/tape"}, // broker's main alone imports it
 
-	"broker/internal/session":     {"shared/plan", "broker/internal/child", "audit", "broker/internal/idmap"},
-	"broker/internal/control":     {"broker/internal/session", "broker/internal/decide", "broker/internal/prompt", "shared/plan"},
-	"broker/internal/watch":       {"broker/internal/control", "broker/internal/session", "broker/internal/prompt", "shared/plan"},
-	"broker/internal/launch":      {"broker/internal/handover", "broker/internal/program", "broker/internal/child", "broker/internal/netns", "broker/internal/steps", "shared/plan", "shared/wire", "shared/stage", "shared/tape"},
-	"broker/internal/gate":        {"broker/internal/policy", "broker/internal/decide", "broker/internal/gate/...", "shared/plan"},
+	"broker/internal/session": {"shared/plan", "broker/internal/child", "audit", "broker/internal/idmap"},
+	"broker/internal/control": {"broker/internal/session", "broker/internal/decide", "broker/internal/prompt", "shared/plan"},
+	"broker/internal/watch":   {"broker/internal/control", "broker/internal/session", "broker/internal/prompt", "shared/plan"},
+	"broker/internal/launch":  {"broker/internal/handover", "broker/internal/program", "broker/internal/child", "broker/internal/netns", "broker/internal/steps", "shared/plan", "shared/wire", "shared/stage", "shared/tape"},
+	"broker/internal/gate": {"broker/internal/policy", "broker/internal/decide", "broker/internal/gate/...", "broker/internal/arbiter",
+		"broker/internal/rules", "broker/internal/request", "broker/internal/planner", "broker/internal/guard", "broker/internal/host",
+		"broker/internal/agent", "broker/internal/child", "broker/internal/program", "broker/internal/quoting", "shared/plan", "audit"},
+	"broker/internal/rules": {"broker/internal/decide", "broker/internal/host", "broker/internal/learn", "broker/internal/policy",
+		"broker/internal/quoting", "broker/internal/request"}, // the policy files of a running session
 	"broker/internal/gate/fuse":   {},
 	"broker/internal/gate/names":  {"broker/internal/guard", "broker/internal/host", "broker/internal/secrets"},
 	"broker/internal/gate/gatefs": {"broker/internal/gate/fuse", "broker/internal/gate/names", "broker/internal/guard", "broker/internal/secrets", "broker/internal/host", "broker/internal/program"},

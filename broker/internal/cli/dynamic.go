@@ -18,17 +18,20 @@ import (
 
 	"sbx/audit"
 	"sbx/broker/internal/arbiter"
+	"sbx/broker/internal/child"
 	"sbx/broker/internal/confine"
 	"sbx/broker/internal/control"
 	"sbx/broker/internal/decide"
 	"sbx/broker/internal/gate"
 	"sbx/broker/internal/gate/notify"
+	"sbx/broker/internal/host"
 	"sbx/broker/internal/launch"
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/policy"
 	"sbx/broker/internal/program"
 	"sbx/broker/internal/prompt"
 	"sbx/broker/internal/request"
+	"sbx/broker/internal/rules"
 	"sbx/broker/internal/session"
 	"sbx/shared/plan"
 )
@@ -39,17 +42,17 @@ type asking struct {
 	r       *run
 	cfg     request.Settings
 	in      *planner.Input
-	rules   *rules
+	rules   *rules.Files
 	mode    prompt.Mode
 	refused *blocked
 	left    *planted
 
-	files  *fileGate    // nil with the notification engine
-	mounts *mountGate   // nil without; it has an agent or not
+	engine gate.Engine
+	files  *gate.Files  // nil with the notification engine
+	mounts *gate.Mounts // nil without; it has an agent or not
 	doors  doors        // of the notification engine
 	asked  atomic.Int64 // what the notification engine was notified of
-	view   *gate.View
-	names  *request.NameGate
+	ground *gate.Session
 	svc    *service
 	log    *audit.Writer
 	arb    *arbiter.Arbiter
@@ -78,15 +81,22 @@ func (t *term) asking(r *run, cfg request.Settings, in *planner.Input) (*asking,
 	if err != nil {
 		return nil, err
 	}
-	a := &asking{t: t, r: r, cfg: cfg, in: in, mode: mode, onTerminal: t.findTerminal(mode), names: request.NewNameGate(in)}
+	a := &asking{t: t, r: r, cfg: cfg, in: in, mode: mode, onTerminal: t.findTerminal(mode)}
 	src := t.sources(in.Facts, cfg.Vars.Project)
-	a.rules = &rules{src: src, cfg: cfg, extra: request.SocketRules(in), learn: r.Learn != ""}
+	a.rules = &rules.Files{Sources: src, Settings: cfg, Extra: request.SocketRules(in), Learn: r.Learn != ""}
+	a.ground = &gate.Session{In: in, Names: request.NewNameGate(in), Rules: a.rules, Warn: t.warn, Opened: func(dir string) {
+		if a.left != nil {
+			a.left.open(dir)
+		}
+	}}
 	if r.engine == engineFiles {
-		a.files = newFileGate(a)
+		a.files = gate.NewFileGate(a.ground)
+		a.engine = a.files
 	} else {
-		a.mounts = newMountGate(a)
+		a.mounts = gate.NewMountGate(a.ground)
+		a.engine = a.mounts
 	}
-	a.rules.env.NoPrompt, a.rules.env.Unasked = prompt.Unasked(mode, a.onTerminal != nil, cfg.Sandbox.PromptCommand != "")
+	a.rules.Env.NoPrompt, a.rules.Env.Unasked = prompt.Unasked(mode, a.onTerminal != nil, cfg.Sandbox.PromptCommand != "")
 	return a, nil
 }
 
@@ -104,15 +114,16 @@ func (a *asking) start(s *session.Session, p *plan.Plan, sealed planner.Sealed, 
 	if runtime.GOMAXPROCS(0) < 2 { // a thread that sleeps in the kernel keeps one for up to ten milliseconds, whatever there is to do
 		runtime.GOMAXPROCS(2)
 	}
-	a.view = gate.NewView(p, sealed.Paths, files, a.names.Hides)
+	a.ground.View = gate.NewView(p, sealed.Paths, files, a.ground.Names.Hides)
 	var err error
 	if a.log, err = a.openLog(s, planHash, time.Time{}); err != nil {
 		return &planner.Refusal{What: "starting the session's audit log", Err: err, Hint: recordHint}
 	}
 	facts := a.in.Facts
-	a.arb = arbiter.New(arbiter.Options{Record: a.log, Store: a.rules.store, Fresh: a.rules.fresh, Process: program.Process, Alone: a.alone, Grace: grace,
+	a.arb = arbiter.New(arbiter.Options{Record: a.log, Store: a.rules.Store, Fresh: a.rules.Fresh, Process: program.Process, Alone: a.alone, Grace: grace,
 		Prompt: prompt.Options{SID: s.ID, Home: facts.Home, Mode: a.mode, Timeout: a.cfg.Sandbox.PromptTimeout, MaxOpen: a.cfg.Sandbox.Questions,
 			HookCommand: a.cfg.Sandbox.PromptCommand, HookEnv: a.t.hookEnv(a.cfg, a.in), HookFailed: a.hookFailed(), Notify: a.told}})
+	a.ground.Arbiter, a.ground.Log = a.arb, a.log
 	a.svc.meter.Gate = a.requests
 	if a.report.home = facts.Home; a.r.Verbose && !a.r.JSON {
 		a.report.live = a.t.warn
@@ -181,8 +192,8 @@ func (a *asking) listener(refused *blocked) func(*os.File) {
 func (a *asking) listen(f *os.File) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	n := gate.Notify{Listener: f, View: a.view, Ask: a.arb.Ask, Log: a.note, Taken: &a.asked, Connect: a.doors.connect}
-	a.mounts.join(&n)
+	n := gate.Notify{Listener: f, View: a.ground.View, Ask: a.arb.Ask, Log: a.note, Taken: &a.asked, Connect: a.doors.connect}
+	a.mounts.Join(&n)
 	if a.refused.writes.any() {
 		var err error
 		if n.Carrier, err = a.refused.writes.carrier(true); err != nil {
@@ -195,7 +206,7 @@ func (a *asking) listen(f *os.File) {
 // requests is how often the kernel has asked the gate. What is granted costs none in a root that sbx serves.
 func (a *asking) requests() int64 {
 	if a.files != nil {
-		return a.files.requests()
+		return a.files.Requests()
 	}
 	return a.asked.Load()
 }
@@ -207,35 +218,16 @@ func (a *asking) note(n notify.Note) {
 		return
 	}
 	q := gate.FromNotify(notify.Ask{PID: n.PID, Op: n.Op, Path: n.Path})
-	q.Exe, q.Cwd = procLinks(int(n.PID))
+	q.Exe, q.Cwd = program.Links(int(n.PID))
 	v := decide.Verdict{Errno: int(n.Errno), Reason: n.Why}
 	if n.Errno == unix.ENOENT {
 		var st unix.Stat_t
 		if unix.Lstat(n.Path, &st) != unix.ENOENT { // what is not there was kept from nobody
-			a.hidden(q, v)
+			a.ground.Hidden(q, v)
 		}
 		return
 	}
 	a.arb.Refused(q, v)
-}
-
-// hidden records that somebody looked for what does not exist inside, with the reason that the lists have for it; v is for what no list names.
-func (a *asking) hidden(q decide.Ask, v decide.Verdict) {
-	if h := policy.HiddenBy(a.rules.concealed(), q.Kind, q.Path); h != nil {
-		v.Silent = decide.Habit(q.Path) // on record, but nothing to tell anybody
-		v.Reason, v.Rule, v.Origin, v.Life = hiddenReason+h.Reason, h.Pattern, h.Origin.String(), decide.Forever
-	}
-	a.arb.Refused(q, v)
-}
-
-// hiddenReason begins the reason of what does not exist inside.
-const hiddenReason = "hidden: "
-
-// procLinks says what a process executes and where it works; empty if it is gone.
-func procLinks(pid int) (exe, cwd string) {
-	proc := "/proc/" + strconv.Itoa(pid)
-	cwd, _ = os.Readlink(proc + "/cwd")
-	return program.Of(pid), cwd
 }
 
 // ask settles an access that comes from no engine.
@@ -300,11 +292,7 @@ func (a *asking) end(status int, reached []string) {
 	if a == nil {
 		return
 	}
-	if a.files != nil {
-		a.files.end(a.files.stop)
-	} else {
-		a.mounts.end(func() {})
-	}
+	a.engine.End()
 	if a.log == nil {
 		return
 	}
@@ -319,6 +307,55 @@ func (a *asking) end(status int, reached []string) {
 	}
 	if err != nil {
 		a.t.warn(fmt.Sprintf("sealing the audit log: %v", err))
+	}
+}
+
+// The engines of a dynamic session; a static one has none.
+const (
+	engineFiles  = "gatefs"
+	engineNotify = "notify"
+)
+
+// engine chooses who notices an access that is not granted.
+func engine(r *run, cfg request.Settings, facts host.Facts) string {
+	switch {
+	case r.mode != "dynamic":
+		return ""
+	case cfg.Sandbox.Gate != engineNotify && facts.Fuse:
+		return engineFiles
+	}
+	return engineNotify
+}
+
+// fuse returns who serves the FUSE file systems of a plan: the gate its root, guard the projects.
+func (a *asking) fuse(p *plan.Plan, guard func(*child.Child, *plan.Mount, int) error) func(*child.Child, *plan.Mount, int) error {
+	if a == nil || a.files == nil {
+		return guard
+	}
+	return func(c *child.Child, m *plan.Mount, fd int) error {
+		if m.Target == "/" {
+			return a.files.Serve(p, fd, c)
+		}
+		return guard(c, m, fd)
+	}
+}
+
+// grounds are those of the engine with an agent; nil if there is none.
+func (a *asking) grounds() *gate.Grounds {
+	switch {
+	case a == nil:
+	case a.files != nil:
+		return a.files.Grounds
+	case a.mounts != nil && a.mounts.Able():
+		return a.mounts.Grounds
+	}
+	return nil
+}
+
+// standing is called when the sandbox stands.
+func (a *asking) standing(c *child.Child, p *plan.Plan) {
+	if a != nil {
+		a.engine.Standing(c, p)
 	}
 }
 

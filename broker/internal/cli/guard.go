@@ -14,11 +14,13 @@ import (
 	"sbx/broker/internal/changes"
 	"sbx/broker/internal/child"
 	"sbx/broker/internal/decide"
+	"sbx/broker/internal/gate"
 	"sbx/broker/internal/gate/gatefs"
 	"sbx/broker/internal/guard"
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/policy"
+	"sbx/broker/internal/program"
 	"sbx/broker/internal/quoting"
 	"sbx/broker/internal/secrets"
 	"sbx/shared/plan"
@@ -117,13 +119,13 @@ func kept(p string, r gatefs.Request, asks *asking, refused *blocked) {
 	}
 	q := decide.Ask{PID: int(r.PID), Op: access, Kind: policy.KindPath, Path: p}
 	if q.PID != 0 {
-		q.Exe, q.Cwd = procLinks(q.PID)
+		q.Exe, q.Cwd = program.Links(q.PID)
 	}
 	if r.Hidden {
-		asks.hidden(q, decide.Verdict{Errno: int(unix.ENOENT), Life: decide.Forever, Reason: hiddenReason + "environment files and keys do not exist inside a project"})
+		asks.ground.Hidden(q, decide.Verdict{Errno: int(unix.ENOENT), Life: decide.Forever, Reason: gate.HiddenReason + "environment files and keys do not exist inside a project"})
 		return
 	}
-	reason = errGuarded.Error() + reason
+	reason = gate.ErrGuarded.Error() + reason
 	if r.Kept {
 		asks.arb.Refused(q, decide.Verdict{Errno: int(unix.EACCES), Life: decide.Forever, Reason: errKept.Error()})
 		return
@@ -157,9 +159,6 @@ func by(pid uint32) string {
 
 // errKept is the reason why nothing is made in place of a hidden file.
 var errKept = errors.New("the host has a file of this name, which is hidden and stays as it is")
-
-// errGuarded is the reason of what the guard keeps from being changed.
-var errGuarded = errors.New("guarded: it decides what runs outside of the sandbox")
 
 // inProject is the place in the project of a file of a guarded directory; its whole path if it is not there.
 func inProject(in *planner.Input, p string) string {

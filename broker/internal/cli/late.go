@@ -35,7 +35,7 @@ func (j *judged) standing(c *child.Child, warn func(string)) {
 	}
 	j.covers.dir = j.in.SessionDir + "/overlay/covers"
 	if a := j.asks.grounds(); a != nil {
-		j.covers.agent = a.mounter
+		j.covers.agent = a.Mounter
 	} else {
 		own := agent.New(c.Fds[plan.FdUserNS], c.Fds[plan.FdMountNS])
 		delete(c.Fds, plan.FdUserNS)

@@ -19,9 +19,6 @@ import (
 	"sbx/broker/internal/request"
 )
 
-// notWritten is the reason of what is refused while learning: what is read cannot hurt the host, what is written could.
-const notWritten = "learning writes nothing outside of the sandbox"
-
 // maxLearned bounds the accesses that are remembered; a policy of so many is no policy.
 const maxLearned = 20000
 
@@ -61,7 +58,7 @@ func (t *term) lessons(r *run, s request.Settings) (*lessons, error) {
 func (l *lessons) note(ev arbiter.Event) {
 	q, v := ev.Ask, ev.Verdict
 	refused := v.Decision != decide.Allow
-	if v.Silent || v.Rule != "" && v.Rule != learnedRule || refused && v.Reason != notWritten {
+	if v.Silent || v.Rule != "" && v.Rule != learn.WriteRule || refused && v.Reason != learn.NotWritten {
 		return
 	}
 	a := learn.Access{Kind: q.Kind, Path: q.Path, Host: q.Host, Port: q.Port, Access: policy.AccessOf(q.Op), Exe: q.Exe, Refused: refused}
@@ -89,23 +86,6 @@ func (l *lessons) note(ev arbiter.Event) {
 		} else {
 			l.full = true
 		}
-	}
-}
-
-// learnedRule is how the rule that refuses writing while learning reads.
-const learnedRule = "deny write /**"
-
-// refuseWrites puts the rule before the policy's own answer where that has none.
-func refuseWrites(match func(policy.Query) (policy.Rule, bool)) func(policy.Query) (policy.Rule, bool) {
-	return func(q policy.Query) (policy.Rule, bool) {
-		if r, ok := match(q); ok {
-			return r, ok
-		}
-		if q.Kind == policy.KindPath && q.Access == policy.Write {
-			r, err := policy.NewRule(policy.Rule{Kind: policy.KindPath, Pattern: "/**", Access: policy.Write, Decision: policy.Deny, Reason: notWritten}, policy.Vars{})
-			return r, err == nil
-		}
-		return policy.Rule{}, false
 	}
 }
 

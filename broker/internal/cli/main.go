@@ -7,6 +7,7 @@ import (
 
 	"sbx/broker/internal/child"
 	"sbx/broker/internal/command"
+	"sbx/broker/internal/gate"
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/idmap"
 	"sbx/broker/internal/launch"
@@ -67,8 +68,8 @@ func Main(args, env []string, std [3]*os.File, before Before) int {
 		t.signals = launch.AsStarted(before.Signals)
 	case idmap.RemoveCommand:
 		return idmap.RemoveMain(args[1:])
-	case searchCommand:
-		return searchMain(args[1:])
+	case gate.SearchCommand:
+		return gate.SearchMain(args[1:])
 	case detachedCommand:
 		return cmdRunDetached(t, args[1:])
 	case command.CompleteCommand:

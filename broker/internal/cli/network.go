@@ -353,7 +353,7 @@ func (o *outlet) follow(a *arbiter.Arbiter) {
 // reaches tells a session that asks what it need not ask about.
 func (a *asking) reaches(o *outlet) {
 	if a != nil && o != nil {
-		a.rules.env.Hosts, a.rules.env.AllHosts = o.listed, o.opt.All
+		a.rules.Env.Hosts, a.rules.Env.AllHosts = o.listed, o.opt.All
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"sbx/broker/internal/gate"
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/policy"
+	"sbx/broker/internal/program"
 	server "sbx/broker/internal/relay"
 	"sbx/broker/internal/session"
 	"sbx/broker/internal/sshagent"
@@ -114,7 +115,7 @@ func (rs *relays) refuser(asks, rec *asking, of string) refuser {
 	n := new(atomic.Int32)
 	return func(a decide.Ask, reason string) {
 		a.Op, a.Kind = "connect", policy.KindSocket
-		a.Exe, a.Cwd = procLinks(a.PID)
+		a.Exe, a.Cwd = program.Links(a.PID)
 		if asks != nil {
 			asks.arb.Refused(a, decide.Verdict{Errno: int(unix.EACCES), Reason: reason})
 			return
@@ -182,7 +183,7 @@ func askAgent(q sshagent.Request) decide.Ask {
 		name += ": " + q.Summary
 	}
 	a := decide.Ask{PID: q.PID, Op: "connect", Kind: policy.KindSocket, Path: path.Join(sshAgentInside, strings.ReplaceAll(name, "/", "|"))}
-	a.Exe, a.Cwd = procLinks(q.PID)
+	a.Exe, a.Cwd = program.Links(q.PID)
 	return a
 }
 

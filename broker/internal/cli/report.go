@@ -12,6 +12,7 @@ import (
 
 	"sbx/broker/internal/arbiter"
 	"sbx/broker/internal/decide"
+	"sbx/broker/internal/gate"
 	"sbx/broker/internal/gate/notify"
 	"sbx/broker/internal/launch"
 	"sbx/broker/internal/policy"
@@ -105,7 +106,7 @@ func (p *report) command(x *reported, q decide.Ask, v decide.Verdict) string {
 		return outsideOnly + v.Outside
 	case ok && v.Decision == decide.Deny:
 		return "sbx why " + quoting.Shell(what) + " (" + quoting.ASCII(r) + ", " + quoting.ASCII(v.Origin) + ")"
-	case v.Decision == decide.Deny && q.Kind != policy.KindHost && (v.Errno == int(syscall.ENOENT) || v.Life == decide.Forever || v.Reason == neverGranted):
+	case v.Decision == decide.Deny && q.Kind != policy.KindHost && (v.Errno == int(syscall.ENOENT) || v.Life == decide.Forever || v.Reason == gate.NeverGranted):
 		return "sbx why " + quoting.Shell(what)
 	}
 	if v.Reason == notify.NeedsTree {
@@ -127,9 +128,6 @@ func (p *report) command(x *reported, q decide.Ask, v decide.Verdict) string {
 	}
 	return cmd
 }
-
-// neverGranted is what the gate says of what it keeps out of sight.
-const neverGranted = "the path is never granted"
 
 // lines is the summary after a run: what was blocked, then what was asked, each with the command for next time.
 func (p *report) lines() []string {
@@ -154,10 +152,10 @@ func (x *reported) line() string {
 	if !x.denied {
 		word = "asked"
 	}
-	if strings.HasPrefix(x.Reason, hiddenReason) || x.Reason == errKept.Error() {
+	if strings.HasPrefix(x.Reason, gate.HiddenReason) || x.Reason == errKept.Error() {
 		what += " (secret)"
 	}
-	if strings.HasPrefix(x.Reason, errGuarded.Error()) {
+	if strings.HasPrefix(x.Reason, gate.ErrGuarded.Error()) {
 		what += " (guarded)"
 	}
 	if x.Host != "" {

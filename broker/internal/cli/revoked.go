@@ -14,13 +14,10 @@ func (a *asking) revoked(kind, name string) (int, error) {
 		if a.outlet != nil && k == policy.KindHost && a.outlet.net != nil {
 			a.outlet.net.Forget(name)
 		}
-		switch {
-		case k == policy.KindHost:
+		if k == policy.KindHost {
 			return n, nil
-		case a.files != nil:
-			return n, a.files.revoke(name)
 		}
-		return n, a.mounts.revoke(name)
+		return n, a.engine.Forget(name)
 	}
 	return 0, errors.New("answers are about a path, socket or host")
 }

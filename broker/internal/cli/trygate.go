@@ -9,6 +9,7 @@ import (
 
 	"sbx/broker/internal/agent"
 	"sbx/broker/internal/child"
+	"sbx/broker/internal/gate"
 	"sbx/broker/internal/gate/gatefs"
 	"sbx/broker/internal/launch"
 	"sbx/shared/plan"
@@ -43,7 +44,7 @@ func (t *term) smallestGate() error {
 	res, err := launch.Run(bg(), p, launch.Options{Stdio: quiet.Std,
 		Fuse: func(c *child.Child, _ *plan.Mount, fd int) (err error) {
 			b.pid = c.PID
-			server, err = gatefs.New(fd, gateTree(p.Gate), gatefs.Options{Owner: gatefs.Owner{UID: p.Identity.InsideUID, GID: p.Identity.InsideGID}, Agent: b, Walk: true})
+			server, err = gatefs.New(fd, gate.TreeOf(p.Gate), gatefs.Options{Owner: gatefs.Owner{UID: p.Identity.InsideUID, GID: p.Identity.InsideGID}, Agent: b, Walk: true})
 			if err == nil {
 				go server.Serve()
 			}

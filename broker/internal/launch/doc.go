@@ -1,4 +1,5 @@
 // Package launch starts a Plan, in this process or through sbx-helper, and looks after what runs: descriptors, terminal, signals,
 // time-out, exit status, tear-down; also programs that are started later in the same sandbox, and without one. It must never decide what
-// is in the sandbox; the Plan says everything. cli calls it, once per sandbox; command reads its errors.
+// is in the sandbox; the Plan says everything. cli calls it, once per sandbox; command reads its
+// errors, and confine asks it for a control group.
 package launch

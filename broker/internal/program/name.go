@@ -54,3 +54,9 @@ func Name(exe string) string {
 	}
 	return exe
 }
+
+// Links says what a process executes and where it works; empty if it is gone.
+func Links(pid int) (exe, cwd string) {
+	cwd, _ = os.Readlink("/proc/" + strconv.Itoa(pid) + "/cwd")
+	return Of(pid), cwd
+}

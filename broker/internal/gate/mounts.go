@@ -1,4 +1,4 @@
-package cli
+package gate
 
 import (
 	"errors"
@@ -15,7 +15,6 @@ import (
 	"sbx/broker/internal/agent"
 	"sbx/broker/internal/child"
 	"sbx/broker/internal/decide"
-	"sbx/broker/internal/gate"
 	"sbx/broker/internal/gate/gatefs"
 	"sbx/broker/internal/gate/notify"
 	"sbx/broker/internal/host"
@@ -23,9 +22,9 @@ import (
 	"sbx/shared/plan"
 )
 
-// mountGate mounts for the notification engine what was granted. Without an agent, as where a helper made the sandbox, it does nothing.
-type mountGate struct {
-	*grounds
+// Mounts mounts for the notification engine what was granted. Without an agent, as where a helper made the sandbox, it does nothing.
+type Mounts struct {
+	*Grounds
 
 	placed atomic.Bool
 	doing  sync.Mutex      // held while the agent works, which can take long in a file system of somebody else's
@@ -48,35 +47,38 @@ type mountGrant struct {
 // maxLayers is how often a grant that changes is mounted on itself: there is no moment without it then. After that there is one.
 const maxLayers = 8
 
-func newMountGate(a *asking) *mountGate {
-	return &mountGate{grounds: newGrounds(a), grants: map[string]mountGrant{}, lives: map[string]time.Duration{}, gone: map[string]bool{}, under: map[string]bool{}, listed: map[string]map[string]bool{}}
+func NewMountGate(s *Session) *Mounts {
+	return &Mounts{Grounds: newGrounds(s), grants: map[string]mountGrant{}, lives: map[string]time.Duration{}, gone: map[string]bool{}, under: map[string]bool{}, listed: map[string]map[string]bool{}}
 }
 
-// standing takes over what the agent needs.
-func (g *mountGate) standing(c *child.Child, p *plan.Plan) {
+// Standing takes over what the agent needs, if there is to be one.
+func (g *Mounts) Standing(c *child.Child, p *plan.Plan) {
+	if c.Fds[plan.FdMountNS] == nil {
+		return
+	}
 	g.plan = p
 	g.take(c, g.review)
 }
 
-// join gives the engine what it mounts with.
-func (g *mountGate) join(n *gate.Notify) {
-	if g.able() {
+// Join gives the engine what it mounts with.
+func (g *Mounts) Join(n *Notify) {
+	if g.Able() {
 		n.Opener, n.Grafter, n.Settle, n.Live = g, g, g.settle, g
 		n.Foreign = g.foreign
-		if g.a.cfg.Sandbox.Stat == "type-only" {
-			n.TypeOnly = func(q decide.Ask) bool { return g.a.arb.Stands(q).Decision != decide.Allow }
+		if g.s.Rules.Settings.Sandbox.Stat == "type-only" {
+			n.TypeOnly = func(q decide.Ask) bool { return g.s.Arbiter.Stands(q).Decision != decide.Allow }
 		}
 	}
 }
 
 // settle asks, and says what is to be mounted for a yes.
-func (g *mountGate) settle(q decide.Ask, a notify.Ask, ask func() decide.Verdict) notify.Answer {
+func (g *Mounts) settle(q decide.Ask, a notify.Ask, ask func() decide.Verdict) notify.Answer {
 	write := policy.AccessOf(q.Op) == policy.Write
 	switch {
 	case q.Kind == policy.KindSocket:
 	case write && !g.mayWrite(a.Path, a.Dir):
 		return notify.Answer{Errno: unix.EROFS}
-	case q.Kind == policy.KindExec && g.a.in.Only != nil:
+	case q.Kind == policy.KindExec && g.s.In.Only != nil:
 		return notify.Answer{}
 	}
 	v := ask()
@@ -92,8 +94,8 @@ func (g *mountGate) settle(q decide.Ask, a notify.Ask, ask func() decide.Verdict
 	if q.Kind == policy.KindSocket {
 		return out
 	}
-	if q.Kind == policy.KindExec && g.a.arb.RuledOut(decide.Ask{Op: "read", Kind: policy.KindPath, Path: a.Path}) {
-		g.a.arb.Refused(q, decide.Verdict{Errno: int(unix.EACCES), Reason: "what is executed is mounted and could be read, which a rule refuses"})
+	if q.Kind == policy.KindExec && g.s.Arbiter.RuledOut(decide.Ask{Op: "read", Kind: policy.KindPath, Path: a.Path}) {
+		g.s.Arbiter.Refused(q, decide.Verdict{Errno: int(unix.EACCES), Reason: "what is executed is mounted and could be read, which a rule refuses"})
 		return notify.Answer{}
 	}
 	mode := gatefs.RO
@@ -130,8 +132,11 @@ func (g *mountGate) settle(q decide.Ask, a notify.Ask, ask func() decide.Verdict
 	return out
 }
 
+// End ends the agent.
+func (g *Mounts) End() { g.close(func() {}) }
+
 // expire takes a grant back after a while, if the answer said so. The while begins when it is mounted.
-func (g *mountGate) expire(p string) {
+func (g *Mounts) expire(p string) {
 	g.mu.Lock()
 	after, ok := g.lives[p]
 	delete(g.lives, p)
@@ -142,7 +147,7 @@ func (g *mountGate) expire(p string) {
 }
 
 // Graft mounts a file or tree of the host's at its own place.
-func (g *mountGate) Graft(p string, write bool) error {
+func (g *Mounts) Graft(p string, write bool) error {
 	var st unix.Stat_t
 	if err := lstat(p, &st); err != nil {
 		return err
@@ -193,7 +198,7 @@ func (g *mountGate) Graft(p string, write bool) error {
 	return nil
 }
 
-func (g *mountGate) grant(p string) (mountGrant, bool) {
+func (g *Mounts) grant(p string) (mountGrant, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	m, ok := g.grants[p]
@@ -201,7 +206,7 @@ func (g *mountGate) grant(p string) (mountGrant, bool) {
 }
 
 // GraftFor mounts a file that is granted already where a process finds it that went to its directory before that was mounted.
-func (g *mountGate) GraftFor(pid int, rel, p string) error {
+func (g *Mounts) GraftFor(pid int, rel, p string) error {
 	var st unix.Stat_t
 	if err := lstat(p, &st); err != nil {
 		return err
@@ -224,7 +229,7 @@ func (g *mountGate) GraftFor(pid int, rel, p string) error {
 }
 
 // ungraft takes mounts away, and then what they have covered. g.doing is held.
-func (g *mountGate) ungraft(which func(string) bool) (err error) {
+func (g *Mounts) ungraft(which func(string) bool) (err error) {
 	var list []string
 	g.mu.Lock()
 	for q := range g.grants {
@@ -260,22 +265,22 @@ func (g *mountGate) ungraft(which func(string) bool) (err error) {
 	return err
 }
 
-func (g *mountGate) takeBack(which func(string) bool) error {
+func (g *Mounts) takeBack(which func(string) bool) error {
 	g.doing.Lock()
 	defer g.doing.Unlock()
 	return g.ungraft(which)
 }
 
-// revoke takes back what was mounted at a path, above or below it: new accesses ask again.
-func (g *mountGate) revoke(p string) error {
-	if !g.able() {
+// Forget takes back what was mounted at a path, above or below it: new accesses ask again.
+func (g *Mounts) Forget(p string) error {
+	if !g.Able() {
 		return nil
 	}
 	return g.takeBack(func(q string) bool { return host.Within(q, p) || host.Within(p, q) })
 }
 
 // Place makes a directory or link that leads to what may be mounted.
-func (g *mountGate) Place(p, link string) error {
+func (g *Mounts) Place(p, link string) error {
 	g.placed.Store(true)
 	if link != "" {
 		return g.agent.Place(p, agent.SpotLink, link)
@@ -284,7 +289,7 @@ func (g *mountGate) Place(p, link string) error {
 }
 
 // List makes places for the names in a directory, and takes those away that stood for what is gone.
-func (g *mountGate) List(dir string, names []os.DirEntry) error {
+func (g *Mounts) List(dir string, names []os.DirEntry) error {
 	if err := g.Place(dir, ""); err != nil {
 		return err
 	}
@@ -292,7 +297,7 @@ func (g *mountGate) List(dir string, names []os.DirEntry) error {
 	for _, e := range names {
 		p := path.Join(dir, e.Name())
 		var st unix.Stat_t
-		if no, _ := g.Denied(p); no || lstat(p, &st) != nil || g.a.view.Secret(gate.File{Dev: st.Dev, Ino: st.Ino}) {
+		if no, _ := g.Denied(p); no || lstat(p, &st) != nil || g.s.View.Secret(File{Dev: st.Dev, Ino: st.Ino}) {
 			continue
 		}
 		spot, link := agent.SpotFile, ""
@@ -327,17 +332,17 @@ func (g *mountGate) List(dir string, names []os.DirEntry) error {
 }
 
 // Unplace takes away what stood for something that is gone.
-func (g *mountGate) Unplace(p string) {
+func (g *Mounts) Unplace(p string) {
 	if g.placed.Load() {
 		_ = g.agent.Unplace(p)
 	}
 }
 
 // Placed says whether anything was placed, mounted or taken away.
-func (g *mountGate) Placed() bool { return g.placed.Load() }
+func (g *Mounts) Placed() bool { return g.placed.Load() }
 
 // Granted says whether a path lies in a tree that an answer has mounted.
-func (g *mountGate) Granted(p string) bool {
+func (g *Mounts) Granted(p string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for len(g.grants) > 0 {
@@ -353,18 +358,18 @@ func (g *mountGate) Granted(p string) bool {
 }
 
 // Whole says whether a directory could be mounted.
-func (g *mountGate) Whole(p string) bool {
-	return !g.Own(p) && g.a.view.Whole(p) && !g.keeps(p)
+func (g *Mounts) Whole(p string) bool {
+	return !g.Own(p) && g.s.View.Whole(p) && !g.keeps(p)
 }
 
 // Own says whether the plan has a directory at a path.
-func (g *mountGate) Own(p string) bool {
-	at, below := g.a.view.Planned(p)
+func (g *Mounts) Own(p string) bool {
+	at, below := g.s.View.Planned(p)
 	return at && (below || !g.withdrawnAt(p))
 }
 
 // Detach copies the mount of a single file.
-func (g *mountGate) Detach(p string, object *os.File, write bool) (*os.File, error) {
+func (g *Mounts) Detach(p string, object *os.File, write bool) (*os.File, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(int(object.Fd()), &st); err != nil {
 		return nil, err
@@ -373,7 +378,7 @@ func (g *mountGate) Detach(p string, object *os.File, write bool) (*os.File, err
 }
 
 // withdrawnAt says whether a path lies in a mount of the plan that was taken away.
-func (g *mountGate) withdrawnAt(p string) bool {
+func (g *Mounts) withdrawnAt(p string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for q := range g.gone {
@@ -385,25 +390,25 @@ func (g *mountGate) withdrawnAt(p string) bool {
 }
 
 // Visible, Gated, Denied and Whole are the plan's, less what was taken away.
-func (g *mountGate) Visible(p string) bool { return g.a.view.Visible(p) && !g.withdrawnAt(p) }
+func (g *Mounts) Visible(p string) bool { return g.s.View.Visible(p) && !g.withdrawnAt(p) }
 
 // Gated says whether a path may be asked for.
-func (g *mountGate) Gated(p string) bool {
-	if g.a.view.Gated(p) {
+func (g *Mounts) Gated(p string) bool {
+	if g.s.View.Gated(p) {
 		return true
 	}
-	no, _ := g.a.view.Denied(p)
+	no, _ := g.s.View.Denied(p)
 	return !no && g.withdrawnAt(p)
 }
 
 // Denied says whether a path is never granted.
-func (g *mountGate) Denied(p string) (bool, syscall.Errno) { return g.a.view.Denied(p) }
+func (g *Mounts) Denied(p string) (bool, syscall.Errno) { return g.s.View.Denied(p) }
 
 // Served lists the directories that this process serves.
-func (g *mountGate) Served() []string { return g.a.view.Served() }
+func (g *Mounts) Served() []string { return g.s.View.Served() }
 
 // review takes back what would not be given any more.
-func (g *mountGate) review() {
+func (g *Mounts) review() {
 	g.mu.Lock()
 	held := make(map[string]mountGrant, len(g.grants))
 	for p, m := range g.grants {
@@ -427,10 +432,10 @@ func (g *mountGate) review() {
 }
 
 // holds says whether what was mounted would be now. A file may have been for running it only.
-func (g *mountGate) holds(p string, m mountGrant) bool {
+func (g *Mounts) holds(p string, m mountGrant) bool {
 	if g.stands(p, m.mode) {
 		return true
 	}
-	return !m.dir && g.a.arb.Stands(decide.Ask{Op: "exec", Kind: policy.KindExec, Path: p}).Decision == decide.Allow &&
-		!g.a.arb.RuledOut(decide.Ask{Op: "read", Kind: policy.KindPath, Path: p})
+	return !m.dir && g.s.Arbiter.Stands(decide.Ask{Op: "exec", Kind: policy.KindExec, Path: p}).Decision == decide.Allow &&
+		!g.s.Arbiter.RuledOut(decide.Ask{Op: "read", Kind: policy.KindPath, Path: p})
 }

@@ -1,4 +1,4 @@
-package cli
+package gate
 
 import (
 	"context"
@@ -84,8 +84,8 @@ func (f *foreignMounts) renew() {
 	}
 }
 
-// searchCommand is sbx as the process that looks for sockets in a tree where looking may take for ever.
-const searchCommand = "search-sockets"
+// SearchCommand is sbx as the process that looks for sockets in a tree where looking may take for ever.
+const SearchCommand = "search-sockets"
 
 // searchTime is how long it may take.
 const searchTime = 2 * time.Second
@@ -94,7 +94,7 @@ const searchTime = 2 * time.Second
 func searched(dir string) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), searchTime)
 	defer cancel()
-	cmd := program.Self().Command(searchCommand, dir)
+	cmd := program.Self().Command(SearchCommand, dir)
 	cmd.SysProcAttr = &unix.SysProcAttr{Pdeathsig: unix.SIGKILL, Setpgid: true}
 	if cmd.Start() != nil {
 		return true
@@ -110,8 +110,8 @@ func searched(dir string) bool {
 	}
 }
 
-// searchMain is the process: its exit status says whether it has found none.
-func searchMain(args []string) int {
+// SearchMain is the process: its exit status says whether it has found none.
+func SearchMain(args []string) int {
 	if len(args) == 1 && !walkForSocket(args[0]) {
 		return 0
 	}

@@ -1,4 +1,4 @@
-package cli
+package gate
 
 import (
 	"errors"
@@ -26,7 +26,7 @@ func (e *guardedTree) Error() string {
 	if e.name == "" {
 		return "it is too large to be searched for repositories, which an answer does not guard"
 	}
-	return quote(e.name) + " in it decides what runs outside of the sandbox, which an answer does not guard"
+	return quoting.Quote(e.name) + " in it decides what runs outside of the sandbox, which an answer does not guard"
 }
 
 // command grants the directory with its guard.
@@ -34,8 +34,8 @@ func (e *guardedTree) command() string { return "sbx run --rw " + quoting.Shell(
 
 // guardedIn finds a guarded name in a tree; it is nil if there is none. What a person's own program serves is not looked into. Who grants a
 // guarded name itself means what is in it.
-func (g *grounds) guardedIn(dir string) *guardedTree {
-	if g.a.in.NoGuard || g.foreign.below(dir) || verdictOn(dir) == guard.Guard {
+func (g *Grounds) guardedIn(dir string) *guardedTree {
+	if g.s.In.NoGuard || g.foreign.below(dir) || verdictOn(dir) == guard.Guard {
 		return nil
 	}
 	g.mu.Lock()
@@ -85,11 +85,11 @@ func searchGuarded(dir string) *guardedTree {
 }
 
 // refuseGuarded refuses what would write a guarded name that nobody has named, or open a directory for writing that holds one.
-func (g *grounds) refuseGuarded(q decide.Ask, dir bool) syscall.Errno {
-	v := decide.Verdict{Errno: int(unix.EROFS), Reason: errGuarded.Error()}
+func (g *Grounds) refuseGuarded(q decide.Ask, dir bool) syscall.Errno {
+	v := decide.Verdict{Errno: int(unix.EROFS), Reason: ErrGuarded.Error()}
 	if top := g.guardsWrite(q.Path); top != "" {
 		v.Outside = (&guardedTree{dir: top}).command()
-		g.report(func() { g.a.arb.Refused(q, v) })
+		g.report(func() { g.s.Arbiter.Refused(q, v) })
 		return unix.EROFS
 	}
 	if !dir {
@@ -100,7 +100,7 @@ func (g *grounds) refuseGuarded(q decide.Ask, dir bool) syscall.Errno {
 		return 0
 	}
 	v = decide.Verdict{Errno: int(unix.EACCES), Reason: e.Error(), Outside: e.command()}
-	g.report(func() { g.a.arb.Refused(q, v) })
+	g.report(func() { g.s.Arbiter.Refused(q, v) })
 	return unix.EACCES
 }
 
@@ -109,8 +109,8 @@ func verdictOn(p string) guard.Action { return guard.Look(strings.TrimPrefix(p, 
 
 // guardsWrite says whether a guarded name would be written because a directory that it lies in may be, which it
 // returns: nobody has named it.
-func (g *grounds) guardsWrite(p string) (top string) {
-	if g.a.in.NoGuard || verdictOn(p) == guard.Free {
+func (g *Grounds) guardsWrite(p string) (top string) {
+	if g.s.In.NoGuard || verdictOn(p) == guard.Free {
 		return ""
 	}
 	if dir := filepath.Dir(p); g.letsWriteIn(dir) {
@@ -126,20 +126,20 @@ func (g *grounds) guardsWrite(p string) (top string) {
 }
 
 // letsWrite says whether a directory may be written without a question.
-func (g *grounds) letsWrite(dir string) bool {
+func (g *Grounds) letsWrite(dir string) bool {
 	q := decide.Ask{Op: "write", Kind: policy.KindPath, Path: dir, Flags: []string{"dir"}}
-	return g.a.arb.Stands(q).Decision == decide.Allow
+	return g.s.Arbiter.Stands(q).Decision == decide.Allow
 }
 
 // letsWriteIn says whether any name in a directory may be written without a question.
-func (g *grounds) letsWriteIn(dir string) bool {
+func (g *Grounds) letsWriteIn(dir string) bool {
 	q := decide.Ask{Op: "write", Kind: policy.KindPath, Path: filepath.Join(dir, "a name that nobody asks for")}
-	return g.a.arb.Stands(q).Decision == decide.Allow
+	return g.s.Arbiter.Stands(q).Decision == decide.Allow
 }
 
 // opened notes a directory that an answer has mounted for writing: what guarded names came there is told when the session ends.
-func (g *grounds) opened(p string, st *unix.Stat_t) {
-	if st.Mode&unix.S_IFMT == unix.S_IFDIR && g.a.left != nil {
-		g.a.left.open(p)
+func (g *Grounds) opened(p string, st *unix.Stat_t) {
+	if st.Mode&unix.S_IFMT == unix.S_IFDIR && g.s.Opened != nil {
+		g.s.Opened(p)
 	}
 }

@@ -1,4 +1,4 @@
-package cli
+package gate
 
 import (
 	"os"
@@ -19,8 +19,8 @@ const (
 
 // followRules takes back what a changed policy file no longer gives, while the session runs: what is mounted raises no question in
 // which the change would be noticed.
-func (g *grounds) followRules(review func()) {
-	state := g.a.rules.look()
+func (g *Grounds) followRules(review func()) {
+	state := g.s.Rules.Look()
 	select {
 	case <-g.over:
 		return
@@ -28,7 +28,7 @@ func (g *grounds) followRules(review func()) {
 	}
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {
-		g.a.t.warn("watching the policy files: " + err.Error())
+		g.s.Warn("watching the policy files: " + err.Error())
 		return
 	}
 	f := os.NewFile(uintptr(fd), "inotify")
@@ -37,7 +37,7 @@ func (g *grounds) followRules(review func()) {
 		f.Close()
 	}()
 	dirs := map[string]bool{}
-	for _, p := range g.a.rules.files() {
+	for _, p := range g.s.Rules.Paths() {
 		dirs[path.Dir(p)] = true
 	}
 	watch := func() {
@@ -51,7 +51,7 @@ func (g *grounds) followRules(review func()) {
 	var b [4096]byte
 	for {
 		watch()
-		if now := g.a.rules.look(); now != state {
+		if now := g.s.Rules.Look(); now != state {
 			state = now
 			review()
 		}
@@ -63,7 +63,7 @@ func (g *grounds) followRules(review func()) {
 }
 
 // review takes back what would not be given any more.
-func (g *fileGate) review() {
+func (g *Files) review() {
 	g.warn(g.server.Review(func(p string, m gatefs.Mode, mounted, names bool) bool {
 		if names {
 			return g.lists(p)

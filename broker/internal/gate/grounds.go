@@ -1,4 +1,4 @@
-package cli
+package gate
 
 import (
 	"errors"
@@ -19,9 +19,9 @@ import (
 	"sbx/shared/plan"
 )
 
-// grounds are what an engine with an agent decides on besides the answer: what of the host may be mounted, and what a changed rule takes back.
-type grounds struct {
-	a         *asking
+// Grounds are what an engine with an agent decides on besides the answer: what of the host may be mounted, and what a changed rule takes back.
+type Grounds struct {
+	s         *Session
 	plan      *plan.Plan
 	foreign   *foreignMounts
 	withdrawn map[string]bool // mounts of the plan whose rule has gone, or of which was said that a new one does not act; followRules'
@@ -36,13 +36,16 @@ type grounds struct {
 	guarded map[string]*guardedTree // trees in which guarded names were found
 }
 
-func newGrounds(a *asking) *grounds {
-	return &grounds{a: a, foreign: &foreignMounts{}, withdrawn: map[string]bool{}, guarded: map[string]*guardedTree{},
+// maxWaiting bounds the reports that wait for the arbiter.
+const maxWaiting = 64
+
+func newGrounds(s *Session) *Grounds {
+	return &Grounds{s: s, foreign: &foreignMounts{}, withdrawn: map[string]bool{}, guarded: map[string]*guardedTree{},
 		ready: make(chan struct{}), over: make(chan struct{})}
 }
 
 // take takes over what the agent needs, and has changed rules reviewed from now on.
-func (g *grounds) take(c *child.Child, review func()) {
+func (g *Grounds) take(c *child.Child, review func()) {
 	user, inside := c.Fds[plan.FdUserNS], c.Fds[plan.FdMountNS]
 	delete(c.Fds, plan.FdUserNS)
 	delete(c.Fds, plan.FdMountNS)
@@ -52,7 +55,7 @@ func (g *grounds) take(c *child.Child, review func()) {
 }
 
 // open says that there is an agent, and an arbiter.
-func (g *grounds) open() {
+func (g *Grounds) open() {
 	g.mu.Lock()
 	early := g.early
 	g.early = nil
@@ -64,10 +67,10 @@ func (g *grounds) open() {
 }
 
 // report runs f, which needs the arbiter, as soon as there is one: a program may begin before this process has heard that it did.
-func (g *grounds) report(f func()) {
+func (g *Grounds) report(f func()) {
 	g.mu.Lock()
-	now := g.able()
-	if !now && len(g.early) < maxBlocked {
+	now := g.Able()
+	if !now && len(g.early) < maxWaiting {
 		g.early = append(g.early, f)
 	}
 	g.mu.Unlock()
@@ -76,8 +79,8 @@ func (g *grounds) report(f func()) {
 	}
 }
 
-// able says whether there is an agent: process 1 hands its namespaces over before it runs anything that could be asked about.
-func (g *grounds) able() bool {
+// Able says whether there is an agent: process 1 hands its namespaces over before it runs anything that could be asked about.
+func (g *Grounds) Able() bool {
 	select {
 	case <-g.ready:
 		return true
@@ -86,28 +89,28 @@ func (g *grounds) able() bool {
 	}
 }
 
-// end runs stop, which settles what waits, and ends the agent.
-func (g *grounds) end(stop func()) {
+// close runs stop, which settles what waits, and ends the agent.
+func (g *Grounds) close(stop func()) {
 	g.once.Do(func() {
 		close(g.over)
 		stop()
-		if g.able() {
+		if g.Able() {
 			g.agent.Close()
 		}
 	})
 }
 
 // graft is what the agent is to mount for a grant.
-func (g *grounds) graft(p string, st *unix.Stat_t, write bool) agent.Graft {
-	m := agent.Graft{Source: p, Target: p, Access: plan.ReadOnly, Dev: st.Dev, Ino: st.Ino, NoExec: g.a.in.Only != nil}
+func (g *Grounds) graft(p string, st *unix.Stat_t, write bool) agent.Graft {
+	m := agent.Graft{Source: p, Target: p, Access: plan.ReadOnly, Dev: st.Dev, Ino: st.Ino, NoExec: g.s.In.Only != nil}
 	if write {
-		m.Access, m.NoSymFollow = plan.ReadWrite, g.a.in.NoSymFollow && g.a.in.Facts.Since(5, 14)
+		m.Access, m.NoSymFollow = plan.ReadWrite, g.s.In.NoSymFollow && g.s.In.Facts.Since(5, 14)
 	}
 	return m
 }
 
 // reviewPlan has take remove the plan's mounts that rules no longer give.
-func (g *grounds) reviewPlan(take func(target string) error) {
+func (g *Grounds) reviewPlan(take func(target string) error) {
 	for i := range g.plan.Mounts {
 		m := &g.plan.Mounts[i]
 		if m.Kind != plan.Bind || !g.byRule(m.Why) || g.plan.Judged(string(m.Target)) { // below a judged tree lies one that can be written
@@ -124,15 +127,15 @@ func (g *grounds) reviewPlan(take func(target string) error) {
 }
 
 // warn says what could not be taken back.
-func (g *grounds) warn(err error) {
+func (g *Grounds) warn(err error) {
 	if err != nil && !errors.Is(err, os.ErrClosed) { // closed: the session has ended meanwhile
-		g.a.t.warn("taking back what rules no longer allow: " + err.Error())
+		g.s.Warn("taking back what rules no longer allow: " + err.Error())
 	}
 }
 
 // mayWrite says whether an answer could allow writing at all: Landlock's rules were made before, and a mount on the very place of one
 // would hide it.
-func (g *grounds) mayWrite(p string, mounted bool) bool {
+func (g *Grounds) mayWrite(p string, mounted bool) bool {
 	if g.plan.Landlock == nil {
 		return true
 	}
@@ -142,12 +145,12 @@ func (g *grounds) mayWrite(p string, mounted bool) bool {
 }
 
 // writable says whether a directory that was asked for may be written as well, without a question.
-func (g *grounds) writable(p string) bool {
+func (g *Grounds) writable(p string) bool {
 	return g.mayWrite(p, true) && g.stands(p, gatefs.RW)
 }
 
 // tooLate says, once, that a new rule does not act on what is mounted for another reason than a rule: taking that away would end the work.
-func (g *grounds) tooLate(m *plan.Mount) {
+func (g *Grounds) tooLate(m *plan.Mount) {
 	p := string(m.Target)
 	if m.Kind != plan.Bind && m.Kind != plan.Fuse || p == "/" || g.withdrawn[p] {
 		return
@@ -156,23 +159,23 @@ func (g *grounds) tooLate(m *plan.Mount) {
 		if a == policy.Write && m.Access != plan.ReadWrite {
 			break
 		}
-		if g.a.arb.Restricts(p, a) && !g.a.cfg.Layers.Policy.Restricts(p, a, time.Now()) {
+		if g.s.Arbiter.Restricts(p, a) && !g.s.Rules.Settings.Layers.Policy.Restricts(p, a, time.Now()) {
 			g.withdrawn[p] = true
-			g.a.t.warn("a rule has been added that refuses something in " + plan.Bytes(p).Quote() + ", which this session was started with: it acts there from the next run on")
+			g.s.Warn("a rule has been added that refuses something in " + plan.Bytes(p).Quote() + ", which this session was started with: it acts there from the next run on")
 			return
 		}
 	}
 }
 
 // hides says whether a path is a secret's or one that was hidden from the start.
-func (g *grounds) hides(p string) bool {
-	no, _ := g.a.view.Denied(p)
+func (g *Grounds) hides(p string) bool {
+	no, _ := g.s.View.Denied(p)
 	return no
 }
 
 // byRule says whether the reason of a mount is a line of a policy file.
-func (g *grounds) byRule(why string) bool {
-	for _, f := range g.a.rules.files() {
+func (g *Grounds) byRule(why string) bool {
+	for _, f := range g.s.Rules.Paths() {
 		if strings.HasPrefix(why, f+":") {
 			return true
 		}
@@ -181,13 +184,13 @@ func (g *grounds) byRule(why string) bool {
 }
 
 // lists says whether the names of a directory would be granted now without a question.
-func (g *grounds) lists(p string) bool {
+func (g *Grounds) lists(p string) bool {
 	q := decide.Ask{Op: "list", Kind: policy.KindPath, Path: p, Flags: []string{"dir"}}
-	return g.a.arb.Stands(q).Decision == decide.Allow
+	return g.s.Arbiter.Stands(q).Decision == decide.Allow
 }
 
 // stands says whether something that was granted would be granted now without a question.
-func (g *grounds) stands(p string, m gatefs.Mode) bool {
+func (g *Grounds) stands(p string, m gatefs.Mode) bool {
 	q := decide.Ask{Op: "read", Kind: policy.KindPath, Path: p}
 	var st unix.Stat_t
 	if err := lstat(p, &st); err != nil {
@@ -203,6 +206,6 @@ func (g *grounds) stands(p string, m gatefs.Mode) bool {
 	if m == gatefs.RW {
 		q.Op = "write"
 	}
-	v := g.a.arb.Stands(q)
+	v := g.s.Arbiter.Stands(q)
 	return v.Decision == decide.Allow && (!dir || v.Whole)
 }

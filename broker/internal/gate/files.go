@@ -1,4 +1,4 @@
-package cli
+package gate
 
 import (
 	"context"
@@ -14,11 +14,10 @@ import (
 	"sbx/broker/internal/agent"
 	"sbx/broker/internal/child"
 	"sbx/broker/internal/decide"
-	"sbx/broker/internal/gate"
 	"sbx/broker/internal/gate/gatefs"
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/policy"
-	"sbx/broker/internal/request"
+	"sbx/broker/internal/program"
 	"sbx/shared/plan"
 )
 
@@ -27,9 +26,9 @@ import (
 // a file system that a program serves. The question says so. Nothing else that was allowed once is mounted.
 const onceFor = 2 * time.Second
 
-// fileGate is the engine that serves the root and asks about what is not granted on it.
-type fileGate struct {
-	*grounds
+// Files is the engine that serves the root and asks about what is not granted on it.
+type Files struct {
+	*Grounds
 	server *gatefs.Server
 
 	child int // process 1, whose requests while it builds never wait
@@ -37,73 +36,20 @@ type fileGate struct {
 
 var errSessionOver = fmt.Errorf("the session has ended: %w", os.ErrClosed)
 
-// The engines of a dynamic session; a static one has none.
-const (
-	engineFiles  = "gatefs"
-	engineNotify = "notify"
-)
-
-// engine chooses who notices an access that is not granted.
-func engine(r *run, cfg request.Settings, facts host.Facts) string {
-	switch {
-	case r.mode != "dynamic":
-		return ""
-	case cfg.Sandbox.Gate != engineNotify && facts.Fuse:
-		return engineFiles
-	}
-	return engineNotify
+func NewFileGate(s *Session) *Files {
+	return &Files{Grounds: newGrounds(s)}
 }
 
-// fuse returns who serves the FUSE file systems of a plan: the gate its root, guard the projects.
-func (a *asking) fuse(p *plan.Plan, guard func(*child.Child, *plan.Mount, int) error) func(*child.Child, *plan.Mount, int) error {
-	if a == nil || a.files == nil {
-		return guard
-	}
-	return func(c *child.Child, m *plan.Mount, fd int) error {
-		if m.Target == "/" {
-			return a.files.serve(p, fd, c)
-		}
-		return guard(c, m, fd)
-	}
-}
-
-// grounds are those of the engine with an agent; nil if there is none.
-func (a *asking) grounds() *grounds {
-	switch {
-	case a == nil:
-	case a.files != nil:
-		return a.files.grounds
-	case a.mounts != nil && a.mounts.able():
-		return a.mounts.grounds
-	}
-	return nil
-}
-
-// standing is called when the sandbox stands.
-func (a *asking) standing(c *child.Child, p *plan.Plan) {
-	switch {
-	case a == nil:
-	case a.files != nil:
-		a.files.take(c, a.files.review)
-	case c.Fds[plan.FdMountNS] != nil:
-		a.mounts.standing(c, p)
-	}
-}
-
-func newFileGate(a *asking) *fileGate {
-	return &fileGate{grounds: newGrounds(a)}
-}
-
-// serve starts the server on the device of the root.
-func (g *fileGate) serve(p *plan.Plan, fd int, c *child.Child) error {
+// Serve starts the server on the device of the root.
+func (g *Files) Serve(p *plan.Plan, fd int, c *child.Child) error {
 	g.child, g.plan = c.PID, p
 	stat := gatefs.StatAsk
-	if g.a.cfg.Sandbox.Stat == "type-only" {
+	if g.s.Rules.Settings.Sandbox.Stat == "type-only" {
 		stat = gatefs.StatType
 	}
 	s, err := gatefs.New(fd, g.tree(p), gatefs.Options{Stat: stat,
 		Owner: gatefs.Owner{UID: p.Identity.InsideUID, GID: p.Identity.InsideGID},
-		Agent: g, Ask: g.request, ServeFiles: g.a.in.Only == nil, Foreign: g.foreign.over, Refused: g.refused, Secret: g.a.names.Hides, Secrets: g.a.names.Judge, Unasked: g.a.rules.env.NoPrompt && g.a.rules.env.Unasked == decide.Deny, Walk: true,
+		Agent: g, Ask: g.request, ServeFiles: g.s.In.Only == nil, Foreign: g.foreign.over, Refused: g.refused, Secret: g.s.Names.Hides, Secrets: g.s.Names.Judge, Unasked: g.s.Rules.Env.NoPrompt && g.s.Rules.Env.Unasked == decide.Deny, Walk: true,
 		Log: log.New(&gateLog{g: g}, "", 0)})
 	if err != nil {
 		return err
@@ -113,23 +59,28 @@ func (g *fileGate) serve(p *plan.Plan, fd int, c *child.Child) error {
 	return nil
 }
 
-// stop settles what waits.
-func (g *fileGate) stop() {
-	if g.server != nil {
-		g.server.Stop()
-	}
+// Standing takes over what the agent needs.
+func (g *Files) Standing(c *child.Child, _ *plan.Plan) { g.take(c, g.review) }
+
+// End settles what waits, and ends the agent.
+func (g *Files) End() {
+	g.close(func() {
+		if g.server != nil {
+			g.server.Stop()
+		}
+	})
 }
 
-// requests is how many of the kernel's requests were taken.
-func (g *fileGate) requests() int64 {
-	if !g.able() { // it is still being built
+// Requests is how many of the kernel's requests were taken.
+func (g *Files) Requests() int64 {
+	if !g.Able() { // it is still being built
 		return 0
 	}
 	return int64(g.server.Requests())
 }
 
-// revoke takes back what was mounted at a path, above or below it: new accesses ask again.
-func (g *fileGate) revoke(p string) error {
+// Forget takes back what was mounted at a path, above or below it: new accesses ask again.
+func (g *Files) Forget(p string) error {
 	if g.server == nil {
 		return errSessionOver
 	}
@@ -139,16 +90,16 @@ func (g *fileGate) revoke(p string) error {
 
 // tree is the description of the root. A directory that is there for what rules of the policy grant in it, as answers leave
 // them, still asks who lists it: an answer about a file was none about the names beside it.
-func (g *fileGate) tree(p *plan.Plan) gatefs.Tree {
+func (g *Files) tree(p *plan.Plan) gatefs.Tree {
 	ruled := map[string]bool{}
-	for _, x := range g.a.in.Grants {
+	for _, x := range g.s.In.Grants {
 		ruled[x.Why] = x.Ruled
 	}
-	t := gateTree(p.Gate)
+	t := TreeOf(p.Gate)
 	for i := range t.Dirs {
 		d := &t.Dirs[i]
-		if d.Unlisted != gatefs.AskFirst || host.Within(g.a.in.Facts.Home, d.Path) ||
-			g.a.in.Dir != "" && host.Within(g.a.in.Dir, d.Path) {
+		if d.Unlisted != gatefs.AskFirst || host.Within(g.s.In.Facts.Home, d.Path) ||
+			g.s.In.Dir != "" && host.Within(g.s.In.Dir, d.Path) {
 			continue
 		}
 		for k := range p.Mounts {
@@ -162,8 +113,8 @@ func (g *fileGate) tree(p *plan.Plan) gatefs.Tree {
 	return t
 }
 
-// gateTree words the description of the root for the server.
-func gateTree(g *plan.Gate) gatefs.Tree {
+// TreeOf words the description of the root for the server.
+func TreeOf(g *plan.Gate) gatefs.Tree {
 	t := gatefs.Tree{Dirs: make([]gatefs.Dir, 0, len(g.Dirs))}
 	for _, d := range g.Dirs {
 		out := gatefs.Dir{Path: string(d.Path), Place: d.Place}
@@ -196,16 +147,16 @@ func modeOf(a plan.Access) gatefs.Mode {
 
 // permitted says whether what is asked for could be shown at all: it is neither a secret under another name nor a directory
 // that holds one, which cannot be mounted whole.
-func (g *fileGate) permitted(r gatefs.Request) bool {
-	if no, _ := g.a.view.Denied(r.Path); no || r.Dir && r.Op != "list" && !g.a.view.Whole(r.Path) {
+func (g *Files) permitted(r gatefs.Request) bool {
+	if no, _ := g.s.View.Denied(r.Path); no || r.Dir && r.Op != "list" && !g.s.View.Whole(r.Path) {
 		return false
 	}
 	var st unix.Stat_t
-	return r.Dir || unix.Lstat(r.Path, &st) != nil || !g.a.view.Secret(gate.File{Dev: st.Dev, Ino: st.Ino})
+	return r.Dir || unix.Lstat(r.Path, &st) != nil || !g.s.View.Secret(File{Dev: st.Dev, Ino: st.Ino})
 }
 
 // asking words the server's question.
-func (g *fileGate) asking(r gatefs.Request) decide.Ask {
+func (g *Files) asking(r gatefs.Request) decide.Ask {
 	q := decide.Ask{PID: int(r.PID), Op: r.Op, Kind: policy.KindPath, Path: r.Path, Walk: r.Walk}
 	switch r.Op {
 	case "lookup", "open", "access", "xattr", "statfs":
@@ -214,7 +165,7 @@ func (g *fileGate) asking(r gatefs.Request) decide.Ask {
 		q.Kind = policy.KindExec
 	}
 	if r.PID != 0 {
-		q.Exe, q.Cwd = procLinks(q.PID)
+		q.Exe, q.Cwd = program.Links(q.PID)
 	}
 	if r.Dir {
 		q.Flags = append(q.Flags, "dir")
@@ -232,8 +183,8 @@ func (g *fileGate) asking(r gatefs.Request) decide.Ask {
 }
 
 // request puts the server's question and words the answer for it.
-func (g *fileGate) request(ctx context.Context, r gatefs.Request) gatefs.Answer {
-	if _, err := g.mounter(); err != nil { // also: until there is an arbiter
+func (g *Files) request(ctx context.Context, r gatefs.Request) gatefs.Answer {
+	if _, err := g.Mounter(); err != nil { // also: until there is an arbiter
 		return gatefs.Answer{}
 	}
 	q := g.asking(r)
@@ -243,7 +194,7 @@ func (g *fileGate) request(ctx context.Context, r gatefs.Request) gatefs.Answer 
 	if !g.permitted(r) {
 		return gatefs.Answer{Errno: unix.ENOENT}
 	}
-	v := g.a.arb.Ask(ctx, q)
+	v := g.s.Arbiter.Ask(ctx, q)
 	if v.Decision != decide.Allow {
 		return gatefs.Answer{Errno: syscall.Errno(v.Errno)}
 	}
@@ -256,12 +207,12 @@ func (g *fileGate) request(ctx context.Context, r gatefs.Request) gatefs.Answer 
 }
 
 // granting is what a yes mounts or shows: what the verdict says, and no more.
-func (g *fileGate) granting(r gatefs.Request, writes bool, v decide.Verdict) gatefs.Answer {
+func (g *Files) granting(r gatefs.Request, writes bool, v decide.Verdict) gatefs.Answer {
 	a := gatefs.Answer{Allow: true, Path: r.Path}
 	if v.Scope == decide.Tree && v.Path != "" && !g.keeps(v.Path) {
 		a.Path = v.Path
 	}
-	a.Names = r.Dir && a.Path == r.Path && (!v.Whole || g.keeps(r.Path) || !g.a.view.Whole(r.Path))
+	a.Names = r.Dir && a.Path == r.Path && (!v.Whole || g.keeps(r.Path) || !g.s.View.Whole(r.Path))
 	if writes || r.Socket {
 		a.Mode = gatefs.RW
 	}
@@ -285,12 +236,12 @@ func (g *fileGate) granting(r gatefs.Request, writes bool, v decide.Verdict) gat
 }
 
 // mounts says whether an object is of use only where it is mounted.
-func (g *fileGate) mounts(r gatefs.Request) bool {
+func (g *Files) mounts(r gatefs.Request) bool {
 	return r.Socket || r.Dir && g.foreign.over(r.Path) != ""
 }
 
 // expire takes a grant back after a while.
-func (g *fileGate) expire(p string, after time.Duration) {
+func (g *Files) expire(p string, after time.Duration) {
 	lapse(after, func() { _ = g.server.RevokeBelow(p) })
 }
 
@@ -310,15 +261,15 @@ func lapse(after time.Duration, f func()) {
 }
 
 // Is says whether a request comes from the agent or from process 1.
-func (g *fileGate) Is(pid int) bool {
+func (g *Files) Is(pid int) bool {
 	if pid == g.child {
 		return true
 	}
-	return g.able() && pid == g.agent.PID()
+	return g.Able() && pid == g.agent.PID()
 }
 
-// mounter waits until there is an agent.
-func (g *grounds) mounter() (*agent.Agent, error) {
+// Mounter waits until there is an agent.
+func (g *Grounds) Mounter() (*agent.Agent, error) {
 	select {
 	case <-g.ready:
 		return g.agent, nil
@@ -328,8 +279,8 @@ func (g *grounds) mounter() (*agent.Agent, error) {
 }
 
 // Graft is called by the server with a path that was granted.
-func (g *fileGate) Graft(p string, m gatefs.Mode, typ uint32) error {
-	a, err := g.mounter()
+func (g *Files) Graft(p string, m gatefs.Mode, typ uint32) error {
+	a, err := g.Mounter()
 	if err != nil {
 		return err
 	}
@@ -340,7 +291,7 @@ func (g *fileGate) Graft(p string, m gatefs.Mode, typ uint32) error {
 	if typ != 0 && st.Mode&unix.S_IFMT != typ {
 		return errReplaced
 	}
-	noexec := g.a.in.Only != nil // which is a matter of mounts
+	noexec := g.s.In.Only != nil // which is a matter of mounts
 	if st.Mode&unix.S_IFMT == unix.S_IFREG && !noexec {
 		return gatefs.ErrServe
 	}
@@ -361,8 +312,8 @@ func (g *fileGate) Graft(p string, m gatefs.Mode, typ uint32) error {
 }
 
 // Revoke is called by the server when a grant has been taken back.
-func (g *fileGate) Revoke(p string) error {
-	a, err := g.mounter()
+func (g *Files) Revoke(p string) error {
+	a, err := g.Mounter()
 	if err != nil {
 		return err
 	}
@@ -370,8 +321,8 @@ func (g *fileGate) Revoke(p string) error {
 }
 
 // Populate is called by the server before the first request where process 1 has not listed a directory.
-func (g *fileGate) Populate(dir string) error {
-	a, err := g.mounter()
+func (g *Files) Populate(dir string) error {
+	a, err := g.Mounter()
 	if err != nil {
 		return err
 	}

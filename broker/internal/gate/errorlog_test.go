@@ -1,4 +1,4 @@
-package cli
+package gate
 
 import (
 	"log"
@@ -15,7 +15,7 @@ func TestGateErrorsAreRecorded(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.Close()
-	g := newFileGate(&asking{log: w})
+	g := NewFileGate(&Session{Log: w})
 	l := log.New(&gateLog{g: g}, "", 0)
 	l.Print("before there is a record")
 	close(g.ready)

@@ -1,4 +1,4 @@
-package cli
+package gate
 
 import (
 	"errors"
@@ -8,10 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sbx/broker/internal/decide"
-	"sbx/broker/internal/gate"
 	"sbx/broker/internal/gate/gatefs"
 	"sbx/broker/internal/gate/notify"
 	"sbx/broker/internal/policy"
+	"sbx/broker/internal/program"
 )
 
 // Why something is refused without a question, or in spite of an answer.
@@ -29,7 +29,7 @@ var errFound = errors.New("found")
 
 // holdsSocket says whether a socket of the host lies in a tree, or whether that cannot be known. A mounted socket can be connected to
 // however it is mounted; one that the broker shows cannot.
-func (g *grounds) holdsSocket(dir string) bool {
+func (g *Grounds) holdsSocket(dir string) bool {
 	if g.foreign.below(dir) {
 		return searched(dir)
 	}
@@ -52,22 +52,22 @@ func walkForSocket(dir string) bool {
 
 // keeps says whether a secret may lie in a tree, by its own name or as another name of a hidden file, or a guarded
 // name in one that may be written: then it is not mounted whole.
-func (g *grounds) keeps(dir string) bool {
+func (g *Grounds) keeps(dir string) bool {
 	if g.foreign.below(dir) {
-		return g.a.view.Aliased()
+		return g.s.View.Aliased()
 	}
-	return g.a.names.Within(dir) || g.a.view.Aliased() && g.aliased(dir) || g.letsWrite(dir) && g.guardedIn(dir) != nil
+	return g.s.Names.Within(dir) || g.s.View.Aliased() && g.aliased(dir) || g.letsWrite(dir) && g.guardedIn(dir) != nil
 }
 
 // aliased says whether a hidden file may have another name in a tree.
-func (g *grounds) aliased(dir string) bool {
+func (g *Grounds) aliased(dir string) bool {
 	n := 0
 	err := filepath.WalkDir(dir, func(p string, e fs.DirEntry, err error) error {
 		if n++; n > searchedFor {
 			return errFound
 		}
 		var st unix.Stat_t
-		if err == nil && e.Type().IsRegular() && unix.Lstat(p, &st) == nil && g.a.view.Secret(gate.File{Dev: st.Dev, Ino: st.Ino}) {
+		if err == nil && e.Type().IsRegular() && unix.Lstat(p, &st) == nil && g.s.View.Secret(File{Dev: st.Dev, Ino: st.Ino}) {
 			return errFound
 		}
 		if err != nil && e != nil && e.IsDir() {
@@ -79,10 +79,10 @@ func (g *grounds) aliased(dir string) bool {
 }
 
 // refused records what the server denies without a question: connecting to a socket, where nothing can wait, and what does not exist inside.
-func (g *fileGate) refused(r gatefs.Request) {
+func (g *Files) refused(r gatefs.Request) {
 	switch {
 	case r.Guarded:
-		g.record(r, errGuarded)
+		g.record(r, ErrGuarded)
 		return
 	case r.Tree:
 		g.record(r, errNeedsTree)
@@ -92,22 +92,22 @@ func (g *fileGate) refused(r gatefs.Request) {
 		return
 	}
 	q := decide.Ask{PID: int(r.PID), Op: "read", Kind: policy.KindPath, Path: r.Path}
-	q.Exe, q.Cwd = procLinks(q.PID)
-	v := decide.Verdict{Errno: int(unix.ENOENT), Reason: neverGranted}
-	if f := g.a.names.Find(r.Path); f.Hidden {
-		v.Reason, v.Rule, v.Life = hiddenReason+f.Reason(), f.Rule, decide.Forever
+	q.Exe, q.Cwd = program.Links(q.PID)
+	v := decide.Verdict{Errno: int(unix.ENOENT), Reason: NeverGranted}
+	if f := g.s.Names.Find(r.Path); f.Hidden {
+		v.Reason, v.Rule, v.Life = HiddenReason+f.Reason(), f.Rule, decide.Forever
 	}
-	g.report(func() { g.a.hidden(q, v) })
+	g.report(func() { g.s.Hidden(q, v) })
 }
 
 // record notes what was denied without a question.
-func (g *fileGate) record(r gatefs.Request, why error) {
+func (g *Files) record(r gatefs.Request, why error) {
 	q := decide.Ask{PID: int(r.PID), Op: r.Op, Kind: policy.KindPath, Path: r.Path}
 	if r.Socket {
 		q.Op, q.Flags = "read", []string{"socket"}
 	}
 	if r.PID != 0 {
-		q.Exe, q.Cwd = procLinks(q.PID)
+		q.Exe, q.Cwd = program.Links(q.PID)
 	}
-	g.report(func() { g.a.arb.Refused(q, decide.Verdict{Errno: int(unix.EACCES), Reason: why.Error()}) })
+	g.report(func() { g.s.Arbiter.Refused(q, decide.Verdict{Errno: int(unix.EACCES), Reason: why.Error()}) })
 }

@@ -1,4 +1,4 @@
-package cli
+package rules
 
 import (
 	"errors"
@@ -11,17 +11,19 @@ import (
 
 	"sbx/broker/internal/decide"
 	"sbx/broker/internal/host"
+	"sbx/broker/internal/learn"
 	"sbx/broker/internal/policy"
+	"sbx/broker/internal/quoting"
 	"sbx/broker/internal/request"
 )
 
-// rules are the policy files of a session that runs. Nothing is compiled before the first question.
-type rules struct {
-	src   policy.Sources
-	cfg   request.Settings
-	extra []policy.Rule // what the command line says
-	learn bool          // nothing is written outside of the view
-	env   decide.Env    // the parts that do not change
+// Files are the policy files of a session that runs. Nothing is compiled before the first question.
+type Files struct {
+	Sources  policy.Sources
+	Settings request.Settings
+	Extra    []policy.Rule // what the command line says
+	Learn    bool          // nothing is written outside of the view
+	Env      decide.Env    // the parts that do not change
 
 	mu     sync.Mutex
 	loaded bool
@@ -36,24 +38,24 @@ type fileState struct {
 	csec, cnsc int64
 }
 
-// files are those that rules, and the trust in them, come from.
-func (x *rules) files() [5]string {
-	s := x.src
+// Paths are those that rules, and the trust in them, come from.
+func (x *Files) Paths() [5]string {
+	s := x.Sources
 	return [5]string{request.OrgDir + "/policy.toml", s.UserDir + "/policy.toml", s.ProjectDir + "/.sbx/policy.toml", s.ProjectDir + "/.sbx/config.toml", s.TrustDir + "/trust"}
 }
 
-// concealed is the list of what does not exist inside.
-func (x *rules) concealed() []policy.Hiding {
+// Concealed is the list of what does not exist inside.
+func (x *Files) Concealed() []policy.Hiding {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if !x.loaded && x.env.Hidden == nil {
-		x.env.Hidden = x.cfg.Concealed()
+	if !x.loaded && x.Env.Hidden == nil {
+		x.Env.Hidden = x.Settings.Concealed()
 	}
-	return x.env.Hidden
+	return x.Env.Hidden
 }
 
-func (x *rules) look() (out [5]fileState) {
-	for i, f := range x.files() {
+func (x *Files) Look() (out [5]fileState) {
+	for i, f := range x.Paths() {
 		var st unix.Stat_t
 		if unix.Lstat(f, &st) == nil {
 			out[i] = fileState{st.Ino, uint64(st.Size), int64(st.Mtim.Sec), int64(st.Mtim.Nsec), int64(st.Ctim.Sec), int64(st.Ctim.Nsec)}
@@ -62,47 +64,47 @@ func (x *rules) look() (out [5]fileState) {
 	return out
 }
 
-// fresh is arbiter.Options.Fresh: it reads the files again when one of them is another than before.
-func (x *rules) fresh() (decide.Env, bool, error) {
+// Fresh is arbiter.Options.Fresh: it reads the files again when one of them is another than before.
+func (x *Files) Fresh() (decide.Env, bool, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	now := x.look()
+	now := x.Look()
 	if x.loaded && now == x.state {
 		return decide.Env{}, false, x.err
 	}
 	if !x.loaded {
-		x.env.Hidden, x.env.Asks = x.cfg.Concealed(), x.cfg.Asks()
+		x.Env.Hidden, x.Env.Asks = x.Settings.Concealed(), x.Settings.Asks()
 	}
 	x.loaded, x.state = true, now
-	if x.src.OrgDir == "" && host.Exists(request.OrgDir) { // made since the start
-		x.src.OrgDir = request.OrgDir
+	if x.Sources.OrgDir == "" && host.Exists(request.OrgDir) { // made since the start
+		x.Sources.OrgDir = request.OrgDir
 	}
-	layers, err := policy.Load(x.src)
+	layers, err := policy.Load(x.Sources)
 	if x.err = err; err != nil {
 		return decide.Env{}, true, err
 	}
-	store := layers.Policy.With(policy.ScopeSession, x.extra...)
-	env := x.env
+	store := layers.Policy.With(policy.ScopeSession, x.Extra...)
+	env := x.Env
 	env.Policy, env.Restricts = store.Match, store.Restricts
-	if x.learn {
-		env.Policy = refuseWrites(store.Match)
+	if x.Learn {
+		env.Policy = learn.RefuseWrites(store.Match)
 	}
 	return env, true, nil
 }
 
-// store is arbiter.Options.Store: it writes rules into the file of a scope. In a project's file they count only while the user
+// Store is arbiter.Options.Store: it writes rules into the file of a scope. In a project's file they count only while the user
 // trusts the file, so a trusted one is pinned anew and any other takes nothing that allows.
-func (x *rules) store(where string, list []policy.Rule) error {
+func (x *Files) Store(where string, list []policy.Rule) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	var target policy.Target
-	vars := x.src.Vars
+	vars := x.Sources.Vars
 	switch where {
 	case "user":
-		if x.src.UserDir == "" {
+		if x.Sources.UserDir == "" {
 			return errors.New("there is no place for your own policy file: set HOME")
 		}
-		target = policy.Target{Dir: x.src.UserDir, Name: "policy.toml", Scope: policy.ScopeUser, UID: x.src.UID}
+		target = policy.Target{Dir: x.Sources.UserDir, Name: "policy.toml", Scope: policy.ScopeUser, UID: x.Sources.UID}
 	case "project":
 		return x.storeInProject(list)
 	case "org":
@@ -111,7 +113,7 @@ func (x *rules) store(where string, list []policy.Rule) error {
 		}
 		target = policy.Target{Dir: request.OrgDir, Name: "policy.toml", Scope: policy.ScopeOrg}
 	default:
-		return fmt.Errorf("no policy file is called %s", quote(where))
+		return fmt.Errorf("no policy file is called %s", quoting.Quote(where))
 	}
 	if where == "user" {
 		if err := os.MkdirAll(target.Dir, 0o700); err != nil {
@@ -142,12 +144,12 @@ func addRules(target policy.Target, list []policy.Rule, vars policy.Vars) error 
 	return nil
 }
 
-func (x *rules) storeInProject(list []policy.Rule) error {
-	dir := x.src.ProjectDir
+func (x *Files) storeInProject(list []policy.Rule) error {
+	dir := x.Sources.ProjectDir
 	if dir == "" {
 		return errors.New("there is no project here whose policy file could keep it")
 	}
-	layers, err := policy.Load(x.src)
+	layers, err := policy.Load(x.Sources)
 	if err != nil {
 		return err
 	}
@@ -159,20 +161,20 @@ func (x *rules) storeInProject(list []policy.Rule) error {
 	if allows && !pin {
 		return errors.New("the project's files in .sbx are not trusted, so what they allow does not count: sbx policy trust shows and pins them")
 	}
-	target := policy.Target{Dir: filepath.Join(dir, ".sbx"), Name: "policy.toml", Scope: policy.ScopeProject, UID: x.src.UID}
+	target := policy.Target{Dir: filepath.Join(dir, ".sbx"), Name: "policy.toml", Scope: policy.ScopeProject, UID: x.Sources.UID}
 	if err := os.Mkdir(target.Dir, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
 		return fmt.Errorf("creating the project's .sbx: %w", err)
 	}
-	vars := x.src.Vars
+	vars := x.Sources.Vars
 	vars.Narrow = true
 	if err := addRules(target, list, vars); err != nil || !pin {
 		return err
 	}
-	if layers, err = policy.Load(x.src); err != nil {
+	if layers, err = policy.Load(x.Sources); err != nil {
 		return err
 	}
-	if err := policy.Keep(x.src.TrustDir, layers.Pinned, x.src.UID); err != nil {
+	if err := policy.Keep(x.Sources.TrustDir, layers.Pinned, x.Sources.UID); err != nil {
 		return err
 	}
-	return policy.Pin(x.src.TrustDir, dir, layers.Pins, x.src.UID)
+	return policy.Pin(x.Sources.TrustDir, dir, layers.Pins, x.Sources.UID)
 }
