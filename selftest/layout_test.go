@@ -82,7 +82,12 @@ var mayImport = map[string][]string{
 	"broker/internal/resources":   {"broker/internal/host", "broker/internal/program", "shared/plan"},
 
 	"broker/internal/request": {"broker/internal/policy", "broker/internal/host", "broker/internal/planner", "broker/internal/option", "broker/internal/quoting",
-		"broker/internal/resources", "broker/internal/guard", "broker/internal/secrets", "shared/plan"},
+		"broker/internal/resources", "broker/internal/guard", "broker/internal/secrets", "broker/internal/program", "shared/plan"},
+	// what is let in from the host
+	"broker/internal/doors": {"broker/internal/request", "broker/internal/planner", "broker/internal/policy", "broker/internal/host",
+		"broker/internal/option", "broker/internal/quoting", "broker/internal/decide", "broker/internal/gate", "broker/internal/session",
+		"broker/internal/program", "broker/internal/relay", "broker/internal/sshagent", "broker/internal/nixdaemon", "broker/internal/wayland",
+		"broker/internal/idmap", "broker/internal/netns", "broker/internal/child", "shared/plan", "audit"},
 	"broker/internal/explain": {"broker/internal/request", "broker/internal/decide", "broker/internal/prompt", "broker/internal/policy", "broker/internal/planner",
 		"broker/internal/host", "broker/internal/guard", "broker/internal/secrets", "broker/internal/option", "broker/internal/quoting",
 		"broker/internal/program", "broker/internal/network", "shared/plan", "audit"},

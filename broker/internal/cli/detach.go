@@ -118,7 +118,7 @@ func (t *term) openOutput() error {
 		f, err = os.OpenFile(filepath.Join(root, ".output-"+strconv.Itoa(os.Getpid())), os.O_WRONLY|os.O_APPEND|os.O_CREATE|os.O_EXCL, 0o600)
 	}
 	if err != nil {
-		return &planner.Refusal{What: "making the file for the program's output", Err: err, Hint: recordHint}
+		return &planner.Refusal{What: "making the file for the program's output", Err: err, Hint: session.RecordHint}
 	}
 	t.Std[1], t.Std[2] = f, f
 	return nil
@@ -131,7 +131,7 @@ func (v *service) detached(s *session.Session) error {
 	}
 	if out := v.t.Std[1]; out != nil {
 		if err := os.Rename(out.Name(), filepath.Join(s.Dir, "output")); err != nil {
-			return &planner.Refusal{What: "moving the file for the program's output", Err: err, Hint: recordHint}
+			return &planner.Refusal{What: "moving the file for the program's output", Err: err, Hint: session.RecordHint}
 		}
 	}
 	if _, err := v.open(control.Handlers{}); err != nil {

@@ -12,6 +12,7 @@ import (
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/launch"
 	"sbx/broker/internal/option"
+	"sbx/broker/internal/request"
 	"sbx/broker/internal/resources"
 	"sbx/broker/internal/session"
 	"sbx/broker/internal/steps"
@@ -108,7 +109,7 @@ func (t *term) examine() []finding {
 		yama = "ptrace_scope " + strings.TrimSpace(string(b)) + ": inside, a debugger may start programs; above 0 it may not attach to ones it did not start"
 	}
 	out = append(out, state, finding{What: "yama", OK: true, Says: yama}, t.groupFinding())
-	return append(out, t.networkFindings(t.programsHere(facts))...)
+	return append(out, t.networkFindings(request.ProgramsHere(t.Env, facts))...)
 }
 
 // tryNamespaces runs the smallest sandbox there is.

@@ -22,6 +22,7 @@ import (
 	"sbx/broker/internal/confine"
 	"sbx/broker/internal/control"
 	"sbx/broker/internal/decide"
+	"sbx/broker/internal/doors"
 	"sbx/broker/internal/gate"
 	"sbx/broker/internal/gate/notify"
 	"sbx/broker/internal/host"
@@ -47,17 +48,17 @@ type asking struct {
 	refused *blocked
 	left    *planted
 
-	engine gate.Engine
-	files  *gate.Files  // nil with the notification engine
-	mounts *gate.Mounts // nil without; it has an agent or not
-	doors  doors        // of the notification engine
-	asked  atomic.Int64 // what the notification engine was notified of
-	ground *gate.Session
-	svc    *service
-	log    *audit.Writer
-	arb    *arbiter.Arbiter
-	outlet *outlet // nil without a network
-	server *control.Server
+	engine      gate.Engine
+	files       *gate.Files       // nil with the notification engine
+	mounts      *gate.Mounts      // nil without; it has an agent or not
+	connections doors.Connections // of the notification engine
+	asked       atomic.Int64      // what the notification engine was notified of
+	ground      *gate.Session
+	svc         *service
+	log         *audit.Writer
+	arb         *arbiter.Arbiter
+	outlet      *outlet // nil without a network
+	server      *control.Server
 
 	report  report
 	rest    confine.Rest
@@ -117,12 +118,12 @@ func (a *asking) start(s *session.Session, p *plan.Plan, sealed planner.Sealed, 
 	a.ground.View = gate.NewView(p, sealed.Paths, files, a.ground.Names.Hides)
 	var err error
 	if a.log, err = a.openLog(s, planHash, time.Time{}); err != nil {
-		return &planner.Refusal{What: "starting the session's audit log", Err: err, Hint: recordHint}
+		return &planner.Refusal{What: "starting the session's audit log", Err: err, Hint: session.RecordHint}
 	}
 	facts := a.in.Facts
 	a.arb = arbiter.New(arbiter.Options{Record: a.log, Store: a.rules.Store, Fresh: a.rules.Fresh, Process: program.Process, Alone: a.alone, Grace: grace,
 		Prompt: prompt.Options{SID: s.ID, Home: facts.Home, Mode: a.mode, Timeout: a.cfg.Sandbox.PromptTimeout, MaxOpen: a.cfg.Sandbox.Questions,
-			HookCommand: a.cfg.Sandbox.PromptCommand, HookEnv: a.t.hookEnv(a.cfg, a.in), HookFailed: a.hookFailed(), Notify: a.told}})
+			HookCommand: a.cfg.Sandbox.PromptCommand, HookEnv: request.HookEnvironment(a.t.Env, a.cfg, a.in), HookFailed: a.hookFailed(), Notify: a.told}})
 	a.ground.Arbiter, a.ground.Log = a.arb, a.log
 	a.svc.meter.Gate = a.requests
 	if a.report.home = facts.Home; a.r.Verbose && !a.r.JSON {
@@ -192,7 +193,7 @@ func (a *asking) listener(refused *blocked) func(*os.File) {
 func (a *asking) listen(f *os.File) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	n := gate.Notify{Listener: f, View: a.ground.View, Ask: a.arb.Ask, Log: a.note, Taken: &a.asked, Connect: a.doors.connect}
+	n := gate.Notify{Listener: f, View: a.ground.View, Ask: a.arb.Ask, Log: a.note, Taken: &a.asked, Connect: a.connections.Connect}
 	a.mounts.Join(&n)
 	if a.refused.writes.any() {
 		var err error

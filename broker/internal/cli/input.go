@@ -8,6 +8,7 @@ import (
 
 	"sbx/broker/internal/changes"
 	"sbx/broker/internal/confine"
+	"sbx/broker/internal/doors"
 	"sbx/broker/internal/guard"
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/launch"
@@ -53,10 +54,11 @@ func (t *term) input(r *run, s request.Settings, facts host.Facts) (*planner.Inp
 	}
 	in.Limits = confine.Rlimits(confine.ProcessLimit(s.Limits.Pids))
 	in.Env = request.Environment(t.Env, &r.Request, s.Env, facts)
-	if err := t.sockets(r, s, in); err != nil {
+	r.doors = &doors.Doors{Request: &r.Request, Settings: s, In: in, Env: t.Env, Notify: r.engine == engineNotify, Helper: r.helper != nil}
+	if err := r.doors.Sockets(); err != nil {
 		return nil, err
 	}
-	if err := t.stores(r, s, in); err != nil {
+	if err := r.doors.Stores(); err != nil {
 		return nil, err
 	}
 	hideSockets(in)
@@ -67,7 +69,7 @@ func (t *term) input(r *run, s request.Settings, facts host.Facts) (*planner.Inp
 	if err := t.machines(r, s, in); err != nil {
 		return nil, err
 	}
-	if err := t.containers(r, s, in); err != nil {
+	if err := r.doors.Containers(); err != nil {
 		return nil, err
 	}
 	if err := t.onlyThese(r, in); err != nil {

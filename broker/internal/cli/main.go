@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"io"
 	"maps"
 	"os"
 	"slices"
@@ -12,7 +13,9 @@ import (
 	"sbx/broker/internal/idmap"
 	"sbx/broker/internal/launch"
 	"sbx/broker/internal/option"
+	"sbx/broker/internal/program"
 	"sbx/broker/internal/request"
+	"sbx/broker/internal/resources"
 )
 
 // Version of sbx; the build sets it.
@@ -24,7 +27,7 @@ func (t *term) commands() []command.Row {
 		t.runCommand(), t.Exec(), t.Attach(), t.Ps(), t.Kill(), t.Freeze(), t.Thaw(),
 		t.Policy(t.explainer), t.Why(t.explainer), t.Audit(), t.Watch(), t.Approve(), t.Deny(), t.Config(),
 		t.List(), t.Stats(), t.Top(), t.Diff(), t.Apply(), t.Discard(),
-		t.Selftest(t.programsHere), t.doctorCommand(), t.Completion(), t.Man(Version, t.commands), t.versionCommand(),
+		t.Selftest(func(f host.Facts) program.Source { return request.ProgramsHere(t.Env, f) }), t.doctorCommand(), t.Completion(), t.Man(Version, t.commands), t.versionCommand(),
 	}
 }
 
@@ -99,4 +102,21 @@ func (t *term) profiles() []string {
 		return nil
 	}
 	return slices.Sorted(maps.Keys(s.Profiles))
+}
+
+// Stand is sbx under the name of a program that it stands in for inside a sandbox, and sbx as the reaper of a
+// session's control group; ok is false where it is neither.
+func Stand(args []string, stderr io.Writer) (status int, ok bool) {
+	switch {
+	case len(args) == 0:
+		return 0, false
+	case idmap.IsClient(args[0]):
+		return idmap.Client(args, stderr), true
+	case resources.IsReaper(args):
+		if err := resources.Reap(args); err != nil {
+			return 1, true
+		}
+		return 0, true
+	}
+	return 0, false
 }

@@ -80,7 +80,7 @@ func (t *term) network(r *run, s request.Settings, in *planner.Input) (*outlet, 
 		reach = policy.AllHosts
 	}
 	o := &outlet{t: t, r: r, made: make(chan struct{}), stop: make(chan struct{})}
-	o.opt = network.Options{All: reach == policy.AllHosts, Carrier: n.Mode, Helper: helper, Programs: t.programs(s, in), Servers: network.Nameservers("/etc/resolv.conf"), Note: o.note, Say: o.say, SNI: n.TLS == "sni"}
+	o.opt = network.Options{All: reach == policy.AllHosts, Carrier: n.Mode, Helper: helper, Programs: request.Programs(t.Env, s, in), Servers: network.Nameservers("/etc/resolv.conf"), Note: o.note, Say: o.say, SNI: n.TLS == "sni"}
 	o.implied = !r.strict && len(n.HostPorts)+len(n.Publish) == 0 && len(s.Origins["network.allow"])+len(s.Origins["network.hosts"])+len(s.Origins["network.mode"]) == 0
 	if o.implied {
 		// Seen before anything is made for it: a profile's network that cannot be had must not cost the start.
@@ -137,7 +137,7 @@ func (t *term) network(r *run, s request.Settings, in *planner.Input) (*outlet, 
 	if r.mode == "dynamic" && reach != policy.AllHosts {
 		o.opt.Ask, o.opt.Stands = o.question, o.stands
 	}
-	o.opt.Maps = r.nested.networkMaps()
+	o.opt.Maps = r.doors.IDs().NetworkMaps()
 	in.JoinNet = true
 	return o, nil
 }
@@ -391,7 +391,7 @@ func (o *outlet) start(s *session.Session, asks *asking, a *asking, planHash str
 	}
 	log, err := a.openLog(s, planHash, time.Time{})
 	if err != nil {
-		return &planner.Refusal{What: "starting the session's audit log", Err: err, Hint: recordHint}
+		return &planner.Refusal{What: "starting the session's audit log", Err: err, Hint: session.RecordHint}
 	}
 	o.log, o.own = log, true
 	return nil

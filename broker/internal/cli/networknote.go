@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -26,7 +27,7 @@ func (o *outlet) noteTraffic(traffic []network.Traffic) {
 			continue
 		}
 		count := func(n uint64) string { return strconv.FormatUint(n, 10) }
-		host := firstOf(t.Name, o.net.NameOf(t.Addr))
+		host := cmp.Or(t.Name, o.net.NameOf(t.Addr))
 		if host == "" {
 			host = t.Addr.String()
 		}

@@ -58,7 +58,7 @@ func (r *record) refusal() error {
 	if r.err == nil {
 		return nil
 	}
-	return &planner.Refusal{What: "writing the session's record", Err: r.err, Hint: recordHint}
+	return &planner.Refusal{What: "writing the session's record", Err: r.err, Hint: session.RecordHint}
 }
 
 // standing returns what is done when the sandbox stands: the rest of the record, and next, which may be nil. A program whose record

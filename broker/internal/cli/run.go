@@ -69,7 +69,6 @@ func (t *term) run(r *run) int {
 		return t.fail(fmt.Errorf("making the broker undumpable: %w", err))
 	}
 	again := r.helper != nil
-	r.relays = relays{} // this may be the second try
 	t.helperAtOnce(r)
 	if !r.DryRun {
 		r.helper.Begin() // it starts while the plan is made
@@ -130,7 +129,7 @@ func (t *term) run(r *run) int {
 	if err != nil {
 		hint := sessionHint(err)
 		if errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.ENOTDIR) {
-			hint = recordHint
+			hint = session.RecordHint
 		}
 		return t.fail(&planner.Refusal{What: err.Error(), Hint: hint})
 	}
@@ -142,7 +141,7 @@ func (t *term) run(r *run) int {
 	if asks != nil {
 		asks.left = left
 	}
-	if net != nil || len(r.relays.list) > 0 {
+	if net != nil || r.doors.Filtered() {
 		t.early.Spread() // programs are started now that are to run like any other
 	}
 	net.begin(s.Dir, in, refused)
@@ -176,10 +175,10 @@ func (t *term) run(r *run) int {
 		err = s.Keep()
 	}
 	if err == nil {
-		err = r.relays.open(s)
-		defer r.relays.close()
+		err = r.doors.Open(s.Dir)
+		defer r.doors.Close()
 	}
-	remember := r.Name == "" && r.helper == nil && len(r.relays.list) == 0
+	remember := r.Name == "" && r.helper == nil && !r.doors.Filtered()
 	var joined *netns.Network
 	if err == nil {
 		joined, err = net.stage()
@@ -198,7 +197,7 @@ func (t *term) run(r *run) int {
 	backend := t.backend(r)
 	log := newStaticLog(&asking{t: t, r: r, cfg: cfg, in: in}, s, asks, net)
 	rec := newRecord(s, p, log != nil && !r.detached && t.early.Ahead())
-	res, err := backend.Execute(t.context(), launch.Job{Plan: p, Options: launch.Options{Stdio: t.Std, Signals: t.signals, Timeout: r.timeout, Expiring: func() { limited.Count(svc.init()) }, Early: t.early, Folder: folder, Remember: remember, Exits: joined == nil && !limited.Grouped() && t.host == nil, Stays: t.host != nil, Settled: t.settled(), Network: joined, Maps: r.nested.maps(joined), Cgroup: limited.Descriptor(), Cloned: limited.Cloned, Join: asks.joiner(), Fuse: asks.fuse(p, t.serveGuard(in, p, asks, refused, &refused.writes.session)), Tree: refused.writes.tree, Standing: rec.standing(log, net.standing(limited.Standing(svc.standing))), Listener: asks.listener(refused), Building: func(steps []tape.Step) error {
+	res, err := backend.Execute(t.context(), launch.Job{Plan: p, Options: launch.Options{Stdio: t.Std, Signals: t.signals, Timeout: r.timeout, Expiring: func() { limited.Count(svc.init()) }, Early: t.early, Folder: folder, Remember: remember, Exits: joined == nil && !limited.Grouped() && t.host == nil, Stays: t.host != nil, Settled: t.settled(), Network: joined, Maps: r.doors.IDs().Maps(joined), Cgroup: limited.Descriptor(), Cloned: limited.Cloned, Join: asks.joiner(), Fuse: asks.fuse(p, t.serveGuard(in, p, asks, refused, &refused.writes.session)), Tree: refused.writes.tree, Standing: rec.standing(log, net.standing(limited.Standing(svc.standing))), Listener: asks.listener(refused), Building: func(steps []tape.Step) error {
 		t.announce(r, p, losses)
 		hash, err := rec.planned(steps)
 		if err == nil {
@@ -210,7 +209,7 @@ func (t *term) run(r *run) int {
 		}
 		if err == nil {
 			logs := &asking{t: t, r: r, cfg: cfg, in: in}
-			if err = r.relays.serve(asks, logs, s, hash); err == nil {
+			if err = t.serveDoors(r, asks, logs, s, hash); err == nil {
 				err = net.start(s, asks, logs, hash)
 			}
 		}
@@ -284,12 +283,10 @@ func (t *term) create(root, name string) (*session.Session, error) {
 	return session.Create(root, name)
 }
 
-const recordHint = "sbx keeps a record of every session there; free some space or set XDG_STATE_HOME"
-
 // sessionHint says what to do when the session's folder could not be made.
 func sessionHint(err error) string {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EROFS) || errors.Is(err, syscall.EACCES) {
-		return recordHint
+		return session.RecordHint
 	}
 	return ""
 }
@@ -388,7 +385,7 @@ func statusLine(r *run, p *plan.Plan) string {
 	case p.Namespaces.JoinNet:
 		net = "network"
 	}
-	for _, d := range r.relays.names() {
+	for _, d := range r.doors.Names() {
 		net += ", " + d
 	}
 	var rw []string

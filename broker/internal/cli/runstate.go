@@ -3,6 +3,7 @@ package cli
 import (
 	"time"
 
+	"sbx/broker/internal/doors"
 	"sbx/broker/internal/launch"
 	"sbx/broker/internal/request"
 )
@@ -18,10 +19,9 @@ type run struct {
 	noFuse         bool           // it was tried, and does not work here
 	anew           int            // how often what was planned had gone by the time that it was mounted
 	helper         *launch.Helper // where there are no user namespaces; nil elsewhere
-	nested         *nestedIDs     // what --containers serves; nil: nothing
 	idle, detached bool           // there is no program; this is the detached broker
 	stood          bool           // whose starter was told
-	relays         relays
+	doors          *doors.Doors
 }
 
 // newRun begins with what was typed.

@@ -92,7 +92,7 @@ func (v *service) open(h control.Handlers) (*control.Server, error) {
 
 // standing is launch's: from here on programs can be started.
 func (v *service) standing(run *launch.Running) {
-	v.r.nested.standing(run.Child)
+	v.r.doors.IDs().Standing(run.Child)
 	v.refused.writes.repeats.standing(run.Child)
 	v.asks.standing(run.Child, run.Plan)
 	v.refused.writes.standing(run.Child, v.t.warn)

@@ -28,7 +28,7 @@ type staticLog struct {
 
 // newStaticLog prepares the log of a session that nobody else keeps one for.
 func newStaticLog(a *asking, s *session.Session, asks *asking, net *outlet) *staticLog {
-	if asks != nil || net != nil || len(a.r.relays.doors) > 0 {
+	if asks != nil || net != nil || a.r.doors.Any() {
 		return nil
 	}
 	return &staticLog{a: a, s: s}

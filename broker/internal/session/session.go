@@ -98,6 +98,9 @@ func Adopt(dir string) (*Session, error) {
 	return take(dir)
 }
 
+// RecordHint is what to do where nothing can be written in the session's folder.
+const RecordHint = "sbx keeps a record of every session there; free some space or set XDG_STATE_HOME"
+
 const adoptWithin = 100 * time.Millisecond
 
 func take(dir string) (*Session, error) {

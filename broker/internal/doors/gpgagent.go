@@ -1,4 +1,4 @@
-package cli
+package doors
 
 import (
 	"crypto/sha1"
@@ -13,7 +13,7 @@ import (
 
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/planner"
-	"sbx/broker/internal/request"
+	"sbx/broker/internal/quoting"
 )
 
 const (
@@ -22,9 +22,10 @@ const (
 )
 
 // gpgAgent grants the socket that a GnuPG agent has for others: it signs and decrypts, and neither tells nor changes keys.
-func (t *term) gpgAgent(r *run, s request.Settings, in *planner.Input) error {
+func (d *Doors) gpgAgent() error {
+	in := d.In
 	var found string
-	places := t.gpgSockets(in.Facts)
+	places := d.gpgSockets(in.Facts)
 	for _, p := range places {
 		if st, err := in.FS.Lstat(p); err == nil && st.Type == host.Socket {
 			found = p
@@ -32,7 +33,7 @@ func (t *term) gpgAgent(r *run, s request.Settings, in *planner.Input) error {
 		}
 	}
 	if found == "" {
-		return &planner.Refusal{What: "--gpg-agent: there is no restricted socket of an agent at " + quote(places[len(places)-1]), Hint: "start one with gpgconf --launch gpg-agent; extra-socket in gpg-agent.conf must not be none"}
+		return &planner.Refusal{What: "--gpg-agent: there is no restricted socket of an agent at " + quoting.Quote(places[len(places)-1]), Hint: "start one with gpgconf --launch gpg-agent; extra-socket in gpg-agent.conf must not be none"}
 	}
 	in.Grants = append(in.Grants, planner.Grant{Path: gpgHome, Mode: planner.Scratch, Why: "--gpg-agent"})
 	in.Env = append(in.Env, "GNUPGHOME="+gpgHome)
@@ -41,18 +42,18 @@ func (t *term) gpgAgent(r *run, s request.Settings, in *planner.Input) error {
 	for _, p := range [...]string{gpgHome + "/S.gpg-agent", "/run/user/" + strconv.Itoa(int(in.Facts.UID)) + "/gnupg/S.gpg-agent.extra"} {
 		in.Grants = append(in.Grants, planner.Grant{Path: p, Source: gpgRelay, Mode: planner.Write, Explicit: true, Socket: true, Why: "--gpg-agent"})
 	}
-	r.relays.add("gpg-agent", gpgHome+"/S.gpg-agent", s.Origin("features.gpg_agent"))
-	r.relays.list = append(r.relays.list, relay{name: gpgRelay, of: "the GnuPG agent", serve: func(l *net.UnixListener, _ *asking, _ refuser) { lead(l, found) }})
+	d.add(Door{name: "gpg-agent", path: gpgHome + "/S.gpg-agent", why: d.Settings.Origin("features.gpg_agent"), file: gpgRelay,
+		of: "the GnuPG agent", serve: func(l *net.UnixListener, _ Session, _ Refuser) { lead(l, found) }})
 	return nil
 }
 
 // gpgSockets are where GnuPG puts it: in the runtime directory, for another home than ~/.gnupg in a directory with a name of its own, or
 // in that home (common/homedir.c).
-func (t *term) gpgSockets(facts host.Facts) []string {
+func (d *Doors) gpgSockets(facts host.Facts) []string {
 	const name = "/S.gpg-agent.extra"
 	runtime := "/run/user/" + strconv.Itoa(int(facts.UID)) + "/gnupg"
 	home := facts.Home + "/.gnupg"
-	if h := host.Lookup(t.Env, "GNUPGHOME"); path.IsAbs(h) && path.Clean(h) != home {
+	if h := host.Lookup(d.Env, "GNUPGHOME"); path.IsAbs(h) && path.Clean(h) != home {
 		return []string{runtime + "/d." + zbase32(sha1.Sum([]byte(path.Clean(h)))) + name, path.Clean(h) + name}
 	}
 	return []string{runtime + name, home + name}

@@ -1,7 +1,6 @@
-package cli
+package doors
 
 import (
-	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -14,8 +13,9 @@ import (
 	"sbx/broker/internal/idmap"
 	"sbx/broker/internal/netns"
 	"sbx/broker/internal/planner"
+	"sbx/broker/internal/quoting"
 	"sbx/broker/internal/request"
-	"sbx/broker/internal/resources"
+	"sbx/broker/internal/session"
 	"sbx/shared/plan"
 )
 
@@ -52,8 +52,8 @@ driver = "overlay"
 rootless_storage_path = "/run/sbx/containers/storage"
 `
 
-// nestedIDs hands the sandbox's user namespace to the server of maps, which begins before that is made.
-type nestedIDs struct {
+// IDs hands the sandbox's user namespace to the server of maps, which begins before that is made.
+type IDs struct {
 	ids   idmap.Ids
 	facts host.Facts
 	ready chan struct{}
@@ -61,8 +61,9 @@ type nestedIDs struct {
 	user  *os.File
 }
 
-// containers lets rootless containers work inside.
-func (t *term) containers(r *run, s request.Settings, in *planner.Input) error {
+// Containers lets rootless containers work inside.
+func (d *Doors) Containers() error {
+	r, s, in := d.Request, d.Settings, d.In
 	if !s.Features.Containers {
 		return nil
 	}
@@ -72,16 +73,16 @@ func (t *term) containers(r *run, s request.Settings, in *planner.Input) error {
 		return refuse("root of a namespace inside would be root of the host", "run sbx as an ordinary user")
 	case in.MapRoot:
 		return refuse("sandbox.non_root_user = false makes the program root inside already", "leave one of the two out")
-	case r.helper != nil:
+	case d.Helper:
 		return refuse("this host gives no user namespaces", "sbx doctor says how they can be had")
 	case !in.Facts.Fuse:
 		return refuse("/dev/fuse cannot be opened, so the project would not be guarded against root of a namespace inside", "as root: chmod 0666 /dev/fuse")
 	case len(r.Only) > 0:
 		return refuse("what is in an image can be executed, which --only forbids", "leave one of the two out")
-	case r.engine == engineNotify:
+	case d.Notify:
 		return refuse("the gate that looks at system calls does not know the mounts of a container", "leave out --gate notify, or use --static")
 	}
-	c := &planner.Containers{Store: request.Absolute(t.Env, "XDG_DATA_HOME", in.Facts.Home+"/.local/share") + "/containers", Shared: s.Features.ContainersShared}
+	c := &planner.Containers{Store: request.Absolute(d.Env, "XDG_DATA_HOME", in.Facts.Home+"/.local/share") + "/containers", Shared: s.Features.ContainersShared}
 	if c.Shared {
 		if err := planner.CheckStore(in.FS, c.Store); err != nil {
 			return err
@@ -89,7 +90,7 @@ func (t *term) containers(r *run, s request.Settings, in *planner.Input) error {
 	}
 	if !c.Shared && absentBelowGrant(in, c.Store) {
 		c.Store = ownStore
-		r.relays.list = append(r.relays.list, relay{name: planner.StorageConf, spawn: writeConf(func() string { return storageConf })})
+		d.add(Door{file: planner.StorageConf, spawn: writeConf(func() string { return storageConf })})
 		in.Env = append(in.Env, "CONTAINERS_STORAGE_CONF="+planner.StorageConfInside)
 		c.OwnStore = true
 	}
@@ -110,16 +111,16 @@ func (t *term) containers(r *run, s request.Settings, in *planner.Input) error {
 				c.Tools = append(c.Tools, p.File())
 			}
 		}
-		r.nested = &nestedIDs{ids: ids, facts: in.Facts, ready: make(chan struct{})}
+		d.ids = &IDs{ids: ids, facts: in.Facts, ready: make(chan struct{})}
 		in.Grants = append(in.Grants, planner.Grant{Path: idmap.Socket, Source: idsRelay, Mode: planner.Write, Explicit: true, Socket: true, Why: "--containers"})
-		r.relays.add("containers", idmap.Socket, s.Origin("features.containers"))
-		r.relays.list = append(r.relays.list, relay{name: idsRelay, serve: func(l *net.UnixListener, _ *asking, _ refuser) { idmap.Server{Write: r.nested.write}.Serve(l) }})
+		d.add(Door{name: "containers", path: idmap.Socket, why: s.Origin("features.containers"), file: idsRelay,
+			serve: func(l *net.UnixListener, _ Session, _ Refuser) { idmap.Server{Write: d.ids.write}.Serve(l) }})
 	}
 	in.Env = append(in.Env, "CONTAINERS_CONF="+planner.ContainersConfInside)
 	if !c.Shared {
 		in.Env = append(in.Env, storage(in, len(c.UIDs) > 0)...)
 	}
-	r.relays.list = append(r.relays.list, relay{name: planner.ContainersConf, spawn: writeConf(func() string { return containersConf(c.Group != "") })})
+	d.add(Door{file: planner.ContainersConf, spawn: writeConf(func() string { return containersConf(c.Group != "") })})
 	in.Containers = c
 	return nil
 }
@@ -142,7 +143,7 @@ func absentBelowGrant(in *planner.Input, p string) bool {
 func writeConf(text func() string) func(string) (func(), error) {
 	return func(path string) (func(), error) {
 		if err := os.WriteFile(path, []byte(text()), 0o600); err != nil {
-			return nil, &planner.Refusal{What: "writing " + quote(path), Err: err, Hint: recordHint}
+			return nil, &planner.Refusal{What: "writing " + quoting.Quote(path), Err: err, Hint: session.RecordHint}
 		}
 		return func() {}, nil
 	}
@@ -178,8 +179,8 @@ func userName(f host.Facts) string {
 	return f.User
 }
 
-// maps writes the maps of process 1: below the host's user namespace, or below that of a network, in which the user is 0.
-func (n *nestedIDs) maps(joined *netns.Network) func(pid int) error {
+// Maps writes the maps of process 1: below the host's user namespace, or below that of a network, in which the user is 0.
+func (n *IDs) Maps(joined *netns.Network) func(pid int) error {
 	if n == nil {
 		return nil
 	}
@@ -198,8 +199,8 @@ func (n *nestedIDs) maps(joined *netns.Network) func(pid int) error {
 	}
 }
 
-// networkMaps writes the maps of the user namespace of a network.
-func (n *nestedIDs) networkMaps() func(pid int) error {
+// NetworkMaps writes the maps of the user namespace of a network.
+func (n *IDs) NetworkMaps() func(pid int) error {
 	if n == nil {
 		return nil
 	}
@@ -208,8 +209,8 @@ func (n *nestedIDs) networkMaps() func(pid int) error {
 	}
 }
 
-// standing takes a copy of the sandbox's user namespace.
-func (n *nestedIDs) standing(c *child.Child) {
+// Standing takes a copy of the sandbox's user namespace.
+func (n *IDs) Standing(c *child.Child) {
 	if n == nil || c.Fds[plan.FdUserNS] == nil {
 		return
 	}
@@ -222,27 +223,10 @@ func (n *nestedIDs) standing(c *child.Child) {
 }
 
 // write writes the map of a namespace that was made inside.
-func (n *nestedIDs) write(pid int, file, text string) error {
+func (n *IDs) write(pid int, file, text string) error {
 	<-n.ready
 	if n.user == nil {
 		return unix.EPERM
 	}
 	return netns.WriteMap(n.user, pid, file, text)
-}
-
-// Stand is sbx under the name of a program that it stands in for inside a sandbox, and sbx as the reaper of a
-// session's control group; ok is false where it is neither.
-func Stand(args []string, stderr io.Writer) (status int, ok bool) {
-	switch {
-	case len(args) == 0:
-		return 0, false
-	case idmap.IsClient(args[0]):
-		return idmap.Client(args, stderr), true
-	case resources.IsReaper(args):
-		if err := resources.Reap(args); err != nil {
-			return 1, true
-		}
-		return 0, true
-	}
-	return 0, false
 }

@@ -1,4 +1,4 @@
-package cli
+package doors
 
 import (
 	"net"
@@ -13,6 +13,7 @@ import (
 	"sbx/broker/internal/nixdaemon"
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/policy"
+	"sbx/broker/internal/quoting"
 	"sbx/broker/internal/request"
 )
 
@@ -20,11 +21,14 @@ const (
 	nixStore  = "/nix/store"
 	nixSocket = "/nix/var/nix/daemon-socket/socket"
 	nixConf   = "/etc/nix/nix.conf"
+
+	nixDaemon = "the Nix daemon" // as people are told
 )
 
-// stores grants the stores of packages: that of a multi-user Nix, which is found by itself, and those of the configuration.
-func (t *term) stores(r *run, s request.Settings, in *planner.Input) error {
-	if err := t.nix(r, s, in); err != nil {
+// Stores grants the stores of packages: that of a multi-user Nix, which is found by itself, and those of the configuration.
+func (d *Doors) Stores() error {
+	s, in := d.Settings, d.In
+	if err := d.nix(); err != nil {
 		return err
 	}
 	for i, st := range s.PackageStores() {
@@ -44,32 +48,34 @@ func (t *term) stores(r *run, s request.Settings, in *planner.Input) error {
 				err = unix.ENOTSOCK
 			}
 			if err != nil {
-				err = &planner.Refusal{What: "[[store]] " + quote(st.Socket) + " (" + from + ")", Err: err, Hint: "start the daemon, or take the entry out"}
+				err = &planner.Refusal{What: "[[store]] " + quoting.Quote(st.Socket) + " (" + from + ")", Err: err, Hint: "start the daemon, or take the entry out"}
 			}
 		} else {
-			p, err = t.socket("[[store]]", st.Socket, s, in)
+			p, err = d.socket("[[store]]", st.Socket)
 		}
 		if err != nil {
 			return err
 		}
 		g := planner.Grant{Path: p, Mode: planner.Write, Explicit: true, Socket: true, Why: from}
+		x := Door{name: "store " + st.Path, path: p, why: from}
 		if st.Protocol == "nix" {
 			canon, _, _, err := host.Resolve(in.FS, st.Path)
 			if err != nil {
-				return &planner.Refusal{What: "[[store]] " + quote(st.Path), Err: err}
+				return &planner.Refusal{What: "[[store]] " + quoting.Quote(st.Path), Err: err}
 			}
 			g.Source = "store-" + strconv.Itoa(i)
-			r.relays.list = append(r.relays.list, t.nixRelay(r, s, in, g.Source, p, canon))
+			x.file, x.of, x.serve = g.Source, nixDaemon, d.nixRelay(g.Source, p, canon)
 		}
 		in.Grants = append(in.Grants, g)
-		r.relays.add("store "+st.Path, p, from)
+		d.add(x)
 	}
 	return nil
 }
 
 // nix grants the store of the host's Nix and its daemon behind a filter. It is on where the daemon is found, but not in the strict
 // profile, and not where the daemon would let a build do whatever it likes.
-func (t *term) nix(r *run, s request.Settings, in *planner.Input) error {
+func (d *Doors) nix() error {
+	r, s, in := d.Request, d.Settings, d.In
 	asked := len(s.Origins["features.nix"]) > 0
 	if r.Nix == "off" || asked && !s.Features.Nix {
 		return nil
@@ -120,30 +126,30 @@ func (t *term) nix(r *run, s request.Settings, in *planner.Input) error {
 	if len(s.Profile.Overlay) == 0 { // no caches: Nix wants one
 		in.Env = append(in.Env, "XDG_CACHE_HOME=/tmp/.cache")
 	}
-	r.relays.list = append(r.relays.list, t.nixRelay(r, s, in, "nix-daemon", nixSocket, nixStore))
-	r.relays.add("nix", nixSocket, why)
+	d.add(Door{name: "nix", path: nixSocket, why: why, file: "nix-daemon", of: nixDaemon,
+		serve: d.nixRelay("nix-daemon", nixSocket, nixStore)})
 	return nil
 }
 
 // allHosts says whether every public address can be reached: with a list, what the daemon fetches would not follow it.
-func allHosts(r *run, s request.Settings) bool {
+func allHosts(r *request.Request, s request.Settings) bool {
 	reach, hosts := s.Reach()
 	return reach == policy.AllHosts || reach == policy.SomeHosts && r.AllowNetwork && s.Network.Allow && len(hosts) == len(r.AllowHosts)
 }
 
 // nixRelay serves a daemon's socket through the filter.
-func (t *term) nixRelay(r *run, s request.Settings, in *planner.Input, name, socket, store string) relay {
-	opt := nixdaemon.Options{Daemon: socket, Store: store, Fetch: r.Nix == "fetch"}
-	all := allHosts(r, s)
-	return relay{name: name, of: "the Nix daemon", serve: func(l *net.UnixListener, asks *asking, refused refuser) {
-		opt.Door = asks.doorAt(path.Join(r.relays.dir, name))
-		opt.Network = all && in.JoinNet // it may have been left out where it cannot be had
+func (d *Doors) nixRelay(name, socket, store string) func(*net.UnixListener, Session, Refuser) {
+	opt := nixdaemon.Options{Daemon: socket, Store: store, Fetch: d.Request.Nix == "fetch"}
+	all := allHosts(d.Request, d.Settings)
+	return func(l *net.UnixListener, x Session, refused Refuser) {
+		opt.Door = x.door(path.Join(d.dir, name))
+		opt.Network = all && d.In.JoinNet // it may have been left out where it cannot be had
 		opt.Host = readNixConf()
 		opt.Refused = func(q nixdaemon.Request) {
 			refused(decide.Ask{PID: q.PID, Path: path.Join(socket, strings.ReplaceAll(q.What, "/", "|"))}, q.Reason)
 		}
 		nixdaemon.New(opt).Serve(l)
-	}}
+	}
 }
 
 // readNixConf reads the settings of the host's Nix, and of the files that it includes beside it.

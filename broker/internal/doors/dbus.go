@@ -1,4 +1,4 @@
-package cli
+package doors
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/program"
+	"sbx/broker/internal/quoting"
 )
 
 const (
@@ -24,22 +25,22 @@ var busRules = [...]string{
 }
 
 // busRelay is the session bus behind xdg-dbus-proxy, the filter that Flatpak uses.
-func (t *term) busRelay(r *run, from program.Source) (relay, error) {
-	address := host.Lookup(t.Env, "DBUS_SESSION_BUS_ADDRESS")
+func (d *Doors) busRelay(from program.Source) (func(string) (func(), error), error) {
+	address := host.Lookup(d.Env, "DBUS_SESSION_BUS_ADDRESS")
 	if address == "" {
-		return relay{}, &planner.Refusal{What: "--dbus: DBUS_SESSION_BUS_ADDRESS is not set, so there is no session bus", Hint: "leave the option out, or run sbx in a desktop session"}
+		return nil, &planner.Refusal{What: "--dbus: DBUS_SESSION_BUS_ADDRESS is not set, so there is no session bus", Hint: "leave the option out, or run sbx in a desktop session"}
 	}
 	if !isSocket(address) {
-		return relay{}, &planner.Refusal{What: "--dbus: DBUS_SESSION_BUS_ADDRESS is " + quote(address) + ", and only sockets (unix:path=, unix:abstract=) are passed on",
+		return nil, &planner.Refusal{What: "--dbus: DBUS_SESSION_BUS_ADDRESS is " + quoting.Quote(address) + ", and only sockets (unix:path=, unix:abstract=) are passed on",
 			Hint: "other addresses can start programs"}
 	}
 	proxy, err := from.Find("xdg-dbus-proxy")
 	if err != nil {
-		return relay{}, &planner.Refusal{What: "--dbus: finding the filter of the bus", Err: err, Hint: "install the package xdg-dbus-proxy; sbx never passes the bus on unfiltered"}
+		return nil, &planner.Refusal{What: "--dbus: finding the filter of the bus", Err: err, Hint: "install the package xdg-dbus-proxy; sbx never passes the bus on unfiltered"}
 	}
-	return relay{name: busRelay, spawn: func(socket string) (func(), error) {
-		return spawnBus(proxy, address, socket, r.BusNames)
-	}}, nil
+	return func(socket string) (func(), error) {
+		return spawnBus(proxy, address, socket, d.Request.BusNames)
+	}, nil
 }
 
 // isSocket says whether every address of a list is that of a socket.

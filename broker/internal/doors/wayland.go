@@ -1,4 +1,4 @@
-package cli
+package doors
 
 import (
 	"errors"
@@ -10,7 +10,7 @@ import (
 
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/planner"
-	"sbx/broker/internal/request"
+	"sbx/broker/internal/session"
 	"sbx/broker/internal/wayland"
 )
 
@@ -20,24 +20,25 @@ const (
 )
 
 // wayland grants a socket that the compositor itself serves as a sandboxed program's.
-func (t *term) wayland(r *run, s request.Settings, in *planner.Input, runtime string) error {
-	d := host.Lookup(t.Env, "WAYLAND_DISPLAY")
-	if d == "" {
+func (d *Doors) wayland(runtime string) error {
+	in := d.In
+	display := host.Lookup(d.Env, "WAYLAND_DISPLAY")
+	if display == "" {
 		return &planner.Refusal{What: "--wayland: WAYLAND_DISPLAY is not set, so there is no compositor"}
 	}
-	if !path.IsAbs(d) {
-		d = path.Join(runtime, d)
+	if !path.IsAbs(display) {
+		display = path.Join(runtime, display)
 	}
-	compositor, err := t.socket("--wayland", d, s, in)
+	compositor, err := d.socket("--wayland", display)
 	if err != nil {
 		return err
 	}
 	in.Grants = append(in.Grants, planner.Grant{Path: waylandInside, Source: waylandRelay, Mode: planner.Write, Explicit: true, Socket: true, Why: "--wayland"})
 	in.Env = append(in.Env, "WAYLAND_DISPLAY="+waylandInside)
-	r.relays.add("wayland", waylandInside, s.Origin("features.wayland"))
-	r.relays.list = append(r.relays.list, relay{name: waylandRelay, of: "the compositor", spawn: func(socket string) (func(), error) {
-		return sandboxedDisplay(compositor, socket, in.Session)
-	}})
+	d.add(Door{name: "wayland", path: waylandInside, why: d.Settings.Origin("features.wayland"), file: waylandRelay,
+		of: "the compositor", spawn: func(socket string) (func(), error) {
+			return sandboxedDisplay(compositor, socket, in.Session)
+		}})
 	return nil
 }
 
@@ -45,7 +46,7 @@ func (t *term) wayland(r *run, s request.Settings, in *planner.Input, runtime st
 func sandboxedDisplay(compositor, socket, sid string) (func(), error) {
 	l, err := listenUnix(socket)
 	if err != nil {
-		return nil, &planner.Refusal{What: "making the socket " + path.Base(socket) + " in the session's folder", Err: err, Hint: recordHint}
+		return nil, &planner.Refusal{What: "making the socket " + path.Base(socket) + " in the session's folder", Err: err, Hint: session.RecordHint}
 	}
 	defer l.Close() // the compositor has its own
 	f, err := l.File()
@@ -73,7 +74,7 @@ func listenUnix(socket string) (*net.UnixListener, error) {
 	// by descriptor: a socket's name has room for 107 bytes
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: "/proc/self/fd/" + strconv.Itoa(dir) + "/" + path.Base(socket), Net: "unix"})
 	if err == nil {
-		l.SetUnlinkOnClose(false) // the descriptor in its name is closed; relays.close knows the path
+		l.SetUnlinkOnClose(false) // the descriptor in its name is closed; Doors.Close knows the path
 	}
 	return l, err
 }

@@ -1,0 +1,53 @@
+package doors
+
+import (
+	"cmp"
+	"net"
+	"path"
+	"strings"
+
+	"sbx/broker/internal/decide"
+	"sbx/broker/internal/policy"
+	"sbx/broker/internal/program"
+	"sbx/broker/internal/sshagent"
+)
+
+const (
+	sshAgentRelay  = "ssh-agent"           // in the session's folder
+	sshAgentInside = "/run/ssh-agent.sock" // inside; not below /run/sbx, about which nobody is ever asked
+)
+
+// sshRelay serves the SSH agent at socket through the filter.
+func (d *Doors) sshRelay(socket string) func(*net.UnixListener, Session, Refuser) {
+	opt := sshagent.Options{Agent: socket}
+	for _, k := range d.Request.SSHKeys {
+		if k == "sign-git" {
+			opt.Mode = sshagent.SignGit
+		} else {
+			opt.Keys = append(opt.Keys, k)
+		}
+	}
+	return func(l *net.UnixListener, x Session, refused Refuser) {
+		opt.Refused = func(q sshagent.Request) { refused(askAgent(q), q.Reason) }
+		if opt.Mode == sshagent.SignGit && x.Ask != nil {
+			opt.Ask = func(q sshagent.Request) bool { return x.Ask(askAgent(q)) }
+		}
+		opt.Door = x.door(path.Join(d.dir, sshAgentRelay))
+		sshagent.New(opt).Serve(l)
+	}
+}
+
+// askAgent is a request to the agent as an access that is decided, asked about and recorded: a name below the socket, so that
+// "this one" means this text and "the directory" means every signature.
+func askAgent(q sshagent.Request) decide.Ask {
+	name := q.What
+	if q.Key != "" {
+		name += " with key " + cmp.Or(q.Comment, q.Key)
+	}
+	if q.Summary != "" {
+		name += ": " + q.Summary
+	}
+	a := decide.Ask{PID: q.PID, Op: "connect", Kind: policy.KindSocket, Path: path.Join(sshAgentInside, strings.ReplaceAll(name, "/", "|"))}
+	a.Exe, a.Cwd = program.Links(q.PID)
+	return a
+}

@@ -1,0 +1,47 @@
+package request
+
+import (
+	"sbx/broker/internal/host"
+	"sbx/broker/internal/planner"
+	"sbx/broker/internal/program"
+)
+
+// Programs says where what sbx starts outside comes from in a run with this configuration and input.
+func Programs(env []string, s Settings, in *planner.Input) program.Source {
+	return program.Source{Named: s.Sandbox.Programs, Writable: writablePlaces(in), Path: host.Lookup(env, "PATH")}
+}
+
+// ProgramsHere is Programs without a run. A configuration that cannot be read names none.
+func ProgramsHere(env []string, facts host.Facts) program.Source {
+	r := &Request{}
+	project := r.ProjectRoot(facts)
+	from := program.Source{Writable: []string{project}, Path: host.Lookup(env, "PATH")}
+	if s, err := r.Settings(env, facts, project); err == nil {
+		from.Named = s.Sandbox.Programs
+	}
+	return from
+}
+
+// HookEnvironment is the environment of a prompt command.
+func HookEnvironment(env []string, s Settings, in *planner.Input) []string {
+	if s.Sandbox.PromptCommand == "" {
+		return nil
+	}
+	return program.Environment(env, writablePlaces(in))
+}
+
+// writablePlaces are where sandboxes of this project write on the host. The project is one also when this run shows it otherwise.
+func writablePlaces(in *planner.Input) []string {
+	var out []string
+	for _, p := range []string{in.Project, in.GitDir} {
+		if p != "" {
+			out = append(out, p)
+		}
+	}
+	for _, g := range in.Grants {
+		if g.Mode == planner.Write && !g.Socket && !g.Own {
+			out = append(out, g.Path)
+		}
+	}
+	return out
+}
