@@ -88,6 +88,11 @@ var mayImport = map[string][]string{
 		"broker/internal/option", "broker/internal/quoting", "broker/internal/decide", "broker/internal/gate", "broker/internal/session",
 		"broker/internal/program", "broker/internal/relay", "broker/internal/sshagent", "broker/internal/nixdaemon", "broker/internal/wayland",
 		"broker/internal/idmap", "broker/internal/netns", "broker/internal/child", "shared/plan", "audit"},
+	// what the planner plans
+	"broker/internal/input": {"broker/internal/request", "broker/internal/planner", "broker/internal/policy", "broker/internal/host",
+		"broker/internal/option", "broker/internal/quoting", "broker/internal/changes", "broker/internal/confine", "broker/internal/doors",
+		"broker/internal/gate", "broker/internal/guard", "broker/internal/launch", "broker/internal/only", "broker/internal/secrets",
+		"seccompbpf", "shared/plan"},
 	"broker/internal/explain": {"broker/internal/request", "broker/internal/decide", "broker/internal/prompt", "broker/internal/policy", "broker/internal/planner",
 		"broker/internal/host", "broker/internal/guard", "broker/internal/secrets", "broker/internal/option", "broker/internal/quoting",
 		"broker/internal/program", "broker/internal/network", "shared/plan", "audit"},

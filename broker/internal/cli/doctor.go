@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"sbx/broker/internal/command"
 	"sbx/broker/internal/confine"
 	"sbx/broker/internal/host"
+	"sbx/broker/internal/input"
 	"sbx/broker/internal/launch"
 	"sbx/broker/internal/option"
 	"sbx/broker/internal/request"
@@ -121,9 +123,9 @@ func (t *term) tryNamespaces() finding {
 	}
 	defer null.Close()
 	quiet := newTerm(t.Env, [3]*os.File{null, null, null})
-	p, err := quiet.smallestPlan(false, false)
+	p, err := input.Smallest(quiet.Env, quiet.Std, false, false)
 	if err == nil {
-		_, err = launch.Run(bg(), p, launch.Options{Stdio: quiet.Std})
+		_, err = launch.Run(context.Background(), p, launch.Options{Stdio: quiet.Std})
 	}
 	if err != nil {
 		f.OK, f.Says, f.Fix = false, err.Error(), command.Hint(err)

@@ -25,10 +25,8 @@ import (
 	"sbx/broker/internal/doors"
 	"sbx/broker/internal/gate"
 	"sbx/broker/internal/gate/notify"
-	"sbx/broker/internal/host"
 	"sbx/broker/internal/launch"
 	"sbx/broker/internal/planner"
-	"sbx/broker/internal/policy"
 	"sbx/broker/internal/program"
 	"sbx/broker/internal/prompt"
 	"sbx/broker/internal/request"
@@ -75,7 +73,7 @@ func (t *term) asking(r *run, cfg request.Settings, in *planner.Input) (*asking,
 	if r.mode != "dynamic" {
 		return nil, nil
 	}
-	if cfg.Sandbox.Gate == engineFiles && r.engine != engineFiles {
+	if cfg.Sandbox.Gate == gate.EngineFiles && r.engine != gate.EngineFiles {
 		return nil, &planner.Refusal{What: "sandbox.gate = gatefs (" + cfg.Origin("sandbox.gate") + ") is not to be had: a root cannot be served through FUSE", Hint: "sbx doctor says what this host offers"}
 	}
 	mode, err := prompt.ParseMode(cfg.Sandbox.Prompt)
@@ -83,14 +81,14 @@ func (t *term) asking(r *run, cfg request.Settings, in *planner.Input) (*asking,
 		return nil, err
 	}
 	a := &asking{t: t, r: r, cfg: cfg, in: in, mode: mode, onTerminal: t.findTerminal(mode)}
-	src := t.sources(in.Facts, cfg.Vars.Project)
+	src := request.Sources(t.Env, in.Facts, cfg.Vars.Project)
 	a.rules = &rules.Files{Sources: src, Settings: cfg, Extra: request.SocketRules(in), Learn: r.Learn != ""}
 	a.ground = &gate.Session{In: in, Names: request.NewNameGate(in), Rules: a.rules, Warn: t.warn, Opened: func(dir string) {
 		if a.left != nil {
 			a.left.open(dir)
 		}
 	}}
-	if r.engine == engineFiles {
+	if r.engine == gate.EngineFiles {
 		a.files = gate.NewFileGate(a.ground)
 		a.engine = a.files
 	} else {
@@ -311,23 +309,6 @@ func (a *asking) end(status int, reached []string) {
 	}
 }
 
-// The engines of a dynamic session; a static one has none.
-const (
-	engineFiles  = "gatefs"
-	engineNotify = "notify"
-)
-
-// engine chooses who notices an access that is not granted.
-func engine(r *run, cfg request.Settings, facts host.Facts) string {
-	switch {
-	case r.mode != "dynamic":
-		return ""
-	case cfg.Sandbox.Gate != engineNotify && facts.Fuse:
-		return engineFiles
-	}
-	return engineNotify
-}
-
 // fuse returns who serves the FUSE file systems of a plan: the gate its root, guard the projects.
 func (a *asking) fuse(p *plan.Plan, guard func(*child.Child, *plan.Mount, int) error) func(*child.Child, *plan.Mount, int) error {
 	if a == nil || a.files == nil {
@@ -357,14 +338,5 @@ func (a *asking) grounds() *gate.Grounds {
 func (a *asking) standing(c *child.Child, p *plan.Plan) {
 	if a != nil {
 		a.engine.Standing(c, p)
-	}
-}
-
-// secretsOfSbx hides where sbx keeps its own state and rules, wherever the environment has put them.
-func secretsOfSbx(v policy.Vars, in *planner.Input) {
-	for _, d := range [...]struct{ dir, why string }{{v.XDGConfigHome, "sbx's own rules: whoever writes them decides"}, {v.XDGStateHome, "sbx's own state: audit log, trust, sessions"}} {
-		if d.dir != "" {
-			in.Hides = append(in.Hides, planner.Hide{Path: d.dir + "/sbx", Secret: true, Why: d.why})
-		}
 	}
 }

@@ -27,18 +27,18 @@ func (t *term) explainer(r *request.Request, facts host.Facts, now time.Time) (*
 }
 
 func (t *term) explainerIn(q request.Request, facts host.Facts, now time.Time) (*explain.Explainer, error) {
-	s, err := t.settings(&q, facts, t.projectRoot(&q, facts))
+	s, err := q.Settings(t.Env, facts, q.ProjectRoot(facts))
 	if err != nil {
 		return nil, err
 	}
 	r := newRun(q)
 	r.argv, r.profile, r.mode = []string{"true"}, s.Profile.Name, s.Mode(facts)
-	in, err := t.input(r, s, facts)
+	in, _, err := t.asked(r).Make(s, facts)
 	if err != nil {
 		return nil, err
 	}
 	assign(in, "why", "/nonexistent")
-	x := &explain.Explainer{Settings: s, Input: in, Sources: t.sources(facts, s.Vars.Project), Static: r.mode != "dynamic"}
+	x := &explain.Explainer{Settings: s, Input: in, Sources: request.Sources(t.Env, facts, s.Vars.Project), Static: r.mode != "dynamic"}
 	if x.Plan, _, err = planner.Build(*in); err != nil {
 		return nil, err
 	}

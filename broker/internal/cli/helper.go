@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"os"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sbx/broker/internal/host"
+	"sbx/broker/internal/input"
 	"sbx/broker/internal/launch"
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/steps"
@@ -66,9 +68,9 @@ func (t *term) tryNative() error {
 	}
 	defer null.Close()
 	quiet := newTerm(t.Env, [3]*os.File{null, null, null})
-	p, err := quiet.smallestPlan(false, false)
+	p, err := input.Smallest(quiet.Env, quiet.Std, false, false)
 	if err == nil {
-		_, err = launch.Run(bg(), p, launch.Options{Stdio: quiet.Std})
+		_, err = launch.Run(context.Background(), p, launch.Options{Stdio: quiet.Std})
 	}
 	return launch.Unavailable(err)
 }
@@ -173,8 +175,8 @@ func (t *term) tryHelper(file string) finding {
 		defer null.Close()
 		quiet := newTerm(t.Env, [3]*os.File{null, null, null})
 		var p *plan.Plan
-		if p, err = quiet.smallestPlan(false, true); err == nil {
-			_, err = (&launch.Helper{Path: file}).Execute(bg(), launch.Job{Plan: p, Options: launch.Options{Stdio: quiet.Std}})
+		if p, err = input.Smallest(quiet.Env, quiet.Std, false, true); err == nil {
+			_, err = (&launch.Helper{Path: file}).Execute(context.Background(), launch.Job{Plan: p, Options: launch.Options{Stdio: quiet.Std}})
 		}
 	}
 	if err != nil {

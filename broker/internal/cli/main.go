@@ -97,7 +97,7 @@ func (t *term) takeEarly() {
 func (t *term) profiles() []string {
 	r := &request.Request{}
 	facts := host.Read(t.Env)
-	s, err := t.settings(r, facts, t.projectRoot(r, facts))
+	s, err := r.Settings(t.Env, facts, r.ProjectRoot(facts))
 	if err != nil {
 		return nil
 	}

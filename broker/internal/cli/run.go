@@ -16,6 +16,7 @@ import (
 	"sbx/broker/internal/child"
 	"sbx/broker/internal/command"
 	"sbx/broker/internal/confine"
+	"sbx/broker/internal/gate"
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/launch"
 	"sbx/broker/internal/netns"
@@ -80,7 +81,7 @@ func (t *term) run(r *run) int {
 	if r.Workdir == "" && (facts.Cwd == "" || unix.Access(".", unix.R_OK|unix.X_OK) != nil) {
 		return t.fail(&planner.Refusal{What: "the working directory does not exist any more or cannot be read", Hint: "cd into a directory, or pass --workdir DIR"})
 	}
-	cfg, err := t.settings(&r.Request, facts, t.projectRoot(&r.Request, facts))
+	cfg, err := r.Request.Settings(t.Env, facts, r.Request.ProjectRoot(facts))
 	if err != nil {
 		return t.fail(inSandbox(err))
 	}
@@ -95,11 +96,12 @@ func (t *term) run(r *run) int {
 	}
 	r.strict = r.strict || cfg.Sandbox.Strict
 	r.profile, r.mode = cfg.Profile.Name, cfg.Mode(facts)
-	r.engine = engine(r, cfg, facts)
-	in, err := t.input(r, cfg, facts)
+	r.engine = gate.Choose(r.mode, cfg, facts)
+	in, open, err := t.asked(r).Make(cfg, facts)
 	if err != nil {
 		return t.fail(err)
 	}
+	r.doors = open
 	asks, err := t.asking(r, cfg, in)
 	if err != nil {
 		return t.fail(err)
@@ -398,7 +400,7 @@ func statusLine(r *run, p *plan.Plan) string {
 		rw = []string{"nothing"}
 	}
 	how := r.mode
-	if r.engine == engineNotify {
+	if r.engine == gate.EngineNotify {
 		how += " (notify)"
 	}
 	return fmt.Sprintf("sbx: %s, %s, %s, rw: %s (sid %s)\n", r.profile, how, net, strings.Join(rw, " "), p.Session)

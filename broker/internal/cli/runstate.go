@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"sbx/broker/internal/doors"
+	"sbx/broker/internal/input"
 	"sbx/broker/internal/launch"
 	"sbx/broker/internal/request"
 )
@@ -27,4 +28,10 @@ type run struct {
 // newRun begins with what was typed.
 func newRun(q request.Request) *run {
 	return &run{Request: q, argv: q.Argv, profile: q.Profile, mode: q.Mode, strict: q.Strict, timeout: q.Timeout}
+}
+
+// asked is what of it the planner's input follows from.
+func (t *term) asked(r *run) *input.Run {
+	return &input.Run{Request: &r.Request, Argv: r.argv, Mode: r.mode, Engine: r.engine, Idle: r.idle, Helper: r.helper != nil,
+		Env: t.Env, Std: t.Std, Warn: t.warn}
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path"
 	"strings"
 	"sync"
 	"syscall"
@@ -144,13 +143,6 @@ func (v *service) close(status int) {
 
 func controlRoot(env []string, home string) (string, error) {
 	return control.Root(host.Lookup(env, "XDG_RUNTIME_DIR"), host.Lookup(env, "XDG_STATE_HOME"), home)
-}
-
-// hideRuntime hides the folder of the session sockets. Whoever connects from inside is refused as well.
-func (t *term) hideRuntime(in *planner.Input) {
-	if dir := host.Lookup(t.Env, "XDG_RUNTIME_DIR"); strings.HasPrefix(dir, "/") {
-		in.Hides = append(in.Hides, planner.Hide{Path: path.Clean(dir) + "/sbx", Secret: true, Why: "sbx's session sockets: whoever reaches them decides"})
-	}
 }
 
 var errNotStanding = errors.New("the sandbox is still being built, or it could not be: try again")

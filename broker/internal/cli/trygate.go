@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"sbx/broker/internal/child"
 	"sbx/broker/internal/gate"
 	"sbx/broker/internal/gate/gatefs"
+	"sbx/broker/internal/input"
 	"sbx/broker/internal/launch"
 	"sbx/shared/plan"
 )
@@ -34,14 +36,14 @@ func (t *term) smallestGate() error {
 	}
 	defer null.Close()
 	quiet := newTerm(t.Env, [3]*os.File{null, null, null})
-	p, err := quiet.smallestPlan(true, false)
+	p, err := input.Smallest(quiet.Env, quiet.Std, true, false)
 	if err != nil {
 		return err
 	}
 	var server *gatefs.Server
 	b := &builder{}
 	mounts := errors.New("the sandbox did not stand")
-	res, err := launch.Run(bg(), p, launch.Options{Stdio: quiet.Std,
+	res, err := launch.Run(context.Background(), p, launch.Options{Stdio: quiet.Std,
 		Fuse: func(c *child.Child, _ *plan.Mount, fd int) (err error) {
 			b.pid = c.PID
 			server, err = gatefs.New(fd, gate.TreeOf(p.Gate), gatefs.Options{Owner: gatefs.Owner{UID: p.Identity.InsideUID, GID: p.Identity.InsideGID}, Agent: b, Walk: true})

@@ -1,4 +1,4 @@
-package cli
+package input
 
 import (
 	"path"
@@ -26,7 +26,7 @@ type carrier struct {
 }
 
 // carryRules adds the rules in force to the plan's input; grants and hides are there already.
-func (t *term) carryRules(s request.Settings, in *planner.Input, static bool) error {
+func (r *Run) carryRules(s request.Settings, in *planner.Input, static bool) error {
 	list := s.Layers.Policy.InForce()
 	if len(list) == 0 && len(s.FS.Ask) == 0 {
 		return nil
@@ -120,7 +120,7 @@ func (x *carrier) forbidden() error {
 		for _, name := range names {
 			r, ok := x.s.Layers.Policy.Match(policy.Query{Kind: policy.KindPath, Path: name, Access: a, Now: x.now})
 			if ok && r.Decision == policy.Deny && r.Origin.Scope == policy.ScopeOrg {
-				return &planner.Refusal{What: quote(g.Path) + " (" + g.Why + ") is refused by the organisation: " + quoting.ASCII(r.String()) + ", " + r.Origin.String(), Hint: "ask the administrator of this machine"}
+				return &planner.Refusal{What: quoting.Quote(g.Path) + " (" + g.Why + ") is refused by the organisation: " + quoting.ASCII(r.String()) + ", " + r.Origin.String(), Hint: "ask the administrator of this machine"}
 			}
 		}
 	}
@@ -174,7 +174,7 @@ func (x *carrier) allow(r policy.Rule, paths []string, tree bool) {
 		}
 		if st.Type == host.Dir && !tree {
 			if x.static && x.modeAt(canon) == planner.None {
-				x.loss(r, "mounts show a directory with all that is in it, or not at all; "+quote(strings.TrimSuffix(r.Pattern, "/*")+"/**")+" says that")
+				x.loss(r, "mounts show a directory with all that is in it, or not at all; "+quoting.Quote(strings.TrimSuffix(r.Pattern, "/*")+"/**")+" says that")
 			}
 			continue
 		}
@@ -341,7 +341,7 @@ func (x *carrier) asks() {
 		}
 		paths, _, ok := x.places(p)
 		if !ok {
-			x.in.Losses = append(x.in.Losses, planner.Loss{What: "fs.ask " + quote(text), Why: "a wildcard may stand only in the last part of a path here"})
+			x.in.Losses = append(x.in.Losses, planner.Loss{What: "fs.ask " + quoting.Quote(text), Why: "a wildcard may stand only in the last part of a path here"})
 		}
 		for _, name := range paths {
 			if r, ok := x.s.Layers.Policy.Match(policy.Query{Kind: policy.KindPath, Path: name, Access: policy.Read, Now: x.now}); (!ok || r.Decision != policy.Allow) && !x.named(name) && name != x.in.Project && name != "/" {

@@ -1,6 +1,6 @@
 //go:build sbx_testhooks
 
-package cli
+package input
 
 import (
 	"slices"
@@ -12,7 +12,7 @@ import (
 )
 
 // switchOff takes the layers away that h names.
-func switchOff(h request.Hooks, t *term, in *planner.Input) {
+func switchOff(h request.Hooks, env []string, in *planner.Input) {
 	off := func(layer string) bool { return slices.Contains(h.Off, layer) }
 	if off("seccomp") {
 		in.Seccomp = plan.Seccomp{Rules: "off", Program: []plan.Insn{{Code: 6, K: uint32(seccompbpf.Allow)}}}
@@ -22,7 +22,7 @@ func switchOff(h request.Hooks, t *term, in *planner.Input) {
 		in.Limits = nil
 	}
 	if off("env") {
-		in.Env = t.Env
+		in.Env = env
 	}
 	if off("secrets") {
 		in.Hides = nil

@@ -1,10 +1,10 @@
 //go:build !sbx_testhooks
 
-package cli
+package input
 
 import (
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/request"
 )
 
-func switchOff(request.Hooks, *term, *planner.Input) {}
+func switchOff(request.Hooks, []string, *planner.Input) {}

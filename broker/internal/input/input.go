@@ -1,7 +1,8 @@
-package cli
+package input
 
 import (
 	"fmt"
+	"os"
 	"path"
 	"slices"
 	"strings"
@@ -9,97 +10,114 @@ import (
 	"sbx/broker/internal/changes"
 	"sbx/broker/internal/confine"
 	"sbx/broker/internal/doors"
+	"sbx/broker/internal/gate"
 	"sbx/broker/internal/guard"
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/launch"
 	"sbx/broker/internal/option"
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/policy"
+	"sbx/broker/internal/quoting"
 	"sbx/broker/internal/request"
 	"sbx/seccompbpf"
 	"sbx/shared/plan"
 )
 
-// input turns the request, the configuration and the facts into what planner.Build takes.
-func (t *term) input(r *run, s request.Settings, facts host.Facts) (*planner.Input, error) {
-	in := &planner.Input{Argv: r.argv, Facts: facts, FS: host.NewCache(), Hostname: r.Hostname, AsPID1: r.AsPID1, Idle: r.idle, Profile: s.Profile.Name,
+// Run is one attempt to run something, as far as the planner's input follows from it.
+type Run struct {
+	*request.Request
+	Argv   []string // the program: what was typed, or a shell
+	Mode   string   // that of the settings
+	Engine string   // of a dynamic session, see gate
+	Idle   bool     // there is no program
+	Helper bool     // a helper builds the sandbox
+
+	Env  []string
+	Std  [3]*os.File
+	Warn func(string)
+}
+
+// Make turns the request, the configuration and the facts into what planner.Build takes, and into what the session
+// opens beside that.
+func (r *Run) Make(s request.Settings, facts host.Facts) (*planner.Input, *doors.Doors, error) {
+	in := &planner.Input{Argv: r.Argv, Facts: facts, FS: host.NewCache(), Hostname: r.Hostname, AsPID1: r.AsPID1, Idle: r.Idle, Profile: s.Profile.Name,
 		Grants: make([]planner.Grant, 0, 64), Hides: make([]planner.Hide, 0, 128),
 		TimeOffset: int64(r.TimeOffset.Seconds()), MapRoot: !s.Sandbox.NonRootUser, NoSymFollow: s.FS.NoSymFollow}
 	if in.Hostname == "" {
 		in.Hostname = s.Sandbox.Hostname
 	}
 	if len(in.Hostname) > 63 || strings.ContainsAny(in.Hostname, "/\n\x00") {
-		return nil, wrong("--hostname "+quote(in.Hostname)+" is not a host name of at most 63 characters", "")
+		return nil, nil, option.Wrong("--hostname "+quoting.Quote(in.Hostname)+" is not a host name of at most 63 characters", "")
 	}
-	if err := t.project(r, s, in); err != nil {
-		return nil, err
+	if err := r.project(s, in); err != nil {
+		return nil, nil, err
 	}
-	if err := t.grants(r, s, in); err != nil {
-		return nil, err
+	if err := r.grants(s, in); err != nil {
+		return nil, nil, err
 	}
-	if err := t.hides(r, s, in); err != nil {
-		return nil, err
+	if err := r.hides(s, in); err != nil {
+		return nil, nil, err
 	}
-	t.caches(s, in)
-	in.Gate = r.engine == engineFiles
-	if err := t.carryRules(s, in, r.mode != "dynamic"); err != nil {
-		return nil, err
+	r.caches(s, in)
+	in.Gate = r.Engine == gate.EngineFiles
+	if err := r.carryRules(s, in, r.Mode != "dynamic"); err != nil {
+		return nil, nil, err
 	}
 	own(s.Vars, in)
 	secretsOfSbx(s.Vars, in)
-	t.hideRuntime(in)
+	r.hideRuntime(in)
 	var err error
 	if in.TmpSize, err = confine.TmpSize(s.FS.TmpSize); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	in.Limits = confine.Rlimits(confine.ProcessLimit(s.Limits.Pids))
-	in.Env = request.Environment(t.Env, &r.Request, s.Env, facts)
-	r.doors = &doors.Doors{Request: &r.Request, Settings: s, In: in, Env: t.Env, Notify: r.engine == engineNotify, Helper: r.helper != nil}
-	if err := r.doors.Sockets(); err != nil {
-		return nil, err
+	in.Env = request.Environment(r.Env, r.Request, s.Env, facts)
+	open := &doors.Doors{Request: r.Request, Settings: s, In: in, Env: r.Env, Notify: r.Engine == gate.EngineNotify, Helper: r.Helper}
+	if err := open.Sockets(); err != nil {
+		return nil, nil, err
 	}
-	if err := r.doors.Stores(); err != nil {
-		return nil, err
+	if err := open.Stores(); err != nil {
+		return nil, nil, err
 	}
 	hideSockets(in)
-	in.TTY = launch.HasTerminal(t.Std)
-	if in.Stdio, err = launch.Classify(t.Std, in.TTY); err != nil {
-		return nil, err
+	in.TTY = launch.HasTerminal(r.Std)
+	if in.Stdio, err = launch.Classify(r.Std, in.TTY); err != nil {
+		return nil, nil, err
 	}
-	if err := t.machines(r, s, in); err != nil {
-		return nil, err
+	if err := r.machines(s, in); err != nil {
+		return nil, nil, err
 	}
-	if err := r.doors.Containers(); err != nil {
-		return nil, err
+	if err := open.Containers(); err != nil {
+		return nil, nil, err
 	}
-	if err := t.onlyThese(r, in); err != nil {
-		return nil, err
+	if err := r.onlyThese(in); err != nil {
+		return nil, nil, err
 	}
-	in.Direct = r.helper != nil
+	in.Direct = r.Helper
 	toggles := seccompbpf.Toggles{
 		KVM: in.KVM, Containers: in.Containers != nil, SUIDBits: in.Containers != nil, Debug: s.Sandbox.Debug, Only: in.Only != nil,
-		NotifyDenied: facts.Since(5, 19) && !facts.Reported, Notify: r.engine == engineNotify,
+		NotifyDenied: facts.Since(5, 19) && !facts.Reported, Notify: r.Engine == gate.EngineNotify,
 		OneID: !in.Direct && in.Containers == nil, UID: facts.UID, GID: facts.GID,
 	}
 	if in.Seccomp, err = filter(toggles); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if toggles.NotifyDenied && !in.Direct {
 		toggles.Writes = true
 		judging, err := filter(toggles)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		in.Judging = &judging
 	}
-	in.Agent = r.engine == engineNotify && !in.Direct
-	in.Refer(planner.GitSettings(t.Env, facts.Home))
-	switchOff(r.Hooks, t, in)
-	return in, nil
+	in.Agent = r.Engine == gate.EngineNotify && !in.Direct
+	in.Refer(planner.GitSettings(r.Env, facts.Home))
+	switchOff(r.Hooks, r.Env, in)
+	return in, open, nil
 }
 
 // project finds the directory that the program works in, and the project it belongs to.
-func (t *term) project(r *run, s request.Settings, in *planner.Input) error {
+func (r *Run) project(s request.Settings, in *planner.Input) error {
 	dir := in.Facts.Cwd
 	explicit := r.Workdir
 	if explicit == "" {
@@ -112,7 +130,7 @@ func (t *term) project(r *run, s request.Settings, in *planner.Input) error {
 		}
 		canon, _, st, err := host.Resolve(in.FS, p)
 		if err != nil || st.Type != host.Dir {
-			return &planner.Refusal{What: "--workdir " + quote(explicit) + " is not a directory", Err: err, Hint: "name a directory that exists"}
+			return &planner.Refusal{What: "--workdir " + quoting.Quote(explicit) + " is not a directory", Err: err, Hint: "name a directory that exists"}
 		}
 		dir = canon
 	}
@@ -148,7 +166,7 @@ func ownPlace(dir string) bool {
 }
 
 // grants collects what the profile, the files and the command line show, in this order.
-func (t *term) grants(r *run, s request.Settings, in *planner.Input) error {
+func (r *Run) grants(s request.Settings, in *planner.Input) error {
 	p, base := s.Profile, planner.ProfileWhy+s.Profile.Name
 	add := func(list []string, mode planner.Mode, why string, optional bool) error {
 		for _, e := range list {
@@ -196,10 +214,10 @@ func (t *term) grants(r *run, s request.Settings, in *planner.Input) error {
 		}
 		in.Grants = append(in.Grants, g)
 	}
-	return t.requestGrants(r, in)
+	return r.requestGrants(in)
 }
 
-func (t *term) requestGrants(r *run, in *planner.Input) error {
+func (r *Run) requestGrants(in *planner.Input) error {
 	home, cwd := in.Facts.Home, in.Facts.Cwd
 	for _, o := range r.Paths {
 		name, optional := strings.CutSuffix(o.Path, "?")
@@ -210,7 +228,7 @@ func (t *term) requestGrants(r *run, in *planner.Input) error {
 		if o.Mode == planner.Write {
 			if canon, _, _, err := host.Resolve(in.FS, p); err == nil && canon != "/" {
 				if why := unsuitable(canon, home); why != "" {
-					return &planner.Refusal{What: fmt.Sprintf("%s %s is %s", o.Flag, quote(o.Path), why), Hint: "name the directories below it that the program should write"}
+					return &planner.Refusal{What: fmt.Sprintf("%s %s is %s", o.Flag, quoting.Quote(o.Path), why), Hint: "name the directories below it that the program should write"}
 				}
 			}
 		}
@@ -220,7 +238,7 @@ func (t *term) requestGrants(r *run, in *planner.Input) error {
 }
 
 // hides collects what does not exist inside, whatever is granted around it.
-func (t *term) hides(r *run, s request.Settings, in *planner.Input) error {
+func (r *Run) hides(s request.Settings, in *planner.Input) error {
 	var add func(pattern string, secret bool, why string)
 	add = func(pattern string, secret bool, why string) {
 		p := pattern
@@ -239,7 +257,7 @@ func (t *term) hides(r *run, s request.Settings, in *planner.Input) error {
 		if list, ok := planner.ExpandHide(in.FS, p, secret, why); ok {
 			in.Hides = append(in.Hides, list...)
 		} else {
-			in.Losses = append(in.Losses, planner.Loss{What: "hiding " + quote(pattern), Why: "a wildcard may stand only in the last part of a path here"})
+			in.Losses = append(in.Losses, planner.Loss{What: "hiding " + quoting.Quote(pattern), Why: "a wildcard may stand only in the last part of a path here"})
 		}
 	}
 	if in.Facts.Home != "" {
@@ -298,7 +316,7 @@ func hideSockets(in *planner.Input) {
 }
 
 // caches adds the places where tools keep what they can make again. The strict profile has none.
-func (t *term) caches(s request.Settings, in *planner.Input) {
+func (r *Run) caches(s request.Settings, in *planner.Input) {
 	home := in.Facts.Home
 	if home == "" || len(s.Profile.Overlay) == 0 {
 		return
@@ -313,7 +331,7 @@ func (t *term) caches(s request.Settings, in *planner.Input) {
 	for _, c := range planner.Caches() {
 		p := ""
 		if c.Var != "" {
-			p = host.Lookup(t.Env, c.Var)
+			p = host.Lookup(r.Env, c.Var)
 		}
 		set := path.IsAbs(p)
 		switch {

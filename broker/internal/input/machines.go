@@ -1,4 +1,4 @@
-package cli
+package input
 
 import (
 	"golang.org/x/sys/unix"
@@ -10,9 +10,9 @@ import (
 
 // machines grants what virtual machines want: QEMU itself is an ordinary program, whose user-mode network reaches what the
 // session's does. What it needs are the images, and for speed the one device that is never there by itself.
-func (t *term) machines(r *run, s request.Settings, in *planner.Input) error {
+func (r *Run) machines(s request.Settings, in *planner.Input) error {
 	if s.Features.VM {
-		data := request.Absolute(t.Env, "XDG_DATA_HOME", in.Facts.Home+"/.local/share")
+		data := request.Absolute(r.Env, "XDG_DATA_HOME", in.Facts.Home+"/.local/share")
 		for _, d := range [...]string{data + "/libvirt/images", data + "/gnome-boxes/images", data + "/images", "/var/lib/libvirt/images"} {
 			in.Grants = append(in.Grants, planner.Grant{Path: d, Mode: planner.Read, Optional: true, NoExec: true, Why: "--vm"})
 		}
@@ -28,7 +28,7 @@ func (t *term) machines(r *run, s request.Settings, in *planner.Input) error {
 	}
 	in.KVM = true
 	if !r.Quiet {
-		t.warn("/dev/kvm is shown (" + s.Origin("features.kvm") + "): a program that makes virtual machines reaches far more of the kernel than others")
+		r.Warn("/dev/kvm is shown (" + s.Origin("features.kvm") + "): a program that makes virtual machines reaches far more of the kernel than others")
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package cli
+package input
 
 import (
 	"os"
@@ -13,13 +13,13 @@ import (
 
 // BenchmarkPlan is what `sbx run` computes before it can start anything.
 func BenchmarkPlan(b *testing.B) {
-	t := newTerm(os.Environ(), [3]*os.File{os.Stdin, os.Stdout, os.Stderr})
+	env := os.Environ()
 	dir := b.TempDir()
 	for _, profile := range []string{"permissive", "moderate"} {
 		b.Run("facts", func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				host.Read(t.Env)
+				host.Read(env)
 			}
 		})
 		b.Run("filter", func(b *testing.B) {
@@ -31,13 +31,14 @@ func BenchmarkPlan(b *testing.B) {
 		b.Run(profile, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				r := &request.Request{Profile: profile, Argv: []string{"true"}, Workdir: dir}
-				facts := host.Read(t.Env)
-				cfg, err := t.settings(r, facts, dir)
+				q := &request.Request{Profile: profile, Argv: []string{"true"}, Workdir: dir}
+				facts := host.Read(env)
+				cfg, err := q.Settings(env, facts, dir)
 				if err != nil {
 					b.Fatal(err)
 				}
-				in, err := t.input(newRun(*r), cfg, facts)
+				r := Run{Request: q, Argv: q.Argv, Env: env, Std: [3]*os.File{os.Stdin, os.Stdout, os.Stderr}, Warn: func(string) {}}
+				in, _, err := r.Make(cfg, facts)
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -1,6 +1,6 @@
-package cli
+package input
 
 import "sbx/seccompbpf"
 
 // arch is what this binary's system calls are numbered for.
-const arch = seccompbpf.ARM64
+const arch = seccompbpf.AMD64

@@ -1,4 +1,4 @@
-package cli
+package input
 
 import (
 	"path/filepath"
@@ -8,12 +8,12 @@ import (
 )
 
 // onlyThese finds what --only lets be executed: the named commands and the command of the run itself.
-func (t *term) onlyThese(r *run, in *planner.Input) error {
+func (r *Run) onlyThese(in *planner.Input) error {
 	if len(r.Only) == 0 {
 		return nil
 	}
 	var paths []string
-	for _, name := range append([]string{r.argv[0]}, r.Only...) {
+	for _, name := range append([]string{r.Argv[0]}, r.Only...) {
 		one := *in
 		one.Argv = []string{name}
 		p, err := planner.LookPath(&one, in.Dir)

@@ -1,0 +1,30 @@
+package input
+
+import (
+	"os"
+
+	"sbx/broker/internal/host"
+	"sbx/broker/internal/planner"
+	"sbx/broker/internal/request"
+	"sbx/shared/plan"
+)
+
+// Smallest is a strict sandbox that runs true, without any session folder; with gate, its root is served, and with
+// direct it is for a host without user namespaces.
+func Smallest(env []string, std [3]*os.File, gate, direct bool) (*plan.Plan, error) {
+	q := &request.Request{Profile: "strict", Argv: []string{"true"}, Workdir: "/usr"}
+	facts := host.Read(env)
+	s, err := q.Settings(env, facts, "")
+	if err != nil {
+		return nil, err
+	}
+	r := Run{Request: q, Argv: q.Argv, Env: env, Std: std, Warn: func(string) {}}
+	in, _, err := r.Make(s, facts)
+	if err != nil {
+		return nil, err
+	}
+	in.Gate, in.Direct = gate, direct
+	in.Session, in.Hostname, in.SessionDir = "doctor", "sbx-doctor", "/nonexistent"
+	p, _, err := planner.Build(*in)
+	return p, err
+}
