@@ -88,6 +88,9 @@ var mayImport = map[string][]string{
 		"broker/internal/option", "broker/internal/quoting", "broker/internal/decide", "broker/internal/gate", "broker/internal/session",
 		"broker/internal/program", "broker/internal/relay", "broker/internal/sshagent", "broker/internal/nixdaemon", "broker/internal/wayland",
 		"broker/internal/idmap", "broker/internal/netns", "broker/internal/child", "shared/plan", "audit"},
+	"broker/internal/egress": {"broker/internal/request", "broker/internal/planner", "broker/internal/policy", "broker/internal/host",
+		"broker/internal/quoting", "broker/internal/decide", "broker/internal/arbiter", "broker/internal/network", "broker/internal/netns",
+		"broker/internal/child", "broker/internal/launch", "broker/internal/program", "shared/plan", "shared/wire", "audit"},
 	// what the planner plans
 	"broker/internal/input": {"broker/internal/request", "broker/internal/planner", "broker/internal/policy", "broker/internal/host",
 		"broker/internal/option", "broker/internal/quoting", "broker/internal/changes", "broker/internal/confine", "broker/internal/doors",

@@ -23,6 +23,7 @@ import (
 	"sbx/broker/internal/control"
 	"sbx/broker/internal/decide"
 	"sbx/broker/internal/doors"
+	"sbx/broker/internal/egress"
 	"sbx/broker/internal/gate"
 	"sbx/broker/internal/gate/notify"
 	"sbx/broker/internal/launch"
@@ -55,7 +56,7 @@ type asking struct {
 	svc         *service
 	log         *audit.Writer
 	arb         *arbiter.Arbiter
-	outlet      *outlet // nil without a network
+	outlet      *egress.Network // nil without a network
 	server      *control.Server
 
 	report  report
@@ -151,14 +152,6 @@ func (a *asking) serve(svc *service) {
 	if a != nil {
 		a.svc = svc
 	}
-}
-
-// decides is who settles what is not granted, nil in a static session.
-func (a *asking) decides() func(context.Context, decide.Ask) decide.Verdict {
-	if a == nil {
-		return nil
-	}
-	return a.arb.Ask
 }
 
 // openLog starts the session's audit log; a zero begin is now. A name may have been used before: the old log stays as it is.

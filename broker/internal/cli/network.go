@@ -1,429 +1,49 @@
 package cli
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"net/netip"
-	"net/url"
-	"os"
-	"path"
-	"slices"
-	"strconv"
-	"strings"
-	"sync"
-	"sync/atomic"
-	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
-	"sbx/audit"
-	"sbx/broker/internal/arbiter"
-	"sbx/broker/internal/child"
-	"sbx/broker/internal/decide"
-	"sbx/broker/internal/host"
-	"sbx/broker/internal/launch"
-	"sbx/broker/internal/netns"
-	"sbx/broker/internal/network"
+	"sbx/broker/internal/egress"
 	"sbx/broker/internal/planner"
-	"sbx/broker/internal/policy"
 	"sbx/broker/internal/request"
 	"sbx/broker/internal/session"
-	"sbx/shared/plan"
 )
 
-// outlet is the network that a run asks for. A nil one is none.
-type outlet struct {
-	t       *term
-	r       *run
-	opt     network.Options
-	refused *blocked
-	implied bool // by a profile: without it the run goes on
-	ask     atomic.Pointer[func(context.Context, decide.Ask) decide.Verdict]
-	arb     atomic.Pointer[arbiter.Arbiter]
-	listed  []policy.HostPattern // without those of rules
-	stop    chan struct{}
-	over    sync.Once
-	mu      sync.Mutex
-	log     *audit.Writer
-	own     bool // the record is of the network alone
-	made    chan struct{}
-	net     *network.Network
-	err     error
-}
-
-// network reads from the configuration what is to be reachable, and says so in the input. Nothing is started.
-func (t *term) network(r *run, s request.Settings, in *planner.Input) (*outlet, error) {
-	reach, hosts := s.Reach()
-	n := s.Network
-	// Asked for with nothing listed: a session that asks can ask about everything.
-	if reach == policy.NoHosts && r.mode == "dynamic" && n.Mode != "none" && len(s.Origins["network.mode"]) > 0 && !(s.Network.Hosts != nil && len(s.Network.Hosts) == 0) {
-		reach = policy.SomeHosts
-	}
-	off := n.Mode == "none"
-	if reach == policy.NoHosts && (off || len(n.HostPorts) == 0 && len(n.Publish) == 0) {
-		return nil, nil
-	}
-	if in.ShareNet {
-		return nil, nil
-	}
-	helper := ""
-	if n.Mode == "veth" {
-		var err error
-		if helper, err = netHelper(r); err != nil {
-			return nil, err
-		}
-	}
-	// Both words on the command line: everything public, and beyond it what is named.
-	if reach == policy.SomeHosts && r.AllowNetwork && s.Network.Allow && len(hosts) == len(r.AllowHosts) {
-		reach = policy.AllHosts
-	}
-	o := &outlet{t: t, r: r, made: make(chan struct{}), stop: make(chan struct{})}
-	o.opt = network.Options{All: reach == policy.AllHosts, Carrier: n.Mode, Helper: helper, Programs: request.Programs(t.Env, s, in), Servers: network.Nameservers("/etc/resolv.conf"), Note: o.note, Say: o.say, SNI: n.TLS == "sni"}
-	o.implied = !r.strict && len(n.HostPorts)+len(n.Publish) == 0 && len(s.Origins["network.allow"])+len(s.Origins["network.hosts"])+len(s.Origins["network.mode"]) == 0
-	if o.implied {
-		// Seen before anything is made for it: a profile's network that cannot be had must not cost the start.
-		if err := unix.Access("/dev/net/tun", unix.R_OK|unix.W_OK); err != nil {
-			o.say("network: the profile's cannot be had here: opening /dev/net/tun: " + err.Error() + " (--net none says that none is wanted)")
-			return nil, nil
-		}
-	}
-	if n.Mode == "auto" {
-		o.opt.Carrier = ""
-	}
-	if reach == policy.NoHosts {
-		o.opt.Carrier = "none"
-	}
-	for _, h := range hosts {
-		p, err := policy.ParseHostPattern(h)
-		if err != nil {
-			return nil, &planner.Refusal{What: err.Error()}
-		}
-		if p.SNI() && o.opt.All {
-			return nil, &planner.Refusal{What: "tls=sni of " + quote(h) + " means nothing while every address is open", Hint: "leave --allow-network away"}
-		}
-		o.opt.Hosts = append(o.opt.Hosts, p)
-	}
-	o.listed = slices.Clone(o.opt.Hosts)
-	if n.Mode == "veth" {
-		withIPv6(&o.opt, in)
-	}
-	if o.opt.NoPing = !network.MayPing(); o.opt.NoPing && n.Mode != "veth" && slices.ContainsFunc(o.opt.Hosts, policy.HostPattern.ICMP) {
-		in.Losses = append(in.Losses, planner.Loss{What: "ping", Why: "this host gives you no sockets for it, by which alone echo requests could leave, so they are refused", Fix: noPingFix})
-	}
-	now := time.Now()
-	for _, rule := range s.Layers.Policy.Rules() {
-		if rule.Kind == policy.KindHost && rule.Decision == policy.Allow && (rule.Expires.IsZero() || now.Before(rule.Expires)) && (rule.Origin.Scope != policy.ScopeProject || s.Layers.Policy.ProjectTrusted) {
-			o.opt.Hosts = append(o.opt.Hosts, rule.Host())
-		}
-	}
-	if o.opt.SNI && o.opt.All && !r.Quiet {
-		t.warn("network: connections need not name their host (network.tls) while every address is open")
-	}
-	store := s.Layers.Policy
-	o.opt.Denied = func(h policy.Host, port int) bool { return denied(store, h, port) }
-	for _, p := range n.HostPorts {
-		o.opt.HostPorts = append(o.opt.HostPorts, uint16(p))
-	}
-	for _, p := range n.Publish {
-		pub, err := network.ParsePublish(p)
-		if err != nil {
-			return nil, &planner.Refusal{What: err.Error()}
-		}
-		o.opt.Publish = append(o.opt.Publish, pub)
-	}
-	o.proxies(s, in)
-	if r.mode == "dynamic" && reach != policy.AllHosts {
-		o.opt.Ask, o.opt.Stands = o.question, o.stands
-	}
-	o.opt.Maps = r.doors.IDs().NetworkMaps()
-	in.JoinNet = true
-	return o, nil
-}
-
-const noPingFix = "as root: sysctl -w net.ipv4.ping_group_range='0 2147483647'; or --net veth"
-
-// denied says whether a rule denies the host at the port, or, with port 0, at the ports that are meant when none is named.
-func denied(store policy.Store, h policy.Host, port int) bool {
-	ports := []int{port}
-	if port == 0 {
-		ports = []int{443, 80}
-	}
-	for _, p := range ports {
-		rule, ok := store.Match(policy.Query{Kind: policy.KindHost, Host: h, Port: p, Access: policy.Connect, Now: time.Now()})
-		if !ok || rule.Decision != policy.Deny {
-			return false
-		}
-	}
-	return true
-}
-
-// proxyVars are how programs are told of a proxy.
-var proxyVars = [...]string{"http_proxy", "https_proxy", "ftp_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "ALL_PROXY"}
-
-// proxies passes the user's proxies on where everything may be reached, or where the list names them: through a proxy a program reaches
-// whatever the proxy reaches. Passwords in them stay outside.
-func (o *outlet) proxies(s request.Settings, in *planner.Input) {
-	passed := false
-	for _, name := range proxyVars {
-		v := host.Lookup(o.t.Env, name)
-		if v == "" || host.Lookup(in.Env, name) != "" {
-			continue
-		}
-		u, err := url.Parse(v)
-		if err != nil || u.Hostname() == "" || u.User != nil {
-			continue
-		}
-		port, _ := strconv.Atoi(u.Port())
-		h, err := policy.ParseHost(u.Hostname())
-		if err != nil || port <= 0 {
-			continue
-		}
-		if h.Name == "localhost" || h.Addr.IsValid() && h.Addr.IsLoopback() {
-			if !slices.Contains(s.Network.HostPorts, port) {
-				continue
+// network is the one that r asks for.
+func (t *term) network(r *run, s request.Settings, in *planner.Input, refused *blocked) (*egress.Network, error) {
+	return egress.New(egress.Asked{Request: &r.Request, Dynamic: r.mode == "dynamic", Strict: r.strict, Env: t.Env,
+		Maps: r.doors.IDs().NetworkMaps(), Refused: refused.line, Say: func(text string) {
+			if !r.Quiet {
+				t.warn(text)
 			}
-		} else if !o.opt.All && !slices.ContainsFunc(o.opt.Hosts, func(p policy.HostPattern) bool { return p.Match(h, port, false) }) {
-			continue
-		}
-		if o.opt.All && h.Addr.IsValid() {
-			if p, err := policy.ParseHostPattern(netip.AddrPortFrom(h.Addr, uint16(port)).String()); err == nil {
-				o.opt.Hosts = append(o.opt.Hosts, p)
-			}
-		}
-		in.Env = append(in.Env, name+"="+v)
-		passed = true
-	}
-	for _, name := range []string{"no_proxy", "NO_PROXY"} {
-		if v := host.Lookup(o.t.Env, name); v != "" && passed && host.Lookup(in.Env, name) == "" {
-			in.Env = append(in.Env, name+"="+v)
-		}
-	}
-}
-
-// begin starts the network while the broker plans. refused collects what is turned away.
-func (o *outlet) begin(dir string, in *planner.Input, refused *blocked) {
-	if o == nil {
-		return
-	}
-	o.refused = refused
-	go func() {
-		defer close(o.made)
-		if o.err = o.files(dir, in); o.err == nil {
-			o.net, o.err = network.Start(o.opt)
-		}
-		if o.err != nil && o.implied {
-			o.say("network: the profile's cannot be had here: " + o.err.Error() + " (sbx doctor says what is missing)")
-			o.opt.Carrier = "none"
-			o.net, o.err = network.Start(o.opt)
-		}
-	}()
-}
-
-// stage waits until the network stands and returns what the sandbox joins.
-func (o *outlet) stage() (*netns.Network, error) {
-	if o == nil {
-		return nil, nil
-	}
-	<-o.made
-	if o.err == nil {
-		return o.net.Stage(), nil
-	}
-	r := &planner.Refusal{What: "making the sandbox's network", Err: o.err}
-	switch {
-	case publishing(o.err) && errors.Is(o.err, syscall.EACCES):
-		r.Hint = "ports below 1024 are root's on this host; publish a higher one"
-	case publishing(o.err) && errors.Is(o.err, syscall.EADDRINUSE):
-		r.Hint = "another program has that port; publish another one"
-	case publishing(o.err):
-		r.Hint = "the address has to be one of this host's"
-	case o.opt.Helper != "":
-		r.Hint = vethHint(o.err)
-	case errors.Is(o.err, syscall.EACCES), errors.Is(o.err, syscall.ENOENT):
-		r.Hint = "the device must exist and be open to you (as root: modprobe tun; chmod 0666 /dev/net/tun)"
-	default:
-		r.Hint = "install pasta (package passt) or slirp4netns; sbx doctor says what is missing"
-	}
-	return nil, r
-}
-
-// files writes what names the resolver inside, into the session's folder.
-func (o *outlet) files(dir string, in *planner.Input) error {
-	nsswitch, _ := os.ReadFile("/etc/nsswitch.conf")
-	return nameFiles(dir, append(maskedFiles(in), planner.Hosts(in.Hostname),
-		plan.Text{Name: "resolv.conf", Text: "# the resolver of this sandbox\nnameserver " + network.Resolver + "\noptions timeout:30 attempts:5\n"},
-		plan.Text{Name: "nsswitch.conf", Text: plan.Bytes(nsswitchText(string(nsswitch)))},
-	)).Make()
-}
-
-// nameFiles are files of the sandbox's own in the session's folder dir.
-func nameFiles(dir string, files []plan.Text) child.Folder {
-	dir = path.Join(dir, "etc")
-	f := child.Folder{Dirs: []child.Dir{{Path: dir, Mode: 0o755}}}
-	for _, x := range files {
-		f.Files = append(f.Files, child.File{Path: path.Join(dir, string(x.Name)), Text: string(x.Text)})
-	}
-	return f
-}
-
-// maskedFiles are configurations as they are shown.
-func maskedFiles(in *planner.Input) []plan.Text {
-	var out []plan.Text
-	for _, m := range in.Masked {
-		out = append(out, m.Text)
-	}
-	return out
-}
-
-// ownFiles are the sandbox's own files that p, a plan, mounts: of names where it has no network, and of configurations
-// that are shown without their credentials. What stands on top of layers is in the plan itself.
-func ownFiles(p *plan.Plan, in *planner.Input) child.Folder {
-	files := maskedFiles(in)
-	if in.OwnNames {
-		files = append(files, planner.OwnNames(in.Hostname)...)
-	}
-	if slices.ContainsFunc(p.Mounts, func(m plan.Mount) bool { return strings.HasPrefix(string(m.Source), in.SessionDir+"/etc/") }) {
-		return nameFiles(in.SessionDir, files)
-	}
-	return child.Folder{}
-}
-
-// nsswitchText is the host's, with names looked up in files and by DNS only: other services are sockets of the host.
-func nsswitchText(s string) string {
-	var b strings.Builder
-	seen := false
-	for line := range strings.Lines(s) {
-		if f := strings.Fields(line); len(f) > 0 && f[0] == "hosts:" {
-			line, seen = "hosts: files dns\n", true
-		}
-		b.WriteString(line)
-	}
-	if !seen {
-		b.WriteString("hosts: files dns\n")
-	}
-	return b.String()
-}
-
-// answering connects the network's questions with whoever decides, from when the program can make any.
-func (o *outlet) answering(f func(context.Context, decide.Ask) decide.Verdict) {
-	if o != nil && f != nil {
-		o.ask.Store(&f)
-	}
-}
-
-func (o *outlet) question(ctx context.Context, q decide.Ask) decide.Verdict {
-	if f := o.ask.Load(); f != nil {
-		return (*f)(ctx, q)
-	}
-	return decide.Verdict{Errno: int(syscall.EACCES), Reason: "nobody is there to be asked"}
-}
-
-// stands says how a host would be decided about now, without asking.
-func (o *outlet) stands(q decide.Ask) decide.Verdict {
-	if a := o.arb.Load(); a != nil {
-		return a.Stands(q)
-	}
-	return decide.Verdict{Decision: decide.Allow} // nothing runs yet
-}
-
-// followEvery is how often it is looked whether policy files have changed: what a name has opened is not asked about again.
-const followEvery = 2 * time.Second
-
-// follow closes what changed policy files do not allow any more.
-func (o *outlet) follow(a *arbiter.Arbiter) {
-	tick := time.NewTicker(followEvery)
-	defer tick.Stop()
-	for seen := a.Refreshed(); ; {
-		select {
-		case <-o.stop:
-			return
-		case <-tick.C:
-		}
-		if n := a.Refreshed(); n != seen {
-			seen = n
-			<-o.made
-			if o.net != nil {
-				o.net.Reconsider()
-			}
-		}
-	}
+		}}, s, in)
 }
 
 // reaches tells a session that asks what it need not ask about.
-func (a *asking) reaches(o *outlet) {
+func (a *asking) reaches(o *egress.Network) {
 	if a != nil && o != nil {
-		a.rules.Env.Hosts, a.rules.Env.AllHosts = o.listed, o.opt.All
+		a.rules.Env.Hosts, a.rules.Env.AllHosts = o.Reaches()
 	}
 }
 
-// standing tells the network who is inside.
-func (o *outlet) standing(next func(*launch.Running)) func(*launch.Running) {
-	if o == nil {
-		return next
-	}
-	return func(run *launch.Running) {
-		o.net.Inside(run.Child.PID)
-		if next != nil {
-			next(run)
-		}
-	}
-}
-
-// start opens the record of a session that has none for another reason, and connects the network's questions with whoever decides.
-func (o *outlet) start(s *session.Session, asks *asking, a *asking, planHash string) error {
-	if o == nil {
+// startNetwork opens the record of a session that has none for another reason, and connects the network's questions
+// with whoever decides.
+func startNetwork(o *egress.Network, s *session.Session, asks, a *asking, planHash string) error {
+	switch {
+	case o == nil:
 		return nil
-	}
-	if asks != nil {
-		o.log = asks.log
-		o.answering(asks.decides())
+	case asks != nil:
 		asks.outlet = o
-		o.arb.Store(asks.arb)
-		if o.opt.Stands != nil {
-			go o.follow(asks.arb)
-		}
+		o.Start(asks.arb, asks.log)
 		return nil
-	}
-	if a.log != nil { // of the session's relays, which close it
-		o.log = a.log
+	case a.log != nil: // of the session's doors, which close it
+		o.Start(nil, a.log)
 		return nil
 	}
 	log, err := a.openLog(s, planHash, time.Time{})
 	if err != nil {
 		return &planner.Refusal{What: "starting the session's audit log", Err: err, Hint: session.RecordHint}
 	}
-	o.log, o.own = log, true
+	o.OwnLog(log)
 	return nil
-}
-
-// close ends the network and writes down what went where.
-func (o *outlet) close() {
-	if o == nil {
-		return
-	}
-	<-o.made
-	o.over.Do(func() { close(o.stop) })
-	if o.net == nil {
-		return
-	}
-	traffic := o.net.Close()
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.log == nil {
-		return
-	}
-	o.noteTraffic(traffic)
-	if o.own {
-		if err := o.log.Close(); err != nil {
-			o.say(fmt.Sprintf("sealing the audit log: %v", err))
-		}
-	}
-	o.log = nil
-}
-
-func (o *outlet) say(text string) {
-	if !o.r.Quiet {
-		o.t.warn(text)
-	}
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"strings"
 
+	"sbx/broker/internal/egress"
 	"sbx/broker/internal/launch"
 	"sbx/broker/internal/network"
 	"sbx/broker/internal/program"
@@ -34,7 +35,7 @@ func (t *term) networkFindings(from program.Source) []finding {
 		n.Close()
 		if !network.MayPing() {
 			out.Says += "; no echo request of yours leaves this host"
-			out.Fix = "for ping inside, " + noPingFix
+			out.Fix = "for ping inside, " + egress.NoPingFix
 		}
 	}
 	return []finding{out, vethFinding(from)}

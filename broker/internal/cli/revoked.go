@@ -11,8 +11,8 @@ func (a *asking) revoked(kind, name string) (int, error) {
 	switch k := policy.Kind(kind); k {
 	case policy.KindPath, policy.KindSocket, policy.KindHost:
 		n := a.arb.Revoke(k, name)
-		if a.outlet != nil && k == policy.KindHost && a.outlet.net != nil {
-			a.outlet.net.Forget(name)
+		if a.outlet != nil && k == policy.KindHost {
+			a.outlet.Forget(name)
 		}
 		if k == policy.KindHost {
 			return n, nil

@@ -16,6 +16,7 @@ import (
 	"sbx/broker/internal/child"
 	"sbx/broker/internal/command"
 	"sbx/broker/internal/confine"
+	"sbx/broker/internal/egress"
 	"sbx/broker/internal/gate"
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/launch"
@@ -106,7 +107,8 @@ func (t *term) run(r *run) int {
 	if err != nil {
 		return t.fail(err)
 	}
-	net, err := t.network(r, cfg, in)
+	refused := &blocked{verb: r.Verbose, print: t.warn}
+	net, err := t.network(r, cfg, in, refused)
 	if err != nil {
 		return t.fail(err)
 	}
@@ -136,7 +138,6 @@ func (t *term) run(r *run) int {
 		return t.fail(&planner.Refusal{What: err.Error(), Hint: hint})
 	}
 	assign(in, s.ID, s.Dir)
-	refused := &blocked{verb: r.Verbose, print: t.warn}
 	left := &planted{began: time.Now().Add(-time.Second)} // the clock of files is coarser
 	refused.writes = &judged{in: in, asks: asks, refused: refused}
 	refused.writes.session.Witness = left
@@ -146,8 +147,8 @@ func (t *term) run(r *run) int {
 	if net != nil || r.doors.Filtered() {
 		t.early.Spread() // programs are started now that are to run like any other
 	}
-	net.begin(s.Dir, in, refused)
-	defer net.close()
+	net.Begin(s.Dir, in)
+	defer net.Close()
 	var folder child.Folder
 	limited, err := confine.New(confine.Caller{Env: t.Env, Helper: r.helper, NoSuid: r.NoSuid}, cfg, in, false)
 	var p *plan.Plan
@@ -168,7 +169,7 @@ func (t *term) run(r *run) int {
 	}
 	if err == nil {
 		if net == nil { // else it has written them
-			folder = ownFiles(p, in)
+			folder = egress.OwnFiles(p, in)
 		}
 		folder.Session = s.Dir
 		folder.Dirs = append(folder.Dirs, s.Layers(p)...)
@@ -183,7 +184,7 @@ func (t *term) run(r *run) int {
 	remember := r.Name == "" && r.helper == nil && !r.doors.Filtered()
 	var joined *netns.Network
 	if err == nil {
-		joined, err = net.stage()
+		joined, err = net.Stage()
 	}
 	if err != nil {
 		limited.End(child.Aftermath{})
@@ -199,7 +200,7 @@ func (t *term) run(r *run) int {
 	backend := t.backend(r)
 	log := newStaticLog(&asking{t: t, r: r, cfg: cfg, in: in}, s, asks, net)
 	rec := newRecord(s, p, log != nil && !r.detached && t.early.Ahead())
-	res, err := backend.Execute(t.context(), launch.Job{Plan: p, Options: launch.Options{Stdio: t.Std, Signals: t.signals, Timeout: r.timeout, Expiring: func() { limited.Count(svc.init()) }, Early: t.early, Folder: folder, Remember: remember, Exits: joined == nil && !limited.Grouped() && t.host == nil, Stays: t.host != nil, Settled: t.settled(), Network: joined, Maps: r.doors.IDs().Maps(joined), Cgroup: limited.Descriptor(), Cloned: limited.Cloned, Join: asks.joiner(), Fuse: asks.fuse(p, t.serveGuard(in, p, asks, refused, &refused.writes.session)), Tree: refused.writes.tree, Standing: rec.standing(log, net.standing(limited.Standing(svc.standing))), Listener: asks.listener(refused), Building: func(steps []tape.Step) error {
+	res, err := backend.Execute(t.context(), launch.Job{Plan: p, Options: launch.Options{Stdio: t.Std, Signals: t.signals, Timeout: r.timeout, Expiring: func() { limited.Count(svc.init()) }, Early: t.early, Folder: folder, Remember: remember, Exits: joined == nil && !limited.Grouped() && t.host == nil, Stays: t.host != nil, Settled: t.settled(), Network: joined, Maps: r.doors.IDs().Maps(joined), Cgroup: limited.Descriptor(), Cloned: limited.Cloned, Join: asks.joiner(), Fuse: asks.fuse(p, t.serveGuard(in, p, asks, refused, &refused.writes.session)), Tree: refused.writes.tree, Standing: rec.standing(log, net.Standing(limited.Standing(svc.standing))), Listener: asks.listener(refused), Building: func(steps []tape.Step) error {
 		t.announce(r, p, losses)
 		hash, err := rec.planned(steps)
 		if err == nil {
@@ -212,12 +213,12 @@ func (t *term) run(r *run) int {
 		if err == nil {
 			logs := &asking{t: t, r: r, cfg: cfg, in: in}
 			if err = t.serveDoors(r, asks, logs, s, hash); err == nil {
-				err = net.start(s, asks, logs, hash)
+				err = startNetwork(net, s, asks, logs, hash)
 			}
 		}
 		return err
 	}}})
-	net.close()
+	net.Close()
 	refused.writes.end()
 	if oerr := in.Own.Save(); oerr != nil {
 		t.warn(oerr.Error() + ": what programs made there is hidden in the next run")

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sbx/audit"
+	"sbx/broker/internal/egress"
 	"sbx/broker/internal/launch"
 	"sbx/broker/internal/session"
 )
@@ -27,7 +28,7 @@ type staticLog struct {
 }
 
 // newStaticLog prepares the log of a session that nobody else keeps one for.
-func newStaticLog(a *asking, s *session.Session, asks *asking, net *outlet) *staticLog {
+func newStaticLog(a *asking, s *session.Session, asks *asking, net *egress.Network) *staticLog {
 	if asks != nil || net != nil || a.r.doors.Any() {
 		return nil
 	}

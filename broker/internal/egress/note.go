@@ -1,4 +1,4 @@
-package cli
+package egress
 
 import (
 	"cmp"
@@ -12,6 +12,7 @@ import (
 	"sbx/audit"
 	"sbx/broker/internal/network"
 	"sbx/broker/internal/program"
+	"sbx/broker/internal/quoting"
 )
 
 // publishing says whether an error is about a port of the host's that was to lead in.
@@ -21,7 +22,7 @@ func publishing(err error) bool {
 }
 
 // noteTraffic writes down what went where; o.mu is held.
-func (o *outlet) noteTraffic(traffic []network.Traffic) {
+func (o *Network) noteTraffic(traffic []network.Traffic) {
 	for _, t := range traffic {
 		if t.Out+t.In == 0 || t.Addr.IsMulticast() || t.Addr.IsLinkLocalUnicast() && t.Out == 0 { // of neighbours
 			continue
@@ -37,7 +38,7 @@ func (o *outlet) noteTraffic(traffic []network.Traffic) {
 }
 
 // note is told of everything that was turned away.
-func (o *outlet) note(e network.Event) {
+func (o *Network) note(e network.Event) {
 	if !e.Denied && !e.Failed {
 		return
 	}
@@ -49,14 +50,14 @@ func (o *outlet) note(e network.Event) {
 		}
 		return
 	}
-	what := quote(e.Host)
+	what := quoting.Quote(e.Host)
 	if e.Addr.IsValid() && e.Op == "connect" {
 		what = e.Addr.String()
 		if e.Port != 0 {
 			what = netip.AddrPortFrom(e.Addr, e.Port).String()
 		}
 		if e.Host != "" {
-			what += " (" + quote(e.Host) + ")"
+			what += " (" + quoting.Quote(e.Host) + ")"
 		}
 	}
 	o.mu.Lock()
@@ -79,10 +80,10 @@ func (o *outlet) note(e network.Event) {
 		verb += " " + e.Proto
 	}
 	if e.By.PID != 0 {
-		what += fmt.Sprintf(" by %s[%d]", quote(program.Name(e.By.Exe)), e.By.Inside)
+		what += fmt.Sprintf(" by %s[%d]", quoting.Quote(program.Name(e.By.Exe)), e.By.Inside)
 	}
 	if e.Host != "" || e.Addr.IsValid() {
 		verb += " " + what
 	}
-	o.refused.line(verb+": "+e.Reason, e.Failed)
+	o.by.Refused(verb+": "+e.Reason, e.Failed)
 }

@@ -1,4 +1,4 @@
-package cli
+package egress
 
 import (
 	"errors"
@@ -8,11 +8,12 @@ import (
 	"sbx/broker/internal/network"
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/policy"
+	"sbx/broker/internal/request"
 	"sbx/shared/wire"
 )
 
 // netHelper finds the sbx-helper that makes the device of --net veth.
-func netHelper(r *run) (string, error) {
+func netHelper(r *request.Request) (string, error) {
 	const instead = "leave --net away: pasta and slirp4netns need no privileges"
 	if r.NoSuid {
 		return "", &planner.Refusal{What: "--net veth needs sbx-helper, which --no-suid forbids", Hint: instead}
