@@ -10,7 +10,14 @@ import (
 	"syscall"
 	"time"
 
-	"sbx/broker/internal/cli"
+	"sbx/broker/internal/hint"
+	"sbx/broker/internal/launch"
+	"sbx/broker/internal/live"
+	"sbx/broker/internal/option"
+	"sbx/broker/internal/planner"
+	"sbx/broker/internal/policy"
+	"sbx/broker/internal/request"
+	"sbx/broker/internal/steps"
 )
 
 // The kinds of errors, for errors.Is. A program that ran and failed is none: see Result.Status.
@@ -70,36 +77,61 @@ type Result struct {
 func Run(ctx context.Context, q Request) (Result, error) {
 	var s streams
 	defer s.close()
-	e := cli.Embedded{Options: q.options(), Argv: q.Argv, Env: os.Environ(), Messages: q.Messages}
-	err := s.open(&e, q)
-	if err != nil {
-		return Result{}, &Error{Kind: ErrFault, What: err.Error(), Status: 125, cause: err}
+	b := live.Broker{Env: os.Environ(), Context: ctx, Notices: func([]policy.Notice) {}} // a quiet run has none
+	if err := s.open(&b, q); err != nil {
+		return Result{}, failed(err)
 	}
 	began := time.Now()
-	res, err := e.Run(ctx)
+	var res live.Outcome
+	r, err := q.request()
+	if err == nil {
+		res, err = b.Run(*r)
+	}
 	s.finish()
 	out := Result{Status: res.Status, Signal: res.Signal, Duration: time.Since(began), Stdout: s.captured[1].Bytes(), Stderr: s.captured[2].Bytes()}
-	var f *cli.Failure
 	switch {
 	case ctx.Err() != nil:
 		return out, ctx.Err()
-	case errors.As(err, &f):
-		return out, failed(f)
+	case err != nil:
+		e := failed(err)
+		b.Warn(e.What)
+		if e.Hint != "" {
+			b.Note("hint: " + e.Hint + "\n")
+		}
+		out.Status = e.Status
+		return out, e
 	case res.TimedOut:
 		return out, &Error{Kind: ErrTimeout, What: fmt.Sprintf("timed out after %v", q.Timeout), Status: res.Status}
 	}
 	return out, err
 }
 
+// request is what sbx run would have been asked for.
+func (q *Request) request() (*request.Request, error) {
+	r := &request.Request{}
+	rest, err := r.Parse(q.options())
+	if err == option.ErrHelp || err == nil && (len(rest) > 0 || len(q.Argv) == 0 || r.DryRun || r.Detach || r.NoSandbox) {
+		err = option.Wrong("an embedded run takes options of sbx run that run something in a sandbox, and a program", "")
+	}
+	if err == nil {
+		err = r.OnlyStatic()
+	}
+	r.Argv = q.Argv
+	return r, err
+}
+
 // failed finds the kind of a failure.
-func failed(f *cli.Failure) *Error {
-	e := &Error{Kind: ErrRefused, What: f.Err.Error(), Hint: f.Hint, Status: f.Status, cause: f}
+func failed(err error) *Error {
+	e := &Error{Kind: ErrRefused, What: err.Error(), Hint: hint.Of(err), Status: hint.Status(err), cause: err}
+	var fault *steps.Fault
+	var mistake *option.Mistake
+	var refusal *planner.Refusal
 	switch {
-	case f.Status == 126 || f.Status == 127:
+	case e.Status == 126 || e.Status == 127:
 		e.Kind = ErrNotExecuted
-	case f.IsUnavailable():
+	case errors.Is(err, launch.ErrUnavailable):
 		e.Kind = ErrUnavailable
-	case f.IsFault() || !f.IsRefusal():
+	case errors.As(err, &fault) || !errors.As(err, &mistake) && !errors.As(err, &refusal):
 		e.Kind = ErrFault
 	}
 	return e
@@ -139,22 +171,25 @@ type streams struct {
 	copied   []chan struct{}
 }
 
-func (s *streams) open(e *cli.Embedded, q Request) error {
+func (s *streams) open(b *live.Broker, q Request) error {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return err
 	}
 	s.files = append(s.files, null)
-	if e.Messages == nil {
-		e.Messages = null
+	messages := q.Messages
+	if messages == nil {
+		messages = null
 	}
+	b.Note = func(text string) { _, _ = messages.WriteString(text) }
+	b.Warn = func(line string) { b.Note("sbx: " + line + "\n") }
 	for i, x := range [3]any{q.Stdin, q.Stdout, q.Stderr} {
 		if f, ok := x.(*os.File); ok {
-			e.Stdio[i] = f
+			b.Std[i] = f
 			continue
 		}
 		if i == 0 && x == nil {
-			e.Stdio[0] = null
+			b.Std[0] = null
 			continue
 		}
 		r, w, err := os.Pipe()
@@ -162,14 +197,14 @@ func (s *streams) open(e *cli.Embedded, q Request) error {
 			return fmt.Errorf("making a pipe: %w", err)
 		}
 		if i == 0 {
-			e.Stdio[0], s.theirs = r, append(s.theirs, r)
+			b.Std[0], s.theirs = r, append(s.theirs, r)
 			go func() {
 				_, _ = io.Copy(w, q.Stdin)
 				w.Close()
 			}()
 			continue
 		}
-		e.Stdio[i], s.theirs = w, append(s.theirs, w)
+		b.Std[i], s.theirs = w, append(s.theirs, w)
 		to, done := io.Writer(&s.captured[i]), make(chan struct{})
 		if y, ok := x.(io.Writer); ok {
 			to = y

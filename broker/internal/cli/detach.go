@@ -8,13 +8,11 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"sbx/broker/internal/child"
 	"sbx/broker/internal/command"
-	"sbx/broker/internal/control"
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/program"
@@ -86,24 +84,41 @@ func cmdRunDetached(t *term, args []string) int {
 		return t.fail(err)
 	}
 	q.Argv = rest
-	r := newRun(q)
-	r.detached, r.idle = true, len(rest) == 0
-	if r.idle && r.AsPID1 {
+	if len(rest) == 0 && q.AsPID1 {
 		return t.fail(wrong("--as-pid-1 needs a command", ""))
 	}
 	t.Messages, t.Std = t.Std[2], [3]*os.File{}
-	if r.idle {
-		r.argv = []string{"/bin/sh"} // never started; it names the program that a session is about
-		return t.run(r)
+	if len(rest) > 0 {
+		if err := t.openOutput(); err != nil {
+			return t.fail(err)
+		}
 	}
-	if err := t.openOutput(); err != nil {
-		return t.fail(err)
+	stood := false
+	broker := t.broker()
+	broker.Idle, broker.Stood = len(rest) == 0, func(sid string) {
+		stood = true
+		t.tellStarter(sid)
 	}
-	status := t.run(r)
-	if out := t.Std[1]; out != nil && !r.stood {
+	status := t.run(broker, q)
+	if out := t.Std[1]; out != nil && !stood {
 		_ = os.Remove(out.Name())
 	}
 	return status
+}
+
+// tellStarter lets the process that started this one go. What is said from here on goes where the program's output goes:
+// the terminal is somebody else's now.
+func (t *term) tellStarter(sid string) {
+	messages, err := t.Std[2], error(nil)
+	if messages == nil {
+		messages, err = os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	}
+	if err == nil {
+		t.Messages = messages
+		_ = unix.Dup3(int(messages.Fd()), 2, 0)
+	}
+	_, _ = unix.Write(fdStarter, []byte(sid+"\n"))
+	unix.Close(fdStarter)
 }
 
 // openOutput makes the file that a detached program writes to. It moves into the session's folder as soon as
@@ -122,60 +137,4 @@ func (t *term) openOutput() error {
 	}
 	t.Std[1], t.Std[2] = f, f
 	return nil
-}
-
-// detached opens the socket of a detached session and moves its output to its folder, before its program runs.
-func (v *service) detached(s *session.Session) error {
-	if !v.r.detached {
-		return nil
-	}
-	if out := v.t.Std[1]; out != nil {
-		if err := os.Rename(out.Name(), filepath.Join(s.Dir, "output")); err != nil {
-			return &planner.Refusal{What: "moving the file for the program's output", Err: err, Hint: session.RecordHint}
-		}
-	}
-	if _, err := v.open(control.Handlers{}); err != nil {
-		return &planner.Refusal{What: "making the session's socket", Err: err, Hint: "a detached session can be reached in no other way"}
-	}
-	return nil
-}
-
-// announceDetached tells the starter once the program has been executed.
-func (v *service) announceDetached() {
-	for range 2000 {
-		if v.r.idle || v.run.Child.Main() != 0 {
-			v.tellStarter()
-			return
-		}
-		time.Sleep(time.Millisecond)
-	}
-}
-
-// tellStarter lets the process that started this one go, once.
-func (v *service) tellStarter() {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.r.stood {
-		return
-	}
-	v.r.stood = true
-	// What is said from here on goes where the program's output goes: the terminal is somebody else's now.
-	messages, err := v.t.Std[2], error(nil)
-	if messages == nil {
-		messages, err = os.OpenFile(os.DevNull, os.O_RDWR, 0)
-	}
-	if err == nil {
-		v.t.Messages = messages
-		_ = unix.Dup3(int(messages.Fd()), 2, 0)
-	}
-	_, _ = unix.Write(fdStarter, []byte(v.s.ID+"\n"))
-	unix.Close(fdStarter)
-}
-
-// ended keeps the exit status of a detached session's program, which nobody waited for.
-func (v *service) ended(status int) {
-	if v.r.detached {
-		v.tellStarter() // it may have been over before anybody looked
-		_ = v.s.WriteFile("status", []byte(strconv.Itoa(status)+"\n"))
-	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"sbx/broker/internal/command"
 	"sbx/broker/internal/confine"
+	"sbx/broker/internal/hint"
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/input"
 	"sbx/broker/internal/launch"
@@ -128,7 +129,7 @@ func (t *term) tryNamespaces() finding {
 		_, err = launch.Run(context.Background(), p, launch.Options{Stdio: quiet.Std})
 	}
 	if err != nil {
-		f.OK, f.Says, f.Fix = false, err.Error(), command.Hint(err)
+		f.OK, f.Says, f.Fix = false, err.Error(), hint.Of(err)
 		if _, ok := err.(*steps.Fault); ok && f.Fix == "" {
 			f.Fix = host.UserNamespaceHint()
 		}

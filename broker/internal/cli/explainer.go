@@ -5,6 +5,7 @@ import (
 
 	"sbx/broker/internal/explain"
 	"sbx/broker/internal/host"
+	"sbx/broker/internal/input"
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/request"
 )
@@ -31,14 +32,13 @@ func (t *term) explainerIn(q request.Request, facts host.Facts, now time.Time) (
 	if err != nil {
 		return nil, err
 	}
-	r := newRun(q)
-	r.argv, r.profile, r.mode = []string{"true"}, s.Profile.Name, s.Mode(facts)
-	in, _, err := t.asked(r).Make(s, facts)
+	r := input.Run{Request: &q, Argv: []string{"true"}, Mode: s.Mode(facts), Env: t.Env, Std: t.Std, Warn: t.Warn}
+	in, _, err := r.Make(s, facts)
 	if err != nil {
 		return nil, err
 	}
-	assign(in, "why", "/nonexistent")
-	x := &explain.Explainer{Settings: s, Input: in, Sources: request.Sources(t.Env, facts, s.Vars.Project), Static: r.mode != "dynamic"}
+	input.Assign(in, "why", "/nonexistent")
+	x := &explain.Explainer{Settings: s, Input: in, Sources: request.Sources(t.Env, facts, s.Vars.Project), Static: r.Mode != "dynamic"}
 	if x.Plan, _, err = planner.Build(*in); err != nil {
 		return nil, err
 	}

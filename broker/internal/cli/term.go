@@ -1,12 +1,10 @@
 package cli
 
 import (
-	"context"
 	"os"
 
 	"sbx/broker/internal/child"
 	"sbx/broker/internal/command"
-	"sbx/broker/internal/launch"
 	"sbx/broker/internal/option"
 	"sbx/broker/internal/quoting"
 )
@@ -19,11 +17,6 @@ type term struct {
 	early  child.Early // of before
 	// signals is what launch.AsStarted has returned; nil in most commands
 	signals func()
-
-	// Of an embedded run: whose it is, and what came of it.
-	host    context.Context //nolint:containedctx
-	failure *Failure
-	result  launch.Result
 }
 
 func newTerm(env []string, std [3]*os.File) *term {
@@ -35,9 +28,7 @@ const exitUsage = command.ExitUsage
 
 // fail prints err with its hint and returns the exit status.
 func (t *term) fail(err error) int {
-	status := t.Fail(err)
-	t.failure = &Failure{Err: err, Hint: command.Hint(err), Status: status}
-	return status
+	return t.Fail(err)
 }
 
 func (t *term) print(s string) { t.Print(s) }

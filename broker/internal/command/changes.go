@@ -145,7 +145,7 @@ func (t *Term) collected(o changeOptions) (*collected, error) {
 	}
 	for _, w := range c.only {
 		if !c.has(w) {
-			return nil, &planner.Refusal{What: quote(w) + " is in none of the session's overlays", Hint: "they are: " + strings.Join(Targets(c.layers), ", ")}
+			return nil, &planner.Refusal{What: quote(w) + " is in none of the session's overlays", Hint: "they are: " + strings.Join(changes.Targets(c.layers), ", ")}
 		}
 	}
 	return c, nil
@@ -169,15 +169,6 @@ func (t *Term) refer(layers []changes.Layer, facts host.Facts) {
 // has says whether a path is in one of the layers, or has one below it.
 func (c *collected) has(w string) bool {
 	return slices.ContainsFunc(c.layers, func(l changes.Layer) bool { return host.Within(w, l.Target) || host.Within(l.Target, w) })
-}
-
-// Targets are the places of layers, quoted.
-func Targets(layers []changes.Layer) []string {
-	var out []string
-	for _, l := range layers {
-		out = append(out, quote(l.Target))
-	}
-	return out
 }
 
 // base is the directory that paths are shown relative to: the only layer's, else none.

@@ -114,16 +114,7 @@ func listText(list []listed) string {
 // Clean removes what sessions have left whose brokers were killed. Another session may have removed all but the
 // socket before (see run).
 func (t *Term) Clean(root string, records bool) {
-	if records {
-		session.Sweep(root)
-	}
-	run := control.FindRoot(host.Lookup(t.Env, "XDG_RUNTIME_DIR"), host.Lookup(t.Env, "XDG_STATE_HOME"), host.Read(t.Env).Home)
-	ids, _ := control.List(run) // where nobody has run anything there is nothing
-	for _, sid := range ids {
-		if !session.Alive(filepath.Join(root, sid)) {
-			control.Sweep(run, sid)
-		}
-	}
+	control.Clean(root, control.FindRoot(host.Lookup(t.Env, "XDG_RUNTIME_DIR"), host.Lookup(t.Env, "XDG_STATE_HOME"), host.Read(t.Env).Home), records)
 }
 
 // sessionAlive says whether a broker holds the session's lock.

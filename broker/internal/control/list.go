@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"sbx/broker/internal/prompt"
+	"sbx/broker/internal/session"
 	"sbx/shared/plan"
 )
 
@@ -143,4 +145,17 @@ func Listener(root, sid string) (pid int, err error) {
 		return 0, errors.Join(errors.New("the session's socket is not this user's"), err)
 	}
 	return int(cred.Pid), nil
+}
+
+// Clean removes what brokers that are gone have left of their sockets, and with records of their sessions in root.
+func Clean(root, sockets string, records bool) {
+	if records {
+		session.Sweep(root)
+	}
+	ids, _ := List(sockets) // where nobody has run anything there is nothing
+	for _, sid := range ids {
+		if !session.Alive(filepath.Join(root, sid)) {
+			Sweep(sockets, sid)
+		}
+	}
 }

@@ -368,3 +368,11 @@ func filter(toggles seccompbpf.Toggles) (plan.Seccomp, error) {
 	}
 	return s, nil
 }
+
+// Assign gives the input its session.
+func Assign(in *planner.Input, sid, dir string) {
+	in.Session, in.SessionDir = sid, dir
+	if in.Hostname == "" {
+		in.Hostname = "sbx-" + sid
+	}
+}

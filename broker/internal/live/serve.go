@@ -1,4 +1,4 @@
-package cli
+package live
 
 import (
 	"errors"
@@ -30,7 +30,7 @@ const lateSocket = 150 * time.Millisecond
 // service is what a session offers to other commands of its user: the session socket and the programs that
 // are started over it. A session that asks opens it at once, with handlers of its own.
 type service struct {
-	t       *term
+	b       *Broker
 	r       *run
 	in      *planner.Input
 	s       *session.Session
@@ -58,8 +58,8 @@ type execRun struct {
 	blocked []string
 }
 
-func (t *term) newService(r *run, in *planner.Input, s *session.Session, refused *blocked) *service {
-	v := &service{t: t, r: r, in: in, s: s, refused: refused, stands: make(chan struct{}), execs: map[int]*execRun{}, early: map[int][]string{}}
+func (b *Broker) newService(r *run, in *planner.Input, s *session.Session, refused *blocked) *service {
+	v := &service{b: b, r: r, in: in, s: s, refused: refused, stands: make(chan struct{}), execs: map[int]*execRun{}, early: map[int][]string{}}
 	refused.attribute = v.attribute
 	return v
 }
@@ -71,7 +71,7 @@ func (v *service) open(h control.Handlers) (*control.Server, error) {
 	if v.server != nil || v.closed {
 		return v.server, nil
 	}
-	root, err := controlRoot(v.t.Env, v.in.Facts.Home)
+	root, err := controlRoot(v.b.Env, v.in.Facts.Home)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +94,7 @@ func (v *service) standing(run *launch.Running) {
 	v.r.doors.IDs().Standing(run.Child)
 	v.refused.writes.repeats.standing(run.Child)
 	v.asks.standing(run.Child, run.Plan)
-	v.refused.writes.standing(run.Child, v.t.warn)
+	v.refused.writes.standing(run.Child, v.b.Warn)
 	v.run = run
 	if v.meter.Limited.Grouped() {
 		run.Freezer = v.meter.Limited.Group.Freeze
@@ -111,7 +111,7 @@ func (v *service) standing(run *launch.Running) {
 	}
 	time.AfterFunc(lateSocket, func() {
 		if _, err := v.open(control.Handlers{}); err != nil && v.r.Verbose {
-			v.t.warn(fmt.Sprintf("making the session's socket: %v", err))
+			v.b.Warn(fmt.Sprintf("making the session's socket: %v", err))
 		}
 	})
 }

@@ -1,4 +1,4 @@
-package cli
+package live
 
 import (
 	"time"
@@ -31,7 +31,7 @@ func newRun(q request.Request) *run {
 }
 
 // asked is what of it the planner's input follows from.
-func (t *term) asked(r *run) *input.Run {
+func (b *Broker) asked(r *run) *input.Run {
 	return &input.Run{Request: &r.Request, Argv: r.argv, Mode: r.mode, Engine: r.engine, Idle: r.idle, Helper: r.helper != nil,
-		Env: t.Env, Std: t.Std, Warn: t.warn}
+		Env: b.Env, Std: b.Std, Warn: b.Warn}
 }

@@ -1,4 +1,4 @@
-package cli
+package live
 
 import (
 	"bufio"
@@ -14,11 +14,10 @@ import (
 	"sbx/broker/internal/launch"
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/steps"
-	"sbx/shared/plan"
 )
 
 // backend is what carries the plan out.
-func (t *term) backend(r *run) launch.Backend {
+func (b *Broker) backend(r *run) launch.Backend {
 	if r.helper != nil {
 		return r.helper
 	}
@@ -26,7 +25,7 @@ func (t *term) backend(r *run) launch.Backend {
 }
 
 // instead finds the helper if err says that this host gives no sandboxes without one; otherwise it returns err.
-func (t *term) instead(r *run, err error) error {
+func (b *Broker) instead(r *run, err error) error {
 	if f := new(steps.Fault); errors.As(err, &f) && f.Step == "making fuse" && !r.noFuse {
 		r.noFuse = true // the device opens and does not serve: only making the file system tells
 		return nil
@@ -34,7 +33,7 @@ func (t *term) instead(r *run, err error) error {
 	if !errors.Is(err, launch.ErrUnavailable) || r.helper != nil {
 		return err
 	}
-	h, err := t.helper(r, err)
+	h, err := b.helper(r, err)
 	if err == nil {
 		r.helper = h
 	}
@@ -43,8 +42,8 @@ func (t *term) instead(r *run, err error) error {
 
 // helperAtOnce chooses the helper before anything is planned, where it is set-user-id and the first clone of this
 // process has shown that nothing else will do. For --dry-run, which clones nothing, the smallest sandbox is tried.
-func (t *term) helperAtOnce(r *run) {
-	err := launch.Unavailable(t.before.Fault)
+func (b *Broker) helperAtOnce(r *run) {
+	err := launch.Unavailable(b.Fault)
 	if r.helper != nil || r.NoSuid || err == nil && !r.DryRun {
 		return
 	}
@@ -53,7 +52,7 @@ func (t *term) helperAtOnce(r *run) {
 		return
 	}
 	if r.DryRun {
-		err = t.tryNative()
+		err = b.tryNative()
 	}
 	if errors.Is(err, launch.ErrUnavailable) {
 		r.helper = &launch.Helper{Path: file}
@@ -61,16 +60,16 @@ func (t *term) helperAtOnce(r *run) {
 }
 
 // tryNative builds the smallest sandbox without the helper.
-func (t *term) tryNative() error {
+func (b *Broker) tryNative() error {
 	null, err := os.OpenFile(os.DevNull, unix.O_RDWR, 0)
 	if err != nil {
 		return err
 	}
 	defer null.Close()
-	quiet := newTerm(t.Env, [3]*os.File{null, null, null})
-	p, err := input.Smallest(quiet.Env, quiet.Std, false, false)
+	std := [3]*os.File{null, null, null}
+	p, err := input.Smallest(b.Env, std, false, false)
 	if err == nil {
-		_, err = launch.Run(context.Background(), p, launch.Options{Stdio: quiet.Std})
+		_, err = launch.Run(context.Background(), p, launch.Options{Stdio: std})
 	}
 	return launch.Unavailable(err)
 }
@@ -78,7 +77,7 @@ func (t *term) tryNative() error {
 // helper finds the helper that may be used: one that is set-user-id, or one that the user, asked on the
 // terminal each time, starts through sudo. Neither is ever a silent choice of sbx's: root installed the
 // first, and the second is answered by a person.
-func (t *term) helper(r *run, cause error) (*launch.Helper, error) {
+func (b *Broker) helper(r *run, cause error) (*launch.Helper, error) {
 	file, setuid, err := launch.FindHelper()
 	switch {
 	case err != nil:
@@ -125,62 +124,4 @@ func askForSudo(file string) bool {
 	line, err := bufio.NewReader(tty).ReadString('\n')
 	answer := strings.ToLower(strings.TrimSpace(line))
 	return err == nil && (answer == "y" || answer == "yes")
-}
-
-// lacks is what a sandbox of the helper's does not have.
-const lacks = "without user namespaces: no guarded file system (a secret in a writable project is covered, not absent), questions by the notification engine only, " +
-	"no limit on processes but a control group's, no --as-pid-1, --time-offset or uid 0 inside"
-
-// examineHelper is doctor's line about the helper: needed says that there are no user namespaces.
-func (t *term) examineHelper(needed bool) finding {
-	f := finding{What: "helper", OK: !needed}
-	file, setuid, err := launch.FindHelper()
-	switch {
-	case errors.Is(err, launch.ErrNoHelper):
-		f.Says = "not installed, and not needed: user namespaces are there"
-	case err != nil:
-		f.Says = err.Error()
-	case setuid:
-		f.Says = file + " is set-user-id: it is used only where user namespaces fail"
-	case launch.HasSudo():
-		f.Says = file + " " + launch.WhyPlain(file) + ": where user namespaces fail, sbx asks to start it through sudo"
-	default:
-		f.Says = file + " " + launch.WhyPlain(file) + ", and there is no sudo: it adds nothing"
-	}
-	if !needed {
-		return f
-	}
-	if f.Fix = "see the three ways out that sbx run prints"; err != nil && errors.Is(err, launch.ErrNoHelper) {
-		f.Says = "not installed: set-user-id, or once through sudo, it would build sandboxes"
-		return f
-	}
-	if err == nil && setuid {
-		if f = t.tryHelper(file); f.OK {
-			f.Says = file + " is set-user-id and builds sandboxes; " + lacks
-		}
-		return f
-	}
-	if err == nil && launch.HasSudo() {
-		f.OK, f.Fix = true, ""
-		f.Says += "; " + lacks
-	}
-	return f
-}
-
-// tryHelper has the helper build the smallest sandbox there is.
-func (t *term) tryHelper(file string) finding {
-	f := finding{What: "helper", OK: true}
-	null, err := os.OpenFile(os.DevNull, unix.O_RDWR, 0)
-	if err == nil {
-		defer null.Close()
-		quiet := newTerm(t.Env, [3]*os.File{null, null, null})
-		var p *plan.Plan
-		if p, err = input.Smallest(quiet.Env, quiet.Std, false, true); err == nil {
-			_, err = (&launch.Helper{Path: file}).Execute(context.Background(), launch.Job{Plan: p, Options: launch.Options{Stdio: quiet.Std}})
-		}
-	}
-	if err != nil {
-		f.OK, f.Says, f.Fix = false, err.Error(), "see the three ways out that sbx run prints"
-	}
-	return f
 }

@@ -1,4 +1,4 @@
-package cli
+package live
 
 import (
 	"errors"
@@ -182,7 +182,7 @@ func (l *planted) lines(p *plan.Plan, neutralise bool) []string {
 func quoted(list []string) []string {
 	out := make([]string, len(list))
 	for i, s := range list {
-		out[i] = quote(s)
+		out[i] = quoting.Quote(s)
 	}
 	return out
 }
@@ -205,7 +205,7 @@ func (l *planted) made(fd int, neutralise bool) []string {
 	if len(acts) == 0 {
 		return nil
 	}
-	line := "made: repository " + quote(name) + ": git runs what the session put there: " + quoting.ASCII(strings.Join(acts, ", "))
+	line := "made: repository " + quoting.Quote(name) + ": git runs what the session put there: " + quoting.ASCII(strings.Join(acts, ", "))
 	if !neutralise {
 		return []string{line + " (fs.made_repositories = \"neutralise\" takes it away)"}
 	}
@@ -346,7 +346,7 @@ func (l *planted) rebases(p *plan.Plan) []string {
 			}
 			text, err := host.FS{}.Peek(todo, 0, 1<<20)
 			if err != nil || hasCommand(string(text)) {
-				out = append(out, "left: "+quote(todo)+" names commands that git rebase --continue runs")
+				out = append(out, "left: "+quoting.Quote(todo)+" names commands that git rebase --continue runs")
 			}
 		}
 	}
@@ -400,7 +400,7 @@ func (l *planted) look(dir string, at *guard.Place, left *int, out []string) []s
 		v := at.Rule(e.Name(), guard.ByHost)
 		if v.Action != guard.Free {
 			if info, err := e.Info(); err == nil && changedSince(info, l.began) {
-				out = append(out, "made: "+quote(p)+": "+v.Why)
+				out = append(out, "made: "+quoting.Quote(p)+": "+v.Why)
 			}
 			continue
 		}

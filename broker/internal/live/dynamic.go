@@ -1,4 +1,4 @@
-package cli
+package live
 
 import (
 	"context"
@@ -38,7 +38,7 @@ import (
 
 // asking is the part of a session that asks about what is not granted. A nil one, of a static session, asks nobody.
 type asking struct {
-	t       *term
+	b       *Broker
 	r       *run
 	cfg     request.Settings
 	in      *planner.Input
@@ -67,7 +67,7 @@ type asking struct {
 }
 
 // asking prepares what a dynamic session needs. Nothing that can wait is done here: it lies in the way of the start.
-func (t *term) asking(r *run, cfg request.Settings, in *planner.Input) (*asking, error) {
+func (b *Broker) asking(r *run, cfg request.Settings, in *planner.Input) (*asking, error) {
 	if r.mode != "dynamic" && r.Learn != "" {
 		return nil, &planner.Refusal{What: "--learn needs dynamic mode, which this host or its configuration does not give"}
 	}
@@ -81,10 +81,10 @@ func (t *term) asking(r *run, cfg request.Settings, in *planner.Input) (*asking,
 	if err != nil {
 		return nil, err
 	}
-	a := &asking{t: t, r: r, cfg: cfg, in: in, mode: mode, onTerminal: t.findTerminal(mode)}
-	src := request.Sources(t.Env, in.Facts, cfg.Vars.Project)
+	a := &asking{b: b, r: r, cfg: cfg, in: in, mode: mode, onTerminal: b.findTerminal(mode)}
+	src := request.Sources(b.Env, in.Facts, cfg.Vars.Project)
 	a.rules = &rules.Files{Sources: src, Settings: cfg, Extra: request.SocketRules(in), Learn: r.Learn != ""}
-	a.ground = &gate.Session{In: in, Names: request.NewNameGate(in), Rules: a.rules, Warn: t.warn, Opened: func(dir string) {
+	a.ground = &gate.Session{In: in, Names: request.NewNameGate(in), Rules: a.rules, Warn: b.Warn, Opened: func(dir string) {
 		if a.left != nil {
 			a.left.open(dir)
 		}
@@ -122,15 +122,15 @@ func (a *asking) start(s *session.Session, p *plan.Plan, sealed planner.Sealed, 
 	facts := a.in.Facts
 	a.arb = arbiter.New(arbiter.Options{Record: a.log, Store: a.rules.Store, Fresh: a.rules.Fresh, Process: program.Process, Alone: a.alone, Grace: grace,
 		Prompt: prompt.Options{SID: s.ID, Home: facts.Home, Mode: a.mode, Timeout: a.cfg.Sandbox.PromptTimeout, MaxOpen: a.cfg.Sandbox.Questions,
-			HookCommand: a.cfg.Sandbox.PromptCommand, HookEnv: request.HookEnvironment(a.t.Env, a.cfg, a.in), HookFailed: a.hookFailed(), Notify: a.told}})
+			HookCommand: a.cfg.Sandbox.PromptCommand, HookEnv: request.HookEnvironment(a.b.Env, a.cfg, a.in), HookFailed: a.hookFailed(), Notify: a.told}})
 	a.ground.Arbiter, a.ground.Log = a.arb, a.log
 	a.svc.meter.Gate = a.requests
 	if a.report.home = facts.Home; a.r.Verbose && !a.r.JSON {
-		a.report.live = a.t.warn
+		a.report.live = a.b.Warn
 	}
 	a.arb.Observe(a.report.observe)
 	a.arb.Observe(func(arbiter.Event) { a.rest.Later() })
-	if a.lessons, err = a.t.lessons(a.r, a.cfg); err != nil {
+	if a.lessons, err = a.b.lessons(a.r, a.cfg); err != nil {
 		return err
 	}
 	if a.lessons != nil {
@@ -140,8 +140,8 @@ func (a *asking) start(s *session.Session, p *plan.Plan, sealed planner.Sealed, 
 		return &planner.Refusal{What: "making the session's socket", Err: err, Hint: "sbx watch and sbx approve reach the session through it; run with --static to do without"}
 	}
 	a.askWithoutPty()
-	if a.onTerminal != nil && !a.r.Quiet && launch.HasTerminal([3]*os.File{nil, nil, a.t.Std[2]}) {
-		a.t.note("sbx: true questions here begin with [" + a.onTerminal.word + "]\n")
+	if a.onTerminal != nil && !a.r.Quiet && launch.HasTerminal([3]*os.File{nil, nil, a.b.Std[2]}) {
+		a.b.Note("sbx: true questions here begin with [" + a.onTerminal.word + "]\n")
 	}
 	return nil
 }
@@ -159,7 +159,7 @@ func (a *asking) openLog(s *session.Session, planHash string, begin time.Time) (
 	opt := audit.Options{PlanHash: planHash, MaxBytes: 16 << 20,
 		Start: audit.Event{Time: begin, UID: os.Getuid(), PID: os.Getpid(), Cwd: a.in.Dir, Op: "run", Path: a.r.argv[0],
 			Detail: []audit.KV{{K: "profile", V: a.r.profile}, {K: "mode", V: a.r.mode}, {K: "prompt", V: string(a.mode)}}}}
-	opt.Syslog = a.t.forward(a.cfg)
+	opt.Syslog = a.b.forward(a.cfg)
 	dir := path.Join(path.Dir(path.Dir(s.Dir)), "audit")
 	w, err := audit.Create(dir, s.ID, opt)
 	if errors.Is(err, unix.EEXIST) && len(s.ID) < 57 {
@@ -189,7 +189,7 @@ func (a *asking) listen(f *os.File) {
 	if a.refused.writes.any() {
 		var err error
 		if n.Carrier, err = a.refused.writes.carrier(true); err != nil {
-			a.t.warn(err.Error())
+			a.b.Warn(err.Error())
 		}
 	}
 	_ = gate.ServeNotify(ctx, n)
@@ -244,7 +244,7 @@ func (a *asking) hookFailed() func(error) {
 	var once sync.Once
 	return func(err error) {
 		once.Do(func() {
-			a.t.warn(err.Error() + "; it counts as no (an answer is: allow or deny, once, file, dir or tree, and how long)")
+			a.b.Warn(err.Error() + "; it counts as no (an answer is: allow or deny, once, file, dir or tree, and how long)")
 		})
 	}
 }
@@ -276,7 +276,7 @@ func (a *asking) say(text string) {
 	if a.in.TTY {
 		end = "\r\n"
 	}
-	a.t.note("sbx: " + text + end)
+	a.b.Note("sbx: " + text + end)
 }
 
 // end settles what waits, tells the clients and seals the record.
@@ -298,7 +298,7 @@ func (a *asking) end(status int, reached []string) {
 		err = cerr
 	}
 	if err != nil {
-		a.t.warn(fmt.Sprintf("sealing the audit log: %v", err))
+		a.b.Warn(fmt.Sprintf("sealing the audit log: %v", err))
 	}
 }
 

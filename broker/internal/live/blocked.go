@@ -1,4 +1,4 @@
-package cli
+package live
 
 import (
 	"cmp"
@@ -11,6 +11,7 @@ import (
 
 	"sbx/broker/internal/gate/notify"
 	"sbx/broker/internal/program"
+	"sbx/broker/internal/quoting"
 )
 
 // maxBlocked is how many different refusals are remembered; what exceeds it is only counted.
@@ -84,7 +85,7 @@ func caller(pid uint32) string {
 			}
 		}
 	}
-	return fmt.Sprintf("%s[%d]", quote(program.Name(exe)), inside)
+	return fmt.Sprintf("%s[%d]", quoting.Quote(program.Name(exe)), inside)
 }
 
 // summary lists what was refused, unless it was printed while it happened.

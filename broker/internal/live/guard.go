@@ -1,4 +1,4 @@
-package cli
+package live
 
 import (
 	"errors"
@@ -27,7 +27,7 @@ import (
 )
 
 // serveGuard returns the function that serves the guarded directories of a plan.
-func (t *term) serveGuard(in *planner.Input, p *plan.Plan, asks *asking, refused *blocked, session *guard.Session) func(*child.Child, *plan.Mount, int) error {
+func (b *Broker) serveGuard(in *planner.Input, p *plan.Plan, asks *asking, refused *blocked, session *guard.Session) func(*child.Child, *plan.Mount, int) error {
 	var looked atomic.Int32
 	configs := gitConfigs(in, p)
 	return func(c *child.Child, m *plan.Mount, fd int) error {
@@ -44,7 +44,7 @@ func (t *term) serveGuard(in *planner.Input, p *plan.Plan, asks *asking, refused
 			Session: session,
 			Repeat:  refused.writes.repeats.in(string(m.Target)),
 			Covered: covered(p, string(m.Target)),
-			Log:     log.New(warner(t.warn), "", 0),
+			Log:     log.New(warner(b.Warn), "", 0),
 			Check: func(p string, old, next []byte) error {
 				return configs.Check(inProject(in, path.Join(string(m.Target), p)), old, next)
 			},
@@ -114,7 +114,7 @@ func kept(p string, r gatefs.Request, asks *asking, refused *blocked) {
 		if outside != "" {
 			hint = outsideOnly + outside
 		}
-		refused.line(access+" "+quote(p)+what+by(r.PID)+": "+hint, false)
+		refused.line(access+" "+quoting.Quote(p)+what+by(r.PID)+": "+hint, false)
 		return
 	}
 	q := decide.Ask{PID: int(r.PID), Op: access, Kind: policy.KindPath, Path: p}

@@ -1,4 +1,4 @@
-package cli
+package live
 
 import (
 	"errors"
@@ -32,7 +32,7 @@ type lessons struct {
 }
 
 // lessons opens the file that the policy is to be written to. It must not exist: a policy is not overwritten.
-func (t *term) lessons(r *run, s request.Settings) (*lessons, error) {
+func (b *Broker) lessons(r *run, s request.Settings) (*lessons, error) {
 	if r.Learn == "" {
 		return nil, nil
 	}
@@ -46,10 +46,10 @@ func (t *term) lessons(r *run, s request.Settings) (*lessons, error) {
 	}
 	f, err := os.OpenFile(r.Learn, os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 	if errors.Is(err, os.ErrExist) {
-		return nil, &planner.Refusal{What: "--learn " + quote(r.Learn) + " exists already", Hint: "name a new file; sbx policy diff compares two"}
+		return nil, &planner.Refusal{What: "--learn " + quoting.Quote(r.Learn) + " exists already", Hint: "name a new file; sbx policy diff compares two"}
 	}
 	if err != nil {
-		return nil, &planner.Refusal{What: "--learn " + quote(r.Learn), Err: err}
+		return nil, &planner.Refusal{What: "--learn " + quoting.Quote(r.Learn), Err: err}
 	}
 	return &lessons{seen: map[learn.Access]bool{}, file: f, name: r.Learn}, nil
 }
@@ -90,7 +90,7 @@ func (l *lessons) note(ev arbiter.Event) {
 }
 
 // finish writes the policy and says what to do with it.
-func (l *lessons) finish(t *term, r *run, vars policy.Vars) error {
+func (l *lessons) finish(b *Broker, r *run, vars policy.Vars) error {
 	if l == nil {
 		return nil
 	}
@@ -107,12 +107,12 @@ func (l *lessons) finish(t *term, r *run, vars policy.Vars) error {
 	text, rules := learn.Policy(list, learn.Options{Vars: vars, Command: command, Now: time.Now()})
 	_, err := l.file.WriteString(text)
 	if err = errors.Join(err, l.file.Sync(), l.file.Close()); err != nil {
-		return fmt.Errorf("writing %s: %w", quote(l.name), err)
+		return fmt.Errorf("writing %s: %w", quoting.Quote(l.name), err)
 	}
 	if !r.Quiet {
-		t.warn(fmt.Sprintf("learned %d rules: read %s, then sbx policy import policy %s", len(rules), quote(l.name), quoting.Shell(l.name)))
+		b.Warn(fmt.Sprintf("learned %d rules: read %s, then sbx policy import policy %s", len(rules), quoting.Quote(l.name), quoting.Shell(l.name)))
 		if l.full {
-			t.warn("the program accessed more than could be remembered; the policy is not complete")
+			b.Warn("the program accessed more than could be remembered; the policy is not complete")
 		}
 	}
 	return nil
@@ -123,7 +123,7 @@ func (a *asking) learned() error {
 	if a == nil {
 		return nil
 	}
-	return a.lessons.finish(a.t, a.r, a.cfg.Vars)
+	return a.lessons.finish(a.b, a.r, a.cfg.Vars)
 }
 
 // unlearned is learned where nothing was run.

@@ -1,4 +1,4 @@
-package cli
+package live
 
 import (
 	"context"
@@ -23,12 +23,12 @@ type onTerminal struct {
 }
 
 // findTerminal says where a person could be asked; nil is nowhere.
-func (t *term) findTerminal(mode prompt.Mode) *onTerminal {
+func (b *Broker) findTerminal(mode prompt.Mode) *onTerminal {
 	if mode != prompt.Auto && mode != prompt.TTYOnly {
 		return nil
 	}
 	o := &onTerminal{word: prompt.NewWord()}
-	if !launch.HasTerminal([3]*os.File{t.Std[0], nil, nil}) {
+	if !launch.HasTerminal([3]*os.File{b.Std[0], nil, nil}) {
 		f, err := os.OpenFile("/dev/tty", os.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 		if err != nil {
 			return nil // no controlling terminal

@@ -1,4 +1,4 @@
-package cli
+package live
 
 import (
 	"fmt"
@@ -87,6 +87,6 @@ func (l *staticLog) end(res launch.Result, ran bool, refused *blocked, reached [
 		}
 	}
 	if l.err != nil {
-		l.a.t.warn(fmt.Sprintf("writing the session's audit log: %v", l.err))
+		l.a.b.Warn(fmt.Sprintf("writing the session's audit log: %v", l.err))
 	}
 }

@@ -1,4 +1,4 @@
-package cli
+package live
 
 import (
 	"sbx/audit"
@@ -6,14 +6,14 @@ import (
 )
 
 // forward is where copies of audit records go besides the log; nil for nowhere.
-func (t *term) forward(s request.Settings) func([]byte) {
+func (b *Broker) forward(s request.Settings) func([]byte) {
 	kind := s.Audit.Forward
 	if kind == "none" || kind == "" {
 		return nil
 	}
 	f, err := audit.NewForwarder(kind, "")
 	if err != nil {
-		t.warn(err.Error() + " (audit.forward, " + s.Origin("audit.forward") + ")")
+		b.Warn(err.Error() + " (audit.forward, " + s.Origin("audit.forward") + ")")
 		return nil
 	}
 	return f.Send

@@ -1,7 +1,6 @@
-package cli
+package live
 
 import (
-	"encoding/json"
 	"fmt"
 	"path"
 	"slices"
@@ -148,7 +147,7 @@ func (p *report) lines() []string {
 }
 
 func (x *reported) line() string {
-	word, what := "blocked", quote(x.Path)
+	word, what := "blocked", quoting.Quote(x.Path)
 	if !x.denied {
 		word = "asked"
 	}
@@ -159,11 +158,11 @@ func (x *reported) line() string {
 		what += " (guarded)"
 	}
 	if x.Host != "" {
-		what = quote(x.Host) + ":" + strconv.Itoa(x.Port)
+		what = quoting.Quote(x.Host) + ":" + strconv.Itoa(x.Port)
 	}
 	line := fmt.Sprintf("%s: %s %s", word, x.Op, what)
 	if x.PID != 0 {
-		line += fmt.Sprintf(" by %s[%d]", quote(program.Name(x.Exe)), x.PID)
+		line += fmt.Sprintf(" by %s[%d]", quoting.Quote(program.Name(x.Exe)), x.PID)
 	}
 	if x.Times > 1 {
 		line += fmt.Sprintf(" (%d times)", x.Times)
@@ -171,8 +170,8 @@ func (x *reported) line() string {
 	return line + ": " + x.Allow
 }
 
-// runReport is the one line that `sbx run --json` writes to standard error at the end.
-type runReport struct {
+// Report is what came of a session: the one line that `sbx run --json` writes to standard error at the end.
+type Report struct {
 	SID      string     `json:"sid"`
 	Status   int        `json:"status"`
 	TimedOut bool       `json:"timed_out"`
@@ -181,35 +180,28 @@ type runReport struct {
 	Calls    []string   `json:"calls"` // refused system calls
 	Left     []string   `json:"left"`  // what somebody may run outside: made repositories, changed build files
 	More     int        `json:"more"`  // accesses beyond those that are listed
+
+	Lines []string `json:"-"` // the same for people
 }
 
-// summarize says after a run what was refused and asked: to people in lines, to agents as one object.
-func (t *term) summarize(r *run, sid string, asks *asking, refused *blocked, left []string, res launch.Result) {
+// summarize says after a run what was refused and asked.
+func summarize(sid string, asks *asking, refused *blocked, left []string, res launch.Result) *Report {
 	p := &report{}
 	if asks != nil {
 		p = &asks.report
 	}
-	if r.JSON {
-		out := runReport{SID: sid, Status: res.Status, TimedOut: res.TimedOut, Blocked: []reported{}, Asked: []reported{}, Calls: append([]string{}, refused.summary()...), Left: append([]string{}, left...)}
-		p.mu.Lock()
-		for _, x := range p.list {
-			if x.denied {
-				out.Blocked = append(out.Blocked, x)
-			} else {
-				out.Asked = append(out.Asked, x)
-			}
+	out := &Report{SID: sid, Status: res.Status, TimedOut: res.TimedOut, Blocked: []reported{}, Asked: []reported{},
+		Calls: append([]string{}, refused.summary()...), Left: append([]string{}, left...)}
+	p.mu.Lock()
+	for _, x := range p.list {
+		if x.denied {
+			out.Blocked = append(out.Blocked, x)
+		} else {
+			out.Asked = append(out.Asked, x)
 		}
-		out.More = p.more
-		p.mu.Unlock()
-		if b, err := json.Marshal(out); err == nil {
-			t.note(string(b) + "\n")
-		}
-		return
 	}
-	if r.Quiet {
-		return
-	}
-	for _, line := range slices.Concat(p.lines(), refused.summary(), left) {
-		t.warn(line)
-	}
+	out.More = p.more
+	p.mu.Unlock()
+	out.Lines = slices.Concat(p.lines(), refused.summary(), left)
+	return out
 }

@@ -1,4 +1,4 @@
-package cli
+package live
 
 import (
 	"time"
@@ -10,11 +10,11 @@ import (
 )
 
 // network is the one that r asks for.
-func (t *term) network(r *run, s request.Settings, in *planner.Input, refused *blocked) (*egress.Network, error) {
-	return egress.New(egress.Asked{Request: &r.Request, Dynamic: r.mode == "dynamic", Strict: r.strict, Env: t.Env,
+func (b *Broker) network(r *run, s request.Settings, in *planner.Input, refused *blocked) (*egress.Network, error) {
+	return egress.New(egress.Asked{Request: &r.Request, Dynamic: r.mode == "dynamic", Strict: r.strict, Env: b.Env,
 		Maps: r.doors.IDs().NetworkMaps(), Refused: refused.line, Say: func(text string) {
 			if !r.Quiet {
-				t.warn(text)
+				b.Warn(text)
 			}
 		}}, s, in)
 }

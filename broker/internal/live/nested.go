@@ -1,4 +1,4 @@
-package cli
+package live
 
 import (
 	"errors"
@@ -11,8 +11,8 @@ import (
 
 // recordInside finds a place for the records of a session in a sandbox, whose home cannot be written as a rule: that of the outer
 // session is out of reach. It goes by what the kernel says, not by variables, which anybody sets.
-func (t *term) recordInside(facts host.Facts) {
-	if !facts.Reported || facts.Home == "" || host.Lookup(t.Env, "XDG_STATE_HOME") != "" {
+func (b *Broker) recordInside(facts host.Facts) {
+	if !facts.Reported || facts.Home == "" || host.Lookup(b.Env, "XDG_STATE_HOME") != "" {
 		return
 	}
 	for _, d := range [...]string{facts.Home + "/.local/state/sbx", facts.Home + "/.local/state", facts.Home + "/.local", facts.Home} {
@@ -22,7 +22,7 @@ func (t *term) recordInside(facts host.Facts) {
 			break
 		}
 	}
-	t.Env = append(t.Env[:len(t.Env):len(t.Env)], "XDG_STATE_HOME=/tmp/.sbx")
+	b.Env = append(b.Env[:len(b.Env):len(b.Env)], "XDG_STATE_HOME=/tmp/.sbx")
 }
 
 // inSandbox words a failure inside another sandbox for what it is. An inner session could only take more away from what the

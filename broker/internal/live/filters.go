@@ -1,4 +1,4 @@
-package cli
+package live
 
 import (
 	"os"
@@ -14,12 +14,13 @@ import (
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/policy"
 	"sbx/broker/internal/program"
+	"sbx/broker/internal/quoting"
 	"sbx/broker/internal/session"
 )
 
 // serveDoors writes down what the sandbox was given, and has it answered. rec is for sessions that keep no record of
 // questions.
-func (t *term) serveDoors(r *run, asks, rec *asking, s *session.Session, planHash string) error {
+func (b *Broker) serveDoors(r *run, asks, rec *asking, s *session.Session, planHash string) error {
 	if !r.doors.Any() {
 		return nil
 	}
@@ -54,7 +55,7 @@ func refuser(asks, rec *asking, of string) doors.Refuser {
 			_, _ = rec.log.Note(audit.Event{Kind: audit.KindDeny, UID: os.Getuid(), PID: a.PID, Exe: a.Exe, Cwd: a.Cwd, Op: a.Op,
 				Path: a.Path, Decision: "deny", Reason: reason, Errno: "EACCES"})
 			if !rec.r.Quiet {
-				rec.t.warn("blocked: " + quote(path.Base(a.Path)) + " of " + of + " by " + caller(uint32(a.PID)) + ": " + reason)
+				rec.b.Warn("blocked: " + quoting.Quote(path.Base(a.Path)) + " of " + of + " by " + caller(uint32(a.PID)) + ": " + reason)
 			}
 		}
 	}

@@ -1,0 +1,12 @@
+package changes
+
+import "sbx/shared/plan"
+
+// Targets are the places of layers, quoted.
+func Targets(layers []Layer) []string {
+	var out []string
+	for _, l := range layers {
+		out = append(out, plan.Bytes(l.Target).Quote())
+	}
+	return out
+}

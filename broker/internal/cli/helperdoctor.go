@@ -1,0 +1,71 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/broker/internal/input"
+	"sbx/broker/internal/launch"
+	"sbx/shared/plan"
+)
+
+// lacks is what a sandbox of the helper's does not have.
+const lacks = "without user namespaces: no guarded file system (a secret in a writable project is covered, not absent), questions by the notification engine only, " +
+	"no limit on processes but a control group's, no --as-pid-1, --time-offset or uid 0 inside"
+
+// examineHelper is doctor's line about the helper: needed says that there are no user namespaces.
+func (t *term) examineHelper(needed bool) finding {
+	f := finding{What: "helper", OK: !needed}
+	file, setuid, err := launch.FindHelper()
+	switch {
+	case errors.Is(err, launch.ErrNoHelper):
+		f.Says = "not installed, and not needed: user namespaces are there"
+	case err != nil:
+		f.Says = err.Error()
+	case setuid:
+		f.Says = file + " is set-user-id: it is used only where user namespaces fail"
+	case launch.HasSudo():
+		f.Says = file + " " + launch.WhyPlain(file) + ": where user namespaces fail, sbx asks to start it through sudo"
+	default:
+		f.Says = file + " " + launch.WhyPlain(file) + ", and there is no sudo: it adds nothing"
+	}
+	if !needed {
+		return f
+	}
+	if f.Fix = "see the three ways out that sbx run prints"; err != nil && errors.Is(err, launch.ErrNoHelper) {
+		f.Says = "not installed: set-user-id, or once through sudo, it would build sandboxes"
+		return f
+	}
+	if err == nil && setuid {
+		if f = t.tryHelper(file); f.OK {
+			f.Says = file + " is set-user-id and builds sandboxes; " + lacks
+		}
+		return f
+	}
+	if err == nil && launch.HasSudo() {
+		f.OK, f.Fix = true, ""
+		f.Says += "; " + lacks
+	}
+	return f
+}
+
+// tryHelper has the helper build the smallest sandbox there is.
+func (t *term) tryHelper(file string) finding {
+	f := finding{What: "helper", OK: true}
+	null, err := os.OpenFile(os.DevNull, unix.O_RDWR, 0)
+	if err == nil {
+		defer null.Close()
+		quiet := newTerm(t.Env, [3]*os.File{null, null, null})
+		var p *plan.Plan
+		if p, err = input.Smallest(quiet.Env, quiet.Std, false, true); err == nil {
+			_, err = (&launch.Helper{Path: file}).Execute(context.Background(), launch.Job{Plan: p, Options: launch.Options{Stdio: quiet.Std}})
+		}
+	}
+	if err != nil {
+		f.OK, f.Says, f.Fix = false, err.Error(), "see the three ways out that sbx run prints"
+	}
+	return f
+}

@@ -1,0 +1,58 @@
+package live
+
+import (
+	"context"
+	"os"
+	"time"
+
+	"sbx/broker/internal/child"
+	"sbx/broker/internal/confine"
+	"sbx/broker/internal/launch"
+	"sbx/broker/internal/planner"
+	"sbx/broker/internal/policy"
+	"sbx/shared/plan"
+)
+
+// Broker is the process that runs a session, and whom it speaks to.
+type Broker struct {
+	Env     []string
+	Std     [3]*os.File
+	Context context.Context //nolint:containedctx // of another program's run; nil: this process is the session's own
+
+	Early   child.Early // process 1, where it was made before anything else; nil: none
+	Fault   error       // why there is none, if that was tried
+	Signals func()      // what launch.AsStarted has returned
+
+	Idle  bool             // there is no program: others are started later
+	Stood func(sid string) // of a detached broker: lets its starter go; nil: it is not detached
+
+	Warn    func(string) // tells a person a line
+	Note    func(string) // tells a person a text as it is
+	Notices func([]policy.Notice)
+}
+
+// Outcome is what came of a run.
+type Outcome struct {
+	launch.Result
+	Timeout time.Duration
+	Report  *Report // nil: without a sandbox, or nothing was run
+
+	Plan   *plan.Plan // of --dry-run
+	Losses []planner.Loss
+}
+
+// context ends the program when its caller does not want it any more.
+func (b *Broker) context() context.Context {
+	if b.Context != nil {
+		return b.Context
+	}
+	return context.Background()
+}
+
+// settled is what is done once the program has run for a moment; another program's memory is its own.
+func (b *Broker) settled() func() {
+	if b.Context != nil {
+		return nil
+	}
+	return confine.Settle
+}

@@ -1,0 +1,58 @@
+package live
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"sbx/broker/internal/control"
+	"sbx/broker/internal/planner"
+	"sbx/broker/internal/session"
+)
+
+// detached opens the socket of a detached session and moves its output to its folder, before its program runs.
+func (v *service) detached(s *session.Session) error {
+	if !v.r.detached {
+		return nil
+	}
+	if out := v.b.Std[1]; out != nil {
+		if err := os.Rename(out.Name(), filepath.Join(s.Dir, "output")); err != nil {
+			return &planner.Refusal{What: "moving the file for the program's output", Err: err, Hint: session.RecordHint}
+		}
+	}
+	if _, err := v.open(control.Handlers{}); err != nil {
+		return &planner.Refusal{What: "making the session's socket", Err: err, Hint: "a detached session can be reached in no other way"}
+	}
+	return nil
+}
+
+// announceDetached tells the starter once the program has been executed.
+func (v *service) announceDetached() {
+	for range 2000 {
+		if v.r.idle || v.run.Child.Main() != 0 {
+			v.tellStarter()
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// tellStarter lets the process that started this one go, once.
+func (v *service) tellStarter() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.r.stood {
+		return
+	}
+	v.r.stood = true
+	v.b.Stood(v.s.ID)
+}
+
+// ended keeps the exit status of a detached session's program, which nobody waited for.
+func (v *service) ended(status int) {
+	if v.r.detached {
+		v.tellStarter() // it may have been over before anybody looked
+		_ = v.s.WriteFile("status", []byte(strconv.Itoa(status)+"\n"))
+	}
+}
