@@ -1,6 +1,6 @@
 // Package session keeps the folder of one sandbox: its id, its plan, the transcript of its set-up and
 // the writable layers. It must never follow a link that somebody else could have placed, and never
-// reuse a folder. cli creates sessions, launch writes into them, ls and gc read them.
+// reuse a folder. live creates sessions, launch writes into them, ls and gc read them.
 package session
 
 // Layout of $XDG_STATE_HOME/sbx/sessions/SID, all 0700 and 0600:

@@ -2,5 +2,5 @@
 // read-only: it asks the judge of names about each, does what is allowed beneath the writable root of the tree by descriptor, with the
 // caller's mask of modes, and hands opened files back. What it does not carry out it lets the kernel do, which is always safe: there the
 // tree is read-only. It must never act on a path that was followed through a link, nor on one that it has not judged as it was walked.
-// cli makes a Carrier for each session that has such trees; notify gives it the calls.
+// live makes a Carrier for each session that has such trees; notify gives it the calls.
 package writes
