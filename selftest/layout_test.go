@@ -110,7 +110,7 @@ var mayImport = map[string][]string{
 
 	"broker/client": {"broker/internal/handover", "broker/internal/control", "broker/internal/prompt", "shared/plan"}, // for programs of others
 
-	"broker/sandbox": {"broker/internal/live", "broker/internal/request", "broker/internal/option", "broker/internal/hint", "broker/internal/launch",
+	"broker/sandbox": {"broker/client", "broker/internal/live", "broker/internal/request", "broker/internal/option", "broker/internal/hint", "broker/internal/launch",
 		"broker/internal/planner", "broker/internal/policy", "broker/internal/steps"}, // for programs of others
 
 	// what to do about an error
@@ -156,6 +156,7 @@ var mayImport = map[string][]string{
 
 // testsMayImport are further packages of ours for test files.
 var testsMayImport = map[string][]string{
+	"broker/sandbox":              {"audit"},                                                              // the example reads the record
 	"selftest":                    {"shared/plan", "shared/wire", "broker/helpertest", "selftest/checks"}, // is a hostile caller of sbx-helper, reads the plan that a session leaves, performs checks with layers missing
 	"shared/stage":                {"selftest/plans"},
 	"broker/internal/child":       {"selftest/plans"},

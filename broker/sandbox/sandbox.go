@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"sbx/broker/client"
 	"sbx/broker/internal/hint"
 	"sbx/broker/internal/launch"
 	"sbx/broker/internal/live"
@@ -57,6 +58,10 @@ type Request struct {
 	Stdin          io.Reader // nil is the null device
 	Stdout, Stderr io.Writer // nil: what is written is in the Result, up to MaxCaptured bytes of each
 	Messages       *os.File  // what sbx has to say meanwhile; nil: nobody hears it
+
+	// Answer answers what the program asks for beyond what is granted, in dynamic mode: false is that it has nothing to
+	// say, and the question waits for somebody else. ctx ends with the question. Nil: people are asked, as with sbx run.
+	Answer func(ctx context.Context, q client.Question) (a client.Answer, answered bool)
 }
 
 // MaxCaptured is how much of each stream a Result holds; what comes after that is dropped.
@@ -68,6 +73,9 @@ type Result struct {
 	Signal         syscall.Signal // 0: none
 	Duration       time.Duration
 	Stdout, Stderr []byte // captured
+
+	Audit   string   // the file of the session's audit log, for package audit
+	Refused []string // what was refused or asked, a line for each, with what would allow it
 }
 
 // Run runs a program in a new sandbox and waits until it and everything it started has ended. A context that is cancelled ends them.
@@ -75,20 +83,30 @@ type Result struct {
 // The calling process cannot be traced by others of the same user from then on (PR_SET_DUMPABLE), and while the program runs
 // SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are passed on to it.
 func Run(ctx context.Context, q Request) (Result, error) {
+	return q.run(ctx, &live.Broker{})
+}
+
+// run is Run by a broker of which this says the rest.
+func (q Request) run(ctx context.Context, b *live.Broker) (Result, error) {
 	var s streams
 	defer s.close()
-	b := live.Broker{Env: os.Environ(), Context: ctx, Notices: func([]policy.Notice) {}} // a quiet run has none
-	if err := s.open(&b, q); err != nil {
+	b.Env, b.Context, b.Answer = os.Environ(), ctx, q.Answer
+	b.Notices = func([]policy.Notice) {} // a quiet run has none
+	if err := s.open(b, q); err != nil {
 		return Result{}, failed(err)
 	}
 	began := time.Now()
 	var res live.Outcome
-	r, err := q.request()
+	r, err := q.request(b.Idle)
 	if err == nil {
 		res, err = b.Run(*r)
 	}
 	s.finish()
-	out := Result{Status: res.Status, Signal: res.Signal, Duration: time.Since(began), Stdout: s.captured[1].Bytes(), Stderr: s.captured[2].Bytes()}
+	out := Result{Status: res.Status, Signal: res.Signal, Duration: time.Since(began), Audit: res.Audit,
+		Stdout: s.captured[1].Bytes(), Stderr: s.captured[2].Bytes()}
+	if res.Report != nil {
+		out.Refused = res.Report.Lines
+	}
 	switch {
 	case ctx.Err() != nil:
 		return out, ctx.Err()
@@ -103,14 +121,14 @@ func Run(ctx context.Context, q Request) (Result, error) {
 	case res.TimedOut:
 		return out, &Error{Kind: ErrTimeout, What: fmt.Sprintf("timed out after %v", q.Timeout), Status: res.Status}
 	}
-	return out, err
+	return out, nil
 }
 
 // request is what sbx run would have been asked for.
-func (q *Request) request() (*request.Request, error) {
+func (q *Request) request(idle bool) (*request.Request, error) {
 	r := &request.Request{}
 	rest, err := r.Parse(q.options())
-	if err == option.ErrHelp || err == nil && (len(rest) > 0 || len(q.Argv) == 0 || r.DryRun || r.Detach || r.NoSandbox) {
+	if err == option.ErrHelp || err == nil && (len(rest) > 0 || len(q.Argv) == 0 && !idle || r.DryRun || r.Detach || r.NoSandbox) {
 		err = option.Wrong("an embedded run takes options of sbx run that run something in a sandbox, and a program", "")
 	}
 	if err == nil {

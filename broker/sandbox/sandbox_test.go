@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"sbx/broker/client"
+
 	"sbx/selftest/need"
 )
 
@@ -130,5 +132,38 @@ func TestLeavesNothingOpen(t *testing.T) {
 		if time.Now().After(end) {
 			t.Fatalf("%d descriptors after the first run, %d now", first, open())
 		}
+	}
+}
+
+// TestStart starts a sandbox without a program of its own, and programs in it.
+func TestStart(t *testing.T) {
+	_, project := place(t)
+	if _, err := run(context.Background(), t, Request{Argv: []string{"true"}, Dir: project, Mode: "static"}); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Start(context.Background(), Request{Dir: project, Mode: "static"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		var out bytes.Buffer
+		end, err := s.Exec(client.Command{Argv: []string{"sh", "-c", "pwd; exit 3"}, Stdout: &out})
+		if err != nil || end.Status != 3 || out.String() != project+"\n" {
+			t.Errorf("%+v, %v: %q, want status 3 and %s", end, err, &out, project)
+		}
+	}
+	s.End()
+	if _, err := s.Wait(); !errors.Is(err, context.Canceled) {
+		t.Errorf("ended: %v", err)
+	}
+	if _, err := Start(context.Background(), Request{Dir: "/no/such", Mode: "static"}); !errors.Is(err, ErrRefused) {
+		t.Errorf("a project that is not there: %v", err)
+	}
+	s, err = Start(context.Background(), Request{Argv: []string{"sh", "-c", "echo done; exit 5"}, Dir: project, Mode: "static"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res, err := s.Wait(); err != nil || res.Status != 5 || string(res.Stdout) != "done\n" {
+		t.Errorf("%+v, %v", res, err)
 	}
 }

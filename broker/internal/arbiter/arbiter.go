@@ -215,7 +215,7 @@ func (a *Arbiter) unsettled(ctx context.Context, q decide.Ask, v decide.Verdict,
 	switch {
 	case closed || ctx.Err() != nil:
 		return refusal("nobody waits any more"), prompt.ByGone
-	case !ans.Allow && ans.By != prompt.ByTTY && ans.By != prompt.BySocket && ans.By != prompt.ByHook:
+	case !ans.Allow && !prompt.IsMeant(ans.By):
 		v = refusal(silence(ans.By))
 		a.rememberSilence(a.onceKey(q), v, ans.By, env.Now)
 		if ans.By == prompt.ByTimeout {

@@ -68,7 +68,7 @@ func (l *recorder) settled(ev Event) error {
 	return err
 }
 
-func human(by string) bool { return by == prompt.ByTTY || by == prompt.BySocket || by == prompt.ByHook }
+func human(by string) bool { return prompt.IsMeant(by) }
 
 // room says whether a refusal is recorded by itself. What a human refused always is.
 func (l *recorder) room(ev Event) bool {

@@ -95,6 +95,9 @@ func cmdRunDetached(t *term, args []string) int {
 	}
 	stood := false
 	broker := t.broker()
+	if t.Std[1] != nil {
+		broker.Output = t.Std[1].Name()
+	}
 	broker.Idle, broker.Stood = len(rest) == 0, func(sid string) {
 		stood = true
 		t.tellStarter(sid)

@@ -10,6 +10,7 @@ import (
 	"sbx/broker/internal/launch"
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/policy"
+	"sbx/broker/internal/prompt"
 	"sbx/shared/plan"
 )
 
@@ -23,8 +24,11 @@ type Broker struct {
 	Fault   error       // why there is none, if that was tried
 	Signals func()      // what launch.AsStarted has returned
 
-	Idle  bool             // there is no program: others are started later
-	Stood func(sid string) // of a detached broker: lets its starter go; nil: it is not detached
+	Idle   bool             // there is no program: others are started later
+	Stood  func(sid string) // told when the program runs and the session can be reached, which is then made sure of
+	Output string           // a file that moves into the session's folder
+
+	Answer func(context.Context, prompt.Question) (prompt.Answer, bool) // answers questions; nil: people do
 
 	Warn    func(string) // tells a person a line
 	Note    func(string) // tells a person a text as it is
@@ -36,6 +40,7 @@ type Outcome struct {
 	launch.Result
 	Timeout time.Duration
 	Report  *Report // nil: without a sandbox, or nothing was run
+	Audit   string  // the file of the session's audit log
 
 	Plan   *plan.Plan // of --dry-run
 	Losses []planner.Loss

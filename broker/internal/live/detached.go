@@ -11,13 +11,13 @@ import (
 	"sbx/broker/internal/session"
 )
 
-// detached opens the socket of a detached session and moves its output to its folder, before its program runs.
+// detached opens the socket of a session that must be reached and moves its output to its folder, before its program runs.
 func (v *service) detached(s *session.Session) error {
 	if !v.r.detached {
 		return nil
 	}
-	if out := v.b.Std[1]; out != nil {
-		if err := os.Rename(out.Name(), filepath.Join(s.Dir, "output")); err != nil {
+	if v.b.Output != "" {
+		if err := os.Rename(v.b.Output, filepath.Join(s.Dir, "output")); err != nil {
 			return &planner.Refusal{What: "moving the file for the program's output", Err: err, Hint: session.RecordHint}
 		}
 	}

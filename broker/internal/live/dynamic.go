@@ -96,7 +96,7 @@ func (b *Broker) asking(r *run, cfg request.Settings, in *planner.Input) (*askin
 		a.mounts = gate.NewMountGate(a.ground)
 		a.engine = a.mounts
 	}
-	a.rules.Env.NoPrompt, a.rules.Env.Unasked = prompt.Unasked(mode, a.onTerminal != nil, cfg.Sandbox.PromptCommand != "")
+	a.rules.Env.NoPrompt, a.rules.Env.Unasked = prompt.Unasked(mode, a.onTerminal != nil, cfg.Sandbox.PromptCommand != "" || b.Answer != nil)
 	return a, nil
 }
 
@@ -122,7 +122,7 @@ func (a *asking) start(s *session.Session, p *plan.Plan, sealed planner.Sealed, 
 	facts := a.in.Facts
 	a.arb = arbiter.New(arbiter.Options{Record: a.log, Store: a.rules.Store, Fresh: a.rules.Fresh, Process: program.Process, Alone: a.alone, Grace: grace,
 		Prompt: prompt.Options{SID: s.ID, Home: facts.Home, Mode: a.mode, Timeout: a.cfg.Sandbox.PromptTimeout, MaxOpen: a.cfg.Sandbox.Questions,
-			HookCommand: a.cfg.Sandbox.PromptCommand, HookEnv: request.HookEnvironment(a.b.Env, a.cfg, a.in), HookFailed: a.hookFailed(), Notify: a.told}})
+			HookCommand: a.cfg.Sandbox.PromptCommand, HookEnv: request.HookEnvironment(a.b.Env, a.cfg, a.in), HookFailed: a.hookFailed(), Notify: a.told, Answer: a.b.Answer}})
 	a.ground.Arbiter, a.ground.Log = a.arb, a.log
 	a.svc.meter.Gate = a.requests
 	if a.report.home = facts.Home; a.r.Verbose && !a.r.JSON {
@@ -164,6 +164,9 @@ func (a *asking) openLog(s *session.Session, planHash string, begin time.Time) (
 	w, err := audit.Create(dir, s.ID, opt)
 	if errors.Is(err, unix.EEXIST) && len(s.ID) < 57 {
 		w, err = audit.Create(dir, s.ID+"-"+session.NewID(), opt)
+	}
+	if err == nil {
+		a.r.audit = w.Path()
 	}
 	return w, err
 }
@@ -233,7 +236,7 @@ const grace = 3 * time.Second
 // alone says whether nobody could answer: no terminal, no command that is asked, and nobody who ever looked through the socket
 // a short while ago.
 func (a *asking) alone() bool {
-	if a.mode != prompt.Auto || a.onTerminal.shows() || a.cfg.Sandbox.PromptCommand != "" {
+	if a.mode != prompt.Auto || a.onTerminal.shows() || a.cfg.Sandbox.PromptCommand != "" || a.b.Answer != nil {
 		return false
 	}
 	return a.server == nil || !a.server.Attended(a.cfg.Sandbox.PromptTimeout)

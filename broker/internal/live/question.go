@@ -24,7 +24,7 @@ type onTerminal struct {
 
 // findTerminal says where a person could be asked; nil is nowhere.
 func (b *Broker) findTerminal(mode prompt.Mode) *onTerminal {
-	if mode != prompt.Auto && mode != prompt.TTYOnly {
+	if b.Answer != nil || mode != prompt.Auto && mode != prompt.TTYOnly {
 		return nil
 	}
 	o := &onTerminal{word: prompt.NewWord()}

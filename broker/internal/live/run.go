@@ -250,7 +250,7 @@ func (b *Broker) run(r *run) (Outcome, error) {
 		b.Warn(err.Error())
 	}
 	report := summarize(s.ID, asks, refused, left.lines(p, cfg.FS.MadeRepositories == "neutralise"), res)
-	return Outcome{Result: res, Timeout: r.timeout, Report: report}, nil
+	return Outcome{Result: res, Timeout: r.timeout, Report: report, Audit: r.audit}, nil
 }
 
 // create makes the session's folder, or takes the one that process 1 sets up already.

@@ -21,6 +21,7 @@ type run struct {
 	anew           int            // how often what was planned had gone by the time that it was mounted
 	helper         *launch.Helper // where there are no user namespaces; nil elsewhere
 	idle, detached bool           // there is no program; this is the detached broker
+	audit          string         // the file of its audit log
 	stood          bool           // whose starter was told
 	doors          *doors.Doors
 }

@@ -40,11 +40,15 @@ const (
 	ByTTY     = "tty"
 	BySocket  = "socket"
 	ByHook    = "hook"
+	ByProgram = "program" // the one that runs the session
 	ByTimeout = "timeout"
 	ByFlood   = "flood"
 	ByPolicy  = "policy"
 	ByGone    = "gone" // nobody waits any more, or the session ended
 )
+
+// IsMeant says whether somebody has answered, and not the lack of an answer.
+func IsMeant(by string) bool { return by == ByTTY || by == BySocket || by == ByHook || by == ByProgram }
 
 // ParseLife reads the words of --for and of the protocol: once, session, forever, until, or a duration.
 func ParseLife(s string, now time.Time) (Life, time.Time, error) {

@@ -32,7 +32,7 @@ func (q *Queue) take() bool {
 
 // repay is called when a question ends. One that nobody answered, because its program left or the time was up, has cost its token.
 func (q *Queue) repay(e *entry, a Answer) {
-	if a.By == ByTTY || a.By == BySocket || a.By == ByHook {
+	if IsMeant(a.By) {
 		q.budget.tokens = min(float64(q.opt.Burst), q.budget.tokens+float64(e.paid))
 	}
 	e.paid = 0

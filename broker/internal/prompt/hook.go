@@ -22,8 +22,7 @@ import (
 type Hook struct {
 	Command string
 	Timeout time.Duration
-	Env     []string    // see program.Environment
-	Failed  func(error) // told why a command's answer counted as no; may be nil
+	Env     []string // see program.Environment
 }
 
 const (
@@ -31,8 +30,15 @@ const (
 	maxHookOutput = 4096
 )
 
-// serve runs the hook for each new question until ctx ends.
-func (h Hook) serve(ctx context.Context, q *Queue, events <-chan Event) {
+// asker answers questions without a person at a terminal or socket: by a command, or by the program that runs the session.
+type asker struct {
+	ask    func(context.Context, Question) (a Answer, answered bool, err error)
+	by     string
+	failed func(error) // told why an answer counted as no
+}
+
+// serve asks about each new question until ctx ends.
+func (h asker) serve(ctx context.Context, q *Queue, events <-chan Event) {
 	slots := make(chan struct{}, maxHooks)
 	running := make(map[string]context.CancelFunc)
 	defer func() {
@@ -46,7 +52,7 @@ func (h Hook) serve(ctx context.Context, q *Queue, events <-chan Event) {
 		}
 		one, cancel := context.WithCancel(ctx)
 		running[qu.ID] = cancel
-		go h.ask(one, q, qu, slots)
+		go h.put(one, q, qu, slots)
 	}
 	for {
 		var ev Event
@@ -75,31 +81,32 @@ func (h Hook) serve(ctx context.Context, q *Queue, events <-chan Event) {
 	}
 }
 
-func (h Hook) ask(ctx context.Context, q *Queue, qu Question, slots chan struct{}) {
+func (h asker) put(ctx context.Context, q *Queue, qu Question, slots chan struct{}) {
 	select {
 	case slots <- struct{}{}:
 		defer func() { <-slots }()
 	case <-ctx.Done():
 		return
 	}
-	a, answered, err := h.Run(ctx, qu)
+	a, answered, err := h.ask(ctx, qu)
 	if ctx.Err() != nil || err == nil && !answered {
 		return
 	}
-	a.By = ByHook
+	a.By = h.by
 	if err != nil {
-		a = Answer{By: ByHook}
+		a = Answer{By: h.by}
 		h.failed(err)
 	}
-	if err := q.Answer(qu.ID, a); err != nil && q.Answer(qu.ID, Answer{By: ByHook}) == nil { // else somebody was faster
-		h.failed(fmt.Errorf("taking answer of prompt command: %w", err))
+	if err := q.Answer(qu.ID, a); err != nil && q.Answer(qu.ID, Answer{By: h.by}) == nil { // else somebody was faster
+		h.failed(fmt.Errorf("taking answer of "+h.what()+": %w", err))
 	}
 }
 
-func (h Hook) failed(err error) {
-	if h.Failed != nil {
-		h.Failed(err)
+func (h asker) what() string {
+	if h.by == ByHook {
+		return "prompt command"
 	}
+	return "program"
 }
 
 // Run puts one question. Answered is false when the command had nothing to say.

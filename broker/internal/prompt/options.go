@@ -1,6 +1,7 @@
 package prompt
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -35,8 +36,10 @@ type Options struct {
 	AutoDenyAfter int           // 20 denials in a row end the asking
 	HookCommand   string        // see Hook; empty: none
 	HookEnv       []string
-	HookFailed    func(error)   // see Hook.Failed
+	HookFailed    func(error)   // told why an answer of the command or of Answer counted as no
 	HookTimeout   time.Duration // 1 min
+	// Answer is the program's that runs the session: it answers, or has nothing to say. ctx ends with the question.
+	Answer func(ctx context.Context, q Question) (a Answer, answered bool)
 	// Commit runs before an answer takes effect: it refuses what the organisation forbids and stores
 	// what is to last. Its error goes to whoever answered, and the question stays open.
 	Commit func(Question, decide.Consent) error
@@ -80,15 +83,16 @@ func ParseMode(s string) (Mode, error) {
 	return "", fmt.Errorf("unknown prompt mode %.40q: use auto, tty, socket, deny or allow", s)
 }
 
-// accepts says whether an answer from there counts. A hook was named by the user himself.
+// accepts says whether an answer from there counts. A hook was named by the user himself, and a
+// program answers for the sandbox that it runs.
 func (m Mode) accepts(by string) bool {
 	switch m {
 	case TTYOnly:
-		return by == ByTTY || by == ByHook
+		return by == ByTTY || by == ByHook || by == ByProgram
 	case Socket:
-		return by == BySocket || by == ByHook
+		return by == BySocket || by == ByHook || by == ByProgram
 	case Auto:
-		return by == ByTTY || by == BySocket || by == ByHook
+		return IsMeant(by)
 	}
 	return false
 }

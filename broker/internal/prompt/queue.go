@@ -17,7 +17,7 @@ type Queue struct {
 
 	mu       sync.Mutex
 	closed   bool
-	stop     context.CancelFunc // of the hook
+	stop     context.CancelFunc // of the askers
 	open     []*entry           // oldest first; MaxOpen is small, so everything is a scan
 	settled  []string           // ring of ids
 	next     int
@@ -53,11 +53,24 @@ func NewQueue(opt Options) *Queue {
 	ctx, stop := context.WithCancel(context.Background())
 	q.stop = stop
 	if opt.HookCommand != "" && opt.Mode != DenyAll && opt.Mode != AllowAll {
-		h := Hook{Command: opt.HookCommand, Env: opt.HookEnv, Timeout: opt.HookTimeout, Failed: opt.HookFailed}
-		events, cancel := q.Subscribe()
-		go func() { defer cancel(); h.serve(ctx, q, events) }()
+		h := Hook{Command: opt.HookCommand, Env: opt.HookEnv, Timeout: opt.HookTimeout}
+		q.askWith(ctx, asker{ask: h.Run, by: ByHook, failed: opt.HookFailed})
+	}
+	if opt.Answer != nil && opt.Mode != DenyAll && opt.Mode != AllowAll {
+		q.askWith(ctx, asker{by: ByProgram, failed: opt.HookFailed, ask: func(ctx context.Context, qu Question) (Answer, bool, error) {
+			a, answered := opt.Answer(ctx, qu)
+			return a, answered, nil
+		}})
 	}
 	return q
+}
+
+func (q *Queue) askWith(ctx context.Context, x asker) {
+	if x.failed == nil {
+		x.failed = func(error) {}
+	}
+	events, cancel := q.Subscribe()
+	go func() { defer cancel(); x.serve(ctx, q, events) }()
 }
 
 // Ask holds the caller until its question is answered, its time is up or ctx ends. Everything but an
