@@ -67,7 +67,7 @@ check:
 	$(GO) vet -tags sbx_plain ./broker
 	@for tag in sbx_launch sbx_host; do set -x; $(GO) vet -tags $$tag ./helper; done
 	$(GO) tool staticcheck ./...
-	$(GO) tool staticcheck -tags sbx_testhooks ./broker/internal/cli ./broker/internal/request
+	$(GO) tool staticcheck -tags sbx_testhooks ./broker/internal/input ./broker/internal/request
 
 bench: all
 	@sh selftest/testdata/bench.sh "$(CURDIR)" "$(GO)"
