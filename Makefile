@@ -82,7 +82,7 @@ fuzz:
 	SBX_HELPER_FUZZ=$(HELPERFUZZ) $(GO) test -count=1 -v -timeout 2h ./selftest -run HostileHelper
 
 # In the reading order of helper/README.md; what of each is in the program is counted by function, from its own table of lines.
-AUDIT = helper/entry_amd64.s helper/main.go helper/verbs.go helper/caller.go helper/quota.go shared/wire/wire.go shared/plan/pack.go shared/plan/setup.go shared/plan/validate.go \
+AUDIT = helper/entry_amd64.s helper/main.go helper/verbs.go helper/caller.go helper/quota.go shared/wire/wire.go shared/plan/unpack.go shared/plan/setup.go shared/plan/validate.go \
 	helper/permitted.go helper/reduce.go helper/kernel_unsafe.go helper/limits.go helper/refuse.go shared/wire/report.go \
 	shared/stage/direct.go shared/stage/clone.go shared/stage/compile.go shared/stage/mounts.go shared/stage/confine.go shared/stage/control_unsafe.go \
 	shared/tape/tape.go shared/tape/memory_unsafe.go shared/tape/arena_unsafe.go shared/tape/run_unsafe.go \

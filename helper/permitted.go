@@ -70,9 +70,9 @@ func permitted(p *plan.Setup) {
 	var links []string
 	for i := range p.Mounts {
 		m := &p.Mounts[i]
-		want(may(p, m) && !throughLink(links, string(m.Target)), wire.NotPermitted, int64(i))
+		want(may(p, m) && !throughLink(links, m.Target), wire.NotPermitted, int64(i))
 		if m.Kind == plan.Symlink {
-			links = append(links, string(m.Target))
+			links = append(links, m.Target)
 		}
 	}
 }

@@ -19,8 +19,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/diff"
 
+	"sbx/broker/plan"
 	"sbx/selftest/need"
-	"sbx/shared/plan"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")

@@ -16,7 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 	"sbx/shared/wire"
 )
 
@@ -140,7 +140,7 @@ func sudoAttempts(uid int, canary string) []attempt {
 		}
 	}
 	own, text := change(who(uid)), strconv.Itoa(uid)
-	shows := with(plan.Mount{Kind: plan.Bind, Target: "/x", Source: plan.Bytes(canary), Access: plan.ReadWrite})
+	shows := with(plan.Mount{Kind: plan.Bind, Target: "/x", Source: canary, Access: plan.ReadWrite})
 	who(uid)(shows)
 	says := func(name, u, g string) attempt {
 		return attempt{name: "sudo: " + name, as: uid, env: []string{"SUDO_UID=" + u, "SUDO_GID=" + g, "GODEBUG=inittrace=1"}, plan: own, reason: wire.WrongCaller}
@@ -249,7 +249,7 @@ func blockedCaller(dir string) int {
 	unix.CloseOnExec(fuseFD)
 	over := make(chan struct{})
 	go serveNothing(over)
-	a := attempt{name: "a file system that never answers", reason: wire.NotStarted, plan: with(plan.Mount{Kind: plan.Bind, Target: "/x", Source: plan.Bytes(dir + "/below"), Access: plan.ReadOnly})}
+	a := attempt{name: "a file system that never answers", reason: wire.NotStarted, plan: with(plan.Mount{Kind: plan.Bind, Target: "/x", Source: dir + "/below", Access: plan.ReadOnly})}
 	// It answers nothing as long as the helper is there, by whatever clock: a machine that stands still for a while must not let it answer first.
 	a.during = func(pid int) func() {
 		fd, err := unix.PidfdOpen(pid, 0)

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sbx/broker/helpertest"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 	"sbx/shared/wire"
 )
 
@@ -100,10 +100,10 @@ func basePlan() *plan.Plan {
 		{Kind: plan.Dir, Target: "/proc", Mode: 0o755}, {Kind: plan.Proc, Target: "/proc"}}
 	for _, d := range []string{"/bin", "/lib", "/lib64", "/sbin"} {
 		if to, err := os.Readlink(d); err == nil {
-			p.Mounts = append(p.Mounts, plan.Mount{Kind: plan.Symlink, Target: plan.Bytes(d), Source: plan.Bytes(to)})
+			p.Mounts = append(p.Mounts, plan.Mount{Kind: plan.Symlink, Target: d, Source: to})
 		} else if _, err := os.Stat(d); err == nil {
-			p.Mounts = append(p.Mounts, plan.Mount{Kind: plan.Dir, Target: plan.Bytes(d), Mode: 0o755},
-				plan.Mount{Kind: plan.Bind, Target: plan.Bytes(d), Source: plan.Bytes(d), Access: plan.ReadOnly})
+			p.Mounts = append(p.Mounts, plan.Mount{Kind: plan.Dir, Target: d, Mode: 0o755},
+				plan.Mount{Kind: plan.Bind, Target: d, Source: d, Access: plan.ReadOnly})
 		}
 	}
 	p.Mounts = append(p.Mounts, plan.Mount{Kind: plan.Dir, Target: "/x", Mode: 0o755})
@@ -309,7 +309,7 @@ func (a *attempt) request(sock, out int) {
 		return
 	}
 	if a.head == nil {
-		_ = wire.Send(sock, body, fds)
+		_ = helpertest.Send(sock, body, fds)
 		return
 	}
 	_ = unix.Sendmsg(sock, h[:], nil, nil, unix.MSG_NOSIGNAL)

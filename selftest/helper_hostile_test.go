@@ -16,7 +16,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/shared/plan"
+	"sbx/broker/helpertest"
+	"sbx/broker/plan"
 	"sbx/shared/wire"
 )
 
@@ -50,7 +51,7 @@ func tableCases() []attempt {
 
 // anyKind is a valid operation of each kind at target.
 func anyKind(k plan.Kind, target string) plan.Mount {
-	m := plan.Mount{Kind: k, Target: plan.Bytes(target), Access: plan.ReadOnly}
+	m := plan.Mount{Kind: k, Target: target, Access: plan.ReadOnly}
 	switch k {
 	case plan.Tmpfs:
 		m.Size, m.Inodes = 1<<16, 10
@@ -59,7 +60,7 @@ func anyKind(k plan.Kind, target string) plan.Mount {
 	case plan.Bind:
 		m.Source = "/usr"
 	case plan.Overlay:
-		m.Lower = []plan.Bytes{"/usr/share", "/usr/lib"}
+		m.Lower = []string{"/usr/share", "/usr/lib"}
 	}
 	return m
 }
@@ -75,33 +76,33 @@ func attempts(canary, home string) []attempt {
 		op("tmpfs without a size", plan.Mount{Kind: plan.Tmpfs, Target: "/x", Inodes: 5}),
 		op("tmpfs without inodes", plan.Mount{Kind: plan.Tmpfs, Target: "/x", Size: 5}),
 		op("overlay", anyKind(plan.Overlay, "/x")),
-		op("overlay of sysfs", plan.Mount{Kind: plan.Overlay, Target: "/x", Lower: []plan.Bytes{"/sys/devices", "/usr/share"}, Access: plan.ReadOnly}),
-		op("writable overlay", plan.Mount{Kind: plan.Overlay, Target: "/x", Lower: []plan.Bytes{"/usr"}, Upper: plan.Bytes(home + "/up"), Work: plan.Bytes(home + "/work"), Access: plan.ReadWrite}),
-		op("upper layer", plan.Mount{Kind: plan.Overlay, Target: "/x", Lower: []plan.Bytes{"/usr"}, Upper: plan.Bytes(home + "/up"), Work: plan.Bytes(home + "/work"), Access: plan.ReadOnly}),
-		op("files on layers", plan.Mount{Kind: plan.Overlay, Target: "/x", Lower: []plan.Bytes{"/usr"}, Files: []plan.Text{{Name: "f", Text: "x"}}, Access: plan.ReadOnly}),
+		op("overlay of sysfs", plan.Mount{Kind: plan.Overlay, Target: "/x", Lower: []string{"/sys/devices", "/usr/share"}, Access: plan.ReadOnly}),
+		op("writable overlay", plan.Mount{Kind: plan.Overlay, Target: "/x", Lower: []string{"/usr"}, Upper: home + "/up", Work: home + "/work", Access: plan.ReadWrite}),
+		op("upper layer", plan.Mount{Kind: plan.Overlay, Target: "/x", Lower: []string{"/usr"}, Upper: home + "/up", Work: home + "/work", Access: plan.ReadOnly}),
+		op("files on layers", plan.Mount{Kind: plan.Overlay, Target: "/x", Lower: []string{"/usr"}, Files: []plan.Text{{Name: "f", Text: "x"}}, Access: plan.ReadOnly}),
 		op("optional proc", plan.Mount{Kind: plan.Proc, Target: "/x", Optional: true}),
 		attempt{name: "operation: queues of the host's", reason: wire.NotPermitted, where: n, plan: change(func(p *plan.Plan) {
 			p.Namespaces.IPC, p.Mounts = false, append(p.Mounts, anyKind(plan.Mqueue, "/x"))
 		})})
 	for _, k := range []plan.Kind{plan.Tmpfs, plan.Dir, plan.File, plan.Symlink, plan.Bind, plan.Overlay, plan.Protect, plan.Remount, plan.Mask, plan.Proc, plan.Devpts, plan.Mqueue} {
 		list = append(list, attempt{name: "operation: through a link: " + string(k), reason: wire.NotPermitted, where: n + 1,
-			plan: with(plan.Mount{Kind: plan.Symlink, Target: "/l", Source: plan.Bytes(home)}, anyKind(k, "/l/below"))})
+			plan: with(plan.Mount{Kind: plan.Symlink, Target: "/l", Source: home}, anyKind(k, "/l/below"))})
 	}
 	list = append(list,
 		attempt{name: "control: base", runs: true, plan: basePlan()},
-		attempt{name: "control: own tree", runs: true, says: "WROTE", plan: with(plan.Mount{Kind: plan.Bind, Target: "/x", Source: plan.Bytes(home), Access: plan.ReadWrite})},
+		attempt{name: "control: own tree", runs: true, says: "WROTE", plan: with(plan.Mount{Kind: plan.Bind, Target: "/x", Source: home, Access: plan.ReadWrite})},
 		attempt{name: "control: whole tree", runs: true, says: "COVERED", plan: with(plan.Mount{Kind: plan.Bind, Target: "/x", Source: "/usr", Access: plan.ReadOnly})},
 		attempt{name: "control: mask", runs: true, plan: with(plan.Mount{Kind: plan.File, Target: "/m", Mode: 0o644}, plan.Mount{Kind: plan.Mask, Target: "/m"})},
-		attempt{name: "control: tmpfs in own tree", runs: true, plan: with(plan.Mount{Kind: plan.Bind, Target: "/x", Source: plan.Bytes(home), Access: plan.ReadOnly}, anyKind(plan.Tmpfs, "/x/up"))},
+		attempt{name: "control: tmpfs in own tree", runs: true, plan: with(plan.Mount{Kind: plan.Bind, Target: "/x", Source: home, Access: plan.ReadOnly}, anyKind(plan.Tmpfs, "/x/up"))},
 		attempt{name: "control: host network", runs: true, plan: change(func(p *plan.Plan) { p.Namespaces.Net = false })},
 	)
 	for _, src := range []string{canary, canary + "/secret", "/etc/shadow", "/root/.", home + "/foreign/dir", home + "/foreign/dir/secret", home + "/link", home + "/proc"} {
 		src = filepath.Clean(src)
-		at := plan.Mount{Kind: plan.Bind, Target: "/x", Source: plan.Bytes(src), Access: plan.ReadWrite}
+		at := plan.Mount{Kind: plan.Bind, Target: "/x", Source: src, Access: plan.ReadWrite}
 		file := with(at)
 		file.Mounts[n-1].Kind = plan.File
 		list = append(list, attempt{name: "bind of " + src, plan: with(at)}, attempt{name: "bind on a file of " + src, plan: file},
-			attempt{name: "layer of " + src, reason: wire.NotPermitted, where: n, plan: with(plan.Mount{Kind: plan.Overlay, Target: "/x", Lower: []plan.Bytes{plan.Bytes(src), "/usr/share"}, Access: plan.ReadOnly})})
+			attempt{name: "layer of " + src, reason: wire.NotPermitted, where: n, plan: with(plan.Mount{Kind: plan.Overlay, Target: "/x", Lower: []string{src, "/usr/share"}, Access: plan.ReadOnly})})
 	}
 	list = append(list,
 		attempt{name: "whole host", plan: with(plan.Mount{Kind: plan.Bind, Target: "/x", Source: "/", Access: plan.ReadWrite})},
@@ -177,7 +178,7 @@ func requests() []attempt {
 		text("a list longer than there is", bytes.Repeat([]byte{1, 0xff, 0xff, 7}, 20000)),
 		text("true is 2", append([]byte{0, 2}, body[2:]...)), text("as JSON", spelt),
 		{name: "request: a second one", runs: true, plan: basePlan(), send: func(s int, _, b []byte, fds []int) {
-			_, _ = wire.Send(s, b, fds), wire.Send(s, b, nil)
+			_, _ = helpertest.Send(s, b, fds), helpertest.Send(s, b, nil)
 		}},
 	}
 }
@@ -186,7 +187,7 @@ func requests() []attempt {
 func netOf(name, file string, where int64) attempt {
 	return attempt{name: "net: " + name, argv: []string{"sbx-helper", "net"}, reason: wire.NotPermitted, where: where, body: []byte("x"), send: func(s int, _, _ []byte, _ []int) {
 		if f, err := os.Open(file); err == nil {
-			_ = wire.Send(s, []byte(wire.NetRequest), []int{int(f.Fd())})
+			_ = helpertest.Send(s, []byte(wire.NetRequest), []int{int(f.Fd())})
 			f.Close()
 		}
 	}}
@@ -239,8 +240,8 @@ func surroundings(home string) []attempt {
 		return func() {}
 	}})
 	for range 10 {
-		list = append(list, attempt{name: "race of a link", during: swap(home+"/race/a", home+"/race/b"), plan: with(plan.Mount{Kind: plan.Bind, Target: "/x", Source: plan.Bytes(home + "/race/a"), Access: plan.ReadWrite},
-			anyKind(plan.Tmpfs, "/x/o"), plan.Mount{Kind: plan.Bind, Target: "/x/o", Source: plan.Bytes(home + "/race/a"), Access: plan.ReadOnly})})
+		list = append(list, attempt{name: "race of a link", during: swap(home+"/race/a", home+"/race/b"), plan: with(plan.Mount{Kind: plan.Bind, Target: "/x", Source: home + "/race/a", Access: plan.ReadWrite},
+			anyKind(plan.Tmpfs, "/x/o"), plan.Mount{Kind: plan.Bind, Target: "/x/o", Source: home + "/race/a", Access: plan.ReadOnly})})
 	}
 	return list
 }
@@ -266,21 +267,21 @@ func swap(a, b string) func(int) func() {
 
 // holes are plans that once showed what is below a mount: the helper's mounts are not locked, as they are in a user namespace.
 func holes(home string) []attempt {
-	own := plan.Mount{Kind: plan.Bind, Target: "/w", Source: plan.Bytes(home), Access: plan.ReadWrite}
+	own := plan.Mount{Kind: plan.Bind, Target: "/w", Source: home, Access: plan.ReadWrite}
 	w := plan.Mount{Kind: plan.Dir, Target: "/w", Mode: 0o755}
 	dev := plan.Mount{Kind: plan.Dir, Target: "/dev", Mode: 0o755}
 	tmp := func(at string) plan.Mount { m := anyKind(plan.Tmpfs, at); m.Mode = 0o755; return m }
 	null := func(at string) plan.Mount {
-		return plan.Mount{Kind: plan.Symlink, Target: plan.Bytes(at), Source: "/usr"}
+		return plan.Mount{Kind: plan.Symlink, Target: at, Source: "/usr"}
 	}
 	show := plan.Mount{Kind: plan.Bind, Target: "/x", Source: "/dev/null", Device: true, Access: plan.ReadWrite}
 	n := int64(len(basePlan().Mounts))
 	return []attempt{
-		{name: "hole: a mask of the caller's /dev", plan: with(dev, plan.Mount{Kind: plan.Bind, Target: "/dev", Source: plan.Bytes(home + "/dev"), Access: plan.ReadWrite},
+		{name: "hole: a mask of the caller's /dev", plan: with(dev, plan.Mount{Kind: plan.Bind, Target: "/dev", Source: home + "/dev", Access: plan.ReadWrite},
 			plan.Mount{Kind: plan.Mask, Target: "/x"})},
 		{name: "hole: over /dev by a link of proc's", plan: with(tmp("/proc/self/root/dev"), null("/proc/self/root/dev/null"), show)},
 		{name: "hole: over /dev by a link of the caller's", plan: with(w, own, tmp("/w/todev"), null("/w/todev/null"), show)},
-		{name: "hole: a layer with a mount below", reason: wire.NotPermitted, where: n, plan: with(plan.Mount{Kind: plan.Overlay, Target: "/x", Lower: []plan.Bytes{"/usr", "/usr/share"}, Access: plan.ReadOnly})},
+		{name: "hole: a layer with a mount below", reason: wire.NotPermitted, where: n, plan: with(plan.Mount{Kind: plan.Overlay, Target: "/x", Lower: []string{"/usr", "/usr/share"}, Access: plan.ReadOnly})},
 	}
 }
 
@@ -290,14 +291,14 @@ func mutate(r *rand.Rand, canary, home string) *plan.Plan {
 		home, home + "/dev", home + "/link", home + "/proc", home + "/todev", home + "/foreign", "/w", "/w/todev", "/w/todev/null", "/w/link", "/w/up", "/l", "/l/x", "/proc/self/root/dev", "/proc/self/root/dev/null", "/sys",
 		"/sys/fs/cgroup", "/sys/kernel", "/sys/devices", "/proc/self", "/proc/bus", "/dev/shm", "/dev/mqueue", "/run", home + "/raced", home + "/raced/x", "/w/raced/x", "/w/raced/x/dev"}
 	kinds := []plan.Kind{plan.Tmpfs, plan.Dir, plan.File, plan.Symlink, plan.Bind, plan.Bind, plan.Overlay, plan.Overlay, plan.Protect, plan.Remount, plan.Mask, plan.Proc, plan.Devpts, plan.Mqueue, plan.Fuse}
-	pick := func() plan.Bytes { return plan.Bytes(paths[r.Intn(len(paths))]) }
+	pick := func() string { return paths[r.Intn(len(paths))] }
 	odd := func() bool { return r.Intn(8) == 0 }
 	p := basePlan()
 	if r.Intn(2) == 0 {
-		p.Mounts = append(p.Mounts, plan.Mount{Kind: plan.Dir, Target: "/w", Mode: 0o755}, plan.Mount{Kind: plan.Bind, Target: "/w", Source: plan.Bytes(home), Access: plan.ReadWrite})
+		p.Mounts = append(p.Mounts, plan.Mount{Kind: plan.Dir, Target: "/w", Mode: 0o755}, plan.Mount{Kind: plan.Bind, Target: "/w", Source: home, Access: plan.ReadWrite})
 	}
 	for range 1 + r.Intn(4) {
-		m := anyKind(kinds[r.Intn(len(kinds))], string(pick()))
+		m := anyKind(kinds[r.Intn(len(kinds))], pick())
 		if m.Kind == plan.Bind || m.Kind == plan.Symlink {
 			m.Source = pick()
 		}
@@ -312,7 +313,7 @@ func mutate(r *rand.Rand, canary, home string) *plan.Plan {
 		}
 		m.Mode, m.Optional, m.NoExec, m.NoSymFollow, m.Device = uint32(r.Intn(0o10000)), odd(), odd(), odd(), odd() && m.Kind == plan.Bind
 		if odd() && m.Kind == plan.Overlay {
-			m.Hide = []plan.Bytes{"secret", "a/b"}
+			m.Hide = []string{"secret", "a/b"}
 		}
 		p.Mounts = append(p.Mounts, m)
 	}

@@ -12,8 +12,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sbx/broker/plan"
 	"sbx/selftest/need"
-	"sbx/shared/plan"
 	"sbx/shared/wire"
 )
 

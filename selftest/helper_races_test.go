@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 	"sbx/shared/wire"
 )
 
@@ -30,9 +30,9 @@ func strange() []attempt {
 		if err := unix.Access(src, unix.X_OK); err != nil {
 			continue
 		}
-		list = append(list, attempt{name: "strange: " + src, errno: unix.EOPNOTSUPP, plan: with(plan.Mount{Kind: plan.Bind, Target: "/x", Source: plan.Bytes(src), Access: plan.ReadOnly})},
+		list = append(list, attempt{name: "strange: " + src, errno: unix.EOPNOTSUPP, plan: with(plan.Mount{Kind: plan.Bind, Target: "/x", Source: src, Access: plan.ReadOnly})},
 			attempt{name: "strange: a layer of " + src, reason: wire.NotPermitted, where: n,
-				plan: with(plan.Mount{Kind: plan.Overlay, Target: "/x", Lower: []plan.Bytes{plan.Bytes(src), "/usr/share"}, Access: plan.ReadOnly})})
+				plan: with(plan.Mount{Kind: plan.Overlay, Target: "/x", Lower: []string{src, "/usr/share"}, Access: plan.ReadOnly})})
 	}
 	return list
 }
@@ -49,12 +49,12 @@ const swapAttempts = 8
 // below it must not be mounted over the host's /dev, whose "null" would then be what is shown at /x.
 func raceSwap(home string) (res result) {
 	tree := home + "/raced"
-	p := with(plan.Mount{Kind: plan.Dir, Target: "/t", Mode: 0o755}, plan.Mount{Kind: plan.Bind, Target: "/t", Source: plan.Bytes(tree), Access: plan.ReadOnly},
+	p := with(plan.Mount{Kind: plan.Dir, Target: "/t", Mode: 0o755}, plan.Mount{Kind: plan.Bind, Target: "/t", Source: tree, Access: plan.ReadOnly},
 		anyKind(plan.Tmpfs, "/t/x"), plan.Mount{Kind: plan.Dir, Target: "/f", Mode: 0o755})
 	for range 1200 {
 		p.Mounts = append(p.Mounts, anyKind(plan.Tmpfs, "/f"))
 	}
-	p.Mounts = append(p.Mounts, plan.Mount{Kind: plan.Bind, Target: "/t/x/dev", Source: plan.Bytes(home + "/fake"), Access: plan.ReadOnly},
+	p.Mounts = append(p.Mounts, plan.Mount{Kind: plan.Bind, Target: "/t/x/dev", Source: home + "/fake", Access: plan.ReadOnly},
 		plan.Mount{Kind: plan.Bind, Target: "/x", Source: "/dev/null", Device: true, Access: plan.ReadWrite})
 	for range swapAttempts {
 		a := attempt{name: "race: a link in place of a tmpfs", plan: p}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 func cmdPlanFile(ts *testscript.TestScript, args []string) {

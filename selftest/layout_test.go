@@ -20,7 +20,7 @@ import (
 // mayImport says which packages of ours a package imports. "a/..." stands for all below a.
 var mayImport = map[string][]string{
 	"shared/plan":  {},
-	"shared/wire":  {"shared/plan"},
+	"shared/wire":  {},
 	"shared/rtnl":  {},
 	"shared/tape":  {},
 	"shared/stage": {"shared/plan", "shared/wire", "shared/tape"},
@@ -29,6 +29,9 @@ var mayImport = map[string][]string{
 	"seccompbpf":     {},
 	"seccompbpf/gen": {},
 	"audit":          {},
+
+	"broker/plan":                  {"shared/plan"}, // the Plan; also for programs of others
+	"broker/internal/helperclient": {"shared/wire"},
 
 	"broker/internal/policy":    {},
 	"broker/internal/host":      {},
@@ -42,30 +45,30 @@ var mayImport = map[string][]string{
 	"broker/internal/program":   {},
 	"broker/internal/handover":  {},
 	"broker/internal/idmap":     {"broker/internal/program"},
-	"broker/internal/changes":   {"broker/internal/guard", "shared/plan"},
+	"broker/internal/changes":   {"broker/internal/guard", "broker/plan"},
 
 	// the command line as data; the commands themselves are command's and cli's
-	"broker/internal/option":  {"broker/internal/policy", "shared/plan"},
-	"broker/internal/quoting": {"shared/plan"},
+	"broker/internal/option":  {"broker/internal/policy", "broker/plan"},
+	"broker/internal/quoting": {"broker/plan"},
 
-	"broker/internal/decide": {"broker/internal/policy", "shared/plan"}, // plan.Bytes: how a name is shown
+	"broker/internal/decide": {"broker/internal/policy", "broker/plan"}, // plan.Bytes: how a name is shown
 	"broker/internal/learn":  {"broker/internal/policy", "broker/internal/program"},
 	// planner alone speaks both policy and plan, so that no word of policy reaches privileged code.
-	"broker/internal/planner": {"broker/internal/secrets", "broker/internal/policy", "broker/internal/host", "broker/internal/guard", "shared/plan"},
+	"broker/internal/planner": {"broker/internal/secrets", "broker/internal/policy", "broker/internal/host", "broker/internal/guard", "broker/plan"},
 
 	"broker/internal/steps":     {"shared/tape"},
-	"broker/internal/netns":     {"broker/internal/steps", "shared/plan", "shared/stage", "shared/tape"},
-	"broker/internal/agent":     {"broker/internal/steps", "shared/plan", "shared/stage", "shared/tape"},
-	"broker/internal/child":     {"broker/internal/steps", "broker/internal/netns", "shared/plan", "shared/wire", "shared/stage", "shared/tape"},
-	"broker/internal/faststart": {"broker/internal/child", "shared/plan", "shared/stage", "shared/tape"}, // broker's main alone imports it
+	"broker/internal/netns":     {"broker/internal/steps", "broker/plan", "shared/stage", "shared/tape"},
+	"broker/internal/agent":     {"broker/internal/steps", "broker/plan", "shared/stage", "shared/tape"},
+	"broker/internal/child":     {"broker/internal/helperclient", "broker/internal/steps", "broker/internal/netns", "broker/plan", "shared/wire", "shared/stage", "shared/tape"},
+	"broker/internal/faststart": {"broker/internal/child", "broker/plan", "shared/stage", "shared/tape"}, // broker's main alone imports it
 
-	"broker/internal/session": {"shared/plan", "broker/internal/child", "audit", "broker/internal/idmap"},
-	"broker/internal/control": {"broker/internal/session", "broker/internal/decide", "broker/internal/prompt", "shared/plan"},
-	"broker/internal/watch":   {"broker/internal/control", "broker/internal/session", "broker/internal/prompt", "shared/plan"},
-	"broker/internal/launch":  {"broker/internal/handover", "broker/internal/program", "broker/internal/child", "broker/internal/netns", "broker/internal/steps", "shared/plan", "shared/wire", "shared/stage", "shared/tape"},
+	"broker/internal/session": {"broker/plan", "broker/internal/child", "audit", "broker/internal/idmap"},
+	"broker/internal/control": {"broker/internal/session", "broker/internal/decide", "broker/internal/prompt", "broker/plan"},
+	"broker/internal/watch":   {"broker/internal/control", "broker/internal/session", "broker/internal/prompt", "broker/plan"},
+	"broker/internal/launch":  {"broker/internal/helperclient", "broker/internal/handover", "broker/internal/program", "broker/internal/child", "broker/internal/netns", "broker/internal/steps", "broker/plan", "shared/wire", "shared/stage", "shared/tape"},
 	"broker/internal/gate": {"broker/internal/policy", "broker/internal/decide", "broker/internal/gate/...", "broker/internal/arbiter",
 		"broker/internal/rules", "broker/internal/request", "broker/internal/planner", "broker/internal/guard", "broker/internal/host",
-		"broker/internal/agent", "broker/internal/child", "broker/internal/program", "broker/internal/quoting", "shared/plan", "audit"},
+		"broker/internal/agent", "broker/internal/child", "broker/internal/program", "broker/internal/quoting", "broker/plan", "audit"},
 	"broker/internal/rules": {"broker/internal/decide", "broker/internal/host", "broker/internal/learn", "broker/internal/policy",
 		"broker/internal/quoting", "broker/internal/request"}, // the policy files of a running session
 	"broker/internal/gate/fuse":   {},
@@ -75,49 +78,49 @@ var mayImport = map[string][]string{
 	"broker/internal/gate/late":   {"broker/internal/guard", "broker/internal/host", "broker/internal/secrets"},
 	"broker/internal/gate/writes": {"broker/internal/gate/names", "broker/internal/gate/notify", "broker/internal/guard", "broker/internal/host",
 		"broker/internal/secrets", "seccompbpf"},
-	"broker/internal/prompt":      {"broker/internal/program", "broker/internal/decide", "shared/plan"},
-	"broker/internal/arbiter":     {"broker/internal/decide", "broker/internal/prompt", "broker/internal/policy", "audit", "shared/plan"},
-	"broker/internal/network":     {"broker/internal/program", "broker/internal/decide", "broker/internal/policy", "broker/internal/network/nft", "broker/internal/netns", "shared/wire", "shared/rtnl"},
+	"broker/internal/prompt":      {"broker/internal/program", "broker/internal/decide", "broker/plan"},
+	"broker/internal/arbiter":     {"broker/internal/decide", "broker/internal/prompt", "broker/internal/policy", "audit", "broker/plan"},
+	"broker/internal/network":     {"broker/internal/helperclient", "broker/internal/program", "broker/internal/decide", "broker/internal/policy", "broker/internal/network/nft", "broker/internal/netns", "shared/wire", "shared/rtnl"},
 	"broker/internal/network/nft": {"shared/rtnl"},
-	"broker/internal/resources":   {"broker/internal/host", "broker/internal/program", "shared/plan"},
+	"broker/internal/resources":   {"broker/internal/host", "broker/internal/program", "broker/plan"},
 
 	"broker/internal/request": {"broker/internal/policy", "broker/internal/host", "broker/internal/planner", "broker/internal/option", "broker/internal/quoting",
-		"broker/internal/resources", "broker/internal/guard", "broker/internal/secrets", "broker/internal/program", "shared/plan"},
+		"broker/internal/resources", "broker/internal/guard", "broker/internal/secrets", "broker/internal/program", "broker/plan"},
 	// what is let in from the host
 	"broker/internal/doors": {"broker/internal/request", "broker/internal/planner", "broker/internal/policy", "broker/internal/host",
 		"broker/internal/option", "broker/internal/quoting", "broker/internal/decide", "broker/internal/gate", "broker/internal/session",
 		"broker/internal/program", "broker/internal/relay", "broker/internal/sshagent", "broker/internal/nixdaemon", "broker/internal/wayland",
-		"broker/internal/idmap", "broker/internal/netns", "broker/internal/child", "shared/plan", "audit"},
-	"broker/internal/egress": {"broker/internal/request", "broker/internal/planner", "broker/internal/policy", "broker/internal/host",
+		"broker/internal/idmap", "broker/internal/netns", "broker/internal/child", "broker/plan", "audit"},
+	"broker/internal/egress": {"broker/internal/helperclient", "broker/internal/request", "broker/internal/planner", "broker/internal/policy", "broker/internal/host",
 		"broker/internal/quoting", "broker/internal/decide", "broker/internal/arbiter", "broker/internal/network", "broker/internal/netns",
-		"broker/internal/child", "broker/internal/launch", "broker/internal/program", "shared/plan", "shared/wire", "audit"},
+		"broker/internal/child", "broker/internal/launch", "broker/internal/program", "broker/plan", "shared/wire", "audit"},
 	// what the planner plans
 	"broker/internal/input": {"broker/internal/request", "broker/internal/planner", "broker/internal/policy", "broker/internal/host",
 		"broker/internal/option", "broker/internal/quoting", "broker/internal/changes", "broker/internal/confine", "broker/internal/doors",
 		"broker/internal/gate", "broker/internal/guard", "broker/internal/launch", "broker/internal/only", "broker/internal/secrets",
-		"seccompbpf", "shared/plan"},
+		"seccompbpf", "broker/plan"},
 	"broker/internal/explain": {"broker/internal/request", "broker/internal/decide", "broker/internal/prompt", "broker/internal/policy", "broker/internal/planner",
 		"broker/internal/host", "broker/internal/guard", "broker/internal/secrets", "broker/internal/option", "broker/internal/quoting",
-		"broker/internal/program", "broker/internal/network", "shared/plan", "audit"},
+		"broker/internal/program", "broker/internal/network", "broker/plan", "audit"},
 	"broker/internal/confine": {"broker/internal/control", "broker/internal/prompt", "broker/internal/launch", "broker/internal/resources", "broker/internal/request",
 		"broker/internal/planner", "broker/internal/policy", "broker/internal/host", "broker/internal/option", "broker/internal/quoting", "broker/internal/program",
-		"broker/internal/child", "shared/plan"},
+		"broker/internal/child", "broker/plan"},
 	// commands that need no run of their own, and what prints
 	"broker/internal/command": {"broker/internal/request", "broker/internal/explain", "broker/internal/decide", "broker/internal/guard", "selftest/checks",
 		"broker/internal/option", "broker/internal/quoting", "broker/client", "broker/internal/control", "broker/internal/watch",
 		"broker/internal/session", "broker/internal/prompt", "broker/internal/host", "broker/internal/launch", "broker/internal/planner",
-		"broker/internal/changes", "broker/internal/policy", "broker/internal/program", "broker/internal/resources", "broker/internal/hint", "shared/plan", "audit"},
+		"broker/internal/changes", "broker/internal/policy", "broker/internal/program", "broker/internal/resources", "broker/internal/hint", "broker/plan", "audit"},
 
-	"broker/client": {"broker/internal/handover", "broker/internal/control", "broker/internal/prompt", "shared/plan"}, // for programs of others
+	"broker/client": {"broker/internal/handover", "broker/internal/control", "broker/internal/prompt", "broker/plan"}, // for programs of others
 
 	"broker/sandbox": {"broker/client", "broker/internal/live", "broker/internal/request", "broker/internal/option", "broker/internal/hint", "broker/internal/launch",
 		"broker/internal/planner", "broker/internal/policy", "broker/internal/steps"}, // for programs of others
 
 	// what to do about an error
 	"broker/internal/hint": {"broker/internal/host", "broker/internal/launch", "broker/internal/option", "broker/internal/planner",
-		"broker/internal/steps", "shared/plan"},
+		"broker/internal/steps", "broker/plan"},
 	// the run
-	"broker/internal/live": {
+	"broker/internal/live": {"broker/internal/helperclient",
 		"broker/client", "broker/internal/agent", "broker/internal/arbiter", "broker/internal/changes",
 		"broker/internal/child", "broker/internal/confine", "broker/internal/control", "broker/internal/decide",
 		"broker/internal/doors", "broker/internal/egress", "broker/internal/gate", "broker/internal/gate/gatefs",
@@ -126,7 +129,7 @@ var mayImport = map[string][]string{
 		"broker/internal/launch", "broker/internal/learn", "broker/internal/netns", "broker/internal/planner",
 		"broker/internal/policy", "broker/internal/program", "broker/internal/prompt", "broker/internal/quoting",
 		"broker/internal/request", "broker/internal/rules", "broker/internal/secrets", "broker/internal/session",
-		"broker/internal/steps", "audit", "shared/plan", "shared/tape", "shared/wire",
+		"broker/internal/steps", "audit", "broker/plan", "shared/tape", "shared/wire",
 	},
 	// the command line
 	"broker/internal/cli": {
@@ -135,9 +138,9 @@ var mayImport = map[string][]string{
 		"broker/internal/hint", "broker/internal/host", "broker/internal/idmap", "broker/internal/input",
 		"broker/internal/launch", "broker/internal/live", "broker/internal/network", "broker/internal/option",
 		"broker/internal/planner", "broker/internal/program", "broker/internal/quoting", "broker/internal/request",
-		"broker/internal/resources", "broker/internal/session", "broker/internal/steps", "shared/plan",
+		"broker/internal/resources", "broker/internal/session", "broker/internal/steps", "broker/plan",
 	},
-	"broker/helpertest": {"broker/internal/child", "shared/plan"},
+	"broker/helpertest": {"broker/internal/helperclient", "broker/internal/child", "broker/plan"},
 	"broker":            {"broker/internal/cli", "broker/internal/faststart"},
 
 	"selftest":            {},
@@ -149,7 +152,7 @@ var mayImport = map[string][]string{
 	"selftest/linked":     {},
 	"selftest/need":       {},
 	"selftest/netbench":   {},
-	"selftest/plans":      {"shared/plan", "shared/tape"},
+	"selftest/plans":      {"broker/plan", "shared/tape"},
 	"selftest/probe":      {},
 	"selftest/vm":         {},
 }
@@ -157,13 +160,13 @@ var mayImport = map[string][]string{
 // testsMayImport are further packages of ours for test files.
 var testsMayImport = map[string][]string{
 	"broker/sandbox":              {"audit"},                                                              // the example reads the record
-	"selftest":                    {"shared/plan", "shared/wire", "broker/helpertest", "selftest/checks"}, // is a hostile caller of sbx-helper, reads the plan that a session leaves, performs checks with layers missing
+	"selftest":                    {"broker/plan", "shared/wire", "broker/helpertest", "selftest/checks"}, // is a hostile caller of sbx-helper, reads the plan that a session leaves, performs checks with layers missing
 	"shared/stage":                {"selftest/plans"},
 	"broker/internal/child":       {"selftest/plans"},
 	"broker/internal/agent":       {"selftest/plans", "broker/internal/child"},
 	"broker/internal/netns":       {"selftest/plans", "broker/internal/child", "broker/internal/netns"},
 	"broker/internal/faststart":   {"selftest/plans"},
-	"broker/internal/gate/notify": {"shared/plan", "shared/stage", "broker/internal/child", "broker/internal/agent"}, // runs itself in a sandbox
+	"broker/internal/gate/notify": {"broker/plan", "shared/stage", "broker/internal/child", "broker/internal/agent"}, // runs itself in a sandbox
 	"broker/internal/prompt":      {"broker/internal/policy"},                                                        // asks what the rules of an answer cover
 }
 

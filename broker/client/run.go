@@ -12,7 +12,7 @@ import (
 
 	"sbx/broker/internal/control"
 	"sbx/broker/internal/handover"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 // Programs is a connection for starting programs. Close sends SIGHUP to the one that runs; Signal may be called while Run waits.

@@ -3,7 +3,8 @@ package helpertest
 
 import (
 	"sbx/broker/internal/child"
-	"sbx/shared/plan"
+	"sbx/broker/internal/helperclient"
+	"sbx/broker/plan"
 )
 
 // Tail is what process 1 does when it has given up its privileges, as a file to be sent to the helper; the descriptor is the caller's to close.
@@ -14,3 +15,6 @@ func Tail(p *plan.Plan) (fd int, err error) {
 	}
 	return t.FD, nil
 }
+
+// Send writes one request.
+func Send(sock int, body []byte, fds []int) error { return helperclient.Send(sock, body, fds) }

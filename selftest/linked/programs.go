@@ -16,7 +16,7 @@ var tiers = [...]struct {
 	{"some", "with five capabilities or fewer, and the caller's authority over files", nil}, // every other file
 	{"all", "with every capability, for ten system calls", []string{"helper/entry_amd64.s", "helper/entry_arm64.s"}},
 	{"decides", "decide, with no capability effective", []string{"helper/main.go", "helper/verbs.go", "helper/verbs_launch.go", "helper/verbs_host.go", "helper/caller.go", "helper/quota.go", "helper/permitted.go", "helper/refuse.go",
-		"shared/wire/wire.go", "shared/wire/report.go", "shared/plan/setup.go", "shared/plan/pack.go", "shared/plan/validate.go"}},
+		"shared/wire/wire.go", "shared/wire/report.go", "shared/plan/setup.go", "shared/plan/unpack.go", "shared/plan/validate.go"}},
 	{"none", "when everything has been given up, which is not counted in", []string{"shared/stage/loop_unsafe.go", "shared/tape/job_unsafe.go", "shared/tape/clone_amd64.s", "shared/tape/clone_arm64.s"}},
 }
 

@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 	"sbx/shared/tape"
 )
 
@@ -54,7 +54,7 @@ func Full() *plan.Plan {
 	p.Mounts = append(append(p.Mounts[:last:last],
 		plan.Mount{Kind: plan.Dir, Target: "/tmp", Mode: 0o755}, plan.Mount{Kind: plan.Tmpfs, Target: "/tmp", Size: 1 << 20, Inodes: 99, Mode: 0o1777, Access: plan.ReadWrite},
 		plan.Mount{Kind: plan.Dir, Target: "/o", Mode: 0o755},
-		plan.Mount{Kind: plan.Overlay, Target: "/o", Lower: []plan.Bytes{"/l1", "/l2"}, Upper: "/up", Work: "/work", NoUUID: true, Hide: []plan.Bytes{"a", "b/c"},
+		plan.Mount{Kind: plan.Overlay, Target: "/o", Lower: []string{"/l1", "/l2"}, Upper: "/up", Work: "/work", NoUUID: true, Hide: []string{"a", "b/c"},
 			Files: []plan.Text{{Name: "f", Text: "text"}}, Access: plan.ReadWrite},
 		plan.Mount{Kind: plan.Dir, Target: "/p", Mode: 0o755}, plan.Mount{Kind: plan.Fuse, Target: "/p", Access: plan.ReadWrite, NoExec: true},
 		plan.Mount{Kind: plan.Bind, Source: "/p/b", Target: "/p/b", Access: plan.ReadWrite, Dev: 7, Ino: 8, Optional: true}, plan.Mount{Kind: plan.Judged, Target: "/p/b"},
@@ -78,7 +78,7 @@ func ForHelper() *plan.Plan {
 	p.Namespaces.User, p.Namespaces.Time = false, false
 	p.Fds = []plan.FdRole{plan.FdPty, plan.FdSeccomp}
 	p.Mounts = slices.DeleteFunc(p.Mounts, func(m plan.Mount) bool {
-		return m.Kind == plan.Overlay || m.Kind == plan.Fuse || m.Kind == plan.Judged || strings.HasPrefix(string(m.Target), "/p")
+		return m.Kind == plan.Overlay || m.Kind == plan.Fuse || m.Kind == plan.Judged || strings.HasPrefix(m.Target, "/p")
 	})
 	return p
 }

@@ -34,7 +34,7 @@ try() {
 	run -q -- "$@" 2>&1 | head -3 || true
 }
 echo "# building and testing it inside: profile moderate, static, no network"
-run -- sh -ec 'go version; go build -trimpath -buildvcs=false -o /tmp/sbx ./broker; ls -l /tmp/sbx; go test ./shared/plan ./audit ./broker/internal/host ./broker/internal/session'
+run -- sh -ec 'go version; go build -trimpath -buildvcs=false -o /tmp/sbx ./broker; ls -l /tmp/sbx; go test ./broker/plan ./audit ./broker/internal/host ./broker/internal/session'
 echo
 echo "# what is blocked there"
 try 'cat ~/.ssh/id_ed25519' cat "$here/home/.ssh/id_ed25519"

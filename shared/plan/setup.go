@@ -9,7 +9,7 @@ import (
 // with its caller's rights, and what that is nobody has to check (see stage.Tail).
 type Setup struct {
 	Namespaces Namespaces
-	Hostname   Bytes
+	Hostname   string
 	Loopback   bool // bring lo up in the new network namespace
 	Mounts     []Mount
 	Stdio      [3]Stdio
@@ -58,17 +58,18 @@ const (
 const MaxFuse = 7
 
 // Mount is one operation of the mount plan. Operations are carried out in order; Target is absolute
-// as seen inside. Every new mount is nosuid; it is nodev unless Device is set.
+// as seen inside. Every new mount is nosuid; it is nodev unless Device is set. Paths are bytes as the kernel knows
+// them: they need not be UTF-8.
 type Mount struct {
 	Kind   Kind
-	Target Bytes
-	Source Bytes   `json:",omitempty"`
-	Lower  []Bytes `json:",omitempty"` // overlay layers, topmost first
-	Hide   []Bytes `json:",omitempty"` // overlay: names below Target that do not exist, whatever the layers hold
-	Files  []Text  `json:",omitempty"` // overlay: files that stand on top of the layers
-	Upper  Bytes   `json:",omitempty"`
-	Work   Bytes   `json:",omitempty"`
-	Access Access  `json:",omitempty"`
+	Target string
+	Source string   `json:",omitempty"`
+	Lower  []string `json:",omitempty"` // overlay layers, topmost first
+	Hide   []string `json:",omitempty"` // overlay: names below Target that do not exist, whatever the layers hold
+	Files  []Text   `json:",omitempty"` // overlay: files that stand on top of the layers
+	Upper  string   `json:",omitempty"`
+	Work   string   `json:",omitempty"`
+	Access Access   `json:",omitempty"`
 	// Dev and Ino are the source's identity when the plan was made (statx(2)); the set-up compares
 	// them on the descriptor it mounts from. Both zero: not compared.
 	Dev         uint64 `json:",omitempty"`
@@ -84,6 +85,11 @@ type Mount struct {
 	Why         string `json:",omitempty"` // for people; no meaning to the interpreter
 }
 
+// Text is a file of the sandbox's own, which everybody can read: its name in a directory, and what is in it.
+type Text struct {
+	Name, Text string
+}
+
 // Stdio says what descriptor 0, 1 or 2 is inside.
 type Stdio string
 
@@ -95,12 +101,12 @@ const (
 	Null    Stdio = "null"
 )
 
-// check reports the first thing in s that the interpreter must not be asked to do, whoever asks.
-func (s *Setup) check() error {
+// Check reports the first thing in s that the interpreter must not be asked to do, whoever asks.
+func (s *Setup) Check() error {
 	switch {
-	case len(s.Hostname) > 63 || strings.ContainsAny(string(s.Hostname), "\x00/\n"):
+	case len(s.Hostname) > 63 || strings.ContainsAny(s.Hostname, "\x00/\n"):
 		return fmt.Errorf("host name %q", s.Hostname)
-	case len(s.Mounts) == 0 || len(s.Mounts) > maxMounts:
+	case len(s.Mounts) == 0 || len(s.Mounts) > MaxMounts:
 		return fmt.Errorf("%d mount operations", len(s.Mounts))
 	}
 	for i := range s.Mounts {

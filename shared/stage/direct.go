@@ -204,8 +204,8 @@ func (c *Compiler) mustBeOrdinary(r uint8) {
 }
 
 // openNode stores an O_PATH descriptor of one of the host's device nodes in r, if it is the one of that name.
-func (c *Compiler) openNode(source plan.Bytes, r uint8) {
-	c.Open(string(source), r)
+func (c *Compiler) openNode(source string, r uint8) {
+	c.Open(source, r)
 	b := c.T.StatBuf()
 	statx(c.T, r, b)
 	c.T.Expect64(b+statxRdev, plan.DeviceNumber(source), uintptr(unix.ENODEV))
@@ -229,10 +229,10 @@ func (c *Compiler) MountOn(rel string, source, kind, flags, data uintptr) {
 }
 
 // node shows one of the host's device nodes at rel.
-func (c *Compiler) node(m *plan.Mount, source plan.Bytes, rel string) {
+func (c *Compiler) node(m *plan.Mount, source, rel string) {
 	t := c.T
 	if c.d == nil { // root's own nodes in a directory of root's: nothing to pin; for nosuid see pivot
-		o := t.Call(unix.SYS_MOUNT, t.Str(string(source)), t.Str(rel), 0, unix.MS_BIND, 0)
+		o := t.Call(unix.SYS_MOUNT, t.Str(source), t.Str(rel), 0, unix.MS_BIND, 0)
 		if m.Optional {
 			o.May(uint16(unix.ENOENT))
 		}

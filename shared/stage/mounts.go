@@ -45,8 +45,8 @@ func (c *Compiler) mounts() error {
 
 func (c *Compiler) mount(m *plan.Mount, first bool) error {
 	t := c.T
-	rel := strings.TrimPrefix(string(m.Target), "/")
-	t.At(verb(m.Kind), string(m.Target))
+	rel := strings.TrimPrefix(m.Target, "/")
+	t.At(verb(m.Kind), m.Target)
 	if first {
 		return c.root(m)
 	}
@@ -148,7 +148,7 @@ func (c *Compiler) create(m *plan.Mount, rel string) error {
 		case plan.File:
 			t.Call(unix.SYS_MKNODAT, dir, t.Str(name), uintptr(unix.S_IFREG|m.Mode), 0).From(0, r).May(uint16(unix.EEXIST))
 		default:
-			t.Call(unix.SYS_SYMLINKAT, t.Str(string(m.Source)), dir, t.Str(name)).From(1, r)
+			t.Call(unix.SYS_SYMLINKAT, t.Str(m.Source), dir, t.Str(name)).From(1, r)
 		}
 	})
 	return nil
@@ -172,7 +172,7 @@ func (c *Compiler) root(m *plan.Mount) error {
 		t.Call(unix.SYS_FSMOUNT, 0, unix.FSMOUNT_CLOEXEC, attr).From(0, tape.RegA).To(tape.RegRoot)
 		t.Call(unix.SYS_CLOSE).From(0, tape.RegA)
 	case plan.Bind:
-		t.Call(unix.SYS_OPEN_TREE, tape.AtCwd, t.Str(string(m.Source)), TreeFlags&^unix.AT_EMPTY_PATH).To(tape.RegRoot)
+		t.Call(unix.SYS_OPEN_TREE, tape.AtCwd, t.Str(m.Source), TreeFlags&^unix.AT_EMPTY_PATH).To(tape.RegRoot)
 		Setattr(t, tape.RegRoot, m)
 		c.Place("", true)
 	default:
@@ -200,7 +200,7 @@ func (c *Compiler) bind(m *plan.Mount, rel string) {
 		return
 	}
 	first := len(t.Ops)
-	c.Open(string(m.Source), tape.RegA)
+	c.Open(m.Source, tape.RegA)
 	c.mustBeOrdinary(tape.RegA)
 	if m.Ino != 0 {
 		SameObject(t, tape.RegA, m.Dev, m.Ino)

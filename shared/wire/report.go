@@ -53,11 +53,12 @@ type Report struct {
 	A, B, C int64
 }
 
-const reportSize = 32
+// ReportSize is that of a report: its four numbers.
+const ReportSize = 32
 
 // Send writes r, with a descriptor where fd is not negative.
 func (r Report) Send(sock, fd int) error {
-	var b [reportSize]byte
+	var b [ReportSize]byte
 	for i, v := range [...]int64{int64(r.Kind), r.A, r.B, r.C} {
 		binary.NativeEndian.PutUint64(b[8*i:], uint64(v))
 	}

@@ -3,7 +3,6 @@ package wire
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -15,55 +14,33 @@ const Version = 5
 // FD is the helper's descriptor of the socket. It is 0 because that is the one that sudo passes on.
 const FD = 0
 
+// A request is a header, which has the descriptors with it: four numbers, little-endian, which are Magic, Version, and how
+// many bytes and descriptors there are. The bytes follow in pieces.
 const (
-	magic      = 0x31786273 // "sbx1"
-	headerSize = 16
-	chunk      = 32 << 10 // fits any socket buffer
+	Magic      = 0x31786273 // "sbx1"
+	HeaderSize = 16
+	Chunk      = 32 << 10 // of a piece; fits any socket buffer
 	maxFds     = 4
 )
 
 // ErrRequest is returned for everything that is not one well-formed request.
 var ErrRequest = errors.New("not a request")
 
-// Send writes one request: a header with the descriptors, then the body in pieces.
-func Send(sock int, body []byte, fds []int) error {
-	var h [headerSize]byte
-	binary.LittleEndian.PutUint32(h[0:], magic)
-	binary.LittleEndian.PutUint32(h[4:], Version)
-	binary.LittleEndian.PutUint32(h[8:], uint32(len(body)))
-	binary.LittleEndian.PutUint32(h[12:], uint32(len(fds)))
-	var rights []byte
-	if len(fds) > 0 {
-		rights = unix.UnixRights(fds...)
-	}
-	if err := unix.Sendmsg(sock, h[:], rights, nil, unix.MSG_NOSIGNAL); err != nil {
-		return fmt.Errorf("sending to the helper: %w", err)
-	}
-	for len(body) > 0 {
-		n := min(len(body), chunk)
-		if err := unix.Sendmsg(sock, body[:n], nil, nil, unix.MSG_NOSIGNAL); err != nil {
-			return fmt.Errorf("sending to the helper: %w", err)
-		}
-		body = body[n:]
-	}
-	return nil
-}
-
 // Receive reads one request of at most max bytes and at most four descriptors. The sender has until
 // the deadline for all of it. What came before it fails stays open: who receives ends then.
 func Receive(sock, max int, deadline time.Time) (body []byte, fds []int, err error) {
-	var h [headerSize + 1]byte
+	var h [HeaderSize + 1]byte
 	n, fds, err := receive(sock, h[:], deadline)
 	if err != nil {
 		return nil, nil, err
 	}
 	word := func(i int) int { return int(binary.LittleEndian.Uint32(h[4*i:])) }
 	size := word(2)
-	if n != headerSize || word(0) != magic || word(1) != Version || size == 0 || size > max || word(3) != len(fds) {
+	if n != HeaderSize || word(0) != Magic || word(1) != Version || size == 0 || size > max || word(3) != len(fds) {
 		return nil, nil, ErrRequest
 	}
 	for len(body) < size {
-		piece := make([]byte, min(size-len(body), chunk)+1) // a longer message shows
+		piece := make([]byte, min(size-len(body), Chunk)+1) // a longer message shows
 		n, more, err := receive(sock, piece, deadline)
 		if err != nil {
 			return nil, nil, err

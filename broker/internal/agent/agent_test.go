@@ -14,8 +14,8 @@ import (
 
 	"sbx/broker/internal/child"
 	"sbx/broker/internal/steps"
+	"sbx/broker/plan"
 	"sbx/selftest/plans"
-	"sbx/shared/plan"
 	"sbx/shared/stage"
 )
 
@@ -263,7 +263,7 @@ func TestAgentOverlay(t *testing.T) {
 // saying is a directory in which a guest makes files to say how far it is, and the wait for one.
 func saying(t *testing.T) ([]plan.Mount, func(name string)) {
 	dir := t.TempDir()
-	return []plan.Mount{{Kind: plan.Dir, Target: "/said", Mode: 0o755}, {Kind: plan.Bind, Source: plan.Bytes(dir), Target: "/said", Access: plan.ReadWrite}}, func(name string) {
+	return []plan.Mount{{Kind: plan.Dir, Target: "/said", Mode: 0o755}, {Kind: plan.Bind, Source: dir, Target: "/said", Access: plan.ReadWrite}}, func(name string) {
 		t.Helper()
 		for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 			if _, err := os.Stat(filepath.Join(dir, name)); err == nil {

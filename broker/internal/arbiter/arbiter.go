@@ -12,7 +12,7 @@ import (
 	"sbx/broker/internal/decide"
 	"sbx/broker/internal/policy"
 	"sbx/broker/internal/prompt"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 // Arbiter decides for one session. It is safe for concurrent use.

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 // Options of Apply.

@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 // Elsewhere says of an absolute path whether it is a directory of the host that neither a session with this plan
@@ -18,9 +18,9 @@ func Elsewhere(p *plan.Plan) func(string) bool {
 		if m.Kind == plan.Tmpfs || m.Access != plan.ReadWrite && m.Upper == "" {
 			continue
 		}
-		writable = append(writable, string(m.Target))
+		writable = append(writable, m.Target)
 		if m.Source != "" {
-			writable = append(writable, string(m.Source))
+			writable = append(writable, m.Source)
 		}
 	}
 	return func(name string) bool {

@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 func TestElsewhere(t *testing.T) {
@@ -13,29 +13,29 @@ func TestElsewhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := func(rel string) plan.Bytes { return plan.Bytes(filepath.Join(top, rel)) }
+	at := func(rel string) string { return filepath.Join(top, rel) }
 	for _, d := range []string{"project/sub", "shown", "other/lib", "other/over/sub", "behind", "seen"} {
-		if err := os.MkdirAll(string(at(d)), 0o755); err != nil {
+		if err := os.MkdirAll(at(d), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Symlink("other", string(at("link"))); err != nil {
+	if err := os.Symlink("other", at("link")); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(string(at("file")), nil, 0o600); err != nil {
+	if err := os.WriteFile(at("file"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	elsewhere := Elsewhere(&plan.Plan{Mounts: []plan.Mount{
 		{Kind: plan.Fuse, Target: at("project"), Source: at("project"), Access: plan.ReadWrite},
 		{Kind: plan.Bind, Target: at("shown"), Source: at("shown"), Access: plan.ReadOnly},
-		{Kind: plan.Overlay, Target: at("other/over"), Lower: []plan.Bytes{at("other/over")}, Upper: "/x"},
+		{Kind: plan.Overlay, Target: at("other/over"), Lower: []string{at("other/over")}, Upper: "/x"},
 		{Kind: plan.Bind, Target: at("seen"), Source: at("behind"), Access: plan.ReadWrite},
 	}})
 	for rel, want := range map[string]bool{
 		"shown": true, "other/lib": true, "project": false, "project/sub": false, "projects": false, "": false, "other": false, "other/over": false, "other/over/sub": false,
 		"seen": false, "behind": false, "link/lib": false, "file": false, "none": false,
 	} {
-		if got := elsewhere(string(at(rel))); got != want {
+		if got := elsewhere(at(rel)); got != want {
 			t.Errorf("%q: %v", rel, got)
 		}
 	}

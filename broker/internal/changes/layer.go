@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sbx/broker/internal/guard"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 // Layer is one writable layer of a session over a directory of the host.
@@ -51,7 +51,7 @@ func Layers(p *plan.Plan, dir string, all bool) ([]Layer, error) {
 		if !all && (m.Why == "cache" || strings.HasPrefix(m.Why, "profile ")) {
 			continue
 		}
-		l := Layer{Target: string(m.Target), Upper: string(upper), Why: m.Why, Git: m.Why == Repository, elsewhere: Elsewhere(p)}
+		l := Layer{Target: m.Target, Upper: string(upper), Why: m.Why, Git: m.Why == Repository, elsewhere: Elsewhere(p)}
 		for _, h := range m.Hide {
 			l.Hide = append(l.Hide, string(h))
 		}

@@ -1,6 +1,6 @@
 package changes
 
-import "sbx/shared/plan"
+import "sbx/broker/plan"
 
 // Targets are the places of layers, quoted.
 func Targets(layers []Layer) []string {

@@ -1,7 +1,7 @@
 package child
 
 import (
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 	"sbx/shared/stage"
 	"sbx/shared/tape"
 )
@@ -70,6 +70,6 @@ func places(p *plan.Plan) []plan.Mount {
 // lookAt has process 1 look at them.
 func lookAt(c *stage.Control, start *tape.Tape, p *plan.Plan) {
 	for i, m := range places(p) {
-		c.Last.Places[i] = start.Str(string(m.Target))
+		c.Last.Places[i] = start.Str(m.Target)
 	}
 }

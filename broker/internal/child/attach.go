@@ -7,8 +7,9 @@ import (
 	"sync/atomic"
 	"syscall"
 
+	"sbx/broker/internal/helperclient"
 	"sbx/broker/internal/steps"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 	"sbx/shared/stage"
 	"sbx/shared/tape"
 	"sbx/shared/wire"
@@ -58,7 +59,7 @@ func (c *Child) report(m stage.Message, fds []int, hooks Hooks) error {
 		}
 		return nil
 	case m.Kind == int64(wire.Refused):
-		return &wire.Refusal{Reason: wire.Reason(m.PID), Where: m.Value, Errno: syscall.Errno(m.Extra)}
+		return &helperclient.Refusal{Reason: wire.Reason(m.PID), Where: m.Value, Errno: syscall.Errno(m.Extra)}
 	case m.Kind == stage.EvFault && m.PID >= stage.OfTail:
 		return steps.FaultAt(c.rest, "setup", tape.Stop{Index: m.PID - stage.OfTail, Errno: m.Value})
 	case m.Kind == stage.EvFault:

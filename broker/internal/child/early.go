@@ -9,7 +9,7 @@ import (
 
 	"sbx/broker/internal/netns"
 	"sbx/broker/internal/steps"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 	"sbx/shared/stage"
 	"sbx/shared/tape"
 )
@@ -129,7 +129,7 @@ func (e *Init) clone(n plan.Namespaces, network *netns.Network) error {
 }
 
 func CloneFault(n plan.Namespaces, errno syscall.Errno) *steps.Fault {
-	return &steps.Fault{Phase: "setup", Index: -1, Step: "cloning", Object: n.Text(), Errno: errno}
+	return &steps.Fault{Phase: "setup", Index: -1, Step: "cloning", Object: plan.NamespacesText(n), Errno: errno}
 }
 
 // Suits says whether e can carry out p: it has the namespaces, and the descriptors, that it was cloned with.

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sbx/broker/internal/steps"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 	"sbx/shared/stage"
 	"sbx/shared/tape"
 )

@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 	"sbx/shared/tape"
 )
 

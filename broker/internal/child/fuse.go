@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sbx/broker/internal/steps"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 	"sbx/shared/stage"
 	"sbx/shared/tape"
 )
@@ -58,8 +58,8 @@ func (c *builder) fuse(m *plan.Mount, rel string) {
 func greet(t *tape.Tape, p *plan.Plan) {
 	for i := range p.Mounts {
 		if m := &p.Mounts[i]; m.Kind == plan.Fuse && i > 0 {
-			t.At("greeting", string(m.Target))
-			t.Call(unix.SYS_STATX, tape.AtCwd, t.Str(string(m.Target)), unix.AT_STATX_FORCE_SYNC, unix.STATX_BASIC_STATS, t.StatBuf()).May(tape.AnyErrno)
+			t.At("greeting", m.Target)
+			t.Call(unix.SYS_STATX, tape.AtCwd, t.Str(m.Target), unix.AT_STATX_FORCE_SYNC, unix.STATX_BASIC_STATS, t.StatBuf()).May(tape.AnyErrno)
 		}
 	}
 }

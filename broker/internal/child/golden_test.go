@@ -6,8 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"sbx/broker/plan"
 	"sbx/selftest/plans"
-	"sbx/shared/plan"
 	"sbx/shared/stage"
 	"sbx/shared/tape"
 )

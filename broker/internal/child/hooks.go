@@ -4,7 +4,7 @@ import (
 	"os"
 
 	"sbx/broker/internal/netns"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 // Hooks are called while the child builds the sandbox. Each may be nil.

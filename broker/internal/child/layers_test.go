@@ -10,14 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sbx/broker/internal/steps"
+	"sbx/broker/plan"
 	"sbx/selftest/plans"
-	"sbx/shared/plan"
 	"sbx/shared/stage"
 )
 
 // layered is a plan that shows a directory with the files a and b through an overlay at place, which hides a and sub/c, and has f on top.
 // The operations made come before it.
-func layered(t *testing.T, place plan.Bytes, made ...plan.Mount) *plan.Plan {
+func layered(t *testing.T, place string, made ...plan.Mount) *plan.Plan {
 	t.Helper()
 	dir := t.TempDir()
 	for _, name := range []string{"a", "b", "f", "sub/c", "sub/d"} {
@@ -29,9 +29,9 @@ func layered(t *testing.T, place plan.Bytes, made ...plan.Mount) *plan.Plan {
 			t.Fatal(err)
 		}
 	}
-	p := plans.Smallest("/usr/bin/sh", "-c", `cd $0 && ls -A . sub && cat f && (: >new) 2>/dev/null && echo WRITABLE; grep -c " $0 tmpfs" /proc/mounts; grep -c " $0 overlay" /proc/mounts`, string(place))
+	p := plans.Smallest("/usr/bin/sh", "-c", `cd $0 && ls -A . sub && cat f && (: >new) 2>/dev/null && echo WRITABLE; grep -c " $0 tmpfs" /proc/mounts; grep -c " $0 overlay" /proc/mounts`, place)
 	last := len(p.Mounts) - 1
-	made = append(made, plan.Mount{Kind: plan.Overlay, Target: place, Lower: []plan.Bytes{plan.Bytes(dir)}, Hide: []plan.Bytes{"a", "sub/c"},
+	made = append(made, plan.Mount{Kind: plan.Overlay, Target: place, Lower: []string{dir}, Hide: []string{"a", "sub/c"},
 		Files: []plan.Text{{Name: "f", Text: "mine\n"}}, Access: plan.ReadOnly})
 	p.Mounts = append(append(p.Mounts[:last:last], made...), p.Mounts[last])
 	return p
@@ -39,10 +39,10 @@ func layered(t *testing.T, place plan.Bytes, made ...plan.Mount) *plan.Plan {
 
 // What hides names stands in the skeleton's own directory where that is empty and in a tmpfs elsewhere, and what was there does not shine through.
 func TestLayersOnTop(t *testing.T) {
-	dir := func(p plan.Bytes) plan.Mount { return plan.Mount{Kind: plan.Dir, Target: p, Mode: 0o755} }
+	dir := func(p string) plan.Mount { return plan.Mount{Kind: plan.Dir, Target: p, Mode: 0o755} }
 	for _, x := range []struct {
 		name  string
-		place plan.Bytes
+		place string
 		made  []plan.Mount
 		tmpfs string // how many there are in its place
 	}{

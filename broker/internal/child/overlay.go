@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 	"sbx/shared/stage"
 	"sbx/shared/tape"
 )
@@ -37,11 +37,11 @@ func (c *builder) overlay(m *plan.Mount, rel string) error {
 		lowers = append(lowers, keep())
 	}
 	for _, l := range m.Lower {
-		lowers = append(lowers, add(l))
+		lowers = append(lowers, add(plan.Bytes(l)))
 	}
 	opts := "lowerdir=" + strings.Join(lowers, ":")
 	if m.Upper != "" {
-		opts += ",upperdir=" + add(m.Upper) + ",workdir=" + add(m.Work)
+		opts += ",upperdir=" + add(plan.Bytes(m.Upper)) + ",workdir=" + add(plan.Bytes(m.Work))
 	}
 	opts += ",userxattr" // what the kernel notes about it is in attributes that every user may set
 	if m.NoUUID {        // and there is none about a new upper directory

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sbx/broker/internal/steps"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 	"sbx/shared/stage"
 	"sbx/shared/tape"
 )
@@ -43,7 +43,7 @@ type Child struct {
 
 // Steps is everything that is done, in order.
 func (c *Child) Steps() []tape.Step {
-	out := append(make([]tape.Step, 0, len(c.setup.Steps)+len(c.start.Steps)+1), tape.Step{Name: "cloning", Object: c.plan.Namespaces.Text()})
+	out := append(make([]tape.Step, 0, len(c.setup.Steps)+len(c.start.Steps)+1), tape.Step{Name: "cloning", Object: plan.NamespacesText(c.plan.Namespaces)})
 	for _, t := range [...]*tape.Tape{c.setup, c.rest, c.start} {
 		if t == nil {
 			continue
@@ -254,7 +254,7 @@ func (c *Child) awaitReady(p *plan.Plan, hooks Hooks) error {
 				return fmt.Errorf("process 1 sent a FUSE descriptor too many")
 			}
 			if gate := next == 0; len(fds) == 0 || gate != (len(fds) == 2) || hooks.Fuse == nil {
-				return fmt.Errorf("nobody serves the FUSE file system at %s", p.Mounts[next].Target.Quote())
+				return fmt.Errorf("nobody serves the FUSE file system at %s", plan.Quote(p.Mounts[next].Target))
 			} else if gate {
 				defer c.early.Together(c.PID)()
 				if err := c.createGate(fds[0], fds[1]); err != nil {
@@ -263,14 +263,14 @@ func (c *Child) awaitReady(p *plan.Plan, hooks Hooks) error {
 				}
 			}
 			if err := hooks.Fuse(c, &p.Mounts[next], fds[0]); err != nil {
-				return fmt.Errorf("serving %s: %w", p.Mounts[next].Target.Quote(), err)
+				return fmt.Errorf("serving %s: %w", plan.Quote(p.Mounts[next].Target), err)
 			}
 			next = nextFuse(p, next+1)
 		case stage.EvTree:
 			if tree == len(p.Mounts) || len(fds) != 1 || hooks.Tree == nil {
 				return fmt.Errorf("process 1 sent a tree that nobody writes")
 			}
-			hooks.Tree(&p.Mounts[tree], os.NewFile(uintptr(fds[0]), string(p.Mounts[tree].Target)))
+			hooks.Tree(&p.Mounts[tree], os.NewFile(uintptr(fds[0]), p.Mounts[tree].Target))
 			tree = nextOf(p, plan.Judged, tree+1)
 		case stage.EvMaps:
 			if err := c.writeMaps(hooks.Maps); err != nil {

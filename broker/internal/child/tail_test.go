@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sbx/broker/internal/steps"
+	"sbx/broker/plan"
 	"sbx/selftest/plans"
-	"sbx/shared/plan"
 	"sbx/shared/stage"
 	"sbx/shared/tape"
 )

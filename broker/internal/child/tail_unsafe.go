@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 	"sbx/shared/stage"
 	"sbx/shared/tape"
 )
@@ -37,7 +37,7 @@ func NewTail(p *plan.Plan) (*Tail, error) {
 	newBuilder(x.rest, p).finish()
 	compileStart(x.start, p)
 	for i, m := range places(p) {
-		head.Places[i] = x.start.Str(string(m.Target))
+		head.Places[i] = x.start.Str(m.Target)
 	}
 	if x.rest.Full() || x.start.Full() {
 		return nil, stage.ErrPlanTooLarge

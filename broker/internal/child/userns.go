@@ -10,7 +10,7 @@ import (
 
 	"sbx/broker/internal/netns"
 	"sbx/broker/internal/steps"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 	"sbx/shared/stage"
 	"sbx/shared/tape"
 )
@@ -50,7 +50,7 @@ func (c *builder) Served() error {
 			if c.fuses == plan.MaxFuse {
 				return fmt.Errorf("more than %d FUSE file systems", plan.MaxFuse)
 			}
-			c.T.At("making fuse", string(m.Target))
+			c.T.At("making fuse", m.Target)
 			c.makeFuse(m)
 		}
 	}
@@ -95,7 +95,7 @@ func (c *builder) bare(m *plan.Mount) bool {
 	made := false
 	for i := range c.Setup.Mounts {
 		n := &c.Setup.Mounts[i]
-		at, place := string(n.Target), string(m.Target)
+		at, place := n.Target, m.Target
 		switch {
 		case n == m:
 			return made

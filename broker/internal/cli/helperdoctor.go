@@ -9,7 +9,7 @@ import (
 
 	"sbx/broker/internal/input"
 	"sbx/broker/internal/launch"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 // lacks is what a sandbox of the helper's does not have.

@@ -3,7 +3,7 @@ package cli
 import (
 	"sbx/broker/internal/command"
 	"sbx/broker/internal/planner"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 // dryRunJSON is the answer to --dry-run --json: {"plan": …, "losses": […]}.

@@ -14,7 +14,7 @@ import (
 	"sbx/broker/internal/gate/gatefs"
 	"sbx/broker/internal/input"
 	"sbx/broker/internal/launch"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 // tryGate runs the smallest sandbox whose root the broker serves, and has the agent mount in it: whether FUSE works in a user

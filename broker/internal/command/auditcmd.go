@@ -16,7 +16,7 @@ import (
 	"sbx/broker/internal/program"
 	"sbx/broker/internal/quoting"
 	"sbx/broker/internal/session"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 // Audit is sbx audit.

@@ -14,7 +14,7 @@ import (
 	"sbx/broker/internal/option"
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/session"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 // collected is one session whose layers are looked at.

@@ -9,7 +9,7 @@ import (
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/option"
 	"sbx/broker/internal/session"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 // A shell's function asks sbx what can stand where a person is typing: what it may offer follows from the tables, and

@@ -13,7 +13,7 @@ import (
 	"sbx/broker/internal/launch"
 	"sbx/broker/internal/option"
 	"sbx/broker/internal/planner"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 // Exec is sbx exec.

@@ -11,7 +11,7 @@ import (
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/option"
 	"sbx/broker/internal/session"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 // listed is one session in `sbx ls --json`.

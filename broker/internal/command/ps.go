@@ -13,7 +13,7 @@ import (
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/option"
 	"sbx/broker/internal/prompt"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 // Ps is sbx ps.

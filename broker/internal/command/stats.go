@@ -13,7 +13,7 @@ import (
 	"sbx/broker/internal/option"
 	"sbx/broker/internal/resources"
 	"sbx/broker/internal/watch"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 // measured is one session with what it uses.

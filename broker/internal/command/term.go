@@ -4,7 +4,7 @@ import (
 	"os"
 
 	"sbx/broker/internal/hint"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 // What sbx prints, house rules: messages go to standard error, start with "sbx: ", lower case, no full

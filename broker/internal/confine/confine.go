@@ -19,7 +19,7 @@ import (
 	"sbx/broker/internal/quoting"
 	"sbx/broker/internal/request"
 	"sbx/broker/internal/resources"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 // Confined is the control group of a session. A nil one is a host that has none to give.

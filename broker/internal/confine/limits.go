@@ -8,7 +8,7 @@ import (
 	"sbx/broker/internal/option"
 	"sbx/broker/internal/policy"
 	"sbx/broker/internal/quoting"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 // Rlimits are the resource limits that hold where no cgroup does. Each is lowered to the caller's own

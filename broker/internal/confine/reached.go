@@ -12,7 +12,7 @@ import (
 	"sbx/broker/internal/program"
 	"sbx/broker/internal/quoting"
 	"sbx/broker/internal/resources"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 // How often what a session without a control group has in memory is summed up: whenever somebody asked for a limit, and otherwise
@@ -240,7 +240,7 @@ func (c *Confined) EndedBy() []string {
 func placesThatAre(list []plan.Mount) string {
 	var names []string
 	for _, m := range list {
-		names = append(names, m.Target.Quote()+" ("+resources.Bytes(m.Size)+")")
+		names = append(names, plan.Quote(m.Target)+" ("+resources.Bytes(m.Size)+")")
 	}
 	switch len(names) {
 	case 0:

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sbx/broker/internal/prompt"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 // Message is any line that a broker sends. Members that the type lacks are empty.

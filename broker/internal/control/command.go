@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 
 	"sbx/broker/internal/prompt"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 // Version is the protocol's. A client that names another is refused.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"sbx/broker/internal/prompt"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 // object builds one line: ASCII only, whatever bytes a guest chose.

@@ -4,7 +4,7 @@ import (
 	"os"
 	"time"
 
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 // Exec is a program that a client wants started in the session.

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 // ExecEvent is what a client hears of a program that it started: Started and then End, or End alone if it was over at once.

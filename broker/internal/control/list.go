@@ -13,7 +13,7 @@ import (
 
 	"sbx/broker/internal/prompt"
 	"sbx/broker/internal/session"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 // List returns the ids of the sessions that have a folder below root, sorted. Some may be dead.

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sbx/broker/internal/prompt"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 // Handlers carry the commands out. A nil one means that the session does not offer the command. Their

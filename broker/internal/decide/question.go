@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"sbx/broker/internal/policy"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 // Question is what sandboxed programs want and do not get without an answer. Strings are bytes as the kernel

@@ -16,7 +16,7 @@ import (
 	"sbx/broker/internal/quoting"
 	"sbx/broker/internal/request"
 	"sbx/broker/internal/session"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 const (

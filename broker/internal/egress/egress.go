@@ -30,7 +30,7 @@ import (
 	"sbx/broker/internal/policy"
 	"sbx/broker/internal/quoting"
 	"sbx/broker/internal/request"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 // Asked is what of a run its network follows from, besides the settings.
@@ -263,7 +263,7 @@ func (o *Network) files(dir string, in *planner.Input) error {
 	nsswitch, _ := os.ReadFile("/etc/nsswitch.conf")
 	return nameFiles(dir, append(maskedFiles(in), planner.Hosts(in.Hostname),
 		plan.Text{Name: "resolv.conf", Text: "# the resolver of this sandbox\nnameserver " + network.Resolver + "\noptions timeout:30 attempts:5\n"},
-		plan.Text{Name: "nsswitch.conf", Text: plan.Bytes(nsswitchText(string(nsswitch)))},
+		plan.Text{Name: "nsswitch.conf", Text: nsswitchText(string(nsswitch))},
 	)).Make()
 }
 
@@ -293,7 +293,7 @@ func OwnFiles(p *plan.Plan, in *planner.Input) child.Folder {
 	if in.OwnNames {
 		files = append(files, planner.OwnNames(in.Hostname)...)
 	}
-	if slices.ContainsFunc(p.Mounts, func(m plan.Mount) bool { return strings.HasPrefix(string(m.Source), in.SessionDir+"/etc/") }) {
+	if slices.ContainsFunc(p.Mounts, func(m plan.Mount) bool { return strings.HasPrefix(m.Source, in.SessionDir+"/etc/") }) {
 		return nameFiles(in.SessionDir, files)
 	}
 	return child.Folder{}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 
+	"sbx/broker/internal/helperclient"
 	"sbx/broker/internal/launch"
 	"sbx/broker/internal/network"
 	"sbx/broker/internal/planner"
@@ -27,7 +28,7 @@ func netHelper(r *request.Request) (string, error) {
 
 // vethHint says what an administrator can do.
 func vethHint(err error) string {
-	var no *wire.Refusal
+	var no *helperclient.Refusal
 	if errors.As(err, &no) && no.Reason == wire.NotForwarding {
 		return "as root: sysctl -w net.ipv4.ip_forward=1, or forwarding = true in /etc/sbx/helper.toml, which has sbx-helper do it; or leave --net away"
 	}

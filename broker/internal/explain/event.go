@@ -13,7 +13,7 @@ import (
 	"sbx/broker/internal/option"
 	"sbx/broker/internal/program"
 	"sbx/broker/internal/quoting"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 // Event is the part of an audit record that explanations show.

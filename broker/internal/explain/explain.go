@@ -14,7 +14,7 @@ import (
 	"sbx/broker/internal/quoting"
 	"sbx/broker/internal/request"
 	"sbx/broker/internal/secrets"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 // answerRow says what would happen to one access, which layer says so, and the smallest change.
@@ -168,14 +168,14 @@ func (x *Explainer) hiddenHere(p string, a policy.Access, row *Answer, byOption 
 // guarded is about the names that sbx keeps from changing, or hides, in writable projects.
 func (x *Explainer) guarded(p string, a policy.Access, row *Answer) bool {
 	m := request.GuardedTop(x.Plan, p)
-	if m == nil || string(m.Target) == p {
+	if m == nil || m.Target == p {
 		return false
 	}
 	judge, err := request.GuardJudge(x.Input, m)
 	if err != nil {
 		return false
 	}
-	v, name := x.judged(judge, string(m.Target), strings.TrimPrefix(p, string(m.Target)+"/"))
+	v, name := x.judged(judge, m.Target, strings.TrimPrefix(p, m.Target+"/"))
 	switch {
 	case v.Action == guard.Free:
 		return false
@@ -257,9 +257,9 @@ func (x *Explainer) mounted(p string, a policy.Access, row *Answer) bool {
 		return false
 	}
 	row.Layer, row.Scope, row.Decision = "mount", string(m.Kind)+" "+string(m.Access), "allow"
-	row.Rule = string(m.Target)
+	row.Rule = m.Target
 	for _, g := range x.Input.Grants {
-		if canon, _, _, _ := host.Resolve(x.Input.FS, g.Path); canon == string(m.Target) {
+		if canon, _, _, _ := host.Resolve(x.Input.FS, g.Path); canon == m.Target {
 			row.Reason = m.Why
 			row.File, row.Line = splitOrigin(g.Why)
 		}
@@ -269,8 +269,8 @@ func (x *Explainer) mounted(p string, a policy.Access, row *Answer) bool {
 	}
 	_, err := x.Input.FS.Lstat(p)
 	switch {
-	case m.Kind == plan.Tmpfs && m.Why == "" && err == nil && p != string(m.Target):
-		row.Decision, row.Reason = "absent", "the sandbox has a "+string(m.Target)+" of its own, empty at the start, and asks about nothing in it"
+	case m.Kind == plan.Tmpfs && m.Why == "" && err == nil && p != m.Target:
+		row.Decision, row.Reason = "absent", "the sandbox has a "+m.Target+" of its own, empty at the start, and asks about nothing in it"
 		if row.Change, row.Once = x.addRule(p, a), "sbx run --ro "+quoting.Shell(p); a == policy.Write {
 			row.Once = "sbx run --rw " + quoting.Shell(p)
 		}
@@ -291,23 +291,23 @@ func (x *Explainer) mountAt(p string) *plan.Mount {
 	for i := range x.Plan.Mounts {
 		m := &x.Plan.Mounts[i]
 		shows := m.Kind == plan.Bind || m.Kind == plan.Overlay || m.Kind == plan.Fuse || m.Kind == plan.Tmpfs && m.Target != "/" || m.Kind == plan.Proc
-		if !shows && m.Target != plan.Bytes(p) || m.Kind == plan.Protect || m.Kind == plan.Remount || m.Target == "/" && m.Kind == plan.Tmpfs {
+		if !shows && m.Target != p || m.Kind == plan.Protect || m.Kind == plan.Remount || m.Target == "/" && m.Kind == plan.Tmpfs {
 			continue
 		}
-		if host.Within(p, string(m.Target)) && (best == nil || len(m.Target) >= len(best.Target)) {
+		if host.Within(p, m.Target) && (best == nil || len(m.Target) >= len(best.Target)) {
 			best = m
 		}
 	}
 	if best == nil {
 		return nil
 	}
-	rel := strings.TrimPrefix(p, string(best.Target)+"/")
+	rel := strings.TrimPrefix(p, best.Target+"/")
 	for _, h := range best.Hide {
 		if host.Within(rel, string(h)) {
 			return nil
 		}
 	}
-	if best.Kind == plan.Tmpfs && string(best.Target) != p {
+	if best.Kind == plan.Tmpfs && best.Target != p {
 		if strings.HasPrefix(best.Why, "skeleton") {
 			return nil
 		}

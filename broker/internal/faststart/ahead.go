@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"sbx/broker/internal/child"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 	"sbx/shared/stage"
 	"sbx/shared/tape"
 )

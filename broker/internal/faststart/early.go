@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"sbx/broker/internal/child"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 	"sbx/shared/stage"
 )
 

@@ -18,7 +18,7 @@ import (
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/policy"
 	"sbx/broker/internal/program"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 // onceFor is how long stays mounted what an answer for this once is of no use for without: a socket, what is
@@ -103,7 +103,7 @@ func (g *Files) tree(p *plan.Plan) gatefs.Tree {
 			continue
 		}
 		for k := range p.Mounts {
-			if m := &p.Mounts[k]; host.Within(string(m.Target), d.Path) {
+			if m := &p.Mounts[k]; host.Within(m.Target, d.Path) {
 				if d.Asks = ruled[m.Why]; !d.Asks {
 					break
 				}

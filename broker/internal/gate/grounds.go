@@ -16,7 +16,7 @@ import (
 	"sbx/broker/internal/gate/gatefs"
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/policy"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 // Grounds are what an engine with an agent decides on besides the answer: what of the host may be mounted, and what a changed rule takes back.
@@ -113,11 +113,11 @@ func (g *Grounds) graft(p string, st *unix.Stat_t, write bool) agent.Graft {
 func (g *Grounds) reviewPlan(take func(target string) error) {
 	for i := range g.plan.Mounts {
 		m := &g.plan.Mounts[i]
-		if m.Kind != plan.Bind || !g.byRule(m.Why) || g.plan.Judged(string(m.Target)) { // below a judged tree lies one that can be written
+		if m.Kind != plan.Bind || !g.byRule(m.Why) || g.plan.Judged(m.Target) { // below a judged tree lies one that can be written
 			g.tooLate(m)
 			continue
 		}
-		p := string(m.Target)
+		p := m.Target
 		if g.withdrawn[p] || g.stands(p, modeOf(m.Access)) {
 			continue
 		}
@@ -151,7 +151,7 @@ func (g *Grounds) writable(p string) bool {
 
 // tooLate says, once, that a new rule does not act on what is mounted for another reason than a rule: taking that away would end the work.
 func (g *Grounds) tooLate(m *plan.Mount) {
-	p := string(m.Target)
+	p := m.Target
 	if m.Kind != plan.Bind && m.Kind != plan.Fuse || p == "/" || g.withdrawn[p] {
 		return
 	}

@@ -19,7 +19,7 @@ import (
 	"sbx/broker/internal/gate/notify"
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/policy"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 // Mounts mounts for the notification engine what was granted. Without an agent, as where a helper made the sandbox, it does nothing.

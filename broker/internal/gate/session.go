@@ -11,7 +11,7 @@ import (
 	"sbx/broker/internal/policy"
 	"sbx/broker/internal/request"
 	"sbx/broker/internal/rules"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 // Session is what the engines know of the session besides its answers.

@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 // state is what a place is inside.
@@ -50,16 +50,16 @@ func NewView(p *plan.Plan, hidden []string, files []File, names func(p string) b
 	for i := range p.Mounts {
 		m := &p.Mounts[i]
 		if s := stateOf(m); s != unset && m.Target != "/" {
-			v.root.at(string(m.Target)).state = s
+			v.root.at(m.Target).state = s
 		}
 		if m.Kind == plan.Bind && !m.Device {
-			v.binds = append(v.binds, string(m.Source))
+			v.binds = append(v.binds, m.Source)
 		}
 		if m.Kind == plan.Fuse && m.Source == m.Target {
-			v.fuse = append(v.fuse, string(m.Target))
+			v.fuse = append(v.fuse, m.Target)
 		}
 		for _, h := range m.Hide {
-			v.root.at(string(m.Target) + "/" + string(h)).state = sealed
+			v.root.at(m.Target + "/" + h).state = sealed
 		}
 	}
 	if len(files) > 0 {

@@ -5,7 +5,7 @@ import (
 	"syscall"
 	"testing"
 
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 func testView() *View {
@@ -13,9 +13,9 @@ func testView() *View {
 		{Kind: plan.Tmpfs, Target: "/", Why: "skeleton"},
 		{Kind: plan.Dir, Target: "/usr"}, {Kind: plan.Bind, Target: "/usr", Source: "/usr"},
 		{Kind: plan.Symlink, Target: "/bin", Source: "usr/bin"},
-		{Kind: plan.Dir, Target: "/etc"}, {Kind: plan.Overlay, Target: "/etc", Hide: []plan.Bytes{"shadow"}},
+		{Kind: plan.Dir, Target: "/etc"}, {Kind: plan.Overlay, Target: "/etc", Hide: []string{"shadow"}},
 		{Kind: plan.Dir, Target: "/home"}, {Kind: plan.Dir, Target: "/home/u"},
-		{Kind: plan.Dir, Target: "/home/u/project"}, {Kind: plan.Fuse, Target: "/home/u/project", Hide: []plan.Bytes{"sub/.env"}},
+		{Kind: plan.Dir, Target: "/home/u/project"}, {Kind: plan.Fuse, Target: "/home/u/project", Hide: []string{"sub/.env"}},
 		{Kind: plan.Dir, Target: "/tmp"}, {Kind: plan.Tmpfs, Target: "/tmp"},
 		{Kind: plan.Dir, Target: "/tmp/x"}, {Kind: plan.Tmpfs, Target: "/tmp/x", Why: "skeleton"},
 		{Kind: plan.Dir, Target: "/hid/shown"}, {Kind: plan.Bind, Target: "/hid/shown"},

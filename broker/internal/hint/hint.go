@@ -12,7 +12,7 @@ import (
 	"sbx/broker/internal/option"
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/steps"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 // CouldNotBegin is the status of what could not begin.

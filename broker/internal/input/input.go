@@ -19,8 +19,8 @@ import (
 	"sbx/broker/internal/policy"
 	"sbx/broker/internal/quoting"
 	"sbx/broker/internal/request"
+	"sbx/broker/plan"
 	"sbx/seccompbpf"
-	"sbx/shared/plan"
 )
 
 // Run is one attempt to run something, as far as the planner's input follows from it.

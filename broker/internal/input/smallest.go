@@ -6,7 +6,7 @@ import (
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/request"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 // Smallest is a strict sandbox that runs true, without any session folder; with gate, its root is served, and with

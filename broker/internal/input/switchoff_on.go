@@ -7,8 +7,8 @@ import (
 
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/request"
+	"sbx/broker/plan"
 	"sbx/seccompbpf"
-	"sbx/shared/plan"
 )
 
 // switchOff takes the layers away that h names.

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"sbx/broker/internal/steps"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 // Job is what a backend carries out. A sandboxing backend takes everything from Plan; the others, which

@@ -8,7 +8,7 @@ import (
 	"syscall"
 
 	"sbx/broker/internal/child"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 // Exec is a further program for a running sandbox. Those that wait for it are called from the goroutine

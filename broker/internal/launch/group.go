@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sbx/broker/internal/helperclient"
 	"sbx/broker/internal/program"
 	"sbx/shared/wire"
 )
@@ -64,6 +65,6 @@ func Regroup(file string) error {
 		return fmt.Errorf("starting %s: %w", file, err)
 	}
 	defer p.Release() // one of them stays, to remove what is left at the end
-	_, err = wire.Await(pair[0], wire.Grouped, groupPatience)
+	_, err = helperclient.Await(pair[0], wire.Grouped, groupPatience)
 	return err
 }

@@ -14,9 +14,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sbx/broker/internal/child"
+	"sbx/broker/internal/helperclient"
 	"sbx/broker/internal/program"
 	"sbx/broker/internal/steps"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 	"sbx/shared/stage"
 	"sbx/shared/wire"
 )
@@ -77,7 +78,7 @@ func Powerless(path string) error {
 		return err
 	}
 	defer unix.Close(b.sock)
-	_, refusal := wire.Await(b.sock, wire.Refused, waits) // it was sent nothing
+	_, refusal := helperclient.Await(b.sock, wire.Refused, waits) // it was sent nothing
 	unix.Shutdown(b.sock, unix.SHUT_RDWR)
 	_, _ = b.proc.Wait()
 	return refusal
@@ -271,7 +272,7 @@ func (h *Helper) start(stderr *os.File) starter {
 			}
 		}
 		// What the helper makes of it comes back on the socket, and is a better reason than EPIPE.
-		_ = wire.Send(sock, body, fds)
+		_ = helperclient.Send(sock, body, fds)
 		c, err := child.Attach(p, sock, std, hooks, parent, tail)
 		if h.Sudo && err != nil {
 			parent()
@@ -283,7 +284,7 @@ func (h *Helper) start(stderr *os.File) starter {
 
 // sudoRefused says that it was sudo where the helper was never started, so that only the wire's end was seen.
 func sudoRefused(err error, ended *os.ProcessState) error {
-	var refusal *wire.Refusal
+	var refusal *helperclient.Refusal
 	var fault *steps.Fault
 	if ended == nil || ended.ExitCode() != 1 || errors.As(err, &refusal) || errors.As(err, &fault) {
 		return err

@@ -12,7 +12,7 @@ import (
 	"sbx/broker/internal/child"
 	"sbx/broker/internal/netns"
 	"sbx/broker/internal/steps"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 	"sbx/shared/stage"
 	"sbx/shared/tape"
 )

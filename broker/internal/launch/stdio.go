@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sbx/broker/internal/handover"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 	"sbx/shared/stage"
 )
 

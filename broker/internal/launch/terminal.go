@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sbx/broker/internal/child"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 // terminal joins the caller's terminal and the sandbox's own. The caller's is in raw mode while the

@@ -11,7 +11,7 @@ import (
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/policy"
 	"sbx/broker/internal/prompt"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 // Broker is the process that runs a session, and whom it speaks to.

@@ -33,7 +33,7 @@ import (
 	"sbx/broker/internal/request"
 	"sbx/broker/internal/rules"
 	"sbx/broker/internal/session"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 // asking is the part of a session that asks about what is not granted. A nil one, of a static session, asks nobody.

@@ -23,7 +23,7 @@ import (
 	"sbx/broker/internal/program"
 	"sbx/broker/internal/quoting"
 	"sbx/broker/internal/secrets"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 // serveGuard returns the function that serves the guarded directories of a plan.
@@ -31,22 +31,22 @@ func (b *Broker) serveGuard(in *planner.Input, p *plan.Plan, asks *asking, refus
 	var looked atomic.Int32
 	configs := gitConfigs(in, p)
 	return func(c *child.Child, m *plan.Mount, fd int) error {
-		top, place, err := guardedAt(in, p, string(m.Target))
+		top, place, err := guardedAt(in, p, m.Target)
 		if err != nil {
 			return err
 		}
-		tree := gatefs.Tree{Dirs: []gatefs.Dir{{Path: "/", Host: string(m.Source), Kind: gatefs.Guarded, Zone: place}}}
+		tree := gatefs.Tree{Dirs: []gatefs.Dir{{Path: "/", Host: m.Source, Kind: gatefs.Guarded, Zone: place}}}
 		s, err := gatefs.New(fd, tree, gatefs.Options{
 			Owner:   gatefs.Owner{UID: in.Facts.UID, GID: in.Facts.GID},
-			Root:    string(m.Target),
+			Root:    m.Target,
 			Granted: guard.Granted{Top: top, GitDir: in.GitDir},
 			Secrets: secrets.New(host.FS{}, in.Own, in.GitDir),
 			Session: session,
-			Repeat:  refused.writes.repeats.in(string(m.Target)),
-			Covered: covered(p, string(m.Target)),
+			Repeat:  refused.writes.repeats.in(m.Target),
+			Covered: covered(p, m.Target),
 			Log:     log.New(warner(b.Warn), "", 0),
 			Check: func(p string, old, next []byte) error {
-				return configs.Check(inProject(in, path.Join(string(m.Target), p)), old, next)
+				return configs.Check(inProject(in, path.Join(m.Target, p)), old, next)
 			},
 			Refused: func(r gatefs.Request) {
 				if looked.Add(1) <= maxLooked {
@@ -54,13 +54,13 @@ func (b *Broker) serveGuard(in *planner.Input, p *plan.Plan, asks *asking, refus
 				} else {
 					r.PID = 0
 				}
-				kept(path.Join(string(m.Target), r.Path), r, asks, refused)
+				kept(path.Join(m.Target, r.Path), r, asks, refused)
 			},
 		})
 		if err != nil {
 			return err
 		}
-		refused.writes.servers.add(string(m.Target), s)
+		refused.writes.servers.add(m.Target, s)
 		go s.Serve()
 		return nil
 	}

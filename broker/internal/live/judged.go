@@ -20,7 +20,7 @@ import (
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/request"
 	"sbx/broker/internal/secrets"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 // judged are the trees of a session in which the broker carries out what changes them.
@@ -41,7 +41,7 @@ type judged struct {
 
 // tree takes the writable root of one.
 func (j *judged) tree(m *plan.Mount, root *os.File) {
-	j.roots = append(j.roots, writes.Root{Path: string(m.Target), Tree: root})
+	j.roots = append(j.roots, writes.Root{Path: m.Target, Tree: root})
 }
 
 func (j *judged) any() bool { return j != nil && len(j.roots) > 0 }
@@ -105,7 +105,7 @@ func guardedAt(in *planner.Input, p *plan.Plan, dir string) (string, *guard.Plac
 	if err != nil {
 		return "", nil, err
 	}
-	granted := string(top.Target)
+	granted := top.Target
 	return granted, placeOf(judge, granted, strings.TrimPrefix(strings.TrimPrefix(dir, granted), "/")), nil
 }
 
@@ -130,7 +130,7 @@ func (j *judged) places() (out []writes.Place) {
 	var covered []string
 	for i := range j.plan.Mounts {
 		m := &j.plan.Mounts[i]
-		p := writes.Place{Path: string(m.Target)}
+		p := writes.Place{Path: m.Target}
 		switch {
 		case m.Kind == plan.Judged:
 			covered = append(covered, p.Path)
@@ -156,7 +156,7 @@ func links(p *plan.Plan) map[string]string {
 	out := map[string]string{}
 	for i := range p.Mounts {
 		if m := &p.Mounts[i]; m.Kind == plan.Symlink {
-			out[string(m.Target)] = string(m.Source)
+			out[m.Target] = m.Source
 		}
 	}
 	if p.Gate == nil {

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"sbx/broker/internal/changes"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 // sayKept says after a run with --keep how to go on.

@@ -16,7 +16,7 @@ import (
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/secrets"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 // covers hides what the host makes under the names of secrets while a session runs: the agent mounts something over it.

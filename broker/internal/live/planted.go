@@ -21,7 +21,7 @@ import (
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/quoting"
 	"sbx/broker/internal/request"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 // Bounds of what is remembered of a session, and looked through at its end.
@@ -336,10 +336,10 @@ func (l *planted) rebases(p *plan.Plan) []string {
 	for i := range p.Mounts {
 		m := &p.Mounts[i]
 		writable := m.Kind == plan.Judged || m.Kind == plan.Fuse && m.Access == plan.ReadWrite
-		if !writable || m.Target == "/" || request.GuardedTop(p, string(m.Target)) != m {
+		if !writable || m.Target == "/" || request.GuardedTop(p, m.Target) != m {
 			continue
 		}
-		for _, todo := range todosIn(string(m.Target)) {
+		for _, todo := range todosIn(m.Target) {
 			info, err := os.Lstat(todo)
 			if err != nil || !info.Mode().IsRegular() || !changedSince(info, l.began) {
 				continue

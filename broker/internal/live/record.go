@@ -8,7 +8,7 @@ import (
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/policy"
 	"sbx/broker/internal/session"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 	"sbx/shared/tape"
 )
 

@@ -10,7 +10,7 @@ import (
 	"sbx/broker/internal/agent"
 	"sbx/broker/internal/child"
 	"sbx/broker/internal/gate/gatefs"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 // repeats has an agent do again, in what is served, what the host has done there. It is an agent of its own, because a grant must not wait
@@ -72,7 +72,7 @@ func (r *repeats) in(root string) gatefs.Repeater {
 func covered(p *plan.Plan, root string) map[string]bool {
 	out := map[string]bool{}
 	for i := range p.Mounts {
-		if rel, ok := strings.CutPrefix(string(p.Mounts[i].Target), root+"/"); ok {
+		if rel, ok := strings.CutPrefix(p.Mounts[i].Target, root+"/"); ok {
 			out["/"+rel] = true
 		}
 	}

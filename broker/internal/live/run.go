@@ -18,6 +18,7 @@ import (
 	"sbx/broker/internal/control"
 	"sbx/broker/internal/egress"
 	"sbx/broker/internal/gate"
+	"sbx/broker/internal/helperclient"
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/input"
 	"sbx/broker/internal/launch"
@@ -26,9 +27,8 @@ import (
 	"sbx/broker/internal/request"
 	"sbx/broker/internal/session"
 	"sbx/broker/internal/steps"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 	"sbx/shared/tape"
-	"sbx/shared/wire"
 )
 
 // Run does what the request asks for: it runs its program, or a shell.
@@ -294,7 +294,7 @@ func buildError(err error) error {
 		return fmt.Errorf("building sandbox: %w", err)
 	}
 	var exec *launch.ExecError
-	var refused *wire.Refusal // the helper has no part in the session's folder
+	var refused *helperclient.Refusal // the helper has no part in the session's folder
 	if hint := sessionHint(err); hint != "" && f == nil && !errors.As(err, &exec) && !errors.As(err, &refused) {
 		return &planner.Refusal{What: "building sandbox", Err: err, Hint: hint}
 	}
@@ -354,8 +354,8 @@ func statusLine(r *run, p *plan.Plan) string {
 	}
 	var rw []string
 	for i := range p.Mounts {
-		if m := &p.Mounts[i]; (m.Kind == plan.Bind || m.Kind == plan.Fuse) && m.Access == plan.ReadWrite && !m.Device && m.Source == m.Target && !nested(rw, m.Target.Quote()) {
-			rw = append(rw, m.Target.Quote())
+		if m := &p.Mounts[i]; (m.Kind == plan.Bind || m.Kind == plan.Fuse) && m.Access == plan.ReadWrite && !m.Device && m.Source == m.Target && !nested(rw, plan.Quote(m.Target)) {
+			rw = append(rw, plan.Quote(m.Target))
 		}
 	}
 	if len(rw) == 0 {

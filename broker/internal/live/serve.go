@@ -20,7 +20,7 @@ import (
 	"sbx/broker/internal/launch"
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/session"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 // lateSocket is after how long a foreground session that asks nobody can be reached: most are over by then,

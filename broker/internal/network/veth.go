@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sbx/broker/internal/helperclient"
 	"sbx/broker/internal/netns"
 	"sbx/broker/internal/program"
 	"sbx/shared/rtnl"
@@ -119,8 +120,8 @@ func (n *Network) carryIPv6() error {
 
 // ask sends the request and returns the address that the sandbox is given.
 func (v *veth) ask(netns int) (netip.Addr, error) {
-	_ = wire.Send(v.sock, []byte(wire.NetRequest), []int{netns}) // what becomes of it comes back
-	r, err := wire.Await(v.sock, wire.Connected, vethPatience)
+	_ = helperclient.Send(v.sock, []byte(wire.NetRequest), []int{netns}) // what becomes of it comes back
+	r, err := helperclient.Await(v.sock, wire.Connected, vethPatience)
 	if err != nil {
 		return netip.Addr{}, err
 	}

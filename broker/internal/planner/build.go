@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sbx/broker/internal/host"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 // Build computes the plan. The losses are what the plan could not give; an error is a *Refusal when
@@ -123,7 +123,7 @@ func OwnNames(hostname string) []plan.Text {
 
 // Hosts is the sandbox's own: the host's knows the names of a network that is none of the sandbox's.
 func Hosts(hostname string) plan.Text {
-	return plan.Text{Name: "hosts", Text: plan.Bytes("127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n127.0.1.1\t" + hostname + "\n")}
+	return plan.Text{Name: "hosts", Text: "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n127.0.1.1\t" + hostname + "\n"}
 }
 
 // collect fills the tree from grants and hides.
@@ -213,7 +213,7 @@ func visible(mounts []plan.Mount, p string) bool {
 	var deepest *plan.Mount
 	for i := range mounts {
 		m := &mounts[i]
-		if host.Within(p, string(m.Target)) && m.Kind != plan.Protect && m.Kind != plan.Judged && (deepest == nil || len(m.Target) >= len(deepest.Target)) {
+		if host.Within(p, m.Target) && m.Kind != plan.Protect && m.Kind != plan.Judged && (deepest == nil || len(m.Target) >= len(deepest.Target)) {
 			deepest = m
 		}
 	}
@@ -221,7 +221,7 @@ func visible(mounts []plan.Mount, p string) bool {
 		return false
 	}
 	if deepest.Kind == plan.Bind || deepest.Kind == plan.Overlay || deepest.Kind == plan.Fuse {
-		rel := strings.TrimPrefix(p, string(deepest.Target)+"/")
+		rel := strings.TrimPrefix(p, deepest.Target+"/")
 		for _, h := range deepest.Hide {
 			if host.Within(rel, string(h)) {
 				return false
@@ -229,7 +229,7 @@ func visible(mounts []plan.Mount, p string) bool {
 		}
 		return true
 	}
-	return string(deepest.Target) == p
+	return deepest.Target == p
 }
 
 // Missing is a program that is not to be found; the exit status is 127, or 126 when it is there but

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"sbx/broker/internal/host"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 // Containers is what a rootless container engine gets inside. It makes user namespaces below the sandbox's own, and mount
@@ -53,7 +53,7 @@ func (v *view) containers() error {
 	}
 	v.root.at(ContainersConfInside).file = v.in.SessionDir + "/" + ContainersConf
 	for _, t := range c.Tools {
-		v.late = append(v.late, plan.Mount{Kind: plan.Bind, Target: plan.Bytes(t), Source: plan.Bytes(c.Client), Access: plan.ReadOnly, Why: containersWhy})
+		v.late = append(v.late, plan.Mount{Kind: plan.Bind, Target: t, Source: c.Client, Access: plan.ReadOnly, Why: containersWhy})
 	}
 	return nil
 }

@@ -8,7 +8,7 @@ import (
 
 	"sbx/broker/internal/guard"
 	"sbx/broker/internal/host"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 // maxMasked bounds the configurations that are shown without their credentials.
@@ -61,7 +61,7 @@ func (in *Input) mask(configs []string) {
 		if ok && len(in.Masked) < maxMasked {
 			l.Price, l.Why = true, strings.Join(keys, ", ")+" is shown without its password or token, and the file cannot be changed inside"
 			name := "gitconfig-" + strconv.Itoa(len(in.Masked))
-			in.Masked = append(in.Masked, Masked{f, plan.Text{Name: plan.Bytes(name), Text: plan.Bytes(shown)}, l})
+			in.Masked = append(in.Masked, Masked{f, plan.Text{Name: name, Text: string(shown)}, l})
 			continue
 		}
 		l.Why = strings.Join(keys, ", ") + " holds a password or token, and git inside has to read the file, so programs can"
@@ -76,8 +76,8 @@ func (v *view) maskCredentials() {
 			continue
 		}
 		v.losses = append(v.losses, m.Loss)
-		v.late = append(v.late, plan.Mount{Kind: plan.Bind, Target: plan.Bytes(m.Path), Access: plan.ReadOnly,
-			Source: plan.Bytes(path.Join(v.in.SessionDir, "etc", string(m.Text.Name))), Why: MaskedWhy})
+		v.late = append(v.late, plan.Mount{Kind: plan.Bind, Target: m.Path, Access: plan.ReadOnly,
+			Source: path.Join(v.in.SessionDir, "etc", m.Text.Name), Why: MaskedWhy})
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"sbx/broker/internal/host"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 // gate turns a root of the sandbox's own, made of directories, links and files to mount on, into the description of one that
@@ -57,20 +57,20 @@ type gateView struct {
 
 // take enters what an operation does to the root; it reports whether that makes the operation superfluous.
 func (g *gateView) take(m *plan.Mount) bool {
-	p := string(m.Target)
+	p := m.Target
 	parent := g.dirs[path.Dir(p)]
 	onRoot := parent != nil && !parent.Place
 	name := plan.GateName{Name: plan.Bytes(path.Base(p))}
 	switch m.Kind {
 	case plan.Dir:
 		if onRoot && g.dirs[p] == nil {
-			g.dirs[p] = &plan.GateDir{Path: m.Target}
+			g.dirs[p] = &plan.GateDir{Path: plan.Bytes(m.Target)}
 		}
 		return onRoot
 	case plan.File:
 		name.Kind, name.Access = plan.File, plan.ReadOnly
 	case plan.Symlink:
-		name.Kind, name.Target = plan.Symlink, m.Source
+		name.Kind, name.Target = plan.Symlink, plan.Bytes(m.Source)
 	case plan.Remount:
 		return p == "/"
 	case plan.Protect, plan.Judged, plan.Mask:
@@ -163,7 +163,7 @@ func (in *Input) writableTops(gate *plan.Gate, mounts []plan.Mount) (out []strin
 		}
 	}
 	for i := range mounts {
-		if p := string(mounts[i].Target); gate == nil && mounts[i].Kind == plan.Dir {
+		if p := mounts[i].Target; gate == nil && mounts[i].Kind == plan.Dir {
 			asks[p] = !slices.ContainsFunc(in.Hides, func(h Hide) bool { return !h.Ask && host.Within(p, h.Path) })
 		} else {
 			named[p] = true
@@ -192,12 +192,12 @@ func (in *Input) writableTops(gate *plan.Gate, mounts []plan.Mount) (out []strin
 func (in *Input) landings(mounts []plan.Mount) []plan.Mount {
 	have := map[string]bool{}
 	for i := range mounts {
-		have[string(mounts[i].Target)] = true
+		have[mounts[i].Target] = true
 	}
 	var more []plan.Mount
 	for _, top := range in.writableTops(nil, mounts) {
 		if !have[top] {
-			more = append(more, plan.Mount{Kind: plan.Dir, Target: plan.Bytes(top), Mode: 0o755, Why: "skeleton"})
+			more = append(more, plan.Mount{Kind: plan.Dir, Target: top, Mode: 0o755, Why: "skeleton"})
 		}
 	}
 	return slices.Insert(mounts, 1, more...)

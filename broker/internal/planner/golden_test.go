@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"sbx/broker/internal/host"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -354,11 +354,11 @@ func TestGoldenPlansShowNoSecret(t *testing.T) {
 				continue
 			}
 			for _, h := range in.Hides {
-				if !h.Secret && slices.ContainsFunc(in.Grants, func(g Grant) bool { return host.Within(g.Path, h.Path) && host.Within(string(m.Target), g.Path) }) {
+				if !h.Secret && slices.ContainsFunc(in.Grants, func(g Grant) bool { return host.Within(g.Path, h.Path) && host.Within(m.Target, g.Path) }) {
 					continue // granted by name in a hidden place
 				}
-				if host.Within(string(m.Target), h.Path) || m.Kind == plan.Bind && (host.Within(string(m.Source), h.Path) || host.Within(h.Path, string(m.Source)) && exists(in.FS, h.Path) && !covered(p, h.Path)) {
-					t.Errorf("%s: %s shows %s", name, m.Text(), h.Path)
+				if host.Within(m.Target, h.Path) || m.Kind == plan.Bind && (host.Within(m.Source, h.Path) || host.Within(h.Path, m.Source) && exists(in.FS, h.Path) && !covered(p, h.Path)) {
+					t.Errorf("%s: %s shows %s", name, plan.MountText(m), h.Path)
 				}
 			}
 		}
@@ -370,7 +370,7 @@ func exists(fs FS, p string) bool { _, err := fs.Lstat(p); return err == nil }
 // covered says whether a later operation masks p.
 func covered(p *plan.Plan, hidden string) bool {
 	for i := range p.Mounts {
-		if m := &p.Mounts[i]; string(m.Target) == hidden && (m.Kind == plan.Mask || m.Kind == plan.Tmpfs) {
+		if m := &p.Mounts[i]; m.Target == hidden && (m.Kind == plan.Mask || m.Kind == plan.Tmpfs) {
 			return true
 		}
 	}
@@ -477,7 +477,7 @@ func TestGrantBelowFile(t *testing.T) {
 			t.Fatalf("%v: %v", mode, err)
 		}
 		for _, m := range p.Mounts {
-			if strings.HasPrefix(string(m.Target), "/home") || m.Target == "/root" || m.Target == "/etc" {
+			if strings.HasPrefix(m.Target, "/home") || m.Target == "/root" || m.Target == "/etc" {
 				t.Errorf("%v: shows %s (%s)", mode, m.Target, m.Kind)
 			}
 		}

@@ -8,7 +8,7 @@ import (
 
 	"sbx/broker/internal/guard"
 	"sbx/broker/internal/host"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 // Bounds of what is mounted natively in a tree that is served.
@@ -69,7 +69,7 @@ func (v *view) room(p string, trees int) bool {
 // serve makes a directory a FUSE file system of the broker's. What lies in it and holds no hidden name is mounted
 // natively on it where nothing can be written that way: it is read-only, or in a judged tree.
 func (v *view) serve(p string, n *node, mode Mode, g Grant) {
-	m := plan.Mount{Kind: plan.Fuse, Target: plan.Bytes(p), Source: plan.Bytes(p), Hide: v.hideList(n), Access: plan.ReadOnly, NoExec: g.NoExec, Why: g.Why + ", guarded"}
+	m := plan.Mount{Kind: plan.Fuse, Target: p, Source: p, Hide: n.hiddenNames(""), Access: plan.ReadOnly, NoExec: g.NoExec, Why: g.Why + ", guarded"}
 	if mode == Write {
 		m.Access = plan.ReadWrite
 	}
@@ -218,7 +218,7 @@ func (v *view) covered(p string, n *node, g Grant) error {
 	}
 	protect := func(p string, a plan.Access) {
 		if len(v.late) < maxProtected {
-			v.late = append(v.late, plan.Mount{Kind: plan.Protect, Target: plan.Bytes(p), Access: a, Optional: a == plan.ReadOnly})
+			v.late = append(v.late, plan.Mount{Kind: plan.Protect, Target: p, Access: a, Optional: a == plan.ReadOnly})
 		}
 	}
 	for _, name := range found.names {
@@ -249,9 +249,9 @@ func (v *view) mask(p string, names []string) {
 	for _, h := range names {
 		hp := path.Join(p, h)
 		if st, err := v.in.FS.Lstat(hp); err == nil && st.Type == host.File {
-			v.late = append(v.late, plan.Mount{Kind: plan.Mask, Target: plan.Bytes(hp), Why: "hidden name in a writable directory"})
+			v.late = append(v.late, plan.Mount{Kind: plan.Mask, Target: hp, Why: "hidden name in a writable directory"})
 		} else if err == nil && st.Type == host.Dir {
-			v.late = append(v.late, plan.Mount{Kind: plan.Tmpfs, Target: plan.Bytes(hp), Size: 4096, Inodes: 2, Mode: 0o755, Access: plan.ReadOnly})
+			v.late = append(v.late, plan.Mount{Kind: plan.Tmpfs, Target: hp, Size: 4096, Inodes: 2, Mode: 0o755, Access: plan.ReadOnly})
 		}
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"path"
 
 	"sbx/broker/internal/host"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 // Bounds of the search for other names of secret files, in directory entries.

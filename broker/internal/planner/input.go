@@ -5,7 +5,7 @@ import (
 
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/secrets"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 // FS is the file system that is planned for. host.FS is the real one.

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"sbx/broker/internal/host"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 // judges says whether the broker can carry out what changes a tree that is mounted natively. Containers would reach
@@ -36,10 +36,10 @@ func (v *view) judged(p string, n *node, g Grant) error {
 	slices.SortFunc(below, func(a, b string) int { return strings.Compare(b, a) })
 	for _, m := range below { // the deepest first: what is covered later is covered with all that lies on it
 		if st, err := v.in.FS.Lstat(m); err == nil && st.Type == host.Dir {
-			v.op(plan.Mount{Kind: plan.Judged, Target: plan.Bytes(m), Access: plan.ReadOnly, Why: "guarded"})
+			v.op(plan.Mount{Kind: plan.Judged, Target: m, Access: plan.ReadOnly, Why: "guarded"})
 		}
 	}
-	v.op(plan.Mount{Kind: plan.Judged, Target: plan.Bytes(p), Access: plan.ReadOnly, Hide: v.hideList(n), Why: "guarded"})
+	v.op(plan.Mount{Kind: plan.Judged, Target: p, Access: plan.ReadOnly, Hide: n.hiddenNames(""), Why: "guarded"})
 	if !served {
 		v.mask(p, names)
 		why, fix := v.notServed()
@@ -62,7 +62,7 @@ func (v *view) coverSockets(p string, served []string) {
 	for _, s := range v.sockets {
 		in := func(dir string) bool { return host.Within(s, dir) }
 		if in(p) && (!slices.ContainsFunc(served, in) || slices.ContainsFunc(v.native, in)) {
-			v.late = append(v.late, plan.Mount{Kind: plan.Mask, Target: plan.Bytes(s), Optional: true, Why: SocketWhy})
+			v.late = append(v.late, plan.Mount{Kind: plan.Mask, Target: s, Optional: true, Why: SocketWhy})
 		}
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"sbx/broker/internal/host"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 // splitLimit is how many entries of a directory get a layer each, at most.

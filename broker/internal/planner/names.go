@@ -8,7 +8,7 @@ import (
 	"sbx/broker/internal/guard"
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/secrets"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 // Bounds of the search for names of secrets in the trees that are shown: below them lies what a person put there, above them what tools unpacked.

@@ -3,7 +3,7 @@ package planner
 import (
 	"slices"
 
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 // Only is what may be executed when nothing else may. Paths are canonical.
@@ -36,7 +36,7 @@ func (o *Only) restrict(mounts []plan.Mount) []plan.Mount {
 	give := func(list []string, noexec bool, why string) {
 		for _, p := range list {
 			if visible(mounts[:n], p) {
-				extra = append(extra, plan.Mount{Kind: plan.Bind, Target: plan.Bytes(p), Source: plan.Bytes(p), Access: plan.ReadOnly, NoExec: noexec, Why: why})
+				extra = append(extra, plan.Mount{Kind: plan.Bind, Target: p, Source: p, Access: plan.ReadOnly, NoExec: noexec, Why: why})
 			}
 		}
 	}

@@ -7,7 +7,7 @@ import (
 
 	"sbx/broker/internal/guard"
 	"sbx/broker/internal/host"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 // maxConfigs bounds the configurations of git that are read for one tree. Repositories in it are looked for as far as

@@ -8,14 +8,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sbx/broker/internal/host"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 // addSystem puts the sandbox's own places into the tree: devices, proc, sys, temporary directories.
 func (v *view) addSystem() {
 	in := v.in
 	tmp := func(p string, mode uint32, noexec bool) []plan.Mount {
-		return []plan.Mount{{Kind: plan.Tmpfs, Target: plan.Bytes(p), Size: in.TmpSize, Inodes: in.TmpSize >> 12, Mode: mode, NoExec: noexec}}
+		return []plan.Mount{{Kind: plan.Tmpfs, Target: p, Size: in.TmpSize, Inodes: in.TmpSize >> 12, Mode: mode, NoExec: noexec}}
 	}
 	v.root.at("/dev").special = v.ownTree("/dev", devices(in))
 	v.root.at("/proc").special = []plan.Mount{{Kind: plan.Proc, Target: "/proc"}}
@@ -25,7 +25,7 @@ func (v *view) addSystem() {
 	v.root.at("/var/tmp").special = tmp("/var/tmp", 0o1777, false)
 	v.root.at("/run").special = append(tmp("/run", 0o755, true),
 		plan.Mount{Kind: plan.Dir, Target: "/run/lock", Mode: 0o1777}, plan.Mount{Kind: plan.Dir, Target: "/run/user", Mode: 0o755},
-		plan.Mount{Kind: plan.Dir, Target: plan.Bytes("/run/user/" + strconv.Itoa(int(in.Facts.UID))), Mode: 0o700})
+		plan.Mount{Kind: plan.Dir, Target: "/run/user/" + strconv.Itoa(int(in.Facts.UID)), Mode: 0o700})
 	v.root.at("/var/run").link = "/run"
 	v.root.at("/var/lock").link = "/run/lock"
 }
@@ -35,8 +35,8 @@ func (v *view) ownTree(p string, ops []plan.Mount) []plan.Mount {
 	if !v.in.Gate {
 		return ops
 	}
-	v.late = append(v.late, plan.Mount{Kind: plan.Remount, Target: plan.Bytes(p), Access: plan.ReadOnly})
-	return append([]plan.Mount{{Kind: plan.Tmpfs, Target: plan.Bytes(p), Size: 1 << 20, Inodes: 4096, Mode: 0o755, Why: "skeleton"}}, ops...)
+	v.late = append(v.late, plan.Mount{Kind: plan.Remount, Target: p, Access: plan.ReadOnly})
+	return append([]plan.Mount{{Kind: plan.Tmpfs, Target: p, Size: 1 << 20, Inodes: 4096, Mode: 0o755, Why: "skeleton"}}, ops...)
 }
 
 func devices(in *Input) []plan.Mount {
@@ -53,14 +53,14 @@ func devices(in *Input) []plan.Mount {
 		names = append(names, "net/tun")
 	}
 	for _, n := range names {
-		out = append(out, plan.Mount{Kind: plan.File, Target: plan.Bytes("/dev/" + n), Mode: 0o666},
-			plan.Mount{Kind: plan.Bind, Source: plan.Bytes("/dev/" + n), Target: plan.Bytes("/dev/" + n), Access: plan.ReadWrite, Device: true})
+		out = append(out, plan.Mount{Kind: plan.File, Target: "/dev/" + n, Mode: 0o666},
+			plan.Mount{Kind: plan.Bind, Source: "/dev/" + n, Target: "/dev/" + n, Access: plan.ReadWrite, Device: true})
 	}
 	out = append(out, plan.Mount{Kind: plan.Dir, Target: "/dev/pts", Mode: 0o755}, plan.Mount{Kind: plan.Devpts, Target: "/dev/pts"},
 		plan.Mount{Kind: plan.Dir, Target: "/dev/shm", Mode: 0o1777},
 		plan.Mount{Kind: plan.Tmpfs, Target: "/dev/shm", Size: in.TmpSize, Inodes: in.TmpSize >> 12, Mode: 0o1777, NoExec: true})
 	for _, l := range [][2]string{{"ptmx", "pts/ptmx"}, {"fd", "/proc/self/fd"}, {"stdin", "/proc/self/fd/0"}, {"stdout", "/proc/self/fd/1"}, {"stderr", "/proc/self/fd/2"}} {
-		out = append(out, plan.Mount{Kind: plan.Symlink, Target: plan.Bytes("/dev/" + l[0]), Source: plan.Bytes(l[1])})
+		out = append(out, plan.Mount{Kind: plan.Symlink, Target: "/dev/" + l[0], Source: l[1]})
 	}
 	return out
 }
@@ -77,10 +77,10 @@ func protectProc(in *Input) []plan.Mount {
 		out = append(out, plan.Mount{Kind: plan.Protect, Target: "/proc/1", Access: plan.ReadOnly})
 	}
 	for _, d := range []string{"bus", "fs", "irq", "acpi", "scsi", "sysrq-trigger", "mtrr", "latency_stats"} {
-		out = append(out, plan.Mount{Kind: plan.Protect, Target: plan.Bytes("/proc/" + d), Access: plan.ReadOnly, Optional: true})
+		out = append(out, plan.Mount{Kind: plan.Protect, Target: "/proc/" + d, Access: plan.ReadOnly, Optional: true})
 	}
 	for _, f := range []string{"kcore", "kmsg", "timer_list", "sched_debug", "kpagecount", "kpageflags", "kpagecgroup", "key-users", "vmallocinfo", "slabinfo", "pagetypeinfo"} {
-		out = append(out, plan.Mount{Kind: plan.Mask, Target: plan.Bytes("/proc/" + f), Optional: true})
+		out = append(out, plan.Mount{Kind: plan.Mask, Target: "/proc/" + f, Optional: true})
 	}
 	return out
 }
@@ -91,7 +91,7 @@ func sysfs(in *Input) []plan.Mount {
 	if c := in.Containers; c != nil { // podman wants to see what kind of control groups there are, also if there are none
 		out = append(out, plan.Mount{Kind: plan.Dir, Target: "/sys/fs", Mode: 0o755}, plan.Mount{Kind: plan.Dir, Target: plan.CgroupPlace, Mode: 0o755})
 		if c.Group != "" {
-			out = append(out, plan.Mount{Kind: plan.Bind, Target: plan.CgroupPlace, Source: plan.Bytes(c.Group), Access: plan.ReadWrite, NoExec: true, Why: containersWhy})
+			out = append(out, plan.Mount{Kind: plan.Bind, Target: plan.CgroupPlace, Source: c.Group, Access: plan.ReadWrite, NoExec: true, Why: containersWhy})
 		}
 	}
 	made := map[string]bool{"/sys": true}
@@ -106,9 +106,9 @@ func sysfs(in *Input) []plan.Mount {
 			made[d] = true
 		}
 		for i := len(up) - 1; i >= 0; i-- {
-			out = append(out, plan.Mount{Kind: plan.Dir, Target: plan.Bytes(up[i]), Mode: 0o755})
+			out = append(out, plan.Mount{Kind: plan.Dir, Target: up[i], Mode: 0o755})
 		}
-		out = append(out, plan.Mount{Kind: plan.Bind, Target: plan.Bytes(p), Source: plan.Bytes(p), Access: plan.ReadOnly, NoExec: true})
+		out = append(out, plan.Mount{Kind: plan.Bind, Target: p, Source: p, Access: plan.ReadOnly, NoExec: true})
 	}
 	return out
 }
@@ -171,26 +171,26 @@ func addLandlock(p *plan.Plan, in *Input) []Loss {
 	}
 	for i := range p.Mounts {
 		m := &p.Mounts[i]
-		if m.Target == "/" || slices.Contains(in.Ungranted, string(m.Target)) {
+		if m.Target == "/" || slices.Contains(in.Ungranted, m.Target) {
 			continue
 		}
-		if in.SessionDir != "" && path.Dir(string(m.Source)) == in.SessionDir { // a relay: connecting to a socket needs no right to write
+		if in.SessionDir != "" && path.Dir(m.Source) == in.SessionDir { // a relay: connecting to a socket needs no right to write
 			continue
 		}
 		access := l.HandledFS
 		switch {
 		case m.Kind == plan.Proc, m.Kind == plan.Devpts, m.Kind == plan.Tmpfs && writable(m):
 		case writable(m), m.Device && m.Access == plan.ReadWrite:
-			if st, err := in.FS.Lstat(string(m.Source)); m.Device || m.Kind == plan.Bind && err == nil && st.Type != host.Dir {
+			if st, err := in.FS.Lstat(m.Source); m.Device || m.Kind == plan.Bind && err == nil && st.Type != host.Dir {
 				access &= llWriteFile
 			}
-			if m.Kind == plan.Bind && p.Judged(string(m.Target)) { // the broker makes names there; pipes are opened inside
+			if m.Kind == plan.Bind && p.Judged(m.Target) { // the broker makes names there; pipes are opened inside
 				access &= llWriteFile
 			}
 		default:
 			continue
 		}
-		l.Rules = append(l.Rules, plan.LandlockRule{Path: m.Target, Access: access})
+		l.Rules = append(l.Rules, plan.LandlockRule{Path: plan.Bytes(m.Target), Access: access})
 	}
 	if p.Gate != nil || in.Agent {
 		l.Rules = append(l.Rules, in.gateRules(p, l.HandledFS)...)

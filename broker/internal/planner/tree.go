@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"sbx/broker/internal/host"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 // node is one name of the view under construction.
@@ -23,9 +23,9 @@ type node struct {
 	link     string       // text of a symbolic link that must exist
 	grant    Grant
 	stat     host.Stat
-	file     string     // the host's file that stands here instead of what the host has at this path
-	text     plan.Bytes // what is in that file; "" if it is written before the plan is made
-	missing  bool       // granted, but the host has no such path: an empty place of the session's own
+	file     string // the host's file that stands here instead of what the host has at this path
+	text     string // what is in that file; "" if it is written before the plan is made
+	missing  bool   // granted, but the host has no such path: an empty place of the session's own
 }
 
 // at returns the node at p, which it makes if there is none.

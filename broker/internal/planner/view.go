@@ -8,7 +8,7 @@ import (
 	"syscall"
 
 	"sbx/broker/internal/host"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 // overlayHideFrom is the number of entries from which a directory with hidden names is shown through
@@ -192,19 +192,19 @@ func (v *view) skeleton(p string, n *node, mode Mode, g Grant) error {
 func (v *view) show(p string, n *node, typ host.Type, mode Mode, g Grant) error {
 	switch {
 	case n.file != "":
-		v.op(plan.Mount{Kind: plan.File, Target: plan.Bytes(p), Mode: 0o644})
-		v.op(plan.Mount{Kind: plan.Bind, Target: plan.Bytes(p), Source: plan.Bytes(n.file), Access: plan.ReadOnly, Why: "network"})
+		v.op(plan.Mount{Kind: plan.File, Target: p, Mode: 0o644})
+		v.op(plan.Mount{Kind: plan.Bind, Target: p, Source: n.file, Access: plan.ReadOnly, Why: "network"})
 		return nil
 	case n.hidden && (n.secret || !n.shows()):
 		return nil
 	case n.hidden:
 		mode, g = None, Grant{} // only what is granted below it by name
 	case n.special != nil:
-		v.op(plan.Mount{Kind: plan.Dir, Target: plan.Bytes(p), Mode: 0o755})
+		v.op(plan.Mount{Kind: plan.Dir, Target: p, Mode: 0o755})
 		v.out = append(v.out, n.special...)
 		return v.inside(p, n)
 	case n.link != "":
-		v.op(plan.Mount{Kind: plan.Symlink, Target: plan.Bytes(p), Source: plan.Bytes(n.link)})
+		v.op(plan.Mount{Kind: plan.Symlink, Target: p, Source: n.link})
 		return nil
 	}
 	if n.granted {
@@ -214,7 +214,7 @@ func (v *view) show(p string, n *node, typ host.Type, mode Mode, g Grant) error 
 		if len(n.children) == 0 || !n.shows() {
 			return nil
 		}
-		v.op(plan.Mount{Kind: plan.Dir, Target: plan.Bytes(p), Mode: 0o755})
+		v.op(plan.Mount{Kind: plan.Dir, Target: p, Mode: 0o755})
 		return v.skeleton(p, n, None, g)
 	}
 	if n.missing || mode == Scratch {
@@ -224,15 +224,15 @@ func (v *view) show(p string, n *node, typ host.Type, mode Mode, g Grant) error 
 	case host.Link:
 		return v.copyLink(p)
 	case host.File:
-		v.op(plan.Mount{Kind: plan.File, Target: plan.Bytes(p), Mode: 0o644})
+		v.op(plan.Mount{Kind: plan.File, Target: p, Mode: 0o644})
 		v.bind(p, mode, g)
 	case host.Socket:
 		if g.Socket { // others of the host are not part of a view
-			v.op(plan.Mount{Kind: plan.File, Target: plan.Bytes(p), Mode: 0o600})
+			v.op(plan.Mount{Kind: plan.File, Target: p, Mode: 0o600})
 			v.bind(p, Write, g)
 		}
 	case host.Dir:
-		v.op(plan.Mount{Kind: plan.Dir, Target: plan.Bytes(p), Mode: 0o755})
+		v.op(plan.Mount{Kind: plan.Dir, Target: p, Mode: 0o755})
 		return v.directory(p, n, mode, g)
 	}
 	return nil // devices and pipes of the host are not part of a view
@@ -278,8 +278,8 @@ func (v *view) directory(p string, n *node, mode Mode, g Grant) error {
 	}
 	if v.inOwnPlace(p) {
 		// The skeleton would stand in a writable tmpfs, where the program could add to it.
-		v.op(plan.Mount{Kind: plan.Tmpfs, Target: plan.Bytes(p), Size: 1 << 20, Inodes: 65536, Mode: 0o755, Why: "skeleton"})
-		v.late = append(v.late, plan.Mount{Kind: plan.Remount, Target: plan.Bytes(p), Access: plan.ReadOnly})
+		v.op(plan.Mount{Kind: plan.Tmpfs, Target: p, Size: 1 << 20, Inodes: 65536, Mode: 0o755, Why: "skeleton"})
+		v.late = append(v.late, plan.Mount{Kind: plan.Remount, Target: p, Access: plan.ReadOnly})
 	}
 	return v.skeleton(p, n, mode, g)
 }
@@ -294,22 +294,14 @@ func (v *view) inOwnPlace(p string) bool {
 	return false
 }
 
-func (v *view) hideList(n *node) []plan.Bytes {
-	var out []plan.Bytes
-	for _, h := range n.hiddenNames("") {
-		out = append(out, plan.Bytes(h))
-	}
-	return out
-}
-
 // layered is an overlay on p: the host's directory, and on top files that stand in for its own.
 func (v *view) layered(p string, n *node, g Grant) plan.Mount {
-	m := plan.Mount{Kind: plan.Overlay, Target: plan.Bytes(p), Lower: []plan.Bytes{plan.Bytes(p)}, Hide: v.hideList(n), NoExec: g.NoExec, Why: g.Why}
+	m := plan.Mount{Kind: plan.Overlay, Target: p, Lower: []string{p}, Hide: n.hiddenNames(""), NoExec: g.NoExec, Why: g.Why}
 	for _, c := range n.children {
 		if c.text != "" {
-			m.Files = append(m.Files, plan.Text{Name: plan.Bytes(c.name), Text: c.text})
+			m.Files = append(m.Files, plan.Text{Name: c.name, Text: c.text})
 		} else if c.file != "" && len(m.Lower) == 1 {
-			m.Lower = []plan.Bytes{plan.Bytes(path.Dir(c.file)), plan.Bytes(p)}
+			m.Lower = []string{path.Dir(c.file), p}
 		}
 	}
 	return m
@@ -373,17 +365,17 @@ func (v *view) copyLink(p string) error {
 	if err != nil {
 		return nil // gone meanwhile
 	}
-	v.op(plan.Mount{Kind: plan.Symlink, Target: plan.Bytes(p), Source: plan.Bytes(text)})
+	v.op(plan.Mount{Kind: plan.Symlink, Target: p, Source: text})
 	return nil
 }
 
 func (v *view) bind(p string, mode Mode, g Grant) {
-	m := plan.Mount{Kind: plan.Bind, Target: plan.Bytes(p), Source: plan.Bytes(p), Access: plan.ReadOnly, NoExec: g.NoExec, Why: g.Why}
+	m := plan.Mount{Kind: plan.Bind, Target: p, Source: p, Access: plan.ReadOnly, NoExec: g.NoExec, Why: g.Why}
 	if mode == Write {
 		m.Access = plan.ReadWrite
 	}
 	if g.Source != "" {
-		m.Source = plan.Bytes(path.Join(v.in.SessionDir, g.Source))
+		m.Source = path.Join(v.in.SessionDir, g.Source)
 	} else if g.listed {
 		m.Optional = true
 	} else if st, err := v.in.FS.Lstat(p); err == nil {
@@ -400,14 +392,14 @@ func (v *view) layer() string {
 func (v *view) overlay(p string, n *node, g Grant) {
 	dir := v.layer()
 	m := v.layered(p, n, g)
-	m.Upper, m.Work, m.Access, m.NoUUID = plan.Bytes(dir+"/upper"), plan.Bytes(dir+"/work"), plan.ReadWrite, v.in.Facts.Since(6, 6)
+	m.Upper, m.Work, m.Access, m.NoUUID = dir+"/upper", dir+"/work", plan.ReadWrite, v.in.Facts.Since(6, 6)
 	v.op(m)
 }
 
 // fresh shows an empty writable place: a tmpfs, or a folder of the session's where the host has none
 // of that name (a cache that does not exist yet).
 func (v *view) fresh(p string, n *node, mode Mode, g Grant) error {
-	v.op(plan.Mount{Kind: plan.Dir, Target: plan.Bytes(p), Mode: 0o755})
+	v.op(plan.Mount{Kind: plan.Dir, Target: p, Mode: 0o755})
 	if mode == Scratch {
 		v.tmpfs(p, g)
 	} else {
@@ -418,7 +410,7 @@ func (v *view) fresh(p string, n *node, mode Mode, g Grant) error {
 
 // ownPlace mounts an empty folder of the session's at p.
 func (v *view) ownPlace(p string, g Grant) {
-	v.op(plan.Mount{Kind: plan.Bind, Target: plan.Bytes(p), Source: plan.Bytes(v.layer() + "/upper"), Access: plan.ReadWrite, NoExec: g.NoExec, Why: g.Why})
+	v.op(plan.Mount{Kind: plan.Bind, Target: p, Source: v.layer() + "/upper", Access: plan.ReadWrite, NoExec: g.NoExec, Why: g.Why})
 }
 
 // inside shows grants below a place that is the sandbox's own and writable.
@@ -432,7 +424,7 @@ func (v *view) inside(p string, n *node) error {
 }
 
 func (v *view) tmpfs(p string, g Grant) {
-	v.op(plan.Mount{Kind: plan.Tmpfs, Target: plan.Bytes(p), Size: v.in.TmpSize, Inodes: v.in.TmpSize >> 12, Mode: tmpMode(p), NoExec: g.NoExec, Why: g.Why})
+	v.op(plan.Mount{Kind: plan.Tmpfs, Target: p, Size: v.in.TmpSize, Inodes: v.in.TmpSize >> 12, Mode: tmpMode(p), NoExec: g.NoExec, Why: g.Why})
 }
 
 func tmpMode(p string) uint32 {

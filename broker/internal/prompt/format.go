@@ -10,7 +10,7 @@ import (
 
 	"sbx/broker/internal/decide"
 	"sbx/broker/internal/program"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 // Style is how questions are shown. Everything that comes out is printable ASCII, so one byte is one

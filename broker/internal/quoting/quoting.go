@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 // Quote shows text as it is when it is plain, else in double quotes.

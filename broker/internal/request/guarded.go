@@ -10,13 +10,13 @@ import (
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/policy"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 // GuardJudge is the judge of a guarded directory; the first rule that matches a name decides. What the plan
 // hides in it was resolved by the planner: links, other mounts and hard links of secrets included.
 func GuardJudge(in *planner.Input, m *plan.Mount) (*guard.Judge, error) {
-	dir := string(m.Target)
+	dir := m.Target
 	var out []guard.Rule
 	for _, h := range m.Hide {
 		out = append(out, guard.Rule{Pattern: guard.Literal(string(h)), Action: guard.Hide})
@@ -66,7 +66,7 @@ func GuardedTop(p *plan.Plan, name string) (top *plan.Mount) {
 	for i := range p.Mounts {
 		m := &p.Mounts[i]
 		guards := m.Kind == plan.Judged || m.Kind == plan.Fuse && m.Target != "/"
-		if guards && host.Within(name, string(m.Target)) && (top == nil || len(m.Target) < len(top.Target)) {
+		if guards && host.Within(name, m.Target) && (top == nil || len(m.Target) < len(top.Target)) {
 			top = m
 		}
 	}

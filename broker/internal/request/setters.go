@@ -11,7 +11,7 @@ import (
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/quoting"
 	"sbx/broker/internal/resources"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 // addPath reads a path as it was typed, for the option of the same name as flag.

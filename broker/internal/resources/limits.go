@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sbx/broker/internal/host"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 // Limits are what a session may use; zero values are no limit.

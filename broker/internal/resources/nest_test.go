@@ -6,7 +6,7 @@ import (
 	"reflect"
 	"testing"
 
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 // A session's group is divided: the limits stay above what the program gets, and how many groups it may make is bounded there.

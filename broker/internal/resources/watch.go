@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 // Witness notes which process was the largest when a group came to its memory limit: when it has been killed,

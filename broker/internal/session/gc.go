@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 // keepRecords is how many records of ended sessions stay.

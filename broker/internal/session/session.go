@@ -15,7 +15,7 @@ import (
 
 	"sbx/broker/internal/child"
 	"sbx/broker/internal/idmap"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 // Session is one open session folder.
@@ -206,7 +206,7 @@ func (s *Session) Layers(p *plan.Plan) []child.Dir {
 	top := s.Dir + "/overlay/"
 	for i := range p.Mounts {
 		m := &p.Mounts[i]
-		for _, d := range [...]plan.Bytes{m.Upper, m.Work, m.Source} {
+		for _, d := range [...]plan.Bytes{plan.Bytes(m.Upper), plan.Bytes(m.Work), plan.Bytes(m.Source)} {
 			if d != "" && strings.HasPrefix(string(d), top) {
 				add(top[:len(top)-1])
 				add(filepath.Dir(string(d)))

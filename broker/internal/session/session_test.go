@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sbx/broker/internal/child"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 func TestNewIDIsValidAndNew(t *testing.T) {
@@ -112,7 +112,7 @@ func TestLayersComeAndGo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &plan.Plan{Mounts: []plan.Mount{{Upper: plan.Bytes(s.Dir + "/overlay/1/upper"), Work: plan.Bytes(s.Dir + "/overlay/1/work")}, {Source: plan.Bytes(s.Dir + "/overlay/2/upper")}, {Source: "/elsewhere"}}}
+	p := &plan.Plan{Mounts: []plan.Mount{{Upper: s.Dir + "/overlay/1/upper", Work: s.Dir + "/overlay/1/work"}, {Source: s.Dir + "/overlay/2/upper"}, {Source: "/elsewhere"}}}
 	if err := (child.Folder{Dirs: s.Layers(p)}).Make(); err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,7 @@ import (
 	"io"
 	"time"
 
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 // Terminal is where the screen is drawn; cli has put it into raw mode.

@@ -8,7 +8,7 @@ import (
 
 	"sbx/broker/internal/control"
 	"sbx/broker/internal/prompt"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 const (

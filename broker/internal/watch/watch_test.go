@@ -15,7 +15,7 @@ import (
 
 	"sbx/broker/internal/control"
 	"sbx/broker/internal/prompt"
-	"sbx/shared/plan"
+	"sbx/broker/plan"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden screens")

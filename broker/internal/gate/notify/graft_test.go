@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	mounter "sbx/broker/internal/agent"
+	"sbx/broker/plan"
 	"sbx/selftest/need"
-	"sbx/shared/plan"
 )
 
 // agent is a Grafter and an Opener on the agent that sessions have.

@@ -18,9 +18,9 @@ import (
 
 	mounter "sbx/broker/internal/agent"
 	"sbx/broker/internal/child"
+	"sbx/broker/plan"
 	"sbx/seccompbpf"
 	"sbx/selftest/need"
-	"sbx/shared/plan"
 	"sbx/shared/stage"
 )
 
@@ -144,7 +144,7 @@ func (w *world) plan(guestName string, argv []string) *plan.Plan {
 	at := ""
 	for _, c := range strings.Split(strings.Trim(w.dir, "/"), "/") {
 		at += "/" + c
-		p.Mounts = append(p.Mounts, plan.Mount{Kind: plan.Dir, Target: plan.Bytes(at), Mode: 0o755})
+		p.Mounts = append(p.Mounts, plan.Mount{Kind: plan.Dir, Target: at, Mode: 0o755})
 	}
 	if w.agent {
 		p.Fds = append(p.Fds, plan.FdUserNS, plan.FdMountNS)
@@ -153,7 +153,7 @@ func (w *world) plan(guestName string, argv []string) *plan.Plan {
 		name string
 		a    plan.Access
 	}{{"ro", plan.ReadOnly}, {"rw", plan.ReadWrite}, {"bin", plan.ReadOnly}} {
-		at := plan.Bytes(w.path(d.name))
+		at := w.path(d.name)
 		p.Mounts = append(p.Mounts, plan.Mount{Kind: plan.Dir, Target: at, Mode: 0o755}, plan.Mount{Kind: plan.Bind, Source: at, Target: at, Access: d.a})
 	}
 	p.Mounts = append(p.Mounts, plan.Mount{Kind: plan.Remount, Target: "/", Access: plan.ReadOnly})

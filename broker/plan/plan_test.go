@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	setup "sbx/shared/plan"
 )
 
 // sample is a valid plan that uses most of what there is.
@@ -24,7 +26,7 @@ func sample() *Plan {
 			{Kind: File, Target: "/dev/null", Mode: 0o666},
 			{Kind: Bind, Source: "/dev/null", Target: "/dev/null", Access: ReadWrite, Device: true},
 			{Kind: Symlink, Target: "/lib", Source: "usr/lib"},
-			{Kind: Overlay, Target: "/o", Lower: []Bytes{"/by\xffte\nline"}, Hide: []Bytes{"a/b"}, Files: []Text{{Name: "by\xff", Text: "1\n\xff"}, {Name: "empty"}}, Upper: "/s/u", Work: "/s/w", Access: ReadWrite, NoUUID: true},
+			{Kind: Overlay, Target: "/o", Lower: []string{"/by\xffte\nline"}, Hide: []string{"a/b"}, Files: []Text{{Name: "by\xff", Text: "1\n\xff"}, {Name: "empty"}}, Upper: "/s/u", Work: "/s/w", Access: ReadWrite, NoUUID: true},
 			{Kind: Proc, Target: "/proc"}, {Kind: Devpts, Target: "/dev/pts"}, {Kind: Mqueue, Target: "/dev/mqueue"},
 			{Kind: Mask, Target: "/proc/keys", Optional: true}, {Kind: Fuse, Target: "/g", Access: ReadOnly},
 			{Kind: Bind, Source: "/sys/fs/cgroup/x/inside", Target: CgroupPlace, Access: ReadWrite, NoExec: true},
@@ -101,7 +103,7 @@ func TestValidate(t *testing.T) {
 	if err := sample().Validate(); err != nil {
 		t.Fatal(err)
 	}
-	long := Bytes("/" + strings.Repeat("a", maxPath))
+	long := "/" + strings.Repeat("a", setup.MaxPath)
 	for _, c := range []struct {
 		name, want string
 		spoil      func(*Plan)
@@ -120,7 +122,7 @@ func TestValidate(t *testing.T) {
 		{"long host name", "host name", func(p *Plan) { p.Hostname = Bytes(strings.Repeat("h", 64)) }},
 		{"host name with newline", "host name", func(p *Plan) { p.Hostname = "a\nb" }},
 		{"no mounts", "0 mount operations", func(p *Plan) { p.Mounts = nil }},
-		{"many mounts", "mount operations", func(p *Plan) { p.Mounts = make([]Mount, maxMounts+1) }},
+		{"many mounts", "mount operations", func(p *Plan) { p.Mounts = make([]Mount, setup.MaxMounts+1) }},
 		{"root is no root", "must mount the root", func(p *Plan) { p.Mounts = p.Mounts[1:] }},
 		{"second root", "absolute clean path below /", func(p *Plan) { p.Mounts[1].Target = "/" }},
 		{"relative target", "absolute clean path", func(p *Plan) { p.Mounts[1].Target = "p" }},
@@ -231,10 +233,10 @@ func TestBytes(t *testing.T) {
 
 func TestMountTextNamesEverything(t *testing.T) {
 	m := sample().Mounts
-	if got, want := m[2].Text(), `bind    /p from /home/u/p rw nosymfollow`; got != want {
+	if got, want := MountText(&m[2]), `bind    /p from /home/u/p rw nosymfollow`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if got, want := m[6].Text(), `overlay /o lower="/by\xffte\nline" hide=a/b file="by\xff":"1\n\xff" file=empty:"" upper=/s/u work=/s/w rw nouuid`; got != want {
+	if got, want := MountText(&m[6]), `overlay /o lower="/by\xffte\nline" hide=a/b file="by\xff":"1\n\xff" file=empty:"" upper=/s/u work=/s/w rw nouuid`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
@@ -246,19 +248,19 @@ func TestPackOneSpelling(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := Unpack(b); err != nil || !reflect.DeepEqual(got, p) {
+	if got, err := setup.Unpack(b); err != nil || !reflect.DeepEqual(got, p) {
 		t.Fatalf("unpacked (%v)\n%+v\npacked\n%+v", err, got, p)
 	}
 	for i := range b {
 		other := bytes.Clone(b)
 		other[i] ^= 2
 		checkSpelling(t, other)
-		if _, err := Unpack(b[:i]); !errors.Is(err, ErrPacked) {
+		if _, err := setup.Unpack(b[:i]); !errors.Is(err, setup.ErrPacked) {
 			t.Errorf("the first %d bytes: %v", i, err)
 		}
 	}
 	for _, other := range [][]byte{append(bytes.Clone(b), 0), nil, bytes.Repeat([]byte{0xff}, 1000), make([]byte, MaxSize+1)} {
-		if _, err := Unpack(other); !errors.Is(err, ErrPacked) {
+		if _, err := setup.Unpack(other); !errors.Is(err, setup.ErrPacked) {
 			t.Errorf("%d bytes that are no plan: %v", len(other), err)
 		}
 	}
@@ -267,15 +269,15 @@ func TestPackOneSpelling(t *testing.T) {
 // checkSpelling: what is read is what Pack writes, or is not read.
 func checkSpelling(t *testing.T, in []byte) {
 	t.Helper()
-	p, err := Unpack(in)
-	if errors.Is(err, ErrPacked) {
+	p, err := setup.Unpack(in)
+	if errors.Is(err, setup.ErrPacked) {
 		return
 	}
 	again, packErr := Pack(p)
 	if packErr != nil || !bytes.Equal(again, in) {
 		t.Fatalf("accepted (%v) a second spelling: %v\n%x\n%x", err, packErr, in, again)
 	}
-	if err == nil && p.check() != nil {
+	if err == nil && p.Check() != nil {
 		t.Fatal("accepted what is not valid")
 	}
 }
@@ -314,23 +316,43 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// What Encode writes is what encoding/json would write.
+// bare is a Plan that encoding/json writes by itself.
+type bare Plan
+
+// What Encode writes is what encoding/json would write, but for strings that are not printable ASCII.
 func TestEncodeIsJSON(t *testing.T) {
-	odd := sample()
-	odd.Session, odd.Mounts[0].Why = "a\"\\\x01<é\xff", "b\x7f&"
-	odd.Mounts[0].Lower, odd.Mounts[0].Hide, odd.Fds = []Bytes{}, []Bytes{"é", "\xff\n"}, nil
-	gate := sample()
+	ascii := func() *Plan {
+		p := sample()
+		p.Mounts[6].Lower, p.Mounts[6].Files = []string{"/l"}, []Text{{Name: "f", Text: "x"}}
+		return p
+	}
+	odd := ascii()
+	odd.Session, odd.Hostname, odd.Mounts[0].Why = "a\"\\<", "é\xff\n", "b&"
+	odd.Mounts[0].Lower, odd.Mounts[0].Hide, odd.Fds = []string{}, []string{"a"}, nil
+	gate := ascii()
 	gate.Gate = &Gate{Dirs: []GateDir{{Path: "/", Names: []GateName{{Name: "x", Kind: Absent}}}, {}}}
-	for _, p := range []*Plan{sample(), odd, gate, {}, {Seccomp: Seccomp{Program: []Insn{}}, Limits: []Limit{{}}}} {
+	for _, p := range []*Plan{ascii(), odd, gate, {}, {Seccomp: Seccomp{Program: []Insn{}}, Limits: []Limit{{}}}} {
 		var want bytes.Buffer
 		enc := json.NewEncoder(&want)
 		enc.SetEscapeHTML(false)
-		if err := enc.Encode(p); err != nil {
+		if err := enc.Encode((*bare)(p)); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := Encode(p); err != nil || !bytes.Equal(got, want.Bytes()) {
 			t.Errorf("%v\n%s\nwant\n%s", err, got, want.Bytes())
 		}
+	}
+}
+
+// A plan that is too large to be kept is shown all the same.
+func TestLargePlanIsShown(t *testing.T) {
+	p := sample()
+	p.Process.Argv = append(p.Process.Argv, Bytes(strings.Repeat("\n", MaxSize)))
+	if _, err := Encode(p); err == nil {
+		t.Error("a plan beyond MaxSize is kept")
+	}
+	if b, err := json.Marshal(p); err != nil || len(b) < MaxSize {
+		t.Errorf("%d bytes, %v", len(b), err)
 	}
 }
 

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
@@ -15,14 +14,21 @@ var ErrSpelling = errors.New("plan is not in canonical form")
 
 // Encode writes p in its one spelling: indented by nothing, fields in the order of the types.
 func Encode(p *Plan) ([]byte, error) {
-	e := encoder{b: make([]byte, 0, 32<<10), fields: map[reflect.Type][]field{}}
-	e.add(reflect.ValueOf(p).Elem())
-	b := append(e.b, '\n')
+	b := append(encode(p), '\n')
 	if len(b) > MaxSize {
 		return nil, fmt.Errorf("encoding plan: %d bytes, more than %d", len(b), MaxSize)
 	}
 	return b, nil
 }
+
+func encode(p *Plan) []byte {
+	e := encoder{b: make([]byte, 0, 32<<10), fields: map[reflect.Type][]field{}}
+	e.add(reflect.ValueOf(p).Elem())
+	return e.b
+}
+
+// MarshalJSON implements json.Marshaler, for plans of any size: those that are only shown.
+func (p *Plan) MarshalJSON() ([]byte, error) { return encode(p), nil }
 
 // encoder writes what encoding/json would, in a fifth of its time: every run encodes its plan once, so nothing that is prepared for
 // later values pays.
@@ -61,11 +67,7 @@ func (e *encoder) add(v reflect.Value) {
 		}
 		e.add(v.Elem())
 	case reflect.String:
-		if v.Type() == reflect.TypeFor[Bytes]() {
-			e.b = Bytes(v.String()).AppendJSON(e.b)
-			return
-		}
-		e.addText(v.String())
+		e.b = Bytes(v.String()).AppendJSON(e.b)
 	case reflect.Bool:
 		e.b = strconv.AppendBool(e.b, v.Bool())
 	default:
@@ -102,25 +104,6 @@ func (e *encoder) addStruct(v reflect.Value) {
 	e.b = append(e.b, '}')
 }
 
-// addText writes a string of this program's own; those of others are Bytes.
-func (e *encoder) addText(s string) {
-	for i := range len(s) {
-		if c := s[i]; c < 0x20 || c >= 0x7f || c == '"' || c == '\\' {
-			e.b = append(e.b, slow(s)...)
-			return
-		}
-	}
-	e.b = append(append(append(e.b, '"'), s...), '"')
-}
-
-func slow(s string) []byte {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	_ = enc.Encode(s) // a string always can be
-	return bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
-}
-
 // Decode reads exactly what Encode writes. The final comparison excludes duplicate keys, unknown
 // fields, other cases, other orders, and trailing data all at once.
 func Decode(b []byte) (*Plan, error) {
@@ -128,10 +111,9 @@ func Decode(b []byte) (*Plan, error) {
 		return nil, fmt.Errorf("decoding plan: %d bytes, more than %d", len(b), MaxSize)
 	}
 	var p Plan
-	dec := json.NewDecoder(bytes.NewReader(b))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&p); err != nil {
-		return nil, fmt.Errorf("decoding plan: %w", err)
+	d := decoder{left: bytes.TrimSuffix(b, []byte("\n"))}
+	if d.read(reflect.ValueOf(&p).Elem()); d.bad {
+		return nil, ErrSpelling
 	}
 	again, err := Encode(&p)
 	if err != nil {
@@ -141,6 +123,122 @@ func Decode(b []byte) (*Plan, error) {
 		return nil, ErrSpelling
 	}
 	return &p, p.Validate()
+}
+
+// decoder reads what encoder writes, and what comes close to it: Decode compares.
+type decoder struct {
+	left []byte
+	bad  bool
+}
+
+// skip says whether word is next, and goes behind it then.
+func (d *decoder) skip(word string) bool {
+	rest, ok := bytes.CutPrefix(d.left, []byte(word))
+	if ok {
+		d.left = rest
+	}
+	return ok
+}
+
+func (d *decoder) want(word string) { d.bad = !d.skip(word) || d.bad }
+
+// number takes what stands before one of the characters that end a number.
+func (d *decoder) number() string {
+	n := max(bytes.IndexAny(d.left, ",]}"), 0)
+	word := string(d.left[:n])
+	d.left = d.left[n:]
+	return word
+}
+
+func (d *decoder) read(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Struct:
+		d.readStruct(v)
+	case reflect.Slice:
+		d.readList(v)
+	case reflect.Array:
+		d.want("[")
+		for i := range v.Len() {
+			if i > 0 {
+				d.want(",")
+			}
+			d.read(v.Index(i))
+		}
+		d.want("]")
+	case reflect.Pointer:
+		if !d.skip("null") {
+			v.Set(reflect.New(v.Type().Elem()))
+			d.read(v.Elem())
+		}
+	case reflect.String:
+		v.SetString(d.text())
+	case reflect.Bool:
+		v.SetBool(d.skip("true"))
+		if !v.Bool() {
+			d.want("false")
+		}
+	default:
+		d.readNumber(v)
+	}
+}
+
+func (d *decoder) readNumber(v reflect.Value) {
+	word, err := d.number(), error(nil)
+	if v.CanInt() {
+		var n int64
+		n, err = strconv.ParseInt(word, 10, v.Type().Bits())
+		v.SetInt(n)
+	} else {
+		var n uint64
+		n, err = strconv.ParseUint(word, 10, v.Type().Bits())
+		v.SetUint(n)
+	}
+	d.bad = d.bad || err != nil
+}
+
+func (d *decoder) readStruct(v reflect.Value) {
+	d.want("{")
+	sep := ""
+	for i := range v.NumField() {
+		if d.skip(sep + `"` + v.Type().Field(i).Name + `":`) {
+			sep = ","
+			d.read(v.Field(i))
+		}
+	}
+	d.want("}")
+}
+
+func (d *decoder) readList(v reflect.Value) {
+	if d.skip("null") {
+		return
+	}
+	d.want("[")
+	v.Set(reflect.MakeSlice(v.Type(), 0, 0))
+	for i := 0; !d.bad && !d.skip("]"); i++ { // it grows with what is really there
+		if i > 0 {
+			d.want(",")
+		}
+		v.Grow(1)
+		v.SetLen(i + 1)
+		d.read(v.Index(i))
+	}
+}
+
+// text reads a string.
+func (d *decoder) text() string {
+	for i := 1; i < len(d.left); i++ {
+		switch d.left[i] {
+		case '\\':
+			i++
+		case '"':
+			var b Bytes
+			d.bad = b.UnmarshalJSON(d.left[:i+1]) != nil || d.bad
+			d.left = d.left[i+1:]
+			return string(b)
+		}
+	}
+	d.bad = true
+	return ""
 }
 
 const hexDigits = "0123456789abcdef"

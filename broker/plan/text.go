@@ -11,7 +11,7 @@ func (p *Plan) Text() string {
 	var b strings.Builder
 	line := func(format string, a ...any) { fmt.Fprintf(&b, format+"\n", a...) }
 	line("session    %s", p.Session)
-	line("namespaces %s", p.Namespaces.Text())
+	line("namespaces %s", NamespacesText(p.Namespaces))
 	id := p.Identity
 	line("identity   uid %d (outside %d) gid %d (outside %d)", id.InsideUID, id.OutsideUID, id.InsideGID, id.OutsideGID)
 	for _, r := range id.SubUIDs {
@@ -29,7 +29,7 @@ func (p *Plan) Text() string {
 		}
 	}
 	for i := range p.Mounts {
-		line("mount      %s", p.Mounts[i].Text())
+		line("mount      %s", MountText(&p.Mounts[i]))
 	}
 	for _, l := range p.Limits {
 		line("limit      %s soft=%d hard=%d", l.Name, l.Soft, l.Hard)
@@ -65,8 +65,8 @@ func (p *Plan) Text() string {
 	return b.String()
 }
 
-// Text names the new namespaces.
-func (n Namespaces) Text() string {
+// NamespacesText names the new namespaces.
+func NamespacesText(n Namespaces) string {
 	s := "mount pid"
 	for _, x := range []struct {
 		on   bool
@@ -108,24 +108,24 @@ func (d *GateDir) Text() string {
 	return s
 }
 
-// Text describes one operation in one line.
-func (m *Mount) Text() string {
+// MountText describes one operation in one line.
+func MountText(m *Mount) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%-7s %s", m.Kind, m.Target.Quote())
+	fmt.Fprintf(&b, "%-7s %s", m.Kind, Quote(m.Target))
 	if m.Source != "" {
-		fmt.Fprintf(&b, " from %s", m.Source.Quote())
+		fmt.Fprintf(&b, " from %s", Quote(m.Source))
 	}
 	for _, l := range m.Lower {
-		fmt.Fprintf(&b, " lower=%s", l.Quote())
+		fmt.Fprintf(&b, " lower=%s", Quote(l))
 	}
 	for _, h := range m.Hide {
-		fmt.Fprintf(&b, " hide=%s", h.Quote())
+		fmt.Fprintf(&b, " hide=%s", Quote(h))
 	}
 	for _, f := range m.Files {
-		fmt.Fprintf(&b, " file=%s:%s", f.Name.Quote(), strconv.QuoteToASCII(string(f.Text)))
+		fmt.Fprintf(&b, " file=%s:%s", Quote(f.Name), strconv.QuoteToASCII(f.Text))
 	}
 	if m.Upper != "" {
-		fmt.Fprintf(&b, " upper=%s work=%s", m.Upper.Quote(), m.Work.Quote())
+		fmt.Fprintf(&b, " upper=%s work=%s", Quote(m.Upper), Quote(m.Work))
 	}
 	if m.Access != "" {
 		fmt.Fprintf(&b, " %s", m.Access)

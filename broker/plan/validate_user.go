@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	setup "sbx/shared/plan"
 )
 
-// Validate reports the first thing in p that the interpreter must not be asked to do. What is here beyond Setup.check takes no privilege, or
-// belongs to a user namespace: sbx-helper, which makes none, is never asked for any of it, and does not hold this file.
+// Validate reports the first thing in p that the interpreter must not be asked to do. What is here beyond Setup.Check takes no
+// privilege, or belongs to a user namespace: sbx-helper, which makes none, is never asked for any of it.
 func (p *Plan) Validate() error {
 	if p.Version != Version {
 		return fmt.Errorf("plan version %d, want %d", p.Version, Version)
@@ -15,7 +17,7 @@ func (p *Plan) Validate() error {
 	if err := ValidSession(p.Session); err != nil {
 		return err
 	}
-	if err := p.Setup().check(); err != nil {
+	if err := p.Setup().Check(); err != nil {
 		return err
 	}
 	if err := p.validateBounds(); err != nil {
@@ -23,11 +25,11 @@ func (p *Plan) Validate() error {
 	}
 	for i := range p.Mounts {
 		m := &p.Mounts[i]
-		if err := m.validateFiles(); err != nil {
+		if err := validateFiles(m); err != nil {
 			return fmt.Errorf("mount %d: %w", i, err)
 		}
 		if m.Kind == Overlay {
-			if err := m.validateOverlay(); err != nil {
+			if err := validateOverlay(m); err != nil {
 				return fmt.Errorf("mount %d (%s %q): %w", i, m.Kind, m.Target, err)
 			}
 		}
@@ -58,7 +60,7 @@ func (p *Plan) Validate() error {
 
 // Setup is the part of p that takes privileges.
 func (p *Plan) Setup() *Setup {
-	return &Setup{p.Namespaces, p.Hostname, p.Loopback, p.Mounts, p.Stdio}
+	return &Setup{Namespaces: p.Namespaces, Hostname: string(p.Hostname), Loopback: p.Loopback, Mounts: p.Mounts, Stdio: p.Stdio}
 }
 
 const (
@@ -140,7 +142,7 @@ func (p *Plan) validateGate() error {
 		}
 		return nil
 	}
-	if n := len(p.Gate.Dirs); n == 0 || n > maxMounts || p.Gate.Dirs[0].Path != "/" {
+	if n := len(p.Gate.Dirs); n == 0 || n > setup.MaxMounts || p.Gate.Dirs[0].Path != "/" {
 		return fmt.Errorf("%d directories, or the first is not /", n)
 	}
 	if !slices.Contains(p.Fds, FdUserNS) || !slices.Contains(p.Fds, FdMountNS) {
@@ -153,7 +155,7 @@ func (p *Plan) validateGate() error {
 		if i > 0 && p.Gate.Dirs[i-1].Path >= d.Path {
 			return fmt.Errorf("%s is out of order", d.Path.Quote())
 		}
-		if len(d.Names) > maxMounts || d.Place && (d.Ask || d.List || len(d.Names) > 0) {
+		if len(d.Names) > setup.MaxMounts || d.Place && (d.Ask || d.List || len(d.Names) > 0) {
 			return fmt.Errorf("%s has %d names, place=%t, ask=%t", d.Path.Quote(), len(d.Names), d.Place, d.Ask)
 		}
 		for _, n := range d.Names {
@@ -171,17 +173,17 @@ func (n *GateName) validate() error {
 	}
 	switch {
 	case n.Kind == File && n.Target == "":
-		return needAccess(n.Access)
+		return setup.NeedAccess(n.Access)
 	case n.Kind == Absent && n.Target == "" && n.Access == "":
 		return nil
-	case n.Kind == Symlink && n.Target != "" && len(n.Target) <= maxPath && strings.IndexByte(string(n.Target), 0) < 0 && n.Access == "":
+	case n.Kind == Symlink && n.Target != "" && len(n.Target) <= setup.MaxPath && strings.IndexByte(string(n.Target), 0) < 0 && n.Access == "":
 		return nil
 	}
 	return fmt.Errorf("name %s cannot be %q", n.Name.Quote(), n.Kind)
 }
 
 func validPath(b Bytes) error {
-	if !isPath(b) {
+	if !setup.IsPath(string(b)) {
 		return fmt.Errorf("%s is not an absolute clean path", b.Quote())
 	}
 	return nil
@@ -194,7 +196,7 @@ const (
 )
 
 // validateFiles is not for the helper, which takes none.
-func (m *Mount) validateFiles() error {
+func validateFiles(m *Mount) error {
 	switch {
 	case len(m.Files) > 0 && m.Kind != Overlay:
 		return fmt.Errorf("files belong on top of layers")
@@ -203,14 +205,14 @@ func (m *Mount) validateFiles() error {
 	}
 	for i, f := range m.Files {
 		again := func(h Text) bool { return h.Name == f.Name }
-		if f.Name == "" || !isPath("/"+f.Name) || strings.Contains(string(f.Name), "/") || slices.ContainsFunc(m.Files[:i], again) || len(f.Text) > maxText {
+		if f.Name == "" || !setup.IsPath("/"+f.Name) || strings.Contains(f.Name, "/") || slices.ContainsFunc(m.Files[:i], again) || len(f.Text) > maxText {
 			return fmt.Errorf("file %q of %d bytes", f.Name, len(f.Text))
 		}
 	}
 	return nil
 }
 
-func (m *Mount) validateOverlay() error {
+func validateOverlay(m *Mount) error {
 	layers := m.Lower
 	if m.Upper != "" || m.Work != "" {
 		layers = append(slices.Clone(layers), m.Upper, m.Work)
@@ -218,12 +220,12 @@ func (m *Mount) validateOverlay() error {
 	switch {
 	case len(m.Lower) == 0 || len(m.Lower) > 64 || (m.Upper == "") != (m.Work == ""):
 		return fmt.Errorf("%d lower layers, upper %q, work %q", len(m.Lower), m.Upper, m.Work)
-	case !isPath(layers...):
+	case !setup.IsPath(layers...):
 		return fmt.Errorf("layer: not all of %q are absolute clean paths", layers)
-	case slices.ContainsFunc(m.Hide, func(h Bytes) bool { return h == "" || !isPath("/"+h) }):
+	case slices.ContainsFunc(m.Hide, func(h string) bool { return h == "" || !setup.IsPath("/"+h) }):
 		return fmt.Errorf("hidden name: not all of %q are relative and clean", m.Hide)
 	case m.Upper == "" && len(m.Lower) == 1 && len(m.Hide)+len(m.Files) == 0:
 		return fmt.Errorf("one layer is no overlay")
 	}
-	return needAccess(m.Access)
+	return setup.NeedAccess(m.Access)
 }

@@ -1,4 +1,4 @@
-package wire
+package helperclient
 
 import (
 	"encoding/binary"
@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"sbx/shared/wire"
 )
 
 // words, in the order of the reasons.
@@ -18,8 +20,8 @@ var words = [...]string{"", "it is installed without privilege, or no_new_privs 
 	"control groups could not be prepared", "its caller has as many of its processes or devices as one may have: end some",
 	"it cannot count what its caller has, in /run/sbx-helper"}
 
-// say is no method of Reason: the helper would hold it.
-func say(r Reason) string {
+// say words a reason. It is no method, which shared/wire would have to hold.
+func say(r wire.Reason) string {
 	if r > 0 && int(r) < len(words) {
 		return words[r]
 	}
@@ -28,7 +30,7 @@ func say(r Reason) string {
 
 // Refusal is a refusal of the helper as an error.
 type Refusal struct {
-	Reason Reason
+	Reason wire.Reason
 	Where  int64 // number of the plan's operation, or of the rule; see the helper's table
 	Errno  syscall.Errno
 }
@@ -49,28 +51,28 @@ func (r *Refusal) Unwrap() error {
 }
 
 // Await reads the helper's answer, which is of that kind or an error; a refusal is a *Refusal.
-func Await(sock int, want Kind, patience time.Duration) (Report, error) {
+func Await(sock int, want wire.Kind, patience time.Duration) (wire.Report, error) {
 	patience = max(patience, time.Millisecond) // 0 would be for ever
 	tv := unix.NsecToTimeval(int64(patience))
 	if err := unix.SetsockoptTimeval(sock, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &tv); err != nil {
-		return Report{}, err
+		return wire.Report{}, err
 	}
-	var b [reportSize]byte
+	var b [wire.ReportSize]byte
 	n, err := unix.Read(sock, b[:])
 	for err == unix.EINTR {
 		n, err = unix.Read(sock, b[:])
 	}
 	switch {
 	case err == unix.EAGAIN:
-		return Report{}, fmt.Errorf("sbx-helper gave no answer within %v", patience)
+		return wire.Report{}, fmt.Errorf("sbx-helper gave no answer within %v", patience)
 	case err != nil || n != len(b):
-		return Report{}, errors.Join(errors.New("sbx-helper ended without an answer"), err)
+		return wire.Report{}, errors.Join(errors.New("sbx-helper ended without an answer"), err)
 	}
 	word := func(i int) int64 { return int64(binary.NativeEndian.Uint64(b[8*i:])) }
-	r := Report{Kind(word(0)), word(1), word(2), word(3)}
+	r := wire.Report{Kind: wire.Kind(word(0)), A: word(1), B: word(2), C: word(3)}
 	switch r.Kind {
-	case Refused:
-		return r, &Refusal{Reason: Reason(r.A), Where: r.B, Errno: syscall.Errno(r.C)}
+	case wire.Refused:
+		return r, &Refusal{Reason: wire.Reason(r.A), Where: r.B, Errno: syscall.Errno(r.C)}
 	case want:
 		return r, nil
 	}

@@ -3,58 +3,16 @@ package plan
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"math"
 	"reflect"
 )
 
-// MaxSize is the largest encoded plan that is read, in bytes.
-const MaxSize = 256 << 10
-
-// ErrPacked is returned for bytes that Pack does not write.
+// ErrPacked is returned for bytes that are no packed plan.
 var ErrPacked = errors.New("not a packed plan")
 
-// Pack writes s as sbx-helper reads it: the fields in the order of the types, every number in as few bytes as it takes (varint of
-// Protocol Buffers), lists and strings behind their length. There are no names and
-// nothing to choose, so a plan has one spelling, and reading it takes one pass.
-func Pack(s *Setup) ([]byte, error) {
-	b := pack(make([]byte, 0, 16<<10), reflect.ValueOf(s).Elem())
-	if len(b) > MaxSize {
-		return nil, fmt.Errorf("encoding plan: %d bytes, more than %d", len(b), MaxSize)
-	}
-	return b, nil
-}
-
-func pack(b []byte, v reflect.Value) []byte {
-	switch v.Kind() {
-	case reflect.Struct:
-		for i := range v.NumField() {
-			b = pack(b, v.Field(i))
-		}
-	case reflect.Slice, reflect.Array:
-		if v.Kind() == reflect.Slice {
-			b = binary.AppendUvarint(b, uint64(v.Len()))
-		}
-		for i := range v.Len() {
-			b = pack(b, v.Index(i))
-		}
-	case reflect.String:
-		b = append(binary.AppendUvarint(b, uint64(v.Len())), v.String()...)
-	case reflect.Bool:
-		if v.Bool() {
-			return append(b, 1)
-		}
-		return append(b, 0)
-	default:
-		if v.CanInt() {
-			return binary.AppendUvarint(b, uint64(v.Int()))
-		}
-		b = binary.AppendUvarint(b, v.Uint())
-	}
-	return b
-}
-
-// Unpack reads exactly what Pack writes, and checks it.
+// Unpack reads what sbx-helper is sent, and checks it: the fields in the order of the types, every number in as few bytes
+// as it takes (varint of Protocol Buffers), lists and strings behind their length. There are no names and nothing to
+// choose, so a plan has one spelling, and reading it takes one pass. Package broker/plan writes it.
 func Unpack(b []byte) (*Setup, error) {
 	var s Setup
 	r := unpacker{left: b, bad: len(b) > MaxSize}
@@ -62,7 +20,7 @@ func Unpack(b []byte) (*Setup, error) {
 	if r.bad || len(r.left) > 0 {
 		return nil, ErrPacked
 	}
-	return &s, s.check()
+	return &s, s.Check()
 }
 
 // unpacker is what is left to read. Once it is bad, it reads zeros.

@@ -27,7 +27,7 @@ type Plan struct {
 // Judged says whether the tree at a path is covered by one that is read-only.
 func (p *Plan) Judged(target string) bool {
 	for i := range p.Mounts {
-		if p.Mounts[i].Kind == Judged && string(p.Mounts[i].Target) == target {
+		if p.Mounts[i].Kind == Judged && p.Mounts[i].Target == target {
 			return true
 		}
 	}
@@ -147,8 +147,3 @@ const (
 	FdMountNS FdRole = "mountns" // for the agent
 	FdFuse    FdRole = "fuse"
 )
-
-// Text is a file of the sandbox's own, which everybody can read: its name in a directory, and what is in it.
-type Text struct {
-	Name, Text Bytes
-}

@@ -8,15 +8,18 @@ import "strconv"
 // two different byte strings never share a spelling and no spelling moves a terminal's cursor.
 type Bytes string
 
-// Quote shows b to a person: printable ASCII as it is, the rest escaped, quoted only when needed.
-func (b Bytes) Quote() string {
-	for i := 0; i < len(b); i++ {
-		if c := b[i]; c <= 0x20 || c >= 0x7f || c == '"' || c == '\\' || c == '\'' {
-			return strconv.QuoteToASCII(string(b))
+// Quote shows b to a person, see Quote.
+func (b Bytes) Quote() string { return Quote(string(b)) }
+
+// Quote shows s to a person: printable ASCII as it is, the rest escaped, quoted only when needed.
+func Quote(s string) string {
+	for i := 0; i < len(s); i++ {
+		if c := s[i]; c <= 0x20 || c >= 0x7f || c == '"' || c == '\\' || c == '\'' {
+			return strconv.QuoteToASCII(s)
 		}
 	}
-	if b == "" {
+	if s == "" {
 		return `""`
 	}
-	return string(b)
+	return s
 }

@@ -4,13 +4,15 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	setup "sbx/shared/plan"
 )
 
 func (p *Plan) validateLandlock() error {
 	if p.Landlock == nil {
 		return nil
 	}
-	if p.Landlock.ABI < 1 || len(p.Landlock.Rules) > maxMounts {
+	if p.Landlock.ABI < 1 || len(p.Landlock.Rules) > setup.MaxMounts {
 		return fmt.Errorf("landlock ABI %d with %d rules", p.Landlock.ABI, len(p.Landlock.Rules))
 	}
 	for _, r := range p.Landlock.Rules {
