@@ -217,6 +217,9 @@ func (q *repeats) do(s *Server, r repeat) {
 	if r.what == Made && r.typ == unix.S_IFDIR && s.knows(r.dir, r.name) {
 		return // somebody may stand in it: to make it again would be to unlink it for him
 	}
+	if r.what == Removed && r.typ == unix.S_IFDIR && typeAt(r.dir, r.name) != 0 {
+		return // and so it is with one that was made in its place
+	}
 	if r.dir == q.away || r.to == q.away {
 		s.fuse.EntryNotify(rootID, elsewhere)
 	}

@@ -294,13 +294,16 @@ func (j *job) answer(e unix.Errno) bool {
 }
 
 // find finds the place that a clean path lies in.
-func (k *Carrier) find(abs string) place {
+func (k *Carrier) find(abs string) place { return k.at[k.mountAt(abs)] }
+
+// mountAt is where the mount of such a place is; "" for no place.
+func (k *Carrier) mountAt(abs string) string {
 	for p := abs; p != ""; p = p[:strings.LastIndexByte(p, '/')] {
-		if at, ok := k.at[p]; ok {
-			return at
+		if _, ok := k.at[p]; ok {
+			return p
 		}
 	}
-	return place{}
+	return ""
 }
 
 // under finds the tree that a clean path lies in, if the call is carried out there.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"path"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -115,7 +116,7 @@ func (j *job) mayMove(fromDir int, fromBase string, from, to *name, st *unix.Sta
 	if !dir {
 		return nil, ruling{}, 0
 	}
-	if j.served(from) && !j.served(to) && !g.holdsNone(from) { // what is hidden there would be seen in the other place
+	if j.leavesMount(from, to) || j.served(from) && !j.served(to) && !g.holdsNone(from) {
 		return from, f, unix.EXDEV
 	}
 	_, base := from.split()
@@ -191,7 +192,13 @@ func suited(fd int, from, to *guard.Place, ids *[]guard.ID, left *int) bool {
 	return true
 }
 
-// holdsNone says whether nothing below a directory may be hidden.
+// leavesMount says whether a directory would leave the mount by which it is seen, or take mounts along. Who stands in it
+// would keep the old mount, in which nobody covers a secret that the host makes there later. What is served has none.
+func (j *job) leavesMount(from, to *name) bool {
+	return j.mounted(from.abs(), true) || !j.served(from) && j.mountAt(path.Dir(from.abs())) != j.mountAt(path.Dir(to.abs()))
+}
+
+// holdsNone says whether nothing below a directory may be hidden: else it would be seen where nobody hides it.
 func (g *judge) holdsNone(n *name) bool {
 	left := maxMoved
 	fd, e := openAt(g.tree, []byte(n.path()+"\x00"), unix.O_RDONLY|unix.O_DIRECTORY, 0)
