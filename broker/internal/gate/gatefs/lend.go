@@ -50,6 +50,12 @@ func (s *Server) Lend(fd int) bool {
 	return true
 }
 
+// Still keeps every directory where it is until the function that it returns is called.
+func (s *Server) Still() func() {
+	s.judging.RLock()
+	return s.judging.RUnlock
+}
+
 // Left makes the kernel forget a name in a directory of the host, which leads elsewhere now. What is mounted on it is
 // mounted no more then.
 func (s *Server) Left(dir int, name string) {

@@ -87,6 +87,8 @@ type Server interface {
 	// Lend is told of the file behind a descriptor before it is handed over to be read and written: the server sees nothing
 	// of what is done to it then. It says whether that may be.
 	Lend(fd int) bool
+	// Still keeps every directory of its own where it is until the function that it returns is called.
+	Still() func()
 	// Left is told that a name in a directory of the host leads elsewhere now, or nowhere, with all that is mounted on it.
 	Left(dir int, name string)
 }

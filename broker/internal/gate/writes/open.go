@@ -24,16 +24,31 @@ func (j *job) open() bool {
 	}
 	n := j.named(j.d.dir, j.d.path, j.mem[0][:], j.d.followed(j.flags))
 	for range maxLinks {
-		if n == nil || j.served(n) && !j.lendable(n) {
+		if n == nil {
 			return j.elsewhere()
 		}
-		next, done := j.openAt(n)
+		next, done := j.openHere(n)
 		if done {
 			return true
 		}
 		n = next
 	}
 	return j.answer(unix.ELOOP)
+}
+
+// openHere is openAt for a name that may be in a served place. No directory moves there meanwhile: by its name another one
+// would be opened than the one that was judged.
+func (j *job) openHere(n *name) (*name, bool) {
+	if !j.served(n) {
+		return j.openAt(n)
+	}
+	if s := j.Server(n.abs()); s != nil {
+		defer s.Still()()
+	}
+	if !j.lendable(n) {
+		return nil, j.elsewhere()
+	}
+	return j.openAt(n)
 }
 
 // lendable says whether a name in a served place is opened here, so that the caller gets the host's own file: only then
