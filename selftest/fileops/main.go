@@ -23,8 +23,8 @@ type worker struct {
 }
 
 func main() {
-	if len(os.Args) == 3 && os.Args[1] == "swap" {
-		fmt.Println(swap(number(os.Args[2])))
+	if len(os.Args) == 5 && os.Args[1] == "swap" {
+		fmt.Println(swap(number(os.Args[2]), int64(number(os.Args[3])), number(os.Args[4])))
 		return
 	}
 	w := &worker{fds: map[string]int{}, maps: map[string][]byte{}, pending: map[string]waiting{}}

@@ -4,52 +4,58 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"sync"
 	"sync/atomic"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
-// swap calls what makes and writes names, n times each, while one thread changes the path in memory and another what its directories
-// are: between a free place and a guarded one. It says how many calls have succeeded.
-func swap(n int) string {
-	var stop atomic.Bool
-	var threads [2]chan struct{}
+// swap calls what makes and writes names, at least n times each, while one thread changes the path in memory and two what
+// its directories are: between a free place and a guarded one. It ends when the directories were swapped so often, or,
+// unless that is 0, after so many seconds. It says how many calls have succeeded, and how often what was swapped.
+func swap(n int, swaps int64, seconds int) string {
 	page, err := unix.Mmap(-1, 0, 8192, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
 	if err != nil {
 		return err.Error()
 	}
-	for i, again := range []func(){swapsBytes(page), swapsDirectories()} {
-		threads[i] = make(chan struct{})
-		go func() {
+	var stop atomic.Bool
+	var done sync.WaitGroup
+	var bytes, directories atomic.Int64
+	for _, again := range []func(){swapsBytes(page, &bytes), swapsDirectories(&directories), exchanges(&directories)} {
+		done.Go(func() {
 			runtime.LockOSThread()
-			defer close(threads[i])
 			for !stop.Load() {
 				again()
 			}
-		}()
+		})
 	}
-	won := [2]int{}
-	for i := range n {
-		if attempt(page, i) {
-			won[0]++
-		}
-		if attempt(pathOf("turns/hooks/pre-commit"), i) {
-			won[1]++
+	won, i := [3]int{}, 0
+	over := func() bool {
+		return directories.Load() >= swaps || seconds > 0 && time.Since(begun) > time.Duration(seconds)*time.Second
+	}
+	for ; i < n || !over(); i++ {
+		for k, path := range [][]byte{page, pathOf("turns/hooks/pre-commit"), pathOf("other/hooks/pre-commit")} {
+			if attempt(path, i) {
+				won[k]++
+			}
 		}
 	}
 	stop.Store(true)
-	<-threads[0]
-	<-threads[1]
-	return fmt.Sprintf("swapped bytes %d, swapped directories %d", won[0], won[1])
+	done.Wait()
+	return fmt.Sprintf("swapped bytes %d, swapped directories %d, exchanged directories %d, of %d calls each; %d swaps of directories, %d of bytes",
+		won[0], won[1], won[2], i, directories.Load(), bytes.Load())
 }
+
+var begun = time.Now()
 
 func pathOf(s string) []byte { return append([]byte(s), 0) }
 
 // The two paths differ in their first bytes alone: one is free, the other a hook of the repository.
 const freePath, hookPath = "free/hooks/pre-commit", ".git/hooks/pre-commit"
 
-func swapsBytes(page []byte) func() {
+func swapsBytes(page []byte, count *atomic.Int64) func() {
 	copy(page, freePath)
 	at := (*uint32)(unsafe.Pointer(&page[0]))
 	free, hook := pathOf(freePath), pathOf(hookPath)
@@ -57,17 +63,33 @@ func swapsBytes(page []byte) func() {
 	return func() {
 		atomic.StoreUint32(at, b)
 		atomic.StoreUint32(at, a)
+		count.Add(2)
 	}
 }
 
 // swapsDirectories makes "turns" a directory with hooks in it, a link to the repository, and the directory again.
-func swapsDirectories() func() {
+func swapsDirectories(count *atomic.Int64) func() {
 	_ = os.MkdirAll("turns/hooks", 0o755)
 	return func() {
 		_ = unix.Rename("turns", "aside")
-		_ = unix.Symlink(".git", "turns")
+		if unix.Symlink(".git", "turns") == nil {
+			count.Add(1)
+		}
 		_ = unix.Unlink("turns")
-		_ = unix.Rename("aside", "turns")
+		if unix.Rename("aside", "turns") == nil {
+			count.Add(1)
+		}
+	}
+}
+
+// exchanges has a directory and a link to the repository change places.
+func exchanges(count *atomic.Int64) func() {
+	_ = os.MkdirAll("other/hooks", 0o755)
+	_ = os.Symlink(".git", "link")
+	return func() {
+		if unix.Renameat2(unix.AT_FDCWD, "other", unix.AT_FDCWD, "link", unix.RENAME_EXCHANGE) == nil {
+			count.Add(1)
+		}
 	}
 }
 
