@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// swap calls what makes and writes names, at least n times each, while one thread changes the path in memory and two what
-// its directories are: between a free place and a guarded one. It ends when the directories were swapped so often, or,
+// swap calls what makes and writes names, at least n times each, while a thread changes the path in memory and two
+// what its directories are: between a free place and a guarded one. It ends when the directories were swapped so often, or,
 // unless that is 0, after so many seconds. It says how many calls have succeeded, and how often what was swapped.
 func swap(n int, swaps int64, seconds int) string {
 	page, err := unix.Mmap(-1, 0, 8192, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
@@ -31,7 +31,7 @@ func swap(n int, swaps int64, seconds int) string {
 			}
 		})
 	}
-	won, i := [3]int{}, 0
+	won, i, begun := [3]int{}, 0, time.Now()
 	over := func() bool {
 		return directories.Load() >= swaps || seconds > 0 && time.Since(begun) > time.Duration(seconds)*time.Second
 	}
@@ -44,11 +44,10 @@ func swap(n int, swaps int64, seconds int) string {
 	}
 	stop.Store(true)
 	done.Wait()
-	return fmt.Sprintf("swapped bytes %d, swapped directories %d, exchanged directories %d, of %d calls each; %d swaps of directories, %d of bytes",
-		won[0], won[1], won[2], i, directories.Load(), bytes.Load())
+	const said = "swapped bytes %d, swapped directories %d, exchanged directories %d, of %d calls each; " +
+		"%d swaps of directories, %d of bytes"
+	return fmt.Sprintf(said, won[0], won[1], won[2], i, directories.Load(), bytes.Load())
 }
-
-var begun = time.Now()
 
 func pathOf(s string) []byte { return append([]byte(s), 0) }
 

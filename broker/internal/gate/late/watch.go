@@ -244,6 +244,7 @@ func (w *Watcher) one(d dir, name string, isDir, fresh bool) (dir, bool) {
 
 // judge covers what has the name of a secret if it is one, and says so.
 func (w *Watcher) judge(d dir, p string, fresh, secret bool) bool {
+	var failed error
 	for range maxTries {
 		was, ok := stand(p)
 		w.Making.Lock()
@@ -261,14 +262,17 @@ func (w *Watcher) judge(d dir, p string, fresh, secret bool) bool {
 		if c.ID == was.ID && !fresh || was.typ == host.Link { // what a link leads to is judged by its own name
 			return true
 		}
-		if err := w.Cover(p, was.typ == host.Dir); err == nil {
+		if failed = w.Cover(p, was.typ == host.Dir); failed == nil {
 			w.covered[p] = cover{was.ID, c.times + 1}
-		} else if !host.NotExist(err) {
-			w.warn("hiding " + p + ", which the host has made: " + err.Error())
+		} else if !host.NotExist(failed) { // who mounts was killed, perhaps: the next try has another one
+			continue
 		}
 		if is, ok := stand(p); ok && is == was {
 			return true
 		}
+	}
+	if failed != nil && !host.NotExist(failed) {
+		w.warn("hiding " + p + ", which the host has made: " + failed.Error())
 	}
 	return true
 }
