@@ -1,0 +1,274 @@
+package live
+
+import (
+	"cmp"
+	"errors"
+	"path"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/broker/internal/child"
+	"sbx/broker/internal/confine"
+	"sbx/broker/internal/control"
+	"sbx/broker/internal/egress"
+	"sbx/broker/internal/gate"
+	"sbx/broker/internal/host"
+	"sbx/broker/internal/input"
+	"sbx/broker/internal/launch"
+	"sbx/broker/internal/netns"
+	"sbx/broker/internal/planner"
+	"sbx/broker/internal/request"
+	"sbx/broker/internal/session"
+	"sbx/broker/plan"
+	"sbx/shared/tape"
+)
+
+// attempt is one way through a run. Its methods are called in the order in which they stand here.
+type attempt struct {
+	b *Broker
+	r *run
+
+	// of configure
+	facts host.Facts
+	cfg   request.Settings
+
+	// of ask: what is wanted, and who is asked about the rest
+	in      *planner.Input
+	asks    *asking // nil: nobody
+	refused *blocked
+	net     *egress.Network // nil: none
+	root    string          // of the sessions
+
+	// of open
+	s    *session.Session
+	left *planted
+
+	// of prepare: what is built
+	limited *confine.Confined
+	plan    *plan.Plan
+	losses  []planner.Loss
+	sealed  planner.Sealed
+	folder  child.Folder
+	joined  *netns.Network
+
+	// of execute
+	svc *service
+	log *staticLog
+	rec *record
+}
+
+// configure reads what the host offers and what the settings say.
+func (x *attempt) configure(again bool) error {
+	b, r := x.b, x.r
+	x.facts = host.Read(b.Env)
+	x.facts.Fuse = x.facts.Fuse && r.helper == nil && !r.noFuse // the helper mounts no file server
+	b.recordInside(x.facts)
+	if r.Workdir == "" && (x.facts.Cwd == "" || unix.Access(".", unix.R_OK|unix.X_OK) != nil) {
+		return &planner.Refusal{What: "the working directory does not exist any more or cannot be read",
+			Hint: "cd into a directory, or pass --workdir DIR"}
+	}
+	var err error
+	if x.cfg, err = r.Request.Settings(b.Env, x.facts, r.ProjectRoot(x.facts)); err != nil {
+		return inSandbox(err)
+	}
+	if !r.Quiet && !again {
+		b.Notices(x.cfg.Notices)
+	}
+	return nil
+}
+
+// ask makes the planner's input, and what the session asks and reaches. Nothing is made on the host.
+func (x *attempt) ask() (err error) {
+	b, r := x.b, x.r
+	if r.timeout == 0 {
+		r.timeout = x.cfg.Sandbox.Timeout
+	}
+	r.strict = r.strict || x.cfg.Sandbox.Strict
+	r.profile, r.mode = x.cfg.Profile.Name, x.cfg.Mode(x.facts)
+	r.engine = gate.Choose(r.mode, x.cfg, x.facts)
+	if x.in, r.doors, err = b.asked(r).Make(x.cfg, x.facts); err != nil {
+		return err
+	}
+	if x.asks, err = b.asking(r, x.cfg, x.in); err != nil {
+		return err
+	}
+	x.refused = &blocked{verb: r.Verbose, print: b.Warn}
+	if x.net, err = b.network(r, x.cfg, x.in, x.refused); err != nil {
+		return err
+	}
+	if x.net != nil && r.helper != nil {
+		x.net = nil
+		x.in.WithoutNetwork()
+	}
+	x.in.OwnNames = x.net == nil && !x.in.ShareNet && r.helper == nil
+	x.asks.reaches(x.net)
+	x.root, err = session.Root(host.Lookup(b.Env, "XDG_STATE_HOME"), x.facts.Home)
+	return err
+}
+
+// dryRun plans a session that is not made.
+func (x *attempt) dryRun() (Outcome, error) {
+	sid := cmp.Or(x.r.Name, "dry-run")
+	input.Assign(x.in, sid, path.Join(x.root, sid))
+	if _, err := x.confine(true); err != nil {
+		return Outcome{}, err
+	}
+	p, losses, err := planner.Build(*x.in)
+	return Outcome{Plan: p, Losses: losses}, err
+}
+
+func (x *attempt) confine(dry bool) (*confine.Confined, error) {
+	return confine.New(confine.Caller{Env: x.b.Env, Helper: x.r.helper, NoSuid: x.r.NoSuid}, x.cfg, x.in, dry)
+}
+
+// open makes the session's folder and starts the network, which takes longest.
+func (x *attempt) open() error {
+	var err error
+	if x.s, err = x.b.create(x.root, x.r.Name); err != nil {
+		hint := sessionHint(err)
+		if errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.ENOTDIR) {
+			hint = session.RecordHint
+		}
+		return &planner.Refusal{What: err.Error(), Hint: hint}
+	}
+	input.Assign(x.in, x.s.ID, x.s.Dir)
+	x.left = &planted{began: time.Now().Add(-time.Second)} // the clock of files is coarser
+	x.refused.writes = &judged{in: x.in, asks: x.asks, refused: x.refused}
+	x.refused.writes.session.Witness = x.left
+	if x.asks != nil {
+		x.asks.left = x.left
+	}
+	if x.net != nil || x.r.doors.Filtered() {
+		x.b.Early.Spread() // programs are started now that are to run like any other
+	}
+	x.net.Begin(x.s.Dir, x.in)
+	return nil
+}
+
+// prepare plans the sandbox and makes what has to be there before it.
+func (x *attempt) prepare() (err error) {
+	r := x.r
+	if x.limited, err = x.confine(false); err != nil {
+		return err
+	}
+	if x.plan, x.losses, x.sealed, err = planner.BuildSealed(*x.in); err != nil {
+		return err
+	}
+	x.refused.writes.plan = x.plan
+	if err = x.b.checkLosses(r, x.losses); err != nil {
+		return err
+	}
+	if err = enoughFiles(x.plan); err != nil {
+		return err
+	}
+	if r.mode == "dynamic" && !r.Quiet {
+		x.b.homeless(x.plan, x.facts.Home)
+	}
+	if x.net == nil { // else it has written them
+		x.folder = egress.OwnFiles(x.plan, x.in)
+	}
+	x.folder.Session = x.s.Dir
+	x.folder.Dirs = append(x.folder.Dirs, x.s.Layers(x.plan)...)
+	if r.Keep {
+		if err = x.s.Keep(); err != nil {
+			return err
+		}
+	}
+	if err = r.doors.Open(x.s.Dir); err != nil {
+		return err
+	}
+	x.joined, err = x.net.Stage()
+	return err
+}
+
+// execute builds the sandbox and runs the program in it to its end.
+func (x *attempt) execute() (launch.Result, error) {
+	b, r, writes := x.b, x.r, x.refused.writes
+	x.svc = b.newService(r, x.in, x.s, x.refused)
+	x.svc.meter, x.limited.Plan = confine.NewMeter(x.limited, x.svc.init, r.Rules), x.plan
+	x.asks.serve(x.svc)
+	x.log = newStaticLog(&asking{b: b, r: r, cfg: x.cfg, in: x.in}, x.s, x.asks, x.net)
+	x.rec = newRecord(x.s, x.plan, x.log != nil && !r.detached && b.Early.Ahead())
+	guard := b.serveGuard(x.in, x.plan, x.asks, x.refused, &writes.session)
+	return b.backend(r).Execute(b.context(), launch.Job{Plan: x.plan, Options: launch.Options{
+		Stdio: b.Std, Signals: b.Signals, Timeout: r.timeout, Expiring: func() { x.limited.Count(x.svc.init()) },
+		Early: b.Early, Folder: x.folder, Remember: r.Name == "" && r.helper == nil && !r.doors.Filtered(),
+		Exits: x.joined == nil && !x.limited.Grouped() && b.Context == nil, Stays: b.Context != nil, Settled: b.settled(),
+		Network: x.joined, Maps: r.doors.IDs().Maps(x.joined), Cgroup: x.limited.Descriptor(), Cloned: x.limited.Cloned,
+		Join: x.asks.joiner(), Fuse: x.asks.fuse(x.plan, guard), Tree: writes.tree, Listener: x.asks.listener(x.refused),
+		Standing: x.rec.standing(x.log, x.net.Standing(x.limited.Standing(x.svc.standing))), Building: x.building,
+	}})
+}
+
+// building is what is done beside process 1 while that builds the sandbox. Without it the program is not run.
+func (x *attempt) building(steps []tape.Step) error {
+	x.b.announce(x.r, x.plan, x.losses)
+	hash, err := x.rec.planned(steps)
+	if err != nil {
+		return err
+	}
+	if err = x.asks.start(x.s, x.plan, x.sealed, hash); err != nil {
+		return err
+	}
+	x.log.begin()
+	if err = x.svc.detached(x.s); err != nil {
+		return err
+	}
+	logs := &asking{b: x.b, r: x.r, cfg: x.cfg, in: x.in}
+	if err = x.b.serveDoors(x.r, x.asks, logs, x.s, hash); err != nil {
+		return err
+	}
+	return startNetwork(x.net, x.s, x.asks, logs, hash)
+}
+
+// end ends what has served the sandbox, and says which limits were reached. err is why nothing was run.
+func (x *attempt) end(res launch.Result, err error) (reached []string, _ error) {
+	x.net.Close()
+	x.refused.writes.end()
+	if oerr := x.in.Own.Save(); oerr != nil {
+		x.b.Warn(oerr.Error() + ": what programs made there is hidden in the next run")
+	}
+	if rerr := x.rec.end(); err == nil {
+		err = rerr
+	}
+	x.svc.meter.Over.Store(true)
+	reached = x.limited.End(res.After)
+	x.asks.end(res.Status, reached)
+	x.log.end(res, err == nil, x.refused, reached)
+	x.svc.close(res.Status)
+	if err == nil {
+		x.svc.ended(res.Status)
+	}
+	return reached, err
+}
+
+// outcome closes the session and says what came of it.
+func (x *attempt) outcome(res launch.Result, reached []string) Outcome {
+	b, r := x.b, x.r
+	if res.Unwritten != nil {
+		b.Warn("not all of the program's output is there: " + res.Unwritten.Error())
+	}
+	cerr := x.s.Close(r.Keep)
+	if strings.HasSuffix(x.s.ID, "a") || strings.HasSuffix(x.s.ID, "b") { // now and then: it looks at every record
+		runtime, state := host.Lookup(b.Env, "XDG_RUNTIME_DIR"), host.Lookup(b.Env, "XDG_STATE_HOME")
+		control.Clean(x.root, control.FindRoot(runtime, state, x.facts.Home), true)
+	}
+	if cerr != nil {
+		b.Warn(cerr.Error())
+	}
+	if !r.Quiet {
+		for _, line := range reached {
+			b.Warn(line)
+		}
+		b.sayKept(r, x.s.ID, x.s.Dir, x.plan)
+	}
+	if err := x.asks.learned(); err != nil {
+		b.Warn(err.Error())
+	}
+	left := x.left.lines(x.plan, x.cfg.FS.MadeRepositories == "neutralise")
+	report := summarize(x.s.ID, x.asks, x.refused, left, res)
+	return Outcome{Result: res, Timeout: r.timeout, Audit: r.audit, Report: report}
+}
