@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"testing"
 	"time"
@@ -165,5 +166,28 @@ func TestStart(t *testing.T) {
 	}
 	if res, err := s.Wait(); err != nil || res.Status != 5 || string(res.Stdout) != "done\n" {
 		t.Errorf("%+v, %v", res, err)
+	}
+}
+
+// TestLeavesMemoryAlone: how the calling program's memory is managed is its own affair, also where questions are asked.
+func TestLeavesMemoryAlone(t *testing.T) {
+	_, project := place(t)
+	limit, percent := debug.SetMemoryLimit(-1), debug.SetGCPercent(100)
+	debug.SetGCPercent(percent)
+	asked := false
+	res, err := run(context.Background(), t, Request{Argv: []string{"ls", "/srv"}, Dir: project, Mode: "dynamic",
+		Answer: func(context.Context, client.Question) (client.Answer, bool) {
+			asked = true
+			return client.Answer{}, true
+		}})
+	if err != nil || res.Status == 0 || !asked {
+		t.Fatalf("status %d, asked: %t, %v", res.Status, asked, err)
+	}
+	if now := debug.SetMemoryLimit(-1); now != limit {
+		t.Errorf("the memory limit was %d and is %d", limit, now)
+	}
+	now := debug.SetGCPercent(percent)
+	if now != percent {
+		t.Errorf("the collector's percentage was %d and is %d", percent, now)
 	}
 }

@@ -109,8 +109,10 @@ func (a *asking) start(s *session.Session, p *plan.Plan, sealed planner.Sealed, 
 	for i, f := range sealed.Files {
 		files[i] = gate.File{Dev: f.Dev, Ino: f.Ino}
 	}
-	// The collector may still be off, and a program can ask faster than it will be on.
-	debug.SetMemoryLimit(confine.MemoryLimit)
+	if a.b.Context == nil { // another program's memory is its own
+		// The collector may still be off, and a program can ask faster than it will be on.
+		debug.SetMemoryLimit(confine.MemoryLimit)
+	}
 	if runtime.GOMAXPROCS(0) < 2 { // a thread that sleeps in the kernel keeps one for up to ten milliseconds, whatever there is to do
 		runtime.GOMAXPROCS(2)
 	}
@@ -129,7 +131,9 @@ func (a *asking) start(s *session.Session, p *plan.Plan, sealed planner.Sealed, 
 		a.report.live = a.b.Warn
 	}
 	a.arb.Observe(a.report.observe)
-	a.arb.Observe(func(arbiter.Event) { a.rest.Later() })
+	if a.b.Context == nil {
+		a.arb.Observe(func(arbiter.Event) { a.rest.Later() })
+	}
 	if a.lessons, err = a.b.lessons(a.r, a.cfg); err != nil {
 		return err
 	}
