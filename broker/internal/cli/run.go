@@ -31,7 +31,8 @@ func (t *term) runNew(r *request.Request, argv, args []string) int {
 
 // broker is this process as the one that runs a session.
 func (t *term) broker() *live.Broker {
-	return &live.Broker{Env: t.Env, Std: t.Std, Early: t.early, Fault: t.before.Fault, Signals: t.signals, Warn: t.Warn, Note: t.Note, Notices: t.Notices}
+	return &live.Broker{Env: t.Env, Std: t.Std, Early: t.early, Fault: t.before.Fault, Signals: t.signals,
+		Sudo: askForSudo, Warn: t.Warn, Note: t.Note, Notices: t.Notices}
 }
 
 // run runs the request and says what came of it.

@@ -30,6 +30,8 @@ type Broker struct {
 
 	Answer func(context.Context, prompt.Question) (prompt.Answer, bool) // answers questions; nil: people do
 
+	Sudo func(helper string) bool // asks a person whether the helper may be started through sudo; nil: nobody says so
+
 	Warn    func(string) // tells a person a line
 	Note    func(string) // tells a person a text as it is
 	Notices func([]policy.Notice)

@@ -1,7 +1,6 @@
 package live
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"os"
@@ -90,7 +89,7 @@ func (b *Broker) helper(r *run, cause error) (*launch.Helper, error) {
 		return nil, noHelper(cause, file+" "+launch.WhyPlain(file)+"; and there is no sudo")
 	case os.Getuid() == 0:
 		return nil, noHelper(cause, "sbx-helper works for ordinary users only")
-	case !askForSudo(file):
+	case b.Sudo == nil || !b.Sudo(file):
 		return nil, noHelper(cause, file+" "+launch.WhyPlain(file)+"; and nobody at a terminal agreed to sudo")
 	}
 	return &launch.Helper{Path: file, Sudo: true}, nil
@@ -110,18 +109,4 @@ func waysOut() string {
 		"  3. install sbx-helper plain and run sbx at a terminal: it asks, and starts the helper once through sudo",
 		"  (--no-suid leaves the first: it runs sbx-helper with no_new_privs set, so that a set-user-id bit is ignored, and asks for no sudo)",
 		"  sbx doctor says which of them this host has, and what sandboxes lack that are built by the helper"}, "\n")
-}
-
-// askForSudo asks on the controlling terminal.
-func askForSudo(file string) bool {
-	tty, err := os.OpenFile("/dev/tty", unix.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		return false
-	}
-	defer tty.Close()
-	_, _ = tty.WriteString("sbx: this host gives you no user namespaces\n" +
-		"sbx: run sudo " + file + ", which builds this one sandbox as root and gives everything up before the program starts? [y/N] ")
-	line, err := bufio.NewReader(tty).ReadString('\n')
-	answer := strings.ToLower(strings.TrimSpace(line))
-	return err == nil && (answer == "y" || answer == "yes")
 }

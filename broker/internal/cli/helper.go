@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"os"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -68,4 +70,18 @@ func (t *term) tryHelper(file string) finding {
 		f.OK, f.Says, f.Fix = false, err.Error(), "see the three ways out that sbx run prints"
 	}
 	return f
+}
+
+// askForSudo asks on the controlling terminal.
+func askForSudo(file string) bool {
+	tty, err := os.OpenFile("/dev/tty", unix.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		return false
+	}
+	defer tty.Close()
+	_, _ = tty.WriteString("sbx: this host gives you no user namespaces\n" +
+		"sbx: run sudo " + file + ", which builds this one sandbox as root and gives everything up before the program starts? [y/N] ")
+	line, err := bufio.NewReader(tty).ReadString('\n')
+	answer := strings.ToLower(strings.TrimSpace(line))
+	return err == nil && (answer == "y" || answer == "yes")
 }
