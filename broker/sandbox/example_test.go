@@ -25,7 +25,13 @@ func home() (dir, project string) {
 	project = filepath.Join(dir, "project")
 	for name, text := range map[string]string{
 		"project/README": "a project\n", "notes/today": "buy milk\n", "notes/diary": "dear diary\n",
-		".config/sbx/policy.toml": "version = 1\n[[rule]]\npath = \"~/notes/diary\"\naccess = \"read\"\ndecision = \"deny\"\nreason = \"private\"\n",
+		".config/sbx/policy.toml": `version = 1
+[[rule]]
+path = "~/notes/diary"
+access = "read"
+decision = "deny"
+reason = "private"
+`,
 	} {
 		p := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(p), 0o700); err != nil {
@@ -42,7 +48,8 @@ func home() (dir, project string) {
 	return dir, project
 }
 
-// A program is run with the user's policy, what it asks for beyond that is answered here, and the audit log tells of both.
+// A program is run with the user's policy, what it asks for beyond that is answered here, and the audit log tells of
+// both.
 func Example() {
 	dir, project := home()
 	defer os.RemoveAll(dir)

@@ -128,7 +128,8 @@ func (q Request) run(ctx context.Context, b *live.Broker) (Result, error) {
 func (q *Request) request(idle bool) (*request.Request, error) {
 	r := &request.Request{}
 	rest, err := r.Parse(q.options())
-	if err == option.ErrHelp || err == nil && (len(rest) > 0 || len(q.Argv) == 0 && !idle || r.DryRun || r.Detach || r.NoSandbox) {
+	nothing := r.DryRun || r.Detach || r.NoSandbox || len(q.Argv) == 0 && !idle
+	if err == option.ErrHelp || err == nil && (len(rest) > 0 || nothing) {
 		err = option.Wrong("an embedded run takes options of sbx run that run something in a sandbox, and a program", "")
 	}
 	if err == nil {

@@ -160,7 +160,8 @@ func TestStart(t *testing.T) {
 	if _, err := Start(context.Background(), Request{Dir: "/no/such", Mode: "static"}); !errors.Is(err, ErrRefused) {
 		t.Errorf("a project that is not there: %v", err)
 	}
-	s, err = Start(context.Background(), Request{Argv: []string{"sh", "-c", "echo done; exit 5"}, Dir: project, Mode: "static"})
+	five := []string{"sh", "-c", "echo done; exit 5"}
+	s, err = Start(context.Background(), Request{Argv: five, Dir: project, Mode: "static"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,8 +17,8 @@ type Sandbox struct {
 	err  error
 }
 
-// Start starts a sandbox and returns when its program runs. With an empty Argv it has none, and stays until it is ended:
-// Exec starts programs in it.
+// Start starts a sandbox and returns when its program runs. With an empty Argv it has none, and stays until it is
+// ended: Exec starts programs in it.
 func Start(ctx context.Context, q Request) (*Sandbox, error) {
 	ctx, stop := context.WithCancel(ctx)
 	s := &Sandbox{stop: stop, over: make(chan struct{})}

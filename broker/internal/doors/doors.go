@@ -116,7 +116,8 @@ func (d *Doors) Open(dir string) error {
 		}
 		var err error
 		if x.l, err = listenUnix(path.Join(dir, x.file)); err != nil {
-			return &planner.Refusal{What: "making the socket " + x.file + " in the session's folder", Err: err, Hint: session.RecordHint}
+			return &planner.Refusal{What: "making the socket " + x.file + " in the session's folder", Err: err,
+				Hint: session.RecordHint}
 		}
 	}
 	return nil
