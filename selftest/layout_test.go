@@ -33,26 +33,31 @@ var mayImport = map[string][]string{
 	"broker/plan":                  {"shared/plan"}, // the Plan; also for programs of others
 	"broker/internal/helperclient": {"shared/wire"},
 
-	"broker/internal/policy":    {},
-	"broker/internal/host":      {},
-	"broker/internal/only":      {},
-	"broker/internal/relay":     {},
-	"broker/internal/sshagent":  {"broker/internal/relay"},
-	"broker/internal/nixdaemon": {"broker/internal/relay"},
-	"broker/internal/wayland":   {},
-	"broker/internal/guard":     {},
-	"broker/internal/secrets":   {"broker/internal/guard", "broker/internal/host"},
-	"broker/internal/program":   {},
-	"broker/internal/handover":  {},
-	"broker/internal/idmap":     {"broker/internal/program"},
-	"broker/internal/changes":   {"broker/internal/guard", "broker/plan"},
+	"broker/internal/policy/excerpt":  {},
+	"broker/internal/policy/tomlscan": {"broker/internal/policy/excerpt"},
+	"broker/internal/policy/peer":     {"broker/internal/policy/excerpt"},
+	"broker/internal/policy/amount":   {"broker/internal/policy/excerpt"},
+	"broker/internal/policy/manual":   {},
+	"broker/internal/policy":          {"broker/internal/policy/..."},
+	"broker/internal/host":            {},
+	"broker/internal/only":            {},
+	"broker/internal/relay":           {},
+	"broker/internal/sshagent":        {"broker/internal/relay"},
+	"broker/internal/nixdaemon":       {"broker/internal/relay"},
+	"broker/internal/wayland":         {},
+	"broker/internal/guard":           {},
+	"broker/internal/secrets":         {"broker/internal/guard", "broker/internal/host"},
+	"broker/internal/program":         {},
+	"broker/internal/handover":        {},
+	"broker/internal/idmap":           {"broker/internal/program"},
+	"broker/internal/changes":         {"broker/internal/guard", "broker/plan"},
 
 	// the command line as data; the commands themselves are command's and cli's
 	"broker/internal/option":  {"broker/internal/policy", "broker/plan"},
 	"broker/internal/quoting": {"broker/plan"},
 
-	"broker/internal/decide": {"broker/internal/policy", "broker/plan"}, // plan.Bytes: how a name is shown
-	"broker/internal/learn":  {"broker/internal/policy", "broker/internal/program"},
+	"broker/internal/decide": {"broker/internal/policy/peer", "broker/internal/policy", "broker/plan"}, // plan.Bytes: how a name is shown
+	"broker/internal/learn":  {"broker/internal/policy/peer", "broker/internal/policy", "broker/internal/program"},
 	// planner alone speaks both policy and plan, so that no word of policy reaches privileged code.
 	"broker/internal/planner": {"broker/internal/secrets", "broker/internal/policy", "broker/internal/host", "broker/internal/guard", "broker/plan"},
 
@@ -80,7 +85,7 @@ var mayImport = map[string][]string{
 		"broker/internal/secrets", "seccompbpf"},
 	"broker/internal/prompt":      {"broker/internal/program", "broker/internal/decide", "broker/plan"},
 	"broker/internal/arbiter":     {"broker/internal/decide", "broker/internal/prompt", "broker/internal/policy", "audit", "broker/plan"},
-	"broker/internal/network":     {"broker/internal/helperclient", "broker/internal/program", "broker/internal/decide", "broker/internal/policy", "broker/internal/network/nft", "broker/internal/netns", "shared/wire", "shared/rtnl"},
+	"broker/internal/network":     {"broker/internal/policy/peer", "broker/internal/helperclient", "broker/internal/program", "broker/internal/decide", "broker/internal/policy", "broker/internal/network/nft", "broker/internal/netns", "shared/wire", "shared/rtnl"},
 	"broker/internal/network/nft": {"shared/rtnl"},
 	"broker/internal/resources":   {"broker/internal/host", "broker/internal/program", "broker/plan"},
 
@@ -91,7 +96,7 @@ var mayImport = map[string][]string{
 		"broker/internal/option", "broker/internal/quoting", "broker/internal/decide", "broker/internal/gate", "broker/internal/session",
 		"broker/internal/program", "broker/internal/relay", "broker/internal/sshagent", "broker/internal/nixdaemon", "broker/internal/wayland",
 		"broker/internal/idmap", "broker/internal/netns", "broker/internal/child", "broker/plan", "audit"},
-	"broker/internal/egress": {"broker/internal/helperclient", "broker/internal/request", "broker/internal/planner", "broker/internal/policy", "broker/internal/host",
+	"broker/internal/egress": {"broker/internal/policy/peer", "broker/internal/helperclient", "broker/internal/request", "broker/internal/planner", "broker/internal/policy", "broker/internal/host",
 		"broker/internal/quoting", "broker/internal/decide", "broker/internal/arbiter", "broker/internal/network", "broker/internal/netns",
 		"broker/internal/child", "broker/internal/launch", "broker/internal/program", "broker/plan", "shared/wire", "audit"},
 	// what the planner plans
@@ -99,14 +104,14 @@ var mayImport = map[string][]string{
 		"broker/internal/option", "broker/internal/quoting", "broker/internal/changes", "broker/internal/confine", "broker/internal/doors",
 		"broker/internal/gate", "broker/internal/guard", "broker/internal/launch", "broker/internal/only", "broker/internal/secrets",
 		"seccompbpf", "broker/plan"},
-	"broker/internal/explain": {"broker/internal/request", "broker/internal/decide", "broker/internal/prompt", "broker/internal/policy", "broker/internal/planner",
+	"broker/internal/explain": {"broker/internal/policy/peer", "broker/internal/request", "broker/internal/decide", "broker/internal/prompt", "broker/internal/policy", "broker/internal/planner",
 		"broker/internal/host", "broker/internal/guard", "broker/internal/secrets", "broker/internal/option", "broker/internal/quoting",
 		"broker/internal/program", "broker/internal/network", "broker/plan", "audit"},
-	"broker/internal/confine": {"broker/internal/control", "broker/internal/prompt", "broker/internal/launch", "broker/internal/resources", "broker/internal/request",
+	"broker/internal/confine": {"broker/internal/policy/amount", "broker/internal/control", "broker/internal/prompt", "broker/internal/launch", "broker/internal/resources", "broker/internal/request",
 		"broker/internal/planner", "broker/internal/policy", "broker/internal/host", "broker/internal/option", "broker/internal/quoting", "broker/internal/program",
 		"broker/internal/child", "broker/plan"},
 	// commands that need no run of their own, and what prints
-	"broker/internal/command": {"broker/internal/request", "broker/internal/explain", "broker/internal/decide", "broker/internal/guard", "selftest/checks",
+	"broker/internal/command": {"broker/internal/policy/peer", "broker/internal/request", "broker/internal/explain", "broker/internal/decide", "broker/internal/guard", "selftest/checks",
 		"broker/internal/option", "broker/internal/quoting", "broker/client", "broker/internal/control", "broker/internal/watch",
 		"broker/internal/session", "broker/internal/prompt", "broker/internal/host", "broker/internal/launch", "broker/internal/planner",
 		"broker/internal/changes", "broker/internal/policy", "broker/internal/program", "broker/internal/resources", "broker/internal/hint", "broker/plan", "audit"},

@@ -10,6 +10,7 @@ import (
 	"sbx/broker/internal/option"
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/policy"
+	"sbx/broker/internal/policy/peer"
 	"sbx/broker/internal/prompt"
 	"sbx/broker/internal/request"
 )
@@ -111,7 +112,7 @@ func (t *Term) revoke(root string, names []string) int {
 		kind, name := policy.KindHost, n
 		if strings.HasPrefix(n, "@") {
 			kind = policy.KindSocket
-		} else if _, err := policy.ParseHost(strings.TrimPrefix(n, "*.")); err != nil || strings.ContainsAny(n, "/~$") || host.Exists(n) {
+		} else if _, err := peer.Parse(strings.TrimPrefix(n, "*.")); err != nil || strings.ContainsAny(n, "/~$") || host.Exists(n) {
 			kind = policy.KindPath
 			if name, err = option.ExpandPath(n, facts.Home, facts.Cwd, (&request.Request{}).ProjectRoot(facts)); err != nil {
 				return t.Fail(option.Wrong("--revoke: "+err.Error(), ""))

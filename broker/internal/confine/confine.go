@@ -15,7 +15,7 @@ import (
 	"sbx/broker/internal/launch"
 	"sbx/broker/internal/option"
 	"sbx/broker/internal/planner"
-	"sbx/broker/internal/policy"
+	"sbx/broker/internal/policy/amount"
 	"sbx/broker/internal/quoting"
 	"sbx/broker/internal/request"
 	"sbx/broker/internal/resources"
@@ -73,7 +73,7 @@ func resourceLimits(s request.Settings, project string) (resources.Limits, error
 		key, text string
 		to        *uint64
 	}{{"limits.memory", s.Limits.Memory, &l.Memory}, {"limits.memory_high", s.Limits.MemoryHigh, &l.MemoryHigh}} {
-		size, err := policy.ParseSize(m.text)
+		size, err := amount.Parse(m.text)
 		if err != nil {
 			return l, fmt.Errorf("%s: %w", m.key, err)
 		}
@@ -82,7 +82,7 @@ func resourceLimits(s request.Settings, project string) (resources.Limits, error
 		}
 	}
 	var err error
-	if l.CPU, err = policy.ParseCPU(s.Limits.CPU); err != nil {
+	if l.CPU, err = amount.ParseCPU(s.Limits.CPU); err != nil {
 		return l, fmt.Errorf("limits.cpu: %w", err)
 	}
 	l.ReadIO, l.WriteIO, err = ioRates(s.Limits.IO)
@@ -95,11 +95,11 @@ func ioRates(text string) (read, write uint64, err error) {
 		return 0, 0, nil
 	}
 	for _, part := range strings.Split(text, ",") {
-		which, amount, named := strings.Cut(part, "=")
+		which, rate, named := strings.Cut(part, "=")
 		if !named {
-			which, amount = "both", part
+			which, rate = "both", part
 		}
-		size, err := policy.ParseSize(amount)
+		size, err := amount.Parse(rate)
 		if err != nil || size.Bytes == 0 || which != "both" && which != "read" && which != "write" {
 			return 0, 0, option.Wrong("limits.io "+quoting.Quote(text)+": want bytes a second such as 50M, or read=50M,write=10M", "")
 		}

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sbx/broker/internal/option"
-	"sbx/broker/internal/policy"
+	"sbx/broker/internal/policy/amount"
 	"sbx/broker/internal/quoting"
 	"sbx/broker/plan"
 )
@@ -55,7 +55,7 @@ const defaultTmpSize = 1 << 30
 
 // TmpSize reads the size of the temporary file systems, in bytes.
 func TmpSize(text string) (int64, error) {
-	size, err := policy.ParseSize(text)
+	size, err := amount.Parse(text)
 	switch {
 	case err != nil:
 		return 0, fmt.Errorf("fs.tmp_size: %w", err)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sbx/broker/internal/policy"
+	"sbx/broker/internal/policy/peer"
 )
 
 // Consent is what an answer to a question means. It is the only place that says so: what a key's text says, what
@@ -116,7 +117,7 @@ func (g Grant) pattern() (string, error) {
 		if g.Scope == Domain {
 			return g.Name + ":" + strconv.Itoa(g.Port), nil
 		}
-		h, err := policy.ParseHost(g.Name)
+		h, err := peer.Parse(g.Name)
 		if err != nil {
 			return "", err
 		}
@@ -132,7 +133,7 @@ func (g Grant) pattern() (string, error) {
 	return policy.EscapePath(g.Name), nil
 }
 
-func hostPattern(h policy.Host, port int) string {
+func hostPattern(h peer.Host, port int) string {
 	name := h.String()
 	if h.Addr.Is6() {
 		name = "[" + name + "]"

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sbx/broker/internal/policy"
+	"sbx/broker/internal/policy/peer"
 )
 
 // Ask is one access that waits for an answer. Path is absolute and clean; Target is where it leads if it is a
@@ -84,11 +85,11 @@ type Env struct {
 	Granted   func(string, policy.Access) bool            // open already by the profile's mounts; may be nil
 	Grants    *Grants                                     // answers of this session; may be nil
 	Now       time.Time
-	Static    bool                 // never ask: what is not granted is refused
-	Unasked   Decision             // with --prompt allow or deny: Allow, or Deny with NoPrompt
-	NoPrompt  bool                 // nobody is there to be asked; Unasked is the answer
-	AllHosts  bool                 // network without a list
-	Hosts     []policy.HostPattern // network.hosts
+	Static    bool           // never ask: what is not granted is refused
+	Unasked   Decision       // with --prompt allow or deny: Allow, or Deny with NoPrompt
+	NoPrompt  bool           // nobody is there to be asked; Unasked is the answer
+	AllHosts  bool           // network without a list
+	Hosts     []peer.Pattern // network.hosts
 }
 
 // Decide answers a question. A link is allowed only if both the name and what it leads to are.
@@ -141,7 +142,7 @@ func (a Ask) normal() Ask {
 // malformed refuses names with two readings before anything is compared with them.
 func (a Ask) malformed() string {
 	if a.Kind == policy.KindHost {
-		if _, err := policy.ParseHost(a.Host); err != nil {
+		if _, err := peer.Parse(a.Host); err != nil {
 			return err.Error()
 		}
 		if a.Port < 0 || a.Port > 65535 {
@@ -174,7 +175,7 @@ func (a Ask) access() policy.Access {
 func (a Ask) query(now time.Time) policy.Query {
 	q := policy.Query{Kind: a.Kind, Path: a.Path, Port: a.Port, Access: a.access(), Now: now}
 	if a.Kind == policy.KindHost {
-		q.Host, _ = policy.ParseHost(a.Host)
+		q.Host, _ = peer.Parse(a.Host)
 	}
 	return q
 }
@@ -353,7 +354,7 @@ func (a Ask) name() string {
 	if a.Kind != policy.KindHost {
 		return a.Path
 	}
-	h, err := policy.ParseHost(a.Host)
+	h, err := peer.Parse(a.Host)
 	if err != nil {
 		return ""
 	}

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sbx/broker/internal/policy"
+	"sbx/broker/internal/policy/peer"
 )
 
 func now() time.Time { return time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC) }
@@ -88,8 +89,8 @@ func TestDecide(t *testing.T) {
 		"docker.sock by the org":       {ask: sock("/run/docker.sock"), rules: []policy.Rule{rule(t, policy.ScopeOrg, policy.KindSocket, "/run/docker.sock", "", policy.Allow)}, want: Allow, scope: File, path: "/run/docker.sock"},
 		"abstract X11":                 {ask: sock("@/tmp/.X11-unix/X0"), want: Deny, errno: syscall.EACCES, reason: "display"},
 		"some socket":                  {ask: sock("/srv/s"), want: AskHuman, errno: syscall.EACCES, scope: File, path: "/srv/s"},
-		"host listed":                  {ask: host("Example.com.", 443), edit: func(e *Env) { p, _ := policy.ParseHostPattern("example.com"); e.Hosts = []policy.HostPattern{p} }, want: Allow, scope: File, path: "example.com"},
-		"host not listed":              {ask: host("example.com", 22), edit: func(e *Env) { p, _ := policy.ParseHostPattern("example.com"); e.Hosts = []policy.HostPattern{p} }, want: AskHuman, errno: syscall.EACCES, scope: File, path: "example.com"},
+		"host listed":                  {ask: host("Example.com.", 443), edit: func(e *Env) { p, _ := peer.ParsePattern("example.com"); e.Hosts = []peer.Pattern{p} }, want: Allow, scope: File, path: "example.com"},
+		"host not listed":              {ask: host("example.com", 22), edit: func(e *Env) { p, _ := peer.ParsePattern("example.com"); e.Hosts = []peer.Pattern{p} }, want: AskHuman, errno: syscall.EACCES, scope: File, path: "example.com"},
 		"host denied at any port":      {ask: host("example.com", 22), rules: []policy.Rule{rule(t, user, policy.KindHost, "example.com", "", policy.Deny)}, edit: func(e *Env) { e.AllHosts = true }, want: Deny, errno: syscall.EACCES},
 		"bad host":                     {ask: host("example.com@evil", 443), edit: func(e *Env) { e.AllHosts = true }, want: Deny, errno: syscall.EINVAL, reason: "not allowed"},
 		"dotdot":                       {ask: read("/usr/../home"), want: Deny, errno: syscall.EINVAL, reason: "clean"},

@@ -28,6 +28,7 @@ import (
 	"sbx/broker/internal/network"
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/policy"
+	"sbx/broker/internal/policy/peer"
 	"sbx/broker/internal/quoting"
 	"sbx/broker/internal/request"
 	"sbx/broker/plan"
@@ -51,7 +52,7 @@ type Network struct {
 	implied bool // by a profile: without it the run goes on
 	ask     atomic.Pointer[func(context.Context, decide.Ask) decide.Verdict]
 	arb     atomic.Pointer[arbiter.Arbiter]
-	listed  []policy.HostPattern // without those of rules
+	listed  []peer.Pattern // without those of rules
 	stop    chan struct{}
 	over    sync.Once
 	mu      sync.Mutex
@@ -106,7 +107,7 @@ func New(by Asked, s request.Settings, in *planner.Input) (*Network, error) {
 		o.opt.Carrier = "none"
 	}
 	for _, h := range hosts {
-		p, err := policy.ParseHostPattern(h)
+		p, err := peer.ParsePattern(h)
 		if err != nil {
 			return nil, &planner.Refusal{What: err.Error()}
 		}
@@ -119,7 +120,7 @@ func New(by Asked, s request.Settings, in *planner.Input) (*Network, error) {
 	if n.Mode == "veth" {
 		withIPv6(&o.opt, in)
 	}
-	if o.opt.NoPing = !network.MayPing(); o.opt.NoPing && n.Mode != "veth" && slices.ContainsFunc(o.opt.Hosts, policy.HostPattern.ICMP) {
+	if o.opt.NoPing = !network.MayPing(); o.opt.NoPing && n.Mode != "veth" && slices.ContainsFunc(o.opt.Hosts, peer.Pattern.ICMP) {
 		in.Losses = append(in.Losses, planner.Loss{What: "ping", Why: "this host gives you no sockets for it, by which alone echo requests could leave, so they are refused", Fix: NoPingFix})
 	}
 	now := time.Now()
@@ -132,7 +133,7 @@ func New(by Asked, s request.Settings, in *planner.Input) (*Network, error) {
 		by.Say("network: connections need not name their host (network.tls) while every address is open")
 	}
 	store := s.Layers.Policy
-	o.opt.Denied = func(h policy.Host, port int) bool { return denied(store, h, port) }
+	o.opt.Denied = func(h peer.Host, port int) bool { return denied(store, h, port) }
 	for _, p := range n.HostPorts {
 		o.opt.HostPorts = append(o.opt.HostPorts, uint16(p))
 	}
@@ -156,7 +157,7 @@ func New(by Asked, s request.Settings, in *planner.Input) (*Network, error) {
 const NoPingFix = "as root: sysctl -w net.ipv4.ping_group_range='0 2147483647'; or --net veth"
 
 // denied says whether a rule denies the host at the port, or, with port 0, at the ports that are meant when none is named.
-func denied(store policy.Store, h policy.Host, port int) bool {
+func denied(store policy.Store, h peer.Host, port int) bool {
 	ports := []int{port}
 	if port == 0 {
 		ports = []int{443, 80}
@@ -187,7 +188,7 @@ func (o *Network) proxies(s request.Settings, in *planner.Input) {
 			continue
 		}
 		port, _ := strconv.Atoi(u.Port())
-		h, err := policy.ParseHost(u.Hostname())
+		h, err := peer.Parse(u.Hostname())
 		if err != nil || port <= 0 {
 			continue
 		}
@@ -195,11 +196,11 @@ func (o *Network) proxies(s request.Settings, in *planner.Input) {
 			if !slices.Contains(s.Network.HostPorts, port) {
 				continue
 			}
-		} else if !o.opt.All && !slices.ContainsFunc(o.opt.Hosts, func(p policy.HostPattern) bool { return p.Match(h, port, false) }) {
+		} else if !o.opt.All && !slices.ContainsFunc(o.opt.Hosts, func(p peer.Pattern) bool { return p.Match(h, port, false) }) {
 			continue
 		}
 		if o.opt.All && h.Addr.IsValid() {
-			if p, err := policy.ParseHostPattern(netip.AddrPortFrom(h.Addr, uint16(port)).String()); err == nil {
+			if p, err := peer.ParsePattern(netip.AddrPortFrom(h.Addr, uint16(port)).String()); err == nil {
 				o.opt.Hosts = append(o.opt.Hosts, p)
 			}
 		}
@@ -354,7 +355,7 @@ func (o *Network) follow(a *arbiter.Arbiter) {
 }
 
 // Reaches is what nobody need be asked about.
-func (o *Network) Reaches() (hosts []policy.HostPattern, all bool) { return o.listed, o.opt.All }
+func (o *Network) Reaches() (hosts []peer.Pattern, all bool) { return o.listed, o.opt.All }
 
 // Forget closes what an answer has opened.
 func (o *Network) Forget(host string) {

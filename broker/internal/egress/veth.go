@@ -8,7 +8,7 @@ import (
 	"sbx/broker/internal/launch"
 	"sbx/broker/internal/network"
 	"sbx/broker/internal/planner"
-	"sbx/broker/internal/policy"
+	"sbx/broker/internal/policy/peer"
 	"sbx/broker/internal/request"
 	"sbx/shared/wire"
 )
@@ -38,7 +38,7 @@ func vethHint(err error) string {
 // withIPv6 names as a loss that nothing carries IPv6 beside the helper's device, where that matters: where the host has it or the list names it.
 func withIPv6(o *network.Options, in *planner.Input) {
 	_, err := network.IPv6BesideVeth(o.Programs)
-	listed := slices.ContainsFunc(o.Hosts, func(h policy.HostPattern) bool {
+	listed := slices.ContainsFunc(o.Hosts, func(h peer.Pattern) bool {
 		p, ok := h.Prefix()
 		return ok && p.Addr().Is6()
 	})

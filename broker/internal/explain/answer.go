@@ -10,6 +10,7 @@ import (
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/option"
 	"sbx/broker/internal/policy"
+	"sbx/broker/internal/policy/peer"
 	"sbx/broker/internal/quoting"
 )
 
@@ -36,7 +37,7 @@ func (x *Explainer) About(e *Explanation, word, kind, access string, now time.Ti
 		}
 		row := x.host(name, port)
 		reach, _ := x.Settings.Reach()
-		if h, err := policy.ParseHost(name); err == nil && reach != policy.NoHosts { // without a network no rule opens a host
+		if h, err := peer.Parse(name); err == nil && reach != policy.NoHosts { // without a network no rule opens a host
 			x.untrusted(policy.Query{Kind: policy.KindHost, Host: h, Port: cmp.Or(port, x.likelyPort(h)), Access: policy.Connect, Now: now}, &row)
 		}
 		e.Answers = append(e.Answers, row)

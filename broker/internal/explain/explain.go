@@ -10,6 +10,7 @@ import (
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/policy"
+	"sbx/broker/internal/policy/peer"
 	"sbx/broker/internal/prompt"
 	"sbx/broker/internal/quoting"
 	"sbx/broker/internal/request"
@@ -57,7 +58,7 @@ func (x *Explainer) Refresh(now time.Time) error {
 		x.Env.AllHosts = true
 	case policy.SomeHosts:
 		for _, h := range hosts {
-			if p, err := policy.ParseHostPattern(h); err == nil {
+			if p, err := peer.ParsePattern(h); err == nil {
 				x.Env.Hosts = append(x.Env.Hosts, p)
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/network"
 	"sbx/broker/internal/policy"
+	"sbx/broker/internal/policy/peer"
 	"sbx/broker/internal/quoting"
 	"sbx/broker/internal/request"
 )
@@ -59,7 +60,7 @@ func (x *Explainer) socket(p, canon string) Answer {
 // host explains a connection to host, on any port where port is 0.
 func (x *Explainer) host(name string, port int) Answer {
 	row := Answer{Access: "connect"}
-	h, err := policy.ParseHost(name)
+	h, err := peer.Parse(name)
 	if err != nil {
 		row.Decision, row.Layer, row.Reason = "deny", "network", err.Error()
 		return row
@@ -124,7 +125,7 @@ func (x *Explainer) host(name string, port int) Answer {
 }
 
 // likelyPort is a port at which a listed host is open, the commonest first.
-func (x *Explainer) likelyPort(h policy.Host) int {
+func (x *Explainer) likelyPort(h peer.Host) int {
 	for _, p := range x.Env.Hosts {
 		for _, port := range [...]int{443, 80} {
 			if p.Match(h, port, false) {
@@ -139,7 +140,7 @@ func (x *Explainer) likelyPort(h policy.Host) int {
 }
 
 // mustName says whether connections to a listed host are looked at for its name.
-func (x *Explainer) mustName(h policy.Host, port int) bool {
+func (x *Explainer) mustName(h peer.Host, port int) bool {
 	for _, p := range x.Env.Hosts {
 		if p.MatchHost(h) && (p.SNI() || x.Settings.Network.TLS == "sni" && p.WithSNI().SNI() && (port == 80 || port == 443)) {
 			return true

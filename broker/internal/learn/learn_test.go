@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"sbx/broker/internal/policy"
+	"sbx/broker/internal/policy/peer"
 )
 
 func options() Options {
@@ -73,7 +74,7 @@ func TestPolicy(t *testing.T) {
 		for _, a := range c.in {
 			q := policy.Query{Kind: a.Kind, Path: a.Path, Port: a.Port, Access: a.Access, Now: time.Unix(1, 0)}
 			if a.Kind == policy.KindHost {
-				q.Host, _ = policy.ParseHost(a.Host)
+				q.Host, _ = peer.Parse(a.Host)
 			}
 			if r, ok := s.Match(q); !ok || r.Decision != policy.Allow {
 				t.Errorf("%s: %v is not covered", c.name, a)

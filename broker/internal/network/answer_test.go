@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/net/dns/dnsmessage"
 
-	"sbx/broker/internal/policy"
+	"sbx/broker/internal/policy/peer"
 )
 
 func name(s string) dnsmessage.Name { return dnsmessage.MustNewName(s) }
@@ -73,7 +73,7 @@ func TestReadAnswer(t *testing.T) {
 func judged(asked *atomic.Int32, hold <-chan struct{}) *resolver {
 	r := newResolver()
 	r.up = &upstream{}
-	r.judge = func(ctx context.Context, h policy.Host, _ who) judgement {
+	r.judge = func(ctx context.Context, h peer.Host, _ who) judgement {
 		asked.Add(1)
 		if hold != nil {
 			<-hold
@@ -82,7 +82,7 @@ func judged(asked *atomic.Int32, hold <-chan struct{}) *resolver {
 	}
 	r.admit = func([]netip.Addr, []ports, time.Duration) error { return nil }
 	r.closed = func(netip.Addr) bool { return false }
-	r.denied = func(policy.Host) bool { return false }
+	r.denied = func(peer.Host) bool { return false }
 	r.note = func(Event) {}
 	r.by = func(who) Program { return Program{} }
 	return r

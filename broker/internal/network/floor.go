@@ -3,7 +3,7 @@ package network
 import (
 	"net/netip"
 
-	"sbx/broker/internal/policy"
+	"sbx/broker/internal/policy/peer"
 )
 
 // floor are the addresses that nothing but a range in the list opens: the host itself, its neighbours, services of a cloud's
@@ -20,12 +20,12 @@ func floor() []netip.Prefix {
 }
 
 // Closed says whether an address is one that nothing but a range in the list opens: of the host or of the floor.
-func Closed(a netip.Addr, hosts []policy.HostPattern) bool {
+func Closed(a netip.Addr, hosts []peer.Pattern) bool {
 	return !listed(a, hosts) && (contains(floor(), a) || contains(hostAddresses(), a))
 }
 
 // listed says whether a range in the list holds a.
-func listed(a netip.Addr, hosts []policy.HostPattern) bool {
+func listed(a netip.Addr, hosts []peer.Pattern) bool {
 	for _, h := range hosts {
 		if p, ok := h.Prefix(); ok && p.Contains(a) {
 			return true

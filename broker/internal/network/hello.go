@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"strings"
 
-	"sbx/broker/internal/policy"
+	"sbx/broker/internal/policy/peer"
 )
 
 // maxHello bounds a ClientHello; those with keys against quantum computers have about 2 KiB.
@@ -142,7 +142,7 @@ func serverName(b []byte) (string, error) {
 
 // plainName is a host's name as it is compared. A name that somebody else could read otherwise is none.
 func plainName(s string) (string, error) {
-	h, err := policy.ParseHost(s)
+	h, err := peer.Parse(s)
 	if err != nil || h.Name == "" || strings.HasSuffix(s, ".") {
 		return "", fmt.Errorf("%.80q is not the name of a host", s)
 	}

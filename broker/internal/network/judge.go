@@ -5,10 +5,11 @@ import (
 
 	"sbx/broker/internal/decide"
 	"sbx/broker/internal/policy"
+	"sbx/broker/internal/policy/peer"
 )
 
 // judgeName says what a name may be looked up for.
-func (n *Network) judgeName(ctx context.Context, h policy.Host, w who) judgement {
+func (n *Network) judgeName(ctx context.Context, h peer.Host, w who) judgement {
 	if n.o.Denied != nil && n.o.Denied(h, 0) {
 		n.o.Note(Event{Op: "lookup", Host: h.Name, By: n.refusedBy(w), Denied: true, Reason: "denied by a rule"})
 		return judgement{}
@@ -34,7 +35,7 @@ func (n *Network) judgeName(ctx context.Context, h policy.Host, w who) judgement
 }
 
 // listed is what the list and the rules allow a name now, without a question.
-func (n *Network) listed(h policy.Host) judgement {
+func (n *Network) listed(h peer.Host) judgement {
 	j := judgement{}
 	for _, p := range n.o.Hosts {
 		if _, isRange := p.Prefix(); isRange || !p.MatchHost(h) || !n.stillStands(h, p) {
@@ -50,7 +51,7 @@ func (n *Network) listed(h policy.Host) judgement {
 }
 
 // stillStands says whether what a pattern allowed at the start is allowed by the rules of this moment.
-func (n *Network) stillStands(h policy.Host, p policy.HostPattern) bool {
+func (n *Network) stillStands(h peer.Host, p peer.Pattern) bool {
 	if n.o.Stands == nil {
 		return true
 	}
@@ -68,7 +69,7 @@ func (n *Network) stillStands(h policy.Host, p policy.HostPattern) bool {
 // Reconsider closes what a name opened that the rules of this moment do not allow any more. Connections that exist stay.
 func (n *Network) Reconsider() {
 	for name, wasListed := range n.names.opened() {
-		h, err := policy.ParseHost(name)
+		h, err := peer.Parse(name)
 		if err != nil || h.Name == "" {
 			continue
 		}

@@ -17,16 +17,16 @@ import (
 	"sbx/broker/internal/decide"
 	"sbx/broker/internal/netns"
 	"sbx/broker/internal/network/nft"
-	"sbx/broker/internal/policy"
+	"sbx/broker/internal/policy/peer"
 	"sbx/broker/internal/program"
 )
 
 // Options say what a sandbox may reach.
 type Options struct {
-	All       bool                 // every public address; Hosts are what is open beyond them
-	Hosts     []policy.HostPattern // names and ranges
-	HostPorts []uint16             // of the host's loopback
-	SNI       bool                 // connections to names must name them on ports 80 and 443, whatever their patterns say
+	All       bool           // every public address; Hosts are what is open beyond them
+	Hosts     []peer.Pattern // names and ranges
+	HostPorts []uint16       // of the host's loopback
+	SNI       bool           // connections to names must name them on ports 80 and 443, whatever their patterns say
 	Publish   []Publish
 	Carrier   string         // pasta, slirp4netns or veth; "" for the first program that works; "none" for doors without a way out
 	Programs  program.Source // where the carrier comes from
@@ -36,7 +36,7 @@ type Options struct {
 	// Maps writes the identity maps of the network's user namespace; nil: it has one user, see netns.New.
 	Maps func(pid int) error
 	// Denied says whether a rule denies a name at a port, 0 for any. May be nil.
-	Denied func(h policy.Host, port int) bool
+	Denied func(h peer.Host, port int) bool
 	// Ask is called for what is not listed and blocks until it is decided. nil: it is refused.
 	Ask func(context.Context, decide.Ask) decide.Verdict
 	// Stands says how it would be decided now without asking. May be nil.
@@ -206,7 +206,7 @@ func (n *Network) build() error {
 	n.names = newResolver()
 	n.names.up = &upstream{n.o.Servers, patience}
 	n.names.judge, n.names.closed, n.names.note, n.names.by = n.judgeName, n.isClosed, n.o.Note, n.refusedBy
-	n.names.denied = func(h policy.Host) bool { return n.o.Denied != nil && n.o.Denied(h, 0) }
+	n.names.denied = func(h peer.Host) bool { return n.o.Denied != nil && n.o.Denied(h, 0) }
 	n.names.admit = func(a []netip.Addr, p []ports, life time.Duration) error {
 		if n.o.All {
 			return nil

@@ -18,6 +18,7 @@ import (
 	"sbx/broker/internal/decide"
 	"sbx/broker/internal/netns"
 	"sbx/broker/internal/policy"
+	"sbx/broker/internal/policy/peer"
 )
 
 // passPort is where the pass-through listens on the sandbox's loopback. It is a low one, which no program inside can have.
@@ -120,7 +121,7 @@ func (p *passage) allowed(name string) error {
 	if p.n.isClosed(p.to.Addr()) {
 		return p.deny(name, errors.New("the address is one of this host's by now"))
 	}
-	if p.n.o.Denied != nil && p.n.o.Denied(policy.Host{Name: name}, int(p.to.Port())) {
+	if p.n.o.Denied != nil && p.n.o.Denied(peer.Host{Name: name}, int(p.to.Port())) {
 		return p.deny(name, fmt.Errorf("a rule denies %s", name))
 	}
 	if p.n.o.Stands != nil {

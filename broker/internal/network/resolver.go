@@ -9,17 +9,17 @@ import (
 
 	"golang.org/x/net/dns/dnsmessage"
 
-	"sbx/broker/internal/policy"
+	"sbx/broker/internal/policy/peer"
 )
 
 // resolver answers the sandbox's questions about names: those that are allowed from the host's servers, all others with NXDOMAIN.
 // No question about a name that is not allowed leaves, and no answer is given whose addresses are not open.
 type resolver struct {
 	up     *upstream
-	judge  func(context.Context, policy.Host, who) judgement // blocks while somebody is asked
+	judge  func(context.Context, peer.Host, who) judgement // blocks while somebody is asked
 	admit  func([]netip.Addr, []ports, time.Duration) error
 	closed func(netip.Addr) bool
-	denied func(policy.Host) bool // by a rule that names it
+	denied func(peer.Host) bool // by a rule that names it
 	note   func(Event)
 	by     func(who) Program // who was refused
 
@@ -88,7 +88,7 @@ func (r *resolver) answer(ctx context.Context, query []byte, w who) []byte {
 
 func (r *resolver) resolve(ctx context.Context, q dnsmessage.Question, w who) answer {
 	refused := answer{code: dnsmessage.RCodeNameError}
-	name, err := policy.ParseHost(q.Name.String())
+	name, err := peer.Parse(q.Name.String())
 	if err != nil || name.Name == "" || q.Class != dnsmessage.ClassINET {
 		return refused
 	}
@@ -152,7 +152,7 @@ const (
 )
 
 // fetch asks upstream and opens what the answer holds before anybody hears it.
-func (r *resolver) fetch(ctx context.Context, q dnsmessage.Question, name policy.Host, j judgement, w who) (answer, bool) {
+func (r *resolver) fetch(ctx context.Context, q dnsmessage.Question, name peer.Host, j judgement, w who) (answer, bool) {
 	failed := answer{code: dnsmessage.RCodeServerFailure}
 	b, err := r.up.ask(ctx, q)
 	if err != nil {
@@ -164,7 +164,7 @@ func (r *resolver) fetch(ctx context.Context, q dnsmessage.Question, name policy
 		return failed, false
 	}
 	for _, c := range a.chain {
-		h, err := policy.ParseHost(c)
+		h, err := peer.Parse(c)
 		if err != nil || r.denied(h) {
 			r.note(Event{Op: "lookup", Host: name.Name, By: r.by(w), Denied: true, Reason: "it is an alias of " + strings.ToLower(c) + ", which a rule denies"})
 			return answer{code: dnsmessage.RCodeNameError}, false

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sbx/broker/internal/network/nft"
-	"sbx/broker/internal/policy"
+	"sbx/broker/internal/policy/peer"
 )
 
 // table is the one table in the sandbox's namespace.
@@ -208,7 +208,7 @@ func to(p netip.Prefix) nft.Expr {
 }
 
 // portsOf lists what a pattern opens: without a port 80 and 443. With sni all names are to be named on these two.
-func portsOf(h policy.HostPattern, sni bool) []ports {
+func portsOf(h peer.Pattern, sni bool) []ports {
 	if h.ICMP() {
 		return []ports{{icmp: true}}
 	}
@@ -257,7 +257,7 @@ func (r *rules) redirect(b *nft.Batch) {
 }
 
 // classesOf collects the distinct ports of all patterns that are not ranges.
-func classesOf(hosts []policy.HostPattern, sni bool) []ports {
+func classesOf(hosts []peer.Pattern, sni bool) []ports {
 	var out []ports
 	if sni { // for names that are asked about too
 		out = []ports{{lo: 80, hi: 80, sni: true}, {lo: 443, hi: 443, sni: true}}

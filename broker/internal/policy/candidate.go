@@ -10,6 +10,9 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"sbx/broker/internal/policy/excerpt"
+	"sbx/broker/internal/policy/tomlscan"
 )
 
 // Change functions take a file's bytes and return its successor's: what Edit carries out and a preview shows.
@@ -20,7 +23,7 @@ func Adding(t Target, vars Vars, rules ...Rule) func([]byte) ([]byte, error) {
 		var err error
 		for _, r := range rules {
 			if old, err = addRule(old, t, r, vars); err != nil {
-				return nil, fmt.Errorf("adding rule %s: %w", quote(r.Pattern), err)
+				return nil, fmt.Errorf("adding rule %s: %w", excerpt.Quote(r.Pattern), err)
 			}
 		}
 		return old, nil
@@ -63,12 +66,12 @@ func (t Target) Content() ([]byte, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading %s: opening its folder: %w", quote(t.Path()), err)
+		return nil, fmt.Errorf("reading %s: opening its folder: %w", excerpt.Quote(t.Path()), err)
 	}
 	defer unix.Close(dir)
 	f, err := openPlain(dir, t.Name)
 	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", quote(t.Path()), err)
+		return nil, fmt.Errorf("reading %s: %w", excerpt.Quote(t.Path()), err)
 	}
 	if f == nil {
 		return nil, nil
@@ -79,7 +82,7 @@ func (t Target) Content() ([]byte, error) {
 	}
 	data, err := slurp(f)
 	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", quote(t.Path()), err)
+		return nil, fmt.Errorf("reading %s: %w", excerpt.Quote(t.Path()), err)
 	}
 	return data, nil
 }
@@ -88,7 +91,7 @@ func (t Target) Content() ([]byte, error) {
 func ReadFile(path string) ([]byte, error) {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", quote(path), err)
+		return nil, fmt.Errorf("reading %s: %w", excerpt.Quote(path), err)
 	}
 	f := os.NewFile(uintptr(fd), path)
 	var st unix.Stat_t
@@ -97,11 +100,11 @@ func ReadFile(path string) ([]byte, error) {
 	}
 	if err != nil {
 		f.Close()
-		return nil, fmt.Errorf("reading %s: %w", quote(path), err)
+		return nil, fmt.Errorf("reading %s: %w", excerpt.Quote(path), err)
 	}
 	data, err := slurp(f)
 	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", quote(path), err)
+		return nil, fmt.Errorf("reading %s: %w", excerpt.Quote(path), err)
 	}
 	return data, nil
 }
@@ -209,12 +212,12 @@ func addSetting(text []byte, s Setting, vars Vars) []byte {
 	if len(text) > 0 && text[len(text)-1] != '\n' {
 		text = append(text, '\n')
 	}
-	if stmts, err := scan(text); err == nil {
+	if stmts, err := tomlscan.Scan(text); err == nil {
 		for _, st := range stmts {
-			if st.header && !st.array && st.key == section {
+			if st.Header && !st.Array && st.Key == section {
 				lines := bytes.SplitAfter(text, []byte("\n"))
-				head := bytes.Join(lines[:st.line], nil)
-				return append(append(append([]byte{}, head...), line...), bytes.Join(lines[st.line:], nil)...)
+				head := bytes.Join(lines[:st.Line], nil)
+				return append(append(append([]byte{}, head...), line...), bytes.Join(lines[st.Line:], nil)...)
 			}
 		}
 	}

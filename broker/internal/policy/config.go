@@ -66,9 +66,9 @@ type Network struct {
 
 // Limits is section [limits].
 type Limits struct {
-	Memory, MemoryHigh string // see ParseSize
+	Memory, MemoryHigh string // see amount.Parse
 	Pids               int
-	CPU                string // see ParseCPU
+	CPU                string // see amount.ParseCPU
 	IO                 string
 }
 

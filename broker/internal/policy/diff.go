@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"strings"
 	"time"
+
+	"sbx/broker/internal/policy/excerpt"
 )
 
 // Change is one difference between two effective policies.
@@ -74,11 +76,11 @@ func show(v any) string {
 		}
 		q := make([]string, len(x))
 		for i, s := range x {
-			q[i] = quote(s)
+			q[i] = excerpt.Quote(s)
 		}
 		return "[" + strings.Join(q, ", ") + "]"
 	case string:
-		return quote(x)
+		return excerpt.Quote(x)
 	}
 	return fmt.Sprint(v)
 }
@@ -87,7 +89,7 @@ func show(v any) string {
 func (e Effective) Value(name string) (string, error) {
 	k := findKey(keyTable(), name)
 	if k == nil {
-		return "", fmt.Errorf("showing configuration: unknown key %s%s", quote(name), hint(name, Keys()))
+		return "", fmt.Errorf("showing configuration: unknown key %s%s", excerpt.Quote(name), hint(name, Keys()))
 	}
 	return show(e.value(k)), nil
 }

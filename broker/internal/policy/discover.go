@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"sbx/broker/internal/policy/excerpt"
 )
 
 // Project is the directory that counts as the project, and why.
@@ -22,12 +24,12 @@ type Project struct {
 func Discover(cwd, home string, uid int) (Project, error) {
 	for name, p := range map[string]string{"current directory": cwd, "home directory": home} {
 		if clean, err := CleanPath(p); err != nil || clean != p {
-			return Project{}, fmt.Errorf("finding the project: %s %s is not a clean absolute path", name, quote(p))
+			return Project{}, fmt.Errorf("finding the project: %s %s is not a clean absolute path", name, excerpt.Quote(p))
 		}
 	}
 	var start unix.Stat_t
 	if err := unix.Stat(cwd, &start); err != nil {
-		return Project{}, fmt.Errorf("finding the project: looking at %s: %w", quote(cwd), err)
+		return Project{}, fmt.Errorf("finding the project: looking at %s: %w", excerpt.Quote(cwd), err)
 	}
 	if int(start.Uid) == uid {
 		for dir := cwd; dir != "/" && !within(home, dir); dir = filepath.Dir(dir) {

@@ -11,6 +11,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
+
+	"sbx/broker/internal/policy/excerpt"
 )
 
 // Target is a file that sbx itself changes.
@@ -31,7 +33,7 @@ const lockWait = 5 * time.Second
 func (t Target) Edit(change func(old []byte) ([]byte, error)) (err error) {
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("changing %s: %w", quote(t.Path()), err)
+			err = fmt.Errorf("changing %s: %w", excerpt.Quote(t.Path()), err)
 		}
 	}()
 	dir, err := unix.Open(t.Dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
@@ -123,7 +125,7 @@ func (t Target) replace(dir int, data []byte, mode uint32) error {
 // access) is replaced, so that answers do not pile up.
 func AddRule(t Target, r Rule, vars Vars) error {
 	if _, err := NewRule(r, vars); err != nil {
-		return fmt.Errorf("adding rule %s: %w", quote(r.Pattern), err)
+		return fmt.Errorf("adding rule %s: %w", excerpt.Quote(r.Pattern), err)
 	}
 	return t.Edit(func(old []byte) ([]byte, error) { return addRule(old, t, r, vars) })
 }

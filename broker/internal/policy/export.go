@@ -6,6 +6,8 @@ import (
 	"sort"
 	"strings"
 	"time"
+
+	"sbx/broker/internal/policy/excerpt"
 )
 
 // ConfigTOML writes the imported values as a config.toml.
@@ -85,7 +87,7 @@ func Export(format string, e Effective, s Store, names []string) (string, []Unma
 	case "srt":
 		return exportSRT(e, s, names)
 	}
-	return "", nil, fmt.Errorf("exporting policy: unknown format %s; known are toml and srt", quote(format))
+	return "", nil, fmt.Errorf("exporting policy: unknown format %s; known are toml and srt", excerpt.Quote(format))
 }
 
 // settings lists what somebody set.

@@ -12,6 +12,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
+
+	"sbx/broker/internal/policy/excerpt"
 )
 
 const (
@@ -52,7 +54,7 @@ func openOrg(dir, name string, owner int) (*os.File, error) {
 			return nil, nil
 		}
 		if err != nil {
-			return nil, fmt.Errorf("opening directory %s (symbolic links are refused here): %w", quote(at), err)
+			return nil, fmt.Errorf("opening directory %s (symbolic links are refused here): %w", excerpt.Quote(at), err)
 		}
 		unix.Close(fd)
 		fd = next
@@ -83,14 +85,14 @@ func orRoot(s string) string {
 func checkOwner(fd int, path string, owner int) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
-		return fmt.Errorf("checking %s: %w", quote(path), err)
+		return fmt.Errorf("checking %s: %w", excerpt.Quote(path), err)
 	}
 	if st.Uid != 0 && int(st.Uid) != owner {
-		return fmt.Errorf("checking %s: owned by uid %d, must be %d or root; chown it", quote(path), st.Uid, owner)
+		return fmt.Errorf("checking %s: owned by uid %d, must be %d or root; chown it", excerpt.Quote(path), st.Uid, owner)
 	}
 	sticky := st.Mode&unix.S_ISVTX != 0 && st.Mode&unix.S_IFMT == unix.S_IFDIR && st.Uid == 0
 	if st.Mode&0o022 != 0 && !sticky {
-		return fmt.Errorf("checking %s: writable by group or others; run chmod go-w on it", quote(path))
+		return fmt.Errorf("checking %s: writable by group or others; run chmod go-w on it", excerpt.Quote(path))
 	}
 	return nil
 }
@@ -102,7 +104,7 @@ func openUser(dir, name string, uid int) (*os.File, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("opening directory %s: %w", quote(dir), err)
+		return nil, fmt.Errorf("opening directory %s: %w", excerpt.Quote(dir), err)
 	}
 	defer unix.Close(fd)
 	if err := checkParents(fd, dir, uid); err != nil {
@@ -132,7 +134,7 @@ func checkParents(fd int, dir string, uid int) error {
 		}
 		up, err := unix.Openat(cur, "..", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 		if err != nil {
-			return fmt.Errorf("checking the directory above %s: %w", quote(dir), err)
+			return fmt.Errorf("checking the directory above %s: %w", excerpt.Quote(dir), err)
 		}
 		same := sameFile(cur, up)
 		unix.Close(cur)
@@ -141,7 +143,7 @@ func checkParents(fd int, dir string, uid int) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("checking %s: nested too deeply", quote(dir))
+	return fmt.Errorf("checking %s: nested too deeply", excerpt.Quote(dir))
 }
 
 func sameFile(a, b int) bool {
@@ -153,7 +155,7 @@ func sameFile(a, b int) bool {
 func openProject(root, rel string, uid int) (*os.File, error) {
 	dir, err := unix.Open(root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil, fmt.Errorf("opening project %s: %w", quote(root), err)
+		return nil, fmt.Errorf("opening project %s: %w", excerpt.Quote(root), err)
 	}
 	defer unix.Close(dir)
 	fd, err := unix.Openat2(dir, rel, &unix.OpenHow{
@@ -243,7 +245,7 @@ func readSource(scope Scope, path string, open func() (*os.File, error)) (*sourc
 		data, err = slurp(f)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("loading %s file %s: %w", scope, quote(path), err)
+		return nil, fmt.Errorf("loading %s file %s: %w", scope, excerpt.Quote(path), err)
 	}
 	return &source{scope: scope, path: path, data: data, hash: Hash(data)}, nil
 }
@@ -281,7 +283,7 @@ func readTimed(scope Scope, path string, open func() (*os.File, error)) (*source
 	case r := <-done:
 		return r.s, r.err
 	case <-timer.C:
-		return nil, fmt.Errorf("loading %s file %s: no answer from its file system within %s", scope, quote(path), slowFile)
+		return nil, fmt.Errorf("loading %s file %s: no answer from its file system within %s", scope, excerpt.Quote(path), slowFile)
 	}
 }
 

@@ -8,6 +8,9 @@ import (
 	"strings"
 
 	"github.com/BurntSushi/toml"
+
+	"sbx/broker/internal/policy/excerpt"
+	"sbx/broker/internal/policy/tomlscan"
 )
 
 // Imported is another tool's configuration in our terms. Nothing is dropped silently: what has no equivalent is listed.
@@ -41,7 +44,7 @@ func Import(format string, data []byte, vars Vars) (Imported, error) {
 	case "codex":
 		im.codex(tree)
 	default:
-		return Imported{}, fmt.Errorf("importing settings: unknown format %s; known are %s", quote(format), strings.Join(Formats(), ", "))
+		return Imported{}, fmt.Errorf("importing settings: unknown format %s; known are %s", excerpt.Quote(format), strings.Join(Formats(), ", "))
 	}
 	return im.out, nil
 }
@@ -54,7 +57,7 @@ func decodeForeign(data []byte) (map[string]any, error) {
 	if trimmed := strings.TrimSpace(string(data)); strings.HasPrefix(trimmed, "{") {
 		return tree, json.Unmarshal(data, &tree)
 	}
-	if _, err := scan(data); err != nil {
+	if _, err := tomlscan.Scan(data); err != nil {
 		return nil, err
 	}
 	_, err := toml.Decode(string(data), &tree)
@@ -227,7 +230,7 @@ func (im *importer) codex(tree map[string]any) {
 				im.set(name, "fs.writable", []any{})
 			case "workspace-write":
 			default:
-				im.skip(name, "%s is not imported; use --no-sandbox if that is what you want", quote(fmt.Sprint(v)))
+				im.skip(name, "%s is not imported; use --no-sandbox if that is what you want", excerpt.Quote(fmt.Sprint(v)))
 			}
 		case "approval_policy":
 			if v == "never" {

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"sbx/broker/internal/policy/excerpt"
 )
 
 // Sources says where files may be. An empty directory means that the scope has none.
@@ -259,7 +261,7 @@ func (p *configParser) top(name string, v any) error {
 	}
 	line, _ := p.lineOf(name)
 	if hit := p.misplaced(name); hit != "" {
-		return p.errAt(line, "unknown key %s; did you mean %s?", quote(name), hit)
+		return p.errAt(line, "unknown key %s; did you mean %s?", excerpt.Quote(name), hit)
 	}
 	return p.unknown(line, name, sections)
 }
@@ -276,9 +278,9 @@ func (p *configParser) misplaced(name string) string {
 
 func (p *configParser) unknown(line int, name string, known []string) error {
 	if n := Nearest(name, known); n != "" {
-		return p.errAt(line, "unknown key %s; did you mean %s?", quote(name), n)
+		return p.errAt(line, "unknown key %s; did you mean %s?", excerpt.Quote(name), n)
 	}
-	return p.errAt(line, "unknown key %s", quote(name))
+	return p.errAt(line, "unknown key %s", excerpt.Quote(name))
 }
 
 func (p *configParser) section(section string, v any) error {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"sbx/broker/internal/policy/peer"
 )
 
 // spec is one rule of the matrix; a zero Decision is none.
@@ -60,7 +62,7 @@ func matrixQuery(kind Kind) Query {
 		q.Access = Exec
 	case KindHost:
 		q.Path = ""
-		q.Host, _ = ParseHost("h.x.test")
+		q.Host, _ = peer.Parse("h.x.test")
 		q.Port = 443
 	}
 	return q

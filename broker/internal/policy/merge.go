@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"reflect"
 	"sort"
+
+	"sbx/broker/internal/policy/excerpt"
+	"sbx/broker/internal/policy/peer"
 )
 
 // Effective is what holds after the merge.
@@ -104,7 +107,7 @@ func (m *merger) notice(kind, key string, o Origin, what string) {
 func (m *merger) apply(s Setting, scope Scope) error {
 	k := findKey(m.rows, s.Key)
 	if k == nil {
-		return fmt.Errorf("merging configuration: unknown key %s", quote(s.Key))
+		return fmt.Errorf("merging configuration: unknown key %s", excerpt.Quote(s.Key))
 	}
 	if k.limit == byAdding {
 		m.union(k, s)
@@ -239,8 +242,8 @@ func contains(list []string, s string) bool {
 
 func (m *merger) wideHosts(hosts []string, origins []Origin) {
 	for i, h := range hosts {
-		if p, err := ParseHostPattern(h); err == nil && p.Wide() && i < len(origins) {
-			m.notice(NoticeWideHost, "network.hosts", origins[i], quote(h)+" lets data leave in the names looked up")
+		if p, err := peer.ParsePattern(h); err == nil && p.Wide() && i < len(origins) {
+			m.notice(NoticeWideHost, "network.hosts", origins[i], excerpt.Quote(h)+" lets data leave in the names looked up")
 		}
 	}
 }

@@ -3,6 +3,9 @@ package policy
 import (
 	"reflect"
 	"time"
+
+	"sbx/broker/internal/policy/amount"
+	"sbx/broker/internal/policy/peer"
 )
 
 // narrower reports that going from cur to val grants nothing new.
@@ -50,16 +53,16 @@ func (k *key) less(cur, val any) bool {
 		return v != 0 && (cur.(time.Duration) == 0 || v <= cur.(time.Duration))
 	case string:
 		if k.typ == tCPU {
-			a, _ := ParseCPU(cur.(string))
-			b, _ := ParseCPU(v)
+			a, _ := amount.ParseCPU(cur.(string))
+			b, _ := amount.ParseCPU(v)
 			return b != 0 && (a == 0 || b <= a)
 		}
-		a, _ := ParseSize(cur.(string))
-		b, _ := ParseSize(v)
+		a, _ := amount.Parse(cur.(string))
+		b, _ := amount.Parse(v)
 		switch {
-		case b == Size{}:
+		case b == (amount.Size{}):
 			return false
-		case a == Size{}:
+		case a == (amount.Size{}):
 			return true
 		}
 		return (a.Percent == 0) == (b.Percent == 0) && b.Percent <= a.Percent && b.Bytes <= a.Bytes
@@ -110,8 +113,8 @@ func covers(t typ, a, b string) bool {
 		pb, _ := SplitOptional(b)
 		return within(pb, pa)
 	case tHosts:
-		x, err1 := ParseHostPattern(a)
-		y, err2 := ParseHostPattern(b)
+		x, err1 := peer.ParsePattern(a)
+		y, err2 := peer.ParsePattern(b)
 		return err1 == nil && err2 == nil && x.Covers(y)
 	}
 	return false

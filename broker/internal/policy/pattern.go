@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"sbx/broker/internal/policy/excerpt"
 )
 
 type compKind uint8
@@ -43,7 +45,7 @@ const (
 func ParsePattern(text string, vars Vars) (Pattern, error) {
 	p, err := parsePattern(text, vars)
 	if err != nil {
-		return Pattern{}, fmt.Errorf("reading pattern %s: %w", quote(text), err)
+		return Pattern{}, fmt.Errorf("reading pattern %s: %w", excerpt.Quote(text), err)
 	}
 	return p, nil
 }

@@ -6,6 +6,8 @@ package policy
 import (
 	"fmt"
 	"strconv"
+
+	"sbx/broker/internal/policy/excerpt"
 )
 
 // Scope is where a value or rule comes from, in merge order.
@@ -68,7 +70,7 @@ func ParseDecision(s string) (Decision, error) {
 	case "deny":
 		return Deny, nil
 	}
-	return 0, fmt.Errorf("reading decision %s: want allow, deny or ask", quote(s))
+	return 0, fmt.Errorf("reading decision %s: want allow, deny or ask", excerpt.Quote(s))
 }
 
 // Kind is what a rule or question is about.
@@ -109,12 +111,4 @@ func (o Origin) String() string {
 		return o.File
 	}
 	return o.File + ":" + strconv.Itoa(o.Line)
-}
-
-// quote shows file content: pure ASCII, so look-alikes and control characters are visible, and short.
-func quote(s string) string {
-	if len(s) > 120 {
-		return strconv.QuoteToASCII(s[:120]) + "…"
-	}
-	return strconv.QuoteToASCII(s)
 }

@@ -3,6 +3,8 @@ package policy
 import (
 	"fmt"
 	"sort"
+
+	"sbx/broker/internal/policy/excerpt"
 )
 
 // Profile is a named base of what is readable, writable, hidden and asked about. Lists of a profile that extends
@@ -135,11 +137,11 @@ func resolveFrom(name string, own map[string]Profile, vars Vars, seen []string) 
 	}
 	p, ok := own[name]
 	if !ok {
-		return p, fmt.Errorf("choosing profile %s: there is none of that name; %s", quote(name), known(name, own))
+		return p, fmt.Errorf("choosing profile %s: there is none of that name; %s", excerpt.Quote(name), known(name, own))
 	}
 	for _, s := range seen {
 		if s == name {
-			return p, fmt.Errorf("choosing profile %s: it extends itself", quote(name))
+			return p, fmt.Errorf("choosing profile %s: it extends itself", excerpt.Quote(name))
 		}
 	}
 	base := "moderate"
@@ -178,7 +180,7 @@ func known(name string, own map[string]Profile) string {
 	}
 	sort.Strings(names)
 	if n := Nearest(name, names); n != "" {
-		return "did you mean " + quote(n) + "?"
+		return "did you mean " + excerpt.Quote(n) + "?"
 	}
 	return "known are strict, moderate, permissive and your own [profiles.NAME]"
 }

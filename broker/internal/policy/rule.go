@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"sbx/broker/internal/policy/excerpt"
+	"sbx/broker/internal/policy/peer"
 )
 
 // Rule is one [[rule]] of a policy.toml.
@@ -20,7 +23,7 @@ type Rule struct {
 	Added    time.Time
 	Origin   Origin
 	path     Pattern
-	host     HostPattern
+	host     peer.Pattern
 	tls      string
 }
 
@@ -37,7 +40,7 @@ func NewRule(r Rule, vars Vars) (Rule, error) {
 func (r Rule) Path() Pattern { return r.path }
 
 // Host is the compiled pattern of a host rule.
-func (r Rule) Host() HostPattern { return r.host }
+func (r Rule) Host() peer.Pattern { return r.host }
 
 func (r Rule) String() string {
 	return fmt.Sprintf("%s %s %s", r.Decision, r.Access, r.Pattern)
@@ -65,7 +68,7 @@ func (r *Rule) compile(vars Vars) (err error) {
 		ok = r.Access == Connect
 	}
 	if !ok {
-		return fmt.Errorf("access %s does not go with %s", quote(string(r.Access)), r.Kind)
+		return fmt.Errorf("access %s does not go with %s", excerpt.Quote(string(r.Access)), r.Kind)
 	}
 	if r.Decision < Allow || r.Decision > Deny {
 		return errors.New("decision is missing: allow, deny or ask")
@@ -74,7 +77,7 @@ func (r *Rule) compile(vars Vars) (err error) {
 		return errors.New("reason or by is too long")
 	}
 	if r.Kind == KindHost {
-		if r.host, err = ParseHostPattern(r.Pattern); err != nil {
+		if r.host, err = peer.ParsePattern(r.Pattern); err != nil {
 			return err
 		}
 		if r.tls != "" {
@@ -92,7 +95,7 @@ func (r *Rule) compile(vars Vars) (err error) {
 		return err
 	}
 	if r.path.abstract && r.Kind != KindSocket {
-		return fmt.Errorf("%s names an abstract socket; use socket = …", quote(r.Pattern))
+		return fmt.Errorf("%s names an abstract socket; use socket = …", excerpt.Quote(r.Pattern))
 	}
 	return nil
 }
@@ -115,7 +118,7 @@ func parsePolicy(src *source, vars Vars) ([]Rule, error) {
 			}
 		case "rule":
 		default:
-			return nil, d.errAt(line, "unknown key %s%s", quote(name), hint(name, []string{"version", "rule"}))
+			return nil, d.errAt(line, "unknown key %s%s", excerpt.Quote(name), hint(name, []string{"version", "rule"}))
 		}
 	}
 	var tables []map[string]any
@@ -171,13 +174,13 @@ func (d *document) blocks(name string) []block {
 	open := false
 	for _, st := range d.stmts {
 		switch {
-		case st.header && st.array && st.key == name:
-			out = append(out, block{st.line, st.line})
+		case st.Header && st.Array && st.Key == name:
+			out = append(out, block{st.Line, st.Line})
 			open = true
-		case st.header && !strings.HasPrefix(st.key, name+"."):
+		case st.Header && !strings.HasPrefix(st.Key, name+"."):
 			open = false
 		case open:
-			out[len(out)-1].end = st.endLine
+			out[len(out)-1].end = st.EndLine
 		}
 	}
 	return out
@@ -186,8 +189,8 @@ func (d *document) blocks(name string) []block {
 // lineIn is the line of one of a block's own keys, or of the block where they are written another way.
 func (d *document) lineIn(b block, key string) int {
 	for _, st := range d.stmts {
-		if !st.header && st.key == key && st.line >= b.line && st.line <= b.end {
-			return st.line
+		if !st.Header && st.Key == key && st.Line >= b.line && st.Line <= b.end {
+			return st.Line
 		}
 	}
 	return b.line
@@ -236,7 +239,7 @@ func (r *Rule) set(name string, v any) (err error) {
 	case "path", "exec", "host", "socket", "access", "decision", "reason", "by", "tls":
 		s, err = as[string](v, "a string")
 	default:
-		return fmt.Errorf("unknown key %s%s", quote(name), hint(name, ruleKeys()))
+		return fmt.Errorf("unknown key %s%s", excerpt.Quote(name), hint(name, ruleKeys()))
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
@@ -257,7 +260,7 @@ func (r *Rule) set(name string, v any) (err error) {
 		r.By = s
 	case "tls":
 		if r.tls = s; s != "sni" {
-			err = fmt.Errorf("tls is %s, not sni", quote(s))
+			err = fmt.Errorf("tls is %s, not sni", excerpt.Quote(s))
 		}
 	}
 	return err

@@ -3,6 +3,9 @@ package policy
 import (
 	"strings"
 	"time"
+
+	"sbx/broker/internal/policy/excerpt"
+	"sbx/broker/internal/policy/peer"
 )
 
 // Store holds the rules of all scopes. It is a value: copying it and adding session rules leaves the original alone.
@@ -16,7 +19,7 @@ type Store struct {
 type Query struct {
 	Kind   Kind
 	Path   string
-	Host   Host
+	Host   peer.Host
 	Port   int
 	Access Access
 	Now    time.Time
@@ -167,9 +170,9 @@ func (s Store) notices() []Notice {
 	for _, r := range s.Rules() {
 		switch {
 		case r.Kind == KindHost && r.Decision == Allow && r.host.Wide():
-			out = append(out, Notice{NoticeWideHost, "rule", r.Origin, quote(r.Pattern) + " lets data leave in the names looked up"})
+			out = append(out, Notice{NoticeWideHost, "rule", r.Origin, excerpt.Quote(r.Pattern) + " lets data leave in the names looked up"})
 		case r.Origin.Scope == ScopeProject && !s.ProjectTrusted && r.Decision == Allow:
-			out = append(out, Notice{NoticeWidening, "rule", r.Origin, "ignored: allow " + quote(r.Pattern) + " in a project file needs `sbx policy trust`"})
+			out = append(out, Notice{NoticeWidening, "rule", r.Origin, "ignored: allow " + excerpt.Quote(r.Pattern) + " in a project file needs `sbx policy trust`"})
 		}
 	}
 	return out

@@ -3,6 +3,8 @@ package policy
 import (
 	"fmt"
 	"strings"
+
+	"sbx/broker/internal/policy/excerpt"
 )
 
 // PackageStore is a store of packages of the host's, [[store]] in the configuration, with the socket of the daemon that fills it.
@@ -34,14 +36,14 @@ func (e Effective) PackageStores() []PackageStore {
 func ParseStore(text string, vars Vars) (s PackageStore, err error) {
 	part := strings.Split(text, ":")
 	if len(part) > 3 {
-		return s, fmt.Errorf("%s is not PATH:SOCKET:PROTOCOL", quote(text))
+		return s, fmt.Errorf("%s is not PATH:SOCKET:PROTOCOL", excerpt.Quote(text))
 	}
 	for i := range part[:min(len(part), 2)] {
 		if part[i], err = vars.Path(part[i]); err != nil {
 			return s, err
 		}
 		if p, optional := SplitOptional(part[i]); optional || p == "/" || strings.ContainsAny(p, ":\n") {
-			return s, fmt.Errorf("%s cannot be a store or its socket", quote(part[i]))
+			return s, fmt.Errorf("%s cannot be a store or its socket", excerpt.Quote(part[i]))
 		}
 	}
 	s.Path = part[0]
@@ -53,7 +55,7 @@ func ParseStore(text string, vars Vars) (s PackageStore, err error) {
 	}
 	if len(part) > 2 {
 		if s.Protocol = part[2]; s.Protocol != "nix" && s.Protocol != "plain" {
-			return s, fmt.Errorf("%s is none of nix, plain", quote(s.Protocol))
+			return s, fmt.Errorf("%s is none of nix, plain", excerpt.Quote(s.Protocol))
 		}
 	}
 	return s, nil
@@ -63,8 +65,8 @@ func ParseStore(text string, vars Vars) (s PackageStore, err error) {
 func (p *configParser) stores(v any) error {
 	var lines []int
 	for _, st := range p.stmts {
-		if st.header && st.array && st.key == "store" {
-			lines = append(lines, st.line)
+		if st.Header && st.Array && st.Key == "store" {
+			lines = append(lines, st.Line)
 		}
 	}
 	line, _ := p.lineOf("store")
@@ -88,7 +90,7 @@ func (p *configParser) stores(v any) error {
 			}
 			s, err := as[string](table[name], "a string")
 			if err == nil && (s == "" || strings.Contains(s, ":")) {
-				err = fmt.Errorf("%s is empty or has a colon", quote(s))
+				err = fmt.Errorf("%s is empty or has a colon", excerpt.Quote(s))
 			}
 			if err != nil {
 				return p.errAt(lines[i], "store.%s: %v", name, err)

@@ -9,6 +9,8 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+
+	"sbx/broker/internal/policy/excerpt"
 )
 
 // Pins are the hashes of a project's two files; "-" stands for a file that does not exist, so that adding one later
@@ -128,10 +130,10 @@ func (t Trust) Projects() []string {
 // Pin stores the hashes that a human has just been shown.
 func Pin(dir, project string, p Pins, uid int) error {
 	if !filepath.IsAbs(project) {
-		return fmt.Errorf("trusting project %s: path is not absolute", quote(project))
+		return fmt.Errorf("trusting project %s: path is not absolute", excerpt.Quote(project))
 	}
 	if p == (Pins{"-", "-"}) {
-		return fmt.Errorf("trusting project %s: it has no .sbx/config.toml or .sbx/policy.toml", quote(project))
+		return fmt.Errorf("trusting project %s: it has no .sbx/config.toml or .sbx/policy.toml", excerpt.Quote(project))
 	}
 	return changeTrust(dir, uid, func(t Trust) { t.pins[project] = p })
 }

@@ -5,6 +5,10 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"sbx/broker/internal/policy/amount"
+	"sbx/broker/internal/policy/excerpt"
+	"sbx/broker/internal/policy/peer"
 )
 
 // Setting is one value for one key from one place. Elems has an origin per list element.
@@ -31,7 +35,7 @@ func (k *key) convert(v any, vars Vars) (any, error) {
 				return s, nil
 			}
 		}
-		return nil, fmt.Errorf("%s is none of %s", quote(s), strings.Join(k.words, ", "))
+		return nil, fmt.Errorf("%s is none of %s", excerpt.Quote(s), strings.Join(k.words, ", "))
 	case tInt:
 		n, err := as[int64](v, "a whole number")
 		if err == nil && (n < 0 || n > 1<<31) {
@@ -56,12 +60,12 @@ func (k *key) convert(v any, vars Vars) (any, error) {
 func (k *key) text(s string, vars Vars) (any, error) {
 	switch k.typ {
 	case tDuration:
-		return parseDuration(s)
+		return amount.ParseDuration(s)
 	case tSize:
-		_, err := ParseSize(s)
+		_, err := amount.Parse(s)
 		return s, err
 	case tCPU:
-		_, err := ParseCPU(s)
+		_, err := amount.ParseCPU(s)
 		return s, err
 	case tPath:
 		if s == "" {
@@ -70,7 +74,7 @@ func (k *key) text(s string, vars Vars) (any, error) {
 		return vars.Path(s)
 	case tName:
 		if len(s) == 0 || len(s) > 64 || strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") != "" {
-			return nil, fmt.Errorf("%s is not a name of 1 to 64 letters, digits, dots, hyphens, underscores", quote(s))
+			return nil, fmt.Errorf("%s is not a name of 1 to 64 letters, digits, dots, hyphens, underscores", excerpt.Quote(s))
 		}
 	case tText:
 		if len(s) > 4096 || strings.IndexByte(s, 0) >= 0 {
@@ -143,7 +147,7 @@ func (k *key) element(s string, vars Vars) (string, error) {
 		p, err := ParsePattern(s, vars)
 		return p.String(), err
 	case tHosts:
-		p, err := ParseHostPattern(s)
+		p, err := peer.ParsePattern(s)
 		return p.String(), err
 	case tPublish:
 		return s, checkPublish(s)
@@ -153,7 +157,7 @@ func (k *key) element(s string, vars Vars) (string, error) {
 	}
 	// tGlobs: names of environment variables.
 	if s == "" || len(s) > 256 || strings.ContainsAny(s, "=\x00") || strings.Contains(s, "**") {
-		return "", fmt.Errorf("%s is not a variable name or NAME*", quote(s))
+		return "", fmt.Errorf("%s is not a variable name or NAME*", excerpt.Quote(s))
 	}
 	return s, nil
 }
@@ -163,20 +167,20 @@ func checkPublish(s string) error {
 	body := s
 	if i := strings.LastIndexByte(s, ':'); i >= 0 {
 		if j := strings.LastIndexByte(s[:i], ':'); j >= 0 {
-			h, err := ParseHost(s[:j])
+			h, err := peer.Parse(s[:j])
 			if err != nil || !h.Addr.IsValid() {
-				return fmt.Errorf("%s does not start with an address", quote(s))
+				return fmt.Errorf("%s does not start with an address", excerpt.Quote(s))
 			}
 			body = s[j+1:]
 		}
 		a, b, _ := strings.Cut(body, ":")
-		_, err1 := parsePort(a)
-		_, err2 := parsePort(b)
+		_, err1 := peer.ParsePort(a)
+		_, err2 := peer.ParsePort(b)
 		if err1 == nil && err2 == nil {
 			return nil
 		}
 	}
-	return fmt.Errorf("%s is not [IP:]HOSTPORT:PORT", quote(s))
+	return fmt.Errorf("%s is not [IP:]HOSTPORT:PORT", excerpt.Quote(s))
 }
 
 func portList(v any) (any, error) {
@@ -207,7 +211,7 @@ func stringMap(v any) (any, error) {
 			err = errors.New("a name is not empty and has no =, and neither part has NUL")
 		}
 		if err != nil {
-			return nil, fmt.Errorf("variable %s: %w", quote(name), err)
+			return nil, fmt.Errorf("variable %s: %w", excerpt.Quote(name), err)
 		}
 		out[name] = s
 	}
@@ -219,7 +223,7 @@ func stringMap(v any) (any, error) {
 func Flag(name, flag string, value any, vars Vars) (Setting, error) {
 	k := findKey(keyTable(), name)
 	if k == nil {
-		return Setting{}, fmt.Errorf("reading %s: unknown configuration key %s", flag, quote(name))
+		return Setting{}, fmt.Errorf("reading %s: unknown configuration key %s", flag, excerpt.Quote(name))
 	}
 	s := Setting{Key: name, Origin: Origin{Scope: ScopeSession, File: flag}}
 	var raw any = value

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"sbx/broker/internal/policy/excerpt"
 )
 
 // Vars are the values that may stand at the start of a path. Only the names in varAllowed are ever looked up, so a
@@ -49,7 +51,7 @@ func set(name, s string) error {
 		return fmt.Errorf("%s is not set", name)
 	}
 	if clean, err := CleanPath(s); err != nil || clean != s {
-		return fmt.Errorf("%s is %s, not a clean absolute path", name, quote(s))
+		return fmt.Errorf("%s is %s, not a clean absolute path", name, excerpt.Quote(s))
 	}
 	return nil
 }
@@ -82,12 +84,12 @@ func (v Vars) Path(text string) (string, error) {
 	}
 	p, err := parsePattern(body, v)
 	if err != nil {
-		return "", fmt.Errorf("reading path %s: %w", quote(text), err)
+		return "", fmt.Errorf("reading path %s: %w", excerpt.Quote(text), err)
 	}
 	var b strings.Builder
 	for _, c := range p.comps {
 		if c.kind != compLiteral || p.abstract {
-			return "", fmt.Errorf("reading path %s: wildcards are for rules, hidden, secrets and ask; name the directory (\\* is a literal star)", quote(text))
+			return "", fmt.Errorf("reading path %s: wildcards are for rules, hidden, secrets and ask; name the directory (\\* is a literal star)", excerpt.Quote(text))
 		}
 		b.WriteString("/" + c.parts[0])
 	}
@@ -96,7 +98,7 @@ func (v Vars) Path(text string) (string, error) {
 		out = "/"
 	}
 	if len(out) > maxPath {
-		return "", fmt.Errorf("reading path %s: longer than PATH_MAX", quote(text))
+		return "", fmt.Errorf("reading path %s: longer than PATH_MAX", excerpt.Quote(text))
 	}
 	if optional {
 		out = "?" + out

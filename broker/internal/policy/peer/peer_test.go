@@ -1,4 +1,4 @@
-package policy
+package peer
 
 import (
 	"strings"
@@ -7,19 +7,19 @@ import (
 
 // TestHostTable is NT-15.
 func TestHostTable(t *testing.T) {
-	p, err := ParseHostPattern("example.com")
+	p, err := ParsePattern("example.com")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, s := range []string{"example.com.evil.test", "notexample.com", "example.com@evil.test", "example.com%2eevil.test", "example.comx", "xexample.com",
 		"example.com:443@evil.test", "example.com/../evil", "exa mple.com", "\u0435xample.com", "xn--xample-2of.com", ".example.com", "example..com", "example.com..",
 		"sub.example.com", "", ".", "com", "1.2.3.4"} {
-		if h, err := ParseHost(s); err == nil && p.Match(h, 443, false) {
+		if h, err := Parse(s); err == nil && p.Match(h, 443, false) {
 			t.Errorf("example.com must not match %q", s)
 		}
 	}
 	for _, s := range []string{"EXAMPLE.COM", "example.com.", "Example.Com."} {
-		if h, err := ParseHost(s); err != nil || !p.Match(h, 443, false) {
+		if h, err := Parse(s); err != nil || !p.Match(h, 443, false) {
 			t.Errorf("example.com must match %q: %v", s, err)
 		}
 	}
@@ -41,12 +41,12 @@ func TestHostPattern(t *testing.T) {
 		{"example.com/icmp", "example.com", 443, false}, {"10.0.0.0/8/icmp", "10.1.1.1", 80, false}, {"example.com:443,tls=sni", "example.com", 443, true}, {"*.example.com,tls=sni", "a.example.com", 80, true},
 		{"localhost", "LOCALHOST", 80, true}, {"example.com:443/udp", "example.com", 443, false}, {"example.com:443/tcp", "example.com", 443, true}, {"10.0.0.0/8/tcp", "10.1.1.1", 443, true}, {"10.0.0.0/8:53/udp", "10.1.1.1", 53, false},
 	} {
-		p, err := ParseHostPattern(c.pattern)
+		p, err := ParsePattern(c.pattern)
 		if err != nil {
 			t.Errorf("%s: %v", c.pattern, err)
 			continue
 		}
-		h, err := ParseHost(c.host)
+		h, err := Parse(c.host)
 		if err != nil {
 			t.Errorf("%s: %v", c.host, err)
 			continue
@@ -54,7 +54,7 @@ func TestHostPattern(t *testing.T) {
 		if got := p.Match(h, c.port, false); got != c.want {
 			t.Errorf("%s on %s:%d: %v", c.pattern, c.host, c.port, got)
 		}
-		if q, err := ParseHostPattern(p.String()); err != nil || q != p {
+		if q, err := ParsePattern(p.String()); err != nil || q != p {
 			t.Errorf("%s is written as %s: %v", c.pattern, p, err)
 		}
 	}
@@ -65,15 +65,15 @@ func TestHostPattern(t *testing.T) {
 		"::ffff:1.2.3.0/120": "IPv4", "1.2.3.4,tls=sni": "needs a name", "10.0.0.0/8,tls=sni": "needs a name", "*,tls=sni": "needs a name", "x:443/udp,tls=sni": "about TCP",
 		"x:80/icmp": "no ports", "x:80/sctp": "a protocol is", "https://x/": "its host alone", "x:80/tcp/udp": "", "x:80/udp/tcp": "", "x/icmp,tls=sni": "about TCP", "x/udp/icmp": "", "x,tls=SNI": "not allowed", "x,tls=sni:443": "not allowed",
 	} {
-		if p, err := ParseHostPattern(s); err == nil || !strings.Contains(err.Error(), why) {
+		if p, err := ParsePattern(s); err == nil || !strings.Contains(err.Error(), why) {
 			t.Errorf("%.40q: %v %v, want %q", s, p, err, why)
 		}
 	}
 }
 
 func TestHostOrderAndCover(t *testing.T) {
-	parse := func(s string) HostPattern {
-		p, err := ParseHostPattern(s)
+	parse := func(s string) Pattern {
+		p, err := ParsePattern(s)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -106,17 +106,17 @@ func FuzzHostPattern(f *testing.F) {
 		f.Add(s, "a.example.com")
 	}
 	f.Fuzz(func(t *testing.T, text, host string) {
-		h, herr := ParseHost(host)
+		h, herr := Parse(host)
 		if herr == nil {
-			if again, err := ParseHost(h.String()); err != nil || again != h {
+			if again, err := Parse(h.String()); err != nil || again != h {
 				t.Fatalf("host %q is written as %q: %v", host, h, err)
 			}
 		}
-		p, err := ParseHostPattern(text)
+		p, err := ParsePattern(text)
 		if err != nil {
 			return
 		}
-		if q, err := ParseHostPattern(p.String()); err != nil || q != p {
+		if q, err := ParsePattern(p.String()); err != nil || q != p {
 			t.Fatalf("%q is written as %q: %v", text, p, err)
 		}
 		if !p.Covers(p) || p.Compare(p) != 0 {

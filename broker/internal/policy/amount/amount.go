@@ -1,4 +1,4 @@
-package policy
+package amount
 
 import (
 	"errors"
@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"sbx/broker/internal/policy/excerpt"
 )
 
 // Size is an amount of memory: bytes, or a share of what the machine has.
@@ -14,17 +16,17 @@ type Size struct {
 	Percent int
 }
 
-// ParseSize reads "75%", "512M", "2GiB", "1048576". K, M, G and T are powers of 1024, with or without iB.
+// Parse reads "75%", "512M", "2GiB", "1048576". K, M, G and T are powers of 1024, with or without iB.
 // Empty or "none" is the zero Size: no limit.
-func ParseSize(s string) (Size, error) {
-	bad := fmt.Errorf("reading size %s: want a number with K, M, G or T, or a percentage", quote(s))
+func Parse(s string) (Size, error) {
+	bad := fmt.Errorf("reading size %s: want a number with K, M, G or T, or a percentage", excerpt.Quote(s))
 	if s == "" || s == "none" {
 		return Size{}, nil
 	}
 	if p, ok := strings.CutSuffix(s, "%"); ok {
 		n, err := strconv.ParseUint(p, 10, 16)
 		if err != nil || n == 0 || n > 100 {
-			return Size{}, fmt.Errorf("reading size %s: a share of memory is 1%% to 100%%", quote(s))
+			return Size{}, fmt.Errorf("reading size %s: a share of memory is 1%% to 100%%", excerpt.Quote(s))
 		}
 		return Size{Percent: int(n)}, nil
 	}
@@ -68,13 +70,13 @@ func ParseCPU(s string) (int, error) {
 		f *= 100
 	}
 	if err != nil || !(f >= 1 && f <= 1e6) || strings.Trim(body, "0123456789.") != "" {
-		return 0, fmt.Errorf("reading cpu limit %s: want a percentage of one processor, or a number of them", quote(s))
+		return 0, fmt.Errorf("reading cpu limit %s: want a percentage of one processor, or a number of them", excerpt.Quote(s))
 	}
 	return int(f), nil
 }
 
-// parseDuration refuses what has no sensible meaning for a limit.
-func parseDuration(s string) (time.Duration, error) {
+// ParseDuration refuses what has no sensible meaning for a limit.
+func ParseDuration(s string) (time.Duration, error) {
 	if s == "0" {
 		return 0, nil
 	}

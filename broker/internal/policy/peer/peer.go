@@ -1,4 +1,4 @@
-package policy
+package peer
 
 import (
 	"errors"
@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+
+	"sbx/broker/internal/policy/excerpt"
 )
 
 // Host is a normalised peer: a DNS name in lower case without its last dot, or an address.
@@ -21,8 +23,8 @@ func (h Host) String() string {
 	return h.Name
 }
 
-// ParseHost normalises a host. Anything with a second reading (non-ASCII, @, %, empty labels, 0x7f.1, zones) is refused.
-func ParseHost(s string) (Host, error) {
+// Parse normalises a host. Anything with a second reading (non-ASCII, @, %, empty labels, 0x7f.1, zones) is refused.
+func Parse(s string) (Host, error) {
 	bare := s
 	if strings.HasPrefix(s, "[") && strings.HasSuffix(s, "]") {
 		bare = s[1 : len(s)-1]
@@ -30,7 +32,7 @@ func ParseHost(s string) (Host, error) {
 	if strings.Contains(bare, ":") {
 		a, err := netip.ParseAddr(bare)
 		if err != nil || a.Zone() != "" {
-			return Host{}, fmt.Errorf("reading host %s: not an IPv6 address without a zone", quote(s))
+			return Host{}, fmt.Errorf("reading host %s: not an IPv6 address without a zone", excerpt.Quote(s))
 		}
 		return Host{Addr: a.Unmap()}, nil
 	}
@@ -39,7 +41,7 @@ func ParseHost(s string) (Host, error) {
 	}
 	name, err := hostName(s)
 	if err != nil {
-		return Host{}, fmt.Errorf("reading host %s: %w", quote(s), err)
+		return Host{}, fmt.Errorf("reading host %s: %w", excerpt.Quote(s), err)
 	}
 	return Host{Name: name}, nil
 }
@@ -66,7 +68,7 @@ func hostName(s string) (string, error) {
 		case c >= 0x80:
 			return "", errors.New("it has characters outside ASCII; write the xn-- form")
 		default:
-			return "", fmt.Errorf("%s is not allowed at position %d", quote(string(rune(c))), i+1)
+			return "", fmt.Errorf("%s is not allowed at position %d", excerpt.Quote(string(rune(c))), i+1)
 		}
 		if label > 63 {
 			return "", errors.New("a label is longer than 63 characters")
@@ -82,13 +84,13 @@ func hostName(s string) (string, error) {
 	return out, nil
 }
 
-// HostPattern matches peers. Grammar:
+// Pattern matches peers. Grammar:
 //
 //	example.com   *.example.com (every name below, not example.com)   1.2.3.4   10.0.0.0/8   [::1]   2001:db8::/32   *
 //	each with :443 or :8000-8100 or :* ; without a port an allow or ask covers 80 and 443, a deny every port;
 //	and then with /udp, or without a port with /icmp (ping), else (or with /tcp) it is about TCP; a name that is about TCP may end in ,tls=sni: its ports are for those connections only
 //	that name it themselves, in a TLS ClientHello or in HTTP's Host
-type HostPattern struct {
+type Pattern struct {
 	name   string
 	suffix bool // name stands for everything below it
 	any    bool
@@ -99,16 +101,16 @@ type HostPattern struct {
 	icmp   bool
 }
 
-// ParseHostPattern reads pattern text.
-func ParseHostPattern(s string) (HostPattern, error) {
-	p, err := parseHostPattern(s)
+// ParsePattern reads pattern text.
+func ParsePattern(s string) (Pattern, error) {
+	p, err := parsePattern(s)
 	if err != nil {
-		return HostPattern{}, fmt.Errorf("reading host pattern %s: %w", quote(s), err)
+		return Pattern{}, fmt.Errorf("reading host pattern %s: %w", excerpt.Quote(s), err)
 	}
 	return p, nil
 }
 
-func parseHostPattern(s string) (p HostPattern, err error) {
+func parsePattern(s string) (p Pattern, err error) {
 	if strings.Contains(s, "://") {
 		return p, errors.New("an address of a page; write its host alone, as HOST or HOST:PORT")
 	}
@@ -159,7 +161,7 @@ func parseHostPattern(s string) (p HostPattern, err error) {
 		}
 		return p, p.checkSNI()
 	}
-	h, err := ParseHost(host)
+	h, err := Parse(host)
 	if err != nil {
 		return p, err
 	}
@@ -170,7 +172,7 @@ func parseHostPattern(s string) (p HostPattern, err error) {
 	return p, p.checkSNI()
 }
 
-func (p HostPattern) checkSNI() error {
+func (p Pattern) checkSNI() error {
 	switch {
 	case !p.sni:
 	case p.udp || p.icmp:
@@ -206,15 +208,16 @@ func parsePorts(s string) (lo, hi uint16, err error) {
 	if !span {
 		b = a
 	}
-	l, err1 := parsePort(a)
-	h, err2 := parsePort(b)
+	l, err1 := ParsePort(a)
+	h, err2 := ParsePort(b)
 	if err1 != nil || err2 != nil || l > h {
 		return 0, 0, errors.New("a port is 1 to 65535, A-B with A <= B, or *")
 	}
 	return l, h, nil
 }
 
-func parsePort(s string) (uint16, error) {
+// ParsePort reads a number of a port.
+func ParsePort(s string) (uint16, error) {
 	n, err := strconv.ParseUint(s, 10, 16)
 	if err != nil || n == 0 || s[0] == '0' || s[0] == '+' {
 		return 0, errors.New("bad port")
@@ -224,7 +227,7 @@ func parsePort(s string) (uint16, error) {
 
 // Match reports whether the pattern covers h at port. anyPort makes a pattern without a port cover every port,
 // as a deny does.
-func (p HostPattern) Match(h Host, port int, anyPort bool) bool {
+func (p Pattern) Match(h Host, port int, anyPort bool) bool {
 	switch {
 	case (p.udp || p.icmp) && !anyPort:
 		return false
@@ -239,33 +242,33 @@ func (p HostPattern) Match(h Host, port int, anyPort bool) bool {
 }
 
 // MatchHost reports whether the pattern covers h at some port.
-func (p HostPattern) MatchHost(h Host) bool { return p.matchHost(h) }
+func (p Pattern) MatchHost(h Host) bool { return p.matchHost(h) }
 
 // Prefix returns the addresses of a pattern that is written as such; ok is false for names and for *.
-func (p HostPattern) Prefix() (prefix netip.Prefix, ok bool) { return p.prefix, p.prefix.IsValid() }
+func (p Pattern) Prefix() (prefix netip.Prefix, ok bool) { return p.prefix, p.prefix.IsValid() }
 
 // Ports returns the pattern's ports, 0 and 0 if it gives none.
-func (p HostPattern) Ports() (lo, hi uint16) { return p.lo, p.hi }
+func (p Pattern) Ports() (lo, hi uint16) { return p.lo, p.hi }
 
 // UDP reports whether the pattern is about UDP instead of TCP.
-func (p HostPattern) UDP() bool { return p.udp }
+func (p Pattern) UDP() bool { return p.udp }
 
 // SNI reports whether connections must name the host themselves.
-func (p HostPattern) SNI() bool { return p.sni }
+func (p Pattern) SNI() bool { return p.sni }
 
 // WithSNI is the pattern with that demand, where it can have one.
-func (p HostPattern) WithSNI() HostPattern {
+func (p Pattern) WithSNI() Pattern {
 	p.sni = p.name != "" && !p.udp && !p.icmp
 	return p
 }
 
 // ICMP reports whether the pattern is about echo requests instead of TCP.
-func (p HostPattern) ICMP() bool { return p.icmp }
+func (p Pattern) ICMP() bool { return p.icmp }
 
 // Any reports whether the pattern covers every name and address.
-func (p HostPattern) Any() bool { return p.any }
+func (p Pattern) Any() bool { return p.any }
 
-func (p HostPattern) matchHost(h Host) bool {
+func (p Pattern) matchHost(h Host) bool {
 	switch {
 	case p.any:
 		return h.Name != "" || h.Addr.IsValid()
@@ -278,7 +281,7 @@ func (p HostPattern) matchHost(h Host) bool {
 }
 
 // Covers reports that everything q allows p allows too.
-func (p HostPattern) Covers(q HostPattern) bool {
+func (p Pattern) Covers(q Pattern) bool {
 	switch {
 	case p.udp != q.udp, p.icmp != q.icmp, p.sni && !q.sni:
 		return false
@@ -308,7 +311,7 @@ func (p HostPattern) Covers(q HostPattern) bool {
 }
 
 // Compare is positive if p is more specific than q.
-func (p HostPattern) Compare(q HostPattern) int {
+func (p Pattern) Compare(q Pattern) int {
 	if d := p.rank() - q.rank(); d != 0 {
 		return d
 	}
@@ -319,7 +322,7 @@ func (p HostPattern) Compare(q HostPattern) int {
 }
 
 // rank orders any < range by length < everything below a name < one name or address.
-func (p HostPattern) rank() int {
+func (p Pattern) rank() int {
 	switch {
 	case p.any:
 		return 0
@@ -333,7 +336,7 @@ func (p HostPattern) rank() int {
 	return 1000
 }
 
-func (p HostPattern) ports() int {
+func (p Pattern) ports() int {
 	if p.lo == 0 {
 		return 1 << 16
 	}
@@ -341,9 +344,9 @@ func (p HostPattern) ports() int {
 }
 
 // Wide reports a pattern through which data can leave in the names themselves; loaders warn about it.
-func (p HostPattern) Wide() bool { return p.any || p.suffix && !strings.Contains(p.name, ".") }
+func (p Pattern) Wide() bool { return p.any || p.suffix && !strings.Contains(p.name, ".") }
 
-func (p HostPattern) String() string {
+func (p Pattern) String() string {
 	if p.sni {
 		p.sni = false
 		return p.String() + ",tls=sni"
@@ -383,7 +386,7 @@ func (p HostPattern) String() string {
 }
 
 // Below returns the name that a wildcard pattern covers everything below of, or "".
-func (p HostPattern) Below() string {
+func (p Pattern) Below() string {
 	if p.suffix {
 		return p.name
 	}

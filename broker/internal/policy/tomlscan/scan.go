@@ -1,11 +1,12 @@
-package policy
+package tomlscan
 
 import (
 	"fmt"
-	"sort"
 	"strings"
 
 	"github.com/BurntSushi/toml"
+
+	"sbx/broker/internal/policy/excerpt"
 )
 
 // Limits that keep a hostile file cheap. They are checked on the bytes, before the TOML library builds anything.
@@ -21,14 +22,14 @@ const (
 	maxEscaped = 100
 )
 
-// stmt is one header or assignment, with where it stands in the text.
-type stmt struct {
-	key       string // full dotted name
-	line      int
-	endLine   int
-	header    bool
-	array     bool  // [[key]]
-	elemLines []int // line of every element of an array value, first level
+// Stmt is one header or assignment, with where it stands in the text.
+type Stmt struct {
+	Key       string // full dotted name
+	Line      int
+	EndLine   int
+	Header    bool
+	Array     bool  // [[key]]
+	ElemLines []int // Line of every element of an Array value, first level
 }
 
 // scanner finds statements and their lines. It is not a TOML parser: on a valid file it agrees with the library
@@ -42,22 +43,23 @@ type scanner struct {
 	// escaped counts quoted keys with a backslash.
 	escaped int
 	table   string
-	out     []stmt
+	out     []Stmt
 }
 
-type scanError struct {
-	line int
-	what string
+// Error says which line is wrong.
+type Error struct {
+	Line int
+	What string
 }
 
-func (e *scanError) Error() string { return fmt.Sprintf("line %d: %s", e.line, e.what) }
+func (e *Error) Error() string { return fmt.Sprintf("line %d: %s", e.Line, e.What) }
 
 func (s *scanner) fail(format string, a ...any) error {
-	return &scanError{s.line, fmt.Sprintf(format, a...)}
+	return &Error{s.line, fmt.Sprintf(format, a...)}
 }
 
-// scan indexes a file and enforces the limits.
-func scan(data []byte) ([]stmt, error) {
+// Scan indexes a file and enforces the limits.
+func Scan(data []byte) ([]Stmt, error) {
 	s := &scanner{b: data, line: 1}
 	for {
 		s.blank(true)
@@ -103,10 +105,10 @@ func (s *scanner) blank(lines bool) {
 }
 
 func (s *scanner) head() error {
-	st := stmt{line: s.line, endLine: s.line, header: true}
+	st := Stmt{Line: s.line, EndLine: s.line, Header: true}
 	s.i++
 	if s.i < len(s.b) && s.b[s.i] == '[' {
-		st.array = true
+		st.Array = true
 		s.i++
 	}
 	key, err := s.key(']')
@@ -114,32 +116,32 @@ func (s *scanner) head() error {
 		return err
 	}
 	s.i++
-	if st.array {
+	if st.Array {
 		if s.i >= len(s.b) || s.b[s.i] != ']' {
-			return s.fail("expected ]] after %s", quote(key))
+			return s.fail("expected ]] after %s", excerpt.Quote(key))
 		}
 		s.i++
 	}
-	st.key, s.table = key, key
+	st.Key, s.table = key, key
 	s.out = append(s.out, st)
 	return nil
 }
 
 func (s *scanner) assignment() error {
-	st := stmt{line: s.line}
+	st := Stmt{Line: s.line}
 	key, err := s.key('=')
 	if err != nil {
 		return err
 	}
 	s.i++
-	st.key = key
+	st.Key = key
 	if s.table != "" {
-		st.key = s.table + "." + key
+		st.Key = s.table + "." + key
 	}
 	if err := s.value(&st); err != nil {
 		return err
 	}
-	st.endLine = s.line
+	st.EndLine = s.line
 	s.out = append(s.out, st)
 	return nil
 }
@@ -183,7 +185,7 @@ func (s *scanner) key(end byte) (string, error) {
 		}
 		s.blank(false)
 		if s.i >= len(s.b) || s.b[s.i] != '.' && s.b[s.i] != end {
-			return "", s.fail("expected %q after key %s", end, quote(part))
+			return "", s.fail("expected %q after key %s", end, excerpt.Quote(part))
 		}
 		if s.b[s.i] == end {
 			return strings.Join(parts, "."), nil
@@ -214,10 +216,10 @@ func unquoteKey(q string) string {
 }
 
 // value skips one value and notes where the elements of an array start.
-func (s *scanner) value(st *stmt) error {
+func (s *scanner) value(st *Stmt) error {
 	s.blank(false)
 	if s.i >= len(s.b) || s.b[s.i] == '\n' {
-		return s.fail("key %s has no value", quote(st.key))
+		return s.fail("key %s has no value", excerpt.Quote(st.Key))
 	}
 	switch s.b[s.i] {
 	case '"', '\'':
@@ -243,7 +245,7 @@ func (s *scanner) scalar() error {
 }
 
 // nested is recursive only as deep as maxDepth allows.
-func (s *scanner) nested(st *stmt) error {
+func (s *scanner) nested(st *Stmt) error {
 	open := s.b[s.i]
 	closing := byte(']')
 	if open == '{' {
@@ -270,7 +272,7 @@ func (s *scanner) nested(st *stmt) error {
 			return s.fail("more than %d list elements", maxElems)
 		}
 		if open == '[' && s.depth == 1 {
-			st.elemLines = append(st.elemLines, s.line)
+			st.ElemLines = append(st.ElemLines, s.line)
 		}
 		if open == '{' {
 			if _, err := s.key('='); err != nil {
@@ -318,67 +320,4 @@ func (s *scanner) str() error {
 		}
 	}
 	return s.fail("a string is not ended")
-}
-
-// document is a parsed file that still knows its lines.
-type document struct {
-	src   *source
-	tree  map[string]any
-	stmts []stmt
-}
-
-func parse(src *source) (*document, error) {
-	d := &document{src: src}
-	var err error
-	if d.stmts, err = scan(src.data); err != nil {
-		e := err.(*scanError)
-		return nil, d.errAt(e.line, "%s", e.what)
-	}
-	if _, err := toml.Decode(string(src.data), &d.tree); err != nil {
-		var line int
-		msg := err.Error()
-		if pe, ok := err.(toml.ParseError); ok {
-			line, msg = pe.Position.Line, pe.Message
-		}
-		q := quote(msg)
-		return nil, d.errAt(line, "%s", strings.Trim(q, `"`))
-	}
-	return d, nil
-}
-
-func (d *document) errAt(line int, format string, a ...any) error {
-	return fmt.Errorf("reading %s: %s", d.origin(line), fmt.Sprintf(format, a...))
-}
-
-func (d *document) origin(line int) Origin {
-	return Origin{Scope: d.src.scope, File: d.src.path, Line: line}
-}
-
-// lineOf finds the statement that sets key, or the one it is written inside of.
-func (d *document) lineOf(key string) (line int, elems []int) {
-	for {
-		for _, st := range d.stmts {
-			if st.key == key {
-				return st.line, st.elemLines
-			}
-			if line == 0 && strings.HasPrefix(st.key, key+".") {
-				line = st.line
-			}
-		}
-		i := strings.LastIndexByte(key, '.')
-		if line != 0 || i < 0 {
-			return line, nil
-		}
-		key = key[:i]
-	}
-}
-
-// keysOf lists map keys in order, so that the first error is always the same one.
-func keysOf[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	sort.Strings(keys)
-	return keys
 }
