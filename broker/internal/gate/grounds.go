@@ -14,6 +14,7 @@ import (
 	"sbx/broker/internal/child"
 	"sbx/broker/internal/decide"
 	"sbx/broker/internal/gate/gatefs"
+	"sbx/broker/internal/guard"
 	"sbx/broker/internal/host"
 	"sbx/broker/internal/policy"
 	"sbx/broker/plan"
@@ -34,6 +35,7 @@ type Grounds struct {
 	mu      sync.Mutex
 	early   []func()                // reports from before the arbiter was there
 	guarded map[string]*guardedTree // trees in which guarded names were found
+	judges  map[string]*guard.Judge // see judgeOf
 }
 
 // maxWaiting bounds the reports that wait for the arbiter.
@@ -41,7 +43,8 @@ const maxWaiting = 64
 
 func newGrounds(s *Session) *Grounds {
 	return &Grounds{s: s, foreign: &foreignMounts{}, withdrawn: map[string]bool{}, guarded: map[string]*guardedTree{},
-		ready: make(chan struct{}), over: make(chan struct{})}
+		judges: map[string]*guard.Judge{},
+		ready:  make(chan struct{}), over: make(chan struct{})}
 }
 
 // take takes over what the agent needs, and has changed rules reviewed from now on.

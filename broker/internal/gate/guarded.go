@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -12,6 +13,7 @@ import (
 	"sbx/broker/internal/decide"
 	"sbx/broker/internal/guard"
 	"sbx/broker/internal/host"
+	"sbx/broker/internal/planner"
 	"sbx/broker/internal/policy"
 	"sbx/broker/internal/quoting"
 )
@@ -38,13 +40,16 @@ func (g *Grounds) guardedIn(dir string) *guardedTree {
 	if g.s.In.NoGuard || g.foreign.below(dir) || verdictOn(dir) == guard.Guard {
 		return nil
 	}
+	if inRepository(dir) {
+		return &guardedTree{dir, dir}
+	}
 	g.mu.Lock()
 	before := g.guarded[dir]
 	g.mu.Unlock()
 	if before != nil && host.Exists(before.name) {
 		return before
 	}
-	e := searchGuarded(dir)
+	e := g.searchGuarded(dir)
 	if e != nil {
 		g.mu.Lock()
 		defer g.mu.Unlock()
@@ -53,9 +58,19 @@ func (g *Grounds) guardedIn(dir string) *guardedTree {
 	return e
 }
 
+// inRepository says whether a directory is a repository's own, or lies in one: what git reads may be made there.
+func inRepository(dir string) bool {
+	for ; dir != "/"; dir = filepath.Dir(dir) {
+		if guard.Fold(filepath.Base(dir)) == ".git" || host.Exists(dir+"/HEAD") {
+			return true
+		}
+	}
+	return false
+}
+
 // searchGuarded is guardedIn without what was found before.
-func searchGuarded(dir string) *guardedTree {
-	judge, err := guard.NewJudge(guard.BuiltIn())
+func (g *Grounds) searchGuarded(dir string) *guardedTree {
+	judge, err := g.judgeOf(dir)
 	if err != nil {
 		return &guardedTree{dir: dir}
 	}
@@ -110,7 +125,7 @@ func verdictOn(p string) guard.Action { return guard.Look(strings.TrimPrefix(p, 
 // guardsWrite says whether a guarded name would be written because a directory that it lies in may be, which it
 // returns: nobody has named it.
 func (g *Grounds) guardsWrite(p string) (top string) {
-	if g.s.In.NoGuard || verdictOn(p) == guard.Free {
+	if g.s.In.NoGuard {
 		return ""
 	}
 	if dir := filepath.Dir(p); g.letsWriteIn(dir) {
@@ -119,10 +134,40 @@ func (g *Grounds) guardsWrite(p string) (top string) {
 	for dir := filepath.Dir(p); dir != "/" && g.letsWrite(dir); dir = filepath.Dir(dir) {
 		top = dir
 	}
-	if top != "" && verdictOn(top) == guard.Guard {
+	if top == "" || verdictOn(top) == guard.Guard || verdictOn(p) == guard.Free && !g.guardedBelow(top, p) {
 		return ""
 	}
 	return top
+}
+
+// guardedBelow says whether a name is guarded in a directory for what the host has there: a repository without a work
+// tree, or settings that lead to the name.
+func (g *Grounds) guardedBelow(top, p string) bool {
+	judge, err := g.judgeOf(top)
+	if err != nil {
+		return true
+	}
+	v := judge.At(strings.TrimPrefix(p, strings.TrimSuffix(top, "/")+"/"), func(dir string) bool {
+		return host.Exists(filepath.Join(top, dir, "HEAD"))
+	})
+	return v.Action != guard.Free
+}
+
+// judgeOf is the judge of names in a directory that an answer lets be written, by what settings refer to when it is asked
+// for the first time.
+func (g *Grounds) judgeOf(top string) (*guard.Judge, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if j := g.judges[top]; j != nil {
+		return j, nil
+	}
+	in := planner.Input{FS: host.NewCache(), Facts: g.s.In.Facts, Grants: []planner.Grant{{Path: top, Mode: planner.Write}}}
+	in.Refer(g.s.In.Settings)
+	j, err := guard.NewJudge(slices.Concat(in.ReferredIn(top), guard.BuiltIn()))
+	if err == nil {
+		g.judges[top] = j
+	}
+	return j, err
 }
 
 // letsWrite says whether a directory may be written without a question.

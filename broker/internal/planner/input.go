@@ -105,6 +105,7 @@ type Input struct {
 	Only        *Only           // nil: what is visible can be executed
 	Own         *secrets.Ledger // what programs in the sandbox have made in the project; may be nil
 	Referred    []Referred      // see Refer
+	Settings    []string        // what Refer was given
 	Masked      []Masked        // see Refer
 	Configs     []string        // configurations of repositories that are shown, where a credential may appear
 	NoGuard     bool            // test builds only: the project is bound as it is

@@ -51,6 +51,7 @@ func (in *Input) ReferredIn(dir string) (out []guard.Rule) {
 // Refer finds what the person's own settings, and those of the repositories in the writable trees, refer to in these
 // trees: it is guarded like what it serves. Settings are the person's and the machine's configuration files.
 func (in *Input) Refer(settings []string) {
+	in.Settings = settings
 	configs := in.topConfigs()
 	for _, top := range in.trees(Write) {
 		r := referrer{in: in, top: top, left: maxConfigs}
@@ -62,6 +63,7 @@ func (in *Input) Refer(settings []string) {
 		for _, dir := range repositories {
 			r.repository(dir)
 		}
+		r.above()
 		r.otherNames()
 		if !all || r.left < 0 {
 			in.Losses = append(in.Losses, Loss{What: "settings of repositories deep in " + plan.Bytes(top).Quote(),
@@ -139,6 +141,18 @@ func (r *referrer) repository(dir string) {
 		}
 		return ""
 	})
+}
+
+// above reads the settings of the repository whose work tree the tree lies in.
+func (r *referrer) above() {
+	shown := r.configs
+	for dir := path.Dir(r.top); dir != "/" && dir != "."; dir = path.Dir(dir) {
+		if _, err := r.in.FS.Lstat(dir + "/.git"); err == nil {
+			r.repository(dir)
+			break
+		}
+	}
+	r.configs = shown
 }
 
 // settings reads those of the repository at own for the work tree at dir.
