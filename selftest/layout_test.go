@@ -532,7 +532,6 @@ func TestFilesCanBeReadInOneGo(t *testing.T) {
 // large are packages of more than maxPackage lines, which are to become smaller.
 var large = map[string]string{
 	"broker/internal/gate/gatefs": "to be divided",
-	"broker/internal/policy":      "to be divided",
 }
 
 const maxPackage = 5000
