@@ -95,6 +95,11 @@ func HoldsYarnToken(head []byte) bool { return setting(head, "npmauthtoken", "np
 // HoldsPassword finds a password in files of sections and keys.
 func HoldsPassword(head []byte) bool { return setting(head, "password", "token") }
 
+// HoldsCloudPassword finds the key of a cloud account in a file of sections and keys.
+func HoldsCloudPassword(head []byte) bool {
+	return setting(head, "aws_secret_access_key", "aws_session_token", "secret_key", "password", "token")
+}
+
 // HoldsNetrc finds a password in .netrc, which is a list of words.
 func HoldsNetrc(head []byte) bool {
 	words := bytes.Fields(head)

@@ -46,6 +46,10 @@ func Secrets() []Secret {
 		{".vault-token", false, nil, "a token", 0},
 		{".htpasswd", false, nil, "password hashes", 0},
 		{"*.pem", false, HoldsPrivateKey, "a private key", 0},
+		{"id_*", false, HoldsPrivateKey, "a private key", 0},
+		{"ssh_host_*", false, HoldsPrivateKey, "a private key", 0},
+		{"credentials", false, HoldsCloudPassword, "a cloud account's key", 0},
+		{"credentials.toml", false, HoldsPassword, "a registry token", 0},
 		{"*.key", false, HoldsKey, "a private key", 0},
 		{"*.asc", false, HoldsPrivateKey, "a private key", 0},
 		{"*.ovpn", false, HoldsPrivateKey, "a private key", 0},
@@ -64,7 +68,7 @@ func Secrets() []Secret {
 
 // public are names that look like those of secrets and are made to be shown: templates, and what tools keep their settings in.
 func public() []string {
-	return []string{"*.example", "*.sample", "*.template", "*.tmpl", "*.dist", "*.defaults", "*.schema", ".envrc",
+	return []string{"*.pub", "*.example", "*.sample", "*.template", "*.tmpl", "*.dist", "*.defaults", "*.schema", ".envrc",
 		"example.env", "sample.env", "template.env", "package.json", "package-lock.json", "tsconfig.json", "composer.json"}
 }
 
@@ -120,18 +124,25 @@ func SecretOf(name string, dir bool) *Secret {
 	return s
 }
 
-// match tries the rows with a star. A suffix begins at a dot.
+// match tries the rows with a star: those that look at contents after the others. A suffix begins at a dot.
 func (x *secretIndex) match(name string) *Secret {
-	for _, s := range x.prefix {
-		if strings.HasPrefix(name, s.Pattern[:len(s.Pattern)-1]) {
-			return s
-		}
+	if s := x.prefixed(name, false); s != nil {
+		return s
 	}
 	for i := range len(name) {
 		if name[i] == '.' {
 			if s := x.suffix[name[i:]]; s != nil {
 				return s
 			}
+		}
+	}
+	return x.prefixed(name, true)
+}
+
+func (x *secretIndex) prefixed(name string, looks bool) *Secret {
+	for _, s := range x.prefix {
+		if (s.Holds != nil) == looks && strings.HasPrefix(name, s.Pattern[:len(s.Pattern)-1]) {
+			return s
 		}
 	}
 	return nil
