@@ -65,7 +65,7 @@ var mayImport = map[string][]string{
 	"broker/internal/netns":     {"broker/internal/steps", "broker/plan", "shared/stage", "shared/tape"},
 	"broker/internal/agent":     {"broker/internal/steps", "broker/plan", "shared/stage", "shared/tape"},
 	"broker/internal/child":     {"broker/internal/helperclient", "broker/internal/steps", "broker/internal/netns", "broker/plan", "shared/wire", "shared/stage", "shared/tape"},
-	"broker/internal/faststart": {"broker/internal/child", "broker/plan", "shared/stage", "shared/tape"}, // broker's main alone imports it
+	"broker/internal/faststart": {"broker/internal/control", "broker/internal/handover", "broker/internal/session", "broker/internal/child", "broker/plan", "shared/stage", "shared/tape"}, // broker's main alone imports it
 
 	"broker/internal/session": {"broker/plan", "broker/internal/child", "audit", "broker/internal/idmap"},
 	"broker/internal/control": {"broker/internal/session", "broker/internal/decide", "broker/internal/prompt", "broker/plan"},

@@ -60,13 +60,24 @@ func (p *Plan) validateProcess() error {
 // ValidSession says whether id may name a session: 1 to 64 ASCII letters, digits and hyphens, not
 // starting with a hyphen, so that it is always one path component and never an option.
 func ValidSession(id string) error {
-	if len(id) < 1 || len(id) > 64 || id[0] == '-' {
+	if !IsSession(id) {
 		return fmt.Errorf("session id %s: want 1 to 64 letters, digits and hyphens", Bytes(id).Quote())
 	}
-	for _, c := range []byte(id) {
-		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-') {
-			return fmt.Errorf("session id %s: want 1 to 64 letters, digits and hyphens", Bytes(id).Quote())
+	return nil
+}
+
+// IsSession is ValidSession, also for who runs before Go's runtime (faststart).
+//
+//go:nosplit
+//go:norace
+func IsSession(id string) bool {
+	if len(id) < 1 || len(id) > 64 || id[0] == '-' {
+		return false
+	}
+	for i := 0; i < len(id); i++ {
+		if c := id[i]; !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-') {
+			return false
 		}
 	}
-	return nil
+	return true
 }

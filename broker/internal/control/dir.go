@@ -63,15 +63,24 @@ func othersDirectory(p string) bool {
 
 // FindRoot is Root without making or checking anything: what opens a session below it checks that.
 func FindRoot(runtimeDir, stateHome, home string) string {
-	if strings.HasPrefix(runtimeDir, "/") {
-		if base := filepath.Clean(runtimeDir); unix.Access(base, unix.F_OK) == nil && !othersDirectory(base) {
-			return filepath.Join(base, "sbx")
-		}
+	base := filepath.Clean(runtimeDir)
+	usable := filepath.IsAbs(base) && unix.Access(base, unix.F_OK) == nil && !othersDirectory(base)
+	return filepath.Join(RootParts(base, usable, stateHome, home))
+}
+
+// RootParts are the two parts of the place of sockets. usable says that the runtime directory is there and nobody else's.
+// It is also for who runs before Go's runtime (faststart).
+//
+//go:nosplit
+//go:norace
+func RootParts(runtimeDir string, usable bool, stateHome, home string) (base, rest string) {
+	switch {
+	case usable && len(runtimeDir) > 0 && runtimeDir[0] == '/':
+		return runtimeDir, "sbx"
+	case len(stateHome) > 0 && stateHome[0] == '/':
+		return stateHome, "sbx/run"
 	}
-	if !strings.HasPrefix(stateHome, "/") {
-		stateHome = filepath.Join(home, ".local", "state")
-	}
-	return filepath.Join(stateHome, "sbx", "run")
+	return home, ".local/state/sbx/run"
 }
 
 // makePrivate makes name below a folder that is checked already, and returns its path.

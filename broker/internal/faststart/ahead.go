@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sbx/broker/internal/child"
+	"sbx/broker/internal/session"
 	"sbx/broker/plan"
 	"sbx/shared/stage"
 	"sbx/shared/tape"
@@ -62,7 +63,7 @@ func compileAhead(p *plan.Plan, folder child.Folder, peer int, std stage.Stdio) 
 // Remember implements child.Early. It is no failure if it cannot.
 func (e *entered) Remember(p *plan.Plan, folder child.Folder, std stage.Stdio) {
 	x := &entry.ahead
-	if x.dir == 0 || !foreseeable(p) || len(p.Session) != idLength || x.worn && p.Session[0] != idAlphabet[0] { // worn out: try again now and then
+	if x.dir == 0 || !foreseeable(p) || len(p.Session) != idLength || x.worn && p.Session[0] != session.IDAlphabet[0] { // worn out: try again now and then
 		return
 	}
 	t, err := compileAhead(p, folder, int(entry.pair[1]), std)

@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sbx/broker/internal/session"
 	"sbx/shared/tape"
 )
 
@@ -44,9 +45,8 @@ type aheadEntry struct {
 }
 
 const (
-	idLength   = 6
-	idAlphabet = "abcdefghjkmnpqrstuvwxyz23456789"
-	maxMisses  = 6
+	idLength  = session.IDLength
+	maxMisses = 6
 )
 
 // openAhead looks for the tape that the last run with these arguments left, and gives it the name of this run's session. Whatever is not as it should be means that there is no such tape.
@@ -129,7 +129,7 @@ func readWhole(fd uintptr, to unsafe.Pointer, n uintptr) bool {
 	return e == 0 && got == n
 }
 
-// newID makes an id for the session, as session.NewID does.
+// newID makes an id for the session, see session.NewID.
 //
 //go:noinline
 //go:nosplit
@@ -139,9 +139,7 @@ func newID(x *aheadEntry) bool {
 	if e != 0 || n != idLength {
 		return false
 	}
-	for i := 0; i < idLength; i++ {
-		x.id[i] = idAlphabet[int(x.id[i])%len(idAlphabet)]
-	}
+	session.SpellID((*[idLength]byte)(unsafe.Pointer(&x.id)))
 	return true
 }
 

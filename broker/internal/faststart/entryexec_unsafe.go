@@ -5,6 +5,10 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"sbx/broker/internal/control"
+	"sbx/broker/internal/handover"
+	"sbx/broker/plan"
 )
 
 // execClient is the client of `sbx exec` before the Go runtime starts, which takes longer than the program.
@@ -61,7 +65,7 @@ func prepareExec(x *execClient, argc uintptr, argv unsafe.Pointer) bool {
 	if isArg(argv, cmd, "--") {
 		cmd++
 	}
-	if cmd >= argc || byteOf(argv, cmd, 0) == '-' || !isSession(argv, 2) || !passable(x) || !findRoot(x, argc, argv) {
+	if cmd >= argc || byteOf(argv, cmd, 0) == '-' || !plan.IsSession(textOf(*(*unsafe.Pointer)(unsafe.Add(argv, 8*2)))) || !passable(x) || !findRoot(x, argc, argv) {
 		return false
 	}
 	dir := openPrivate(x, argv)
@@ -118,25 +122,7 @@ func byteOf(argv unsafe.Pointer, i, k uintptr) byte {
 	return *(*byte)(unsafe.Add(*(*unsafe.Pointer)(unsafe.Add(argv, 8*i)), k))
 }
 
-// isSession is plan.ValidSession.
-//
-//go:nosplit
-//go:norace
-func isSession(argv unsafe.Pointer, i uintptr) bool {
-	for k := uintptr(0); k <= 64; k++ {
-		c := byteOf(argv, i, k)
-		if c == 0 {
-			return k > 0
-		}
-		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' && k > 0) {
-			return false
-		}
-	}
-	return false
-}
-
-// passable says whether descriptors 0 to 2 can be handed into a sandbox as they are: pipes, files opened for writing that hold nothing yet, the
-// null device. It is handover.Check for who may not allocate. The broker looks again.
+// passable says whether descriptors 0 to 2 can be handed into a sandbox as they are. The broker looks again.
 //
 //go:noinline
 //go:nosplit
@@ -145,46 +131,28 @@ func passable(x *execClient) bool {
 	for i := uintptr(0); i < 3; i++ {
 		_, _, e := syscall.RawSyscall(syscall.SYS_FSTAT, i, uintptr(unsafe.Pointer(&x.st)), 0)
 		flags, _, ef := syscall.RawSyscall(syscall.SYS_FCNTL, i, unix.F_GETFL, 0)
-		if e != 0 || ef != 0 || flags&unix.O_PATH != 0 {
-			return false
-		}
-		switch x.st.Mode & unix.S_IFMT {
-		case unix.S_IFIFO:
-		case unix.S_IFREG:
-			access := flags & unix.O_ACCMODE
-			if access == unix.O_RDONLY || flags&unix.O_APPEND != 0 || access == unix.O_WRONLY && x.st.Size > 0 {
-				return false
-			}
-		case unix.S_IFCHR:
-			if x.st.Rdev != 1<<8|3 {
-				return false
-			}
-		default:
+		if e != 0 || ef != 0 || !handover.Passes(&x.st, flags) {
 			return false
 		}
 	}
 	return true
 }
 
-// findRoot is control.FindRoot; the path is in x.path, terminated.
+// findRoot finds the place of sockets; the path is in x.path, terminated.
 //
 //go:noinline
 //go:nosplit
 //go:norace
 func findRoot(x *execClient, argc uintptr, argv unsafe.Pointer) bool {
 	envp := unsafe.Add(argv, 8*(argc+1))
-	if v := variable(envp, "XDG_RUNTIME_DIR="); v != nil && *(*byte)(v) == '/' && join(x, v, "") {
+	runtimeDir, usable := textOf(variable(envp, "XDG_RUNTIME_DIR=")), false
+	if len(runtimeDir) > 0 && runtimeDir[0] == '/' && join(x, runtimeDir, "") {
 		_, _, e := syscall.RawSyscall6(unix.SYS_NEWFSTATAT, cwd, uintptr(unsafe.Pointer(&x.path)), uintptr(unsafe.Pointer(&x.st)), unix.AT_SYMLINK_NOFOLLOW, 0, 0)
 		uid, _, _ := syscall.RawSyscall(syscall.SYS_GETEUID, 0, 0, 0)
-		if e == 0 && (x.st.Mode&unix.S_IFMT != unix.S_IFDIR || uintptr(x.st.Uid) == uid) {
-			return join(x, v, "/sbx")
-		}
+		usable = e == 0 && (x.st.Mode&unix.S_IFMT != unix.S_IFDIR || uintptr(x.st.Uid) == uid)
 	}
-	if v := variable(envp, "XDG_STATE_HOME="); v != nil && *(*byte)(v) == '/' {
-		return join(x, v, "/sbx/run")
-	}
-	v := variable(envp, "HOME=")
-	return v != nil && *(*byte)(v) == '/' && join(x, v, "/.local/state/sbx/run")
+	base, rest := control.RootParts(runtimeDir, usable, textOf(variable(envp, "XDG_STATE_HOME=")), textOf(variable(envp, "HOME=")))
+	return len(base) > 0 && base[0] == '/' && join(x, base, rest)
 }
 
 const cwd = ^uintptr(99) // AT_FDCWD
@@ -209,19 +177,37 @@ func variable(envp unsafe.Pointer, name string) unsafe.Pointer {
 	}
 }
 
+// textOf is the string at p, which ends in NUL; "" where there is none.
+//
 //go:nosplit
 //go:norace
-func join(x *execClient, dir unsafe.Pointer, rest string) bool {
+func textOf(p unsafe.Pointer) string {
+	if p == nil {
+		return ""
+	}
 	n := 0
-	for ; ; n++ {
-		c := *(*byte)(unsafe.Add(dir, n))
-		if c == 0 {
-			break
-		}
-		if n >= len(x.path)-64 {
-			return false
-		}
-		x.path[n&4095] = c
+	for *(*byte)(unsafe.Add(p, n)) != 0 {
+		n++
+	}
+	return unsafe.String((*byte)(p), n)
+}
+
+// join makes x.path of a directory and what is below it.
+//
+//go:nosplit
+//go:norace
+func join(x *execClient, dir, rest string) bool {
+	if len(dir) >= len(x.path)-64 {
+		return false
+	}
+	n := 0
+	for i := 0; i < len(dir); i++ {
+		x.path[n&4095] = dir[i]
+		n++
+	}
+	if rest != "" {
+		x.path[n&4095] = '/'
+		n++
 	}
 	for i := 0; i < len(rest); i++ {
 		x.path[n&4095] = rest[i]

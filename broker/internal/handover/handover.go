@@ -1,6 +1,6 @@
 // Package handover says which descriptors of a caller's a sandboxed program may be given as they are. What it is given it can open anew
 // through /proc/self/fd, with the user's rights to the file, and change by the descriptor (ftruncate); everything else reaches it through a pipe that the
-// caller copies. It must never change a descriptor. Called by launch, client and cli; shared/stage has the same rule where nothing may allocate (passable).
+// caller copies. It must never change a descriptor. launch, client and cli call it, and faststart, where nothing may allocate (Passes).
 package handover
 
 import (
@@ -22,36 +22,71 @@ func Check(i, fd int) error {
 	if err != nil {
 		return fmt.Errorf("looking at descriptor %d: %w", i, err)
 	}
-	what := "something that is no pipe"
-	switch path := flags&unix.O_PATH != 0; st.Mode & unix.S_IFMT {
+	if k := kindOf(&st, uintptr(flags)); k != passes {
+		return fmt.Errorf("descriptor %d is %s: pass a pipe and copy", i, words[k])
+	}
+	return nil
+}
+
+// kind is what a descriptor is to whoever hands it in.
+type kind uint8
+
+const (
+	passes kind = iota
+	noPipe
+	noWriting
+	appended
+	content
+	device
+	directory
+	socket
+)
+
+// words are those of the kinds that are refused.
+var words = [...]string{"", "something that is no pipe", "a file that is not open for writing", "a file that is appended to", "a file that has content",
+	"a device", "a directory", "a socket"}
+
+// Passes says whether Check would let a descriptor pass that fstat(2) and F_GETFL say this of. It is for who runs before
+// Go's runtime (faststart).
+//
+//go:nosplit
+//go:norace
+func Passes(st *unix.Stat_t, flags uintptr) bool { return kindOf(st, flags) == passes }
+
+//go:nosplit
+//go:norace
+func kindOf(st *unix.Stat_t, flags uintptr) kind {
+	path, access := flags&unix.O_PATH != 0, flags&unix.O_ACCMODE
+	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFIFO:
 		if !path {
-			return nil
+			return passes
 		}
 	case unix.S_IFREG:
-		access := flags & unix.O_ACCMODE
 		switch {
 		case path || access == unix.O_RDONLY:
-			what = "a file that is not open for writing"
+			return noWriting
 		case flags&unix.O_APPEND != 0:
-			what = "a file that is appended to"
+			return appended
 		case access == unix.O_WRONLY && st.Size > 0:
-			what = "a file that has content"
-		default:
-			return nil
+			return content
 		}
+		return passes
 	case unix.S_IFCHR:
-		if st.Rdev == unix.Mkdev(1, 3) && !path {
-			return nil
+		if st.Rdev == nullDevice && !path {
+			return passes
 		}
-		what = "a device"
+		return device
 	case unix.S_IFDIR:
-		what = "a directory"
+		return directory
 	case unix.S_IFSOCK:
-		what = "a socket"
+		return socket
 	}
-	return fmt.Errorf("descriptor %d is %s: pass a pipe and copy", i, what)
+	return noPipe
 }
+
+// nullDevice is the number of /dev/null.
+const nullDevice = 1<<8 | 3
 
 // Same says whether two files are one, so that what is written to both has one order.
 func Same(a, b *os.File) bool {

@@ -44,13 +44,26 @@ func Logs(stateHome, home string) (dir, sessions string, err error) {
 
 // NewID makes a short random id: six letters and digits without look-alikes.
 func NewID() string {
-	const alphabet = "abcdefghjkmnpqrstuvwxyz23456789"
-	var b [6]byte
+	var b [IDLength]byte
 	_, _ = rand.Read(b[:]) // never fails (crypto/rand, Go 1.24)
-	for i := range b {
-		b[i] = alphabet[int(b[i])%len(alphabet)]
-	}
+	SpellID(&b)
 	return string(b[:])
+}
+
+// What ids are made of.
+const (
+	IDLength   = 6
+	IDAlphabet = "abcdefghjkmnpqrstuvwxyz23456789"
+)
+
+// SpellID makes an id of random bytes. It is also for who runs before Go's runtime (faststart).
+//
+//go:nosplit
+//go:norace
+func SpellID(b *[IDLength]byte) {
+	for i := range b {
+		b[i] = IDAlphabet[int(b[i])%len(IDAlphabet)]
+	}
 }
 
 // Create makes the folder for id, which must not exist, and takes its lock. An empty id gets a new one.
