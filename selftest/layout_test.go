@@ -194,10 +194,8 @@ var thirdParty = map[string]map[string]string{
 	"shared": {"golang.org/x/sys": "numbers and structures of the kernel's interface; no code of it runs in the child"},
 	"helper": {"golang.org/x/sys": "the kernel's interface"},
 	"broker": {
-		"golang.org/x/sys": "the kernel's interface", "golang.org/x/net/bpf": "assembler of filters", "golang.org/x/term": "terminals",
-		"github.com/BurntSushi/toml": "configuration", "github.com/mattn/go-isatty": "terminals",
-		"golang.org/x/net/dns/dnsmessage": "the resolver's messages", "github.com/vishvananda/netlink": "network", "github.com/containerd/cgroups/v3": "cgroup v2",
-		"kernel.org/pub/linux/libs/security/libcap/cap": "capabilities",
+		"golang.org/x/sys": "the kernel's interface", "github.com/BurntSushi/toml": "configuration",
+		"golang.org/x/net/dns/dnsmessage": "the resolver's messages",
 	},
 	"audit":      {"golang.org/x/sys": "locks and synced writes"},
 	"seccompbpf": {"golang.org/x/sys": "tests load filters"},

@@ -18,7 +18,7 @@ import (
 	"sbx/broker/internal/resources"
 )
 
-// Version of sbx; the build sets it.
+// Version of sbx. A release changes it together with packaging/changelog.yaml.
 const Version = "0.1.0"
 
 // commands is the table of commands. Reading a line, help, completion and the manual follow from it.

@@ -23,7 +23,7 @@ func newTerm(env []string, std [3]*os.File) *term {
 	return &term{Term: command.Term{Env: env, Std: std}, early: child.NoEarly{}}
 }
 
-// exitUsage is the status of what could not begin (interface.md, "Exit status").
+// exitUsage is the status of what could not begin (README.md, "Profiles and settings").
 const exitUsage = command.ExitUsage
 
 // fail prints err with its hint and returns the exit status.

@@ -16,7 +16,7 @@ type Row struct {
 	Verbs []Row
 }
 
-// ExitUsage is the status of what could not begin (interface.md, "Exit status").
+// ExitUsage is the status of what could not begin (README.md, "Profiles and settings").
 const ExitUsage = 125
 
 // Unexpected is the mistake of a word that a command does not take.

@@ -158,6 +158,7 @@ func (x *attempt) prepare() (err error) {
 		return err
 	}
 	x.refused.writes.plan = x.plan
+	r.losses = x.losses
 	if err = x.b.checkLosses(r, x.losses); err != nil {
 		return err
 	}

@@ -158,7 +158,7 @@ func (a *asking) serve(svc *service) {
 	}
 }
 
-// openLog starts the session's audit log; a zero begin is now. A name may have been used before: the old log stays as it is.
+// openLog starts the session's audit log with what this host cannot enforce; a zero begin is now. A name may have been used before: the old log stays as it is.
 func (a *asking) openLog(s *session.Session, planHash string, begin time.Time) (*audit.Writer, error) {
 	opt := audit.Options{PlanHash: planHash, MaxBytes: 16 << 20,
 		Start: audit.Event{Time: begin, UID: os.Getuid(), PID: os.Getpid(), Cwd: a.in.Dir, Op: "run", Path: a.r.argv[0],
@@ -169,10 +169,16 @@ func (a *asking) openLog(s *session.Session, planHash string, begin time.Time) (
 	if errors.Is(err, unix.EEXIST) && len(s.ID) < 57 {
 		w, err = audit.Create(dir, s.ID+"-"+session.NewID(), opt)
 	}
-	if err == nil {
-		a.r.audit = w.Path()
+	if err != nil {
+		return nil, err
 	}
-	return w, err
+	a.r.audit = w.Path()
+	for _, l := range a.r.losses {
+		if _, err := w.Note(audit.Event{Kind: audit.KindLoss, UID: os.Getuid(), Reason: l.String()}); err != nil {
+			return nil, errors.Join(err, w.Close())
+		}
+	}
+	return w, nil
 }
 
 // listener is who answers the sandbox's system-call filter.

@@ -6,6 +6,7 @@ import (
 	"sbx/broker/internal/doors"
 	"sbx/broker/internal/input"
 	"sbx/broker/internal/launch"
+	"sbx/broker/internal/planner"
 	"sbx/broker/internal/request"
 )
 
@@ -22,6 +23,7 @@ type run struct {
 	helper         *launch.Helper // where there are no user namespaces; nil elsewhere
 	idle, detached bool           // there is no program; this is the detached broker
 	audit          string         // the file of its audit log
+	losses         []planner.Loss // what this host cannot enforce of it
 	stood          bool           // whose starter was told
 	doors          *doors.Doors
 }

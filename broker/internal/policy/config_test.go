@@ -105,7 +105,7 @@ func TestDefaultsWithoutFiles(t *testing.T) {
 	}
 }
 
-// TestExample is the file of interface.md.
+// TestExample is a file with all that people set.
 func TestExample(t *testing.T) {
 	w := newWorld(t)
 	w.write(ScopeUser, "config.toml", `[sandbox]

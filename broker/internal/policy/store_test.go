@@ -15,7 +15,7 @@ func mk(t testing.TB, scope Scope, kind Kind, pattern string, a Access, d Decisi
 	return r
 }
 
-// reference is the precedence written down a second time, as literally as interface.md has it.
+// reference is the precedence written down a second time, as literally as docs/policy.md has it.
 func reference(rules []Rule, trusted bool, spec func(Rule) int) (Rule, bool) {
 	better := func(a, b Rule) bool {
 		if spec(a) != spec(b) {
