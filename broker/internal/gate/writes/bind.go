@@ -3,6 +3,7 @@ package writes
 import (
 	"cmp"
 	"encoding/binary"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -11,8 +12,7 @@ import (
 // maxAddress is sizeof(struct sockaddr_un).
 const maxAddress = 110
 
-// bind gives a unix socket its name in one of the trees. The socket then knows the last part of it alone: to name the directory to the
-// kernel by a path would be to follow whatever stands there by then.
+// bind gives a unix socket its name in one of the trees.
 func (j *job) bind() bool {
 	size := uint32(j.call.Arg(2))
 	if size <= 2 || size > maxAddress {
@@ -22,7 +22,8 @@ func (j *job) bind() bool {
 	if j.call.Memory(1, addr) != 0 || binary.NativeEndian.Uint16(addr) != unix.AF_UNIX || addr[2] == 0 {
 		return j.elsewhere()
 	}
-	p := unix.ByteSliceToString(addr[2:])
+	said := unix.ByteSliceToString(addr[2:])
+	p := said
 	if p[0] != '/' {
 		base := j.base(none)
 		if base == "" {
@@ -39,7 +40,7 @@ func (j *job) bind() bool {
 		no := n.root.judge.mayMake(n, v, byOther)
 		e := syscall.Errno(unix.ELOOP)
 		if no == 0 {
-			e = j.bindAt(n)
+			e = j.bindAt(n, said)
 		}
 		if e != unix.ELOOP {
 			return j.answer(e)
@@ -62,7 +63,7 @@ func plain(name string) string {
 }
 
 // bindAt binds a duplicate of the caller's socket. The working directory is this thread's own, see Begin.
-func (j *job) bindAt(n *name) syscall.Errno {
+func (j *job) bindAt(n *name, said string) syscall.Errno {
 	dir, base, e := n.parent()
 	if e != 0 {
 		return e
@@ -77,19 +78,60 @@ func (j *job) bindAt(n *name) syscall.Errno {
 	if err != nil || domain != unix.AF_UNIX {
 		return unix.EINVAL
 	}
-	if err := unix.Fchdir(dir); err != nil {
-		return err.(syscall.Errno)
-	}
 	j.takeMask()
 	j.Making.Lock()
 	defer j.Making.Unlock()
-	err = unix.Bind(sock, &unix.SockaddrUnix{Name: plain(base[:len(base)-1])})
-	_ = unix.Fchdir(n.root.fd)
-	if err == nil {
-		j.Sockets.Add(idOf(dir, base[:len(base)-1]))
+	from, address := j.address(said, dir, single(base))
+	if from != dir {
+		err = bindBeneath(n.root.fd, from, sock, address, int(j.mask))
+		unix.Close(from)
 	}
-	if e, ok := err.(syscall.Errno); ok {
-		return e
+	if from == dir || err == errNoRule {
+		err = bindIn(dir, sock, single(base))
+		_ = unix.Fchdir(n.root.fd)
 	}
+	if err != nil {
+		return errnoOf(err)
+	}
+	j.Sockets.Add(idOf(dir, single(base)))
 	return 0
+}
+
+// bindIn gives a socket a name in a directory, which becomes the thread's own.
+func bindIn(dir, sock int, name string) error {
+	if err := unix.Fchdir(dir); err != nil {
+		return err
+	}
+	return unix.Bind(sock, &unix.SockaddrUnix{Name: plain(name)})
+}
+
+// address is what a socket is bound to, and the directory from which that leads to its name. The socket keeps the address,
+// and getsockname(2) tells it, so it is what the program said: but only if no link is on the way and it leads here to the
+// directory that was judged. Otherwise it is the last part alone, in that directory.
+func (j *job) address(said string, dir int, base string) (from int, address string) {
+	i := strings.LastIndexByte(said, '/')
+	if i < 0 || said[i+1:] != base {
+		return dir, base
+	}
+	above, resolve, start := said[:i+1], uint64(unix.RESOLVE_NO_SYMLINKS|unix.RESOLVE_NO_MAGICLINKS), "/"
+	if said[0] != '/' {
+		if start = j.base(none); start == "" {
+			return dir, base
+		}
+	}
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: resolve}
+	from, err := unix.Openat2(unix.AT_FDCWD, start, &how)
+	if err != nil {
+		return dir, base
+	}
+	up, err := unix.Openat2(from, above, &how)
+	if err == nil {
+		leads := idOf(up, "") == idOf(dir, "")
+		unix.Close(up)
+		if leads {
+			return from, said
+		}
+	}
+	unix.Close(from)
+	return dir, base
 }
