@@ -39,6 +39,7 @@ var mayImport = map[string][]string{
 	"broker/internal/policy/amount":   {"broker/internal/policy/excerpt"},
 	"broker/internal/policy/manual":   {},
 	"broker/internal/policy":          {"broker/internal/policy/..."},
+	"broker/internal/project":         {"broker/internal/host", "broker/internal/policy", "broker/internal/policy/excerpt"},
 	"broker/internal/host":            {},
 	"broker/internal/only":            {},
 	"broker/internal/relay":           {},
@@ -89,7 +90,7 @@ var mayImport = map[string][]string{
 	"broker/internal/network/nft": {"shared/rtnl"},
 	"broker/internal/resources":   {"broker/internal/host", "broker/internal/program", "broker/plan"},
 
-	"broker/internal/request": {"broker/internal/policy", "broker/internal/host", "broker/internal/planner", "broker/internal/option", "broker/internal/quoting",
+	"broker/internal/request": {"broker/internal/policy", "broker/internal/project", "broker/internal/host", "broker/internal/planner", "broker/internal/option", "broker/internal/quoting",
 		"broker/internal/resources", "broker/internal/guard", "broker/internal/secrets", "broker/internal/program", "broker/plan"},
 	// what is let in from the host
 	"broker/internal/doors": {"broker/internal/request", "broker/internal/planner", "broker/internal/policy", "broker/internal/host",

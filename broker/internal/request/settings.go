@@ -8,6 +8,7 @@ import (
 	"sbx/broker/internal/option"
 	"sbx/broker/internal/planner"
 	"sbx/broker/internal/policy"
+	"sbx/broker/internal/project"
 )
 
 // OrgDir is where an administrator's files are.
@@ -109,7 +110,7 @@ func (r *Request) ProjectRoot(facts host.Facts) string {
 	if dir == "" || facts.Home == "" {
 		return dir
 	}
-	p, err := policy.Discover(dir, facts.Home, int(facts.UID))
+	p, err := project.Discover(dir, facts.Home, int(facts.UID))
 	if err != nil {
 		return dir
 	}

@@ -1,4 +1,6 @@
-package policy
+// Package project finds the directory that counts as the project of where somebody stands. It must never take one that
+// another user could have put there. Package request calls it.
+package project
 
 import (
 	"fmt"
@@ -6,6 +8,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sbx/broker/internal/host"
+	"sbx/broker/internal/policy"
 	"sbx/broker/internal/policy/excerpt"
 )
 
@@ -23,7 +27,7 @@ type Project struct {
 // (CVE-2022-24765). cwd and home must be free of symbolic links.
 func Discover(cwd, home string, uid int) (Project, error) {
 	for name, p := range map[string]string{"current directory": cwd, "home directory": home} {
-		if clean, err := CleanPath(p); err != nil || clean != p {
+		if clean, err := policy.CleanPath(p); err != nil || clean != p {
 			return Project{}, fmt.Errorf("finding the project: %s %s is not a clean absolute path", name, excerpt.Quote(p))
 		}
 	}
@@ -32,7 +36,7 @@ func Discover(cwd, home string, uid int) (Project, error) {
 		return Project{}, fmt.Errorf("finding the project: looking at %s: %w", excerpt.Quote(cwd), err)
 	}
 	if int(start.Uid) == uid {
-		for dir := cwd; dir != "/" && !within(home, dir); dir = filepath.Dir(dir) {
+		for dir := cwd; dir != "/" && !host.Within(home, dir); dir = filepath.Dir(dir) {
 			var st unix.Stat_t
 			if err := unix.Lstat(dir, &st); err != nil || int(st.Uid) != uid || st.Dev != start.Dev {
 				break
@@ -50,7 +54,7 @@ func Discover(cwd, home string, uid int) (Project, error) {
 	switch {
 	case cwd == home:
 		p.Risky = "it is your home directory"
-	case within(home, cwd):
+	case host.Within(home, cwd):
 		p.Risky = "your home directory lies in it"
 	case int(start.Uid) != uid:
 		p.Risky = fmt.Sprintf("it belongs to uid %d", start.Uid)
