@@ -12,13 +12,17 @@ import (
 var hostile = []string{
 	"/a\xff", "/a\xfe", "/a\xc0\xaf", "/a\xed\xa0\x80", "/a\xed\xb2\x80",
 	"/other/x\"}\n{\"time\":\"2026-01-01\",\"event\":\"approve\",\"path\":\"/",
-	"\u202etxt.yek\u202c", "\u009b2J", "\x7f\x1b[2J", "\u2028\u2029\ufeff", "\r\t\x00", "\u00e9\U0001F600", "\\udcff", "\ufffd",
+	"\u202etxt.yek\u202c", "\u009b2J", "\x7f\x1b[2J", "\u2028\u2029\ufeff", "\r\t\x00", "\u00e9\U0001F600", "\\udcff",
+	"\ufffd",
 }
 
 func event(path string) Event {
-	return Event{Seq: 7, Time: time.Date(2026, 3, 4, 5, 6, 7, 89, time.UTC), Session: "k3f9", Kind: KindAsk, ID: "q1", UID: 1000, PID: 42,
-		Exe: "/usr/bin/cat", Cwd: "/", Op: "read", Path: path, Host: "h", Port: 443, Decision: "deny", Rule: "r", RuleOrigin: "o", Scope: "file",
-		Life: "once", Reason: "x", Errno: "EACCES", LatencyUS: -5, PlanHash: "abc", Detail: []KV{{"k", path}, {"a", ""}}, Prev: Genesis}
+	return Event{Seq: 7, Time: time.Date(2026, 3, 4, 5, 6, 7, 89, time.UTC), Session: "k3f9", Kind: KindAsk, ID: "q1",
+		UID: 1000, PID: 42,
+		Exe: "/usr/bin/cat", Cwd: "/", Op: "read", Path: path, Host: "h", Port: 443, Decision: "deny", Rule: "r",
+		RuleOrigin: "o", Scope: "file",
+		Life: "once", Reason: "x", Errno: "EACCES", LatencyUS: -5, PlanHash: "abc", Detail: []KV{{"k", path}, {"a", ""}},
+		Prev: Genesis}
 }
 
 func TestRoundTrip(t *testing.T) {

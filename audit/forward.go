@@ -17,7 +17,8 @@ const (
 	JournaldSocket = "/run/systemd/journal/socket"
 )
 
-// maxDatagram is what both loggers take in one piece; a longer record is announced by its number, and stands in the log.
+// maxDatagram is what both loggers take in one piece; a longer record is announced by its number, and stands in the
+// log.
 const maxDatagram = 60 << 10
 
 // Forwarder sends a copy of every record to the system's log. It never waits and never fails: the log on disk is the
@@ -70,7 +71,8 @@ func (f *Forwarder) Send(line []byte) {
 	defer f.mu.Unlock()
 	line = bytes.TrimSuffix(line, []byte("\n"))
 	if f.lost > 0 {
-		note := fmt.Appendf(nil, `{"kind":"error","reason":"%d audit records could not be forwarded; the log on disk has them"}`, f.lost)
+		note := fmt.Appendf(nil,
+			`{"kind":"error","reason":"%d audit records could not be forwarded; the log on disk has them"}`, f.lost)
 		if !f.put(note) {
 			f.lost++
 			return
@@ -79,7 +81,9 @@ func (f *Forwarder) Send(line []byte) {
 	}
 	if len(line) > maxDatagram {
 		e, _ := DecodeLine(line)
-		line = fmt.Appendf(nil, `{"seq":%d,"session":"%s","kind":"%s","reason":"too long to forward; the log on disk has it"}`, e.Seq, e.Session, e.Kind)
+		line = fmt.Appendf(nil,
+			`{"seq":%d,"session":"%s","kind":"%s","reason":"too long to forward; the log on disk has it"}`, e.Seq, e.Session,
+			e.Kind)
 	}
 	if !f.put(line) {
 		f.lost++
@@ -111,7 +115,8 @@ func (f *Forwarder) put(line []byte) bool {
 func (f *Forwarder) message(line []byte) []byte {
 	pid := strconv.Itoa(os.Getpid())
 	if f.kind == "journald" {
-		return append(append([]byte("PRIORITY=6\nSYSLOG_FACILITY=10\nSYSLOG_IDENTIFIER=sbx\nSYSLOG_PID="+pid+"\nMESSAGE="), line...), '\n')
+		return append(append([]byte("PRIORITY=6\nSYSLOG_FACILITY=10\nSYSLOG_IDENTIFIER=sbx\nSYSLOG_PID="+pid+"\nMESSAGE="),
+			line...), '\n')
 	}
 	// 86: facility authpriv, severity informational
 	return append([]byte("<86>"+time.Now().Format(time.Stamp)+" sbx["+pid+"]: "), line...)

@@ -79,7 +79,8 @@ func TestForward(t *testing.T) {
 }
 
 func TestForwardNowhere(t *testing.T) {
-	if _, err := NewForwarder("syslog", filepath.Join(t.TempDir(), "none")); err == nil || !strings.Contains(err.Error(), "no such file") {
+	if _, err := NewForwarder("syslog", filepath.Join(t.TempDir(), "none")); err == nil ||
+		!strings.Contains(err.Error(), "no such file") {
 		t.Fatal(err)
 	}
 	if _, err := NewForwarder("smoke", ""); err == nil {

@@ -153,8 +153,8 @@ type tail struct {
 }
 
 // openNext opens the part after number done. If that one has been rotated as well it has its own number by now;
-// looking for it again after the open closes the gap between the two names. The part that was just read may still have its
-// old name, since the record that ends it is written before it is renamed.
+// looking for it again after the open closes the gap between the two names. The part that was just read may still have
+// its old name, since the record that ends it is written before it is renamed.
 func openNext(path string, done int, last *os.File) (*os.File, error) {
 	numbered := path + "." + strconv.Itoa(done+1)
 	if f, err := openLog(numbered); err == nil {

@@ -11,8 +11,8 @@ import (
 // ErrRunning says that a log is still being written.
 var ErrRunning = errors.New("its session is still running")
 
-// Remove deletes the log at path with all its parts, the newest first: what a fault leaves behind lacks its end, which shows, and never
-// looks like a whole log. A log that is still being written stays.
+// Remove deletes the log at path with all its parts, the newest first: what a fault leaves behind lacks its end, which
+// shows, and never looks like a whole log. A log that is still being written stays.
 func Remove(path string) error {
 	parts, err := Parts(path)
 	if err != nil {

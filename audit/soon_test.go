@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A record of Soon is in the file when the call returns, on disk a little later, and a disk that fails then refuses everything after it.
+// A record of Soon is in the file when the call returns, on disk a little later, and a disk that fails then refuses
+// everything after it.
 func TestSoon(t *testing.T) {
 	w, path := newLog(t, Options{})
 	for range 3 {

@@ -141,10 +141,10 @@ func setAppendOnly(fd int, on bool) {
 	_ = unix.IoctlSetPointerInt(fd, unix.FS_IOC_SETFLAGS, flags)
 }
 
-// Append stores one record and returns it as stored; kinds that decide something are on disk then, with everything before them.
-// Records that come at the same time share one sync. After an error that leaves the log in doubt every later call
-// returns that error, so a caller that grants only on success fails closed. An event that cannot be encoded is
-// refused without breaking the log.
+// Append stores one record and returns it as stored; kinds that decide something are on disk then, with everything
+// before them. Records that come at the same time share one sync. After an error that leaves the log in doubt every
+// later call returns that error, so a caller that grants only on success fails closed. An event that cannot be encoded
+// is refused without breaking the log.
 func (w *Writer) Append(e Event) (Event, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -228,7 +228,8 @@ func (w *Writer) add(e Event, hold bool) (Event, error) {
 	if len(line) > MaxLine {
 		return Event{}, fmt.Errorf("writing audit record: %d bytes are more than the limit of %d", len(line), MaxLine)
 	}
-	if w.opts.MaxBytes > 0 && w.size > 0 && w.size+int64(len(w.held)+len(line)) > w.opts.MaxBytes && e.Kind != KindRotate && e.Kind != KindSeal {
+	if w.opts.MaxBytes > 0 && w.size > 0 && w.size+int64(len(w.held)+len(line)) > w.opts.MaxBytes &&
+		e.Kind != KindRotate && e.Kind != KindSeal {
 		if err := w.rotate(); err != nil {
 			return Event{}, w.fail(err)
 		}
@@ -325,7 +326,8 @@ func (w *Writer) intact() error {
 		return fmt.Errorf("%w: it grew from %d to %d bytes", ErrVanished, w.size, st.Size)
 	}
 	var named unix.Stat_t
-	if err := unix.Fstatat(w.dir, w.name, &named, unix.AT_SYMLINK_NOFOLLOW); err != nil || named.Ino != w.ino || named.Dev != w.dev {
+	if err := unix.Fstatat(w.dir, w.name, &named, unix.AT_SYMLINK_NOFOLLOW); err != nil || named.Ino != w.ino ||
+		named.Dev != w.dev {
 		return fmt.Errorf("%w: its name leads elsewhere", ErrVanished)
 	}
 	return nil
@@ -346,8 +348,8 @@ func (w *Writer) Err() error {
 // Path names the current part.
 func (w *Writer) Path() string { return w.path }
 
-// Close writes the seal, so that a cut tail can be told from a running session, and releases the file. It waits for the disk, except for a
-// log in which nothing was decided.
+// Close writes the seal, so that a cut tail can be told from a running session, and releases the file. It waits for the
+// disk, except for a log in which nothing was decided.
 func (w *Writer) Close() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -53,12 +53,14 @@ func TestCreate(t *testing.T) {
 		t.Fatalf("Create over a link: %v, want EEXIST", err)
 	}
 	for _, sid := range []string{"", ".", "..", "a/b", "a\x00", strings.Repeat("a", 65), "é"} {
-		if _, err := Create(filepath.Dir(path), sid, Options{}); err == nil || !strings.Contains(err.Error(), "checking session id") {
+		if _, err := Create(filepath.Dir(path), sid, Options{}); err == nil ||
+			!strings.Contains(err.Error(), "checking session id") {
 			t.Errorf("%q: %v", sid, err)
 		}
 	}
 	os.Chmod(filepath.Dir(path), 0o777)
-	if _, err := Create(filepath.Dir(path), "s3", Options{}); err == nil || !strings.Contains(err.Error(), "writable by others") {
+	if _, err := Create(filepath.Dir(path), "s3", Options{}); err == nil ||
+		!strings.Contains(err.Error(), "writable by others") {
 		t.Fatalf("open folder: %v", err)
 	}
 	add(t, w, KindAsk)
@@ -76,7 +78,8 @@ func TestCreate(t *testing.T) {
 
 func TestAppendRefusesWithoutBreaking(t *testing.T) {
 	w, _ := newLog(t, Options{})
-	for _, e := range []Event{{Kind: ""}, {Kind: "A"}, {Kind: "x", Detail: []KV{{"a", ""}, {"a", ""}}}, {Kind: "x", Time: time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)}} {
+	for _, e := range []Event{{Kind: ""}, {Kind: "A"}, {Kind: "x", Detail: []KV{{"a", ""}, {"a", ""}}},
+		{Kind: "x", Time: time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)}} {
 		if _, err := w.Append(e); err == nil {
 			t.Errorf("accepted %+v", e)
 		}
@@ -179,7 +182,8 @@ func TestVanished(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i := 0; i < 2; i++ {
-			if _, err := w.Append(Event{Kind: KindGrant}); !errors.Is(err, ErrVanished) || !strings.Contains(err.Error(), c.what) {
+			if _, err := w.Append(Event{Kind: KindGrant}); !errors.Is(err, ErrVanished) ||
+				!strings.Contains(err.Error(), c.what) {
 				t.Errorf("%s: append %d: %v, want %q", name, i, err, c.what)
 			}
 		}
@@ -194,7 +198,8 @@ func inUserNamespace(t *testing.T) {
 	t.Helper()
 	cmd := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
-		UidMappings: []syscall.SysProcIDMap{{HostID: unix.Geteuid(), Size: 1}}, GidMappings: []syscall.SysProcIDMap{{HostID: unix.Getegid(), Size: 1}}}
+		UidMappings: []syscall.SysProcIDMap{{HostID: unix.Geteuid(), Size: 1}}, GidMappings: []syscall.SysProcIDMap{
+			{HostID: unix.Getegid(), Size: 1}}}
 	out, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
 	need.Fact(t, err == nil || errors.As(err, &exit), "unprivileged user namespaces")

@@ -182,16 +182,17 @@ func TestCompileErrors(t *testing.T) {
 		return Policy{Arch: AMD64, Rules: []Rule{{Names: []string{"ioctl"}, Conds: []Cond{c}, Why: "w"}}}
 	}
 	for want, p := range map[string]Policy{
-		`no architecture has a system call "opnat", correct the name`: {Arch: AMD64, Rules: []Rule{{Names: []string{"opnat"}}}},
-		"argument 6 does not exist, use 0 to 5":                       rule(Cond{Arg: 6}),
-		"value 0x100000000 or mask 0x0 needs Wide":                    rule(Cond{Value: 1 << 32}),
-		"list value 0x100000000 needs Wide":                           rule(Cond{Op: In, List: []uint64{1 << 32}}),
-		"value 0x2 has bits outside mask 0x1":                         rule(Cond{Op: MaskedEq, Value: 2, Mask: 1}),
-		"empty mask":                                                  rule(Cond{Op: AnyBits}),
-		"empty list":                                                  rule(Cond{Op: NotIn}),
-		"unknown comparison 77":                                       rule(Cond{Op: 77}),
-		"no table of system calls for arch 7":                         {Arch: 7},
-		"architecture amd64 is listed twice or nested":                {Arch: AMD64, Others: []Policy{{Arch: AMD64}}},
+		`no architecture has a system call "opnat", correct the name`: {Arch: AMD64,
+			Rules: []Rule{{Names: []string{"opnat"}}}},
+		"argument 6 does not exist, use 0 to 5":        rule(Cond{Arg: 6}),
+		"value 0x100000000 or mask 0x0 needs Wide":     rule(Cond{Value: 1 << 32}),
+		"list value 0x100000000 needs Wide":            rule(Cond{Op: In, List: []uint64{1 << 32}}),
+		"value 0x2 has bits outside mask 0x1":          rule(Cond{Op: MaskedEq, Value: 2, Mask: 1}),
+		"empty mask":                                   rule(Cond{Op: AnyBits}),
+		"empty list":                                   rule(Cond{Op: NotIn}),
+		"unknown comparison 77":                        rule(Cond{Op: 77}),
+		"no table of system calls for arch 7":          {Arch: 7},
+		"architecture amd64 is listed twice or nested": {Arch: AMD64, Others: []Policy{{Arch: AMD64}}},
 	} {
 		for _, compile := range []func(Policy) ([]Insn, error){Compile, CompileLinear} {
 			if _, err := compile(p); err == nil || !strings.Contains(err.Error(), want) {

@@ -12,7 +12,8 @@ type Toggles struct {
 	Only         bool // files in memory, which no mount and no Landlock rule covers, do not exist
 	OneID        bool // the user namespace knows no ids but UID and GID
 	UID, GID     uint32
-	Writes       bool // calls that make or change names, or open for writing, go to the broker, which alone writes in judged trees
+	// calls that make or change names, or open for writing, go to the broker, which alone writes in judged trees
+	Writes bool
 }
 
 const (
@@ -21,7 +22,8 @@ const (
 	oCreatOrTmpfile       = 0o100 | 0o20000000 // O_CREAT | __O_TMPFILE, the same on all four architectures
 	atEmptyPath           = 0x1000
 	wOK                   = 2
-	oWrites               = 0o3 | 0o100 | 0o1000 | 0o20000000 // O_ACCMODE, O_CREAT, O_TRUNC, __O_TMPFILE: the same on all four
+	// O_ACCMODE, O_CREAT, O_TRUNC, __O_TMPFILE: the same on all four
+	oWrites = 0o3 | 0o100 | 0o1000 | 0o20000000
 
 	// cloneNew are CLONE_NEWNS, CGROUP, UTS, IPC, USER, PID and NET.
 	cloneNew = 0x7e020000
@@ -94,7 +96,8 @@ func (b *builder) refused() {
 	if b.t.NotifyDenied {
 		b.set(Notify, "@notify-denied")
 	}
-	for _, s := range []string{"@mount", "@kernel", "@handles", "@keyring", "@observe", "@clock-set", "@namespace", "@x86-legacy", "@debug"} {
+	for _, s := range []string{"@mount", "@kernel", "@handles", "@keyring", "@observe", "@clock-set", "@namespace",
+		"@x86-legacy", "@debug"} {
 		b.set(Errno(EPERM), s)
 	}
 	for _, s := range []string{"@io_uring", "@late", "@obsolete"} {

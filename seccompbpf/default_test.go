@@ -11,7 +11,8 @@ func allToggles() []Toggles {
 	var list []Toggles
 	for n := range 1024 {
 		bit := func(i int) bool { return n>>i&1 == 1 }
-		list = append(list, Toggles{bit(0), bit(1), bit(2), bit(3), bit(4), bit(5), bit(6), bit(7), bit(8), 1000, 1001, bit(9)})
+		list = append(list, Toggles{bit(0), bit(1), bit(2), bit(3), bit(4), bit(5), bit(6), bit(7), bit(8), 1000, 1001,
+			bit(9)})
 	}
 	return list
 }
@@ -24,7 +25,8 @@ func TestSocketsAreAList(t *testing.T) {
 		case 1: // unix
 			return slices.Contains([]uint64{stream, dgram, raw, seqpacket}, typ) && protocol <= 1
 		case 2, 10: // inet, inet6: TCP, UDP, ping
-			return typ == stream && slices.Contains([]uint64{0, 6}, protocol) || typ == dgram && slices.Contains([]uint64{0, 1, 17, 58}, protocol) ||
+			return typ == stream && slices.Contains([]uint64{0, 6}, protocol) || typ == dgram &&
+				slices.Contains([]uint64{0, 1, 17, 58}, protocol) ||
 				containers && typ == raw && slices.Contains([]uint64{1, 58, 255}, protocol)
 		case 16: // netlink: routes
 			return (typ == dgram || typ == raw) && protocol == 0
@@ -52,16 +54,24 @@ func TestSocketsAreAList(t *testing.T) {
 		args [3]uint64
 		want Action
 	}{
-		{"MPTCP", [3]uint64{2, stream, 262}, Errno(EPROTONOSUPPORT)}, {"MPTCP by IPv6", [3]uint64{10, stream, 262}, Errno(EPROTONOSUPPORT)},
-		{"UDP-Lite", [3]uint64{2, dgram, 136}, Errno(EPROTONOSUPPORT)}, {"SCTP", [3]uint64{2, seqpacket, 132}, Errno(EPROTONOSUPPORT)},
-		{"SCTP streams", [3]uint64{10, stream, 132}, Errno(EPROTONOSUPPORT)}, {"DCCP", [3]uint64{2, 6, 33}, Errno(EPROTONOSUPPORT)},
-		{"L2TP", [3]uint64{2, dgram, 115}, Errno(EPROTONOSUPPORT)}, {"SMC", [3]uint64{2, stream, 256}, Errno(EPROTONOSUPPORT)},
-		{"raw ICMP", [3]uint64{2, raw, 1}, Errno(EPERM)}, {"raw IP", [3]uint64{10, raw, 255}, Errno(EPERM)}, {"packets of old", [3]uint64{2, 10, 3}, Errno(EPERM)},
-		{"packets", [3]uint64{17, raw, 3}, Errno(EAFNOSUPPORT)}, {"vsock", [3]uint64{40, stream, 0}, Errno(EAFNOSUPPORT)}, {"AF_SMC", [3]uint64{43, stream, 0}, Errno(EAFNOSUPPORT)},
-		{"crypto", [3]uint64{38, seqpacket, 0}, Errno(EAFNOSUPPORT)}, {"audit", [3]uint64{16, raw, 9}, Errno(EPROTONOSUPPORT)}, {"netfilter", [3]uint64{16, raw, 12}, Errno(EPROTONOSUPPORT)},
+		{"MPTCP", [3]uint64{2, stream, 262}, Errno(EPROTONOSUPPORT)}, {"MPTCP by IPv6", [3]uint64{10, stream, 262},
+			Errno(EPROTONOSUPPORT)},
+		{"UDP-Lite", [3]uint64{2, dgram, 136}, Errno(EPROTONOSUPPORT)}, {"SCTP", [3]uint64{2, seqpacket, 132},
+			Errno(EPROTONOSUPPORT)},
+		{"SCTP streams", [3]uint64{10, stream, 132}, Errno(EPROTONOSUPPORT)}, {"DCCP", [3]uint64{2, 6, 33},
+			Errno(EPROTONOSUPPORT)},
+		{"L2TP", [3]uint64{2, dgram, 115}, Errno(EPROTONOSUPPORT)}, {"SMC", [3]uint64{2, stream, 256},
+			Errno(EPROTONOSUPPORT)},
+		{"raw ICMP", [3]uint64{2, raw, 1}, Errno(EPERM)}, {"raw IP", [3]uint64{10, raw, 255}, Errno(EPERM)},
+		{"packets of old", [3]uint64{2, 10, 3}, Errno(EPERM)},
+		{"packets", [3]uint64{17, raw, 3}, Errno(EAFNOSUPPORT)}, {"vsock", [3]uint64{40, stream, 0}, Errno(EAFNOSUPPORT)},
+		{"AF_SMC", [3]uint64{43, stream, 0}, Errno(EAFNOSUPPORT)},
+		{"crypto", [3]uint64{38, seqpacket, 0}, Errno(EAFNOSUPPORT)}, {"audit", [3]uint64{16, raw, 9},
+			Errno(EPROTONOSUPPORT)}, {"netfilter", [3]uint64{16, raw, 12}, Errno(EPROTONOSUPPORT)},
 	} {
 		nr, _ := Number(AMD64, "socket")
-		if a, _ := Decide(Default(AMD64, Toggles{}), Data{Nr: int32(nr), Arch: uint32(AMD64), Args: [6]uint64{c.args[0], c.args[1], c.args[2]}}); a != c.want {
+		if a, _ := Decide(Default(AMD64, Toggles{}), Data{Nr: int32(nr), Arch: uint32(AMD64), Args: [6]uint64{c.args[0],
+			c.args[1], c.args[2]}}); a != c.want {
 			t.Errorf("%s: %x, want %x", c.what, a, c.want)
 		}
 	}
@@ -290,7 +300,8 @@ func TestDefault(t *testing.T) {
 func TestCachedCallsTakeNoArguments(t *testing.T) {
 	names, _ := set("@cached")
 	for _, a := range []Arch{AMD64, ARM64} {
-		for _, tg := range []Toggles{{}, {Debug: true}, {Debug: true, Containers: true, NotifyDenied: true, Multiarch: true}} {
+		for _, tg := range []Toggles{{}, {Debug: true}, {Debug: true, Containers: true, NotifyDenied: true,
+			Multiarch: true}} {
 			prog, err := Compile(Default(a, tg))
 			if err != nil {
 				t.Fatal(err)

@@ -48,10 +48,14 @@ var trace = []struct {
 	n    int
 	args [6]uint64
 }{
-	{"openat", 170, [6]uint64{}}, {"newfstatat", 150, [6]uint64{}}, {"read", 140, [6]uint64{}}, {"close", 130, [6]uint64{}}, {"mmap", 110, [6]uint64{}},
-	{"write", 60, [6]uint64{}}, {"futex", 50, [6]uint64{}}, {"rt_sigaction", 40, [6]uint64{}}, {"mprotect", 30, [6]uint64{}}, {"lseek", 25, [6]uint64{}},
-	{"brk", 20, [6]uint64{}}, {"munmap", 20, [6]uint64{}}, {"ioctl", 15, [6]uint64{0, 0x5401}}, {"fcntl", 15, [6]uint64{}}, {"getdents64", 10, [6]uint64{}},
-	{"clone", 5, [6]uint64{17}}, {"execve", 5, [6]uint64{}}, {"wait4", 3, [6]uint64{}}, {"socket", 1, [6]uint64{1, 1}}, {"prctl", 1, [6]uint64{15}},
+	{"openat", 170, [6]uint64{}}, {"newfstatat", 150, [6]uint64{}}, {"read", 140, [6]uint64{}}, {"close", 130,
+		[6]uint64{}}, {"mmap", 110, [6]uint64{}},
+	{"write", 60, [6]uint64{}}, {"futex", 50, [6]uint64{}}, {"rt_sigaction", 40, [6]uint64{}}, {"mprotect", 30,
+		[6]uint64{}}, {"lseek", 25, [6]uint64{}},
+	{"brk", 20, [6]uint64{}}, {"munmap", 20, [6]uint64{}}, {"ioctl", 15, [6]uint64{0, 0x5401}},
+	{"fcntl", 15, [6]uint64{}}, {"getdents64", 10, [6]uint64{}},
+	{"clone", 5, [6]uint64{17}}, {"execve", 5, [6]uint64{}}, {"wait4", 3, [6]uint64{}}, {"socket", 1, [6]uint64{1, 1}},
+	{"prctl", 1, [6]uint64{15}},
 }
 
 func TestStepsPerCall(t *testing.T) {
@@ -85,7 +89,8 @@ func TestStepsPerCall(t *testing.T) {
 			per = append(per, fmt.Sprintf("%s %d", c.name, sx))
 		}
 		mean := func(n int) float64 { return float64(n) / float64(calls) }
-		t.Logf("%s: %.1f instructions per call, linear %.1f; %.1f with the allow cache of 5.11; program %d, linear %d instructions", a, mean(x),
+		t.Logf("%s: %.1f instructions per call, linear %.1f; %.1f with the allow cache of 5.11; program %d, linear %d "+
+			"instructions", a, mean(x),
 			mean(y), mean(cached), len(fast), len(plain))
 		t.Log(strings.Join(per, ", "))
 		if x >= y || mean(x) > 14 {

@@ -56,7 +56,8 @@ func TestKernelRefuses(t *testing.T) {
 					want = append(want, e)
 				}
 			}
-			args := [][6]uint64{{bad, 0, 0, 0, 0, 0}, {0, bad, bad, 0, 0, 0}, {cloneNew, 0o4755, 0o2755, 0o6755, 0, 0}, {40, 1, 0}, {16, 3, 15}, {2, 3, 1}, {35, 0x5412, 0x5412}}
+			args := [][6]uint64{{bad, 0, 0, 0, 0, 0}, {0, bad, bad, 0, 0, 0}, {cloneNew, 0o4755, 0o2755, 0o6755, 0, 0},
+				{40, 1, 0}, {16, 3, 15}, {2, 3, 1}, {35, 0x5412, 0x5412}}
 			for nr := uint32(0); nr < 600; nr++ {
 				for _, a := range args {
 					add(nr, a)
@@ -77,7 +78,8 @@ func TestKernelRefuses(t *testing.T) {
 			}
 			for i := range want {
 				if a.Errno[i] != uint32(want[i]) {
-					t.Errorf("%s %#x: %v, want %v", Name(host(), int(j.Calls[i][0])), j.Calls[i], syscall.Errno(a.Errno[i]), syscall.Errno(want[i]))
+					t.Errorf("%s %#x: %v, want %v", Name(host(), int(j.Calls[i][0])), j.Calls[i], syscall.Errno(a.Errno[i]),
+						syscall.Errno(want[i]))
 				}
 			}
 			t.Logf("%d refused calls, program of %d instructions", len(want), len(prog))
@@ -90,7 +92,8 @@ func startup(name string) bool { return name == "execve" || name == "execveat" }
 
 // toggleCases are settings under which a Go child still gets far enough without anybody listening.
 func toggleCases() []Toggles {
-	return []Toggles{{}, {Debug: true}, {Containers: true}, {NotifyDenied: true}, {SUIDBits: true, KVM: true}, {Notify: true}}
+	return []Toggles{{}, {Debug: true}, {Containers: true}, {NotifyDenied: true}, {SUIDBits: true, KVM: true},
+		{Notify: true}}
 }
 
 // TestKernelAllows checks the other half: what is allowed reaches the kernel, which then complains in its own words.

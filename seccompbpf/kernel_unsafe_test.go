@@ -53,7 +53,8 @@ func load(prog []Insn) error {
 		return fmt.Errorf("setting no_new_privs: %w", err)
 	}
 	fprog := unix.SockFprog{Len: uint16(len(prog)), Filter: (*unix.SockFilter)(unsafe.Pointer(&prog[0]))}
-	_, _, e := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&fprog)))
+	_, _, e := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC,
+		uintptr(unsafe.Pointer(&fprog)))
 	runtime.KeepAlive(prog)
 	if e != 0 {
 		return fmt.Errorf("loading filter: %w", e)
@@ -82,7 +83,8 @@ func child(path string) error {
 	}
 	var a answer
 	for _, c := range j.Calls {
-		_, _, e := syscall.RawSyscall6(uintptr(c[0]), uintptr(c[1]), uintptr(c[2]), uintptr(c[3]), uintptr(c[4]), uintptr(c[5]), uintptr(c[6]))
+		_, _, e := syscall.RawSyscall6(uintptr(c[0]), uintptr(c[1]), uintptr(c[2]), uintptr(c[3]), uintptr(c[4]),
+			uintptr(c[5]), uintptr(c[6]))
 		a.Errno = append(a.Errno, uint32(e))
 	}
 	for _, p := range j.Mode {

@@ -3,8 +3,8 @@ package seccompbpf
 import "fmt"
 
 // CompileLinear writes a policy as one comparison per number and one per condition, in order. It shares no code with
-// Compile beyond the rule list, so that tests can hold one against the other; nobody loads it, and it may be longer than
-// the kernel takes.
+// Compile beyond the rule list, so that tests can hold one against the other; nobody loads it, and it may be longer
+// than the kernel takes.
 func CompileLinear(p Policy) ([]Insn, error) {
 	if err := p.check(); err != nil {
 		return nil, err

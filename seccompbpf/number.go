@@ -56,7 +56,8 @@ func Name(a Arch, nr int) string {
 	return names[order[i]].name
 }
 
-// known tells a name that is merely absent on one architecture from a misspelt one. i386 has most names, so it is first.
+// known tells a name that is merely absent on one architecture from a misspelt one. i386 has most names, so it is
+// first.
 func known(name string) bool {
 	for _, a := range [...]Arch{I386, AMD64, ARM, ARM64} {
 		if _, ok := Number(a, name); ok {

@@ -55,7 +55,8 @@ func (in *Insn) taken(acc uint32) bool {
 }
 
 // AlwaysAllows tells whether the kernel's per-number allow cache (5.11+, seccomp_is_const_allow) will hold the number,
-// so that the program is not run for it at all: it must reach Allow without loading anything but number and architecture.
+// so that the program is not run for it at all: it must reach Allow without loading anything but number and
+// architecture.
 func AlwaysAllows(prog []Insn, arch Arch, nr int32) bool {
 	if Check(prog) != nil {
 		return false

@@ -1,7 +1,7 @@
 // Package seccompbpf turns system call rules, which are plain data, into classic BPF programs for seccomp(2). It must
-// never load a program, make a system call or keep state: loading is the business of the privileged side, which contains
-// no compiler. cli calls it for the planner, and notify for names and numbers; its tests hold the programs against an
-// evaluator, a second compiler and the kernel.
+// never load a program, make a system call or keep state: loading is the business of the privileged side, which
+// contains no compiler. cli calls it for the planner, and notify for names and numbers; its tests hold the programs
+// against an evaluator, a second compiler and the kernel.
 package seccompbpf
 
 import (

@@ -39,8 +39,8 @@ func (b *builder) devices() {
 	}
 }
 
-// openStat lets C libraries' fstat pass, which is every fifth call that would be notified. A name beside the flag is walked by the kernel alone,
-// which finds what is mounted and nothing else; nobody is asked about it.
+// openStat lets C libraries' fstat pass, which is every fifth call that would be notified. A name beside the flag is
+// walked by the kernel alone, which finds what is mounted and nothing else; nobody is asked about it.
 func (b *builder) openStat() {
 	const why = "fstat of the C libraries: its object is open already"
 	open := Cond{Arg: 0, Op: MaskedEq, Mask: 1 << 31, Value: 0}
@@ -48,8 +48,8 @@ func (b *builder) openStat() {
 	b.add(Allow, why, []Cond{open, {Arg: 2, Op: AnyBits, Mask: atEmptyPath}}, "statx")
 }
 
-// writes has the broker carry out what changes a judged tree, which the kernel shows read-only. What cannot change one by its arguments
-// passes: opening for reading above all. openat2 does not exist then, see modeBits.
+// writes has the broker carry out what changes a judged tree, which the kernel shows read-only. What cannot change one
+// by its arguments passes: opening for reading above all. openat2 does not exist then, see modeBits.
 func (b *builder) writes() {
 	const why = "opens for writing, or asks whether that is possible, perhaps in a judged tree"
 	flags := func(arg uint8, mask uint64) []Cond { return []Cond{{Arg: arg, Op: AnyBits, Mask: mask}} }
@@ -85,10 +85,11 @@ const (
 	ipICMP, ipTCP, ipUDP, ipICMPv6, ipRaw = 1, 6, 17, 58, 255
 )
 
-// sockets names the sockets that may exist, by family, type and protocol. What is not here does not exist, as in a kernel without it: other families
-// (vsock, packet, alg, tipc, ...) reach past the network namespace or deep into the kernel; other transports (mptcp, udplite, sctp, dccp, l2tp,
-// smc) are a large surface that nobody asked for, and the rules of a network know TCP, UDP and ping only; netlink beyond routes is audit, uevents,
-// netfilter, crypto, diag. The errno is the one that programs expect.
+// sockets names the sockets that may exist, by family, type and protocol. What is not here does not exist, as in a
+// kernel without it: other families (vsock, packet, alg, tipc, ...) reach past the network namespace or deep into the
+// kernel; other transports (mptcp, udplite, sctp, dccp, l2tp, smc) are a large surface that nobody asked for, and the
+// rules of a network know TCP, UDP and ping only; netlink beyond routes is audit, uevents, netfilter, crypto, diag. The
+// errno is the one that programs expect.
 func (b *builder) sockets() {
 	family := func(f ...uint64) Cond { return Cond{Arg: 0, Op: In, List: f} }
 	typ := func(v uint64) Cond { return Cond{Arg: 1, Op: MaskedEq, Mask: sockTypeMask, Value: v} }
@@ -98,14 +99,17 @@ func (b *builder) sockets() {
 		}
 	}
 	inet := []uint64{afInet, afInet6}
-	allow("unix sockets", []uint64{afUnix}, []uint64{sockStream, sockDgram, sockRaw, sockSeqpacket}, []uint64{unspecified, unixOfUnix}, "socket", "socketpair")
+	allow("unix sockets", []uint64{afUnix}, []uint64{sockStream, sockDgram, sockRaw, sockSeqpacket}, []uint64{unspecified,
+		unixOfUnix}, "socket", "socketpair")
 	allow("TCP", inet, []uint64{sockStream}, []uint64{unspecified, ipTCP}, "socket")
 	allow("UDP and ping", inet, []uint64{sockDgram}, []uint64{unspecified, ipUDP, ipICMP, ipICMPv6}, "socket")
 	allow("routes", []uint64{afNetlink}, []uint64{sockDgram, sockRaw}, []uint64{netlinkRoute}, "socket")
 	if b.t.Containers {
-		allow("ping and iptables in networks of a container's own", inet, []uint64{sockRaw}, []uint64{ipICMP, ipICMPv6, ipRaw}, "socket")
+		allow("ping and iptables in networks of a container's own", inet, []uint64{sockRaw}, []uint64{ipICMP, ipICMPv6,
+			ipRaw}, "socket")
 	}
-	b.add(Errno(EAFNOSUPPORT), "other families", []Cond{{Arg: 0, Op: NotIn, List: []uint64{afUnix, afInet, afInet6, afNetlink}}}, "socket")
+	b.add(Errno(EAFNOSUPPORT), "other families", []Cond{{Arg: 0, Op: NotIn, List: []uint64{afUnix, afInet, afInet6,
+		afNetlink}}}, "socket")
 	b.add(Errno(EAFNOSUPPORT), "only unix sockets come in pairs", []Cond{{Arg: 0, Op: Ne, Value: afUnix}}, "socketpair")
 	for _, v := range []uint64{sockRaw, sockPacket} {
 		b.add(Errno(EPERM), "raw packets", []Cond{family(inet...), typ(v)}, "socket")
@@ -113,7 +117,8 @@ func (b *builder) sockets() {
 	b.add(Errno(EPROTONOSUPPORT), "other types and protocols", nil, "socket", "socketpair")
 	b.socketOptions()
 	// i386 binaries of old C libraries reach these calls only through here, with the arguments in memory.
-	b.add(Errno(EPERM), "SYS_SOCKET, SYS_SOCKETPAIR and SYS_SETSOCKOPT hide what is judged in memory", []Cond{family(1, 8, 14)}, "socketcall")
+	b.add(Errno(EPERM), "SYS_SOCKET, SYS_SOCKETPAIR and SYS_SETSOCKOPT hide what is judged in memory",
+		[]Cond{family(1, 8, 14)}, "socketcall")
 	if b.t.Notify {
 		b.add(Notify, "SYS_BIND and SYS_CONNECT", []Cond{family(2, 3)}, "socketcall")
 	}
@@ -141,11 +146,13 @@ func (b *builder) processes() {
 	if b.t.Debug {
 		values = append(values, 0x0040000) // ADDR_NO_RANDOMIZE, which gdb sets for what it starts
 	}
-	b.add(Errno(EPERM), "READ_IMPLIES_EXEC and kin weaken what runs next", []Cond{{Arg: 0, Op: NotIn, List: values}}, "personality")
+	b.add(Errno(EPERM), "READ_IMPLIES_EXEC and kin weaken what runs next", []Cond{{Arg: 0, Op: NotIn, List: values}},
+		"personality")
 	b.add(Errno(EPERM), "PR_SET_MM moves the places that /proc reports a program by",
 		[]Cond{{Arg: 0, Op: Eq, Value: 35}}, "prctl")
 	if !b.t.Containers {
-		// The securebits lock PR_SET_KEEPCAPS, whose failure ends ping and other programs that drop capabilities. There is none to keep or to drop.
+		// The securebits lock PR_SET_KEEPCAPS, whose failure ends ping and other programs that drop capabilities. There is
+		// none to keep or to drop.
 		b.add(Errno(0), "PR_SET_KEEPCAPS keeps nothing where there is nothing", []Cond{{Arg: 0, Op: Eq, Value: 8}}, "prctl")
 	}
 }
@@ -198,6 +205,8 @@ func (b *builder) containers() {
 		return
 	}
 	b.set(Allow, "@containers")
-	// Runtimes want an empty keyring for each container and do without where the kernel has none. SETPERM would reach the user's own keys.
-	b.add(Errno(ENOSYS), "keyrings belong to the user and are counted on the host", []Cond{{Arg: 0, Op: In, List: []uint64{1, 5, 6}}}, "keyctl")
+	// Runtimes want an empty keyring for each container and do without where the kernel has none. SETPERM would reach the
+	// user's own keys.
+	b.add(Errno(ENOSYS), "keyrings belong to the user and are counted on the host",
+		[]Cond{{Arg: 0, Op: In, List: []uint64{1, 5, 6}}}, "keyctl")
 }

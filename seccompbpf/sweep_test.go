@@ -6,10 +6,13 @@ import (
 
 // TestSweep is the list of calls that must not exist for a guest, by amd64 number, with Debug on and off.
 func TestSweep(t *testing.T) {
-	closed := []int32{321, 298, 323, 250, 248, 249, 246, 320, 175, 313, 176, 165, 166, 155, 430, 431, 432, 433, 429, 428, 442, 467, 179, 443, 167,
-		168, 163, 169, 170, 171, 172, 173, 425, 426, 427, 103, 164, 227, 159, 305, 300, 303, 304, 308, 310, 311, 312, 212, 134, 180, 156, 153, 256, 279,
+	closed := []int32{321, 298, 323, 250, 248, 249, 246, 320, 175, 313, 176, 165, 166, 155, 430, 431, 432, 433, 429, 428,
+		442, 467, 179, 443, 167,
+		168, 163, 169, 170, 171, 172, 173, 425, 426, 427, 103, 164, 227, 159, 305, 300, 303, 304, 308, 310, 311, 312, 212,
+		134, 180, 156, 153, 256, 279,
 		154, 438, 440, 448, 447, 457, 458, 453, 460, 136, 139, 174, 177, 178, 181, 183, 184, 185, 214, 236}
-	for _, tg := range []Toggles{{}, {Debug: true}, {Debug: true, KVM: true, Multiarch: true, Notify: true, SUIDBits: true}} {
+	for _, tg := range []Toggles{{}, {Debug: true}, {Debug: true, KVM: true, Multiarch: true, Notify: true,
+		SUIDBits: true}} {
 		prog, err := Compile(Default(AMD64, tg))
 		if err != nil {
 			t.Fatal(err)
@@ -33,8 +36,10 @@ func TestForeignNumbersAndArchitectures(t *testing.T) {
 		nr   uint32
 		want Action
 	}{
-		{Toggles{}, AMD64, x32Bit | 2, Errno(ENOSYS)}, {Toggles{}, AMD64, x32Bit | 514, Errno(ENOSYS)}, {Toggles{}, AMD64, x32Bit, Errno(ENOSYS)},
-		{Toggles{}, AMD64, 1<<32 - 1, Errno(ENOSYS)}, {Toggles{}, AMD64, 1 << 31, Errno(ENOSYS)}, {Toggles{}, AMD64, 5000, Errno(ENOSYS)},
+		{Toggles{}, AMD64, x32Bit | 2, Errno(ENOSYS)}, {Toggles{}, AMD64, x32Bit | 514, Errno(ENOSYS)}, {Toggles{}, AMD64,
+			x32Bit, Errno(ENOSYS)},
+		{Toggles{}, AMD64, 1<<32 - 1, Errno(ENOSYS)}, {Toggles{}, AMD64, 1 << 31, Errno(ENOSYS)}, {Toggles{}, AMD64, 5000,
+			Errno(ENOSYS)},
 		{Toggles{}, I386, 5, KillProcess}, {Toggles{}, ARM64, 56, KillProcess}, {Toggles{}, 0, 0, KillProcess},
 		{multi, I386, 5, Allow}, {multi, I386, 20, Allow}, {multi, I386, 425, Errno(ENOSYS)}, {multi, I386, 21, Errno(EPERM)},
 		{multi, ARM, 5, KillProcess}, {multi, AMD64, x32Bit | 2, Errno(ENOSYS)},

@@ -43,10 +43,13 @@ const patience = 5 * time.Minute
 //	need CMD...             skip, or fail where everything must work, unless the commands are there
 func commands() map[string]func(*testscript.TestScript, bool, []string) {
 	return map[string]func(*testscript.TestScript, bool, []string){
-		"user": positive("user", cmdUser), "sbx": positive("sbx", cmdSbx), "sockin": positive("sockin", cmdSockin), "tty": positive("tty", cmdTTY),
-		"snapshot": positive("snapshot", cmdSnapshot), "gone": positive("gone", cmdGone), "need": positive("need", cmdNeed), "org": positive("org", cmdOrg), "lab": positive("lab", cmdLab),
+		"user": positive("user", cmdUser), "sbx": positive("sbx", cmdSbx), "sockin": positive("sockin", cmdSockin),
+		"tty":      positive("tty", cmdTTY),
+		"snapshot": positive("snapshot", cmdSnapshot), "gone": positive("gone", cmdGone), "need": positive("need", cmdNeed),
+		"org": positive("org", cmdOrg), "lab": positive("lab", cmdLab),
 		"etc": positive("etc", cmdEtc), "orgroot": positive("orgroot", cmdOrgRoot),
-		"planfile": positive("planfile", cmdPlanFile), "jsonlines": positive("jsonlines", cmdJSONLines), "jsonobject": positive("jsonobject", cmdJSONObject),
+		"planfile": positive("planfile", cmdPlanFile), "jsonlines": positive("jsonlines", cmdJSONLines),
+		"jsonobject": positive("jsonobject", cmdJSONObject),
 	}
 }
 
@@ -110,7 +113,8 @@ func userCommand(ctx context.Context, ts *testscript.TestScript, args []string) 
 	}
 	attr := shop.attr()
 	if ts.Getenv(throughHelper) != "" {
-		args, attr = shop.launch(ts.Getenv(throughHelper), args...), &syscall.SysProcAttr{Setpgid: true} // it becomes the user itself
+		// it becomes the user itself
+		args, attr = shop.launch(ts.Getenv(throughHelper), args...), &syscall.SysProcAttr{Setpgid: true}
 	}
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Env, cmd.Dir, cmd.SysProcAttr = env, ts.MkAbs("."), attr
@@ -148,7 +152,8 @@ func finish(ts *testscript.TestScript, ctx context.Context, cmd *exec.Cmd, want 
 		ts.Fatalf("%q: %v\n%s%s", args, err, clip(out.Bytes()), clip(errs.Bytes()))
 	}
 	if got != want {
-		ts.Fatalf("%q: exit status %d, want %d\nstdout: %s\nstderr: %s", args, got, want, clip(out.Bytes()), clip(errs.Bytes()))
+		ts.Fatalf("%q: exit status %d, want %d\nstdout: %s\nstderr: %s", args, got, want, clip(out.Bytes()),
+			clip(errs.Bytes()))
 	}
 }
 
@@ -199,8 +204,10 @@ func cmdLab(ts *testscript.TestScript, args []string) {
 	ctx, cancel := context.WithTimeout(context.Background(), 4*patience)
 	defer cancel()
 	script := ts.MkAbs(args[0])
-	cmd := exec.CommandContext(ctx, "unshare", "-m", "-n", "-p", "-f", "--kill-child", "--mount-proc", "sh", filepath.Join(shop.source, "selftest", "testdata", "netlab", "lab.sh"), strconv.Itoa(shop.uid), script)
-	cmd.Env, cmd.Dir, cmd.SysProcAttr = shop.env(ts.Getenv("HOME"), ts.Getenv("WORK")), ts.MkAbs("."), &syscall.SysProcAttr{Setpgid: true}
+	cmd := exec.CommandContext(ctx, "unshare", "-m", "-n", "-p", "-f", "--kill-child", "--mount-proc", "sh",
+		filepath.Join(shop.source, "selftest", "testdata", "netlab", "lab.sh"), strconv.Itoa(shop.uid), script)
+	cmd.Env, cmd.Dir, cmd.SysProcAttr = shop.env(ts.Getenv("HOME"), ts.Getenv("WORK")), ts.MkAbs("."),
+		&syscall.SysProcAttr{Setpgid: true}
 	if g, err := exec.LookPath("go"); err == nil {
 		cmd.Env = append(cmd.Env, "GO="+g)
 	}
@@ -259,13 +266,14 @@ func cmdOrg(ts *testscript.TestScript, args []string) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	uid := strconv.Itoa(shop.uid)
-	cmd := userCommand(ctx, ts, append([]string{"/usr/bin/env", "unshare", "--mount", "sh", "-c", orgScript, "org", top, files, uid, shop.sbx}, args...))
+	cmd := userCommand(ctx, ts, append([]string{"/usr/bin/env", "unshare", "--mount", "sh", "-c", orgScript, "org", top,
+		files, uid, shop.sbx}, args...))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // as root: the script becomes the user
 	finish(ts, ctx, cmd, want, args)
 }
 
-// cmdOrgRoot runs a script as the organisation's administrator, who is root, with an empty /etc/sbx that nobody else sees. His home is beside
-// the script's, and he can become the ordinary user.
+// cmdOrgRoot runs a script as the organisation's administrator, who is root, with an empty /etc/sbx that nobody else
+// sees. His home is beside the script's, and he can become the ordinary user.
 func cmdOrgRoot(ts *testscript.TestScript, args []string) {
 	top := ts.MkAbs(".") + "-org"
 	defer os.RemoveAll(top)
@@ -274,8 +282,10 @@ func cmdOrgRoot(ts *testscript.TestScript, args []string) {
 	script := ts.MkAbs(args[0])
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	cmd := userCommand(ctx, ts, append([]string{"/usr/bin/env", "unshare", "--mount", "sh", "-c", orgScript, "org", top, filepath.Join(top, "files"), "0",
-		"sh", "-c", `export HOME=$1 SBX_USER=$2; cd "$HOME/project"; shift 2; exec sh "$@"`, "sh", filepath.Join(top, "home"), strconv.Itoa(shop.uid), script}, args[1:]...))
+	cmd := userCommand(ctx, ts, append([]string{"/usr/bin/env", "unshare", "--mount", "sh", "-c", orgScript, "org", top,
+		filepath.Join(top, "files"), "0",
+		"sh", "-c", `export HOME=$1 SBX_USER=$2; cd "$HOME/project"; shift 2; exec sh "$@"`, "sh", filepath.Join(top,
+			"home"), strconv.Itoa(shop.uid), script}, args[1:]...))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // as root
 	finish(ts, ctx, cmd, 0, nil)
 }

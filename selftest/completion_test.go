@@ -29,7 +29,8 @@ func typedLines() []typedLine {
 		{[]string{"sbx", "run", "--ro", "da"}, []string{"data file"}, false},
 		{[]string{"sbx", "run", "--", "tru"}, []string{"true"}, false},
 		{[]string{"sbx", "run", "--static", "cat", "da"}, []string{"data file"}, false},
-		{[]string{"sbx", "policy", ""}, []string{"add", "check", "diff", "export", "import", "remove", "replay", "show", "test", "trust"}, true},
+		{[]string{"sbx", "policy", ""}, []string{"add", "check", "diff", "export", "import", "remove", "replay", "show",
+			"test", "trust"}, true},
 		{[]string{"sbx", "policy", "add", "d"}, []string{"deny"}, true},
 		{[]string{"sbx", "policy", "add", "--scope", ""}, []string{"org", "project", "user"}, true},
 		{[]string{"sbx", "audit", "pr"}, []string{"prune"}, false},
@@ -71,7 +72,8 @@ func TestCompletion(t *testing.T) {
 	setup := filepath.Join(shop.source, "selftest", "testdata", "completion.zsh")
 	if text, err := os.ReadFile(setup); err != nil {
 		t.Fatal(err)
-	} else if setup = filepath.Join(home, "setup.zsh"); os.WriteFile(setup, text, 0o644) != nil { // the source may be nobody else's to read
+		// the source may be nobody else's to read
+	} else if setup = filepath.Join(home, "setup.zsh"); os.WriteFile(setup, text, 0o644) != nil {
 		t.Fatal("writing " + setup)
 	}
 	for _, s := range []struct {

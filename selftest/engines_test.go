@@ -35,7 +35,8 @@ func TestEngines(t *testing.T) {
 					if err := os.MkdirAll(dir, 0o755); err != nil {
 						return err
 					}
-					if err := os.WriteFile(filepath.Join(dir, "config.toml"), []byte("[sandbox]\ngate = \""+engine+"\"\n"), 0o644); err != nil {
+					if err := os.WriteFile(filepath.Join(dir, "config.toml"), []byte("[sandbox]\ngate = \""+engine+"\"\n"),
+						0o644); err != nil {
 						return err
 					}
 					return shop.own(filepath.Dir(filepath.Dir(dir)))
@@ -57,6 +58,7 @@ func scripts(t *testing.T, approvals bool) []string {
 	}
 	return slices.DeleteFunc(all, func(f string) bool {
 		name := strings.TrimSuffix(filepath.Base(f), ".txtar")
-		return approvals != (strings.HasPrefix(name, "approve_") || slices.Contains([]string{"question_tty", "gate_day", "gate_live", "gate_repositories", "gate_writes"}, name))
+		return approvals != (strings.HasPrefix(name, "approve_") || slices.Contains([]string{"question_tty", "gate_day",
+			"gate_live", "gate_repositories", "gate_writes"}, name))
 	})
 }

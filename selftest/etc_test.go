@@ -9,8 +9,9 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// etcScript puts files over those of /etc, and nothing over what the file "without" lists, where nobody else sees it, and becomes the
-// ordinary user. The machine's own files stay as they are: the ordinary user has no line in them, and no subordinate ids.
+// etcScript puts files over those of /etc, and nothing over what the file "without" lists, where nobody else sees it,
+// and becomes the ordinary user. The machine's own files stay as they are: the ordinary user has no line in them, and
+// no subordinate ids.
 const etcScript = `set -e
 files=$1 uid=$2; shift 2
 for f in "$files"/*; do
@@ -30,7 +31,8 @@ func cmdEtc(ts *testscript.TestScript, args []string) {
 	want, args := wantStatus(ts, args[1:])
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	cmd := userCommand(ctx, ts, append([]string{"/usr/bin/env", "unshare", "--mount", "sh", "-c", etcScript, "etc", files, strconv.Itoa(shop.uid), shop.sbx}, args...))
+	cmd := userCommand(ctx, ts, append([]string{"/usr/bin/env", "unshare", "--mount", "sh", "-c", etcScript, "etc", files,
+		strconv.Itoa(shop.uid), shop.sbx}, args...))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // as root: the script becomes the user
 	finish(ts, ctx, cmd, want, args)
 }

@@ -55,7 +55,8 @@ func TestExecParallel(t *testing.T) {
 			var out, errs bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &out, &errs
 			_ = cmd.Run()
-			if code := cmd.ProcessState.ExitCode(); code != i%256 || errs.String() != fmt.Sprintf("%d\n", i) || !bytes.Equal(out.Bytes(), data[i:i+bytesEach]) {
+			if code := cmd.ProcessState.ExitCode(); code != i%256 || errs.String() != fmt.Sprintf("%d\n", i) ||
+				!bytes.Equal(out.Bytes(), data[i:i+bytesEach]) {
 				t.Errorf("%d: status %d, %d bytes, errors %q", i, code, out.Len(), errs.String())
 			}
 		}()
@@ -127,7 +128,8 @@ func TestKilledBrokerEndsExecs(t *testing.T) {
 		t.Fatal(err)
 	}
 	broker := 0
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end) && (broker == 0 || len(findProcesses("sleep\x00"+sleep)) < 2); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end) && (broker == 0 ||
+		len(findProcesses("sleep\x00"+sleep)) < 2); time.Sleep(10 * time.Millisecond) {
 		is := map[int]bool{} // the broker and process 1, its child
 		for _, p := range findProcesses("run-detached\x00-q\x00--detach\x00--name\x00kill-1") {
 			var pid int
@@ -166,7 +168,8 @@ func TestKilledBrokerEndsExecs(t *testing.T) {
 			t.Fatalf("still listed: %v %s", err, out)
 		}
 	}
-	if out, err := sbx("exec", "kill-1", "--", "true").CombinedOutput(); err == nil || !strings.Contains(string(out), "no session kill-1 is running") {
+	if out, err := sbx("exec", "kill-1", "--", "true").CombinedOutput(); err == nil ||
+		!strings.Contains(string(out), "no session kill-1 is running") {
 		t.Errorf("%v %s", err, out)
 	}
 	if out, err := sbx("run", "-q", "--detach", "--name", "kill-1").CombinedOutput(); err != nil {

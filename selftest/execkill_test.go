@@ -13,8 +13,9 @@ import (
 	"time"
 )
 
-// A broker that is killed while programs are started, stopped and let go in its session: everything ends, who waits is told, and
-// after the next look at the list nothing is left of the session but its record, on no mount table, in no control group.
+// A broker that is killed while programs are started, stopped and let go in its session: everything ends, who waits is
+// told, and after the next look at the list nothing is left of the session but its record, on no mount table, in no
+// control group.
 func TestKilledBrokerDuringCommands(t *testing.T) {
 	needSandbox(t)
 	home, project := sandboxHome(t)
@@ -71,7 +72,8 @@ func TestKilledBrokerDuringCommands(t *testing.T) {
 		t.Errorf("%v\n%s", err, out)
 	}
 	state := filepath.Join(home, ".local/state/sbx")
-	for _, pattern := range []string{state + "/run/*", state + "/sessions/*/lock", state + "/sessions/*/overlay", "/sys/fs/cgroup/sbx-killed-*", "/sys/fs/cgroup/*/sbx-killed-*"} {
+	for _, pattern := range []string{state + "/run/*", state + "/sessions/*/lock", state + "/sessions/*/overlay",
+		"/sys/fs/cgroup/sbx-killed-*", "/sys/fs/cgroup/*/sbx-killed-*"} {
 		if left, _ := filepath.Glob(pattern); len(left) > 0 {
 			t.Errorf("left: %q", left)
 		}

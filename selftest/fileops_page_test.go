@@ -178,7 +178,8 @@ func (r reason) text() string {
 		case w == "plain":
 			where = append(where, "Without hidden names")
 		case slices.ContainsFunc(modes[:], func(m mode) bool { return m.name == w }):
-			name := map[string]string{"static": "with `--static`", "dynamic": "with gatefs", "notify": "with the engine notify"}[w]
+			name := map[string]string{"static": "with `--static`", "dynamic": "with gatefs",
+				"notify": "with the engine notify"}[w]
 			where = append(where, name)
 		case !slices.ContainsFunc(positions[:], func(p position) bool { return p.name == w }):
 			where = append(where, "in projects of "+w+" names")

@@ -65,8 +65,8 @@ func gitRows(t *testing.T) []gitRow {
 	return rows
 }
 
-// TestGitRuns tries from inside every setting by which git runs a program, then works outside: no program ran, and nothing changed. As the
-// control the same settings are made outside, and do run.
+// TestGitRuns tries from inside every setting by which git runs a program, then works outside: no program ran, and
+// nothing changed. As the control the same settings are made outside, and do run.
 func TestGitRuns(t *testing.T) {
 	needSandbox(t)
 	other := os.Getenv("SBX_TEST_GIT_DIR") // where another version of git is, for the work outside
@@ -99,7 +99,8 @@ func TestGitRuns(t *testing.T) {
 		return out.String() + errs.String()
 	}
 	script := filepath.Join(top, "gitruns.sh")
-	inside := []string{shop.sbx, "run", "-q", "--ro", top + "/rows", "--ro", top + "/origin", "--ro", script, "--env", "TOP"}
+	inside := []string{shop.sbx, "run", "-q", "--ro", top + "/rows", "--ro", top + "/origin", "--ro", script, "--env",
+		"TOP"}
 	plant := []string{"--", "sh", script, "plant"}
 	unchanged := func(when string) {
 		t.Helper()
@@ -171,7 +172,8 @@ func writeRows(t *testing.T, top string, rows []gitRow) {
 		write(dir+"hooks/pre-commit", mark)
 		write(dir+"config", config)
 		write(dir+"attributes", "* filter=own\n")
-		replace := strings.NewReplacer("MARK", at+"/mark", "DIR", at+"/hooks", "FILE", at+"/config", "ATTRIBUTES", at+"/attributes",
+		replace := strings.NewReplacer("MARK", at+"/mark", "DIR", at+"/hooks", "FILE", at+"/config", "ATTRIBUTES",
+			at+"/attributes",
 			"ORIGIN", top+"/origin", "INSIDE", top+"/home/project/inside.git")
 		var set strings.Builder
 		for _, s := range r.settings {

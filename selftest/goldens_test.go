@@ -135,7 +135,8 @@ func (g *goldenRun) dryRun(t *testing.T) string {
 			t.Fatal(err)
 		}
 	}
-	for _, s := range []string{"run/user/1000/agent", "run/user/1000/bus", "run/user/1000/wayland-0", "home/user/.gnupg/S.gpg-agent.extra"} {
+	for _, s := range []string{"run/user/1000/agent", "run/user/1000/bus", "run/user/1000/wayland-0",
+		"home/user/.gnupg/S.gpg-agent.extra"} {
 		if err := os.MkdirAll(filepath.Dir(filepath.Join(work, s)), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -264,7 +265,8 @@ func goldenRuns() []goldenRun {
 		{"unknown-option", "--no-network -- true", nil},
 		{"unknown-choice", "--mode dynamik -- true", nil},
 		{"missing-value", "--profile", nil},
-		{"user-config", "-- true", config("[sandbox]\nmode = \"static\"\n[fs]\nread_only = [\"~/data\"]\n[env]\npass = [\"LANG\"]\n")},
+		{"user-config", "-- true",
+			config("[sandbox]\nmode = \"static\"\n[fs]\nread_only = [\"~/data\"]\n[env]\npass = [\"LANG\"]\n")},
 		{"user-config-flag", "--mode dynamic -- true", config("[sandbox]\nmode = \"static\"\n")},
 		{"project-config", "-- true", project("[sandbox]\nprofile = \"strict\"\n[fs]\nwritable = [\"~/data\"]\n")},
 		{"own-profile", "-p mine -- true", config("[profiles.mine]\nextends = \"moderate\"\nread_only = [\"~/data\"]\n")},

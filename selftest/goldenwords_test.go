@@ -12,9 +12,12 @@ import (
 // goldenHelp are the commands whose help is compared.
 func goldenHelp() []string {
 	var list []string
-	for _, c := range []string{"", "run", "exec", "attach", "ps", "kill", "freeze", "thaw", "policy", "policy show", "policy check", "policy test", "policy add",
-		"policy remove", "policy import", "policy export", "policy diff", "policy replay", "policy trust", "why", "audit", "audit verify", "audit prune", "watch",
-		"approve", "deny", "config", "config show", "ls", "stats", "top", "diff", "apply", "discard", "selftest", "doctor", "completion", "man", "version"} {
+	for _, c := range []string{"", "run", "exec", "attach", "ps", "kill", "freeze", "thaw", "policy", "policy show",
+		"policy check", "policy test", "policy add",
+		"policy remove", "policy import", "policy export", "policy diff", "policy replay", "policy trust", "why", "audit",
+		"audit verify", "audit prune", "watch",
+		"approve", "deny", "config", "config show", "ls", "stats", "top", "diff", "apply", "discard", "selftest", "doctor",
+		"completion", "man", "version"} {
 		list = append(list, strings.TrimSpace(c+" --help"))
 	}
 	return list
@@ -161,7 +164,8 @@ func TestGoldenWords(t *testing.T) {
 	if err := shop.own(home); err != nil {
 		t.Fatal(err)
 	}
-	for name, lines := range map[string][]string{"help.txt": goldenHelp(), "mistakes.txt": goldenMistakes(), "man.txt": {"man sbx.1", "man sbx-run.1", "man sbx.toml.5"}} {
+	for name, lines := range map[string][]string{"help.txt": goldenHelp(), "mistakes.txt": goldenMistakes(),
+		"man.txt": {"man sbx.1", "man sbx-run.1", "man sbx.toml.5"}} {
 		t.Run(name, func(t *testing.T) {
 			var b strings.Builder
 			for _, l := range lines {

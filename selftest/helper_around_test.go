@@ -40,7 +40,8 @@ func inherited() []attempt {
 		{name: "200 descriptors of /", more: many, runs: true, plan: basePlan()},
 		{name: "1.2 MB of environment", env: env, runs: true, plan: basePlan()},
 		{name: "settings of Go's say nothing", env: settings, errs: true, runs: true, never: "init ", plan: basePlan()},
-		{name: "settings of Go's and a bad plan say nothing", env: settings, errs: true, reason: wire.BadPlan, never: "\n", body: bytes.Repeat([]byte{0x1b}, 3000)},
+		{name: "settings of Go's and a bad plan say nothing", env: settings, errs: true, reason: wire.BadPlan, never: "\n",
+			body: bytes.Repeat([]byte{0x1b}, 3000)},
 	}
 	for _, l := range []string{"-n 3", "-t 1", "-v 60000", "-s 8", "-d 0", "-l 0"} {
 		list = append(list, attempt{name: "limit " + l, limit: "ulimit " + l, plan: basePlan()})
@@ -53,8 +54,9 @@ func inherited() []attempt {
 	return list
 }
 
-// handOn tries what a caller must not be able to do to a helper that has real uid 0: to trace it, to read or write its memory, to see its
-// descriptors, to stop or end it. It ends this process where something works, which the test hears of.
+// handOn tries what a caller must not be able to do to a helper that has real uid 0: to trace it, to read or write its
+// memory, to see its descriptors, to stop or end it. It ends this process where something works, which the test hears
+// of.
 func handOn(pid int) func() {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -112,8 +114,8 @@ func socketsOf(as int) (pair [2]int, err error) {
 	return unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 }
 
-// sudoFlag makes the test's own binary root who starts the helper as sudo does: "-sudo-helper UID CANARY". It prints one JSON line for
-// each attempt.
+// sudoFlag makes the test's own binary root who starts the helper as sudo does: "-sudo-helper UID CANARY". It prints
+// one JSON line for each attempt.
 const sudoFlag = "-sudo-helper"
 
 func sudoCaller(user, canary string) int {
@@ -143,7 +145,8 @@ func sudoAttempts(uid int, canary string) []attempt {
 	shows := with(plan.Mount{Kind: plan.Bind, Target: "/x", Source: canary, Access: plan.ReadWrite})
 	who(uid)(shows)
 	says := func(name, u, g string) attempt {
-		return attempt{name: "sudo: " + name, as: uid, env: []string{"SUDO_UID=" + u, "SUDO_GID=" + g, "GODEBUG=inittrace=1"}, plan: own, reason: wire.WrongCaller}
+		return attempt{name: "sudo: " + name, as: uid, env: []string{"SUDO_UID=" + u, "SUDO_GID=" + g,
+			"GODEBUG=inittrace=1"}, plan: own, reason: wire.WrongCaller}
 	}
 	agrees := says("agrees", text, text)
 	agrees.reason, agrees.runs = 0, true
@@ -153,7 +156,8 @@ func sudoAttempts(uid int, canary string) []attempt {
 	asRoot.reason, asRoot.runs, asRoot.plan = 0, true, change(who(0)) // it runs as its caller
 	byRoot := says("asked by root", "0", "0")
 	byRoot.as = 0
-	return []attempt{agrees, secret, asRoot, byRoot, says("root's word", "0", "0"), says("another's word", "65534", text), says("another group", text, "0"), says("no number", "", text), says("spaces", " "+text, text)}
+	return []attempt{agrees, secret, asRoot, byRoot, says("root's word", "0", "0"), says("another's word", "65534", text),
+		says("another group", text, "0"), says("no number", "", text), says("spaces", " "+text, text)}
 }
 
 // TestHelperThroughSudo: started by root, the helper serves whoever made the socket, and only where sudo's word agrees.
@@ -187,7 +191,8 @@ func TestHelperThroughSudo(t *testing.T) {
 	}
 }
 
-// blockedFlag makes the test's own binary a caller whose own file system takes requests and never answers: "-blocked-helper DIR".
+// blockedFlag makes the test's own binary a caller whose own file system takes requests and never answers:
+// "-blocked-helper DIR".
 const blockedFlag = "-blocked-helper"
 
 // fuseFD is the caller's descriptor of that file system's device.
@@ -203,11 +208,12 @@ func placeFuse(dir string, uid int) error {
 		return err
 	}
 	unix.Close(fd)
-	return unix.Mount("blocked", dir, "fuse", unix.MS_NOSUID|unix.MS_NODEV, fmt.Sprintf("fd=%d,rootmode=40755,user_id=%d,group_id=%d,allow_other", fuseFD, uid, uid))
+	return unix.Mount("blocked", dir, "fuse", unix.MS_NOSUID|unix.MS_NODEV,
+		fmt.Sprintf("fd=%d,rootmode=40755,user_id=%d,group_id=%d,allow_other", fuseFD, uid, uid))
 }
 
-// serveNothing greets the kernel (FUSE_INIT, fuse(4)), answers nothing else, and is gone when over is closed: until then the kernel lets
-// whoever asked not even be killed.
+// serveNothing greets the kernel (FUSE_INIT, fuse(4)), answers nothing else, and is gone when over is closed: until
+// then the kernel lets whoever asked not even be killed.
 func serveNothing(over <-chan struct{}) {
 	defer unix.Close(fuseFD)
 	if err := unix.SetNonblock(fuseFD, true); err != nil { // a read that waits would keep it open
@@ -249,8 +255,10 @@ func blockedCaller(dir string) int {
 	unix.CloseOnExec(fuseFD)
 	over := make(chan struct{})
 	go serveNothing(over)
-	a := attempt{name: "a file system that never answers", reason: wire.NotStarted, plan: with(plan.Mount{Kind: plan.Bind, Target: "/x", Source: dir + "/below", Access: plan.ReadOnly})}
-	// It answers nothing as long as the helper is there, by whatever clock: a machine that stands still for a while must not let it answer first.
+	a := attempt{name: "a file system that never answers", reason: wire.NotStarted, plan: with(plan.Mount{Kind: plan.Bind,
+		Target: "/x", Source: dir + "/below", Access: plan.ReadOnly})}
+	// It answers nothing as long as the helper is there, by whatever clock: a machine that stands still for a while must
+	// not let it answer first.
 	a.during = func(pid int) func() {
 		fd, err := unix.PidfdOpen(pid, 0)
 		go func() {

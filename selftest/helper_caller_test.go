@@ -21,8 +21,8 @@ import (
 	"sbx/shared/wire"
 )
 
-// hostileFlag makes the test's own binary a hostile caller of the installed sbx-helper: "-hostile-helper CANARY HOME DURATION".
-// It prints one JSON line for each attempt.
+// hostileFlag makes the test's own binary a hostile caller of the installed sbx-helper: "-hostile-helper CANARY HOME
+// DURATION". It prints one JSON line for each attempt.
 const hostileFlag = "-hostile-helper"
 
 // attempt is one request to the helper and what must come of it.
@@ -96,7 +96,8 @@ func basePlan() *plan.Plan {
 			Env:  []plan.Bytes{"PATH=/usr/bin:/bin", plan.Bytes(fmt.Sprint("COVER=", st.Dev))}},
 		Stdio: [3]plan.Stdio{plan.Inherit, plan.Inherit, plan.Inherit}}
 	p.Mounts = []plan.Mount{{Kind: plan.Tmpfs, Target: "/", Size: 1 << 20, Inodes: 1000, Mode: 0o755},
-		{Kind: plan.Dir, Target: "/usr", Mode: 0o755}, {Kind: plan.Bind, Target: "/usr", Source: "/usr", Access: plan.ReadOnly},
+		{Kind: plan.Dir, Target: "/usr", Mode: 0o755}, {Kind: plan.Bind, Target: "/usr", Source: "/usr",
+			Access: plan.ReadOnly},
 		{Kind: plan.Dir, Target: "/proc", Mode: 0o755}, {Kind: plan.Proc, Target: "/proc"}}
 	for _, d := range []string{"/bin", "/lib", "/lib64", "/sbin"} {
 		if to, err := os.Readlink(d); err == nil {
@@ -321,7 +322,8 @@ func listen(sock int, res *result, started func(pid int)) {
 	buf, oob := make([]byte, 4096), make([]byte, 256)
 	for {
 		n, on, _, _, err := unix.Recvmsg(sock, buf, oob, unix.MSG_CMSG_CLOEXEC)
-		if err == unix.EINTR || err == unix.ECONNRESET { // reset, once: the helper has left something unread; what it said is still there
+		// reset, once: the helper has left something unread; what it said is still there
+		if err == unix.EINTR || err == unix.ECONNRESET {
 			continue
 		}
 		if on > 0 {

@@ -13,26 +13,34 @@ import (
 	"testing"
 )
 
-// privilegedText are the files of which something runs with privilege (selftest/linked counts them from the programs' own tables).
+// privilegedText are the files of which something runs with privilege (selftest/linked counts them from the programs'
+// own tables).
 func privilegedText(t *testing.T) []string {
 	t.Helper()
 	list, err := filepath.Glob("../helper/*.go")
 	if err != nil || len(list) == 0 {
 		t.Fatal("no text of the helper's", err)
 	}
-	for _, f := range []string{"wire/wire.go", "wire/report.go", "rtnl/conn.go", "stage/direct.go", "stage/direct_unsafe.go", "stage/clone.go", "stage/compile.go", "stage/mounts.go",
-		"stage/confine.go", "stage/control_unsafe.go", "tape/run_unsafe.go", "tape/arena_unsafe.go", "tape/memory_unsafe.go", "tape/tape.go"} {
+	for _, f := range []string{"wire/wire.go", "wire/report.go", "rtnl/conn.go", "stage/direct.go",
+		"stage/direct_unsafe.go", "stage/clone.go", "stage/compile.go", "stage/mounts.go",
+		"stage/confine.go", "stage/control_unsafe.go", "tape/run_unsafe.go", "tape/arena_unsafe.go", "tape/memory_unsafe.go",
+		"tape/tape.go"} {
 		list = append(list, "../shared/"+f)
 	}
 	return list
 }
 
-// callNames are functions of the two packages that are named otherwise than the call that they make, and those that make none.
+// callNames are functions of the two packages that are named otherwise than the call that they make, and those that
+// make none.
 var callNames = [...]struct{ function, call string }{
-	{"Access", "access"}, {"AllThreadsSyscall", ""}, {"ByteSliceToString", ""}, {"CmsgLen", ""}, {"CmsgSpace", ""}, {"Exec", "execve"}, {"Exit", "exit_group"},
-	{"FcntlFlock", "fcntl"}, {"FcntlInt", "fcntl"}, {"Getrlimit", "prlimit64"}, {"GetsockoptInt", "getsockopt"}, {"GetsockoptUcred", "getsockopt"}, {"IoctlGetUint32", "ioctl"}, {"IoctlRetInt", "ioctl"},
-	{"Major", ""}, {"Minor", ""}, {"Mkdev", ""}, {"NsecToTimeval", ""}, {"ParseSocketControlMessage", ""}, {"ParseUnixRights", ""}, {"RawSyscall", ""}, {"RawSyscall6", ""},
-	{"SetfsgidRetGid", "setfsgid"}, {"SetfsuidRetUid", "setfsuid"}, {"SetsockoptTimeval", "setsockopt"}, {"Syscall6", ""}, {"UnixRights", ""},
+	{"Access", "access"}, {"AllThreadsSyscall", ""}, {"ByteSliceToString", ""}, {"CmsgLen", ""}, {"CmsgSpace", ""},
+	{"Exec", "execve"}, {"Exit", "exit_group"},
+	{"FcntlFlock", "fcntl"}, {"FcntlInt", "fcntl"}, {"Getrlimit", "prlimit64"}, {"GetsockoptInt", "getsockopt"},
+	{"GetsockoptUcred", "getsockopt"}, {"IoctlGetUint32", "ioctl"}, {"IoctlRetInt", "ioctl"},
+	{"Major", ""}, {"Minor", ""}, {"Mkdev", ""}, {"NsecToTimeval", ""}, {"ParseSocketControlMessage", ""},
+	{"ParseUnixRights", ""}, {"RawSyscall", ""}, {"RawSyscall6", ""},
+	{"SetfsgidRetGid", "setfsgid"}, {"SetfsuidRetUid", "setfsuid"}, {"SetsockoptTimeval", "setsockopt"}, {"Syscall6", ""},
+	{"UnixRights", ""},
 	{"PidfdSendSignal", "pidfd_send_signal"}, {"PidfdOpen", "pidfd_open"}, {"CloseRange", "close_range"}, {"Errno", ""},
 }
 
@@ -45,7 +53,8 @@ func callOf(function string) string {
 	return strings.ToLower(function)
 }
 
-// callsInSource are the system calls that a file names, as functions of the two packages, as numbers, or in assembly's comments.
+// callsInSource are the system calls that a file names, as functions of the two packages, as numbers, or in assembly's
+// comments.
 func callsInSource(t *testing.T, file string) map[string]bool {
 	t.Helper()
 	out := map[string]bool{}
@@ -109,7 +118,8 @@ func callRows(t *testing.T) []string {
 	return rows
 }
 
-// TestHelperCallsHaveRows: whoever makes a system call with privilege says whose rights the kernel asks for, and what the caller can change then.
+// TestHelperCallsHaveRows: whoever makes a system call with privilege says whose rights the kernel asks for, and what
+// the caller can change then.
 func TestHelperCallsHaveRows(t *testing.T) {
 	rows, made := callRows(t), map[string]string{}
 	for _, file := range privilegedText(t) {
@@ -122,7 +132,8 @@ func TestHelperCallsHaveRows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		found := regexp.MustCompile(`(?m)^\tMOV[QD]\t\$[0-9]+, (?:AX|R8) // ([a-z0-9_]+)`).FindAllStringSubmatch(string(text), -1)
+		found := regexp.MustCompile(`(?m)^\tMOV[QD]\t\$[0-9]+, (?:AX|R8) // ([a-z0-9_]+)`).FindAllStringSubmatch(
+			string(text), -1)
 		if len(found) != 8 {
 			t.Errorf("%s makes %d calls that are named, want 8", file, len(found))
 		}

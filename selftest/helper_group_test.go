@@ -16,8 +16,8 @@ import (
 	"sbx/shared/wire"
 )
 
-// groupFlag makes the test's own binary a process that asks sbx-helper for control groups, under one of orgCases, and tries what
-// it may do then: "-group-helper NAME UID".
+// groupFlag makes the test's own binary a process that asks sbx-helper for control groups, under one of orgCases, and
+// tries what it may do then: "-group-helper NAME UID".
 const groupFlag = "-group-helper"
 
 // How the helper is asked for control groups.
@@ -29,14 +29,18 @@ const (
 
 const hierarchy = "/sys/fs/cgroup"
 
-// groupCases are the states of helper.toml that are about control groups. What is refused leaves everybody where they were.
+// groupCases are the states of helper.toml that are about control groups. What is refused leaves everybody where they
+// were.
 func groupCases() []orgCase {
 	return []orgCase{
 		{name: "groups", text: "cgroups = \"\"\n", group: asLeader},
 		{name: "groups-unnamed", text: "veth = true\n", group: asLeader, reason: wire.OrgRefuses, where: -3},
-		{name: "groups-of-others", text: "allow_uids = [1]\ncgroups = \"\"\n", group: asLeader, reason: wire.OrgRefuses, where: -3},
-		{name: "groups-ceiling", text: "cgroups = \"nothing.max 1\" # no such file\n", group: asLeader, reason: wire.NotGrouped},
-		{name: "groups-ceiling-value", text: "cgroups = \"cgroup.max.depth 9, cgroup.max.descendants many\"\n", group: asLeader, reason: wire.NotGrouped},
+		{name: "groups-of-others", text: "allow_uids = [1]\ncgroups = \"\"\n", group: asLeader, reason: wire.OrgRefuses,
+			where: -3},
+		{name: "groups-ceiling", text: "cgroups = \"nothing.max 1\" # no such file\n", group: asLeader,
+			reason: wire.NotGrouped},
+		{name: "groups-ceiling-value", text: "cgroups = \"cgroup.max.depth 9, cgroup.max.descendants many\"\n",
+			group: asLeader, reason: wire.NotGrouped},
 		{name: "groups-ceilings", text: "cgroups = \"cgroup.max.depth 9, cgroup.max.descendants 90\"\n", group: asLeader},
 		{name: "groups-no-leader", text: "cgroups = \"\"\n", group: noLeader, reason: wire.WrongCaller, where: 1},
 		{name: "groups-of-root", text: "cgroups = \"\"\n", group: ofRoot, reason: wire.WrongCaller, where: 1},
@@ -44,7 +48,8 @@ func groupCases() []orgCase {
 	}
 }
 
-// noGroups is the fact that is missing where version 2 control groups cannot be mounted or made, which no package changes.
+// noGroups is the fact that is missing where version 2 control groups cannot be mounted or made, which no package
+// changes.
 const noGroups = "version 2 control groups that root may make groups in"
 
 // placeGroups mounts the hierarchy where the helper looks for it.
@@ -151,7 +156,8 @@ func tryGroups(user, outside string, wrong func(string, ...any)) {
 		return err
 	}
 	self, parent := strconv.Itoa(os.Getpid()), strconv.Itoa(os.Getppid())
-	may := map[string]error{"make one": os.Mkdir(user+"/own/mine", 0o755), "move its own": put(user+"/own/mine/cgroup.procs", self)}
+	may := map[string]error{"make one": os.Mkdir(user+"/own/mine", 0o755), "move its own": put(user+
+		"/own/mine/cgroup.procs", self)}
 	for what, err := range may {
 		if err != nil {
 			wrong("it may not %s: %v", what, err)
@@ -160,17 +166,21 @@ func tryGroups(user, outside string, wrong func(string, ...any)) {
 	if err := put(user+"/own/sbx/cgroup.procs", self); err != nil {
 		wrong("it may not move back: %v", err)
 	}
-	for begin := time.Now(); os.Remove(user+"/own/mine") != nil && time.Since(begin) < 20*time.Second; time.Sleep(time.Millisecond) {
+	for begin := time.Now(); os.Remove(user+"/own/mine") != nil &&
+		time.Since(begin) < 20*time.Second; time.Sleep(time.Millisecond) {
 		// a thread that was just ending may still be there
 	}
 	for what, err := range map[string]error{
 		"make one beside": os.Mkdir(user+"/mine", 0o755), "make one above": os.Mkdir(hierarchy+"/sbx/mine", 0o755),
-		"leave the ceilings": put(user+"/cgroup.procs", self), "leave all": put(hierarchy+"/cgroup.procs", self), "lift a ceiling": put(user+"/cgroup.max.depth", "max"),
-		"hand down": put(user+"/cgroup.subtree_control", ""), "kill": put(user+"/cgroup.kill", "1"), "freeze": put(user+"/cgroup.freeze", "1"),
+		"leave the ceilings": put(user+"/cgroup.procs", self), "leave all": put(hierarchy+"/cgroup.procs", self),
+		"lift a ceiling": put(user+"/cgroup.max.depth", "max"),
+		"hand down":      put(user+"/cgroup.subtree_control", ""), "kill": put(user+"/cgroup.kill", "1"),
+		"freeze":               put(user+"/cgroup.freeze", "1"),
 		"remove its own place": os.Remove(user + "/own"), "move another one in": put(user+"/own/sbx/cgroup.procs", parent),
 		"open its way": os.Chmod(user, 0o777), "kill all": put(filepath.Dir(user)+"/cgroup.kill", "1"),
 	} {
-		if err == nil || !os.IsPermission(err) && !os.IsNotExist(err) && !strings.Contains(err.Error(), "busy") { // cgroup.kill is new
+		// cgroup.kill is new
+		if err == nil || !os.IsPermission(err) && !os.IsNotExist(err) && !strings.Contains(err.Error(), "busy") {
 			wrong("it may %s: %v", what, err)
 		}
 	}

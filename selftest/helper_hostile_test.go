@@ -76,44 +76,62 @@ func attempts(canary, home string) []attempt {
 		op("tmpfs without a size", plan.Mount{Kind: plan.Tmpfs, Target: "/x", Inodes: 5}),
 		op("tmpfs without inodes", plan.Mount{Kind: plan.Tmpfs, Target: "/x", Size: 5}),
 		op("overlay", anyKind(plan.Overlay, "/x")),
-		op("overlay of sysfs", plan.Mount{Kind: plan.Overlay, Target: "/x", Lower: []string{"/sys/devices", "/usr/share"}, Access: plan.ReadOnly}),
-		op("writable overlay", plan.Mount{Kind: plan.Overlay, Target: "/x", Lower: []string{"/usr"}, Upper: home + "/up", Work: home + "/work", Access: plan.ReadWrite}),
-		op("upper layer", plan.Mount{Kind: plan.Overlay, Target: "/x", Lower: []string{"/usr"}, Upper: home + "/up", Work: home + "/work", Access: plan.ReadOnly}),
-		op("files on layers", plan.Mount{Kind: plan.Overlay, Target: "/x", Lower: []string{"/usr"}, Files: []plan.Text{{Name: "f", Text: "x"}}, Access: plan.ReadOnly}),
+		op("overlay of sysfs", plan.Mount{Kind: plan.Overlay, Target: "/x", Lower: []string{"/sys/devices", "/usr/share"},
+			Access: plan.ReadOnly}),
+		op("writable overlay", plan.Mount{Kind: plan.Overlay, Target: "/x", Lower: []string{"/usr"}, Upper: home + "/up",
+			Work: home + "/work", Access: plan.ReadWrite}),
+		op("upper layer", plan.Mount{Kind: plan.Overlay, Target: "/x", Lower: []string{"/usr"}, Upper: home + "/up",
+			Work: home + "/work", Access: plan.ReadOnly}),
+		op("files on layers", plan.Mount{Kind: plan.Overlay, Target: "/x", Lower: []string{"/usr"},
+			Files: []plan.Text{{Name: "f", Text: "x"}}, Access: plan.ReadOnly}),
 		op("optional proc", plan.Mount{Kind: plan.Proc, Target: "/x", Optional: true}),
-		attempt{name: "operation: queues of the host's", reason: wire.NotPermitted, where: n, plan: change(func(p *plan.Plan) {
-			p.Namespaces.IPC, p.Mounts = false, append(p.Mounts, anyKind(plan.Mqueue, "/x"))
-		})})
-	for _, k := range []plan.Kind{plan.Tmpfs, plan.Dir, plan.File, plan.Symlink, plan.Bind, plan.Overlay, plan.Protect, plan.Remount, plan.Mask, plan.Proc, plan.Devpts, plan.Mqueue} {
+		attempt{name: "operation: queues of the host's", reason: wire.NotPermitted, where: n,
+			plan: change(func(p *plan.Plan) {
+				p.Namespaces.IPC, p.Mounts = false, append(p.Mounts, anyKind(plan.Mqueue, "/x"))
+			})})
+	for _, k := range []plan.Kind{plan.Tmpfs, plan.Dir, plan.File, plan.Symlink, plan.Bind, plan.Overlay, plan.Protect,
+		plan.Remount, plan.Mask, plan.Proc, plan.Devpts, plan.Mqueue} {
 		list = append(list, attempt{name: "operation: through a link: " + string(k), reason: wire.NotPermitted, where: n + 1,
 			plan: with(plan.Mount{Kind: plan.Symlink, Target: "/l", Source: home}, anyKind(k, "/l/below"))})
 	}
 	list = append(list,
 		attempt{name: "control: base", runs: true, plan: basePlan()},
-		attempt{name: "control: own tree", runs: true, says: "WROTE", plan: with(plan.Mount{Kind: plan.Bind, Target: "/x", Source: home, Access: plan.ReadWrite})},
-		attempt{name: "control: whole tree", runs: true, says: "COVERED", plan: with(plan.Mount{Kind: plan.Bind, Target: "/x", Source: "/usr", Access: plan.ReadOnly})},
-		attempt{name: "control: mask", runs: true, plan: with(plan.Mount{Kind: plan.File, Target: "/m", Mode: 0o644}, plan.Mount{Kind: plan.Mask, Target: "/m"})},
-		attempt{name: "control: tmpfs in own tree", runs: true, plan: with(plan.Mount{Kind: plan.Bind, Target: "/x", Source: home, Access: plan.ReadOnly}, anyKind(plan.Tmpfs, "/x/up"))},
+		attempt{name: "control: own tree", runs: true, says: "WROTE", plan: with(plan.Mount{Kind: plan.Bind, Target: "/x",
+			Source: home, Access: plan.ReadWrite})},
+		attempt{name: "control: whole tree", runs: true, says: "COVERED", plan: with(plan.Mount{Kind: plan.Bind,
+			Target: "/x", Source: "/usr", Access: plan.ReadOnly})},
+		attempt{name: "control: mask", runs: true, plan: with(plan.Mount{Kind: plan.File, Target: "/m", Mode: 0o644},
+			plan.Mount{Kind: plan.Mask, Target: "/m"})},
+		attempt{name: "control: tmpfs in own tree", runs: true, plan: with(plan.Mount{Kind: plan.Bind, Target: "/x",
+			Source: home, Access: plan.ReadOnly}, anyKind(plan.Tmpfs, "/x/up"))},
 		attempt{name: "control: host network", runs: true, plan: change(func(p *plan.Plan) { p.Namespaces.Net = false })},
 	)
-	for _, src := range []string{canary, canary + "/secret", "/etc/shadow", "/root/.", home + "/foreign/dir", home + "/foreign/dir/secret", home + "/link", home + "/proc"} {
+	for _, src := range []string{canary, canary + "/secret", "/etc/shadow", "/root/.", home + "/foreign/dir", home +
+		"/foreign/dir/secret", home + "/link", home + "/proc"} {
 		src = filepath.Clean(src)
 		at := plan.Mount{Kind: plan.Bind, Target: "/x", Source: src, Access: plan.ReadWrite}
 		file := with(at)
 		file.Mounts[n-1].Kind = plan.File
-		list = append(list, attempt{name: "bind of " + src, plan: with(at)}, attempt{name: "bind on a file of " + src, plan: file},
-			attempt{name: "layer of " + src, reason: wire.NotPermitted, where: n, plan: with(plan.Mount{Kind: plan.Overlay, Target: "/x", Lower: []string{src, "/usr/share"}, Access: plan.ReadOnly})})
+		list = append(list, attempt{name: "bind of " + src, plan: with(at)}, attempt{name: "bind on a file of " + src,
+			plan: file},
+			attempt{name: "layer of " + src, reason: wire.NotPermitted, where: n, plan: with(plan.Mount{Kind: plan.Overlay,
+				Target: "/x", Lower: []string{src, "/usr/share"}, Access: plan.ReadOnly})})
 	}
 	list = append(list,
-		attempt{name: "whole host", plan: with(plan.Mount{Kind: plan.Bind, Target: "/x", Source: "/", Access: plan.ReadWrite})},
-		attempt{name: "a disk as a device", reason: wire.BadPlan, plan: with(plan.Mount{Kind: plan.Bind, Target: "/x", Source: "/dev/sda", Device: true, Access: plan.ReadWrite})},
-		attempt{name: "dots in a source", reason: wire.BadPlan, plan: with(plan.Mount{Kind: plan.Bind, Target: "/x", Source: "/usr/../root", Access: plan.ReadOnly})},
-		attempt{name: "another inode", plan: with(plan.Mount{Kind: plan.Bind, Target: "/x", Source: "/usr", Access: plan.ReadOnly, Dev: 1, Ino: 1})},
+		attempt{name: "whole host", plan: with(plan.Mount{Kind: plan.Bind, Target: "/x", Source: "/",
+			Access: plan.ReadWrite})},
+		attempt{name: "a disk as a device", reason: wire.BadPlan, plan: with(plan.Mount{Kind: plan.Bind, Target: "/x",
+			Source: "/dev/sda", Device: true, Access: plan.ReadWrite})},
+		attempt{name: "dots in a source", reason: wire.BadPlan, plan: with(plan.Mount{Kind: plan.Bind, Target: "/x",
+			Source: "/usr/../root", Access: plan.ReadOnly})},
+		attempt{name: "another inode", plan: with(plan.Mount{Kind: plan.Bind, Target: "/x", Source: "/usr",
+			Access: plan.ReadOnly, Dev: 1, Ino: 1})},
 		attempt{name: "more files than allowed", plan: change(func(p *plan.Plan) {
 			p.Limits = []plan.Limit{{Resource: unix.RLIMIT_NOFILE, Soft: 1 << 60, Hard: 1 << 60}}
 		})},
 	)
-	for name, id := range map[string]uint32{"root": 0, "another user": 65534, "nobody at all": 1<<32 - 1} { // which the helper does not even ask for
+	// which the helper does not even ask for
+	for name, id := range map[string]uint32{"root": 0, "another user": 65534, "nobody at all": 1<<32 - 1} {
 		list = append(list, attempt{name: "ids: " + name, runs: true, plan: change(func(p *plan.Plan) {
 			p.Identity = plan.Identity{InsideUID: id, OutsideUID: id, InsideGID: id, OutsideGID: id}
 		})})
@@ -144,16 +162,24 @@ func requests() []attempt {
 		return attempt{name: "plan: " + name, reason: wire.BadPlan, body: b}
 	}
 	return []attempt{
-		bad("magic", put(0, 0x32786273)), bad("version", put(4, 99)), bad("nothing", put(8, 0)), bad("too much", put(8, plan.MaxSize+1)), bad("4 GiB", put(8, 1<<32-1)),
-		bad("missing descriptor", func(a *attempt) { a.fds, a.where = -1, 4 }), bad("three too many", func(a *attempt) { a.fds = 3 }),
-		bad("one too many", func(a *attempt) { a.fds, a.where, a.plan.Stdio[2] = 1, 3, plan.Pty }), bad("count of descriptors", put(12, 2)),
+		bad("magic", put(0, 0x32786273)), bad("version", put(4, 99)), bad("nothing", put(8, 0)), bad("too much",
+			put(8, plan.MaxSize+1)), bad("4 GiB", put(8, 1<<32-1)),
+		bad("missing descriptor", func(a *attempt) { a.fds, a.where = -1, 4 }), bad("three too many",
+			func(a *attempt) { a.fds = 3 }),
+		bad("one too many", func(a *attempt) { a.fds, a.where, a.plan.Stdio[2] = 1, 3, plan.Pty }),
+		bad("count of descriptors", put(12, 2)),
 		bad("short header", func(a *attempt) {
 			a.send = func(s int, h, _ []byte, _ []int) { _ = unix.Sendmsg(s, h[:15], nil, nil, unix.MSG_NOSIGNAL) }
 		}),
 		bad("long header", func(a *attempt) {
 			a.send = func(s int, h, _ []byte, _ []int) { _ = unix.Sendmsg(s, append(h, 0), nil, nil, unix.MSG_NOSIGNAL) }
 		}),
-		bad("end at once", func(a *attempt) { a.send = func(s int, _, _ []byte, _ []int) { _ = unix.Shutdown(s, unix.SHUT_WR) } }),
+		bad("end at once", func(a *attempt) {
+			a.send = func(s int, _, _ []byte, _ []int) {
+				_ = unix.Shutdown(s,
+					unix.SHUT_WR)
+			}
+		}),
 		bad("half a plan", func(a *attempt) {
 			a.send = func(s int, h, b []byte, fds []int) {
 				_ = unix.Sendmsg(s, h, unix.UnixRights(fds...), nil, unix.MSG_NOSIGNAL)
@@ -174,7 +200,8 @@ func requests() []attempt {
 			}
 		}),
 		bad("nothing in time", func(a *attempt) { a.send = func(int, []byte, []byte, []int) {} }),
-		text("truncated", body[:len(body)-9]), text("trailing", append(bytes.Clone(body), "{}\n"...)), text("noise", bytes.Repeat([]byte{0xff}, 3000)),
+		text("truncated", body[:len(body)-9]), text("trailing", append(bytes.Clone(body), "{}\n"...)),
+		text("noise", bytes.Repeat([]byte{0xff}, 3000)),
 		text("a list longer than there is", bytes.Repeat([]byte{1, 0xff, 0xff, 7}, 20000)),
 		text("true is 2", append([]byte{0, 2}, body[2:]...)), text("as JSON", spelt),
 		{name: "request: a second one", runs: true, plan: basePlan(), send: func(s int, _, b []byte, fds []int) {
@@ -185,12 +212,13 @@ func requests() []attempt {
 
 // netOf asks for a network device in what must not have one; network_veth.txtar has what may.
 func netOf(name, file string, where int64) attempt {
-	return attempt{name: "net: " + name, argv: []string{"sbx-helper", "net"}, reason: wire.NotPermitted, where: where, body: []byte("x"), send: func(s int, _, _ []byte, _ []int) {
-		if f, err := os.Open(file); err == nil {
-			_ = helpertest.Send(s, []byte(wire.NetRequest), []int{int(f.Fd())})
-			f.Close()
-		}
-	}}
+	return attempt{name: "net: " + name, argv: []string{"sbx-helper", "net"}, reason: wire.NotPermitted, where: where,
+		body: []byte("x"), send: func(s int, _, _ []byte, _ []int) {
+			if f, err := os.Open(file); err == nil {
+				_ = helpertest.Send(s, []byte(wire.NetRequest), []int{int(f.Fd())})
+				f.Close()
+			}
+		}}
 }
 
 // surroundings are what a caller leaves to the helper when it starts it.
@@ -202,19 +230,24 @@ func surroundings(home string) []attempt {
 			return func() {}
 		}
 	}
-	env := []string{"GODEBUG=inittrace=1,schedtrace=1,gctrace=1", "GOTRACEBACK=crash", "GOGC=1", "GOMEMLIMIT=1", "GOMAXPROCS=1", "LD_PRELOAD=" + home + "/evil.so",
-		"LD_LIBRARY_PATH=" + home, "LD_AUDIT=" + home + "/evil.so", "PATH=" + home, "TMPDIR=" + home, "SUDO_UID=0", "SUDO_GID=0"}
+	env := []string{"GODEBUG=inittrace=1,schedtrace=1,gctrace=1", "GOTRACEBACK=crash", "GOGC=1", "GOMEMLIMIT=1",
+		"GOMAXPROCS=1", "LD_PRELOAD=" + home + "/evil.so",
+		"LD_LIBRARY_PATH=" + home, "LD_AUDIT=" + home + "/evil.so", "PATH=" + home, "TMPDIR=" + home, "SUDO_UID=0",
+		"SUDO_GID=0"}
 	list := []attempt{
 		{name: "environment", runs: true, env: env, plan: basePlan()},
-		{name: "environment and a bad plan", env: env, reason: wire.NotPermitted, where: -1, plan: change(func(p *plan.Plan) { p.Namespaces.User = true })},
+		{name: "environment and a bad plan", env: env, reason: wire.NotPermitted, where: -1,
+			plan: change(func(p *plan.Plan) { p.Namespaces.User = true })},
 		{name: "closed descriptors", runs: true, closed: true, plan: basePlan()},
 		{name: "leader of a process group", leader: true, runs: true, plan: basePlan()},
 		{name: "no socket", notSock: true, plan: basePlan()},
 		{name: "no verb", argv: []string{"sbx-helper"}, plan: basePlan()},
 		{name: "another verb", argv: []string{"sbx-helper", "gain"}, plan: basePlan()},
 		{name: "net: a plan", argv: []string{"sbx-helper", "net"}, reason: wire.BadRequest, plan: basePlan()},
-		{name: "group: a plan", argv: []string{"sbx-helper", "group"}, reason: wire.WrongCaller, where: 1, plan: basePlan()}, // from a group that the caller does not lead
-		netOf("no namespace", "/dev/null", 0), netOf("a namespace of users", "/proc/self/ns/user", 0), netOf("a namespace of mounts", "/proc/self/ns/mnt", 0),
+		// from a group that the caller does not lead
+		{name: "group: a plan", argv: []string{"sbx-helper", "group"}, reason: wire.WrongCaller, where: 1, plan: basePlan()},
+		netOf("no namespace", "/dev/null", 0), netOf("a namespace of users", "/proc/self/ns/user", 0),
+		netOf("a namespace of mounts", "/proc/self/ns/mnt", 0),
 		netOf("the host's own network", "/proc/self/ns/net", 2),
 		{name: "odd name", argv: []string{"\x1b]0;x\a", "launch"}, runs: true, plan: basePlan()},
 		{name: "few descriptors", limit: "ulimit -n 8", plan: basePlan()},
@@ -222,15 +255,20 @@ func surroundings(home string) []attempt {
 		{name: "no processes", limit: "ulimit -p 0", plan: basePlan()},
 		{name: "stack", limit: "ulimit -s 64", plan: basePlan()},
 		{name: "no arguments", argv: []string{}, plan: basePlan()},
-		{name: "ignored signals", runs: true, limit: `trap "" HUP INT QUIT TERM PIPE ALRM CHLD USR1 TSTP TTOU`, plan: basePlan()},
+		{name: "ignored signals", runs: true, limit: `trap "" HUP INT QUIT TERM PIPE ALRM CHLD USR1 TSTP TTOU`,
+			plan: basePlan()},
 		{name: "umask", runs: true, limit: "umask 0777", plan: basePlan()},
-		{name: "no working directory", runs: true, limit: `d=$(mktemp -d "` + home + `/gone-XXXXXX") && cd "$d" && rmdir "$d"`, plan: basePlan()},
-		{name: "settings of a loader and a runtime", runs: true, limit: "export GODEBUG=madvdontneed=1,invalidptr=0 GOTRACEBACK=crash LD_BIND_NOW=1 GCONV_PATH=. TMPDIR=. IFS=x", plan: basePlan()},
+		{name: "no working directory", runs: true, limit: `d=$(mktemp -d "` + home +
+			`/gone-XXXXXX") && cd "$d" && rmdir "$d"`, plan: basePlan()},
+		{name: "settings of a loader and a runtime", runs: true,
+			limit: "export GODEBUG=madvdontneed=1,invalidptr=0 GOTRACEBACK=crash LD_BIND_NOW=1 GCONV_PATH=. TMPDIR=. IFS=x",
+			plan:  basePlan()},
 		{name: "core", limit: "ulimit -c unlimited", plan: basePlan(), during: later(syscall.SIGQUIT, 5*time.Millisecond)},
 	}
 	for _, sig := range []syscall.Signal{syscall.SIGKILL, syscall.SIGALRM, syscall.SIGSEGV, syscall.SIGTERM} {
 		for _, ms := range []time.Duration{0, 3, 12} {
-			list = append(list, attempt{name: "signal " + sig.String(), plan: basePlan(), during: later(sig, ms*time.Millisecond)})
+			list = append(list, attempt{name: "signal " + sig.String(), plan: basePlan(), during: later(sig,
+				ms*time.Millisecond)})
 		}
 	}
 	list = append(list, attempt{name: "stopped and continued", plan: basePlan(), during: func(pid int) func() {
@@ -240,8 +278,10 @@ func surroundings(home string) []attempt {
 		return func() {}
 	}})
 	for range 10 {
-		list = append(list, attempt{name: "race of a link", during: swap(home+"/race/a", home+"/race/b"), plan: with(plan.Mount{Kind: plan.Bind, Target: "/x", Source: home + "/race/a", Access: plan.ReadWrite},
-			anyKind(plan.Tmpfs, "/x/o"), plan.Mount{Kind: plan.Bind, Target: "/x/o", Source: home + "/race/a", Access: plan.ReadOnly})})
+		list = append(list, attempt{name: "race of a link", during: swap(home+"/race/a", home+"/race/b"),
+			plan: with(plan.Mount{Kind: plan.Bind, Target: "/x", Source: home + "/race/a", Access: plan.ReadWrite},
+				anyKind(plan.Tmpfs, "/x/o"), plan.Mount{Kind: plan.Bind, Target: "/x/o", Source: home + "/race/a",
+					Access: plan.ReadOnly})})
 	}
 	return list
 }
@@ -265,7 +305,8 @@ func swap(a, b string) func(int) func() {
 	}
 }
 
-// holes are plans that once showed what is below a mount: the helper's mounts are not locked, as they are in a user namespace.
+// holes are plans that once showed what is below a mount: the helper's mounts are not locked, as they are in a user
+// namespace.
 func holes(home string) []attempt {
 	own := plan.Mount{Kind: plan.Bind, Target: "/w", Source: home, Access: plan.ReadWrite}
 	w := plan.Mount{Kind: plan.Dir, Target: "/w", Mode: 0o755}
@@ -277,25 +318,34 @@ func holes(home string) []attempt {
 	show := plan.Mount{Kind: plan.Bind, Target: "/x", Source: "/dev/null", Device: true, Access: plan.ReadWrite}
 	n := int64(len(basePlan().Mounts))
 	return []attempt{
-		{name: "hole: a mask of the caller's /dev", plan: with(dev, plan.Mount{Kind: plan.Bind, Target: "/dev", Source: home + "/dev", Access: plan.ReadWrite},
+		{name: "hole: a mask of the caller's /dev", plan: with(dev, plan.Mount{Kind: plan.Bind, Target: "/dev",
+			Source: home + "/dev", Access: plan.ReadWrite},
 			plan.Mount{Kind: plan.Mask, Target: "/x"})},
-		{name: "hole: over /dev by a link of proc's", plan: with(tmp("/proc/self/root/dev"), null("/proc/self/root/dev/null"), show)},
+		{name: "hole: over /dev by a link of proc's", plan: with(tmp("/proc/self/root/dev"),
+			null("/proc/self/root/dev/null"), show)},
 		{name: "hole: over /dev by a link of the caller's", plan: with(w, own, tmp("/w/todev"), null("/w/todev/null"), show)},
-		{name: "hole: a layer with a mount below", reason: wire.NotPermitted, where: n, plan: with(plan.Mount{Kind: plan.Overlay, Target: "/x", Lower: []string{"/usr", "/usr/share"}, Access: plan.ReadOnly})},
+		{name: "hole: a layer with a mount below", reason: wire.NotPermitted, where: n,
+			plan: with(plan.Mount{Kind: plan.Overlay, Target: "/x", Lower: []string{"/usr", "/usr/share"},
+				Access: plan.ReadOnly})},
 	}
 }
 
 // mutate changes a few things of a valid plan.
 func mutate(r *rand.Rand, canary, home string) *plan.Plan {
-	paths := []string{"/", "/x", "/x/secret", "/usr", "/etc", "/etc/shadow", "/root", "/proc", "/proc/self/root", "/proc/1/root", "/dev", "/dev/null", "/dev/pts", "/tmp", canary, canary + "/secret",
-		home, home + "/dev", home + "/link", home + "/proc", home + "/todev", home + "/foreign", "/w", "/w/todev", "/w/todev/null", "/w/link", "/w/up", "/l", "/l/x", "/proc/self/root/dev", "/proc/self/root/dev/null", "/sys",
-		"/sys/fs/cgroup", "/sys/kernel", "/sys/devices", "/proc/self", "/proc/bus", "/dev/shm", "/dev/mqueue", "/run", home + "/raced", home + "/raced/x", "/w/raced/x", "/w/raced/x/dev"}
-	kinds := []plan.Kind{plan.Tmpfs, plan.Dir, plan.File, plan.Symlink, plan.Bind, plan.Bind, plan.Overlay, plan.Overlay, plan.Protect, plan.Remount, plan.Mask, plan.Proc, plan.Devpts, plan.Mqueue, plan.Fuse}
+	paths := []string{"/", "/x", "/x/secret", "/usr", "/etc", "/etc/shadow", "/root", "/proc", "/proc/self/root",
+		"/proc/1/root", "/dev", "/dev/null", "/dev/pts", "/tmp", canary, canary + "/secret",
+		home, home + "/dev", home + "/link", home + "/proc", home + "/todev", home + "/foreign", "/w", "/w/todev",
+		"/w/todev/null", "/w/link", "/w/up", "/l", "/l/x", "/proc/self/root/dev", "/proc/self/root/dev/null", "/sys",
+		"/sys/fs/cgroup", "/sys/kernel", "/sys/devices", "/proc/self", "/proc/bus", "/dev/shm", "/dev/mqueue", "/run", home +
+			"/raced", home + "/raced/x", "/w/raced/x", "/w/raced/x/dev"}
+	kinds := []plan.Kind{plan.Tmpfs, plan.Dir, plan.File, plan.Symlink, plan.Bind, plan.Bind, plan.Overlay, plan.Overlay,
+		plan.Protect, plan.Remount, plan.Mask, plan.Proc, plan.Devpts, plan.Mqueue, plan.Fuse}
 	pick := func() string { return paths[r.Intn(len(paths))] }
 	odd := func() bool { return r.Intn(8) == 0 }
 	p := basePlan()
 	if r.Intn(2) == 0 {
-		p.Mounts = append(p.Mounts, plan.Mount{Kind: plan.Dir, Target: "/w", Mode: 0o755}, plan.Mount{Kind: plan.Bind, Target: "/w", Source: home, Access: plan.ReadWrite})
+		p.Mounts = append(p.Mounts, plan.Mount{Kind: plan.Dir, Target: "/w", Mode: 0o755}, plan.Mount{Kind: plan.Bind,
+			Target: "/w", Source: home, Access: plan.ReadWrite})
 	}
 	for range 1 + r.Intn(4) {
 		m := anyKind(kinds[r.Intn(len(kinds))], pick())
@@ -311,7 +361,8 @@ func mutate(r *rand.Rand, canary, home string) *plan.Plan {
 		if r.Intn(2) == 0 {
 			m.Access = plan.ReadWrite
 		}
-		m.Mode, m.Optional, m.NoExec, m.NoSymFollow, m.Device = uint32(r.Intn(0o10000)), odd(), odd(), odd(), odd() && m.Kind == plan.Bind
+		m.Mode, m.Optional, m.NoExec, m.NoSymFollow, m.Device = uint32(r.Intn(0o10000)), odd(), odd(), odd(), odd() &&
+			m.Kind == plan.Bind
 		if odd() && m.Kind == plan.Overlay {
 			m.Hide = []string{"secret", "a/b"}
 		}
@@ -331,7 +382,8 @@ func mutate(r *rand.Rand, canary, home string) *plan.Plan {
 		}
 	}
 	if r.Intn(20) == 0 {
-		*[]*uint32{&p.Identity.InsideUID, &p.Identity.OutsideUID, &p.Identity.InsideGID, &p.Identity.OutsideGID}[r.Intn(4)] = uint32(r.Intn(3))
+		*[]*uint32{&p.Identity.InsideUID, &p.Identity.OutsideUID, &p.Identity.InsideGID, &p.Identity.OutsideGID}[r.Intn(4)] =
+			uint32(r.Intn(3))
 	}
 	if odd() {
 		p.Stdio[r.Intn(3)] = []plan.Stdio{plan.Inherit, plan.Reopen, plan.Null}[r.Intn(3)]
@@ -360,7 +412,8 @@ func hostileHome(t *testing.T) (canary, home string) {
 	for _, d := range []string{"/up", "/work", "/dev", "/race/a", "/foreign/dir", "/fuse", "/raced/x", "/fake"} {
 		do(os.MkdirAll(home+d, 0o755))
 	}
-	for link, to := range map[string]string{"/dev/null": "/usr", "/link": canary, "/proc": "/proc/self/root", "/todev": "/dev", "/race/b": canary, "/raced/y": "/", "/fake/null": "/usr"} {
+	for link, to := range map[string]string{"/dev/null": "/usr", "/link": canary, "/proc": "/proc/self/root",
+		"/todev": "/dev", "/race/b": canary, "/raced/y": "/", "/fake/null": "/usr"} {
 		do(os.Symlink(to, home+link))
 	}
 	do(shop.own(home))
@@ -374,7 +427,8 @@ func hostileHome(t *testing.T) (canary, home string) {
 	return canary, home
 }
 
-// TestHostileHelper is a hostile user with a set-user-id sbx-helper. SBX_HELPER_FUZZ makes the mutated plans last longer.
+// TestHostileHelper is a hostile user with a set-user-id sbx-helper. SBX_HELPER_FUZZ makes the mutated plans last
+// longer.
 func TestHostileHelper(t *testing.T) {
 	t.Parallel()
 	needHelper(t)

@@ -17,7 +17,8 @@ import (
 	"sbx/shared/wire"
 )
 
-// orgFlag makes the test's own binary a caller of sbx-helper under one of orgCases: "-org-helper NAME". It prints its result as JSON.
+// orgFlag makes the test's own binary a caller of sbx-helper under one of orgCases: "-org-helper NAME". It prints its
+// result as JSON.
 const orgFlag = "-org-helper"
 
 // orgCase is a state of /etc/sbx/helper.toml and what must come of a request.
@@ -31,7 +32,8 @@ type orgCase struct {
 	group  int // asks for control groups, in this way, instead
 }
 
-// orgCases: every key has a case that lets through and one that refuses, and every way of not being root's own file refuses.
+// orgCases: every key has a case that lets through and one that refuses, and every way of not being root's own file
+// refuses.
 func orgCases() []orgCase {
 	hostNet := func() *plan.Plan { return change(func(p *plan.Plan) { p.Namespaces.Net = false }) }
 	file := func(name string, make func(string, int) error) orgCase {
@@ -55,12 +57,16 @@ func orgCases() []orgCase {
 		{name: "no-host-network", text: "host_network = false\n", plan: hostNet, reason: wire.OrgRefuses, where: -2},
 		{name: "tmpfs", text: "max_tmpfs = 1048576\n"},
 		{name: "one-byte", text: "max_tmpfs = 1\n", reason: wire.OrgRefuses},
-		syntax("no-byte", "max_tmpfs = 0\n"), syntax("negative-bytes", "max_tmpfs = -1\n"), syntax("no-bytes", "max_tmpfs = 9223372036854775808\n"),
+		syntax("no-byte", "max_tmpfs = 0\n"), syntax("negative-bytes", "max_tmpfs = -1\n"), syntax("no-bytes",
+			"max_tmpfs = 9223372036854775808\n"),
 		{name: "small-tmpfs", text: "max_tmpfs = 1048575\n", reason: wire.OrgRefuses},
 		{name: "network", text: "veth = false\nforwarding = false\nveth_range = \"10.0.0.0/24\"\n"},
-		syntax("unknown-key", "alow_uids = [%d]\n"), syntax("twice", "allow_uids = [1]\nallow_uids = [%d]\n"), syntax("no-value", "overlay\n"),
-		syntax("odd-truth", "overlay = no\n"), syntax("no-list", "allow_uids = %d\n"), syntax("negative", "allow_uids = [-1, %d]\n"), syntax("too-large", "allow_uids = [4294967296, %d]\n"),
-		syntax("range-of-all", "veth_range = \"0.0.0.0/0\"\n"), syntax("a-table", "[who]\nallow_uids = [%d]\n"), syntax("zeros", "\x00"),
+		syntax("unknown-key", "alow_uids = [%d]\n"), syntax("twice", "allow_uids = [1]\nallow_uids = [%d]\n"),
+		syntax("no-value", "overlay\n"),
+		syntax("odd-truth", "overlay = no\n"), syntax("no-list", "allow_uids = %d\n"), syntax("negative",
+			"allow_uids = [-1, %d]\n"), syntax("too-large", "allow_uids = [4294967296, %d]\n"),
+		syntax("range-of-all", "veth_range = \"0.0.0.0/0\"\n"), syntax("a-table", "[who]\nallow_uids = [%d]\n"),
+		syntax("zeros", "\x00"),
 		syntax("too-long", strings.Repeat("# nothing to see here, go on reading ........................\n", 70000)),
 		file("owner", func(f string, uid int) error { return os.Chown(f, uid, 0) }),
 		file("group-may-write", mode(0o664)), file("all-may-write", mode(0o646)), file("caller-may-not-read", mode(0o600)),
@@ -136,7 +142,8 @@ func orgCaller(name, uid string) int {
 	if c.plan != nil {
 		p = c.plan()
 	}
-	_ = json.NewEncoder(os.Stdout).Encode((&attempt{name: name, plan: p, reason: c.reason, where: c.where, runs: c.reason == 0}).try())
+	_ = json.NewEncoder(os.Stdout).Encode((&attempt{name: name, plan: p, reason: c.reason, where: c.where,
+		runs: c.reason == 0}).try())
 	return 0
 }
 

@@ -21,8 +21,10 @@ import (
 // mounted are left out, but not the ones that every host has.
 func strange() []attempt {
 	n := int64(len(basePlan().Mounts))
-	list := []attempt{{name: "control: sysfs", runs: true, plan: with(plan.Mount{Kind: plan.Bind, Target: "/x", Source: "/sys/devices/system", Access: plan.ReadOnly})}}
-	for _, src := range []string{"/proc", "/proc/sys", "/sys/fs/cgroup", "/sys/fs/bpf", "/sys/kernel/debug", "/sys/kernel/tracing", "/sys/kernel/security", "/dev/mqueue", "/dev/hugepages", "/dev/pts"} {
+	list := []attempt{{name: "control: sysfs", runs: true, plan: with(plan.Mount{Kind: plan.Bind, Target: "/x",
+		Source: "/sys/devices/system", Access: plan.ReadOnly})}}
+	for _, src := range []string{"/proc", "/proc/sys", "/sys/fs/cgroup", "/sys/fs/bpf", "/sys/kernel/debug",
+		"/sys/kernel/tracing", "/sys/kernel/security", "/dev/mqueue", "/dev/hugepages", "/dev/pts"} {
 		var st unix.Statfs_t
 		if err := unix.Statfs(src, &st); err != nil || st.Type == unix.SYSFS_MAGIC || st.Type == unix.TMPFS_MAGIC {
 			continue
@@ -30,9 +32,11 @@ func strange() []attempt {
 		if err := unix.Access(src, unix.X_OK); err != nil {
 			continue
 		}
-		list = append(list, attempt{name: "strange: " + src, errno: unix.EOPNOTSUPP, plan: with(plan.Mount{Kind: plan.Bind, Target: "/x", Source: src, Access: plan.ReadOnly})},
+		list = append(list, attempt{name: "strange: " + src, errno: unix.EOPNOTSUPP, plan: with(plan.Mount{Kind: plan.Bind,
+			Target: "/x", Source: src, Access: plan.ReadOnly})},
 			attempt{name: "strange: a layer of " + src, reason: wire.NotPermitted, where: n,
-				plan: with(plan.Mount{Kind: plan.Overlay, Target: "/x", Lower: []string{src, "/usr/share"}, Access: plan.ReadOnly})})
+				plan: with(plan.Mount{Kind: plan.Overlay, Target: "/x", Lower: []string{src, "/usr/share"},
+					Access: plan.ReadOnly})})
 	}
 	return list
 }
@@ -45,16 +49,18 @@ func races(home string) []func() result {
 // swapAttempts is how often a race is run; one that comes in time is enough.
 const swapAttempts = 8
 
-// raceSwap has a tmpfs in a tree of the caller's, whose name becomes a link to the host's root as soon as it is there: what is mounted
-// below it must not be mounted over the host's /dev, whose "null" would then be what is shown at /x.
+// raceSwap has a tmpfs in a tree of the caller's, whose name becomes a link to the host's root as soon as it is there:
+// what is mounted below it must not be mounted over the host's /dev, whose "null" would then be what is shown at /x.
 func raceSwap(home string) (res result) {
 	tree := home + "/raced"
-	p := with(plan.Mount{Kind: plan.Dir, Target: "/t", Mode: 0o755}, plan.Mount{Kind: plan.Bind, Target: "/t", Source: tree, Access: plan.ReadOnly},
+	p := with(plan.Mount{Kind: plan.Dir, Target: "/t", Mode: 0o755}, plan.Mount{Kind: plan.Bind, Target: "/t",
+		Source: tree, Access: plan.ReadOnly},
 		anyKind(plan.Tmpfs, "/t/x"), plan.Mount{Kind: plan.Dir, Target: "/f", Mode: 0o755})
 	for range 1200 {
 		p.Mounts = append(p.Mounts, anyKind(plan.Tmpfs, "/f"))
 	}
-	p.Mounts = append(p.Mounts, plan.Mount{Kind: plan.Bind, Target: "/t/x/dev", Source: home + "/fake", Access: plan.ReadOnly},
+	p.Mounts = append(p.Mounts, plan.Mount{Kind: plan.Bind, Target: "/t/x/dev", Source: home + "/fake",
+		Access: plan.ReadOnly},
 		plan.Mount{Kind: plan.Bind, Target: "/x", Source: "/dev/null", Device: true, Access: plan.ReadWrite})
 	for range swapAttempts {
 		a := attempt{name: "race: a link in place of a tmpfs", plan: p}
@@ -98,7 +104,8 @@ func statusOf(pid int) string {
 	return string(b)
 }
 
-// stopOnce stops process 1, looks what it holds then, and lets it go on. A capability ends this process, which the test hears of.
+// stopOnce stops process 1, looks what it holds then, and lets it go on. A capability ends this process, which the test
+// hears of.
 func stopOnce(pid int) {
 	if !stopAt(pid) {
 		return
@@ -114,7 +121,8 @@ func stopOnce(pid int) {
 func raceStop() (res result) {
 	for range 60 {
 		stopped := false
-		res = (&attempt{name: "race: stopped with capabilities", runs: true, plan: basePlan(), started: func(pid int) { stopped = true; stopOnce(pid) }}).try()
+		res = (&attempt{name: "race: stopped with capabilities", runs: true, plan: basePlan(),
+			started: func(pid int) { stopped = true; stopOnce(pid) }}).try()
 		if res.Wrong == "" && !stopped {
 			res.Wrong = "process 1 was never announced"
 		}
@@ -125,8 +133,8 @@ func raceStop() (res result) {
 	return res
 }
 
-// manyHelpers starts more helpers at the same time than one user may have. Each waits for a request that does not come, and not for long:
-// where they were not all there before the first had gone, nothing is known, and it is tried again.
+// manyHelpers starts more helpers at the same time than one user may have. Each waits for a request that does not come,
+// and not for long: where they were not all there before the first had gone, nothing is known, and it is tried again.
 func manyHelpers() (res result) {
 	const more, most = 12, 128 // helper/quota.go
 	res.Name = "race: more helpers than one user may have"
@@ -148,7 +156,8 @@ func manyHelpers() (res result) {
 	return res
 }
 
-// startHelpers says how many of most+more helpers were refused for being too many, and whether they were there at the same time.
+// startHelpers says how many of most+more helpers were refused for being too many, and whether they were there at the
+// same time.
 func startHelpers(more, most int) (refused int, together bool, err error) {
 	var socks []int
 	defer func() {
@@ -163,7 +172,8 @@ func startHelpers(more, most int) (refused int, together bool, err error) {
 			return 0, false, err
 		}
 		end := os.NewFile(uintptr(pair[1]), "wire")
-		proc, err := os.StartProcess(argv0, []string{argv0, "launch"}, &os.ProcAttr{Env: []string{}, Files: []*os.File{end, nil, nil}})
+		proc, err := os.StartProcess(argv0, []string{argv0, "launch"}, &os.ProcAttr{Env: []string{}, Files: []*os.File{end,
+			nil, nil}})
 		end.Close()
 		socks = append(socks, pair[0])
 		if err != nil {
@@ -196,7 +206,8 @@ func startHelpers(more, most int) (refused int, together bool, err error) {
 // helperWaits is for how long the helper waits for a request (helper/main.go).
 const helperWaits = 5 * time.Second
 
-// stoppedFlag makes the test's own binary a caller who stops process 1 and never lets it go on: "-stopped-helper NEVER".
+// stoppedFlag makes the test's own binary a caller who stops process 1 and never lets it go on: "-stopped-helper
+// NEVER".
 const stoppedFlag = "-stopped-helper"
 
 // helperPatience is three times as long as process 1 may take (setupTime in shared/stage), for a machine that is busy.

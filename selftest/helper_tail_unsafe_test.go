@@ -12,7 +12,8 @@ import (
 	"sbx/broker/plan"
 )
 
-// instruction is one of the tape's, as it lies in the file that process 1 of sbx-helper's carries out when it has no privilege left.
+// instruction is one of the tape's, as it lies in the file that process 1 of sbx-helper's carries out when it has no
+// privilege left.
 type instruction struct {
 	kind, save uint8
 	mayFail    uint16
@@ -30,7 +31,8 @@ const (
 	ownName = "gained"
 )
 
-// tails are what no sbx would have process 1 do. It is the caller's own process by then, so whatever it does is right if nothing was gained.
+// tails are what no sbx would have process 1 do. It is the caller's own process by then, so whatever it does is right
+// if nothing was gained.
 func tails() []attempt {
 	open := func(name string, flags int) func(*plan.Plan) int {
 		return func(*plan.Plan) int { fd, _ := unix.Open(name, flags|unix.O_CLOEXEC, 0); return fd }
@@ -81,9 +83,12 @@ func greedy(p *plan.Plan) int {
 	var more []byte
 	for _, c := range [][7]uint64{
 		{unix.SYS_SETRESUID}, {unix.SYS_SETRESGID}, {unix.SYS_SETFSUID}, {unix.SYS_SETFSGID}, {unix.SYS_SETGROUPS},
-		{unix.SYS_CAPSET, p0(0), p0(16)}, {unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS}, {unix.SYS_PRCTL, unix.PR_SET_SECUREBITS}, {unix.SYS_PRCTL, unix.PR_SET_KEEPCAPS, 1},
-		{unix.SYS_PRCTL, unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_RAISE, unix.CAP_SYS_ADMIN}, {unix.SYS_SETHOSTNAME, p0(96), 6},
-		{unix.SYS_MOUNT, p0(128), p0(64), p0(128)}, {unix.SYS_CHROOT, p0(64)}, {unix.SYS_UNSHARE, unix.CLONE_NEWNS}, {unix.SYS_UNSHARE, unix.CLONE_NEWNET},
+		{unix.SYS_CAPSET, p0(0), p0(16)}, {unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS}, {unix.SYS_PRCTL,
+			unix.PR_SET_SECUREBITS}, {unix.SYS_PRCTL, unix.PR_SET_KEEPCAPS, 1},
+		{unix.SYS_PRCTL, unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_RAISE, unix.CAP_SYS_ADMIN}, {unix.SYS_SETHOSTNAME, p0(96),
+			6},
+		{unix.SYS_MOUNT, p0(128), p0(64), p0(128)}, {unix.SYS_CHROOT, p0(64)}, {unix.SYS_UNSHARE, unix.CLONE_NEWNS},
+		{unix.SYS_UNSHARE, unix.CLONE_NEWNET},
 		{unix.SYS_SETNS, 0, 0}, {unix.SYS_MKNODAT, ^uint64(99), p0(96), unix.S_IFBLK | 0o666, 8 << 8},
 	} {
 		in := instruction{mayFail: anyhow, number: c[0]}

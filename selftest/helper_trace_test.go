@@ -99,7 +99,8 @@ func (w *watched) request(options ...string) (string, result) {
 	pid := w.pid
 	w.done++
 	file := filepath.Join(w.dir, strconv.Itoa(w.done))
-	cmd := exec.Command("strace", append(append([]string{"-f", "-s", "200", "-o", file}, options...), "-p", strconv.Itoa(pid))...)
+	cmd := exec.Command("strace", append(append([]string{"-f", "-s", "200", "-o", file}, options...), "-p",
+		strconv.Itoa(pid))...)
 	errs, err := cmd.StderrPipe()
 	if err != nil {
 		w.t.Fatal(err)
@@ -111,7 +112,8 @@ func (w *watched) request(options ...string) (string, result) {
 	go func() { b, _ := io.ReadAll(errs); said <- string(b) }()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(2 * time.Millisecond) {
 		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-		if err == nil && strings.Contains(string(status), "State:\tt") && !strings.Contains(string(status), "TracerPid:\t0\n") {
+		if err == nil && strings.Contains(string(status), "State:\tt") &&
+			!strings.Contains(string(status), "TracerPid:\t0\n") {
 			break
 		}
 		if err != nil || time.Now().After(end) {
@@ -161,25 +163,43 @@ const (
 // with the authority that it names: "caller" is the caller's, and nothing is to be reached with "root".
 var acts = [...]struct{ text, section string }{
 	{`execve("/usr/libexec/sbx/sbx-helper", ["/usr/libexec/sbx/sbx-helper", "launch"]`, "root"},
-	{"rt_sigaction(SIGTSTP, {sa_handler=SIG_IGN", ""}, {"rt_sigaction(SIGTTOU, {sa_handler=SIG_IGN", ""}, {"setresgid(CALLER, CALLER, CALLER", ""}, {"setresuid(0, CALLER, 0", ""}, {"{effective=0, permitted=" + five + ", inheritable=0}", "caller"}, // the entry point, before the runtime
-	{"prctl(PR_SET_DUMPABLE, SUID_DUMP_DISABLE", ""}, {"SO_PEERCRED", ""}, {"close_range(3", ""}, {"umask(077", ""}, {`chdir("/"`, ""}, {"setfsuid(0", "slots"}, {`"slots"`, ""}, {"setfsuid(CALLER", "caller"}, {"F_OFD_SETLK", ""}, {"setsid(", ""}, // caller
-	{"{effective=" + three + ", permitted=" + three + ", inheritable=0}", ""}, {"SIOCGSKNS", ""}, {"unshare(CLONE_NEWNET", ""}, {"{effective=0, permitted=" + three + ", inheritable=0}", ""}, // ahead
+	// the entry point, before the runtime
+	{"rt_sigaction(SIGTSTP, {sa_handler=SIG_IGN", ""}, {"rt_sigaction(SIGTTOU, {sa_handler=SIG_IGN", ""},
+	{"setresgid(CALLER, CALLER, CALLER", ""}, {"setresuid(0, CALLER, 0", ""}, {"{effective=0, permitted=" + five +
+		", inheritable=0}", "caller"},
+	// caller
+	{"prctl(PR_SET_DUMPABLE, SUID_DUMP_DISABLE", ""}, {"SO_PEERCRED", ""}, {"close_range(3", ""}, {"umask(077", ""},
+	{`chdir("/"`, ""}, {"setfsuid(0", "slots"}, {`"slots"`, ""}, {"setfsuid(CALLER", "caller"}, {"F_OFD_SETLK", ""},
+	{"setsid(", ""},
+	// ahead
+	{"{effective=" + three + ", permitted=" + three + ", inheritable=0}", ""}, {"SIOCGSKNS", ""}, {"unshare(CLONE_NEWNET",
+		""}, {"{effective=0, permitted=" + three + ", inheritable=0}", ""},
 	{"recvmsg(0", ""}, // receive; permitted makes no call
-	{"{effective=" + three + ", permitted=" + three + ", inheritable=0}", ""}, {"capget(", ""}, {"setfsuid(-1", ""}, {"setfsgid(-1", "reduced"}, // reduce
+	// reduce
+	{"{effective=" + three + ", permitted=" + three + ", inheritable=0}", ""}, {"capget(", ""}, {"setfsuid(-1", ""},
+	{"setfsgid(-1", "reduced"},
 	{`"/etc/sbx"`, ""}, {"CLONE_NEWNS", ""}, // the organisation's limits; the stage
-	{"prctl(PR_SET_NO_NEW_PRIVS, 1", ""}, {`fsopen("tmpfs"`, ""}, {"pivot_root(", ""}, {"prctl(PR_CAPBSET_DROP, CAP_CHOWN", ""}, {"prctl(PR_SET_SECUREBITS", ""}, // leave
-	// No capability is left before the caller's uid is the one that kill(2) asks for, and until then the helper's end is process 1's.
-	{"PR_CAP_AMBIENT_CLEAR_ALL", ""}, {"prctl(PR_GET_PDEATHSIG, [SIGKILL]", ""}, {"{effective=0, permitted=0, inheritable=0}", ""}, {"setresuid(CALLER, CALLER, CALLER", ""}, {"prctl(PR_SET_PDEATHSIG, 0", ""},
-	{"capget(", ""}, {"getresuid(", ""}, {"getresgid(", ""}, {"mmap(0x200000000", ""}, {"seccomp(SECCOMP_SET_MODE_FILTER", ""}, {`execve("/usr/bin/env"`, ""},
+	// leave
+	{"prctl(PR_SET_NO_NEW_PRIVS, 1", ""}, {`fsopen("tmpfs"`, ""}, {"pivot_root(", ""},
+	{"prctl(PR_CAPBSET_DROP, CAP_CHOWN", ""}, {"prctl(PR_SET_SECUREBITS", ""},
+	// No capability is left before the caller's uid is the one that kill(2) asks for, and until then the helper's end is
+	// process 1's.
+	{"PR_CAP_AMBIENT_CLEAR_ALL", ""}, {"prctl(PR_GET_PDEATHSIG, [SIGKILL]", ""},
+	{"{effective=0, permitted=0, inheritable=0}", ""}, {"setresuid(CALLER, CALLER, CALLER", ""},
+	{"prctl(PR_SET_PDEATHSIG, 0", ""},
+	{"capget(", ""}, {"getresuid(", ""}, {"getresgid(", ""}, {"mmap(0x200000000", ""}, {"seccomp(SECCOMP_SET_MODE_FILTER",
+		""}, {`execve("/usr/bin/env"`, ""},
 }
 
 // pathCall are the calls that reach a file by name.
-var pathCall = regexp.MustCompile(`^\d+ +(open|openat|openat2|creat|stat|lstat|newfstatat|statx|statfs|access|faccessat2?|readlink|readlinkat|execve|execveat|mount|umount2|` +
-	`open_tree|move_mount|fsopen|fspick|mkdir|mkdirat|mknod|mknodat|chmod|fchmodat2?|chown|lchown|fchownat|unlink|unlinkat|rmdir|rename|renameat2?|link|linkat|symlink|symlinkat|` +
-	`truncate|utimensat|l?(get|set|list|remove)xattr|chdir|chroot|pivot_root|inotify_add_watch|name_to_handle_at|acct|swapon)\((.*)`)
+var pathCall = regexp.MustCompile(
+	`^\d+ +(open|openat|openat2|creat|stat|lstat|newfstatat|statx|statfs|access|faccessat2?|readlink|readlinkat|execve|execveat|mount|umount2|` +
+		`open_tree|move_mount|fsopen|fspick|mkdir|mkdirat|mknod|mknodat|chmod|fchmodat2?|chown|lchown|fchownat|unlink|unlinkat|rmdir|rename|renameat2?|link|linkat|symlink|symlinkat|` +
+		`truncate|utimensat|l?(get|set|list|remove)xattr|chdir|chroot|pivot_root|inotify_add_watch|name_to_handle_at|acct|swapon)\((.*)`)
 
 // ofTheRuntime are the files that Go's runtime reads for itself, always the same.
-var ofTheRuntime = regexp.MustCompile(`^AT_FDCWD, "(/sys/kernel/mm/transparent_hugepage/hpage_pmd_size|/proc/self/(cgroup|mountinfo)|/sys/fs/cgroup/[^"]*cpu[^"]*)", O_RDONLY`)
+var ofTheRuntime = regexp.MustCompile(
+	`^AT_FDCWD, "(/sys/kernel/mm/transparent_hugepage/hpage_pmd_size|/proc/self/(cgroup|mountinfo)|/sys/fs/cgroup/[^"]*cpu[^"]*)", O_RDONLY`)
 
 // ofSlots are the two names that root's authority as an owner is for (helper/quota.go).
 var ofSlots = regexp.MustCompile(`(mkdir(at)?|openat2)\(.*"/run/sbx-helper", |openat\([0-9]+, "slots", `)
@@ -242,8 +262,8 @@ var anyCall = regexp.MustCompile(`^(\d+) +([a-z0-9_]+)\(`)
 // killsAtLeast is how often the helper, and how often its process 1, is killed at the least.
 const killsAtLeast = 20
 
-// TestHelperKilledAtEveryStep: whenever the helper or its process 1 is killed, nothing of the sandbox is left. The caller
-// finds no process and no mount, see try; here no control group and no network interface is new.
+// TestHelperKilledAtEveryStep: whenever the helper or its process 1 is killed, nothing of the sandbox is left. The
+// caller finds no process and no mount, see try; here no control group and no network interface is new.
 func TestHelperKilledAtEveryStep(t *testing.T) {
 	whole, _ := watch(t, 1).request()
 	todo := steps(whole)
@@ -273,7 +293,8 @@ func TestHelperKilledAtEveryStep(t *testing.T) {
 	if l := left(); len(l) > 0 {
 		t.Errorf("left on the host: %q", l)
 	}
-	if t.Logf("%d requests: %d helpers killed, %d of process 1, %d ran", len(todo), helpers, others, ran); min(helpers, others) < killsAtLeast {
+	if t.Logf("%d requests: %d helpers killed, %d of process 1, %d ran", len(todo), helpers, others, ran); min(helpers,
+		others) < killsAtLeast {
 		t.Error("too few were killed: it proves nothing")
 	}
 }
@@ -281,7 +302,8 @@ func TestHelperKilledAtEveryStep(t *testing.T) {
 // hostState is what a sandbox could leave on the host: control groups, interfaces, and processes in its session.
 func hostState(t *testing.T) (out []string) {
 	t.Helper()
-	for _, pattern := range []string{"/sys/fs/cgroup/sbx*", "/sys/fs/cgroup/*/sbx*", "/sys/class/net/sbx*", "/sys/class/net/veth*"} {
+	for _, pattern := range []string{"/sys/fs/cgroup/sbx*", "/sys/fs/cgroup/*/sbx*", "/sys/class/net/sbx*",
+		"/sys/class/net/veth*"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)

@@ -49,7 +49,8 @@ func TestKilledBrokerLeavesNothing(t *testing.T) {
 	home, project := sandboxHome(t)
 	sleep := fmt.Sprintf("90.%d", os.Getpid()) // in every command line of this test
 	start := func() *exec.Cmd {
-		cmd := exec.Command(shop.sbx, "run", "-q", "--overlay", home+"/.cache", "--", "sh", "-c", "setsid sleep "+sleep+" & sleep "+sleep)
+		cmd := exec.Command(shop.sbx, "run", "-q", "--overlay", home+"/.cache", "--", "sh", "-c", "setsid sleep "+sleep+
+			" & sleep "+sleep)
 		cmd.Env, cmd.Dir, cmd.SysProcAttr = shop.env(home, home), project, shop.attr()
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)

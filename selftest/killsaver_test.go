@@ -19,8 +19,8 @@ import (
 
 // TestKilledWhileItCarriesWritesOut kills the broker, which carries out what changes a project, and process 1, at any
 // moment: what the program was told to be done is there, whole; nothing is left mounted; the program is gone; and
-// the next session sees what the last one made. An agent that is killed is started anew: the session goes on, and hides what the
-// host makes under the name of a secret.
+// the next session sees what the last one made. An agent that is killed is started anew: the session goes on, and hides
+// what the host makes under the name of a secret.
 func TestKilledWhileItCarriesWritesOut(t *testing.T) {
 	needSandbox(t)
 	need.Tool(t, "python3")

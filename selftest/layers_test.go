@@ -30,21 +30,34 @@ func layerCases() []layerCase {
 	outside := "FR-21 FR-22 FW-01 FW-02 FW-16 VM-02 NIX-07"
 	return []layerCase{
 		{why: "nothing is off"},
-		{off: "seccomp", fail: "FR-09 FR-10 FR-11 FR-12 FR-29 NS-02 NS-03 NS-05 NS-14 DB-01 KI-01 KI-02 KI-03 KI-04 KI-09 TT-01 TT-02 TT-03 NT-09 NT-10 NT-24 CT-NT-09 CT-NT-10 CT-NT-24 NX-02 VM-NT-09 VM-NT-10 VM-NT-24 ON-05 ON-08",
-			why: "set-id bits (FW-08) are refused by the guard, too; mounts and chroot outside of a new user namespace by the lack of capabilities"},
-		{off: "netns", fail: "NT-21", skip: "NT-01 NT-02 NT-20", why: "Landlock's scope is the second line for abstract sockets (NT-03)"},
+		{off: "seccomp", fail: "FR-09 FR-10 FR-11 FR-12 FR-29 NS-02 NS-03 NS-05 NS-14 DB-01 KI-01 KI-02 KI-03 KI-04 KI-09 " +
+			"TT-01 TT-02 TT-03 NT-09 NT-10 NT-24 CT-NT-09 CT-NT-10 CT-NT-24 NX-02 VM-NT-09 VM-NT-10 VM-NT-24 ON-05 ON-08",
+			why: "set-id bits (FW-08) are refused by the guard, too; mounts and chroot outside of a new user namespace by " +
+				"the lack of capabilities"},
+		{off: "netns", fail: "NT-21", skip: "NT-01 NT-02 NT-20",
+			why: "Landlock's scope is the second line for abstract sockets (NT-03)"},
 		{off: "netns,landlock", fail: "NT-03 NT-21 CT-NT-03 VM-NT-03", skip: "NT-01 NT-02 NT-20", why: "both lines are gone"},
 		{off: "ipcns", fail: "FW-18-shm"},
 		{off: "env", fail: "FR-19 NT-06 NT-07 NT-08"},
 		{off: "rlimit", fail: "FR-35"},
-		{off: "landlock", why: "Landlock is only ever the second line: the mounts, the namespaces and the filter stand without it"},
-		{off: "readonly", fail: "FR-21 FW-16", why: "Landlock is the second line: it is not told of the mounts that became writable; truncation alone it is not asked about (SECURITY.md)"},
+		{off: "landlock", why: "Landlock is only ever the second line: the mounts, the namespaces and the filter stand " +
+			"without it"},
+		{off: "readonly", fail: "FR-21 FW-16",
+			why: "Landlock is the second line: it is not told of the mounts that became writable; truncation alone it is not " +
+				"asked about (SECURITY.md)"},
 		{off: "readonly,landlock", fail: outside, why: "both lines are gone"},
 		{profile: "permissive", fail: "FR-01 FR-02 FR-03 FR-06 FR-08 FR-14 FR-17 FR-22 NS-10 FR-30 FR-31 FR-33 VM-01",
-			why: "the profile grants the home, so that the plain file in it can be read; what is hidden of it, and only that, must not"},
-		{off: "secrets", profile: "permissive", fail: "FR-01 FR-02 FR-03 FR-06 FR-08 FR-14 FR-17 FR-22 NS-10 FR-30 FR-31 FR-33 FR-38 FW-20 NT-04 NT-05 NT-07-sock BP-01 CT-NT-04 CT-NT-05 CT-NT-07-sock VM-NT-04 VM-NT-05 VM-NT-07-sock VM-01 VM-04 NIX-01 GR-04 GR-06",
-			why: "the session socket can be reached, too, and only says that it takes no orders from there; a private key has its name against it besides"},
-		{off: "secrets,guard", profile: "permissive", fail: "FR-01 FR-02 FR-03 FR-04 FR-06 FR-08 FR-14 FR-17 FR-22 NS-10 FR-27 FR-28 FR-30 FR-31 FR-33 FR-38 FW-20 FW-10 FW-10-cover FW-11 FW-12 FW-13 FW-13-git NT-23 NT-04 NT-05 NT-07-sock BP-01 CT-NT-04 CT-NT-05 CT-NT-07-sock NX-01 VM-NT-04 VM-NT-05 VM-NT-07-sock VM-01 VM-04 NIX-01 GR-04 GR-06",
+			why: "the profile grants the home, so that the plain file in it can be read; what is hidden of it, and only " +
+				"that, must not"},
+		{off: "secrets", profile: "permissive",
+			fail: "FR-01 FR-02 FR-03 FR-06 FR-08 FR-14 FR-17 FR-22 NS-10 FR-30 FR-31 FR-33 FR-38 FW-20 NT-04 NT-05 " +
+				"NT-07-sock BP-01 CT-NT-04 CT-NT-05 CT-NT-07-sock VM-NT-04 VM-NT-05 VM-NT-07-sock VM-01 VM-04 NIX-01 GR-04 GR-06",
+			why: "the session socket can be reached, too, and only says that it takes no orders from there; a private key " +
+				"has its name against it besides"},
+		{off: "secrets,guard", profile: "permissive",
+			fail: "FR-01 FR-02 FR-03 FR-04 FR-06 FR-08 FR-14 FR-17 FR-22 NS-10 FR-27 FR-28 FR-30 FR-31 FR-33 FR-38 FW-20 " +
+				"FW-10 FW-10-cover FW-11 FW-12 FW-13 FW-13-git NT-23 NT-04 NT-05 NT-07-sock BP-01 CT-NT-04 CT-NT-05 " +
+				"CT-NT-07-sock NX-01 VM-NT-04 VM-NT-05 VM-NT-07-sock VM-01 VM-04 NIX-01 GR-04 GR-06",
 			why: "both lines are gone"},
 		{off: "guard", fail: "FR-27 FW-10 FW-10-cover FW-11 FW-12 FW-13 FW-13-git NT-23"},
 	}
@@ -52,12 +65,14 @@ func layerCases() []layerCase {
 
 // slow says which checks take a second or more and need no layer that can be switched off.
 func slow(id string) bool {
-	return slices.Contains([]string{"FR-15", "FR-32", "NS-15", "LC-02", "RS-04-inodes", "RS-10", "RS-12", "GR-02", "GR-03", "GR-05"}, id)
+	return slices.Contains([]string{"FR-15", "FR-32", "NS-15", "LC-02", "RS-04-inodes", "RS-10", "RS-12", "GR-02",
+		"GR-03", "GR-05"}, id)
 }
 
 // hostFacts are what a host may lack: the checks that need them may be skipped, but nothing else may.
 func hostFacts() []string {
-	return []string{"cgroup", "containers", "coredump", "device", "dmesg", "ia32", "io_uring", "keyring", "netlink", "root", "userfaultfd", "userns", "vsock", "x32"}
+	return []string{"cgroup", "containers", "coredump", "device", "dmesg", "ia32", "io_uring", "keyring", "netlink",
+		"root", "userfaultfd", "userns", "vsock", "x32"}
 }
 
 // layerJob is what the process that performs the checks as the ordinary user is told.
@@ -145,8 +160,10 @@ func uncontrolled() map[string]string {
 		"KI-07": "no layer of sbx is involved",
 		"RS-09": "only a notifying gate can cause it",
 		"RS-11": "shows that nothing breaks",
-		"FR-12": "ia32: ", "FR-11": "io_uring: ", "FR-13": "x32: ", "FR-35": "coredump: ", "FR-36": "device: ", "FR-37": "keyring: ", "KI-03": "keyring: ",
-		"KI-04": "userfaultfd: ", "KI-06": "dmesg: ", "KI-10": "root: ", "NT-09": "vsock: ", "NT-10": "netlink: ", "NS-03": "clone3: ",
+		"FR-12": "ia32: ", "FR-11": "io_uring: ", "FR-13": "x32: ", "FR-35": "coredump: ", "FR-36": "device: ",
+		"FR-37": "keyring: ", "KI-03": "keyring: ",
+		"KI-04": "userfaultfd: ", "KI-06": "dmesg: ", "KI-10": "root: ", "NT-09": "vsock: ", "NT-10": "netlink: ",
+		"NS-03": "clone3: ",
 	}
 }
 
@@ -168,7 +185,8 @@ func TestSelftestIsGreen(t *testing.T) {
 		t.Fatalf("sbx selftest --json: %v, %v\n%s", err, e, out)
 	}
 	if s := report.Summary; s.Fail != 0 || s.Broken != 0 || s.Pass+s.Skip != len(checks.All()) || s.Pass < 100 {
-		t.Errorf("got %+v of %d checks\n%s%s", s, len(checks.All()), describe(report.Checks, checks.Fail), describe(report.Checks, checks.Broken))
+		t.Errorf("got %+v of %d checks\n%s%s", s, len(checks.All()), describe(report.Checks, checks.Fail),
+			describe(report.Checks, checks.Broken))
 	}
 	for _, r := range report.Checks {
 		reason, known := uncontrolled()[r.ID]
@@ -189,7 +207,8 @@ func layersDir(t *testing.T) string {
 	if err := os.MkdirAll(filepath.Join(dir, "out"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-tags", "sbx_testhooks", "-ldflags=-E=sbx_start", "-o", filepath.Join(dir, "sbx"), "./broker")
+	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-tags", "sbx_testhooks", "-ldflags=-E=sbx_start",
+		"-o", filepath.Join(dir, "sbx"), "./broker")
 	cmd.Dir, cmd.Env = shop.source, append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("building with test hooks: %v\n%s", err, out)
@@ -216,18 +235,21 @@ func runLayers(t *testing.T, dir, number string, c layerCase) []checks.Result {
 	if profile == "" {
 		profile = "moderate"
 	}
-	base := []string{"--static", "--profile", profile, "--prompt", "deny", "--net", "none"} // permissive has a network, and the checks send packets
+	// permissive has a network, and the checks send packets
+	base := []string{"--static", "--profile", profile, "--prompt", "deny", "--net", "none"}
 	if c.off != "" {
 		base = append(base, "--test-off="+c.off)
 	}
 	// Short names: the paths of the lab's sockets must stay below 108 bytes.
 	lab := filepath.Join(dir, "out", number)
-	job := layerJob{Runner: checks.Runner{Sbx: filepath.Join(dir, "sbx"), Probe: shop.probe, Lab: lab, Base: base}, Out: lab + ".json"}
+	job := layerJob{Runner: checks.Runner{Sbx: filepath.Join(dir, "sbx"), Probe: shop.probe, Lab: lab, Base: base},
+		Out: lab + ".json"}
 	text, err := json.Marshal(job)
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := asUser(dir, []string{"SBX_TEST_LAYERS=" + string(text)}, filepath.Join(dir, "self"), "-test.run=^TestLayersProcess$")
+	out, err := asUser(dir, []string{"SBX_TEST_LAYERS=" + string(text)}, filepath.Join(dir, "self"),
+		"-test.run=^TestLayersProcess$")
 	if err != nil {
 		t.Fatalf("performing the checks: %v\n%s", err, out)
 	}

@@ -39,91 +39,131 @@ var mayImport = map[string][]string{
 	"broker/internal/policy/amount":   {"broker/internal/policy/excerpt"},
 	"broker/internal/policy/manual":   {},
 	"broker/internal/policy":          {"broker/internal/policy/..."},
-	"broker/internal/project":         {"broker/internal/host", "broker/internal/policy", "broker/internal/policy/excerpt"},
-	"broker/internal/host":            {},
-	"broker/internal/only":            {},
-	"broker/internal/relay":           {},
-	"broker/internal/sshagent":        {"broker/internal/relay"},
-	"broker/internal/nixdaemon":       {"broker/internal/relay"},
-	"broker/internal/wayland":         {},
-	"broker/internal/guard":           {},
-	"broker/internal/secrets":         {"broker/internal/guard", "broker/internal/host"},
-	"broker/internal/program":         {},
-	"broker/internal/handover":        {},
-	"broker/internal/idmap":           {"broker/internal/program"},
-	"broker/internal/changes":         {"broker/internal/guard", "broker/plan"},
+	"broker/internal/project": {"broker/internal/host", "broker/internal/policy",
+		"broker/internal/policy/excerpt"},
+	"broker/internal/host":      {},
+	"broker/internal/only":      {},
+	"broker/internal/relay":     {},
+	"broker/internal/sshagent":  {"broker/internal/relay"},
+	"broker/internal/nixdaemon": {"broker/internal/relay"},
+	"broker/internal/wayland":   {},
+	"broker/internal/guard":     {},
+	"broker/internal/secrets":   {"broker/internal/guard", "broker/internal/host"},
+	"broker/internal/program":   {},
+	"broker/internal/handover":  {},
+	"broker/internal/idmap":     {"broker/internal/program"},
+	"broker/internal/changes":   {"broker/internal/guard", "broker/plan"},
 
 	// the command line as data; the commands themselves are command's and cli's
 	"broker/internal/option":  {"broker/internal/policy", "broker/plan"},
 	"broker/internal/quoting": {"broker/plan"},
 
-	"broker/internal/decide": {"broker/internal/policy/peer", "broker/internal/policy", "broker/plan"}, // plan.Bytes: how a name is shown
+	// plan.Bytes: how a name is shown
+	"broker/internal/decide": {"broker/internal/policy/peer", "broker/internal/policy", "broker/plan"},
 	"broker/internal/learn":  {"broker/internal/policy/peer", "broker/internal/policy", "broker/internal/program"},
 	// planner alone speaks both policy and plan, so that no word of policy reaches privileged code.
-	"broker/internal/planner": {"broker/internal/secrets", "broker/internal/policy", "broker/internal/host", "broker/internal/guard", "broker/plan"},
+	"broker/internal/planner": {"broker/internal/secrets", "broker/internal/policy", "broker/internal/host",
+		"broker/internal/guard", "broker/plan"},
 
-	"broker/internal/steps":     {"shared/tape"},
-	"broker/internal/netns":     {"broker/internal/steps", "broker/plan", "shared/stage", "shared/tape"},
-	"broker/internal/agent":     {"broker/internal/steps", "broker/plan", "shared/stage", "shared/tape"},
-	"broker/internal/child":     {"broker/internal/helperclient", "broker/internal/steps", "broker/internal/netns", "broker/plan", "shared/wire", "shared/stage", "shared/tape"},
-	"broker/internal/faststart": {"broker/internal/control", "broker/internal/handover", "broker/internal/session", "broker/internal/child", "broker/plan", "shared/stage", "shared/tape"}, // broker's main alone imports it
+	"broker/internal/steps": {"shared/tape"},
+	"broker/internal/netns": {"broker/internal/steps", "broker/plan", "shared/stage", "shared/tape"},
+	"broker/internal/agent": {"broker/internal/steps", "broker/plan", "shared/stage", "shared/tape"},
+	"broker/internal/child": {"broker/internal/helperclient", "broker/internal/steps", "broker/internal/netns",
+		"broker/plan", "shared/wire", "shared/stage", "shared/tape"},
+	// broker's main alone imports it
+	"broker/internal/faststart": {"broker/internal/control", "broker/internal/handover", "broker/internal/session",
+		"broker/internal/child", "broker/plan", "shared/stage", "shared/tape"},
 
 	"broker/internal/session": {"broker/plan", "broker/internal/child", "audit", "broker/internal/idmap"},
-	"broker/internal/control": {"broker/internal/session", "broker/internal/decide", "broker/internal/prompt", "broker/plan"},
-	"broker/internal/watch":   {"broker/internal/control", "broker/internal/session", "broker/internal/prompt", "broker/plan"},
-	"broker/internal/launch":  {"broker/internal/helperclient", "broker/internal/handover", "broker/internal/program", "broker/internal/child", "broker/internal/netns", "broker/internal/steps", "broker/plan", "shared/wire", "shared/stage", "shared/tape"},
-	"broker/internal/gate": {"broker/internal/policy", "broker/internal/decide", "broker/internal/gate/...", "broker/internal/arbiter",
-		"broker/internal/rules", "broker/internal/request", "broker/internal/planner", "broker/internal/guard", "broker/internal/host",
-		"broker/internal/agent", "broker/internal/child", "broker/internal/program", "broker/internal/quoting", "broker/plan", "audit"},
-	"broker/internal/rules": {"broker/internal/decide", "broker/internal/host", "broker/internal/learn", "broker/internal/policy",
+	"broker/internal/control": {"broker/internal/session", "broker/internal/decide", "broker/internal/prompt",
+		"broker/plan"},
+	"broker/internal/watch": {"broker/internal/control", "broker/internal/session", "broker/internal/prompt",
+		"broker/plan"},
+	"broker/internal/launch": {"broker/internal/helperclient", "broker/internal/handover", "broker/internal/program",
+		"broker/internal/child", "broker/internal/netns", "broker/internal/steps", "broker/plan", "shared/wire",
+		"shared/stage", "shared/tape"},
+	"broker/internal/gate": {"broker/internal/policy", "broker/internal/decide", "broker/internal/gate/...",
+		"broker/internal/arbiter",
+		"broker/internal/rules", "broker/internal/request", "broker/internal/planner", "broker/internal/guard",
+		"broker/internal/host",
+		"broker/internal/agent", "broker/internal/child", "broker/internal/program", "broker/internal/quoting",
+		"broker/plan", "audit"},
+	"broker/internal/rules": {"broker/internal/decide", "broker/internal/host", "broker/internal/learn",
+		"broker/internal/policy",
 		"broker/internal/quoting", "broker/internal/request"}, // the policy files of a running session
-	"broker/internal/gate/fuse":   {},
-	"broker/internal/gate/names":  {"broker/internal/guard", "broker/internal/host", "broker/internal/secrets"},
-	"broker/internal/gate/gatefs": {"broker/internal/gate/fuse", "broker/internal/gate/names", "broker/internal/guard", "broker/internal/secrets", "broker/internal/host", "broker/internal/program"},
+	"broker/internal/gate/fuse":  {},
+	"broker/internal/gate/names": {"broker/internal/guard", "broker/internal/host", "broker/internal/secrets"},
+	"broker/internal/gate/gatefs": {"broker/internal/gate/fuse", "broker/internal/gate/names", "broker/internal/guard",
+		"broker/internal/secrets", "broker/internal/host", "broker/internal/program"},
 	"broker/internal/gate/notify": {"broker/internal/program", "seccompbpf"},
 	"broker/internal/gate/late":   {"broker/internal/guard", "broker/internal/host", "broker/internal/secrets"},
-	"broker/internal/gate/writes": {"broker/internal/gate/names", "broker/internal/gate/notify", "broker/internal/guard", "broker/internal/host",
+	"broker/internal/gate/writes": {"broker/internal/gate/names", "broker/internal/gate/notify", "broker/internal/guard",
+		"broker/internal/host",
 		"broker/internal/secrets", "seccompbpf"},
-	"broker/internal/prompt":      {"broker/internal/program", "broker/internal/decide", "broker/plan"},
-	"broker/internal/arbiter":     {"broker/internal/decide", "broker/internal/prompt", "broker/internal/policy", "audit", "broker/plan"},
-	"broker/internal/network":     {"broker/internal/policy/peer", "broker/internal/helperclient", "broker/internal/program", "broker/internal/decide", "broker/internal/policy", "broker/internal/network/nft", "broker/internal/netns", "shared/wire", "shared/rtnl"},
+	"broker/internal/prompt": {"broker/internal/program", "broker/internal/decide", "broker/plan"},
+	"broker/internal/arbiter": {"broker/internal/decide", "broker/internal/prompt", "broker/internal/policy", "audit",
+		"broker/plan"},
+	"broker/internal/network": {"broker/internal/policy/peer", "broker/internal/helperclient",
+		"broker/internal/program", "broker/internal/decide", "broker/internal/policy", "broker/internal/network/nft",
+		"broker/internal/netns", "shared/wire", "shared/rtnl"},
 	"broker/internal/network/nft": {"shared/rtnl"},
 	"broker/internal/resources":   {"broker/internal/host", "broker/internal/program", "broker/plan"},
 
-	"broker/internal/request": {"broker/internal/policy", "broker/internal/project", "broker/internal/host", "broker/internal/planner", "broker/internal/option", "broker/internal/quoting",
-		"broker/internal/resources", "broker/internal/guard", "broker/internal/secrets", "broker/internal/program", "broker/plan"},
+	"broker/internal/request": {"broker/internal/policy", "broker/internal/project", "broker/internal/host",
+		"broker/internal/planner", "broker/internal/option", "broker/internal/quoting",
+		"broker/internal/resources", "broker/internal/guard", "broker/internal/secrets", "broker/internal/program",
+		"broker/plan"},
 	// what is let in from the host
-	"broker/internal/doors": {"broker/internal/request", "broker/internal/planner", "broker/internal/policy", "broker/internal/host",
-		"broker/internal/option", "broker/internal/quoting", "broker/internal/decide", "broker/internal/gate", "broker/internal/session",
-		"broker/internal/program", "broker/internal/relay", "broker/internal/sshagent", "broker/internal/nixdaemon", "broker/internal/wayland",
+	"broker/internal/doors": {"broker/internal/request", "broker/internal/planner", "broker/internal/policy",
+		"broker/internal/host",
+		"broker/internal/option", "broker/internal/quoting", "broker/internal/decide", "broker/internal/gate",
+		"broker/internal/session",
+		"broker/internal/program", "broker/internal/relay", "broker/internal/sshagent", "broker/internal/nixdaemon",
+		"broker/internal/wayland",
 		"broker/internal/idmap", "broker/internal/netns", "broker/internal/child", "broker/plan", "audit"},
-	"broker/internal/egress": {"broker/internal/policy/peer", "broker/internal/helperclient", "broker/internal/request", "broker/internal/planner", "broker/internal/policy", "broker/internal/host",
-		"broker/internal/quoting", "broker/internal/decide", "broker/internal/arbiter", "broker/internal/network", "broker/internal/netns",
+	"broker/internal/egress": {"broker/internal/policy/peer", "broker/internal/helperclient", "broker/internal/request",
+		"broker/internal/planner", "broker/internal/policy", "broker/internal/host",
+		"broker/internal/quoting", "broker/internal/decide", "broker/internal/arbiter", "broker/internal/network",
+		"broker/internal/netns",
 		"broker/internal/child", "broker/internal/launch", "broker/internal/program", "broker/plan", "shared/wire", "audit"},
 	// what the planner plans
-	"broker/internal/input": {"broker/internal/request", "broker/internal/planner", "broker/internal/policy", "broker/internal/host",
-		"broker/internal/option", "broker/internal/quoting", "broker/internal/changes", "broker/internal/confine", "broker/internal/doors",
-		"broker/internal/gate", "broker/internal/guard", "broker/internal/launch", "broker/internal/only", "broker/internal/secrets",
+	"broker/internal/input": {"broker/internal/request", "broker/internal/planner", "broker/internal/policy",
+		"broker/internal/host",
+		"broker/internal/option", "broker/internal/quoting", "broker/internal/changes", "broker/internal/confine",
+		"broker/internal/doors",
+		"broker/internal/gate", "broker/internal/guard", "broker/internal/launch", "broker/internal/only",
+		"broker/internal/secrets",
 		"seccompbpf", "broker/plan"},
-	"broker/internal/explain": {"broker/internal/policy/peer", "broker/internal/request", "broker/internal/decide", "broker/internal/prompt", "broker/internal/policy", "broker/internal/planner",
-		"broker/internal/host", "broker/internal/guard", "broker/internal/secrets", "broker/internal/option", "broker/internal/quoting",
+	"broker/internal/explain": {"broker/internal/policy/peer", "broker/internal/request", "broker/internal/decide",
+		"broker/internal/prompt", "broker/internal/policy", "broker/internal/planner",
+		"broker/internal/host", "broker/internal/guard", "broker/internal/secrets", "broker/internal/option",
+		"broker/internal/quoting",
 		"broker/internal/program", "broker/internal/network", "broker/plan", "audit"},
-	"broker/internal/confine": {"broker/internal/policy/amount", "broker/internal/control", "broker/internal/prompt", "broker/internal/launch", "broker/internal/resources", "broker/internal/request",
-		"broker/internal/planner", "broker/internal/policy", "broker/internal/host", "broker/internal/option", "broker/internal/quoting", "broker/internal/program",
+	"broker/internal/confine": {"broker/internal/policy/amount", "broker/internal/control", "broker/internal/prompt",
+		"broker/internal/launch", "broker/internal/resources", "broker/internal/request",
+		"broker/internal/planner", "broker/internal/policy", "broker/internal/host", "broker/internal/option",
+		"broker/internal/quoting", "broker/internal/program",
 		"broker/internal/child", "broker/plan"},
 	// commands that need no run of their own, and what prints
-	"broker/internal/command": {"broker/internal/policy/peer", "broker/internal/request", "broker/internal/explain", "broker/internal/decide", "broker/internal/guard", "selftest/checks",
-		"broker/internal/option", "broker/internal/quoting", "broker/client", "broker/internal/control", "broker/internal/watch",
-		"broker/internal/session", "broker/internal/prompt", "broker/internal/host", "broker/internal/launch", "broker/internal/planner",
-		"broker/internal/changes", "broker/internal/policy", "broker/internal/program", "broker/internal/resources", "broker/internal/hint", "broker/plan", "audit"},
+	"broker/internal/command": {"broker/internal/policy/peer", "broker/internal/request", "broker/internal/explain",
+		"broker/internal/decide", "broker/internal/guard", "selftest/checks",
+		"broker/internal/option", "broker/internal/quoting", "broker/client", "broker/internal/control",
+		"broker/internal/watch",
+		"broker/internal/session", "broker/internal/prompt", "broker/internal/host", "broker/internal/launch",
+		"broker/internal/planner",
+		"broker/internal/changes", "broker/internal/policy", "broker/internal/program", "broker/internal/resources",
+		"broker/internal/hint", "broker/plan", "audit"},
 
-	"broker/client": {"broker/internal/handover", "broker/internal/control", "broker/internal/prompt", "broker/plan"}, // for programs of others
+	// for programs of others
+	"broker/client": {"broker/internal/handover", "broker/internal/control", "broker/internal/prompt", "broker/plan"},
 
-	"broker/sandbox": {"broker/client", "broker/internal/live", "broker/internal/request", "broker/internal/option", "broker/internal/hint", "broker/internal/launch",
+	"broker/sandbox": {"broker/client", "broker/internal/live", "broker/internal/request", "broker/internal/option",
+		"broker/internal/hint", "broker/internal/launch",
 		"broker/internal/planner", "broker/internal/policy", "broker/internal/steps"}, // for programs of others
 
 	// what to do about an error
-	"broker/internal/hint": {"broker/internal/host", "broker/internal/launch", "broker/internal/option", "broker/internal/planner",
+	"broker/internal/hint": {"broker/internal/host", "broker/internal/launch", "broker/internal/option",
+		"broker/internal/planner",
 		"broker/internal/steps", "broker/plan"},
 	// the run
 	"broker/internal/live": {"broker/internal/helperclient",
@@ -165,15 +205,19 @@ var mayImport = map[string][]string{
 
 // testsMayImport are further packages of ours for test files.
 var testsMayImport = map[string][]string{
-	"broker/sandbox":              {"audit"},                                                              // the example reads the record
-	"selftest":                    {"broker/plan", "shared/wire", "broker/helpertest", "selftest/checks"}, // is a hostile caller of sbx-helper, reads the plan that a session leaves, performs checks with layers missing
-	"shared/stage":                {"selftest/plans"},
-	"broker/internal/child":       {"selftest/plans"},
-	"broker/internal/agent":       {"selftest/plans", "broker/internal/child"},
-	"broker/internal/netns":       {"selftest/plans", "broker/internal/child", "broker/internal/netns"},
-	"broker/internal/faststart":   {"selftest/plans"},
-	"broker/internal/gate/notify": {"broker/plan", "shared/stage", "broker/internal/child", "broker/internal/agent"}, // runs itself in a sandbox
-	"broker/internal/prompt":      {"broker/internal/policy"},                                                        // asks what the rules of an answer cover
+	// the example reads the record
+	"broker/sandbox": {"audit"},
+	// is a hostile caller of sbx-helper, reads the plan that a session leaves, performs checks with layers missing
+	"selftest":                  {"broker/plan", "shared/wire", "broker/helpertest", "selftest/checks"},
+	"shared/stage":              {"selftest/plans"},
+	"broker/internal/child":     {"selftest/plans"},
+	"broker/internal/agent":     {"selftest/plans", "broker/internal/child"},
+	"broker/internal/netns":     {"selftest/plans", "broker/internal/child", "broker/internal/netns"},
+	"broker/internal/faststart": {"selftest/plans"},
+	// runs itself in a sandbox
+	"broker/internal/gate/notify": {"broker/plan", "shared/stage", "broker/internal/child", "broker/internal/agent"},
+	// asks what the rules of an answer cover
+	"broker/internal/prompt": {"broker/internal/policy"},
 }
 
 // mayStart lists the files beside package program that start programs, or name the system call, with the reason.
@@ -200,16 +244,18 @@ var thirdParty = map[string]map[string]string{
 	},
 	"audit":      {"golang.org/x/sys": "locks and synced writes"},
 	"seccompbpf": {"golang.org/x/sys": "tests load filters"},
-	"selftest":   {"golang.org/x/sys": "the kernel's interface", "github.com/rogpeppe/go-internal": "testscript, tests only"},
+	"selftest": {"golang.org/x/sys": "the kernel's interface",
+		"github.com/rogpeppe/go-internal": "testscript, tests only"},
 }
 
 // mutable lists package-level variables that are neither errors, arrays nor assertions, with the reason.
 var mutable = map[string]string{
-	"seccompbpf/gen.skip":                "a generator's table, not part of the product",
-	"broker/internal/faststart.entry":    "written once, before the runtime starts: there is nobody yet to pass it to",
-	"broker/internal/guard.indexSecrets": "an index of the table beside it, made once, when it is first wanted, and only read",
-	"helper.entered":                     "written once, by the entry point before the runtime starts",
-	"seccompbpf/gen.armPrivate":          "a generator's table, not part of the product",
+	"seccompbpf/gen.skip":             "a generator's table, not part of the product",
+	"broker/internal/faststart.entry": "written once, before the runtime starts: there is nobody yet to pass it to",
+	"broker/internal/guard.indexSecrets": "an index of the table beside it, made once, when it is first wanted, and " +
+		"only read",
+	"helper.entered":            "written once, by the entry point before the runtime starts",
+	"seccompbpf/gen.armPrivate": "a generator's table, not part of the product",
 }
 
 // long lists files of more than 450 lines that are not tables or tests.
@@ -240,7 +286,8 @@ func parseTree(t *testing.T) []source {
 		if err != nil {
 			return err
 		}
-		if d.IsDir() && p != top && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || d.Name() == "bin" || d.Name() == "dist") {
+		if d.IsDir() && p != top && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || d.Name() == "bin" ||
+			d.Name() == "dist") {
 			return filepath.SkipDir
 		}
 		if !strings.HasSuffix(p, ".go") {
@@ -251,7 +298,8 @@ func parseTree(t *testing.T) []source {
 			return err
 		}
 		rel, err := filepath.Rel(top, p)
-		all = append(all, source{dir: path.Dir(rel), name: d.Name(), file: f, lines: fset.File(f.FileStart).LineCount(), test: strings.HasSuffix(p, "_test.go")})
+		all = append(all, source{dir: path.Dir(rel), name: d.Name(), file: f, lines: fset.File(f.FileStart).LineCount(),
+			test: strings.HasSuffix(p, "_test.go")})
 		return err
 	})
 	if err != nil {
@@ -299,13 +347,16 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// saysItsCallers are packages whose comment names every package that imports them, and the one that only these may import.
+// saysItsCallers are packages whose comment names every package that imports them, and the one that only these may
+// import.
 var saysItsCallers = map[string]bool{
-	"shared/tape": true, "shared/stage": true, "broker/internal/steps": true, "broker/internal/child": true, "broker/internal/agent": true,
+	"shared/tape": true, "shared/stage": true, "broker/internal/steps": true, "broker/internal/child": true,
+	"broker/internal/agent": true,
 	"broker/internal/netns": true, "broker/internal/faststart": true, "broker/internal/launch": true,
 }
 
-// A package comment says who calls the package: whoever imports it is named there by the last part of its path, or by its folder.
+// A package comment says who calls the package: whoever imports it is named there by the last part of its path, or by
+// its folder.
 func TestCommentsNameCallers(t *testing.T) {
 	comment, callers := map[string]string{}, map[string][]string{}
 	for _, s := range parseTree(t) {
@@ -313,7 +364,8 @@ func TestCommentsNameCallers(t *testing.T) {
 			comment[s.dir] += s.file.Doc.Text()
 		}
 		for _, imp := range s.imports() {
-			if ours, own := strings.CutPrefix(imp, "sbx/"); own && saysItsCallers[ours] && !s.test && !slices.Contains(callers[ours], s.dir) {
+			if ours, own := strings.CutPrefix(imp, "sbx/"); own && saysItsCallers[ours] && !s.test &&
+				!slices.Contains(callers[ours], s.dir) {
 				callers[ours] = append(callers[ours], s.dir)
 			}
 		}
@@ -402,7 +454,8 @@ func TestNoMutablePackageState(t *testing.T) {
 				for i, name := range v.Names {
 					_, listed := mutable[s.dir+"."+name.Name]
 					if name.Name != "_" && !listed && !constant(v, i) && !embedded(g) {
-						t.Errorf("%s: variable %s is package-level state: pass it, or make it an array or a function", s.path(), name.Name)
+						t.Errorf("%s: variable %s is package-level state: pass it, or make it an array or a function", s.path(),
+							name.Name)
 					}
 				}
 			}
@@ -453,7 +506,8 @@ func TestWhoPrintsAndExits(t *testing.T) {
 			switch {
 			case name == "os.Exit" || strings.HasPrefix(name, "log.Fatal"):
 				t.Errorf("%s: %s: only main exits", s.path(), name)
-			case s.dir != "broker/internal/command" && (name == "os.Stdout" || name == "os.Stderr" || name == "fmt.Print" || name == "fmt.Printf" || name == "fmt.Println"):
+			case s.dir != "broker/internal/command" && (name == "os.Stdout" || name == "os.Stderr" || name == "fmt.Print" ||
+				name == "fmt.Printf" || name == "fmt.Println"):
 				t.Errorf("%s: %s: only command prints", s.path(), name)
 			}
 			return true
@@ -480,14 +534,17 @@ func TestOnlyNeedSkips(t *testing.T) {
 	}
 }
 
-// Everything that sbx starts outside comes from package program, which finds and checks it. What else names a way to start a program
-// stands in mayStart. Test programs below selftest are no part of the product, but for sbx selftest's own.
+// Everything that sbx starts outside comes from package program, which finds and checks it. What else names a way to
+// start a program stands in mayStart. Test programs below selftest are no part of the product, but for sbx selftest's
+// own.
 func TestWhoStartsPrograms(t *testing.T) {
-	ways := map[string]bool{"os.StartProcess": true, "syscall.StartProcess": true, "syscall.ForkExec": true, "syscall.Exec": true, "unix.Exec": true,
+	ways := map[string]bool{"os.StartProcess": true, "syscall.StartProcess": true, "syscall.ForkExec": true,
+		"syscall.Exec": true, "unix.Exec": true,
 		"syscall.SYS_EXECVE": true, "unix.SYS_EXECVE": true, "syscall.SYS_EXECVEAT": true, "unix.SYS_EXECVEAT": true}
 	used, byPath := map[string]bool{}, 0
 	for _, s := range parseTree(t) {
-		if s.test || s.dir == "broker/internal/program" || strings.HasPrefix(s.dir, "selftest") && s.dir != "selftest/checks" {
+		if s.test || s.dir == "broker/internal/program" || strings.HasPrefix(s.dir, "selftest") &&
+			s.dir != "selftest/checks" {
 			continue
 		}
 		starts := slices.Contains(s.imports(), "os/exec")

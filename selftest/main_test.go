@@ -66,8 +66,8 @@ func testMain(m *testing.M) int {
 	if len(os.Args) == 5 && os.Args[1] == hostileFlag {
 		return hostileCaller(os.Args[2:])
 	}
-	// Under nohup, or in the background of a script, what was started would inherit that a signal is ignored: no shell could trap
-	// it, and no key would end anything. What is caught here is not.
+	// Under nohup, or in the background of a script, what was started would inherit that a signal is ignored: no shell
+	// could trap it, and no key would end anything. What is caught here is not.
 	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT} {
 		if signal.Ignored(s) {
 			signal.Notify(make(chan os.Signal, 1), s)
@@ -83,7 +83,8 @@ func testMain(m *testing.M) int {
 	return m.Run()
 }
 
-// shareProcessors runs three tests for each processor at once, unless -parallel says something else: most of the time a script waits.
+// shareProcessors runs three tests for each processor at once, unless -parallel says something else: most of the time a
+// script waits.
 func shareProcessors() {
 	flag.Parse()
 	told := false
@@ -100,7 +101,8 @@ func killLeftovers(dir string) {
 		var pid int
 		cwd, _ := os.Readlink(p + "/cwd")
 		exe, _ := os.Readlink(p + "/exe")
-		if _, err := fmt.Sscanf(p, "/proc/%d", &pid); err == nil && strings.HasPrefix(cwd+"/", dir+"/") && strings.HasPrefix(exe, dir+"/bin/sbx") {
+		if _, err := fmt.Sscanf(p, "/proc/%d", &pid); err == nil && strings.HasPrefix(cwd+"/", dir+"/") &&
+			strings.HasPrefix(exe, dir+"/bin/sbx") {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
 	}
@@ -186,7 +188,8 @@ func (w *workshop) attr() *syscall.SysProcAttr {
 
 // env is what the ordinary user's commands see, and no more.
 func (w *workshop) env(home, work string) []string {
-	return []string{"HOME=" + home, "WORK=" + work, "PATH=" + filepath.Dir(w.sbx) + ":/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
+	return []string{"HOME=" + home, "WORK=" + work, "PATH=" + filepath.Dir(w.sbx) +
+		":/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
 		"LC_ALL=C.UTF-8", "TERM=xterm", "PROBE=" + w.probe, "HELPER=" + w.helper}
 }
 

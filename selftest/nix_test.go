@@ -26,7 +26,8 @@ func TestNixDaemon(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "unshare", "-m", "sh", filepath.Join(shop.source, "selftest/testdata/nix.sh"), shop.sbx, strconv.Itoa(shop.uid), home)
+	cmd := exec.CommandContext(ctx, "unshare", "-m", "sh", filepath.Join(shop.source, "selftest/testdata/nix.sh"),
+		shop.sbx, strconv.Itoa(shop.uid), home)
 	cmd.WaitDelay = 5 * time.Second
 	cmd.Env = append(shop.env(home, shop.dir), "HOME=/root")
 	out, err := cmd.CombinedOutput()

@@ -49,7 +49,8 @@ func TestPackages(t *testing.T) {
 	}
 	t.Run("lintian", func(t *testing.T) {
 		debs, _ := filepath.Glob(dist + "/*.deb")
-		out, err := exec.Command("lintian", append([]string{"--allow-root", "--fail-on", "error,warning"}, debs...)...).CombinedOutput()
+		out, err := exec.Command("lintian", append([]string{"--allow-root", "--fail-on", "error,warning"},
+			debs...)...).CombinedOutput()
 		if err != nil || bytes.Contains(out, []byte("W: ")) {
 			t.Errorf("%v\n%s", err, out)
 		}
@@ -72,7 +73,8 @@ func TestPackages(t *testing.T) {
 		if !overlayRoot(t) {
 			need.Fact(t, false, "an overlay over / (the root file system takes no overlay)")
 		}
-		out, err := exec.Command("unshare", "-m", "sh", "testdata/packages.sh", dist, runtime.GOARCH, t.TempDir()).CombinedOutput()
+		out, err := exec.Command("unshare", "-m", "sh", "testdata/packages.sh", dist, runtime.GOARCH,
+			t.TempDir()).CombinedOutput()
 		if err != nil || !strings.HasSuffix(string(out), "done\n") {
 			t.Fatalf("%v\n%s", err, out)
 		}
@@ -82,5 +84,6 @@ func TestPackages(t *testing.T) {
 // overlayRoot says whether an overlay can lie over the root file system.
 func overlayRoot(t *testing.T) bool {
 	dir := t.TempDir()
-	return exec.Command("unshare", "-m", "sh", "-c", `mount -t tmpfs none "$0" && mkdir "$0/u" "$0/w" "$0/m" && mount -t overlay -o "lowerdir=/,upperdir=$0/u,workdir=$0/w" none "$0/m"`, dir).Run() == nil
+	return exec.Command("unshare", "-m", "sh", "-c",
+		`mount -t tmpfs none "$0" && mkdir "$0/u" "$0/w" "$0/m" && mount -t overlay -o "lowerdir=/,upperdir=$0/u,workdir=$0/w" none "$0/m"`, dir).Run() == nil
 }

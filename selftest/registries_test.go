@@ -12,16 +12,19 @@ import (
 var registries = [...][2]string{
 	{"npmjs.", "org"}, {"npmjs.", "com"}, {"yarnpkg.", "com"}, {"jsdelivr.", "net"}, {"unpkg.", "com"},
 	{"pypi.", "org"}, {"pythonhosted.", "org"}, {"anaconda.", "org"},
-	{"crates.", "io"}, {"rubygems.", "org"}, {"packagist.", "org"}, {"repo1.maven.", "org"}, {"repo.maven.", "apache.org"}, {"nuget.", "org"},
+	{"crates.", "io"}, {"rubygems.", "org"}, {"packagist.", "org"}, {"repo1.maven.", "org"}, {"repo.maven.",
+		"apache.org"}, {"nuget.", "org"},
 	{"proxy.golang.", "org"}, {"sum.golang.", "org"}, {"goproxy.", "io"},
 	{"docker.", "io"}, {"docker.", "com"}, {"ghcr.", "io"}, {"gcr.", "io"}, {"quay.", "io"}, {"cache.nixos.", "org"},
-	{"deb.debian.", "org"}, {"ftp.debian.", "org"}, {"security.debian.", "org"}, {"snapshot.debian.", "org"}, {"archive.ubuntu.", "com"},
+	{"deb.debian.", "org"}, {"ftp.debian.", "org"}, {"security.debian.", "org"}, {"snapshot.debian.", "org"},
+	{"archive.ubuntu.", "com"},
 	{"dl-cdn.alpinelinux.", "org"}, {"mirrors.fedoraproject.", "org"},
 }
 
 // mayNameRegistry is where one has to stand, with the reason.
 var mayNameRegistry = map[string]string{
-	"broker/internal/nixdaemon/options.go": "Nix's own default, which every client of its daemon sends; sbx connects to nothing by it",
+	"broker/internal/nixdaemon/options.go": "Nix's own default, which every client of its daemon sends; sbx connects " +
+		"to nothing by it",
 }
 
 // namesRegistry returns the registry whose host text names, or nothing.
@@ -37,7 +40,8 @@ func namesRegistry(text string) string {
 // Examples and tests use reserved names (registry.example), and a mirror is the one that the machine itself has its
 // packages from: nothing here may send anybody to a registry that its maker did not choose.
 func TestNoRegistryIsNamed(t *testing.T) {
-	if namesRegistry("https://registry."+registries[0][0]+registries[0][1]+"/left-pad") == "" || namesRegistry("registry.example") != "" {
+	if namesRegistry("https://registry."+registries[0][0]+registries[0][1]+"/left-pad") == "" ||
+		namesRegistry("registry.example") != "" {
 		t.Fatal("a registry is not told from a reserved name")
 	}
 	read := 0

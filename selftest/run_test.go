@@ -12,8 +12,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// TestRun runs the scripts, each in a home of its own; those about approvals are TestEngines'. Commands that scripts have beyond testscript's
-// are in commands_test.go; "exec" is not to be used, because it would run as the caller.
+// TestRun runs the scripts, each in a home of its own; those about approvals are TestEngines'. Commands that scripts
+// have beyond testscript's are in commands_test.go; "exec" is not to be used, because it would run as the caller.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	needSandbox(t)

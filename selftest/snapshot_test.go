@@ -55,7 +55,8 @@ func snapshot(dir string) (string, error) {
 		case info.Mode()&fs.ModeSymlink != 0:
 			what, _ = os.Readlink(p)
 		}
-		fmt.Fprintf(&b, "%s %v %d %d %d.%09d %s\n", strings.TrimPrefix(p, dir), info.Mode(), st.Uid, st.Nlink, st.Mtim.Sec, st.Mtim.Nsec, what)
+		fmt.Fprintf(&b, "%s %v %d %d %d.%09d %s\n", strings.TrimPrefix(p, dir), info.Mode(), st.Uid, st.Nlink, st.Mtim.Sec,
+			st.Mtim.Nsec, what)
 		return nil
 	})
 	return b.String(), err

@@ -19,7 +19,8 @@ var differs = [...]struct{ script, why string }{
 	{"guarded_names", "there is no guarded file system: names are covered where they exist (helper/differs)"},
 	{"git_work", "the same: .git/config is covered, and cannot be replaced"},
 	{"worktree", "the same"},
-	{"approve_native", "there is no user namespace to put the agent in, so nothing is mounted by answer: reading only (approve_modes)"},
+	{"approve_native", "there is no user namespace to put the agent in, so nothing is mounted by answer: reading only " +
+		"(approve_modes)"},
 	{"gate_files", "there is no file server, so questions come by notification only (approve_modes)"},
 	{"work_compiled", "the build caches start empty, so it would take minutes"},
 	{"exit_status", "questions come by notification, where what was refused to execute does not exist"},
@@ -35,9 +36,12 @@ var differs = [...]struct{ script, why string }{
 
 // same lists the scripts that must pass as they are. One that is in neither list is named in the log.
 var same = [...]string{
-	"bad_limits", "bad_paths", "bad_places", "debug_inside", "debug_outside", "descriptors", "only", "environment", "approve_modes", "approve_socket",
-	"leaves_nothing", "network", "path_options", "privileges", "profile_moderate", "profile_permissive", "profile_strict", "secrets_alias",
-	"session", "signals", "sockets", "terminal_hostile", "terminal_shell", "work_packages", "work_rebuild", "work_tools", "writes_outside",
+	"bad_limits", "bad_paths", "bad_places", "debug_inside", "debug_outside", "descriptors", "only", "environment",
+	"approve_modes", "approve_socket",
+	"leaves_nothing", "network", "path_options", "privileges", "profile_moderate", "profile_permissive", "profile_strict",
+	"secrets_alias",
+	"session", "signals", "sockets", "terminal_hostile", "terminal_shell", "work_packages", "work_rebuild", "work_tools",
+	"writes_outside",
 }
 
 // lacksInHelper are the conditions that do not hold where there are no user namespaces, with the reason.
@@ -99,7 +103,9 @@ func TestDiffersAreScripts(t *testing.T) {
 	}
 	for _, f := range all {
 		name := strings.TrimSuffix(filepath.Base(f), ".txtar")
-		if !slices.Contains(same[:], name) && !slices.ContainsFunc(differs[:], func(d struct{ script, why string }) bool { return d.script == name }) {
+		if !slices.Contains(same[:], name) && !slices.ContainsFunc(differs[:], func(d struct{ script, why string }) bool {
+			return d.script == name
+		}) {
 			t.Logf("%s is not run through sbx-helper: put it into same or differs", name)
 		}
 	}

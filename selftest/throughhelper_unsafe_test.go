@@ -21,9 +21,9 @@ import (
 // launcherFlag makes the test's own binary a launcher: "-without-user-namespaces UID MODE HELPER CMD...".
 // It starts CMD as UID on what is, for CMD, a host whose kernel gives no user namespaces and where HELPER
 // is installed with the given mode: a filter refuses the namespaces, and a mount namespace of its own has
-// the file. Nothing of the machine is changed. After the mode may follow +net (the file has cap_net_admin), +nosuid (its
-// file system is mounted so), +foreign (it belongs to UID), +absent, +org:NAME (of orgCases) or
-// +fuse:DIR (CMD has the descriptor fuseFD of a FUSE file system on it).
+// the file. Nothing of the machine is changed. After the mode may follow +net (the file has cap_net_admin), +nosuid
+// (its file system is mounted so), +foreign (it belongs to UID), +absent, +org:NAME (of orgCases) or +fuse:DIR (CMD has
+// the descriptor fuseFD of a FUSE file system on it).
 const launcherFlag = "-without-user-namespaces"
 
 // helperDir is where the helper is found; it need not exist.
@@ -104,7 +104,8 @@ func installAside(file string, mode uint32, option string, uid int) error {
 	flags := uintptr(0)
 	switch option {
 	case "net": // struct vfs_cap_data: revision 2, effective, CAP_NET_ADMIN permitted (capabilities(7))
-		err = unix.Setxattr(scratch+"/upper/sbx/sbx-helper", "security.capability", []byte{1, 0, 0, 2, 0, 1 << (unix.CAP_NET_ADMIN - 8), 19: 0}, 0)
+		err = unix.Setxattr(scratch+"/upper/sbx/sbx-helper", "security.capability", []byte{1, 0, 0, 2, 0,
+			1 << (unix.CAP_NET_ADMIN - 8), 19: 0}, 0)
 	case "nosuid":
 		flags = unix.MS_NOSUID
 	case "foreign":
@@ -125,7 +126,8 @@ func installAside(file string, mode uint32, option string, uid int) error {
 			return fmt.Errorf("mounting on %s: %w", dir, err)
 		}
 	}
-	if err := unix.Mount("overlay", above, "overlay", flags, "lowerdir="+above+",upperdir="+scratch+"/upper,workdir="+scratch+"/work"); err != nil {
+	if err := unix.Mount("overlay", above, "overlay", flags, "lowerdir="+above+",upperdir="+scratch+"/upper,workdir="+
+		scratch+"/work"); err != nil {
 		return fmt.Errorf("mounting over %s: %w", above, err)
 	}
 	return unix.Unmount(scratch, unix.MNT_DETACH)
@@ -160,7 +162,8 @@ func needHelper(t *testing.T) {
 	lacks := ""
 	if os.Getuid() != 0 {
 		lacks = "root, to install sbx-helper set-user-id"
-	} else if out, err := exec.Command(shop.launch("4755", "true")[0], shop.launch("4755", "true")[1:]...).CombinedOutput(); err != nil {
+	} else if out, err := exec.Command(shop.launch("4755", "true")[0], shop.launch("4755",
+		"true")[1:]...).CombinedOutput(); err != nil {
 		lacks = fmt.Sprintf("mounting as root (%v: %s)", err, out)
 	}
 	need.Fact(t, lacks == "", "%s", lacks)

@@ -135,8 +135,10 @@ func TestRun(t *testing.T) {
 	pid := 0
 	for range 3 { // over one connection
 		var out, errs bytes.Buffer
-		end, err := p.Run(client.Command{Argv: []string{"a", "\xff"}, Stdin: bytes.NewReader(big), Stdout: &out, Stderr: &errs, Started: func(n int) { pid = n }})
-		if err != nil || end.Status != 2 || pid != 7 || len(end.Blocked) != 1 || !bytes.Equal(out.Bytes(), big) || errs.String() != "a\n\xff\n" {
+		end, err := p.Run(client.Command{Argv: []string{"a", "\xff"}, Stdin: bytes.NewReader(big), Stdout: &out,
+			Stderr: &errs, Started: func(n int) { pid = n }})
+		if err != nil || end.Status != 2 || pid != 7 || len(end.Blocked) != 1 || !bytes.Equal(out.Bytes(), big) ||
+			errs.String() != "a\n\xff\n" {
 			t.Fatalf("%+v, %v, %d bytes, %q", end, err, out.Len(), errs.String())
 		}
 	}
@@ -157,13 +159,16 @@ func TestRun(t *testing.T) {
 	}
 	defer read.Close()
 	var out bytes.Buffer
-	if _, err := p.Run(client.Command{Argv: []string{"x"}, Stdin: read, Stdout: &out}); err != nil || out.String() != "x\n" {
+	if _, err := p.Run(client.Command{Argv: []string{"x"}, Stdin: read, Stdout: &out}); err != nil ||
+		out.String() != "x\n" {
 		t.Errorf("%v, %q", err, out.String())
 	}
-	if _, err := p.Run(client.Command{Argv: []string{strings.Repeat("x", 70000)}}); err == nil || !strings.Contains(err.Error(), "at most") {
+	if _, err := p.Run(client.Command{Argv: []string{strings.Repeat("x", 70000)}}); err == nil ||
+		!strings.Contains(err.Error(), "at most") {
 		t.Errorf("%v", err)
 	}
-	for end := time.Now().Add(time.Minute); openFiles(t) > 60; time.Sleep(10 * time.Millisecond) { // what ended just now is being closed
+	// what ended just now is being closed
+	for end := time.Now().Add(time.Minute); openFiles(t) > 60; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("%d descriptors are open", openFiles(t))
 		}

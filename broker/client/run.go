@@ -15,7 +15,8 @@ import (
 	"sbx/broker/plan"
 )
 
-// Programs is a connection for starting programs. Close sends SIGHUP to the one that runs; Signal may be called while Run waits.
+// Programs is a connection for starting programs. Close sends SIGHUP to the one that runs; Signal may be called while
+// Run waits.
 type Programs struct{ *control.ExecClient }
 
 // Command is a program that is to run in a session, as confined as the session's first one.
@@ -24,14 +25,16 @@ type Command struct {
 	Env  []string // added to the session's environment
 	Dir  string   // a directory inside; empty: where the session started
 
-	// Nil is the null device. Pipes and new files opened for writing are handed to the program itself; everything else is copied.
+	// Nil is the null device. Pipes and new files opened for writing are handed to the program itself; everything else is
+	// copied.
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 
-	// Started, if set, is told the pid inside, by which the program can be signalled. A program that is over at once may have none.
+	// Started, if set, is told the pid inside, by which the program can be signalled. A program that is over at once may
+	// have none.
 	Started func(pid int)
-	// Terminal, if set, gives the program a terminal of Rows by Cols instead of the three above, and is told its master, which
-	// becomes its own to close.
+	// Terminal, if set, gives the program a terminal of Rows by Cols instead of the three above, and is told its master,
+	// which becomes its own to close.
 	Terminal   func(master *os.File)
 	Rows, Cols int
 }
@@ -41,7 +44,8 @@ var ErrEnded = errors.New("the session ended")
 
 // Run starts a program and waits for its end, and until everything is copied that it wrote.
 func (p Programs) Run(c Command) (*End, error) {
-	e := control.Exec{Argv: list(c.Argv), Env: list(c.Env), Cwd: plan.Bytes(c.Dir), TTY: c.Terminal != nil, Rows: c.Rows, Cols: c.Cols}
+	e := control.Exec{Argv: list(c.Argv), Env: list(c.Env), Cwd: plan.Bytes(c.Dir), TTY: c.Terminal != nil, Rows: c.Rows,
+		Cols: c.Cols}
 	var pipes pipes
 	defer pipes.close()
 	if !e.TTY {

@@ -1,4 +1,5 @@
-// Package helpertest lets the tests of sbx-helper be a caller of it that is not sbx. It must hold nothing but that; selftest calls it.
+// Package helpertest lets the tests of sbx-helper be a caller of it that is not sbx. It must hold nothing but that;
+// selftest calls it.
 package helpertest
 
 import (
@@ -7,7 +8,8 @@ import (
 	"sbx/broker/plan"
 )
 
-// Tail is what process 1 does when it has given up its privileges, as a file to be sent to the helper; the descriptor is the caller's to close.
+// Tail is what process 1 does when it has given up its privileges, as a file to be sent to the helper; the descriptor
+// is the caller's to close.
 func Tail(p *plan.Plan) (fd int, err error) {
 	t, err := child.NewTail(p)
 	if err != nil {

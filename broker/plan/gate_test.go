@@ -12,7 +12,8 @@ func gated() *Plan {
 	p.Mounts[0] = Mount{Kind: Fuse, Target: "/", Access: ReadWrite}
 	p.Fds = append(p.Fds, FdUserNS, FdMountNS)
 	p.Gate = &Gate{Dirs: []GateDir{
-		{Path: "/", Ask: true, Names: []GateName{{Name: "bin", Kind: Symlink, Target: "usr/bin"}, {Name: "f\xff", Kind: File, Access: ReadOnly}, {Name: "gone", Kind: Absent}}},
+		{Path: "/", Ask: true, Names: []GateName{{Name: "bin", Kind: Symlink, Target: "usr/bin"}, {Name: "f\xff", Kind: File,
+			Access: ReadOnly}, {Name: "gone", Kind: Absent}}},
 		{Path: "/p", Place: true},
 	}}
 	return p
@@ -27,7 +28,8 @@ func TestGate(t *testing.T) {
 	if got, err := Decode(b); err != nil || !reflect.DeepEqual(got, p) {
 		t.Errorf("decoded %+v, %v", got, err)
 	}
-	for _, want := range []string{`gate       / asks symlink=bin->usr/bin file="f\xff" absent=gone`, "gate       /p mounted\n"} {
+	for _, want := range []string{`gate       / asks symlink=bin->usr/bin file="f\xff" absent=gone`,
+		"gate       /p mounted\n"} {
 		if !strings.Contains(p.Text(), want) {
 			t.Errorf("%s is missing in\n%s", want, p.Text())
 		}

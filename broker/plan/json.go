@@ -30,8 +30,8 @@ func encode(p *Plan) []byte {
 // MarshalJSON implements json.Marshaler, for plans of any size: those that are only shown.
 func (p *Plan) MarshalJSON() ([]byte, error) { return encode(p), nil }
 
-// encoder writes what encoding/json would, in a fifth of its time: every run encodes its plan once, so nothing that is prepared for
-// later values pays.
+// encoder writes what encoding/json would, in a fifth of its time: every run encodes its plan once, so nothing that is
+// prepared for later values pays.
 type encoder struct {
 	b      []byte
 	fields map[reflect.Type][]field

@@ -16,12 +16,13 @@ type Plan struct {
 	Mounts     []Mount
 	Limits     []Limit
 	Controls   []Control `json:",omitempty"` // of the control group that process 1 is in before it begins
-	Delegated  []string  `json:",omitempty"` // controllers of the control group that is mounted at CgroupPlace, which process 1 leaves for CgroupLeaf
-	Landlock   *Landlock `json:",omitempty"`
-	Seccomp    Seccomp
-	Process    Process
-	Stdio      [3]Stdio
-	Fds        []FdRole // descriptors that the set-up hands to the broker, in this order
+	// controllers of the control group that is mounted at CgroupPlace, which process 1 leaves for CgroupLeaf
+	Delegated []string  `json:",omitempty"`
+	Landlock  *Landlock `json:",omitempty"`
+	Seccomp   Seccomp
+	Process   Process
+	Stdio     [3]Stdio
+	Fds       []FdRole // descriptors that the set-up hands to the broker, in this order
 }
 
 // Judged says whether the tree at a path is covered by one that is read-only.
@@ -34,8 +35,8 @@ func (p *Plan) Judged(target string) bool {
 	return false
 }
 
-// Gate describes the root of the sandbox as a FUSE file system of the broker's (a skeleton): what is granted is mounted on it,
-// and what is not waits for an answer at its first access. The first mount operation is then Fuse.
+// Gate describes the root of the sandbox as a FUSE file system of the broker's (a skeleton): what is granted is mounted
+// on it, and what is not waits for an answer at its first access. The first mount operation is then Fuse.
 type Gate struct {
 	Dirs []GateDir // by path, "/" first
 }
@@ -43,9 +44,11 @@ type Gate struct {
 // GateDir is one directory of the skeleton.
 type GateDir struct {
 	Path  Bytes
-	Place bool       `json:",omitempty"` // something is mounted on it
-	Ask   bool       `json:",omitempty"` // the host's names that are not listed here are there, and their first access waits
-	List  bool       `json:",omitempty"` // the set-up lists it, so that the kernel knows its names before anybody looks for one
+	Place bool `json:",omitempty"` // something is mounted on it
+	// the host's names that are not listed here are there, and their first access waits
+	Ask bool `json:",omitempty"`
+	// the set-up lists it, so that the kernel knows its names before anybody looks for one
+	List  bool       `json:",omitempty"`
 	Names []GateName `json:",omitempty"`
 }
 
@@ -58,7 +61,8 @@ type GateName struct {
 }
 
 // Identity is the one uid and the one gid that exist inside (user_namespaces(7)), and with SubUIDs or SubGIDs the
-// subordinate ids (subuid(5)) that namespaces made inside may map. Then the caller has the maps written, not the set-up.
+// subordinate ids (subuid(5)) that namespaces made inside may map. Then the caller has the maps written, not the
+// set-up.
 type Identity struct {
 	InsideUID, OutsideUID uint32
 	InsideGID, OutsideGID uint32

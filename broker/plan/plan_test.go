@@ -26,7 +26,9 @@ func sample() *Plan {
 			{Kind: File, Target: "/dev/null", Mode: 0o666},
 			{Kind: Bind, Source: "/dev/null", Target: "/dev/null", Access: ReadWrite, Device: true},
 			{Kind: Symlink, Target: "/lib", Source: "usr/lib"},
-			{Kind: Overlay, Target: "/o", Lower: []string{"/by\xffte\nline"}, Hide: []string{"a/b"}, Files: []Text{{Name: "by\xff", Text: "1\n\xff"}, {Name: "empty"}}, Upper: "/s/u", Work: "/s/w", Access: ReadWrite, NoUUID: true},
+			{Kind: Overlay, Target: "/o", Lower: []string{"/by\xffte\nline"}, Hide: []string{"a/b"},
+				Files: []Text{{Name: "by\xff", Text: "1\n\xff"}, {Name: "empty"}}, Upper: "/s/u", Work: "/s/w", Access: ReadWrite,
+				NoUUID: true},
 			{Kind: Proc, Target: "/proc"}, {Kind: Devpts, Target: "/dev/pts"}, {Kind: Mqueue, Target: "/dev/mqueue"},
 			{Kind: Mask, Target: "/proc/keys", Optional: true}, {Kind: Fuse, Target: "/g", Access: ReadOnly},
 			{Kind: Bind, Source: "/sys/fs/cgroup/x/inside", Target: CgroupPlace, Access: ReadWrite, NoExec: true},
@@ -37,9 +39,10 @@ func sample() *Plan {
 		Limits:    []Limit{{Resource: 7, Name: "nofile", Soft: 1, Hard: 2}},
 		Landlock:  &Landlock{ABI: 6, HandledFS: 6, Scoped: 3, Rules: []LandlockRule{{Path: "/p", Access: 2}}},
 		Seccomp:   Seccomp{Rules: "default", Program: []Insn{{Code: 6, K: 0x7fff0000}}, Notify: true},
-		Process:   Process{Path: "/usr/bin/x", Argv: []Bytes{"x", "", "\xff"}, Env: []Bytes{"A=\n"}, Dir: "/p", Umask: 0o22, TTY: true, OOMAdj: 300},
-		Stdio:     [3]Stdio{Pty, Inherit, Null},
-		Fds:       []FdRole{FdPty, FdSeccomp},
+		Process: Process{Path: "/usr/bin/x", Argv: []Bytes{"x", "", "\xff"}, Env: []Bytes{"A=\n"}, Dir: "/p", Umask: 0o22,
+			TTY: true, OOMAdj: 300},
+		Stdio: [3]Stdio{Pty, Inherit, Null},
+		Fds:   []FdRole{FdPty, FdSeccomp},
 	}
 }
 
@@ -117,7 +120,10 @@ func TestValidate(t *testing.T) {
 		{"control groups of the host's", "without a place", func(p *Plan) { p.Controls, p.Namespaces.Cgroup = nil, false }},
 		{"session", "session id", func(p *Plan) { p.Session = "../x" }},
 		{"joined network with a loopback", "made before", func(p *Plan) { p.Namespaces.JoinNet = true }},
-		{"joined network that is none", "made before", func(p *Plan) { p.Namespaces.JoinNet, p.Namespaces.Net, p.Loopback = true, false, false }},
+		{"joined network that is none", "made before", func(p *Plan) {
+			p.Namespaces.JoinNet, p.Namespaces.Net,
+				p.Loopback = true, false, false
+		}},
 		{"time", "time offset", func(p *Plan) { p.Namespaces.Time = false }},
 		{"long host name", "host name", func(p *Plan) { p.Hostname = Bytes(strings.Repeat("h", 64)) }},
 		{"host name with newline", "host name", func(p *Plan) { p.Hostname = "a\nb" }},
@@ -188,7 +194,8 @@ func TestValidate(t *testing.T) {
 func TestValidSession(t *testing.T) {
 	for id, ok := range map[string]bool{
 		"a": true, "A-9": true, strings.Repeat("x", 64): true, "0": true, "a-": true,
-		"": false, strings.Repeat("x", 65): false, "-a": false, ".": false, "..": false, "a/b": false, "a b": false, "a\n": false, "a\x00": false, "ä": false, "a_b": false, "a.b": false, "\xff": false,
+		"": false, strings.Repeat("x", 65): false, "-a": false, ".": false, "..": false, "a/b": false, "a b": false,
+		"a\n": false, "a\x00": false, "ä": false, "a_b": false, "a.b": false, "\xff": false,
 	} {
 		if err := ValidSession(id); (err == nil) != ok {
 			t.Errorf("%q: %v", id, err)
@@ -224,7 +231,8 @@ func TestBytes(t *testing.T) {
 			t.Errorf("%s is read as %q", bad, string(b))
 		}
 	}
-	for in, want := range map[Bytes]string{"": `""`, "/a/b": "/a/b", "a b": `"a b"`, "\x1b[2J": `"\x1b[2J"`, "ä": `"\u00e4"`, "\xff": `"\xff"`} {
+	for in, want := range map[Bytes]string{"": `""`, "/a/b": "/a/b", "a b": `"a b"`, "\x1b[2J": `"\x1b[2J"`,
+		"ä": `"\u00e4"`, "\xff": `"\xff"`} {
 		if got := in.Quote(); got != want {
 			t.Errorf("%q is quoted %s, want %s", string(in), got, want)
 		}
@@ -236,12 +244,14 @@ func TestMountTextNamesEverything(t *testing.T) {
 	if got, want := MountText(&m[2]), `bind    /p from /home/u/p rw nosymfollow`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if got, want := MountText(&m[6]), `overlay /o lower="/by\xffte\nline" hide=a/b file="by\xff":"1\n\xff" file=empty:"" upper=/s/u work=/s/w rw nouuid`; got != want {
+	if got, want := MountText(&m[6]),
+		`overlay /o lower="/by\xffte\nline" hide=a/b file="by\xff":"1\n\xff" file=empty:"" upper=/s/u work=/s/w rw nouuid`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
 
-// TestPackOneSpelling: no byte of a packed plan can be another, be missing or be added without making it another plan or none.
+// TestPackOneSpelling: no byte of a packed plan can be another, be missing or be added without making it another plan
+// or none.
 func TestPackOneSpelling(t *testing.T) {
 	p := sample().Setup()
 	b, err := Pack(p)
@@ -259,7 +269,8 @@ func TestPackOneSpelling(t *testing.T) {
 			t.Errorf("the first %d bytes: %v", i, err)
 		}
 	}
-	for _, other := range [][]byte{append(bytes.Clone(b), 0), nil, bytes.Repeat([]byte{0xff}, 1000), make([]byte, MaxSize+1)} {
+	for _, other := range [][]byte{append(bytes.Clone(b), 0), nil, bytes.Repeat([]byte{0xff}, 1000), make([]byte, MaxSize+
+		1)} {
 		if _, err := setup.Unpack(other); !errors.Is(err, setup.ErrPacked) {
 			t.Errorf("%d bytes that are no plan: %v", len(other), err)
 		}
@@ -375,7 +386,10 @@ func FuzzBytes(f *testing.F) {
 		if err := json.Unmarshal(spelt, &back); err != nil || back != b {
 			t.Fatalf("%q is spelt %s and read as %q, %v", in, spelt, string(back), err)
 		}
-		if q := b.Quote(); !utf8.ValidString(q) || strings.IndexFunc(q, func(r rune) bool { return r < ' ' || r > '~' }) >= 0 {
+		if q := b.Quote(); !utf8.ValidString(q) || strings.IndexFunc(q, func(r rune) bool {
+			return r < ' ' ||
+				r > '~'
+		}) >= 0 {
 			t.Fatalf("%q is quoted %q", in, q)
 		}
 		if utf8.ValidString(in) {

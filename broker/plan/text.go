@@ -61,7 +61,8 @@ func (p *Plan) Text() string {
 		line("exec       nothing: programs are started later")
 		return b.String()
 	}
-	line("exec       %s [%s] tty=%t pid1=%t", p.Process.Path.Quote(), strings.Join(argv, " "), p.Process.TTY, p.Process.AsPID1)
+	line("exec       %s [%s] tty=%t pid1=%t", p.Process.Path.Quote(), strings.Join(argv, " "), p.Process.TTY,
+		p.Process.AsPID1)
 	return b.String()
 }
 
@@ -139,7 +140,8 @@ func MountText(m *Mount) string {
 	for _, f := range []struct {
 		on   bool
 		name string
-	}{{m.Device, "dev"}, {m.NoExec, "noexec"}, {m.NoSymFollow, "nosymfollow"}, {m.NoUUID, "nouuid"}, {m.Optional, "optional"}} {
+	}{{m.Device, "dev"}, {m.NoExec, "noexec"}, {m.NoSymFollow, "nosymfollow"}, {m.NoUUID, "nouuid"},
+		{m.Optional, "optional"}} {
 		if f.on {
 			b.WriteString(" " + f.name)
 		}

@@ -8,8 +8,8 @@ import (
 	setup "sbx/shared/plan"
 )
 
-// Validate reports the first thing in p that the interpreter must not be asked to do. What is here beyond Setup.Check takes no
-// privilege, or belongs to a user namespace: sbx-helper, which makes none, is never asked for any of it.
+// Validate reports the first thing in p that the interpreter must not be asked to do. What is here beyond Setup.Check
+// takes no privilege, or belongs to a user namespace: sbx-helper, which makes none, is never asked for any of it.
 func (p *Plan) Validate() error {
 	if p.Version != Version {
 		return fmt.Errorf("plan version %d, want %d", p.Version, Version)
@@ -60,7 +60,8 @@ func (p *Plan) Validate() error {
 
 // Setup is the part of p that takes privileges.
 func (p *Plan) Setup() *Setup {
-	return &Setup{Namespaces: p.Namespaces, Hostname: string(p.Hostname), Loopback: p.Loopback, Mounts: p.Mounts, Stdio: p.Stdio}
+	return &Setup{Namespaces: p.Namespaces, Hostname: string(p.Hostname), Loopback: p.Loopback, Mounts: p.Mounts,
+		Stdio: p.Stdio}
 }
 
 const (
@@ -75,7 +76,8 @@ func (p *Plan) validateBounds() error {
 		}
 	}
 	for _, c := range p.Controls {
-		if len(c.File) > 64 || len(c.Value) > 128 || strings.Trim(c.File, "abcdefghijklmnopqrstuvwxyz._") != "" || strings.Trim(c.Value, "abcdefghijklmnopqrstuvwxyz0123456789 :=") != "" {
+		if len(c.File) > 64 || len(c.Value) > 128 || strings.Trim(c.File, "abcdefghijklmnopqrstuvwxyz._") != "" ||
+			strings.Trim(c.Value, "abcdefghijklmnopqrstuvwxyz0123456789 :=") != "" {
 			return fmt.Errorf("control %q of %q", c.File, c.Value)
 		}
 	}
@@ -176,7 +178,8 @@ func (n *GateName) validate() error {
 		return setup.NeedAccess(n.Access)
 	case n.Kind == Absent && n.Target == "" && n.Access == "":
 		return nil
-	case n.Kind == Symlink && n.Target != "" && len(n.Target) <= setup.MaxPath && strings.IndexByte(string(n.Target), 0) < 0 && n.Access == "":
+	case n.Kind == Symlink && n.Target != "" && len(n.Target) <= setup.MaxPath && strings.IndexByte(string(n.Target),
+		0) < 0 && n.Access == "":
 		return nil
 	}
 	return fmt.Errorf("name %s cannot be %q", n.Name.Quote(), n.Kind)
@@ -205,7 +208,8 @@ func validateFiles(m *Mount) error {
 	}
 	for i, f := range m.Files {
 		again := func(h Text) bool { return h.Name == f.Name }
-		if f.Name == "" || !setup.IsPath("/"+f.Name) || strings.Contains(f.Name, "/") || slices.ContainsFunc(m.Files[:i], again) || len(f.Text) > maxText {
+		if f.Name == "" || !setup.IsPath("/"+f.Name) || strings.Contains(f.Name, "/") ||
+			slices.ContainsFunc(m.Files[:i], again) || len(f.Text) > maxText {
 			return fmt.Errorf("file %q of %d bytes", f.Name, len(f.Text))
 		}
 	}

@@ -78,10 +78,11 @@ type Result struct {
 	Refused []string // what was refused or asked, a line for each, with what would allow it
 }
 
-// Run runs a program in a new sandbox and waits until it and everything it started has ended. A context that is cancelled ends them.
+// Run runs a program in a new sandbox and waits until it and everything it started has ended. A context that is
+// cancelled ends them.
 //
-// The calling process cannot be traced by others of the same user from then on (PR_SET_DUMPABLE), and while the program runs
-// SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are passed on to it.
+// The calling process cannot be traced by others of the same user from then on (PR_SET_DUMPABLE), and while the program
+// runs SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are passed on to it.
 func Run(ctx context.Context, q Request) (Result, error) {
 	return q.run(ctx, &live.Broker{})
 }

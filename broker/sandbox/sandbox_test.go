@@ -53,7 +53,9 @@ func run(ctx context.Context, t *testing.T, q Request) (Result, error) {
 
 func TestRun(t *testing.T) {
 	home, project := place(t)
-	res, err := run(context.Background(), t, Request{Argv: []string{"sh", "-c", "cat; cat ../.ssh/id; echo $GIVEN; echo made >f; exit 7"}, Dir: project, Mode: "static", Env: []string{"GIVEN=word"}, Stdin: strings.NewReader("input\n")})
+	res, err := run(context.Background(), t, Request{Argv: []string{"sh", "-c",
+		"cat; cat ../.ssh/id; echo $GIVEN; echo made >f; exit 7"}, Dir: project, Mode: "static", Env: []string{"GIVEN=word"},
+		Stdin: strings.NewReader("input\n")})
 	if err != nil || res.Status != 7 {
 		t.Fatalf("status %d, %v\n%s", res.Status, err, res.Stderr)
 	}
@@ -67,7 +69,8 @@ func TestRun(t *testing.T) {
 		t.Errorf("the project's file: %q, %v", b, err)
 	}
 	var out bytes.Buffer
-	res, err = run(context.Background(), t, Request{Argv: []string{"sh", "-c", "echo x >../.ssh/id; head -c 300000 /dev/zero"}, Dir: project, Mode: "static", Profile: "strict", Stdout: &out})
+	res, err = run(context.Background(), t, Request{Argv: []string{"sh", "-c",
+		"echo x >../.ssh/id; head -c 300000 /dev/zero"}, Dir: project, Mode: "static", Profile: "strict", Stdout: &out})
 	if err != nil || res.Status != 0 || out.Len() != 300000 || len(res.Stdout) != 0 {
 		t.Errorf("status %d, %v, %d bytes", res.Status, err, out.Len())
 	}
@@ -105,7 +108,8 @@ func TestErrors(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
 	defer cancel()
-	if res, err := run(ctx, t, Request{Argv: sh, Dir: project, Mode: "static"}); !errors.Is(err, context.DeadlineExceeded) || res.Duration > 50*time.Second {
+	if res, err := run(ctx, t, Request{Argv: sh, Dir: project, Mode: "static"}); !errors.Is(err,
+		context.DeadlineExceeded) || res.Duration > 50*time.Second {
 		t.Errorf("cancelled: %v after %v", err, res.Duration)
 	}
 }
@@ -128,7 +132,8 @@ func TestLeavesNothingOpen(t *testing.T) {
 	for range 8 {
 		open()
 	}
-	for end := time.Now().Add(time.Minute); open() > first+4; time.Sleep(100 * time.Millisecond) { // what ended just now is being closed
+	// what ended just now is being closed
+	for end := time.Now().Add(time.Minute); open() > first+4; time.Sleep(100 * time.Millisecond) {
 		runtime.GC()
 		if time.Now().After(end) {
 			t.Fatalf("%d descriptors after the first run, %d now", first, open())

@@ -93,7 +93,8 @@ func write(arch, version string, list []entry) error {
 	for _, e := range list {
 		fmt.Fprintf(&b, "{%q, %#x},\n", e.name, e.nr)
 	}
-	fmt.Fprintf(&b, "}\n\n// %sOrder holds indices into %sNames, sorted by number.\nvar %sOrder = [...]uint16{", arch, arch, arch)
+	fmt.Fprintf(&b, "}\n\n// %sOrder holds indices into %sNames, sorted by number.\nvar %sOrder = [...]uint16{", arch,
+		arch, arch)
 	for i, o := range order {
 		if i%16 == 0 {
 			b.WriteString("\n")
@@ -101,7 +102,8 @@ func write(arch, version string, list []entry) error {
 		fmt.Fprintf(&b, "%d, ", o)
 	}
 	b.WriteString("\n}\n\n")
-	fmt.Fprintf(&b, "// %sSlots is a hash table of indices into %sNames plus one; 0 ends a search.\nvar %sSlots = [1024]uint16{", arch, arch, arch)
+	fmt.Fprintf(&b, "// %sSlots is a hash table of indices into %sNames plus one; 0 ends a search.\nvar %sSlots = "+
+		"[1024]uint16{", arch, arch, arch)
 	for i, o := range slots(list) {
 		if i%16 == 0 {
 			b.WriteString("\n")

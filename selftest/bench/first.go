@@ -16,9 +16,10 @@ import (
 	"time"
 )
 
-// first measures the machine's part of an approval: from a program's first access to a file until the file is open, where a
-// program answers over the session socket at once. Each file lies in a directory of its own; scope says what each answer grants.
-// It prints the first and the last tenth apart: what was approved before must not slow what comes after.
+// first measures the machine's part of an approval: from a program's first access to a file until the file is open,
+// where a program answers over the session socket at once. Each file lies in a directory of its own; scope says what
+// each answer grants. It prints the first and the last tenth apart: what was approved before must not slow what comes
+// after.
 func first(n int, sbx, gate, scope string) error {
 	home, err := os.UserHomeDir()
 	if err != nil {
@@ -42,7 +43,8 @@ func first(n int, sbx, gate, scope string) error {
 		return err
 	}
 	sid := fmt.Sprintf("first-%d", os.Getpid())
-	c := exec.Command(sbx, "run", "-q", "--mode", "dynamic", "--gate", gate, "--prompt", "socket", "--name", sid, "--ro", self, "--", self, "-inside", top)
+	c := exec.Command(sbx, "run", "-q", "--mode", "dynamic", "--gate", gate, "--prompt", "socket", "--name", sid, "--ro",
+		self, "--", self, "-inside", top)
 	var out strings.Builder
 	c.Stdout, c.Stderr = &out, os.Stderr
 	if err := c.Start(); err != nil {
@@ -109,8 +111,8 @@ func inside(top string) error {
 	return nil
 }
 
-// approve answers every question of a session with yes until it ends (docs/protocol.md). It is as plain as a program in C: one
-// thread that reads and writes.
+// approve answers every question of a session with yes until it ends (docs/protocol.md). It is as plain as a program in
+// C: one thread that reads and writes.
 func approve(sid, scope string) error {
 	runtime.LockOSThread()
 	debug.SetGCPercent(-1) // a collection would wait for the thread that reads

@@ -6,8 +6,8 @@
 //	bench -first N [-gate gatefs] [-scope file] -sbx PATH
 //
 // COMMAND is split at spaces. The first is the base of the ratios. One that begins with @ is run elsewhere: by
-// "bench -times", which the command of -elsewhere starts in other surroundings; @@ is that of the second -elsewhere. The second
-// form makes one system call many times, as a command to compare. The third measures approvals, see first.
+// "bench -times", which the command of -elsewhere starts in other surroundings; @@ is that of the second -elsewhere.
+// The second form makes one system call many times, as a command to compare. The third measures approvals, see first.
 package main
 
 import (

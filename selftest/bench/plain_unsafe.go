@@ -14,7 +14,8 @@ func open(p string) (time.Duration, error) {
 		return 0, err
 	}
 	begin := time.Now()
-	fd, _, no := syscall.RawSyscall6(syscall.SYS_OPENAT, atCwd, uintptr(unsafe.Pointer(name)), syscall.O_RDONLY|syscall.O_CLOEXEC, 0, 0, 0)
+	fd, _, no := syscall.RawSyscall6(syscall.SYS_OPENAT, atCwd, uintptr(unsafe.Pointer(name)), syscall.O_RDONLY|
+		syscall.O_CLOEXEC, 0, 0, 0)
 	d := time.Since(begin)
 	if no != 0 {
 		return d, no

@@ -1,6 +1,6 @@
-// Package checks holds the acceptance checks of sbx as plain data, judges their outcomes, and runs them with the built binaries.
-// It must never pass a check whose negative control did not show that the same act succeeds with the layer switched off.
-// The command `sbx selftest` calls it, and so do the tests of the product.
+// Package checks holds the acceptance checks of sbx as plain data, judges their outcomes, and runs them with the built
+// binaries. It must never pass a check whose negative control did not show that the same act succeeds with the layer
+// switched off. The command `sbx selftest` calls it, and so do the tests of the product.
 package checks
 
 // Groups, in the order of the report.
@@ -24,7 +24,8 @@ const (
 
 // Groups lists every group once.
 func Groups() []string {
-	return []string{Process, Filesystem, Secrets, Network, Seccomp, Privileges, Debug, Terminal, Lifecycle, Resources, Containers, VM, Nix, Grants, Only}
+	return []string{Process, Filesystem, Secrets, Network, Seccomp, Privileges, Debug, Terminal, Lifecycle, Resources,
+		Containers, VM, Nix, Grants, Only}
 }
 
 // Check is one forbidden act: what is tried, what must happen, and how to show that the act could succeed.
@@ -60,9 +61,10 @@ type Control struct {
 	NS      string   // with Host: in a namespace of its own: user, net, unmapped
 	Args    []string // with Host: harmless or adapted arguments; nil means Check.Args
 	Drop    bool     // with Host: as an ordinary user even if root runs the selftest
-	Reach   int      // number of calls that must have been reached (any answer but a filter's) if the act cannot succeed at all
-	Needs   []string // facts of the host without which there is no control
-	None    string
+	// number of calls that must have been reached (any answer but a filter's) if the act cannot succeed at all
+	Reach int
+	Needs []string // facts of the host without which there is no control
+	None  string
 }
 
 // Setup is something the host must have before the run.

@@ -1,7 +1,7 @@
 package checks
 
-// elsewhere lists the attacks of the corpus that need a person, a prompt, a policy file, a helper, root or the network lab.
-// Test is the name of the test that covers each of them.
+// elsewhere lists the attacks of the corpus that need a person, a prompt, a policy file, a helper, root or the network
+// lab. Test is the name of the test that covers each of them.
 func elsewhere() []Ref {
 	var all []Ref
 	add := func(test, reason string, ids ...string) {
@@ -43,11 +43,13 @@ func elsewhere() []Ref {
 	add("helper/inherited.txtar [suid]", "needs the installed helper", "HP-04", "HP-05", "HP-06", "HP-07")
 	add("helper/interrupt.txtar [suid]", "needs the installed helper", "HP-09", "HP-10")
 	add("helper/state.txtar [suid]", "needs the installed helper and root", "HP-11", "HP-17")
-	add("hostile/requests.txtar [suid]", "feeds hand-made plans to the helper", "HP-12", "HP-13", "HP-14", "HP-15", "HP-18")
+	add("hostile/requests.txtar [suid]", "feeds hand-made plans to the helper", "HP-12", "HP-13", "HP-14", "HP-15",
+		"HP-18")
 	add("helper/namespace.txtar [suid]", "needs the installed helper", "HP-16")
 	add("helper/sudo.txtar [vm]", "needs a sudoers file", "HP-19")
 	add("helper/output.txtar [suid]", "needs the installed helper", "HP-20")
-	add("policy/project.txtar", "runs sbx with hostile project files", "PL-01", "PL-02", "PL-03", "PL-06", "PL-08", "PL-13")
+	add("policy/project.txtar", "runs sbx with hostile project files", "PL-01", "PL-02", "PL-03", "PL-06", "PL-08",
+		"PL-13")
 	add("policy/org.txtar [root]", "changes files below /etc", "PL-04")
 	add("policy/paths.txtar", "runs sbx with many path forms", "PL-05")
 	add("policy/FuzzDecode", "a parser under hostile input", "PL-07")

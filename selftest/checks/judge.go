@@ -70,7 +70,8 @@ func (r Report) OK() bool { return r.Summary.Fail == 0 && r.Summary.Broken == 0 
 
 // Judge decides from the outcome in the sandbox and the outcome of the control. It has no other input.
 func Judge(c Check, got, control Outcome) Result {
-	r := Result{ID: c.ID, Group: c.Group, Title: c.Title, Expected: c.Must + " [" + strings.Join(c.Want, " ") + "]", Got: got.text(c.Want)}
+	r := Result{ID: c.ID, Group: c.Group, Title: c.Title, Expected: c.Must + " [" + strings.Join(c.Want, " ") + "]",
+		Got: got.text(c.Want)}
 	r.Control, r.Missing = controlState(c.Control, control)
 	switch {
 	case got.Skip != "":

@@ -8,7 +8,8 @@ import (
 )
 
 func TestJudge(t *testing.T) {
-	seccomp := Check{ID: "X-01", Group: Seccomp, Must: "refused", Layer: "seccomp", Want: []string{"EPERM", "ENOSYS"}, Control: Control{Host: true}}
+	seccomp := Check{ID: "X-01", Group: Seccomp, Must: "refused", Layer: "seccomp", Want: []string{"EPERM", "ENOSYS"},
+		Control: Control{Host: true}}
 	sweep := seccomp
 	sweep.Control.Reach = 2
 	documented := seccomp
@@ -32,18 +33,23 @@ func TestJudge(t *testing.T) {
 		{"control fails as well", seccomp, o(false, "EPERM"), o(false, "EPERM"), Broken, Ineffective, "does not succeed", ""},
 		{"control gave nothing", seccomp, o(false, "EPERM"), Outcome{}, Broken, Ineffective, "no answer", ""},
 		{"failure is not hidden by a bad control", seccomp, o(true, ""), o(false, "EPERM"), Fail, Ineffective, "", ""},
-		{"control impossible here", seccomp, o(false, "EPERM"), Outcome{Skip: "userns: missing"}, Pass, NoControl, "userns", "seccomp"},
-		{"sandbox gave nothing", seccomp, Outcome{Detail: map[string]string{"note": "exit 1"}}, o(true, ""), Broken, Effective, "exit 1", ""},
+		{"control impossible here", seccomp, o(false, "EPERM"), Outcome{Skip: "userns: missing"}, Pass, NoControl, "userns",
+			"seccomp"},
+		{"sandbox gave nothing", seccomp, Outcome{Detail: map[string]string{"note": "exit 1"}}, o(true, ""), Broken,
+			Effective, "exit 1", ""},
 		{"skipped", seccomp, Outcome{Act: "a", Skip: "cgroup: missing"}, o(true, ""), Skip, NoControl, "cgroup", ""},
 		{"sweep reached the kernel", sweep, o(false, "EPERM"), calls("EFAULT", "EINVAL"), Pass, Effective, "", "seccomp"},
-		{"sweep reached too little", sweep, o(false, "EPERM"), calls("EFAULT", "EPERM"), Broken, Ineffective, "does not succeed", ""},
+		{"sweep reached too little", sweep, o(false, "EPERM"), calls("EFAULT", "EPERM"), Broken, Ineffective,
+			"does not succeed", ""},
 		{"success is acceptable", documented, o(true, ""), Outcome{}, Pass, NoControl, "acceptable", "seccomp"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			r := Judge(tt.c, tt.got, tt.control)
-			if r.Status != tt.status || r.Control != tt.state || r.Layer != tt.layer_ || !strings.Contains(r.Missing, tt.missing) {
-				t.Errorf("got %s, control %s, layer %q, missing %q; want %s, %s, %q, %q", r.Status, r.Control, r.Layer, r.Missing, tt.status, tt.state, tt.layer_, tt.missing)
+			if r.Status != tt.status || r.Control != tt.state || r.Layer != tt.layer_ ||
+				!strings.Contains(r.Missing, tt.missing) {
+				t.Errorf("got %s, control %s, layer %q, missing %q; want %s, %s, %q, %q", r.Status, r.Control, r.Layer, r.Missing,
+					tt.status, tt.state, tt.layer_, tt.missing)
 			}
 			if tt.status == Pass && r.Missing != tt.missing && tt.missing == "" {
 				t.Errorf("missing %q on a pass", r.Missing)
@@ -56,7 +62,8 @@ func TestReport(t *testing.T) {
 	for _, tt := range []struct {
 		statuses string
 		ok       bool
-	}{{"pass skip", true}, {"pass fail", false}, {"pass broken", false}, {"skip", false}, {"", false}, {"pass strange", false}} {
+	}{{"pass skip", true}, {"pass fail", false}, {"pass broken", false}, {"skip", false}, {"", false}, {"pass strange",
+		false}} {
 		var rs []Result
 		for _, s := range strings.Fields(tt.statuses) {
 			rs = append(rs, Result{Status: s})
@@ -69,7 +76,8 @@ func TestReport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, key := range []string{`"checks":[{"id":"A"`, `"status":"pass"`, `"expected":`, `"got":`, `"layer":`, `"control":`, `"missing":`, `"summary":{"pass":1`} {
+	for _, key := range []string{`"checks":[{"id":"A"`, `"status":"pass"`, `"expected":`, `"got":`, `"layer":`,
+		`"control":`, `"missing":`, `"summary":{"pass":1`} {
 		if !bytes.Contains(b, []byte(key)) {
 			t.Errorf("%s lacks %s", b, key)
 		}
@@ -77,7 +85,8 @@ func TestReport(t *testing.T) {
 }
 
 func TestParse(t *testing.T) {
-	out := "noise\n{\"id\":\"A\",\"act\":\"read\",\"ok\":true}\n{broken\n{\"act\":\"no id\"}\n{\"id\":\"B\",\"act\":\"x\",\"errno\":\"EPERM,ENOSYS\",\"detail\":{\"a\":\"EPERM\"}}"
+	out := "noise\n{\"id\":\"A\",\"act\":\"read\",\"ok\":true}\n{broken\n{\"act\":\"no " +
+		"id\"}\n{\"id\":\"B\",\"act\":\"x\",\"errno\":\"EPERM,ENOSYS\",\"detail\":{\"a\":\"EPERM\"}}"
 	got := Parse([]byte(out))
 	if len(got) != 2 || !got["A"].OK || got["B"].errnos()[1] != "ENOSYS" || got["B"].reached() != 0 {
 		t.Errorf("parsed %+v", got)

@@ -86,9 +86,12 @@ func (l *lab) path(s string) string {
 	if l.nap != nil {
 		pid = strconv.Itoa(l.nap.Pid)
 	}
-	return strings.NewReplacer("{LAB}", l.root, "{HOME}", home, "{PROJ}", home+"/proj", "{PROJ2}", home+"/plain", "{SECRET}", home+"/.ssh/id_rsa",
-		"{OTHER}", home+"/other/notes.txt", "{RO}", home+"/rodir/pub.txt", "{RODIR}", home+"/rodir", "{HSOCK}", home+"/rodir/host.sock", "{RUN}", l.root+"/run",
-		"{HPID}", pid, "{HTTY}", l.tty, "{TAG}", l.tag, "{PORT}", l.port, "{SHMKEY}", strconv.Itoa(l.shmKey), "{UID}", strconv.Itoa(os.Getuid()),
+	return strings.NewReplacer("{LAB}", l.root, "{HOME}", home, "{PROJ}", home+"/proj", "{PROJ2}", home+"/plain",
+		"{SECRET}", home+"/.ssh/id_rsa",
+		"{OTHER}", home+"/other/notes.txt", "{RO}", home+"/rodir/pub.txt", "{RODIR}", home+"/rodir", "{HSOCK}",
+		home+"/rodir/host.sock", "{RUN}", l.root+"/run",
+		"{HPID}", pid, "{HTTY}", l.tty, "{TAG}", l.tag, "{PORT}", l.port, "{SHMKEY}", strconv.Itoa(l.shmKey), "{UID}",
+		strconv.Itoa(os.Getuid()),
 		"{SBX}", l.sbx, "{PROBE}", l.probe).Replace(s)
 }
 
@@ -105,10 +108,12 @@ func base() []Setup {
 	file := func(path, text string) Setup { return Setup{Kind: "file", Path: path, Text: text} }
 	return []Setup{
 		file("{SECRET}", "CANARY-SSH\n"), file("{HOME}/.aws/credentials", "CANARY-AWS\n"), file("{OTHER}", "CANARY-OTHER\n"),
-		file("{RO}", "PUBLIC\n"), file("{HOME}/.bashrc", "rc\n"), file("{PROJ}/README", "hi\n"), file("{LAB}/scratch", "scratch\n"),
+		file("{RO}", "PUBLIC\n"), file("{HOME}/.bashrc", "rc\n"), file("{PROJ}/README", "hi\n"), file("{LAB}/scratch",
+			"scratch\n"),
 		file("{PROJ}/.vscode/settings.json", "{}\n"), file("{PROJ}/.git/HEAD", "ref: refs/heads/main\n"),
 		file("{PROJ}/.git/config", "[core]\n\trepositoryformatversion = 0\n"), file("{PROJ}/.git/hooks/sample", "#\n"),
-		{Kind: "dir", Path: "{PROJ}/.git/objects/info"}, {Kind: "dir", Path: "{PROJ}/.git/refs/heads"}, {Kind: "dir", Path: "{PROJ}/.git/info"},
+		{Kind: "dir", Path: "{PROJ}/.git/objects/info"}, {Kind: "dir", Path: "{PROJ}/.git/refs/heads"},
+		{Kind: "dir", Path: "{PROJ}/.git/info"},
 	}
 }
 
@@ -259,11 +264,15 @@ func (l *lab) close() {
 
 // environment is what sbx is started with: a home of its own, and variables that must not come through.
 func (l *lab) environment() []string {
-	env := []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8", "TERM=dumb", "USER=selftest"}
+	env := []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8", "TERM=dumb",
+		"USER=selftest"}
 	for k, v := range map[string]string{
-		"HOME": "{HOME}", "XDG_CONFIG_HOME": "{HOME}/.config", "XDG_STATE_HOME": "{HOME}/.local/state", "XDG_CACHE_HOME": "{HOME}/.cache", "XDG_RUNTIME_DIR": "{RUN}",
-		"SBX_TEST_TOKEN": "CANARY-ENV", "SSH_AUTH_SOCK": "{RUN}/agent.sock", "DBUS_SESSION_BUS_ADDRESS": "unix:path={RUN}/bus", "DISPLAY": ":77", "WAYLAND_DISPLAY": "wayland-0",
-		"NOTIFY_SOCKET": "{RUN}/private", "GIT_ASKPASS": "/bin/false", "TMUX": "{RUN}/tmux,1,0", "VSCODE_IPC_HOOK_CLI": "{RUN}/vscode.sock",
+		"HOME": "{HOME}", "XDG_CONFIG_HOME": "{HOME}/.config", "XDG_STATE_HOME": "{HOME}/.local/state",
+		"XDG_CACHE_HOME": "{HOME}/.cache", "XDG_RUNTIME_DIR": "{RUN}",
+		"SBX_TEST_TOKEN": "CANARY-ENV", "SSH_AUTH_SOCK": "{RUN}/agent.sock",
+		"DBUS_SESSION_BUS_ADDRESS": "unix:path={RUN}/bus", "DISPLAY": ":77", "WAYLAND_DISPLAY": "wayland-0",
+		"NOTIFY_SOCKET": "{RUN}/private", "GIT_ASKPASS": "/bin/false", "TMUX": "{RUN}/tmux,1,0",
+		"VSCODE_IPC_HOOK_CLI": "{RUN}/vscode.sock",
 	} {
 		env = append(env, k+"="+l.path(v))
 	}

@@ -112,7 +112,8 @@ func (x *run) lacking(needs []string) string {
 // absent says why a fact is not there, where that is not the name itself.
 func absent(fact string) string {
 	if fact == "guard" {
-		return "without /dev/fuse and user namespaces a project's own names are covered where they exist, and others cannot be kept out"
+		return "without /dev/fuse and user namespaces a project's own names are covered where they exist, and others " +
+			"cannot be kept out"
 	}
 	return "this host does not offer it"
 }
@@ -138,7 +139,10 @@ func (x *run) sandboxes(ctx context.Context, todo []Check, got map[string]Outcom
 		}
 		able = append(able, c)
 	}
-	for _, group := range grouped(able, func(c Check) string { return c.Config + "\x00" + c.Dir + "\x00" + strings.Join(c.Options, "\x00") }) {
+	for _, group := range grouped(able, func(c Check) string {
+		return c.Config + "\x00" + c.Dir + "\x00" +
+			strings.Join(c.Options, "\x00")
+	}) {
 		if err := x.sandbox(ctx, group, group[0].Options, got); err != nil {
 			return err
 		}
@@ -182,7 +186,8 @@ func (x *run) sandbox(ctx context.Context, group []Check, options []string, got 
 	}
 	argv := append([]string{x.Sbx}, x.options(options)...)
 	argv = append(argv, "--", x.lab.probe)
-	return x.batch(ctx, group, argv, func(c Check) item { return item{ID: c.ID, Act: c.Act, Args: x.args(c, c.Args)} }, got)
+	return x.batch(ctx, group, argv, func(c Check) item { return item{ID: c.ID, Act: c.Act, Args: x.args(c, c.Args)} },
+		got)
 }
 
 // controls takes the first possible way for each check.
@@ -206,7 +211,10 @@ func (x *run) controls(ctx context.Context, todo []Check, control map[string]Out
 			control[c.ID] = Outcome{Act: c.Act, Skip: "sbx was built without test hooks"}
 		}
 	}
-	for _, group := range grouped(sandboxed, func(c Check) string { return c.Config + "\x00" + strings.Join(x.controlOptions(c), "\x00") }) {
+	for _, group := range grouped(sandboxed, func(c Check) string {
+		return c.Config + "\x00" +
+			strings.Join(x.controlOptions(c), "\x00")
+	}) {
 		if err := x.sandbox(ctx, group, x.controlOptions(group[0]), control); err != nil {
 			return err
 		}
@@ -253,7 +261,8 @@ type item struct {
 }
 
 // batch runs a group behind argv, plays the host's part and looks at the host afterwards.
-func (x *run) batch(ctx context.Context, group []Check, argv []string, act func(Check) item, got map[string]Outcome) error {
+func (x *run) batch(ctx context.Context, group []Check, argv []string, act func(Check) item,
+	got map[string]Outcome) error {
 	if err := x.lab.prepare(group); err != nil {
 		return err
 	}
@@ -335,7 +344,8 @@ func (x *run) settle(c Check, o Outcome, note string, saved map[string][]byte) O
 			o = Outcome{ID: c.ID, Act: c.Act, OK: true}
 		}
 	}
-	if o.Act == "" && c.Alone && len(note) > 0 && slices.Contains(c.Want, "DIED") && strings.Contains(note, "exit status 137") {
+	if o.Act == "" && c.Alone && len(note) > 0 && slices.Contains(c.Want, "DIED") &&
+		strings.Contains(note, "exit status 137") {
 		// The whole sandbox was killed by its limit.
 		o = Outcome{ID: c.ID, Act: c.Act, Errno: "DIED"}
 	}

@@ -95,7 +95,8 @@ func runWith(t *testing.T, script string) map[string]Result {
 	}
 	begin := time.Now()
 	heavy := map[string]bool{"RS-02": true, "RS-04-inodes": true, "RS-13": true}
-	results, err := Run(context.Background(), Runner{Sbx: sbx, Probe: buildProbe(t)}, func(c Check) bool { return !heavy[c.ID] })
+	results, err := Run(context.Background(), Runner{Sbx: sbx, Probe: buildProbe(t)},
+		func(c Check) bool { return !heavy[c.ID] })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,8 +121,11 @@ func TestNakedRunFails(t *testing.T) {
 		return
 	}
 	// What the kernel refuses to every ordinary user, sandbox or not.
-	refused := map[string]bool{"FR-13": true, "FR-16": true, "FR-18": true, "FR-23": true, "FR-32": true, "FR-34": true, "FR-36": true, "FW-04": true, "FW-05": true, "FW-06": true, "FW-09": true, "FW-17": true, "FW-19": true,
-		"NS-03": true, "NS-04": true, "NS-05": true, "NS-06": true, "NS-08": true, "NS-12": true, "NS-13": true, "KI-05": true, "KI-06": true, "KI-07": true, "KI-10": true, "NT-01": true, "NT-02": true, "NT-20": true, "BP-01": true, "RS-09": true, "RS-10": true, "RS-11": true, "RS-12": true, "RS-04": true}
+	refused := map[string]bool{"FR-13": true, "FR-16": true, "FR-18": true, "FR-23": true, "FR-32": true, "FR-34": true,
+		"FR-36": true, "FW-04": true, "FW-05": true, "FW-06": true, "FW-09": true, "FW-17": true, "FW-19": true,
+		"NS-03": true, "NS-04": true, "NS-05": true, "NS-06": true, "NS-08": true, "NS-12": true, "NS-13": true,
+		"KI-05": true, "KI-06": true, "KI-07": true, "KI-10": true, "NT-01": true, "NT-02": true, "NT-20": true,
+		"BP-01": true, "RS-09": true, "RS-10": true, "RS-11": true, "RS-12": true, "RS-04": true}
 	for id, r := range runWith(t, naked) {
 		if r.Status == Pass && !refused[id] {
 			t.Errorf("%s passes without a sandbox: got %s", id, r.Got)
@@ -145,14 +149,17 @@ func TestContainedRun(t *testing.T) {
 	if strings.Contains(byID["FR-01"].Missing, "namespace") {
 		need.Fact(t, false, "unprivileged user namespaces")
 	}
-	for _, id := range []string{"FR-01", "FR-02", "FR-03", "FR-06", "FR-07", "FR-08", "FR-14", "FR-15", "FR-17", "FR-20", "FR-21", "FR-22", "FR-28", "FR-30", "FR-31", "FR-33", "FR-38", "FW-01", "FW-02", "FW-03", "FW-10", "FW-11",
-		"FW-16", "FW-18", "NS-07", "NS-09", "NS-15", "LC-02", "NT-01", "NT-03", "NT-05", "NT-06", "NT-07", "NT-21", "NT-23", "BP-01"} {
+	for _, id := range []string{"FR-01", "FR-02", "FR-03", "FR-06", "FR-07", "FR-08", "FR-14", "FR-15", "FR-17", "FR-20",
+		"FR-21", "FR-22", "FR-28", "FR-30", "FR-31", "FR-33", "FR-38", "FW-01", "FW-02", "FW-03", "FW-10", "FW-11",
+		"FW-16", "FW-18", "NS-07", "NS-09", "NS-15", "LC-02", "NT-01", "NT-03", "NT-05", "NT-06", "NT-07", "NT-21", "NT-23",
+		"BP-01"} {
 		if r := byID[id]; r.Status != Pass || r.Control != Effective {
 			t.Errorf("%s: %s, control %s: got %s, want a pass; %s", id, r.Status, r.Control, r.Got, r.Missing)
 		}
 	}
 	// FR-04 and FR-05: the directory that is open at the start comes through.
-	for _, id := range []string{"FR-04", "FR-05", "FR-09", "FR-11", "FW-08", "NS-01", "NS-02", "NS-03", "NS-14", "NT-04", "NT-09", "NT-10", "NT-24", "KI-01", "KI-03", "KI-04", "TT-01", "FW-13"} {
+	for _, id := range []string{"FR-04", "FR-05", "FR-09", "FR-11", "FW-08", "NS-01", "NS-02", "NS-03", "NS-14", "NT-04",
+		"NT-09", "NT-10", "NT-24", "KI-01", "KI-03", "KI-04", "TT-01", "FW-13"} {
 		if r := byID[id]; r.Status != Fail {
 			t.Errorf("%s: %s: got %s, want a fail: this sandbox has no filter and closes no descriptors", id, r.Status, r.Got)
 		}

@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 )
 
-// service answers connections to a socket of the lab's with what the host's real one would do for anybody. It takes the place of what
-// another check has had there.
+// service answers connections to a socket of the lab's with what the host's real one would do for anybody. It takes the
+// place of what another check has had there.
 func (l *lab) service(at string, answer func(net.Conn)) error {
 	for _, s := range l.sockets {
 		if s.Addr().String() == at {
@@ -61,7 +61,8 @@ func sshAgent(c net.Conn) {
 	}
 }
 
-// nixDaemon does all that it is told and says when it takes a hook; what it would build is a derivation of the lab's that fetches.
+// nixDaemon does all that it is told and says when it takes a hook; what it would build is a derivation of the lab's
+// that fetches.
 func nixDaemon(store string) func(net.Conn) {
 	const last, next = 0x616c7473, 0x6f6c6d67
 	return func(c net.Conn) {

@@ -3,7 +3,8 @@ package checks
 // All is the whole table, in the order of the report's groups.
 func All() []Check {
 	var all []Check
-	for _, part := range [][]Check{reading(), looking(), writing(), planting(), privileges(), processes(), kernel(), terminal(), network(), resources(), containers(), machines(), packages(), grants(), alone()} {
+	for _, part := range [][]Check{reading(), looking(), writing(), planting(), privileges(), processes(), kernel(),
+		terminal(), network(), resources(), containers(), machines(), packages(), grants(), alone()} {
 		all = append(all, part...)
 	}
 	return all

@@ -13,7 +13,8 @@ import (
 var corpus = []struct {
 	prefix string
 	n      int
-}{{"FR", 39}, {"FW", 20}, {"NS", 16}, {"TT", 15}, {"NT", 23}, {"KI", 10}, {"RS", 14}, {"BP", 11}, {"HP", 20}, {"PL", 13}, {"LC", 11}, {"NX", 3}}
+}{{"FR", 39}, {"FW", 20}, {"NS", 16}, {"TT", 15}, {"NT", 23}, {"KI", 10}, {"RS", 14}, {"BP", 11}, {"HP", 20},
+	{"PL", 13}, {"LC", 11}, {"NX", 3}}
 
 func TestEveryAttackIsSomewhere(t *testing.T) {
 	here := map[string]bool{}
@@ -56,7 +57,8 @@ func TestTableIsSound(t *testing.T) {
 			t.Errorf("%s: twice", c.ID)
 		}
 		seen[c.ID] = true
-		for field, v := range map[string]string{"Title": c.Title, "Tries": c.Tries, "Must": c.Must, "Layer": c.Layer, "Act": c.Act} {
+		for field, v := range map[string]string{"Title": c.Title, "Tries": c.Tries, "Must": c.Must, "Layer": c.Layer,
+			"Act": c.Act} {
 			if v == "" {
 				t.Errorf("%s: no %s", c.ID, field)
 			}
@@ -82,8 +84,10 @@ func TestTableIsSound(t *testing.T) {
 
 // A control on the host must not be able to do harm: sweeps without capabilities, writes below the lab only.
 func TestHostControlsAreHarmless(t *testing.T) {
-	writes := []string{"append", "modify", "linkwrite", "plant", "fill", "inodes", "openwrite", "hardlink", "suidbits", "secxattr", "moveaway", "ancestor", "bindsock", "cgroupfs", "ioctls"}
-	safe := []string{"{HOME}", "{PROJ}", "{PROJ2}", "{RO}", "{RODIR}", "{LAB}", "{OTHER}", "{SECRET}", "{RUN}", "/proc/{HPID}/"}
+	writes := []string{"append", "modify", "linkwrite", "plant", "fill", "inodes", "openwrite", "hardlink", "suidbits",
+		"secxattr", "moveaway", "ancestor", "bindsock", "cgroupfs", "ioctls"}
+	safe := []string{"{HOME}", "{PROJ}", "{PROJ2}", "{RO}", "{RODIR}", "{LAB}", "{OTHER}", "{SECRET}", "{RUN}",
+		"/proc/{HPID}/"}
 	for _, c := range All() {
 		if !c.Control.Host {
 			continue
@@ -91,7 +95,8 @@ func TestHostControlsAreHarmless(t *testing.T) {
 		if slices.Contains([]string{"sweep", "nestedsweep", "clocks", "bpf"}, c.Act) && !c.Control.Drop {
 			t.Errorf("%s: must not run on the host with privileges", c.ID)
 		}
-		if slices.Contains([]string{"mounts", "newmounts", "nsflags", "setns", "ids", "secxattr"}, c.Act) && c.Control.NS == "" {
+		if slices.Contains([]string{"mounts", "newmounts", "nsflags", "setns", "ids", "secxattr"}, c.Act) &&
+			c.Control.NS == "" {
 			t.Errorf("%s: must run in a namespace of its own", c.ID)
 		}
 		if slices.Contains([]string{"egress", "rawsock", "udp"}, c.Act) && c.Control.NS != "net" {
@@ -105,7 +110,8 @@ func TestHostControlsAreHarmless(t *testing.T) {
 			args = c.Args
 		}
 		for _, a := range args {
-			inLab := !strings.HasPrefix(a, "/") && !strings.HasPrefix(a, "{") || slices.ContainsFunc(safe, func(p string) bool { return strings.HasPrefix(a, p) })
+			inLab := !strings.HasPrefix(a, "/") && !strings.HasPrefix(a, "{") ||
+				slices.ContainsFunc(safe, func(p string) bool { return strings.HasPrefix(a, p) })
 			if slices.Contains(writes, c.Act) && !inLab {
 				t.Errorf("%s: %s would change %s on the host", c.ID, c.Act, a)
 			}

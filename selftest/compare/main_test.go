@@ -87,7 +87,8 @@ func TestDifferences(t *testing.T) {
 		open int
 	}{
 		{"", 2},
-		{"| test | outside |\n|---|---|\n| `test.test_os.A.test_one` | `test.test_os.A.test_three` |\n", 1}, // second cells are no names
+		// second cells are no names
+		{"| test | outside |\n|---|---|\n| `test.test_os.A.test_one` | `test.test_os.A.test_three` |\n", 1},
 		{"| `test.test_os.A.test_one`, `OSError: [Errno 30] *: '/usr/lib/*'` | x |", 0},
 		{"| `test.test_os.*` | x |", 0},
 		{"| `test.test_os` `A.*` `*.test_on` | x |", 2},
@@ -102,7 +103,8 @@ func TestDifferences(t *testing.T) {
 		if err != nil || open != c.open {
 			t.Errorf("page %q: %d differences that nothing explains, %v; want %d\n%s", c.page, open, err, c.open, &b)
 		}
-		for _, line := range []string{"test.test_os.A.test_three\tpass -> fail\tOSError", "test.test_os.A.test_one\tpass -> absent"} {
+		for _, line := range []string{"test.test_os.A.test_three\tpass -> fail\tOSError",
+			"test.test_os.A.test_one\tpass -> absent"} {
 			if !strings.Contains(b.String(), line) {
 				t.Errorf("the difference %q is not printed:\n%s", line, &b)
 			}

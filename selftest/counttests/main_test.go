@@ -32,7 +32,8 @@ func TestCounts(t *testing.T) {
 	if n != [kinds]int{1, 1, 1} {
 		t.Errorf("counted %v", n)
 	}
-	for _, want := range []string{"FAIL a T2/sub\n    the reason\n", "skip a T3\n    missing: userns\n", "FAIL a 1.2s\n", "\n1 passed, 1 failed, 1 skipped\n"} {
+	for _, want := range []string{"FAIL a T2/sub\n    the reason\n", "skip a T3\n    missing: userns\n", "FAIL a 1.2s\n",
+		"\n1 passed, 1 failed, 1 skipped\n"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is not in %q", want, out)
 		}
@@ -46,7 +47,8 @@ func TestBrokenBuildIsAFailure(t *testing.T) {
 	out, n := run(t, `{"ImportPath":"b","Action":"build-output","Output":"b/x.go:1: undefined: y\n"}
 {"Action":"fail","Package":"b","Elapsed":0,"FailedBuild":"b"}
 `)
-	if n[failed] != 1 || !strings.Contains(out, "undefined: y") || !strings.HasSuffix(out, "0 passed, 1 failed, 0 skipped\n") {
+	if n[failed] != 1 || !strings.Contains(out, "undefined: y") ||
+		!strings.HasSuffix(out, "0 passed, 1 failed, 0 skipped\n") {
 		t.Errorf("%v %q", n, out)
 	}
 }

@@ -14,7 +14,8 @@ import (
 // that failed because a subtest did counts as that.
 func (c *counter) rerun(run func(pkg, pattern string) (io.Reader, error)) {
 	leaves := leaves(c.lost)
-	if len(leaves) != 1 || leaves[0].test == "" || c.counts[failed] != len(c.lost) { // two; or it did not compile, crashed or hung
+	// two; or it did not compile, crashed or hung
+	if len(leaves) != 1 || leaves[0].test == "" || c.counts[failed] != len(c.lost) {
 		return
 	}
 	k := leaves[0]
@@ -35,7 +36,10 @@ func (c *counter) rerun(run func(pkg, pattern string) (io.Reader, error)) {
 // leaves leaves out the tests that failed because a subtest did.
 func leaves(lost []key) []key {
 	return slices.DeleteFunc(slices.Clone(lost), func(k key) bool {
-		return k.test != "" && slices.ContainsFunc(lost, func(l key) bool { return l.pkg == k.pkg && strings.HasPrefix(l.test, k.test+"/") })
+		return k.test != "" && slices.ContainsFunc(lost, func(l key) bool {
+			return l.pkg == k.pkg &&
+				strings.HasPrefix(l.test, k.test+"/")
+		})
 	})
 }
 

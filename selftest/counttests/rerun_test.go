@@ -29,7 +29,8 @@ func TestRerun(t *testing.T) {
 		{"fails again", broken, fail, nil, "2 passed, 2 failed, 0 skipped", "reason", "flaky"},
 		{"runs nothing", broken, `{"Action":"pass","Package":"p"}`, nil, "2 passed, 2 failed, 0 skipped", "", "flaky"},
 		{"cannot run", broken, "", errors.New("no go"), "2 passed, 2 failed, 0 skipped", "no go", "flaky"},
-		{"two failed", broken + `{"Action":"fail","Package":"p","Test":"TestB"}`, pass, nil, "2 passed, 3 failed, 0 skipped", "", "flaky"},
+		{"two failed", broken + `{"Action":"fail","Package":"p","Test":"TestB"}`, pass, nil, "2 passed, 3 failed, 0 skipped",
+			"", "flaky"},
 		{"did not end", `{"Action":"fail","Package":"p"}`, pass, nil, "0 passed, 1 failed, 0 skipped", "", "flaky"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

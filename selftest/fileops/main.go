@@ -1,5 +1,5 @@
-// Package main is a program that does to files what it is told, one line at a time, and says what came of it. The tests run it outside
-// and in sandboxes and compare (selftest/fileops_test.go). It must decide nothing.
+// Package main is a program that does to files what it is told, one line at a time, and says what came of it. The tests
+// run it outside and in sandboxes and compare (selftest/fileops_test.go). It must decide nothing.
 package main
 
 import (
@@ -147,18 +147,25 @@ func number(s string) int {
 
 func constants() map[string]int {
 	return map[string]int{
-		"RDONLY": unix.O_RDONLY, "WRONLY": unix.O_WRONLY, "RDWR": unix.O_RDWR, "CREAT": unix.O_CREAT, "EXCL": unix.O_EXCL, "TRUNC": unix.O_TRUNC,
-		"APPEND": unix.O_APPEND, "NOFOLLOW": unix.O_NOFOLLOW, "DIRECTORY": unix.O_DIRECTORY, "TMPFILE": unix.O_TMPFILE, "PATH": unix.O_PATH,
-		"NONBLOCK": unix.O_NONBLOCK, "SYNC": unix.O_SYNC, "DIRECT": unix.O_DIRECT, "NOATIME": unix.O_NOATIME, "CLOEXEC": unix.O_CLOEXEC,
+		"RDONLY": unix.O_RDONLY, "WRONLY": unix.O_WRONLY, "RDWR": unix.O_RDWR, "CREAT": unix.O_CREAT, "EXCL": unix.O_EXCL,
+		"TRUNC":  unix.O_TRUNC,
+		"APPEND": unix.O_APPEND, "NOFOLLOW": unix.O_NOFOLLOW, "DIRECTORY": unix.O_DIRECTORY, "TMPFILE": unix.O_TMPFILE,
+		"PATH":     unix.O_PATH,
+		"NONBLOCK": unix.O_NONBLOCK, "SYNC": unix.O_SYNC, "DIRECT": unix.O_DIRECT, "NOATIME": unix.O_NOATIME,
+		"CLOEXEC":   unix.O_CLOEXEC,
 		"NOREPLACE": unix.RENAME_NOREPLACE, "EXCHANGE": unix.RENAME_EXCHANGE, "WHITEOUT": unix.RENAME_WHITEOUT,
 		"SH": unix.LOCK_SH, "EX": unix.LOCK_EX, "UN": unix.LOCK_UN, "NB": unix.LOCK_NB,
 		"RDLCK": unix.F_RDLCK, "WRLCK": unix.F_WRLCK, "UNLCK": unix.F_UNLCK,
-		"SHARED": unix.MAP_SHARED, "PRIVATE": unix.MAP_PRIVATE, "R": unix.PROT_READ, "W": unix.PROT_WRITE, "X": unix.PROT_EXEC,
+		"SHARED": unix.MAP_SHARED, "PRIVATE": unix.MAP_PRIVATE, "R": unix.PROT_READ, "W": unix.PROT_WRITE,
+		"X":    unix.PROT_EXEC,
 		"FIFO": unix.S_IFIFO, "SOCK": unix.S_IFSOCK, "REG": unix.S_IFREG, "CHR": unix.S_IFCHR,
 		"R_OK": unix.R_OK, "W_OK": unix.W_OK, "X_OK": unix.X_OK, "F_OK": 0,
-		"PUNCH": unix.FALLOC_FL_PUNCH_HOLE | unix.FALLOC_FL_KEEP_SIZE, "KEEP": unix.FALLOC_FL_KEEP_SIZE, "DATA": unix.SEEK_DATA, "HOLE": unix.SEEK_HOLE,
-		"CREATE": unix.IN_CREATE, "DELETE": unix.IN_DELETE, "MODIFY": unix.IN_MODIFY, "MOVED_FROM": unix.IN_MOVED_FROM, "MOVED_TO": unix.IN_MOVED_TO,
-		"CLOSE_WRITE": unix.IN_CLOSE_WRITE, "ATTRIB": unix.IN_ATTRIB, "MOVE_SELF": unix.IN_MOVE_SELF, "DELETE_SELF": unix.IN_DELETE_SELF, "OPEN": unix.IN_OPEN,
+		"PUNCH": unix.FALLOC_FL_PUNCH_HOLE | unix.FALLOC_FL_KEEP_SIZE, "KEEP": unix.FALLOC_FL_KEEP_SIZE,
+		"DATA": unix.SEEK_DATA, "HOLE": unix.SEEK_HOLE,
+		"CREATE": unix.IN_CREATE, "DELETE": unix.IN_DELETE, "MODIFY": unix.IN_MODIFY, "MOVED_FROM": unix.IN_MOVED_FROM,
+		"MOVED_TO":    unix.IN_MOVED_TO,
+		"CLOSE_WRITE": unix.IN_CLOSE_WRITE, "ATTRIB": unix.IN_ATTRIB, "MOVE_SELF": unix.IN_MOVE_SELF,
+		"DELETE_SELF": unix.IN_DELETE_SELF, "OPEN": unix.IN_OPEN,
 		"ACCESS": unix.IN_ACCESS, "CLOSE_NOWRITE": unix.IN_CLOSE_NOWRITE, "ALL": unix.IN_ALL_EVENTS,
 		"BENEATH": unix.RESOLVE_BENEATH, "NO_SYMLINKS": unix.RESOLVE_NO_SYMLINKS,
 		"IN_ROOT": unix.RESOLVE_IN_ROOT, "NO_XDEV": unix.RESOLVE_NO_XDEV,

@@ -175,7 +175,8 @@ func (w *worker) describing() map[string]command {
 // acl is a list of rights with one further user (struct posix_acl_xattr_entry).
 func acl(uid uint32) []byte {
 	b := []byte{2, 0, 0, 0}
-	for _, e := range [][3]uint32{{1, 6, ^uint32(0)}, {2, 4, uid}, {4, 4, ^uint32(0)}, {16, 4, ^uint32(0)}, {32, 4, ^uint32(0)}} {
+	for _, e := range [][3]uint32{{1, 6, ^uint32(0)}, {2, 4, uid}, {4, 4, ^uint32(0)}, {16, 4, ^uint32(0)},
+		{32, 4, ^uint32(0)}} {
 		b = append(b, byte(e[0]), 0, byte(e[1]), 0, byte(e[2]), byte(e[2]>>8), byte(e[2]>>16), byte(e[2]>>24))
 	}
 	return b
@@ -198,5 +199,6 @@ func described(p string, flags int) (string, error) {
 	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
 		size = 0
 	}
-	return fmt.Sprintf("%06o %d links %d bytes mine %t", st.Mode, st.Nlink, size, int(st.Uid) == os.Getuid() && int(st.Gid) == os.Getgid()), nil
+	return fmt.Sprintf("%06o %d links %d bytes mine %t", st.Mode, st.Nlink, size, int(st.Uid) == os.Getuid() &&
+		int(st.Gid) == os.Getgid()), nil
 }

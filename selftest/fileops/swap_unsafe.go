@@ -13,8 +13,8 @@ import (
 )
 
 // swap calls what makes and writes names, at least n times each, while a thread changes the path in memory and two
-// what its directories are: between a free place and a guarded one. It ends when the directories were swapped so often, or,
-// unless that is 0, after so many seconds. It says how many calls have succeeded, and how often what was swapped.
+// what its directories are: between a free place and a guarded one. It ends when the directories were swapped so often,
+// or, unless that is 0, after so many seconds. It says how many calls have succeeded, and how often what was swapped.
 func swap(n int, swaps int64, seconds int) string {
 	page, err := unix.Mmap(-1, 0, 8192, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
 	if err != nil {

@@ -1,6 +1,6 @@
 // Command linked counts the lines of this module's own source that a built program really holds, by the table of
-// functions and lines in its file; what was inlined counts as well. It must not guess: what it counts is in the program.
-// make audit-helper runs it on bin/sbx-helper.
+// functions and lines in its file; what was inlined counts as well. It must not guess: what it counts is in the
+// program. make audit-helper runs it on bin/sbx-helper.
 package main
 
 import (
@@ -21,8 +21,9 @@ const module = "sbx/"
 
 func main() {
 	if len(os.Args) < 2 {
-		fmt.Fprintln(os.Stderr, "usage: linked PROGRAM [FILE...] (in the module's folder; the files are listed first, in this order)\n"+
-			"       linked -suid (how much of the helper's programs runs with which privilege)")
+		fmt.Fprintln(os.Stderr,
+			"usage: linked PROGRAM [FILE...] (in the module's folder; the files are listed first, in this order)\n"+
+				"       linked -suid (how much of the helper's programs runs with which privilege)")
 		os.Exit(2)
 	}
 	err := error(nil)
@@ -132,7 +133,8 @@ func lines(program string) (map[string]map[int]bool, error) {
 	hit := map[string]map[int]bool{}
 	for i := range t.Funcs {
 		fn := &t.Funcs[i]
-		if !strings.HasPrefix(fn.Name, module) && !strings.HasPrefix(fn.Name, "main.") && strings.Contains(fn.Name, ".") { // ours is inlined in ours only
+		// ours is inlined in ours only
+		if !strings.HasPrefix(fn.Name, module) && !strings.HasPrefix(fn.Name, "main.") && strings.Contains(fn.Name, ".") {
 			continue
 		}
 		for pc := fn.Entry; pc < fn.End; pc++ {
@@ -148,8 +150,8 @@ func lines(program string) (map[string]map[int]bool, error) {
 	return hit, nil
 }
 
-// count returns the lines of file that are neither empty nor comment and belong to a function that has a line in at, or to no
-// function at all: types, constants, variables. With at nil it counts every line.
+// count returns the lines of file that are neither empty nor comment and belong to a function that has a line in at, or
+// to no function at all: types, constants, variables. With at nil it counts every line.
 func count(file string, at map[int]bool) (int, error) {
 	f, err := os.Open(filepath.FromSlash(file))
 	if err != nil {

@@ -19,11 +19,13 @@ const least = 90
 // most is what sbx-helper may hold: to take more in is a decision.
 const most = 2820
 
-// TestPrograms: each of the two set-user-id programs is within the size that the design gives a privileged text, and does not hold what is the other's.
+// TestPrograms: each of the two set-user-id programs is within the size that the design gives a privileged text, and
+// does not hold what is the other's.
 func TestPrograms(t *testing.T) {
 	t.Chdir("../..")
 	goals := [len(programs)]int{2000, 1200, 2600}
-	foreign := [len(programs)][]string{{"helper/net.go", "helper/netrules.go", "helper/group.go", "shared/rtnl/conn.go"}, {"helper/permitted.go", "shared/stage/mounts.go", "shared/stage/direct.go"}}
+	foreign := [len(programs)][]string{{"helper/net.go", "helper/netrules.go", "helper/group.go", "shared/rtnl/conn.go"},
+		{"helper/permitted.go", "shared/stage/mounts.go", "shared/stage/direct.go"}}
 	for i, p := range programs {
 		out := filepath.Join(t.TempDir(), p.name)
 		if err := build(p.tag, out); err != nil {
@@ -37,7 +39,8 @@ func TestPrograms(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if t.Logf("%s: %d lines, by privilege %v", p.name, privileged(by), by); privileged(by) > goals[i] || counts["helper/main.go"] == 0 {
+		if t.Logf("%s: %d lines, by privilege %v", p.name, privileged(by), by); privileged(by) > goals[i] ||
+			counts["helper/main.go"] == 0 {
 			t.Errorf("%s has %d privileged lines, want at most %d", p.name, privileged(by), goals[i])
 		}
 		for _, f := range foreign[i] {
@@ -48,7 +51,8 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
-// TestGoSpecifics: packages that read files, environment or names of their own accord are not in the helper. os, which it needs, is the control.
+// TestGoSpecifics: packages that read files, environment or names of their own accord are not in the helper. os, which
+// it needs, is the control.
 func TestGoSpecifics(t *testing.T) {
 	t.Chdir("../..")
 	out, err := exec.Command("go", "list", "-deps", "./helper").Output()
@@ -66,8 +70,8 @@ func TestGoSpecifics(t *testing.T) {
 	}
 }
 
-// TestAfterLeave: what loop_unsafe.go has is called by itself only, but for the one call in launchDirect, which comes after the tape that ends with
-// every privilege given up (letGo). So it is right to count it apart.
+// TestAfterLeave: what loop_unsafe.go has is called by itself only, but for the one call in launchDirect, which comes
+// after the tape that ends with every privilege given up (letGo). So it is right to count it apart.
 func TestAfterLeave(t *testing.T) {
 	t.Chdir("../../shared/stage")
 	fset := token.NewFileSet()
@@ -149,7 +153,8 @@ var notInHelper = [...]string{"tape/cgroup_unsafe.go"}
 func TestHelperHolds(t *testing.T) {
 	t.Chdir("../..")
 	bin := filepath.Join(t.TempDir(), "bin")
-	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-E=sbx_helper_start", "-o", bin, "./helper")
+	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-E=sbx_helper_start", "-o", bin,
+		"./helper")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)

@@ -7,17 +7,21 @@ import (
 	"path/filepath"
 )
 
-// tiers are the privileges with which the text of sbx-helper runs, by file. TestAfterLeave holds the last one against the source, strace the order
-// of all (selftest, TestHelperOrder).
+// tiers are the privileges with which the text of sbx-helper runs, by file. TestAfterLeave holds the last one against
+// the source, strace the order of all (selftest, TestHelperOrder).
 var tiers = [...]struct {
 	short, long string
 	files       []string
 }{
 	{"some", "with five capabilities or fewer, and the caller's authority over files", nil}, // every other file
 	{"all", "with every capability, for ten system calls", []string{"helper/entry_amd64.s", "helper/entry_arm64.s"}},
-	{"decides", "decide, with no capability effective", []string{"helper/main.go", "helper/verbs.go", "helper/verbs_launch.go", "helper/verbs_host.go", "helper/caller.go", "helper/quota.go", "helper/permitted.go", "helper/refuse.go",
-		"shared/wire/wire.go", "shared/wire/report.go", "shared/plan/setup.go", "shared/plan/unpack.go", "shared/plan/validate.go"}},
-	{"none", "when everything has been given up, which is not counted in", []string{"shared/stage/loop_unsafe.go", "shared/tape/job_unsafe.go", "shared/tape/clone_amd64.s", "shared/tape/clone_arm64.s"}},
+	{"decides", "decide, with no capability effective", []string{"helper/main.go", "helper/verbs.go",
+		"helper/verbs_launch.go", "helper/verbs_host.go", "helper/caller.go", "helper/quota.go", "helper/permitted.go",
+		"helper/refuse.go",
+		"shared/wire/wire.go", "shared/wire/report.go", "shared/plan/setup.go", "shared/plan/unpack.go",
+		"shared/plan/validate.go"}},
+	{"none", "when everything has been given up, which is not counted in", []string{"shared/stage/loop_unsafe.go",
+		"shared/tape/job_unsafe.go", "shared/tape/clone_amd64.s", "shared/tape/clone_arm64.s"}},
 }
 
 const none = len(tiers) - 1
@@ -32,7 +36,8 @@ func tierOf(file string) int {
 }
 
 // programs are the two of package sbx-helper-suid and the plain one, by the tag that each is built with.
-var programs = [...]struct{ name, tag string }{{"sbx-helper-suid", "sbx_launch"}, {"sbx-helper-host-suid", "sbx_host"}, {"sbx-helper", ""}}
+var programs = [...]struct{ name, tag string }{{"sbx-helper-suid", "sbx_launch"}, {"sbx-helper-host-suid", "sbx_host"},
+	{"sbx-helper", ""}}
 
 // build builds sbx-helper with a tag.
 func build(tag, out string) error {

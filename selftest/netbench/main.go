@@ -1,5 +1,6 @@
-// Command netbench measures a network from inside: how fast bytes come and go, how long a round trip, a connection and a look-up take.
-// It must time only what it names, never its own start. selftest/testdata/bench_network.sh runs it in and out of sandboxes, in turn.
+// Command netbench measures a network from inside: how fast bytes come and go, how long a round trip, a connection and
+// a look-up take. It must time only what it names, never its own start. selftest/testdata/bench_network.sh runs it in
+// and out of sandboxes, in turn.
 package main
 
 import (
@@ -47,7 +48,10 @@ func run(args []string) error {
 
 // serve has four ports: one that talks, one that listens, one that repeats, one that counts processor time.
 func serve(addr string) error {
-	for port, f := range map[string]func(net.Conn){"5001": talk, "5002": func(c net.Conn) { _, _ = io.Copy(io.Discard, c) }, "5003": func(c net.Conn) { _, _ = io.Copy(c, c) }, meter: count} {
+	for port, f := range map[string]func(net.Conn){"5001": talk, "5002": func(c net.Conn) {
+		_, _ = io.Copy(io.Discard,
+			c)
+	}, "5003": func(c net.Conn) { _, _ = io.Copy(c, c) }, meter: count} {
 		l, err := net.Listen("tcp", net.JoinHostPort(addr, port))
 		if err != nil {
 			return err
@@ -69,7 +73,8 @@ func serve(addr string) error {
 // meter is the port that counts. Only the server sees all processes of a path: its own, the carrier, the sandbox.
 const meter = "5004"
 
-// count takes a line with a label and one with a number, and says how much processor time all processes that it sees took for each of that many.
+// count takes a line with a label and one with a number, and says how much processor time all processes that it sees
+// took for each of that many.
 func count(c net.Conn) {
 	r := bufio.NewReader(c)
 	label, err := r.ReadString('\n')

@@ -1,5 +1,5 @@
-// Package plans holds plans that tests carry out or compile. It must hold nothing of what a sandbox of sbx has: planner's plans are for that.
-// The tests of the packages that carry plans out call it.
+// Package plans holds plans that tests carry out or compile. It must hold nothing of what a sandbox of sbx has:
+// planner's plans are for that. The tests of the packages that carry plans out call it.
 package plans
 
 import (
@@ -21,12 +21,16 @@ import (
 func Smallest(argv ...string) *plan.Plan {
 	p := &plan.Plan{Version: plan.Version, Session: "t", Hostname: "sbx-t", Loopback: true,
 		Namespaces: plan.Namespaces{User: true, Net: true, IPC: true, UTS: true, Cgroup: true},
-		Identity:   plan.Identity{InsideUID: uint32(os.Getuid()), OutsideUID: uint32(os.Getuid()), InsideGID: uint32(os.Getgid()), OutsideGID: uint32(os.Getgid())},
+		Identity: plan.Identity{InsideUID: uint32(os.Getuid()), OutsideUID: uint32(os.Getuid()),
+			InsideGID: uint32(os.Getgid()), OutsideGID: uint32(os.Getgid())},
 		Mounts: []plan.Mount{
 			{Kind: plan.Tmpfs, Target: "/", Size: 1 << 20, Inodes: 1000, Mode: 0o755},
-			{Kind: plan.Dir, Target: "/usr", Mode: 0o755}, {Kind: plan.Bind, Source: "/usr", Target: "/usr", Access: plan.ReadOnly},
-			{Kind: plan.Symlink, Target: "/lib", Source: "usr/lib"}, {Kind: plan.Symlink, Target: "/lib64", Source: "usr/lib64"}, {Kind: plan.Symlink, Target: "/bin", Source: "usr/bin"},
-			{Kind: plan.Dir, Target: "/dev", Mode: 0o755}, {Kind: plan.File, Target: "/dev/null", Mode: 0o666}, {Kind: plan.Bind, Source: "/dev/null", Target: "/dev/null", Access: plan.ReadWrite, Device: true},
+			{Kind: plan.Dir, Target: "/usr", Mode: 0o755}, {Kind: plan.Bind, Source: "/usr", Target: "/usr",
+				Access: plan.ReadOnly},
+			{Kind: plan.Symlink, Target: "/lib", Source: "usr/lib"}, {Kind: plan.Symlink, Target: "/lib64",
+				Source: "usr/lib64"}, {Kind: plan.Symlink, Target: "/bin", Source: "usr/bin"},
+			{Kind: plan.Dir, Target: "/dev", Mode: 0o755}, {Kind: plan.File, Target: "/dev/null", Mode: 0o666},
+			{Kind: plan.Bind, Source: "/dev/null", Target: "/dev/null", Access: plan.ReadWrite, Device: true},
 			{Kind: plan.Dir, Target: "/proc", Mode: 0o555}, {Kind: plan.Proc, Target: "/proc"},
 			{Kind: plan.Remount, Target: "/", Access: plan.ReadOnly},
 		},
@@ -52,22 +56,29 @@ func Full() *plan.Plan {
 	p := Anyone("/usr/bin/sh", "-c", "true")
 	last := len(p.Mounts) - 1
 	p.Mounts = append(append(p.Mounts[:last:last],
-		plan.Mount{Kind: plan.Dir, Target: "/tmp", Mode: 0o755}, plan.Mount{Kind: plan.Tmpfs, Target: "/tmp", Size: 1 << 20, Inodes: 99, Mode: 0o1777, Access: plan.ReadWrite},
+		plan.Mount{Kind: plan.Dir, Target: "/tmp", Mode: 0o755}, plan.Mount{Kind: plan.Tmpfs, Target: "/tmp", Size: 1 << 20,
+			Inodes: 99, Mode: 0o1777, Access: plan.ReadWrite},
 		plan.Mount{Kind: plan.Dir, Target: "/o", Mode: 0o755},
-		plan.Mount{Kind: plan.Overlay, Target: "/o", Lower: []string{"/l1", "/l2"}, Upper: "/up", Work: "/work", NoUUID: true, Hide: []string{"a", "b/c"},
+		plan.Mount{Kind: plan.Overlay, Target: "/o", Lower: []string{"/l1", "/l2"}, Upper: "/up", Work: "/work",
+			NoUUID: true, Hide: []string{"a", "b/c"},
 			Files: []plan.Text{{Name: "f", Text: "text"}}, Access: plan.ReadWrite},
-		plan.Mount{Kind: plan.Dir, Target: "/p", Mode: 0o755}, plan.Mount{Kind: plan.Fuse, Target: "/p", Access: plan.ReadWrite, NoExec: true},
-		plan.Mount{Kind: plan.Bind, Source: "/p/b", Target: "/p/b", Access: plan.ReadWrite, Dev: 7, Ino: 8, Optional: true}, plan.Mount{Kind: plan.Judged, Target: "/p/b"},
-		plan.Mount{Kind: plan.Protect, Target: "/p/b/c", Access: plan.ReadOnly, Optional: true}, plan.Mount{Kind: plan.Mask, Target: "/p/b/d", Optional: true},
+		plan.Mount{Kind: plan.Dir, Target: "/p", Mode: 0o755}, plan.Mount{Kind: plan.Fuse, Target: "/p",
+			Access: plan.ReadWrite, NoExec: true},
+		plan.Mount{Kind: plan.Bind, Source: "/p/b", Target: "/p/b", Access: plan.ReadWrite, Dev: 7, Ino: 8, Optional: true},
+		plan.Mount{Kind: plan.Judged, Target: "/p/b"},
+		plan.Mount{Kind: plan.Protect, Target: "/p/b/c", Access: plan.ReadOnly, Optional: true}, plan.Mount{Kind: plan.Mask,
+			Target: "/p/b/d", Optional: true},
 		plan.Mount{Kind: plan.Dir, Target: "/dev/pts", Mode: 0o755}, plan.Mount{Kind: plan.Devpts, Target: "/dev/pts"},
-		plan.Mount{Kind: plan.Dir, Target: "/dev/mqueue", Mode: 0o755}, plan.Mount{Kind: plan.Mqueue, Target: "/dev/mqueue"}), p.Mounts[last])
+		plan.Mount{Kind: plan.Dir, Target: "/dev/mqueue", Mode: 0o755}, plan.Mount{Kind: plan.Mqueue,
+			Target: "/dev/mqueue"}), p.Mounts[last])
 	p.Namespaces.Time, p.Namespaces.TimeOffset = true, 5
 	p.Fds = []plan.FdRole{plan.FdNetns, plan.FdUserNS, plan.FdMountNS, plan.FdPty, plan.FdSeccomp}
 	p.Process.TTY, p.Process.OOMAdj = true, 500
 	p.Stdio = [3]plan.Stdio{plan.Pty, plan.Pty, plan.Pty}
 	p.Controls, p.Delegated = nil, []string{"memory", "pids"}
 	p.Limits = []plan.Limit{{Name: "nofile", Resource: unix.RLIMIT_NOFILE, Soft: 5, Hard: 6}}
-	p.Landlock = &plan.Landlock{ABI: 6, HandledFS: 3, Scoped: 1, Rules: []plan.LandlockRule{{Path: "/usr", Access: 1}, {Path: "/tmp", Access: 3}}}
+	p.Landlock = &plan.Landlock{ABI: 6, HandledFS: 3, Scoped: 1, Rules: []plan.LandlockRule{{Path: "/usr", Access: 1},
+		{Path: "/tmp", Access: 3}}}
 	p.Seccomp.Notify = true
 	return p
 }
@@ -93,7 +104,8 @@ func Text(t *tape.Tape) string {
 			}
 		}
 		o := &t.Ops[i]
-		fmt.Fprintf(&b, "  %d call %d %#x from %v to %d may %d skip %d again %d\n", o.Kind, o.Nr, o.A, o.Reg, o.Save, o.OkErrno, o.Skip, o.Again)
+		fmt.Fprintf(&b, "  %d call %d %#x from %v to %d may %d skip %d again %d\n", o.Kind, o.Nr, o.A, o.Reg, o.Save,
+			o.OkErrno, o.Skip, o.Again)
 	}
 	data := t.Arena.Data[:t.Arena.Used]
 	for len(data) > 0 {

@@ -26,7 +26,8 @@ func output(env []string, argv ...string) (string, error) {
 func execRead(paths []string) outcome {
 	var t tally
 	for _, p := range paths {
-		for _, argv := range [][]string{{p}, {"/lib64/ld-linux-x86-64.so.2", p}, {"/bin/sh", p}, {"/bin/sh", "-c", ". " + p}, {"/usr/bin/awk", "-f", p}, {"/bin/grep", "-f", p, p}} {
+		for _, argv := range [][]string{{p}, {"/lib64/ld-linux-x86-64.so.2", p}, {"/bin/sh", p}, {"/bin/sh", "-c", ". " + p},
+			{"/usr/bin/awk", "-f", p}, {"/bin/grep", "-f", p, p}} {
 			text, err := output([]string{"LD_PRELOAD=" + p}, argv...)
 			call := strings.Join(argv, " ")
 			switch {

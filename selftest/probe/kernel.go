@@ -39,7 +39,8 @@ func keyring(args []string) outcome {
 			t.add("read", name(err))
 		}
 	}
-	for _, ring := range []int{unix.KEY_SPEC_SESSION_KEYRING, unix.KEY_SPEC_USER_KEYRING, unix.KEY_SPEC_USER_SESSION_KEYRING} {
+	for _, ring := range []int{unix.KEY_SPEC_SESSION_KEYRING, unix.KEY_SPEC_USER_KEYRING,
+		unix.KEY_SPEC_USER_SESSION_KEYRING} {
 		_, err := raw(unix.SYS_KEYCTL, unix.KEYCTL_GET_KEYRING_ID, ring, 0)
 		t.err("ring "+itoa(ring), err)
 	}

@@ -77,7 +77,8 @@ func findSbx(args []string) outcome {
 			if d.IsDir() && strings.Count(p, "/") > strings.Count(root, "/")+6 {
 				return filepath.SkipDir
 			}
-			if b := d.Name(); strings.Contains(p, "/sbx/") && (b == "sock" || strings.HasPrefix(b, "audit") || strings.HasPrefix(b, "policy") || b == "plan.json") {
+			if b := d.Name(); strings.Contains(p, "/sbx/") && (b == "sock" || strings.HasPrefix(b, "audit") ||
+				strings.HasPrefix(b, "policy") || b == "plan.json") {
 				t.win(p, "found")
 			}
 			return nil

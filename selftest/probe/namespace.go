@@ -78,7 +78,8 @@ func userNS(_ []string) outcome {
 	return t.outcome()
 }
 
-// clone3 hides its flags in memory, so a filter can only refuse the whole call; a wrong size keeps it from having any effect.
+// clone3 hides its flags in memory, so a filter can only refuse the whole call; a wrong size keeps it from having any
+// effect.
 func clone3(_ []string) outcome {
 	_, err := raw(unix.SYS_CLONE3, make([]byte, 64), 1)
 	var t tally
@@ -94,7 +95,9 @@ func nsFlags(_ []string) outcome {
 	for _, f := range []struct {
 		name string
 		flag int
-	}{{"NEWNS", unix.CLONE_NEWNS}, {"NEWPID", unix.CLONE_NEWPID}, {"NEWNET", unix.CLONE_NEWNET}, {"NEWIPC", unix.CLONE_NEWIPC}, {"NEWUTS", unix.CLONE_NEWUTS}, {"NEWCGROUP", unix.CLONE_NEWCGROUP}, {"NEWTIME", unix.CLONE_NEWTIME}} {
+	}{{"NEWNS", unix.CLONE_NEWNS}, {"NEWPID", unix.CLONE_NEWPID}, {"NEWNET", unix.CLONE_NEWNET},
+		{"NEWIPC", unix.CLONE_NEWIPC}, {"NEWUTS", unix.CLONE_NEWUTS}, {"NEWCGROUP", unix.CLONE_NEWCGROUP},
+		{"NEWTIME", unix.CLONE_NEWTIME}} {
 		_, err := raw(unix.SYS_UNSHARE, f.flag)
 		t.err(f.name, err)
 	}
@@ -127,7 +130,8 @@ func setNS(pids []string) outcome {
 	return t.outcome()
 }
 
-// chroot is the classic way out by dot-dot, plain and as root of a new user namespace. chroot PATH... ; with "inner" first it is the second half.
+// chroot is the classic way out by dot-dot, plain and as root of a new user namespace. chroot PATH... ; with "inner"
+// first it is the second half.
 func chroot(args []string) outcome {
 	if arg(args, 0) != "inner" {
 		var t tally
@@ -267,7 +271,8 @@ func ids(_ []string) outcome {
 // idMaps writes the identity maps. idmaps LINE
 func idMaps(args []string) outcome {
 	var t tally
-	for f, line := range map[string]string{"uid_map": arg(args, 0), "gid_map": arg(args, 0), "setgroups": "allow", "projid_map": arg(args, 0)} {
+	for f, line := range map[string]string{"uid_map": arg(args, 0), "gid_map": arg(args, 0), "setgroups": "allow",
+		"projid_map": arg(args, 0)} {
 		fd, err := unix.Open("/proc/self/"+f, unix.O_WRONLY|unix.O_CLOEXEC, 0)
 		if err == nil {
 			_, err = unix.Write(fd, []byte(line))
@@ -323,7 +328,8 @@ func nestedSweep(args []string) outcome {
 		}
 		return o
 	}
-	return sweepOf([]string{"bpf", "io_uring_setup", "keyctl", "init_module", "perf_event_open", "userfaultfd", "open_by_handle_at", "kexec_load"})
+	return sweepOf([]string{"bpf", "io_uring_setup", "keyctl", "init_module", "perf_event_open", "userfaultfd",
+		"open_by_handle_at", "kexec_load"})
 }
 
 func parseInt(s string, def int) int {

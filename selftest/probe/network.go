@@ -128,7 +128,8 @@ func rawSock(ips []string) outcome {
 		for _, k := range []struct {
 			call        string
 			kind, proto int
-		}{{"udp", unix.SOCK_DGRAM, 0}, {"ping", unix.SOCK_DGRAM, unix.IPPROTO_ICMP}, {"icmp", unix.SOCK_RAW, unix.IPPROTO_ICMP}, {"raw", unix.SOCK_RAW, unix.IPPROTO_RAW}} {
+		}{{"udp", unix.SOCK_DGRAM, 0}, {"ping", unix.SOCK_DGRAM, unix.IPPROTO_ICMP}, {"icmp", unix.SOCK_RAW,
+			unix.IPPROTO_ICMP}, {"raw", unix.SOCK_RAW, unix.IPPROTO_RAW}} {
 			family, sa := inet(ip, labPort)
 			s, err := unix.Socket(family, k.kind|unix.SOCK_CLOEXEC, k.proto)
 			if err == nil {
@@ -221,7 +222,8 @@ func socketWorks(family, kind, proto int) bool {
 
 func vsock(_ []string) outcome {
 	var t tally
-	for call, kind := range map[string]int{"stream": unix.SOCK_STREAM, "datagram": unix.SOCK_DGRAM, "seqpacket": unix.SOCK_SEQPACKET} {
+	for call, kind := range map[string]int{"stream": unix.SOCK_STREAM, "datagram": unix.SOCK_DGRAM,
+		"seqpacket": unix.SOCK_SEQPACKET} {
 		s, err := unix.Socket(unix.AF_VSOCK, kind|unix.SOCK_CLOEXEC, 0)
 		t.err(call, err)
 		if err == nil {
@@ -259,7 +261,9 @@ func protocols(_ []string) outcome {
 // netlink opens the families by which kernel subsystems other than routes are reached.
 func netlink(_ []string) outcome {
 	var t tally
-	for _, p := range []int{unix.NETLINK_AUDIT, unix.NETLINK_NETFILTER, unix.NETLINK_KOBJECT_UEVENT, unix.NETLINK_XFRM, unix.NETLINK_GENERIC, unix.NETLINK_SOCK_DIAG, unix.NETLINK_CONNECTOR, unix.NETLINK_SCSITRANSPORT, unix.NETLINK_RDMA, unix.NETLINK_CRYPTO, unix.NETLINK_SMC} {
+	for _, p := range []int{unix.NETLINK_AUDIT, unix.NETLINK_NETFILTER, unix.NETLINK_KOBJECT_UEVENT, unix.NETLINK_XFRM,
+		unix.NETLINK_GENERIC, unix.NETLINK_SOCK_DIAG, unix.NETLINK_CONNECTOR, unix.NETLINK_SCSITRANSPORT, unix.NETLINK_RDMA,
+		unix.NETLINK_CRYPTO, unix.NETLINK_SMC} {
 		s, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, p)
 		t.err("protocol "+itoa(p), err)
 		if err == nil {

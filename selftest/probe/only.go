@@ -138,7 +138,8 @@ func mapExec(paths []string) outcome {
 
 // loaderPath is the dynamic loader, by the name that programs of this architecture have for it.
 func loaderPath() string {
-	for _, p := range [...]string{"/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1", "/lib/ld-musl-x86_64.so.1"} {
+	for _, p := range [...]string{"/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1",
+		"/lib/ld-musl-x86_64.so.1"} {
 		if _, err := os.Stat(p); err == nil {
 			return p
 		}

@@ -11,7 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// wrap gives the command a session keyring with a canary in it, and becomes the command: sbx must not let that keyring in.
+// wrap gives the command a session keyring with a canary in it, and becomes the command: sbx must not let that keyring
+// in.
 func wrap(args []string) int {
 	if len(args) < 2 {
 		os.Stderr.WriteString("probe: wrap needs a key name and a command\n")
@@ -72,7 +73,8 @@ func facts() []string {
 	add("guard", slices.Contains(has, "userns") && unix.Access("/dev/fuse", unix.R_OK|unix.W_OK) == nil)
 	add("clone3", reached(raw(unix.SYS_CLONE3, make([]byte, 64), 1)))
 	add("root", unix.Geteuid() == 0)
-	add("containers", unix.Geteuid() != 0 && anyOpens([]string{"/dev/fuse"}) && runItem(item{Act: "status", NS: "user"}).Skip == "")
+	add("containers", unix.Geteuid() != 0 && anyOpens([]string{"/dev/fuse"}) &&
+		runItem(item{Act: "status", NS: "user"}).Skip == "")
 	add("ia32", hasIA32())
 	add("x32", hasX32())
 	add("vsock", socketWorks(unix.AF_VSOCK, unix.SOCK_STREAM, 0))

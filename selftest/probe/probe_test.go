@@ -75,9 +75,12 @@ func TestActsSucceedWithoutSandbox(t *testing.T) {
 	probe, lab := built(t)
 	s, p := lab+"/secret", lab+"/public"
 	for _, args := range [][]string{
-		{"read", s}, {"linkread", s}, {"procalias", s}, {"dirfd", lab, "secret"}, {"openat2", s}, {"opath", s}, {"opentree", s}, {"reopen", p}, {"innerfilter", s},
-		{"racethread", p, s}, {"raceswap", p, s}, {"execread", s}, {"names", lab, "secret"}, {"meta", s}, {"append", lab + "/new"}, {"linkwrite", p}, {"hardlink", s},
-		{"suidbits", lab + "/su"}, {"flock", p}, {"ptracechild"}, {"status"}, {"suid"}, {"personality"}, {"sweep"}, {"forks", "20"}, {"memory", "8"}, {"fill", lab, "1"},
+		{"read", s}, {"linkread", s}, {"procalias", s}, {"dirfd", lab, "secret"}, {"openat2", s}, {"opath", s},
+		{"opentree", s}, {"reopen", p}, {"innerfilter", s},
+		{"racethread", p, s}, {"raceswap", p, s}, {"execread", s}, {"names", lab, "secret"}, {"meta", s},
+		{"append", lab + "/new"}, {"linkwrite", p}, {"hardlink", s},
+		{"suidbits", lab + "/su"}, {"flock", p}, {"ptracechild"}, {"status"}, {"suid"}, {"personality"}, {"sweep"},
+		{"forks", "20"}, {"memory", "8"}, {"fill", lab, "1"},
 		{"inodes", lab, "50"}, {"maze", "5"}, {"bindsock", "s"}, {"modify", lab + "/public"},
 	} {
 		if o := do(t, true, lab, probe, args...); !o.OK {
@@ -92,8 +95,10 @@ func TestActsReportWhyTheyFail(t *testing.T) {
 		errno string
 		args  []string
 	}{
-		{"ENOENT", []string{"read", lab + "/none"}}, {"HARMLESS", []string{"read", lab + "/public"}}, {"ENOENT,HARMLESS", []string{"read", lab + "/none", lab + "/public"}}, {"EFAULT", []string{"pageend", lab + "/public"}},
-		{"ELOOP", []string{"maze", "60"}}, {"NONE", []string{"env", "SBX_NO_SUCH"}}, {"EINVAL", []string{"clone3"}}, {"ECONNREFUSED", []string{"abstract", "sbx-no-such"}}, {"EBADF", []string{"ttyioctls"}},
+		{"ENOENT", []string{"read", lab + "/none"}}, {"HARMLESS", []string{"read", lab + "/public"}}, {"ENOENT,HARMLESS",
+			[]string{"read", lab + "/none", lab + "/public"}}, {"EFAULT", []string{"pageend", lab + "/public"}},
+		{"ELOOP", []string{"maze", "60"}}, {"NONE", []string{"env", "SBX_NO_SUCH"}}, {"EINVAL", []string{"clone3"}},
+		{"ECONNREFUSED", []string{"abstract", "sbx-no-such"}}, {"EBADF", []string{"ttyioctls"}},
 	} {
 		if o := do(t, true, lab, probe, tt.args...); o.OK || o.Errno != tt.errno {
 			t.Errorf("%v: ok %v, errno %q %v; want %q", tt.args, o.OK, o.Errno, o.Detail, tt.errno)
@@ -120,7 +125,8 @@ func TestNothingIsPerformedAsRootOfHost(t *testing.T) {
 
 // No act can be pointed at a real address, and none sends where an interface other than lo is up.
 func TestOnlyDocumentationAddresses(t *testing.T) {
-	for ip, want := range map[string]bool{"192.0.2.1": true, "192.0.2.255": true, "2001:db8::1": true, "192.0.3.1": false, "8.8.8.8": false, "127.0.0.1": false, "2001:db9::1": false, "::1": false, "": false, "example.com": false} {
+	for ip, want := range map[string]bool{"192.0.2.1": true, "192.0.2.255": true, "2001:db8::1": true, "192.0.3.1": false,
+		"8.8.8.8": false, "127.0.0.1": false, "2001:db9::1": false, "::1": false, "": false, "example.com": false} {
 		if got := documentation(ip); got != want {
 			t.Errorf("documentation(%q) = %v", ip, got)
 		}

@@ -21,7 +21,8 @@ func spin() {
 	}
 }
 
-// raceThread opens a path from memory while another thread changes it between an allowed and a denied one. racethread ALLOWED DENIED
+// raceThread opens a path from memory while another thread changes it between an allowed and a denied one. racethread
+// ALLOWED DENIED
 func raceThread(args []string) outcome {
 	a, b := arg(args, 0), arg(args, 1)
 	for len(a) < len(b) {
@@ -43,7 +44,10 @@ func raceThread(args []string) outcome {
 		defer close(done)
 		swapPath(at, []byte(a), []byte(b), &stop)
 	}()
-	o := raceOpens(func() (uintptr, error) { return raw(unix.SYS_OPENAT, unix.AT_FDCWD, at, unix.O_RDONLY|unix.O_CLOEXEC) })
+	o := raceOpens(func() (uintptr, error) {
+		return raw(unix.SYS_OPENAT, unix.AT_FDCWD, at, unix.O_RDONLY|
+			unix.O_CLOEXEC)
+	})
 	atomic.StoreUint32(&stop, 1)
 	<-done
 	return o
@@ -104,7 +108,8 @@ func raceSwap(args []string) outcome {
 	return o
 }
 
-// pageEnd: a legal path that ends with the page must open, one in an unreadable page must give EFAULT; anything else wins.
+// pageEnd: a legal path that ends with the page must open, one in an unreadable page must give EFAULT; anything else
+// wins.
 func pageEnd(args []string) outcome {
 	page := unix.Getpagesize()
 	m, err := unix.Mmap(-1, 0, 2*page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
@@ -122,7 +127,8 @@ func pageEnd(args []string) outcome {
 		return won("a legal path at the end of a page was refused: " + name(err))
 	}
 	unix.Close(int(fd))
-	if _, err := raw(unix.SYS_OPENAT, unix.AT_FDCWD, base+uintptr(page), unix.O_RDONLY|unix.O_CLOEXEC); name(err) != "EFAULT" {
+	if _, err := raw(unix.SYS_OPENAT, unix.AT_FDCWD, base+uintptr(page), unix.O_RDONLY|
+		unix.O_CLOEXEC); name(err) != "EFAULT" {
 		return won("an unreadable path gave " + name(err))
 	}
 	return outcome{Errno: "EFAULT"}

@@ -56,7 +56,8 @@ func linkChain(suffixes []string) outcome {
 func procAlias(paths []string) outcome {
 	var t tally
 	id := strconv.Itoa(unix.Getpid())
-	for _, pre := range []string{"/proc/self/root", "/proc/thread-self/root", "/proc/1/root", "/proc/self/task/" + id + "/root", "/proc/self/cwd" + strings.Repeat("/..", 12)} {
+	for _, pre := range []string{"/proc/self/root", "/proc/thread-self/root", "/proc/1/root", "/proc/self/task/" + id +
+		"/root", "/proc/self/cwd" + strings.Repeat("/..", 12)} {
 		for _, p := range paths {
 			t.read(pre + p)
 		}
@@ -64,8 +65,8 @@ func procAlias(paths []string) outcome {
 	return t.outcome()
 }
 
-// procWalk tries root, cwd and every fd of each visible process as a way to the path; 300 processes at most, those of other
-// users left out, whose links cannot be followed anyway.
+// procWalk tries root, cwd and every fd of each visible process as a way to the path; 300 processes at most, those of
+// other users left out, whose links cannot be followed anyway.
 func procWalk(args []string) outcome {
 	var t tally
 	path, climb := arg(args, 0), strings.Repeat("/..", 12)
@@ -225,7 +226,8 @@ func innerFilter(paths []string) outcome {
 	return o
 }
 
-// waitRead tells the runner that it is looking (a marker in the project) and reads until the canary shows or a second is over.
+// waitRead tells the runner that it is looking (a marker in the project) and reads until the canary shows or a second
+// is over.
 func waitRead(args []string) outcome {
 	if err := mark(arg(args, 0)); err != nil {
 		return skipped("waitread", "cannot signal the runner: "+err.Error())

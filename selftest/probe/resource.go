@@ -107,7 +107,8 @@ func inodes(args []string) outcome {
 	return won(itoa(want) + " files")
 }
 
-// cpu spins in four threads for 0.8 s; more than 0.4 processors on average wins (a busy host still gives four threads that much).
+// cpu spins in four threads for 0.8 s; more than 0.4 processors on average wins (a busy host still gives four threads
+// that much).
 func cpu(_ []string) outcome {
 	begin := time.Now()
 	var wait sync.WaitGroup

@@ -23,8 +23,8 @@ func dialService(path string) (net.Conn, error) {
 	return c, err
 }
 
-// agentOps sends requests to the SSH agent: a signature of what is no commit, or one by its number. What is not answered with
-// a failure was done.
+// agentOps sends requests to the SSH agent: a signature of what is no commit, or one by its number. What is not
+// answered with a failure was done.
 func agentOps(requests []string) outcome {
 	var t tally
 	at := "/run/ssh-agent.sock" // where the sandbox has it, whatever the environment says
@@ -131,8 +131,8 @@ func dialNix(path string) (nixConn, error) {
 	return x, err
 }
 
-// nixOps sends operations to the Nix daemon at a socket. Before them it sets options, with a hook; NAME:SOCKET of a hook that was taken
-// is told by the lab's daemon.
+// nixOps sends operations to the Nix daemon at a socket. Before them it sets options, with a hook; NAME:SOCKET of a
+// hook that was taken is told by the lab's daemon.
 func nixOps(args []string) outcome {
 	var t tally
 	for _, r := range args[min(1, len(args)):] {
@@ -141,7 +141,8 @@ func nixOps(args []string) outcome {
 			t.add(r, name(err))
 			continue
 		}
-		hook := append(nixNums(19, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 1, 1, 1), append(nixText("post-build-hook"), nixText("/evil")...)...)
+		hook := append(nixNums(19, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 1, 1, 1), append(nixText("post-build-hook"),
+			nixText("/evil")...)...)
 		_, _ = c.Write(hook)
 		said, answer := c.done()
 		if r == "hook" {

@@ -27,7 +27,8 @@ func openPty() (master, slave int) {
 	return m, s
 }
 
-// tiocsti pushes input into terminals: an own one, the inherited fds, and fd -1, where only a filter answers before EBADF.
+// tiocsti pushes input into terminals: an own one, the inherited fds, and fd -1, where only a filter answers before
+// EBADF.
 func tiocsti(_ []string) outcome {
 	var t tally
 	fds := map[string]int{"no fd": -1, "stdin": 0, "stdout": 1, "stderr": 2}
@@ -52,7 +53,8 @@ func tiocsti(_ []string) outcome {
 // ttyIoctls asks on fd -1: a filter answers EPERM, the kernel EBADF, and nothing can happen.
 func ttyIoctls(_ []string) outcome {
 	var t tally
-	for call, req := range map[string]uint64{"TIOCLINUX": unix.TIOCLINUX, "TIOCCONS": unix.TIOCCONS, "TIOCSETD": unix.TIOCSETD, "TIOCVHANGUP": unix.TIOCVHANGUP, "TIOCLINUX high": unix.TIOCLINUX | 1<<32} {
+	for call, req := range map[string]uint64{"TIOCLINUX": unix.TIOCLINUX, "TIOCCONS": unix.TIOCCONS,
+		"TIOCSETD": unix.TIOCSETD, "TIOCVHANGUP": unix.TIOCVHANGUP, "TIOCLINUX high": unix.TIOCLINUX | 1<<32} {
 		arg := make([]byte, 64)
 		arg[0] = 3
 		_, err := raw(unix.SYS_IOCTL, -1, req, arg)

@@ -44,7 +44,8 @@ func openWrite(paths []string) outcome {
 	return t.outcome()
 }
 
-// cgroupFS opens the files for writing by which a cgroup is left, loosened or turned on the host; at most 4 levels, 400 files.
+// cgroupFS opens the files for writing by which a cgroup is left, loosened or turned on the host; at most 4 levels, 400
+// files.
 func cgroupFS(args []string) outcome {
 	var t tally
 	root, left := arg(args, 0), 400
@@ -56,7 +57,8 @@ func cgroupFS(args []string) outcome {
 			return filepath.SkipDir
 		}
 		switch d.Name() {
-		case "release_agent", "notify_on_release", "cgroup.procs", "memory.max", "pids.max", "cgroup.kill", "cgroup.freeze", "devices.allow":
+		case "release_agent", "notify_on_release", "cgroup.procs", "memory.max", "pids.max", "cgroup.kill", "cgroup.freeze",
+			"devices.allow":
 			if left--; left < 0 {
 				return filepath.SkipAll
 			}
@@ -103,7 +105,8 @@ func hardLink(paths []string) outcome {
 	return t.outcome()
 }
 
-// modify tries everything that changes a file without opening it. The runner gives scratch files in controls: they are destroyed.
+// modify tries everything that changes a file without opening it. The runner gives scratch files in controls: they are
+// destroyed.
 func modify(paths []string) outcome {
 	var t tally
 	for _, p := range paths {
@@ -173,7 +176,8 @@ func ancestor(files []string) outcome {
 	return t.outcome()
 }
 
-// plant makes names that did not exist when the sandbox started; whether the host has them afterwards is for the runner to see.
+// plant makes names that did not exist when the sandbox started; whether the host has them afterwards is for the runner
+// to see.
 func plant(paths []string) outcome {
 	var t tally
 	for _, p := range paths {
@@ -218,7 +222,8 @@ func suidBits(args []string) outcome {
 		unix.Close(fd)
 		_ = os.Remove(p + ".o")
 	}
-	fd, err = unix.Openat2(unix.AT_FDCWD, p+".2", &unix.OpenHow{Flags: unix.O_CREAT | unix.O_RDWR | unix.O_CLOEXEC, Mode: 0o4755})
+	fd, err = unix.Openat2(unix.AT_FDCWD, p+".2", &unix.OpenHow{Flags: unix.O_CREAT | unix.O_RDWR | unix.O_CLOEXEC,
+		Mode: 0o4755})
 	bits("openat2", p+".2", err)
 	if err == nil {
 		unix.Close(fd)
@@ -245,7 +250,8 @@ func secXattr(args []string) outcome {
 func mknods(args []string) outcome {
 	var t tally
 	p := arg(args, 0)
-	for call, d := range map[string][2]uint32{"block 8:0": {unix.S_IFBLK, 8 << 8}, "char 1:1": {unix.S_IFCHR, 1<<8 | 1}, "char 5:0": {unix.S_IFCHR, 5 << 8}} {
+	for call, d := range map[string][2]uint32{"block 8:0": {unix.S_IFBLK, 8 << 8}, "char 1:1": {unix.S_IFCHR, 1<<8 | 1},
+		"char 5:0": {unix.S_IFCHR, 5 << 8}} {
 		t.err(call, unix.Mknod(p, d[0]|0o600, int(d[1])))
 		_ = os.Remove(p)
 	}

@@ -27,7 +27,8 @@ func (m machine) run(t *testing.T, sum *string) {
 	scratch := t.TempDir()
 	start := time.Now()
 	said, console := m.boot(t, kernel, m.disk(t, scratch), scratch)
-	// An emulated processor sometimes trips over code that the other one is changing (int3), long before there is a process.
+	// An emulated processor sometimes trips over code that the other one is changing (int3), long before there is a
+	// process.
 	for try := 1; try < 3 && said == "" && shop.accel == "tcg" && strings.Contains(console, "Kernel panic"); try++ {
 		t.Logf("the kernel panicked before it came to process 1, so it is started again:\n%s", console)
 		scratch = t.TempDir()
@@ -70,7 +71,8 @@ func (m machine) disk(t *testing.T, scratch string) string {
 			t.Fatal(err)
 		}
 	}
-	put("config", fmt.Sprintf("userns=%s\ndelegate=%s\nhelper=%s\naccel=%s\n", yes[!m.noUsers], yes[!m.noGroup], helper, shop.accel))
+	put("config", fmt.Sprintf("userns=%s\ndelegate=%s\nhelper=%s\naccel=%s\n", yes[!m.noUsers], yes[!m.noGroup], helper,
+		shop.accel))
 	put("sudoers", m.sudoers)
 	if m.before != "" {
 		put("before", m.before)
@@ -119,14 +121,16 @@ func (m machine) boot(t *testing.T, kernel, disk, scratch string) (said, console
 	if shop.accel == "kvm" {
 		cpu = "host"
 	}
-	args := []string{"-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-accel", shop.accel, "-cpu", cpu, "-smp", "2", "-m", "2G",
+	args := []string{"-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-accel", shop.accel, "-cpu",
+		cpu, "-smp", "2", "-m", "2G",
 		"-kernel", filepath.Join(kernel, "vmlinux"), "-initrd", filepath.Join(kernel, "initrd.img"),
 		"-append", "console=ttyS0 quiet panic=-1 apparmor=1 security=apparmor " + m.kernelArgs, "-serial", "file:" + tty,
 		"-drive", "file=" + disk + ",format=raw,if=virtio,cache=unsafe",
 		"-netdev", "user,id=net,restrict=on", "-device", "virtio-net-pci,netdev=net,romfile=",
 		"-chardev", "file,id=out,path=" + out, "-device", "virtio-serial-pci", "-device", "virtserialport,chardev=out"}
 	for tag, dir := range map[string]string{"usr": "/usr", "kernel": filepath.Join(kernel, "root")} {
-		args = append(args, "-virtfs", "local,mount_tag="+tag+",path="+strings.ReplaceAll(dir, ",", ",,")+",security_model=none,multidevs=remap,readonly=on")
+		args = append(args, "-virtfs", "local,mount_tag="+tag+",path="+strings.ReplaceAll(dir, ",", ",,")+
+			",security_model=none,multidevs=remap,readonly=on")
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
@@ -144,8 +148,9 @@ func (m machine) boot(t *testing.T, kernel, disk, scratch string) (said, console
 	return said, console
 }
 
-// watch ends a machine that says nothing for too long, or shortly before the tests' end so that what was said is shown. How
-// long is too long goes by what this host shows: how long the machine took to its first line, and how many wait for a processor.
+// watch ends a machine that says nothing for too long, or shortly before the tests' end so that what was said is shown.
+// How long is too long goes by what this host shows: how long the machine took to its first line, and how many wait for
+// a processor.
 func watch(ctx context.Context, end context.CancelCauseFunc, out string, deadline time.Time, silence time.Duration) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -163,7 +168,8 @@ func watch(ctx context.Context, end context.CancelCauseFunc, out string, deadlin
 			}
 			slow := max(slowness(), boot.Seconds()/quickBoot.Seconds())
 			if wait := time.Duration(float64(silence) * slow); now.Sub(last) > wait {
-				end(fmt.Errorf("it said nothing for %s, which is %.1f times what an idle host is given", wait.Round(time.Second), slow))
+				end(fmt.Errorf("it said nothing for %s, which is %.1f times what an idle host is given", wait.Round(time.Second),
+					slow))
 			}
 			if !deadline.IsZero() && time.Until(deadline) < 10*time.Second {
 				end(errors.New("the time for all tests is over: -timeout"))

@@ -16,8 +16,8 @@ import (
 	"sbx/selftest/need"
 )
 
-// TestMachineInside boots a stock kernel in a sandbox: QEMU emulates as an ordinary user with --vm, finds its images, and its
-// network of its own goes as far as the session's.
+// TestMachineInside boots a stock kernel in a sandbox: QEMU emulates as an ordinary user with --vm, finds its images,
+// and its network of its own goes as far as the session's.
 func TestMachineInside(t *testing.T) {
 	dir := kernel(t, oldest)
 	for _, tool := range []string{"python3", "unshare"} {
@@ -41,10 +41,13 @@ func TestMachineInside(t *testing.T) {
 	if out, err := exec.Command("sh", "testdata/guest.sh", dir, filepath.Join(images, "initrd.img")).CombinedOutput(); err != nil {
 		t.Fatalf("making the guest: %v\n%s", err, out)
 	}
-	if out, err := exec.Command("cp", filepath.Join(dir, "vmlinux"), filepath.Join(shop.dir, "sbx"), images).CombinedOutput(); err != nil {
+	if out, err := exec.Command("cp", filepath.Join(dir, "vmlinux"), filepath.Join(shop.dir, "sbx"),
+		images).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	if out, err := exec.Command("sh", "-c", "chmod 755 \"$0\"/* && mv \"$0/sbx\" \"$1\" && { [ $(id -u) != 0 ] || chown -R "+strconv.Itoa(guestUID)+" \"$1\"; }", images, home).CombinedOutput(); err != nil {
+	if out, err := exec.Command("sh", "-c",
+		"chmod 755 \"$0\"/* && mv \"$0/sbx\" \"$1\" && { [ $(id -u) != 0 ] || chown -R "+strconv.Itoa(guestUID)+" \"$1\"; }",
+		images, home).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	// A server of the host's, which the sandbox reaches where it is told to and nowhere else.
@@ -79,7 +82,8 @@ sys.exit(subprocess.call(sys.argv[1:]))' qemu-system-x86_64 -nodefaults -display
 		t.Helper()
 		ctx, cancel := context.WithTimeout(context.Background(), time.Duration(2*float64(silence)*slowness()))
 		defer cancel()
-		cmd := exec.CommandContext(ctx, filepath.Join(home, "sbx"), append(append([]string{"run", "-q", "--static"}, options...), "--", "sh", "-c", script)...)
+		cmd := exec.CommandContext(ctx, filepath.Join(home, "sbx"), append(append([]string{"run", "-q", "--static"},
+			options...), "--", "sh", "-c", script)...)
 		cmd.Dir, cmd.WaitDelay = project, 5*time.Second
 		cmd.Env = []string{"HOME=" + home, "PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C.UTF-8"}
 		cmd.SysProcAttr = attr

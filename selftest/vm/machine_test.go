@@ -60,7 +60,8 @@ func TestMain(m *testing.M) {
 }
 
 // tools are what the machines are made with.
-var tools = [...]string{"qemu-system-x86_64", "busybox", "mke2fs", "depmod", "modprobe", "cpio", "xz", "zstd", "apt-get", "dpkg", "setpriv", "ip"}
+var tools = [...]string{"qemu-system-x86_64", "busybox", "mke2fs", "depmod", "modprobe", "cpio", "xz", "zstd",
+	"apt-get", "dpkg", "setpriv", "ip"}
 
 func (b *bench) open() {
 	if runtime.GOARCH != "amd64" {
@@ -77,8 +78,10 @@ func (b *bench) open() {
 	if b.dir, b.err = os.MkdirTemp("", "sbx-vm-"); b.err != nil {
 		return
 	}
-	for out, args := range map[string][]string{"sbx": {"-ldflags=-E=sbx_start", "../../broker"}, "sbx-helper": {"-ldflags=-E=sbx_helper_start", "../../helper"}, "sbx-probe": {"../probe"}} {
-		cmd := exec.Command("go", append([]string{"build", "-trimpath", "-buildvcs=false", "-o", filepath.Join(b.dir, out)}, args...)...)
+	for out, args := range map[string][]string{"sbx": {"-ldflags=-E=sbx_start", "../../broker"},
+		"sbx-helper": {"-ldflags=-E=sbx_helper_start", "../../helper"}, "sbx-probe": {"../probe"}} {
+		cmd := exec.Command("go", append([]string{"build", "-trimpath", "-buildvcs=false", "-o", filepath.Join(b.dir, out)},
+			args...)...)
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if text, err := cmd.CombinedOutput(); err != nil {
 			b.err = fmt.Errorf("building %s: %w\n%s", out, err, text)
@@ -139,7 +142,8 @@ func kernel(t *testing.T, suite string) string {
 	dir := filepath.Join(cache, suite+"-"+sum)
 	out, err := exec.Command("sh", "testdata/kernel.sh", suite, dir).CombinedOutput()
 	text := strings.Split(strings.TrimSpace(string(out)), "\n")
-	why := "a kernel of Debian " + suite + " (SBX_VM_MIRROR names another mirror): " + strings.Join(text[max(0, len(text)-5):], "\n")
+	why := "a kernel of Debian " + suite + " (SBX_VM_MIRROR names another mirror): " +
+		strings.Join(text[max(0, len(text)-5):], "\n")
 	if err != nil {
 		need.Fact(t, false, "%s", why)
 	}
@@ -153,7 +157,8 @@ func kernel(t *testing.T, suite string) string {
 	return dir
 }
 
-// ours is what the cache holds: a suite, the sum of the recipe (early versions had none), and while it is made a process id.
+// ours is what the cache holds: a suite, the sum of the recipe (early versions had none), and while it is made a
+// process id.
 var ours = regexp.MustCompile(`^(` + oldest + `|` + newest + `)(-[0-9a-f]{8})?(\.[0-9]+)?$`)
 
 // tidy removes what other recipes made, once nobody has used it for a day: another version of this test may be at work.
@@ -174,8 +179,8 @@ func tidy(cache, sum string) {
 	}
 }
 
-// accelerator says whether KVM boots the kernel as far as its panic for want of a root file system, and if not why. That
-// /dev/kvm can be opened says little: nested, it may refuse or hang.
+// accelerator says whether KVM boots the kernel as far as its panic for want of a root file system, and if not why.
+// That /dev/kvm can be opened says little: nested, it may refuse or hang.
 func accelerator(dir string) (accel, why string) {
 	const slow = "machines are emulated, ten times slower"
 	f, err := os.OpenFile("/dev/kvm", os.O_RDWR, 0)

@@ -57,7 +57,8 @@ func TestWatch(t *testing.T) {
 	talking, end := context.WithCancelCause(t.Context())
 	defer end(nil)
 	go watch(talking, end, out, time.Time{}, quiet)
-	for begin := time.Now(); time.Since(begin) < quiet+time.Second+500*time.Millisecond && talking.Err() == nil; time.Sleep(200 * time.Millisecond) {
+	for begin := time.Now(); time.Since(begin) < quiet+time.Second+500*time.Millisecond &&
+		talking.Err() == nil; time.Sleep(200 * time.Millisecond) {
 		f, err := os.OpenFile(out, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 		if err != nil {
 			t.Fatal(err)

@@ -29,9 +29,10 @@ const (
 	agentFirst = fdUserNS         // descriptors from here on are those of one order
 )
 
-// agentCaps are for mounting and for changing between mount namespaces; an overlay works with the rights of who mounted it,
-// which are over the one user of the sandbox.
-const agentCaps = 1<<unix.CAP_SYS_ADMIN | 1<<unix.CAP_SYS_CHROOT | 1<<unix.CAP_CHOWN | 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_FOWNER | 1<<unix.CAP_FSETID
+// agentCaps are for mounting and for changing between mount namespaces; an overlay works with the rights of who mounted
+// it, which are over the one user of the sandbox.
+const agentCaps = 1<<unix.CAP_SYS_ADMIN | 1<<unix.CAP_SYS_CHROOT | 1<<unix.CAP_CHOWN | 1<<unix.CAP_DAC_OVERRIDE |
+	1<<unix.CAP_FOWNER | 1<<unix.CAP_FSETID
 
 // agentPatience is how long an order may take. What takes longer hangs in a file system of somebody else's.
 const agentPatience = 5 * time.Second
@@ -39,8 +40,9 @@ const agentPatience = 5 * time.Second
 // ErrNoAgent says that the agent could not be started or did not answer.
 var ErrNoAgent = errors.New("the agent does not answer")
 
-// Agent mounts and unmounts in a running sandbox. It is a process that stands in the sandbox's user namespace and outside its
-// PID namespace, with a copy of the caller's mount namespace; it is started by the first order and again if it was killed.
+// Agent mounts and unmounts in a running sandbox. It is a process that stands in the sandbox's user namespace and
+// outside its PID namespace, with a copy of the caller's mount namespace; it is started by the first order and again if
+// it was killed.
 type Agent struct {
 	user, inside *os.File
 	pid          atomic.Int64
@@ -180,7 +182,8 @@ func agentSetup(b *agentBlock, sock, user, inside int) (*tape.Tape, func(), erro
 	t.Call(unix.SYS_DUP3, 0, fdHostRoot, unix.O_CLOEXEC).From(0, tape.RegA)
 	t.Call(unix.SYS_CLOSE).From(0, tape.RegA)
 	t.At("dropping capabilities", "")
-	t.Call(unix.SYS_CAPSET, tape.Ptr(t, &unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}), tape.Ptr(t, &[2]unix.CapUserData{{Effective: agentCaps, Permitted: agentCaps}}))
+	t.Call(unix.SYS_CAPSET, tape.Ptr(t, &unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}),
+		tape.Ptr(t, &[2]unix.CapUserData{{Effective: agentCaps, Permitted: agentCaps}}))
 	b.nsetup = int64(copy(b.setup[:], t.Ops))
 	after := &tape.Tape{}
 	after.Call(unix.SYS_SETNS, fdHostNS, unix.CLONE_NEWNS)
@@ -195,7 +198,8 @@ func agentSetup(b *agentBlock, sock, user, inside int) (*tape.Tape, func(), erro
 	return t, undo, nil
 }
 
-// reply waits for the end of an order. An agent that does not answer is ended: what it hangs in is not to hold up others.
+// reply waits for the end of an order. An agent that does not answer is ended: what it hangs in is not to hold up
+// others.
 func (a *Agent) reply(t *tape.Tape) (*os.File, error) {
 	var buf [8]byte
 	var oob [64]byte

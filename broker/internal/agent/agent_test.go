@@ -24,7 +24,8 @@ func guest(t *testing.T, script string, more ...plan.Mount) (a *Agent, wait func
 	t.Helper()
 	p := plans.Smallest("/usr/bin/sh", "-c", script)
 	last := len(p.Mounts) - 1
-	p.Mounts = append(append(p.Mounts[:last:last], plan.Mount{Kind: plan.Dir, Target: "/g", Mode: 0o755}, plan.Mount{Kind: plan.File, Target: "/f", Mode: 0o644}), append(more, p.Mounts[last])...)
+	p.Mounts = append(append(p.Mounts[:last:last], plan.Mount{Kind: plan.Dir, Target: "/g", Mode: 0o755},
+		plan.Mount{Kind: plan.File, Target: "/f", Mode: 0o644}), append(more, p.Mounts[last])...)
 	p.Fds = []plan.FdRole{plan.FdUserNS, plan.FdMountNS}
 	if err := p.Validate(); err != nil {
 		t.Fatal(err)
@@ -92,7 +93,8 @@ func TestAgentGrafts(t *testing.T) {
 	if err := os.WriteFile(host+"/x", []byte("hello\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	a, wait := guest(t, fmt.Sprintf(waitFor+"cat /g/x; echo no > /g/x || echo refused; until [ -s /f ]; do sleep 0.05; done; echo more >> /f; echo end", "/g/x"))
+	a, wait := guest(t, fmt.Sprintf(waitFor+
+		"cat /g/x; echo no > /g/x || echo refused; until [ -s /f ]; do sleep 0.05; done; echo more >> /f; echo end", "/g/x"))
 	if err := a.Graft(Graft{Source: host, Target: "/g", Access: plan.ReadOnly}); err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +103,8 @@ func TestAgentGrafts(t *testing.T) {
 	}
 	out, code := wait()
 	b, _ := os.ReadFile(host + "/x")
-	if code != 0 || !strings.Contains(out, "hello\n") || !strings.Contains(out, "Read-only file system\nrefused\nend\n") || string(b) != "hello\nmore\n" {
+	if code != 0 || !strings.Contains(out, "hello\n") ||
+		!strings.Contains(out, "Read-only file system\nrefused\nend\n") || string(b) != "hello\nmore\n" {
 		t.Fatalf("exit %d, output %q, host file %q", code, out, b)
 	}
 }
@@ -149,7 +152,8 @@ func TestAgentUngrafts(t *testing.T) {
 		t.Fatal(err)
 	}
 	said, until := saying(t)
-	a, wait := guest(t, fmt.Sprintf(waitFor+"exec 3< /g/x; : >/said/opened; while [ -e /g/x ]; do sleep 0.05; done; cat <&3", "/g/x"), said...)
+	a, wait := guest(t, fmt.Sprintf(waitFor+
+		"exec 3< /g/x; : >/said/opened; while [ -e /g/x ]; do sleep 0.05; done; cat <&3", "/g/x"), said...)
 	if err := a.Graft(Graft{Source: host, Target: "/g", Access: plan.ReadOnly}); err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +225,8 @@ func TestAgentDetaches(t *testing.T) {
 		t.Fatal(err)
 	}
 	a, _ := guest(t, "sleep 60")
-	if _, err := a.Detach(Graft{Source: host, Access: plan.ReadOnly, Dev: st.Dev, Ino: st.Ino + 1}); !errors.Is(err, unix.ESTALE) {
+	if _, err := a.Detach(Graft{Source: host, Access: plan.ReadOnly, Dev: st.Dev, Ino: st.Ino + 1}); !errors.Is(err,
+		unix.ESTALE) {
 		t.Errorf("another object: %v", err)
 	}
 	f, err := a.Detach(Graft{Source: host, Access: plan.ReadOnly, Dev: st.Dev, Ino: st.Ino})
@@ -250,7 +255,8 @@ func TestAgentOverlay(t *testing.T) {
 		t.Fatal(err)
 	}
 	a, wait := guest(t, fmt.Sprintf(waitFor+"echo more >> /g/x; cat /g/x", "/g/x"))
-	if err := a.Graft(Graft{Source: dir + "/lower", Target: "/g", Access: plan.ReadWrite, Upper: dir + "/upper", Work: dir + "/work"}); err != nil {
+	if err := a.Graft(Graft{Source: dir + "/lower", Target: "/g", Access: plan.ReadWrite, Upper: dir + "/upper",
+		Work: dir + "/work"}); err != nil {
 		t.Fatal(err)
 	}
 	out, code := wait()
@@ -263,17 +269,18 @@ func TestAgentOverlay(t *testing.T) {
 // saying is a directory in which a guest makes files to say how far it is, and the wait for one.
 func saying(t *testing.T) ([]plan.Mount, func(name string)) {
 	dir := t.TempDir()
-	return []plan.Mount{{Kind: plan.Dir, Target: "/said", Mode: 0o755}, {Kind: plan.Bind, Source: dir, Target: "/said", Access: plan.ReadWrite}}, func(name string) {
-		t.Helper()
-		for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
-			if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
-				return
-			}
-			if time.Now().After(end) {
-				t.Fatalf("the guest did not come to %q", name)
+	return []plan.Mount{{Kind: plan.Dir, Target: "/said", Mode: 0o755}, {Kind: plan.Bind, Source: dir, Target: "/said",
+			Access: plan.ReadWrite}}, func(name string) {
+			t.Helper()
+			for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+				if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+					return
+				}
+				if time.Now().After(end) {
+					t.Fatalf("the guest did not come to %q", name)
+				}
 			}
 		}
-	}
 }
 
 func between(s, from, to string) string {
@@ -290,7 +297,9 @@ func TestAgentPlaces(t *testing.T) {
 	}
 	said, until := saying(t)
 	deep := "/p" + strings.Repeat("/d", 30)
-	a, wait := guest(t, fmt.Sprintf(waitFor+"cat %[1]s /to; mkdir /p/n || echo kept; mkdir /n || echo kept; ls %[2]s; : >/said/seen; until [ ! -e /p/gone ]; do sleep 0.05; done; until [ ! -e %[1]s ]; do sleep 0.05; done; echo end",
+	a, wait := guest(t, fmt.Sprintf(waitFor+
+		"cat %[1]s /to; mkdir /p/n || echo kept; mkdir /n || echo kept; ls %[2]s; : >/said/seen; until [ ! -e /p/gone ]; "+
+		"do sleep 0.05; done; until [ ! -e %[1]s ]; do sleep 0.05; done; echo end",
 		deep+"/dir/x", deep+"/file"), said...)
 	for _, p := range []string{"/", "/p", deep + "/dir", "/p/gone", "/p/gone"} {
 		if err := a.Place(p, SpotDir, ""); err != nil {
@@ -323,7 +332,9 @@ func TestAgentPlaces(t *testing.T) {
 		t.Error(err)
 	}
 	out, code := wait()
-	if want := "hello\nhello\nmkdir: cannot create directory '/p/n': Read-only file system\nkept\n"; code != 0 || !strings.Contains(strings.NewReplacer("‘", "'", "’", "'").Replace(out), want) || !strings.Contains(out, "file\nend") {
+	if want := "hello\nhello\nmkdir: cannot create directory '/p/n': Read-only file system\nkept\n"; code != 0 ||
+		!strings.Contains(strings.NewReplacer("‘", "'", "’", "'").Replace(out), want) ||
+		!strings.Contains(out, "file\nend") {
 		t.Errorf("exit %d, output %q", code, out)
 	}
 }

@@ -17,8 +17,8 @@ const (
 	agentData = 32 << 10
 )
 
-// agentBlock is the memory that the broker and the agent share. The agent runs the instructions that the broker has put there
-// whenever a byte comes over the socket; it knows no orders of its own.
+// agentBlock is the memory that the broker and the agent share. The agent runs the instructions that the broker has put
+// there whenever a byte comes over the socket; it knows no orders of its own.
 type agentBlock struct {
 	nsetup, n   int64
 	setup       [agentOps]tape.Op
@@ -34,7 +34,8 @@ type agentBlock struct {
 }
 
 func newAgentBlock() (*agentBlock, error) {
-	m, err := unix.Mmap(-1, 0, int(unsafe.Sizeof(agentBlock{})), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANON)
+	m, err := unix.Mmap(-1, 0, int(unsafe.Sizeof(agentBlock{})), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|
+		unix.MAP_ANON)
 	if err != nil {
 		return nil, fmt.Errorf("mapping the agent's memory: %w", err)
 	}
@@ -80,8 +81,9 @@ func launchAgent(b *agentBlock) (pid, errno uintptr) {
 	return 0, 0
 }
 
-// forgetHeap gives up the agent's copy of the heap but for what is around its stack: it uses nothing of that, and each page that the broker
-// writes would stay behind as the agent's own. Where the ranges are wrong nothing is lost but memory, or the agent with its next instruction.
+// forgetHeap gives up the agent's copy of the heap but for what is around its stack: it uses nothing of that, and each
+// page that the broker writes would stay behind as the agent's own. Where the ranges are wrong nothing is lost but
+// memory, or the agent with its next instruction.
 //
 //go:nosplit
 //go:norace

@@ -22,7 +22,8 @@ type Graft struct {
 	NoSymFollow    bool
 	Upper, Work    string // for an overlay above Source, with Access rw
 	Dev, Ino       uint64 // identity of the source, where it is known
-	// PID is a process in whose working directory the mount is made, at At; Target is what is mounted there for others. 0: at Target.
+	// PID is a process in whose working directory the mount is made, at At; Target is what is mounted there for others. 0:
+	// at Target.
 	PID int
 	At  string
 }
@@ -65,7 +66,8 @@ func (a *Agent) Graft(g Graft) error {
 		}
 		if g.PID != 0 {
 			t.At("finding", g.Target)
-			t.Call(unix.SYS_OPENAT, tape.AtCwd, t.Str(fmt.Sprintf("/proc/%d/cwd", g.PID)), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0).To(tape.RegD)
+			t.Call(unix.SYS_OPENAT, tape.AtCwd, t.Str(fmt.Sprintf("/proc/%d/cwd", g.PID)), unix.O_PATH|unix.O_DIRECTORY|
+				unix.O_CLOEXEC, 0).To(tape.RegD)
 		}
 		t.At("entering the sandbox", "")
 		t.Call(unix.SYS_SETNS, fdInsideNS, unix.CLONE_NEWNS)
@@ -82,8 +84,8 @@ func (a *Agent) Graft(g Graft) error {
 	return err
 }
 
-// seeing is order for what looks at the host. The agent's mounts are a copy of the caller's, which may have gained some since: what it
-// does not find as the caller has it, another agent may.
+// seeing is order for what looks at the host. The agent's mounts are a copy of the caller's, which may have gained some
+// since: what it does not find as the caller has it, another agent may.
 func (a *Agent) seeing(build func(t *tape.Tape, b *agentBlock)) (*os.File, error) {
 	was := a.PID()
 	f, err := a.order(build)
@@ -105,12 +107,14 @@ func overlayOf(t *tape.Tape, g *Graft) {
 		t.At("opening", l[1])
 		walk(t, fdHostRoot, l[1][1:], tape.RegA)
 		t.Call(unix.SYS_DUP3, 0, uintptr(fd), unix.O_CLOEXEC).From(0, tape.RegA)
-		t.Call(unix.SYS_FSCONFIG, 0, unix.FSCONFIG_SET_STRING, t.Str(l[0]), t.Str(fmt.Sprintf("/proc/self/fd/%d", fd)), 0).From(0, tape.RegD)
+		t.Call(unix.SYS_FSCONFIG, 0, unix.FSCONFIG_SET_STRING, t.Str(l[0]), t.Str(fmt.Sprintf("/proc/self/fd/%d", fd)),
+			0).From(0, tape.RegD)
 	}
 	t.At("making overlay", g.Target)
 	t.Call(unix.SYS_FSCONFIG, 0, unix.FSCONFIG_SET_FLAG, t.Str("userxattr"), 0, 0).From(0, tape.RegD)
 	t.Call(unix.SYS_FSCONFIG, 0, unix.FSCONFIG_CMD_CREATE, 0, 0, 0).From(0, tape.RegD)
-	attr := stage.MountFlags(&plan.Mount{Access: plan.ReadWrite, NoExec: g.NoExec, NoSymFollow: g.NoSymFollow}, unix.MOUNT_ATTR_NOSYMFOLLOW)
+	attr := stage.MountFlags(&plan.Mount{Access: plan.ReadWrite, NoExec: g.NoExec, NoSymFollow: g.NoSymFollow},
+		unix.MOUNT_ATTR_NOSYMFOLLOW)
 	t.Call(unix.SYS_FSMOUNT, 0, unix.FSMOUNT_CLOEXEC, attr).From(0, tape.RegD).To(tape.RegB)
 }
 

@@ -24,9 +24,9 @@ const (
 // placeSteps is how many directories one order makes.
 const placeSteps = 12
 
-// Place makes a spot at target, and the directories that lead to it, on the file system of the sandbox's root, which nobody inside can
-// write. What is there already stays. It goes through a copy of that mount which only the agent ever holds, so that no moment comes
-// in which the program's own is writable.
+// Place makes a spot at target, and the directories that lead to it, on the file system of the sandbox's root, which
+// nobody inside can write. What is there already stays. It goes through a copy of that mount which only the agent ever
+// holds, so that no moment comes in which the program's own is writable.
 func (a *Agent) Place(target string, s Spot, link string) error {
 	rel, err := cleanRel(target)
 	if err != nil || rel == "." {
@@ -42,7 +42,8 @@ func (a *Agent) Place(target string, s Spot, link string) error {
 		_, err := a.order(func(t *tape.Tape, b *agentBlock) {
 			ownRoot(t, target)
 			for i := from; i < to; i++ {
-				t.Call(unix.SYS_MKDIRAT, 0, t.Str(path.Join(parts[:i+1]...)), stage.DirMode).From(0, tape.RegB).May(uint16(unix.EEXIST))
+				t.Call(unix.SYS_MKDIRAT, 0, t.Str(path.Join(parts[:i+1]...)), stage.DirMode).From(0,
+					tape.RegB).May(uint16(unix.EEXIST))
 			}
 			switch {
 			case to < dirs || s == SpotDir:
@@ -86,5 +87,7 @@ func ownRoot(t *tape.Tape, target string) {
 	t.Call(unix.SYS_SETNS, fdInsideNS, unix.CLONE_NEWNS)
 	t.At("making a place", target)
 	t.Call(unix.SYS_OPEN_TREE, tape.AtCwd, t.Str("/"), unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC).To(tape.RegB)
-	t.Call(unix.SYS_MOUNT_SETATTR, 0, t.Str(""), unix.AT_EMPTY_PATH, tape.Ptr(t, &unix.MountAttr{Attr_clr: unix.MOUNT_ATTR_RDONLY, Propagation: unix.MS_PRIVATE}), stage.MountAttrSize).From(0, tape.RegB)
+	t.Call(unix.SYS_MOUNT_SETATTR, 0, t.Str(""), unix.AT_EMPTY_PATH,
+		tape.Ptr(t, &unix.MountAttr{Attr_clr: unix.MOUNT_ATTR_RDONLY, Propagation: unix.MS_PRIVATE}),
+		stage.MountAttrSize).From(0, tape.RegB)
 }

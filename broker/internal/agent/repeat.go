@@ -7,8 +7,9 @@ import (
 	"sbx/shared/tape"
 )
 
-// Repeat is something that has happened to a name of a file system which the caller serves, and that the kernel is to hear of: it tells those
-// who watch only of what is done through it. Whoever serves the file system knows that nothing is to be done.
+// Repeat is something that has happened to a name of a file system which the caller serves, and that the kernel is to
+// hear of: it tells those who watch only of what is done through it. Whoever serves the file system knows that nothing
+// is to be done.
 type Repeat struct {
 	Root string // where the file system is mounted inside
 	What What
@@ -37,8 +38,8 @@ const (
 
 const fuseMagic = 0x65735546
 
-// Repeat does it, through a copy of the mount that only the agent holds: it can be written whatever the program's can, and nothing is
-// mounted on it.
+// Repeat does it, through a copy of the mount that only the agent holds: it can be written whatever the program's can,
+// and nothing is mounted on it.
 func (a *Agent) Repeat(r Repeat) error {
 	if _, err := cleanRel(r.Root); err != nil {
 		return err
@@ -51,8 +52,10 @@ func (a *Agent) Repeat(r Repeat) error {
 		buf := t.Buf(120) // struct statfs
 		t.Call(unix.SYS_FSTATFS, 0, buf).From(0, tape.RegA)
 		t.Expect64(buf, fuseMagic, uintptr(unix.ESTALE))
-		t.Call(unix.SYS_OPEN_TREE, 0, t.Str(""), unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH).From(0, tape.RegA).To(tape.RegB)
-		t.Call(unix.SYS_MOUNT_SETATTR, 0, t.Str(""), unix.AT_EMPTY_PATH, tape.Ptr(t, &unix.MountAttr{Attr_clr: unix.MOUNT_ATTR_RDONLY}), stage.MountAttrSize).From(0, tape.RegB)
+		t.Call(unix.SYS_OPEN_TREE, 0, t.Str(""), unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH).From(0,
+			tape.RegA).To(tape.RegB)
+		t.Call(unix.SYS_MOUNT_SETATTR, 0, t.Str(""), unix.AT_EMPTY_PATH,
+			tape.Ptr(t, &unix.MountAttr{Attr_clr: unix.MOUNT_ATTR_RDONLY}), stage.MountAttrSize).From(0, tape.RegB)
 		t.Call(unix.SYS_SETNS, fdHostNS, unix.CLONE_NEWNS) // where nothing is a mount point
 		within(t, r.Dir, tape.RegC)
 		if r.What == Moved {
@@ -67,7 +70,8 @@ func (a *Agent) Repeat(r Repeat) error {
 // within stores a directory of the copy of the mount in register to.
 func within(t *tape.Tape, dir string, to uint8) {
 	t.At("finding", dir)
-	how := &unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC | unix.O_NOFOLLOW, Resolve: stage.Resolve | unix.RESOLVE_BENEATH | unix.RESOLVE_NO_XDEV}
+	how := &unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC | unix.O_NOFOLLOW,
+		Resolve: stage.Resolve | unix.RESOLVE_BENEATH | unix.RESOLVE_NO_XDEV}
 	t.Call(unix.SYS_OPENAT2, 0, t.Str(dir), tape.Ptr(t, how), unix.SizeofOpenHow).From(0, tape.RegB).To(to)
 }
 
@@ -101,7 +105,8 @@ func repeatIt(t *tape.Tape, r *Repeat) {
 	case Modified:
 		o = t.Call(unix.SYS_UTIMENSAT, 0, name, tape.Ptr(t, times), unix.AT_SYMLINK_NOFOLLOW)
 	case Written:
-		t.Call(unix.SYS_OPENAT, 0, name, unix.O_WRONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0).From(0, tape.RegC).To(tape.RegA)
+		t.Call(unix.SYS_OPENAT, 0, name, unix.O_WRONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC,
+			0).From(0, tape.RegC).To(tape.RegA)
 		t.Call(unix.SYS_CLOSE).From(0, tape.RegA)
 		return
 	}

@@ -66,7 +66,8 @@ func New(opt Options) *Arbiter {
 // Queue holds the open questions, for those who show and answer them.
 func (a *Arbiter) Queue() *prompt.Queue { return a.queue }
 
-// Observe has f called with every event from now on. It is called by whoever waits for the verdict, so it must not wait itself.
+// Observe has f called with every event from now on. It is called by whoever waits for the verdict, so it must not wait
+// itself.
 func (a *Arbiter) Observe(f func(Event)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -76,8 +77,8 @@ func (a *Arbiter) Observe(f func(Event)) {
 // Grants lists the answers that hold.
 func (a *Arbiter) Grants() []decide.Grant { return a.grants.List(a.opt.Now()) }
 
-// Ask settles one access: it returns when rules, an earlier answer or a human have decided, when the time for an answer is up or
-// when ctx ends. Everything but an explicit yes that could be recorded is a no.
+// Ask settles one access: it returns when rules, an earlier answer or a human have decided, when the time for an answer
+// is up or when ctx ends. Everything but an explicit yes that could be recorded is a no.
 func (a *Arbiter) Ask(ctx context.Context, q decide.Ask) decide.Verdict {
 	begin := a.opt.Now()
 	a.refresh()
@@ -175,7 +176,8 @@ func (a *Arbiter) Refreshed() int {
 // followEvery is how often policy files are looked at while a question waits.
 const followEvery = 300 * time.Millisecond
 
-// follow settles open questions by rules that are written while they wait. One runs while there are open questions, and for a moment longer.
+// follow settles open questions by rules that are written while they wait. One runs while there are open questions, and
+// for a moment longer.
 func (a *Arbiter) follow() {
 	tick := time.NewTicker(followEvery)
 	defer tick.Stop()
@@ -199,7 +201,8 @@ func (a *Arbiter) follow() {
 }
 
 // unsettled is about what neither rules nor answers cover: an answer to the same process a moment ago, or the human.
-func (a *Arbiter) unsettled(ctx context.Context, q decide.Ask, v decide.Verdict, env decide.Env) (decide.Verdict, string) {
+func (a *Arbiter) unsettled(ctx context.Context, q decide.Ask, v decide.Verdict,
+	env decide.Env) (decide.Verdict, string) {
 	if past, ok := a.recalled(q, env.Now); ok {
 		past.Path = v.Path
 		return past, ""
@@ -292,8 +295,8 @@ func silence(by string) string {
 	return "nobody waits any more"
 }
 
-// Close refuses everything that waits and everything that comes, and writes down what was only counted. The record itself is
-// the caller's to seal.
+// Close refuses everything that waits and everything that comes, and writes down what was only counted. The record
+// itself is the caller's to seal.
 func (a *Arbiter) Close() {
 	a.mu.Lock()
 	if a.closed {

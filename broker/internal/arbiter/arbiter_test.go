@@ -182,7 +182,8 @@ func TestOnceCoversTheLooksAround(t *testing.T) {
 
 func TestWhatCannotBeRecordedIsRefused(t *testing.T) {
 	l := &log{fail: errors.New("disk full")}
-	a, _ := start(t, Options{Record: l, Env: decide.Env{Policy: rules(t, policy.Rule{Kind: policy.KindPath, Pattern: "/ruled/**", Decision: policy.Allow})}})
+	a, _ := start(t, Options{Record: l, Env: decide.Env{Policy: rules(t, policy.Rule{Kind: policy.KindPath,
+		Pattern: "/ruled/**", Decision: policy.Allow})}})
 	answerer(a, yes("", ""))
 	for _, p := range []string{"/h/f", "/ruled/f"} {
 		if v := a.Ask(t.Context(), read(p)); v.Decision != decide.Deny || !strings.Contains(v.Reason, "disk full") {
@@ -193,7 +194,8 @@ func TestWhatCannotBeRecordedIsRefused(t *testing.T) {
 	events, _ := a.Queue().Subscribe()
 	go a.Ask(context.Background(), read("/h/g"))
 	ev := <-events
-	if err := a.Queue().Answer(ev.Question.ID, prompt.Answer{Allow: true, Scope: prompt.File, Life: prompt.ForSession, By: prompt.ByTTY}); err == nil {
+	if err := a.Queue().Answer(ev.Question.ID, prompt.Answer{Allow: true, Scope: prompt.File, Life: prompt.ForSession,
+		By: prompt.ByTTY}); err == nil {
 		t.Error("an answer that could not be recorded was taken")
 	}
 	if n := len(a.Grants()); n != 0 {
@@ -250,7 +252,8 @@ func TestStoredAnswers(t *testing.T) {
 	if v := <-done; v.Decision != decide.Allow {
 		t.Fatal(v.Reason)
 	}
-	if where != "user" || len(stored) != 2 || stored[0].String() != "allow read /h/data/*" || stored[1].String() != "allow read /h/link" {
+	if where != "user" || len(stored) != 2 || stored[0].String() != "allow read /h/data/*" ||
+		stored[1].String() != "allow read /h/link" {
 		t.Errorf("stored in %s: %v", where, stored)
 	}
 	// The same link, and another name in the directory, from another process: no question.
@@ -378,7 +381,8 @@ func TestNobodyIsThere(t *testing.T) {
 	a, _ := start(t, Options{Alone: func() bool { return !there.Load() }, Grace: 100 * time.Millisecond})
 	asked := answerer(a, func(prompt.Question) (prompt.Answer, bool) { return prompt.Answer{Allow: true}, there.Load() })
 	for i := range 2 { // the first waits for somebody, the second does not
-		if v := a.Ask(t.Context(), read(fmt.Sprintf("/h/f%d", i))); v.Decision != decide.Deny || !strings.Contains(v.Reason, "nobody is there") {
+		if v := a.Ask(t.Context(), read(fmt.Sprintf("/h/f%d", i))); v.Decision != decide.Deny ||
+			!strings.Contains(v.Reason, "nobody is there") {
 			t.Fatalf("%v %s", v.Decision, v.Reason)
 		}
 	}
@@ -431,7 +435,8 @@ func TestRevoke(t *testing.T) {
 
 // A waiter must not ride on an answer about a lesser right: two accesses make one question only if they need the same.
 func TestRightsAreNotMixed(t *testing.T) {
-	ops := []string{"read", "stat", "readlink", "exec", "write", "create", "truncate", "unlink", "rename", "link", "mkdir", "symlink", "mknod", "chmod", "chown", "utime", "xattr", "connect", "bind", "nonsense"}
+	ops := []string{"read", "stat", "readlink", "exec", "write", "create", "truncate", "unlink", "rename", "link",
+		"mkdir", "symlink", "mknod", "chmod", "chown", "utime", "xattr", "connect", "bind", "nonsense"}
 	for _, op := range ops {
 		a := read("/h/f")
 		a.Op = op

@@ -62,9 +62,12 @@ func TestSeveralFilesAreTheseFiles(t *testing.T) {
 	}{
 		{prompt.Answer{Allow: true}, nil, "", nil},
 		{prompt.Answer{Allow: true, Life: prompt.ForSession}, files("read /h/n/f%d file"), "", files("/h/n/f%d")},
-		{prompt.Answer{Allow: true, Life: prompt.Forever}, files("read /h/n/f%d file"), strings.Join(files("allow read /h/n/f%d"), " "), files("/h/n/f%d")},
-		{prompt.Answer{Allow: true, Scope: prompt.Dir}, []string{"read /h/n dir"}, "", append(files("/h/n/f%d"), "/h/n/other")},
-		{prompt.Answer{Allow: true, Scope: prompt.Tree}, []string{"read /h/n tree"}, "", append(files("/h/n/f%d"), "/h/n/other", "/h/n/deep/.env")},
+		{prompt.Answer{Allow: true, Life: prompt.Forever}, files("read /h/n/f%d file"),
+			strings.Join(files("allow read /h/n/f%d"), " "), files("/h/n/f%d")},
+		{prompt.Answer{Allow: true, Scope: prompt.Dir}, []string{"read /h/n dir"}, "", append(files("/h/n/f%d"),
+			"/h/n/other")},
+		{prompt.Answer{Allow: true, Scope: prompt.Tree}, []string{"read /h/n tree"}, "", append(files("/h/n/f%d"),
+			"/h/n/other", "/h/n/deep/.env")},
 	} {
 		var stored []string
 		a, l := start(t, Options{Store: func(_ string, rules []policy.Rule) error {
@@ -145,7 +148,8 @@ func TestOnceIsNoOthers(t *testing.T) {
 	a, l := start(t, Options{Process: func(tid int) (int, uint64) { return tid / 10, began }})
 	asked := answerer(a, yes("", ""))
 	list := func(pid int) decide.Ask {
-		return decide.Ask{PID: pid, Exe: "/usr/bin/ls", Op: "list", Kind: policy.KindPath, Path: "/h/n", Flags: []string{"dir"}}
+		return decide.Ask{PID: pid, Exe: "/usr/bin/ls", Op: "list", Kind: policy.KindPath, Path: "/h/n",
+			Flags: []string{"dir"}}
 	}
 	look := read("/h/f")
 	look.Op, look.PID = "stat", 70

@@ -9,8 +9,8 @@ import (
 	"sbx/broker/internal/prompt"
 )
 
-// Recorder keeps the record of a session; *audit.Writer is one. Append returns when the event is on disk, Note and Soon when it is
-// written; Soon puts it on disk within milliseconds.
+// Recorder keeps the record of a session; *audit.Writer is one. Append returns when the event is on disk, Note and Soon
+// when it is written; Soon puts it on disk within milliseconds.
 type Recorder interface {
 	Append(audit.Event) (audit.Event, error)
 	Soon(audit.Event) (audit.Event, error)
@@ -28,11 +28,11 @@ type Options struct {
 	Record Recorder
 	// Store makes rules last in a policy file: store is user, project or org. nil: answers cannot be stored.
 	Store func(store string, rules []policy.Rule) error
-	// Fresh is called before each decision that rules could change. It returns the new Env when policy files have changed. An error
-	// means that they cannot be relied upon any more: until it is gone, what rules allowed is asked. May be nil.
+	// Fresh is called before each decision that rules could change. It returns the new Env when policy files have changed.
+	// An error means that they cannot be relied upon any more: until it is gone, what rules allowed is asked. May be nil.
 	Fresh func() (env decide.Env, changed bool, err error)
-	// Alone says that nobody is there who could answer. A question then waits for Grace in case somebody comes; the next ones do not
-	// wait until somebody has come. nil: somebody is always there.
+	// Alone says that nobody is there who could answer. A question then waits for Grace in case somebody comes; the next
+	// ones do not wait until somebody has come. nil: somebody is always there.
 	Alone func() bool
 	Grace time.Duration // 10 s
 	// Process returns the process that a thread belongs to, and when it began; nil takes threads for processes.

@@ -7,8 +7,8 @@ import (
 	"sbx/broker/internal/policy"
 )
 
-// questionOf words an access for a human. Operations are named by the right that is asked for: two accesses that make one question
-// must need the same right, because one answer settles both.
+// questionOf words an access for a human. Operations are named by the right that is asked for: two accesses that make
+// one question must need the same right, because one answer settles both.
 func questionOf(a decide.Ask, v decide.Verdict) decide.Question {
 	q := decide.Question{PID: a.PID, Inside: a.Inside, Exe: a.Exe, Cwd: a.Cwd, Op: a.Op, Path: a.Path,
 		Target: a.Target, Why: v.Reason,

@@ -27,8 +27,9 @@ type recorder struct {
 	counted int
 }
 
-// settled records a verdict. It is written before it takes effect, so it outlives the broker. What a human decided for this once is put on disk
-// at once, though nobody waits for the disk; what follows from a rule or an answer in the record need only be written.
+// settled records a verdict. It is written before it takes effect, so it outlives the broker. What a human decided for
+// this once is put on disk at once, though nobody waits for the disk; what follows from a rule or an answer in the
+// record need only be written.
 func (l *recorder) settled(ev Event) error {
 	kind, decision := outcome(ev.Verdict)
 	allow := ev.Verdict.Decision == decide.Allow
@@ -39,8 +40,10 @@ func (l *recorder) settled(ev Event) error {
 		return nil
 	}
 	q, v := ev.Ask, ev.Verdict
-	e := audit.Event{Time: ev.Time, Kind: kind, ID: q.ID, UID: os.Getuid(), PID: q.PID, Exe: q.Exe, Cwd: q.Cwd, Op: q.Op, Path: q.Path, Host: q.Host, Port: q.Port,
-		Decision: decision, Rule: v.Rule, RuleOrigin: v.Origin, Scope: string(v.Scope), Life: string(v.Life), Reason: v.Reason, LatencyUS: ev.Latency.Microseconds()}
+	e := audit.Event{Time: ev.Time, Kind: kind, ID: q.ID, UID: os.Getuid(), PID: q.PID, Exe: q.Exe, Cwd: q.Cwd, Op: q.Op,
+		Path: q.Path, Host: q.Host, Port: q.Port,
+		Decision: decision, Rule: v.Rule, RuleOrigin: v.Origin, Scope: string(v.Scope), Life: string(v.Life),
+		Reason: v.Reason, LatencyUS: ev.Latency.Microseconds()}
 	if q.Kind == policy.KindHost {
 		e.Path = ""
 	}
@@ -94,7 +97,8 @@ func (l *recorder) room(ev Event) bool {
 // count records how many refusals were not recorded one by one.
 func (l *recorder) count(n int) {
 	if n > 0 && l.to != nil {
-		_, _ = l.to.Note(audit.Event{Kind: audit.KindBlocked, UID: os.Getuid(), Decision: "deny", Reason: "refusals beyond " + strconv.Itoa(maxRefusals) + " a second",
+		_, _ = l.to.Note(audit.Event{Kind: audit.KindBlocked, UID: os.Getuid(), Decision: "deny",
+			Reason: "refusals beyond " + strconv.Itoa(maxRefusals) + " a second",
 			Detail: []audit.KV{{K: "count", V: strconv.Itoa(n)}}})
 	}
 }
@@ -109,8 +113,10 @@ func (l *recorder) flush(time.Time) {
 
 // granted records an answer that lasts, before it holds: one that outlives the session is on disk then.
 func (l *recorder) granted(q decide.Question, g decide.Grant, p decide.Answer) error {
-	e := audit.Event{Kind: audit.KindGrant, ID: q.ID, UID: os.Getuid(), PID: q.PID, Exe: q.Exe, Cwd: q.Cwd, Op: string(g.Access), Path: g.Name,
-		Decision: "deny", Scope: string(g.Scope), Life: string(g.Life), Reason: "answered by " + p.By, Detail: []audit.KV{{K: "by", V: p.By}}}
+	e := audit.Event{Kind: audit.KindGrant, ID: q.ID, UID: os.Getuid(), PID: q.PID, Exe: q.Exe, Cwd: q.Cwd,
+		Op: string(g.Access), Path: g.Name,
+		Decision: "deny", Scope: string(g.Scope), Life: string(g.Life), Reason: "answered by " + p.By,
+		Detail: []audit.KV{{K: "by", V: p.By}}}
 	if p.Allow {
 		e.Decision = "allow"
 	}
@@ -139,7 +145,8 @@ func (l *recorder) revoked(kind policy.Kind, name string, n int) {
 	if l.to == nil {
 		return
 	}
-	e := audit.Event{Kind: audit.KindRevoke, UID: os.Getuid(), Path: name, Detail: []audit.KV{{K: "answers", V: strconv.Itoa(n)}}}
+	e := audit.Event{Kind: audit.KindRevoke, UID: os.Getuid(), Path: name, Detail: []audit.KV{{K: "answers",
+		V: strconv.Itoa(n)}}}
 	if kind == policy.KindHost {
 		e.Path, e.Host = "", name
 	}

@@ -157,8 +157,8 @@ func (a *Arbiter) recalled(q decide.Ask, now time.Time) (v decide.Verdict, ok bo
 	return v, ok
 }
 
-// recall finds the answer that the same process was given for the same object a moment ago. A yes is good for one open and the
-// looks around it, a no for every repetition.
+// recall finds the answer that the same process was given for the same object a moment ago. A yes is good for one open
+// and the looks around it, a no for every repetition.
 func (a *Arbiter) recall(k onceKey, op string, now time.Time) (decide.Verdict, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -179,7 +179,8 @@ func (a *Arbiter) recall(k onceKey, op string, now time.Time) (decide.Verdict, b
 	return e.verdict, true
 }
 
-// seenTable holds what was settled already, so that the record has each object once for each program and not once for each access.
+// seenTable holds what was settled already, so that the record has each object once for each program and not once for
+// each access.
 type seenTable map[string]struct{}
 
 func (s *seenTable) clear() { *s = nil }

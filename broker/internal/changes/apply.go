@@ -80,7 +80,10 @@ func Apply(list []Change, opt Options) (Result, error) {
 	var todo []Change
 	for i := range list {
 		c := &list[i]
-		if opt.holds(c) || slices.ContainsFunc(res.Held, func(h Change) bool { return h.Kind == Dir && strings.HasPrefix(c.Path, h.Path+"/") }) {
+		if opt.holds(c) || slices.ContainsFunc(res.Held, func(h Change) bool {
+			return h.Kind == Dir &&
+				strings.HasPrefix(c.Path, h.Path+"/")
+		}) {
 			res.Held = append(res.Held, *c)
 		} else {
 			todo = append(todo, *c)
@@ -134,7 +137,8 @@ func enoughSpace(list []Change) error {
 			err = unix.Statfs(path.Dir(dir), &st)
 		}
 		if err == nil && n > st.Bavail*uint64(st.Bsize) {
-			return fmt.Errorf("applying to %s: %w: %d bytes are to be written and %d are free; nothing was changed", plan.Bytes(dir).Quote(), unix.ENOSPC, n, st.Bavail*uint64(st.Bsize))
+			return fmt.Errorf("applying to %s: %w: %d bytes are to be written and %d are free; nothing was changed",
+				plan.Bytes(dir).Quote(), unix.ENOSPC, n, st.Bavail*uint64(st.Bsize))
 		}
 	}
 	return nil
@@ -231,7 +235,8 @@ func (a *applier) change(c *Change) error {
 	}
 	temp := fmt.Sprintf(".sbx-apply-%s-%d", a.opt.SID, a.n)
 	a.n++
-	in := intent{Target: plan.Bytes(c.layer.Target), Dir: plan.Bytes(path.Dir(c.rel)), Name: plan.Bytes(name), Temp: plan.Bytes(temp)}
+	in := intent{Target: plan.Bytes(c.layer.Target), Dir: plan.Bytes(path.Dir(c.rel)), Name: plan.Bytes(name),
+		Temp: plan.Bytes(temp)}
 	if c.Op != Added {
 		in.Dev, in.Ino, in.Size, in.Sec, in.Nsec = c.old.Dev, c.old.Ino, c.old.Size, c.old.Mtim.Sec, c.old.Mtim.Nsec
 	}
@@ -420,7 +425,8 @@ func copyXattrs(dst, src int) {
 		return
 	}
 	for _, name := range strings.Split(strings.TrimRight(string(list[:n]), "\x00"), "\x00") {
-		if name != "system.posix_acl_access" && (!strings.HasPrefix(name, "user.") || strings.HasPrefix(name, "user.overlay.")) {
+		if name != "system.posix_acl_access" && (!strings.HasPrefix(name, "user.") ||
+			strings.HasPrefix(name, "user.overlay.")) {
 			continue
 		}
 		var val [4096]byte

@@ -128,7 +128,9 @@ A  todir/x
 	if err != nil || res.Applied != len(list) {
 		t.Fatalf("%+v, %v", res, err)
 	}
-	for name, want := range map[string]string{"changed": "new", "gone": "error: no such file or directory", "d": "error: no such file or directory", "mode": "old mode", "moved-to": "old moved-from", "todir/x": "x", "fromdir": "file now", "link": "new", "same": "old same"} {
+	for name, want := range map[string]string{"changed": "new", "gone": "error: no such file or directory",
+		"d": "error: no such file or directory", "mode": "old mode", "moved-to": "old moved-from", "todir/x": "x",
+		"fromdir": "file now", "link": "new", "same": "old same"} {
 		if got := l.read(name); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
@@ -155,10 +157,14 @@ func TestHostileLayers(t *testing.T) {
 		want string
 		path string // must stay as it was on the host
 	}{
-		"git hook":       {func(l *lab) { l.write(l.upper, ".git/hooks/pre-commit", "x") }, "guarded", ".git/hooks/pre-commit"},
-		"nested hook":    {func(l *lab) { l.write(l.upper, "sub/.git/hooks/post-checkout", "x") }, "guarded", "sub/.git/hooks/post-checkout"},
-		"submodule":      {func(l *lab) { l.write(l.upper, ".git/modules/a/b/hooks/x", "x") }, "guarded", ".git/modules/a/b/hooks/x"},
-		"git config":     {func(l *lab) { l.write(l.upper, ".git/config", "[core]\n\tfsmonitor = /tmp/x\n") }, "guarded", ".git/config"},
+		"git hook": {func(l *lab) { l.write(l.upper, ".git/hooks/pre-commit", "x") }, "guarded",
+			".git/hooks/pre-commit"},
+		"nested hook": {func(l *lab) { l.write(l.upper, "sub/.git/hooks/post-checkout", "x") }, "guarded",
+			"sub/.git/hooks/post-checkout"},
+		"submodule": {func(l *lab) { l.write(l.upper, ".git/modules/a/b/hooks/x", "x") }, "guarded",
+			".git/modules/a/b/hooks/x"},
+		"git config": {func(l *lab) { l.write(l.upper, ".git/config", "[core]\n\tfsmonitor = /tmp/x\n") }, "guarded",
+			".git/config"},
 		"git file":       {func(l *lab) { l.write(l.upper, "sub/.git", "gitdir: /tmp/evil\n") }, "guarded", "sub/.git"},
 		"direnv":         {func(l *lab) { l.write(l.upper, ".envrc", "x") }, "guarded", ".envrc"},
 		"editor":         {func(l *lab) { l.write(l.upper, ".vscode/tasks.json", "x") }, "guarded", ".vscode/tasks.json"},
@@ -278,7 +284,8 @@ func TestHostChangedMeanwhile(t *testing.T) {
 			c.host(l)
 			list := l.scan()
 			var r *Refused
-			if _, err := Apply(list, l.opt()); !errors.As(err, &r) || !strings.Contains(l.text(r.Held), "after the session began") {
+			if _, err := Apply(list, l.opt()); !errors.As(err, &r) ||
+				!strings.Contains(l.text(r.Held), "after the session began") {
 				t.Fatalf("%v\n%s", err, l.text(list))
 			}
 			opt := l.opt()
@@ -323,7 +330,8 @@ func TestRecover(t *testing.T) {
 	l.write(l.host, "f", "old")
 	var st unix.Stat_t
 	l.check(unix.Lstat(l.host+"/f", &st))
-	in := intent{Target: plan.Bytes(l.host), Dir: ".", Name: "f", Temp: ".sbx-apply-s-0", Dev: st.Dev, Ino: st.Ino, Size: st.Size, Sec: st.Mtim.Sec, Nsec: st.Mtim.Nsec}
+	in := intent{Target: plan.Bytes(l.host), Dir: ".", Name: "f", Temp: ".sbx-apply-s-0", Dev: st.Dev, Ino: st.Ino,
+		Size: st.Size, Sec: st.Mtim.Sec, Nsec: st.Mtim.Nsec}
 	killed := func() {
 		j, err := openJournal(l.ses)
 		l.check(err)
@@ -397,7 +405,8 @@ func TestPatchText(t *testing.T) {
 	for _, c := range l.scan() {
 		l.check(c.Patch(&b, l.host))
 	}
-	want := "# A  .env  ! secrets: a name that is hidden in projects\ndiff --git a/f b/f\n--- a/f\n+++ b/f\n@@ -2,8 +2,9 @@\n 2\n 3\n 4\n-5\n+five\n 6\n 7\n 8\n 9\n+ten\n\\ No newline at end of file\n"
+	want := "# A  .env  ! secrets: a name that is hidden in projects\ndiff --git a/f b/f\n--- a/f\n+++ b/f\n@@ -2,8 " +
+		"+2,9 @@\n 2\n 3\n 4\n-5\n+five\n 6\n 7\n 8\n 9\n+ten\n\\ No newline at end of file\n"
 	if b.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
 	}

@@ -32,7 +32,8 @@ func TestElsewhere(t *testing.T) {
 		{Kind: plan.Bind, Target: at("seen"), Source: at("behind"), Access: plan.ReadWrite},
 	}})
 	for rel, want := range map[string]bool{
-		"shown": true, "other/lib": true, "project": false, "project/sub": false, "projects": false, "": false, "other": false, "other/over": false, "other/over/sub": false,
+		"shown": true, "other/lib": true, "project": false, "project/sub": false, "projects": false, "": false,
+		"other": false, "other/over": false, "other/over/sub": false,
 		"seen": false, "behind": false, "link/lib": false, "file": false, "none": false,
 	} {
 		if got := elsewhere(at(rel)); got != want {

@@ -17,7 +17,8 @@ const dirFlags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLO
 
 // openRoot opens an absolute directory in whose path there is no link.
 func openRoot(p string) (int, error) {
-	return unix.Openat2(unix.AT_FDCWD, p, &unix.OpenHow{Flags: unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS})
+	return unix.Openat2(unix.AT_FDCWD, p, &unix.OpenHow{Flags: unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS})
 }
 
 // openBelow opens the directory rel below root.
@@ -25,7 +26,8 @@ func openBelow(root int, rel string) (int, error) {
 	if rel == "." || rel == "" {
 		return unix.FcntlInt(uintptr(root), unix.F_DUPFD_CLOEXEC, 3)
 	}
-	return unix.Openat2(root, rel, &unix.OpenHow{Flags: unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS})
+	return unix.Openat2(root, rel, &unix.OpenHow{Flags: unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS})
 }
 
 func lstatAt(dir int, name string, st *unix.Stat_t) error {
@@ -65,7 +67,8 @@ func openFile(dir int, name string, st *unix.Stat_t) (*os.File, error) {
 	}
 	defer unix.Close(p)
 	var now unix.Stat_t
-	if err := unix.Fstat(p, &now); err != nil || now.Mode&unix.S_IFMT != unix.S_IFREG || now.Ino != st.Ino || now.Dev != st.Dev {
+	if err := unix.Fstat(p, &now); err != nil || now.Mode&unix.S_IFMT != unix.S_IFREG || now.Ino != st.Ino ||
+		now.Dev != st.Dev {
 		return nil, unix.ESTALE
 	}
 	self := fmt.Sprintf("/proc/self/fd/%d", p)

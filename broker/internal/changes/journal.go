@@ -120,7 +120,8 @@ func (i *intent) undo() error {
 		return nil // the usual end
 	}
 	if i.Ino != 0 && st.Dev == i.Dev && st.Ino == i.Ino && !i.is(&st) {
-		return fmt.Errorf("%s is what was at %s and was changed in between: look at it, then remove it", plan.Bytes(filepath.Join(string(i.Target), string(i.Dir), string(i.Temp))).Quote(), i.Name.Quote())
+		return fmt.Errorf("%s is what was at %s and was changed in between: look at it, then remove it",
+			plan.Bytes(filepath.Join(string(i.Target), string(i.Dir), string(i.Temp))).Quote(), i.Name.Quote())
 	}
 	return removeAll(dir, string(i.Temp))
 }

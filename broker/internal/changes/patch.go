@@ -21,8 +21,9 @@ func (c *Change) Patch(w *bytes.Buffer, dir string) error {
 	if c.Op == Deleted && c.Kind == Dir {
 		return c.patchGone(w, dir)
 	}
-	same := c.Op == Mode && gitMode(c.OldMode) == gitMode(c.NewMode)                        // git knows two modes
-	if same || c.Kind == Dir || c.Kind == Special || c.Risk == Secret || c.Risk == Broken { // what the host hid is not shown here either
+	same := c.Op == Mode && gitMode(c.OldMode) == gitMode(c.NewMode) // git knows two modes
+	// what the host hid is not shown here either
+	if same || c.Kind == Dir || c.Kind == Special || c.Risk == Secret || c.Risk == Broken {
 		fmt.Fprintf(w, "# %s\n", c.In(dir))
 		return nil
 	}

@@ -318,8 +318,8 @@ func (s *scanner) judge(c *Change, rel string) {
 	}
 }
 
-// secret says whether the change is about a file of a secret's name, and of a secret's contents where the name says nothing: what was
-// there or what is there now.
+// secret says whether the change is about a file of a secret's name, and of a secret's contents where the name says
+// nothing: what was there or what is there now.
 func (c *Change) secret() bool {
 	row := guard.SecretAt(c.rel, c.Kind == Dir).Secret
 	if row == nil || row.Holds == nil {
@@ -340,7 +340,8 @@ func (c *Change) secret() bool {
 	return holds(c.Op != Added, false, &c.old) || holds(c.Op != Deleted, true, &c.now)
 }
 
-// judgeGuarded asks the judge of guarded names. What a layer holds is new to the host, so nothing in it is the session's own.
+// judgeGuarded asks the judge of guarded names. What a layer holds is new to the host, so nothing in it is the
+// session's own.
 func (s *scanner) judgeGuarded(c *Change, rel string) {
 	v := s.judges.At(rel, s.isRepository)
 	switch appears := c.Op != Deleted && c.Op != Mode; {
@@ -385,21 +386,22 @@ func (s *scanner) isRepository(dir string) bool {
 	return has
 }
 
-// inNewRepository says whether rel is, or lies in, the .git of a directory below the top which the host does not have: whoever enters that
-// directory runs git there.
+// inNewRepository says whether rel is, or lies in, the .git of a directory below the top which the host does not have:
+// whoever enters that directory runs git there.
 func (s *scanner) inNewRepository(c *Change, rel string) bool {
 	parts := strings.Split(rel, "/")
 	for i := 1; i < len(parts); i++ {
 		if guard.Fold(parts[i]) != ".git" {
 			continue
 		}
-		return i == len(parts)-1 && c.Op == Added || i < len(parts)-1 && (s.host < 0 || !hasName(s.host, strings.Join(parts[:i], "/"), parts[i]))
+		return i == len(parts)-1 && c.Op == Added || i < len(parts)-1 && (s.host < 0 ||
+			!hasName(s.host, strings.Join(parts[:i], "/"), parts[i]))
 	}
 	return false
 }
 
-// judgeConfig puts a repository's configuration before the check that a session's own writing is put before. What is taken away is
-// as if it were empty.
+// judgeConfig puts a repository's configuration before the check that a session's own writing is put before. What is
+// taken away is as if it were empty.
 func (s *scanner) judgeConfig(c *Change) {
 	if c.Op == Mode {
 		return

@@ -44,7 +44,8 @@ func (c *Child) Aftermath() Aftermath {
 	return a
 }
 
-// AftermathOf is what process 1 saw when a further program had ended, other than well: what it says of memory is about that one.
+// AftermathOf is what process 1 saw when a further program had ended, other than well: what it says of memory is about
+// that one.
 func (c *Child) AftermathOf(pid int) Aftermath {
 	a := c.Aftermath()
 	a.Killed, a.Main, a.Further = 0, pid, true

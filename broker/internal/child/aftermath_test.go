@@ -11,7 +11,8 @@ func TestAfterOverTheSocket(t *testing.T) {
 	for _, saw := range []stage.Aftermath{
 		{},
 		{Killed: 1 << 40, Left: 1, Peak: 1 << 40, PeakPID: 1 << 22},
-		{Killed: 3, Full: [stage.MaxPlaces]int64{1, 0, 0, 0, 0, 0, 0, 1}, Nodes: [stage.MaxPlaces]int64{0, 1, 0, 0, 0, 0, 0, 1}},
+		{Killed: 3, Full: [stage.MaxPlaces]int64{1, 0, 0, 0, 0, 0, 0, 1}, Nodes: [stage.MaxPlaces]int64{0, 1, 0, 0, 0, 0, 0,
+			1}},
 	} {
 		c := stage.Control{Last: saw}
 		var got stage.Aftermath

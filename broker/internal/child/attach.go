@@ -18,7 +18,8 @@ import (
 // Attach is the broker's side of Direct: it follows, on sock, what the helper and then process 1 report.
 // parent must return once the helper has ended; sooner process 1 is not this process's to wait for.
 func Attach(p *plan.Plan, sock int, std stage.Stdio, hooks Hooks, parent func(), tail *Tail) (*Child, error) {
-	c := &Child{sock: sock, Fds: map[plan.FdRole]*os.File{}, Pidfd: -1, plan: p, parent: parent, block: tail.block, early: NoEarly{}, control: &tail.block.control}
+	c := &Child{sock: sock, Fds: map[plan.FdRole]*os.File{}, Pidfd: -1, plan: p, parent: parent, block: tail.block,
+		early: NoEarly{}, control: &tail.block.control}
 	c.rest, c.start = tail.rest, tail.start
 	c.settle(hooks.Settled)
 	err := c.nameSteps(std)

@@ -24,10 +24,11 @@ type Early interface {
 	Processors(p *plan.Plan) *[16]uint64
 	// Remember leaves the set-up for the next run with the same arguments.
 	Remember(p *plan.Plan, folder Folder, std stage.Stdio)
-	// TakeSession returns the folder of the session that process 1 has begun to set up, once; "" if there is none. Process 1 makes it, if it
-	// has not done so yet. Whoever takes it has to remove it.
+	// TakeSession returns the folder of the session that process 1 has begun to set up, once; "" if there is none. Process
+	// 1 makes it, if it has not done so yet. Whoever takes it has to remove it.
 	TakeSession() string
-	// Ahead says whether process 1 carries out a set-up already, which may still turn out to be another than what is wanted.
+	// Ahead says whether process 1 carries out a set-up already, which may still turn out to be another than what is
+	// wanted.
 	Ahead() bool
 	// Spread gives this process's threads, and so what they start, the processors and the policy that it was started with.
 	Spread()
@@ -53,8 +54,8 @@ func (NoEarly) End()                                       {}
 func (NoEarly) Discard()                                   {}
 func (NoEarly) Abandon()                                   {}
 
-// Init is a process 1 that waits for its plan, or for the word to go on. It holds nothing, sees nothing and does nothing until Start
-// gives it a plan; it ends when it is not wanted and when its parent does.
+// Init is a process 1 that waits for its plan, or for the word to go on. It holds nothing, sees nothing and does
+// nothing until Start gives it a plan; it ends when it is not wanted and when its parent does.
 type Init struct {
 	// Done is the set-up that it has carried out already, or is about to; nil: none.
 	Done *tape.Tape

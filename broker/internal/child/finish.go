@@ -13,8 +13,8 @@ import (
 	"sbx/shared/tape"
 )
 
-// What is here takes no privilege: process 1 does it when it has given up all of them. sbx-helper holds none of it, and takes it as it
-// comes (see Tail).
+// What is here takes no privilege: process 1 does it when it has given up all of them. sbx-helper holds none of it, and
+// takes it as it comes (see Tail).
 
 // CompileSetup makes the tape of process 1 up to the point where the program can be started.
 func CompileSetup(t *tape.Tape, p *plan.Plan, sock int, std stage.Stdio, folder Folder, cpus *[16]uint64) error {
@@ -59,10 +59,12 @@ func (c *builder) terminal() {
 	}
 	t := c.T
 	t.At("opening terminal", "/dev/pts/ptmx")
-	t.Call(unix.SYS_OPENAT, tape.AtCwd, t.Str("/dev/pts/ptmx"), unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0).To(tape.RegTTY)
+	t.Call(unix.SYS_OPENAT, tape.AtCwd, t.Str("/dev/pts/ptmx"), unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC,
+		0).To(tape.RegTTY)
 	c.hand(plan.FdPty, tape.RegTTY)
 	t.Call(unix.SYS_IOCTL, 0, unix.TIOCSPTLCK, tape.Ptr(t, new([2]int32))).From(0, tape.RegTTY)
-	t.Call(unix.SYS_IOCTL, 0, unix.TIOCGPTPEER, unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC).From(0, tape.RegTTY).To(tape.RegA)
+	t.Call(unix.SYS_IOCTL, 0, unix.TIOCGPTPEER, unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC).From(0,
+		tape.RegTTY).To(tape.RegA)
 	t.Call(unix.SYS_IOCTL, 0, unix.TIOCSCTTY, 0).From(0, tape.RegA)
 	for i, kind := range c.Setup.Stdio {
 		if kind == plan.Pty {
@@ -132,7 +134,8 @@ func (c *builder) landlock() {
 		t.At("landlock rule", string(r.Path))
 		rule := &[2]uint64{r.Access, 0}
 		addr := tape.Ptr(t, rule)
-		t.Call(unix.SYS_OPENAT, tape.AtCwd, t.Str(string(r.Path)), unix.O_PATH|unix.O_CLOEXEC, 0).To(tape.RegA).May(uint16(unix.ENOENT)).ElseSkip(3)
+		t.Call(unix.SYS_OPENAT, tape.AtCwd, t.Str(string(r.Path)), unix.O_PATH|unix.O_CLOEXEC,
+			0).To(tape.RegA).May(uint16(unix.ENOENT)).ElseSkip(3)
 		t.Poke(addr+8, tape.RegA)
 		t.Call(unix.SYS_LANDLOCK_ADD_RULE, 0, unix.LANDLOCK_RULE_PATH_BENEATH, addr, 0).From(0, tape.RegB)
 		t.Call(unix.SYS_CLOSE).From(0, tape.RegA)
@@ -202,7 +205,8 @@ func compileStart(t *tape.Tape, p *plan.Plan) {
 	t.At("starting", "signal mask")
 	t.Call(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, tape.Ptr(t, new([1]uint64)), 0, 8)
 	t.At(steps.ExecStep, string(pr.Path))
-	t.Call(unix.SYS_EXECVE, t.Str(string(pr.Path)), steps.Vector(t, stringsOf(pr.Argv)), steps.Vector(t, stringsOf(pr.Env)))
+	t.Call(unix.SYS_EXECVE, t.Str(string(pr.Path)), steps.Vector(t, stringsOf(pr.Argv)), steps.Vector(t,
+		stringsOf(pr.Env)))
 }
 
 func stringsOf(list []plan.Bytes) []string {

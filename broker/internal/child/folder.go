@@ -10,8 +10,8 @@ import (
 	"sbx/shared/tape"
 )
 
-// Folder is what must exist on the host before anything is mounted: the upper and work directories of overlays, the files of
-// names. All of it lies in the session's folder.
+// Folder is what must exist on the host before anything is mounted: the upper and work directories of overlays, the
+// files of names. All of it lies in the session's folder.
 type Folder struct {
 	Session string // the folder itself, which is there already unless process 1 makes it ahead of its plan
 	Dirs    []Dir  // in this order
@@ -43,7 +43,8 @@ func (f Folder) Make() error {
 	return nil
 }
 
-// makeFolder has the tape do what Make does. It comes after the identity maps: before, the kernel lets nobody make a file.
+// makeFolder has the tape do what Make does. It comes after the identity maps: before, the kernel lets nobody make a
+// file.
 func (c *builder) makeFolder() {
 	t, folder := c.T, c.folder
 	if folder.Own {
@@ -69,7 +70,8 @@ func (c *builder) fill(m *plan.Mount, rel string) {
 
 func (c *builder) writeNew(path, text string, flag uintptr) {
 	t := c.T
-	t.Call(unix.SYS_OPENAT, tape.AtCwd, t.Str(path), unix.O_WRONLY|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_CLOEXEC|flag, 0o644).To(tape.RegA)
+	t.Call(unix.SYS_OPENAT, tape.AtCwd, t.Str(path), unix.O_WRONLY|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_CLOEXEC|flag,
+		0o644).To(tape.RegA)
 	t.Call(unix.SYS_WRITE, 0, t.Bytes([]byte(text)), uintptr(len(text))).From(0, tape.RegA).To(tape.RegB)
 	t.Want(tape.RegB, uintptr(len(text)), uintptr(unix.ENOSPC))
 	t.Call(unix.SYS_CLOSE).From(0, tape.RegA)

@@ -15,11 +15,13 @@ import (
 	"sbx/shared/tape"
 )
 
-// fdGate holds the context of the root's file system until it is created; overlays, which use the number too, come later.
+// fdGate holds the context of the root's file system until it is created; overlays, which use the number too, come
+// later.
 const fdGate = stage.FdSock - 1
 
-// makeGate prepares the FUSE file system of the root and sends the broker both its device and its context. The broker creates
-// it, not this process: the kernel then tells the broker's numbers of processes, not those of the new PID namespace.
+// makeGate prepares the FUSE file system of the root and sends the broker both its device and its context. The broker
+// creates it, not this process: the kernel then tells the broker's numbers of processes, not those of the new PID
+// namespace.
 func (c *builder) makeGate() {
 	if c.p.Gate == nil {
 		return
@@ -44,8 +46,9 @@ func (c *builder) gate() {
 	t.Call(unix.SYS_CLOSE, fdGate)
 }
 
-// populate makes the kernel know every name of some directories before anything is mounted on one and before anybody can wait: the
-// first lookup of a name holds its directory's lock, so that nothing can be waited for in it; a later one holds none.
+// populate makes the kernel know every name of some directories before anything is mounted on one and before anybody
+// can wait: the first lookup of a name holds its directory's lock, so that nothing can be waited for in it; a later one
+// holds none.
 func (c *builder) populate() {
 	if c.p.Gate == nil {
 		return
@@ -70,7 +73,8 @@ func (c *builder) populate() {
 		if i > 0 {
 			continue
 		}
-		for _, n := range d.Names { // /bin, /lib64: nearly every program is started through them, and the kernel remembers where they lead
+		// /bin, /lib64: nearly every program is started through them, and the kernel remembers where they lead
+		for _, n := range d.Names {
 			if n.Kind == plan.Symlink {
 				t.Call(unix.SYS_READLINKAT, tape.AtCwd, t.Str(string(n.Name)), buf, steps.ListBuffer)
 			}
@@ -78,8 +82,9 @@ func (c *builder) populate() {
 	}
 }
 
-// Root is the file system of a served root while process 1 builds on it. Process 1 alone has requests then, and whoever waits for it answers
-// them: to wake another thread for each takes longer than most of the answers, a tenth of the whole start.
+// Root is the file system of a served root while process 1 builds on it. Process 1 alone has requests then, and whoever
+// waits for it answers them: to wake another thread for each takes longer than most of the answers, a tenth of the
+// whole start.
 type Root struct {
 	Fd     int
 	Answer func() bool // one request; false: there are no more

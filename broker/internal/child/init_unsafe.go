@@ -10,8 +10,8 @@ import (
 	"sbx/shared/tape"
 )
 
-// program is what process 1 needs to know besides its tapes. It lies in shared memory and is complete when the broker says
-// that process 1 may begin.
+// program is what process 1 needs to know besides its tapes. It lies in shared memory and is complete when the broker
+// says that process 1 may begin.
 type program struct {
 	flags       uintptr
 	sock, other uintptr // the two ends of the socket; the other one is the broker's
@@ -59,8 +59,8 @@ func launch(b *Block) (pid, errno uintptr) {
 // FirstFlags are the namespaces that the clone makes; process 1 makes the others itself.
 const FirstFlags = unix.CLONE_NEWUSER | unix.CLONE_NEWPID
 
-// Enter is for who clones process 1 before there is a runtime: it is to be called before the clone, which is one with FirstFlags. The child
-// calls unshare, carry if it has something to carry out, and live.
+// Enter is for who clones process 1 before there is a runtime: it is to be called before the clone, which is one with
+// FirstFlags. The child calls unshare, carry if it has something to carry out, and live.
 //
 //go:nosplit
 //go:norace
@@ -146,7 +146,8 @@ func descend(p *program) {
 //go:norace
 func await(p *program) {
 	for {
-		n, _, e := syscall.RawSyscall6(syscall.SYS_RECVFROM, p.sock, uintptr(unsafe.Pointer(&p.begin)), unsafe.Sizeof(p.begin), 0, 0, 0)
+		n, _, e := syscall.RawSyscall6(syscall.SYS_RECVFROM, p.sock, uintptr(unsafe.Pointer(&p.begin)),
+			unsafe.Sizeof(p.begin), 0, 0, 0)
 		if e == 0 && n == unsafe.Sizeof(p.begin) && p.begin.Kind == stage.CmdBegin {
 			return
 		}

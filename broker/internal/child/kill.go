@@ -8,8 +8,8 @@ import (
 	"sbx/shared/stage"
 )
 
-// Abort ends process 1 before its program runs. What a helper clones cannot be killed as long as it has privileges, or before it is known, but it
-// notices this.
+// Abort ends process 1 before its program runs. What a helper clones cannot be killed as long as it has privileges, or
+// before it is known, but it notices this.
 func (c *Child) Abort() {
 	if c.parent != nil {
 		_ = unix.Shutdown(c.sock, unix.SHUT_RDWR)
@@ -33,7 +33,8 @@ func (c *Child) Kill() {
 	_, _ = c.reapInit()
 }
 
-// endsWithin waits for a process and all of its PID namespace: who waits for a file system that does not answer dies only when that does.
+// endsWithin waits for a process and all of its PID namespace: who waits for a file system that does not answer dies
+// only when that does.
 func endsWithin(pidfd int, d time.Duration) bool {
 	fds := []unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}
 	for end := time.Now().Add(d); ; {

@@ -56,8 +56,9 @@ func (c *builder) overlay(m *plan.Mount, rel string) error {
 	return nil
 }
 
-// whiteouts makes the layer that hides names (overlayfs: a character device 0:0 is a whiteout in any layer; made without CAP_MKNOD since
-// 5.8). It is where the overlay will stand, which covers it: a small tmpfs, or the directory of the skeleton itself.
+// whiteouts makes the layer that hides names (overlayfs: a character device 0:0 is a whiteout in any layer; made
+// without CAP_MKNOD since 5.8). It is where the overlay will stand, which covers it: a small tmpfs, or the directory of
+// the skeleton itself.
 func (c *builder) whiteouts(m *plan.Mount, rel string) {
 	t := c.T
 	if !c.bare(m) {

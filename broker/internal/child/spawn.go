@@ -71,8 +71,9 @@ type spawns struct {
 var (
 	errTooLarge = errors.New("arguments and environment do not fit: at most 250 KiB in all, 150 directories in PATH")
 	errBusy     = errors.New("too many programs are being started at this moment")
-	errDirect   = errors.New("the sandbox was built by sbx-helper, which shares no memory with sbx: nothing can be started in it later")
-	errNoInit   = errors.New("the program is process 1 itself, so there is nobody inside who could start another")
+	errDirect   = errors.New("the sandbox was built by sbx-helper, which shares no memory with sbx: nothing can be " +
+		"started in it later")
+	errNoInit = errors.New("the program is process 1 itself, so there is nobody inside who could start another")
 )
 
 // Spawn starts another program. It returns before the program has started.
@@ -115,7 +116,8 @@ func (c *Child) Spawn(s Spawn) error {
 	if s.TTY { // three are wanted; they are never seen inside
 		files = [3]int{c.Pidfd, c.Pidfd, c.Pidfd}
 	}
-	// Process 1 has not read what others asked for yet: it is waited for without the lock, which those need whom it waits for.
+	// Process 1 has not read what others asked for yet: it is waited for without the lock, which those need whom it waits
+	// for.
 	err = unix.Sendmsg(c.sock, m.Encode(), unix.UnixRights(files[:]...), nil, unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT)
 	for end := time.Now().Add(spawnPatience); err == unix.EAGAIN && time.Now().Before(end) && !x.ended; {
 		x.mu.Unlock()
@@ -174,10 +176,12 @@ func compileSpawn(t *tape.Tape, s *Spawn, id int64) {
 	t.Call(unix.SYS_SETSID)
 	if s.TTY {
 		t.At("opening terminal", "/dev/pts/ptmx")
-		t.Call(unix.SYS_OPENAT, tape.AtCwd, t.Str("/dev/pts/ptmx"), unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0).To(tape.RegTTY)
+		t.Call(unix.SYS_OPENAT, tape.AtCwd, t.Str("/dev/pts/ptmx"), unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC,
+			0).To(tape.RegTTY)
 		sendFd(t, stage.Message{Kind: stage.EvPty, Value: id}, tape.RegTTY)
 		t.Call(unix.SYS_IOCTL, 0, unix.TIOCSPTLCK, t.Buf(8)).From(0, tape.RegTTY)
-		t.Call(unix.SYS_IOCTL, 0, unix.TIOCGPTPEER, unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC).From(0, tape.RegTTY).To(tape.RegA)
+		t.Call(unix.SYS_IOCTL, 0, unix.TIOCGPTPEER, unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC).From(0,
+			tape.RegTTY).To(tape.RegA)
 		t.Call(unix.SYS_IOCTL, 0, unix.TIOCSWINSZ, tape.Ptr(t, &unix.Winsize{Row: s.Rows, Col: s.Cols})).From(0, tape.RegA)
 		t.Call(unix.SYS_IOCTL, 0, unix.TIOCSCTTY, 0).From(0, tape.RegA)
 	}

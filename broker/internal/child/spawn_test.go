@@ -25,7 +25,8 @@ func idle(t *testing.T) *Child {
 	p := plans.Smallest("/usr/bin/true")
 	p.Process.Idle = true
 	p.Stdio = [3]plan.Stdio{plan.Null, plan.Null, plan.Null}
-	p.Mounts = append(p.Mounts[:len(p.Mounts)-1:len(p.Mounts)-1], plan.Mount{Kind: plan.Dir, Target: "/dev/pts", Mode: 0o755}, plan.Mount{Kind: plan.Devpts, Target: "/dev/pts"}, p.Mounts[len(p.Mounts)-1])
+	p.Mounts = append(p.Mounts[:len(p.Mounts)-1:len(p.Mounts)-1], plan.Mount{Kind: plan.Dir, Target: "/dev/pts",
+		Mode: 0o755}, plan.Mount{Kind: plan.Devpts, Target: "/dev/pts"}, p.Mounts[len(p.Mounts)-1])
 	if err := p.Validate(); err != nil {
 		t.Fatal(err)
 	}
@@ -92,19 +93,21 @@ func later(t *testing.T, c *Child, s Spawn, in string) ran {
 
 func TestSpawnPassesEverythingOn(t *testing.T) {
 	c := idle(t)
-	s := Spawn{Argv: []string{"sh", "-c", "pwd; umask; echo $X; cat; exit 7"}, Path: []string{"/no/such", "/usr/bin"}, Env: []string{"X=a b"}, Dir: "/usr", Umask: 0o27}
+	s := Spawn{Argv: []string{"sh", "-c", "pwd; umask; echo $X; cat; exit 7"}, Path: []string{"/no/such", "/usr/bin"},
+		Env: []string{"X=a b"}, Dir: "/usr", Umask: 0o27}
 	r := later(t, c, s, "in\x00\xff\n")
 	if want := "/usr\n0027\na b\nin\x00\xff\n"; r.out != want || r.exit.Status.ExitStatus() != 7 || r.exit.Fault != nil {
 		t.Errorf("%+v, want %q and 7", r, want)
 	}
-	if r := later(t, c, Spawn{Argv: []string{"/usr/bin/sh", "-c", "kill -9 $$"}}, ""); !r.exit.Status.Signaled() || r.exit.Status.Signal() != syscall.SIGKILL {
+	if r := later(t, c, Spawn{Argv: []string{"/usr/bin/sh", "-c", "kill -9 $$"}}, ""); !r.exit.Status.Signaled() ||
+		r.exit.Status.Signal() != syscall.SIGKILL {
 		t.Errorf("%+v, want killed", r)
 	}
 }
 
 // What a program starts with is what it was given: no descriptor, privilege, blocked signal or session of anybody's.
-// ownIgnored is the set of signals that this process ignores, which it may have from whoever ran the tests in the background:
-// like nohup(1), that reaches the programs inside.
+// ownIgnored is the set of signals that this process ignores, which it may have from whoever ran the tests in the
+// background: like nohup(1), that reaches the programs inside.
 func ownIgnored(t *testing.T) string {
 	b, err := os.ReadFile("/proc/self/status")
 	if err != nil {
@@ -117,8 +120,11 @@ func ownIgnored(t *testing.T) string {
 
 func TestSpawnInheritsNothing(t *testing.T) {
 	c := idle(t)
-	r := later(t, c, Spawn{Argv: []string{"/usr/bin/sh", "-c", "cat /proc/self/status; ls /proc/self/fd; cut -d' ' -f6 /proc/$$/stat; echo pid $$"}, Env: []string{"PATH=/usr/bin"}}, "")
-	for _, want := range []string{"CapPrm:\t0000000000000000", "CapBnd:\t0000000000000000", "NoNewPrivs:\t1", "Seccomp:\t2", "SigBlk:\t0000000000000000", "SigIgn:\t" + ownIgnored(t), "PPid:\t"} {
+	r := later(t, c, Spawn{Argv: []string{"/usr/bin/sh", "-c",
+		"cat /proc/self/status; ls /proc/self/fd; cut -d' ' -f6 /proc/$$/stat; echo pid $$"},
+		Env: []string{"PATH=/usr/bin"}}, "")
+	for _, want := range []string{"CapPrm:\t0000000000000000", "CapBnd:\t0000000000000000", "NoNewPrivs:\t1",
+		"Seccomp:\t2", "SigBlk:\t0000000000000000", "SigIgn:\t" + ownIgnored(t), "PPid:\t"} {
 		if !strings.Contains(r.out, want) {
 			t.Errorf("%q missing in\n%s", want, r.out)
 		}
@@ -162,7 +168,8 @@ func TestSpawnFaults(t *testing.T) {
 func TestSpawnTerminal(t *testing.T) {
 	c := idle(t)
 	pty, done := make(chan *os.File, 1), make(chan Exit, 1)
-	err := c.Spawn(Spawn{Argv: []string{"/usr/bin/sh", "-c", "tty; stty size; exec cat"}, Env: []string{"PATH=/usr/bin"}, Dir: "/", TTY: true, Rows: 33, Cols: 44,
+	err := c.Spawn(Spawn{Argv: []string{"/usr/bin/sh", "-c", "tty; stty size; exec cat"}, Env: []string{"PATH=/usr/bin"},
+		Dir: "/", TTY: true, Rows: 33, Cols: 44,
 		Pty: func(f *os.File) { pty <- f }, Exited: func(e Exit) { done <- e }})
 	if err != nil {
 		t.Fatal(err)
@@ -205,7 +212,8 @@ func TestSpawnMany(t *testing.T) {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			r := later(t, c, Spawn{Argv: []string{"/usr/bin/sh", "-c", fmt.Sprintf("(true & true &); echo %d; exit %d", i, i%100)}}, "")
+			r := later(t, c, Spawn{Argv: []string{"/usr/bin/sh", "-c", fmt.Sprintf("(true & true &); echo %d; exit %d", i,
+				i%100)}}, "")
 			if r.out != fmt.Sprintf("%d\n", i) || r.exit.Status.ExitStatus() != i%100 || r.exit.Fault != nil {
 				t.Errorf("%d: %+v", i, r)
 			}
@@ -237,8 +245,11 @@ func TestSpawnWhileAnotherIsStuck(t *testing.T) {
 	if c.block.slots[0].free() {
 		t.Error("nothing was stuck")
 	}
-	// What is stuck can be neither traced nor read from inside, nor can process 1; an ordinary user does not even see them.
-	r := later(t, c, Spawn{Argv: []string{"/usr/bin/sh", "-c", "for p in 1 2; do if test -d /proc/$p; then cat /proc/$p/maps /proc/$p/environ /proc/$p/fd/0; else echo absent; fi; done 2>&1"}, Env: []string{"PATH=/usr/bin"}}, "")
+	// What is stuck can be neither traced nor read from inside, nor can process 1; an ordinary user does not even see
+	// them.
+	r := later(t, c, Spawn{Argv: []string{"/usr/bin/sh", "-c",
+		"for p in 1 2; do if test -d /proc/$p; then cat /proc/$p/maps /proc/$p/environ /proc/$p/fd/0; else echo absent; " +
+			"fi; done 2>&1"}, Env: []string{"PATH=/usr/bin"}}, "")
 	if n := strings.Count(r.out, "Permission denied") + 3*strings.Count(r.out, "absent"); n < 6 {
 		t.Errorf("%d refusals:\n%s", n, r.out)
 	}
@@ -254,7 +265,8 @@ func TestSpawnEndsWithTheSandbox(t *testing.T) {
 	defer null.Close()
 	fd := int(null.Fd())
 	done := make(chan Exit, 1)
-	if err := c.Spawn(Spawn{Argv: []string{"/usr/bin/sleep", "100"}, Dir: "/", Files: [3]int{fd, fd, fd}, Exited: func(e Exit) { done <- e }}); err != nil {
+	if err := c.Spawn(Spawn{Argv: []string{"/usr/bin/sleep", "100"}, Dir: "/", Files: [3]int{fd, fd, fd},
+		Exited: func(e Exit) { done <- e }}); err != nil {
 		t.Fatal(err)
 	}
 	c.SendKill()
@@ -279,7 +291,9 @@ func BenchmarkSpawn(b *testing.B) {
 	fd := int(null.Fd())
 	done := make(chan Exit, 1)
 	for b.Loop() {
-		if err := c.Spawn(Spawn{Argv: []string{"/usr/bin/true"}, Dir: "/", Files: [3]int{fd, fd, fd}, Exited: func(e Exit) { done <- e }}); err != nil {
+		if err := c.Spawn(Spawn{Argv: []string{"/usr/bin/true"}, Dir: "/", Files: [3]int{fd, fd, fd}, Exited: func(e Exit) {
+			done <- e
+		}}); err != nil {
 			b.Fatal(err)
 		}
 		<-done

@@ -43,7 +43,8 @@ type Child struct {
 
 // Steps is everything that is done, in order.
 func (c *Child) Steps() []tape.Step {
-	out := append(make([]tape.Step, 0, len(c.setup.Steps)+len(c.start.Steps)+1), tape.Step{Name: "cloning", Object: plan.NamespacesText(c.plan.Namespaces)})
+	out := append(make([]tape.Step, 0, len(c.setup.Steps)+len(c.start.Steps)+1), tape.Step{Name: "cloning",
+		Object: plan.NamespacesText(c.plan.Namespaces)})
 	for _, t := range [...]*tape.Tape{c.setup, c.rest, c.start} {
 		if t == nil {
 			continue
@@ -62,10 +63,11 @@ type Event struct {
 	Stopped bool
 }
 
-// Start carries out p. The calling goroutine is locked to its thread afterwards, and must stay so until the sandbox has ended, if Start has
-// cloned process 1: that dies when the thread that has cloned it does (PR_SET_PDEATHSIG). One of hooks.Early was cloned by the first thread of
-// the process, which ends with the process only, so that the goroutine need not be locked, which costs a thread and slower switches. The error
-// is a *Fault when a step failed; nothing is left then.
+// Start carries out p. The calling goroutine is locked to its thread afterwards, and must stay so until the sandbox has
+// ended, if Start has cloned process 1: that dies when the thread that has cloned it does (PR_SET_PDEATHSIG). One of
+// hooks.Early was cloned by the first thread of the process, which ends with the process only, so that the goroutine
+// need not be locked, which costs a thread and slower switches. The error is a *Fault when a step failed; nothing is
+// left then.
 func Start(p *plan.Plan, std stage.Stdio, hooks Hooks) (*Child, error) {
 	if p.Namespaces.JoinNet != (hooks.Network != nil) {
 		return nil, fmt.Errorf("BUG(sbx): the plan and the caller do not agree about a network")
@@ -89,7 +91,8 @@ func Start(p *plan.Plan, std stage.Stdio, hooks Hooks) (*Child, error) {
 			return nil, err
 		}
 	}
-	c := &Child{PID: e.pid, Pidfd: -1, Fds: map[plan.FdRole]*os.File{}, plan: p, sock: e.sock, block: e.block, control: &e.block.control, early: hooks.Early}
+	c := &Child{PID: e.pid, Pidfd: -1, Fds: map[plan.FdRole]*os.File{}, plan: p, sock: e.sock, block: e.block,
+		control: &e.block.control, early: hooks.Early}
 	if hooks.Remember && e.Done == nil {
 		c.remember = func() { hooks.Early.Remember(p, hooks.Folder, std) }
 	}

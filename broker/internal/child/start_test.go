@@ -54,7 +54,9 @@ func TestRunsAndReports(t *testing.T) {
 
 func TestLeavesNoPrivilege(t *testing.T) {
 	out, _ := run(t, plans.Smallest("/usr/bin/grep", "-E", "^(Cap|NoNewPrivs|Seccomp:|Sig)", "/proc/self/status"))
-	for _, want := range []string{"CapInh:\t0000000000000000", "CapPrm:\t0000000000000000", "CapEff:\t0000000000000000", "CapBnd:\t0000000000000000", "CapAmb:\t0000000000000000", "NoNewPrivs:\t1", "Seccomp:\t2", "SigBlk:\t0000000000000000"} {
+	for _, want := range []string{"CapInh:\t0000000000000000", "CapPrm:\t0000000000000000", "CapEff:\t0000000000000000",
+		"CapBnd:\t0000000000000000", "CapAmb:\t0000000000000000", "NoNewPrivs:\t1", "Seccomp:\t2",
+		"SigBlk:\t0000000000000000"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q missing in\n%s", want, out)
 		}

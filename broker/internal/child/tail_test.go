@@ -14,7 +14,8 @@ import (
 	"sbx/shared/tape"
 )
 
-// TestFaultOfTail: a fault of what the helper does not look into has its own words, and one of what it compiles has the helper's.
+// TestFaultOfTail: a fault of what the helper does not look into has its own words, and one of what it compiles has the
+// helper's.
 func TestFaultOfTail(t *testing.T) {
 	p := plans.Smallest("/usr/bin/true")
 	p.Namespaces.User = false
@@ -40,7 +41,8 @@ func TestFaultOfTail(t *testing.T) {
 	}
 }
 
-// TestTailIsForTheHelper: a plan with a user namespace, or with descriptors that the helper's process 1 has not, has no tail.
+// TestTailIsForTheHelper: a plan with a user namespace, or with descriptors that the helper's process 1 has not, has no
+// tail.
 func TestTailIsForTheHelper(t *testing.T) {
 	p := plans.Smallest("/usr/bin/true")
 	p.Namespaces.User = false

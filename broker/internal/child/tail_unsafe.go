@@ -13,7 +13,8 @@ import (
 	"sbx/shared/tape"
 )
 
-// Tail is what process 1 does after it has given up its privileges, in a file to be sent to sbx-helper, which does not look into it.
+// Tail is what process 1 does after it has given up its privileges, in a file to be sent to sbx-helper, which does not
+// look into it.
 type Tail struct {
 	FD int // the caller's to close
 
@@ -23,7 +24,10 @@ type Tail struct {
 
 // NewTail makes the tail of a plan without a user namespace.
 func NewTail(p *plan.Plan) (*Tail, error) {
-	if p.Namespaces.User || slices.ContainsFunc(p.Fds, func(r plan.FdRole) bool { return r != plan.FdPty && r != plan.FdSeccomp }) {
+	if p.Namespaces.User || slices.ContainsFunc(p.Fds, func(r plan.FdRole) bool {
+		return r != plan.FdPty &&
+			r != plan.FdSeccomp
+	}) {
 		return nil, errors.New("the plan is not for this way of carrying it out")
 	}
 	b, err := newBlock()
@@ -45,7 +49,8 @@ func NewTail(p *plan.Plan) (*Tail, error) {
 	data := b.data[:x.rest.Arena.Used]
 	at := x.rest.Arena.Base + uintptr(len(data))
 	head.Rest = unsafe.Slice((*tape.Op)(tape.Address(at)), len(x.rest.Ops)) // as process 1 will find it; here is nothing
-	head.Start = unsafe.Slice((*tape.Op)(tape.Address(at+uintptr(len(x.rest.Ops))*unsafe.Sizeof(tape.Op{}))), len(x.start.Ops))
+	head.Start = unsafe.Slice((*tape.Op)(tape.Address(at+uintptr(len(x.rest.Ops))*unsafe.Sizeof(tape.Op{}))),
+		len(x.start.Ops))
 	if x.FD, err = unix.MemfdCreate("tail", unix.MFD_CLOEXEC); err != nil {
 		return nil, fmt.Errorf("making a file for process 1: %w", err)
 	}

@@ -89,8 +89,8 @@ func (c *builder) Listed()  { c.populate() }
 func (c *builder) Shared()  { c.share() }
 func (c *builder) Mounted() { c.delegate() }
 
-// bare says whether nothing is at m's place but the empty directory that one operation has made, in the tmpfs of the root: neither a
-// mount nor a link on the way, and nothing below.
+// bare says whether nothing is at m's place but the empty directory that one operation has made, in the tmpfs of the
+// root: neither a mount nor a link on the way, and nothing below.
 func (c *builder) bare(m *plan.Mount) bool {
 	made := false
 	for i := range c.Setup.Mounts {
@@ -131,8 +131,8 @@ func (c *builder) reported() {
 	}
 }
 
-// greetsEarly says that process 1 greets the FUSE file systems, not the program before it starts: where nothing is started, and where the
-// broker answers process 1 anyway.
+// greetsEarly says that process 1 greets the FUSE file systems, not the program before it starts: where nothing is
+// started, and where the broker answers process 1 anyway.
 func greetsEarly(p *plan.Plan) bool { return p.Process.Idle || p.Gate != nil }
 
 func (c *builder) Named() {
@@ -160,8 +160,9 @@ func (c *builder) Named() {
 	}
 }
 
-// delegate lets the program have control groups below its own: process 1 leaves the topmost of them, which can hand down controllers only
-// without processes. The namespace began there, so what lies above can be neither seen nor moved to.
+// delegate lets the program have control groups below its own: process 1 leaves the topmost of them, which can hand
+// down controllers only without processes. The namespace began there, so what lies above can be neither seen nor moved
+// to.
 func (c *builder) delegate() {
 	if len(c.p.Delegated) == 0 {
 		return
@@ -214,7 +215,8 @@ func (c *builder) reopen(fd, i int) error {
 	stage.Setattr(t, tape.RegB, &plan.Mount{Access: plan.ReadOnly})
 	t.Call(unix.SYS_DUP3, 0, stage.FdLayer, unix.O_CLOEXEC).From(0, tape.RegB)
 	t.Call(unix.SYS_CLOSE).From(0, tape.RegB)
-	t.Call(unix.SYS_OPENAT, tape.AtCwd, t.Str(fmt.Sprintf("/proc/self/fd/%d", stage.FdLayer)), unix.O_RDONLY|unix.O_CLOEXEC, 0).To(tape.RegA)
+	t.Call(unix.SYS_OPENAT, tape.AtCwd, t.Str(fmt.Sprintf("/proc/self/fd/%d", stage.FdLayer)), unix.O_RDONLY|
+		unix.O_CLOEXEC, 0).To(tape.RegA)
 	t.Call(unix.SYS_CLOSE, stage.FdLayer)
 	t.Call(unix.SYS_LSEEK, 0, uintptr(offset), unix.SEEK_SET).From(0, tape.RegA)
 	t.Call(unix.SYS_DUP3, 0, uintptr(stage.FdStdio+i), unix.O_CLOEXEC).From(0, tape.RegA)

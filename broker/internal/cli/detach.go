@@ -109,8 +109,8 @@ func cmdRunDetached(t *term, args []string) int {
 	return status
 }
 
-// tellStarter lets the process that started this one go. What is said from here on goes where the program's output goes:
-// the terminal is somebody else's now.
+// tellStarter lets the process that started this one go. What is said from here on goes where the program's output
+// goes: the terminal is somebody else's now.
 func (t *term) tellStarter(sid string) {
 	messages, err := t.Std[2], error(nil)
 	if messages == nil {
@@ -133,7 +133,8 @@ func (t *term) openOutput() error {
 	}
 	var f *os.File
 	if err == nil {
-		f, err = os.OpenFile(filepath.Join(root, ".output-"+strconv.Itoa(os.Getpid())), os.O_WRONLY|os.O_APPEND|os.O_CREATE|os.O_EXCL, 0o600)
+		f, err = os.OpenFile(filepath.Join(root, ".output-"+strconv.Itoa(os.Getpid())), os.O_WRONLY|os.O_APPEND|os.O_CREATE|
+			os.O_EXCL, 0o600)
 	}
 	if err != nil {
 		return &planner.Refusal{What: "making the file for the program's output", Err: err, Hint: session.RecordHint}

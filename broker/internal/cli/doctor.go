@@ -84,20 +84,26 @@ func (t *term) examine() []finding {
 	facts := host.Read(t.Env)
 	user := t.tryNamespaces()
 	out := []finding{{What: "kernel", OK: true, Says: facts.Kernel}, user, t.examineHelper(!user.OK)}
-	ll := finding{What: "landlock", OK: facts.Landlock >= 2, Says: fmt.Sprintf("ABI %d: writing is refused a second time below the mounts", facts.Landlock)}
+	ll := finding{What: "landlock", OK: facts.Landlock >= 2,
+		Says: fmt.Sprintf("ABI %d: writing is refused a second time below the mounts", facts.Landlock)}
 	if facts.Landlock < 2 {
-		ll.Says, ll.Fix = "none that can be used: the mounts are the only line against writing", "a kernel from 5.19 on, with landlock in lsm="
+		ll.Says, ll.Fix = "none that can be used: the mounts are the only line against writing",
+			"a kernel from 5.19 on, with landlock in lsm="
 	} else if facts.Landlock < 6 {
 		ll.Says += "; signals and abstract sockets are held by namespaces alone (ABI 6)"
 	}
-	fuse := finding{What: "fuse", OK: facts.Fuse, Says: "/dev/fuse can be opened: projects are guarded, secrets in them are absent"}
+	fuse := finding{What: "fuse", OK: facts.Fuse,
+		Says: "/dev/fuse can be opened: projects are guarded, secrets in them are absent"}
 	if !facts.Fuse {
-		fuse.Says, fuse.Fix = "/dev/fuse cannot be opened: secrets in a writable project are covered, not absent", "chmod 666 /dev/fuse, as distributions ship it"
+		fuse.Says, fuse.Fix = "/dev/fuse cannot be opened: secrets in a writable project are covered, not absent",
+			"chmod 666 /dev/fuse, as distributions ship it"
 	}
 	gate := t.tryGate()
 	if !user.OK { // no fix of their own
 		if fuse.Fix = ""; facts.Fuse {
-			fuse.OK, fuse.Says = false, "/dev/fuse can be opened, but nothing can be mounted from it without user namespaces: secrets in a writable project are covered, not absent"
+			fuse.OK, fuse.Says = false,
+				"/dev/fuse can be opened, but nothing can be mounted from it without user namespaces: secrets in a writable "+
+					"project are covered, not absent"
 		}
 		gate.Fix = "user namespaces"
 	}
@@ -109,7 +115,8 @@ func (t *term) examine() []finding {
 	}
 	yama := "off: programs of the same user may trace each other outside"
 	if b, err := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope"); err == nil {
-		yama = "ptrace_scope " + strings.TrimSpace(string(b)) + ": inside, a debugger may start programs; above 0 it may not attach to ones it did not start"
+		yama = "ptrace_scope " + strings.TrimSpace(string(b)) +
+			": inside, a debugger may start programs; above 0 it may not attach to ones it did not start"
 	}
 	out = append(out, state, finding{What: "yama", OK: true, Says: yama}, t.groupFinding())
 	return append(out, t.networkFindings(request.ProgramsHere(t.Env, facts))...)
@@ -137,7 +144,8 @@ func (t *term) tryNamespaces() finding {
 	return f
 }
 
-// groupFinding is doctor's line. To have no group is no loss by itself: what is asked for and cannot be kept is one then.
+// groupFinding is doctor's line. To have no group is no loss by itself: what is asked for and cannot be kept is one
+// then.
 func (t *term) groupFinding() finding {
 	f := finding{What: "control groups", OK: true}
 	here := resources.Host{UID: os.Getuid()}
@@ -151,7 +159,9 @@ func (t *term) groupFinding() finding {
 	case prepares:
 		f.Says = "none is delegated here; for --memory, --cpu and --io sbx-helper prepares one"
 	default:
-		f.Says = strings.TrimPrefix(err.Error(), resources.ErrNone.Error()+": ") + ": --cpu and --io are not to be had; --memory holds for each process, and what all use together is looked at four times a second"
+		f.Says = strings.TrimPrefix(err.Error(), resources.ErrNone.Error()+": ") +
+			": --cpu and --io are not to be had; --memory holds for each process, and what all use together is looked at " +
+			"four times a second"
 	}
 	return f
 }

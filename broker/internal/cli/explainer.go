@@ -38,7 +38,8 @@ func (t *term) explainerIn(q request.Request, facts host.Facts, now time.Time) (
 		return nil, err
 	}
 	input.Assign(in, "why", "/nonexistent")
-	x := &explain.Explainer{Settings: s, Input: in, Sources: request.Sources(t.Env, facts, s.Vars.Project), Static: r.Mode != "dynamic"}
+	x := &explain.Explainer{Settings: s, Input: in, Sources: request.Sources(t.Env, facts, s.Vars.Project),
+		Static: r.Mode != "dynamic"}
 	if x.Plan, _, err = planner.Build(*in); err != nil {
 		return nil, err
 	}

@@ -15,7 +15,8 @@ import (
 )
 
 // lacks is what a sandbox of the helper's does not have.
-const lacks = "without user namespaces: no guarded file system (a secret in a writable project is covered, not absent), questions by the notification engine only, " +
+const lacks = "without user namespaces: no guarded file system (a secret in a writable project is covered, not " +
+	"absent), questions by the notification engine only, " +
 	"no limit on processes but a control group's, no --as-pid-1, --time-offset or uid 0 inside"
 
 // examineHelper is doctor's line about the helper: needed says that there are no user namespaces.
@@ -63,7 +64,8 @@ func (t *term) tryHelper(file string) finding {
 		quiet := newTerm(t.Env, [3]*os.File{null, null, null})
 		var p *plan.Plan
 		if p, err = input.Smallest(quiet.Env, quiet.Std, false, true); err == nil {
-			_, err = (&launch.Helper{Path: file}).Execute(context.Background(), launch.Job{Plan: p, Options: launch.Options{Stdio: quiet.Std}})
+			_, err = (&launch.Helper{Path: file}).Execute(context.Background(), launch.Job{Plan: p,
+				Options: launch.Options{Stdio: quiet.Std}})
 		}
 	}
 	if err != nil {
@@ -80,7 +82,8 @@ func askForSudo(file string) bool {
 	}
 	defer tty.Close()
 	_, _ = tty.WriteString("sbx: this host gives you no user namespaces\n" +
-		"sbx: run sudo " + file + ", which builds this one sandbox as root and gives everything up before the program starts? [y/N] ")
+		"sbx: run sudo " + file +
+		", which builds this one sandbox as root and gives everything up before the program starts? [y/N] ")
 	line, err := bufio.NewReader(tty).ReadString('\n')
 	answer := strings.ToLower(strings.TrimSpace(line))
 	return err == nil && (answer == "y" || answer == "yes")

@@ -27,7 +27,8 @@ func (t *term) commands() []command.Row {
 		t.runCommand(), t.Exec(), t.Attach(), t.Ps(), t.Kill(), t.Freeze(), t.Thaw(),
 		t.Policy(t.explainer), t.Why(t.explainer), t.Audit(), t.Watch(), t.Approve(), t.Deny(), t.Config(),
 		t.List(), t.Stats(), t.Top(), t.Diff(), t.Apply(), t.Discard(),
-		t.Selftest(func(f host.Facts) program.Source { return request.ProgramsHere(t.Env, f) }), t.doctorCommand(), t.Completion(), t.Man(Version, t.commands), t.versionCommand(),
+		t.Selftest(func(f host.Facts) program.Source { return request.ProgramsHere(t.Env, f) }), t.doctorCommand(),
+		t.Completion(), t.Man(Version, t.commands), t.versionCommand(),
 	}
 }
 
@@ -43,7 +44,8 @@ func (t *term) versionCommand() command.Row {
 	}
 }
 
-// Before is what was done when this process started, before anything else (package faststart). The zero value is nothing.
+// Before is what was done when this process started, before anything else (package faststart). The zero value is
+// nothing.
 type Before struct {
 	Early   child.Early                 // process 1 of sbx run; nil: none
 	Fault   error                       // why there is none, if that was tried

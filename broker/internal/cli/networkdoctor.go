@@ -11,7 +11,8 @@ import (
 	"sbx/broker/internal/program"
 )
 
-// networkFindings are doctor's lines about networks: what carries packets, which is tried, and what --net veth would take.
+// networkFindings are doctor's lines about networks: what carries packets, which is tried, and what --net veth would
+// take.
 func (t *term) networkFindings(from program.Source) []finding {
 	out := finding{What: "network", OK: true}
 	var names []string
@@ -24,14 +25,16 @@ func (t *term) networkFindings(from program.Source) []finding {
 	n, err := network.Start(network.Options{All: true, Programs: from})
 	switch {
 	case err != nil:
-		out.Says, out.Fix = "--allow-network and --allow-host are not to be had (--net none, the default, is): "+err.Error(), "install pasta (package passt) or slirp4netns"
+		out.Says, out.Fix = "--allow-network and --allow-host are not to be had (--net none, the default, is): "+err.Error(),
+			"install pasta (package passt) or slirp4netns"
 		if _, no := os.Stat("/dev/net/tun"); len(names) > 0 {
 			if out.Fix = "let users open /dev/net/tun: as root chmod 0666 /dev/net/tun"; errors.Is(no, os.ErrNotExist) {
 				out.Fix = "as root: modprobe tun"
 			}
 		}
 	default:
-		out.Says = n.Carrier() + " carries packets and the rules are in force (both were tried); installed: " + strings.Join(names, ", ")
+		out.Says = n.Carrier() + " carries packets and the rules are in force (both were tried); installed: " +
+			strings.Join(names, ", ")
 		n.Close()
 		if !network.MayPing() {
 			out.Says += "; no echo request of yours leaves this host"
@@ -47,7 +50,8 @@ func vethFinding(from program.Source) finding {
 	file, err := launch.FindNetHelper()
 	if err != nil {
 		f.Says = "--net veth is not to be had, and not needed: " + err.Error()
-		f.Fix = "for packets that the kernel itself carries: package sbx-helper-suid; or as root: setcap cap_net_admin+ep /usr/local/libexec/sbx/sbx-helper"
+		f.Fix = "for packets that the kernel itself carries: package sbx-helper-suid; or as root: setcap cap_net_admin+ep " +
+			"/usr/local/libexec/sbx/sbx-helper"
 		return f
 	}
 	f.Says = file + " makes devices for --net veth, which carry IPv4"

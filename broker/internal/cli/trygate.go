@@ -17,14 +17,17 @@ import (
 	"sbx/broker/plan"
 )
 
-// tryGate runs the smallest sandbox whose root the broker serves, and has the agent mount in it: whether FUSE works in a user
-// namespace is known only by doing it.
+// tryGate runs the smallest sandbox whose root the broker serves, and has the agent mount in it: whether FUSE works in
+// a user namespace is known only by doing it.
 func (t *term) tryGate() finding {
-	f := finding{What: "gate", OK: true, Says: "gatefs: what is not granted waits in a root that sbx serves; what is granted costs nothing"}
+	f := finding{What: "gate", OK: true,
+		Says: "gatefs: what is not granted waits in a root that sbx serves; what is granted costs nothing"}
 	if err := t.smallestGate(); err != nil {
 		f.OK = false
-		f.Says = "notify: every call that names a path is looked at in dynamic sessions, since a root cannot be served (" + err.Error() + ")"
-		f.Fix = "make /dev/fuse accessible (chmod 666, as distributions ship it) and allow FUSE in user namespaces (kernel 4.18)"
+		f.Says = "notify: every call that names a path is looked at in dynamic sessions, since a root cannot be served (" +
+			err.Error() + ")"
+		f.Fix = "make /dev/fuse accessible (chmod 666, as distributions ship it) and allow FUSE in user namespaces " +
+			"(kernel 4.18)"
 	}
 	return f
 }
@@ -46,7 +49,8 @@ func (t *term) smallestGate() error {
 	res, err := launch.Run(context.Background(), p, launch.Options{Stdio: quiet.Std,
 		Fuse: func(c *child.Child, _ *plan.Mount, fd int) (err error) {
 			b.pid = c.PID
-			server, err = gatefs.New(fd, gate.TreeOf(p.Gate), gatefs.Options{Owner: gatefs.Owner{UID: p.Identity.InsideUID, GID: p.Identity.InsideGID}, Agent: b, Walk: true})
+			server, err = gatefs.New(fd, gate.TreeOf(p.Gate), gatefs.Options{Owner: gatefs.Owner{UID: p.Identity.InsideUID,
+				GID: p.Identity.InsideGID}, Agent: b, Walk: true})
 			if err == nil {
 				go server.Serve()
 			}

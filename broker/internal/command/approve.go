@@ -29,7 +29,8 @@ func (a *answerRequest) options() []option.Option {
 			Help: "how long: once, session, forever, or a time such as 1h"},
 		{Name: "persist", Arg: "STORE", Value: option.Choice(&a.persist, "user", "project", "org"),
 			Help: "the policy file that keeps it: user (default with forever), project or org"},
-		{Name: "revoke", Value: option.Switch(&a.revoke), Help: "take earlier answers about a PATH or HOST back, in all sessions"},
+		{Name: "revoke", Value: option.Switch(&a.revoke),
+			Help: "take earlier answers about a PATH or HOST back, in all sessions"},
 	}
 }
 
@@ -46,7 +47,8 @@ func (t *Term) Deny() Row {
 func (t *Term) answerCommand(name string, allow bool, help string) Row {
 	return Row{
 		Command: option.Command{Name: name, Args: "ID... [--scope S] [--for L] [--persist P]",
-			Full: "ID... [--scope SCOPE] [--for LIFE] [--persist STORE]\n       sbx " + name + " --revoke PATH|HOST...", Help: help,
+			Full:  "ID... [--scope SCOPE] [--for LIFE] [--persist STORE]\n       sbx " + name + " --revoke PATH|HOST...",
+			Help:  help,
 			Text:  "Answers questions that wait; sbx watch --once lists them, and 4 characters of an ID are enough.",
 			Words: []option.Word{{From: option.Question}}},
 		Begin: func([]string) ([]option.Option, func([]string) int) {
@@ -112,7 +114,8 @@ func (t *Term) revoke(root string, names []string) int {
 		kind, name := policy.KindHost, n
 		if strings.HasPrefix(n, "@") {
 			kind = policy.KindSocket
-		} else if _, err := peer.Parse(strings.TrimPrefix(n, "*.")); err != nil || strings.ContainsAny(n, "/~$") || host.Exists(n) {
+		} else if _, err := peer.Parse(strings.TrimPrefix(n, "*.")); err != nil || strings.ContainsAny(n, "/~$") ||
+			host.Exists(n) {
 			kind = policy.KindPath
 			if name, err = option.ExpandPath(n, facts.Home, facts.Cwd, (&request.Request{}).ProjectRoot(facts)); err != nil {
 				return t.Fail(option.Wrong("--revoke: "+err.Error(), ""))
@@ -136,7 +139,8 @@ func (t *Term) revoke(root string, names []string) int {
 			total += count
 		}
 		if total == 0 {
-			return t.Fail(&planner.Refusal{What: "no session has an answer about " + quote(n), Hint: "rules are taken back with sbx policy remove"})
+			return t.Fail(&planner.Refusal{What: "no session has an answer about " + quote(n),
+				Hint: "rules are taken back with sbx policy remove"})
 		}
 	}
 	return 0

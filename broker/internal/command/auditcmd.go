@@ -45,7 +45,8 @@ func (q *auditRequest) options() []option.Option {
 	return []option.Option{
 		{Name: "follow", Short: "f", Value: option.Switch(&q.follow), Help: "go on until the session ends"},
 		{Name: "all", Short: "a", Value: option.Switch(&q.all), Help: "all records, not only the decisions"},
-		{Name: "decision", Arg: "WORD", Value: option.Choice(&q.filter.Decision, "allow", "deny"), Help: "only allow, or only deny"},
+		{Name: "decision", Arg: "WORD", Value: option.Choice(&q.filter.Decision, "allow", "deny"),
+			Help: "only allow, or only deny"},
 		{Name: "kind", Arg: "KIND", Value: option.Text(&q.kind), Help: "only records of this kind"},
 		{Name: "path", Arg: "PATH", Value: option.Text(&q.filter.PathPrefix), Help: "only what is about PATH or below it"},
 		{Name: "json", Value: option.Switch(&q.json), Help: "the records as they are stored, one object a line"},
@@ -121,7 +122,8 @@ func (t *Term) LogsNamed(words []string) ([]string, error) {
 		p := w
 		if !strings.Contains(w, "/") {
 			if p = filepath.Join(dir, w+".jsonl"); plan.ValidSession(w) != nil {
-				return nil, option.Wrong(quote(w)+" is not a session id", "sbx ls --all lists sessions; a file is named with a / in it")
+				return nil, option.Wrong(quote(w)+" is not a session id",
+					"sbx ls --all lists sessions; a file is named with a / in it")
 			}
 		}
 		if _, err := audit.Parts(p); err != nil {
@@ -155,7 +157,8 @@ func auditLine(e *audit.Event) string {
 	if what == `""` {
 		what = ""
 	}
-	parts := []string{e.Time.Local().Format("2006-01-02 15:04:05"), e.Session + ":" + strconv.FormatUint(e.Seq, 10), e.Kind}
+	parts := []string{e.Time.Local().Format("2006-01-02 15:04:05"), e.Session + ":" + strconv.FormatUint(e.Seq, 10),
+		e.Kind}
 	if e.Decision != "" && e.Decision != e.Kind {
 		parts = append(parts, e.Decision)
 	}
@@ -212,7 +215,8 @@ type problem struct {
 // Auditverify is sbx audit verify.
 func (t *Term) AuditVerify() Row {
 	return Row{
-		Command: option.Command{Name: "audit verify", Args: "[SID|FILE...] [--json]", Help: "say whether logs were changed, and where",
+		Command: option.Command{Name: "audit verify", Args: "[SID|FILE...] [--json]",
+			Help: "say whether logs were changed, and where",
 			Text: "Follows the chain of every log and names each line that was changed, cut out, moved or added. A log without\n" +
 				"a seal is one of a session that runs, crashed, or whose end was cut off.",
 			Words: []option.Word{{From: option.Ended}}},
@@ -261,24 +265,29 @@ func (t *Term) auditVerify(names []string, js bool) int {
 
 func verifyLog(file, sessions string) verified {
 	rep, err := audit.VerifyFile(file)
-	v := verified{File: file, SID: rep.Session, Status: "ok", Records: rep.Records, LastHash: rep.LastHash, Problems: []problem{}}
+	v := verified{File: file, SID: rep.Session, Status: "ok", Records: rep.Records, LastHash: rep.LastHash,
+		Problems: []problem{}}
 	for _, p := range rep.Problems {
 		v.Problems = append(v.Problems, problem{p.File, p.Line, p.What})
 	}
-	running := rep.Session != "" && plan.ValidSession(rep.Session) == nil && session.Alive(filepath.Join(sessions, rep.Session))
+	running := rep.Session != "" && plan.ValidSession(rep.Session) == nil &&
+		session.Alive(filepath.Join(sessions, rep.Session))
 	named := strings.TrimSuffix(filepath.Base(file), ".jsonl")
 	switch {
 	case err != nil && len(rep.Problems) == 0:
 		v.Status, v.Problems = "tampered", []problem{{file, 0, err.Error()}}
 	case err != nil && !(running && rep.Torn > 0 && len(rep.Problems) == 1): // a line that is being written now
 		v.Status = "tampered"
-	case rep.Session != named && strings.HasSuffix(file, ".jsonl") && filepath.Dir(file) == path.Join(path.Dir(sessions), "audit"):
-		v.Status, v.Problems = "tampered", []problem{{file, 1, "the log is session " + rep.Session + "'s: it was put in the place of another"}}
+	case rep.Session != named && strings.HasSuffix(file, ".jsonl") && filepath.Dir(file) == path.Join(path.Dir(sessions),
+		"audit"):
+		v.Status, v.Problems = "tampered", []problem{{file, 1, "the log is session " + rep.Session +
+			"'s: it was put in the place of another"}}
 	case !rep.Sealed && running:
 		v.Status = "running"
 	case !rep.Sealed:
 		v.Status = "unsealed"
-		v.Problems = []problem{{file, rep.Records, "the log ends here without a seal: the session crashed, or the rest was cut off"}}
+		v.Problems = []problem{{file, rep.Records,
+			"the log ends here without a seal: the session crashed, or the rest was cut off"}}
 	}
 	return v
 }

@@ -32,16 +32,20 @@ type pruned struct {
 // AuditPrune is sbx auditPrune.
 func (t *Term) AuditPrune() Row {
 	return Row{
-		Command: option.Command{Name: "audit prune", Args: "--older-than AGE [--all] [--dry-run] [--json]", Help: "remove old logs",
-			Text: "Removes old audit logs, which are kept for ever otherwise. Each that is removed is recorded, with its last hash, in a log\n" +
+		Command: option.Command{Name: "audit prune", Args: "--older-than AGE [--all] [--dry-run] [--json]",
+			Help: "remove old logs",
+			Text: "Removes old audit logs, which are kept for ever otherwise. Each that is removed is recorded, with its " +
+				"last hash, in a log\n" +
 				"of this command's own. Logs of sessions that run stay."},
 		Begin: func([]string) ([]option.Option, func([]string) int) {
 			var q pruneRequest
 			return []option.Option{
 				{Name: "older-than", Arg: "AGE", Value: option.Text(&q.age),
 					Help: "logs whose last record is older than AGE: 90d, 12w, 36h"},
-				{Name: "all", Short: "a", Value: option.Switch(&q.all), Help: "also logs without a seal and those that do not verify"},
-				{Name: "dry-run", Short: "n", Value: option.Switch(&q.dryRun), Help: "show what would be removed and remove nothing"},
+				{Name: "all", Short: "a", Value: option.Switch(&q.all),
+					Help: "also logs without a seal and those that do not verify"},
+				{Name: "dry-run", Short: "n", Value: option.Switch(&q.dryRun),
+					Help: "show what would be removed and remove nothing"},
 				JSON(&q.json),
 			}, func(words []string) int { return t.auditPrune(&q, words) }
 		},
@@ -57,7 +61,8 @@ type pruneRequest struct {
 // auditPrune removes old logs. Nothing else ever does; what was removed is itself on record.
 func (t *Term) auditPrune(q *pruneRequest, words []string) int {
 	if len(words) > 0 || q.age == "" {
-		return t.Fail(option.Wrong("usage: sbx audit prune --older-than AGE [--dry-run]", "logs are kept for ever unless an age is given: 90d, 12w, 36h"))
+		return t.Fail(option.Wrong("usage: sbx audit prune --older-than AGE [--dry-run]",
+			"logs are kept for ever unless an age is given: 90d, 12w, 36h"))
 	}
 	limit, err := parseAge(q.age)
 	if err != nil {
@@ -105,7 +110,8 @@ func (t *Term) prune(logs []string, dir, sessions string, before time.Time, all,
 			continue
 		}
 		v := verifyLog(l, sessions)
-		x := pruned{File: l, SID: strings.TrimSuffix(filepath.Base(l), ".jsonl"), Status: v.Status, Records: v.Records, LastHash: v.LastHash, Ended: info.ModTime().UTC().Format(time.RFC3339)}
+		x := pruned{File: l, SID: strings.TrimSuffix(filepath.Base(l), ".jsonl"), Status: v.Status, Records: v.Records,
+			LastHash: v.LastHash, Ended: info.ModTime().UTC().Format(time.RFC3339)}
 		switch {
 		case v.Status == "running":
 			x.Why = audit.ErrRunning.Error()
@@ -114,12 +120,14 @@ func (t *Term) prune(logs []string, dir, sessions string, before time.Time, all,
 		case dry:
 		default:
 			if w == nil {
-				if w, err = audit.Create(dir, "prune-"+session.NewID(), audit.Options{Start: audit.Event{UID: os.Getuid(), PID: os.Getpid(), Op: kindPrune}}); err != nil {
+				if w, err = audit.Create(dir, "prune-"+session.NewID(), audit.Options{Start: audit.Event{UID: os.Getuid(),
+					PID: os.Getpid(), Op: kindPrune}}); err != nil {
 					return list, err
 				}
 			}
 			if _, err := w.Soon(audit.Event{Kind: kindPrune, UID: os.Getuid(), PID: os.Getpid(), Path: l,
-				Detail: []audit.KV{{K: "status", V: v.Status}, {K: "records", V: strconv.Itoa(v.Records)}, {K: "last_hash", V: v.LastHash}}}); err != nil {
+				Detail: []audit.KV{{K: "status", V: v.Status}, {K: "records", V: strconv.Itoa(v.Records)}, {K: "last_hash",
+					V: v.LastHash}}}); err != nil {
 				return list, err
 			}
 			if err := audit.Remove(l); err != nil {

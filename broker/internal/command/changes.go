@@ -93,8 +93,9 @@ func (o *changeOptions) addRisk(v string) error {
 
 // Discard is sbx discard.
 func (t *Term) Discard() Row {
-	return changeCommand(option.Command{Name: "discard", Args: "SID...", Help: "throw it away", Words: []option.Word{{From: option.Kept}},
-		Text: "Throws away what the overlays of ended sessions collected."},
+	return changeCommand(option.Command{Name: "discard", Args: "SID...", Help: "throw it away",
+		Words: []option.Word{{From: option.Kept}},
+		Text:  "Throws away what the overlays of ended sessions collected."},
 		func(*changeOptions) []option.Option { return nil }, t.discard)
 }
 
@@ -141,11 +142,13 @@ func (t *Term) collected(o changeOptions) (*collected, error) {
 	}
 	t.refer(c.layers, facts)
 	if len(c.layers) == 0 {
-		return nil, &planner.Refusal{What: "session " + c.sid + " has no overlay to look at", Hint: "overlays are made by --ephemeral and --overlay and stay after the run with --keep; --all shows caches too"}
+		return nil, &planner.Refusal{What: "session " + c.sid + " has no overlay to look at",
+			Hint: "overlays are made by --ephemeral and --overlay and stay after the run with --keep; --all shows caches too"}
 	}
 	for _, w := range c.only {
 		if !c.has(w) {
-			return nil, &planner.Refusal{What: quote(w) + " is in none of the session's overlays", Hint: "they are: " + strings.Join(changes.Targets(c.layers), ", ")}
+			return nil, &planner.Refusal{What: quote(w) + " is in none of the session's overlays", Hint: "they are: " +
+				strings.Join(changes.Targets(c.layers), ", ")}
 		}
 	}
 	return c, nil
@@ -168,7 +171,10 @@ func (t *Term) refer(layers []changes.Layer, facts host.Facts) {
 
 // has says whether a path is in one of the layers, or has one below it.
 func (c *collected) has(w string) bool {
-	return slices.ContainsFunc(c.layers, func(l changes.Layer) bool { return host.Within(w, l.Target) || host.Within(l.Target, w) })
+	return slices.ContainsFunc(c.layers, func(l changes.Layer) bool {
+		return host.Within(w, l.Target) ||
+			host.Within(l.Target, w)
+	})
 }
 
 // base is the directory that paths are shown relative to: the only layer's, else none.
@@ -216,7 +222,8 @@ func (t *Term) harmless(s string) string {
 		return s
 	}
 	return strings.Map(func(r rune) rune {
-		if r != '\n' && r != '\t' && (r < 0x20 || r >= 0x7f && r < 0xa0 || r >= 0x2028 && r <= 0x202e || r >= 0x2066 && r <= 0x2069) {
+		if r != '\n' && r != '\t' && (r < 0x20 || r >= 0x7f && r < 0xa0 || r >= 0x2028 && r <= 0x202e || r >= 0x2066 &&
+			r <= 0x2069) {
 			return '?'
 		}
 		return r
@@ -246,7 +253,8 @@ func changesJSON(list []changes.Change) string {
 		return fmt.Sprintf("%04o", m)
 	}
 	for _, c := range list {
-		out = append(out, entry{c.Op, plan.Bytes(c.Path), plan.Bytes(c.From), c.Kind, mode(c.OldMode), mode(c.NewMode), plan.Bytes(c.Link), c.Size, c.Entries, c.Risk, c.Changed, plan.Bytes(c.Reason)})
+		out = append(out, entry{c.Op, plan.Bytes(c.Path), plan.Bytes(c.From), c.Kind, mode(c.OldMode), mode(c.NewMode),
+			plan.Bytes(c.Link), c.Size, c.Entries, c.Risk, c.Changed, plan.Bytes(c.Reason)})
 	}
 	return Encode(struct {
 		Changes []entry `json:"changes"`
@@ -274,10 +282,13 @@ func (t *Term) apply(o changeOptions) int {
 		for i := range refused.Held {
 			t.Note(refused.Held[i].In(c.base()) + "\n")
 		}
-		return t.Fail(&planner.Refusal{What: err.Error() + "; nothing was changed", Hint: "--allow KIND or --force accepts them, --skip leaves them out; PATH... chooses"})
+		return t.Fail(&planner.Refusal{What: err.Error() + "; nothing was changed",
+			Hint: "--allow KIND or --force accepts them, --skip leaves them out; PATH... chooses"})
 	}
 	if err != nil {
-		return t.Fail(&planner.Refusal{What: err.Error(), Hint: fmt.Sprintf("%d changes were applied, the rest is still in the session: sbx apply %s goes on", res.Applied, c.sid)})
+		return t.Fail(&planner.Refusal{What: err.Error(),
+			Hint: fmt.Sprintf("%d changes were applied, the rest is still in the session: sbx apply %s goes on", res.Applied,
+				c.sid)})
 	}
 	for i := range res.Held {
 		t.Note("left out: " + res.Held[i].In(c.base()) + "\n")

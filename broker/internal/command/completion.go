@@ -50,7 +50,8 @@ func (t *Term) completion(args []string) int {
 			return 0
 		}
 	}
-	return t.Fail(option.Wrong("sbx completion wants a shell: bash, zsh or fish", "for bash: sbx completion bash > ~/.local/share/bash-completion/completions/sbx"))
+	return t.Fail(option.Wrong("sbx completion wants a shell: bash, zsh or fish",
+		"for bash: sbx completion bash > ~/.local/share/bash-completion/completions/sbx"))
 }
 
 // Complete answers a shell's function: words are those behind sbx, the last as far as it is typed. profiles are those
@@ -85,7 +86,8 @@ func (t *Term) candidates(from option.Source) []string {
 		if plan.ValidSession(e.Name()) != nil || !e.IsDir() {
 			continue
 		}
-		if from == option.Ended || from == option.Session && session.Running(dir) || from == option.Kept && host.Exists(filepath.Join(dir, "kept")) {
+		if from == option.Ended || from == option.Session && session.Running(dir) || from == option.Kept &&
+			host.Exists(filepath.Join(dir, "kept")) {
 			out = append(out, e.Name())
 		}
 	}
@@ -93,7 +95,8 @@ func (t *Term) candidates(from option.Source) []string {
 }
 
 func (t *Term) openQuestions() []string {
-	root := control.FindRoot(host.Lookup(t.Env, "XDG_RUNTIME_DIR"), host.Lookup(t.Env, "XDG_STATE_HOME"), host.Read(t.Env).Home)
+	root := control.FindRoot(host.Lookup(t.Env, "XDG_RUNTIME_DIR"), host.Lookup(t.Env, "XDG_STATE_HOME"),
+		host.Read(t.Env).Home)
 	states, err := control.States(root)
 	if err != nil {
 		return nil

@@ -19,9 +19,11 @@ import (
 // Exec is sbx exec.
 func (t *Term) Exec() Row {
 	return Row{
-		Command: option.Command{Name: "exec", Args: "[OPTIONS] SID [--] CMD [ARG...]", Help: "run another command in a running session",
-			Text: "Runs CMD in the running session SID, as confined as its first program, and exits with its status.", Leading: true,
-			Words: []option.Word{{From: option.Session}, {From: option.Program}}},
+		Command: option.Command{Name: "exec", Args: "[OPTIONS] SID [--] CMD [ARG...]",
+			Help:    "run another command in a running session",
+			Text:    "Runs CMD in the running session SID, as confined as its first program, and exits with its status.",
+			Leading: true,
+			Words:   []option.Word{{From: option.Session}, {From: option.Program}}},
 		Begin: func([]string) ([]option.Option, func([]string) int) {
 			q := &execRequest{maxOutput: 8 << 20}
 			return q.options(t.Env), func(words []string) int { return t.execWords(q, words) }
@@ -118,7 +120,8 @@ func (t *Term) attach(args []string) int {
 	if !launch.IsTerminal(t.Std[0]) || !launch.IsTerminal(t.Std[1]) {
 		return t.Fail(option.Wrong("sbx attach needs a terminal", "use sbx exec "+args[0]+" -- CMD"))
 	}
-	return t.exec(&execRequest{sid: args[0], tty: 1, argv: []string{"/bin/sh", "-c", `command -v "$SHELL" >/dev/null && exec "$SHELL" || exec /bin/sh`}})
+	return t.exec(&execRequest{sid: args[0], tty: 1, argv: []string{"/bin/sh", "-c",
+		`command -v "$SHELL" >/dev/null && exec "$SHELL" || exec /bin/sh`}})
 }
 
 // sessions is where this user's sessions are found. Nothing is made or looked at that an exec has no time for.
@@ -138,7 +141,8 @@ func connect[C any](t *Term, sid string, dial func(string) (C, error)) (C, error
 			return c, err
 		}
 		if time.Since(begin) > 2*time.Second || !t.sessionAlive(sid) {
-			return c, &planner.Refusal{What: "no session " + sid + " is running", Hint: "sbx ls lists sessions; sbx run --detach --name " + sid + " starts one"}
+			return c, &planner.Refusal{What: "no session " + sid + " is running",
+				Hint: "sbx ls lists sessions; sbx run --detach --name " + sid + " starts one"}
 		}
 	}
 }
@@ -231,7 +235,8 @@ type execResult struct {
 func (t *Term) execJSON(c client.Programs, q *execRequest, e client.Command) int {
 	out, errs := &keeper{max: q.maxOutput}, &keeper{max: q.maxOutput}
 	e.Stdout, e.Stderr = out, errs
-	res := execResult{SID: q.sid, Argv: bytesOf(q.argv), Started: time.Now().UTC().Format(time.RFC3339Nano), Blocked: []string{}, Limits: []string{}}
+	res := execResult{SID: q.sid, Argv: bytesOf(q.argv), Started: time.Now().UTC().Format(time.RFC3339Nano),
+		Blocked: []string{}, Limits: []string{}}
 	end, err := c.Run(e)
 	switch {
 	case err != nil:
@@ -240,7 +245,8 @@ func (t *Term) execJSON(c client.Programs, q *execRequest, e client.Command) int
 			res.Status = 128 + int(syscall.SIGKILL)
 		}
 	default:
-		res.PID, res.Status, res.Signal, res.Error, res.Seconds = end.PID, end.Status, end.Signal, end.Error, end.Duration.Seconds()
+		res.PID, res.Status, res.Signal, res.Error, res.Seconds = end.PID, end.Status, end.Signal, end.Error,
+			end.Duration.Seconds()
 		res.Blocked, res.Limits = append(res.Blocked, end.Blocked...), append(res.Limits, end.Limits...)
 	}
 	res.Stdout, res.Stderr = plan.Bytes(out.b), plan.Bytes(errs.b)

@@ -29,7 +29,8 @@ const startPatience = time.Second
 func passSignals(c client.Programs) *signals {
 	s := &signals{c: c, started: make(chan struct{})}
 	ch := make(chan os.Signal, 8)
-	signal.Notify(ch, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGTSTP)
+	signal.Notify(ch, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,
+		syscall.SIGTSTP)
 	go func() {
 		for x := range ch {
 			s.pass(x.(syscall.Signal))

@@ -65,7 +65,8 @@ func (t *Term) list(words []string, all, js bool) int {
 		if plan.ValidSession(e.Name()) != nil || err != nil || !e.IsDir() {
 			continue
 		}
-		l := listed{SID: e.Name(), Started: info.ModTime(), Alive: session.Running(dir), Kept: host.Exists(filepath.Join(dir, "kept")), Dir: dir}
+		l := listed{SID: e.Name(), Started: info.ModTime(), Alive: session.Running(dir), Kept: host.Exists(filepath.Join(dir,
+			"kept")), Dir: dir}
 		if plan, err := os.Lstat(filepath.Join(dir, "plan.json")); err == nil {
 			l.Started = plan.ModTime()
 		}
@@ -114,7 +115,8 @@ func listText(list []listed) string {
 // Clean removes what sessions have left whose brokers were killed. Another session may have removed all but the
 // socket before (see run).
 func (t *Term) Clean(root string, records bool) {
-	control.Clean(root, control.FindRoot(host.Lookup(t.Env, "XDG_RUNTIME_DIR"), host.Lookup(t.Env, "XDG_STATE_HOME"), host.Read(t.Env).Home), records)
+	control.Clean(root, control.FindRoot(host.Lookup(t.Env, "XDG_RUNTIME_DIR"), host.Lookup(t.Env, "XDG_STATE_HOME"),
+		host.Read(t.Env).Home), records)
 }
 
 // sessionAlive says whether a broker holds the session's lock.

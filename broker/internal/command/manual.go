@@ -122,16 +122,21 @@ func (m *manual) sbx() string {
 	r.line(".B", "sbx")
 	r.text("COMMAND ...")
 	r.line(".SH", "DESCRIPTION")
-	r.text("sbx runs agent tools and developer commands in a sandbox that still feels like one's own machine: same paths, same tools, caches usable at once. The host is read-only, secrets do not exist inside, there is no network unless it is asked for, and the first access to anything that is not granted waits until a human says yes or no.")
+	r.text("sbx runs agent tools and developer commands in a sandbox that still feels like one's own machine: same " +
+		"paths, same tools, caches usable at once. The host is read-only, secrets do not exist inside, there is no " +
+		"network unless it is asked for, and the first access to anything that is not granted waits until a human says " +
+		"yes or no.")
 	r.line(".SH", "COMMANDS")
 	for _, c := range m.table {
 		r.command(&c)
 	}
 	r.line(".SH", "EXIT STATUS")
-	r.text("That of the command; 128+N if signal N ended it; 124 after a time-out; 125 if the sandbox could not be built or was refused, in which case nothing ran; 126 if the command cannot be executed, 127 if it does not exist.")
+	r.text("That of the command; 128+N if signal N ended it; 124 after a time-out; 125 if the sandbox could not be " +
+		"built or was refused, in which case nothing ran; 126 if the command cannot be executed, 127 if it does not exist.")
 	r.line(".SH", "FILES")
 	for _, f := range [][2]string{
-		{"/etc/sbx/config.toml, /etc/sbx/policy.toml", "The organisation's settings and rules. They must be root's and writable by nobody else."},
+		{"/etc/sbx/config.toml, /etc/sbx/policy.toml",
+			"The organisation's settings and rules. They must be root's and writable by nobody else."},
 		{"/etc/sbx/helper.toml", "Who may use sbx-helper, see sbx-helper(8)."},
 		{"~/.config/sbx/config.toml, ~/.config/sbx/policy.toml", "The user's (below $XDG_CONFIG_HOME)."},
 		{"PROJECT/.sbx/config.toml, PROJECT/.sbx/policy.toml", "The project's. Until it is trusted it can only narrow."},
@@ -149,7 +154,8 @@ func (m *manual) run() string {
 	r.line(".B", "sbx run")
 	r.text("[OPTIONS] [--] CMD [ARG...]")
 	r.line(".SH", "DESCRIPTION")
-	r.text("Runs CMD (by default $SHELL) in a new sandbox and exits with its status. An option that has a setting of the same meaning in sbx.toml(5) goes before what the files say, unless the organisation locked the setting.")
+	r.text("Runs CMD (by default $SHELL) in a new sandbox and exits with its status. An option that has a setting of " +
+		"the same meaning in sbx.toml(5) goes before what the files say, unless the organisation locked the setting.")
 	var c option.Command
 	for _, c = range m.table {
 		if c.Name == "run" {
@@ -178,7 +184,10 @@ func (m *manual) run() string {
 func (m *manual) config() string {
 	r := m.header("SBX.TOML", "5", "sbx.toml", "settings of sbx")
 	r.line(".SH", "DESCRIPTION")
-	r.text("Settings are TOML files at three levels, config.toml in /etc/sbx, in ~/.config/sbx and in PROJECT/.sbx; options of the command line come last. A setting that /etc/sbx marks as locked cannot be changed by the others; a project that is not trusted can only narrow. A key that does not exist is an error. sbx config show prints every setting with where it comes from.")
+	r.text("Settings are TOML files at three levels, config.toml in /etc/sbx, in ~/.config/sbx and in PROJECT/.sbx; " +
+		"options of the command line come last. A setting that /etc/sbx marks as locked cannot be changed by the others; " +
+		"a project that is not trusted can only narrow. A key that does not exist is an error. sbx config show prints " +
+		"every setting with where it comes from.")
 	table := ""
 	for _, d := range policy.Describe() {
 		section, name, _ := strings.Cut(d.Key, ".")
@@ -189,6 +198,7 @@ func (m *manual) config() string {
 		r.item(name, d.Help+" Takes "+d.Values+".")
 	}
 	r.line(".SH", "[profiles.NAME]")
-	r.text("A profile of one's own: extends = \"strict\", \"moderate\" or \"permissive\", and the settings of [fs], [network], [limits] and [env] that differ.")
+	r.text("A profile of one's own: extends = \"strict\", \"moderate\" or \"permissive\", and the settings of [fs], " +
+		"[network], [limits] and [env] that differ.")
 	return r.seeAlso("sbx(1)", "sbx-run(1)", "sbx-policy(5)")
 }

@@ -13,7 +13,8 @@ const maxNotices = 12
 func (t *Term) Notices(list []policy.Notice) {
 	for i, n := range list {
 		if i == maxNotices && len(list) > maxNotices+1 {
-			t.Warn(fmt.Sprintf("%d more settings and rules are ignored or worth a look; sbx policy check lists them", len(list)-i))
+			t.Warn(fmt.Sprintf("%d more settings and rules are ignored or worth a look; sbx policy check lists them",
+				len(list)-i))
 			return
 		}
 		t.Warn(n.String())

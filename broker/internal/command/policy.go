@@ -40,11 +40,14 @@ func policyVerbs() []policyVerb {
 	formats := []option.Word{{Choices: []string{"claude", "codex", "sbx", "srt", "policy"}}, {From: option.File}, {}}
 	return []policyVerb{
 		{"show", "", "list the rules in force and where each comes from", "", nil, policyShow},
-		{"check", "[FILE...]", "read the policy and configuration files, or FILE, and say what is wrong", "scope", file, policyCheck},
+		{"check", "[FILE...]", "read the policy and configuration files, or FILE, and say what is wrong", "scope", file,
+			policyCheck},
 		{"test", "PATH|HOST", "say what would be decided now", "access kind", file, policyTest},
-		{"add", "allow|deny|ask PATTERN", "add a rule; comments in the file are kept", "access kind scope for reason dry-run", decision, policyAdd},
+		{"add", "allow|deny|ask PATTERN", "add a rule; comments in the file are kept",
+			"access kind scope for reason dry-run", decision, policyAdd},
 		{"remove", "PATTERN", "remove the rules with this pattern", "access kind scope dry-run", file, policyRemove},
-		{"import", "FORMAT FILE", "take over another tool's settings; what does not map is listed", "scope dry-run", formats, policyImport},
+		{"import", "FORMAT FILE", "take over another tool's settings; what does not map is listed", "scope dry-run", formats,
+			policyImport},
 		{"export", "", "write what is in force in one file", "format", nil, policyExport},
 		{"diff", "OLD NEW | NEW", "say what a policy or configuration file would change", "scope", file, policyDiff},
 		{"replay", "NEW", "say what the rules in NEW would have decided in a session", "log scope", file, policyReplay},
@@ -68,7 +71,8 @@ func (c *policyCall) options() []option.Option {
 		{Name: "dry-run", Value: option.Switch(&c.r.DryRun), Help: "show the difference and change nothing"},
 		{Name: "yes", Value: option.Switch(&c.yes), Help: "do not ask"},
 		{Name: "revoke", Value: option.Switch(&c.revoke), Help: "trust the project no longer"},
-		{Name: "workdir", Arg: "DIR", Value: option.Text(&c.r.Workdir), Help: "the project that DIR is in, instead of this one"},
+		{Name: "workdir", Arg: "DIR", Value: option.Text(&c.r.Workdir),
+			Help: "the project that DIR is in, instead of this one"},
 		JSON(&c.r.JSON),
 	}
 }
@@ -121,8 +125,9 @@ type ruleRow struct {
 }
 
 func rowOf(r policy.Rule) ruleRow {
-	row := ruleRow{Scope: r.Origin.Scope.String(), Kind: string(r.Kind), Pattern: r.Pattern, Access: string(r.Access), Decision: r.Decision.String(),
-		File: r.Origin.File, Line: r.Origin.Line, Reason: r.Reason, By: r.By, Final: r.Final}
+	row := ruleRow{Scope: r.Origin.Scope.String(), Kind: string(r.Kind), Pattern: r.Pattern, Access: string(r.Access),
+		Decision: r.Decision.String(),
+		File:     r.Origin.File, Line: r.Origin.Line, Reason: r.Reason, By: r.By, Final: r.Final}
 	if !r.Added.IsZero() {
 		row.Added = r.Added.UTC().Format(time.RFC3339)
 	}

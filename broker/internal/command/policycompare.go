@@ -228,7 +228,8 @@ func replay(x *explain.Explainer, log string) ([]replayRow, int, error) {
 		if wasAsked(&e) {
 			then = "ask"
 		}
-		row := replayRow{ID: fmt.Sprintf("%s:%d", e.Session, e.Seq), Op: e.Op, Path: e.Path, Host: e.Host, Port: e.Port, Then: then, Now: v.Decision.String(),
+		row := replayRow{ID: fmt.Sprintf("%s:%d", e.Session, e.Seq), Op: e.Op, Path: e.Path, Host: e.Host, Port: e.Port,
+			Then: then, Now: v.Decision.String(),
 			Rule: v.Rule, Origin: v.Origin, Reason: v.Reason, Widens: rank(v.Decision.String()) < rank(then)}
 		if then == "ask" {
 			row.Then += ", answered " + e.Kind

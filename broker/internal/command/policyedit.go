@@ -135,7 +135,8 @@ func (c *policyCall) carryOut(g policy.Target, change func([]byte) ([]byte, erro
 }
 
 // changeRules carries out a change of the scope's policy.toml and says what it does to what is in force.
-func (t *Term) changeRules(c *policyCall, layers policy.Layers, change func([]byte) ([]byte, error)) (edited, policy.Store, error) {
+func (t *Term) changeRules(c *policyCall, layers policy.Layers, change func([]byte) ([]byte,
+	error)) (edited, policy.Store, error) {
 	g, err := c.target("policy.toml", !c.r.DryRun)
 	if err != nil {
 		return edited{}, policy.Store{}, err
@@ -167,7 +168,8 @@ func (t *Term) changeRules(c *policyCall, layers policy.Layers, change func([]by
 // pattern completes what was typed: what kind it is, and an absolute path.
 func (c *policyCall) pattern(word string) (policy.Kind, string) {
 	kind := policy.Kind(c.kind)
-	pathlike := word == "." || word == ".." || strings.HasPrefix(word, "./") || strings.HasPrefix(word, "../") || word != "" && strings.IndexByte("/~$@", word[0]) >= 0
+	pathlike := word == "." || word == ".." || strings.HasPrefix(word, "./") || strings.HasPrefix(word, "../") ||
+		word != "" && strings.IndexByte("/~$@", word[0]) >= 0
 	if kind == "" {
 		switch {
 		case strings.HasPrefix(word, "@"):
@@ -209,13 +211,15 @@ func (c *policyCall) short(p string) string {
 
 func policyAdd(t *Term, c *policyCall) int {
 	if len(c.words) != 2 {
-		return t.Fail(option.Wrong("usage: sbx policy add allow|deny|ask PATTERN", "put the pattern in quotes, so that the shell leaves it alone: sbx policy add allow '~/data/**'"))
+		return t.Fail(option.Wrong("usage: sbx policy add allow|deny|ask PATTERN",
+			"put the pattern in quotes, so that the shell leaves it alone: sbx policy add allow '~/data/**'"))
 	}
 	decision, err := policy.ParseDecision(c.words[0])
 	if err != nil {
 		return t.Fail(err)
 	}
-	r := policy.Rule{Access: policy.Access(c.access), Decision: decision, Reason: c.reason, By: fmt.Sprintf("sbx policy add, uid %d", c.facts.UID), Added: c.now.UTC().Truncate(time.Second)}
+	r := policy.Rule{Access: policy.Access(c.access), Decision: decision, Reason: c.reason,
+		By: fmt.Sprintf("sbx policy add, uid %d", c.facts.UID), Added: c.now.UTC().Truncate(time.Second)}
 	r.Kind, r.Pattern = c.pattern(c.words[1])
 	if c.life != "" {
 		d, err := time.ParseDuration(c.life)
@@ -265,17 +269,20 @@ func opens(s request.Settings, r policy.Rule) (string, error) {
 		switch {
 		case h.Kind == policy.KindSocket != (r.Kind == policy.KindSocket) || !h.Explicit(org):
 		case h.OrgOnly && r.Origin.Scope != policy.ScopeOrg:
-			return "", option.Wrong(quoting.ASCII(r.Pattern)+" cannot be allowed: "+h.Reason, "only the organisation's policy (/etc/sbx/policy.toml) can open it")
+			return "", option.Wrong(quoting.ASCII(r.Pattern)+" cannot be allowed: "+h.Reason,
+				"only the organisation's policy (/etc/sbx/policy.toml) can open it")
 		case !h.Sealed():
 			return "this opens what is hidden otherwise: " + quoting.ASCII(r.Pattern) + " (" + h.Reason + ")", nil
 		default:
-			return "", option.Wrong(quoting.ASCII(r.Pattern)+" cannot be allowed: it is a secret ("+h.Reason+"), and no rule shows one", "copy what the program needs to a place of its own and allow that"+useOf(h))
+			return "", option.Wrong(quoting.ASCII(r.Pattern)+" cannot be allowed: it is a secret ("+h.Reason+
+				"), and no rule shows one", "copy what the program needs to a place of its own and allow that"+useOf(h))
 		}
 	}
 	project := s.Vars.Project
 	if p, ok := r.Path().Literal(); ok && r.Kind != policy.KindSocket && project != "" && host.Within(p, project) {
 		if f := request.SecretIn(&planner.Input{FS: host.FS{}}, project, p); f.Hidden {
-			return "", option.Wrong(quoting.ASCII(r.Pattern)+" cannot be allowed: it is a secret ("+f.Reason()+"), and no rule shows one", "copy what the program needs to a name that is no secret's")
+			return "", option.Wrong(quoting.ASCII(r.Pattern)+" cannot be allowed: it is a secret ("+f.Reason()+
+				"), and no rule shows one", "copy what the program needs to a name that is no secret's")
 		}
 	}
 	return "", nil
@@ -293,7 +300,8 @@ func useOf(h policy.Hiding) string {
 func (c *policyCall) remarks(e *edited, r policy.Rule, after policy.Store) {
 	if p := r.Path().String(); r.Kind == policy.KindPath && !strings.HasSuffix(r.Pattern, "*") {
 		if st, err := os.Stat(p); err == nil && st.IsDir() {
-			e.note("the rule is about the directory itself; %s covers what is in it", quote(strings.TrimSuffix(r.Pattern, "/")+"/**"))
+			e.note("the rule is about the directory itself; %s covers what is in it", quote(strings.TrimSuffix(r.Pattern, "/")+
+				"/**"))
 		}
 	}
 	if c.scope == "project" && r.Decision == policy.Allow {

@@ -103,7 +103,8 @@ func (c *policyCall) imported(data []byte, vars policy.Vars) (policy.Imported, e
 }
 
 // changeSettings adds settings to the scope's config.toml and says what that does.
-func (t *Term) changeSettings(c *policyCall, layers policy.Layers, list []policy.Setting, vars policy.Vars) (edited, error) {
+func (t *Term) changeSettings(c *policyCall, layers policy.Layers, list []policy.Setting,
+	vars policy.Vars) (edited, error) {
 	g, err := c.target("config.toml", !c.r.DryRun)
 	if err != nil {
 		return edited{}, err

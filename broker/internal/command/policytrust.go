@@ -35,7 +35,8 @@ func policyTrust(t *Term, c *policyCall) int {
 		return t.Fail(err)
 	}
 	if layers.Pinned[0] == nil && layers.Pinned[1] == nil {
-		return t.Fail(option.Wrong("there is nothing to trust: "+quote(c.src.ProjectDir)+" has no .sbx/config.toml or .sbx/policy.toml", ""))
+		return t.Fail(option.Wrong("there is nothing to trust: "+quote(c.src.ProjectDir)+
+			" has no .sbx/config.toml or .sbx/policy.toml", ""))
 	}
 	before, since, err := t.trustedBefore(c, layers)
 	if err != nil {

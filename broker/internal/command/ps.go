@@ -20,7 +20,8 @@ import (
 func (t *Term) Ps() Row {
 	return Row{
 		Command: option.Command{Name: "ps", Args: "[--json] SID", Help: "show the processes of a session",
-			Text: "Shows the processes of a running session: pid inside and outside, state, processor time, memory, and the open\n" +
+			Text: "Shows the processes of a running session: pid inside and outside, state, processor time, memory, and the " +
+				"open\n" +
 				"question that one waits for.",
 			Words: []option.Word{{From: option.Session}, {}}},
 		Begin: func([]string) ([]option.Option, func([]string) int) {
@@ -108,7 +109,8 @@ func processesOf(one int, open []prompt.Question) []process {
 		if pid == one || !descends(all, s, one) {
 			continue
 		}
-		p := process{Outside: pid, State: s.state, Seconds: float64(s.ticks) / ticksPerSecond, Memory: s.pages * int64(os.Getpagesize()), Started: boot.Add(time.Duration(s.start) * time.Second / ticksPerSecond)}
+		p := process{Outside: pid, State: s.state, Seconds: float64(s.ticks) / ticksPerSecond,
+			Memory: s.pages * int64(os.Getpagesize()), Started: boot.Add(time.Duration(s.start) * time.Second / ticksPerSecond)}
 		_, p.PID, _ = host.Lineage(uint32(pid))
 		if p.Parent = 1; s.parent != one {
 			_, p.Parent, _ = host.Lineage(uint32(s.parent))
@@ -164,7 +166,8 @@ func readStat(pid int) *stat {
 		return nil
 	}
 	n := func(i int) int64 { v, _ := strconv.ParseInt(f[i-3], 10, 64); return v } // numbered as in the manual
-	return &stat{name: text[open+1 : end], state: f[0], parent: int(n(4)), ticks: n(14) + n(15), start: n(22), pages: n(24)}
+	return &stat{name: text[open+1 : end], state: f[0], parent: int(n(4)), ticks: n(14) + n(15), start: n(22),
+		pages: n(24)}
 }
 
 func descends(all map[int]*stat, s *stat, one int) bool {

@@ -30,8 +30,10 @@ func (t *Term) Selftest(programs func(host.Facts) program.Source) Row {
 	return Row{
 		Command: option.Command{Name: "selftest", Args: "[--only GROUP] [--json]",
 			Full: "[--only GROUP|ID|PREFIX[,...]] [--json]", Help: "check on this host that the sandbox holds",
-			Text: "Runs the acceptance checks on this host. Every check has a control: the same act with the layer\nthat should stop it " +
-				"switched off must succeed, else the check is broken, not passed.\n\ngroups: " + strings.Join(checks.Groups(), " ")},
+			Text: "Runs the acceptance checks on this host. Every check has a control: the same act with the layer\nthat " +
+				"should stop it " +
+				"switched off must succeed, else the check is broken, not passed.\n\ngroups: " + strings.Join(checks.Groups(),
+				" ")},
 		Begin: func([]string) ([]option.Option, func([]string) int) {
 			var q selftestRequest
 			return []option.Option{
@@ -56,7 +58,8 @@ func (t *Term) selftest(programs func(host.Facts) program.Source, q selftestRequ
 	}
 	probe, err := t.findProbe(programs(host.Read(t.Env)), exe)
 	if errors.Is(err, program.ErrMissing) {
-		return t.Fail(option.Wrong("the program that runs inside the sandbox, sbx-probe, is not installed", "it belongs beside sbx, or in ../lib/sbx"))
+		return t.Fail(option.Wrong("the program that runs inside the sandbox, sbx-probe, is not installed",
+			"it belongs beside sbx, or in ../lib/sbx"))
 	}
 	if err != nil {
 		return t.Fail(err)
@@ -66,7 +69,8 @@ func (t *Term) selftest(programs func(host.Facts) program.Source, q selftestRequ
 			return t.Fail(option.Wrong("no group or check is called "+quote(o), "groups: "+strings.Join(checks.Groups(), " ")))
 		}
 	}
-	results, err := checks.Run(context.Background(), checks.Runner{Sbx: exe, Probe: probe.File(), Hooks: request.TestHooks, Facts: offers()}, func(c checks.Check) bool {
+	results, err := checks.Run(context.Background(), checks.Runner{Sbx: exe, Probe: probe.File(),
+		Hooks: request.TestHooks, Facts: offers()}, func(c checks.Check) bool {
 		return len(q.only) == 0 || slices.ContainsFunc(q.only, func(o string) bool { return names(o, c) })
 	})
 	if err != nil {
@@ -120,7 +124,8 @@ func (t *Term) findProbe(from program.Source, exe string) (program.Program, erro
 	}
 	dir := filepath.Dir(exe)
 	return from.Companion(exe,
-		filepath.Join(dir, "sbx-probe"), filepath.Join(dir, "../lib/sbx/sbx-probe"), filepath.Join(dir, "../libexec/sbx/sbx-probe"))
+		filepath.Join(dir, "sbx-probe"), filepath.Join(dir, "../lib/sbx/sbx-probe"), filepath.Join(dir,
+			"../libexec/sbx/sbx-probe"))
 }
 
 func table(r checks.Report) string {

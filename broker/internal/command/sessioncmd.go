@@ -22,7 +22,8 @@ func (t *Term) Kill() Row {
 	return Row{
 		Command: option.Command{Name: "kill", Args: "[--signal NAME] SID...", Full: "[--signal NAME] [--pid PID] SID...",
 			Help: "end sessions, or send a signal to a program",
-			Text: "Ends sessions: everything in them is gone when it returns. With --signal, or --pid, it sends a signal (TERM)\n" +
+			Text: "Ends sessions: everything in them is gone when it returns. With --signal, or --pid, it sends a signal " +
+				"(TERM)\n" +
 				"to a session's first program, or to the one that is PID inside, and to its process group.",
 			Words: []option.Word{{From: option.Session}}},
 		Begin: func([]string) ([]option.Option, func([]string) int) {
@@ -75,18 +76,21 @@ func (t *Term) kill(q *killRequest, sids []string) int {
 
 // Freeze is sbx freeze.
 func (t *Term) Freeze() Row {
-	return t.stateCommand("freeze", "stop every process of sessions", "Stops every process of the sessions until sbx thaw: with the session's "+
-		"control group if it has one, with SIGSTOP\notherwise. sbx ls says which.", (*client.Session).Freeze)
+	return t.stateCommand("freeze", "stop every process of sessions",
+		"Stops every process of the sessions until sbx thaw: with the session's "+
+			"control group if it has one, with SIGSTOP\notherwise. sbx ls says which.", (*client.Session).Freeze)
 }
 
 // Thaw is sbx thaw.
 func (t *Term) Thaw() Row {
-	return t.stateCommand("thaw", "let frozen sessions go on", "Lets the processes of frozen sessions go on.", (*client.Session).Thaw)
+	return t.stateCommand("thaw", "let frozen sessions go on", "Lets the processes of frozen sessions go on.",
+		(*client.Session).Thaw)
 }
 
 func (t *Term) stateCommand(name, help, text string, do func(*client.Session) error) Row {
 	return Row{
-		Command: option.Command{Name: name, Args: "SID...", Help: help, Text: text, Words: []option.Word{{From: option.Session}}},
+		Command: option.Command{Name: name, Args: "SID...", Help: help, Text: text,
+			Words: []option.Word{{From: option.Session}}},
 		Begin: simple(func(sids []string) int {
 			if len(sids) == 0 {
 				return t.Fail(option.Wrong("sbx "+name+" wants a session", "sbx ls lists them"))
@@ -178,7 +182,8 @@ func (t *Term) killBroker(sid string) bool {
 
 // ControlRoot is the folder in which each running session has its socket.
 func (t *Term) ControlRoot() (string, error) {
-	root, err := control.Root(host.Lookup(t.Env, "XDG_RUNTIME_DIR"), host.Lookup(t.Env, "XDG_STATE_HOME"), host.Read(t.Env).Home)
+	root, err := control.Root(host.Lookup(t.Env, "XDG_RUNTIME_DIR"), host.Lookup(t.Env, "XDG_STATE_HOME"),
+		host.Read(t.Env).Home)
 	if err != nil {
 		return "", &planner.Refusal{What: err.Error()}
 	}

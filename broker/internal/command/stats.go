@@ -131,7 +131,8 @@ func (t *Term) top(words []string, once, js bool) int {
 
 func statsTable(list []measured) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%-16s %6s %8s %8s %6s %8s %8s %5s  %s\n", "SESSION", "CPU", "MEM", "LIMIT", "PROCS", "READ", "WRITTEN", "ASKS", "COMMAND")
+	fmt.Fprintf(&b, "%-16s %6s %8s %8s %6s %8s %8s %5s  %s\n", "SESSION", "CPU", "MEM", "LIMIT", "PROCS", "READ",
+		"WRITTEN", "ASKS", "COMMAND")
 	for _, x := range list {
 		limit := "-"
 		if x.m.MemMax > 0 {
@@ -141,7 +142,8 @@ func statsTable(list []measured) string {
 		for i, a := range x.info.Argv {
 			argv[i] = a.Quote()
 		}
-		fmt.Fprintf(&b, "%-16s %5.1f%% %8s %8s %6d %8s %8s %5d  %.60s\n", x.info.SID, float64(x.m.CPUMilli)/10, resources.Bytes(x.m.Mem), limit, x.m.Pids,
+		fmt.Fprintf(&b, "%-16s %5.1f%% %8s %8s %6d %8s %8s %5d  %.60s\n", x.info.SID, float64(x.m.CPUMilli)/10,
+			resources.Bytes(x.m.Mem), limit, x.m.Pids,
 			resources.Bytes(x.m.ReadB), resources.Bytes(x.m.WriteB), x.m.Questions, strings.Join(argv, " "))
 	}
 	return b.String()
@@ -159,11 +161,13 @@ func counters(m control.Metrics) [17]struct {
 	return [17]row{
 		{"cpu_milli", "sbx_cpu_share", "gauge", "processors in use", float64(m.CPUMilli) / 1000},
 		{"cpu_usec", "sbx_cpu_seconds_total", "counter", "processor time", float64(m.CPUUsec) / 1e6},
-		{"cpu_throttled_usec", "sbx_cpu_throttled_seconds_total", "counter", "time for which the limit held it back", float64(m.Throttled) / 1e6},
+		{"cpu_throttled_usec", "sbx_cpu_throttled_seconds_total", "counter", "time for which the limit held it back",
+			float64(m.Throttled) / 1e6},
 		{"mem", "sbx_memory_bytes", "gauge", "memory in use", float64(m.Mem)},
 		{"mem_max", "sbx_memory_limit_bytes", "gauge", "limit, 0 for none", float64(m.MemMax)},
 		{"mem_peak", "sbx_memory_peak_bytes", "gauge", "most memory so far", float64(m.MemPeak)},
-		{"mem_pressure", "sbx_memory_pressure_ratio", "gauge", "share of the last ten seconds spent waiting for memory", float64(m.Pressure) / 1000},
+		{"mem_pressure", "sbx_memory_pressure_ratio", "gauge", "share of the last ten seconds spent waiting for memory",
+			float64(m.Pressure) / 1000},
 		{"oom_kills", "sbx_oom_kills_total", "counter", "processes killed at the limit", float64(m.OOMKills)},
 		{"pids", "sbx_processes", "gauge", "processes and threads", float64(m.Pids)},
 		{"pids_max", "sbx_processes_limit", "gauge", "limit, 0 for none", float64(m.PidsMax)},
@@ -173,7 +177,8 @@ func counters(m control.Metrics) [17]struct {
 		{"allowed", "sbx_allowed_total", "counter", "questions answered with yes", float64(m.Allowed)},
 		{"denied", "sbx_denied_total", "counter", "questions answered with no", float64(m.Denied)},
 		{"answer_ms", "sbx_answer_seconds_mean", "gauge", "mean time to an answer", float64(m.AnswerMS) / 1000},
-		{"gate_requests", "sbx_gate_requests_total", "counter", "accesses that the kernel has put to the gate", float64(m.Gate)},
+		{"gate_requests", "sbx_gate_requests_total", "counter", "accesses that the kernel has put to the gate",
+			float64(m.Gate)},
 	}
 }
 
@@ -214,7 +219,8 @@ func statsJSON(list []measured) string {
 	out := []entry{}
 	for _, x := range list {
 		m := x.m
-		out = append(out, entry{x.info.SID, x.info.Argv, m.Time.UTC(), m.CPUMilli, m.CPUUsec, m.Throttled, m.Mem, m.MemMax, m.MemPeak, m.Pressure, m.OOMKills, m.Pids, m.PidsMax,
+		out = append(out, entry{x.info.SID, x.info.Argv, m.Time.UTC(), m.CPUMilli, m.CPUUsec, m.Throttled, m.Mem, m.MemMax,
+			m.MemPeak, m.Pressure, m.OOMKills, m.Pids, m.PidsMax,
 			m.ReadB, m.WriteB, m.Questions, m.Allowed, m.Denied, m.AnswerMS, m.Gate})
 	}
 	return Encode(struct {

@@ -17,8 +17,8 @@ type Term struct {
 	Std [3]*os.File
 	// Messages is where a detached broker speaks to, whose program has other descriptors; or nil.
 	Messages *os.File
-	// Asked returns the connection on which the program of sbx exec was asked for before anything else, and what came on it and has to be
-	// read; 0 if there is none. It may be nil.
+	// Asked returns the connection on which the program of sbx exec was asked for before anything else, and what came on
+	// it and has to be read; 0 if there is none. It may be nil.
 	Asked func() (fd int, got []byte)
 }
 

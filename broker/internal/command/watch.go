@@ -40,7 +40,8 @@ func (t *Term) watchSessions(words []string, once, js bool) int {
 		return t.Fail(Unexpected("watch", words[0]))
 	}
 	if js && !once {
-		return t.Fail(option.Wrong("--json goes with --once", "the socket that docs/protocol.md describes tells events as they happen"))
+		return t.Fail(option.Wrong("--json goes with --once",
+			"the socket that docs/protocol.md describes tells events as they happen"))
 	}
 	root, err := t.ControlRoot()
 	if err != nil {
@@ -144,7 +145,10 @@ func (t *Term) watch(root string, opt watch.Options) int {
 	go watch.Feed(ctx, root, events)
 	opt.Color = host.Lookup(t.Env, "NO_COLOR") == "" && host.Lookup(t.Env, "TERM") != "dumb"
 	m := watch.New(opt)
-	err = watch.Run(ctx, m, screen{t.Std[1]}, keys, resized, events, func(a watch.Action) error { return watch.Act(root, a) })
+	err = watch.Run(ctx, m, screen{t.Std[1]}, keys, resized, events, func(a watch.Action) error {
+		return watch.Act(root,
+			a)
+	})
 	if err != nil && !errors.Is(err, context.Canceled) {
 		return t.Fail(err)
 	}

@@ -82,7 +82,8 @@ func policyTest(t *Term, c *policyCall) int {
 }
 
 // explain answers for one word. Nothing is made, asked or recorded.
-func (t *Term) explain(explainer Explainer, r *request.Request, word, kind, access string) (explain.Explanation, error) {
+func (t *Term) explain(explainer Explainer, r *request.Request, word, kind,
+	access string) (explain.Explanation, error) {
 	facts := host.Read(t.Env)
 	now := time.Now()
 	e := explain.Explanation{Subject: word, Kind: kind, Answers: []explain.Answer{}}

@@ -45,9 +45,11 @@ type Confined struct {
 // groupHint is what to do about a limit that cannot be had.
 func groupHint() string {
 	if !(resources.Host{UID: os.Getuid()}).Unified() {
-		return "it takes control groups of version 2 with their controllers: start the host with systemd.unified_cgroup_hierarchy=1 or cgroup_no_v1=all"
+		return "it takes control groups of version 2 with their controllers: start the host with " +
+			"systemd.unified_cgroup_hierarchy=1 or cgroup_no_v1=all"
 	}
-	return "run sbx in a session whose control group is delegated, for example below systemd-run --user --scope -p Delegate=yes; or have root install sbx-helper set-user-id and say cgroups = \"\" in /etc/sbx/helper.toml"
+	return "run sbx in a session whose control group is delegated, for example below systemd-run --user --scope -p " +
+		"Delegate=yes; or have root install sbx-helper set-user-id and say cgroups = \"\" in /etc/sbx/helper.toml"
 }
 
 // Grouped says whether there is a control group, which can be removed once process 1 is gone and not before.
@@ -62,13 +64,15 @@ func (c *Confined) note(line string) {
 
 // limitKeys are the settings that a control group keeps, with the first word of the files that do it.
 func limitKeys() [5][2]string {
-	return [5][2]string{{"limits.memory", "memory.max"}, {"limits.memory_high", "memory.high"}, {"limits.pids", "pids.max"}, {"limits.cpu", "cpu.max"}, {"limits.io", "io.max"}}
+	return [5][2]string{{"limits.memory", "memory.max"}, {"limits.memory_high", "memory.high"}, {"limits.pids",
+		"pids.max"}, {"limits.cpu", "cpu.max"}, {"limits.io", "io.max"}}
 }
 
 // resourceLimits reads the settings.
 func resourceLimits(s request.Settings, project string) (resources.Limits, error) {
 	// Half the usual weight: what others want of the processors comes first, and nobody else's loss is its gain.
-	l := resources.Limits{Pids: ProcessLimit(s.Limits.Pids), Weight: 50, IODir: project, Swap: len(s.Origins["limits.memory"]) == 0}
+	l := resources.Limits{Pids: ProcessLimit(s.Limits.Pids), Weight: 50, IODir: project,
+		Swap: len(s.Origins["limits.memory"]) == 0}
 	for _, m := range [...]struct {
 		key, text string
 		to        *uint64
@@ -101,7 +105,8 @@ func ioRates(text string) (read, write uint64, err error) {
 		}
 		size, err := amount.Parse(rate)
 		if err != nil || size.Bytes == 0 || which != "both" && which != "read" && which != "write" {
-			return 0, 0, option.Wrong("limits.io "+quoting.Quote(text)+": want bytes a second such as 50M, or read=50M,write=10M", "")
+			return 0, 0, option.Wrong("limits.io "+quoting.Quote(text)+
+				": want bytes a second such as 50M, or read=50M,write=10M", "")
 		}
 		if which != "write" {
 			read = size.Bytes
@@ -197,7 +202,9 @@ func New(by Caller, s request.Settings, in *planner.Input, dry bool) (*Confined,
 		}
 	}
 	if l.Pids < s.Limits.Pids && len(s.Origins["limits.pids"]) > 0 {
-		in.Losses = append(in.Losses, planner.Loss{What: "limits.pids (" + s.Origin("limits.pids") + ")", Why: fmt.Sprintf("it is %d, as you may have no more yourself, and a quarter of those is kept for what is outside", l.Pids),
+		in.Losses = append(in.Losses, planner.Loss{What: "limits.pids (" + s.Origin("limits.pids") + ")",
+			Why: fmt.Sprintf("it is %d, as you may have no more yourself, and a quarter of those is kept for what is outside",
+				l.Pids),
 			Fix: "raise your own limit (ulimit -u)"})
 	}
 	lost := func(file string) error {
@@ -216,9 +223,11 @@ func New(by Caller, s request.Settings, in *planner.Input, dry bool) (*Confined,
 		if len(s.Origins[k[0]]) == 0 || reason == nil || noLimit(k[0], l) || k[0] == "limits.pids" && in.Facts.Since(5, 14) {
 			continue // nobody asked, or it holds: RLIMIT_NPROC counts by user namespace since 5.14
 		}
-		loss := planner.Loss{What: k[0] + " (" + s.Origin(k[0]) + ")", Why: reason.Error() + ", so it is not enforced", Fix: groupHint()}
+		loss := planner.Loss{What: k[0] + " (" + s.Origin(k[0]) + ")", Why: reason.Error() + ", so it is not enforced",
+			Fix: groupHint()}
 		if k[0] == "limits.memory" {
-			loss.Why = reason.Error() + ", so it holds for each process by itself, and what all use together is looked at four times a second"
+			loss.Why = reason.Error() +
+				", so it holds for each process by itself, and what all use together is looked at four times a second"
 			in.Limits = append(in.Limits, dataLimit(l.Memory))
 			in.TmpSize = min(in.TmpSize, int64(l.Memory))
 		}
@@ -233,7 +242,8 @@ func (c *Confined) ahead(in *planner.Input, list []resources.Control) error {
 	if in.Containers == nil {
 		return nil
 	}
-	return c.nest(in, resources.Parent{Dir: "/sys/fs/cgroup/scope", Controllers: []string{"cpu", "memory", "pids"}}, nil, true)
+	return c.nest(in, resources.Parent{Dir: "/sys/fs/cgroup/scope", Controllers: []string{"cpu", "memory", "pids"}}, nil,
+		true)
 }
 
 // yieldToGroup puts the limit on processes above that of the group, which says when it was reached.
@@ -273,7 +283,8 @@ func UserBus(env []string) string {
 }
 
 func noLimit(key string, l resources.Limits) bool {
-	return map[string]bool{"limits.memory": l.Memory == 0, "limits.memory_high": l.MemoryHigh == 0, "limits.pids": l.Pids == 0, "limits.cpu": l.CPU == 0, "limits.io": l.ReadIO == 0 && l.WriteIO == 0}[key]
+	return map[string]bool{"limits.memory": l.Memory == 0, "limits.memory_high": l.MemoryHigh == 0,
+		"limits.pids": l.Pids == 0, "limits.cpu": l.CPU == 0, "limits.io": l.ReadIO == 0 && l.WriteIO == 0}[key]
 }
 
 // dataLimit bounds what one process may allocate: what it only reserves is not counted, unlike with
@@ -352,7 +363,8 @@ func (c *Confined) End(after child.Aftermath) []string {
 	return lines
 }
 
-// nest gives the program a control group of its own to divide, below that with the session's limits. err says why there is no such group.
+// nest gives the program a control group of its own to divide, below that with the session's limits. err says why there
+// is no such group.
 func (c *Confined) nest(in *planner.Input, parent resources.Parent, err error, dry bool) error {
 	dir, controllers := parent.InnerDir(in.Session)
 	if err == nil && !dry {
@@ -375,6 +387,7 @@ func (c *Confined) nest(in *planner.Input, parent resources.Parent, err error, d
 			return nil
 		}
 	}
-	in.Losses = append(in.Losses, planner.Loss{What: "limits of single containers", Why: why + ", so the sandbox's limits hold for all containers together", Fix: groupHint()})
+	in.Losses = append(in.Losses, planner.Loss{What: "limits of single containers", Why: why +
+		", so the sandbox's limits hold for all containers together", Fix: groupHint()})
 	return err
 }

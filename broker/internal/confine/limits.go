@@ -21,7 +21,8 @@ func Rlimits(pids int) []plan.Limit {
 	}
 	var out []plan.Limit
 	for _, w := range []want{
-		{unix.RLIMIT_CORE, "core", 0, 0},                         // a core dump would leave the sandbox through the kernel's handler
+		// a core dump would leave the sandbox through the kernel's handler
+		{unix.RLIMIT_CORE, "core", 0, 0},
 		{unix.RLIMIT_NOFILE, "nofile", 1024, 65536},              // the kernel's own default, and room for servers
 		{unix.RLIMIT_NPROC, "nproc", uint64(pids), uint64(pids)}, // counted per user namespace since 5.14
 		{unix.RLIMIT_MEMLOCK, "memlock", 64 << 20, 64 << 20},
@@ -41,7 +42,8 @@ func Rlimits(pids int) []plan.Limit {
 	return out
 }
 
-// ProcessLimit leaves a quarter of the processes that the caller may have to those outside: those inside count as the caller's too.
+// ProcessLimit leaves a quarter of the processes that the caller may have to those outside: those inside count as the
+// caller's too.
 func ProcessLimit(pids int) int {
 	var own unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NPROC, &own) == nil && own.Cur < 1<<31 {
@@ -60,7 +62,8 @@ func TmpSize(text string) (int64, error) {
 	case err != nil:
 		return 0, fmt.Errorf("fs.tmp_size: %w", err)
 	case size.Percent != 0:
-		return 0, option.Wrong("fs.tmp_size "+quoting.Quote(text)+": a share of the memory is not a size here", "name an amount such as 512M or 2G")
+		return 0, option.Wrong("fs.tmp_size "+quoting.Quote(text)+": a share of the memory is not a size here",
+			"name an amount such as 512M or 2G")
 	case size.Bytes == 0:
 		return defaultTmpSize, nil
 	}

@@ -10,8 +10,8 @@ import (
 	"sbx/broker/internal/control"
 )
 
-// A client that joins in the moment in which the meter looks whether anybody listens: the server holds its lock while it
-// calls joined, so the meter must not wait for the server with its own lock held.
+// A client that joins in the moment in which the meter looks whether anybody listens: the server holds its lock while
+// it calls joined, so the meter must not wait for the server with its own lock held.
 func TestMeterAndServerDoNotWaitForEachOther(t *testing.T) {
 	run := filepath.Join(t.TempDir(), "run")
 	if err := os.Mkdir(run, 0o700); err != nil {
@@ -24,12 +24,13 @@ func TestMeterAndServerDoNotWaitForEachOther(t *testing.T) {
 	m := NewMeter(nil, os.Getpid, nil)
 	var server atomic.Pointer[control.Server]
 	var slow atomic.Bool
-	s, err := control.Listen(root, control.Info{SID: "meter-1", PID: os.Getpid()}, control.Handlers{Stats: m.Stats}, control.Options{Joined: func() {
-		if slow.Swap(false) { // long enough for the meter to look meanwhile, and to wait for this
-			time.Sleep(2 * sampleEvery)
-		}
-		m.Joined(server.Load)
-	}})
+	s, err := control.Listen(root, control.Info{SID: "meter-1", PID: os.Getpid()}, control.Handlers{Stats: m.Stats},
+		control.Options{Joined: func() {
+			if slow.Swap(false) { // long enough for the meter to look meanwhile, and to wait for this
+				time.Sleep(2 * sampleEvery)
+			}
+			m.Joined(server.Load)
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}

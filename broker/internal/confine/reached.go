@@ -15,8 +15,8 @@ import (
 	"sbx/broker/plan"
 )
 
-// How often what a session without a control group has in memory is summed up: whenever somebody asked for a limit, and otherwise
-// while the machine is short of memory, for which it is looked at less often.
+// How often what a session without a control group has in memory is summed up: whenever somebody asked for a limit, and
+// otherwise while the machine is short of memory, for which it is looked at less often.
 const (
 	memoryEvery  = 250 * time.Millisecond
 	machineEvery = time.Second
@@ -55,7 +55,8 @@ func (m *Meter) HoldMemory(kill func()) {
 			}
 			over := uint64(u.Memory) > c.memory
 			if over {
-				c.notes = append(c.notes, "memory limit "+resources.Bytes(int64(c.memory))+" reached"+c.by()+", everything in the sandbox was ended; raise it with --memory")
+				c.notes = append(c.notes, "memory limit "+resources.Bytes(int64(c.memory))+" reached"+c.by()+
+					", everything in the sandbox was ended; raise it with --memory")
 			}
 			c.mu.Unlock()
 			if over {
@@ -69,7 +70,8 @@ func (m *Meter) HoldMemory(kill func()) {
 // firstShare is how long a program has run before its part of the processors is looked at: most are over by then.
 const firstShare = 50 * time.Millisecond
 
-// HoldShare keeps a session without a cpu controller from taking more than its part of the processors while others want them.
+// HoldShare keeps a session without a cpu controller from taking more than its part of the processors while others want
+// them.
 func (m *Meter) HoldShare() {
 	c := m.Limited
 	if c == nil || c.Group != nil && c.Group.Parent.Has("cpu") {
@@ -88,7 +90,8 @@ func (m *Meter) HoldShare() {
 	}()
 }
 
-// scarce says whether less than a third of the machine's memory can be had. Many sessions ask every second, so what costs least is asked first.
+// scarce says whether less than a third of the machine's memory can be had. Many sessions ask every second, so what
+// costs least is asked first.
 func scarce() bool {
 	var si unix.Sysinfo_t
 	if unix.Sysinfo(&si) == nil && uint64(si.Freeram) > uint64(si.Totalram)/3 {
@@ -105,8 +108,8 @@ func (c *Confined) by() string {
 	return " by " + c.seen
 }
 
-// Count notes how many processes and threads there are, before everything is killed from outside. It takes a while where there are many,
-// so where the whole machine has too few to matter it is left out.
+// Count notes how many processes and threads there are, before everything is killed from outside. It takes a while
+// where there are many, so where the whole machine has too few to matter it is left out.
 func (c *Confined) Count(init int) {
 	if c == nil || c.Group != nil || c.Plan == nil {
 		return
@@ -153,13 +156,15 @@ func (c *Confined) reached(after child.Aftermath) []string {
 	switch {
 	case c.Group != nil || limit == 0 || most < limit/4*3:
 	case most < limit/10*9:
-		out = append(out, fmt.Sprintf("limit of %d processes nearly reached (%d at the end); raise it with --pids", limit, most))
+		out = append(out, fmt.Sprintf("limit of %d processes nearly reached (%d at the end); raise it with --pids", limit,
+			most))
 	default:
 		out = append(out, fmt.Sprintf("limit of %d processes reached; raise it with --pids", limit))
 	}
 	out = append(out, c.full(after)...)
 	if c.heldBack > 0 {
-		out = append(out, fmt.Sprintf("busy programs in %d sessions of their own (setsid) were given less of the processors, which others wanted too", c.heldBack))
+		out = append(out, fmt.Sprintf("busy programs in %d sessions of their own (setsid) were given less of the "+
+			"processors, which others wanted too", c.heldBack))
 	}
 	return out
 }
@@ -184,13 +189,15 @@ func (c *Confined) full(after child.Aftermath) []string {
 			by = " by " + c.first(after.Main)
 		}
 		c.most, c.seen = 0, ""
-		out = append(out, "memory limit "+resources.Bytes(int64(limit))+" of each process reached"+by+"; raise it with --memory")
+		out = append(out, "memory limit "+resources.Bytes(int64(limit))+" of each process reached"+by+
+			"; raise it with --memory")
 	}
 	if names := placesThatAre(after.Full); names != "" {
 		out = append(out, names+" full; raise the size with --tmp-size")
 	}
 	if after.Left {
-		out = append(out, "a process was left behind: it waits for a file system of the host that does not answer, and ends when that does")
+		out = append(out, "a process was left behind: it waits for a file system of the host that does not answer, and "+
+			"ends when that does")
 	}
 	if names := placesThatAre(after.Files); names != "" {
 		out = append(out, names+" full of files; raise their number with --tmp-size")
@@ -211,7 +218,8 @@ func (c *Confined) ReachedBy(pid, init int, child *child.Child) []string {
 	if c.Group != nil {
 		u := c.Group.Usage()
 		if u.PidsHit > c.pidsHit {
-			out = append(out, fmt.Sprintf("limit of %d processes reached (%d times); raise it with --pids", u.PidsMax, u.PidsHit-c.pidsHit))
+			out = append(out, fmt.Sprintf("limit of %d processes reached (%d times); raise it with --pids", u.PidsMax,
+				u.PidsHit-c.pidsHit))
 		}
 		c.pidsHit = u.PidsHit
 	} else if n := uint64(c.tasks); limit > 0 && n >= limit/10*9 {

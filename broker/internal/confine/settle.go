@@ -20,8 +20,8 @@ import (
 // back; those that are needed again are still in the kernel's cache.
 func Settle() {
 	debug.SetGCPercent(50)
-	// The limit was for the time without a collector. What is in use beyond it, as when the program has made very many files, would
-	// have it collect without an end.
+	// The limit was for the time without a collector. What is in use beyond it, as when the program has made very many
+	// files, would have it collect without an end.
 	debug.SetMemoryLimit(math.MaxInt64)
 	maps := programText()
 	resources.Sparse(maps)
@@ -58,7 +58,8 @@ type Rest struct {
 
 func (r *Rest) Later() {
 	r.once.Do(func() {
-		debug.SetGCPercent(100) // settle may not have been called yet, and a program can ask for hundreds of things within its first second
+		// settle may not have been called yet, and a program can ask for hundreds of things within its first second
+		debug.SetGCPercent(100)
 		r.timer = time.AfterFunc(restAfter, func() {
 			relax()
 			debug.SetGCPercent(50)

@@ -24,7 +24,8 @@ func TestFileMapsAreThoseThatCannotBeWritten(t *testing.T) {
 	Settle() // of the test itself, which must survive it
 }
 
-// The limit is for the time in which the collector is off. With it a broker that served 60,000 new files collected without an end.
+// The limit is for the time in which the collector is off. With it a broker that served 60,000 new files collected
+// without an end.
 func TestSettleLiftsTheMemoryLimit(t *testing.T) {
 	limit, percent := debug.SetMemoryLimit(MemoryLimit), debug.SetGCPercent(-1)
 	defer func() {

@@ -96,7 +96,8 @@ func (m *Message) Question() prompt.Question {
 		name, dir := strings.CutSuffix(string(p), "/")
 		paths = append(paths, prompt.Name{Path: name, Dir: dir})
 	}
-	return prompt.Question{ID: string(m.ID), SID: string(m.SID), Time: parseTime(m.TS), PID: m.PID, Inside: m.Inside, Exe: string(m.Exe), Cwd: string(m.Cwd),
+	return prompt.Question{ID: string(m.ID), SID: string(m.SID), Time: parseTime(m.TS), PID: m.PID, Inside: m.Inside,
+		Exe: string(m.Exe), Cwd: string(m.Cwd),
 		Op: string(m.Op), Path: string(m.Path), Target: string(m.Target), Host: string(m.Host), Port: m.Port, Flags: m.Flags,
 		Why: string(m.Why), Dir: m.Dir, Whole: m.Whole, Walk: string(m.Walk), Paths: paths, Merged: m.Merged,
 		Everyone: m.Everyone}
@@ -104,13 +105,16 @@ func (m *Message) Question() prompt.Question {
 
 // Info is what a hello says.
 func (m *Message) Info() Info {
-	return Info{SID: string(m.SID), PID: m.PID, Init: m.Init, Frozen: m.Frozen, Started: parseTime(m.Started), Profile: string(m.Profile), Mode: string(m.Mode), Cwd: m.Cwd, Argv: m.Argv}
+	return Info{SID: string(m.SID), PID: m.PID, Init: m.Init, Frozen: m.Frozen, Started: parseTime(m.Started),
+		Profile: string(m.Profile), Mode: string(m.Mode), Cwd: m.Cwd, Argv: m.Argv}
 }
 
 // Metrics is what an event.metrics or stats says.
 func (m *Message) Metrics() Metrics {
-	return Metrics{Time: parseTime(m.TS), CPUMilli: m.CPUMilli, CPUUsec: m.CPUUsec, Mem: m.Mem, MemMax: m.MemMax, Pids: m.Pids, ReadB: m.ReadB, WriteB: m.WriteB,
-		MemPeak: m.MemPeak, Pressure: m.Pressure, Throttled: m.Throttle, PidsMax: m.PidsMax, OOMKills: m.OOMKills, Questions: m.Open, Allowed: m.Allowed, Denied: m.Denied, AnswerMS: m.AnswerMS, Gate: m.Gate}
+	return Metrics{Time: parseTime(m.TS), CPUMilli: m.CPUMilli, CPUUsec: m.CPUUsec, Mem: m.Mem, MemMax: m.MemMax,
+		Pids: m.Pids, ReadB: m.ReadB, WriteB: m.WriteB,
+		MemPeak: m.MemPeak, Pressure: m.Pressure, Throttled: m.Throttle, PidsMax: m.PidsMax, OOMKills: m.OOMKills,
+		Questions: m.Open, Allowed: m.Allowed, Denied: m.Denied, AnswerMS: m.AnswerMS, Gate: m.Gate}
 }
 
 // Client is one connection. It is not safe for concurrent use, except that commands may be sent while
@@ -173,7 +177,8 @@ func Dial(root, sid string) (*Client, error) {
 		return nil, fmt.Errorf("connecting to session %s: %w", sid, err)
 	}
 	c.Info = m.Info()
-	_ = c.send(message("hello").num("version", Version).line()) // who has said something is not sent away when many are connected
+	// who has said something is not sent away when many are connected
+	_ = c.send(message("hello").num("version", Version).line())
 	return c, nil
 }
 

@@ -189,7 +189,8 @@ func (c *Command) set(m member) error {
 	for _, f := range [...]struct {
 		name string
 		dst  *string
-	}{{"sid", &c.SID}, {"scope", &c.Scope}, {"life", &c.Life}, {"until", &c.Until}, {"persist", &c.Persist}, {"signal", &c.Signal}, {"kind", &c.Kind}} {
+	}{{"sid", &c.SID}, {"scope", &c.Scope}, {"life", &c.Life}, {"until", &c.Until}, {"persist", &c.Persist},
+		{"signal", &c.Signal}, {"kind", &c.Kind}} {
 		if f.name == m.name {
 			return setString(f.dst, m.raw)
 		}

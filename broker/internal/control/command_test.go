@@ -58,7 +58,8 @@ func TestParseCommand(t *testing.T) {
 		{`{"type":"hello","version":-1}`, CodeField, "small number"},
 		{`{"type":"hello","version":1.0}`, CodeField, "small number"},
 		{`{"type":"hello","version":9999999999}`, CodeField, "small number"},
-		{`{"a":1,"b":1,"c":1,"d":1,"e":1,"f":1,"g":1,"h":1,"i":1,"j":1,"k":1,"l":1,"m":1,"n":1,"o":1,"p":1,"q":1}`, CodeSyntax, "too many members"},
+		{`{"a":1,"b":1,"c":1,"d":1,"e":1,"f":1,"g":1,"h":1,"i":1,"j":1,"k":1,"l":1,"m":1,"n":1,"o":1,"p":1,"q":1}`,
+			CodeSyntax, "too many members"},
 		{strings.Repeat(`[`, 20000), CodeSyntax, "not one JSON object"},
 	} {
 		_, e := ParseCommand([]byte(c.line))
@@ -77,7 +78,8 @@ func TestShapesAreWired(t *testing.T) {
 		for _, m := range strings.Fields(s.must + " " + s.may) {
 			_ = new(Command).set(member{m, json.RawMessage(`"x"`)})
 		}
-		if e := (&conn{s: &Server{}, first: true, wake: make(chan struct{}, 1)}).obey(&Command{Type: s.typ, Version: Version, Scope: "user"}); s.typ != "hello" && s.typ != "cmd.pending" {
+		if e := (&conn{s: &Server{}, first: true, wake: make(chan struct{}, 1)}).obey(&Command{Type: s.typ, Version: Version,
+			Scope: "user"}); s.typ != "hello" && s.typ != "cmd.pending" {
 			if e == nil || e.Code != CodeNotHere {
 				t.Errorf("%s without a handler: %+v", s.typ, e)
 			}
@@ -126,7 +128,8 @@ func FuzzRequestLine(f *testing.F) {
 	f.Add("/a/\xff\xfe\u202e\x1b", "/bin/x", "", 7)
 	f.Add("", "", "host", 443)
 	f.Fuzz(func(t *testing.T, path, exe, host string, n int) {
-		q := prompt.Question{ID: id, SID: "s", Time: time.Unix(5, 7).UTC(), PID: n, Exe: exe, Cwd: path, Op: "open", Path: path, Target: exe, Host: host, Why: path, Merged: n}
+		q := prompt.Question{ID: id, SID: "s", Time: time.Unix(5, 7).UTC(), PID: n, Exe: exe, Cwd: path, Op: "open",
+			Path: path, Target: exe, Host: host, Why: path, Merged: n}
 		if host != "" {
 			q.Port = n
 		} else {

@@ -39,8 +39,9 @@ type conn struct {
 	held    []byte // lines that wait for the end of an answer
 	holding bool
 	wake    chan struct{}
-	execs   map[int]bool    // what was started for this client and runs
-	listed  map[string]bool // questions that were open when it came, and whose event is still to come: it must not be told twice
+	execs   map[int]bool // what was started for this client and runs
+	// questions that were open when it came, and whose event is still to come: it must not be told twice
+	listed map[string]bool
 }
 
 // job is a line, or the open questions as they are when their turn comes.
@@ -53,7 +54,8 @@ type job struct {
 }
 
 func newConn(s *Server, fd int) *conn {
-	c := &conn{s: s, f: os.NewFile(uintptr(fd), "client"), first: true, wake: make(chan struct{}, 1), listed: map[string]bool{}}
+	c := &conn{s: s, f: os.NewFile(uintptr(fd), "client"), first: true, wake: make(chan struct{}, 1),
+		listed: map[string]bool{}}
 	c.push(job{line: s.hello()})
 	c.push(job{open: true})
 	return c
@@ -202,7 +204,8 @@ func (c *conn) write() {
 	}
 }
 
-// told says whether the client has read the question already, in the list of those that were open when it came. c.mu is held.
+// told says whether the client has read the question already, in the list of those that were open when it came. c.mu is
+// held.
 func (c *conn) told(id string) bool {
 	told := c.listed[id]
 	delete(c.listed, id)

@@ -11,8 +11,9 @@ import (
 	"sbx/broker/internal/prompt"
 )
 
-// 2 000 connections that say nothing: 64 are served, the older ones make room, but for the first, and none of them keeps anybody away who has something to say, or
-// drives one out who had. Memory and descriptors are flat. Of clients that have all spoken none makes room.
+// 2 000 connections that say nothing: 64 are served, the older ones make room, but for the first, and none of them
+// keeps anybody away who has something to say, or drives one out who had. Memory and descriptors are flat. Of clients
+// that have all spoken none makes room.
 func TestManyConnections(t *testing.T) {
 	b := newBench(t, Options{MaxClients: 64})
 	answer := b.ask("/a/b/c")
@@ -102,7 +103,8 @@ func TestManyConnections(t *testing.T) {
 		t.Errorf("one too many: %q", out)
 	}
 	states, err := States(b.root)
-	if err != nil || len(states) != 1 || states[0].Err == nil || !strings.Contains(states[0].Err.Error(), "64 clients are connected") {
+	if err != nil || len(states) != 1 || states[0].Err == nil ||
+		!strings.Contains(states[0].Err.Error(), "64 clients are connected") {
 		t.Errorf("a session that takes nobody more: %+v, %v", states, err)
 	}
 	if _, _, err := Find(b.root, "0123"); err == nil || !strings.Contains(err.Error(), "could not be asked") {

@@ -68,8 +68,8 @@ func FindRoot(runtimeDir, stateHome, home string) string {
 	return filepath.Join(RootParts(base, usable, stateHome, home))
 }
 
-// RootParts are the two parts of the place of sockets. usable says that the runtime directory is there and nobody else's.
-// It is also for who runs before Go's runtime (faststart).
+// RootParts are the two parts of the place of sockets. usable says that the runtime directory is there and nobody
+// else's. It is also for who runs before Go's runtime (faststart).
 //
 //go:nosplit
 //go:norace
@@ -101,7 +101,8 @@ func makePrivate(dir int, base, name string) (string, error) {
 func openPrivate(at int, name, shown string) (int, error) {
 	fd, err := unix.Openat(at, name, dirFlags, 0)
 	if err == unix.ELOOP || err == unix.ENOTDIR {
-		return -1, fmt.Errorf("%s is a symbolic link or no directory: it must be a directory of yours, mode 0700: %w", plan.Bytes(shown).Quote(), err)
+		return -1, fmt.Errorf("%s is a symbolic link or no directory: it must be a directory of yours, mode 0700: %w",
+			plan.Bytes(shown).Quote(), err)
 	}
 	if err != nil {
 		return -1, fmt.Errorf("opening %s: %w", plan.Bytes(shown).Quote(), err)
@@ -122,7 +123,8 @@ func checkOwner(fd int, shown string, forbidden uint32) error {
 		return fmt.Errorf("%s belongs to uid %d, not to you: %w", plan.Bytes(shown).Quote(), st.Uid, unix.EPERM)
 	}
 	if st.Mode&forbidden != 0 {
-		return fmt.Errorf("%s has mode %04o, others may use it: chmod 700 it: %w", plan.Bytes(shown).Quote(), st.Mode&0o7777, unix.EPERM)
+		return fmt.Errorf("%s has mode %04o, others may use it: chmod 700 it: %w", plan.Bytes(shown).Quote(), st.Mode&0o7777,
+			unix.EPERM)
 	}
 	return nil
 }

@@ -51,7 +51,8 @@ func TestPythonExample(t *testing.T) {
 	}
 	walk := make(chan prompt.Answer, 1) // a walker's question
 	go func() {
-		walk <- b.q.Ask(context.Background(), prompt.Question{PID: 7, Exe: "/bin/find", Op: "list", Path: "/home/u/data/d", Dir: true, Walk: "/home/u/data"})
+		walk <- b.q.Ask(context.Background(), prompt.Question{PID: 7, Exe: "/bin/find", Op: "list", Path: "/home/u/data/d",
+			Dir: true, Walk: "/home/u/data"})
 	}()
 	if a := <-walk; !a.Allow || a.Life != "session" || a.Scope != "file" {
 		t.Errorf("%+v: %s", a, out.String())
@@ -64,7 +65,8 @@ func TestPythonExample(t *testing.T) {
 	case <-time.After(100 * time.Millisecond):
 	}
 	b.s.Exit(0)
-	if err := cmd.Wait(); err != nil || !strings.Contains(out.String(), `\udcff\u202e`) || !strings.Contains(out.String(), "event.exit 0") {
+	if err := cmd.Wait(); err != nil || !strings.Contains(out.String(), `\udcff\u202e`) ||
+		!strings.Contains(out.String(), "event.exit 0") {
 		t.Errorf("%v: %s", err, out.String())
 	}
 }

@@ -88,7 +88,8 @@ func requestLine(q prompt.Question) []byte {
 	// A path of PATH_MAX fits whole beside these. A longer one is shown cut: the id, not the path, is
 	// what an answer goes by.
 	q.Path, q.Host = clip(q.Path, 8000), clip(q.Host, 400)
-	q.Exe, q.Cwd, q.Target, q.Why, q.Op, q.Walk = clip(q.Exe, 400), clip(q.Cwd, 400), clip(q.Target, 400), clip(q.Why, 400), clip(q.Op, 40), clip(q.Walk, 400)
+	q.Exe, q.Cwd, q.Target, q.Why, q.Op, q.Walk = clip(q.Exe, 400), clip(q.Cwd, 400), clip(q.Target, 400),
+		clip(q.Why, 400), clip(q.Op, 40), clip(q.Walk, 400)
 	return encode()
 }
 
@@ -145,8 +146,10 @@ type Metrics struct {
 func metricsLine(typ string, m Metrics) []byte {
 	return message(typ).time("ts", m.Time).num("cpu_milli", m.CPUMilli).num("cpu_usec", m.CPUUsec).num("mem", m.Mem).
 		num("mem_max", m.MemMax).num("pids", m.Pids).num("read_bytes", m.ReadB).num("write_bytes", m.WriteB).
-		num("mem_peak", m.MemPeak).num("mem_pressure", m.Pressure).num("cpu_throttled_usec", m.Throttled).num("pids_max", m.PidsMax).num("oom_kills", m.OOMKills).
-		num("questions", m.Questions).num("allowed", m.Allowed).num("denied", m.Denied).num("answer_ms", m.AnswerMS).num("gate_requests", m.Gate).line()
+		num("mem_peak", m.MemPeak).num("mem_pressure", m.Pressure).num("cpu_throttled_usec", m.Throttled).num("pids_max",
+		m.PidsMax).num("oom_kills", m.OOMKills).
+		num("questions", m.Questions).num("allowed", m.Allowed).num("denied", m.Denied).num("answer_ms",
+		m.AnswerMS).num("gate_requests", m.Gate).line()
 }
 
 // Info is what a session says of itself.
@@ -171,7 +174,8 @@ func helloLine(i Info) []byte {
 		}
 		argv = append(argv, a)
 	}
-	return message("hello").num("version", Version).str("sid", i.SID).num("pid", int64(i.PID)).num("init", int64(i.Init)).flag("frozen", i.Frozen).time("started", i.Started).
+	return message("hello").num("version", Version).str("sid", i.SID).num("pid", int64(i.PID)).num("init",
+		int64(i.Init)).flag("frozen", i.Frozen).time("started", i.Started).
 		opt("profile", i.Profile).opt("mode", i.Mode).str("cwd", clip(string(i.Cwd), 4000)).list("argv", argv).line()
 }
 

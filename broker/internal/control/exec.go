@@ -17,9 +17,9 @@ type Exec struct {
 	Tag        int // the client's name for it, at will
 }
 
-// ExecEvents is how an Exec goes on. Started comes first, with the master of its terminal if it has one, which becomes the
-// callee's; a program without a terminal that is over at once may have none. Ended comes last, once, unless the handler
-// returned an error.
+// ExecEvents is how an Exec goes on. Started comes first, with the master of its terminal if it has one, which becomes
+// the callee's; a program without a terminal that is over at once may have none. Ended comes last, once, unless the
+// handler returned an error.
 type ExecEvents struct {
 	Started func(pid int, pty *os.File)
 	Ended   func(ExecEnd)
@@ -79,7 +79,8 @@ func (c *conn) exec(cmd *Command) *Error {
 			if ending {
 				go c.hangUp() // it waits for whoever calls this
 			}
-			c.push(job{line: message("ok").str("re", "cmd.exec").num("pid", int64(pid)).num("tag", int64(cmd.Tag)).line(), file: pty})
+			c.push(job{line: message("ok").str("re", "cmd.exec").num("pid", int64(pid)).num("tag", int64(cmd.Tag)).line(),
+				file: pty})
 		},
 		Ended: func(end ExecEnd) {
 			c.mu.Lock()
@@ -128,7 +129,8 @@ func (c *conn) writeFile(j job) error {
 }
 
 func endLine(e ExecEnd) []byte {
-	o := message("event.exec").num("pid", int64(e.PID)).num("tag", int64(e.Tag)).num("status", int64(e.Status)).opt("signal", e.Signal).num("usec", e.Duration.Microseconds())
+	o := message("event.exec").num("pid", int64(e.PID)).num("tag", int64(e.Tag)).num("status",
+		int64(e.Status)).opt("signal", e.Signal).num("usec", e.Duration.Microseconds())
 	if e.Error != "" {
 		o.str("error", clip(e.Error, 1000))
 	}

@@ -11,7 +11,8 @@ import (
 	"sbx/broker/plan"
 )
 
-// ExecEvent is what a client hears of a program that it started: Started and then End, or End alone if it was over at once.
+// ExecEvent is what a client hears of a program that it started: Started and then End, or End alone if it was over at
+// once.
 type ExecEvent struct {
 	Tag     int
 	Started bool
@@ -20,9 +21,9 @@ type ExecEvent struct {
 	End     *ExecEnd
 }
 
-// ExecClient is a connection for starting programs and nothing else. It does not wait for the broker to say who it is before
-// the first command, and waits in system calls of its own: a program's start takes half a millisecond, and the Go runtime's
-// poller a good part of that.
+// ExecClient is a connection for starting programs and nothing else. It does not wait for the broker to say who it is
+// before the first command, and waits in system calls of its own: a program's start takes half a millisecond, and the
+// Go runtime's poller a good part of that.
 type ExecClient struct {
 	in  lineReader
 	fds rightsReader
@@ -79,8 +80,8 @@ func (c *ExecClient) send(line []byte, fds ...int) error {
 	return nil
 }
 
-// Exec asks for another program; its end, and before that its start, come from NextExec with the tag of e. The files may be
-// closed when it has returned.
+// Exec asks for another program; its end, and before that its start, come from NextExec with the tag of e. The files
+// may be closed when it has returned.
 func (c *ExecClient) Exec(e Exec) error {
 	o := message("cmd.exec").list("argv", e.Argv).list("env", e.Env).opt("cwd", string(e.Cwd))
 	var fds []int
@@ -102,8 +103,8 @@ func (c *ExecClient) Exec(e Exec) error {
 	return c.send(line, fds...)
 }
 
-// Signal sends a signal such as TERM to a program and its process group, without waiting for the answer. It may be called
-// while NextExec waits.
+// Signal sends a signal such as TERM to a program and its process group, without waiting for the answer. It may be
+// called while NextExec waits.
 func (c *ExecClient) Signal(pid int, signal string) error { return c.send(killLine(pid, signal)) }
 
 // execMessage is the part of a Message that NextExec needs: reading all of it takes longer than starting a program.
@@ -145,7 +146,8 @@ func (c *ExecClient) NextExec() (ExecEvent, error) {
 			}
 			return ev, nil
 		case m.Type == "event.exec":
-			end := &ExecEnd{PID: m.PID, Tag: m.Tag, Status: m.Status, Signal: m.Signal, Error: string(m.Error), Duration: time.Duration(m.Usec) * time.Microsecond}
+			end := &ExecEnd{PID: m.PID, Tag: m.Tag, Status: m.Status, Signal: m.Signal, Error: string(m.Error),
+				Duration: time.Duration(m.Usec) * time.Microsecond}
 			for _, b := range m.Blocked {
 				end.Blocked = append(end.Blocked, string(b))
 			}

@@ -119,11 +119,13 @@ func Find(root, prefix string) (sid, id string, err error) {
 	}
 	for _, s := range states {
 		if id == "" && s.Err != nil {
-			return "", "", fmt.Errorf("looking for question %s: session %s could not be asked: %w", plan.Bytes(prefix).Quote(), s.Info.SID, s.Err)
+			return "", "", fmt.Errorf("looking for question %s: session %s could not be asked: %w", plan.Bytes(prefix).Quote(),
+				s.Info.SID, s.Err)
 		}
 	}
 	if id == "" {
-		return "", "", fmt.Errorf("no open question has the id %s: it was settled, or see sbx watch --once", plan.Bytes(prefix).Quote())
+		return "", "", fmt.Errorf("no open question has the id %s: it was settled, or see sbx watch --once",
+			plan.Bytes(prefix).Quote())
 	}
 	return sid, id, nil
 }

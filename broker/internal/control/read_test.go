@@ -8,7 +8,9 @@ import (
 
 // FuzzSplitObject holds the splitting of lines against the standard library's.
 func FuzzSplitObject(f *testing.F) {
-	for _, l := range []string{`{}`, ` { "a" : 1 , "b":[{"c":"}"},"]"] } `, `{"a\u0041":"x\\","b":{"\"":[1,2,{"d":null}]},"c":-1.5e3,"d":true}`, `{"a":1,"a":2}`, `{"\u0061":"","a":""}`, `[1]`, `"a"`} {
+	for _, l := range []string{`{}`, ` { "a" : 1 , "b":[{"c":"}"},"]"] } `,
+		`{"a\u0041":"x\\","b":{"\"":[1,2,{"d":null}]},"c":-1.5e3,"d":true}`, `{"a":1,"a":2}`, `{"\u0061":"","a":""}`, `[1]`,
+		`"a"`} {
 		f.Add([]byte(l))
 	}
 	f.Fuzz(func(t *testing.T, line []byte) {

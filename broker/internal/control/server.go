@@ -191,8 +191,9 @@ func (s *Server) admit(fd int) {
 	go func() { defer s.wg.Done(); c.serve() }()
 }
 
-// silent is the oldest client that has sent no line yet, but for the first few: it makes room, so that connections without a purpose keep nobody
-// who has one away. The few were there before the crowd: an approver may have nothing to say for hours.
+// silent is the oldest client that has sent no line yet, but for the first few: it makes room, so that connections
+// without a purpose keep nobody who has one away. The few were there before the crowd: an approver may have nothing to
+// say for hours.
 func (s *Server) silent() *conn {
 	var all []*conn
 	for c := range s.conns {
@@ -226,8 +227,8 @@ func (s *Server) forget(c *conn) {
 	}
 }
 
-// Attended says whether a client that looks at questions is there, or was there until not longer ago than that. One that has
-// a program run, or the session ended, does not.
+// Attended says whether a client that looks at questions is there, or was there until not longer ago than that. One
+// that has a program run, or the session ended, does not.
 func (s *Server) Attended(since time.Duration) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

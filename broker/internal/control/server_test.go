@@ -97,7 +97,8 @@ func newBench(t *testing.T, opt Options) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.q = prompt.NewQueue(prompt.Options{SID: "k3f9", Timeout: 20 * time.Second, Every: time.Microsecond, Notify: b.s.Notify})
+	b.q = prompt.NewQueue(prompt.Options{SID: "k3f9", Timeout: 20 * time.Second, Every: time.Microsecond,
+		Notify: b.s.Notify})
 	go b.s.Serve()
 	t.Cleanup(func() { b.q.Close(); b.s.Close() })
 	return b
@@ -184,7 +185,8 @@ func TestApproveAndDeny(t *testing.T) {
 	if err != nil || len(qs) != 1 || qs[0].Path != "/a/b/\xff" || c.Info.Profile != "moderate" {
 		t.Fatalf("%+v, %v", qs, err)
 	}
-	if err := c.Approve(qs[0].ID, prompt.Answer{Scope: prompt.Tree, Life: prompt.ForUntil, Until: time.Now().Add(time.Hour)}); err != nil {
+	if err := c.Approve(qs[0].ID, prompt.Answer{Scope: prompt.Tree, Life: prompt.ForUntil,
+		Until: time.Now().Add(time.Hour)}); err != nil {
 		t.Fatal(err)
 	}
 	if a := <-one; !a.Allow || a.Life != prompt.ForUntil || a.By != prompt.BySocket {
@@ -348,7 +350,8 @@ func TestFollowSeesQuestionsDecisionsAndTheEnd(t *testing.T) {
 	if err := c.Send(string(first.ID), prompt.Answer{Allow: true}); err != nil {
 		t.Fatal(err)
 	}
-	if m := want("event.audit"); m.ID != first.ID || m.Decision != "allow" || m.Scope != "once" || m.By != "socket" || m.TS == "" {
+	if m := want("event.audit"); m.ID != first.ID || m.Decision != "allow" || m.Scope != "once" || m.By != "socket" ||
+		m.TS == "" {
 		t.Errorf("%+v", m)
 	}
 	go b.q.Ask(context.Background(), prompt.Question{Op: "connect", Host: "api.github.com", Port: 443})
@@ -474,7 +477,8 @@ func TestDescriptorsAreNotTaken(t *testing.T) {
 	before := count()
 	for range 100 {
 		c := b.connect()
-		if _, _, err := c.(*net.UnixConn).WriteMsgUnix([]byte(`{"type":"cmd.stats"}`+"\n"), unix.UnixRights(rights...), nil); err != nil {
+		if _, _, err := c.(*net.UnixConn).WriteMsgUnix([]byte(`{"type":"cmd.stats"}`+"\n"), unix.UnixRights(rights...),
+			nil); err != nil {
 			t.Fatal(err)
 		}
 		_ = c.(*net.UnixConn).CloseWrite()
@@ -484,7 +488,8 @@ func TestDescriptorsAreNotTaken(t *testing.T) {
 		c.Close()
 	}
 	b.alive()
-	for end := time.Now().Add(time.Minute); count() > before+5; time.Sleep(10 * time.Millisecond) { // clients that left are closed by themselves
+	// clients that left are closed by themselves
+	for end := time.Now().Add(time.Minute); count() > before+5; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("%d descriptors before, %d after", before, count())
 		}
@@ -511,10 +516,14 @@ func TestStrangersAreRefused(t *testing.T) {
 		env  string
 		want string
 	}{
-		"sandboxed":         {&syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWPID, UidMappings: ids}, Options{}, "", "another pid namespace"},
-		"user namespace":    {&syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER, UidMappings: ids}, Options{}, "", "another user namespace"},
-		"shared pid":        {&syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS, UidMappings: ids}, Options{SharedPID: true}, "", "another user namespace"},
-		"other mounts":      {&syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}, Options{SharedPID: true}, "root", "another mnt namespace"},
+		"sandboxed": {&syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWPID,
+			UidMappings: ids}, Options{}, "", "another pid namespace"},
+		"user namespace": {&syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER, UidMappings: ids}, Options{}, "",
+			"another user namespace"},
+		"shared pid": {&syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
+			UidMappings: ids}, Options{SharedPID: true}, "", "another user namespace"},
+		"other mounts": {&syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}, Options{SharedPID: true}, "root",
+			"another mnt namespace"},
 		"other uid, opened": {nil, Options{}, "root", "peer has uid 65534"},
 		"other uid":         {nil, Options{}, "root", "permission denied"},
 	} {

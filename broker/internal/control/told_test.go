@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A question that comes up in the moment in which a client is told of those that are open reaches it once: a client that answers
-// what it reads would be sent away for the second answer, and later questions would wait for nobody.
+// A question that comes up in the moment in which a client is told of those that are open reaches it once: a client
+// that answers what it reads would be sent away for the second answer, and later questions would wait for nobody.
 func TestToldOnce(t *testing.T) {
 	b := newBench(t, Options{})
 	var once sync.Once

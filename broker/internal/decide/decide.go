@@ -36,7 +36,8 @@ const (
 	Mounted   = "mounted" // what is allowed once is mounted for a moment, for every program
 )
 
-// Lookup is the operation of an Ask about a name whose address is wanted: the port is the likeliest one, not one that was used.
+// Lookup is the operation of an Ask about a name whose address is wanted: the port is the likeliest one, not one that
+// was used.
 const Lookup = "lookup"
 
 // Decision of a Verdict.
@@ -73,7 +74,8 @@ type Verdict struct {
 	Origin   string
 	Path     string
 	Outside  string // the command that does outside of the sandbox what was refused
-	Whole    bool   // of a directory: all below it is allowed as well, and nothing there is hidden, refused or to be asked about
+	// of a directory: all below it is allowed as well, and nothing there is hidden, refused or to be asked about
+	Whole bool
 }
 
 // Env is everything a decision depends on.
@@ -81,15 +83,16 @@ type Env struct {
 	Policy    func(policy.Query) (policy.Rule, bool)      // policy.Store.Match
 	Restricts func(string, policy.Access, time.Time) bool // policy.Store.Restricts
 	Hidden    []policy.Hiding                             // policy.Effective.Concealed
-	Asks      []policy.Pattern                            // policy.Effective.Asks: asked about although something around is readable
-	Granted   func(string, policy.Access) bool            // open already by the profile's mounts; may be nil
-	Grants    *Grants                                     // answers of this session; may be nil
-	Now       time.Time
-	Static    bool           // never ask: what is not granted is refused
-	Unasked   Decision       // with --prompt allow or deny: Allow, or Deny with NoPrompt
-	NoPrompt  bool           // nobody is there to be asked; Unasked is the answer
-	AllHosts  bool           // network without a list
-	Hosts     []peer.Pattern // network.hosts
+	// policy.Effective.Asks: asked about although something around is readable
+	Asks     []policy.Pattern
+	Granted  func(string, policy.Access) bool // open already by the profile's mounts; may be nil
+	Grants   *Grants                          // answers of this session; may be nil
+	Now      time.Time
+	Static   bool           // never ask: what is not granted is refused
+	Unasked  Decision       // with --prompt allow or deny: Allow, or Deny with NoPrompt
+	NoPrompt bool           // nobody is there to be asked; Unasked is the answer
+	AllHosts bool           // network without a list
+	Hosts    []peer.Pattern // network.hosts
 }
 
 // Decide answers a question. A link is allowed only if both the name and what it leads to are.
@@ -217,7 +220,8 @@ func one(a Ask, env Env) Verdict {
 	if granted && !(ruled && final) && (g.Scope == File || a.Kind == policy.KindHost || !env.apart(a, g.Name)) {
 		return env.grantVerdict(a, g)
 	}
-	if a.Kind != policy.KindHost && a.Kind != policy.KindSocket && !ruled && env.Granted != nil && !env.asks(a.Path) && env.Granted(a.Path, a.access()) {
+	if a.Kind != policy.KindHost && a.Kind != policy.KindSocket && !ruled && env.Granted != nil && !env.asks(a.Path) &&
+		env.Granted(a.Path, a.access()) {
 		return Verdict{Decision: Allow, Scope: File, Life: Session, Reason: "granted by the profile", Path: a.Path}
 	}
 	if a.Kind == policy.KindHost && !ruled && env.hostListed(q) {
@@ -270,7 +274,8 @@ func (env Env) hidden(a Ask) *policy.Hiding {
 }
 
 func hiddenVerdict(a Ask, h *policy.Hiding) Verdict {
-	v := Verdict{Errno: int(syscall.ENOENT), Life: Forever, Reason: "hidden: " + h.Reason, Rule: h.Pattern, Origin: h.Origin.String()}
+	v := Verdict{Errno: int(syscall.ENOENT), Life: Forever, Reason: "hidden: " + h.Reason, Rule: h.Pattern,
+		Origin: h.Origin.String()}
 	if a.Kind == policy.KindSocket {
 		v.Errno = int(syscall.EACCES)
 		if h.OrgOnly {
@@ -309,7 +314,8 @@ func (env Env) asks(path string) bool {
 }
 
 func (env Env) grantVerdict(a Ask, g Grant) Verdict {
-	v := Verdict{Decision: Allow, Scope: File, Life: g.Life, Until: g.Until, Reason: "granted in this session", Path: a.name()}
+	v := Verdict{Decision: Allow, Scope: File, Life: g.Life, Until: g.Until, Reason: "granted in this session",
+		Path: a.name()}
 	if g.Scope != Tree || g.Access == policy.List {
 		return v
 	}

@@ -18,9 +18,11 @@ func now() time.Time { return time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC) }
 
 func vars() policy.Vars { return policy.Vars{Home: "/home/u", Project: "/home/u/proj"} }
 
-func rule(t testing.TB, scope policy.Scope, kind policy.Kind, pattern string, a policy.Access, d policy.Decision) policy.Rule {
+func rule(t testing.TB, scope policy.Scope, kind policy.Kind, pattern string, a policy.Access,
+	d policy.Decision) policy.Rule {
 	t.Helper()
-	r, err := policy.NewRule(policy.Rule{Kind: kind, Pattern: pattern, Access: a, Decision: d, Origin: policy.Origin{Scope: scope, File: "policy.toml", Line: 3}}, vars())
+	r, err := policy.NewRule(policy.Rule{Kind: kind, Pattern: pattern, Access: a, Decision: d,
+		Origin: policy.Origin{Scope: scope, File: "policy.toml", Line: 3}}, vars())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +40,8 @@ func env(t testing.TB, rules ...policy.Rule) Env {
 	for _, r := range rules {
 		s = s.With(r.Origin.Scope, r)
 	}
-	return Env{Policy: s.Match, Restricts: s.Restricts, Hidden: e.Concealed(), Asks: e.Asks(), Grants: NewGrants(), Now: now()}
+	return Env{Policy: s.Match, Restricts: s.Restricts, Hidden: e.Concealed(), Asks: e.Asks(), Grants: NewGrants(),
+		Now: now()}
 }
 
 func read(path string) Ask { return Ask{ID: "1", Op: "read", Kind: policy.KindPath, Path: path} }
@@ -57,55 +60,107 @@ func TestDecide(t *testing.T) {
 		scope  Scope
 		path   string
 	}{
-		"unknown path asks":            {ask: read("/home/u/x"), want: AskHuman, errno: syscall.EACCES, reason: "not granted", scope: File, path: "/home/u/x"},
-		"static refuses":               {ask: read("/home/u/x"), edit: func(e *Env) { e.Static = true }, want: Deny, errno: syscall.EACCES, reason: "static"},
-		"nobody there refuses":         {ask: read("/home/u/x"), edit: func(e *Env) { e.NoPrompt = true }, want: Deny, errno: syscall.EACCES, reason: "nobody"},
-		"prompt allow":                 {ask: read("/home/u/x"), edit: func(e *Env) { e.NoPrompt, e.Unasked = true, Allow }, want: Allow, scope: File, path: "/home/u/x"},
-		"prompt allow keeps secrets":   {ask: read("/home/u/.ssh/id"), edit: func(e *Env) { e.NoPrompt, e.Unasked = true, Allow }, want: Deny, errno: syscall.ENOENT, reason: "private keys"},
-		"secret":                       {ask: read("/home/u/.ssh/id"), want: Deny, errno: syscall.ENOENT, reason: "private keys"},
-		"secret under a wide allow":    {ask: read("/home/u/.ssh/id"), rules: []policy.Rule{rule(t, user, policy.KindPath, "~/**", policy.Read, policy.Allow)}, want: Deny, errno: syscall.ENOENT},
-		"secret named by a rule":       {ask: read("/home/u/.ssh/known_hosts"), rules: []policy.Rule{rule(t, user, policy.KindPath, "~/.ssh/known_hosts", policy.Read, policy.Allow)}, want: Deny, errno: syscall.ENOENT},
-		"secret with an ask rule":      {ask: read("/home/u/.ssh/id"), rules: []policy.Rule{rule(t, user, policy.KindPath, "~/.ssh/**", policy.Read, policy.Ask)}, want: Deny, errno: syscall.ENOENT},
-		"secret beside":                {ask: read("/home/u/.ssh2"), want: AskHuman, errno: syscall.EACCES, scope: File, path: "/home/u/.ssh2"},
-		"rule allows a clean tree":     {ask: read("/home/u/.cargo/bin/x"), rules: []policy.Rule{rule(t, user, policy.KindPath, "~/.cargo/bin/**", policy.Read, policy.Allow)}, want: Allow, scope: Tree, path: "/home/u/.cargo/bin"},
-		"rule tree with a secret in":   {ask: read("/home/u/.cargo/x"), rules: []policy.Rule{rule(t, user, policy.KindPath, "~/.cargo/**", policy.Read, policy.Allow)}, want: Allow, scope: File, path: "/home/u/.cargo/x"},
-		"rule tree with a deny in":     {ask: read("/srv/a"), rules: []policy.Rule{rule(t, user, policy.KindPath, "/srv/**", policy.Read, policy.Allow), rule(t, user, policy.KindPath, "/srv/x", policy.Read, policy.Deny)}, want: Allow, scope: File, path: "/srv/a"},
-		"whole root is never a tree":   {ask: read("/srv/a"), rules: []policy.Rule{rule(t, user, policy.KindPath, "/**", policy.Read, policy.Allow)}, want: Allow, scope: File, path: "/srv/a"},
-		"rule denies":                  {ask: read("/srv/a"), rules: []policy.Rule{rule(t, user, policy.KindPath, "/srv/**", policy.Read, policy.Deny)}, want: Deny, errno: syscall.EACCES, reason: "denied by rule"},
-		"read rule does not write":     {ask: Ask{Op: "unlink", Path: "/srv/a"}, rules: []policy.Rule{rule(t, user, policy.KindPath, "/srv/**", policy.Read, policy.Allow)}, want: AskHuman, errno: syscall.EACCES, scope: File, path: "/srv/a"},
-		"unknown operation is a write": {ask: Ask{Op: "frobnicate", Path: "/srv/a"}, rules: []policy.Rule{rule(t, user, policy.KindPath, "/srv/**", policy.Read, policy.Allow)}, want: AskHuman, errno: syscall.EACCES, scope: File, path: "/srv/a"},
-		"exec rule":                    {ask: Ask{Kind: policy.KindExec, Path: "/srv/t"}, rules: []policy.Rule{rule(t, user, policy.KindExec, "/srv/t", "", policy.Deny)}, want: Deny, errno: syscall.EACCES},
-		"link to a secret":             {ask: Ask{Op: "read", Path: "/home/u/proj/docs", Target: "/home/u/.ssh"}, rules: []policy.Rule{rule(t, user, policy.KindPath, "$PROJECT/**", policy.Read, policy.Allow)}, want: Deny, errno: syscall.ENOENT, reason: "private keys"},
-		"link asks about its target":   {ask: Ask{Op: "read", Path: "/srv/l", Target: "/opt/x"}, rules: []policy.Rule{rule(t, user, policy.KindPath, "/srv/**", policy.Read, policy.Allow)}, want: AskHuman, errno: syscall.EACCES, scope: File, path: "/opt/x"},
-		"link itself not granted":      {ask: Ask{Op: "read", Path: "/srv/l", Target: "/opt/x"}, rules: []policy.Rule{rule(t, user, policy.KindPath, "/opt/**", policy.Read, policy.Allow)}, want: AskHuman, errno: syscall.EACCES, scope: File, path: "/opt/x"},
+		"unknown path asks": {ask: read("/home/u/x"), want: AskHuman, errno: syscall.EACCES,
+			reason: "not granted", scope: File, path: "/home/u/x"},
+		"static refuses": {ask: read("/home/u/x"), edit: func(e *Env) { e.Static = true }, want: Deny,
+			errno: syscall.EACCES, reason: "static"},
+		"nobody there refuses": {ask: read("/home/u/x"), edit: func(e *Env) { e.NoPrompt = true }, want: Deny,
+			errno: syscall.EACCES, reason: "nobody"},
+		"prompt allow": {ask: read("/home/u/x"), edit: func(e *Env) { e.NoPrompt, e.Unasked = true, Allow },
+			want: Allow, scope: File, path: "/home/u/x"},
+		"prompt allow keeps secrets": {ask: read("/home/u/.ssh/id"), edit: func(e *Env) {
+			e.NoPrompt, e.Unasked = true,
+				Allow
+		}, want: Deny, errno: syscall.ENOENT, reason: "private keys"},
+		"secret": {ask: read("/home/u/.ssh/id"), want: Deny, errno: syscall.ENOENT,
+			reason: "private keys"},
+		"secret under a wide allow": {ask: read("/home/u/.ssh/id"), rules: []policy.Rule{rule(t, user, policy.KindPath,
+			"~/**", policy.Read, policy.Allow)}, want: Deny, errno: syscall.ENOENT},
+		"secret named by a rule": {ask: read("/home/u/.ssh/known_hosts"), rules: []policy.Rule{rule(t, user,
+			policy.KindPath, "~/.ssh/known_hosts", policy.Read, policy.Allow)}, want: Deny, errno: syscall.ENOENT},
+		"secret with an ask rule": {ask: read("/home/u/.ssh/id"), rules: []policy.Rule{rule(t, user, policy.KindPath,
+			"~/.ssh/**", policy.Read, policy.Ask)}, want: Deny, errno: syscall.ENOENT},
+		"secret beside": {ask: read("/home/u/.ssh2"), want: AskHuman, errno: syscall.EACCES, scope: File,
+			path: "/home/u/.ssh2"},
+		"rule allows a clean tree": {ask: read("/home/u/.cargo/bin/x"), rules: []policy.Rule{rule(t, user,
+			policy.KindPath, "~/.cargo/bin/**", policy.Read, policy.Allow)}, want: Allow, scope: Tree,
+			path: "/home/u/.cargo/bin"},
+		"rule tree with a secret in": {ask: read("/home/u/.cargo/x"), rules: []policy.Rule{rule(t, user, policy.KindPath,
+			"~/.cargo/**", policy.Read, policy.Allow)}, want: Allow, scope: File, path: "/home/u/.cargo/x"},
+		"rule tree with a deny in": {ask: read("/srv/a"), rules: []policy.Rule{rule(t, user, policy.KindPath, "/srv/**",
+			policy.Read, policy.Allow), rule(t, user, policy.KindPath, "/srv/x", policy.Read, policy.Deny)}, want: Allow,
+			scope: File, path: "/srv/a"},
+		"whole root is never a tree": {ask: read("/srv/a"), rules: []policy.Rule{rule(t, user, policy.KindPath, "/**",
+			policy.Read, policy.Allow)}, want: Allow, scope: File, path: "/srv/a"},
+		"rule denies": {ask: read("/srv/a"), rules: []policy.Rule{rule(t, user, policy.KindPath, "/srv/**",
+			policy.Read, policy.Deny)}, want: Deny, errno: syscall.EACCES, reason: "denied by rule"},
+		"read rule does not write": {ask: Ask{Op: "unlink", Path: "/srv/a"}, rules: []policy.Rule{rule(t, user,
+			policy.KindPath, "/srv/**", policy.Read, policy.Allow)}, want: AskHuman, errno: syscall.EACCES, scope: File,
+			path: "/srv/a"},
+		"unknown operation is a write": {ask: Ask{Op: "frobnicate", Path: "/srv/a"}, rules: []policy.Rule{rule(t, user,
+			policy.KindPath, "/srv/**", policy.Read, policy.Allow)}, want: AskHuman, errno: syscall.EACCES, scope: File,
+			path: "/srv/a"},
+		"exec rule": {ask: Ask{Kind: policy.KindExec, Path: "/srv/t"}, rules: []policy.Rule{rule(t, user,
+			policy.KindExec, "/srv/t", "", policy.Deny)}, want: Deny, errno: syscall.EACCES},
+		"link to a secret": {ask: Ask{Op: "read", Path: "/home/u/proj/docs", Target: "/home/u/.ssh"},
+			rules: []policy.Rule{rule(t, user, policy.KindPath, "$PROJECT/**", policy.Read, policy.Allow)}, want: Deny,
+			errno: syscall.ENOENT, reason: "private keys"},
+		"link asks about its target": {ask: Ask{Op: "read", Path: "/srv/l", Target: "/opt/x"}, rules: []policy.Rule{rule(t,
+			user, policy.KindPath, "/srv/**", policy.Read, policy.Allow)}, want: AskHuman, errno: syscall.EACCES, scope: File,
+			path: "/opt/x"},
+		"link itself not granted": {ask: Ask{Op: "read", Path: "/srv/l", Target: "/opt/x"}, rules: []policy.Rule{rule(t,
+			user, policy.KindPath, "/opt/**", policy.Read, policy.Allow)}, want: AskHuman, errno: syscall.EACCES, scope: File,
+			path: "/opt/x"},
 		"profile grants": {ask: read("/usr/x"), edit: func(e *Env) {
 			e.Granted = func(p string, a policy.Access) bool { return p == "/usr/x" && a == policy.Read }
 		}, want: Allow, scope: File, path: "/usr/x"},
-		"profile does not grant write": {ask: Ask{Op: "write", Path: "/usr/x"}, edit: func(e *Env) { e.Granted = func(p string, a policy.Access) bool { return a == policy.Read } }, want: AskHuman, errno: syscall.EACCES, scope: File, path: "/usr/x"},
-		"history by rule":              {ask: Ask{Op: "create", Kind: policy.KindPath, Path: "/home/u/.lesshsQ"}, rules: []policy.Rule{rule(t, user, policy.KindPath, "/home/u/.lesshsQ", policy.Write, policy.Allow)}, want: Allow, scope: File, path: "/home/u/.lesshsQ"},
-		"a file of nearly that name":   {ask: Ask{Op: "create", Kind: policy.KindPath, Path: "/home/u/lesshsQ"}, want: AskHuman, errno: syscall.EACCES, scope: File, path: "/home/u/lesshsQ"},
-		"docker.sock":                  {ask: sock("/run/docker.sock"), rules: []policy.Rule{rule(t, user, policy.KindSocket, "/run/docker.sock", "", policy.Allow)}, want: Deny, errno: syscall.EACCES, reason: "only the org policy"},
-		"docker.sock as a path":        {ask: Ask{Op: "open", Path: "/run/docker.sock", Flags: []string{"socket"}}, want: Deny, errno: syscall.EACCES, reason: "root on the host"},
-		"docker.sock by the org":       {ask: sock("/run/docker.sock"), rules: []policy.Rule{rule(t, policy.ScopeOrg, policy.KindSocket, "/run/docker.sock", "", policy.Allow)}, want: Allow, scope: File, path: "/run/docker.sock"},
-		"abstract X11":                 {ask: sock("@/tmp/.X11-unix/X0"), want: Deny, errno: syscall.EACCES, reason: "display"},
-		"some socket":                  {ask: sock("/srv/s"), want: AskHuman, errno: syscall.EACCES, scope: File, path: "/srv/s"},
-		"host listed":                  {ask: host("Example.com.", 443), edit: func(e *Env) { p, _ := peer.ParsePattern("example.com"); e.Hosts = []peer.Pattern{p} }, want: Allow, scope: File, path: "example.com"},
-		"host not listed":              {ask: host("example.com", 22), edit: func(e *Env) { p, _ := peer.ParsePattern("example.com"); e.Hosts = []peer.Pattern{p} }, want: AskHuman, errno: syscall.EACCES, scope: File, path: "example.com"},
-		"host denied at any port":      {ask: host("example.com", 22), rules: []policy.Rule{rule(t, user, policy.KindHost, "example.com", "", policy.Deny)}, edit: func(e *Env) { e.AllHosts = true }, want: Deny, errno: syscall.EACCES},
-		"bad host":                     {ask: host("example.com@evil", 443), edit: func(e *Env) { e.AllHosts = true }, want: Deny, errno: syscall.EINVAL, reason: "not allowed"},
-		"dotdot":                       {ask: read("/usr/../home"), want: Deny, errno: syscall.EINVAL, reason: "clean"},
-		"relative":                     {ask: read("usr"), want: Deny, errno: syscall.EINVAL},
-		"empty":                        {ask: read(""), want: Deny, errno: syscall.EINVAL},
-		"nul":                          {ask: read("/a\x00b"), want: Deny, errno: syscall.EINVAL},
-		"bad target":                   {ask: Ask{Op: "read", Path: "/a", Target: "b"}, want: Deny, errno: syscall.EINVAL},
-		"other bytes":                  {ask: read("/srv/\xff"), rules: []policy.Rule{rule(t, user, policy.KindPath, `/srv/\xfe`, policy.Read, policy.Allow)}, want: AskHuman, errno: syscall.EACCES, scope: File, path: "/srv/\xff"},
+		"profile does not grant write": {ask: Ask{Op: "write", Path: "/usr/x"},
+			edit: func(e *Env) { e.Granted = func(p string, a policy.Access) bool { return a == policy.Read } }, want: AskHuman,
+			errno: syscall.EACCES, scope: File, path: "/usr/x"},
+		"history by rule": {ask: Ask{Op: "create", Kind: policy.KindPath, Path: "/home/u/.lesshsQ"},
+			rules: []policy.Rule{rule(t, user, policy.KindPath, "/home/u/.lesshsQ", policy.Write, policy.Allow)}, want: Allow,
+			scope: File, path: "/home/u/.lesshsQ"},
+		"a file of nearly that name": {ask: Ask{Op: "create", Kind: policy.KindPath, Path: "/home/u/lesshsQ"},
+			want: AskHuman, errno: syscall.EACCES, scope: File, path: "/home/u/lesshsQ"},
+		"docker.sock": {ask: sock("/run/docker.sock"), rules: []policy.Rule{rule(t, user, policy.KindSocket,
+			"/run/docker.sock", "", policy.Allow)}, want: Deny, errno: syscall.EACCES, reason: "only the org policy"},
+		"docker.sock as a path": {ask: Ask{Op: "open", Path: "/run/docker.sock", Flags: []string{"socket"}},
+			want: Deny, errno: syscall.EACCES, reason: "root on the host"},
+		"docker.sock by the org": {ask: sock("/run/docker.sock"), rules: []policy.Rule{rule(t, policy.ScopeOrg,
+			policy.KindSocket, "/run/docker.sock", "", policy.Allow)}, want: Allow, scope: File, path: "/run/docker.sock"},
+		"abstract X11": {ask: sock("@/tmp/.X11-unix/X0"), want: Deny, errno: syscall.EACCES,
+			reason: "display"},
+		"some socket": {ask: sock("/srv/s"), want: AskHuman, errno: syscall.EACCES, scope: File,
+			path: "/srv/s"},
+		"host listed": {ask: host("Example.com.", 443), edit: func(e *Env) {
+			p,
+				_ := peer.ParsePattern("example.com")
+			e.Hosts = []peer.Pattern{p}
+		}, want: Allow, scope: File, path: "example.com"},
+		"host not listed": {ask: host("example.com", 22), edit: func(e *Env) {
+			p,
+				_ := peer.ParsePattern("example.com")
+			e.Hosts = []peer.Pattern{p}
+		}, want: AskHuman, errno: syscall.EACCES, scope: File, path: "example.com"},
+		"host denied at any port": {ask: host("example.com", 22), rules: []policy.Rule{rule(t, user, policy.KindHost,
+			"example.com", "", policy.Deny)}, edit: func(e *Env) { e.AllHosts = true }, want: Deny, errno: syscall.EACCES},
+		"bad host": {ask: host("example.com@evil", 443), edit: func(e *Env) { e.AllHosts = true },
+			want: Deny, errno: syscall.EINVAL, reason: "not allowed"},
+		"dotdot":     {ask: read("/usr/../home"), want: Deny, errno: syscall.EINVAL, reason: "clean"},
+		"relative":   {ask: read("usr"), want: Deny, errno: syscall.EINVAL},
+		"empty":      {ask: read(""), want: Deny, errno: syscall.EINVAL},
+		"nul":        {ask: read("/a\x00b"), want: Deny, errno: syscall.EINVAL},
+		"bad target": {ask: Ask{Op: "read", Path: "/a", Target: "b"}, want: Deny, errno: syscall.EINVAL},
+		"other bytes": {ask: read("/srv/\xff"), rules: []policy.Rule{rule(t, user, policy.KindPath,
+			`/srv/\xfe`, policy.Read, policy.Allow)}, want: AskHuman, errno: syscall.EACCES, scope: File, path: "/srv/\xff"},
 	} {
 		e := env(t, c.rules...)
 		if c.edit != nil {
 			c.edit(&e)
 		}
 		v := Decide(c.ask, e)
-		if v.Decision != c.want || v.Decision != Allow && v.Errno != int(c.errno) || !strings.Contains(v.Reason, c.reason) || v.Silent {
+		if v.Decision != c.want || v.Decision != Allow && v.Errno != int(c.errno) || !strings.Contains(v.Reason, c.reason) ||
+			v.Silent {
 			t.Errorf("%s: %+v", name, v)
 		}
 		if c.want != Deny && (v.Scope != c.scope || v.Path != c.path) {
@@ -116,8 +171,10 @@ func TestDecide(t *testing.T) {
 
 // A program's history is refused without a question or a word, unless a rule names it.
 func TestHistories(t *testing.T) {
-	for _, p := range []string{"/home/u/.lesshsQ", "/home/u/.viminfz.tmp", "/home/u/.python_history", "/srv/.bash_history-123.tmp"} {
-		if v := Decide(Ask{Op: "create", Kind: policy.KindPath, Path: p}, env(t)); v.Decision != Deny || !v.Silent || v.Errno != int(syscall.EACCES) {
+	for _, p := range []string{"/home/u/.lesshsQ", "/home/u/.viminfz.tmp", "/home/u/.python_history",
+		"/srv/.bash_history-123.tmp"} {
+		if v := Decide(Ask{Op: "create", Kind: policy.KindPath, Path: p}, env(t)); v.Decision != Deny || !v.Silent ||
+			v.Errno != int(syscall.EACCES) {
 			t.Errorf("%s: %+v", p, v)
 		}
 		if v := Decide(Ask{Op: "read", Kind: policy.KindPath, Path: p}, env(t)); v.Silent {
@@ -135,8 +192,10 @@ func TestVerdictNamesItsRule(t *testing.T) {
 
 func TestProbes(t *testing.T) {
 	e := env(t)
-	for path, want := range map[string]syscall.Errno{"/etc/ld.so.preload": syscall.ENOENT, "/sys/fs/selinux/enforce": syscall.ENOENT, "/run/nscd/socket": syscall.ENOENT,
-		"/var/run/nscd": syscall.ENOENT, "/run/systemd/system": syscall.ENOENT, "/sys/kernel/mm/transparent_hugepage/enabled": syscall.EACCES} {
+	for path, want := range map[string]syscall.Errno{"/etc/ld.so.preload": syscall.ENOENT,
+		"/sys/fs/selinux/enforce": syscall.ENOENT, "/run/nscd/socket": syscall.ENOENT,
+		"/var/run/nscd": syscall.ENOENT, "/run/systemd/system": syscall.ENOENT,
+		"/sys/kernel/mm/transparent_hugepage/enabled": syscall.EACCES} {
 		if v := Decide(read(path), e); v.Decision != Deny || !v.Silent || v.Errno != int(want) || v.Reason == "" {
 			t.Errorf("%s: %+v", path, v)
 		}
@@ -170,19 +229,34 @@ func TestGrants(t *testing.T) {
 		grants []Grant
 		steps  []step
 	}{
-		"file":           {[]Grant{{Name: "/s/a", Scope: File, Allow: true, Access: policy.Read}}, []step{{"/s/a", "read", Allow}, {"/s/a", "write", AskHuman}, {"/s/a", "exec", Allow}, {"/s/ab", "read", AskHuman}, {"/s/a/b", "read", AskHuman}}},
-		"dir":            {[]Grant{{Name: "/s", Scope: Dir, Allow: true, Access: policy.Read}}, []step{{"/s", "read", AskHuman}, {"/s/a", "read", Allow}, {"/s/a/b", "read", AskHuman}, {"/sx", "read", AskHuman}}},
-		"tree":           {[]Grant{{Name: "/s", Scope: Tree, Allow: true, Access: policy.Write}}, []step{{"/s", "read", Allow}, {"/s/a/b/c", "write", Allow}, {"/s-evil/a", "read", AskHuman}}},
-		"root tree":      {[]Grant{{Name: "/", Scope: Tree, Allow: true, Access: policy.Read}}, []step{{"/s/a", "read", Allow}, {"/home/u/.ssh/id", "read", Deny}}},
-		"root dir":       {[]Grant{{Name: "/", Scope: Dir, Allow: true, Access: policy.Read}}, []step{{"/s", "read", Allow}, {"/s/a", "read", AskHuman}}},
-		"nearer wins":    {[]Grant{{Name: "/s", Scope: Tree, Allow: true, Access: policy.Read}, {Name: "/s/a", Scope: Tree, Access: policy.Read}, {Name: "/s/a/b", Scope: File, Allow: true, Access: policy.Read}}, []step{{"/s/x", "read", Allow}, {"/s/a/x", "read", Deny}, {"/s/a/b", "read", Allow}}},
-		"refusal ties":   {[]Grant{{Name: "/s", Scope: Tree, Allow: true, Access: policy.Read}, {Name: "/s", Scope: Dir, Access: policy.Read}}, []step{{"/s/x", "read", Deny}, {"/s/x/y", "read", Allow}}},
-		"refused write":  {[]Grant{{Name: "/s", Scope: Tree, Access: policy.Write}}, []step{{"/s/x", "write", Deny}, {"/s/x", "read", AskHuman}}},
-		"refused read":   {[]Grant{{Name: "/s", Scope: Tree, Access: policy.Read}}, []step{{"/s/x", "write", Deny}, {"/s/x", "exec", Deny}}},
-		"expired":        {[]Grant{{Name: "/s", Scope: Tree, Allow: true, Access: policy.Read, Life: Until, Until: now()}}, []step{{"/s/x", "read", AskHuman}}},
-		"not yet":        {[]Grant{{Name: "/s", Scope: Tree, Allow: true, Access: policy.Read, Life: Until, Until: now().Add(1)}}, []step{{"/s/x", "read", Allow}}},
-		"replaced":       {[]Grant{{Name: "/s", Scope: File, Allow: true, Access: policy.Read}, {Name: "/s", Scope: File, Access: policy.Read}}, []step{{"/s", "read", Deny}}},
-		"socket is kept": {[]Grant{{Kind: policy.KindSocket, Name: "/s", Scope: File, Allow: true, Access: policy.Connect}}, []step{{"/s", "read", AskHuman}}},
+		"file": {[]Grant{{Name: "/s/a", Scope: File, Allow: true, Access: policy.Read}},
+			[]step{{"/s/a", "read", Allow}, {"/s/a", "write", AskHuman}, {"/s/a", "exec", Allow}, {"/s/ab", "read", AskHuman},
+				{"/s/a/b", "read", AskHuman}}},
+		"dir": {[]Grant{{Name: "/s", Scope: Dir, Allow: true, Access: policy.Read}},
+			[]step{{"/s", "read", AskHuman}, {"/s/a", "read", Allow}, {"/s/a/b", "read", AskHuman}, {"/sx", "read", AskHuman}}},
+		"tree": {[]Grant{{Name: "/s", Scope: Tree, Allow: true, Access: policy.Write}},
+			[]step{{"/s", "read", Allow}, {"/s/a/b/c", "write", Allow}, {"/s-evil/a", "read", AskHuman}}},
+		"root tree": {[]Grant{{Name: "/", Scope: Tree, Allow: true, Access: policy.Read}},
+			[]step{{"/s/a", "read", Allow}, {"/home/u/.ssh/id", "read", Deny}}},
+		"root dir": {[]Grant{{Name: "/", Scope: Dir, Allow: true, Access: policy.Read}}, []step{{"/s", "read", Allow},
+			{"/s/a", "read", AskHuman}}},
+		"nearer wins": {[]Grant{{Name: "/s", Scope: Tree, Allow: true, Access: policy.Read}, {Name: "/s/a", Scope: Tree,
+			Access: policy.Read}, {Name: "/s/a/b", Scope: File, Allow: true, Access: policy.Read}}, []step{{"/s/x", "read",
+			Allow}, {"/s/a/x", "read", Deny}, {"/s/a/b", "read", Allow}}},
+		"refusal ties": {[]Grant{{Name: "/s", Scope: Tree, Allow: true, Access: policy.Read}, {Name: "/s", Scope: Dir,
+			Access: policy.Read}}, []step{{"/s/x", "read", Deny}, {"/s/x/y", "read", Allow}}},
+		"refused write": {[]Grant{{Name: "/s", Scope: Tree, Access: policy.Write}}, []step{{"/s/x", "write", Deny},
+			{"/s/x", "read", AskHuman}}},
+		"refused read": {[]Grant{{Name: "/s", Scope: Tree, Access: policy.Read}}, []step{{"/s/x", "write", Deny},
+			{"/s/x", "exec", Deny}}},
+		"expired": {[]Grant{{Name: "/s", Scope: Tree, Allow: true, Access: policy.Read, Life: Until, Until: now()}},
+			[]step{{"/s/x", "read", AskHuman}}},
+		"not yet": {[]Grant{{Name: "/s", Scope: Tree, Allow: true, Access: policy.Read, Life: Until,
+			Until: now().Add(1)}}, []step{{"/s/x", "read", Allow}}},
+		"replaced": {[]Grant{{Name: "/s", Scope: File, Allow: true, Access: policy.Read}, {Name: "/s", Scope: File,
+			Access: policy.Read}}, []step{{"/s", "read", Deny}}},
+		"socket is kept": {[]Grant{{Kind: policy.KindSocket, Name: "/s", Scope: File, Allow: true, Access: policy.Connect}},
+			[]step{{"/s", "read", AskHuman}}},
 	} {
 		e := env(t)
 		for _, g := range c.grants {
@@ -195,7 +269,8 @@ func TestGrants(t *testing.T) {
 		}
 	}
 	e := env(t)
-	e.Grants.Add(Grant{Kind: policy.KindHost, Name: "example.com", Port: 443, Scope: File, Allow: true, Access: policy.Connect})
+	e.Grants.Add(Grant{Kind: policy.KindHost, Name: "example.com", Port: 443, Scope: File, Allow: true,
+		Access: policy.Connect})
 	for port, want := range map[int]Decision{443: Allow, 22: AskHuman} {
 		if v := Decide(Ask{Kind: policy.KindHost, Host: "EXAMPLE.com", Port: port}, e); v.Decision != want {
 			t.Errorf("port %d: %+v", port, v)
@@ -260,7 +335,8 @@ func TestSettle(t *testing.T) {
 	}
 	// An approval cannot lift what is refused for good.
 	for _, p := range []string{"/home/u/.ssh/id", "/etc/shadow"} {
-		if v, _ := means(t, Question{Op: "read", Path: p}, Answer{Allow: true, Scope: File, Life: Session}, e); v.Decision != Deny {
+		if v, _ := means(t, Question{Op: "read", Path: p}, Answer{Allow: true, Scope: File, Life: Session},
+			e); v.Decision != Deny {
 			t.Errorf("%s was approved: %+v", p, v)
 		}
 	}
@@ -269,14 +345,17 @@ func TestSettle(t *testing.T) {
 		t.Errorf("static: %+v", v)
 	}
 	e = env(t)
-	v, g = means(t, Question{Op: "read", Path: "/srv/l", Target: "/opt/t"}, Answer{Allow: true, Scope: File, Life: Session}, e)
+	v, g = means(t, Question{Op: "read", Path: "/srv/l", Target: "/opt/t"}, Answer{Allow: true, Scope: File,
+		Life: Session}, e)
 	if v.Decision != Allow || v.Path != "/opt/t" || len(g) != 2 || g[0].Name != "/opt/t" || g[1].Name != "/srv/l" {
 		t.Errorf("link: %+v %+v", v, g)
 	}
-	if v, _ := means(t, Question{Op: "read", Path: "/home/u/f"}, Answer{Allow: true, Scope: Tree, Life: Session}, e); v.Scope != File || v.Path != "/home/u/f" {
+	if v, _ := means(t, Question{Op: "read", Path: "/home/u/f"}, Answer{Allow: true, Scope: Tree, Life: Session},
+		e); v.Scope != File || v.Path != "/home/u/f" {
 		t.Errorf("tree with secrets: %+v", v)
 	}
-	if _, err := Means(&Question{Op: "read", Path: "/a"}, Answer{Allow: true, Scope: File, Life: Until, Until: now()}, now()); err == nil {
+	if _, err := Means(&Question{Op: "read", Path: "/a"}, Answer{Allow: true, Scope: File, Life: Until, Until: now()},
+		now()); err == nil {
 		t.Error("an answer that has expired was taken")
 	}
 	// What an answer does not cover is refused to whoever waited for it.
@@ -365,13 +444,17 @@ func TestRules(t *testing.T) {
 		{Question{Op: "read", Path: "/a/b"}, Answer{Scope: Tree, Life: Forever}, "deny read /a/**"},
 		{Question{Op: "write", Path: "/a/b", Dir: true}, Answer{Allow: true, Scope: Tree}, "allow write /a/b/**"},
 		{Question{Op: "list", Path: "/a/b", Dir: true}, Answer{Allow: true, Scope: File}, "allow list /a/b"},
-		{Question{Op: "read", Path: "/a/l", Target: "/t"}, Answer{Allow: true, Scope: File}, "allow read /t; allow read /a/l"},
-		{Question{Op: "read", Path: "/a", Paths: []Name{{Path: "/a/x"}, {Path: "/a/y"}}}, Answer{Allow: true, Scope: File}, "allow read /a/x; allow read /a/y"},
+		{Question{Op: "read", Path: "/a/l", Target: "/t"}, Answer{Allow: true, Scope: File},
+			"allow read /t; allow read /a/l"},
+		{Question{Op: "read", Path: "/a", Paths: []Name{{Path: "/a/x"}, {Path: "/a/y"}}}, Answer{Allow: true, Scope: File},
+			"allow read /a/x; allow read /a/y"},
 		{Question{Op: "connect", Host: "A.b", Port: 443}, Answer{Allow: true, Scope: HostScope}, "allow connect a.b:443"},
-		{Question{Op: "connect", Host: "x.a.example", Port: 443}, Answer{Allow: true, Scope: Domain}, "allow connect *.a.example:443"},
+		{Question{Op: "connect", Host: "x.a.example", Port: 443}, Answer{Allow: true, Scope: Domain},
+			"allow connect *.a.example:443"},
 		{Question{Op: "connect", Path: "@a*"}, Answer{Allow: true, Scope: File}, `allow connect @a\*`},
 		{Question{Op: "exec", Path: "/bin/x"}, Answer{Allow: true, Scope: File}, "allow exec /bin/x"},
-		{Question{Op: "read", Path: "/fuse", Dir: true, Whole: true}, Answer{Allow: true, Scope: File}, "allow read /fuse/**"},
+		{Question{Op: "read", Path: "/fuse", Dir: true, Whole: true}, Answer{Allow: true, Scope: File},
+			"allow read /fuse/**"},
 	} {
 		ct, err := Means(&c.q, c.ans, now())
 		var got []string
@@ -386,7 +469,8 @@ func TestRules(t *testing.T) {
 			t.Errorf("%+v: %v %v, want %s", c.q, got, err, c.want)
 		}
 	}
-	if _, err := Means(&Question{Op: "read", Path: "/a"}, Answer{Allow: true, Scope: Tree}, now()); err == nil || !strings.Contains(err.Error(), "root directory") {
+	if _, err := Means(&Question{Op: "read", Path: "/a"}, Answer{Allow: true, Scope: Tree}, now()); err == nil ||
+		!strings.Contains(err.Error(), "root directory") {
 		t.Error(err)
 	}
 	// A stored answer must settle the same question next time.
@@ -406,7 +490,8 @@ func FuzzDecide(f *testing.F) {
 	f.Fuzz(func(t *testing.T, path, target, op string) {
 		v := Decide(Ask{Op: op, Path: path, Target: target}, e)
 		for _, p := range []string{path, target, v.Path} {
-			if v.Decision == Allow && (p == "/home/u/.ssh" || strings.HasPrefix(p, "/home/u/.ssh/") || strings.Contains(p, "/../")) {
+			if v.Decision == Allow && (p == "/home/u/.ssh" || strings.HasPrefix(p, "/home/u/.ssh/") ||
+				strings.Contains(p, "/../")) {
 				t.Fatalf("%q -> %q: %+v", path, target, v)
 			}
 		}
@@ -427,7 +512,8 @@ func TestProbesAreDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, p := range Probes() {
-		if row := fmt.Sprintf("| `%s` | %s | %s |\n", p.Path, unix.ErrnoName(syscall.Errno(p.Errno)), p.Reason); !strings.Contains(string(doc), row) {
+		if row := fmt.Sprintf("| `%s` | %s | %s |\n", p.Path, unix.ErrnoName(syscall.Errno(p.Errno)),
+			p.Reason); !strings.Contains(string(doc), row) {
 			t.Errorf("docs/policy.md lacks %s", row)
 		}
 	}

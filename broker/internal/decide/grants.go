@@ -25,9 +25,10 @@ type Grant struct {
 
 // Grants is the set of answers of one session. A nil set is empty. It is safe for concurrent use.
 type Grants struct {
-	mu      sync.RWMutex
-	byName  map[string][]Grant
-	refused map[string]bool // names with a refusal, of which there are few: each directory that is asked for looks for them
+	mu     sync.RWMutex
+	byName map[string][]Grant
+	// names with a refusal, of which there are few: each directory that is asked for looks for them
+	refused map[string]bool
 }
 
 // NewGrants makes an empty set.

@@ -56,10 +56,12 @@ func Probes() []Probe {
 	}
 }
 
-// histories are the beginnings of names under which interactive programs keep, by themselves and when they end, what was typed in
-// them. Nobody means that by running the program, and what a sandboxed one leaves there another would read outside.
+// histories are the beginnings of names under which interactive programs keep, by themselves and when they end, what
+// was typed in them. Nobody means that by running the program, and what a sandboxed one leaves there another would read
+// outside.
 func histories() [14]string {
-	return [...]string{".lesshs", ".viminf", ".python_history", ".node_repl_history", ".wget-hsts", ".sqlite_history", ".psql_history", ".mysql_history",
+	return [...]string{".lesshs", ".viminf", ".python_history", ".node_repl_history", ".wget-hsts", ".sqlite_history",
+		".psql_history", ".mysql_history",
 		".rediscli_history", ".irb_history", ".bash_history", ".zsh_history", ".zcompdump", ".gdb_history"}
 }
 

@@ -23,9 +23,10 @@ const (
 	idsRelay = "ids" // in the session's folder
 )
 
-// containersConf is what an engine is told: there is no service manager and no journal inside, single control groups only where the
-// session has one to divide, and the network of a container is that of the sandbox, which decides what can be reached. podman 4 makes a lock
-// beside the definitions of networks, by default below ~/.config, which may not be there.
+// containersConf is what an engine is told: there is no service manager and no journal inside, single control groups
+// only where the session has one to divide, and the network of a container is that of the sandbox, which decides what
+// can be reached. podman 4 makes a lock beside the definitions of networks, by default below ~/.config, which may not
+// be there.
 func containersConf(grouped bool) string {
 	groups := "cgroups = \"disabled\"\ncgroupns = \"host\"\n"
 	if grouped {
@@ -76,13 +77,16 @@ func (d *Doors) Containers() error {
 	case d.Helper:
 		return refuse("this host gives no user namespaces", "sbx doctor says how they can be had")
 	case !in.Facts.Fuse:
-		return refuse("/dev/fuse cannot be opened, so the project would not be guarded against root of a namespace inside", "as root: chmod 0666 /dev/fuse")
+		return refuse("/dev/fuse cannot be opened, so the project would not be guarded against root of a namespace inside",
+			"as root: chmod 0666 /dev/fuse")
 	case len(r.Only) > 0:
 		return refuse("what is in an image can be executed, which --only forbids", "leave one of the two out")
 	case d.Notify:
-		return refuse("the gate that looks at system calls does not know the mounts of a container", "leave out --gate notify, or use --static")
+		return refuse("the gate that looks at system calls does not know the mounts of a container",
+			"leave out --gate notify, or use --static")
 	}
-	c := &planner.Containers{Store: request.Absolute(d.Env, "XDG_DATA_HOME", in.Facts.Home+"/.local/share") + "/containers", Shared: s.Features.ContainersShared}
+	c := &planner.Containers{Store: request.Absolute(d.Env, "XDG_DATA_HOME", in.Facts.Home+"/.local/share") +
+		"/containers", Shared: s.Features.ContainersShared}
 	if c.Shared {
 		if err := planner.CheckStore(in.FS, c.Store); err != nil {
 			return err
@@ -103,7 +107,9 @@ func (d *Doors) Containers() error {
 		c.Client, err = filepath.EvalSymlinks(c.Client)
 	}
 	if err != nil {
-		in.Losses = append(in.Losses, planner.Loss{What: "users of containers", Why: err.Error() + ", so a container has one user: crun works, podman as the manual says", Fix: "as root: install uidmap, and " + idmap.Advice(name)})
+		in.Losses = append(in.Losses, planner.Loss{What: "users of containers", Why: err.Error() +
+			", so a container has one user: crun works, podman as the manual says", Fix: "as root: install uidmap, and " +
+			idmap.Advice(name)})
 	} else {
 		c.UIDs, c.GIDs = planRanges(ids.UIDs), planRanges(ids.GIDs)
 		for _, tool := range []string{idmap.UIDTool, idmap.GIDTool} {
@@ -112,7 +118,8 @@ func (d *Doors) Containers() error {
 			}
 		}
 		d.ids = &IDs{ids: ids, facts: in.Facts, ready: make(chan struct{})}
-		in.Grants = append(in.Grants, planner.Grant{Path: idmap.Socket, Source: idsRelay, Mode: planner.Write, Explicit: true, Socket: true, Why: "--containers"})
+		in.Grants = append(in.Grants, planner.Grant{Path: idmap.Socket, Source: idsRelay, Mode: planner.Write,
+			Explicit: true, Socket: true, Why: "--containers"})
 		d.add(Door{name: "containers", path: idmap.Socket, why: s.Origin("features.containers"), file: idsRelay,
 			serve: func(l *net.UnixListener, _ Session, _ Refuser) { idmap.Server{Write: d.ids.write}.Serve(l) }})
 	}
@@ -125,8 +132,8 @@ func (d *Doors) Containers() error {
 	return nil
 }
 
-// absentBelowGrant says whether a directory of the host's that is shown does not have p, so that nothing can be mounted there: nothing is made
-// on the host for it.
+// absentBelowGrant says whether a directory of the host's that is shown does not have p, so that nothing can be mounted
+// there: nothing is made on the host for it.
 func absentBelowGrant(in *planner.Input, p string) bool {
 	if _, err := in.FS.Lstat(p); err == nil {
 		return false
@@ -179,7 +186,8 @@ func userName(f host.Facts) string {
 	return f.User
 }
 
-// Maps writes the maps of process 1: below the host's user namespace, or below that of a network, in which the user is 0.
+// Maps writes the maps of process 1: below the host's user namespace, or below that of a network, in which the user is
+// 0.
 func (n *IDs) Maps(joined *netns.Network) func(pid int) error {
 	if n == nil {
 		return nil

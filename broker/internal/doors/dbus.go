@@ -28,15 +28,18 @@ var busRules = [...]string{
 func (d *Doors) busRelay(from program.Source) (func(string) (func(), error), error) {
 	address := host.Lookup(d.Env, "DBUS_SESSION_BUS_ADDRESS")
 	if address == "" {
-		return nil, &planner.Refusal{What: "--dbus: DBUS_SESSION_BUS_ADDRESS is not set, so there is no session bus", Hint: "leave the option out, or run sbx in a desktop session"}
+		return nil, &planner.Refusal{What: "--dbus: DBUS_SESSION_BUS_ADDRESS is not set, so there is no session bus",
+			Hint: "leave the option out, or run sbx in a desktop session"}
 	}
 	if !isSocket(address) {
-		return nil, &planner.Refusal{What: "--dbus: DBUS_SESSION_BUS_ADDRESS is " + quoting.Quote(address) + ", and only sockets (unix:path=, unix:abstract=) are passed on",
+		return nil, &planner.Refusal{What: "--dbus: DBUS_SESSION_BUS_ADDRESS is " + quoting.Quote(address) +
+			", and only sockets (unix:path=, unix:abstract=) are passed on",
 			Hint: "other addresses can start programs"}
 	}
 	proxy, err := from.Find("xdg-dbus-proxy")
 	if err != nil {
-		return nil, &planner.Refusal{What: "--dbus: finding the filter of the bus", Err: err, Hint: "install the package xdg-dbus-proxy; sbx never passes the bus on unfiltered"}
+		return nil, &planner.Refusal{What: "--dbus: finding the filter of the bus", Err: err,
+			Hint: "install the package xdg-dbus-proxy; sbx never passes the bus on unfiltered"}
 	}
 	return func(socket string) (func(), error) {
 		return spawnBus(proxy, address, socket, d.Request.BusNames)
@@ -53,8 +56,8 @@ func isSocket(list string) bool {
 	return true
 }
 
-// spawnBus starts the filter and waits until its socket is there. It ends when the pipe that it watches does, so it does not
-// outlive the broker however that dies.
+// spawnBus starts the filter and waits until its socket is there. It ends when the pipe that it watches does, so it
+// does not outlive the broker however that dies.
 func spawnBus(proxy program.Program, address, socket string, names []string) (func(), error) {
 	fail := func(err error) (func(), error) {
 		return nil, &planner.Refusal{What: "starting the filter of the session bus, " + proxy.String(), Err: err}

@@ -21,7 +21,8 @@ const (
 	gpgHome  = "/run/sbx/gnupg" // inside: empty, but for the agent's socket
 )
 
-// gpgAgent grants the socket that a GnuPG agent has for others: it signs and decrypts, and neither tells nor changes keys.
+// gpgAgent grants the socket that a GnuPG agent has for others: it signs and decrypts, and neither tells nor changes
+// keys.
 func (d *Doors) gpgAgent() error {
 	in := d.In
 	var found string
@@ -33,22 +34,27 @@ func (d *Doors) gpgAgent() error {
 		}
 	}
 	if found == "" {
-		return &planner.Refusal{What: "--gpg-agent: there is no restricted socket of an agent at " + quoting.Quote(places[len(places)-1]), Hint: "start one with gpgconf --launch gpg-agent; extra-socket in gpg-agent.conf must not be none"}
+		return &planner.Refusal{What: "--gpg-agent: there is no restricted socket of an agent at " +
+			quoting.Quote(places[len(places)-1]),
+			Hint: "start one with gpgconf --launch gpg-agent; extra-socket in gpg-agent.conf must not be none"}
 	}
 	in.Grants = append(in.Grants, planner.Grant{Path: gpgHome, Mode: planner.Scratch, Why: "--gpg-agent"})
 	in.Env = append(in.Env, "GNUPGHOME="+gpgHome)
-	// The second is where tools that were told of the restricted socket look; a runtime directory that others may read, as it is then, has
-	// gpg itself look in its home.
-	for _, p := range [...]string{gpgHome + "/S.gpg-agent", "/run/user/" + strconv.Itoa(int(in.Facts.UID)) + "/gnupg/S.gpg-agent.extra"} {
-		in.Grants = append(in.Grants, planner.Grant{Path: p, Source: gpgRelay, Mode: planner.Write, Explicit: true, Socket: true, Why: "--gpg-agent"})
+	// The second is where tools that were told of the restricted socket look; a runtime directory that others may read, as
+	// it is then, has gpg itself look in its home.
+	for _, p := range [...]string{gpgHome + "/S.gpg-agent", "/run/user/" + strconv.Itoa(int(in.Facts.UID)) +
+		"/gnupg/S.gpg-agent.extra"} {
+		in.Grants = append(in.Grants, planner.Grant{Path: p, Source: gpgRelay, Mode: planner.Write, Explicit: true,
+			Socket: true, Why: "--gpg-agent"})
 	}
-	d.add(Door{name: "gpg-agent", path: gpgHome + "/S.gpg-agent", why: d.Settings.Origin("features.gpg_agent"), file: gpgRelay,
-		of: "the GnuPG agent", serve: func(l *net.UnixListener, _ Session, _ Refuser) { lead(l, found) }})
+	d.add(Door{name: "gpg-agent", path: gpgHome + "/S.gpg-agent", why: d.Settings.Origin("features.gpg_agent"),
+		file: gpgRelay,
+		of:   "the GnuPG agent", serve: func(l *net.UnixListener, _ Session, _ Refuser) { lead(l, found) }})
 	return nil
 }
 
-// gpgSockets are where GnuPG puts it: in the runtime directory, for another home than ~/.gnupg in a directory with a name of its own, or
-// in that home (common/homedir.c).
+// gpgSockets are where GnuPG puts it: in the runtime directory, for another home than ~/.gnupg in a directory with a
+// name of its own, or in that home (common/homedir.c).
 func (d *Doors) gpgSockets(facts host.Facts) []string {
 	const name = "/S.gpg-agent.extra"
 	runtime := "/run/user/" + strconv.Itoa(int(facts.UID)) + "/gnupg"

@@ -25,7 +25,8 @@ const (
 	nixDaemon = "the Nix daemon" // as people are told
 )
 
-// Stores grants the stores of packages: that of a multi-user Nix, which is found by itself, and those of the configuration.
+// Stores grants the stores of packages: that of a multi-user Nix, which is found by itself, and those of the
+// configuration.
 func (d *Doors) Stores() error {
 	s, in := d.Settings, d.In
 	if err := d.nix(); err != nil {
@@ -48,7 +49,8 @@ func (d *Doors) Stores() error {
 				err = unix.ENOTSOCK
 			}
 			if err != nil {
-				err = &planner.Refusal{What: "[[store]] " + quoting.Quote(st.Socket) + " (" + from + ")", Err: err, Hint: "start the daemon, or take the entry out"}
+				err = &planner.Refusal{What: "[[store]] " + quoting.Quote(st.Socket) + " (" + from + ")", Err: err,
+					Hint: "start the daemon, or take the entry out"}
 			}
 		} else {
 			p, err = d.socket("[[store]]", st.Socket)
@@ -72,8 +74,8 @@ func (d *Doors) Stores() error {
 	return nil
 }
 
-// nix grants the store of the host's Nix and its daemon behind a filter. It is on where the daemon is found, but not in the strict
-// profile, and not where the daemon would let a build do whatever it likes.
+// nix grants the store of the host's Nix and its daemon behind a filter. It is on where the daemon is found, but not in
+// the strict profile, and not where the daemon would let a build do whatever it likes.
 func (d *Doors) nix() error {
 	r, s, in := d.Request, d.Settings, d.In
 	asked := len(s.Origins["features.nix"]) > 0
@@ -87,15 +89,20 @@ func (d *Doors) nix() error {
 	st, err := in.FS.Lstat(nixSocket)
 	if err != nil || st.Type != host.Socket || !in.FS.Access(nixSocket, unix.W_OK) {
 		if asked {
-			return &planner.Refusal{What: "--nix: there is no Nix daemon to talk to at " + nixSocket, Err: err, Hint: "start nix-daemon, or name its store and socket with [[store]] in the configuration"}
+			return &planner.Refusal{What: "--nix: there is no Nix daemon to talk to at " + nixSocket, Err: err,
+				Hint: "start nix-daemon, or name its store and socket with [[store]] in the configuration"}
 		}
 		return nil
 	}
 	conf := readNixConf()
 	if how := conf["sandbox"]; how == "false" || conf["build-use-sandbox"] == "false" {
-		loss := planner.Loss{What: "nix", Why: "not granted by itself, as " + nixConf + " switches the daemon's own sandbox off: what a build does there, no rule of this session holds back", Fix: "set sandbox = true there, or pass --nix to accept it"}
+		loss := planner.Loss{What: "nix", Why: "not granted by itself, as " + nixConf +
+			" switches the daemon's own sandbox off: what a build does there, no rule of this session holds back",
+			Fix: "set sandbox = true there, or pass --nix to accept it"}
 		if asked {
-			loss.Why, loss.Fix = nixConf+" switches the daemon's own sandbox off, so a build can read what everybody can and use the network", "set sandbox = true there"
+			loss.Why, loss.Fix = nixConf+
+				" switches the daemon's own sandbox off, so a build can read what everybody can and use the network",
+				"set sandbox = true there"
 		}
 		in.Losses = append(in.Losses, loss)
 		if !asked {
@@ -104,9 +111,12 @@ func (d *Doors) nix() error {
 	}
 	if r.Nix == "fetch" {
 		if !allHosts(r, s) {
-			return &planner.Refusal{What: "--nix=fetch: the daemon's builds would use the network, which this session does not have as a whole", Hint: "add --allow-network, or leave =fetch away"}
+			return &planner.Refusal{What: "--nix=fetch: the daemon's builds would use the network, which this session does " +
+				"not have as a whole", Hint: "add --allow-network, or leave =fetch away"}
 		}
-		in.Losses = append(in.Losses, planner.Loss{What: "nix", Why: "with --nix=fetch builds of the daemon fetch beside the rules of this session's network, also from the host's own addresses"})
+		in.Losses = append(in.Losses, planner.Loss{What: "nix",
+			Why: "with --nix=fetch builds of the daemon fetch beside the rules of this session's network, also from the " +
+				"host's own addresses"})
 	}
 	why := s.Origin("features.nix")
 	if !asked {
@@ -121,7 +131,8 @@ func (d *Doors) nix() error {
 	if in.Facts.Home != "" {
 		read(in.Facts.Home + "/.local/state/nix/profiles")
 	}
-	in.Grants = append(in.Grants, planner.Grant{Path: nixSocket, Source: "nix-daemon", Mode: planner.Write, Explicit: true, Socket: true, Why: why})
+	in.Grants = append(in.Grants, planner.Grant{Path: nixSocket, Source: "nix-daemon", Mode: planner.Write,
+		Explicit: true, Socket: true, Why: why})
 	in.Env = append(in.Env, "NIX_REMOTE=daemon")
 	if len(s.Profile.Overlay) == 0 { // no caches: Nix wants one
 		in.Env = append(in.Env, "XDG_CACHE_HOME=/tmp/.cache")
@@ -134,7 +145,8 @@ func (d *Doors) nix() error {
 // allHosts says whether every public address can be reached: with a list, what the daemon fetches would not follow it.
 func allHosts(r *request.Request, s request.Settings) bool {
 	reach, hosts := s.Reach()
-	return reach == policy.AllHosts || reach == policy.SomeHosts && r.AllowNetwork && s.Network.Allow && len(hosts) == len(r.AllowHosts)
+	return reach == policy.AllHosts || reach == policy.SomeHosts && r.AllowNetwork && s.Network.Allow &&
+		len(hosts) == len(r.AllowHosts)
 }
 
 // nixRelay serves a daemon's socket through the filter.

@@ -37,8 +37,8 @@ func (d *Doors) sshRelay(socket string) func(*net.UnixListener, Session, Refuser
 	}
 }
 
-// askAgent is a request to the agent as an access that is decided, asked about and recorded: a name below the socket, so that
-// "this one" means this text and "the directory" means every signature.
+// askAgent is a request to the agent as an access that is decided, asked about and recorded: a name below the socket,
+// so that "this one" means this text and "the directory" means every signature.
 func askAgent(q sshagent.Request) decide.Ask {
 	name := q.What
 	if q.Key != "" {
@@ -47,7 +47,8 @@ func askAgent(q sshagent.Request) decide.Ask {
 	if q.Summary != "" {
 		name += ": " + q.Summary
 	}
-	a := decide.Ask{PID: q.PID, Op: "connect", Kind: policy.KindSocket, Path: path.Join(sshAgentInside, strings.ReplaceAll(name, "/", "|"))}
+	a := decide.Ask{PID: q.PID, Op: "connect", Kind: policy.KindSocket, Path: path.Join(sshAgentInside,
+		strings.ReplaceAll(name, "/", "|"))}
 	a.Exe, a.Cwd = program.Links(q.PID)
 	return a
 }

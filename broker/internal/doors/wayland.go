@@ -33,7 +33,8 @@ func (d *Doors) wayland(runtime string) error {
 	if err != nil {
 		return err
 	}
-	in.Grants = append(in.Grants, planner.Grant{Path: waylandInside, Source: waylandRelay, Mode: planner.Write, Explicit: true, Socket: true, Why: "--wayland"})
+	in.Grants = append(in.Grants, planner.Grant{Path: waylandInside, Source: waylandRelay, Mode: planner.Write,
+		Explicit: true, Socket: true, Why: "--wayland"})
 	in.Env = append(in.Env, "WAYLAND_DISPLAY="+waylandInside)
 	d.add(Door{name: "wayland", path: waylandInside, why: d.Settings.Origin("features.wayland"), file: waylandRelay,
 		of: "the compositor", spawn: func(socket string) (func(), error) {
@@ -46,7 +47,8 @@ func (d *Doors) wayland(runtime string) error {
 func sandboxedDisplay(compositor, socket, sid string) (func(), error) {
 	l, err := listenUnix(socket)
 	if err != nil {
-		return nil, &planner.Refusal{What: "making the socket " + path.Base(socket) + " in the session's folder", Err: err, Hint: session.RecordHint}
+		return nil, &planner.Refusal{What: "making the socket " + path.Base(socket) + " in the session's folder", Err: err,
+			Hint: session.RecordHint}
 	}
 	defer l.Close() // the compositor has its own
 	f, err := l.File()
@@ -59,7 +61,8 @@ func sandboxedDisplay(compositor, socket, sid string) (func(), error) {
 	}
 	hint := ""
 	if errors.Is(err, wayland.ErrUnknown) {
-		hint = "it would let a program inside see the screen, the clipboard and typed keys; --socket " + compositor + " with --env WAYLAND_DISPLAY=" + compositor + " grants it as it is"
+		hint = "it would let a program inside see the screen, the clipboard and typed keys; --socket " + compositor +
+			" with --env WAYLAND_DISPLAY=" + compositor + " grants it as it is"
 	}
 	return nil, &planner.Refusal{What: "--wayland", Err: err, Hint: hint}
 }
@@ -72,7 +75,8 @@ func listenUnix(socket string) (*net.UnixListener, error) {
 	}
 	defer unix.Close(dir)
 	// by descriptor: a socket's name has room for 107 bytes
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: "/proc/self/fd/" + strconv.Itoa(dir) + "/" + path.Base(socket), Net: "unix"})
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: "/proc/self/fd/" + strconv.Itoa(dir) + "/" + path.Base(socket),
+		Net: "unix"})
 	if err == nil {
 		l.SetUnlinkOnClose(false) // the descriptor in its name is closed; Doors.Close knows the path
 	}

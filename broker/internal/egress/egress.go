@@ -69,7 +69,8 @@ func New(by Asked, s request.Settings, in *planner.Input) (*Network, error) {
 	reach, hosts := s.Reach()
 	n := s.Network
 	// Asked for with nothing listed: a session that asks can ask about everything.
-	if reach == policy.NoHosts && by.Dynamic && n.Mode != "none" && len(s.Origins["network.mode"]) > 0 && !(s.Network.Hosts != nil && len(s.Network.Hosts) == 0) {
+	if reach == policy.NoHosts && by.Dynamic && n.Mode != "none" && len(s.Origins["network.mode"]) > 0 &&
+		!(s.Network.Hosts != nil && len(s.Network.Hosts) == 0) {
 		reach = policy.SomeHosts
 	}
 	off := n.Mode == "none"
@@ -91,12 +92,16 @@ func New(by Asked, s request.Settings, in *planner.Input) (*Network, error) {
 		reach = policy.AllHosts
 	}
 	o := &Network{by: by, made: make(chan struct{}), stop: make(chan struct{})}
-	o.opt = network.Options{All: reach == policy.AllHosts, Carrier: n.Mode, Helper: helper, Programs: request.Programs(by.Env, s, in), Servers: network.Nameservers("/etc/resolv.conf"), Note: o.note, Say: by.Say, SNI: n.TLS == "sni"}
-	o.implied = !by.Strict && len(n.HostPorts)+len(n.Publish) == 0 && len(s.Origins["network.allow"])+len(s.Origins["network.hosts"])+len(s.Origins["network.mode"]) == 0
+	o.opt = network.Options{All: reach == policy.AllHosts, Carrier: n.Mode, Helper: helper,
+		Programs: request.Programs(by.Env, s, in), Servers: network.Nameservers("/etc/resolv.conf"), Note: o.note,
+		Say: by.Say, SNI: n.TLS == "sni"}
+	o.implied = !by.Strict && len(n.HostPorts)+len(n.Publish) == 0 && len(s.Origins["network.allow"])+
+		len(s.Origins["network.hosts"])+len(s.Origins["network.mode"]) == 0
 	if o.implied {
 		// Seen before anything is made for it: a profile's network that cannot be had must not cost the start.
 		if err := unix.Access("/dev/net/tun", unix.R_OK|unix.W_OK); err != nil {
-			o.by.Say("network: the profile's cannot be had here: opening /dev/net/tun: " + err.Error() + " (--net none says that none is wanted)")
+			o.by.Say("network: the profile's cannot be had here: opening /dev/net/tun: " + err.Error() +
+				" (--net none says that none is wanted)")
 			return nil, nil
 		}
 	}
@@ -112,7 +117,8 @@ func New(by Asked, s request.Settings, in *planner.Input) (*Network, error) {
 			return nil, &planner.Refusal{What: err.Error()}
 		}
 		if p.SNI() && o.opt.All {
-			return nil, &planner.Refusal{What: "tls=sni of " + quoting.Quote(h) + " means nothing while every address is open", Hint: "leave --allow-network away"}
+			return nil, &planner.Refusal{What: "tls=sni of " + quoting.Quote(h) + " means nothing while every address is open",
+				Hint: "leave --allow-network away"}
 		}
 		o.opt.Hosts = append(o.opt.Hosts, p)
 	}
@@ -120,12 +126,16 @@ func New(by Asked, s request.Settings, in *planner.Input) (*Network, error) {
 	if n.Mode == "veth" {
 		withIPv6(&o.opt, in)
 	}
-	if o.opt.NoPing = !network.MayPing(); o.opt.NoPing && n.Mode != "veth" && slices.ContainsFunc(o.opt.Hosts, peer.Pattern.ICMP) {
-		in.Losses = append(in.Losses, planner.Loss{What: "ping", Why: "this host gives you no sockets for it, by which alone echo requests could leave, so they are refused", Fix: NoPingFix})
+	if o.opt.NoPing = !network.MayPing(); o.opt.NoPing && n.Mode != "veth" &&
+		slices.ContainsFunc(o.opt.Hosts, peer.Pattern.ICMP) {
+		in.Losses = append(in.Losses, planner.Loss{What: "ping",
+			Why: "this host gives you no sockets for it, by which alone echo requests could leave, so they are refused",
+			Fix: NoPingFix})
 	}
 	now := time.Now()
 	for _, rule := range s.Layers.Policy.Rules() {
-		if rule.Kind == policy.KindHost && rule.Decision == policy.Allow && (rule.Expires.IsZero() || now.Before(rule.Expires)) && (rule.Origin.Scope != policy.ScopeProject || s.Layers.Policy.ProjectTrusted) {
+		if rule.Kind == policy.KindHost && rule.Decision == policy.Allow && (rule.Expires.IsZero() ||
+			now.Before(rule.Expires)) && (rule.Origin.Scope != policy.ScopeProject || s.Layers.Policy.ProjectTrusted) {
 			o.opt.Hosts = append(o.opt.Hosts, rule.Host())
 		}
 	}
@@ -156,14 +166,16 @@ func New(by Asked, s request.Settings, in *planner.Input) (*Network, error) {
 // NoPingFix is what lets programs inside ping.
 const NoPingFix = "as root: sysctl -w net.ipv4.ping_group_range='0 2147483647'; or --net veth"
 
-// denied says whether a rule denies the host at the port, or, with port 0, at the ports that are meant when none is named.
+// denied says whether a rule denies the host at the port, or, with port 0, at the ports that are meant when none is
+// named.
 func denied(store policy.Store, h peer.Host, port int) bool {
 	ports := []int{port}
 	if port == 0 {
 		ports = []int{443, 80}
 	}
 	for _, p := range ports {
-		rule, ok := store.Match(policy.Query{Kind: policy.KindHost, Host: h, Port: p, Access: policy.Connect, Now: time.Now()})
+		rule, ok := store.Match(policy.Query{Kind: policy.KindHost, Host: h, Port: p, Access: policy.Connect,
+			Now: time.Now()})
 		if !ok || rule.Decision != policy.Deny {
 			return false
 		}
@@ -172,10 +184,11 @@ func denied(store policy.Store, h peer.Host, port int) bool {
 }
 
 // proxyVars are how programs are told of a proxy.
-var proxyVars = [...]string{"http_proxy", "https_proxy", "ftp_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "ALL_PROXY"}
+var proxyVars = [...]string{"http_proxy", "https_proxy", "ftp_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY",
+	"FTP_PROXY", "ALL_PROXY"}
 
-// proxies passes the user's proxies on where everything may be reached, or where the list names them: through a proxy a program reaches
-// whatever the proxy reaches. Passwords in them stay outside.
+// proxies passes the user's proxies on where everything may be reached, or where the list names them: through a proxy a
+// program reaches whatever the proxy reaches. Passwords in them stay outside.
 func (o *Network) proxies(s request.Settings, in *planner.Input) {
 	passed := false
 	for _, name := range proxyVars {
@@ -196,7 +209,10 @@ func (o *Network) proxies(s request.Settings, in *planner.Input) {
 			if !slices.Contains(s.Network.HostPorts, port) {
 				continue
 			}
-		} else if !o.opt.All && !slices.ContainsFunc(o.opt.Hosts, func(p peer.Pattern) bool { return p.Match(h, port, false) }) {
+		} else if !o.opt.All && !slices.ContainsFunc(o.opt.Hosts, func(p peer.Pattern) bool {
+			return p.Match(h, port,
+				false)
+		}) {
 			continue
 		}
 		if o.opt.All && h.Addr.IsValid() {
@@ -263,7 +279,8 @@ func (o *Network) Stage() (*netns.Network, error) {
 func (o *Network) files(dir string, in *planner.Input) error {
 	nsswitch, _ := os.ReadFile("/etc/nsswitch.conf")
 	return nameFiles(dir, append(maskedFiles(in), planner.Hosts(in.Hostname),
-		plan.Text{Name: "resolv.conf", Text: "# the resolver of this sandbox\nnameserver " + network.Resolver + "\noptions timeout:30 attempts:5\n"},
+		plan.Text{Name: "resolv.conf", Text: "# the resolver of this sandbox\nnameserver " + network.Resolver +
+			"\noptions timeout:30 attempts:5\n"},
 		plan.Text{Name: "nsswitch.conf", Text: nsswitchText(string(nsswitch))},
 	)).Make()
 }
@@ -294,7 +311,10 @@ func OwnFiles(p *plan.Plan, in *planner.Input) child.Folder {
 	if in.OwnNames {
 		files = append(files, planner.OwnNames(in.Hostname)...)
 	}
-	if slices.ContainsFunc(p.Mounts, func(m plan.Mount) bool { return strings.HasPrefix(m.Source, in.SessionDir+"/etc/") }) {
+	if slices.ContainsFunc(p.Mounts, func(m plan.Mount) bool {
+		return strings.HasPrefix(m.Source, in.SessionDir+
+			"/etc/")
+	}) {
 		return nameFiles(in.SessionDir, files)
 	}
 	return child.Folder{}
@@ -331,7 +351,8 @@ func (o *Network) stands(q decide.Ask) decide.Verdict {
 	return decide.Verdict{Decision: decide.Allow} // nothing runs yet
 }
 
-// followEvery is how often it is looked whether policy files have changed: what a name has opened is not asked about again.
+// followEvery is how often it is looked whether policy files have changed: what a name has opened is not asked about
+// again.
 const followEvery = 2 * time.Second
 
 // follow closes what changed policy files do not allow any more.

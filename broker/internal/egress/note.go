@@ -32,8 +32,10 @@ func (o *Network) noteTraffic(traffic []network.Traffic) {
 		if host == "" {
 			host = t.Addr.String()
 		}
-		_, _ = o.log.Note(audit.Event{Kind: audit.KindTraffic, UID: os.Getuid(), Op: "connect", Host: host, Detail: []audit.KV{{K: "address", V: t.Addr.String()}, {K: "bytes_out", V: count(t.Out)}, {K: "bytes_in", V: count(t.In)},
-			{K: "packets_out", V: count(t.PacketsOut)}, {K: "packets_in", V: count(t.PacketsIn)}}})
+		_, _ = o.log.Note(audit.Event{Kind: audit.KindTraffic, UID: os.Getuid(), Op: "connect", Host: host,
+			Detail: []audit.KV{{K: "address", V: t.Addr.String()}, {K: "bytes_out", V: count(t.Out)}, {K: "bytes_in",
+				V: count(t.In)},
+				{K: "packets_out", V: count(t.PacketsOut)}, {K: "packets_in", V: count(t.PacketsIn)}}})
 	}
 }
 
@@ -62,7 +64,8 @@ func (o *Network) note(e network.Event) {
 	}
 	o.mu.Lock()
 	if o.log != nil && e.Denied {
-		a := audit.Event{PID: e.By.PID, Exe: e.By.Exe, Cwd: e.By.Cwd, Kind: audit.KindDeny, UID: os.Getuid(), Decision: "deny", Op: e.Op, Host: e.Host, Port: int(e.Port), Reason: e.Reason}
+		a := audit.Event{PID: e.By.PID, Exe: e.By.Exe, Cwd: e.By.Cwd, Kind: audit.KindDeny, UID: os.Getuid(),
+			Decision: "deny", Op: e.Op, Host: e.Host, Port: int(e.Port), Reason: e.Reason}
 		if e.Addr.IsValid() {
 			a.Detail = []audit.KV{{K: "address", V: e.Addr.String()}}
 			if a.Host == "" {

@@ -30,12 +30,14 @@ func netHelper(r *request.Request) (string, error) {
 func vethHint(err error) string {
 	var no *helperclient.Refusal
 	if errors.As(err, &no) && no.Reason == wire.NotForwarding {
-		return "as root: sysctl -w net.ipv4.ip_forward=1, or forwarding = true in /etc/sbx/helper.toml, which has sbx-helper do it; or leave --net away"
+		return "as root: sysctl -w net.ipv4.ip_forward=1, or forwarding = true in /etc/sbx/helper.toml, which has " +
+			"sbx-helper do it; or leave --net away"
 	}
 	return "leave --net away: pasta and slirp4netns need no privileges"
 }
 
-// withIPv6 names as a loss that nothing carries IPv6 beside the helper's device, where that matters: where the host has it or the list names it.
+// withIPv6 names as a loss that nothing carries IPv6 beside the helper's device, where that matters: where the host has
+// it or the list names it.
 func withIPv6(o *network.Options, in *planner.Input) {
 	_, err := network.IPv6BesideVeth(o.Programs)
 	listed := slices.ContainsFunc(o.Hosts, func(h peer.Pattern) bool {
@@ -46,5 +48,7 @@ func withIPv6(o *network.Options, in *planner.Input) {
 	case err == nil || errors.Is(err, network.ErrNoIPv6) && !listed:
 		return
 	}
-	in.Losses = append(in.Losses, planner.Loss{What: "IPv6", Why: "the device of --net veth carries IPv4 only, and beside it " + err.Error(), Fix: "install pasta (package passt), which carries it beside the device"})
+	in.Losses = append(in.Losses, planner.Loss{What: "IPv6",
+		Why: "the device of --net veth carries IPv4 only, and beside it " + err.Error(),
+		Fix: "install pasta (package passt), which carries it beside the device"})
 }

@@ -38,7 +38,8 @@ func (x *Explainer) About(e *Explanation, word, kind, access string, now time.Ti
 		row := x.host(name, port)
 		reach, _ := x.Settings.Reach()
 		if h, err := peer.Parse(name); err == nil && reach != policy.NoHosts { // without a network no rule opens a host
-			x.untrusted(policy.Query{Kind: policy.KindHost, Host: h, Port: cmp.Or(port, x.likelyPort(h)), Access: policy.Connect, Now: now}, &row)
+			x.untrusted(policy.Query{Kind: policy.KindHost, Host: h, Port: cmp.Or(port, x.likelyPort(h)),
+				Access: policy.Connect, Now: now}, &row)
 		}
 		e.Answers = append(e.Answers, row)
 		return nil
@@ -56,7 +57,8 @@ func (x *Explainer) About(e *Explanation, word, kind, access string, now time.Ti
 	if canon != "" && canon != path.Clean(p) {
 		e.Target = canon
 	}
-	if st.Type == host.Socket || kind == "socket" || policy.HiddenBy(x.Env.Hidden, policy.KindSocket, path.Clean(p)) != nil && policy.HiddenBy(x.Env.Hidden, policy.KindPath, path.Clean(p)) == nil && st.Type != host.Dir {
+	if st.Type == host.Socket || kind == "socket" || policy.HiddenBy(x.Env.Hidden, policy.KindSocket,
+		path.Clean(p)) != nil && policy.HiddenBy(x.Env.Hidden, policy.KindPath, path.Clean(p)) == nil && st.Type != host.Dir {
 		access, kind = "connect", "socket"
 	}
 	if e.Kind == "" {
@@ -78,7 +80,8 @@ func (x *Explainer) About(e *Explanation, word, kind, access string, now time.Ti
 		e.Answers = append(e.Answers, row)
 	}
 	// What cannot be read cannot be written for the same reason: once is enough.
-	if n := len(e.Answers); n == 2 && e.Answers[0].Decision != "allow" && e.Answers[0].Layer == e.Answers[1].Layer && e.Answers[0].Rule == e.Answers[1].Rule {
+	if n := len(e.Answers); n == 2 && e.Answers[0].Decision != "allow" && e.Answers[0].Layer == e.Answers[1].Layer &&
+		e.Answers[0].Rule == e.Answers[1].Rule {
 		e.Answers = e.Answers[:1]
 	}
 	return nil
@@ -87,7 +90,8 @@ func (x *Explainer) About(e *Explanation, word, kind, access string, now time.Ti
 // untrusted names a rule of the project's that would allow what no other layer does, if it counted.
 func (x *Explainer) untrusted(q policy.Query, row *Answer) {
 	store := x.Settings.Layers.Policy
-	if row.Decision == "allow" || row.Layer != "default" && row.Layer != "network" && row.Layer != "mount" || store.ProjectTrusted {
+	if row.Decision == "allow" || row.Layer != "default" && row.Layer != "network" && row.Layer != "mount" ||
+		store.ProjectTrusted {
 		return
 	}
 	store.ProjectTrusted = true
@@ -128,7 +132,8 @@ func (e Explanation) Text() string {
 		subject, when = e.Event.Object(), "a run from here now: "
 	}
 	for _, a := range e.Answers {
-		what := map[string]string{"allow": "allowed", "ask": "asked about", "deny": "refused", "absent": "does not exist inside"}[a.Decision]
+		what := map[string]string{"allow": "allowed", "ask": "asked about", "deny": "refused",
+			"absent": "does not exist inside"}[a.Decision]
 		fmt.Fprintf(&b, "%s%s %s: %s: %s\n", when, a.Access, quoting.Quote(subject), what, quoting.ASCII(a.Reason))
 		fmt.Fprintf(&b, "  because  %s\n", a.Where())
 		if a.Change != "" {

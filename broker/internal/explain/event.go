@@ -47,7 +47,8 @@ func (e *Event) Object() string {
 
 // Text tells the event in a line.
 func (e *Event) Text() string {
-	s := fmt.Sprintf("event %s of session %s, %s: %s %s %s", e.ID, e.SID, e.Time, cmp.Or(e.Decision, "no decision on"), e.Op, quoting.Quote(e.Object()))
+	s := fmt.Sprintf("event %s of session %s, %s: %s %s %s", e.ID, e.SID, e.Time, cmp.Or(e.Decision, "no decision on"),
+		e.Op, quoting.Quote(e.Object()))
 	if e.Exe != "" {
 		s += fmt.Sprintf(" by %s[%d]", quoting.Quote(program.Name(e.Exe)), e.PID)
 	}
@@ -99,7 +100,8 @@ func FindEvent(dir, id string) (*Event, error) {
 			if err != nil || seq != 0 && e.Seq != seq {
 				continue // what cannot be read is `audit verify`'s to name
 			}
-			row := Event{ID: id, SID: e.Session, Time: e.Time.Local().Format("2006-01-02 15:04:05"), Decision: e.Decision, Op: e.Op, Path: e.Path, Host: e.Host, Port: e.Port,
+			row := Event{ID: id, SID: e.Session, Time: e.Time.Local().Format("2006-01-02 15:04:05"), Decision: e.Decision,
+				Op: e.Op, Path: e.Path, Host: e.Host, Port: e.Port,
 				Exe: e.Exe, PID: e.PID, Rule: e.Rule, Origin: e.RuleOrigin, Scope: e.Scope, Reason: e.Reason}
 			if found == nil || e.Decision != "" {
 				if found != nil && row.Path == "" && row.Host == "" {

@@ -51,7 +51,8 @@ func (x *Explainer) Refresh(now time.Time) error {
 		return err
 	}
 	store := x.Settings.Layers.Policy.With(policy.ScopeSession, request.SocketRules(x.Input)...)
-	x.Env = decide.Env{Policy: store.Match, Restricts: store.Restricts, Hidden: x.Settings.Concealed(), Asks: x.Settings.Asks(), Now: now, Static: x.Static}
+	x.Env = decide.Env{Policy: store.Match, Restricts: store.Restricts, Hidden: x.Settings.Concealed(),
+		Asks: x.Settings.Asks(), Now: now, Static: x.Static}
 	x.Env.NoPrompt, x.Env.Unasked = prompt.Unasked(mode, true, x.Settings.Sandbox.PromptCommand != "")
 	switch reach, hosts := x.Settings.Reach(); reach {
 	case policy.AllHosts:
@@ -86,7 +87,8 @@ func (x *Explainer) path(p string, a policy.Access) (row Answer) {
 			row.Reason = strings.TrimPrefix(row.Reason+"; "+f.Reason(), "; ")
 		}
 	}()
-	if x.hiddenHere(canon, a, &row, true) || x.ruled(canon, a, &row) || x.hiddenHere(canon, a, &row, false) || x.mounted(canon, a, &row) {
+	if x.hiddenHere(canon, a, &row, true) || x.ruled(canon, a, &row) || x.hiddenHere(canon, a, &row, false) ||
+		x.mounted(canon, a, &row) {
 		return row
 	}
 	x.unsettled(decide.Ask{Path: canon, Op: string(a)}, &row)
@@ -271,7 +273,8 @@ func (x *Explainer) mounted(p string, a policy.Access, row *Answer) bool {
 	_, err := x.Input.FS.Lstat(p)
 	switch {
 	case m.Kind == plan.Tmpfs && m.Why == "" && err == nil && p != m.Target:
-		row.Decision, row.Reason = "absent", "the sandbox has a "+m.Target+" of its own, empty at the start, and asks about nothing in it"
+		row.Decision, row.Reason = "absent", "the sandbox has a "+m.Target+
+			" of its own, empty at the start, and asks about nothing in it"
 		if row.Change, row.Once = x.addRule(p, a), "sbx run --ro "+quoting.Shell(p); a == policy.Write {
 			row.Once = "sbx run --rw " + quoting.Shell(p)
 		}
@@ -291,8 +294,10 @@ func (x *Explainer) mountAt(p string) *plan.Mount {
 	var best *plan.Mount
 	for i := range x.Plan.Mounts {
 		m := &x.Plan.Mounts[i]
-		shows := m.Kind == plan.Bind || m.Kind == plan.Overlay || m.Kind == plan.Fuse || m.Kind == plan.Tmpfs && m.Target != "/" || m.Kind == plan.Proc
-		if !shows && m.Target != p || m.Kind == plan.Protect || m.Kind == plan.Remount || m.Target == "/" && m.Kind == plan.Tmpfs {
+		shows := m.Kind == plan.Bind || m.Kind == plan.Overlay || m.Kind == plan.Fuse || m.Kind == plan.Tmpfs &&
+			m.Target != "/" || m.Kind == plan.Proc
+		if !shows && m.Target != p || m.Kind == plan.Protect || m.Kind == plan.Remount || m.Target == "/" &&
+			m.Kind == plan.Tmpfs {
 			continue
 		}
 		if host.Within(p, m.Target) && (best == nil || len(m.Target) >= len(best.Target)) {

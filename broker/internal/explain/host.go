@@ -30,13 +30,16 @@ func (x *Explainer) socket(p, canon string) Answer {
 		row.Decision, row.Layer, row.Reason, row.Rule = "deny", "socket", h.Reason, h.Pattern
 		row.from(h.Origin)
 		if h.OrgOnly {
-			row.Change = `only the organisation can: [[rule]] socket = "` + policy.EscapePath(canon) + `" decision = "allow" in ` + request.OrgDir + "/policy.toml"
+			row.Change = `only the organisation can: [[rule]] socket = "` + policy.EscapePath(canon) +
+				`" decision = "allow" in ` + request.OrgDir + "/policy.toml"
 			return row
 		}
-		row.Change, row.Once = "sbx policy add allow --kind socket "+quoting.Shell(policy.EscapePath(canon)), "sbx run --socket "+quoting.Shell(canon)
+		row.Change, row.Once = "sbx policy add allow --kind socket "+quoting.Shell(policy.EscapePath(canon)),
+			"sbx run --socket "+quoting.Shell(canon)
 		return row
 	}
-	if rule, ok := x.Env.Policy(policy.Query{Kind: policy.KindSocket, Path: canon, Access: policy.Connect, Now: x.Env.Now}); ok {
+	if rule, ok := x.Env.Policy(policy.Query{Kind: policy.KindSocket, Path: canon, Access: policy.Connect,
+		Now: x.Env.Now}); ok {
 		row.rule(rule)
 		if row.Decision = rule.Decision.String(); rule.Decision != policy.Allow {
 			row.Change = x.overrule(rule, canon, policy.Connect)
@@ -49,9 +52,12 @@ func (x *Explainer) socket(p, canon string) Answer {
 			return row
 		}
 	}
-	row.Decision, row.Layer, row.Reason, row.Scope = "absent", "default", "sockets of the host are not part of the sandbox", "default"
-	row.Change, row.Once = "sbx policy add allow --kind socket "+quoting.Shell(policy.EscapePath(canon)), "sbx run --socket "+quoting.Shell(canon)
-	if v := decide.Decide(decide.Ask{Kind: policy.KindSocket, Path: canon, Op: "connect"}, x.Env); v.Decision == decide.AskHuman {
+	row.Decision, row.Layer, row.Reason, row.Scope = "absent", "default",
+		"sockets of the host are not part of the sandbox", "default"
+	row.Change, row.Once = "sbx policy add allow --kind socket "+quoting.Shell(policy.EscapePath(canon)),
+		"sbx run --socket "+quoting.Shell(canon)
+	if v := decide.Decide(decide.Ask{Kind: policy.KindSocket, Path: canon, Op: "connect"},
+		x.Env); v.Decision == decide.AskHuman {
 		row.Decision, row.Reason = "ask", v.Reason
 	}
 	return row
@@ -73,7 +79,8 @@ func (x *Explainer) host(name string, port int) Answer {
 	if port == 0 {
 		port = x.likelyPort(h)
 	}
-	rule, ruled := x.Env.Policy(policy.Query{Kind: policy.KindHost, Host: h, Port: port, Access: policy.Connect, Now: x.Env.Now})
+	rule, ruled := x.Env.Policy(policy.Query{Kind: policy.KindHost, Host: h, Port: port, Access: policy.Connect,
+		Now: x.Env.Now})
 	if ruled && rule.Decision == policy.Deny {
 		row.rule(rule)
 		row.Decision, row.Change = "deny", x.overruleHost(rule, change)
@@ -81,13 +88,15 @@ func (x *Explainer) host(name string, port int) Answer {
 	}
 	if reach, _ := x.Settings.Reach(); reach == policy.NoHosts {
 		row.Decision, row.Layer, row.Scope = "deny", "network", "default"
-		row.Reason = "the sandbox has no network but a loopback of its own: neither network.hosts nor network.allow gives it one"
+		row.Reason = "the sandbox has no network but a loopback of its own: neither network.hosts nor network.allow gives " +
+			"it one"
 		for _, key := range [...]string{"network.allow", "network.hosts", "network.mode"} {
 			if o := x.Settings.Origins[key]; len(o) > 0 {
 				row.from(o[len(o)-1])
 			}
 		}
-		row.Once, row.Change = "sbx run --allow-host "+quoting.Shell(subject), "hosts = [\""+subject+"\"] in [network] of "+x.Sources.UserDir+"/config.toml"
+		row.Once, row.Change = "sbx run --allow-host "+quoting.Shell(subject), "hosts = [\""+subject+"\"] in [network] of "+
+			x.Sources.UserDir+"/config.toml"
 		if lock, locked := x.Settings.Locked["network.hosts"]; locked {
 			row.Once, row.Change = "", "only the administrator can: "+lock.String()
 		}
@@ -142,7 +151,8 @@ func (x *Explainer) likelyPort(h peer.Host) int {
 // mustName says whether connections to a listed host are looked at for its name.
 func (x *Explainer) mustName(h peer.Host, port int) bool {
 	for _, p := range x.Env.Hosts {
-		if p.MatchHost(h) && (p.SNI() || x.Settings.Network.TLS == "sni" && p.WithSNI().SNI() && (port == 80 || port == 443)) {
+		if p.MatchHost(h) && (p.SNI() || x.Settings.Network.TLS == "sni" && p.WithSNI().SNI() && (port == 80 ||
+			port == 443)) {
 			return true
 		}
 	}
@@ -171,7 +181,8 @@ func splitHostPort(s string) (string, int) {
 
 // looksLikePath tells a path from a host, by its form and then by what is there.
 func looksLikePath(word, cwd string) bool {
-	if word == "." || word == ".." || strings.ContainsRune("/~$@", rune(word[0])) || strings.HasPrefix(word, "./") || strings.HasPrefix(word, "../") {
+	if word == "." || word == ".." || strings.ContainsRune("/~$@", rune(word[0])) || strings.HasPrefix(word, "./") ||
+		strings.HasPrefix(word, "../") {
 		return true
 	}
 	if h, _ := splitHostPort(word); strings.Contains(word, "/") || !strings.Contains(h, ".") && h != "localhost" {

@@ -11,9 +11,13 @@ import (
 	"sbx/broker/internal/secrets"
 )
 
-// named says what the name of a file in a tree that a run from here would show, or ask about, tells: that it is a secret's, or why it is none.
+// named says what the name of a file in a tree that a run from here would show, or ask about, tells: that it is a
+// secret's, or why it is none.
 func (x *Explainer) named(p string) secrets.Finding {
-	if slices.ContainsFunc(x.Input.Grants, func(g planner.Grant) bool { return g.Path == p && (g.Explicit || g.Why != "") && !x.isDir(p) }) {
+	if slices.ContainsFunc(x.Input.Grants, func(g planner.Grant) bool {
+		return g.Path == p && (g.Explicit ||
+			g.Why != "") && !x.isDir(p)
+	}) {
 		return secrets.Finding{} // who grants a single file has named it
 	}
 	top := x.Input.ShownBy(p)

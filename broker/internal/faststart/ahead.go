@@ -15,11 +15,11 @@ import (
 	"sbx/shared/tape"
 )
 
-// Process 1 is cloned before the runtime starts, and does not wait for its plan where an earlier run with the same arguments has
-// left its set-up: it carries that one out, in namespaces of its own, up to the point where the program could be started. There it
-// waits. The plan is made anew all the same, every time, and the program is started only if the set-up that the plan wants is
-// the one that was carried out, instruction by instruction and byte by byte; otherwise process 1 is ended, and another
-// begins from the start. What is remembered can therefore only save time.
+// Process 1 is cloned before the runtime starts, and does not wait for its plan where an earlier run with the same
+// arguments has left its set-up: it carries that one out, in namespaces of its own, up to the point where the program
+// could be started. There it waits. The plan is made anew all the same, every time, and the program is started only if
+// the set-up that the plan wants is the one that was carried out, instruction by instruction and byte by byte;
+// otherwise process 1 is ended, and another begins from the start. What is remembered can therefore only save time.
 
 // ahead is a set-up that process 1 carries out already.
 type ahead struct {
@@ -49,7 +49,8 @@ func (e *entered) foresaw(p *plan.Plan, std stage.Stdio, hooks *child.Hooks) boo
 
 // foreseeable says whether the set-up of p is the same in every run, and waits for nobody.
 func foreseeable(p *plan.Plan) bool {
-	return p.Namespaces.User && !p.Namespaces.JoinNet && !p.Identity.HasRanges() && len(p.Controls) == 0 && len(p.Delegated) == 0 &&
+	return p.Namespaces.User && !p.Namespaces.JoinNet && !p.Identity.HasRanges() && len(p.Controls) == 0 &&
+		len(p.Delegated) == 0 &&
 		stage.CloneFlags(p.Namespaces) == stage.CloneUsual && !slices.Contains(p.Stdio[:], plan.Reopen)
 }
 
@@ -63,7 +64,8 @@ func compileAhead(p *plan.Plan, folder child.Folder, peer int, std stage.Stdio) 
 // Remember implements child.Early. It is no failure if it cannot.
 func (e *entered) Remember(p *plan.Plan, folder child.Folder, std stage.Stdio) {
 	x := &entry.ahead
-	if x.dir == 0 || !foreseeable(p) || len(p.Session) != idLength || x.worn && p.Session[0] != session.IDAlphabet[0] { // worn out: try again now and then
+	// worn out: try again now and then
+	if x.dir == 0 || !foreseeable(p) || len(p.Session) != idLength || x.worn && p.Session[0] != session.IDAlphabet[0] {
 		return
 	}
 	t, err := compileAhead(p, folder, int(entry.pair[1]), std)
@@ -126,7 +128,8 @@ func store(dir, name string, b []byte) {
 	}
 	slices.SortFunc(all, func(a, b file) int { return b.mod.Compare(a.mod) })
 	for i, f := range all {
-		if i >= maxAhead || time.Since(f.mod) > staleIn || strings.HasPrefix(f.name, ".new-") && time.Since(f.mod) > time.Hour {
+		if i >= maxAhead || time.Since(f.mod) > staleIn || strings.HasPrefix(f.name, ".new-") &&
+			time.Since(f.mod) > time.Hour {
 			_ = os.Remove(filepath.Join(dir, f.name))
 		}
 	}

@@ -16,12 +16,14 @@ func aheadArena() *tape.Arena {
 
 // holds says whether t is what m holds.
 func (m *aheadFile) holds(t *tape.Tape) bool {
-	return uint64(len(t.Ops)) == m.nops && uint64(t.Arena.Used) == m.used && slices.Equal(t.Ops, m.ops[:m.nops]) && bytes.Equal(t.Arena.Data[:m.used], m.data[:m.used])
+	return uint64(len(t.Ops)) == m.nops && uint64(t.Arena.Used) == m.used && slices.Equal(t.Ops, m.ops[:m.nops]) &&
+		bytes.Equal(t.Arena.Data[:m.used], m.data[:m.used])
 }
 
 // encodeAhead makes the file of t; nil if the id stands in too many places.
 func encodeAhead(t *tape.Tape, ids []uint32, misses uint64, alone bool) []byte {
-	h := &aheadHeader{magic: aheadMagic, nops: uint64(len(t.Ops)), used: uint64(t.Arena.Used), nids: uint64(len(ids)), misses: misses}
+	h := &aheadHeader{magic: aheadMagic, nops: uint64(len(t.Ops)), used: uint64(t.Arena.Used), nids: uint64(len(ids)),
+		misses: misses}
 	if len(ids) > len(h.ids) {
 		return nil
 	}
@@ -30,7 +32,8 @@ func encodeAhead(t *tape.Tape, ids []uint32, misses uint64, alone bool) []byte {
 	}
 	copy(h.ids[:], ids)
 	return slices.Concat(unsafe.Slice((*byte)(unsafe.Pointer(h)), unsafe.Sizeof(*h)),
-		unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(t.Ops))), unsafe.Sizeof(tape.Op{})*uintptr(len(t.Ops))), t.Arena.Data[:t.Arena.Used])
+		unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(t.Ops))), unsafe.Sizeof(tape.Op{})*uintptr(len(t.Ops))),
+		t.Arena.Data[:t.Arena.Used])
 }
 
 // name is the file's.

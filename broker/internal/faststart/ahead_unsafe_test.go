@@ -20,7 +20,8 @@ import (
 
 func aheadOf(t *testing.T, p *plan.Plan) *tape.Tape {
 	t.Helper()
-	tape, err := compileAhead(p, child.Folder{Dirs: []child.Dir{{Path: "/s/abcdef", Mode: 0o700}}, Files: []child.File{{Path: "/s/abcdef/hosts", Text: "abcdef\n"}}}, 4, stage.Stdio{-1, 1, 2})
+	tape, err := compileAhead(p, child.Folder{Dirs: []child.Dir{{Path: "/s/abcdef", Mode: 0o700}},
+		Files: []child.File{{Path: "/s/abcdef/hosts", Text: "abcdef\n"}}}, 4, stage.Stdio{-1, 1, 2})
 	if err != nil || tape.Full() {
 		t.Fatalf("%v, full %v", err, tape.Full())
 	}
@@ -64,7 +65,8 @@ func TestAheadHoldsOnePlan(t *testing.T) {
 func TestAheadIsReadOnce(t *testing.T) {
 	p := plans.Smallest("/usr/bin/true")
 	b := encodeAhead(aheadOf(t, p), nil, 0, true)
-	for name, b := range map[string][]byte{"cut short": b[:len(b)-1], "too long": append(slices.Clone(b), 0), "empty": nil, "another magic": append([]byte{1}, b[1:]...),
+	for name, b := range map[string][]byte{"cut short": b[:len(b)-1], "too long": append(slices.Clone(b), 0),
+		"empty": nil, "another magic": append([]byte{1}, b[1:]...),
 		"too many instructions": append(append(slices.Clone(b[:8]), 0xff, 0xff, 0xff), b[11:]...)} {
 		if _, m := written(t, b); m != nil {
 			t.Errorf("%s: it is used", name)

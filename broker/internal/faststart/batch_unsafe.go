@@ -7,9 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// batch has the threads that the runtime is about to make take the processor only where nobody uses it (SCHED_BATCH, sched(7)). One is its
-// watchdog, which wakes every 20 microseconds at first: with the interrupts and the switches that belong to it, which cost most in a virtual
-// machine, that took a tenth of the whole start. See spread for their end. Who runs under another policy than the usual one keeps it.
+// batch has the threads that the runtime is about to make take the processor only where nobody uses it (SCHED_BATCH,
+// sched(7)). One is its watchdog, which wakes every 20 microseconds at first: with the interrupts and the switches that
+// belong to it, which cost most in a virtual machine, that took a tenth of the whole start. See spread for their end.
+// Who runs under another policy than the usual one keeps it.
 //
 //go:nosplit
 //go:norace

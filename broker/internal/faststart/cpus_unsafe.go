@@ -33,7 +33,8 @@ func processors(all *cpuSet) bool {
 	return e == 0 && n <= unsafe.Sizeof(*all)
 }
 
-// elsewhere finds the processors that this thread is not running on. All is what it may use; it is empty if there are no others.
+// elsewhere finds the processors that this thread is not running on. All is what it may use; it is empty if there are
+// no others.
 //
 //go:nosplit
 //go:norace
@@ -51,10 +52,10 @@ func elsewhere(all, apart *cpuSet) {
 	}
 }
 
-// setApart puts process 1, which has just been cloned, on another processor than this one. A scheduler that packs tasks (some virtual
-// machines have one), or that waits for its next round of balancing, would let the two take turns for the whole start; process 1 itself
-// would get to say so only when its parent waits for the first time. With stay the parent's threads-to-be stay here in return, so that they
-// leave process 1 and its program alone; see spread.
+// setApart puts process 1, which has just been cloned, on another processor than this one. A scheduler that packs tasks
+// (some virtual machines have one), or that waits for its next round of balancing, would let the two take turns for the
+// whole start; process 1 itself would get to say so only when its parent waits for the first time. With stay the
+// parent's threads-to-be stay here in return, so that they leave process 1 and its program alone; see spread.
 //
 //go:nosplit
 //go:norace
@@ -62,7 +63,8 @@ func setApart(p *placement, pid uintptr, stay bool) {
 	if p.all == (cpuSet{}) {
 		return
 	}
-	if _, _, e := syscall.RawSyscall(unix.SYS_SCHED_SETAFFINITY, pid, unsafe.Sizeof(p.apart), uintptr(unsafe.Pointer(&p.apart))); e != 0 {
+	if _, _, e := syscall.RawSyscall(unix.SYS_SCHED_SETAFFINITY, pid, unsafe.Sizeof(p.apart),
+		uintptr(unsafe.Pointer(&p.apart))); e != 0 {
 		p.all = cpuSet{}
 		return
 	}
@@ -75,8 +77,8 @@ func setApart(p *placement, pid uintptr, stay bool) {
 	}
 }
 
-// spread lets every thread of this process run where and how it could when the process started. There must be no other threads that begin
-// meanwhile but those of this process: they inherit what the thread has that clones them.
+// spread lets every thread of this process run where and how it could when the process started. There must be no other
+// threads that begin meanwhile but those of this process: they inherit what the thread has that clones them.
 func (p *placement) spread() {
 	if !p.stays && !p.batched {
 		return
@@ -118,16 +120,18 @@ func (p *placement) join(pid int) error {
 }
 
 func setCPUs(pid int, set *cpuSet) error {
-	_, _, errno := syscall.RawSyscall(unix.SYS_SCHED_SETAFFINITY, uintptr(pid), unsafe.Sizeof(*set), uintptr(unsafe.Pointer(set)))
+	_, _, errno := syscall.RawSyscall(unix.SYS_SCHED_SETAFFINITY, uintptr(pid), unsafe.Sizeof(*set),
+		uintptr(unsafe.Pointer(set)))
 	if errno != 0 {
 		return errno
 	}
 	return nil
 }
 
-// Together implements child.Early: it puts process 1 on the processor of the calling thread, which answers it: while it builds on a file system that is served one of the
-// two waits for the other all the time, and waking an idle processor takes longer than an answer. The tape gives process 1 its processors back
-// (Processors), the function that is returned the thread.
+// Together implements child.Early: it puts process 1 on the processor of the calling thread, which answers it: while it
+// builds on a file system that is served one of the two waits for the other all the time, and waking an idle processor
+// takes longer than an answer. The tape gives process 1 its processors back (Processors), the function that is returned
+// the thread.
 func (*entered) Together(pid int) func() {
 	var all, apart, one cpuSet
 	runtime.LockOSThread()

@@ -94,7 +94,8 @@ func Entered() child.Early {
 	if entry.pid == 0 {
 		return child.NoEarly{}
 	}
-	e := &entered{place: &entry.place, init: child.NewInit(b, int(entry.pid), int(entry.pair[0]), int(entry.pair[1]), entry.flags)}
+	e := &entered{place: &entry.place, init: child.NewInit(b, int(entry.pid), int(entry.pair[0]), int(entry.pair[1]),
+		entry.flags)}
 	entry.pid = 0
 	e.place.hurry()
 	if x := &entry.ahead; x.file != nil {

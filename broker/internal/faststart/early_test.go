@@ -78,7 +78,8 @@ func TestEarlyDoesNotTakeOtherDescriptors(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if p := plans.Smallest("/usr/bin/true"); e.init.Suits(p, stage.Stdio{int(f.Fd()), 1, 2}) || !e.init.Suits(p, stage.Stdio{-1, 1, 2}) {
+	if p := plans.Smallest("/usr/bin/true"); e.init.Suits(p, stage.Stdio{int(f.Fd()), 1, 2}) ||
+		!e.init.Suits(p, stage.Stdio{-1, 1, 2}) {
 		t.Error("a descriptor that was opened after the clone does not exist in process 1")
 	}
 }

@@ -30,9 +30,9 @@ var entry struct {
 var notRun = [...]string{"--dry-run", "--help", "-h", "--no-sandbox", "--detach", "-d"}
 
 // enter is called with the program's arguments before anything else happens in the process. If they begin
-// with "run", or with what a detached broker is started as, it clones process 1: there is hardly any memory to copy yet, and the kernel makes the
-// namespaces while the Go runtime starts on the other processor. Whatever goes wrong here is tried again
-// by Prepare, which says why.
+// with "run", or with what a detached broker is started as, it clones process 1: there is hardly any memory to copy
+// yet, and the kernel makes the namespaces while the Go runtime starts on the other processor. Whatever goes wrong here
+// is tried again by Prepare, which says why.
 //
 //lint:ignore U1000 entry_*.s calls it
 //go:nosplit
@@ -57,13 +57,15 @@ func enter(argc uintptr, argv unsafe.Pointer) {
 		}
 	}
 	needRoom()
-	at, _, e := syscall.RawSyscall6(syscall.SYS_MMAP, 0, unsafe.Sizeof(child.Block{}), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANON|unix.MAP_NORESERVE, ^uintptr(0), 0)
+	at, _, e := syscall.RawSyscall6(syscall.SYS_MMAP, 0, unsafe.Sizeof(child.Block{}), unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_SHARED|unix.MAP_ANON|unix.MAP_NORESERVE, ^uintptr(0), 0)
 	if e != 0 {
 		return
 	}
 	b := (*child.Block)(tape.Address(at))
 	fds := &entry.pair
-	_, _, e = syscall.RawSyscall6(syscall.SYS_SOCKETPAIR, unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0, uintptr(unsafe.Pointer(fds)), 0, 0)
+	_, _, e = syscall.RawSyscall6(syscall.SYS_SOCKETPAIR, unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0,
+		uintptr(unsafe.Pointer(fds)), 0, 0)
 	if e != 0 {
 		return
 	}
@@ -111,7 +113,8 @@ func isArg(argv unsafe.Pointer, i uintptr, s string) bool {
 	return *(*byte)(unsafe.Add(p, len(s))) == 0
 }
 
-// carryAhead has process 1 carry out the remembered tape, instead of waiting for the plan's. It is a copy of what the broker compares.
+// carryAhead has process 1 carry out the remembered tape, instead of waiting for the plan's. It is a copy of what the
+// broker compares.
 //
 //go:nosplit
 //go:norace

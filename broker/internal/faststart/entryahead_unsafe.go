@@ -10,8 +10,8 @@ import (
 	"sbx/shared/tape"
 )
 
-// The tape of an earlier run with the same arguments lies at a fixed address, so that what it points to is in it too. The
-// address is one that Go's runtime and the kernel leave alone (both work from the ends of the address space).
+// The tape of an earlier run with the same arguments lies at a fixed address, so that what it points to is in it too.
+// The address is one that Go's runtime and the kernel leave alone (both work from the ends of the address space).
 const (
 	aheadAt    = 0x5b00_0000_0000
 	aheadOps   = 4 << 10
@@ -49,7 +49,8 @@ const (
 	maxMisses = 6
 )
 
-// openAhead looks for the tape that the last run with these arguments left, and gives it the name of this run's session. Whatever is not as it should be means that there is no such tape.
+// openAhead looks for the tape that the last run with these arguments left, and gives it the name of this run's
+// session. Whatever is not as it should be means that there is no such tape.
 //
 //go:noinline
 //go:nosplit
@@ -66,7 +67,8 @@ func openAhead(x *aheadEntry, argc uintptr, argv unsafe.Pointer, peer uint64) {
 		end++
 	}
 	x.path[end&4095] = 0
-	fd, _, e := syscall.RawSyscall6(syscall.SYS_OPENAT, cwd, uintptr(unsafe.Pointer(&x.path)), unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_NONBLOCK, 0, 0, 0)
+	fd, _, e := syscall.RawSyscall6(syscall.SYS_OPENAT, cwd, uintptr(unsafe.Pointer(&x.path)), unix.O_RDONLY|
+		unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_NONBLOCK, 0, 0, 0)
 	if e != 0 {
 		return
 	}
@@ -91,9 +93,9 @@ func giveID(x *aheadEntry, m *aheadFile) {
 	x.file = m
 }
 
-// readAhead reads the file, which must be this user's alone, into memory that is nobody else's. It must not be mapped: pages of a private mapping that
-// were not written yet change with the file, so that what is compared would not be what was carried out. Whoever writes to the file meanwhile
-// decides what is read, which is then compared.
+// readAhead reads the file, which must be this user's alone, into memory that is nobody else's. It must not be mapped:
+// pages of a private mapping that were not written yet change with the file, so that what is compared would not be what
+// was carried out. Whoever writes to the file meanwhile decides what is read, which is then compared.
 //
 //go:noinline
 //go:nosplit
@@ -143,8 +145,8 @@ func newID(x *aheadEntry) bool {
 	return true
 }
 
-// keyOf makes the key of everything that a set-up depends on and that can be known without reading a file. What it leaves out is
-// found when the set-up is compared with the plan.
+// keyOf makes the key of everything that a set-up depends on and that can be known without reading a file. What it
+// leaves out is found when the set-up is compared with the plan.
 //
 //go:noinline
 //go:nosplit
@@ -162,7 +164,8 @@ func keyOf(x *aheadEntry, argc uintptr, argv unsafe.Pointer) bool {
 		x.mixWord(x.st.Rdev)
 	}
 	exe := "/proc/self/exe\x00"
-	if _, _, e := syscall.RawSyscall6(unix.SYS_NEWFSTATAT, cwd, uintptr(unsafe.Pointer(unsafe.StringData(exe))), uintptr(unsafe.Pointer(&x.st)), 0, 0, 0); e != 0 {
+	if _, _, e := syscall.RawSyscall6(unix.SYS_NEWFSTATAT, cwd, uintptr(unsafe.Pointer(unsafe.StringData(exe))),
+		uintptr(unsafe.Pointer(&x.st)), 0, 0, 0); e != 0 {
 		return false
 	}
 	for _, w := range [...]uint64{x.st.Dev, x.st.Ino, uint64(x.st.Size), uint64(x.st.Mtim.Sec), uint64(x.st.Mtim.Nsec)} {

@@ -39,9 +39,10 @@ type msgHeader struct {
 	name, nameLen, iov, iovLen, control, controlLen, flags uintptr
 }
 
-// enterExec asks for the program of `sbx exec SID [--] CMD...`, passes signals on and exits with its status, if the descriptors
-// can be handed in as they are. Everything else is left to the runtime, with the connection and what came on it if the program was
-// asked for already: then it has ended, or the session has, and there is something to be said about it.
+// enterExec asks for the program of `sbx exec SID [--] CMD...`, passes signals on and exits with its status, if the
+// descriptors can be handed in as they are. Everything else is left to the runtime, with the connection and what came
+// on it if the program was asked for already: then it has ended, or the session has, and there is something to be said
+// about it.
 //
 //go:nosplit
 //go:norace
@@ -65,7 +66,8 @@ func prepareExec(x *execClient, argc uintptr, argv unsafe.Pointer) bool {
 	if isArg(argv, cmd, "--") {
 		cmd++
 	}
-	if cmd >= argc || byteOf(argv, cmd, 0) == '-' || !plan.IsSession(textOf(*(*unsafe.Pointer)(unsafe.Add(argv, 8*2)))) || !passable(x) || !findRoot(x, argc, argv) {
+	if cmd >= argc || byteOf(argv, cmd, 0) == '-' || !plan.IsSession(textOf(*(*unsafe.Pointer)(unsafe.Add(argv, 8*2)))) ||
+		!passable(x) || !findRoot(x, argc, argv) {
 		return false
 	}
 	dir := openPrivate(x, argv)
@@ -86,8 +88,10 @@ func prepareExec(x *execClient, argc uintptr, argv unsafe.Pointer) bool {
 		x.quote(*(*unsafe.Pointer)(unsafe.Add(argv, 8*i)))
 	}
 	x.add("]}\n")
-	x.set = 1<<(unix.SIGINT-1) | 1<<(unix.SIGTERM-1) | 1<<(unix.SIGHUP-1) | 1<<(unix.SIGQUIT-1) | 1<<(unix.SIGUSR1-1) | 1<<(unix.SIGUSR2-1) | 1<<(unix.SIGTSTP-1)
-	fd, _, e := syscall.RawSyscall6(unix.SYS_SIGNALFD4, ^uintptr(0), uintptr(unsafe.Pointer(&x.set)), 8, unix.SFD_CLOEXEC, 0, 0)
+	x.set = 1<<(unix.SIGINT-1) | 1<<(unix.SIGTERM-1) | 1<<(unix.SIGHUP-1) | 1<<(unix.SIGQUIT-1) | 1<<(unix.SIGUSR1-1) |
+		1<<(unix.SIGUSR2-1) | 1<<(unix.SIGTSTP-1)
+	fd, _, e := syscall.RawSyscall6(unix.SYS_SIGNALFD4, ^uintptr(0), uintptr(unsafe.Pointer(&x.set)), 8, unix.SFD_CLOEXEC,
+		0, 0)
 	if e != 0 || x.over {
 		leaveExec(x, false)
 		return false
@@ -147,11 +151,13 @@ func findRoot(x *execClient, argc uintptr, argv unsafe.Pointer) bool {
 	envp := unsafe.Add(argv, 8*(argc+1))
 	runtimeDir, usable := textOf(variable(envp, "XDG_RUNTIME_DIR=")), false
 	if len(runtimeDir) > 0 && runtimeDir[0] == '/' && join(x, runtimeDir, "") {
-		_, _, e := syscall.RawSyscall6(unix.SYS_NEWFSTATAT, cwd, uintptr(unsafe.Pointer(&x.path)), uintptr(unsafe.Pointer(&x.st)), unix.AT_SYMLINK_NOFOLLOW, 0, 0)
+		_, _, e := syscall.RawSyscall6(unix.SYS_NEWFSTATAT, cwd, uintptr(unsafe.Pointer(&x.path)),
+			uintptr(unsafe.Pointer(&x.st)), unix.AT_SYMLINK_NOFOLLOW, 0, 0)
 		uid, _, _ := syscall.RawSyscall(syscall.SYS_GETEUID, 0, 0, 0)
 		usable = e == 0 && (x.st.Mode&unix.S_IFMT != unix.S_IFDIR || uintptr(x.st.Uid) == uid)
 	}
-	base, rest := control.RootParts(runtimeDir, usable, textOf(variable(envp, "XDG_STATE_HOME=")), textOf(variable(envp, "HOME=")))
+	base, rest := control.RootParts(runtimeDir, usable, textOf(variable(envp, "XDG_STATE_HOME=")),
+		textOf(variable(envp, "HOME=")))
 	return len(base) > 0 && base[0] == '/' && join(x, base, rest)
 }
 
@@ -236,7 +242,8 @@ func openPrivate(x *execClient, argv unsafe.Pointer) int32 {
 //go:nosplit
 //go:norace
 func openDir(x *execClient, at, name uintptr) int32 {
-	fd, _, e := syscall.RawSyscall6(syscall.SYS_OPENAT, at, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0, 0, 0)
+	fd, _, e := syscall.RawSyscall6(syscall.SYS_OPENAT, at, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|
+		unix.O_CLOEXEC, 0, 0, 0)
 	if e != 0 {
 		return -1
 	}
@@ -348,7 +355,8 @@ func passFiles(x *execClient) {
 	x.hdr.control, x.hdr.controlLen = uintptr(unsafe.Pointer(&x.cmsg)), unsafe.Sizeof(*h)+16
 }
 
-// sendExec sends what was put. It says whether any of it is on its way: then there is no other client to take this one's place.
+// sendExec sends what was put. It says whether any of it is on its way: then there is no other client to take this
+// one's place.
 //
 //go:noinline
 //go:nosplit
@@ -357,7 +365,8 @@ func sendExec(x *execClient) bool {
 	x.hdr.iov, x.hdr.iovLen = uintptr(unsafe.Pointer(&x.iov)), 1
 	for sent := uintptr(0); sent < x.put; {
 		x.iov = [2]uintptr{uintptr(unsafe.Pointer(&x.line)) + sent, x.put - sent}
-		n, _, e := syscall.RawSyscall(syscall.SYS_SENDMSG, uintptr(x.sock), uintptr(unsafe.Pointer(&x.hdr)), unix.MSG_NOSIGNAL)
+		n, _, e := syscall.RawSyscall(syscall.SYS_SENDMSG, uintptr(x.sock), uintptr(unsafe.Pointer(&x.hdr)),
+			unix.MSG_NOSIGNAL)
 		if e != 0 && e != unix.EINTR {
 			return sent > 0
 		}
@@ -369,8 +378,8 @@ func sendExec(x *execClient) bool {
 	return true
 }
 
-// Exec returns the connection on which the program of `sbx exec` was asked for when this process started, and what came on
-// it and has to be read; 0 if there is none.
+// Exec returns the connection on which the program of `sbx exec` was asked for when this process started, and what came
+// on it and has to be read; 0 if there is none.
 func Exec() (fd int, got []byte) {
 	x := &entry.exec
 	fd, x.sock = int(x.sock), 0

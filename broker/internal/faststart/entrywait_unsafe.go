@@ -9,8 +9,8 @@ import (
 	"sbx/shared/tape"
 )
 
-// awaitExec passes signals on and reads lines until one is the runtime's to read, or says the program's end and nothing else.
-// Until the program has run for a moment signals wait, for a second; then they are this process's own.
+// awaitExec passes signals on and reads lines until one is the runtime's to read, or says the program's end and nothing
+// else. Until the program has run for a moment signals wait, for a second; then they are this process's own.
 //
 //go:noinline
 //go:nosplit
@@ -63,7 +63,8 @@ func readExec(x *execClient) bool {
 		x.from, x.got = 0, n
 	}
 	end := x.got
-	n, _, e := syscall.RawSyscall6(syscall.SYS_RECVFROM, uintptr(x.sock), uintptr(unsafe.Pointer(&x.in))+end, uintptr(len(x.in))-end, unix.MSG_DONTWAIT, 0, 0)
+	n, _, e := syscall.RawSyscall6(syscall.SYS_RECVFROM, uintptr(x.sock), uintptr(unsafe.Pointer(&x.in))+end,
+		uintptr(len(x.in))-end, unix.MSG_DONTWAIT, 0, 0)
 	if e == unix.EAGAIN || e == unix.EINTR {
 		return true
 	}
@@ -82,7 +83,8 @@ func readExec(x *execClient) bool {
 	return true
 }
 
-// readLine looks at the line that begins at i. It exits at the program's end, and says whether the line is nothing to the runtime.
+// readLine looks at the line that begins at i. It exits at the program's end, and says whether the line is nothing to
+// the runtime.
 //
 //go:nosplit
 //go:norace
@@ -116,7 +118,8 @@ func readLine(x *execClient, i uintptr) bool {
 //go:norace
 func readSignal(x *execClient) (stop bool) {
 	x.put = 0
-	n, _, e := syscall.RawSyscall(syscall.SYS_READ, uintptr(x.sigfd), uintptr(unsafe.Pointer(&x.info)), unsafe.Sizeof(x.info))
+	n, _, e := syscall.RawSyscall(syscall.SYS_READ, uintptr(x.sigfd), uintptr(unsafe.Pointer(&x.info)),
+		unsafe.Sizeof(x.info))
 	if e != 0 || n != unsafe.Sizeof(x.info) {
 		return false
 	}

@@ -7,7 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// given is what this process was started with for the signals that the Go runtime takes for itself, unasked: struct sigaction of each.
+// given is what this process was started with for the signals that the Go runtime takes for itself, unasked: struct
+// sigaction of each.
 type given [3][4]uintptr
 
 // save reads it before the runtime starts, which tells nobody. What cannot be read is 0, which is SIG_DFL.

@@ -21,7 +21,8 @@ func (l *gateLog) Write(b []byte) (int, error) {
 	select {
 	case <-l.g.ready: // there is an audit log by then
 		if w := l.g.s.Log; w != nil && l.n.Add(1) <= maxGateErrors {
-			_, _ = w.Note(audit.Event{Kind: audit.KindError, UID: os.Getuid(), PID: os.Getpid(), Op: "gate", Reason: strings.TrimSpace(string(b))})
+			_, _ = w.Note(audit.Event{Kind: audit.KindError, UID: os.Getuid(), PID: os.Getpid(), Op: "gate",
+				Reason: strings.TrimSpace(string(b))})
 		}
 	default:
 	}

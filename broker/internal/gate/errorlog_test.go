@@ -23,7 +23,8 @@ func TestGateErrorsAreRecorded(t *testing.T) {
 		l.Printf("grafting %q: no such device", "/x\n")
 	}
 	b, err := os.ReadFile(w.Path())
-	if n := strings.Count(string(b), `"kind":"error"`); err != nil || n != maxGateErrors || strings.Contains(string(b), "before") {
+	if n := strings.Count(string(b), `"kind":"error"`); err != nil || n != maxGateErrors ||
+		strings.Contains(string(b), "before") {
 		t.Errorf("%d errors are recorded (%v), want %d:\n%.400s", n, err, maxGateErrors, b)
 	}
 }

@@ -49,7 +49,9 @@ func (g *Files) Serve(p *plan.Plan, fd int, c *child.Child) error {
 	}
 	s, err := gatefs.New(fd, g.tree(p), gatefs.Options{Stat: stat,
 		Owner: gatefs.Owner{UID: p.Identity.InsideUID, GID: p.Identity.InsideGID},
-		Agent: g, Ask: g.request, ServeFiles: g.s.In.Only == nil, Foreign: g.foreign.over, Refused: g.refused, Secret: g.s.Names.Hides, Secrets: g.s.Names.Judge, Unasked: g.s.Rules.Env.NoPrompt && g.s.Rules.Env.Unasked == decide.Deny, Walk: true,
+		Agent: g, Ask: g.request, ServeFiles: g.s.In.Only == nil, Foreign: g.foreign.over, Refused: g.refused,
+		Secret: g.s.Names.Hides, Secrets: g.s.Names.Judge, Unasked: g.s.Rules.Env.NoPrompt &&
+			g.s.Rules.Env.Unasked == decide.Deny, Walk: true,
 		Log: log.New(&gateLog{g: g}, "", 0)})
 	if err != nil {
 		return err
@@ -88,8 +90,8 @@ func (g *Files) Forget(p string) error {
 	return err
 }
 
-// tree is the description of the root. A directory that is there for what rules of the policy grant in it, as answers leave
-// them, still asks who lists it: an answer about a file was none about the names beside it.
+// tree is the description of the root. A directory that is there for what rules of the policy grant in it, as answers
+// leave them, still asks who lists it: an answer about a file was none about the names beside it.
 func (g *Files) tree(p *plan.Plan) gatefs.Tree {
 	ruled := map[string]bool{}
 	for _, x := range g.s.In.Grants {
@@ -145,8 +147,8 @@ func modeOf(a plan.Access) gatefs.Mode {
 	return gatefs.RO
 }
 
-// permitted says whether what is asked for could be shown at all: it is neither a secret under another name nor a directory
-// that holds one, which cannot be mounted whole.
+// permitted says whether what is asked for could be shown at all: it is neither a secret under another name nor a
+// directory that holds one, which cannot be mounted whole.
 func (g *Files) permitted(r gatefs.Request) bool {
 	if no, _ := g.s.View.Denied(r.Path); no || r.Dir && r.Op != "list" && !g.s.View.Whole(r.Path) {
 		return false
@@ -245,7 +247,8 @@ func (g *Files) expire(p string, after time.Duration) {
 	lapse(after, func() { _ = g.server.RevokeBelow(p) })
 }
 
-// lapse calls f after a while in which this program could run: who waited must have had the time to go on, also where the machine stood still.
+// lapse calls f after a while in which this program could run: who waited must have had the time to go on, also where
+// the machine stood still.
 func lapse(after time.Duration, f func()) {
 	const step = 200 * time.Millisecond
 	if after > onceFor {

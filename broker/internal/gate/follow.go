@@ -17,8 +17,8 @@ const (
 	watchCalm = 20 * time.Millisecond
 )
 
-// followRules takes back what a changed policy file no longer gives, while the session runs: what is mounted raises no question in
-// which the change would be noticed.
+// followRules takes back what a changed policy file no longer gives, while the session runs: what is mounted raises no
+// question in which the change would be noticed.
 func (g *Grounds) followRules(review func()) {
 	state := g.s.Rules.Look()
 	select {
@@ -42,8 +42,10 @@ func (g *Grounds) followRules(review func()) {
 	}
 	watch := func() {
 		for d := range dirs {
-			// A folder that does not exist yet holds no rule that could go; one that is made later is found with the next change.
-			if _, err := unix.InotifyAddWatch(fd, d, unix.IN_CLOSE_WRITE|unix.IN_MOVED_TO|unix.IN_MOVED_FROM|unix.IN_DELETE|unix.IN_ONLYDIR); err == nil {
+			// A folder that does not exist yet holds no rule that could go; one that is made later is found with the next
+			// change.
+			if _, err := unix.InotifyAddWatch(fd, d, unix.IN_CLOSE_WRITE|unix.IN_MOVED_TO|unix.IN_MOVED_FROM|unix.IN_DELETE|
+				unix.IN_ONLYDIR); err == nil {
 				delete(dirs, d)
 			}
 		}

@@ -14,8 +14,9 @@ import (
 	"sbx/broker/internal/program"
 )
 
-// A file system that a program of the user's serves (sshfs, rclone) may stop answering, and whoever waits for it then cannot even be
-// killed. So the broker itself never looks into one: it is asked about as a whole, and mounted, and only those inside who use it wait.
+// A file system that a program of the user's serves (sshfs, rclone) may stop answering, and whoever waits for it then
+// cannot even be killed. So the broker itself never looks into one: it is asked about as a whole, and mounted, and only
+// those inside who use it wait.
 
 // foreignMounts knows where they are.
 type foreignMounts struct {
@@ -118,12 +119,14 @@ func SearchMain(args []string) int {
 	return 1
 }
 
-var errForeign = errors.New("a program serves this file system, so it is granted as a whole: something below it is refused or secret")
+var errForeign = errors.New("a program serves this file system, so it is granted as a whole: something below it is " +
+	"refused or secret")
 
 // lstat tells type and identity of an object without asking the server of the file system that is mounted there.
 func lstat(p string, st *unix.Stat_t) error {
 	var x unix.Statx_t
-	if err := unix.Statx(unix.AT_FDCWD, p, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT|unix.AT_STATX_DONT_SYNC, unix.STATX_TYPE|unix.STATX_INO, &x); err != nil {
+	if err := unix.Statx(unix.AT_FDCWD, p, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT|unix.AT_STATX_DONT_SYNC,
+		unix.STATX_TYPE|unix.STATX_INO, &x); err != nil {
 		return err
 	}
 	st.Mode, st.Ino, st.Dev = uint32(x.Mode), x.Ino, unix.Mkdev(x.Dev_major, x.Dev_minor)

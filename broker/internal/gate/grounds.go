@@ -20,12 +20,14 @@ import (
 	"sbx/broker/plan"
 )
 
-// Grounds are what an engine with an agent decides on besides the answer: what of the host may be mounted, and what a changed rule takes back.
+// Grounds are what an engine with an agent decides on besides the answer: what of the host may be mounted, and what a
+// changed rule takes back.
 type Grounds struct {
-	s         *Session
-	plan      *plan.Plan
-	foreign   *foreignMounts
-	withdrawn map[string]bool // mounts of the plan whose rule has gone, or of which was said that a new one does not act; followRules'
+	s       *Session
+	plan    *plan.Plan
+	foreign *foreignMounts
+	// mounts of the plan whose rule has gone, or of which was said that a new one does not act; followRules'
+	withdrawn map[string]bool
 
 	ready chan struct{}
 	agent *agent.Agent // set before ready is closed
@@ -69,7 +71,8 @@ func (g *Grounds) open() {
 	}
 }
 
-// report runs f, which needs the arbiter, as soon as there is one: a program may begin before this process has heard that it did.
+// report runs f, which needs the arbiter, as soon as there is one: a program may begin before this process has heard
+// that it did.
 func (g *Grounds) report(f func()) {
 	g.mu.Lock()
 	now := g.Able()
@@ -82,7 +85,8 @@ func (g *Grounds) report(f func()) {
 	}
 }
 
-// Able says whether there is an agent: process 1 hands its namespaces over before it runs anything that could be asked about.
+// Able says whether there is an agent: process 1 hands its namespaces over before it runs anything that could be asked
+// about.
 func (g *Grounds) Able() bool {
 	select {
 	case <-g.ready:
@@ -116,7 +120,8 @@ func (g *Grounds) graft(p string, st *unix.Stat_t, write bool) agent.Graft {
 func (g *Grounds) reviewPlan(take func(target string) error) {
 	for i := range g.plan.Mounts {
 		m := &g.plan.Mounts[i]
-		if m.Kind != plan.Bind || !g.byRule(m.Why) || g.plan.Judged(m.Target) { // below a judged tree lies one that can be written
+		// below a judged tree lies one that can be written
+		if m.Kind != plan.Bind || !g.byRule(m.Why) || g.plan.Judged(m.Target) {
 			g.tooLate(m)
 			continue
 		}
@@ -136,8 +141,8 @@ func (g *Grounds) warn(err error) {
 	}
 }
 
-// mayWrite says whether an answer could allow writing at all: Landlock's rules were made before, and a mount on the very place of one
-// would hide it.
+// mayWrite says whether an answer could allow writing at all: Landlock's rules were made before, and a mount on the
+// very place of one would hide it.
 func (g *Grounds) mayWrite(p string, mounted bool) bool {
 	if g.plan.Landlock == nil {
 		return true
@@ -152,7 +157,8 @@ func (g *Grounds) writable(p string) bool {
 	return g.mayWrite(p, true) && g.stands(p, gatefs.RW)
 }
 
-// tooLate says, once, that a new rule does not act on what is mounted for another reason than a rule: taking that away would end the work.
+// tooLate says, once, that a new rule does not act on what is mounted for another reason than a rule: taking that away
+// would end the work.
 func (g *Grounds) tooLate(m *plan.Mount) {
 	p := m.Target
 	if m.Kind != plan.Bind && m.Kind != plan.Fuse || p == "/" || g.withdrawn[p] {
@@ -164,7 +170,8 @@ func (g *Grounds) tooLate(m *plan.Mount) {
 		}
 		if g.s.Arbiter.Restricts(p, a) && !g.s.Rules.Settings.Layers.Policy.Restricts(p, a, time.Now()) {
 			g.withdrawn[p] = true
-			g.s.Warn("a rule has been added that refuses something in " + plan.Bytes(p).Quote() + ", which this session was started with: it acts there from the next run on")
+			g.s.Warn("a rule has been added that refuses something in " + plan.Bytes(p).Quote() +
+				", which this session was started with: it acts there from the next run on")
 			return
 		}
 	}

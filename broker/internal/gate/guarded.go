@@ -18,8 +18,8 @@ import (
 	"sbx/broker/internal/quoting"
 )
 
-// What an answer lets be written is mounted as it is, with nobody who judges the names in it. So no tree is that holds a guarded name, and
-// an answer for a tree lets none be written.
+// What an answer lets be written is mounted as it is, with nobody who judges the names in it. So no tree is that holds
+// a guarded name, and an answer for a tree lets none be written.
 
 // guardedTree is why a directory is not opened for writing: a name in it decides what runs outside of the sandbox.
 type guardedTree struct{ dir, name string }
@@ -34,8 +34,8 @@ func (e *guardedTree) Error() string {
 // command grants the directory with its guard.
 func (e *guardedTree) command() string { return "sbx run --rw " + quoting.Shell(e.dir) }
 
-// guardedIn finds a guarded name in a tree; it is nil if there is none. What a person's own program serves is not looked into. Who grants a
-// guarded name itself means what is in it.
+// guardedIn finds a guarded name in a tree; it is nil if there is none. What a person's own program serves is not
+// looked into. Who grants a guarded name itself means what is in it.
 func (g *Grounds) guardedIn(dir string) *guardedTree {
 	if g.s.In.NoGuard || g.foreign.below(dir) || verdictOn(dir) == guard.Guard {
 		return nil
@@ -99,7 +99,8 @@ func (g *Grounds) searchGuarded(dir string) *guardedTree {
 	return &guardedTree{dir, found}
 }
 
-// refuseGuarded refuses what would write a guarded name that nobody has named, or open a directory for writing that holds one.
+// refuseGuarded refuses what would write a guarded name that nobody has named, or open a directory for writing that
+// holds one.
 func (g *Grounds) refuseGuarded(q decide.Ask, dir bool) syscall.Errno {
 	v := decide.Verdict{Errno: int(unix.EROFS), Reason: ErrGuarded.Error()}
 	if top := g.guardsWrite(q.Path); top != "" {
@@ -153,15 +154,16 @@ func (g *Grounds) guardedBelow(top, p string) bool {
 	return v.Action != guard.Free
 }
 
-// judgeOf is the judge of names in a directory that an answer lets be written, by what settings refer to when it is asked
-// for the first time.
+// judgeOf is the judge of names in a directory that an answer lets be written, by what settings refer to when it is
+// asked for the first time.
 func (g *Grounds) judgeOf(top string) (*guard.Judge, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if j := g.judges[top]; j != nil {
 		return j, nil
 	}
-	in := planner.Input{FS: host.NewCache(), Facts: g.s.In.Facts, Grants: []planner.Grant{{Path: top, Mode: planner.Write}}}
+	in := planner.Input{FS: host.NewCache(), Facts: g.s.In.Facts, Grants: []planner.Grant{{Path: top,
+		Mode: planner.Write}}}
 	in.Refer(g.s.In.Settings)
 	j, err := guard.NewJudge(slices.Concat(in.ReferredIn(top), guard.BuiltIn()))
 	if err == nil {
@@ -182,7 +184,8 @@ func (g *Grounds) letsWriteIn(dir string) bool {
 	return g.s.Arbiter.Stands(q).Decision == decide.Allow
 }
 
-// opened notes a directory that an answer has mounted for writing: what guarded names came there is told when the session ends.
+// opened notes a directory that an answer has mounted for writing: what guarded names came there is told when the
+// session ends.
 func (g *Grounds) opened(p string, st *unix.Stat_t) {
 	if st.Mode&unix.S_IFMT == unix.S_IFDIR && g.s.Opened != nil {
 		g.s.Opened(p)

@@ -22,7 +22,8 @@ import (
 	"sbx/broker/plan"
 )
 
-// Mounts mounts for the notification engine what was granted. Without an agent, as where a helper made the sandbox, it does nothing.
+// Mounts mounts for the notification engine what was granted. Without an agent, as where a helper made the sandbox, it
+// does nothing.
 type Mounts struct {
 	*Grounds
 
@@ -44,11 +45,13 @@ type mountGrant struct {
 	layers   int // mounts that lie on each other there
 }
 
-// maxLayers is how often a grant that changes is mounted on itself: there is no moment without it then. After that there is one.
+// maxLayers is how often a grant that changes is mounted on itself: there is no moment without it then. After that
+// there is one.
 const maxLayers = 8
 
 func NewMountGate(s *Session) *Mounts {
-	return &Mounts{Grounds: newGrounds(s), grants: map[string]mountGrant{}, lives: map[string]time.Duration{}, gone: map[string]bool{}, under: map[string]bool{}, listed: map[string]map[string]bool{}}
+	return &Mounts{Grounds: newGrounds(s), grants: map[string]mountGrant{}, lives: map[string]time.Duration{},
+		gone: map[string]bool{}, under: map[string]bool{}, listed: map[string]map[string]bool{}}
 }
 
 // Standing takes over what the agent needs, if there is to be one.
@@ -95,7 +98,8 @@ func (g *Mounts) settle(q decide.Ask, a notify.Ask, ask func() decide.Verdict) n
 		return out
 	}
 	if q.Kind == policy.KindExec && g.s.Arbiter.RuledOut(decide.Ask{Op: "read", Kind: policy.KindPath, Path: a.Path}) {
-		g.s.Arbiter.Refused(q, decide.Verdict{Errno: int(unix.EACCES), Reason: "what is executed is mounted and could be read, which a rule refuses"})
+		g.s.Arbiter.Refused(q, decide.Verdict{Errno: int(unix.EACCES),
+			Reason: "what is executed is mounted and could be read, which a rule refuses"})
 		return notify.Answer{}
 	}
 	mode := gatefs.RO
@@ -105,7 +109,8 @@ func (g *Mounts) settle(q decide.Ask, a notify.Ask, ask func() decide.Verdict) n
 	switch {
 	case a.Dir && v.Whole && g.Whole(a.Path):
 		out.Mount = a.Path
-	case !a.Dir && v.Scope == decide.Tree && v.Path != a.Path && host.Within(a.Path, v.Path) && g.Whole(v.Path) && g.stands(v.Path, mode):
+	case !a.Dir && v.Scope == decide.Tree && v.Path != a.Path && host.Within(a.Path, v.Path) && g.Whole(v.Path) &&
+		g.stands(v.Path, mode):
 		out.Mount = v.Path
 	}
 	if out.Mount != "" && v.Life.Lasts() && g.writable(out.Mount) {
@@ -205,7 +210,8 @@ func (g *Mounts) grant(p string) (mountGrant, bool) {
 	return m, ok
 }
 
-// GraftFor mounts a file that is granted already where a process finds it that went to its directory before that was mounted.
+// GraftFor mounts a file that is granted already where a process finds it that went to its directory before that was
+// mounted.
 func (g *Mounts) GraftFor(pid int, rel, p string) error {
 	var st unix.Stat_t
 	if err := lstat(p, &st); err != nil {

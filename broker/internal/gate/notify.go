@@ -38,7 +38,8 @@ type Notify struct {
 
 // ServeNotify runs the notification engine until the sandbox has ended.
 func ServeNotify(ctx context.Context, n Notify) error {
-	o := notify.Options{Listener: n.Listener, View: n.View, Log: n.Log, Taken: n.Taken, Opener: n.Opener, Grafter: n.Grafter, Foreign: n.Foreign, Carrier: n.Carrier}
+	o := notify.Options{Listener: n.Listener, View: n.View, Log: n.Log, Taken: n.Taken, Opener: n.Opener,
+		Grafter: n.Grafter, Foreign: n.Foreign, Carrier: n.Carrier}
 	if n.Connect != nil {
 		o.Connect = func(dev, ino uint64, pid uint32, connect func() bool) { n.Connect(File{dev, ino}, pid, connect) }
 	}

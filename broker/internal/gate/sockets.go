@@ -27,8 +27,8 @@ const searchedFor = 50_000
 
 var errFound = errors.New("found")
 
-// holdsSocket says whether a socket of the host lies in a tree, or whether that cannot be known. A mounted socket can be connected to
-// however it is mounted; one that the broker shows cannot.
+// holdsSocket says whether a socket of the host lies in a tree, or whether that cannot be known. A mounted socket can
+// be connected to however it is mounted; one that the broker shows cannot.
 func (g *Grounds) holdsSocket(dir string) bool {
 	if g.foreign.below(dir) {
 		return searched(dir)
@@ -67,7 +67,8 @@ func (g *Grounds) aliased(dir string) bool {
 			return errFound
 		}
 		var st unix.Stat_t
-		if err == nil && e.Type().IsRegular() && unix.Lstat(p, &st) == nil && g.s.View.Secret(File{Dev: st.Dev, Ino: st.Ino}) {
+		if err == nil && e.Type().IsRegular() && unix.Lstat(p, &st) == nil &&
+			g.s.View.Secret(File{Dev: st.Dev, Ino: st.Ino}) {
 			return errFound
 		}
 		if err != nil && e != nil && e.IsDir() {
@@ -78,7 +79,8 @@ func (g *Grounds) aliased(dir string) bool {
 	return errors.Is(err, errFound)
 }
 
-// refused records what the server denies without a question: connecting to a socket, where nothing can wait, and what does not exist inside.
+// refused records what the server denies without a question: connecting to a socket, where nothing can wait, and what
+// does not exist inside.
 func (g *Files) refused(r gatefs.Request) {
 	switch {
 	case r.Guarded:

@@ -40,8 +40,9 @@ type place struct {
 // File is the identity of a file, by device and inode.
 type File struct{ Dev, Ino uint64 }
 
-// NewView makes the view of a plan. hidden are the paths that must stay out of sight with everything below them, files the
-// identities of hidden files that have further names. Names says whether what stands at a path that the plan does not show has the name of a secret.
+// NewView makes the view of a plan. hidden are the paths that must stay out of sight with everything below them, files
+// the identities of hidden files that have further names. Names says whether what stands at a path that the plan does
+// not show has the name of a secret.
 func NewView(p *plan.Plan, hidden []string, files []File, names func(p string) bool) *View {
 	v := &View{root: place{state: skeleton}, errno: syscall.ENOENT, names: names}
 	for _, h := range hidden {
@@ -165,7 +166,8 @@ func (n *place) seals() bool {
 	return false
 }
 
-// Door says whether a socket is one that the plan grants by itself: it was asked for, and stands there with or without a filter.
+// Door says whether a socket is one that the plan grants by itself: it was asked for, and stands there with or without
+// a filter.
 func (v *View) Door(f File) bool {
 	v.once.Do(func() {
 		v.doors = map[File]bool{}

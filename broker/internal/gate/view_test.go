@@ -21,17 +21,21 @@ func testView() *View {
 		{Kind: plan.Dir, Target: "/hid/shown"}, {Kind: plan.Bind, Target: "/hid/shown"},
 		{Kind: plan.Remount, Target: "/"},
 	}}
-	return NewView(p, []string{"/home/u/.ssh", "/hid", "/srv/a/key"}, []File{{1, 2}}, func(p string) bool { return path.Base(p) == ".env" })
+	return NewView(p, []string{"/home/u/.ssh", "/hid", "/srv/a/key"}, []File{{1, 2}},
+		func(p string) bool { return path.Base(p) == ".env" })
 }
 
 func TestView(t *testing.T) {
 	v := testView()
 	const visible, gated, denied = "visible", "gated", "denied"
 	for path, want := range map[string]string{
-		"/": gated, "/usr": visible, "/usr/bin/x": visible, "/bin": visible, "/etc": visible, "/etc/passwd": visible, "/etc/shadow": denied, "/etc/shadow/x": denied,
-		"/home": gated, "/home/u": gated, "/home/u/f": gated, "/home/u/project": visible, "/home/u/project/f": visible, "/home/u/project2": gated, "/home/u/project/sub/.env": denied,
-		"/home/u/.ssh": denied, "/home/u/.ssh/id": denied, "/home/u/.sshx": gated, "/tmp/f": visible, "/tmp/x": gated, "/tmp/x/f": gated,
-		"/hid": denied, "/hid/f": denied, "/hid/shown": visible, "/hid/shown/f": visible, "/srv/a/b": gated,
+		"/": gated, "/usr": visible, "/usr/bin/x": visible, "/bin": visible, "/etc": visible, "/etc/passwd": visible,
+		"/etc/shadow": denied, "/etc/shadow/x": denied,
+		"/home": gated, "/home/u": gated, "/home/u/f": gated, "/home/u/project": visible, "/home/u/project/f": visible,
+		"/home/u/project2": gated, "/home/u/project/sub/.env": denied,
+		"/home/u/.ssh": denied, "/home/u/.ssh/id": denied, "/home/u/.sshx": gated, "/tmp/f": visible, "/tmp/x": gated,
+		"/tmp/x/f": gated,
+		"/hid":     denied, "/hid/f": denied, "/hid/shown": visible, "/hid/shown/f": visible, "/srv/a/b": gated,
 	} {
 		got := "nothing"
 		no, errno := v.Denied(path)
@@ -49,7 +53,8 @@ func TestView(t *testing.T) {
 			t.Errorf("%s is %s, want %s", path, got, want)
 		}
 	}
-	for path, want := range map[string]bool{"/home": false, "/home/u": false, "/home/u/a": true, "/srv": false, "/srv/a": false, "/srv/a/b": true, "/srv/a/key": false, "/opt": true} {
+	for path, want := range map[string]bool{"/home": false, "/home/u": false, "/home/u/a": true, "/srv": false,
+		"/srv/a": false, "/srv/a/b": true, "/srv/a/key": false, "/opt": true} {
 		if v.Whole(path) != want {
 			t.Errorf("whole %s: %v", path, !want)
 		}

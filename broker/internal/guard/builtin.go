@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// BuiltIn are the rules about what programs outside act upon by themselves, at every depth: git's own files, and what editors,
-// shells, agents and hook managers read when somebody opens or enters a directory.
+// BuiltIn are the rules about what programs outside act upon by themselves, at every depth: git's own files, and what
+// editors, shells, agents and hook managers read when somebody opens or enters a directory.
 func BuiltIn() []Rule {
 	var out []Rule
 	for _, n := range gitNames() {
@@ -16,7 +16,8 @@ func BuiltIn() []Rule {
 	}
 	out = append(out,
 		Rule{Pattern: "**/" + dotGit, Action: Text, BuiltIn: true, Why: "makes git use a repository elsewhere"},
-		Rule{Pattern: "**/HEAD", Action: Keep, Exact: true, BuiltIn: true, Why: "makes git take the directory for a repository"},
+		Rule{Pattern: "**/HEAD", Action: Keep, Exact: true, BuiltIn: true,
+			Why: "makes git take the directory for a repository"},
 	)
 	for _, n := range workspaceNames() {
 		n.Pattern, n.Action, n.BuiltIn, n.Source = "**/"+n.Pattern, Guard, true, true
@@ -60,7 +61,8 @@ func Repository() []Rule {
 
 // gitNames are what is special in a repository's directory, relative to it.
 func gitNames() []Rule {
-	const runs, reads, settings = "git runs them", "makes git read objects elsewhere", "settings that make git run something or read another file"
+	const runs, reads, settings = "git runs them", "makes git read objects elsewhere",
+		"settings that make git run something or read another file"
 	out := []Rule{
 		{Pattern: "HEAD", Action: Allow}, {Pattern: "refs/**/HEAD", Action: Allow}, {Pattern: "logs/**/HEAD", Action: Allow},
 		{Pattern: "worktrees/*/**/HEAD", Action: Allow}, {Pattern: "modules/**/HEAD", Action: Allow},
@@ -116,7 +118,8 @@ func workspaceNames() []Rule {
 	}
 	add(own, false, ".sbx", ".sbx.toml")
 	add("direnv runs it", false, ".envrc")
-	add(shell, false, ".autoenv", ".autoenv.zsh", ".autoenv_leave.zsh", ".tool-versions", ".mise", ".mise.toml", ".mise.*.toml", ".rtx.toml",
+	add(shell, false, ".autoenv", ".autoenv.zsh", ".autoenv_leave.zsh", ".tool-versions", ".mise", ".mise.toml",
+		".mise.*.toml", ".rtx.toml",
 		".config/mise", ".config/mise.toml", ".config/mise.*.toml")
 	add(shell, true, "mise.toml", "mise.*.toml", "mise/config.toml", "mise/config.*.toml")
 	add(shell, false, ".miserc.toml", ".rvmrc", ".rbenv-vars", ".shadowenv.d", ".prototools", ".flox", "activate-hermit")
@@ -139,38 +142,49 @@ func workspaceNames() []Rule {
 	add(server, false, ".bsp", ".lsp", ".sourcekit-lsp", ".rust-analyzer.toml", ".merlin", ".ccls", ".luarc.json",
 		".luarc.jsonc", ".hie-bios")
 	add(server, true, "hie.yaml", "rust-analyzer.toml", "buildServer.json")
-	add(hooks, false, ".husky", ".pre-commit-config.yaml", ".pre-commit-config.yml", ".lefthook", ".lefthook.*", ".lefthook-local.*", ".overcommit.yml",
+	add(hooks, false, ".husky", ".pre-commit-config.yaml", ".pre-commit-config.yml", ".lefthook", ".lefthook.*",
+		".lefthook-local.*", ".overcommit.yml",
 		".git-hooks", ".githooks", ".huskyrc", ".huskyrc.*", ".simple-git-hooks.*", ".lintstagedrc", ".lintstagedrc.*")
 	add(hooks, true, "lefthook.yml", "lefthook.yaml", "lefthook.toml", "lefthook.json", "lefthook.jsonc",
 		"lefthook-local.yml", "lefthook-local.yaml", "lefthook-local.toml", "lefthook-local.json")
-	add(agent, false, ".claude", ".claude.json", ".mcp.json", ".cursor", ".codex", ".gemini", ".windsurf", ".kiro", ".roo", ".roomodes", ".cline", ".kilocode",
-		".continue", ".continuerc.json", ".aider.conf.yml", ".aider.conf.yaml", ".augment", ".amazonq", ".trae", ".junie", ".goose", ".opencode", ".crush.json",
+	add(agent, false, ".claude", ".claude.json", ".mcp.json", ".cursor", ".codex", ".gemini", ".windsurf", ".kiro",
+		".roo", ".roomodes", ".cline", ".kilocode",
+		".continue", ".continuerc.json", ".aider.conf.yml", ".aider.conf.yaml", ".augment", ".amazonq", ".trae", ".junie",
+		".goose", ".opencode", ".crush.json",
 		".crush", ".qwen", ".agents", ".agent", ".amp", ".factory", ".openhands", ".rovodev",
 		".copilot", ".claude-plugin", ".cody", ".sourcegraph", ".tabnine", ".zencoder", ".warp", ".pi", ".vibe", ".iflow",
 		".codebuddy", ".droid",
 		".forge", ".plandex", ".idx", ".replit", ".codesandbox")
 	add(agent, true, "opencode.json", "opencode.jsonc", "crush.json", "gptme.toml", "forge.yaml")
-	add(words, false, ".cursorrules", ".windsurfrules", ".clinerules", ".clinerules-*", ".roorules", ".roorules-*", ".kilocoderules", ".goosehints",
-		".augment-guidelines", ".rules", ".github/copilot-instructions.md", ".github/instructions", ".github/prompts", ".github/chatmodes", ".github/agents",
+	add(words, false, ".cursorrules", ".windsurfrules", ".clinerules", ".clinerules-*", ".roorules", ".roorules-*",
+		".kilocoderules", ".goosehints",
+		".augment-guidelines", ".rules", ".github/copilot-instructions.md", ".github/instructions", ".github/prompts",
+		".github/chatmodes", ".github/agents",
 		".github/skills", ".github/hooks", ".openhands_instructions")
-	add(words, true, "AGENTS.md", "AGENT.md", "AGENTS.override.md", "AGENTS.local.md", "CLAUDE.md", "CLAUDE.local.md", "GEMINI.md", "QWEN.md", "WARP.md", "CRUSH.md",
+	add(words, true, "AGENTS.md", "AGENT.md", "AGENTS.override.md", "AGENTS.local.md", "CLAUDE.md", "CLAUDE.local.md",
+		"GEMINI.md", "QWEN.md", "WARP.md", "CRUSH.md",
 		"OPENCODE.md")
 	return out
 }
 
-// RunLater says whether a file of this base name at rel is one that people run by a build, a test or a service and that may
-// be changed all the same; what changed is told at the end of a run.
+// RunLater says whether a file of this base name at rel is one that people run by a build, a test or a service and that
+// may be changed all the same; what changed is told at the end of a run.
 func RunLater(rel string) bool {
 	return runLater(path.Base(rel), path.Dir(rel)) && !slices.ContainsFunc(strings.Split(path.Dir(rel), "/"), Dependency)
 }
 
 func runLater(base, above string) bool {
 	switch base {
-	case "Makefile", "makefile", "GNUmakefile", "package.json", "build.rs", "setup.py", "setup.cfg", "pyproject.toml", "tox.ini", "noxfile.py", "conftest.py",
-		"CMakeLists.txt", "CMakePresets.json", "meson.build", "configure", "configure.ac", "autogen.sh", "justfile", "Justfile", ".justfile",
-		"Taskfile.yml", "Taskfile.yaml", "Dockerfile", "Containerfile", "docker-compose.yml", "docker-compose.yaml", "compose.yml", "compose.yaml",
-		"Vagrantfile", "Jenkinsfile", ".gitlab-ci.yml", "Rakefile", "Gemfile", "build.gradle", "build.gradle.kts", "settings.gradle",
-		"settings.gradle.kts", "gradlew", "pom.xml", "mvnw", "build.xml", "BUILD", "BUILD.bazel", "WORKSPACE", "MODULE.bazel", "SConstruct", "wscript",
+	case "Makefile", "makefile", "GNUmakefile", "package.json", "build.rs", "setup.py", "setup.cfg", "pyproject.toml",
+		"tox.ini", "noxfile.py", "conftest.py",
+		"CMakeLists.txt", "CMakePresets.json", "meson.build", "configure", "configure.ac", "autogen.sh", "justfile",
+		"Justfile", ".justfile",
+		"Taskfile.yml", "Taskfile.yaml", "Dockerfile", "Containerfile", "docker-compose.yml", "docker-compose.yaml",
+		"compose.yml", "compose.yaml",
+		"Vagrantfile", "Jenkinsfile", ".gitlab-ci.yml", "Rakefile", "Gemfile", "build.gradle", "build.gradle.kts",
+		"settings.gradle",
+		"settings.gradle.kts", "gradlew", "pom.xml", "mvnw", "build.xml", "BUILD", "BUILD.bazel", "WORKSPACE",
+		"MODULE.bazel", "SConstruct", "wscript",
 		"Cargo.toml", "rust-toolchain", "rust-toolchain.toml", "Procfile", "flake.nix", "default.nix", "shell.nix",
 		"composer.json", "deno.json", "deno.jsonc",
 		".yarnrc.yml", ".npmrc", ".pnpmfile.cjs", ".gitmodules", ".pylintrc", "magefile.go", "build.zig",
@@ -186,16 +200,19 @@ func runLater(base, above string) bool {
 		return true
 	}
 	dir := path.Base(above)
-	return dir == "workflows" && path.Base(path.Dir(above)) == ".github" || dir == ".cargo" && (base == "config" || base == "config.toml") ||
+	return dir == "workflows" && path.Base(path.Dir(above)) == ".github" || dir == ".cargo" && (base == "config" ||
+		base == "config.toml") ||
 		dir == ".mvn" || dir == ".circleci"
 }
 
-// toolConfig says whether a tool of JavaScript runs a file of this name as its settings; so do editors, to show what it finds.
+// toolConfig says whether a tool of JavaScript runs a file of this name as its settings; so do editors, to show what it
+// finds.
 func toolConfig(base string) bool {
 	for _, tool := range [...]string{"eslint", "prettier", "babel", "vite", "vitest", "webpack", "rollup", "jest",
 		"next", "nuxt", "tailwind", "postcss",
 		"stylelint", "karma", "playwright", "cypress", "metro", "svelte", "astro", "commitlint"} {
-		if strings.HasPrefix(base, tool+".config.") || strings.HasPrefix(base, tool+".conf.") || strings.HasPrefix(base, "."+tool+"rc") {
+		if strings.HasPrefix(base, tool+".config.") || strings.HasPrefix(base, tool+".conf.") ||
+			strings.HasPrefix(base, "."+tool+"rc") {
 			return true
 		}
 	}

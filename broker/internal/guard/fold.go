@@ -8,8 +8,8 @@ import (
 // dotGit is the name of a repository's directory.
 const dotGit = ".git"
 
-// Fold brings to one the spellings that a case-folding directory takes for equal, and those that git takes for .git because
-// HFS+ or NTFS do (git's is_hfs_dotgit and is_ntfs_dotgit).
+// Fold brings to one the spellings that a case-folding directory takes for equal, and those that git takes for .git
+// because HFS+ or NTFS do (git's is_hfs_dotgit and is_ntfs_dotgit).
 func Fold(name string) string {
 	plain := true
 	for i := 0; i < len(name); i++ {
@@ -50,7 +50,8 @@ func foldRune(r rune) rune {
 	switch {
 	case r < 0x80:
 		return unicode.ToLower(r)
-	case r == 0xad, r == 0x34f, r == 0x61c, 0x115f <= r && r <= 0x1160, 0x17b4 <= r && r <= 0x17b5, 0x180b <= r && r <= 0x180f,
+	case r == 0xad, r == 0x34f, r == 0x61c, 0x115f <= r && r <= 0x1160, 0x17b4 <= r && r <= 0x17b5, 0x180b <= r &&
+		r <= 0x180f,
 		0x200b <= r && r <= 0x200f, 0x202a <= r && r <= 0x202e, 0x2060 <= r && r <= 0x206f, r == 0x3164,
 		0xfe00 <= r && r <= 0xfe0f, r == 0xfeff, r == 0xffa0, 0xfff0 <= r && r <= 0xfff8, 0x1bca0 <= r && r <= 0x1bca3,
 		0x1d173 <= r && r <= 0x1d17a, 0xe0000 <= r && r <= 0xe0fff:

@@ -176,10 +176,13 @@ func TestConfigStaysAsItWas(t *testing.T) {
 		{"valueless", plain, plain + "[commit]\n\tgpgsign\n", "commit.gpgsign", "commit.gpgsign true"},
 		{"order", plain + two, plain + "[credential]\n\thelper = store\n\thelper =\n", "credential.helper", ""},
 		{"one of two", plain + two, plain + "[credential]\n\thelper = store\n", "credential.helper", ""},
-		{"remote taken away", plain, "[core]\n\trepositoryformatversion = 0\n", "remote.origin.url", "--unset-all remote.origin.url"},
-		{"remote changed", plain, strings.Replace(plain, "/x", "/y", 1), "remote.origin.url", "remote.origin.url https://git.example/y"},
+		{"remote taken away", plain, "[core]\n\trepositoryformatversion = 0\n", "remote.origin.url",
+			"--unset-all remote.origin.url"},
+		{"remote changed", plain, strings.Replace(plain, "/x", "/y", 1), "remote.origin.url",
+			"remote.origin.url https://git.example/y"},
 		{"everything gone", plain + hooks, "", "remote.origin.url", "--unset-all remote.origin.url"},
-		{"extension taken away", "[extensions]\n\tworktreeConfig = true\n", "", "extensions.worktreeconfig", "--unset-all extensions.worktreeconfig"},
+		{"extension taken away", "[extensions]\n\tworktreeConfig = true\n", "", "extensions.worktreeconfig",
+			"--unset-all extensions.worktreeconfig"},
 		{"identity taken away", plain + "[user]\n\tname = A\n", plain, "", ""},
 		{"order beside what is free", plain + two + "[user]\n\tname = A\n", "[user]\n\tname = B\n" + plain + two, "", ""},
 		{"branch taken away", plain + "[branch \"b\"]\n\tremote = origin\n\tmerge = refs/heads/b\n", plain, "", ""},
@@ -320,7 +323,8 @@ func TestSubmoduleWorktree(t *testing.T) {
 	}
 }
 
-// TestConfigTable: no row of the tables in docs/git.md of what git runs by may be added to a repository's configuration.
+// TestConfigTable: no row of the tables in docs/git.md of what git runs by may be added to a repository's
+// configuration.
 func TestConfigTable(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/git.md")
 	if err != nil {

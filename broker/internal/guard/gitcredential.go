@@ -2,7 +2,8 @@ package guard
 
 import "strings"
 
-// GitCredential is a setting of a repository that holds a password or token, and the command by which it goes elsewhere.
+// GitCredential is a setting of a repository that holds a password or token, and the command by which it goes
+// elsewhere.
 type GitCredential struct{ Key, Command string }
 
 // GitCredentials finds them in a configuration: in addresses, and in headers that are sent with requests. Who reads the
@@ -41,7 +42,8 @@ func credentialIn(e entry) credential {
 		}
 		return credential{GitCredential{e.key, unset}, userinfo(e.value) + "@", hiddenCredential + "@"}
 	case hasPassword(sub):
-		return credential{GitCredential{section + "." + name, "git config --edit"}, userinfo(sub) + "@", hiddenCredential + "@"}
+		return credential{GitCredential{section + "." + name, "git config --edit"}, userinfo(sub) + "@", hiddenCredential +
+			"@"}
 	}
 	return credential{}
 }

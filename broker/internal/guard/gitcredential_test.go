@@ -7,18 +7,25 @@ func TestGitCredentials(t *testing.T) {
 		{"none", "[remote \"origin\"]\n\turl = https://git.example/a/b.git\n", "", ""},
 		{"a user", "[remote \"origin\"]\n\turl = https://alice@git.example/a/b.git\n", "", ""},
 		{"ssh", "[remote \"origin\"]\n\turl = git@git.example:a/b.git\n", "", ""},
-		{"password", "[remote \"origin\"]\n\turl = https://u:p@git.example/a/b.git\n", "remote.origin.url", "git remote set-url origin https://git.example/a/b.git"},
-		{"token as the user", "[remote \"up\"]\n\turl = https://ghp_0123@git.example/a\n", "remote.up.url", "git remote set-url up https://git.example/a"},
-		{"pushurl", "[remote \"o\"]\n\tpushurl = https://u:p@git.example/a\n", "remote.o.pushurl", "git config --unset-all remote.o.pushurl"},
-		{"one line", "[remote \"o\"] url = \"https://u:p@git.example/a\"\n", "remote.o.url", "git remote set-url o https://git.example/a"},
-		{"header", "[http \"https://git.example/\"]\n\textraheader = AUTHORIZATION: basic eDp5\n", "http.https://git.example/.extraheader", "git config --unset-all http.https://git.example/.extraheader"},
+		{"password", "[remote \"origin\"]\n\turl = https://u:p@git.example/a/b.git\n", "remote.origin.url",
+			"git remote set-url origin https://git.example/a/b.git"},
+		{"token as the user", "[remote \"up\"]\n\turl = https://ghp_0123@git.example/a\n", "remote.up.url",
+			"git remote set-url up https://git.example/a"},
+		{"pushurl", "[remote \"o\"]\n\tpushurl = https://u:p@git.example/a\n", "remote.o.pushurl",
+			"git config --unset-all remote.o.pushurl"},
+		{"one line", "[remote \"o\"] url = \"https://u:p@git.example/a\"\n", "remote.o.url",
+			"git remote set-url o https://git.example/a"},
+		{"header", "[http \"https://git.example/\"]\n\textraheader = AUTHORIZATION: basic eDp5\n",
+			"http.https://git.example/.extraheader", "git config --unset-all http.https://git.example/.extraheader"},
 		{"other header", "[http]\n\textraheader = X-Trace: 1\n", "", ""},
-		{"instead of", "[url \"https://u:p@git.example/\"]\n\tinsteadOf = https://git.example/\n", "url.insteadof", "git config --edit"},
+		{"instead of", "[url \"https://u:p@git.example/\"]\n\tinsteadOf = https://git.example/\n", "url.insteadof",
+			"git config --edit"},
 		{"an at in the path", "[remote \"o\"]\n\turl = https://git.example/u:p@x\n", "", ""},
 		{"broken", "[remote\n", "", ""},
 	} {
 		got := GitCredentials([]byte(c.text))
-		if c.key == "" && len(got) > 0 || c.key != "" && (len(got) != 1 || got[0].Key != c.key || got[0].Command != c.command) {
+		if c.key == "" && len(got) > 0 || c.key != "" && (len(got) != 1 || got[0].Key != c.key ||
+			got[0].Command != c.command) {
 			t.Errorf("%s: %v", c.name, got)
 		}
 	}
@@ -26,11 +33,13 @@ func TestGitCredentials(t *testing.T) {
 
 func TestWithoutCredentials(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
-		{"password", "[remote \"o\"]\n\turl = https://u:p@git.example/a\n", "[remote \"o\"]\n\turl = https://hidden@git.example/a\n"},
+		{"password", "[remote \"o\"]\n\turl = https://u:p@git.example/a\n",
+			"[remote \"o\"]\n\turl = https://hidden@git.example/a\n"},
 		{"token twice", "[remote \"o\"]\n\turl = https://ghp_1@git.example/a\n\t# https://ghp_1@git.example/b\n",
 			"[remote \"o\"]\n\turl = https://hidden@git.example/a\n\t# https://hidden@git.example/b\n"},
 		{"header", "[http]\n\textraheader = Authorization: basic eDp5\n", "[http]\n\textraheader = X-Sbx: hidden\n"},
-		{"instead of", "[url \"https://u:p@git.example/\"]\n\tinsteadOf = gh:\n", "[url \"https://hidden@git.example/\"]\n\tinsteadOf = gh:\n"},
+		{"instead of", "[url \"https://u:p@git.example/\"]\n\tinsteadOf = gh:\n",
+			"[url \"https://hidden@git.example/\"]\n\tinsteadOf = gh:\n"},
 		{"none", "[user]\n\tname = a\n", "[user]\n\tname = a\n"},
 		{"written otherwise than read", "[remote \"o\"]\n\turl = https://u:p\"\"q@git.example/a\n", ""},
 	} {

@@ -10,17 +10,18 @@ import (
 	"strconv"
 )
 
-// What git tracks with exactly the contents that a file has can be read from the repository's objects anyway, so hiding the file would only make git
-// believe that it was deleted. The index alone proves nothing: the program can write it. That its entry is the hash of the contents does.
+// What git tracks with exactly the contents that a file has can be read from the repository's objects anyway, so hiding
+// the file would only make git believe that it was deleted. The index alone proves nothing: the program can write it.
+// That its entry is the hash of the contents does.
 
 // MaxIndex bounds the index that is read, in bytes: about a million files.
 const MaxIndex = 128 << 20
 
 var errIndex = errors.New("not an index of git that is understood")
 
-// GitIndex finds entries of .git/index (gitformat-index(5), versions 2 to 4). Want chooses among the names, as git spells them; what is found are
-// the object ids in the index's length: 20 bytes, or 32 in a repository of SHA-256. An entry in a merge conflict, or one whose contents are not there
-// yet (intent to add), is not found.
+// GitIndex finds entries of .git/index (gitformat-index(5), versions 2 to 4). Want chooses among the names, as git
+// spells them; what is found are the object ids in the index's length: 20 bytes, or 32 in a repository of SHA-256. An
+// entry in a merge conflict, or one whose contents are not there yet (intent to add), is not found.
 func GitIndex(index []byte, size int, want func(name []byte) bool) (map[string][]byte, error) {
 	if len(index) < 12+size || string(index[:4]) != "DIRC" || size != sha1.Size && size != sha256.Size {
 		return nil, errIndex
@@ -102,7 +103,8 @@ func readEntry(b []byte, size int, version uint32, last []byte) (e indexEntry, e
 	return e, nil
 }
 
-// offsetVarint reads the number encoding that packs use for offsets. No bytes are used where it is cut off or too large.
+// offsetVarint reads the number encoding that packs use for offsets. No bytes are used where it is cut off or too
+// large.
 func offsetVarint(b []byte) (v uint64, used int) {
 	for i, c := range b {
 		if i > 8 {
@@ -130,7 +132,8 @@ func BlobID(contents []byte, size int) []byte {
 	return h.Sum(nil)
 }
 
-// PackHas says whether the index of a pack (gitformat-pack(5), version 2) has an object. ReadAt reads n bytes at an offset of it, all or an error.
+// PackHas says whether the index of a pack (gitformat-pack(5), version 2) has an object. ReadAt reads n bytes at an
+// offset of it, all or an error.
 func PackHas(readAt func(off int64, n int) ([]byte, error), id []byte) (bool, error) {
 	const fan = 8
 	head, err := readAt(0, fan)

@@ -22,7 +22,8 @@ func repository(t *testing.T, args ...string) (dir string, git func(args ...stri
 	dir = t.TempDir()
 	git = func(args ...string) string {
 		t.Helper()
-		cmd := exec.Command("git", append([]string{"-C", dir, "-c", "user.name=a", "-c", "user.email=a@b.example"}, args...)...)
+		cmd := exec.Command("git", append([]string{"-C", dir, "-c", "user.name=a", "-c", "user.email=a@b.example"},
+			args...)...)
 		cmd.Env = append(os.Environ(), "GIT_CONFIG_NOSYSTEM=1", "HOME="+dir, "GIT_CONFIG_GLOBAL=/dev/null")
 		out, err := cmd.CombinedOutput()
 		if err != nil {
@@ -50,7 +51,8 @@ func TestGitIndex(t *testing.T) {
 		version string
 		size    int
 	}{
-		"version 2": {nil, "2", 20}, "version 3": {nil, "3", 20}, "version 4": {nil, "4", 20}, "SHA-256": {[]string{"--object-format=sha256"}, "2", 32},
+		"version 2": {nil, "2", 20}, "version 3": {nil, "3", 20}, "version 4": {nil, "4", 20},
+		"SHA-256": {[]string{"--object-format=sha256"}, "2", 32},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir, git := repository(t, c.init...)
@@ -83,7 +85,8 @@ func TestGitIndex(t *testing.T) {
 					t.Errorf("%s: git says %s", n, s)
 				}
 			}
-			if wrong, err := GitIndex(index, 52-c.size, want); err == nil && len(wrong) > 0 && bytes.Equal(wrong[".env.test"], got[".env.test"]) {
+			if wrong, err := GitIndex(index, 52-c.size, want); err == nil && len(wrong) > 0 &&
+				bytes.Equal(wrong[".env.test"], got[".env.test"]) {
 				t.Error("an index is understood with the other length of ids")
 			}
 		})
@@ -93,7 +96,8 @@ func TestGitIndex(t *testing.T) {
 func TestPackHas(t *testing.T) {
 	dir, git := repository(t)
 	for i := range 300 {
-		write(t, dir+"/f/"+strings.Repeat("x", i%7)+hex.EncodeToString([]byte{byte(i), byte(i >> 8)}), strings.Repeat("line\n", i))
+		write(t, dir+"/f/"+strings.Repeat("x", i%7)+hex.EncodeToString([]byte{byte(i), byte(i >> 8)}),
+			strings.Repeat("line\n", i))
 	}
 	git("add", ".")
 	git("commit", "-q", "-m", "x")
@@ -124,7 +128,8 @@ func TestPackHas(t *testing.T) {
 
 func FuzzGitIndex(f *testing.F) {
 	entry := append(make([]byte, 60), 0, 4)
-	f.Add(append(append(append([]byte("DIRC\x00\x00\x00\x02\x00\x00\x00\x01"), entry...), ".env\x00\x00\x00\x00\x00\x00"...), make([]byte, 20)...), 20)
+	f.Add(append(append(append([]byte("DIRC\x00\x00\x00\x02\x00\x00\x00\x01"), entry...),
+		".env\x00\x00\x00\x00\x00\x00"...), make([]byte, 20)...), 20)
 	f.Add([]byte("DIRC\x00\x00\x00\x04\xff\xff\xff\xff"), 32)
 	f.Fuzz(func(t *testing.T, b []byte, size int) {
 		got, err := GitIndex(b, size, func(name []byte) bool { return len(name) < 5 })

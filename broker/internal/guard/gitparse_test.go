@@ -22,11 +22,13 @@ var parseSeeds = []struct {
 	want       []string // key=value, key alone; nil: refused
 	odd        bool
 }{
-	{"as git writes it", "[core]\n\tbare = false\n[remote \"o\"]\n\turl = x y\n", []string{"core.bare=false", "remote.o.url=x y"}, false},
+	{"as git writes it", "[core]\n\tbare = false\n[remote \"o\"]\n\turl = x y\n", []string{"core.bare=false",
+		"remote.o.url=x y"}, false},
 	{"two headers on a line", "[user] [core] fsmonitor = x\n", []string{"core.fsmonitor=x"}, true},
 	{"entry behind its header", "[core] fsmonitor = x\n", []string{"core.fsmonitor=x"}, true},
 	{"comment that ends in a backslash", "[core]\n# a\\\nfsmonitor = x\n", []string{"core.fsmonitor=x"}, true},
-	{"value that ends in a backslash", "[core]\na = b\\\\\nfsmonitor = x\n", []string{`core.a=b\`, "core.fsmonitor=x"}, true},
+	{"value that ends in a backslash", "[core]\na = b\\\\\nfsmonitor = x\n", []string{`core.a=b\`, "core.fsmonitor=x"},
+		true},
 	{"quotes inside a value", "[remote \"r\"]\nurl = e\"xt\"::sh\n", []string{"remote.r.url=ext::sh"}, true},
 	{"empty quotes", "[a]\nb = \"\"ext\"\"::x\n", []string{"a.b=ext::x"}, true},
 	{"continued value", "[a]\nb = c\\\n d\n", []string{"a.b=c d"}, true},
@@ -128,8 +130,10 @@ func gits(t testing.TB) []string {
 
 // variants are data itself, pieces of it between what git's grammar is made of, and such pieces alone.
 func variants(data []byte) []string {
-	tokens := []string{"[", "]", "\"", "\\", "\n", "\r", "\r\n", "\t", " ", "=", "#", ";", ".", "-", "a", "B", "core", "fsmonitor", "[core]", "[user]\n",
-		"[remote \"o\"]\n", "\turl = x\n", "name = ", "\\\n", "\\\\", "\\\"", "\\n", "\\t", "\\b", "\"\"", "\ufeff", "\xff", "\xe9", "1", "\v", "\f", " = ", "[a.b]", "# c\\\n", "\x01"}
+	tokens := []string{"[", "]", "\"", "\\", "\n", "\r", "\r\n", "\t", " ", "=", "#", ";", ".", "-", "a", "B", "core",
+		"fsmonitor", "[core]", "[user]\n",
+		"[remote \"o\"]\n", "\turl = x\n", "name = ", "\\\n", "\\\\", "\\\"", "\\n", "\\t", "\\b", "\"\"", "\ufeff", "\xff",
+		"\xe9", "1", "\v", "\f", " = ", "[a.b]", "# c\\\n", "\x01"}
 	seed := sha256.Sum256(data)
 	r := rand.New(rand.NewChaCha8(seed))
 	out := []string{string(data)}

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// index finds the states of a place whose component matches a name, without looking at each: a project has hundreds of rules and
-// a call that makes a file is judged by them.
+// index finds the states of a place whose component matches a name, without looking at each: a project has hundreds of
+// rules and a call that makes a file is judged by them.
 type index struct {
 	folded, exact map[string][]uint32 // literal components
 	globs         []uint32

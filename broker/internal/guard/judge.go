@@ -18,13 +18,15 @@ const (
 	Hide                // it does not exist, and cannot be made
 	Guard               // readable; not to be made, written, replaced, moved or removed, with all that is below
 	Check               // Guard, but a rename onto it is let through when its new contents are found harmless
-	Text                // may be made and removed; what is written to it, or renamed onto it, must be found harmless as a whole
-	Keep                // may be written and replaced where it is; not to be made, moved or removed
+	// may be made and removed; what is written to it, or renamed onto it, must be found harmless as a whole
+	Text
+	Keep // may be written and replaced where it is; not to be made, moved or removed
 )
 
-// Rule matches names below a granted directory. Pattern is a slash-separated path relative to the directory; a component may hold
-// the wildcards of path.Match, and "**" stands for any number of components. The first rule that matches decides. Letter case
-// and invisible characters make no difference, so that a case-folding directory has no second spelling of a guarded name.
+// Rule matches names below a granted directory. Pattern is a slash-separated path relative to the directory; a
+// component may hold the wildcards of path.Match, and "**" stands for any number of components. The first rule that
+// matches decides. Letter case and invisible characters make no difference, so that a case-folding directory has no
+// second spelling of a guarded name.
 type Rule struct {
 	Pattern string
 	Action  Action
@@ -57,12 +59,13 @@ type Verdict struct {
 	Anchored bool
 	Why      string
 	source   bool // said by a rule of Source
-	// Secret is there if the name is one of a secret's: then what has it decides whether it exists, whatever may be done with the name.
+	// Secret is there if the name is one of a secret's: then what has it decides whether it exists, whatever may be done
+	// with the name.
 	Secret *Secret
 }
 
-// Judge knows the rules of one granted directory, compiled to an automaton over path components whose states are places.
-// It is pure, but for the places it remembers, and may be asked by many at once.
+// Judge knows the rules of one granted directory, compiled to an automaton over path components whose states are
+// places. It is pure, but for the places it remembers, and may be asked by many at once.
 type Judge struct {
 	secrets bool
 	rules   []Rule
@@ -173,7 +176,8 @@ func (j *Judge) Root() *Place {
 	return j.intern(Place{states: states})
 }
 
-// RootAt is Root for a granted directory at an absolute path: one in a repository's directory is judged as a part of that.
+// RootAt is Root for a granted directory at an absolute path: one in a repository's directory is judged as a part of
+// that.
 func (j *Judge) RootAt(granted string) *Place {
 	root := j.Root()
 	p := root
@@ -185,7 +189,8 @@ func (j *Judge) RootAt(granted string) *Place {
 	if p == root {
 		return root
 	}
-	next := Place{states: slices.Concat(root.states, p.states), within: true, git: true, named: true, public: p.public, keeper: p.keeper,
+	next := Place{states: slices.Concat(root.states, p.states), within: true, git: true, named: true, public: p.public,
+		keeper:  p.keeper,
 		inherit: p.inherit, why: p.why, source: p.source}
 	slices.Sort(next.states)
 	next.states = slices.Compact(next.states)
@@ -208,7 +213,8 @@ func (j *Judge) add(states []uint32, rule, at int) []uint32 {
 
 func (j *Judge) intern(p Place) *Place {
 	key := make([]byte, 0, 8+len(p.why)+4*len(p.states))
-	key = append(key, byte(p.inherit), flag(p.source), flag(p.within), flag(p.git), flag(p.named), flag(p.public), flag(p.keeper != nil), byte(len(p.why)))
+	key = append(key, byte(p.inherit), flag(p.source), flag(p.within), flag(p.git), flag(p.named), flag(p.public),
+		flag(p.keeper != nil), byte(len(p.why)))
 	if key = append(key, p.why...); p.keeper != nil {
 		key = append(append(key, p.keeper.Pattern...), 0)
 	}
@@ -244,7 +250,8 @@ func (c *component) matches(name, folded string) bool {
 	case !c.glob:
 		return c.text == folded
 	case c.simple:
-		return len(folded) >= len(c.before)+len(c.after) && strings.HasPrefix(folded, c.before) && strings.HasSuffix(folded, c.after)
+		return len(folded) >= len(c.before)+len(c.after) && strings.HasPrefix(folded, c.before) &&
+			strings.HasSuffix(folded, c.after)
 	}
 	ok, _ := path.Match(c.text, folded)
 	return ok
@@ -325,13 +332,15 @@ func (p *Place) Below(name string) *Place {
 	return p.judge.intern(next)
 }
 
-// Repository is the place inside a directory that is a repository by itself, as git finds bare ones: it has a HEAD. What
-// is guarded in a .git is guarded there. In a .git other directories have a HEAD as well (logs, worktrees/NAME) and are none.
+// Repository is the place inside a directory that is a repository by itself, as git finds bare ones: it has a HEAD.
+// What is guarded in a .git is guarded there. In a .git other directories have a HEAD as well (logs, worktrees/NAME)
+// and are none.
 func (p *Place) Repository() *Place {
 	if p.named {
 		return p
 	}
-	next := Place{within: true, git: true, public: p.public, keeper: p.keeper, inherit: p.inherit, why: p.why, source: p.source}
+	next := Place{within: true, git: true, public: p.public, keeper: p.keeper, inherit: p.inherit, why: p.why,
+		source: p.source}
 	for i, cs := range p.judge.comps {
 		for at := range cs {
 			s := uint32(i<<8 | at)
@@ -351,9 +360,11 @@ func (p *Place) Free() bool {
 	return len(p.states) == 0 && p.inherit == Free && (p.public || !p.judge.secrets)
 }
 
-// Alike reports whether names at every depth below both places are treated alike, so that a directory may move from one to the other.
+// Alike reports whether names at every depth below both places are treated alike, so that a directory may move from one
+// to the other.
 func (p *Place) Alike(q *Place) bool {
-	return p.inherit == q.inherit && p.source == q.source && p.git == q.git && p.named == q.named && p.public == q.public && p.keeper == q.keeper && slices.Equal(p.states, q.states)
+	return p.inherit == q.inherit && p.source == q.source && p.git == q.git && p.named == q.named &&
+		p.public == q.public && p.keeper == q.keeper && slices.Equal(p.states, q.states)
 }
 
 // Open reports whether the directory itself may be changed.
@@ -376,11 +387,12 @@ func (p *Place) MayLink(text string) bool {
 	return validName(text) && v.Action == Free && !v.Anchored
 }
 
-// Ordinary reports whether a directory made in the place can be the session's own: nothing outside looks for names there.
+// Ordinary reports whether a directory made in the place can be the session's own: nothing outside looks for names
+// there.
 func (p *Place) Ordinary() bool { return !p.within && p.inherit == Free }
 
-// At says what the judge says of the name at rel, a path relative to the granted directory. Repository, which may be nil, tells
-// directories that have a HEAD.
+// At says what the judge says of the name at rel, a path relative to the granted directory. Repository, which may be
+// nil, tells directories that have a HEAD.
 func (j *Judge) At(rel string, repository func(dir string) bool) Verdict {
 	p, v := j.walk(rel, repository)
 	if v.Action == Hide {

@@ -24,7 +24,8 @@ func walk(p *Place, rel string) (Verdict, *Place) {
 	return p.Rule(last, ByHost), p.Below(last)
 }
 
-// TestJudgeBuiltIn: what programs outside act upon is guarded at every depth and in every spelling; what lies beside it is not.
+// TestJudgeBuiltIn: what programs outside act upon is guarded at every depth and in every spelling; what lies beside it
+// is not.
 func TestJudgeBuiltIn(t *testing.T) {
 	t.Parallel()
 	root := judge(t, BuiltIn()...).Root()
@@ -32,34 +33,53 @@ func TestJudgeBuiltIn(t *testing.T) {
 		path   string
 		action Action
 	}{
-		{"main.go", Free}, {"sub/deep/main.go", Free}, {"gitfile", Free}, {".github/ISSUE_TEMPLATE/bug.md", Free}, {".gitignore", Free},
-		{".git", Text}, {"sub/.git", Text}, {"sub/.GIT", Text}, {"sub/.g\u200cit", Text}, {"sub/git~1", Text}, {"sub/GIT~1. ", Text},
+		{"main.go", Free}, {"sub/deep/main.go", Free}, {"gitfile", Free}, {".github/ISSUE_TEMPLATE/bug.md", Free},
+		{".gitignore", Free},
+		{".git", Text}, {"sub/.git", Text}, {"sub/.GIT", Text}, {"sub/.g\u200cit", Text}, {"sub/git~1", Text},
+		{"sub/GIT~1. ", Text},
 		{"sub/.git::$INDEX_ALLOCATION", Text}, {"sub/.git . ", Text}, {"sub/.gitx", Free}, {"sub/git~2", Free},
-		{".git/config", Check}, {"a/b/.git/config", Check}, {"a/b/.Git/CONFIG", Check}, {"a/.git/config.worktree", Check}, {"a/.git/config.lock", Free},
-		{"a/.git/worktrees/w/config.worktree", Check}, {"a/.git/modules/x/y/config", Check}, {"a/.git/modules/x/config.worktree", Check},
-		{"a/.git/hooks", Guard}, {"a/.git/hooks/pre-commit", Guard}, {"a/.git/hooks/x.sample", Free}, {"a/.git/modules/x/hooks/post-merge", Guard},
-		{"a/.git/info/attributes", Guard}, {"a/.git/info/exclude", Free}, {"a/.git/objects/info/alternates", Guard}, {"a/.git/objects/ab/cd", Free},
-		{"a/.git/worktrees/w/config", Check}, {"a/.git/worktrees/w/hooks/x", Guard}, {"a/.git/worktrees/w/objects/info/alternates", Guard},
-		{"a/.git/worktrees/w/fsmonitor--daemon.ipc", Guard}, {"a/.git/worktrees/w/worktrees/v/config", Check}, {"a/.git/worktrees/hooks/HEAD", Free},
-		{"a/.git/worktrees/w/info/attributes", Guard}, {"a/.git/worktrees/w/index", Free}, {"a/.git/worktrees/config/HEAD", Free},
+		{".git/config", Check}, {"a/b/.git/config", Check}, {"a/b/.Git/CONFIG", Check}, {"a/.git/config.worktree", Check},
+		{"a/.git/config.lock", Free},
+		{"a/.git/worktrees/w/config.worktree", Check}, {"a/.git/modules/x/y/config", Check},
+		{"a/.git/modules/x/config.worktree", Check},
+		{"a/.git/hooks", Guard}, {"a/.git/hooks/pre-commit", Guard}, {"a/.git/hooks/x.sample", Free},
+		{"a/.git/modules/x/hooks/post-merge", Guard},
+		{"a/.git/info/attributes", Guard}, {"a/.git/info/exclude", Free}, {"a/.git/objects/info/alternates", Guard},
+		{"a/.git/objects/ab/cd", Free},
+		{"a/.git/worktrees/w/config", Check}, {"a/.git/worktrees/w/hooks/x", Guard},
+		{"a/.git/worktrees/w/objects/info/alternates", Guard},
+		{"a/.git/worktrees/w/fsmonitor--daemon.ipc", Guard}, {"a/.git/worktrees/w/worktrees/v/config", Check},
+		{"a/.git/worktrees/hooks/HEAD", Free},
+		{"a/.git/worktrees/w/info/attributes", Guard}, {"a/.git/worktrees/w/index", Free}, {"a/.git/worktrees/config/HEAD",
+			Free},
 		{"a/.git/logs/objects", Guard}, {"a/.git/logs/refs/heads/config", Free}, {"a/.git/logs/refs/remotes/o/refs", Guard},
 		{"a/.git/refs/heads/config", Free}, {"a/.git/refs/remotes/o/refs", Guard}, {"a/.git/refs/remotes/o/commondir", Guard},
-		{"a/.git/commondir", Guard}, {"a/.git/modules/x/commondir", Guard}, {"a/.git/worktrees/w/commondir", Text}, {"a/.git/worktrees/w/gitdir", Free},
-		{"a/.git/modules/x/worktrees/w/commondir", Text}, {"a/.git/remotes/origin", Guard}, {"a/.git/branches/x", Guard}, {"a/.git/fsmonitor--daemon.ipc", Guard},
-		{"a/.git/HEAD", Free}, {"a/.git/refs/remotes/origin/HEAD", Free}, {"a/.git/logs/HEAD", Free}, {"a/.git/index.lock", Free},
+		{"a/.git/commondir", Guard}, {"a/.git/modules/x/commondir", Guard}, {"a/.git/worktrees/w/commondir", Text},
+		{"a/.git/worktrees/w/gitdir", Free},
+		{"a/.git/modules/x/worktrees/w/commondir", Text}, {"a/.git/remotes/origin", Guard}, {"a/.git/branches/x", Guard},
+		{"a/.git/fsmonitor--daemon.ipc", Guard},
+		{"a/.git/HEAD", Free}, {"a/.git/refs/remotes/origin/HEAD", Free}, {"a/.git/logs/HEAD", Free}, {"a/.git/index.lock",
+			Free},
 		{"HEAD", Keep}, {"a/HEAD", Keep}, {"a/head", Free}, {"a/HEAD.go", Free},
-		{"sub/.vscode/tasks.json", Guard}, {"sub/.VSCODE", Guard}, {"a/b/.idea/workspace.xml", Guard}, {"x/y.code-workspace", Guard}, {"a/.zed/settings.json", Guard},
-		{"sub/.claude/settings.json", Guard}, {"sub/CLAUDE.md", Guard}, {"docs/claude.md", Free}, {"sub/AGENTS.md", Guard}, {"docs/agents.md", Free},
-		{"a/.cursorrules", Guard}, {"a/.windsurfrules", Guard}, {"a/.github/copilot-instructions.md", Guard}, {".github/workflows/ci.yml", Free},
-		{"a/mise.toml", Guard}, {"a/.mise.toml", Guard}, {"a/.config/mise/config.toml", Guard}, {"a/.config/other", Free}, {"a/.tool-versions", Guard},
-		{"a/.exrc", Guard}, {"a/.nvimrc", Guard}, {"a/.nvim.lua", Guard}, {"a/.dir-locals.el", Guard}, {"a/lefthook.yml", Guard}, {"a/.lefthook.toml", Guard},
-		{"a/.husky/pre-commit", Guard}, {"a/.pre-commit-config.yaml", Guard}, {"a/.devcontainer.json", Guard}, {"a/.envrc", Guard}, {"a/.mcp.json", Guard},
+		{"sub/.vscode/tasks.json", Guard}, {"sub/.VSCODE", Guard}, {"a/b/.idea/workspace.xml", Guard}, {"x/y.code-workspace",
+			Guard}, {"a/.zed/settings.json", Guard},
+		{"sub/.claude/settings.json", Guard}, {"sub/CLAUDE.md", Guard}, {"docs/claude.md", Free}, {"sub/AGENTS.md", Guard},
+		{"docs/agents.md", Free},
+		{"a/.cursorrules", Guard}, {"a/.windsurfrules", Guard}, {"a/.github/copilot-instructions.md", Guard},
+		{".github/workflows/ci.yml", Free},
+		{"a/mise.toml", Guard}, {"a/.mise.toml", Guard}, {"a/.config/mise/config.toml", Guard}, {"a/.config/other", Free},
+		{"a/.tool-versions", Guard},
+		{"a/.exrc", Guard}, {"a/.nvimrc", Guard}, {"a/.nvim.lua", Guard}, {"a/.dir-locals.el", Guard}, {"a/lefthook.yml",
+			Guard}, {"a/.lefthook.toml", Guard},
+		{"a/.husky/pre-commit", Guard}, {"a/.pre-commit-config.yaml", Guard}, {"a/.devcontainer.json", Guard},
+		{"a/.envrc", Guard}, {"a/.mcp.json", Guard},
 		{"a/.Rprofile", Guard}, {"a/.pdbrc", Guard}, {"a/.ghci", Guard}, {"a/.vim/coc-settings.json", Guard},
 		{"a/.bsp/x.json", Guard}, {"a/hie.yaml", Guard}, {"a/.run/x.run.xml", Guard}, {"a/.project", Guard},
 		{"a/_darcs/prefs/defaults", Guard}, {"a/.repo/repo/main.py", Guard}, {"a/.git/sl/config", Guard},
 		{"a/bin/activate-hermit", Guard}, {"a/bin", Free},
 		{"a/.aider.conf.yml", Guard}, {"a/.hg/hgrc", Guard}, {"a/.hg/store", Free}, {"a/.jj/repo/config.toml", Guard},
-		{"node_modules/p/.vscode/x", Free}, {"a/vendor/p/AGENTS.md", Free}, {"node_modules/p/.git/hooks/x", Guard}, {"node_modules/p/.git", Text},
+		{"node_modules/p/.vscode/x", Free}, {"a/vendor/p/AGENTS.md", Free}, {"node_modules/p/.git/hooks/x", Guard},
+		{"node_modules/p/.git", Text},
 		{"Makefile", Free}, {"package.json", Free},
 	} {
 		if v, _ := walk(root, c.path); v.Action != c.action {
@@ -77,7 +97,8 @@ func TestJudgeFoldsAll(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for rel, want := range map[string]Action{"a/head": Keep, "docs/agents.md": Guard, "a/Mise.TOML": Guard, "a/heads": Free, ".git/head": Free} {
+	for rel, want := range map[string]Action{"a/head": Keep, "docs/agents.md": Guard, "a/Mise.TOML": Guard,
+		"a/heads": Free, ".git/head": Free} {
 		if v := j.At(rel, nil); v.Action != want {
 			t.Errorf("%s: %d, want %d", rel, v.Action, want)
 		}
@@ -90,7 +111,8 @@ func TestJudgeOwn(t *testing.T) {
 	t.Parallel()
 	rules := append([]Rule{{Pattern: "**/.env", Action: Hide}, {Pattern: "kept", Action: Guard}}, BuiltIn()...)
 	p := judge(t, rules...).Root()
-	for name, want := range map[string][2]Action{".git": {Free, Free}, "HEAD": {Free, Free}, ".jj": {Free, Free}, ".vscode": {Guard, Free},
+	for name, want := range map[string][2]Action{".git": {Free, Free}, "HEAD": {Free, Free}, ".jj": {Free, Free},
+		".vscode":   {Guard, Free},
 		"AGENTS.md": {Guard, Free}, ".envrc": {Guard, Free}, ".env": {Hide, Hide}, "kept": {Guard, Guard}} {
 		if made, in := p.Rule(name, BySession), p.Rule(name, InRepository); made.Action != want[0] || in.Action != want[1] {
 			t.Errorf("%s in an own directory: %d, in an own repository: %d, want %d", name, made.Action, in.Action, want)
@@ -102,7 +124,8 @@ func TestJudgeOwn(t *testing.T) {
 	if v := p.Below(".jj").Rule("repo", BySession); v.Action != Free {
 		t.Errorf("another version control's: %d", v.Action)
 	}
-	if code := p.Below(".vscode"); code.Rule("tasks.json", BySession).Action != Guard || code.Rule("tasks.json", InRepository).Action != Free {
+	if code := p.Below(".vscode"); code.Rule("tasks.json", BySession).Action != Guard ||
+		code.Rule("tasks.json", InRepository).Action != Free {
 		t.Error("what lies below a name is not judged as the name")
 	}
 	if github := p.Rule(".github", BySession); !github.Anchored || p.Rule(".github", InRepository).Anchored {
@@ -116,8 +139,11 @@ func TestJudgeRepository(t *testing.T) {
 	j := judge(t, BuiltIn()...)
 	bare := func(dir string) bool { return dir == "srv/x" || dir == "top" || dir == "top/in" }
 	for rel, want := range map[string]Action{
-		"srv/x/config": Check, "srv/x/hooks/update": Guard, "srv/x/HEAD": Keep, "srv/x/refs/remotes/o/HEAD": Free, "srv/x/objects/info/alternates": Guard,
-		"srv/x/commondir": Guard, "srv/x/description": Free, "srv/x/.vscode": Guard, "srv/y/config": Free, "srv/y/hooks/update": Free, "top/in/config": Check, "top/in/HEAD": Keep, "top/x/HEAD": Keep, "top/worktrees/w/HEAD": Free,
+		"srv/x/config": Check, "srv/x/hooks/update": Guard, "srv/x/HEAD": Keep, "srv/x/refs/remotes/o/HEAD": Free,
+		"srv/x/objects/info/alternates": Guard,
+		"srv/x/commondir":               Guard, "srv/x/description": Free, "srv/x/.vscode": Guard, "srv/y/config": Free,
+		"srv/y/hooks/update": Free, "top/in/config": Check, "top/in/HEAD": Keep, "top/x/HEAD": Keep,
+		"top/worktrees/w/HEAD": Free,
 	} {
 		if v := j.At(rel, bare); v.Action != want {
 			t.Errorf("%s: %d, want %d", rel, v.Action, want)
@@ -136,8 +162,10 @@ func TestPlacesSayWhereDirectoriesMayMove(t *testing.T) {
 		from, to string
 		same     bool
 	}{
-		{"x", "y", true}, {"x/y", "z", true}, {"x", ".git", false}, {"x", ".git/x", false}, {".git/x", "x", false}, {"x/.git", "y/.git", true},
-		{"x", ".vscode", false}, {"x", "a/.vscode/b", false}, {"x", ".github", false}, {"x", ".github/x", true}, {"x", "node_modules", false}, {".git/modules/x", ".git/modules/y/z", true},
+		{"x", "y", true}, {"x/y", "z", true}, {"x", ".git", false}, {"x", ".git/x", false}, {".git/x", "x", false},
+		{"x/.git", "y/.git", true},
+		{"x", ".vscode", false}, {"x", "a/.vscode/b", false}, {"x", ".github", false}, {"x", ".github/x", true},
+		{"x", "node_modules", false}, {".git/modules/x", ".git/modules/y/z", true},
 	} {
 		_, f := walk(root, c.from)
 		_, g := walk(root, c.to)
@@ -149,17 +177,22 @@ func TestPlacesSayWhereDirectoriesMayMove(t *testing.T) {
 
 func TestJudgeRules(t *testing.T) {
 	t.Parallel()
-	root := judge(t, Rule{Pattern: ".env.example", Action: Allow}, Rule{Pattern: ".env*", Action: Hide}, Rule{Pattern: "**/*.pem", Action: Hide},
-		Rule{Pattern: ".git/hooks/*.sample", Action: Allow}, Rule{Pattern: ".git/hooks", Action: Guard, Mkdir: true}, Rule{Pattern: "*/.idea", Action: Guard}).Root()
+	root := judge(t, Rule{Pattern: ".env.example", Action: Allow}, Rule{Pattern: ".env*", Action: Hide},
+		Rule{Pattern: "**/*.pem", Action: Hide},
+		Rule{Pattern: ".git/hooks/*.sample", Action: Allow}, Rule{Pattern: ".git/hooks", Action: Guard, Mkdir: true},
+		Rule{Pattern: "*/.idea", Action: Guard}).Root()
 	for _, c := range []struct {
 		path     string
 		action   Action
 		mkdir    bool
 		anchored bool
 	}{
-		{path: "main.go"}, {path: ".env", action: Hide}, {path: ".ENV", action: Hide}, {path: ".e\u200bnv", action: Hide}, {path: ".env.example"}, {path: "sub/.env"},
-		{path: "a/b/c.pem", action: Hide}, {path: "c.PEM", action: Hide}, {path: ".git", anchored: true}, {path: ".GIT", anchored: true},
-		{path: ".git/hooks", action: Guard, mkdir: true, anchored: true}, {path: ".git/hooks/a/b", action: Guard}, {path: ".git/hooks/x.sample"},
+		{path: "main.go"}, {path: ".env", action: Hide}, {path: ".ENV", action: Hide}, {path: ".e\u200bnv", action: Hide},
+		{path: ".env.example"}, {path: "sub/.env"},
+		{path: "a/b/c.pem", action: Hide}, {path: "c.PEM", action: Hide}, {path: ".git", anchored: true}, {path: ".GIT",
+			anchored: true},
+		{path: ".git/hooks", action: Guard, mkdir: true, anchored: true}, {path: ".git/hooks/a/b", action: Guard},
+		{path: ".git/hooks/x.sample"},
 		{path: "x/.idea", action: Guard}, {path: "x/.ıdea"}, {path: "x"},
 	} {
 		if v, _ := walk(root, c.path); v != (Verdict{Action: c.action, Mkdir: c.mkdir, Anchored: c.anchored}) {
@@ -171,9 +204,11 @@ func TestJudgeRules(t *testing.T) {
 func TestJudgeRefuses(t *testing.T) {
 	t.Parallel()
 	for pattern, reason := range map[string]string{
-		"": "not a name", "/a": "not a name", "a//b": "not a name", "a/../b": "not a name", "a/**": "must be followed", "[": "syntax error",
+		"": "not a name", "/a": "not a name", "a//b": "not a name", "a/../b": "not a name", "a/**": "must be followed",
+		"[": "syntax error",
 	} {
-		if _, err := NewJudge([]Rule{{Pattern: pattern, Action: Hide}}); err == nil || !strings.Contains(err.Error(), reason) {
+		if _, err := NewJudge([]Rule{{Pattern: pattern, Action: Hide}}); err == nil ||
+			!strings.Contains(err.Error(), reason) {
 			t.Errorf("%q: got %v, want %q", pattern, err, reason)
 		}
 	}
@@ -193,7 +228,8 @@ func FuzzJudge(f *testing.F) {
 			return
 		}
 		plain, _ := walk(j.Root(), rel)
-		if upper, _ := walk(j.Root(), strings.ToUpper(Fold(rel))); plain.Action == Hide && isASCII(rel) && upper.Action != Hide {
+		if upper, _ := walk(j.Root(), strings.ToUpper(Fold(rel))); plain.Action == Hide && isASCII(rel) &&
+			upper.Action != Hide {
 			t.Errorf("%q hides %q but not its capitals", pattern, rel)
 		}
 		p := j.Root()
@@ -229,12 +265,17 @@ func TestGitFile(t *testing.T) {
 		{"a/lib/.git", "gitdir: ../../.git/modules/a/lib", ".git/modules/a/lib"},
 		{"wt/.git", "gitdir: /p/.git/worktrees/wt\n", ".git/worktrees/wt"},
 		{"wt/lib/.git", "gitdir: ../../.git/worktrees/wt/modules/lib\n", ".git/worktrees/wt/modules/lib"},
-		{"wt/lib/.git", "gitdir: ../../.git/worktrees/modules/lib/x\n", ""}, {"lib/.git", "gitdir: ../.git/worktrees/w/modules\n", ""},
+		{"wt/lib/.git", "gitdir: ../../.git/worktrees/modules/lib/x\n", ""},
+		{"lib/.git", "gitdir: ../.git/worktrees/w/modules\n", ""},
 		{"sub/lib/.git", "gitdir: ../.git/modules/lib\n", "sub/.git/modules/lib"},
-		{"lib/.git", "gitdir: ../evil\n", ""}, {"lib/.git", "gitdir: ../evil/.git\n", ""}, {"lib/.git", "gitdir: ../../other/.git/modules/lib\n", ""},
-		{"lib/.git", "gitdir: /etc/.git/modules/x", ""}, {"lib/.git", "gitdir: ../.git/modules", ""}, {"lib/.git", "gitdir: ../.git/worktrees/w/x", ""},
-		{"lib/.git", "gitdir: x/../../.git/modules/lib\n", ""}, {"lib/.git", "gitdir: /p/l/../.git/modules/lib\n", ""}, {"lib/.git", "gitdir: ../.git/modules/lib\nx", ""},
-		{"lib/.git", "gitdir:../.git/modules/lib", ""}, {"lib/.git", "", ""}, {"lib/.git", "ref: x", ""}, {"lib/.git", "gitdir: ../.GIT/modules/lib\n", ""},
+		{"lib/.git", "gitdir: ../evil\n", ""}, {"lib/.git", "gitdir: ../evil/.git\n", ""},
+		{"lib/.git", "gitdir: ../../other/.git/modules/lib\n", ""},
+		{"lib/.git", "gitdir: /etc/.git/modules/x", ""}, {"lib/.git", "gitdir: ../.git/modules", ""},
+		{"lib/.git", "gitdir: ../.git/worktrees/w/x", ""},
+		{"lib/.git", "gitdir: x/../../.git/modules/lib\n", ""}, {"lib/.git", "gitdir: /p/l/../.git/modules/lib\n", ""},
+		{"lib/.git", "gitdir: ../.git/modules/lib\nx", ""},
+		{"lib/.git", "gitdir:../.git/modules/lib", ""}, {"lib/.git", "", ""}, {"lib/.git", "ref: x", ""},
+		{"lib/.git", "gitdir: ../.GIT/modules/lib\n", ""},
 	} {
 		base, to, err := Granted{Top: "/p"}.GitFile("/p/"+c.rel, []byte(c.text))
 		if (err == nil) != (c.to != "") || err == nil && (to != c.to || base != "/p") {
@@ -260,7 +301,8 @@ func TestGitFile(t *testing.T) {
 
 func TestRunLater(t *testing.T) {
 	t.Parallel()
-	for rel, want := range map[string]bool{"Makefile": true, "a/package.json": true, ".github/workflows/x.yml": true, "a/.cargo/config.toml": true, "workflows/x": false, "main.go": false,
+	for rel, want := range map[string]bool{"Makefile": true, "a/package.json": true, ".github/workflows/x.yml": true,
+		"a/.cargo/config.toml": true, "workflows/x": false, "main.go": false,
 		"vite.config.ts": true, "a/.eslintrc.cjs": true, ".env": true, "vite.go": false} {
 		if RunLater(rel) != want {
 			t.Errorf("%s: want %v", rel, want)
@@ -292,10 +334,14 @@ func TestMayLink(t *testing.T) {
 		dir, text string
 		may       bool
 	}{
-		{".git", "testing", true}, {".git", "index.lock", true}, {".git", "config", false}, {".git", "CONFIG", false}, {".git", "hooks", false},
-		{".git", "refs", false}, {".git", "commondir", false}, {".git", "../x", false}, {".git", "/x", false}, {".git", "..", false},
-		{".git", ".", false}, {".git", "./config", false}, {".git", "", false}, {".git/info", "attributes", false}, {".git/info", "exclude", true},
-		{".git/worktrees/w", "config.worktree", false}, {".git/modules/m", "config", false}, {"sub", "../.git/config", true}, {"sub", "..", true},
+		{".git", "testing", true}, {".git", "index.lock", true}, {".git", "config", false}, {".git", "CONFIG", false},
+		{".git", "hooks", false},
+		{".git", "refs", false}, {".git", "commondir", false}, {".git", "../x", false}, {".git", "/x", false}, {".git", "..",
+			false},
+		{".git", ".", false}, {".git", "./config", false}, {".git", "", false}, {".git/info", "attributes", false},
+		{".git/info", "exclude", true},
+		{".git/worktrees/w", "config.worktree", false}, {".git/modules/m", "config", false}, {"sub", "../.git/config", true},
+		{"sub", "..", true},
 	} {
 		_, p := walk(root, c.dir)
 		if got := p.MayLink(c.text); got != c.may {
@@ -307,7 +353,8 @@ func TestMayLink(t *testing.T) {
 // TestConfigMode: nobody else can write a configuration who could not before.
 func TestConfigMode(t *testing.T) {
 	t.Parallel()
-	for _, c := range [][3]uint32{{0o644, 0o744, 0o744}, {0o644, 0o666, 0o644}, {0o664, 0o764, 0o764}, {0o664, 0o666, 0o664}, {0, 0o664, 0o644}, {0o600, 0o622, 0o600}} {
+	for _, c := range [][3]uint32{{0o644, 0o744, 0o744}, {0o644, 0o666, 0o644}, {0o664, 0o764, 0o764}, {0o664, 0o666,
+		0o664}, {0, 0o664, 0o644}, {0o600, 0o622, 0o600}} {
 		if got := ConfigMode(c[0], c[1]); got != c[2] {
 			t.Errorf("%o, then %o: %o, want %o", c[0], c[1], got, c[2])
 		}
@@ -322,9 +369,12 @@ func TestRootAt(t *testing.T) {
 		granted, path string
 		action        Action
 	}{
-		{"/h/r/.git/info", "attributes", Guard}, {"/h/r/.git/info", "exclude", Free}, {"/h/r/.git/modules", "m/config", Check},
-		{"/h/r/.git/worktrees", "w/config", Check}, {"/h/r/.git/worktrees", "w/hooks/x", Guard}, {"/h/r/.git", "config", Check},
-		{"/h/r/.git/modules", "mine/run", Guard}, {"/h/r/.git/modules", "a/.git/config", Check}, {"/h/r/git", "info/attributes", Free},
+		{"/h/r/.git/info", "attributes", Guard}, {"/h/r/.git/info", "exclude", Free}, {"/h/r/.git/modules", "m/config",
+			Check},
+		{"/h/r/.git/worktrees", "w/config", Check}, {"/h/r/.git/worktrees", "w/hooks/x", Guard}, {"/h/r/.git", "config",
+			Check},
+		{"/h/r/.git/modules", "mine/run", Guard}, {"/h/r/.git/modules", "a/.git/config", Check},
+		{"/h/r/git", "info/attributes", Free},
 		{"/h/r", "config", Free}, {"/h/r", "mine/run", Guard},
 	} {
 		if v, _ := walk(j.RootAt(c.granted), c.path); v.Action != c.action {

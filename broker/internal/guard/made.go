@@ -2,13 +2,15 @@ package guard
 
 import "sync"
 
-// ID is one object of the host, for as long as it exists: a number that is given out again comes with another time of birth.
+// ID is one object of the host, for as long as it exists: a number that is given out again comes with another time of
+// birth.
 type ID struct {
 	Dev, Ino uint64
 	Born     int64 // nanoseconds; 0 where the file system does not say
 }
 
-// maxMade bounds the memory of a session that makes directories without end. What is made then is as what was there before.
+// maxMade bounds the memory of a session that makes directories without end. What is made then is as what was there
+// before.
 const maxMade = 1 << 20
 
 // Made remembers what a session made itself. The zero value remembers nothing yet.

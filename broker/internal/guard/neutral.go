@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Acting lists the keys of a repository's configuration that a sandbox could not have set in one that was there: git runs something or reads
-// another file by them.
+// Acting lists the keys of a repository's configuration that a sandbox could not have set in one that was there: git
+// runs something or reads another file by them.
 func Acting(file string, config []byte) ([]string, error) {
 	p, err := parse(config)
 	if err != nil {
@@ -45,7 +45,8 @@ func Neutral(file string, config []byte) ([]byte, error) {
 		}
 		fmt.Fprintf(&b, "[%s]\n\t%s", section, name)
 		if !s.bare {
-			b.WriteString(` = "` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`, "\b", `\b`).Replace(s.value) + `"`)
+			b.WriteString(` = "` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`, "\b",
+				`\b`).Replace(s.value) + `"`)
 		}
 		b.WriteByte('\n')
 	}

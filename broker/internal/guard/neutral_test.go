@@ -5,12 +5,15 @@ import (
 	"testing"
 )
 
-// TestNeutral: what makes git run something is listed and left out; what describes the repository stays as git reads it.
+// TestNeutral: what makes git run something is listed and left out; what describes the repository stays as git reads
+// it.
 func TestNeutral(t *testing.T) {
 	t.Parallel()
-	const harmless = "[core]\n\trepositoryformatversion = 0\n[remote \"a\\\"b\"]\n\turl = https://example.org/x\n\tfetch = +refs/heads/*:refs/remotes/o/*\n[core]\n\tbare\n"
+	const harmless = "[core]\n\trepositoryformatversion = 0\n[remote \"a\\\"b\"]\n\turl = " +
+		"https://example.org/x\n\tfetch = +refs/heads/*:refs/remotes/o/*\n[core]\n\tbare\n"
 	const evil = "[core]\n\tfsmonitor = \"x # y\"\n\thooksPath = h\n[alias]\n\tst = !x\n[filter \"f\"]\n\tclean = x\n"
-	if keys, err := Acting(".git/config", []byte("[core]\n\trepositoryformatversion = 0\n\tbare = false\n[user]\n\tname = A\n")); err != nil || len(keys) != 0 {
+	if keys, err := Acting(".git/config",
+		[]byte("[core]\n\trepositoryformatversion = 0\n\tbare = false\n[user]\n\tname = A\n")); err != nil || len(keys) != 0 {
 		t.Errorf("harmless: %q, %v", keys, err)
 	}
 	keys, err := Acting(".git/config", []byte(harmless+evil))

@@ -14,8 +14,9 @@ type Reference struct {
 	Hooks  bool   // it is a directory of hooks
 }
 
-// References lists what a configuration in the directory dir refers to, for a work tree at top. Relative paths of commands are taken from
-// there, as git runs them. What is not understood refers to nothing: git does not read it either.
+// References lists what a configuration in the directory dir refers to, for a work tree at top. Relative paths of
+// commands are taken from there, as git runs them. What is not understood refers to nothing: git does not read it
+// either.
 func References(config []byte, dir, top, home string) []Reference {
 	p, err := parse(config)
 	if err != nil {
@@ -28,10 +29,12 @@ func References(config []byte, dir, top, home string) []Reference {
 		case (section == "include" || section == "includeif") && name == "path":
 			out = append(out, Reference{Key: s.key, Path: absolute(s.value, dir, home), Config: true, Dir: true})
 		case s.key == "core.hookspath" || s.key == "core.attributesfile" || s.key == "init.templatedir":
-			out = append(out, Reference{Key: s.key, Path: absolute(s.value, top, home), Dir: true, Hooks: s.key == "core.hookspath"})
+			out = append(out, Reference{Key: s.key, Path: absolute(s.value, top, home), Dir: true,
+				Hooks: s.key == "core.hookspath"})
 		case !isData(section, name):
 			for _, w := range words(s.value) {
-				out = append(out, Reference{Key: s.key, Path: absolute(w, top, home), Dir: strings.HasPrefix(w, "./") || strings.HasPrefix(w, "../")})
+				out = append(out, Reference{Key: s.key, Path: absolute(w, top, home), Dir: strings.HasPrefix(w, "./") ||
+					strings.HasPrefix(w, "../")})
 				if path.IsAbs(w) { // what is left of $(git rev-parse --show-toplevel)/x
 					out = append(out, Reference{Key: s.key, Path: path.Join(top, w)})
 				}
@@ -52,8 +55,8 @@ func isData(section, name string) bool {
 	return strings.HasSuffix(name, "file") || name == "template"
 }
 
-// words are the parts of a shell command that may be paths: also a plain name, as in "sh x", but for the first, which is
-// looked for in PATH.
+// words are the parts of a shell command that may be paths: also a plain name, as in "sh x", but for the first, which
+// is looked for in PATH.
 func words(command string) []string {
 	var out []string
 	separates := func(r rune) bool { return strings.ContainsRune(" \t\n;|&()<>\"'`=", r) }

@@ -2,9 +2,11 @@ package guard
 
 import "bytes"
 
-// What follows judges contents by their first HeadSize bytes. A judgement errs on the side of a credential where the two cannot be told apart.
+// What follows judges contents by their first HeadSize bytes. A judgement errs on the side of a credential where the
+// two cannot be told apart.
 
-// HoldsPrivateKey finds the header of a private key in PEM or OpenPGP armour: PKCS #1, #8, SEC 1, OpenSSH, encrypted or not.
+// HoldsPrivateKey finds the header of a private key in PEM or OpenPGP armour: PKCS #1, #8, SEC 1, OpenSSH, encrypted or
+// not.
 func HoldsPrivateKey(head []byte) bool {
 	for {
 		i := bytes.Index(head, []byte("-----BEGIN "))
@@ -25,7 +27,8 @@ func HoldsPrivateKey(head []byte) bool {
 // maxRawKey is the length up to which a file of nothing but letters and digits is taken for a key.
 const maxRawKey = 1024
 
-// HoldsKey is HoldsPrivateKey for names that end in .key: also a key in DER, and one that is written as nothing but hexadecimal or base64.
+// HoldsKey is HoldsPrivateKey for names that end in .key: also a key in DER, and one that is written as nothing but
+// hexadecimal or base64.
 func HoldsKey(head []byte) bool {
 	if HoldsPrivateKey(head) || len(head) > 2 && head[0] == 0x30 && head[1]&0x80 != 0 {
 		return true
@@ -36,7 +39,8 @@ func HoldsKey(head []byte) bool {
 	}
 	for _, c := range text {
 		switch {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '+', c == '/', c == '=', c == '-', c == '_', c == '\n', c == '\r':
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '+', c == '/', c == '=', c == '-',
+			c == '_', c == '\n', c == '\r':
 		default:
 			return false
 		}
@@ -44,13 +48,15 @@ func HoldsKey(head []byte) bool {
 	return true
 }
 
-// literal says whether a value stands in the file itself: one that is taken from a variable when the file is read is no credential.
+// literal says whether a value stands in the file itself: one that is taken from a variable when the file is read is no
+// credential.
 func literal(value []byte) bool {
 	value = bytes.Trim(value, " \t\r\"'")
 	return len(value) > 0 && value[0] != '$' && value[0] != '#' && !bytes.EqualFold(value, []byte("null"))
 }
 
-// setting finds a key among those given, whatever its case, that has a literal value, in files of lines like "key = value" or "key: value".
+// setting finds a key among those given, whatever its case, that has a literal value, in files of lines like "key =
+// value" or "key: value".
 func setting(head []byte, keys ...string) bool {
 	for line := range bytes.Lines(head) {
 		line = bytes.TrimLeft(line, " \t-\ufeff")
@@ -68,7 +74,8 @@ func setting(head []byte, keys ...string) bool {
 	return false
 }
 
-// HoldsNpmToken finds _authToken, _auth and _password in .npmrc and .yarnrc, for one registry (//registry.example/:_authToken) or for all.
+// HoldsNpmToken finds _authToken, _auth and _password in .npmrc and .yarnrc, for one registry
+// (//registry.example/:_authToken) or for all.
 func HoldsNpmToken(head []byte) bool {
 	for line := range bytes.Lines(head) {
 		line = bytes.TrimLeft(line, " \t\"\ufeff")
@@ -116,7 +123,8 @@ func HoldsKubeToken(head []byte) bool {
 	return HoldsPrivateKey(head) || setting(head, "token", "password", "client-key-data", "id-token", "refresh-token")
 }
 
-// HoldsCloudKey finds the key of a service account, the tokens of a user's or an application's sign-in, and the passwords of registries.
+// HoldsCloudKey finds the key of a service account, the tokens of a user's or an application's sign-in, and the
+// passwords of registries.
 func HoldsCloudKey(head []byte) bool {
 	if !bytes.HasPrefix(bytes.TrimLeft(head, " \t\r\n\ufeff"), []byte("{")) {
 		return false
@@ -124,13 +132,16 @@ func HoldsCloudKey(head []byte) bool {
 	if jsonText(head, "private_key") != "" && (HoldsPrivateKey(head) || jsonText(head, "type") == "service_account") {
 		return true
 	}
-	if jsonText(head, "client_secret") != "" && (jsonText(head, "client_id") != "" || jsonText(head, "refresh_token") != "") {
+	if jsonText(head, "client_secret") != "" && (jsonText(head, "client_id") != "" ||
+		jsonText(head, "refresh_token") != "") {
 		return true
 	}
-	return bytes.Contains(head, []byte(`"auths"`)) && (jsonText(head, "auth") != "" || jsonText(head, "identitytoken") != "")
+	return bytes.Contains(head, []byte(`"auths"`)) && (jsonText(head, "auth") != "" ||
+		jsonText(head, "identitytoken") != "")
 }
 
-// jsonText is the text that the first key of this name has, as it is spelled; "" if that is something else. The object may be cut off.
+// jsonText is the text that the first key of this name has, as it is spelled; "" if that is something else. The object
+// may be cut off.
 func jsonText(head []byte, key string) string {
 	quoted := []byte(`"` + key + `"`)
 	for {

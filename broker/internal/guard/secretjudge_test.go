@@ -4,7 +4,8 @@ import "testing"
 
 // TestSecretBesideGuard: that a name is a secret's takes nothing from what guards it, and the other way round.
 func TestSecretBesideGuard(t *testing.T) {
-	j, err := NewJudge(append([]Rule{{Pattern: "hid/.env", Action: Hide}, {Pattern: "shown/.env", Action: Allow}}, BuiltIn()...), HideSecrets)
+	j, err := NewJudge(append([]Rule{{Pattern: "hid/.env", Action: Hide}, {Pattern: "shown/.env", Action: Allow}},
+		BuiltIn()...), HideSecrets)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -12,11 +13,15 @@ func TestSecretBesideGuard(t *testing.T) {
 		action Action
 		secret bool
 	}{
-		".env": {Free, true}, "a/b/.env.local": {Free, true}, "key.pem": {Free, true}, "data.json": {Free, true}, "main.go": {Free, false},
-		".vscode/settings.json": {Guard, true}, ".vscode/.env": {Guard, true}, ".mcp.json": {Guard, true}, ".envrc": {Guard, false},
+		".env": {Free, true}, "a/b/.env.local": {Free, true}, "key.pem": {Free, true}, "data.json": {Free, true},
+		"main.go":               {Free, false},
+		".vscode/settings.json": {Guard, true}, ".vscode/.env": {Guard, true}, ".mcp.json": {Guard, true}, ".envrc": {Guard,
+			false},
 		"node_modules/x/.env": {Free, false}, "node_modules/.vscode/x.json": {Free, false}, "a/vendor/key.pem": {Free, false},
-		".git/refs/heads/prod.env": {Free, false}, ".git/hooks/x.env": {Guard, false}, ".git/modules/vendor/hooks/x.env": {Guard, false},
-		".envs/prod/db": {Free, true}, ".envs/vendor/db": {Free, false}, "hid/.env": {Hide, false}, "shown/.env": {Free, false},
+		".git/refs/heads/prod.env": {Free, false}, ".git/hooks/x.env": {Guard, false}, ".git/modules/vendor/hooks/x.env": {
+			Guard, false},
+		".envs/prod/db": {Free, true}, ".envs/vendor/db": {Free, false}, "hid/.env": {Hide, false}, "shown/.env": {Free,
+			false},
 	} {
 		if v := j.At(rel, nil); v.Action != want.action || (v.Secret != nil) != want.secret {
 			t.Errorf("%s: action %d, secret %v; want %d, %v", rel, v.Action, v.Secret != nil, want.action, want.secret)

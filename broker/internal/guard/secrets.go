@@ -20,8 +20,8 @@ type Secret struct {
 // HeadSize is how much of a file its contents are judged by.
 const HeadSize = 64 << 10
 
-// Secrets is the table of the names that do not exist inside, with the reason of each. What holds a credential only sometimes is judged by
-// its contents.
+// Secrets is the table of the names that do not exist inside, with the reason of each. What holds a credential only
+// sometimes is judged by its contents.
 func Secrets() []Secret {
 	return []Secret{
 		{".env*", true, nil, "environment files hold tokens", 0},
@@ -66,19 +66,22 @@ func Secrets() []Secret {
 	}
 }
 
-// public are names that look like those of secrets and are made to be shown: templates, and what tools keep their settings in.
+// public are names that look like those of secrets and are made to be shown: templates, and what tools keep their
+// settings in.
 func public() []string {
 	return []string{"*.pub", "*.example", "*.sample", "*.template", "*.tmpl", "*.dist", "*.defaults", "*.schema", ".envrc",
 		"example.env", "sample.env", "template.env", "package.json", "package-lock.json", "tsconfig.json", "composer.json"}
 }
 
-// Dependency says whether a directory of this name holds what a package registry or a tool put there: its keys and certificates are everybody's.
+// Dependency says whether a directory of this name holds what a package registry or a tool put there: its keys and
+// certificates are everybody's.
 func Dependency(name string) bool {
 	return slices.Contains(dependencies(), name)
 }
 
 func dependencies() []string {
-	return []string{"node_modules", "bower_components", "site-packages", "dist-packages", "vendor", "third_party", ".venv", "venv", ".tox", ".nox", "__pycache__"}
+	return []string{"node_modules", "bower_components", "site-packages", "dist-packages", "vendor", "third_party",
+		".venv", "venv", ".tox", ".nox", "__pycache__"}
 }
 
 // secretIndex finds a row of the table by the last part of a name.
@@ -104,8 +107,8 @@ var indexSecrets = sync.OnceValue(func() *secretIndex {
 	return x
 })
 
-// SecretOf is the row that a file of this base name falls under, or nil; of a directory, those that mean what lies in it. The name is
-// compared as a file system that folds letter case would.
+// SecretOf is the row that a file of this base name falls under, or nil; of a directory, those that mean what lies in
+// it. The name is compared as a file system that folds letter case would.
 func SecretOf(name string, dir bool) *Secret {
 	x := indexSecrets()
 	name = Fold(name)
@@ -150,9 +153,10 @@ func (x *secretIndex) prefixed(name string, looks bool) *Secret {
 
 // Candidate is what a path tells about a file or directory that may hold secrets.
 type Candidate struct {
-	*Secret        // nil: it is none
-	Keeper  string // the directory, relative to the tree, whose name says that all below it is meant; "" if the name itself says so
-	In      string // the directory of dependencies, or of git's own, that it lies in, where nothing is hidden; "" for none
+	*Secret // nil: it is none
+	// the directory, relative to the tree, whose name says that all below it is meant; "" if the name itself says so
+	Keeper string
+	In     string // the directory of dependencies, or of git's own, that it lies in, where nothing is hidden; "" for none
 }
 
 // SecretAt judges a path relative to the tree that is shown, by its own name and by those of the directories above.

@@ -9,16 +9,24 @@ const pemKey = "-----BEGIN PRIVATE KEY-----\nMIIB\n-----END PRIVATE KEY-----\n"
 
 func TestSecretAt(t *testing.T) {
 	for rel, want := range map[string]string{
-		".env": ".env*", "sub/.env": ".env*", ".env.local": ".env*", ".ENV": ".env*", ".e\u200cnv": ".env*", ".env.production": ".env*",
-		".envs/.production/.django": ".env*", ".env.example": "", ".env.local.sample": "", ".env.dist": "", ".envrc": "", "env": "", "src/env.go": "",
+		".env": ".env*", "sub/.env": ".env*", ".env.local": ".env*", ".ENV": ".env*", ".e\u200cnv": ".env*",
+		".env.production":           ".env*",
+		".envs/.production/.django": ".env*", ".env.example": "", ".env.local.sample": "", ".env.dist": "", ".envrc": "",
+		"env": "", "src/env.go": "",
 		"prod.env": "*.env", "docker/app.env": "*.env", "example.env": "", "a.envelope": "",
-		"id_rsa": "id_rsa", "deploy/id_ed25519": "id_ed25519", "id_rsa.pub": "", "server.pem": "*.pem", "tls.key": "*.key", "config/master.key": "master.key",
-		"id_rsa.old": "id_*", "id_deploy": "id_*", "id_map.go": "id_*", "id_x.env": "*.env", "ssh_host_rsa_key": "ssh_host_*", "ssh_host_rsa_key.pub": "",
+		"id_rsa": "id_rsa", "deploy/id_ed25519": "id_ed25519", "id_rsa.pub": "", "server.pem": "*.pem", "tls.key": "*.key",
+		"config/master.key": "master.key",
+		"id_rsa.old":        "id_*", "id_deploy": "id_*", "id_map.go": "id_*", "id_x.env": "*.env",
+		"ssh_host_rsa_key": "ssh_host_*", "ssh_host_rsa_key.pub": "",
 		".aws/credentials": "credentials", ".cargo/credentials.toml": "credentials.toml",
-		"monkey": "", "x.keys": "", "terraform.tfstate": "*.tfstate", "terraform.tfstate.backup": "*.tfstate.backup", "main.tf": "",
-		"store.p12": "*.p12", "app.keystore": "*.keystore", ".npmrc": ".npmrc", "packages/a/.npmrc": ".npmrc", ".netrc": ".netrc", ".pypirc": ".pypirc",
-		"service-account.json": "*.json", "package.json": "", "tsconfig.json": "", "kubeconfig": "kubeconfig", "prod.kubeconfig": "*.kubeconfig",
-		"node_modules/pkg/.env": "", "web/node_modules/pkg/test/key.pem": "", "vendor/x/id_rsa": "", "lib/python3/site-packages/certifi/cacert.pem": "",
+		"monkey": "", "x.keys": "", "terraform.tfstate": "*.tfstate", "terraform.tfstate.backup": "*.tfstate.backup",
+		"main.tf":   "",
+		"store.p12": "*.p12", "app.keystore": "*.keystore", ".npmrc": ".npmrc", "packages/a/.npmrc": ".npmrc",
+		".netrc": ".netrc", ".pypirc": ".pypirc",
+		"service-account.json": "*.json", "package.json": "", "tsconfig.json": "", "kubeconfig": "kubeconfig",
+		"prod.kubeconfig":       "*.kubeconfig",
+		"node_modules/pkg/.env": "", "web/node_modules/pkg/test/key.pem": "", "vendor/x/id_rsa": "",
+		"lib/python3/site-packages/certifi/cacert.pem": "",
 		"node_modules": "", ".env/bin/python": ".env*", "testdata/key.pem": "*.pem", "": "",
 	} {
 		c := SecretAt(rel, false)
@@ -96,7 +104,8 @@ func TestContents(t *testing.T) {
 		{"netrc", ".netrc", "machine a.example\nlogin x\npassword y\n", true},
 		{"netrc one line", ".netrc", "machine a.example login x password y", true},
 		{"netrc without", ".netrc", "machine a.example login x\n", false},
-		{"service account", "a.json", "{\n \"type\": \"service_account\",\n \"private_key\": \"-----BEGIN PRIVATE KEY-----\\nx\"\n}", true},
+		{"service account", "a.json",
+			"{\n \"type\": \"service_account\",\n \"private_key\": \"-----BEGIN PRIVATE KEY-----\\nx\"\n}", true},
 		{"key first", "a.json", "{\"private_key\":\"x\",\"type\":\"service_account\"}", true},
 		{"empty key", "a.json", "{\"type\": \"service_account\", \"private_key\": \"\"}", false},
 		{"user", "a.json", "{\"client_id\":\"a\",\"client_secret\":\"b\",\"refresh_token\":\"c\",\"type\":\"authorized_user\"}", true},
@@ -115,9 +124,11 @@ func TestContents(t *testing.T) {
 	}
 }
 
-// FuzzContents: no contents make a judge fail, and what is a credential stays one when something harmless is put after it.
+// FuzzContents: no contents make a judge fail, and what is a credential stays one when something harmless is put after
+// it.
 func FuzzContents(f *testing.F) {
-	for _, s := range []string{pemKey, "_auth=x", "{\"auths\":{\"auth\":\"x\"}}", "password x", "token: x", "0\x82", "\"private_key\" : \"", "-----BEGIN "} {
+	for _, s := range []string{pemKey, "_auth=x", "{\"auths\":{\"auth\":\"x\"}}", "password x", "token: x", "0\x82",
+		"\"private_key\" : \"", "-----BEGIN "} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -1,6 +1,7 @@
-// Package handover says which descriptors of a caller's a sandboxed program may be given as they are. What it is given it can open anew
-// through /proc/self/fd, with the user's rights to the file, and change by the descriptor (ftruncate); everything else reaches it through a pipe that the
-// caller copies. It must never change a descriptor. launch, client and cli call it, and faststart, where nothing may allocate (Passes).
+// Package handover says which descriptors of a caller's a sandboxed program may be given as they are. What it is given
+// it can open anew through /proc/self/fd, with the user's rights to the file, and change by the descriptor (ftruncate);
+// everything else reaches it through a pipe that the caller copies. It must never change a descriptor. launch, client
+// and cli call it, and faststart, where nothing may allocate (Passes).
 package handover
 
 import (
@@ -10,9 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Check says why the descriptor may not be handed into a sandbox as descriptor i. A file may that was opened for reading and writing, because
-// that is what the caller gives, and one that was opened for writing and is empty, because all that it will hold is the program's. A log that
-// is appended to, or that has content, is not the program's to read or to cut off.
+// Check says why the descriptor may not be handed into a sandbox as descriptor i. A file may that was opened for
+// reading and writing, because that is what the caller gives, and one that was opened for writing and is empty, because
+// all that it will hold is the program's. A log that is appended to, or that has content, is not the program's to read
+// or to cut off.
 func Check(i, fd int) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
@@ -43,11 +45,12 @@ const (
 )
 
 // words are those of the kinds that are refused.
-var words = [...]string{"", "something that is no pipe", "a file that is not open for writing", "a file that is appended to", "a file that has content",
+var words = [...]string{"", "something that is no pipe", "a file that is not open for writing",
+	"a file that is appended to", "a file that has content",
 	"a device", "a directory", "a socket"}
 
-// Passes says whether Check would let a descriptor pass that fstat(2) and F_GETFL say this of. It is for who runs before
-// Go's runtime (faststart).
+// Passes says whether Check would let a descriptor pass that fstat(2) and F_GETFL say this of. It is for who runs
+// before Go's runtime (faststart).
 //
 //go:nosplit
 //go:norace

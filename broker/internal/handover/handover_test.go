@@ -54,7 +54,8 @@ func TestCheck(t *testing.T) {
 		{"a socket", os.NewFile(uintptr(pair[0]), "socket"), "a socket"},
 	} {
 		err := Check(1, int(c.f.Fd()))
-		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), "descriptor 1 is") || err != nil && !strings.Contains(err.Error(), c.want) {
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), "descriptor 1 is") || err != nil &&
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
 		}
 		c.f.Close()

@@ -13,10 +13,13 @@ import (
 )
 
 // words, in the order of the reasons.
-var words = [...]string{"", "it is installed without privilege, or no_new_privs is set", "its caller is not who made the request",
+var words = [...]string{"", "it is installed without privilege, or no_new_privs is set",
+	"its caller is not who made the request",
 	"the request is malformed, or of another version of sbx", "the plan is not valid", "it does not do this for anybody",
-	"/etc/sbx/helper.toml does not permit it", "/etc/sbx/helper.toml cannot be relied on", "it could not give up its privileges", "the sandbox's first process could not be made",
-	"a flaw in the helper itself", "the network device could not be made", "this host has no default route", "this host does not forward packets (net.ipv4.ip_forward is 0)",
+	"/etc/sbx/helper.toml does not permit it", "/etc/sbx/helper.toml cannot be relied on",
+	"it could not give up its privileges", "the sandbox's first process could not be made",
+	"a flaw in the helper itself", "the network device could not be made", "this host has no default route",
+	"this host does not forward packets (net.ipv4.ip_forward is 0)",
 	"control groups could not be prepared", "its caller has as many of its processes or devices as one may have: end some",
 	"it cannot count what its caller has, in /run/sbx-helper"}
 

@@ -52,7 +52,8 @@ func Of(err error) string {
 	}
 	var x *launch.ExecError
 	if errors.As(err, &x) && refusedInside(x) {
-		return plan.Bytes(x.Path).Quote() + " exists on the host and is not granted in the sandbox; grant it with --ro " + plan.Bytes(x.Path).Quote()
+		return plan.Bytes(x.Path).Quote() + " exists on the host and is not granted in the sandbox; grant it with --ro " +
+			plan.Bytes(x.Path).Quote()
 	}
 	var f *steps.Fault
 	if errors.As(err, &f) {
@@ -73,7 +74,8 @@ func missingHint(m *planner.Missing) string {
 
 // refusedInside says whether a program could be started outside.
 func refusedInside(x *launch.ExecError) bool {
-	return x.Status == 127 && host.Exists(x.Path) || errors.Is(x.Err, syscall.EACCES) && unix.Access(x.Path, unix.X_OK) == nil
+	return x.Status == 127 && host.Exists(x.Path) || errors.Is(x.Err, syscall.EACCES) &&
+		unix.Access(x.Path, unix.X_OK) == nil
 }
 
 // faultHint looks up what a failed step means to a person.

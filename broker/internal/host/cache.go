@@ -32,7 +32,8 @@ const usual = 320
 
 // NewCache returns an empty cache.
 func NewCache() *Cache {
-	return &Cache{stats: make(map[string]int, usual), results: make([]statResult, 0, usual), links: map[string]string{}, lists: map[string]listResult{}}
+	return &Cache{stats: make(map[string]int, usual), results: make([]statResult, 0, usual), links: map[string]string{},
+		lists: map[string]listResult{}}
 }
 
 // Lstat is FS.Lstat.

@@ -145,7 +145,8 @@ func UserNamespaceHint() string {
 	case read("/proc/sys/kernel/unprivileged_userns_clone") == "0":
 		return "unprivileged user namespaces are switched off (kernel.unprivileged_userns_clone = 0)"
 	case read("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == "1":
-		return "AppArmor restricts user namespaces (kernel.apparmor_restrict_unprivileged_userns = 1); install the sbx package's AppArmor profile"
+		return "AppArmor restricts user namespaces (kernel.apparmor_restrict_unprivileged_userns = 1); install the sbx " +
+			"package's AppArmor profile"
 	}
 	return "this kernel or container refuses a new user namespace"
 }

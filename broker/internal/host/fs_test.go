@@ -37,7 +37,8 @@ func (t tree) Lstat(p string) (Stat, error) {
 
 func (t tree) Readlink(p string) (string, error) { return t[p], nil }
 
-var example = tree{"/a/": "", "/a/b/": "", "/a/b/f": "", "/l": "a/b", "/abs": "/a/b", "/up": "a/../a/./b/", "/a/b/back": "../..", "/loop": "loop", "/m1": "m2", "/m2": "m1",
+var example = tree{"/a/": "", "/a/b/": "", "/a/b/f": "", "/l": "a/b", "/abs": "/a/b", "/up": "a/../a/./b/",
+	"/a/b/back": "../..", "/loop": "loop", "/m1": "m2", "/m2": "m1",
 	"/dangling": "a/nowhere", "/file": "", "/tofile": "file", "/a/link": "/l/f"}
 
 func TestResolve(t *testing.T) {
@@ -47,14 +48,21 @@ func TestResolve(t *testing.T) {
 		links    []string
 	}{
 		{"/", "/", nil, nil}, {"//", "/", nil, nil}, {"/.", "/", nil, nil}, {"/..", "/", nil, nil}, {"/../..", "/", nil, nil},
-		{"/a", "/a", nil, nil}, {"/a/", "/a", nil, nil}, {"//a///b/./", "/a/b", nil, nil}, {"/a/b/..", "/a", nil, nil}, {"/a/../a/b/f", "/a/b/f", nil, nil},
-		{"/l", "/a/b", nil, []string{"/l"}}, {"/l/f", "/a/b/f", nil, []string{"/l"}}, {"/l/..", "/a", nil, []string{"/l"}}, {"/abs/f", "/a/b/f", nil, []string{"/abs"}},
-		{"/up/f", "/a/b/f", nil, []string{"/up"}}, {"/a/b/back", "/", nil, []string{"/a/b/back"}}, {"/a/b/back/l/back/file", "/file", nil, []string{"/a/b/back", "/l", "/a/b/back"}},
+		{"/a", "/a", nil, nil}, {"/a/", "/a", nil, nil}, {"//a///b/./", "/a/b", nil, nil}, {"/a/b/..", "/a", nil, nil},
+		{"/a/../a/b/f", "/a/b/f", nil, nil},
+		{"/l", "/a/b", nil, []string{"/l"}}, {"/l/f", "/a/b/f", nil, []string{"/l"}}, {"/l/..", "/a", nil, []string{"/l"}},
+		{"/abs/f", "/a/b/f", nil, []string{"/abs"}},
+		{"/up/f", "/a/b/f", nil, []string{"/up"}}, {"/a/b/back", "/", nil, []string{"/a/b/back"}}, {"/a/b/back/l/back/file",
+			"/file", nil, []string{"/a/b/back", "/l", "/a/b/back"}},
 		{"/a/link", "/a/b/f", nil, []string{"/a/link", "/l"}}, {"/tofile", "/file", nil, []string{"/tofile"}},
-		{"/nowhere", "/nowhere", syscall.ENOENT, nil}, {"/a/nowhere/x/y", "/a/nowhere/x/y", syscall.ENOENT, nil}, {"/dangling", "/a/nowhere", syscall.ENOENT, []string{"/dangling"}}, {"/dangling/x", "/a/nowhere/x", syscall.ENOENT, []string{"/dangling"}},
-		{"/loop", "", syscall.ELOOP, nil}, {"/m1/x", "", syscall.ELOOP, nil}, {"/file/x", "", syscall.ENOTDIR, nil}, {"/tofile/x", "", syscall.ENOTDIR, nil}, {"/a/b/f/g/..", "", syscall.ENOTDIR, nil},
+		{"/nowhere", "/nowhere", syscall.ENOENT, nil}, {"/a/nowhere/x/y", "/a/nowhere/x/y", syscall.ENOENT, nil},
+		{"/dangling", "/a/nowhere", syscall.ENOENT, []string{"/dangling"}}, {"/dangling/x", "/a/nowhere/x", syscall.ENOENT,
+			[]string{"/dangling"}},
+		{"/loop", "", syscall.ELOOP, nil}, {"/m1/x", "", syscall.ELOOP, nil}, {"/file/x", "", syscall.ENOTDIR, nil},
+		{"/tofile/x", "", syscall.ENOTDIR, nil}, {"/a/b/f/g/..", "", syscall.ENOTDIR, nil},
 		// The kernel refuses these too: what looks like the directory of a file is none.
-		{"/file/", "", syscall.ENOTDIR, nil}, {"/file/..", "", syscall.ENOTDIR, nil}, {"/file/.", "", syscall.ENOTDIR, nil}, {"/a/b/f/../f", "", syscall.ENOTDIR, nil},
+		{"/file/", "", syscall.ENOTDIR, nil}, {"/file/..", "", syscall.ENOTDIR, nil}, {"/file/.", "", syscall.ENOTDIR, nil},
+		{"/a/b/f/../f", "", syscall.ENOTDIR, nil},
 	} {
 		canon, links, _, err := Resolve(example, c.in)
 		if !errors.Is(err, c.err) {
@@ -96,12 +104,14 @@ func TestResolveAgreesWithKernel(t *testing.T) {
 	if err := os.WriteFile(top+"/a/b/f", nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	for name, text := range map[string]string{"l": "a/b", "a/up": "../c", "c/abs": top + "/l", "loop": "loop", "dang": "c/none", "slash": "a/b/"} {
+	for name, text := range map[string]string{"l": "a/b", "a/up": "../c", "c/abs": top + "/l", "loop": "loop",
+		"dang": "c/none", "slash": "a/b/"} {
 		if err := os.Symlink(text, filepath.Join(top, name)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, rel := range []string{"a", "a/b/f", "l/f", "l/../up", "l/../up/abs/f", "c/abs/../up/../l", "loop", "dang", "slash/f", "a/b/f/x", "c//./abs", "slash/../.."} {
+	for _, rel := range []string{"a", "a/b/f", "l/f", "l/../up", "l/../up/abs/f", "c/abs/../up/../l", "loop", "dang",
+		"slash/f", "a/b/f/x", "c//./abs", "slash/../.."} {
 		p := top + "/" + rel
 		canon, _, st, err := Resolve(FS{}, p)
 		var want syscall.Stat_t
@@ -179,7 +189,8 @@ func TestCacheAnswersAsTheFileSystem(t *testing.T) {
 	}
 	c := NewCache()
 	_, _ = c.ReadDir(dir) // from here on missing names are known without asking
-	for _, p := range []string{"/", dir, dir + "/d", dir + "/d/e", dir + "/f", dir + "/none", dir + "/none/x", dir + "/f/x", dir + "/d/none/x"} {
+	for _, p := range []string{"/", dir, dir + "/d", dir + "/d/e", dir + "/f", dir + "/none", dir + "/none/x", dir +
+		"/f/x", dir + "/d/none/x"} {
 		for range 2 {
 			st, err := c.Lstat(p)
 			want, wantErr := FS{}.Lstat(p)

@@ -21,7 +21,8 @@ broken line
 func TestParseMounts(t *testing.T) {
 	got := ParseMounts(mountinfo)
 	want := []Mount{
-		{"254:1", "/", "/", "ext4"}, {"0:21", "/", "/proc", "proc"}, {"254:1", "/home/u/src", "/mnt/src", "ext4"}, {"254:1", "/home", "/srv/home dir", "ext4"},
+		{"254:1", "/", "/", "ext4"}, {"0:21", "/", "/proc", "proc"}, {"254:1", "/home/u/src", "/mnt/src", "ext4"},
+		{"254:1", "/home", "/srv/home dir", "ext4"},
 		{"254:2", "/", "/data", "xfs"}, {"254:2", "/sub", "/data/again", "xfs"}, {"0:30", "/", "/tab\tnl\nbs\\end", "tmpfs"},
 	}
 	if !reflect.DeepEqual(got, want) {
@@ -55,7 +56,8 @@ func TestAliases(t *testing.T) {
 
 // Two file systems mounted over one place: only the last is seen there.
 func TestAliasesOfStackedMounts(t *testing.T) {
-	mounts := []Mount{{"1:1", "/", "/", "ext4"}, {"1:2", "/", "/m", "ext4"}, {"1:3", "/", "/m", "ext4"}, {"1:3", "/", "/n", "ext4"}, {"1:2", "/", "/o", "ext4"}}
+	mounts := []Mount{{"1:1", "/", "/", "ext4"}, {"1:2", "/", "/m", "ext4"}, {"1:3", "/", "/m", "ext4"},
+		{"1:3", "/", "/n", "ext4"}, {"1:2", "/", "/o", "ext4"}}
 	if got, want := Aliases(mounts, "/m/x"), []string{"/n/x"}; !reflect.DeepEqual(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}

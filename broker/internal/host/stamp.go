@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Stamp is which file something is, and when it was last changed in any way: another file of the same name, or other contents, have another
-// (statx(2)). Times are in nanoseconds; Born is 0 on a file system that keeps no time of birth.
+// Stamp is which file something is, and when it was last changed in any way: another file of the same name, or other
+// contents, have another (statx(2)). Times are in nanoseconds; Born is 0 on a file system that keeps no time of birth.
 type Stamp struct {
 	Type          Type
 	Dev, Ino      uint64
@@ -25,7 +25,8 @@ func StampOf(fd int, name string) (Stamp, error) {
 	if err := unix.Statx(fd, name, flags, unix.STATX_BASIC_STATS|unix.STATX_BTIME, &st); err != nil {
 		return Stamp{}, &os.PathError{Op: "statx", Path: name, Err: err}
 	}
-	s := Stamp{Type: typeOf(uint32(st.Mode)), Dev: unix.Mkdev(st.Dev_major, st.Dev_minor), Ino: st.Ino, Size: int64(st.Size),
+	s := Stamp{Type: typeOf(uint32(st.Mode)), Dev: unix.Mkdev(st.Dev_major, st.Dev_minor), Ino: st.Ino,
+		Size:    int64(st.Size),
 		Changed: st.Ctime.Sec*1e9 + int64(st.Ctime.Nsec)}
 	if st.Mask&unix.STATX_BTIME != 0 {
 		s.Born = st.Btime.Sec*1e9 + int64(st.Btime.Nsec)

@@ -1,6 +1,7 @@
-// Package idmap gives a sandbox the subordinate ids of its user (subuid(5)), so that containers inside can have users of their own.
-// The maps of the sandbox are written by newuidmap(1) and newgidmap(1) outside, where they may be set-user-id; inside, where nothing
-// gains privileges, programs of the same names (Client) ask the broker (Server), which writes the maps of namespaces below the sandbox's and of no others.
+// Package idmap gives a sandbox the subordinate ids of its user (subuid(5)), so that containers inside can have users
+// of their own. The maps of the sandbox are written by newuidmap(1) and newgidmap(1) outside, where they may be
+// set-user-id; inside, where nothing gains privileges, programs of the same names (Client) ask the broker (Server),
+// which writes the maps of namespaces below the sandbox's and of no others.
 package idmap
 
 import (
@@ -30,8 +31,8 @@ const (
 // maxRanges is how many ranges of one file are used.
 const maxRanges = 16
 
-// Parse reads the ranges of a user, by name or number, from the text of /etc/subuid or /etc/subgid. own is left out of them: it
-// is mapped anyway. The ranges come in order and do not overlap.
+// Parse reads the ranges of a user, by name or number, from the text of /etc/subuid or /etc/subgid. own is left out of
+// them: it is mapped anyway. The ranges come in order and do not overlap.
 func Parse(text, name string, uid, own uint32) []Range {
 	var out []Range
 	for line := range strings.SplitSeq(text, "\n") {
@@ -41,7 +42,8 @@ func Parse(text, name string, uid, own uint32) []Range {
 		}
 		first, err := strconv.ParseUint(f[1], 10, 32)
 		count, err2 := strconv.ParseUint(f[2], 10, 32)
-		if err != nil || err2 != nil || first == 0 || count == 0 || first+count > 1<<32-1 || uint64(own) >= first && uint64(own) < first+count {
+		if err != nil || err2 != nil || first == 0 || count == 0 || first+count > 1<<32-1 || uint64(own) >= first &&
+			uint64(own) < first+count {
 			continue
 		}
 		out = append(out, Range{uint32(first), uint32(count)})
@@ -110,7 +112,8 @@ func Tool(name string) (program.Program, error) { return program.Source{}.Find(n
 // Own is the caller's own id, and what it is in the namespace.
 type Own struct{ Inside, Outside uint32 }
 
-// Map gives the new user namespace of the process pid the caller's own ids and the subordinate ones under their own numbers.
+// Map gives the new user namespace of the process pid the caller's own ids and the subordinate ones under their own
+// numbers.
 func (ids Ids) Map(pid int, uid, gid Own) error {
 	for _, x := range []struct {
 		tool string

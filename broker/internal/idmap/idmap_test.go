@@ -45,10 +45,12 @@ func TestParse(t *testing.T) {
 }
 
 func TestCanonical(t *testing.T) {
-	if got, err := canonical(strings.Fields("0 1000 1 1 200000 65536")); err != nil || got != "0 1000 1\n1 200000 65536\n" {
+	if got, err := canonical(strings.Fields("0 1000 1 1 200000 65536")); err != nil ||
+		got != "0 1000 1\n1 200000 65536\n" {
 		t.Errorf("a good map: %q, %v", got, err)
 	}
-	for _, bad := range []string{"", "0", "0 1", "0 1 1 1", "a b c", "-1 0 1", "0 4294967296 1", "0 0x10 1", strings.Repeat("0 1 1 ", 341), strings.Repeat("4000000000 4000000000 4000000000 ", 200)} {
+	for _, bad := range []string{"", "0", "0 1", "0 1 1 1", "a b c", "-1 0 1", "0 4294967296 1", "0 0x10 1",
+		strings.Repeat("0 1 1 ", 341), strings.Repeat("4000000000 4000000000 4000000000 ", 200)} {
 		if got, err := canonical(strings.Fields(bad)); err == nil {
 			t.Errorf("%.20q became %.20q", bad, got)
 		}
@@ -126,7 +128,8 @@ func TestServer(t *testing.T) {
 
 // The advice gives away no id that somebody has.
 func TestAfter(t *testing.T) {
-	for text, want := range map[string]uint64{"": 0, "a:100000:65536\nb:165536:65536\n": 231072, "b:300000:10\n1000:5:5\nbroken\nc:x:1\n": 300010} {
+	for text, want := range map[string]uint64{"": 0, "a:100000:65536\nb:165536:65536\n": 231072,
+		"b:300000:10\n1000:5:5\nbroken\nc:x:1\n": 300010} {
 		if got := after(text); got != want {
 			t.Errorf("after %q comes %d, want %d", text, got, want)
 		}

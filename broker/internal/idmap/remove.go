@@ -16,7 +16,8 @@ import (
 // RemoveCommand is the hidden command of sbx that Remove starts.
 const RemoveCommand = "remove-layers"
 
-// Remove deletes a tree in which files of subordinate ids lie: the user may not, but root of a user namespace that has these ids may.
+// Remove deletes a tree in which files of subordinate ids lie: the user may not, but root of a user namespace that has
+// these ids may.
 func Remove(dir string) error {
 	uid, gid := uint32(os.Getuid()), uint32(os.Getgid())
 	ids, err := Read(Name(uid), uid, gid)

@@ -26,8 +26,8 @@ const (
 	fdinfoField = "Pid:"
 )
 
-// Server answers requests for maps. Write writes the map of a process, given by the server's number of it; what it may write is the kernel's to decide: ids that the
-// sandbox has, in namespaces directly below it.
+// Server answers requests for maps. Write writes the map of a process, given by the server's number of it; what it may
+// write is the kernel's to decide: ids that the sandbox has, in namespaces directly below it.
 type Server struct {
 	Write func(pid int, file, text string) error
 	Done  func(pid int, file, text string, err error) // is told of every request; may be nil

@@ -120,7 +120,8 @@ func (x *carrier) forbidden() error {
 		for _, name := range names {
 			r, ok := x.s.Layers.Policy.Match(policy.Query{Kind: policy.KindPath, Path: name, Access: a, Now: x.now})
 			if ok && r.Decision == policy.Deny && r.Origin.Scope == policy.ScopeOrg {
-				return &planner.Refusal{What: quoting.Quote(g.Path) + " (" + g.Why + ") is refused by the organisation: " + quoting.ASCII(r.String()) + ", " + r.Origin.String(), Hint: "ask the administrator of this machine"}
+				return &planner.Refusal{What: quoting.Quote(g.Path) + " (" + g.Why + ") is refused by the organisation: " +
+					quoting.ASCII(r.String()) + ", " + r.Origin.String(), Hint: "ask the administrator of this machine"}
 			}
 		}
 	}
@@ -128,7 +129,8 @@ func (x *carrier) forbidden() error {
 }
 
 func (x *carrier) loss(r policy.Rule, why string) {
-	x.in.Losses = append(x.in.Losses, planner.Loss{What: "rule " + quoting.ASCII(r.String()) + " (" + r.Origin.String() + ")", Why: why})
+	x.in.Losses = append(x.in.Losses, planner.Loss{What: "rule " + quoting.ASCII(r.String()) + " (" + r.Origin.String() +
+		")", Why: why})
 }
 
 // places lists what a pattern is about: one path, a tree, or the names in a directory that are there now.
@@ -174,7 +176,8 @@ func (x *carrier) allow(r policy.Rule, paths []string, tree bool) {
 		}
 		if st.Type == host.Dir && !tree {
 			if x.static && x.modeAt(canon) == planner.None {
-				x.loss(r, "mounts show a directory with all that is in it, or not at all; "+quoting.Quote(strings.TrimSuffix(r.Pattern, "/*")+"/**")+" says that")
+				x.loss(r, "mounts show a directory with all that is in it, or not at all; "+
+					quoting.Quote(strings.TrimSuffix(r.Pattern, "/*")+"/**")+" says that")
 			}
 			continue
 		}
@@ -191,7 +194,8 @@ func (x *carrier) allow(r policy.Rule, paths []string, tree bool) {
 			continue
 		}
 		opens := x.opens(r, p) // hidden by name, and the rule names it
-		if have := x.modeAt(canon); !opens && (have == planner.Write || have == planner.Scratch || mode == planner.Read && have != planner.None) {
+		if have := x.modeAt(canon); !opens && (have == planner.Write || have == planner.Scratch || mode == planner.Read &&
+			have != planner.None) {
 			continue
 		}
 		if !r.Expires.IsZero() {
@@ -278,11 +282,13 @@ func (x *carrier) hide(r policy.Rule, paths []string) {
 			continue // shown by a later word
 		}
 		x.drop(r, p)
-		x.in.Hides = append(x.in.Hides, planner.Hide{Path: p, Ask: !x.static && r.Decision == policy.Ask, Why: r.Origin.String()})
+		x.in.Hides = append(x.in.Hides, planner.Hide{Path: p, Ask: !x.static && r.Decision == policy.Ask,
+			Why: r.Origin.String()})
 	}
 }
 
-// drop takes out what the profile or the files grant in a denied tree; what an option grants there stays, and the project.
+// drop takes out what the profile or the files grant in a denied tree; what an option grants there stays, and the
+// project.
 func (x *carrier) drop(r policy.Rule, dir string) {
 	kept := x.in.Grants[:0]
 	for _, g := range x.in.Grants {
@@ -314,7 +320,8 @@ func (x *carrier) protect(r policy.Rule, paths []string, tree bool) {
 		override := func(g planner.Grant) bool { return g.Explicit && r.Origin.Scope != policy.ScopeOrg }
 		for i := range x.in.Grants {
 			g := &x.in.Grants[i]
-			if host.Within(path.Clean(g.Path), p) && (tree || g.Path == p) && (g.Mode == planner.Write || g.Mode == planner.Overlay) && !override(*g) {
+			if host.Within(path.Clean(g.Path), p) && (tree || g.Path == p) && (g.Mode == planner.Write ||
+				g.Mode == planner.Overlay) && !override(*g) {
 				g.Mode = planner.Read
 			}
 		}
@@ -341,10 +348,12 @@ func (x *carrier) asks() {
 		}
 		paths, _, ok := x.places(p)
 		if !ok {
-			x.in.Losses = append(x.in.Losses, planner.Loss{What: "fs.ask " + quoting.Quote(text), Why: "a wildcard may stand only in the last part of a path here"})
+			x.in.Losses = append(x.in.Losses, planner.Loss{What: "fs.ask " + quoting.Quote(text),
+				Why: "a wildcard may stand only in the last part of a path here"})
 		}
 		for _, name := range paths {
-			if r, ok := x.s.Layers.Policy.Match(policy.Query{Kind: policy.KindPath, Path: name, Access: policy.Read, Now: x.now}); (!ok || r.Decision != policy.Allow) && !x.named(name) && name != x.in.Project && name != "/" {
+			if r, ok := x.s.Layers.Policy.Match(policy.Query{Kind: policy.KindPath, Path: name, Access: policy.Read,
+				Now: x.now}); (!ok || r.Decision != policy.Allow) && !x.named(name) && name != x.in.Project && name != "/" {
 				x.in.Hides = append(x.in.Hides, planner.Hide{Path: name, Ask: !x.static, Why: x.s.Origin("fs.ask")})
 			}
 		}

@@ -42,7 +42,8 @@ func gitDir(fs planner.FS, project string) string {
 		common = path.Join(dir, common)
 	}
 	common, _, cst, err := host.Resolve(fs, path.Clean(common))
-	if err != nil || cst.Type != host.Dir || cst.UID != uint32(os.Getuid()) || path.Dir(path.Dir(dir)) != common || readShort(common+"/HEAD") == "" {
+	if err != nil || cst.Type != host.Dir || cst.UID != uint32(os.Getuid()) || path.Dir(path.Dir(dir)) != common ||
+		readShort(common+"/HEAD") == "" {
 		return ""
 	}
 	return common

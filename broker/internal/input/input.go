@@ -40,14 +40,16 @@ type Run struct {
 // Make turns the request, the configuration and the facts into what planner.Build takes, and into what the session
 // opens beside that.
 func (r *Run) Make(s request.Settings, facts host.Facts) (*planner.Input, *doors.Doors, error) {
-	in := &planner.Input{Argv: r.Argv, Facts: facts, FS: host.NewCache(), Hostname: r.Hostname, AsPID1: r.AsPID1, Idle: r.Idle, Profile: s.Profile.Name,
+	in := &planner.Input{Argv: r.Argv, Facts: facts, FS: host.NewCache(), Hostname: r.Hostname, AsPID1: r.AsPID1,
+		Idle: r.Idle, Profile: s.Profile.Name,
 		Grants: make([]planner.Grant, 0, 64), Hides: make([]planner.Hide, 0, 128),
 		TimeOffset: int64(r.TimeOffset.Seconds()), MapRoot: !s.Sandbox.NonRootUser, NoSymFollow: s.FS.NoSymFollow}
 	if in.Hostname == "" {
 		in.Hostname = s.Sandbox.Hostname
 	}
 	if len(in.Hostname) > 63 || strings.ContainsAny(in.Hostname, "/\n\x00") {
-		return nil, nil, option.Wrong("--hostname "+quoting.Quote(in.Hostname)+" is not a host name of at most 63 characters", "")
+		return nil, nil, option.Wrong("--hostname "+quoting.Quote(in.Hostname)+
+			" is not a host name of at most 63 characters", "")
 	}
 	if err := r.project(s, in); err != nil {
 		return nil, nil, err
@@ -72,7 +74,8 @@ func (r *Run) Make(s request.Settings, facts host.Facts) (*planner.Input, *doors
 	}
 	in.Limits = confine.Rlimits(confine.ProcessLimit(s.Limits.Pids))
 	in.Env = request.Environment(r.Env, r.Request, s.Env, facts)
-	open := &doors.Doors{Request: r.Request, Settings: s, In: in, Env: r.Env, Notify: r.Engine == gate.EngineNotify, Helper: r.Helper}
+	open := &doors.Doors{Request: r.Request, Settings: s, In: in, Env: r.Env, Notify: r.Engine == gate.EngineNotify,
+		Helper: r.Helper}
 	if err := open.Sockets(); err != nil {
 		return nil, nil, err
 	}
@@ -95,7 +98,8 @@ func (r *Run) Make(s request.Settings, facts host.Facts) (*planner.Input, *doors
 	}
 	in.Direct = r.Helper
 	toggles := seccompbpf.Toggles{
-		KVM: in.KVM, Containers: in.Containers != nil, SUIDBits: in.Containers != nil, Debug: s.Sandbox.Debug, Only: in.Only != nil,
+		KVM: in.KVM, Containers: in.Containers != nil, SUIDBits: in.Containers != nil, Debug: s.Sandbox.Debug,
+		Only:         in.Only != nil,
 		NotifyDenied: facts.Since(5, 19) && !facts.Reported, Notify: r.Engine == gate.EngineNotify,
 		OneID: !in.Direct && in.Containers == nil, UID: facts.UID, GID: facts.GID,
 	}
@@ -130,7 +134,8 @@ func (r *Run) project(s request.Settings, in *planner.Input) error {
 		}
 		canon, _, st, err := host.Resolve(in.FS, p)
 		if err != nil || st.Type != host.Dir {
-			return &planner.Refusal{What: "--workdir " + quoting.Quote(explicit) + " is not a directory", Err: err, Hint: "name a directory that exists"}
+			return &planner.Refusal{What: "--workdir " + quoting.Quote(explicit) + " is not a directory", Err: err,
+				Hint: "name a directory that exists"}
 		}
 		dir = canon
 	}
@@ -177,7 +182,8 @@ func (r *Run) grants(s request.Settings, in *planner.Input) error {
 			g := planner.Grant{Path: name, Mode: mode, Optional: opt || optional, Why: why}
 			if mode == planner.Write && name == in.Project {
 				if why := unsuitable(name, in.Facts.Home); why != "" {
-					return &planner.Refusal{What: "the project directory would be " + why, Hint: "cd into a project, or pass --workdir DIR"}
+					return &planner.Refusal{What: "the project directory would be " + why,
+						Hint: "cd into a project, or pass --workdir DIR"}
 				}
 				if r.Ephemeral {
 					g.Mode, g.Why = planner.Overlay, "--ephemeral"
@@ -201,7 +207,9 @@ func (r *Run) grants(s request.Settings, in *planner.Input) error {
 		mode planner.Mode
 		why  string
 		opt  bool
-	}{{p.ReadOnly, planner.Read, base, true}, {s.FS.ReadOnly, planner.Read, s.Origin("fs.read_only"), false}, {overlay, planner.Overlay, ofrom, false}, {tmpfs, planner.Scratch, tfrom, false}, {writable, planner.Write, wfrom, false}} {
+	}{{p.ReadOnly, planner.Read, base, true}, {s.FS.ReadOnly, planner.Read, s.Origin("fs.read_only"), false},
+		{overlay, planner.Overlay, ofrom, false}, {tmpfs, planner.Scratch, tfrom, false}, {writable, planner.Write, wfrom,
+			false}} {
 		if err := add(x.list, x.mode, x.why, x.opt); err != nil {
 			return err
 		}
@@ -228,7 +236,8 @@ func (r *Run) requestGrants(in *planner.Input) error {
 		if o.Mode == planner.Write {
 			if canon, _, _, err := host.Resolve(in.FS, p); err == nil && canon != "/" {
 				if why := unsuitable(canon, home); why != "" {
-					return &planner.Refusal{What: fmt.Sprintf("%s %s is %s", o.Flag, quoting.Quote(o.Path), why), Hint: "name the directories below it that the program should write"}
+					return &planner.Refusal{What: fmt.Sprintf("%s %s is %s", o.Flag, quoting.Quote(o.Path), why),
+						Hint: "name the directories below it that the program should write"}
 				}
 			}
 		}
@@ -257,7 +266,8 @@ func (r *Run) hides(s request.Settings, in *planner.Input) error {
 		if list, ok := planner.ExpandHide(in.FS, p, secret, why); ok {
 			in.Hides = append(in.Hides, list...)
 		} else {
-			in.Losses = append(in.Losses, planner.Loss{What: "hiding " + quoting.Quote(pattern), Why: "a wildcard may stand only in the last part of a path here"})
+			in.Losses = append(in.Losses, planner.Loss{What: "hiding " + quoting.Quote(pattern),
+				Why: "a wildcard may stand only in the last part of a path here"})
 		}
 	}
 	if in.Facts.Home != "" {
@@ -307,7 +317,8 @@ func hideSockets(in *planner.Input) {
 			continue
 		}
 		for _, g := range in.Grants {
-			if g.Mode != planner.Scratch && p != g.Path && host.Within(p, g.Path) && !host.Within(p, "/run") && !host.Within(p, in.Project) && !ownPlace(p) {
+			if g.Mode != planner.Scratch && p != g.Path && host.Within(p, g.Path) && !host.Within(p, "/run") &&
+				!host.Within(p, in.Project) && !ownPlace(p) {
 				in.Hides = append(in.Hides, planner.Hide{Path: p, Why: "a socket of the host"})
 				break
 			}
@@ -362,7 +373,8 @@ func filter(toggles seccompbpf.Toggles) (plan.Seccomp, error) {
 			return plan.Seccomp{}, fmt.Errorf("compiling the system-call filter: %w", err)
 		}
 	}
-	s := plan.Seccomp{Rules: "default", Notify: toggles.NotifyDenied || toggles.Notify, Program: make([]plan.Insn, len(prog))}
+	s := plan.Seccomp{Rules: "default", Notify: toggles.NotifyDenied || toggles.Notify, Program: make([]plan.Insn,
+		len(prog))}
 	for i, in := range prog {
 		s.Program[i] = plan.Insn(in)
 	}

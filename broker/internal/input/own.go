@@ -9,8 +9,8 @@ import (
 	"sbx/broker/internal/secrets"
 )
 
-// own reads what programs in the sandbox have made in the project under names of secrets: that is theirs, also in the next run, until somebody else
-// changes it. The record lies with sbx's own state, which no sandbox sees.
+// own reads what programs in the sandbox have made in the project under names of secrets: that is theirs, also in the
+// next run, until somebody else changes it. The record lies with sbx's own state, which no sandbox sees.
 func own(v policy.Vars, in *planner.Input) {
 	if v.XDGStateHome == "" || in.Project == "" {
 		return

@@ -37,7 +37,8 @@ func BenchmarkPlan(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				r := Run{Request: q, Argv: q.Argv, Env: env, Std: [3]*os.File{os.Stdin, os.Stdout, os.Stderr}, Warn: func(string) {}}
+				r := Run{Request: q, Argv: q.Argv, Env: env, Std: [3]*os.File{os.Stdin, os.Stdout, os.Stderr},
+					Warn: func(string) {}}
 				in, _, err := r.Make(cfg, facts)
 				if err != nil {
 					b.Fatal(err)

@@ -71,7 +71,8 @@ func Unavailable(err error) error {
 // identity in them.
 func givesNone(f *steps.Fault) bool {
 	// AppArmor's restriction gives a namespace, and nothing in it: the first thing that fails is a mount.
-	if f.IsExec() || f.Step != "cloning" && f.Step != "making mounts private" && !strings.HasPrefix(f.Object, "/proc/self/") {
+	if f.IsExec() || f.Step != "cloning" && f.Step != "making mounts private" &&
+		!strings.HasPrefix(f.Object, "/proc/self/") {
 		return false
 	}
 	switch f.Errno {

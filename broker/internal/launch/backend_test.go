@@ -13,7 +13,8 @@ import (
 )
 
 func TestPassthrough(t *testing.T) {
-	j := Job{Path: "/bin/sh", Argv: []string{"sh", "-c", "cat; echo out; echo err >&2; exit 5"}, Env: []string{"PATH=/usr/bin:/bin"}}
+	j := Job{Path: "/bin/sh", Argv: []string{"sh", "-c", "cat; echo out; echo err >&2; exit 5"},
+		Env: []string{"PATH=/usr/bin:/bin"}}
 	for i, flag := range []int{os.O_RDONLY, os.O_RDWR, os.O_RDWR} {
 		name := os.DevNull
 		if i > 0 {

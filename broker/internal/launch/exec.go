@@ -25,9 +25,11 @@ type Exec struct {
 
 	// Started is for a program that is not over at once; pid is as seen inside, and the program's process group.
 	Started func(pid int)
-	Pty     func(*os.File)           // master of the terminal, which is the callee's; before or after Started
-	Stopped func(syscall.Signal)     // by job control
-	Exited  func(int, Result, error) // once, if Exec had no error, with the pid, 0 if there was none; the error is an *ExecError, a *steps.Fault or the sandbox's end
+	Pty     func(*os.File)       // master of the terminal, which is the callee's; before or after Started
+	Stopped func(syscall.Signal) // by job control
+	// once, if Exec had no error, with the pid, 0 if there was none; the error is an *ExecError, a *steps.Fault or the
+	// sandbox's end
+	Exited func(int, Result, error)
 }
 
 // Exec starts another program. It returns before the program has started.
@@ -36,7 +38,8 @@ func (r *Running) Exec(e Exec) error {
 	if r.frozen.Load() {
 		return errors.New("the session is frozen: thaw it first")
 	}
-	s := child.Spawn{Argv: e.Argv, Env: mergeEnv(p.Env, e.Env), Dir: e.Dir, Umask: p.Umask, TTY: e.TTY, Rows: e.Rows, Cols: e.Cols, Started: e.Started, Pty: e.Pty}
+	s := child.Spawn{Argv: e.Argv, Env: mergeEnv(p.Env, e.Env), Dir: e.Dir, Umask: p.Umask, TTY: e.TTY, Rows: e.Rows,
+		Cols: e.Cols, Started: e.Started, Pty: e.Pty}
 	if s.Dir == "" {
 		s.Dir = string(p.Dir)
 	}
@@ -136,8 +139,8 @@ func (r *Running) Signal(pid int, sig syscall.Signal) error {
 	return nil
 }
 
-// Freeze stops every process of the sandbox, by its control group if it has one; Thaw lets them go on. Without a group whoever was stopped
-// before goes on too.
+// Freeze stops every process of the sandbox, by its control group if it has one; Thaw lets them go on. Without a group
+// whoever was stopped before goes on too.
 func (r *Running) Freeze() error {
 	if r.Plan.Process.AsPID1 && r.Freezer == nil {
 		return errors.New("the program is process 1 itself and cannot be stopped from inside")

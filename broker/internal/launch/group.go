@@ -16,8 +16,8 @@ import (
 // groupPatience bounds the wait for the helper, which the kernel may keep waiting for a while when it moves a process.
 const groupPatience = 5 * time.Second
 
-// Prepares says whether a set-user-id helper is installed that this host's administrator lets prepare control groups; only the helper itself
-// decides, for this user.
+// Prepares says whether a set-user-id helper is installed that this host's administrator lets prepare control groups;
+// only the helper itself decides, for this user.
 func Prepares() (file string, ok bool) {
 	b, _ := os.ReadFile("/etc/sbx/helper.toml")
 	for line := range strings.Lines(string(b)) {
@@ -40,7 +40,8 @@ func Regroup(file string) error {
 		return err
 	}
 	defer null.Close()
-	// The helper must be in a process group of this process's number (helper/group.go), so this one leads one for as long as it takes.
+	// The helper must be in a process group of this process's number (helper/group.go), so this one leads one for as long
+	// as it takes.
 	if group := unix.Getpgrp(); group != os.Getpid() {
 		// Somebody must stay in the old one, or it would be gone: a process that ends at once does until it is waited for.
 		stays, err := helper.Start(nil, &os.ProcAttr{Dir: "/", Env: []string{}, Files: []*os.File{null, null, null}})
@@ -59,7 +60,8 @@ func Regroup(file string) error {
 	}
 	defer unix.Close(pair[0])
 	theirs := os.NewFile(uintptr(pair[1]), "wire")
-	p, err := helper.Start([]string{"group"}, &os.ProcAttr{Dir: "/", Env: []string{}, Files: []*os.File{theirs, null, null}})
+	p, err := helper.Start([]string{"group"}, &os.ProcAttr{Dir: "/", Env: []string{}, Files: []*os.File{theirs, null,
+		null}})
 	theirs.Close()
 	if err != nil {
 		return fmt.Errorf("starting %s: %w", file, err)

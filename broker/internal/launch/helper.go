@@ -23,10 +23,12 @@ import (
 )
 
 // helperPaths are the only places where the helper is looked for: never in PATH, never beside sbx.
-var helperPaths = [...]string{"/usr/libexec/sbx/sbx-helper-suid", "/usr/libexec/sbx/sbx-helper", "/usr/lib/sbx/sbx-helper", "/usr/local/libexec/sbx/sbx-helper"}
+var helperPaths = [...]string{"/usr/libexec/sbx/sbx-helper-suid", "/usr/libexec/sbx/sbx-helper",
+	"/usr/lib/sbx/sbx-helper", "/usr/local/libexec/sbx/sbx-helper"}
 
 // hostHelperPaths are those of the one that changes something of the host: package sbx-helper-suid has it apart.
-var hostHelperPaths = [...]string{"/usr/libexec/sbx/sbx-helper-host-suid", "/usr/libexec/sbx/sbx-helper", "/usr/lib/sbx/sbx-helper", "/usr/local/libexec/sbx/sbx-helper"}
+var hostHelperPaths = [...]string{"/usr/libexec/sbx/sbx-helper-host-suid", "/usr/libexec/sbx/sbx-helper",
+	"/usr/lib/sbx/sbx-helper", "/usr/local/libexec/sbx/sbx-helper"}
 
 const sudoPath = "/usr/bin/sudo"
 
@@ -70,8 +72,8 @@ func (h *Helper) End() {
 	h.begun = nil
 }
 
-// Powerless starts the helper at path with no_new_privs set, so that the kernel gives it nothing for its set-user-id bit or its
-// capabilities, and returns its refusal.
+// Powerless starts the helper at path with no_new_privs set, so that the kernel gives it nothing for its set-user-id
+// bit or its capabilities, and returns its refusal.
 func Powerless(path string) error {
 	b, err := (&Helper{Path: path, powerless: true}).begin(nil)
 	if err != nil {
@@ -192,7 +194,8 @@ func WhyPlain(p string) string {
 		return "is not set-user-id"
 	case unix.Access(p, unix.X_OK) != nil:
 		group := groupName(st.Gid)
-		return "is for members of the group " + group + ", and you are none (usermod -aG " + group + " YOU as root, and a new login)"
+		return "is for members of the group " + group + ", and you are none (usermod -aG " + group +
+			" YOU as root, and a new login)"
 	case unix.Statfs(p, &fs) == nil && fs.Flags&unix.ST_NOSUID != 0:
 		return "is set-user-id on a file system mounted nosuid"
 	}
@@ -289,7 +292,8 @@ func sudoRefused(err error, ended *os.ProcessState) error {
 	if ended == nil || ended.ExitCode() != 1 || errors.As(err, &refusal) || errors.As(err, &fault) {
 		return err
 	}
-	return &steps.Fault{Phase: "setup", Index: -1, Step: "starting sbx-helper through", Object: sudoPath, Errno: unix.EACCES}
+	return &steps.Fault{Phase: "setup", Index: -1, Step: "starting sbx-helper through", Object: sudoPath,
+		Errno: unix.EACCES}
 }
 
 // exec starts the helper with an empty environment, which saves it making its own empty.

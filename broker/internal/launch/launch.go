@@ -49,7 +49,8 @@ type Options struct {
 	Tree func(m *plan.Mount, root *os.File)
 	// Settled is called when the program has run for 0.4 seconds. It must not wait, and may be nil.
 	Settled func()
-	// Exits says that the caller exits as soon as Run returns, Stays that it is another program, which goes on: its signals are not passed on.
+	// Exits says that the caller exits as soon as Run returns, Stays that it is another program, which goes on: its
+	// signals are not passed on.
 	Exits, Stays bool
 	// Signals is what AsStarted has returned, or nil.
 	Signals func()
@@ -68,7 +69,8 @@ type Running struct {
 	early   atomic.Int32 // signal that came before the program ran
 
 	frozen atomic.Bool
-	// Freezer stops everything in the sandbox at once, process 1 too, or lets it go on; nil where there is no control group.
+	// Freezer stops everything in the sandbox at once, process 1 too, or lets it go on; nil where there is no control
+	// group.
 	Freezer func(on bool) error
 	still   atomic.Bool // by Freezer
 }
@@ -123,20 +125,22 @@ func run(ctx context.Context, p *plan.Plan, opt Options, start starter) (Result,
 	defer term.restore()
 	r := &Running{Plan: p, signals: opt.Signals}
 	release := func() {}
-	child, err := start(p, std.child, child.Hooks{Cgroup: opt.Cgroup, Cloned: opt.Cloned, Maps: opt.Maps, Fuse: opt.Fuse, Tree: opt.Tree, Network: opt.Network, Folder: opt.Folder, Remember: opt.Remember, Building: func(c *child.Child) error {
-		if opt.Building != nil {
-			if err := opt.Building(c.Steps()); err != nil {
-				return err
+	child, err := start(p, std.child, child.Hooks{Cgroup: opt.Cgroup, Cloned: opt.Cloned, Maps: opt.Maps, Fuse: opt.Fuse,
+		Tree: opt.Tree, Network: opt.Network, Folder: opt.Folder, Remember: opt.Remember,
+		Building: func(c *child.Child) error {
+			if opt.Building != nil {
+				if err := opt.Building(c.Steps()); err != nil {
+					return err
+				}
 			}
-		}
-		r.Child = c
-		if opt.Stays {
-			release = r.followSize(term)
+			r.Child = c
+			if opt.Stays {
+				release = r.followSize(term)
+				return nil
+			}
+			release = r.forwardSignals(term)
 			return nil
-		}
-		release = r.forwardSignals(term)
-		return nil
-	}, Settled: opt.Settled, Early: opt.Early})
+		}, Settled: opt.Settled, Early: opt.Early})
 	std.closeChildSide()
 	if err != nil {
 		release()

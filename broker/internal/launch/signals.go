@@ -7,11 +7,12 @@ import (
 )
 
 // forwarded are the signals that are passed on to the program.
-var forwarded = [...]syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2}
+var forwarded = [...]syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1,
+	syscall.SIGUSR2}
 
-// forwardSignals passes the caller's signals on to the program's process group and keeps the terminal's size, until the function that it returns
-// is called. It is called before the program can have said anything: whoever has heard from it may send it a signal. Sooner, signals end the
-// broker, and with it the sandbox.
+// forwardSignals passes the caller's signals on to the program's process group and keeps the terminal's size, until the
+// function that it returns is called. It is called before the program can have said anything: whoever has heard from it
+// may send it a signal. Sooner, signals end the broker, and with it the sandbox.
 func (r *Running) forwardSignals(term *terminal) (release func()) {
 	list := forwarded[:]
 	if term.real != nil {
@@ -23,8 +24,8 @@ func (r *Running) forwardSignals(term *terminal) (release func()) {
 	return forward(list, r.signals, func(s syscall.Signal) { r.handle(s, term) })
 }
 
-// forward calls handle with the signals of list, each when the last is handled, until the function that it returns is called. Before is what
-// AsStarted has returned, or nil.
+// forward calls handle with the signals of list, each when the last is handled, until the function that it returns is
+// called. Before is what AsStarted has returned, or nil.
 func forward(list []syscall.Signal, before func(), handle func(syscall.Signal)) (release func()) {
 	ch := make(chan os.Signal, 16)
 	for _, s := range list {

@@ -310,7 +310,8 @@ func (t *terminal) give(c *child.Child) {
 	t.mu.Unlock()
 	t.makeRaw()
 	t.resize()
-	if fd, _, errno := unix.Syscall(unix.SYS_IOCTL, t.master.Fd(), unix.TIOCGPTPEER, unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC); errno == 0 {
+	if fd, _, errno := unix.Syscall(unix.SYS_IOCTL, t.master.Fd(), unix.TIOCGPTPEER, unix.O_RDWR|unix.O_NOCTTY|
+		unix.O_CLOEXEC); errno == 0 {
 		_ = c.Foreground(c.Main(), int(fd))
 		unix.Close(int(fd))
 	}

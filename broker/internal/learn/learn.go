@@ -179,7 +179,8 @@ func (w *writer) programs(p string) string {
 }
 
 func (w *writer) add(kind policy.Kind, pattern string, access policy.Access, reason string) {
-	r, err := policy.NewRule(policy.Rule{Kind: kind, Pattern: pattern, Access: access, Decision: policy.Allow, Reason: reason}, w.o.Vars)
+	r, err := policy.NewRule(policy.Rule{Kind: kind, Pattern: pattern, Access: access, Decision: policy.Allow,
+		Reason: reason}, w.o.Vars)
 	if err == nil {
 		w.rules = append(w.rules, r)
 	}
@@ -228,15 +229,18 @@ func much(n *node) bool {
 func (w *writer) mayBeWhole(p string) bool {
 	home, project := w.o.Vars.Home, w.o.Vars.Project
 	switch {
-	case strings.Count(p, "/") < 2, p == home, path.Dir(p) == "/home", strings.HasPrefix(home, p+"/"), strings.HasPrefix(project, p+"/"):
+	case strings.Count(p, "/") < 2, p == home, path.Dir(p) == "/home", strings.HasPrefix(home, p+"/"),
+		strings.HasPrefix(project, p+"/"):
 		return false
 	}
-	for _, d := range [...]string{"/.config", "/.local", "/.local/share", "/.local/state", "/.cache", "/Documents", "/Desktop", "/Downloads", "/src", "/code", "/work", "/projects"} {
+	for _, d := range [...]string{"/.config", "/.local", "/.local/share", "/.local/state", "/.cache", "/Documents",
+		"/Desktop", "/Downloads", "/src", "/code", "/work", "/projects"} {
 		if home != "" && p == home+d {
 			return false
 		}
 	}
-	for _, d := range [...]string{"/var/lib", "/var/cache", "/usr/local", "/run/user", "/etc/ssl", "/proc/sys", "/sys/class"} {
+	for _, d := range [...]string{"/var/lib", "/var/cache", "/usr/local", "/run/user", "/etc/ssl", "/proc/sys",
+		"/sys/class"} {
 		if p == d {
 			return false
 		}
@@ -280,11 +284,13 @@ func hostPattern(a Access) string {
 
 func (w *writer) text(refused bool) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Learned by sbx run --learn on %s from: %s\n", w.o.Now.UTC().Format("2006-01-02 15:04"), strings.Join(w.o.Command, " "))
+	fmt.Fprintf(&b, "# Learned by sbx run --learn on %s from: %s\n", w.o.Now.UTC().Format("2006-01-02 15:04"),
+		strings.Join(w.o.Command, " "))
 	b.WriteString("# Read it, take out what the program should not have, then: sbx policy import policy FILE\n")
 	b.WriteString("# Not in it: what the profile grants anyway, and secrets, which no rule shows.\n")
 	if refused {
-		b.WriteString("# What would have been written outside was refused while learning; its rules are here for you to decide.\n")
+		b.WriteString("# What would have been written outside was refused while learning; its rules are here for you to " +
+			"decide.\n")
 	}
 	b.WriteString("version = 1\n")
 	heads := w.heads

@@ -11,7 +11,8 @@ import (
 )
 
 func options() Options {
-	return Options{Vars: policy.Vars{Home: "/home/u", Project: "/home/u/p"}, Command: []string{"agent"}, Now: time.Unix(0, 0)}
+	return Options{Vars: policy.Vars{Home: "/home/u", Project: "/home/u/p"}, Command: []string{"agent"}, Now: time.Unix(0,
+		0)}
 }
 
 func reads(paths ...string) []Access {
@@ -43,21 +44,27 @@ func TestPolicy(t *testing.T) {
 		want string
 	}{
 		{"nothing", nil, ""},
-		{"single files stay single", reads("/srv/x/a", "/srv/x/b", "/home/u/notes"), "read ~/notes, read /srv/x/a, read /srv/x/b"},
+		{"single files stay single", reads("/srv/x/a", "/srv/x/b", "/home/u/notes"),
+			"read ~/notes, read /srv/x/a, read /srv/x/b"},
 		{"a directory of many", reads(many("/srv/x/data", 4)...), "read /srv/x/data/**"},
-		{"a tree of many", reads(append(append(many("/srv/x/t/a", 3), many("/srv/x/t/b", 3)...), many("/srv/x/t/c", 3)...)...), "read /srv/x/t/**"},
+		{"a tree of many", reads(append(append(many("/srv/x/t/a", 3), many("/srv/x/t/b", 3)...), many("/srv/x/t/c",
+			3)...)...), "read /srv/x/t/**"},
 		{"the narrowest directory", reads(many("/srv/x/only/here", 9)...), "read /srv/x/only/here/**"},
 		{"never a home", reads(many("/home/u", 50)...), patternsOf("read ~/f%d", 50)},
 		{"never what lies above a project or home", reads(many("/home/v", 5)...), patternsOf("read /home/v/f%d", 5)},
 		{"never a top directory", reads(many("/srv", 5)...), patternsOf("read /srv/f%d", 5)},
 		{"never all settings", reads(many("/home/u/.config", 5)...), patternsOf("read ~/.config/f%d", 5)},
-		{"toolchains", reads("/home/u/.cargo/bin/cargo", "/home/u/.rustup/x/y", "/opt/sdk/include/a.h"), "read ~/.cargo/**, read ~/.rustup/**, read /opt/sdk/**"},
+		{"toolchains", reads("/home/u/.cargo/bin/cargo", "/home/u/.rustup/x/y", "/opt/sdk/include/a.h"),
+			"read ~/.cargo/**, read ~/.rustup/**, read /opt/sdk/**"},
 		{"a directory that was only looked at", reads("/home/u/d", "/home/u/d/f"), "read ~/d, read ~/d/f"},
-		{"a directory that was opened", []Access{{Kind: policy.KindPath, Path: "/home/u/d", Access: policy.Read, Tree: true}}, "read ~/d/**"},
-		{"a home that was opened", []Access{{Kind: policy.KindPath, Path: "/home/u", Access: policy.Read, Tree: true}}, "read ~"},
+		{"a directory that was opened", []Access{{Kind: policy.KindPath, Path: "/home/u/d", Access: policy.Read,
+			Tree: true}}, "read ~/d/**"},
+		{"a home that was opened", []Access{{Kind: policy.KindPath, Path: "/home/u", Access: policy.Read, Tree: true}},
+			"read ~"},
 		{"names are literal", reads("/srv/x/*", "/srv/x/\xff"), `read /srv/x/\*, read /srv/x/\xff`},
 		{"the project is named", reads("/home/u/p/x"), "read $PROJECT/x"},
-		{"writes and hosts", []Access{{Kind: policy.KindPath, Path: "/srv/x/out", Access: policy.Write, Refused: true}, {Kind: policy.KindHost, Host: "a.test", Port: 443}, {Kind: policy.KindHost, Host: "::1", Port: 1},
+		{"writes and hosts", []Access{{Kind: policy.KindPath, Path: "/srv/x/out", Access: policy.Write, Refused: true},
+			{Kind: policy.KindHost, Host: "a.test", Port: 443}, {Kind: policy.KindHost, Host: "::1", Port: 1},
 			{Kind: policy.KindSocket, Path: "/run/x.sock", Access: policy.Connect}},
 			"write /srv/x/out, connect [::1]:1, connect a.test:443, connect /run/x.sock"},
 	} {
@@ -112,7 +119,8 @@ func sortedPatterns(format string, names []string) string {
 }
 
 func TestTextSaysWhatToDo(t *testing.T) {
-	text, _ := Policy([]Access{{Kind: policy.KindPath, Path: "/srv/x/\x1b]0;t\x07", Access: policy.Write, Refused: true, Exe: "/x/evil\nname"}}, options())
+	text, _ := Policy([]Access{{Kind: policy.KindPath, Path: "/srv/x/\x1b]0;t\x07", Access: policy.Write, Refused: true,
+		Exe: "/x/evil\nname"}}, options())
 	for _, c := range []byte(text) {
 		if c != '\n' && (c < 0x20 || c >= 0x7f) {
 			t.Fatalf("raw byte %#x in\n%q", c, text)

@@ -11,7 +11,8 @@ import (
 	"sbx/broker/internal/session"
 )
 
-// detached opens the socket of a session that must be reached and moves its output to its folder, before its program runs.
+// detached opens the socket of a session that must be reached and moves its output to its folder, before its program
+// runs.
 func (v *service) detached(s *session.Session) error {
 	if !v.r.detached {
 		return nil
@@ -22,7 +23,8 @@ func (v *service) detached(s *session.Session) error {
 		}
 	}
 	if _, err := v.open(control.Handlers{}); err != nil {
-		return &planner.Refusal{What: "making the session's socket", Err: err, Hint: "a detached session can be reached in no other way"}
+		return &planner.Refusal{What: "making the session's socket", Err: err,
+			Hint: "a detached session can be reached in no other way"}
 	}
 	return nil
 }

@@ -75,7 +75,8 @@ func (b *Broker) asking(r *run, cfg request.Settings, in *planner.Input) (*askin
 		return nil, nil
 	}
 	if cfg.Sandbox.Gate == gate.EngineFiles && r.engine != gate.EngineFiles {
-		return nil, &planner.Refusal{What: "sandbox.gate = gatefs (" + cfg.Origin("sandbox.gate") + ") is not to be had: a root cannot be served through FUSE", Hint: "sbx doctor says what this host offers"}
+		return nil, &planner.Refusal{What: "sandbox.gate = gatefs (" + cfg.Origin("sandbox.gate") +
+			") is not to be had: a root cannot be served through FUSE", Hint: "sbx doctor says what this host offers"}
 	}
 	mode, err := prompt.ParseMode(cfg.Sandbox.Prompt)
 	if err != nil {
@@ -84,11 +85,12 @@ func (b *Broker) asking(r *run, cfg request.Settings, in *planner.Input) (*askin
 	a := &asking{b: b, r: r, cfg: cfg, in: in, mode: mode, onTerminal: b.findTerminal(mode)}
 	src := request.Sources(b.Env, in.Facts, cfg.Vars.Project)
 	a.rules = &rules.Files{Sources: src, Settings: cfg, Extra: request.SocketRules(in), Learn: r.Learn != ""}
-	a.ground = &gate.Session{In: in, Names: request.NewNameGate(in), Rules: a.rules, Warn: b.Warn, Opened: func(dir string) {
-		if a.left != nil {
-			a.left.open(dir)
-		}
-	}}
+	a.ground = &gate.Session{In: in, Names: request.NewNameGate(in), Rules: a.rules, Warn: b.Warn,
+		Opened: func(dir string) {
+			if a.left != nil {
+				a.left.open(dir)
+			}
+		}}
 	if r.engine == gate.EngineFiles {
 		a.files = gate.NewFileGate(a.ground)
 		a.engine = a.files
@@ -96,7 +98,8 @@ func (b *Broker) asking(r *run, cfg request.Settings, in *planner.Input) (*askin
 		a.mounts = gate.NewMountGate(a.ground)
 		a.engine = a.mounts
 	}
-	a.rules.Env.NoPrompt, a.rules.Env.Unasked = prompt.Unasked(mode, a.onTerminal != nil, cfg.Sandbox.PromptCommand != "" || b.Answer != nil)
+	a.rules.Env.NoPrompt, a.rules.Env.Unasked = prompt.Unasked(mode, a.onTerminal != nil,
+		cfg.Sandbox.PromptCommand != "" || b.Answer != nil)
 	return a, nil
 }
 
@@ -113,7 +116,8 @@ func (a *asking) start(s *session.Session, p *plan.Plan, sealed planner.Sealed, 
 		// The collector may still be off, and a program can ask faster than it will be on.
 		debug.SetMemoryLimit(confine.MemoryLimit)
 	}
-	if runtime.GOMAXPROCS(0) < 2 { // a thread that sleeps in the kernel keeps one for up to ten milliseconds, whatever there is to do
+	// a thread that sleeps in the kernel keeps one for up to ten milliseconds, whatever there is to do
+	if runtime.GOMAXPROCS(0) < 2 {
 		runtime.GOMAXPROCS(2)
 	}
 	a.ground.View = gate.NewView(p, sealed.Paths, files, a.ground.Names.Hides)
@@ -122,9 +126,12 @@ func (a *asking) start(s *session.Session, p *plan.Plan, sealed planner.Sealed, 
 		return &planner.Refusal{What: "starting the session's audit log", Err: err, Hint: session.RecordHint}
 	}
 	facts := a.in.Facts
-	a.arb = arbiter.New(arbiter.Options{Record: a.log, Store: a.rules.Store, Fresh: a.rules.Fresh, Process: program.Process, Alone: a.alone, Grace: grace,
-		Prompt: prompt.Options{SID: s.ID, Home: facts.Home, Mode: a.mode, Timeout: a.cfg.Sandbox.PromptTimeout, MaxOpen: a.cfg.Sandbox.Questions,
-			HookCommand: a.cfg.Sandbox.PromptCommand, HookEnv: request.HookEnvironment(a.b.Env, a.cfg, a.in), HookFailed: a.hookFailed(), Notify: a.told, Answer: a.b.Answer}})
+	a.arb = arbiter.New(arbiter.Options{Record: a.log, Store: a.rules.Store, Fresh: a.rules.Fresh,
+		Process: program.Process, Alone: a.alone, Grace: grace,
+		Prompt: prompt.Options{SID: s.ID, Home: facts.Home, Mode: a.mode, Timeout: a.cfg.Sandbox.PromptTimeout,
+			MaxOpen:     a.cfg.Sandbox.Questions,
+			HookCommand: a.cfg.Sandbox.PromptCommand, HookEnv: request.HookEnvironment(a.b.Env, a.cfg, a.in),
+			HookFailed: a.hookFailed(), Notify: a.told, Answer: a.b.Answer}})
 	a.ground.Arbiter, a.ground.Log = a.arb, a.log
 	a.svc.meter.Gate = a.requests
 	if a.report.home = facts.Home; a.r.Verbose && !a.r.JSON {
@@ -140,8 +147,10 @@ func (a *asking) start(s *session.Session, p *plan.Plan, sealed planner.Sealed, 
 	if a.lessons != nil {
 		a.arb.Observe(a.lessons.note)
 	}
-	if a.server, err = a.svc.open(control.Handlers{Pending: a.arb.Queue().Pending, Answer: a.arb.Queue().Answer, Revoke: a.revoked}); err != nil {
-		return &planner.Refusal{What: "making the session's socket", Err: err, Hint: "sbx watch and sbx approve reach the session through it; run with --static to do without"}
+	if a.server, err = a.svc.open(control.Handlers{Pending: a.arb.Queue().Pending, Answer: a.arb.Queue().Answer,
+		Revoke: a.revoked}); err != nil {
+		return &planner.Refusal{What: "making the session's socket", Err: err,
+			Hint: "sbx watch and sbx approve reach the session through it; run with --static to do without"}
 	}
 	a.askWithoutPty()
 	if a.onTerminal != nil && !a.r.Quiet && launch.HasTerminal([3]*os.File{nil, nil, a.b.Std[2]}) {
@@ -158,7 +167,8 @@ func (a *asking) serve(svc *service) {
 	}
 }
 
-// openLog starts the session's audit log with what this host cannot enforce; a zero begin is now. A name may have been used before: the old log stays as it is.
+// openLog starts the session's audit log with what this host cannot enforce; a zero begin is now. A name may have been
+// used before: the old log stays as it is.
 func (a *asking) openLog(s *session.Session, planHash string, begin time.Time) (*audit.Writer, error) {
 	opt := audit.Options{PlanHash: planHash, MaxBytes: 16 << 20,
 		Start: audit.Event{Time: begin, UID: os.Getuid(), PID: os.Getpid(), Cwd: a.in.Dir, Op: "run", Path: a.r.argv[0],
@@ -197,7 +207,8 @@ func (a *asking) listener(refused *blocked) func(*os.File) {
 func (a *asking) listen(f *os.File) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	n := gate.Notify{Listener: f, View: a.ground.View, Ask: a.arb.Ask, Log: a.note, Taken: &a.asked, Connect: a.connections.Connect}
+	n := gate.Notify{Listener: f, View: a.ground.View, Ask: a.arb.Ask, Log: a.note, Taken: &a.asked,
+		Connect: a.connections.Connect}
 	a.mounts.Join(&n)
 	if a.refused.writes.any() {
 		var err error
@@ -243,8 +254,8 @@ func (a *asking) ask(q decide.Ask) bool {
 // grace is how long the first question of a session waits for somebody to come where nobody is.
 const grace = 3 * time.Second
 
-// alone says whether nobody could answer: no terminal, no command that is asked, and nobody who ever looked through the socket
-// a short while ago.
+// alone says whether nobody could answer: no terminal, no command that is asked, and nobody who ever looked through the
+// socket a short while ago.
 func (a *asking) alone() bool {
 	if a.mode != prompt.Auto || a.onTerminal.shows() || a.cfg.Sandbox.PromptCommand != "" || a.b.Answer != nil {
 		return false
@@ -306,7 +317,8 @@ func (a *asking) end(status int, reached []string) {
 	}
 	a.onTerminal.close()
 	a.svc.close(status)
-	_, err := a.log.Note(audit.Event{Kind: audit.KindExit, UID: os.Getuid(), Reason: strings.Join(reached, "; "), Detail: []audit.KV{{K: "status", V: strconv.Itoa(status)}}})
+	_, err := a.log.Note(audit.Event{Kind: audit.KindExit, UID: os.Getuid(), Reason: strings.Join(reached, "; "),
+		Detail: []audit.KV{{K: "status", V: strconv.Itoa(status)}}})
 	if cerr := a.log.Close(); err == nil {
 		err = cerr
 	}
@@ -316,7 +328,8 @@ func (a *asking) end(status int, reached []string) {
 }
 
 // fuse returns who serves the FUSE file systems of a plan: the gate its root, guard the projects.
-func (a *asking) fuse(p *plan.Plan, guard func(*child.Child, *plan.Mount, int) error) func(*child.Child, *plan.Mount, int) error {
+func (a *asking) fuse(p *plan.Plan, guard func(*child.Child, *plan.Mount, int) error) func(*child.Child, *plan.Mount,
+	int) error {
 	if a == nil || a.files == nil {
 		return guard
 	}

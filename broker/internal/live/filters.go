@@ -41,7 +41,8 @@ func (b *Broker) serveDoors(r *run, asks, rec *asking, s *session.Session, planH
 	return r.doors.Serve(x)
 }
 
-// refuser records what a filter refused as the session's other refusals are; there is a summary of questions or there is not.
+// refuser records what a filter refused as the session's other refusals are; there is a summary of questions or there
+// is not.
 func refuser(asks, rec *asking, of string) doors.Refuser {
 	n := new(atomic.Int32)
 	return func(a decide.Ask, reason string) {
@@ -55,7 +56,8 @@ func refuser(asks, rec *asking, of string) doors.Refuser {
 			_, _ = rec.log.Note(audit.Event{Kind: audit.KindDeny, UID: os.Getuid(), PID: a.PID, Exe: a.Exe, Cwd: a.Cwd, Op: a.Op,
 				Path: a.Path, Decision: "deny", Reason: reason, Errno: "EACCES"})
 			if !rec.r.Quiet {
-				rec.b.Warn("blocked: " + quoting.Quote(path.Base(a.Path)) + " of " + of + " by " + caller(uint32(a.PID)) + ": " + reason)
+				rec.b.Warn("blocked: " + quoting.Quote(path.Base(a.Path)) + " of " + of + " by " + caller(uint32(a.PID)) + ": " +
+					reason)
 			}
 		}
 	}

@@ -27,7 +27,8 @@ import (
 )
 
 // serveGuard returns the function that serves the guarded directories of a plan.
-func (b *Broker) serveGuard(in *planner.Input, p *plan.Plan, asks *asking, refused *blocked, session *guard.Session) func(*child.Child, *plan.Mount, int) error {
+func (b *Broker) serveGuard(in *planner.Input, p *plan.Plan, asks *asking, refused *blocked,
+	session *guard.Session) func(*child.Child, *plan.Mount, int) error {
 	var looked atomic.Int32
 	configs := gitConfigs(in, p)
 	return func(c *child.Child, m *plan.Mount, fd int) error {
@@ -74,8 +75,8 @@ func gitConfigs(in *planner.Input, p *plan.Plan) *guard.Configs {
 // maxLooked bounds how often a session's processes are looked through for one that the guard refused something.
 const maxLooked = 256
 
-// outside finds the process that is called pid inside: this file system was made there, so that is how the kernel calls its callers. 0: it is
-// gone, or a thread.
+// outside finds the process that is called pid inside: this file system was made there, so that is how the kernel calls
+// its callers. 0: it is gone, or a thread.
 func outside(init int, pid uint32) uint32 {
 	list := []int{init}
 	for i := 0; i < len(list) && i < maxLooked; i++ {
@@ -122,7 +123,8 @@ func kept(p string, r gatefs.Request, asks *asking, refused *blocked) {
 		q.Exe, q.Cwd = program.Links(q.PID)
 	}
 	if r.Hidden {
-		asks.ground.Hidden(q, decide.Verdict{Errno: int(unix.ENOENT), Life: decide.Forever, Reason: gate.HiddenReason + "environment files and keys do not exist inside a project"})
+		asks.ground.Hidden(q, decide.Verdict{Errno: int(unix.ENOENT), Life: decide.Forever, Reason: gate.HiddenReason +
+			"environment files and keys do not exist inside a project"})
 		return
 	}
 	reason = gate.ErrGuarded.Error() + reason
@@ -136,8 +138,8 @@ func kept(p string, r gatefs.Request, asks *asking, refused *blocked) {
 // outsideOnly stands before the command that does outside of the sandbox what was refused inside.
 const outsideOnly = "outside of the sandbox: "
 
-// settingOutside is the command that makes a refused change of a repository's configuration, "" if there is none, and what to add to
-// the reason of the refusal.
+// settingOutside is the command that makes a refused change of a repository's configuration, "" if there is none, and
+// what to add to the reason of the refusal.
 func settingOutside(why error) (command, reason string) {
 	var e *guard.ConfigError
 	if !errors.As(why, &e) {

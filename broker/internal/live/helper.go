@@ -82,7 +82,8 @@ func (b *Broker) helper(r *run, cause error) (*launch.Helper, error) {
 	case err != nil:
 		return nil, noHelper(cause, err.Error())
 	case r.NoSuid: // whatever it is installed as, the kernel gives it nothing then
-		return nil, noHelper(cause, "with --no-suid "+file+" runs with no_new_privs set, which leaves it no privilege ("+launch.Powerless(file).Error()+")")
+		return nil, noHelper(cause, "with --no-suid "+file+" runs with no_new_privs set, which leaves it no privilege ("+
+			launch.Powerless(file).Error()+")")
 	case setuid:
 		return &launch.Helper{Path: file}, nil
 	case !launch.HasSudo():
@@ -104,9 +105,11 @@ func noHelper(cause error, why string) error {
 func waysOut() string {
 	return strings.Join([]string{host.UserNamespaceHint(), "three ways out:",
 		"  1. let ordinary users have user namespaces: sandboxes then take no privilege at all",
-		"  2. have root install sbx-helper set-user-id (package sbx-helper-suid, or chmod 4755 /usr/local/libexec/sbx/sbx-helper): root's",
+		"  2. have root install sbx-helper set-user-id (package sbx-helper-suid, or chmod 4755 " +
+			"/usr/local/libexec/sbx/sbx-helper): root's",
 		"     code then builds each sandbox and gives everything up before the program starts",
 		"  3. install sbx-helper plain and run sbx at a terminal: it asks, and starts the helper once through sudo",
-		"  (--no-suid leaves the first: it runs sbx-helper with no_new_privs set, so that a set-user-id bit is ignored, and asks for no sudo)",
+		"  (--no-suid leaves the first: it runs sbx-helper with no_new_privs set, so that a set-user-id bit is ignored, " +
+			"and asks for no sudo)",
 		"  sbx doctor says which of them this host has, and what sandboxes lack that are built by the helper"}, "\n")
 }

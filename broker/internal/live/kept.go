@@ -17,5 +17,6 @@ func (b *Broker) sayKept(r *run, sid, dir string, p *plan.Plan) {
 	if err != nil || len(layers) == 0 {
 		return
 	}
-	b.Warn(fmt.Sprintf("kept what was written over %s: sbx diff %s, sbx apply %s, sbx discard %s", strings.Join(changes.Targets(layers), ", "), sid, sid, sid))
+	b.Warn(fmt.Sprintf("kept what was written over %s: sbx diff %s, sbx apply %s, sbx discard %s",
+		strings.Join(changes.Targets(layers), ", "), sid, sid, sid))
 }

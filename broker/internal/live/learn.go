@@ -39,14 +39,16 @@ func (b *Broker) lessons(r *run, s request.Settings) (*lessons, error) {
 	if s.Sandbox.Prompt != "allow" || s.Sandbox.Mode != "dynamic" {
 		for _, key := range []string{"sandbox.prompt", "sandbox.mode"} {
 			if o, locked := s.Locked[key]; locked {
-				return nil, &planner.Refusal{What: "--learn is not allowed here: " + o.String() + " has made " + key + " final", Hint: "ask the administrator of this machine"}
+				return nil, &planner.Refusal{What: "--learn is not allowed here: " + o.String() + " has made " + key + " final",
+					Hint: "ask the administrator of this machine"}
 			}
 		}
 		return nil, &planner.Refusal{What: "--learn cannot be combined with another --mode or --prompt"}
 	}
 	f, err := os.OpenFile(r.Learn, os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 	if errors.Is(err, os.ErrExist) {
-		return nil, &planner.Refusal{What: "--learn " + quoting.Quote(r.Learn) + " exists already", Hint: "name a new file; sbx policy diff compares two"}
+		return nil, &planner.Refusal{What: "--learn " + quoting.Quote(r.Learn) + " exists already",
+			Hint: "name a new file; sbx policy diff compares two"}
 	}
 	if err != nil {
 		return nil, &planner.Refusal{What: "--learn " + quoting.Quote(r.Learn), Err: err}
@@ -61,7 +63,8 @@ func (l *lessons) note(ev arbiter.Event) {
 	if v.Silent || v.Rule != "" && v.Rule != learn.WriteRule || refused && v.Reason != learn.NotWritten {
 		return
 	}
-	a := learn.Access{Kind: q.Kind, Path: q.Path, Host: q.Host, Port: q.Port, Access: policy.AccessOf(q.Op), Exe: q.Exe, Refused: refused}
+	a := learn.Access{Kind: q.Kind, Path: q.Path, Host: q.Host, Port: q.Port, Access: policy.AccessOf(q.Op), Exe: q.Exe,
+		Refused: refused}
 	if a.Kind == "" || a.Kind == policy.KindExec {
 		a.Kind = policy.KindPath
 	}
@@ -110,7 +113,8 @@ func (l *lessons) finish(b *Broker, r *run, vars policy.Vars) error {
 		return fmt.Errorf("writing %s: %w", quoting.Quote(l.name), err)
 	}
 	if !r.Quiet {
-		b.Warn(fmt.Sprintf("learned %d rules: read %s, then sbx policy import policy %s", len(rules), quoting.Quote(l.name), quoting.Shell(l.name)))
+		b.Warn(fmt.Sprintf("learned %d rules: read %s, then sbx policy import policy %s", len(rules), quoting.Quote(l.name),
+			quoting.Shell(l.name)))
 		if l.full {
 			b.Warn("the program accessed more than could be remembered; the policy is not complete")
 		}

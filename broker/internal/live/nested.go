@@ -9,13 +9,14 @@ import (
 	"sbx/broker/internal/planner"
 )
 
-// recordInside finds a place for the records of a session in a sandbox, whose home cannot be written as a rule: that of the outer
-// session is out of reach. It goes by what the kernel says, not by variables, which anybody sets.
+// recordInside finds a place for the records of a session in a sandbox, whose home cannot be written as a rule: that of
+// the outer session is out of reach. It goes by what the kernel says, not by variables, which anybody sets.
 func (b *Broker) recordInside(facts host.Facts) {
 	if !facts.Reported || facts.Home == "" || host.Lookup(b.Env, "XDG_STATE_HOME") != "" {
 		return
 	}
-	for _, d := range [...]string{facts.Home + "/.local/state/sbx", facts.Home + "/.local/state", facts.Home + "/.local", facts.Home} {
+	for _, d := range [...]string{facts.Home + "/.local/state/sbx", facts.Home + "/.local/state", facts.Home + "/.local",
+		facts.Home} {
 		if err := unix.Access(d, unix.W_OK); err == nil {
 			return
 		} else if err != unix.ENOENT {
@@ -25,8 +26,8 @@ func (b *Broker) recordInside(facts host.Facts) {
 	b.Env = append(b.Env[:len(b.Env):len(b.Env)], "XDG_STATE_HOME=/tmp/.sbx")
 }
 
-// inSandbox words a failure inside another sandbox for what it is. An inner session could only take more away from what the
-// outer one shows, and the outer filter lets no namespace be made; so there is nothing to build.
+// inSandbox words a failure inside another sandbox for what it is. An inner session could only take more away from what
+// the outer one shows, and the outer filter lets no namespace be made; so there is nothing to build.
 func inSandbox(err error) error {
 	nnp, e := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0)
 	if err == nil || e != nil || nnp != 1 {
@@ -41,5 +42,6 @@ func inSandbox(err error) error {
 		return err
 	}
 	return &planner.Refusal{What: "this process is in a sandbox already, which lets no further one be built", Err: nil,
-		Hint: "run the command without sbx: it is confined as the outer session says; nothing of SBX_* or of this project's files can widen that"}
+		Hint: "run the command without sbx: it is confined as the outer session says; nothing of SBX_* or of this " +
+			"project's files can widen that"}
 }

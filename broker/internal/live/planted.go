@@ -191,7 +191,8 @@ func quoted(list []string) []string {
 func (l *planted) made(fd int, neutralise bool) []string {
 	name, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(fd))
 	var st unix.Stat_t
-	if err != nil || unix.Fstat(fd, &st) != nil || st.Nlink == 0 || unix.Fstatat(fd, "HEAD", &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
+	if err != nil || unix.Fstat(fd, &st) != nil || st.Nlink == 0 ||
+		unix.Fstatat(fd, "HEAD", &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
 		return nil // gone again
 	}
 	var acts []string
@@ -205,7 +206,8 @@ func (l *planted) made(fd int, neutralise bool) []string {
 	if len(acts) == 0 {
 		return nil
 	}
-	line := "made: repository " + quoting.Quote(name) + ": git runs what the session put there: " + quoting.ASCII(strings.Join(acts, ", "))
+	line := "made: repository " + quoting.Quote(name) + ": git runs what the session put there: " +
+		quoting.ASCII(strings.Join(acts, ", "))
 	if !neutralise {
 		return []string{line + " (fs.made_repositories = \"neutralise\" takes it away)"}
 	}
@@ -259,7 +261,8 @@ func (l *planted) leadsElsewhere(fd int) bool {
 }
 
 func hooksIn(fd int) []string {
-	dir, err := unix.Openat2(fd, "hooks", &unix.OpenHow{Flags: unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS})
+	dir, err := unix.Openat2(fd, "hooks", &unix.OpenHow{Flags: unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS})
 	if err != nil {
 		var st unix.Stat_t
 		if unix.Fstatat(fd, "hooks", &st, unix.AT_SYMLINK_NOFOLLOW) == nil {

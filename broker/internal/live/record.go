@@ -12,8 +12,8 @@ import (
 	"sbx/shared/tape"
 )
 
-// record writes the session's plan and transcript beside what else is done: the plan while the sandbox is built, the transcript and the
-// audit log's beginning while the program runs.
+// record writes the session's plan and transcript beside what else is done: the plan while the sandbox is built, the
+// transcript and the audit log's beginning while the program runs.
 type record struct {
 	s     *session.Session
 	p     *plan.Plan
@@ -44,7 +44,8 @@ func (r *record) write() {
 	r.hash, r.err = policy.Hash(b), err
 }
 
-// planned waits until the plan is written, and returns its hash; both not if it is written later. Without a record nothing is run.
+// planned waits until the plan is written, and returns its hash; both not if it is written later. Without a record
+// nothing is run.
 func (r *record) planned(steps []tape.Step) (hash string, err error) {
 	r.steps = steps
 	if r.later {
@@ -61,8 +62,8 @@ func (r *record) refusal() error {
 	return &planner.Refusal{What: "writing the session's record", Err: r.err, Hint: session.RecordHint}
 }
 
-// standing returns what is done when the sandbox stands: the rest of the record, and next, which may be nil. A program whose record
-// cannot be written is ended.
+// standing returns what is done when the sandbox stands: the rest of the record, and next, which may be nil. A program
+// whose record cannot be written is ended.
 func (r *record) standing(log *staticLog, next func(*launch.Running)) func(*launch.Running) {
 	return func(run *launch.Running) {
 		r.rest = sync.OnceFunc(func() {

@@ -13,8 +13,8 @@ import (
 	"sbx/broker/plan"
 )
 
-// repeats has an agent do again, in what is served, what the host has done there. It is an agent of its own, because a grant must not wait
-// for it.
+// repeats has an agent do again, in what is served, what the host has done there. It is an agent of its own, because a
+// grant must not wait for it.
 type repeats struct {
 	mu    sync.Mutex
 	agent *agent.Agent

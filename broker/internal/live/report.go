@@ -60,7 +60,8 @@ func (p *report) observe(ev arbiter.Event) {
 	case v.Silent, allowed && (ev.By == "" || v.Life == decide.Forever):
 		return // by a rule, or by an answer that is kept
 	}
-	x := reported{Op: string(policy.AccessOf(q.Op)), Path: q.Path, Exe: q.Exe, PID: q.PID, Reason: v.Reason, Rule: v.Rule, Origin: v.Origin, Answer: ev.By, Times: 1, denied: !allowed}
+	x := reported{Op: string(policy.AccessOf(q.Op)), Path: q.Path, Exe: q.Exe, PID: q.PID, Reason: v.Reason, Rule: v.Rule,
+		Origin: v.Origin, Answer: ev.By, Times: 1, denied: !allowed}
 	if q.Kind == policy.KindHost {
 		x.Path, x.Host, x.Port, x.Op = "", q.Host, q.Port, "connect"
 	}
@@ -105,11 +106,13 @@ func (p *report) command(x *reported, q decide.Ask, v decide.Verdict) string {
 		return outsideOnly + v.Outside
 	case ok && v.Decision == decide.Deny:
 		return "sbx why " + quoting.Shell(what) + " (" + quoting.ASCII(r) + ", " + quoting.ASCII(v.Origin) + ")"
-	case v.Decision == decide.Deny && q.Kind != policy.KindHost && (v.Errno == int(syscall.ENOENT) || v.Life == decide.Forever || v.Reason == gate.NeverGranted):
+	case v.Decision == decide.Deny && q.Kind != policy.KindHost && (v.Errno == int(syscall.ENOENT) ||
+		v.Life == decide.Forever || v.Reason == gate.NeverGranted):
 		return "sbx why " + quoting.Shell(what)
 	}
 	if v.Reason == notify.NeedsTree {
-		return "sbx policy add allow " + quoting.Shell(policy.Vars{Home: p.home}.Short(policy.EscapePath(path.Dir(what)))+"/**") + " --access write"
+		return "sbx policy add allow " + quoting.Shell(policy.Vars{Home: p.home}.Short(policy.EscapePath(path.Dir(what)))+
+			"/**") + " --access write"
 	}
 	pattern := what
 	if x.Host == "" {

@@ -111,7 +111,8 @@ func (b *Broker) create(root, name string) (*session.Session, error) {
 
 // sessionHint says what to do when the session's folder could not be made.
 func sessionHint(err error) string {
-	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EROFS) || errors.Is(err, syscall.EACCES) {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EROFS) ||
+		errors.Is(err, syscall.EACCES) {
 		return session.RecordHint
 	}
 	return ""
@@ -155,7 +156,8 @@ func (b *Broker) checkLosses(r *run, losses []planner.Loss) error {
 	if !r.strict || len(all) == 0 {
 		return nil
 	}
-	return &planner.Refusal{What: "--strict: " + strings.Join(all, "; "), Hint: "run without --strict to accept what is lost"}
+	return &planner.Refusal{What: "--strict: " + strings.Join(all, "; "),
+		Hint: "run without --strict to accept what is lost"}
 }
 
 // announce prints what the user should know before the program runs.
@@ -186,7 +188,8 @@ func statusLine(r *run, p *plan.Plan) string {
 	}
 	var rw []string
 	for i := range p.Mounts {
-		if m := &p.Mounts[i]; (m.Kind == plan.Bind || m.Kind == plan.Fuse) && m.Access == plan.ReadWrite && !m.Device && m.Source == m.Target && !nested(rw, plan.Quote(m.Target)) {
+		if m := &p.Mounts[i]; (m.Kind == plan.Bind || m.Kind == plan.Fuse) && m.Access == plan.ReadWrite && !m.Device &&
+			m.Source == m.Target && !nested(rw, plan.Quote(m.Target)) {
 			rw = append(rw, plan.Quote(m.Target))
 		}
 	}
@@ -219,7 +222,8 @@ func (b *Broker) unavailable(r *run, facts host.Facts, cfg request.Settings, err
 		return Outcome{}, err
 	}
 	b.Warn(err.Error())
-	return b.passthrough(r, facts, cfg, "fallback_on_unavailable = "+how+", "+cfg.Origin("sandbox.fallback_on_unavailable"))
+	return b.passthrough(r, facts, cfg, "fallback_on_unavailable = "+how+", "+
+		cfg.Origin("sandbox.fallback_on_unavailable"))
 }
 
 // passthrough runs the command on the host: the off switch, never a fallback that nobody sees.
@@ -232,10 +236,12 @@ func (b *Broker) passthrough(r *run, facts host.Facts, cfg request.Settings, why
 		return Outcome{}, err
 	}
 	if err := b.auditUnsandboxed(r, facts, cfg, why); err != nil {
-		return Outcome{}, &planner.Refusal{What: "writing the audit line of a run without a sandbox", Err: err, Hint: "sbx does not run anything on the host that it cannot record"}
+		return Outcome{}, &planner.Refusal{What: "writing the audit line of a run without a sandbox", Err: err,
+			Hint: "sbx does not run anything on the host that it cannot record"}
 	}
 	var backend launch.Backend = launch.Passthrough{}
-	res, err := backend.Execute(b.context(), launch.Job{Path: exe, Argv: r.argv, Env: b.Env, Options: launch.Options{Stdio: b.Std, Signals: b.Signals, Timeout: r.timeout, Stays: b.Context != nil}})
+	res, err := backend.Execute(b.context(), launch.Job{Path: exe, Argv: r.argv, Env: b.Env,
+		Options: launch.Options{Stdio: b.Std, Signals: b.Signals, Timeout: r.timeout, Stays: b.Context != nil}})
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -248,11 +254,13 @@ func (b *Broker) auditUnsandboxed(r *run, facts host.Facts, cfg request.Settings
 	if err != nil {
 		return err
 	}
-	w, err := audit.Create(path.Join(path.Dir(root), "audit"), "nosandbox-"+session.NewID(), audit.Options{Syslog: b.forward(cfg)})
+	w, err := audit.Create(path.Join(path.Dir(root), "audit"), "nosandbox-"+session.NewID(),
+		audit.Options{Syslog: b.forward(cfg)})
 	if err != nil {
 		return err
 	}
-	if _, err := w.Append(audit.Event{Kind: "exec", Decision: "allow", Op: "exec", Path: r.argv[0], Reason: "no sandbox: " + why, UID: os.Getuid(), PID: os.Getpid()}); err != nil {
+	if _, err := w.Append(audit.Event{Kind: "exec", Decision: "allow", Op: "exec", Path: r.argv[0],
+		Reason: "no sandbox: " + why, UID: os.Getuid(), PID: os.Getpid()}); err != nil {
 		return err
 	}
 	return w.Close()

@@ -35,6 +35,7 @@ func newRun(q request.Request) *run {
 
 // asked is what of it the planner's input follows from.
 func (b *Broker) asked(r *run) *input.Run {
-	return &input.Run{Request: &r.Request, Argv: r.argv, Mode: r.mode, Engine: r.engine, Idle: r.idle, Helper: r.helper != nil,
-		Env: b.Env, Std: b.Std, Warn: b.Warn}
+	return &input.Run{Request: &r.Request, Argv: r.argv, Mode: r.mode, Engine: r.engine, Idle: r.idle,
+		Helper: r.helper != nil,
+		Env:    b.Env, Std: b.Std, Warn: b.Warn}
 }

@@ -59,7 +59,8 @@ type execRun struct {
 }
 
 func (b *Broker) newService(r *run, in *planner.Input, s *session.Session, refused *blocked) *service {
-	v := &service{b: b, r: r, in: in, s: s, refused: refused, stands: make(chan struct{}), execs: map[int]*execRun{}, early: map[int][]string{}}
+	v := &service{b: b, r: r, in: in, s: s, refused: refused, stands: make(chan struct{}), execs: map[int]*execRun{},
+		early: map[int][]string{}}
 	refused.attribute = v.attribute
 	return v
 }
@@ -75,12 +76,14 @@ func (v *service) open(h control.Handlers) (*control.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	h.Exec, h.HangUp, h.Kill, h.Freeze, h.Thaw, h.Frozen, h.Init, h.Stats = v.exec, v.hangUp, v.kill, v.freeze, v.thaw, v.frozen, v.init, v.meter.Stats
+	h.Exec, h.HangUp, h.Kill, h.Freeze, h.Thaw, h.Frozen, h.Init, h.Stats = v.exec, v.hangUp, v.kill, v.freeze, v.thaw,
+		v.frozen, v.init, v.meter.Stats
 	argv := make([]plan.Bytes, len(v.r.argv))
 	for i, w := range v.r.argv {
 		argv[i] = plan.Bytes(w)
 	}
-	info := control.Info{SID: v.s.ID, PID: os.Getpid(), Started: time.Now(), Profile: v.r.profile, Mode: v.r.mode, Cwd: plan.Bytes(v.in.Dir), Argv: argv}
+	info := control.Info{SID: v.s.ID, PID: os.Getpid(), Started: time.Now(), Profile: v.r.profile, Mode: v.r.mode,
+		Cwd: plan.Bytes(v.in.Dir), Argv: argv}
 	if v.server, err = control.Listen(root, info, h, control.Options{Joined: func() { v.meter.Joined(v.listening) }}); err != nil {
 		v.server = nil
 		return nil, err
@@ -200,7 +203,8 @@ func (v *service) exec(e control.Exec, ev control.ExecEvents) error {
 	v.mu.Lock()
 	v.live++
 	v.mu.Unlock()
-	err = run.Exec(launch.Exec{Argv: stringsOf(e.Argv), Env: stringsOf(e.Env), Dir: string(e.Cwd), Files: e.Files, TTY: e.TTY, Rows: uint16(e.Rows), Cols: uint16(e.Cols),
+	err = run.Exec(launch.Exec{Argv: stringsOf(e.Argv), Env: stringsOf(e.Env), Dir: string(e.Cwd), Files: e.Files,
+		TTY: e.TTY, Rows: uint16(e.Rows), Cols: uint16(e.Cols),
 		Started: func(pid int) {
 			x.pid = pid
 			v.mu.Lock()

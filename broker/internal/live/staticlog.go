@@ -14,8 +14,8 @@ import (
 	"sbx/broker/internal/session"
 )
 
-// staticLog is the audit log of a session that decides nothing: which plan was run, what was refused, how it ended. It is not synced: nothing
-// depends on it. A nil one is that of a session with a log of its own.
+// staticLog is the audit log of a session that decides nothing: which plan was run, what was refused, how it ended. It
+// is not synced: nothing depends on it. A nil one is that of a session with a log of its own.
 type staticLog struct {
 	a     *asking // says how its start record is worded; it asks nobody
 	s     *session.Session
@@ -45,7 +45,8 @@ func (l *staticLog) begin() {
 	l.began = time.Now()
 }
 
-// opened makes the file, with the plan's hash, once the program is on its way: nothing of it is in the way of the start.
+// opened makes the file, with the plan's hash, once the program is on its way: nothing of it is in the way of the
+// start.
 func (l *staticLog) opened(hash string) {
 	if l == nil {
 		return
@@ -63,7 +64,8 @@ func (l *staticLog) open() {
 	}
 }
 
-// end writes what was refused and how the session ended, and seals the log. Where nothing was run there is none, unless it was begun.
+// end writes what was refused and how the session ended, and seals the log. Where nothing was run there is none, unless
+// it was begun.
 func (l *staticLog) end(res launch.Result, ran bool, refused *blocked, reached []string) {
 	if l == nil || l.began.IsZero() {
 		return
@@ -75,13 +77,15 @@ func (l *staticLog) end(res launch.Result, ran bool, refused *blocked, reached [
 	}
 	if l.w != nil {
 		for _, line := range refused.all() {
-			_, l.err = l.w.Note(audit.Event{Kind: audit.KindBlocked, UID: os.Getuid(), Decision: "deny", Reason: strings.TrimPrefix(line, "blocked: ")})
+			_, l.err = l.w.Note(audit.Event{Kind: audit.KindBlocked, UID: os.Getuid(), Decision: "deny",
+				Reason: strings.TrimPrefix(line, "blocked: ")})
 		}
 		detail := []audit.KV{{K: "status", V: strconv.Itoa(res.Status)}}
 		if res.TimedOut {
 			detail = append(detail, audit.KV{K: "timed_out", V: "true"})
 		}
-		_, l.err = l.w.Note(audit.Event{Kind: audit.KindExit, UID: os.Getuid(), Reason: strings.Join(reached, "; "), Detail: detail})
+		_, l.err = l.w.Note(audit.Event{Kind: audit.KindExit, UID: os.Getuid(), Reason: strings.Join(reached, "; "),
+			Detail: detail})
 		if err := l.w.Close(); l.err == nil {
 			l.err = err
 		}

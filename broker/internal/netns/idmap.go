@@ -48,8 +48,8 @@ func Identity(t *tape.Tape, id plan.Identity, joined, wait bool) {
 	}
 }
 
-// awaitMaps waits until the other end of the socket has written this process's identity maps: more than one's own id needs
-// somebody with rights over it in the namespace above.
+// awaitMaps waits until the other end of the socket has written this process's identity maps: more than one's own id
+// needs somebody with rights over it in the namespace above.
 func awaitMaps(t *tape.Tape) {
 	t.At("waiting for identity maps", "")
 	steps.Send(t, stage.FdSock, stage.Encoded(stage.Message{Kind: stage.EvMaps}), 0, 0)
@@ -91,9 +91,9 @@ func giveMaps(sock, pid int, write func(pid int) error) error {
 // mapsPatience bounds the waiting for a child that has nothing to do before it asks.
 const mapsPatience = 30 * time.Second
 
-// WriteMap writes the uid_map or gid_map, which file names, of the namespace that the process pid is in. It is done by a short-lived
-// child that has entered parent, a user namespace of the caller's: the kernel then lets it give out every id that parent has, in
-// namespaces directly below parent and in no others.
+// WriteMap writes the uid_map or gid_map, which file names, of the namespace that the process pid is in. It is done by
+// a short-lived child that has entered parent, a user namespace of the caller's: the kernel then lets it give out every
+// id that parent has, in namespaces directly below parent and in no others.
 func WriteMap(parent *os.File, pid int, file, text string) error {
 	if file != "uid_map" && file != "gid_map" || pid <= 0 || len(text) > 4095 {
 		return fmt.Errorf("writing map of process %d: %w", pid, unix.EINVAL)

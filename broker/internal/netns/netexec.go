@@ -10,8 +10,8 @@ import (
 	"sbx/shared/stage"
 )
 
-// Exec runs a program in the user namespace that owns the network, as its root, which outside is nobody but the caller. Files are its
-// descriptors from 0 on. It dies with the calling thread. It returns the pid, which the caller waits for.
+// Exec runs a program in the user namespace that owns the network, as its root, which outside is nobody but the caller.
+// Files are its descriptors from 0 on. It dies with the calling thread. It returns the pid, which the caller waits for.
 func (n *Network) Exec(path string, argv, env []string, files []*os.File) (int, error) {
 	list := []int{int(n.User.Fd())}
 	for _, f := range files {

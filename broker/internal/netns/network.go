@@ -31,17 +31,21 @@ type Socket struct {
 // maxSockets is how many descriptors one message carries (SCM_MAX_FD is 253).
 const maxSockets = 200
 
-// New makes a network namespace with its loopback up and the sockets in it. uid and gid are the caller's own; they are the only ids of
-// its user namespace, and 0 there, unless maps is set, which writes its maps.
+// New makes a network namespace with its loopback up and the sockets in it. uid and gid are the caller's own; they are
+// the only ids of its user namespace, and 0 there, unless maps is set, which writes its maps.
 func New(uid, gid uint32, sockets []Socket, maps func(pid int) error) (*Network, []*os.File, error) {
 	id := plan.Identity{OutsideUID: uid, OutsideGID: gid}
 	files, err := inChild(unix.CLONE_NEWUSER|unix.CLONE_NEWNET, sockets, maps, func(t *tape.Tape) {
 		Identity(t, id, false, maps != nil)
 		stage.BringUp(t)
-		// Ping sockets for the one group that there is, and no waiting for neighbours that do not exist; where a kernel lacks a file nothing is lost.
-		for _, f := range [...][2]string{{"/proc/sys/net/ipv4/ping_group_range", "0 0"}, {"/proc/sys/net/ipv6/conf/default/accept_dad", "0"}, {"/proc/sys/net/ipv6/conf/default/router_solicitation_delay", "0"}} {
+		// Ping sockets for the one group that there is, and no waiting for neighbours that do not exist; where a kernel lacks
+		// a file nothing is lost.
+		for _, f := range [...][2]string{{"/proc/sys/net/ipv4/ping_group_range", "0 0"},
+			{"/proc/sys/net/ipv6/conf/default/accept_dad", "0"}, {"/proc/sys/net/ipv6/conf/default/router_solicitation_delay",
+				"0"}} {
 			t.At("writing", f[0])
-			t.Call(unix.SYS_OPENAT, tape.AtCwd, t.Str(f[0]), unix.O_WRONLY|unix.O_CLOEXEC, 0).To(tape.RegA).May(tape.AnyErrno).ElseSkip(2)
+			t.Call(unix.SYS_OPENAT, tape.AtCwd, t.Str(f[0]), unix.O_WRONLY|unix.O_CLOEXEC,
+				0).To(tape.RegA).May(tape.AnyErrno).ElseSkip(2)
 			t.Call(unix.SYS_WRITE, 0, t.Str(f[1]), uintptr(len(f[1]))).From(0, tape.RegA).May(tape.AnyErrno)
 			t.Call(unix.SYS_CLOSE).From(0, tape.RegA)
 		}
@@ -92,7 +96,8 @@ func closeFiles(files []*os.File) {
 	}
 }
 
-// inChild carries out what first compiles and makes the sockets, in a child that then ends. The first file is the child's network namespace.
+// inChild carries out what first compiles and makes the sockets, in a child that then ends. The first file is the
+// child's network namespace.
 func inChild(flags uintptr, sockets []Socket, maps func(pid int) error, first func(*tape.Tape)) ([]*os.File, error) {
 	if len(sockets) > maxSockets {
 		return nil, fmt.Errorf("making %d sockets at once, at most %d", len(sockets), maxSockets)

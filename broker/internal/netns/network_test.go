@@ -48,8 +48,11 @@ func joined(t *testing.T, n *netns.Network, argv ...string) string {
 }
 
 func TestNetworkMadeBefore(t *testing.T) {
-	port53 := netns.Socket{Family: unix.AF_INET, Type: unix.SOCK_STREAM, Bind: netip.MustParseAddrPort("127.0.0.53:53"), Backlog: 8}
-	n, files, err := netns.New(uint32(os.Getuid()), uint32(os.Getgid()), []netns.Socket{port53, {Family: unix.AF_NETLINK, Type: unix.SOCK_RAW, Proto: unix.NETLINK_NETFILTER}, {Family: unix.AF_INET, Type: unix.SOCK_RAW, Proto: unix.IPPROTO_RAW}}, nil)
+	port53 := netns.Socket{Family: unix.AF_INET, Type: unix.SOCK_STREAM, Bind: netip.MustParseAddrPort("127.0.0.53:53"),
+		Backlog: 8}
+	n, files, err := netns.New(uint32(os.Getuid()), uint32(os.Getgid()), []netns.Socket{port53, {Family: unix.AF_NETLINK,
+		Type: unix.SOCK_RAW, Proto: unix.NETLINK_NETFILTER}, {Family: unix.AF_INET, Type: unix.SOCK_RAW,
+		Proto: unix.IPPROTO_RAW}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,14 +99,16 @@ func TestNetworkMadeBefore(t *testing.T) {
 	// The sandbox's user namespace does not own the network: not even all capabilities in it would reach it.
 	p := plans.Smallest("/usr/bin/sh", "-c", "exit 0")
 	p.Namespaces.JoinNet, p.Loopback = true, false
-	if _, err := child.Start(p, stage.Stdio{-1, 1, 2}, child.Hooks{}); err == nil || !strings.Contains(err.Error(), "do not agree") {
+	if _, err := child.Start(p, stage.Stdio{-1, 1, 2}, child.Hooks{}); err == nil ||
+		!strings.Contains(err.Error(), "do not agree") {
 		t.Errorf("a plan that joins a network was started without one: %v", err)
 	}
 }
 
 // What cannot be made is a fault that names it, and nothing is left.
 func TestNetworkFault(t *testing.T) {
-	_, _, err := netns.New(uint32(os.Getuid()), uint32(os.Getgid()), []netns.Socket{{Family: unix.AF_INET, Type: unix.SOCK_STREAM, Bind: netip.MustParseAddrPort("192.0.2.1:80"), Backlog: 1}}, nil)
+	_, _, err := netns.New(uint32(os.Getuid()), uint32(os.Getgid()), []netns.Socket{{Family: unix.AF_INET,
+		Type: unix.SOCK_STREAM, Bind: netip.MustParseAddrPort("192.0.2.1:80"), Backlog: 1}}, nil)
 	if f, ok := err.(*steps.Fault); !ok || f.Errno != unix.EADDRNOTAVAIL || f.Object != "192.0.2.1:80" {
 		t.Fatalf("%v", err)
 	}

@@ -24,8 +24,8 @@ const (
 	noTTL    = 5 // of an answer without records
 )
 
-// readAnswer takes from b the chain of aliases that starts at the question's name, and the records at its end. closed says which
-// addresses are taken out.
+// readAnswer takes from b the chain of aliases that starts at the question's name, and the records at its end. closed
+// says which addresses are taken out.
 func readAnswer(b []byte, q dnsmessage.Question, closed func(netip.Addr) bool) (answer, error) {
 	var m dnsmessage.Message
 	a := answer{ttl: maxTTL}
@@ -37,7 +37,8 @@ func readAnswer(b []byte, q dnsmessage.Question, closed func(netip.Addr) bool) (
 	for range maxChain {
 		next := ""
 		for _, r := range m.Answers {
-			if c, ok := r.Body.(*dnsmessage.CNAMEResource); ok && strings.EqualFold(r.Header.Name.String(), name) && q.Type != dnsmessage.TypeCNAME {
+			if c, ok := r.Body.(*dnsmessage.CNAMEResource); ok && strings.EqualFold(r.Header.Name.String(), name) &&
+				q.Type != dnsmessage.TypeCNAME {
 				a.take(r)
 				next = c.CNAME.String()
 				a.chain = append(a.chain, next)
@@ -53,7 +54,8 @@ func readAnswer(b []byte, q dnsmessage.Question, closed func(netip.Addr) bool) (
 		return answer{code: dnsmessage.RCodeServerFailure, ttl: noTTL}, nil
 	}
 	for _, r := range m.Answers {
-		if r.Header.Type != q.Type || r.Header.Class != dnsmessage.ClassINET || !strings.EqualFold(r.Header.Name.String(), name) {
+		if r.Header.Type != q.Type || r.Header.Class != dnsmessage.ClassINET || !strings.EqualFold(r.Header.Name.String(),
+			name) {
 			continue
 		}
 		var ip netip.Addr

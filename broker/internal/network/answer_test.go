@@ -19,11 +19,13 @@ func header(n string, t dnsmessage.Type, ttl uint32) dnsmessage.ResourceHeader {
 }
 
 func a(n, ip string, ttl uint32) dnsmessage.Resource {
-	return dnsmessage.Resource{Header: header(n, dnsmessage.TypeA, ttl), Body: &dnsmessage.AResource{A: netip.MustParseAddr(ip).As4()}}
+	return dnsmessage.Resource{Header: header(n, dnsmessage.TypeA, ttl),
+		Body: &dnsmessage.AResource{A: netip.MustParseAddr(ip).As4()}}
 }
 
 func cname(n, to string) dnsmessage.Resource {
-	return dnsmessage.Resource{Header: header(n, dnsmessage.TypeCNAME, 60), Body: &dnsmessage.CNAMEResource{CNAME: name(to)}}
+	return dnsmessage.Resource{Header: header(n, dnsmessage.TypeCNAME, 60), Body: &dnsmessage.CNAMEResource{
+		CNAME: name(to)}}
 }
 
 func packed(t *testing.T, rs ...dnsmessage.Resource) []byte {
@@ -43,23 +45,29 @@ func TestReadAnswer(t *testing.T) {
 		addrs, refused, rrs int
 		ttl                 uint32
 	}{
-		"plain":           {[]dnsmessage.Resource{a("one.test.", "192.0.2.1", 7)}, 1, 0, 1, 7},
-		"zero life":       {[]dnsmessage.Resource{a("one.test.", "192.0.2.1", 0)}, 1, 0, 1, 1},
-		"long life":       {[]dnsmessage.Resource{a("one.test.", "192.0.2.1", 1e6)}, 1, 0, 1, maxTTL},
-		"stray":           {[]dnsmessage.Resource{a("one.test.", "192.0.2.1", 9), a("two.test.", "192.0.2.2", 9)}, 1, 0, 1, 9},
-		"alias":           {[]dnsmessage.Resource{a("two.test.", "192.0.2.2", 9), cname("one.test.", "two.test.")}, 1, 0, 2, 9},
-		"alias elsewhere": {[]dnsmessage.Resource{cname("three.test.", "two.test."), a("two.test.", "192.0.2.2", 9)}, 0, 0, 0, noTTL},
-		"circle":          {[]dnsmessage.Resource{cname("one.test.", "two.test."), cname("two.test.", "one.test.")}, 0, 0, 0, noTTL},
-		"loopback":        {[]dnsmessage.Resource{a("one.test.", "127.0.0.1", 9)}, 0, 1, 0, noTTL},
-		"two faces":       {[]dnsmessage.Resource{a("one.test.", "10.1.2.3", 9), a("one.test.", "192.0.2.1", 9)}, 1, 1, 1, 9},
-		"metadata":        {[]dnsmessage.Resource{a("one.test.", "169.254.169.254", 9)}, 0, 1, 0, noTTL},
+		"plain":     {[]dnsmessage.Resource{a("one.test.", "192.0.2.1", 7)}, 1, 0, 1, 7},
+		"zero life": {[]dnsmessage.Resource{a("one.test.", "192.0.2.1", 0)}, 1, 0, 1, 1},
+		"long life": {[]dnsmessage.Resource{a("one.test.", "192.0.2.1", 1e6)}, 1, 0, 1, maxTTL},
+		"stray": {[]dnsmessage.Resource{a("one.test.", "192.0.2.1", 9), a("two.test.", "192.0.2.2", 9)}, 1, 0, 1,
+			9},
+		"alias": {[]dnsmessage.Resource{a("two.test.", "192.0.2.2", 9), cname("one.test.", "two.test.")}, 1, 0, 2,
+			9},
+		"alias elsewhere": {[]dnsmessage.Resource{cname("three.test.", "two.test."), a("two.test.", "192.0.2.2", 9)}, 0, 0,
+			0, noTTL},
+		"circle": {[]dnsmessage.Resource{cname("one.test.", "two.test."), cname("two.test.", "one.test.")}, 0, 0, 0,
+			noTTL},
+		"loopback":  {[]dnsmessage.Resource{a("one.test.", "127.0.0.1", 9)}, 0, 1, 0, noTTL},
+		"two faces": {[]dnsmessage.Resource{a("one.test.", "10.1.2.3", 9), a("one.test.", "192.0.2.1", 9)}, 1, 1, 1, 9},
+		"metadata":  {[]dnsmessage.Resource{a("one.test.", "169.254.169.254", 9)}, 0, 1, 0, noTTL},
 	} {
 		got, err := readAnswer(packed(t, c.records...), q, closed)
-		if err != nil || len(got.addrs) != c.addrs || len(got.refused) != c.refused || len(got.records) != c.rrs || got.ttl != c.ttl {
+		if err != nil || len(got.addrs) != c.addrs || len(got.refused) != c.refused || len(got.records) != c.rrs ||
+			got.ttl != c.ttl {
 			t.Errorf("%s: %+v, %v", what, got, err)
 		}
 	}
-	for _, s := range []string{"::1", "::ffff:127.0.0.1", "fd00:ec2::254", "fe80::1", "64:ff9b::7f00:1", "2002:7f00:1::", "ff02::1"} {
+	for _, s := range []string{"::1", "::ffff:127.0.0.1", "fd00:ec2::254", "fe80::1", "64:ff9b::7f00:1", "2002:7f00:1::",
+		"ff02::1"} {
 		if !closed(netip.MustParseAddr(s)) {
 			t.Errorf("%s is open", s)
 		}
@@ -90,7 +98,8 @@ func judged(asked *atomic.Int32, hold <-chan struct{}) *resolver {
 
 func question(t *testing.T, n string, typ dnsmessage.Type, class dnsmessage.Class) []byte {
 	t.Helper()
-	b, err := (&dnsmessage.Message{Header: dnsmessage.Header{ID: 7, RecursionDesired: true}, Questions: []dnsmessage.Question{{Name: name(n), Type: typ, Class: class}}}).Pack()
+	b, err := (&dnsmessage.Message{Header: dnsmessage.Header{ID: 7, RecursionDesired: true},
+		Questions: []dnsmessage.Question{{Name: name(n), Type: typ, Class: class}}}).Pack()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +127,8 @@ func TestWhatIsNotAllowedIsNotLookedUp(t *testing.T) {
 		{"127.0.0.1.", dnsmessage.TypeA, dnsmessage.ClassINET, dnsmessage.RCodeNameError},
 	} {
 		var m dnsmessage.Message
-		if err := m.Unpack(r.answer(context.Background(), question(t, c.name, c.typ, c.class), who{})); err != nil || m.RCode != c.code || m.ID != 7 || !m.Response {
+		if err := m.Unpack(r.answer(context.Background(), question(t, c.name, c.typ, c.class), who{})); err != nil ||
+			m.RCode != c.code || m.ID != 7 || !m.Response {
 			t.Errorf("%s %v: %+v, %v", c.name, c.typ, m, err)
 		}
 	}
@@ -144,7 +154,8 @@ func TestManyNewNamesBelowAWildcard(t *testing.T) {
 }
 
 func TestParsePublish(t *testing.T) {
-	for s, want := range map[string]string{"8080:80": "127.0.0.1:8080 80", "80": "127.0.0.1:80 80", "0.0.0.0:1:2": "0.0.0.0:1 2", "[::1]:1:2": "[::1]:1 2", "::1:1:2": "[::1]:1 2"} {
+	for s, want := range map[string]string{"8080:80": "127.0.0.1:8080 80", "80": "127.0.0.1:80 80",
+		"0.0.0.0:1:2": "0.0.0.0:1 2", "[::1]:1:2": "[::1]:1 2", "::1:1:2": "[::1]:1 2"} {
 		p, err := ParsePublish(s)
 		if err != nil || p.Host.String()+" "+itoa(p.Port) != want {
 			t.Errorf("%s: %v %d, %v", s, p.Host, p.Port, err)
@@ -174,7 +185,8 @@ func FuzzAnswer(f *testing.F) {
 		if out != nil && (m.Unpack(out) != nil || len(m.Answers) > 1) {
 			t.Fatalf("%x is answered with %x", b, out)
 		}
-		if g, err := readAnswer(b, dnsmessage.Question{Name: name("yes.test."), Type: dnsmessage.TypeA, Class: dnsmessage.ClassINET}, func(ip netip.Addr) bool { return ip.IsLoopback() }); err == nil {
+		if g, err := readAnswer(b, dnsmessage.Question{Name: name("yes.test."), Type: dnsmessage.TypeA,
+			Class: dnsmessage.ClassINET}, func(ip netip.Addr) bool { return ip.IsLoopback() }); err == nil {
 			for _, ip := range g.addrs {
 				if ip.IsLoopback() {
 					t.Fatal("a closed address came through")

@@ -14,8 +14,8 @@ import (
 	"sbx/broker/internal/program"
 )
 
-// Carriers are the programs that carry packets without privileges. The first is preferred: it connects in half the time and sends faster,
-// while the other's round trip is a little shorter (docs/benchmarks.md).
+// Carriers are the programs that carry packets without privileges. The first is preferred: it connects in half the time
+// and sends faster, while the other's round trip is a little shorter (docs/benchmarks.md).
 func Carriers() [2]string { return [2]string{"pasta", "slirp4netns"} }
 
 // The addresses of the sandbox's device, whichever program serves it.
@@ -28,12 +28,13 @@ const (
 	gateway6 = "fe80::2"
 )
 
-// carrierArgs are a program's arguments; net and user are the numbers of its inherited descriptors. Neither lets the sandbox reach the
-// loopback of the host, and both confine themselves.
+// carrierArgs are a program's arguments; net and user are the numbers of its inherited descriptors. Neither lets the
+// sandbox reach the loopback of the host, and both confine themselves.
 func carrierArgs(name string, net, user int, v6 bool) []string {
 	n, u := fmt.Sprintf("/proc/self/fd/%d", net), fmt.Sprintf("/proc/self/fd/%d", user)
 	if name == "slirp4netns" {
-		args := []string{"--configure", "--mtu=65520", "--disable-host-loopback", "--disable-dns", "--enable-sandbox", "--enable-seccomp"}
+		args := []string{"--configure", "--mtu=65520", "--disable-host-loopback", "--disable-dns", "--enable-sandbox",
+			"--enable-seccomp"}
 		if v6 {
 			args = append(args, "--enable-ipv6")
 		}
@@ -47,7 +48,8 @@ func carrierArgs(name string, net, user int, v6 bool) []string {
 }
 
 func pastaArgs(user, net string) []string {
-	return []string{"--foreground", "--quiet", "--config-net", "--mtu", "65520", "-t", "none", "-u", "none", "-T", "none", "-U", "none", "--no-map-gw",
+	return []string{"--foreground", "--quiet", "--config-net", "--mtu", "65520", "-t", "none", "-u", "none", "-T", "none",
+		"-U", "none", "--no-map-gw",
 		"--no-dhcp", "--no-dhcpv6", "--no-ra", "--userns", user, "--netns", net}
 }
 
@@ -74,8 +76,8 @@ const (
 	steady = time.Minute
 )
 
-// start runs the program and returns when the device is there. From then on it is started again when it ends, a few times; while it is
-// not there neither is the device, and every connection fails.
+// start runs the program and returns when the device is there. From then on it is started again when it ends, a few
+// times; while it is not there neither is the device, and every connection fails.
 func (c *carrier) start() error {
 	c.ended = make(chan struct{})
 	failed := make(chan error, 1)
@@ -181,8 +183,8 @@ func (c *carrier) once() error {
 	return fmt.Errorf("%s %s", c.name, ended(ws))
 }
 
-// exec starts the program. slirp4netns confines itself only where it is root, which it is in the namespace's own user namespace; pasta
-// goes there by itself.
+// exec starts the program. slirp4netns confines itself only where it is root, which it is in the namespace's own user
+// namespace; pasta goes there by itself.
 func (c *carrier) exec(files []*os.File) (int, error) {
 	env := []string{program.Path}
 	if c.name == "slirp4netns" {
@@ -192,7 +194,8 @@ func (c *carrier) exec(files []*os.File) (int, error) {
 	for i, f := range files {
 		fds[i] = f.Fd()
 	}
-	attr := &syscall.ProcAttr{Dir: "/", Env: env, Files: fds, Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}}
+	attr := &syscall.ProcAttr{Dir: "/", Env: env, Files: fds, Sys: &syscall.SysProcAttr{Setsid: true,
+		Pdeathsig: syscall.SIGKILL}}
 	return c.file.Fork(c.args, attr)
 }
 

@@ -6,13 +6,15 @@ import (
 	"sbx/broker/internal/policy/peer"
 )
 
-// floor are the addresses that nothing but a range in the list opens: the host itself, its neighbours, services of a cloud's
-// machines, and spellings of one family's addresses in the other's.
+// floor are the addresses that nothing but a range in the list opens: the host itself, its neighbours, services of a
+// cloud's machines, and spellings of one family's addresses in the other's.
 func floor() []netip.Prefix {
 	var out []netip.Prefix
 	for _, s := range [...]string{
-		"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24", "192.168.0.0/16", "198.18.0.0/15", "224.0.0.0/3",
-		"::/8", "64:ff9b::/96", "64:ff9b:1::/48", "100::/64", "2001::/32", "2002::/16", "fc00::/7", "fe80::/10", "fec0::/10", "ff00::/8",
+		"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24",
+		"192.168.0.0/16", "198.18.0.0/15", "224.0.0.0/3",
+		"::/8", "64:ff9b::/96", "64:ff9b:1::/48", "100::/64", "2001::/32", "2002::/16", "fc00::/7", "fe80::/10", "fec0::/10",
+		"ff00::/8",
 	} {
 		out = append(out, netip.MustParsePrefix(s))
 	}

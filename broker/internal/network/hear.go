@@ -108,16 +108,19 @@ func (l *notes) end() {
 	l.spared = 0
 	l.mu.Unlock()
 	if n > 0 {
-		l.to(Event{Op: "network", Denied: true, Reason: strconv.Itoa(n) + " more refusals came too fast to be written down one by one"})
+		l.to(Event{Op: "network", Denied: true, Reason: strconv.Itoa(n) +
+			" more refusals came too fast to be written down one by one"})
 	}
 }
 
 // refused notes a connection that the rules have refused already.
 func (n *Network) refused(f flow) {
-	e := Event{Op: "connect", Addr: f.dst.Addr(), Port: f.dst.Port(), Proto: protoName(f.proto), Denied: true, By: n.refusedBy(who{f.src, protoName(f.proto)}), Host: n.names.nameOf(f.dst.Addr())}
+	e := Event{Op: "connect", Addr: f.dst.Addr(), Port: f.dst.Port(), Proto: protoName(f.proto), Denied: true,
+		By: n.refusedBy(who{f.src, protoName(f.proto)}), Host: n.names.nameOf(f.dst.Addr())}
 	switch {
 	case n.o.NoPing && e.Proto == "icmp" && (n.o.Carrier != "veth" || e.Addr.Is6()):
-		e.Reason = "this host gives you no sockets for ping (net.ipv4.ping_group_range), by which alone echo requests could leave"
+		e.Reason = "this host gives you no sockets for ping (net.ipv4.ping_group_range), by which alone echo requests " +
+			"could leave"
 	case e.Proto == "tcp" && n.rules.isRefused(f.dst):
 		e.Reason = "an answer or a rule refused it"
 	case n.isClosed(f.dst.Addr()):

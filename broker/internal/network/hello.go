@@ -31,8 +31,9 @@ const (
 	extESNI         = 0xffce // of an earlier draft
 )
 
-// readHello reads the name out of the TLS records at the start of b, and how many bytes of b the ClientHello has. errMore asks for more of them.
-// Everything with a second reading is refused: what the server reads must be what was compared.
+// readHello reads the name out of the TLS records at the start of b, and how many bytes of b the ClientHello has.
+// errMore asks for more of them. Everything with a second reading is refused: what the server reads must be what was
+// compared.
 func readHello(b []byte) (name string, size int, err error) {
 	body, size, err := handshake(b)
 	if err != nil {
@@ -79,7 +80,8 @@ func readHello(b []byte) (name string, size int, err error) {
 	return name, size, nil
 }
 
-// handshake puts the first handshake message together from its records. It must be a ClientHello and end where a record ends.
+// handshake puts the first handshake message together from its records. It must be a ClientHello and end where a record
+// ends.
 func handshake(b []byte) (body []byte, size int, err error) {
 	var msg []byte
 	for {
@@ -150,7 +152,8 @@ func plainName(s string) (string, error) {
 }
 
 // retryRandom marks a ServerHello that asks for another ClientHello (RFC 8446, 4.1.3).
-var retryRandom = [...]byte{0xCF, 0x21, 0xAD, 0x74, 0xE5, 0x9A, 0x61, 0x11, 0xBE, 0x1D, 0x8C, 0x02, 0x1E, 0x65, 0xB8, 0x91, 0xC2, 0xA2, 0x11, 0x16, 0x7A, 0xBB, 0x8C, 0x5E, 0x07, 0x9E, 0x09, 0xE2, 0xC8, 0xA8, 0x33, 0x9C}
+var retryRandom = [...]byte{0xCF, 0x21, 0xAD, 0x74, 0xE5, 0x9A, 0x61, 0x11, 0xBE, 0x1D, 0x8C, 0x02, 0x1E, 0x65, 0xB8,
+	0x91, 0xC2, 0xA2, 0x11, 0x16, 0x7A, 0xBB, 0x8C, 0x5E, 0x07, 0x9E, 0x09, 0xE2, 0xC8, 0xA8, 0x33, 0x9C}
 
 // wantsAnother says whether a record of the server's asks for another ClientHello, which has to be compared as well.
 func wantsAnother(record []byte) (bool, error) {

@@ -22,8 +22,8 @@ const (
 	denyLife = 20 * time.Second
 )
 
-// hold keeps the first packet of a connection until somebody has decided. The program sees a connection that takes its time, or one
-// that is refused.
+// hold keeps the first packet of a connection until somebody has decided. The program sees a connection that takes its
+// time, or one that is refused.
 func (n *Network) hold(f flow, packet []byte) {
 	t := f.dst
 	n.mu.Lock()
@@ -47,7 +47,8 @@ func (n *Network) hold(f flow, packet []byte) {
 	}
 }
 
-// settle asks about a destination, opens or closes it, and lets the packets go on: to where they want, or into the refusal.
+// settle asks about a destination, opens or closes it, and lets the packets go on: to where they want, or into the
+// refusal.
 func (n *Network) settle(dst netip.AddrPort, f flow) {
 	host := n.names.nameOf(dst.Addr())
 	isName := host != ""
@@ -78,7 +79,8 @@ func (n *Network) settle(dst netip.AddrPort, f flow) {
 	delete(n.held, dst)
 	n.mu.Unlock()
 	if err != nil {
-		n.o.Note(Event{Op: "connect", Host: host, Addr: dst.Addr(), Port: dst.Port(), Proto: "tcp", Failed: true, Reason: err.Error()})
+		n.o.Note(Event{Op: "connect", Host: host, Addr: dst.Addr(), Port: dst.Port(), Proto: "tcp", Failed: true,
+			Reason: err.Error()})
 		return
 	}
 	for _, p := range packets {

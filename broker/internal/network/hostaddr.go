@@ -37,14 +37,16 @@ func watchAddresses() (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Groups: unix.RTMGRP_IPV4_IFADDR | unix.RTMGRP_IPV6_IFADDR}); err != nil {
+	if err := unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Groups: unix.RTMGRP_IPV4_IFADDR |
+		unix.RTMGRP_IPV6_IFADDR}); err != nil {
 		unix.Close(fd)
 		return nil, err
 	}
 	return os.NewFile(uintptr(fd), "addresses"), nil
 }
 
-// closeAddresses closes what the host is given while the sandbox runs: it moves to another network, or takes a new temporary address by IPv6.
+// closeAddresses closes what the host is given while the sandbox runs: it moves to another network, or takes a new
+// temporary address by IPv6.
 func (n *Network) closeAddresses(f *os.File) {
 	buf := make([]byte, 1<<14)
 	for {

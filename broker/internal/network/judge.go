@@ -21,7 +21,8 @@ func (n *Network) judgeName(ctx context.Context, h peer.Host, w who) judgement {
 		return j
 	}
 	if n.o.Ask != nil {
-		// Which port it will be is not known yet. The commonest is asked for, and the question says so; any other is when it is used.
+		// Which port it will be is not known yet. The commonest is asked for, and the question says so; any other is when it
+		// is used.
 		q := n.whois(w).ask(h.Name, 443)
 		q.Op = decide.Lookup
 		v := n.o.Ask(ctx, q)
@@ -66,7 +67,8 @@ func (n *Network) stillStands(h peer.Host, p peer.Pattern) bool {
 	return v.Decision == decide.Allow
 }
 
-// Reconsider closes what a name opened that the rules of this moment do not allow any more. Connections that exist stay.
+// Reconsider closes what a name opened that the rules of this moment do not allow any more. Connections that exist
+// stay.
 func (n *Network) Reconsider() {
 	for name, wasListed := range n.names.opened() {
 		h, err := peer.Parse(name)

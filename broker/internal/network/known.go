@@ -15,7 +15,8 @@ const (
 	ack = 16
 )
 
-// talks is where rules note that UDP goes to an address and port from a port, so that answers come in; talkLife is how long after the last of either.
+// talks is where rules note that UDP goes to an address and port from a port, so that answers come in; talkLife is how
+// long after the last of either.
 const (
 	talks    = "talks"
 	talkLife = 2 * time.Minute
@@ -32,8 +33,9 @@ type ipFamily struct {
 	match     nft.Expr
 }
 
-// within makes the chain for what stays in the namespace. Its source has to be the namespace's own: IPv6 lets any program bind a socket to any
-// address (IPV6_FREEBIND), and what another one answered to that would leave. Resets are the kernel's, in the name of who is refused.
+// within makes the chain for what stays in the namespace. Its source has to be the namespace's own: IPv6 lets any
+// program bind a socket to any address (IPV6_FREEBIND), and what another one answered to that would leave. Resets are
+// the kernel's, in the name of who is refused.
 func within(b *nft.Batch, own []nft.Expr) {
 	b.Chain("within")
 	for _, e := range own {
@@ -43,8 +45,9 @@ func within(b *nft.Batch, own []nft.Expr) {
 	b.Rule("within", nft.Drop())
 }
 
-// tracked says whether the kernel has to track connections. It does where some are redirected; else nothing needs it and each packet of a
-// connection would pay for it: nobody inside can send segments but the kernel, which begins each connection with a SYN.
+// tracked says whether the kernel has to track connections. It does where some are redirected; else nothing needs it
+// and each packet of a connection would pay for it: nobody inside can send segments but the kernel, which begins each
+// connection with a SYN.
 func (r *rules) tracked() bool { return hasSNI(r.classes) }
 
 // knownOut lets out what belongs to connections that passed the rules behind it once.
@@ -92,7 +95,8 @@ func (r *rules) input(b *nft.Batch) {
 		for _, f := range families() {
 			b.Rule("input", nft.Protocol(unix.IPPROTO_UDP), f.match, nft.Talk(f.len, false, talks+f.suffix), nft.Goto("in"))
 		}
-		for _, kind := range []byte{0, 3, 11, 12} { // answers to ping, and why something did not arrive: the kernel looks for whose packet that was
+		// answers to ping, and why something did not arrive: the kernel looks for whose packet that was
+		for _, kind := range []byte{0, 3, 11, 12} {
 			b.Rule("input", nft.IPv4(), nft.ICMP(kind), nft.Goto("in"))
 		}
 		b.Rule("input", nft.IPv6(), nft.ICMPv6(1, 4), nft.Goto("in"))

@@ -28,11 +28,12 @@ type Options struct {
 	HostPorts []uint16       // of the host's loopback
 	SNI       bool           // connections to names must name them on ports 80 and 443, whatever their patterns say
 	Publish   []Publish
-	Carrier   string         // pasta, slirp4netns or veth; "" for the first program that works; "none" for doors without a way out
-	Programs  program.Source // where the carrier comes from
-	Helper    string         // sbx-helper's path, for veth
-	Servers   []netip.AddrPort
-	NoPing    bool // echo requests are refused: nothing here could carry them, see MayPing
+	// pasta, slirp4netns or veth; "" for the first program that works; "none" for doors without a way out
+	Carrier  string
+	Programs program.Source // where the carrier comes from
+	Helper   string         // sbx-helper's path, for veth
+	Servers  []netip.AddrPort
+	NoPing   bool // echo requests are refused: nothing here could carry them, see MayPing
 	// Maps writes the identity maps of the network's user namespace; nil: it has one user, see netns.New.
 	Maps func(pid int) error
 	// Denied says whether a rule denies a name at a port, 0 for any. May be nil.
@@ -170,9 +171,12 @@ func (n *Network) build() error {
 	}
 	fixed := len(list)
 	for _, p := range n.o.HostPorts {
-		list = append(list, netns.Socket{Family: unix.AF_INET, Type: unix.SOCK_STREAM, Bind: netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), p), Backlog: 128})
+		list = append(list, netns.Socket{Family: unix.AF_INET, Type: unix.SOCK_STREAM,
+			Bind: netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), p), Backlog: 128})
 		if v6 {
-			list = append(list, netns.Socket{Family: unix.AF_INET6, Type: unix.SOCK_STREAM, Options: [][3]int{{unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 1}}, Bind: netip.AddrPortFrom(netip.IPv6Loopback(), p), Backlog: 128})
+			list = append(list, netns.Socket{Family: unix.AF_INET6, Type: unix.SOCK_STREAM,
+				Options: [][3]int{{unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 1}}, Bind: netip.AddrPortFrom(netip.IPv6Loopback(), p),
+				Backlog: 128})
 		}
 	}
 	ns, files, err := netns.New(uint32(os.Geteuid()), uint32(os.Getegid()), list, n.o.Maps)
@@ -336,8 +340,8 @@ func (n *Network) Close() (out []Traffic) {
 	return out
 }
 
-// MayPing says whether this user's programs may send echo requests on this host, as those that carry packets do for the sandbox: by sockets that
-// net.ipv4.ping_group_range opens to groups.
+// MayPing says whether this user's programs may send echo requests on this host, as those that carry packets do for the
+// sandbox: by sockets that net.ipv4.ping_group_range opens to groups.
 func MayPing() bool {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, unix.IPPROTO_ICMP)
 	if err != nil {

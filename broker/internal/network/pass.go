@@ -21,21 +21,25 @@ import (
 	"sbx/broker/internal/policy/peer"
 )
 
-// passPort is where the pass-through listens on the sandbox's loopback. It is a low one, which no program inside can have.
+// passPort is where the pass-through listens on the sandbox's loopback. It is a low one, which no program inside can
+// have.
 const passPort = 1
 
 // helloPatience is how long a connection may take to say whom it wants.
 const helloPatience = 30 * time.Second
 
 func passSockets(v6 bool) []netns.Socket {
-	list := []netns.Socket{{Family: unix.AF_INET, Type: unix.SOCK_STREAM, Bind: netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), passPort), Backlog: 128}}
+	list := []netns.Socket{{Family: unix.AF_INET, Type: unix.SOCK_STREAM,
+		Bind: netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), passPort), Backlog: 128}}
 	if v6 {
-		list = append(list, netns.Socket{Family: unix.AF_INET6, Type: unix.SOCK_STREAM, Options: [][3]int{{unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 1}}, Bind: netip.AddrPortFrom(netip.IPv6Loopback(), passPort), Backlog: 128})
+		list = append(list, netns.Socket{Family: unix.AF_INET6, Type: unix.SOCK_STREAM, Options: [][3]int{{unix.IPPROTO_IPV6,
+			unix.IPV6_V6ONLY, 1}}, Bind: netip.AddrPortFrom(netip.IPv6Loopback(), passPort), Backlog: 128})
 	}
 	return list
 }
 
-// pass carries one connection to where it was going before the rules led it here, if it names a host that led to that address.
+// pass carries one connection to where it was going before the rules led it here, if it names a host that led to that
+// address.
 func (n *Network) pass(c net.Conn) {
 	to, err := originalTo(c)
 	if err != nil || n.isClosed(to.Addr()) || c.LocalAddr().String() == to.String() {
@@ -109,14 +113,16 @@ func (p *passage) deny(name string, why error) error {
 	if host == "" {
 		host = p.n.names.nameOf(p.to.Addr())
 	}
-	p.n.o.Note(Event{Op: "connect", Host: host, Addr: p.to.Addr(), Port: p.to.Port(), Proto: "tcp", By: p.n.refusedBy(p.from()), Denied: true, Reason: `tls = "sni": ` + why.Error()})
+	p.n.o.Note(Event{Op: "connect", Host: host, Addr: p.to.Addr(), Port: p.to.Port(), Proto: "tcp",
+		By: p.n.refusedBy(p.from()), Denied: true, Reason: `tls = "sni": ` + why.Error()})
 	return &denial{why}
 }
 
 // allowed says whether the connection may go to where a name led.
 func (p *passage) allowed(name string) error {
 	if !p.n.names.leadsTo(name, p.to) {
-		return p.deny(name, fmt.Errorf("the connection names %s, which was not allowed or did not lead to this address", name))
+		return p.deny(name, fmt.Errorf("the connection names %s, which was not allowed or did not lead to this address",
+			name))
 	}
 	if p.n.isClosed(p.to.Addr()) {
 		return p.deny(name, errors.New("the address is one of this host's by now"))
@@ -138,7 +144,8 @@ func (p *passage) connect(name string) error {
 	d := net.Dialer{Timeout: 20 * time.Second}
 	c, err := d.DialContext(p.n.ctx, "tcp", p.to.String())
 	if err != nil {
-		p.n.o.Note(Event{Op: "connect", Host: name, Addr: p.to.Addr(), Port: p.to.Port(), Proto: "tcp", Failed: true, Reason: err.Error()})
+		p.n.o.Note(Event{Op: "connect", Host: name, Addr: p.to.Addr(), Port: p.to.Port(), Proto: "tcp", Failed: true,
+			Reason: err.Error()})
 		return err
 	}
 	p.out = c
@@ -194,7 +201,8 @@ func (p *passage) tls(r *bufio.Reader) error {
 	return nil
 }
 
-// again passes the second ClientHello that a server asked for. Before it come at most records that belong to the first one.
+// again passes the second ClientHello that a server asked for. Before it come at most records that belong to the first
+// one.
 func (p *passage) again(r *bufio.Reader, name string) error {
 	for range 64 {
 		first, err := r.Peek(1)
@@ -265,7 +273,9 @@ func (p *passage) end(err error) {
 	}
 	if errors.As(err, &d) && p.out == nil {
 		text := "sbx: " + d.Error() + "\n"
-		_, _ = fmt.Fprintf(p.in, "HTTP/1.1 403 Forbidden\r\nContent-Type: text/plain\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s", len(text), text)
+		_, _ = fmt.Fprintf(p.in,
+			"HTTP/1.1 403 Forbidden\r\nContent-Type: text/plain\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s",
+			len(text), text)
 		p.told = true
 	}
 	if p.back == nil {
@@ -395,6 +405,9 @@ func (c *counts) add(list []Traffic) []Traffic {
 	for _, t := range c.m {
 		list = append(list, *t)
 	}
-	slices.SortFunc(list, func(a, b Traffic) int { return cmp.Or(a.Addr.Compare(b.Addr), strings.Compare(a.Name, b.Name)) })
+	slices.SortFunc(list, func(a, b Traffic) int {
+		return cmp.Or(a.Addr.Compare(b.Addr), strings.Compare(a.Name,
+			b.Name))
+	})
 	return list
 }

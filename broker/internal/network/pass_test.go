@@ -82,14 +82,15 @@ func TestReadHello(t *testing.T) {
 		name string
 		err  string
 	}{
-		"plain":               {plain, "one.test", ""},
-		"older":               {hello(t, &tls.Config{ServerName: "one.test", MaxVersion: tls.VersionTLS12}), "one.test", ""},
-		"in pieces":           {split(plain, 7), "one.test", ""},
-		"by an extension":     {extended(nameless, 0, sni), "one.test", ""},
-		"no name":             {nameless, "", "names no host"},
-		"address":             {extended(nameless, 0, "\x00\x0c\x00\x00\x091.2.3.4.5"), "", "not the name"},
-		"numbers":             {extended(nameless, 0, "\x00\x0a\x00\x00\x071.2.3.4"), "", "not the name"},
-		"two names":           {extended(nameless, 0, "\x00\x16\x00\x00\x08one.test\x00\x00\x08two.test"), "", "more than one"},
+		"plain":           {plain, "one.test", ""},
+		"older":           {hello(t, &tls.Config{ServerName: "one.test", MaxVersion: tls.VersionTLS12}), "one.test", ""},
+		"in pieces":       {split(plain, 7), "one.test", ""},
+		"by an extension": {extended(nameless, 0, sni), "one.test", ""},
+		"no name":         {nameless, "", "names no host"},
+		"address":         {extended(nameless, 0, "\x00\x0c\x00\x00\x091.2.3.4.5"), "", "not the name"},
+		"numbers":         {extended(nameless, 0, "\x00\x0a\x00\x00\x071.2.3.4"), "", "not the name"},
+		"two names": {extended(nameless, 0, "\x00\x16\x00\x00\x08one.test\x00\x00\x08two.test"), "",
+			"more than one"},
 		"other kind":          {extended(nameless, 0, "\x00\x0b\x01\x00\x08one.test"), "", "no well-formed"},
 		"list too short":      {extended(nameless, 0, sni+"x"), "", "no well-formed"},
 		"zero in the name":    {extended(nameless, 0, "\x00\x0b\x00\x00\x08one.te\x00t"), "", "not the name"},
@@ -101,8 +102,9 @@ func TestReadHello(t *testing.T) {
 		"nothing":             {nil, "", "not complete"},
 		"old framing":         {[]byte{0x80, 0x2e, 1, 0, 2}, "", "no well-formed"},
 		"empty record":        {append([]byte{22, 3, 1, 0, 0}, plain...), "", "no well-formed"},
-		"more in the record":  {func() []byte { b := append([]byte(nil), plain...); b = append(b, 0); b[4]++; return b }(), "", "no well-formed"},
-		"HTTP":                {[]byte("GET / HTTP/1.1\r\n"), "", "no well-formed"},
+		"more in the record": {func() []byte { b := append([]byte(nil), plain...); b = append(b, 0); b[4]++; return b }(),
+			"", "no well-formed"},
+		"HTTP": {[]byte("GET / HTTP/1.1\r\n"), "", "no well-formed"},
 	} {
 		name, size, err := readHello(c.in)
 		if c.err != "" {
@@ -114,7 +116,8 @@ func TestReadHello(t *testing.T) {
 		if err != nil || name != c.name || size != len(c.in) {
 			t.Errorf("%s: %q of %d bytes of %d, %v", what, name, size, len(c.in), err)
 		}
-		if _, size, err := readHello(append(append([]byte(nil), c.in...), 23, 3, 3, 0, 1, 0)); err != nil || size != len(c.in) {
+		if _, size, err := readHello(append(append([]byte(nil), c.in...), 23, 3, 3, 0, 1, 0)); err != nil ||
+			size != len(c.in) {
 			t.Errorf("%s, and more: %d bytes, %v", what, size, err)
 		}
 	}
@@ -139,10 +142,11 @@ func FuzzReadHello(f *testing.F) {
 		}
 		// What another reader sees in the same bytes, if it takes them at all.
 		var seen string
-		server := tls.Server(&fixed{r: bytes.NewReader(b[:size])}, &tls.Config{GetConfigForClient: func(i *tls.ClientHelloInfo) (*tls.Config, error) {
-			seen = i.ServerName
-			return nil, errors.New("seen")
-		}})
+		server := tls.Server(&fixed{r: bytes.NewReader(b[:size])},
+			&tls.Config{GetConfigForClient: func(i *tls.ClientHelloInfo) (*tls.Config, error) {
+				seen = i.ServerName
+				return nil, errors.New("seen")
+			}})
 		if _ = server.Handshake(); seen != "" && !strings.EqualFold(seen, name) {
 			t.Fatalf("%q is %q for another reader", name, seen)
 		}
@@ -161,7 +165,9 @@ func (f *fixed) Close() error                     { return nil }
 func (f *fixed) SetWriteDeadline(time.Time) error { return nil }
 
 func FuzzRequests(f *testing.F) {
-	for _, s := range []string{"GET / HTTP/1.1\r\nHost: one.test\r\n\r\n", "POST /x HTTP/1.1\r\nHost: one.test:80\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\nGET / HTTP/1.1\r\nHost: two.test\r\n\r\n",
+	for _, s := range []string{"GET / HTTP/1.1\r\nHost: one.test\r\n\r\n",
+		"POST /x HTTP/1.1\r\nHost: one.test:80\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\nGET / " +
+			"HTTP/1.1\r\nHost: two.test\r\n\r\n",
 		"PUT http://one.test/ HTTP/1.1\r\nHost: one.test\r\nContent-Length: 3\r\n\r\nabc"} {
 		f.Add([]byte(s))
 	}
@@ -196,10 +202,12 @@ func FuzzRequests(f *testing.F) {
 func TestRequests(t *testing.T) {
 	const get = "GET / HTTP/1.1\r\nHost: one.test\r\n"
 	for what, c := range map[string]struct{ in, names, err string }{
-		"one":              {get + "\r\n", "one.test", ""},
-		"two hosts":        {get + "\r\n" + "GET / HTTP/1.1\r\nHost: two.test\r\n\r\n", "one.test two.test", ""},
-		"body":             {"POST / HTTP/1.1\r\nHost: ONE.test:80\r\nContent-Length: 5\r\n\r\nGET /" + get + "\r\n", "one.test one.test", ""},
-		"chunks":           {"POST / HTTP/1.1\r\nHost: one.test\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nX: y\r\n\r\n" + get + "\r\n", "one.test one.test", ""},
+		"one":       {get + "\r\n", "one.test", ""},
+		"two hosts": {get + "\r\n" + "GET / HTTP/1.1\r\nHost: two.test\r\n\r\n", "one.test two.test", ""},
+		"body": {"POST / HTTP/1.1\r\nHost: ONE.test:80\r\nContent-Length: 5\r\n\r\nGET /" + get + "\r\n",
+			"one.test one.test", ""},
+		"chunks": {"POST / HTTP/1.1\r\nHost: one.test\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nX: " +
+			"y\r\n\r\n" + get + "\r\n", "one.test one.test", ""},
 		"absolute":         {"GET http://one.test/x HTTP/1.1\r\nHost: one.test\r\n\r\n", "one.test", ""},
 		"offer":            {get + "Upgrade: h2c\r\n\r\n", "one.test", ""},
 		"absolute, other":  {"GET http://two.test/x HTTP/1.1\r\nHost: one.test\r\n\r\n", "", "two hosts"},
@@ -291,7 +299,8 @@ func TestPass(t *testing.T) {
 		events = append(events, e)
 	}
 	n.names.led("one.test", []netip.Addr{to.Addr()}, judgement{ports: []ports{{lo: 1, hi: 65535, sni: true}}}, time.Hour)
-	n.names.led("closed.test", []netip.Addr{to.Addr()}, judgement{ports: []ports{{lo: 1, hi: 65535, udp: true}}}, time.Hour)
+	n.names.led("closed.test", []netip.Addr{to.Addr()}, judgement{ports: []ports{{lo: 1, hi: 65535, udp: true}}},
+		time.Hour)
 	n.names.led("old.test", []netip.Addr{to.Addr()}, judgement{ports: []ports{{lo: 1, hi: 65535}}}, -time.Second)
 	try := func(c *tls.Config) error {
 		a, b := loopback(t)
@@ -324,7 +333,8 @@ func TestPass(t *testing.T) {
 	if err := try(&tls.Config{ServerName: "one.test", CurvePreferences: []tls.CurveID{tls.X25519, tls.CurveP521}}); err != nil {
 		t.Errorf("a server that wants another ClientHello: %v", err)
 	}
-	for name, why := range map[string]string{"two.test": "names two.test", "closed.test": "names closed.test", "old.test": "names old.test", "": "no SNI"} {
+	for name, why := range map[string]string{"two.test": "names two.test", "closed.test": "names closed.test",
+		"old.test": "names old.test", "": "no SNI"} {
 		mu.Lock()
 		events = nil
 		mu.Unlock()
@@ -390,7 +400,8 @@ func TestPassSecondHello(t *testing.T) {
 	reasons := make(chan string, 8)
 	n.o.Note = func(e Event) { reasons <- e.Reason }
 	n.names.led("one.test", []netip.Addr{to.Addr()}, judgement{ports: []ports{{lo: 1, hi: 65535}}}, time.Hour)
-	n.names.led("two.test", []netip.Addr{to.Addr()}, judgement{ports: []ports{{lo: 1, hi: 65535}}}, time.Hour) // even a name that is allowed too
+	// even a name that is allowed too
+	n.names.led("two.test", []netip.Addr{to.Addr()}, judgement{ports: []ports{{lo: 1, hi: 65535}}}, time.Hour)
 	change := []byte{20, 3, 3, 0, 1, 1}
 	for name, want := range map[string]int{"one.test": 100, "two.test": 0} {
 		a, b := loopback(t)
@@ -400,7 +411,11 @@ func TestPassSecondHello(t *testing.T) {
 		}()
 		second := hello(t, &tls.Config{ServerName: name})
 		_, _ = a.Write(hello(t, &tls.Config{ServerName: "one.test"}))
-		if back := make([]byte, len(retry)); func() bool { _, err := io.ReadFull(a, back); return err != nil || !bytes.Equal(back, retry) }() {
+		if back := make([]byte, len(retry)); func() bool {
+			_, err := io.ReadFull(a, back)
+			return err != nil ||
+				!bytes.Equal(back, retry)
+		}() {
 			t.Fatalf("%s: the server's answer is another one", name)
 		}
 		_, _ = a.Write(append(change, second...))

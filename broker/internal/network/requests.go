@@ -16,8 +16,9 @@ const maxHead = 64 << 10
 
 var errHead = errors.New("it is no well-formed HTTP/1 request")
 
-// requests carries HTTP/1 requests from r to what open returns. Each is compared, not the first alone, because a connection can carry many; open
-// is called with the name of each before any byte of it is passed. Whatever two readers could understand differently is refused.
+// requests carries HTTP/1 requests from r to what open returns. Each is compared, not the first alone, because a
+// connection can carry many; open is called with the name of each before any byte of it is passed. Whatever two readers
+// could understand differently is refused.
 func requests(r *bufio.Reader, open func(name string) (io.Writer, error)) error {
 	for first := true; ; first = false {
 		if _, err := r.Peek(1); err != nil {
@@ -176,7 +177,8 @@ func requestName(host, target string) (string, error) {
 // token says whether s is what methods and field names consist of.
 func token(s string) bool {
 	for _, c := range []byte(s) {
-		if (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && strings.IndexByte("!#$%&'*+-.^_`|~", c) < 0 {
+		if (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') &&
+			strings.IndexByte("!#$%&'*+-.^_`|~", c) < 0 {
 			return false
 		}
 	}

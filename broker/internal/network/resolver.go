@@ -12,8 +12,8 @@ import (
 	"sbx/broker/internal/policy/peer"
 )
 
-// resolver answers the sandbox's questions about names: those that are allowed from the host's servers, all others with NXDOMAIN.
-// No question about a name that is not allowed leaves, and no answer is given whose addresses are not open.
+// resolver answers the sandbox's questions about names: those that are allowed from the host's servers, all others with
+// NXDOMAIN. No question about a name that is not allowed leaves, and no answer is given whose addresses are not open.
 type resolver struct {
 	up     *upstream
 	judge  func(context.Context, peer.Host, who) judgement // blocks while somebody is asked
@@ -62,13 +62,15 @@ type entry struct {
 
 const (
 	maxEntries = 4096
-	// grace is how much longer than the answer's life an address stays open: programs connect a little after they have looked up.
+	// grace is how much longer than the answer's life an address stays open: programs connect a little after they have
+	// looked up.
 	grace    = 30 * time.Second
 	patience = 3 * time.Second
 )
 
 func newResolver() *resolver {
-	return &resolver{cache: map[key]*entry{}, names: map[netip.Addr]string{}, leads: map[lead]leadTo{}, budget: map[string]*bucket{}}
+	return &resolver{cache: map[key]*entry{}, names: map[netip.Addr]string{}, leads: map[lead]leadTo{},
+		budget: map[string]*bucket{}}
 }
 
 // answer answers one message; nil is no answer at all.
@@ -93,7 +95,8 @@ func (r *resolver) resolve(ctx context.Context, q dnsmessage.Question, w who) an
 		return refused
 	}
 	switch q.Type {
-	case dnsmessage.TypeA, dnsmessage.TypeAAAA, dnsmessage.TypeCNAME, dnsmessage.TypeMX, dnsmessage.TypeNS, dnsmessage.TypeSOA, dnsmessage.TypeSRV, dnsmessage.TypeTXT, dnsmessage.TypePTR, typeHTTPS, typeSVCB:
+	case dnsmessage.TypeA, dnsmessage.TypeAAAA, dnsmessage.TypeCNAME, dnsmessage.TypeMX, dnsmessage.TypeNS,
+		dnsmessage.TypeSOA, dnsmessage.TypeSRV, dnsmessage.TypeTXT, dnsmessage.TypePTR, typeHTTPS, typeSVCB:
 	default:
 		return answer{code: dnsmessage.RCodeNotImplemented}
 	}
@@ -132,7 +135,8 @@ func (r *resolver) resolve(ctx context.Context, q dnsmessage.Question, w who) an
 		close(e.done)
 	}()
 	if j.wild != "" && !r.spend(j.wild) {
-		r.note(Event{Op: "lookup", Host: name.Name, By: r.by(w), Denied: true, Reason: "too many new names below " + j.wild + ": names themselves can carry data"})
+		r.note(Event{Op: "lookup", Host: name.Name, By: r.by(w), Denied: true, Reason: "too many new names below " + j.wild +
+			": names themselves can carry data"})
 		return answer{code: dnsmessage.RCodeServerFailure}
 	}
 	a, ok := r.fetch(ctx, q, name, j, w)
@@ -152,7 +156,8 @@ const (
 )
 
 // fetch asks upstream and opens what the answer holds before anybody hears it.
-func (r *resolver) fetch(ctx context.Context, q dnsmessage.Question, name peer.Host, j judgement, w who) (answer, bool) {
+func (r *resolver) fetch(ctx context.Context, q dnsmessage.Question, name peer.Host, j judgement,
+	w who) (answer, bool) {
 	failed := answer{code: dnsmessage.RCodeServerFailure}
 	b, err := r.up.ask(ctx, q)
 	if err != nil {
@@ -166,12 +171,14 @@ func (r *resolver) fetch(ctx context.Context, q dnsmessage.Question, name peer.H
 	for _, c := range a.chain {
 		h, err := peer.Parse(c)
 		if err != nil || r.denied(h) {
-			r.note(Event{Op: "lookup", Host: name.Name, By: r.by(w), Denied: true, Reason: "it is an alias of " + strings.ToLower(c) + ", which a rule denies"})
+			r.note(Event{Op: "lookup", Host: name.Name, By: r.by(w), Denied: true, Reason: "it is an alias of " +
+				strings.ToLower(c) + ", which a rule denies"})
 			return answer{code: dnsmessage.RCodeNameError}, false
 		}
 	}
 	if len(a.refused) > 0 {
-		r.note(Event{Op: "lookup", Host: name.Name, Addr: a.refused[0], By: r.by(w), Denied: true, Reason: "it leads to an address of the host or of a private network"})
+		r.note(Event{Op: "lookup", Host: name.Name, Addr: a.refused[0], By: r.by(w), Denied: true,
+			Reason: "it leads to an address of the host or of a private network"})
 		if len(a.addrs) == 0 {
 			return answer{code: dnsmessage.RCodeNameError}, false
 		}
@@ -261,15 +268,18 @@ func local(name string, q dnsmessage.Question) (answer, bool) {
 	h := dnsmessage.ResourceHeader{Name: q.Name, Type: q.Type, Class: q.Class, TTL: 60}
 	switch q.Type {
 	case dnsmessage.TypeA:
-		return answer{records: []dnsmessage.Resource{{Header: h, Body: &dnsmessage.AResource{A: [4]byte{127, 0, 0, 1}}}}}, true
+		return answer{records: []dnsmessage.Resource{{Header: h, Body: &dnsmessage.AResource{A: [4]byte{127, 0, 0, 1}}}}},
+			true
 	case dnsmessage.TypeAAAA:
-		return answer{records: []dnsmessage.Resource{{Header: h, Body: &dnsmessage.AAAAResource{AAAA: netip.IPv6Loopback().As16()}}}}, true
+		return answer{records: []dnsmessage.Resource{{Header: h, Body: &dnsmessage.AAAAResource{
+			AAAA: netip.IPv6Loopback().As16()}}}}, true
 	}
 	return answer{}, true
 }
 
 func pack(h dnsmessage.Header, questions []dnsmessage.Question, a answer) []byte {
-	m := dnsmessage.Message{Header: dnsmessage.Header{ID: h.ID, Response: true, OpCode: h.OpCode, RecursionDesired: h.RecursionDesired, RecursionAvailable: true, RCode: a.code},
+	m := dnsmessage.Message{Header: dnsmessage.Header{ID: h.ID, Response: true, OpCode: h.OpCode,
+		RecursionDesired: h.RecursionDesired, RecursionAvailable: true, RCode: a.code},
 		Questions: questions, Answers: a.records}
 	b, err := m.Pack()
 	if err != nil {

@@ -115,12 +115,14 @@ func (r *rules) make(o *Options, closed []netip.Prefix, own []nft.Expr) error {
 			b.Set(fmt.Sprintf("c%d%s", i, f.suffix), f.kind, f.len, nft.Timed)
 		}
 	}
-	// The program that is refused has to be found while it still waits, so its packet comes back marked after that. What comes too fast is
-	// refused without a look, and a datagram, whose sender would be told of an error, at once.
+	// The program that is refused has to be found while it still waits, so its packet comes back marked after that. What
+	// comes too fast is refused without a look, and a datagram, whose sender would be told of an error, at once.
 	b.Chain("refuse")
-	b.Rule("refuse", nft.Protocol(unix.IPPROTO_TCP), nft.Unmarked(), nft.AtMost(50, 100), nft.Log(groupTurned, 0xffff), nft.Drop())
+	b.Rule("refuse", nft.Protocol(unix.IPPROTO_TCP), nft.Unmarked(), nft.AtMost(50, 100), nft.Log(groupTurned, 0xffff),
+		nft.Drop())
 	b.Rule("refuse", nft.Unmarked(), nft.AtMost(50, 100), nft.Log(groupRefused, 128))
-	b.Rule("refuse", nft.IPv6(), nft.Protocol(unix.IPPROTO_TCP), nft.Reset()) // the first message about a new destination comes late
+	// the first message about a new destination comes late
+	b.Rule("refuse", nft.IPv6(), nft.Protocol(unix.IPPROTO_TCP), nft.Reset())
 	b.Rule("refuse", nft.Reject())
 	r.pass(b)
 	within(b, own)
@@ -169,7 +171,8 @@ func (r *rules) listed(b *nft.Batch, o *Options) {
 			if p.sni {
 				continue // its connections are led to the pass-through
 			}
-			b.Rule("output", f.match, p.match(f.len == 16), nft.ToSet(f.len, fmt.Sprintf("c%d%s", i, f.suffix)), nft.Goto("pass"))
+			b.Rule("output", f.match, p.match(f.len == 16), nft.ToSet(f.len, fmt.Sprintf("c%d%s", i, f.suffix)),
+				nft.Goto("pass"))
 		}
 		b.Rule("output", f.match, nft.Protocol(unix.IPPROTO_TCP), nft.ToPortSet(f.len, asked+f.suffix), nft.Goto("pass"))
 		b.Rule("output", f.match, nft.Protocol(unix.IPPROTO_TCP), nft.ToPortSet(f.len, denied+f.suffix), nft.Goto("refuse"))
@@ -183,8 +186,8 @@ func (r *rules) listed(b *nft.Batch, o *Options) {
 		}
 	}
 	if o.Ask != nil {
-		// The first packet waits at the broker, which sends it again when it may pass. A datagram cannot wait: its sender would be told
-		// of an error, so those are refused until they are listed.
+		// The first packet waits at the broker, which sends it again when it may pass. A datagram cannot wait: its sender
+		// would be told of an error, so those are refused until they are listed.
 		b.Rule("output", nft.Protocol(unix.IPPROTO_TCP), nft.Log(groupHeld, 0xffff), nft.Drop())
 	}
 	b.Rule("output", nft.Goto("refuse"))
@@ -250,7 +253,8 @@ func (r *rules) redirect(b *nft.Batch) {
 	for _, f := range families() {
 		for i, p := range r.classes {
 			if p.sni {
-				b.Rule("redirect", f.match, nft.Protocol(p.proto()), nft.Ports(p.lo, p.hi), nft.ToSet(f.len, fmt.Sprintf("c%d%s", i, f.suffix)), nft.Redirect(passPort))
+				b.Rule("redirect", f.match, nft.Protocol(p.proto()), nft.Ports(p.lo, p.hi), nft.ToSet(f.len, fmt.Sprintf("c%d%s",
+					i, f.suffix)), nft.Redirect(passPort))
 			}
 		}
 	}

@@ -11,7 +11,8 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// maxWaiting bounds the questions about names that are dealt with at once; those beyond are dropped, and asked again by who asks.
+// maxWaiting bounds the questions about names that are dealt with at once; those beyond are dropped, and asked again by
+// who asks.
 const maxWaiting = 256
 
 // serveUDP answers questions that come as datagrams.

@@ -62,7 +62,8 @@ func (u *upstream) ask(ctx context.Context, q dnsmessage.Question) ([]byte, erro
 	return nil, fmt.Errorf("%w: %w", errNoAnswer, last)
 }
 
-func (u *upstream) exchange(ctx context.Context, network string, server netip.AddrPort, q dnsmessage.Question) ([]byte, error) {
+func (u *upstream) exchange(ctx context.Context, network string, server netip.AddrPort,
+	q dnsmessage.Question) ([]byte, error) {
 	id := uint16(rand.Uint32())
 	m := dnsmessage.Message{Header: dnsmessage.Header{ID: id, RecursionDesired: true}, Questions: []dnsmessage.Question{q}}
 	out, err := m.Pack()
@@ -113,5 +114,6 @@ func answers(b []byte, id uint16, q dnsmessage.Question) bool {
 		return false
 	}
 	got, err := p.Question()
-	return err == nil && got.Type == q.Type && got.Class == q.Class && strings.EqualFold(got.Name.String(), q.Name.String())
+	return err == nil && got.Type == q.Type && got.Class == q.Class && strings.EqualFold(got.Name.String(),
+		q.Name.String())
 }

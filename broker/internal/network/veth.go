@@ -43,7 +43,8 @@ func (n *Network) startVeth() (*veth, error) {
 	if err == nil {
 		var helper program.Program
 		if helper, err = program.Roots(n.o.Helper); err == nil {
-			v.proc, err = helper.Start([]string{"net"}, &os.ProcAttr{Dir: "/", Env: []string{}, Files: []*os.File{theirs, null, null}})
+			v.proc, err = helper.Start([]string{"net"}, &os.ProcAttr{Dir: "/", Env: []string{}, Files: []*os.File{theirs, null,
+				null}})
 		}
 		null.Close()
 	}
@@ -63,8 +64,9 @@ func (n *Network) startVeth() (*veth, error) {
 	return v, nil
 }
 
-// carryVeth has the helper's device carry IPv4 and pasta, where the host has a way out by it, IPv6: for that the helper would have to make a
-// router of the whole host, and could not hold the sandbox to its address once it was killed itself (helper/README.md, "net").
+// carryVeth has the helper's device carry IPv4 and pasta, where the host has a way out by it, IPv6: for that the helper
+// would have to make a router of the whole host, and could not hold the sandbox to its address once it was killed
+// itself (helper/README.md, "net").
 func (n *Network) carryVeth() error {
 	six := make(chan error, 1)
 	go func() { six <- n.carryIPv6() }()
@@ -107,9 +109,11 @@ func (n *Network) carryIPv6() error {
 		return err
 	}
 	n.keep(probe[0])
-	c := &carrier{name: "pasta", file: pasta, args: append(pastaArgs("/proc/self/fd/4", "/proc/self/fd/3"), "-I", device6, "-a", ownV6, "-g", gateway6, "--ipv6-only"), ns: n.ns, say: n.lost}
+	c := &carrier{name: "pasta", file: pasta, args: append(pastaArgs("/proc/self/fd/4", "/proc/self/fd/3"), "-I", device6,
+		"-a", ownV6, "-g", gateway6, "--ipv6-only"), ns: n.ns, say: n.lost}
 	c.up = func() bool {
-		return unix.Connect(int(probe[0].Fd()), &unix.SockaddrInet6{Port: 9, Addr: netip.MustParseAddr("2001:db8::1").As16()}) == nil
+		return unix.Connect(int(probe[0].Fd()), &unix.SockaddrInet6{Port: 9,
+			Addr: netip.MustParseAddr("2001:db8::1").As16()}) == nil
 	}
 	if err := c.start(); err != nil {
 		return err

@@ -22,11 +22,12 @@ type Program struct {
 
 // ask is the program's question about a host.
 func (p Program) ask(host string, port uint16) decide.Ask {
-	return decide.Ask{PID: p.PID, Inside: p.Inside, Exe: p.Exe, Cwd: p.Cwd, Op: "connect", Kind: policy.KindHost, Host: host, Port: int(port)}
+	return decide.Ask{PID: p.PID, Inside: p.Inside, Exe: p.Exe, Cwd: p.Cwd, Op: "connect", Kind: policy.KindHost,
+		Host: host, Port: int(port)}
 }
 
-// Looking for refused programs may take this many milliseconds at once and this many in each second: a program that has itself refused
-// as fast as it can must not keep others waiting for their refusals.
+// Looking for refused programs may take this many milliseconds at once and this many in each second: a program that has
+// itself refused as fast as it can must not keep others waiting for their refusals.
 const seekAtOnce, seekRate = 500, 200
 
 // refusedBy is whois for what was refused.
@@ -119,7 +120,8 @@ func insideNumber(dir string) int {
 	return 0
 }
 
-// findSocket reads the inode of the socket that has the local port, and the address if it is bound to one (proc(5), /proc/net/tcp).
+// findSocket reads the inode of the socket that has the local port, and the address if it is bound to one (proc(5),
+// /proc/net/tcp).
 func findSocket(table string, src netip.AddrPort) string {
 	for line := range strings.Lines(table) {
 		f := strings.Fields(line)

@@ -15,8 +15,8 @@ const (
 	opQueryMissing = 40
 )
 
-// away says which derivation of a build would leave the daemon's sandbox. What would be built at all the daemon itself says, on a connection
-// with the same options.
+// away says which derivation of a build would leave the daemon's sandbox. What would be built at all the daemon itself
+// says, on a connection with the same options.
 func (s *client) away(targets []string, again bool) (string, error) {
 	drvs, err := named(targets)
 	if err != nil {

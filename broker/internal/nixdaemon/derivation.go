@@ -74,8 +74,8 @@ func (t *term) list(item func()) {
 	t.word("]")
 }
 
-// parseDerivation reads the beginning of a recipe (Nix, derivations.cc). The builder of a fixed output may use the network, because what
-// comes out is known; that of an "impure" one may too.
+// parseDerivation reads the beginning of a recipe (Nix, derivations.cc). The builder of a fixed output may use the
+// network, because what comes out is known; that of an "impure" one may too.
 func parseDerivation(b []byte) (fixed bool, err error) {
 	t := &term{b: b}
 	t.word("Derive(")
@@ -111,7 +111,8 @@ func (opt *Options) readDerivation(p string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, maxDerivation))
 }
 
-// leaves says which of these derivations would, when it is built, use the network or leave the daemon's own sandbox; "" is none.
+// leaves says which of these derivations would, when it is built, use the network or leave the daemon's own sandbox; ""
+// is none.
 func (opt *Options) leaves(drvs []string) (string, error) {
 	for _, p := range drvs {
 		text, err := opt.readDerivation(p)

@@ -6,13 +6,17 @@ import (
 	"strings"
 )
 
-// harmless are the settings that a daemon takes from everybody. That of how long a connection may take is not one: a substitute that is not
-// reached would be built.
-var harmless = [...]string{"timeout", "build-timeout", "max-silent-time", "build-max-silent-time", "build-poll-interval"}
+// harmless are the settings that a daemon takes from everybody. That of how long a connection may take is not one: a
+// substitute that is not reached would be built.
+var harmless = [...]string{"timeout", "build-timeout", "max-silent-time", "build-max-silent-time",
+	"build-poll-interval"}
 
 // silent are settings that every client sends because the system's nix.conf has them, or that say nothing to a daemon.
-var silent = [...]string{"experimental-features", "extra-experimental-features", "build-users-group", "allowed-users", "trusted-users", "warn-dirty", "accept-flake-config", "system", "cores", "max-jobs",
-	"build-max-jobs", "build-cores", "keep-going", "keep-failed", "fallback", "substitute", "builders-use-substitutes", "auto-optimise-store", "show-trace", "log-lines", "print-missing", "use-sqlite-wal", "connect-timeout", "use-xdg-base-directories"}
+var silent = [...]string{"experimental-features", "extra-experimental-features", "build-users-group", "allowed-users",
+	"trusted-users", "warn-dirty", "accept-flake-config", "system", "cores", "max-jobs",
+	"build-max-jobs", "build-cores", "keep-going", "keep-failed", "fallback", "substitute", "builders-use-substitutes",
+	"auto-optimise-store", "show-trace", "log-lines", "print-missing", "use-sqlite-wal", "connect-timeout",
+	"use-xdg-base-directories"}
 
 // options is the message with which a client sets what holds for its connection.
 type options struct {
@@ -34,7 +38,8 @@ func (r *reader) options() (o options) {
 }
 
 func (o *options) numbers() []*uint64 {
-	return []*uint64{&o.keepFailed, &o.keepGoing, &o.tryFallback, &o.verbosity, &o.maxJobs, &o.maxSilent, &o.hook, &o.verboseBuild, &o.logType, &o.trace, &o.cores, &o.substitute}
+	return []*uint64{&o.keepFailed, &o.keepGoing, &o.tryFallback, &o.verbosity, &o.maxJobs, &o.maxSilent, &o.hook,
+		&o.verboseBuild, &o.logType, &o.trace, &o.cores, &o.substitute}
 }
 
 func (o *options) bytes() []byte {
@@ -84,12 +89,13 @@ func (o *options) reduce(opt *Options) (refused []string) {
 // builtinSubstituter is what nix.conf(5) has for substituters when nobody sets them.
 const builtinSubstituter = "https://cache.nixos.org/"
 
-// knows says whether the host's own configuration has every word of a value: clients send all of that along. Substituters that it does
-// not have are not passed on, as no rule of the session's network would hold the daemon back.
+// knows says whether the host's own configuration has every word of a value: clients send all of that along.
+// Substituters that it does not have are not passed on, as no rule of the session's network would hold the daemon back.
 func (opt *Options) knows(name, value string) bool {
 	own := strings.Fields(opt.Host[name] + " " + opt.Host["extra-"+name])
 	if name == "substituters" {
-		own = append(own, strings.Fields(builtinSubstituter+" "+opt.Host["trusted-substituters"]+" "+opt.Host["extra-trusted-substituters"])...)
+		own = append(own, strings.Fields(builtinSubstituter+" "+opt.Host["trusted-substituters"]+" "+
+			opt.Host["extra-trusted-substituters"])...)
 	}
 	for _, s := range strings.Fields(value) {
 		if !slices.ContainsFunc(own, func(o string) bool { return strings.TrimRight(o, "/") == strings.TrimRight(s, "/") }) {

@@ -157,7 +157,8 @@ func (s *client) refuse(what, reason string) {
 
 var errRefused = errors.New("refused")
 
-// pass carries one operation out or refuses it. An error ends the connection: what would follow cannot be told apart any more.
+// pass carries one operation out or refuses it. An error ends the connection: what would follow cannot be told apart
+// any more.
 func (s *client) pass(number uint64) error {
 	op := find(number)
 	if op == nil {
@@ -239,7 +240,8 @@ func (s *client) options() []byte {
 			s.p.opt.Refused(Request{PID: s.pid, What: "set " + name, Reason: "a sandbox has no say in how the daemon works"})
 		}
 		// Before the daemon has its message it is silent, so this stands between two of its own.
-		_ = s.write(appendStr(appendNum(nil, stderrNext), "warning: sbx does not pass the setting '"+name+"' on to the daemon\n"))
+		_ = s.write(appendStr(appendNum(nil, stderrNext), "warning: sbx does not pass the setting '"+name+
+			"' on to the daemon\n"))
 	}
 	if len(s.set) == maxOptions {
 		s.in.err = errLong
@@ -270,14 +272,16 @@ func (s *client) build(op *operation) ([]byte, error) {
 		s.refuse(op.name, err.Error())
 		return nil, nil
 	case what != "":
-		s.refuse("build "+path.Base(what), "its builder would use the network beside the session's rules, or leave the daemon's sandbox; --nix=fetch with --allow-network allows it")
+		s.refuse("build "+path.Base(what),
+			"its builder would use the network beside the session's rules, or leave the daemon's sandbox; --nix=fetch with "+
+				"--allow-network allows it")
 		return nil, nil
 	}
 	return message, nil
 }
 
-// imported is the message that begins an import, less what only trusted users may say: that signatures need not be looked at, that
-// the path was built here, and that it is to be repaired.
+// imported is the message that begins an import, less what only trusted users may say: that signatures need not be
+// looked at, that the path was built here, and that it is to be repaired.
 func (r *reader) imported() []byte {
 	r.take()
 	b := appendNum(nil, opAddToStoreNar)

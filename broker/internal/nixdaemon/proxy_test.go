@@ -203,9 +203,12 @@ func TestOperations(t *testing.T) {
 		{"import of old", "nobody has checked", 27, appendNum(nil, 27)},
 		{"unknown", "does not know it", 48, appendNum(nil, 48)},
 		{"unknown and large", "does not know it", 1 << 60, appendNum(nil, 1<<60)},
-		{"repair by building", "maintenance", opBuildPaths, appendNum(appendStrs(appendNum(nil, opBuildPaths), []string{"/nix/store/x.drv!out"}), 1)},
-		{"repair by adding", "maintenance", opAddToStore, appendNum(appendStrs(str(opAddToStore, "x", "text:sha256"), nil), 1)},
-		{"made by a derivation", "made by other ones", opBuildPaths, appendNum(appendStrs(appendNum(nil, opBuildPaths), []string{"/nix/store/x.drv^out^out"}), 0)},
+		{"repair by building", "maintenance", opBuildPaths, appendNum(appendStrs(appendNum(nil, opBuildPaths),
+			[]string{"/nix/store/x.drv!out"}), 1)},
+		{"repair by adding", "maintenance", opAddToStore, appendNum(appendStrs(str(opAddToStore, "x", "text:sha256"), nil),
+			1)},
+		{"made by a derivation", "made by other ones", opBuildPaths, appendNum(appendStrs(appendNum(nil, opBuildPaths),
+			[]string{"/nix/store/x.drv^out^out"}), 0)},
 		{"dirty padding", "form", 26, append(appendNum(appendNum(nil, 26), 1), "x1234567"...)},
 		{"flag of 2", "form", opAddMultiple, appendNum(appendNum(nil, opAddMultiple), 2)},
 		{"long string", "too long", 26, appendNum(appendNum(nil, 26), 1<<40)},
@@ -213,7 +216,10 @@ func TestOperations(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			up := newDaemon(t)
 			var refused []Request
-			c := open(t, Options{Daemon: up.sock, Store: "/nix/store", Refused: func(r Request) { refused = append(refused, r) }})
+			c := open(t, Options{Daemon: up.sock, Store: "/nix/store", Refused: func(r Request) {
+				refused = append(refused,
+					r)
+			}})
 			c.send(setOptions())
 			if e, _ := c.outcome(); e != "" {
 				t.Fatal(e)
@@ -223,7 +229,8 @@ func TestOperations(t *testing.T) {
 			if tc.want == "" && (got != "" || !up.saw(tc.op)) {
 				t.Errorf("refused: %s", got)
 			}
-			if tc.want != "" && (!strings.Contains(got, tc.want) || up.saw(tc.op) || len(refused) != 1 || refused[0].PID != os.Getpid()) {
+			if tc.want != "" && (!strings.Contains(got, tc.want) || up.saw(tc.op) || len(refused) != 1 ||
+				refused[0].PID != os.Getpid()) {
 				t.Errorf("answer %q, want %q; the daemon saw it: %t; refused %+v", got, tc.want, up.saw(tc.op), refused)
 			}
 		})
@@ -268,7 +275,8 @@ func TestOptionsAreReduced(t *testing.T) {
 		if kept != tc.kept || strings.Contains(warned, "'"+tc.name+"'") != tc.said {
 			t.Errorf("%s=%s with network %t: kept %t, said %q", tc.name, tc.val, tc.network, kept, warned)
 		}
-		if o.keepFailed != 0 || o.tryFallback != 0 || o.maxJobs > 1024 || (o.substitute == 1) != tc.network || tc.network == slices.Contains(o.overrides, [2]string{"builders", ""}) {
+		if o.keepFailed != 0 || o.tryFallback != 0 || o.maxJobs > 1024 || (o.substitute == 1) != tc.network ||
+			tc.network == slices.Contains(o.overrides, [2]string{"builders", ""}) {
 			t.Errorf("options %+v with network %t", o, tc.network)
 		}
 	}
@@ -339,9 +347,11 @@ func TestBuilds(t *testing.T) {
 		{missing: "plain.drv"}, {missing: "floating.drv"},
 		{missing: "fixed.drv", want: "would use the network"}, {missing: "second.drv", want: "would use the network"},
 		{missing: "free.drv", want: "would use the network"}, {missing: "recursive.drv", want: "would use the network"},
-		{missing: "odd.drv", want: "form of a derivation"}, {missing: "link.drv", want: "reading the derivation"}, {missing: "none.drv", want: "no such file"},
+		{missing: "odd.drv", want: "form of a derivation"}, {missing: "link.drv", want: "reading the derivation"},
+		{missing: "none.drv", want: "no such file"},
 		{missing: "plain.drv", unknown: true, want: "is not in the store"},
-		{missing: "fixed.drv", network: true, want: "would use the network"}, {missing: "fixed.drv", network: true, fetch: true}, {missing: "fixed.drv", fetch: true, want: "would use the network"},
+		{missing: "fixed.drv", network: true, want: "would use the network"}, {missing: "fixed.drv", network: true,
+			fetch: true}, {missing: "fixed.drv", fetch: true, want: "would use the network"},
 	} {
 		up := newDaemon(t)
 		up.missing = []string{filepath.Join(store, tc.missing)}
@@ -423,7 +433,8 @@ func FuzzClient(f *testing.F) {
 	f.Add(appendStr(appendNum(nil, 26), "/nix/store/x"))
 	f.Add(appendNum(appendStrs(appendNum(nil, opBuildPaths), []string{"/nix/store/x.drv!out"}), 0))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		// Whatever comes, what reaches the daemon is one of the operations that are passed on, whole, and reads as what the filter took it for.
+		// Whatever comes, what reaches the daemon is one of the operations that are passed on, whole, and reads as what the
+		// filter took it for.
 		var sent bytes.Buffer
 		p := New(Options{Daemon: "/nonexistent", Store: "/nonexistent"})
 		s := &client{p: p, in: newReader(bytes.NewReader(b)), conn: discard{}, daemon: &kept{to: &sent}, version: newest}

@@ -98,7 +98,8 @@ func TestLibraries(t *testing.T) {
 		}
 		files, _ := filepath.Glob(m + "/*")
 		for _, f := range files {
-			if st, err := os.Lstat(f); err == nil && st.Mode().IsRegular() && isProgram(f) && !slices.Contains(s.Masked, f) && !slices.Contains(s.Programs, f) {
+			if st, err := os.Lstat(f); err == nil && st.Mode().IsRegular() && isProgram(f) && !slices.Contains(s.Masked, f) &&
+				!slices.Contains(s.Programs, f) {
 				t.Errorf("%s can be started by the loader", f)
 			}
 		}

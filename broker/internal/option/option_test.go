@@ -95,7 +95,8 @@ func TestSettings(t *testing.T) {
 		got = append(got, flag+" "+key)
 		return nil
 	})
-	want := []string{"--mode a.mode=static", "--no-noise a.noise=no", "--path a.paths=p+q", "--n a.n", "--n a.also=yes", "--after a.after=1m30s"}
+	want := []string{"--mode a.mode=static", "--no-noise a.noise=no", "--path a.paths=p+q", "--n a.n", "--n a.also=yes",
+		"--after a.after=1m30s"}
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("%q, want %q (%v)", got, want, err)
 	}
@@ -105,17 +106,23 @@ func TestComplete(t *testing.T) {
 	table := []Command{
 		{Name: "do", Rows: (&asked{}).rows(), Leading: true, Words: []Word{{From: Program}}},
 		{Name: "in", Leading: true, Rows: (&asked{}).rows(), Words: []Word{{From: Session}, {From: Program}}},
-		{Name: "rules", Verbs: []Command{{Name: "rules add", Rows: (&asked{}).rows(), Words: []Word{{Choices: []string{"yes", "no"}}, {From: File}}}}},
+		{Name: "rules", Verbs: []Command{{Name: "rules add", Rows: (&asked{}).rows(),
+			Words: []Word{{Choices: []string{"yes", "no"}}, {From: File}}}}},
 		{Name: "none"},
 	}
 	values := func(s Source) []string { return []string{string(s) + "1", string(s) + "2"} }
 	for line, want := range map[string]string{
 		"": "do in rules none", "r": "rules", "do --m": "--mode", "do --mode ": "dynamic static", "do --mode s": "static",
-		"do --mode=s": "--mode=static", "do --mode = s": "static", "do --mode =": "dynamic static", "do --tint = r": "red", "do --tint x": "command 3",
-		"do --tint=": "--tint=red --tint=blue", "do --path ": "files", "do --path=x": "files", "do -m ": "dynamic static", "do x": "command 2",
-		"do x --mo": "command 2", "do --loud x y": "command 3", "do --mode static x y": "command 4", "do -- --x": "command 3", "do -- x y": "command 3",
-		"in ": "sessions1 sessions2", "in s x": "command 3", "in s -- x y": "command 4", "in -l s x y": "command 4", "in s --lo": "command 3",
-		"rules ": "add", "rules add ": "yes no", "rules add y": "yes", "rules add --mode static n": "no", "rules add yes x": "files",
+		"do --mode=s": "--mode=static", "do --mode = s": "static", "do --mode =": "dynamic static", "do --tint = r": "red",
+		"do --tint x": "command 3",
+		"do --tint=":  "--tint=red --tint=blue", "do --path ": "files", "do --path=x": "files", "do -m ": "dynamic static",
+		"do x":      "command 2",
+		"do x --mo": "command 2", "do --loud x y": "command 3", "do --mode static x y": "command 4",
+		"do -- --x": "command 3", "do -- x y": "command 3",
+		"in ": "sessions1 sessions2", "in s x": "command 3", "in s -- x y": "command 4", "in -l s x y": "command 4",
+		"in s --lo": "command 3",
+		"rules ":    "add", "rules add ": "yes no", "rules add y": "yes", "rules add --mode static n": "no",
+		"rules add yes x":     "files",
 		"rules add yes --lou": "--loud", "none ": "", "none --h": "--help", "nothing x": "",
 	} {
 		c := Complete(table, strings.Split(line, " "), values)

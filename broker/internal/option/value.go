@@ -11,10 +11,11 @@ import (
 // Value is where an option's value goes: how it is read, what it can be, and what it is as a setting.
 type Value struct {
 	Set     func(string) error
-	Choices []string   // the only values, where there are only some
-	From    Source     // what the value names, for completion
-	Filled  bool       // an empty value is a mistake: an empty variable is no wish to have none
-	Setting func() any // the value of the setting that the row's key names; nil: not given. No function: the row's use sees to it
+	Choices []string // the only values, where there are only some
+	From    Source   // what the value names, for completion
+	Filled  bool     // an empty value is a mistake: an empty variable is no wish to have none
+	// the value of the setting that the row's key names; nil: not given. No function: the row's use sees to it
+	Setting func() any
 }
 
 // given makes the setting of a plain value: what is zero was not given.

@@ -71,19 +71,21 @@ func (v *view) plan() (*plan.Plan, []Loss, error) {
 		in.Hostname = in.Hostname[:63]
 	}
 	p := &plan.Plan{
-		Version:    plan.Version,
-		Session:    in.Session,
-		Hostname:   plan.Bytes(in.Hostname),
-		Namespaces: plan.Namespaces{User: !in.Direct, Net: !in.ShareNet, JoinNet: in.JoinNet, IPC: !in.ShareIPC, UTS: true, Cgroup: true, Time: in.TimeOffset != 0, TimeOffset: in.TimeOffset},
-		Identity:   plan.Identity{InsideUID: in.Facts.UID, OutsideUID: in.Facts.UID, InsideGID: in.Facts.GID, OutsideGID: in.Facts.GID},
-		Loopback:   !in.ShareNet && !in.JoinNet,
-		Gate:       gate,
-		Mounts:     mounts,
-		Process:    proc,
-		Limits:     in.Limits,
-		Controls:   in.Controls,
-		Seccomp:    in.Seccomp,
-		Stdio:      in.Stdio,
+		Version:  plan.Version,
+		Session:  in.Session,
+		Hostname: plan.Bytes(in.Hostname),
+		Namespaces: plan.Namespaces{User: !in.Direct, Net: !in.ShareNet, JoinNet: in.JoinNet, IPC: !in.ShareIPC, UTS: true,
+			Cgroup: true, Time: in.TimeOffset != 0, TimeOffset: in.TimeOffset},
+		Identity: plan.Identity{InsideUID: in.Facts.UID, OutsideUID: in.Facts.UID, InsideGID: in.Facts.GID,
+			OutsideGID: in.Facts.GID},
+		Loopback: !in.ShareNet && !in.JoinNet,
+		Gate:     gate,
+		Mounts:   mounts,
+		Process:  proc,
+		Limits:   in.Limits,
+		Controls: in.Controls,
+		Seccomp:  in.Seccomp,
+		Stdio:    in.Stdio,
 	}
 	if in.MapRoot {
 		p.Identity.InsideUID, p.Identity.InsideGID = 0, 0
@@ -99,7 +101,10 @@ func (v *view) plan() (*plan.Plan, []Loss, error) {
 		p.Fds = append(p.Fds, plan.FdSeccomp)
 	}
 	// For the agents: one covers secrets that appear later, one tells who watches what is served.
-	if in.Gate || in.Agent || slices.ContainsFunc(mounts, func(m plan.Mount) bool { return m.Kind == plan.Judged || m.Kind == plan.Fuse }) {
+	if in.Gate || in.Agent || slices.ContainsFunc(mounts, func(m plan.Mount) bool {
+		return m.Kind == plan.Judged ||
+			m.Kind == plan.Fuse
+	}) {
 		p.Fds = append(p.Fds, plan.FdUserNS, plan.FdMountNS)
 	}
 	if in.Containers != nil {
@@ -118,12 +123,14 @@ func NetworkFiles() [3]string { return [3]string{"resolv.conf", "hosts", "nsswit
 
 // OwnNames are those of a sandbox without a network, where the host's order of looking up names does no harm.
 func OwnNames(hostname string) []plan.Text {
-	return []plan.Text{{Name: "resolv.conf", Text: "# this sandbox has no network: there is nobody to ask about names\n"}, Hosts(hostname)}
+	return []plan.Text{{Name: "resolv.conf", Text: "# this sandbox has no network: there is nobody to ask about names\n"},
+		Hosts(hostname)}
 }
 
 // Hosts is the sandbox's own: the host's knows the names of a network that is none of the sandbox's.
 func Hosts(hostname string) plan.Text {
-	return plan.Text{Name: "hosts", Text: "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n127.0.1.1\t" + hostname + "\n"}
+	return plan.Text{Name: "hosts", Text: "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n127.0.1.1\t" +
+		hostname + "\n"}
 }
 
 // collect fills the tree from grants and hides.
@@ -177,7 +184,8 @@ func (v *view) checkGrant(g Grant) error {
 	}
 	canon, _, st, _ := host.Resolve(v.in.FS, g.Path)
 	if canon == "/" && (g.Mode == Write || g.Mode == Scratch) {
-		return &Refusal{What: fmt.Sprintf("/ (%s) cannot be writable", g.Why), Hint: "name the directory that the program should write"}
+		return &Refusal{What: fmt.Sprintf("/ (%s) cannot be writable", g.Why),
+			Hint: "name the directory that the program should write"}
 	}
 	for _, r := range reserved {
 		if canon != "" && host.Within(canon, r) {
@@ -195,7 +203,8 @@ func (v *view) checkGrant(g Grant) error {
 
 // process finds the program and the place to start in.
 func process(in *Input, mounts []plan.Mount, hidden bool) (plan.Process, error) {
-	pr := plan.Process{Argv: toBytes(in.Argv), Env: toBytes(in.Env), Dir: "/", Umask: 0o022, TTY: in.TTY, AsPID1: in.AsPID1, Idle: in.Idle, OOMAdj: 300}
+	pr := plan.Process{Argv: toBytes(in.Argv), Env: toBytes(in.Env), Dir: "/", Umask: 0o022, TTY: in.TTY,
+		AsPID1: in.AsPID1, Idle: in.Idle, OOMAdj: 300}
 	if in.Dir != "" && (visible(mounts, in.Dir) || in.Gate && !hidden) {
 		pr.Dir = plan.Bytes(in.Dir)
 	}
@@ -213,7 +222,8 @@ func visible(mounts []plan.Mount, p string) bool {
 	var deepest *plan.Mount
 	for i := range mounts {
 		m := &mounts[i]
-		if host.Within(p, m.Target) && m.Kind != plan.Protect && m.Kind != plan.Judged && (deepest == nil || len(m.Target) >= len(deepest.Target)) {
+		if host.Within(p, m.Target) && m.Kind != plan.Protect && m.Kind != plan.Judged && (deepest == nil ||
+			len(m.Target) >= len(deepest.Target)) {
 			deepest = m
 		}
 	}

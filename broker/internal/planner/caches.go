@@ -33,8 +33,12 @@ type Cache struct{ Var, Path string }
 // Caches are found by the variable if it is set, else at the conventional path.
 func Caches() []Cache {
 	return []Cache{
-		{"XDG_CACHE_HOME", "~/.cache"}, {"GOCACHE", ""}, {"GOMODCACHE", "~/go/pkg"}, {"CARGO_HOME", "~/.cargo/registry"}, {"", "~/.cargo/git"},
-		{"PIP_CACHE_DIR", ""}, {"npm_config_cache", "~/.npm"}, {"YARN_CACHE_FOLDER", "~/.yarn/cache"}, {"", "~/.local/share/pnpm/store"}, {"", "~/.m2/repository"},
-		{"GRADLE_USER_HOME", "~/.gradle/caches"}, {"", "~/.gradle/wrapper"}, {"CCACHE_DIR", "~/.ccache"}, {"SCCACHE_DIR", ""}, {"UV_CACHE_DIR", ""}, {"", "~/.nuget/packages"}, {"", "~/.ivy2/cache"}, {"", "~/.bun/install/cache"}, {"", "~/.cabal/packages"},
+		{"XDG_CACHE_HOME", "~/.cache"}, {"GOCACHE", ""}, {"GOMODCACHE", "~/go/pkg"}, {"CARGO_HOME", "~/.cargo/registry"},
+		{"", "~/.cargo/git"},
+		{"PIP_CACHE_DIR", ""}, {"npm_config_cache", "~/.npm"}, {"YARN_CACHE_FOLDER", "~/.yarn/cache"},
+		{"", "~/.local/share/pnpm/store"}, {"", "~/.m2/repository"},
+		{"GRADLE_USER_HOME", "~/.gradle/caches"}, {"", "~/.gradle/wrapper"}, {"CCACHE_DIR", "~/.ccache"}, {"SCCACHE_DIR",
+			""}, {"UV_CACHE_DIR", ""}, {"", "~/.nuget/packages"}, {"", "~/.ivy2/cache"}, {"", "~/.bun/install/cache"}, {"",
+			"~/.cabal/packages"},
 	}
 }

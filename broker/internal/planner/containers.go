@@ -10,8 +10,8 @@ import (
 	"sbx/broker/plan"
 )
 
-// Containers is what a rootless container engine gets inside. It makes user namespaces below the sandbox's own, and mount
-// namespaces that belong to those: every mount that the sandbox has made is locked in them by the kernel.
+// Containers is what a rootless container engine gets inside. It makes user namespaces below the sandbox's own, and
+// mount namespaces that belong to those: every mount that the sandbox has made is locked in them by the kernel.
 type Containers struct {
 	UIDs, GIDs []plan.IDRange // subordinate ids; none: namespaces inside have one user
 	Store      string         // where engines keep images and containers
@@ -30,8 +30,8 @@ const (
 	StorageConf          = "storage.conf"
 	StorageConfInside    = "/run/sbx/storage.conf"
 	containersWhy        = "--containers"
-	// spareProc holds a proc of which nothing is covered: the kernel lets a nested namespace mount one of its own only where such a one
-	// stands in its mount namespace. It need not be reachable, and is not.
+	// spareProc holds a proc of which nothing is covered: the kernel lets a nested namespace mount one of its own only
+	// where such a one stands in its mount namespace. It need not be reachable, and is not.
 	spareProc = "/run/sbx/spare"
 )
 
@@ -42,24 +42,29 @@ func (v *view) containers() error {
 		if err := v.addGrant(Grant{Path: c.Store, Mode: Write, Explicit: true, Why: containersWhy + "=shared"}); err != nil {
 			return err
 		}
-	} else if err := v.addGrant(Grant{Path: c.Store, Mode: Overlay, Own: true, Optional: true, Explicit: true, Why: containersWhy}); err != nil {
+	} else if err := v.addGrant(Grant{Path: c.Store, Mode: Overlay, Own: true, Optional: true, Explicit: true,
+		Why: containersWhy}); err != nil {
 		return err
 	}
-	v.root.at(spareProc).special = []plan.Mount{{Kind: plan.Dir, Target: spareProc + "/proc", Mode: 0o555}, {Kind: plan.Proc, Target: spareProc + "/proc"},
-		{Kind: plan.Tmpfs, Target: spareProc, Size: 4096, Inodes: 2, Mode: 0o555, Access: plan.ReadOnly, Why: "covers a proc for nested namespaces"}}
+	v.root.at(spareProc).special = []plan.Mount{{Kind: plan.Dir, Target: spareProc + "/proc", Mode: 0o555},
+		{Kind: plan.Proc, Target: spareProc + "/proc"},
+		{Kind: plan.Tmpfs, Target: spareProc, Size: 4096, Inodes: 2, Mode: 0o555, Access: plan.ReadOnly,
+			Why: "covers a proc for nested namespaces"}}
 	v.reachable()
 	if c.OwnStore {
 		v.root.at(StorageConfInside).file = v.in.SessionDir + "/" + StorageConf
 	}
 	v.root.at(ContainersConfInside).file = v.in.SessionDir + "/" + ContainersConf
 	for _, t := range c.Tools {
-		v.late = append(v.late, plan.Mount{Kind: plan.Bind, Target: t, Source: c.Client, Access: plan.ReadOnly, Why: containersWhy})
+		v.late = append(v.late, plan.Mount{Kind: plan.Bind, Target: t, Source: c.Client, Access: plan.ReadOnly,
+			Why: containersWhy})
 	}
 	return nil
 }
 
-// reachable says which trees somebody granted of which root of a nested namespace can have more than the user could: it has the rights of the
-// subordinate ids. The project is not among them, because the broker serves it with the rights of the user.
+// reachable says which trees somebody granted of which root of a nested namespace can have more than the user could: it
+// has the rights of the subordinate ids. The project is not among them, because the broker serves it with the rights of
+// the user.
 func (v *view) reachable() {
 	var list []string
 	for _, g := range v.in.Grants {
@@ -68,7 +73,9 @@ func (v *view) reachable() {
 		}
 	}
 	if len(list) > 0 && len(v.in.Containers.UIDs) > 0 {
-		v.losses = append(v.losses, Loss{What: "files of other containers", Why: "root of a namespace inside reaches what belongs to your subordinate ids in " + strings.Join(list, ", ") + ", and can make set-user-id files where that is writable"})
+		v.losses = append(v.losses, Loss{What: "files of other containers",
+			Why: "root of a namespace inside reaches what belongs to your subordinate ids in " + strings.Join(list, ", ") +
+				", and can make set-user-id files where that is writable"})
 	}
 }
 
@@ -103,7 +110,8 @@ func (c *Containers) landlock(p *plan.Plan, abi int) []Loss {
 	if abi >= 6 {
 		p.Landlock = &plan.Landlock{ABI: abi, Scoped: scopeAbstract | scopeSignal}
 	}
-	return []Loss{{What: "landlock", Why: "its file rules forbid all mounting, which containers need, so the mounts are the only line against writing", Fix: "run without --containers what needs none", Price: true}}
+	return []Loss{{What: "landlock", Why: "its file rules forbid all mounting, which containers need, so the mounts " +
+		"are the only line against writing", Fix: "run without --containers what needs none", Price: true}}
 }
 
 // CheckStore says why p cannot be where containers are kept.
@@ -113,7 +121,8 @@ func CheckStore(fs FS, p string) error {
 		return &Refusal{What: fmt.Sprintf("--containers: %s is not a directory", plan.Bytes(p).Quote())}
 	}
 	if err != nil {
-		return &Refusal{What: fmt.Sprintf("--containers=shared: %s", plan.Bytes(p).Quote()), Err: baseError(err), Hint: "there is no store yet: run podman outside once, or leave out =shared"}
+		return &Refusal{What: fmt.Sprintf("--containers=shared: %s", plan.Bytes(p).Quote()), Err: baseError(err),
+			Hint: "there is no store yet: run podman outside once, or leave out =shared"}
 	}
 	return nil
 }

@@ -59,7 +59,8 @@ func (in *Input) mask(configs []string) {
 			Fix: "outside: " + strings.Join(fixes, ", ") + ", and let a credential helper keep it"}
 		shown, ok := guard.WithoutCredentials(text)
 		if ok && len(in.Masked) < maxMasked {
-			l.Price, l.Why = true, strings.Join(keys, ", ")+" is shown without its password or token, and the file cannot be changed inside"
+			l.Price, l.Why = true, strings.Join(keys, ", ")+
+				" is shown without its password or token, and the file cannot be changed inside"
 			name := "gitconfig-" + strconv.Itoa(len(in.Masked))
 			in.Masked = append(in.Masked, Masked{f, plan.Text{Name: name, Text: string(shown)}, l})
 			continue

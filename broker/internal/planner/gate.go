@@ -9,8 +9,8 @@ import (
 	"sbx/broker/plan"
 )
 
-// gate turns a root of the sandbox's own, made of directories, links and files to mount on, into the description of one that
-// the broker serves. What is mounted stays as it was; what is not there exists now, and its first access asks.
+// gate turns a root of the sandbox's own, made of directories, links and files to mount on, into the description of one
+// that the broker serves. What is mounted stays as it was; what is not there exists now, and its first access asks.
 func (v *view) gate(ops []plan.Mount) ([]plan.Mount, *plan.Gate) {
 	g := &gateView{view: v, dirs: map[string]*plan.GateDir{"/": {Path: "/"}}}
 	out := []plan.Mount{{Kind: plan.Fuse, Target: "/", Access: plan.ReadWrite, Why: "gate"}}
@@ -43,8 +43,8 @@ func (v *view) gate(ops []plan.Mount) ([]plan.Mount, *plan.Gate) {
 // listFrom is the number of directories in a directory from which listing it is cheaper than finding each.
 const listFrom = 5
 
-// holdsSocket says whether a socket of the host lies in dir: connect(2) reaches the broker only as a lookup, which can wait only
-// if the kernel knows the name already.
+// holdsSocket says whether a socket of the host lies in dir: connect(2) reaches the broker only as a lookup, which can
+// wait only if the kernel knows the name already.
 func (v *view) holdsSocket(dir string) bool {
 	list, _ := v.in.FS.ReadDir(dir)
 	return slices.ContainsFunc(list, func(e host.Entry) bool { return e.Type == host.Socket })
@@ -93,8 +93,8 @@ func (g *gateView) take(m *plan.Mount) bool {
 	return onRoot
 }
 
-// hide enters the hidden names of directories that are served. A directory on the way to one is served as well: it cannot be
-// mounted whole later.
+// hide enters the hidden names of directories that are served. A directory on the way to one is served as well: it
+// cannot be mounted whole later.
 func (g *gateView) hide(p string, n *node) {
 	if d := g.dirs[p]; d == nil || d.Place {
 		return
@@ -140,9 +140,9 @@ func (v *view) hiddenAt(p string) bool {
 	return false
 }
 
-// gateRules are the places where an answer may allow writing: a rule set cannot grow, so what is not covered from the start
-// stays refused by Landlock whatever is answered. Those are the top directories that ask and in which the user could have something; a
-// rule for the root would cover everything.
+// gateRules are the places where an answer may allow writing: a rule set cannot grow, so what is not covered from the
+// start stays refused by Landlock whatever is answered. Those are the top directories that ask and in which the user
+// could have something; a rule for the root would cover everything.
 func (in *Input) gateRules(p *plan.Plan, access uint64) (out []plan.LandlockRule) {
 	for _, top := range in.writableTops(p.Gate, p.Mounts) {
 		out = append(out, plan.LandlockRule{Path: plan.Bytes(top), Access: access})
@@ -174,11 +174,13 @@ func (in *Input) writableTops(gate *plan.Gate, mounts []plan.Mount) (out []strin
 	list, _ := in.FS.ReadDir("/")
 	for _, e := range list {
 		top := "/" + e.Name
-		if ask, ok := asks[top]; e.Type != host.Dir || named[top] || ok && !ask || !ok && !asks["/"] || slices.Contains(systemTops(), e.Name) {
+		if ask, ok := asks[top]; e.Type != host.Dir || named[top] || ok && !ask || !ok && !asks["/"] ||
+			slices.Contains(systemTops(), e.Name) {
 			continue
 		}
 		// What is empty has nothing that could be written, unless it is the user's: most of these are on most machines.
-		if st, err := in.FS.Lstat(top); host.Within(home, top) || err == nil && (st.Nlink != 2 || st.UID == in.Facts.UID || st.Perm&0o002 != 0) {
+		if st, err := in.FS.Lstat(top); host.Within(home, top) || err == nil && (st.Nlink != 2 || st.UID == in.Facts.UID ||
+			st.Perm&0o002 != 0) {
 			add(top)
 		}
 	}
@@ -188,7 +190,8 @@ func (in *Input) writableTops(gate *plan.Gate, mounts []plan.Mount) (out []strin
 	return out
 }
 
-// landings makes the places of gateRules exist from the start where the root is not served: a rule is about a directory, not about a name.
+// landings makes the places of gateRules exist from the start where the root is not served: a rule is about a
+// directory, not about a name.
 func (in *Input) landings(mounts []plan.Mount) []plan.Mount {
 	have := map[string]bool{}
 	for i := range mounts {
@@ -205,5 +208,6 @@ func (in *Input) landings(mounts []plan.Mount) []plan.Mount {
 
 // systemTops are the top directories that are never written by answer.
 func systemTops() []string {
-	return []string{"bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "libx32", "lost+found", "proc", "root", "run", "sbin", "sys", "tmp", "usr"}
+	return []string{"bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "libx32", "lost+found", "proc", "root", "run",
+		"sbin", "sys", "tmp", "usr"}
 }

@@ -22,7 +22,8 @@ func machine(more ...string) valuesFS {
 		"/usr/bin/true", "/usr/lib/libc.so", "/bin -> usr/bin", "/lib -> usr/lib", "/lib64 -> usr/lib64", "/usr/lib64/ld.so",
 		"/etc/passwd", "/etc/shadow", "/etc/ssl/certs/ca.pem", "/etc/ssl/private/key", "/etc/sudoers.d/x",
 		"/dev/null", "/proc/", "/sys/devices/system/cpu/", "/tmp/", "/var/tmp/", "/var/lib/dpkg/status", "/run/", "/opt/",
-		"/root/", "/home/other/file", "/home/u/.ssh/id", "/home/u/.cargo/bin/cargo", "/home/u/.cargo/credentials.toml", "/home/u/.bashrc",
+		"/root/", "/home/other/file", "/home/u/.ssh/id", "/home/u/.cargo/bin/cargo", "/home/u/.cargo/credentials.toml",
+		"/home/u/.bashrc",
 		"/home/u/project/main.go", "/home/u/project/sub/x.go",
 	}, more...)...)
 }
@@ -30,7 +31,8 @@ func machine(more ...string) valuesFS {
 // request is what cli makes of `sbx run true` in the project, without any grant.
 func request(fs valuesFS) Input {
 	return Input{
-		Session: "s", SessionDir: "/state/s", Hostname: "sbx-s", Argv: []string{"true"}, Dir: "/home/u/project", Env: []string{"PATH=/usr/bin:/bin"},
+		Session: "s", SessionDir: "/state/s", Hostname: "sbx-s", Argv: []string{"true"}, Dir: "/home/u/project",
+		Env:     []string{"PATH=/usr/bin:/bin"},
 		Project: "/home/u/project", TmpSize: 1 << 20, Stdio: [3]plan.Stdio{plan.Null, plan.Inherit, plan.Inherit},
 		Seccomp: plan.Seccomp{Rules: "default", Program: []plan.Insn{{Code: 6}}},
 		Facts:   host.Facts{UID: 1000, GID: 1000, Home: "/home/u", Cwd: "/home/u/project", Landlock: 6, Fuse: true},
@@ -47,7 +49,8 @@ func judging(in Input) Input {
 // hiddenPlaces are a few of the built-in ones, which cli resolves before.
 func hiddenPlaces() []Hide {
 	var out []Hide
-	for _, p := range []string{"/home/u/.ssh", "/home/u/.aws", "/home/u/.cargo/credentials.toml", "/etc/shadow", "/etc/ssl/private", "/etc/sudoers.d"} {
+	for _, p := range []string{"/home/u/.ssh", "/home/u/.aws", "/home/u/.cargo/credentials.toml", "/etc/shadow",
+		"/etc/ssl/private", "/etc/sudoers.d"} {
 		out = append(out, Hide{Path: p, Secret: true, Why: "secret"})
 	}
 	return out
@@ -56,7 +59,8 @@ func hiddenPlaces() []Hide {
 func grants(mode Mode, why string, paths ...string) []Grant {
 	var out []Grant
 	for _, p := range paths {
-		out = append(out, Grant{Path: p, Mode: mode, Optional: !strings.HasPrefix(why, "--"), Explicit: strings.HasPrefix(why, "--"), Why: why})
+		out = append(out, Grant{Path: p, Mode: mode, Optional: !strings.HasPrefix(why, "--"),
+			Explicit: strings.HasPrefix(why, "--"), Why: why})
 	}
 	return out
 }
@@ -76,14 +80,16 @@ func goldenCases() map[string]func() Input {
 	moderate := func(fs valuesFS, more ...Grant) Input {
 		in := request(fs)
 		in.Hides = hiddenPlaces()
-		in.Grants = append(join(grants(Write, "project", "/home/u/project"), grants(Read, "profile moderate", append(system, "/etc", "/opt", "/var/lib/dpkg", "/home/u/.cargo")...)), more...)
+		in.Grants = append(join(grants(Write, "project", "/home/u/project"), grants(Read, "profile moderate", append(system,
+			"/etc", "/opt", "/var/lib/dpkg", "/home/u/.cargo")...)), more...)
 		return in
 	}
 	return map[string]func() Input{
 		"strict": func() Input {
 			in := request(machine())
 			in.Hides = hiddenPlaces()
-			in.Grants = join(grants(Read, "project", "/home/u/project"), grants(Read, "profile strict", append(system, "/etc/passwd", "/etc/ssl/certs", "/etc/absent")...))
+			in.Grants = join(grants(Read, "project", "/home/u/project"), grants(Read, "profile strict", append(system,
+				"/etc/passwd", "/etc/ssl/certs", "/etc/absent")...))
 			return in
 		},
 		"moderate": func() Input { return moderate(machine()) },
@@ -101,26 +107,32 @@ func goldenCases() map[string]func() Input {
 			return in
 		},
 		"names-below-ro": func() Input {
-			in := moderate(machine("/home/u/data/a", "/home/u/data/.env", "/home/u/data/deep/cert.pem : -----BEGIN CERTIFICATE-----",
-				"/home/u/data/deep/key.pem : -----BEGIN PRIVATE KEY-----", "/home/u/data/node_modules/x/key.pem : -----BEGIN PRIVATE KEY-----"), grants(Read, "--ro", "/home/u/data")...)
+			in := moderate(machine("/home/u/data/a", "/home/u/data/.env",
+				"/home/u/data/deep/cert.pem : -----BEGIN CERTIFICATE-----",
+				"/home/u/data/deep/key.pem : -----BEGIN PRIVATE KEY-----",
+				"/home/u/data/node_modules/x/key.pem : -----BEGIN PRIVATE KEY-----"), grants(Read, "--ro", "/home/u/data")...)
 			return in
 		},
 		"names-below-ro-without-fuse": func() Input {
-			in := moderate(machine("/home/u/data/a", "/home/u/data/.env", "/home/u/data/deep/id_rsa"), grants(Read, "--ro", "/home/u/data")...)
+			in := moderate(machine("/home/u/data/a", "/home/u/data/.env", "/home/u/data/deep/id_rsa"), grants(Read, "--ro",
+				"/home/u/data")...)
 			in.Facts.Fuse = false
 			return in
 		},
 		"names-below-overlay": func() Input {
-			return moderate(machine("/home/u/data/a", "/home/u/data/.env", "/home/u/data/deep/prod.env"), grants(Overlay, "--overlay", "/home/u/data")...)
+			return moderate(machine("/home/u/data/a", "/home/u/data/.env", "/home/u/data/deep/prod.env"), grants(Overlay,
+				"--overlay", "/home/u/data")...)
 		},
 		"names-below-home": func() Input {
-			in := request(machine("/home/u/other/.env", "/home/u/other/x", "/home/u/.cargo/registry/src/key.pem : -----BEGIN PRIVATE KEY-----"))
+			in := request(machine("/home/u/other/.env", "/home/u/other/x",
+				"/home/u/.cargo/registry/src/key.pem : -----BEGIN PRIVATE KEY-----"))
 			in.Hides = hiddenPlaces()
 			in.Grants = join(grants(Read, "profile strict", system...), grants(Read, "--ro", "/home/u"))
 			return in
 		},
 		"names-below-rw": func() Input {
-			return moderate(machine("/home/u/data/a", "/home/u/data/deep/.netrc : machine a login b password c"), grants(Write, "--rw", "/home/u/data")...)
+			return moderate(machine("/home/u/data/a", "/home/u/data/deep/.netrc : machine a login b password c"),
+				grants(Write, "--rw", "/home/u/data")...)
 		},
 		// The broker carries out what changes a tree: it is mounted natively, and served where it holds a hidden name.
 		"judged":        func() Input { return judging(moderate(machine("/home/u/project/.git/config"))) },
@@ -141,8 +153,10 @@ func goldenCases() map[string]func() Input {
 			return in
 		},
 		"judged-below-judged": func() Input {
-			in := judging(moderate(machine("/home/u/project/disk/x", "/home/u/project/sub/.env"), grants(Read, "--ro", "/home/u/project/sub/x.go")...))
-			in.Facts.Mounts = []host.Mount{{Dev: "0:1", Root: "/", Point: "/", Type: "ext4"}, {Dev: "0:2", Root: "/", Point: "/home/u/project/disk", Type: "ext4"}}
+			in := judging(moderate(machine("/home/u/project/disk/x", "/home/u/project/sub/.env"), grants(Read, "--ro",
+				"/home/u/project/sub/x.go")...))
+			in.Facts.Mounts = []host.Mount{{Dev: "0:1", Root: "/", Point: "/", Type: "ext4"}, {Dev: "0:2", Root: "/",
+				Point: "/home/u/project/disk", Type: "ext4"}}
 			return in
 		},
 		"many-below-rw": func() Input {
@@ -162,7 +176,8 @@ func goldenCases() map[string]func() Input {
 			return in
 		},
 		"hidden-below-ro": func() Input {
-			in := moderate(machine("/home/u/data/a", "/home/u/data/deep/b", "/home/u/data/deep/c"), grants(Read, "--ro", "/home/u/data")...)
+			in := moderate(machine("/home/u/data/a", "/home/u/data/deep/b", "/home/u/data/deep/c"), grants(Read, "--ro",
+				"/home/u/data")...)
 			in.Hides = append(in.Hides, Hide{Path: "/home/u/data/deep/b", Why: "--hide"})
 			return in
 		},
@@ -183,21 +198,26 @@ func goldenCases() map[string]func() Input {
 			return in
 		},
 		"mount-below-overlay": func() Input {
-			in := moderate(machine("/home/u/.cache/a/x", "/home/u/.cache/b", "/home/u/.cache/c/y"), grants(Overlay, "cache", "/home/u/.cache")...)
+			in := moderate(machine("/home/u/.cache/a/x", "/home/u/.cache/b", "/home/u/.cache/c/y"), grants(Overlay, "cache",
+				"/home/u/.cache")...)
 			in.Hides = append(in.Hides, Hide{Path: "/home/u/.cache/b", Why: "--hide"})
-			in.Facts.Mounts = []host.Mount{{Dev: "0:1", Root: "/", Point: "/", Type: "ext4"}, {Dev: "0:2", Root: "/", Point: "/home/u/.cache/c", Type: "tmpfs"}}
+			in.Facts.Mounts = []host.Mount{{Dev: "0:1", Root: "/", Point: "/", Type: "ext4"}, {Dev: "0:2", Root: "/",
+				Point: "/home/u/.cache/c", Type: "tmpfs"}}
 			return in
 		},
 		"containers-with-groups": func() Input {
 			in := moderate(machine("/home/u/.local/share/", "/dev/fuse !char"))
 			in.Controls = []plan.Control{{File: "memory.max", Value: "1048576"}}
-			in.Containers = &Containers{UIDs: []plan.IDRange{{First: 100000, Count: 65536}}, GIDs: []plan.IDRange{{First: 100000, Count: 65536}}, Store: "/home/u/.local/share/containers",
+			in.Containers = &Containers{UIDs: []plan.IDRange{{First: 100000, Count: 65536}},
+				GIDs: []plan.IDRange{{First: 100000, Count: 65536}}, Store: "/home/u/.local/share/containers",
 				Group: "/sys/fs/cgroup/user/sbx-s/inside", Handed: []string{"cpu", "memory", "pids"}}
 			return in
 		},
 		"no-layers": func() Input {
-			in := moderate(machine("/home/u/.cache/a/x", "/home/u/go/pkg/b"), grants(Overlay, "cache", "/home/u/.cache", "/home/u/go/pkg")...)
-			in.Facts.Mounts = []host.Mount{{Dev: "0:1", Root: "/", Point: "/", Type: "ext4"}, {Dev: "0:2", Root: "/", Point: "/state", Type: "nfs4"}}
+			in := moderate(machine("/home/u/.cache/a/x", "/home/u/go/pkg/b"), grants(Overlay, "cache", "/home/u/.cache",
+				"/home/u/go/pkg")...)
+			in.Facts.Mounts = []host.Mount{{Dev: "0:1", Root: "/", Point: "/", Type: "ext4"}, {Dev: "0:2", Root: "/",
+				Point: "/state", Type: "nfs4"}}
 			return in
 		},
 		"hidden-in-large-directory": func() Input {
@@ -209,7 +229,8 @@ func goldenCases() map[string]func() Input {
 			in.Hides = append(in.Hides, Hide{Path: "/srv/big/k", Why: "--hide"})
 			return in
 		},
-		"own-names": func() Input { // in a layer of their own where /etc is shown through one, in the session's folder elsewhere
+		// in a layer of their own where /etc is shown through one, in the session's folder elsewhere
+		"own-names": func() Input {
 			var many []string
 			for c := 'a'; c <= 'z'; c++ {
 				many = append(many, "/etc/"+string(c), "/etc/"+string(c)+"2")
@@ -224,21 +245,24 @@ func goldenCases() map[string]func() Input {
 			return in
 		},
 		"symlinked-dotfile": func() Input {
-			return moderate(machine("/home/u/.gitconfig -> dotfiles/git/config", "/home/u/dotfiles/git/config", "/home/u/dotfiles/secret"), grants(Read, "profile moderate", "/home/u/.gitconfig")...)
+			return moderate(machine("/home/u/.gitconfig -> dotfiles/git/config", "/home/u/dotfiles/git/config",
+				"/home/u/dotfiles/secret"), grants(Read, "profile moderate", "/home/u/.gitconfig")...)
 		},
 		"secret-is-a-symlink": func() Input {
 			return moderate(machine("/home/u/.aws -> project/aws", "/home/u/project/aws/credentials"))
 		},
 		"alias-mount": func() Input {
 			in := moderate(machine("/mnt/home/.ssh/id", "/mnt/home/x"), grants(Read, "--ro", "/mnt")...)
-			in.Facts.Mounts = []host.Mount{{Dev: "8:1", Root: "/", Point: "/", Type: "ext4"}, {Dev: "8:1", Root: "/home/u", Point: "/mnt/home", Type: "ext4"}}
+			in.Facts.Mounts = []host.Mount{{Dev: "8:1", Root: "/", Point: "/", Type: "ext4"}, {Dev: "8:1", Root: "/home/u",
+				Point: "/mnt/home", Type: "ext4"}}
 			return in
 		},
 		"hard-link": func() Input {
 			return moderate(machine("/home/u/.cargo/bin/other = /home/u/.cargo/credentials.toml"))
 		},
 		"missing-cache": func() Input {
-			return moderate(machine("/home/u/.cache/there/x"), join(grants(Overlay, "cache", "/home/u/.cache/there", "/home/u/.npm"), grants(Read, "cache", "/home/u/.m2"), grants(Write, "cache", "/home/u/.ccache"))...)
+			return moderate(machine("/home/u/.cache/there/x"), join(grants(Overlay, "cache", "/home/u/.cache/there",
+				"/home/u/.npm"), grants(Read, "cache", "/home/u/.m2"), grants(Write, "cache", "/home/u/.ccache"))...)
 		},
 		"project-in-tmp": func() Input {
 			in := moderate(machine("/tmp/work/f", "/tmp/other"))
@@ -247,20 +271,26 @@ func goldenCases() map[string]func() Input {
 			return in
 		},
 		"odd-names": func() Input {
-			return moderate(machine("/home/u/new\nline/f", "/home/u/by\xffte/f", "/home/u/a:b,c/f"), join(grants(Read, "--ro", "/home/u/new\nline"), grants(Write, "--rw", "/home/u/by\xffte"), grants(Overlay, "--overlay", "/home/u/a:b,c"))...)
+			return moderate(machine("/home/u/new\nline/f", "/home/u/by\xffte/f", "/home/u/a:b,c/f"),
+				join(grants(Read, "--ro", "/home/u/new\nline"), grants(Write, "--rw", "/home/u/by\xffte"), grants(Overlay,
+					"--overlay", "/home/u/a:b,c"))...)
 		},
 		"grant-in-grant": func() Input {
-			return moderate(machine("/home/u/data/sub/x", "/home/u/data/file"), join(grants(Read, "--ro", "/home/u/data"), grants(Write, "--rw", "/home/u/data/sub"), grants(Scratch, "--tmpfs", "/scratch"))...)
+			return moderate(machine("/home/u/data/sub/x", "/home/u/data/file"), join(grants(Read, "--ro", "/home/u/data"),
+				grants(Write, "--rw", "/home/u/data/sub"), grants(Scratch, "--tmpfs", "/scratch"))...)
 		},
 		"gate-moderate": func() Input {
-			in := moderate(machine("/home/u/.gitconfig", "/home/u/.config/gh/hosts.yml", "/home/u/.aws/credentials"), grants(Read, "profile moderate", "/home/u/.gitconfig")...)
-			in.Gate, in.Hides = true, append(in.Hides, Hide{Path: "/home/u/.config/gh/hosts.yml", Secret: true, Why: "secret"}, Hide{Path: "/home/u/.docker/config.json", Secret: true, Why: "secret"})
+			in := moderate(machine("/home/u/.gitconfig", "/home/u/.config/gh/hosts.yml", "/home/u/.aws/credentials"),
+				grants(Read, "profile moderate", "/home/u/.gitconfig")...)
+			in.Gate, in.Hides = true, append(in.Hides, Hide{Path: "/home/u/.config/gh/hosts.yml", Secret: true, Why: "secret"},
+				Hide{Path: "/home/u/.docker/config.json", Secret: true, Why: "secret"})
 			return in
 		},
 		"gate-strict": func() Input {
 			in := request(machine())
 			in.Gate, in.Hides = true, append(hiddenPlaces(), Hide{Path: "/home", Why: "profile strict"})
-			in.Grants = join(grants(Read, "project", "/home/u/project"), grants(Read, "profile strict", append(system, "/etc/passwd", "/etc/ssl/certs")...))
+			in.Grants = join(grants(Read, "project", "/home/u/project"), grants(Read, "profile strict", append(system,
+				"/etc/passwd", "/etc/ssl/certs")...))
 			return in
 		},
 		"agent-moderate": func() Input {
@@ -271,7 +301,8 @@ func goldenCases() map[string]func() Input {
 		"agent-strict": func() Input {
 			in := request(machine())
 			in.Agent, in.Hides = true, append(hiddenPlaces(), Hide{Path: "/home", Why: "profile strict"})
-			in.Grants = join(grants(Read, "project", "/home/u/project"), grants(Read, "profile strict", append(system, "/etc/passwd", "/etc/ssl/certs")...))
+			in.Grants = join(grants(Read, "project", "/home/u/project"), grants(Read, "profile strict", append(system,
+				"/etc/passwd", "/etc/ssl/certs")...))
 			return in
 		},
 		"root": func() Input {
@@ -354,10 +385,14 @@ func TestGoldenPlansShowNoSecret(t *testing.T) {
 				continue
 			}
 			for _, h := range in.Hides {
-				if !h.Secret && slices.ContainsFunc(in.Grants, func(g Grant) bool { return host.Within(g.Path, h.Path) && host.Within(m.Target, g.Path) }) {
+				if !h.Secret && slices.ContainsFunc(in.Grants, func(g Grant) bool {
+					return host.Within(g.Path, h.Path) &&
+						host.Within(m.Target, g.Path)
+				}) {
 					continue // granted by name in a hidden place
 				}
-				if host.Within(m.Target, h.Path) || m.Kind == plan.Bind && (host.Within(m.Source, h.Path) || host.Within(h.Path, m.Source) && exists(in.FS, h.Path) && !covered(p, h.Path)) {
+				if host.Within(m.Target, h.Path) || m.Kind == plan.Bind && (host.Within(m.Source, h.Path) ||
+					host.Within(h.Path, m.Source) && exists(in.FS, h.Path) && !covered(p, h.Path)) {
 					t.Errorf("%s: %s shows %s", name, plan.MountText(m), h.Path)
 				}
 			}
@@ -434,8 +469,10 @@ func TestLookPath(t *testing.T) {
 		arg, path, want string
 		status          int
 	}{
-		{"true", "/usr/bin:/bin", "/usr/bin/true", 0}, {"true", "relative:/none:/opt/b:/usr/bin", "/opt/b/true", 0}, {"/bin/true", "", "/usr/bin/true", 0},
-		{"./run.sh", "", "/home/u/project/run.sh", 0}, {"nosuch", "/usr/bin", "", 127}, {"./nosuch", "", "", 127}, {"", "/usr/bin", "", 127}, {"dir", "/usr/bin", "", 127},
+		{"true", "/usr/bin:/bin", "/usr/bin/true", 0}, {"true", "relative:/none:/opt/b:/usr/bin", "/opt/b/true", 0},
+		{"/bin/true", "", "/usr/bin/true", 0},
+		{"./run.sh", "", "/home/u/project/run.sh", 0}, {"nosuch", "/usr/bin", "", 127}, {"./nosuch", "", "", 127},
+		{"", "/usr/bin", "", 127}, {"dir", "/usr/bin", "", 127},
 		{"/usr/bin/dir", "", "", 126}, {"../project", "", "", 126}, {"/etc/passwd/x", "", "", 127},
 	} {
 		in := request(fs)
@@ -453,10 +490,12 @@ func TestLookPath(t *testing.T) {
 
 // What somebody asked for by name and overlayfs cannot give is refused.
 func TestNoLayer(t *testing.T) {
-	for point, want := range map[string]string{"/state": "sessions are kept on fuse.sshfs at", "/home/u/data/b": "something is mounted below it"} {
+	for point, want := range map[string]string{"/state": "sessions are kept on fuse.sshfs at",
+		"/home/u/data/b": "something is mounted below it"} {
 		in := request(machine("/home/u/data/a", "/home/u/data/b/"))
 		in.Grants = join(grants(Read, "profile", system...), grants(Overlay, "--overlay", "/home/u/data"))
-		in.Facts.Mounts = []host.Mount{{Dev: "0:1", Root: "/", Point: "/", Type: "ext4"}, {Dev: "0:2", Root: "/", Point: point, Type: "fuse.sshfs"}}
+		in.Facts.Mounts = []host.Mount{{Dev: "0:1", Root: "/", Point: "/", Type: "ext4"}, {Dev: "0:2", Root: "/",
+			Point: point, Type: "fuse.sshfs"}}
 		if _, _, err := Build(in); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", point, err, want)
 		}
@@ -471,7 +510,8 @@ func TestNoLayer(t *testing.T) {
 func TestGrantBelowFile(t *testing.T) {
 	for _, mode := range []Mode{Read, Write, Overlay, Scratch} {
 		in := request(machine())
-		in.Grants = join(grants(Read, "profile", system...), []Grant{{Path: "/home/u/project/main.go/pkg", Mode: mode, Optional: true, Why: "cache"}})
+		in.Grants = join(grants(Read, "profile", system...), []Grant{{Path: "/home/u/project/main.go/pkg", Mode: mode,
+			Optional: true, Why: "cache"}})
 		p, _, err := Build(in)
 		if err != nil {
 			t.Fatalf("%v: %v", mode, err)

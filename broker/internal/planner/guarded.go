@@ -18,9 +18,10 @@ const (
 	guardScan    = 40_000 // directory entries that are looked through for guarded names that are protected so
 )
 
-// needsGuard says whether the directory is the project, or another that a person made writable: any can hold repositories and be opened as a
-// project. It is guarded even if it holds nothing that wants a guard yet: a hook or a setting that the program makes is as dangerous as
-// one that it changes. A grant that names a guarded thing itself is what its owner wants changed.
+// needsGuard says whether the directory is the project, or another that a person made writable: any can hold
+// repositories and be opened as a project. It is guarded even if it holds nothing that wants a guard yet: a hook or a
+// setting that the program makes is as dangerous as one that it changes. A grant that names a guarded thing itself is
+// what its owner wants changed.
 func (v *view) needsGuard(p string) bool {
 	if v.in.NoGuard {
 		return false
@@ -29,7 +30,8 @@ func (v *view) needsGuard(p string) bool {
 		return true
 	}
 	n := v.root.find(p)
-	if n == nil || !n.granted || n.mode != Write || n.missing || !n.grant.guardable() || v.in.Containers != nil && n.grant.Why != "" && p == v.in.Containers.Store {
+	if n == nil || !n.granted || n.mode != Write || n.missing || !n.grant.guardable() || v.in.Containers != nil &&
+		n.grant.Why != "" && p == v.in.Containers.Store {
 		return false
 	}
 	if slices.Contains(v.in.Ungranted, p) {
@@ -69,7 +71,8 @@ func (v *view) room(p string, trees int) bool {
 // serve makes a directory a FUSE file system of the broker's. What lies in it and holds no hidden name is mounted
 // natively on it where nothing can be written that way: it is read-only, or in a judged tree.
 func (v *view) serve(p string, n *node, mode Mode, g Grant) {
-	m := plan.Mount{Kind: plan.Fuse, Target: p, Source: p, Hide: n.hiddenNames(""), Access: plan.ReadOnly, NoExec: g.NoExec, Why: g.Why + ", guarded"}
+	m := plan.Mount{Kind: plan.Fuse, Target: p, Source: p, Hide: n.hiddenNames(""), Access: plan.ReadOnly,
+		NoExec: g.NoExec, Why: g.Why + ", guarded"}
 	if mode == Write {
 		m.Access = plan.ReadWrite
 	}
@@ -251,7 +254,8 @@ func (v *view) mask(p string, names []string) {
 		if st, err := v.in.FS.Lstat(hp); err == nil && st.Type == host.File {
 			v.late = append(v.late, plan.Mount{Kind: plan.Mask, Target: hp, Why: "hidden name in a writable directory"})
 		} else if err == nil && st.Type == host.Dir {
-			v.late = append(v.late, plan.Mount{Kind: plan.Tmpfs, Target: hp, Size: 4096, Inodes: 2, Mode: 0o755, Access: plan.ReadOnly})
+			v.late = append(v.late, plan.Mount{Kind: plan.Tmpfs, Target: hp, Size: 4096, Inodes: 2, Mode: 0o755,
+				Access: plan.ReadOnly})
 		}
 	}
 }

@@ -71,7 +71,8 @@ func (v *view) hideHardLinks() {
 	for _, l := range v.linked {
 		if n := left[inode(l.st)]; n > 0 {
 			v.losses = append(v.losses, Loss{What: "secret " + plan.Bytes(l.path).Quote(),
-				Why: fmt.Sprintf("%d of its other names (hard links) were not found in the granted trees", n), Fix: "find them with find / -inum, and remove them"})
+				Why: fmt.Sprintf("%d of its other names (hard links) were not found in the granted trees", n),
+				Fix: "find them with find / -inum, and remove them"})
 		}
 	}
 }
@@ -102,7 +103,8 @@ func (v *view) scan(dir string, left map[host.Stat]uint64, budget *int) {
 				if err == nil && left[key] > 0 {
 					v.hideAt(p, true)
 					left[key]--
-					v.losses = append(v.losses, Loss{What: plan.Bytes(p).Quote(), Why: "another name (hard link) of a secret, hidden too", Price: true})
+					v.losses = append(v.losses, Loss{What: plan.Bytes(p).Quote(),
+						Why: "another name (hard link) of a secret, hidden too", Price: true})
 				}
 			}
 		}

@@ -109,12 +109,13 @@ type Input struct {
 	Masked      []Masked        // see Refer
 	Configs     []string        // configurations of repositories that are shown, where a credential may appear
 	NoGuard     bool            // test builds only: the project is bound as it is
-	Ungranted   []string        // canonical: mounted writable by a test that takes the mounts' line away, not so for Landlock
-	Losses      []Loss          // what was lost before planning began
-	Seccomp     plan.Seccomp
-	Judging     *plan.Seccomp // the filter of a plan in which the broker carries out what changes a tree; nil: none can
-	Facts       host.Facts
-	FS          FS
+	// canonical: mounted writable by a test that takes the mounts' line away, not so for Landlock
+	Ungranted []string
+	Losses    []Loss // what was lost before planning began
+	Seccomp   plan.Seccomp
+	Judging   *plan.Seccomp // the filter of a plan in which the broker carries out what changes a tree; nil: none can
+	Facts     host.Facts
+	FS        FS
 }
 
 // Loss is something that was asked for, or is part of sbx's promise, and cannot be had here.
@@ -122,8 +123,8 @@ type Loss struct {
 	What string // "landlock", "secret .env in a writable project", …
 	Why  string
 	Fix  string // what to do about it; may be empty
-	// Price marks what a switch that somebody gave takes away everywhere, or what is to be known though nothing is lost: it is said each time,
-	// and is no reason not to run.
+	// Price marks what a switch that somebody gave takes away everywhere, or what is to be known though nothing is lost:
+	// it is said each time, and is no reason not to run.
 	Price bool `json:",omitempty"`
 }
 

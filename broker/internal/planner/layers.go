@@ -13,21 +13,24 @@ import (
 const splitLimit = 128
 
 // layers looks whether overlayfs takes the session's folder for what is written: none whose names another can change
-// behind the kernel's back, so not in a home on a network file system, and not in a container or sandbox whose home is an overlay itself.
+// behind the kernel's back, so not in a home on a network file system, and not in a container or sandbox whose home is
+// an overlay itself.
 func (in *Input) layers() {
 	m := host.Holding(in.Facts.Mounts, in.SessionDir)
 	kind, _, _ := strings.Cut(m.Type, ".")
 	switch kind {
-	case "overlay", "fuse", "fuseblk", "fuse-overlayfs", "nfs", "nfs4", "cifs", "smb3", "9p", "ceph", "afs", "ecryptfs", "vfat", "exfat", "msdos":
-		in.NoLayers = "sessions are kept on " + m.Type + " at " + plan.Bytes(m.Point).Quote() + ", in which overlayfs can keep no layer"
+	case "overlay", "fuse", "fuseblk", "fuse-overlayfs", "nfs", "nfs4", "cifs", "smb3", "9p", "ceph", "afs", "ecryptfs",
+		"vfat", "exfat", "msdos":
+		in.NoLayers = "sessions are kept on " + m.Type + " at " + plan.Bytes(m.Point).Quote() +
+			", in which overlayfs can keep no layer"
 		in.withoutLayers(in.NoLayers)
 	}
 }
 
 // withoutLayers replaces writable layers. What tools make again starts empty, what they fetched is read-only, and what
-// somebody asked for by name is refused. Through sbx-helper there are none: the kernel's overlay works in a directory that nobody may enter
-// (its work directory has mode 0), so mounting one takes CAP_DAC_OVERRIDE, and keeps it for all that is done through it; the helper
-// has given that up before it touches the first path.
+// somebody asked for by name is refused. Through sbx-helper there are none: the kernel's overlay works in a directory
+// that nobody may enter (its work directory has mode 0), so mounting one takes CAP_DAC_OVERRIDE, and keeps it for all
+// that is done through it; the helper has given that up before it touches the first path.
 func (in *Input) withoutLayers(why string) {
 	var changed []string
 	in.Grants = slices.Clone(in.Grants)
@@ -53,7 +56,8 @@ func (in *Input) withoutLayers(why string) {
 		if !in.Direct {
 			fix += "; XDG_STATE_HOME names another place for sessions"
 		}
-		in.Losses = append(slices.Clone(in.Losses), Loss{What: "layers over caches", Why: why + ", so " + strings.Join(changed, ", "), Fix: fix})
+		in.Losses = append(slices.Clone(in.Losses), Loss{What: "layers over caches", Why: why + ", so " +
+			strings.Join(changed, ", "), Fix: fix})
 	}
 }
 
@@ -62,22 +66,28 @@ func (in *Input) noLayer(g Grant) error {
 	what := "a writable layer over " + plan.Bytes(g.Path).Quote()
 	if in.Direct {
 		return &Refusal{What: what + " cannot be had through sbx-helper",
-			Hint: "overlayfs reads with the rights of who mounts it, so the helper mounts none; use --rw, --ro or --tmpfs, or a copy"}
+			Hint: "overlayfs reads with the rights of who mounts it, so the helper mounts none; use --rw, --ro or --tmpfs, " +
+				"or a copy"}
 	}
-	return &Refusal{What: what + " cannot be had: " + in.NoLayers, Hint: "set XDG_STATE_HOME to a place on a local disk, or use --rw, --ro or --tmpfs"}
+	return &Refusal{What: what + " cannot be had: " + in.NoLayers,
+		Hint: "set XDG_STATE_HOME to a place on a local disk, or use --rw, --ro or --tmpfs"}
 }
 
-// split shows the directory p, below which something is mounted, as a place of the session's own with a layer over each entry: in a user
-// namespace that mount is locked to what it covers, and the kernel makes no layer over a part of the two (EINVAL).
+// split shows the directory p, below which something is mounted, as a place of the session's own with a layer over each
+// entry: in a user namespace that mount is locked to what it covers, and the kernel makes no layer over a part of the
+// two (EINVAL).
 func (v *view) split(p string, n *node, g Grant) error {
 	below := host.Below(v.in.Facts.Mounts, p)
 	if g.Explicit || p == v.in.Project {
-		return &Refusal{What: "a writable layer over " + plan.Bytes(p).Quote() + " (" + g.Why + ") cannot be had: something is mounted below it, at " + plan.Bytes(below[0]).Quote(),
+		return &Refusal{What: "a writable layer over " + plan.Bytes(p).Quote() + " (" + g.Why +
+			") cannot be had: something is mounted below it, at " + plan.Bytes(below[0]).Quote(),
 			Hint: "name directories below it that hold no mount, or use --rw, --ro or --tmpfs"}
 	}
 	list, err := v.in.FS.ReadDir(p)
 	if err != nil || len(list) > splitLimit {
-		v.losses = append(v.losses, Loss{What: "layer over " + plan.Bytes(p).Quote(), Why: "something is mounted below it, at " + plan.Bytes(below[0]).Quote() + ", so it is read-only", Fix: "--rw PATH shares it with the host"})
+		v.losses = append(v.losses, Loss{What: "layer over " + plan.Bytes(p).Quote(),
+			Why: "something is mounted below it, at " + plan.Bytes(below[0]).Quote() + ", so it is read-only",
+			Fix: "--rw PATH shares it with the host"})
 		return v.directory(p, n, Read, g)
 	}
 	v.tmpfs(p, g)

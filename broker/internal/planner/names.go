@@ -11,10 +11,12 @@ import (
 	"sbx/broker/plan"
 )
 
-// Bounds of the search for names of secrets in the trees that are shown: below them lies what a person put there, above them what tools unpacked.
+// Bounds of the search for names of secrets in the trees that are shown: below them lies what a person put there, above
+// them what tools unpacked.
 const (
-	searchDepth  = 6                 // directories below the tree's top
-	searchBudget = 10000             // directory entries of one tree, with what it takes to open directories and files in the same unit
+	searchDepth = 6 // directories below the tree's top
+	// directory entries of one tree, with what it takes to open directories and files in the same unit
+	searchBudget = 10000
 	judgedBudget = 20 * searchBudget // of one that is mounted natively: what is missed is seen until it is covered
 	homeBudget   = 2500              // of a whole home
 	maxServed    = plan.MaxFuse - 2  // trees that the broker serves beside the project and its repository
@@ -30,7 +32,8 @@ type shownTree struct {
 // Judge returns what judges files for this input: the search here, the engines and sbx why ask the same one.
 func (in *Input) Judge() *secrets.Judge { return secrets.New(in.FS, in.Own, in.GitDir) }
 
-// ShownBy is the tree of a grant that p lies in and that is searched for secrets; "" if it is none. Names are judged relative to it.
+// ShownBy is the tree of a grant that p lies in and that is searched for secrets; "" if it is none. Names are judged
+// relative to it.
 func (in *Input) ShownBy(p string) string { return shownBy(in.shownTrees(), p) }
 
 func shownBy(trees []shownTree, p string) string {
@@ -43,7 +46,8 @@ func shownBy(trees []shownTree, p string) string {
 	return best
 }
 
-// JudgedFrom is the directory that a path is judged relative to: the tree that shows it, or else the user's home or the root.
+// JudgedFrom is the directory that a path is judged relative to: the tree that shows it, or else the user's home or the
+// root.
 func (in *Input) JudgedFrom(p string) string {
 	if t := in.ShownBy(p); t != "" {
 		return t
@@ -54,8 +58,8 @@ func (in *Input) JudgedFrom(p string) string {
 	return "/"
 }
 
-// shownTrees are the trees of the grants that hold what a person put there, outermost first: not what a profile shows of the system and of tools. Of a grant that
-// contains the user's home it is the home.
+// shownTrees are the trees of the grants that hold what a person put there, outermost first: not what a profile shows
+// of the system and of tools. Of a grant that contains the user's home it is the home.
 func (in *Input) shownTrees() []shownTree {
 	var tools []string
 	var out []shownTree
@@ -148,7 +152,8 @@ func (s *search) tree(t shownTree) {
 		}
 		for _, e := range list {
 			if s.budget--; s.budget < 0 {
-				s.losses = append(s.losses, Loss{What: "secrets deep in " + plan.Bytes(t.root).Quote(), Why: "the tree is too large to be searched for .env and key files",
+				s.losses = append(s.losses, Loss{What: "secrets deep in " + plan.Bytes(t.root).Quote(),
+					Why: "the tree is too large to be searched for .env and key files",
 					Fix: "hide them by name with --hide"})
 				return
 			}
@@ -169,7 +174,8 @@ func (s *search) tree(t shownTree) {
 // one judges a name; it says whether to go on below it.
 func (s *search) one(t shownTree, e host.Entry, below *searched) bool {
 	n := below.node
-	if n != nil && (n.hidden || n.special != nil || n.granted && e.Type != host.Dir) { // who grants a single file has named it
+	// who grants a single file has named it
+	if n != nil && (n.hidden || n.special != nil || n.granted && e.Type != host.Dir) {
 		return false
 	}
 	if row := guard.SecretOf(e.Name, e.Type == host.Dir); row != nil || below.keeper && e.Type != host.Dir {
@@ -209,7 +215,8 @@ func (n *node) finds() bool {
 	return slices.ContainsFunc(n.children, func(c *node) bool { return c.found || c.finds() })
 }
 
-// live marks what is found below n: a server judges these names whenever they are looked up, so that nothing is settled about them here.
+// live marks what is found below n: a server judges these names whenever they are looked up, so that nothing is settled
+// about them here.
 func (n *node) live() {
 	for _, c := range n.children {
 		if c.found {
@@ -221,7 +228,8 @@ func (n *node) live() {
 	}
 }
 
-// serves says whether a directory that is shown read-only is served, so that what has the name of a secret later is hidden as well.
+// serves says whether a directory that is shown read-only is served, so that what has the name of a secret later is
+// hidden as well.
 func (v *view) serves(p string, n *node) bool {
 	home := v.in.Facts.Home
 	if !v.in.Facts.Fuse || v.in.NoGuard || v.served >= maxServedRO || home != "" && host.Within(home, p) {

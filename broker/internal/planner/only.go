@@ -36,7 +36,8 @@ func (o *Only) restrict(mounts []plan.Mount) []plan.Mount {
 	give := func(list []string, noexec bool, why string) {
 		for _, p := range list {
 			if visible(mounts[:n], p) {
-				extra = append(extra, plan.Mount{Kind: plan.Bind, Target: p, Source: p, Access: plan.ReadOnly, NoExec: noexec, Why: why})
+				extra = append(extra, plan.Mount{Kind: plan.Bind, Target: p, Source: p, Access: plan.ReadOnly, NoExec: noexec,
+					Why: why})
 			}
 		}
 	}
@@ -47,7 +48,8 @@ func (o *Only) restrict(mounts []plan.Mount) []plan.Mount {
 	return slices.Insert(mounts, n, extra...)
 }
 
-// landlock adds the right to execute to the second line: the mounts let libraries be mapped, this lets only programs be executed.
+// landlock adds the right to execute to the second line: the mounts let libraries be mapped, this lets only programs be
+// executed.
 func (o *Only) landlock(l *plan.Landlock, mounts []plan.Mount) {
 	l.HandledFS |= llExecute
 	for i := range l.Rules {

@@ -17,14 +17,15 @@ const maxConfigs = 256
 // MaxConfigSize bounds what is read of one.
 const MaxConfigSize = 1 << 20
 
-// Referred is a file or directory in a writable tree that a setting or a link of the person's own makes programs outside act upon.
+// Referred is a file or directory in a writable tree that a setting or a link of the person's own makes programs
+// outside act upon.
 type Referred struct {
 	Path string // canonical, or where a missing one would be
 	Why  string
 }
 
-// GitSettings are the files in which the person and the machine tell git what to do in every repository, wherever git is
-// told that they are.
+// GitSettings are the files in which the person and the machine tell git what to do in every repository, wherever git
+// is told that they are.
 func GitSettings(env []string, home string) []string {
 	out := []string{"/etc/gitconfig", home + "/.config/git/config", home + "/.gitconfig"}
 	if xdg := host.Lookup(env, "XDG_CONFIG_HOME"); path.IsAbs(xdg) {
@@ -116,7 +117,8 @@ func (in *Input) trees(modes ...Mode) []string {
 	return out
 }
 
-// guardable says whether a writable grant shows a person's own directory, rather than a place of tools or of the session's.
+// guardable says whether a writable grant shows a person's own directory, rather than a place of tools or of the
+// session's.
 func (g *Grant) guardable() bool {
 	return !g.Socket && !g.Own && g.Source == "" && g.Why != CacheWhy
 }
@@ -279,7 +281,8 @@ func (r *referrer) add(p, why string, surely bool) {
 	}
 	for _, at := range way {
 		new := Referred{at, why}
-		if at != "" && at != r.top && host.Within(at, r.top) && !known(strings.TrimPrefix(at, r.top+"/")) && !slices.Contains(r.in.Referred, new) {
+		if at != "" && at != r.top && host.Within(at, r.top) && !known(strings.TrimPrefix(at, r.top+"/")) &&
+			!slices.Contains(r.in.Referred, new) {
 			r.in.Referred = append(r.in.Referred, new)
 		}
 	}

@@ -39,7 +39,8 @@ func TestReferBounds(t *testing.T) {
 	}
 	put(top+"/config", "[core]\n\thooksPath = none\n") // no repository's
 	in := refer()
-	if !has(in, top+"/a/h") || !has(in, top+"/a/b/c/d/e/f/g/h/h") || has(in, top+"/node_modules/x/h") || has(in, top+"/none") {
+	if !has(in, top+"/a/h") || !has(in, top+"/a/b/c/d/e/f/g/h/h") || has(in, top+"/node_modules/x/h") ||
+		has(in, top+"/none") {
 		t.Errorf("refers to %v", in.Referred)
 	}
 	if len(in.Losses) != 0 {

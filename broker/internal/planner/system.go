@@ -15,7 +15,8 @@ import (
 func (v *view) addSystem() {
 	in := v.in
 	tmp := func(p string, mode uint32, noexec bool) []plan.Mount {
-		return []plan.Mount{{Kind: plan.Tmpfs, Target: p, Size: in.TmpSize, Inodes: in.TmpSize >> 12, Mode: mode, NoExec: noexec}}
+		return []plan.Mount{{Kind: plan.Tmpfs, Target: p, Size: in.TmpSize, Inodes: in.TmpSize >> 12, Mode: mode,
+			NoExec: noexec}}
 	}
 	v.root.at("/dev").special = v.ownTree("/dev", devices(in))
 	v.root.at("/proc").special = []plan.Mount{{Kind: plan.Proc, Target: "/proc"}}
@@ -24,7 +25,8 @@ func (v *view) addSystem() {
 	v.root.at("/tmp").special = tmp("/tmp", 0o1777, false)
 	v.root.at("/var/tmp").special = tmp("/var/tmp", 0o1777, false)
 	v.root.at("/run").special = append(tmp("/run", 0o755, true),
-		plan.Mount{Kind: plan.Dir, Target: "/run/lock", Mode: 0o1777}, plan.Mount{Kind: plan.Dir, Target: "/run/user", Mode: 0o755},
+		plan.Mount{Kind: plan.Dir, Target: "/run/lock", Mode: 0o1777}, plan.Mount{Kind: plan.Dir, Target: "/run/user",
+			Mode: 0o755},
 		plan.Mount{Kind: plan.Dir, Target: "/run/user/" + strconv.Itoa(int(in.Facts.UID)), Mode: 0o700})
 	v.root.at("/var/run").link = "/run"
 	v.root.at("/var/lock").link = "/run/lock"
@@ -36,7 +38,8 @@ func (v *view) ownTree(p string, ops []plan.Mount) []plan.Mount {
 		return ops
 	}
 	v.late = append(v.late, plan.Mount{Kind: plan.Remount, Target: p, Access: plan.ReadOnly})
-	return append([]plan.Mount{{Kind: plan.Tmpfs, Target: p, Size: 1 << 20, Inodes: 4096, Mode: 0o755, Why: "skeleton"}}, ops...)
+	return append([]plan.Mount{{Kind: plan.Tmpfs, Target: p, Size: 1 << 20, Inodes: 4096, Mode: 0o755, Why: "skeleton"}},
+		ops...)
 }
 
 func devices(in *Input) []plan.Mount {
@@ -48,7 +51,8 @@ func devices(in *Input) []plan.Mount {
 	if in.Containers != nil && in.Facts.Fuse {
 		names = append(names, "fuse")
 	}
-	if in.Containers != nil && in.JoinNet && in.FS.Access("/dev/net/tun", unix.R_OK|unix.W_OK) { // for networks of containers
+	// for networks of containers
+	if in.Containers != nil && in.JoinNet && in.FS.Access("/dev/net/tun", unix.R_OK|unix.W_OK) {
 		out = append(out, plan.Mount{Kind: plan.Dir, Target: "/dev/net", Mode: 0o755})
 		names = append(names, "net/tun")
 	}
@@ -56,10 +60,13 @@ func devices(in *Input) []plan.Mount {
 		out = append(out, plan.Mount{Kind: plan.File, Target: "/dev/" + n, Mode: 0o666},
 			plan.Mount{Kind: plan.Bind, Source: "/dev/" + n, Target: "/dev/" + n, Access: plan.ReadWrite, Device: true})
 	}
-	out = append(out, plan.Mount{Kind: plan.Dir, Target: "/dev/pts", Mode: 0o755}, plan.Mount{Kind: plan.Devpts, Target: "/dev/pts"},
+	out = append(out, plan.Mount{Kind: plan.Dir, Target: "/dev/pts", Mode: 0o755}, plan.Mount{Kind: plan.Devpts,
+		Target: "/dev/pts"},
 		plan.Mount{Kind: plan.Dir, Target: "/dev/shm", Mode: 0o1777},
-		plan.Mount{Kind: plan.Tmpfs, Target: "/dev/shm", Size: in.TmpSize, Inodes: in.TmpSize >> 12, Mode: 0o1777, NoExec: true})
-	for _, l := range [][2]string{{"ptmx", "pts/ptmx"}, {"fd", "/proc/self/fd"}, {"stdin", "/proc/self/fd/0"}, {"stdout", "/proc/self/fd/1"}, {"stderr", "/proc/self/fd/2"}} {
+		plan.Mount{Kind: plan.Tmpfs, Target: "/dev/shm", Size: in.TmpSize, Inodes: in.TmpSize >> 12, Mode: 0o1777,
+			NoExec: true})
+	for _, l := range [][2]string{{"ptmx", "pts/ptmx"}, {"fd", "/proc/self/fd"}, {"stdin", "/proc/self/fd/0"},
+		{"stdout", "/proc/self/fd/1"}, {"stderr", "/proc/self/fd/2"}} {
 		out = append(out, plan.Mount{Kind: plan.Symlink, Target: "/dev/" + l[0], Source: l[1]})
 	}
 	return out
@@ -68,9 +75,11 @@ func devices(in *Input) []plan.Mount {
 // protectProc takes away what proc shows or lets be written beyond the sandbox's own processes. For an
 // ordinary user the kernel refuses most of it already; root is the owner of these files, also inside.
 func protectProc(in *Input) []plan.Mount {
-	out := []plan.Mount{{Kind: plan.Protect, Target: "/proc/sys", Access: plan.ReadOnly, Optional: true}, {Kind: plan.Mask, Target: "/proc/keys", Optional: true}}
+	out := []plan.Mount{{Kind: plan.Protect, Target: "/proc/sys", Access: plan.ReadOnly, Optional: true},
+		{Kind: plan.Mask, Target: "/proc/keys", Optional: true}}
 	if in.Facts.UID != 0 && !in.MapRoot {
-		return append(out, plan.Mount{Kind: plan.Protect, Target: "/proc/sysrq-trigger", Access: plan.ReadOnly, Optional: true})
+		return append(out, plan.Mount{Kind: plan.Protect, Target: "/proc/sysrq-trigger", Access: plan.ReadOnly,
+			Optional: true})
 	}
 	if !in.AsPID1 {
 		// The files of an undumpable process belong to root, and hidepid does not hold for root's group.
@@ -79,7 +88,8 @@ func protectProc(in *Input) []plan.Mount {
 	for _, d := range []string{"bus", "fs", "irq", "acpi", "scsi", "sysrq-trigger", "mtrr", "latency_stats"} {
 		out = append(out, plan.Mount{Kind: plan.Protect, Target: "/proc/" + d, Access: plan.ReadOnly, Optional: true})
 	}
-	for _, f := range []string{"kcore", "kmsg", "timer_list", "sched_debug", "kpagecount", "kpageflags", "kpagecgroup", "key-users", "vmallocinfo", "slabinfo", "pagetypeinfo"} {
+	for _, f := range []string{"kcore", "kmsg", "timer_list", "sched_debug", "kpagecount", "kpageflags", "kpagecgroup",
+		"key-users", "vmallocinfo", "slabinfo", "pagetypeinfo"} {
 		out = append(out, plan.Mount{Kind: plan.Mask, Target: "/proc/" + f, Optional: true})
 	}
 	return out
@@ -89,9 +99,11 @@ func protectProc(in *Input) []plan.Mount {
 func sysfs(in *Input) []plan.Mount {
 	out := []plan.Mount{}
 	if c := in.Containers; c != nil { // podman wants to see what kind of control groups there are, also if there are none
-		out = append(out, plan.Mount{Kind: plan.Dir, Target: "/sys/fs", Mode: 0o755}, plan.Mount{Kind: plan.Dir, Target: plan.CgroupPlace, Mode: 0o755})
+		out = append(out, plan.Mount{Kind: plan.Dir, Target: "/sys/fs", Mode: 0o755}, plan.Mount{Kind: plan.Dir,
+			Target: plan.CgroupPlace, Mode: 0o755})
 		if c.Group != "" {
-			out = append(out, plan.Mount{Kind: plan.Bind, Target: plan.CgroupPlace, Source: c.Group, Access: plan.ReadWrite, NoExec: true, Why: containersWhy})
+			out = append(out, plan.Mount{Kind: plan.Bind, Target: plan.CgroupPlace, Source: c.Group, Access: plan.ReadWrite,
+				NoExec: true, Why: containersWhy})
 		}
 	}
 	made := map[string]bool{"/sys": true}
@@ -128,7 +140,8 @@ const (
 	scopeSignal   = 1 << 1
 )
 
-// writable says whether the program can make names in what m shows: the project, what was granted for writing, layers, the places of its own.
+// writable says whether the program can make names in what m shows: the project, what was granted for writing, layers,
+// the places of its own.
 func writable(m *plan.Mount) bool {
 	switch m.Kind {
 	case plan.Tmpfs:
@@ -139,13 +152,15 @@ func writable(m *plan.Mount) bool {
 	return false
 }
 
-// followNoLinks has the kernel follow no link in writable places, however they are shown, where fs.no_sym_follow says so.
+// followNoLinks has the kernel follow no link in writable places, however they are shown, where fs.no_sym_follow says
+// so.
 func followNoLinks(p *plan.Plan, in *Input) []Loss {
 	if !in.NoSymFollow {
 		return nil
 	}
 	if !in.Facts.Since(5, 14) {
-		return []Loss{{What: "fs.no_sym_follow", Why: "this kernel follows links in every mount", Fix: "a kernel from 5.14 on"}}
+		return []Loss{{What: "fs.no_sym_follow", Why: "this kernel follows links in every mount",
+			Fix: "a kernel from 5.14 on"}}
 	}
 	for i := range p.Mounts {
 		p.Mounts[i].NoSymFollow = writable(&p.Mounts[i])
@@ -163,7 +178,9 @@ func addLandlock(p *plan.Plan, in *Input) []Loss {
 		return in.Containers.landlock(p, abi)
 	}
 	if abi < 2 { // ABI 1 forbids every rename between directories
-		return []Loss{{What: "landlock", Why: "this kernel has none that can be used, so the mounts are the only line against writing", Fix: "a kernel from 5.19 on, with landlock in lsm="}}
+		return []Loss{{What: "landlock",
+			Why: "this kernel has none that can be used, so the mounts are the only line against writing",
+			Fix: "a kernel from 5.19 on, with landlock in lsm="}}
 	}
 	l := &plan.Landlock{ABI: abi, HandledFS: llWriteFile | llRemoveDir | llRemoveFile | llMake | llRefer}
 	if abi >= 6 {
@@ -174,7 +191,8 @@ func addLandlock(p *plan.Plan, in *Input) []Loss {
 		if m.Target == "/" || slices.Contains(in.Ungranted, m.Target) {
 			continue
 		}
-		if in.SessionDir != "" && path.Dir(m.Source) == in.SessionDir { // a relay: connecting to a socket needs no right to write
+		// a relay: connecting to a socket needs no right to write
+		if in.SessionDir != "" && path.Dir(m.Source) == in.SessionDir {
 			continue
 		}
 		access := l.HandledFS

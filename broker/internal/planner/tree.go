@@ -45,7 +45,10 @@ func (n *node) at(p string) *node {
 
 // place is where among the children a name is, or would be.
 func (n *node) place(name string) (int, bool) {
-	return slices.BinarySearchFunc(n.children, name, func(c *node, name string) int { return strings.Compare(c.name, name) })
+	return slices.BinarySearchFunc(n.children, name, func(c *node, name string) int {
+		return strings.Compare(c.name,
+			name)
+	})
 }
 
 // child is the node of a name in n, or nil. So may n be.

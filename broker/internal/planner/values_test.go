@@ -20,9 +20,9 @@ type valuesFS struct {
 	links, texts map[string]string
 }
 
-// newFS makes a file system of lines: "/path" is a file, "/path : contents" as well, "/path/" a directory, "/path -> text" a link,
-// "/path = /other" a hard link, "/path !socket" and "/path !pipe" what they say. Directories above
-// are made.
+// newFS makes a file system of lines: "/path" is a file, "/path : contents" as well, "/path/" a directory, "/path ->
+// text" a link, "/path = /other" a hard link, "/path !socket" and "/path !pipe" what they say. Directories above are
+// made.
 func newFS(lines ...string) valuesFS {
 	fs := valuesFS{values{}, map[string]string{}, map[string]string{}}
 	put := func(p string, typ host.Type) {

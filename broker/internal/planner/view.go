@@ -268,8 +268,10 @@ func (v *view) directory(p string, n *node, mode Mode, g Grant) error {
 		return v.below(p, n)
 	}
 	list, err := v.in.FS.ReadDir(p)
-	// A layer with mounts below it, which a user namespace locks, is refused by the kernel (EINVAL); sbx-helper mounts no layers.
-	if err == nil && !v.in.Direct && len(list) >= overlayHideFrom && len(host.Below(v.in.Facts.Mounts, p)) == 0 && !host.Within(v.in.Facts.Home, p) && !host.Within(p, v.in.Facts.Home) {
+	// A layer with mounts below it, which a user namespace locks, is refused by the kernel (EINVAL); sbx-helper mounts no
+	// layers.
+	if err == nil && !v.in.Direct && len(list) >= overlayHideFrom && len(host.Below(v.in.Facts.Mounts, p)) == 0 &&
+		!host.Within(v.in.Facts.Home, p) && !host.Within(p, v.in.Facts.Home) {
 		m := v.layered(p, n, g)
 		m.Access = plan.ReadOnly
 		v.op(m)
@@ -296,7 +298,8 @@ func (v *view) inOwnPlace(p string) bool {
 
 // layered is an overlay on p: the host's directory, and on top files that stand in for its own.
 func (v *view) layered(p string, n *node, g Grant) plan.Mount {
-	m := plan.Mount{Kind: plan.Overlay, Target: p, Lower: []string{p}, Hide: n.hiddenNames(""), NoExec: g.NoExec, Why: g.Why}
+	m := plan.Mount{Kind: plan.Overlay, Target: p, Lower: []string{p}, Hide: n.hiddenNames(""), NoExec: g.NoExec,
+		Why: g.Why}
 	for _, c := range n.children {
 		if c.text != "" {
 			m.Files = append(m.Files, plan.Text{Name: c.name, Text: c.text})
@@ -331,7 +334,8 @@ func (v *view) below(p string, n *node) error {
 					return err
 				}
 			}
-		case c.granted && c.grant.Mode == n.mode && n.granted && c.grant.NoExec == n.grant.NoExec && !c.hides() && len(c.children) == 0:
+		case c.granted && c.grant.Mode == n.mode && n.granted && c.grant.NoExec == n.grant.NoExec && !c.hides() &&
+			len(c.children) == 0:
 			// it is shown already, in the same way
 		case c.granted && c.missing:
 			if c.grant.Own && c.stat.Type == host.Dir {
@@ -339,9 +343,12 @@ func (v *view) below(p string, n *node) error {
 				continue
 			}
 			if c.mode != Scratch && (!c.grant.Own || v.inOverlay(cp)) {
-				continue // the place does not exist and nothing may be created in the host's tree; what the program makes in an overlay is the session's own
+				// the place does not exist and nothing may be created in the host's tree; what the program makes in an overlay is
+				// the session's own
+				continue
 			}
-			return &Refusal{What: fmt.Sprintf("%s (%s) does not exist below the host's %s", plan.Bytes(cp).Quote(), c.grant.Why, plan.Bytes(p).Quote()),
+			return &Refusal{What: fmt.Sprintf("%s (%s) does not exist below the host's %s", plan.Bytes(cp).Quote(), c.grant.Why,
+				plan.Bytes(p).Quote()),
 				Hint: "create the directory first; sbx leaves no placeholder on the host"}
 		case c.granted && c.mode == Scratch:
 			v.tmpfs(cp, c.grant)
@@ -410,7 +417,8 @@ func (v *view) fresh(p string, n *node, mode Mode, g Grant) error {
 
 // ownPlace mounts an empty folder of the session's at p.
 func (v *view) ownPlace(p string, g Grant) {
-	v.op(plan.Mount{Kind: plan.Bind, Target: p, Source: v.layer() + "/upper", Access: plan.ReadWrite, NoExec: g.NoExec, Why: g.Why})
+	v.op(plan.Mount{Kind: plan.Bind, Target: p, Source: v.layer() + "/upper", Access: plan.ReadWrite, NoExec: g.NoExec,
+		Why: g.Why})
 }
 
 // inside shows grants below a place that is the sandbox's own and writable.
@@ -424,7 +432,8 @@ func (v *view) inside(p string, n *node) error {
 }
 
 func (v *view) tmpfs(p string, g Grant) {
-	v.op(plan.Mount{Kind: plan.Tmpfs, Target: p, Size: v.in.TmpSize, Inodes: v.in.TmpSize >> 12, Mode: tmpMode(p), NoExec: g.NoExec, Why: g.Why})
+	v.op(plan.Mount{Kind: plan.Tmpfs, Target: p, Size: v.in.TmpSize, Inodes: v.in.TmpSize >> 12, Mode: tmpMode(p),
+		NoExec: g.NoExec, Why: g.Why})
 }
 
 func tmpMode(p string) uint32 {

@@ -174,7 +174,8 @@ next:
 		for _, have := range layer.Settings {
 			if have.Key == s.Key {
 				if !reflect.DeepEqual(have.Value, s.Value) {
-					taken = append(taken, Unmapped{s.Key, fmt.Sprintf("%s says %s already; left as it is (the import says %s)", have.Origin, show(have.Value), show(s.Value))})
+					taken = append(taken, Unmapped{s.Key, fmt.Sprintf("%s says %s already; left as it is (the import says %s)",
+						have.Origin, show(have.Value), show(s.Value))})
 				}
 				continue next
 			}

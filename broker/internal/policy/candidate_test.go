@@ -10,10 +10,12 @@ func TestRemovingKeepsText(t *testing.T) {
 	tg := target(t)
 	pick := func(pattern string) func(Rule) bool { return func(r Rule) bool { return r.Pattern == pattern } }
 	out, err := Removing(tg, testVars(), pick("evil.test"))([]byte(sample))
-	if err != nil || strings.Contains(string(out), "evil") || !strings.Contains(string(out), "# the end") || !strings.Contains(string(out), "# all of it") {
+	if err != nil || strings.Contains(string(out), "evil") || !strings.Contains(string(out), "# the end") ||
+		!strings.Contains(string(out), "# all of it") {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	if _, err := Removing(tg, testVars(), pick("nobody.test"))([]byte(sample)); err == nil || !strings.Contains(err.Error(), "no such rule") {
+	if _, err := Removing(tg, testVars(), pick("nobody.test"))([]byte(sample)); err == nil ||
+		!strings.Contains(err.Error(), "no such rule") {
 		t.Fatal(err)
 	}
 	both, err := Removing(tg, testVars(), func(Rule) bool { return true })([]byte(sample))
@@ -35,7 +37,8 @@ func TestAddSettings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "# mine\n[fs]   # files\nwritable = [\"$PROJECT\", \"~/out dir\"]\nread_only = [\"/a\"]\n\n[limits]\npids = 7\n\n[network]\nallow = true\n"
+	want := "# mine\n[fs]   # files\nwritable = [\"$PROJECT\", \"~/out dir\"]\nread_only = [\"/a\"]\n\n[limits]\npids " +
+		"= 7\n\n[network]\nallow = true\n"
 	if string(out) != want {
 		t.Fatalf("got\n%s", out)
 	}

@@ -86,9 +86,10 @@ type Audit struct {
 // Features is section [features]: doors that stay shut unless asked for.
 type Features struct {
 	Containers, ContainersShared, VM, KVM, Nix, SSHAgent, GPGAgent, Wayland, X11, DBus bool
-	X11Server                                                                          string // the socket of one that shows nothing else
-	Sockets                                                                            []string
-	Stores                                                                             []string // see ParseStore
+	// the socket of one that shows nothing else
+	X11Server string
+	Sockets   []string
+	Stores    []string // see ParseStore
 }
 
 // Defaults is the configuration without any file.
@@ -102,7 +103,8 @@ func Defaults() Config {
 		Network: Network{Mode: "auto", TLS: "none"},
 		Audit:   Audit{Forward: "none"},
 		Limits:  Limits{Memory: "75%", Pids: 4096},
-		Env: Env{Pass: []string{"LANG", "LANGUAGE", "LC_*", "TERM", "COLORTERM", "TZ", "HOME", "USER", "LOGNAME", "SHELL", "PATH", "EDITOR", "PAGER",
+		Env: Env{Pass: []string{"LANG", "LANGUAGE", "LC_*", "TERM", "COLORTERM", "TZ", "HOME", "USER", "LOGNAME", "SHELL",
+			"PATH", "EDITOR", "PAGER",
 			"NO_COLOR", "CLICOLOR*", "COLUMNS", "LINES"}},
 	}
 }

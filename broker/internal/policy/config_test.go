@@ -24,7 +24,8 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	root := t.TempDir()
 	uid := os.Geteuid()
-	w := &world{t, Sources{OrgDir: root + "/etc/sbx", OrgUID: uid, UserDir: root + "/home/.config/sbx", ProjectDir: root + "/home/proj", TrustDir: root + "/home/.local/state/sbx", UID: uid,
+	w := &world{t, Sources{OrgDir: root + "/etc/sbx", OrgUID: uid, UserDir: root + "/home/.config/sbx", ProjectDir: root +
+		"/home/proj", TrustDir: root + "/home/.local/state/sbx", UID: uid,
 		Vars: Vars{Home: root + "/home", Project: root + "/home/proj", TmpDir: "/tmp"}}}
 	for _, d := range []string{w.OrgDir, w.UserDir, w.ProjectDir + "/.sbx", w.TrustDir} {
 		if err := os.MkdirAll(d, 0o755); err != nil {
@@ -91,7 +92,8 @@ func errText(err error) string {
 func TestDefaultsWithoutFiles(t *testing.T) {
 	w := newWorld(t)
 	e := w.merge()
-	if !reflect.DeepEqual(e.Config, Defaults()) || e.Profile.Name != "moderate" || len(e.Notices) != 0 || len(e.Origins) != 0 {
+	if !reflect.DeepEqual(e.Config, Defaults()) || e.Profile.Name != "moderate" || len(e.Notices) != 0 ||
+		len(e.Origins) != 0 {
 		t.Fatalf("%+v", e)
 	}
 	if v, _ := e.Value("fs.writable"); !strings.Contains(v, "proj") {
@@ -141,17 +143,21 @@ extends = "strict"
 read_only = ["/opt/tool"]
 `)
 	e := w.merge()
-	if e.Sandbox.Timeout != 90*time.Second || e.Limits.Pids != 100 || e.Env.Set["A"] != "b" || !reflect.DeepEqual(e.FS.ReadOnly, []string{"?" + w.Vars.Home + "/other", w.Vars.Home + "/really?"}) {
+	if e.Sandbox.Timeout != 90*time.Second || e.Limits.Pids != 100 || e.Env.Set["A"] != "b" ||
+		!reflect.DeepEqual(e.FS.ReadOnly, []string{"?" + w.Vars.Home + "/other", w.Vars.Home + "/really?"}) {
 		t.Errorf("%+v", e.Config)
 	}
 	if want := []string{w.Vars.Project, "?" + w.Vars.Home + "/out"}; !reflect.DeepEqual(e.FS.Writable, want) {
 		t.Errorf("writable %v", e.FS.Writable)
 	}
 	o := e.Origins["fs.writable"]
-	if len(o) != 2 || o[0].Line != 11 || o[1].Line != 12 || o[1].File != w.path(ScopeUser, "config.toml") || o[1].Scope != ScopeUser {
+	if len(o) != 2 || o[0].Line != 11 || o[1].Line != 12 || o[1].File != w.path(ScopeUser, "config.toml") ||
+		o[1].Scope != ScopeUser {
 		t.Errorf("origins %v", o)
 	}
-	if e.Profile.Name != "ci" || e.Profile.root() != "strict" || e.Profile.ReadOnly[len(e.Profile.ReadOnly)-1] != "/opt/tool" || e.Profile.Writable == nil || len(e.Profile.Writable) != 0 {
+	if e.Profile.Name != "ci" || e.Profile.root() != "strict" ||
+		e.Profile.ReadOnly[len(e.Profile.ReadOnly)-1] != "/opt/tool" || e.Profile.Writable == nil ||
+		len(e.Profile.Writable) != 0 {
 		t.Errorf("profile %+v", e.Profile)
 	}
 	if r, _ := e.Reach(); r != NoHosts {
@@ -163,13 +169,15 @@ read_only = ["/opt/tool"]
 func TestKeyErrors(t *testing.T) {
 	w := newWorld(t)
 	for text, want := range map[string]string{
-		"[fs]\nhidden = [\"/usr\"]\nhidden = [\"/\"]":               "config.toml:3: Key 'fs.hidden' has already been defined",
-		"\n[fs]\nHidden = [\"/\"]":                                  `config.toml:3: unknown key "fs.Hidden"; did you mean fs.hidden?`,
-		"[FS]\nhidden = [\"/\"]":                                    `config.toml:1: unknown key "FS"; did you mean fs?`,
-		"[fs]\n\"h\u0456dden\" = [\"/\"]":                           `unknown key "fs.h\u0456dden"; did you mean fs.hidden?`,
-		"[fs]\n\"hid\\u0000den\" = [\"/\"]":                         `unknown key "fs.hid\x00den"`,
-		"[fs]\nhiden = [\"/\"]":                                     "config.toml:2: unknown key \"fs.hiden\"; did you mean fs.hidden?",
-		"[fs]\nhidden = \"/\"":                                      "config.toml:2: fs.hidden: want a list of strings, not a string",
+		"[fs]\nhidden = [\"/usr\"]\nhidden = [\"/\"]": "config.toml:3: Key 'fs.hidden' has already been defined",
+		"\n[fs]\nHidden = [\"/\"]":                    `config.toml:3: unknown key "fs.Hidden"; did you mean fs.hidden?`,
+		"[FS]\nhidden = [\"/\"]":                      `config.toml:1: unknown key "FS"; did you mean fs?`,
+		"[fs]\n\"h\u0456dden\" = [\"/\"]":             `unknown key "fs.h\u0456dden"; did you mean fs.hidden?`,
+		"[fs]\n\"hid\\u0000den\" = [\"/\"]":           `unknown key "fs.hid\x00den"`,
+		"[fs]\nhiden = [\"/\"]": "config.toml:2: unknown key \"fs.hiden\"; did you " +
+			"mean fs.hidden?",
+		"[fs]\nhidden = \"/\"": "config.toml:2: fs.hidden: want a list of strings, " +
+			"not a string",
 		"[fs]\nhidden = [\"/a\",\n1]":                               "config.toml:3: fs.hidden: want a string, not a number",
 		"hidden = [\"/\"]":                                          `unknown key "hidden"; did you mean fs.hidden?`,
 		"fs = 1":                                                    "fs must be a table",
@@ -216,14 +224,15 @@ func TestHygiene(t *testing.T) {
 			make func(p string) error
 			want string
 		}{
-			"fifo":       {func(p string) error { return unix.Mkfifo(p, 0o600) }, "not a regular file"},
-			"dir":        {func(p string) error { return os.Mkdir(p, 0o700) }, "not a regular file"},
-			"link":       {func(p string) error { return os.Symlink("/etc/passwd", p) }, "symbolic link"},
-			"link zero":  {func(p string) error { return os.Symlink("/dev/zero", p) }, "symbolic link"},
-			"self link":  {func(p string) error { return os.Symlink(p, p) }, "symbolic link"},
-			"sparse":     {func(p string) error { os.WriteFile(p, nil, 0o600); return os.Truncate(p, 100<<30) }, "the limit is"},
-			"utf16":      {func(p string) error { return os.WriteFile(p, []byte("\xff\xfe"), 0o600) }, "not UTF-8"},
-			"bom":        {func(p string) error { return os.WriteFile(p, []byte("\xef\xbb\xbf[fs]"), 0o600) }, "byte order mark"},
+			"fifo":      {func(p string) error { return unix.Mkfifo(p, 0o600) }, "not a regular file"},
+			"dir":       {func(p string) error { return os.Mkdir(p, 0o700) }, "not a regular file"},
+			"link":      {func(p string) error { return os.Symlink("/etc/passwd", p) }, "symbolic link"},
+			"link zero": {func(p string) error { return os.Symlink("/dev/zero", p) }, "symbolic link"},
+			"self link": {func(p string) error { return os.Symlink(p, p) }, "symbolic link"},
+			"sparse":    {func(p string) error { os.WriteFile(p, nil, 0o600); return os.Truncate(p, 100<<30) }, "the limit is"},
+			"utf16":     {func(p string) error { return os.WriteFile(p, []byte("\xff\xfe"), 0o600) }, "not UTF-8"},
+			"bom": {func(p string) error { return os.WriteFile(p, []byte("\xef\xbb\xbf[fs]"), 0o600) },
+				"byte order mark"},
 			"overlong":   {func(p string) error { return os.WriteFile(p, []byte("# \xc0\xaf"), 0o600) }, "not UTF-8"},
 			"broken":     {func(p string) error { return os.WriteFile(p, []byte("fs = ["), 0o600) }, "config.toml:1"},
 			"socket":     {bindSocket, ""},
@@ -336,7 +345,8 @@ func TestBombs(t *testing.T) {
 			d := time.Since(start)
 			runtime.ReadMemStats(&after)
 			if err == nil || d > 20*time.Second || after.TotalAlloc-before.TotalAlloc > 64<<20 {
-				t.Errorf("%s in %s: %v, %v, %d KiB allocated", name, file, errText(err), d, (after.TotalAlloc-before.TotalAlloc)>>10)
+				t.Errorf("%s in %s: %v, %v, %d KiB allocated", name, file, errText(err), d,
+					(after.TotalAlloc-before.TotalAlloc)>>10)
 			}
 		}
 	}

@@ -77,7 +77,8 @@ func (t Target) Edit(change func(old []byte) ([]byte, error)) (err error) {
 
 // lock uses a file of its own because the edited one is replaced. It stays: removing it would let two hold it.
 func (t Target) lock(dir int) (func(), error) {
-	fd, err := unix.Openat(dir, "."+t.Name+".lock", unix.O_RDWR|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_NONBLOCK, 0o600)
+	fd, err := unix.Openat(dir, "."+t.Name+".lock", unix.O_RDWR|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_CLOEXEC|
+		unix.O_NONBLOCK, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("opening its lock: %w", err)
 	}
@@ -130,7 +131,8 @@ func AddRule(t Target, r Rule, vars Vars) error {
 	return t.Edit(func(old []byte) ([]byte, error) { return addRule(old, t, r, vars) })
 }
 
-// same says whether two rules are about the same things, however their patterns are written (~ or the path it stands for).
+// same says whether two rules are about the same things, however their patterns are written (~ or the path it stands
+// for).
 func (r Rule) same(o Rule) bool {
 	if r.Kind != o.Kind || r.Access != o.Access {
 		return false

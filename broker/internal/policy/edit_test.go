@@ -38,7 +38,8 @@ func target(t *testing.T) Target {
 func TestAddKeepsText(t *testing.T) {
 	tg := target(t)
 	os.WriteFile(tg.Path(), []byte(sample), 0o644)
-	r := Rule{Kind: KindPath, Pattern: EscapePath("/srv/\xffé\u202e\"*"), Access: Write, Decision: Allow, Reason: "said \"yes\"\n\x1b", By: "uid 1000",
+	r := Rule{Kind: KindPath, Pattern: EscapePath("/srv/\xffé\u202e\"*"), Access: Write, Decision: Allow,
+		Reason: "said \"yes\"\n\x1b", By: "uid 1000",
 		Added: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Expires: time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)}
 	if err := AddRule(tg, r, testVars()); err != nil {
 		t.Fatal(err)
@@ -57,7 +58,8 @@ func TestAddKeepsText(t *testing.T) {
 		t.Fatal(rules, err)
 	}
 	last := rules[2]
-	if !last.path.Match("/srv/\xffé\u202e\"*") || last.Reason != r.Reason || !last.Expires.Equal(r.Expires) || !last.Added.Equal(r.Added) || last.By != r.By || last.Access != Write {
+	if !last.path.Match("/srv/\xffé\u202e\"*") || last.Reason != r.Reason || !last.Expires.Equal(r.Expires) ||
+		!last.Added.Equal(r.Added) || last.By != r.By || last.Access != Write {
 		t.Fatalf("%+v", last)
 	}
 	st, _ := os.Stat(tg.Path())
@@ -70,7 +72,8 @@ func TestAddKeepsText(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, _ = os.ReadFile(tg.Path())
-	if rules, _, _ := tg.read(got, testVars()); len(rules) != 3 || rules[2].Decision != Deny || !strings.HasPrefix(string(got), sample) {
+	if rules, _, _ := tg.read(got, testVars()); len(rules) != 3 || rules[2].Decision != Deny ||
+		!strings.HasPrefix(string(got), sample) {
 		t.Fatalf("%v\n%s", rules, got)
 	}
 }
@@ -89,7 +92,8 @@ func TestRemoveKeepsText(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, _ := os.ReadFile(tg.Path())
-	want := strings.Replace(sample, "[[rule]]\nhost = \"evil.test\"\ndecision = \"deny\"\nreason = \"\"\"two\nlines\"\"\"\n", "", 1)
+	want := strings.Replace(sample,
+		"[[rule]]\nhost = \"evil.test\"\ndecision = \"deny\"\nreason = \"\"\"two\nlines\"\"\"\n", "", 1)
 	if string(got) != want {
 		t.Fatalf("got\n%s\nwant\n%s", got, want)
 	}
@@ -110,10 +114,11 @@ func TestEditRefuses(t *testing.T) {
 		make func(tg *Target)
 		want string
 	}{
-		"link":      {func(tg *Target) { os.Symlink("/etc/passwd", tg.Path()) }, "symbolic link"},
-		"fifo":      {func(tg *Target) { unix.Mkfifo(tg.Path(), 0o600) }, "regular"},
-		"broken":    {func(tg *Target) { os.WriteFile(tg.Path(), []byte("rule = ["), 0o600) }, "policy.toml:1"},
-		"inline":    {func(tg *Target) { os.WriteFile(tg.Path(), []byte("rule = [{path='/y',decision='deny'}]\n"), 0o600) }, "write [[rule]]"},
+		"link":   {func(tg *Target) { os.Symlink("/etc/passwd", tg.Path()) }, "symbolic link"},
+		"fifo":   {func(tg *Target) { unix.Mkfifo(tg.Path(), 0o600) }, "regular"},
+		"broken": {func(tg *Target) { os.WriteFile(tg.Path(), []byte("rule = ["), 0o600) }, "policy.toml:1"},
+		"inline": {func(tg *Target) { os.WriteFile(tg.Path(), []byte("rule = [{path='/y',decision='deny'}]\n"), 0o600) },
+			"write [[rule]]"},
 		"open":      {func(tg *Target) { os.WriteFile(tg.Path(), nil, 0o600); os.Chmod(tg.Path(), 0o622) }, "chmod go-w"},
 		"dir open":  {func(tg *Target) { os.Chmod(tg.Dir, 0o777) }, "chmod go-w"},
 		"dir link":  {func(tg *Target) { os.Symlink(tg.Dir, tg.Dir+"/l"); tg.Dir += "/l" }, "opening its folder"},
@@ -175,12 +180,13 @@ func TestConcurrentEdits(t *testing.T) {
 	}
 }
 
-// A rule takes the place of one about the same things, however that one was written: else an answer that is kept would lose against the
-// rule that asked.
+// A rule takes the place of one about the same things, however that one was written: else an answer that is kept would
+// lose against the rule that asked.
 func TestAddRuleReplacesTheSame(t *testing.T) {
 	tg := Target{Dir: t.TempDir(), Name: "policy.toml", Scope: ScopeUser, UID: os.Getuid()}
 	home := testVars().Home
-	for _, r := range []Rule{{Kind: KindPath, Pattern: "~/m/a", Decision: Ask}, {Kind: KindPath, Pattern: "~/m/b", Decision: Ask}, {Kind: KindPath, Pattern: "~/m/a", Access: Write, Decision: Ask},
+	for _, r := range []Rule{{Kind: KindPath, Pattern: "~/m/a", Decision: Ask}, {Kind: KindPath, Pattern: "~/m/b",
+		Decision: Ask}, {Kind: KindPath, Pattern: "~/m/a", Access: Write, Decision: Ask},
 		{Kind: KindPath, Pattern: home + "/m/a", Decision: Allow}} {
 		if err := AddRule(tg, r, testVars()); err != nil {
 			t.Fatal(err)
@@ -202,7 +208,8 @@ func TestAddRuleReplacesTheSame(t *testing.T) {
 func TestEditLeavesNothing(t *testing.T) {
 	for scope, want := range map[Scope]os.FileMode{ScopeUser: 0o600, ScopeProject: 0o644} {
 		tg := Target{Dir: t.TempDir(), Name: "policy.toml", Scope: scope, UID: os.Getuid()}
-		if err := errors.Join(os.WriteFile(tg.Path(), []byte("version = 1\n"), 0o644), os.Chmod(tg.Path(), 0o644), os.WriteFile(tg.Dir+"/.policy.toml.tmp", []byte("half"), 0o600),
+		if err := errors.Join(os.WriteFile(tg.Path(), []byte("version = 1\n"), 0o644), os.Chmod(tg.Path(), 0o644),
+			os.WriteFile(tg.Dir+"/.policy.toml.tmp", []byte("half"), 0o600),
 			AddRule(tg, Rule{Kind: KindPath, Pattern: "/x", Decision: Deny}, testVars())); err != nil {
 			t.Fatal(err)
 		}
@@ -221,18 +228,29 @@ func TestImport(t *testing.T) {
 		"legacy": {"sbx", `{"read_only_paths":["/a"],"masked_paths":["/b"],"workdir":"/w","non_root_user":true,"readonly_paths":["/c"],"writable_paths":["/d"],"blocked_paths":["/e"],
 			"allow_network":false,"timeout_seconds":5,"memory_limit_mb":512,"share_pid":true,"new_session":true,"wat":1}`,
 			`sandbox.new_session=true sandbox.non_root_user=true sandbox.share_pid=true sandbox.timeout=5s sandbox.workdir="/w" fs.hidden=["/e", "/b"] fs.read_only=["/a", "/c"] fs.writable=["/d"] network.allow=false limits.memory="512M"`, "", "wat"},
-		"legacy toml": {"sbx", "allow_network = true\ntimeout_seconds = 9\n", `sandbox.timeout=9s network.allow=true`, "", ""},
+		"legacy toml": {"sbx", "allow_network = true\ntimeout_seconds = 9\n", `sandbox.timeout=9s network.allow=true`, "",
+			""},
 		"srt": {"srt", `{"network":{"allowedDomains":["a.b","*.c.d"],"deniedDomains":["e.f"],"allowUnixSockets":["/run/x"],"allowLocalBinding":true},"filesystem":{"denyRead":["~/.ssh"],"allowWrite":[".","/tmp"],"denyWrite":[".env"]},"other":1}`,
-			`network.hosts=["a.b", "*.c.d"]`, "allow write $PROJECT/**;allow write /tmp/**;deny read ~/.ssh/**;deny write $PROJECT/.env/**;allow connect /run/x;deny connect e.f", "network.allowLocalBinding other"},
-		"claude": {"claude", `{"permissions":{"allow":["Read(~/x/**)","Bash(git:*)","WebFetch(domain:a.b)","WebSearch"],"deny":["Read(./.env)","Edit(//etc/**)"],"ask":["Write(src/**)"],"additionalDirectories":["../lib","/l"],"defaultMode":"plan"},"sandbox":{"enabled":true},"model":"x"}`,
-			`sandbox.enabled=true`, "allow write /home/u/lib/**;allow write /l/**;allow read ~/x/**;allow connect a.b;ask write $PROJECT/src/**;deny read $PROJECT/.env;deny write /etc/**", "Bash(git:*) WebSearch model permissions.defaultMode"},
-		"codex": {"codex", "sandbox_mode = \"workspace-write\"\napproval_policy = \"never\"\nmodel = \"x\"\n[sandbox_workspace_write]\nwritable_roots = [\"/w\"]\nnetwork_access = true\nexclude_slash_tmp = true\n[shell_environment_policy]\ninherit = \"core\"\ninclude_only = [\"PATH\"]\nexclude = [\"AWS_*\"]\nset = { CI = \"1\" }\n",
+			`network.hosts=["a.b", "*.c.d"]`,
+			"allow write $PROJECT/**;allow write /tmp/**;deny read ~/.ssh/**;deny write $PROJECT/.env/**;allow connect " +
+				"/run/x;deny connect e.f", "network.allowLocalBinding other"},
+		"claude": {"claude",
+			`{"permissions":{"allow":["Read(~/x/**)","Bash(git:*)","WebFetch(domain:a.b)","WebSearch"],"deny":["Read(./.env)","Edit(//etc/**)"],"ask":["Write(src/**)"],"additionalDirectories":["../lib","/l"],"defaultMode":"plan"},"sandbox":{"enabled":true},"model":"x"}`,
+			`sandbox.enabled=true`,
+			"allow write /home/u/lib/**;allow write /l/**;allow read ~/x/**;allow connect a.b;ask write $PROJECT/src/**;deny " +
+				"read $PROJECT/.env;deny write /etc/**", "Bash(git:*) WebSearch model permissions.defaultMode"},
+		"codex": {"codex", "sandbox_mode = \"workspace-write\"\napproval_policy = \"never\"\nmodel = " +
+			"\"x\"\n[sandbox_workspace_write]\nwritable_roots = [\"/w\"]\nnetwork_access = true\nexclude_slash_tmp = " +
+			"true\n[shell_environment_policy]\ninherit = \"core\"\ninclude_only = [\"PATH\"]\nexclude = [\"AWS_*\"]\nset = { " +
+			"CI = \"1\" }\n",
 			`sandbox.prompt="deny" fs.writable=["/home/u/proj", "/w"] network.allow=true env.pass=["PATH"] env.set=map[CI:1] env.deny=["AWS_*"]`, "", "shell_environment_policy.inherit model sandbox_workspace_write.exclude_slash_tmp"},
-		"codex asks": {"codex", `{"approval_policy":"on-request","permissions":{"x":{}}}`, ``, "", "approval_policy permissions"},
+		"codex asks": {"codex", `{"approval_policy":"on-request","permissions":{"x":{}}}`, ``, "",
+			"approval_policy permissions"},
 		"claude env": {"claude", `{"env":{"CI":"1"}}`, `env.set=map[CI:1]`, "", ""},
 		"codex read": {"codex", `{"sandbox_mode":"read-only"}`, `fs.writable=[]`, "", ""},
 		"codex full": {"codex", `{"sandbox_mode":"danger-full-access"}`, ``, "", "sandbox_mode"},
-		"bad values": {"sbx", `{"workdir":1,"read_only_paths":["rel"],"timeout_seconds":"x"}`, "", "", "workdir read_only_paths timeout_seconds"},
+		"bad values": {"sbx", `{"workdir":1,"read_only_paths":["rel"],"timeout_seconds":"x"}`, "", "",
+			"workdir read_only_paths timeout_seconds"},
 	} {
 		im, err := Import(c.format, []byte(c.text), testVars())
 		if err != nil {
@@ -275,11 +293,13 @@ func TestImport(t *testing.T) {
 		if !sameSet(got, splitSettings(c.config)) {
 			t.Errorf("%s: config\n%s\nwant\n%s", name, strings.Join(got, " "), c.config)
 		}
-		if again, err := parsePolicy(&source{scope: ScopeUser, path: "p", data: []byte(im.PolicyTOML())}, testVars()); err != nil || len(again) != len(im.Rules) {
+		if again, err := parsePolicy(&source{scope: ScopeUser, path: "p", data: []byte(im.PolicyTOML())},
+			testVars()); err != nil || len(again) != len(im.Rules) {
 			t.Errorf("%s: %v\n%s", name, err, im.PolicyTOML())
 		}
 	}
-	for _, bad := range [][2]string{{"nope", "{}"}, {"srt", "{"}, {"codex", "x = ["}, {"codex", "x=" + strings.Repeat("[", 1000)}} {
+	for _, bad := range [][2]string{{"nope", "{}"}, {"srt", "{"}, {"codex", "x = ["}, {"codex", "x=" + strings.Repeat("[",
+		1000)}} {
 		if _, err := Import(bad[0], []byte(bad[1]), testVars()); err == nil {
 			t.Errorf("%v accepted", bad)
 		}
@@ -301,7 +321,8 @@ func splitSettings(s string) []string {
 func TestExportAndReplay(t *testing.T) {
 	w := newWorld(t)
 	w.write(ScopeUser, "config.toml", "[network]\nhosts = [\"a.b\"]\n[sandbox]\ntimeout = \"90s\"\n[env.set]\nA = \"b\"\n")
-	w.write(ScopeUser, "policy.toml", "[[rule]]\npath = \"/srv/**\"\ndecision = \"deny\"\n[[rule]]\nhost = \"x.y\"\ndecision = \"ask\"\n")
+	w.write(ScopeUser, "policy.toml",
+		"[[rule]]\npath = \"/srv/**\"\ndecision = \"deny\"\n[[rule]]\nhost = \"x.y\"\ndecision = \"ask\"\n")
 	l, err := Load(w.Sources)
 	if err != nil {
 		t.Fatal(err)
@@ -323,7 +344,8 @@ func TestExportAndReplay(t *testing.T) {
 		t.Errorf("export changes %v", d)
 	}
 	text, missing, err = Export("srt", e, l.Policy, []string{".env*"})
-	if err != nil || len(missing) != 1 || !strings.Contains(text, `"a.b"`) || !strings.Contains(text, `/.ssh`) || !strings.Contains(text, `/**/.env*`) {
+	if err != nil || len(missing) != 1 || !strings.Contains(text, `"a.b"`) || !strings.Contains(text, `/.ssh`) ||
+		!strings.Contains(text, `/**/.env*`) {
 		t.Errorf("%v %v\n%s", missing, err, text)
 	}
 	if _, _, err := Export("x", e, l.Policy, nil); err == nil {

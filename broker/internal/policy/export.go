@@ -79,7 +79,8 @@ func tomlValue(v any) string {
 }
 
 // Export writes what is in force, in our form ("toml": config and policy in one text, each with a heading) or as
-// settings of sandbox-runtime ("srt"), where names are those that are hidden in the project at any depth. What the other form cannot say is listed.
+// settings of sandbox-runtime ("srt"), where names are those that are hidden in the project at any depth. What the
+// other form cannot say is listed.
 func Export(format string, e Effective, s Store, names []string) (string, []Unmapped, error) {
 	switch format {
 	case "toml":

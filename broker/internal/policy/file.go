@@ -250,8 +250,8 @@ func readSource(scope Scope, path string, open func() (*os.File, error)) (*sourc
 	return &source{scope: scope, path: path, data: data, hash: Hash(data)}, nil
 }
 
-// absent says whether the kernel knows without asking the file system that there is no such file: then nobody has to be afraid that it never
-// answers.
+// absent says whether the kernel knows without asking the file system that there is no such file: then nobody has to be
+// afraid that it never answers.
 func absent(root, rel string) bool {
 	const resolveCached = 0x20 // RESOLVE_CACHED, openat2(2), kernel 5.12; others know nothing without asking
 	dir, err := unix.Open(root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
@@ -259,7 +259,8 @@ func absent(root, rel string) bool {
 		return false
 	}
 	defer unix.Close(dir)
-	fd, err := unix.Openat2(dir, rel, &unix.OpenHow{Flags: unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_BENEATH | resolveCached})
+	fd, err := unix.Openat2(dir, rel, &unix.OpenHow{Flags: unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_BENEATH | resolveCached})
 	if err == nil {
 		unix.Close(fd)
 	}
@@ -283,7 +284,8 @@ func readTimed(scope Scope, path string, open func() (*os.File, error)) (*source
 	case r := <-done:
 		return r.s, r.err
 	case <-timer.C:
-		return nil, fmt.Errorf("loading %s file %s: no answer from its file system within %s", scope, excerpt.Quote(path), slowFile)
+		return nil, fmt.Errorf("loading %s file %s: no answer from its file system within %s", scope, excerpt.Quote(path),
+			slowFile)
 	}
 }
 

@@ -7,7 +7,8 @@ import (
 )
 
 func FuzzConfig(f *testing.F) {
-	for _, s := range []string{"[fs]\nhidden=[\"/a\", '''b''']\n", "a.\"b.c\"=1", "x={a=[1,{b=2}]}", "[[rule]]\npath='/x'\ndecision='deny'\n", "[profiles.x]\nextends='strict'"} {
+	for _, s := range []string{"[fs]\nhidden=[\"/a\", '''b''']\n", "a.\"b.c\"=1", "x={a=[1,{b=2}]}",
+		"[[rule]]\npath='/x'\ndecision='deny'\n", "[profiles.x]\nextends='strict'"} {
 		f.Add(s)
 	}
 	vars := testVars()
@@ -39,7 +40,8 @@ func FuzzConfig(f *testing.F) {
 }
 
 func FuzzPolicy(f *testing.F) {
-	for _, s := range []string{"version=1\n[[rule]]\npath='/x'\ndecision='deny'\nexpires=2027-01-01T00:00:00Z\n", "rule=[{host='a.b', decision='ask'}]"} {
+	for _, s := range []string{"version=1\n[[rule]]\npath='/x'\ndecision='deny'\nexpires=2027-01-01T00:00:00Z\n",
+		"rule=[{host='a.b', decision='ask'}]"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

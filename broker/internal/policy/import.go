@@ -44,7 +44,8 @@ func Import(format string, data []byte, vars Vars) (Imported, error) {
 	case "codex":
 		im.codex(tree)
 	default:
-		return Imported{}, fmt.Errorf("importing settings: unknown format %s; known are %s", excerpt.Quote(format), strings.Join(Formats(), ", "))
+		return Imported{}, fmt.Errorf("importing settings: unknown format %s; known are %s", excerpt.Quote(format),
+			strings.Join(Formats(), ", "))
 	}
 	return im.out, nil
 }

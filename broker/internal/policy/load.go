@@ -97,7 +97,8 @@ func Load(s Sources) (Layers, error) {
 		}
 		l.Trusted = t.Trusted(s.ProjectDir, l.Pins)
 		if _, once := t.Pinned(s.ProjectDir); once && !l.Trusted {
-			l.Notices = append(l.Notices, Notice{Kind: NoticeChanged, Origin: Origin{ScopeProject, filepath.Join(s.ProjectDir, ".sbx"), 0},
+			l.Notices = append(l.Notices, Notice{Kind: NoticeChanged, Origin: Origin{ScopeProject, filepath.Join(s.ProjectDir,
+				".sbx"), 0},
 				What: "it is not what you trusted any more, so it can only narrow; `sbx policy trust` shows what changed"})
 		}
 	}
@@ -169,7 +170,8 @@ func (s Sources) readOrg() (out [2]*source, err error) {
 	// An administrator who relies on the file can have its absence noticed.
 	if out[0] == nil {
 		if _, err := os.Lstat(filepath.Join(s.OrgDir, "required")); err == nil {
-			return out, fmt.Errorf("loading org file %s: it is missing, and %s says that it is required", filepath.Join(s.OrgDir, "config.toml"), filepath.Join(s.OrgDir, "required"))
+			return out, fmt.Errorf("loading org file %s: it is missing, and %s says that it is required",
+				filepath.Join(s.OrgDir, "config.toml"), filepath.Join(s.OrgDir, "required"))
 		}
 	}
 	return out, nil
@@ -201,7 +203,8 @@ func (s Sources) readProject(l *Layers) (out [2]*source, err error) {
 		}
 		out[i], err = readTimed(ScopeProject, path, func() (*os.File, error) { return openProject(s.ProjectDir, rel, s.UID) })
 		if errors.Is(err, errForeign) {
-			l.Notices = append(l.Notices, Notice{Kind: NoticeForeign, Origin: Origin{ScopeProject, path, 0}, What: "ignored: " + errForeign.Error()})
+			l.Notices = append(l.Notices, Notice{Kind: NoticeForeign, Origin: Origin{ScopeProject, path, 0}, What: "ignored: " +
+				errForeign.Error()})
 			continue
 		}
 		if err != nil {

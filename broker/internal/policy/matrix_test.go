@@ -19,7 +19,8 @@ func (s spec) String() string {
 	if s.d == 0 {
 		return "-"
 	}
-	return fmt.Sprintf("%s%s%s", s.d, map[bool]string{true: "!", false: ""}[s.exact], map[bool]string{true: " final", false: ""}[s.final])
+	return fmt.Sprintf("%s%s%s", s.d, map[bool]string{true: "!", false: ""}[s.exact], map[bool]string{true: " final",
+		false: ""}[s.final])
 }
 
 // specs lists every rule that a scope can have, none included.
@@ -41,8 +42,10 @@ func (s spec) rules(t *testing.T, kind Kind, scope Scope) []Rule {
 	if s.d == 0 {
 		return nil
 	}
-	pattern := map[Kind][2]string{KindPath: {"/a/**", "/a/b"}, KindExec: {"/a/**", "/a/b"}, KindSocket: {"/a/**", "/a/b"}, KindHost: {"*.x.test", "h.x.test"}}[kind]
-	r := Rule{Kind: kind, Pattern: pattern[0], Decision: s.d, Final: s.final, Origin: Origin{Scope: scope, File: "f", Line: 1}}
+	pattern := map[Kind][2]string{KindPath: {"/a/**", "/a/b"}, KindExec: {"/a/**", "/a/b"}, KindSocket: {"/a/**", "/a/b"},
+		KindHost: {"*.x.test", "h.x.test"}}[kind]
+	r := Rule{Kind: kind, Pattern: pattern[0], Decision: s.d, Final: s.final, Origin: Origin{Scope: scope, File: "f",
+		Line: 1}}
 	if s.exact {
 		r.Pattern = pattern[1]
 	}
@@ -98,7 +101,8 @@ func TestPrecedenceMatrix(t *testing.T) {
 							}
 							got, ok := s.Match(q)
 							if ok != (want != 0) || got.Decision != want {
-								t.Fatalf("%s, trusted %t: org %v, project %v, user %v, session %v: got %v, want %v", kind, trusted, org, project, user, session, got.Decision, want)
+								t.Fatalf("%s, trusted %t: org %v, project %v, user %v, session %v: got %v, want %v", kind, trusted, org,
+									project, user, session, got.Decision, want)
 							}
 							n++
 						}
@@ -147,7 +151,8 @@ func TestUntrustedProjectNeverWidens(t *testing.T) {
 					before, had := without.Match(q)
 					after, has := with.Match(q)
 					if had && after.Decision < before.Decision || !had && has && after.Decision == Allow {
-						t.Fatalf("%s: org %v, project %v and %v: %v became %v", kind, org, project, other, before.Decision, after.Decision)
+						t.Fatalf("%s: org %v, project %v and %v: %v became %v", kind, org, project, other, before.Decision,
+							after.Decision)
 					}
 				}
 			}

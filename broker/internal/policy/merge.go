@@ -90,7 +90,8 @@ type merger struct {
 func (m *merger) profiles(l *Layer) {
 	for name, p := range l.Profiles {
 		if l.Scope == ScopeProject && !m.trusted {
-			m.notice(NoticeWidening, "profiles."+name, Origin{Scope: l.Scope, File: l.File}, "ignored: a project's profile needs `sbx policy trust`")
+			m.notice(NoticeWidening, "profiles."+name, Origin{Scope: l.Scope, File: l.File},
+				"ignored: a project's profile needs `sbx policy trust`")
 			continue
 		}
 		if m.e.Profiles == nil {
@@ -202,7 +203,8 @@ func (m *merger) extended(k *key, s Setting) (any, []Origin) {
 		return append(append([]string{}, cur...), add...), append(append([]Origin{}, old[:len(cur)]...), m.origins(k, s)...)
 	case []int:
 		cur := m.current(k).([]int)
-		return append(append([]int{}, cur...), add...), append(append([]Origin{}, old[:min(len(old), len(cur))]...), m.origins(k, s)...)
+		return append(append([]int{}, cur...), add...), append(append([]Origin{}, old[:min(len(old), len(cur))]...),
+			m.origins(k, s)...)
 	case map[string]string:
 		out := map[string]string{}
 		for n, v := range m.e.Env.Set {

@@ -54,7 +54,8 @@ func TestHostileProject(t *testing.T) {
 		e := w.merge()
 		found := key == ""
 		for _, n := range e.Notices {
-			if n.Key == key && n.Kind == NoticeWidening && n.Origin.File == w.path(ScopeProject, "config.toml") && (n.Origin.Line == 2 || strings.HasPrefix(key, "profiles") || key == "env.set") {
+			if n.Key == key && n.Kind == NoticeWidening && n.Origin.File == w.path(ScopeProject, "config.toml") &&
+				(n.Origin.Line == 2 || strings.HasPrefix(key, "profiles") || key == "env.set") {
 				found = true
 			}
 		}
@@ -100,8 +101,10 @@ deny = ["X"]
 	if len(e.Notices) != 0 {
 		t.Errorf("notices %v", e.Notices)
 	}
-	if e.Sandbox.Profile != "strict" || e.Sandbox.Mode != "static" || e.Sandbox.Debug || e.Sandbox.Timeout != time.Hour || len(e.FS.Hidden) != 2 || e.FS.Writable == nil || len(e.FS.Writable) != 0 ||
-		e.Limits.Pids != 100 || !reflect.DeepEqual(e.Env.Deny, []string{"X", "AWS_*"}) || !reflect.DeepEqual(e.Env.Pass, []string{"LANG"}) {
+	if e.Sandbox.Profile != "strict" || e.Sandbox.Mode != "static" || e.Sandbox.Debug || e.Sandbox.Timeout != time.Hour ||
+		len(e.FS.Hidden) != 2 || e.FS.Writable == nil || len(e.FS.Writable) != 0 ||
+		e.Limits.Pids != 100 || !reflect.DeepEqual(e.Env.Deny, []string{"X", "AWS_*"}) ||
+		!reflect.DeepEqual(e.Env.Pass, []string{"LANG"}) {
 		t.Errorf("%+v", e.Config)
 	}
 	if o := e.Origins["fs.hidden"]; len(o) != 2 || o[0].Line != 9 || o[0].Scope != ScopeProject {
@@ -112,8 +115,11 @@ deny = ["X"]
 // TestOrgFinal: nothing later widens a locked key, narrowing it stays possible, denying lists only grow.
 func TestOrgFinal(t *testing.T) {
 	w := newWorld(t)
-	w.write(ScopeOrg, "config.toml", "final = [\"network\", \"limits.pids\"]\n[limits]\npids = 500\n[fs]\nhidden = [\"/srv/secret\"]\n[network]\nhosts = [\"*.corp.example\"]\n")
-	w.write(ScopeUser, "config.toml", "[limits]\npids = 5000\n[fs]\nhidden = []\n[network]\nallow = true\nhosts = [\"git.corp.example\"]\n")
+	w.write(ScopeOrg, "config.toml",
+		"final = [\"network\", \"limits.pids\"]\n[limits]\npids = 500\n[fs]\nhidden = [\"/srv/secret\"]\n[network]\nhosts "+
+			"= [\"*.corp.example\"]\n")
+	w.write(ScopeUser, "config.toml",
+		"[limits]\npids = 5000\n[fs]\nhidden = []\n[network]\nallow = true\nhosts = [\"git.corp.example\"]\n")
 	flag := func(key, name string, v any) Setting {
 		s, err := Flag(key, name, v, w.Vars)
 		if err != nil {
@@ -121,8 +127,10 @@ func TestOrgFinal(t *testing.T) {
 		}
 		return s
 	}
-	e := w.merge(flag("network.allow", "--allow-network", true), flag("network.hosts", "--allow-host", []string{"evil.test"}), flag("limits.pids", "--pids", 100))
-	if e.Limits.Pids != 100 || e.Network.Allow || !reflect.DeepEqual(e.Network.Hosts, []string{"git.corp.example"}) || !reflect.DeepEqual(e.FS.Hidden, []string{"/srv/secret"}) {
+	e := w.merge(flag("network.allow", "--allow-network", true), flag("network.hosts", "--allow-host",
+		[]string{"evil.test"}), flag("limits.pids", "--pids", 100))
+	if e.Limits.Pids != 100 || e.Network.Allow || !reflect.DeepEqual(e.Network.Hosts, []string{"git.corp.example"}) ||
+		!reflect.DeepEqual(e.FS.Hidden, []string{"/srv/secret"}) {
 		t.Errorf("%+v", e.Config)
 	}
 	var got []string
@@ -131,7 +139,8 @@ func TestOrgFinal(t *testing.T) {
 			got = append(got, n.Key+"@"+filepath.Base(n.Origin.String()))
 		}
 	}
-	if want := []string{"limits.pids@config.toml:2", "network.allow@config.toml:6", "network.allow@--allow-network", "network.hosts@--allow-host"}; !sameSet(got, want) {
+	if want := []string{"limits.pids@config.toml:2", "network.allow@config.toml:6", "network.allow@--allow-network",
+		"network.hosts@--allow-host"}; !sameSet(got, want) {
 		t.Errorf("notices %v, want %v", got, want)
 	}
 	// A profile must not bring in what is locked.
@@ -163,10 +172,14 @@ func sameSet(a, b []string) bool {
 // TestThreeStates is PL-13.
 func TestThreeStates(t *testing.T) {
 	for text, want := range map[string]Reach{
-		"": NoHosts, "[network]\nallow = true": AllHosts, "[network]\nallow = true\nhosts = []": NoHosts, "[network]\nhosts = []": NoHosts,
-		"[network]\nhosts = [\"a.b\"]": SomeHosts, "[network]\nallow = false\nhosts = [\"a.b\"]": NoHosts, "[network]\nallow = true\nhosts = [\"a.b\"]": SomeHosts,
-		"[sandbox]\nprofile = \"permissive\"": AllHosts, "[sandbox]\nprofile = \"permissive\"\n[network]\nallow = false": NoHosts,
-		"[sandbox]\nprofile = \"permissive\"\n[network]\nhosts = []": NoHosts, "[network]\nallow = true\nmode = \"none\"": NoHosts,
+		"": NoHosts, "[network]\nallow = true": AllHosts, "[network]\nallow = true\nhosts = []": NoHosts,
+		"[network]\nhosts = []":        NoHosts,
+		"[network]\nhosts = [\"a.b\"]": SomeHosts, "[network]\nallow = false\nhosts = [\"a.b\"]": NoHosts,
+		"[network]\nallow = true\nhosts = [\"a.b\"]":                    SomeHosts,
+		"[sandbox]\nprofile = \"permissive\"":                           AllHosts,
+		"[sandbox]\nprofile = \"permissive\"\n[network]\nallow = false": NoHosts,
+		"[sandbox]\nprofile = \"permissive\"\n[network]\nhosts = []":    NoHosts,
+		"[network]\nallow = true\nmode = \"none\"":                      NoHosts,
 	} {
 		w := newWorld(t)
 		w.write(ScopeUser, "config.toml", text)
@@ -175,7 +188,8 @@ func TestThreeStates(t *testing.T) {
 		}
 	}
 	w := newWorld(t)
-	for text, want := range map[string]string{"": "/home/proj\"]", "[fs]\nwritable = []": "[]", "[fs]\nwritable = [\"/srv\"]": "[\"/srv\"]"} {
+	for text, want := range map[string]string{"": "/home/proj\"]", "[fs]\nwritable = []": "[]",
+		"[fs]\nwritable = [\"/srv\"]": "[\"/srv\"]"} {
 		w.write(ScopeUser, "config.toml", text)
 		if v, _ := w.merge().Value("fs.writable"); !strings.HasSuffix(v, want) {
 			t.Errorf("%q: %s", text, v)
@@ -214,12 +228,14 @@ func TestMergeOrderAndFlags(t *testing.T) {
 	for _, bad := range []struct {
 		key string
 		v   any
-	}{{"fs.nope", true}, {"limits.pids", "x"}, {"fs.read_only", []string{"rel"}}, {"sandbox.mode", "x"}, {"network.host_ports", []string{"x"}}} {
+	}{{"fs.nope", true}, {"limits.pids", "x"}, {"fs.read_only", []string{"rel"}}, {"sandbox.mode", "x"},
+		{"network.host_ports", []string{"x"}}} {
 		if _, err := Flag(bad.key, "--f", bad.v, w.Vars); err == nil || !strings.HasPrefix(err.Error(), "reading --f: ") {
 			t.Errorf("%v: %v", bad, err)
 		}
 	}
-	if s, err := Flag("network.host_ports", "--host-port", []string{"80"}, w.Vars); err != nil || !reflect.DeepEqual(s.Value, []int{80}) {
+	if s, err := Flag("network.host_ports", "--host-port", []string{"80"}, w.Vars); err != nil ||
+		!reflect.DeepEqual(s.Value, []int{80}) {
 		t.Error(s, err)
 	}
 }
@@ -279,10 +295,12 @@ func TestTrust(t *testing.T) {
 		t.Error("pinned a project without files")
 	}
 	// Even a trusted project does not decide about the host.
-	w.write(ScopeProject, "config.toml", "[sandbox]\nenabled = false\nprompt = \"allow\"\nprompt_command = \"x\"\nfallback_on_unavailable = \"allow\"\n")
+	w.write(ScopeProject, "config.toml",
+		"[sandbox]\nenabled = false\nprompt = \"allow\"\nprompt_command = \"x\"\nfallback_on_unavailable = \"allow\"\n")
 	l, _ = Load(w.Sources)
 	e, _ := Merge(l.WithTrust(true), nil)
-	if !e.Sandbox.Enabled || e.Sandbox.Prompt != "auto" || e.Sandbox.PromptCommand != "" || e.Sandbox.FallbackOnUnavailable != "block" || len(e.Notices) != 4 {
+	if !e.Sandbox.Enabled || e.Sandbox.Prompt != "auto" || e.Sandbox.PromptCommand != "" ||
+		e.Sandbox.FallbackOnUnavailable != "block" || len(e.Notices) != 4 {
 		t.Errorf("%+v %v", e.Sandbox, e.Notices)
 	}
 	os.WriteFile(w.TrustDir+"/trust", []byte("v1 x y\n"), 0o600)
@@ -294,10 +312,11 @@ func TestTrust(t *testing.T) {
 func TestPolicyFiles(t *testing.T) {
 	w := newWorld(t)
 	for text, want := range map[string]string{
-		"[[rule]]\npath=\"/x\"\ndecision=\"allow\"\nreson=\"x\"":                `policy.toml:4: rule: unknown key "reson"; did you mean reason?`,
-		"\n\n[[rule]]\npath=\"/x\"":                                             "policy.toml:3: rule: decision is missing",
-		"[[rule]]\ndecision=\"allow\"":                                          "one of path, exec, host, socket is missing",
-		"[[rule]]\npath=\"/x\"\nhost=\"a.b\"\ndecision=\"deny\"":                "policy.toml:2: rule: host and path in one rule; write two",
+		"[[rule]]\npath=\"/x\"\ndecision=\"allow\"\nreson=\"x\"": `policy.toml:4: rule: unknown key "reson"; did you mean reason?`,
+		"\n\n[[rule]]\npath=\"/x\"":                              "policy.toml:3: rule: decision is missing",
+		"[[rule]]\ndecision=\"allow\"":                           "one of path, exec, host, socket is missing",
+		"[[rule]]\npath=\"/x\"\nhost=\"a.b\"\ndecision=\"deny\"": "policy.toml:2: rule: host and path in " +
+			"one rule; write two",
 		"[[rule]]\npath=\"/x\"\ndecision=\"Allow\"":                             "want allow, deny or ask",
 		"[[rule]]\npath=\"/x\"\naccess=\"connect\"\ndecision=\"deny\"":          "does not go with path",
 		"[[rule]]\npath=\"@x\"\ndecision=\"deny\"":                              "abstract socket",
@@ -316,7 +335,8 @@ func TestPolicyFiles(t *testing.T) {
 		w.write(ScopeUser, "policy.toml", text)
 		w.loadErr(want)
 	}
-	w.write(ScopeUser, "policy.toml", "version = 1\nrule = [\n {path='/x', decision='deny'},\n {host='*', decision='allow', access='connect'}]\n")
+	w.write(ScopeUser, "policy.toml",
+		"version = 1\nrule = [\n {path='/x', decision='deny'},\n {host='*', decision='allow', access='connect'}]\n")
 	w.write(ScopeProject, "policy.toml", "[[rule]]\npath = \"/y\"\ndecision = \"allow\"\n")
 	l, err := Load(w.Sources)
 	if err != nil {

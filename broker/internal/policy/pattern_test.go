@@ -64,9 +64,12 @@ func TestPatternRefused(t *testing.T) {
 	for s, why := range map[string]string{
 		"": "empty", ".": "not absolute", "..": "not absolute", "x": "not absolute", "./x": "not absolute",
 		"/x/../y": "not allowed", "/..": "not allowed", "$PROJECT/../.ssh": "not allowed", `/\x2e\x2e`: "not allowed",
-		"~root/x": "~USER", "~x": "~USER", "/a\x00b": "NUL", "$NOPE/": "unknown variable", "${HOME}/x": "unknown variable", "$": "unknown variable",
-		"$SBX_TEST_TOKEN": "unknown variable", "$XDG_DATA_HOME/x": "is not set", "/a**": "whole component", "/a/**b": "whole component",
-		`/a\`: "backslash", `/a\q`: "backslash", `/a\x00`: "backslash", `/a\x2f`: "backslash", "@": "empty", strings.Repeat("/a", 65): "more than 64",
+		"~root/x": "~USER", "~x": "~USER", "/a\x00b": "NUL", "$NOPE/": "unknown variable", "${HOME}/x": "unknown variable",
+		"$":               "unknown variable",
+		"$SBX_TEST_TOKEN": "unknown variable", "$XDG_DATA_HOME/x": "is not set", "/a**": "whole component",
+		"/a/**b": "whole component",
+		`/a\`:    "backslash", `/a\q`: "backslash", `/a\x00`: "backslash", `/a\x2f`: "backslash", "@": "empty",
+		strings.Repeat("/a", 65):  "more than 64",
 		strings.Repeat("a", 9000): "too long",
 	} {
 		if _, err := ParsePattern(s, testVars()); err == nil || !strings.Contains(err.Error(), why) {
@@ -82,7 +85,8 @@ func TestPatternRefused(t *testing.T) {
 		t.Error(err)
 	}
 	for _, home := range []string{"relative", "/a/../b", "/a/"} {
-		if _, err := ParsePattern("~/x", Vars{Home: home}); err == nil || !strings.Contains(err.Error(), "not a clean absolute path") {
+		if _, err := ParsePattern("~/x", Vars{Home: home}); err == nil ||
+			!strings.Contains(err.Error(), "not a clean absolute path") {
 			t.Errorf("home %q: %v", home, err)
 		}
 	}
@@ -94,7 +98,8 @@ func TestPatternRefused(t *testing.T) {
 
 func TestPatternOrder(t *testing.T) {
 	// From most to least specific.
-	order := []string{"/a/b/c", "/a/b/c*d", "/a/b/c*", "/a/b/*", "/a/b/**/c", "/a/b/**", "/a/*", "/a/*/c", "/a/**/b/c", "/a/**", "/*/b", "/**/c", "/**"}
+	order := []string{"/a/b/c", "/a/b/c*d", "/a/b/c*", "/a/b/*", "/a/b/**/c", "/a/b/**", "/a/*", "/a/*/c", "/a/**/b/c",
+		"/a/**", "/*/b", "/**/c", "/**"}
 	for i, a := range order {
 		for j, b := range order {
 			d := pat(t, a).Compare(pat(t, b))
@@ -113,9 +118,12 @@ func TestPatternCovers(t *testing.T) {
 		a, b string
 		want bool
 	}{
-		{"/a/**", "/a", true}, {"/a/**", "/a/b/**", true}, {"/a/**", "/a/*", true}, {"/a/*", "/a/**", false}, {"/a/*", "/a/b", true},
-		{"/a/**/.env*", "/a/b/.env", true}, {"/a/**/.env*", "/a/b/**", false}, {"/a/**/.env*", "/a/.env.l*", true}, {"/a/.env*", "/a/*", false},
-		{"/**", "/**", true}, {"/a", "/a", true}, {"/a", "/b", false}, {"/a/**", "/**", false}, {"/a*b", "/aXb", true}, {"@a*", "@ab", true}, {"@a*", "/ab", false},
+		{"/a/**", "/a", true}, {"/a/**", "/a/b/**", true}, {"/a/**", "/a/*", true}, {"/a/*", "/a/**", false},
+		{"/a/*", "/a/b", true},
+		{"/a/**/.env*", "/a/b/.env", true}, {"/a/**/.env*", "/a/b/**", false}, {"/a/**/.env*", "/a/.env.l*", true},
+		{"/a/.env*", "/a/*", false},
+		{"/**", "/**", true}, {"/a", "/a", true}, {"/a", "/b", false}, {"/a/**", "/**", false}, {"/a*b", "/aXb", true},
+		{"@a*", "@ab", true}, {"@a*", "/ab", false},
 	} {
 		if got := pat(t, c.a).Covers(pat(t, c.b)); got != c.want {
 			t.Errorf("%s covers %s: %v", c.a, c.b, got)
@@ -125,7 +133,8 @@ func TestPatternCovers(t *testing.T) {
 		p, dir string
 		want   bool
 	}{
-		{"/a/b", "/a", true}, {"/a/b", "/a/b", true}, {"/a/b", "/a/b/c", false}, {"/a/b", "/c", false}, {"/**/x", "/c", true}, {"/a/**", "/a/b", true},
+		{"/a/b", "/a", true}, {"/a/b", "/a/b", true}, {"/a/b", "/a/b/c", false}, {"/a/b", "/c", false}, {"/**/x", "/c",
+			true}, {"/a/**", "/a/b", true},
 		{"/a/*/c", "/a/b", true}, {"/a", "/", true}, {"/ab*", "/abc", true}, {"@x", "/", false},
 	} {
 		if got := pat(t, c.p).Below(c.dir); got != c.want {

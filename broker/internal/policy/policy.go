@@ -1,6 +1,6 @@
 // Package policy turns configuration and rule files into values: strictly typed, merged, each with its origin.
-// It must never let an unpinned project file widen anything, guess at a malformed file, or read one that somebody else controls.
-// The command line loads and shows it, planner reads the configuration, decide asks it about single accesses.
+// It must never let an unpinned project file widen anything, guess at a malformed file, or read one that somebody else
+// controls. The command line loads and shows it, planner reads the configuration, decide asks it about single accesses.
 package policy
 
 import (

@@ -223,7 +223,8 @@ func (d *document) rule(t map[string]any, at block, vars Vars) (Rule, error) {
 }
 
 func ruleKeys() []string {
-	return []string{"path", "exec", "host", "socket", "access", "decision", "expires", "reason", "final", "by", "added", "tls"}
+	return []string{"path", "exec", "host", "socket", "access", "decision", "expires", "reason", "final", "by", "added",
+		"tls"}
 }
 
 // set assigns one key of a rule.

@@ -10,8 +10,8 @@ type Secret struct {
 	OrgOnly bool
 }
 
-// Secrets is the built-in list, in the syntax of Pattern; every entry covers all that lies below it. Names under which people keep
-// credentials wherever they work are package guard's.
+// Secrets is the built-in list, in the syntax of Pattern; every entry covers all that lies below it. Names under which
+// people keep credentials wherever they work are package guard's.
 func Secrets() []Secret {
 	return []Secret{
 		{Pattern: "~/.ssh", Reason: "private keys, and authorized_keys lets others in"},
@@ -122,7 +122,8 @@ func Secrets() []Secret {
 		{KindSocket, "/run/user/*/systemd/**", "systemd starts programs outside the sandbox", true},
 		{KindSocket, "/run/libvirt/**", "libvirt starts machines outside the sandbox", true},
 		{KindSocket, "/run/snapd*.socket", "snapd installs software as root", true},
-		{KindSocket, "/nix/var/nix/daemon-socket/**", "the Nix daemon builds and fetches outside of the sandbox; --nix grants it through a filter", true},
+		{KindSocket, "/nix/var/nix/daemon-socket/**",
+			"the Nix daemon builds and fetches outside of the sandbox; --nix grants it through a filter", true},
 		{KindSocket, "/run/sbx/**", "sbx's own control sockets: whoever talks to them decides", true},
 		{KindSocket, "/run/user/*/sbx/**", "sbx's own control sockets: whoever talks to them decides", true},
 		{KindSocket, "/run/dbus/**", "the system bus reaches privileged services", false},

@@ -135,7 +135,8 @@ func (s Store) Restricts(dir string, a Access, now time.Time) bool {
 	for scope := ScopeOrg; scope <= ScopeSession; scope++ {
 		for i := range s.rules[scope] {
 			r := &s.rules[scope][i]
-			if r.Decision == Allow || r.Kind == KindHost || r.Kind == KindSocket || !r.Expires.IsZero() && !now.Before(r.Expires) {
+			if r.Decision == Allow || r.Kind == KindHost || r.Kind == KindSocket || !r.Expires.IsZero() &&
+				!now.Before(r.Expires) {
 				continue
 			}
 			if (r.concerns(KindPath, a) || r.Access == List) && r.path.Below(dir) { // who can read a tree can list it
@@ -146,7 +147,8 @@ func (s Store) Restricts(dir string, a Access, now time.Time) bool {
 	return false
 }
 
-// Sealed says that nothing shows what h hides, whatever anybody allows: it is a secret, and not a socket or merely out of sight.
+// Sealed says that nothing shows what h hides, whatever anybody allows: it is a secret, and not a socket or merely out
+// of sight.
 func (h Hiding) Sealed() bool {
 	return h.Kind != KindSocket && h.Reason != "fs.hidden" && !strings.HasPrefix(h.Reason, "hidden by profile ")
 }
@@ -170,9 +172,11 @@ func (s Store) notices() []Notice {
 	for _, r := range s.Rules() {
 		switch {
 		case r.Kind == KindHost && r.Decision == Allow && r.host.Wide():
-			out = append(out, Notice{NoticeWideHost, "rule", r.Origin, excerpt.Quote(r.Pattern) + " lets data leave in the names looked up"})
+			out = append(out, Notice{NoticeWideHost, "rule", r.Origin, excerpt.Quote(r.Pattern) +
+				" lets data leave in the names looked up"})
 		case r.Origin.Scope == ScopeProject && !s.ProjectTrusted && r.Decision == Allow:
-			out = append(out, Notice{NoticeWidening, "rule", r.Origin, "ignored: allow " + excerpt.Quote(r.Pattern) + " in a project file needs `sbx policy trust`"})
+			out = append(out, Notice{NoticeWidening, "rule", r.Origin, "ignored: allow " + excerpt.Quote(r.Pattern) +
+				" in a project file needs `sbx policy trust`"})
 		}
 	}
 	return out

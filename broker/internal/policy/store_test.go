@@ -8,7 +8,8 @@ import (
 
 func mk(t testing.TB, scope Scope, kind Kind, pattern string, a Access, d Decision, final bool) Rule {
 	t.Helper()
-	r, err := NewRule(Rule{Kind: kind, Pattern: pattern, Access: a, Decision: d, Final: final, Origin: Origin{Scope: scope}}, testVars())
+	r, err := NewRule(Rule{Kind: kind, Pattern: pattern, Access: a, Decision: d, Final: final,
+		Origin: Origin{Scope: scope}}, testVars())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,20 +98,34 @@ func TestPrecedenceNamed(t *testing.T) {
 		trusted bool
 		want    Decision
 	}{
-		"org deny beats a more specific user allow":        {rs{mk(t, ScopeOrg, KindPath, "/a/**", Read, Deny, false), mk(t, ScopeUser, KindPath, "/a/b/c", Read, Allow, false)}, false, Deny},
-		"org final allow beats user deny":                  {rs{mk(t, ScopeOrg, KindPath, "/a/**", Read, Allow, true), mk(t, ScopeUser, KindPath, "/a/b/c", Read, Deny, false)}, false, Allow},
-		"org allow yields to user deny":                    {rs{mk(t, ScopeOrg, KindPath, "/a/b/c", Read, Allow, false), mk(t, ScopeUser, KindPath, "/a/**", Read, Deny, false)}, false, Deny},
-		"user overrides project":                           {rs{mk(t, ScopeProject, KindPath, "/a/b/c", Read, Deny, false), mk(t, ScopeUser, KindPath, "/a/**", Read, Allow, false)}, false, Allow},
-		"command line overrides user":                      {rs{mk(t, ScopeUser, KindPath, "/a/b/c", Read, Deny, false), mk(t, ScopeSession, KindPath, "/a/**", Read, Allow, false)}, false, Allow},
-		"untrusted project allow is nothing":               {rs{mk(t, ScopeProject, KindPath, "/a/b/c", Read, Allow, false)}, false, 0},
-		"trusted project allow counts":                     {rs{mk(t, ScopeProject, KindPath, "/a/b/c", Read, Allow, false)}, true, Allow},
-		"untrusted allow does not hide its own deny":       {rs{mk(t, ScopeProject, KindPath, "/a/b/c", Read, Allow, false), mk(t, ScopeProject, KindPath, "/a/**", Read, Deny, false)}, false, Deny},
-		"untrusted project narrows the org":                {rs{mk(t, ScopeOrg, KindPath, "/a/**", Read, Allow, false), mk(t, ScopeProject, KindPath, "/a/**", Read, Ask, false)}, false, Ask},
-		"untrusted project cannot soften an org deny":      {rs{mk(t, ScopeOrg, KindPath, "/a/**", Read, Deny, false), mk(t, ScopeProject, KindPath, "/a/b/c", Read, Ask, false)}, false, Deny},
-		"specific wins inside a scope":                     {rs{mk(t, ScopeUser, KindPath, "/a/**", Read, Deny, false), mk(t, ScopeUser, KindPath, "/a/b/**", Read, Allow, false)}, false, Allow},
-		"deny wins a tie":                                  {rs{mk(t, ScopeUser, KindPath, "/a/b/c", Read, Allow, false), mk(t, ScopeUser, KindPath, "/a/b/c", Read, Deny, false)}, false, Deny},
-		"ask wins over allow":                              {rs{mk(t, ScopeUser, KindPath, "/a/b/c", Read, Allow, false), mk(t, ScopeUser, KindPath, "/a/b/c", Read, Ask, false)}, false, Ask},
-		"an org exception inside an org deny stays theirs": {rs{mk(t, ScopeOrg, KindPath, "/a/**", Read, Deny, false), mk(t, ScopeOrg, KindPath, "/a/b/c", Read, Allow, false)}, false, Allow},
+		"org deny beats a more specific user allow": {rs{mk(t, ScopeOrg, KindPath, "/a/**", Read, Deny, false),
+			mk(t, ScopeUser, KindPath, "/a/b/c", Read, Allow, false)}, false, Deny},
+		"org final allow beats user deny": {rs{mk(t, ScopeOrg, KindPath, "/a/**", Read, Allow, true),
+			mk(t, ScopeUser, KindPath, "/a/b/c", Read, Deny, false)}, false, Allow},
+		"org allow yields to user deny": {rs{mk(t, ScopeOrg, KindPath, "/a/b/c", Read, Allow, false),
+			mk(t, ScopeUser, KindPath, "/a/**", Read, Deny, false)}, false, Deny},
+		"user overrides project": {rs{mk(t, ScopeProject, KindPath, "/a/b/c", Read, Deny, false),
+			mk(t, ScopeUser, KindPath, "/a/**", Read, Allow, false)}, false, Allow},
+		"command line overrides user": {rs{mk(t, ScopeUser, KindPath, "/a/b/c", Read, Deny, false),
+			mk(t, ScopeSession, KindPath, "/a/**", Read, Allow, false)}, false, Allow},
+		"untrusted project allow is nothing": {rs{mk(t, ScopeProject, KindPath, "/a/b/c", Read, Allow, false)},
+			false, 0},
+		"trusted project allow counts": {rs{mk(t, ScopeProject, KindPath, "/a/b/c", Read, Allow, false)},
+			true, Allow},
+		"untrusted allow does not hide its own deny": {rs{mk(t, ScopeProject, KindPath, "/a/b/c", Read, Allow, false),
+			mk(t, ScopeProject, KindPath, "/a/**", Read, Deny, false)}, false, Deny},
+		"untrusted project narrows the org": {rs{mk(t, ScopeOrg, KindPath, "/a/**", Read, Allow, false),
+			mk(t, ScopeProject, KindPath, "/a/**", Read, Ask, false)}, false, Ask},
+		"untrusted project cannot soften an org deny": {rs{mk(t, ScopeOrg, KindPath, "/a/**", Read, Deny, false),
+			mk(t, ScopeProject, KindPath, "/a/b/c", Read, Ask, false)}, false, Deny},
+		"specific wins inside a scope": {rs{mk(t, ScopeUser, KindPath, "/a/**", Read, Deny, false),
+			mk(t, ScopeUser, KindPath, "/a/b/**", Read, Allow, false)}, false, Allow},
+		"deny wins a tie": {rs{mk(t, ScopeUser, KindPath, "/a/b/c", Read, Allow, false),
+			mk(t, ScopeUser, KindPath, "/a/b/c", Read, Deny, false)}, false, Deny},
+		"ask wins over allow": {rs{mk(t, ScopeUser, KindPath, "/a/b/c", Read, Allow, false),
+			mk(t, ScopeUser, KindPath, "/a/b/c", Read, Ask, false)}, false, Ask},
+		"an org exception inside an org deny stays theirs": {rs{mk(t, ScopeOrg, KindPath, "/a/**", Read, Deny, false),
+			mk(t, ScopeOrg, KindPath, "/a/b/c", Read, Allow, false)}, false, Allow},
 	} {
 		s := Store{ProjectTrusted: c.trusted}
 		for _, r := range c.rules {
@@ -130,7 +145,8 @@ func TestAccess(t *testing.T) {
 		want string // accesses of a path the rule concerns
 	}{
 		{KindPath, Read, Allow, "read exec"}, {KindPath, Write, Allow, "read write exec"}, {KindPath, Exec, Allow, "exec"},
-		{KindPath, Read, Deny, "read write exec"}, {KindPath, Write, Deny, "write"}, {KindPath, Exec, Deny, "exec"}, {KindPath, Read, Ask, "read write exec"},
+		{KindPath, Read, Deny, "read write exec"}, {KindPath, Write, Deny, "write"}, {KindPath, Exec, Deny, "exec"},
+		{KindPath, Read, Ask, "read write exec"},
 		{KindExec, Exec, Allow, "exec"}, {KindExec, Exec, Deny, "exec"},
 	} {
 		r := mk(t, ScopeUser, c.kind, "/a", c.rule, c.d, false)
@@ -192,7 +208,8 @@ func TestExplicit(t *testing.T) {
 		path, rule string
 		want       bool
 	}{
-		{"/home/u/.ssh/id", "~/**", false}, {"/home/u/.ssh/id", "~/.ssh/**", true}, {"/home/u/.ssh/id", "~/.ssh/id", true}, {"/home/u/.ssh/id", "~/.ssh/*.pub", true},
+		{"/home/u/.ssh/id", "~/**", false}, {"/home/u/.ssh/id", "~/.ssh/**", true}, {"/home/u/.ssh/id", "~/.ssh/id", true},
+		{"/home/u/.ssh/id", "~/.ssh/*.pub", true},
 		{"/home/u/.ssh/id", "/**", false}, {"/etc/shadow-", "/etc/*", false}, {"/etc/shadow-", "/etc/shadow-", true},
 	} {
 		h := find(c.path, KindPath)

@@ -7,7 +7,8 @@ import (
 	"sbx/broker/internal/policy/excerpt"
 )
 
-// PackageStore is a store of packages of the host's, [[store]] in the configuration, with the socket of the daemon that fills it.
+// PackageStore is a store of packages of the host's, [[store]] in the configuration, with the socket of the daemon that
+// fills it.
 type PackageStore struct {
 	Path     string
 	Socket   string // "" where nobody but the administrator fills it

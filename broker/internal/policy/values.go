@@ -73,7 +73,8 @@ func (k *key) text(s string, vars Vars) (any, error) {
 		}
 		return vars.Path(s)
 	case tName:
-		if len(s) == 0 || len(s) > 64 || strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") != "" {
+		if len(s) == 0 || len(s) > 64 ||
+			strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") != "" {
 			return nil, fmt.Errorf("%s is not a name of 1 to 64 letters, digits, dots, hyphens, underscores", excerpt.Quote(s))
 		}
 	case tText:

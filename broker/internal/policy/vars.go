@@ -38,7 +38,8 @@ func (v Vars) value(name string) (string, error) {
 	case "XDG_RUNTIME_DIR":
 		s = v.XDGRunDir
 	default:
-		return "", fmt.Errorf("unknown variable $%s; known are $PROJECT, $HOME, $TMPDIR and $XDG_{CONFIG,DATA,STATE,CACHE}_HOME, $XDG_RUNTIME_DIR", name)
+		return "", fmt.Errorf("unknown variable $%s; known are $PROJECT, $HOME, $TMPDIR and "+
+			"$XDG_{CONFIG,DATA,STATE,CACHE}_HOME, $XDG_RUNTIME_DIR", name)
 	}
 	if v.Narrow && name != "PROJECT" {
 		return "", fmt.Errorf("$%s is not allowed in a project file; use ~ or $PROJECT", name)
@@ -76,7 +77,8 @@ func (v Vars) split(text string) (base, rest string, err error) {
 }
 
 // Path reads a plain path: variables at the start, no wildcards. A ? at its end or start marks it optional (\x3f is a
-// literal one): it is left out without a word where it does not exist. The mark is kept, at the start; see SplitOptional.
+// literal one): it is left out without a word where it does not exist. The mark is kept, at the start; see
+// SplitOptional.
 func (v Vars) Path(text string) (string, error) {
 	body, optional := SplitOptional(text)
 	if cut, ok := strings.CutSuffix(body, "?"); ok {
@@ -89,7 +91,8 @@ func (v Vars) Path(text string) (string, error) {
 	var b strings.Builder
 	for _, c := range p.comps {
 		if c.kind != compLiteral || p.abstract {
-			return "", fmt.Errorf("reading path %s: wildcards are for rules, hidden, secrets and ask; name the directory (\\* is a literal star)", excerpt.Quote(text))
+			return "", fmt.Errorf("reading path %s: wildcards are for rules, hidden, secrets and ask; name the directory "+
+				"(\\* is a literal star)", excerpt.Quote(text))
 		}
 		b.WriteString("/" + c.parts[0])
 	}

@@ -8,13 +8,15 @@ import (
 	"strings"
 )
 
-// passed is what a command of the user's keeps of the environment: who and where he is. A trailing * stands for any rest. Variables
-// that lead programs to code (LD_LIBRARY_PATH, PYTHONPATH, NODE_OPTIONS, BASH_ENV, GIT_*) are often a project's, so none is here.
-var passed = [...]string{"HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LC_*", "TZ", "TERM", "COLORTERM", "DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY",
+// passed is what a command of the user's keeps of the environment: who and where he is. A trailing * stands for any
+// rest. Variables that lead programs to code (LD_LIBRARY_PATH, PYTHONPATH, NODE_OPTIONS, BASH_ENV, GIT_*) are often a
+// project's, so none is here.
+var passed = [...]string{"HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LC_*", "TZ", "TERM", "COLORTERM",
+	"DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY",
 	"XDG_*", "DBUS_SESSION_BUS_ADDRESS", "TMUX", "TMUX_PANE", "STY"}
 
-// Environment is what a command of the user's own gets of env: what passed names, and the directories of PATH in which nothing that
-// runs inside can write.
+// Environment is what a command of the user's own gets of env: what passed names, and the directories of PATH in which
+// nothing that runs inside can write.
 func Environment(env, writable []string) []string {
 	var out []string
 	for _, e := range env {

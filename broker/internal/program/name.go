@@ -19,13 +19,13 @@ func system(file string) bool {
 	return false
 }
 
-// foreign ends what Of says of a file that has the path of one of the system's and is none: in a container's own tree, below an overlay, replaced.
-// The kernel says " (deleted)" in this way.
+// foreign ends what Of says of a file that has the path of one of the system's and is none: in a container's own tree,
+// below an overlay, replaced. The kernel says " (deleted)" in this way.
 const foreign = " (not the host's)"
 
-// Of is the file that a process runs, as questions, records and JSON have it, "" if that cannot be read: what /proc/PID/exe leads to, never
-// a name that the program chose. A path of the system's is said as such only if it is the host's own file and nobody but root could have
-// put it there.
+// Of is the file that a process runs, as questions, records and JSON have it, "" if that cannot be read: what
+// /proc/PID/exe leads to, never a name that the program chose. A path of the system's is said as such only if it is the
+// host's own file and nobody but root could have put it there.
 func Of(pid int) string {
 	link := "/proc/" + strconv.Itoa(pid) + "/exe"
 	file, err := os.Readlink(link)
@@ -46,8 +46,8 @@ func Of(pid int) string {
 	return file
 }
 
-// Name is how people are told of a file that Of returned: by its base name if it is one of the system's, else by the whole path, so that no
-// program passes for another by its name.
+// Name is how people are told of a file that Of returned: by its base name if it is one of the system's, else by the
+// whole path, so that no program passes for another by its name.
 func Name(exe string) string {
 	if system(exe) && !strings.HasSuffix(exe, foreign) {
 		return path.Base(exe)

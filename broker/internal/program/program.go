@@ -1,8 +1,9 @@
-// Package program finds, checks and starts every program that sbx runs outside of a sandbox: it is the only room that does
-// (selftest's TestWhoStartsPrograms lists the few exceptions). A program comes from a fixed directory, or from the file that the
-// user's or the organisation's configuration names, and nobody but root, or for a named file the user, could have put it there.
-// It also says what a running program is called (Of, Name). It must never search PATH for something to run: a project decides what that finds (.venv/bin, node_modules/.bin).
-// Called by network, idmap, launch, prompt, learn, gate/notify and cli.
+// Package program finds, checks and starts every program that sbx runs outside of a sandbox: it is the only room that
+// does (selftest's TestWhoStartsPrograms lists the few exceptions). A program comes from a fixed directory, or from the
+// file that the user's or the organisation's configuration names, and nobody but root, or for a named file the user,
+// could have put it there. It also says what a running program is called (Of, Name). It must never search PATH for
+// something to run: a project decides what that finds (.venv/bin, node_modules/.bin). Called by network, idmap, launch,
+// prompt, learn, gate/notify and cli.
 package program
 
 import (
@@ -56,8 +57,8 @@ type Source struct {
 // ErrMissing is wrapped by errors about a program that is nowhere.
 var ErrMissing = errors.New("is not installed")
 
-// Find returns the program called name: the named one, else the first of a fixed directory. What stands in its place and cannot be
-// relied on is an error that says why.
+// Find returns the program called name: the named one, else the first of a fixed directory. What stands in its place
+// and cannot be relied on is an error that says why.
 func (s Source) Find(name string) (Program, error) {
 	for _, file := range s.Named {
 		if path.Base(file) == name {
@@ -82,8 +83,8 @@ func (s Source) Find(name string) (Program, error) {
 	return Program{}, fmt.Errorf("%s %w%s", name, ErrMissing, s.passedOver(name))
 }
 
-// Companion returns the first of files that exists: a program that was installed together with sbx, whose own file is self. It is
-// root's or belongs to whom sbx belongs, and lies where sandboxes write only if sbx itself does.
+// Companion returns the first of files that exists: a program that was installed together with sbx, whose own file is
+// self. It is root's or belongs to whom sbx belongs, and lies where sandboxes write only if sbx itself does.
 func (s Source) Companion(self string, files ...string) (Program, error) {
 	var st unix.Stat_t
 	if err := unix.Stat(self, &st); err != nil {
@@ -123,7 +124,8 @@ func (s Source) passedOver(name string) string {
 	for dir := range strings.SplitSeq(s.Path, ":") {
 		file := path.Join(dir, name)
 		if path.IsAbs(dir) && runs(file) {
-			return fmt.Sprintf(" where sbx looks (%s, in your PATH, could be a project's: if it is yours, programs = [%[1]q] below [sandbox] in ~/.config/sbx/config.toml says so)", file)
+			return fmt.Sprintf(" where sbx looks (%s, in your PATH, could be a project's: if it is yours, programs = [%[1]q] "+
+				"below [sandbox] in ~/.config/sbx/config.toml says so)", file)
 		}
 	}
 	return ""
@@ -141,8 +143,8 @@ func Roots(file string) (Program, error) { return check(file, 0) }
 // Self is sbx itself.
 func Self() Program { return Program{name: "sbx", found: "/proc/self/exe", file: "/proc/self/exe"} }
 
-// check follows the path to a program by hand and looks at everything on the way: directories, links and the file must be root's or
-// owner's, and nobody else may change them. So what was looked at is what is started later.
+// check follows the path to a program by hand and looks at everything on the way: directories, links and the file must
+// be root's or owner's, and nobody else may change them. So what was looked at is what is started later.
 func check(file string, owner uint32) (Program, error) {
 	if !path.IsAbs(file) {
 		return Program{}, fmt.Errorf("%s is not an absolute path", file)
@@ -184,8 +186,8 @@ func check(file string, owner uint32) (Program, error) {
 	}
 }
 
-// trusted says whether what belongs to uid is root's or owner's. In a user namespace without root the kernel shows what is root's outside
-// as the overflow id's.
+// trusted says whether what belongs to uid is root's or owner's. In a user namespace without root the kernel shows what
+// is root's outside as the overflow id's.
 func trusted(uid, owner uint32) bool {
 	return uid == 0 || uid == owner || uid == overflow && rootless()
 }
@@ -235,7 +237,8 @@ func (p Program) Command(args ...string) *exec.Cmd {
 	return &exec.Cmd{Path: p.file, Args: append([]string{p.name}, args...), Env: []string{Path}, Dir: "/"}
 }
 
-// Shell is sh with a command of the user's own, in the directory that sbx was called in. env is what it gets: see Environment.
+// Shell is sh with a command of the user's own, in the directory that sbx was called in. env is what it gets: see
+// Environment.
 func Shell(ctx context.Context, command string, env []string) (*exec.Cmd, error) {
 	sh, err := Roots("/bin/sh")
 	if err != nil {

@@ -93,7 +93,8 @@ func TestFind(t *testing.T) {
 		{"named", "", Source{Named: []string{mine}}},
 		{"named another", "is not installed", Source{Named: []string{mine + "2"}}},
 		{"named in the project", "lies where sandboxes write", Source{Named: []string{inside}, Writable: writable}},
-		{"named by a link into it", "lies where sandboxes write", Source{Named: []string{filepath.Join(dir, "home/link/no-such-program")}, Writable: writable}},
+		{"named by a link into it", "lies where sandboxes write",
+			Source{Named: []string{filepath.Join(dir, "home/link/no-such-program")}, Writable: writable}},
 		{"named and missing", "sandbox.programs is not used", Source{Named: []string{filepath.Join(dir, "no-such-program")}}},
 	} {
 		p, err := c.from.Find("no-such-program")
@@ -139,7 +140,8 @@ func TestCompanion(t *testing.T) {
 		{"somebody else's", system, []string{strange}, "belongs to uid"},
 		{"nowhere", self, []string{filepath.Join(dir, "none")}, "none is not installed"},
 	} {
-		if _, err := from.Companion(c.self, c.files...); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+		if _, err := from.Companion(c.self, c.files...); (err == nil) != (c.want == "") || err != nil &&
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
 		}
 	}
@@ -157,10 +159,13 @@ func TestEnvironment(t *testing.T) {
 		t.Fatal(err)
 	}
 	project := filepath.Join(dir, "project")
-	path := strings.Join([]string{project + "/.venv/bin", dir + "/link", project + "/none/yet", project, "bin", "", ".", dir + "/home/bin", project + "2/bin", "/usr/bin"}, ":")
-	got := Environment([]string{"PATH=" + path, "HOME=/h", "LC_TIME=C", "XDG_RUNTIME_DIR=/run/user/1", "LD_PRELOAD=x.so", "PYTHONPATH=src", "BASH_ENV=x", "NODE_OPTIONS=-r x", "GIT_DIR=x", "TOKEN=t"},
+	path := strings.Join([]string{project + "/.venv/bin", dir + "/link", project + "/none/yet", project, "bin", "", ".",
+		dir + "/home/bin", project + "2/bin", "/usr/bin"}, ":")
+	got := Environment([]string{"PATH=" + path, "HOME=/h", "LC_TIME=C", "XDG_RUNTIME_DIR=/run/user/1", "LD_PRELOAD=x.so",
+		"PYTHONPATH=src", "BASH_ENV=x", "NODE_OPTIONS=-r x", "GIT_DIR=x", "TOKEN=t"},
 		[]string{project})
-	want := []string{"PATH=" + dir + "/home/bin:" + project + "2/bin:/usr/bin", "HOME=/h", "LC_TIME=C", "XDG_RUNTIME_DIR=/run/user/1"}
+	want := []string{"PATH=" + dir + "/home/bin:" + project + "2/bin:/usr/bin", "HOME=/h", "LC_TIME=C",
+		"XDG_RUNTIME_DIR=/run/user/1"}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}

@@ -11,7 +11,8 @@ import (
 func TestDiscover(t *testing.T) {
 	root := t.TempDir()
 	home, uid := root+"/home", os.Geteuid()
-	for _, d := range []string{"/home/p/.git", "/home/p/a/b", "/home/q/.sbx", "/home/q/sub", "/home/plain", "/up/.git", "/up/x"} {
+	for _, d := range []string{"/home/p/.git", "/home/p/a/b", "/home/q/.sbx", "/home/q/sub", "/home/plain", "/up/.git",
+		"/up/x"} {
 		os.MkdirAll(root+d, 0o755)
 	}
 	os.MkdirAll(home+"/.git", 0o755)
@@ -19,7 +20,8 @@ func TestDiscover(t *testing.T) {
 	os.WriteFile(home+"/wt/.git", nil, 0o644)
 	os.MkdirAll(home+"/ln/d", 0o755)
 	os.Symlink("/etc", home+"/ln/.git")
-	for cwd, want := range map[string]string{"/home/p/a/b": "/home/p", "/home/p": "/home/p", "/home/q/sub": "/home/q", "/home/plain": "/home/plain", "/home": "/home", "": "", "/home/wt/d": "/home/wt", "/home/ln/d": "/home/ln/d"} {
+	for cwd, want := range map[string]string{"/home/p/a/b": "/home/p", "/home/p": "/home/p", "/home/q/sub": "/home/q",
+		"/home/plain": "/home/plain", "/home": "/home", "": "", "/home/wt/d": "/home/wt", "/home/ln/d": "/home/ln/d"} {
 		p, err := Discover(root+cwd, home, uid)
 		if err != nil || p.Root != root+want {
 			t.Errorf("from %q: %+v %v, want %s", cwd, p, err, want)

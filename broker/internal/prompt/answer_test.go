@@ -35,7 +35,8 @@ func TestNormal(t *testing.T) {
 		{"past", file, Answer{Life: ForUntil, Until: now}, Answer{}, "time in the future"},
 		{"until once", file, Answer{Life: ForSession, Until: now.Add(1)}, Answer{}, "use life until"},
 		{"once forever", file, Answer{Scope: Once, Life: Forever}, Answer{}, "scope once cannot last"},
-		{"dir once", file, Answer{Allow: true, Scope: Dir, Life: ForOnce}, Answer{Allow: true, Scope: Once, Life: ForOnce}, ""},
+		{"dir once", file, Answer{Allow: true, Scope: Dir, Life: ForOnce}, Answer{Allow: true, Scope: Once, Life: ForOnce},
+			""},
 		{"once in a store", file, Answer{Scope: Dir, Life: ForOnce, Persist: "user"}, Answer{}, "is not stored"},
 		{"persist session", file, Answer{Life: ForSession, Persist: "user"}, Answer{}, "is not stored"},
 		{"store", file, Answer{Persist: "everyone"}, Answer{}, "unknown store"},
@@ -58,7 +59,8 @@ func TestNormal(t *testing.T) {
 
 func TestDomain(t *testing.T) {
 	for h, want := range map[string]string{
-		"api.github.com": "*.github.com", "github.com": "", "a.co.uk": "", "a.com.au": "", "b.a.co.uk": "*.a.co.uk", "localhost": "", "10.1.2.3": "", "::1": "", "a.b.example.org.": "*.b.example.org", "": "",
+		"api.github.com": "*.github.com", "github.com": "", "a.co.uk": "", "a.com.au": "", "b.a.co.uk": "*.a.co.uk",
+		"localhost": "", "10.1.2.3": "", "::1": "", "a.b.example.org.": "*.b.example.org", "": "",
 	} {
 		if got := (&Question{Host: h}).Domain(); got != want {
 			t.Errorf("%q: %q, want %q", h, got, want)
@@ -80,7 +82,9 @@ func TestParseReply(t *testing.T) {
 			t.Errorf("%q: %+v, %v", in, got, err)
 		}
 	}
-	for _, in := range []string{"", "yes", "y", "Allow", "allow everything", "allow tree dir", "allow 1h tree", "allow -1h", "{}", "{", `{"decision":"allow"}{}`, `{"decision":"allow","path":"/"}`, `{"decision":true}`, "allow tree session x"} {
+	for _, in := range []string{"", "yes", "y", "Allow", "allow everything", "allow tree dir", "allow 1h tree",
+		"allow -1h", "{}", "{", `{"decision":"allow"}{}`, `{"decision":"allow","path":"/"}`, `{"decision":true}`,
+		"allow tree session x"} {
 		if a, err := ParseReply(in, now); err == nil {
 			t.Errorf("%q was read as %+v", in, a)
 		}

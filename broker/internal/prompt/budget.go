@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// budget is a token bucket for new questions, and the count of those that were refused since. A question that somebody answers
-// gives its token back: what is bounded is what a program asks of people who do not keep up, not what an approver settles at once.
+// budget is a token bucket for new questions, and the count of those that were refused since. A question that somebody
+// answers gives its token back: what is bounded is what a program asks of people who do not keep up, not what an
+// approver settles at once.
 type budget struct {
 	tokens  float64
 	last    time.Time
@@ -30,7 +31,8 @@ func (q *Queue) take() bool {
 	return true
 }
 
-// repay is called when a question ends. One that nobody answered, because its program left or the time was up, has cost its token.
+// repay is called when a question ends. One that nobody answered, because its program left or the time was up, has cost
+// its token.
 func (q *Queue) repay(e *entry, a Answer) {
 	if IsMeant(a.By) {
 		q.budget.tokens = min(float64(q.opt.Burst), q.budget.tokens+float64(e.paid))
@@ -43,7 +45,8 @@ func (q *Queue) flood(in Question) {
 	q.budget.refused++
 	if q.budget.refused == 1 {
 		s := Style{Home: q.opt.Home, Width: 100}
-		q.emit(Event{Kind: Notice, Question: in, Text: "too many questions: accesses are denied without asking, the first was " + s.wants(&in, 60)})
+		q.emit(Event{Kind: Notice, Question: in,
+			Text: "too many questions: accesses are denied without asking, the first was " + s.wants(&in, 60)})
 	}
 }
 
@@ -62,7 +65,8 @@ func (q *Queue) count(a Answer) {
 	}
 	q.autoDeny = true
 	q.emit(Event{Kind: Notice, Text: fmt.Sprintf(
-		"%d questions denied in a row: the rest of this session is denied without asking (sbx policy add, then run again)", q.denials)})
+		"%d questions denied in a row: the rest of this session is denied without asking (sbx policy add, then run again)",
+		q.denials)})
 	for len(q.open) > 0 {
 		q.settle(q.open[0], denied(ByFlood))
 	}

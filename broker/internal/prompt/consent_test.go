@@ -42,9 +42,11 @@ func within(p, dir string) bool { return p == dir || strings.HasPrefix(p, dir+"/
 
 // gives says what a right brings along, and with a refusal what it takes along.
 func gives(right, need policy.Access, allow bool) bool {
-	with := map[policy.Access]string{policy.List: "list", policy.Read: "list read exec", policy.Write: "list read exec write", policy.Exec: "exec", policy.Connect: "connect"}
+	with := map[policy.Access]string{policy.List: "list", policy.Read: "list read exec",
+		policy.Write: "list read exec write", policy.Exec: "exec", policy.Connect: "connect"}
 	if !allow {
-		with = map[policy.Access]string{policy.List: "list", policy.Read: "list read exec write", policy.Write: "write", policy.Exec: "exec", policy.Connect: "connect"}
+		with = map[policy.Access]string{policy.List: "list", policy.Read: "list read exec write", policy.Write: "write",
+			policy.Exec: "exec", policy.Connect: "connect"}
 	}
 	return slices.Contains(strings.Fields(with[right]), string(need))
 }
@@ -73,7 +75,8 @@ func envs(t *testing.T, c decide.Consent, now time.Time) map[string]decide.Env {
 // in the session and by the rule.
 func TestConsentTable(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
-	world := []thing{{"/h", true}, {"/h/m", false}, {"/h/o", true}, {"/h/o/z", false}, {"/h/n", true}, {"/h/n/a", false}, {"/h/n/b", false}, {"/h/n/c", false},
+	world := []thing{{"/h", true}, {"/h/m", false}, {"/h/o", true}, {"/h/o/z", false}, {"/h/n", true}, {"/h/n/a", false},
+		{"/h/n/b", false}, {"/h/n/c", false},
 		{"/h/n/s", true}, {"/h/n/s/x", false}, {"/h/n/s/t", true}, {"/h/n/s/t/y", false}, {"/h/n/u", true}, {"/h/nn", false}}
 	kinds := []struct {
 		op     string
@@ -111,7 +114,8 @@ func TestConsentTable(t *testing.T) {
 			} else if q.Dir {
 				container = q.Path
 			}
-			for _, key := range []string{"o", "s", "h", "f", "p", "n", "v", "ds", "dh", "df", "dp", "dn", "dv", "ts", "th", "tf", "tp", "tn", "tv", "ws", "wh", "wf", "wp", "wn", "wv"} {
+			for _, key := range []string{"o", "s", "h", "f", "p", "n", "v", "ds", "dh", "df", "dp", "dn", "dv", "ts", "th",
+				"tf", "tp", "tn", "tv", "ws", "wh", "wf", "wp", "wn", "wv"} {
 				rows++
 				ans, _, ok := Keys([]byte(key), &q)
 				if !ok {
@@ -150,7 +154,8 @@ func TestConsentTable(t *testing.T) {
 							}
 							a := w.ask(need)
 							if v := decide.Decide(a, env); v.Decision != want {
-								t.Errorf("%s, %d objects, key %q, %s: %s %s is %v, want %v", k.op, len(objects), key, where, need, w.path, v.Decision, want)
+								t.Errorf("%s, %d objects, key %q, %s: %s %s is %v, want %v", k.op, len(objects), key, where, need, w.path,
+									v.Decision, want)
 							}
 						}
 					}
@@ -167,7 +172,8 @@ func TestConsentTable(t *testing.T) {
 // lives checks for how long an answer holds.
 func lives(t *testing.T, what string, c decide.Consent, a decide.Ask, now time.Time, last byte, lasts bool) {
 	t.Helper()
-	for after, hour := range map[time.Duration]bool{59 * time.Minute: true, 61 * time.Minute: false, 1000 * time.Hour: false} {
+	for after, hour := range map[time.Duration]bool{59 * time.Minute: true, 61 * time.Minute: false,
+		1000 * time.Hour: false} {
 		env := envs(t, c, now)["grants"]
 		env.Now = now.Add(after)
 		holds := decide.Decide(a, env).Decision != decide.AskHuman
@@ -186,27 +192,36 @@ var shown = []struct {
 	words  *regexp.Regexp
 	covers func(p, named string, dir bool, need policy.Access) bool
 }{
-	{regexp.MustCompile(`^everything below <(\w*)> at every depth$`), func(p, named string, _ bool, _ policy.Access) bool { return within(p, strings.TrimSuffix(named, "/")) }},
+	{regexp.MustCompile(`^everything below <(\w*)> at every depth$`), func(p, named string, _ bool,
+		_ policy.Access) bool {
+		return within(p, strings.TrimSuffix(named, "/"))
+	}},
 	{regexp.MustCompile(`^<(\w*)> and every directory below$`), func(p, named string, dir bool, need policy.Access) bool {
 		return need == policy.List && within(p, strings.TrimSuffix(named, "/"))
 	}},
-	{regexp.MustCompile(`^the directories directly in <(\w*)>$`), func(p, named string, dir bool, need policy.Access) bool {
+	{regexp.MustCompile(`^the directories directly in <(\w*)>$`), func(p, named string, dir bool,
+		need policy.Access) bool {
 		return need == policy.List && path.Dir(p) == strings.TrimSuffix(named, "/")
 	}},
-	{regexp.MustCompile(`^what lies directly in <(\w*)>(?: \(of directories names\))?$`), func(p, named string, dir bool, need policy.Access) bool {
+	{regexp.MustCompile(`^what lies directly in <(\w*)>(?: \(of directories names\))?$`), func(p, named string, dir bool,
+		need policy.Access) bool {
 		return path.Dir(p) == strings.TrimSuffix(named, "/")
 	}},
 	{regexp.MustCompile(`^<(\w*)> \(names only\)$`), func(p, named string, dir bool, need policy.Access) bool {
 		return need == policy.List && p == strings.TrimSuffix(named, "/")
 	}},
-	{regexp.MustCompile(`^<(\w*)> itself \(not what is in it\)$`), func(p, named string, dir bool, need policy.Access) bool { return p == strings.TrimSuffix(named, "/") }},
+	{regexp.MustCompile(`^<(\w*)> itself \(not what is in it\)$`), func(p, named string, dir bool,
+		need policy.Access) bool {
+		return p == strings.TrimSuffix(named, "/")
+	}},
 	{regexp.MustCompile(`^<(\w*)>$`), func(p, named string, dir bool, need policy.Access) bool { return p == named }},
 }
 
 // says reads the text at a key: may this be opened by what stands there?
 func says(t *testing.T, text string, a decide.Ask, dir bool, need policy.Access) bool {
 	t.Helper()
-	verbs := map[string]policy.Access{"list ": policy.List, "read ": policy.Read, "write ": policy.Write, "run ": policy.Exec, "connect to ": policy.Connect}
+	verbs := map[string]policy.Access{"list ": policy.List, "read ": policy.Read, "write ": policy.Write,
+		"run ": policy.Exec, "connect to ": policy.Connect}
 	for verb, right := range verbs {
 		rest, ok := strings.CutPrefix(text, verb)
 		if !ok {
@@ -315,7 +330,8 @@ func toThings(names []Name) (out []thing) {
 
 // randomPath makes paths that often lie in each other, of names that a hostile program would choose.
 func randomPath(r *rand.Rand) string {
-	names := []string{"a", "b", ".env", "*", "a*", "**", "?", "[a]", "a\nb", "\x1b[2J", "\xff", "a, b", " itself (not what is in it)", "a\\", strings.Repeat("x", 250), "{a,b}", "~"}
+	names := []string{"a", "b", ".env", "*", "a*", "**", "?", "[a]", "a\nb", "\x1b[2J", "\xff", "a, b",
+		" itself (not what is in it)", "a\\", strings.Repeat("x", 250), "{a,b}", "~"}
 	var b strings.Builder
 	for range 1 + r.IntN(4) {
 		b.WriteString("/" + names[r.IntN(len(names))])

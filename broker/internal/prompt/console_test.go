@@ -94,7 +94,8 @@ func newPane(t *testing.T, argv ...string) *pane {
 	need.Tool(t, "tmux", argv[0])
 	dir := t.TempDir()
 	p := &pane{t, filepath.Join(dir, "tmux"), dir}
-	args := append([]string{"-f", "/dev/null", "new-session", "-d", "-x", "80", "-y", "24", "env", childEnv + "=" + dir, os.Args[0]}, argv...)
+	args := append([]string{"-f", "/dev/null", "new-session", "-d", "-x", "80", "-y", "24", "env", childEnv + "=" + dir,
+		os.Args[0]}, argv...)
 	p.tmux(args...)
 	t.Cleanup(func() { _ = exec.Command("tmux", "-S", p.sock, "kill-server").Run() })
 	return p
@@ -174,7 +175,9 @@ func TestFullScreenProgramsAreRestored(t *testing.T) {
 	}{
 		"vim":  {[]string{"vim", "-u", "NONE", "-N", f}, "line 22", []string{"i", "hello", "Escape"}, "helloline 0"},
 		"less": {[]string{"less", f}, "line 22", []string{"Space"}, "line 40"},
-		"tmux": {[]string{"env", "-u", "TMUX", "tmux", "-L", fmt.Sprintf("sbxtest%d", os.Getpid()), "-f", "/dev/null", "new-session", "sh", "-c", "cat " + f + "; exec sh"}, "line 199 of the file\n$", []string{"echo th''en", "Enter"}, "then"},
+		"tmux": {[]string{"env", "-u", "TMUX", "tmux", "-L", fmt.Sprintf("sbxtest%d", os.Getpid()), "-f", "/dev/null",
+			"new-session", "sh", "-c", "cat " + f + "; exec sh"}, "line 199 of the file\n$", []string{"echo th''en", "Enter"},
+			"then"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -187,7 +190,8 @@ func TestFullScreenProgramsAreRestored(t *testing.T) {
 			body := func(s string) string { return strings.Join(strings.Split(s, "\n")[:23], "\n") }
 			before := body(p.show())
 			p.question()
-			if s := p.show(); name != "tmux" && strings.Count(s, "\n") == 24 && !strings.Contains(strings.Split(s, "\n")[23], "[kobalu]") {
+			if s := p.show(); name != "tmux" && strings.Count(s, "\n") == 24 && !strings.Contains(strings.Split(s, "\n")[23],
+				"[kobalu]") {
 				t.Errorf("the question is not in the last row:\n%s", s)
 			}
 			if a := p.answer("s"); a != "true file tty" {
@@ -216,7 +220,10 @@ func TestShellLineIsKept(t *testing.T) {
 		p.keys("Enter") // the cursor is in the last row now, where room must be made by scrolling
 	}
 	p.keys("echo re''ady", "Enter") // what it prints may follow prompts that came late
-	p.until("the shell to have read them", func(s string) bool { return strings.HasSuffix(strings.TrimRight(s, " \n"), "ready\n$") })
+	p.until("the shell to have read them", func(s string) bool {
+		return strings.HasSuffix(strings.TrimRight(s, " \n"),
+			"ready\n$")
+	})
 	p.keys("echo on", "e")
 	p.until("the line", func(s string) bool { return strings.Contains(s, "$ echo one") })
 	p.question()
@@ -233,8 +240,12 @@ func TestShellLineIsKept(t *testing.T) {
 // While a question is shown the guest draws nothing, whatever it does: it goes on drawing, and waits where it cannot.
 func TestGuestCannotDrawOverTheQuestion(t *testing.T) {
 	drawn := filepath.Join(t.TempDir(), "drawn")
-	p := newPane(t, "sh", "-c", `while :; do echo >>`+drawn+`; printf '\033[2J\033[H\033(0\033[8m[kobalu] allowed\033[4h\033[?6h\033[5;9r\033]0;'; sleep 0.01; done`)
-	p.until("the guest to draw", func(s string) bool { return strings.Contains(s, "allowed") || strings.TrimSpace(s) == "" })
+	p := newPane(t, "sh", "-c", `while :; do echo >>`+drawn+
+		`; printf '\033[2J\033[H\033(0\033[8m[kobalu] allowed\033[4h\033[?6h\033[5;9r\033]0;'; sleep 0.01; done`)
+	p.until("the guest to draw", func(s string) bool {
+		return strings.Contains(s, "allowed") ||
+			strings.TrimSpace(s) == ""
+	})
 	p.question()
 	first := p.show()
 	count := func() int { b, _ := os.ReadFile(drawn); return len(b) }

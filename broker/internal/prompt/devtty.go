@@ -10,11 +10,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// DevTTY is the Screen of a session whose program does not read the terminal, or not yet: one with a pipe on its standard
-// input or output, or on all three. The terminal is not ours then, so it is touched only while a question is shown, and only while this
-// process is in its foreground and, unless Always, no other program has it in a mode of its own: a full-screen program
-// there (an editor that started us, less at the end of the pipeline) would be garbled and would take the keys. Until
-// then the question waits for other ways to answer it. When the program wants keys it becomes the Console that it holds.
+// DevTTY is the Screen of a session whose program does not read the terminal, or not yet: one with a pipe on its
+// standard input or output, or on all three. The terminal is not ours then, so it is touched only while a question is
+// shown, and only while this process is in its foreground and, unless Always, no other program has it in a mode of its
+// own: a full-screen program there (an editor that started us, less at the end of the pipeline) would be garbled and
+// would take the keys. Until then the question waits for other ways to answer it. When the program wants keys it
+// becomes the Console that it holds.
 type DevTTY struct {
 	Console      // Keys and Out are the terminal; Guest is nil where the program's output does not come here
 	Always  bool // somebody said that the question is to be asked here

@@ -76,7 +76,8 @@ func shortKeys(q *Question) string {
 	return "[o/s/f/d/t/n/v/?]"
 }
 
-// wants is "claude wants to read PATH -> TARGET (x3)", or "node[7] wants HOST:PORT", in at most room columns, as far as that can be.
+// wants is "claude wants to read PATH -> TARGET (x3)", or "node[7] wants HOST:PORT", in at most room columns, as far as
+// that can be.
 func (s Style) wants(q *Question, room int) string {
 	tail := ""
 	if q.Host != "" && q.Op == "lookup" {

@@ -21,8 +21,10 @@ func TestLine(t *testing.T) {
 		want string
 	}{
 		{Question{Exe: "/usr/bin/claude", Op: "open", Path: "/home/u/.config/gh/hosts.yml"},
-			"[kobalu] claude wants to read ~/.config/gh/hosts.yml - [o]nce [s]ession [f]orever / [d]ir [t]ree / [n]o / ne[v]er [?]"},
-		{Question{Exe: "/usr/bin/cc1", Op: "stat", Path: "/opt/sdk/include", Paths: []Name{{Path: "/opt/sdk/include/a.h"}, {Path: "/opt/sdk/include/b.h"}}, Merged: 9},
+			"[kobalu] claude wants to read ~/.config/gh/hosts.yml - [o]nce [s]ession [f]orever / [d]ir [t]ree / [n]o / " +
+				"ne[v]er [?]"},
+		{Question{Exe: "/usr/bin/cc1", Op: "stat", Path: "/opt/sdk/include", Paths: []Name{{Path: "/opt/sdk/include/a.h"},
+			{Path: "/opt/sdk/include/b.h"}}, Merged: 9},
 			"[kobalu] cc1 wants to read 2 files in /opt/sdk/include/: a.h, b.h (x9) - [o/s/f/d/t/n/v/?]"},
 		{Question{Exe: "/usr/bin/ls", Op: "list", Path: "/home/u/n", Dir: true},
 			"[kobalu] ls wants to list ~/n/ - [o]nce [s]ession [f]orever / [d]ir [t]ree / [n]o / ne[v]er [?]"},
@@ -52,7 +54,8 @@ func TestLine(t *testing.T) {
 // The byte cases of the attack list: escape codes, newlines, bidirectional controls, C1, DEL, raw bytes.
 func TestHostileBytesAreShownEscaped(t *testing.T) {
 	for name, c := range map[string]struct{ path, want string }{
-		"TT-05 csi":      {"/o/\x1b[2K\x1b[1G\x1b[32mREADME.md (already allowed)\x1b[0m", `"/o/\x1b[2K\x1b[1G\x1b[32mREADME.md (already allowed)\x1b[0m"`},
+		"TT-05 csi": {"/o/\x1b[2K\x1b[1G\x1b[32mREADME.md (already allowed)\x1b[0m",
+			`"/o/\x1b[2K\x1b[1G\x1b[32mREADME.md (already allowed)\x1b[0m"`},
 		"TT-05 osc":      {"/o/\x1b]0;sbx: approved\ax", `"/o/\x1b]0;sbx: approved\ax"`},
 		"TT-06 newline":  {"/o/a\n[sbx] Allow? [Y/n] y\nb", `"/o/a\n[sbx] Allow? [Y/n] y\nb"`},
 		"TT-06 return":   {"/o/secret\rREADME.md  ", `"/o/secret\rREADME.md  "`},
@@ -88,11 +91,14 @@ func TestHostileBytesAreShownEscaped(t *testing.T) {
 	}
 }
 
-// A name that a program can give itself must not pass for another's: only what root installs is called by its base name.
+// A name that a program can give itself must not pass for another's: only what root installs is called by its base
+// name.
 func TestAskerIsNamedByItsWholePath(t *testing.T) {
 	for exe, want := range map[string]string{
-		"/usr/bin/git": "git", "/bin/cat": "cat", "/usr/lib/git-core/git-remote-http": "git-remote-http", "/tmp/git": "/tmp/git", "/home/u/bin/git": "~/bin/git",
-		"/usr/bin/git (not the host's)": `"/usr/bin/git (not the host's)"`, "/nix/store/x/bin/git": "/nix/store/x/bin/git", "/usrx/git": "/usrx/git", "git": "git", "/": "/",
+		"/usr/bin/git": "git", "/bin/cat": "cat", "/usr/lib/git-core/git-remote-http": "git-remote-http",
+		"/tmp/git": "/tmp/git", "/home/u/bin/git": "~/bin/git",
+		"/usr/bin/git (not the host's)": `"/usr/bin/git (not the host's)"`, "/nix/store/x/bin/git": "/nix/store/x/bin/git",
+		"/usrx/git": "/usrx/git", "git": "git", "/": "/",
 	} {
 		if got := (Style{Width: 300, Home: "/home/u"}).Line(Question{Exe: exe, Op: "open", Path: "/x/y"}); !strings.HasPrefix(got, want+" wants to read /x/y") {
 			t.Errorf("%s: %s", exe, got)
@@ -102,7 +108,8 @@ func TestAskerIsNamedByItsWholePath(t *testing.T) {
 
 func TestProgramNameIsQuotedAndResolved(t *testing.T) {
 	q := Question{Exe: "/p/git status (approved by user)\n\x1b[1A", Op: "open", Path: "/x/y"}
-	if got := (Style{Width: 200}).Line(q); !strings.HasPrefix(got, `"/p/git status (approved by user)\n\x1b[1A" wants to read /x/y`) {
+	if got := (Style{Width: 200}).Line(q); !strings.HasPrefix(got,
+		`"/p/git status (approved by user)\n\x1b[1A" wants to read /x/y`) {
 		t.Error(got)
 	}
 }

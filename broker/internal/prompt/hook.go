@@ -30,7 +30,8 @@ const (
 	maxHookOutput = 4096
 )
 
-// asker answers questions without a person at a terminal or socket: by a command, or by the program that runs the session.
+// asker answers questions without a person at a terminal or socket: by a command, or by the program that runs the
+// session.
 type asker struct {
 	ask    func(context.Context, Question) (a Answer, answered bool, err error)
 	by     string
@@ -153,10 +154,12 @@ func questionEnv(q *Question) []string {
 		"SBX_QUESTION_SID=" + q.SID,
 		"SBX_QUESTION_PID=" + itoa(q.PID),
 		"SBX_QUESTION_TEXT=" + word(text),
-		"SBX_QUESTION_MARKUP=" + strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;").Replace(word(text)),
+		"SBX_QUESTION_MARKUP=" + strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`,
+			"&quot;").Replace(word(text)),
 	}
 	for _, f := range [...]struct{ name, val string }{
-		{"EXE", q.Exe}, {"CWD", q.Cwd}, {"OP", q.Op}, {"PATH", q.Path}, {"TARGET", q.Target}, {"HOST", q.Host}, {"WHY", q.Why},
+		{"EXE", q.Exe}, {"CWD", q.Cwd}, {"OP", q.Op}, {"PATH", q.Path}, {"TARGET", q.Target}, {"HOST", q.Host},
+		{"WHY", q.Why},
 	} {
 		v := ""
 		if f.val != "" {

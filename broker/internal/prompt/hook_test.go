@@ -53,9 +53,11 @@ func TestHook(t *testing.T) {
 func TestHookSaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	file := read("/a/b")
-	for command, want := range map[string]string{"exit 3": "exit status 3", "echo maybe": `unknown answer "maybe"`, "echo allow walk session": "use scope once, file, dir or tree", "echo deny": "", "echo allow dir": ""} {
+	for command, want := range map[string]string{"exit 3": "exit status 3", "echo maybe": `unknown answer "maybe"`,
+		"echo allow walk session": "use scope once, file, dir or tree", "echo deny": "", "echo allow dir": ""} {
 		heard := make(chan string, 1)
-		q := NewQueue(Options{HookCommand: command, HookTimeout: time.Minute, Timeout: time.Minute, HookFailed: func(err error) { heard <- err.Error() }})
+		q := NewQueue(Options{HookCommand: command, HookTimeout: time.Minute, Timeout: time.Minute,
+			HookFailed: func(err error) { heard <- err.Error() }})
 		a := q.Ask(context.Background(), file)
 		q.Close()
 		said := ""
@@ -72,14 +74,16 @@ func TestHookSaysWhatIsWrong(t *testing.T) {
 func TestHookGetsGuestTextAsData(t *testing.T) {
 	dir := t.TempDir()
 	path := "/a/$(touch " + dir + "/owned)`touch " + dir + "/owned`;touch " + dir + "/owned\n'\"<b>ok</b>\xff"
-	q := NewQueue(Options{HookCommand: `cat >"` + dir + `/in"; printf '%s\n' "$SBX_QUESTION_TEXT" "$SBX_QUESTION_MARKUP" "$SBX_QUESTION_PATH" >"` + dir + `/env"; echo deny`})
+	q := NewQueue(Options{HookCommand: `cat >"` + dir +
+		`/in"; printf '%s\n' "$SBX_QUESTION_TEXT" "$SBX_QUESTION_MARKUP" "$SBX_QUESTION_PATH" >"` + dir + `/env"; echo deny`})
 	defer q.Close()
 	q.Ask(context.Background(), Question{Exe: "/bin/--icon=x", Op: "open", Path: path})
 	if _, err := os.Stat(filepath.Join(dir, "owned")); err == nil {
 		t.Fatal("guest text was run by the shell")
 	}
 	in, err := os.ReadFile(filepath.Join(dir, "in"))
-	if err != nil || !ascii(strings.TrimSuffix(string(in), "\n")) || !json.Valid(in) || !strings.Contains(string(in), `\udcff`) {
+	if err != nil || !ascii(strings.TrimSuffix(string(in), "\n")) || !json.Valid(in) ||
+		!strings.Contains(string(in), `\udcff`) {
 		t.Errorf("%q, %v", in, err)
 	}
 	env, _ := os.ReadFile(filepath.Join(dir, "env"))

@@ -57,7 +57,8 @@ func NewQueue(opt Options) *Queue {
 		q.askWith(ctx, asker{ask: h.Run, by: ByHook, failed: opt.HookFailed})
 	}
 	if opt.Answer != nil && opt.Mode != DenyAll && opt.Mode != AllowAll {
-		q.askWith(ctx, asker{by: ByProgram, failed: opt.HookFailed, ask: func(ctx context.Context, qu Question) (Answer, bool, error) {
+		q.askWith(ctx, asker{by: ByProgram, failed: opt.HookFailed, ask: func(ctx context.Context, qu Question) (Answer,
+			bool, error) {
 			a, answered := opt.Answer(ctx, qu)
 			return a, answered, nil
 		}})

@@ -126,7 +126,10 @@ func TestWithdrawnQuestionTakesNoAnswer(t *testing.T) {
 func TestSiblingsBecomeOneQuestion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var committed []decide.Grant
-		q := NewQueue(Options{Commit: func(_ Question, c decide.Consent) error { committed = append(committed, c.Covers...); return nil }})
+		q := NewQueue(Options{Commit: func(_ Question, c decide.Consent) error {
+			committed = append(committed, c.Covers...)
+			return nil
+		}})
 		defer q.Close()
 		waiting := map[string]<-chan Answer{}
 		var old string
@@ -195,7 +198,10 @@ func TestQuestionsStayShort(t *testing.T) {
 func TestOnceIsForWhatWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var committed []decide.Grant
-		q := NewQueue(Options{CoalesceAfter: 1, Commit: func(_ Question, c decide.Consent) error { committed = append(committed, c.Covers...); return nil }})
+		q := NewQueue(Options{CoalesceAfter: 1, Commit: func(_ Question, c decide.Consent) error {
+			committed = append(committed, c.Covers...)
+			return nil
+		}})
 		defer q.Close()
 		a, b := ask(q, read("/opt/sdk/a")), ask(q, read("/opt/sdk/b"))
 		if err := q.Answer(one(t, q).ID, Answer{Allow: true, By: BySocket}); err != nil {
@@ -346,7 +352,8 @@ func TestModes(t *testing.T) {
 			mode Mode
 			by   string
 			want error
-		}{{TTYOnly, BySocket, ErrMode}, {TTYOnly, ByTTY, nil}, {Socket, ByTTY, ErrMode}, {Socket, BySocket, nil}, {Auto, "", ErrMode}, {Auto, ByTimeout, ErrMode}, {Auto, ByHook, nil}} {
+		}{{TTYOnly, BySocket, ErrMode}, {TTYOnly, ByTTY, nil}, {Socket, ByTTY, ErrMode}, {Socket, BySocket, nil},
+			{Auto, "", ErrMode}, {Auto, ByTimeout, ErrMode}, {Auto, ByHook, nil}} {
 			q := NewQueue(Options{Mode: c.mode})
 			ask(q, read("/a/b"))
 			if err := q.Answer(one(t, q).ID, Answer{By: c.by}); !errors.Is(err, c.want) {
@@ -444,7 +451,8 @@ func TestCloseDeniesAll(t *testing.T) {
 }
 
 // TestOnceIsForThoseWhoWereShown: an answer for this once is about the accesses that a question was shown with; who has
-// joined since, perhaps another process under the same name, is asked about anew, and with the number of those who wait.
+// joined since, perhaps another process under the same name, is asked about anew, and with the number of those who
+// wait.
 func TestOnceIsForThoseWhoWereShown(t *testing.T) {
 	for _, c := range []struct {
 		what   string

@@ -199,7 +199,8 @@ func (t *TTY) read(ctx context.Context, qu Question) (Answer, bool) {
 		line := style.Line(qu)
 		if len(typed) > 0 {
 			lines = append(lines, style.wrap(style.Wide(qu, typed[0]), 0)...)
-			line = Shorten("["+style.Word+"] "+string(typed)+": [s]ession [h]our [f]orever [p]roject / [n]o / ne[v]er", max(style.Width, 40))
+			line = Shorten("["+style.Word+"] "+string(typed)+": [s]ession [h]our [f]orever [p]roject / [n]o / ne[v]er",
+				max(style.Width, 40))
 		}
 		t.Screen.Draw(append(lines, line)...)
 	}

@@ -195,7 +195,8 @@ func TestTTYShowsWordAndDetails(t *testing.T) {
 		}
 		f.keys <- '?'
 		time.Sleep(100 * time.Millisecond)
-		for _, want := range []string{"who:    /usr/bin/cat, pid 7", "why:", "written to your policy", "everything below /a/b/", "\n[kobalu] "} {
+		for _, want := range []string{"who:    /usr/bin/cat, pid 7", "why:", "written to your policy",
+			"everything below /a/b/", "\n[kobalu] "} {
 			if !strings.Contains(f.last(), want) {
 				t.Errorf("details lack %q:\n%s", want, f.last())
 			}

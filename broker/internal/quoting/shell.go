@@ -13,7 +13,8 @@ func Shell(s string) string {
 		if c < 0x20 || c >= 0x7f {
 			return ansiQuote(s)
 		}
-		plain = plain && (c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("_-./:@%+,=", c) >= 0)
+		plain = plain && (c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' ||
+			strings.IndexByte("_-./:@%+,=", c) >= 0)
 	}
 	if plain {
 		return s

@@ -2,8 +2,9 @@ package relay
 
 import "sync"
 
-// Door knows who stands behind connections that the broker itself has made: where the notification engine carries connect(2) out, the
-// kernel names the broker as the peer. Connections are accepted in the order in which they were made.
+// Door knows who stands behind connections that the broker itself has made: where the notification engine carries
+// connect(2) out, the kernel names the broker as the peer. Connections are accepted in the order in which they were
+// made.
 type Door struct {
 	turn sync.Mutex // of those who connect
 	mu   sync.Mutex

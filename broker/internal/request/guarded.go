@@ -44,7 +44,8 @@ func GuardJudge(in *planner.Input, m *plan.Mount) (*guard.Judge, error) {
 
 // foldsCase says whether two names in a directory that differ in letter case only may be one.
 func foldsCase(dir string) bool {
-	const exfat, ntfs3, cifs, smb2, plan9, casefold = 0x2011bab0, 0x7366746e, 0xff534d42, 0xfe534d42, 0x01021997, 0x40000000
+	const exfat, ntfs3, cifs, smb2, plan9, casefold = 0x2011bab0, 0x7366746e, 0xff534d42, 0xfe534d42, 0x01021997,
+		0x40000000
 	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return false
@@ -80,7 +81,8 @@ func SocketRules(in *planner.Input) []policy.Rule {
 		if !g.Socket {
 			continue
 		}
-		r, err := policy.NewRule(policy.Rule{Kind: policy.KindSocket, Pattern: policy.EscapePath(g.Path), Decision: policy.Allow, Reason: g.Why}, policy.Vars{})
+		r, err := policy.NewRule(policy.Rule{Kind: policy.KindSocket, Pattern: policy.EscapePath(g.Path),
+			Decision: policy.Allow, Reason: g.Why}, policy.Vars{})
 		if err == nil {
 			out = append(out, r)
 		}

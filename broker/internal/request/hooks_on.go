@@ -21,12 +21,14 @@ type Hooks struct{ Off []string }
 func (r *Request) hookOptions() []option.Option {
 	set := func(v string) error {
 		for _, l := range strings.Split(v, ",") {
-			if !slices.Contains([]string{"seccomp", "netns", "ipcns", "env", "rlimit", "landlock", "readonly", "secrets", "guard"}, l) {
+			if !slices.Contains([]string{"seccomp", "netns", "ipcns", "env", "rlimit", "landlock", "readonly", "secrets",
+				"guard"}, l) {
 				return fmt.Errorf("no layer is called %s", quoting.Quote(l))
 			}
 			r.Hooks.Off = append(r.Hooks.Off, l)
 		}
 		return nil
 	}
-	return []option.Option{{Name: "test-off", Arg: "LAYER,...", Group: "test", Help: "switch layers off", Value: option.Func(set)}}
+	return []option.Option{{Name: "test-off", Arg: "LAYER,...", Group: "test", Help: "switch layers off",
+		Value: option.Func(set)}}
 }

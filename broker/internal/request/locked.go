@@ -19,7 +19,8 @@ func (s Settings) checkLocked(r *Request, cwd string) error {
 			return lockedError(n.Origin.File, n.Key, s.Locked[n.Key])
 		}
 	}
-	keys := map[planner.Mode]string{planner.Read: "fs.read_only", planner.Write: "fs.writable", planner.Overlay: "fs.overlay", planner.Scratch: "fs.tmpfs"}
+	keys := map[planner.Mode]string{planner.Read: "fs.read_only", planner.Write: "fs.writable",
+		planner.Overlay: "fs.overlay", planner.Scratch: "fs.tmpfs"}
 	for _, o := range r.Paths {
 		key := keys[o.Mode]
 		if _, locked := s.Locked[key]; !locked {
@@ -54,5 +55,6 @@ func (s Settings) checkLocked(r *Request, cwd string) error {
 }
 
 func lockedError(what, key string, lock policy.Origin) error {
-	return &planner.Refusal{What: what + " is refused: " + key + " is final, " + lock.String(), Hint: "the administrator of this machine decides it; sbx config show says what holds"}
+	return &planner.Refusal{What: what + " is refused: " + key + " is final, " + lock.String(),
+		Hint: "the administrator of this machine decides it; sbx config show says what holds"}
 }

@@ -13,8 +13,8 @@ import (
 	"sbx/broker/internal/secrets"
 )
 
-// NameGate judges the names of secrets in what a session was not started with and an answer may show. What the plan shows was judged by the planner, or
-// is judged by who serves it.
+// NameGate judges the names of secrets in what a session was not started with and an answer may show. What the plan
+// shows was judged by the planner, or is judged by who serves it.
 type NameGate struct {
 	Judge *secrets.Judge
 	home  string
@@ -26,7 +26,8 @@ func NewNameGate(in *planner.Input) *NameGate {
 
 // systemTrees hold what came with the system: what is secret there is on the list, or no user can read it.
 func systemTrees() []string {
-	return []string{"bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "libx32", "nix", "opt", "proc", "run", "sbin", "snap", "sys", "usr", "var"}
+	return []string{"bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "libx32", "nix", "opt", "proc", "run", "sbin",
+		"snap", "sys", "usr", "var"}
 }
 
 // Top is the directory that names are judged relative to; "" where they are not.
@@ -41,7 +42,8 @@ func (g *NameGate) Top(p string) string {
 	return "/"
 }
 
-// Hides says whether what stands at p is somebody's secret. What does not exist hides nothing: a name that an answer lets the program make is its own.
+// Hides says whether what stands at p is somebody's secret. What does not exist hides nothing: a name that an answer
+// lets the program make is its own.
 func (g *NameGate) Hides(p string) bool { return g.Find(p).Hidden }
 
 func (g *NameGate) Find(p string) secrets.Finding {
@@ -67,7 +69,8 @@ var errHolds = errors.New("found")
 // contentsRead is how many files of a tree are read before it counts as holding a secret.
 const contentsRead = 2000
 
-// Within says whether a secret lies in a tree, or whether that cannot be known: such a tree is not mounted but shown name by name.
+// Within says whether a secret lies in a tree, or whether that cannot be known: such a tree is not mounted but shown
+// name by name.
 func (g *NameGate) Within(dir string) bool {
 	top := g.Top(dir)
 	if top == "" {

@@ -30,7 +30,8 @@ func HookEnvironment(env []string, s Settings, in *planner.Input) []string {
 	return program.Environment(env, writablePlaces(in))
 }
 
-// writablePlaces are where sandboxes of this project write on the host. The project is one also when this run shows it otherwise.
+// writablePlaces are where sandboxes of this project write on the host. The project is one also when this run shows it
+// otherwise.
 func writablePlaces(in *planner.Input) []string {
 	var out []string
 	for _, p := range []string{in.Project, in.GitDir} {

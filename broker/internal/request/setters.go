@@ -63,7 +63,8 @@ func (r *Request) setBackend(v string) error {
 		r.NoSandbox = true
 		return nil
 	case "bwrap":
-		return fmt.Errorf("bwrap makes no root whose files can be asked for and guards no names in a project, so a plan cannot be carried out through it; leave the option out")
+		return fmt.Errorf("bwrap makes no root whose files can be asked for and guards no names in a project, so a plan " +
+			"cannot be carried out through it; leave the option out")
 	case "seatbelt":
 		return fmt.Errorf("seatbelt is the sandbox of macOS, and this is Linux; leave the option out")
 	}
@@ -115,7 +116,8 @@ func (r *Request) setDBus(v string) error {
 		if n == "" {
 			continue
 		}
-		if strings.Trim(n, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.") != "" || !strings.Contains(n, ".") || strings.HasPrefix(n, ".") {
+		if strings.Trim(n, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.") != "" ||
+			!strings.Contains(n, ".") || strings.HasPrefix(n, ".") {
 			return fmt.Errorf("%s is not the name of a service such as org.example.Service", quoting.Quote(n))
 		}
 		for _, no := range busRefused {
@@ -177,5 +179,9 @@ func (r *Request) ForLearning() {
 }
 
 // busRefused are services through which programs are started outside of the sandbox, or secrets can be had.
-var busRefused = [...]string{"org.freedesktop.DBus", "org.freedesktop.systemd1", "org.freedesktop.Flatpak", "org.freedesktop.portal", "org.freedesktop.impl.portal", "org.freedesktop.secrets", "org.gnome.Shell", "org.gnome.keyring",
-	"org.gnome.Terminal", "org.kde.kwalletd5", "org.kde.kwalletd6", "org.kde.KWin", "org.kde.plasmashell", "org.kde.klauncher", "org.freedesktop.PackageKit", "org.freedesktop.login1", "org.freedesktop.PolicyKit1", "org.freedesktop.machine1"}
+var busRefused = [...]string{"org.freedesktop.DBus", "org.freedesktop.systemd1", "org.freedesktop.Flatpak",
+	"org.freedesktop.portal", "org.freedesktop.impl.portal", "org.freedesktop.secrets", "org.gnome.Shell",
+	"org.gnome.keyring",
+	"org.gnome.Terminal", "org.kde.kwalletd5", "org.kde.kwalletd6", "org.kde.KWin", "org.kde.plasmashell",
+	"org.kde.klauncher", "org.freedesktop.PackageKit", "org.freedesktop.login1", "org.freedesktop.PolicyKit1",
+	"org.freedesktop.machine1"}

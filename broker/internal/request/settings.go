@@ -38,8 +38,10 @@ func Sources(env []string, facts host.Facts, project string) policy.Sources {
 		return home + "/" + rel
 	}
 	v := policy.Vars{Home: home, Project: project, TmpDir: "/tmp",
-		XDGConfigHome: Absolute(env, "XDG_CONFIG_HOME", under(".config")), XDGDataHome: Absolute(env, "XDG_DATA_HOME", under(".local/share")),
-		XDGStateHome: Absolute(env, "XDG_STATE_HOME", under(".local/state")), XDGCacheHome: Absolute(env, "XDG_CACHE_HOME", under(".cache")),
+		XDGConfigHome: Absolute(env, "XDG_CONFIG_HOME", under(".config")), XDGDataHome: Absolute(env, "XDG_DATA_HOME",
+			under(".local/share")),
+		XDGStateHome: Absolute(env, "XDG_STATE_HOME", under(".local/state")), XDGCacheHome: Absolute(env, "XDG_CACHE_HOME",
+			under(".cache")),
 		XDGRunDir: Absolute(env, "XDG_RUNTIME_DIR", "")}
 	s := policy.Sources{OrgDir: OrgDir, ProjectDir: project, UID: int(facts.UID), Vars: v}
 	if !host.Exists(OrgDir) { // also where, in a namespace, nothing belongs to root
@@ -59,7 +61,8 @@ func (r *Request) Settings(env []string, facts host.Facts, project string) (Sett
 	src := Sources(env, facts, project)
 	layers, err := policy.Load(src)
 	if err != nil {
-		return Settings{}, &planner.Refusal{What: err.Error(), Hint: "sbx does not run with a file that it cannot rely on; mend or remove it"}
+		return Settings{}, &planner.Refusal{What: err.Error(),
+			Hint: "sbx does not run with a file that it cannot rely on; mend or remove it"}
 	}
 	flags, err := r.flags(src.Vars)
 	if err != nil {
@@ -122,7 +125,8 @@ const EngineNotify = "notify"
 
 // Mode says how this session treats what is not granted.
 func (s Settings) Mode(facts host.Facts) string {
-	if s.Sandbox.Mode == "dynamic" && facts.Since(5, 19) && (!facts.Reported || facts.Fuse && s.Sandbox.Gate != EngineNotify) {
+	if s.Sandbox.Mode == "dynamic" && facts.Since(5, 19) && (!facts.Reported || facts.Fuse &&
+		s.Sandbox.Gate != EngineNotify) {
 		return "dynamic"
 	}
 	return "static"

@@ -81,8 +81,8 @@ func (h Host) own() (string, error) {
 }
 
 // Find looks for a group that this process may make others in, and move its children to: the nearest one above its
-// own that was delegated to the user, or that sbx-helper prepared and has put this process below. What systemd or the helper would have
-// to be asked for is not looked for here, because that takes as long as starting a sandbox.
+// own that was delegated to the user, or that sbx-helper prepared and has put this process below. What systemd or the
+// helper would have to be asked for is not looked for here, because that takes as long as starting a sandbox.
 func (h Host) Find() (Parent, error) {
 	mnt, err := h.mount()
 	if err != nil {

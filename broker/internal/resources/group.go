@@ -89,7 +89,8 @@ func (g *Group) Add(pid int) error {
 		return fmt.Errorf("moving process %d: %w", pid, unix.ESRCH) // 0 would be this process itself
 	}
 	// It may have begun there, and moving it even to where it is takes as long as moving it.
-	if b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid)); err == nil && strings.HasSuffix(strings.TrimSuffix(string(b), "\n"), strings.TrimPrefix(g.place(), filepath.Dir(g.Dir))) {
+	if b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid)); err == nil &&
+		strings.HasSuffix(strings.TrimSuffix(string(b), "\n"), strings.TrimPrefix(g.place(), filepath.Dir(g.Dir))) {
 		return nil
 	}
 	if err := write(g.place()+"/cgroup.procs", strconv.Itoa(pid)); err != nil {
@@ -107,7 +108,8 @@ func (g *Group) Kill() error {
 	return write(g.Dir+"/cgroup.kill", "1")
 }
 
-// Freeze stops every process of the group where it is (5.2), process 1 too, or lets them go on. What is stopped can be killed.
+// Freeze stops every process of the group where it is (5.2), process 1 too, or lets them go on. What is stopped can be
+// killed.
 func (g *Group) Freeze(on bool) error {
 	value := int64(0)
 	if on {
@@ -117,7 +119,8 @@ func (g *Group) Freeze(on bool) error {
 		return fmt.Errorf("freezing control group %s: %w", g.Dir, err)
 	}
 	// A process in a system call that cannot be interrupted stops later; nothing of it runs until then either.
-	for begin, pause := time.Now(), 100*time.Microsecond; time.Since(begin) < freezeWait; pause = min(2*pause, 10*time.Millisecond) {
+	for begin, pause := time.Now(), 100*time.Microsecond; time.Since(begin) < freezeWait; pause = min(2*pause,
+		10*time.Millisecond) {
 		if keyed(g.text("cgroup.events"), "frozen") == value {
 			break
 		}
@@ -156,7 +159,8 @@ func (g *Group) remove(wait time.Duration) error {
 			_ = unix.Kill(w, unix.SIGKILL)
 		}
 	}
-	for begin, pause := time.Now(), 200*time.Microsecond; time.Since(begin) < wait; pause = min(2*pause, 20*time.Millisecond) {
+	for begin, pause := time.Now(), 200*time.Microsecond; time.Since(begin) < wait; pause = min(2*pause,
+		20*time.Millisecond) {
 		if err = removeGroups(g.Dir); err == nil || err == unix.ENOENT {
 			return nil
 		}

@@ -31,9 +31,9 @@ func (p Parent) InnerDir(sid string) (dir string, controllers []string) {
 // handed are the controllers that a program which manages groups gets.
 func handed() []string { return []string{"cpu", "io", "memory", "pids"} }
 
-// Nest makes process 1 begin in a group below this one, which the sandbox may have as its own: process 1 leaves it for the leaf below that,
-// because a group with processes cannot hand down controllers. The files that keep the limits are not among those that can be reached inside,
-// and controllers says which could be handed down.
+// Nest makes process 1 begin in a group below this one, which the sandbox may have as its own: process 1 leaves it for
+// the leaf below that, because a group with processes cannot hand down controllers. The files that keep the limits are
+// not among those that can be reached inside, and controllers says which could be handed down.
 func (g *Group) Nest() (fd int, controllers []string, err error) {
 	dir := filepath.Join(g.Dir, "inside")
 	for _, d := range []string{dir, filepath.Join(dir, plan.CgroupLeaf)} {
@@ -89,8 +89,8 @@ func pidsBelow(dir string, out []int, depth int) []int {
 	return out
 }
 
-// hits says how often the group's own limits were reached: with groups below it, the kernel's counts include theirs, and those of the limit
-// on processes are kept where the process was that wanted another one (until 6.12).
+// hits says how often the group's own limits were reached: with groups below it, the kernel's counts include theirs,
+// and those of the limit on processes are kept where the process was that wanted another one (until 6.12).
 func (g *Group) hits() (kills, pids int64) {
 	kills, pids = keyed(g.text("memory.events"), "oom_kill"), keyed(g.text("pids.events"), "max")
 	if g.inner == "" {

@@ -9,11 +9,13 @@ import (
 	"sbx/broker/plan"
 )
 
-// A session's group is divided: the limits stay above what the program gets, and how many groups it may make is bounded there.
+// A session's group is divided: the limits stay above what the program gets, and how many groups it may make is bounded
+// there.
 func TestNest(t *testing.T) {
 	g := &Group{Dir: t.TempDir()}
 	h := &tree{t, Host{Root: g.Dir}}
-	for name, text := range map[string]string{"cgroup.controllers": "cpuset cpu memory pids", "cgroup.subtree_control": "", "cgroup.max.descendants": "max", "cgroup.max.depth": "max",
+	for name, text := range map[string]string{"cgroup.controllers": "cpuset cpu memory pids",
+		"cgroup.subtree_control": "", "cgroup.max.descendants": "max", "cgroup.max.depth": "max",
 		"memory.events": "oom 3\noom_kill 2\n", "pids.events": "max 0\n"} {
 		h.put(name, text)
 	}

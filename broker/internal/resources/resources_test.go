@@ -47,7 +47,8 @@ const user = "/sys/fs/cgroup/user.slice/user-1000.slice/user@1000.service"
 
 // desktop is a systemd user session; the slices above are not the user's.
 func desktop(t *testing.T) *tree {
-	h := newTree(t, map[string]string{"/proc/self/cgroup": "0::/user.slice/user-1000.slice/user@1000.service/app.slice/term.scope\n"})
+	h := newTree(t, map[string]string{
+		"/proc/self/cgroup": "0::/user.slice/user-1000.slice/user@1000.service/app.slice/term.scope\n"})
 	h.group("/sys/fs/cgroup", "cpuset cpu io memory pids", "cpuset cpu io memory pids")
 	h.group(user, "cpu memory pids", "cpu memory pids")
 	h.group(user+"/app.slice", "cpu memory pids", "memory pids")
@@ -58,21 +59,28 @@ func desktop(t *testing.T) *tree {
 func TestFind(t *testing.T) {
 	h := desktop(t)
 	p, err := h.Find()
-	if err != nil || p.Dir != filepath.Join(h.Root, user, "app.slice") || p.How != "delegated" || !slices.Contains(p.Controllers, "memory") {
+	if err != nil || p.Dir != filepath.Join(h.Root, user, "app.slice") || p.How != "delegated" ||
+		!slices.Contains(p.Controllers, "memory") {
 		t.Errorf("%+v, %v", p, err)
 	}
 	for name, c := range map[string]struct {
 		files map[string]string
 		want  string
 	}{
-		"hybrid":       {map[string]string{"/proc/self/cgroup": "4:memory:/\n0::/\n", "/sys/fs/cgroup/unified/cgroup.controllers": ""}, "version 1 hierarchies"},
-		"only hugetlb": {map[string]string{"/proc/self/cgroup": "0::/\n", "/sys/fs/cgroup/cgroup.controllers": "hugetlb\n"}, "version 1 hierarchies"},
-		"nothing":      {nil, "no version 2 hierarchy"},
-		"no proc":      {map[string]string{"/sys/fs/cgroup/cgroup.controllers": "memory"}, "/proc/self/cgroup"},
-		"no own line":  {map[string]string{"/proc/self/cgroup": "", "/sys/fs/cgroup/cgroup.controllers": "memory"}, "no version 2 group"},
-		"outside":      {map[string]string{"/proc/self/cgroup": "0::/../x\n", "/sys/fs/cgroup/cgroup.controllers": "memory"}, "outside of what it can see"},
-		"deleted":      {map[string]string{"/proc/self/cgroup": "0::/x (deleted)\n", "/sys/fs/cgroup/cgroup.controllers": "memory"}, "outside of what it can see"},
-		"garbage":      {map[string]string{"/proc/self/cgroup": "\x00", "/sys/fs/cgroup/cgroup.controllers": "memory"}, "no version 2 group"},
+		"hybrid": {map[string]string{"/proc/self/cgroup": "4:memory:/\n0::/\n",
+			"/sys/fs/cgroup/unified/cgroup.controllers": ""}, "version 1 hierarchies"},
+		"only hugetlb": {map[string]string{"/proc/self/cgroup": "0::/\n", "/sys/fs/cgroup/cgroup.controllers": "hugetlb\n"},
+			"version 1 hierarchies"},
+		"nothing": {nil, "no version 2 hierarchy"},
+		"no proc": {map[string]string{"/sys/fs/cgroup/cgroup.controllers": "memory"}, "/proc/self/cgroup"},
+		"no own line": {map[string]string{"/proc/self/cgroup": "", "/sys/fs/cgroup/cgroup.controllers": "memory"},
+			"no version 2 group"},
+		"outside": {map[string]string{"/proc/self/cgroup": "0::/../x\n", "/sys/fs/cgroup/cgroup.controllers": "memory"},
+			"outside of what it can see"},
+		"deleted": {map[string]string{"/proc/self/cgroup": "0::/x (deleted)\n",
+			"/sys/fs/cgroup/cgroup.controllers": "memory"}, "outside of what it can see"},
+		"garbage": {map[string]string{"/proc/self/cgroup": "\x00", "/sys/fs/cgroup/cgroup.controllers": "memory"},
+			"no version 2 group"},
 	} {
 		_, err := newTree(t, c.files).Find()
 		if !errors.Is(err, ErrNone) || !strings.Contains(err.Error(), c.want) {
@@ -86,7 +94,8 @@ func TestFindWhatWasPrepared(t *testing.T) {
 	h.group("/sys/fs/cgroup", "cpu memory pids", "cpu memory pids")
 	h.group("/sys/fs/cgroup/sbx/1000/own", "cpu memory pids", "")
 	h.group("/sys/fs/cgroup/sbx/1000/own/sbx", "cpu memory pids", "")
-	if p, err := h.Find(); err != nil || p.Dir != filepath.Join(h.Root, "/sys/fs/cgroup/sbx/1000/own") || p.How != "prepared" {
+	if p, err := h.Find(); err != nil || p.Dir != filepath.Join(h.Root, "/sys/fs/cgroup/sbx/1000/own") ||
+		p.How != "prepared" {
 		t.Errorf("%+v, %v", p, err)
 	}
 }
@@ -125,7 +134,8 @@ func TestGroup(t *testing.T) {
 	if len(failed) != 1 || failed["cpu.max"] == nil || failed["cpu.max"].Error() != "the group has no cpu controller" {
 		t.Errorf("%v", failed)
 	}
-	if g.text("memory.max") != "1073741824" || g.text("pids.max") != "100" || g.text("memory.swap.max") != "0" || g.text("memory.oom.group") != "1" {
+	if g.text("memory.max") != "1073741824" || g.text("pids.max") != "100" || g.text("memory.swap.max") != "0" ||
+		g.text("memory.oom.group") != "1" {
 		t.Error("limits were not written")
 	}
 	if err := g.Add(0); !errors.Is(err, unix.ESRCH) {
@@ -159,7 +169,9 @@ func TestGroup(t *testing.T) {
 func TestControls(t *testing.T) {
 	h := newTree(t, nil)
 	got, err := Limits{Memory: 1 << 20, MemoryHigh: 5, Swap: true, Pids: 7, CPU: 75, Weight: 50}.Controls(h.Root)
-	want := []Control{{File: "pids.max", Value: "7"}, {File: "memory.high", Value: "5"}, {File: "memory.max", Value: "1048576"}, {File: "memory.oom.group", Value: "1"}, {File: "cpu.weight", Value: "50"}, {File: "cpu.max", Value: "75000 100000"}}
+	want := []Control{{File: "pids.max", Value: "7"}, {File: "memory.high", Value: "5"}, {File: "memory.max",
+		Value: "1048576"}, {File: "memory.oom.group", Value: "1"}, {File: "cpu.weight", Value: "50"}, {File: "cpu.max",
+		Value: "75000 100000"}}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%v, %v", got, err)
 	}
@@ -179,7 +191,8 @@ func TestControls(t *testing.T) {
 	if err := os.Symlink(h.Root+"/sys/devices/disk/disk1", h.Root+dev); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := (Limits{ReadIO: 5, WriteIO: 6, IODir: h.Root}).Controls(h.Root); err != nil || len(got) != 1 || got[0] != (Control{File: "io.max", Value: "8:0 rbps=5 wbps=6"}) {
+	if got, err := (Limits{ReadIO: 5, WriteIO: 6, IODir: h.Root}).Controls(h.Root); err != nil || len(got) != 1 ||
+		got[0] != (Control{File: "io.max", Value: "8:0 rbps=5 wbps=6"}) {
 		t.Errorf("%v, %v", got, err)
 	}
 }
@@ -188,33 +201,38 @@ func itoa(n uint32) string { return strings.TrimPrefix(Bytes(int64(n)), " ") }
 
 func TestUsageAndExplain(t *testing.T) {
 	h := newTree(t, map[string]string{
-		"/g/cpu.stat":        "usage_usec 1500000\nuser_usec 1\nthrottled_usec 2500000\n",
-		"/g/cpu.max":         "20000 100000\n",
-		"/g/memory.current":  "400\n",
-		"/g/memory.max":      "536870912\n",
-		"/g/memory.peak":     "500\n",
-		"/g/memory.events":   "low 0\nhigh 0\nmax 12\noom 1\noom_kill 3\noom_group_kill 1\n",
-		"/g/memory.pressure": "some avg10=12.50 avg60=1.00 avg300=0.00 total=1\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n",
-		"/g/pids.current":    "4\n",
-		"/g/pids.max":        "max\n",
-		"/g/pids.events":     "max 9\n",
-		"/g/io.stat":         "8:0 rbytes=10 wbytes=20 rios=1 wios=1 dbytes=0 dios=0\n254:0 rbytes=1 wbytes=2\n",
-		"/g/cgroup.procs":    "11\n12\n",
-		"/proc/11/status":    "Name:\tsbx init\nVmRSS:\t 9000 kB\nNSpid:\t11\t1\n",
-		"/proc/12/status":    "Name:\tno\x1bde\nVmRSS:\t 800 kB\nVmSwap:\t 5 kB\nNSpid:\t12\t31\n",
+		"/g/cpu.stat":       "usage_usec 1500000\nuser_usec 1\nthrottled_usec 2500000\n",
+		"/g/cpu.max":        "20000 100000\n",
+		"/g/memory.current": "400\n",
+		"/g/memory.max":     "536870912\n",
+		"/g/memory.peak":    "500\n",
+		"/g/memory.events":  "low 0\nhigh 0\nmax 12\noom 1\noom_kill 3\noom_group_kill 1\n",
+		"/g/memory.pressure": "some avg10=12.50 avg60=1.00 avg300=0.00 total=1\nfull avg10=0.00 avg60=0.00 avg300=0.00 " +
+			"total=0\n",
+		"/g/pids.current": "4\n",
+		"/g/pids.max":     "max\n",
+		"/g/pids.events":  "max 9\n",
+		"/g/io.stat":      "8:0 rbytes=10 wbytes=20 rios=1 wios=1 dbytes=0 dios=0\n254:0 rbytes=1 wbytes=2\n",
+		"/g/cgroup.procs": "11\n12\n",
+		"/proc/11/status": "Name:\tsbx init\nVmRSS:\t 9000 kB\nNSpid:\t11\t1\n",
+		"/proc/12/status": "Name:\tno\x1bde\nVmRSS:\t 800 kB\nVmSwap:\t 5 kB\nNSpid:\t12\t31\n",
 	})
 	g := &Group{Dir: h.Root + "/g"}
 	u := g.Usage()
 	u.Time = u.Time.Round(0)
-	if u.CPUUsec != 1500000 || u.Memory != 400 || u.MemoryMax != 512<<20 || u.MemoryPeak != 500 || u.MemoryPressure != 12.5 || u.Pids != 4 || u.PidsMax != 0 || u.ReadB != 11 || u.WriteB != 22 || u.OOMKills != 3 || u.PidsHit != 9 || u.ThrottledUsec != 2500000 {
+	if u.CPUUsec != 1500000 || u.Memory != 400 || u.MemoryMax != 512<<20 || u.MemoryPeak != 500 ||
+		u.MemoryPressure != 12.5 || u.Pids != 4 || u.PidsMax != 0 || u.ReadB != 11 || u.WriteB != 22 || u.OOMKills != 3 ||
+		u.PidsHit != 9 || u.ThrottledUsec != 2500000 {
 		t.Errorf("%+v", u)
 	}
 	w := &Witness{g: g, seen: g.Largest(h.Root)}
 	got := g.Explain(u, w, "sh[2] or what it ran")
-	if len(got) != 3 || got[2] != "processor limit of 20% reached (held back for 2.5 s); raise it with --cpu" || got[0] != `memory limit 512M reached by "no\x1bde"[31], everything in the sandbox was ended; raise it with --memory` || !strings.Contains(got[1], "--pids") {
+	if len(got) != 3 || got[2] != "processor limit of 20% reached (held back for 2.5 s); raise it with --cpu" ||
+		got[0] != `memory limit 512M reached by "no\x1bde"[31], everything in the sandbox was ended; raise it with --memory` || !strings.Contains(got[1], "--pids") {
 		t.Errorf("%q", got)
 	}
-	if got := g.Explain(Usage{OOMKills: 1, MemoryMax: 64 << 20}, nil, "sh[2] or what it ran"); len(got) != 1 || !strings.Contains(got[0], "64M reached by sh[2] or what it ran, ") {
+	if got := g.Explain(Usage{OOMKills: 1, MemoryMax: 64 << 20}, nil, "sh[2] or what it ran"); len(got) != 1 ||
+		!strings.Contains(got[0], "64M reached by sh[2] or what it ran, ") {
 		t.Errorf("nobody saw who: %q", got)
 	}
 	if got := g.Explain(Usage{}, nil, "sh[2]"); len(got) != 0 {

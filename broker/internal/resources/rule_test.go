@@ -19,7 +19,8 @@ func TestParseRule(t *testing.T) {
 			t.Errorf("%q: %+v, %v", text, r, err)
 		}
 	}
-	for _, text := range []string{"", "memory", "memory>", "memory>x", "memory<5", "disk>5", "cpu>5", "memory>-1", "memory>NaN", "memory>1e3", "memory>5 for", "memory>5 for x", "memory>5 for -1s", "memory>%"} {
+	for _, text := range []string{"", "memory", "memory>", "memory>x", "memory<5", "disk>5", "cpu>5", "memory>-1",
+		"memory>NaN", "memory>1e3", "memory>5 for", "memory>5 for x", "memory>5 for -1s", "memory>%"} {
 		if r, err := ParseRule(text); err == nil {
 			t.Errorf("%q is accepted: %+v", text, r)
 		}
@@ -84,7 +85,8 @@ func TestTree(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if g := Glance(h.Root, 20); g.Pids != 3 || g.CPUUsec != u.CPUUsec || g.Memory != u.Memory || g.ReadB != 4096 || g.Largest != u.Largest {
+	if g := Glance(h.Root, 20); g.Pids != 3 || g.CPUUsec != u.CPUUsec || g.Memory != u.Memory || g.ReadB != 4096 ||
+		g.Largest != u.Largest {
 		t.Errorf("%+v", g)
 	}
 	if g := Glance(h.Root, 21); g.Pids != 2 {

@@ -18,8 +18,8 @@ import (
 const scopePatience = 5 * time.Second
 
 // Scope has the user's systemd put this process in a scope of its own that is delegated to the user, and returns that
-// as a parent for groups. bus is the path of the user's message bus. It takes as long as many starts of a sandbox, so it is
-// for limits that somebody asked for and that nothing else can keep.
+// as a parent for groups. bus is the path of the user's message bus. It takes as long as many starts of a sandbox, so
+// it is for limits that somebody asked for and that nothing else can keep.
 func (h Host) Scope(bus, sid string, pid int) (Parent, error) {
 	mnt, err := h.mount()
 	if err != nil {
@@ -79,7 +79,8 @@ func startScope(bus, unit string, uid int, pid uint32) error {
 	if _, err := io.WriteString(c, "BEGIN\r\n"); err != nil {
 		return err
 	}
-	if err := call(c, r, 1, "org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus", "Hello", "", nil); err != nil {
+	if err := call(c, r, 1, "org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus", "Hello", "",
+		nil); err != nil {
 		return err
 	}
 	var b marshal
@@ -104,7 +105,8 @@ func startScope(bus, unit string, uid int, pid uint32) error {
 		b.str("inactive-or-failed")
 	})
 	b.array(8, func() {}) // a(sa(sv))
-	return call(c, r, 2, "org.freedesktop.systemd1", "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager", "StartTransientUnit", "ssa(sv)a(sa(sv))", b.b)
+	return call(c, r, 2, "org.freedesktop.systemd1", "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager",
+		"StartTransientUnit", "ssa(sv)a(sa(sv))", b.b)
 }
 
 // marshal writes values as the D-Bus specification ("Type System", "Marshaling") has them, little-endian.

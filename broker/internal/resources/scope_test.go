@@ -82,7 +82,8 @@ func TestScope(t *testing.T) {
 	if _, err := os.Stat(h.Root + dir + "/sbx-broker"); err != nil {
 		t.Errorf("no place for the broker was made: %v", err)
 	}
-	for _, want := range []string{"StartTransientUnit", "sbx-one.scope", "Delegate", "PIDs", "ssa(sv)a(sa(sv))", "org.freedesktop.systemd1.Manager"} {
+	for _, want := range []string{"StartTransientUnit", "sbx-one.scope", "Delegate", "PIDs", "ssa(sv)a(sa(sv))",
+		"org.freedesktop.systemd1.Manager"} {
 		if !strings.Contains(got.String(), want) {
 			t.Errorf("the call lacks %s: %q", want, got.String())
 		}

@@ -11,12 +11,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Share keeps a sandbox that has no cpu controller from taking more of the processors than its part while others want them.
+// Share keeps a sandbox that has no cpu controller from taking more of the processors than its part while others want
+// them.
 //
-// The kernel shares them out among sessions (setsid(2)) first, where it groups by them (sched(7), "The autogroup feature"), so a
-// program that starts its hogs in sessions of their own multiplies its part. Share lowers the weight of each so that all together
-// weigh as half a session on each processor. An ordinary user may do so ten times a second; where sessions come faster than that, one processor is
-// kept free of all of them. Where the kernel does not group, each process is made nicer instead.
+// The kernel shares them out among sessions (setsid(2)) first, where it groups by them (sched(7), "The autogroup
+// feature"), so a program that starts its hogs in sessions of their own multiplies its part. Share lowers the weight of
+// each so that all together weigh as half a session on each processor. An ordinary user may do so ten times a second;
+// where sessions come faster than that, one processor is kept free of all of them. Where the kernel does not group,
+// each process is made nicer instead.
 type Share struct {
 	Root string // where /proc is
 
@@ -30,7 +32,8 @@ type Share struct {
 	Most  int // sessions that were held back at once
 }
 
-// whole is the weight of one session, or process, of nice 0; weights are those of the others (sched(7), kernel/sched/core.c).
+// whole is the weight of one session, or process, of nice 0; weights are those of the others (sched(7),
+// kernel/sched/core.c).
 const whole = 1024
 
 func weights() [20]int {
@@ -53,8 +56,8 @@ const stormSize = 6
 // calm is for how many looks that lasts.
 const calm = 50
 
-// How often to look: while nobody waits for a processor, which costs one read; while weights are as they should be; and while
-// some are not.
+// How often to look: while nobody waits for a processor, which costs one read; while weights are as they should be; and
+// while some are not.
 const (
 	lookIdle  = time.Second
 	lookBusy  = 300 * time.Millisecond
@@ -226,8 +229,9 @@ type member struct {
 // maxFamily bounds the work for one look.
 const maxFamily = 1 << 13
 
-// family lists the processes below process init. It asks each for its children (proc_pid_children(5)), so that it costs what the
-// sandbox has and not what the host has. With each, that is called for every one before its children are looked for, and nothing is listed.
+// family lists the processes below process init. It asks each for its children (proc_pid_children(5)), so that it costs
+// what the sandbox has and not what the host has. With each, that is called for every one before its children are
+// looked for, and nothing is listed.
 func family(root string, init int, each func(pid int)) []member {
 	var out []member
 	for todo, n := []int{init}, 0; len(todo) > 0 && n < maxFamily; n++ {

@@ -16,7 +16,8 @@ import (
 )
 
 func TestNiceFor(t *testing.T) {
-	for _, c := range []struct{ n, processors, want int }{{1, 1, 3}, {1, 2, 0}, {2, 2, 3}, {8, 2, 10}, {8, 8, 3}, {4000, 2, 19}} {
+	for _, c := range []struct{ n, processors, want int }{{1, 1, 3}, {1, 2, 0}, {2, 2, 3}, {8, 2, 10}, {8, 8, 3},
+		{4000, 2, 19}} {
 		if got := niceFor(c.n, c.processors); got != c.want {
 			t.Errorf("%d sessions on %d processors: %d, want %d", c.n, c.processors, got, c.want)
 		}
@@ -85,8 +86,8 @@ func autogroupNice(pid int) int {
 	return n
 }
 
-// The kernel's own word: busy programs that went into sessions of their own weigh less, and as long as some do not, all are kept
-// off one processor.
+// The kernel's own word: busy programs that went into sessions of their own weigh less, and as long as some do not, all
+// are kept off one processor.
 func TestShareHoldsBack(t *testing.T) {
 	if _, err := os.Stat("/proc/self/task/" + strconv.Itoa(os.Getpid()) + "/children"); err != nil {
 		need.Fact(t, false, "/proc/PID/task/TID/children (CONFIG_PROC_CHILDREN)")

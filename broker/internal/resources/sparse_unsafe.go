@@ -16,9 +16,10 @@ const (
 	uffdioRegister   = 0xc020aa00
 )
 
-// Sparse has the kernel map the pages of these ranges one by one as they are touched. By default one that is touched brings the fifteen beside it, of
-// which a broker needs few. With asynchronous write protection, which nothing here ever uses, that is switched off; nobody is told of any
-// fault. It holds as long as the descriptor is open, which is for good. A kernel without it (before 6.7) goes on as it was.
+// Sparse has the kernel map the pages of these ranges one by one as they are touched. By default one that is touched
+// brings the fifteen beside it, of which a broker needs few. With asynchronous write protection, which nothing here
+// ever uses, that is switched off; nobody is told of any fault. It holds as long as the descriptor is open, which is
+// for good. A kernel without it (before 6.7) goes on as it was.
 func Sparse(ranges [][2]uintptr) {
 	fd, _, e := unix.Syscall(unix.SYS_USERFAULTFD, unix.O_CLOEXEC|uffdUserModeOnly, 0, 0)
 	if e != 0 {

@@ -14,9 +14,9 @@ import (
 // ticks is the unit of times in /proc/PID/stat, USER_HZ, which is the same on every Linux of amd64 and arm64.
 const ticks = 100
 
-// Tree is what process init and everything below it use: for sessions that have no group. What it cannot see is left out:
-// processes that were not waited for, files of ended processes. It looks at every process of the host, so that none below is
-// missed whatever they do meanwhile. root is where /proc is.
+// Tree is what process init and everything below it use: for sessions that have no group. What it cannot see is left
+// out: processes that were not waited for, files of ended processes. It looks at every process of the host, so that
+// none below is missed whatever they do meanwhile. root is where /proc is.
 func Tree(root string, init int) Usage {
 	u := Usage{Time: time.Now()}
 	if init <= 0 {
@@ -44,8 +44,9 @@ func Tree(root string, init int) Usage {
 	return u
 }
 
-// Glance is Tree for those who only want to see it, every second and for each session: it asks the processes for their children, so that
-// it costs what the sandbox has and not what the host has. A process whose siblings end meanwhile may be missed.
+// Glance is Tree for those who only want to see it, every second and for each session: it asks the processes for their
+// children, so that it costs what the sandbox has and not what the host has. A process whose siblings end meanwhile may
+// be missed.
 func Glance(root string, init int) Usage {
 	if _, err := os.Lstat(filepath.Join("/", root, "proc", strconv.Itoa(init), "task", strconv.Itoa(init), "children")); err != nil {
 		return Tree(root, init)
@@ -61,7 +62,8 @@ func Glance(root string, init int) Usage {
 	return u
 }
 
-// stat is what /proc/PID/stat says after the process's name, which may hold anything: its state, its parent, …; nil if it is gone.
+// stat is what /proc/PID/stat says after the process's name, which may hold anything: its state, its parent, …; nil
+// if it is gone.
 func stat(root string, pid int) []string {
 	b, _ := host.ReadFile(filepath.Join("/", root, "proc", strconv.Itoa(pid), "stat"))
 	f := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))

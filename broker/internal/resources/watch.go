@@ -109,8 +109,8 @@ func nameOf(root string, pid int) (inside, name string, rss int64) {
 	return inside, plan.Bytes(comm).Quote() + "[" + inside + "]", rss
 }
 
-// Explain says which limits made themselves felt, one line each, and how to raise them. Where everything was gone before the witness could look,
-// otherwise is who is named.
+// Explain says which limits made themselves felt, one line each, and how to raise them. Where everything was gone
+// before the witness could look, otherwise is who is named.
 func (g *Group) Explain(u Usage, w *Witness, otherwise string) []string {
 	var out []string
 	if u.OOMKills > 0 {
@@ -125,14 +125,16 @@ func (g *Group) Explain(u Usage, w *Witness, otherwise string) []string {
 		if by != "" {
 			by = " by " + by
 		}
-		out = append(out, fmt.Sprintf("memory limit %s reached%s, everything in the sandbox was ended; raise it with --memory", Bytes(u.MemoryMax), by))
+		out = append(out, fmt.Sprintf(
+			"memory limit %s reached%s, everything in the sandbox was ended; raise it with --memory", Bytes(u.MemoryMax), by))
 	}
 	if u.PidsHit > 0 {
 		out = append(out, fmt.Sprintf("limit of %d processes reached (%d times); raise it with --pids", u.PidsMax, u.PidsHit))
 	}
 	var quota, period int64
 	if n, _ := fmt.Sscan(g.text("cpu.max"), &quota, &period); n == 2 && period > 0 && u.ThrottledUsec >= 1e6 {
-		out = append(out, fmt.Sprintf("processor limit of %d%% reached (held back for %.1f s); raise it with --cpu", 100*quota/period, float64(u.ThrottledUsec)/1e6))
+		out = append(out, fmt.Sprintf("processor limit of %d%% reached (held back for %.1f s); raise it with --cpu",
+			100*quota/period, float64(u.ThrottledUsec)/1e6))
 	}
 	return out
 }

@@ -41,7 +41,8 @@ type fileState struct {
 // Paths are those that rules, and the trust in them, come from.
 func (x *Files) Paths() [5]string {
 	s := x.Sources
-	return [5]string{request.OrgDir + "/policy.toml", s.UserDir + "/policy.toml", s.ProjectDir + "/.sbx/policy.toml", s.ProjectDir + "/.sbx/config.toml", s.TrustDir + "/trust"}
+	return [5]string{request.OrgDir + "/policy.toml", s.UserDir + "/policy.toml", s.ProjectDir + "/.sbx/policy.toml",
+		s.ProjectDir + "/.sbx/config.toml", s.TrustDir + "/trust"}
 }
 
 // Concealed is the list of what does not exist inside.
@@ -58,7 +59,8 @@ func (x *Files) Look() (out [5]fileState) {
 	for i, f := range x.Paths() {
 		var st unix.Stat_t
 		if unix.Lstat(f, &st) == nil {
-			out[i] = fileState{st.Ino, uint64(st.Size), int64(st.Mtim.Sec), int64(st.Mtim.Nsec), int64(st.Ctim.Sec), int64(st.Ctim.Nsec)}
+			out[i] = fileState{st.Ino, uint64(st.Size), int64(st.Mtim.Sec), int64(st.Mtim.Nsec), int64(st.Ctim.Sec),
+				int64(st.Ctim.Nsec)}
 		}
 	}
 	return out
@@ -92,8 +94,8 @@ func (x *Files) Fresh() (decide.Env, bool, error) {
 	return env, true, nil
 }
 
-// Store is arbiter.Options.Store: it writes rules into the file of a scope. In a project's file they count only while the user
-// trusts the file, so a trusted one is pinned anew and any other takes nothing that allows.
+// Store is arbiter.Options.Store: it writes rules into the file of a scope. In a project's file they count only while
+// the user trusts the file, so a trusted one is pinned anew and any other takes nothing that allows.
 func (x *Files) Store(where string, list []policy.Rule) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -159,9 +161,11 @@ func (x *Files) storeInProject(list []policy.Rule) error {
 	}
 	pin := layers.Trusted || layers.Pins == (policy.Pins{Config: "-", Policy: "-"})
 	if allows && !pin {
-		return errors.New("the project's files in .sbx are not trusted, so what they allow does not count: sbx policy trust shows and pins them")
+		return errors.New("the project's files in .sbx are not trusted, so what they allow does not count: sbx policy " +
+			"trust shows and pins them")
 	}
-	target := policy.Target{Dir: filepath.Join(dir, ".sbx"), Name: "policy.toml", Scope: policy.ScopeProject, UID: x.Sources.UID}
+	target := policy.Target{Dir: filepath.Join(dir, ".sbx"), Name: "policy.toml", Scope: policy.ScopeProject,
+		UID: x.Sources.UID}
 	if err := os.Mkdir(target.Dir, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
 		return fmt.Errorf("creating the project's .sbx: %w", err)
 	}

@@ -24,8 +24,8 @@ type repository struct {
 	objects []string
 }
 
-// repository finds the nearest one that p lies in. A .git that is a file is followed into the repository around it or to the linked worktree's own only:
-// others are the program's to write.
+// repository finds the nearest one that p lies in. A .git that is a file is followed into the repository around it or
+// to the linked worktree's own only: others are the program's to write.
 func (j *Judge) repository(p string) (repository, bool) {
 	for dir := path.Dir(p); ; dir = path.Dir(dir) {
 		git := dir + "/.git"

@@ -87,7 +87,8 @@ type Judge struct {
 	text  []byte
 }
 
-// New returns a judge. Own may be nil: nothing is the sandbox's. GitDir is the repository of a linked worktree, "" for none.
+// New returns a judge. Own may be nil: nothing is the sandbox's. GitDir is the repository of a linked worktree, "" for
+// none.
 func New(fs FS, own *Ledger, gitDir string) *Judge {
 	return &Judge{fs: fs, own: own, dir: gitDir, heads: map[reading]bool{}, known: map[comparison]Because{}}
 }
@@ -185,7 +186,8 @@ func (j *Judge) Of(root, rel string, o Object) Finding {
 	return f
 }
 
-// remembered is how many answers are kept, and calm how long a file must not have changed before one is: times of change are coarse.
+// remembered is how many answers are kept, and calm how long a file must not have changed before one is: times of
+// change are coarse.
 const (
 	remembered = 4096
 	calm       = 2 * time.Second

@@ -28,7 +28,8 @@ func write(t *testing.T, name, text string) {
 func git(t *testing.T, dir string, args ...string) {
 	t.Helper()
 	need.Tool(t, "git")
-	cmd := exec.Command("git", append([]string{"-C", dir, "-c", "user.name=a", "-c", "user.email=a@b.example"}, args...)...)
+	cmd := exec.Command("git", append([]string{"-C", dir, "-c", "user.name=a", "-c", "user.email=a@b.example"},
+		args...)...)
 	cmd.Env = append(os.Environ(), "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "HOME="+dir)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("git %s: %v\n%s", strings.Join(args, " "), err, out)
@@ -46,8 +47,10 @@ func want(t *testing.T, j *Judge, root, rel string, hidden bool, because Because
 
 func TestAt(t *testing.T) {
 	d := t.TempDir()
-	for name, text := range map[string]string{".env": "A=1", "sub/prod.env": "A=1", ".env.example": "A=", "key.pem": pemKey, "cert.pem": "-----BEGIN CERTIFICATE-----\n",
-		"node_modules/x/key.pem": pemKey, "main.go": "package main", ".envs/.production/.postgres": "P=1", "venv2/.env": "", "sa.json": `{"type":"service_account","private_key":"k"}`, "data.json": "{}"} {
+	for name, text := range map[string]string{".env": "A=1", "sub/prod.env": "A=1", ".env.example": "A=",
+		"key.pem": pemKey, "cert.pem": "-----BEGIN CERTIFICATE-----\n",
+		"node_modules/x/key.pem": pemKey, "main.go": "package main", ".envs/.production/.postgres": "P=1", "venv2/.env": "",
+		"sa.json": `{"type":"service_account","private_key":"k"}`, "data.json": "{}"} {
 		write(t, d+"/"+name, text)
 	}
 	write(t, d+"/py/.env/pyvenv.cfg", "home = /usr/bin")
@@ -80,8 +83,8 @@ func TestAt(t *testing.T) {
 	}
 }
 
-// TestTracked: only what git has with exactly the contents of the file is shown. An entry that the program wrote into the index, without the
-// contents, shows nothing.
+// TestTracked: only what git has with exactly the contents of the file is shown. An entry that the program wrote into
+// the index, without the contents, shows nothing.
 func TestTracked(t *testing.T) {
 	for _, packed := range []bool{false, true} {
 		d := t.TempDir()
@@ -111,8 +114,8 @@ func TestTracked(t *testing.T) {
 	}
 }
 
-// TestTrackedWithoutTheObject: an id without the object in the repository is no proof, as the program may know ids from trees whose files were
-// never fetched.
+// TestTrackedWithoutTheObject: an id without the object in the repository is no proof, as the program may know ids from
+// trees whose files were never fetched.
 func TestTrackedWithoutTheObject(t *testing.T) {
 	d := t.TempDir()
 	git(t, d, "init", "-q")
@@ -140,12 +143,14 @@ func hashOf(t *testing.T, dir, text string) []byte {
 	return out
 }
 
-// TestHeld: what the sandbox goes on writing without being watched is its own until the end, and then as it is; a later change is the host's.
+// TestHeld: what the sandbox goes on writing without being watched is its own until the end, and then as it is; a later
+// change is the host's.
 func TestHeld(t *testing.T) {
 	d := t.TempDir()
 	file := d + "/state/own"
 	l := Open(file)
-	for name, text := range map[string]string{"p/.env": "MADE=1\n", "p/key.pem": pemKey, "p/empty.pem": "", "p/other.env": "HOST=1\n"} {
+	for name, text := range map[string]string{"p/.env": "MADE=1\n", "p/key.pem": pemKey, "p/empty.pem": "",
+		"p/other.env": "HOST=1\n"} {
 		write(t, d+"/"+name, text)
 	}
 	for _, name := range []string{".env", "key.pem", "empty.pem"} {
@@ -234,7 +239,8 @@ func TestLedgerIsBounded(t *testing.T) {
 	for i := range maxOwn + 10 {
 		l.Note(host.Stamp{Type: host.File, Ino: uint64(i + 1), Changed: int64(i)})
 	}
-	if len(l.have) > maxOwn || l.Has(host.Stamp{Type: host.File, Ino: 1}) || !l.Has(host.Stamp{Type: host.File, Ino: maxOwn + 10, Changed: maxOwn + 9}) {
+	if len(l.have) > maxOwn || l.Has(host.Stamp{Type: host.File, Ino: 1}) ||
+		!l.Has(host.Stamp{Type: host.File, Ino: maxOwn + 10, Changed: maxOwn + 9}) {
 		t.Errorf("%d entries", len(l.have))
 	}
 }

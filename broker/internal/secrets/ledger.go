@@ -18,8 +18,9 @@ import (
 // maxOwn bounds what is remembered of one project.
 const maxOwn = 4096
 
-// Ledger records the files with names of secrets that programs in the sandbox have made in one project. A file is known by device, inode and birth; once
-// anybody else has changed it, it is not the sandbox's any more. It is kept where no sandbox sees it. A nil one is empty and stays so.
+// Ledger records the files with names of secrets that programs in the sandbox have made in one project. A file is known
+// by device, inode and birth; once anybody else has changed it, it is not the sandbox's any more. It is kept where no
+// sandbox sees it. A nil one is empty and stays so.
 type Ledger struct {
 	file string
 
@@ -74,7 +75,8 @@ func parse(r *bufio.Reader) map[identity]host.Stamp {
 			return have
 		}
 		var st host.Stamp
-		if n, err := fmt.Sscanf(line, "%d %d %d %d %d %d\n", &st.Type, &st.Dev, &st.Ino, &st.Born, &st.Changed, &st.Size); err == nil && n == 6 {
+		if n, err := fmt.Sscanf(line, "%d %d %d %d %d %d\n", &st.Type, &st.Dev, &st.Ino, &st.Born, &st.Changed,
+			&st.Size); err == nil && n == 6 {
 			have[identify(st)] = st
 		}
 	}

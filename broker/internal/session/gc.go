@@ -13,8 +13,8 @@ import (
 // keepRecords is how many records of ended sessions stay.
 const keepRecords = 200
 
-// slack is how many more there may be before anybody looks how old they are, and atOnce how many go then: somebody waits. It is more than
-// are made between two looks (cli).
+// slack is how many more there may be before anybody looks how old they are, and atOnce how many go then: somebody
+// waits. It is more than are made between two looks (cli).
 const (
 	slack  = 50
 	atOnce = 20
@@ -42,7 +42,8 @@ func Sweep(root string) {
 		if plan.ValidSession(e.Name()) != nil || !e.IsDir() {
 			continue
 		}
-		if layers, lock := exists(filepath.Join(dir, "overlay")), exists(filepath.Join(dir, "lock")); layers || lock { // few that have ended
+		// few that have ended
+		if layers, lock := exists(filepath.Join(dir, "overlay")), exists(filepath.Join(dir, "lock")); layers || lock {
 			if Alive(dir) {
 				continue
 			}
@@ -93,7 +94,8 @@ func Alive(dir string) bool {
 	}
 	// A folder that nobody has locked may also be one that is being made right now; who has written into it had locked it.
 	var st unix.Stat_t
-	if unix.Lstat(dir, &st) != nil || exists(filepath.Join(dir, "plan.json")) || exists(filepath.Join(dir, "log.jsonl")) || exists(filepath.Join(dir, "lock")) {
+	if unix.Lstat(dir, &st) != nil || exists(filepath.Join(dir, "plan.json")) ||
+		exists(filepath.Join(dir, "log.jsonl")) || exists(filepath.Join(dir, "lock")) {
 		return false
 	}
 	var now unix.Timespec

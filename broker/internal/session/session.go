@@ -94,8 +94,8 @@ func Create(root, id string) (*Session, error) {
 	return take(dir)
 }
 
-// Adopt is Create with a folder that somebody makes at this moment, for nobody else; it waits for that. A nil session without an error means that there
-// is none, or one with a record in it: that is another's.
+// Adopt is Create with a folder that somebody makes at this moment, for nobody else; it waits for that. A nil session
+// without an error means that there is none, or one with a record in it: that is another's.
 func Adopt(dir string) (*Session, error) {
 	if err := makeRoot(filepath.Dir(dir)); err != nil {
 		return nil, err

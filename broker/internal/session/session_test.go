@@ -31,7 +31,8 @@ func TestNewIDIsValidAndNew(t *testing.T) {
 }
 
 func TestRoot(t *testing.T) {
-	for _, c := range [][3]string{{"/s", "/h", "/s/sbx/sessions"}, {"", "/h", "/h/.local/state/sbx/sessions"}, {"rel", "/h", "/h/.local/state/sbx/sessions"}} {
+	for _, c := range [][3]string{{"/s", "/h", "/s/sbx/sessions"}, {"", "/h", "/h/.local/state/sbx/sessions"},
+		{"rel", "/h", "/h/.local/state/sbx/sessions"}} {
 		if got, err := Root(c[0], c[1]); err != nil || got != c[2] {
 			t.Errorf("%q: %s, %v", c, got, err)
 		}
@@ -112,7 +113,8 @@ func TestLayersComeAndGo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &plan.Plan{Mounts: []plan.Mount{{Upper: s.Dir + "/overlay/1/upper", Work: s.Dir + "/overlay/1/work"}, {Source: s.Dir + "/overlay/2/upper"}, {Source: "/elsewhere"}}}
+	p := &plan.Plan{Mounts: []plan.Mount{{Upper: s.Dir + "/overlay/1/upper", Work: s.Dir + "/overlay/1/work"},
+		{Source: s.Dir + "/overlay/2/upper"}, {Source: "/elsewhere"}}}
 	if err := (child.Folder{Dirs: s.Layers(p)}).Make(); err != nil {
 		t.Fatal(err)
 	}

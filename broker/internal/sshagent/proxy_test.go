@@ -117,14 +117,18 @@ func TestFilter(t *testing.T) {
 		reason  string // of the refusal
 	}{
 		{"login with a chosen key", Sign, []string{"work"}, sign(keyA[:], []byte("login")), msgSignResponse, ""},
-		{"login with a key chosen by fingerprint", Sign, []string{Fingerprint(keyA[:])}, sign(keyA[:], []byte("login")), msgSignResponse, ""},
+		{"login with a key chosen by fingerprint", Sign, []string{Fingerprint(keyA[:])}, sign(keyA[:], []byte("login")),
+			msgSignResponse, ""},
 		{"login with another key", Sign, []string{"work"}, sign(keyB[:], []byte("login")), msgFailure, "not one of those"},
-		{"login with a key that the agent does not have", Sign, nil, sign([]byte("zzz"), []byte("login")), msgFailure, "not one of those"},
+		{"login with a key that the agent does not have", Sign, nil, sign([]byte("zzz"), []byte("login")), msgFailure,
+			"not one of those"},
 		{"commit", SignGit, nil, sign(keyA[:], sshsig("git", "x")), msgSignResponse, ""},
 		{"login where git alone is granted", SignGit, nil, sign(keyA[:], []byte("login")), msgFailure, "git alone"},
 		{"file where git alone is granted", SignGit, nil, sign(keyA[:], sshsig("file", "x")), msgFailure, "git alone"},
-		{"login that begins like a signed file", SignGit, nil, sign(keyA[:], []byte("SSHSIG\x00\x00\x00\x03git")), msgFailure, "git alone"},
-		{"signed file with more after it", SignGit, nil, sign(keyA[:], append(sshsig("git", "x"), 0)), msgFailure, "git alone"},
+		{"login that begins like a signed file", SignGit, nil, sign(keyA[:], []byte("SSHSIG\x00\x00\x00\x03git")),
+			msgFailure, "git alone"},
+		{"signed file with more after it", SignGit, nil, sign(keyA[:], append(sshsig("git", "x"), 0)), msgFailure,
+			"git alone"},
 		{"add", Sign, nil, []byte{17, 1}, msgFailure, "not change the agent"},
 		{"remove", Sign, nil, []byte{18, 1}, msgFailure, "not change the agent"},
 		{"remove all", Sign, nil, []byte{19}, msgFailure, "not change the agent"},
@@ -133,21 +137,26 @@ func TestFilter(t *testing.T) {
 		{"smart card", Sign, nil, []byte{20, 0}, msgFailure, "not change the agent"},
 		{"unknown", Sign, nil, []byte{200}, msgFailure, "not change the agent"},
 		{"truncated signature", Sign, nil, []byte{msgSignRequest, 0, 0, 0, 9}, msgFailure, "form"},
-		{"extension", Sign, nil, append([]byte{msgExtension}, appendString(nil, []byte("query"))...), msgFailure, "session-bind"},
-		{"session-bind", Sign, nil, append([]byte{msgExtension}, appendString(nil, []byte("session-bind@openssh.com"))...), 6, ""},
-		{"session-bind where git alone is granted", SignGit, nil, append([]byte{msgExtension}, appendString(nil, []byte("session-bind@openssh.com"))...), msgFailure, "session-bind"},
+		{"extension", Sign, nil, append([]byte{msgExtension}, appendString(nil, []byte("query"))...), msgFailure,
+			"session-bind"},
+		{"session-bind", Sign, nil, append([]byte{msgExtension}, appendString(nil, []byte("session-bind@openssh.com"))...),
+			6, ""},
+		{"session-bind where git alone is granted", SignGit, nil, append([]byte{msgExtension}, appendString(nil,
+			[]byte("session-bind@openssh.com"))...), msgFailure, "session-bind"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			u := newUpstream(t)
 			var refused []Request
-			c := open(t, Options{Agent: u.sock, Mode: tc.mode, Keys: tc.keys, Refused: func(r Request) { refused = append(refused, r) }})
+			c := open(t, Options{Agent: u.sock, Mode: tc.mode, Keys: tc.keys,
+				Refused: func(r Request) { refused = append(refused, r) }})
 			if a := call(t, c, tc.message); a[0] != tc.want {
 				t.Errorf("answer %d, want %d", a[0], tc.want)
 			}
 			switch {
 			case tc.reason == "" && len(refused) > 0:
 				t.Errorf("refused: %+v", refused)
-			case tc.reason != "" && (len(refused) != 1 || !strings.Contains(refused[0].Reason, tc.reason) || refused[0].PID != os.Getpid()):
+			case tc.reason != "" && (len(refused) != 1 || !strings.Contains(refused[0].Reason, tc.reason) ||
+				refused[0].PID != os.Getpid()):
 				t.Errorf("refused %+v, want one for %q", refused, tc.reason)
 			}
 			if tc.want == msgFailure && u.asked(tc.message[0]) {

@@ -34,8 +34,8 @@ func (s *client) summary(sig signedMessage) string {
 	if text, err := readInside(dir, words[len(words)-1]); err == nil && sig.isOf(text) {
 		return subject(text)
 	}
-	// Where the sandbox's root is served by the broker, a path from there leads nowhere for the broker itself. ssh-keygen has
-	// the file open while it asks for a signature.
+	// Where the sandbox's root is served by the broker, a path from there leads nowhere for the broker itself. ssh-keygen
+	// has the file open while it asks for a signature.
 	for fd := 3; fd < maxDescriptors; fd++ {
 		if text, err := readOpen(dir + "/fd/" + strconv.Itoa(fd)); err == nil && sig.isOf(text) {
 			return subject(text)
@@ -70,7 +70,8 @@ func readInside(dir, name string) ([]byte, error) {
 	}
 	defer unix.Close(at)
 	// No link leads out of the sandbox's root, and none into /proc.
-	how := &unix.OpenHow{Flags: unix.O_RDONLY | unix.O_CLOEXEC | unix.O_NONBLOCK | unix.O_NOFOLLOW, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS}
+	how := &unix.OpenHow{Flags: unix.O_RDONLY | unix.O_CLOEXEC | unix.O_NONBLOCK | unix.O_NOFOLLOW,
+		Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS}
 	fd, err := unix.Openat2(at, strings.TrimLeft(name, "/"), how)
 	if err != nil {
 		return nil, err

@@ -34,8 +34,8 @@ func Vector(t *tape.Tape, list []string) uintptr {
 	return p
 }
 
-// listEnd is less than what an answer of a page holds as a listing however long its names are, with the entries that come
-// along: an answer that is shorter is the last one.
+// listEnd is less than what an answer of a page holds as a listing however long its names are, with the entries that
+// come along: an answer that is shorter is the last one.
 const (
 	ListBuffer = 8 << 10
 	listEnd    = 400
@@ -43,7 +43,8 @@ const (
 
 // List reads a directory to its end.
 func List(t *tape.Tape, dir string, buf uintptr) {
-	t.Call(unix.SYS_OPENAT, tape.AtCwd, t.Str(dir), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0).To(tape.RegA)
+	t.Call(unix.SYS_OPENAT, tape.AtCwd, t.Str(dir), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC|unix.O_NOFOLLOW,
+		0).To(tape.RegA)
 	t.Call(unix.SYS_GETDENTS64, 0, buf, ListBuffer).From(0, tape.RegA).Repeat(listEnd)
 	t.Call(unix.SYS_CLOSE).From(0, tape.RegA)
 }

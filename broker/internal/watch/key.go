@@ -161,7 +161,8 @@ func (m *Model) answer(k Key) []Action {
 	case more:
 		m.typed = append(m.typed, byte(k))
 		wide := prompt.Style{Home: m.opt.Home}.Wide(q, byte(k))
-		m.status = fmt.Sprintf("%c, then: s session, h hour, f forever, p project, n no, v never; Esc takes it back: %s", rune(k), wide)
+		m.status = fmt.Sprintf("%c, then: s session, h hour, f forever, p project, n no, v never; Esc takes it back: %s",
+			rune(k), wide)
 	default:
 		if len(m.typed) > 0 {
 			m.status = ""

@@ -33,7 +33,8 @@ func JSON(states []control.State) ([]byte, error) {
 		if argv == nil {
 			argv = []plan.Bytes{}
 		}
-		out.Sessions = append(out.Sessions, entry{plan.Bytes(i.SID), i.PID, plan.Bytes(i.Profile), plan.Bytes(i.Mode), i.Started.UTC(), i.Cwd, argv, len(s.Questions)})
+		out.Sessions = append(out.Sessions, entry{plan.Bytes(i.SID), i.PID, plan.Bytes(i.Profile), plan.Bytes(i.Mode),
+			i.Started.UTC(), i.Cwd, argv, len(s.Questions)})
 		for _, q := range s.Questions {
 			q.SID = i.SID
 			out.Questions = append(out.Questions, q)
@@ -52,14 +53,16 @@ func Table(states []control.State, home string, now time.Time) []string {
 	n := 0
 	for _, s := range states {
 		i := s.Info
-		out = append(out, fmt.Sprintf("%-12s %-10s %-8s %7d %5s  %s", i.SID, plan.Bytes(i.Profile).Quote(), plan.Bytes(i.Mode).Quote(), i.PID, age(now.Sub(i.Started)), command(i)))
+		out = append(out, fmt.Sprintf("%-12s %-10s %-8s %7d %5s  %s", i.SID, plan.Bytes(i.Profile).Quote(),
+			plan.Bytes(i.Mode).Quote(), i.PID, age(now.Sub(i.Started)), command(i)))
 		n += len(s.Questions)
 	}
 	out = append(out, "", fmt.Sprintf("%-10s %-12s %5s  %s", "QUESTION", "SESSION", "AGE", "WHAT"))
 	for _, s := range states {
 		for _, q := range s.Questions {
 			st := prompt.Style{Home: home, Width: 1 << 20}
-			out = append(out, fmt.Sprintf("%-10s %-12s %5s  %s", q.ID[:min(len(q.ID), 8)], s.Info.SID, age(now.Sub(q.Time)), st.Wants(q)))
+			out = append(out, fmt.Sprintf("%-10s %-12s %5s  %s", q.ID[:min(len(q.ID), 8)], s.Info.SID, age(now.Sub(q.Time)),
+				st.Wants(q)))
 		}
 	}
 	if n == 0 {

@@ -22,7 +22,8 @@ const (
 
 // Run shows the model until the person quits, ctx ends or input does. Input is what the keyboard sends,
 // resized says that Size has changed, act carries an action out and is called from a goroutine of its own.
-func Run(ctx context.Context, m *Model, t Terminal, input <-chan []byte, resized <-chan struct{}, events <-chan Event, act func(Action) error) error {
+func Run(ctx context.Context, m *Model, t Terminal, input <-chan []byte, resized <-chan struct{}, events <-chan Event,
+	act func(Action) error) error {
 	if _, err := io.WriteString(t, enter); err != nil {
 		return err
 	}

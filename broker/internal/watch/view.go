@@ -85,7 +85,8 @@ func count(n int, what string) string {
 }
 
 func (m *Model) footer(width int) []string {
-	keys := []string{"o once", "s session", "h hour", "f forever", "p project", "d dir", "t tree", "n no", "v never", "j/k move", "? why", "Tab sessions", "q quit"}
+	keys := []string{"o once", "s session", "h hour", "f forever", "p project", "d dir", "t tree", "n no", "v never",
+		"j/k move", "? why", "Tab sessions", "q quit"}
 	if m.onSessions {
 		keys = []string{"j/k move", "x kill", "Tab questions", "q quit"}
 	}
@@ -120,7 +121,8 @@ func (m *Model) viewSessions(p *page, rows int) {
 		chart = 12
 	}
 	columns := func(cpu, mem, io string, charts [3]string, procs string) string {
-		return fmt.Sprintf("%5s %-*s %5s %-*s %5s %-*s %5s ", cpu, chart, charts[0], mem, chart, charts[1], io, chart, charts[2], procs)
+		return fmt.Sprintf("%5s %-*s %5s %-*s %5s %-*s %5s ", cpu, chart, charts[0], mem, chart, charts[1], io, chart,
+			charts[2], procs)
 	}
 	head := fmt.Sprintf("%-12s ", "SESSION") + columns("CPU", "MEM", "IO/S", [3]string{}, "PROCS")
 	wide := p.width >= len(head)+8
@@ -148,7 +150,8 @@ func (m *Model) viewSessions(p *page, rows int) {
 		}
 		row := fmt.Sprintf("%s%-11s ", mark, cut(s.info.SID, 11))
 		if wide {
-			row += columns(cpu, mem, io, [3]string{spark(s.cpu, 1000, chart), spark(s.mem, s.last.MemMax, chart), spark(s.io, 0, chart)}, procs)
+			row += columns(cpu, mem, io, [3]string{spark(s.cpu, 1000, chart), spark(s.mem, s.last.MemMax, chart), spark(s.io, 0,
+				chart)}, procs)
 		} else {
 			row += fmt.Sprintf("%5s %5s ", cpu, mem)
 		}
@@ -266,7 +269,8 @@ func (m *Model) viewRecent(p *page, rows int) {
 		if d.message.Decision == "allow" {
 			style = green
 		}
-		head := fmt.Sprintf(" %-5s %-7s %-7s by %-7s %4s %-8s ", d.message.Decision, d.message.Scope, d.message.Life, d.message.By, age(m.now.Sub(d.when)), cut(d.question.SID, 8))
+		head := fmt.Sprintf(" %-5s %-7s %-7s by %-7s %4s %-8s ", d.message.Decision, d.message.Scope, d.message.Life,
+			d.message.By, age(m.now.Sub(d.when)), cut(d.question.SID, 8))
 		p.add(style, head+prompt.Style{Home: m.opt.Home, Width: max(p.width-len(head), 24)}.Wants(d.question))
 	}
 }

@@ -25,12 +25,14 @@ var t0 = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 func qid(n int) string { return fmt.Sprintf("%032x", n*0x1234567) }
 
 func request(n int, path string) *control.Message {
-	return &control.Message{Type: "event.fs_request", ID: plan.Bytes(qid(n)), TS: t0.Format(time.RFC3339Nano), PID: 7, Exe: "/usr/bin/claude", Cwd: "/home/u/proj",
+	return &control.Message{Type: "event.fs_request", ID: plan.Bytes(qid(n)), TS: t0.Format(time.RFC3339Nano), PID: 7,
+		Exe: "/usr/bin/claude", Cwd: "/home/u/proj",
 		Op: "open", Path: plan.Bytes(path), Why: "home asks", Merged: 1}
 }
 
 func up(sid string, argv ...plan.Bytes) Event {
-	return Event{SID: sid, Up: &control.Info{SID: sid, PID: 99, Profile: "moderate", Mode: "dynamic", Started: t0, Argv: argv}}
+	return Event{SID: sid, Up: &control.Info{SID: sid, PID: 99, Profile: "moderate", Mode: "dynamic", Started: t0,
+		Argv: argv}}
 }
 
 func filled(opt Options) *Model {
@@ -39,19 +41,22 @@ func filled(opt Options) *Model {
 	m.Update(up("k3f9", "claude", "--print", "fix \x1b[31mit"), t0)
 	m.Update(up("build-7", "make", "-j8"), t0)
 	for i := range 30 {
-		m.Update(Event{SID: "k3f9", Message: &control.Message{Type: "event.metrics", TS: t0.Format(time.RFC3339), CPUMilli: int64(i * 40), Mem: int64(i) << 22, MemMax: 256 << 20, Pids: 12, ReadB: int64(i*i) << 18}}, t0)
+		m.Update(Event{SID: "k3f9", Message: &control.Message{Type: "event.metrics", TS: t0.Format(time.RFC3339),
+			CPUMilli: int64(i * 40), Mem: int64(i) << 22, MemMax: 256 << 20, Pids: 12, ReadB: int64(i*i) << 18}}, t0)
 	}
 	m.Update(Event{SID: "k3f9", Message: request(1, "/home/u/.config/gh/hosts.yml")}, t0)
 	link := request(2, "/home/u/proj/a")
 	link.Target, link.Merged = "/home/u/.ssh/id_ed25519", 3
 	m.Update(Event{SID: "k3f9", Message: link}, t0)
 	m.Update(Event{SID: "build-7", Message: request(3, "/srv/x\u202e\x1b[2J\xff")}, t0.Add(time.Second))
-	net := &control.Message{Type: "event.net_request", ID: plan.Bytes(qid(4)), TS: t0.Format(time.RFC3339), Exe: "/usr/bin/git", Op: "connect", Host: "api.github.com", Port: 443}
+	net := &control.Message{Type: "event.net_request", ID: plan.Bytes(qid(4)), TS: t0.Format(time.RFC3339),
+		Exe: "/usr/bin/git", Op: "connect", Host: "api.github.com", Port: 443}
 	m.Update(Event{SID: "build-7", Message: net}, t0)
 	for i, d := range []string{"allow", "deny"} {
 		r := request(10+i, "/opt/sdk/f"+fmt.Sprint(i))
 		m.Update(Event{SID: "k3f9", Message: r}, t0)
-		m.Update(Event{SID: "k3f9", Message: &control.Message{Type: "event.audit", ID: r.ID, Decision: d, Scope: "file", Life: "session", By: "tty"}}, t0)
+		m.Update(Event{SID: "k3f9", Message: &control.Message{Type: "event.audit", ID: r.ID, Decision: d, Scope: "file",
+			Life: "session", By: "tty"}}, t0)
 	}
 	m.Tick(t0.Add(12 * time.Second))
 	return m
@@ -141,12 +146,14 @@ func press(m *Model, now time.Time, keys string) (out []Action) {
 func TestKeysAnswer(t *testing.T) {
 	later := t0.Add(12 * time.Second)
 	for keys, want := range map[string][]Action{
-		"o":       {{SID: "k3f9", ID: qid(1), Answer: prompt.Answer{Allow: true, Scope: prompt.Once, Life: prompt.ForOnce}}},
-		"ts":      {{SID: "k3f9", ID: qid(1), Answer: prompt.Answer{Allow: true, Scope: prompt.Tree, Life: prompt.ForSession}}},
+		"o": {{SID: "k3f9", ID: qid(1), Answer: prompt.Answer{Allow: true, Scope: prompt.Once, Life: prompt.ForOnce}}},
+		"ts": {{SID: "k3f9", ID: qid(1), Answer: prompt.Answer{Allow: true, Scope: prompt.Tree,
+			Life: prompt.ForSession}}},
 		"t\x1bs":  nil, // Alt and a letter: a terminal sends it as one key
 		"jn":      {{SID: "k3f9", ID: qid(2), Answer: prompt.Answer{Scope: prompt.Once, Life: prompt.ForOnce}}},
 		"\x1b[Bn": {{SID: "k3f9", ID: qid(2), Answer: prompt.Answer{Scope: prompt.Once, Life: prompt.ForOnce}}},
-		"Gws":     {{SID: "build-7", ID: qid(4), Answer: prompt.Answer{Allow: true, Scope: prompt.Domain, Life: prompt.ForSession}}},
+		"Gws": {{SID: "build-7", ID: qid(4), Answer: prompt.Answer{Allow: true, Scope: prompt.Domain,
+			Life: prompt.ForSession}}},
 		"q":       {{Quit: true}},
 		"\x03":    {{Quit: true}},
 		"\tkxy":   {{SID: "build-7", Kill: true}},
@@ -163,7 +170,8 @@ func TestKeysAnswer(t *testing.T) {
 		}
 	}
 	m := filled(Options{})
-	if a := append(append(press(m, later, "t"), press(m, later, "\x1b")...), press(m, later, "s")...); len(a) != 1 || a[0].Answer.Scope != prompt.File {
+	if a := append(append(press(m, later, "t"), press(m, later, "\x1b")...), press(m, later, "s")...); len(a) != 1 ||
+		a[0].Answer.Scope != prompt.File {
 		t.Errorf("Escape did not take the t back: %+v", a)
 	}
 }
@@ -173,7 +181,8 @@ func TestKeyDoesNotHitAnotherQuestion(t *testing.T) {
 	m := filled(Options{})
 	now := t0.Add(time.Minute)
 	m.Key('t', now)
-	m.Update(Event{SID: "k3f9", Message: &control.Message{Type: "event.audit", ID: plan.Bytes(qid(1)), Decision: "deny"}}, now)
+	m.Update(Event{SID: "k3f9", Message: &control.Message{Type: "event.audit", ID: plan.Bytes(qid(1)), Decision: "deny"}},
+		now)
 	if a := press(m, now.Add(100*time.Millisecond), "so"); a != nil {
 		t.Errorf("%+v", a)
 	}
@@ -203,8 +212,10 @@ func TestSessionsGoWithTheirQuestions(t *testing.T) {
 
 func TestOnce(t *testing.T) {
 	states := []control.State{
-		{Info: control.Info{SID: "k3f9", PID: 9, Profile: "moderate", Mode: "dynamic", Started: t0, Cwd: "/p\xff", Argv: []plan.Bytes{"sh"}},
-			Questions: []prompt.Question{{ID: qid(1), SID: "liar", PID: 7, Exe: "/bin/cat", Cwd: "/p", Op: "open", Path: "/home/u/\u202e\xfe", Time: t0}, {ID: qid(2), Op: "connect", Host: "h.example", Port: 80, Time: t0}}},
+		{Info: control.Info{SID: "k3f9", PID: 9, Profile: "moderate", Mode: "dynamic", Started: t0, Cwd: "/p\xff",
+			Argv: []plan.Bytes{"sh"}},
+			Questions: []prompt.Question{{ID: qid(1), SID: "liar", PID: 7, Exe: "/bin/cat", Cwd: "/p", Op: "open",
+				Path: "/home/u/\u202e\xfe", Time: t0}, {ID: qid(2), Op: "connect", Host: "h.example", Port: 80, Time: t0}}},
 		{Info: control.Info{SID: "other", Started: t0}},
 	}
 	b, err := JSON(states)

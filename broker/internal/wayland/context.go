@@ -32,7 +32,8 @@ const (
 // maxGlobals bounds what is read before the compositor has answered, in messages.
 const maxGlobals = 4096
 
-// Listen has the compositor at socket serve l. It goes on doing so after stop was called for those who are connected, and for nobody else.
+// Listen has the compositor at socket serve l. It goes on doing so after stop was called for those who are connected,
+// and for nobody else.
 func Listen(socket string, l *os.File, c Context) (stop func(), err error) {
 	conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: socket, Net: "unix"})
 	if err != nil {

@@ -54,13 +54,16 @@ func TestCompositors(t *testing.T) {
 		name, want string
 		said       []byte
 	}{
-		{"one that knows it", "", join(global(1, "wl_compositor"), global(7, manages), done(first), request(display, 1, num(first)), done(second))},
+		{"one that knows it", "", join(global(1, "wl_compositor"), global(7, manages), done(first), request(display, 1,
+			num(first)), done(second))},
 		{"one that does not", ErrUnknown.Error(), join(global(1, "wl_compositor"), global(2, manages+"x"), done(first))},
-		{"one that refuses", `refused: "no"`, join(global(7, manages), done(first), request(display, 0, num(context), num(1), text("no")))},
+		{"one that refuses", `refused: "no"`, join(global(7, manages), done(first), request(display, 0, num(context), num(1),
+			text("no")))},
 		{"one that ends early", "reading from the compositor", join(global(7, manages), done(first))},
 		{"nothing", "reading from the compositor", nil},
 		{"another protocol", "does not speak Wayland", join(num(1), num(4<<16))},
-		{"a name without an end", ErrUnknown.Error(), join(request(registry, 0, num(1), num(1<<31), num(0)), request(registry, 0), request(registry, 0, num(1)), done(first))},
+		{"a name without an end", ErrUnknown.Error(), join(request(registry, 0, num(1), num(1<<31), num(0)),
+			request(registry, 0), request(registry, 0, num(1)), done(first))},
 		{"no end of globals", "does not come to an end", join(slicesOf(global(1, "x"), maxGlobals+1)...)},
 	} {
 		err := answer(t, tc.said)

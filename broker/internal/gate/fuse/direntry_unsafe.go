@@ -28,7 +28,8 @@ func (d *DirEntry) Parse(b []byte) int {
 	if i := bytes.IndexByte(name, 0); i >= 0 {
 		name = name[:i]
 	}
-	*d = DirEntry{Ino: *(*uint64)(unsafe.Pointer(&b[0])), Off: *(*uint64)(unsafe.Pointer(&b[hostOff])), Mode: uint32(b[hostType]) << 12, Name: string(name)}
+	*d = DirEntry{Ino: *(*uint64)(unsafe.Pointer(&b[0])), Off: *(*uint64)(unsafe.Pointer(&b[hostOff])),
+		Mode: uint32(b[hostType]) << 12, Name: string(name)}
 	return n
 }
 

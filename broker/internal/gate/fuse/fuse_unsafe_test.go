@@ -14,17 +14,26 @@ func TestLayoutIsTheKernels(t *testing.T) {
 		got, want uintptr
 	}{
 		{"in_header", unsafe.Sizeof(InHeader{}), 40}, {"out_header", unsafe.Sizeof(outHeader{}), 16},
-		{"attr", unsafe.Sizeof(Attr{}), 88}, {"entry_out", unsafe.Sizeof(EntryOut{}), 128}, {"attr_out", unsafe.Sizeof(AttrOut{}), 104},
-		{"open_out", unsafe.Sizeof(OpenOut{}), 16}, {"create", unsafe.Sizeof(CreateOut{}), 144}, {"kstatfs", unsafe.Sizeof(StatfsOut{}), 80},
-		{"init_out", unsafe.Sizeof(initOut{}), 64}, {"dirent", unsafe.Sizeof(dirent{}), 24}, {"notify_inval_entry_out", unsafe.Sizeof(invalEntryOut{}), 16},
+		{"attr", unsafe.Sizeof(Attr{}), 88}, {"entry_out", unsafe.Sizeof(EntryOut{}), 128},
+		{"attr_out", unsafe.Sizeof(AttrOut{}), 104},
+		{"open_out", unsafe.Sizeof(OpenOut{}), 16}, {"create", unsafe.Sizeof(CreateOut{}), 144},
+		{"kstatfs", unsafe.Sizeof(StatfsOut{}), 80},
+		{"init_out", unsafe.Sizeof(initOut{}), 64}, {"dirent", unsafe.Sizeof(dirent{}), 24}, {"notify_inval_entry_out",
+			unsafe.Sizeof(invalEntryOut{}), 16},
 		{"notify_inval_inode_out", unsafe.Sizeof(invalInodeOut{}), 24},
-		{"getattr_in", unsafe.Sizeof(GetAttrIn{}), 40 + 16}, {"setattr_in", unsafe.Sizeof(SetAttrIn{}), 40 + 88}, {"mkdir_in", unsafe.Sizeof(MkdirIn{}), 40 + 8},
-		{"mknod_in", unsafe.Sizeof(MknodIn{}), 40 + 16}, {"rename2_in", unsafe.Sizeof(RenameIn{}), 40 + 16}, {"open_in", unsafe.Sizeof(OpenIn{}), 40 + 8},
-		{"create_in", unsafe.Sizeof(CreateIn{}), 40 + 16}, {"release_in", unsafe.Sizeof(ReleaseIn{}), 40 + 24}, {"flush_in", unsafe.Sizeof(FlushIn{}), 40 + 24},
+		{"getattr_in", unsafe.Sizeof(GetAttrIn{}), 40 + 16}, {"setattr_in", unsafe.Sizeof(SetAttrIn{}), 40 + 88},
+		{"mkdir_in", unsafe.Sizeof(MkdirIn{}), 40 + 8},
+		{"mknod_in", unsafe.Sizeof(MknodIn{}), 40 + 16}, {"rename2_in", unsafe.Sizeof(RenameIn{}), 40 + 16},
+		{"open_in", unsafe.Sizeof(OpenIn{}), 40 + 8},
+		{"create_in", unsafe.Sizeof(CreateIn{}), 40 + 16}, {"release_in", unsafe.Sizeof(ReleaseIn{}), 40 + 24},
+		{"flush_in", unsafe.Sizeof(FlushIn{}), 40 + 24},
 		{"lk_in", unsafe.Sizeof(LkIn{}), 40 + 48}, {"lk_out", unsafe.Sizeof(LkOut{}), 24},
-		{"read_in", unsafe.Sizeof(ReadIn{}), 40 + 40}, {"write_in", unsafe.Sizeof(WriteIn{}), 40 + 40}, {"fsync_in", unsafe.Sizeof(FsyncIn{}), 40 + 16},
-		{"fallocate_in", unsafe.Sizeof(FallocateIn{}), 40 + 32}, {"lseek_in", unsafe.Sizeof(LseekIn{}), 40 + 24}, {"copy_file_range_in", unsafe.Sizeof(CopyFileRangeIn{}), 40 + 56},
-		{"access_in", unsafe.Sizeof(AccessIn{}), 40 + 8}, {"setxattr_in", unsafe.Sizeof(SetXAttrIn{}), 40 + 8}, {"batch_forget_in", unsafe.Sizeof(batchForgetIn{}), 40 + 8},
+		{"read_in", unsafe.Sizeof(ReadIn{}), 40 + 40}, {"write_in", unsafe.Sizeof(WriteIn{}), 40 + 40},
+		{"fsync_in", unsafe.Sizeof(FsyncIn{}), 40 + 16},
+		{"fallocate_in", unsafe.Sizeof(FallocateIn{}), 40 + 32}, {"lseek_in", unsafe.Sizeof(LseekIn{}), 40 + 24},
+		{"copy_file_range_in", unsafe.Sizeof(CopyFileRangeIn{}), 40 + 56},
+		{"access_in", unsafe.Sizeof(AccessIn{}), 40 + 8}, {"setxattr_in", unsafe.Sizeof(SetXAttrIn{}), 40 + 8},
+		{"batch_forget_in", unsafe.Sizeof(batchForgetIn{}), 40 + 8},
 	} {
 		if c.got != c.want {
 			t.Errorf("struct fuse_%s has %d bytes here, %d in the kernel", c.name, c.got, c.want)
@@ -77,7 +86,8 @@ func TestInterruptReachesTheRequest(t *testing.T) {
 }
 
 func TestStatusOfErrors(t *testing.T) {
-	if ToStatus(nil) != OK || ToStatus(unix.EPERM) != EPERM || ToStatus(&wrapped{unix.EROFS}) != EROFS || ToStatus(&wrapped{}) != EIO {
+	if ToStatus(nil) != OK || ToStatus(unix.EPERM) != EPERM || ToStatus(&wrapped{unix.EROFS}) != EROFS ||
+		ToStatus(&wrapped{}) != EIO {
 		t.Error("an errno is lost")
 	}
 }

@@ -81,7 +81,8 @@ func (s *Server) send(r *request, code Status, size int, data []byte) {
 	if code != OK {
 		size, data = 0, nil
 	}
-	*(*outHeader)(unsafe.Pointer(&r.out[0])) = outHeader{length: uint32(outHeaderSize + size + len(data)), status: -int32(code), unique: r.header().Unique}
+	*(*outHeader)(unsafe.Pointer(&r.out[0])) = outHeader{length: uint32(outHeaderSize + size + len(data)),
+		status: -int32(code), unique: r.header().Unique}
 	// An answer that nobody waits for any more is ENOENT, and ENODEV is for the next read to tell.
 	if len(data) == 0 {
 		_, _ = unix.Write(s.fd, r.out[:outHeaderSize+size])
@@ -104,7 +105,8 @@ func (s *Server) greet() error {
 	if in == nil || in.Opcode != opInit || in.major != 7 || in.minor < 31 {
 		return fmt.Errorf("%w: the kernel does not speak version 7.31 of the protocol", unix.EPROTO)
 	}
-	const want = capAsyncRead | capPosixLocks | capFileOps | capAtomicTrunc | capBigWrites | capFlockLocks | capAutoInval | capReaddirPlus |
+	const want = capAsyncRead | capPosixLocks | capFileOps | capAtomicTrunc | capBigWrites | capFlockLocks |
+		capAutoInval | capReaddirPlus |
 		capParallelDirs | capMaxPages | capCacheSymlinks | capKillPrivV2
 	out := reply[initOut](r)
 	out.major, out.minor = 7, min(in.minor, 34)

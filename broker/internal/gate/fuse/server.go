@@ -93,7 +93,8 @@ func (s *Server) loop() {
 }
 
 // Next answers one request if there is one, and says whether it did; locks, which may have to be waited for,
-// are answered beside it. It is for whoever waits for other things too and has seen that Fd can be read; nobody may call Serve before that one has stopped.
+// are answered beside it. It is for whoever waits for other things too and has seen that Fd can be read; nobody may
+// call Serve before that one has stopped.
 func (s *Server) Next() bool { return s.next(func(uint32) bool { return true }) }
 
 // NextOf is Next for a caller that may wait for nothing but pid: the requests of others are answered beside it.

@@ -20,8 +20,8 @@ type Request struct {
 	Dir  bool
 	// Socket: the object is a socket, which is connected to, not opened.
 	Socket bool
-	// Hidden: the object does not exist inside. Guarded: it is read-only by its name. Kept: something was to be made in place of a hidden
-	// object. Only Options.Refused is told of such.
+	// Hidden: the object does not exist inside. Guarded: it is read-only by its name. Kept: something was to be made in
+	// place of a hidden object. Only Options.Refused is told of such.
 	Hidden, Guarded, Kept bool
 	// Tree: what was to be made can be made only where the tree around it is granted for writing. Only
 	// Options.Refused is told of it.
@@ -35,7 +35,8 @@ type Request struct {
 	fresh bool // Path does not exist yet: there is nothing to mount
 }
 
-// Answer says what is granted. Path is the file or tree to mount, the path asked about (also if empty) or a directory above it.
+// Answer says what is granted. Path is the file or tree to mount, the path asked about (also if empty) or a directory
+// above it.
 type Answer struct {
 	Allow bool
 	Path  string
@@ -70,10 +71,12 @@ const (
 )
 
 func (o op) String() string {
-	return [...]string{"lookup", "lookup", "stat", "open", "write", "exec", "list", "access", "open", "xattr", "statfs", "write", "create", "create"}[o]
+	return [...]string{"lookup", "lookup", "stat", "open", "write", "exec", "list", "access", "open", "xattr", "statfs",
+		"write", "create", "create"}[o]
 }
 
-// locked: the kernel holds the object's inode lock, which a mount on it needs, so the reply must not wait for that mount.
+// locked: the kernel holds the object's inode lock, which a mount on it needs, so the reply must not wait for that
+// mount.
 func (o op) locked() bool {
 	return o == opBelow || o == opSetAttr || o == opCreate
 }
@@ -81,14 +84,14 @@ func (o op) locked() bool {
 func (o op) writes() bool { return o == opWrite || o == opSetAttr || o == opCreate }
 
 const (
-	// denyHold is how long a denial stands for equal accesses without a new question. It carries the denial from the lookup
-	// to the call it was for, and keeps a loop from asking as fast as it can.
+	// denyHold is how long a denial stands for equal accesses without a new question. It carries the denial from the
+	// lookup to the call it was for, and keeps a loop from asking as fast as it can.
 	denyHold = time.Second
 	// killPoll is how often an interrupted waiter is looked at. Interrupts themselves are ignored: EINTR would break
 	// programs whose handlers are installed with SA_RESTART.
 	killPoll = 50 * time.Millisecond
-	// graftPatience ends the wait for a mount. The server cannot see whether a lookup holds the lock the mount needs; if one
-	// does after all, ESTALE frees it and the kernel repeats the walk.
+	// graftPatience ends the wait for a mount. The server cannot see whether a lookup holds the lock the mount needs; if
+	// one does after all, ESTALE frees it and the kernel repeats the walk.
 	graftPatience = 4 * time.Second
 )
 
@@ -107,9 +110,10 @@ type denial struct {
 	code  fuse.Status
 }
 
-// permission waits until the node is granted and mounted. It returns the covering grant, nil where the request alone was allowed, and
-// whether there was a wait, or why not.
-func (s *Server) permission(cancel <-chan struct{}, h *fuse.InHeader, n *node, o op) (g *grant, waited bool, code fuse.Status) {
+// permission waits until the node is granted and mounted. It returns the covering grant, nil where the request alone
+// was allowed, and whether there was a wait, or why not.
+func (s *Server) permission(cancel <-chan struct{}, h *fuse.InHeader, n *node,
+	o op) (g *grant, waited bool, code fuse.Status) {
 	var from *asker // looked for when somebody has to be asked
 	for {
 		g, q, put, code := s.gate.state(s, h, n, o, from)
@@ -232,7 +236,8 @@ func (gt *gate) settle(s *Server, q *question, r Request, a Answer) *grant {
 		return nil
 	}
 	q.allowed = true
-	if gt.fixed(a.Path) { // a skeleton cannot be mounted over, nor may what it hides come back: its names are granted one by one
+	// a skeleton cannot be mounted over, nor may what it hides come back: its names are granted one by one
+	if gt.fixed(a.Path) {
 		a.Path = r.Path
 		a.Names = a.Names || gt.fixed(r.Path)
 	}

@@ -12,10 +12,10 @@ import (
 // unmapped is an id that no sandbox maps; inside it shows as the overflow id.
 const unmapped = 65534
 
-// fill translates host attributes. Whoever owns a file or directory, it appears as Options.Owner's: the kernel refuses to
-// write, remove and rename what belongs to somebody it cannot name, and the permission check that counts is made by the
-// host, as the server's user with all of his groups. Links of others stay others': by their owner the kernel decides
-// whether to follow them (fs.protected_symlinks).
+// fill translates host attributes. Whoever owns a file or directory, it appears as Options.Owner's: the kernel refuses
+// to write, remove and rename what belongs to somebody it cannot name, and the permission check that counts is made by
+// the host, as the server's user with all of his groups. Links of others stay others': by their owner the kernel
+// decides whether to follow them (fs.protected_symlinks).
 func (s *Server) fill(st *unix.Stat_t, out *fuse.Attr) {
 	out.Ino, out.Size, out.Blocks = st.Ino, uint64(st.Size), uint64(st.Blocks)
 	out.Atime, out.Atimensec = uint64(st.Atim.Sec), uint32(st.Atim.Nsec)
@@ -29,8 +29,8 @@ func (s *Server) fill(st *unix.Stat_t, out *fuse.Attr) {
 	}
 }
 
-// fillSkeleton is fill for a directory of names that are granted. Nothing is made or removed in it, and programs that judge
-// by owner and mode where they may write (perl's -w) are to see that.
+// fillSkeleton is fill for a directory of names that are granted. Nothing is made or removed in it, and programs that
+// judge by owner and mode where they may write (perl's -w) are to see that.
 func (s *Server) fillSkeleton(d *dir, out *fuse.Attr) {
 	s.fill(&d.attr, out)
 	if d.attr.Uid != s.uid {
@@ -49,7 +49,8 @@ func visibleMode(mode uint32) uint32 {
 // typeOnly is all that is shown of an object before it is granted.
 func (s *Server) typeOnly(n *node, out *fuse.Attr) {
 	// Executable: without the bit execve fails before it gets as far as the open that asks.
-	*out = fuse.Attr{Ino: n.id, Mode: n.typ | 0o555, Nlink: 1, Owner: fuse.Owner{Uid: s.opts.Owner.UID, Gid: s.opts.Owner.GID}, Blksize: 4096}
+	*out = fuse.Attr{Ino: n.id, Mode: n.typ | 0o555, Nlink: 1, Owner: fuse.Owner{Uid: s.opts.Owner.UID,
+		Gid: s.opts.Owner.GID}, Blksize: 4096}
 }
 
 func (s *Server) attrValid(n *node) time.Duration {
@@ -259,7 +260,8 @@ func (s *Server) dropSetID(fd int, name string) error {
 		return nil
 	}
 	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG || st.Mode&(unix.S_ISUID|unix.S_ISGID) == 0 {
+	if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG ||
+		st.Mode&(unix.S_ISUID|unix.S_ISGID) == 0 {
 		return err
 	}
 	return unix.Fchmodat(s.procfd, name, st.Mode&0o1777, 0)

@@ -5,8 +5,8 @@ import (
 	"sbx/broker/internal/gate/fuse"
 )
 
-// autoGraft mounts a directory that was made through the server, if nothing below it has rules of its own. It does not wait: the
-// walks that come before the mount are served by the loopback.
+// autoGraft mounts a directory that was made through the server, if nothing below it has rules of its own. It does not
+// wait: the walks that come before the mount are served by the loopback.
 func (s *Server) autoGraft(n *node) {
 	if !s.opts.AutoGraft || s.opts.Agent == nil || n.typ != unix.S_IFDIR || n.ro || !n.zone.Free() {
 		return
@@ -38,8 +38,8 @@ func (s *Server) markFresh(id uint64) {
 // pruneBatch is how many entries the kernel is asked to drop at a time.
 const pruneBatch = 1024
 
-// pruneIfFull asks the kernel to forget some files when their descriptors near the process's limit. The notices take directory
-// locks that requests may hold, so they are sent from a goroutine of their own.
+// pruneIfFull asks the kernel to forget some files when their descriptors near the process's limit. The notices take
+// directory locks that requests may hold, so they are sent from a goroutine of their own.
 func (s *Server) pruneIfFull() {
 	s.nodes.mu.RLock()
 	full := s.nodes.held > s.nofile

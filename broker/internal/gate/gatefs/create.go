@@ -9,9 +9,10 @@ import (
 	"sbx/broker/internal/guard"
 )
 
-// mayAppear waits for the answer to a new name. The kernel holds the directory's lock meanwhile: others that look for names it
-// does not know there wait as well, as long as the answer takes.
-func (s *Server) mayAppear(cancel <-chan struct{}, h *fuse.InHeader, g ground, name string, typ uint32) (*node, fuse.Status) {
+// mayAppear waits for the answer to a new name. The kernel holds the directory's lock meanwhile: others that look for
+// names it does not know there wait as well, as long as the answer takes.
+func (s *Server) mayAppear(cancel <-chan struct{}, h *fuse.InHeader, g ground, name string,
+	typ uint32) (*node, fuse.Status) {
 	c := below(g.node, name)
 	c.typ, c.id = typ, s.nodes.pathID(c.path, typ, "")
 	if g.granted {
@@ -21,9 +22,10 @@ func (s *Server) mayAppear(cancel <-chan struct{}, h *fuse.InHeader, g ground, n
 	return c, code
 }
 
-// createNew makes and opens a file that a question has allowed. It is the host's own; who has it open writes through the server, and
-// whoever comes next is asked about, or let in, as with any other file.
-func (s *Server) createNew(cancel <-chan struct{}, in *fuse.CreateIn, g ground, name string, out *fuse.CreateOut) fuse.Status {
+// createNew makes and opens a file that a question has allowed. It is the host's own; who has it open writes through
+// the server, and whoever comes next is asked about, or let in, as with any other file.
+func (s *Server) createNew(cancel <-chan struct{}, in *fuse.CreateIn, g ground, name string,
+	out *fuse.CreateOut) fuse.Status {
 	c, code := s.mayAppear(cancel, &in.InHeader, g, name, unix.S_IFREG)
 	if code != fuse.OK {
 		return code
@@ -49,7 +51,8 @@ func (s *Server) createNew(cancel <-chan struct{}, in *fuse.CreateIn, g ground, 
 }
 
 // mkdirNew makes a directory that a question has allowed.
-func (s *Server) mkdirNew(cancel <-chan struct{}, in *fuse.MkdirIn, g ground, name string, out *fuse.EntryOut) fuse.Status {
+func (s *Server) mkdirNew(cancel <-chan struct{}, in *fuse.MkdirIn, g ground, name string,
+	out *fuse.EntryOut) fuse.Status {
 	c, code := s.mayAppear(cancel, &in.InHeader, g, name, unix.S_IFDIR)
 	if code != fuse.OK {
 		return code
@@ -66,7 +69,8 @@ func (s *Server) mkdirNew(cancel <-chan struct{}, in *fuse.MkdirIn, g ground, na
 }
 
 // mknodNew makes a FIFO, a socket or a file in a granted directory.
-func (s *Server) mknodNew(cancel <-chan struct{}, in *fuse.MknodIn, g ground, name string, out *fuse.EntryOut) fuse.Status {
+func (s *Server) mknodNew(cancel <-chan struct{}, in *fuse.MknodIn, g ground, name string,
+	out *fuse.EntryOut) fuse.Status {
 	if !g.granted {
 		return s.needsTree(cancel, &in.InHeader, g, name)
 	}
@@ -109,7 +113,8 @@ func (s *Server) enterNew(c *node, fd int, mode uint32, out *fuse.EntryOut) fuse
 	if st.Mode&unix.S_IFMT != c.typ {
 		return errno(unix.ESTALE)
 	}
-	if lost := mode &^ st.Mode & s.umask(); lost != 0 { // the kernel has applied the caller's umask; the server's must not count as well
+	// the kernel has applied the caller's umask; the server's must not count as well
+	if lost := mode &^ st.Mode & s.umask(); lost != 0 {
 		if err := unix.Fchmodat(s.procfd, strconv.Itoa(fd), st.Mode&0o777|lost, 0); err != nil {
 			return status(err)
 		}

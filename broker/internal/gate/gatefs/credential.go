@@ -51,8 +51,8 @@ func (s *Server) knownAs(n *node) (parent *node, name string, ok bool) {
 	return parent, name, n.kind == loop && parent != nil && s.candidate(parent, name)
 }
 
-// toBeWritten takes an object that the session is about to write to for the session's own. It can be seen, so what it holds is no secret to the session;
-// it says whether that may turn out to be needless.
+// toBeWritten takes an object that the session is about to write to for the session's own. It can be seen, so what it
+// holds is no secret to the session; it says whether that may turn out to be needless.
 func (s *Server) toBeWritten(n *node, fd int) (maybe bool) {
 	parent, name, ok := s.knownAs(n)
 	if !ok {
@@ -101,7 +101,8 @@ func (s *Server) keepingName(n *node, name string) func() {
 	return s.keeper.KeepingName(s.named(n, name))
 }
 
-// occupied words the error of making a name of a secret that something has: what is hidden is not replaced, and that is said.
+// occupied words the error of making a name of a secret that something has: what is hidden is not replaced, and that is
+// said.
 func (s *Server) occupied(h *fuse.InHeader, n *node, name string, err error) fuse.Status {
 	if errors.Is(err, unix.EEXIST) && s.candidate(n, name) && !s.shows(n, name) {
 		s.tellKept(h, n, name)
@@ -135,9 +136,10 @@ func (s *Server) removeCandidate(n *node, name string, dir bool) fuse.Status {
 	return status(s.keeper.Remove(s.named(n, name), dir))
 }
 
-// renameCandidate moves an object of which the old name or the new one is a secret's; what may be done with the names by
-// themselves was judged.
-func (s *Server) renameCandidate(h *fuse.InHeader, od *node, oldName string, nd *node, newName string, flags uint32) fuse.Status {
+// renameCandidate moves an object of which the old name or the new one is a secret's; what may be done with the names
+// by themselves was judged.
+func (s *Server) renameCandidate(h *fuse.InHeader, od *node, oldName string, nd *node, newName string,
+	flags uint32) fuse.Status {
 	if flags&unix.RENAME_EXCHANGE != 0 {
 		return fuse.EINVAL // mv and editors do without it
 	}

@@ -66,15 +66,16 @@ func (s *Server) enter(cancel <-chan struct{}, h *fuse.InHeader, o op) (target, 
 		return target{}, status(err)
 	}
 	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != n.typ { // replaced by the host since it was looked up
+	// replaced by the host since it was looked up
+	if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != n.typ {
 		unix.Close(fd)
 		return target{}, errno(unix.ESTALE)
 	}
 	return target{node: n, host: fd, own: true, veiled: seen == veiled, freely: seen == freely}, fuse.OK
 }
 
-// openAgain opens the host object of a node that holds no descriptor, where it was last seen. If something else is there
-// now and nobody has it open, the kernel is told to look the name up anew.
+// openAgain opens the host object of a node that holds no descriptor, where it was last seen. If something else is
+// there now and nobody has it open, the kernel is told to look the name up anew.
 func (s *Server) openAgain(n *node) (target, fuse.Status) {
 	fd := s.reopenSeen(n)
 	if fd < 0 {
@@ -96,14 +97,16 @@ func (s *Server) reopenSeen(n *node) int {
 		return -1
 	}
 	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil || st.Dev != n.key.Dev || st.Ino != n.key.Ino || st.Mode&unix.S_IFMT != n.typ {
+	if err := unix.Fstat(fd, &st); err != nil || st.Dev != n.key.Dev || st.Ino != n.key.Ino ||
+		st.Mode&unix.S_IFMT != n.typ {
 		unix.Close(fd)
 		return -1
 	}
 	return fd
 }
 
-// home finds the guarded directory in which a name is to be made, removed or moved. Any other directory that is no ground is read-only.
+// home finds the guarded directory in which a name is to be made, removed or moved. Any other directory that is no
+// ground is read-only.
 func (s *Server) home(id uint64, name string) (*node, fuse.Status) {
 	n := s.nodes.get(id)
 	switch {

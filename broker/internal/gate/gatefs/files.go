@@ -72,8 +72,8 @@ func (s *Server) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut
 }
 
 // shares says how a file of a guarded directory is opened of which a mapping would not show what others write, nor they
-// what is written there: one that is opened to be written, too, or that somebody has who was lent it. There is no shared
-// mapping of it then: with direct I/O the kernel refuses that (ENODEV).
+// what is written there: one that is opened to be written, too, or that somebody has who was lent it. There is no
+// shared mapping of it then: with direct I/O the kernel refuses that (ENODEV).
 func (n *node) shares(flags uint32, fd int) uint32 {
 	if n == nil || n.kind != loop {
 		return 0
@@ -94,15 +94,16 @@ func (s *Server) noteWriting(n *node) {
 	}
 }
 
-// calm reports whether the cached pages of a file are surely those of the host: nothing has changed since they were read, and
-// at that time the last change was older than any file system's clock tick.
+// calm reports whether the cached pages of a file are surely those of the host: nothing has changed since they were
+// read, and at that time the last change was older than any file system's clock tick.
 func (s *Server) calm(n *node, fd int) bool {
 	var st unix.Stat_t
 	if unix.Fstat(fd, &st) != nil {
 		return false
 	}
 	last := max(time.Unix(st.Mtim.Unix()).UnixNano(), time.Unix(st.Ctim.Unix()).UnixNano())
-	now := signature{size: st.Size, mtime: st.Mtim, ctime: st.Ctim, calm: time.Now().UnixNano()-last > int64(2*time.Second)}
+	now := signature{size: st.Size, mtime: st.Mtim, ctime: st.Ctim,
+		calm: time.Now().UnixNano()-last > int64(2*time.Second)}
 	s.nodes.mu.Lock()
 	defer s.nodes.mu.Unlock()
 	same := n.sig == now && now.calm
@@ -247,8 +248,8 @@ func (s *Server) StatFs(cancel <-chan struct{}, h *fuse.InHeader, out *fuse.Stat
 	return fuse.OK
 }
 
-// Access answers access and chdir by asking the host as the user. Whether something may be written is answered as things are and
-// asked about when it is written: editors look at every file that they only read.
+// Access answers access and chdir by asking the host as the user. Whether something may be written is answered as
+// things are and asked about when it is written: editors look at every file that they only read.
 func (s *Server) Access(cancel <-chan struct{}, in *fuse.AccessIn) fuse.Status {
 	o := opAccess
 	if in.Mask&(fuse.R_OK|fuse.W_OK) != 0 {

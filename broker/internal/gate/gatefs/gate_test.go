@@ -111,7 +111,8 @@ func TestGateTree(t *testing.T) {
 	t.Parallel()
 	sb, a, h := home(t, Options{})
 	out := sb.sh("home/u", "ls -A; cat bound/f; cat l; readlink link; ls -A /proc/self/cwd/; ls -a .. ; ls ../..")
-	if strings.Contains(out, ".ssh") || strings.Contains(out, "noise") || !strings.Contains(out, "boundbound") || !strings.Contains(out, "link") {
+	if strings.Contains(out, ".ssh") || strings.Contains(out, "noise") || !strings.Contains(out, "boundbound") ||
+		!strings.Contains(out, "link") {
 		t.Errorf("listing:\n%s", out)
 	}
 	sb.refuse("home/u", "stat .ssh", "No such file")
@@ -186,7 +187,8 @@ func TestGateDeny(t *testing.T) {
 	sb, a, h := home(t, Options{})
 	a.set(deny)
 	write(t, h+"/late", "SECRET")
-	for _, s := range []string{"cat f", "stat f", "cat d/f", "ls d", "cat link", "./f", "cat late", "stat late", "truncate -s 0 f", "touch g"} {
+	for _, s := range []string{"cat f", "stat f", "cat d/f", "ls d", "cat link", "./f", "cat late", "stat late",
+		"truncate -s 0 f", "touch g"} {
 		sb.refuse("home/u", s, "Permission denied")
 	}
 	sb.fn("home/u/g", "opath")
@@ -324,7 +326,8 @@ func TestGateNewNames(t *testing.T) {
 	})
 	sb.sh("home/u", "(umask 027; echo one > new); echo two >> new; cat new; mkdir newdir; echo x > newdir/f; ls newdir")
 	sb.fn("home/u", "newfile")
-	a.wants(t, "create /home/u/new", "write /home/u/new", "create /home/u/newdir", "create /home/u/newdir/f", "list /home/u/newdir", "create /home/u/other")
+	a.wants(t, "create /home/u/new", "write /home/u/new", "create /home/u/newdir", "create /home/u/newdir/f",
+		"list /home/u/newdir", "create /home/u/other")
 	if got := read(t, h+"/new"); got != "one\ntwo\n" {
 		t.Errorf("host has %q", got)
 	}
@@ -488,7 +491,8 @@ func TestAutoGraft(t *testing.T) {
 const serveEnv = "GATEFS_TEST_SERVE"
 
 func serveMain() int {
-	s, err := New(3, Tree{Dirs: []Dir{{Path: "/", Host: os.Getenv(serveEnv), Kind: Guarded}}}, Options{Owner: Owner{uint32(os.Getuid()), uint32(os.Getgid())}})
+	s, err := New(3, Tree{Dirs: []Dir{{Path: "/", Host: os.Getenv(serveEnv), Kind: Guarded}}},
+		Options{Owner: Owner{uint32(os.Getuid()), uint32(os.Getgid())}})
 	if err != nil {
 		return 1
 	}

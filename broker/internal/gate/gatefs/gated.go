@@ -18,8 +18,8 @@ const (
 	freely               // the host object, for this request as it was asked
 )
 
-// admit decides about a request for a gated object that is neither a lookup nor about an open file. A thread that had to wait
-// gets ESTALE: the kernel repeats its walk, which now crosses into the mount.
+// admit decides about a request for a gated object that is neither a lookup nor about an open file. A thread that had
+// to wait gets ESTALE: the kernel repeats its walk, which now crosses into the mount.
 func (s *Server) admit(cancel <-chan struct{}, h *fuse.InHeader, n *node, o op) (sight, fuse.Status) {
 	if n.typ == unix.S_IFLNK { // where a link leads is judged at its target
 		return plainly, fuse.OK
@@ -65,10 +65,11 @@ func (s *Server) granted(n *node) bool {
 	return s.gate.coversNode(n, opLookup) != nil
 }
 
-// lookupGated finds a name in a gated directory, or a gated name in a skeleton. The kernel holds the directory's lock if it has
-// no entry for the name yet; then nothing may be waited for, and the call that the lookup is for will ask. Otherwise this is a
-// revalidation, which holds no lock and can wait for the answer and the mount.
-func (s *Server) lookupGated(cancel <-chan struct{}, h *fuse.InHeader, n *node, name string, out *fuse.EntryOut) fuse.Status {
+// lookupGated finds a name in a gated directory, or a gated name in a skeleton. The kernel holds the directory's lock
+// if it has no entry for the name yet; then nothing may be waited for, and the call that the lookup is for will ask.
+// Otherwise this is a revalidation, which holds no lock and can wait for the answer and the mount.
+func (s *Server) lookupGated(cancel <-chan struct{}, h *fuse.InHeader, n *node, name string,
+	out *fuse.EntryOut) fuse.Status {
 	c := below(n, name)
 	if n.kind == gated && !s.opts.Walk && !s.isAgent(h) {
 		if code := s.stepInto(cancel, h, n); code != fuse.OK {
@@ -131,7 +132,8 @@ func below(n *node, name string) *node {
 	return c
 }
 
-// hold opens the host's object of a gated node, unless that lies below the mount point of a foreign file system, which it names.
+// hold opens the host's object of a gated node, unless that lies below the mount point of a foreign file system, which
+// it names.
 func (s *Server) hold(c *node) (fd int, foreign string, err error) {
 	fd, err = openBeneath(c.base.fd, c.rel, unix.O_PATH|unix.O_NOFOLLOW, 0, unix.RESOLVE_NO_XDEV)
 	if err != unix.EXDEV {
@@ -152,15 +154,16 @@ func (s *Server) intoForeign(cancel <-chan struct{}, h *fuse.InHeader, c *node, 
 	if s.isAgent(h) || !strings.HasPrefix(c.path, point+"/") || rel == c.rel || rel == "" {
 		return fuse.EACCES
 	}
-	m := &node{kind: gated, typ: unix.S_IFDIR, fd: -1, path: point, base: c.base, rel: rel, id: s.nodes.pathID(point, unix.S_IFDIR, "")}
+	m := &node{kind: gated, typ: unix.S_IFDIR, fd: -1, path: point, base: c.base, rel: rel, id: s.nodes.pathID(point,
+		unix.S_IFDIR, "")}
 	if code := s.stepInto(cancel, h, m); code != fuse.OK {
 		return code
 	}
 	return fuse.EACCES
 }
 
-// inspect tells an object's type, and where a link leads. It asks no server of a file system about the type: one that does not answer must
-// not hold up a listing of the directory in which it is mounted.
+// inspect tells an object's type, and where a link leads. It asks no server of a file system about the type: one that
+// does not answer must not hold up a listing of the directory in which it is mounted.
 func inspect(fd int) (typ uint32, target string, err error) {
 	var st unix.Statx_t
 	if err := unix.Statx(fd, "", unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC, unix.STATX_TYPE, &st); err != nil {
@@ -193,11 +196,12 @@ func (s *Server) refuseSocket(h *fuse.InHeader, c *node) fuse.Status {
 	return fuse.EACCES
 }
 
-// judge decides what a lookup of a gated name shows and for how long. A denial is not told here: an error would make the kernel
-// drop the entry; the call that follows gets it.
+// judge decides what a lookup of a gated name shows and for how long. A denial is not told here: an error would make
+// the kernel drop the entry; the call that follows gets it.
 func (s *Server) judge(cancel <-chan struct{}, h *fuse.InHeader, c *node, fd int) (sight, time.Duration, fuse.Status) {
 	known := s.nodes.known(c.id) && !s.isAgent(h)
-	// A lookup does not say what it is for; the call that follows does, except connect(2), which is none of the file system's.
+	// A lookup does not say what it is for; the call that follows does, except connect(2), which is none of the file
+	// system's.
 	free := s.opts.Stat == StatType || s.opts.Walk && c.typ != unix.S_IFSOCK
 	for {
 		s.gate.mu.Lock()

@@ -27,14 +27,16 @@ type gate struct {
 	maxWaiting int
 }
 
-// ErrServe is an Agent's answer to Graft for what must not be mounted: the server shows it itself, where a socket of the host cannot be connected to.
+// ErrServe is an Agent's answer to Graft for what must not be mounted: the server shows it itself, where a socket of
+// the host cannot be connected to.
 var ErrServe = errors.New("to be served, not mounted")
 
 // grant is a path that is mounted, or about to be.
 type grant struct {
-	path  string
-	mode  Mode
-	typ   uint32        // of what was granted: what the host puts in its place is something else; 0 until it is seen. Guarded by gate.mu
+	path string
+	mode Mode
+	// of what was granted: what the host puts in its place is something else; 0 until it is seen. Guarded by gate.mu
+	typ   uint32
 	ready chan struct{} // closed when mounted
 	// since and told: threads whose walk had passed the path before it was mounted are sent back once. Guarded by gate.mu.
 	since time.Time
@@ -68,7 +70,8 @@ func (gt *gate) bound(p string, m Mode) {
 	gt.grants[p] = g
 }
 
-// fixed reports whether p is a directory of the tree or has one below it. gt.statics is written before the first request.
+// fixed reports whether p is a directory of the tree or has one below it. gt.statics is written before the first
+// request.
 func (gt *gate) fixed(p string) bool {
 	for _, d := range gt.statics {
 		if covers(p, d) {
@@ -87,8 +90,8 @@ func (g *grant) settled() bool {
 	}
 }
 
-// coversNode finds what grants a request for an object: a socket needs a grant of its own, and what is served for reading can still be
-// asked for to write. gt.mu is held.
+// coversNode finds what grants a request for an object: a socket needs a grant of its own, and what is served for
+// reading can still be asked for to write. gt.mu is held.
 func (gt *gate) coversNode(n *node, o op) *grant {
 	if n.typ == unix.S_IFSOCK {
 		if g := gt.grants[n.path]; g != nil && (g.typ == unix.S_IFSOCK || g.typ == 0) {
@@ -111,8 +114,8 @@ func (gt *gate) coversNode(n *node, o op) *grant {
 	return nil
 }
 
-// late reports whether somebody was sent back for the mount before: the kernel repeats a walk once, and what comes then is told to
-// the program.
+// late reports whether somebody was sent back for the mount before: the kernel repeats a walk once, and what comes then
+// is told to the program.
 func (gt *gate) late(g *grant, pid uint32) bool {
 	gt.mu.Lock()
 	defer gt.mu.Unlock()
@@ -136,7 +139,8 @@ func (gt *gate) grant(s *Server, p string, m Mode) *grant {
 
 // enter enters a grant and settles the questions below it; a fresh one is to be mounted by the caller. gt.mu is held.
 func (gt *gate) enter(p string, m Mode, typ uint32) (g *grant, fresh bool) {
-	if g := gt.grants[p]; g != nil && !(g.readServed() && m != RO) && !g.names && (g.typ == typ || g.typ == 0 || typ == 0) {
+	if g := gt.grants[p]; g != nil && !(g.readServed() && m != RO) && !g.names && (g.typ == typ || g.typ == 0 ||
+		typ == 0) {
 		return g, false
 	}
 	g = &grant{path: p, mode: m, typ: typ, ready: make(chan struct{})}
@@ -209,8 +213,8 @@ func (s *Server) refresh(g *grant, fd int) bool {
 	return true
 }
 
-// sendBack reports whether a thread should repeat its walk because it may have passed a path just before it was mounted. Who
-// comes back a second time holds an old directory descriptor and is served by the loopback.
+// sendBack reports whether a thread should repeat its walk because it may have passed a path just before it was
+// mounted. Who comes back a second time holds an old directory descriptor and is served by the loopback.
 func (gt *gate) sendBack(g *grant, pid uint32, waited bool) bool {
 	gt.mu.Lock()
 	defer gt.mu.Unlock()
@@ -306,7 +310,8 @@ func (s *Server) Review(stands func(p string, m Mode, mounted, names bool) bool)
 	return err
 }
 
-// RevokeBelow takes back the grants at a path and below it. What another answer has granted there is mounted again by the next access.
+// RevokeBelow takes back the grants at a path and below it. What another answer has granted there is mounted again by
+// the next access.
 func (s *Server) RevokeBelow(p string) error {
 	_, err := s.revoke(func(q string) bool { return covers(p, q) })
 	return err
@@ -322,7 +327,8 @@ func (s *Server) revoke(which func(string) bool) (n int, err error) {
 		}
 	}
 	gt.mu.Unlock()
-	slices.SortFunc(list, func(a, b string) int { return strings.Compare(b, a) }) // what lies below first: forgetting a name takes it along
+	// what lies below first: forgetting a name takes it along
+	slices.SortFunc(list, func(a, b string) int { return strings.Compare(b, a) })
 	for _, q := range list {
 		if rerr := s.Revoke(q); rerr != nil {
 			err = errors.Join(err, rerr)
@@ -338,8 +344,8 @@ func (s *Server) Stop() {
 	s.close()
 }
 
-// Populate makes a dentry for every name of every skeleton that can ask, so that their first accesses arrive as revalidations,
-// which hold no lock. It is called after the native mounts and before the command starts.
+// Populate makes a dentry for every name of every skeleton that can ask, so that their first accesses arrive as
+// revalidations, which hold no lock. It is called after the native mounts and before the command starts.
 func (s *Server) Populate() error {
 	if s.opts.Agent == nil {
 		return nil

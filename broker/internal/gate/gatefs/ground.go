@@ -29,7 +29,8 @@ func (s *Server) ground(cancel <-chan struct{}, h *fuse.InHeader, id uint64, nam
 	if n == nil || !validName(name) {
 		return ground{}, false, fuse.OK // home says why not
 	}
-	if n.kind == static && n.dir.Kind == Skeleton && n.dir.Unlisted == AskFirst && n.fd >= 0 && s.opts.Ask != nil && !n.dir.has(name) {
+	if n.kind == static && n.dir.Kind == Skeleton && n.dir.Unlisted == AskFirst && n.fd >= 0 && s.opts.Ask != nil &&
+		!n.dir.has(name) {
 		return ground{node: n, fd: n.fd}, true, fuse.OK
 	}
 	if n.kind != gated {
@@ -45,7 +46,8 @@ func (s *Server) ground(cancel <-chan struct{}, h *fuse.InHeader, id uint64, nam
 		}
 		return ground{node: n, fd: fd, own: true}, true, fuse.OK
 	}
-	// What a call for one name has as its header is for the directory in which that is; of a rename's second that is another one.
+	// What a call for one name has as its header is for the directory in which that is; of a rename's second that is
+	// another one.
 	at := *h
 	at.NodeId = id
 	t, code := s.enter(cancel, &at, opCreate)

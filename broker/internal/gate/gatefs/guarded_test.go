@@ -58,7 +58,8 @@ func project(t *testing.T) (*sandbox, string) {
 	write(t, p+"/sub/key.pem", "SECRET-KEY")
 	write(t, p+"/sub/a.txt", "a")
 	write(t, p+"/main.go", "package main")
-	sb := start(t, host, Tree{Dirs: []Dir{{Path: "/p", Kind: Guarded, Judge: judgeOf(projectRules()...)}}}, Options{Check: noMonitor})
+	sb := start(t, host, Tree{Dirs: []Dir{{Path: "/p", Kind: Guarded, Judge: judgeOf(projectRules()...)}}},
+		Options{Check: noMonitor})
 	return sb, p
 }
 
@@ -79,7 +80,8 @@ func TestGuardedPlain(t *testing.T) {
 		t.Errorf("host sees %q", got)
 	}
 	sb.refuse("p", "chown 0 main.go", "")
-	for _, name := range []string{"calls", "mmap", "append", "exchange", "xattr", "tmpfile", "devices", "locks", "unlinked", "sockets", "manyfiles"} {
+	for _, name := range []string{"calls", "mmap", "append", "exchange", "xattr", "tmpfile", "devices", "locks",
+		"unlinked", "sockets", "manyfiles"} {
 		sb.fn("p", name)
 	}
 }
@@ -87,7 +89,8 @@ func TestGuardedPlain(t *testing.T) {
 func TestGuardedHides(t *testing.T) {
 	t.Parallel()
 	sb, p := project(t)
-	if out := sb.sh("p", "ls -A; ls sub"); strings.Contains(out, ".env\n") || strings.Contains(out, "pem") || !strings.Contains(out, ".env.example") {
+	if out := sb.sh("p", "ls -A; ls sub"); strings.Contains(out, ".env\n") || strings.Contains(out, "pem") ||
+		!strings.Contains(out, ".env.example") {
 		t.Errorf("listing: %s", out)
 	}
 	for _, c := range []struct{ script, reason string }{
@@ -188,7 +191,8 @@ func TestGuardedGit(t *testing.T) {
 		git worktree remove wt; git gc -q; git fsck; echo y >> main.go; git stash -q; git stash pop -q; git commit -qam three; git log --oneline | wc -l`)
 	sb.refuse("p", git+"git config core.fsmonitor /tmp/evil", "Permission denied")
 	sb.sh("p", git+`test -z "$(git config core.fsmonitor || true)"; git config user.name y; rm -f .git/config.lock`)
-	for _, s := range []string{"echo x > .git/hooks/post-checkout", "cp main.go .git/hooks/post-checkout", "echo x > .git/info/attributes", "echo '[core]' >> .git/config"} {
+	for _, s := range []string{"echo x > .git/hooks/post-checkout", "cp main.go .git/hooks/post-checkout",
+		"echo x > .git/info/attributes", "echo '[core]' >> .git/config"} {
 		sb.refuse("p", s, "Read-only")
 	}
 	sb.refuse("p", "cp main.go z; mv z .git/hooks/post-checkout", "Read-only")
@@ -246,7 +250,8 @@ func TestGuardedCoherence(t *testing.T) {
 	}
 }
 
-// TestGuardedTree: what the tree lists inside a guarded directory keeps its place, and directories that name something below do too.
+// TestGuardedTree: what the tree lists inside a guarded directory keeps its place, and directories that name something
+// below do too.
 func TestGuardedTree(t *testing.T) {
 	t.Parallel()
 	host := t.TempDir()
@@ -257,15 +262,20 @@ func TestGuardedTree(t *testing.T) {
 	write(t, p+"/secret/f", "f")
 	write(t, p+"/g/keep/f", "f")
 	sb := start(t, host, Tree{Dirs: []Dir{
-		{Path: "/p", Kind: Guarded, Judge: judgeOf(guard.Rule{Pattern: "g/keep", Action: guard.Guard}, guard.Rule{Pattern: "**/.env", Action: guard.Hide}),
+		{Path: "/p", Kind: Guarded, Judge: judgeOf(guard.Rule{Pattern: "g/keep", Action: guard.Guard},
+			guard.Rule{Pattern: "**/.env", Action: guard.Hide}),
 			Children: []Child{{Name: "src", Kind: Bound}, {Name: "secret", Kind: Hidden}}},
 		{Path: "/p/a/b", Host: p + "/a/b", Kind: Guarded, Children: []Child{{Name: "gen", Kind: Bound}}},
 	}}, Options{})
 	for _, c := range []struct{ script, reason string }{
-		{"mv src x", "busy"}, {"rmdir a/b/gen", "busy"}, {"mv a x", "busy"}, {"mv a/b x", "busy"}, {"rm -r a/b", "Read-only"}, {"mkdir x && mv -T x src", "busy"},
-		{"rmdir x; mv g x", "busy"}, {"mv g/keep x", "Read-only"}, {"mkdir -p e/keep && mv -T e g2 && mv -T g2/keep g/keep", "Read-only"},
+		{"mv src x", "busy"}, {"rmdir a/b/gen", "busy"}, {"mv a x", "busy"}, {"mv a/b x", "busy"},
+		{"rm -r a/b", "Read-only"}, {"mkdir x && mv -T x src", "busy"},
+		{"rmdir x; mv g x", "busy"}, {"mv g/keep x", "Read-only"}, {"mkdir -p e/keep && mv -T e g2 && mv -T g2/keep g/keep",
+			"Read-only"},
 		{"ls secret", "No such file"}, {"mkdir secret", "Permission denied"}, {"echo x > a/b/.env", "Permission denied"},
-		{"echo x > src/f", "Read-only"}, {"python3 -c 'import os; os.rename(\"a/x\", \"g/x\"); os.rename(\"g/x\",\"g2/x\"); os.rename(\"g2\", \"a/b/gen\")'", "busy"},
+		{"echo x > src/f", "Read-only"},
+		{"python3 -c 'import os; os.rename(\"a/x\", \"g/x\"); os.rename(\"g/x\",\"g2/x\"); os.rename(\"g2\", \"a/b/gen\")'",
+			"busy"},
 	} {
 		sb.refuse("p", c.script, c.reason)
 	}

@@ -21,7 +21,8 @@ type handle struct {
 	lockers map[lockOwner]bool // guarded by lockTable.mu
 }
 
-// handles gives out numbers that the kernel brings back; they are never reused, so a late request cannot hit a later file.
+// handles gives out numbers that the kernel brings back; they are never reused, so a late request cannot hit a later
+// file.
 type handles struct {
 	mu   sync.RWMutex
 	open map[uint64]*handle

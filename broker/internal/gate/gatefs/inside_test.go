@@ -15,7 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// insideEnv marks the process that lives in the sandbox's namespaces: it mounts, plays the agent and runs what tests send.
+// insideEnv marks the process that lives in the sandbox's namespaces: it mounts, plays the agent and runs what tests
+// send.
 const insideEnv = "GATEFS_TEST_INSIDE"
 
 // order is one thing to do inside; result is what came of it.
@@ -130,7 +131,8 @@ func (o order) carryOut(mnt string) result {
 }
 
 func graft(host, at string, m Mode) error {
-	fd, err := unix.OpenTree(unix.AT_FDCWD, host, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE|unix.AT_SYMLINK_NOFOLLOW)
+	fd, err := unix.OpenTree(unix.AT_FDCWD, host, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE|
+		unix.AT_SYMLINK_NOFOLLOW)
 	if err != nil {
 		return err
 	}
@@ -157,7 +159,8 @@ func insideMount(mnt string, conn, tid int) error {
 	if err != nil {
 		return fmt.Errorf("fsopen: %w", err)
 	}
-	opts := [][2]string{{"source", "sbx"}, {"fd", fmt.Sprint(dev)}, {"rootmode", "40755"}, {"user_id", fmt.Sprint(os.Getuid())}, {"group_id", fmt.Sprint(os.Getgid())}}
+	opts := [][2]string{{"source", "sbx"}, {"fd", fmt.Sprint(dev)}, {"rootmode", "40755"},
+		{"user_id", fmt.Sprint(os.Getuid())}, {"group_id", fmt.Sprint(os.Getgid())}}
 	for _, o := range opts {
 		if err := unix.FsconfigSetString(fs, o[0], o[1]); err != nil {
 			return fmt.Errorf("fsconfig %s: %w", o[0], err)

@@ -16,10 +16,15 @@ import (
 // insideFuncs are the tests that a shell cannot express. Each runs in the sandbox with the directory it is about.
 func insideFuncs() map[string]func(dir string) error {
 	return map[string]func(string) error{
-		"calls": insideCalls, "mmap": insideMmap, "append": insideAppend, "exchange": insideExchange, "exchangeguard": insideExchangeGuard,
-		"xattr": insideXattr, "tmpfile": insideTmpfile, "devices": insideDevices, "locks": insideLocks, "unlinked": insideUnlinked,
-		"sockets": insideSockets, "manyfiles": insideManyFiles, "staleconfig": insideStaleConfig, "seeknoenv": insideSeekNoEnv,
-		"oldfd": insideOldFd, "opath": insideOPath, "hundred": insideHundred, "opens": insideOpens, "newfile": insideNewFile, "enotconn": insideEnotconn, "crowd": insideCrowd,
+		"calls": insideCalls, "mmap": insideMmap, "append": insideAppend, "exchange": insideExchange,
+		"exchangeguard": insideExchangeGuard,
+		"xattr":         insideXattr, "tmpfile": insideTmpfile, "devices": insideDevices, "locks": insideLocks,
+		"unlinked": insideUnlinked,
+		"sockets":  insideSockets, "manyfiles": insideManyFiles, "staleconfig": insideStaleConfig,
+		"seeknoenv": insideSeekNoEnv,
+		"oldfd":     insideOldFd, "opath": insideOPath, "hundred": insideHundred, "opens": insideOpens,
+		"newfile":  insideNewFile,
+		"enotconn": insideEnotconn, "crowd": insideCrowd,
 	}
 }
 
@@ -80,7 +85,8 @@ func insideCalls(dir string) error {
 	if err := want("access W on a file", unix.Access(p, unix.W_OK), nil); err != nil {
 		return err
 	}
-	if err := want("NOREPLACE", unix.Renameat2(unix.AT_FDCWD, p, unix.AT_FDCWD, p+"2", unix.RENAME_NOREPLACE), unix.EEXIST); err != nil {
+	if err := want("NOREPLACE", unix.Renameat2(unix.AT_FDCWD, p, unix.AT_FDCWD, p+"2", unix.RENAME_NOREPLACE),
+		unix.EEXIST); err != nil {
 		return err
 	}
 	l := p + ".l"
@@ -185,7 +191,8 @@ func insideExchangeGuard(dir string) error {
 		want("exchange onto .git", exchange(dir, "alt", ".git"), unix.EACCES),
 		want("exchange .git/config", exchange(dir, "main.go", ".git/config"), unix.EROFS),
 		want("exchange .env", exchange(dir, "main.go", ".env"), unix.ENOENT),
-		want("whiteout", unix.Renameat2(unix.AT_FDCWD, filepath.Join(dir, "main.go"), unix.AT_FDCWD, filepath.Join(dir, "m2"), unix.RENAME_WHITEOUT), unix.EINVAL),
+		want("whiteout", unix.Renameat2(unix.AT_FDCWD, filepath.Join(dir, "main.go"), unix.AT_FDCWD, filepath.Join(dir,
+			"m2"), unix.RENAME_WHITEOUT), unix.EINVAL),
 	)
 }
 

@@ -11,7 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// insideStaleConfig keeps the lock file open over the rename and writes to it afterwards. (It cannot be mapped: insideMmap.)
+// insideStaleConfig keeps the lock file open over the rename and writes to it afterwards. (It cannot be mapped:
+// insideMmap.)
 func insideStaleConfig(dir string) error {
 	lock := filepath.Join(dir, ".git/config.lock")
 	cfg := filepath.Join(dir, ".git/config")

@@ -40,8 +40,8 @@ const (
 	byOther                // a pipe, a socket, a second name
 )
 
-// mayMake reports whether something new may get the name. A directory made by mkdir is empty, so it may stand where guarded
-// names lie below; anything else there would be unvetted.
+// mayMake reports whether something new may get the name. A directory made by mkdir is empty, so it may stand where
+// guarded names lie below; anything else there would be unvetted.
 func (s *Server) mayMake(n *node, name string, how making) fuse.Status {
 	code := s.judgeMaking(n, name, how)
 	if code == fuse.OK {
@@ -130,8 +130,8 @@ func (s *Server) mayTake(n *node, name string, isDir bool) fuse.Status {
 	return fuse.OK
 }
 
-// writeText writes to a file that says where git finds a repository: once, at its beginning, and all of it, so that what is there
-// was found harmless as a whole.
+// writeText writes to a file that says where git finds a repository: once, at its beginning, and all of it, so that
+// what is there was found harmless as a whole.
 func (s *Server) writeText(h *handle, data []byte, off int64) (int, error) {
 	s.texts.Lock()
 	defer s.texts.Unlock()

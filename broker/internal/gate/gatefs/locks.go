@@ -8,8 +8,9 @@ import (
 	"sbx/broker/internal/gate/fuse"
 )
 
-// Locks are taken on the host's file, where everybody sees them. This is one process, so each owner inside has an open file description of
-// its own there: one that it sets record locks on (F_OFD_SETLK), or that it has locked as a whole (flock).
+// Locks are taken on the host's file, where everybody sees them. This is one process, so each owner inside has an open
+// file description of its own there: one that it sets record locks on (F_OFD_SETLK), or that it has locked as a whole
+// (flock).
 
 // maxLocks bounds the owners, each of which holds a descriptor or two, and maxLockWaits those that wait.
 const (
@@ -24,7 +25,8 @@ type lockOwner struct {
 	flock bool
 }
 
-// lockFiles are an owner's descriptions of the host's file. Only one that is open for writing can hold a lock that excludes others.
+// lockFiles are an owner's descriptions of the host's file. Only one that is open for writing can hold a lock that
+// excludes others.
 type lockFiles struct {
 	mu          sync.Mutex
 	read, write int // -1: none yet
@@ -75,8 +77,8 @@ func (t *lockTable) enter(o lockOwner, h *handle) *lockFiles {
 	return f
 }
 
-// leave gives back what was locked through a handle that nobody has any more. The kernel says so late: who has come back by another handle
-// keeps what it has.
+// leave gives back what was locked through a handle that nobody has any more. The kernel says so late: who has come
+// back by another handle keeps what it has.
 func (t *lockTable) leave(h *handle) {
 	t.mu.Lock()
 	var gone []lockOwner
@@ -253,13 +255,15 @@ func (s *Server) lock(f *lockFiles, h *handle, o lockOwner, l fuse.FileLock) fus
 	return status(unix.FcntlFlock(uintptr(fd), unix.F_OFD_SETLK, &mine))
 }
 
-// How often it is looked whether the host has given a lock back: it tells nobody. What is given back inside is known at once.
+// How often it is looked whether the host has given a lock back: it tells nobody. What is given back inside is known at
+// once.
 const (
 	firstLook = 200 * time.Microsecond
 	lastLook  = 10 * time.Millisecond
 )
 
-// waitLock tries until it has the lock, or the caller was interrupted. Nothing is held by whoever waits, so nothing is left behind.
+// waitLock tries until it has the lock, or the caller was interrupted. Nothing is held by whoever waits, so nothing is
+// left behind.
 func (s *Server) waitLock(cancel <-chan struct{}, f *lockFiles, h *handle, o lockOwner, l fuse.FileLock) fuse.Status {
 	if !s.locks.mayWait() {
 		return errno(unix.ENOLCK)

@@ -59,7 +59,8 @@ func (s *Server) enterStatic(n *node, out *fuse.EntryOut) fuse.Status {
 	return fuse.OK
 }
 
-func (s *Server) lookupChild(cancel <-chan struct{}, h *fuse.InHeader, n *node, c Child, out *fuse.EntryOut) fuse.Status {
+func (s *Server) lookupChild(cancel <-chan struct{}, h *fuse.InHeader, n *node, c Child,
+	out *fuse.EntryOut) fuse.Status {
 	switch c.Kind {
 	case Hidden:
 		s.tellHidden(h, n, c.Name)
@@ -71,7 +72,8 @@ func (s *Server) lookupChild(cancel <-chan struct{}, h *fuse.InHeader, n *node, 
 		return errno(c.Errno)
 	case Symlink:
 		p := path.Join(n.path, c.Name)
-		link := &node{kind: gated, typ: unix.S_IFLNK, path: p, base: n, rel: c.Name, id: s.nodes.pathID(p, unix.S_IFLNK, c.Target)}
+		link := &node{kind: gated, typ: unix.S_IFLNK, path: p, base: n, rel: c.Name, id: s.nodes.pathID(p, unix.S_IFLNK,
+			c.Target)}
 		if s.nodes.keep(link) == nil {
 			return fuse.EIO
 		}

@@ -52,8 +52,10 @@ func rerun() (int, error) {
 	var args []string
 	for _, a := range os.Args[1:] {
 		switch {
-		case strings.HasPrefix(a, "-test.testlogfile"), strings.HasPrefix(a, "-test.coverprofile"), strings.HasPrefix(a, "-test.gocoverdir"),
-			strings.HasPrefix(a, "-test.outputdir"), strings.HasPrefix(a, "-test.cpuprofile"), strings.HasPrefix(a, "-test.memprofile"):
+		case strings.HasPrefix(a, "-test.testlogfile"), strings.HasPrefix(a, "-test.coverprofile"), strings.HasPrefix(a,
+			"-test.gocoverdir"),
+			strings.HasPrefix(a, "-test.outputdir"), strings.HasPrefix(a, "-test.cpuprofile"), strings.HasPrefix(a,
+				"-test.memprofile"):
 		default:
 			args = append(args, a)
 		}

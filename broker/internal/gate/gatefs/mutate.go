@@ -129,7 +129,8 @@ func (s *Server) Mkdir(cancel <-chan struct{}, in *fuse.MkdirIn, name string, ou
 	return code
 }
 
-// Mknod makes files, FIFOs and sockets. A socket made here belongs to the sandbox: the host sees its name and reaches nobody.
+// Mknod makes files, FIFOs and sockets. A socket made here belongs to the sandbox: the host sees its name and reaches
+// nobody.
 func (s *Server) Mknod(cancel <-chan struct{}, in *fuse.MknodIn, name string, out *fuse.EntryOut) fuse.Status {
 	if s.madeRepeated(&in.InHeader, name, in.Mode&unix.S_IFMT, out) {
 		return fuse.OK
@@ -170,7 +171,8 @@ func (s *Server) Mknod(cancel <-chan struct{}, in *fuse.MknodIn, name string, ou
 }
 
 // Symlink makes a link; where it leads is for the reader's kernel to say.
-func (s *Server) Symlink(cancel <-chan struct{}, h *fuse.InHeader, target, name string, out *fuse.EntryOut) fuse.Status {
+func (s *Server) Symlink(cancel <-chan struct{}, h *fuse.InHeader, target, name string,
+	out *fuse.EntryOut) fuse.Status {
 	if s.madeRepeated(h, name, unix.S_IFLNK, out) {
 		return fuse.OK
 	}

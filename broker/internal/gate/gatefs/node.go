@@ -18,16 +18,17 @@ const (
 	loop                   // an object of a guarded directory, known by its inode
 )
 
-// node is what the kernel knows by a number. A static or gated node's number is a function of its path, because the kernel
-// detaches what is mounted on a name whose number changes; a loopback node's number follows its inode, because two files
-// that share a number share a page cache. Numbers are never used for anything else later.
+// node is what the kernel knows by a number. A static or gated node's number is a function of its path, because the
+// kernel detaches what is mounted on a name whose number changes; a loopback node's number follows its inode, because
+// two files that share a number share a page cache. Numbers are never used for anything else later.
 type node struct {
 	id   uint64
 	kind nodeKind
-	typ  uint32       // S_IFMT
-	ro   bool         // loop: named by a Guard or Check rule, or below one
-	text bool         // loop: named by a Text rule
-	fd   int          // static and loop: the host object, O_PATH; -1 where there is none, and where it is opened for each request
+	typ  uint32 // S_IFMT
+	ro   bool   // loop: named by a Guard or Check rule, or below one
+	text bool   // loop: named by a Text rule
+	// static and loop: the host object, O_PATH; -1 where there is none, and where it is opened for each request
+	fd   int
 	path string       // static and gated
 	dir  *dir         // static
 	zone *guard.Place // guarded directories
@@ -41,8 +42,9 @@ type node struct {
 
 	looks uint64 // references the kernel holds; guarded by table.mu
 	sig   signature
-	// relied is set while the kernel relies on the file, once when it ever did, and doubted from the time when an open found
-	// another file under its name until the next lookup. toldOf is what the kernel was told last, guarded by table.mu.
+	// relied is set while the kernel relies on the file, once when it ever did, and doubted from the time when an open
+	// found another file under its name until the next lookup. toldOf is what the kernel was told last, guarded by
+	// table.mu.
 	relied, once, doubted atomic.Bool
 	lent                  atomic.Bool // see Server.lent
 	toldOf                signature
@@ -119,7 +121,8 @@ func (t *table) known(id uint64) bool {
 	return n != nil && n.looks > 0
 }
 
-// keep counts a reference to a path-known node, entering it first if needed. It returns nil if another path has the number.
+// keep counts a reference to a path-known node, entering it first if needed. It returns nil if another path has the
+// number.
 func (t *table) keep(n *node) *node {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -172,7 +175,8 @@ func (t *table) hold(key loopKey, fd int, typ uint32, parent *node, name string,
 	return n
 }
 
-// forget gives references back, and returns a node that is no more; the kernel does not use the number again until a reply gives it out anew.
+// forget gives references back, and returns a node that is no more; the kernel does not use the number again until a
+// reply gives it out anew.
 func (t *table) forget(id, count uint64) (gone *node) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -11,7 +11,8 @@ func (gt *gate) names(p string) {
 	if gt.grants[p] != nil {
 		return
 	}
-	g := &grant{path: p, mode: RO, ready: make(chan struct{}), typ: unix.S_IFDIR, served: true, names: true, since: time.Now()}
+	g := &grant{path: p, mode: RO, ready: make(chan struct{}), typ: unix.S_IFDIR, served: true, names: true,
+		since: time.Now()}
 	close(g.ready)
 	gt.grants[p] = g
 }

@@ -21,11 +21,13 @@ func TestGateNames(t *testing.T) {
 		return Answer{Allow: true, Names: true}
 	}
 	a.set(say)
-	if out := sb.sh("home/u", "ls d; ls -l d >/dev/null && echo listed"); !strings.Contains(out, "no\n") || !strings.HasSuffix(out, "listed\n") {
+	if out := sb.sh("home/u", "ls d; ls -l d >/dev/null && echo listed"); !strings.Contains(out, "no\n") ||
+		!strings.HasSuffix(out, "listed\n") {
 		t.Errorf("got %q", out)
 	}
 	a.wants(t, "list /home/u/d")
-	for _, c := range []string{"cat d/f", "cat d/e/f", "cat d/no/f", "cd d && cat f", "cd d/no && cat f", "echo x >d/f", "echo x >d/new", "rm d/f", "mv d/f d/g", "mkdir d/m"} {
+	for _, c := range []string{"cat d/f", "cat d/e/f", "cat d/no/f", "cd d && cat f", "cd d/no && cat f", "echo x >d/f",
+		"echo x >d/new", "rm d/f", "mv d/f d/g", "mkdir d/m"} {
 		sb.refuse("home/u", c, "Permission denied")
 	}
 	if err := sb.srv.RevokeBelow("/home/u/d"); err != nil {
@@ -125,8 +127,8 @@ func TestGateReplaced(t *testing.T) {
 	a.wants(t, "list /home/u/f")
 }
 
-// TestGateEntered: who stands in a directory works there by relative names when it has been granted, whether the mount is there yet or not; what
-// was granted for reading only stays as it is.
+// TestGateEntered: who stands in a directory works there by relative names when it has been granted, whether the mount
+// is there yet or not; what was granted for reading only stays as it is.
 func TestGateEntered(t *testing.T) {
 	t.Parallel()
 	for _, slow := range []time.Duration{0, 300 * time.Millisecond} {

@@ -53,8 +53,9 @@ func (s *Server) noteMkdir(n *node, name string, id guard.ID) {
 // noteGone remembers that the directory with that identity has left its name in n.
 func (s *Server) noteGone(n *node, name string, id guard.ID) { s.opts.Session.Left(n.key.ID, name, id) }
 
-// mayMoveOwn says whether the session's own directory may get another name. Where one was before it has to be without names that are
-// guarded, and is then guarded like that; else EXDEV makes mv copy, and the copies are judged one by one.
+// mayMoveOwn says whether the session's own directory may get another name. Where one was before it has to be without
+// names that are guarded, and is then guarded like that; else EXDEV makes mv copy, and the copies are judged one by
+// one.
 func (s *Server) mayMoveOwn(od *node, oldName string, nd *node, newName string) fuse.Status {
 	var there unix.Stat_t
 	switch taken := statName(nd.fd, newName, &there) == nil; {
@@ -71,8 +72,8 @@ func (s *Server) mayMoveOwn(od *node, oldName string, nd *node, newName string) 
 	return fuse.OK
 }
 
-// demote makes the session's own tree one like any other, if no name in it is guarded at its new place. s.judging is held, so that no name
-// is made in it meanwhile.
+// demote makes the session's own tree one like any other, if no name in it is guarded at its new place. s.judging is
+// held, so that no name is made in it meanwhile.
 func (s *Server) demote(dir int, name string, at *guard.Place) bool {
 	var ids []guard.ID
 	left := maxDemoted

@@ -6,7 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What this server does on the host for somebody inside, the host reports as well. The kernel has told those who watch inside already.
+// What this server does on the host for somebody inside, the host reports as well. The kernel has told those who watch
+// inside already.
 
 // ownEvent is one kind of event of one name.
 type ownEvent struct {

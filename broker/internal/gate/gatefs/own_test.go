@@ -10,8 +10,8 @@ import (
 	"sbx/broker/internal/guard"
 )
 
-// TestGuardedOwn: the built-in rules hold at every depth in what was there, and not in what the session made; what it made does not get to where
-// something was, unless nothing in it is guarded.
+// TestGuardedOwn: the built-in rules hold at every depth in what was there, and not in what the session made; what it
+// made does not get to where something was, unless nothing in it is guarded.
 func TestGuardedOwn(t *testing.T) {
 	t.Parallel()
 	host := t.TempDir()
@@ -21,8 +21,9 @@ func TestGuardedOwn(t *testing.T) {
 	write(t, p+"/.git/HEAD", "ref: refs/heads/m\n")
 	write(t, p+"/.git/modules/m/HEAD", "ref: refs/heads/m\n")
 	var w witness
-	sb := start(t, host, Tree{Dirs: []Dir{{Path: "/p", Kind: Guarded, Judge: judgeOf(guard.BuiltIn()...)}}}, Options{Root: p, Check: noMonitor,
-		Session: &guard.Session{Witness: &w}})
+	sb := start(t, host, Tree{Dirs: []Dir{{Path: "/p", Kind: Guarded, Judge: judgeOf(guard.BuiltIn()...)}}},
+		Options{Root: p, Check: noMonitor,
+			Session: &guard.Session{Witness: &w}})
 	sb.sh("p", `set -e
 		mkdir -p own/.git/hooks; echo x > own/.git/HEAD; mkdir own/.vscode; echo x > own/.git/hooks/pre-commit; echo x > own/.vscode/t; ln -s x own/.git/l
 		mv own own2; mv own2/.vscode own2/v; mv own2/v own2/.vscode; mv old/sub own2/sub; mv own2/sub old/sub

@@ -61,7 +61,8 @@ func (s *Server) plantDir(d Dir) error {
 	if d.Host == "" {
 		d.Host = d.Path
 	}
-	n := &node{kind: static, typ: unix.S_IFDIR, path: d.Path, fd: -1, looks: 1, id: s.nodes.pathID(d.Path, unix.S_IFDIR, "")}
+	n := &node{kind: static, typ: unix.S_IFDIR, path: d.Path, fd: -1, looks: 1, id: s.nodes.pathID(d.Path, unix.S_IFDIR,
+		"")}
 	n.dir = &dir{Dir: d, children: make(map[string]Child, len(d.Children)), subs: make(map[string]*node)}
 	for _, c := range d.Children {
 		n.dir.children[c.Name] = c

@@ -40,8 +40,9 @@ func (s *Server) ReadDir(cancel <-chan struct{}, in *fuse.ReadIn, out *fuse.DirE
 	return s.list(in, out.AddDirEntry)
 }
 
-// ReadDirPlus lists like ReadDir and gives entries to the agent, whose listing is there to make dentries. For others the
-// entry part stays zero, which tells the kernel nothing: a stat of every listed name would cost more than the lookups it saves.
+// ReadDirPlus lists like ReadDir and gives entries to the agent, whose listing is there to make dentries. For others
+// the entry part stays zero, which tells the kernel nothing: a stat of every listed name would cost more than the
+// lookups it saves.
 func (s *Server) ReadDirPlus(cancel <-chan struct{}, in *fuse.ReadIn, out *fuse.DirEntryList) fuse.Status {
 	h := s.files.get(in.Fh)
 	agent := s.isAgent(&in.InHeader) && h != nil && h.node.kind == static
@@ -129,8 +130,8 @@ func (s *Server) hides(n *node, name string) bool {
 	return hidden(v) || v.Secret != nil && !s.shows(n, name)
 }
 
-// skeletonNames lists the described names and, where unlisted ones may be asked for, the host's; of those only what is granted, if
-// nobody can be asked.
+// skeletonNames lists the described names and, where unlisted ones may be asked for, the host's; of those only what is
+// granted, if nobody can be asked.
 func (s *Server) skeletonNames(n *node, granted bool) []fuse.DirEntry {
 	names := []fuse.DirEntry{{Name: ".", Mode: unix.S_IFDIR, Ino: n.id}, {Name: "..", Mode: unix.S_IFDIR, Ino: n.id}}
 	for name, sub := range n.dir.subs {
@@ -165,7 +166,8 @@ func (s *Server) addUnlisted(n *node, names []fuse.DirEntry, granted bool) []fus
 	defer unix.Close(fd)
 	h := handle{fd: fd, node: n}
 	_ = s.listHost(&h, 0, func(e fuse.DirEntry) bool { // a directory that fails half-way lists what it told
-		if e.Name != "." && e.Name != ".." && !n.dir.has(e.Name) && !s.secret(path.Join(n.path, e.Name)) && (!granted || s.granted(&node{path: path.Join(n.path, e.Name)})) {
+		if e.Name != "." && e.Name != ".." && !n.dir.has(e.Name) && !s.secret(path.Join(n.path, e.Name)) &&
+			(!granted || s.granted(&node{path: path.Join(n.path, e.Name)})) {
 			names = append(names, e)
 		}
 		return true

@@ -21,7 +21,8 @@ func (s *Server) Rename(cancel <-chan struct{}, in *fuse.RenameIn, oldName, newN
 	}
 	from, asked, code := s.ground(cancel, &in.InHeader, in.NodeId, oldName)
 	defer from.done()
-	to, also, second := s.ground(cancel, &in.InHeader, in.Newdir, newName) // before the first is told: the kernel repeats the call once
+	// before the first is told: the kernel repeats the call once
+	to, also, second := s.ground(cancel, &in.InHeader, in.Newdir, newName)
 	defer to.done()
 	switch {
 	case code != fuse.OK:
@@ -97,7 +98,8 @@ func (s *Server) Rename(cancel <-chan struct{}, in *fuse.RenameIn, oldName, newN
 	return fuse.OK
 }
 
-// exchange swaps two names. What is the session's own and what is not do not change places: the one would be taken for the other.
+// exchange swaps two names. What is the session's own and what is not do not change places: the one would be taken for
+// the other.
 func (s *Server) exchange(od *node, oldName string, nd *node, newName string, moved *unix.Stat_t) fuse.Status {
 	var other unix.Stat_t
 	if err := statName(nd.fd, newName, &other); err != nil {
@@ -147,8 +149,8 @@ func (s *Server) noteMoved(n *node, name string, st *unix.Stat_t) {
 	s.nodes.moved(key, n, name)
 }
 
-// mayMove reports whether an object may leave one name for another. A directory takes everything below it along, so both
-// places must treat every path below alike; EXDEV makes mv copy, and the copies are judged one by one.
+// mayMove reports whether an object may leave one name for another. A directory takes everything below it along, so
+// both places must treat every path below alike; EXDEV makes mv copy, and the copies are judged one by one.
 func (s *Server) mayMove(od *node, oldName string, nd *node, newName string, st *unix.Stat_t) fuse.Status {
 	isDir := st.Mode&unix.S_IFMT == unix.S_IFDIR
 	if code := s.mayTake(od, oldName, isDir); code != fuse.OK {
@@ -187,18 +189,21 @@ func (s *Server) mayMove(od *node, oldName string, nd *node, newName string, st 
 	return fuse.OK
 }
 
-// swapped undoes a move in which a directory has taken the place of the file that was judged. The kernel's locks exclude that, except
-// where the source directory is also mounted natively.
+// swapped undoes a move in which a directory has taken the place of the file that was judged. The kernel's locks
+// exclude that, except where the source directory is also mounted natively.
 func (s *Server) swapped(od *node, oldName string, nd *node, newName string, st *unix.Stat_t) bool {
 	var now unix.Stat_t
-	if st.Mode&unix.S_IFMT == unix.S_IFDIR || od.zone.Below(oldName).Alike(nd.zone.Below(newName)) || statName(nd.fd, newName, &now) != nil {
+	if st.Mode&unix.S_IFMT == unix.S_IFDIR || od.zone.Below(oldName).Alike(nd.zone.Below(newName)) ||
+		statName(nd.fd, newName, &now) != nil {
 		return false
 	}
 	if now.Mode&unix.S_IFMT != unix.S_IFDIR {
 		return false
 	}
-	if unix.Renameat2(nd.fd, newName, od.fd, oldName, unix.RENAME_NOREPLACE) != nil { // the old name has been taken meanwhile
-		_ = unix.Renameat(nd.fd, newName, nd.fd, names.Reserved+rand.Text()) // out of sight; a free name in the same directory cannot fail
+	// the old name has been taken meanwhile
+	if unix.Renameat2(nd.fd, newName, od.fd, oldName, unix.RENAME_NOREPLACE) != nil {
+		// out of sight; a free name in the same directory cannot fail
+		_ = unix.Renameat(nd.fd, newName, nd.fd, names.Reserved+rand.Text())
 	}
 	return true
 }
@@ -207,19 +212,21 @@ func (s *Server) checked(n *node, name string) bool {
 	return s.verdict(n, name).Action == guard.Check && !(n.dir != nil && n.dir.has(name)) && s.opts.Check != nil
 }
 
-// replaceChecked carries out a rename onto a checked name. The caller may still hold the old file open for writing, so what is
-// put in place is a new file with exactly the bytes that were checked; the kernel finds its new number at the next lookup. The error is
-// the check's own.
-func (s *Server) replaceChecked(od *node, oldName string, nd *node, newName string, st *unix.Stat_t, flags uint) (fuse.Status, error) {
+// replaceChecked carries out a rename onto a checked name. The caller may still hold the old file open for writing, so
+// what is put in place is a new file with exactly the bytes that were checked; the kernel finds its new number at the
+// next lookup. The error is the check's own.
+func (s *Server) replaceChecked(od *node, oldName string, nd *node, newName string, st *unix.Stat_t,
+	flags uint) (fuse.Status, error) {
 	if st.Mode&unix.S_IFMT != unix.S_IFREG {
 		return fuse.EACCES, nil
 	}
 	if code := s.mayTake(od, oldName, false); code != fuse.OK {
 		return code, nil
 	}
-	err := names.Replace(s.named(od, oldName), s.named(nd, newName), st.Mode&0o777, flags, func(present, proposed []byte) error {
-		return s.opts.Check(s.nodes.where(nd)+"/"+newName, present, proposed)
-	})
+	err := names.Replace(s.named(od, oldName), s.named(nd, newName), st.Mode&0o777, flags,
+		func(present, proposed []byte) error {
+			return s.opts.Check(s.nodes.where(nd)+"/"+newName, present, proposed)
+		})
 	var refused names.Refused
 	if errors.As(err, &refused) {
 		return fuse.EACCES, refused.Err

@@ -13,8 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The kernel tells those who watch a directory of what is done through it, not of what the host does behind it. So somebody in the sandbox,
-// whom its processes do not know, does the same again, by a name in this file system; that is answered here, and nothing is done.
+// The kernel tells those who watch a directory of what is done through it, not of what the host does behind it. So
+// somebody in the sandbox, whom its processes do not know, does the same again, by a name in this file system; that is
+// answered here, and nothing is done.
 
 // Happening is something that the host did to a name.
 type Happening uint8
@@ -40,7 +41,8 @@ type Repeat struct {
 // Repeater does it. Its requests come from a process that the file system's own pid namespace cannot see.
 type Repeater func(Repeat) error
 
-// maxRepeats bounds what waits to be repeated. What comes on top of that is lost, but for the last thing that happens to a name.
+// maxRepeats bounds what waits to be repeated. What comes on top of that is lost, but for the last thing that happens
+// to a name.
 const maxRepeats = 1 << 16
 
 // pairFor is how long the second half of a move is waited for.
@@ -89,7 +91,8 @@ func (q *repeats) add(s *Server, dir *node, e event, c *node) {
 		if q.pair(&r, e.cookie) {
 			return
 		}
-		r = repeat{what: Moved, typ: typeAt(dir, e.name), dir: q.elsewhere(s), name: anything, to: dir, toName: e.name, instead: c}
+		r = repeat{what: Moved, typ: typeAt(dir, e.name), dir: q.elsewhere(s), name: anything, to: dir, toName: e.name,
+			instead: c}
 	case e.mask&unix.IN_MOVED_FROM != 0:
 		r.what, r.to, r.toName, r.cookie = Moved, q.elsewhere(s), anything, e.cookie
 	case gone:
@@ -106,7 +109,8 @@ func (q *repeats) add(s *Server, dir *node, e event, c *node) {
 	q.put(s, r)
 }
 
-// elsewhere is a directory that nobody inside can look for: where what comes from or goes to a directory is that is not watched.
+// elsewhere is a directory that nobody inside can look for: where what comes from or goes to a directory is that is not
+// watched.
 const (
 	elsewhere = names.Reserved + "elsewhere"
 	anything  = "anything"
@@ -223,7 +227,8 @@ func (q *repeats) do(s *Server, r repeat) {
 	if r.dir == q.away || r.to == q.away {
 		s.fuse.EntryNotify(rootID, elsewhere)
 	}
-	if r.what == Made || r.typ != unix.S_IFDIR && (r.what == Removed || r.what == Moved) { // to forget a directory is to unmount what is on it
+	// to forget a directory is to unmount what is on it
+	if r.what == Made || r.typ != unix.S_IFDIR && (r.what == Removed || r.what == Moved) {
 		s.fuse.EntryNotify(r.dir.id, r.name)
 	}
 	out := Repeat{What: r.what, Type: r.typ, Dir: s.relative(r.dir), Name: r.name}
@@ -329,7 +334,8 @@ func leadsTo(dir *node, name string, c *node) bool {
 	return dir.fd >= 0 && statName(dir.fd, name, &st) == nil && c.key.Dev == st.Dev && c.key.Ino == st.Ino
 }
 
-// standIn describes what had a name: the object that the kernel knew by it, so that who watches that hears of it, or one that nobody knows.
+// standIn describes what had a name: the object that the kernel knew by it, so that who watches that hears of it, or
+// one that nobody knows.
 func (s *Server) standIn(n *node, typ uint32, out *fuse.EntryOut) {
 	t := &s.nodes
 	t.mu.Lock()
@@ -354,7 +360,8 @@ func (t *table) ghost(typ uint32) *node {
 }
 
 func (s *Server) standInAttr(n *node) fuse.Attr {
-	return fuse.Attr{Ino: n.id, Mode: n.typ | 0o600, Nlink: 1, Owner: fuse.Owner{Uid: s.opts.Owner.UID, Gid: s.opts.Owner.GID}}
+	return fuse.Attr{Ino: n.id, Mode: n.typ | 0o600, Nlink: 1, Owner: fuse.Owner{Uid: s.opts.Owner.UID,
+		Gid: s.opts.Owner.GID}}
 }
 
 // madeRepeated describes what has got a name: what the host has there now, if it is of that type and may be seen.
@@ -394,7 +401,8 @@ func (s *Server) movedRepeated(h *fuse.InHeader, name string, to uint64, toName 
 // setRepeated says whether attributes are set for those alone who watch.
 func (s *Server) setRepeated(in *fuse.SetAttrIn) bool {
 	r := s.repeating(&in.InHeader)
-	return r != nil && (r.what == Modified || r.what == Attributes) && in.Valid&(fuse.FATTR_SIZE|fuse.FATTR_MODE|fuse.FATTR_UID|fuse.FATTR_GID) == 0
+	return r != nil && (r.what == Modified || r.what == Attributes) && in.Valid&(fuse.FATTR_SIZE|fuse.FATTR_MODE|
+		fuse.FATTR_UID|fuse.FATTR_GID) == 0
 }
 
 // openRepeated says whether a file is opened for those alone who watch.

@@ -56,7 +56,8 @@ func (s *Server) removeAsked(cancel <-chan struct{}, h *fuse.InHeader, g ground,
 }
 
 // symlinkAsked makes a link that a question has allowed.
-func (s *Server) symlinkAsked(cancel <-chan struct{}, h *fuse.InHeader, g ground, target, name string, out *fuse.EntryOut) fuse.Status {
+func (s *Server) symlinkAsked(cancel <-chan struct{}, h *fuse.InHeader, g ground, target, name string,
+	out *fuse.EntryOut) fuse.Status {
 	if _, code := s.mayAppear(cancel, h, g, name, unix.S_IFLNK); code != fuse.OK {
 		return code
 	}
@@ -66,9 +67,11 @@ func (s *Server) symlinkAsked(cancel <-chan struct{}, h *fuse.InHeader, g ground
 	return s.lookupGated(cancel, h, g.node, name, out)
 }
 
-// renameAsked moves a file or link between names that are not granted: both are asked about, except what was made by such an answer.
-// Directories are not moved, as what lies below has rules of its own; EXDEV makes mv copy. In granted directories all that is as on the host.
-func (s *Server) renameAsked(cancel <-chan struct{}, in *fuse.RenameIn, od ground, oldName string, nd ground, newName string) fuse.Status {
+// renameAsked moves a file or link between names that are not granted: both are asked about, except what was made by
+// such an answer. Directories are not moved, as what lies below has rules of its own; EXDEV makes mv copy. In granted
+// directories all that is as on the host.
+func (s *Server) renameAsked(cancel <-chan struct{}, in *fuse.RenameIn, od ground, oldName string, nd ground,
+	newName string) fuse.Status {
 	switch {
 	case od.granted && nd.granted:
 		return status(unix.Renameat2(od.fd, oldName, nd.fd, newName, uint(in.Flags)))

@@ -26,7 +26,8 @@ const (
 	Overlay
 )
 
-// Agent carries out mounts in the sandbox. Its own requests to the file system, and those of whoever builds the sandbox, never wait.
+// Agent carries out mounts in the sandbox. Its own requests to the file system, and those of whoever builds the
+// sandbox, never wait.
 type Agent interface {
 	// Graft mounts the real file or tree of that path at the path. The host path must be resolved without following a
 	// symlink: below a guarded directory its names are the sandbox's to swap.
@@ -80,16 +81,16 @@ type Options struct {
 	// Check decides whether new may replace old at path, which a Check rule names. Old is nil when there is none.
 	Check func(path string, old, new []byte) error
 	Stat  StatMode
-	// Walk lets gated directories be walked without a question, so that questions are about files and about what is done with
-	// them; without it the first step into a gated directory asks for the directory, and a lookup for the file.
+	// Walk lets gated directories be walked without a question, so that questions are about files and about what is done
+	// with them; without it the first step into a gated directory asks for the directory, and a lookup for the file.
 	Walk bool
 	// AutoGraft mounts directories made through a guarded directory natively at their next lookup. A mount point can be
 	// neither removed nor renamed from inside, so this suits build directories that stay.
 	AutoGraft bool
 	// MaxWaiting bounds the blocked requests; what exceeds them is denied. 0 means 512.
 	MaxWaiting int
-	// Foreign is the point at which a file system that must not be looked into is mounted over a path, empty if there is none. It is
-	// asked about as a whole and mounted. May be nil.
+	// Foreign is the point at which a file system that must not be looked into is mounted over a path, empty if there is
+	// none. It is asked about as a whole and mounted. May be nil.
 	Foreign func(path string) string
 	// Rely is how long the kernel may rely on a watched file without asking. 0 means five seconds.
 	Rely time.Duration
@@ -123,9 +124,9 @@ type Server struct {
 	said    said
 }
 
-// New opens the host directories of the tree and answers the kernel's first message on fd, a /dev/fuse descriptor that has been
-// mounted already, with allow_other (for nested user namespaces) and without default_permissions: the host checks permissions as
-// the user, with groups the sandbox cannot name. The server owns fd from then on.
+// New opens the host directories of the tree and answers the kernel's first message on fd, a /dev/fuse descriptor that
+// has been mounted already, with allow_other (for nested user namespaces) and without default_permissions: the host
+// checks permissions as the user, with groups the sandbox cannot name. The server owns fd from then on.
 func New(fd int, t Tree, o Options) (*Server, error) {
 	s, err := newServer(t, o)
 	if err != nil {

@@ -11,10 +11,12 @@ import (
 	"sbx/broker/internal/gate/names"
 )
 
-// tellHidden reports that somebody looked for a hidden name which the host has. The kernel keeps the answer, so it is the first one who is told of.
+// tellHidden reports that somebody looked for a hidden name which the host has. The kernel keeps the answer, so it is
+// the first one who is told of.
 func (s *Server) tellHidden(h *fuse.InHeader, n *node, name string) {
 	var st unix.Stat_t
-	if s.opts.Refused != nil && n.fd >= 0 && !s.isAgent(h) && !strings.HasPrefix(name, names.Reserved) && statName(n.fd, name, &st) == nil {
+	if s.opts.Refused != nil && n.fd >= 0 && !s.isAgent(h) && !strings.HasPrefix(name, names.Reserved) &&
+		statName(n.fd, name, &st) == nil {
 		s.opts.Refused(Request{PID: h.Pid, Op: opLookup.String(), Path: path.Join(s.nodes.where(n), name), Hidden: true})
 	}
 }
@@ -63,8 +65,10 @@ func (s *Server) tellGuarded(h *fuse.InHeader, n *node, name string, code fuse.S
 
 // tellChecked is tellGuarded with what Options.Check said.
 func (s *Server) tellChecked(h *fuse.InHeader, n *node, name string, code fuse.Status, why error) fuse.Status {
-	if s.opts.Refused != nil && n != nil && (n.kind == loop || n.zone != nil) && (code == fuse.EROFS || code == fuse.EACCES) && !s.isAgent(h) {
-		s.opts.Refused(Request{PID: h.Pid, Op: opWrite.String(), Path: path.Join(s.nodes.where(n), name), Guarded: true, Why: why})
+	if s.opts.Refused != nil && n != nil && (n.kind == loop || n.zone != nil) && (code == fuse.EROFS ||
+		code == fuse.EACCES) && !s.isAgent(h) {
+		s.opts.Refused(Request{PID: h.Pid, Op: opWrite.String(), Path: path.Join(s.nodes.where(n), name), Guarded: true,
+			Why: why})
 	}
 	return code
 }

@@ -47,11 +47,12 @@ type Dir struct {
 type ChildKind uint8
 
 const (
-	Bound   ChildKind = iota // granted: the real object is mounted there; read-only loopback for those who reach below the mount
-	Symlink                  // a link to Target
-	Hidden                   // ENOENT for ever, whatever the host does
-	Silent                   // Errno (ENOENT or EACCES) without a question; the host is not consulted
-	Gated                    // asks, also where unlisted names are absent
+	// granted: the real object is mounted there; read-only loopback for those who reach below the mount
+	Bound   ChildKind = iota
+	Symlink           // a link to Target
+	Hidden            // ENOENT for ever, whatever the host does
+	Silent            // Errno (ENOENT or EACCES) without a question; the host is not consulted
+	Gated             // asks, also where unlisted names are absent
 )
 
 // Child is one listed name of a directory.

@@ -9,15 +9,19 @@ import (
 
 func TestTreeRefuses(t *testing.T) {
 	for reason, d := range map[string]Dir{
-		"clean absolute": {Path: "a"}, "host directory": {Path: "/a", Host: "b/"}, "kind Guarded": {Path: "/a", Judge: judgeOf()},
-		"one path component": {Path: "/a", Children: []Child{{Name: "a/b"}}}, "no target": {Path: "/a", Children: []Child{{Name: "a", Kind: Symlink}}},
-		"listed twice": {Path: "/a", Children: []Child{{Name: "a"}, {Name: "a"}}}, "opening guarded": {Path: "/a", Host: "/nonexistent", Kind: Guarded},
+		"clean absolute": {Path: "a"}, "host directory": {Path: "/a", Host: "b/"}, "kind Guarded": {Path: "/a",
+			Judge: judgeOf()},
+		"one path component": {Path: "/a", Children: []Child{{Name: "a/b"}}}, "no target": {Path: "/a",
+			Children: []Child{{Name: "a", Kind: Symlink}}},
+		"listed twice": {Path: "/a", Children: []Child{{Name: "a"}, {Name: "a"}}}, "opening guarded": {Path: "/a",
+			Host: "/nonexistent", Kind: Guarded},
 	} {
 		if _, err := newServer(Tree{Dirs: []Dir{d}}, Options{}); err == nil || !strings.Contains(err.Error(), reason) {
 			t.Errorf("got %v, want %q", err, reason)
 		}
 	}
-	if _, err := newServer(Tree{Dirs: []Dir{{Path: "/a"}, {Path: "/a"}}}, Options{}); err == nil || !strings.Contains(err.Error(), "twice") {
+	if _, err := newServer(Tree{Dirs: []Dir{{Path: "/a"}, {Path: "/a"}}}, Options{}); err == nil ||
+		!strings.Contains(err.Error(), "twice") {
 		t.Errorf("twice: %v", err)
 	}
 }
@@ -29,8 +33,9 @@ func FuzzKillPending(f *testing.F) {
 
 func TestKillPending(t *testing.T) {
 	for s, want := range map[string]bool{
-		"SigPnd:\t0000000000000100\n": true, "ShdPnd:\t0000000000000100\n": true, "SigPnd:\t0000000000000200\nShdPnd:\t0\n": false,
-		"SigBlk:\t0000000000000100\n": false, "": false, "SigPnd:\tx": false,
+		"SigPnd:\t0000000000000100\n": true, "ShdPnd:\t0000000000000100\n": true,
+		"SigPnd:\t0000000000000200\nShdPnd:\t0\n": false,
+		"SigBlk:\t0000000000000100\n":             false, "": false, "SigPnd:\tx": false,
 	} {
 		if killPending(s) != want {
 			t.Errorf("%q: want %v", s, want)

@@ -89,8 +89,8 @@ func processOf(tid uint32) process {
 	return process{pid, start}
 }
 
-// blind reports whether a request of a walker is answered without a question: stat(2) of what it has just seen listed tells the
-// type, which the listing told as well.
+// blind reports whether a request of a walker is answered without a question: stat(2) of what it has just seen listed
+// tells the type, which the listing told as well.
 func (s *Server) blind(pid uint32, n *node, o op) bool {
 	if o != opStat && o != opAccess {
 		return false

@@ -15,7 +15,8 @@ const (
 	// reliedOn is how long the kernel may rely on the name and attributes of a file in a directory whose changes the host
 	// reports. What is not reported (a second name elsewhere, a mapping that stays open) is noticed after that.
 	reliedOn = 5 * time.Second
-	followed = unix.IN_CREATE | unix.IN_MODIFY | unix.IN_ATTRIB | unix.IN_CLOSE_WRITE | unix.IN_MOVED_FROM | unix.IN_MOVED_TO | unix.IN_DELETE
+	followed = unix.IN_CREATE | unix.IN_MODIFY | unix.IN_ATTRIB | unix.IN_CLOSE_WRITE | unix.IN_MOVED_FROM |
+		unix.IN_MOVED_TO | unix.IN_DELETE
 
 	maxWatches, maxSeen = 4096, 16384
 	eventSize           = 16
@@ -26,10 +27,12 @@ const (
 )
 
 // reporting are the file systems that report every change of a file, whoever makes it: their magic numbers.
-var reporting = [...]int64{unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.TMPFS_MAGIC, unix.F2FS_SUPER_MAGIC, unix.OVERLAYFS_SUPER_MAGIC}
+var reporting = [...]int64{unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.TMPFS_MAGIC,
+	unix.F2FS_SUPER_MAGIC, unix.OVERLAYFS_SUPER_MAGIC}
 
-// watches are the guarded directories that the host tells about, so that a file that does not change costs no request, and that who watches
-// inside hears of what happens outside. They begin with the first directory that is looked at after the start.
+// watches are the guarded directories that the host tells about, so that a file that does not change costs no request,
+// and that who watches inside hears of what happens outside. They begin with the first directory that is looked at
+// after the start.
 type watches struct {
 	mu    sync.Mutex
 	begun bool
@@ -114,7 +117,8 @@ func (s *Server) addWatch(n *node) *watch {
 	}
 	if err == unix.ENOSPC && !w.told {
 		w.told = true
-		s.log.Printf("%q and further directories are not watched: who watches them inside does not hear of what happens outside", s.nodes.where(n))
+		s.log.Printf("%q and further directories are not watched: who watches them inside does not hear of what happens "+
+			"outside", s.nodes.where(n))
 	}
 	if err != nil {
 		return nil
@@ -133,7 +137,8 @@ func reports(magic int64) bool {
 	return false
 }
 
-// saw notes what the kernel is told of a name that was looked at when d had seen gen changes, and says whether it may rely on that.
+// saw notes what the kernel is told of a name that was looked at when d had seen gen changes, and says whether it may
+// rely on that.
 func (s *Server) saw(d *watch, gen uint64, name string, c *node) bool {
 	if d == nil {
 		return false
@@ -323,9 +328,9 @@ func (s *Server) told(n *node, st *unix.Stat_t) {
 	}
 }
 
-// current reports whether the name by which the kernel has come to a file still leads to it, and makes the kernel ask for
-// attributes that have changed since it was told. It goes by what the kernel was ever told: that this is over comes to its
-// knowledge later than to this server's. A name is doubted once: what is reached through a descriptor has none.
+// current reports whether the name by which the kernel has come to a file still leads to it, and makes the kernel ask
+// for attributes that have changed since it was told. It goes by what the kernel was ever told: that this is over comes
+// to its knowledge later than to this server's. A name is doubted once: what is reached through a descriptor has none.
 func (s *Server) current(n *node, fd int) bool {
 	if !n.once.Load() {
 		return true

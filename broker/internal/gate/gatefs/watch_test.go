@@ -17,7 +17,8 @@ func relying(t *testing.T) (*sandbox, string) {
 	p := filepath.Join(host, "p")
 	write(t, p+"/f", "one")
 	write(t, p+"/sub/f", "one")
-	sb := start(t, host, Tree{Dirs: []Dir{{Path: "/p", Kind: Guarded, Judge: judgeOf(projectRules()...)}}}, Options{Check: noMonitor, Rely: time.Hour})
+	sb := start(t, host, Tree{Dirs: []Dir{{Path: "/p", Kind: Guarded, Judge: judgeOf(projectRules()...)}}},
+		Options{Check: noMonitor, Rely: time.Hour})
 	sb.sh("p", "stat -c %s f sub/f")
 	need.Fact(t, sb.relies("f"), "a temporary directory on a file system that reports changes")
 	return sb, p
@@ -127,5 +128,6 @@ func TestReliedOpen(t *testing.T) {
 	sb.refuse("p", "cat f", "No such file")
 	// What is open stays, and can be opened again through its descriptor.
 	write(t, p+"/open", "kept")
-	sb.sh("p", "stat open >/dev/null; exec 3<open; mv open moved; test $(cat /proc/self/fd/3) = kept; cat moved >/dev/null; rm moved; test $(cat /proc/self/fd/3) = kept")
+	sb.sh("p", "stat open >/dev/null; exec 3<open; mv open moved; test $(cat /proc/self/fd/3) = kept; cat moved "+
+		">/dev/null; rm moved; test $(cat /proc/self/fd/3) = kept")
 }

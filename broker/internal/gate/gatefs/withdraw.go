@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Withdraw takes back what was mounted before the server started: from then on it asks. Of a directory's names those that hidden knows do not
-// exist.
+// Withdraw takes back what was mounted before the server started: from then on it asks. Of a directory's names those
+// that hidden knows do not exist.
 func (s *Server) Withdraw(p string, hidden func(path string) bool) error {
 	s.gate.mu.Lock()
 	g := s.gate.grants[p]
@@ -24,7 +24,8 @@ func (s *Server) Withdraw(p string, hidden func(path string) bool) error {
 	return s.Revoke(p)
 }
 
-// uncover makes a directory that only held a mount one whose names ask. The kernel knows it by the same number before and after.
+// uncover makes a directory that only held a mount one whose names ask. The kernel knows it by the same number before
+// and after.
 func (s *Server) uncover(p string, hidden func(path string) bool) error {
 	t := &s.nodes
 	old := t.get(t.pathID(p, unix.S_IFDIR, ""))

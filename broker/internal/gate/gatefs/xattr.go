@@ -69,7 +69,8 @@ func (s *Server) RemoveXAttr(cancel <-chan struct{}, h *fuse.InHeader, name stri
 	return s.changeXattr(cancel, h, name, func(path string) error { return unix.Removexattr(path, name) })
 }
 
-func (s *Server) changeXattr(cancel <-chan struct{}, h *fuse.InHeader, name string, change func(path string) error) fuse.Status {
+func (s *Server) changeXattr(cancel <-chan struct{}, h *fuse.InHeader, name string,
+	change func(path string) error) fuse.Status {
 	t, code := s.enter(cancel, h, opSetAttr)
 	if code != fuse.OK {
 		return code

@@ -22,9 +22,9 @@ func (r Refused) Error() string { return r.Err.Error() }
 // Unwrap is the check's own error.
 func (r Refused) Unwrap() error { return r.Err }
 
-// Replace carries out a rename to a name whose contents are checked, of a regular file of these permissions. The session
-// may still hold the old file open for writing, so what is put in place is a new file with exactly the bytes that were
-// checked. What the name has now is nil for the check if nothing has it.
+// Replace carries out a rename to a name whose contents are checked, of a regular file of these permissions. The
+// session may still hold the old file open for writing, so what is put in place is a new file with exactly the bytes
+// that were checked. What the name has now is nil for the check if nothing has it.
 func Replace(from, to Name, mode uint32, flags uint, check func(old, next []byte) error) error {
 	next, err := readChecked(from)
 	if err != nil {

@@ -82,7 +82,10 @@ func TestMoves(t *testing.T) {
 			map[string]string{".env": "host", "plain": "plain"}},
 		{"but not as a directory", func(x *tree) error { return x.keeper.Remove(x.name("id_rsa"), true) }, unix.ENOTDIR,
 			map[string]string{".env": "host", "id_rsa": "own", "plain": "plain"}},
-		{"what is hidden is not replaced", func(x *tree) error { return x.keeper.Rename(x.name("plain"), x.name(".env"), 0) }, unix.EEXIST,
+		{"what is hidden is not replaced", func(x *tree) error {
+			return x.keeper.Rename(x.name("plain"), x.name(".env"),
+				0)
+		}, unix.EEXIST,
 			map[string]string{".env": "host", "id_rsa": "own", "plain": "plain"}},
 		{"nor moved", func(x *tree) error { return x.keeper.Rename(x.name(".env"), x.name("plain"), 0) }, unix.ENOENT,
 			map[string]string{".env": "host", "id_rsa": "own", "plain": "plain"}},
@@ -93,7 +96,10 @@ func TestMoves(t *testing.T) {
 		}, unix.EEXIST, map[string]string{".env": "host", "id_rsa": "own", "plain": "plain"}},
 		{"and moved", func(x *tree) error { return x.keeper.Rename(x.name("id_rsa"), x.name("plain"), 0) }, nil,
 			map[string]string{".env": "host", "plain": "own"}},
-		{"exchanged", func(x *tree) error { return x.keeper.Rename(x.name("id_rsa"), x.name("plain"), unix.RENAME_EXCHANGE) }, nil,
+		{"exchanged", func(x *tree) error {
+			return x.keeper.Rename(x.name("id_rsa"), x.name("plain"),
+				unix.RENAME_EXCHANGE)
+		}, nil,
 			map[string]string{".env": "host", "id_rsa": "plain", "plain": "own"}},
 		{"not with what is hidden", func(x *tree) error {
 			return x.keeper.Rename(x.name("plain"), x.name(".env"), unix.RENAME_EXCHANGE)

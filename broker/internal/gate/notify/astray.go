@@ -8,8 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// covered says whether the directory that a relative name starts from, whose path is base, is a place of ours on which something was
-// mounted after the caller went there. Its relative names then mean what is mounted, and the kernel finds nothing.
+// covered says whether the directory that a relative name starts from, whose path is base, is a place of ours on which
+// something was mounted after the caller went there. Its relative names then mean what is mounted, and the kernel finds
+// nothing.
 func (s *server) covered(root *sandboxRoot, pid uint32, dir int32, base []byte) bool {
 	b := string(base)
 	if len(b) > 1 {
@@ -27,8 +28,8 @@ func (s *server) covered(root *sandboxRoot, pid uint32, dir int32, base []byte) 
 	return err == nil && st.Mnt_id == root.id.mount
 }
 
-// astray carries out a call of somebody who stands in such a directory, through the sandbox's own mounts: what they do not allow is
-// refused by them.
+// astray carries out a call of somebody who stands in such a directory, through the sandbox's own mounts: what they do
+// not allow is refused by them.
 func (r *request) astray(objects []*object) {
 	o, s := objects[0], r.s
 	switch {
@@ -39,7 +40,8 @@ func (r *request) astray(objects []*object) {
 	case r.c.op == "chdir" && o.typ == unix.S_IFDIR:
 		r.place(o, o.path)
 	case r.c.kind == kindExec, r.c.kind == kindRead:
-		s.refuse(&r.n, r.c.op, o.path, unix.EACCES, "it was mounted after the program went there: change to the directory by its full name")
+		s.refuse(&r.n, r.c.op, o.path, unix.EACCES,
+			"it was mounted after the program went there: change to the directory by its full name")
 	case r.c.kind == kindWrite:
 		r.alter(o)
 	case r.c.kind == kindOpen && r.flags&(unix.O_CREAT|unix.O_EXCL) == unix.O_CREAT|unix.O_EXCL:

@@ -83,7 +83,8 @@ func (r *request) parent(o *object) (fd int, err error) {
 	dir := path.Dir(o.path)
 	r.rights().without(func() {
 		e := unix.Errno(0)
-		if fd, e = openPath(unix.AT_FDCWD, append([]byte(dir), 0), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, unix.RESOLVE_NO_SYMLINKS|unix.RESOLVE_NO_MAGICLINKS); e != 0 {
+		if fd, e = openPath(unix.AT_FDCWD, append([]byte(dir), 0), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC,
+			unix.RESOLVE_NO_SYMLINKS|unix.RESOLVE_NO_MAGICLINKS); e != 0 {
 			err = e
 		}
 	})
@@ -110,7 +111,8 @@ func (r *request) create(o *object, dir int) {
 	mode := r.mode(arg)
 	r.rights().without(func() {
 		fd := -1
-		if fd, err = unix.Openat(dir, path.Base(o.path), unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, mode); err == nil {
+		if fd, err = unix.Openat(dir, path.Base(o.path), unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|
+			unix.O_CLOEXEC, mode); err == nil {
 			err = unix.Fchmod(fd, mode) // the broker's own mask is not the caller's
 			unix.Close(fd)
 		}
@@ -159,7 +161,8 @@ func (r *request) makeName(o *object, dir int) (err error) {
 	return err
 }
 
-// move moves files and links. A directory is not moved, as what lies below it has rules of its own; EXDEV makes mv copy.
+// move moves files and links. A directory is not moved, as what lies below it has rules of its own; EXDEV makes mv
+// copy.
 func (r *request) move(objects []*object, dirs []int) (err error) {
 	flags := uint(0)
 	if r.c.name == "renameat2" {

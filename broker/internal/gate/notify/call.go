@@ -53,8 +53,8 @@ func (c *Call) answer(r reply) {
 // Valid says whether the caller still waits: what was read of it before is its own then.
 func (c *Call) Valid() bool { return idValid(c.fd, c.n.id) }
 
-// Hand puts a copy of fd into the caller's table and answers with its number. With alone, the caller goes on only after this process has
-// closed fd, so that nobody ever sees the file open twice; it takes two switches of tasks more.
+// Hand puts a copy of fd into the caller's table and answers with its number. With alone, the caller goes on only after
+// this process has closed fd, so that nobody ever sees the file open twice; it takes two switches of tasks more.
 func (c *Call) Hand(fd int, cloexec, alone bool) {
 	in := injection{id: c.n.id, srcfd: uint32(fd)}
 	if cloexec {

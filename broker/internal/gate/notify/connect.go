@@ -116,7 +116,8 @@ func (s *server) bind(n *notif, c *call, addr []byte) {
 		s.pass(n.id)
 		return
 	}
-	bound := call{name: c.name, op: "bind", kind: kindMake, dir: none, path: none, flags: none, follow: never, out: none, dir2: none, path2: none}
+	bound := call{name: c.name, op: "bind", kind: kindMake, dir: none, path: none, flags: none, follow: never, out: none,
+		dir2: none, path2: none}
 	s.slow(n, &bound, 0, []name{{dir: unix.AT_FDCWD, path: append([]byte(p), 0), nofollow: true}}, true)
 }
 

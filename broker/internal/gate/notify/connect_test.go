@@ -79,7 +79,8 @@ func TestConnectHostSocket(t *testing.T) {
 		g := hostSocket(t, w.path("gated/s"), unix.SOCK_STREAM)
 		hostSocket(t, w.path("secret/s"), unix.SOCK_STREAM)
 		w.opt.Ask = func(_ context.Context, a Ask) Answer { return Answer{Allow: strings.HasSuffix(a.Path, "gated/s")} }
-		out := w.guest("connect", w.path("ro/s"), w.path("rw/s"), w.path("gated/s"), w.path("secret/s"), w.path("ro/none"), w.path("ro/pub"))
+		out := w.guest("connect", w.path("ro/s"), w.path("rw/s"), w.path("gated/s"), w.path("secret/s"), w.path("ro/none"),
+			w.path("ro/pub"))
 		gated, secret := "ENOENT false", "ENOENT false"
 		if mode == "notify" {
 			gated, secret = "ok true", "EPERM false"
@@ -111,7 +112,8 @@ func TestConnectInet(t *testing.T) {
 		out := w.guest("inet")
 		var want []string
 		for range 2 {
-			want = append(want, "blocking ok EISCONN", "nonblocking true 0", "refused ECONNREFUSED", "udp ok", "unspec true", "wrong family EAFNOSUPPORT")
+			want = append(want, "blocking ok EISCONN", "nonblocking true 0", "refused ECONNREFUSED", "udp ok", "unspec true",
+				"wrong family EAFNOSUPPORT")
 		}
 		w.want(out, append(want, "bad fd EBADF", "no socket ENOTSOCK", "blocked true")...)
 	})

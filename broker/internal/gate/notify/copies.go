@@ -37,7 +37,8 @@ func stateOf(fd int) (state, *unix.Stat_t, error) {
 	if err := unix.Fstat(fd, &st); err != nil {
 		return state{}, nil, err
 	}
-	return state{uint64(st.Dev), st.Ino, st.Size, int64(st.Mtim.Sec), int64(st.Ctim.Sec), int64(st.Mtim.Nsec), int64(st.Ctim.Nsec)}, &st, nil
+	return state{uint64(st.Dev), st.Ino, st.Size, int64(st.Mtim.Sec), int64(st.Ctim.Sec), int64(st.Mtim.Nsec),
+		int64(st.Ctim.Nsec)}, &st, nil
 }
 
 // of returns a descriptor of the copy of a pinned regular file; the caller closes it.
@@ -111,7 +112,8 @@ func sealedCopy(fd int, st *unix.Stat_t, rt rights) (int, int64, error) {
 	}
 	if err == nil {
 		_ = unix.Futimes(mem, []unix.Timeval{unix.NsecToTimeval(st.Atim.Nano()), unix.NsecToTimeval(st.Mtim.Nano())})
-		_, err = unix.FcntlInt(uintptr(mem), unix.F_ADD_SEALS, unix.F_SEAL_SEAL|unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_WRITE)
+		_, err = unix.FcntlInt(uintptr(mem), unix.F_ADD_SEALS, unix.F_SEAL_SEAL|unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|
+			unix.F_SEAL_WRITE)
 	}
 	if err != nil {
 		unix.Close(mem)

@@ -16,8 +16,8 @@ type Denial struct {
 }
 
 // Denials answers EPERM to every call that the listener reports, as the filter itself would have, and
-// tells note which it was. It is for sandboxes without a gate and returns when no process is left. What the carrier takes, if
-// there is one, is no denial; one that cannot begin takes nothing.
+// tells note which it was. It is for sandboxes without a gate and returns when no process is left. What the carrier
+// takes, if there is one, is no denial; one that cannot begin takes nothing.
 func Denials(listener *os.File, carrier Carrier, note func(Denial)) error {
 	fd := int(listener.Fd())
 	var failed error

@@ -94,7 +94,8 @@ func (s *server) first(n *notif, sc *scratch) {
 	}
 }
 
-// setsGroup says whether a call would set the set-group-id bit, which the filter hands over for directories that a carrier changes.
+// setsGroup says whether a call would set the set-group-id bit, which the filter hands over for directories that a
+// carrier changes.
 func (c *call) setsGroup(n *notif) bool {
 	return c.op == "chmod" && n.args[max(int(c.path)+1, 1)]&unix.S_ISGID != 0
 }
@@ -155,9 +156,9 @@ func readPath(pid uint32, addr uint64, dst []byte) (int, syscall.Errno) {
 	return 0, unix.ENAMETOOLONG
 }
 
-// unreadable answers a caller whose memory or directories cannot be looked at: the set-up itself, a program made from a file
-// without read permission, one that made itself undumpable, or one that is dying. What it may reach inside it reaches by the
-// kernel's own walk; it is never asked about.
+// unreadable answers a caller whose memory or directories cannot be looked at: the set-up itself, a program made from a
+// file without read permission, one that made itself undumpable, or one that is dying. What it may reach inside it
+// reaches by the kernel's own walk; it is never asked about.
 func (s *server) unreadable(n *notif) { s.pass(n.id) }
 
 // look walks one name inside.
@@ -285,7 +286,8 @@ func startOf(dst []byte, pid uint32, dir int32) []byte {
 // kernelFile: these trees answer for themselves, and the broker's view of them is another one.
 func kernelFile[T string | []byte](p T) bool {
 	for _, dir := range [...]string{"/proc", "/dev", "/sys"} {
-		if len(p) >= len(dir) && string(p[:len(dir)]) == dir && (len(p) == len(dir) || p[len(dir)] == '/' || p[len(dir)] == 0) {
+		if len(p) >= len(dir) && string(p[:len(dir)]) == dir && (len(p) == len(dir) || p[len(dir)] == '/' ||
+			p[len(dir)] == 0) {
 			return true
 		}
 	}

@@ -37,9 +37,11 @@ func (r *request) impossible(o *object, op string) string {
 	case r.changes(o, op):
 		return "writing outside what is mounted needs the graft agent, which is not running: grant the path before the start"
 	case r.c.kind == kindExec:
-		return "executing a file that is not mounted needs the graft agent, which is not running: grant the path before the start"
+		return "executing a file that is not mounted needs the graft agent, which is not running: grant the path before " +
+			"the start"
 	case r.c.kind == kindRead:
-		return "the place is not mounted, and mounting it needs the graft agent, which is not running: grant the path before the start"
+		return "the place is not mounted, and mounting it needs the graft agent, which is not running: grant the path " +
+			"before the start"
 	case r.c.kind != kindOpen:
 		return ""
 	case o.typ == unix.S_IFDIR && !o.native && !s.whole(o.path):
@@ -47,7 +49,8 @@ func (r *request) impossible(o *object, op string) string {
 	case s.Opener != nil:
 		return ""
 	case o.typ == unix.S_IFDIR && s.Opener == nil:
-		return "a directory can only be opened through a detached copy of its mount, which needs the graft agent: grant the path before the start"
+		return "a directory can only be opened through a detached copy of its mount, which needs the graft agent: grant " +
+			"the path before the start"
 	case o.typ != unix.S_IFREG:
 		return "only regular files can be handed over without the graft agent"
 	}
@@ -78,7 +81,8 @@ func (r *request) gated(objects []*object) {
 	r.carryOut(objects[0])
 }
 
-// allowed puts a question about an object. Where the answer is no, or nobody waits for it any more, it answers the call.
+// allowed puts a question about an object. Where the answer is no, or nobody waits for it any more, it answers the
+// call.
 func (r *request) allowed(o *object, a Ask) (Answer, bool) {
 	answer, there := r.s.ask(&r.n, a)
 	switch {
@@ -97,7 +101,8 @@ func (r *request) allowed(o *object, a Ask) (Answer, bool) {
 	return answer, true
 }
 
-// plain says whether a call named its object without any link on the way: another link could lead elsewhere in a moment.
+// plain says whether a call named its object without any link on the way: another link could lead elsewhere in a
+// moment.
 func (r *request) plain(o *object) bool {
 	full := r.names[0].full
 	return len(full) > 0 && len(o.links) == 0 && path.Clean(string(full[:len(full)-1])) == o.path

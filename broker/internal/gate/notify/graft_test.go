@@ -142,18 +142,21 @@ func TestGraft(t *testing.T) {
 	})
 	t.Run("read only", func(t *testing.T) {
 		w := grafting(t)
-		w.want(w.guest("reopen", w.path("gated/yes")), "open ok true", "reopen EROFS", "reopen EROFS", "reopen EROFS", "truncate EROFS", "again YES")
+		w.want(w.guest("reopen", w.path("gated/yes")), "open ok true", "reopen EROFS", "reopen EROFS", "reopen EROFS",
+			"truncate EROFS", "again YES")
 	})
 	t.Run("directory", func(t *testing.T) {
 		w := grafting(t)
-		w.want(w.guest("dir", w.path("gated/sub")), "open ok", "list [deep] ok", "deep ok", "../yes ok", "../../secret/key EPERM", "create EROFS")
+		w.want(w.guest("dir", w.path("gated/sub")), "open ok", "list [deep] ok", "deep ok", "../yes ok",
+			"../../secret/key EPERM", "create EROFS")
 		if w.asked("list", "gated/sub") != 1 || w.asked("open-read", "gated/sub/deep") != 0 {
 			t.Errorf("asks %+v", w.asks)
 		}
 	})
 	t.Run("not whole", func(t *testing.T) {
 		w := grafting(t)
-		w.want(w.guest("dir", w.path("gated")), "open ok", "list [in no sub link out yes] ok", "deep ENOENT", "../yes ENOENT", "../../secret/key ENOENT", "create ok")
+		w.want(w.guest("dir", w.path("gated")), "open ok", "list [in no sub link out yes] ok", "deep ENOENT",
+			"../yes ENOENT", "../../secret/key ENOENT", "create ok")
 		if len(w.asks) != 2 || w.asked("list", "gated") != 1 || w.asked("write", "gated/new") != 1 {
 			t.Errorf("asks %+v", w.asks)
 		}
@@ -173,16 +176,20 @@ func TestGraft(t *testing.T) {
 		if err := os.WriteFile(w.path("gated/sub/sh"), b, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		w.want(w.guest("exec", w.path("ro/native"), w.path("gated/ltool"), w.path("gated/tool"), w.path("gated/sub")), "native ok", "tool ok", "tool ok", " EACCES")
-		if w.asked("exec", "gated/sub/sh") != 1 || w.asked("exec", "gated/tool") != 1 || w.asked("open-read", "gated/tool") != 0 {
+		w.want(w.guest("exec", w.path("ro/native"), w.path("gated/ltool"), w.path("gated/tool"), w.path("gated/sub")),
+			"native ok", "tool ok", "tool ok", " EACCES")
+		if w.asked("exec", "gated/sub/sh") != 1 || w.asked("exec", "gated/tool") != 1 ||
+			w.asked("open-read", "gated/tool") != 0 {
 			t.Errorf("asks %+v", w.asks)
 		}
 	})
 	t.Run("listing", func(t *testing.T) { // names are shown, and nothing that they stand for
 		w := grafting(t)
 		w.opt.Ask = func(_ context.Context, a Ask) Answer { return Answer{Allow: a.Op == "list"} }
-		w.want(w.guest("dir", w.path("gated/sub")), "open ok", "list [deep] ok", "deep EACCES", "../yes EACCES", "../../secret/key EPERM", "create EACCES")
-		w.want(w.guest("dir", w.path("gated/sub")), "open ok", "list [deep] ok", "deep EACCES", "../yes EACCES", "../../secret/key EPERM", "create EACCES")
+		w.want(w.guest("dir", w.path("gated/sub")), "open ok", "list [deep] ok", "deep EACCES", "../yes EACCES",
+			"../../secret/key EPERM", "create EACCES")
+		w.want(w.guest("dir", w.path("gated/sub")), "open ok", "list [deep] ok", "deep EACCES", "../yes EACCES",
+			"../../secret/key EPERM", "create EACCES")
 		if w.asked("list", "gated/sub") != 2 || w.asked("open-read", "gated/sub/deep") != 2 { // who comes next is asked about
 			t.Errorf("asks %+v", w.asks)
 		}
@@ -190,7 +197,9 @@ func TestGraft(t *testing.T) {
 	t.Run("names", func(t *testing.T) {
 		w := treeing(t, "gated/sub")
 		w.link("gated/sub/l", "deep")
-		w.want(w.guest("names", w.path("gated/sub"), w.path("gated/yes")), "mkdir ok", "mkdir EEXIST", "create ok", "read new", "symlink ok", "link ok", "rename ok", "unlink ok", "rmdir ok", "excl EEXIST", "write ok", "truncate ok", "chmod ok", "utimes ok")
+		w.want(w.guest("names", w.path("gated/sub"), w.path("gated/yes")), "mkdir ok", "mkdir EEXIST", "create ok",
+			"read new", "symlink ok", "link ok", "rename ok", "unlink ok", "rmdir ok", "excl EEXIST", "write ok", "truncate ok",
+			"chmod ok", "utimes ok")
 		if b, err := os.ReadFile(w.path("gated/sub/renamed")); string(b) != "new" || w.asked("write", "gated/sub/d") != 1 {
 			t.Errorf("%q %v, asks %+v", b, err, w.asks)
 		}
@@ -200,7 +209,9 @@ func TestGraft(t *testing.T) {
 	})
 	t.Run("names by hand", func(t *testing.T) {
 		w := grafting(t)
-		w.want(w.guest("names", w.path("gated"), w.path("gated/yes")), "mkdir ok", "mkdir EEXIST", "create ok", "read new", "symlink ok", "link EACCES", "rename ok", "unlink ok", "rmdir ok", "excl EEXIST", "write ok", "truncate ok", "chmod ok", "utimes ok")
+		w.want(w.guest("names", w.path("gated"), w.path("gated/yes")), "mkdir ok", "mkdir EEXIST", "create ok", "read new",
+			"symlink ok", "link EACCES", "rename ok", "unlink ok", "rmdir ok", "excl EEXIST", "write ok", "truncate ok",
+			"chmod ok", "utimes ok")
 		st, err := os.Stat(w.path("gated/renamed"))
 		if err != nil || st.Mode().Perm() != 0o640 {
 			t.Errorf("%v %v", st, err)
@@ -212,7 +223,9 @@ func TestGraft(t *testing.T) {
 	t.Run("refused", func(t *testing.T) {
 		w := grafting(t)
 		w.opt.Ask = func(_ context.Context, a Ask) Answer { return Answer{Errno: unix.EPERM} }
-		w.want(w.guest("names", w.path("gated"), w.path("gated/yes")), "mkdir EPERM", "mkdir EPERM", "create EPERM", "read ENOENT", "symlink EPERM", "link ENOENT", "rename ENOENT", "unlink ENOENT", "rmdir ENOENT", "excl EEXIST", "write EPERM", "truncate EPERM", "chmod EPERM", "utimes EPERM")
+		w.want(w.guest("names", w.path("gated"), w.path("gated/yes")), "mkdir EPERM", "mkdir EPERM", "create EPERM",
+			"read ENOENT", "symlink EPERM", "link ENOENT", "rename ENOENT", "unlink ENOENT", "rmdir ENOENT", "excl EEXIST",
+			"write EPERM", "truncate EPERM", "chmod EPERM", "utimes EPERM")
 		if l, _ := os.ReadDir(w.path("gated")); len(l) != 6 {
 			t.Errorf("the host's directory holds %v", l)
 		}
@@ -245,7 +258,8 @@ func TestGraftedWorkingDirectory(t *testing.T) {
 	w.file("gated/sub/tool", "#!/bin/sh\necho one\n")
 	os.Chmod(w.path("gated/sub/tool"), 0o755)
 	os.Mkdir(w.path("gated/sub/below"), 0o755)
-	w.want(w.guest("cwd", w.path("gated/sub")), "chdir ok", "getcwd W/gated/sub", "list [below deep tool] ok", "deep DEEP", "stat 4 ok", "exec one ok", "create EROFS", "chdir ok", "list [] ok", "back ok", "deep DEEP")
+	w.want(w.guest("cwd", w.path("gated/sub")), "chdir ok", "getcwd W/gated/sub", "list [below deep tool] ok",
+		"deep DEEP", "stat 4 ok", "exec one ok", "create EROFS", "chdir ok", "list [] ok", "back ok", "deep DEEP")
 	if w.asked("list", "gated/sub") != 1 || len(w.asks) != 1 {
 		t.Errorf("asks %+v", w.asks)
 	}

@@ -158,7 +158,8 @@ func guestMeta(p string) {
 	var sx unix.Statx_t
 	err = unix.Statx(unix.AT_FDCWD, p, 0, unix.STATX_BASIC_STATS, &sx)
 	fmt.Println("statx", short(err), sx.Size, sx.Uid, sx.Ino == st.Ino)
-	fmt.Println("access", short(unix.Faccessat(unix.AT_FDCWD, p, unix.R_OK, 0)), short(unix.Faccessat(unix.AT_FDCWD, p, unix.W_OK, 0)))
+	fmt.Println("access", short(unix.Faccessat(unix.AT_FDCWD, p, unix.R_OK, 0)), short(unix.Faccessat(unix.AT_FDCWD, p,
+		unix.W_OK, 0)))
 	s, err := os.Readlink(p)
 	fmt.Println("readlink", short(err), s)
 	fd, err := unix.Open(p, unix.O_PATH|unix.O_CLOEXEC, 0)
@@ -235,7 +236,8 @@ func guestDir(p string) {
 
 func guestRelative() {
 	fmt.Println("chdir", short(os.Chdir(inW("ro"))))
-	fmt.Println(contents("pub"), contents("../gated/yes"), contents("nothing"), contents("../gated/nothing"), contents("../secret/key"))
+	fmt.Println(contents("pub"), contents("../gated/yes"), contents("nothing"), contents("../gated/nothing"),
+		contents("../secret/key"))
 	d, _ := unix.Open(inW("rw"), unix.O_RDONLY|unix.O_DIRECTORY, 0)
 	fd, err := unix.Openat(d, "../gated/sub/deep", unix.O_RDONLY, 0)
 	fmt.Println("dirfd", short(err))
@@ -353,7 +355,8 @@ func guestPageEnd(p string) {
 func guestAlarm(p string) {
 	c := make(chan os.Signal, 1000)
 	signal.Notify(c, unix.SIGALRM)
-	_, _ = unix.Setitimer(unix.ITIMER_REAL, unix.Itimerval{Interval: unix.Timeval{Usec: 2000}, Value: unix.Timeval{Usec: 2000}})
+	_, _ = unix.Setitimer(unix.ITIMER_REAL, unix.Itimerval{Interval: unix.Timeval{Usec: 2000},
+		Value: unix.Timeval{Usec: 2000}})
 	got := contents(p)
 	_, _ = unix.Setitimer(unix.ITIMER_REAL, unix.Itimerval{})
 	fmt.Println(got, len(c) > 0)

@@ -50,12 +50,14 @@ func (r *request) interpreter() *object {
 	return nil
 }
 
-// executable pins what a path inside leads to. In a served directory that is the host's object, of which only the head is read.
+// executable pins what a path inside leads to. In a served directory that is the host's object, of which only the head
+// is read.
 func (r *sandboxRoot) executable(p string) (int, syscall.Errno) {
 	if own(r, p) != "" {
 		return openPath(unix.AT_FDCWD, append([]byte(p), 0), unix.O_PATH|unix.O_CLOEXEC, unix.RESOLVE_NO_MAGICLINKS)
 	}
-	return openPath(r.fd, append([]byte(p), 0), unix.O_PATH|unix.O_CLOEXEC, unix.RESOLVE_IN_ROOT|unix.RESOLVE_NO_MAGICLINKS)
+	return openPath(r.fd, append([]byte(p), 0), unix.O_PATH|unix.O_CLOEXEC, unix.RESOLVE_IN_ROOT|
+		unix.RESOLVE_NO_MAGICLINKS)
 }
 
 // interpreterOf reads the head of a pinned regular file.

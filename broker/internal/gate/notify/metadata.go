@@ -32,7 +32,8 @@ func (r *request) foreign(o *object) bool {
 	if r.n.arch == r.s.native {
 		return false
 	}
-	r.s.refuse(&r.n, r.c.op, o.decided(), unix.EACCES, "a 32-bit program's structures are not written: grant the path before the start")
+	r.s.refuse(&r.n, r.c.op, o.decided(), unix.EACCES,
+		"a 32-bit program's structures are not written: grant the path before the start")
 	return true
 }
 
@@ -48,7 +49,8 @@ func (r *request) stat(o *object) {
 	root := r.s.root.Load()
 	st.Uid, st.Gid = root.uids.inside(st.Uid), root.gids.inside(st.Gid)
 	if r.veil {
-		st = unix.Stat_t{Dev: st.Dev, Ino: st.Ino, Mode: st.Mode&unix.S_IFMT | 0o555, Nlink: 1, Uid: st.Uid, Gid: st.Gid, Blksize: 4096}
+		st = unix.Stat_t{Dev: st.Dev, Ino: st.Ino, Mode: st.Mode&unix.S_IFMT | 0o555, Nlink: 1, Uid: st.Uid, Gid: st.Gid,
+			Blksize: 4096}
 	}
 	r.write(r.n.args[r.c.out], statBytes(&st), 0)
 }
@@ -70,8 +72,10 @@ func (r *request) statx(o *object) {
 	st.Mask &^= unix.STATX_MNT_ID // of the broker's namespace
 	st.Mnt_id = 0
 	if r.veil {
-		const known = unix.STATX_TYPE | unix.STATX_MODE | unix.STATX_NLINK | unix.STATX_UID | unix.STATX_GID | unix.STATX_INO | unix.STATX_SIZE
-		st = unix.Statx_t{Mask: st.Mask & known, Dev_major: st.Dev_major, Dev_minor: st.Dev_minor, Ino: st.Ino, Mode: st.Mode&unix.S_IFMT | 0o555, Nlink: 1, Uid: st.Uid, Gid: st.Gid, Blksize: 4096}
+		const known = unix.STATX_TYPE | unix.STATX_MODE | unix.STATX_NLINK | unix.STATX_UID | unix.STATX_GID |
+			unix.STATX_INO | unix.STATX_SIZE
+		st = unix.Statx_t{Mask: st.Mask & known, Dev_major: st.Dev_major, Dev_minor: st.Dev_minor, Ino: st.Ino,
+			Mode: st.Mode&unix.S_IFMT | 0o555, Nlink: 1, Uid: st.Uid, Gid: st.Gid, Blksize: 4096}
 	}
 	r.write(r.n.args[r.c.out], statxBytes(&st), 0)
 }

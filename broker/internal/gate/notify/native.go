@@ -10,9 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// native carries a call out where what is granted can be mounted: trees, what is executed and what is watched. The kernel then walks
-// itself, and all that it can reach is mounted or a place that leads there. A file that is opened is handed over instead: one that is
-// saved atomically is another each time, and writing what may be read is another question. It answers in every case.
+// native carries a call out where what is granted can be mounted: trees, what is executed and what is watched. The
+// kernel then walks itself, and all that it can reach is mounted or a place that leads there. A file that is opened is
+// handed over instead: one that is saved atomically is another each time, and writing what may be read is another
+// question. It answers in every case.
 func (r *request) native(objects []*object) {
 	o := objects[0]
 	switch {
@@ -43,12 +44,15 @@ func (r *request) native(objects []*object) {
 	}
 }
 
-const foreignWhy = "a program serves this file system, so it is granted as a whole: something below it is refused or secret"
+const foreignWhy = "a program serves this file system, so it is granted as a whole: something below it is refused " +
+	"or secret"
 
-// foreignTree asks about all of a file system, and mounts it. What the call finds there is between its caller and that file system.
+// foreignTree asks about all of a file system, and mounts it. What the call finds there is between its caller and that
+// file system.
 func (r *request) foreignTree(objects []*object) {
 	for _, o := range objects {
-		if !o.whole || o.native { // the other name of two lies on another mount, as the kernel says; or a link is all that is missing
+		// the other name of two lies on another mount, as the kernel says; or a link is all that is missing
+		if !o.whole || o.native {
 			continue
 		}
 		if !o.within && r.look() == sees { // that it is a directory is no secret
@@ -215,13 +219,15 @@ func (r *request) itself(o *object, temporary bool) {
 			r.walkAgain(o)
 		}
 	case temporary:
-		r.s.refuse(&r.n, "write", o.path, unix.EACCES, "a file without a name can be made only where the tree is granted for writing")
+		r.s.refuse(&r.n, "write", o.path, unix.EACCES,
+			"a file without a name can be made only where the tree is granted for writing")
 	default:
 		r.alter(o)
 	}
 }
 
-// mounted asks for a single file and mounts it, or the directory that was granted instead. Where it answers it returns false.
+// mounted asks for a single file and mounts it, or the directory that was granted instead. Where it answers it returns
+// false.
 func (r *request) mounted(o *object, op string) bool {
 	answer, ok := r.allowed(o, r.question(o, op))
 	if !ok {

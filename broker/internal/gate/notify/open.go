@@ -60,7 +60,8 @@ func (r *request) open(o *object) {
 
 // hand puts a descriptor into the caller's table and answers with its number, both at once.
 func (s *server) hand(n *notif, path string, fd int, flags uint64) {
-	in := injection{id: n.id, flags: unix.SECCOMP_ADDFD_FLAG_SEND, srcfd: uint32(fd), newfdFlags: uint32(flags & unix.O_CLOEXEC)}
+	in := injection{id: n.id, flags: unix.SECCOMP_ADDFD_FLAG_SEND, srcfd: uint32(fd),
+		newfdFlags: uint32(flags & unix.O_CLOEXEC)}
 	switch e := inject(s.fd, &in); e {
 	case 0, unix.ENOENT: // ENOENT: the caller is gone
 	case unix.EMFILE:
@@ -71,8 +72,8 @@ func (s *server) hand(n *notif, path string, fd int, flags uint64) {
 }
 
 // source returns what an object may be opened through: the sandbox's own mount, a detached copy of the
-// host's, read-only unless writing was allowed, or a sealed copy of the contents. Never the host's mount itself: a descriptor carries its mount, and would be
-// opened again for writing through /proc/self/fd, or climbed out of by "..".
+// host's, read-only unless writing was allowed, or a sealed copy of the contents. Never the host's mount itself: a
+// descriptor carries its mount, and would be opened again for writing through /proc/self/fd, or climbed out of by "..".
 func (s *server) source(o *object, write bool) (int, error) {
 	if o.native {
 		return o.fd, nil

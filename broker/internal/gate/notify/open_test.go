@@ -18,10 +18,14 @@ import (
 func TestOpen(t *testing.T) {
 	w := newWorld(t)
 	p := w.path
-	out := w.guest("read", p("ro/pub"), p("gated/yes"), p("gated/no"), p("gated/none"), p("secret/key"), p("secret/none"), "/etc/passwd",
-		p("gated/link"), p("gated/out"), p("gated/in"), p("ro/tolink"), w.dir+"/gated/../gated/./sub//deep", p("gated/sub"), w.dir+"/ro/../secret/key")
-	w.want(out, "W/ro/pub PUBLIC", "W/gated/yes YES", "W/gated/no EACCES", "W/gated/none ENOENT", "W/secret/key EPERM", "W/secret/none EPERM", "/etc/passwd ENOENT",
-		"W/gated/link YES", "W/gated/out EPERM", "W/gated/in PUBLIC", "W/ro/tolink YES", "W/gated/../gated/./sub//deep DEEP", "W/gated/sub EACCES", "W/ro/../secret/key EPERM")
+	out := w.guest("read", p("ro/pub"), p("gated/yes"), p("gated/no"), p("gated/none"), p("secret/key"), p("secret/none"),
+		"/etc/passwd",
+		p("gated/link"), p("gated/out"), p("gated/in"), p("ro/tolink"), w.dir+"/gated/../gated/./sub//deep", p("gated/sub"),
+		w.dir+"/ro/../secret/key")
+	w.want(out, "W/ro/pub PUBLIC", "W/gated/yes YES", "W/gated/no EACCES", "W/gated/none ENOENT", "W/secret/key EPERM",
+		"W/secret/none EPERM", "/etc/passwd ENOENT",
+		"W/gated/link YES", "W/gated/out EPERM", "W/gated/in PUBLIC", "W/ro/tolink YES", "W/gated/../gated/./sub//deep DEEP",
+		"W/gated/sub EACCES", "W/ro/../secret/key EPERM")
 	if n := w.asked("open-read", "gated/yes"); n != 3 {
 		t.Errorf("%d questions for gated/yes, want 3", n)
 	}
@@ -44,7 +48,9 @@ func TestPrograms(t *testing.T) {
 	if _, err := os.Stat("/usr/bin/python3"); err != nil {
 		need.Fact(t, false, "/usr/bin/python3")
 	}
-	out, code = w.run("none", "/usr/bin/python3", "-c", "import json, os, sys; print(open(sys.argv[1]).read(), os.path.isfile(sys.argv[1]), os.path.exists('/etc/passwd'))", w.path("gated/yes"))
+	out, code = w.run("none", "/usr/bin/python3", "-c",
+		"import json, os, sys; print(open(sys.argv[1]).read(), os.path.isfile(sys.argv[1]), os.path.exists('/etc/passwd'))",
+		w.path("gated/yes"))
 	if code != 0 || out != "YES True False\n" {
 		t.Errorf("python3: exit %d, %q, notes %+v", code, out, w.notes)
 	}
@@ -53,12 +59,16 @@ func TestPrograms(t *testing.T) {
 func TestMetadata(t *testing.T) {
 	w := newWorld(t)
 	out := w.guest("meta", w.path("gated/yes"), w.path("gated/no"), w.path("secret/key"))
-	w.want(out, "stat ok 3 1000 true", "lstat ok false", "statx ok 3 1000 true", "access ok EACCES", "readlink EINVAL ", "path ok", "through path YES", "xattr ENOTSUP",
-		"stat EACCES 0 0 false", "lstat EACCES false", "statx EACCES 0 0 true", "access EACCES EACCES", "readlink EACCES ", "path EACCES", "xattr EACCES",
-		"stat EPERM 0 0 false", "lstat EPERM false", "statx EPERM 0 0 true", "access EPERM EPERM", "readlink EPERM ", "path EPERM", "xattr EPERM")
+	w.want(out, "stat ok 3 1000 true", "lstat ok false", "statx ok 3 1000 true", "access ok EACCES", "readlink EINVAL ",
+		"path ok", "through path YES", "xattr ENOTSUP",
+		"stat EACCES 0 0 false", "lstat EACCES false", "statx EACCES 0 0 true", "access EACCES EACCES", "readlink EACCES ",
+		"path EACCES", "xattr EACCES",
+		"stat EPERM 0 0 false", "lstat EPERM false", "statx EPERM 0 0 true", "access EPERM EPERM", "readlink EPERM ",
+		"path EPERM", "xattr EPERM")
 	w = newWorld(t)
 	out = w.guest("meta", w.path("gated/link"))
-	w.want(out, "stat ok 3 1000 true", "lstat ok true", "statx ok 3 1000 true", "access ok EACCES", "readlink ok yes", "path ok", "through path YES", "xattr ENOTSUP")
+	w.want(out, "stat ok 3 1000 true", "lstat ok true", "statx ok 3 1000 true", "access ok EACCES", "readlink ok yes",
+		"path ok", "through path YES", "xattr ENOTSUP")
 	if w.asked("readlink", "gated/link") != 1 || w.asked("stat", "gated/yes") != 2 || w.asked("stat", "gated/link") != 1 {
 		t.Errorf("asks %+v", w.asks)
 	}
@@ -105,7 +115,8 @@ func TestDetached(t *testing.T) {
 	}
 	w = newWorld(t)
 	w.opt.Opener = asRoot{}
-	w.want(w.guest("dir", w.path("gated/sub")), "open ok", "list [deep] ok", "deep ok", "../yes ENOENT", "../../secret/key ENOENT", "create EROFS")
+	w.want(w.guest("dir", w.path("gated/sub")), "open ok", "list [deep] ok", "deep ok", "../yes ENOENT",
+		"../../secret/key ENOENT", "create EROFS")
 	w = newWorld(t)
 	w.opt.Opener = asRoot{}
 	w.want(w.guest("dir", w.path("gated")), "open EACCES") // something below may be denied
@@ -118,7 +129,8 @@ func TestDetached(t *testing.T) {
 // which path is looked up: the agent's own, or root's.
 func detach(path string, object *os.File, write bool) (*os.File, error) {
 	const flags = unix.OPEN_TREE_CLONE | unix.OPEN_TREE_CLOEXEC
-	at, e := openPath(unix.AT_FDCWD, append([]byte(path), 0), unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, unix.RESOLVE_NO_MAGICLINKS)
+	at, e := openPath(unix.AT_FDCWD, append([]byte(path), 0), unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC,
+		unix.RESOLVE_NO_MAGICLINKS)
 	if e != 0 {
 		return nil, fmt.Errorf("opening %q: %w", path, e)
 	}
@@ -162,7 +174,8 @@ func (lying) Detach(path string, object *os.File, write bool) (*os.File, error) 
 
 func TestRelative(t *testing.T) {
 	w := newWorld(t)
-	w.want(w.guest("relative"), "chdir ok", "PUBLIC YES ENOENT ENOENT EPERM", "dirfd ok", "create ok", "mkdir ok", "rename ok", "openat2 ENOSYS")
+	w.want(w.guest("relative"), "chdir ok", "PUBLIC YES ENOENT ENOENT EPERM", "dirfd ok", "create ok", "mkdir ok",
+		"rename ok", "openat2 ENOSYS")
 }
 
 func TestFlippedBytes(t *testing.T) {
@@ -186,7 +199,8 @@ func TestFlippedBytesBesideMounts(t *testing.T) {
 	if n := os.Getenv("SBX_FLIPS"); n != "" {
 		tries = n
 	}
-	for _, x := range []struct{ yes, no string }{{"gated/sub/pub", "gated/no"}, {"gated/sub/pub", "secret/key"}, {"gated/sub/pub", "gated/to"}} {
+	for _, x := range []struct{ yes, no string }{{"gated/sub/pub", "gated/no"}, {"gated/sub/pub", "secret/key"},
+		{"gated/sub/pub", "gated/to"}} {
 		w := grafting(t)
 		w.file("gated/sub/pub", "PUBLIC")
 		w.link("gated/to", "no")
@@ -204,7 +218,8 @@ func TestSwappedLinks(t *testing.T) {
 
 func TestPathsInMemory(t *testing.T) {
 	w := newWorld(t)
-	w.want(w.guest("pageend", w.path("gated/yes")), "page end true", "unreadable EFAULT", "null EFAULT", "long ENAMETOOLONG", "across pages true")
+	w.want(w.guest("pageend", w.path("gated/yes")), "page end true", "unreadable EFAULT", "null EFAULT",
+		"long ENAMETOOLONG", "across pages true")
 }
 
 func TestSignalsDoNotAskAgain(t *testing.T) {
@@ -292,5 +307,6 @@ func TestSpeed(t *testing.T) {
 	w = newWorld(t)
 	w.prog = compiled(t, policyFor("none"))
 	free := w.guest("speed")
-	t.Logf("nanoseconds per call, gated: %s free: %s", strings.ReplaceAll(gated, "\n", " "), strings.ReplaceAll(free, "\n", " "))
+	t.Logf("nanoseconds per call, gated: %s free: %s", strings.ReplaceAll(gated, "\n", " "), strings.ReplaceAll(free,
+		"\n", " "))
 }

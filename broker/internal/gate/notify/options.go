@@ -9,8 +9,10 @@ import (
 
 // Ask is one question. Paths are as seen inside, which is as on the host for everything gated.
 type Ask struct {
-	PID    uint32 // of the asking thread, on the host
-	Op     string // open-read, open-write, create, exec, stat, access, readlink, list, chdir, truncate, unlink, rename, link, mkdir, symlink, mknod, chmod, chown, utime, xattr, watch, connect, bind
+	PID uint32 // of the asking thread, on the host
+	// open-read, open-write, create, exec, stat, access, readlink, list, chdir, truncate, unlink, rename, link, mkdir,
+	// symlink, mknod, chmod, chown, utime, xattr, watch, connect, bind
+	Op     string
 	Path   string // resolved: the object that is decided about
 	Asked  string // what the program named, before links were followed
 	Target string // where a link leads, when the object is a link
@@ -31,8 +33,8 @@ type Answer struct {
 	Allow bool
 	Errno syscall.Errno // of a no; 0 is EACCES
 	Write bool          // what is granted may be written
-	// Mount is the directory above, or the directory itself, that was granted as a whole, where there is a Grafter; "" is what was asked
-	// about, or nothing of a directory but that it is there.
+	// Mount is the directory above, or the directory itself, that was granted as a whole, where there is a Grafter; "" is
+	// what was asked about, or nothing of a directory but that it is there.
 	Mount string
 }
 
@@ -42,13 +44,14 @@ type Whole interface {
 	Whole(path string) bool
 }
 
-// Served is what a View may be as well: the directories inside that this very process serves through FUSE, each at its own path of
-// the host. The kernel does not let this process into them, so it looks at the host's names instead.
+// Served is what a View may be as well: the directories inside that this very process serves through FUSE, each at its
+// own path of the host. The kernel does not let this process into them, so it looks at the host's names instead.
 type Served interface {
 	Served() []string
 }
 
-// View says what the sandbox's mounts grant. It is asked from several goroutines and must be a pure function of the plan.
+// View says what the sandbox's mounts grant. It is asked from several goroutines and must be a pure function of the
+// plan.
 type View interface {
 	// Visible: the path lies on something mounted inside; what is missing there is missing.
 	Visible(path string) bool
@@ -67,13 +70,13 @@ type Opener interface {
 	Detach(path string, object *os.File, write bool) (*os.File, error)
 }
 
-// Grafter makes host paths appear natively inside, so that the kernel itself can carry a call out. All its paths are resolved ones, at
-// which the sandbox has nothing, or something that Place has made.
+// Grafter makes host paths appear natively inside, so that the kernel itself can carry a call out. All its paths are
+// resolved ones, at which the sandbox has nothing, or something that Place has made.
 type Grafter interface {
 	// Graft returns when a walk inside reaches path, a file or a tree, and no other object.
 	Graft(path string, write bool) error
-	// GraftFor is Graft of a single file for a process that stands in a directory which something was mounted on since; rel leads
-	// from there to path.
+	// GraftFor is Graft of a single file for a process that stands in a directory which something was mounted on since;
+	// rel leads from there to path.
 	GraftFor(pid int, rel, path string) error
 	// Place makes an empty directory at path, or a link there; Unplace takes it away.
 	Place(path, link string) error
@@ -86,14 +89,15 @@ type Grafter interface {
 	Granted(path string) bool
 	// Placed says whether anything was ever placed or grafted.
 	Placed() bool
-	// Whole says whether a directory could be grafted: nothing in it is hidden, and it does not lead to anything that is mounted.
+	// Whole says whether a directory could be grafted: nothing in it is hidden, and it does not lead to anything that is
+	// mounted.
 	Whole(path string) bool
 	// Own says whether the sandbox had a directory of its own at path from the start.
 	Own(path string) bool
 }
 
-// Foreign knows the file systems of the host that somebody's program serves. Who looks into one may wait for ever and cannot be killed,
-// so the engine never does: it is asked about as a whole and mounted.
+// Foreign knows the file systems of the host that somebody's program serves. Who looks into one may wait for ever and
+// cannot be killed, so the engine never does: it is asked about as a whole and mounted.
 type Foreign interface {
 	// Over is the mount point of the one that a path lies on, or "".
 	Over(path string) string
@@ -121,7 +125,8 @@ type Options struct {
 	Opener  Opener        // nil: approved regular files are served as sealed copies, directories not at all
 	Grafter Grafter       // nil: execution, writing, listing and change of directory in gated places are refused
 	Foreign Foreign       // nil: there are none
-	// Connect has a connection to the socket dev:ino made for a process, and says to whom it belongs. nil: it is just made.
+	// Connect has a connection to the socket dev:ino made for a process, and says to whom it belongs. nil: it is just
+	// made.
 	Connect func(dev, ino uint64, pid uint32, connect func() bool)
 	// TypeOnly says whether a look at a file's attributes shows its type, and is no question. nil: it asks.
 	TypeOnly func(Ask) bool

@@ -141,7 +141,8 @@ func holds(pid int, ns os.FileInfo, id identity, budget *int) bool {
 		if err != nil {
 			continue
 		}
-		if link, err := os.Readlink(dir + "/fd/" + f.Name()); err == nil && strings.HasPrefix(link, "socket:") && boundTo(pidfd, n, id) {
+		if link, err := os.Readlink(dir + "/fd/" + f.Name()); err == nil && strings.HasPrefix(link, "socket:") &&
+			boundTo(pidfd, n, id) {
 			return true
 		}
 	}

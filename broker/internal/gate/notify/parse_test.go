@@ -45,12 +45,14 @@ func TestEveryNotifiedCallIsDescribed(t *testing.T) {
 }
 
 func TestCleaned(t *testing.T) {
-	for in, want := range map[string]string{"/": "/", "//": "/", "/a": "/a", "/a/": "/a", "/a//b/./c": "/a/b/c", "/a/.git": "/a/.git", "/.": "/"} {
+	for in, want := range map[string]string{"/": "/", "//": "/", "/a": "/a", "/a/": "/a", "/a//b/./c": "/a/b/c",
+		"/a/.git": "/a/.git", "/.": "/"} {
 		if got := cleaned([]byte(in + "\x00")); got != want {
 			t.Errorf("%q gives %q, want %q", in, got, want)
 		}
 	}
-	for in, want := range map[string]bool{"/proc": true, "/proc/1": true, "/process": false, "/dev\x00": true, "/sys/x": true, "/usr/proc": false, "": false} {
+	for in, want := range map[string]bool{"/proc": true, "/proc/1": true, "/process": false, "/dev\x00": true,
+		"/sys/x": true, "/usr/proc": false, "": false} {
 		if kernelFile(in) != want || kernelFile([]byte(in)) != want {
 			t.Errorf("kernelFile(%q) is not %t", in, want)
 		}
@@ -72,7 +74,8 @@ func elf(interp string) []byte {
 
 func TestParseInterpreter(t *testing.T) {
 	for _, x := range []struct{ in, want string }{
-		{"#!/bin/sh\n", "/bin/sh"}, {"#! /usr/bin/env python3\nx", "/usr/bin/env"}, {"#!\n", ""}, {"#!", ""}, {"", ""}, {"x", ""},
+		{"#!/bin/sh\n", "/bin/sh"}, {"#! /usr/bin/env python3\nx", "/usr/bin/env"}, {"#!\n", ""}, {"#!", ""}, {"", ""},
+		{"x", ""},
 		{"#!/bin/sh", "/bin/sh"}, {"#!\t/a\tb", "/a"}, {string(elf("/lib64/ld.so")), "/lib64/ld.so"}, {string(elf("")), ""},
 	} {
 		if got := parseInterpreter([]byte(x.in)); got != x.want {
@@ -110,7 +113,8 @@ func FuzzParseIDMap(f *testing.F) {
 
 func TestIDMap(t *testing.T) {
 	m, err := parseIDMap("      1000          0          1\n      5000     100000        100\n")
-	if err != nil || m.inside(0) != 1000 || m.inside(100099) != 5099 || m.inside(100100) != overflowID || m.inside(1) != overflowID {
+	if err != nil || m.inside(0) != 1000 || m.inside(100099) != 5099 || m.inside(100100) != overflowID ||
+		m.inside(1) != overflowID {
 		t.Errorf("%v %v", m, err)
 	}
 	if _, err := parseIDMap("1 2\n"); err == nil || !strings.Contains(err.Error(), "2 fields") {

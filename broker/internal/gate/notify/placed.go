@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// look is what a call does with the object that a name leads to, as far as it matters where something stands that only leads to the
-// host's object.
+// look is what a call does with the object that a name leads to, as far as it matters where something stands that only
+// leads to the host's object.
 type look uint8
 
 const (
@@ -33,7 +33,8 @@ func (c *call) look(flags uint64) look {
 
 func (r *request) look() look { return r.c.look(r.flags) }
 
-// grafted are the mounts of single files, by their number in the sandbox. They are for reading; to write one is another question.
+// grafted are the mounts of single files, by their number in the sandbox. They are for reading; to write one is another
+// question.
 type grafted struct{ ids sync.Map }
 
 func (g *grafted) has(mount uint64) bool {
@@ -51,8 +52,8 @@ func (g *grafted) note(root *sandboxRoot, path string) {
 	}
 }
 
-// leads says whether an object inside only stands for one of the host's: the places that the agent has made lie on the root's own
-// file system, where the sandbox has no file of its own and no directory that may be listed.
+// leads says whether an object inside only stands for one of the host's: the places that the agent has made lie on the
+// root's own file system, where the sandbox has no file of its own and no directory that may be listed.
 func (s *server) leads(root *sandboxRoot, id identity, typ uint16, l look) bool {
 	if id.mount == root.id.mount {
 		return typ == unix.S_IFREG || typ == unix.S_IFDIR && l != sees
@@ -73,8 +74,8 @@ func (s *server) placedThere(root *sandboxRoot, pathNUL []byte, flags, resolve u
 	return 0
 }
 
-// stands says whether what the sandbox has at p, the child c of w.cur, is what a walk arrives at, and not a place that stands for the
-// host's object or a file that the host has replaced since it was mounted.
+// stands says whether what the sandbox has at p, the child c of w.cur, is what a walk arrives at, and not a place that
+// stands for the host's object or a file that the host has replaced since it was mounted.
 func (w *walker) stands(p, c string, fd int, last bool) bool {
 	if w.grafter == nil {
 		return true

@@ -7,14 +7,14 @@ import (
 )
 
 const (
-	// refusalHold is how long a refusal stands for the same call of the same thread. A program that repeats it as fast as it can is told so
-	// without a walk, and asks nobody; the file engine does the same for a second.
+	// refusalHold is how long a refusal stands for the same call of the same thread. A program that repeats it as fast as
+	// it can is told so without a walk, and asks nobody; the file engine does the same for a second.
 	refusalHold = 100 * time.Millisecond
 	maxRefusals = 256
 )
 
-// refusalKey is what the loop knows of a call without a walk. A name that is no link and is made one is refused for a moment too long, and
-// never granted.
+// refusalKey is what the loop knows of a call without a walk. A name that is no link and is made one is refused for a
+// moment too long, and never granted.
 type refusalKey struct {
 	pid   uint32
 	nr    int32

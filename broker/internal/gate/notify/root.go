@@ -18,7 +18,8 @@ type identity struct {
 
 func identify(fd int) (identity, uint16, error) {
 	var st unix.Statx_t
-	err := unix.Statx(fd, "", unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC, unix.STATX_TYPE|unix.STATX_INO|unix.STATX_MNT_ID, &st)
+	err := unix.Statx(fd, "", unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC, unix.STATX_TYPE|unix.STATX_INO|
+		unix.STATX_MNT_ID, &st)
 	return identity{st.Dev_major, st.Dev_minor, st.Ino, st.Mnt_id}, st.Mode & unix.S_IFMT, err
 }
 
@@ -90,11 +91,13 @@ func own[T string | []byte](r *sandboxRoot, p T) string {
 	return ""
 }
 
-// open pins the object at a path inside; links on the way are refused. In a served directory it is the host's object, which is only
-// looked at: it must never be handed over, because what is hidden there is hidden by the server and not by the mounts.
+// open pins the object at a path inside; links on the way are refused. In a served directory it is the host's object,
+// which is only looked at: it must never be handed over, because what is hidden there is hidden by the server and not
+// by the mounts.
 func (r *sandboxRoot) open(path string) (int, syscall.Errno) {
 	if own(r, path) != "" {
-		return openPath(unix.AT_FDCWD, append([]byte(path), 0), unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, unix.RESOLVE_NO_SYMLINKS|unix.RESOLVE_NO_MAGICLINKS)
+		return openPath(unix.AT_FDCWD, append([]byte(path), 0), unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC,
+			unix.RESOLVE_NO_SYMLINKS|unix.RESOLVE_NO_MAGICLINKS)
 	}
 	return openPath(r.fd, append([]byte(path), 0), unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC,
 		unix.RESOLVE_IN_ROOT|unix.RESOLVE_NO_SYMLINKS|unix.RESOLVE_NO_MAGICLINKS)
@@ -103,7 +106,8 @@ func (r *sandboxRoot) open(path string) (int, syscall.Errno) {
 // same says whether the caller has the root that questions are asked about. A program in a container of its own making
 // has another one; what it misses there is no question for anybody.
 func (r *sandboxRoot) same(pid uint32) (bool, error) {
-	fd, err := unix.Open("/proc/"+strconv.FormatUint(uint64(pid), 10)+"/root", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	fd, err := unix.Open("/proc/"+strconv.FormatUint(uint64(pid), 10)+"/root", unix.O_PATH|unix.O_DIRECTORY|
+		unix.O_CLOEXEC, 0)
 	if err != nil {
 		return false, err
 	}

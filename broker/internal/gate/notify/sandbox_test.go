@@ -127,19 +127,25 @@ func (v view) Whole(p string) bool { return below(p, v.dir+"/gated/sub") }
 func (w *world) plan(guestName string, argv []string) *plan.Plan {
 	p := &plan.Plan{Version: plan.Version, Session: "t", Loopback: !w.net,
 		Namespaces: plan.Namespaces{User: true, Net: !w.net, IPC: true, UTS: true, Cgroup: true},
-		Identity:   plan.Identity{InsideUID: 1000, OutsideUID: uint32(os.Getuid()), InsideGID: 1000, OutsideGID: uint32(os.Getgid())},
+		Identity: plan.Identity{InsideUID: 1000, OutsideUID: uint32(os.Getuid()), InsideGID: 1000,
+			OutsideGID: uint32(os.Getgid())},
 		Mounts: []plan.Mount{
 			{Kind: plan.Tmpfs, Target: "/", Size: 1 << 20, Inodes: 1000, Mode: 0o755},
-			{Kind: plan.Dir, Target: "/usr", Mode: 0o755}, {Kind: plan.Bind, Source: "/usr", Target: "/usr", Access: plan.ReadOnly},
-			{Kind: plan.Symlink, Target: "/lib", Source: "usr/lib"}, {Kind: plan.Symlink, Target: "/lib64", Source: "usr/lib64"}, {Kind: plan.Symlink, Target: "/bin", Source: "usr/bin"},
-			{Kind: plan.Dir, Target: "/dev", Mode: 0o755}, {Kind: plan.File, Target: "/dev/null", Mode: 0o666}, {Kind: plan.Bind, Source: "/dev/null", Target: "/dev/null", Access: plan.ReadWrite, Device: true},
+			{Kind: plan.Dir, Target: "/usr", Mode: 0o755}, {Kind: plan.Bind, Source: "/usr", Target: "/usr",
+				Access: plan.ReadOnly},
+			{Kind: plan.Symlink, Target: "/lib", Source: "usr/lib"}, {Kind: plan.Symlink, Target: "/lib64",
+				Source: "usr/lib64"}, {Kind: plan.Symlink, Target: "/bin", Source: "usr/bin"},
+			{Kind: plan.Dir, Target: "/dev", Mode: 0o755}, {Kind: plan.File, Target: "/dev/null", Mode: 0o666},
+			{Kind: plan.Bind, Source: "/dev/null", Target: "/dev/null", Access: plan.ReadWrite, Device: true},
 			{Kind: plan.Dir, Target: "/proc", Mode: 0o555}, {Kind: plan.Proc, Target: "/proc"},
-			{Kind: plan.Dir, Target: "/tmp", Mode: 0o755}, {Kind: plan.Tmpfs, Target: "/tmp", Size: 1 << 20, Inodes: 1000, Mode: 0o777, Access: plan.ReadWrite},
+			{Kind: plan.Dir, Target: "/tmp", Mode: 0o755}, {Kind: plan.Tmpfs, Target: "/tmp", Size: 1 << 20, Inodes: 1000,
+				Mode: 0o777, Access: plan.ReadWrite},
 		},
 		Seccomp: plan.Seccomp{Rules: "test", Program: w.prog, Notify: true},
-		Process: plan.Process{Path: plan.Bytes(argv[0]), Dir: "/tmp", Env: []plan.Bytes{"A=b", "SBX_GUEST=" + plan.Bytes(guestName), "W=" + plan.Bytes(w.dir)}, Umask: 0o22},
-		Stdio:   [3]plan.Stdio{plan.Null, plan.Inherit, plan.Inherit},
-		Fds:     []plan.FdRole{plan.FdSeccomp},
+		Process: plan.Process{Path: plan.Bytes(argv[0]), Dir: "/tmp", Env: []plan.Bytes{"A=b", "SBX_GUEST=" +
+			plan.Bytes(guestName), "W=" + plan.Bytes(w.dir)}, Umask: 0o22},
+		Stdio: [3]plan.Stdio{plan.Null, plan.Inherit, plan.Inherit},
+		Fds:   []plan.FdRole{plan.FdSeccomp},
 	}
 	at := ""
 	for _, c := range strings.Split(strings.Trim(w.dir, "/"), "/") {
@@ -154,7 +160,8 @@ func (w *world) plan(guestName string, argv []string) *plan.Plan {
 		a    plan.Access
 	}{{"ro", plan.ReadOnly}, {"rw", plan.ReadWrite}, {"bin", plan.ReadOnly}} {
 		at := w.path(d.name)
-		p.Mounts = append(p.Mounts, plan.Mount{Kind: plan.Dir, Target: at, Mode: 0o755}, plan.Mount{Kind: plan.Bind, Source: at, Target: at, Access: d.a})
+		p.Mounts = append(p.Mounts, plan.Mount{Kind: plan.Dir, Target: at, Mode: 0o755}, plan.Mount{Kind: plan.Bind,
+			Source: at, Target: at, Access: d.a})
 	}
 	p.Mounts = append(p.Mounts, plan.Mount{Kind: plan.Remount, Target: "/", Access: plan.ReadOnly})
 	for _, a := range argv {

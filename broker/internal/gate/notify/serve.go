@@ -92,7 +92,8 @@ func newServer(o Options) (*server, error) {
 		return nil, errors.New("serving notifications: no view of the sandbox's mounts, pass one or set ConnectOnly")
 	}
 	if ok, errno := notifSizes(); errno != 0 || !ok {
-		return nil, fmt.Errorf("serving notifications: this kernel's structures are not the known ones (%w), use --gate off", errOr(errno, unix.EPROTO))
+		return nil, fmt.Errorf("serving notifications: this kernel's structures are not the known ones (%w), use --gate off",
+			errOr(errno, unix.EPROTO))
 	}
 	if o.Workers <= 0 {
 		o.Workers = defaultWorkers

@@ -171,7 +171,8 @@ func (r *request) walkName(i int) (outcome, *object, syscall.Errno) {
 		astray = s.Grafter != nil && s.Grafter.Placed() && s.covered(root, r.n.pid, nm.dir, []byte(base))
 		p = base + "/" + p
 	}
-	w := walker{astray: astray, root: root, view: s.View, rights: rights{s.caps}, make: r.makes(i), look: r.look(), foreign: s.foreign()}
+	w := walker{astray: astray, root: root, view: s.View, rights: rights{s.caps}, make: r.makes(i), look: r.look(),
+		foreign: s.foreign()}
 	if s.Grafter != nil && s.Grafter.Placed() {
 		w.grafter, w.files = s.Grafter, &s.files
 	}
@@ -199,7 +200,8 @@ func (r *request) op(o *object) string {
 		return r.c.op
 	}
 	switch {
-	case o != nil && o.fd < 0, r.flags&unix.O_TMPFILE == unix.O_TMPFILE, r.flags&(unix.O_CREAT|unix.O_EXCL) == unix.O_CREAT|unix.O_EXCL:
+	case o != nil && o.fd < 0, r.flags&unix.O_TMPFILE == unix.O_TMPFILE,
+		r.flags&(unix.O_CREAT|unix.O_EXCL) == unix.O_CREAT|unix.O_EXCL:
 		return "create"
 	case r.flags&unix.O_PATH != 0:
 		return "open-read"

@@ -88,7 +88,8 @@ func readMemory(pid uint32, addr uint64, dst []byte) (int, syscall.Errno) {
 	}
 	local := unix.Iovec{Base: &dst[0], Len: uint64(len(dst))}
 	remote := unix.RemoteIovec{Base: uintptr(addr), Len: len(dst)}
-	n, _, e := unix.Syscall6(unix.SYS_PROCESS_VM_READV, uintptr(pid), uintptr(unsafe.Pointer(&local)), 1, uintptr(unsafe.Pointer(&remote)), 1, 0)
+	n, _, e := unix.Syscall6(unix.SYS_PROCESS_VM_READV, uintptr(pid), uintptr(unsafe.Pointer(&local)), 1,
+		uintptr(unsafe.Pointer(&remote)), 1, 0)
 	if e != 0 {
 		return 0, e
 	}
@@ -111,7 +112,8 @@ func readTwo(pid uint32, at [2]uint64, dst [2][]byte) bool {
 // openPath is openat2(2) for a path that ends in a NUL byte already, so that the loop allocates nothing.
 func openPath(dir int, pathNUL []byte, flags, resolve uint64) (int, syscall.Errno) {
 	how := unix.OpenHow{Flags: flags, Resolve: resolve}
-	fd, _, e := unix.Syscall6(unix.SYS_OPENAT2, uintptr(dir), uintptr(unsafe.Pointer(&pathNUL[0])), uintptr(unsafe.Pointer(&how)), unix.SizeofOpenHow, 0, 0)
+	fd, _, e := unix.Syscall6(unix.SYS_OPENAT2, uintptr(dir), uintptr(unsafe.Pointer(&pathNUL[0])),
+		uintptr(unsafe.Pointer(&how)), unix.SizeofOpenHow, 0, 0)
 	if e != 0 {
 		return -1, e
 	}
@@ -121,7 +123,8 @@ func openPath(dir int, pathNUL []byte, flags, resolve uint64) (int, syscall.Errn
 // readLink is readlink(2) for a path that ends in a NUL byte already.
 func readLink(pathNUL, dst []byte) (int, syscall.Errno) {
 	at := unix.AT_FDCWD
-	n, _, e := unix.Syscall6(unix.SYS_READLINKAT, uintptr(at), uintptr(unsafe.Pointer(&pathNUL[0])), uintptr(unsafe.Pointer(&dst[0])), uintptr(len(dst)), 0, 0)
+	n, _, e := unix.Syscall6(unix.SYS_READLINKAT, uintptr(at), uintptr(unsafe.Pointer(&pathNUL[0])),
+		uintptr(unsafe.Pointer(&dst[0])), uintptr(len(dst)), 0, 0)
 	if e != 0 {
 		return 0, e
 	}

@@ -67,7 +67,8 @@ func (x *connection) find(p string) (o *object, outside bool, e syscall.Errno) {
 	if f := s.foreign(); f != nil && f.Over(p) != "" {
 		return nil, false, unix.EACCES // a name there is never looked at
 	}
-	fd, e := openPath(root.fd, append([]byte(p), 0), unix.O_PATH|unix.O_CLOEXEC, unix.RESOLVE_IN_ROOT|unix.RESOLVE_NO_MAGICLINKS)
+	fd, e := openPath(root.fd, append([]byte(p), 0), unix.O_PATH|unix.O_CLOEXEC, unix.RESOLVE_IN_ROOT|
+		unix.RESOLVE_NO_MAGICLINKS)
 	if e == 0 {
 		_, typ, err := identify(fd)
 		if err != nil || !idValid(s.fd, x.n.id) {

@@ -171,7 +171,8 @@ func (w *walker) step(c string, last, nofollow bool) (outcome, *object, bool) {
 		var out outcome
 		if fd, out = w.outside(p, c, last); fd < 0 {
 			if out == gated {
-				return gated, &object{path: p, fd: -1, links: w.links, texts: w.texts, astray: w.astray && w.grafter.Granted(w.cur)}, true
+				return gated, &object{path: p, fd: -1, links: w.links, texts: w.texts, astray: w.astray &&
+					w.grafter.Granted(w.cur)}, true
 			}
 			return out, nil, true
 		}
@@ -203,7 +204,8 @@ func (w *walker) step(c string, last, nofollow bool) (outcome, *object, bool) {
 	return 0, nil, false
 }
 
-// foreigner ends a walk at p, where a foreign file system is mounted. Only its first directory is touched, which asks nobody.
+// foreigner ends a walk at p, where a foreign file system is mounted. Only its first directory is touched, which asks
+// nobody.
 func (w *walker) foreigner(p, c string) (outcome, *object) {
 	if no, errno := w.view.Denied(p); no {
 		w.refusal = errno
@@ -227,7 +229,8 @@ func (w *walker) foreigner(p, c string) (outcome, *object) {
 		unix.Close(fd)
 		return nothing, nil
 	}
-	return gated, &object{path: p, fd: fd, typ: unix.S_IFDIR, whole: true, within: len(w.todo) > 0, links: w.links, texts: w.texts}
+	return gated, &object{path: p, fd: fd, typ: unix.S_IFDIR, whole: true, within: len(w.todo) > 0, links: w.links,
+		texts: w.texts}
 }
 
 // link puts what a link says in front of what is still to do; gated means go on.
@@ -303,10 +306,12 @@ func (w *walker) outside(p, c string, last bool) (int, outcome) {
 func (w *walker) openHost(p, c string) (fd int, real string, e syscall.Errno) {
 	w.rights.without(func() {
 		if w.dir < 0 {
-			w.dir, e = openPath(unix.AT_FDCWD, append([]byte(w.cur), 0), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, unix.RESOLVE_NO_MAGICLINKS)
+			w.dir, e = openPath(unix.AT_FDCWD, append([]byte(w.cur), 0), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC,
+				unix.RESOLVE_NO_MAGICLINKS)
 		}
 		if e == 0 {
-			fd, e = openPath(w.dir, append([]byte(c), 0), unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, unix.RESOLVE_BENEATH|unix.RESOLVE_NO_MAGICLINKS)
+			fd, e = openPath(w.dir, append([]byte(c), 0), unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, unix.RESOLVE_BENEATH|
+				unix.RESOLVE_NO_MAGICLINKS)
 		}
 	})
 	if e != 0 {

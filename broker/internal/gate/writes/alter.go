@@ -72,14 +72,16 @@ func (o *object) is(fd int) bool {
 	return unix.Fstat(fd, &st) == nil && *o == object{uint64(st.Dev), st.Ino}
 }
 
-// altered is the name of what is to be altered. For a descriptor it is the name that it has now, with what must be found there.
+// altered is the name of what is to be altered. For a descriptor it is the name that it has now, with what must be
+// found there.
 func (j *job) altered() (*name, *object) {
 	if j.d.path >= 0 {
 		if n := j.named(j.d.dir, j.d.path, j.mem[0][:], j.followed()); n != nil {
 			return n, nil
 		}
 		size, e := j.call.Path(int(j.d.path), j.mem[0][:])
-		empty := e == 0 && size == 1 && j.flags&unix.AT_EMPTY_PATH != 0 || e == unix.EFAULT && j.call.Arg(int(j.d.path)) == 0 && j.d.op == "utimens"
+		empty := e == 0 && size == 1 && j.flags&unix.AT_EMPTY_PATH != 0 || e == unix.EFAULT &&
+			j.call.Arg(int(j.d.path)) == 0 && j.d.op == "utimens"
 		if !empty {
 			return nil, nil
 		}
@@ -230,7 +232,8 @@ func (j *job) times() (*[2]unix.Timespec, syscall.Errno) {
 // maxXattr is XATTR_SIZE_MAX.
 const maxXattr = 1 << 16
 
-// setXattr sets an attribute of the user's own. Lists of rights (system.) name ids as they are inside: only those of nobody else are set.
+// setXattr sets an attribute of the user's own. Lists of rights (system.) name ids as they are inside: only those of
+// nobody else are set.
 func (j *job) setXattr(p []byte) syscall.Errno {
 	arg := int(j.d.arg)
 	attr := make([]byte, 256)
@@ -256,8 +259,8 @@ func (j *job) setXattr(p []byte) syscall.Errno {
 	return setXattr(p, attr, value, uintptr(uint32(j.call.Arg(arg+3))))
 }
 
-// translate words the ids of a list of rights (struct posix_acl_xattr_header and entries) as they are outside. An id that does not exist
-// inside is none that may be named.
+// translate words the ids of a list of rights (struct posix_acl_xattr_header and entries) as they are outside. An id
+// that does not exist inside is none that may be named.
 func (j *job) translate(acl []byte) bool {
 	const user, group = 2, 8 // ACL_USER, ACL_GROUP
 	for e := acl[min(4, len(acl)):]; len(e) >= 8; e = e[8:] {

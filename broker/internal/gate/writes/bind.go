@@ -105,9 +105,9 @@ func bindIn(dir, sock int, name string) error {
 	return unix.Bind(sock, &unix.SockaddrUnix{Name: plain(name)})
 }
 
-// address is what a socket is bound to, and the directory from which that leads to its name. The socket keeps the address,
-// and getsockname(2) tells it, so it is what the program said: but only if no link is on the way and it leads here to the
-// directory that was judged. Otherwise it is the last part alone, in that directory.
+// address is what a socket is bound to, and the directory from which that leads to its name. The socket keeps the
+// address, and getsockname(2) tells it, so it is what the program said: but only if no link is on the way and it leads
+// here to the directory that was judged. Otherwise it is the last part alone, in that directory.
 func (j *job) address(said string, dir int, base string) (from int, address string) {
 	i := strings.LastIndexByte(said, '/')
 	if i < 0 || said[i+1:] != base {

@@ -11,9 +11,9 @@ import (
 // errNoRule says that this kernel has no Landlock (5.13) that could hold a thread to a tree.
 var errNoRule = errors.New("no rule for making sockets is to be had")
 
-// bindBeneath gives a socket a name that a path leads to. What the path leads to can be changed by another session in the
-// same tree, so it is done by a thread that may make sockets below root alone (landlock(7)). Nothing else is asked of that
-// thread: it may not look at the callers any more.
+// bindBeneath gives a socket a name that a path leads to. What the path leads to can be changed by another session in
+// the same tree, so it is done by a thread that may make sockets below root alone (landlock(7)). Nothing else is asked
+// of that thread: it may not look at the callers any more.
 func bindBeneath(root, from, sock int, address string, mask int) error {
 	done := make(chan error, 1)
 	go func() {
@@ -38,7 +38,8 @@ func onlySocketsBelow(root int) error {
 	}
 	defer unix.Close(int(set))
 	below := unix.LandlockPathBeneathAttr{Allowed_access: unix.LANDLOCK_ACCESS_FS_MAKE_SOCK, Parent_fd: int32(root)}
-	_, _, e = unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, set, unix.LANDLOCK_RULE_PATH_BENEATH, uintptr(unsafe.Pointer(&below)), 0, 0, 0)
+	_, _, e = unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, set, unix.LANDLOCK_RULE_PATH_BENEATH,
+		uintptr(unsafe.Pointer(&below)), 0, 0, 0)
 	if e != 0 {
 		return errNoRule
 	}

@@ -10,8 +10,9 @@ import (
 	"sbx/broker/internal/gate/notify"
 )
 
-// callers remembers the threads that called last, by number: their directory in /proc, which is that very thread's as long as it lives, and
-// the mask that their new files get. To read the mask anew each time would take longer than all the rest.
+// callers remembers the threads that called last, by number: their directory in /proc, which is that very thread's as
+// long as it lives, and the mask that their new files get. To read the mask anew each time would take longer than all
+// the rest.
 type callers struct {
 	list map[uint32]*caller
 }
@@ -141,7 +142,8 @@ func (l *callers) umask(c *notify.Call) uint32 {
 	return *known.mask
 }
 
-// note takes in that the caller is about to set its mask. What a thread of the same process makes meanwhile may get either.
+// note takes in that the caller is about to set its mask. What a thread of the same process makes meanwhile may get
+// either.
 func (l *callers) note(c *notify.Call, mask uint32) {
 	l.umask(c)
 	if known := l.list[c.PID()]; known != nil && known.mask != nil {
@@ -149,8 +151,8 @@ func (l *callers) note(c *notify.Call, mask uint32) {
 	}
 }
 
-// read asks /proc. A mask that was noted for another thread of the process counts more: it may not have been set yet. Processes that share
-// one without being threads of each other (CLONE_FS) do not hear of each other's changes.
+// read asks /proc. A mask that was noted for another thread of the process counts more: it may not have been set yet.
+// Processes that share one without being threads of each other (CLONE_FS) do not hear of each other's changes.
 func (l *callers) read(known *caller) {
 	var b [512]byte
 	n := known.text("status", b[:])

@@ -84,8 +84,8 @@ type Options struct {
 
 // Server serves a place in a tree.
 type Server interface {
-	// Lend is told of the file behind a descriptor before it is handed over to be read and written: the server sees nothing
-	// of what is done to it then. It says whether that may be.
+	// Lend is told of the file behind a descriptor before it is handed over to be read and written: the server sees
+	// nothing of what is done to it then. It says whether that may be.
 	Lend(fd int) bool
 	// Still keeps every directory of its own where it is until the function that it returns is called.
 	Still() func()
@@ -151,8 +151,9 @@ func New(o Options) *Carrier {
 	return k
 }
 
-// Begin makes this goroutine's thread one that can act for others: with a mask of modes of its own, without capabilities, and never
-// interrupted, because a hand-over that a signal interrupts could be answered with another descriptor than the one handed over.
+// Begin makes this goroutine's thread one that can act for others: with a mask of modes of its own, without
+// capabilities, and never interrupted, because a hand-over that a signal interrupts could be answered with another
+// descriptor than the one handed over.
 func (k *Carrier) Begin() error {
 	runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
 	if err := unix.Unshare(unix.CLONE_FS); err != nil {

@@ -134,7 +134,8 @@ func (g *judge) repository(prefix string) bool {
 	return statAt(g.tree, []byte(prefix+"HEAD\x00"), &st, unix.AT_SYMLINK_NOFOLLOW) == 0
 }
 
-// mentionsRepository says whether a part of a path is special in a repository's directory, so that it matters whether it lies in one.
+// mentionsRepository says whether a part of a path is special in a repository's directory, so that it matters whether
+// it lies in one.
 func mentionsRepository(p string) bool {
 	for part := range strings.SplitSeq(p, "/") {
 		switch guard.Fold(part) {
@@ -172,8 +173,8 @@ const (
 	byOther                // a pipe, a socket, a second name
 )
 
-// mayMake says whether something may get a name. A directory that mkdir makes is empty, so it may stand where guarded names lie
-// below; anything else there would be unvetted.
+// mayMake says whether something may get a name. A directory that mkdir makes is empty, so it may stand where guarded
+// names lie below; anything else there would be unvetted.
 func (g *judge) mayMake(n *name, r ruling, how making) syscall.Errno {
 	switch r.Action {
 	case guard.Free:

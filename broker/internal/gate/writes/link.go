@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// nameless returns the object of a link whose source is a descriptor, if that is a file opened through one of the trees: what was judged
-// when it was opened may get a name. It is closed by whoever gets it.
+// nameless returns the object of a link whose source is a descriptor, if that is a file opened through one of the
+// trees: what was judged when it was opened may get a name. It is closed by whoever gets it.
 func (j *job) nameless(p string) (int, bool) {
 	where := ""
 	switch {

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// name is a place in a tree, by directories and without links and dots; whether there really is no link on the way is seen when it is
-// walked.
+// name is a place in a tree, by directories and without links and dots; whether there really is no link on the way is
+// seen when it is walked.
 type name struct {
 	root  *root
 	rel   string // with a NUL at its end; "." for the tree itself
@@ -156,7 +156,8 @@ func (j *job) links(where string) string {
 	return string(j.text[:k])
 }
 
-// magic replaces what leads through the caller's own descriptors, directories and root; "" if it leads to none of the trees.
+// magic replaces what leads through the caller's own descriptors, directories and root; "" if it leads to none of the
+// trees.
 func (j *job) magic(p string) string {
 	rest, ok := strings.CutPrefix(p, "/proc/self/")
 	if !ok {
@@ -194,8 +195,8 @@ func (j *job) magic(p string) string {
 
 const maxLinks = 40 // as path_resolution(7)
 
-// straight walks a path by reading links, as far as it lies in the trees. What it returns is a hint: whoever walks the name then does not
-// follow links, and comes back here where one has appeared.
+// straight walks a path by reading links, as far as it lies in the trees. What it returns is a hint: whoever walks the
+// name then does not follow links, and comes back here where one has appeared.
 func (j *job) straight(p string, slash, follow bool) *name {
 	todo := strings.Split(p, "/")
 	cur, links := "", 0

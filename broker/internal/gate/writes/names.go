@@ -47,8 +47,8 @@ func (j *job) one() bool {
 	return j.answer(unix.ELOOP)
 }
 
-// stands says whether a name is a tree's own, or one on which something else is mounted: the kernel knows what to say of
-// those.
+// stands says whether a name is a tree's own, or one on which something else is mounted: the kernel knows what to say
+// of those.
 func (k *Carrier) stands(n *name) bool {
 	at, ok := k.at[n.abs()]
 	return ok && !at.native
@@ -209,7 +209,8 @@ func (j *job) unlike(p *pair) bool {
 		g.shows(from) && g.shows(to) && !g.below(p.from).Alike(g.below(p.to))
 }
 
-// across is for a call with names in two trees: a rename the kernel refuses by itself, a link would be refused for another reason.
+// across is for a call with names in two trees: a rename the kernel refuses by itself, a link would be refused for
+// another reason.
 func (j *job) across(p *pair) bool {
 	if j.Shared && (p.from == nil || p.to == nil) {
 		return false

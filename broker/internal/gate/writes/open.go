@@ -12,8 +12,10 @@ import (
 
 // Flags of open that openat2 knows and this package passes on.
 const (
-	openKept = unix.O_ACCMODE | unix.O_CREAT | unix.O_EXCL | unix.O_NOCTTY | unix.O_TRUNC | unix.O_APPEND | unix.O_NONBLOCK | unix.O_DSYNC |
-		unix.O_SYNC | unix.O_ASYNC | unix.O_DIRECT | unix.O_LARGEFILE | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_NOATIME | unix.O_TMPFILE
+	openKept = unix.O_ACCMODE | unix.O_CREAT | unix.O_EXCL | unix.O_NOCTTY | unix.O_TRUNC | unix.O_APPEND |
+		unix.O_NONBLOCK | unix.O_DSYNC |
+		unix.O_SYNC | unix.O_ASYNC | unix.O_DIRECT | unix.O_LARGEFILE | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_NOATIME |
+		unix.O_TMPFILE
 	nameless = unix.O_TMPFILE &^ unix.O_DIRECTORY
 )
 
@@ -36,8 +38,8 @@ func (j *job) open() bool {
 	return j.answer(unix.ELOOP)
 }
 
-// openHere is openAt for a name that may be in a served place. No directory moves there meanwhile: by its name another one
-// would be opened than the one that was judged.
+// openHere is openAt for a name that may be in a served place. No directory moves there meanwhile: by its name another
+// one would be opened than the one that was judged.
 func (j *job) openHere(n *name) (*name, bool) {
 	if !j.served(n) {
 		return j.openAt(n)

@@ -90,8 +90,8 @@ func (j *job) leaving(p *pair, moved, other unix.Stat_t, replaced bool) func() {
 	}
 }
 
-// mayMove says whether an object may leave one name for another, or which of the two forbids it. A directory takes everything below it
-// along, so both places must treat every path below alike.
+// mayMove says whether an object may leave one name for another, or which of the two forbids it. A directory takes
+// everything below it along, so both places must treat every path below alike.
 func (j *job) mayMove(fromDir int, fromBase string, from, to *name, st *unix.Stat_t) (*name, ruling, syscall.Errno) {
 	g := &from.root.judge
 	dir := typeOf(*st) == unix.S_IFDIR
@@ -129,8 +129,9 @@ func (j *job) mayMove(fromDir int, fromBase string, from, to *name, st *unix.Sta
 	return nil, ruling{}, 0
 }
 
-// mayMoveOwn says whether the session's own directory may get another name. Where one was before it has to be without names that are
-// guarded, and is then guarded like that; else EXDEV makes mv copy, and the copies are judged one by one.
+// mayMoveOwn says whether the session's own directory may get another name. Where one was before it has to be without
+// names that are guarded, and is then guarded like that; else EXDEV makes mv copy, and the copies are judged one by
+// one.
 func (g *judge) mayMoveOwn(from, to *name, t ruling) syscall.Errno {
 	up, base := to.split()
 	dir := g.id(up)
@@ -192,10 +193,12 @@ func suited(fd int, from, to *guard.Place, ids *[]guard.ID, left *int) bool {
 	return true
 }
 
-// leavesMount says whether a directory would leave the mount by which it is seen, or take mounts along. Who stands in it
-// would keep the old mount, in which nobody covers a secret that the host makes there later. What is served has none.
+// leavesMount says whether a directory would leave the mount by which it is seen, or take mounts along. Who stands in
+// it would keep the old mount, in which nobody covers a secret that the host makes there later. What is served has
+// none.
 func (j *job) leavesMount(from, to *name) bool {
-	return j.mounted(from.abs(), true) || !j.served(from) && j.mountAt(path.Dir(from.abs())) != j.mountAt(path.Dir(to.abs()))
+	return j.mounted(from.abs(), true) || !j.served(from) &&
+		j.mountAt(path.Dir(from.abs())) != j.mountAt(path.Dir(to.abs()))
 }
 
 // holdsNone says whether nothing below a directory may be hidden: else it would be seen where nobody hides it.
@@ -235,15 +238,16 @@ func (g *judge) below(n *name) *guard.Place {
 	return g.place(n.path())
 }
 
-// replaceChecked carries out a rename onto a checked name. The caller may still hold the old file open for writing, so what is put in
-// place is a new file with exactly the bytes that were checked.
+// replaceChecked carries out a rename onto a checked name. The caller may still hold the old file open for writing, so
+// what is put in place is a new file with exactly the bytes that were checked.
 func (j *job) replaceChecked(p *pair, v ruling, st *unix.Stat_t) bool {
 	g := &p.from.root.judge
 	if typeOf(*st) != unix.S_IFREG || mayTake(g.of(p.from), false) != 0 {
 		j.tell(p.to, v.Why, nil)
 		return j.answer(unix.EACCES)
 	}
-	err := names.Replace(named(p.from, p.fromDir, p.fromBase, nil), named(p.to, p.toDir, p.toBase, nil), st.Mode&0o777, uint(p.flags),
+	err := names.Replace(named(p.from, p.fromDir, p.fromBase, nil), named(p.to, p.toDir, p.toBase, nil), st.Mode&0o777,
+		uint(p.flags),
 		func(old, next []byte) error { return p.to.root.Check(p.to.path(), old, next) })
 	var refused names.Refused
 	if errors.As(err, &refused) {

@@ -17,7 +17,8 @@ const sysFchmodat2 = 452
 
 func openAt(dir int, name []byte, flags uint64, mode uint32) (int, syscall.Errno) {
 	how := unix.OpenHow{Flags: flags | unix.O_CLOEXEC, Mode: uint64(mode), Resolve: beneath}
-	fd, _, e := unix.Syscall6(unix.SYS_OPENAT2, uintptr(dir), uintptr(unsafe.Pointer(&name[0])), uintptr(unsafe.Pointer(&how)), unix.SizeofOpenHow, 0, 0)
+	fd, _, e := unix.Syscall6(unix.SYS_OPENAT2, uintptr(dir), uintptr(unsafe.Pointer(&name[0])),
+		uintptr(unsafe.Pointer(&how)), unix.SizeofOpenHow, 0, 0)
 	if e != 0 {
 		return -1, e
 	}
@@ -25,7 +26,8 @@ func openAt(dir int, name []byte, flags uint64, mode uint32) (int, syscall.Errno
 }
 
 func readLinkAt(dir int, name, dst []byte) (int, syscall.Errno) {
-	n, _, e := unix.Syscall6(unix.SYS_READLINKAT, uintptr(dir), uintptr(unsafe.Pointer(&name[0])), uintptr(unsafe.Pointer(&dst[0])), uintptr(len(dst)), 0, 0)
+	n, _, e := unix.Syscall6(unix.SYS_READLINKAT, uintptr(dir), uintptr(unsafe.Pointer(&name[0])),
+		uintptr(unsafe.Pointer(&dst[0])), uintptr(len(dst)), 0, 0)
 	if e != 0 {
 		return 0, e
 	}
@@ -33,7 +35,8 @@ func readLinkAt(dir int, name, dst []byte) (int, syscall.Errno) {
 }
 
 func statAt(dir int, name []byte, st *unix.Stat_t, flags int) syscall.Errno {
-	_, _, e := unix.Syscall6(unix.SYS_NEWFSTATAT, uintptr(dir), uintptr(unsafe.Pointer(&name[0])), uintptr(unsafe.Pointer(st)), uintptr(flags), 0, 0)
+	_, _, e := unix.Syscall6(unix.SYS_NEWFSTATAT, uintptr(dir), uintptr(unsafe.Pointer(&name[0])),
+		uintptr(unsafe.Pointer(st)), uintptr(flags), 0, 0)
 	return e
 }
 
@@ -45,17 +48,20 @@ func at1(nr uintptr, dir int, name []byte, a, b, c uintptr) syscall.Errno {
 
 // at2 is a call with two directories and names.
 func at2(nr uintptr, dir int, name []byte, dir2 int, name2 []byte, flags uintptr) syscall.Errno {
-	_, _, e := unix.Syscall6(nr, uintptr(dir), uintptr(unsafe.Pointer(&name[0])), uintptr(dir2), uintptr(unsafe.Pointer(&name2[0])), flags, 0)
+	_, _, e := unix.Syscall6(nr, uintptr(dir), uintptr(unsafe.Pointer(&name[0])), uintptr(dir2),
+		uintptr(unsafe.Pointer(&name2[0])), flags, 0)
 	return e
 }
 
 func symlinkAt(target []byte, dir int, name []byte) syscall.Errno {
-	_, _, e := unix.Syscall(unix.SYS_SYMLINKAT, uintptr(unsafe.Pointer(&target[0])), uintptr(dir), uintptr(unsafe.Pointer(&name[0])))
+	_, _, e := unix.Syscall(unix.SYS_SYMLINKAT, uintptr(unsafe.Pointer(&target[0])), uintptr(dir),
+		uintptr(unsafe.Pointer(&name[0])))
 	return e
 }
 
 func timesAt(dir int, name []byte, times *[2]unix.Timespec, flags int) syscall.Errno {
-	_, _, e := unix.Syscall6(unix.SYS_UTIMENSAT, uintptr(dir), uintptr(unsafe.Pointer(&name[0])), uintptr(unsafe.Pointer(times)), uintptr(flags), 0, 0)
+	_, _, e := unix.Syscall6(unix.SYS_UTIMENSAT, uintptr(dir), uintptr(unsafe.Pointer(&name[0])),
+		uintptr(unsafe.Pointer(times)), uintptr(flags), 0, 0)
 	return e
 }
 
@@ -64,7 +70,8 @@ func setXattr(path, attr, value []byte, flags uintptr) syscall.Errno {
 	if len(value) > 0 {
 		p = unsafe.Pointer(&value[0])
 	}
-	_, _, e := unix.Syscall6(unix.SYS_SETXATTR, uintptr(unsafe.Pointer(&path[0])), uintptr(unsafe.Pointer(&attr[0])), uintptr(p), uintptr(len(value)), flags, 0)
+	_, _, e := unix.Syscall6(unix.SYS_SETXATTR, uintptr(unsafe.Pointer(&path[0])), uintptr(unsafe.Pointer(&attr[0])),
+		uintptr(p), uintptr(len(value)), flags, 0)
 	return e
 }
 
@@ -84,7 +91,8 @@ func umask(mask uint32) { _, _, _ = unix.Syscall(unix.SYS_UMASK, uintptr(mask), 
 func layCapabilitiesDown() syscall.Errno {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData
-	if _, _, e := unix.RawSyscall(unix.SYS_CAPGET, uintptr(unsafe.Pointer(&header)), uintptr(unsafe.Pointer(&data[0])), 0); e != 0 {
+	if _, _, e := unix.RawSyscall(unix.SYS_CAPGET, uintptr(unsafe.Pointer(&header)), uintptr(unsafe.Pointer(&data[0])),
+		0); e != 0 {
 		return e
 	}
 	data[0].Effective, data[1].Effective = 0, 0

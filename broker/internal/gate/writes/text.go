@@ -11,9 +11,10 @@ import (
 	"sbx/broker/internal/guard"
 )
 
-// A file that says where git finds a repository (.git of a worktree or submodule, commondir) must be harmless as a whole. Whoever writes
-// one is given a file without a name; it gets the name, as a copy that nobody has open, once what it says is harmless. That is looked at
-// whenever the session does something else that comes here: git does, before it reads what it wrote.
+// A file that says where git finds a repository (.git of a worktree or submodule, commondir) must be harmless as a
+// whole. Whoever writes one is given a file without a name; it gets the name, as a copy that nobody has open, once what
+// it says is harmless. That is looked at whenever the session does something else that comes here: git does, before it
+// reads what it wrote.
 
 // text is such a file.
 type text struct {

@@ -31,14 +31,17 @@ func (b *Batch) BaseChain(name, kind string, hook, priority int, accept bool) {
 	if accept {
 		policy = acceptIt
 	}
-	b.add(unix.NFT_MSG_NEWCHAIN, unix.NLM_F_CREATE, "making chain "+name, rtnl.Text(unix.NFTA_CHAIN_TABLE, b.table), rtnl.Text(unix.NFTA_CHAIN_NAME, name),
-		nest(unix.NFTA_CHAIN_HOOK, u32(unix.NFTA_HOOK_HOOKNUM, uint32(hook)), u32(unix.NFTA_HOOK_PRIORITY, uint32(int32(priority)))),
+	b.add(unix.NFT_MSG_NEWCHAIN, unix.NLM_F_CREATE, "making chain "+name, rtnl.Text(unix.NFTA_CHAIN_TABLE, b.table),
+		rtnl.Text(unix.NFTA_CHAIN_NAME, name),
+		nest(unix.NFTA_CHAIN_HOOK, u32(unix.NFTA_HOOK_HOOKNUM, uint32(hook)), u32(unix.NFTA_HOOK_PRIORITY,
+			uint32(int32(priority)))),
 		u32(unix.NFTA_CHAIN_POLICY, policy), rtnl.Text(unix.NFTA_CHAIN_TYPE, kind))
 }
 
 // Chain makes a chain that rules jump to.
 func (b *Batch) Chain(name string) {
-	b.add(unix.NFT_MSG_NEWCHAIN, unix.NLM_F_CREATE, "making chain "+name, rtnl.Text(unix.NFTA_CHAIN_TABLE, b.table), rtnl.Text(unix.NFTA_CHAIN_NAME, name))
+	b.add(unix.NFT_MSG_NEWCHAIN, unix.NLM_F_CREATE, "making chain "+name, rtnl.Text(unix.NFTA_CHAIN_TABLE, b.table),
+		rtnl.Text(unix.NFTA_CHAIN_NAME, name))
 }
 
 // Rule appends a rule.
@@ -49,42 +52,50 @@ func (b *Batch) Rule(chain string, exprs ...Expr) {
 			list = append(list, nest(unix.NFTA_LIST_ELEM, part))
 		}
 	}
-	b.add(unix.NFT_MSG_NEWRULE, unix.NLM_F_CREATE|unix.NLM_F_APPEND, "adding a rule to chain "+chain, rtnl.Text(unix.NFTA_RULE_TABLE, b.table),
+	b.add(unix.NFT_MSG_NEWRULE, unix.NLM_F_CREATE|unix.NLM_F_APPEND, "adding a rule to chain "+chain,
+		rtnl.Text(unix.NFTA_RULE_TABLE, b.table),
 		rtnl.Text(unix.NFTA_RULE_CHAIN, chain), nest(unix.NFTA_RULE_EXPRESSIONS, list...))
 }
 
 // SetKind says how elements come and go.
 type SetKind uint32
 
-// Timed sets' elements go by themselves, Counting ones come from rules and count, Noting ones come from rules and go by themselves.
+// Timed sets' elements go by themselves, Counting ones come from rules and count, Noting ones come from rules and go by
+// themselves.
 const (
 	Timed    SetKind = unix.NFT_SET_TIMEOUT
 	Counting SetKind = unix.NFT_SET_EVAL
 	Noting   SetKind = unix.NFT_SET_EVAL | unix.NFT_SET_TIMEOUT
 )
 
-// Set makes a set of keys of keyLen bytes: keyType names the type for people who list it (nft's numbers, 7 an IPv4 and 8 an IPv6 address).
+// Set makes a set of keys of keyLen bytes: keyType names the type for people who list it (nft's numbers, 7 an IPv4 and
+// 8 an IPv6 address).
 func (b *Batch) Set(name string, keyType, keyLen int, kind SetKind) {
 	b.ids++
 	flags := uint32(kind)
-	b.add(unix.NFT_MSG_NEWSET, unix.NLM_F_CREATE, "making set "+name, rtnl.Text(unix.NFTA_SET_TABLE, b.table), rtnl.Text(unix.NFTA_SET_NAME, name),
-		u32(unix.NFTA_SET_FLAGS, flags), u32(unix.NFTA_SET_KEY_TYPE, uint32(keyType)), u32(unix.NFTA_SET_KEY_LEN, uint32(keyLen)),
+	b.add(unix.NFT_MSG_NEWSET, unix.NLM_F_CREATE, "making set "+name, rtnl.Text(unix.NFTA_SET_TABLE, b.table),
+		rtnl.Text(unix.NFTA_SET_NAME, name),
+		u32(unix.NFTA_SET_FLAGS, flags), u32(unix.NFTA_SET_KEY_TYPE, uint32(keyType)), u32(unix.NFTA_SET_KEY_LEN,
+			uint32(keyLen)),
 		u32(unix.NFTA_SET_ID, b.ids), nest(unix.NFTA_SET_DESC, u32(unix.NFTA_SET_DESC_SIZE, 65535)))
 }
 
 // Element puts key into a set for a time.
 func (b *Batch) Element(set string, key []byte, life time.Duration) {
-	b.element(unix.NFT_MSG_NEWSETELEM, unix.NLM_F_CREATE, "adding to set "+set, set, nest(unix.NFTA_SET_ELEM_KEY, rtnl.Attr(unix.NFTA_DATA_VALUE, key)),
+	b.element(unix.NFT_MSG_NEWSETELEM, unix.NLM_F_CREATE, "adding to set "+set, set, nest(unix.NFTA_SET_ELEM_KEY,
+		rtnl.Attr(unix.NFTA_DATA_VALUE, key)),
 		u64(unix.NFTA_SET_ELEM_TIMEOUT, uint64(life.Milliseconds())))
 }
 
 // Remove takes key out of a set; it must be there.
 func (b *Batch) Remove(set string, key []byte) {
-	b.element(unix.NFT_MSG_DELSETELEM, 0, "removing from set "+set, set, nest(unix.NFTA_SET_ELEM_KEY, rtnl.Attr(unix.NFTA_DATA_VALUE, key)))
+	b.element(unix.NFT_MSG_DELSETELEM, 0, "removing from set "+set, set, nest(unix.NFTA_SET_ELEM_KEY,
+		rtnl.Attr(unix.NFTA_DATA_VALUE, key)))
 }
 
 func (b *Batch) element(kind int, flags uint16, what, set string, parts ...[]byte) {
-	b.add(kind, flags, what, rtnl.Text(unix.NFTA_SET_ELEM_LIST_TABLE, b.table), rtnl.Text(unix.NFTA_SET_ELEM_LIST_SET, set),
+	b.add(kind, flags, what, rtnl.Text(unix.NFTA_SET_ELEM_LIST_TABLE, b.table), rtnl.Text(unix.NFTA_SET_ELEM_LIST_SET,
+		set),
 		nest(unix.NFTA_SET_ELEM_LIST_ELEMENTS, nest(unix.NFTA_LIST_ELEM, parts...)))
 }
 
@@ -120,11 +131,13 @@ func meta(key uint32) Expr {
 }
 
 func load(base, offset, size uint32) Expr {
-	return expr("payload", u32(unix.NFTA_PAYLOAD_DREG, reg1), u32(unix.NFTA_PAYLOAD_BASE, base), u32(unix.NFTA_PAYLOAD_OFFSET, offset), u32(unix.NFTA_PAYLOAD_LEN, size))
+	return expr("payload", u32(unix.NFTA_PAYLOAD_DREG, reg1), u32(unix.NFTA_PAYLOAD_BASE, base),
+		u32(unix.NFTA_PAYLOAD_OFFSET, offset), u32(unix.NFTA_PAYLOAD_LEN, size))
 }
 
 func mask(m []byte) Expr {
-	return expr("bitwise", u32(unix.NFTA_BITWISE_SREG, reg1), u32(unix.NFTA_BITWISE_DREG, reg1), u32(unix.NFTA_BITWISE_LEN, uint32(len(m))),
+	return expr("bitwise", u32(unix.NFTA_BITWISE_SREG, reg1), u32(unix.NFTA_BITWISE_DREG, reg1),
+		u32(unix.NFTA_BITWISE_LEN, uint32(len(m))),
 		value(unix.NFTA_BITWISE_MASK, m), value(unix.NFTA_BITWISE_XOR, make([]byte, len(m))))
 }
 
@@ -144,19 +157,23 @@ func onLo() Expr {
 // Known matches packets of connections that exist, and what belongs to them.
 func Known() Expr {
 	bits := binary.NativeEndian.AppendUint32(nil, 2|4) // established, related
-	return join(expr("ct", u32(unix.NFTA_CT_KEY, unix.NFT_CT_STATE), u32(unix.NFTA_CT_DREG, reg1)), mask(bits), compare(unix.NFT_CMP_NEQ, make([]byte, 4)))
+	return join(expr("ct", u32(unix.NFTA_CT_KEY, unix.NFT_CT_STATE), u32(unix.NFTA_CT_DREG, reg1)), mask(bits),
+		compare(unix.NFT_CMP_NEQ, make([]byte, 4)))
 }
 
 // Redirected matches packets of connections that Redirect has led elsewhere.
 func Redirected() Expr {
 	bits := binary.NativeEndian.AppendUint32(nil, 1<<5) // IPS_DST_NAT
-	return join(expr("ct", u32(unix.NFTA_CT_KEY, unix.NFT_CT_STATUS), u32(unix.NFTA_CT_DREG, reg1)), mask(bits), compare(unix.NFT_CMP_NEQ, make([]byte, 4)))
+	return join(expr("ct", u32(unix.NFTA_CT_KEY, unix.NFT_CT_STATUS), u32(unix.NFTA_CT_DREG, reg1)), mask(bits),
+		compare(unix.NFT_CMP_NEQ, make([]byte, 4)))
 }
 
-// FromHere matches packets whose source is an address of the namespace itself. Kernels without fib expressions refuse it with ENOENT.
+// FromHere matches packets whose source is an address of the namespace itself. Kernels without fib expressions refuse
+// it with ENOENT.
 func FromHere() Expr {
 	const dreg, result, flags, source, local = 1, 2, 3, 1, 2 // NFTA_FIB_*, NFTA_FIB_F_SADDR, RTN_LOCAL
-	return join(expr("fib", u32(dreg, reg1), u32(result, unix.NFT_FIB_RESULT_ADDRTYPE), u32(flags, source)), compare(unix.NFT_CMP_EQ, binary.NativeEndian.AppendUint32(nil, local)))
+	return join(expr("fib", u32(dreg, reg1), u32(result, unix.NFT_FIB_RESULT_ADDRTYPE), u32(flags, source)),
+		compare(unix.NFT_CMP_EQ, binary.NativeEndian.AppendUint32(nil, local)))
 }
 
 // From matches the source against an address, whose family must have been matched before.
@@ -164,7 +181,8 @@ func From(addr []byte) Expr { return join(address(len(addr), true), compare(unix
 
 // TCPFlags matches segments of which those of the flags in of that are set are exactly want.
 func TCPFlags(of, want byte) Expr {
-	return join(Protocol(unix.IPPROTO_TCP), load(unix.NFT_PAYLOAD_TRANSPORT_HEADER, 13, 1), mask([]byte{of}), compare(unix.NFT_CMP_EQ, []byte{want}))
+	return join(Protocol(unix.IPPROTO_TCP), load(unix.NFT_PAYLOAD_TRANSPORT_HEADER, 13, 1), mask([]byte{of}),
+		compare(unix.NFT_CMP_EQ, []byte{want}))
 }
 
 // Unmarked matches packets without a mark.
@@ -194,19 +212,22 @@ func Ports(lo, hi uint16) Expr {
 	if lo == hi {
 		return join(at, compare(unix.NFT_CMP_EQ, l))
 	}
-	return join(at, expr("range", u32(unix.NFTA_RANGE_SREG, reg1), u32(unix.NFTA_RANGE_OP, unix.NFT_RANGE_EQ), value(unix.NFTA_RANGE_FROM_DATA, l),
+	return join(at, expr("range", u32(unix.NFTA_RANGE_SREG, reg1), u32(unix.NFTA_RANGE_OP, unix.NFT_RANGE_EQ),
+		value(unix.NFTA_RANGE_FROM_DATA, l),
 		value(unix.NFTA_RANGE_TO_DATA, binary.BigEndian.AppendUint16(nil, hi))))
 }
 
 // ICMP matches messages of one type.
 func ICMP(kind byte) Expr {
-	return join(Protocol(unix.IPPROTO_ICMP), load(unix.NFT_PAYLOAD_TRANSPORT_HEADER, 0, 1), compare(unix.NFT_CMP_EQ, []byte{kind}))
+	return join(Protocol(unix.IPPROTO_ICMP), load(unix.NFT_PAYLOAD_TRANSPORT_HEADER, 0, 1), compare(unix.NFT_CMP_EQ,
+		[]byte{kind}))
 }
 
 // ICMPv6 matches a range of message types.
 func ICMPv6(lo, hi byte) Expr {
-	return join(Protocol(unix.IPPROTO_ICMPV6), load(unix.NFT_PAYLOAD_TRANSPORT_HEADER, 0, 1), expr("range", u32(unix.NFTA_RANGE_SREG, reg1), u32(unix.NFTA_RANGE_OP, unix.NFT_RANGE_EQ),
-		value(unix.NFTA_RANGE_FROM_DATA, []byte{lo}), value(unix.NFTA_RANGE_TO_DATA, []byte{hi})))
+	return join(Protocol(unix.IPPROTO_ICMPV6), load(unix.NFT_PAYLOAD_TRANSPORT_HEADER, 0, 1),
+		expr("range", u32(unix.NFTA_RANGE_SREG, reg1), u32(unix.NFTA_RANGE_OP, unix.NFT_RANGE_EQ),
+			value(unix.NFTA_RANGE_FROM_DATA, []byte{lo}), value(unix.NFTA_RANGE_TO_DATA, []byte{hi})))
 }
 
 // Ping matches echo requests of one family, which must have been matched before.
@@ -241,43 +262,52 @@ func To(addr []byte, bits int) Expr {
 
 // ToSet matches the destination against a set of addresses of size bytes.
 func ToSet(size int, set string) Expr {
-	return join(address(size, false), expr("lookup", u32(unix.NFTA_LOOKUP_SREG, reg1), rtnl.Text(unix.NFTA_LOOKUP_SET, set)))
+	return join(address(size, false), expr("lookup", u32(unix.NFTA_LOOKUP_SREG, reg1), rtnl.Text(unix.NFTA_LOOKUP_SET,
+		set)))
 }
 
 // ToPortSet matches destination and port together, as keys of an address and a port padded to four bytes.
 func ToPortSet(size int, set string) Expr {
 	// The port goes to the register behind the address.
-	port := expr("payload", u32(unix.NFTA_PAYLOAD_DREG, uint32(unix.NFT_REG32_00+size/4)), u32(unix.NFTA_PAYLOAD_BASE, unix.NFT_PAYLOAD_TRANSPORT_HEADER), u32(unix.NFTA_PAYLOAD_OFFSET, 2), u32(unix.NFTA_PAYLOAD_LEN, 2))
-	return join(address(size, false), port, expr("lookup", u32(unix.NFTA_LOOKUP_SREG, reg1), rtnl.Text(unix.NFTA_LOOKUP_SET, set)))
+	port := expr("payload", u32(unix.NFTA_PAYLOAD_DREG, uint32(unix.NFT_REG32_00+size/4)), u32(unix.NFTA_PAYLOAD_BASE,
+		unix.NFT_PAYLOAD_TRANSPORT_HEADER), u32(unix.NFTA_PAYLOAD_OFFSET, 2), u32(unix.NFTA_PAYLOAD_LEN, 2))
+	return join(address(size, false), port, expr("lookup", u32(unix.NFTA_LOOKUP_SREG, reg1),
+		rtnl.Text(unix.NFTA_LOOKUP_SET, set)))
 }
 
 // Count adds the packet to the counters of its destination, or source, in a counted set.
 func Count(size int, source bool, set string) Expr {
-	counter := append(rtnl.Text(unix.NFTA_EXPR_NAME, "counter"), nest(unix.NFTA_EXPR_DATA, u64(unix.NFTA_COUNTER_BYTES, 0), u64(unix.NFTA_COUNTER_PACKETS, 0))...)
-	return join(address(size, source), expr("dynset", rtnl.Text(unix.NFTA_DYNSET_SET_NAME, set), u32(unix.NFTA_DYNSET_OP, unix.NFT_DYNSET_OP_UPDATE),
+	counter := append(rtnl.Text(unix.NFTA_EXPR_NAME, "counter"), nest(unix.NFTA_EXPR_DATA, u64(unix.NFTA_COUNTER_BYTES,
+		0), u64(unix.NFTA_COUNTER_PACKETS, 0))...)
+	return join(address(size, source), expr("dynset", rtnl.Text(unix.NFTA_DYNSET_SET_NAME, set), u32(unix.NFTA_DYNSET_OP,
+		unix.NFT_DYNSET_OP_UPDATE),
 		u32(unix.NFTA_DYNSET_SREG_KEY, reg1), nest(unix.NFTA_DYNSET_EXPR, counter)))
 }
 
-// conversation loads an address and two ports, the destination's and then the own port of what leaves, the same of what comes in.
+// conversation loads an address and two ports, the destination's and then the own port of what leaves, the same of what
+// comes in.
 func conversation(size int, out bool) Expr {
 	theirs, own := uint32(0), uint32(2)
 	if out {
 		theirs, own = 2, 0
 	}
 	port := func(at int, offset uint32) Expr {
-		return expr("payload", u32(unix.NFTA_PAYLOAD_DREG, uint32(unix.NFT_REG32_00+at)), u32(unix.NFTA_PAYLOAD_BASE, unix.NFT_PAYLOAD_TRANSPORT_HEADER), u32(unix.NFTA_PAYLOAD_OFFSET, offset), u32(unix.NFTA_PAYLOAD_LEN, 2))
+		return expr("payload", u32(unix.NFTA_PAYLOAD_DREG, uint32(unix.NFT_REG32_00+at)), u32(unix.NFTA_PAYLOAD_BASE,
+			unix.NFT_PAYLOAD_TRANSPORT_HEADER), u32(unix.NFTA_PAYLOAD_OFFSET, offset), u32(unix.NFTA_PAYLOAD_LEN, 2))
 	}
 	return join(address(size, !out), port(size/4, theirs), port(size/4+1, own))
 }
 
 // Talk matches what belongs to a conversation that Note has put into a set, out or in.
 func Talk(size int, out bool, set string) Expr {
-	return join(conversation(size, out), expr("lookup", u32(unix.NFTA_LOOKUP_SREG, reg1), rtnl.Text(unix.NFTA_LOOKUP_SET, set)))
+	return join(conversation(size, out), expr("lookup", u32(unix.NFTA_LOOKUP_SREG, reg1), rtnl.Text(unix.NFTA_LOOKUP_SET,
+		set)))
 }
 
 // Note puts a packet's conversation into a set, or lengthens its life there.
 func Note(size int, set string, life time.Duration) Expr {
-	return join(conversation(size, true), expr("dynset", rtnl.Text(unix.NFTA_DYNSET_SET_NAME, set), u32(unix.NFTA_DYNSET_OP, unix.NFT_DYNSET_OP_UPDATE),
+	return join(conversation(size, true), expr("dynset", rtnl.Text(unix.NFTA_DYNSET_SET_NAME, set),
+		u32(unix.NFTA_DYNSET_OP, unix.NFT_DYNSET_OP_UPDATE),
 		u32(unix.NFTA_DYNSET_SREG_KEY, reg1), u64(unix.NFTA_DYNSET_TIMEOUT, uint64(life.Milliseconds()))))
 }
 
@@ -286,7 +316,8 @@ func verdict(code int32, chain string) Expr {
 	if chain != "" {
 		parts = append(parts, rtnl.Text(unix.NFTA_VERDICT_CHAIN, chain))
 	}
-	return expr("immediate", u32(unix.NFTA_IMMEDIATE_DREG, regVerdict), nest(unix.NFTA_IMMEDIATE_DATA, nest(unix.NFTA_DATA_VERDICT, parts...)))
+	return expr("immediate", u32(unix.NFTA_IMMEDIATE_DREG, regVerdict), nest(unix.NFTA_IMMEDIATE_DATA,
+		nest(unix.NFTA_DATA_VERDICT, parts...)))
 }
 
 // Accept lets the packet pass.
@@ -300,7 +331,8 @@ func Goto(chain string) Expr { return verdict(unix.NFT_GOTO, chain) }
 
 // Reject answers that an administrator forbids it, which connect(2) reports as EHOSTUNREACH, with IPv6 as EACCES.
 func Reject() Expr {
-	return expr("reject", u32(unix.NFTA_REJECT_TYPE, unix.NFT_REJECT_ICMPX_UNREACH), rtnl.Attr(unix.NFTA_REJECT_ICMP_CODE, []byte{unix.NFT_REJECT_ICMPX_ADMIN_PROHIBITED}))
+	return expr("reject", u32(unix.NFTA_REJECT_TYPE, unix.NFT_REJECT_ICMPX_UNREACH), rtnl.Attr(unix.NFTA_REJECT_ICMP_CODE,
+		[]byte{unix.NFT_REJECT_ICMPX_ADMIN_PROHIBITED}))
 }
 
 // Reset answers a connection as a port that nobody listens on does.
@@ -310,16 +342,19 @@ func Reset() Expr {
 
 // Log hands the first size bytes of the packet to the listener of a group.
 func Log(group uint16, size uint32) Expr {
-	return expr("log", rtnl.Attr(unix.NFTA_LOG_GROUP, binary.BigEndian.AppendUint16(nil, group)), u32(unix.NFTA_LOG_SNAPLEN, size))
+	return expr("log", rtnl.Attr(unix.NFTA_LOG_GROUP, binary.BigEndian.AppendUint16(nil, group)),
+		u32(unix.NFTA_LOG_SNAPLEN, size))
 }
 
 // AtMost matches rate packets a second, and burst at once.
 func AtMost(rate, burst int) Expr {
-	return expr("limit", u64(unix.NFTA_LIMIT_RATE, uint64(rate)), u64(unix.NFTA_LIMIT_UNIT, 1), u32(unix.NFTA_LIMIT_BURST, uint32(burst)), u32(unix.NFTA_LIMIT_TYPE, unix.NFT_LIMIT_PKTS))
+	return expr("limit", u64(unix.NFTA_LIMIT_RATE, uint64(rate)), u64(unix.NFTA_LIMIT_UNIT, 1), u32(unix.NFTA_LIMIT_BURST,
+		uint32(burst)), u32(unix.NFTA_LIMIT_TYPE, unix.NFT_LIMIT_PKTS))
 }
 
 // Redirect sends the connection to a port of the namespace's own loopback.
 func Redirect(port uint16) Expr {
-	return join(expr("immediate", u32(unix.NFTA_IMMEDIATE_DREG, reg1), value(unix.NFTA_IMMEDIATE_DATA, binary.BigEndian.AppendUint16(nil, port))),
+	return join(expr("immediate", u32(unix.NFTA_IMMEDIATE_DREG, reg1), value(unix.NFTA_IMMEDIATE_DATA,
+		binary.BigEndian.AppendUint16(nil, port))),
 		expr("redir", u32(unix.NFTA_REDIR_REG_PROTO_MIN, reg1)))
 }

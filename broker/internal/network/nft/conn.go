@@ -161,7 +161,8 @@ func (c *Conn) Dump(table, set string) ([]Counted, error) {
 	defer c.mu.Unlock()
 	c.seq++
 	want := c.seq
-	if err := c.send(message(unix.NFNL_SUBSYS_NFTABLES<<8|unix.NFT_MSG_GETSETELEM, unix.NLM_F_DUMP, want, unix.NFPROTO_INET,
+	if err := c.send(message(unix.NFNL_SUBSYS_NFTABLES<<8|unix.NFT_MSG_GETSETELEM, unix.NLM_F_DUMP, want,
+		unix.NFPROTO_INET,
 		rtnl.Text(unix.NFTA_SET_ELEM_LIST_TABLE, table), rtnl.Text(unix.NFTA_SET_ELEM_LIST_SET, set))); err != nil {
 		return nil, err
 	}

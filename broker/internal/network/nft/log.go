@@ -43,7 +43,8 @@ func Listen(f *os.File, groups ...uint16) (*Listener, error) {
 	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, 1<<20)
 	for i, g := range groups {
 		mode := append(binary.BigEndian.AppendUint32(nil, 0xffff), copyPacket, 0)
-		m := message(subsysLog<<8|logConfig, unix.NLM_F_ACK, uint32(i+1), unix.AF_UNSPEC, rtnl.Attr(logCfgCmd, []byte{cmdBind}), rtnl.Attr(logCfgMode, mode), u32(logCfgThresh, 1))
+		m := message(subsysLog<<8|logConfig, unix.NLM_F_ACK, uint32(i+1), unix.AF_UNSPEC, rtnl.Attr(logCfgCmd,
+			[]byte{cmdBind}), rtnl.Attr(logCfgMode, mode), u32(logCfgThresh, 1))
 		binary.BigEndian.PutUint16(m[18:], g)
 		if err := unix.Sendto(fd, m, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
 			return nil, fmt.Errorf("listening to logged packets: %w", err)

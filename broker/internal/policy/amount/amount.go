@@ -70,7 +70,8 @@ func ParseCPU(s string) (int, error) {
 		f *= 100
 	}
 	if err != nil || !(f >= 1 && f <= 1e6) || strings.Trim(body, "0123456789.") != "" {
-		return 0, fmt.Errorf("reading cpu limit %s: want a percentage of one processor, or a number of them", excerpt.Quote(s))
+		return 0, fmt.Errorf("reading cpu limit %s: want a percentage of one processor, or a number of them",
+			excerpt.Quote(s))
 	}
 	return int(f), nil
 }

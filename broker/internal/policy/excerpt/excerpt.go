@@ -1,5 +1,5 @@
-// Package excerpt quotes what a file of settings says, as far as an error about it needs that. It must never show more, or
-// a byte that a terminal would act upon. Whoever reads such a file calls it.
+// Package excerpt quotes what a file of settings says, as far as an error about it needs that. It must never show more,
+// or a byte that a terminal would act upon. Whoever reads such a file calls it.
 package excerpt
 
 import "strconv"

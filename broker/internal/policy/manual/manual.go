@@ -12,9 +12,11 @@ func Sentence(key string) string {
 	case "sandbox.mode":
 		return "Whether what is not granted is refused (static) or asked about (dynamic)."
 	case "sandbox.gate":
-		return "How questions arise: by the FUSE skeleton (gatefs), by seccomp notifications (notify), or by whichever works here."
+		return "How questions arise: by the FUSE skeleton (gatefs), by seccomp notifications (notify), or by whichever " +
+			"works here."
 	case "sandbox.fallback_on_unavailable":
-		return "What happens where no sandbox can be built: nothing is run (block), or the command runs on the host with a warning."
+		return "What happens where no sandbox can be built: nothing is run (block), or the command runs on the host with " +
+			"a warning."
 	case "sandbox.debug":
 		return "Whether ptrace works inside, on the sandbox's own processes."
 	case "sandbox.timeout":
@@ -30,7 +32,8 @@ func Sentence(key string) string {
 	case "sandbox.prompt_command":
 		return "A command that is given each question and may print the answer."
 	case "sandbox.programs":
-		return "Where pasta, slirp4netns or xdg-dbus-proxy lie if not in a system directory; PATH is never searched for them, because a project decides what it finds."
+		return "Where pasta, slirp4netns or xdg-dbus-proxy lie if not in a system directory; PATH is never searched for " +
+			"them, because a project decides what it finds."
 	case "sandbox.questions":
 		return "How many questions may be open at once; what exceeds it is denied."
 	case "sandbox.stat":
@@ -60,9 +63,11 @@ func Sentence(key string) string {
 	case "fs.caches":
 		return "How tool caches are shown at their usual paths."
 	case "fs.no_sym_follow":
-		return "Whether symbolic links are not followed in writable places: the project, what is granted for writing, layers and /tmp. They can still be made and read."
+		return "Whether symbolic links are not followed in writable places: the project, what is granted for writing, " +
+			"layers and /tmp. They can still be made and read."
 	case "fs.made_repositories":
-		return "What becomes of hooks and settings of repositories that a session made: told at its end, or made harmless as well."
+		return "What becomes of hooks and settings of repositories that a session made: told at its end, or made harmless " +
+			"as well."
 	case "fs.tmp_size":
 		return "The size of each temporary file system."
 	case "network.allow":
@@ -76,7 +81,8 @@ func Sentence(key string) string {
 	case "network.mode":
 		return "What carries the network."
 	case "network.tls":
-		return "Whether connections to listed names must name them (sni): each on its ports 80 and 443, as if its entry ended in ,tls=sni."
+		return "Whether connections to listed names must name them (sni): each on its ports 80 and 443, as if its entry " +
+			"ended in ,tls=sni."
 	case "limits.memory":
 		return "The memory of all processes together."
 	case "limits.memory_high":
@@ -120,7 +126,8 @@ func Sentence(key string) string {
 	case "features.sockets":
 		return "Sockets of the host that can be connected to."
 	case "features.stores":
-		return "Stores of packages, read-only, each with the socket of its daemon: PATH:SOCKET:PROTOCOL, or [[store]] path, socket, protocol."
+		return "Stores of packages, read-only, each with the socket of its daemon: PATH:SOCKET:PROTOCOL, or [[store]] " +
+			"path, socket, protocol."
 	}
 	return ""
 }

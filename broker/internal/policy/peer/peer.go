@@ -303,7 +303,8 @@ func (p Pattern) Covers(q Pattern) bool {
 	case q.any:
 		return false
 	case p.prefix.IsValid() || q.prefix.IsValid():
-		return p.prefix.IsValid() && q.prefix.IsValid() && p.prefix.Bits() <= q.prefix.Bits() && p.prefix.Contains(q.prefix.Addr())
+		return p.prefix.IsValid() && q.prefix.IsValid() && p.prefix.Bits() <= q.prefix.Bits() &&
+			p.prefix.Contains(q.prefix.Addr())
 	case q.suffix && p.suffix && p.name == q.name:
 		return true
 	}
