@@ -78,7 +78,8 @@ func cutTies() {
 	for _, which := range [...]unix.ItimerWhich{unix.ITIMER_REAL, unix.ITIMER_VIRTUAL, unix.ITIMER_PROF} {
 		_, _ = unix.Setitimer(which, unix.Itimerval{})
 	}
-	must(unix.Prctl(unix.PR_SET_TIMERSLACK, 50_000, 0, 0, 0), wire.Broken) // else a deadline may be as late as the caller likes
+	// Else a deadline may be as late as the caller likes.
+	must(unix.Prctl(unix.PR_SET_TIMERSLACK, 50_000, 0, 0, 0), wire.Broken)
 	unix.Umask(0o077)
 	must(syscall.Chdir("/"), wire.Broken)
 	if entered.uid == 0 && os.Geteuid() == 0 { // else it is done, or only a file capability is held

@@ -14,13 +14,15 @@ import (
 // hierarchy is root's, holds no links, and nobody else mounts there.
 const hierarchy = "/sys/fs/cgroup"
 
-// group prepares control groups for the caller, to whom none is delegated, and moves the process that started it there, which no user could:
+// group prepares control groups for the caller, to whom none is delegated, and moves the process that started it
+// there, which no user could:
 //
 //	/sys/fs/cgroup/sbx/UID          root's, with the administrator's ceilings
 //	/sys/fs/cgroup/sbx/UID/own      the caller's, to make groups in
 //	/sys/fs/cgroup/sbx/UID/own/sbx  for the caller's brokers
 //
-// The caller names nothing. That the parent's number still is the parent's is certain: this process is in the process group of that
+// The caller names nothing. That the parent's number still is the parent's is certain: this process is in the process
+// group of that
 // number, which the kernel gives to nobody else meanwhile.
 func group() {
 	c := identify(false)
@@ -36,7 +38,8 @@ func group() {
 	unix.Umask(0)
 	user := hierarchy + "/sbx/" + uid
 	for range tries {
-		if err = o.prepare(user, int(c.uid), parent); err != unix.ENOENT && err != unix.EACCES { // another one is just removing it
+		// Another one is just removing it.
+		if err = o.prepare(user, int(c.uid), parent); err != unix.ENOENT && err != unix.EACCES {
 			break
 		}
 	}
@@ -85,7 +88,8 @@ func (o org) prepare(user string, uid int, pid string) (err error) {
 	do(uid, user+"/own", "") // group 0 may write where it lies
 	do(uid, user+"/own/sbx", "")
 	if err == nil {
-		err = unix.Chmod(user+"/own/sbx/cgroup.procs", 0o664) // group 0 again: who moves somebody in must be root and has no right over files
+		// Group 0 again: who moves somebody in must be root and has no right over files.
+		err = unix.Chmod(user+"/own/sbx/cgroup.procs", 0o664)
 	}
 	do(0, user+"/own/sbx/cgroup.procs", pid)
 	return err

@@ -14,16 +14,19 @@ import (
 	"sbx/shared/wire"
 )
 
-// org is what /etc/sbx/helper.toml says, in which the host's administrator writes what is allowed. It is read with the caller's
-// authority like every file, so it must be readable for all; whoever may execute the helper may use it where there is none.
+// org is what /etc/sbx/helper.toml says, in which the host's administrator writes what is allowed. It is read with the
+// caller's
+// authority like every file, so it must be readable for all; whoever may execute the helper may use it where there is
+// none.
 type org struct {
 	uids, gids []uint32 // who may; nil is everybody who may execute the helper
 	hostNet    bool
 	veth       bool
 	vethRange  netip.Prefix
-	forwarding bool     // may be switched on for the whole host
-	tmpfs      int64    // largest size of one tmpfs, bytes
-	ceilings   []string // of the control groups that are prepared, each a file and what is written to it; nil: none are prepared
+	forwarding bool  // may be switched on for the whole host
+	tmpfs      int64 // largest size of one tmpfs, bytes
+	// Of the control groups that are prepared, each a file and what is written to it; nil: none are prepared.
+	ceilings []string
 }
 
 // limits checks p against what this host's administrator and its /proc allow.

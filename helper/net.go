@@ -55,7 +55,8 @@ func isOwn(fd int, c caller) {
 // tries is how many names are tried: each stands for a part of the range, so a name that is free is an address that is.
 const tries = 64
 
-// maxDevices and maxOfAll are how many devices one user, and all together, may have. Each has a chain at four hooks of the
+// maxDevices and maxOfAll are how many devices one user, and all together, may have. Each has a chain at four hooks of
+// the
 // host's, of which the kernel lets 1024 be at each (nf_hook_entries_grow), for everybody's firewall.
 const maxDevices, maxOfAll = 32, 256
 
@@ -100,7 +101,8 @@ func (o org) connect(netns int, owner string) {
 
 var errTooMany = errors.New("too many devices")
 
-// begin makes the device its owner's and looks how many there are. Whoever looks has been counted before, so that of several who
+// begin makes the device its owner's and looks how many there are. Whoever looks has been counted before, so that of
+// several who
 // come at the same time the last one sees all.
 func (l line) begin(route *rtnl.Conn, owner string) error {
 	index, err := route.Index(l.name)

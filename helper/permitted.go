@@ -17,11 +17,13 @@ var operations = [...]struct {
 	kind plan.Kind
 	rule func(*plan.Setup, *plan.Mount) bool
 }{
-	{plan.Tmpfs, sized},      // new and empty; seen by the sandbox alone; its memory is bounded by its size
-	{plan.Dir, always},       // in a tmpfs of the sandbox's own: the interpreter refuses it in the host's trees
-	{plan.File, always},      // the same; an empty regular file
-	{plan.Symlink, always},   // the same; nothing is made or mounted through it, see below
-	{plan.Bind, always},      // the whole tree as the caller sees it: recursive, so nothing below a mount comes to light; of ordinary file systems (direct.go)
+	{plan.Tmpfs, sized},    // new and empty; seen by the sandbox alone; its memory is bounded by its size
+	{plan.Dir, always},     // in a tmpfs of the sandbox's own: the interpreter refuses it in the host's trees
+	{plan.File, always},    // the same; an empty regular file
+	{plan.Symlink, always}, // the same; nothing is made or mounted through it, see below
+	// The whole tree as the caller sees it: recursive, so nothing below a mount comes to light; of ordinary file systems
+	// (direct.go).
+	{plan.Bind, always},
 	{plan.Overlay, never},    // what is read through it is read with the rights of who mounted it
 	{plan.Protect, always},   // a place of the sandbox on itself, with more flags than before
 	{plan.Remount, always},   // read-only is added, never taken away

@@ -7,7 +7,8 @@ import (
 )
 
 // slots is a file of locks, one byte for each process that a caller may have here at a time: RLIMIT_NPROC does not
-// count them, because their real uid is root's. The kernel takes a lock away with whoever holds it, so none is ever stale.
+// count them, because their real uid is root's. The kernel takes a lock away with whoever holds it, so none is ever
+// stale.
 const (
 	slotsDir = "/run/sbx-helper"
 	slots    = slotsDir + "/slots"

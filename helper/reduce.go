@@ -30,8 +30,10 @@ func reduce(c caller) error {
 	return c.verify()
 }
 
-// ahead makes the network namespace that nearly every sandbox has, which takes half a millisecond, while sbx is still planning. It
-// returns the one before, for a plan that has none of its own, or -1. No path is reached, and afterwards no capability is effective.
+// ahead makes the network namespace that nearly every sandbox has, which takes half a millisecond, while sbx is still
+// planning. It
+// returns the one before, for a plan that has none of its own, or -1. No path is reached, and afterwards no capability
+// is effective.
 func ahead() (before int) {
 	if entered.uid == 0 {
 		return -1
@@ -44,7 +46,8 @@ func ahead() (before int) {
 	if err == nil {
 		err = unix.Unshare(unix.CLONE_NEWNET)
 	} else {
-		before, err = -1, nil // on new kernels (seen: 7.3) any profile of AppArmor keeps it away; then it is made with process 1
+		// On new kernels (seen: 7.3) any profile of AppArmor keeps it away; then it is made with process 1.
+		before, err = -1, nil
 	}
 	must(err, wire.NotStarted)
 	must(capset(0, stage.DirectCaps, false), wire.NotStarted)

@@ -111,7 +111,8 @@ var sets = [...]Set{
 		"mq_notify",
 		"mq_getsetattr",
 	}},
-	{"@ids", "reading ids and setting those that the user namespace maps; without capabilities the kernel refuses the rest", []string{
+	{"@ids", "reading ids and setting those that the user namespace maps; without capabilities the kernel " +
+		"refuses the rest", []string{
 		"getuid", "getuid32", "geteuid", "geteuid32", "getgid", "getgid32", "getegid", "getegid32", "getresuid",
 		"getresuid32", "getresgid",
 		"getresgid32", "getgroups", "getgroups32", "setuid", "setuid32", "setgid", "setgid32", "setreuid", "setreuid32",

@@ -37,7 +37,8 @@ const patience = 5 * time.Minute
 //	planfile FILE           want FILE to hold a plan in its one spelling
 //	jsonlines FILE          want every line of FILE to be a JSON object
 //	jsonobject FILE KEY...  want FILE to be one JSON object with just these keys
-//	lab FILE                run the shell script FILE as root in a network of the test's own (testdata/netlab); lacking root is like lacking a command
+//	lab FILE                run the shell script FILE as root in a network of the test's own (testdata/netlab); lacking
+//	                        root is like lacking a command
 //	org DIR [=N] ARGS...    sbx with the files of DIR in /etc/sbx, in a mount namespace of its own
 //	etc DIR [=N] ARGS...    sbx with the files of DIR in /etc, and without those that DIR/without lists
 //	need CMD...             skip, or fail where everything must work, unless the commands are there

@@ -60,7 +60,8 @@ var rules = [...]struct{ rule, proof string }{
 			"org no-byte; org negative-bytes; org one-byte"},
 	{"every call made with privilege has its row", "test TestHelperCallsHaveRows"},
 	{"stage: a file system of the caller's can hold it up, not help it",
-		"file selftest/helper_around_test.go func startBlocked; attempt operation: fuse; attempt operation: writable overlay"},
+		"file selftest/helper_around_test.go func startBlocked; attempt operation: fuse; " +
+			"attempt operation: writable overlay"},
 	{"leave: ids, capabilities, bounding set, securebits, read back; then the filter",
 		"test TestHelperOrder; attempt control: base"},
 	{"after leave: what process 1 is to do then is not looked into, and gives nothing back",

@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -12,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // The layout of architecture.md as tables. A package that has no row, and an import that its row does
@@ -608,6 +610,38 @@ func TestPackagesHaveOneSubject(t *testing.T) {
 	for dir := range large {
 		if lines[dir] <= maxPackage {
 			t.Errorf("package %s has %d lines: take it out of large", dir, lines[dir])
+		}
+	}
+}
+
+// maxColumns bounds a line of Go, in characters. What the helper links is bounded in lines, so that its code may be
+// longer; text of other languages (in raw strings) and generated files may be, too.
+const maxColumns = 120
+
+func TestLinesCanBeReadAtOnce(t *testing.T) {
+	for _, s := range parseTree(t) {
+		if ast.IsGenerated(s.file) || s.dir == "helper" || strings.HasPrefix(s.dir, "shared/") {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join("..", s.path()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw := map[int]bool{} // lines that end or lie in a raw string
+		start := int(s.file.FileStart)
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			if l, ok := n.(*ast.BasicLit); ok && l.Kind == token.STRING && l.Value[0] == '`' {
+				first := strings.Count(string(text[:int(l.Pos())-start]), "\n")
+				for i := range strings.Count(l.Value, "\n") + 1 {
+					raw[first+i] = true
+				}
+			}
+			return true
+		})
+		for i, line := range strings.Split(string(text), "\n") {
+			if n := utf8.RuneCountInString(line); n > maxColumns && !raw[i] {
+				t.Errorf("%s:%d has %d characters", s.path(), i+1, n)
+			}
 		}
 	}
 }

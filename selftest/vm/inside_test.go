@@ -38,7 +38,8 @@ func TestMachineInside(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if out, err := exec.Command("sh", "testdata/guest.sh", dir, filepath.Join(images, "initrd.img")).CombinedOutput(); err != nil {
+	guest := exec.Command("sh", "testdata/guest.sh", dir, filepath.Join(images, "initrd.img"))
+	if out, err := guest.CombinedOutput(); err != nil {
 		t.Fatalf("making the guest: %v\n%s", err, out)
 	}
 	if out, err := exec.Command("cp", filepath.Join(dir, "vmlinux"), filepath.Join(shop.dir, "sbx"),

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// Setup is what of a plan takes privileges: all that sbx-helper is asked for. What comes after process 1 has given them up, it does
+// Setup is what of a plan takes privileges: all that sbx-helper is asked for. What comes after process 1 has given
+// them up, it does
 // with its caller's rights, and what that is nobody has to check (see stage.Tail).
 type Setup struct {
 	Namespaces Namespaces
@@ -19,8 +20,9 @@ type Setup struct {
 type Namespaces struct {
 	User, Net, IPC, UTS, Cgroup bool
 	Time                        bool
-	JoinNet                     bool  `json:",omitempty"` // Net is not new: the caller made it before, below a user namespace of its own
-	TimeOffset                  int64 `json:",omitempty"` // seconds added to CLOCK_MONOTONIC and CLOCK_BOOTTIME
+	// Net is not new: the caller made it before, below a user namespace of its own.
+	JoinNet    bool  `json:",omitempty"`
+	TimeOffset int64 `json:",omitempty"` // seconds added to CLOCK_MONOTONIC and CLOCK_BOOTTIME
 }
 
 // Access of a mount.
@@ -47,7 +49,8 @@ const (
 	Devpts  Kind = "devpts"  // a new instance
 	Mqueue  Kind = "mqueue"
 	Protect Kind = "protect" // bind Target on itself with the given Access
-	Judged  Kind = "judged"  // cover Target with itself, read-only; what is covered is handed to the broker, which writes there for others
+	// Cover Target with itself, read-only; what is covered is handed to the broker, which writes there for others.
+	Judged  Kind = "judged"
 	Remount Kind = "remount" // give the one mount at Target the given Access
 	Mask    Kind = "mask"    // cover the file Target with the sandbox's own /dev/null
 	Fuse    Kind = "fuse"    // a FUSE file system served by the broker over the next FdFuse

@@ -12,24 +12,25 @@ import (
 // Event kinds that process 1 sends and command kinds that it takes. Both are four 64-bit words in one
 // SEQPACKET message; descriptors ride along where the kind says so.
 const (
-	EvReady       = 1 + iota // the set-up is done; descriptors in the order of Plan.Fds follow
-	EvFuse                   // one /dev/fuse descriptor, sent while the set-up goes on
-	EvFailed                 // pid, fault of the program's start is in the control block
-	EvExited                 // pid, wait status, id of the start
-	EvStopped                // pid, wait status, id of the start
-	CmdKill                  // pid (or minus a process group), signal, number that EvKilled is to carry, or 0
-	EvStarted                // pid, id of the start, errno
-	EvPty                    // 0, id of the start; sent by the program's own process, the master rides along
-	EvKilled                 // number of the command, errno
-	CmdSpawn                 // 0, slot; descriptors 0, 1 and 2 ride along
-	CmdBegin                 // the tapes are complete
-	CmdGo                    // the root's file system is there (set-up only)
-	EvFault                  // where the set-up stopped: instruction, errno; only where announce is set
-	EvMain                   // pid of the program; only where announce is set
-	EvAfter                  // pid and KiB of aftermath's peak, the rest of it in extra; only where announce is set, before the last EvExited
-	EvMaps                   // the set-up waits for its identity maps, which somebody else writes, and for CmdGo
-	EvTree                   // the root of a tree that the broker alone writes rides along, sent while the set-up goes on
-	CmdForeground            // process group; the terminal whose foreground it is to be rides along
+	EvReady   = 1 + iota // the set-up is done; descriptors in the order of Plan.Fds follow
+	EvFuse               // one /dev/fuse descriptor, sent while the set-up goes on
+	EvFailed             // pid, fault of the program's start is in the control block
+	EvExited             // pid, wait status, id of the start
+	EvStopped            // pid, wait status, id of the start
+	CmdKill              // pid (or minus a process group), signal, number that EvKilled is to carry, or 0
+	EvStarted            // pid, id of the start, errno
+	EvPty                // 0, id of the start; sent by the program's own process, the master rides along
+	EvKilled             // number of the command, errno
+	CmdSpawn             // 0, slot; descriptors 0, 1 and 2 ride along
+	CmdBegin             // the tapes are complete
+	CmdGo                // the root's file system is there (set-up only)
+	EvFault              // where the set-up stopped: instruction, errno; only where announce is set
+	EvMain               // pid of the program; only where announce is set
+	// Pid and KiB of aftermath's peak, the rest of it in extra; only where announce is set, before the last EvExited.
+	EvAfter
+	EvMaps        // the set-up waits for its identity maps, which somebody else writes, and for CmdGo
+	EvTree        // the root of a tree that the broker alone writes rides along, sent while the set-up goes on
+	CmdForeground // process group; the terminal whose foreground it is to be rides along
 )
 
 // Message is what travels on the socket.

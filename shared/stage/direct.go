@@ -94,8 +94,10 @@ func (c *Compiler) letGo() {
 // Direct is the helper's way of starting a sandbox for uid and gid: process 1 reports to the broker on sock itself, and
 // when this function returns either it holds no privilege any more or there is none. The caller must be
 // locked to a thread that has DirectCaps, and must exit afterwards: while process 1 is privileged, the
-// end of this process is its end. What comes then is in the file of the descriptor tail, and nobody's but process 1 looks into it.
-// Process 1 keeps slot open until it is the caller's, who is charged for it from then on. With before, the network namespace that the thread came from, it is in a new one already.
+// end of this process is its end. What comes then is in the file of the descriptor tail, and nobody's but process 1
+// looks into it.
+// Process 1 keeps slot open until it is the caller's, who is charged for it from then on. With before, the network
+// namespace that the thread came from, it is in a new one already.
 func Direct(s *plan.Setup, uid, gid uint32, sock, tail, slot int, std Stdio, before int) error {
 	flags := CloneFlags(s.Namespaces)
 	if before >= 0 {
@@ -165,7 +167,8 @@ type directBlock struct {
 	data    [24 << 20]byte // nothing of it is memory before it is touched
 }
 
-// awaitRelease reads until every writer is gone. It waits in poll alone, so that the deadline holds whatever interrupts it.
+// awaitRelease reads until every writer is gone. It waits in poll alone, so that the deadline holds whatever
+// interrupts it.
 func awaitRelease(fd int, deadline time.Time) error {
 	var b [8]byte
 	for {
@@ -184,8 +187,10 @@ func awaitRelease(fd int, deadline time.Time) error {
 	}
 }
 
-// ordinary are the file systems (statfs(2), f_type) of which trees may be bound: those that hold people's files, and sysfs, of
-// which sbx shows processors and memory. debugfs, tracefs, proc, cgroups, bpf and whatever comes next are not in the list.
+// ordinary are the file systems (statfs(2), f_type) of which trees may be bound: those that hold people's files, and
+// sysfs, of
+// which sbx shows processors and memory. debugfs, tracefs, proc, cgroups, bpf and whatever comes next are not in the
+// list.
 var ordinary = [...]uint64{unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.F2FS_SUPER_MAGIC, unix.TMPFS_MAGIC, unix.RAMFS_MAGIC,
 	unix.OVERLAYFS_SUPER_MAGIC, unix.SQUASHFS_MAGIC, unix.EROFS_SUPER_MAGIC_V1, unix.REISERFS_SUPER_MAGIC, unix.NILFS_SUPER_MAGIC, unix.ECRYPTFS_SUPER_MAGIC,
 	unix.MSDOS_SUPER_MAGIC, unix.EXFAT_SUPER_MAGIC, unix.ISOFS_SUPER_MAGIC, unix.UDF_SUPER_MAGIC, unix.NFS_SUPER_MAGIC, unix.CIFS_SUPER_MAGIC,

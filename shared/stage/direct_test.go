@@ -33,7 +33,8 @@ func TestAwaitReleaseInterrupted(t *testing.T) {
 		}
 	}()
 	begun := time.Now()
-	late := time.AfterFunc(20*time.Second, func() { unix.Shutdown(pair[1], unix.SHUT_RDWR) }) // or this test would wait for ever
+	// Or this test would wait for ever.
+	late := time.AfterFunc(20*time.Second, func() { unix.Shutdown(pair[1], unix.SHUT_RDWR) })
 	err = awaitRelease(pair[0], begun.Add(300*time.Millisecond))
 	late.Stop()
 	close(over)

@@ -9,7 +9,8 @@ const (
 	OfTail   = 1 << 32 // what is added to the number of an instruction of rest
 )
 
-// launchDirect is launch for a set-up without a user namespace: all namespaces are made by the clone, what takes privileges is on the
+// launchDirect is launch for a set-up without a user namespace: all namespaces are made by the clone, what takes
+// privileges is on the
 // tape before it, and nothing is started later. In the child it never returns.
 //
 //go:noinline

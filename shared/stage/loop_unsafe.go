@@ -9,10 +9,12 @@ import (
 	"sbx/shared/tape"
 )
 
-// What process 1 does when it has given up everything, whoever cloned it: it starts the program, reaps, and reports. In sbx-helper's
+// What process 1 does when it has given up everything, whoever cloned it: it starts the program, reaps, and reports.
+// In sbx-helper's
 // program all of this runs after leave only (selftest/linked looks whether that is so).
 
-// Tail is the beginning of the file of which process 1 carries out the rest, at the address TailAt, once it has no privilege: what
+// Tail is the beginning of the file of which process 1 carries out the rest, at the address TailAt, once it has no
+// privilege: what
 // is in there it does with its caller's rights, and a caller could as well have a program of theirs do it.
 type Tail struct {
 	Rest, Start []tape.Op
@@ -73,7 +75,8 @@ type Aftermath struct {
 	st          unix.Statfs_t
 }
 
-// DieWithin is how many seconds may pass after the program's end without one more process dying of those that were killed.
+// DieWithin is how many seconds may pass after the program's end without one more process dying of those that were
+// killed.
 const DieWithin = 5
 
 // StartProgram starts the program as a child of process 1, and waits for its exec.
@@ -102,7 +105,8 @@ func StartProgram(c *Control, start *[]tape.Op) {
 	}
 }
 
-// Wake waits for something to happen, and says whether it is about a child. What serve calls is as shallow as can be: the stack is short.
+// Wake waits for something to happen, and says whether it is about a child. What serve calls is as shallow as can be:
+// the stack is short.
 //
 //go:noinline
 //go:nosplit
@@ -117,7 +121,8 @@ func Wake(c *Control, timeout uintptr) bool {
 	return true
 }
 
-// TakeCommand says whether there is a command, and leaves it in c.in. It ends process 1 where nobody can send one any more.
+// TakeCommand says whether there is a command, and leaves it in c.in. It ends process 1 where nobody can send one any
+// more.
 //
 //go:noinline
 //go:nosplit
@@ -182,7 +187,8 @@ func Reap(c *Control) bool {
 }
 
 // End kills and reaps every other process before it reports the end of the program: whoever hears of
-// it can rely on nothing being written any more. One that waits for a file system that does not answer cannot die before that does: it is
+// it can rely on nothing being written any more. One that waits for a file system that does not answer cannot die
+// before that does: it is
 // left behind, with its death pending. Where some may belong to subordinate ids it cannot do so, and the caller
 // ends the whole PID namespace when it hears.
 //
@@ -240,7 +246,8 @@ func weigh(c *Control, pid int64) {
 	}
 }
 
-// Pack puts what is not about the largest process in one word: who shares no memory with process 1 reads it with unpack.
+// Pack puts what is not about the largest process in one word: who shares no memory with process 1 reads it with
+// unpack.
 //
 //go:noinline
 //go:nosplit
@@ -253,7 +260,8 @@ func Pack(c *Control) int64 {
 	return v
 }
 
-// LookAtPlaces notes which temporary file systems are full. On arm64 the stack has no room for RawSyscall in between here.
+// LookAtPlaces notes which temporary file systems are full. On arm64 the stack has no room for RawSyscall in between
+// here.
 //
 //go:noinline
 //go:nosplit
@@ -286,7 +294,8 @@ func Kill(c *Control) {
 	}
 }
 
-// Foreground makes a process group the foreground of the terminal, which only a process of the terminal's session can do. Process 1
+// Foreground makes a process group the foreground of the terminal, which only a process of the terminal's session can
+// do. Process 1
 // has SIGTTOU blocked, so the kernel lets it do that from the background.
 //
 //go:noinline

@@ -101,7 +101,8 @@ func verb(k plan.Kind) string {
 	return "mounting " + string(k)
 }
 
-// MountFlags are a mount's flags. Those of mount(2) and of mount_setattr(2) have the same numbers, but for the one that is given.
+// MountFlags are a mount's flags. Those of mount(2) and of mount_setattr(2) have the same numbers, but for the one
+// that is given.
 func MountFlags(m *plan.Mount, noSymFollow uintptr) uintptr {
 	f := uintptr(unix.MS_NOSUID | unix.MS_NODEV)
 	if m.NoExec {
@@ -164,7 +165,8 @@ func (c *Compiler) root(m *plan.Mount) error {
 			t.Call(unix.SYS_FSCONFIG, 0, unix.FSCONFIG_SET_STRING, t.Str(kv[0]), t.Str(kv[1]), 0).From(0, tape.RegA)
 		}
 		t.Call(unix.SYS_FSCONFIG, 0, unix.FSCONFIG_CMD_CREATE, 0, 0, 0).From(0, tape.RegA)
-		// Without NOATIME every walk over a link of the root (/lib, /bin) leaves the kernel's fast path to note the time, in vain.
+		// Without NOATIME every walk over a link of the root (/lib, /bin) leaves the kernel's fast path to note the time, in
+		// vain.
 		attr := uintptr(unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOATIME)
 		if m.NoExec {
 			attr |= unix.MOUNT_ATTR_NOEXEC

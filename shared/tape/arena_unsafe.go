@@ -40,7 +40,8 @@ func (a *Arena) put(b []byte) uintptr {
 	return p
 }
 
-// Map maps memory for a T, which a child shares (MAP_SHARED) or has a copy of (MAP_PRIVATE). Nothing of it is memory before it is touched.
+// Map maps memory for a T, which a child shares (MAP_SHARED) or has a copy of (MAP_PRIVATE). Nothing of it is memory
+// before it is touched.
 func Map[T any](kind int) (*T, error) {
 	m, err := unix.Mmap(-1, 0, int(unsafe.Sizeof(*new(T))), unix.PROT_READ|unix.PROT_WRITE, kind|unix.MAP_ANON|unix.MAP_NORESERVE)
 	if err != nil {

@@ -15,7 +15,8 @@ type CloneArgs [11]uint64
 //go:nosplit
 //go:norace
 func ForkInto(flags uintptr, args *CloneArgs, cgroup uint64) (pid, errno uintptr) {
-	args[0], args[4], args[10] = uint64(flags)|unix.CLONE_INTO_CGROUP, uint64(unix.SIGCHLD), cgroup // flags, exit_signal, cgroup
+	// Flags, exit_signal, cgroup.
+	args[0], args[4], args[10] = uint64(flags)|unix.CLONE_INTO_CGROUP, uint64(unix.SIGCHLD), cgroup
 	beforeFork()
 	pid, _, e := syscall.RawSyscall(unix.SYS_CLONE3, uintptr(unsafe.Pointer(args)), unsafe.Sizeof(*args), 0)
 	if e != 0 || pid != 0 {

@@ -9,7 +9,8 @@ import (
 // jobStack is the stack of a child on its way to its exec.
 const jobStack = 16 << 10
 
-// Job is a tape for a child that shares this memory until its exec, so that starting it copies no page table, and that runs on a stack of its own.
+// Job is a tape for a child that shares this memory until its exec, so that starting it copies no page table, and that
+// runs on a stack of its own.
 type Job struct {
 	Ops   []Op
 	Regs  Registers

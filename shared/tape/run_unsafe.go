@@ -19,7 +19,8 @@ func afterFork()
 //go:linkname afterForkInChild syscall.runtime_AfterForkInChild
 func afterForkInChild()
 
-// Fork clones this process. It returns twice, with pid 0 in the child, which has one thread, may run nothing that allocates or grows its
+// Fork clones this process. It returns twice, with pid 0 in the child, which has one thread, may run nothing that
+// allocates or grows its
 // stack, and never returns from what called fork.
 //
 //go:nosplit

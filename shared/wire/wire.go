@@ -8,13 +8,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Version changes with every change of this package, of the plan, of the tape's instructions and of its messages. (And in network_veth_killed.txtar.)
+// Version changes with every change of this package, of the plan, of the tape's instructions and of its messages. (And
+// in network_veth_killed.txtar.)
 const Version = 5
 
 // FD is the helper's descriptor of the socket. It is 0 because that is the one that sudo passes on.
 const FD = 0
 
-// A request is a header, which has the descriptors with it: four numbers, little-endian, which are Magic, Version, and how
+// A request is a header, which has the descriptors with it: four numbers, little-endian, which are Magic, Version, and
+// how
 // many bytes and descriptors there are. The bytes follow in pieces.
 const (
 	Magic      = 0x31786273 // "sbx1"

@@ -124,7 +124,8 @@ func TestWhoJoinsLaterIsShownOrAskedApart(t *testing.T) {
 			return slices.ContainsFunc(q.Objects(), func(n prompt.Name) bool { return n.Path == "/h/n/.env" })
 		})
 	}
-	if err := a.Queue().Answer(q.ID, prompt.Answer{Allow: true, Life: prompt.ForSession, By: prompt.BySocket}); err == nil {
+	answer := prompt.Answer{Allow: true, Life: prompt.ForSession, By: prompt.BySocket}
+	if err := a.Queue().Answer(q.ID, answer); err == nil {
 		t.Error("the question as it was before was answered")
 	}
 	if v := a.Stands(read("/h/n/.env")); v.Decision == decide.Allow {

@@ -80,7 +80,8 @@ func (t *Term) audit(q *auditRequest, words []string) int {
 		}
 	}
 	if q.follow {
-		if err := audit.Follow(context.Background(), logs[len(logs)-1], func(e audit.Event) bool { show(e); return true }); err != nil {
+		each := func(e audit.Event) bool { show(e); return true }
+		if err := audit.Follow(context.Background(), logs[len(logs)-1], each); err != nil {
 			return t.Fail(err)
 		}
 		return 0
@@ -217,7 +218,8 @@ func (t *Term) AuditVerify() Row {
 	return Row{
 		Command: option.Command{Name: "audit verify", Args: "[SID|FILE...] [--json]",
 			Help: "say whether logs were changed, and where",
-			Text: "Follows the chain of every log and names each line that was changed, cut out, moved or added. A log without\n" +
+			Text: "Follows the chain of every log and names each line that was changed, cut out, moved or added. " +
+				"A log without\n" +
 				"a seal is one of a session that runs, crashed, or whose end was cut off.",
 			Words: []option.Word{{From: option.Ended}}},
 		Begin: func([]string) ([]option.Option, func([]string) int) {

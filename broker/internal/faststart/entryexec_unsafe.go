@@ -283,7 +283,8 @@ func connectExec(x *execClient, dir uintptr) int32 {
 	if e != 0 || dir > 9999 {
 		return -1
 	}
-	if _, _, e = syscall.RawSyscall(syscall.SYS_CONNECT, fd, uintptr(unsafe.Pointer(&x.addr)), unsafe.Sizeof(x.addr)); e != 0 {
+	_, _, e = syscall.RawSyscall(syscall.SYS_CONNECT, fd, uintptr(unsafe.Pointer(&x.addr)), unsafe.Sizeof(x.addr))
+	if e != 0 {
 		syscall.RawSyscall(syscall.SYS_CLOSE, fd, 0, 0)
 		return -1
 	}

@@ -227,7 +227,8 @@ func TestConfigOfTheSession(t *testing.T) {
 	if err := c.Check("/other/.git/config", []byte(up), []byte(plain)); err == nil {
 		t.Error("another file's remote was taken away")
 	}
-	if err := new(Configs).Check(".git/config", []byte(plain), []byte(plain+"[remote \"up\"]\n\turl = /srv/y\n")); err == nil {
+	next := []byte(plain + "[remote \"up\"]\n\turl = /srv/y\n")
+	if err := new(Configs).Check(".git/config", []byte(plain), next); err == nil {
 		t.Error("a repository of this machine that nobody vouches for")
 	}
 }

@@ -108,7 +108,7 @@ func TestContents(t *testing.T) {
 			"{\n \"type\": \"service_account\",\n \"private_key\": \"-----BEGIN PRIVATE KEY-----\\nx\"\n}", true},
 		{"key first", "a.json", "{\"private_key\":\"x\",\"type\":\"service_account\"}", true},
 		{"empty key", "a.json", "{\"type\": \"service_account\", \"private_key\": \"\"}", false},
-		{"user", "a.json", "{\"client_id\":\"a\",\"client_secret\":\"b\",\"refresh_token\":\"c\",\"type\":\"authorized_user\"}", true},
+		{"user", "a.json", `{"client_id":"a","client_secret":"b","refresh_token":"c","type":"authorized_user"}`, true},
 		{"docker", "config.json", "{\"auths\":{\"r.example\":{\"auth\":\"eDp5\"}}}", true},
 		{"data", "a.json", "{\"type\": \"service_account\", \"name\": \"x\"}", false},
 		{"a list", "a.json", "[{\"private_key\":\"x\",\"type\":\"service_account\"}]", false},

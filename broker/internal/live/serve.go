@@ -84,7 +84,8 @@ func (v *service) open(h control.Handlers) (*control.Server, error) {
 	}
 	info := control.Info{SID: v.s.ID, PID: os.Getpid(), Started: time.Now(), Profile: v.r.profile, Mode: v.r.mode,
 		Cwd: plan.Bytes(v.in.Dir), Argv: argv}
-	if v.server, err = control.Listen(root, info, h, control.Options{Joined: func() { v.meter.Joined(v.listening) }}); err != nil {
+	joined := func() { v.meter.Joined(v.listening) }
+	if v.server, err = control.Listen(root, info, h, control.Options{Joined: joined}); err != nil {
 		v.server = nil
 		return nil, err
 	}

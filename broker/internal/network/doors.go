@@ -82,7 +82,8 @@ func (n *Network) dialInside(port uint16) (net.Conn, error) {
 		return nil, err
 	}
 	defer files[0].Close()
-	if err := unix.Connect(int(files[0].Fd()), &unix.SockaddrInet4{Port: int(port), Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+	to := &unix.SockaddrInet4{Port: int(port), Addr: [4]byte{127, 0, 0, 1}}
+	if err := unix.Connect(int(files[0].Fd()), to); err != nil {
 		return nil, fmt.Errorf("connecting to port %d inside: %w", port, err)
 	}
 	return net.FileConn(files[0])

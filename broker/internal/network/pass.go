@@ -131,7 +131,8 @@ func (p *passage) allowed(name string) error {
 		return p.deny(name, fmt.Errorf("a rule denies %s", name))
 	}
 	if p.n.o.Stands != nil {
-		if v := p.n.o.Stands(decide.Ask{Op: "connect", Kind: policy.KindHost, Host: name, Port: int(p.to.Port())}); v.Decision == decide.Deny {
+		ask := decide.Ask{Op: "connect", Kind: policy.KindHost, Host: name, Port: int(p.to.Port())}
+		if v := p.n.o.Stands(ask); v.Decision == decide.Deny {
 			return p.deny(name, errors.New(v.Reason))
 		}
 	}

@@ -330,7 +330,8 @@ func TestPass(t *testing.T) {
 	mu.Lock()
 	conf = &tls.Config{Certificates: conf.Certificates, CurvePreferences: []tls.CurveID{tls.CurveP521}}
 	mu.Unlock()
-	if err := try(&tls.Config{ServerName: "one.test", CurvePreferences: []tls.CurveID{tls.X25519, tls.CurveP521}}); err != nil {
+	curves := []tls.CurveID{tls.X25519, tls.CurveP521}
+	if err := try(&tls.Config{ServerName: "one.test", CurvePreferences: curves}); err != nil {
 		t.Errorf("a server that wants another ClientHello: %v", err)
 	}
 	for name, why := range map[string]string{"two.test": "names two.test", "closed.test": "names closed.test",

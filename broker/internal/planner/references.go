@@ -68,7 +68,8 @@ func (in *Input) Refer(settings []string) {
 		r.otherNames()
 		if !all || r.left < 0 {
 			in.Losses = append(in.Losses, Loss{What: "settings of repositories deep in " + plan.Bytes(top).Quote(),
-				Why: "the tree is too large to be searched for repositories, so what their own settings make git run is not guarded",
+				Why: "the tree is too large to be searched for repositories, so what their own settings make git run " +
+					"is not guarded",
 				Fix: "work in a directory below it"})
 		}
 		configs = append(configs, r.configs...)

@@ -312,9 +312,10 @@ func TestTrust(t *testing.T) {
 func TestPolicyFiles(t *testing.T) {
 	w := newWorld(t)
 	for text, want := range map[string]string{
-		"[[rule]]\npath=\"/x\"\ndecision=\"allow\"\nreson=\"x\"": `policy.toml:4: rule: unknown key "reson"; did you mean reason?`,
-		"\n\n[[rule]]\npath=\"/x\"":                              "policy.toml:3: rule: decision is missing",
-		"[[rule]]\ndecision=\"allow\"":                           "one of path, exec, host, socket is missing",
+		"[[rule]]\npath=\"/x\"\ndecision=\"allow\"\nreson=\"x\"": "policy.toml:4: rule: unknown " +
+			`key "reson"; did you mean reason?`,
+		"\n\n[[rule]]\npath=\"/x\"":    "policy.toml:3: rule: decision is missing",
+		"[[rule]]\ndecision=\"allow\"": "one of path, exec, host, socket is missing",
 		"[[rule]]\npath=\"/x\"\nhost=\"a.b\"\ndecision=\"deny\"": "policy.toml:2: rule: host and path in " +
 			"one rule; write two",
 		"[[rule]]\npath=\"/x\"\ndecision=\"Allow\"":                             "want allow, deny or ask",

@@ -35,7 +35,8 @@ func TestLine(t *testing.T) {
 		{Question{Exe: "/usr/bin/git", Op: "connect", Host: "api.github.com", Port: 443},
 			"[kobalu] git wants api.github.com:443 - [o]nce [s]ession [f]orever / [w]hole domain / [n]o / ne[v]er [?]"},
 		{Question{Exe: "/usr/bin/node", PID: 4711, Inside: 7, Op: "connect", Host: "npm.registry.example", Port: 443},
-			"[kobalu] node[7] wants npm.registry.example:443 - [o]nce [s]ession [f]orever / [w]hole domain / [n]o / ne[v]er [?]"},
+			"[kobalu] node[7] wants npm.registry.example:443 - [o]nce [s]ession [f]orever / [w]hole domain / " +
+				"[n]o / ne[v]er [?]"},
 		{Question{Op: "connect", Host: "github.com", Port: 443},
 			"[kobalu] a program wants github.com:443 - [o]nce [s]ession [f]orever / [n]o / ne[v]er [?]"},
 		{Question{Exe: "/usr/bin/nc", Op: "connect", Host: "fe80::1", Port: 1},
@@ -100,7 +101,8 @@ func TestAskerIsNamedByItsWholePath(t *testing.T) {
 		"/usr/bin/git (not the host's)": `"/usr/bin/git (not the host's)"`, "/nix/store/x/bin/git": "/nix/store/x/bin/git",
 		"/usrx/git": "/usrx/git", "git": "git", "/": "/",
 	} {
-		if got := (Style{Width: 300, Home: "/home/u"}).Line(Question{Exe: exe, Op: "open", Path: "/x/y"}); !strings.HasPrefix(got, want+" wants to read /x/y") {
+		got := (Style{Width: 300, Home: "/home/u"}).Line(Question{Exe: exe, Op: "open", Path: "/x/y"})
+		if !strings.HasPrefix(got, want+" wants to read /x/y") {
 			t.Errorf("%s: %s", exe, got)
 		}
 	}

@@ -228,7 +228,8 @@ func TestUsageAndExplain(t *testing.T) {
 	w := &Witness{g: g, seen: g.Largest(h.Root)}
 	got := g.Explain(u, w, "sh[2] or what it ran")
 	if len(got) != 3 || got[2] != "processor limit of 20% reached (held back for 2.5 s); raise it with --cpu" ||
-		got[0] != `memory limit 512M reached by "no\x1bde"[31], everything in the sandbox was ended; raise it with --memory` || !strings.Contains(got[1], "--pids") {
+		got[0] != `memory limit 512M reached by "no\x1bde"[31], everything in the sandbox was ended; `+
+			`raise it with --memory` || !strings.Contains(got[1], "--pids") {
 		t.Errorf("%q", got)
 	}
 	if got := g.Explain(Usage{OOMKills: 1, MemoryMax: 64 << 20}, nil, "sh[2] or what it ran"); len(got) != 1 ||

@@ -48,7 +48,8 @@ func Tree(root string, init int) Usage {
 // children, so that it costs what the sandbox has and not what the host has. A process whose siblings end meanwhile may
 // be missed.
 func Glance(root string, init int) Usage {
-	if _, err := os.Lstat(filepath.Join("/", root, "proc", strconv.Itoa(init), "task", strconv.Itoa(init), "children")); err != nil {
+	task := filepath.Join("/", root, "proc", strconv.Itoa(init), "task", strconv.Itoa(init))
+	if _, err := os.Lstat(task + "/children"); err != nil {
 		return Tree(root, init)
 	}
 	u, most := Usage{Time: time.Now()}, int64(-1)

@@ -279,7 +279,8 @@ func TestGuardedTree(t *testing.T) {
 	} {
 		sb.refuse("p", c.script, c.reason)
 	}
-	sb.sh("p", "cat src/f a/b/gen/f; echo x > a/new; mv a/new a/b/new; mv g2 a/b/g2; rm -r a/b/g2; ls -A a/b | grep -q new")
+	sb.sh("p", "cat src/f a/b/gen/f; echo x > a/new; mv a/new a/b/new; mv g2 a/b/g2; rm -r a/b/g2; "+
+		"ls -A a/b | grep -q new")
 	if got := listing(t, p); strings.Contains(got, ".env") || !strings.Contains(got, "/a/b/new") {
 		t.Errorf("host listing:\n%s", got)
 	}

@@ -88,7 +88,8 @@ func hostName(s string) (string, error) {
 //
 //	example.com   *.example.com (every name below, not example.com)   1.2.3.4   10.0.0.0/8   [::1]   2001:db8::/32   *
 //	each with :443 or :8000-8100 or :* ; without a port an allow or ask covers 80 and 443, a deny every port;
-//	and then with /udp, or without a port with /icmp (ping), else (or with /tcp) it is about TCP; a name that is about TCP may end in ,tls=sni: its ports are for those connections only
+//	and then with /udp, or without a port with /icmp (ping), else (or with /tcp) it is about TCP; a name that is
+//	about TCP may end in ,tls=sni: its ports are for those connections only
 //	that name it themselves, in a TLS ClientHello or in HTTP's Host
 type Pattern struct {
 	name   string
