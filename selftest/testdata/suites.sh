@@ -87,12 +87,13 @@ python_suite() {
 	done
 }
 
-# python SIDE FOLDER [COMMAND...]: the tests with their temporary files in FOLDER.
+# python SIDE FOLDER [COMMAND...]: the tests with their temporary files in FOLDER. At the first socket of UDP-Lite that it
+# does not get, test_socket ends as a whole, so those are left out on both sides.
 python() {
 	side=$1 tmp=$2
 	shift 2
 	as "$@" env TMPDIR="$tmp" python3 -m test -j2 --timeout 600 --tempdir "$tmp" --junit-xml "$side.xml" \
-		-u all,-network,-largefile,-urlfetch,-audio,-gui $tests >"$here/$side.log" 2>&1 || true
+		-i '*UDPLITE*' -u all,-network,-largefile,-urlfetch,-audio,-gui $tests >"$here/$side.log" 2>&1 || true
 	tail -1 "$here/$side.log"
 }
 
