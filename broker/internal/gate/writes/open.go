@@ -68,7 +68,9 @@ func (j *job) lendable(n *name) bool {
 		defer unix.Close(fd)
 		return isLink(fd) && j.d.followed(j.flags) || j.lend(n, fd)
 	case unix.ENOENT:
-		return j.flags&unix.O_CREAT != 0
+		// A working directory that the kernel was made to forget has no path here any more: its server knows it still.
+		var st unix.Stat_t
+		return j.flags&unix.O_CREAT != 0 && statAt(n.root.fd, nulled(dir+"\x00"), &st, unix.AT_SYMLINK_NOFOLLOW) == 0
 	}
 	return e == unix.ELOOP
 }
