@@ -188,10 +188,14 @@ func (t *terminal) say(line string) error {
 func (t *terminal) answer(key string) error {
 	for end := time.Now().Add(dialogPatience); time.Now().Before(end); {
 		time.Sleep(700 * time.Millisecond) // a question takes no key before somebody can have read it
+		t.mu.Lock()
+		t.heard = nil
+		t.mu.Unlock()
 		if _, err := t.master.WriteString(key); err != nil {
 			return err
 		}
-		if t.expectWithin("\x1b\\[m\x1b8", 25*time.Second) == nil { // a key typed twice could reach the program
+		// A key typed twice could reach the program. What is not written through sbx may come before.
+		if t.takeWithin("\x1b\\[m\x1b8", 25*time.Second, true) == nil {
 			return nil
 		}
 	}
@@ -201,6 +205,11 @@ func (t *terminal) answer(key string) error {
 func (t *terminal) expect(pattern string) error { return t.expectWithin(pattern, dialogPatience) }
 
 func (t *terminal) expectWithin(pattern string, patience time.Duration) error {
+	return t.takeWithin(pattern, patience, false)
+}
+
+// takeWithin waits for a pattern and forgets it, with what came before unless that is kept.
+func (t *terminal) takeWithin(pattern string, patience time.Duration, keep bool) error {
 	re, err := regexp.Compile(pattern)
 	if err != nil {
 		return err
@@ -208,7 +217,9 @@ func (t *terminal) expectWithin(pattern string, patience time.Duration) error {
 	for timeout := time.After(patience); ; {
 		t.mu.Lock()
 		at := re.FindIndex(t.heard)
-		if at != nil {
+		if at != nil && keep {
+			t.heard = append(t.heard[:at[0]:at[0]], t.heard[at[1]:]...)
+		} else if at != nil {
 			t.heard = t.heard[at[1]:]
 		}
 		closed := t.closed
