@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // tree is a project that operations are carried out in.
@@ -285,11 +286,13 @@ func outcomeOf(line string) string { return line[strings.Index(line, " → ")+le
 func (m *matrix) perform(t *testing.T, i int, w wayOf) []string {
 	t.Helper()
 	s, dir := m.scenarios[i], m.dir(i, w)
+	hands := map[byte]*hand{'A': m.who(t, w.mode, w.a), 'B': m.who(t, w.mode, w.b)}
 	if len(s.before) == 0 {
+		heard := hears(t, filepath.Dir(dir), hands['A'], hands['B'])
 		must(t, os.Mkdir(dir, 0o755))
 		must(t, shop.own(dir))
+		heard(filepath.Base(dir))
 	}
-	hands := map[byte]*hand{'A': m.who(t, w.mode, w.a), 'B': m.who(t, w.mode, w.b)}
 	lines := []string{"A reset", "A chdir " + dir}
 	if s.pair {
 		lines = append(lines, "B reset", "B chdir "+dir)
@@ -316,6 +319,28 @@ func (m *matrix) perform(t *testing.T, i int, w wayOf) []string {
 	}
 	must(t, os.RemoveAll(dir))
 	return out
+}
+
+// hears has all that work watch a directory; what it returns waits until they have heard of a new name. In a served
+// directory that is repeated inside, and who enters it before would be in one that the kernel forgets.
+func hears(t *testing.T, dir string, hands ...*hand) func(name string) {
+	t.Helper()
+	hands = slices.Compact(hands) // one process may do the work of both
+	for _, h := range hands {
+		if said := h.do("reset", "watch new "+dir+" CREATE"); said[1] != "ok" {
+			t.Fatalf("watching %s: %v", dir, said)
+		}
+	}
+	return func(name string) {
+		t.Helper()
+		for _, h := range hands {
+			for end := time.Now().Add(time.Minute); !strings.Contains(h.do("events new")[0], name); {
+				if time.Now().After(end) {
+					t.Fatalf("a directory that was made outside is not heard of: %s", name)
+				}
+			}
+		}
+	}
 }
 
 // spoken are the lines as a process is told them: its letter is left away, but where one process hands B's on.
