@@ -204,6 +204,25 @@ var ofTheRuntime = regexp.MustCompile(
 // ofSlots are the two names that root's authority as an owner is for (helper/quota.go).
 var ofSlots = regexp.MustCompile(`(mkdir(at)?|openat2)\(.*"/run/sbx-helper", |openat\([0-9]+, "slots", `)
 
+// whole puts together calls that strace has written in two lines because another process came in between.
+func whole(trace string) string {
+	begun := map[string]string{}
+	var b strings.Builder
+	for line := range strings.Lines(trace) {
+		pid, rest, _ := strings.Cut(line, " ")
+		if head, ok := strings.CutSuffix(strings.TrimRight(line, "\n"), " <unfinished ...>"); ok {
+			begun[pid] = head
+			continue
+		}
+		_, tail, ok := strings.Cut(rest, " resumed>")
+		if ok && strings.HasPrefix(strings.TrimLeft(rest, " "), "<... ") {
+			line = begun[pid] + tail
+		}
+		b.WriteString(line)
+	}
+	return b.String()
+}
+
 // TestHelperOrder: strace shows the order of acts, and that no file is reached with more than the caller's authority.
 func TestHelperOrder(t *testing.T) {
 	w := watch(t, 1)
@@ -212,7 +231,7 @@ func TestHelperOrder(t *testing.T) {
 		t.Fatalf("the request: %+v\n%s", r, trace)
 	}
 	next, section := 0, ""
-	for line := range strings.Lines(trace) {
+	for line := range strings.Lines(whole(trace)) {
 		was := section
 		if next < len(acts) && strings.Contains(line, strings.ReplaceAll(acts[next].text, "CALLER", strconv.Itoa(shop.uid))) {
 			if s := acts[next].section; s != "" {
