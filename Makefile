@@ -1,4 +1,4 @@
-# make          build bin/sbx, bin/sbx-helper (where there is one) and bin/sbx-probe, all static
+# make          build bin/sbx, bin/sbx-helper (where there is one), bin/sbx-host and bin/sbx-probe, all static
 # make demo     a real job in a sandbox, and what is blocked there
 # make test     all tests; as root on Debian what they need is installed first
 # make check    gofmt, vet, staticcheck
@@ -11,6 +11,7 @@
 # make audit-helper   what runs with privileges: files, lines, imports
 # make packages  .deb and .rpm for amd64 and arm64 in dist/
 # make install  into PREFIX (/usr/local), never set-user-id
+# make module MODULE=host/path  gives the module another path: go.mod, and every import
 # make clean
 
 GO      ?= go
@@ -28,18 +29,21 @@ RERUN ?= -rerun
 # themselves, which it knows nothing of. selftest drives the built programs.
 NORACE = shared/stage|broker/internal/(child|agent|netns|faststart|gate/notify)|selftest|selftest/vm
 
-.PHONY: all demo test plain suites race vm needs check bench fuzz audit-helper packages install clean
+.PHONY: all demo test plain suites race vm needs check bench fuzz audit-helper packages install module clean
 
 all:
 	$(BUILD) $(ENTRY) -o bin/sbx ./broker
 	@if [ -d helper ]; then set -x; $(BUILD) -ldflags=-E=sbx_helper_start -o bin/sbx-helper ./helper; fi
+	$(BUILD) -o bin/sbx-host ./host
 	$(BUILD) -o bin/sbx-probe ./selftest/probe
 
 demo: all
 	@sh selftest/testdata/demo.sh "$(CURDIR)" "$(CURDIR)/bin/sbx"
 
+# Tests wait more than they work, so one package more than there are processors is tested at once. selftest, which takes
+# longest, begins first and goes on beside all others.
 test: needs
-	@$(GO) run ./selftest/counttests $(RERUN) -slow 10 $(GO) test -json -timeout 30m ./...
+	@$(GO) run ./selftest/counttests $(RERUN) -slow 10 $(GO) test -p $$(($$(nproc) + 1)) -json -timeout 30m ./selftest ./...
 
 # Without faststart everything is the same and slower. make plain PLAIN=. runs everything.
 PLAIN ?= ^TestRun$$/^(ahead|environment|exec|exec_terminal|exit_status|judged|leaves_nothing|limits|open_files|processors|profile_.*|session|signals|terminal_programs)$$|^TestEngines$$/^gatefs$$/^gate_files$$
@@ -47,7 +51,7 @@ plain: needs
 	SBX_PLAIN=1 $(GO) test -count=1 -timeout 30m ./selftest -run '$(PLAIN)'
 
 race: needs
-	@$(GO) run ./selftest/counttests $(GO) test -race -cover -json -timeout 20m $$($(GO) list ./... | grep -vE '^sbx/($(NORACE))$$')
+	@$(GO) run ./selftest/counttests $(GO) test -race -cover -json -timeout 20m $$($(GO) list ./... | grep -vE "^$$($(GO) list -m)/($(NORACE))\$$")
 
 suites: all
 	@sh selftest/testdata/suites.sh "$(CURDIR)" "$(GO)" $(SUITES)
@@ -64,14 +68,15 @@ check:
 	$(GO) vet ./...
 	GOARCH=arm64 CGO_ENABLED=0 $(GO) build -o /dev/null -ldflags=-E=sbx_start ./broker
 	GOARCH=arm64 CGO_ENABLED=0 $(GO) build -o /dev/null -ldflags=-E=sbx_helper_start ./helper
+	GOARCH=arm64 CGO_ENABLED=0 $(GO) build -o /dev/null ./host
 	$(GO) vet -tags sbx_plain ./broker
 	@for tag in sbx_launch sbx_host; do set -x; $(GO) vet -tags $$tag ./helper; done
 	$(GO) tool staticcheck ./...
 	$(GO) tool staticcheck -tags sbx_testhooks ./broker/internal/input ./broker/internal/request
 
-bench: all
-	@sh selftest/testdata/bench.sh "$(CURDIR)" "$(GO)"
-	@sh selftest/testdata/bench_network.sh "$(CURDIR)" "$(GO)"
+bench: all # by its path: PATH is an ordinary user's there
+	@sh selftest/testdata/bench.sh "$(CURDIR)" "$$(command -v $(GO))"
+	@sh selftest/testdata/bench_network.sh "$(CURDIR)" "$$(command -v $(GO))"
 
 fuzz:
 	@set -e; for pkg in $$($(GO) list ./...); do \
@@ -103,9 +108,14 @@ packages:
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/libexec/sbx
 	install -m 0755 bin/sbx $(DESTDIR)$(PREFIX)/bin/sbx
+	install -m 0755 bin/sbx-host $(DESTDIR)$(PREFIX)/libexec/sbx/sbx-host
 	install -m 0755 bin/sbx-probe $(DESTDIR)$(PREFIX)/libexec/sbx/sbx-probe
 	@if [ -f bin/sbx-helper ]; then set -x; install -m 0755 bin/sbx-helper $(DESTDIR)$(PREFIX)/libexec/sbx/sbx-helper; fi
 	@echo "nothing was installed set-user-id; sbx works without"
+
+module:
+	@old=$$($(GO) list -m); test -n "$(MODULE)" && grep -rlF "$$old/" --include=*.go --include=*.md --include=go.mod . | xargs sed -i "s#$$old/#$(MODULE)/#g"
+	$(GO) mod edit -module "$(MODULE)" && gofmt -w .
 
 clean:
 	rm -rf bin dist

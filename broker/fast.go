@@ -3,8 +3,8 @@
 package main
 
 import (
-	"sbx/broker/internal/cli"
-	"sbx/broker/internal/faststart"
+	"sbx.example/sbx/broker/internal/cli"
+	"sbx.example/sbx/broker/internal/faststart"
 )
 
 // before is what was done before the runtime started.

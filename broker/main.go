@@ -11,7 +11,7 @@ import (
 	"runtime"
 	"runtime/debug"
 
-	"sbx/broker/internal/cli"
+	"sbx.example/sbx/broker/internal/cli"
 )
 
 func main() {

@@ -2,7 +2,7 @@
 
 package main
 
-import "sbx/broker/internal/cli"
+import "sbx.example/sbx/broker/internal/cli"
 
 // before is nothing: this program was built without faststart, and is slower.
 func before() cli.Before { return cli.Before{} }

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/shared/wire"
+	"sbx.example/sbx/shared/wire"
 )
 
 // caller is who asks, noted once; nothing later asks the kernel again whether there is privilege.

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/shared/wire"
+	"sbx.example/sbx/shared/wire"
 )
 
 // hierarchy is root's, holds no links, and nobody else mounts there.

@@ -10,8 +10,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/shared/plan"
-	"sbx/shared/wire"
+	"sbx.example/sbx/shared/plan"
+	"sbx.example/sbx/shared/wire"
 )
 
 // org is what /etc/sbx/helper.toml says, in which the host's administrator writes what is allowed. It is read with the

@@ -10,9 +10,9 @@ import (
 	"syscall"
 	"time"
 
-	"sbx/shared/plan"
-	"sbx/shared/stage"
-	"sbx/shared/wire"
+	"sbx.example/sbx/shared/plan"
+	"sbx.example/sbx/shared/stage"
+	"sbx.example/sbx/shared/wire"
 )
 
 // receiveTime is how long a caller may take to make its one request.

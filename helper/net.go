@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/shared/rtnl"
-	"sbx/shared/wire"
+	"sbx.example/sbx/shared/rtnl"
+	"sbx.example/sbx/shared/wire"
 )
 
 // netCaps is all that the net verb keeps.

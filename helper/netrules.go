@@ -5,7 +5,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/shared/rtnl"
+	"sbx.example/sbx/shared/rtnl"
 )
 
 // nested marks an attribute that holds attributes.

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"sbx/shared/plan"
-	"sbx/shared/wire"
+	"sbx.example/sbx/shared/plan"
+	"sbx.example/sbx/shared/wire"
 )
 
 // The permission table. What has no line is refused. Each line says why it is safe from a hostile caller,

@@ -3,7 +3,7 @@ package main
 import (
 	"golang.org/x/sys/unix"
 
-	"sbx/shared/wire"
+	"sbx.example/sbx/shared/wire"
 )
 
 // slots is a file of locks, one byte for each process that a caller may have here at a time: RLIMIT_NPROC does not

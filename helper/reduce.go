@@ -7,8 +7,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/shared/stage"
-	"sbx/shared/wire"
+	"sbx.example/sbx/shared/stage"
+	"sbx.example/sbx/shared/wire"
 )
 
 // reduce gives the caller's authority over files, effective uid, gids and groups, and no capability that looks

@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/shared/wire"
+	"sbx.example/sbx/shared/wire"
 )
 
 // refusal says in numbers why nothing was done. It ends the program, as a panic that main turns into a report: there

@@ -7,6 +7,7 @@ dist=${DIST:-$top/dist}
 GO=${GO:-go}
 version=$(sed -n 's/^- semver: //p' changelog.yaml | head -n 1)
 grep -q "Version = \"$version\"" ../broker/internal/cli/main.go || { echo "changelog.yaml says $version, broker/internal/cli/main.go something else" >&2; exit 1; }
+grep -qxF "## $version" ../CHANGELOG.md || { echo "CHANGELOG.md has no section $version" >&2; exit 1; }
 # every time stamp in the packages is the release's
 SOURCE_DATE_EPOCH=$(date -u -d "$(sed -n 's/^  date: //p' changelog.yaml | head -n 1)" +%s)
 export SOURCE_DATE_EPOCH CGO_ENABLED=0
@@ -20,7 +21,7 @@ mkdir -p "$dist"
 mkdir "$work/man" "$work/completion"
 (cd "$top" && $GO build -trimpath -buildvcs=false -ldflags=-E=sbx_start -o "$work/native" ./broker)
 for page in sbx.1 sbx-run.1 sbx.toml.5; do "$work/native" man "$page" >"$work/man/$page"; done
-cp man/sbx-policy.5 man/sbx-helper.8 "$work/man"
+cp man/sbx-policy.5 man/sbx-helper.8 man/sbx-host.8 "$work/man"
 gzip -9n "$work"/man/*
 "$work/native" completion bash >"$work/completion/sbx.bash"
 "$work/native" completion zsh >"$work/completion/_sbx"
@@ -31,7 +32,7 @@ for arch in "$@"; do
 	mkdir "$stage"
 	cp -r "$work/man" "$work/completion" "$stage"
 	# sbx and sbx-helper begin with code of their own, see broker/internal/faststart and helper/entry_amd64.s
-	(cd "$top" && for p in sbx=broker sbx-helper=helper sbx-helper-launch=helper sbx-helper-host=helper sbx-probe=selftest/probe; do
+	(cd "$top" && for p in sbx=broker sbx-helper=helper sbx-helper-launch=helper sbx-helper-host=helper sbx-host=host sbx-probe=selftest/probe; do
 		flags='-s -w -buildid=' tags=
 		case $p in sbx=*) flags="$flags -E=sbx_start" ;; sbx-helper*) flags="$flags -E=sbx_helper_start" ;; esac
 		case $p in sbx-helper-launch=*) tags=sbx_launch ;; sbx-helper-host=*) tags=sbx_host ;; esac
@@ -41,6 +42,7 @@ for arch in "$@"; do
 		for format in deb rpm; do
 			sed "s|@ARCH@|$arch|g; s|@VERSION@|$version|g; s|@STAGE@|$stage|g" $package.yaml >"$work/$package.yaml"
 			[ $format = rpm ] || sed -i '/^license:/d' "$work/$package.yaml" # no field of Debian's
+			echo "$package for $arch as .$format" >&2
 			$GO tool nfpm package --config "$work/$package.yaml" --packager $format --target "$dist/" >/dev/null
 		done
 	done

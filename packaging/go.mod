@@ -1,5 +1,5 @@
 // The tool that packages are made with, apart from the product: nothing of it is linked into sbx.
-module sbx/packaging
+module sbx.example/sbx/packaging
 
 go 1.26
 

@@ -157,6 +157,8 @@ func TestDefault(t *testing.T) {
 		{"setns", Toggles{}, [6]uint64{}, eperm},
 		{"setns", Toggles{Containers: true}, [6]uint64{}, Allow},
 		{"setns", Toggles{NotifyDenied: true}, [6]uint64{}, nd},
+		{"clone", Toggles{NotifyDenied: true}, [6]uint64{0x10000011}, nd},
+		{"clone", Toggles{NotifyDenied: true}, [6]uint64{17}, Allow},
 		{"ptrace", Toggles{}, [6]uint64{}, eperm},
 		{"ptrace", Toggles{Debug: true}, [6]uint64{}, Allow},
 		{"ptrace", Toggles{NotifyDenied: true}, [6]uint64{}, nd},

@@ -191,11 +191,11 @@ func (b *builder) namespaces() {
 		return
 	}
 	const why = "a new user namespace hands out capabilities, and with them the kernel's least tested parts"
-	b.add(Errno(EPERM), why, []Cond{{Arg: 0, Op: AnyBits, Mask: cloneNew}}, "clone")
 	denied := Errno(EPERM)
-	if b.t.NotifyDenied { // clone is left alone: browsers try it at every start
+	if b.t.NotifyDenied {
 		denied = Notify
 	}
+	b.add(denied, why, []Cond{{Arg: 0, Op: AnyBits, Mask: cloneNew}}, "clone")
 	b.add(denied, why, []Cond{{Arg: 0, Op: AnyBits, Mask: cloneNew | cloneNewTime}}, "unshare")
 	b.add(Errno(ENOSYS), "its flags are in memory; the C libraries fall back to clone on this errno only", nil, "clone3")
 }

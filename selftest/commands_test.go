@@ -9,7 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"sbx/selftest/need"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -17,6 +17,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"golang.org/x/sys/unix"
+
+	"sbx.example/sbx/selftest/need"
 )
 
 // throughHelper is set in the environment of scripts that run without user namespaces, to the mode of
@@ -37,6 +39,7 @@ const patience = 5 * time.Minute
 //	planfile FILE           want FILE to hold a plan in its one spelling
 //	jsonlines FILE          want every line of FILE to be a JSON object
 //	jsonobject FILE KEY...  want FILE to be one JSON object with just these keys
+//	schema NAME FILE        want each object in FILE to be what docs/schema.json calls NAME
 //	lab FILE                run the shell script FILE as root in a network of the test's own (testdata/netlab); lacking
 //	                        root is like lacking a command
 //	org DIR [=N] ARGS...    sbx with the files of DIR in /etc/sbx, in a mount namespace of its own
@@ -50,7 +53,7 @@ func commands() map[string]func(*testscript.TestScript, bool, []string) {
 		"org": positive("org", cmdOrg), "lab": positive("lab", cmdLab),
 		"etc": positive("etc", cmdEtc), "orgroot": positive("orgroot", cmdOrgRoot),
 		"planfile": positive("planfile", cmdPlanFile), "jsonlines": positive("jsonlines", cmdJSONLines),
-		"jsonobject": positive("jsonobject", cmdJSONObject),
+		"jsonobject": positive("jsonobject", cmdJSONObject), "schema": positive("schema", cmdSchema),
 	}
 }
 
@@ -183,6 +186,7 @@ func waitGone(text string, patience time.Duration) error {
 	}
 }
 
+// findProcesses are the processes with text in their command lines, which have spaces between the words here.
 func findProcesses(text string) []string {
 	var found []string
 	list, _ := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -190,11 +194,17 @@ func findProcesses(text string) []string {
 		if p == fmt.Sprintf("/proc/%d/cmdline", os.Getpid()) {
 			continue
 		}
-		if b, err := os.ReadFile(p); err == nil && bytes.Contains(b, []byte(text)) {
-			found = append(found, p+" "+strings.ReplaceAll(string(b), "\x00", " "))
+		b, _ := os.ReadFile(p)
+		if line := strings.ReplaceAll(string(b), "\x00", " "); strings.Contains(line, text) {
+			found = append(found, p+" "+line)
 		}
 	}
 	return found
+}
+
+// running are the processes whose command line begins so: not the shell that was told to run it.
+func running(line string) []string {
+	return slices.DeleteFunc(findProcesses(line), func(p string) bool { return !strings.Contains(p, "/cmdline "+line) })
 }
 
 // cmdLab runs a script where there is a network that leads nowhere; "as CMD" in it runs CMD as the ordinary user.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"sbx/selftest/need"
+	"sbx.example/sbx/selftest/need"
 )
 
 // typedLine is a command line in the making, and what its shell must offer: all of it where exact, else among others.
@@ -29,8 +29,8 @@ func typedLines() []typedLine {
 		{[]string{"sbx", "run", "--ro", "da"}, []string{"data file"}, false},
 		{[]string{"sbx", "run", "--", "tru"}, []string{"true"}, false},
 		{[]string{"sbx", "run", "--static", "cat", "da"}, []string{"data file"}, false},
-		{[]string{"sbx", "policy", ""}, []string{"add", "check", "diff", "export", "import", "remove", "replay", "show",
-			"test", "trust"}, true},
+		{[]string{"sbx", "policy", ""}, []string{"add", "check", "diff", "export", "import", "remove", "replay",
+			"secrets", "show", "test", "trust"}, true},
 		{[]string{"sbx", "policy", "add", "d"}, []string{"deny"}, true},
 		{[]string{"sbx", "policy", "add", "--scope", ""}, []string{"org", "project", "user"}, true},
 		{[]string{"sbx", "audit", "pr"}, []string{"prune"}, false},
@@ -49,6 +49,7 @@ func typedLines() []typedLine {
 // TestCompletion has every shell complete lines by the function that sbx prints for it, with sessions that run and
 // that are kept.
 func TestCompletion(t *testing.T) {
+	t.Parallel()
 	needSandbox(t)
 	home := filepath.Join(shop.dir, "completion")
 	project := filepath.Join(home, "project")

@@ -59,6 +59,6 @@ func scripts(t *testing.T, approvals bool) []string {
 	return slices.DeleteFunc(all, func(f string) bool {
 		name := strings.TrimSuffix(filepath.Base(f), ".txtar")
 		return approvals != (strings.HasPrefix(name, "approve_") || slices.Contains([]string{"question_tty", "gate_day",
-			"gate_live", "gate_repositories", "gate_writes"}, name))
+			"gate_live", "gate_locks", "gate_repositories", "gate_writes"}, name))
 	})
 }

@@ -17,6 +17,7 @@ import (
 // told, and after the next look at the list nothing is left of the session but its record, on no mount table, in no
 // control group.
 func TestKilledBrokerDuringCommands(t *testing.T) {
+	t.Parallel()
 	needSandbox(t)
 	home, project := sandboxHome(t)
 	sbx := func(args ...string) *exec.Cmd {

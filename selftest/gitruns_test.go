@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"sbx/selftest/need"
+	"sbx.example/sbx/selftest/need"
 )
 
 // gitRow is one row of the tables of docs/git.md.
@@ -68,6 +68,7 @@ func gitRows(t *testing.T) []gitRow {
 // TestGitRuns tries from inside every setting by which git runs a program, then works outside: no program ran, and
 // nothing changed. As the control the same settings are made outside, and do run.
 func TestGitRuns(t *testing.T) {
+	t.Parallel()
 	needSandbox(t)
 	other := os.Getenv("SBX_TEST_GIT_DIR") // where another version of git is, for the work outside
 	version, err := exec.Command(filepath.Join(other, "git"), "version").Output()

@@ -19,8 +19,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/diff"
 
-	"sbx/broker/plan"
-	"sbx/selftest/need"
+	"sbx.example/sbx/broker/plan"
+	"sbx.example/sbx/selftest/need"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -74,18 +74,18 @@ func goldenPlan(t *testing.T, out []byte) string {
 	if err := json.Unmarshal(out, &p); err != nil {
 		t.Fatal(err)
 	}
-	if l, ok := doc.Plan["Landlock"].(map[string]any); ok {
-		l["ABI"] = "the kernel's"
+	if l, ok := doc.Plan["landlock"].(map[string]any); ok {
+		l["abi"] = "the kernel's"
 	}
-	if list, ok := doc.Plan["Mounts"].([]any); ok {
+	if list, ok := doc.Plan["mounts"].([]any); ok {
 		for _, m := range list { // the root's own, which is made anew
-			delete(m.(map[string]any), "Dev")
-			delete(m.(map[string]any), "Ino")
+			delete(m.(map[string]any), "dev")
+			delete(m.(map[string]any), "ino")
 		}
 	}
-	if s, ok := doc.Plan["Seccomp"].(map[string]any); ok {
+	if s, ok := doc.Plan["seccomp"].(map[string]any); ok {
 		code := fmt.Append(nil, p.Plan.Seccomp.Program)
-		s["Program"] = fmt.Sprintf("%d instructions, %x", len(p.Plan.Seccomp.Program), sha256.Sum256(code))
+		s["program"] = fmt.Sprintf("%d instructions, %x", len(p.Plan.Seccomp.Program), sha256.Sum256(code))
 	}
 	return readable("", map[string]any{"plan": doc.Plan, "losses": doc.Losses}) + "\n"
 }
@@ -180,6 +180,7 @@ func compareGolden(t *testing.T, name, text string) {
 // TestGoldenPlans compares what sbx would do for sets of options with what it did, byte for byte. The first is there
 // in full, the others as what differs from it.
 func TestGoldenPlans(t *testing.T) {
+	t.Parallel()
 	needSandbox(t)
 	if os.Getuid() != 0 || exec.Command("unshare", "--mount", "true").Run() != nil {
 		need.Fact(t, false, "root who may mount")
@@ -262,7 +263,8 @@ func goldenRuns() []goldenRun {
 		{"only-dynamic", "--only sh --mode dynamic -- true", nil},
 		{"learn", "--learn /home/user/learned.toml -- true", nil},
 		{"accepted", "--new-session --share-pid --no-suid --backend native -q -- true", nil},
-		{"unknown-option", "--no-network -- true", nil},
+		{"unknown-option", "--no-such-option -- true", nil},
+		{"no-network", "--allow-network --no-network -- true", nil},
 		{"unknown-choice", "--mode dynamik -- true", nil},
 		{"missing-value", "--profile", nil},
 		{"user-config", "-- true",

@@ -17,7 +17,7 @@ func goldenHelp() []string {
 		"policy remove", "policy import", "policy export", "policy diff", "policy replay", "policy trust", "why", "audit",
 		"audit verify", "audit prune", "watch",
 		"approve", "deny", "config", "config show", "ls", "stats", "top", "diff", "apply", "discard", "selftest", "doctor",
-		"completion", "man", "version"} {
+		"completion", "help", "man", "version"} {
 		list = append(list, strings.TrimSpace(c+" --help"))
 	}
 	return list
@@ -30,6 +30,14 @@ nonsense
 version
 version extra
 run --bogus
+run --bogus --json
+run --allow-net -- true
+run -p 8080:80 -- true
+run -v /a:/b -- true
+run --memory -- ls
+shell
+help nosuch
+list --bogus
 run --timeout
 run --timeout=soon -- true
 run --pids 0 -- true
@@ -156,6 +164,7 @@ man nothing
 
 // TestGoldenWords compares what sbx says about itself and about mistakes with what it said.
 func TestGoldenWords(t *testing.T) {
+	t.Parallel()
 	needSandbox(t)
 	home := filepath.Join(shop.dir, "words")
 	if err := os.MkdirAll(filepath.Join(home, "project"), 0o755); err != nil {

@@ -16,8 +16,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/plan"
-	"sbx/shared/wire"
+	"sbx.example/sbx/broker/plan"
+	"sbx.example/sbx/shared/wire"
 )
 
 // inherited are more things that a caller leaves to the helper, or tries on it.
@@ -162,6 +162,7 @@ func sudoAttempts(uid int, canary string) []attempt {
 
 // TestHelperThroughSudo: started by root, the helper serves whoever made the socket, and only where sudo's word agrees.
 func TestHelperThroughSudo(t *testing.T) {
+	t.Parallel()
 	needHelper(t)
 	canary, _ := hostileHome(t)
 	self, err := os.Executable()

@@ -16,9 +16,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/helpertest"
-	"sbx/broker/plan"
-	"sbx/shared/wire"
+	"sbx.example/sbx/broker/helpertest"
+	"sbx.example/sbx/broker/plan"
+	"sbx.example/sbx/shared/wire"
 )
 
 // hostileFlag makes the test's own binary a hostile caller of the installed sbx-helper: "-hostile-helper CANARY HOME

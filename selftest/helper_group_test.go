@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/shared/wire"
+	"sbx.example/sbx/shared/wire"
 )
 
 // groupFlag makes the test's own binary a process that asks sbx-helper for control groups, under one of orgCases, and

@@ -16,9 +16,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/helpertest"
-	"sbx/broker/plan"
-	"sbx/shared/wire"
+	"sbx.example/sbx/broker/helpertest"
+	"sbx.example/sbx/broker/plan"
+	"sbx.example/sbx/shared/wire"
 )
 
 const canaryText = "CANARY-of-root"

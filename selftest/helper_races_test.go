@@ -13,8 +13,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/plan"
-	"sbx/shared/wire"
+	"sbx.example/sbx/broker/plan"
+	"sbx.example/sbx/shared/wire"
 )
 
 // strange are trees of file systems that ask their readers for more than permissions; those that this host has not

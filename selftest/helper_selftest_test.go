@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"sbx/selftest/checks"
+	"sbx.example/sbx/selftest/checks"
 )
 
 // notInHelper are the only checks that may be left out where sandboxes are built by sbx-helper, with the
@@ -19,6 +19,7 @@ var notInHelper = map[string]string{"FR-27": "guard: ", "FW-10": "guard: ", "FW-
 
 // TestSelftestThroughHelper runs the acceptance checks where there are no user namespaces: every group passes.
 func TestSelftestThroughHelper(t *testing.T) {
+	t.Parallel()
 	needHelper(t)
 	dir := filepath.Join(shop.dir, "through-helper")
 	if err := os.MkdirAll(filepath.Join(dir, "home"), 0o755); err != nil {

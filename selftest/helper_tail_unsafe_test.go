@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/plan"
+	"sbx.example/sbx/broker/plan"
 )
 
 // instruction is one of the tape's, as it lies in the file that process 1 of sbx-helper's carries out when it has no

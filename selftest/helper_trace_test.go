@@ -20,7 +20,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/selftest/need"
+	"sbx.example/sbx/selftest/need"
 )
 
 // tracedFlag makes the test's own binary a caller of sbx-helper that is watched: "-traced-helper COUNT". Before
@@ -329,7 +329,7 @@ func hostState(t *testing.T) (out []string) {
 		}
 		out = append(out, found...)
 	}
-	return append(out, orphans("sbx-helper\x00launch")...)
+	return append(out, orphans("sbx-helper launch")...)
 }
 
 // orphans are processes whose parent is gone; other tests' helpers have theirs.

@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -113,11 +112,28 @@ func checkRecords(t *testing.T, home string) {
 		files, _ := os.ReadDir(filepath.Join(sessions, e.Name()))
 		for _, f := range files {
 			switch f.Name() {
-			case "plan.json", "log.jsonl", "lock", "overlay", "etc":
+			case "plan.json", "log.jsonl", "audit", "status", "lock", "overlay", "etc":
 			default:
 				t.Errorf("session %s holds %s", e.Name(), f.Name())
 			}
 		}
+	}
+}
+
+// A wait for the end of a program that could not see it would end at once.
+func TestGoneSeesWhatRuns(t *testing.T) {
+	seconds := fmt.Sprintf("97.%d", os.Getpid())
+	cmd := exec.Command("sleep", seconds)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if waitGone("sleep "+seconds, 0) == nil || len(running("sleep "+seconds)) != 1 {
+		t.Error("a program that runs is not seen")
+	}
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	if err := waitGone("sleep "+seconds, 0); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -146,8 +162,7 @@ func TestKilledProcessOneEndsBroker(t *testing.T) {
 	one := 0
 	for end := time.Now().Add(time.Minute); one == 0 && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		// The broker and process 1 have the same command line until the program itself runs.
-		runs := func(p string) bool { return strings.Contains(p, "/cmdline sleep ") }
-		if list := childrenOf(cmd.Process.Pid); len(list) > 0 && slices.ContainsFunc(findProcesses("sleep\x00"+sleep), runs) {
+		if list := childrenOf(cmd.Process.Pid); len(list) > 0 && len(running("sleep "+sleep)) > 0 {
 			one = list[0]
 		}
 	}

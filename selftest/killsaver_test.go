@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"sbx/selftest/need"
+	"sbx.example/sbx/selftest/need"
 )
 
 // TestKilledWhileItCarriesWritesOut kills the broker, which carries out what changes a project, and process 1, at any
@@ -22,6 +22,7 @@ import (
 // the next session sees what the last one made. An agent that is killed is started anew: the session goes on, and hides
 // what the host makes under the name of a secret.
 func TestKilledWhileItCarriesWritesOut(t *testing.T) {
+	t.Parallel()
 	needSandbox(t)
 	need.Tool(t, "python3")
 	script, err := os.ReadFile("testdata/saver.py")

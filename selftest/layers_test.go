@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"sbx/selftest/checks"
+	"sbx.example/sbx/selftest/checks"
 )
 
 // layerCase is one build of the sandbox with layers missing, and what must be noticed then.
@@ -137,6 +137,7 @@ func TestLayers(t *testing.T) {
 
 // TestReleaseHasNoSwitch makes sure that the layers cannot be switched off where it counts.
 func TestReleaseHasNoSwitch(t *testing.T) {
+	t.Parallel()
 	needSandbox(t)
 	for _, args := range [][]string{{"--test-off=seccomp"}, {"--test-off", "landlock"}} {
 		out, err := asUser(shop.dir, nil, append([]string{shop.sbx, "run"}, append(args, "--", "true")...)...)
@@ -169,6 +170,7 @@ func uncontrolled() map[string]string {
 
 // TestSelftestIsGreen runs the command that users run, and insists on its controls.
 func TestSelftestIsGreen(t *testing.T) {
+	t.Parallel()
 	needSandbox(t)
 	bin := filepath.Join(shop.dir, "release")
 	if err := os.MkdirAll(bin, 0o755); err != nil {

@@ -6,6 +6,7 @@ import (
 	"go/token"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -27,6 +28,7 @@ var mayImport = map[string][]string{
 	"shared/tape":  {},
 	"shared/stage": {"shared/plan", "shared/wire", "shared/tape"},
 	"helper":       {"shared/plan", "shared/wire", "shared/stage", "shared/rtnl"},
+	"host":         {}, // a program of its own, for what sbx is not linked with
 
 	"seccompbpf":     {},
 	"seccompbpf/gen": {},
@@ -35,12 +37,13 @@ var mayImport = map[string][]string{
 	"broker/plan":                  {"shared/plan"}, // the Plan; also for programs of others
 	"broker/internal/helperclient": {"shared/wire"},
 
-	"broker/internal/policy/excerpt":  {},
-	"broker/internal/policy/tomlscan": {"broker/internal/policy/excerpt"},
-	"broker/internal/policy/peer":     {"broker/internal/policy/excerpt"},
-	"broker/internal/policy/amount":   {"broker/internal/policy/excerpt"},
-	"broker/internal/policy/manual":   {},
-	"broker/internal/policy":          {"broker/internal/policy/..."},
+	"broker/internal/policy/excerpt":    {},
+	"broker/internal/policy/tomlscan":   {"broker/internal/policy/excerpt"},
+	"broker/internal/policy/peer":       {"broker/internal/policy/excerpt"},
+	"broker/internal/policy/amount":     {"broker/internal/policy/excerpt"},
+	"broker/internal/policy/manual":     {},
+	"broker/internal/policy":            {"broker/internal/policy/..."},
+	"broker/internal/policy/configedit": {"broker/internal/policy", "broker/internal/policy/tomlscan"},
 	"broker/internal/project": {"broker/internal/host", "broker/internal/policy",
 		"broker/internal/policy/excerpt"},
 	"broker/internal/host":      {},
@@ -50,11 +53,13 @@ var mayImport = map[string][]string{
 	"broker/internal/nixdaemon": {"broker/internal/relay"},
 	"broker/internal/wayland":   {},
 	"broker/internal/guard":     {},
+	"broker/internal/inotify":   {},
+	"broker/internal/toolconf":  {}, // text in, text out
 	"broker/internal/secrets":   {"broker/internal/guard", "broker/internal/host"},
 	"broker/internal/program":   {},
 	"broker/internal/handover":  {},
 	"broker/internal/idmap":     {"broker/internal/program"},
-	"broker/internal/changes":   {"broker/internal/guard", "broker/plan"},
+	"broker/internal/changes":   {"broker/internal/guard", "broker/internal/quoting", "broker/plan"},
 
 	// the command line as data; the commands themselves are command's and cli's
 	"broker/internal/option":  {"broker/internal/policy", "broker/plan"},
@@ -77,15 +82,19 @@ var mayImport = map[string][]string{
 		"broker/internal/child", "broker/plan", "shared/stage", "shared/tape"},
 
 	"broker/internal/session": {"broker/plan", "broker/internal/child", "audit", "broker/internal/idmap"},
+	"broker/internal/caches":  {"broker/internal/session"},
 	"broker/internal/control": {"broker/internal/session", "broker/internal/decide", "broker/internal/prompt",
 		"broker/plan"},
 	"broker/internal/watch": {"broker/internal/control", "broker/internal/session", "broker/internal/prompt",
 		"broker/plan"},
+	// asks on another terminal what a session asks
+	"broker/internal/attend": {"broker/client", "broker/internal/control", "broker/internal/decide",
+		"broker/internal/host", "broker/internal/launch", "broker/internal/prompt"},
 	"broker/internal/launch": {"broker/internal/helperclient", "broker/internal/handover", "broker/internal/program",
 		"broker/internal/child", "broker/internal/netns", "broker/internal/steps", "broker/plan", "shared/wire",
 		"shared/stage", "shared/tape"},
 	"broker/internal/gate": {"broker/internal/policy", "broker/internal/decide", "broker/internal/gate/...",
-		"broker/internal/arbiter",
+		"broker/internal/arbiter", "broker/internal/inotify",
 		"broker/internal/rules", "broker/internal/request", "broker/internal/planner", "broker/internal/guard",
 		"broker/internal/host",
 		"broker/internal/agent", "broker/internal/child", "broker/internal/program", "broker/internal/quoting",
@@ -93,30 +102,39 @@ var mayImport = map[string][]string{
 	"broker/internal/rules": {"broker/internal/decide", "broker/internal/host", "broker/internal/learn",
 		"broker/internal/policy",
 		"broker/internal/quoting", "broker/internal/request"}, // the policy files of a running session
-	"broker/internal/gate/fuse":  {},
-	"broker/internal/gate/names": {"broker/internal/guard", "broker/internal/host", "broker/internal/secrets"},
-	"broker/internal/gate/gatefs": {"broker/internal/gate/fuse", "broker/internal/gate/names", "broker/internal/guard",
-		"broker/internal/secrets", "broker/internal/host", "broker/internal/program"},
-	"broker/internal/gate/notify": {"broker/internal/program", "seccompbpf"},
-	"broker/internal/gate/late":   {"broker/internal/guard", "broker/internal/host", "broker/internal/secrets"},
+	"broker/internal/gate/fuse":   {},
+	"broker/internal/gate/names":  {"broker/internal/guard", "broker/internal/host", "broker/internal/secrets"},
+	"broker/internal/gate/grants": {"broker/internal/gate/fuse", "broker/internal/program"},
+	"broker/internal/gate/locks":  {"broker/internal/gate/fuse"},
+	"broker/internal/gate/gatefs": {"broker/internal/gate/fuse", "broker/internal/gate/grants",
+		"broker/internal/gate/locks", "broker/internal/gate/names", "broker/internal/guard", "broker/internal/host",
+		"broker/internal/inotify", "broker/internal/secrets"},
+	"broker/internal/gate/notify": {"broker/internal/gate/names", "broker/internal/program", "seccompbpf"},
+	"broker/internal/gate/late": {"broker/internal/guard", "broker/internal/host", "broker/internal/inotify",
+		"broker/internal/secrets"},
 	"broker/internal/gate/writes": {"broker/internal/gate/names", "broker/internal/gate/notify", "broker/internal/guard",
 		"broker/internal/host",
 		"broker/internal/secrets", "seccompbpf"},
 	"broker/internal/prompt": {"broker/internal/program", "broker/internal/decide", "broker/plan"},
 	"broker/internal/arbiter": {"broker/internal/decide", "broker/internal/prompt", "broker/internal/policy", "audit",
 		"broker/plan"},
+	// host: the processes of the sandbox, to say whose packets were refused; plan: where the resolver is
 	"broker/internal/network": {"broker/internal/policy/peer", "broker/internal/helperclient",
-		"broker/internal/program", "broker/internal/decide", "broker/internal/policy", "broker/internal/network/nft",
-		"broker/internal/netns", "shared/wire", "shared/rtnl"},
+		"broker/internal/host", "broker/internal/program", "broker/internal/decide", "broker/internal/policy",
+		"broker/internal/network/nft",
+		"broker/internal/netns", "broker/plan", "shared/wire", "shared/rtnl"},
 	"broker/internal/network/nft": {"shared/rtnl"},
-	"broker/internal/resources":   {"broker/internal/host", "broker/internal/program", "broker/plan"},
+	"broker/internal/resources": {"broker/internal/host", "broker/internal/inotify", "broker/internal/program",
+		"broker/plan"},
 
-	"broker/internal/request": {"broker/internal/policy", "broker/internal/project", "broker/internal/host",
+	"broker/internal/request": {"broker/internal/policy", "broker/internal/policy/configedit",
+		"broker/internal/project", "broker/internal/host",
 		"broker/internal/planner", "broker/internal/option", "broker/internal/quoting",
 		"broker/internal/resources", "broker/internal/guard", "broker/internal/secrets", "broker/internal/program",
 		"broker/plan"},
 	// what is let in from the host
 	"broker/internal/doors": {"broker/internal/request", "broker/internal/planner", "broker/internal/policy",
+		"broker/internal/guard", // what is a private key
 		"broker/internal/host",
 		"broker/internal/option", "broker/internal/quoting", "broker/internal/decide", "broker/internal/gate",
 		"broker/internal/session",
@@ -134,12 +152,12 @@ var mayImport = map[string][]string{
 		"broker/internal/option", "broker/internal/quoting", "broker/internal/changes", "broker/internal/confine",
 		"broker/internal/doors",
 		"broker/internal/gate", "broker/internal/guard", "broker/internal/launch", "broker/internal/only",
-		"broker/internal/secrets",
+		"broker/internal/secrets", "broker/internal/toolconf",
 		"seccompbpf", "broker/plan"},
 	"broker/internal/explain": {"broker/internal/policy/peer", "broker/internal/request", "broker/internal/decide",
 		"broker/internal/prompt", "broker/internal/policy", "broker/internal/planner",
 		"broker/internal/host", "broker/internal/guard", "broker/internal/secrets", "broker/internal/option",
-		"broker/internal/quoting",
+		"broker/internal/quoting", "broker/internal/learn", // what to suggest where a name will not come back
 		"broker/internal/program", "broker/internal/network", "broker/plan", "audit"},
 	"broker/internal/confine": {"broker/internal/policy/amount", "broker/internal/control", "broker/internal/prompt",
 		"broker/internal/launch", "broker/internal/resources", "broker/internal/request",
@@ -147,7 +165,14 @@ var mayImport = map[string][]string{
 		"broker/internal/quoting", "broker/internal/program",
 		"broker/internal/child", "broker/plan"},
 	// commands that need no run of their own, and what prints
-	"broker/internal/command": {"broker/internal/policy/peer", "broker/internal/request", "broker/internal/explain",
+	"broker/internal/manpage": {"broker/internal/option", "broker/internal/policy"},
+	"broker/internal/policy/setting": {"broker/internal/policy", "broker/internal/policy/excerpt",
+		"broker/internal/policy/tomlscan"},
+	"broker/internal/records": {"broker/internal/caches", "broker/internal/command", "broker/internal/host",
+		"broker/internal/option",
+		"broker/internal/planner", "broker/internal/quoting", "broker/internal/session", "broker/plan"},
+	"broker/internal/command": {"broker/internal/attend", "broker/internal/policy/peer", "broker/internal/policy/setting",
+		"broker/internal/manpage", "broker/internal/request", "broker/internal/explain",
 		"broker/internal/decide", "broker/internal/guard", "selftest/checks",
 		"broker/internal/option", "broker/internal/quoting", "broker/client", "broker/internal/control",
 		"broker/internal/watch",
@@ -169,11 +194,14 @@ var mayImport = map[string][]string{
 		"broker/internal/steps", "broker/plan"},
 	// the run
 	"broker/internal/live": {"broker/internal/helperclient",
-		"broker/client", "broker/internal/agent", "broker/internal/arbiter", "broker/internal/changes",
+		"broker/client", "broker/internal/agent", "broker/internal/arbiter", "broker/internal/caches",
+		"broker/internal/changes",
 		"broker/internal/child", "broker/internal/confine", "broker/internal/control", "broker/internal/decide",
-		"broker/internal/doors", "broker/internal/egress", "broker/internal/gate", "broker/internal/gate/gatefs",
-		"broker/internal/gate/late", "broker/internal/gate/notify", "broker/internal/gate/writes",
-		"broker/internal/guard", "broker/internal/handover", "broker/internal/host", "broker/internal/input",
+		"broker/internal/doors", "broker/internal/egress", "broker/internal/gate",
+		"broker/internal/gate/gatefs", "broker/internal/gate/grants",
+		"broker/internal/gate/late", "broker/internal/gate/names", "broker/internal/gate/notify",
+		"broker/internal/gate/writes", "broker/internal/guard",
+		"broker/internal/handover", "broker/internal/host", "broker/internal/input",
 		"broker/internal/launch", "broker/internal/learn", "broker/internal/netns", "broker/internal/planner",
 		"broker/internal/policy", "broker/internal/program", "broker/internal/prompt", "broker/internal/quoting",
 		"broker/internal/request", "broker/internal/rules", "broker/internal/secrets", "broker/internal/session",
@@ -182,10 +210,12 @@ var mayImport = map[string][]string{
 	// the command line
 	"broker/internal/cli": {
 		"broker/internal/agent", "broker/internal/child", "broker/internal/command", "broker/internal/confine",
-		"broker/internal/egress", "broker/internal/explain", "broker/internal/gate", "broker/internal/gate/gatefs",
+		"broker/internal/egress", "broker/internal/explain", "broker/internal/gate",
+		"broker/internal/gate/gatefs", "broker/internal/gate/grants",
 		"broker/internal/hint", "broker/internal/host", "broker/internal/idmap", "broker/internal/input",
 		"broker/internal/launch", "broker/internal/live", "broker/internal/network", "broker/internal/option",
-		"broker/internal/planner", "broker/internal/program", "broker/internal/quoting", "broker/internal/request",
+		"broker/internal/planner", "broker/internal/program", "broker/internal/quoting", "broker/internal/records",
+		"broker/internal/request",
 		"broker/internal/resources", "broker/internal/session", "broker/internal/steps", "broker/plan",
 	},
 	"broker/helpertest": {"broker/internal/helperclient", "broker/internal/child", "broker/plan"},
@@ -226,6 +256,7 @@ var testsMayImport = map[string][]string{
 var mayStart = map[string]string{
 	"broker/internal/launch/backend.go": "the command of a run without a sandbox, which is what the user asked for",
 	"helper/caller.go":                  "itself, with an empty environment",
+	"host/forward.go":                   "iptables, from the system's directories, when root asks for it",
 	"broker/internal/child/finish.go":   "the program of the sandbox, inside",
 	"broker/internal/child/spawn.go":    "programs of the sandbox, inside",
 	"broker/internal/netns/netexec.go":  "the network's carrier, by the path of a program.Program: see startsByPath",
@@ -243,11 +274,55 @@ var thirdParty = map[string]map[string]string{
 	"broker": {
 		"golang.org/x/sys": "the kernel's interface", "github.com/BurntSushi/toml": "configuration",
 		"golang.org/x/net/dns/dnsmessage": "the resolver's messages",
+		"github.com/mattn/go-isatty":      "what is a terminal", "golang.org/x/term": "its settings",
+		"kernel.org/pub/linux/libs/security/libcap/cap": "capabilities of files and processes",
+		"github.com/vishvananda/netlink":                "addresses and routes of the host",
+	},
+	"host": {
+		"github.com/containerd/cgroups/v3": "control groups",
+		"github.com/coreos/go-systemd/v22": "scopes, which cgroups/v3 does not make for users",
+		"github.com/godbus/dbus/v5":        "the user's bus, for go-systemd",
+		"github.com/coreos/go-iptables":    "iptables",
 	},
 	"audit":      {"golang.org/x/sys": "locks and synced writes"},
 	"seccompbpf": {"golang.org/x/sys": "tests load filters"},
 	"selftest": {"golang.org/x/sys": "the kernel's interface",
-		"github.com/rogpeppe/go-internal": "testscript, tests only"},
+		"github.com/rogpeppe/go-internal":          "testscript, tests only",
+		"github.com/santhosh-tekuri/jsonschema/v6": "answers against docs/schema.json, tests only"},
+}
+
+// testsMayUse are modules for test files alone: nothing of the broker's is linked with them.
+var testsMayUse = map[string]string{
+	// compares what it writes and reads with what containerd's library does
+	"broker/internal/resources": "github.com/containerd/cgroups/v3",
+}
+
+// notLinked is what sbx and sbx-helper must not be linked with, however it would come in: sbx-host is.
+var notLinked = [...]string{"github.com/containerd", "github.com/coreos", "github.com/godbus",
+	"google.golang.org/protobuf", "github.com/cilium", "github.com/sirupsen"}
+
+// What sbx-host is for stays out of every start of sbx.
+func TestLibrariesOfTheHostProgramStayThere(t *testing.T) {
+	deps := func(pkg string) (found []string) {
+		out, err := exec.Command("go", "list", "-deps", pkg).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(out)) {
+			if slices.ContainsFunc(notLinked[:], func(m string) bool { return strings.HasPrefix(line, m+"/") }) {
+				found = append(found, strings.TrimSpace(line))
+			}
+		}
+		return found
+	}
+	for _, pkg := range []string{"../broker", "../broker/sandbox", "../broker/client", "../helper", "./probe"} {
+		if found := deps(pkg); len(found) > 0 {
+			t.Errorf("%s is linked with %q", pkg, found)
+		}
+	}
+	if len(deps("../host")) == 0 { // the control
+		t.Error("sbx-host is not linked with them either")
+	}
 }
 
 // mutable lists package-level variables that are neither errors, arrays nor assertions, with the reason.
@@ -256,8 +331,9 @@ var mutable = map[string]string{
 	"broker/internal/faststart.entry": "written once, before the runtime starts: there is nobody yet to pass it to",
 	"broker/internal/guard.indexSecrets": "an index of the table beside it, made once, when it is first wanted, and " +
 		"only read",
-	"helper.entered":            "written once, by the entry point before the runtime starts",
-	"seccompbpf/gen.armPrivate": "a generator's table, not part of the product",
+	"broker/internal/guard.builtIn": "the built-in rules, compiled once, and only read",
+	"helper.entered":                "written once, by the entry point before the runtime starts",
+	"seccompbpf/gen.armPrivate":     "a generator's table, not part of the product",
 }
 
 // long lists files of more than 450 lines that are not tables or tests.
@@ -274,6 +350,17 @@ type source struct {
 }
 
 func (s *source) path() string { return path.Join(s.dir, s.name) }
+
+// module is how the import paths of this module's packages begin, by go.mod.
+func module(t *testing.T) string {
+	t.Helper()
+	mod, err := os.ReadFile("../go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	line, _, _ := strings.Cut(string(mod), "\n")
+	return strings.TrimPrefix(line, "module ") + "/"
+}
 
 // parseTree reads every Go file, whatever it is built for.
 func parseTree(t *testing.T) []source {
@@ -329,6 +416,7 @@ func allowed(list []string, pkg string) bool {
 }
 
 func TestImports(t *testing.T) {
+	own := module(t)
 	for _, s := range parseTree(t) {
 		row, known := mayImport[s.dir]
 		if !known {
@@ -336,13 +424,13 @@ func TestImports(t *testing.T) {
 			continue
 		}
 		for _, imp := range s.imports() {
-			ours, own := strings.CutPrefix(imp, "sbx/")
+			ours, isOurs := strings.CutPrefix(imp, own)
 			first, _, _ := strings.Cut(imp, "/")
 			switch {
-			case own && ours == s.dir && s.test:
-			case own && !allowed(row, ours) && !(s.test && (ours == "selftest/need" || allowed(testsMayImport[s.dir], ours))):
+			case isOurs && ours == s.dir && s.test:
+			case isOurs && !allowed(row, ours) && !(s.test && (ours == "selftest/need" || allowed(testsMayImport[s.dir], ours))):
 				t.Errorf("%s imports %s, which mayImport does not have", s.path(), ours)
-			case !own && strings.Contains(first, ".") && !mayUse(s.dir, imp):
+			case !isOurs && strings.Contains(first, ".") && !mayUse(s.dir, imp, s.test):
 				t.Errorf("%s imports %s, which thirdParty does not have for its folder", s.path(), imp)
 			}
 		}
@@ -360,13 +448,13 @@ var saysItsCallers = map[string]bool{
 // A package comment says who calls the package: whoever imports it is named there by the last part of its path, or by
 // its folder.
 func TestCommentsNameCallers(t *testing.T) {
-	comment, callers := map[string]string{}, map[string][]string{}
+	comment, callers, own := map[string]string{}, map[string][]string{}, module(t)
 	for _, s := range parseTree(t) {
 		if s.file.Doc != nil && !s.test {
 			comment[s.dir] += s.file.Doc.Text()
 		}
 		for _, imp := range s.imports() {
-			if ours, own := strings.CutPrefix(imp, "sbx/"); own && saysItsCallers[ours] && !s.test &&
+			if ours, isOurs := strings.CutPrefix(imp, own); isOurs && saysItsCallers[ours] && !s.test &&
 				!slices.Contains(callers[ours], s.dir) {
 				callers[ours] = append(callers[ours], s.dir)
 			}
@@ -387,8 +475,11 @@ func TestCommentsNameCallers(t *testing.T) {
 	}
 }
 
-func mayUse(dir, imp string) bool {
+func mayUse(dir, imp string, test bool) bool {
 	first, _, _ := strings.Cut(dir, "/")
+	if module := testsMayUse[dir]; test && module != "" && strings.HasPrefix(imp, module+"/") {
+		return true
+	}
 	for module := range thirdParty[first] {
 		if imp == module || strings.HasPrefix(imp, module+"/") {
 			return true
@@ -587,10 +678,81 @@ func TestFilesCanBeReadInOneGo(t *testing.T) {
 	}
 }
 
-// large are packages of more than maxPackage lines, which are to become smaller.
-var large = map[string]string{
-	"broker/internal/gate/gatefs": "to be divided",
+// maxFunction bounds a function's body, in lines without its tables. Tests may be longer.
+const maxFunction = 60
+
+// longFunctions are those over it, which are to become shorter.
+var longFunctions = map[string]string{
+	"broker/internal/agent.start":            "to be divided",
+	"broker/internal/child.awaitReady":       "to be divided",
+	"broker/internal/control.obey":           "one case for each word of the protocol",
+	"broker/internal/explain.host":           "to be divided",
+	"broker/internal/launch.run":             "to be divided",
+	"broker/internal/network.make":           "to be divided",
+	"broker/internal/network.readHead":       "to be divided",
+	"broker/internal/nixdaemon.pass":         "one case for each operation of the protocol",
+	"broker/internal/guard.workspaceNames":   "a table, written as code",
+	"broker/internal/policy.keyTable":        "a table: a row for each setting",
+	"broker/internal/policy/manual.Sentence": "a table: a sentence for each setting",
+	"selftest/checks.nixDaemon":              "a stand-in for a daemon",
+	"selftest/probe.execWay":                 "one case for each way to run something",
 }
+
+// A function that is read in one go has one thing to do. The list may only become shorter.
+func TestFunctionsHaveOneThingToDo(t *testing.T) {
+	listed := map[string]bool{}
+	for _, s := range parseTree(t) {
+		if s.test {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join("..", s.path()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		start := int(s.file.FileStart)
+		lines := func(from, to token.Pos) int { return strings.Count(string(text[int(from)-start:int(to)-start]), "\n") }
+		for _, d := range s.file.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if !ok || f.Body == nil {
+				continue
+			}
+			n := lines(f.Body.Lbrace, f.Body.Rbrace) - 1
+			ast.Inspect(f.Body, func(x ast.Node) bool {
+				table, ok := x.(*ast.CompositeLit)
+				if ok && !hasFunction(table) {
+					n -= lines(table.Lbrace, table.Rbrace)
+				}
+				return !ok || hasFunction(table)
+			})
+			if n <= maxFunction {
+				continue
+			}
+			name := s.dir + "." + f.Name.Name
+			if listed[name] = true; longFunctions[name] == "" {
+				t.Errorf("%s: %s has %d lines, more than %d: divide it by meaning", s.path(), f.Name.Name, n, maxFunction)
+			}
+		}
+	}
+	for name := range longFunctions {
+		if !listed[name] {
+			t.Errorf("%s is short by now: take it out of longFunctions", name)
+		}
+	}
+}
+
+// hasFunction says whether something is done in a composite literal: it is no table then.
+func hasFunction(l *ast.CompositeLit) bool {
+	found := false
+	ast.Inspect(l, func(x ast.Node) bool {
+		_, ok := x.(*ast.FuncLit)
+		found = found || ok
+		return !found
+	})
+	return found
+}
+
+// large are packages of more than maxPackage lines, which are to become smaller.
+var large = map[string]string{}
 
 const maxPackage = 5000
 

@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"testing"
 
-	"sbx/selftest/need"
+	"sbx.example/sbx/selftest/need"
 )
 
 // testUID is the ordinary user that scripts run as when the tests run as root. It needs no line in
@@ -144,7 +144,8 @@ func (w *workshop) open() error {
 	if err := os.MkdirAll(filepath.Join(dir, "helper", "aside"), 0o755); err != nil {
 		return err
 	}
-	for out, pkg := range map[string]string{w.sbx: "./broker", w.probe: "./selftest/probe", w.helper: "./helper"} {
+	for out, pkg := range map[string]string{w.sbx: "./broker", w.probe: "./selftest/probe", w.helper: "./helper",
+		filepath.Join(dir, "bin", "sbx-host"): "./host"} {
 		args := []string{"build", "-trimpath", "-buildvcs=false", "-o", out, pkg}
 		if start := map[string]string{"./broker": "sbx_start", "./helper": "sbx_helper_start"}[pkg]; start != "" {
 			how := "-ldflags=-E=" + start // as the Makefile does

@@ -9,11 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"sbx/selftest/need"
+	"sbx.example/sbx/selftest/need"
 )
 
 // TestNixDaemon runs testdata/nix.sh with a daemon of its own, in a mount namespace with an empty /nix.
 func TestNixDaemon(t *testing.T) {
+	t.Parallel()
 	needSandbox(t)
 	need.Root(t, "to run a daemon with a /nix of its own")
 	need.Tool(t, "nix-daemon", "unshare", "setpriv", "busybox")

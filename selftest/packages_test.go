@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"sbx/selftest/need"
+	"sbx.example/sbx/selftest/need"
 )
 
 // TestPackages builds the packages twice, has lintian read them, and installs, upgrades, removes and purges

@@ -78,5 +78,6 @@ func setup(env *testscript.Env) error {
 	env.Values[testOf{}] = env.T()
 	env.Setenv("HOME", home)
 	env.Setenv("PROBE", shop.probe)
+	env.Setenv("SOURCE", shop.source)
 	return nil
 }

@@ -14,7 +14,7 @@ import (
 	"sync"
 	"testing"
 
-	"sbx/selftest/need"
+	"sbx.example/sbx/selftest/need"
 )
 
 // transactions is how many each of two writers makes in a database; SBX_SQLITE says another number.

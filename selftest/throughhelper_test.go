@@ -39,7 +39,7 @@ var same = [...]string{
 	"bad_limits", "bad_paths", "bad_places", "debug_inside", "debug_outside", "descriptors", "only", "environment",
 	"approve_modes", "approve_socket",
 	"leaves_nothing", "network", "path_options", "privileges", "profile_moderate", "profile_permissive", "profile_strict",
-	"secrets_alias",
+	"secrets_alias", "ssh_files",
 	"session", "signals", "sockets", "terminal_hostile", "terminal_shell", "work_packages", "work_rebuild", "work_tools",
 	"writes_outside",
 }

@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/selftest/need"
+	"sbx.example/sbx/selftest/need"
 )
 
 // launcherFlag makes the test's own binary a launcher: "-without-user-namespaces UID MODE HELPER CMD...".

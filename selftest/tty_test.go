@@ -194,8 +194,8 @@ func (t *terminal) answer(key string) error {
 		if _, err := t.master.WriteString(key); err != nil {
 			return err
 		}
-		// A key typed twice could reach the program. What is not written through sbx may come before.
-		if t.takeWithin("\x1b\\[m\x1b8", 25*time.Second, true) == nil {
+		// A key typed twice could reach the program. What the answer lets go on comes after the question's end.
+		if t.expectWithin("\x1b\\[m\x1b8", 25*time.Second) == nil {
 			return nil
 		}
 	}
@@ -204,12 +204,8 @@ func (t *terminal) answer(key string) error {
 
 func (t *terminal) expect(pattern string) error { return t.expectWithin(pattern, dialogPatience) }
 
+// expectWithin waits for a pattern and forgets it with what came before.
 func (t *terminal) expectWithin(pattern string, patience time.Duration) error {
-	return t.takeWithin(pattern, patience, false)
-}
-
-// takeWithin waits for a pattern and forgets it, with what came before unless that is kept.
-func (t *terminal) takeWithin(pattern string, patience time.Duration, keep bool) error {
 	re, err := regexp.Compile(pattern)
 	if err != nil {
 		return err
@@ -217,9 +213,7 @@ func (t *terminal) takeWithin(pattern string, patience time.Duration, keep bool)
 	for timeout := time.After(patience); ; {
 		t.mu.Lock()
 		at := re.FindIndex(t.heard)
-		if at != nil && keep {
-			t.heard = append(t.heard[:at[0]:at[0]], t.heard[at[1]:]...)
-		} else if at != nil {
+		if at != nil {
 			t.heard = t.heard[at[1]:]
 		}
 		closed := t.closed

@@ -4,8 +4,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"sbx/broker/internal/control"
-	"sbx/broker/internal/prompt"
+	"sbx.example/sbx/broker/internal/control"
+	"sbx.example/sbx/broker/internal/prompt"
 )
 
 // What is said on the socket; docs/protocol.md describes the members.

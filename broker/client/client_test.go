@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"sbx/broker/client"
-	"sbx/broker/internal/control"
-	"sbx/broker/internal/prompt"
+	"sbx.example/sbx/broker/client"
+	"sbx.example/sbx/broker/internal/control"
+	"sbx.example/sbx/broker/internal/prompt"
 )
 
 // The example of docs/sessions.md, which TestDocumented compares with it.

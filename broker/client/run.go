@@ -10,9 +10,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/control"
-	"sbx/broker/internal/handover"
-	"sbx/broker/plan"
+	"sbx.example/sbx/broker/internal/control"
+	"sbx.example/sbx/broker/internal/handover"
+	"sbx.example/sbx/broker/plan"
 )
 
 // Programs is a connection for starting programs. Close sends SIGHUP to the one that runs; Signal may be called while
@@ -37,6 +37,10 @@ type Command struct {
 	// which becomes its own to close.
 	Terminal   func(master *os.File)
 	Rows, Cols int
+
+	// Asked and Told, if set, hear of each question of the session's that waits, whoever asks it, and of lines for people.
+	Asked func(*Question)
+	Told  func(string)
 }
 
 // ErrEnded says that the session ended before the program did.
@@ -44,8 +48,8 @@ var ErrEnded = errors.New("the session ended")
 
 // Run starts a program and waits for its end, and until everything is copied that it wrote.
 func (p Programs) Run(c Command) (*End, error) {
-	e := control.Exec{Argv: list(c.Argv), Env: list(c.Env), Cwd: plan.Bytes(c.Dir), TTY: c.Terminal != nil, Rows: c.Rows,
-		Cols: c.Cols}
+	e := control.Exec{Argv: plan.BytesOf(c.Argv), Env: plan.BytesOf(c.Env), Cwd: plan.Bytes(c.Dir),
+		TTY: c.Terminal != nil, Rows: c.Rows, Cols: c.Cols}
 	var pipes pipes
 	defer pipes.close()
 	if !e.TTY {
@@ -74,6 +78,12 @@ func (p Programs) Wait(c Command) (*End, error) {
 		case ev.End != nil:
 			return ev.End, nil
 		}
+		if ev.Question != nil && c.Asked != nil {
+			c.Asked(ev.Question)
+		}
+		if ev.Notice != "" && c.Told != nil {
+			c.Told(ev.Notice)
+		}
 		if ev.Pty != nil && c.Terminal != nil {
 			c.Terminal(ev.Pty)
 		}
@@ -81,14 +91,6 @@ func (p Programs) Wait(c Command) (*End, error) {
 			c.Started(ev.PID)
 		}
 	}
-}
-
-func list(words []string) []plan.Bytes {
-	out := make([]plan.Bytes, len(words))
-	for i, w := range words {
-		out[i] = plan.Bytes(w)
-	}
-	return out
 }
 
 // pipes stand for what cannot be handed into a sandbox: what handover refuses, and what is no file.

@@ -3,9 +3,9 @@
 package helpertest
 
 import (
-	"sbx/broker/internal/child"
-	"sbx/broker/internal/helperclient"
-	"sbx/broker/plan"
+	"sbx.example/sbx/broker/internal/child"
+	"sbx.example/sbx/broker/internal/helperclient"
+	"sbx.example/sbx/broker/plan"
 )
 
 // Tail is what process 1 does when it has given up its privileges, as a file to be sent to the helper; the descriptor

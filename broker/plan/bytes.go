@@ -8,6 +8,24 @@ import "strconv"
 // two different byte strings never share a spelling and no spelling moves a terminal's cursor.
 type Bytes string
 
+// BytesOf are words as they stand in a Plan and in JSON.
+func BytesOf(words []string) []Bytes {
+	out := make([]Bytes, len(words))
+	for i, w := range words {
+		out[i] = Bytes(w)
+	}
+	return out
+}
+
+// StringsOf are such words for the kernel.
+func StringsOf(words []Bytes) []string {
+	out := make([]string, len(words))
+	for i, w := range words {
+		out[i] = string(w)
+	}
+	return out
+}
+
 // Quote shows b to a person, see Quote.
 func (b Bytes) Quote() string { return Quote(string(b)) }
 

@@ -6,11 +6,16 @@ import (
 	"fmt"
 	"reflect"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 )
 
 // ErrSpelling is returned for bytes that describe a plan but are not what Encode would have written.
 var ErrSpelling = errors.New("plan is not in canonical form")
+
+// MaxSize bounds a plan that is kept, in bytes. Arguments and environment are the most of a large one: the kernel takes
+// 6 MiB (execve(2)), of which a byte may be six in JSON.
+const MaxSize = 40 << 20
 
 // Encode writes p in its one spelling: indented by nothing, fields in the order of the types.
 func Encode(p *Plan) ([]byte, error) {
@@ -83,8 +88,8 @@ func (e *encoder) addStruct(v reflect.Value) {
 	fields, ok := e.fields[v.Type()]
 	if !ok {
 		for i := range v.NumField() {
-			f := v.Type().Field(i)
-			fields = append(fields, field{`"` + f.Name + `":`, f.Tag == `json:",omitempty"`})
+			name, how, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
+			fields = append(fields, field{`"` + name + `":`, how == "omitempty"})
 		}
 		e.fields[v.Type()] = fields
 	}
@@ -200,7 +205,8 @@ func (d *decoder) readStruct(v reflect.Value) {
 	d.want("{")
 	sep := ""
 	for i := range v.NumField() {
-		if d.skip(sep + `"` + v.Type().Field(i).Name + `":`) {
+		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
+		if d.skip(sep + `"` + name + `":`) {
 			sep = ","
 			d.read(v.Field(i))
 		}

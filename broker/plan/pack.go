@@ -4,13 +4,15 @@ import (
 	"encoding/binary"
 	"fmt"
 	"reflect"
+
+	setup "sbx.example/sbx/shared/plan"
 )
 
 // Pack writes s as sbx-helper reads it, see Unpack of shared/plan.
 func Pack(s *Setup) ([]byte, error) {
 	b := pack(make([]byte, 0, 16<<10), reflect.ValueOf(s).Elem())
-	if len(b) > MaxSize {
-		return nil, fmt.Errorf("encoding plan: %d bytes, more than %d", len(b), MaxSize)
+	if len(b) > setup.MaxSize {
+		return nil, fmt.Errorf("encoding plan: %d bytes, more than %d", len(b), setup.MaxSize)
 	}
 	return b, nil
 }

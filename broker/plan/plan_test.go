@@ -6,11 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
-	setup "sbx/shared/plan"
+	setup "sbx.example/sbx/shared/plan"
 )
 
 // sample is a valid plan that uses most of what there is.
@@ -79,13 +80,13 @@ func TestDecodeAcceptsOneSpelling(t *testing.T) {
 		"trailing object":   s + "{}",
 		"leading space":     " " + s,
 		"inner space":       strings.Replace(s, ":", ": ", 1),
-		"duplicate key":     strings.Replace(s, `{"Version":1`, `{"Version":1,"Version":1`, 1),
-		"key of other case": strings.Replace(s, `"Version"`, `"version"`, 1),
-		"omitted zero":      strings.Replace(s, `"Mode":493`, `"Mode":493,"Size":0`, 1),
-		"number with point": strings.Replace(s, `"Version":1`, `"Version":1.0`, 1),
+		"duplicate key":     strings.Replace(s, `{"version":1`, `{"version":1,"version":1`, 1),
+		"key of other case": strings.Replace(s, `"version"`, `"Version"`, 1),
+		"omitted zero":      strings.Replace(s, `"mode":493`, `"mode":493,"size":0`, 1),
+		"number with point": strings.Replace(s, `"version":1`, `"version":1.0`, 1),
 		"escaped letter":    strings.Replace(s, `"s-1"`, `"\u0073-1"`, 1),
 		"byte as itself":    strings.Replace(s, `\udcff`, "\xff", 1),
-		"null for a list":   strings.Replace(s, `"Limits":[{`, `"Limits":null,"x":[{`, 1),
+		"null for a list":   strings.Replace(s, `"limits":[{`, `"limits":null,"x":[{`, 1),
 	} {
 		if other == s {
 			t.Errorf("%s: the replacement did nothing", name)
@@ -174,7 +175,7 @@ func TestValidate(t *testing.T) {
 		{"relative directory", "directory", func(p *Plan) { p.Process.Dir = "." }},
 		{"terminal of nobody", "not started", func(p *Plan) { p.Process.Idle = true }},
 		{"oom", "oom_score_adj", func(p *Plan) { p.Process.OOMAdj = -1 }},
-		{"no arguments", "0 arguments", func(p *Plan) { p.Process.Argv = nil }},
+		{"no arguments", "no arguments", func(p *Plan) { p.Process.Argv = nil }},
 		{"argument with NUL", "NUL", func(p *Plan) { p.Process.Argv[1] = "a\x00b" }},
 		{"environment with NUL", "NUL", func(p *Plan) { p.Process.Env[0] = "A=\x00" }},
 		{"reopened output", "cannot be reopened", func(p *Plan) { p.Stdio[1] = Reopen }},
@@ -269,8 +270,8 @@ func TestPackOneSpelling(t *testing.T) {
 			t.Errorf("the first %d bytes: %v", i, err)
 		}
 	}
-	for _, other := range [][]byte{append(bytes.Clone(b), 0), nil, bytes.Repeat([]byte{0xff}, 1000), make([]byte, MaxSize+
-		1)} {
+	for _, other := range [][]byte{append(bytes.Clone(b), 0), nil, bytes.Repeat([]byte{0xff}, 1000),
+		make([]byte, setup.MaxSize+1)} {
 		if _, err := setup.Unpack(other); !errors.Is(err, setup.ErrPacked) {
 			t.Errorf("%d bytes that are no plan: %v", len(other), err)
 		}
@@ -330,6 +331,26 @@ func FuzzDecode(f *testing.F) {
 // bare is a Plan that encoding/json writes by itself.
 type bare Plan
 
+// TestKeysAreRegular: each key is in lower case with underscores, and nothing of a plan is without one.
+func TestKeysAreRegular(t *testing.T) {
+	var look func(reflect.Type)
+	look = func(typ reflect.Type) {
+		switch typ.Kind() {
+		case reflect.Pointer, reflect.Slice, reflect.Array:
+			look(typ.Elem())
+		case reflect.Struct:
+			for i := range typ.NumField() {
+				f := typ.Field(i)
+				if key, _, _ := strings.Cut(f.Tag.Get("json"), ","); !regexp.MustCompile(`^[a-z]+(_[a-z0-9]+)*$`).MatchString(key) {
+					t.Errorf("%s.%s is called %q", typ.Name(), f.Name, key)
+				}
+				look(f.Type)
+			}
+		}
+	}
+	look(reflect.TypeFor[Plan]())
+}
+
 // What Encode writes is what encoding/json would write, but for strings that are not printable ASCII.
 func TestEncodeIsJSON(t *testing.T) {
 	ascii := func() *Plan {
@@ -358,7 +379,7 @@ func TestEncodeIsJSON(t *testing.T) {
 // A plan that is too large to be kept is shown all the same.
 func TestLargePlanIsShown(t *testing.T) {
 	p := sample()
-	p.Process.Argv = append(p.Process.Argv, Bytes(strings.Repeat("\n", MaxSize)))
+	p.Process.Argv = append(p.Process.Argv, Bytes(strings.Repeat("\n", MaxSize/len(`\u000a`))))
 	if _, err := Encode(p); err == nil {
 		t.Error("a plan beyond MaxSize is kept")
 	}

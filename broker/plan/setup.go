@@ -1,6 +1,6 @@
 package plan
 
-import setup "sbx/shared/plan"
+import setup "sbx.example/sbx/shared/plan"
 
 // What of a plan takes privileges.
 type (
@@ -46,8 +46,5 @@ const (
 	Null    = setup.Null
 )
 
-// Bounds.
-const (
-	MaxFuse = setup.MaxFuse
-	MaxSize = setup.MaxSize
-)
+// MaxFuse bounds the FUSE file systems of a plan.
+const MaxFuse = setup.MaxFuse

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	setup "sbx/shared/plan"
+	setup "sbx.example/sbx/shared/plan"
 )
 
 func (p *Plan) validateLandlock() error {
@@ -40,8 +40,8 @@ func (p *Plan) validateProcess() error {
 	if pr.OOMAdj < 0 || pr.OOMAdj > 1000 {
 		return fmt.Errorf("oom_score_adj %d", pr.OOMAdj)
 	}
-	if len(pr.Argv) == 0 || len(pr.Argv) > maxArgs || len(pr.Env) > maxArgs {
-		return fmt.Errorf("%d arguments, %d environment entries", len(pr.Argv), len(pr.Env))
+	if len(pr.Argv) == 0 { // how many there may be is the kernel's to say (E2BIG)
+		return fmt.Errorf("no arguments, not even the program's name")
 	}
 	for _, s := range slices.Concat(pr.Argv, pr.Env) {
 		if strings.IndexByte(string(s), 0) >= 0 {
@@ -53,6 +53,10 @@ func (p *Plan) validateProcess() error {
 	}
 	if slices.Contains(p.Fds, FdPty) != pr.TTY || slices.Contains(p.Fds, FdSeccomp) != p.Seccomp.Notify {
 		return fmt.Errorf("descriptor roles %v do not match the plan", p.Fds)
+	}
+	udp, tcp := slices.Contains(p.Fds, FdNamesUDP), slices.Contains(p.Fds, FdNamesTCP)
+	if udp != tcp || udp && !(p.Loopback && p.Namespaces.User) {
+		return fmt.Errorf("sockets for names in a plan without a loopback of its own")
 	}
 	return nil
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	setup "sbx/shared/plan"
+	setup "sbx.example/sbx/shared/plan"
 )
 
 // Validate reports the first thing in p that the interpreter must not be asked to do. What is here beyond Setup.Check
@@ -64,10 +64,7 @@ func (p *Plan) Setup() *Setup {
 		Stdio: p.Stdio}
 }
 
-const (
-	maxArgs  = 16384
-	maxInsns = 4096 // BPF_MAXINSNS
-)
+const maxInsns = 4096 // BPF_MAXINSNS
 
 func (p *Plan) validateBounds() error {
 	for _, l := range p.Limits {
@@ -194,8 +191,8 @@ func validPath(b Bytes) error {
 
 // Bounds of the files on top of layers.
 const (
-	maxFiles = 16 // of one mount
-	maxText  = 4096
+	maxFiles = 16   // of one mount
+	MaxText  = 4096 // bytes of one
 )
 
 // validateFiles is not for the helper, which takes none.
@@ -209,7 +206,7 @@ func validateFiles(m *Mount) error {
 	for i, f := range m.Files {
 		again := func(h Text) bool { return h.Name == f.Name }
 		if f.Name == "" || !setup.IsPath("/"+f.Name) || strings.Contains(f.Name, "/") ||
-			slices.ContainsFunc(m.Files[:i], again) || len(f.Text) > maxText {
+			slices.ContainsFunc(m.Files[:i], again) || len(f.Text) > MaxText {
 			return fmt.Errorf("file %q of %d bytes", f.Name, len(f.Text))
 		}
 	}

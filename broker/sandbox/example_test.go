@@ -10,10 +10,10 @@ import (
 	"path/filepath"
 	"testing"
 
-	"sbx/audit"
-	"sbx/broker/client"
-	"sbx/broker/sandbox"
-	"sbx/selftest/need"
+	"sbx.example/sbx/audit"
+	"sbx.example/sbx/broker/client"
+	"sbx.example/sbx/broker/sandbox"
+	"sbx.example/sbx/selftest/need"
 )
 
 // home makes a home directory with a project, two notes beside it and a policy of its owner's.

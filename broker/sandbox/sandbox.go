@@ -10,15 +10,15 @@ import (
 	"syscall"
 	"time"
 
-	"sbx/broker/client"
-	"sbx/broker/internal/hint"
-	"sbx/broker/internal/launch"
-	"sbx/broker/internal/live"
-	"sbx/broker/internal/option"
-	"sbx/broker/internal/planner"
-	"sbx/broker/internal/policy"
-	"sbx/broker/internal/request"
-	"sbx/broker/internal/steps"
+	"sbx.example/sbx/broker/client"
+	"sbx.example/sbx/broker/internal/hint"
+	"sbx.example/sbx/broker/internal/launch"
+	"sbx.example/sbx/broker/internal/live"
+	"sbx.example/sbx/broker/internal/option"
+	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/request"
+	"sbx.example/sbx/broker/internal/steps"
 )
 
 // The kinds of errors, for errors.Is. A program that ran and failed is none: see Result.Status.

@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"sbx/broker/client"
+	"sbx.example/sbx/broker/client"
 
-	"sbx/selftest/need"
+	"sbx.example/sbx/selftest/need"
 )
 
 // place is a home with a project in which nothing of the machine's settings counts.

@@ -3,8 +3,8 @@ package sandbox
 import (
 	"context"
 
-	"sbx/broker/client"
-	"sbx/broker/internal/live"
+	"sbx.example/sbx/broker/client"
+	"sbx.example/sbx/broker/internal/live"
 )
 
 // Sandbox is one that runs. Package client follows it, answers its questions and starts programs in it, by its SID.

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"sbx/selftest/need"
+	"sbx.example/sbx/selftest/need"
 )
 
 // naked starts the command with no sandbox at all: what an attacker wins there is what the checks must see.

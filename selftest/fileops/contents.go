@@ -50,6 +50,9 @@ func (w *worker) locking() map[string]command {
 // transferring has what moves bytes.
 func (w *worker) transferring() map[string]command {
 	return map[string]command{
+		"exec": func(a []string) (string, error) { // by its path alone
+			return "", unwrapped((&exec.Cmd{Path: a[0], Args: a[:1]}).Run())
+		},
 		"write": func(a []string) (string, error) {
 			return w.with(a[0], func(fd int) error { _, err := unix.Write(fd, []byte(a[1])); return err })
 		},
@@ -187,7 +190,11 @@ func (w *worker) watching() map[string]command {
 			if err != nil {
 				return "", err
 			}
-			return sa.(*unix.SockaddrUnix).Name, unix.Listen(fd, 1)
+			name := sa.(*unix.SockaddrUnix).Name
+			if strings.HasPrefix(name, "@") { // a number that the kernel has chosen
+				name = "@"
+			}
+			return name, unix.Listen(fd, 1)
 		},
 		"connect": func(a []string) (string, error) {
 			c, err := net.DialTimeout("unix", a[0], time.Second)

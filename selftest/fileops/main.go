@@ -20,6 +20,7 @@ type worker struct {
 	maps    map[string][]byte
 	pending map[string]waiting
 	child   *other
+	tries   *fixture
 }
 
 func main() {
@@ -47,7 +48,7 @@ func (w *worker) line(text string) string {
 		}
 		f[i] = repeated(f[i])
 	}
-	for len(f) < 6 {
+	for len(f) < 7 {
 		f = append(f, "")
 	}
 	do := w.commands()[f[0]]
@@ -56,6 +57,8 @@ func (w *worker) line(text string) string {
 		return w.reset()
 	case "start":
 		return spoken(w.start(f[1:]))
+	case "try":
+		return spoken(w.try(f[1:]))
 	}
 	if do == nil {
 		return "no such command: " + f[0]
@@ -87,6 +90,13 @@ func repeated(word string) string {
 
 // reset closes everything.
 func (w *worker) reset() string {
+	w.closeAll()
+	w.tries = nil
+	unix.Umask(0o022)
+	return "ok"
+}
+
+func (w *worker) closeAll() {
 	for name, fd := range w.fds {
 		unix.Close(fd)
 		delete(w.fds, name)
@@ -95,8 +105,6 @@ func (w *worker) reset() string {
 		_ = unix.Munmap(m)
 		delete(w.maps, name)
 	}
-	unix.Umask(0o022)
-	return "ok"
 }
 
 func outcome(err error) string {
@@ -114,7 +122,7 @@ type command func(a []string) (string, error)
 func (w *worker) commands() map[string]command {
 	all := map[string]command{}
 	for _, part := range []map[string]command{w.opening(), w.naming(), w.beneath(), w.describing(), w.listing(),
-		w.locking(), w.transferring(), w.aligned(), w.watching(), w.talking()} {
+		w.locking(), w.transferring(), w.aligned(), w.watching(), w.talking(), w.swapping()} {
 		for name, do := range part {
 			all[name] = do
 		}

@@ -13,11 +13,16 @@ import (
 	"go/token"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"sort"
 	"strings"
 )
 
-const module = "sbx/"
+// module is how the paths of this module's packages and files begin, in a program that was built from it.
+func module() string {
+	info, _ := debug.ReadBuildInfo()
+	return info.Main.Path + "/"
+}
 
 func main() {
 	if len(os.Args) < 2 {
@@ -130,16 +135,16 @@ func lines(program string) (map[string]map[int]bool, error) {
 	if err != nil {
 		return nil, err
 	}
-	hit := map[string]map[int]bool{}
+	hit, own := map[string]map[int]bool{}, module()
 	for i := range t.Funcs {
 		fn := &t.Funcs[i]
 		// ours is inlined in ours only
-		if !strings.HasPrefix(fn.Name, module) && !strings.HasPrefix(fn.Name, "main.") && strings.Contains(fn.Name, ".") {
+		if !strings.HasPrefix(fn.Name, own) && !strings.HasPrefix(fn.Name, "main.") && strings.Contains(fn.Name, ".") {
 			continue
 		}
 		for pc := fn.Entry; pc < fn.End; pc++ {
 			file, line, _ := t.PCToLine(pc)
-			if rel, ok := strings.CutPrefix(file, module); ok {
+			if rel, ok := strings.CutPrefix(file, own); ok {
 				if hit[rel] == nil {
 					hit[rel] = map[int]bool{}
 				}

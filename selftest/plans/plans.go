@@ -13,8 +13,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/plan"
-	"sbx/shared/tape"
+	"sbx.example/sbx/broker/plan"
+	"sbx.example/sbx/shared/tape"
 )
 
 // Smallest is a plan that runs a program on a read-only /usr with the given arguments.

@@ -5,7 +5,7 @@ set -eu
 here=$1 go=$2
 shift 2
 home=$here/home
-as() { env -i HOME="$home" PATH="$(dirname "$go"):/usr/bin:/bin" GOPROXY=off GOTOOLCHAIN=local GIT_CONFIG_GLOBAL=/dev/null "$@"; }
+as() { env -i NO_UPDATE_NOTIFIER=1 HOME="$home" PATH="$(dirname "$go"):/usr/bin:/bin" GOPROXY=off GOTOOLCHAIN=local GIT_CONFIG_GLOBAL=/dev/null "$@"; }
 wanted() { echo "$1" | grep -qE "${ONLY:-.}"; }
 own() { [ "$(id -u)" != 0 ] || chown -R 42424:42424 "$home"; }
 mkdir -p "$home"

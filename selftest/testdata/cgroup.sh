@@ -11,7 +11,7 @@ fail() { echo "FAIL: $1"; status=1; [ ! -s err ] || sed 's/^/    /' err; }
 check() { if eval "$2"; then pass "$1"; else fail "$1"; fi; }
 groups() { find /sys/fs/cgroup -name 'sbx-*' 2>/dev/null; }
 
-"$sbx" run --dry-run --memory 64M -- true >out 2>err
+"$sbx" run --dry-run -v --memory 64M -- true >out 2>err
 if grep -q '^loss .*limits.memory' out; then echo "missing: a delegated control group with a memory controller"; grep '^loss' out; exit 3; fi
 check "the plan names the limits" "grep -q '^control    memory.max 67108864' out && grep -q '^control    pids.max 4096' out"
 "$sbx" run -q --name seen -- cat /proc/self/cgroup >out 2>err
@@ -22,7 +22,7 @@ dir=$(groups | grep sbx-held)
 check "the session has a group of its own with its processes" "[ -n '$dir' ] && [ \$(wc -l <'$dir/cgroup.procs') -ge 2 ] && [ '$(dirname "$dir")' != /sys/fs/cgroup ]"
 check "the broker is not in it" "! grep -qx $held '$dir/cgroup.procs'"
 check "default limits are written" "[ \"\$(cat '$dir/pids.max')\" = 4096 ] && [ \"\$(cat '$dir/memory.oom.group')\" = 1 ] && [ \"\$(cat '$dir/cpu.weight' 2>/dev/null || echo 50)\" = 50 ] && [ \"\$(cat '$dir/memory.max')\" != max ]"
-n=0; until "$sbx" freeze held 2>/dev/null || [ $n -gt 100 ]; do sleep 0.1; n=$((n+1)); done
+n=0; until "$sbx" freeze held 2>/dev/null || [ $n -gt 600 ]; do sleep 0.1; n=$((n+1)); done
 check "frozen by its group, and said" "[ \"\$(cat '$dir/cgroup.freeze')\" = 1 ] && \"$sbx\" ls | grep -q '^held .*frozen (control group)'"
 "$sbx" exec held -- true 2>err; s=$?
 check "nothing is started in it" "[ $s = 125 ] && grep -q frozen err"

@@ -1,4 +1,5 @@
-# Sees to what the tests need: installs it as root on Debian, says what to install elsewhere.
+# Sees to what the tests need: installs it as root on Debian, says what to install elsewhere. "needs.sh suites" does it
+# for Python's own tests, which `make suites` runs; PYTHON is whose they are.
 set -eu
 
 # command=package
@@ -7,15 +8,27 @@ cargo=cargo javac=default-jdk-headless node=nodejs npm=npm openssl=openssl ssh=o
 sqlite3=sqlite3 chromium=chromium ps=procps dbus-daemon=dbus-daemon dbus-send=dbus-bin xdg-dbus-proxy=xdg-dbus-proxy qemu-system-x86_64=qemu-system-x86 qemu-img=qemu-utils lintian=lintian rpm=rpm"
 wanted="$wanted nix-daemon=nix-bin busybox=busybox-static gpg=gnupg gpg-connect-agent=gpgconf"
 wanted="$wanted podman=podman crun=crun fuse-overlayfs=fuse-overlayfs newuidmap=uidmap"
-wanted="$wanted pasta=passt slirp4netns=slirp4netns nft=nftables curl=curl ip=iproute2 dig=bind9-dnsutils ping=iputils-ping"
+wanted="$wanted pasta=passt slirp4netns=slirp4netns nft=nftables iptables=iptables curl=curl ip=iproute2 dig=bind9-dnsutils ping=iputils-ping"
 # For virtual machines; their kernels are fetched by the test itself.
 wanted="$wanted busybox=busybox-static mke2fs=e2fsprogs depmod=kmod cpio=cpio xz=xz-utils zstd=zstd sudo=sudo mkfs.xfs=xfsprogs mkfs.btrfs=btrfs-progs"
 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 missing=
-# What is no command of that PATH: a module, a library, a server's programs.
-python3 -c 'import ensurepip' 2>/dev/null || missing="$missing python3-venv"
-ls /usr/lib/*/libnss_wrapper.so >/dev/null 2>&1 || missing="$missing libnss-wrapper"
-ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || missing="$missing postgresql"
+if [ "${1:-}" = suites ]; then
+	wanted="setpriv=util-linux"
+	python=${PYTHON:-/usr/bin/python3}
+	# The package is named for the version, in every release. Some of its modules come with Python itself, not test_os.
+	version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null) || version=
+	if [ -z "$version" ]; then
+		missing=" python3"
+	elif ! "$python" -c 'import importlib.util as u; exit(u.find_spec("test.test_os") is None)' 2>/dev/null; then
+		missing=" libpython$version-testsuite"
+	fi
+else
+	# What is no command of that PATH: a module, a library, a server's programs.
+	python3 -c 'import ensurepip' 2>/dev/null || missing="$missing python3-venv"
+	ls /usr/lib/*/libnss_wrapper.so >/dev/null 2>&1 || missing="$missing libnss-wrapper"
+	ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || missing="$missing postgresql"
+fi
 for w in $wanted; do
 	command -v "${w%%=*}" >/dev/null 2>&1 || missing="$missing ${w#*=}"
 done
@@ -30,6 +43,7 @@ if [ -n "$missing" ]; then
 			apt-get install -y -qq --no-install-recommends "$p" >>"$log" 2>&1 || { echo "could not be installed: $p"; tail -3 "$log"; }
 		done
 		rm -f "$log"
+		[ "$missing" != " python3" ] || ! command -v "$python" >/dev/null || exec sh "$0" "$@" # now its version is known
 	else
 		echo "missing for some tests:$missing"
 		echo "on Debian: apt-get install$missing"

@@ -30,13 +30,14 @@ checks() {
 	[ "$(stat -c '%a %U:%G' /usr/libexec/sbx/sbx-helper)" = "755 root:root" ] || fail "the plain helper is not plain"
 	[ "$(stat -c '%a %U:%G' /usr/libexec/sbx/sbx-helper-suid)" = "4750 root:sbx" ] || fail "mode of the set-user-id helper: $(stat -c '%a %U:%G' /usr/libexec/sbx/sbx-helper-suid)"
 	[ "$(stat -c '%a %U:%G' /usr/libexec/sbx/sbx-helper-host-suid)" = "4750 root:sbx" ] || fail "mode of the other one: $(stat -c '%a %U:%G' /usr/libexec/sbx/sbx-helper-host-suid)"
+	[ "$(stat -c '%a %U:%G' /usr/libexec/sbx/sbx-host)" = "755 root:root" ] || fail "mode of sbx-host"
 	for p in "suid net" "suid group" "host-suid launch"; do # each has its own verbs alone
 		status=0
 		/usr/libexec/sbx/sbx-helper-$p </dev/null >/tmp/log 2>&1 || status=$?
 		[ $status = 2 ] || fail "sbx-helper-$p: $status"
 	done
 	sbx version | grep -q '^sbx [0-9]' || fail "sbx does not run"
-	for m in man1/sbx.1 man1/sbx-run.1 man5/sbx.toml.5 man5/sbx-policy.5 man8/sbx-helper.8; do
+	for m in man1/sbx.1 man1/sbx-run.1 man5/sbx.toml.5 man5/sbx-policy.5 man8/sbx-helper.8 man8/sbx-host.8; do
 		gzip -dc /usr/share/man/$m.gz | grep -q '^\.TH' || fail "no manual page $m"
 	done
 	[ -s /usr/share/bash-completion/completions/sbx ] || fail "no completion"

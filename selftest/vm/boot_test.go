@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"sbx/selftest/need"
+	"sbx.example/sbx/selftest/need"
 )
 
 // run boots the machine and judges what its script says: every line that begins with "FAIL:" is an error, there must be
@@ -94,7 +94,7 @@ func (m machine) disk(t *testing.T, scratch string) string {
 	}
 	put("profile", string(profile))
 	put("script", m.script+"\n")
-	for _, f := range [...]string{"sbx", "sbx-helper", "sbx-probe"} {
+	for _, f := range [...]string{"sbx", "sbx-helper", "sbx-host", "sbx-probe"} {
 		if err := os.Link(filepath.Join(shop.dir, f), filepath.Join(vm, f)); err != nil {
 			t.Fatal(err)
 		}

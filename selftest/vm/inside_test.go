@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"sbx/selftest/need"
+	"sbx.example/sbx/selftest/need"
 )
 
 // TestMachineInside boots a stock kernel in a sandbox: QEMU emulates as an ordinary user with --vm, finds its images,

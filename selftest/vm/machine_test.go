@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"sbx/selftest/need"
+	"sbx.example/sbx/selftest/need"
 )
 
 // Suites of Debian whose kernels are used. The first is the oldest that sbx supports, the second has the newest kernel
@@ -79,7 +79,8 @@ func (b *bench) open() {
 		return
 	}
 	for out, args := range map[string][]string{"sbx": {"-ldflags=-E=sbx_start", "../../broker"},
-		"sbx-helper": {"-ldflags=-E=sbx_helper_start", "../../helper"}, "sbx-probe": {"../probe"}} {
+		"sbx-helper": {"-ldflags=-E=sbx_helper_start", "../../helper"}, "sbx-probe": {"../probe"},
+		"sbx-host": {"../../host"}} {
 		cmd := exec.Command("go", append([]string{"build", "-trimpath", "-buildvcs=false", "-o", filepath.Join(b.dir, out)},
 			args...)...)
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")

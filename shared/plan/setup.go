@@ -9,20 +9,24 @@ import (
 // them up, it does
 // with its caller's rights, and what that is nobody has to check (see stage.Tail).
 type Setup struct {
-	Namespaces Namespaces
-	Hostname   string
-	Loopback   bool // bring lo up in the new network namespace
-	Mounts     []Mount
-	Stdio      [3]Stdio
+	Namespaces Namespaces `json:"namespaces"`
+	Hostname   string     `json:"hostname"`
+	Loopback   bool       `json:"loopback"` // bring lo up in the new network namespace
+	Mounts     []Mount    `json:"mounts"`
+	Stdio      [3]Stdio   `json:"stdio"`
 }
 
 // Namespaces says which namespaces are new (namespaces(7)). Mount and PID are always new.
 type Namespaces struct {
-	User, Net, IPC, UTS, Cgroup bool
-	Time                        bool
+	User   bool `json:"user"`
+	Net    bool `json:"net"`
+	IPC    bool `json:"ipc"`
+	UTS    bool `json:"uts"`
+	Cgroup bool `json:"cgroup"`
+	Time   bool `json:"time"`
 	// Net is not new: the caller made it before, below a user namespace of its own.
-	JoinNet    bool  `json:",omitempty"`
-	TimeOffset int64 `json:",omitempty"` // seconds added to CLOCK_MONOTONIC and CLOCK_BOOTTIME
+	JoinNet    bool  `json:"join_net,omitempty"`
+	TimeOffset int64 `json:"time_offset,omitempty"` // seconds added to CLOCK_MONOTONIC and CLOCK_BOOTTIME
 }
 
 // Access of a mount.
@@ -64,33 +68,34 @@ const MaxFuse = 7
 // as seen inside. Every new mount is nosuid; it is nodev unless Device is set. Paths are bytes as the kernel knows
 // them: they need not be UTF-8.
 type Mount struct {
-	Kind   Kind
-	Target string
-	Source string   `json:",omitempty"`
-	Lower  []string `json:",omitempty"` // overlay layers, topmost first
-	Hide   []string `json:",omitempty"` // overlay: names below Target that do not exist, whatever the layers hold
-	Files  []Text   `json:",omitempty"` // overlay: files that stand on top of the layers
-	Upper  string   `json:",omitempty"`
-	Work   string   `json:",omitempty"`
-	Access Access   `json:",omitempty"`
+	Kind   Kind     `json:"kind"`
+	Target string   `json:"target"`
+	Source string   `json:"source,omitempty"`
+	Lower  []string `json:"lower,omitempty"` // overlay layers, topmost first
+	Hide   []string `json:"hide,omitempty"`  // overlay: names below Target that do not exist, whatever the layers hold
+	Files  []Text   `json:"files,omitempty"` // overlay: files that stand on top of the layers
+	Upper  string   `json:"upper,omitempty"`
+	Work   string   `json:"work,omitempty"`
+	Access Access   `json:"access,omitempty"`
 	// Dev and Ino are the source's identity when the plan was made (statx(2)); the set-up compares
 	// them on the descriptor it mounts from. Both zero: not compared.
-	Dev         uint64 `json:",omitempty"`
-	Ino         uint64 `json:",omitempty"`
-	Size        int64  `json:",omitempty"` // bytes, tmpfs
-	Inodes      int64  `json:",omitempty"` // tmpfs
-	Mode        uint32 `json:",omitempty"` // dir, file, tmpfs
-	Device      bool   `json:",omitempty"` // bind of one of the harmless device nodes
-	NoExec      bool   `json:",omitempty"`
-	NoSymFollow bool   `json:",omitempty"` // MS_NOSYMFOLLOW, kernel 5.10
-	NoUUID      bool   `json:",omitempty"` // overlay: nothing marks Upper as used (uuid=null, kernel 6.6)
-	Optional    bool   `json:",omitempty"` // a failure is not a fault (proc files that a kernel lacks)
-	Why         string `json:",omitempty"` // for people; no meaning to the interpreter
+	Dev         uint64 `json:"dev,omitempty"`
+	Ino         uint64 `json:"ino,omitempty"`
+	Size        int64  `json:"size,omitempty"`   // bytes, tmpfs
+	Inodes      int64  `json:"inodes,omitempty"` // tmpfs
+	Mode        uint32 `json:"mode,omitempty"`   // dir, file, tmpfs
+	Device      bool   `json:"device,omitempty"` // bind of one of the harmless device nodes
+	NoExec      bool   `json:"no_exec,omitempty"`
+	NoSymFollow bool   `json:"no_sym_follow,omitempty"` // MS_NOSYMFOLLOW, kernel 5.10
+	NoUUID      bool   `json:"no_uuid,omitempty"`       // overlay: nothing marks Upper as used (uuid=null, kernel 6.6)
+	Optional    bool   `json:"optional,omitempty"`      // a failure is not a fault (proc files that a kernel lacks)
+	Why         string `json:"why,omitempty"`           // for people; no meaning to the interpreter
 }
 
 // Text is a file of the sandbox's own, which everybody can read: its name in a directory, and what is in it.
 type Text struct {
-	Name, Text string
+	Name string `json:"name"`
+	Text string `json:"text"`
 }
 
 // Stdio says what descriptor 0, 1 or 2 is inside.

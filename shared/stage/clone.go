@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/shared/plan"
+	"sbx.example/sbx/shared/plan"
 )
 
 // CloneUsual is CloneFlags of what nearly every sandbox has.

@@ -5,8 +5,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/shared/plan"
-	"sbx/shared/tape"
+	"sbx.example/sbx/shared/plan"
+	"sbx.example/sbx/shared/tape"
 )
 
 // Descriptors that process 1 keeps. They lie below 32 so that a caller's small RLIMIT_NOFILE is enough,

@@ -3,7 +3,7 @@ package stage
 import (
 	"golang.org/x/sys/unix"
 
-	"sbx/shared/tape"
+	"sbx.example/sbx/shared/tape"
 )
 
 // secureBits forbids that uid 0 or a change of uid ever gives capabilities again, and locks that

@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/shared/tape"
+	"sbx.example/sbx/shared/tape"
 )
 
 // Event kinds that process 1 sends and command kinds that it takes. Both are four 64-bit words in one

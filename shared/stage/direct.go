@@ -8,9 +8,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/shared/plan"
-	"sbx/shared/tape"
-	"sbx/shared/wire"
+	"sbx.example/sbx/shared/plan"
+	"sbx.example/sbx/shared/tape"
+	"sbx.example/sbx/shared/wire"
 )
 
 // DirectCaps are the only capabilities that a set-up without a user namespace starts with: mounting,

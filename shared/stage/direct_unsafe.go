@@ -1,6 +1,6 @@
 package stage
 
-import "sbx/shared/tape"
+import "sbx.example/sbx/shared/tape"
 
 // Where process 1 maps what sbx leaves it to do (see tail).
 const (

@@ -4,7 +4,7 @@ import (
 	"flag"
 	"testing"
 
-	"sbx/selftest/plans"
+	"sbx.example/sbx/selftest/plans"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")

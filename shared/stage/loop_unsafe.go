@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/shared/tape"
+	"sbx.example/sbx/shared/tape"
 )
 
 // What process 1 does when it has given up everything, whoever cloned it: it starts the program, reaps, and reports.

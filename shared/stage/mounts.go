@@ -7,8 +7,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/shared/plan"
-	"sbx/shared/tape"
+	"sbx.example/sbx/shared/plan"
+	"sbx.example/sbx/shared/tape"
 )
 
 const (

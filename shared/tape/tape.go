@@ -93,7 +93,7 @@ func (o *Op) To(r uint8) *Op { o.Save = r; return o }
 // May lets the call fail with errno.
 func (o *Op) May(errno uint16) *Op { o.OkErrno = errno; return o }
 
-// else_ skips the next n instructions when the call failed in the way it may.
+// ElseSkip skips the next n instructions when the call failed in the way it may.
 func (o *Op) ElseSkip(n uint8) *Op { o.Skip = n; return o }
 
 // Repeat makes the call again while it returns n or more.

@@ -12,11 +12,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/child"
-	"sbx/broker/internal/steps"
-	"sbx/broker/plan"
-	"sbx/selftest/plans"
-	"sbx/shared/stage"
+	"sbx.example/sbx/broker/internal/child"
+	"sbx.example/sbx/broker/internal/steps"
+	"sbx.example/sbx/broker/plan"
+	"sbx.example/sbx/selftest/plans"
+	"sbx.example/sbx/shared/stage"
 )
 
 // guest runs a shell script in a sandbox with an agent; /g is an empty directory and /g/f an empty file.

@@ -8,10 +8,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/steps"
-	"sbx/broker/plan"
-	"sbx/shared/stage"
-	"sbx/shared/tape"
+	"sbx.example/sbx/broker/internal/steps"
+	"sbx.example/sbx/broker/plan"
+	"sbx.example/sbx/shared/stage"
+	"sbx.example/sbx/shared/tape"
 )
 
 // Graft is a host file or tree that is to appear in a running sandbox.
@@ -34,7 +34,7 @@ func walk(t *tape.Tape, from uintptr, p string, r uint8) {
 	t.Call(unix.SYS_OPENAT2, from, t.Str(p), tape.Ptr(t, how), unix.SizeofOpenHow).To(r)
 }
 
-// clone leaves a detached copy of the source in RegB, with its flags.
+// copyOf leaves a detached copy of the source in RegB, with its flags.
 func copyOf(t *tape.Tape, g *Graft, rel string) {
 	t.At("opening", g.Source)
 	walk(t, fdHostRoot, rel, tape.RegA)
@@ -98,7 +98,7 @@ func (a *Agent) seeing(build func(t *tape.Tape, b *agentBlock)) (*os.File, error
 	return a.order(build)
 }
 
-// layers leaves a detached overlay in RegB.
+// overlayOf leaves a detached overlay in RegB.
 func overlayOf(t *tape.Tape, g *Graft) {
 	t.At("making overlay", g.Target)
 	t.Call(unix.SYS_FSOPEN, t.Str("overlay"), unix.FSOPEN_CLOEXEC).To(tape.RegD)

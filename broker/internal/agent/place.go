@@ -7,8 +7,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/shared/stage"
-	"sbx/shared/tape"
+	"sbx.example/sbx/shared/stage"
+	"sbx.example/sbx/shared/tape"
 )
 
 // Spot is something that Place makes on the sandbox's own root file system.

@@ -3,8 +3,8 @@ package agent
 import (
 	"golang.org/x/sys/unix"
 
-	"sbx/shared/stage"
-	"sbx/shared/tape"
+	"sbx.example/sbx/shared/stage"
+	"sbx.example/sbx/shared/tape"
 )
 
 // Repeat is something that has happened to a name of a file system which the caller serves, and that the kernel is to
@@ -13,6 +13,7 @@ import (
 type Repeat struct {
 	Root string // where the file system is mounted inside
 	What What
+	Type uint32 // S_IFMT of what was made or removed
 	// Dir and Name, and where it was moved to; directories relative to Root, "." for itself.
 	Dir, Name     string
 	ToDir, ToName string
@@ -23,13 +24,8 @@ type What uint8
 
 // The things that can happen.
 const (
-	Made What = iota // a file
-	MadeFifo
-	MadeSocket
-	MadeDir
-	MadeLink
+	Made What = iota
 	Removed
-	RemovedDir
 	Moved
 	Modified
 	Changed // its attributes
@@ -76,26 +72,28 @@ func within(t *tape.Tape, dir string, to uint8) {
 }
 
 func repeatIt(t *tape.Tape, r *Repeat) {
-	name, mode := t.Str(r.Name), uintptr(unix.S_IFREG)
+	name := t.Str(r.Name)
 	times := &[2]unix.Timespec{{Nsec: unix.UTIME_OMIT}, {Nsec: unix.UTIME_NOW}}
 	var o *tape.Op
 	switch r.What {
-	case MadeFifo, MadeSocket, Made:
-		if r.What == MadeFifo {
-			mode = unix.S_IFIFO
-		} else if r.What == MadeSocket {
-			mode = unix.S_IFSOCK
+	case Made:
+		switch r.Type {
+		case unix.S_IFDIR:
+			o = t.Call(unix.SYS_MKDIRAT, 0, name, 0o700)
+		case unix.S_IFLNK:
+			t.Call(unix.SYS_SYMLINKAT, t.Str("."), 0, name).From(1, tape.RegC)
+			return
+		case unix.S_IFIFO, unix.S_IFSOCK:
+			o = t.Call(unix.SYS_MKNODAT, 0, name, uintptr(r.Type)|0o600, 0)
+		default:
+			o = t.Call(unix.SYS_MKNODAT, 0, name, unix.S_IFREG|0o600, 0)
 		}
-		o = t.Call(unix.SYS_MKNODAT, 0, name, mode|0o600, 0)
-	case MadeDir:
-		o = t.Call(unix.SYS_MKDIRAT, 0, name, 0o700)
-	case MadeLink:
-		t.Call(unix.SYS_SYMLINKAT, t.Str("."), 0, name).From(1, tape.RegC)
-		return
 	case Removed:
-		o = t.Call(unix.SYS_UNLINKAT, 0, name, 0)
-	case RemovedDir:
-		o = t.Call(unix.SYS_UNLINKAT, 0, name, unix.AT_REMOVEDIR)
+		flags := uintptr(0)
+		if r.Type == unix.S_IFDIR {
+			flags = unix.AT_REMOVEDIR
+		}
+		o = t.Call(unix.SYS_UNLINKAT, 0, name, flags)
 	case Moved:
 		t.Call(unix.SYS_RENAMEAT2, 0, name, 0, t.Str(r.ToName), 0).From(0, tape.RegC).From(2, tape.RegD)
 		return

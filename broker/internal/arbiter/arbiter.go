@@ -9,10 +9,10 @@ import (
 	"syscall"
 	"time"
 
-	"sbx/broker/internal/decide"
-	"sbx/broker/internal/policy"
-	"sbx/broker/internal/prompt"
-	"sbx/broker/plan"
+	"sbx.example/sbx/broker/internal/decide"
+	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/prompt"
+	"sbx.example/sbx/broker/plan"
 )
 
 // Arbiter decides for one session. It is safe for concurrent use.
@@ -50,7 +50,7 @@ func New(opt Options) *Arbiter {
 	}
 	p := opt.Prompt
 	told := p.Notify
-	p.Commit, p.Recheck = a.commit, a.recheck
+	p.Commit, p.Recheck, p.Undo = a.commit, a.recheck, a.undo
 	p.Notify = func(ev prompt.Event) {
 		if ev.Kind == prompt.Asked && opt.Fresh != nil && a.following.CompareAndSwap(false, true) {
 			go a.follow()
@@ -212,7 +212,7 @@ func (a *Arbiter) unsettled(ctx context.Context, q decide.Ask, v decide.Verdict,
 	}
 	ans, alone := a.put(ctx, questionOf(q, v))
 	if alone {
-		return refusal("nobody is there to be asked"), prompt.ByGone
+		return refusal(NobodyThere), prompt.ByGone
 	}
 	env, closed := a.environment()
 	switch {
@@ -280,7 +280,10 @@ func (a *Arbiter) put(ctx context.Context, q decide.Question) (ans decide.Answer
 // aloneEvery is how often somebody is looked for while nobody is there.
 const aloneEvery = 50 * time.Millisecond
 
-var errAlone = errors.New("nobody is there to be asked")
+// NobodyThere is why an access was refused that nobody was asked about.
+const NobodyThere = "nobody is there to be asked"
+
+var errAlone = errors.New(NobodyThere)
 
 // silence words why an access was refused that no human answered.
 func silence(by string) string {

@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"sbx/audit"
-	"sbx/broker/internal/decide"
-	"sbx/broker/internal/policy"
-	"sbx/broker/internal/prompt"
+	"sbx.example/sbx/audit"
+	"sbx.example/sbx/broker/internal/decide"
+	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/prompt"
 )
 
 // log is a Recorder in memory.

@@ -6,9 +6,9 @@ import (
 	"strconv"
 	"time"
 
-	"sbx/audit"
-	"sbx/broker/internal/decide"
-	"sbx/broker/internal/policy"
+	"sbx.example/sbx/audit"
+	"sbx.example/sbx/broker/internal/decide"
+	"sbx.example/sbx/broker/internal/policy"
 )
 
 // commit makes an answer hold before it takes effect. Its error goes to whoever answered, and the question stays open.

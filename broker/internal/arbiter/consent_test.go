@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"sbx/audit"
-	"sbx/broker/internal/decide"
-	"sbx/broker/internal/policy"
-	"sbx/broker/internal/prompt"
+	"sbx.example/sbx/audit"
+	"sbx.example/sbx/broker/internal/decide"
+	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/prompt"
 )
 
 func (l *log) of(kind string) (out []string) {

@@ -3,10 +3,10 @@ package arbiter
 import (
 	"time"
 
-	"sbx/audit"
-	"sbx/broker/internal/decide"
-	"sbx/broker/internal/policy"
-	"sbx/broker/internal/prompt"
+	"sbx.example/sbx/audit"
+	"sbx.example/sbx/broker/internal/decide"
+	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/prompt"
 )
 
 // Recorder keeps the record of a session; *audit.Writer is one. Append returns when the event is on disk, Note and Soon
@@ -28,6 +28,10 @@ type Options struct {
 	Record Recorder
 	// Store makes rules last in a policy file: store is user, project or org. nil: answers cannot be stored.
 	Store func(store string, rules []policy.Rule) error
+	// Unstore takes out again what Store wrote last, which are these rules. nil: stored answers cannot be taken back.
+	Unstore func(store string, rules []policy.Rule) error
+	// Undone is called when an answer has been taken back, for what was opened by it. May be nil.
+	Undone func(decide.Consent) error
 	// Fresh is called before each decision that rules could change. It returns the new Env when policy files have changed.
 	// An error means that they cannot be relied upon any more: until it is gone, what rules allowed is asked. May be nil.
 	Fresh func() (env decide.Env, changed bool, err error)

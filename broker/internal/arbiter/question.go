@@ -3,8 +3,8 @@ package arbiter
 import (
 	"slices"
 
-	"sbx/broker/internal/decide"
-	"sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/decide"
+	"sbx.example/sbx/broker/internal/policy"
 )
 
 // questionOf words an access for a human. Operations are named by the right that is asked for: two accesses that make

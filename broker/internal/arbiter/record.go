@@ -9,10 +9,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/audit"
-	"sbx/broker/internal/decide"
-	"sbx/broker/internal/policy"
-	"sbx/broker/internal/prompt"
+	"sbx.example/sbx/audit"
+	"sbx.example/sbx/broker/internal/decide"
+	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/prompt"
 )
 
 // maxRefusals is how many refusals a second are recorded one by one; the rest is counted.
@@ -120,8 +120,11 @@ func (l *recorder) granted(q decide.Question, g decide.Grant, p decide.Answer) e
 	if p.Allow {
 		e.Decision = "allow"
 	}
-	if g.Kind == policy.KindHost {
+	switch {
+	case g.Kind == policy.KindHost:
 		e.Path, e.Host, e.Port = "", g.Name, g.Port
+	case g.Scope == decide.Program || g.Scope == decide.Everything: // about what is asked, not about an object
+		e.Path = ""
 	}
 	if p.Persist != "" {
 		e.Detail = append(e.Detail, audit.KV{K: "store", V: p.Persist})
@@ -151,4 +154,33 @@ func (l *recorder) revoked(kind policy.Kind, name string, n int) {
 		e.Path, e.Host = "", name
 	}
 	_, _ = l.to.Append(e)
+}
+
+// undone records that one answer was taken back, with what it was about.
+func (l *recorder) undone(c decide.Consent) error {
+	if l.to == nil {
+		return os.ErrClosed
+	}
+	covers := c.Covers
+	if len(covers) == 0 { // what holds once
+		for _, n := range c.About().Objects() {
+			covers = append(covers, decide.Grant{Name: n.Path, Scope: decide.Once, Life: decide.LifeOnce})
+		}
+	}
+	for _, g := range covers {
+		e := audit.Event{Kind: audit.KindRevoke, ID: c.About().ID, UID: os.Getuid(), Exe: c.About().Exe, Op: string(g.Access),
+			Path: g.Name, Scope: string(g.Scope), Life: string(g.Life), Reason: "taken back by " + c.Answer.By}
+		switch {
+		case g.Kind == policy.KindHost:
+			e.Path, e.Host, e.Port = "", g.Name, g.Port
+		case g.Scope == decide.Program || g.Scope == decide.Everything:
+			e.Path = ""
+		case g.Name == "" && c.About().Host != "":
+			e.Host, e.Port = c.About().Host, c.About().Port
+		}
+		if _, err := l.to.Append(e); err != nil {
+			return err
+		}
+	}
+	return nil
 }

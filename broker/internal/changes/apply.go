@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/plan"
+	"sbx.example/sbx/broker/plan"
 )
 
 // Options of Apply.
@@ -73,24 +73,31 @@ type applier struct {
 	late  []Change // directories whose mode and time come last
 }
 
-// Apply carries the changes over to the host. Each file is the old one or the new one at every moment; the
-// layers are not touched, so that whatever stops it, it can be run again.
-func Apply(list []Change, opt Options) (Result, error) {
-	var res Result
-	var todo []Change
+// Choose says which of the changes Apply would carry over, and which not without being told.
+func (o *Options) Choose(list []Change) (todo, held []Change, err error) {
 	for i := range list {
 		c := &list[i]
-		if opt.holds(c) || slices.ContainsFunc(res.Held, func(h Change) bool {
-			return h.Kind == Dir &&
-				strings.HasPrefix(c.Path, h.Path+"/")
+		if o.holds(c) || slices.ContainsFunc(held, func(h Change) bool {
+			return h.Kind == Dir && strings.HasPrefix(c.Path, h.Path+"/")
 		}) {
-			res.Held = append(res.Held, *c)
+			held = append(held, *c)
 		} else {
 			todo = append(todo, *c)
 		}
 	}
-	if len(res.Held) > 0 && !opt.Skip {
-		return res, &Refused{res.Held}
+	if len(held) > 0 && !o.Skip {
+		return nil, held, &Refused{held}
+	}
+	return todo, held, nil
+}
+
+// Apply carries the changes over to the host. Each file is the old one or the new one at every moment; the
+// layers are not touched, so that whatever stops it, it can be run again.
+func Apply(list []Change, opt Options) (Result, error) {
+	var res Result
+	todo, held, err := opt.Choose(list)
+	if res.Held = held; err != nil {
+		return res, err
 	}
 	if err := enoughSpace(todo); err != nil {
 		return res, err

@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/plan"
+	"sbx.example/sbx/broker/plan"
 )
 
 // Op is what happened to a name.
@@ -119,12 +119,13 @@ func (c *Change) line(p, from string) string {
 		s += " (without its set-id bit)"
 	}
 	if c.Risk != "" || c.Changed {
-		s += "  ! " + c.why()
+		s += "  ! " + c.Why()
 	}
 	return s
 }
 
-func (c *Change) why() string {
+// Why says what keeps a change from being applied without being told; empty: nothing does.
+func (c *Change) Why() string {
 	if c.Risk != "" {
 		return string(c.Risk) + ": " + c.Reason
 	}

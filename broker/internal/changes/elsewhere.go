@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"sbx/broker/plan"
+	"sbx.example/sbx/broker/plan"
 )
 
 // Elsewhere says of an absolute path whether it is a directory of the host that neither a session with this plan

@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"sbx/broker/plan"
+	"sbx.example/sbx/broker/plan"
 )
 
 func TestElsewhere(t *testing.T) {

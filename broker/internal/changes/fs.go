@@ -165,7 +165,9 @@ func removeAll(dir int, name string) error {
 }
 
 // readSmall reads a regular file of at most a megabyte below root.
-func readSmall(root int, rel string) ([]byte, error) {
+func readSmall(root int, rel string) ([]byte, error) { return readMost(root, rel, 1<<20) }
+
+func readMost(root int, rel string, most int64) ([]byte, error) {
 	dir, err := openBelow(root, path.Dir(rel))
 	if err != nil {
 		return nil, err
@@ -175,7 +177,7 @@ func readSmall(root int, rel string) ([]byte, error) {
 	if err := lstatAt(dir, path.Base(rel), &st); err != nil {
 		return nil, err
 	}
-	if st.Mode&unix.S_IFMT != unix.S_IFREG || st.Size > 1<<20 {
+	if st.Mode&unix.S_IFMT != unix.S_IFREG || st.Size > most {
 		return nil, fmt.Errorf("%q is no small file", rel)
 	}
 	f, err := openFile(dir, path.Base(rel), &st)
@@ -183,5 +185,5 @@ func readSmall(root int, rel string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, 1<<20))
+	return io.ReadAll(io.LimitReader(f, most))
 }

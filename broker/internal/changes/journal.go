@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/plan"
+	"sbx.example/sbx/broker/plan"
 )
 
 // intent is one line of the journal, written before the host is touched: in Dir below Target the name Temp

@@ -7,8 +7,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/guard"
-	"sbx/broker/plan"
+	"sbx.example/sbx/broker/internal/guard"
+	"sbx.example/sbx/broker/plan"
 )
 
 // Layer is one writable layer of a session over a directory of the host.
@@ -21,6 +21,7 @@ type Layer struct {
 	// Guarded is about names below Target that the host's settings make something run by, beside the built-in ones.
 	Guarded []guard.Rule
 	since   unix.Timespec
+	index   string // see NoteIndexes; empty: not known
 
 	elsewhere func(string) bool // see Elsewhere; nil: nothing is
 }
@@ -36,6 +37,7 @@ const containers = "--containers"
 func Layers(p *plan.Plan, dir string, all bool) ([]Layer, error) {
 	var out []Layer
 	top := dir + "/overlay/"
+	indexes := notedIndexes(dir)
 	for i := range p.Mounts {
 		m := &p.Mounts[i]
 		upper := m.Upper
@@ -51,7 +53,8 @@ func Layers(p *plan.Plan, dir string, all bool) ([]Layer, error) {
 		if !all && (m.Why == "cache" || strings.HasPrefix(m.Why, "profile ")) {
 			continue
 		}
-		l := Layer{Target: m.Target, Upper: string(upper), Why: m.Why, Git: m.Why == Repository, elsewhere: Elsewhere(p)}
+		l := Layer{Target: m.Target, Upper: string(upper), Why: m.Why, Git: m.Why == Repository, elsewhere: Elsewhere(p),
+			index: indexes[plan.Bytes(m.Target)]}
 		for _, h := range m.Hide {
 			l.Hide = append(l.Hide, string(h))
 		}

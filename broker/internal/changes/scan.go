@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/guard"
+	"sbx.example/sbx/broker/internal/guard"
 )
 
 // scanner compares one layer with the host.
@@ -248,7 +248,8 @@ func (s *scanner) add(c Change, rel string, host int, name string) {
 		s.below(&c, rel, host, name)
 	}
 	// A directory's own time says that names in it came or went, which does not matter to its mode.
-	if c.Op != Added && !(c.Op == Mode && c.Kind == Dir) && !c.Changed && after(c.old.Ctim, s.l.since) {
+	if c.Op != Added && !(c.Op == Mode && c.Kind == Dir) && !c.Changed && after(c.old.Ctim, s.l.since) &&
+		!s.refreshed(rel) {
 		c.Changed, c.Reason = true, "the host changed it after the session began"
 	}
 	if c.Risk == "" {
@@ -352,6 +353,8 @@ func (s *scanner) judgeGuarded(c *Change, rel string) {
 		c.Risk, c.Reason = Guarded, v.Why
 	case v.Action == guard.Check:
 		s.judgeConfig(c)
+	case v.Action == guard.Index && appears:
+		s.judgeIndex(c, v.Why)
 	case v.Action == guard.Keep && (c.Op != Modified && c.Op != Mode):
 		c.Risk, c.Reason = Guarded, v.Why
 	case v.Action == guard.Text && c.Kind != Dir && appears && !s.isCommonDir(c, rel):
@@ -398,6 +401,23 @@ func (s *scanner) inNewRepository(c *Change, rel string) bool {
 			!hasName(s.host, strings.Join(parts[:i], "/"), parts[i]))
 	}
 	return false
+}
+
+// judgeIndex tells of repositories that an index names newly: git status enters what the host has there.
+func (s *scanner) judgeIndex(c *Change, why string) {
+	var old, now []byte
+	file := within(c.Path, s.l.Target)
+	now, err := readMost(s.upper, file, guard.MaxIndex)
+	if err == nil && c.Op != Added {
+		old, err = readMost(s.host, file, guard.MaxIndex)
+	}
+	var found []string
+	if err == nil {
+		found, err = guard.NewLinks(old, now)
+	}
+	if err != nil || len(found) > 0 {
+		c.Risk, c.Reason = Guarded, why
+	}
 }
 
 // judgeConfig puts a repository's configuration before the check that a session's own writing is put before. What is

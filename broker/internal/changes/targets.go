@@ -1,6 +1,6 @@
 package changes
 
-import "sbx/broker/plan"
+import "sbx.example/sbx/broker/plan"
 
 // Targets are the places of layers, quoted.
 func Targets(layers []Layer) []string {

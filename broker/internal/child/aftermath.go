@@ -1,9 +1,9 @@
 package child
 
 import (
-	"sbx/broker/plan"
-	"sbx/shared/stage"
-	"sbx/shared/tape"
+	"sbx.example/sbx/broker/plan"
+	"sbx.example/sbx/shared/stage"
+	"sbx.example/sbx/shared/tape"
 )
 
 // Aftermath is what process 1 saw at the end of the program. It is empty where process 1 was killed.

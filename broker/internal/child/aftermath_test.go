@@ -3,7 +3,7 @@ package child
 import (
 	"testing"
 
-	"sbx/shared/stage"
+	"sbx.example/sbx/shared/stage"
 )
 
 // TestAfterOverTheSocket: what a process 1 of the helper's says at the end is what it saw.

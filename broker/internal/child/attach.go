@@ -7,12 +7,12 @@ import (
 	"sync/atomic"
 	"syscall"
 
-	"sbx/broker/internal/helperclient"
-	"sbx/broker/internal/steps"
-	"sbx/broker/plan"
-	"sbx/shared/stage"
-	"sbx/shared/tape"
-	"sbx/shared/wire"
+	"sbx.example/sbx/broker/internal/helperclient"
+	"sbx.example/sbx/broker/internal/steps"
+	"sbx.example/sbx/broker/plan"
+	"sbx.example/sbx/shared/stage"
+	"sbx.example/sbx/shared/tape"
+	"sbx.example/sbx/shared/wire"
 )
 
 // Attach is the broker's side of Direct: it follows, on sock, what the helper and then process 1 report.

@@ -3,8 +3,8 @@ package child
 import (
 	"golang.org/x/sys/unix"
 
-	"sbx/shared/stage"
-	"sbx/shared/tape"
+	"sbx.example/sbx/shared/stage"
+	"sbx.example/sbx/shared/tape"
 )
 
 // Bounds of the tapes.
@@ -22,6 +22,7 @@ type Block struct {
 	setup   [maxOps]tape.Op
 	start   [256]tape.Op
 	data    [arenaSize]byte
+	wide    [wideArena]byte // of wideSlot
 }
 
 func newBlock() (*Block, error) {

@@ -7,11 +7,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/netns"
-	"sbx/broker/internal/steps"
-	"sbx/broker/plan"
-	"sbx/shared/stage"
-	"sbx/shared/tape"
+	"sbx.example/sbx/broker/internal/netns"
+	"sbx.example/sbx/broker/internal/steps"
+	"sbx.example/sbx/broker/plan"
+	"sbx.example/sbx/shared/stage"
+	"sbx.example/sbx/shared/tape"
 )
 
 // Early is what was begun before the plan was known (package faststart). It can only save time.

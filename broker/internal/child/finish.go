@@ -7,10 +7,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/steps"
-	"sbx/broker/plan"
-	"sbx/shared/stage"
-	"sbx/shared/tape"
+	"sbx.example/sbx/broker/internal/steps"
+	"sbx.example/sbx/broker/plan"
+	"sbx.example/sbx/shared/stage"
+	"sbx.example/sbx/shared/tape"
 )
 
 // What is here takes no privilege: process 1 does it when it has given up all of them. sbx-helper holds none of it, and
@@ -205,14 +205,6 @@ func compileStart(t *tape.Tape, p *plan.Plan) {
 	t.At("starting", "signal mask")
 	t.Call(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, tape.Ptr(t, new([1]uint64)), 0, 8)
 	t.At(steps.ExecStep, string(pr.Path))
-	t.Call(unix.SYS_EXECVE, t.Str(string(pr.Path)), steps.Vector(t, stringsOf(pr.Argv)), steps.Vector(t,
-		stringsOf(pr.Env)))
-}
-
-func stringsOf(list []plan.Bytes) []string {
-	out := make([]string, len(list))
-	for i, b := range list {
-		out[i] = string(b)
-	}
-	return out
+	t.Call(unix.SYS_EXECVE, t.Str(string(pr.Path)), steps.Vector(t, plan.StringsOf(pr.Argv)),
+		steps.Vector(t, plan.StringsOf(pr.Env)))
 }

@@ -6,8 +6,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/plan"
-	"sbx/shared/tape"
+	"sbx.example/sbx/broker/plan"
+	"sbx.example/sbx/shared/tape"
 )
 
 // Folder is what must exist on the host before anything is mounted: the upper and work directories of overlays, the

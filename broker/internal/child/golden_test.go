@@ -6,10 +6,10 @@ import (
 	"slices"
 	"testing"
 
-	"sbx/broker/plan"
-	"sbx/selftest/plans"
-	"sbx/shared/stage"
-	"sbx/shared/tape"
+	"sbx.example/sbx/broker/plan"
+	"sbx.example/sbx/selftest/plans"
+	"sbx.example/sbx/shared/stage"
+	"sbx.example/sbx/shared/tape"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")

@@ -3,8 +3,8 @@ package child
 import (
 	"os"
 
-	"sbx/broker/internal/netns"
-	"sbx/broker/plan"
+	"sbx.example/sbx/broker/internal/netns"
+	"sbx.example/sbx/broker/plan"
 )
 
 // Hooks are called while the child builds the sandbox. Each may be nil.

@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/shared/stage"
+	"sbx.example/sbx/shared/stage"
 )
 
 // writeMaps is the broker's part of awaitMaps.

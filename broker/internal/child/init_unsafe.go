@@ -6,8 +6,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/shared/stage"
-	"sbx/shared/tape"
+	"sbx.example/sbx/shared/stage"
+	"sbx.example/sbx/shared/tape"
 )
 
 // program is what process 1 needs to know besides its tapes. It lies in shared memory and is complete when the broker

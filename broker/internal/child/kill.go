@@ -5,7 +5,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/shared/stage"
+	"sbx.example/sbx/shared/stage"
 )
 
 // Abort ends process 1 before its program runs. What a helper clones cannot be killed as long as it has privileges, or

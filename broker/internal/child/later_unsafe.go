@@ -6,8 +6,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/shared/stage"
-	"sbx/shared/tape"
+	"sbx.example/sbx/shared/stage"
+	"sbx.example/sbx/shared/tape"
 )
 
 // startLater starts the program whose tape is in the slot, with the descriptors that came with the

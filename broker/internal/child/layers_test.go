@@ -9,10 +9,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/steps"
-	"sbx/broker/plan"
-	"sbx/selftest/plans"
-	"sbx/shared/stage"
+	"sbx.example/sbx/broker/internal/steps"
+	"sbx.example/sbx/broker/plan"
+	"sbx.example/sbx/selftest/plans"
+	"sbx.example/sbx/shared/stage"
 )
 
 // layered is a plan that shows a directory with the files a and b through an overlay at place, which hides a and sub/c,

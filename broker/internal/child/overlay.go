@@ -9,9 +9,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/plan"
-	"sbx/shared/stage"
-	"sbx/shared/tape"
+	"sbx.example/sbx/broker/plan"
+	"sbx.example/sbx/shared/stage"
+	"sbx.example/sbx/shared/tape"
 )
 
 // overlay mounts its layers by descriptor, so that no path of the broker's stands in the mount table

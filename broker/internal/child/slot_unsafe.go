@@ -5,9 +5,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/steps"
-	"sbx/shared/stage"
-	"sbx/shared/tape"
+	"sbx.example/sbx/broker/internal/steps"
+	"sbx.example/sbx/shared/stage"
+	"sbx.example/sbx/shared/tape"
 )
 
 // A program that is started later has its tape in memory that process 1 shares with the broker: what the
@@ -17,6 +17,10 @@ const (
 	maxSlots  = 32
 	slotOps   = 512
 	slotArena = 256 << 10
+	// The last slot is for programs that fit no other. The kernel takes 6 MiB of arguments and environment (execve(2)), of
+	// which the shortest string is 9 bytes there and 16 here.
+	wideSlot  = maxSlots - 1
+	wideArena = 12 << 20
 )
 
 // slot is one start. The kernel clears busy when the program has left this memory, by exec or exit
@@ -34,12 +38,16 @@ type slot struct {
 // free says whether nobody uses the slot's memory.
 func (s *slot) free() bool { return atomic.LoadInt32(&s.busy) == 0 }
 
-// take makes the slot the home of the program id and returns an empty tape in it.
-func (s *slot) take(id int64) *tape.Tape {
+// take makes slot i the home of the program id and returns an empty tape in it.
+func (b *Block) take(i int, id int64) *tape.Tape {
+	s, arena := &b.slots[i], b.slots[i].arena[:]
+	if i == wideSlot {
+		arena = b.wide[:]
+	}
 	s.id, s.job.Stop = id, tape.Stop{Index: -1}
 	s.job.Regs = tape.Registers{}
 	atomic.StoreInt32(&s.busy, 1)
-	return &tape.Tape{Ops: s.ops[:0:slotOps], Fixed: true, Arena: tape.NewArena(s.arena[:])}
+	return &tape.Tape{Ops: s.ops[:0:slotOps], Fixed: true, Arena: tape.NewArena(arena)}
 }
 
 // load makes the finished tape the slot's.

@@ -11,9 +11,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/steps"
-	"sbx/shared/stage"
-	"sbx/shared/tape"
+	"sbx.example/sbx/broker/internal/steps"
+	"sbx.example/sbx/shared/stage"
+	"sbx.example/sbx/shared/tape"
 )
 
 // Spawn is a program to be started in a sandbox that runs already, as confined as its first one.
@@ -69,11 +69,12 @@ type spawns struct {
 }
 
 var (
-	errTooLarge = errors.New("arguments and environment do not fit: at most 250 KiB in all, 150 directories in PATH")
-	errBusy     = errors.New("too many programs are being started at this moment")
-	errDirect   = errors.New("the sandbox was built by sbx-helper, which shares no memory with sbx: nothing can be " +
+	errTooLarge = errors.New("the kernel takes at most 6 MiB of arguments and environment, and sbx 150 directories in " +
+		"PATH")
+	errBusy   = errors.New("too many programs are being started at this moment")
+	errDirect = errors.New("the sandbox was built by sbx-helper, which shares no memory with sbx: nothing can be " +
 		"started in it later")
-	errNoInit = errors.New("the program is process 1 itself, so there is nobody inside who could start another")
+	errNoInit = errors.New("the program runs with --as-pid-1, so there is nobody inside who could start another")
 )
 
 // Spawn starts another program. It returns before the program has started.
@@ -93,20 +94,12 @@ func (c *Child) Spawn(s Spawn) error {
 	if x.ended {
 		return errGone
 	}
-	i, err := c.grab()
+	x.last++
+	sp := &spawned{Spawn: &s, id: x.last}
+	i, err := c.place(sp)
 	if err != nil {
 		return err
 	}
-	x.last++
-	sp := &spawned{Spawn: &s, id: x.last, slot: &c.block.slots[i]}
-	t := sp.slot.take(sp.id)
-	compileSpawn(t, &s, sp.id)
-	if t.Full() {
-		sp.slot.release()
-		return errTooLarge
-	}
-	sp.slot.load(t)
-	sp.steps, x.owners[i] = t.Steps, sp
 	if x.byID == nil {
 		x.byID = map[int64]*spawned{}
 	}
@@ -137,18 +130,37 @@ func (c *Child) Spawn(s Spawn) error {
 	if err == unix.EAGAIN {
 		return errBusy
 	}
-	return fmt.Errorf("asking process 1: %w", err)
+	return fmt.Errorf("asking the sandbox: %w", err)
 }
 
 // spawnPatience is how long a start waits for those before it.
 const spawnPatience = 30 * time.Second
 
-// grab finds a slot that nobody uses any more; x.mu is held.
-func (c *Child) grab() (int, error) {
+// place gives sp a slot with its tape: the last one if it fits no other. c.spawns.mu is held.
+func (c *Child) place(sp *spawned) (int, error) {
+	for _, x := range [...]struct{ from, to int }{{0, wideSlot}, {wideSlot, maxSlots}} {
+		i, err := c.grab(x.from, x.to)
+		if err != nil {
+			return 0, err
+		}
+		sp.slot = &c.block.slots[i]
+		t := c.block.take(i, sp.id)
+		if compileSpawn(t, sp.Spawn, sp.id); !t.Full() {
+			sp.slot.load(t)
+			sp.steps, c.spawns.owners[i] = t.Steps, sp
+			return i, nil
+		}
+		sp.slot.release()
+	}
+	return 0, errTooLarge
+}
+
+// grab finds one of the slots before to that nobody uses any more; x.mu is held.
+func (c *Child) grab(from, to int) (int, error) {
 	x := &c.spawns
 	end := time.Now().Add(spawnPatience)
 	for wait := 20 * time.Microsecond; ; wait = min(2*wait, 20*time.Millisecond) {
-		for i := range x.owners {
+		for i := from; i < to; i++ {
 			s := &c.block.slots[i]
 			if !s.free() {
 				continue
@@ -344,7 +356,7 @@ func (c *Child) SignalNow(pid int, sig syscall.Signal) error {
 		x.mu.Lock()
 		delete(x.kills, n)
 		x.mu.Unlock()
-		return fmt.Errorf("asking process 1: %w", err)
+		return fmt.Errorf("asking the sandbox: %w", err)
 	}
 	return <-ch
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -13,10 +14,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/steps"
-	"sbx/broker/plan"
-	"sbx/selftest/plans"
-	"sbx/shared/stage"
+	"sbx.example/sbx/broker/internal/steps"
+	"sbx.example/sbx/broker/plan"
+	"sbx.example/sbx/selftest/plans"
+	"sbx.example/sbx/shared/stage"
 )
 
 // idle starts a sandbox without a program of its own; its events are read until the test ends.
@@ -159,9 +160,31 @@ func TestSpawnFaults(t *testing.T) {
 	if r := later(t, c, Spawn{Argv: []string{"/usr/bin/true"}}, ""); r.exit.Status != 0 || r.exit.Fault != nil {
 		t.Errorf("after the faults: %+v", r)
 	}
-	big := strings.Repeat("x", 100<<10)
-	if err := c.Spawn(Spawn{Argv: []string{"/usr/bin/true", big, big, big}, Dir: "/"}); err != errTooLarge {
-		t.Errorf("too large: %v", err)
+}
+
+// TestSpawnManyArguments: the only limit is the kernel's, also for the shortest strings, which are dearest here.
+func TestSpawnManyArguments(t *testing.T) {
+	c := idle(t)
+	many := func(s string, n int) []string {
+		return append([]string{"/usr/bin/sh", "-c", "echo $#", "sh"}, slices.Repeat([]string{s}, n)...)
+	}
+	for _, x := range []struct {
+		s    string
+		n    int
+		want string
+	}{{"a name", 20_000, "20000\n"}, {strings.Repeat("x", 100<<10), 3, "3\n"}, {"", 200_000, "200000\n"}} {
+		if r := later(t, c, Spawn{Argv: many(x.s, x.n)}, ""); r.out != x.want {
+			t.Errorf("%d of %d bytes: %+v", x.n, len(x.s), r)
+		}
+	}
+	for _, argv := range [][]string{many("a name", 500_000), many(strings.Repeat("x", 200<<10), 1)} {
+		if f := later(t, c, Spawn{Argv: argv}, "").exit.Fault; f == nil || f.Errno != unix.E2BIG || f.Step != steps.ExecStep {
+			t.Errorf("%d arguments: %v, want the kernel's refusal", len(argv), f)
+		}
+	}
+	err := c.Spawn(Spawn{Argv: many(strings.Repeat("x", 100<<10), 150), Dir: "/"})
+	if err != errTooLarge {
+		t.Errorf("15 MiB: %v", err)
 	}
 }
 
@@ -230,7 +253,7 @@ func TestSpawnMany(t *testing.T) {
 // A start that does not come to its end, because somebody is asked about it or stops it, holds up nobody.
 func TestSpawnWhileAnotherIsStuck(t *testing.T) {
 	c := idle(t)
-	tape := c.block.slots[0].take(1 << 40)
+	tape := c.block.take(0, 1<<40)
 	tape.Call(unix.SYS_PPOLL, 0, 0, 0, 0, 0)
 	c.block.slots[0].load(tape)
 	m := stage.Message{Kind: stage.CmdSpawn}

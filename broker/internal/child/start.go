@@ -11,10 +11,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/steps"
-	"sbx/broker/plan"
-	"sbx/shared/stage"
-	"sbx/shared/tape"
+	"sbx.example/sbx/broker/internal/steps"
+	"sbx.example/sbx/broker/plan"
+	"sbx.example/sbx/shared/stage"
+	"sbx.example/sbx/shared/tape"
 )
 
 // Child is a running sandbox seen from the process that built it.
@@ -157,7 +157,7 @@ func (c *Child) begin(e *Init) error {
 	}
 	m := stage.Message{Kind: stage.CmdBegin}
 	if err := unix.Sendto(c.sock, m.Encode(), unix.MSG_NOSIGNAL, nil); err != nil {
-		return c.explain(fmt.Errorf("starting process 1: %w", err))
+		return c.explain(fmt.Errorf("starting the sandbox: %w", err))
 	}
 	return nil
 }
@@ -196,7 +196,7 @@ func (c *Child) Remember() {
 	}
 }
 
-var errGone = errors.New("process 1 of the sandbox is gone")
+var errGone = errors.New("the sandbox has ended")
 
 // receive reads one message and the descriptors that came with it.
 func (c *Child) receive() (stage.Message, []int, error) {
@@ -209,7 +209,7 @@ func (c *Child) receive() (stage.Message, []int, error) {
 			continue
 		}
 		if err != nil {
-			return stage.Message{}, nil, fmt.Errorf("reading from process 1: %w", err)
+			return stage.Message{}, nil, fmt.Errorf("hearing from the sandbox: %w", err)
 		}
 		m, ok := stage.DecodeMessage(buf[:n])
 		var fds []int

@@ -11,10 +11,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/steps"
-	"sbx/broker/plan"
-	"sbx/selftest/plans"
-	"sbx/shared/stage"
+	"sbx.example/sbx/broker/internal/steps"
+	"sbx.example/sbx/broker/plan"
+	"sbx.example/sbx/selftest/plans"
+	"sbx.example/sbx/shared/stage"
 )
 
 // run carries p out and returns what the program wrote and its exit status.

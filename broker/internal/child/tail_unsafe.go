@@ -8,9 +8,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/plan"
-	"sbx/shared/stage"
-	"sbx/shared/tape"
+	"sbx.example/sbx/broker/plan"
+	"sbx.example/sbx/shared/stage"
+	"sbx.example/sbx/shared/tape"
 )
 
 // Tail is what process 1 does after it has given up its privileges, in a file to be sent to sbx-helper, which does not

@@ -2,17 +2,18 @@ package child
 
 import (
 	"fmt"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/netns"
-	"sbx/broker/internal/steps"
-	"sbx/broker/plan"
-	"sbx/shared/stage"
-	"sbx/shared/tape"
+	"sbx.example/sbx/broker/internal/netns"
+	"sbx.example/sbx/broker/internal/steps"
+	"sbx.example/sbx/broker/plan"
+	"sbx.example/sbx/shared/stage"
+	"sbx.example/sbx/shared/tape"
 )
 
 // builder is a compiler that knows all of a plan.
@@ -156,6 +157,22 @@ func (c *builder) Named() {
 			t.At("opening", ns.file)
 			t.Call(unix.SYS_OPENAT, tape.AtCwd, t.Str(ns.file), unix.O_RDONLY|unix.O_CLOEXEC, 0).To(tape.RegA)
 			c.hand(ns.role, tape.RegA)
+		}
+	}
+	c.names()
+}
+
+// names makes the sockets at which the broker answers for a sandbox without a network. Their port takes a privilege.
+func (c *builder) names() {
+	at := netip.AddrPortFrom(netip.MustParseAddr(plan.Resolver), 53)
+	for _, s := range [...]struct {
+		role plan.FdRole
+		netns.Socket
+	}{{plan.FdNamesUDP, netns.Socket{Family: unix.AF_INET, Type: unix.SOCK_DGRAM, Bind: at}},
+		{plan.FdNamesTCP, netns.Socket{Family: unix.AF_INET, Type: unix.SOCK_STREAM, Bind: at, Backlog: 64}}} {
+		if slices.Contains(c.p.Fds, s.role) {
+			s.Compile(c.T)
+			c.hand(s.role, tape.RegA)
 		}
 	}
 }

@@ -11,13 +11,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/child"
-	"sbx/broker/internal/command"
-	"sbx/broker/internal/host"
-	"sbx/broker/internal/planner"
-	"sbx/broker/internal/program"
-	"sbx/broker/internal/request"
-	"sbx/broker/internal/session"
+	"sbx.example/sbx/broker/internal/child"
+	"sbx.example/sbx/broker/internal/command"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/program"
+	"sbx.example/sbx/broker/internal/request"
+	"sbx.example/sbx/broker/internal/session"
 )
 
 // detachedCommand is what `sbx run --detach` starts itself as. It is nothing for people: descriptor 3 is
@@ -77,6 +77,7 @@ func cmdRunDetached(t *term, args []string) int {
 	t.takeEarly()
 	var q request.Request
 	rest, err := q.Parse(args)
+	t.AnswerJSON(q.JSON, true)
 	if err != nil {
 		return t.fail(err)
 	}

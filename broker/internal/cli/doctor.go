@@ -2,56 +2,76 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"path"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/command"
-	"sbx/broker/internal/confine"
-	"sbx/broker/internal/hint"
-	"sbx/broker/internal/host"
-	"sbx/broker/internal/input"
-	"sbx/broker/internal/launch"
-	"sbx/broker/internal/option"
-	"sbx/broker/internal/request"
-	"sbx/broker/internal/resources"
-	"sbx/broker/internal/session"
-	"sbx/broker/internal/steps"
+	"sbx.example/sbx/broker/internal/command"
+	"sbx.example/sbx/broker/internal/confine"
+	"sbx.example/sbx/broker/internal/hint"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/input"
+	"sbx.example/sbx/broker/internal/launch"
+	"sbx.example/sbx/broker/internal/option"
+	"sbx.example/sbx/broker/internal/program"
+	"sbx.example/sbx/broker/internal/request"
+	"sbx.example/sbx/broker/internal/resources"
+	"sbx.example/sbx/broker/internal/session"
+	"sbx.example/sbx/broker/internal/steps"
 )
 
 // finding is one line of `sbx doctor`.
 type finding struct {
 	What string `json:"what"`
-	OK   bool   `json:"ok"`
+	OK   bool   `json:"ok"`   // it works
+	Loss bool   `json:"loss"` // it does not, and something is lost by that
 	Says string `json:"says"`
 	Fix  string `json:"fix,omitempty"`
 }
 
+// mark is what stands before a finding: ok only where something works. A note is about what nobody has to have.
+func (f *finding) mark() string {
+	switch {
+	case f.Loss:
+		return "LOSS"
+	case f.OK:
+		return "ok"
+	}
+	return "note"
+}
+
 func (t *term) doctorCommand() command.Row {
 	return command.Row{
-		Command: option.Command{Name: "doctor", Args: "[--json]", Help: "say what this host offers and what is lost",
-			Text: "Says what this host offers for sandboxes, what is lost and how to get it."},
+		Command: option.Command{Name: "doctor", Args: "[--fix] [--json]",
+			Help: "say what this host offers and what is lost",
+			Text: "Says what this host offers for sandboxes, what is lost and how to get it. ok stands before what works,\n" +
+				"LOSS before what is lost, note before what nobody has to have. --fix prints the commands that mend what\n" +
+				"they can; root's does it."},
 		Begin: func([]string) ([]option.Option, func([]string) int) {
-			js := false
-			return []option.Option{command.JSON(&js)}, func(words []string) int { return t.doctor(words, js) }
+			js, fix := false, false
+			return []option.Option{
+				{Name: "fix", Value: option.Switch(&fix), Help: "print what mends it; as root, do it"},
+				command.JSON(&js),
+			}, func(words []string) int { return t.doctor(words, js, fix) }
 		},
 	}
 }
 
 // doctor says what this host offers, what is lost and how to get it, by trying it.
-func (t *term) doctor(words []string, js bool) int {
-	if len(words) > 0 {
+func (t *term) doctor(words []string, js, fix bool) int {
+	switch {
+	case len(words) > 0:
 		return t.fail(command.Unexpected("doctor", words[0]))
+	case fix && js:
+		return t.fail(option.Wrong("--fix and --json do not go together", "sbx doctor --json says what is to be mended"))
+	case fix:
+		return t.mend(remedies("/", request.ProgramsHere(t.Env, host.Read(t.Env))), os.Geteuid() == 0)
 	}
 	found := t.examine()
-	bad := 0
-	for _, f := range found {
-		if !f.OK {
-			bad++
-		}
-	}
 	if js {
 		t.print(command.Encode(struct {
 			Findings []finding `json:"findings"`
@@ -59,32 +79,55 @@ func (t *term) doctor(words []string, js bool) int {
 	} else {
 		t.print(doctorText(found))
 	}
-	if bad > 0 {
+	if len(lost(found)) > 0 {
 		return 1
 	}
 	return 0
 }
 
+func lost(found []finding) (names []string) {
+	for i := range found {
+		if found[i].Loss {
+			names = append(names, found[i].What)
+		}
+	}
+	return names
+}
+
 func doctorText(found []finding) string {
 	var b strings.Builder
-	for _, f := range found {
-		mark := "ok  "
-		if !f.OK {
-			mark = "LOSS"
-		}
-		fmt.Fprintf(&b, "%s  %-18s %s\n", mark, f.What, f.Says)
+	works := 0
+	for i := range found {
+		f := &found[i]
+		fmt.Fprintf(&b, "%-4s  %-18s %s\n", f.mark(), f.What, f.Says)
 		if f.Fix != "" {
 			fmt.Fprintf(&b, "      %-18s fix: %s\n", "", f.Fix)
 		}
+		if f.OK && !f.Loss {
+			works++
+		}
 	}
-	return b.String()
+	return b.String() + doctorSummary(works, lost(found))
+}
+
+// doctorSummary is the last line.
+func doctorSummary(works int, lost []string) string {
+	switch len(lost) {
+	case 0:
+		return fmt.Sprintf("nothing is lost: %d of these work, and a note is about what nobody has to have\n", works)
+	case 1:
+		return fmt.Sprintf("1 loss: %s; %d of these work. sbx doctor --fix prints what mends it\n", lost[0], works)
+	}
+	return fmt.Sprintf("%d losses: %s; %d of these work. sbx doctor --fix prints what mends them\n", len(lost),
+		strings.Join(lost, ", "), works)
 }
 
 func (t *term) examine() []finding {
 	facts := host.Read(t.Env)
+	from := request.ProgramsHere(t.Env, facts)
 	user := t.tryNamespaces()
-	out := []finding{{What: "kernel", OK: true, Says: facts.Kernel}, user, t.examineHelper(!user.OK)}
-	ll := finding{What: "landlock", OK: facts.Landlock >= 2,
+	out := []finding{kernelFinding(facts.Kernel), user, t.examineHelper(!user.OK)}
+	ll := finding{What: "landlock", OK: facts.Landlock >= 2, Loss: facts.Landlock < 2,
 		Says: fmt.Sprintf("ABI %d: writing is refused a second time below the mounts", facts.Landlock)}
 	if facts.Landlock < 2 {
 		ll.Says, ll.Fix = "none that can be used: the mounts are the only line against writing",
@@ -92,7 +135,7 @@ func (t *term) examine() []finding {
 	} else if facts.Landlock < 6 {
 		ll.Says += "; signals and abstract sockets are held by namespaces alone (ABI 6)"
 	}
-	fuse := finding{What: "fuse", OK: facts.Fuse,
+	fuse := finding{What: "fuse", OK: facts.Fuse, Loss: !facts.Fuse,
 		Says: "/dev/fuse can be opened: projects are guarded, secrets in them are absent"}
 	if !facts.Fuse {
 		fuse.Says, fuse.Fix = "/dev/fuse cannot be opened: secrets in a writable project are covered, not absent",
@@ -101,7 +144,7 @@ func (t *term) examine() []finding {
 	gate := t.tryGate()
 	if !user.OK { // no fix of their own
 		if fuse.Fix = ""; facts.Fuse {
-			fuse.OK, fuse.Says = false,
+			fuse.OK, fuse.Loss, fuse.Says = false, true,
 				"/dev/fuse can be opened, but nothing can be mounted from it without user namespaces: secrets in a writable "+
 					"project are covered, not absent"
 		}
@@ -109,17 +152,43 @@ func (t *term) examine() []finding {
 	}
 	out = append(out, ll, fuse, gate)
 	root, err := session.Root(host.Lookup(t.Env, "XDG_STATE_HOME"), facts.Home)
-	state := finding{What: "records", OK: err == nil, Says: root}
+	if err == nil {
+		err = canHold(root)
+	}
+	state := finding{What: "records", OK: err == nil, Loss: err != nil, Says: root}
 	if err != nil {
-		state.Says, state.Fix = err.Error(), "set HOME or XDG_STATE_HOME"
+		state.Says, state.Fix = err.Error(), "set HOME or XDG_STATE_HOME to a directory of yours"
 	}
 	yama := "off: programs of the same user may trace each other outside"
 	if b, err := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope"); err == nil {
 		yama = "ptrace_scope " + strings.TrimSpace(string(b)) +
 			": inside, a debugger may start programs; above 0 it may not attach to ones it did not start"
 	}
-	out = append(out, state, finding{What: "yama", OK: true, Says: yama}, t.groupFinding())
-	return append(out, t.networkFindings(request.ProgramsHere(t.Env, facts))...)
+	out = append(out, state, finding{What: "yama", Says: yama}, t.groupFinding(from))
+	return append(out, t.networkFindings(from)...)
+}
+
+// kernelFinding compares the kernel with what sandboxes are built by.
+func kernelFinding(release string) finding {
+	f := finding{What: "kernel", OK: true, Says: release}
+	var major, minor int
+	if n, _ := fmt.Sscanf(release, "%d.%d", &major, &minor); n == 2 && (major < 5 || major == 5 && minor < 12) {
+		f.OK, f.Loss, f.Says, f.Fix = false, true, release+": sandboxes cannot be built", "Linux 5.12 or newer"
+	}
+	return f
+}
+
+// canHold says whether sessions can be recorded below a folder, which need not be there yet.
+func canHold(root string) error {
+	for dir := root; ; dir = path.Dir(dir) {
+		err := unix.Access(dir, unix.W_OK|unix.X_OK)
+		if err == nil {
+			return nil
+		}
+		if err != unix.ENOENT || dir == "/" {
+			return fmt.Errorf("nothing can be written in %s: %w", quote(dir), err)
+		}
+	}
 }
 
 // tryNamespaces runs the smallest sandbox there is.
@@ -127,7 +196,7 @@ func (t *term) tryNamespaces() finding {
 	f := finding{What: "user namespaces", OK: true, Says: "a sandbox can be built without any privilege"}
 	null, err := os.OpenFile("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return finding{What: "user namespaces", Says: err.Error()}
+		return finding{What: "user namespaces", Loss: true, Says: err.Error()}
 	}
 	defer null.Close()
 	quiet := newTerm(t.Env, [3]*os.File{null, null, null})
@@ -136,7 +205,7 @@ func (t *term) tryNamespaces() finding {
 		_, err = launch.Run(context.Background(), p, launch.Options{Stdio: quiet.Std})
 	}
 	if err != nil {
-		f.OK, f.Says, f.Fix = false, err.Error(), hint.Of(err)
+		f.OK, f.Loss, f.Says, f.Fix = false, true, err.Error(), hint.Of(err)
 		if _, ok := err.(*steps.Fault); ok && f.Fix == "" {
 			f.Fix = host.UserNamespaceHint()
 		}
@@ -144,24 +213,34 @@ func (t *term) tryNamespaces() finding {
 	return f
 }
 
+var errNoBus = errors.New("no systemd of the user's")
+
 // groupFinding is doctor's line. To have no group is no loss by itself: what is asked for and cannot be kept is one
 // then.
-func (t *term) groupFinding() finding {
+func (t *term) groupFinding(from program.Source) finding {
 	f := finding{What: "control groups", OK: true}
 	here := resources.Host{UID: os.Getuid()}
 	p, err := here.Find()
 	_, prepares := launch.Prepares()
+	scopeErr := errNoBus
+	if confine.UserBus(t.Env) != "" && here.Unified() {
+		_, scopeErr = launch.FindHost(from)
+	}
 	switch prepares = prepares && here.Unified(); {
 	case err == nil:
 		f.Says = fmt.Sprintf("%s below %s: %s", p.How, quote(p.Dir), strings.Join(p.Controllers, ", "))
-	case confine.UserBus(t.Env) != "":
+	case scopeErr == nil:
 		f.Says = "none is delegated here; for --memory, --cpu and --io the user's systemd is asked for a scope"
 	case prepares:
 		f.Says = "none is delegated here; for --memory, --cpu and --io sbx-helper prepares one"
 	default:
+		f.OK = false
 		f.Says = strings.TrimPrefix(err.Error(), resources.ErrNone.Error()+": ") +
 			": --cpu and --io are not to be had; --memory holds for each process, and what all use together is looked at " +
 			"four times a second"
+	}
+	if err != nil && scopeErr != nil && scopeErr != errNoBus {
+		f.Fix = "for a scope of the user's systemd: " + scopeErr.Error()
 	}
 	return f
 }

@@ -3,11 +3,11 @@ package cli
 import (
 	"time"
 
-	"sbx/broker/internal/explain"
-	"sbx/broker/internal/host"
-	"sbx/broker/internal/input"
-	"sbx/broker/internal/planner"
-	"sbx/broker/internal/request"
+	"sbx.example/sbx/broker/internal/explain"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/input"
+	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/request"
 )
 
 // explainer computes the plan of a run with the options of r, without making anything.

@@ -9,9 +9,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/input"
-	"sbx/broker/internal/launch"
-	"sbx/broker/plan"
+	"sbx.example/sbx/broker/internal/input"
+	"sbx.example/sbx/broker/internal/launch"
+	"sbx.example/sbx/broker/plan"
 )
 
 // lacks is what a sandbox of the helper's does not have.
@@ -21,7 +21,7 @@ const lacks = "without user namespaces: no guarded file system (a secret in a wr
 
 // examineHelper is doctor's line about the helper: needed says that there are no user namespaces.
 func (t *term) examineHelper(needed bool) finding {
-	f := finding{What: "helper", OK: !needed}
+	f := finding{What: "helper", Loss: needed}
 	file, setuid, err := launch.FindHelper()
 	switch {
 	case errors.Is(err, launch.ErrNoHelper):
@@ -49,7 +49,7 @@ func (t *term) examineHelper(needed bool) finding {
 		return f
 	}
 	if err == nil && launch.HasSudo() {
-		f.OK, f.Fix = true, ""
+		f.OK, f.Loss, f.Fix = true, false, ""
 		f.Says += "; " + lacks
 	}
 	return f
@@ -69,7 +69,7 @@ func (t *term) tryHelper(file string) finding {
 		}
 	}
 	if err != nil {
-		f.OK, f.Says, f.Fix = false, err.Error(), "see the three ways out that sbx run prints"
+		f.OK, f.Loss, f.Says, f.Fix = false, true, err.Error(), "see the three ways out that sbx run prints"
 	}
 	return f
 }

@@ -1,9 +1,9 @@
 package cli
 
 import (
-	"sbx/broker/internal/command"
-	"sbx/broker/internal/planner"
-	"sbx/broker/plan"
+	"sbx.example/sbx/broker/internal/command"
+	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/plan"
 )
 
 // dryRunJSON is the answer to --dry-run --json: {"plan": …, "losses": […]}.

@@ -4,18 +4,21 @@ import (
 	"io"
 	"maps"
 	"os"
+	"runtime/debug"
 	"slices"
+	"strings"
 
-	"sbx/broker/internal/child"
-	"sbx/broker/internal/command"
-	"sbx/broker/internal/gate"
-	"sbx/broker/internal/host"
-	"sbx/broker/internal/idmap"
-	"sbx/broker/internal/launch"
-	"sbx/broker/internal/option"
-	"sbx/broker/internal/program"
-	"sbx/broker/internal/request"
-	"sbx/broker/internal/resources"
+	"sbx.example/sbx/broker/internal/child"
+	"sbx.example/sbx/broker/internal/command"
+	"sbx.example/sbx/broker/internal/gate"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/idmap"
+	"sbx.example/sbx/broker/internal/launch"
+	"sbx.example/sbx/broker/internal/option"
+	"sbx.example/sbx/broker/internal/program"
+	"sbx.example/sbx/broker/internal/records"
+	"sbx.example/sbx/broker/internal/request"
+	"sbx.example/sbx/broker/internal/resources"
 )
 
 // Version of sbx. A release changes it together with packaging/changelog.yaml.
@@ -23,21 +26,51 @@ const Version = "0.1.0"
 
 // commands is the table of commands. Reading a line, help, completion and the manual follow from it.
 func (t *term) commands() []command.Row {
+	rec := records.Records{Term: &t.Term}
 	return []command.Row{
 		t.runCommand(), t.Exec(), t.Attach(), t.Ps(), t.Kill(), t.Freeze(), t.Thaw(),
-		t.Policy(t.explainer), t.Why(t.explainer), t.Audit(), t.Watch(), t.Approve(), t.Deny(), t.Config(),
-		t.List(), t.Stats(), t.Top(), t.Diff(), t.Apply(), t.Discard(),
+		t.Policy(t.explainer), t.Why(t.explainer), t.Audit(), t.Watch(), t.Approve(), t.Deny(),
+		t.Config(), t.Init(),
+		rec.List(), rec.Logs(), rec.Inspect(), rec.Wait(), rec.Remove(), rec.Prune(), t.Stats(),
+		t.Top(), t.Diff(), t.Apply(), t.Discard(),
 		t.Selftest(func(f host.Facts) program.Source { return request.ProgramsHere(t.Env, f) }), t.doctorCommand(),
-		t.Completion(), t.Man(Version, t.commands), t.versionCommand(),
+		t.Completion(), t.Help(t.commands), t.Man(Version, t.commands), t.versionCommand(),
 	}
+}
+
+// version is what the go command wrote into the program: the module's version of an installed one, the revision of one
+// that was built in a checkout. A build that leaves them out, as a distribution's may, is Version.
+func version(build *debug.BuildInfo) string {
+	if build == nil {
+		return Version
+	}
+	v, known := strings.CutPrefix(build.Main.Version, "v")
+	if known && !strings.HasPrefix(v, "0.0.0-") { // see "pseudo-versions" in the reference of Go's modules
+		return v
+	}
+	for _, s := range build.Settings {
+		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
+			return Version + " (revision " + s.Value[:12] + ")"
+		}
+	}
+	if known {
+		return v
+	}
+	return Version
 }
 
 func (t *term) versionCommand() command.Row {
 	return command.Row{
 		Command: option.Command{Name: "version", Help: "print the version"},
 		Begin: func([]string) ([]option.Option, func([]string) int) {
-			return nil, func([]string) int {
-				t.print("sbx " + Version + "\n")
+			js := false
+			return []option.Option{command.JSON(&js)}, func([]string) int {
+				build, _ := debug.ReadBuildInfo()
+				if v := version(build); js {
+					t.print(command.Encode(map[string]string{"version": v}))
+				} else {
+					t.print("sbx " + v + "\n")
+				}
 				return 0
 			}
 		},
@@ -47,10 +80,10 @@ func (t *term) versionCommand() command.Row {
 // Before is what was done when this process started, before anything else (package faststart). The zero value is
 // nothing.
 type Before struct {
-	Early   child.Early                 // process 1 of sbx run; nil: none
-	Fault   error                       // why there is none, if that was tried
-	Signals [3]uintptr                  // see launch.AsStarted
-	Exec    func() (fd int, got []byte) // see command.Term
+	Early   child.Early                      // process 1 of sbx run; nil: none
+	Fault   error                            // why there is none, if that was tried
+	Signals [3]uintptr                       // see launch.AsStarted
+	Exec    func() (fd, pid int, got []byte) // see command.Term
 }
 
 // Main runs sbx and returns its exit status. args excludes the program's name.
@@ -62,9 +95,8 @@ func Main(args, env []string, std [3]*os.File, before Before) int {
 		return exitUsage
 	}
 	switch args[0] {
-	case "--help", "-h", "help":
-		t.print(command.Usage(t.commands()))
-		return 0
+	case "--help", "-h":
+		args = []string{"help"}
 	case "--version":
 		args = []string{"version"}
 	case "run":
@@ -80,12 +112,11 @@ func Main(args, env []string, std [3]*os.File, before Before) int {
 	case command.CompleteCommand:
 		return t.Complete(t.commands(), args[1:], t.profiles)
 	}
-	for _, c := range t.commands() {
-		if c.Name == args[0] {
-			return c.Call(&t.Term, args[1:])
-		}
+	table := t.commands()
+	if c := command.Named(table, args[0]); c != nil {
+		return c.Call(&t.Term, args[1:])
 	}
-	return t.fail(wrong("unknown command "+quote(args[0]), "sbx --help lists the commands"))
+	return t.fail(t.Unknown(table, args[0]))
 }
 
 // takeEarly is for commands that use the process 1 that was cloned before.

@@ -2,13 +2,14 @@ package cli
 
 import (
 	"errors"
+	"net"
 	"os"
 	"strings"
 
-	"sbx/broker/internal/egress"
-	"sbx/broker/internal/launch"
-	"sbx/broker/internal/network"
-	"sbx/broker/internal/program"
+	"sbx.example/sbx/broker/internal/egress"
+	"sbx.example/sbx/broker/internal/launch"
+	"sbx.example/sbx/broker/internal/network"
+	"sbx.example/sbx/broker/internal/program"
 )
 
 // networkFindings are doctor's lines about networks: what carries packets, which is tried, and what --net veth would
@@ -25,6 +26,7 @@ func (t *term) networkFindings(from program.Source) []finding {
 	n, err := network.Start(network.Options{All: true, Programs: from})
 	switch {
 	case err != nil:
+		out.OK = false
 		out.Says, out.Fix = "--allow-network and --allow-host are not to be had (--net none, the default, is): "+err.Error(),
 			"install pasta (package passt) or slirp4netns"
 		if _, no := os.Stat("/dev/net/tun"); len(names) > 0 {
@@ -46,7 +48,7 @@ func (t *term) networkFindings(from program.Source) []finding {
 
 // vethFinding is the line about --net veth, which nobody needs who has another network.
 func vethFinding(from program.Source) finding {
-	f := finding{What: "veth", OK: true}
+	f := finding{What: "veth"}
 	file, err := launch.FindNetHelper()
 	if err != nil {
 		f.Says = "--net veth is not to be had, and not needed: " + err.Error()
@@ -54,6 +56,7 @@ func vethFinding(from program.Source) finding {
 			"/usr/local/libexec/sbx/sbx-helper"
 		return f
 	}
+	f.OK = true
 	f.Says = file + " makes devices for --net veth, which carry IPv4"
 	if six, err := network.IPv6BesideVeth(from); err == nil {
 		f.Says += " (" + six.String() + " carries IPv6 beside them)"
@@ -61,8 +64,34 @@ func vethFinding(from program.Source) finding {
 		f.Says += " (no IPv6: " + err.Error() + ")"
 	}
 	if b, err := os.ReadFile("/proc/sys/net/ipv4/ip_forward"); err != nil || strings.TrimSpace(string(b)) != "1" {
+		f.OK = false
 		f.Says += ", once this host forwards packets"
 		f.Fix = "as root: sysctl -w net.ipv4.ip_forward=1, or forwarding = true in /etc/sbx/helper.toml"
 	}
+	if says, fix := dropsForwarded(from); says != "" {
+		f.OK = false
+		f.Says += "; " + says
+		f.Fix = strings.TrimPrefix(f.Fix+"; "+fix, "; ")
+	}
 	return f
+}
+
+// dropsForwarded says what the policy of FORWARD does to the packets of --net veth. Root alone can read it; others
+// are told where Docker is, which makes it DROP.
+func dropsForwarded(from program.Source) (says, fix string) {
+	file, err := launch.FindHost(from)
+	if err != nil {
+		return "", ""
+	}
+	if os.Geteuid() == 0 {
+		if drops, err := launch.DropsForwarded(file); err != nil || !drops {
+			return "", ""
+		}
+		return "the policy of the chain FORWARD is DROP, so their packets go nowhere", file.String() + " allow-forward"
+	}
+	if _, err := net.InterfaceByName("docker0"); err != nil {
+		return "", ""
+	}
+	return "Docker is here, which has their packets dropped if it made the policy of the chain FORWARD DROP",
+		"as root: " + file.String() + " allow-forward (with --dry-run it says what it would do)"
 }

@@ -4,28 +4,33 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"sbx/broker/internal/command"
-	"sbx/broker/internal/live"
-	"sbx/broker/internal/option"
-	"sbx/broker/internal/request"
+	"sbx.example/sbx/broker/internal/command"
+	"sbx.example/sbx/broker/internal/live"
+	"sbx.example/sbx/broker/internal/option"
+	"sbx.example/sbx/broker/internal/request"
 )
 
 func (t *term) runCommand() command.Row {
-	return command.Row{Command: request.Row(), Begin: func(args []string) ([]option.Option, func([]string) int) {
+	begin := func(args []string) ([]option.Option, func([]string) int) {
 		r := &request.Request{}
 		return r.Options(), func(words []string) int { return t.runNew(r, words, args) }
-	}}
+	}
+	return command.Row{Command: request.Row(), Aside: true, Begin: begin}
 }
 
 // runNew runs argv in a new sandbox. args is the line as it was typed.
 func (t *term) runNew(r *request.Request, argv, args []string) int {
 	r.Argv = argv
+	if err := r.Misread(argv); err != nil {
+		return t.fail(err)
+	}
 	if err := r.OnlyStatic(); err != nil {
 		return t.fail(err)
 	}
 	if r.Detach && !r.DryRun {
 		return t.detach(r, args)
 	}
+	t.askShellFiles(r)
 	return t.run(t.broker(), *r)
 }
 
@@ -67,7 +72,11 @@ func (t *term) dryRun(q request.Request, out live.Outcome) {
 		t.print(dryRunJSON(out.Plan, out.Losses))
 		return
 	}
-	t.print(out.Plan.Text())
+	if q.Verbose {
+		t.print(out.Plan.Text())
+	} else {
+		t.print(fmt.Sprintf("%-11s %s\n", "profile", out.About) + out.Plan.Brief(out.Asks))
+	}
 	for _, l := range out.Losses {
 		t.print("loss       " + l.String() + "\n")
 	}

@@ -3,10 +3,10 @@ package cli
 import (
 	"os"
 
-	"sbx/broker/internal/child"
-	"sbx/broker/internal/command"
-	"sbx/broker/internal/option"
-	"sbx/broker/internal/quoting"
+	"sbx.example/sbx/broker/internal/child"
+	"sbx.example/sbx/broker/internal/command"
+	"sbx.example/sbx/broker/internal/option"
+	"sbx.example/sbx/broker/internal/quoting"
 )
 
 // term is one call of sbx: where its words go, and what a run of it has come to.

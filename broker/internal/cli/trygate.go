@@ -8,13 +8,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/agent"
-	"sbx/broker/internal/child"
-	"sbx/broker/internal/gate"
-	"sbx/broker/internal/gate/gatefs"
-	"sbx/broker/internal/input"
-	"sbx/broker/internal/launch"
-	"sbx/broker/plan"
+	"sbx.example/sbx/broker/internal/agent"
+	"sbx.example/sbx/broker/internal/child"
+	"sbx.example/sbx/broker/internal/gate"
+	"sbx.example/sbx/broker/internal/gate/gatefs"
+	"sbx.example/sbx/broker/internal/gate/grants"
+	"sbx.example/sbx/broker/internal/input"
+	"sbx.example/sbx/broker/internal/launch"
+	"sbx.example/sbx/broker/plan"
 )
 
 // tryGate runs the smallest sandbox whose root the broker serves, and has the agent mount in it: whether FUSE works in
@@ -23,7 +24,7 @@ func (t *term) tryGate() finding {
 	f := finding{What: "gate", OK: true,
 		Says: "gatefs: what is not granted waits in a root that sbx serves; what is granted costs nothing"}
 	if err := t.smallestGate(); err != nil {
-		f.OK = false
+		f.OK, f.Loss = false, true
 		f.Says = "notify: every call that names a path is looked at in dynamic sessions, since a root cannot be served (" +
 			err.Error() + ")"
 		f.Fix = "make /dev/fuse accessible (chmod 666, as distributions ship it) and allow FUSE in user namespaces " +
@@ -84,6 +85,6 @@ type builder struct{ pid int }
 var errNoMounts = errors.New("nothing is mounted here")
 
 func (b *builder) Is(pid int) bool                         { return pid == b.pid }
-func (b *builder) Graft(string, gatefs.Mode, uint32) error { return errNoMounts }
+func (b *builder) Graft(string, grants.Mode, uint32) error { return errNoMounts }
 func (b *builder) Revoke(string) error                     { return errNoMounts }
 func (b *builder) Populate(string) error                   { return errNoMounts }

@@ -5,32 +5,39 @@ import (
 	"strings"
 	"time"
 
-	"sbx/broker/internal/control"
-	"sbx/broker/internal/host"
-	"sbx/broker/internal/option"
-	"sbx/broker/internal/planner"
-	"sbx/broker/internal/policy"
-	"sbx/broker/internal/policy/peer"
-	"sbx/broker/internal/prompt"
-	"sbx/broker/internal/request"
+	"sbx.example/sbx/broker/internal/control"
+	"sbx.example/sbx/broker/internal/decide"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/option"
+	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/policy/peer"
+	"sbx.example/sbx/broker/internal/prompt"
+	"sbx.example/sbx/broker/internal/request"
 )
 
 // answerRequest is what `sbx approve` and `sbx deny` are told.
 type answerRequest struct {
 	scope, life, persist string
-	revoke               bool
+	revoke, json         bool
 }
 
-func (a *answerRequest) options() []option.Option {
+func (a *answerRequest) options(allow bool) []option.Option {
+	scopes := []string{"once", "file", "dir", "tree", "walk", "host", "domain"}
+	far := "how far: once (default), file, dir, tree or walk; of a host: host or domain"
+	if !allow {
+		scopes = append(scopes, "program", "everything")
+		far += "; program and everything: no to whatever else it, or anybody, would ask about"
+	}
 	return []option.Option{
-		{Name: "scope", Arg: "SCOPE", Value: option.Choice(&a.scope, "once", "file", "dir", "tree", "walk", "host", "domain"),
-			Help: "how far: once (default), file, dir, tree or walk; of a host: host or domain"},
+		{Name: "scope", Arg: "SCOPE", Value: option.Choice(&a.scope, scopes...), Help: far},
 		{Name: "for", Arg: "LIFE", Value: option.Text(&a.life).Suggest("once", "session", "forever"),
 			Help: "how long: once, session, forever, or a time such as 1h"},
 		{Name: "persist", Arg: "STORE", Value: option.Choice(&a.persist, "user", "project", "org"),
 			Help: "the policy file that keeps it: user (default with forever), project or org"},
 		{Name: "revoke", Value: option.Switch(&a.revoke),
-			Help: "take earlier answers about a PATH or HOST back, in all sessions"},
+			Help: "take earlier answers about a PATH or HOST back, in all sessions; so for the word everything"},
+		JSON(&a.json),
 	}
 }
 
@@ -53,7 +60,7 @@ func (t *Term) answerCommand(name string, allow bool, help string) Row {
 			Words: []option.Word{{From: option.Question}}},
 		Begin: func([]string) ([]option.Option, func([]string) int) {
 			a := &answerRequest{}
-			return a.options(), func(words []string) int { return t.answer(name, allow, a, words) }
+			return a.options(allow), func(words []string) int { return t.answer(name, allow, a, words) }
 		},
 	}
 }
@@ -78,13 +85,12 @@ func (t *Term) answer(name string, allow bool, a *answerRequest, words []string)
 	if err != nil {
 		return t.Fail(option.Wrong("--for: "+err.Error(), ""))
 	}
-	status := 0
-	for _, id := range words {
+	return t.Each("questions", "id", words, func(id string) error {
 		if err := answerOne(root, id, ans); err != nil {
-			status = t.Fail(&planner.Refusal{What: "answering " + quote(id), Err: err})
+			return &planner.Refusal{What: "answering " + quote(id), Err: err}
 		}
-	}
-	return status
+		return nil
+	})
 }
 
 func answerOne(root, prefix string, ans prompt.Answer) error {
@@ -110,38 +116,45 @@ func (t *Term) revoke(root string, names []string) int {
 	if err != nil {
 		return t.Fail(err)
 	}
-	for _, n := range names {
+	return t.Each("revoked", "name", names, func(n string) error {
 		kind, name := policy.KindHost, n
 		if strings.HasPrefix(n, "@") {
 			kind = policy.KindSocket
+		} else if n == string(decide.Everything) {
+			kind = decide.KindEverything
 		} else if _, err := peer.Parse(strings.TrimPrefix(n, "*.")); err != nil || strings.ContainsAny(n, "/~$") ||
 			host.Exists(n) {
 			kind = policy.KindPath
 			if name, err = option.ExpandPath(n, facts.Home, facts.Cwd, (&request.Request{}).ProjectRoot(facts)); err != nil {
-				return t.Fail(option.Wrong("--revoke: "+err.Error(), ""))
+				return option.Wrong("--revoke: "+err.Error(), "")
 			}
 			name = path.Clean(name)
 		}
-		total := 0
-		for _, sid := range ids {
-			c, err := control.Dial(root, sid)
-			if control.IsDead(err) {
-				continue
-			}
-			if err != nil {
-				return t.Fail(err)
-			}
-			count, err := c.Revoke(string(kind), name)
-			c.Close()
-			if err != nil {
-				return t.Fail(&planner.Refusal{What: "revoking " + quote(n) + " in session " + sid, Err: err})
-			}
-			total += count
+		return revokeIn(root, ids, kind, n, name)
+	})
+}
+
+// revokeIn has the sessions of ids forget what was answered about name, which was typed as word.
+func revokeIn(root string, ids []string, kind policy.Kind, word, name string) error {
+	total := 0
+	for _, sid := range ids {
+		c, err := control.Dial(root, sid)
+		if control.IsDead(err) {
+			continue
 		}
-		if total == 0 {
-			return t.Fail(&planner.Refusal{What: "no session has an answer about " + quote(n),
-				Hint: "rules are taken back with sbx policy remove"})
+		if err != nil {
+			return err
 		}
+		count, err := c.Revoke(string(kind), name)
+		c.Close()
+		if err != nil {
+			return &planner.Refusal{What: "revoking " + quote(word) + " in session " + sid, Err: err}
+		}
+		total += count
 	}
-	return 0
+	if total == 0 {
+		return &planner.Refusal{What: "no session has an answer about " + quote(word),
+			Hint: "rules are taken back with sbx policy remove"}
+	}
+	return nil
 }

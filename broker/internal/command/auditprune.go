@@ -8,10 +8,11 @@ import (
 	"strings"
 	"time"
 
-	"sbx/audit"
-	"sbx/broker/internal/host"
-	"sbx/broker/internal/option"
-	"sbx/broker/internal/session"
+	"sbx.example/sbx/audit"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/option"
+	"sbx.example/sbx/broker/internal/quoting"
+	"sbx.example/sbx/broker/internal/session"
 )
 
 // kindPrune is the record of a log that was removed: whose it was, and the hash that everything in it led to.
@@ -64,7 +65,7 @@ func (t *Term) auditPrune(q *pruneRequest, words []string) int {
 		return t.Fail(option.Wrong("usage: sbx audit prune --older-than AGE [--dry-run]",
 			"logs are kept for ever unless an age is given: 90d, 12w, 36h"))
 	}
-	limit, err := parseAge(q.age)
+	limit, err := ParseAge(q.age)
 	if err != nil {
 		return t.Fail(option.Wrong(err.Error(), "an age is a number and d, w or h: 90d, 12w, 36h"))
 	}
@@ -78,6 +79,9 @@ func (t *Term) auditPrune(q *pruneRequest, words []string) int {
 		return t.Fail(err)
 	}
 	list, err := t.prune(logs, dir, sessions, time.Now().Add(-limit), q.all, q.dryRun)
+	if q.json && err != nil {
+		return t.Fail(err)
+	}
 	if q.json {
 		t.Print(Encode(struct {
 			DryRun bool     `json:"dry_run"`
@@ -156,23 +160,17 @@ func (t *Term) printPruned(list []pruned, dry bool) {
 	}
 	switch {
 	case dry:
-		t.Warn(fmt.Sprintf("dry run: %s would be removed", logCount(n)))
+		t.Warn(fmt.Sprintf("dry run: %s would be removed", quoting.Count(n, "log")))
 	case n > 0:
-		t.Warn(logCount(n) + " removed; what they were is in the log of this command, see sbx audit --kind " + kindPrune)
+		t.Warn(quoting.Count(n, "log") + " removed; what they were is in the log of this command, see sbx audit --kind " +
+			kindPrune)
 	default:
 		t.Warn("no log was removed")
 	}
 }
 
-func logCount(n int) string {
-	if n == 1 {
-		return "1 log"
-	}
-	return strconv.Itoa(n) + " logs"
-}
-
-// parseAge reads a number of days, weeks or hours.
-func parseAge(s string) (time.Duration, error) {
+// ParseAge reads a number of days, weeks or hours.
+func ParseAge(s string) (time.Duration, error) {
 	unit := map[byte]time.Duration{'h': time.Hour, 'd': 24 * time.Hour, 'w': 7 * 24 * time.Hour}
 	if s == "" {
 		return 0, fmt.Errorf("reading age %s: it is empty", quote(s))

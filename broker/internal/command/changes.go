@@ -9,12 +9,13 @@ import (
 	"slices"
 	"strings"
 
-	"sbx/broker/internal/changes"
-	"sbx/broker/internal/host"
-	"sbx/broker/internal/option"
-	"sbx/broker/internal/planner"
-	"sbx/broker/internal/session"
-	"sbx/broker/plan"
+	"sbx.example/sbx/broker/internal/changes"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/option"
+	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/quoting"
+	"sbx.example/sbx/broker/internal/session"
+	"sbx.example/sbx/broker/plan"
 )
 
 // collected is one session whose layers are looked at.
@@ -27,6 +28,7 @@ type collected struct {
 // changeOptions are the words of diff, apply and discard.
 type changeOptions struct {
 	patch, json, all, force, skip bool
+	dryRun, stat                  bool
 	allow                         []changes.Risk
 	rest                          []string
 }
@@ -47,14 +49,16 @@ func changeCommand(row option.Command, rows func(*changeOptions) []option.Option
 
 // Diff is sbx diff.
 func (t *Term) Diff() Row {
-	return changeCommand(option.Command{Name: "diff", Args: "[--patch] [--json] [--all] SID [PATH...]",
+	return changeCommand(option.Command{Name: "diff", Args: "[--patch|--stat] [--json] [--all] SID [PATH...]",
 		Help: "show what a session's overlays collected", Words: []option.Word{{From: option.Kept}, {From: option.File}},
 		Text: "Lists what the session's overlays hold that the host does not: A added, M modified, D deleted, R renamed,\n" +
 			"T of another type, P other permissions; \"!\" marks what sbx apply does not do without being told.\n" +
-			"--patch prints a unified diff that git apply reads; --all includes caches."},
+			"--patch prints a unified diff that git apply reads, --stat how many lines; --all includes caches. Git's objects\n" +
+			"are one line; --json has each."},
 		func(o *changeOptions) []option.Option {
 			return []option.Option{
 				{Name: "patch", Value: option.Switch(&o.patch), Help: "what of the contents changed"},
+				o.statOption(),
 				JSON(&o.json),
 				{Name: "all", Value: option.Switch(&o.all), Help: "caches too"},
 			}
@@ -64,7 +68,8 @@ func (t *Term) Diff() Row {
 // Apply is sbx apply.
 func (t *Term) Apply() Row {
 	return changeCommand(option.Command{Name: "apply", Args: "[OPTIONS] SID [PATH...]",
-		Full: "[--force] [--allow KIND] [--skip] [--all] SID [PATH...]", Help: "carry that over to the host's files",
+		Full:  "[--dry-run | --stat] [--force] [--allow KIND] [--skip] [--all] SID [PATH...]",
+		Help:  "carry that over to the host's files",
 		Words: []option.Word{{From: option.Kept}, {From: option.File}},
 		Text: "Carries what the overlays of an ended session hold over to the host, each file at once or not at all.\n" +
 			"Nothing is done when the host changed one of the files meanwhile (--force replaces it) or when something is\n" +
@@ -76,10 +81,18 @@ func (t *Term) Apply() Row {
 				{Name: "allow", Arg: "KIND", Value: option.Func(o.addRisk).Suggest("guarded", "secrets", "links"),
 					Help: "accept what is guarded, secrets or links"},
 				{Name: "skip", Value: option.Switch(&o.skip), Help: "leave such things out and do the rest"},
+				{Name: "dry-run", Short: "n", Value: option.Switch(&o.dryRun),
+					Help: "show what would be carried over and change nothing"},
+				o.statOption(),
 				{Name: "all", Value: option.Switch(&o.all), Help: "caches too"},
 				JSON(&o.json),
 			}
 		}, t.apply)
+}
+
+func (o *changeOptions) statOption() option.Option {
+	return option.Option{Name: "stat", Value: option.Switch(&o.stat),
+		Help: "how many lines of each file change, and change nothing"}
 }
 
 func (o *changeOptions) addRisk(v string) error {
@@ -96,7 +109,7 @@ func (t *Term) Discard() Row {
 	return changeCommand(option.Command{Name: "discard", Args: "SID...", Help: "throw it away",
 		Words: []option.Word{{From: option.Kept}},
 		Text:  "Throws away what the overlays of ended sessions collected."},
-		func(*changeOptions) []option.Option { return nil }, t.discard)
+		func(o *changeOptions) []option.Option { return []option.Option{JSON(&o.json)} }, t.discard)
 }
 
 // collected opens the session that the first word names.
@@ -114,16 +127,12 @@ func (t *Term) collected(o changeOptions) (*collected, error) {
 		return nil, err
 	}
 	c.dir = filepath.Join(root, c.sid)
-	b, err := os.ReadFile(filepath.Join(c.dir, "plan.json"))
+	p, err := session.Plan(c.dir)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, &planner.Refusal{What: "no session " + quote(c.sid), Hint: "sbx ls --all lists sessions"}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading the session's plan: %w", err)
-	}
-	p, err := plan.Decode(b)
-	if err != nil {
-		return nil, fmt.Errorf("reading the session's plan: %w", err)
+		return nil, err
 	}
 	for _, w := range o.rest[1:] {
 		abs, err := option.ExpandPath(w, facts.Home, facts.Cwd, "")
@@ -160,7 +169,7 @@ func (t *Term) refer(layers []changes.Layer, facts host.Facts) {
 	for _, l := range layers {
 		in.Grants = append(in.Grants, planner.Grant{Path: l.Target, Mode: planner.Write})
 	}
-	in.Refer(planner.GitSettings(t.Env, facts.Home))
+	in.Refer(t.Env)
 	for i := range layers {
 		layers[i].Guarded = in.ReferredIn(layers[i].Target)
 	}
@@ -207,11 +216,22 @@ func (t *Term) diff(o changeOptions) int {
 			}
 		}
 		t.Print(t.harmless(b.String()))
+	case o.stat:
+		return t.changeStat(list, c.base())
 	default:
-		for i := range list {
-			t.Print(list[i].In(c.base()) + "\n")
+		for _, line := range changes.Lines(list, c.base()) {
+			t.Print(line + "\n")
 		}
 	}
+	return 0
+}
+
+func (t *Term) changeStat(list []changes.Change, base string) int {
+	text, err := changes.StatText(list, base)
+	if err != nil {
+		return t.Fail(err)
+	}
+	t.Print(text)
 	return 0
 }
 
@@ -267,45 +287,103 @@ func (t *Term) apply(o changeOptions) int {
 	if err != nil {
 		return t.Fail(err)
 	}
-	lock, err := t.lockEnded(c.sid, c.dir)
+	lock, err := t.LockEnded(c.sid, c.dir)
 	if err != nil {
 		return t.Fail(err)
 	}
 	defer lock.Close()
+	done := t.Busy("comparing the layers of session " + c.sid)
 	list, err := changes.Scan(c.layers, c.only)
+	done()
 	if err != nil {
 		return t.Fail(err)
 	}
-	res, err := changes.Apply(list, changes.Options{Dir: c.dir, SID: c.sid, Allow: o.allow, Force: o.force, Skip: o.skip})
-	var refused *changes.Refused
-	if errors.As(err, &refused) {
-		for i := range refused.Held {
-			t.Note(refused.Held[i].In(c.base()) + "\n")
-		}
-		return t.Fail(&planner.Refusal{What: err.Error() + "; nothing was changed",
-			Hint: "--allow KIND or --force accepts them, --skip leaves them out; PATH... chooses"})
+	how := changes.Options{Dir: c.dir, SID: c.sid, Allow: o.allow, Force: o.force, Skip: o.skip}
+	if o.stat || o.dryRun {
+		return t.wouldApply(&o, c, list, how)
+	}
+	done = t.Busy("applying " + quoting.Count(len(list), "change"))
+	res, err := changes.Apply(list, how)
+	done()
+	if status := t.refusedChanges(c, err); status != 0 {
+		return status
 	}
 	if err != nil {
 		return t.Fail(&planner.Refusal{What: err.Error(),
 			Hint: fmt.Sprintf("%d changes were applied, the rest is still in the session: sbx apply %s goes on", res.Applied,
 				c.sid)})
 	}
-	for i := range res.Held {
-		t.Note("left out: " + res.Held[i].In(c.base()) + "\n")
-	}
+	t.leftOut(c, res.Held)
 	left, err := changes.Scan(c.layers, nil)
 	if err == nil && len(left) == 0 && len(c.only) == 0 {
 		if err := session.DropLayers(c.dir); err != nil {
 			return t.Fail(err)
 		}
 	}
-	t.Print(fmt.Sprintf("%d changes applied\n", res.Applied))
+	if o.json {
+		leftOut := []plan.Bytes{}
+		for i := range res.Held {
+			leftOut = append(leftOut, plan.Bytes(res.Held[i].Path))
+		}
+		t.Print(Encode(struct {
+			Applied int          `json:"applied"`
+			LeftOut []plan.Bytes `json:"left_out"`
+		}{res.Applied, leftOut}))
+		return 0
+	}
+	t.Print(quoting.Count(res.Applied, "change") + " applied\n")
 	return 0
 }
 
-// lockEnded makes sure that nobody writes to the session's layers, and cleans up after an apply that was
+// wouldApply shows what apply would do, and does nothing.
+func (t *Term) wouldApply(o *changeOptions, c *collected, list []changes.Change, how changes.Options) int {
+	todo, held, err := how.Choose(list)
+	if status := t.refusedChanges(c, err); status != 0 {
+		return status
+	}
+	t.leftOut(c, held)
+	switch {
+	case o.json:
+		t.Print(changesJSON(todo))
+	case o.stat:
+		return t.changeStat(todo, c.base())
+	default:
+		for _, line := range changes.Lines(changes.Renames(todo), c.base()) {
+			t.Print(line + "\n")
+		}
+		t.Print(quoting.Count(len(todo), "change") + " would be applied; nothing was changed\n")
+	}
+	return 0
+}
+
+func (t *Term) leftOut(c *collected, held []changes.Change) {
+	if t.json {
+		return
+	}
+	for _, line := range changes.Lines(held, c.base()) {
+		t.Note("left out: " + line + "\n")
+	}
+}
+
+// refusedChanges shows what apply does not do without being told, and returns a status other than 0 if that is why err
+// is.
+func (t *Term) refusedChanges(c *collected, err error) int {
+	var refused *changes.Refused
+	if !errors.As(err, &refused) {
+		return 0
+	}
+	for _, line := range changes.Lines(refused.Held, c.base()) {
+		if !t.json {
+			t.Note(line + "\n")
+		}
+	}
+	return t.Fail(&planner.Refusal{What: err.Error() + "; nothing was changed",
+		Hint: "--allow KIND or --force accepts them, --skip leaves them out; PATH... chooses"})
+}
+
+// LockEnded makes sure that nobody writes to the session's layers, and cleans up after an apply that was
 // killed.
-func (t *Term) lockEnded(sid, dir string) (*os.File, error) {
+func (t *Term) LockEnded(sid, dir string) (*os.File, error) {
 	// First: the lock is the session's own where that has not ended, and this call's afterwards. What has ended does
 	// not begin again.
 	if session.Alive(dir) {
@@ -331,20 +409,16 @@ func (t *Term) discard(o changeOptions) int {
 	if err != nil {
 		return t.Fail(err)
 	}
-	for _, sid := range o.rest {
+	return t.Each("sessions", "sid", o.rest, func(sid string) error {
 		dir := filepath.Join(root, sid)
 		if plan.ValidSession(sid) != nil || !host.Exists(filepath.Join(dir, "plan.json")) {
-			return t.Fail(&planner.Refusal{What: "no session " + quote(sid), Hint: "sbx ls --all lists sessions"})
+			return &planner.Refusal{What: "no session " + quote(sid), Hint: "sbx ls --all lists sessions"}
 		}
-		lock, err := t.lockEnded(sid, dir)
+		lock, err := t.LockEnded(sid, dir)
 		if err != nil {
-			return t.Fail(err)
+			return err
 		}
-		err = session.DropLayers(dir)
-		lock.Close()
-		if err != nil {
-			return t.Fail(err)
-		}
-	}
-	return 0
+		defer lock.Close()
+		return session.DropLayers(dir)
+	})
 }

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"sbx/broker/internal/option"
-	"sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/option"
+	"sbx.example/sbx/broker/internal/policy"
 )
 
 // Row is one row of the command table: what a command is called, takes and does.
@@ -14,6 +14,7 @@ type Row struct {
 	// Begin makes the command's options, and what carries it out once they are read. args is its line as it was typed.
 	Begin func(args []string) ([]option.Option, func(words []string) int)
 	Verbs []Row
+	Aside bool // its standard output is a program's, so that an object goes to standard error
 }
 
 // ExitUsage is the status of what could not begin (README.md, "Profiles and settings").
@@ -29,11 +30,19 @@ func simple(run func([]string) int) func([]string) ([]option.Option, func([]stri
 	return func([]string) ([]option.Option, func([]string) int) { return nil, run }
 }
 
+// Answering is a command whose only option is --json.
+func Answering(run func([]string) int) func([]string) ([]option.Option, func([]string) int) {
+	return func([]string) ([]option.Option, func([]string) int) {
+		js := false
+		return []option.Option{JSON(&js)}, run
+	}
+}
+
 // Call reads a command line and carries it out.
 func (c *Row) Call(t *Term, args []string) int {
 	if len(args) > 0 {
 		for i := range c.Verbs {
-			if v := &c.Verbs[i]; v.Name == c.Name+" "+args[0] {
+			if v := &c.Verbs[i]; v.Is(args[0]) {
 				return v.Call(t, args[1:])
 			}
 		}
@@ -45,6 +54,7 @@ func (c *Row) Call(t *Term, args []string) int {
 	d := c.Command
 	d.Rows = rows
 	words, err := d.Parse(args)
+	t.AnswerJSON(c.wantsJSON(rows, args, err != nil), c.Aside)
 	if err == option.ErrHelp {
 		d = c.Described()
 		t.Print(d.HelpText())

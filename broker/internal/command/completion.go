@@ -5,11 +5,11 @@ import (
 	"os"
 	"path/filepath"
 
-	"sbx/broker/internal/control"
-	"sbx/broker/internal/host"
-	"sbx/broker/internal/option"
-	"sbx/broker/internal/session"
-	"sbx/broker/plan"
+	"sbx.example/sbx/broker/internal/control"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/option"
+	"sbx.example/sbx/broker/internal/session"
+	"sbx.example/sbx/broker/plan"
 )
 
 // A shell's function asks sbx what can stand where a person is typing: what it may offer follows from the tables, and

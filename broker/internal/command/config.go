@@ -2,17 +2,18 @@ package command
 
 import (
 	"fmt"
+	"strings"
 
-	"sbx/broker/internal/host"
-	"sbx/broker/internal/option"
-	"sbx/broker/internal/policy"
-	"sbx/broker/internal/request"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/option"
+	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/request"
 )
 
 // Config is sbx config.
 func (t *Term) Config() Row {
 	return Row{
-		Command: option.Command{Name: "config", Args: "show [--json]", Help: "show every setting and where it comes from"},
+		Command: option.Command{Name: "config", Args: "VERB ...", Help: "show and change settings"},
 		Verbs: []Row{{
 			Command: option.Command{Name: "config show", Args: "[--json] [OPTIONS of run]",
 				Help: "print every value and where it comes from", Borrows: true},
@@ -20,7 +21,7 @@ func (t *Term) Config() Row {
 				r := &request.Request{}
 				return r.Options(), func(words []string) int { return t.configShow(r, words) }
 			},
-		}},
+		}, t.configSet(), t.configEdit()},
 	}
 }
 
@@ -50,10 +51,12 @@ func (t *Term) configShow(r *request.Request, words []string) int {
 		_, locked := s.Locked[k]
 		rows = append(rows, row{k, v, s.Origin(k), locked})
 	}
+	lists := listsOf(s.Effective)
 	if r.JSON {
 		t.Print(Encode(struct {
-			Settings []row `json:"settings"`
-		}{rows}))
+			Settings []row  `json:"settings"`
+			Lists    []list `json:"lists"`
+		}{rows, lists}))
 		return 0
 	}
 	for _, x := range rows {
@@ -63,5 +66,44 @@ func (t *Term) configShow(r *request.Request, words []string) int {
 		}
 		t.Print(fmt.Sprintf("%-36s = %-40s # %s%s\n", x.Key, x.Value, x.Origin, mark))
 	}
+	t.Print("\nin force beside what is set here:\n")
+	for _, l := range lists {
+		t.Print(fmt.Sprintf("%-36s = %s\n", l.Name, l.Value))
+	}
 	return 0
+}
+
+// listsOf are those of the profile that have entries, and what sbx hides by itself.
+func listsOf(e policy.Effective) (out []list) {
+	var hidden []string
+	for _, h := range e.Concealed() {
+		if h.Origin == (policy.Origin{}) {
+			hidden = append(hidden, h.Pattern)
+		}
+	}
+	p := e.Profile
+	for _, l := range []struct {
+		name    string
+		entries []string
+	}{{"read_only", p.ReadOnly}, {"writable", p.Writable}, {"overlay", p.Overlay}, {"tmpfs", p.Tmpfs},
+		{"hidden", p.Hidden}, {"secrets", p.Secrets}, {"ask", p.Ask}, {"hosts", p.Hosts}} {
+		if len(l.entries) > 0 {
+			out = append(out, list{"profile " + p.Name + ": " + l.name, quoted(l.entries)})
+		}
+	}
+	return append(out, list{"built in: hidden", quoted(hidden)})
+}
+
+func quoted(entries []string) string {
+	words := make([]string, len(entries))
+	for i, e := range entries {
+		words[i] = quote(e)
+	}
+	return "[" + strings.Join(words, ", ") + "]"
+}
+
+// list is one of the lists that no setting holds.
+type list struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
 }

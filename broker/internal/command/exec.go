@@ -3,17 +3,20 @@ package command
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
-	"sbx/broker/client"
-	"sbx/broker/internal/host"
-	"sbx/broker/internal/launch"
-	"sbx/broker/internal/option"
-	"sbx/broker/internal/planner"
-	"sbx/broker/plan"
+	"sbx.example/sbx/broker/client"
+	"sbx.example/sbx/broker/internal/attend"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/launch"
+	"sbx.example/sbx/broker/internal/option"
+	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/request"
+	"sbx.example/sbx/broker/plan"
 )
 
 // Exec is sbx exec.
@@ -44,6 +47,7 @@ func (t *Term) Attach() Row {
 type execRequest struct {
 	sid       string
 	argv, env []string
+	unset     []string // that --env was to pass
 	dir       string
 	tty       int // 1: yes, -1: no, 0: as it fits
 	json      bool
@@ -59,6 +63,8 @@ func (q *execRequest) options(env []string) []option.Option {
 		{Name: "workdir", Short: "w", Arg: "DIR", Value: option.Func(q.setDir).Of(option.Nothing),
 			Help: "start in DIR, a directory inside (default: where the session started)"},
 		{Name: "tty", Short: "t", Value: tty(1), Help: "give CMD a terminal (default: if input and output are terminals)"},
+		{Name: "interactive", Short: "i", Value: option.Accepted(),
+			Help: "accepted for compatibility: CMD has the caller's standard input"},
 		{Name: "no-tty", Short: "T", Value: tty(-1), Help: "never give it one"},
 		{Name: "json", Value: option.Switch(&q.json), Help: "print one JSON object: status, output, what was blocked"},
 		{Name: "max-output", Arg: "N", Value: option.Func(q.setMaxOutput),
@@ -71,8 +77,11 @@ func (q *execRequest) addEnv(env []string, v string) error {
 	if k == "" {
 		return fmt.Errorf("%s is not NAME or NAME=VALUE", quote(v))
 	}
-	if !ok {
-		v = k + "=" + host.Lookup(env, k)
+	if i := slices.IndexFunc(env, func(e string) bool { return strings.HasPrefix(e, k+"=") }); !ok && i < 0 {
+		q.unset = append(q.unset, k)
+		return nil
+	} else if !ok {
+		v = env[i]
 	}
 	q.env = append(q.env, v)
 	return nil
@@ -109,6 +118,9 @@ func (t *Term) execWords(q *execRequest, words []string) int {
 	}
 	if err := plan.ValidSession(q.sid); err != nil {
 		return t.Fail(err)
+	}
+	for _, name := range q.unset {
+		t.Warn(request.NotSet(name))
 	}
 	return t.exec(q)
 }
@@ -148,11 +160,19 @@ func connect[C any](t *Term, sid string, dial func(string) (C, error)) (C, error
 }
 
 func (t *Term) exec(q *execRequest) int {
+	a := attend.New(attend.Caller{Sessions: t.sessions(), SID: q.sid, Home: host.Lookup(t.Env, "HOME"), Note: t.Note,
+		Warn: t.Warn, Says: launch.IsTerminal(t.Std[2])})
+	defer a.Close()
 	if t.Asked != nil {
-		if fd, got := t.Asked(); fd > 0 { // it is over
+		if fd, pid, got := t.Asked(); fd > 0 { // it is over, or a question waits
 			c := client.Resume(fd, got)
 			defer c.Close()
-			return t.execEnd(q)(c.Wait(client.Command{}))
+			a.At(nil, nil)
+			started := startOf(a, passSignals(c))
+			if pid > 0 {
+				started(pid)
+			}
+			return t.execEnd(q)(c.Wait(client.Command{Started: started, Asked: a.Asked, Told: a.Told}))
 		}
 	}
 	c, err := connect(t, q.sid, t.sessions().Programs)
@@ -160,9 +180,13 @@ func (t *Term) exec(q *execRequest) int {
 		return t.Fail(err)
 	}
 	defer c.Close()
-	signals := passSignals(c)
-	e := client.Command{Argv: q.argv, Env: q.env, Dir: q.dir, Started: signals.startOf}
-	if f := t.Std[0]; f != nil {
+	a.Begins()
+	a.At(t.Std[0], t.Std[1])
+	e := client.Command{Argv: q.argv, Env: q.env, Dir: q.dir, Started: startOf(a, passSignals(c)), Asked: a.Asked,
+		Told: a.Told}
+	if f := t.Std[0]; launch.IsTerminal(f) {
+		e.Stdin = a.Keys(f)
+	} else if f != nil {
 		e.Stdin = f
 	}
 	if q.json {
@@ -175,9 +199,17 @@ func (t *Term) exec(q *execRequest) int {
 		e.Stderr = f
 	}
 	if q.tty > 0 || q.tty == 0 && launch.IsTerminal(t.Std[0]) && launch.IsTerminal(t.Std[1]) {
-		return t.execTTY(c, q, e)
+		return t.execTTY(c, q, e, a)
 	}
 	return t.execEnd(q)(c.Run(e))
+}
+
+// startOf tells both of the program's pid.
+func startOf(a *attend.Asker, s *signals) func(int) {
+	return func(pid int) {
+		a.Started(pid)
+		s.startOf(pid)
+	}
 }
 
 func (t *Term) execFailed(err error) int {
@@ -221,7 +253,7 @@ type execResult struct {
 	Argv      []plan.Bytes `json:"argv"`
 	Status    int          `json:"status"`
 	Signal    string       `json:"signal"`
-	Error     string       `json:"error"`
+	Error     *Failure     `json:"error,omitempty"`
 	Started   string       `json:"started"`
 	Seconds   float64      `json:"seconds"`
 	Stdout    plan.Bytes   `json:"stdout"`
@@ -235,32 +267,27 @@ type execResult struct {
 func (t *Term) execJSON(c client.Programs, q *execRequest, e client.Command) int {
 	out, errs := &keeper{max: q.maxOutput}, &keeper{max: q.maxOutput}
 	e.Stdout, e.Stderr = out, errs
-	res := execResult{SID: q.sid, Argv: bytesOf(q.argv), Started: time.Now().UTC().Format(time.RFC3339Nano),
+	res := execResult{SID: q.sid, Argv: plan.BytesOf(q.argv), Started: time.Now().UTC().Format(time.RFC3339Nano),
 		Blocked: []string{}, Limits: []string{}}
 	end, err := c.Run(e)
 	switch {
 	case err != nil:
-		res.Error, res.Status = err.Error(), ExitUsage
+		res.Status = ExitUsage
 		if errors.Is(err, client.ErrEnded) {
 			res.Status = 128 + int(syscall.SIGKILL)
 		}
+		res.Error = &Failure{Message: err.Error(), Status: res.Status}
 	default:
-		res.PID, res.Status, res.Signal, res.Error, res.Seconds = end.PID, end.Status, end.Signal, end.Error,
-			end.Duration.Seconds()
+		res.PID, res.Status, res.Signal, res.Seconds = end.PID, end.Status, end.Signal, end.Duration.Seconds()
+		if end.Error != "" {
+			res.Error = &Failure{Message: end.Error, Status: end.Status}
+		}
 		res.Blocked, res.Limits = append(res.Blocked, end.Blocked...), append(res.Limits, end.Limits...)
 	}
 	res.Stdout, res.Stderr = plan.Bytes(out.b), plan.Bytes(errs.b)
 	res.Truncated = out.more || errs.more
 	t.Print(Encode(res))
 	return res.Status
-}
-
-func bytesOf(list []string) []plan.Bytes {
-	out := make([]plan.Bytes, len(list))
-	for i, s := range list {
-		out[i] = plan.Bytes(s)
-	}
-	return out
 }
 
 // keeper keeps the first max bytes.

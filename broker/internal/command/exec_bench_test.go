@@ -4,8 +4,8 @@ import (
 	"os"
 	"testing"
 
-	"sbx/broker/client"
-	"sbx/selftest/need"
+	"sbx.example/sbx/broker/client"
+	"sbx.example/sbx/selftest/need"
 )
 
 // BenchmarkExecKept starts /bin/true in a running session over one connection, and BenchmarkForkExec without a

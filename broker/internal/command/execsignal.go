@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/client"
+	"sbx.example/sbx/broker/client"
 )
 
 // signals are those that this process is told and a program inside is to hear.

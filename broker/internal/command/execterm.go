@@ -1,20 +1,20 @@
 package command
 
 import (
-	"io"
 	"os"
 	"os/signal"
 	"syscall"
 	"time"
 
-	"sbx/broker/client"
-	"sbx/broker/internal/host"
-	"sbx/broker/internal/launch"
+	"sbx.example/sbx/broker/client"
+	"sbx.example/sbx/broker/internal/attend"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/launch"
 )
 
 // execTTY joins the caller's terminal to one of the sandbox's. Keys reach the program's terminal as they are
 // typed: Ctrl-C and Ctrl-Z are that terminal's.
-func (t *Term) execTTY(c client.Programs, q *execRequest, e client.Command) int {
+func (t *Term) execTTY(c client.Programs, q *execRequest, e client.Command, a *attend.Asker) int {
 	in, out := t.Std[0], t.Std[1]
 	saved := launch.TerminalSettings(in)
 	rows, cols := launch.Size(out)
@@ -27,8 +27,7 @@ func (t *Term) execTTY(c client.Programs, q *execRequest, e client.Command) int 
 	e.Terminal = func(pty *os.File) {
 		joined = true
 		if saved != nil {
-			_ = saved.Apply(pty)
-			_ = saved.Raw().Apply(in)
+			_ = launch.SetTerminal(pty, saved)
 		}
 		resize := make(chan os.Signal, 1)
 		signal.Notify(resize, syscall.SIGWINCH)
@@ -39,11 +38,16 @@ func (t *Term) execTTY(c client.Programs, q *execRequest, e client.Command) int 
 			}
 		}()
 		resize <- syscall.SIGWINCH // it may have changed meanwhile
+		input, output := a.Join(in, out, pty)
 		go func() {
-			_, _ = io.Copy(struct{ io.Writer }{out}, struct{ io.Reader }{pty})
+			output()
 			close(drained)
 		}()
-		go func() { _, _ = io.Copy(struct{ io.Writer }{pty}, struct{ io.Reader }{in}) }()
+		go input(func() {
+			if saved != nil {
+				_ = launch.MakeRaw(in)
+			}
+		})
 	}
 	end, err := c.Run(e)
 	if joined { // the terminal is hung up when its session's first process has ended
@@ -52,8 +56,9 @@ func (t *Term) execTTY(c client.Programs, q *execRequest, e client.Command) int 
 		case <-time.After(2 * time.Second):
 		}
 	}
+	a.Close()
 	if saved != nil {
-		_ = saved.Apply(in)
+		_ = launch.SetTerminal(in, saved)
 	}
 	return t.execEnd(q)(end, err)
 }

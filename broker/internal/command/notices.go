@@ -3,7 +3,7 @@ package command
 import (
 	"fmt"
 
-	"sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/policy"
 )
 
 // maxNotices is how many lines a project's files can make every run begin with.

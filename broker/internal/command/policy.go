@@ -8,10 +8,10 @@ import (
 	"strings"
 	"time"
 
-	"sbx/broker/internal/host"
-	"sbx/broker/internal/option"
-	"sbx/broker/internal/policy"
-	"sbx/broker/internal/request"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/option"
+	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/request"
 )
 
 // policyCall is one `sbx policy VERB …`.
@@ -32,6 +32,7 @@ type policyVerb struct {
 	takes            string // the options it has, besides --workdir and --json
 	words            []option.Word
 	run              func(*Term, *policyCall) int
+	aliases          []string
 }
 
 func policyVerbs() []policyVerb {
@@ -39,19 +40,23 @@ func policyVerbs() []policyVerb {
 	decision := []option.Word{{Choices: []string{"allow", "deny", "ask"}}, {From: option.File}, {}}
 	formats := []option.Word{{Choices: []string{"claude", "codex", "sbx", "srt", "policy"}}, {From: option.File}, {}}
 	return []policyVerb{
-		{"show", "", "list the rules in force and where each comes from", "", nil, policyShow},
+		{"show", "", "list the rules in force and where each comes from", "", nil, policyShow, []string{"list"}},
+		{"secrets", "", "list what is hidden, and why", "", nil, policySecrets, nil},
 		{"check", "[FILE...]", "read the policy and configuration files, or FILE, and say what is wrong", "scope", file,
-			policyCheck},
-		{"test", "PATH|HOST", "say what would be decided now", "access kind", file, policyTest},
-		{"add", "allow|deny|ask PATTERN", "add a rule; comments in the file are kept",
-			"access kind scope for reason dry-run", decision, policyAdd},
-		{"remove", "PATTERN", "remove the rules with this pattern", "access kind scope dry-run", file, policyRemove},
+			policyCheck, nil},
+		{"test", "PATH|HOST", "say what would be decided now", "access kind", file, policyTest, nil},
+		{"add", "allow|deny|ask PATTERN...", "add rules; comments in the file are kept",
+			"access kind scope for reason dry-run", decision, policyAdd, nil},
+		{"remove", "PATTERN", "remove the rules with this pattern", "access kind scope dry-run", file, policyRemove,
+			[]string{"rm"}},
 		{"import", "FORMAT FILE", "take over another tool's settings; what does not map is listed", "scope dry-run", formats,
-			policyImport},
-		{"export", "", "write what is in force in one file", "format", nil, policyExport},
-		{"diff", "OLD NEW | NEW", "say what a policy or configuration file would change", "scope", file, policyDiff},
-		{"replay", "NEW", "say what the rules in NEW would have decided in a session", "log scope", file, policyReplay},
-		{"trust", "", "show what the project's files change, and pin their contents", "yes revoke dry-run", nil, policyTrust},
+			policyImport, nil},
+		{"export", "", "write what is in force in one file", "format", nil, policyExport, nil},
+		{"diff", "OLD NEW | NEW", "say what a policy or configuration file would change", "scope", file, policyDiff, nil},
+		{"replay", "NEW", "say what the rules in NEW would have decided in a session", "log scope", file, policyReplay,
+			nil},
+		{"trust", "", "show what the project's files change, and pin their contents", "yes revoke dry-run", nil, policyTrust,
+			nil},
 	}
 }
 
@@ -64,6 +69,7 @@ func (c *policyCall) options() []option.Option {
 			Help: "path, exec, host or socket, where the pattern does not say it"},
 		{Name: "scope", Arg: "SCOPE", Value: option.Choice(&c.scope, "user", "project", "org"),
 			Help: "user (the default), project or org"},
+		c.scopeSwitch("user"), c.scopeSwitch("project"), c.scopeSwitch("org"),
 		{Name: "for", Arg: "TIME", Value: option.Text(&c.life), Help: "the rule ends after this time (90m, 24h)"},
 		{Name: "reason", Arg: "TEXT", Value: option.Text(&c.reason), Help: "why, for those who read the file"},
 		{Name: "format", Arg: "FORMAT", Value: option.Choice(&c.format, "toml", "srt"), Help: "toml (the default) or srt"},
@@ -77,18 +83,27 @@ func (c *policyCall) options() []option.Option {
 	}
 }
 
+// scopeSwitch is a scope as an option of its own.
+func (c *policyCall) scopeSwitch(name string) option.Option {
+	return option.Option{Name: name, Help: "the same as --scope " + name,
+		Value: option.Func(func(string) error { c.scope = name; return nil })}
+}
+
+// taking are the options that a verb has, by their names.
+func (c *policyCall) taking(names string) []option.Option {
+	names = " " + strings.Replace(names, "scope", "scope user project org", 1) + " "
+	return slices.DeleteFunc(c.options(), func(o option.Option) bool { return !strings.Contains(names, " "+o.Name+" ") })
+}
+
 // Policy is sbx policy.
 func (t *Term) Policy(explainer Explainer) Row {
 	out := Row{Command: option.Command{Name: "policy", Args: "VERB ...", Help: "show, test and change the rules"}}
 	for _, v := range policyVerbs() {
 		out.Verbs = append(out.Verbs, Row{
-			Command: option.Command{Name: "policy " + v.name, Args: v.args, Help: v.help, Words: v.words},
+			Command: option.Command{Name: "policy " + v.name, Aliases: v.aliases, Args: v.args, Help: v.help, Words: v.words},
 			Begin: func([]string) ([]option.Option, func([]string) int) {
 				c := &policyCall{scope: "user", now: time.Now(), explainer: explainer}
-				rows := slices.DeleteFunc(c.options(), func(o option.Option) bool {
-					return !strings.Contains(" workdir json "+v.takes+" ", " "+o.Name+" ")
-				})
-				return rows, func(words []string) int { return t.policy(c, v.run, words) }
+				return c.taking("workdir json " + v.takes), func(words []string) int { return t.policy(c, v.run, words) }
 			},
 		})
 	}
@@ -104,10 +119,11 @@ func (t *Term) policy(c *policyCall, run func(*Term, *policyCall) int, words []s
 
 // usage is the error of a verb whose words are wrong.
 func (c *policyCall) usage(text string) error {
-	return option.Wrong("usage: sbx policy "+text, "sbx policy --help says more")
+	verb, _, _ := strings.Cut(text, " ")
+	return option.Wrong("usage: sbx policy "+text, "sbx policy "+verb+" --help says more")
 }
 
-// rowOf is a rule as `--json` and the tables show it.
+// ruleRow is a rule as `--json` and the tables show it.
 type ruleRow struct {
 	Scope    string `json:"scope"`
 	Kind     string `json:"kind"`

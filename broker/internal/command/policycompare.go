@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"sbx/audit"
-	"sbx/broker/internal/decide"
-	"sbx/broker/internal/explain"
-	"sbx/broker/internal/guard"
-	"sbx/broker/internal/policy"
-	"sbx/broker/internal/prompt"
-	"sbx/broker/internal/quoting"
+	"sbx.example/sbx/audit"
+	"sbx.example/sbx/broker/internal/decide"
+	"sbx.example/sbx/broker/internal/explain"
+	"sbx.example/sbx/broker/internal/guard"
+	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/prompt"
+	"sbx.example/sbx/broker/internal/quoting"
 )
 
 func policyExport(t *Term, c *policyCall) int {

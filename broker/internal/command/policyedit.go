@@ -9,13 +9,13 @@ import (
 	"strings"
 	"time"
 
-	"sbx/broker/internal/explain"
-	"sbx/broker/internal/host"
-	"sbx/broker/internal/option"
-	"sbx/broker/internal/planner"
-	"sbx/broker/internal/policy"
-	"sbx/broker/internal/quoting"
-	"sbx/broker/internal/request"
+	"sbx.example/sbx/broker/internal/explain"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/option"
+	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/quoting"
+	"sbx.example/sbx/broker/internal/request"
 )
 
 // changeRow is one difference as it is shown.
@@ -57,6 +57,8 @@ type skipped struct {
 	Why  string `json:"why"`
 }
 
+func (u skipped) text() string { return "not taken over: " + quote(u.Name) + ": " + u.Why + "\n" }
+
 func (e *edited) note(format string, a ...any) { e.Notes = append(e.Notes, fmt.Sprintf(format, a...)) }
 
 // print shows the difference; a widening is marked.
@@ -70,7 +72,7 @@ func (e *edited) print(t *Term, js bool) {
 	}
 	t.Print(changesText(e.Changes))
 	for _, u := range e.Unmapped {
-		t.Print("not taken over: " + quote(u.Name) + ": " + u.Why + "\n")
+		t.Print(u.text())
 	}
 	for _, n := range e.Notes {
 		t.Warn(n)
@@ -210,8 +212,8 @@ func (c *policyCall) short(p string) string {
 }
 
 func policyAdd(t *Term, c *policyCall) int {
-	if len(c.words) != 2 {
-		return t.Fail(option.Wrong("usage: sbx policy add allow|deny|ask PATTERN",
+	if len(c.words) < 2 || c.r.JSON && len(c.words) > 2 {
+		return t.Fail(option.Wrong("usage: sbx policy add allow|deny|ask PATTERN... (with --json one)",
 			"put the pattern in quotes, so that the shell leaves it alone: sbx policy add allow '~/data/**'"))
 	}
 	decision, err := policy.ParseDecision(c.words[0])
@@ -220,7 +222,6 @@ func policyAdd(t *Term, c *policyCall) int {
 	}
 	r := policy.Rule{Access: policy.Access(c.access), Decision: decision, Reason: c.reason,
 		By: fmt.Sprintf("sbx policy add, uid %d", c.facts.UID), Added: c.now.UTC().Truncate(time.Second)}
-	r.Kind, r.Pattern = c.pattern(c.words[1])
 	if c.life != "" {
 		d, err := time.ParseDuration(c.life)
 		if err != nil || d <= 0 {
@@ -228,6 +229,17 @@ func policyAdd(t *Term, c *policyCall) int {
 		}
 		r.Expires = c.now.Add(d).UTC().Truncate(time.Second)
 	}
+	for _, w := range c.words[1:] {
+		r.Kind, r.Pattern = c.pattern(w)
+		if status := t.addOne(c, r); status != 0 {
+			return status
+		}
+	}
+	return 0
+}
+
+// addOne adds one rule and shows what that changes.
+func (t *Term) addOne(c *policyCall, r policy.Rule) int {
 	s, err := c.r.Settings(t.Env, c.facts, c.src.ProjectDir)
 	if err != nil {
 		return t.Fail(err)

@@ -10,8 +10,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/option"
-	"sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/option"
+	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/request"
 )
 
 func policyImport(t *Term, c *policyCall) int {
@@ -32,65 +33,82 @@ func policyImport(t *Term, c *policyCall) int {
 	if err != nil {
 		return t.Fail(err)
 	}
-	all := []edited{}
-	var unmapped []skipped
+	out := importing{Files: []edited{}, Unmapped: []skipped{}}
 	for _, u := range im.Unmapped {
-		unmapped = append(unmapped, skipped{u.Name, u.Why})
+		out.Unmapped = append(out.Unmapped, skipped{u.Name, u.Why})
 	}
-	im.Rules = slices.DeleteFunc(im.Rules, func(r policy.Rule) bool {
-		if r.Origin.Scope = c.scopeOf(); r.Path().String() == "" {
-			return false // of a host
-		}
-		_, err := opens(s, r)
-		if err != nil {
-			unmapped = append(unmapped, skipped{r.String(), err.Error()})
-		}
-		return err != nil
-	})
+	im.Rules = out.withoutSecrets(s, im.Rules, c.scopeOf())
 	if len(im.Rules) > 0 {
-		g, err := c.target("policy.toml", false)
+		e, err := t.importRules(c, s.Layers, im.Rules, vars)
 		if err != nil {
 			return t.Fail(err)
 		}
-		for i := range im.Rules {
-			im.Rules[i].Origin = policy.Origin{}
-			im.Rules[i].By, im.Rules[i].Added = "sbx policy import "+c.words[0], c.now.UTC().Truncate(time.Second)
-		}
-		e, _, err := t.changeRules(c, s.Layers, policy.Adding(g, vars, im.Rules...))
-		if err != nil {
-			return t.Fail(err)
-		}
-		all = append(all, e)
+		out.Files = append(out.Files, e)
 	}
 	if len(im.Config) > 0 {
 		e, err := t.changeSettings(c, s.Layers, im.Config, vars)
 		if err != nil {
 			return t.Fail(err)
 		}
-		all = append(all, e)
+		out.Files = append(out.Files, e)
 	}
-	if c.r.JSON {
-		for i := range all {
-			if all[i].Notes == nil {
-				all[i].Notes = []string{}
+	out.print(t, c.r.JSON)
+	return 0
+}
+
+// importing is what became of another tool's settings.
+type importing struct {
+	Files    []edited  `json:"files"`
+	Unmapped []skipped `json:"unmapped"`
+}
+
+// withoutSecrets takes out the rules that would open what no rule may.
+func (x *importing) withoutSecrets(s request.Settings, rules []policy.Rule, scope policy.Scope) []policy.Rule {
+	return slices.DeleteFunc(rules, func(r policy.Rule) bool {
+		if r.Origin.Scope = scope; r.Path().String() == "" {
+			return false // of a host
+		}
+		_, err := opens(s, r)
+		if err != nil {
+			x.Unmapped = append(x.Unmapped, skipped{r.String(), err.Error()})
+		}
+		return err != nil
+	})
+}
+
+func (x *importing) print(t *Term, js bool) {
+	if js {
+		for i := range x.Files {
+			if x.Files[i].Notes == nil {
+				x.Files[i].Notes = []string{}
 			}
 		}
-		t.Print(Encode(struct {
-			Files    []edited  `json:"files"`
-			Unmapped []skipped `json:"unmapped"`
-		}{all, append([]skipped{}, unmapped...)}))
-		return 0
+		t.Print(Encode(x))
+		return
 	}
-	for i := range all {
-		all[i].print(t, false)
+	for i := range x.Files {
+		x.Files[i].print(t, false)
 	}
-	for _, u := range unmapped {
-		t.Print("not taken over: " + quote(u.Name) + ": " + u.Why + "\n")
+	for _, u := range x.Unmapped {
+		t.Print(u.text())
 	}
-	if len(all) == 0 {
+	if len(x.Files) == 0 {
 		t.Warn("nothing of it maps to a setting or rule of sbx")
 	}
-	return 0
+}
+
+// importRules adds rules to the scope's policy.toml and says what that does.
+func (t *Term) importRules(c *policyCall, layers policy.Layers, rules []policy.Rule, vars policy.Vars) (edited, error) {
+	g, err := c.target("policy.toml", false)
+	if err != nil {
+		return edited{}, err
+	}
+	for i := range rules {
+		rules[i].Origin = policy.Origin{}
+		rules[i].By, rules[i].Added = "sbx policy import "+c.words[0], c.now.UTC().Truncate(time.Second)
+	}
+	e, _, err := t.changeRules(c, layers, policy.Adding(g, vars, rules...))
+	return e, err
 }
 
 // imported reads the file: "policy" is one of sbx's own, such as sbx run --learn writes.
@@ -109,15 +127,22 @@ func (t *Term) changeSettings(c *policyCall, layers policy.Layers, list []policy
 	if err != nil {
 		return edited{}, err
 	}
-	e := edited{File: g.Path(), DryRun: c.r.DryRun}
-	old, next, err := c.carryOut(g, func(b []byte) ([]byte, error) {
-		out, taken, err := policy.AddSettings(b, g.Path(), g.Scope, list, vars)
-		e.Unmapped = nil
-		for _, u := range taken {
-			e.Unmapped = append(e.Unmapped, skipped{u.Name, u.Why})
-		}
+	var taken []policy.Unmapped
+	e, err := c.changeConfig(g, layers, func(b []byte) (out []byte, err error) {
+		out, taken, err = policy.AddSettings(b, g.Path(), g.Scope, list, vars)
 		return out, err
 	})
+	for _, u := range taken {
+		e.Unmapped = append(e.Unmapped, skipped{u.Name, u.Why})
+	}
+	return e, err
+}
+
+// changeConfig changes the config.toml g and says what that does to what is in force.
+func (c *policyCall) changeConfig(g policy.Target, layers policy.Layers, change func([]byte) ([]byte, error)) (edited,
+	error) {
+	e := edited{File: g.Path(), DryRun: c.r.DryRun}
+	old, next, err := c.carryOut(g, change)
 	if err != nil {
 		return e, err
 	}

@@ -2,13 +2,15 @@ package command
 
 import (
 	"bufio"
+	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
-	"sbx/broker/internal/launch"
-	"sbx/broker/internal/option"
-	"sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/launch"
+	"sbx.example/sbx/broker/internal/option"
+	"sbx.example/sbx/broker/internal/policy"
 )
 
 // policyTrust shows what the project's files change, against what the user trusted before or else against no trust,
@@ -17,18 +19,11 @@ func policyTrust(t *Term, c *policyCall) int {
 	if len(c.words) > 0 {
 		return t.Fail(c.usage("trust [--yes] [--revoke] [--dry-run]"))
 	}
-	dir := c.src.TrustDir
-	if c.src.ProjectDir == "" || dir == "" {
+	if c.src.ProjectDir == "" || c.src.TrustDir == "" {
 		return t.Fail(option.Wrong("there is no project here", "cd into one, or pass --workdir DIR"))
 	}
 	if c.revoke {
-		if !c.r.DryRun {
-			if err := policy.Unpin(dir, c.src.ProjectDir, c.src.UID); err != nil {
-				return t.Fail(err)
-			}
-		}
-		t.Warn("not trusted: " + quote(c.src.ProjectDir) + "; its files can only narrow")
-		return 0
+		return t.revokeTrust(c)
 	}
 	layers, err := policy.Load(c.src)
 	if err != nil {
@@ -38,35 +33,14 @@ func policyTrust(t *Term, c *policyCall) int {
 		return t.Fail(option.Wrong("there is nothing to trust: "+quote(c.src.ProjectDir)+
 			" has no .sbx/config.toml or .sbx/policy.toml", ""))
 	}
-	before, since, err := t.trustedBefore(c, layers)
+	answer, err := t.trustAnswer(c, layers)
 	if err != nil {
 		return t.Fail(err)
 	}
-	rows, err := trustDifference(before, layers.WithTrust(true))
-	if err != nil {
-		return t.Fail(err)
-	}
-	answer := struct {
-		Project string      `json:"project"`
-		Since   string      `json:"since"` // "untrusted" or "trusted": what the changes are against
-		Config  string      `json:"config_hash"`
-		Policy  string      `json:"policy_hash"`
-		Trusted bool        `json:"trusted"`
-		Changes []changeRow `json:"changes"`
-	}{c.src.ProjectDir, since, layers.Pins.Config, layers.Pins.Policy, layers.Trusted, rows}
 	if !c.r.JSON {
-		if layers.Trusted {
-			t.Warn(quote(c.src.ProjectDir) + " is trusted already, and unchanged since")
-			return 0
-		}
-		if since == "trusted" {
-			t.Print("what changed since you trusted " + quote(c.src.ProjectDir) + ":\n")
-		} else {
-			t.Print("what trusting " + quote(c.src.ProjectDir) + " changes:\n")
-		}
-		t.Print(changesText(rows))
+		t.showTrust(answer)
 	}
-	if c.r.DryRun || layers.Trusted {
+	if answer.Trusted || c.r.DryRun {
 		if c.r.JSON {
 			t.Print(Encode(answer))
 		}
@@ -76,10 +50,10 @@ func policyTrust(t *Term, c *policyCall) int {
 		return t.Fail(option.Wrong("not trusted", "sbx policy trust --yes pins what is shown without asking"))
 	}
 	// The bytes first: without them a pin still holds, it only cannot be compared with later.
-	if err := policy.Keep(dir, layers.Pinned, c.src.UID); err != nil {
+	if err := policy.Keep(c.src.TrustDir, layers.Pinned, c.src.UID); err != nil {
 		return t.Fail(err)
 	}
-	if err := policy.Pin(dir, c.src.ProjectDir, layers.Pins, c.src.UID); err != nil {
+	if err := policy.Pin(c.src.TrustDir, c.src.ProjectDir, layers.Pins, c.src.UID); err != nil {
 		return t.Fail(err)
 	}
 	if answer.Trusted = true; c.r.JSON {
@@ -88,6 +62,51 @@ func policyTrust(t *Term, c *policyCall) int {
 	}
 	t.Warn("trusted: " + quote(c.src.ProjectDir) + " as its files are now; a change of them voids it")
 	return 0
+}
+
+// revokeTrust is policyTrust with --revoke.
+func (t *Term) revokeTrust(c *policyCall) int {
+	if !c.r.DryRun {
+		if err := policy.Unpin(c.src.TrustDir, c.src.ProjectDir, c.src.UID); err != nil {
+			return t.Fail(err)
+		}
+	}
+	t.Warn("not trusted: " + quote(c.src.ProjectDir) + "; its files can only narrow")
+	return 0
+}
+
+// trusting is what trusting a project's files means.
+type trusting struct {
+	Project string      `json:"project"`
+	Since   string      `json:"since"` // "untrusted" or "trusted": what the changes are against
+	Config  string      `json:"config_hash"`
+	Policy  string      `json:"policy_hash"`
+	Trusted bool        `json:"trusted"`
+	Changes []changeRow `json:"changes"`
+}
+
+func (t *Term) trustAnswer(c *policyCall, layers policy.Layers) (trusting, error) {
+	before, since, err := t.trustedBefore(c, layers)
+	if err != nil {
+		return trusting{}, err
+	}
+	rows, err := trustDifference(before, layers.WithTrust(true))
+	mattersFirst(rows)
+	return trusting{c.src.ProjectDir, since, layers.Pins.Config, layers.Pins.Policy, layers.Trusted, rows}, err
+}
+
+// showTrust prints it for people.
+func (t *Term) showTrust(x trusting) {
+	project := quote(x.Project)
+	if x.Trusted {
+		t.Warn(project + " is trusted already, and unchanged since")
+		return
+	}
+	head := "what trusting " + project + " changes"
+	if x.Since == "trusted" {
+		head = "what changed since you trusted " + project
+	}
+	t.Print(head + trustSummary(x.Changes) + ":\n" + changesText(x.Changes))
 }
 
 // trustedBefore is what holds without the trust that is asked for.
@@ -116,6 +135,41 @@ func trustDifference(before, after policy.Layers) ([]changeRow, error) {
 		return nil, err
 	}
 	return changeRows(policy.Diff(a, b), policy.DiffRules(before.Policy, after.Policy)), nil
+}
+
+// mattersFirst puts what a project would be let do before what only narrows, and first what reaches out of it: the
+// network, the host's sockets, what runs and what is written.
+func mattersFirst(rows []changeRow) {
+	weight := func(r changeRow) int {
+		switch {
+		case !r.Widens:
+			return 2
+		case r.Key == "rule" && strings.HasPrefix(r.New, "allow read "), r.Key == "rule" &&
+			strings.HasPrefix(r.New, "allow list "), r.Key == "fs.read_only", strings.HasPrefix(r.Key, "limits."):
+			return 1
+		}
+		return 0
+	}
+	slices.SortStableFunc(rows, func(a, b changeRow) int { return weight(a) - weight(b) })
+}
+
+// trustSummary counts them.
+func trustSummary(rows []changeRow) string {
+	widens := 0
+	for _, r := range rows {
+		if r.Widens {
+			widens++
+		}
+	}
+	switch {
+	case len(rows) == 0:
+		return ""
+	case widens == 0:
+		return ", which only narrows"
+	case widens == len(rows):
+		return fmt.Sprintf(", %d to let it do more (!)", widens)
+	}
+	return fmt.Sprintf(", %d to let it do more (!) and %d that narrow", widens, len(rows)-widens)
 }
 
 // confirm asks on the terminal; without one the answer is no.

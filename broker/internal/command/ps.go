@@ -9,11 +9,11 @@ import (
 	"strings"
 	"time"
 
-	"sbx/broker/internal/control"
-	"sbx/broker/internal/host"
-	"sbx/broker/internal/option"
-	"sbx/broker/internal/prompt"
-	"sbx/broker/plan"
+	"sbx.example/sbx/broker/internal/control"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/option"
+	"sbx.example/sbx/broker/internal/prompt"
+	"sbx.example/sbx/broker/plan"
 )
 
 // Ps is sbx ps.
@@ -40,6 +40,7 @@ type process struct {
 	Seconds float64      `json:"cpu_seconds"`
 	Memory  int64        `json:"memory"` // resident, bytes
 	Started time.Time    `json:"started"`
+	Cwd     plan.Bytes   `json:"cwd"`
 	Exe     plan.Bytes   `json:"exe"`
 	Argv    []plan.Bytes `json:"argv"`
 	Waits   string       `json:"waits"`
@@ -70,7 +71,9 @@ func (t *Term) ps(sids []string, js bool) int {
 		return 0
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%7s %8s %5s %8s %8s  %s\n", "PID", "OUTSIDE", "STATE", "CPU", "MEMORY", "COMMAND")
+	home := host.Lookup(t.Env, "HOME")
+	fmt.Fprintf(&b, "%7s %8s %-8s %5s %-20s %8s %8s  %s\n", "PID", "OUTSIDE", "STATE", "AGE", "DIRECTORY", "CPU", "MEMORY",
+		"COMMAND")
 	for _, p := range list {
 		what := p.Exe.Quote()
 		if len(p.Argv) > 0 {
@@ -83,10 +86,54 @@ func (t *Term) ps(sids []string, js bool) int {
 		if p.Waits != "" {
 			what += "  (waits: " + p.Waits + ")"
 		}
-		fmt.Fprintf(&b, "%7d %8d %5s %7.2fs %7dK  %s\n", p.PID, p.Outside, p.State, p.Seconds, p.Memory>>10, what)
+		fmt.Fprintf(&b, "%7d %8d %-8s %5s %-20s %7.2fs %7dK  %s\n", p.PID, p.Outside, stateWord(p.State),
+			Age(time.Since(p.Started)), Short(p.Cwd, home), p.Seconds, p.Memory>>10, what)
 	}
 	t.Print(b.String())
 	return 0
+}
+
+// Short is a directory as people write it.
+func Short(dir plan.Bytes, home string) string {
+	if rest, below := strings.CutPrefix(string(dir), home); below && home != "" && (rest == "" || rest[0] == '/') {
+		if rest == "" {
+			return "~"
+		}
+		return "~" + plan.Bytes(rest).Quote()
+	}
+	return dir.Quote()
+}
+
+// Age is a time that has passed, in one unit.
+func Age(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", int(max(d, 0).Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh", int(d.Hours()))
+	}
+	return fmt.Sprintf("%dd", int(d.Hours()/24))
+}
+
+// stateWord says what a process does; letter is that of proc_pid_stat(5).
+func stateWord(letter string) string {
+	switch letter {
+	case "R":
+		return "runs"
+	case "S", "I":
+		return "waits"
+	case "D":
+		return "disk"
+	case "T":
+		return "stopped"
+	case "t":
+		return "traced"
+	case "Z", "X", "x":
+		return "ended"
+	}
+	return letter
 }
 
 // processesOf lists what descends from process 1 of a sandbox: whoever loses its parent inside becomes process 1's.
@@ -118,6 +165,8 @@ func processesOf(one int, open []prompt.Question) []process {
 		dir := "/proc/" + strconv.Itoa(pid)
 		exe, _ := os.Readlink(dir + "/exe")
 		p.Exe = plan.Bytes(exe)
+		cwd, _ := os.Readlink(dir + "/cwd")
+		p.Cwd = plan.Bytes(cwd)
 		if exe == "" {
 			p.Exe = plan.Bytes(s.name)
 		}

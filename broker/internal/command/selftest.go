@@ -5,17 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
 
-	"sbx/broker/internal/host"
-	"sbx/broker/internal/option"
-	"sbx/broker/internal/program"
-	"sbx/broker/internal/request"
-	"sbx/broker/internal/resources"
-	"sbx/selftest/checks"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/option"
+	"sbx.example/sbx/broker/internal/program"
+	"sbx.example/sbx/broker/internal/request"
+	"sbx.example/sbx/broker/internal/resources"
+	"sbx.example/sbx/selftest/checks"
 )
 
 // selftestRequest is what `sbx selftest` was asked.
@@ -24,8 +23,7 @@ type selftestRequest struct {
 	json bool
 }
 
-// selftestCommand runs the acceptance checks with the installed binaries.
-// Selftest is sbx selftest.
+// Selftest is sbx selftest: it runs the acceptance checks with the installed binaries.
 func (t *Term) Selftest(programs func(host.Facts) program.Source) Row {
 	return Row{
 		Command: option.Command{Name: "selftest", Args: "[--only GROUP] [--json]",
@@ -56,7 +54,7 @@ func (t *Term) selftest(programs func(host.Facts) program.Source, q selftestRequ
 	if err != nil {
 		return t.Fail(fmt.Errorf("finding sbx itself: %w", err))
 	}
-	probe, err := t.findProbe(programs(host.Read(t.Env)), exe)
+	probe, err := programs(host.Read(t.Env)).Own("sbx-probe")
 	if errors.Is(err, program.ErrMissing) {
 		return t.Fail(option.Wrong("the program that runs inside the sandbox, sbx-probe, is not installed",
 			"it belongs beside sbx, or in ../lib/sbx"))
@@ -69,10 +67,12 @@ func (t *Term) selftest(programs func(host.Facts) program.Source, q selftestRequ
 			return t.Fail(option.Wrong("no group or check is called "+quote(o), "groups: "+strings.Join(checks.Groups(), " ")))
 		}
 	}
+	done := t.Busy("checking what the sandbox holds")
 	results, err := checks.Run(context.Background(), checks.Runner{Sbx: exe, Probe: probe.File(),
 		Hooks: request.TestHooks, Facts: offers()}, func(c checks.Check) bool {
 		return len(q.only) == 0 || slices.ContainsFunc(q.only, func(o string) bool { return names(o, c) })
 	})
+	done()
 	if err != nil {
 		return t.Fail(err)
 	}
@@ -80,7 +80,7 @@ func (t *Term) selftest(programs func(host.Facts) program.Source, q selftestRequ
 	if q.json {
 		t.Print(Encode(report))
 	} else {
-		t.Print(table(report))
+		t.Print(t.table(report))
 	}
 	if !report.OK() || report.Summary.Skip > 0 && host.Lookup(t.Env, "SBX_MUST_WORK") == "1" && mustNotSkip(report) {
 		return 1
@@ -117,18 +117,7 @@ func names(name string, c checks.Check) bool {
 	return name == c.Group || name == c.ID || name != "" && strings.HasPrefix(c.ID, name+"-")
 }
 
-// findProbe looks beside sbx and in the library folder of the same prefix.
-func (t *Term) findProbe(from program.Source, exe string) (program.Program, error) {
-	if real, err := filepath.EvalSymlinks(exe); err == nil {
-		exe = real
-	}
-	dir := filepath.Dir(exe)
-	return from.Companion(exe,
-		filepath.Join(dir, "sbx-probe"), filepath.Join(dir, "../lib/sbx/sbx-probe"), filepath.Join(dir,
-			"../libexec/sbx/sbx-probe"))
-}
-
-func table(r checks.Report) string {
+func (t *Term) table(r checks.Report) string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 4, 2, ' ', 0)
 	group := ""
@@ -140,6 +129,13 @@ func table(r checks.Report) string {
 		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%s\n", c.Status, c.ID, c.Title, c.Layer, remark(c))
 	}
 	w.Flush()
+	text := b.String()
+	for word, colour := range map[string]string{checks.Pass: Good, checks.Fail: Bad, checks.Broken: Bad,
+		checks.Skip: Odd} {
+		text = strings.ReplaceAll(text, "\n  "+word+" ", "\n  "+t.Colour(colour, word)+" ")
+	}
+	b.Reset()
+	b.WriteString(text)
 	s := r.Summary
 	fmt.Fprintf(&b, "\n%d passed, %d failed, %d broken, %d skipped\n", s.Pass, s.Fail, s.Broken, s.Skip)
 	return b.String()

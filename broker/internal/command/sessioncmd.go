@@ -10,17 +10,18 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/client"
-	"sbx/broker/internal/control"
-	"sbx/broker/internal/host"
-	"sbx/broker/internal/option"
-	"sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/client"
+	"sbx.example/sbx/broker/internal/control"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/option"
+	"sbx.example/sbx/broker/internal/planner"
 )
 
 // Kill is sbx kill.
 func (t *Term) Kill() Row {
 	return Row{
-		Command: option.Command{Name: "kill", Args: "[--signal NAME] SID...", Full: "[--signal NAME] [--pid PID] SID...",
+		Command: option.Command{Name: "kill", Aliases: []string{"stop"}, Args: "[--signal NAME] SID...",
+			Full: "[--signal NAME] [--pid PID] SID...",
 			Help: "end sessions, or send a signal to a program",
 			Text: "Ends sessions: everything in them is gone when it returns. With --signal, or --pid, it sends a signal " +
 				"(TERM)\n" +
@@ -37,6 +38,7 @@ func (t *Term) Kill() Row {
 type killRequest struct {
 	signal string
 	pid    int
+	json   bool
 }
 
 func (q *killRequest) options() []option.Option {
@@ -54,6 +56,7 @@ func (q *killRequest) options() []option.Option {
 			q.pid = int(n)
 			return nil
 		})},
+		JSON(&q.json),
 	}
 }
 
@@ -66,9 +69,9 @@ func (t *Term) kill(q *killRequest, sids []string) int {
 	if !whole && q.signal == "" {
 		q.signal = "TERM"
 	}
-	return t.each(sids, func(sid string) error {
+	return t.Each("sessions", "sid", sids, func(sid string) error {
 		if whole {
-			return t.endSession(sid)
+			return t.EndSession(sid)
 		}
 		return t.with(sid, func(c *client.Session) error { return endedMeanwhile(c.Kill(q.pid, q.signal)) })
 	})
@@ -91,24 +94,13 @@ func (t *Term) stateCommand(name, help, text string, do func(*client.Session) er
 	return Row{
 		Command: option.Command{Name: name, Args: "SID...", Help: help, Text: text,
 			Words: []option.Word{{From: option.Session}}},
-		Begin: simple(func(sids []string) int {
+		Begin: Answering(func(sids []string) int {
 			if len(sids) == 0 {
 				return t.Fail(option.Wrong("sbx "+name+" wants a session", "sbx ls lists them"))
 			}
-			return t.each(sids, func(sid string) error { return t.with(sid, do) })
+			return t.Each("sessions", "sid", sids, func(sid string) error { return t.with(sid, do) })
 		}),
 	}
-}
-
-// each does something to each session; one that fails does not keep the others from it.
-func (t *Term) each(sids []string, do func(string) error) int {
-	status := 0
-	for _, sid := range sids {
-		if err := do(sid); err != nil {
-			status = t.Fail(err)
-		}
-	}
-	return status
 }
 
 // with connects to a session.
@@ -128,9 +120,9 @@ func (t *Term) dial(sid string) (*client.Session, error) {
 // killPatience is how long the end of a session is waited for.
 const killPatience = 5 * time.Second
 
-// endSession ends a session and waits until it is gone. A broker that does not answer is killed, which ends its
+// EndSession ends a session and waits until it is gone. A broker that does not answer is killed, which ends its
 // sandbox.
-func (t *Term) endSession(sid string) error {
+func (t *Term) EndSession(sid string) error {
 	c, err := t.dial(sid)
 	if err != nil {
 		var r *planner.Refusal

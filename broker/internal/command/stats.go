@@ -7,13 +7,14 @@ import (
 	"strings"
 	"time"
 
-	"sbx/broker/internal/control"
-	"sbx/broker/internal/host"
-	"sbx/broker/internal/launch"
-	"sbx/broker/internal/option"
-	"sbx/broker/internal/resources"
-	"sbx/broker/internal/watch"
-	"sbx/broker/plan"
+	"sbx.example/sbx/broker/internal/control"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/launch"
+	"sbx.example/sbx/broker/internal/option"
+	"sbx.example/sbx/broker/internal/quoting"
+	"sbx.example/sbx/broker/internal/resources"
+	"sbx.example/sbx/broker/internal/watch"
+	"sbx.example/sbx/broker/plan"
 )
 
 // measured is one session with what it uses.
@@ -75,8 +76,9 @@ func (t *Term) Stats() Row {
 
 func (t *Term) Top() Row {
 	return Row{
-		Command: option.Command{Name: "top", Args: "[--once [--json]]", Help: "the same with charts",
-			Text: "Shows running sessions and what they use, with charts; Tab goes to their questions. --once prints and ends."},
+		Command: option.Command{Name: "top", Args: "[--once [--json] [SID...]]", Help: "the same with charts",
+			Text: "Shows running sessions and what they use, with charts; Tab goes to their questions. --once prints and\n" +
+				"ends; with SID only these.", Words: []option.Word{{From: option.Session}}},
 		Begin: func([]string) ([]option.Option, func([]string) int) {
 			once, js := false, false
 			return onceOptions(&once, &js), func(words []string) int { return t.top(words, once, js) }
@@ -115,10 +117,11 @@ func (t *Term) stats(q *statsRequest, sids []string) int {
 // top shows the sessions with charts.
 func (t *Term) top(words []string, once, js bool) int {
 	switch {
-	case len(words) > 0:
-		return t.Fail(Unexpected("top", words[0]))
 	case once || js:
-		return t.stats(&statsRequest{json: js}, nil)
+		return t.stats(&statsRequest{json: js}, words)
+	case len(words) > 0:
+		return t.Fail(option.Wrong("sbx top shows all sessions", "sbx top --once "+quoting.Shell(words[0])+
+			" prints what one uses, and ends"))
 	case !launch.IsTerminal(t.Std[0]) || !launch.IsTerminal(t.Std[1]):
 		return t.Fail(option.Wrong("sbx top needs a terminal", "sbx top --once prints and ends"))
 	}

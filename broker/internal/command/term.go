@@ -3,8 +3,8 @@ package command
 import (
 	"os"
 
-	"sbx/broker/internal/hint"
-	"sbx/broker/plan"
+	"sbx.example/sbx/broker/internal/hint"
+	"sbx.example/sbx/broker/plan"
 )
 
 // What sbx prints, house rules: messages go to standard error, start with "sbx: ", lower case, no full
@@ -17,9 +17,11 @@ type Term struct {
 	Std [3]*os.File
 	// Messages is where a detached broker speaks to, whose program has other descriptors; or nil.
 	Messages *os.File
-	// Asked returns the connection on which the program of sbx exec was asked for before anything else, and what came on
-	// it and has to be read; 0 if there is none. It may be nil.
-	Asked func() (fd int, got []byte)
+	// Asked returns the connection on which the program of sbx exec was asked for before anything else, its pid inside, if
+	// that is known, and what came on it and has to be read; 0 if there is none. It may be nil.
+	Asked func() (fd, pid int, got []byte)
+
+	json, aside bool // see AnswerJSON
 }
 
 func quote(s string) string { return plan.Bytes(s).Quote() }
@@ -38,6 +40,10 @@ func (t *Term) Warn(s string) { t.Note("sbx: " + s + "\n") }
 
 // Fail prints err with its hint and returns the exit status.
 func (t *Term) Fail(err error) int {
+	if t.json {
+		t.fails(err)
+		return hint.Status(err)
+	}
 	t.Warn(err.Error())
 	if h := hint.Of(err); h != "" {
 		t.Note("hint: " + h + "\n")

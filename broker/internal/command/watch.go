@@ -10,11 +10,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/control"
-	"sbx/broker/internal/host"
-	"sbx/broker/internal/launch"
-	"sbx/broker/internal/option"
-	"sbx/broker/internal/watch"
+	"sbx.example/sbx/broker/internal/control"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/launch"
+	"sbx.example/sbx/broker/internal/option"
+	"sbx.example/sbx/broker/internal/watch"
 )
 
 // Watch is sbx watch.
@@ -94,28 +94,23 @@ type screen struct{ f *os.File }
 func (s screen) Write(b []byte) (int, error) { return s.f.Write(b) }
 
 func (s screen) Size() (width, height int) {
-	ws, err := unix.IoctlGetWinsize(int(s.f.Fd()), unix.TIOCGWINSZ)
-	if err != nil || ws.Col == 0 || ws.Row == 0 {
+	rows, cols := launch.Size(s.f)
+	if rows == 0 || cols == 0 {
 		return 80, 24
 	}
-	return int(ws.Col), int(ws.Row)
+	return int(cols), int(rows)
 }
 
 // watch runs the screen until the person quits.
 func (t *Term) watch(root string, opt watch.Options) int {
-	in := int(t.Std[0].Fd())
-	saved, err := unix.IoctlGetTermios(in, unix.TCGETS)
-	if err != nil {
-		return t.Fail(fmt.Errorf("reading terminal settings: %w", err))
+	saved := launch.TerminalSettings(t.Std[0])
+	if saved == nil {
+		return t.Fail(errors.New("reading terminal settings: standard input is no terminal any more"))
 	}
-	raw := *saved
-	raw.Iflag &^= unix.BRKINT | unix.ICRNL | unix.INLCR | unix.IGNCR | unix.INPCK | unix.ISTRIP | unix.IXON
-	raw.Lflag &^= unix.ECHO | unix.ICANON | unix.ISIG | unix.IEXTEN
-	raw.Cc[unix.VMIN], raw.Cc[unix.VTIME] = 1, 0
-	if err := unix.IoctlSetTermios(in, unix.TCSETSW, &raw); err != nil {
+	if err := launch.MakeRaw(t.Std[0]); err != nil {
 		return t.Fail(fmt.Errorf("setting the terminal: %w", err))
 	}
-	defer func() { _ = unix.IoctlSetTermios(in, unix.TCSETSW, saved) }()
+	defer func() { _ = launch.SetTerminal(t.Std[0], saved) }()
 	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGTERM, unix.SIGHUP, unix.SIGINT)
 	defer stop()
 	sizes := make(chan os.Signal, 1)
@@ -143,11 +138,10 @@ func (t *Term) watch(root string, opt watch.Options) int {
 	}()
 	events := make(chan watch.Event, 64)
 	go watch.Feed(ctx, root, events)
-	opt.Color = host.Lookup(t.Env, "NO_COLOR") == "" && host.Lookup(t.Env, "TERM") != "dumb"
+	opt.Color = t.Colours()
 	m := watch.New(opt)
-	err = watch.Run(ctx, m, screen{t.Std[1]}, keys, resized, events, func(a watch.Action) error {
-		return watch.Act(root,
-			a)
+	err := watch.Run(ctx, m, screen{t.Std[1]}, keys, resized, events, func(a watch.Action) error {
+		return watch.Act(root, a)
 	})
 	if err != nil && !errors.Is(err, context.Canceled) {
 		return t.Fail(err)

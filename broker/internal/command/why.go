@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"time"
 
-	"sbx/broker/internal/explain"
-	"sbx/broker/internal/host"
-	"sbx/broker/internal/option"
-	"sbx/broker/internal/policy"
-	"sbx/broker/internal/quoting"
-	"sbx/broker/internal/request"
-	"sbx/broker/internal/session"
+	"sbx.example/sbx/broker/internal/explain"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/option"
+	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/quoting"
+	"sbx.example/sbx/broker/internal/request"
+	"sbx.example/sbx/broker/internal/session"
 )
 
 // Explainer computes the plan of a run with the options of a request, without making anything.
@@ -19,21 +19,38 @@ type Explainer func(q *request.Request, facts host.Facts, now time.Time) (*expla
 // Why is sbx why.
 func (t *Term) Why(explainer Explainer) Row {
 	return Row{
-		Command: option.Command{Name: "why", Args: "PATH|HOST|EVENT", Full: "[OPTIONS of run] PATH|HOST[:PORT]|EVENT",
+		Command: option.Command{Name: "why", Args: "PATH|HOST|EVENT|--last",
+			Full: "[OPTIONS of run] PATH|HOST[:PORT]|EVENT|--last",
 			Help: "say what decides, where that stands, and what would allow it", Borrows: true,
 			Text: "Says which layer decides, by which rule, where that stands and who added it, and the smallest change\n" +
 				"that would allow it.",
 			Words: []option.Word{{From: option.File}, {}}},
 		Begin: func([]string) ([]option.Option, func([]string) int) {
 			r := &request.Request{}
-			access, kind := "", ""
+			access, kind, last := "", "", false
 			own := []option.Option{
 				{Name: "access", Arg: "ACCESS", Value: option.Choice(&access, "list", "read", "write", "exec", "connect"),
 					Help: "list, read, write, exec or connect (default: read and write)"},
 				{Name: "kind", Arg: "KIND", Value: option.Choice(&kind, "path", "socket", "host"),
 					Help: "path, socket or host, where the word does not say it"},
+				{Name: "last", Value: option.Switch(&last), Help: "what was refused last"},
 			}
-			return append(own, r.Options()...), func(words []string) int { return t.why(explainer, r, words, kind, access) }
+			return append(own, r.Options()...), func(words []string) int {
+				if last && len(words) > 0 {
+					return t.Fail(option.Wrong("--last takes no name", "sbx why "+words[0]+" is about that alone"))
+				}
+				if last {
+					dir, _, err := t.auditDir(host.Read(t.Env))
+					if err == nil {
+						words = []string{""}
+						words[0], err = explain.LastRefusal(dir)
+					}
+					if err != nil {
+						return t.Fail(err)
+					}
+				}
+				return t.why(explainer, r, words, kind, access)
+			}
 		},
 	}
 }

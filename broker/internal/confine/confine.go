@@ -10,16 +10,17 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/child"
-	"sbx/broker/internal/host"
-	"sbx/broker/internal/launch"
-	"sbx/broker/internal/option"
-	"sbx/broker/internal/planner"
-	"sbx/broker/internal/policy/amount"
-	"sbx/broker/internal/quoting"
-	"sbx/broker/internal/request"
-	"sbx/broker/internal/resources"
-	"sbx/broker/plan"
+	"sbx.example/sbx/broker/internal/child"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/launch"
+	"sbx.example/sbx/broker/internal/option"
+	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/policy/amount"
+	"sbx.example/sbx/broker/internal/program"
+	"sbx.example/sbx/broker/internal/quoting"
+	"sbx.example/sbx/broker/internal/request"
+	"sbx.example/sbx/broker/internal/resources"
+	"sbx.example/sbx/broker/plan"
 )
 
 // Confined is the control group of a session. A nil one is a host that has none to give.
@@ -135,6 +136,20 @@ func (by Caller) regroup(file string) error {
 	return nil
 }
 
+// scope has sbx-host put this process in a scope of the user's systemd, below which it may make groups. It takes as
+// long as many starts of a sandbox, so it is for limits that somebody asked for and that nothing else can keep. With
+// dry it only looks whether there is an sbx-host.
+func scope(bus, sid string, from program.Source, dry bool) error {
+	file, err := launch.FindHost(from)
+	if err != nil {
+		return fmt.Errorf("asking systemd for a scope: %w", err)
+	}
+	if dry {
+		return nil
+	}
+	return launch.Scope(file, bus, "sbx-"+sid+".scope")
+}
+
 // New makes the session's control group, puts process 1 in it and notes in the plan's input what holds, and
 // as a loss which of the limits that somebody asked for do not. With dry nothing is made.
 func New(by Caller, s request.Settings, in *planner.Input, dry bool) (*Confined, error) {
@@ -143,34 +158,10 @@ func New(by Caller, s request.Settings, in *planner.Input, dry bool) (*Confined,
 		return nil, err
 	}
 	list, ioErr := l.Controls("/")
-	c, why := &Confined{memory: l.Memory, asked: len(s.Origins["limits.memory"]) > 0}, map[string]error{"io.max": ioErr}
-	here := resources.Host{UID: os.Getuid()}
-	parent, err := here.Find()
-	// Where the helper builds the sandbox nothing but a group holds the number of processes.
-	asks := asksForGroup(s) || by.Helper != nil && len(s.Origins["limits.pids"]) > 0
-	if bus := UserBus(by.Env); err != nil && bus != "" && (asks || in.Containers != nil) {
-		if dry { // it is asked when something is run
-			return c, c.ahead(in, list)
-		}
-		var serr error
-		if parent, serr = here.Scope(bus, in.Session, os.Getpid()); serr == nil {
-			err = nil
-		} else {
-			err = serr // the better reason
-		}
-	}
-	if err != nil && (asks || in.Containers != nil) && !by.NoSuid && here.Unified() {
-		file, ok := launch.Prepares()
-		if ok && dry {
-			return c, c.ahead(in, list)
-		}
-		if ok {
-			if perr := by.regroup(file); perr == nil {
-				parent, err = here.Find()
-			} else {
-				err = fmt.Errorf("%w; %w", err, perr)
-			}
-		}
+	c := &Confined{memory: l.Memory, asked: len(s.Origins["limits.memory"]) > 0}
+	parent, later, err := by.parent(s, in, dry)
+	if later {
+		return c, c.ahead(in, list)
 	}
 	if err == nil && !dry {
 		err = c.make(parent, in.Session)
@@ -178,48 +169,97 @@ func New(by Caller, s request.Settings, in *planner.Input, dry bool) (*Confined,
 	if in.Containers != nil {
 		err = c.nest(in, parent, err, dry)
 	}
+	failed := map[string]error{}
+	switch {
+	case err != nil:
+	case dry:
+		failed = missing(list, parent)
+	default:
+		failed = c.Group.Set(l, list)
+	}
 	if err == nil {
-		var kept []plan.Control
-		failed := map[string]error{}
-		if !dry {
-			failed = c.Group.Set(l, list)
-		}
-		for _, x := range list {
-			name, _, _ := strings.Cut(x.File, ".")
-			if e := failed[x.File]; e != nil {
-				why[x.File] = e
-			} else if dry && !parent.Has(name) {
-				why[x.File] = fmt.Errorf("the group has no %s controller", name)
-			} else {
-				kept = append(kept, x)
-			}
-		}
-		in.Controls = kept
-		for _, x := range kept {
-			if x.File == "pids.max" {
-				yieldToGroup(in.Limits)
-			}
+		in.Controls = slices.DeleteFunc(slices.Clone(list), func(x plan.Control) bool { return failed[x.File] != nil })
+		if holds(in, "pids.max") {
+			yieldToGroup(in.Limits)
 		}
 	}
+	limitLosses(s, l, in, func(file string) error {
+		switch {
+		case holds(in, file):
+			return nil
+		case err != nil:
+			return err
+		case failed[file] == nil && file == "io.max":
+			return ioErr
+		}
+		return failed[file]
+	})
+	return c, nil
+}
+
+// parent finds the control group below which the session's is made. later says that systemd or the helper is asked for
+// it when something is run: with dry nobody is.
+func (by Caller) parent(s request.Settings, in *planner.Input, dry bool) (parent resources.Parent, later bool,
+	err error) {
+	here := resources.Host{UID: os.Getuid()}
+	parent, err = here.Find()
+	// Where the helper builds the sandbox nothing but a group holds the number of processes.
+	asks := asksForGroup(s) || by.Helper != nil && len(s.Origins["limits.pids"]) > 0
+	if err == nil || !asks && in.Containers == nil {
+		return parent, false, err
+	}
+	if bus := UserBus(by.Env); bus != "" && here.Unified() {
+		serr := scope(bus, in.Session, request.Programs(by.Env, s, in), dry)
+		switch {
+		case serr == nil && dry:
+			return parent, true, nil
+		case serr == nil:
+			parent, err = here.Find()
+		default:
+			err = fmt.Errorf("%w: %w", resources.ErrNone, serr) // the better reason
+		}
+	}
+	if err == nil || by.NoSuid || !here.Unified() {
+		return parent, false, err
+	}
+	file, ok := launch.Prepares()
+	if !ok || dry {
+		return parent, ok, err
+	}
+	if perr := by.regroup(file); perr != nil {
+		return parent, false, fmt.Errorf("%w; %w", err, perr)
+	}
+	parent, err = here.Find()
+	return parent, false, err
+}
+
+// missing are the controls for which a group that is not made would have no controller.
+func missing(list []plan.Control, parent resources.Parent) map[string]error {
+	out := map[string]error{}
+	for _, x := range list {
+		if name, _, _ := strings.Cut(x.File, "."); !parent.Has(name) {
+			out[x.File] = fmt.Errorf("the group has no %s controller", name)
+		}
+	}
+	return out
+}
+
+// holds says whether the group keeps a limit, by the file that does it.
+func holds(in *planner.Input, file string) bool {
+	return slices.ContainsFunc(in.Controls, func(x plan.Control) bool { return x.File == file })
+}
+
+// limitLosses names the limits that somebody asked for and that do not hold, or less; why says what keeps a file of the
+// group from holding one, nil if it does. A limit on memory holds for each process by itself then.
+func limitLosses(s request.Settings, l resources.Limits, in *planner.Input, why func(file string) error) {
 	if l.Pids < s.Limits.Pids && len(s.Origins["limits.pids"]) > 0 {
 		in.Losses = append(in.Losses, planner.Loss{What: "limits.pids (" + s.Origin("limits.pids") + ")",
 			Why: fmt.Sprintf("it is %d, as you may have no more yourself, and a quarter of those is kept for what is outside",
 				l.Pids),
 			Fix: "raise your own limit (ulimit -u)"})
 	}
-	lost := func(file string) error {
-		for _, x := range in.Controls {
-			if x.File == file {
-				return nil
-			}
-		}
-		if err != nil {
-			return err
-		}
-		return why[file]
-	}
 	for _, k := range limitKeys() {
-		reason := lost(k[1])
+		reason := why(k[1])
 		if len(s.Origins[k[0]]) == 0 || reason == nil || noLimit(k[0], l) || k[0] == "limits.pids" && in.Facts.Since(5, 14) {
 			continue // nobody asked, or it holds: RLIMIT_NPROC counts by user namespace since 5.14
 		}
@@ -233,7 +273,6 @@ func New(by Caller, s request.Settings, in *planner.Input, dry bool) (*Confined,
 		}
 		in.Losses = append(in.Losses, loss)
 	}
-	return c, nil
 }
 
 // ahead notes what will hold if what is asked when something is run, systemd or the helper, gives a group.

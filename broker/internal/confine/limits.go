@@ -5,10 +5,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/option"
-	"sbx/broker/internal/policy/amount"
-	"sbx/broker/internal/quoting"
-	"sbx/broker/plan"
+	"sbx.example/sbx/broker/internal/option"
+	"sbx.example/sbx/broker/internal/policy/amount"
+	"sbx.example/sbx/broker/internal/quoting"
+	"sbx.example/sbx/broker/plan"
 )
 
 // Rlimits are the resource limits that hold where no cgroup does. Each is lowered to the caller's own

@@ -5,9 +5,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"sbx/broker/internal/control"
-	"sbx/broker/internal/prompt"
-	"sbx/broker/internal/resources"
+	"sbx.example/sbx/broker/internal/control"
+	"sbx.example/sbx/broker/internal/prompt"
+	"sbx.example/sbx/broker/internal/resources"
 )
 
 // Meter measures one session: when somebody asks, and every second while somebody listens or a threshold is set.

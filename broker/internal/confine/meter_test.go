@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"sbx/broker/internal/control"
+	"sbx.example/sbx/broker/internal/control"
 )
 
 // A client that joins in the moment in which the meter looks whether anybody listens: the server holds its lock while

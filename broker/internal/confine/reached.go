@@ -8,11 +8,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/child"
-	"sbx/broker/internal/program"
-	"sbx/broker/internal/quoting"
-	"sbx/broker/internal/resources"
-	"sbx/broker/plan"
+	"sbx.example/sbx/broker/internal/child"
+	"sbx.example/sbx/broker/internal/program"
+	"sbx.example/sbx/broker/internal/quoting"
+	"sbx.example/sbx/broker/internal/resources"
+	"sbx.example/sbx/broker/plan"
 )
 
 // How often what a session without a control group has in memory is summed up: whenever somebody asked for a limit, and

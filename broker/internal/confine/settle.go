@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/host"
-	"sbx/broker/internal/resources"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/resources"
 )
 
 // Settle is what a broker does when its program has run for a moment: until then it would have been in the
@@ -34,7 +34,7 @@ func programText() [][2]uintptr {
 	if err != nil {
 		return nil
 	}
-	maps, err := host.ReadFile("/proc/self/maps")
+	maps, err := host.ReadFile("/proc/self/smaps")
 	if err != nil {
 		return nil
 	}
@@ -74,20 +74,26 @@ func relax() {
 	giveBack(programText())
 }
 
-// fileMaps lists where the file is mapped and cannot be written, begin and end (proc(5), /proc/pid/maps).
+// fileMaps lists where the file is mapped, cannot be written and never was, begin and end (proc(5), /proc/pid/smaps).
+// A program that is loaded at any address has pages of its file that were written before they were made read-only
+// (RELRO).
 func fileMaps(text, file string) [][2]uintptr {
 	var out [][2]uintptr
+	var last [2]uintptr
+	wanted := false
 	for line := range strings.SplitSeq(text, "\n") {
 		f := strings.Fields(line)
-		if len(f) != 6 || f[5] != file || f[1] != "r-xp" && f[1] != "r--p" {
+		if len(f) == 3 && f[0] == "Anonymous:" && f[1] == "0" && wanted {
+			out = append(out, last)
+		}
+		if len(f) < 5 || strings.HasSuffix(f[0], ":") {
 			continue
 		}
 		a, b, _ := strings.Cut(f[0], "-")
 		from, err := strconv.ParseUint(a, 16, 64)
 		to, err2 := strconv.ParseUint(b, 16, 64)
-		if err == nil && err2 == nil {
-			out = append(out, [2]uintptr{uintptr(from), uintptr(to)})
-		}
+		last = [2]uintptr{uintptr(from), uintptr(to)}
+		wanted = err == nil && err2 == nil && len(f) == 6 && f[5] == file && (f[1] == "r-xp" || f[1] == "r--p")
 	}
 	return out
 }

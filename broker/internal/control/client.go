@@ -12,8 +12,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/prompt"
-	"sbx/broker/plan"
+	"sbx.example/sbx/broker/internal/prompt"
+	"sbx.example/sbx/broker/plan"
 )
 
 // Message is any line that a broker sends. Members that the type lacks are empty.
@@ -196,7 +196,7 @@ func (c *Client) next(deadline time.Time) (*Message, error) {
 	}
 	m := new(Message)
 	if err := json.Unmarshal(line, m); err != nil {
-		return nil, fmt.Errorf("reading the broker's line: %w", err)
+		return nil, fmt.Errorf("reading from the session: %w", err)
 	}
 	if m.Type == "error" {
 		return nil, &Error{m.Code, string(m.Message)}
@@ -235,7 +235,7 @@ func (c *Client) send(line []byte) error {
 			if _, rerr := c.next(time.Now().Add(patience)); errors.As(rerr, &e) {
 				return e
 			} else if rerr != nil {
-				return fmt.Errorf("sending to the broker: %w", err)
+				return fmt.Errorf("sending to the session: %w", err)
 			}
 		}
 	}
@@ -380,7 +380,7 @@ func (c *Client) Follow(ctx context.Context, each func(*Message) error) error {
 		}
 		m := new(Message)
 		if err := json.Unmarshal(line, m); err != nil {
-			return fmt.Errorf("reading the broker's line: %w", err)
+			return fmt.Errorf("reading from the session: %w", err)
 		}
 		if err := each(m); err != nil {
 			return err

@@ -9,8 +9,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"sbx/broker/internal/prompt"
-	"sbx/broker/plan"
+	"sbx.example/sbx/broker/internal/prompt"
+	"sbx.example/sbx/broker/plan"
 )
 
 // Version is the protocol's. A client that names another is refused.
@@ -34,6 +34,7 @@ type Command struct {
 	Env     []plan.Bytes
 	TTY     bool
 	Fds     int
+	More    int
 	Rows    int
 	Cols    int
 	PID     int
@@ -81,7 +82,7 @@ func shapes() [11]shape {
 		{typ: "cmd.pending"},
 		{typ: "cmd.policy.save", must: "scope"},
 		{typ: "cmd.revoke", must: "kind name"},
-		{typ: "cmd.exec", must: "argv", may: "cwd env tty fds rows cols tag"},
+		{typ: "cmd.exec", must: "argv", may: "cwd env tty fds rows cols tag more"},
 		{typ: "cmd.kill", may: "signal pid"},
 		{typ: "cmd.freeze"},
 		{typ: "cmd.thaw"},
@@ -155,6 +156,8 @@ func (c *Command) set(m member) error {
 		return setInt(&c.Version, m.raw)
 	case "fds":
 		return setInt(&c.Fds, m.raw)
+	case "more":
+		return setInt(&c.More, m.raw)
 	case "rows":
 		return setInt(&c.Rows, m.raw)
 	case "cols":
@@ -322,16 +325,13 @@ func setInt(dst *int, raw []byte) error {
 	return nil
 }
 
-// maxStrings is how many strings an argv or env may have; they must fit into a line too.
-const maxStrings = 8192
-
 func setList(dst *[]plan.Bytes, raw []byte, least int) error {
 	var list []json.RawMessage
 	if len(raw) == 0 || raw[0] != '[' || json.Unmarshal(raw, &list) != nil {
 		return errors.New("want a list of strings")
 	}
-	if len(list) < least || len(list) > maxStrings {
-		return fmt.Errorf("want %d to %d strings", least, maxStrings)
+	if len(list) < least {
+		return errors.New("want a string at least")
 	}
 	out := make([]plan.Bytes, len(list))
 	for i, r := range list {

@@ -8,7 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"sbx/broker/internal/prompt"
+	"sbx.example/sbx/broker/internal/prompt"
 )
 
 const id = "0123456789abcdef0123456789abcdef"
@@ -49,7 +49,7 @@ func TestParseCommand(t *testing.T) {
 		{"{\"type\":\"cmd.stats\"\x00}", CodeSyntax, "not one JSON object"},
 		{"{\"type\":\"cmd.stats\"}\x00", CodeSyntax, "not one JSON object"},
 		{"\xff\xfe{", CodeSyntax, "not UTF-8"},
-		{`{"type":"cmd.exec","argv":[]}`, CodeField, "1 to 8192"},
+		{`{"type":"cmd.exec","argv":[]}`, CodeField, "want a string at least"},
 		{`{"type":"cmd.exec","argv":["a\u0000b"]}`, CodeField, "NUL"},
 		{`{"type":"cmd.exec","argv":["\ud800"]}`, CodeField, "UTF-8"},
 		{`{"type":"cmd.exec","argv":[["a"]]}`, CodeField, "want a string"},

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/prompt"
+	"sbx.example/sbx/broker/internal/prompt"
 )
 
 // maxBacklog is how many bytes may wait for a client that does not read. Lines are shared between the

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"sbx/broker/internal/prompt"
-	"sbx/selftest/need"
+	"sbx.example/sbx/broker/internal/prompt"
+	"sbx.example/sbx/selftest/need"
 )
 
 // The example of docs/protocol.md does what it says, and the tables name every type.

@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"time"
 
-	"sbx/broker/internal/prompt"
-	"sbx/broker/plan"
+	"sbx.example/sbx/broker/internal/prompt"
+	"sbx.example/sbx/broker/plan"
 )
 
 // object builds one line: ASCII only, whatever bytes a guest chose.

@@ -4,7 +4,7 @@ import (
 	"os"
 	"time"
 
-	"sbx/broker/plan"
+	"sbx.example/sbx/broker/plan"
 )
 
 // Exec is a program that a client wants started in the session.
@@ -45,21 +45,15 @@ func (c *conn) exec(cmd *Command) *Error {
 		return notHere(cmd)
 	}
 	e := Exec{Argv: cmd.Argv, Env: cmd.Env, Cwd: cmd.Cwd, TTY: cmd.TTY, Rows: cmd.Rows & 0xffff, Cols: cmd.Cols & 0xffff}
-	switch {
-	case cmd.Fds != 0 && (cmd.Fds != 3 || cmd.TTY):
-		return errf(CodeField, "fds: want 3, or 0 and tty")
-	case cmd.Fds == 3:
-		var ok bool
-		if e.Files, ok = c.fds.take(); !ok {
-			return errf(CodeField, "fds: three descriptors must come with the line")
-		}
-		defer func() {
-			for _, f := range e.Files {
+	defer func() {
+		for _, f := range e.Files {
+			if f != nil {
 				f.Close()
 			}
-		}()
-	case len(c.fds.fds) > 0:
-		return errf(CodeField, "%v", errRights)
+		}
+	}()
+	if err := c.handed(cmd, &e); err != nil {
+		return err
 	}
 	c.mu.Lock()
 	n := len(c.execs)
@@ -92,6 +86,32 @@ func (c *conn) exec(cmd *Command) *Error {
 	})
 	if err != nil {
 		return codeOf(err)
+	}
+	return nil
+}
+
+// handed takes what came with the line: the program's files, which are the caller's to close, and more arguments.
+func (c *conn) handed(cmd *Command, e *Exec) *Error {
+	switch {
+	case cmd.Fds != 0 && (cmd.Fds != 3 || cmd.TTY):
+		return errf(CodeField, "fds: want 3, or 0 and tty")
+	case cmd.Fds == 3 && !c.fds.take(e.Files[:]):
+		return errf(CodeField, "fds: three descriptors must come with the line")
+	}
+	if cmd.More > 0 {
+		var file [1]*os.File
+		if !c.fds.take(file[:]) {
+			return errf(CodeField, "more: its descriptor must come with the line")
+		}
+		defer file[0].Close()
+		words, err := readMore(file[0], cmd.More)
+		if err != nil {
+			return errf(CodeField, "more: %v", err)
+		}
+		e.Argv = append(e.Argv, words...)
+	}
+	if len(c.fds.fds) > 0 && cmd.Fds == 0 {
+		return errf(CodeField, "%v", errRights)
 	}
 	return nil
 }

@@ -8,17 +8,21 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/plan"
+	"sbx.example/sbx/broker/internal/prompt"
+	"sbx.example/sbx/broker/plan"
 )
 
 // ExecEvent is what a client hears of a program that it started: Started and then End, or End alone if it was over at
-// once.
+// once. Besides it hears of the session's questions and of lines for people.
 type ExecEvent struct {
 	Tag     int
 	Started bool
 	PID     int
 	Pty     *os.File // master of the terminal, the callee's
 	End     *ExecEnd
+
+	Question *prompt.Question
+	Notice   string
 }
 
 // ExecClient is a connection for starting programs and nothing else. It does not wait for the broker to say who it is
@@ -71,7 +75,7 @@ func (c *ExecClient) send(line []byte, fds ...int) error {
 	for len(line) > 0 {
 		n, err := unix.SendmsgN(c.fds.raw, line, rights, nil, unix.MSG_NOSIGNAL)
 		if err != nil && err != unix.EINTR {
-			return fmt.Errorf("sending to the broker: %w", err)
+			return fmt.Errorf("sending to the session: %w", err)
 		}
 		if n > 0 {
 			line, rights = line[n:], nil
@@ -83,7 +87,7 @@ func (c *ExecClient) send(line []byte, fds ...int) error {
 // Exec asks for another program; its end, and before that its start, come from NextExec with the tag of e. The files
 // may be closed when it has returned.
 func (c *ExecClient) Exec(e Exec) error {
-	o := message("cmd.exec").list("argv", e.Argv).list("env", e.Env).opt("cwd", string(e.Cwd))
+	o := message("cmd.exec").list("env", e.Env).opt("cwd", string(e.Cwd))
 	var fds []int
 	if e.TTY {
 		o.flag("tty", true).num("rows", int64(e.Rows)).num("cols", int64(e.Cols))
@@ -96,9 +100,19 @@ func (c *ExecClient) Exec(e Exec) error {
 	if e.Tag != 0 {
 		o.num("tag", int64(e.Tag))
 	}
-	line := o.line()
+	whole := len(o.b)
+	line := o.list("argv", e.Argv).line()
+	if len(line) >= MaxLine && len(e.Argv) > 1 {
+		more, size, err := writeMore(e.Argv[1:])
+		if err != nil {
+			return fmt.Errorf("passing %d arguments: %w", len(e.Argv), err)
+		}
+		defer more.Close()
+		o.b, fds = o.b[:whole], append(fds, int(more.Fd()))
+		line = o.list("argv", e.Argv[:1]).num("more", int64(size)).line()
+	}
 	if len(line) >= MaxLine {
-		return fmt.Errorf("arguments and environment are %d bytes, at most %d fit", len(line), MaxLine)
+		return fmt.Errorf("the environment to be added is %d bytes, at most %d fit", len(line), MaxLine)
 	}
 	return c.send(line, fds...)
 }
@@ -121,9 +135,10 @@ type execMessage struct {
 	Limits  []plan.Bytes `json:"limits"`
 	Code    string       `json:"code"`
 	Message plan.Bytes   `json:"message"`
+	Text    plan.Bytes   `json:"text"`
 }
 
-// NextExec waits for the next start or end of a program that this client asked for.
+// NextExec waits for the next event.
 func (c *ExecClient) NextExec() (ExecEvent, error) {
 	for {
 		line, err := c.in.read()
@@ -132,11 +147,20 @@ func (c *ExecClient) NextExec() (ExecEvent, error) {
 		}
 		var m execMessage
 		if err := json.Unmarshal(line, &m); err != nil {
-			return ExecEvent{}, fmt.Errorf("reading the broker's line: %w", err)
+			return ExecEvent{}, fmt.Errorf("reading from the session: %w", err)
 		}
 		switch {
 		case m.Type == "error":
 			return ExecEvent{}, &Error{m.Code, string(m.Message)}
+		case m.Type == "event.fs_request", m.Type == "event.net_request":
+			var whole Message
+			if err := json.Unmarshal(line, &whole); err != nil {
+				return ExecEvent{}, fmt.Errorf("reading the broker's line: %w", err)
+			}
+			q := whole.Question()
+			return ExecEvent{Question: &q}, nil
+		case m.Type == "event.notice":
+			return ExecEvent{Notice: string(m.Text)}, nil
 		case m.Type == "ok" && m.Re == "cmd.exec":
 			ev := ExecEvent{Started: true, PID: m.PID, Tag: m.Tag}
 			if len(c.fds.fds) > 0 {

@@ -11,9 +11,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/prompt"
-	"sbx/broker/internal/session"
-	"sbx/broker/plan"
+	"sbx.example/sbx/broker/internal/prompt"
+	"sbx.example/sbx/broker/internal/session"
+	"sbx.example/sbx/broker/plan"
 )
 
 // List returns the ids of the sessions that have a folder below root, sorted. Some may be dead.

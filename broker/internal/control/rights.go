@@ -11,10 +11,10 @@ import (
 // maxRights bounds the descriptors that were received and not yet asked for.
 const maxRights = 12
 
-var errRights = errors.New("descriptors come three at a time, with a cmd.exec")
+var errRights = errors.New("descriptors come with a cmd.exec that says so")
 
 // rightsReader reads a socket and keeps the descriptors that come along (unix(7), SCM_RIGHTS): at most
-// three with one message; the kernel closes what there is no room for.
+// four with one message; the kernel closes what there is no room for.
 type rightsReader struct {
 	raw int // a blocking descriptor, for Read
 	fds []int
@@ -24,7 +24,7 @@ func (r *rightsReader) Read(b []byte) (int, error) { return r.receive(r.raw, b, 
 
 // receive is one recvmsg.
 func (r *rightsReader) receive(fd int, b []byte, how int) (n int, err error) {
-	var oob [32]byte // unix.CmsgSpace(3 * 4)
+	var oob [32]byte // unix.CmsgSpace(4 * 4)
 	var on, flags int
 	for {
 		n, on, flags, _, err = unix.Recvmsg(fd, b, oob[:], unix.MSG_CMSG_CLOEXEC|how)
@@ -52,16 +52,16 @@ func (r *rightsReader) receive(fd int, b []byte, how int) (n int, err error) {
 	return n, nil
 }
 
-// take removes the three oldest descriptors.
-func (r *rightsReader) take() (out [3]*os.File, ok bool) {
-	if len(r.fds) < 3 {
-		return out, false
+// take removes the oldest descriptors, one for each place of out, or none if there are not as many.
+func (r *rightsReader) take(out []*os.File) bool {
+	if len(r.fds) < len(out) {
+		return false
 	}
 	for i := range out {
 		out[i] = os.NewFile(uintptr(r.fds[i]), "descriptor of a client")
 	}
-	r.fds = r.fds[3:]
-	return out, true
+	r.fds = r.fds[len(out):]
+	return true
 }
 
 func (r *rightsReader) close() {

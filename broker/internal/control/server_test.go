@@ -18,8 +18,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/prompt"
-	"sbx/selftest/need"
+	"sbx.example/sbx/broker/internal/prompt"
+	"sbx.example/sbx/selftest/need"
 )
 
 const connectEnv = "SBX_TEST_CONNECT"

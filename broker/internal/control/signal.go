@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/plan"
+	"sbx.example/sbx/broker/plan"
 )
 
 // Signal reads TERM, SIGTERM, 15, or nothing for TERM.

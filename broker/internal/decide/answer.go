@@ -18,6 +18,9 @@ const (
 	Walk      Scope = "walk"   // everything below the directory in which the program's walk began
 	HostScope Scope = "host"   // the host at this port
 	Domain    Scope = "domain" // all hosts of the domain at this port
+	// Refusals of what would be asked about, whatever it is: of this program's, and of everything as in static mode.
+	Program    Scope = "program"
+	Everything Scope = "everything"
 )
 
 // Life is how long an answer holds.
@@ -121,9 +124,12 @@ func (a *Answer) fits(q *Question) error {
 			return fmt.Errorf("scope once cannot last: leave life out instead of %s", a.Life)
 		}
 		return nil
+	case Program, Everything:
+		return a.silences(q)
 	case File, Dir, Tree, Walk, HostScope, Domain:
 	default:
-		return fmt.Errorf("unknown scope %.40q: use once, file, dir, tree, walk, host or domain", a.Scope)
+		return fmt.Errorf("unknown scope %.40q: use once, file, dir, tree, walk, host, domain, program or everything",
+			a.Scope)
 	}
 	if host := a.Scope == HostScope || a.Scope == Domain; host != net {
 		fits := "a path: use once, file, dir or tree"
@@ -133,6 +139,19 @@ func (a *Answer) fits(q *Question) error {
 		return fmt.Errorf("scope %s does not fit %s", a.Scope, fits)
 	}
 	return a.reaches(q)
+}
+
+// silences refuses what cannot be said of all further questions: they are refused, for the session at most.
+func (a *Answer) silences(q *Question) error {
+	switch {
+	case a.Allow:
+		return fmt.Errorf("scope %s is for a no: use once, file, dir or tree", a.Scope)
+	case a.Life == Forever || a.Persist != "":
+		return fmt.Errorf("scope %s lasts as long as the session at most: leave life and persist out", a.Scope)
+	case a.Scope == Program && q.Exe == "":
+		return errors.New("the program is not known: use scope once or everything")
+	}
+	return nil
 }
 
 // reaches refuses a scope that the question does not offer.

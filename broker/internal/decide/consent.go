@@ -9,8 +9,8 @@ import (
 	"syscall"
 	"time"
 
-	"sbx/broker/internal/policy"
-	"sbx/broker/internal/policy/peer"
+	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/policy/peer"
 )
 
 // Consent is what an answer to a question means. It is the only place that says so: what a key's text says, what
@@ -33,6 +33,14 @@ func Means(q *Question, a Answer, now time.Time) (Consent, error) {
 	}
 	c := Consent{Answer: a, question: q, at: now}
 	if a.Scope == Once {
+		return c, nil
+	}
+	if a.Scope == Program || a.Scope == Everything {
+		g := Grant{Scope: a.Scope, Life: a.Life, Until: a.Until}
+		if a.Scope == Program {
+			g.Name = q.Exe
+		}
+		c.Covers = []Grant{g}
 		return c, nil
 	}
 	right := q.Right()
@@ -72,6 +80,9 @@ func Means(q *Question, a Answer, now time.Time) (Consent, error) {
 	return c, nil
 }
 
+// About is the question that was answered.
+func (c Consent) About() *Question { return c.question }
+
 // about is the path that would be opened up.
 func (a Ask) about() string {
 	if a.Target != "" && a.Kind != policy.KindHost {
@@ -86,6 +97,9 @@ func (a Ask) about() string {
 func (c Consent) Rules(now time.Time) ([]policy.Rule, error) {
 	var out []policy.Rule
 	for _, g := range c.Covers {
+		if g.silences() {
+			return nil, errors.New("making a rule of the answer: no rule says that nothing is asked about any more")
+		}
 		by := c.Answer.by()
 		r := policy.Rule{Kind: g.Kind, Access: g.Access, Decision: policy.Deny, Reason: "answered by " + by, By: by,
 			Added: now.UTC().Truncate(time.Second)}
@@ -157,6 +171,9 @@ func (c Consent) Text(name func(string) string) string {
 		}
 		return "this time: " + q.waits() + ", stores nothing"
 	}
+	if len(c.Covers) == 1 && c.Covers[0].silences() {
+		return "no to " + c.What(name) + c.span()
+	}
 	if !a.Allow {
 		return "never " + c.What(name) + c.span()
 	}
@@ -168,6 +185,9 @@ func (c Consent) What(name func(string) string) string {
 	var what []string
 	for _, g := range c.Covers {
 		what = append(what, g.words(name))
+	}
+	if len(c.Covers) == 1 && c.Covers[0].silences() {
+		return what[0]
 	}
 	said := c.question.Verb() + " " + strings.Join(what, ", ")
 	if c.Answer.Allow && c.question.Everyone && c.question.Right() == policy.Exec {
@@ -194,6 +214,10 @@ func (q *Question) waits() string {
 // words says what of a directory or file a grant is about.
 func (g Grant) words(name func(string) string) string {
 	switch {
+	case g.Scope == Program:
+		return "whatever else " + name(g.Name) + " would ask about"
+	case g.Scope == Everything:
+		return "everything that would be asked about, as in static mode"
 	case g.Kind == policy.KindHost:
 		if g.Port == 0 {
 			return g.Name
@@ -272,9 +296,11 @@ func within(p, dir string) bool {
 	return p == dir || strings.HasPrefix(p, strings.TrimSuffix(dir, "/")+"/")
 }
 
-// holds says whether a grant's scope reaches a path.
+// reaches says whether a grant's scope reaches a path.
 func (g Grant) reaches(p string) bool {
 	switch g.Scope {
+	case Program, Everything:
+		return false
 	case Dir:
 		return p != "/" && path.Dir(p) == g.Name
 	case Tree:

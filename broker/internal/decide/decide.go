@@ -8,8 +8,8 @@ import (
 	"syscall"
 	"time"
 
-	"sbx/broker/internal/policy"
-	"sbx/broker/internal/policy/peer"
+	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/policy/peer"
 )
 
 // Ask is one access that waits for an answer. Path is absolute and clean; Target is where it leads if it is a
@@ -249,6 +249,14 @@ func (env Env) unsettled(a Ask, rule policy.Rule, ruled bool) Verdict {
 		v.Reason += "; --prompt allow"
 	case env.NoPrompt:
 		v.Decision, v.Reason = Deny, v.Reason+"; nobody is there to be asked"
+	default:
+		if g, ok := env.Grants.silenced(a.Exe, env.Now); ok {
+			v.Decision, v.Life, v.Until = Deny, g.Life, g.Until
+			v.Reason = "refused with everything that would be asked about"
+			if g.Scope == Program {
+				v.Reason = "refused with whatever else this program would ask about"
+			}
+		}
 	}
 	return v
 }

@@ -10,8 +10,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/policy"
-	"sbx/broker/internal/policy/peer"
+	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/policy/peer"
 )
 
 func now() time.Time { return time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC) }

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/policy"
 )
 
 // Grant is one kept answer, or a part of it: a right to one object, to what lies directly in a directory, or to a tree.
@@ -18,7 +18,7 @@ type Grant struct {
 	Access policy.Access
 	Dir    bool // Name was a directory; an answer about a file holds for a file
 	Allow  bool
-	Scope  Scope // File, Dir, Tree or Domain
+	Scope  Scope // File, Dir, Tree, Domain; of a refusal also Program, whose file Name is then, or Everything
 	Life   Life
 	Until  time.Time
 }
@@ -45,16 +45,68 @@ func key(k policy.Kind, name string) string {
 	return "p:" + name
 }
 
+// silences says whether an answer is about questions and not about an object.
+func (g Grant) silences() bool { return g.Scope == Program || g.Scope == Everything }
+
+// KindEverything is what Revoke calls the answer that nothing is asked about any more.
+const KindEverything = policy.Kind(Everything)
+
+// key is the one under which an answer is kept.
+func (g Grant) key() string {
+	switch g.Scope {
+	case Program:
+		return "x:" + g.Name
+	case Everything:
+		return "e:"
+	}
+	return key(g.Kind, g.Name)
+}
+
 // Add keeps an answer; one for the same name, scope, port and access is replaced.
 func (s *Grants) Add(g Grant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	k := key(g.Kind, g.Name)
-	s.byName[k] = append(drop(s.byName[k], g), g)
+	s.put(g.key(), append(drop(s.byName[g.key()], g), g))
+}
+
+// Take forgets one answer, and says whether it was there.
+func (s *Grants) Take(g Grant) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k := g.key()
+	left := drop(s.byName[k], g)
+	found := len(left) < len(s.byName[k])
+	s.put(k, left)
+	return found
+}
+
+func (s *Grants) put(k string, list []Grant) {
 	delete(s.refused, k)
-	if slices.ContainsFunc(s.byName[k], func(g Grant) bool { return !g.Allow }) {
+	if len(list) == 0 {
+		delete(s.byName, k)
+		return
+	}
+	s.byName[k] = list
+	if slices.ContainsFunc(list, func(g Grant) bool { return !g.Allow && !g.silences() }) {
 		s.refused[k] = true
 	}
+}
+
+// silenced finds the answer that nothing of a program's is asked about any more.
+func (s *Grants) silenced(exe string, now time.Time) (Grant, bool) {
+	if s == nil {
+		return Grant{}, false
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, k := range [...]string{Grant{Scope: Everything}.key(), Grant{Scope: Program, Name: exe}.key()} {
+		for _, g := range s.byName[k] {
+			if g.holds(now) {
+				return g, true
+			}
+		}
+	}
+	return Grant{}, false
 }
 
 func drop(list []Grant, g Grant) []Grant {
@@ -67,14 +119,22 @@ func drop(list []Grant, g Grant) []Grant {
 	return out
 }
 
-// Revoke forgets every answer about name and returns how many there were.
+// Revoke forgets every answer about name, and to what the program of that name asks. It returns how many there were.
 func (s *Grants) Revoke(kind policy.Kind, name string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	k := key(kind, name)
-	n := len(s.byName[k])
-	delete(s.byName, k)
-	delete(s.refused, k)
+	n := 0
+	keys := []string{key(kind, name)}
+	switch {
+	case kind == KindEverything:
+		keys[0] = Grant{Scope: Everything}.key()
+	case kind == policy.KindPath:
+		keys = append(keys, Grant{Scope: Program, Name: name}.key())
+	}
+	for _, k := range keys {
+		n += len(s.byName[k])
+		s.put(k, nil)
+	}
 	if kind == policy.KindHost && !strings.HasPrefix(name, "*.") {
 		domain := key(kind, "*."+name)
 		n += len(s.byName[domain])

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"syscall"
 
-	"sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/policy"
 )
 
 // Probe is a path that libraries and tools look at by themselves, without meaning anything by it. The answer is the

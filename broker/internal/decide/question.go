@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"sbx/broker/internal/policy"
-	"sbx/broker/plan"
+	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/plan"
 )
 
 // Question is what sandboxed programs want and do not get without an answer. Strings are bytes as the kernel

@@ -8,15 +8,15 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/child"
-	"sbx/broker/internal/host"
-	"sbx/broker/internal/idmap"
-	"sbx/broker/internal/netns"
-	"sbx/broker/internal/planner"
-	"sbx/broker/internal/quoting"
-	"sbx/broker/internal/request"
-	"sbx/broker/internal/session"
-	"sbx/broker/plan"
+	"sbx.example/sbx/broker/internal/child"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/idmap"
+	"sbx.example/sbx/broker/internal/netns"
+	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/quoting"
+	"sbx.example/sbx/broker/internal/request"
+	"sbx.example/sbx/broker/internal/session"
+	"sbx.example/sbx/broker/plan"
 )
 
 const (
@@ -64,26 +64,12 @@ type IDs struct {
 
 // Containers lets rootless containers work inside.
 func (d *Doors) Containers() error {
-	r, s, in := d.Request, d.Settings, d.In
+	s, in := d.Settings, d.In
 	if !s.Features.Containers {
 		return nil
 	}
-	refuse := func(why, hint string) error { return &planner.Refusal{What: "--containers: " + why, Hint: hint} }
-	switch {
-	case in.Facts.UID == 0:
-		return refuse("root of a namespace inside would be root of the host", "run sbx as an ordinary user")
-	case in.MapRoot:
-		return refuse("sandbox.non_root_user = false makes the program root inside already", "leave one of the two out")
-	case d.Helper:
-		return refuse("this host gives no user namespaces", "sbx doctor says how they can be had")
-	case !in.Facts.Fuse:
-		return refuse("/dev/fuse cannot be opened, so the project would not be guarded against root of a namespace inside",
-			"as root: chmod 0666 /dev/fuse")
-	case len(r.Only) > 0:
-		return refuse("what is in an image can be executed, which --only forbids", "leave one of the two out")
-	case d.Notify:
-		return refuse("the gate that looks at system calls does not know the mounts of a container",
-			"leave out --gate notify, or use --static")
+	if why, hint := d.noContainers(); why != "" {
+		return &planner.Refusal{What: "--containers: " + why, Hint: hint}
 	}
 	c := &planner.Containers{Store: request.Absolute(d.Env, "XDG_DATA_HOME", in.Facts.Home+"/.local/share") +
 		"/containers", Shared: s.Features.ContainersShared}
@@ -98,6 +84,40 @@ func (d *Doors) Containers() error {
 		in.Env = append(in.Env, "CONTAINERS_STORAGE_CONF="+planner.StorageConfInside)
 		c.OwnStore = true
 	}
+	d.containerUsers(c)
+	in.Env = append(in.Env, "CONTAINERS_CONF="+planner.ContainersConfInside)
+	if !c.Shared {
+		in.Env = append(in.Env, storage(in, len(c.UIDs) > 0)...)
+	}
+	d.add(Door{file: planner.ContainersConf, spawn: writeConf(func() string { return containersConf(c.Group != "") })})
+	in.Containers = c
+	return nil
+}
+
+// noContainers says why containers cannot be had with what else was asked for, or "", and what to do about it.
+func (d *Doors) noContainers() (why, hint string) {
+	switch in := d.In; {
+	case in.Facts.UID == 0:
+		return "root of a namespace inside would be root of the host", "run sbx as an ordinary user"
+	case in.MapRoot:
+		return "sandbox.non_root_user = false makes the program root inside already", "leave one of the two out"
+	case d.Helper:
+		return "this host gives no user namespaces", "sbx doctor says how they can be had"
+	case !in.Facts.Fuse:
+		return "/dev/fuse cannot be opened, so the project would not be guarded against root of a namespace inside",
+			"as root: chmod 0666 /dev/fuse"
+	case len(d.Request.Only) > 0:
+		return "what is in an image can be executed, which --only forbids", "leave one of the two out"
+	case d.Notify:
+		return "the gate that looks at system calls does not know the mounts of a container",
+			"leave out --gate notify, or use --static"
+	}
+	return "", ""
+}
+
+// containerUsers gives containers the user's subordinate ids. Without them a container has one user, which is a loss.
+func (d *Doors) containerUsers(c *planner.Containers) {
+	in := d.In
 	name := userName(in.Facts)
 	ids, err := idmap.Read(name, in.Facts.UID, in.Facts.GID)
 	if err == nil {
@@ -110,26 +130,19 @@ func (d *Doors) Containers() error {
 		in.Losses = append(in.Losses, planner.Loss{What: "users of containers", Why: err.Error() +
 			", so a container has one user: crun works, podman as the manual says", Fix: "as root: install uidmap, and " +
 			idmap.Advice(name)})
-	} else {
-		c.UIDs, c.GIDs = planRanges(ids.UIDs), planRanges(ids.GIDs)
-		for _, tool := range []string{idmap.UIDTool, idmap.GIDTool} {
-			if p, err := idmap.Tool(tool); err == nil {
-				c.Tools = append(c.Tools, p.File())
-			}
+		return
+	}
+	c.UIDs, c.GIDs = planRanges(ids.UIDs), planRanges(ids.GIDs)
+	for _, tool := range []string{idmap.UIDTool, idmap.GIDTool} {
+		if p, err := idmap.Tool(tool); err == nil {
+			c.Tools = append(c.Tools, p.File())
 		}
-		d.ids = &IDs{ids: ids, facts: in.Facts, ready: make(chan struct{})}
-		in.Grants = append(in.Grants, planner.Grant{Path: idmap.Socket, Source: idsRelay, Mode: planner.Write,
-			Explicit: true, Socket: true, Why: "--containers"})
-		d.add(Door{name: "containers", path: idmap.Socket, why: s.Origin("features.containers"), file: idsRelay,
-			serve: func(l *net.UnixListener, _ Session, _ Refuser) { idmap.Server{Write: d.ids.write}.Serve(l) }})
 	}
-	in.Env = append(in.Env, "CONTAINERS_CONF="+planner.ContainersConfInside)
-	if !c.Shared {
-		in.Env = append(in.Env, storage(in, len(c.UIDs) > 0)...)
-	}
-	d.add(Door{file: planner.ContainersConf, spawn: writeConf(func() string { return containersConf(c.Group != "") })})
-	in.Containers = c
-	return nil
+	d.ids = &IDs{ids: ids, facts: in.Facts, ready: make(chan struct{})}
+	d.relayed("--containers", Door{name: "containers", path: idmap.Socket, why: d.Settings.Origin("features.containers"),
+		file: idsRelay, serve: func(l *net.UnixListener, _ Session, _ Refuser) {
+			idmap.Server{Write: d.ids.write}.Serve(l)
+		}})
 }
 
 // absentBelowGrant says whether a directory of the host's that is shown does not have p, so that nothing can be mounted

@@ -7,10 +7,11 @@ import (
 	"syscall"
 	"time"
 
-	"sbx/broker/internal/host"
-	"sbx/broker/internal/planner"
-	"sbx/broker/internal/program"
-	"sbx/broker/internal/quoting"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/program"
+	"sbx.example/sbx/broker/internal/quoting"
+	"sbx.example/sbx/broker/internal/request"
 )
 
 const (
@@ -22,6 +23,18 @@ const (
 var busRules = [...]string{
 	"--call=org.freedesktop.Notifications=org.freedesktop.Notifications.*@/org/freedesktop/Notifications",
 	"--broadcast=org.freedesktop.Notifications=org.freedesktop.Notifications.*@/org/freedesktop/Notifications",
+}
+
+// dbus grants the session bus behind its filter.
+func (d *Doors) dbus() error {
+	spawn, err := d.busRelay(request.Programs(d.Env, d.Settings, d.In))
+	if err != nil {
+		return err
+	}
+	d.In.Env = append(d.In.Env, "DBUS_SESSION_BUS_ADDRESS=unix:path="+busInside)
+	d.relayed("--dbus", Door{name: strings.Join(append([]string{"dbus"}, d.Request.BusNames...), " "), path: busInside,
+		why: d.Settings.Origin("features.dbus"), file: busRelay, spawn: spawn})
+	return nil
 }
 
 // busRelay is the session bus behind xdg-dbus-proxy, the filter that Flatpak uses.

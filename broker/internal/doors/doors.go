@@ -8,13 +8,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/audit"
-	"sbx/broker/internal/decide"
-	"sbx/broker/internal/gate"
-	"sbx/broker/internal/planner"
-	"sbx/broker/internal/relay"
-	"sbx/broker/internal/request"
-	"sbx/broker/internal/session"
+	"sbx.example/sbx/audit"
+	"sbx.example/sbx/broker/internal/decide"
+	"sbx.example/sbx/broker/internal/gate"
+	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/relay"
+	"sbx.example/sbx/broker/internal/request"
+	"sbx.example/sbx/broker/internal/session"
 )
 
 // Door is something outside that the sandbox was given to talk to. With a file it is a socket in the session's folder

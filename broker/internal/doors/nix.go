@@ -8,13 +8,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/decide"
-	"sbx/broker/internal/host"
-	"sbx/broker/internal/nixdaemon"
-	"sbx/broker/internal/planner"
-	"sbx/broker/internal/policy"
-	"sbx/broker/internal/quoting"
-	"sbx/broker/internal/request"
+	"sbx.example/sbx/broker/internal/decide"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/nixdaemon"
+	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/quoting"
+	"sbx.example/sbx/broker/internal/request"
 )
 
 const (
@@ -22,7 +22,8 @@ const (
 	nixSocket = "/nix/var/nix/daemon-socket/socket"
 	nixConf   = "/etc/nix/nix.conf"
 
-	nixDaemon = "the Nix daemon" // as people are told
+	nixDaemon  = "the Nix daemon" // as people are told
+	nixRelayed = "nix-daemon"     // in the session's folder
 )
 
 // Stores grants the stores of packages: that of a multi-user Nix, which is found by itself, and those of the
@@ -94,17 +95,8 @@ func (d *Doors) nix() error {
 		}
 		return nil
 	}
-	conf := readNixConf()
-	if how := conf["sandbox"]; how == "false" || conf["build-use-sandbox"] == "false" {
-		loss := planner.Loss{What: "nix", Why: "not granted by itself, as " + nixConf +
-			" switches the daemon's own sandbox off: what a build does there, no rule of this session holds back",
-			Fix: "set sandbox = true there, or pass --nix to accept it"}
-		if asked {
-			loss.Why, loss.Fix = nixConf+
-				" switches the daemon's own sandbox off, so a build can read what everybody can and use the network",
-				"set sandbox = true there"
-		}
-		in.Losses = append(in.Losses, loss)
+	if unconfinedBuilds(readNixConf(host.ReadFile)) {
+		in.Losses = append(in.Losses, unconfinedLoss(asked))
 		if !asked {
 			return nil
 		}
@@ -118,35 +110,53 @@ func (d *Doors) nix() error {
 			Why: "with --nix=fetch builds of the daemon fetch beside the rules of this session's network, also from the " +
 				"host's own addresses"})
 	}
+	d.grantNix(asked)
+	return nil
+}
+
+// unconfinedBuilds says whether the daemon lets a build do whatever it likes.
+func unconfinedBuilds(conf map[string]string) bool {
+	return conf["sandbox"] == "false" || conf["build-use-sandbox"] == "false"
+}
+
+// unconfinedLoss says what it means that it does: without having been asked for, the daemon is not granted then.
+func unconfinedLoss(asked bool) planner.Loss {
+	if asked {
+		return planner.Loss{What: "nix", Why: nixConf +
+			" switches the daemon's own sandbox off, so a build can read what everybody can and use the network",
+			Fix: "set sandbox = true there"}
+	}
+	return planner.Loss{What: "nix", Why: "not granted by itself, as " + nixConf +
+		" switches the daemon's own sandbox off: what a build does there, no rule of this session holds back",
+		Fix: "set sandbox = true there, or pass --nix to accept it"}
+}
+
+// grantNix shows the store and the profiles, and the daemon behind its filter.
+func (d *Doors) grantNix(asked bool) {
+	s, in := d.Settings, d.In
 	why := s.Origin("features.nix")
 	if !asked {
 		why = "a Nix daemon was found"
 	}
-	read := func(p string) {
+	shown := []string{nixStore, "/nix/var/nix/profiles", nixConf}
+	if in.Facts.Home != "" {
+		shown = append(shown, in.Facts.Home+"/.local/state/nix/profiles")
+	}
+	for _, p := range shown {
 		in.Grants = append(in.Grants, planner.Grant{Path: p, Mode: planner.Read, Optional: true, Explicit: asked, Why: why})
 	}
-	read(nixStore)
-	read("/nix/var/nix/profiles")
-	read(nixConf)
-	if in.Facts.Home != "" {
-		read(in.Facts.Home + "/.local/state/nix/profiles")
-	}
-	in.Grants = append(in.Grants, planner.Grant{Path: nixSocket, Source: "nix-daemon", Mode: planner.Write,
-		Explicit: true, Socket: true, Why: why})
 	in.Env = append(in.Env, "NIX_REMOTE=daemon")
-	if len(s.Profile.Overlay) == 0 { // no caches: Nix wants one
+	if !s.Profile.HasCaches() { // no caches: Nix wants one
 		in.Env = append(in.Env, "XDG_CACHE_HOME=/tmp/.cache")
 	}
-	d.add(Door{name: "nix", path: nixSocket, why: why, file: "nix-daemon", of: nixDaemon,
-		serve: d.nixRelay("nix-daemon", nixSocket, nixStore)})
-	return nil
+	d.relayed(why, Door{name: "nix", path: nixSocket, why: why, file: nixRelayed, of: nixDaemon,
+		serve: d.nixRelay(nixRelayed, nixSocket, nixStore)})
 }
 
 // allHosts says whether every public address can be reached: with a list, what the daemon fetches would not follow it.
 func allHosts(r *request.Request, s request.Settings) bool {
 	reach, hosts := s.Reach()
-	return reach == policy.AllHosts || reach == policy.SomeHosts && r.AllowNetwork && s.Network.Allow &&
-		len(hosts) == len(r.AllowHosts)
+	return reach == policy.AllHosts || reach == policy.SomeHosts && r.BothWords(s, hosts)
 }
 
 // nixRelay serves a daemon's socket through the filter.
@@ -156,7 +166,7 @@ func (d *Doors) nixRelay(name, socket, store string) func(*net.UnixListener, Ses
 	return func(l *net.UnixListener, x Session, refused Refuser) {
 		opt.Door = x.door(path.Join(d.dir, name))
 		opt.Network = all && d.In.JoinNet // it may have been left out where it cannot be had
-		opt.Host = readNixConf()
+		opt.Host = readNixConf(host.ReadFile)
 		opt.Refused = func(q nixdaemon.Request) {
 			refused(decide.Ask{PID: q.PID, Path: path.Join(socket, strings.ReplaceAll(q.What, "/", "|"))}, q.Reason)
 		}
@@ -164,13 +174,16 @@ func (d *Doors) nixRelay(name, socket, store string) func(*net.UnixListener, Ses
 	}
 }
 
+// maxNixIncludes is how deep files of settings include others.
+const maxNixIncludes = 8
+
 // readNixConf reads the settings of the host's Nix, and of the files that it includes beside it.
-func readNixConf() map[string]string {
+func readNixConf(file func(string) ([]byte, error)) map[string]string {
 	conf := map[string]string{}
 	var read func(p string, depth int)
 	read = func(p string, depth int) {
-		b, err := host.ReadFile(p)
-		if err != nil || depth > 8 {
+		b, err := file(p)
+		if err != nil || depth > maxNixIncludes {
 			return
 		}
 		for line := range strings.SplitSeq(string(b), "\n") {

@@ -3,96 +3,74 @@ package doors
 import (
 	"net"
 	"path"
-	"strconv"
 	"strings"
 	"time"
 
-	"sbx/broker/internal/host"
-	"sbx/broker/internal/option"
-	"sbx/broker/internal/planner"
-	"sbx/broker/internal/policy"
-	"sbx/broker/internal/quoting"
-	"sbx/broker/internal/request"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/option"
+	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/quoting"
+	"sbx.example/sbx/broker/internal/request"
 )
 
 // Sockets grants the sockets that the request names. The default view has none of the host's.
 func (d *Doors) Sockets() error {
-	r, s, in := d.Request, d.Settings, d.In
-	type grant struct{ flag, path string }
-	var list []grant
-	for _, p := range s.Features.Sockets {
-		list = append(list, grant{flag: "--socket", path: p})
-	}
-	runtime := request.Absolute(d.Env, "XDG_RUNTIME_DIR", "/run/user/"+strconv.Itoa(int(in.Facts.UID)))
-	if s.Features.SSHAgent {
-		p := host.Lookup(d.Env, "SSH_AUTH_SOCK")
-		if p == "" {
-			return &planner.Refusal{What: "--ssh-agent: SSH_AUTH_SOCK is not set, so there is no agent",
-				Hint: "start one with ssh-agent, or leave the option out"}
+	f := d.Settings.Features
+	for _, x := range [...]struct {
+		wanted bool
+		grant  func() error
+	}{{f.SSHAgent, d.sshAgent}, {f.GPGAgent, d.gpgAgent}, {f.Wayland, d.wayland}, {f.X11, d.x11}, {f.DBus, d.dbus}} {
+		if !x.wanted {
+			continue
 		}
-		canon, err := d.socket("--ssh-agent", p)
+		if err := x.grant(); err != nil {
+			return err
+		}
+	}
+	for _, p := range f.Sockets {
+		canon, err := d.socket("--socket", p)
 		if err != nil {
 			return err
 		}
-		in.Grants = append(in.Grants, planner.Grant{Path: sshAgentInside, Source: sshAgentRelay, Mode: planner.Write,
-			Explicit: true, Socket: true, Why: "--ssh-agent"})
-		in.Env = append(in.Env, "SSH_AUTH_SOCK="+sshAgentInside)
-		d.add(Door{name: strings.Join(append([]string{"ssh-agent"}, r.SSHKeys...), " "), path: sshAgentInside,
-			why: s.Origin("features.ssh_agent"), file: sshAgentRelay, of: "the SSH agent", serve: d.sshRelay(canon)})
-	}
-	if s.Features.GPGAgent {
-		if err := d.gpgAgent(); err != nil {
-			return err
-		}
-	}
-	if s.Features.Wayland {
-		if err := d.wayland(runtime); err != nil {
-			return err
-		}
-	}
-	if s.Features.X11 {
-		n, ok := strings.CutPrefix(path.Base(s.Features.X11Server), "X")
-		if !ok || n == "" || strings.Trim(n, "0123456789") != "" {
-			return &planner.Refusal{What: "--x11: a program that can talk to the X server can read every key and window of " +
-				"every other",
-				Hint: "start a nested server such as Xephyr or Xvfb and name its socket, /tmp/.X11-unix/X7, as " +
-					"features.x11_server, or use --wayland"}
-		}
-		server, err := d.socket("--x11", s.Features.X11Server)
-		if err != nil {
-			return err
-		}
-		inside := "/tmp/.X11-unix/X" + n
-		in.Grants = append(in.Grants, planner.Grant{Path: inside, Source: "x11", Mode: planner.Write, Explicit: true,
-			Socket: true, Why: "--x11"})
-		in.Env = append(in.Env, "DISPLAY=:"+n)
-		d.add(Door{name: "x11", path: inside, why: s.Origin("features.x11_server"), file: "x11", of: "the X server",
-			serve: func(l *net.UnixListener, _ Session, _ Refuser) { lead(l, server) }})
-	}
-	if s.Features.DBus {
-		spawn, err := d.busRelay(request.Programs(d.Env, s, in))
-		if err != nil {
-			return err
-		}
-		in.Grants = append(in.Grants, planner.Grant{Path: busInside, Source: busRelay, Mode: planner.Write, Explicit: true,
-			Socket: true, Why: "--dbus"})
-		in.Env = append(in.Env, "DBUS_SESSION_BUS_ADDRESS=unix:path="+busInside)
-		d.add(Door{name: strings.Join(append([]string{"dbus"}, r.BusNames...), " "), path: busInside,
-			why: s.Origin("features.dbus"), file: busRelay, spawn: spawn})
-	}
-	for _, g := range list {
-		p, err := d.socket(g.flag, g.path)
-		if err != nil {
-			return err
-		}
-		in.Grants = append(in.Grants, planner.Grant{Path: p, Mode: planner.Write, Explicit: true, Socket: true, Why: g.flag})
-		if name := strings.TrimPrefix(g.flag, "--"); name == "socket" {
-			d.add(Door{name: "socket " + quoting.Quote(p), path: p, why: s.Origin("features.sockets")})
-		} else {
-			d.add(Door{name: name, path: p, why: s.Origin("features." + strings.ReplaceAll(name, "-", "_"))})
-		}
+		d.In.Grants = append(d.In.Grants, planner.Grant{Path: canon, Mode: planner.Write, Explicit: true, Socket: true,
+			Why: "--socket"})
+		d.add(Door{name: "socket " + quoting.Quote(canon), path: canon, why: d.Settings.Origin("features.sockets")})
 	}
 	return nil
+}
+
+// relayed grants the socket of a filter: x.file in the session's folder, which is x.path inside.
+func (d *Doors) relayed(flag string, x Door) {
+	d.In.Grants = append(d.In.Grants, planner.Grant{Path: x.path, Source: x.file, Mode: planner.Write, Explicit: true,
+		Socket: true, Why: flag})
+	d.add(x)
+}
+
+// x11 grants the socket of a nested X server.
+func (d *Doors) x11() error {
+	s := d.Settings
+	n, ok := x11Display(s.Features.X11Server)
+	if !ok {
+		return &planner.Refusal{What: "--x11: a program that can talk to the X server can read every key and window of " +
+			"every other",
+			Hint: "start a nested server such as Xephyr or Xvfb and name its socket, /tmp/.X11-unix/X7, as " +
+				"features.x11_server, or use --wayland"}
+	}
+	server, err := d.socket("--x11", s.Features.X11Server)
+	if err != nil {
+		return err
+	}
+	d.In.Env = append(d.In.Env, "DISPLAY=:"+n)
+	d.relayed("--x11", Door{name: "x11", path: "/tmp/.X11-unix/X" + n, why: s.Origin("features.x11_server"), file: "x11",
+		of: "the X server", serve: func(l *net.UnixListener, _ Session, _ Refuser) { lead(l, server) }})
+	return nil
+}
+
+// x11Display is the display's number in the name of an X server's socket.
+func x11Display(socket string) (number string, ok bool) {
+	number, ok = strings.CutPrefix(path.Base(socket), "X")
+	return number, ok && number != "" && strings.Trim(number, "0123456789") == ""
 }
 
 // orgOpens says whether the organisation's policy allows this very socket by its name, without a wildcard.
@@ -121,8 +99,7 @@ func (d *Doors) socket(flag, p string) (string, error) {
 				Hint: "nothing inside a sandbox may talk to it; run the tool that needs it outside"}
 		}
 	}
-	if base := path.Base(canon); !opened && (strings.HasPrefix(base, "docker") && strings.HasSuffix(base, ".sock") ||
-		strings.HasPrefix(base, "podman") && strings.HasSuffix(base, ".sock") || base == "containerd.sock") {
+	if !opened && ofContainerEngine(path.Base(canon)) {
 		return "", &planner.Refusal{What: flag + " " + quoting.Quote(p) +
 			" is refused: control of a container engine is control of the host",
 			Hint: "nothing inside a sandbox may talk to it; rootless podman works inside with --containers"}
@@ -135,4 +112,10 @@ func (d *Doors) socket(flag, p string) (string, error) {
 			Hint: "files and directories are granted with --ro and --rw"}
 	}
 	return canon, nil
+}
+
+// ofContainerEngine says whether a socket of this name is usually that of a container engine.
+func ofContainerEngine(base string) bool {
+	name, ok := strings.CutSuffix(base, ".sock")
+	return ok && (strings.HasPrefix(name, "docker") || strings.HasPrefix(name, "podman") || name == "containerd")
 }

@@ -6,16 +6,37 @@ import (
 	"path"
 	"strings"
 
-	"sbx/broker/internal/decide"
-	"sbx/broker/internal/policy"
-	"sbx/broker/internal/program"
-	"sbx/broker/internal/sshagent"
+	"sbx.example/sbx/broker/internal/decide"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/program"
+	"sbx.example/sbx/broker/internal/sshagent"
 )
 
 const (
 	sshAgentRelay  = "ssh-agent"           // in the session's folder
 	sshAgentInside = "/run/ssh-agent.sock" // inside; not below /run/sbx, about which nobody is ever asked
 )
+
+// sshAgent grants the SSH agent behind its filter.
+func (d *Doors) sshAgent() error {
+	p := host.Lookup(d.Env, "SSH_AUTH_SOCK")
+	if p == "" {
+		return &planner.Refusal{What: "--ssh-agent: SSH_AUTH_SOCK is not set, so there is no agent",
+			Hint: "start one with ssh-agent, or leave the option out"}
+	}
+	canon, err := d.socket("--ssh-agent", p)
+	if err != nil {
+		return err
+	}
+	d.In.Env = append(d.In.Env, "SSH_AUTH_SOCK="+sshAgentInside)
+	d.sshFiles()
+	d.relayed("--ssh-agent", Door{name: strings.Join(append([]string{"ssh-agent"}, d.Request.SSHKeys...), " "),
+		path: sshAgentInside, why: d.Settings.Origin("features.ssh_agent"), file: sshAgentRelay, of: "the SSH agent",
+		serve: d.sshRelay(canon)})
+	return nil
+}
 
 // sshRelay serves the SSH agent at socket through the filter.
 func (d *Doors) sshRelay(socket string) func(*net.UnixListener, Session, Refuser) {

@@ -8,10 +8,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/host"
-	"sbx/broker/internal/planner"
-	"sbx/broker/internal/session"
-	"sbx/broker/internal/wayland"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/request"
+	"sbx.example/sbx/broker/internal/session"
+	"sbx.example/sbx/broker/internal/wayland"
 )
 
 const (
@@ -20,25 +21,23 @@ const (
 )
 
 // wayland grants a socket that the compositor itself serves as a sandboxed program's.
-func (d *Doors) wayland(runtime string) error {
-	in := d.In
+func (d *Doors) wayland() error {
 	display := host.Lookup(d.Env, "WAYLAND_DISPLAY")
 	if display == "" {
 		return &planner.Refusal{What: "--wayland: WAYLAND_DISPLAY is not set, so there is no compositor"}
 	}
 	if !path.IsAbs(display) {
-		display = path.Join(runtime, display)
+		runtime := "/run/user/" + strconv.Itoa(int(d.In.Facts.UID))
+		display = path.Join(request.Absolute(d.Env, "XDG_RUNTIME_DIR", runtime), display)
 	}
 	compositor, err := d.socket("--wayland", display)
 	if err != nil {
 		return err
 	}
-	in.Grants = append(in.Grants, planner.Grant{Path: waylandInside, Source: waylandRelay, Mode: planner.Write,
-		Explicit: true, Socket: true, Why: "--wayland"})
-	in.Env = append(in.Env, "WAYLAND_DISPLAY="+waylandInside)
-	d.add(Door{name: "wayland", path: waylandInside, why: d.Settings.Origin("features.wayland"), file: waylandRelay,
-		of: "the compositor", spawn: func(socket string) (func(), error) {
-			return sandboxedDisplay(compositor, socket, in.Session)
+	d.In.Env = append(d.In.Env, "WAYLAND_DISPLAY="+waylandInside)
+	d.relayed("--wayland", Door{name: "wayland", path: waylandInside, why: d.Settings.Origin("features.wayland"),
+		file: waylandRelay, of: "the compositor", spawn: func(socket string) (func(), error) {
+			return sandboxedDisplay(compositor, socket, d.In.Session)
 		}})
 	return nil
 }

@@ -4,12 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
-	"net/url"
 	"os"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,20 +15,18 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/audit"
-	"sbx/broker/internal/arbiter"
-	"sbx/broker/internal/child"
-	"sbx/broker/internal/decide"
-	"sbx/broker/internal/host"
-	"sbx/broker/internal/launch"
-	"sbx/broker/internal/netns"
-	"sbx/broker/internal/network"
-	"sbx/broker/internal/planner"
-	"sbx/broker/internal/policy"
-	"sbx/broker/internal/policy/peer"
-	"sbx/broker/internal/quoting"
-	"sbx/broker/internal/request"
-	"sbx/broker/plan"
+	"sbx.example/sbx/audit"
+	"sbx.example/sbx/broker/internal/arbiter"
+	"sbx.example/sbx/broker/internal/child"
+	"sbx.example/sbx/broker/internal/decide"
+	"sbx.example/sbx/broker/internal/launch"
+	"sbx.example/sbx/broker/internal/netns"
+	"sbx.example/sbx/broker/internal/network"
+	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/policy/peer"
+	"sbx.example/sbx/broker/internal/request"
+	"sbx.example/sbx/broker/plan"
 )
 
 // Asked is what of a run its network follows from, besides the settings.
@@ -65,38 +60,22 @@ type Network struct {
 
 // New reads from the configuration what is to be reachable, and says so in the input. Nothing is started.
 func New(by Asked, s request.Settings, in *planner.Input) (*Network, error) {
-	r := by.Request
-	reach, hosts := s.Reach()
-	n := s.Network
-	// Asked for with nothing listed: a session that asks can ask about everything.
-	if reach == policy.NoHosts && by.Dynamic && n.Mode != "none" && len(s.Origins["network.mode"]) > 0 &&
-		!(s.Network.Hosts != nil && len(s.Network.Hosts) == 0) {
-		reach = policy.SomeHosts
-	}
-	off := n.Mode == "none"
-	if reach == policy.NoHosts && (off || len(n.HostPorts) == 0 && len(n.Publish) == 0) {
-		return nil, nil
-	}
-	if in.ShareNet {
+	reach, hosts := reachOf(by, s)
+	if reach == policy.NoHosts && !leadsIn(s) || in.ShareNet {
 		return nil, nil
 	}
 	helper := ""
-	if n.Mode == "veth" {
+	if s.Network.Mode == "veth" {
 		var err error
-		if helper, err = netHelper(r); err != nil {
+		if helper, err = netHelper(by.Request); err != nil {
 			return nil, err
 		}
 	}
-	// Both words on the command line: everything public, and beyond it what is named.
-	if reach == policy.SomeHosts && r.AllowNetwork && s.Network.Allow && len(hosts) == len(r.AllowHosts) {
-		reach = policy.AllHosts
-	}
 	o := &Network{by: by, made: make(chan struct{}), stop: make(chan struct{})}
-	o.opt = network.Options{All: reach == policy.AllHosts, Carrier: n.Mode, Helper: helper,
+	o.opt = network.Options{All: reach == policy.AllHosts, Carrier: carrier(s.Network.Mode, reach), Helper: helper,
 		Programs: request.Programs(by.Env, s, in), Servers: network.Nameservers("/etc/resolv.conf"), Note: o.note,
-		Say: by.Say, SNI: n.TLS == "sni"}
-	o.implied = !by.Strict && len(n.HostPorts)+len(n.Publish) == 0 && len(s.Origins["network.allow"])+
-		len(s.Origins["network.hosts"])+len(s.Origins["network.mode"]) == 0
+		Say: by.Say, SNI: s.Network.TLS == "sni", Maps: by.Maps}
+	o.implied = !by.Strict && implied(s)
 	if o.implied {
 		// Seen before anything is made for it: a profile's network that cannot be had must not cost the start.
 		if err := unix.Access("/dev/net/tun", unix.R_OK|unix.W_OK); err != nil {
@@ -105,129 +84,25 @@ func New(by Asked, s request.Settings, in *planner.Input) (*Network, error) {
 			return nil, nil
 		}
 	}
-	if n.Mode == "auto" {
-		o.opt.Carrier = ""
+	if err := o.list(hosts); err != nil {
+		return nil, err
 	}
-	if reach == policy.NoHosts {
-		o.opt.Carrier = "none"
-	}
-	for _, h := range hosts {
-		p, err := peer.ParsePattern(h)
-		if err != nil {
-			return nil, &planner.Refusal{What: err.Error()}
-		}
-		if p.SNI() && o.opt.All {
-			return nil, &planner.Refusal{What: "tls=sni of " + quoting.Quote(h) + " means nothing while every address is open",
-				Hint: "leave --allow-network away"}
-		}
-		o.opt.Hosts = append(o.opt.Hosts, p)
-	}
-	o.listed = slices.Clone(o.opt.Hosts)
-	if n.Mode == "veth" {
-		withIPv6(&o.opt, in)
-	}
-	if o.opt.NoPing = !network.MayPing(); o.opt.NoPing && n.Mode != "veth" &&
-		slices.ContainsFunc(o.opt.Hosts, peer.Pattern.ICMP) {
-		in.Losses = append(in.Losses, planner.Loss{What: "ping",
-			Why: "this host gives you no sockets for it, by which alone echo requests could leave, so they are refused",
-			Fix: NoPingFix})
-	}
-	now := time.Now()
-	for _, rule := range s.Layers.Policy.Rules() {
-		if rule.Kind == policy.KindHost && rule.Decision == policy.Allow && (rule.Expires.IsZero() ||
-			now.Before(rule.Expires)) && (rule.Origin.Scope != policy.ScopeProject || s.Layers.Policy.ProjectTrusted) {
-			o.opt.Hosts = append(o.opt.Hosts, rule.Host())
-		}
-	}
+	o.losses(s, in)
+	store := s.Layers.Policy
+	o.opt.Hosts = append(o.opt.Hosts, allowedByRules(store, time.Now())...)
 	if o.opt.SNI && o.opt.All {
 		by.Say("network: connections need not name their host (network.tls) while every address is open")
 	}
-	store := s.Layers.Policy
 	o.opt.Denied = func(h peer.Host, port int) bool { return denied(store, h, port) }
-	for _, p := range n.HostPorts {
-		o.opt.HostPorts = append(o.opt.HostPorts, uint16(p))
-	}
-	for _, p := range n.Publish {
-		pub, err := network.ParsePublish(p)
-		if err != nil {
-			return nil, &planner.Refusal{What: err.Error()}
-		}
-		o.opt.Publish = append(o.opt.Publish, pub)
+	if err := o.lead(s); err != nil {
+		return nil, err
 	}
 	o.proxies(s, in)
 	if by.Dynamic && reach != policy.AllHosts {
 		o.opt.Ask, o.opt.Stands = o.question, o.stands
 	}
-	o.opt.Maps = by.Maps
 	in.JoinNet = true
 	return o, nil
-}
-
-// NoPingFix is what lets programs inside ping.
-const NoPingFix = "as root: sysctl -w net.ipv4.ping_group_range='0 2147483647'; or --net veth"
-
-// denied says whether a rule denies the host at the port, or, with port 0, at the ports that are meant when none is
-// named.
-func denied(store policy.Store, h peer.Host, port int) bool {
-	ports := []int{port}
-	if port == 0 {
-		ports = []int{443, 80}
-	}
-	for _, p := range ports {
-		rule, ok := store.Match(policy.Query{Kind: policy.KindHost, Host: h, Port: p, Access: policy.Connect,
-			Now: time.Now()})
-		if !ok || rule.Decision != policy.Deny {
-			return false
-		}
-	}
-	return true
-}
-
-// proxyVars are how programs are told of a proxy.
-var proxyVars = [...]string{"http_proxy", "https_proxy", "ftp_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY",
-	"FTP_PROXY", "ALL_PROXY"}
-
-// proxies passes the user's proxies on where everything may be reached, or where the list names them: through a proxy a
-// program reaches whatever the proxy reaches. Passwords in them stay outside.
-func (o *Network) proxies(s request.Settings, in *planner.Input) {
-	passed := false
-	for _, name := range proxyVars {
-		v := host.Lookup(o.by.Env, name)
-		if v == "" || host.Lookup(in.Env, name) != "" {
-			continue
-		}
-		u, err := url.Parse(v)
-		if err != nil || u.Hostname() == "" || u.User != nil {
-			continue
-		}
-		port, _ := strconv.Atoi(u.Port())
-		h, err := peer.Parse(u.Hostname())
-		if err != nil || port <= 0 {
-			continue
-		}
-		if h.Name == "localhost" || h.Addr.IsValid() && h.Addr.IsLoopback() {
-			if !slices.Contains(s.Network.HostPorts, port) {
-				continue
-			}
-		} else if !o.opt.All && !slices.ContainsFunc(o.opt.Hosts, func(p peer.Pattern) bool {
-			return p.Match(h, port,
-				false)
-		}) {
-			continue
-		}
-		if o.opt.All && h.Addr.IsValid() {
-			if p, err := peer.ParsePattern(netip.AddrPortFrom(h.Addr, uint16(port)).String()); err == nil {
-				o.opt.Hosts = append(o.opt.Hosts, p)
-			}
-		}
-		in.Env = append(in.Env, name+"="+v)
-		passed = true
-	}
-	for _, name := range []string{"no_proxy", "NO_PROXY"} {
-		if v := host.Lookup(o.by.Env, name); v != "" && passed && host.Lookup(in.Env, name) == "" {
-			in.Env = append(in.Env, name+"="+v)
-		}
-	}
 }
 
 // Begin starts the network while the broker plans.
@@ -278,7 +153,7 @@ func (o *Network) Stage() (*netns.Network, error) {
 // files writes what names the resolver inside, into the session's folder.
 func (o *Network) files(dir string, in *planner.Input) error {
 	nsswitch, _ := os.ReadFile("/etc/nsswitch.conf")
-	return nameFiles(dir, append(maskedFiles(in), planner.Hosts(in.Hostname),
+	return nameFiles(dir, append(copiedFiles(in), planner.Hosts(in.Hostname),
 		plan.Text{Name: "resolv.conf", Text: "# the resolver of this sandbox\nnameserver " + network.Resolver +
 			"\noptions timeout:30 attempts:5\n"},
 		plan.Text{Name: "nsswitch.conf", Text: nsswitchText(string(nsswitch))},
@@ -295,25 +170,27 @@ func nameFiles(dir string, files []plan.Text) child.Folder {
 	return f
 }
 
-// maskedFiles are configurations as they are shown.
-func maskedFiles(in *planner.Input) []plan.Text {
+// copiedFiles are files of the host's as they are shown.
+func copiedFiles(in *planner.Input) []plan.Text {
 	var out []plan.Text
 	for _, m := range in.Masked {
 		out = append(out, m.Text)
 	}
+	for _, c := range in.Copies {
+		out = append(out, c.Text)
+	}
 	return out
 }
 
-// OwnFiles are the sandbox's own files that p, a plan, mounts: of names where it has no network, and of configurations
-// that are shown without their credentials. What stands on top of layers is in the plan itself.
+// OwnFiles are the sandbox's own files that p, a plan, mounts: of names where it has no network, and copies of files of
+// the host's. What stands on top of layers is in the plan itself.
 func OwnFiles(p *plan.Plan, in *planner.Input) child.Folder {
-	files := maskedFiles(in)
+	files := copiedFiles(in)
 	if in.OwnNames {
 		files = append(files, planner.OwnNames(in.Hostname)...)
 	}
 	if slices.ContainsFunc(p.Mounts, func(m plan.Mount) bool {
-		return strings.HasPrefix(m.Source, in.SessionDir+
-			"/etc/")
+		return strings.HasPrefix(m.Source, in.SessionDir+"/etc/")
 	}) {
 		return nameFiles(in.SessionDir, files)
 	}

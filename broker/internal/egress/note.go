@@ -9,10 +9,10 @@ import (
 	"os"
 	"strconv"
 
-	"sbx/audit"
-	"sbx/broker/internal/network"
-	"sbx/broker/internal/program"
-	"sbx/broker/internal/quoting"
+	"sbx.example/sbx/audit"
+	"sbx.example/sbx/broker/internal/network"
+	"sbx.example/sbx/broker/internal/program"
+	"sbx.example/sbx/broker/internal/quoting"
 )
 
 // publishing says whether an error is about a port of the host's that was to lead in.

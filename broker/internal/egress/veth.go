@@ -4,13 +4,13 @@ import (
 	"errors"
 	"slices"
 
-	"sbx/broker/internal/helperclient"
-	"sbx/broker/internal/launch"
-	"sbx/broker/internal/network"
-	"sbx/broker/internal/planner"
-	"sbx/broker/internal/policy/peer"
-	"sbx/broker/internal/request"
-	"sbx/shared/wire"
+	"sbx.example/sbx/broker/internal/helperclient"
+	"sbx.example/sbx/broker/internal/launch"
+	"sbx.example/sbx/broker/internal/network"
+	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/policy/peer"
+	"sbx.example/sbx/broker/internal/request"
+	"sbx.example/sbx/shared/wire"
 )
 
 // netHelper finds the sbx-helper that makes the device of --net veth.

@@ -7,14 +7,14 @@ import (
 	"strings"
 	"time"
 
-	"sbx/broker/internal/host"
-	"sbx/broker/internal/option"
-	"sbx/broker/internal/policy"
-	"sbx/broker/internal/policy/peer"
-	"sbx/broker/internal/quoting"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/option"
+	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/policy/peer"
+	"sbx.example/sbx/broker/internal/quoting"
 )
 
-// explained is the answer of `sbx why` and `sbx policy test`.
+// Explanation is the answer of `sbx why` and `sbx policy test`.
 type Explanation struct {
 	Subject string   `json:"subject"`
 	Kind    string   `json:"kind"`             // path, socket, host or event

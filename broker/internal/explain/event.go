@@ -8,12 +8,12 @@ import (
 	"strconv"
 	"strings"
 
-	"sbx/audit"
-	"sbx/broker/internal/host"
-	"sbx/broker/internal/option"
-	"sbx/broker/internal/program"
-	"sbx/broker/internal/quoting"
-	"sbx/broker/plan"
+	"sbx.example/sbx/audit"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/option"
+	"sbx.example/sbx/broker/internal/program"
+	"sbx.example/sbx/broker/internal/quoting"
+	"sbx.example/sbx/broker/plan"
 )
 
 // Event is the part of an audit record that explanations show.
@@ -115,4 +115,25 @@ func FindEvent(dir, id string) (*Event, error) {
 		return nil, option.Wrong("no audit log has the event "+quoting.Quote(id), "sbx audit lists the events")
 	}
 	return found, nil
+}
+
+// LastRefusal is the name of what was refused last, in all logs of a directory: the newest that has one is searched.
+func LastRefusal(dir string) (string, error) {
+	logs, err := audit.Logs(dir)
+	if err != nil {
+		return "", err
+	}
+	for i := len(logs) - 1; i >= 0; i-- {
+		last := ""
+		for e, err := range audit.Query(logs[i], audit.Filter{Kinds: []string{audit.KindDeny}}) {
+			if err == nil && (e.Path != "" || e.Host != "") {
+				last = e.Session + ":" + strconv.FormatUint(e.Seq, 10)
+			}
+		}
+		if last != "" {
+			return last, nil
+		}
+	}
+	return "", option.Wrong("no session on record was refused anything",
+		"sbx why PATH or HOST says what would be decided")
 }

@@ -2,23 +2,25 @@ package explain
 
 import (
 	"path"
+	"slices"
 	"strings"
 	"time"
 
-	"sbx/broker/internal/decide"
-	"sbx/broker/internal/guard"
-	"sbx/broker/internal/host"
-	"sbx/broker/internal/planner"
-	"sbx/broker/internal/policy"
-	"sbx/broker/internal/policy/peer"
-	"sbx/broker/internal/prompt"
-	"sbx/broker/internal/quoting"
-	"sbx/broker/internal/request"
-	"sbx/broker/internal/secrets"
-	"sbx/broker/plan"
+	"sbx.example/sbx/broker/internal/decide"
+	"sbx.example/sbx/broker/internal/guard"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/learn"
+	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/policy/peer"
+	"sbx.example/sbx/broker/internal/prompt"
+	"sbx.example/sbx/broker/internal/quoting"
+	"sbx.example/sbx/broker/internal/request"
+	"sbx.example/sbx/broker/internal/secrets"
+	"sbx.example/sbx/broker/plan"
 )
 
-// answerRow says what would happen to one access, which layer says so, and the smallest change.
+// Answer says what would happen to one access, which layer says so, and the smallest change.
 type Answer struct {
 	Access   string `json:"access"`
 	Decision string `json:"decision"` // allow, ask, deny, or absent: the name does not exist inside
@@ -78,7 +80,7 @@ func (x *Explainer) path(p string, a policy.Access) (row Answer) {
 	}
 	row = Answer{Access: string(a)}
 	for _, name := range []string{path.Clean(p), canon} {
-		if x.secretName(name, &row) || x.guarded(name, a, &row) || x.hidden(name, a, &row) {
+		if x.copied(name, a, &row) || x.secretName(name, &row) || x.guarded(name, a, &row) || x.hidden(name, a, &row) {
 			return row
 		}
 	}
@@ -93,6 +95,20 @@ func (x *Explainer) path(p string, a policy.Access) (row Answer) {
 	}
 	x.unsettled(decide.Ask{Path: canon, Op: string(a)}, &row)
 	return row
+}
+
+// copied is about configurations of tools, of which a copy is shown.
+func (x *Explainer) copied(p string, a policy.Access, row *Answer) bool {
+	if !slices.ContainsFunc(x.Input.Copies, func(c planner.Copy) bool { return c.Linked && c.Path == p }) {
+		return false
+	}
+	row.Decision, row.Layer, row.Scope, row.Rule = "allow", "secret", "built-in", p
+	row.Reason = "a copy is shown, without what may hold a credential (docs/caches.md)"
+	if a == policy.Write || a == policy.Exec {
+		row.Decision, row.Reason = "deny", row.Reason+"; it is read-only"
+		row.Change = "none that lasts: change it outside of the sandbox"
+	}
+	return true
 }
 
 // hidden finds what makes the name not exist. A rule that names the thing itself opens it.
@@ -198,6 +214,8 @@ func (x *Explainer) guarded(p string, a policy.Access, row *Answer) bool {
 	switch v.Action {
 	case guard.Check:
 		row.Reason += " (docs/git.md)"
+	case guard.Index:
+		row.Reason += "; git may write it, except for a new one that could act outside"
 	case guard.Text:
 		row.Reason += "; one that git makes for a submodule or a worktree may be written"
 	}
@@ -213,7 +231,8 @@ func (x *Explainer) judged(j *guard.Judge, top, rel string) (v guard.Verdict, na
 	}
 	for i := 0; i <= len(rel); i++ {
 		if i == len(rel) || rel[i] == '/' {
-			if v = j.At(rel[:i], repository); v.Action != guard.Free && v.Action != guard.Text && v.Action != guard.Keep {
+			if v = j.At(rel[:i], repository); v.Action != guard.Free && v.Action != guard.Text &&
+				v.Action != guard.Keep {
 				return v, rel[:i]
 			}
 		}
@@ -261,10 +280,14 @@ func (x *Explainer) mounted(p string, a policy.Access, row *Answer) bool {
 	}
 	row.Layer, row.Scope, row.Decision = "mount", string(m.Kind)+" "+string(m.Access), "allow"
 	row.Rule = m.Target
+	written := "thrown away at the end"
 	for _, g := range x.Input.Grants {
 		if canon, _, _, _ := host.Resolve(x.Input.FS, g.Path); canon == m.Target {
 			row.Reason = m.Why
 			row.File, row.Line = splitOrigin(g.Why)
+			if g.Keeps(strings.TrimPrefix(p, canon+"/")) {
+				written = "kept for the next run of this project, in a layer of sbx's own"
+			}
 		}
 	}
 	if row.Reason = m.Why; row.Reason == "" {
@@ -278,8 +301,8 @@ func (x *Explainer) mounted(p string, a policy.Access, row *Answer) bool {
 		if row.Change, row.Once = x.addRule(p, a), "sbx run --ro "+quoting.Shell(p); a == policy.Write {
 			row.Once = "sbx run --rw " + quoting.Shell(p)
 		}
-	case m.Kind == plan.Overlay && m.Access == plan.ReadWrite:
-		row.Reason += "; what is written is thrown away at the end"
+	case m.Access == plan.ReadWrite && (m.Kind == plan.Overlay || m.Why == planner.CacheWhy && m.Source != m.Target):
+		row.Reason += "; what is written is " + written
 	case a == policy.Write && m.Access == plan.ReadOnly:
 		row.Decision, row.Reason = "deny", row.Reason+", read-only"
 		row.Change, row.Once = x.addRule(p, a), "sbx run --rw "+quoting.Shell(p)
@@ -361,6 +384,9 @@ func (x *Explainer) addRule(p string, a policy.Access) string {
 	pattern := policy.Vars{Home: x.Settings.Vars.Home}.Short(policy.EscapePath(p))
 	if st, err := x.Input.FS.Lstat(p); err == nil && st.Type == host.Dir {
 		pattern = strings.TrimSuffix(pattern, "/") + "/**"
+	} else if dir, whole := learn.ComesBack(p, x.Settings.Vars.Home, 0); err != nil && !whole &&
+		!learn.Wide(dir, x.Settings.Vars.Home) { // a name that was made for that once
+		pattern = policy.Vars{Home: x.Settings.Vars.Home}.Short(policy.EscapePath(dir)) + "/**"
 	}
 	cmd := "sbx policy add allow " + quoting.Shell(pattern)
 	if a != policy.Read && a != "" && a != policy.Connect {

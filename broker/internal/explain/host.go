@@ -6,13 +6,13 @@ import (
 	"strconv"
 	"strings"
 
-	"sbx/broker/internal/decide"
-	"sbx/broker/internal/host"
-	"sbx/broker/internal/network"
-	"sbx/broker/internal/policy"
-	"sbx/broker/internal/policy/peer"
-	"sbx/broker/internal/quoting"
-	"sbx/broker/internal/request"
+	"sbx.example/sbx/broker/internal/decide"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/network"
+	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/policy/peer"
+	"sbx.example/sbx/broker/internal/quoting"
+	"sbx.example/sbx/broker/internal/request"
 )
 
 // socket explains connecting to a socket of the host.

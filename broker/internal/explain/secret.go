@@ -3,12 +3,12 @@ package explain
 import (
 	"slices"
 
-	"sbx/broker/internal/host"
-	"sbx/broker/internal/planner"
-	"sbx/broker/internal/policy"
-	"sbx/broker/internal/quoting"
-	"sbx/broker/internal/request"
-	"sbx/broker/internal/secrets"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/quoting"
+	"sbx.example/sbx/broker/internal/request"
+	"sbx.example/sbx/broker/internal/secrets"
 )
 
 // named says what the name of a file in a tree that a run from here would show, or ask about, tells: that it is a

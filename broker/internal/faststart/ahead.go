@@ -8,11 +8,11 @@ import (
 	"strings"
 	"time"
 
-	"sbx/broker/internal/child"
-	"sbx/broker/internal/session"
-	"sbx/broker/plan"
-	"sbx/shared/stage"
-	"sbx/shared/tape"
+	"sbx.example/sbx/broker/internal/child"
+	"sbx.example/sbx/broker/internal/session"
+	"sbx.example/sbx/broker/plan"
+	"sbx.example/sbx/shared/stage"
+	"sbx.example/sbx/shared/tape"
 )
 
 // Process 1 is cloned before the runtime starts, and does not wait for its plan where an earlier run with the same

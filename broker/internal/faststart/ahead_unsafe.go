@@ -6,7 +6,7 @@ import (
 	"slices"
 	"unsafe"
 
-	"sbx/shared/tape"
+	"sbx.example/sbx/shared/tape"
 )
 
 // aheadArena is an arena whose memory is the broker's, and whose addresses are those of the remembered tape's.

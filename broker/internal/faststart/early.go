@@ -5,9 +5,9 @@ import (
 	"syscall"
 	"time"
 
-	"sbx/broker/internal/child"
-	"sbx/broker/plan"
-	"sbx/shared/stage"
+	"sbx.example/sbx/broker/internal/child"
+	"sbx.example/sbx/broker/plan"
+	"sbx.example/sbx/shared/stage"
 )
 
 // entered is the process 1 that was cloned when this process started.

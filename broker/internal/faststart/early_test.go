@@ -7,9 +7,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/child"
-	"sbx/selftest/plans"
-	"sbx/shared/stage"
+	"sbx.example/sbx/broker/internal/child"
+	"sbx.example/sbx/selftest/plans"
+	"sbx.example/sbx/shared/stage"
 )
 
 func usualEarly(t *testing.T) *entered {

@@ -6,9 +6,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/child"
-	"sbx/shared/stage"
-	"sbx/shared/tape"
+	"sbx.example/sbx/broker/internal/child"
+	"sbx.example/sbx/shared/stage"
+	"sbx.example/sbx/shared/tape"
 )
 
 // entry is the process 1 that enter has cloned; written once, before the runtime starts.

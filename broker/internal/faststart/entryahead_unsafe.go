@@ -6,8 +6,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/session"
-	"sbx/shared/tape"
+	"sbx.example/sbx/broker/internal/session"
+	"sbx.example/sbx/shared/tape"
 )
 
 // The tape of an earlier run with the same arguments lies at a fixed address, so that what it points to is in it too.

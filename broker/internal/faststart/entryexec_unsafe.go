@@ -6,9 +6,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/control"
-	"sbx/broker/internal/handover"
-	"sbx/broker/plan"
+	"sbx.example/sbx/broker/internal/control"
+	"sbx.example/sbx/broker/internal/handover"
+	"sbx.example/sbx/broker/plan"
 )
 
 // execClient is the client of `sbx exec` before the Go runtime starts, which takes longer than the program.
@@ -20,6 +20,7 @@ type execClient struct {
 	put   uintptr // bytes of line
 	pid   uintptr // of the program, 0 before it has run for a moment
 	over  bool    // line was too long, or holds what only Go can spell
+	asked bool    // the program runs, and a question waits
 	st    unix.Stat_t
 	poll  [2]unix.PollFd
 	wait  unix.Timespec
@@ -41,8 +42,8 @@ type msgHeader struct {
 
 // enterExec asks for the program of `sbx exec SID [--] CMD...`, passes signals on and exits with its status, if the
 // descriptors can be handed in as they are. Everything else is left to the runtime, with the connection and what came
-// on it if the program was asked for already: then it has ended, or the session has, and there is something to be said
-// about it.
+// on it if the program was asked for already: then it has ended, or the session has, or a question waits, and there is
+// something to be said about it.
 //
 //go:nosplit
 //go:norace
@@ -109,7 +110,9 @@ func prepareExec(x *execClient, argc uintptr, argv unsafe.Pointer) bool {
 //go:norace
 func leaveExec(x *execClient, asked bool) {
 	if x.sigfd > 0 {
-		syscall.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_UNBLOCK, uintptr(unsafe.Pointer(&x.set)), 0, 8, 0, 0)
+		if !x.asked || x.pid == 0 { // else they wait for Go, which passes them on
+			syscall.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_UNBLOCK, uintptr(unsafe.Pointer(&x.set)), 0, 8, 0, 0)
+		}
 		syscall.RawSyscall(syscall.SYS_CLOSE, uintptr(x.sigfd), 0, 0)
 	}
 	if !asked {
@@ -379,10 +382,10 @@ func sendExec(x *execClient) bool {
 	return true
 }
 
-// Exec returns the connection on which the program of `sbx exec` was asked for when this process started, and what came
-// on it and has to be read; 0 if there is none.
-func Exec() (fd int, got []byte) {
+// Exec returns the connection on which the program of `sbx exec` was asked for when this process started, what came on
+// it and has to be read, and the program's pid inside, if that came already; 0 if there is none.
+func Exec() (fd, pid int, got []byte) {
 	x := &entry.exec
 	fd, x.sock = int(x.sock), 0
-	return fd, x.in[x.from:x.got:x.got]
+	return fd, int(x.pid), x.in[x.from:x.got:x.got]
 }

@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/shared/tape"
+	"sbx.example/sbx/shared/tape"
 )
 
 const (

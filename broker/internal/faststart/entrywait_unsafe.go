@@ -6,11 +6,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/shared/tape"
+	"sbx.example/sbx/shared/tape"
 )
 
-// awaitExec passes signals on and reads lines until one is the runtime's to read, or says the program's end and nothing
-// else. Until the program has run for a moment signals wait, for a second; then they are this process's own.
+// awaitExec passes signals on and reads lines until one is the runtime's to read, as a question is, or says the
+// program's end and nothing else. Until the program has run for a moment signals wait, for a second; then they are this
+// process's own.
 //
 //go:noinline
 //go:nosplit
@@ -93,6 +94,9 @@ func readLine(x *execClient, i uintptr) bool {
 	case x.at(&i, `{"type":"ok","re":"cmd.exec","pid":`):
 		return x.number(&i, &x.pid)
 	case x.at(&i, `{"type":"error",`):
+		return false
+	case x.at(&i, `{"type":"event.fs_request",`), x.at(&i, `{"type":"event.net_request",`):
+		x.asked = true
 		return false
 	case !x.at(&i, `{"type":"event.exec","pid":`):
 		return true

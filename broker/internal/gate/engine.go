@@ -1,8 +1,8 @@
 package gate
 
 import (
-	"sbx/broker/internal/host"
-	"sbx/broker/internal/request"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/request"
 )
 
 // The engines of a dynamic session; a static one has none.

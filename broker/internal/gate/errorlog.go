@@ -5,7 +5,7 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"sbx/audit"
+	"sbx.example/sbx/audit"
 )
 
 // maxGateErrors bounds what a session's record has of them.

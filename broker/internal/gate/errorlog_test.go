@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"sbx/audit"
+	"sbx.example/sbx/audit"
 )
 
 func TestGateErrorsAreRecorded(t *testing.T) {

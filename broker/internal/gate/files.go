@@ -11,14 +11,15 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/agent"
-	"sbx/broker/internal/child"
-	"sbx/broker/internal/decide"
-	"sbx/broker/internal/gate/gatefs"
-	"sbx/broker/internal/host"
-	"sbx/broker/internal/policy"
-	"sbx/broker/internal/program"
-	"sbx/broker/plan"
+	"sbx.example/sbx/broker/internal/agent"
+	"sbx.example/sbx/broker/internal/child"
+	"sbx.example/sbx/broker/internal/decide"
+	"sbx.example/sbx/broker/internal/gate/gatefs"
+	"sbx.example/sbx/broker/internal/gate/grants"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/program"
+	"sbx.example/sbx/broker/plan"
 )
 
 // onceFor is how long stays mounted what an answer for this once is of no use for without: a socket, what is
@@ -50,7 +51,7 @@ func (g *Files) Serve(p *plan.Plan, fd int, c *child.Child) error {
 	s, err := gatefs.New(fd, g.tree(p), gatefs.Options{Stat: stat,
 		Owner: gatefs.Owner{UID: p.Identity.InsideUID, GID: p.Identity.InsideGID},
 		Agent: g, Ask: g.request, ServeFiles: g.s.In.Only == nil, Foreign: g.foreign.over, Refused: g.refused,
-		Secret: g.s.Names.Hides, Secrets: g.s.Names.Judge, Unasked: g.s.Rules.Env.NoPrompt &&
+		Moves: g.moves, Secret: g.s.Names.Hides, Secrets: g.s.Names.Judge, Unasked: g.s.Rules.Env.NoPrompt &&
 			g.s.Rules.Env.Unasked == decide.Deny, Walk: true,
 		Log: log.New(&gateLog{g: g}, "", 0)})
 	if err != nil {
@@ -86,7 +87,7 @@ func (g *Files) Forget(p string) error {
 	if g.server == nil {
 		return errSessionOver
 	}
-	_, err := g.server.RevokeAll(p)
+	_, err := g.server.Grants.RevokeAll(p)
 	return err
 }
 
@@ -140,17 +141,18 @@ func TreeOf(g *plan.Gate) gatefs.Tree {
 	return t
 }
 
-func modeOf(a plan.Access) gatefs.Mode {
+func modeOf(a plan.Access) grants.Mode {
 	if a == plan.ReadWrite {
-		return gatefs.RW
+		return grants.RW
 	}
-	return gatefs.RO
+	return grants.RO
 }
 
 // permitted says whether what is asked for could be shown at all: it is neither a secret under another name nor a
-// directory that holds one, which cannot be mounted whole.
-func (g *Files) permitted(r gatefs.Request) bool {
-	if no, _ := g.s.View.Denied(r.Path); no || r.Dir && r.Op != "list" && !g.s.View.Whole(r.Path) {
+// directory that holds one, which cannot be mounted whole. Such a directory can be listed, made and changed itself.
+func (g *Files) permitted(r grants.Request) bool {
+	itself := r.Op == "list" || policy.AccessOf(r.Op) == policy.Write
+	if no, _ := g.s.View.Denied(r.Path); no || r.Dir && !itself && !g.s.View.Whole(r.Path) {
 		return false
 	}
 	var st unix.Stat_t
@@ -158,7 +160,7 @@ func (g *Files) permitted(r gatefs.Request) bool {
 }
 
 // asking words the server's question.
-func (g *Files) asking(r gatefs.Request) decide.Ask {
+func (g *Files) asking(r grants.Request) decide.Ask {
 	q := decide.Ask{PID: int(r.PID), Op: r.Op, Kind: policy.KindPath, Path: r.Path, Walk: r.Walk}
 	switch r.Op {
 	case "lookup", "open", "access", "xattr", "statfs":
@@ -185,46 +187,46 @@ func (g *Files) asking(r gatefs.Request) decide.Ask {
 }
 
 // request puts the server's question and words the answer for it.
-func (g *Files) request(ctx context.Context, r gatefs.Request) gatefs.Answer {
+func (g *Files) request(ctx context.Context, r grants.Request) grants.Answer {
 	if _, err := g.Mounter(); err != nil { // also: until there is an arbiter
-		return gatefs.Answer{}
+		return grants.Answer{}
 	}
 	q := g.asking(r)
 	if policy.AccessOf(q.Op) == policy.Write && !g.mayWrite(r.Path, r.Dir) {
-		return gatefs.Answer{Errno: unix.EROFS}
+		return grants.Answer{Errno: unix.EROFS}
 	}
 	if !g.permitted(r) {
-		return gatefs.Answer{Errno: unix.ENOENT}
+		return grants.Answer{Errno: unix.ENOENT}
 	}
 	v := g.s.Arbiter.Ask(ctx, q)
 	if v.Decision != decide.Allow {
-		return gatefs.Answer{Errno: syscall.Errno(v.Errno)}
+		return grants.Answer{Errno: syscall.Errno(v.Errno)}
 	}
 	if policy.AccessOf(q.Op) == policy.Write {
 		if e := g.refuseGuarded(q, false); e != 0 {
-			return gatefs.Answer{Errno: e}
+			return grants.Answer{Errno: e}
 		}
 	}
 	return g.granting(r, policy.AccessOf(q.Op) == policy.Write, v)
 }
 
 // granting is what a yes mounts or shows: what the verdict says, and no more.
-func (g *Files) granting(r gatefs.Request, writes bool, v decide.Verdict) gatefs.Answer {
-	a := gatefs.Answer{Allow: true, Path: r.Path}
+func (g *Files) granting(r grants.Request, writes bool, v decide.Verdict) grants.Answer {
+	a := grants.Answer{Allow: true, Path: r.Path}
 	if v.Scope == decide.Tree && v.Path != "" && !g.keeps(v.Path) {
 		a.Path = v.Path
 	}
 	a.Names = r.Dir && a.Path == r.Path && (!v.Whole || g.keeps(r.Path) || !g.s.View.Whole(r.Path))
 	if writes || r.Socket {
-		a.Mode = gatefs.RW
+		a.Mode = grants.RW
 	}
 	if r.Dir && !a.Names && a.Path == r.Path && v.Life.Lasts() && g.writable(r.Path) {
-		a.Mode = gatefs.RW // what is mounted read-only asks nobody who writes
+		a.Mode = grants.RW // what is mounted read-only asks nobody who writes
 	}
 	switch foreign := g.foreign.over(r.Path) != ""; {
 	case a.Names && foreign:
 		g.record(r, errForeign)
-		return gatefs.Answer{}
+		return grants.Answer{}
 	case a.Names && writes: // the directory itself is changed
 		a.Once = true
 	case !v.Life.Lasts() && !g.mounts(r):
@@ -238,13 +240,13 @@ func (g *Files) granting(r gatefs.Request, writes bool, v decide.Verdict) gatefs
 }
 
 // mounts says whether an object is of use only where it is mounted.
-func (g *Files) mounts(r gatefs.Request) bool {
+func (g *Files) mounts(r grants.Request) bool {
 	return r.Socket || r.Dir && g.foreign.over(r.Path) != ""
 }
 
 // expire takes a grant back after a while.
 func (g *Files) expire(p string, after time.Duration) {
-	lapse(after, func() { _ = g.server.RevokeBelow(p) })
+	lapse(after, func() { _ = g.server.Grants.RevokeBelow(p) })
 }
 
 // lapse calls f after a while in which this program could run: who waited must have had the time to go on, also where
@@ -282,7 +284,7 @@ func (g *Grounds) Mounter() (*agent.Agent, error) {
 }
 
 // Graft is called by the server with a path that was granted.
-func (g *Files) Graft(p string, m gatefs.Mode, typ uint32) error {
+func (g *Files) Graft(p string, m grants.Mode, typ uint32) error {
 	a, err := g.Mounter()
 	if err != nil {
 		return err
@@ -296,22 +298,22 @@ func (g *Files) Graft(p string, m gatefs.Mode, typ uint32) error {
 	}
 	noexec := g.s.In.Only != nil // which is a matter of mounts
 	if st.Mode&unix.S_IFMT == unix.S_IFREG && !noexec {
-		return gatefs.ErrServe
+		return grants.ErrServe
 	}
 	if st.Mode&unix.S_IFMT == unix.S_IFDIR && g.holdsSocket(p) {
-		if m == gatefs.RW || noexec {
-			g.record(gatefs.Request{Op: "write", Path: p, Dir: true}, errHoldsSocket)
+		if m == grants.RW || noexec {
+			g.record(grants.Request{Op: "write", Path: p, Dir: true}, errHoldsSocket)
 			return errHoldsSocket
 		}
-		return gatefs.ErrServe
+		return grants.ErrServe
 	}
-	if m == gatefs.RW && st.Mode&unix.S_IFMT == unix.S_IFDIR {
+	if m == grants.RW && st.Mode&unix.S_IFMT == unix.S_IFDIR {
 		if e := g.refuseGuarded(decide.Ask{Op: "write", Kind: policy.KindPath, Path: p}, true); e != 0 {
 			return e
 		}
 		g.opened(p, &st)
 	}
-	return a.Graft(g.graft(p, &st, m == gatefs.RW))
+	return a.Graft(g.graft(p, &st, m == grants.RW))
 }
 
 // Revoke is called by the server when a grant has been taken back.

@@ -7,7 +7,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/gate/gatefs"
+	"sbx.example/sbx/broker/internal/gate/grants"
+	"sbx.example/sbx/broker/internal/inotify"
 )
 
 const (
@@ -34,7 +35,7 @@ func (g *Grounds) followRules(review func()) {
 	f := os.NewFile(uintptr(fd), "inotify")
 	go func() {
 		<-g.over
-		f.Close()
+		_ = inotify.Close(fd, f.Close)
 	}()
 	dirs := map[string]bool{}
 	for _, p := range g.s.Rules.Paths() {
@@ -66,12 +67,12 @@ func (g *Grounds) followRules(review func()) {
 
 // review takes back what would not be given any more.
 func (g *Files) review() {
-	g.warn(g.server.Review(func(p string, m gatefs.Mode, mounted, names bool) bool {
+	g.warn(g.server.Grants.Review(func(p string, m grants.Mode, mounted, names bool) bool {
 		if names {
 			return g.lists(p)
 		}
 		// A tree that may be written by now is to be mounted anew.
-		return g.stands(p, m) && !(m == gatefs.RO && mounted && g.writable(p))
+		return g.stands(p, m) && !(m == grants.RO && mounted && g.writable(p))
 	}))
 	g.reviewPlan(func(target string) error { return g.server.Withdraw(target, g.hides) })
 }

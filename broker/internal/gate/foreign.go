@@ -10,8 +10,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/host"
-	"sbx/broker/internal/program"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/program"
 )
 
 // A file system that a program of the user's serves (sshfs, rclone) may stop answering, and whoever waits for it then

@@ -10,14 +10,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/agent"
-	"sbx/broker/internal/child"
-	"sbx/broker/internal/decide"
-	"sbx/broker/internal/gate/gatefs"
-	"sbx/broker/internal/guard"
-	"sbx/broker/internal/host"
-	"sbx/broker/internal/policy"
-	"sbx/broker/plan"
+	"sbx.example/sbx/broker/internal/agent"
+	"sbx.example/sbx/broker/internal/child"
+	"sbx.example/sbx/broker/internal/decide"
+	"sbx.example/sbx/broker/internal/gate/grants"
+	"sbx.example/sbx/broker/internal/guard"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/plan"
 )
 
 // Grounds are what an engine with an agent decides on besides the answer: what of the host may be mounted, and what a
@@ -154,7 +154,7 @@ func (g *Grounds) mayWrite(p string, mounted bool) bool {
 
 // writable says whether a directory that was asked for may be written as well, without a question.
 func (g *Grounds) writable(p string) bool {
-	return g.mayWrite(p, true) && g.stands(p, gatefs.RW)
+	return g.mayWrite(p, true) && g.stands(p, grants.RW)
 }
 
 // tooLate says, once, that a new rule does not act on what is mounted for another reason than a rule: taking that away
@@ -200,7 +200,7 @@ func (g *Grounds) lists(p string) bool {
 }
 
 // stands says whether something that was granted would be granted now without a question.
-func (g *Grounds) stands(p string, m gatefs.Mode) bool {
+func (g *Grounds) stands(p string, m grants.Mode) bool {
 	q := decide.Ask{Op: "read", Kind: policy.KindPath, Path: p}
 	var st unix.Stat_t
 	if err := lstat(p, &st); err != nil {
@@ -213,7 +213,7 @@ func (g *Grounds) stands(p string, m gatefs.Mode) bool {
 	case st.Mode&unix.S_IFMT == unix.S_IFSOCK:
 		q.Flags = []string{"socket"}
 	}
-	if m == gatefs.RW {
+	if m == grants.RW {
 		q.Op = "write"
 	}
 	v := g.s.Arbiter.Stands(q)

@@ -10,12 +10,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/decide"
-	"sbx/broker/internal/guard"
-	"sbx/broker/internal/host"
-	"sbx/broker/internal/planner"
-	"sbx/broker/internal/policy"
-	"sbx/broker/internal/quoting"
+	"sbx.example/sbx/broker/internal/decide"
+	"sbx.example/sbx/broker/internal/guard"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/quoting"
 )
 
 // What an answer lets be written is mounted as it is, with nobody who judges the names in it. So no tree is that holds
@@ -164,7 +164,7 @@ func (g *Grounds) judgeOf(top string) (*guard.Judge, error) {
 	}
 	in := planner.Input{FS: host.NewCache(), Facts: g.s.In.Facts, Grants: []planner.Grant{{Path: top,
 		Mode: planner.Write}}}
-	in.Refer(g.s.In.Settings)
+	in.Refer(g.s.In.Outside)
 	j, err := guard.NewJudge(slices.Concat(in.ReferredIn(top), guard.BuiltIn()))
 	if err == nil {
 		g.judges[top] = j
@@ -187,7 +187,10 @@ func (g *Grounds) letsWriteIn(dir string) bool {
 // opened notes a directory that an answer has mounted for writing: what guarded names came there is told when the
 // session ends.
 func (g *Grounds) opened(p string, st *unix.Stat_t) {
-	if st.Mode&unix.S_IFMT == unix.S_IFDIR && g.s.Opened != nil {
-		g.s.Opened(p)
+	if st.Mode&unix.S_IFMT != unix.S_IFDIR || g.s.Opened == nil {
+		return
+	}
+	if judge, err := g.judgeOf(p); err == nil {
+		g.s.Opened(p, judge)
 	}
 }

@@ -12,14 +12,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/agent"
-	"sbx/broker/internal/child"
-	"sbx/broker/internal/decide"
-	"sbx/broker/internal/gate/gatefs"
-	"sbx/broker/internal/gate/notify"
-	"sbx/broker/internal/host"
-	"sbx/broker/internal/policy"
-	"sbx/broker/plan"
+	"sbx.example/sbx/broker/internal/agent"
+	"sbx.example/sbx/broker/internal/child"
+	"sbx.example/sbx/broker/internal/decide"
+	"sbx.example/sbx/broker/internal/gate/grants"
+	"sbx.example/sbx/broker/internal/gate/notify"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/plan"
 )
 
 // Mounts mounts for the notification engine what was granted. Without an agent, as where a helper made the sandbox, it
@@ -39,7 +39,7 @@ type Mounts struct {
 
 // mountGrant is something that an answer has mounted.
 type mountGrant struct {
-	mode     gatefs.Mode
+	mode     grants.Mode
 	dir      bool
 	dev, ino uint64
 	layers   int // mounts that lie on each other there
@@ -102,9 +102,9 @@ func (g *Mounts) settle(q decide.Ask, a notify.Ask, ask func() decide.Verdict) n
 			Reason: "what is executed is mounted and could be read, which a rule refuses"})
 		return notify.Answer{}
 	}
-	mode := gatefs.RO
+	mode := grants.RO
 	if write {
-		mode = gatefs.RW
+		mode = grants.RW
 	}
 	switch {
 	case a.Dir && v.Whole && g.Whole(a.Path):
@@ -157,10 +157,10 @@ func (g *Mounts) Graft(p string, write bool) error {
 	if err := lstat(p, &st); err != nil {
 		return err
 	}
-	m := mountGrant{dir: st.Mode&unix.S_IFMT == unix.S_IFDIR, dev: st.Dev, ino: st.Ino, mode: gatefs.RO}
+	m := mountGrant{dir: st.Mode&unix.S_IFMT == unix.S_IFDIR, dev: st.Dev, ino: st.Ino, mode: grants.RO}
 	spot := agent.SpotDir
 	if write {
-		m.mode = gatefs.RW
+		m.mode = grants.RW
 	}
 	switch {
 	case m.dir:
@@ -179,7 +179,7 @@ func (g *Mounts) Graft(p string, write bool) error {
 	defer g.doing.Unlock()
 	have, ok := g.grant(p)
 	defer g.expire(p)
-	if ok && have.dev == m.dev && have.ino == m.ino && (have.mode == gatefs.RW || !write) {
+	if ok && have.dev == m.dev && have.ino == m.ino && (have.mode == grants.RW || !write) {
 		return nil
 	}
 	g.placed.Store(true)
@@ -423,7 +423,7 @@ func (g *Mounts) review() {
 	g.mu.Unlock()
 	for p, m := range held {
 		// A tree that may be written by now is to be mounted anew.
-		if g.holds(p, m) && !(m.mode == gatefs.RO && m.dir && g.writable(p)) {
+		if g.holds(p, m) && !(m.mode == grants.RO && m.dir && g.writable(p)) {
 			continue
 		}
 		g.warn(g.takeBack(func(q string) bool { return p == q }))

@@ -6,9 +6,9 @@ import (
 	"sync/atomic"
 	"syscall"
 
-	"sbx/broker/internal/decide"
-	"sbx/broker/internal/gate/notify"
-	"sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/decide"
+	"sbx.example/sbx/broker/internal/gate/notify"
+	"sbx.example/sbx/broker/internal/policy"
 )
 
 // Ask settles an access, see arbiter.Arbiter.Ask.

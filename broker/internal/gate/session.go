@@ -3,15 +3,16 @@ package gate
 import (
 	"errors"
 
-	"sbx/audit"
-	"sbx/broker/internal/arbiter"
-	"sbx/broker/internal/child"
-	"sbx/broker/internal/decide"
-	"sbx/broker/internal/planner"
-	"sbx/broker/internal/policy"
-	"sbx/broker/internal/request"
-	"sbx/broker/internal/rules"
-	"sbx/broker/plan"
+	"sbx.example/sbx/audit"
+	"sbx.example/sbx/broker/internal/arbiter"
+	"sbx.example/sbx/broker/internal/child"
+	"sbx.example/sbx/broker/internal/decide"
+	"sbx.example/sbx/broker/internal/guard"
+	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/request"
+	"sbx.example/sbx/broker/internal/rules"
+	"sbx.example/sbx/broker/plan"
 )
 
 // Session is what the engines know of the session besides its answers.
@@ -21,7 +22,7 @@ type Session struct {
 	Rules *rules.Files
 
 	Warn   func(string)
-	Opened func(dir string) // told of a directory that an answer lets be written
+	Opened func(dir string, judge *guard.Judge) // told of a directory that an answer lets be written, and of its judge
 
 	// From when the sandbox is built.
 	View    *View

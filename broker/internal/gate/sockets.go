@@ -7,11 +7,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/decide"
-	"sbx/broker/internal/gate/gatefs"
-	"sbx/broker/internal/gate/notify"
-	"sbx/broker/internal/policy"
-	"sbx/broker/internal/program"
+	"sbx.example/sbx/broker/internal/decide"
+	"sbx.example/sbx/broker/internal/gate/grants"
+	"sbx.example/sbx/broker/internal/gate/notify"
+	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/program"
 )
 
 // Why something is refused without a question, or in spite of an answer.
@@ -81,7 +81,7 @@ func (g *Grounds) aliased(dir string) bool {
 
 // refused records what the server denies without a question: connecting to a socket, where nothing can wait, and what
 // does not exist inside.
-func (g *Files) refused(r gatefs.Request) {
+func (g *Files) refused(r grants.Request) {
 	switch {
 	case r.Guarded:
 		g.record(r, ErrGuarded)
@@ -103,7 +103,7 @@ func (g *Files) refused(r gatefs.Request) {
 }
 
 // record notes what was denied without a question.
-func (g *Files) record(r gatefs.Request, why error) {
+func (g *Files) record(r grants.Request, why error) {
 	q := decide.Ask{PID: int(r.PID), Op: r.Op, Kind: policy.KindPath, Path: r.Path}
 	if r.Socket {
 		q.Op, q.Flags = "read", []string{"socket"}

@@ -5,7 +5,7 @@ import (
 	"syscall"
 	"testing"
 
-	"sbx/broker/plan"
+	"sbx.example/sbx/broker/plan"
 )
 
 func testView() *View {

@@ -4,11 +4,23 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // BuiltIn are the rules about what programs outside act upon by themselves, at every depth: git's own files, and what
 // editors, shells, agents and hook managers read when somebody opens or enters a directory.
-func BuiltIn() []Rule {
+func BuiltIn() []Rule { return slices.Clone(builtIn()) }
+
+// builtIn is compiled once: a session has several judges, and each waits for it before its program may write.
+var builtIn = sync.OnceValue(func() []Rule {
+	out := builtInNames()
+	for i := range out {
+		out[i].compiled, _ = compile(out[i]) // what is wrong NewJudge says
+	}
+	return out
+})
+
+func builtInNames() []Rule {
 	var out []Rule
 	for _, n := range gitNames() {
 		n.Pattern, n.BuiltIn = "**/"+dotGit+"/"+n.Pattern, true
@@ -63,6 +75,7 @@ func Repository() []Rule {
 func gitNames() []Rule {
 	const runs, reads, settings = "git runs them", "makes git read objects elsewhere",
 		"settings that make git run something or read another file"
+	const index = "names the repositories that git status enters"
 	out := []Rule{
 		{Pattern: "HEAD", Action: Allow}, {Pattern: "refs/**/HEAD", Action: Allow}, {Pattern: "logs/**/HEAD", Action: Allow},
 		{Pattern: "worktrees/*/**/HEAD", Action: Allow}, {Pattern: "modules/**/HEAD", Action: Allow},
@@ -89,6 +102,10 @@ func gitNames() []Rule {
 			Rule{Pattern: dir + "objects/info/http-alternates", Action: Guard, Why: reads},
 			Rule{Pattern: dir + "commondir", Action: Guard, Why: "makes git use a repository elsewhere"},
 			Rule{Pattern: dir + "fsmonitor--daemon.ipc", Action: Guard, Why: "git connects to it"},
+			Rule{Pattern: dir + "index", Action: Index, Exact: true, Why: index},
+			Rule{Pattern: dir + "sharedindex.*", Action: Index, Exact: true, Why: index},
+			Rule{Pattern: dir + "gitweb", Action: Guard, Why: "git instaweb runs it"},
+			Rule{Pattern: dir + "lazygit.yml", Action: Guard, Why: "lazygit runs what it names"},
 		)
 	}
 	return append(out,
@@ -122,6 +139,9 @@ func workspaceNames() []Rule {
 		".mise.*.toml", ".rtx.toml",
 		".config/mise", ".config/mise.toml", ".config/mise.*.toml")
 	add(shell, true, "mise.toml", "mise.*.toml", "mise/config.toml", "mise/config.*.toml")
+	// of direnv, what it has evaluated once and sources again; toolchain files can name a directory of programs
+	add(shell, false, ".direnv", ".tmux-sessionizer", ".tmuxinator.yml", ".tmuxp.yaml", ".tmuxp.yml", ".tmuxp.json")
+	add(shell, true, "rust-toolchain", "rust-toolchain.toml")
 	add(shell, false, ".miserc.toml", ".rvmrc", ".rbenv-vars", ".shadowenv.d", ".prototools", ".flox", "activate-hermit")
 	add("tasks that the editor runs", false, ".vscode", ".idea", ".fleet", ".zed", ".nova", ".theia",
 		"*.code-workspace", "*.sublime-project",
@@ -135,16 +155,21 @@ func workspaceNames() []Rule {
 		".dir-locals.el", ".dir-locals-2.el", ".kakrc", ".externalToolBuilders",
 		".vim", ".nvim", ".lazy.lua", ".neoconf.json", ".nlsp-settings", ".projections.json", ".emacs.desktop",
 		".lite_project.lua",
-		".ycm_extra_conf.py", ".exrc.lua", ".nvim-dap.lua")
+		".ycm_extra_conf.py", ".exrc.lua", ".nvim-dap.lua",
+		".ctags", ".ctags.d", ".gutctags", ".tern-project")
+	add(editor, true, "gtags.conf")
+	add("a program around git runs what it names", false, ".lazygit.yml", ".gh-dash.yml", ".gh-dash.yaml")
 	add(debugger, false, ".gdbinit", ".lldbinit", ".pdbrc", ".pdbrc.py", ".byebugrc", ".rdbgrc", ".rdbgrc.rb", ".perldb")
 	add(prompt, false, ".Rprofile", ".Renviron", ".RData", ".irbrc", "_irbrc", ".pryrc", ".ghci", ".ocamlinit",
-		".iex.exs", ".octaverc")
+		".iex.exs", ".octaverc", ".psysh.php", ".phpdbginit", ".erlang", ".nrepl.edn")
 	add(server, false, ".bsp", ".lsp", ".sourcekit-lsp", ".rust-analyzer.toml", ".merlin", ".ccls", ".luarc.json",
-		".luarc.jsonc", ".hie-bios")
-	add(server, true, "hie.yaml", "rust-analyzer.toml", "buildServer.json")
+		".luarc.jsonc", ".hie-bios", ".ruby-lsp", ".solargraph.yml", ".phpactor.json", ".phpactor.yml")
+	add(server, true, "omnisharp.json", "erlang_ls.config", "hie.yaml", "rust-analyzer.toml", "buildServer.json")
 	add(hooks, false, ".husky", ".pre-commit-config.yaml", ".pre-commit-config.yml", ".lefthook", ".lefthook.*",
 		".lefthook-local.*", ".overcommit.yml",
+		".rusty-hook.toml", ".cargo-husky",
 		".git-hooks", ".githooks", ".huskyrc", ".huskyrc.*", ".simple-git-hooks.*", ".lintstagedrc", ".lintstagedrc.*")
+	add(hooks, true, "prek.toml", "hk.pkl", "captainhook.json", "grumphp.yml", "grumphp.yml.dist")
 	add(hooks, true, "lefthook.yml", "lefthook.yaml", "lefthook.toml", "lefthook.json", "lefthook.jsonc",
 		"lefthook-local.yml", "lefthook-local.yaml", "lefthook-local.toml", "lefthook-local.json")
 	add(agent, false, ".claude", ".claude.json", ".mcp.json", ".cursor", ".codex", ".gemini", ".windsurf", ".kiro",
@@ -154,7 +179,9 @@ func workspaceNames() []Rule {
 		".crush", ".qwen", ".agents", ".agent", ".amp", ".factory", ".openhands", ".rovodev",
 		".copilot", ".claude-plugin", ".cody", ".sourcegraph", ".tabnine", ".zencoder", ".warp", ".pi", ".vibe", ".iflow",
 		".codebuddy", ".droid",
-		".forge", ".plandex", ".idx", ".replit", ".codesandbox")
+		".forge", ".plandex", ".idx", ".replit", ".codesandbox",
+		".aiassistant", ".serena", ".qoder", ".antigravity", ".jules",
+		".ruler", ".rulesync", ".openclaw", ".qodo", ".aider.model.settings.yml")
 	add(agent, true, "opencode.json", "opencode.jsonc", "crush.json", "gptme.toml", "forge.yaml")
 	add(words, false, ".cursorrules", ".windsurfrules", ".clinerules", ".clinerules-*", ".roorules", ".roorules-*",
 		".kilocoderules", ".goosehints",
@@ -185,9 +212,14 @@ func runLater(base, above string) bool {
 		"settings.gradle",
 		"settings.gradle.kts", "gradlew", "pom.xml", "mvnw", "build.xml", "BUILD", "BUILD.bazel", "WORKSPACE",
 		"MODULE.bazel", "SConstruct", "wscript",
-		"Cargo.toml", "rust-toolchain", "rust-toolchain.toml", "Procfile", "flake.nix", "default.nix", "shell.nix",
+		"Cargo.toml", "Procfile", "flake.nix", "default.nix", "shell.nix",
 		"composer.json", "deno.json", "deno.jsonc",
-		".yarnrc.yml", ".npmrc", ".pnpmfile.cjs", ".gitmodules", ".pylintrc", "magefile.go", "build.zig",
+		"docker-compose.override.yml", "docker-compose.override.yaml", "compose.override.yml", "compose.override.yaml",
+		"docker-bake.hcl", "gradle.properties", "gradle-wrapper.properties", "local.properties", ".bazeliskrc",
+		".python-version", ".ruby-version", ".node-version", ".nvmrc", ".pdm-python", "sitecustomize.py", "usercustomize.py",
+		"mypy.ini", ".mypy.ini", "pylintrc", ".flake8", ".coveragerc", "pyrightconfig.json", "dodo.py", "fabfile.py",
+		".yarnrc", ".yarnrc.yml", ".npmrc", ".pnpmfile.cjs", ".pnpmfile.mjs",
+		".gitmodules", ".pylintrc", "magefile.go", "build.zig",
 		".env", "bunfig.toml", "pnpm-workspace.yaml", "Gruntfile.js", "gulpfile.js", ".rspec", ".rubocop.yml", "Guardfile",
 		"Podfile", "Fastfile", "Tiltfile",
 		".bazelrc", ".bazelversion", "devbox.json", "devenv.nix", "devenv.yaml", "Earthfile", "ansible.cfg", "mix.exs",
@@ -209,7 +241,7 @@ func runLater(base, above string) bool {
 // finds.
 func toolConfig(base string) bool {
 	for _, tool := range [...]string{"eslint", "prettier", "babel", "vite", "vitest", "webpack", "rollup", "jest",
-		"next", "nuxt", "tailwind", "postcss",
+		"next", "nuxt", "lint-staged", "mocha", "tailwind", "postcss",
 		"stylelint", "karma", "playwright", "cypress", "metro", "svelte", "astro", "commitlint"} {
 		if strings.HasPrefix(base, tool+".config.") || strings.HasPrefix(base, tool+".conf.") ||
 			strings.HasPrefix(base, "."+tool+"rc") {

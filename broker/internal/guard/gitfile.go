@@ -16,29 +16,47 @@ type Granted struct{ Top, GitDir string }
 // submodules and worktrees below the .git of a directory in g.Top, or in g.GitDir: those are guarded themselves.
 // Whether links lie on the way is the caller's to find out.
 func (g Granted) GitFile(file string, text []byte) (base, rel string, err error) {
-	to, ok := strings.CutPrefix(string(text), "gitdir: ")
-	to = strings.TrimRight(to, "\r\n")
-	if !ok || to == "" || strings.ContainsAny(to, "\n\r\x00") {
+	to := linkText(text)
+	if to == "" || strings.ContainsAny(to, "\n\r\x00") {
 		return "", "", errors.New("it does not name a repository in the way that git writes")
 	}
 	if plain := strings.TrimLeft(to, "./"); strings.Contains("/"+plain+"/", "/../") {
 		return "", "", errors.New("it leads through a directory and out of it again")
 	}
-	if !path.IsAbs(to) {
-		to = path.Join(path.Dir(file), to)
-	}
-	to = path.Clean(to)
+	to = LinkedDir(path.Dir(file), text)
 	if rel, ok := strings.CutPrefix(to, path.Clean(g.GitDir)+"/"); ok && g.GitDir != "" {
 		base, ok = g.GitDir, ofModules(strings.Split(rel, "/"))
 		return base, rel, notModules(ok)
 	}
-	rel, ok = strings.CutPrefix(to, path.Clean(g.Top)+"/")
+	rel, ok := strings.CutPrefix(to, path.Clean(g.Top)+"/")
 	if !ok {
 		return "", "", errors.New("the repository lies elsewhere")
 	}
 	parts := strings.Split(rel, "/")
 	i := slices.Index(parts, dotGit)
 	return g.Top, rel, notModules(i >= 0 && ofModules(parts[i+1:]))
+}
+
+// linkText is what a .git file says, "" if it is none: git drops line ends behind it, and nothing else.
+func linkText(text []byte) string {
+	to, ok := strings.CutPrefix(strings.TrimRight(string(text), "\r\n"), "gitdir: ")
+	if !ok {
+		return ""
+	}
+	return to
+}
+
+// LinkedDir is the repository's directory that a .git file in dir names, "" if it names none
+// (gitrepository-layout(5)). GitFile says whether it may be trusted.
+func LinkedDir(dir string, text []byte) string {
+	to := linkText(text)
+	switch {
+	case to == "":
+		return ""
+	case path.IsAbs(to):
+		return path.Clean(to)
+	}
+	return path.Join(dir, to)
 }
 
 // ofModules says whether a place in a repository's directory is that of a worktree's directory or of a submodule's.

@@ -46,11 +46,12 @@ func GitIndex(index []byte, size int, want func(name []byte) bool) (map[string][
 	return found, nil
 }
 
-// indexEntry is one entry; plain: of a regular file, merged, with contents.
+// indexEntry is one entry; plain: of a regular file, merged, with contents; whole: the name is spelled without the one
+// before it.
 type indexEntry struct {
-	id, name []byte
-	plain    bool
-	length   int
+	id, name     []byte
+	plain, whole bool
+	length       int
 }
 
 const (
@@ -59,6 +60,7 @@ const (
 	extendedBit = 0x4000 // of the flags, from version 3 on: two more bytes of flags
 	stageBits   = 0x3000
 	intentBit   = 0x2000 // of those two
+	nameBits    = 0x0fff // of the flags: the length of the name, or all of them
 )
 
 func readEntry(b []byte, size int, version uint32, last []byte) (e indexEntry, err error) {
@@ -87,9 +89,10 @@ func readEntry(b []byte, size int, version uint32, last []byte) (e indexEntry, e
 		if end < 0 {
 			return e, errIndex
 		}
+		e.whole = int(strip) == len(last)
 		e.name = append(last[:len(last)-int(strip)], b[at:at+end]...) // the buffer is this function's own in such an index
 		e.length = at + end + 1
-		return e, nil
+		return e, e.measured(flags)
 	}
 	end := bytes.IndexByte(b[at:], 0)
 	if end < 0 {
@@ -100,7 +103,15 @@ func readEntry(b []byte, size int, version uint32, last []byte) (e indexEntry, e
 	if e.length > len(b) {
 		return e, errIndex
 	}
-	return e, nil
+	return e, e.measured(flags)
+}
+
+// measured refuses a name of another length than git takes it to have: git would find the next entry elsewhere.
+func (e *indexEntry) measured(flags uint16) error {
+	if int(flags&nameBits) != min(len(e.name), nameBits) {
+		return errIndex
+	}
+	return nil
 }
 
 // offsetVarint reads the number encoding that packs use for offsets. No bytes are used where it is cut off or too

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"sbx/selftest/need"
+	"sbx.example/sbx/selftest/need"
 )
 
 // repository makes one with git itself, so that the parser is compared with what git writes.

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"sbx/selftest/need"
+	"sbx.example/sbx/selftest/need"
 )
 
 // TestParse has what a reader of lines gets wrong. Each is checked against git itself by FuzzParseLikeGit, which

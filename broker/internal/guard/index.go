@@ -47,3 +47,17 @@ func simple(pattern string) (before, after string, ok bool) {
 	before, after, ok = strings.Cut(pattern, "*")
 	return before, after, ok && !strings.ContainsAny(after, `*?[\`) && !strings.ContainsAny(before, `?[\`)
 }
+
+// MentionsRepository says whether a part of a path is special in a repository's directory, so that it matters whether
+// it lies in one.
+func (p *Place) MentionsRepository(name string) bool {
+	for part := range strings.SplitSeq(name, "/") {
+		folded := Fold(part)
+		for i := range p.judge.special {
+			if p.judge.special[i].matches(part, folded) {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -21,7 +21,12 @@ const (
 	// may be made and removed; what is written to it, or renamed onto it, must be found harmless as a whole
 	Text
 	Keep // may be written and replaced where it is; not to be made, moved or removed
+	// may be taken away; not to be written in place. A rename onto it is let through when the contents are harmless
+	Index
 )
+
+// Checked says whether a rename onto a name of that action depends on the contents.
+func (a Action) Checked() bool { return a == Check || a == Index }
 
 // Rule matches names below a granted directory. Pattern is a slash-separated path relative to the directory; a
 // component may hold the wildcards of path.Match, and "**" stands for any number of components. The first rule that
@@ -38,6 +43,8 @@ type Rule struct {
 	// repository of its own.
 	Source bool
 	Why    string // what acts upon the name
+
+	compiled []component // of Pattern, or nil
 }
 
 // Maker says who made the directory that a name is in.
@@ -70,6 +77,7 @@ type Judge struct {
 	secrets bool
 	rules   []Rule
 	comps   [][]component
+	special []component // with which names that are special in a repository's directory begin, each once
 	mu      sync.Mutex
 	places  map[string]*Place
 }
@@ -112,13 +120,22 @@ const FoldAll Option = 2
 // NewJudge compiles rules.
 func NewJudge(rules []Rule, options ...Option) (*Judge, error) {
 	j := &Judge{rules: rules, places: make(map[string]*Place), secrets: slices.Contains(options, HideSecrets)}
+	foldAll := slices.Contains(options, FoldAll)
 	for _, r := range rules {
-		r.Exact = r.Exact && !slices.Contains(options, FoldAll)
-		cs, err := compile(r)
-		if err != nil {
-			return nil, fmt.Errorf("compiling rule %q: %w", r.Pattern, err)
+		cs := r.compiled
+		if cs == nil || r.Exact && foldAll {
+			var err error
+			r.Exact = r.Exact && !foldAll
+			if cs, err = compile(r); err != nil {
+				return nil, fmt.Errorf("compiling rule %q: %w", r.Pattern, err)
+			}
 		}
 		j.comps = append(j.comps, cs)
+		for i := range cs[1:] {
+			if c := cs[i+1]; cs[i].text == dotGit && !slices.Contains(j.special, c) {
+				j.special = append(j.special, c)
+			}
+		}
 	}
 	return j, nil
 }

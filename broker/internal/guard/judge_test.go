@@ -50,7 +50,7 @@ func TestJudgeBuiltIn(t *testing.T) {
 		{"a/.git/worktrees/w/objects/info/alternates", Guard},
 		{"a/.git/worktrees/w/fsmonitor--daemon.ipc", Guard}, {"a/.git/worktrees/w/worktrees/v/config", Check},
 		{"a/.git/worktrees/hooks/HEAD", Free},
-		{"a/.git/worktrees/w/info/attributes", Guard}, {"a/.git/worktrees/w/index", Free}, {"a/.git/worktrees/config/HEAD",
+		{"a/.git/worktrees/w/info/attributes", Guard}, {"a/.git/worktrees/w/index", Index}, {"a/.git/worktrees/config/HEAD",
 			Free},
 		{"a/.git/logs/objects", Guard}, {"a/.git/logs/refs/heads/config", Free}, {"a/.git/logs/refs/remotes/o/refs", Guard},
 		{"a/.git/refs/heads/config", Free}, {"a/.git/refs/remotes/o/refs", Guard}, {"a/.git/refs/remotes/o/commondir", Guard},
@@ -58,6 +58,8 @@ func TestJudgeBuiltIn(t *testing.T) {
 		{"a/.git/worktrees/w/gitdir", Free},
 		{"a/.git/modules/x/worktrees/w/commondir", Text}, {"a/.git/remotes/origin", Guard}, {"a/.git/branches/x", Guard},
 		{"a/.git/fsmonitor--daemon.ipc", Guard},
+		{"a/.git/index", Index}, {"a/.git/sharedindex.1f", Index}, {"a/.git/modules/m/index", Index}, {"a/index", Free},
+		{"a/.git/gitweb/httpd.conf", Guard}, {"a/.git/lazygit.yml", Guard}, {"a/.git/refs/heads/index", Free},
 		{"a/.git/HEAD", Free}, {"a/.git/refs/remotes/origin/HEAD", Free}, {"a/.git/logs/HEAD", Free}, {"a/.git/index.lock",
 			Free},
 		{"HEAD", Keep}, {"a/HEAD", Keep}, {"a/head", Free}, {"a/HEAD.go", Free},
@@ -76,6 +78,8 @@ func TestJudgeBuiltIn(t *testing.T) {
 		{"a/.Rprofile", Guard}, {"a/.pdbrc", Guard}, {"a/.ghci", Guard}, {"a/.vim/coc-settings.json", Guard},
 		{"a/.bsp/x.json", Guard}, {"a/hie.yaml", Guard}, {"a/.run/x.run.xml", Guard}, {"a/.project", Guard},
 		{"a/_darcs/prefs/defaults", Guard}, {"a/.repo/repo/main.py", Guard}, {"a/.git/sl/config", Guard},
+		{"a/rust-toolchain.toml", Guard}, {"a/.direnv/flake.rc", Guard}, {"a/.psysh.php", Guard}, {"a/omnisharp.json", Guard},
+		{"a/.lazygit.yml", Guard}, {"a/.ctags.d/x.ctags", Guard}, {"a/.ruby-lsp/Gemfile", Guard}, {"a/prek.toml", Guard},
 		{"a/bin/activate-hermit", Guard}, {"a/bin", Free},
 		{"a/.aider.conf.yml", Guard}, {"a/.hg/hgrc", Guard}, {"a/.hg/store", Free}, {"a/.jj/repo/config.toml", Guard},
 		{"node_modules/p/.vscode/x", Free}, {"a/vendor/p/AGENTS.md", Free}, {"node_modules/p/.git/hooks/x", Guard},
@@ -258,6 +262,17 @@ func isASCII(s string) bool {
 	return true
 }
 
+// TestLinkedDir: a .git file leads where git takes it to lead, which keeps the blanks of a name.
+func TestLinkedDir(t *testing.T) {
+	for text, want := range map[string]string{"gitdir: ../x\n": "/p/x", "gitdir: a": "/p/sub/a",
+		"gitdir: /u/y/../x\r\n\n": "/u/x", "gitdir: a \n": "/p/sub/a ", " gitdir: a\n": "", "gitdir:a\n": "",
+		"gitdir: \n": "", "": "", "a": ""} {
+		if got := LinkedDir("/p/sub", []byte(text)); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
 func TestGitFile(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ rel, text, to string }{
@@ -380,5 +395,31 @@ func TestRootAt(t *testing.T) {
 		if v, _ := walk(j.RootAt(c.granted), c.path); v.Action != c.action {
 			t.Errorf("%s in %s: %d, want %d", c.path, c.granted, v.Action, c.action)
 		}
+	}
+}
+
+// TestMentionsRepository: whatever is special in a repository's directory begins with a name that makes a path one to
+// look at for a repository; ordinary paths have none.
+func TestMentionsRepository(t *testing.T) {
+	t.Parallel()
+	top := judge(t, BuiltIn()...).Root()
+	for _, r := range Repository() {
+		p := strings.NewReplacer("**", "a/b", "*", "x").Replace(r.Pattern)
+		if !top.MentionsRepository("some/bare/" + p) {
+			t.Errorf("%q is not looked at", p)
+		}
+	}
+	for p, want := range map[string]bool{"a/HEAD": true, "a/sharedindex.1f": true, "x.git/Hooks/y": true,
+		"src/main.go": false, "a/indexes": false, "": false, "*": false} {
+		if top.MentionsRepository(p) != want {
+			t.Errorf("%q: want %v", p, want)
+		}
+	}
+	folding, err := NewJudge(BuiltIn(), FoldAll)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !folding.Root().MentionsRepository("a/SharedIndex.1f") || top.MentionsRepository("a/SharedIndex.1f") {
+		t.Error("letter case counts where it does not, or the other way round")
 	}
 }

@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"bytes"
 	"path"
 	"slices"
 	"strings"
@@ -44,6 +45,9 @@ func Secrets() []Secret {
 		{".git-credentials", false, nil, "passwords in clear text", 0},
 		{".pgpass", false, nil, "database passwords", 0},
 		{".vault-token", false, nil, "a token", 0},
+		{".vault_pass*", false, nil, "decrypts an inventory's secrets", 0},
+		{".vault-pass*", false, nil, "decrypts an inventory's secrets", 0},
+		{".dev.vars*", false, nil, "environment files hold tokens", 0},
 		{".htpasswd", false, nil, "password hashes", 0},
 		{"*.pem", false, HoldsPrivateKey, "a private key", 0},
 		{"id_*", false, HoldsPrivateKey, "a private key", 0},
@@ -56,6 +60,9 @@ func Secrets() []Secret {
 		{".npmrc", false, HoldsNpmToken, "a registry token", 0},
 		{".yarnrc", false, HoldsNpmToken, "a registry token", 0},
 		{".yarnrc.yml", false, HoldsYarnToken, "a registry token", 0},
+		{".dockercfg", false, HoldsCloudKey, "registry passwords", 0},
+		{".s3cfg", false, HoldsCloudPassword, "a cloud account's key", 0},
+		{".boto", false, HoldsCloudPassword, "a cloud account's key", 0},
 		{".pypirc", false, HoldsPassword, "an index password", 0},
 		{".my.cnf", false, HoldsPassword, "a database password", 0},
 		{".netrc", false, HoldsNetrc, "passwords in clear text", 0},
@@ -89,12 +96,15 @@ type secretIndex struct {
 	exact, suffix map[string]*Secret // suffix: by what follows the star
 	prefix        []*Secret
 	public        []string
+	copies        map[*Secret]*Secret
 }
 
 var indexSecrets = sync.OnceValue(func() *secretIndex {
-	x := &secretIndex{exact: map[string]*Secret{}, suffix: map[string]*Secret{}, public: public()}
+	x := &secretIndex{exact: map[string]*Secret{}, suffix: map[string]*Secret{}, public: public(),
+		copies: map[*Secret]*Secret{}}
 	table := Secrets()
 	for i := range table {
+		x.copies[&table[i]] = ofCopy(&table[i])
 		switch s := &table[i]; {
 		case strings.HasPrefix(s.Pattern, "*"):
 			x.suffix[s.Pattern[1:]] = s
@@ -112,19 +122,63 @@ var indexSecrets = sync.OnceValue(func() *secretIndex {
 func SecretOf(name string, dir bool) *Secret {
 	x := indexSecrets()
 	name = Fold(name)
-	s := x.exact[name]
-	if s == nil {
-		s = x.match(name)
-	}
-	if s == nil || dir && !s.Dir {
-		return nil
-	}
-	for _, p := range x.public {
-		if ok, _ := path.Match(p, name); ok && !dir {
+	if s := x.of(name); s != nil || dir {
+		if dir && (s == nil || !s.Dir) || !dir && x.shown(name) {
 			return nil
 		}
+		return s
 	}
-	return s
+	for _, of := range copied(name) {
+		if s := x.of(of); s != nil && !x.shown(of) {
+			return x.copies[s]
+		}
+	}
+	return nil
+}
+
+func (x *secretIndex) of(name string) *Secret {
+	if s := x.exact[name]; s != nil {
+		return s
+	}
+	return x.match(name)
+}
+
+func (x *secretIndex) shown(name string) bool {
+	return slices.ContainsFunc(x.public, func(p string) bool { ok, _ := path.Match(p, name); return ok })
+}
+
+// copied are the names of the files that one of this name may be the copy of: editors leave what they edit beside it,
+// and people what was there before.
+func copied(name string) []string {
+	n := len(name)
+	switch {
+	case n > 2 && name[0] == '#' && name[n-1] == '#':
+		return []string{name[1 : n-1]}
+	case n > 5 && name[0] == '.' && name[n-4:n-1] == ".sw", n > 5 && name[0] == '.' && strings.HasSuffix(name, ".un~"):
+		return []string{name[1 : n-4], name[:n-4]} // vim puts no second dot before one
+	case n > 1 && name[n-1] == '~':
+		return []string{strings.TrimSuffix(strings.TrimRight(name[:n-1], "0123456789"), ".~"), name[:n-1]}
+	}
+	for _, end := range [...]string{".bak", ".backup", ".orig", ".old", ".save", ".tmp"} {
+		if of, ok := strings.CutSuffix(name, end); ok {
+			return []string{of}
+		}
+	}
+	return nil
+}
+
+// ofCopy is the row for the copies of what falls under another. An editor's swap file has the lines, each with a zero
+// byte at its end, among others, and the last ones first.
+func ofCopy(s *Secret) *Secret {
+	c := *s
+	c.Dir, c.Most = false, 2*s.Most
+	if s.Holds != nil {
+		c.Holds = func(head []byte) bool {
+			text := bytes.ReplaceAll(head, []byte{0}, []byte{'\n'})
+			return s.Holds(head) || s.Holds(text) || s.Holds(append([]byte("{\n"), text...))
+		}
+	}
+	return &c
 }
 
 // match tries the rows with a star: those that look at contents after the others. A suffix begins at a dot.

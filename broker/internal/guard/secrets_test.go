@@ -27,6 +27,11 @@ func TestSecretAt(t *testing.T) {
 		"prod.kubeconfig":       "*.kubeconfig",
 		"node_modules/pkg/.env": "", "web/node_modules/pkg/test/key.pem": "", "vendor/x/id_rsa": "",
 		"lib/python3/site-packages/certifi/cacert.pem": "",
+		"#.env#": ".env*", ".prod.env.swp": "*.env", "prod.env~": "*.env", "prod.env.bak": "*.env", "prod.env.~2~": "*.env",
+		".id_rsa.swp": "id_rsa", ".npmrc~": ".npmrc", ".npmrc.swp": ".npmrc", ".netrc.swo": ".netrc",
+		".master.key.un~": "master.key", "terraform.tfstate.orig": "*.tfstate", "key.pem.old": "*.pem",
+		"a.json~": "*.json", "package.json~": "", "#example.env#": "", ".main.go.swp": "", "a~": "", "~": "", "##": "",
+		".vault_pass.txt": ".vault_pass*", ".dev.vars": ".dev.vars*", ".s3cfg": ".s3cfg", ".swp": "", "..swp": "",
 		"node_modules": "", ".env/bin/python": ".env*", "testdata/key.pem": "*.pem", "": "",
 	} {
 		c := SecretAt(rel, false)
@@ -71,6 +76,10 @@ func TestContents(t *testing.T) {
 	}{
 		{"key", "a.pem", pemKey, true},
 		{"RSA key", "a.pem", "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n", true},
+		{"a swap file", ".account.json.swp",
+			"b0VIM 9.0\x00\x00}\x00  \"private_key\": \"-----BEGIN PRIVATE KEY-----\\nx\"\x00{\x00", true},
+		{"a swap file of nothing secret", ".main.json.swp", "b0VIM 9.0\x00\x00}\x00  \"a\": 1\x00{\x00", false},
+		{"a swap file of passwords", ".netrc.swp", "b0VIM 9.0\x00\x00machine x login y password z\x00", true},
 		{"OpenSSH key", "a.pem", "-----BEGIN OPENSSH PRIVATE KEY-----\n", true},
 		{"key under a name of its own", "id_deploy", "-----BEGIN OPENSSH PRIVATE KEY-----\n", true},
 		{"source", "id_map.go", "package id\n", false},

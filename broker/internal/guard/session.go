@@ -11,8 +11,11 @@ type Session struct {
 	own Made
 	// Witness is told of what the session leaves. May be nil.
 	Witness Witness
-	mu      sync.Mutex
-	places  places
+	// Parts is told of a directory before names in it are free because the session made it: which of the places above
+	// are parts of a repository that was there is then told to Expect. May be nil.
+	Parts  func(dir string)
+	mu     sync.Mutex
+	places places
 }
 
 // Witness hears of what a session makes that somebody may run outside.
@@ -89,6 +92,45 @@ func (s *Session) Left(dir ID, name string, id ID) {
 	}
 }
 
+// Dir is what Rule has to know of a directory, when it matters.
+type Dir struct {
+	Path       func() string // absolute
+	Own        func() bool   // whether it is the session's own
+	Repository func() bool   // whether it is in the work tree of a repository of the session's own
+}
+
+// Rule says what may be done with a name in a directory, of which p holds, and whether it is said because the directory
+// is the session's own.
+func (s *Session) Rule(p *Place, name string, dir Dir) (v Verdict, own bool) {
+	v = p.Rule(name, ByHost)
+	if v.Action == Free && !v.Anchored || v.Action == Hide || !dir.Own() || !s.keeps(dir) {
+		return v, false
+	}
+	v = p.Rule(name, BySession)
+	if (v.Action != Free || v.Anchored) && dir.Repository() {
+		v = p.Rule(name, InRepository)
+	}
+	return v, true
+}
+
+// keeps says whether a directory that is the session's own stays so where names in it would be free by that. A place in
+// which git outside looks by itself, because an index names it, is not.
+func (s *Session) keeps(dir Dir) bool {
+	if s.Parts == nil {
+		return true
+	}
+	s.Parts(dir.Path())
+	return dir.Own()
+}
+
+// Expect remembers that programs outside look for names in a place: what the session makes of that name in dir, which
+// it did not make, is as if it had been there.
+func (s *Session) Expect(dir ID, name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.places.free(dir, name, ID{})
+}
+
 // Removed is Left for a directory that is gone. It was empty, so what was in it has left it before.
 func (s *Session) Removed(dir ID, name string, id ID) {
 	s.Left(dir, name, id)
@@ -96,19 +138,29 @@ func (s *Session) Removed(dir ID, name string, id ID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.places.moved, id)
-	if _, ok := s.places.stands[id]; ok {
-		delete(s.places.stands, id)
-		s.places.count--
-	}
+	s.places.forget(id)
 }
 
-// Demote makes directories ones like any others, at a place where one was before.
-func (s *Session) Demote(ids []ID) {
+// Demote makes directories ones like any others, at a place where one was before. Undo is for when they did not get
+// there: those that were the session's own are so again.
+func (s *Session) Demote(ids []ID) (undo func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	var own []ID
 	for _, id := range ids {
+		if s.own.Has(id) {
+			own = append(own, id)
+		}
 		s.own.Drop(id)
 		s.places.stand(id, ID{})
+	}
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for _, id := range own {
+			s.places.forget(id)
+			s.own.Add(id)
+		}
 	}
 }
 
@@ -136,6 +188,14 @@ func (l *places) stand(id, there ID) {
 		defer l.grow()
 	}
 	l.stands[id] = there
+}
+
+// forget forgets that a directory was made in the place of another.
+func (l *places) forget(id ID) {
+	if _, ok := l.stands[id]; ok {
+		delete(l.stands, id)
+		l.count--
+	}
 }
 
 // free remembers that a directory has left a name. One that stands in the place of another frees that one's.

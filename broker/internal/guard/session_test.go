@@ -46,9 +46,12 @@ func TestSessionPlaces(t *testing.T) {
 	if mkdir(root, "first", id(32)); s.Own(id(32)) || !s.WasThere(id(32), "x") {
 		t.Error("of two directories that had a name the first is forgotten")
 	}
-	s.Demote([]ID{id(12)})
+	undo := s.Demote([]ID{id(12), other})
 	if s.Own(id(12)) || !s.WasThere(id(12), "x") {
 		t.Error("what was moved to where a directory was is the session's own")
+	}
+	if undo(); !s.Own(id(12)) || s.WasThere(id(12), "x") || s.Own(other) {
+		t.Error("what was not moved after all is not as it was")
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/shared/wire"
+	"sbx.example/sbx/shared/wire"
 )
 
 // words, in the order of the reasons.

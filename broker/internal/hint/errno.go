@@ -5,7 +5,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/steps"
+	"sbx.example/sbx/broker/internal/steps"
 )
 
 func isErrno(f *steps.Fault, names ...string) bool {

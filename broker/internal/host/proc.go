@@ -31,6 +31,22 @@ func Lineage(pid uint32) (sid, inside int, parent uint32) {
 	return sid, inside, parent
 }
 
+// Children are the processes that a process, in any of its threads, has made and that are there still.
+func Children(pid int) []int {
+	var out []int
+	task := "/proc/" + strconv.Itoa(pid) + "/task/"
+	threads, _ := os.ReadDir(task)
+	for _, t := range threads {
+		b, _ := os.ReadFile(task + t.Name() + "/children")
+		for f := range strings.FieldsSeq(string(b)) {
+			if child, err := strconv.Atoi(f); err == nil {
+				out = append(out, child)
+			}
+		}
+	}
+	return out
+}
+
 // Exists says whether there is a name, whatever it is.
 func Exists(p string) bool {
 	_, err := os.Lstat(p)

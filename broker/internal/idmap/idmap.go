@@ -13,7 +13,7 @@ import (
 	"strconv"
 	"strings"
 
-	"sbx/broker/internal/program"
+	"sbx.example/sbx/broker/internal/program"
 )
 
 // Range is Count ids from First on.

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/program"
+	"sbx.example/sbx/broker/internal/program"
 )
 
 // RemoveCommand is the hidden command of sbx that Remove starts.

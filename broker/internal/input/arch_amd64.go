@@ -1,6 +1,6 @@
 package input
 
-import "sbx/seccompbpf"
+import "sbx.example/sbx/seccompbpf"
 
 // arch is what this binary's system calls are numbered for.
 const arch = seccompbpf.AMD64

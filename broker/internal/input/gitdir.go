@@ -8,8 +8,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/host"
-	"sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/guard"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/planner"
 )
 
 // gitDir returns the repository that a linked worktree belongs to: its ".git" is a file that names a
@@ -24,15 +25,10 @@ func gitDir(fs planner.FS, project string) string {
 	if err != nil || st.Type != host.File {
 		return ""
 	}
-	text := readShort(project + "/.git")
-	dir, ok := strings.CutPrefix(text, "gitdir: ")
-	if !ok {
+	dir := guard.LinkedDir(project, []byte(readShort(project+"/.git")))
+	if dir == "" {
 		return ""
 	}
-	if !path.IsAbs(dir) {
-		dir = path.Join(project, dir)
-	}
-	dir = path.Clean(dir)
 	back := readShort(dir + "/gitdir")
 	common := readShort(dir + "/commondir")
 	if back != project+"/.git" || common == "" {

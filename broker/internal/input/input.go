@@ -1,26 +1,25 @@
 package input
 
 import (
+	"cmp"
 	"fmt"
 	"os"
-	"path"
 	"slices"
 	"strings"
 
-	"sbx/broker/internal/changes"
-	"sbx/broker/internal/confine"
-	"sbx/broker/internal/doors"
-	"sbx/broker/internal/gate"
-	"sbx/broker/internal/guard"
-	"sbx/broker/internal/host"
-	"sbx/broker/internal/launch"
-	"sbx/broker/internal/option"
-	"sbx/broker/internal/planner"
-	"sbx/broker/internal/policy"
-	"sbx/broker/internal/quoting"
-	"sbx/broker/internal/request"
-	"sbx/broker/plan"
-	"sbx/seccompbpf"
+	"sbx.example/sbx/broker/internal/changes"
+	"sbx.example/sbx/broker/internal/confine"
+	"sbx.example/sbx/broker/internal/doors"
+	"sbx.example/sbx/broker/internal/gate"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/launch"
+	"sbx.example/sbx/broker/internal/option"
+	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/quoting"
+	"sbx.example/sbx/broker/internal/request"
+	"sbx.example/sbx/broker/plan"
+	"sbx.example/sbx/seccompbpf"
 )
 
 // Run is one attempt to run something, as far as the planner's input follows from it.
@@ -40,84 +39,118 @@ type Run struct {
 // Make turns the request, the configuration and the facts into what planner.Build takes, and into what the session
 // opens beside that.
 func (r *Run) Make(s request.Settings, facts host.Facts) (*planner.Input, *doors.Doors, error) {
-	in := &planner.Input{Argv: r.Argv, Facts: facts, FS: host.NewCache(), Hostname: r.Hostname, AsPID1: r.AsPID1,
-		Idle: r.Idle, Profile: s.Profile.Name,
-		Grants: make([]planner.Grant, 0, 64), Hides: make([]planner.Hide, 0, 128),
-		TimeOffset: int64(r.TimeOffset.Seconds()), MapRoot: !s.Sandbox.NonRootUser, NoSymFollow: s.FS.NoSymFollow}
-	if in.Hostname == "" {
-		in.Hostname = s.Sandbox.Hostname
-	}
-	if len(in.Hostname) > 63 || strings.ContainsAny(in.Hostname, "/\n\x00") {
-		return nil, nil, option.Wrong("--hostname "+quoting.Quote(in.Hostname)+
-			" is not a host name of at most 63 characters", "")
-	}
-	if err := r.project(s, in); err != nil {
+	in, err := r.begin(s, facts)
+	if err != nil {
 		return nil, nil, err
 	}
-	if err := r.grants(s, in); err != nil {
+	if err = r.view(s, in); err != nil {
 		return nil, nil, err
 	}
-	if err := r.hides(s, in); err != nil {
-		return nil, nil, err
-	}
-	r.caches(s, in)
-	in.Gate = r.Engine == gate.EngineFiles
-	if err := r.carryRules(s, in, r.Mode != "dynamic"); err != nil {
-		return nil, nil, err
-	}
-	own(s.Vars, in)
-	secretsOfSbx(s.Vars, in)
-	r.hideRuntime(in)
-	var err error
 	if in.TmpSize, err = confine.TmpSize(s.FS.TmpSize); err != nil {
 		return nil, nil, err
 	}
 	in.Limits = confine.Rlimits(confine.ProcessLimit(s.Limits.Pids))
-	in.Env = request.Environment(r.Env, r.Request, s.Env, facts)
+	in.Env = request.Environment(r.Env, r.Request, s.Env, s.Profile.Name, facts)
+	for _, name := range r.Request.Unset(r.Env) {
+		r.Warn(request.NotSet(name))
+	}
+	r.showToolConfs(s, in)
+	r.pnpmStore(s, in)
 	open := &doors.Doors{Request: r.Request, Settings: s, In: in, Env: r.Env, Notify: r.Engine == gate.EngineNotify,
 		Helper: r.Helper}
-	if err := open.Sockets(); err != nil {
+	if err = r.outside(s, in, open); err != nil {
 		return nil, nil, err
 	}
-	if err := open.Stores(); err != nil {
+	if err = r.onlyThese(in); err != nil {
 		return nil, nil, err
+	}
+	in.Direct = r.Helper
+	if err = r.filters(s, in); err != nil {
+		return nil, nil, err
+	}
+	in.Agent = r.Engine == gate.EngineNotify && !in.Direct
+	in.Refer(r.Env)
+	switchOff(r.Hooks, r.Env, in)
+	return in, open, nil
+}
+
+// begin notes what follows from the request without a look at the host.
+func (r *Run) begin(s request.Settings, facts host.Facts) (*planner.Input, error) {
+	in := &planner.Input{Argv: r.Argv, Facts: facts, FS: host.NewCache(), AsPID1: r.AsPID1,
+		Hostname: cmp.Or(r.Hostname, s.Sandbox.Hostname),
+		Idle:     r.Idle, Profile: s.Profile.Name,
+		Grants: make([]planner.Grant, 0, 64), Hides: make([]planner.Hide, 0, 128),
+		TimeOffset: int64(r.TimeOffset.Seconds()), MapRoot: !s.Sandbox.NonRootUser, NoSymFollow: s.FS.NoSymFollow}
+	if len(in.Hostname) > 63 || strings.ContainsAny(in.Hostname, "/\n\x00") {
+		return nil, option.Wrong("--hostname "+quoting.Quote(in.Hostname)+
+			" is not a host name of at most 63 characters", "")
+	}
+	return in, nil
+}
+
+// view collects which files are shown and which are not.
+func (r *Run) view(s request.Settings, in *planner.Input) error {
+	if err := r.project(s, in); err != nil {
+		return err
+	}
+	if err := r.grants(s, in); err != nil {
+		return err
+	}
+	if err := r.hides(s, in); err != nil {
+		return err
+	}
+	r.caches(s, in)
+	in.Gate = r.Engine == gate.EngineFiles
+	if err := r.carryRules(s, in, r.Mode != "dynamic"); err != nil {
+		return err
+	}
+	r.shells(s, in)
+	own(s.Vars, in)
+	secretsOfSbx(s.Vars, in)
+	r.hideRuntime(in)
+	return nil
+}
+
+// outside lets in what is reached of the host: sockets, stores, devices, the terminal, containers.
+func (r *Run) outside(s request.Settings, in *planner.Input, open *doors.Doors) (err error) {
+	if err = open.Sockets(); err != nil {
+		return err
+	}
+	if err = open.Stores(); err != nil {
+		return err
 	}
 	hideSockets(in)
 	in.TTY = launch.HasTerminal(r.Std)
 	if in.Stdio, err = launch.Classify(r.Std, in.TTY); err != nil {
-		return nil, nil, err
+		return err
 	}
-	if err := r.machines(s, in); err != nil {
-		return nil, nil, err
+	if err = r.machines(s, in); err != nil {
+		return err
 	}
-	if err := open.Containers(); err != nil {
-		return nil, nil, err
-	}
-	if err := r.onlyThese(in); err != nil {
-		return nil, nil, err
-	}
-	in.Direct = r.Helper
+	return open.Containers()
+}
+
+// filters compiles the system-call filters: that of the program, and the one with which the broker carries out what is
+// written.
+func (r *Run) filters(s request.Settings, in *planner.Input) (err error) {
 	toggles := seccompbpf.Toggles{
 		KVM: in.KVM, Containers: in.Containers != nil, SUIDBits: in.Containers != nil, Debug: s.Sandbox.Debug,
 		Only:         in.Only != nil,
-		NotifyDenied: facts.Since(5, 19) && !facts.Reported, Notify: r.Engine == gate.EngineNotify,
-		OneID: !in.Direct && in.Containers == nil, UID: facts.UID, GID: facts.GID,
+		NotifyDenied: in.Facts.Since(5, 19) && !in.Facts.Reported, Notify: r.Engine == gate.EngineNotify,
+		OneID: !in.Direct && in.Containers == nil, UID: in.Facts.UID, GID: in.Facts.GID,
 	}
 	if in.Seccomp, err = filter(toggles); err != nil {
-		return nil, nil, err
+		return err
 	}
 	if toggles.NotifyDenied && !in.Direct {
 		toggles.Writes = true
 		judging, err := filter(toggles)
 		if err != nil {
-			return nil, nil, err
+			return err
 		}
 		in.Judging = &judging
 	}
-	in.Agent = r.Engine == gate.EngineNotify && !in.Direct
-	in.Refer(planner.GitSettings(r.Env, facts.Home))
-	switchOff(r.Hooks, r.Env, in)
-	return in, open, nil
+	return nil
 }
 
 // project finds the directory that the program works in, and the project it belongs to.
@@ -248,28 +281,6 @@ func (r *Run) requestGrants(in *planner.Input) error {
 
 // hides collects what does not exist inside, whatever is granted around it.
 func (r *Run) hides(s request.Settings, in *planner.Input) error {
-	var add func(pattern string, secret bool, why string)
-	add = func(pattern string, secret bool, why string) {
-		p := pattern
-		switch {
-		case strings.HasPrefix(p, "~/") || p == "~":
-			if in.Facts.Account != "" { // whatever $HOME says, the keys lie there too
-				add(in.Facts.Account+p[1:], secret, why)
-			}
-			if in.Facts.Home == "" {
-				return
-			}
-			p = in.Facts.Home + p[1:]
-		case strings.HasPrefix(p, "$PROJECT"):
-			p = in.Project + p[len("$PROJECT"):]
-		}
-		if list, ok := planner.ExpandHide(in.FS, p, secret, why); ok {
-			in.Hides = append(in.Hides, list...)
-		} else {
-			in.Losses = append(in.Losses, planner.Loss{What: "hiding " + quoting.Quote(pattern),
-				Why: "a wildcard may stand only in the last part of a path here"})
-		}
-	}
 	if in.Facts.Home != "" {
 		_, _ = in.FS.ReadDir(in.Facts.Home) // most secrets do not exist: one listing says so for all
 	}
@@ -278,20 +289,18 @@ func (r *Run) hides(s request.Settings, in *planner.Input) error {
 	}
 	for _, x := range policy.Secrets() {
 		if x.Kind != policy.KindSocket {
-			add(x.Pattern, true, x.Reason)
+			hide(in, x.Pattern, true, x.Reason)
 		}
 	}
-	for _, h := range s.Profile.Secrets {
-		add(h, true, "profile "+s.Profile.Name)
-	}
-	for _, h := range s.FS.Secrets {
-		add(h, true, s.Origin("fs.secrets"))
-	}
-	for _, h := range s.Profile.Hidden {
-		add(h, false, "profile "+s.Profile.Name)
-	}
-	for _, h := range s.FS.Hidden {
-		add(h, false, s.Origin("fs.hidden"))
+	for _, x := range []struct {
+		list   []string
+		secret bool
+		why    string
+	}{{s.Profile.Secrets, true, "profile " + s.Profile.Name}, {s.FS.Secrets, true, s.Origin("fs.secrets")},
+		{s.Profile.Hidden, false, "profile " + s.Profile.Name}, {s.FS.Hidden, false, s.Origin("fs.hidden")}} {
+		for _, h := range x.list {
+			hide(in, h, x.secret, x.why)
+		}
 	}
 	for _, l := range []struct {
 		list   []string
@@ -309,6 +318,29 @@ func (r *Run) hides(s request.Settings, in *planner.Input) error {
 	return nil
 }
 
+// hide adds what a pattern of a profile or a file hides.
+func hide(in *planner.Input, pattern string, secret bool, why string) {
+	p := pattern
+	switch {
+	case strings.HasPrefix(p, "~/") || p == "~":
+		if in.Facts.Account != "" { // whatever $HOME says, the keys lie there too
+			hide(in, in.Facts.Account+p[1:], secret, why)
+		}
+		if in.Facts.Home == "" {
+			return
+		}
+		p = in.Facts.Home + p[1:]
+	case strings.HasPrefix(p, "$PROJECT"):
+		p = in.Project + p[len("$PROJECT"):]
+	}
+	if list, ok := planner.ExpandHide(in.FS, p, secret, why); ok {
+		in.Hides = append(in.Hides, list...)
+	} else {
+		in.Losses = append(in.Losses, planner.Loss{What: "hiding " + quoting.Quote(pattern),
+			Why: "a wildcard may stand only in the last part of a path here"})
+	}
+}
+
 // hideSockets hides the sockets of the host that lie in a granted tree: a read-only mount does not stop
 // connect(2). What the project itself holds is the program's own business.
 func hideSockets(in *planner.Input) {
@@ -323,43 +355,6 @@ func hideSockets(in *planner.Input) {
 				break
 			}
 		}
-	}
-}
-
-// caches adds the places where tools keep what they can make again. The strict profile has none.
-func (r *Run) caches(s request.Settings, in *planner.Input) {
-	home := in.Facts.Home
-	if home == "" || len(s.Profile.Overlay) == 0 {
-		return
-	}
-	mode := planner.Overlay
-	switch s.FS.Caches {
-	case "rw":
-		mode = planner.Write
-	case "ro":
-		mode = planner.Read
-	}
-	for _, c := range planner.Caches() {
-		p := ""
-		if c.Var != "" {
-			p = host.Lookup(r.Env, c.Var)
-		}
-		set := path.IsAbs(p)
-		switch {
-		case set:
-			p = path.Clean(p)
-			if unsuitable(p, home) != "" || ownPlace(p) || guard.Look(path.Base(p)).Action != guard.Free {
-				continue
-			}
-		case c.Path == "":
-			continue
-		default:
-			p = home + c.Path[1:]
-			if _, err := in.FS.Lstat(p); err != nil && c.Var != "XDG_CACHE_HOME" {
-				continue
-			}
-		}
-		in.Grants = append(in.Grants, planner.Grant{Path: p, Mode: mode, Optional: true, Why: planner.CacheWhy})
 	}
 }
 
@@ -386,5 +381,8 @@ func Assign(in *planner.Input, sid, dir string) {
 	in.Session, in.SessionDir = sid, dir
 	if in.Hostname == "" {
 		in.Hostname = "sbx-" + sid
+	}
+	if i := slices.Index(in.Env, request.NoSID); i >= 0 {
+		in.Env[i] += sid
 	}
 }

@@ -3,9 +3,9 @@ package input
 import (
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/host"
-	"sbx/broker/internal/planner"
-	"sbx/broker/internal/request"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/request"
 )
 
 // machines grants what virtual machines want: QEMU itself is an ordinary program, whose user-mode network reaches what

@@ -3,8 +3,8 @@ package input
 import (
 	"path/filepath"
 
-	"sbx/broker/internal/only"
-	"sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/only"
+	"sbx.example/sbx/broker/internal/planner"
 )
 
 // onlyThese finds what --only lets be executed: the named commands and the command of the run itself.

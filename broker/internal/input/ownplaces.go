@@ -4,9 +4,9 @@ import (
 	"path"
 	"strings"
 
-	"sbx/broker/internal/host"
-	"sbx/broker/internal/planner"
-	"sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/policy"
 )
 
 // hideRuntime hides the folder of the session sockets. Whoever connects from inside is refused as well.

@@ -4,11 +4,11 @@ import (
 	"os"
 	"testing"
 
-	"sbx/seccompbpf"
+	"sbx.example/sbx/seccompbpf"
 
-	"sbx/broker/internal/host"
-	"sbx/broker/internal/planner"
-	"sbx/broker/internal/request"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/request"
 )
 
 // BenchmarkPlan is what `sbx run` computes before it can start anything.

@@ -3,10 +3,10 @@ package input
 import (
 	"os"
 
-	"sbx/broker/internal/host"
-	"sbx/broker/internal/planner"
-	"sbx/broker/internal/request"
-	"sbx/broker/plan"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/request"
+	"sbx.example/sbx/broker/plan"
 )
 
 // Smallest is a strict sandbox that runs true, without any session folder; with gate, its root is served, and with

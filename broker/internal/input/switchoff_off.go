@@ -3,8 +3,8 @@
 package input
 
 import (
-	"sbx/broker/internal/planner"
-	"sbx/broker/internal/request"
+	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/request"
 )
 
 func switchOff(request.Hooks, []string, *planner.Input) {}

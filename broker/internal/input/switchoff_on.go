@@ -5,10 +5,10 @@ package input
 import (
 	"slices"
 
-	"sbx/broker/internal/planner"
-	"sbx/broker/internal/request"
-	"sbx/broker/plan"
-	"sbx/seccompbpf"
+	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/request"
+	"sbx.example/sbx/broker/plan"
+	"sbx.example/sbx/seccompbpf"
 )
 
 // switchOff takes the layers away that h names.

@@ -11,8 +11,8 @@ import (
 	"syscall"
 	"time"
 
-	"sbx/broker/internal/steps"
-	"sbx/broker/plan"
+	"sbx.example/sbx/broker/internal/steps"
+	"sbx.example/sbx/broker/plan"
 )
 
 // Job is what a backend carries out. A sandboxing backend takes everything from Plan; the others, which

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"sbx/broker/internal/steps"
+	"sbx.example/sbx/broker/internal/steps"
 )
 
 func TestPassthrough(t *testing.T) {

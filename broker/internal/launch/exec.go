@@ -7,8 +7,8 @@ import (
 	"strings"
 	"syscall"
 
-	"sbx/broker/internal/child"
-	"sbx/broker/plan"
+	"sbx.example/sbx/broker/internal/child"
+	"sbx.example/sbx/broker/plan"
 )
 
 // Exec is a further program for a running sandbox. Those that wait for it are called from the goroutine
@@ -143,7 +143,7 @@ func (r *Running) Signal(pid int, sig syscall.Signal) error {
 // whoever was stopped before goes on too.
 func (r *Running) Freeze() error {
 	if r.Plan.Process.AsPID1 && r.Freezer == nil {
-		return errors.New("the program is process 1 itself and cannot be stopped from inside")
+		return errors.New("the program runs with --as-pid-1 and cannot be stopped from inside")
 	}
 	if r.frozen.Swap(true) {
 		return nil

@@ -8,9 +8,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/helperclient"
-	"sbx/broker/internal/program"
-	"sbx/shared/wire"
+	"sbx.example/sbx/broker/internal/helperclient"
+	"sbx.example/sbx/broker/internal/program"
+	"sbx.example/sbx/shared/wire"
 )
 
 // groupPatience bounds the wait for the helper, which the kernel may keep waiting for a while when it moves a process.

@@ -12,14 +12,15 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	"kernel.org/pub/linux/libs/security/libcap/cap"
 
-	"sbx/broker/internal/child"
-	"sbx/broker/internal/helperclient"
-	"sbx/broker/internal/program"
-	"sbx/broker/internal/steps"
-	"sbx/broker/plan"
-	"sbx/shared/stage"
-	"sbx/shared/wire"
+	"sbx.example/sbx/broker/internal/child"
+	"sbx.example/sbx/broker/internal/helperclient"
+	"sbx.example/sbx/broker/internal/program"
+	"sbx.example/sbx/broker/internal/steps"
+	"sbx.example/sbx/broker/plan"
+	"sbx.example/sbx/shared/stage"
+	"sbx.example/sbx/shared/wire"
 )
 
 // helperPaths are the only places where the helper is looked for: never in PATH, never beside sbx.
@@ -165,13 +166,22 @@ func FindNetHelper() (string, error) {
 			err = fmt.Errorf("using %s: %w", p, err)
 			continue
 		}
-		n, e := unix.Lgetxattr(p, "security.capability", nil)
-		if (found.Setuid() || e == nil && n > 0) && canBeSetuid(p) {
+		if (found.Setuid() || permitsNetAdmin(p)) && canBeSetuid(p) {
 			return p, nil
 		}
 		err = fmt.Errorf("%s is neither set-user-id nor has it cap_net_admin (setcap cap_net_admin+ep)", p)
 	}
 	return "", err
+}
+
+// permitsNetAdmin says whether the file has cap_net_admin of its own, as the helper will see it (capabilities(7)).
+func permitsNetAdmin(file string) bool {
+	caps, err := cap.GetFile(file)
+	if err != nil {
+		return false
+	}
+	has, err := caps.GetFlag(cap.Permitted, cap.NET_ADMIN)
+	return err == nil && has
 }
 
 // canBeSetuid says whether the kernel would honour the bit: the file can be executed, its file system

@@ -9,12 +9,12 @@ import (
 	"syscall"
 	"time"
 
-	"sbx/broker/internal/child"
-	"sbx/broker/internal/netns"
-	"sbx/broker/internal/steps"
-	"sbx/broker/plan"
-	"sbx/shared/stage"
-	"sbx/shared/tape"
+	"sbx.example/sbx/broker/internal/child"
+	"sbx.example/sbx/broker/internal/netns"
+	"sbx.example/sbx/broker/internal/steps"
+	"sbx.example/sbx/broker/plan"
+	"sbx.example/sbx/shared/stage"
+	"sbx.example/sbx/shared/tape"
 )
 
 // Options are what the plan does not say because it lies outside the sandbox.

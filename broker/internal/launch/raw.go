@@ -3,46 +3,47 @@ package launch
 import (
 	"os"
 
+	"github.com/mattn/go-isatty"
 	"golang.org/x/sys/unix"
+	"golang.org/x/term"
 )
 
-// Settings are the settings of a terminal.
-type Settings struct{ t unix.Termios }
-
 // IsTerminal says whether f is a terminal.
-func IsTerminal(f *os.File) bool { return f != nil && isTerminal(f) }
+func IsTerminal(f *os.File) bool { return f != nil && isatty.IsTerminal(f.Fd()) }
 
 // TerminalSettings reads f's, or returns nil.
-func TerminalSettings(f *os.File) *Settings {
-	t, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
+func TerminalSettings(f *os.File) *term.State {
+	s, err := term.GetState(int(f.Fd()))
 	if err != nil {
 		return nil
 	}
-	return &Settings{*t}
+	return s
 }
 
-// Apply gives f these settings.
-func (s *Settings) Apply(f *os.File) error {
-	rc, err := f.SyscallConn() // Fd would make a non-blocking descriptor block
+// SetTerminal gives f these settings.
+func SetTerminal(f *os.File, s *term.State) error {
+	return onTerminal(f, func(fd int) error { return term.Restore(fd, s) })
+}
+
+// MakeRaw is cfmakeraw(3) on f: every key is passed on and nothing is interpreted.
+func MakeRaw(f *os.File) error {
+	return onTerminal(f, func(fd int) error {
+		_, err := term.MakeRaw(fd)
+		return err
+	})
+}
+
+// onTerminal does not use Fd, which would make a non-blocking descriptor block.
+func onTerminal(f *os.File, do func(fd int) error) error {
+	rc, err := f.SyscallConn()
 	if err != nil {
 		return err
 	}
-	cerr := rc.Control(func(fd uintptr) { err = unix.IoctlSetTermios(int(fd), unix.TCSETSW, &s.t) })
+	cerr := rc.Control(func(fd uintptr) { err = do(int(fd)) })
 	if err == nil {
 		err = cerr
 	}
 	return err
-}
-
-// Raw is cfmakeraw(3): every key is passed on and nothing is interpreted.
-func (s *Settings) Raw() *Settings {
-	r := s.t
-	r.Iflag &^= unix.IGNBRK | unix.BRKINT | unix.PARMRK | unix.ISTRIP | unix.INLCR | unix.IGNCR | unix.ICRNL | unix.IXON
-	r.Oflag &^= unix.OPOST
-	r.Lflag &^= unix.ECHO | unix.ECHONL | unix.ICANON | unix.ISIG | unix.IEXTEN
-	r.Cflag = r.Cflag&^(unix.CSIZE|unix.PARENB) | unix.CS8
-	r.Cc[unix.VMIN], r.Cc[unix.VTIME] = 1, 0
-	return &Settings{r}
 }
 
 // Size is the window's size of a terminal, 0 and 0 if that is not known.

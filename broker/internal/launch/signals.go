@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 )
 
 // forwarded are the signals that are passed on to the program.
@@ -67,20 +68,21 @@ func (r *Running) followSize(term *terminal) (release func()) {
 }
 
 func (r *Running) handle(s syscall.Signal, term *terminal) {
+	main := r.main()
 	switch {
 	case s == syscall.SIGWINCH:
 		term.resize()
-		if term.later && !term.reading() { // the kernel tells the foreground
-			_ = r.Child.Signal(-r.Child.Main(), s)
+		if main != 0 && term.later && !term.reading() { // the kernel tells the foreground
+			_ = r.Child.Signal(-main, s)
 		}
-	case s == syscall.SIGTSTP && (r.Plan.Process.Idle || r.Plan.Process.AsPID1 || r.Child.Main() == 0):
+	case s == syscall.SIGTSTP && (r.Plan.Process.Idle || r.Plan.Process.AsPID1 || main == 0):
 		stop(os.Getpid(), s)
 	case s == syscall.SIGTSTP:
 		term.asked.Store(true)
-		_ = r.Child.Signal(-r.Child.Main(), s)
+		_ = r.Child.Signal(-main, s)
 	case r.Plan.Process.Idle:
 		r.Child.SendKill()
-	case !r.Plan.Process.AsPID1 && r.Child.Main() == 0:
+	case !r.Plan.Process.AsPID1 && main == 0:
 		// There is no program yet that could say what it makes of the signal: it ends everything, as it
 		// would have ended this process a moment earlier.
 		r.early.CompareAndSwap(0, int32(s))
@@ -88,6 +90,15 @@ func (r *Running) handle(s syscall.Signal, term *terminal) {
 	case r.Plan.Process.AsPID1:
 		r.Child.SendSignal(s)
 	default:
-		_ = r.Child.Signal(-r.Child.Main(), s)
+		_ = r.Child.Signal(-main, s)
 	}
+}
+
+// main is the program's pid as seen inside; 0 where none has been executed. One that has may be heard of sooner than
+// process 1 says its pid.
+func (r *Running) main() int {
+	for r.Child.Main() == 0 && !r.Plan.Process.Idle && !r.Plan.Process.AsPID1 && r.Child.Began() {
+		time.Sleep(time.Millisecond)
+	}
+	return r.Child.Main()
 }

@@ -9,9 +9,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/handover"
-	"sbx/broker/plan"
-	"sbx/shared/stage"
+	"sbx.example/sbx/broker/internal/handover"
+	"sbx.example/sbx/broker/plan"
+	"sbx.example/sbx/shared/stage"
 )
 
 // stdio is what becomes of the caller's descriptors 0, 1 and 2.
@@ -52,7 +52,7 @@ func classify(i int, f *os.File, tty bool) (plan.Stdio, error) {
 			return plan.Reopen, nil
 		}
 	case unix.S_IFCHR:
-		if tty && isTerminal(f) {
+		if tty && IsTerminal(f) {
 			return plan.Pty, nil
 		}
 		if st.Rdev == unix.Mkdev(1, 3) {

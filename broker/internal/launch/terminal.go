@@ -10,9 +10,10 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	"golang.org/x/term"
 
-	"sbx/broker/internal/child"
-	"sbx/broker/plan"
+	"sbx.example/sbx/broker/internal/child"
+	"sbx.example/sbx/broker/plan"
 )
 
 // terminal joins the caller's terminal and the sandbox's own. The caller's is in raw mode while the
@@ -26,7 +27,7 @@ type terminal struct {
 	real   *os.File // nil: the caller has none, and every method does nothing
 	keys   *os.File // what is read; real or the controlling terminal
 	master *os.File
-	saved  *unix.Termios
+	saved  *term.State
 	stdin  bool // it is the program's standard input
 	later  bool // the program has to ask for keys
 	out    *os.File
@@ -58,19 +59,27 @@ func plainJoin(keys, out, guest *os.File, taking func()) (input, output func()) 
 	return input, func() { _, _ = io.Copy(writer{out}, reader{guest}) }
 }
 
-func isTerminal(f *os.File) bool {
-	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
-	return err == nil
-}
-
 // HasTerminal says whether one of the descriptors is a terminal.
 func HasTerminal(files [3]*os.File) bool {
 	for _, f := range files {
-		if f != nil && isTerminal(f) {
+		if IsTerminal(f) {
 			return true
 		}
 	}
 	return false
+}
+
+// ControllingTerminal opens the terminal of this job. nil: it has none, or is in the background, where nobody looks.
+func ControllingTerminal() *os.File {
+	f, err := os.OpenFile("/dev/tty", os.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil
+	}
+	if pg, err := unix.IoctlGetInt(int(f.Fd()), unix.TIOCGPGRP); err != nil || pg != unix.Getpgrp() {
+		f.Close()
+		return nil
+	}
+	return f
 }
 
 // openTerminal notes the caller's terminal and its settings.
@@ -85,7 +94,7 @@ func openTerminal(p *plan.Plan, files [3]*os.File) *terminal {
 		}
 		if t.real == nil {
 			t.real = f
-			t.saved, _ = unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
+			t.saved = TerminalSettings(f)
 		}
 		if i == 0 {
 			t.keys, t.stdin, t.input = f, true, true
@@ -124,7 +133,7 @@ func (t *terminal) start(c *child.Child) {
 	t.master = master
 	t.mu.Unlock()
 	if t.saved != nil {
-		_ = unix.IoctlSetTermios(int(t.master.Fd()), unix.TCSETS, t.saved)
+		_ = SetTerminal(t.master, t.saved)
 	}
 	t.resize()
 	t.makeRaw()
@@ -179,17 +188,14 @@ func (t *terminal) makeRaw() {
 	if t.saved == nil || !t.input || t.raw {
 		return
 	}
-	r := (&Settings{*t.saved}).Raw().t
-	if unix.IoctlSetTermios(int(t.keys.Fd()), unix.TCSETSW, &r) == nil {
-		t.raw = true
-	}
+	t.raw = MakeRaw(t.keys) == nil
 }
 
 func (t *terminal) restore() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.saved != nil && t.raw {
-		_ = unix.IoctlSetTermios(int(t.keys.Fd()), unix.TCSETSW, t.saved)
+		_ = SetTerminal(t.keys, t.saved)
 		t.raw = false
 	}
 }
@@ -304,7 +310,7 @@ func (t *terminal) hungUp() bool {
 func (t *terminal) give(c *child.Child) {
 	t.mu.Lock()
 	t.input = true
-	if now, err := unix.IoctlGetTermios(int(t.keys.Fd()), unix.TCGETS); err == nil && !t.raw {
+	if now := TerminalSettings(t.keys); now != nil && !t.raw {
 		t.saved = now
 	}
 	t.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"sbx/broker/internal/policy"
-	"sbx/broker/internal/program"
+	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/program"
 )
 
 // Access is one thing that the program did, or wanted to do, beyond what its profile grants.

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"sbx/broker/internal/policy"
-	"sbx/broker/internal/policy/peer"
+	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/policy/peer"
 )
 
 func options() Options {

@@ -1,6 +1,6 @@
 package learn
 
-import "sbx/broker/internal/policy"
+import "sbx.example/sbx/broker/internal/policy"
 
 // NotWritten is the reason of what is refused while learning: what is read cannot hurt the host, what is written could.
 const NotWritten = "learning writes nothing outside of the sandbox"

@@ -10,20 +10,21 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/child"
-	"sbx/broker/internal/confine"
-	"sbx/broker/internal/control"
-	"sbx/broker/internal/egress"
-	"sbx/broker/internal/gate"
-	"sbx/broker/internal/host"
-	"sbx/broker/internal/input"
-	"sbx/broker/internal/launch"
-	"sbx/broker/internal/netns"
-	"sbx/broker/internal/planner"
-	"sbx/broker/internal/request"
-	"sbx/broker/internal/session"
-	"sbx/broker/plan"
-	"sbx/shared/tape"
+	"sbx.example/sbx/broker/internal/caches"
+	"sbx.example/sbx/broker/internal/child"
+	"sbx.example/sbx/broker/internal/confine"
+	"sbx.example/sbx/broker/internal/control"
+	"sbx.example/sbx/broker/internal/egress"
+	"sbx.example/sbx/broker/internal/gate"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/input"
+	"sbx.example/sbx/broker/internal/launch"
+	"sbx.example/sbx/broker/internal/netns"
+	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/request"
+	"sbx.example/sbx/broker/internal/session"
+	"sbx.example/sbx/broker/plan"
+	"sbx.example/sbx/shared/tape"
 )
 
 // attempt is one way through a run. Its methods are called in the order in which they stand here.
@@ -36,15 +37,17 @@ type attempt struct {
 	cfg   request.Settings
 
 	// of ask: what is wanted, and who is asked about the rest
-	in      *planner.Input
-	asks    *asking // nil: nobody
-	refused *blocked
-	net     *egress.Network // nil: none
-	root    string          // of the sessions
+	in        *planner.Input
+	approvals *approvals // nil: nobody
+	refusals  *refusals
+	net       *egress.Network // nil: none
+	nowhere   *egress.Nowhere // answers about names where there is none
+	root      string          // of the sessions
+	kept      *caches.Project // what its earlier sessions left in caches
 
 	// of open
-	s    *session.Session
-	left *planted
+	s        *session.Session
+	mediator *mediator // of what changes guarded trees, and what is left of it
 
 	// of prepare: what is built
 	limited *confine.Confined
@@ -55,9 +58,10 @@ type attempt struct {
 	joined  *netns.Network
 
 	// of execute
-	svc *service
-	log *staticLog
-	rec *record
+	svc   *service
+	audit *auditLog
+	log   *staticLog
+	rec   *record
 }
 
 // configure reads what the host offers and what the settings say.
@@ -89,14 +93,14 @@ func (x *attempt) ask() (err error) {
 	r.strict = r.strict || x.cfg.Sandbox.Strict
 	r.profile, r.mode = x.cfg.Profile.Name, x.cfg.Mode(x.facts)
 	r.engine = gate.Choose(r.mode, x.cfg, x.facts)
-	if x.in, r.doors, err = b.asked(r).Make(x.cfg, x.facts); err != nil {
+	if x.in, r.doors, err = b.inputOf(r).Make(x.cfg, x.facts); err != nil {
 		return err
 	}
-	if x.asks, err = b.asking(r, x.cfg, x.in); err != nil {
+	if x.approvals, err = b.newApprovals(r, x.cfg, x.in); err != nil {
 		return err
 	}
-	x.refused = &blocked{verb: r.Verbose, print: b.Warn}
-	if x.net, err = b.network(r, x.cfg, x.in, x.refused); err != nil {
+	x.refusals = &refusals{verb: r.Verbose, print: b.Warn}
+	if x.net, err = b.network(r, x.cfg, x.in, x.refusals); err != nil {
 		return err
 	}
 	if x.net != nil && r.helper != nil {
@@ -104,9 +108,15 @@ func (x *attempt) ask() (err error) {
 		x.in.WithoutNetwork()
 	}
 	x.in.OwnNames = x.net == nil && !x.in.ShareNet && r.helper == nil
-	x.asks.reaches(x.net)
-	x.root, err = session.Root(host.Lookup(b.Env, "XDG_STATE_HOME"), x.facts.Home)
-	return err
+	if x.nowhere = x.newNowhere(); x.in.OwnNames {
+		x.in.Env = egress.WithoutRetries(x.in.Env)
+	}
+	x.approvals.reaches(x.net)
+	if x.root, err = session.Root(host.Lookup(b.Env, "XDG_STATE_HOME"), x.facts.Home); err != nil {
+		return err
+	}
+	x.showCaches()
+	return nil
 }
 
 // dryRun plans a session that is not made.
@@ -117,7 +127,8 @@ func (x *attempt) dryRun() (Outcome, error) {
 		return Outcome{}, err
 	}
 	p, losses, err := planner.Build(*x.in)
-	return Outcome{Plan: p, Losses: losses}, err
+	about := strings.Join(append([]string{x.r.profile, x.r.mode}, x.r.doors.Names()...), ", ")
+	return Outcome{Plan: p, Losses: losses, About: about, Asks: x.r.mode == "dynamic"}, err
 }
 
 func (x *attempt) confine(dry bool) (*confine.Confined, error) {
@@ -135,12 +146,7 @@ func (x *attempt) open() error {
 		return &planner.Refusal{What: err.Error(), Hint: hint}
 	}
 	input.Assign(x.in, x.s.ID, x.s.Dir)
-	x.left = &planted{began: time.Now().Add(-time.Second)} // the clock of files is coarser
-	x.refused.writes = &judged{in: x.in, asks: x.asks, refused: x.refused}
-	x.refused.writes.session.Witness = x.left
-	if x.asks != nil {
-		x.asks.left = x.left
-	}
+	x.mediator = newMediator(x.in, x.approvals, x.refusals, x.b.Warn)
 	if x.net != nil || x.r.doors.Filtered() {
 		x.b.Early.Spread() // programs are started now that are to run like any other
 	}
@@ -157,7 +163,7 @@ func (x *attempt) prepare() (err error) {
 	if x.plan, x.losses, x.sealed, err = planner.BuildSealed(*x.in); err != nil {
 		return err
 	}
-	x.refused.writes.plan = x.plan
+	x.mediator.planned(x.plan)
 	r.losses = x.losses
 	if err = x.b.checkLosses(r, x.losses); err != nil {
 		return err
@@ -166,7 +172,7 @@ func (x *attempt) prepare() (err error) {
 		return err
 	}
 	if r.mode == "dynamic" && !r.Quiet {
-		x.b.homeless(x.plan, x.facts.Home)
+		x.b.warnHomeHidden(x.plan, x.facts.Home)
 	}
 	if x.net == nil { // else it has written them
 		x.folder = egress.OwnFiles(x.plan, x.in)
@@ -187,20 +193,23 @@ func (x *attempt) prepare() (err error) {
 
 // execute builds the sandbox and runs the program in it to its end.
 func (x *attempt) execute() (launch.Result, error) {
-	b, r, writes := x.b, x.r, x.refused.writes
-	x.svc = b.newService(r, x.in, x.s, x.refused)
+	b, r := x.b, x.r
+	x.svc = b.newService(r, x.in, x.s, x.mediator)
 	x.svc.meter, x.limited.Plan = confine.NewMeter(x.limited, x.svc.init, r.Rules), x.plan
-	x.asks.serve(x.svc)
-	x.log = newStaticLog(&asking{b: b, r: r, cfg: x.cfg, in: x.in}, x.s, x.asks, x.net)
+	x.approvals.serve(x.svc)
+	x.audit = &auditLog{b: b, r: r, cfg: x.cfg, in: x.in, s: x.s}
+	x.log = newStaticLog(x.audit, x.approvals, x.net)
 	x.rec = newRecord(x.s, x.plan, x.log != nil && !r.detached && b.Early.Ahead())
-	guard := b.serveGuard(x.in, x.plan, x.asks, x.refused, &writes.session)
+	x.rec.log, x.rec.kept = func() string { return r.audit }, r.Keep
 	return b.backend(r).Execute(b.context(), launch.Job{Plan: x.plan, Options: launch.Options{
 		Stdio: b.Std, Signals: b.Signals, Timeout: r.timeout, Expiring: func() { x.limited.Count(x.svc.init()) },
 		Early: b.Early, Folder: x.folder, Remember: r.Name == "" && r.helper == nil && !r.doors.Filtered(),
 		Exits: x.joined == nil && !x.limited.Grouped() && b.Context == nil, Stays: b.Context != nil, Settled: b.settled(),
 		Network: x.joined, Maps: r.doors.IDs().Maps(x.joined), Cgroup: x.limited.Descriptor(), Cloned: x.limited.Cloned,
-		Join: x.asks.joiner(), Fuse: x.asks.fuse(x.plan, guard), Tree: writes.tree, Listener: x.asks.listener(x.refused),
-		Standing: x.rec.standing(x.log, x.net.Standing(x.limited.Standing(x.svc.standing))), Building: x.building,
+		Join: x.approvals.joiner(), Fuse: x.approvals.fuse(x.plan, x.mediator.server()), Tree: x.mediator.tree,
+		Listener: x.approvals.listener(x.mediator),
+		Standing: x.rec.standing(x.log, x.nowhere.Standing(x.net.Standing(x.limited.Standing(x.svc.standing)))),
+		Building: x.building,
 	}})
 }
 
@@ -211,24 +220,24 @@ func (x *attempt) building(steps []tape.Step) error {
 	if err != nil {
 		return err
 	}
-	if err = x.asks.start(x.s, x.plan, x.sealed, hash); err != nil {
+	if err = x.approvals.start(x.audit, x.plan, x.sealed, hash); err != nil {
 		return err
 	}
 	x.log.begin()
 	if err = x.svc.detached(x.s); err != nil {
 		return err
 	}
-	logs := &asking{b: x.b, r: x.r, cfg: x.cfg, in: x.in}
-	if err = x.b.serveDoors(x.r, x.asks, logs, x.s, hash); err != nil {
+	if err = x.serveDoors(hash); err != nil {
 		return err
 	}
-	return startNetwork(x.net, x.s, x.asks, logs, hash)
+	return x.startNetwork(hash)
 }
 
 // end ends what has served the sandbox, and says which limits were reached. err is why nothing was run.
 func (x *attempt) end(res launch.Result, err error) (reached []string, _ error) {
 	x.net.Close()
-	x.refused.writes.end()
+	x.nowhere.Close()
+	x.mediator.end()
 	if oerr := x.in.Own.Save(); oerr != nil {
 		x.b.Warn(oerr.Error() + ": what programs made there is hidden in the next run")
 	}
@@ -237,8 +246,8 @@ func (x *attempt) end(res launch.Result, err error) (reached []string, _ error) 
 	}
 	x.svc.meter.Over.Store(true)
 	reached = x.limited.End(res.After)
-	x.asks.end(res.Status, reached)
-	x.log.end(res, err == nil, x.refused, reached)
+	x.approvals.end(res.Status, reached)
+	x.log.end(res, err == nil, x.refusals, reached)
 	x.svc.close(res.Status)
 	if err == nil {
 		x.svc.ended(res.Status)
@@ -252,10 +261,12 @@ func (x *attempt) outcome(res launch.Result, reached []string) Outcome {
 	if res.Unwritten != nil {
 		b.Warn("not all of the program's output is there: " + res.Unwritten.Error())
 	}
+	x.keepCaches()
 	cerr := x.s.Close(r.Keep)
 	if strings.HasSuffix(x.s.ID, "a") || strings.HasSuffix(x.s.ID, "b") { // now and then: it looks at every record
 		runtime, state := host.Lookup(b.Env, "XDG_RUNTIME_DIR"), host.Lookup(b.Env, "XDG_STATE_HOME")
 		control.Clean(x.root, control.FindRoot(runtime, state, x.facts.Home), true)
+		caches.Sweep(caches.Root(x.root), time.Now())
 	}
 	if cerr != nil {
 		b.Warn(cerr.Error())
@@ -266,10 +277,10 @@ func (x *attempt) outcome(res launch.Result, reached []string) Outcome {
 		}
 		b.sayKept(r, x.s.ID, x.s.Dir, x.plan)
 	}
-	if err := x.asks.learned(); err != nil {
+	if err := x.approvals.writeLearned(); err != nil {
 		b.Warn(err.Error())
 	}
-	left := x.left.lines(x.plan, x.cfg.FS.MadeRepositories == "neutralise")
-	report := summarize(x.s.ID, x.asks, x.refused, left, res)
+	left := x.mediator.leftovers.lines(x.plan, x.cfg.FS.MadeRepositories == "neutralise")
+	report := summarize(x.s.ID, x.approvals, x.refusals, left, res)
 	return Outcome{Result: res, Timeout: r.timeout, Audit: r.audit, Report: report}
 }

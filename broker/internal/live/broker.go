@@ -5,13 +5,13 @@ import (
 	"os"
 	"time"
 
-	"sbx/broker/internal/child"
-	"sbx/broker/internal/confine"
-	"sbx/broker/internal/launch"
-	"sbx/broker/internal/planner"
-	"sbx/broker/internal/policy"
-	"sbx/broker/internal/prompt"
-	"sbx/broker/plan"
+	"sbx.example/sbx/broker/internal/child"
+	"sbx.example/sbx/broker/internal/confine"
+	"sbx.example/sbx/broker/internal/launch"
+	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/prompt"
+	"sbx.example/sbx/broker/plan"
 )
 
 // Broker is the process that runs a session, and whom it speaks to.
@@ -45,6 +45,8 @@ type Outcome struct {
 	Audit   string  // the file of the session's audit log
 
 	Plan   *plan.Plan // of --dry-run
+	About  string     // profile, mode and what is let in, of the same
+	Asks   bool       // about what is not granted, likewise
 	Losses []planner.Loss
 }
 

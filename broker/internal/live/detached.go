@@ -6,9 +6,9 @@ import (
 	"strconv"
 	"time"
 
-	"sbx/broker/internal/control"
-	"sbx/broker/internal/planner"
-	"sbx/broker/internal/session"
+	"sbx.example/sbx/broker/internal/control"
+	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/session"
 )
 
 // detached opens the socket of a session that must be reached and moves its output to its folder, before its program
@@ -44,17 +44,17 @@ func (v *service) announceDetached() {
 func (v *service) tellStarter() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.r.stood {
+	if v.r.starterTold {
 		return
 	}
-	v.r.stood = true
+	v.r.starterTold = true
 	v.b.Stood(v.s.ID)
 }
 
-// ended keeps the exit status of a detached session's program, which nobody waited for.
+// ended keeps the exit status of the session's program, which sbx ls shows; nobody has waited for a detached one.
 func (v *service) ended(status int) {
 	if v.r.detached {
 		v.tellStarter() // it may have been over before anybody looked
-		_ = v.s.WriteFile("status", []byte(strconv.Itoa(status)+"\n"))
 	}
+	_ = v.s.WriteFile("status", []byte(strconv.Itoa(status)+"\n"))
 }

@@ -4,59 +4,55 @@ import (
 	"os"
 	"path"
 	"sync/atomic"
-	"time"
 
 	"golang.org/x/sys/unix"
 
-	"sbx/audit"
-	"sbx/broker/internal/decide"
-	"sbx/broker/internal/doors"
-	"sbx/broker/internal/planner"
-	"sbx/broker/internal/policy"
-	"sbx/broker/internal/program"
-	"sbx/broker/internal/quoting"
-	"sbx/broker/internal/session"
+	"sbx.example/sbx/audit"
+	"sbx.example/sbx/broker/internal/decide"
+	"sbx.example/sbx/broker/internal/doors"
+	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/program"
+	"sbx.example/sbx/broker/internal/quoting"
 )
 
-// serveDoors writes down what the sandbox was given, and has it answered. rec is for sessions that keep no record of
-// questions.
-func (b *Broker) serveDoors(r *run, asks, rec *asking, s *session.Session, planHash string) error {
-	if !r.doors.Any() {
+// serveDoors writes down what the sandbox was given, and has it answered.
+func (x *attempt) serveDoors(planHash string) error {
+	open := x.r.doors
+	if !open.Any() {
 		return nil
 	}
-	x := doors.Session{Refused: func(of string) doors.Refuser { return refuser(asks, rec, of) }}
-	if asks != nil {
-		x.Log, x.Ask = asks.log, asks.ask
-		asks.report.filters = r.doors.Paths()
-		if asks.files == nil {
-			x.Connect = asks.connections.At
+	s := doors.Session{Refused: x.refuser}
+	if a := x.approvals; a != nil {
+		s.Log, s.Ask = a.log, a.ask
+		a.report.filters = open.Paths()
+		if a.files == nil {
+			s.Connect = a.connections.At
 		}
-		return r.doors.Serve(x)
+		return open.Serve(s)
 	}
-	var err error
-	if rec.log, err = rec.openLog(s, planHash, time.Time{}); err != nil {
-		return &planner.Refusal{What: "starting the session's audit log", Err: err, Hint: session.RecordHint}
+	if err := x.audit.open(planHash); err != nil {
+		return err
 	}
-	x.Log, x.OwnLog = rec.log, true
-	return r.doors.Serve(x)
+	s.Log, s.OwnLog = x.audit.w, true
+	return open.Serve(s)
 }
 
-// refuser records what a filter refused as the session's other refusals are; there is a summary of questions or there
-// is not.
-func refuser(asks, rec *asking, of string) doors.Refuser {
+// refuser records what the filter of something refused as the session's other refusals are; there is a summary of
+// questions or there is not.
+func (x *attempt) refuser(of string) doors.Refuser {
 	n := new(atomic.Int32)
 	return func(a decide.Ask, reason string) {
 		a.Op, a.Kind = "connect", policy.KindSocket
 		a.Exe, a.Cwd = program.Links(a.PID)
-		if asks != nil {
-			asks.arb.Refused(a, decide.Verdict{Errno: int(unix.EACCES), Reason: reason})
+		if x.approvals != nil {
+			x.approvals.arb.Refused(a, decide.Verdict{Errno: int(unix.EACCES), Reason: reason})
 			return
 		}
 		if n.Add(1) <= maxRefused {
-			_, _ = rec.log.Note(audit.Event{Kind: audit.KindDeny, UID: os.Getuid(), PID: a.PID, Exe: a.Exe, Cwd: a.Cwd, Op: a.Op,
-				Path: a.Path, Decision: "deny", Reason: reason, Errno: "EACCES"})
-			if !rec.r.Quiet {
-				rec.b.Warn("blocked: " + quoting.Quote(path.Base(a.Path)) + " of " + of + " by " + caller(uint32(a.PID)) + ": " +
+			_, _ = x.audit.w.Note(audit.Event{Kind: audit.KindDeny, UID: os.Getuid(), PID: a.PID, Exe: a.Exe, Cwd: a.Cwd,
+				Op: a.Op, Path: a.Path, Decision: "deny", Reason: reason, Errno: "EACCES"})
+			if !x.r.Quiet {
+				x.b.Warn("blocked: " + quoting.Quote(path.Base(a.Path)) + " of " + of + " by " + caller(uint32(a.PID)) + ": " +
 					reason)
 			}
 		}

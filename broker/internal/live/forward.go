@@ -1,8 +1,8 @@
 package live
 
 import (
-	"sbx/audit"
-	"sbx/broker/internal/request"
+	"sbx.example/sbx/audit"
+	"sbx.example/sbx/broker/internal/request"
 )
 
 // forward is where copies of audit records go besides the log; nil for nowhere.

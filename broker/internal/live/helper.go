@@ -8,11 +8,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/host"
-	"sbx/broker/internal/input"
-	"sbx/broker/internal/launch"
-	"sbx/broker/internal/planner"
-	"sbx/broker/internal/steps"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/input"
+	"sbx.example/sbx/broker/internal/launch"
+	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/steps"
 )
 
 // backend is what carries the plan out.
@@ -23,8 +23,8 @@ func (b *Broker) backend(r *run) launch.Backend {
 	return launch.Native{}
 }
 
-// instead finds the helper if err says that this host gives no sandboxes without one; otherwise it returns err.
-func (b *Broker) instead(r *run, err error) error {
+// fallback finds the helper if err says that this host gives no sandboxes without one; otherwise it returns err.
+func (b *Broker) fallback(r *run, err error) error {
 	if f := new(steps.Fault); errors.As(err, &f) && f.Step == "making fuse" && !r.noFuse {
 		r.noFuse = true // the device opens and does not serve: only making the file system tells
 		return nil
@@ -39,9 +39,9 @@ func (b *Broker) instead(r *run, err error) error {
 	return err
 }
 
-// helperAtOnce chooses the helper before anything is planned, where it is set-user-id and the first clone of this
+// chooseHelper chooses the helper before anything is planned, where it is set-user-id and the first clone of this
 // process has shown that nothing else will do. For --dry-run, which clones nothing, the smallest sandbox is tried.
-func (b *Broker) helperAtOnce(r *run) {
+func (b *Broker) chooseHelper(r *run) {
 	err := launch.Unavailable(b.Fault)
 	if r.helper != nil || r.NoSuid || err == nil && !r.DryRun {
 		return

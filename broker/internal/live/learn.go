@@ -10,20 +10,20 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/arbiter"
-	"sbx/broker/internal/decide"
-	"sbx/broker/internal/learn"
-	"sbx/broker/internal/planner"
-	"sbx/broker/internal/policy"
-	"sbx/broker/internal/quoting"
-	"sbx/broker/internal/request"
+	"sbx.example/sbx/broker/internal/arbiter"
+	"sbx.example/sbx/broker/internal/decide"
+	"sbx.example/sbx/broker/internal/learn"
+	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/quoting"
+	"sbx.example/sbx/broker/internal/request"
 )
 
 // maxLearned bounds the accesses that are remembered; a policy of so many is no policy.
 const maxLearned = 20000
 
-// lessons are what a run with --learn saw.
-type lessons struct {
+// learner collects what a run with --learn saw.
+type learner struct {
 	mu   sync.Mutex
 	seen map[learn.Access]bool
 	full bool
@@ -31,8 +31,8 @@ type lessons struct {
 	name string
 }
 
-// lessons opens the file that the policy is to be written to. It must not exist: a policy is not overwritten.
-func (b *Broker) lessons(r *run, s request.Settings) (*lessons, error) {
+// newLearner opens the file that the policy is to be written to. It must not exist: a policy is not overwritten.
+func (b *Broker) newLearner(r *run, s request.Settings) (*learner, error) {
 	if r.Learn == "" {
 		return nil, nil
 	}
@@ -53,11 +53,11 @@ func (b *Broker) lessons(r *run, s request.Settings) (*lessons, error) {
 	if err != nil {
 		return nil, &planner.Refusal{What: "--learn " + quoting.Quote(r.Learn), Err: err}
 	}
-	return &lessons{seen: map[learn.Access]bool{}, file: f, name: r.Learn}, nil
+	return &learner{seen: map[learn.Access]bool{}, file: f, name: r.Learn}, nil
 }
 
 // note takes in one settled access.
-func (l *lessons) note(ev arbiter.Event) {
+func (l *learner) note(ev arbiter.Event) {
 	q, v := ev.Ask, ev.Verdict
 	refused := v.Decision != decide.Allow
 	if v.Silent || v.Rule != "" && v.Rule != learn.WriteRule || refused && v.Reason != learn.NotWritten {
@@ -93,7 +93,7 @@ func (l *lessons) note(ev arbiter.Event) {
 }
 
 // finish writes the policy and says what to do with it.
-func (l *lessons) finish(b *Broker, r *run, vars policy.Vars) error {
+func (l *learner) finish(b *Broker, r *run, vars policy.Vars) error {
 	if l == nil {
 		return nil
 	}
@@ -113,8 +113,8 @@ func (l *lessons) finish(b *Broker, r *run, vars policy.Vars) error {
 		return fmt.Errorf("writing %s: %w", quoting.Quote(l.name), err)
 	}
 	if !r.Quiet {
-		b.Warn(fmt.Sprintf("learned %d rules: read %s, then sbx policy import policy %s", len(rules), quoting.Quote(l.name),
-			quoting.Shell(l.name)))
+		b.Warn(fmt.Sprintf("learned %s: read %s, then sbx policy import policy %s", quoting.Count(len(rules), "rule"),
+			quoting.Quote(l.name), quoting.Shell(l.name)))
 		if l.full {
 			b.Warn("the program accessed more than could be remembered; the policy is not complete")
 		}
@@ -122,23 +122,23 @@ func (l *lessons) finish(b *Broker, r *run, vars policy.Vars) error {
 	return nil
 }
 
-// learned writes the policy of a run with --learn.
-func (a *asking) learned() error {
+// writeLearned writes the policy of a run with --learn.
+func (a *approvals) writeLearned() error {
 	if a == nil {
 		return nil
 	}
-	return a.lessons.finish(a.b, a.r, a.cfg.Vars)
+	return a.learner.finish(a.b, a.r, a.cfg.Vars)
 }
 
-// unlearned is learned where nothing was run.
-func (a *asking) unlearned() {
+// discardLearned is writeLearned where nothing was run.
+func (a *approvals) discardLearned() {
 	if a != nil {
-		a.lessons.drop()
+		a.learner.drop()
 	}
 }
 
 // drop takes the empty file away when nothing was run.
-func (l *lessons) drop() {
+func (l *learner) drop() {
 	if l != nil {
 		l.file.Close()
 		os.Remove(l.name)

@@ -5,8 +5,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/host"
-	"sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/planner"
 )
 
 // recordInside finds a place for the records of a session in a sandbox, whose home cannot be written as a rule: that of
@@ -42,6 +42,6 @@ func inSandbox(err error) error {
 		return err
 	}
 	return &planner.Refusal{What: "this process is in a sandbox already, which lets no further one be built", Err: nil,
-		Hint: "run the command without sbx: it is confined as the outer session says; nothing of SBX_* or of this " +
-			"project's files can widen that"}
+		Hint: "run the command without sbx: it is confined as the outer session says, and nothing of SBX_* or of this " +
+			"project's files can widen that; an outer sbx run --containers lets a further one be built"}
 }

@@ -1,16 +1,13 @@
 package live
 
 import (
-	"time"
-
-	"sbx/broker/internal/egress"
-	"sbx/broker/internal/planner"
-	"sbx/broker/internal/request"
-	"sbx/broker/internal/session"
+	"sbx.example/sbx/broker/internal/egress"
+	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/request"
 )
 
 // network is the one that r asks for.
-func (b *Broker) network(r *run, s request.Settings, in *planner.Input, refused *blocked) (*egress.Network, error) {
+func (b *Broker) network(r *run, s request.Settings, in *planner.Input, refused *refusals) (*egress.Network, error) {
 	return egress.New(egress.Asked{Request: &r.Request, Dynamic: r.mode == "dynamic", Strict: r.strict, Env: b.Env,
 		Maps: r.doors.IDs().NetworkMaps(), Refused: refused.line, Say: func(text string) {
 			if !r.Quiet {
@@ -20,7 +17,7 @@ func (b *Broker) network(r *run, s request.Settings, in *planner.Input, refused 
 }
 
 // reaches tells a session that asks what it need not ask about.
-func (a *asking) reaches(o *egress.Network) {
+func (a *approvals) reaches(o *egress.Network) {
 	if a != nil && o != nil {
 		a.rules.Env.Hosts, a.rules.Env.AllHosts = o.Reaches()
 	}
@@ -28,22 +25,21 @@ func (a *asking) reaches(o *egress.Network) {
 
 // startNetwork opens the record of a session that has none for another reason, and connects the network's questions
 // with whoever decides.
-func startNetwork(o *egress.Network, s *session.Session, asks, a *asking, planHash string) error {
+func (x *attempt) startNetwork(planHash string) error {
 	switch {
-	case o == nil:
+	case x.net == nil:
 		return nil
-	case asks != nil:
-		asks.outlet = o
-		o.Start(asks.arb, asks.log)
+	case x.approvals != nil:
+		x.approvals.network = x.net
+		x.net.Start(x.approvals.arb, x.approvals.log)
 		return nil
-	case a.log != nil: // of the session's doors, which close it
-		o.Start(nil, a.log)
+	case x.audit.w != nil: // of the session's doors, which close it
+		x.net.Start(nil, x.audit.w)
 		return nil
 	}
-	log, err := a.openLog(s, planHash, time.Time{})
-	if err != nil {
-		return &planner.Refusal{What: "starting the session's audit log", Err: err, Hint: session.RecordHint}
+	if err := x.audit.open(planHash); err != nil {
+		return err
 	}
-	o.OwnLog(log)
+	x.net.OwnLog(x.audit.w)
 	return nil
 }

@@ -1,15 +1,17 @@
 package live
 
 import (
+	"path"
 	"strconv"
 	"sync"
 
-	"sbx/broker/internal/launch"
-	"sbx/broker/internal/planner"
-	"sbx/broker/internal/policy"
-	"sbx/broker/internal/session"
-	"sbx/broker/plan"
-	"sbx/shared/tape"
+	"sbx.example/sbx/broker/internal/changes"
+	"sbx.example/sbx/broker/internal/launch"
+	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/session"
+	"sbx.example/sbx/broker/plan"
+	"sbx.example/sbx/shared/tape"
 )
 
 // record writes the session's plan and transcript beside what else is done: the plan while the sandbox is built, the
@@ -23,7 +25,9 @@ type record struct {
 	plan  chan struct{} // closed when the plan is written
 	steps []tape.Step
 
-	rest func() // writes the rest, once; nil if the program was not started
+	rest func()        // writes the rest, once; nil if the program was not started
+	log  func() string // names the audit log, once there is one
+	kept bool          // the layers stay
 }
 
 // newRecord begins to write p, unless that is for later: when nobody needs the plan's hash before.
@@ -78,11 +82,23 @@ func (r *record) standing(log *staticLog, next func(*launch.Running)) func(*laun
 				return
 			}
 			log.opened(r.hash)
+			r.note()
 		})
 		go r.rest()
 		if next != nil {
 			next(run)
 		}
+	}
+}
+
+// note writes what later commands look for: which audit log is the session's, so that one that is gone is missed, and
+// what git tracked where layers stay. Without them they know less.
+func (r *record) note() {
+	if file := r.log(); file != "" {
+		_ = r.s.WriteFile(session.LogFile, []byte(path.Base(file)))
+	}
+	if r.kept {
+		_ = changes.NoteIndexes(r.p, r.s.Dir)
 	}
 }
 

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -9,14 +10,16 @@ import (
 	"sync"
 	"syscall"
 
-	"sbx/broker/internal/arbiter"
-	"sbx/broker/internal/decide"
-	"sbx/broker/internal/gate"
-	"sbx/broker/internal/gate/notify"
-	"sbx/broker/internal/launch"
-	"sbx/broker/internal/policy"
-	"sbx/broker/internal/program"
-	"sbx/broker/internal/quoting"
+	"sbx.example/sbx/broker/internal/arbiter"
+	"sbx.example/sbx/broker/internal/decide"
+	"sbx.example/sbx/broker/internal/egress"
+	"sbx.example/sbx/broker/internal/gate"
+	"sbx.example/sbx/broker/internal/gate/notify"
+	"sbx.example/sbx/broker/internal/launch"
+	"sbx.example/sbx/broker/internal/learn"
+	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/program"
+	"sbx.example/sbx/broker/internal/quoting"
 )
 
 // maxReported is how many different accesses a report has; further ones are only counted.
@@ -35,7 +38,8 @@ type reported struct {
 	Origin string `json:"origin,omitempty"`
 	Answer string `json:"answer,omitempty"` // who answered: tty, socket, hook, timeout …
 	Times  int    `json:"times"`
-	Allow  string `json:"allow"` // the one command that allows it next time, or why there is none
+	Allow  string `json:"allow,omitempty"`  // the one command that allows it next time, if there is one
+	Advice string `json:"advice,omitempty"` // what there is to do where there is none
 	denied bool
 	shown  bool // when it happened
 }
@@ -50,6 +54,8 @@ type report struct {
 	list    []reported
 	more    int
 	live    func(line string) // told of a refusal as it happens; may be nil
+	// alone is told of what was refused because nobody was there to be asked, for the program's end; may be nil.
+	alone func(pid uint32, line string)
 }
 
 // observe is called for every settled access of a session.
@@ -65,6 +71,10 @@ func (p *report) observe(ev arbiter.Event) {
 	if q.Kind == policy.KindHost {
 		x.Path, x.Host, x.Port, x.Op = "", q.Host, q.Port, "connect"
 	}
+	if p.alone != nil && x.denied && v.Reason == arbiter.NobodyThere {
+		x.Allow, x.Advice = p.command(&x, q, v)
+		p.alone(uint32(x.PID), strings.TrimPrefix(x.line(), "blocked: "))
+	}
 	key := fmt.Sprintf("%t %s %s\x00%s:%d %s", allowed, x.Op, x.Path, x.Host, x.Port, v.Outside)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -79,7 +89,7 @@ func (p *report) observe(ev arbiter.Event) {
 	if p.index == nil {
 		p.index = map[string]int{}
 	}
-	x.Allow = p.command(&x, q, v)
+	x.Allow, x.Advice = p.command(&x, q, v)
 	if x.shown = x.denied && p.live != nil; x.shown {
 		p.live(x.line())
 	}
@@ -87,8 +97,8 @@ func (p *report) observe(ev arbiter.Event) {
 	p.list = append(p.list, x)
 }
 
-// command is what would allow the access next time.
-func (p *report) command(x *reported, q decide.Ask, v decide.Verdict) string {
+// command is what would allow the access next time, or where nothing does, what to do instead.
+func (p *report) command(x *reported, q decide.Ask, v decide.Verdict) (allow, advice string) {
 	what := q.Path
 	if x.Host != "" {
 		what = x.Host + ":" + strconv.Itoa(x.Port)
@@ -99,26 +109,34 @@ func (p *report) command(x *reported, q decide.Ask, v decide.Verdict) string {
 	r, ok := v.Rule, v.Rule != "" && v.Origin != ""
 	switch {
 	case q.Kind == policy.KindSocket && slices.Contains(p.filters, path.Dir(what)):
-		return v.Reason
+		return "", v.Reason
+	case v.Reason == egress.NoNetwork:
+		return "", v.Reason + "; " + allowNetwork
 	case v.Reason == errKept.Error():
-		return v.Reason + ": sbx why " + quoting.Shell(x.Path)
+		return "", v.Reason + ": sbx why " + quoting.Shell(x.Path)
 	case v.Outside != "":
-		return outsideOnly + v.Outside
+		return "", outsideOnly + v.Outside
 	case ok && v.Decision == decide.Deny:
-		return "sbx why " + quoting.Shell(what) + " (" + quoting.ASCII(r) + ", " + quoting.ASCII(v.Origin) + ")"
+		return "", "sbx why " + quoting.Shell(what) + " (" + quoting.ASCII(r) + ", " + quoting.ASCII(v.Origin) + ")"
 	case v.Decision == decide.Deny && q.Kind != policy.KindHost && (v.Errno == int(syscall.ENOENT) ||
 		v.Life == decide.Forever || v.Reason == gate.NeverGranted):
-		return "sbx why " + quoting.Shell(what)
+		return "", "sbx why " + quoting.Shell(what)
 	}
 	if v.Reason == notify.NeedsTree {
 		return "sbx policy add allow " + quoting.Shell(policy.Vars{Home: p.home}.Short(policy.EscapePath(path.Dir(what)))+
-			"/**") + " --access write"
+			"/**") + " --access write", ""
 	}
 	pattern := what
 	if x.Host == "" {
 		pattern = policy.Vars{Home: p.home}.Short(policy.EscapePath(what))
 	}
-	if slices.Contains(q.Flags, decide.WholeTree) {
+	dir, whole := learn.ComesBack(what, p.home, x.PID)
+	switch {
+	case x.Host == "" && !whole && learn.Wide(dir, p.home):
+		return "", "its name is another each time: sbx why " + quoting.Shell(dir)
+	case x.Host == "" && !whole:
+		pattern = policy.Vars{Home: p.home}.Short(policy.EscapePath(dir)) + "/**"
+	case slices.Contains(q.Flags, decide.WholeTree):
 		pattern += "/**"
 	}
 	cmd := "sbx policy add allow " + quoting.Shell(pattern)
@@ -128,7 +146,7 @@ func (p *report) command(x *reported, q decide.Ask, v decide.Verdict) string {
 	case x.Op == "write" || x.Op == "exec" || x.Op == "list":
 		cmd += " --access " + x.Op
 	}
-	return cmd
+	return cmd, ""
 }
 
 // lines is the summary after a run: what was blocked, then what was asked, each with the command for next time.
@@ -137,11 +155,13 @@ func (p *report) lines() []string {
 	defer p.mu.Unlock()
 	var out []string
 	for _, denied := range []bool{true, false} {
+		var list []reported
 		for _, x := range p.list {
 			if x.denied == denied && (!x.shown || x.Times > 1) {
-				out = append(out, x.line())
+				list = append(list, x)
 			}
 		}
+		out = append(out, grouped(list)...)
 	}
 	if p.more > 0 {
 		out = append(out, fmt.Sprintf("blocked or asked: %d further accesses; sbx audit lists them", p.more))
@@ -149,11 +169,16 @@ func (p *report) lines() []string {
 	return out
 }
 
-func (x *reported) line() string {
-	word, what := "blocked", quoting.Quote(x.Path)
-	if !x.denied {
-		word = "asked"
+func (x *reported) word() string {
+	if x.denied {
+		return "blocked"
 	}
+	return "asked"
+}
+
+// what is the access and what it was to.
+func (x *reported) what() string {
+	what := quoting.Quote(x.Path)
 	if strings.HasPrefix(x.Reason, gate.HiddenReason) || x.Reason == errKept.Error() {
 		what += " (secret)"
 	}
@@ -161,16 +186,22 @@ func (x *reported) line() string {
 		what += " (guarded)"
 	}
 	if x.Host != "" {
-		what = quoting.Quote(x.Host) + ":" + strconv.Itoa(x.Port)
+		if what = quoting.Quote(x.Host); x.Port != 0 {
+			what += ":" + strconv.Itoa(x.Port)
+		}
 	}
-	line := fmt.Sprintf("%s: %s %s", word, x.Op, what)
+	return x.Op + " " + what
+}
+
+func (x *reported) line() string {
+	line := x.word() + ": " + x.what()
 	if x.PID != 0 {
 		line += fmt.Sprintf(" by %s[%d]", quoting.Quote(program.Name(x.Exe)), x.PID)
 	}
 	if x.Times > 1 {
 		line += fmt.Sprintf(" (%d times)", x.Times)
 	}
-	return line + ": " + x.Allow
+	return line + ": " + cmp.Or(x.Allow, x.Advice)
 }
 
 // Report is what came of a session: the one line that `sbx run --json` writes to standard error at the end.
@@ -188,13 +219,21 @@ type Report struct {
 }
 
 // summarize says after a run what was refused and asked.
-func summarize(sid string, asks *asking, refused *blocked, left []string, res launch.Result) *Report {
+func summarize(sid string, approvals *approvals, refused *refusals, left []string, res launch.Result) *Report {
 	p := &report{}
-	if asks != nil {
-		p = &asks.report
+	if approvals != nil {
+		p = &approvals.report
 	}
+	calls := refused.summary()
 	out := &Report{SID: sid, Status: res.Status, TimedOut: res.TimedOut, Blocked: []reported{}, Asked: []reported{},
-		Calls: append([]string{}, refused.summary()...), Left: append([]string{}, left...)}
+		Calls: append([]string{}, refused.calls()...), Left: append([]string{}, left...)}
+	kept, _ := refused.all()
+	for _, r := range kept {
+		if r.path != "" {
+			out.Blocked = append(out.Blocked, reported{Op: r.op, Path: r.path, Exe: r.exe, PID: r.pid, Reason: r.reason,
+				Times: r.times, Advice: r.advice})
+		}
+	}
 	p.mu.Lock()
 	for _, x := range p.list {
 		if x.denied {
@@ -205,6 +244,6 @@ func summarize(sid string, asks *asking, refused *blocked, left []string, res la
 	}
 	out.More = p.more
 	p.mu.Unlock()
-	out.Lines = slices.Concat(p.lines(), refused.summary(), left)
+	out.Lines = slices.Concat(p.lines(), calls, left)
 	return out
 }

@@ -4,25 +4,55 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"os"
 	"path"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
-	"sbx/audit"
-	"sbx/broker/internal/child"
-	"sbx/broker/internal/gate"
-	"sbx/broker/internal/helperclient"
-	"sbx/broker/internal/host"
-	"sbx/broker/internal/launch"
-	"sbx/broker/internal/planner"
-	"sbx/broker/internal/request"
-	"sbx/broker/internal/session"
-	"sbx/broker/internal/steps"
-	"sbx/broker/plan"
+	"sbx.example/sbx/broker/internal/child"
+	"sbx.example/sbx/broker/internal/doors"
+	"sbx.example/sbx/broker/internal/guard"
+	"sbx.example/sbx/broker/internal/helperclient"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/input"
+	"sbx.example/sbx/broker/internal/launch"
+	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/request"
+	"sbx.example/sbx/broker/internal/session"
+	"sbx.example/sbx/broker/internal/steps"
 )
+
+// run is one attempt to carry a request out, and what has come of it so far. What was typed stays as it is.
+type run struct {
+	request.Request
+	argv           []string // the program: what was typed, or a shell
+	profile, mode  string   // those of the settings
+	strict         bool
+	timeout        time.Duration
+	engine         string         // of a dynamic session, see there
+	noFuse         bool           // it was tried, and does not work here
+	replans        int            // how often what was planned had gone by the time that it was mounted
+	helper         *launch.Helper // where there are no user namespaces; nil elsewhere
+	idle, detached bool           // there is no program; this is the detached broker
+	audit          string         // the file of its audit log
+	losses         []planner.Loss // what this host cannot enforce of it
+	starterTold    bool           // that it stands
+	doors          *doors.Doors
+}
+
+// newRun begins with what was typed.
+func newRun(q request.Request) *run {
+	return &run{Request: q, argv: q.Argv, profile: q.Profile, mode: q.Mode, strict: q.Strict, timeout: q.Timeout}
+}
+
+// inputOf is what of r the planner's input follows from.
+func (b *Broker) inputOf(r *run) *input.Run {
+	return &input.Run{Request: &r.Request, Argv: r.argv, Mode: r.mode, Engine: r.engine, Idle: r.idle,
+		Helper: r.helper != nil,
+		Env:    b.Env, Std: b.Std, Warn: b.Warn}
+}
 
 // Run does what the request asks for: it runs its program, or a shell.
 func (b *Broker) Run(q request.Request) (Outcome, error) {
@@ -45,10 +75,10 @@ func (b *Broker) Run(q request.Request) (Outcome, error) {
 func (b *Broker) run(r *run) (Outcome, error) {
 	// Nobody of the same user can read this process's memory or attach to it from here on.
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
-		return Outcome{}, fmt.Errorf("making the broker undumpable: %w", err)
+		return Outcome{}, fmt.Errorf("keeping other programs from tracing sbx: %w", err)
 	}
 	again := r.helper != nil
-	b.helperAtOnce(r)
+	b.chooseHelper(r)
 	if !r.DryRun {
 		r.helper.Begin() // it starts while the plan is made
 		defer r.helper.End()
@@ -60,9 +90,11 @@ func (b *Broker) run(r *run) (Outcome, error) {
 	if !x.cfg.Sandbox.Enabled {
 		return b.passthrough(r, x.facts, x.cfg, x.cfg.Origin("sandbox.enabled"))
 	}
+	go guard.BuiltIn() // compiled on another processor, while the plan is made
 	if err := x.ask(); err != nil {
 		return Outcome{}, err
 	}
+	defer x.kept.Close()
 	if r.DryRun {
 		return x.dryRun()
 	}
@@ -74,7 +106,7 @@ func (b *Broker) run(r *run) (Outcome, error) {
 	if err := x.prepare(); err != nil {
 		x.limited.End(child.Aftermath{})
 		x.s.Discard()
-		if err = b.instead(r, launch.Unavailable(err)); err == nil {
+		if err = b.fallback(r, launch.Unavailable(err)); err == nil {
 			return b.run(r)
 		}
 		return Outcome{}, err
@@ -84,13 +116,13 @@ func (b *Broker) run(r *run) (Outcome, error) {
 	if err == nil {
 		return x.outcome(res, reached), nil
 	}
-	x.asks.unlearned()
+	x.approvals.discardLearned()
 	x.s.Discard()
-	if vanished(err) && r.anew < maxAnew {
-		r.anew++
+	if vanished(err) && r.replans < maxReplans {
+		r.replans++
 		return b.run(r)
 	}
-	if err = b.instead(r, buildError(err)); err == nil {
+	if err = b.fallback(r, buildError(err)); err == nil {
 		return b.run(r) // the plan is another one there
 	}
 	return b.unavailable(r, x.facts, x.cfg, err)
@@ -118,8 +150,8 @@ func sessionHint(err error) string {
 	return ""
 }
 
-// maxAnew is how often a run is planned anew because the host has changed meanwhile.
-const maxAnew = 3
+// maxReplans is how often a run is planned anew because the host has changed meanwhile.
+const maxReplans = 3
 
 // vanished says whether something that was planned had gone, or was another, by the time that it was mounted or served.
 func vanished(err error) bool {
@@ -160,59 +192,6 @@ func (b *Broker) checkLosses(r *run, losses []planner.Loss) error {
 		Hint: "run without --strict to accept what is lost"}
 }
 
-// announce prints what the user should know before the program runs.
-func (b *Broker) announce(r *run, p *plan.Plan, losses []planner.Loss) {
-	if r.Quiet {
-		return
-	}
-	for _, l := range losses {
-		b.Warn(l.String())
-	}
-	if r.Verbose {
-		b.Note(p.Text())
-	} else if launch.HasTerminal([3]*os.File{nil, nil, b.Std[2]}) {
-		b.Note(statusLine(r, p))
-	}
-}
-
-func statusLine(r *run, p *plan.Plan) string {
-	net := "no network"
-	switch {
-	case !p.Namespaces.Net:
-		net = "host network"
-	case p.Namespaces.JoinNet:
-		net = "network"
-	}
-	for _, d := range r.doors.Names() {
-		net += ", " + d
-	}
-	var rw []string
-	for i := range p.Mounts {
-		if m := &p.Mounts[i]; (m.Kind == plan.Bind || m.Kind == plan.Fuse) && m.Access == plan.ReadWrite && !m.Device &&
-			m.Source == m.Target && !nested(rw, plan.Quote(m.Target)) {
-			rw = append(rw, plan.Quote(m.Target))
-		}
-	}
-	if len(rw) == 0 {
-		rw = []string{"nothing"}
-	}
-	how := r.mode
-	if r.engine == gate.EngineNotify {
-		how += " (notify)"
-	}
-	return fmt.Sprintf("sbx: %s, %s, %s, rw: %s (sid %s)\n", r.profile, how, net, strings.Join(rw, " "), p.Session)
-}
-
-// nested says whether p lies below a path that is listed already.
-func nested(list []string, p string) bool {
-	for _, l := range list {
-		if strings.HasPrefix(p, l+"/") {
-			return true
-		}
-	}
-	return false
-}
-
 // unavailable is what happens when no sandbox could be built: an error, unless the configuration says
 // that the command may then run without one.
 func (b *Broker) unavailable(r *run, facts host.Facts, cfg request.Settings, err error) (Outcome, error) {
@@ -224,44 +203,4 @@ func (b *Broker) unavailable(r *run, facts host.Facts, cfg request.Settings, err
 	b.Warn(err.Error())
 	return b.passthrough(r, facts, cfg, "fallback_on_unavailable = "+how+", "+
 		cfg.Origin("sandbox.fallback_on_unavailable"))
-}
-
-// passthrough runs the command on the host: the off switch, never a fallback that nobody sees.
-func (b *Broker) passthrough(r *run, facts host.Facts, cfg request.Settings, why string) (Outcome, error) {
-	b.Early.End()
-	b.Warn("NO SANDBOX (" + why + "): " + plan.Bytes(r.argv[0]).Quote() + " runs on the host with all of your rights")
-	in := &planner.Input{Argv: r.argv, Env: b.Env, FS: host.FS{}}
-	exe, err := planner.LookPath(in, facts.Cwd)
-	if err != nil {
-		return Outcome{}, err
-	}
-	if err := b.auditUnsandboxed(r, facts, cfg, why); err != nil {
-		return Outcome{}, &planner.Refusal{What: "writing the audit line of a run without a sandbox", Err: err,
-			Hint: "sbx does not run anything on the host that it cannot record"}
-	}
-	var backend launch.Backend = launch.Passthrough{}
-	res, err := backend.Execute(b.context(), launch.Job{Path: exe, Argv: r.argv, Env: b.Env,
-		Options: launch.Options{Stdio: b.Std, Signals: b.Signals, Timeout: r.timeout, Stays: b.Context != nil}})
-	if err != nil {
-		return Outcome{}, err
-	}
-	return Outcome{Result: res}, nil
-}
-
-// auditUnsandboxed writes down that something runs on the host.
-func (b *Broker) auditUnsandboxed(r *run, facts host.Facts, cfg request.Settings, why string) error {
-	root, err := session.Root(host.Lookup(b.Env, "XDG_STATE_HOME"), facts.Home)
-	if err != nil {
-		return err
-	}
-	w, err := audit.Create(path.Join(path.Dir(root), "audit"), "nosandbox-"+session.NewID(),
-		audit.Options{Syslog: b.forward(cfg)})
-	if err != nil {
-		return err
-	}
-	if _, err := w.Append(audit.Event{Kind: "exec", Decision: "allow", Op: "exec", Path: r.argv[0],
-		Reason: "no sandbox: " + why, UID: os.Getuid(), PID: os.Getpid()}); err != nil {
-		return err
-	}
-	return w.Close()
 }

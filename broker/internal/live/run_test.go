@@ -7,8 +7,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/launch"
-	"sbx/broker/internal/steps"
+	"sbx.example/sbx/broker/internal/launch"
+	"sbx.example/sbx/broker/internal/steps"
 )
 
 // TestVanished: what has gone between the plan and its mount is planned anew. A program that is not there is not.

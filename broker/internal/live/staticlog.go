@@ -8,31 +8,28 @@ import (
 	"sync"
 	"time"
 
-	"sbx/audit"
-	"sbx/broker/internal/egress"
-	"sbx/broker/internal/launch"
-	"sbx/broker/internal/session"
+	"sbx.example/sbx/audit"
+	"sbx.example/sbx/broker/internal/egress"
+	"sbx.example/sbx/broker/internal/launch"
 )
 
 // staticLog is the audit log of a session that decides nothing: which plan was run, what was refused, how it ended. It
 // is not synced: nothing depends on it. A nil one is that of a session with a log of its own.
 type staticLog struct {
-	a     *asking // says how its start record is worded; it asks nobody
-	s     *session.Session
+	log   *auditLog
 	hash  string
 	began time.Time
 
-	mu  sync.Mutex
-	w   *audit.Writer
+	mu  sync.Mutex // for log, too
 	err error
 }
 
 // newStaticLog prepares the log of a session that nobody else keeps one for.
-func newStaticLog(a *asking, s *session.Session, asks *asking, net *egress.Network) *staticLog {
-	if asks != nil || net != nil || a.r.doors.Any() {
+func newStaticLog(log *auditLog, approvals *approvals, net *egress.Network) *staticLog {
+	if approvals != nil || net != nil || log.r.doors.Any() {
 		return nil
 	}
-	return &staticLog{a: a, s: s}
+	return &staticLog{log: log}
 }
 
 // begin is called while the sandbox is built.
@@ -59,14 +56,28 @@ func (l *staticLog) opened(hash string) {
 
 // open makes the file; l.mu is held.
 func (l *staticLog) open() {
-	if l.w == nil && l.err == nil {
-		l.w, l.err = l.a.openLog(l.s, l.hash, l.began)
+	if l.log.w == nil && l.err == nil {
+		l.err = l.log.create(l.hash, l.began)
+	}
+}
+
+// refused records what a summary shows of it.
+func (l *staticLog) refused(b *refusals) {
+	list, more := b.all()
+	for _, r := range list {
+		e := audit.Event{Kind: audit.KindBlocked, UID: os.Getuid(), PID: r.pid, Exe: r.exe, Op: r.op, Path: r.path,
+			Decision: "deny", Reason: strings.TrimPrefix(r.line(), "blocked: ")}
+		_, l.err = l.log.w.Note(e)
+	}
+	if more > 0 {
+		_, l.err = l.log.w.Note(audit.Event{Kind: audit.KindBlocked, UID: os.Getuid(), Decision: "deny",
+			Reason: fmt.Sprintf("%d further calls", more)})
 	}
 }
 
 // end writes what was refused and how the session ended, and seals the log. Where nothing was run there is none, unless
 // it was begun.
-func (l *staticLog) end(res launch.Result, ran bool, refused *blocked, reached []string) {
+func (l *staticLog) end(res launch.Result, ran bool, refused *refusals, reached []string) {
 	if l == nil || l.began.IsZero() {
 		return
 	}
@@ -75,22 +86,19 @@ func (l *staticLog) end(res launch.Result, ran bool, refused *blocked, reached [
 	if ran {
 		l.open()
 	}
-	if l.w != nil {
-		for _, line := range refused.all() {
-			_, l.err = l.w.Note(audit.Event{Kind: audit.KindBlocked, UID: os.Getuid(), Decision: "deny",
-				Reason: strings.TrimPrefix(line, "blocked: ")})
-		}
+	if w := l.log.w; w != nil {
+		l.refused(refused)
 		detail := []audit.KV{{K: "status", V: strconv.Itoa(res.Status)}}
 		if res.TimedOut {
 			detail = append(detail, audit.KV{K: "timed_out", V: "true"})
 		}
-		_, l.err = l.w.Note(audit.Event{Kind: audit.KindExit, UID: os.Getuid(), Reason: strings.Join(reached, "; "),
+		_, l.err = w.Note(audit.Event{Kind: audit.KindExit, UID: os.Getuid(), Reason: strings.Join(reached, "; "),
 			Detail: detail})
-		if err := l.w.Close(); l.err == nil {
+		if err := w.Close(); l.err == nil {
 			l.err = err
 		}
 	}
 	if l.err != nil {
-		l.a.b.Warn(fmt.Sprintf("writing the session's audit log: %v", l.err))
+		l.log.b.Warn(fmt.Sprintf("writing the session's audit log: %v", l.err))
 	}
 }

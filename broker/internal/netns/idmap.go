@@ -10,10 +10,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/steps"
-	"sbx/broker/plan"
-	"sbx/shared/stage"
-	"sbx/shared/tape"
+	"sbx.example/sbx/broker/internal/steps"
+	"sbx.example/sbx/broker/plan"
+	"sbx.example/sbx/shared/stage"
+	"sbx.example/sbx/shared/tape"
 )
 
 // Identity writes the identity maps of the new user namespace (user_namespaces(7)), or waits until somebody else has.

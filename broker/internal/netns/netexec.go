@@ -6,8 +6,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/steps"
-	"sbx/shared/stage"
+	"sbx.example/sbx/broker/internal/steps"
+	"sbx.example/sbx/shared/stage"
 )
 
 // Exec runs a program in the user namespace that owns the network, as its root, which outside is nobody but the caller.

@@ -8,10 +8,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/steps"
-	"sbx/broker/plan"
-	"sbx/shared/stage"
-	"sbx/shared/tape"
+	"sbx.example/sbx/broker/internal/steps"
+	"sbx.example/sbx/broker/plan"
+	"sbx.example/sbx/shared/stage"
+	"sbx.example/sbx/shared/tape"
 )
 
 // Network is a network namespace that was made before its sandbox. It belongs to a user namespace of its own, above the
@@ -38,9 +38,10 @@ func New(uid, gid uint32, sockets []Socket, maps func(pid int) error) (*Network,
 	files, err := inChild(unix.CLONE_NEWUSER|unix.CLONE_NEWNET, sockets, maps, func(t *tape.Tape) {
 		Identity(t, id, false, maps != nil)
 		stage.BringUp(t)
-		// Ping sockets for the one group that there is, and no waiting for neighbours that do not exist; where a kernel lacks
-		// a file nothing is lost.
+		// Ping sockets for the one group that there is, every port for whoever publishes it, and no waiting for neighbours
+		// that do not exist; where a kernel lacks a file nothing is lost.
 		for _, f := range [...][2]string{{"/proc/sys/net/ipv4/ping_group_range", "0 0"},
+			{"/proc/sys/net/ipv4/ip_unprivileged_port_start", "0"},
 			{"/proc/sys/net/ipv6/conf/default/accept_dad", "0"}, {"/proc/sys/net/ipv6/conf/default/router_solicitation_delay",
 				"0"}} {
 			t.At("writing", f[0])
@@ -127,7 +128,7 @@ func inChild(flags uintptr, sockets []Socket, maps func(pid int) error, first fu
 	t.Call(unix.SYS_OPENAT, tape.AtCwd, t.Str("/proc/thread-self/ns/net"), unix.O_RDONLY|unix.O_CLOEXEC, 0).To(tape.RegA)
 	t.Poke(addr+uintptr(unix.CmsgLen(0)), tape.RegA)
 	for i := range sockets {
-		sockets[i].compile(t)
+		sockets[i].Compile(t)
 		t.Poke(addr+uintptr(unix.CmsgLen(0)+4*(i+1)), tape.RegA)
 	}
 	t.At("handing over sockets", "")
@@ -177,8 +178,8 @@ func received(sock, want int) ([]*os.File, error) {
 	return files, nil
 }
 
-// compile makes the socket and leaves its descriptor in RegA.
-func (s *Socket) compile(t *tape.Tape) {
+// Compile makes the socket and leaves its descriptor in RegA.
+func (s *Socket) Compile(t *tape.Tape) {
 	t.At("making a socket", s.text())
 	t.Call(unix.SYS_SOCKET, uintptr(s.Family), uintptr(s.Type|unix.SOCK_CLOEXEC), uintptr(s.Proto)).To(tape.RegA)
 	for _, o := range s.Options {

@@ -12,11 +12,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/child"
-	"sbx/broker/internal/netns"
-	"sbx/broker/internal/steps"
-	"sbx/selftest/plans"
-	"sbx/shared/stage"
+	"sbx.example/sbx/broker/internal/child"
+	"sbx.example/sbx/broker/internal/netns"
+	"sbx.example/sbx/broker/internal/steps"
+	"sbx.example/sbx/selftest/plans"
+	"sbx.example/sbx/shared/stage"
 )
 
 // joined runs argv in a sandbox whose network was made before.

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/net/dns/dnsmessage"
 
-	"sbx/broker/internal/policy/peer"
+	"sbx.example/sbx/broker/internal/policy/peer"
 )
 
 func name(s string) dnsmessage.Name { return dnsmessage.MustNewName(s) }

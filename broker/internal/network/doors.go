@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/netns"
+	"sbx.example/sbx/broker/internal/netns"
 )
 
 // Publish is a port of the host that leads into the sandbox.

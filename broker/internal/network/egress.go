@@ -10,8 +10,8 @@ import (
 	"syscall"
 	"time"
 
-	"sbx/broker/internal/netns"
-	"sbx/broker/internal/program"
+	"sbx.example/sbx/broker/internal/netns"
+	"sbx.example/sbx/broker/internal/program"
 )
 
 // Carriers are the programs that carry packets without privileges. The first is preferred: it connects in half the time

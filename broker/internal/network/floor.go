@@ -3,7 +3,7 @@ package network
 import (
 	"net/netip"
 
-	"sbx/broker/internal/policy/peer"
+	"sbx.example/sbx/broker/internal/policy/peer"
 )
 
 // floor are the addresses that nothing but a range in the list opens: the host itself, its neighbours, services of a

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"strings"
 
-	"sbx/broker/internal/policy/peer"
+	"sbx.example/sbx/broker/internal/policy/peer"
 )
 
 // maxHello bounds a ClientHello; those with keys against quantum computers have about 2 KiB.

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/decide"
+	"sbx.example/sbx/broker/internal/decide"
 )
 
 const (

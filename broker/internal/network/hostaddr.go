@@ -1,12 +1,13 @@
 package network
 
 import (
-	"errors"
+	"bytes"
+	"context"
 	"net"
 	"net/netip"
-	"os"
 	"slices"
 
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
 
@@ -31,41 +32,57 @@ func hostAddresses() []netip.Prefix {
 	return out
 }
 
-// watchAddresses hears of addresses that the host is given.
-func watchAddresses() (*os.File, error) {
-	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.NETLINK_ROUTE)
-	if err != nil {
+// watchAddresses hears of addresses that the host is given or loses. The channel is closed at the context's end, and
+// when the kernel had more to tell than the socket holds (ENOBUFS, netlink(7)).
+func watchAddresses(ctx context.Context) (<-chan netlink.AddrUpdate, error) {
+	changed := make(chan netlink.AddrUpdate)
+	if err := netlink.AddrSubscribe(changed, ctx.Done()); err != nil {
 		return nil, err
 	}
-	if err := unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Groups: unix.RTMGRP_IPV4_IFADDR |
-		unix.RTMGRP_IPV6_IFADDR}); err != nil {
-		unix.Close(fd)
-		return nil, err
-	}
-	return os.NewFile(uintptr(fd), "addresses"), nil
+	return changed, nil
 }
 
 // closeAddresses closes what the host is given while the sandbox runs: it moves to another network, or takes a new
 // temporary address by IPv6.
-func (n *Network) closeAddresses(f *os.File) {
-	buf := make([]byte, 1<<14)
+func (n *Network) closeAddresses(changed <-chan netlink.AddrUpdate) {
 	for {
-		if _, err := f.Read(buf); err != nil && !errors.Is(err, unix.ENOBUFS) {
+		for range changed {
+			n.closeFresh()
+		}
+		if n.ctx.Err() != nil {
 			return
 		}
-		closed := slices.Clone(*n.closed.Load())
-		var fresh []netip.Addr
-		for _, p := range hostAddresses() {
-			if !slices.Contains(closed, p) {
-				closed, fresh = append(closed, p), append(fresh, p.Addr())
-			}
+		var err error
+		if changed, err = watchAddresses(n.ctx); err != nil {
+			n.lost("addresses that this host is given from now on are not closed: " + err.Error())
+			return
 		}
-		if len(fresh) == 0 {
-			continue
-		}
-		n.closed.Store(&closed)
-		if err := n.rules.close(fresh); err != nil {
-			n.lost("closing an address that this host was given: " + err.Error())
+		n.closeFresh() // what was not told
+	}
+}
+
+func (n *Network) closeFresh() {
+	closed := slices.Clone(*n.closed.Load())
+	var fresh []netip.Addr
+	for _, p := range hostAddresses() {
+		if !slices.Contains(closed, p) {
+			closed, fresh = append(closed, p), append(fresh, p.Addr())
 		}
 	}
+	if len(fresh) == 0 {
+		return
+	}
+	n.closed.Store(&closed)
+	if err := n.rules.close(fresh); err != nil {
+		n.lost("closing an address that this host was given: " + err.Error())
+	}
+}
+
+// routesIPv6 says whether the host has a way out by IPv6.
+func routesIPv6() bool {
+	routes, err := netlink.RouteListFiltered(netlink.FAMILY_V6, &netlink.Route{Table: unix.RT_TABLE_UNSPEC,
+		Type: unix.RTN_UNICAST}, netlink.RT_FILTER_TABLE|netlink.RT_FILTER_TYPE)
+	return err == nil && slices.ContainsFunc(routes, func(r netlink.Route) bool {
+		return r.Dst == nil || r.Dst.IP.IsUnspecified() && bytes.Equal(r.Dst.Mask, net.CIDRMask(0, 128))
+	})
 }

@@ -3,9 +3,9 @@ package network
 import (
 	"context"
 
-	"sbx/broker/internal/decide"
-	"sbx/broker/internal/policy"
-	"sbx/broker/internal/policy/peer"
+	"sbx.example/sbx/broker/internal/decide"
+	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/policy/peer"
 )
 
 // judgeName says what a name may be looked up for.

@@ -5,7 +5,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/network/nft"
+	"sbx.example/sbx/broker/internal/network/nft"
 )
 
 // TCP's flags, as a segment has them.

@@ -14,11 +14,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/decide"
-	"sbx/broker/internal/netns"
-	"sbx/broker/internal/network/nft"
-	"sbx/broker/internal/policy/peer"
-	"sbx/broker/internal/program"
+	"sbx.example/sbx/broker/internal/decide"
+	"sbx.example/sbx/broker/internal/netns"
+	"sbx.example/sbx/broker/internal/network/nft"
+	"sbx.example/sbx/broker/internal/policy/peer"
+	"sbx.example/sbx/broker/internal/program"
+	"sbx.example/sbx/broker/plan"
 )
 
 // Options say what a sandbox may reach.
@@ -89,7 +90,7 @@ type Network struct {
 }
 
 // Resolver is where the sandbox's resolver listens.
-const Resolver = "127.0.0.53"
+const Resolver = plan.Resolver
 
 // Start makes the namespace and everything around it; nothing is open before the rules are in force.
 func Start(o Options) (_ *Network, err error) {
@@ -108,11 +109,9 @@ func Start(o Options) (_ *Network, err error) {
 	if n.o.Say == nil {
 		n.o.Say = func(string) {}
 	}
-	addresses, err := watchAddresses()
+	addresses, err := watchAddresses(n.ctx)
 	if err != nil {
 		n.o.Say("network: addresses that this host is given later are not closed: " + err.Error())
-	} else {
-		n.keep(addresses)
 	}
 	closed := append(floor(), hostAddresses()...)
 	n.closed.Store(&closed)
@@ -144,41 +143,68 @@ func Start(o Options) (_ *Network, err error) {
 
 func (n *Network) keep(c interface{ Close() error }) { n.open = append(n.open, c) }
 
-// build makes namespace, rules and resolver.
-func (n *Network) build() error {
-	v6 := haveIPv6()
+// The sockets that are made in the namespace, by their places among those that it is made with. More stand behind
+// these: see wanted.
+const (
+	forRules = iota
+	forLog
+	forNames
+	forNamesTCP
+	forProbe
+	forRaw
+	forBack
+	forRaw6 // only with IPv6
+	forBack6
+)
+
+// wanted are the sockets that are made in the namespace. From passing on they lead connections through that must name
+// their host, from doors on they are the ports that lead to the host.
+func (n *Network) wanted(v6, sni bool) (list []netns.Socket, passing, doors int) {
 	at := netip.AddrPortFrom(netip.MustParseAddr(Resolver), 53)
-	list := []netns.Socket{
-		{Family: unix.AF_NETLINK, Type: unix.SOCK_RAW, Proto: unix.NETLINK_NETFILTER},
-		{Family: unix.AF_NETLINK, Type: unix.SOCK_RAW, Proto: unix.NETLINK_NETFILTER},
-		{Family: unix.AF_INET, Type: unix.SOCK_DGRAM, Bind: at},
-		{Family: unix.AF_INET, Type: unix.SOCK_STREAM, Bind: at, Backlog: 64},
-		{Family: unix.AF_INET, Type: unix.SOCK_DGRAM},
-		{Family: unix.AF_INET, Type: unix.SOCK_RAW, Proto: unix.IPPROTO_RAW},
-		{Family: unix.AF_INET, Type: unix.SOCK_RAW, Proto: unix.IPPROTO_RAW, Options: refuseIt[:]},
+	list = []netns.Socket{
+		forRules:    {Family: unix.AF_NETLINK, Type: unix.SOCK_RAW, Proto: unix.NETLINK_NETFILTER},
+		forLog:      {Family: unix.AF_NETLINK, Type: unix.SOCK_RAW, Proto: unix.NETLINK_NETFILTER},
+		forNames:    {Family: unix.AF_INET, Type: unix.SOCK_DGRAM, Bind: at},
+		forNamesTCP: {Family: unix.AF_INET, Type: unix.SOCK_STREAM, Bind: at, Backlog: 64},
+		forProbe:    {Family: unix.AF_INET, Type: unix.SOCK_DGRAM},
+		forRaw:      {Family: unix.AF_INET, Type: unix.SOCK_RAW, Proto: unix.IPPROTO_RAW},
+		forBack:     {Family: unix.AF_INET, Type: unix.SOCK_RAW, Proto: unix.IPPROTO_RAW, Options: refuseIt[:]},
 	}
 	if v6 {
 		list = append(list, netns.Socket{Family: unix.AF_INET6, Type: unix.SOCK_RAW, Proto: unix.IPPROTO_RAW},
 			netns.Socket{Family: unix.AF_INET6, Type: unix.SOCK_RAW, Proto: unix.IPPROTO_RAW, Options: refuseIt[:]})
 	}
+	passing = len(list)
+	if sni {
+		list = append(list, loopbackSockets(passPort, v6)...)
+	}
+	doors = len(list)
+	for _, p := range n.o.HostPorts {
+		list = append(list, loopbackSockets(p, v6)...)
+	}
+	return list, passing, doors
+}
+
+// loopbackSockets are the sockets that listen at a port inside.
+func loopbackSockets(port uint16, v6 bool) []netns.Socket {
+	list := []netns.Socket{{Family: unix.AF_INET, Type: unix.SOCK_STREAM,
+		Bind: netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), port), Backlog: 128}}
+	if v6 {
+		list = append(list, netns.Socket{Family: unix.AF_INET6, Type: unix.SOCK_STREAM,
+			Options: [][3]int{{unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 1}}, Bind: netip.AddrPortFrom(netip.IPv6Loopback(), port),
+			Backlog: 128})
+	}
+	return list
+}
+
+// build makes namespace, rules and resolver.
+func (n *Network) build() error {
+	v6 := haveIPv6()
 	classes := classesOf(n.o.Hosts, n.o.SNI)
 	if n.o.All {
 		classes = nil
 	}
-	passing := len(list)
-	if hasSNI(classes) {
-		list = append(list, passSockets(v6)...)
-	}
-	fixed := len(list)
-	for _, p := range n.o.HostPorts {
-		list = append(list, netns.Socket{Family: unix.AF_INET, Type: unix.SOCK_STREAM,
-			Bind: netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), p), Backlog: 128})
-		if v6 {
-			list = append(list, netns.Socket{Family: unix.AF_INET6, Type: unix.SOCK_STREAM,
-				Options: [][3]int{{unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 1}}, Bind: netip.AddrPortFrom(netip.IPv6Loopback(), p),
-				Backlog: 128})
-		}
-	}
+	list, passing, doors := n.wanted(v6, hasSNI(classes))
 	ns, files, err := netns.New(uint32(os.Geteuid()), uint32(os.Getegid()), list, n.o.Maps)
 	if err != nil {
 		return fmt.Errorf("making the sandbox's network: %w", err)
@@ -187,11 +213,33 @@ func (n *Network) build() error {
 	for _, f := range files {
 		n.keep(f)
 	}
-	n.probe, n.raw[0], n.back[0] = files[4], files[5], files[6]
+	n.probe, n.raw[0], n.back[0] = files[forProbe], files[forRaw], files[forBack]
 	if v6 {
-		n.raw[1], n.back[1] = files[7], files[8]
+		n.raw[1], n.back[1] = files[forRaw6], files[forBack6]
 	}
-	conn, err := nft.Open(files[0])
+	if err := n.setRules(files[forRules], files[forLog], classes); err != nil {
+		return err
+	}
+	if err := n.serveNames(files[forNames], files[forNamesTCP]); err != nil {
+		return err
+	}
+	for i := passing; i < len(files); i++ {
+		l, err := n.listener(files[i])
+		if err != nil {
+			return err
+		}
+		if i < doors {
+			go n.accept(l, n.pass)
+		} else {
+			go n.hostPort(l, list[i].Bind.Port())
+		}
+	}
+	return nil
+}
+
+// setRules puts the rules in force and listens to what they turn away.
+func (n *Network) setRules(to, log *os.File, classes []ports) error {
+	conn, err := nft.Open(to)
 	if err != nil {
 		return err
 	}
@@ -202,11 +250,16 @@ func (n *Network) build() error {
 	if err := n.rules.setUp(&n.o, *n.closed.Load()); err != nil {
 		return fmt.Errorf("setting the sandbox's network rules: %w", err)
 	}
-	if n.log, err = nft.Listen(files[1], groupRefused, groupHeld, groupTurned); err != nil {
+	if n.log, err = nft.Listen(log, groupRefused, groupHeld, groupTurned); err != nil {
 		return err
 	}
 	n.keep(n.log)
 	go n.hear()
+	return nil
+}
+
+// serveNames answers questions about names.
+func (n *Network) serveNames(udp, tcp *os.File) error {
 	n.names = newResolver()
 	n.names.up = &upstream{n.o.Servers, patience}
 	n.names.judge, n.names.closed, n.names.note, n.names.by = n.judgeName, n.isClosed, n.o.Note, n.refusedBy
@@ -217,31 +270,17 @@ func (n *Network) build() error {
 		}
 		return n.rules.admit(a, p, life)
 	}
-	pc, err := net.FilePacketConn(files[2])
+	pc, err := net.FilePacketConn(udp)
 	if err != nil {
 		return fmt.Errorf("serving names: %w", err)
 	}
 	n.keep(pc)
 	go n.serveUDP(pc)
-	tl, err := n.listener(files[3])
+	l, err := n.listener(tcp)
 	if err != nil {
 		return err
 	}
-	go n.serveTCP(tl)
-	for _, f := range files[passing:fixed] {
-		l, err := n.listener(f)
-		if err != nil {
-			return err
-		}
-		go n.accept(l, n.pass)
-	}
-	for i, f := range files[fixed:] {
-		l, err := n.listener(f)
-		if err != nil {
-			return err
-		}
-		go n.hostPort(l, list[fixed+i].Bind.Port())
-	}
+	go n.serveTCP(l)
 	return nil
 }
 
@@ -363,19 +402,4 @@ func (n *Network) NameOf(a netip.Addr) string { return n.names.nameOf(a) }
 func haveIPv6() bool {
 	_, err := os.Stat("/proc/net/if_inet6")
 	return err == nil
-}
-
-// routesIPv6 says whether the host has a way out by IPv6.
-func routesIPv6() bool {
-	b, err := os.ReadFile("/proc/net/ipv6_route")
-	if err != nil {
-		return false
-	}
-	for line := range strings.Lines(string(b)) {
-		f := strings.Fields(line)
-		if len(f) == 10 && f[0] == strings.Repeat("0", 32) && f[1] == "00" && f[9] != "lo" {
-			return true
-		}
-	}
-	return false
 }

@@ -15,10 +15,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/decide"
-	"sbx/broker/internal/netns"
-	"sbx/broker/internal/policy"
-	"sbx/broker/internal/policy/peer"
+	"sbx.example/sbx/broker/internal/decide"
+	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/policy/peer"
 )
 
 // passPort is where the pass-through listens on the sandbox's loopback. It is a low one, which no program inside can
@@ -27,16 +26,6 @@ const passPort = 1
 
 // helloPatience is how long a connection may take to say whom it wants.
 const helloPatience = 30 * time.Second
-
-func passSockets(v6 bool) []netns.Socket {
-	list := []netns.Socket{{Family: unix.AF_INET, Type: unix.SOCK_STREAM,
-		Bind: netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), passPort), Backlog: 128}}
-	if v6 {
-		list = append(list, netns.Socket{Family: unix.AF_INET6, Type: unix.SOCK_STREAM, Options: [][3]int{{unix.IPPROTO_IPV6,
-			unix.IPV6_V6ONLY, 1}}, Bind: netip.AddrPortFrom(netip.IPv6Loopback(), passPort), Backlog: 128})
-	}
-	return list
-}
 
 // pass carries one connection to where it was going before the rules led it here, if it names a host that led to that
 // address.

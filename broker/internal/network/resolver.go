@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/net/dns/dnsmessage"
 
-	"sbx/broker/internal/policy/peer"
+	"sbx.example/sbx/broker/internal/policy/peer"
 )
 
 // resolver answers the sandbox's questions about names: those that are allowed from the host's servers, all others with

@@ -12,8 +12,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/network/nft"
-	"sbx/broker/internal/policy/peer"
+	"sbx.example/sbx/broker/internal/network/nft"
+	"sbx.example/sbx/broker/internal/policy/peer"
 )
 
 // table is the one table in the sandbox's namespace.

@@ -10,11 +10,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/helperclient"
-	"sbx/broker/internal/netns"
-	"sbx/broker/internal/program"
-	"sbx/shared/rtnl"
-	"sbx/shared/wire"
+	"sbx.example/sbx/broker/internal/helperclient"
+	"sbx.example/sbx/broker/internal/netns"
+	"sbx.example/sbx/broker/internal/program"
+	"sbx.example/sbx/shared/rtnl"
+	"sbx.example/sbx/shared/wire"
 )
 
 // veth is a device that sbx-helper has made: it carries packets in the kernel, with no process in between. The

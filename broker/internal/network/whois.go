@@ -9,9 +9,10 @@ import (
 	"strings"
 	"time"
 
-	"sbx/broker/internal/decide"
-	"sbx/broker/internal/policy"
-	"sbx/broker/internal/program"
+	"sbx.example/sbx/broker/internal/decide"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/program"
 )
 
 // Program is a program inside. It is for people to read; nothing is decided by it.
@@ -75,8 +76,8 @@ func (n *Network) whois(w who) Program {
 				p := Program{PID: pid, Inside: pid}
 				p.Exe = program.Of(pid)
 				p.Cwd, _ = os.Readlink(dir + "/cwd")
-				if n := insideNumber(dir); n > 0 {
-					p.Inside = n
+				if _, inside, _ := host.Lineage(uint32(pid)); inside > 0 {
+					p.Inside = inside
 				}
 				return p
 			}
@@ -89,16 +90,7 @@ func (n *Network) whois(w who) Program {
 func family(init int) []int {
 	list := []int{init}
 	for i := 0; i < len(list) && len(list) < maxFamily; i++ {
-		dir := "/proc/" + strconv.Itoa(list[i]) + "/task"
-		threads, _ := os.ReadDir(dir)
-		for _, t := range threads {
-			b, _ := os.ReadFile(dir + "/" + t.Name() + "/children")
-			for f := range strings.FieldsSeq(string(b)) {
-				if pid, err := strconv.Atoi(f); err == nil {
-					list = append(list, pid)
-				}
-			}
-		}
+		list = append(list, host.Children(list[i])...)
 	}
 	slices.Reverse(list)
 	return list
@@ -106,19 +98,6 @@ func family(init int) []int {
 
 // maxFamily bounds what one search looks at.
 const maxFamily = 4096
-
-// insideNumber is a process's number in the innermost namespace, which is the sandbox's.
-func insideNumber(dir string) int {
-	b, _ := os.ReadFile(dir + "/status")
-	for line := range strings.Lines(string(b)) {
-		if ids, ok := strings.CutPrefix(line, "NSpid:"); ok {
-			f := strings.Fields(ids)
-			n, _ := strconv.Atoi(f[len(f)-1])
-			return n
-		}
-	}
-	return 0
-}
 
 // findSocket reads the inode of the socket that has the local port, and the address if it is bound to one (proc(5),
 // /proc/net/tcp).

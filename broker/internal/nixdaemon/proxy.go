@@ -7,7 +7,7 @@ import (
 	"path"
 	"sync"
 
-	"sbx/broker/internal/relay"
+	"sbx.example/sbx/broker/internal/relay"
 )
 
 // Request is one that was refused.

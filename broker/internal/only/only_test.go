@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"sbx/selftest/need"
+	"sbx.example/sbx/selftest/need"
 )
 
 func write(t *testing.T, p, text string, mode os.FileMode) string {

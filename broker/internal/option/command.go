@@ -4,9 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
-	"sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/policy"
 )
 
 // Command is one row of a table of commands.
@@ -23,7 +24,30 @@ type Command struct {
 	Borrows bool
 	// Leading commands have no options behind their first word: the rest is somebody else's command line.
 	Leading bool
-	Words   []Word // what the words are, in their order; the last stands for all that follow
+	Words   []Word   // what the words are, in their order; the last stands for all that follow
+	Aliases []string // other names that it answers to, each a single word
+	Known   []Known
+}
+
+// Known is what people know from other programs, and what it is here.
+type Known struct {
+	Words string // as they are typed, with spaces between them
+	Hint  string
+}
+
+// HintOf is what list says of a word; "" for nothing.
+func HintOf(list []Known, word string) string {
+	for _, k := range list {
+		if slices.Contains(strings.Fields(k.Words), word) {
+			return k.Hint
+		}
+	}
+	return ""
+}
+
+// Is says whether name is the command's, as it is typed behind sbx or, of a verb, behind its command.
+func (c *Command) Is(name string) bool {
+	return c.Name[strings.LastIndexByte(c.Name, ' ')+1:] == name || slices.Contains(c.Aliases, name)
 }
 
 // Word is what a word of a command is: one of a few, or taken from somewhere.
@@ -93,13 +117,16 @@ func (c *Command) take(rows []Option, args []string) ([]string, error) {
 	o := find(rows, name)
 	switch {
 	case o == nil:
+		if apart := letters(rows, name); apart != nil && !has {
+			return append(apart, args...), nil
+		}
 		return nil, &Mistake{"unknown option " + quote(name), c.nearest(rows, name)}
 	case o.optional():
 		// a value only behind =: the next word is the command's
 	case o.Arg == "" && has:
 		return nil, &Mistake{"--" + o.Name + " takes no value", ""}
 	case o.wants() && !has:
-		if len(args) == 0 {
+		if len(args) == 0 || args[0] == "--" || find(rows, args[0]) != nil { // the next option is no value
 			return nil, &Mistake{fmt.Sprintf("--%s wants a value (%s)", o.Name, o.Arg), ""}
 		}
 		value, args = args[0], args[1:]
@@ -115,7 +142,22 @@ func (c *Command) take(rows []Option, args []string) ([]string, error) {
 	return args, nil
 }
 
+// letters takes switches apart that are typed as one word, such as -it; nil if they are not all switches.
+func letters(rows []Option, word string) (apart []string) {
+	for _, l := range word[1:] {
+		o := find(rows, "-"+string(l))
+		if o == nil || o.Arg != "" {
+			return nil
+		}
+		apart = append(apart, "-"+string(l))
+	}
+	return apart
+}
+
 func (c *Command) nearest(rows []Option, word string) string {
+	if h := HintOf(c.Known, word); h != "" {
+		return h
+	}
 	names := make([]string, len(rows))
 	for i := range rows {
 		names[i] = rows[i].Name
@@ -176,10 +218,11 @@ func (c *Command) HelpText() string {
 
 // paragraph is what a command does, in sentences.
 func (c *Command) paragraph() string {
-	if c.Text != "" {
-		return c.Text
+	text := cmp.Or(c.Text, Sentence(c.Help))
+	if len(c.Aliases) > 0 {
+		text += "\nIt answers to " + strings.Join(c.Aliases, " and ") + " as well."
 	}
-	return Sentence(c.Help)
+	return text
 }
 
 // Sentence makes one of a line of help.

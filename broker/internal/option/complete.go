@@ -55,7 +55,7 @@ func Complete(table []Command, words []string, values func(Source) []string) Com
 		return t.out
 	}
 	at := 1
-	if v := named(c.Verbs, c.Name+" "+words[1]); v != nil && len(words) > 2 {
+	if v := named(c.Verbs, words[1]); v != nil && len(words) > 2 {
 		c, at = v, 2
 	}
 	t.command(c, words, at)
@@ -64,7 +64,7 @@ func Complete(table []Command, words []string, values func(Source) []string) Com
 
 func named(table []Command, name string) *Command {
 	for i := range table {
-		if table[i].Name == name {
+		if table[i].Is(name) {
 			return &table[i]
 		}
 	}

@@ -3,7 +3,7 @@ package option
 import (
 	"strings"
 
-	"sbx/broker/plan"
+	"sbx.example/sbx/broker/plan"
 )
 
 // Option is one row: everything about an option stands in it.

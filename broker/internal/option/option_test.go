@@ -23,6 +23,7 @@ func (a *asked) rows() []Option {
 		{Name: "size", Arg: "SIZE", Key: "a.size", Value: Text(&a.size).NotEmpty()},
 		{Name: "tint", Arg: "[=COLOUR]", Value: Text(&a.tint).Suggest("red", "blue")},
 		{Name: "loud", Short: "l", Key: "a.loud", Value: Switch(&a.loud)},
+		{Name: "quick", Short: "q", Value: Accepted()},
 		{Name: "no-noise", Key: "a.noise", Value: Off(&a.quiet)},
 		{Name: "path", Arg: "PATH", Key: "a.paths", Value: List(&a.paths)},
 		{Name: "apart", Arg: "PATH", Key: "a.apart", Value: List(&a.paths).Apart()},
@@ -53,6 +54,14 @@ func TestParse(t *testing.T) {
 		{"--after soon", false, "", "--after: soon is not a duration such as 90s, 5m or 1h30m"},
 		{"--lout", false, "", "unknown option --lout"},
 		{"x --help --bogus", false, "", ErrHelp.Error()},
+		{"-lq x", false, "x", ""},
+		{"-ql -- -lq", false, "-lq", ""},
+		{"-lm", false, "", "unknown option -lm"}, // of which one wants a value
+		{"-lq=1", false, "", "unknown option -lq"},
+		{"--size -- x", false, "", "--size wants a value (SIZE)"},
+		{"--size --mode static", false, "", "--size wants a value (SIZE)"},
+		{"--size -m static", false, "", "--size wants a value (SIZE)"},
+		{"--size=-- --path -x y", false, "y", ""},
 	} {
 		var a asked
 		cmd := Command{Name: "do", Rows: a.rows(), Leading: c.leading}
@@ -68,6 +77,10 @@ func TestParse(t *testing.T) {
 	var m *Mistake
 	cmd := Command{Name: "do", Rows: (&asked{}).rows()}
 	if _, err := cmd.Parse([]string{"--lout"}); !errors.As(err, &m) || m.Hint != "did you mean --loud?" {
+		t.Errorf("%v", err)
+	}
+	cmd.Known = []Known{{"--noisy --shout", "--loud is what you mean"}}
+	if _, err := cmd.Parse([]string{"--shout"}); !errors.As(err, &m) || m.Hint != "--loud is what you mean" {
 		t.Errorf("%v", err)
 	}
 	if _, err := cmd.Parse([]string{"--what-is-that"}); !errors.As(err, &m) || m.Hint != "see sbx do --help" {
@@ -106,7 +119,8 @@ func TestComplete(t *testing.T) {
 	table := []Command{
 		{Name: "do", Rows: (&asked{}).rows(), Leading: true, Words: []Word{{From: Program}}},
 		{Name: "in", Leading: true, Rows: (&asked{}).rows(), Words: []Word{{From: Session}, {From: Program}}},
-		{Name: "rules", Verbs: []Command{{Name: "rules add", Rows: (&asked{}).rows(),
+		{Name: "rules", Aliases: []string{"laws"}, Verbs: []Command{{Name: "rules add",
+			Aliases: []string{"new"}, Rows: (&asked{}).rows(),
 			Words: []Word{{Choices: []string{"yes", "no"}}, {From: File}}}}},
 		{Name: "none"},
 	}
@@ -122,8 +136,8 @@ func TestComplete(t *testing.T) {
 		"in ": "sessions1 sessions2", "in s x": "command 3", "in s -- x y": "command 4", "in -l s x y": "command 4",
 		"in s --lo": "command 3",
 		"rules ":    "add", "rules add ": "yes no", "rules add y": "yes", "rules add --mode static n": "no",
-		"rules add yes x":     "files",
-		"rules add yes --lou": "--loud", "none ": "", "none --h": "--help", "nothing x": "",
+		"rules add yes x": "files",
+		"laws new y":      "yes", "rules add yes --lou": "--loud", "none ": "", "none --h": "--help", "nothing x": "",
 	} {
 		c := Complete(table, strings.Split(line, " "), values)
 		lines := strings.Split(strings.TrimSuffix(strings.ReplaceAll(c.String(), "\tthis text", ""), "\n"), "\n")

@@ -8,8 +8,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/host"
-	"sbx/broker/plan"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/plan"
 )
 
 // Build computes the plan. The losses are what the plan could not give; an error is a *Refusal when
@@ -107,6 +107,9 @@ func (v *view) plan() (*plan.Plan, []Loss, error) {
 	}) {
 		p.Fds = append(p.Fds, plan.FdUserNS, plan.FdMountNS)
 	}
+	if in.OwnNames {
+		p.Fds = append(p.Fds, plan.FdNamesUDP, plan.FdNamesTCP)
+	}
 	if in.Containers != nil {
 		in.Containers.identify(p)
 	}
@@ -123,8 +126,8 @@ func NetworkFiles() [3]string { return [3]string{"resolv.conf", "hosts", "nsswit
 
 // OwnNames are those of a sandbox without a network, where the host's order of looking up names does no harm.
 func OwnNames(hostname string) []plan.Text {
-	return []plan.Text{{Name: "resolv.conf", Text: "# this sandbox has no network: there is nobody to ask about names\n"},
-		Hosts(hostname)}
+	return []plan.Text{{Name: "resolv.conf", Text: "# this sandbox has no network: no name is known here\nnameserver " +
+		plan.Resolver + "\n"}, Hosts(hostname)}
 }
 
 // Hosts is the sandbox's own: the host's knows the names of a network that is none of the sandbox's.
@@ -156,6 +159,7 @@ func (v *view) collect() error {
 	v.hideHardLinks()
 	v.hideNames()
 	v.maskCredentials()
+	v.addCopies()
 	if in.Containers != nil {
 		if err := v.containers(); err != nil {
 			return err
@@ -203,7 +207,7 @@ func (v *view) checkGrant(g Grant) error {
 
 // process finds the program and the place to start in.
 func process(in *Input, mounts []plan.Mount, hidden bool) (plan.Process, error) {
-	pr := plan.Process{Argv: toBytes(in.Argv), Env: toBytes(in.Env), Dir: "/", Umask: 0o022, TTY: in.TTY,
+	pr := plan.Process{Argv: plan.BytesOf(in.Argv), Env: plan.BytesOf(in.Env), Dir: "/", Umask: 0o022, TTY: in.TTY,
 		AsPID1: in.AsPID1, Idle: in.Idle, OOMAdj: 300}
 	if in.Dir != "" && (visible(mounts, in.Dir) || in.Gate && !hidden) {
 		pr.Dir = plan.Bytes(in.Dir)
@@ -298,12 +302,4 @@ func checkExec(in *Input, p, name string) (string, error) {
 		return "", &Missing{Name: name, Status: 126}
 	}
 	return p, nil
-}
-
-func toBytes(list []string) []plan.Bytes {
-	out := make([]plan.Bytes, len(list))
-	for i, s := range list {
-		out[i] = plan.Bytes(s)
-	}
-	return out
 }

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"sbx/broker/internal/host"
-	"sbx/broker/plan"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/plan"
 )
 
 // Containers is what a rootless container engine gets inside. It makes user namespaces below the sandbox's own, and

@@ -6,9 +6,9 @@ import (
 	"strconv"
 	"strings"
 
-	"sbx/broker/internal/guard"
-	"sbx/broker/internal/host"
-	"sbx/broker/plan"
+	"sbx.example/sbx/broker/internal/guard"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/plan"
 )
 
 // maxMasked bounds the configurations that are shown without their credentials.
@@ -81,6 +81,25 @@ func (v *view) maskCredentials() {
 			Source: path.Join(v.in.SessionDir, "etc", m.Text.Name), Why: MaskedWhy})
 	}
 }
+
+// addCopies has the copies stand where their originals do. What is hidden around one stays so: checkSecrets refuses
+// every grant there.
+func (v *view) addCopies() {
+	for _, c := range v.in.Copies {
+		if c.Linked {
+			n := v.root.at(c.Path)
+			n.hidden, n.masked, n.link, n.text = true, true, copies+c.Text.Name, c.Text.Text
+			n = v.root.at(n.link)
+			n.file, n.why = path.Join(v.in.SessionDir, "etc", c.Text.Name), MaskedWhy
+			continue
+		}
+		v.root.at(path.Dir(c.Path)).secret = false
+		v.root.at(c.Path).file = path.Join(v.in.SessionDir, "etc", c.Text.Name)
+	}
+}
+
+// copies is where linked copies are inside.
+const copies = "/run/sbx/"
 
 // MaskedWhy is the reason of a mount that shows a configuration without its credentials.
 const MaskedWhy = "credential"

@@ -5,7 +5,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/plan"
+	"sbx.example/sbx/broker/plan"
 )
 
 // direct fits the input to a host without user namespaces, where sbx-helper carries the plan out. What

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"sbx/broker/internal/host"
-	"sbx/broker/plan"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/plan"
 )
 
 // gate turns a root of the sandbox's own, made of directories, links and files to mount on, into the description of one

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"sbx/broker/internal/guard"
-	"sbx/broker/internal/host"
-	"sbx/broker/plan"
+	"sbx.example/sbx/broker/internal/guard"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/plan"
 )
 
 // Bounds of what is mounted natively in a tree that is served.
@@ -107,12 +107,12 @@ func (v *view) guardedNames(top string) guardedFound {
 		}
 	}
 	for _, r := range v.in.Referred {
-		if host.Within(r.Path, top) && r.Path != top {
+		if r.Below == "" && host.Within(r.Path, top) && r.Path != top {
 			out.names = append(out.names, r.Path)
 			mark(path.Dir(r.Path))
 		}
 	}
-	judge, err := guard.NewJudge(guard.BuiltIn())
+	judge, err := guard.NewJudge(slices.Concat(v.in.ReferredIn(top), guard.BuiltIn()))
 	if err != nil {
 		return out
 	}
@@ -247,7 +247,16 @@ func (v *view) covered(p string, n *node, g Grant) error {
 	return v.below(p, n)
 }
 
-// mask covers hidden names where nobody serves their directory.
+// coverNames covers hidden names where nobody serves their directory, which is a loss.
+func (v *view) coverNames(p string, names []string) {
+	v.mask(p, names)
+	why, fix := v.notServed()
+	v.losses = append(v.losses, Loss{What: "hidden names in " + plan.Bytes(p).Quote(),
+		Why: why + ", so " + strings.Join(names, ", ") +
+			" are covered, and seen for a moment when the host replaces them", Fix: fix})
+}
+
+// mask covers hidden names.
 func (v *view) mask(p string, names []string) {
 	for _, h := range names {
 		hp := path.Join(p, h)
@@ -270,4 +279,28 @@ func (v *view) notServed() (why, fix string) {
 			"grant fewer, or use --overlay for the directory"
 	}
 	return "/dev/fuse cannot be opened", "make /dev/fuse accessible, or use --overlay for the directory"
+}
+
+// inTree says whether a directory lies in a tree that is mounted whole, where nothing can be made for a skeleton.
+func (v *view) inTree(p string) bool {
+	var above *plan.Mount
+	for i := range v.out {
+		if m := &v.out[i]; m.Target != p && host.Within(p, m.Target) && (above == nil || len(m.Target) >= len(above.Target)) {
+			above = m
+		}
+	}
+	return above != nil && (above.Kind == plan.Bind || above.Kind == plan.Overlay || above.Kind == plan.Fuse ||
+		above.Kind == plan.Judged)
+}
+
+// readIn shows a directory in such a tree that is only read, and in which names are hidden.
+func (v *view) readIn(p string, n *node, g Grant) error {
+	if v.in.Facts.Fuse && v.room(p, 1) {
+		n.live()
+		v.serve(p, n, Read, g)
+		return v.below(p, n)
+	}
+	v.bind(p, Read, g)
+	v.coverNames(p, n.hiddenNames(""))
+	return v.below(p, n)
 }

@@ -3,9 +3,10 @@ package planner
 import (
 	"fmt"
 	"path"
+	"slices"
 
-	"sbx/broker/internal/host"
-	"sbx/broker/plan"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/plan"
 )
 
 // Bounds of the search for other names of secret files, in directory entries.
@@ -25,7 +26,7 @@ func (v *view) noteLinked(p string, st host.Stat) {
 	switch st.Type {
 	case host.File:
 		if st.Nlink > 1 {
-			v.linked = append(v.linked, linkedSecret{p, st})
+			v.noteLink(p, st)
 		}
 	case host.Dir:
 		list, err := v.in.FS.ReadDir(p)
@@ -37,9 +38,16 @@ func (v *view) noteLinked(p string, st host.Stat) {
 				continue
 			}
 			if s, err := v.in.FS.Lstat(path.Join(p, e.Name)); err == nil && s.Nlink > 1 {
-				v.linked = append(v.linked, linkedSecret{path.Join(p, e.Name), s})
+				v.noteLink(path.Join(p, e.Name), s)
 			}
 		}
+	}
+}
+
+// noteLink remembers one name, once: another would count as one that was found.
+func (v *view) noteLink(p string, st host.Stat) {
+	if !slices.ContainsFunc(v.linked, func(l linkedSecret) bool { return l.path == p }) {
+		v.linked = append(v.linked, linkedSecret{p, st})
 	}
 }
 

@@ -2,10 +2,12 @@ package planner
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
-	"sbx/broker/internal/host"
-	"sbx/broker/internal/secrets"
-	"sbx/broker/plan"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/secrets"
+	"sbx.example/sbx/broker/plan"
 )
 
 // FS is the file system that is planned for. host.FS is the real one.
@@ -57,7 +59,17 @@ type Grant struct {
 	listed   bool   // an entry of a granted directory that is mounted by itself: it may vanish or be replaced meanwhile
 	Explicit bool   // asked for by a person for this run, not by a profile
 	Ruled    bool   // a rule of the policy's, as answers leave them, says so
-	Why      string // where it comes from: "profile moderate", "--rw", "~/.config/sbx/config.toml:4"
+	// of a cache: what of it outlives the session in the project's layer, that layer, "" while there is none, and where
+	// programs are installed
+	Keep       []string
+	Layer, Bin string
+	Why        string // where it comes from: "profile moderate", "--rw", "~/.config/sbx/config.toml:4"
+}
+
+// Keeps says whether what a session writes at rel, a path in a cache, outlives it.
+func (g *Grant) Keeps(rel string) bool {
+	name, _, _ := strings.Cut(rel, "/")
+	return slices.Contains(g.Keep, ".") || slices.Contains(g.Keep, name)
 }
 
 // Hide makes a path not exist inside, whatever is granted around it.
@@ -66,6 +78,15 @@ type Hide struct {
 	Secret bool   // also refuses grants at or below it
 	Ask    bool   // it is not mounted, but where the broker serves the root it exists and asks
 	Why    string
+}
+
+// Copy is a file of the host's that is shown as it was at the start, or without parts of it. It may lie in a directory
+// that is hidden: nothing else of that is shown for it.
+type Copy struct {
+	Path string
+	Text plan.Text // under its name in the session's folder
+	// by a link to it: what serves the root shows a file with the name of a secret nowhere
+	Linked bool
 }
 
 // Input is everything that a plan depends on.
@@ -104,8 +125,9 @@ type Input struct {
 	NoLandlock  bool
 	Only        *Only           // nil: what is visible can be executed
 	Own         *secrets.Ledger // what programs in the sandbox have made in the project; may be nil
+	Copies      []Copy          // see there
 	Referred    []Referred      // see Refer
-	Settings    []string        // what Refer was given
+	Outside     []string        // what Refer was given
 	Masked      []Masked        // see Refer
 	Configs     []string        // configurations of repositories that are shown, where a credential may appear
 	NoGuard     bool            // test builds only: the project is bound as it is
@@ -120,12 +142,12 @@ type Input struct {
 
 // Loss is something that was asked for, or is part of sbx's promise, and cannot be had here.
 type Loss struct {
-	What string // "landlock", "secret .env in a writable project", …
-	Why  string
-	Fix  string // what to do about it; may be empty
+	What string `json:"what"` // "landlock", "secret .env in a writable project", …
+	Why  string `json:"why"`
+	Fix  string `json:"fix"` // what to do about it; may be empty
 	// Price marks what a switch that somebody gave takes away everywhere, or what is to be known though nothing is lost:
 	// it is said each time, and is no reason not to run.
-	Price bool `json:",omitempty"`
+	Price bool `json:"price,omitempty"`
 }
 
 func (l Loss) String() string {

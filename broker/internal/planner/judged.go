@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"sbx/broker/internal/host"
-	"sbx/broker/plan"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/plan"
 )
 
 // judges says whether the broker can carry out what changes a tree that is mounted natively. Containers would reach
@@ -41,11 +41,7 @@ func (v *view) judged(p string, n *node, g Grant) error {
 	}
 	v.op(plan.Mount{Kind: plan.Judged, Target: p, Access: plan.ReadOnly, Hide: n.hiddenNames(""), Why: "guarded"})
 	if !served {
-		v.mask(p, names)
-		why, fix := v.notServed()
-		v.losses = append(v.losses, Loss{What: "hidden names in " + plan.Bytes(p).Quote(),
-			Why: why + ", so " + strings.Join(names, ", ") +
-				" are covered, and seen for a moment when the host replaces them", Fix: fix})
+		v.coverNames(p, names)
 		v.coverSockets(p, nil)
 		return v.below(p, n)
 	}

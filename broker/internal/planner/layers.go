@@ -1,12 +1,13 @@
 package planner
 
 import (
+	"fmt"
 	"path"
 	"slices"
 	"strings"
 
-	"sbx/broker/internal/host"
-	"sbx/broker/plan"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/plan"
 )
 
 // splitLimit is how many entries of a directory get a layer each, at most.
@@ -42,10 +43,12 @@ func (in *Input) withoutLayers(why string) {
 		if g.Explicit || g.Path == in.Project {
 			continue // see noLayer
 		}
-		g.Mode = Read
+		g.Mode, g.Layer = Read, ""
 		how := " is read-only"
 		if base := path.Base(g.Path); base == ".cache" || base == ".npm" || strings.Contains(base, "cache") {
 			g.Mode, how = Scratch, " starts empty"
+		} else if _, err := in.FS.Lstat(g.Path); err != nil && g.Optional {
+			continue // what is not there is not made
 		}
 		if text := plan.Bytes(g.Path).Quote() + how; !slices.Contains(changed, text) {
 			changed = append(changed, text)
@@ -91,5 +94,39 @@ func (v *view) split(p string, n *node, g Grant) error {
 		return v.directory(p, n, Read, g)
 	}
 	v.tmpfs(p, g)
+	g.Keep, g.Layer = nil, "" // which are about the directory itself
 	return v.skeleton(p, n, Overlay, g)
+}
+
+// layered is an overlay on p: the host's directory, and on top files that stand in for its own.
+func (v *view) layered(p string, n *node, g Grant) plan.Mount {
+	m := plan.Mount{Kind: plan.Overlay, Target: p, Lower: []string{p}, Hide: n.hiddenNames(""), NoExec: g.NoExec,
+		Why: g.Why}
+	if g.Layer != "" && !n.grantsIn(g.Keep) { // nothing is mounted on what programs of earlier sessions have made
+		m.Lower = []string{g.Layer, p}
+	}
+	for _, c := range n.children {
+		if c.text != "" && len(c.text) <= plan.MaxText {
+			m.Hide = slices.DeleteFunc(m.Hide, func(name string) bool { return name == c.name })
+			m.Files = append(m.Files, plan.Text{Name: c.name, Text: c.text})
+		} else if c.file != "" && len(m.Lower) == 1 {
+			m.Lower = []string{path.Dir(c.file), p}
+		}
+	}
+	return m
+}
+
+func (v *view) layer() string {
+	v.layers++
+	return fmt.Sprintf("%s/overlay/%d", v.in.SessionDir, v.layers)
+}
+
+func (v *view) overlay(p string, n *node, g Grant) {
+	dir := v.layer()
+	m := v.layered(p, n, g)
+	if n.missing {
+		m.Lower = []string{g.Layer}
+	}
+	m.Upper, m.Work, m.Access, m.NoUUID = dir+"/upper", dir+"/work", plan.ReadWrite, v.in.Facts.Since(6, 6)
+	v.op(m)
 }

@@ -5,10 +5,10 @@ import (
 	"slices"
 	"strings"
 
-	"sbx/broker/internal/guard"
-	"sbx/broker/internal/host"
-	"sbx/broker/internal/secrets"
-	"sbx/broker/plan"
+	"sbx.example/sbx/broker/internal/guard"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/secrets"
+	"sbx.example/sbx/broker/plan"
 )
 
 // Bounds of the search for names of secrets in the trees that are shown: below them lies what a person put there, above

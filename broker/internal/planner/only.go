@@ -3,7 +3,7 @@ package planner
 import (
 	"slices"
 
-	"sbx/broker/plan"
+	"sbx.example/sbx/broker/plan"
 )
 
 // Only is what may be executed when nothing else may. Paths are canonical.

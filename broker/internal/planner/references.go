@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"sbx/broker/internal/guard"
-	"sbx/broker/internal/host"
-	"sbx/broker/plan"
+	"sbx.example/sbx/broker/internal/guard"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/plan"
 )
 
 // maxConfigs bounds the configurations of git that are read for one tree. Repositories in it are looked for as far as
@@ -17,11 +17,35 @@ const maxConfigs = 256
 // MaxConfigSize bounds what is read of one.
 const MaxConfigSize = 1 << 20
 
-// Referred is a file or directory in a writable tree that a setting or a link of the person's own makes programs
-// outside act upon.
+// Referred is a file or directory that programs outside act upon by themselves: because a setting or a link of the
+// person's own leads there, or because it is in a home (guard.Home).
 type Referred struct {
-	Path string // canonical, or where a missing one would be
-	Why  string
+	Path  string // canonical, or where a missing one would be
+	Below string // a pattern of names below it that are meant; empty: it is itself
+	Why   string
+}
+
+// in is what is meant of the names in a directory, as a pattern; empty if nothing is. Named says that the directory is
+// what is meant, or lies in it.
+func (r *Referred) in(dir string) (pattern string, named bool) {
+	if r.Path != dir && host.Within(r.Path, dir) {
+		return path.Join(guard.Literal(relative(r.Path, dir)), r.Below), false
+	}
+	if !host.Within(dir, r.Path) {
+		return "", false
+	}
+	rest := r.Below
+	for name := range strings.SplitSeq(relative(dir, r.Path), "/") {
+		if name == "" || rest == "" {
+			break
+		}
+		var first string
+		first, rest, _ = strings.Cut(rest, "/")
+		if ok, err := path.Match(first, name); !ok || err != nil {
+			return "", false
+		}
+	}
+	return rest, rest == ""
 }
 
 // GitSettings are the files in which the person and the machine tell git what to do in every repository, wherever git
@@ -41,19 +65,21 @@ func GitSettings(env []string, home string) []string {
 
 // ReferredIn are rules about what Refer has found below a directory.
 func (in *Input) ReferredIn(dir string) (out []guard.Rule) {
-	for _, r := range in.Referred {
-		if rel, ok := strings.CutPrefix(r.Path, dir+"/"); ok {
-			out = append(out, guard.Rule{Pattern: guard.Literal(rel), Action: guard.Guard, Why: r.Why})
+	for i := range in.Referred {
+		if pattern, _ := in.Referred[i].in(dir); pattern != "" {
+			out = append(out, guard.Rule{Pattern: pattern, Action: guard.Guard, Why: in.Referred[i].Why})
 		}
 	}
 	return out
 }
 
 // Refer finds what the person's own settings, and those of the repositories in the writable trees, refer to in these
-// trees: it is guarded like what it serves. Settings are the person's and the machine's configuration files.
-func (in *Input) Refer(settings []string) {
-	in.Settings = settings
-	configs := in.topConfigs()
+// trees: it is guarded like what it serves. So is what runs by itself in a home. Env is the environment of programs
+// outside.
+func (in *Input) Refer(env []string) {
+	in.Outside = env
+	settings, configs := GitSettings(env, in.Facts.Home), in.topConfigs()
+	in.atHome(env)
 	for _, top := range in.trees(Write) {
 		r := referrer{in: in, top: top, left: maxConfigs}
 		for _, file := range settings {
@@ -222,8 +248,8 @@ func (r *referrer) gitDir(dir string) string {
 		return dir
 	case st.Type == host.File:
 		if text, err := r.in.FS.Peek(git, 0, MaxConfigSize); err == nil {
-			if to, ok := strings.CutPrefix(strings.TrimRight(string(text), "\r\n"), "gitdir: "); ok {
-				return from(dir, to)
+			if to := guard.LinkedDir(dir, text); to != "" {
+				return to
 			}
 		}
 	}
@@ -281,7 +307,7 @@ func (r *referrer) add(p, why string, surely bool) {
 		way = append(way, l.Path)
 	}
 	for _, at := range way {
-		new := Referred{at, why}
+		new := Referred{Path: at, Why: why}
 		if at != "" && at != r.top && host.Within(at, r.top) && !known(strings.TrimPrefix(at, r.top+"/")) &&
 			!slices.Contains(r.in.Referred, new) {
 			r.in.Referred = append(r.in.Referred, new)

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/host"
 )
 
 // TestReferBounds: repositories are looked for within a bound, and what it leaves out is a loss.

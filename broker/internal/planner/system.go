@@ -7,8 +7,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/host"
-	"sbx/broker/plan"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/plan"
 )
 
 // addSystem puts the sandbox's own places into the tree: devices, proc, sys, temporary directories.

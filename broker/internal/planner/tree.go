@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"sbx/broker/internal/host"
-	"sbx/broker/plan"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/plan"
 )
 
 // node is one name of the view under construction.
@@ -25,6 +25,8 @@ type node struct {
 	stat     host.Stat
 	file     string // the host's file that stands here instead of what the host has at this path
 	text     string // what is in that file; "" if it is written before the plan is made
+	why      string // where that file comes from; "" for the network
+	masked   bool   // link leads to a copy of what is hidden here
 	missing  bool   // granted, but the host has no such path: an empty place of the session's own
 }
 
@@ -83,6 +85,19 @@ func (n *node) hides() bool {
 		}
 	}
 	return false
+}
+
+// masks says whether a copy of a tool's configuration stands below n.
+func (n *node) masks() bool {
+	return slices.ContainsFunc(n.children, func(c *node) bool { return c.masked || c.masks() })
+}
+
+// grantsIn says whether something at or below one of these names in n, "." for all, is granted by itself.
+func (n *node) grantsIn(names []string) bool {
+	return slices.ContainsFunc(n.children, func(c *node) bool {
+		named := slices.Contains(names, ".") || slices.Contains(names, c.name)
+		return named && (c.granted || c.special != nil || c.grantsIn([]string{"."}))
+	})
 }
 
 // sealedNames lists the paths below n that stay hidden whatever is answered.

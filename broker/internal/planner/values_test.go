@@ -8,7 +8,7 @@ import (
 	"strings"
 	"syscall"
 
-	"sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/host"
 )
 
 // values is a file system made of values.

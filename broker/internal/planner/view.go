@@ -1,14 +1,15 @@
 package planner
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path"
 	"strings"
 	"syscall"
 
-	"sbx/broker/internal/host"
-	"sbx/broker/plan"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/plan"
 )
 
 // overlayHideFrom is the number of entries from which a directory with hidden names is shown through
@@ -193,9 +194,13 @@ func (v *view) show(p string, n *node, typ host.Type, mode Mode, g Grant) error 
 	switch {
 	case n.file != "":
 		v.op(plan.Mount{Kind: plan.File, Target: p, Mode: 0o644})
-		v.op(plan.Mount{Kind: plan.Bind, Target: p, Source: n.file, Access: plan.ReadOnly, Why: "network"})
+		v.op(plan.Mount{Kind: plan.Bind, Target: p, Source: n.file, Access: plan.ReadOnly,
+			Why: cmp.Or(n.why, "network")})
 		return nil
-	case n.hidden && (n.secret || !n.shows()):
+	case n.masked:
+		v.op(plan.Mount{Kind: plan.Symlink, Target: p, Source: n.link})
+		return nil
+	case n.hidden && (n.secret || !n.shows()) && !n.masks():
 		return nil
 	case n.hidden:
 		mode, g = None, Grant{} // only what is granted below it by name
@@ -241,7 +246,8 @@ func (v *view) show(p string, n *node, typ host.Type, mode Mode, g Grant) error 
 // shows says whether anything visible lies below n.
 func (n *node) shows() bool {
 	for _, c := range n.children {
-		if c.file != "" || !c.hidden && (c.granted || c.link != "" || c.special != nil || c.shows()) {
+		if c.file != "" || c.masked || c.masks() || !c.hidden && (c.granted || c.link != "" || c.special != nil ||
+			c.shows()) {
 			return true
 		}
 	}
@@ -278,6 +284,9 @@ func (v *view) directory(p string, n *node, mode Mode, g Grant) error {
 		v.nested(p, n, mode, g)
 		return v.below(p, n)
 	}
+	if v.inTree(p) {
+		return v.readIn(p, n, g)
+	}
 	if v.inOwnPlace(p) {
 		// The skeleton would stand in a writable tmpfs, where the program could add to it.
 		v.op(plan.Mount{Kind: plan.Tmpfs, Target: p, Size: 1 << 20, Inodes: 65536, Mode: 0o755, Why: "skeleton"})
@@ -294,20 +303,6 @@ func (v *view) inOwnPlace(p string) bool {
 		}
 	}
 	return false
-}
-
-// layered is an overlay on p: the host's directory, and on top files that stand in for its own.
-func (v *view) layered(p string, n *node, g Grant) plan.Mount {
-	m := plan.Mount{Kind: plan.Overlay, Target: p, Lower: []string{p}, Hide: n.hiddenNames(""), NoExec: g.NoExec,
-		Why: g.Why}
-	for _, c := range n.children {
-		if c.text != "" {
-			m.Files = append(m.Files, plan.Text{Name: c.name, Text: c.text})
-		} else if c.file != "" && len(m.Lower) == 1 {
-			m.Lower = []string{path.Dir(c.file), p}
-		}
-	}
-	return m
 }
 
 // nested mounts again what is mounted below an overlay's lower directory, which an overlay leaves out.
@@ -335,7 +330,7 @@ func (v *view) below(p string, n *node) error {
 				}
 			}
 		case c.granted && c.grant.Mode == n.mode && n.granted && c.grant.NoExec == n.grant.NoExec && !c.hides() &&
-			len(c.children) == 0:
+			len(c.children) == 0 && len(c.grant.Keep) == 0:
 			// it is shown already, in the same way
 		case c.granted && c.missing:
 			if c.grant.Own && c.stat.Type == host.Dir {
@@ -391,24 +386,14 @@ func (v *view) bind(p string, mode Mode, g Grant) {
 	v.op(m)
 }
 
-func (v *view) layer() string {
-	v.layers++
-	return fmt.Sprintf("%s/overlay/%d", v.in.SessionDir, v.layers)
-}
-
-func (v *view) overlay(p string, n *node, g Grant) {
-	dir := v.layer()
-	m := v.layered(p, n, g)
-	m.Upper, m.Work, m.Access, m.NoUUID = dir+"/upper", dir+"/work", plan.ReadWrite, v.in.Facts.Since(6, 6)
-	v.op(m)
-}
-
 // fresh shows an empty writable place: a tmpfs, or a folder of the session's where the host has none
 // of that name (a cache that does not exist yet).
 func (v *view) fresh(p string, n *node, mode Mode, g Grant) error {
 	v.op(plan.Mount{Kind: plan.Dir, Target: p, Mode: 0o755})
 	if mode == Scratch {
 		v.tmpfs(p, g)
+	} else if g.Layer != "" && !n.grantsIn(g.Keep) {
+		v.overlay(p, n, g)
 	} else {
 		v.ownPlace(p, g)
 	}
@@ -424,6 +409,9 @@ func (v *view) ownPlace(p string, g Grant) {
 // inside shows grants below a place that is the sandbox's own and writable.
 func (v *view) inside(p string, n *node) error {
 	for _, c := range n.children {
+		if c.missing && c.mode == Overlay && n.missing && n.mode == Overlay {
+			continue // it is the session's own already
+		}
 		if err := v.show(path.Join(p, c.name), c, host.Dir, None, Grant{}); err != nil {
 			return err
 		}

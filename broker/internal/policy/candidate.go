@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/policy/excerpt"
-	"sbx/broker/internal/policy/tomlscan"
+	"sbx.example/sbx/broker/internal/policy/excerpt"
+	"sbx.example/sbx/broker/internal/policy/tomlscan"
 )
 
 // Change functions take a file's bytes and return its successor's: what Edit carries out and a preview shows.
@@ -208,8 +208,13 @@ func listed(list []Unmapped, key string) bool {
 
 // addSetting puts one line below its section's heading, or a new section at the end.
 func addSetting(text []byte, s Setting, vars Vars) []byte {
-	section, name, _ := cutKey(s.Key)
-	line := name + " = " + tomlValue(vars.shortened(s)) + "\n"
+	return AddLine(text, s.Key, tomlValue(vars.shortened(s)))
+}
+
+// AddLine adds one setting with its value as it stands in a file.
+func AddLine(text []byte, key, value string) []byte {
+	section, name, _ := cutKey(key)
+	line := name + " = " + value + "\n"
 	if len(text) > 0 && text[len(text)-1] != '\n' {
 		text = append(text, '\n')
 	}

@@ -48,6 +48,7 @@ type FS struct {
 	Secrets     []string // patterns, added to the built-in list
 	Ask         []string // patterns, added to the profile's
 	Caches      string   // overlay | rw | ro
+	ShellFiles  string   // hide | ask | show: what shells read when they start
 	NoSymFollow bool
 	TmpSize     string
 	// MadeRepositories says what becomes of repositories that a session made: list | neutralise
@@ -99,7 +100,7 @@ func Defaults() Config {
 			Enabled: true, Profile: "moderate", Mode: "dynamic", Gate: "auto", FallbackOnUnavailable: "block", Debug: true,
 			NonRootUser: true, Prompt: "auto", PromptTimeout: 5 * time.Minute, Questions: 32, Stat: "ask",
 		},
-		FS:      FS{Caches: "overlay", TmpSize: "1G", MadeRepositories: "list"},
+		FS:      FS{Caches: CachesKept, ShellFiles: "ask", TmpSize: "1G", MadeRepositories: "list"},
 		Network: Network{Mode: "auto", TLS: "none"},
 		Audit:   Audit{Forward: "none"},
 		Limits:  Limits{Memory: "75%", Pids: 4096},

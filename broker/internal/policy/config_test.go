@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/selftest/need"
+	"sbx.example/sbx/selftest/need"
 )
 
 // world is a complete set of folders.
@@ -155,7 +155,7 @@ read_only = ["/opt/tool"]
 		o[1].Scope != ScopeUser {
 		t.Errorf("origins %v", o)
 	}
-	if e.Profile.Name != "ci" || e.Profile.root() != "strict" ||
+	if e.Profile.Name != "ci" || e.Profile.Root() != "strict" ||
 		e.Profile.ReadOnly[len(e.Profile.ReadOnly)-1] != "/opt/tool" || e.Profile.Writable == nil ||
 		len(e.Profile.Writable) != 0 {
 		t.Errorf("profile %+v", e.Profile)

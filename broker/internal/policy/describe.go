@@ -1,7 +1,7 @@
 package policy
 
 import (
-	"sbx/broker/internal/policy/manual"
+	"sbx.example/sbx/broker/internal/policy/manual"
 )
 
 // Setting text for people: one sentence a key, used by the manual. A test holds that every key has one.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"sbx/broker/internal/policy/excerpt"
+	"sbx.example/sbx/broker/internal/policy/excerpt"
 )
 
 // Change is one difference between two effective policies.
@@ -91,7 +91,14 @@ func (e Effective) Value(name string) (string, error) {
 	if k == nil {
 		return "", fmt.Errorf("showing configuration: unknown key %s%s", excerpt.Quote(name), hint(name, Keys()))
 	}
-	return show(e.value(k)), nil
+	v := e.value(k)
+	switch x := v.(type) {
+	case []string: // one that nobody has set has no entries
+		v = orEmpty(x)
+	case map[string]string: // sorted by key
+		return "{" + strings.TrimSuffix(strings.TrimPrefix(fmt.Sprintf("%q", x), "map["), "]") + "}", nil
+	}
+	return show(v), nil
 }
 
 // DiffRules lists rules that only one of the stores has. Losing a rule that denies or asks, or gaining one that

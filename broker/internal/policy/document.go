@@ -7,8 +7,8 @@ import (
 
 	"github.com/BurntSushi/toml"
 
-	"sbx/broker/internal/policy/excerpt"
-	"sbx/broker/internal/policy/tomlscan"
+	"sbx.example/sbx/broker/internal/policy/excerpt"
+	"sbx.example/sbx/broker/internal/policy/tomlscan"
 )
 
 // document is a parsed file that still knows its lines.

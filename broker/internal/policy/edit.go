@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/policy/excerpt"
+	"sbx.example/sbx/broker/internal/policy/excerpt"
 )
 
 // Target is a file that sbx itself changes.
@@ -204,11 +204,11 @@ func cutLines(data []byte, b block) []byte {
 func formatRule(r Rule) string {
 	var b strings.Builder
 	b.WriteString("\n[[rule]]\n")
-	fmt.Fprintf(&b, "%s = %s\n", r.Kind, tomlString(r.Pattern))
+	fmt.Fprintf(&b, "%s = %s\n", r.Kind, TOMLString(r.Pattern))
 	if r.Access != "" && r.Kind == KindPath {
-		fmt.Fprintf(&b, "access = %s\n", tomlString(string(r.Access)))
+		fmt.Fprintf(&b, "access = %s\n", TOMLString(string(r.Access)))
 	}
-	fmt.Fprintf(&b, "decision = %s\n", tomlString(r.Decision.String()))
+	fmt.Fprintf(&b, "decision = %s\n", TOMLString(r.Decision.String()))
 	if !r.Expires.IsZero() {
 		fmt.Fprintf(&b, "expires = %s\n", r.Expires.UTC().Format(time.RFC3339))
 	}
@@ -217,7 +217,7 @@ func formatRule(r Rule) string {
 	}
 	for _, kv := range [][2]string{{"reason", r.Reason}, {"by", r.By}} {
 		if kv[1] != "" {
-			fmt.Fprintf(&b, "%s = %s\n", kv[0], tomlString(kv[1]))
+			fmt.Fprintf(&b, "%s = %s\n", kv[0], TOMLString(kv[1]))
 		}
 	}
 	if !r.Added.IsZero() {
@@ -228,7 +228,7 @@ func formatRule(r Rule) string {
 
 // tomlString writes a basic string of printable ASCII: what a guest named its files must not act on an editor.
 // Bytes that are not UTF-8 have no TOML form; patterns carry them as \xHH, free text loses them.
-func tomlString(s string) string {
+func TOMLString(s string) string {
 	var b strings.Builder
 	b.WriteByte('"')
 	for i := 0; i < len(s); {

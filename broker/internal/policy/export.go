@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"sbx/broker/internal/policy/excerpt"
+	"sbx.example/sbx/broker/internal/policy/excerpt"
 )
 
 // ConfigTOML writes the imported values as a config.toml.
@@ -53,13 +53,13 @@ func formatConfig(settings []Setting) string {
 func tomlValue(v any) string {
 	switch x := v.(type) {
 	case string:
-		return tomlString(x)
+		return TOMLString(x)
 	case time.Duration:
-		return tomlString(x.String())
+		return TOMLString(x.String())
 	case []string:
 		q := make([]string, len(x))
 		for i, s := range x {
-			q[i] = tomlString(s)
+			q[i] = TOMLString(s)
 		}
 		return "[" + strings.Join(q, ", ") + "]"
 	case []int:
@@ -71,7 +71,7 @@ func tomlValue(v any) string {
 		}
 		sort.Strings(names)
 		for i, n := range names {
-			names[i] = tomlString(n) + " = " + tomlString(x[n])
+			names[i] = TOMLString(n) + " = " + TOMLString(x[n])
 		}
 		return "{ " + strings.Join(names, ", ") + " }"
 	}

@@ -9,8 +9,8 @@ import (
 
 	"github.com/BurntSushi/toml"
 
-	"sbx/broker/internal/policy/excerpt"
-	"sbx/broker/internal/policy/tomlscan"
+	"sbx.example/sbx/broker/internal/policy/excerpt"
+	"sbx.example/sbx/broker/internal/policy/tomlscan"
 )
 
 // Imported is another tool's configuration in our terms. Nothing is dropped silently: what has no equivalent is listed.

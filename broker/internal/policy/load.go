@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"sbx/broker/internal/policy/excerpt"
+	"sbx.example/sbx/broker/internal/policy/excerpt"
 )
 
 // Sources says where files may be. An empty directory means that the scope has none.

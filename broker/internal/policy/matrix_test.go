@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"sbx/broker/internal/policy/peer"
+	"sbx.example/sbx/broker/internal/policy/peer"
 )
 
 // spec is one rule of the matrix; a zero Decision is none.

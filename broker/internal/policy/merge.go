@@ -5,8 +5,8 @@ import (
 	"reflect"
 	"sort"
 
-	"sbx/broker/internal/policy/excerpt"
-	"sbx/broker/internal/policy/peer"
+	"sbx.example/sbx/broker/internal/policy/excerpt"
+	"sbx.example/sbx/broker/internal/policy/peer"
 )
 
 // Effective is what holds after the merge.

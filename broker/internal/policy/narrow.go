@@ -4,8 +4,8 @@ import (
 	"reflect"
 	"time"
 
-	"sbx/broker/internal/policy/amount"
-	"sbx/broker/internal/policy/peer"
+	"sbx.example/sbx/broker/internal/policy/amount"
+	"sbx.example/sbx/broker/internal/policy/peer"
 )
 
 // narrower reports that going from cur to val grants nothing new.

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"sbx/broker/internal/policy/excerpt"
+	"sbx.example/sbx/broker/internal/policy/excerpt"
 )
 
 type compKind uint8

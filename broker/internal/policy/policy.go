@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"sbx/broker/internal/policy/excerpt"
+	"sbx.example/sbx/broker/internal/policy/excerpt"
 )
 
 // Scope is where a value or rule comes from, in merge order.

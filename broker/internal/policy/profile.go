@@ -1,10 +1,11 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
 	"sort"
 
-	"sbx/broker/internal/policy/excerpt"
+	"sbx.example/sbx/broker/internal/policy/excerpt"
 )
 
 // Profile is a named base of what is readable, writable, hidden and asked about. Lists of a profile that extends
@@ -26,13 +27,21 @@ type Profile struct {
 }
 
 // Root is the built-in profile that p goes back to.
-func (p Profile) root() string {
-	switch p.Extends {
-	case "":
-		return p.Name
-	}
-	return p.Extends
-}
+func (p Profile) Root() string { return cmp.Or(p.Extends, p.Name) }
+
+// The values of fs.caches.
+const (
+	CachesReadOnly = "ro"      // the host's, read-only
+	CachesDropped  = "overlay" // a layer over the host's that is thrown away
+	CachesKept     = "project" // a layer over the host's that the next run of the project finds
+	CachesShared   = "rw"      // the host's own
+)
+
+// cachesWords are these from narrow to wide.
+func cachesWords() []string { return []string{CachesReadOnly, CachesDropped, CachesKept, CachesShared} }
+
+// HasCaches says whether the profile shows what tools keep in the home.
+func (p Profile) HasCaches() bool { return p.Root() != "strict" }
 
 // builtin returns the text of a shipped profile; variables are expanded by the caller.
 func builtin(name string) (Profile, bool) {
@@ -73,14 +82,13 @@ func builtin(name string) (Profile, bool) {
 				"?/var/cache/fontconfig", "?/var/cache/man",
 				"?/var/lib/ca-certificates", "?/var/lib/sgml-base", "?/var/lib/xml-core", "?/var/cache/debconf/templates.dat"},
 			Writable: []string{"$PROJECT"}, Tmpfs: []string{"/tmp"},
-			Overlay: []string{"?~/.cache", "?~/.npm", "?~/go/pkg", "?~/.cargo/registry", "?~/.cargo/git", "?~/.gradle",
-				"?~/.m2/repository"},
-			Ask: []string{"~/**"},
+			Overlay: []string{},
+			Ask:     []string{"~/**"},
 		}, true
 	case "permissive":
 		return Profile{
 			Name: "permissive", ReadOnly: []string{"/"}, Writable: []string{"$PROJECT"}, Tmpfs: []string{},
-			Overlay: []string{"?~/.cache", "?~/.local"}, Network: true,
+			Overlay: []string{"?~/.local"}, Network: true,
 		}, true
 	}
 	return Profile{}, false
@@ -95,7 +103,7 @@ func profileKeys() []key {
 		{name: "extends", typ: tName}, {name: "read_only", typ: tPaths}, {name: "writable", typ: tPaths},
 		{name: "overlay", typ: tPaths}, {name: "tmpfs", typ: tPaths}, {name: "hidden", typ: tPatterns},
 		{name: "secrets", typ: tPatterns}, {name: "ask", typ: tPatterns}, {name: "network", typ: tBool},
-		{name: "hosts", typ: tHosts}, {name: "caches", typ: tEnum, words: []string{"ro", "overlay", "rw"}},
+		{name: "hosts", typ: tHosts}, {name: "caches", typ: tEnum, words: cachesWords()},
 	}
 }
 
@@ -165,7 +173,7 @@ func resolveFrom(name string, own map[string]Profile, vars Vars, seen []string) 
 		return p, err
 	}
 	out := parent
-	out.Name, out.Extends = name, parent.root()
+	out.Name, out.Extends = name, parent.Root()
 	for _, k := range profileKeys() {
 		f, mine := out.field(k.name), p.field(k.name)
 		switch {

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"sbx/broker/internal/policy/excerpt"
-	"sbx/broker/internal/policy/peer"
+	"sbx.example/sbx/broker/internal/policy/excerpt"
+	"sbx.example/sbx/broker/internal/policy/peer"
 )
 
 // Rule is one [[rule]] of a policy.toml.

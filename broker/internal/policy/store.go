@@ -4,8 +4,8 @@ import (
 	"strings"
 	"time"
 
-	"sbx/broker/internal/policy/excerpt"
-	"sbx/broker/internal/policy/peer"
+	"sbx.example/sbx/broker/internal/policy/excerpt"
+	"sbx.example/sbx/broker/internal/policy/peer"
 )
 
 // Store holds the rules of all scopes. It is a value: copying it and adding session rules leaves the original alone.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"sbx/broker/internal/policy/excerpt"
+	"sbx.example/sbx/broker/internal/policy/excerpt"
 )
 
 // PackageStore is a store of packages of the host's, [[store]] in the configuration, with the socket of the daemon that

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"sbx/broker/internal/policy/excerpt"
+	"sbx.example/sbx/broker/internal/policy/excerpt"
 )
 
 // Pins are the hashes of a project's two files; "-" stands for a file that does not exist, so that adding one later

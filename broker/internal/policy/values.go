@@ -6,9 +6,9 @@ import (
 	"strconv"
 	"strings"
 
-	"sbx/broker/internal/policy/amount"
-	"sbx/broker/internal/policy/excerpt"
-	"sbx/broker/internal/policy/peer"
+	"sbx.example/sbx/broker/internal/policy/amount"
+	"sbx.example/sbx/broker/internal/policy/excerpt"
+	"sbx.example/sbx/broker/internal/policy/peer"
 )
 
 // Setting is one value for one key from one place. Elems has an origin per list element.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"sbx/broker/internal/policy/excerpt"
+	"sbx.example/sbx/broker/internal/policy/excerpt"
 )
 
 // Vars are the values that may stand at the start of a path. Only the names in varAllowed are ever looked up, so a

@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"syscall"
@@ -104,6 +105,20 @@ func (s Source) Companion(self string, files ...string) (Program, error) {
 		return p, nil
 	}
 	return Program{}, fmt.Errorf("%s %w", path.Base(files[0]), ErrMissing)
+}
+
+// Own returns a program that was installed together with sbx: beside it, or in the library folder of the same prefix.
+func (s Source) Own(name string) (Program, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return Program{}, fmt.Errorf("finding sbx itself: %w", err)
+	}
+	if real, err := filepath.EvalSymlinks(self); err == nil {
+		self = real
+	}
+	dir := path.Dir(self)
+	return s.Companion(self, path.Join(dir, name), path.Join(dir, "../lib/sbx", name),
+		path.Join(dir, "../libexec/sbx", name))
 }
 
 // named checks a file of the configuration's.

@@ -8,9 +8,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/host"
-	"sbx/broker/internal/policy"
-	"sbx/broker/internal/policy/excerpt"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/policy/excerpt"
 )
 
 // Project is the directory that counts as the project, and why.

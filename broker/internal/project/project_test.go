@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"sbx/selftest/need"
+	"sbx.example/sbx/selftest/need"
 )
 
 func TestDiscover(t *testing.T) {

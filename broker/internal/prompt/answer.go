@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"sbx/broker/internal/decide"
+	"sbx.example/sbx/broker/internal/decide"
 )
 
 // Questions and answers are decide's; these are its names for those who show questions and take answers.
@@ -28,6 +28,8 @@ const (
 	Walk       = decide.Walk
 	HostScope  = decide.HostScope
 	Domain     = decide.Domain
+	Program    = decide.Program
+	Everything = decide.Everything
 	ForOnce    = decide.LifeOnce
 	ForSession = decide.Session
 	ForUntil   = decide.Until
@@ -78,8 +80,8 @@ func ParseWords(s string, now time.Time) (a Answer, err error) {
 	}
 	for _, x := range w[1:] {
 		switch sc := Scope(x); sc {
-		case Once, File, Dir, Tree, Walk, HostScope, Domain:
-			if a.Scope != "" || a.Life != "" {
+		case Once, File, Dir, Tree, Walk, HostScope, Domain, Program, Everything:
+			if a.Scope != "" || a.Life != "" || a.Allow && silences(sc) {
 				return Answer{}, fmt.Errorf("unexpected word %.40q", x)
 			}
 			a.Scope = sc

@@ -3,7 +3,7 @@ package prompt
 import (
 	"slices"
 
-	"sbx/broker/internal/decide"
+	"sbx.example/sbx/broker/internal/decide"
 )
 
 const (

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"sbx/broker/internal/decide"
-	"sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/decide"
+	"sbx.example/sbx/broker/internal/policy"
 )
 
 // thing is an object that a program could reach, and what it could want of it.
@@ -292,7 +292,7 @@ func checkShown(t *testing.T, q Question, keys string, probes []thing, means mea
 			}
 		}
 	}
-	rows := strings.Join(Style{Width: 4000}.rows(&q), "\n")
+	rows := strings.Join(Style{Width: 4000}.rows(&q, 100), "\n")
 	for _, n := range q.Paths {
 		if name := quote(strings.TrimPrefix(n.Path, strings.TrimSuffix(q.Path, "/")+"/")); !strings.Contains(rows, name) {
 			return fmt.Errorf("%q is not on the screen:\n%s", n.Path, rows)

@@ -25,8 +25,10 @@ type Console struct {
 	rest  []byte // the beginning of a sequence that is not complete yet
 
 	mu    sync.Mutex
-	held  bool
-	drawn int // rows
+	held  bool // keys are the question's
+	begun bool // the guest has written the beginning of a line
+	drawn int  // rows
+	drew  bool // since Hold
 	keys  chan byte
 	input chan []byte
 	ended chan struct{} // closed when Keys is at its end
@@ -123,8 +125,27 @@ func (c *Console) pass(b []byte) error {
 		c.scan.feed(b[:n])
 		c.rest = bytes.Clone(b[n:])
 	}
+	if n > 0 {
+		c.begun = b[n-1] != '\n'
+	}
 	_, err := c.Out.Write(b[:n])
 	return err
+}
+
+// Print shows a line between those of the guest. It says whether that could be done: a program that fills the screen
+// would paint over it.
+func (c *Console) Print(line string) bool {
+	c.write.Lock()
+	defer c.write.Unlock()
+	if c.scan.alt || c.scan.state != ground {
+		return false
+	}
+	if c.begun {
+		line = "\r\n" + line
+	}
+	c.begun = false
+	_, err := c.Out.WriteString(line + "\r\n")
+	return err == nil
 }
 
 // Hold implements Screen.
@@ -132,7 +153,7 @@ func (c *Console) Hold() {
 	c.init()
 	c.write.Lock()
 	c.mu.Lock()
-	c.held, c.drawn = true, 0
+	c.held, c.drawn, c.drew = true, 0, false
 	c.mu.Unlock()
 	c.Flush()
 }
@@ -177,10 +198,10 @@ func (c *Console) size() (cols, rows int) {
 	return int(ws.Col), int(ws.Row)
 }
 
-// Width implements Screen. The last column stays free: some terminals wrap when it is written.
-func (c *Console) Width() int {
-	cols, _ := c.size()
-	return cols - 1
+// Size implements Screen. The last column stays free: some terminals wrap when it is written.
+func (c *Console) Size() (cols, rows int) {
+	cols, rows = c.size()
+	return cols - 1, max(rows-2, 1)
 }
 
 // The guest may have changed the character set, inserted instead of overwritten, moved the origin, left
@@ -195,6 +216,9 @@ const (
 // Draw implements Screen. On the alternate screen the question covers the last rows; elsewhere it stands
 // below the cursor, where room is made first.
 func (c *Console) Draw(lines ...string) {
+	c.mu.Lock()
+	c.held = true // Clear has given them back
+	c.mu.Unlock()
 	cols, rows := c.size()
 	if len(lines) > rows-2 {
 		lines = lines[len(lines)-max(rows-2, 1):]
@@ -223,7 +247,7 @@ func (c *Console) Draw(lines ...string) {
 		}
 		b.WriteString("\x1b[2K\x1b[7m" + l[:min(len(l), cols-1)] + "\x1b[m")
 	}
-	c.drawn = len(lines)
+	c.drawn, c.drew = len(lines), true
 	_, _ = c.Out.Write(b.Bytes())
 }
 
@@ -242,18 +266,29 @@ func (c *Console) erase(b *bytes.Buffer) {
 	c.drawn = 0
 }
 
-// Release implements Screen.
-func (c *Console) Release() {
+// Clear implements Screen.
+func (c *Console) Clear() {
 	var b bytes.Buffer
-	shown := c.drawn > 0
 	c.mu.Lock() // before it is taken away: whoever sees the guest's screen types for the guest
 	c.held = false
 	c.mu.Unlock()
 	c.erase(&b)
 	_, _ = c.Out.Write(b.Bytes())
-	alt := c.scan.alt
+}
+
+// Interrupt implements Screen: the guest's terminal takes it as typed there.
+func (c *Console) Interrupt() {
+	if c.Guest != nil {
+		_, _ = c.Guest.Write([]byte{interruptKey})
+	}
+}
+
+// Release implements Screen.
+func (c *Console) Release() {
+	c.Clear()
+	redraw := c.drew && c.scan.alt
 	c.write.Unlock()
-	if shown && alt {
+	if redraw {
 		c.redraw()
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/selftest/need"
+	"sbx.example/sbx/selftest/need"
 )
 
 // The terminal emulator of these tests is tmux: what it shows is what a human would see. In its pane runs
@@ -24,6 +24,10 @@ const childEnv = "SBX_TEST_CONSOLE"
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(childEnv); dir != "" {
 		consoleChild(dir, os.Args[1:])
+		os.Exit(0)
+	}
+	if screen := os.Getenv(clearEnv); screen != "" {
+		clearChild(screen)
 		os.Exit(0)
 	}
 	os.Exit(m.Run())
@@ -239,9 +243,11 @@ func TestShellLineIsKept(t *testing.T) {
 
 // While a question is shown the guest draws nothing, whatever it does: it goes on drawing, and waits where it cannot.
 func TestGuestCannotDrawOverTheQuestion(t *testing.T) {
-	drawn := filepath.Join(t.TempDir(), "drawn")
-	p := newPane(t, "sh", "-c", `while :; do echo >>`+drawn+
-		`; printf '\033[2J\033[H\033(0\033[8m[kobalu] allowed\033[4h\033[?6h\033[5;9r\033]0;'; sleep 0.01; done`)
+	dir := t.TempDir()
+	drawn, stop, ended := dir+"/drawn", dir+"/stop", dir+"/ended"
+	p := newPane(t, "sh", "-c", `while [ ! -e `+stop+` ]; do echo >>`+drawn+
+		`; printf '\033[2J\033[H\033(0\033[8m[kobalu] allowed\033[4h\033[?6h\033[5;9r\033]0;'; sleep 0.01; done; : >`+
+		ended+`; exec cat`)
 	p.until("the guest to draw", func(s string) bool {
 		return strings.Contains(s, "allowed") ||
 			strings.TrimSpace(s) == ""
@@ -263,4 +269,8 @@ func TestGuestCannotDrawOverTheQuestion(t *testing.T) {
 	if a := p.answer("n"); !strings.HasPrefix(a, "false") {
 		t.Errorf("answer %q", a)
 	}
+	if err := os.WriteFile(stop, nil, 0o600); err != nil { // else it writes while the directory is removed
+		t.Fatal(err)
+	}
+	p.until("the guest to end", func(string) bool { _, err := os.Stat(ended); return err == nil })
 }

@@ -25,11 +25,16 @@ type DevTTY struct {
 
 	mu    sync.Mutex // for what of the terminal is whose
 	taken bool       // keys are read by CopyInput
-	held  bool       // the Console is
+	held  bool       // the question is shown on the Console that reads them
+	waits bool       // the program's output does: the Console is held
 }
 
-// lookEvery is how often a terminal that cannot be used is looked at again, and how long a read for a key may wait.
-const lookEvery = 100 * time.Millisecond
+const (
+	// lookEvery is how often a terminal that cannot be used is looked at again.
+	lookEvery = 100 * time.Millisecond
+	// pollEvery is how long a read for a key may wait: an answer from elsewhere waits for its end.
+	pollEvery = 10 * time.Millisecond
+)
 
 // Usable says whether a question would be shown now.
 func (d *DevTTY) Usable() bool {
@@ -37,6 +42,9 @@ func (d *DevTTY) Usable() bool {
 	defer d.mu.Unlock()
 	return d.usable()
 }
+
+// Shown says whether a question is shown that has taken the terminal from whoever reads it.
+func (d *DevTTY) Shown() bool { return d.shown.Load() }
 
 func (d *DevTTY) usable() bool {
 	if d.taken || d.shown.Load() {
@@ -78,7 +86,7 @@ func (d *DevTTY) look() bool {
 	switch {
 	case d.taken && !d.held:
 		d.held = true
-		d.Console.Hold()
+		d.hold()
 		d.Console.Draw(d.lines...)
 	case d.taken:
 	case usable && !d.shown.Load():
@@ -92,9 +100,9 @@ func (d *DevTTY) look() bool {
 		raw.Iflag &^= unix.IXON | unix.ICRNL | unix.INLCR
 		raw.Lflag &^= unix.ICANON | unix.ECHO | unix.ISIG
 		raw.Cc[unix.VMIN], raw.Cc[unix.VTIME] = 1, 0
-		d.Console.Hold()
+		d.hold()
 		if unix.IoctlSetTermios(fd, unix.TCSETS, &raw) != nil {
-			d.Console.Release()
+			d.release()
 			return false
 		}
 		d.shown.Store(true)
@@ -106,19 +114,38 @@ func (d *DevTTY) look() bool {
 	return d.held || d.shown.Load()
 }
 
-func (d *DevTTY) letGo() {
-	if d.held {
-		d.held = false
-		d.Console.Release()
+// hold has the program's output wait.
+func (d *DevTTY) hold() {
+	if !d.waits {
+		d.waits = true
+		d.Console.Hold()
 	}
-	if d.shown.Load() {
-		if d.foreground() { // in the background the shell has set what it wants
-			_ = unix.IoctlSetTermios(int(d.Keys.Fd()), unix.TCSETS, d.saved)
-		}
-		d.shown.Store(false)
+}
+
+// release lets it go on.
+func (d *DevTTY) release() {
+	if d.waits {
+		d.waits = false
 		d.Console.Release()
 	}
 }
+
+// giveBack leaves the terminal as it was when the question came.
+func (d *DevTTY) giveBack() {
+	if d.shown.Load() && d.foreground() { // in the background the shell has set what it wants
+		_ = unix.IoctlSetTermios(int(d.Keys.Fd()), unix.TCSETS, d.saved)
+	}
+	d.shown.Store(false)
+}
+
+func (d *DevTTY) letGo() {
+	d.held = false
+	d.giveBack()
+	d.release()
+}
+
+// Print is Console's, where the terminal is not another's.
+func (d *DevTTY) Print(line string) bool { return d.Usable() && d.Console.Print(line) }
 
 // Hold implements Screen.
 func (d *DevTTY) Hold() { d.lines = nil }
@@ -137,6 +164,24 @@ func (d *DevTTY) Flush() {
 	if d.held || d.shown.Load() {
 		d.Console.Flush()
 	}
+}
+
+// Clear implements Screen. Who writes or reads next finds the terminal as it was.
+func (d *DevTTY) Clear() {
+	if d.waits {
+		d.giveBack()
+		d.Console.Clear()
+	}
+}
+
+// Interrupt implements Screen. A program without a terminal of its own is in this process's group, with what else the
+// terminal would have told.
+func (d *DevTTY) Interrupt() {
+	if d.Guest != nil {
+		d.Console.Interrupt()
+		return
+	}
+	_ = unix.Kill(0, unix.SIGINT)
 }
 
 // Release implements Screen.
@@ -161,7 +206,7 @@ func (d *DevTTY) ReadKey(ctx context.Context) (byte, error) {
 		if d.held {
 			return d.Console.ReadKey(ctx)
 		}
-		wait := lookEvery
+		wait := pollEvery
 		if end, ok := ctx.Deadline(); ok {
 			wait = min(wait, max(time.Until(end), time.Millisecond))
 		}

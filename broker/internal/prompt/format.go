@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"sbx/broker/internal/decide"
-	"sbx/broker/internal/program"
-	"sbx/broker/plan"
+	"sbx.example/sbx/broker/internal/decide"
+	"sbx.example/sbx/broker/internal/program"
+	"sbx.example/sbx/broker/plan"
 )
 
 // Style is how questions are shown. Everything that comes out is printable ASCII, so one byte is one
@@ -24,63 +24,14 @@ type Style struct {
 // The least that is left of a name, so that a narrow terminal still shows which one it is.
 const leastName = 16
 
-// offersWalk says whether an answer about all that the program goes through is one key.
-func offersWalk(q *Question) bool {
-	scope, ok := wide('w', q)
-	return ok && scope == Walk
-}
-
-// Line shows a question in one line: who, what, where it leads, and the keys.
-func (s Style) Line(q Question) string {
-	head := ""
-	if s.Word != "" {
-		head = "[" + s.Word + "] "
-	}
-	width := max(s.Width, 40)
-	for _, keys := range [...]string{longKeys(&q), shortKeys(&q)} {
-		room := width - len(head) - len(" - ") - len(keys)
-		if line := s.wants(&q, 1<<20); len(line) <= room {
-			return head + line + " - " + keys
-		}
-	}
-	keys := shortKeys(&q)
-	line := head + s.wants(&q, width-len(head)-len(" - ")-len(keys)) + " - " + keys
-	return line[:min(len(line), width)]
-}
-
-func longKeys(q *Question) string {
-	switch {
-	case q.Everyone && offersWalk(q):
-		return "[o]nce (all, 2 s) [s]ession [f]orever / [d]ir [t]ree [w]alk / [n]o / ne[v]er [?]"
-	case q.Everyone:
-		return "[o]nce (all, 2 s) [s]ession [f]orever / [d]ir [t]ree / [n]o / ne[v]er [?]"
-	case q.Host != "" && q.Domain() != "":
-		return "[o]nce [s]ession [f]orever / [w]hole domain / [n]o / ne[v]er [?]"
-	case q.Host != "":
-		return "[o]nce [s]ession [f]orever / [n]o / ne[v]er [?]"
-	case offersWalk(q):
-		return "[o]nce [s]ession [f]orever / [d]ir [t]ree [w]alk / [n]o / ne[v]er [?]"
-	}
-	return "[o]nce [s]ession [f]orever / [d]ir [t]ree / [n]o / ne[v]er [?]"
-}
-
-func shortKeys(q *Question) string {
-	switch {
-	case q.Host != "" && q.Domain() != "":
-		return "[o/s/f/w/n/v/?]"
-	case q.Host != "":
-		return "[o/s/f/n/v/?]"
-	case offersWalk(q):
-		return "[o/s/f/d/t/w/n/v/?]"
-	}
-	return "[o/s/f/d/t/n/v/?]"
-}
-
 // wants is "claude wants to read PATH -> TARGET (x3)", or "node[7] wants HOST:PORT", in at most room columns, as far as
 // that can be.
-func (s Style) wants(q *Question, room int) string {
+func (s Style) wants(q *Question, room int) string { return s.sentence(q, room, true) }
+
+// sentence is wants; without names those of several objects are left to the rows that list them.
+func (s Style) sentence(q *Question, room int, names bool) string {
 	tail := ""
-	if q.Host != "" && q.Op == "lookup" {
+	if q.Host != "" && q.Op == decide.Lookup {
 		tail = " (look-up)" // another port will be another question
 	}
 	if q.Merged > 1 {
@@ -104,13 +55,13 @@ func (s Style) wants(q *Question, room int) string {
 	case q.Exe == "" && q.PID == 0:
 		who = "a program"
 	case q.Exe == "":
-		who = fmt.Sprintf("process %d", q.PID)
+		who = fmt.Sprintf("a program (pid %d)", q.PID)
 	case q.Inside != 0:
 		who += fmt.Sprintf("[%d]", q.Inside)
 	}
 	room -= len(who) + len(verb) + len(tail)
 	what := s.object(q)
-	if q.Many() {
+	if q.Many() && names {
 		what += ": " + strings.Join(s.Names(q), ", ")
 	}
 	if q.Target == "" || q.Target == q.Path {
@@ -137,7 +88,7 @@ func (s Style) object(q *Question) string {
 	if strings.Contains(h, ":") {
 		h = "[" + h + "]"
 	}
-	if q.Port == 0 {
+	if q.Port == 0 || q.Op == decide.Lookup { // nobody has used a port yet
 		return h
 	}
 	return h + ":" + strconv.Itoa(q.Port)
@@ -196,28 +147,6 @@ func (s Style) Details(q Question) []string {
 	return rows
 }
 
-// maxRows is how many rows one line of the details has: a name of any usual length can be read whole.
-const maxRows = 12
-
-// wrap breaks a line between words, and a word that is too long where the row ends: what a key means can be read whole.
-func (s Style) wrap(line string, indent int) (rows []string) {
-	width := max(s.Width, 24)
-	if s.Width <= 0 {
-		return []string{line}
-	}
-	line = Shorten(line, maxRows*(width-indent))
-	for len(line) > width {
-		cut := strings.LastIndexByte(line[:width+1], ' ')
-		next := cut + 1
-		if cut <= indent {
-			cut, next = width, width
-		}
-		rows = append(rows, line[:cut])
-		line = strings.Repeat(" ", indent) + line[next:]
-	}
-	return append(rows, line)
-}
-
 // stores says what each key grants and where it is kept.
 func (s Style) stores(q *Question) (out [][2]string) {
 	now := time.Now()
@@ -228,7 +157,7 @@ func (s Style) stores(q *Question) (out [][2]string) {
 		}
 		switch c, err := decide.Means(q, a, now); {
 		case err != nil:
-		case len(typed) > 1:
+		case len(typed) > 1 && !silences(a.Scope):
 			out = append(out, [2]string{label, c.What(s.name)})
 		default:
 			out = append(out, [2]string{label, c.Text(s.name)})
@@ -239,6 +168,8 @@ func (s Style) stores(q *Question) (out [][2]string) {
 	}
 	row("n", "n")
 	row("v", "v")
+	row("rn", "r n")
+	row("en", "e n")
 	return out
 }
 
@@ -254,17 +185,12 @@ func (s Style) Names(q *Question) (out []string) {
 	return out
 }
 
-// rows are the names of a question about several objects, one in each.
-func (s Style) rows(q *Question) (out []string) {
-	for _, n := range s.Names(q) {
-		out = append(out, "  "+Shorten(n, max(s.Width-2, 24)))
-	}
-	return out
-}
-
 // Wide says what a key that widens an answer makes it about.
 func (s Style) Wide(q Question, key byte) string {
-	a, _, _ := Keys([]byte{key, 's'}, &q)
+	a, _, ok := Keys([]byte{key, 's'}, &q)
+	if !ok {
+		a, _, _ = Keys([]byte{key, 'n'}, &q)
+	}
 	c, err := decide.Means(&q, a, time.Now())
 	if err != nil {
 		return err.Error()

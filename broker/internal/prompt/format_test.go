@@ -42,11 +42,12 @@ func TestLine(t *testing.T) {
 		{Question{Exe: "/usr/bin/nc", Op: "connect", Host: "fe80::1", Port: 1},
 			"[kobalu] nc wants [fe80::1]:1 - [o]nce [s]ession [f]orever / [n]o / ne[v]er [?]"},
 		{Question{PID: 12, Op: "write", Path: "/home/ux/a"},
-			"[kobalu] process 12 wants to write /home/ux/a - [o]nce [s]ession [f]orever / [d]ir [t]ree / [n]o / ne[v]er [?]"},
+			"[kobalu] a program (pid 12) wants to write /home/ux/a - [o]nce [s]ession [f]orever / [d]ir [t]ree / " +
+				"[n]o / ne[v]er [?]"},
 		{Question{Exe: "/bin/sh", Op: "exec", Path: "/p/run", Target: "/home/u/.ssh/x"},
 			"[kobalu] sh wants to run /p/run -> ~/.ssh/x - [o]nce [s]ession [f]orever / [d]ir [t]ree / [n]o / ne[v]er [?]"},
 	} {
-		if got := s.Line(c.q); got != c.want {
+		if got := strings.Join(s.Lines(c.q, 8), "\n"); got != c.want {
 			t.Errorf("\n got %s\nwant %s", got, c.want)
 		}
 	}
@@ -72,7 +73,7 @@ func TestHostileBytesAreShownEscaped(t *testing.T) {
 		"spaces":         {"/o/a - [o]nce", `"/o/a - [o]nce"`},
 	} {
 		q := Question{Exe: "/bin/cat", Op: "open", Path: c.path, Cwd: c.path, Target: c.path + "x", Why: c.path}
-		if got := (Style{Width: 400}).Line(q); !strings.Contains(got, " wants to read "+c.want) || !ascii(got) {
+		if got := (Style{Width: 400}).Lines(q, 8)[0]; !strings.Contains(got, " wants to read "+c.want) || !ascii(got) {
 			t.Errorf("%s: %q", name, got)
 		}
 		for _, l := range (Style{Width: 80}).Details(q) {
@@ -101,7 +102,7 @@ func TestAskerIsNamedByItsWholePath(t *testing.T) {
 		"/usr/bin/git (not the host's)": `"/usr/bin/git (not the host's)"`, "/nix/store/x/bin/git": "/nix/store/x/bin/git",
 		"/usrx/git": "/usrx/git", "git": "git", "/": "/",
 	} {
-		got := (Style{Width: 300, Home: "/home/u"}).Line(Question{Exe: exe, Op: "open", Path: "/x/y"})
+		got := (Style{Width: 300, Home: "/home/u"}).Lines(Question{Exe: exe, Op: "open", Path: "/x/y"}, 8)[0]
 		if !strings.HasPrefix(got, want+" wants to read /x/y") {
 			t.Errorf("%s: %s", exe, got)
 		}
@@ -110,25 +111,9 @@ func TestAskerIsNamedByItsWholePath(t *testing.T) {
 
 func TestProgramNameIsQuotedAndResolved(t *testing.T) {
 	q := Question{Exe: "/p/git status (approved by user)\n\x1b[1A", Op: "open", Path: "/x/y"}
-	if got := (Style{Width: 200}).Line(q); !strings.HasPrefix(got,
+	if got := (Style{Width: 200}).Lines(q, 8)[0]; !strings.HasPrefix(got,
 		`"/p/git status (approved by user)\n\x1b[1A" wants to read /x/y`) {
 		t.Error(got)
-	}
-}
-
-func TestLongNamesAreShortenedInTheMiddle(t *testing.T) {
-	long := "/srv/" + strings.Repeat("a", 300)
-	x := Question{Exe: "/bin/cat", Op: "open", Path: long + "1/end", Target: long + "2/end"}
-	y := x
-	y.Path = long + "3/end"
-	for _, width := range []int{40, 60, 80, 132, 200} {
-		a, b := (Style{Width: width}).Line(x), (Style{Width: width}).Line(y)
-		if len(a) > width || len(b) > width || !strings.Contains(a, "..#") {
-			t.Errorf("width %d: %d columns: %s", width, len(a), a)
-		}
-		if width >= 80 && (a == b || !strings.HasSuffix(a, "[o/s/f/d/t/n/v/?]")) {
-			t.Errorf("width %d: %s | %s", width, a, b)
-		}
 	}
 }
 
@@ -141,9 +126,15 @@ func FuzzLine(f *testing.F) {
 		if many {
 			q.Paths, q.Walk = []Name{{Path: path + "/" + target}, {Path: path + "/" + exe, Dir: true}}, path
 		}
-		l := s.Line(q)
-		if !ascii(l) || len(l) > max(s.Width, 40) || !strings.HasPrefix(l, "[kobalu] ") {
-			t.Fatalf("%q", l)
+		lines := s.Lines(q, 8)
+		for _, l := range lines {
+			if !ascii(l) || s.Width > 0 && len(l) > s.columns() {
+				t.Fatalf("%q", l)
+			}
+		}
+		if !strings.HasPrefix(lines[0], "[kobalu] ") || !strings.Contains(strings.Join(lines, ""), "ne[v]er [?]") &&
+			!strings.HasSuffix(lines[0], "/n/v/?]") {
+			t.Fatalf("%q", lines)
 		}
 		for _, l := range s.Details(q) {
 			if !ascii(l) {

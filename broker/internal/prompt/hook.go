@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"sbx/broker/internal/program"
+	"sbx.example/sbx/broker/internal/program"
 )
 
 // Hook asks a command of the user's: a desktop notification, a chat. It gets the question as one JSON
@@ -28,6 +28,9 @@ type Hook struct {
 const (
 	maxHooks      = 4 // that run at a time
 	maxHookOutput = 4096
+	// outputPatience is how long a command that has ended may leave its output open. What it wrote is read within, on a
+	// busy host too; what it started and left behind must not hold up the answer.
+	outputPatience = 5 * time.Second
 )
 
 // asker answers questions without a person at a terminal or socket: by a command, or by the program that runs the
@@ -120,7 +123,7 @@ func (h Hook) Run(ctx context.Context, qu Question) (a Answer, answered bool, er
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // its children end with it
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.WaitDelay = time.Second
+	cmd.WaitDelay = outputPatience
 	in, err := qu.MarshalJSON()
 	if err != nil {
 		return a, false, err

@@ -29,6 +29,9 @@ func TestHook(t *testing.T) {
 		{"endless", "yes allow", 300 * time.Millisecond, Answer{Scope: Once, Life: ForOnce, By: ByHook}},
 		{"late", "sleep 60; echo allow", 200 * time.Millisecond, Answer{Scope: Once, Life: ForOnce, By: ByHook}},
 		{"no such command", "/nonexistent/notifier", 0, Answer{Scope: Once, Life: ForOnce, By: ByHook}},
+		{"leaves its output open for a moment", "sleep 2 & echo allow", 0, Answer{Allow: true, Scope: Once, Life: ForOnce,
+			By: ByHook}},
+		{"leaves its output open", "sleep 15 & echo allow", 0, Answer{Scope: Once, Life: ForOnce, By: ByHook}},
 		{"only tells", "true", 0, Answer{Scope: Once, Life: ForOnce, By: ByTimeout}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -1,18 +1,22 @@
 package prompt
 
+// interruptKey is Ctrl-C: a no, and on a program's own terminal the program hears of it, too.
+const interruptKey = 0x03
+
 // Keys reads the keys typed at a question so far. Ok: a is the answer. More: the sequence needs another
 // key. Neither: it means nothing, and typing starts anew. No answer that grants is on Enter or space.
 //
 //	o s h f p allow once, for the session, for an hour, forever, forever in the project's policy
 //	d t w     the same (s h f p) for the directory, the tree, the walk or domain; n v deny it
 //	n v       deny once, never
+//	r n, e n  deny the rest of what the program asks about, and everything, for the session
 //	Esc ^C ^D deny once
 func Keys(typed []byte, q *Question) (a Answer, more, ok bool) {
 	if len(typed) == 0 {
 		return a, true, false
 	}
 	switch typed[len(typed)-1] {
-	case 0x1b, 0x03, 0x04:
+	case 0x1b, interruptKey, 0x04:
 		return Answer{Scope: Once, Life: ForOnce}, false, true
 	}
 	first := typed[0]
@@ -24,7 +28,7 @@ func Keys(typed []byte, q *Question) (a Answer, more, ok bool) {
 		return a, false, ok
 	}
 	scope, isWide := wide(first, q)
-	if !isWide || len(typed) > 2 || typed[1] == 'o' {
+	if !isWide || len(typed) > 2 || typed[1] == 'o' || typed[1] != 'n' && silences(scope) {
 		return Answer{}, false, false
 	}
 	if typed[1] == 'n' { // "no" to a directory is worth a key only if it lasts
@@ -37,6 +41,10 @@ func Keys(typed []byte, q *Question) (a Answer, more, ok bool) {
 // wide reads a key that widens the answer, if the question can be widened that way.
 func wide(k byte, q *Question) (Scope, bool) {
 	switch {
+	case k == 'r' && q.Exe != "":
+		return Program, true
+	case k == 'e':
+		return Everything, true
 	case k == 'd' && q.Host == "" && q.Container() != "/":
 		return Dir, true
 	case k == 't' && q.Host == "" && q.Container() != "/":
@@ -47,6 +55,17 @@ func wide(k byte, q *Question) (Scope, bool) {
 		return Domain, true
 	}
 	return "", false
+}
+
+// silences says whether an answer is about all further questions: it is a no.
+func silences(s Scope) bool { return s == Program || s == Everything }
+
+// Following says what may be typed after a key that widens an answer.
+func Following(first byte, q *Question) string {
+	if scope, _ := wide(first, q); silences(scope) {
+		return "[n]o, until the session ends"
+	}
+	return "[s]ession [h]our [f]orever [p]roject / [n]o / ne[v]er"
 }
 
 func lasting(k byte, scope Scope) (Answer, bool) {

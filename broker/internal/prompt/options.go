@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"sbx/broker/internal/decide"
+	"sbx.example/sbx/broker/internal/decide"
 )
 
 // Mode says who is asked.
@@ -43,6 +43,8 @@ type Options struct {
 	// Commit runs before an answer takes effect: it refuses what the organisation forbids and stores
 	// what is to last. Its error goes to whoever answered, and the question stays open.
 	Commit func(Question, decide.Consent) error
+	// Undo takes an answer back that took effect. It is called without the queue's lock. nil: none can be taken back.
+	Undo func(decide.Consent) error
 	// Recheck runs for the questions that are still open after a lasting answer was committed. A rule
 	// that is more specific than the answer must still ask, so only the policy can tell.
 	Recheck func(Question) (Answer, bool)

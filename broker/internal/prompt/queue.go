@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"sbx/broker/internal/decide"
+	"sbx.example/sbx/broker/internal/decide"
 )
 
 // Queue holds the open questions of one session.
@@ -24,9 +24,11 @@ type Queue struct {
 	waiting  int
 	joined   int // how many accesses have come to wait
 	subs     []chan Event
+	shown    *showing // on the terminal
 	budget   budget
-	denials  int  // in a row, by people or by silence
-	autoDeny bool // after too many of them
+	last     *decide.Consent // of the terminal, see Undo
+	denials  int             // in a row, by people or by silence
+	autoDeny bool            // after too many of them
 }
 
 type entry struct {
@@ -187,6 +189,9 @@ func (q *Queue) Answer(id string, a Answer) error {
 			return err
 		}
 	}
+	if a.By == ByTTY {
+		q.last = &c
+	}
 	late := e.latecomers(c.Answer)
 	q.settle(e, c.Answer)
 	if c.Answer.Life.Lasts() {
@@ -236,6 +241,7 @@ func (q *Queue) askAnew(list []*waiter) {
 func (q *Queue) settle(e *entry, a Answer) {
 	q.remove(e)
 	q.repay(e, a)
+	q.erase(e.q.ID)
 	for _, w := range e.waiters {
 		w.answer <- a
 	}
@@ -308,6 +314,13 @@ func (q *Queue) Pending() []Question {
 		out[i] = e.handOut()
 	}
 	return out
+}
+
+// Tell shows a person a line.
+func (q *Queue) Tell(text string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.emit(Event{Kind: Notice, Text: text})
 }
 
 // Waits says whether a question is open.

@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"sbx/broker/internal/decide"
+	"sbx.example/sbx/broker/internal/decide"
 )
 
 func ask(q *Queue, in Question) <-chan Answer {
@@ -184,7 +184,7 @@ func TestQuestionsStayShort(t *testing.T) {
 			if len(qu.Paths) > maxTogether {
 				t.Errorf("a question about %d objects", len(qu.Paths))
 			}
-			lines := Style{Width: 80, Word: "kobalu"}.rows(&qu)
+			lines := Style{Width: 80, Word: "kobalu"}.rows(&qu, 20)
 			if len(lines) != len(qu.Paths) {
 				t.Errorf("%d of %d names are shown", len(lines), len(qu.Paths))
 			}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
+	"slices"
 	"time"
 )
 
@@ -14,8 +16,10 @@ type Screen interface {
 	Draw(lines ...string)                  // replaces what was drawn
 	Flush()                                // forgets keys that were typed already
 	ReadKey(context.Context) (byte, error) // one key
-	Release()                              // takes the question away, has the guest redraw, goes on
-	Width() int
+	Clear()                                // takes the question away; keys are the guest's again, its output waits
+	Release()                              // does the same, has the guest redraw, goes on
+	Interrupt()                            // has the program hear Ctrl-C
+	Size() (cols, rows int)                // what can be drawn on
 }
 
 // TTY asks on the terminal that the sandbox runs in.
@@ -119,13 +123,18 @@ func (t *TTY) notice(ctx context.Context, ev Event) {
 	if ev.Kind != Notice {
 		return
 	}
+	if p, ok := t.Screen.(interface{ Print(string) bool }); ok && p.Print("sbx: "+ev.Text) {
+		return
+	}
 	t.Screen.Hold()
 	t.say(ctx, ev.Text)
 	t.Screen.Release()
 }
 
 func (t *TTY) say(ctx context.Context, text string) {
-	t.Screen.Draw(Shorten("["+t.Style.Word+"] "+text, max(t.Screen.Width(), 40)))
+	style := t.Style
+	style.Width, _ = t.Screen.Size()
+	t.Screen.Draw(style.wrap("["+t.Style.Word+"] "+text, 2)...)
 	select {
 	case <-ctx.Done():
 	case <-time.After(t.Notice):
@@ -135,6 +144,11 @@ func (t *TTY) say(ctx context.Context, text string) {
 // ask shows one question until it is answered here, settled elsewhere or nobody waits any more. False:
 // the events ended.
 func (t *TTY) ask(ctx context.Context, q *Queue, qu Question, events <-chan Event) bool {
+	shown := q.show(qu.ID)
+	if shown == nil {
+		return true
+	}
+	defer shown.erased()
 	outer := ctx
 	ctx, cancel := context.WithCancel(ctx)
 	var notices []string
@@ -143,32 +157,34 @@ func (t *TTY) ask(ctx context.Context, q *Queue, qu Question, events <-chan Even
 			t.say(outer, text)
 		}
 	}()
-	done := make(chan Answer, 1)
+	done := make(chan reply, 1)
 	go func() {
-		if a, ok := t.read(ctx, qu); ok {
-			done <- a
+		if r, ok := t.read(ctx, q, qu); ok {
+			done <- r
 		}
 		close(done)
 	}()
-	defer func() {
+	letGo := func() {
 		cancel()
 		for range done { // the reader has let go of the terminal
 		}
-	}()
+	}
+	defer letGo()
 	for {
 		select {
 		case <-ctx.Done():
 			return false
-		case a, ok := <-done:
+		case r, ok := <-done:
 			if !ok {
 				return false
 			}
-			a.By, a.Last = ByTTY, qu.Last
-			if err := q.Answer(qu.ID, a); err != nil && !errors.Is(err, ErrUnknown) && !errors.Is(err, ErrAnswered) {
-				// The answer could not be carried out or stored; the least of it still can.
-				notices = append(notices, "denied: "+quote(err.Error()))
-				_ = q.Answer(qu.ID, Answer{By: ByTTY})
-			}
+			r.By, r.Last = ByTTY, qu.Last
+			t.answer(outer, q, shown, r)
+			return true
+		case <-shown.erase: // answered elsewhere
+			letGo()
+			t.Screen.Clear()
+			shown.erased()
 			return true
 		case ev, ok := <-events:
 			switch {
@@ -183,63 +199,140 @@ func (t *TTY) ask(ctx context.Context, q *Queue, qu Question, events <-chan Even
 	}
 }
 
-// read turns keys into an answer. The end of the terminal denies; false means that ctx ended.
-func (t *TTY) read(ctx context.Context, qu Question) (Answer, bool) {
-	style, details := t.Style, false
-	var typed []byte
-	draw := func() {
-		style.Width = t.Screen.Width()
-		var lines []string
-		switch {
-		case details:
-			lines = style.Details(qu)
-		case qu.Many(): // what an answer is about is on the screen, all of it
-			lines = style.rows(&qu)
-		}
-		line := style.Line(qu)
-		if len(typed) > 0 {
-			lines = append(lines, style.wrap(style.Wide(qu, typed[0]), 0)...)
-			line = Shorten("["+style.Word+"] "+string(typed)+": [s]ession [h]our [f]orever [p]roject / [n]o / ne[v]er",
-				max(style.Width, 40))
-		}
-		t.Screen.Draw(append(lines, line)...)
+// answer takes the question away and gives the answer, in this order: what the answer lets go on may write to the
+// terminal at once, as another program of the pipeline does.
+func (t *TTY) answer(ctx context.Context, q *Queue, shown *showing, r reply) {
+	t.Screen.Clear()
+	shown.erased()
+	if r.interrupt { // before the answer, or the program could go on to the next thing
+		t.Screen.Interrupt()
 	}
+	err := q.Answer(shown.id, r.Answer)
+	if err == nil || errors.Is(err, ErrUnknown) || errors.Is(err, ErrAnswered) {
+		return
+	}
+	// The answer could not be carried out or stored; the least of it still can.
+	t.say(ctx, "denied: "+quote(err.Error()))
+	t.Screen.Clear()
+	_ = q.Answer(shown.id, Answer{By: ByTTY})
+}
+
+// reply is what was typed at a question.
+type reply struct {
+	Answer
+	interrupt bool // with Ctrl-C
+}
+
+// dialog is what is shown while a question waits for a key.
+type dialog struct {
+	page  int    // of the details, from 1; 0: they are not shown
+	typed []byte // the beginning of an answer
+	said  string // what became of the last key
+}
+
+// draw shows a question with what belongs to it now, and leaves out a page of details that is beyond the last.
+func (t *TTY) draw(d *dialog, q *Queue, qu Question) {
+	style := t.Style
+	cols, rows := t.Screen.Size()
+	style.Width = cols
+	line := style.Lines(qu, max(rows/3, 4))
+	if len(d.typed) > 0 {
+		line = append(style.wrap(style.Wide(qu, d.typed[0]), 2), style.wrap("["+style.Word+"] "+string(d.typed)+": "+
+			Following(d.typed[0], &qu), 2)...)
+	}
+	if d.said != "" {
+		line = append(style.wrap(d.said, 2), line...)
+	}
+	room := max(rows-len(line), 1)
+	var lines []string
+	if d.page > 0 {
+		lines = page(slices.Concat(style.Details(qu), []string{"  ^C    no, this time, and the program hears it"},
+			style.undo(q)), room, &d.page)
+	}
+	if d.page == 0 && qu.Many() { // what an answer is about is on the screen, all of it
+		lines = style.rows(&qu, room)
+	}
+	t.Screen.Draw(append(lines, line...)...)
+}
+
+// page is one of as many as the rows need; beyond the last it is none, and n becomes 0.
+func page(list []string, room int, n *int) []string {
+	if len(list) <= room && *n == 1 {
+		return list
+	}
+	each := max(room-1, 1)
+	pages := (len(list) + each - 1) / each
+	if *n > pages || len(list) <= room {
+		*n = 0
+		return nil
+	}
+	from := (*n - 1) * each
+	out := slices.Clone(list[from:min(from+each, len(list))])
+	return append(out, fmt.Sprintf("  page %d/%d, [?]", *n, pages))
+}
+
+// read turns keys into an answer. The end of the terminal denies; false means that ctx ended.
+func (t *TTY) read(ctx context.Context, q *Queue, qu Question) (reply, bool) {
+	var d dialog
+	draw := func() { t.draw(&d, q, qu) }
 	draw()
 	t.Screen.Flush()
 	quiet := false
 	for {
 		if !quiet {
 			if err := t.silence(ctx); err != nil {
-				return Answer{}, ctx.Err() == nil
+				return reply{}, ctx.Err() == nil
 			}
 			quiet = true
 		}
 		k, err := t.Screen.ReadKey(ctx)
 		if err != nil {
-			return Answer{}, ctx.Err() == nil
+			return reply{}, ctx.Err() == nil
 		}
 		switch pasted, err := t.key(ctx, t.Paste); {
 		case err != nil:
-			return Answer{}, ctx.Err() == nil
+			return reply{}, ctx.Err() == nil
 		case pasted:
-			quiet, typed = false, nil
+			quiet, d.typed = false, nil
 			draw()
 			continue
 		}
-		if k == '?' && len(typed) == 0 {
-			details = !details
+		if d.said = ""; len(d.typed) == 0 && (k == '?' || k == 'u') {
+			if k == '?' {
+				d.page++
+			} else {
+				d.said = t.undo(q)
+			}
 			draw()
 			continue
 		}
-		a, more, ok := Keys(append(typed, k), &qu)
+		a, more, ok := Keys(append(d.typed, k), &qu)
 		if ok {
-			return a, true
+			return reply{a, k == interruptKey}, true
 		}
-		if typed = append(typed, k); !more {
-			typed = nil
+		if d.typed = append(d.typed, k); !more {
+			d.typed = nil
 		}
 		draw()
 	}
+}
+
+// undo takes the last answer back and says so.
+func (t *TTY) undo(q *Queue) string {
+	c, err := q.Undo()
+	if err != nil {
+		return "not taken back: " + quote(err.Error())
+	}
+	return "taken back: " + c.Text(t.Style.name)
+}
+
+// undo is the line of the details about the key that takes the last answer back.
+func (s Style) undo(q *Queue) []string {
+	c, ok := q.Last()
+	if !ok {
+		return nil
+	}
+	return s.wrap("  u     takes back the last answer: "+c.Text(s.name), len("  o     "))
 }
 
 // silence waits until no key has come for Delay: whoever is typing has not read the question yet.

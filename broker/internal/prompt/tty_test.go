@@ -2,6 +2,7 @@ package prompt
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -10,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"sbx/broker/internal/decide"
+	"sbx.example/sbx/broker/internal/decide"
 )
 
 // fakeScreen is a terminal without pixels.
@@ -32,9 +33,11 @@ func (f *fakeScreen) note(s string) {
 	f.log = append(f.log, s)
 }
 
-func (f *fakeScreen) Hold()      { f.note("hold") }
-func (f *fakeScreen) Release()   { f.note("release") }
-func (f *fakeScreen) Width() int { return 100 }
+func (f *fakeScreen) Hold()            { f.note("hold") }
+func (f *fakeScreen) Clear()           { f.note("clear") }
+func (f *fakeScreen) Interrupt()       { f.note("interrupt") }
+func (f *fakeScreen) Release()         { f.note("release") }
+func (f *fakeScreen) Size() (int, int) { return 100, 22 }
 func (f *fakeScreen) Draw(l ...string) {
 	f.note("draw")
 	f.mu.Lock()
@@ -231,6 +234,106 @@ func TestTTYStoreErrorDeniesAndSaysSo(t *testing.T) {
 		}
 		q.Close()
 		time.Sleep(time.Minute)
+	})
+}
+
+// TestTTYClearsBeforeTheEffect: what an answer lets go on finds the question gone, and so does the denial that stands
+// in for an answer that cannot be stored.
+func TestTTYClearsBeforeTheEffect(t *testing.T) {
+	for key, want := range map[byte]string{'o': "hold draw clear allow release", 'n': "hold draw clear deny release",
+		0x1b: "hold draw clear deny release", 0x03: "hold draw clear interrupt deny release",
+		'f': "hold draw draw clear store draw clear deny release"} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFake()
+			q := NewQueue(Options{Commit: func(_ Question, c decide.Consent) error {
+				switch {
+				case c.Answer.Persist != "":
+					f.note("store")
+					return errors.New("writing policy: read-only file system")
+				case c.Answer.Allow:
+					f.note("allow")
+				default:
+					f.note("deny")
+				}
+				return nil
+			}})
+			go (&TTY{Screen: f}).Serve(t.Context(), q)
+			c := ask(q, read("/a/b/c"))
+			time.Sleep(time.Second)
+			f.keys <- key
+			<-c
+			synctest.Wait()
+			if got := strings.Join(f.log, " "); got != want && got != strings.Replace(want, "draw draw", "draw", 1) {
+				t.Errorf("%c: %s, want %s", key, got, want)
+			}
+			q.Close()
+			time.Sleep(time.Minute)
+		})
+	}
+}
+
+// stuck is a terminal that takes nothing any more once a question is drawn.
+type stuck struct {
+	*fakeScreen
+	over chan struct{}
+}
+
+func (s stuck) Draw(l ...string) {
+	s.fakeScreen.Draw(l...)
+	<-s.over
+}
+
+// TestAnswersFromElsewhereEraseFirst: whoever answers, what the answer lets go on finds the question gone. A terminal
+// that hangs keeps no answer.
+func TestAnswersFromElsewhereEraseFirst(t *testing.T) {
+	for by, answer := range map[string]func(*testing.T, *Queue){
+		"the socket": func(t *testing.T, q *Queue) {
+			if err := q.Answer(one(t, q).ID, Answer{Allow: true, By: BySocket}); err != nil {
+				t.Error(err)
+			}
+		},
+		"a rule":            func(_ *testing.T, q *Queue) { q.Recheck() },
+		"nobody":            func(*testing.T, *Queue) { time.Sleep(time.Hour) },
+		"the session's end": func(_ *testing.T, q *Queue) { q.Close() },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFake()
+			q := NewQueue(Options{Timeout: time.Minute, Recheck: func(Question) (Answer, bool) {
+				return Answer{Allow: true, Scope: Once, Life: ForOnce}, true
+			}})
+			go (&TTY{Screen: f}).Serve(t.Context(), q)
+			c := make(chan struct{})
+			go func() {
+				defer close(c)
+				q.Ask(t.Context(), read("/a/b/c"))
+				f.note("effect")
+			}()
+			time.Sleep(time.Second)
+			answer(t, q)
+			<-c
+			synctest.Wait()
+			got, want := strings.Join(f.log, " "), "hold draw clear effect"
+			if strings.Replace(got, " release", "", 1) != want { // which comes at any time after clear
+				t.Errorf("%s: %s, want %s", by, got, want)
+			}
+			q.Close()
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		s, q := stuck{newFake(), make(chan struct{})}, NewQueue(Options{})
+		go (&TTY{Screen: s}).Serve(t.Context(), q)
+		c := ask(q, read("/a/b/c"))
+		time.Sleep(time.Second)
+		begin := time.Now()
+		if err := q.Answer(one(t, q).ID, Answer{Allow: true, By: BySocket}); err != nil {
+			t.Error(err)
+		}
+		if a := <-c; !a.Allow || time.Since(begin) > eraseTime {
+			t.Errorf("%+v after %s", a, time.Since(begin))
+		}
+		close(s.over)
+		q.Close()
+		synctest.Wait()
 	})
 }
 

@@ -1,6 +1,6 @@
 package prompt
 
-import "sbx/broker/internal/decide"
+import "sbx.example/sbx/broker/internal/decide"
 
 // Unasked says who is there to be asked.
 func Unasked(mode Mode, terminal, hook bool) (noPrompt bool, unasked decide.Decision) {

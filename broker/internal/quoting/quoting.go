@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"sbx/broker/plan"
+	"sbx.example/sbx/broker/plan"
 )
 
 // Quote shows text as it is when it is plain, else in double quotes.
@@ -20,4 +20,12 @@ func ASCII(s string) string {
 		}
 	}
 	return s
+}
+
+// Count is a number of things, with the word for one.
+func Count(n int, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return strconv.Itoa(n) + " " + one + "s"
 }

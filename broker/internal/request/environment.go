@@ -6,8 +6,9 @@ import (
 	"strconv"
 	"strings"
 
-	"sbx/broker/internal/host"
-	"sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/quoting"
 )
 
 // passed are the variables that a program may see: they name tools, places and tastes.
@@ -38,8 +39,11 @@ func looksSecret(name string) bool {
 	return strings.HasPrefix(up, "SBX_")
 }
 
+// NoSID is the variable that tells the session's id, as long as there is none.
+const NoSID = "SBX_SID="
+
 // Environment is what the program sees: the allow-list, what the user named, and what is true inside.
-func Environment(env []string, r *Request, cfg policy.Env, facts host.Facts) []string {
+func Environment(env []string, r *Request, cfg policy.Env, profile string, facts host.Facts) []string {
 	var out []string
 	index := map[string]int{}
 	put := func(k, v string) {
@@ -71,6 +75,8 @@ func Environment(env []string, r *Request, cfg policy.Env, facts host.Facts) []s
 	}
 	put("XDG_RUNTIME_DIR", "/run/user/"+strconv.Itoa(int(facts.UID)))
 	put("SBX_SANDBOX", "1")
+	put("SBX_PROFILE", profile)
+	put(strings.TrimSuffix(NoSID, "="), "")
 	for k, v := range cfg.Set {
 		put(k, v)
 	}
@@ -84,6 +90,21 @@ func Environment(env []string, r *Request, cfg policy.Env, facts host.Facts) []s
 		put(k, v)
 	}
 	return out
+}
+
+// Unset are the variables that --env was to pass and that are not set here.
+func (r *Request) Unset(env []string) (names []string) {
+	for _, e := range r.env {
+		if _, ok := lookup(env, e); !ok && !strings.Contains(e, "=") {
+			names = append(names, e)
+		}
+	}
+	return names
+}
+
+// NotSet says so of one.
+func NotSet(name string) string {
+	return "--env " + quoting.Shell(name) + ": it is not set here, so the program does not get it"
 }
 
 // lookup tells an empty variable from one that is not set.

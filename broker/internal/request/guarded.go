@@ -6,11 +6,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/guard"
-	"sbx/broker/internal/host"
-	"sbx/broker/internal/planner"
-	"sbx/broker/internal/policy"
-	"sbx/broker/plan"
+	"sbx.example/sbx/broker/internal/guard"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/plan"
 )
 
 // GuardJudge is the judge of a guarded directory; the first rule that matches a name decides. What the plan
@@ -24,7 +24,7 @@ func GuardJudge(in *planner.Input, m *plan.Mount) (*guard.Judge, error) {
 	var shown []guard.Rule
 	for _, g := range in.Grants {
 		rel, ok := strings.CutPrefix(path.Clean(g.Path), dir+"/")
-		if !ok || !g.Explicit {
+		if !ok || !g.Explicit && g.Path != in.Project {
 			continue
 		}
 		r := guard.Rule{Pattern: guard.Literal(rel), Action: guard.Allow}

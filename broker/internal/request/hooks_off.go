@@ -3,7 +3,7 @@
 package request
 
 import (
-	"sbx/broker/internal/option"
+	"sbx.example/sbx/broker/internal/option"
 )
 
 // TestHooks says whether this build can switch single layers off, for the controls of the selftest.

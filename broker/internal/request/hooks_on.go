@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"sbx/broker/internal/option"
-	"sbx/broker/internal/quoting"
+	"sbx.example/sbx/broker/internal/option"
+	"sbx.example/sbx/broker/internal/quoting"
 )
 
 // TestHooks says whether this build can switch single layers off, for the controls of the selftest.

@@ -4,11 +4,11 @@ import (
 	"path"
 	"strings"
 
-	"sbx/broker/internal/host"
-	"sbx/broker/internal/option"
-	"sbx/broker/internal/planner"
-	"sbx/broker/internal/policy"
-	"sbx/broker/internal/quoting"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/option"
+	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/quoting"
 )
 
 // checkLocked refuses what the command line asks for where the organisation has made a key final and the option would

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"sbx/broker/internal/guard"
-	"sbx/broker/internal/host"
-	"sbx/broker/internal/planner"
-	"sbx/broker/internal/secrets"
+	"sbx.example/sbx/broker/internal/guard"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/secrets"
 )
 
 // NameGate judges the names of secrets in what a session was not started with and an answer may show. What the plan

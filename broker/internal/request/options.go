@@ -1,8 +1,8 @@
 package request
 
 import (
-	"sbx/broker/internal/option"
-	"sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/option"
+	"sbx.example/sbx/broker/internal/planner"
 )
 
 // Options is the one table of `sbx run`: a row is all there is about an option. What it asks for goes to r.
@@ -34,7 +34,7 @@ func (r *Request) Options() []option.Option {
 func (r *Request) profileOptions() []option.Option {
 	return []option.Option{
 		{Name: "profile", Short: "p", Arg: "NAME", Key: "sandbox.profile",
-			Value: option.Text(&r.Profile).Of(option.Profile),
+			Value: option.Text(&r.Profile).With(r.setProfile).Of(option.Profile),
 			Help:  "strict, moderate, permissive or one of the configuration's"},
 		{Name: "mode", Arg: "MODE", Key: "sandbox.mode", Value: option.Choice(&r.Mode, "dynamic", "static"),
 			Help: "dynamic asks about what is not granted, static refuses it"},
@@ -72,10 +72,13 @@ func (r *Request) fileOptions() []option.Option {
 		{Name: "blacklist", Arg: "PATH", Value: option.List(&r.Hide), Help: "the same as --hide"},
 		{Name: "secret", Arg: "PATH", Key: "fs.secrets", Value: option.List(&r.Secret).Apart(),
 			Help: "PATH is a secret: it does not exist inside and cannot be granted"},
-		{Name: "workdir", Arg: "DIR", Value: option.Text(&r.Workdir),
+		{Name: "workdir", Short: "w", Arg: "DIR", Value: option.Text(&r.Workdir),
 			Help: "start in DIR, which is the project"},
-		{Name: "caches", Arg: "HOW", Key: "fs.caches", Value: option.Choice(&r.caches, "overlay", "rw", "ro"),
-			Help: "tool caches: overlay, rw or ro"},
+		{Name: "caches", Arg: "HOW", Key: "fs.caches", Value: option.Choice(&r.caches, "project", "overlay", "rw", "ro"),
+			Help: "tool caches: project (kept for its next run), overlay (thrown away), ro, or rw (the host's)"},
+		{Name: "shell-files", Arg: "HOW", Key: "fs.shell_files",
+			Value: option.Choice(&r.shellFiles, "ask", "show", "hide"),
+			Help:  "start-up files of bash, zsh, fish and nushell: ask, show or hide"},
 		{Name: "ephemeral", Value: option.Switch(&r.Ephemeral), Help: "the project is an overlay too"},
 		{Name: "keep", Value: option.Switch(&r.Keep), Help: "keep the overlays after the run"},
 	}
@@ -102,8 +105,10 @@ func (r *Request) limitOptions() []option.Option {
 
 func (r *Request) environmentOptions() []option.Option {
 	return []option.Option{
-		{Name: "env", Arg: "K[=V]", Key: "env.set", Value: option.Func(r.addEnv),
+		{Name: "env", Short: "e", Arg: "K[=V]", Key: "env.set", Value: option.Func(r.addEnv),
 			Help: "set K, or pass the caller's"},
+		{Name: "env-file", Arg: "FILE", Value: option.Func(r.addEnvFile),
+			Help: "the same for each line of FILE; what begins with # is left out"},
 		{Name: "env-pass", Arg: "GLOB", Key: "env.pass", Value: option.List(&r.envPass).Apart(),
 			Help: "pass variables whose names match"},
 		{Name: "hostname", Arg: "NAME", Value: option.Text(&r.Hostname),
@@ -118,7 +123,7 @@ func (r *Request) socketOptions() []option.Option {
 		{Name: "ssh-agent", Arg: "[=KEY,...|sign-git]", Key: "features.ssh_agent",
 			Value: option.Switch(&r.sshAgent).With(r.setSSHAgent).Suggest("sign-git"),
 			Help: "let it use the keys of the SSH agent, or only those named by comment or fingerprint, or " +
-				"only to sign commits and tags"},
+				"only to sign commits and tags; known hosts and public keys are shown"},
 		{Name: "gpg-agent", Key: "features.gpg_agent", Value: option.Switch(&r.gpgAgent),
 			Help: "let it use the GnuPG agent's restricted socket"},
 		{Name: "wayland", Key: "features.wayland", Value: option.Switch(&r.wayland),
@@ -145,6 +150,8 @@ func (r *Request) networkOptions() []option.Option {
 		{Name: "net", Arg: "HOW", Key: "network.mode",
 			Value: option.Choice(&r.net, "none", "auto", "pasta", "slirp4netns", "veth"),
 			Help:  "none, auto, pasta, slirp4netns or veth"},
+		{Name: "no-network", Value: option.Func(func(string) error { r.net = "none"; return nil }),
+			Help: "the same as --net none: no network, whatever the configuration says"},
 	}
 }
 
@@ -184,6 +191,12 @@ func (r *Request) processOptions() []option.Option {
 			Help: "accepted for compatibility: CMD never shares the caller's session"},
 		{Name: "share-pid", Value: option.Accepted(),
 			Help: "accepted for compatibility: the host's processes are never visible"},
+		{Name: "rm", Value: option.Accepted(),
+			Help: "accepted for compatibility: nothing stays but the record, unless --keep"},
+		{Name: "interactive", Short: "i", Value: option.Accepted(),
+			Help: "accepted for compatibility: CMD has the caller's standard input"},
+		{Name: "tty", Short: "t", Value: option.Accepted(),
+			Help: "accepted for compatibility: CMD has a terminal where the caller has one"},
 		{Name: "no-debug", Key: "sandbox.debug", Value: option.Off(&r.noDebug), Help: "no ptrace inside"},
 		{Name: "only", Arg: "CMD", Value: option.Func(r.addOnly).Of(option.Program),
 			Help: "nothing but CMD (repeatable) and the command itself can be executed, each with its " +
@@ -203,7 +216,8 @@ func (r *Request) outputOptions() []option.Option {
 		{Name: "no-suid", Value: option.Switch(&r.NoSuid),
 			Help: "run sbx-helper with no_new_privs set, so that its set-user-id bit is ignored, and never " +
 				"by sudo"},
-		{Name: "dry-run", Value: option.Switch(&r.DryRun), Help: "print the plan and do nothing"},
+		{Name: "dry-run", Value: option.Switch(&r.DryRun),
+			Help: "say what would be done and do nothing; -v prints the whole plan"},
 		{Name: "json", Value: option.Switch(&r.JSON), Help: "machine-readable output"},
 		{Name: "verbose", Short: "v", Value: option.Switch(&r.Verbose), Help: "print active restrictions"},
 		{Name: "quiet", Short: "q", Value: option.Switch(&r.Quiet), Help: "print nothing but errors"},

@@ -1,9 +1,9 @@
 package request
 
 import (
-	"sbx/broker/internal/host"
-	"sbx/broker/internal/planner"
-	"sbx/broker/internal/program"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/program"
 )
 
 // Programs says where what sbx starts outside comes from in a run with this configuration and input.

@@ -3,9 +3,9 @@ package request
 import (
 	"time"
 
-	"sbx/broker/internal/option"
-	"sbx/broker/internal/planner"
-	"sbx/broker/internal/resources"
+	"sbx.example/sbx/broker/internal/option"
+	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/resources"
 )
 
 // pathOption is one --ro, --rw, … as it was typed.
@@ -17,29 +17,29 @@ type pathOption struct {
 
 // Request is what the command line asks for; a nil pointer or empty string means that it does not say.
 type Request struct {
-	Profile, Mode, gate, Workdir, Hostname, Name, caches string
-	prompt, promptCommand                                string
-	Learn, Nix                                           string
-	promptTimeout                                        time.Duration
-	Paths                                                []pathOption
-	Hide, Secret                                         []string
-	SSHKeys, BusNames, Only                              []string
-	env, envPass, sockets                                []string
-	sshAgent, gpgAgent, wayland, x11, dbus, vm, kvm      bool
-	containers, containersShared                         bool
-	AllowNetwork                                         bool
-	AllowHosts, publish, hostPorts                       []string
-	net                                                  string
-	Timeout, TimeOffset                                  time.Duration
-	tmpSize, memory, memoryHigh, cpu, io                 string
-	pids                                                 int
-	Rules                                                []*resources.Rule
-	AsPID1, Ephemeral, Keep                              bool
-	noDebug, Strict, NoSandbox, NoSuid                   bool
-	DryRun, JSON, Verbose, Quiet                         bool
-	Detach                                               bool
-	Hooks                                                Hooks
-	Argv                                                 []string
+	Profile, Mode, gate, Workdir, Hostname, Name, caches, shellFiles string
+	prompt, promptCommand                                            string
+	Learn, Nix                                                       string
+	promptTimeout                                                    time.Duration
+	Paths                                                            []pathOption
+	Hide, Secret                                                     []string
+	SSHKeys, BusNames, Only                                          []string
+	env, envPass, sockets                                            []string
+	sshAgent, gpgAgent, wayland, x11, dbus, vm, kvm                  bool
+	containers, containersShared                                     bool
+	AllowNetwork                                                     bool
+	AllowHosts, publish, hostPorts                                   []string
+	net                                                              string
+	Timeout, TimeOffset                                              time.Duration
+	tmpSize, memory, memoryHigh, cpu, io                             string
+	pids                                                             int
+	Rules                                                            []*resources.Rule
+	AsPID1, Ephemeral, Keep                                          bool
+	noDebug, Strict, NoSandbox, NoSuid                               bool
+	DryRun, JSON, Verbose, Quiet                                     bool
+	Detach                                                           bool
+	Hooks                                                            Hooks
+	Argv                                                             []string
 }
 
 // Parse reads options of sbx run and returns the program's command line.
@@ -53,5 +53,5 @@ func (r *Request) Parse(args []string) ([]string, error) {
 func Row() option.Command {
 	return option.Command{Name: "run", Args: "[OPTIONS] [--] CMD [ARG...]", Help: "run CMD in a new sandbox",
 		Text: "Runs CMD (default: $SHELL) in a new sandbox and exits with its status.", Leading: true,
-		Words: []option.Word{{From: option.Program}}}
+		Words: []option.Word{{From: option.Program}}, Known: known()}
 }

@@ -7,11 +7,11 @@ import (
 	"path/filepath"
 	"strings"
 
-	"sbx/broker/internal/option"
-	"sbx/broker/internal/planner"
-	"sbx/broker/internal/quoting"
-	"sbx/broker/internal/resources"
-	"sbx/broker/plan"
+	"sbx.example/sbx/broker/internal/option"
+	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/quoting"
+	"sbx.example/sbx/broker/internal/resources"
+	"sbx.example/sbx/broker/plan"
 )
 
 // addPath reads a path as it was typed, for the option of the same name as flag.

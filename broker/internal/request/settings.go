@@ -1,14 +1,16 @@
 package request
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 
-	"sbx/broker/internal/host"
-	"sbx/broker/internal/option"
-	"sbx/broker/internal/planner"
-	"sbx/broker/internal/policy"
-	"sbx/broker/internal/project"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/option"
+	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/policy/configedit"
+	"sbx.example/sbx/broker/internal/project"
 )
 
 // OrgDir is where an administrator's files are.
@@ -18,6 +20,12 @@ const OrgDir = "/etc/sbx"
 type Settings struct {
 	policy.Effective
 	Layers policy.Layers
+}
+
+// BothWords says whether the command line has --allow-network beside the hosts that are listed, which are its own: then
+// everything public is open, and beyond it what is named.
+func (r *Request) BothWords(s Settings, hosts []string) bool {
+	return r.AllowNetwork && s.Network.Allow && len(hosts) == len(r.AllowHosts)
 }
 
 // Absolute returns the variable's value if it is an absolute path, else def.
@@ -54,6 +62,16 @@ func Sources(env []string, facts host.Facts, project string) policy.Sources {
 		s.TrustDir = v.XDGStateHome + "/sbx"
 	}
 	return s
+}
+
+// Remember keeps an answer as a setting of the user's and returns the file that it is in.
+func Remember(env []string, facts host.Facts, key, word string) (file string, err error) {
+	src := Sources(env, facts, "")
+	t := policy.Target{Dir: src.UserDir, Name: "config.toml", Scope: policy.ScopeUser, UID: src.UID}
+	if err = os.MkdirAll(t.Dir, 0o700); err == nil {
+		err = configedit.Set(t, key, word)
+	}
+	return t.Path(), err
 }
 
 // Settings loads and merges the configuration for a project.

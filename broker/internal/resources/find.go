@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/host"
 )
 
 // Host is where groups are looked for; Root is "" or "/" but in tests.
@@ -23,7 +23,7 @@ type Host struct {
 type Parent struct {
 	Dir         string   // absolute, below the host's root
 	Controllers []string // that its children have
-	How         string   // delegated, scope or prepared, for people
+	How         string   // delegated or prepared, for people
 }
 
 // Has says whether groups below p have the controller.

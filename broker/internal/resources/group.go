@@ -94,7 +94,7 @@ func (g *Group) Add(pid int) error {
 		return nil
 	}
 	if err := write(g.place()+"/cgroup.procs", strconv.Itoa(pid)); err != nil {
-		return fmt.Errorf("moving process 1 into its control group: %w", err)
+		return fmt.Errorf("moving the sandbox into its control group: %w", err)
 	}
 	return nil
 }

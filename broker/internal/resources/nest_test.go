@@ -6,7 +6,7 @@ import (
 	"reflect"
 	"testing"
 
-	"sbx/broker/plan"
+	"sbx.example/sbx/broker/plan"
 )
 
 // A session's group is divided: the limits stay above what the program gets, and how many groups it may make is bounded

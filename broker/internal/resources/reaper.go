@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/program"
+	"sbx.example/sbx/broker/internal/program"
 )
 
 // reaperCommand is what sbx starts itself with; it is nothing for people.

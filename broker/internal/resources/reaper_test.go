@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"sbx/selftest/need"
+	"sbx.example/sbx/selftest/need"
 )
 
 // here is a place of a version 2 hierarchy in which this process may make groups, and whose processes it may move.

@@ -199,10 +199,10 @@ func TestControls(t *testing.T) {
 
 func itoa(n uint32) string { return strings.TrimPrefix(Bytes(int64(n)), " ") }
 
-func TestUsageAndExplain(t *testing.T) {
+// usedGroup is a host with the group /g, in which something runs, and more files.
+func usedGroup(t *testing.T, more map[string]string) *tree {
 	h := newTree(t, map[string]string{
 		"/g/cpu.stat":       "usage_usec 1500000\nuser_usec 1\nthrottled_usec 2500000\n",
-		"/g/cpu.max":        "20000 100000\n",
 		"/g/memory.current": "400\n",
 		"/g/memory.max":     "536870912\n",
 		"/g/memory.peak":    "500\n",
@@ -210,6 +210,16 @@ func TestUsageAndExplain(t *testing.T) {
 		"/g/memory.pressure": "some avg10=12.50 avg60=1.00 avg300=0.00 total=1\nfull avg10=0.00 avg60=0.00 avg300=0.00 " +
 			"total=0\n",
 		"/g/pids.current": "4\n",
+	})
+	for name, text := range more {
+		h.put(name, text)
+	}
+	return h
+}
+
+func TestUsageAndExplain(t *testing.T) {
+	h := usedGroup(t, map[string]string{
+		"/g/cpu.max":      "20000 100000\n",
 		"/g/pids.max":     "max\n",
 		"/g/pids.events":  "max 9\n",
 		"/g/io.stat":      "8:0 rbytes=10 wbytes=20 rios=1 wios=1 dbytes=0 dios=0\n254:0 rbytes=1 wbytes=2\n",

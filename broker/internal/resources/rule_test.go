@@ -1,8 +1,6 @@
 package resources
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 )
@@ -77,13 +75,7 @@ func TestTree(t *testing.T) {
 	}
 	// With them, only what they name is looked at.
 	for name, text := range map[string]string{"20": "21 \n", "21": "22 \n", "22": "\n"} {
-		dir := filepath.Join(h.Root, "proc", name, "task", name)
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, "children"), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		h.put("/proc/"+name+"/task/"+name+"/children", text)
 	}
 	if g := Glance(h.Root, 20); g.Pids != 3 || g.CPUUsec != u.CPUUsec || g.Memory != u.Memory || g.ReadB != 4096 ||
 		g.Largest != u.Largest {

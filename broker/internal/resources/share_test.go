@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/selftest/need"
+	"sbx.example/sbx/selftest/need"
 )
 
 func TestNiceFor(t *testing.T) {

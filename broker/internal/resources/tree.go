@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/host"
 )
 
 // ticks is the unit of times in /proc/PID/stat, USER_HZ, which is the same on every Linux of amd64 and arm64.

@@ -10,13 +10,15 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/plan"
+	"sbx.example/sbx/broker/internal/inotify"
+	"sbx.example/sbx/broker/plan"
 )
 
 // Witness notes which process was the largest when a group came to its memory limit: when it has been killed,
 // nobody can tell any more.
 type Witness struct {
 	g    *Group
+	fd   int
 	f    *os.File
 	mu   sync.Mutex
 	seen string
@@ -32,7 +34,7 @@ func (g *Group) Watch() (*Witness, error) {
 		unix.Close(fd)
 		return nil, fmt.Errorf("watching control group: %w", err)
 	}
-	w := &Witness{g: g, f: os.NewFile(uintptr(fd), "inotify")}
+	w := &Witness{g: g, fd: fd, f: os.NewFile(uintptr(fd), "inotify")}
 	go w.look()
 	return w, nil
 }
@@ -54,7 +56,7 @@ func (w *Witness) look() {
 // Close ends the watch.
 func (w *Witness) Close() {
 	if w != nil {
-		w.f.Close()
+		_ = inotify.Close(w.fd, w.f.Close)
 	}
 }
 

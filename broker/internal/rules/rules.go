@@ -9,12 +9,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/decide"
-	"sbx/broker/internal/host"
-	"sbx/broker/internal/learn"
-	"sbx/broker/internal/policy"
-	"sbx/broker/internal/quoting"
-	"sbx/broker/internal/request"
+	"sbx.example/sbx/broker/internal/decide"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/learn"
+	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/quoting"
+	"sbx.example/sbx/broker/internal/request"
 )
 
 // Files are the policy files of a session that runs. Nothing is compiled before the first question.
@@ -29,6 +29,7 @@ type Files struct {
 	loaded bool
 	state  [5]fileState
 	err    error
+	last   *stored
 }
 
 // fileState tells whether a file is the one that was read.
@@ -122,7 +123,7 @@ func (x *Files) Store(where string, list []policy.Rule) error {
 			return fmt.Errorf("creating the folder of your policy file: %w", err)
 		}
 	}
-	return addRules(target, list, vars)
+	return x.note(target, list, func() error { return addRules(target, list, vars) })
 }
 
 // addRules writes answers down: with ~ and $PROJECT where the file is not for everybody, and with whose they were.
@@ -171,14 +172,22 @@ func (x *Files) storeInProject(list []policy.Rule) error {
 	}
 	vars := x.Sources.Vars
 	vars.Narrow = true
-	if err := addRules(target, list, vars); err != nil || !pin {
+	err = x.note(target, list, func() error { return addRules(target, list, vars) })
+	if err != nil || !pin {
 		return err
 	}
-	if layers, err = policy.Load(x.Sources); err != nil {
+	x.last.pin = true
+	return x.pin()
+}
+
+// pin has the user trust the project's files as they are now.
+func (x *Files) pin() error {
+	layers, err := policy.Load(x.Sources)
+	if err != nil {
 		return err
 	}
 	if err := policy.Keep(x.Sources.TrustDir, layers.Pinned, x.Sources.UID); err != nil {
 		return err
 	}
-	return policy.Pin(x.Sources.TrustDir, dir, layers.Pins, x.Sources.UID)
+	return policy.Pin(x.Sources.TrustDir, x.Sources.ProjectDir, layers.Pins, x.Sources.UID)
 }

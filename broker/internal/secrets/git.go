@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"sbx/broker/internal/guard"
-	"sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/guard"
+	"sbx.example/sbx/broker/internal/host"
 )
 
 // maxTracked bounds a file that is compared with what git has.
@@ -45,14 +45,11 @@ func (j *Judge) repository(p string) (repository, bool) {
 // linked follows the file .git of a submodule or a linked worktree.
 func (j *Judge) linked(dir, git string) (repository, bool) {
 	text, err := j.fs.Peek(git, 0, 4096)
-	to, ok := strings.CutPrefix(strings.TrimSpace(string(text)), "gitdir: ")
-	if err != nil || !ok {
+	to := guard.LinkedDir(dir, text)
+	if err != nil || to == "" {
 		return repository{}, false
 	}
-	if !path.IsAbs(to) {
-		to = path.Join(dir, to)
-	}
-	if to = path.Clean(to); !host.Within(to, path.Dir(dir)) && (j.dir == "" || !host.Within(to, j.dir)) {
+	if !host.Within(to, path.Dir(dir)) && (j.dir == "" || !host.Within(to, j.dir)) {
 		return repository{}, false
 	}
 	r := repository{dir, to + "/index", []string{to + "/objects"}}

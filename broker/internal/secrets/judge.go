@@ -5,8 +5,8 @@ import (
 	"sync"
 	"time"
 
-	"sbx/broker/internal/guard"
-	"sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/guard"
+	"sbx.example/sbx/broker/internal/host"
 )
 
 // FS is the file system that is judged; host.FS is the real one. Neither follows a link.

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"sbx/broker/internal/guard"
-	"sbx/broker/internal/host"
-	"sbx/selftest/need"
+	"sbx.example/sbx/broker/internal/guard"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/selftest/need"
 )
 
 const pemKey = "-----BEGIN PRIVATE KEY-----\nMIIB\n-----END PRIVATE KEY-----\n"

@@ -8,5 +8,7 @@ package session
 //	plan.json    the plan as it was carried out
 //	log.jsonl    one line for every step with which process 1 made the sandbox: session, pid, op, path
 //	lock         locked as long as the broker lives, where the folder itself cannot be
+//	status       with what the program ended
+//	output       what a detached one has written
 //	etc/         hosts and resolv.conf of the sandbox, where they are not in the plan itself
 //	overlay/N/   upper and work of layer N, removed at the end

@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/plan"
+	"sbx.example/sbx/broker/plan"
 )
 
 // keepRecords is how many records of ended sessions stay.

@@ -13,9 +13,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/child"
-	"sbx/broker/internal/idmap"
-	"sbx/broker/plan"
+	"sbx.example/sbx/broker/internal/child"
+	"sbx.example/sbx/broker/internal/idmap"
+	"sbx.example/sbx/broker/plan"
 )
 
 // Session is one open session folder.
@@ -251,6 +251,9 @@ func (s *Session) Close(keep bool) error {
 	return err
 }
 
+// LogFile is the file of the record that names the session's audit log.
+const LogFile = "audit"
+
 // Keep says before the program runs that the layers stay, so that a killed broker does not lose them.
 func (s *Session) Keep() error { return s.WriteFile("kept", nil) }
 
@@ -277,6 +280,14 @@ func removeLayers(dir string) error {
 	if unix.Rmdir(top) == unix.ENOENT || removeEmpty(top) {
 		return nil
 	}
+	if err := RemoveTree(top); err != nil {
+		return fmt.Errorf("removing overlay layers: %w", err)
+	}
+	return nil
+}
+
+// RemoveTree removes a directory with all below it, whatever modes and owners programs gave it.
+func RemoveTree(top string) error {
 	if os.RemoveAll(top) == nil {
 		return nil
 	}
@@ -292,10 +303,7 @@ func removeLayers(dir string) error {
 			return nil
 		}
 	}
-	if err != nil {
-		return fmt.Errorf("removing overlay layers: %w", err)
-	}
-	return nil
+	return err
 }
 
 // removeEmpty removes layers into which nothing was written, which is most of them, with one call for

@@ -9,8 +9,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/child"
-	"sbx/broker/plan"
+	"sbx.example/sbx/broker/internal/child"
+	"sbx.example/sbx/broker/plan"
 )
 
 func TestNewIDIsValidAndNew(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"net"
 	"strings"
 
-	"sbx/broker/internal/relay"
+	"sbx.example/sbx/broker/internal/relay"
 )
 
 // Mode says what the sandbox may do with the keys.

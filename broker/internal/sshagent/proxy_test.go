@@ -206,11 +206,11 @@ func TestAskedWithSubject(t *testing.T) {
 	defer cmd.Process.Kill()
 	s := &client{pid: cmd.Process.Pid}
 	cmdline := "/proc/" + strconv.Itoa(s.pid) + "/cmdline"
-	for range 1000 { // the kernel lets the parent of an exec go on before the arguments are in place
+	// The kernel lets the parent of an exec go on before the arguments are in place.
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		if b, _ := os.ReadFile(cmdline); len(b) > 0 {
 			break
 		}
-		time.Sleep(time.Millisecond)
 	}
 	sig, ok := parseSSHSIG(sshsig("git", commit))
 	if got := s.summary(sig); !ok || got != "mend the roof" {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"syscall"
 
-	"sbx/shared/tape"
+	"sbx.example/sbx/shared/tape"
 )
 
 // Fault says which step of the set-up failed and why. It unwraps to the errno.

@@ -5,7 +5,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/shared/tape"
+	"sbx.example/sbx/shared/tape"
 )
 
 // Send sends one message on sock, with a control message where rights is not 0.

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"sbx/broker/internal/control"
+	"sbx.example/sbx/broker/internal/control"
 )
 
 // lookEvery is how often new sessions are looked for.

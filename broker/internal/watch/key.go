@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"sbx/broker/internal/prompt"
+	"sbx.example/sbx/broker/internal/prompt"
 )
 
 // Key is a byte, or one of the keys that send more than one.
@@ -161,8 +161,7 @@ func (m *Model) answer(k Key) []Action {
 	case more:
 		m.typed = append(m.typed, byte(k))
 		wide := prompt.Style{Home: m.opt.Home}.Wide(q, byte(k))
-		m.status = fmt.Sprintf("%c, then: s session, h hour, f forever, p project, n no, v never; Esc takes it back: %s",
-			rune(k), wide)
+		m.status = fmt.Sprintf("%c, then: %s; Esc takes it back: %s", rune(k), prompt.Following(byte(k), &q), wide)
 	default:
 		if len(m.typed) > 0 {
 			m.status = ""

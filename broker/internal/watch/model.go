@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"sbx/broker/internal/control"
-	"sbx/broker/internal/prompt"
+	"sbx.example/sbx/broker/internal/control"
+	"sbx.example/sbx/broker/internal/prompt"
 )
 
 const (

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	"sbx/broker/internal/control"
-	"sbx/broker/internal/prompt"
-	"sbx/broker/plan"
+	"sbx.example/sbx/broker/internal/control"
+	"sbx.example/sbx/broker/internal/prompt"
+	"sbx.example/sbx/broker/plan"
 )
 
 // JSON is the answer of sbx watch --once --json: {"sessions":[…],"questions":[…]}, ASCII only.

@@ -6,7 +6,7 @@ import (
 	"io"
 	"time"
 
-	"sbx/broker/plan"
+	"sbx.example/sbx/broker/plan"
 )
 
 // Terminal is where the screen is drawn; cli has put it into raw mode.

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"sbx/broker/internal/control"
-	"sbx/broker/internal/prompt"
-	"sbx/broker/plan"
+	"sbx.example/sbx/broker/internal/control"
+	"sbx.example/sbx/broker/internal/prompt"
+	"sbx.example/sbx/broker/plan"
 )
 
 const (

@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"sbx/broker/internal/control"
-	"sbx/broker/internal/prompt"
-	"sbx/broker/plan"
+	"sbx.example/sbx/broker/internal/control"
+	"sbx.example/sbx/broker/internal/prompt"
+	"sbx.example/sbx/broker/plan"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden screens")
@@ -283,11 +283,10 @@ func (p *pad) has(s string) bool {
 
 func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for range 500 {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if ok() {
 			return
 		}
-		time.Sleep(10 * time.Millisecond)
 	}
 	t.Fatalf("waited for %s", what)
 }
@@ -330,12 +329,21 @@ func TestWatchAnswersARealSession(t *testing.T) {
 	}()
 	until(t, "the question", func() bool { return screen.has("cat wants to read /srv/data/file") })
 	input <- []byte("ooo") // pasted
-	time.Sleep(settle + 50*time.Millisecond)
+	until(t, "that a paste is refused", func() bool { return screen.has("pasted text is not taken for keys") })
 	if len(q.Pending()) != 1 {
 		t.Fatal("a paste answered")
 	}
-	input <- []byte("s")
-	if a := <-answer; !a.Allow || a.Scope != prompt.File || a.Life != prompt.ForSession {
+	var a prompt.Answer
+	until(t, "the answer", func() bool { // a key does nothing while the question is new
+		select {
+		case a = <-answer:
+			return true
+		case input <- []byte("s"):
+		default:
+		}
+		return false
+	})
+	if !a.Allow || a.Scope != prompt.File || a.Life != prompt.ForSession {
 		t.Errorf("%+v", a)
 	}
 	until(t, "the decision", func() bool { return screen.has("by socket") })

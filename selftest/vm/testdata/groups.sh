@@ -58,7 +58,7 @@ except OSError as e:
     print("groups:", made, e.strerror)
 X
 
-sbx run --dry-run --static --containers -- true >out 2>err
+sbx run --dry-run -v --static --containers -- true >out 2>err
 if grep -q '^loss *limits of single' out; then echo "missing: delegated control groups"; grep '^loss' out; exit 3; fi
 check "the plan hands controllers down" "grep -q '^control *handed down: .*cpu.*memory.*pids' out && grep -q '^mount *bind */sys/fs/cgroup .*inside rw' out"
 sbx run -q --strict --static --containers -- true >out 2>err; check "nothing is lost, so --strict is content" "[ $? = 0 ]"

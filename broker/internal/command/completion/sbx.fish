@@ -2,7 +2,9 @@
 function __sbx_complete
 	command -q sbx; or return
 	set -l words (commandline -opc)
-	set -l cur (commandline -ct)
+	set -l typed (commandline -ct)
+	# what is typed may be quoted, and not to its end
+	set -l cur (string unescape -- "$typed"; or string replace -ra '["\'\\\\]' '' -- "$typed")
 	set -l out (sbx complete -- $words[2..-1] "$cur" 2>/dev/null)
 	set -l prefix (string match -r -- '^--[^=]*=' "$cur")
 	set -l path (string replace -r -- '^--[^=]*=' '' "$cur")
@@ -18,7 +20,8 @@ function __sbx_complete
 		case 'command *'
 			set -l skip (string replace 'command ' '' -- $out[1])
 			set -l rest (string escape -- $words[(math $skip + 1)..-1])
-			complete -C "$(string join ' ' -- $rest "$cur")"
+			set -l line (string join ' ' -- $rest "$typed")
+			complete -C "$line"
 		case words
 			if set -q out[2]
 				printf '%s\n' $out[2..-1]

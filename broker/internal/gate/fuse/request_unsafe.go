@@ -118,9 +118,9 @@ func (s *Server) greet() error {
 	return nil
 }
 
-func invalEntry(parent uint64, name string) []byte {
+func invalEntry(parent uint64, name string, flags uint32) []byte {
 	h := outHeader{status: 3} // FUSE_NOTIFY_INVAL_ENTRY
-	e := invalEntryOut{parent: parent, nameLen: uint32(len(name))}
+	e := invalEntryOut{parent: parent, nameLen: uint32(len(name)), flags: flags}
 	size := outHeaderSize + int(unsafe.Sizeof(e))
 	h.length = uint32(size + len(name) + 1)
 	b := make([]byte, h.length)

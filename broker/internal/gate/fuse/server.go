@@ -210,7 +210,13 @@ func (s *Server) PagesNotify(id uint64) Status { return s.notify(invalInode(id, 
 
 // EntryNotify makes the kernel forget the name in the directory node.
 func (s *Server) EntryNotify(parent uint64, name string) Status {
-	return s.notify(invalEntry(parent, name))
+	return s.notify(invalEntry(parent, name, 0))
+}
+
+// EntryExpire makes the kernel ask for the name in the directory node before it relies on it again. Whoever is in a
+// directory of that name, or has a file of it open, keeps that. Kernels before 6.2 forget the name.
+func (s *Server) EntryExpire(parent uint64, name string) Status {
+	return s.notify(invalEntry(parent, name, expireOnly))
 }
 
 func (s *Server) notify(message []byte) Status {

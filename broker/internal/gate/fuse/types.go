@@ -54,6 +54,9 @@ func ToStatus(err error) Status {
 	return EIO
 }
 
+// expireOnly is FUSE_EXPIRE_ONLY: a name is not forgotten, only doubted.
+const expireOnly = 1
+
 // FUSE_ROOT_ID is the node id of the root.
 const FUSE_ROOT_ID = 1
 
@@ -303,7 +306,7 @@ type (
 	sizeOut       struct{ size, _ uint32 } // of writes and of extended attributes
 	invalEntryOut struct {
 		parent         uint64
-		nameLen, flags uint32
+		nameLen, flags uint32 // expireOnly or nothing
 	}
 	invalInodeOut struct {
 		id             uint64

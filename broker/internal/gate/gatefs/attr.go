@@ -5,8 +5,10 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-	"sbx/broker/internal/gate/fuse"
-	"sbx/broker/internal/guard"
+	"sbx.example/sbx/broker/internal/gate/fuse"
+	"sbx.example/sbx/broker/internal/gate/grants"
+	"sbx.example/sbx/broker/internal/gate/names"
+	"sbx.example/sbx/broker/internal/guard"
 )
 
 // unmapped is an id that no sandbox maps; inside it shows as the overflow id.
@@ -46,11 +48,28 @@ func visibleMode(mode uint32) uint32 {
 	return mode &^ (unix.S_ISUID | unix.S_ISGID)
 }
 
-// typeOnly is all that is shown of an object before it is granted.
-func (s *Server) typeOnly(n *node, out *fuse.Attr) {
+// typeOnly is all that is shown of an object before it is granted. Its number is that which the listing tells, too: who
+// copies a file compares it before and after opening.
+func (s *Server) typeOnly(ino uint64, n *node, out *fuse.Attr) {
 	// Executable: without the bit execve fails before it gets as far as the open that asks.
-	*out = fuse.Attr{Ino: n.id, Mode: n.typ | 0o555, Nlink: 1, Owner: fuse.Owner{Uid: s.opts.Owner.UID,
+	*out = fuse.Attr{Ino: ino, Mode: n.typ | 0o555, Nlink: 1, Owner: fuse.Owner{Uid: s.opts.Owner.UID,
 		Gid: s.opts.Owner.GID}, Blksize: 4096}
+}
+
+// numberOf is the host's number of a gated object, or the server's own where that cannot be told.
+func (s *Server) numberOf(n *node) uint64 {
+	if n.base == nil {
+		return n.id
+	}
+	fd, _, err := s.hold(n)
+	if err != nil {
+		return n.id
+	}
+	defer unix.Close(fd)
+	if _, ino, _, err := names.Inspect(fd); err == nil {
+		return ino
+	}
+	return n.id
 }
 
 func (s *Server) attrValid(n *node) time.Duration {
@@ -77,14 +96,14 @@ func (s *Server) GetAttr(cancel <-chan struct{}, in *fuse.GetAttrIn, out *fuse.A
 			return s.statNode(h.node, h.fd, &out.Attr)
 		}
 	}
-	t, code := s.enter(cancel, &in.InHeader, opStat)
+	t, code := s.enter(cancel, &in.InHeader, grants.OpStat)
 	if code != fuse.OK {
 		return code
 	}
 	defer t.done()
 	out.SetTimeout(s.attrValid(t.node))
 	if t.veiled {
-		s.typeOnly(t.node, &out.Attr)
+		s.typeOnly(s.numberOf(t.node), t.node, &out.Attr)
 		return fuse.OK
 	}
 	if t.kind == static && t.dir.Kind == Skeleton {
@@ -120,7 +139,7 @@ func (s *Server) SetAttr(cancel <-chan struct{}, in *fuse.SetAttrIn, out *fuse.A
 	t, open := s.opened(in)
 	if !open {
 		var no fuse.Status
-		if t, no = s.enter(cancel, &in.InHeader, opSetAttr); no != fuse.OK {
+		if t, no = s.enter(cancel, &in.InHeader, grants.OpSetAttr); no != fuse.OK {
 			return no
 		}
 	}
@@ -188,6 +207,11 @@ func (s *Server) chown(st *unix.Stat_t, in *fuse.SetAttrIn) fuse.Status {
 
 func (s *Server) change(t target, st *unix.Stat_t, in *fuse.SetAttrIn) error {
 	name := strconv.Itoa(t.host)
+	if in.Valid&(fuse.FATTR_UID|fuse.FATTR_GID) != 0 { // to whom it belongs: that sets the time of change, and no more
+		if err := unix.Fchownat(t.host, "", -1, -1, unix.AT_EMPTY_PATH); err != nil {
+			return err
+		}
+	}
 	if mode, ok := in.GetMode(); ok {
 		mode &= 0o1777
 		if t.typ == unix.S_IFDIR {

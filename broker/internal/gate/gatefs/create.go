@@ -5,8 +5,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/gate/fuse"
-	"sbx/broker/internal/guard"
+	"sbx.example/sbx/broker/internal/gate/fuse"
+	"sbx.example/sbx/broker/internal/gate/grants"
+	"sbx.example/sbx/broker/internal/gate/names"
+	"sbx.example/sbx/broker/internal/guard"
 )
 
 // mayAppear waits for the answer to a new name. The kernel holds the directory's lock meanwhile: others that look for
@@ -18,7 +20,7 @@ func (s *Server) mayAppear(cancel <-chan struct{}, h *fuse.InHeader, g ground, n
 	if g.granted {
 		return c, fuse.OK
 	}
-	_, _, code := s.permission(cancel, h, c, opNew)
+	_, _, code := s.permission(cancel, h, c, grants.OpNew)
 	return c, code
 }
 
@@ -31,7 +33,7 @@ func (s *Server) createNew(cancel <-chan struct{}, in *fuse.CreateIn, g ground, 
 		return code
 	}
 	flags := int(in.Flags)&(hostFlags|unix.O_EXCL) | unix.O_CREAT | unix.O_NOFOLLOW | unix.O_NONBLOCK
-	fd, err := openBeneath(g.fd, name, flags|unix.O_EXCL, in.Mode&0o777)
+	fd, err := names.OpenBeneath(g.fd, name, flags|unix.O_EXCL, in.Mode&0o777)
 	if err != nil {
 		return status(err)
 	}
@@ -42,10 +44,7 @@ func (s *Server) createNew(cancel <-chan struct{}, in *fuse.CreateIn, g ground, 
 	if guard.SecretOf(name, false) != nil {
 		s.noteOwn(fd)
 	}
-	var st unix.Stat_t
-	if !g.granted && unix.Fstat(fd, &st) == nil {
-		s.gate.noteMade(c.path, &st)
-	}
+	s.noteMade(g, c, fd)
 	out.Fh = s.files.add(&handle{fd: fd, node: s.nodes.get(c.id), append: in.Flags&unix.O_APPEND != 0})
 	return fuse.OK
 }
@@ -60,12 +59,35 @@ func (s *Server) mkdirNew(cancel <-chan struct{}, in *fuse.MkdirIn, g ground, na
 	if err := unix.Mkdirat(g.fd, name, in.Mode&0o777); err != nil {
 		return status(err)
 	}
-	fd, err := holdBeneath(g.fd, name)
+	fd, err := names.HoldBeneath(g.fd, name)
 	if err != nil {
 		return status(err)
 	}
 	defer unix.Close(fd)
+	s.noteMade(g, c, fd)
 	return s.enterNew(c, fd, in.Mode&0o777, out)
+}
+
+// noteMade remembers what an answer has allowed to be made.
+func (s *Server) noteMade(g ground, c *node, fd int) {
+	var st unix.Stat_t
+	if !g.granted && unix.Fstat(fd, &st) == nil {
+		s.Grants.NoteMade(c.path, &st)
+	}
+}
+
+// madeHere says whether a gated object is what an answer has allowed to be made: what is seen of it is known already.
+func (s *Server) madeHere(n *node) bool {
+	if n.base == nil || !s.Grants.Makes(n.path) {
+		return false
+	}
+	fd, foreign, err := s.hold(n)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	return foreign == "" && unix.Fstat(fd, &st) == nil && s.Grants.HasMade(n.path, &st)
 }
 
 // mknodNew makes a FIFO, a socket or a file in a granted directory.
@@ -81,7 +103,7 @@ func (s *Server) mknodNew(cancel <-chan struct{}, in *fuse.MknodIn, g ground, na
 	if err := unix.Mknodat(g.fd, name, in.Mode&(unix.S_IFMT|0o777), 0); err != nil {
 		return status(err)
 	}
-	fd, err := holdBeneath(g.fd, name)
+	fd, err := names.HoldBeneath(g.fd, name)
 	if err != nil {
 		return status(err)
 	}

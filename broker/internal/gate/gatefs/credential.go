@@ -7,10 +7,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/gate/fuse"
-	"sbx/broker/internal/gate/names"
-	"sbx/broker/internal/guard"
-	"sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/gate/fuse"
+	"sbx.example/sbx/broker/internal/gate/names"
+	"sbx.example/sbx/broker/internal/guard"
+	"sbx.example/sbx/broker/internal/host"
 )
 
 // named is a name in a directory, for the keeper. Its row is there if it is a secret's.
@@ -113,7 +113,7 @@ func (s *Server) occupied(h *fuse.InHeader, n *node, name string, err error) fus
 
 // makeFile makes and opens a file that has the name of a secret. Only one that was not there is the session's own.
 func (s *Server) makeFile(h *fuse.InHeader, n *node, name string, flags int, mode uint32) (int, fuse.Status) {
-	fd, err := openBeneath(n.fd, name, flags|unix.O_CREAT|unix.O_EXCL, mode)
+	fd, err := names.OpenBeneath(n.fd, name, flags|unix.O_CREAT|unix.O_EXCL, mode)
 	if errors.Is(err, unix.EEXIST) && flags&unix.O_EXCL == 0 && s.shows(n, name) {
 		return -1, errno(unix.ESTALE) // it has come since the kernel looked: it looks again
 	}
@@ -126,7 +126,7 @@ func (s *Server) makeFile(h *fuse.InHeader, n *node, name string, flags int, mod
 
 // ownLink enters a link that was just made, unless it has been replaced since.
 func (s *Server) ownLink(n *node, name, target string, fd int) {
-	if text, err := readlink(fd, ""); err == nil && text == target && s.candidate(n, name) {
+	if text, err := names.Readlink(fd, ""); err == nil && text == target && s.candidate(n, name) {
 		s.noteOwn(fd)
 	}
 }

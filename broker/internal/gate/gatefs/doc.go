@@ -2,6 +2,6 @@
 // an answer, and guarded directories, writable loopbacks of the host in which hidden names do not exist and guarded
 // names cannot be changed. Which names those are it is told (Tree, Options); it applies that at every access, and asks
 // where it says so. It must never mount anything, which its Agent does, never walk a path that the sandbox can change,
-// and never block a request of the agent. gate gives it the /dev/fuse descriptors of the set-up, an Agent and an Ask
-// function.
+// and never block a request of the agent. What was asked and granted is kept by grants, what is locked by locks. gate
+// gives it the /dev/fuse descriptors of the set-up, an Agent and an Ask function.
 package gatefs

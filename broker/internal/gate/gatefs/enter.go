@@ -2,7 +2,9 @@ package gatefs
 
 import (
 	"golang.org/x/sys/unix"
-	"sbx/broker/internal/gate/fuse"
+	"sbx.example/sbx/broker/internal/gate/fuse"
+	"sbx.example/sbx/broker/internal/gate/grants"
+	"sbx.example/sbx/broker/internal/gate/names"
 )
 
 // target is the object of one request.
@@ -32,7 +34,7 @@ func (t target) writable() bool {
 }
 
 // enter finds the object of a request and, if it is gated, waits for permission.
-func (s *Server) enter(cancel <-chan struct{}, h *fuse.InHeader, o op) (target, fuse.Status) {
+func (s *Server) enter(cancel <-chan struct{}, h *fuse.InHeader, o grants.Op) (target, fuse.Status) {
 	n := s.nodes.get(h.NodeId)
 	if n == nil {
 		return target{}, errno(unix.ESTALE)
@@ -48,10 +50,10 @@ func (s *Server) enter(cancel <-chan struct{}, h *fuse.InHeader, o op) (target, 
 		return target{}, code
 	}
 	if seen == veiled {
-		if o == opStat || o == opAccess {
+		if o == grants.OpStat || o == grants.OpAccess {
 			return target{node: n, host: -1, veiled: true}, fuse.OK
 		}
-		if o != opReadlink {
+		if o != grants.OpReadlink {
 			return target{}, fuse.EACCES
 		}
 	}
@@ -92,7 +94,7 @@ func (s *Server) reopenSeen(n *node) int {
 	if dir < 0 {
 		return -1
 	}
-	fd, err := holdBeneath(dir, name)
+	fd, err := names.HoldBeneath(dir, name)
 	if err != nil {
 		return -1
 	}
@@ -113,9 +115,17 @@ func (s *Server) home(id uint64, name string) (*node, fuse.Status) {
 	case n == nil:
 		return nil, errno(unix.ESTALE)
 	case !validName(name):
-		return nil, fuse.EINVAL
+		return nil, misnamed(name)
 	case n.zone == nil:
 		return nil, fuse.EROFS
 	}
 	return n, fuse.OK
+}
+
+// misnamed is what is said of a name that is not valid.
+func misnamed(s string) fuse.Status {
+	if len(s) > maxName {
+		return errno(unix.ENAMETOOLONG)
+	}
+	return fuse.EINVAL
 }

@@ -5,7 +5,10 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-	"sbx/broker/internal/gate/fuse"
+	"sbx.example/sbx/broker/internal/gate/fuse"
+	"sbx.example/sbx/broker/internal/gate/grants"
+	"sbx.example/sbx/broker/internal/gate/locks"
+	"sbx.example/sbx/broker/internal/gate/names"
 )
 
 const (
@@ -23,12 +26,12 @@ func (s *Server) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut
 		out.Fh = s.files.add(&handle{fd: -1, node: n})
 		return fuse.OK
 	}
-	o := opOpen
+	o := grants.OpOpen
 	switch {
 	case write:
-		o = opWrite
+		o = grants.OpWrite
 	case in.Flags&execFlag != 0:
-		o = opExec
+		o = grants.OpExec
 	}
 	t, code := s.enter(cancel, &in.InHeader, o)
 	if code != fuse.OK {
@@ -67,7 +70,7 @@ func (s *Server) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut
 		s.noteWriting(t.node)
 	}
 	out.Fh = s.files.add(&handle{fd: fd, node: t.node, append: in.Flags&unix.O_APPEND != 0,
-		maybe: maybe, runs: o == opExec})
+		maybe: maybe, runs: o == grants.OpExec})
 	return fuse.OK
 }
 
@@ -157,7 +160,7 @@ func (s *Server) Write(cancel <-chan struct{}, in *fuse.WriteIn, data []byte) (u
 // Flush has nothing to flush: writes go through. A process that closes a file gives its record locks on it back.
 func (s *Server) Flush(cancel <-chan struct{}, in *fuse.FlushIn) fuse.Status {
 	if h := s.files.get(in.Fh); h != nil {
-		s.locks.drop(lockOwner{node: h.node, id: in.LockOwner})
+		s.locks.Drop(locks.Owner{Object: h.node.id, ID: in.LockOwner})
 	}
 	return fuse.OK
 }
@@ -230,7 +233,7 @@ func (s *Server) CopyFileRange(cancel <-chan struct{}, in *fuse.CopyFileRangeIn)
 
 // StatFs describes the host file system behind the object.
 func (s *Server) StatFs(cancel <-chan struct{}, h *fuse.InHeader, out *fuse.StatfsOut) fuse.Status {
-	t, code := s.enter(cancel, h, opStatFs)
+	t, code := s.enter(cancel, h, grants.OpStatFs)
 	if code != fuse.OK {
 		return code
 	}
@@ -251,9 +254,9 @@ func (s *Server) StatFs(cancel <-chan struct{}, h *fuse.InHeader, out *fuse.Stat
 // Access answers access and chdir by asking the host as the user. Whether something may be written is answered as
 // things are and asked about when it is written: editors look at every file that they only read.
 func (s *Server) Access(cancel <-chan struct{}, in *fuse.AccessIn) fuse.Status {
-	o := opAccess
+	o := grants.OpAccess
 	if in.Mask&(fuse.R_OK|fuse.W_OK) != 0 {
-		o = opOpen
+		o = grants.OpOpen
 	}
 	t, code := s.enter(cancel, &in.InHeader, o)
 	if code != fuse.OK {
@@ -279,25 +282,11 @@ func (s *Server) Readlink(cancel <-chan struct{}, h *fuse.InHeader) ([]byte, fus
 			return []byte(c.Target), fuse.OK
 		}
 	}
-	t, code := s.enter(cancel, h, opReadlink)
+	t, code := s.enter(cancel, h, grants.OpReadlink)
 	if code != fuse.OK {
 		return nil, code
 	}
 	defer t.done()
-	target, err := readlink(t.host, "")
+	target, err := names.Readlink(t.host, "")
 	return []byte(target), status(err)
-}
-
-func readlink(dir int, name string) (string, error) {
-	buf := make([]byte, 256)
-	for {
-		n, err := unix.Readlinkat(dir, name, buf)
-		if err != nil {
-			return "", err
-		}
-		if n < len(buf) {
-			return string(buf[:n]), nil
-		}
-		buf = make([]byte, 2*len(buf))
-	}
 }

@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-	"sbx/broker/internal/gate/fuse"
+	"sbx.example/sbx/broker/internal/gate/fuse"
+	"sbx.example/sbx/broker/internal/gate/grants"
+	"sbx.example/sbx/broker/internal/gate/names"
 )
 
 // sight is how much of a gated object a request may see.
@@ -20,19 +22,22 @@ const (
 
 // admit decides about a request for a gated object that is neither a lookup nor about an open file. A thread that had
 // to wait gets ESTALE: the kernel repeats its walk, which now crosses into the mount.
-func (s *Server) admit(cancel <-chan struct{}, h *fuse.InHeader, n *node, o op) (sight, fuse.Status) {
+func (s *Server) admit(cancel <-chan struct{}, h *fuse.InHeader, n *node, o grants.Op) (sight, fuse.Status) {
 	if n.typ == unix.S_IFLNK { // where a link leads is judged at its target
 		return plainly, fuse.OK
 	}
 	if s.isAgent(h) {
 		return veiled, fuse.OK
 	}
-	if o == opStat && s.files.holds(n) {
+	if o == grants.OpStat && s.files.holds(n) {
 		return plainly, fuse.OK
 	}
 	dir := n.typ == unix.S_IFDIR
-	if o == opStat || o == opAccess {
+	if o == grants.OpStat || o == grants.OpAccess {
 		if (s.opts.Stat == StatType || s.opts.Walk && dir || s.blind(h.Pid, n, o)) && !s.granted(n) {
+			if s.madeHere(n) {
+				return plainly, fuse.OK
+			}
 			return veiled, fuse.OK
 		}
 	}
@@ -43,26 +48,40 @@ func (s *Server) admit(cancel <-chan struct{}, h *fuse.InHeader, n *node, o op) 
 	if g == nil {
 		return freely, fuse.OK
 	}
-	if s.gate.sendBack(g, h.Pid, waited) {
+	if s.Grants.SendBack(g, h.Pid, waited) {
 		return veiled, errno(unix.ESTALE)
 	}
-	if g.mode == RW && s.answered(g) { // served, or reached through a directory that was entered before the mount
+	// served, or reached through a directory that was entered before the mount
+	if g.Mode() == grants.RW && s.Grants.Answered(g) {
 		return freely, fuse.OK
 	}
 	return plainly, fuse.OK
 }
 
-// answered says whether a grant is not of the plan: what that mounts at a name may be another file than the host's.
-func (s *Server) answered(g *grant) bool {
-	s.gate.mu.Lock()
-	defer s.gate.mu.Unlock()
-	return !g.planned
+func (s *Server) granted(n *node) bool { return s.Grants.Find(n.object(), grants.OpLookup) != nil }
+
+// object is what answers are about.
+func (n *node) object() grants.Object { return grants.Object{Path: n.path, Type: n.typ} }
+
+// permission is Grants.Permission for a request.
+func (s *Server) permission(cancel <-chan struct{}, h *fuse.InHeader, n *node,
+	o grants.Op) (g *grants.Grant, waited bool, code fuse.Status) {
+	return s.Grants.Permission(cancel, h.Pid, n.object(), o)
 }
 
-func (s *Server) granted(n *node) bool {
-	s.gate.mu.Lock()
-	defer s.gate.mu.Unlock()
-	return s.gate.coversNode(n, opLookup) != nil
+// blind reports whether a request of a walker is answered without a question: stat(2) of what it has just seen listed
+// tells the type, which the listing told as well.
+func (s *Server) blind(pid uint32, n *node, o grants.Op) bool {
+	return (o == grants.OpStat || o == grants.OpAccess) && s.Grants.Walks(path.Dir(n.path), pid)
+}
+
+// listed notes that a thread reads the names of a directory that asks.
+func (s *Server) listed(n *node, pid uint32) {
+	skeleton := n.kind == static && n.dir.Kind == Skeleton
+	if pid == 0 || !skeleton && n.kind != gated {
+		return
+	}
+	s.Grants.Listed(n.path, pid)
 }
 
 // lookupGated finds a name in a gated directory, or a gated name in a skeleton. The kernel holds the directory's lock
@@ -81,7 +100,7 @@ func (s *Server) lookupGated(cancel <-chan struct{}, h *fuse.InHeader, n *node, 
 	}
 	if s.secret(c.path) {
 		if s.opts.Refused != nil && !s.isAgent(h) {
-			s.opts.Refused(Request{PID: h.Pid, Op: opLookup.String(), Path: c.path, Hidden: true})
+			s.opts.Refused(grants.Request{PID: h.Pid, Op: grants.OpLookup.String(), Path: c.path, Hidden: true})
 		}
 		return fuse.ENOENT
 	}
@@ -93,7 +112,7 @@ func (s *Server) lookupGated(cancel <-chan struct{}, h *fuse.InHeader, n *node, 
 		return status(err)
 	}
 	defer unix.Close(fd)
-	typ, target, err := inspect(fd)
+	typ, ino, target, err := names.Inspect(fd)
 	if err != nil {
 		return status(err)
 	}
@@ -108,7 +127,7 @@ func (s *Server) lookupGated(cancel <-chan struct{}, h *fuse.InHeader, n *node, 
 		}
 	}
 	if seen == veiled || foreign != "" {
-		s.typeOnly(c, &out.Attr)
+		s.typeOnly(ino, c, &out.Attr)
 	} else if code := s.statFd(fd, &out.Attr); code != fuse.OK {
 		return code
 	}
@@ -135,7 +154,7 @@ func below(n *node, name string) *node {
 // hold opens the host's object of a gated node, unless that lies below the mount point of a foreign file system, which
 // it names.
 func (s *Server) hold(c *node) (fd int, foreign string, err error) {
-	fd, err = openBeneath(c.base.fd, c.rel, unix.O_PATH|unix.O_NOFOLLOW, 0, unix.RESOLVE_NO_XDEV)
+	fd, err = names.OpenBeneath(c.base.fd, c.rel, unix.O_PATH|unix.O_NOFOLLOW, 0, unix.RESOLVE_NO_XDEV)
 	if err != unix.EXDEV {
 		return fd, "", err
 	}
@@ -144,7 +163,7 @@ func (s *Server) hold(c *node) (fd int, foreign string, err error) {
 			return -1, foreign, err
 		}
 	}
-	fd, err = holdBeneath(c.base.fd, c.rel)
+	fd, err = names.HoldBeneath(c.base.fd, c.rel)
 	return fd, foreign, err
 }
 
@@ -162,27 +181,13 @@ func (s *Server) intoForeign(cancel <-chan struct{}, h *fuse.InHeader, c *node, 
 	return fuse.EACCES
 }
 
-// inspect tells an object's type, and where a link leads. It asks no server of a file system about the type: one that
-// does not answer must not hold up a listing of the directory in which it is mounted.
-func inspect(fd int) (typ uint32, target string, err error) {
-	var st unix.Statx_t
-	if err := unix.Statx(fd, "", unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC, unix.STATX_TYPE, &st); err != nil {
-		return 0, "", err
-	}
-	typ = uint32(st.Mode) & unix.S_IFMT
-	if typ == unix.S_IFLNK {
-		target, err = readlink(fd, "")
-	}
-	return typ, target, err
-}
-
 // stepInto asks for a gated directory that is walked through.
 func (s *Server) stepInto(cancel <-chan struct{}, h *fuse.InHeader, n *node) fuse.Status {
-	g, waited, code := s.permission(cancel, h, n, opBelow)
+	g, waited, code := s.permission(cancel, h, n, grants.OpBelow)
 	if code != fuse.OK {
 		return code
 	}
-	if g != nil && s.gate.sendBack(g, h.Pid, waited) {
+	if g != nil && s.Grants.SendBack(g, h.Pid, waited) {
 		return errno(unix.ESTALE)
 	}
 	return fuse.OK
@@ -191,7 +196,7 @@ func (s *Server) stepInto(cancel <-chan struct{}, h *fuse.InHeader, n *node) fus
 // refuseSocket ends the first lookup of a socket in a gated directory, which cannot wait: connect(2) asks nothing more.
 func (s *Server) refuseSocket(h *fuse.InHeader, c *node) fuse.Status {
 	if s.opts.Refused != nil {
-		s.opts.Refused(Request{PID: h.Pid, Op: opLookup.String(), Path: c.path, Socket: true})
+		s.opts.Refused(grants.Request{PID: h.Pid, Op: grants.OpLookup.String(), Path: c.path, Socket: true})
 	}
 	return fuse.EACCES
 }
@@ -204,11 +209,9 @@ func (s *Server) judge(cancel <-chan struct{}, h *fuse.InHeader, c *node, fd int
 	// system's.
 	free := s.opts.Stat == StatType || s.opts.Walk && c.typ != unix.S_IFSOCK
 	for {
-		s.gate.mu.Lock()
-		g := s.gate.coversNode(c, opLookup)
-		s.gate.mu.Unlock()
+		g := s.Grants.Find(c.object(), grants.OpLookup)
 		waited := false
-		if g == nil || !g.settled() {
+		if g == nil || !g.Settled() {
 			if !known && c.typ == unix.S_IFSOCK && !s.isAgent(h) && c.base != nil && strings.ContainsRune(c.rel, '/') {
 				return veiled, 0, s.refuseSocket(h, c)
 			}
@@ -216,7 +219,7 @@ func (s *Server) judge(cancel <-chan struct{}, h *fuse.InHeader, c *node, fd int
 				return veiled, 0, fuse.OK
 			}
 			var code fuse.Status
-			g, waited, code = s.permission(cancel, h, c, opLookup)
+			g, waited, code = s.permission(cancel, h, c, grants.OpLookup)
 			switch {
 			case code == fuse.EINTR || code == errno(unix.ESTALE):
 				return veiled, 0, code
@@ -227,15 +230,15 @@ func (s *Server) judge(cancel <-chan struct{}, h *fuse.InHeader, c *node, fd int
 			}
 		}
 		switch {
-		case g.path != c.path && waited && !g.served:
+		case g.Path() != c.path && waited && !g.Served():
 			return veiled, 0, errno(unix.ESTALE) // the mount is on a directory this walk has passed
-		case g.path != c.path:
+		case g.Path() != c.path:
 			return plainly, 0, fuse.OK
 		case c.typ == unix.S_IFDIR:
 			return plainly, forever, fuse.OK
-		case g.served: // a rename may give the name to another file
+		case g.Served(): // a rename may give the name to another file
 			return plainly, 0, fuse.OK
-		case !known || !s.refresh(g, fd):
+		case !known || !s.Grants.Refresh(g, fd):
 			return plainly, dirValid, fuse.OK
 		}
 	}

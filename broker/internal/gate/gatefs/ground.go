@@ -2,7 +2,8 @@ package gatefs
 
 import (
 	"golang.org/x/sys/unix"
-	"sbx/broker/internal/gate/fuse"
+	"sbx.example/sbx/broker/internal/gate/fuse"
+	"sbx.example/sbx/broker/internal/gate/grants"
 )
 
 // ground is a directory of the host's in which names are made, moved and removed by answers.
@@ -29,7 +30,7 @@ func (s *Server) ground(cancel <-chan struct{}, h *fuse.InHeader, id uint64, nam
 	if n == nil || !validName(name) {
 		return ground{}, false, fuse.OK // home says why not
 	}
-	if n.kind == static && n.dir.Kind == Skeleton && n.dir.Unlisted == AskFirst && n.fd >= 0 && s.opts.Ask != nil &&
+	if n.kind == static && n.dir.Kind == Skeleton && n.dir.Unlisted == AskFirst && n.fd >= 0 && s.Grants.Asks() &&
 		!n.dir.has(name) {
 		return ground{node: n, fd: n.fd}, true, fuse.OK
 	}
@@ -50,7 +51,7 @@ func (s *Server) ground(cancel <-chan struct{}, h *fuse.InHeader, id uint64, nam
 	// another one.
 	at := *h
 	at.NodeId = id
-	t, code := s.enter(cancel, &at, opCreate)
+	t, code := s.enter(cancel, &at, grants.OpCreate)
 	switch {
 	case code != fuse.OK:
 		return ground{}, false, code
@@ -64,8 +65,6 @@ func (s *Server) ground(cancel <-chan struct{}, h *fuse.InHeader, id uint64, nam
 // mountable says whether a gated directory was granted with all that is in it, so that the mount says what can be
 // written.
 func (s *Server) mountable(n *node) bool {
-	s.gate.mu.Lock()
-	defer s.gate.mu.Unlock()
-	g := s.gate.coversNode(n, opCreate)
-	return g != nil && !g.names
+	g := s.Grants.Find(n.object(), grants.OpCreate)
+	return g != nil && !g.Names()
 }

@@ -4,7 +4,8 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
-	"sbx/broker/internal/gate/fuse"
+	"sbx.example/sbx/broker/internal/gate/fuse"
+	"sbx.example/sbx/broker/internal/gate/locks"
 )
 
 // handle is an open file or directory.
@@ -18,7 +19,7 @@ type handle struct {
 	mu    sync.Mutex // directories: one reader at a time moves the host offset
 	names []fuse.DirEntry
 
-	lockers map[lockOwner]bool // guarded by lockTable.mu
+	locks locks.File
 }
 
 // handles gives out numbers that the kernel brings back; they are never reused, so a late request cannot hit a later
@@ -125,7 +126,7 @@ func (s *Server) Release(cancel <-chan struct{}, in *fuse.ReleaseIn) {
 		if h.maybe {
 			s.written(h)
 		}
-		s.locks.leave(h)
+		s.locks.Leave(&h.locks)
 		if h.fd >= 0 && in.Flags&unix.O_ACCMODE != unix.O_RDONLY {
 			defer s.expectAt(h.node, unix.IN_CLOSE_WRITE)()
 		}

@@ -13,6 +13,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"sbx.example/sbx/broker/internal/gate/grants"
 )
 
 // insideEnv marks the process that lives in the sandbox's namespaces: it mounts, plays the agent and runs what tests
@@ -26,7 +28,7 @@ type order struct {
 	Arg  string
 	Dir  string
 	Host string
-	Mode Mode
+	Mode grants.Mode
 }
 
 type result struct {
@@ -130,14 +132,14 @@ func (o order) carryOut(mnt string) result {
 	return result{Errno: e}
 }
 
-func graft(host, at string, m Mode) error {
+func graft(host, at string, m grants.Mode) error {
 	fd, err := unix.OpenTree(unix.AT_FDCWD, host, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE|
 		unix.AT_SYMLINK_NOFOLLOW)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(fd)
-	if m == RO {
+	if m == grants.RO {
 		a := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV}
 		if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &a); err != nil {
 			return err

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"sbx.example/sbx/broker/internal/gate/grants"
 )
 
 // insideStaleConfig keeps the lock file open over the rename and writes to it afterwards. (It cannot be mapped:
@@ -146,7 +148,7 @@ func insideOPath(p string) error {
 		return want("O_PATH", err, unix.EACCES)
 	}
 	defer unix.Close(fd)
-	time.Sleep(denyHold + 50*time.Millisecond)
+	time.Sleep(grants.DenyHold + 50*time.Millisecond) // so that the denial above is not what is met: it ends by the clock
 	_, err = os.ReadFile(fmt.Sprintf("/proc/self/fd/%d", fd))
 	return want("reopening", err, unix.EACCES)
 }
@@ -170,12 +172,11 @@ func insideHundred(p string) error {
 }
 
 func insideEnotconn(dir string) error {
-	for range 200 {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		_, err := os.Stat(filepath.Join(dir, "x"))
 		if errors.Is(err, unix.ENOTCONN) {
 			return nil
 		}
-		time.Sleep(10 * time.Millisecond)
 	}
 	_, err := os.Stat(filepath.Join(dir, "x"))
 	return want("stat after the server's death", err, unix.ENOTCONN)

@@ -6,9 +6,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/gate/fuse"
-	"sbx/broker/internal/gate/names"
-	"sbx/broker/internal/guard"
+	"sbx.example/sbx/broker/internal/gate/fuse"
+	"sbx.example/sbx/broker/internal/gate/names"
+	"sbx.example/sbx/broker/internal/guard"
 )
 
 // verdict is what the judge says of a name in a guarded directory.
@@ -16,13 +16,9 @@ func (s *Server) verdict(n *node, name string) guard.Verdict {
 	if strings.HasPrefix(name, names.Reserved) {
 		return guard.Verdict{Action: guard.Hide}
 	}
-	if !s.isOwn(n) {
-		return n.zone.Rule(name, guard.ByHost)
-	}
-	v := n.zone.Rule(name, guard.BySession)
-	if (v.Action != guard.Free || v.Anchored) && s.inOwnRepository(n) {
-		v = n.zone.Rule(name, guard.InRepository)
-	}
+	v, _ := s.opts.Session.Rule(n.zone, name, guard.Dir{Own: func() bool { return s.isOwn(n) },
+		Path:       func() string { return path.Join(s.opts.Root, s.nodes.where(n)) },
+		Repository: func() bool { return s.inOwnRepository(n) }})
 	return v
 }
 
@@ -108,7 +104,7 @@ func (s *Server) noteMaking(n *node, name string) {
 
 func isFile(dir int, name string) bool {
 	var st unix.Stat_t
-	return statName(dir, name, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFREG
+	return names.Stat(dir, name, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFREG
 }
 
 // mayTake reports whether what has the name may lose it.
@@ -122,7 +118,7 @@ func (s *Server) mayTake(n *node, name string, isDir bool) fuse.Status {
 		return fuse.ENOENT
 	case v.Secret != nil && !s.shows(n, name):
 		return fuse.ENOENT
-	case v.Action == guard.Text:
+	case v.Action == guard.Text, v.Action == guard.Index:
 		return fuse.OK
 	case v.Action != guard.Free, v.Anchored && !isDir:
 		return fuse.EROFS
@@ -156,29 +152,5 @@ func (s *Server) harmless(n *node, text []byte) bool {
 	if guard.Fold(name) == "commondir" {
 		return guard.CommonDir(text)
 	}
-	base, to, err := s.opts.Granted.GitFile(path.Join(s.opts.Root, s.nodes.where(n)), text)
-	return err == nil && s.strict(base, to, base == s.opts.Granted.GitDir)
-}
-
-// strict says whether the way to a repository's directory, from one that was granted, has no link on it, and nothing
-// that the session may fill as it likes. What is missing in a .git, as base may be one, is made there by git: it is
-// guarded then.
-func (s *Server) strict(base, rel string, git bool) bool {
-	dir, err := unix.Open(base, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return false
-	}
-	defer func() { unix.Close(dir) }()
-	for name := range strings.SplitSeq(rel, "/") {
-		fd, err := openBeneath(dir, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_DIRECTORY, 0)
-		if err != nil {
-			return git && err == unix.ENOENT
-		}
-		unix.Close(dir)
-		dir, git = fd, git || name == ".git"
-		if id, err := idOf(fd); err != nil || s.opts.Session.Own(id) {
-			return false
-		}
-	}
-	return true
+	return names.Leads(s.opts.Granted, path.Join(s.opts.Root, s.nodes.where(n)), text, s.opts.Session)
 }

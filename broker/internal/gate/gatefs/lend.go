@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/guard"
+	"sbx.example/sbx/broker/internal/guard"
 )
 
 // lent are the files that somebody inside was given to read and write as the host's own: what is done to them the
@@ -17,6 +17,9 @@ type lent struct {
 	ids map[identity]bool
 	all bool // there are so many that all files are taken for lent
 }
+
+// identity is which object of the host something is.
+type identity struct{ dev, ino uint64 }
 
 // maxLent bounds them.
 const maxLent = 1 << 16

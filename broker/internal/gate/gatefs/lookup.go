@@ -5,8 +5,9 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-	"sbx/broker/internal/gate/fuse"
-	"sbx/broker/internal/guard"
+	"sbx.example/sbx/broker/internal/gate/fuse"
+	"sbx.example/sbx/broker/internal/gate/names"
+	"sbx.example/sbx/broker/internal/guard"
 )
 
 // Lookup finds a name in a directory: what the tree says about it comes first, then the directory's own nature decides.
@@ -19,7 +20,7 @@ func (s *Server) Lookup(cancel <-chan struct{}, h *fuse.InHeader, name string, o
 	case n == nil:
 		return errno(unix.ESTALE)
 	case !validName(name):
-		return fuse.EINVAL
+		return misnamed(name)
 	case n.kind == gated:
 		return s.lookupGated(cancel, h, n, name, out)
 	case n.kind == loop:
@@ -101,7 +102,7 @@ func (s *Server) lookupLoop(h *fuse.InHeader, n *node, name string, out *fuse.En
 	}
 	watched, seen := s.watch(n)
 	var st unix.Stat_t
-	if err := statName(n.fd, name, &st); err != nil {
+	if err := names.Stat(n.fd, name, &st); err != nil {
 		return status(err)
 	}
 	var c *node
@@ -109,7 +110,7 @@ func (s *Server) lookupLoop(h *fuse.InHeader, n *node, name string, out *fuse.En
 		c = s.nodes.find(s.keyOf(n, name, &st), n, name)
 	}
 	if c == nil {
-		fd, err := holdBeneath(n.fd, name)
+		fd, err := names.HoldBeneath(n.fd, name)
 		if err != nil {
 			return status(err)
 		}
@@ -117,7 +118,6 @@ func (s *Server) lookupLoop(h *fuse.InHeader, n *node, name string, out *fuse.En
 			return status(err)
 		}
 	}
-	s.autoGraft(c)
 	s.markLent(c)
 	c.doubted.Store(false)
 	rely := s.saw(watched, seen, name, c)
@@ -162,7 +162,7 @@ func (s *Server) keyOf(n *node, name string, st *unix.Stat_t) loopKey {
 	switch v := s.verdict(n, name); v.Action {
 	case guard.Guard:
 		key.ro = true
-	case guard.Check:
+	case guard.Check, guard.Index:
 		key.ro, key.mode = true, st.Mode&unix.S_IFMT == unix.S_IFREG
 	case guard.Text:
 		key.text = true
@@ -181,7 +181,7 @@ func (s *Server) dirKey(n *node, name string, fd int) (loopKey, error) {
 	v := s.verdict(n, name)
 	key := loopKey{ID: id, zone: n.zone.Below(name), ro: v.Action == guard.Guard || v.Action == guard.Check}
 	var head unix.Stat_t
-	if !s.opts.Session.Own(id) && statName(fd, "HEAD", &head) == nil {
+	if !s.opts.Session.Own(id) && names.Stat(fd, "HEAD", &head) == nil {
 		key.zone = key.zone.Repository()
 	}
 	return key, nil

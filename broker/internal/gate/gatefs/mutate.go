@@ -4,7 +4,8 @@ import (
 	"strconv"
 
 	"golang.org/x/sys/unix"
-	"sbx/broker/internal/gate/fuse"
+	"sbx.example/sbx/broker/internal/gate/fuse"
+	"sbx.example/sbx/broker/internal/gate/names"
 )
 
 // place is home and mayMake in one.
@@ -41,7 +42,7 @@ func (s *Server) Create(cancel <-chan struct{}, in *fuse.CreateIn, name string, 
 		}
 	} else {
 		var err error
-		if fd, err = openBeneath(n.fd, name, flags, mode); err != nil {
+		if fd, err = names.OpenBeneath(n.fd, name, flags, mode); err != nil {
 			return status(err)
 		}
 	}
@@ -87,7 +88,7 @@ func (s *Server) settle(n *node, name string, fd int, mode uint32, out *fuse.Ent
 
 // made enters what a name-making call has just made.
 func (s *Server) made(n *node, name string, mode uint32, out *fuse.EntryOut) fuse.Status {
-	fd, err := holdBeneath(n.fd, name)
+	fd, err := names.HoldBeneath(n.fd, name)
 	if err != nil {
 		return status(err)
 	}
@@ -124,7 +125,6 @@ func (s *Server) Mkdir(cancel <-chan struct{}, in *fuse.MkdirIn, name string, ou
 			s.noteOwn(s.nodes.get(out.NodeId).fd)
 		}
 		s.noteMkdir(n, name, s.nodes.get(out.NodeId).key.ID)
-		s.markFresh(out.NodeId)
 	}
 	return code
 }
@@ -196,7 +196,7 @@ func (s *Server) Symlink(cancel <-chan struct{}, h *fuse.InHeader, target, name 
 	if err := unix.Symlinkat(target, n.fd, name); err != nil {
 		return s.occupied(h, n, name, err)
 	}
-	fd, err := holdBeneath(n.fd, name)
+	fd, err := names.HoldBeneath(n.fd, name)
 	if err != nil {
 		return status(err)
 	}
@@ -264,8 +264,8 @@ func (s *Server) Rmdir(cancel <-chan struct{}, h *fuse.InHeader, name string) fu
 }
 
 func (s *Server) remove(cancel <-chan struct{}, h *fuse.InHeader, name string, flags int) fuse.Status {
-	if s.removedRepeated(h, name) {
-		return fuse.OK
+	if code, ok := s.removedRepeated(h, name); ok {
+		return code
 	}
 	g, asked, code := s.ground(cancel, h, h.NodeId, name)
 	if asked {

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
-	"sbx/broker/internal/gate/fuse"
-	"sbx/broker/internal/guard"
+	"sbx.example/sbx/broker/internal/gate/fuse"
+	"sbx.example/sbx/broker/internal/guard"
 )
 
 type nodeKind uint8
@@ -38,7 +38,6 @@ type node struct {
 	// loop: where it was last seen, to name it in a callback. Guarded by table.mu.
 	parent *node
 	name   string
-	fresh  bool // a directory made through the server and not yet grafted; guarded by table.mu
 
 	looks uint64 // references the kernel holds; guarded by table.mu
 	sig   signature
@@ -71,6 +70,9 @@ const rootID = fuse.FUSE_ROOT_ID
 // pathBit keeps path-derived numbers apart from counted ones.
 const pathBit = 1 << 63
 
+// maxGone bounds what a program can have the server remember.
+const maxGone = 1 << 16
+
 type table struct {
 	mu    sync.RWMutex
 	byID  map[uint64]*node
@@ -78,11 +80,14 @@ type table struct {
 	next  uint64
 	seed  maphash.Seed
 	held  int // loop nodes with a descriptor
+	// gone counts, by path, the directories that were removed or moved through the server.
+	gone map[string]uint32
 }
 
 func (t *table) init() {
 	t.byID = make(map[uint64]*node)
 	t.byKey = make(map[loopKey]*node)
+	t.gone = make(map[string]uint32)
 	t.next = rootID + 1
 	t.seed = maphash.MakeSeed()
 }
@@ -106,11 +111,29 @@ func (t *table) pathID(path string, typ uint32, target string) uint64 {
 	h.WriteByte(0)
 	h.WriteByte(byte(typ >> 12))
 	h.WriteString(target)
+	if typ == unix.S_IFDIR {
+		t.mu.RLock()
+		n := t.gone[path]
+		t.mu.RUnlock()
+		for ; n > 0; n >>= 8 {
+			h.WriteByte(byte(n))
+		}
+	}
 	id := h.Sum64() | pathBit
 	if id == ^uint64(0) { // the library keeps this one for itself
 		id--
 	}
 	return id
+}
+
+// renew has a directory that is made at a path be another one than that which was there: the kernel keeps one that it
+// has removed as long as somebody stands in it, and makes nothing in it.
+func (t *table) renew(path string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if n := t.gone[path]; n > 0 || len(t.gone) < maxGone {
+		t.gone[path] = n + 1
+	}
 }
 
 // known reports whether the kernel holds a reference to the number.
@@ -149,6 +172,14 @@ func (t *table) find(key loopKey, parent *node, name string) *node {
 	n.looks++
 	n.parent, n.name = parent, name
 	return n
+}
+
+// has says whether the kernel has the loopback node of a key, and looked it up by that name last.
+func (t *table) has(key loopKey, parent *node, name string) bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	n := t.byKey[key]
+	return n != nil && n.looks > 0 && n.parent == parent && n.name == name
 }
 
 // hold enters a loopback node that owns fd, or closes fd and counts a reference to the one that is there. When most

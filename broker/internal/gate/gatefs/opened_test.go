@@ -5,8 +5,11 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"sbx.example/sbx/broker/internal/gate/grants"
 )
 
 // TestGateNames: a directory that is allowed with its names only is not mounted; each of them is asked about.
@@ -14,11 +17,11 @@ func TestGateNames(t *testing.T) {
 	t.Parallel()
 	sb, a, h := home(t, Options{Walk: true})
 	write(t, h+"/d/no/f", "REFUSED")
-	say := func(_ context.Context, r Request) Answer {
+	say := func(_ context.Context, r grants.Request) grants.Answer {
 		if r.Op != "list" {
-			return Answer{}
+			return grants.Answer{}
 		}
-		return Answer{Allow: true, Names: true}
+		return grants.Answer{Allow: true, Names: true}
 	}
 	a.set(say)
 	if out := sb.sh("home/u", "ls d; ls -l d >/dev/null && echo listed"); !strings.Contains(out, "no\n") ||
@@ -30,14 +33,14 @@ func TestGateNames(t *testing.T) {
 		"echo x >d/new", "rm d/f", "mv d/f d/g", "mkdir d/m"} {
 		sb.refuse("home/u", c, "Permission denied")
 	}
-	if err := sb.srv.RevokeBelow("/home/u/d"); err != nil {
+	if err := sb.srv.Grants.RevokeBelow("/home/u/d"); err != nil {
 		t.Error(err)
 	}
 	a.set(deny)
 	sb.refuse("home/u", "ls d", "Permission denied")
 	// the control: a whole tree has no such thing
-	a.set(func(context.Context, Request) Answer { return Answer{Allow: true} })
-	time.Sleep(denyHold + 100*time.Millisecond)
+	a.set(func(context.Context, grants.Request) grants.Answer { return grants.Answer{Allow: true} })
+	sb.untilAsked(a, "home/u", "ls d")
 	if out := sb.sh("home/u", "ls d >/dev/null; cat d/no/f"); out != "REFUSED" {
 		t.Errorf("got %q", out)
 	}
@@ -47,7 +50,7 @@ func TestGateNames(t *testing.T) {
 func TestGateOnce(t *testing.T) {
 	t.Parallel()
 	sb, a, _ := home(t, Options{Walk: true})
-	a.set(func(context.Context, Request) Answer { return Answer{Allow: true, Once: true} })
+	a.set(func(context.Context, grants.Request) grants.Answer { return grants.Answer{Allow: true, Once: true} })
 	out := sb.sh("home/u", "exec 3<d; exec 4<f; ls /proc/self/fd/3/ >/dev/null; ls d >/dev/null; cat <&4; true")
 	if !strings.HasSuffix(out, "granted") {
 		t.Errorf("got %q", out)
@@ -57,13 +60,13 @@ func TestGateOnce(t *testing.T) {
 			t.Errorf("asked %s %s", r.Op, r.Path)
 		}
 	}
-	sb.srv.gate.mu.Lock()
-	for p, g := range sb.srv.gate.grants {
-		if !g.planned {
-			t.Errorf("%s stays granted", p)
-		}
+	err := sb.srv.Grants.Review(func(p string, _ grants.Mode, _, _ bool) bool {
+		t.Errorf("%s stays granted", p)
+		return true
+	})
+	if err != nil {
+		t.Error(err)
 	}
-	sb.srv.gate.mu.Unlock()
 	a.set(deny)
 	sb.refuse("home/u", "ls d", "Permission denied")
 	sb.refuse("home/u", "cat f", "Permission denied")
@@ -76,22 +79,40 @@ func TestGateOnceIsNoOthers(t *testing.T) {
 	t.Parallel()
 	sb, a, h := home(t, Options{Walk: true})
 	var first sync.Map
-	a.set(func(_ context.Context, r Request) Answer {
-		time.Sleep(200 * time.Millisecond) // so that the others come while it waits
+	all := together(t, 4)
+	a.set(func(_ context.Context, r grants.Request) grants.Answer {
+		all()
 		_, late := first.LoadOrStore(r.Path, true)
-		return Answer{Allow: !late, Once: true}
+		return grants.Answer{Allow: !late, Once: true}
 	})
 	out := sb.sh("home/u", "for i in 1 2 3 4; do cat f 2>/dev/null & done; wait")
 	if out != "granted" {
 		t.Errorf("%q was read", out)
 	}
-	a.set(func(_ context.Context, r Request) Answer {
-		time.Sleep(200 * time.Millisecond)
-		return Answer{Allow: r.Op != "write", Once: true}
+	both := together(t, 2)
+	a.set(func(_ context.Context, r grants.Request) grants.Answer {
+		both()
+		return grants.Answer{Allow: r.Op != "write", Once: true}
 	})
 	sb.refuse("home/u", "cat g & echo changed >g; s=$?; wait; exit $s", "Permission denied")
 	if got := read(t, h+"/g"); got != "granted" {
 		t.Errorf("host has %q", got)
+	}
+}
+
+// together returns what waits until it has been called n times: each question is there before the first is answered.
+func together(t *testing.T, n int32) func() {
+	var come atomic.Int32
+	all := make(chan struct{})
+	return func() {
+		if come.Add(1) == n {
+			close(all)
+		}
+		select {
+		case <-all:
+		case <-time.After(time.Minute):
+			t.Errorf("%d questions came, want %d at the same time", come.Load(), n)
+		}
 	}
 }
 
@@ -107,20 +128,21 @@ func TestGateReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, h+"/f", "another") // as an editor saves it: the grant is of the name
-	time.Sleep(dirValid + 100*time.Millisecond)
-	if out := sb.sh("home/u", "cat f"); out != "another" {
-		t.Errorf("got %q", out)
-	}
+	sb.untilSays("home/u", "cat f", "another")
 	a.wants(t)
 	if err := os.Remove(h + "/f"); err != nil {
 		t.Fatal(err)
 	}
 	write(t, h+"/f/inside", "SECRET")
-	time.Sleep(dirValid + 100*time.Millisecond)
-	sb.refuse("home/u", "cat f/inside", "Permission denied")
+	sb.until("home/u", "cat f/inside", func(r result) bool {
+		if r.Code == 0 || strings.Contains(r.Out, "SECRET") {
+			t.Fatalf("what was put in a file's place is read: %q", r.Out)
+		}
+		return strings.Contains(r.Out, "Permission denied")
+	})
 	sb.refuse("home/u", "ls f", "Permission denied")
 	a.set(allow)
-	time.Sleep(denyHold + 100*time.Millisecond)
+	sb.untilAsked(a, "home/u", "ls f")
 	if out := sb.sh("home/u", "ls f; cat f/inside"); out != "inside\nSECRET" {
 		t.Errorf("got %q", out)
 	}
@@ -134,11 +156,11 @@ func TestGateEntered(t *testing.T) {
 	for _, slow := range []time.Duration{0, 300 * time.Millisecond} {
 		sb, a, h := home(t, Options{Walk: true})
 		sb.slow = slow
-		a.set(func(_ context.Context, r Request) Answer {
+		a.set(func(_ context.Context, r grants.Request) grants.Answer {
 			if r.Op == "create" {
-				return Answer{Allow: true, Path: "/home/u/d/e", Mode: RW}
+				return grants.Answer{Allow: true, Path: "/home/u/d/e", Mode: grants.RW}
 			}
-			return Answer{Allow: true, Path: r.Path}
+			return grants.Answer{Allow: true, Path: r.Path}
 		})
 		script := `umask 027; echo new >n && mkdir k && mv n k/n && mv k/n m && mv k l && ln -s m s && mkfifo p && echo more >>m && chmod 604 m && cat s && rm s p && rmdir l && ln m m2`
 		r := sb.do(order{Kind: "sh", Dir: "home/u/d/e", Arg: script})
@@ -153,7 +175,9 @@ func TestGateEntered(t *testing.T) {
 			t.Errorf("slow %v: the host has %v, %v", slow, l, err)
 		}
 		// the control: read, not written
-		a.set(func(_ context.Context, r Request) Answer { return Answer{Allow: true, Path: "/home/u/d"} })
+		a.set(func(_ context.Context, r grants.Request) grants.Answer {
+			return grants.Answer{Allow: true, Path: "/home/u/d"}
+		})
 		sb.refuse("home/u/d", "ls >/dev/null && echo x >x", "Read-only")
 		sb.refuse("home/u/d", "ls >/dev/null; echo x >>f", "Read-only")
 		sb.refuse("home/u/d", "ls >/dev/null; rm f", "Read-only")

@@ -5,9 +5,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/gate/fuse"
-	"sbx/broker/internal/guard"
-	"sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/gate/fuse"
+	"sbx.example/sbx/broker/internal/gate/names"
+	"sbx.example/sbx/broker/internal/guard"
+	"sbx.example/sbx/broker/internal/host"
 )
 
 // What the session makes is its own, see guard.Session.
@@ -53,39 +54,34 @@ func (s *Server) noteMkdir(n *node, name string, id guard.ID) {
 // noteGone remembers that the directory with that identity has left its name in n.
 func (s *Server) noteGone(n *node, name string, id guard.ID) { s.opts.Session.Left(n.key.ID, name, id) }
 
-// mayMoveOwn says whether the session's own directory may get another name. Where one was before it has to be without
-// names that are guarded, and is then guarded like that; else EXDEV makes mv copy, and the copies are judged one by
-// one.
-func (s *Server) mayMoveOwn(od *node, oldName string, nd *node, newName string) fuse.Status {
-	var there unix.Stat_t
-	switch taken := statName(nd.fd, newName, &there) == nil; {
+// mayMoveOwn says whether the session's own directory may get another name. Where one was before that is not the
+// session's it has to be without names that are guarded, and is then guarded like that: its directories are added to
+// demote. Else EXDEV makes mv copy, and the copies are judged one by one. s.judging is held, so that no name is made in
+// it meanwhile.
+func (s *Server) mayMoveOwn(od *node, oldName string, nd *node, newName string, demote *[]guard.ID) fuse.Status {
+	switch {
 	case s.isOwn(nd):
 		return fuse.OK
 	case !nd.zone.Ordinary():
 		return fuse.EXDEV
-	case !taken && !s.wasThere(nd, newName):
+	case !s.hostDir(nd, newName) && !s.wasThere(nd, newName):
 		return fuse.OK
 	}
-	if !s.demote(od.fd, oldName, nd.zone.Below(newName)) {
+	left := maxDemoted
+	if !s.plainTree(od.fd, oldName, nd.zone.Below(newName), demote, &left) {
 		return fuse.EXDEV
 	}
 	return fuse.OK
 }
 
-// demote makes the session's own tree one like any other, if no name in it is guarded at its new place. s.judging is
-// held, so that no name is made in it meanwhile.
-func (s *Server) demote(dir int, name string, at *guard.Place) bool {
-	var ids []guard.ID
-	left := maxDemoted
-	if !s.plainTree(dir, name, at, &ids, &left) {
-		return false
-	}
-	s.opts.Session.Demote(ids)
-	return true
+// hostDir says whether a name is a directory's that is not the session's own.
+func (s *Server) hostDir(n *node, name string) bool {
+	id, err := idAt(n.fd, name)
+	return err == nil && typeAt(n, name) == unix.S_IFDIR && !s.opts.Session.Own(id)
 }
 
 func (s *Server) plainTree(dir int, name string, at *guard.Place, ids *[]guard.ID, left *int) bool {
-	fd, err := openBeneath(dir, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_DIRECTORY, 0)
+	fd, err := names.OpenBeneath(dir, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_DIRECTORY, 0)
 	if err != nil {
 		return false
 	}

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"sbx/broker/internal/guard"
+	"sbx.example/sbx/broker/internal/guard"
 )
 
 // TestGuardedOwn: the built-in rules hold at every depth in what was there, and not in what the session made; what it

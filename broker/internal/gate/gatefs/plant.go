@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"path"
 	"slices"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/guard"
+	"sbx.example/sbx/broker/internal/gate/names"
+	"sbx.example/sbx/broker/internal/guard"
 )
 
 // dir is a directory of the tree as the server uses it.
@@ -79,10 +79,10 @@ func (s *Server) plantDir(d Dir) error {
 		parent.dir.subs[path.Base(d.Path)] = n
 	}
 	s.nodes.byID[n.id] = n
-	s.gate.statics = append(s.gate.statics, n.path)
+	s.Grants.Fix(n.path)
 	for _, c := range d.Children {
 		if c.Kind == Bound {
-			s.gate.bound(path.Join(d.Path, c.Name), c.Mode)
+			s.Grants.Bound(path.Join(d.Path, c.Name), c.Mode)
 		}
 	}
 	return nil
@@ -107,7 +107,7 @@ func (s *Server) zoneOf(n, parent *node) error {
 	}
 	n.zone = judge.Root()
 	var head unix.Stat_t
-	if statName(n.fd, "HEAD", &head) == nil {
+	if names.Stat(n.fd, "HEAD", &head) == nil {
 		n.zone = n.zone.Repository()
 	}
 	return nil
@@ -142,9 +142,4 @@ func (d *dir) has(name string) bool {
 	_, child := d.children[name]
 	_, sub := d.subs[name]
 	return child || sub
-}
-
-// covers reports whether p is q or an ancestor of it.
-func covers(p, q string) bool {
-	return p == q || p == "/" || strings.HasPrefix(q, p) && q[len(p)] == '/'
 }

@@ -6,20 +6,22 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
-	"sbx/broker/internal/gate/fuse"
+	"sbx.example/sbx/broker/internal/gate/fuse"
+	"sbx.example/sbx/broker/internal/gate/grants"
+	"sbx.example/sbx/broker/internal/gate/names"
 )
 
 const direntBuffer = 8192
 
 // OpenDir opens a directory for listing. Listing a gated directory asks; of skeletons only one does that has Dir.Asks.
 func (s *Server) OpenDir(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
-	t, code := s.enter(cancel, &in.InHeader, opList)
+	t, code := s.enter(cancel, &in.InHeader, grants.OpList)
 	if code != fuse.OK {
 		return code
 	}
 	defer t.done()
 	if t.kind == static && t.dir.Asks && !s.opts.Unasked && !s.isAgent(&in.InHeader) {
-		if _, _, code := s.permission(cancel, &in.InHeader, t.node, opList); code != fuse.OK {
+		if _, _, code := s.permission(cancel, &in.InHeader, t.node, grants.OpList); code != fuse.OK {
 			return code
 		}
 	}
@@ -133,9 +135,9 @@ func (s *Server) hides(n *node, name string) bool {
 // skeletonNames lists the described names and, where unlisted ones may be asked for, the host's; of those only what is
 // granted, if nobody can be asked.
 func (s *Server) skeletonNames(n *node, granted bool) []fuse.DirEntry {
-	names := []fuse.DirEntry{{Name: ".", Mode: unix.S_IFDIR, Ino: n.id}, {Name: "..", Mode: unix.S_IFDIR, Ino: n.id}}
+	list := []fuse.DirEntry{{Name: ".", Mode: unix.S_IFDIR, Ino: n.id}, {Name: "..", Mode: unix.S_IFDIR, Ino: n.id}}
 	for name, sub := range n.dir.subs {
-		names = append(names, fuse.DirEntry{Name: name, Mode: unix.S_IFDIR, Ino: sub.id})
+		list = append(list, fuse.DirEntry{Name: name, Mode: unix.S_IFDIR, Ino: sub.id})
 	}
 	for name, c := range n.dir.children {
 		var st unix.Stat_t
@@ -143,34 +145,34 @@ func (s *Server) skeletonNames(n *node, granted bool) []fuse.DirEntry {
 		case Symlink:
 			st.Mode = unix.S_IFLNK
 		case Bound, Gated:
-			if n.dir.subs[name] != nil || n.fd < 0 || statName(n.fd, name, &st) != nil {
+			if n.dir.subs[name] != nil || n.fd < 0 || names.Stat(n.fd, name, &st) != nil {
 				continue
 			}
 		default:
 			continue
 		}
-		names = append(names, fuse.DirEntry{Name: name, Mode: st.Mode & unix.S_IFMT, Ino: st.Ino})
+		list = append(list, fuse.DirEntry{Name: name, Mode: st.Mode & unix.S_IFMT, Ino: st.Ino})
 	}
 	if n.dir.Unlisted == AskFirst && n.fd >= 0 {
-		names = s.addUnlisted(n, names, granted)
+		list = s.addUnlisted(n, list, granted)
 	}
-	slices.SortFunc(names[2:], func(a, b fuse.DirEntry) int { return strings.Compare(a.Name, b.Name) })
-	return names
+	slices.SortFunc(list[2:], func(a, b fuse.DirEntry) int { return strings.Compare(a.Name, b.Name) })
+	return list
 }
 
-func (s *Server) addUnlisted(n *node, names []fuse.DirEntry, granted bool) []fuse.DirEntry {
+func (s *Server) addUnlisted(n *node, list []fuse.DirEntry, granted bool) []fuse.DirEntry {
 	fd, err := s.reopen(n.fd, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
-		return names
+		return list
 	}
 	defer unix.Close(fd)
 	h := handle{fd: fd, node: n}
 	_ = s.listHost(&h, 0, func(e fuse.DirEntry) bool { // a directory that fails half-way lists what it told
 		if e.Name != "." && e.Name != ".." && !n.dir.has(e.Name) && !s.secret(path.Join(n.path, e.Name)) &&
 			(!granted || s.granted(&node{path: path.Join(n.path, e.Name)})) {
-			names = append(names, e)
+			list = append(list, e)
 		}
 		return true
 	})
-	return names
+	return list
 }

@@ -5,7 +5,7 @@ import (
 	"runtime"
 	"testing"
 
-	"sbx/broker/internal/gate/fuse"
+	"sbx.example/sbx/broker/internal/gate/fuse"
 )
 
 // An open directory costs the server a descriptor and little else, also after it was listed: programs hold thousands.

@@ -6,9 +6,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/gate/fuse"
-	"sbx/broker/internal/gate/names"
-	"sbx/broker/internal/guard"
+	"sbx.example/sbx/broker/internal/gate/fuse"
+	"sbx.example/sbx/broker/internal/gate/names"
+	"sbx.example/sbx/broker/internal/guard"
 )
 
 // Rename moves or exchanges names inside the guarded directories.
@@ -16,8 +16,8 @@ func (s *Server) Rename(cancel <-chan struct{}, in *fuse.RenameIn, oldName, newN
 	if in.Flags&^(unix.RENAME_NOREPLACE|unix.RENAME_EXCHANGE) != 0 {
 		return fuse.EINVAL
 	}
-	if s.movedRepeated(&in.InHeader, oldName, in.Newdir, newName) {
-		return fuse.OK
+	if code, ok := s.movedRepeated(&in.InHeader, oldName, in.Newdir, newName); ok {
+		return code
 	}
 	from, asked, code := s.ground(cancel, &in.InHeader, in.NodeId, oldName)
 	defer from.done()
@@ -43,7 +43,7 @@ func (s *Server) Rename(cancel <-chan struct{}, in *fuse.RenameIn, oldName, newN
 		return code
 	}
 	var moved unix.Stat_t
-	if err := statName(od.fd, oldName, &moved); err != nil {
+	if err := names.Stat(od.fd, oldName, &moved); err != nil {
 		return status(err)
 	}
 	if moved.Mode&unix.S_IFMT == unix.S_IFDIR || in.Flags&unix.RENAME_EXCHANGE != 0 {
@@ -55,9 +55,10 @@ func (s *Server) Rename(cancel <-chan struct{}, in *fuse.RenameIn, oldName, newN
 	}
 	defer s.expect(od, oldName, unix.IN_MOVED_FROM, unix.IN_MOVED_TO, unix.IN_DELETE)()
 	defer s.expect(nd, newName, unix.IN_MOVED_TO, unix.IN_MOVED_FROM, unix.IN_CREATE, unix.IN_ATTRIB)()
-	if code := s.mayMove(od, oldName, nd, newName, &moved); code != fuse.OK {
-		if code == fuse.EROFS && in.Flags&unix.RENAME_EXCHANGE == 0 && s.checked(nd, newName) {
-			code, why := s.replaceChecked(od, oldName, nd, newName, &moved, uint(in.Flags))
+	var demote []guard.ID
+	if code := s.mayMove(od, oldName, nd, newName, &moved, &demote); code != fuse.OK {
+		if what, ok := s.checked(nd, newName); ok && code == fuse.EROFS && in.Flags&unix.RENAME_EXCHANGE == 0 {
+			code, why := s.replaceChecked(od, oldName, nd, newName, what, &moved, uint(in.Flags))
 			if code == fuse.OK && od != nd { // the kernel may rely on the file under its old name, and does under the new one
 				go s.fuse.EntryNotify(nd.id, newName) // waits until the kernel has moved the name
 			}
@@ -65,17 +66,27 @@ func (s *Server) Rename(cancel <-chan struct{}, in *fuse.RenameIn, oldName, newN
 		}
 		return s.tellGuarded(&in.InHeader, nd, newName, code)
 	}
+	undo := s.opts.Session.Demote(demote)
+	if code = s.carryRename(in, od, oldName, nd, newName, &moved); code != fuse.OK {
+		undo()
+	}
+	return code
+}
+
+// carryRename does what was judged.
+func (s *Server) carryRename(in *fuse.RenameIn, od *node, oldName string, nd *node, newName string,
+	moved *unix.Stat_t) fuse.Status {
 	defer s.keepingName(od, oldName)()
 	defer s.keepingName(nd, newName)()
 	if s.candidate(od, oldName) || s.candidate(nd, newName) {
 		code := s.renameCandidate(&in.InHeader, od, oldName, nd, newName, in.Flags)
 		if code == fuse.OK {
-			s.noteMoved(nd, newName, &moved)
+			s.noteMoved(nd, newName, moved)
 		}
 		return code
 	}
 	if in.Flags&unix.RENAME_EXCHANGE != 0 {
-		return s.exchange(od, oldName, nd, newName, &moved)
+		return s.exchange(od, oldName, nd, newName, moved)
 	}
 	gone, err := idAt(od.fd, oldName)
 	replaced, _ := idAt(nd.fd, newName) // none if there is nothing
@@ -85,7 +96,7 @@ func (s *Server) Rename(cancel <-chan struct{}, in *fuse.RenameIn, oldName, newN
 	if err != nil {
 		return status(err)
 	}
-	if s.swapped(od, oldName, nd, newName, &moved) {
+	if s.swapped(od, oldName, nd, newName, moved) {
 		return fuse.EXDEV
 	}
 	if moved.Mode&unix.S_IFMT == unix.S_IFDIR {
@@ -94,7 +105,7 @@ func (s *Server) Rename(cancel <-chan struct{}, in *fuse.RenameIn, oldName, newN
 			s.opts.Session.Removed(nd.key.ID, newName, replaced)
 		}
 	}
-	s.noteMoved(nd, newName, &moved)
+	s.noteMoved(nd, newName, moved)
 	return fuse.OK
 }
 
@@ -102,12 +113,23 @@ func (s *Server) Rename(cancel <-chan struct{}, in *fuse.RenameIn, oldName, newN
 // the other.
 func (s *Server) exchange(od *node, oldName string, nd *node, newName string, moved *unix.Stat_t) fuse.Status {
 	var other unix.Stat_t
-	if err := statName(nd.fd, newName, &other); err != nil {
+	if err := names.Stat(nd.fd, newName, &other); err != nil {
 		return status(err)
 	}
-	if code := s.mayMove(nd, newName, od, oldName, &other); code != fuse.OK {
+	var demote []guard.ID
+	if code := s.mayMove(nd, newName, od, oldName, &other, &demote); code != fuse.OK {
 		return code
 	}
+	undo := s.opts.Session.Demote(demote)
+	code := s.exchangeJudged(od, oldName, nd, newName, moved, &other)
+	if code != fuse.OK {
+		undo()
+	}
+	return code
+}
+
+func (s *Server) exchangeJudged(od *node, oldName string, nd *node, newName string,
+	moved, other *unix.Stat_t) fuse.Status {
 	a, err := idAt(od.fd, oldName)
 	if err != nil {
 		return status(err)
@@ -116,7 +138,9 @@ func (s *Server) exchange(od *node, oldName string, nd *node, newName string, mo
 	if err != nil {
 		return status(err)
 	}
-	if s.opts.Session.Own(a) != s.opts.Session.Own(b) {
+	// Of a file nobody asks whose it is.
+	directories := moved.Mode&unix.S_IFMT == unix.S_IFDIR && other.Mode&unix.S_IFMT == unix.S_IFDIR
+	if directories && s.opts.Session.Own(a) != s.opts.Session.Own(b) {
 		return fuse.EXDEV
 	}
 	if err := unix.Renameat2(od.fd, oldName, nd.fd, newName, unix.RENAME_EXCHANGE); err != nil {
@@ -129,7 +153,7 @@ func (s *Server) exchange(od *node, oldName string, nd *node, newName string, mo
 		s.noteGone(nd, newName, b)
 	}
 	s.noteMoved(nd, newName, moved)
-	s.noteMoved(od, oldName, &other)
+	s.noteMoved(od, oldName, other)
 	return fuse.OK
 }
 
@@ -137,7 +161,7 @@ func (s *Server) exchange(od *node, oldName string, nd *node, newName string, mo
 func (s *Server) noteMoved(n *node, name string, st *unix.Stat_t) {
 	key := s.keyOf(n, name, st)
 	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
-		fd, err := holdBeneath(n.fd, name)
+		fd, err := names.HoldBeneath(n.fd, name)
 		if err != nil {
 			return
 		}
@@ -150,8 +174,10 @@ func (s *Server) noteMoved(n *node, name string, st *unix.Stat_t) {
 }
 
 // mayMove reports whether an object may leave one name for another. A directory takes everything below it along, so
-// both places must treat every path below alike; EXDEV makes mv copy, and the copies are judged one by one.
-func (s *Server) mayMove(od *node, oldName string, nd *node, newName string, st *unix.Stat_t) fuse.Status {
+// both places must treat every path below alike; EXDEV makes mv copy, and the copies are judged one by one. What is the
+// session's own and is not there any more is added to demote.
+func (s *Server) mayMove(od *node, oldName string, nd *node, newName string, st *unix.Stat_t,
+	demote *[]guard.ID) fuse.Status {
 	isDir := st.Mode&unix.S_IFMT == unix.S_IFDIR
 	if code := s.mayTake(od, oldName, isDir); code != fuse.OK {
 		return code
@@ -160,7 +186,7 @@ func (s *Server) mayMove(od *node, oldName string, nd *node, newName string, st 
 		how := byMove
 		if st.Mode&unix.S_IFMT == unix.S_IFLNK {
 			how = byLink
-			text, err := readlink(od.fd, oldName)
+			text, err := names.Readlink(od.fd, oldName)
 			if err != nil {
 				return status(err)
 			}
@@ -181,7 +207,7 @@ func (s *Server) mayMove(od *node, oldName string, nd *node, newName string, st 
 		return status(err)
 	}
 	if s.opts.Session.Own(id) {
-		return s.mayMoveOwn(od, oldName, nd, newName)
+		return s.mayMoveOwn(od, oldName, nd, newName, demote)
 	}
 	if !od.zone.Below(oldName).Alike(nd.zone.Below(newName)) {
 		return fuse.EXDEV
@@ -194,7 +220,7 @@ func (s *Server) mayMove(od *node, oldName string, nd *node, newName string, st 
 func (s *Server) swapped(od *node, oldName string, nd *node, newName string, st *unix.Stat_t) bool {
 	var now unix.Stat_t
 	if st.Mode&unix.S_IFMT == unix.S_IFDIR || od.zone.Below(oldName).Alike(nd.zone.Below(newName)) ||
-		statName(nd.fd, newName, &now) != nil {
+		names.Stat(nd.fd, newName, &now) != nil {
 		return false
 	}
 	if now.Mode&unix.S_IFMT != unix.S_IFDIR {
@@ -208,24 +234,26 @@ func (s *Server) swapped(od *node, oldName string, nd *node, newName string, st 
 	return true
 }
 
-func (s *Server) checked(n *node, name string) bool {
-	return s.verdict(n, name).Action == guard.Check && !(n.dir != nil && n.dir.has(name)) && s.opts.Check != nil
+// checked says whether a rename onto a name depends on the contents, and by which action.
+func (s *Server) checked(n *node, name string) (guard.Action, bool) {
+	what := s.verdict(n, name).Action
+	return what, what.Checked() && !(n.dir != nil && n.dir.has(name)) && s.opts.Check != nil
 }
 
 // replaceChecked carries out a rename onto a checked name. The caller may still hold the old file open for writing, so
 // what is put in place is a new file with exactly the bytes that were checked; the kernel finds its new number at the
 // next lookup. The error is the check's own.
-func (s *Server) replaceChecked(od *node, oldName string, nd *node, newName string, st *unix.Stat_t,
-	flags uint) (fuse.Status, error) {
+func (s *Server) replaceChecked(od *node, oldName string, nd *node, newName string, what guard.Action,
+	st *unix.Stat_t, flags uint) (fuse.Status, error) {
 	if st.Mode&unix.S_IFMT != unix.S_IFREG {
 		return fuse.EACCES, nil
 	}
 	if code := s.mayTake(od, oldName, false); code != fuse.OK {
 		return code, nil
 	}
-	err := names.Replace(s.named(od, oldName), s.named(nd, newName), st.Mode&0o777, flags,
+	err := names.Replace(s.named(od, oldName), s.named(nd, newName), what, st.Mode&0o777, flags,
 		func(present, proposed []byte) error {
-			return s.opts.Check(s.nodes.where(nd)+"/"+newName, present, proposed)
+			return s.opts.Check(s.nodes.where(nd)+"/"+newName, what, present, proposed)
 		})
 	var refused names.Refused
 	if errors.As(err, &refused) {

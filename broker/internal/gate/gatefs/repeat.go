@@ -7,15 +7,14 @@ import (
 	"sync/atomic"
 	"time"
 
-	"sbx/broker/internal/gate/fuse"
-	"sbx/broker/internal/gate/names"
+	"sbx.example/sbx/broker/internal/gate/names"
 
 	"golang.org/x/sys/unix"
 )
 
 // The kernel tells those who watch a directory of what is done through it, not of what the host does behind it. So
 // somebody in the sandbox, whom its processes do not know, does the same again, by a name in this file system; that is
-// answered here, and nothing is done.
+// answered by what stands in repeated.go, and nothing is done.
 
 // Happening is something that the host did to a name.
 type Happening uint8
@@ -173,7 +172,7 @@ func (q *repeats) review(s *Server, dir *node, name string, c *node) {
 	}
 	var st unix.Stat_t
 	r := repeat{what: Modified, typ: c.typ, dir: dir, name: name, node: c}
-	if statName(dir.fd, name, &st) != nil {
+	if names.Stat(dir.fd, name, &st) != nil {
 		r.what = Removed
 	}
 	q.put(s, r)
@@ -213,52 +212,47 @@ func (q *repeats) next() (repeat, bool) {
 	}
 }
 
-// do has one thing done. The kernel is to ask for the names that come and go.
+// do has one thing done. The kernel is to ask for the names that come and go: by itself it does so where a directory is
+// to be made or moved to, and for one that has gone it soon does. To make it forget a directory would be to take that
+// from those who are in it, with what is mounted there.
 func (q *repeats) do(s *Server, r repeat) {
 	if typ := typeAt(r.dir, r.name); r.what == Made && r.typ != unix.S_IFDIR && typ != 0 {
 		r.typ = typ
 	}
-	if r.what == Made && r.typ == unix.S_IFDIR && s.knows(r.dir, r.name) {
-		return // somebody may stand in it: to make it again would be to unlink it for him
-	}
-	if r.what == Removed && r.typ == unix.S_IFDIR && typeAt(r.dir, r.name) != 0 {
-		return // and so it is with one that was made in its place
-	}
 	if r.dir == q.away || r.to == q.away {
 		s.fuse.EntryNotify(rootID, elsewhere)
 	}
-	// to forget a directory is to unmount what is on it
-	if r.what == Made || r.typ != unix.S_IFDIR && (r.what == Removed || r.what == Moved) {
-		s.fuse.EntryNotify(r.dir.id, r.name)
+	if r.typ != unix.S_IFDIR && (r.what == Made || r.what == Removed || r.what == Moved) {
+		s.fuse.EntryExpire(r.dir.id, r.name)
 	}
 	out := Repeat{What: r.what, Type: r.typ, Dir: s.relative(r.dir), Name: r.name}
 	if r.what == Moved {
 		if r.typ != unix.S_IFDIR {
-			s.fuse.EntryNotify(r.to.id, r.toName)
+			s.fuse.EntryExpire(r.to.id, r.toName)
 		}
 		out.ToDir, out.ToName = s.relative(r.to), r.toName
 	}
 	q.now.Store(&r)
-	defer q.now.Store(nil)
-	if err := s.opts.Repeat(out); err != nil && !outrun(err) {
+	err := s.opts.Repeat(out)
+	q.now.Store(nil)
+	switch {
+	case errors.Is(err, unix.EBUSY) && r.what == Moved && r.dir != q.away && r.to != q.away:
+		r.node, r.to, r.toName, r.instead = nil, q.elsewhere(s), anything, nil // who is where it went to stays there
+		q.do(s, r)
+	case errors.Is(err, unix.ETXTBSY) && r.what == Written: // what runs inside cannot be opened to be closed
+		r.what = Modified
+		q.do(s, r)
+	case err != nil && !outrun(err):
 		q.failed.Do(func() {
 			s.log.Printf("who watches %q inside does not hear of what happens outside: %v", s.opts.Root, err)
 		})
 	}
 }
 
-// knows says whether the kernel has looked a name up since it came.
-func (s *Server) knows(dir *node, name string) bool {
-	s.watches.mu.Lock()
-	defer s.watches.mu.Unlock()
-	d := s.watches.of[dir]
-	return d != nil && d.seen[name] != nil
-}
-
 // typeAt is the type of what has a name; 0 if nothing has.
 func typeAt(dir *node, name string) uint32 {
 	var st unix.Stat_t
-	if dir.fd < 0 || statName(dir.fd, name, &st) != nil {
+	if dir.fd < 0 || names.Stat(dir.fd, name, &st) != nil {
 		return 0
 	}
 	return st.Mode & unix.S_IFMT
@@ -280,133 +274,4 @@ func (s *Server) relative(n *node) string {
 		return rel
 	}
 	return "."
-}
-
-// repeating is what is being done again, if the request comes from whoever does that.
-func (s *Server) repeating(h *fuse.InHeader) *repeat {
-	if h.Pid != 0 {
-		return nil
-	}
-	return s.repeats.now.Load()
-}
-
-// lookupRepeated answers for a name that is to come or to go; ok is false for others.
-func (s *Server) lookupRepeated(h *fuse.InHeader, name string, out *fuse.EntryOut) (code fuse.Status, ok bool) {
-	r := s.repeating(h)
-	switch {
-	case r == nil:
-		return 0, false
-	case h.NodeId == rootID && name == elsewhere:
-		s.standIn(s.repeats.away, unix.S_IFDIR, out)
-		return fuse.OK, true
-	case h.NodeId == r.dir.id && name == r.name && r.what == Made:
-		return fuse.ENOENT, true
-	case h.NodeId == r.dir.id && name == r.name && (r.what == Removed || r.what == Moved):
-		s.standIn(r.node, r.typ, out)
-		return fuse.OK, true
-	case r.what == Moved && h.NodeId == r.to.id && name == r.toName:
-		if r.instead == nil {
-			return fuse.ENOENT, true
-		}
-		s.standIn(r.instead, r.instead.typ, out)
-		return fuse.OK, true
-	case h.NodeId == r.dir.id && name == r.name:
-		if !s.stillHas(r) || s.lookupLoop(h, r.dir, name, out) != fuse.OK || out.NodeId == 0 {
-			*out = fuse.EntryOut{}
-			s.standIn(r.node, r.typ, out)
-		}
-		return fuse.OK, true
-	}
-	return 0, false
-}
-
-// stillHas says whether a name still leads to what something happened to.
-func (s *Server) stillHas(r *repeat) bool {
-	if r.node == nil {
-		return typeAt(r.dir, r.name) != 0
-	}
-	return leadsTo(r.dir, r.name, r.node)
-}
-
-// leadsTo says whether an object has a name.
-func leadsTo(dir *node, name string, c *node) bool {
-	var st unix.Stat_t
-	return dir.fd >= 0 && statName(dir.fd, name, &st) == nil && c.key.Dev == st.Dev && c.key.Ino == st.Ino
-}
-
-// standIn describes what had a name: the object that the kernel knew by it, so that who watches that hears of it, or
-// one that nobody knows.
-func (s *Server) standIn(n *node, typ uint32, out *fuse.EntryOut) {
-	t := &s.nodes
-	t.mu.Lock()
-	if n == nil || t.byID[n.id] != n {
-		n = t.ghost(typ)
-	}
-	n.looks++
-	t.mu.Unlock()
-	out.NodeId = n.id
-	out.Attr = s.standInAttr(n)
-}
-
-// ghost makes a node of what the host does not have. t.mu is held.
-func (t *table) ghost(typ uint32) *node {
-	if typ == 0 {
-		typ = unix.S_IFREG
-	}
-	n := &node{id: t.next, kind: loop, typ: typ, fd: -1, key: loopKey{ghost: t.next}}
-	t.next++
-	t.byID[n.id], t.byKey[n.key] = n, n
-	return n
-}
-
-func (s *Server) standInAttr(n *node) fuse.Attr {
-	return fuse.Attr{Ino: n.id, Mode: n.typ | 0o600, Nlink: 1, Owner: fuse.Owner{Uid: s.opts.Owner.UID,
-		Gid: s.opts.Owner.GID}}
-}
-
-// madeRepeated describes what has got a name: what the host has there now, if it is of that type and may be seen.
-func (s *Server) madeRepeated(h *fuse.InHeader, name string, typ uint32, out *fuse.EntryOut) bool {
-	r := s.repeating(h)
-	if r == nil || r.what != Made || h.NodeId != r.dir.id || name != r.name {
-		return false
-	}
-	if s.lookupLoop(h, r.dir, name, out) == fuse.OK && out.NodeId != 0 {
-		if out.Attr.Mode&unix.S_IFMT == typ {
-			return true
-		}
-		s.Forget(out.NodeId, 1)
-	}
-	*out = fuse.EntryOut{}
-	s.standIn(nil, typ, out)
-	return true
-}
-
-// removedRepeated and movedRepeated say whether a name is one that has gone.
-func (s *Server) removedRepeated(h *fuse.InHeader, name string) bool {
-	r := s.repeating(h)
-	return r != nil && r.what == Removed && h.NodeId == r.dir.id && name == r.name
-}
-
-func (s *Server) movedRepeated(h *fuse.InHeader, name string, to uint64, toName string) bool {
-	r := s.repeating(h)
-	if r == nil || r.what != Moved || h.NodeId != r.dir.id || name != r.name || to != r.to.id || toName != r.toName {
-		return false
-	}
-	if c := r.node; c != nil {
-		s.nodes.moved(c.key, r.to, toName)
-	}
-	return true
-}
-
-// setRepeated says whether attributes are set for those alone who watch.
-func (s *Server) setRepeated(in *fuse.SetAttrIn) bool {
-	r := s.repeating(&in.InHeader)
-	return r != nil && (r.what == Modified || r.what == Attributes) && in.Valid&(fuse.FATTR_SIZE|fuse.FATTR_MODE|
-		fuse.FATTR_UID|fuse.FATTR_GID) == 0
-}
-
-// openRepeated says whether a file is opened for those alone who watch.
-func (s *Server) openRepeated(h *fuse.InHeader) bool {
-	r := s.repeating(h)
-	return r != nil && r.what == Written
 }

@@ -1,12 +1,15 @@
 package gatefs
 
 import (
+	"fmt"
+	"log"
 	"os"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/gate/fuse"
+	"sbx.example/sbx/broker/internal/gate/fuse"
 )
 
 // TestRepeatOldNews: by the time that the server hears that a name has gone or was replaced, what has it may have been
@@ -59,5 +62,101 @@ func TestRepeatOldNews(t *testing.T) {
 	}
 	if r := last(unix.IN_MOVED_TO); r.what != Moved || r.instead != d {
 		t.Error("who watches a directory that was replaced does not hear of it")
+	}
+}
+
+// TestRepeatLeavesDirectories: whoever is in a directory keeps it, whatever is being repeated of its name: the kernel
+// is told the truth about that, and nothing is made, removed or moved there.
+func TestRepeatLeavesDirectories(t *testing.T) {
+	t.Parallel()
+	host := t.TempDir()
+	s, err := newServer(Tree{Dirs: []Dir{{Path: "/", Host: host, Kind: Guarded, Judge: judgeOf(projectRules()...)}}},
+		Options{Repeat: func(Repeat) error { return nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.release()
+	s.watches.begun, s.watches.fd, s.watches.of = true, -1, map[*node]*watch{} // nothing is told but by this test
+	top := s.nodes.get(rootID)
+	look := func(pid uint32, name string) (uint64, fuse.Status) {
+		var out fuse.EntryOut
+		h := fuse.InHeader{NodeId: rootID}
+		h.Pid = pid
+		code := s.Lookup(nil, &h, name, &out)
+		return out.NodeId, code
+	}
+	for _, name := range []string{"in", "new"} {
+		if err := os.Mkdir(host+"/"+name, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	in, code := look(1, "in") // somebody enters it
+	if code != fuse.OK {
+		t.Fatal(code)
+	}
+	away := s.repeats.elsewhere(s)
+	for _, what := range []Happening{Made, Removed, Moved, Modified, Attributes} {
+		r := repeat{what: what, typ: unix.S_IFDIR, dir: top, name: "in", to: away, toName: anything}
+		s.repeats.now.Store(&r)
+		if id, code := look(0, "in"); code != fuse.OK || id != in {
+			t.Errorf("%d: a directory that somebody is in is said to be %d, %v; want %d", what, id, code, in)
+		}
+		var code fuse.Status
+		switch what {
+		case Removed:
+			code = s.Rmdir(nil, &fuse.InHeader{NodeId: rootID}, "in")
+		case Moved:
+			code = s.Rename(nil, &fuse.RenameIn{InHeader: fuse.InHeader{NodeId: rootID}, Newdir: away.id}, "in", anything)
+		default:
+			continue
+		}
+		if code != fuse.EBUSY {
+			t.Errorf("%d of a directory that somebody is in is repeated: %v", what, code)
+		}
+	}
+	s.repeats.now.Store(&repeat{what: Moved, typ: unix.S_IFDIR, dir: away, name: anything, to: top, toName: "in"})
+	if id, code := look(0, "in"); code != fuse.OK || id != in {
+		t.Errorf("a directory has come: %d, %v; want %d", id, code, in)
+	}
+	// The control: one that nobody has entered is made and moved again.
+	s.repeats.now.Store(&repeat{what: Made, typ: unix.S_IFDIR, dir: top, name: "new"})
+	if _, code := look(0, "new"); code != fuse.ENOENT {
+		t.Errorf("a new directory is not told of: %v", code)
+	}
+	s.repeats.now.Store(&repeat{what: Removed, typ: unix.S_IFDIR, dir: top, name: "new"})
+	if code := s.Rmdir(nil, &fuse.InHeader{NodeId: rootID}, "new"); code != fuse.OK {
+		t.Errorf("that one has gone is not told of: %v", code)
+	}
+}
+
+// TestRepeatProgramThatRuns: a file that runs inside cannot be opened for writing, not even to be closed at once. Who
+// watches it hears that it was changed, and nobody is told that events are lost.
+func TestRepeatProgramThatRuns(t *testing.T) {
+	t.Parallel()
+	var said strings.Builder
+	var heard []Happening
+	runs := func(r Repeat) error {
+		if r.What == Written {
+			return fmt.Errorf("repeating %s: %w", r.Name, unix.ETXTBSY)
+		}
+		heard = append(heard, r.What)
+		return nil
+	}
+	dir := Dir{Path: "/", Host: t.TempDir(), Kind: Guarded, Judge: judgeOf(projectRules()...)}
+	s, err := newServer(Tree{Dirs: []Dir{dir}}, Options{Repeat: runs, Log: log.New(&said, "", 0)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.release()
+	top := s.nodes.get(rootID)
+	s.repeats.do(s, repeat{what: Written, typ: unix.S_IFREG, dir: top, to: top, name: "prog"})
+	if len(heard) != 1 || heard[0] != Modified || said.Len() > 0 {
+		t.Errorf("heard %v, and the person is told %q", heard, said.String())
+	}
+	runs = func(Repeat) error { return unix.EIO }
+	s.opts.Repeat = runs
+	s.repeats.do(s, repeat{what: Written, typ: unix.S_IFREG, dir: top, to: top, name: "prog"})
+	if !strings.Contains(said.String(), "does not hear") { // the control
+		t.Error("nobody is told that an event is lost")
 	}
 }

@@ -2,38 +2,17 @@ package gatefs
 
 import (
 	"golang.org/x/sys/unix"
-	"sbx/broker/internal/gate/fuse"
+	"sbx.example/sbx/broker/internal/gate/fuse"
+	"sbx.example/sbx/broker/internal/gate/names"
 )
-
-// identity is which object of the host something is.
-type identity struct{ dev, ino uint64 }
-
-const maxMade = 4096
-
-// noteMade remembers what a question has allowed to be made: its maker may move or remove it again.
-func (gt *gate) noteMade(p string, st *unix.Stat_t) {
-	gt.mu.Lock()
-	defer gt.mu.Unlock()
-	if gt.made == nil || len(gt.made) >= maxMade {
-		gt.made = make(map[string]identity)
-	}
-	gt.made[p] = identity{st.Dev, st.Ino}
-}
-
-func (gt *gate) hasMade(p string, st *unix.Stat_t) bool {
-	gt.mu.Lock()
-	defer gt.mu.Unlock()
-	id, ok := gt.made[p]
-	return ok && id == identity{st.Dev, st.Ino}
-}
 
 // mayTouch waits for the answer to the removal or replacement of a name, which is a write of what has it.
 func (s *Server) mayTouch(cancel <-chan struct{}, h *fuse.InHeader, g ground, name string) (unix.Stat_t, fuse.Status) {
 	var st unix.Stat_t
-	if err := statName(g.fd, name, &st); err != nil {
+	if err := names.Stat(g.fd, name, &st); err != nil {
 		return st, status(err)
 	}
-	if g.granted || s.gate.hasMade(join(g.node, name), &st) {
+	if g.granted || s.Grants.HasMade(join(g.node, name), &st) {
 		return st, fuse.OK
 	}
 	_, code := s.mayAppear(cancel, h, g, name, st.Mode&unix.S_IFMT)
@@ -52,7 +31,11 @@ func (s *Server) removeAsked(cancel <-chan struct{}, h *fuse.InHeader, g ground,
 	if _, code := s.mayTouch(cancel, h, g, name); code != fuse.OK {
 		return code
 	}
-	return status(unix.Unlinkat(g.fd, name, flags))
+	err := unix.Unlinkat(g.fd, name, flags)
+	if err == nil && flags != 0 {
+		s.nodes.renew(join(g.node, name))
+	}
+	return status(err)
 }
 
 // symlinkAsked makes a link that a question has allowed.
@@ -67,9 +50,46 @@ func (s *Server) symlinkAsked(cancel <-chan struct{}, h *fuse.InHeader, g ground
 	return s.lookupGated(cancel, h, g.node, name, out)
 }
 
-// renameAsked moves a file or link between names that are not granted: both are asked about, except what was made by
-// such an answer. Directories are not moved, as what lies below has rules of its own; EXDEV makes mv copy. In granted
-// directories all that is as on the host.
+// mayReplace waits for the answer to the name that something gets by a rename.
+func (s *Server) mayReplace(cancel <-chan struct{}, in *fuse.RenameIn, nd ground, name string, typ uint32) fuse.Status {
+	var to unix.Stat_t
+	if names.Stat(nd.fd, name, &to) == nil && s.Grants.HasMade(join(nd.node, name), &to) {
+		return fuse.OK
+	}
+	_, code := s.mayAppear(cancel, &in.InHeader, nd, name, typ)
+	return code
+}
+
+// moveDir moves a directory between names that are not granted. What lies in one has rules of its own, so one that is
+// not empty is moved only where both names are granted with all below them; else EXDEV makes mv copy, and the copies
+// are asked about.
+func (s *Server) moveDir(cancel <-chan struct{}, in *fuse.RenameIn, od ground, oldName string, nd ground,
+	newName string, st *unix.Stat_t) fuse.Status {
+	if code := s.mayReplace(cancel, in, nd, newName, unix.S_IFDIR); code != fuse.OK {
+		return code
+	}
+	from, to := join(od.node, oldName), join(nd.node, newName)
+	var err error
+	if s.opts.Moves != nil && s.opts.Moves(from, to) {
+		err = unix.Renameat2(od.fd, oldName, nd.fd, newName, uint(in.Flags))
+	} else {
+		err = names.MoveEmpty(names.Name{Dir: od.fd, Base: oldName}, names.Name{Dir: nd.fd, Base: newName}, st.Mode,
+			uint(in.Flags))
+	}
+	var now unix.Stat_t
+	if err == nil && s.Grants.HasMade(from, st) && names.Stat(nd.fd, newName, &now) == nil {
+		s.Grants.NoteMade(to, &now)
+	}
+	if err == nil { // the kernel knows it by the number of its old name
+		s.nodes.renew(from)
+		s.nodes.renew(to)
+		go s.fuse.EntryNotify(nd.id, newName) // waits until the kernel has moved the name
+	}
+	return status(err)
+}
+
+// renameAsked moves an object between names that are not granted: both are asked about, except what was made by such an
+// answer. In granted directories all that is as on the host.
 func (s *Server) renameAsked(cancel <-chan struct{}, in *fuse.RenameIn, od ground, oldName string, nd ground,
 	newName string) fuse.Status {
 	switch {
@@ -85,21 +105,18 @@ func (s *Server) renameAsked(cancel <-chan struct{}, in *fuse.RenameIn, od groun
 	case code != fuse.OK:
 		return code
 	case typ == unix.S_IFDIR:
-		return fuse.EXDEV
+		return s.moveDir(cancel, in, od, oldName, nd, newName, &from)
 	case typ != unix.S_IFREG && typ != unix.S_IFLNK:
 		return fuse.EACCES
 	}
-	var to unix.Stat_t
-	if statName(nd.fd, newName, &to) != nil || !s.gate.hasMade(join(nd.node, newName), &to) {
-		if _, code := s.mayAppear(cancel, &in.InHeader, nd, newName, from.Mode&unix.S_IFMT); code != fuse.OK {
-			return code
-		}
+	if code := s.mayReplace(cancel, in, nd, newName, from.Mode&unix.S_IFMT); code != fuse.OK {
+		return code
 	}
 	if err := unix.Renameat2(od.fd, oldName, nd.fd, newName, uint(in.Flags)); err != nil {
 		return status(err)
 	}
-	if s.gate.hasMade(join(od.node, oldName), &from) {
-		s.gate.noteMade(join(nd.node, newName), &from)
+	if s.Grants.HasMade(join(od.node, oldName), &from) {
+		s.Grants.NoteMade(join(nd.node, newName), &from)
 	}
 	return fuse.OK
 }

@@ -14,7 +14,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/selftest/need"
+	"sbx.example/sbx/selftest/need"
+
+	"sbx.example/sbx/broker/internal/gate/grants"
 )
 
 // sandbox is a user and mount namespace with the file system under test mounted in it.
@@ -191,6 +193,31 @@ func (sb *sandbox) refuse(dir, script, reason string) {
 	}
 }
 
+// until repeats a script until it comes out as is wanted: a denial ends by itself (grants.DenyHold), and the kernel
+// looks at a name again by itself (dirValid).
+func (sb *sandbox) until(dir, script string, wanted func(r result) bool) {
+	sb.t.Helper()
+	var r result
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if r = sb.do(order{Kind: "sh", Dir: dir, Arg: script}); wanted(r) {
+			return
+		}
+	}
+	sb.t.Fatalf("inside: %s\ndoes not come out as is wanted; at last exit %d, and\n%s", script, r.Code, r.Out)
+}
+
+// untilSays repeats a script until it succeeds and says just that.
+func (sb *sandbox) untilSays(dir, script, want string) {
+	sb.t.Helper()
+	sb.until(dir, script, func(r result) bool { return r.Code == 0 && r.Out == want })
+}
+
+// untilAsked repeats a script that was denied until it is a question again.
+func (sb *sandbox) untilAsked(a *answers, dir, script string) {
+	sb.t.Helper()
+	sb.until(dir, script, func(result) bool { return len(a.paths()) > 0 })
+}
+
 // fn runs one of insideFuncs.
 func (sb *sandbox) fn(dir, name string) {
 	sb.t.Helper()
@@ -201,14 +228,14 @@ func (sb *sandbox) fn(dir, name string) {
 
 func (sb *sandbox) Is(pid int) bool { return pid == sb.pid }
 
-func (sb *sandbox) act(kind, path string, m Mode) error {
+func (sb *sandbox) act(kind, path string, m grants.Mode) error {
 	if e := sb.do(order{Kind: kind, Arg: path, Host: filepath.Join(sb.host, path), Mode: m}).Errno; e != 0 {
 		return e
 	}
 	return nil
 }
 
-func (sb *sandbox) Graft(path string, m Mode, _ uint32) error {
+func (sb *sandbox) Graft(path string, m grants.Mode, _ uint32) error {
 	sb.mu.Lock()
 	sb.grafts++
 	sb.mu.Unlock()
@@ -220,10 +247,10 @@ func (sb *sandbox) Revoke(path string) error {
 	sb.mu.Lock()
 	sb.revokes++
 	sb.mu.Unlock()
-	return sb.act("revoke", path, RO)
+	return sb.act("revoke", path, grants.RO)
 }
 
-func (sb *sandbox) Populate(dir string) error { return sb.act("populate", dir, RO) }
+func (sb *sandbox) Populate(dir string) error { return sb.act("populate", dir, grants.RO) }
 
 func (sb *sandbox) counts() (grafts, revokes int) {
 	sb.mu.Lock()

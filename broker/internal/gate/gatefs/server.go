@@ -11,29 +11,21 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-	"sbx/broker/internal/gate/fuse"
-	"sbx/broker/internal/gate/names"
-	"sbx/broker/internal/guard"
-	"sbx/broker/internal/secrets"
-)
-
-// Mode is how a granted object is mounted.
-type Mode uint8
-
-const (
-	RO Mode = iota
-	RW
-	Overlay
+	"sbx.example/sbx/broker/internal/gate/fuse"
+	"sbx.example/sbx/broker/internal/gate/grants"
+	"sbx.example/sbx/broker/internal/gate/locks"
+	"sbx.example/sbx/broker/internal/gate/names"
+	"sbx.example/sbx/broker/internal/guard"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/secrets"
 )
 
 // Agent carries out mounts in the sandbox. Its own requests to the file system, and those of whoever builds the
 // sandbox, never wait.
 type Agent interface {
-	// Graft mounts the real file or tree of that path at the path. The host path must be resolved without following a
-	// symlink: below a guarded directory its names are the sandbox's to swap.
-	// Typ is what it must be (S_IFMT), 0 if that is not known.
-	Graft(path string, m Mode, typ uint32) error
-	Revoke(path string) error  // takes that mount away
+	// Mounter's host paths must be resolved without following a symlink: below a guarded directory its names are the
+	// sandbox's to swap.
+	grants.Mounter
 	Populate(dir string) error // opens dir in the sandbox and reads it to the end, so that every name has a dentry
 	Is(pid int) bool           // the agent's thread, or the builder's, as the server's pid namespace knows it
 }
@@ -57,8 +49,8 @@ type Options struct {
 	// Session is what the session made itself, which who else writes for it knows as well; nil: nobody does.
 	Session *guard.Session
 	Agent   Agent
-	Ask     Ask // nil denies everything: static mode
-	// ServeFiles says that Agent mounts no regular files: it answers ErrServe at once.
+	Ask     grants.Ask // nil denies everything: static mode
+	// ServeFiles says that Agent mounts no regular files: it answers grants.ErrServe at once.
 	ServeFiles bool
 	// Repeat does again inside what the host has done, so that who watches there hears of it. Nil: nobody does.
 	Repeat Repeater
@@ -66,9 +58,11 @@ type Options struct {
 	// server takes out what is mounted there no more.
 	Covered map[string]bool
 	// Refused is told what is denied without a question; before the request ends.
-	Refused func(Request)
+	Refused func(grants.Request)
 	// Secret says whether what the host has at a path that asks does not exist inside, because of its name. May be nil.
 	Secret func(path string) bool
+	// Moves says whether a directory may be moved to another name with all that is in it. May be nil: no.
+	Moves func(from, to string) bool
 	// Unasked says that nobody can be asked: names that are not granted are not listed.
 	Unasked bool
 	// Root is the absolute path inside of the file system's own root.
@@ -78,15 +72,12 @@ type Options struct {
 	Granted guard.Granted
 	// Secrets judges what has the name of a secret. Without it all of that is hidden.
 	Secrets *secrets.Judge
-	// Check decides whether new may replace old at path, which a Check rule names. Old is nil when there is none.
-	Check func(path string, old, new []byte) error
+	// Check decides whether new may replace old at path, which a rule of that action names. Old is nil when there is none.
+	Check func(path string, what guard.Action, old, new []byte) error
 	Stat  StatMode
 	// Walk lets gated directories be walked without a question, so that questions are about files and about what is done
 	// with them; without it the first step into a gated directory asks for the directory, and a lookup for the file.
 	Walk bool
-	// AutoGraft mounts directories made through a guarded directory natively at their next lookup. A mount point can be
-	// neither removed nor renamed from inside, so this suits build directories that stay.
-	AutoGraft bool
 	// MaxWaiting bounds the blocked requests; what exceeds them is denied. 0 means 512.
 	MaxWaiting int
 	// Foreign is the point at which a file system that must not be looked into is mounted over a path, empty if there is
@@ -99,14 +90,15 @@ type Options struct {
 
 // Server is the file system.
 type Server struct {
+	// Grants is what was asked and granted of the names that ask.
+	Grants  *grants.Gate
 	opts    Options
 	log     *log.Logger
 	keeper  names.Keeper
 	fuse    *fuse.Server
 	nodes   table
 	files   handles
-	locks   lockTable
-	gate    gate
+	locks   *locks.Table
 	closed  context.Context
 	close   context.CancelFunc
 	procfd  int // /proc/self/fd: reopens objects that are held by O_PATH descriptors
@@ -147,7 +139,7 @@ func newServer(t Tree, o Options) (*Server, error) {
 	if err := t.check(); err != nil {
 		return nil, err
 	}
-	s := &Server{opts: o, log: o.Log, uid: uint32(os.Geteuid()), umask: sync.OnceValue(readUmask)}
+	s := &Server{opts: o, log: o.Log, uid: uint32(os.Geteuid()), umask: sync.OnceValue(host.Umask)}
 	s.root = s.uid == 0
 	// The kernel asks this engine for each write, so that no file is held.
 	s.keeper = names.Keeper{Judge: o.Secrets, Watched: true, Stray: func(name string, err error) {
@@ -177,8 +169,9 @@ func newServer(t Tree, o Options) (*Server, error) {
 	}
 	s.nodes.init()
 	s.files.init()
-	s.locks.init()
-	s.gate.init(&s.opts)
+	s.locks = locks.New(s.closed)
+	s.Grants = grants.New(grants.Options{Ask: o.Ask, Mounter: o.Agent, MaxWaiting: o.MaxWaiting, Forget: s.forget,
+		Over: s.closed, Log: s.log})
 	if err := s.plant(t); err != nil {
 		s.release()
 		return nil, err
@@ -213,7 +206,7 @@ func (s *Server) OnUnmount() {
 func (s *Server) release() {
 	s.close()
 	s.watches.close()
-	s.locks.closeAll()
+	s.locks.Close()
 	s.files.closeAll()
 	s.nodes.closeAll()
 	unix.Close(s.procfd)

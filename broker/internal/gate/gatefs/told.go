@@ -7,8 +7,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/gate/fuse"
-	"sbx/broker/internal/gate/names"
+	"sbx.example/sbx/broker/internal/gate/fuse"
+	"sbx.example/sbx/broker/internal/gate/grants"
+	"sbx.example/sbx/broker/internal/gate/names"
 )
 
 // tellHidden reports that somebody looked for a hidden name which the host has. The kernel keeps the answer, so it is
@@ -16,8 +17,9 @@ import (
 func (s *Server) tellHidden(h *fuse.InHeader, n *node, name string) {
 	var st unix.Stat_t
 	if s.opts.Refused != nil && n.fd >= 0 && !s.isAgent(h) && !strings.HasPrefix(name, names.Reserved) &&
-		statName(n.fd, name, &st) == nil {
-		s.opts.Refused(Request{PID: h.Pid, Op: opLookup.String(), Path: path.Join(s.nodes.where(n), name), Hidden: true})
+		names.Stat(n.fd, name, &st) == nil {
+		s.opts.Refused(grants.Request{PID: h.Pid, Op: grants.OpLookup.String(), Path: path.Join(s.nodes.where(n), name),
+			Hidden: true})
 	}
 }
 
@@ -47,14 +49,15 @@ func (t *said) first(p string) bool {
 // tellKept reports that something was to be made where the host has what is hidden: that stays as it is.
 func (s *Server) tellKept(h *fuse.InHeader, n *node, name string) {
 	if s.opts.Refused != nil && !s.isAgent(h) {
-		s.opts.Refused(Request{PID: h.Pid, Op: opWrite.String(), Path: path.Join(s.nodes.where(n), name), Kept: true})
+		s.opts.Refused(grants.Request{PID: h.Pid, Op: grants.OpWrite.String(), Path: path.Join(s.nodes.where(n), name),
+			Kept: true})
 	}
 }
 
 // tellTree reports that something was to be made where names are granted one by one, which cannot be.
 func (s *Server) tellTree(h *fuse.InHeader, g ground, name string) {
 	if s.opts.Refused != nil && !s.isAgent(h) {
-		s.opts.Refused(Request{PID: h.Pid, Op: opCreate.String(), Path: join(g.node, name), Tree: true})
+		s.opts.Refused(grants.Request{PID: h.Pid, Op: grants.OpCreate.String(), Path: join(g.node, name), Tree: true})
 	}
 }
 
@@ -67,8 +70,8 @@ func (s *Server) tellGuarded(h *fuse.InHeader, n *node, name string, code fuse.S
 func (s *Server) tellChecked(h *fuse.InHeader, n *node, name string, code fuse.Status, why error) fuse.Status {
 	if s.opts.Refused != nil && n != nil && (n.kind == loop || n.zone != nil) && (code == fuse.EROFS ||
 		code == fuse.EACCES) && !s.isAgent(h) {
-		s.opts.Refused(Request{PID: h.Pid, Op: opWrite.String(), Path: path.Join(s.nodes.where(n), name), Guarded: true,
-			Why: why})
+		s.opts.Refused(grants.Request{PID: h.Pid, Op: grants.OpWrite.String(), Path: path.Join(s.nodes.where(n), name),
+			Guarded: true, Why: why})
 	}
 	return code
 }

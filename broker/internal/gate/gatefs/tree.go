@@ -6,7 +6,9 @@ import (
 	"strings"
 	"syscall"
 
-	"sbx/broker/internal/guard"
+	"sbx.example/sbx/broker/internal/guard"
+
+	"sbx.example/sbx/broker/internal/gate/grants"
 )
 
 // Tree describes what the file system shows. Ancestors that are not described become skeletons without unlisted names.
@@ -61,7 +63,7 @@ type Child struct {
 	Kind   ChildKind
 	Target string        // Symlink
 	Errno  syscall.Errno // Silent; zero means ENOENT
-	Mode   Mode          // Bound: how it was mounted, to repeat it when the host replaces a file
+	Mode   grants.Mode   // Bound: how it was mounted, to repeat it when the host replaces a file
 }
 
 // check reports the first thing in the tree that cannot be served.
@@ -105,6 +107,9 @@ func (d Dir) checkChildren() error {
 	return nil
 }
 
+// maxName is the most that a name may have in the file systems that are served (NAME_MAX).
+const maxName = 255
+
 func validName(s string) bool {
-	return s != "" && s != "." && s != ".." && len(s) <= 255 && !strings.ContainsAny(s, "/\x00")
+	return s != "" && s != "." && s != ".." && len(s) <= maxName && !strings.ContainsAny(s, "/\x00")
 }

@@ -3,8 +3,6 @@ package gatefs
 import (
 	"strings"
 	"testing"
-
-	"golang.org/x/sys/unix"
 )
 
 func TestTreeRefuses(t *testing.T) {
@@ -23,25 +21,5 @@ func TestTreeRefuses(t *testing.T) {
 	if _, err := newServer(Tree{Dirs: []Dir{{Path: "/a"}, {Path: "/a"}}}, Options{}); err == nil ||
 		!strings.Contains(err.Error(), "twice") {
 		t.Errorf("twice: %v", err)
-	}
-}
-
-func FuzzKillPending(f *testing.F) {
-	f.Add("Name:\tx\nSigPnd:\t0000000000000100\nShdPnd:\t0\n")
-	f.Fuzz(func(t *testing.T, s string) { killPending(s) })
-}
-
-func TestKillPending(t *testing.T) {
-	for s, want := range map[string]bool{
-		"SigPnd:\t0000000000000100\n": true, "ShdPnd:\t0000000000000100\n": true,
-		"SigPnd:\t0000000000000200\nShdPnd:\t0\n": false,
-		"SigBlk:\t0000000000000100\n":             false, "": false, "SigPnd:\tx": false,
-	} {
-		if killPending(s) != want {
-			t.Errorf("%q: want %v", s, want)
-		}
-	}
-	if killed(uint32(unix.Getpid())) || !killed(0) {
-		t.Error("the test is killed, or process 0 is not")
 	}
 }

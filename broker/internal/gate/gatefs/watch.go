@@ -8,7 +8,10 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-	"sbx/broker/internal/gate/fuse"
+
+	"sbx.example/sbx/broker/internal/gate/fuse"
+	"sbx.example/sbx/broker/internal/gate/names"
+	"sbx.example/sbx/broker/internal/inotify"
 )
 
 const (
@@ -188,7 +191,7 @@ func (w *watches) close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.file != nil {
-		w.file.Close()
+		_ = inotify.Close(w.fd, w.file.Close)
 	}
 	w.begun, w.fd = true, -1
 	if w.of == nil {
@@ -259,7 +262,7 @@ func (s *Server) changed(e event) {
 	case c != nil && !gone && s.forgetContents(c, e.mask) == fuse.OK:
 	// Also a name that nobody relied on may have come by with what the kernel knew of another name.
 	case (c != nil || e.mask&unix.IN_MOVED_TO != 0) && e.mask&unix.IN_ISDIR == 0:
-		s.fuse.EntryNotify(d.dir.id, e.name)
+		s.fuse.EntryExpire(d.dir.id, e.name)
 	}
 	if gone || e.mask&unix.IN_CREATE != 0 {
 		s.fuse.InodeNotify(d.dir.id)
@@ -314,7 +317,9 @@ func (s *Server) doubt() {
 	w.mu.Unlock()
 	for _, e := range all {
 		s.fuse.PagesNotify(e.file.id)
-		s.fuse.EntryNotify(e.dir.id, e.name)
+		if e.file.typ != unix.S_IFDIR { // for that the kernel soon asks by itself, see dirValid
+			s.fuse.EntryExpire(e.dir.id, e.name)
+		}
 		s.repeats.review(s, e.dir, e.name, e.file)
 	}
 }
@@ -346,7 +351,7 @@ func (s *Server) current(n *node, fd int) bool {
 		s.fuse.InodeNotify(n.id)
 	}
 	dir, name := s.nodes.seenAt(n)
-	if dir < 0 || statName(dir, name, &st) == nil && st.Dev == n.key.Dev && st.Ino == n.key.Ino {
+	if dir < 0 || names.Stat(dir, name, &st) == nil && st.Dev == n.key.Dev && st.Ino == n.key.Ino {
 		return true
 	}
 	return !n.doubted.CompareAndSwap(false, true)

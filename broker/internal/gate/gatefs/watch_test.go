@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"sbx/selftest/need"
+	"sbx.example/sbx/selftest/need"
 )
 
 // relying is a project of which the kernel would never ask again by itself.

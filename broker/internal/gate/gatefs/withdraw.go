@@ -2,26 +2,21 @@ package gatefs
 
 import (
 	"fmt"
+	"path"
 
 	"golang.org/x/sys/unix"
+
+	"sbx.example/sbx/broker/internal/gate/fuse"
 )
 
 // Withdraw takes back what was mounted before the server started: from then on it asks. Of a directory's names those
 // that hidden knows do not exist.
 func (s *Server) Withdraw(p string, hidden func(path string) bool) error {
-	s.gate.mu.Lock()
-	g := s.gate.grants[p]
-	if g == nil {
-		g = &grant{path: p, ready: make(chan struct{})}
-		close(g.ready)
-		s.gate.grants[p] = g
-	}
-	g.planned = false
-	s.gate.mu.Unlock()
+	s.Grants.Unplan(p)
 	if err := s.uncover(p, hidden); err != nil {
 		return err
 	}
-	return s.Revoke(p)
+	return s.Grants.Revoke(p)
 }
 
 // uncover makes a directory that only held a mount one whose names ask. The kernel knows it by the same number before
@@ -51,5 +46,14 @@ func (s *Server) uncover(p string, hidden func(path string) bool) error {
 	defer t.mu.Unlock()
 	n.looks = t.byID[n.id].looks
 	t.byID[n.id] = n
+	return nil
+}
+
+// forget makes the kernel forget a name that was granted.
+func (s *Server) forget(p string) error {
+	parent := s.nodes.pathID(path.Dir(p), unix.S_IFDIR, "")
+	if code := s.fuse.EntryNotify(parent, path.Base(p)); code != fuse.OK && code != fuse.ENOENT {
+		return fmt.Errorf("making the kernel forget %s: %v", p, code)
+	}
 	return nil
 }

@@ -5,7 +5,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
-	"sbx/broker/internal/gate/fuse"
+	"sbx.example/sbx/broker/internal/gate/fuse"
+	"sbx.example/sbx/broker/internal/gate/grants"
 )
 
 // Only user attributes pass: the others mean something to the host's kernel.
@@ -18,7 +19,7 @@ func (s *Server) GetXAttr(cancel <-chan struct{}, h *fuse.InHeader, name string,
 	if !plainXattr(name) {
 		return 0, fuse.ENODATA
 	}
-	t, code := s.enter(cancel, h, opXattr)
+	t, code := s.enter(cancel, h, grants.OpXattr)
 	if code != fuse.OK {
 		return 0, code
 	}
@@ -32,7 +33,7 @@ func (s *Server) GetXAttr(cancel <-chan struct{}, h *fuse.InHeader, name string,
 
 // ListXAttr lists the attributes that GetXAttr would read.
 func (s *Server) ListXAttr(cancel <-chan struct{}, h *fuse.InHeader, dest []byte) (uint32, fuse.Status) {
-	t, code := s.enter(cancel, h, opXattr)
+	t, code := s.enter(cancel, h, grants.OpXattr)
 	if code != fuse.OK {
 		return 0, code
 	}
@@ -71,7 +72,7 @@ func (s *Server) RemoveXAttr(cancel <-chan struct{}, h *fuse.InHeader, name stri
 
 func (s *Server) changeXattr(cancel <-chan struct{}, h *fuse.InHeader, name string,
 	change func(path string) error) fuse.Status {
-	t, code := s.enter(cancel, h, opSetAttr)
+	t, code := s.enter(cancel, h, grants.OpSetAttr)
 	if code != fuse.OK {
 		return code
 	}

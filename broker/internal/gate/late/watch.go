@@ -14,9 +14,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/guard"
-	"sbx/broker/internal/host"
-	"sbx/broker/internal/secrets"
+	"sbx.example/sbx/broker/internal/guard"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/inotify"
+	"sbx.example/sbx/broker/internal/secrets"
 )
 
 // Tree is a directory that is mounted natively, with all below it.
@@ -103,7 +104,7 @@ func (w *Watcher) Close() {
 	w.closed.Store(true)
 	_, _ = unix.Write(w.wake, []byte{1, 0, 0, 0, 0, 0, 0, 0})
 	<-w.ended
-	unix.Close(w.fd)
+	_ = inotify.Close(w.fd, func() error { return unix.Close(w.fd) })
 	unix.Close(w.wake)
 }
 

@@ -3,10 +3,10 @@
 // Under some names secrets are kept (.env, key.pem). Such a name says nothing certain: what has it is judged as it is
 // found, each time. What the session makes itself is its own. It is made, moved and removed so that what the host puts
 // in the same place meanwhile is neither destroyed nor taken for the session's. Under others lie files whose contents
-// are checked before they are put in place.
+// are checked before they are put in place, or that lead git somewhere.
 //
-// Both engines that carry out a session's changes call it: gate/gatefs and gate/writes. Errors are those of the
-// kernel (syscall.Errno), as the session is to get them.
+// Both engines that carry out a session's changes call it, gate/gatefs and gate/writes, and live. Errors are those of
+// the kernel (syscall.Errno), as the session is to get them.
 package names
 
 import (
@@ -15,9 +15,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/guard"
-	"sbx/broker/internal/host"
-	"sbx/broker/internal/secrets"
+	"sbx.example/sbx/broker/internal/guard"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/secrets"
 )
 
 // Reserved begins the names of what is between two names for a moment. Nobody inside can see or use one.

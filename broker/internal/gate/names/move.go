@@ -3,7 +3,7 @@ package names
 import (
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/host"
 )
 
 // Remove removes what has a name, a directory if dir says so, and may be seen.
@@ -59,6 +59,28 @@ func (k Keeper) Rename(from, to Name, flags uint) error {
 	}
 	if err == nil && to.Row != nil && sameAs(to.Dir, to.Base, fd) {
 		k.Own(fd, to.Row)
+	}
+	return err
+}
+
+// MoveEmpty moves an empty directory by making another one: what somebody puts into it meanwhile does not come along.
+// EXDEV says that it is not empty, or that the other name is taken by a directory.
+func MoveEmpty(from, to Name, mode uint32, flags uint) error {
+	err := unix.Mkdirat(to.Dir, to.Base, mode&0o777)
+	if err == unix.EEXIST && flags&unix.RENAME_NOREPLACE == 0 {
+		return unix.EXDEV
+	}
+	if err != nil {
+		return err
+	}
+	if err = unix.Fchmodat(to.Dir, to.Base, mode&0o777, 0); err == nil {
+		err = unix.Unlinkat(from.Dir, from.Base, unix.AT_REMOVEDIR)
+	}
+	if err != nil {
+		_ = unix.Unlinkat(to.Dir, to.Base, unix.AT_REMOVEDIR)
+	}
+	if err == unix.ENOTEMPTY || err == unix.EEXIST {
+		return unix.EXDEV
 	}
 	return err
 }

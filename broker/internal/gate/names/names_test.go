@@ -9,9 +9,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/guard"
-	"sbx/broker/internal/host"
-	"sbx/broker/internal/secrets"
+	"sbx.example/sbx/broker/internal/guard"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/secrets"
 )
 
 // tree is a directory with a hidden .env of the host's and a key.pem that the session made.
@@ -155,7 +155,7 @@ func TestKeeping(t *testing.T) {
 func TestReplace(t *testing.T) {
 	x := newTree(t, true)
 	no := errors.New("no")
-	err := Replace(x.name("plain"), x.name("config"), 0o600, 0, func(old, next []byte) error {
+	err := Replace(x.name("plain"), x.name("config"), guard.Check, 0o600, 0, func(old, next []byte) error {
 		if old != nil || string(next) != "plain" {
 			t.Errorf("%q, %q", old, next)
 		}
@@ -171,7 +171,8 @@ func TestReplace(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer open.Close()
-	if err := Replace(x.name("plain"), x.name("config"), 0o640, 0, func(_, _ []byte) error { return nil }); err != nil {
+	fine := func(_, _ []byte) error { return nil }
+	if err := Replace(x.name("plain"), x.name("config"), guard.Check, 0o640, 0, fine); err != nil {
 		t.Error(err)
 	}
 	_, _ = open.WriteAt([]byte("hooked"), 0) // who had the old one open changes nothing of what was checked
@@ -182,7 +183,8 @@ func TestReplace(t *testing.T) {
 	if err := os.Symlink(".env", filepath.Join(x.dir, "link")); err != nil {
 		t.Fatal(err)
 	}
-	err = Replace(x.name("link"), x.name("config"), 0o600, 0, func(_, _ []byte) error { t.Error("asked"); return nil })
+	asked := func(_, _ []byte) error { t.Error("asked"); return nil }
+	err = Replace(x.name("link"), x.name("config"), guard.Check, 0o600, 0, asked)
 	if err != unix.ELOOP {
 		t.Errorf("through a link: %v", err)
 	}

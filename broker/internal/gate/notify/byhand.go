@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"sbx.example/sbx/broker/internal/gate/names"
 )
 
 // NeedsTree is why a second name or a socket is not made beside what is granted name by name.
@@ -58,12 +60,12 @@ func (r *request) changeIn(objects []*object, dirs []int) {
 	default:
 		err = unix.EACCES
 	}
-	r.done(err)
 	if err == nil {
-		for _, o := range objects { // nothing of ours is to stand for what is gone
+		for _, o := range objects { // nothing of ours is to stand for what is gone, when the caller looks
 			r.s.Grafter.Unplace(o.path)
 		}
 	}
+	r.done(err)
 }
 
 func (r *request) rights() rights { return rights{r.s.caps} }
@@ -161,23 +163,42 @@ func (r *request) makeName(o *object, dir int) (err error) {
 	return err
 }
 
-// move moves files and links. A directory is not moved, as what lies below it has rules of its own; EXDEV makes mv
-// copy.
+// move moves files and links. What lies in a directory has rules of its own, so one that is not empty is moved only
+// where both names are granted with all below them; else EXDEV makes mv copy.
 func (r *request) move(objects []*object, dirs []int) (err error) {
 	flags := uint(0)
 	if r.c.name == "renameat2" {
 		flags = uint(r.n.args[4])
 	}
 	switch typ := objects[0].typ; {
-	case len(objects) != 2, typ == unix.S_IFDIR, objects[1].typ == unix.S_IFDIR:
+	case len(objects) != 2, typ != unix.S_IFDIR && objects[1].typ == unix.S_IFDIR:
 		return unix.EXDEV
 	case flags&^unix.RENAME_NOREPLACE != 0:
 		return unix.EINVAL
+	case typ == unix.S_IFDIR:
+		return r.moveDir(objects, dirs, flags)
 	case typ != unix.S_IFREG && typ != unix.S_IFLNK:
 		return unix.EACCES
 	}
 	r.rights().without(func() {
 		err = unix.Renameat2(dirs[0], path.Base(objects[0].path), dirs[1], path.Base(objects[1].path), flags)
+	})
+	return err
+}
+
+func (r *request) moveDir(objects []*object, dirs []int, flags uint) (err error) {
+	from := names.Name{Dir: dirs[0], Base: path.Base(objects[0].path)}
+	to := names.Name{Dir: dirs[1], Base: path.Base(objects[1].path)}
+	whole := r.s.Grafter.Moves(objects[0].path, objects[1].path)
+	r.rights().without(func() {
+		var st unix.Stat_t
+		switch err = unix.Fstatat(from.Dir, from.Base, &st, unix.AT_SYMLINK_NOFOLLOW); {
+		case err != nil:
+		case whole:
+			err = unix.Renameat2(from.Dir, from.Base, to.Dir, to.Base, flags)
+		default:
+			err = names.MoveEmpty(from, to, st.Mode, flags)
+		}
 	})
 	return err
 }

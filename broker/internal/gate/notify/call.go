@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/seccompbpf"
+	"sbx.example/sbx/seccompbpf"
 )
 
 // Carrier carries calls out that the filter hands over, beside the questions of the engine.
@@ -56,24 +56,30 @@ func (c *Call) Valid() bool { return idValid(c.fd, c.n.id) }
 // Hand puts a copy of fd into the caller's table and answers with its number. With alone, the caller goes on only after
 // this process has closed fd, so that nobody ever sees the file open twice; it takes two switches of tasks more.
 func (c *Call) Hand(fd int, cloexec, alone bool) {
-	in := injection{id: c.n.id, srcfd: uint32(fd)}
+	switch e := handOver(c.fd, c.n.id, fd, cloexec, alone); e {
+	case 0, unix.ENOENT: // the caller is gone
+	case unix.EMFILE:
+		c.Fail(e)
+	default:
+		c.Fail(unix.EACCES)
+	}
+}
+
+// handOver is Hand for the caller that waits as id on the listener. It closes fd.
+func handOver(listener int, id uint64, fd int, cloexec, alone bool) syscall.Errno {
+	in := injection{id: id, srcfd: uint32(fd)}
 	if cloexec {
 		in.newfdFlags = unix.O_CLOEXEC
 	}
 	if !alone {
 		in.flags = unix.SECCOMP_ADDFD_FLAG_SEND
 	}
-	number, e := injectAt(c.fd, &in)
+	number, e := inject(listener, &in)
 	unix.Close(fd)
-	switch {
-	case e == unix.ENOENT: // the caller is gone
-	case e == unix.EMFILE:
-		c.Fail(e)
-	case e != 0:
-		c.Fail(unix.EACCES)
-	case alone:
-		c.Value(int64(number))
+	if e == 0 && alone {
+		send(listener, &reply{id: id, val: int64(number)})
 	}
+	return e
 }
 
 // Path copies the string that an argument points to, with its NUL, once.

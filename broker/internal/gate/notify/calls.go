@@ -3,7 +3,7 @@ package notify
 import (
 	"golang.org/x/sys/unix"
 
-	"sbx/seccompbpf"
+	"sbx.example/sbx/seccompbpf"
 )
 
 // kind says how a call is served once it turns out to concern a gated object.

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/seccompbpf"
+	"sbx.example/sbx/seccompbpf"
 )
 
 const (
@@ -83,6 +83,9 @@ func (s *server) first(n *notif, sc *scratch) {
 			s.fail(n.id, e)
 			return
 		}
+	}
+	if worst == passes && s.uncovers(c, names[:count]) {
+		worst = missing
 	}
 	switch {
 	case worst == unknown:

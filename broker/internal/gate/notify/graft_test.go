@@ -12,9 +12,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	mounter "sbx/broker/internal/agent"
-	"sbx/broker/plan"
-	"sbx/selftest/need"
+	mounter "sbx.example/sbx/broker/internal/agent"
+	"sbx.example/sbx/broker/plan"
+	"sbx.example/sbx/selftest/need"
 )
 
 // agent is a Grafter and an Opener on the agent that sessions have.
@@ -29,6 +29,9 @@ func (a agent) Granted(path string) (in bool) {
 	a.trees.Range(func(k, _ any) bool { in = in || below(path, k.(string)); return true })
 	return in
 }
+func (a agent) Mounted(string) bool    { return false }
+func (a agent) Unmount(string) error   { return nil }
+func (a agent) Moves(_, _ string) bool { return false }
 func (a agent) Placed() bool           { return a.placed.Load() }
 func (a agent) Whole(path string) bool { return a.w.opt.View.(Whole).Whole(path) }
 func (a agent) Own(path string) bool   { return !below(path, a.w.path("gated")) }

@@ -358,6 +358,33 @@ func (r *request) changeNames(objects []*object) {
 	}
 }
 
+// uncovers says whether a call removes or moves a name on which, or below which, something is grafted: the kernel
+// removes and moves no mount point.
+func (s *server) uncovers(c *call, names []name) bool {
+	if s.Grafter == nil || c.kind != kindDrop && c.kind != kindMove || !s.Grafter.Placed() {
+		return false
+	}
+	for i := range names {
+		if full := names[i].full; len(full) > 0 && s.Grafter.Mounted(path.Clean(string(full[:len(full)-1]))) {
+			return true
+		}
+	}
+	return false
+}
+
+// uncover takes that away.
+func (r *request) uncover() {
+	if !r.s.uncovers(r.c, r.names) {
+		return
+	}
+	for i := range r.names {
+		if full := r.names[i].full; len(full) > 0 {
+			// what stays mounted the kernel refuses to touch
+			_ = r.s.Grafter.Unmount(path.Clean(string(full[:len(full)-1])))
+		}
+	}
+}
+
 // exists says whether the name that a call would make is taken.
 func (r *request) exists(objects []*object) bool {
 	return r.c.kind == kindMake && objects[0].fd >= 0 || r.c.name == "link" && len(objects) == 2 && objects[1].fd >= 0

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/selftest/need"
+	"sbx.example/sbx/selftest/need"
 )
 
 func TestOpen(t *testing.T) {
@@ -261,7 +261,17 @@ func TestManyAtOnce(t *testing.T) {
 	w.want(w.guest("many", w.path("gated/yes")), "100")
 	w = newWorld(t)
 	w.opt.Workers = 10
-	w.opt.Ask = func(context.Context, Ask) Answer { time.Sleep(300 * time.Millisecond); return Answer{Allow: true} }
+	w.opt.Ask = func(context.Context, Ask) Answer { // ten wait until one too many has come
+		noted := func() bool {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			return len(w.notes) > 0
+		}
+		for end := time.Now().Add(time.Minute); !noted() && time.Now().Before(end); {
+			time.Sleep(time.Millisecond)
+		}
+		return Answer{Allow: true}
+	}
 	w.guest("many", w.path("gated/yes"))
 	if len(w.notes) == 0 || !strings.Contains(w.notes[0].Why, "too many questions") || w.notes[0].Errno != syscall.EACCES {
 		t.Errorf("notes %+v", w.notes)

@@ -92,6 +92,12 @@ type Grafter interface {
 	// Whole says whether a directory could be grafted: nothing in it is hidden, and it does not lead to anything that is
 	// mounted.
 	Whole(path string) bool
+	// Mounted says whether something is grafted at path or below it, and Unmount takes that away: what is granted stays
+	// granted.
+	Mounted(path string) bool
+	Unmount(path string) error
+	// Moves says whether a directory may go to another name with all that is in it.
+	Moves(from, to string) bool
 	// Own says whether the sandbox had a directory of its own at path from the start.
 	Own(path string) bool
 }

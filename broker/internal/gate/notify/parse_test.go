@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"sbx/seccompbpf"
+	"sbx.example/sbx/seccompbpf"
 )
 
 func TestEveryNotifiedCallIsDescribed(t *testing.T) {

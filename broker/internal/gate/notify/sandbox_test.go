@@ -16,12 +16,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	mounter "sbx/broker/internal/agent"
-	"sbx/broker/internal/child"
-	"sbx/broker/plan"
-	"sbx/seccompbpf"
-	"sbx/selftest/need"
-	"sbx/shared/stage"
+	mounter "sbx.example/sbx/broker/internal/agent"
+	"sbx.example/sbx/broker/internal/child"
+	"sbx.example/sbx/broker/plan"
+	"sbx.example/sbx/seccompbpf"
+	"sbx.example/sbx/selftest/need"
+	"sbx.example/sbx/shared/stage"
 )
 
 // TestMain makes the test binary the program that runs inside as well.

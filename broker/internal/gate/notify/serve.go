@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/seccompbpf"
+	"sbx.example/sbx/seccompbpf"
 )
 
 const (
@@ -228,10 +228,10 @@ func (s *server) refuse(n *notif, op, path string, e syscall.Errno, why string) 
 	if e == 0 {
 		e = unix.EACCES
 	}
-	s.fail(n.id, e)
-	if s.Log != nil {
+	if s.Log != nil { // before the caller goes on: it may end at once, and is to be named
 		s.Log(Note{PID: n.pid, Op: op, Path: path, Errno: e, Why: why})
 	}
+	s.fail(n.id, e)
 }
 
 // spawn runs f for a call that has to wait, if there is room; it does not wait itself.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"os"
+	"path"
 	"runtime"
 	"strconv"
 	"sync"
@@ -12,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/program"
+	"sbx.example/sbx/broker/internal/program"
 )
 
 // request is a call that is worked on outside the loop.
@@ -50,6 +51,7 @@ func (s *server) slow(n *notif, c *call, flags uint64, names []name, again bool)
 func (r *request) resolve(again bool, release func()) {
 	s := r.s
 	objects, ok := []*object(nil), false
+	r.uncover()
 	if again && s.foreign() == nil && r.passes() {
 		s.pass(r.n.id)
 	} else {
@@ -137,10 +139,17 @@ func (r *request) walk() ([]*object, bool) {
 		case gated:
 			found = append(found, o)
 		case nothing:
-			if r.c.kind == kindMove && i == 0 { // what is to be moved does not exist
-				s.pass(r.n.id)
-				return nil, false
+			if r.c.kind != kindDrop && (r.c.kind != kindMove || i != 0) {
+				continue
 			}
+			// What is to be moved or removed does not exist. The kernel says so, and why, but of a directory of the sandbox's
+			// own: that it is read-only, before it looks for a name there.
+			if closeAll(found); r.inOwn(i) {
+				s.fail(r.n.id, unix.ENOENT)
+			} else {
+				s.pass(r.n.id)
+			}
+			return nil, false
 		}
 	}
 	if len(found) == 0 && r.c.kind == kindExec && s.Grafter != nil && !r.blind {
@@ -179,6 +188,22 @@ func (r *request) walkName(i int) (outcome, *object, syscall.Errno) {
 	out, o := w.walk(p, nm.nofollow)
 	r.blind = r.blind || w.blind
 	return out, o, w.refusal
+}
+
+// inOwn says whether name i is missing in a directory that the sandbox had from the start, or that asks: the sandbox
+// has no more than a place for that.
+func (r *request) inOwn(i int) bool {
+	full := r.names[i].full
+	if r.s.Grafter == nil || len(full) == 0 {
+		return false
+	}
+	p := string(full[:len(full)-1])
+	dir := path.Dir(p)
+	if path.Clean(p) != p || r.s.Grafter.Own(dir) {
+		return path.Clean(p) == p
+	}
+	var st unix.Stat_t
+	return r.s.View.Gated(p) && !r.s.Grafter.Granted(dir) && unix.Lstat(p, &st) == unix.ENOENT
 }
 
 // makes says whether name i may be new.

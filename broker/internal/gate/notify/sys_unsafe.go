@@ -65,13 +65,8 @@ func idValid(fd int, id uint64) bool {
 	return e == 0
 }
 
-func inject(fd int, a *injection) syscall.Errno {
-	_, e := injectAt(fd, a)
-	return e
-}
-
-// injectAt returns the number that the descriptor has there.
-func injectAt(fd int, a *injection) (uintptr, syscall.Errno) {
+// inject puts a descriptor into the table of a process that waits, and returns the number that it has there.
+func inject(fd int, a *injection) (uintptr, syscall.Errno) {
 	n, _, e := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SECCOMP_IOCTL_NOTIF_ADDFD, uintptr(unsafe.Pointer(a)))
 	return n, e
 }

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/guard"
+	"sbx.example/sbx/broker/internal/guard"
 )
 
 // alter changes the attributes or the length of what a call names, or says whether it could be written.
@@ -17,18 +17,26 @@ func (j *job) alter() bool {
 	if j.d.kind == kindAccess && j.call.Arg(int(j.d.arg))&^7 != 0 {
 		return j.elsewhere()
 	}
+	if j.d.op == "truncate" && int64(j.call.Arg(int(j.d.arg))) < 0 {
+		return j.answer(unix.EINVAL) // whatever is named
+	}
 	n, exact := j.altered()
 	for range maxLinks {
 		if n == nil {
 			return j.elsewhere()
 		}
+		follow := j.followed() || n.slash
 		fd, e := openAt(n.root.fd, nulled(n.rel), unix.O_PATH|unix.O_NOFOLLOW, 0)
 		if e == 0 && exact != nil && !exact.is(fd) { // it was moved or removed since it was opened
 			unix.Close(fd)
 			j.kernel()
 			return true
 		}
-		if e == 0 && !(j.followed() && isLink(fd)) {
+		if e == 0 && !(follow && isLink(fd)) {
+			if n.slash && !isDirectory(fd) {
+				unix.Close(fd)
+				return j.answer(unix.ENOTDIR)
+			}
 			done := j.judged(n, fd)
 			unix.Close(fd)
 			return done
@@ -43,7 +51,7 @@ func (j *job) alter() bool {
 		if e != unix.ELOOP {
 			return j.answer(e)
 		}
-		where := j.straight(n.abs(), n.slash, j.followed())
+		where := j.straight(n.abs(), n.slash, follow)
 		if where != nil && where.rel == n.rel {
 			return j.answer(e)
 		}
@@ -114,7 +122,7 @@ func (j *job) handed(number string) bool {
 func (j *job) judged(n *name, fd int) bool {
 	v := n.root.judge.of(n)
 	no := mayWrite(v)
-	if j.d.op == "chmod" && v.Action == guard.Check && j.keepsOut(fd) { // git tries which modes the file system keeps
+	if j.d.op == "chmod" && v.Action.Checked() && j.keepsOut(fd) { // git tries which modes the file system keeps
 		no = 0
 	}
 	if n.path() == "." { // the granted directory may be touched, not given away

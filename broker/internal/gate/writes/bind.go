@@ -69,6 +69,10 @@ func (j *job) bindAt(n *name, said string) syscall.Errno {
 		return e
 	}
 	defer n.closeParent(dir)
+	var st unix.Stat_t
+	if n.slash && statAt(dir, nulled(single(base)+"\x00"), &st, unix.AT_SYMLINK_NOFOLLOW) == unix.ENOENT {
+		return unix.ENOENT // only a directory can be there, and that is not made
+	}
 	sock, e := j.call.Duplicate(int32(uint32(j.call.Arg(0))))
 	if e != 0 {
 		return e

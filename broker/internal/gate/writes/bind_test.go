@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/selftest/need"
+	"sbx.example/sbx/selftest/need"
 )
 
 // A directory on the way that is changed for a link, after it was looked at, leads nowhere outside of the tree.

@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/gate/notify"
+	"sbx.example/sbx/broker/internal/gate/notify"
 )
 
 // callers remembers the threads that called last, by number: their directory in /proc, which is that very thread's as

@@ -5,7 +5,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/seccompbpf"
+	"sbx.example/sbx/seccompbpf"
 )
 
 // kind says how a call is carried out.

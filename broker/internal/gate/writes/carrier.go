@@ -10,10 +10,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/gate/notify"
-	"sbx/broker/internal/guard"
-	"sbx/broker/internal/secrets"
-	"sbx/seccompbpf"
+	"sbx.example/sbx/broker/internal/gate/notify"
+	"sbx.example/sbx/broker/internal/guard"
+	"sbx.example/sbx/broker/internal/secrets"
+	"sbx.example/sbx/seccompbpf"
 )
 
 // Root is one tree that the kernel shows read-only inside.
@@ -23,8 +23,8 @@ type Root struct {
 	Place *guard.Place // what holds in it
 	// Granted is the directory that was granted: the tree, or one above it on another file system.
 	Granted string
-	// Check says whether the contents of a checked name may become next.
-	Check func(rel string, old, next []byte) error
+	// Check says whether the contents of a name of that action may become next.
+	Check func(rel string, what guard.Action, old, next []byte) error
 }
 
 // Place is a directory or file in a tree on which something else is mounted.
@@ -76,6 +76,9 @@ type Options struct {
 	Refused               func(Refusal) // may be nil
 	// Shared: somebody else looks at calls that lead to no such tree; else the kernel carries them out.
 	Shared bool
+	// Unmounting returns what takes away that which answers have mounted at a path of no tree and below it, nil where
+	// there is nothing: the kernel removes and moves no mount point. May be nil.
+	Unmounting func(path string) func()
 	// NoLinks: nothing inside follows a link in a place that can be written.
 	NoLinks bool
 	// Server is who serves a path in a served place, or nil. Nil for all: what happens in such places is theirs alone.
@@ -251,7 +254,40 @@ func (j *job) elsewhere() bool {
 	if j.Shared && j.d.path >= 0 || j.Shared && j.d.kind == kindBind {
 		return false
 	}
+	if j.uncovers() {
+		return true
+	}
 	j.call.Continue()
+	return true
+}
+
+// uncovers takes away what answers have mounted on a name that goes, and then lets the kernel look. It says whether
+// there was anything: then the call is answered when that is done.
+func (j *job) uncovers() bool {
+	if j.Unmounting == nil || j.d.kind != kindRemove && j.d.kind != kindRename {
+		return false
+	}
+	var todo []func()
+	for i, at := range [...]struct{ dir, path int8 }{{j.d.dir, j.d.path}, {j.d.dir2, j.d.path2}} {
+		if at.path < 0 {
+			continue
+		}
+		if p := j.written(at.dir, at.path, j.mem[i][:]); p != "" {
+			if f := j.Unmounting(p); f != nil {
+				todo = append(todo, f)
+			}
+		}
+	}
+	if len(todo) == 0 {
+		return false
+	}
+	call := *j.call // the other one is the next call's
+	go func() {
+		for _, f := range todo {
+			f()
+		}
+		call.Continue()
+	}()
 	return true
 }
 

@@ -1,14 +1,15 @@
 package writes
 
 import (
+	"path"
 	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/gate/names"
-	"sbx/broker/internal/guard"
-	"sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/gate/names"
+	"sbx.example/sbx/broker/internal/guard"
+	"sbx.example/sbx/broker/internal/host"
 )
 
 // judge is the judge of one tree, with what it has to know of the files there.
@@ -44,16 +45,13 @@ func (g *judge) rule(n *name) ruling {
 		return ruling{Verdict: guard.Verdict{Action: guard.Guard}, place: g.root}
 	}
 	p := g.place(dir)
-	if mentionsRepository(n.path()) {
+	if g.root.MentionsRepository(n.path()) {
 		p = g.within(dir)
 	}
-	r := ruling{Verdict: p.Rule(base, guard.ByHost), place: p}
-	if (r.Action != guard.Free || r.Anchored) && r.Action != guard.Hide && g.session.Own(g.id(dir)) {
-		r.Verdict, r.own = p.Rule(base, guard.BySession), true
-		if (r.Action != guard.Free || r.Anchored) && g.inOwnRepository(dir) {
-			r.Verdict = p.Rule(base, guard.InRepository)
-		}
-	}
+	r := ruling{place: p}
+	r.Verdict, r.own = g.session.Rule(p, base, guard.Dir{Own: func() bool { return g.session.Own(g.id(dir)) },
+		Path:       func() string { return path.Dir(n.abs()) },
+		Repository: func() bool { return g.inOwnRepository(dir) }})
 	return r
 }
 
@@ -132,19 +130,6 @@ func (g *judge) within(dir string) *guard.Place {
 func (g *judge) repository(prefix string) bool {
 	var st unix.Stat_t
 	return statAt(g.tree, []byte(prefix+"HEAD\x00"), &st, unix.AT_SYMLINK_NOFOLLOW) == 0
-}
-
-// mentionsRepository says whether a part of a path is special in a repository's directory, so that it matters whether
-// it lies in one.
-func mentionsRepository(p string) bool {
-	for part := range strings.SplitSeq(p, "/") {
-		switch guard.Fold(part) {
-		case "head", "config", "config.worktree", "hooks", "info", "objects", "modules", "worktrees", "commondir",
-			"remotes", "branches", "refs", "logs", "fsmonitor--daemon.ipc":
-			return true
-		}
-	}
-	return false
 }
 
 // id is the identity of a directory of the tree.
@@ -243,7 +228,7 @@ func mayTake(r ruling, dir bool) syscall.Errno {
 			return unix.EROFS
 		}
 		return 0
-	case guard.Text:
+	case guard.Text, guard.Index:
 		return 0
 	case guard.Hide:
 		return unix.ENOENT

@@ -5,7 +5,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/guard"
+	"sbx.example/sbx/broker/internal/guard"
 )
 
 func BenchmarkJudge(b *testing.B) {

@@ -64,6 +64,22 @@ func (j *job) said(dirArg int8, mem []byte, size int, e syscall.Errno, follow bo
 	return j.leads(p, follow)
 }
 
+// written is a name as it is written, from the root on; "" where that cannot be told.
+func (j *job) written(dirArg, pathArg int8, mem []byte) string {
+	size, e := j.call.Path(int(pathArg), mem)
+	if e != 0 || size < 2 {
+		return ""
+	}
+	p := string(mem[:size-1])
+	if p[0] == '/' {
+		return clean(p)
+	}
+	if base := j.base(dirArg); base != "" {
+		return clean(below(base, p))
+	}
+	return ""
+}
+
 // below joins a name to a directory that is no link. Whoever is there has walked it, so what is above is plain from
 // the text.
 func below(base, p string) string {

@@ -6,8 +6,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/gate/names"
-	"sbx/broker/internal/guard"
+	"sbx.example/sbx/broker/internal/gate/names"
+	"sbx.example/sbx/broker/internal/guard"
 )
 
 // Flags of open that openat2 knows and this package passes on.
@@ -68,7 +68,7 @@ func (j *job) lendable(n *name) bool {
 		defer unix.Close(fd)
 		return isLink(fd) && j.d.followed(j.flags) || j.lend(n, fd)
 	case unix.ENOENT:
-		// A working directory that the kernel was made to forget has no path here any more: its server knows it still.
+		// A working directory that the host has just moved has no such path here any more: its server knows it still.
 		var st unix.Stat_t
 		return j.flags&unix.O_CREAT != 0 && statAt(n.root.fd, nulled(dir+"\x00"), &st, unix.AT_SYMLINK_NOFOLLOW) == 0
 	}

@@ -9,8 +9,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/gate/names"
-	"sbx/broker/internal/guard"
+	"sbx.example/sbx/broker/internal/gate/names"
+	"sbx.example/sbx/broker/internal/guard"
 )
 
 // rename moves, replaces or exchanges names.
@@ -22,15 +22,25 @@ func (j *job) rename(p *pair) (syscall.Errno, bool) {
 	replaced := statAt(p.toDir, nulled(p.toBase), &other, unix.AT_SYMLINK_NOFOLLOW) == 0
 	exchange := p.flags&unix.RENAME_EXCHANGE != 0
 	g := &p.from.root.judge
-	n, v, e := j.mayMove(p.fromDir, p.fromBase, p.from, p.to, &moved)
-	if e == unix.EROFS && n == p.to && v.Action == guard.Check && !exchange {
+	var demote []guard.ID
+	n, v, e := j.mayMove(p.fromDir, p.fromBase, p.from, p.to, &moved, &demote)
+	if e == unix.EROFS && n == p.to && v.Action.Checked() && !exchange {
 		return 0, j.replaceChecked(p, v, &moved)
 	}
 	if e == 0 && replaced && exchange {
-		n, v, e = j.mayMove(p.toDir, p.toBase, p.to, p.from, &other)
+		n, v, e = j.mayMove(p.toDir, p.toBase, p.to, p.from, &other, &demote)
 	} else if e == 0 && replaced && g.of(p.to).Action != guard.Keep {
 		n, v = p.to, g.of(p.to)
 		e = mayTake(v, typeOf(other) == unix.S_IFDIR)
+	}
+	done := false
+	if e == 0 { // before it is moved: nobody is to make a name in it there meanwhile that is guarded
+		undo := j.Session.Demote(demote)
+		defer func() {
+			if !done {
+				undo()
+			}
+		}()
 	}
 	if e == 0 && exchange && typeOf(moved) == unix.S_IFDIR && typeOf(other) == unix.S_IFDIR &&
 		j.Session.Own(idOf(p.fromDir, single(p.fromBase))) != j.Session.Own(idOf(p.toDir, single(p.toBase))) {
@@ -49,7 +59,7 @@ func (j *job) rename(p *pair) (syscall.Errno, bool) {
 	if e == unix.ELOOP || e == unix.EXDEV {
 		return 0, j.answer(e)
 	}
-	if e == 0 {
+	if done = e == 0; done {
 		left()
 		j.left(p.from, p.fromDir, p.fromBase)
 		j.left(p.to, p.toDir, p.toBase)
@@ -91,8 +101,10 @@ func (j *job) leaving(p *pair, moved, other unix.Stat_t, replaced bool) func() {
 }
 
 // mayMove says whether an object may leave one name for another, or which of the two forbids it. A directory takes
-// everything below it along, so both places must treat every path below alike.
-func (j *job) mayMove(fromDir int, fromBase string, from, to *name, st *unix.Stat_t) (*name, ruling, syscall.Errno) {
+// everything below it along, so both places must treat every path below alike. What is the session's own and is not
+// there any more is added to demote.
+func (j *job) mayMove(fromDir int, fromBase string, from, to *name, st *unix.Stat_t,
+	demote *[]guard.ID) (*name, ruling, syscall.Errno) {
 	g := &from.root.judge
 	dir := typeOf(*st) == unix.S_IFDIR
 	f, t := g.of(from), g.of(to)
@@ -121,7 +133,7 @@ func (j *job) mayMove(fromDir int, fromBase string, from, to *name, st *unix.Sta
 	}
 	_, base := from.split()
 	if j.Session.Own(idOf(fromDir, base)) {
-		return from, f, g.mayMoveOwn(from, to, t)
+		return from, f, g.mayMoveOwn(from, to, t, demote)
 	}
 	if a, b := g.below(from), g.below(to); !a.Alike(b) && (a.Git() || b.Git() || !g.suits(from.path(), a, b, nil)) {
 		return from, f, unix.EXDEV
@@ -129,14 +141,15 @@ func (j *job) mayMove(fromDir int, fromBase string, from, to *name, st *unix.Sta
 	return nil, ruling{}, 0
 }
 
-// mayMoveOwn says whether the session's own directory may get another name. Where one was before it has to be without
-// names that are guarded, and is then guarded like that; else EXDEV makes mv copy, and the copies are judged one by
-// one.
-func (g *judge) mayMoveOwn(from, to *name, t ruling) syscall.Errno {
+// mayMoveOwn says whether the session's own directory may get another name. Where one was before that is not the
+// session's it has to be without names that are guarded, and is then guarded like that; else EXDEV makes mv copy, and
+// the copies are judged one by one.
+func (g *judge) mayMoveOwn(from, to *name, t ruling, demote *[]guard.ID) syscall.Errno {
 	up, base := to.split()
 	dir := g.id(up)
 	var there unix.Stat_t
-	taken := statAt(g.tree, nulled(to.rel), &there, unix.AT_SYMLINK_NOFOLLOW) == 0
+	taken := statAt(g.tree, nulled(to.rel), &there, unix.AT_SYMLINK_NOFOLLOW) == 0 && typeOf(there) == unix.S_IFDIR &&
+		!g.session.Own(g.id(to.path()))
 	switch {
 	case g.session.Own(dir):
 		return 0
@@ -145,11 +158,9 @@ func (g *judge) mayMoveOwn(from, to *name, t ruling) syscall.Errno {
 	case !taken && !g.session.WasThere(dir, base):
 		return 0
 	}
-	var ids []guard.ID
-	if !g.suits(from.path(), g.below(from), g.below(to), &ids) {
+	if !g.suits(from.path(), g.below(from), g.below(to), demote) {
 		return unix.EXDEV
 	}
-	g.session.Demote(ids)
 	return 0
 }
 
@@ -232,7 +243,7 @@ func nothingHidden(fd int, at *guard.Place, left *int) bool {
 
 // below is what holds inside the directory of a name.
 func (g *judge) below(n *name) *guard.Place {
-	if mentionsRepository(n.path()) {
+	if g.root.MentionsRepository(n.path()) {
 		return g.within(n.path())
 	}
 	return g.place(n.path())
@@ -246,9 +257,9 @@ func (j *job) replaceChecked(p *pair, v ruling, st *unix.Stat_t) bool {
 		j.tell(p.to, v.Why, nil)
 		return j.answer(unix.EACCES)
 	}
-	err := names.Replace(named(p.from, p.fromDir, p.fromBase, nil), named(p.to, p.toDir, p.toBase, nil), st.Mode&0o777,
-		uint(p.flags),
-		func(old, next []byte) error { return p.to.root.Check(p.to.path(), old, next) })
+	err := names.Replace(named(p.from, p.fromDir, p.fromBase, nil), named(p.to, p.toDir, p.toBase, nil), v.Action,
+		st.Mode&0o777, uint(p.flags),
+		func(old, next []byte) error { return p.to.root.Check(p.to.path(), v.Action, old, next) })
 	var refused names.Refused
 	if errors.As(err, &refused) {
 		j.tell(p.to, v.Why, refused.Err)

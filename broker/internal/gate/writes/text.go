@@ -3,12 +3,11 @@ package writes
 import (
 	"io"
 	"os"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/gate/names"
-	"sbx/broker/internal/guard"
+	"sbx.example/sbx/broker/internal/gate/names"
+	"sbx.example/sbx/broker/internal/guard"
 )
 
 // A file that says where git finds a repository (.git of a worktree or submodule, commondir) must be harmless as a
@@ -91,31 +90,5 @@ func (r *root) harmless(n *name, said []byte, gitDir string) bool {
 	if _, base := n.split(); guard.Fold(base) == "commondir" {
 		return guard.CommonDir(said)
 	}
-	base, to, err := guard.Granted{Top: r.Granted, GitDir: gitDir}.GitFile(n.abs(), said)
-	return err == nil && r.strict(base, to, base == gitDir)
-}
-
-// strict says whether the way to a repository's directory has no link on it, and nothing that the session may fill as
-// it likes. What is missing in a .git, as base may be one, is made there by git: it is guarded then.
-func (r *root) strict(base, rel string, git bool) bool {
-	top, err := unix.Open(base, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return false
-	}
-	defer unix.Close(top)
-	at := ""
-	for part := range strings.SplitSeq(rel, "/") {
-		at += part
-		fd, e := openAt(top, []byte(at+"\x00"), unix.O_PATH|unix.O_DIRECTORY, 0)
-		if e != 0 {
-			return e == unix.ENOENT && (git || strings.Contains("/"+at, "/.git/"))
-		}
-		own := r.judge.session.Own(idOf(fd, ""))
-		unix.Close(fd)
-		if own {
-			return false
-		}
-		at += "/"
-	}
-	return true
+	return names.Leads(guard.Granted{Top: r.Granted, GitDir: gitDir}, n.abs(), said, r.judge.session)
 }

@@ -5,7 +5,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/broker/internal/guard"
+	"sbx.example/sbx/broker/internal/guard"
 )
 
 // witness tells of a name that was made or opened for writing and that somebody may run outside. In the session's own

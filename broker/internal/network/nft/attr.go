@@ -5,7 +5,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/shared/rtnl"
+	"sbx.example/sbx/shared/rtnl"
 )
 
 const nested = 0x8000 // NLA_F_NESTED

@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/shared/rtnl"
+	"sbx.example/sbx/shared/rtnl"
 )
 
 // Table makes the batch's table.

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/shared/rtnl"
+	"sbx.example/sbx/shared/rtnl"
 )
 
 // patience bounds the wait for the kernel's answer, which comes at once.

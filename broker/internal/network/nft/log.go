@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx/shared/rtnl"
+	"sbx.example/sbx/shared/rtnl"
 )
 
 // Numbers of linux/netfilter/nfnetlink_log.h.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"sbx/broker/internal/policy/excerpt"
+	"sbx.example/sbx/broker/internal/policy/excerpt"
 )
 
 // Size is an amount of memory: bytes, or a share of what the machine has.

@@ -61,7 +61,11 @@ func Sentence(key string) string {
 	case "fs.ask":
 		return "Paths that are asked about although something around them is readable."
 	case "fs.caches":
-		return "How tool caches are shown at their usual paths."
+		return "How tool caches are shown at their usual paths: the host's with a layer that the project's next run finds " +
+			"(project) or that is thrown away (overlay), read-only (ro), or the host's own, where they exist (rw)."
+	case "fs.shell_files":
+		return "What of your shells' start-up files is shown, read-only: all of it, nothing, or each when somebody has " +
+			"said yes. At the first shell on a terminal you are asked once, and the answer is written to your config.toml."
 	case "fs.no_sym_follow":
 		return "Whether symbolic links are not followed in writable places: the project, what is granted for writing, " +
 			"layers and /tmp. They can still be made and read."

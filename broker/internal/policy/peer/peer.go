@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"sbx/broker/internal/policy/excerpt"
+	"sbx.example/sbx/broker/internal/policy/excerpt"
 )
 
 // Host is a normalised peer: a DNS name in lower case without its last dot, or an address.

@@ -1,0 +1,41 @@
+package child
+
+import (
+	"bytes"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// forkedOnly is PF_FORKNOEXEC of the flags in proc_pid_stat(5): this process was cloned and has executed nothing yet.
+const forkedOnly = 0x40
+
+// Began says whether the program has been executed. That is so a moment before Main says it: process 1 learns of it
+// when it is given a processor again, and the program may have said much by then.
+func (c *Child) Began() bool {
+	if c.Main() != 0 {
+		return true
+	}
+	proc := "/proc/" + strconv.Itoa(c.PID)
+	children, err := os.ReadFile(proc + "/task/" + strconv.Itoa(c.PID) + "/children") // Linux 3.5, CONFIG_PROC_CHILDREN
+	if err != nil {
+		return false
+	}
+	for pid := range strings.FieldsSeq(string(children)) {
+		stat, err := os.ReadFile("/proc/" + pid + "/stat")
+		if err == nil && executed(stat) {
+			return true
+		}
+	}
+	return false
+}
+
+// executed reads the flags of a line of proc_pid_stat(5), the seventh field after the name.
+func executed(stat []byte) bool {
+	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	if len(fields) < 7 {
+		return false
+	}
+	flags, err := strconv.ParseUint(string(fields[6]), 10, 64)
+	return err == nil && flags&forkedOnly == 0
+}

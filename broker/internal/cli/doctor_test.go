@@ -1,0 +1,70 @@
+package cli
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"sbx.example/sbx/broker/internal/program"
+)
+
+// TestDoctorMarks: ok stands before what works, LOSS before what is lost, note before the rest; the last line counts.
+func TestDoctorMarks(t *testing.T) {
+	text := doctorText([]finding{{What: "a", OK: true, Says: "works"}, {What: "b", Loss: true, Says: "lacks", Fix: "do"},
+		{What: "c", Says: "not installed"}})
+	want := "ok    a                  works\nLOSS  b                  lacks\n                         fix: do\n" +
+		"note  c                  not installed\n1 loss: b; 1 of these work. sbx doctor --fix prints what mends it\n"
+	if text != want {
+		t.Errorf("%s", text)
+	}
+	last := doctorText([]finding{{What: "a", OK: true}})
+	if !strings.Contains(last, "\nnothing is lost: 1 of these work") {
+		t.Errorf("%s", last)
+	}
+	for release, ok := range map[string]bool{"6.18.5": true, "5.12.0-1-amd64": true, "5.11.9": false, "4.19.0": false,
+		"odd": true} {
+		if f := kernelFinding(release); f.OK != ok || f.Loss == ok {
+			t.Errorf("%s: %+v", release, f)
+		}
+	}
+}
+
+// TestRemedies: what root could do is what this host needs and nothing else; it is done as it is printed.
+func TestRemedies(t *testing.T) {
+	root := t.TempDir()
+	put := func(p, text string, mode os.FileMode) {
+		t.Helper()
+		f := filepath.Join(root, p)
+		err := errors.Join(os.MkdirAll(filepath.Dir(f), 0o755), os.WriteFile(f, []byte(text), mode), os.Chmod(f, mode))
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("dev/fuse", "", 0o600)
+	put("dev/net/tun", "", 0o666)
+	put("proc/sys/kernel/unprivileged_userns_clone", "0\n", 0o644)
+	put("proc/sys/user/max_user_namespaces", "1000\n", 0o644)
+	list := remedies(root, program.Source{})
+	var got []string
+	for _, r := range list {
+		got = append(got, strings.Join(r.command, " "))
+		if err := r.do(); err != nil {
+			t.Error(err)
+		}
+	}
+	want := "chmod 0666 " + root + "/dev/fuse; sysctl -w kernel.unprivileged_userns_clone=1"
+	if s := strings.Join(got, "; "); s != want {
+		t.Errorf("%s, want %s", s, want)
+	}
+	if left := remedies(root, program.Source{}); len(left) != 0 {
+		t.Errorf("still: %v", left)
+	}
+	if err := os.Remove(root + "/dev/net/tun"); err != nil {
+		t.Fatal(err)
+	}
+	if list = remedies(root, program.Source{}); len(list) != 1 || list[0].command[0] != "modprobe" {
+		t.Errorf("%v", list)
+	}
+}

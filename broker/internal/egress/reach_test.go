@@ -1,0 +1,224 @@
+package egress
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"sbx.example/sbx/broker/internal/network"
+	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/policy/peer"
+	"sbx.example/sbx/broker/internal/request"
+)
+
+// settings are those that somebody wrote for the given keys.
+func settings(n policy.Network, keys ...string) request.Settings {
+	var s request.Settings
+	s.Network, s.Origins = n, map[string][]policy.Origin{}
+	for _, k := range keys {
+		s.Origins[k] = []policy.Origin{{}}
+	}
+	return s
+}
+
+// TestReachOf: which hosts a run reaches, from what is written, and whether somebody can be asked about the rest.
+func TestReachOf(t *testing.T) {
+	hosts := []string{"example.org"}
+	words := request.Request{AllowNetwork: true, AllowHosts: hosts}
+	allowed := policy.Network{Mode: "auto", Allow: true, Hosts: hosts}
+	for name, x := range map[string]struct {
+		s       request.Settings
+		r       request.Request
+		dynamic bool
+		want    policy.Reach
+	}{
+		"nothing": {settings(policy.Network{Mode: "auto"}), request.Request{}, true, policy.NoHosts},
+		"allowed": {settings(policy.Network{Mode: "auto", Allow: true}, "network.allow"), request.Request{}, false,
+			policy.AllHosts},
+		"a list": {settings(policy.Network{Mode: "auto", Hosts: hosts}, "network.hosts"), request.Request{}, false,
+			policy.SomeHosts},
+		"an empty list": {settings(policy.Network{Mode: "auto", Hosts: []string{}}, "network.mode"), request.Request{},
+			true, policy.NoHosts},
+		"asked for":     {settings(policy.Network{Mode: "pasta"}, "network.mode"), request.Request{}, true, policy.SomeHosts},
+		"nobody to ask": {settings(policy.Network{Mode: "pasta"}, "network.mode"), request.Request{}, false, policy.NoHosts},
+		"forbidden": {settings(policy.Network{Mode: "none", Hosts: hosts}, "network.mode"), request.Request{}, true,
+			policy.NoHosts},
+		"both words": {settings(allowed, "network.allow", "network.hosts"), words, false, policy.AllHosts},
+		"a list of files": {settings(allowed, "network.allow", "network.hosts"), request.Request{AllowNetwork: true}, false,
+			policy.SomeHosts},
+	} {
+		got, _ := reachOf(Asked{Request: &x.r, Dynamic: x.dynamic}, x.s)
+		if got != x.want {
+			t.Errorf("%s: %v, want %v", name, got, x.want)
+		}
+	}
+}
+
+// TestNoNetworkIsMade: who asked for nothing gets no network, and neither does who forbids it with ports listed.
+func TestNoNetworkIsMade(t *testing.T) {
+	for name, s := range map[string]request.Settings{
+		"nothing": settings(policy.Network{Mode: "auto"}),
+		"forbidden": settings(policy.Network{Mode: "none", HostPorts: []int{5432}, Publish: []string{"8080"}},
+			"network.mode"),
+	} {
+		in := &planner.Input{}
+		n, err := New(Asked{Request: &request.Request{}}, s, in)
+		if n != nil || err != nil || in.JoinNet {
+			t.Errorf("%s: %v %v", name, n, err)
+		}
+	}
+}
+
+func TestCarrier(t *testing.T) {
+	for _, x := range []struct {
+		mode  string
+		reach policy.Reach
+		want  string
+	}{{"auto", policy.SomeHosts, ""}, {"pasta", policy.AllHosts, "pasta"}, {"veth", policy.NoHosts, "none"},
+		{"auto", policy.NoHosts, "none"}} {
+		if got := carrier(x.mode, x.reach); got != x.want {
+			t.Errorf("%+v: %q", x, got)
+		}
+	}
+}
+
+// TestImplied: only a network that nobody but the profile asked for may be left out where it cannot be had.
+func TestImplied(t *testing.T) {
+	if !implied(settings(policy.Network{})) {
+		t.Error("a profile's network is said to be asked for")
+	}
+	for _, s := range []request.Settings{settings(policy.Network{}, "network.allow"),
+		settings(policy.Network{}, "network.hosts"), settings(policy.Network{}, "network.mode"),
+		settings(policy.Network{Publish: []string{"8080"}}), settings(policy.Network{HostPorts: []int{80}})} {
+		if implied(s) {
+			t.Errorf("%+v is said to be the profile's", s.Network)
+		}
+	}
+}
+
+func rule(t *testing.T, pattern string, d policy.Decision, o policy.Scope, expires time.Time) policy.Rule {
+	t.Helper()
+	r, err := policy.NewRule(policy.Rule{Kind: policy.KindHost, Pattern: pattern, Decision: d, Expires: expires,
+		Origin: policy.Origin{Scope: o}}, policy.Vars{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// TestAllowedByRules: a host is reached by a rule while that allows it, and by a project's only where it is trusted.
+func TestAllowedByRules(t *testing.T) {
+	now := time.Now()
+	store := policy.Store{}.With(policy.ScopeUser, rule(t, "user.example", policy.Allow, policy.ScopeUser, time.Time{}),
+		rule(t, "over.example", policy.Allow, policy.ScopeUser, now.Add(-time.Second)),
+		rule(t, "still.example", policy.Allow, policy.ScopeUser, now.Add(time.Hour)),
+		rule(t, "denied.example", policy.Deny, policy.ScopeUser, time.Time{}),
+	).With(policy.ScopeProject, rule(t, "project.example", policy.Allow, policy.ScopeProject, time.Time{}))
+	for trusted, want := range map[bool][]string{false: {"still.example", "user.example"},
+		true: {"project.example", "still.example", "user.example"}} {
+		store.ProjectTrusted = trusted
+		var got []string
+		for _, p := range allowedByRules(store, now) {
+			for _, name := range []string{"user", "over", "still", "denied", "project"} {
+				if h, err := peer.Parse(name + ".example"); err == nil && p.Match(h, 443, false) {
+					got = append(got, name+".example")
+				}
+			}
+		}
+		if slices.Sort(got); !slices.Equal(got, want) {
+			t.Errorf("trusted %v: %q, want %q", trusted, got, want)
+		}
+	}
+}
+
+// TestDenied: a name for which no port is known yet is refused only if a rule denies it at both usual ports.
+func TestDenied(t *testing.T) {
+	all := policy.Store{}.With(policy.ScopeUser, rule(t, "all.example", policy.Deny, policy.ScopeUser, time.Time{}),
+		rule(t, "tls.example:443", policy.Deny, policy.ScopeUser, time.Time{}))
+	for _, x := range []struct {
+		host string
+		port int
+		want bool
+	}{{"all.example", 443, true}, {"all.example", 0, true}, {"tls.example", 443, true}, {"tls.example", 0, false},
+		{"tls.example", 80, false}, {"other.example", 443, false}} {
+		h, err := peer.Parse(x.host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := denied(all, h, x.port); got != x.want {
+			t.Errorf("%+v: %v", x, got)
+		}
+	}
+}
+
+// TestProxies: a proxy is passed on where it may be reached, and never with a password.
+func TestProxies(t *testing.T) {
+	for name, x := range map[string]struct {
+		value string
+		all   bool
+		hosts []string
+		ports []int
+		want  bool
+	}{
+		"everything is open":   {"http://proxy.example:3128", true, nil, nil, true},
+		"listed":               {"http://proxy.example:3128", false, []string{"proxy.example:3128"}, nil, true},
+		"listed at a port":     {"http://proxy.example:3128", false, []string{"proxy.example:443"}, nil, false},
+		"not listed":           {"http://proxy.example:3128", false, nil, nil, false},
+		"with a password":      {"http://me:secret@proxy.example:3128", true, nil, nil, false},
+		"the host's":           {"http://127.0.0.1:3128", true, nil, nil, false},
+		"the host's, let in":   {"http://127.0.0.1:3128", false, nil, []int{3128}, true},
+		"without a port":       {"http://proxy.example", true, nil, nil, false},
+		"no address":           {"proxy", true, nil, nil, false},
+		"an address, all open": {"http://192.0.2.7:3128", true, nil, nil, true},
+	} {
+		o := &Network{by: Asked{Env: []string{"https_proxy=" + x.value, "no_proxy=.local"}}, opt: network.Options{All: x.all}}
+		if err := o.list(x.hosts); err != nil {
+			t.Fatal(err)
+		}
+		in := &planner.Input{}
+		o.proxies(settings(policy.Network{HostPorts: x.ports}), in)
+		if got := slices.Contains(in.Env, "https_proxy="+x.value); got != x.want {
+			t.Errorf("%s: %q", name, in.Env)
+		}
+		if got := slices.Contains(in.Env, "no_proxy=.local"); got != x.want {
+			t.Errorf("%s: no_proxy without a proxy, or the other way round: %q", name, in.Env)
+		}
+		if strings.Contains(strings.Join(in.Env, " "), "secret") {
+			t.Errorf("%s: %q", name, in.Env)
+		}
+	}
+}
+
+// TestListRefuses: what cannot be meant is refused and named.
+func TestListRefuses(t *testing.T) {
+	for name, x := range map[string]struct {
+		all  bool
+		host string
+		want string
+	}{
+		"not a host":             {false, "not a host", "not a host"},
+		"a name in an open list": {true, "a.example:443,tls=sni", "means nothing while every address is open"},
+	} {
+		o := &Network{opt: network.Options{All: x.all}}
+		if err := o.list([]string{x.host}); err == nil || !strings.Contains(err.Error(), x.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestNsswitch: names are looked up in files and by DNS inside, whatever the host has; the rest is the host's.
+func TestNsswitch(t *testing.T) {
+	for in, want := range map[string]string{
+		"":                                      "hosts: files dns\n",
+		"passwd: files\n":                       "passwd: files\nhosts: files dns\n",
+		"hosts: mymachines resolve\nnet: files": "hosts: files dns\nnet: files",
+		"  hosts:\tdb\n":                        "hosts: files dns\n",
+		"#hosts: db\n":                          "#hosts: db\nhosts: files dns\n",
+	} {
+		if got := nsswitchText(in); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+}

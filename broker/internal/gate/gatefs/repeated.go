@@ -1,0 +1,188 @@
+package gatefs
+
+import (
+	"golang.org/x/sys/unix"
+
+	"sbx.example/sbx/broker/internal/gate/fuse"
+	"sbx.example/sbx/broker/internal/gate/names"
+)
+
+// What repeats has done is answered here: nothing is done, and whoever is in a directory keeps it.
+
+// entered says whether the kernel has the directory that has a name now, by that name: somebody may be in it. It
+// stays so while the kernel holds dir to change it, as it does for whoever repeats, until that is answered.
+func (s *Server) entered(dir *node, name string) bool {
+	if dir.fd < 0 || dir.zone == nil || typeAt(dir, name) != unix.S_IFDIR {
+		return false
+	}
+	fd, err := names.HoldBeneath(dir.fd, name)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(fd)
+	key, err := s.dirKey(dir, name, fd)
+	if err != nil {
+		return false
+	}
+	return s.nodes.has(key, dir, name)
+}
+
+// repeating is what is being done again, if the request comes from whoever does that.
+func (s *Server) repeating(h *fuse.InHeader) *repeat {
+	if h.Pid != 0 {
+		return nil
+	}
+	return s.repeats.now.Load()
+}
+
+// lookupRepeated answers for a name that is to come or to go; ok is false for others.
+func (s *Server) lookupRepeated(h *fuse.InHeader, name string, out *fuse.EntryOut) (code fuse.Status, ok bool) {
+	r := s.repeating(h)
+	switch {
+	case r == nil:
+		return 0, false
+	case h.NodeId == rootID && name == elsewhere:
+		s.standIn(s.repeats.away, unix.S_IFDIR, out)
+		return fuse.OK, true
+	case r.isTaken(s, h.NodeId, name):
+		return s.lookupLoop(h, s.nodes.get(h.NodeId), name, out), true
+	case h.NodeId == r.dir.id && name == r.name && r.what == Made:
+		return fuse.ENOENT, true
+	case h.NodeId == r.dir.id && name == r.name && (r.what == Removed || r.what == Moved):
+		s.standIn(r.left(s), r.typ, out)
+		return fuse.OK, true
+	case r.what == Moved && h.NodeId == r.to.id && name == r.toName:
+		if r.instead == nil {
+			return fuse.ENOENT, true
+		}
+		s.standIn(r.instead, r.instead.typ, out)
+		return fuse.OK, true
+	case h.NodeId == r.dir.id && name == r.name:
+		if !s.stillHas(r) || s.lookupLoop(h, r.dir, name, out) != fuse.OK || out.NodeId == 0 {
+			*out = fuse.EntryOut{}
+			s.standIn(r.node, r.typ, out)
+		}
+		return fuse.OK, true
+	}
+	return 0, false
+}
+
+// isTaken says whether a name that something happened to has a directory in which somebody may be. To that it has not
+// happened; whatever the kernel were told of it but the truth, it would forget the directory under him.
+func (r *repeat) isTaken(s *Server, dir uint64, name string) bool {
+	switch {
+	case dir == r.dir.id && name == r.name:
+		return s.entered(r.dir, name)
+	case r.what == Moved && dir == r.to.id && name == r.toName:
+		return s.entered(r.to, name)
+	}
+	return false
+}
+
+// left is what had a name, nil if the kernel has that by another one since.
+func (r *repeat) left(s *Server) *node {
+	if r.node != nil && r.typ == unix.S_IFDIR && !s.nodes.has(r.node.key, r.dir, r.name) {
+		return nil
+	}
+	return r.node
+}
+
+// stillHas says whether a name still leads to what something happened to.
+func (s *Server) stillHas(r *repeat) bool {
+	if r.node == nil {
+		return typeAt(r.dir, r.name) != 0
+	}
+	return leadsTo(r.dir, r.name, r.node)
+}
+
+// leadsTo says whether an object has a name.
+func leadsTo(dir *node, name string, c *node) bool {
+	var st unix.Stat_t
+	return dir.fd >= 0 && names.Stat(dir.fd, name, &st) == nil && c.key.Dev == st.Dev && c.key.Ino == st.Ino
+}
+
+// standIn describes what had a name: the object that the kernel knew by it, so that who watches that hears of it, or
+// one that nobody knows.
+func (s *Server) standIn(n *node, typ uint32, out *fuse.EntryOut) {
+	t := &s.nodes
+	t.mu.Lock()
+	if n == nil || t.byID[n.id] != n {
+		n = t.ghost(typ)
+	}
+	n.looks++
+	t.mu.Unlock()
+	out.NodeId = n.id
+	out.Attr = s.standInAttr(n)
+}
+
+// ghost makes a node of what the host does not have. t.mu is held.
+func (t *table) ghost(typ uint32) *node {
+	if typ == 0 {
+		typ = unix.S_IFREG
+	}
+	n := &node{id: t.next, kind: loop, typ: typ, fd: -1, key: loopKey{ghost: t.next}}
+	t.next++
+	t.byID[n.id], t.byKey[n.key] = n, n
+	return n
+}
+
+func (s *Server) standInAttr(n *node) fuse.Attr {
+	return fuse.Attr{Ino: n.id, Mode: n.typ | 0o600, Nlink: 1, Owner: fuse.Owner{Uid: s.opts.Owner.UID,
+		Gid: s.opts.Owner.GID}}
+}
+
+// madeRepeated describes what has got a name: what the host has there now, if it is of that type and may be seen.
+func (s *Server) madeRepeated(h *fuse.InHeader, name string, typ uint32, out *fuse.EntryOut) bool {
+	r := s.repeating(h)
+	if r == nil || r.what != Made || h.NodeId != r.dir.id || name != r.name {
+		return false
+	}
+	if s.lookupLoop(h, r.dir, name, out) == fuse.OK && out.NodeId != 0 {
+		if out.Attr.Mode&unix.S_IFMT == typ {
+			return true
+		}
+		s.Forget(out.NodeId, 1)
+	}
+	*out = fuse.EntryOut{}
+	s.standIn(nil, typ, out)
+	return true
+}
+
+// removedRepeated and movedRepeated answer for a name that has gone; ok is false for others.
+func (s *Server) removedRepeated(h *fuse.InHeader, name string) (code fuse.Status, ok bool) {
+	r := s.repeating(h)
+	switch {
+	case r == nil || r.what != Removed || h.NodeId != r.dir.id || name != r.name:
+		return 0, false
+	case r.isTaken(s, h.NodeId, name):
+		return fuse.EBUSY, true
+	}
+	return fuse.OK, true
+}
+
+func (s *Server) movedRepeated(h *fuse.InHeader, name string, to uint64, toName string) (code fuse.Status, ok bool) {
+	r := s.repeating(h)
+	switch {
+	case r == nil || r.what != Moved || h.NodeId != r.dir.id || name != r.name || to != r.to.id || toName != r.toName:
+		return 0, false
+	case r.isTaken(s, h.NodeId, name) || r.isTaken(s, to, toName):
+		return fuse.EBUSY, true
+	}
+	if c := r.left(s); c != nil {
+		s.nodes.moved(c.key, r.to, toName)
+	}
+	return fuse.OK, true
+}
+
+// setRepeated says whether attributes are set for those alone who watch.
+func (s *Server) setRepeated(in *fuse.SetAttrIn) bool {
+	r := s.repeating(&in.InHeader)
+	return r != nil && (r.what == Modified || r.what == Attributes) && in.Valid&(fuse.FATTR_SIZE|fuse.FATTR_MODE|
+		fuse.FATTR_UID|fuse.FATTR_GID) == 0
+}
+
+// openRepeated says whether a file is opened for those alone who watch.
+func (s *Server) openRepeated(h *fuse.InHeader) bool {
+	r := s.repeating(h)
+	return r != nil && r.what == Written
+}

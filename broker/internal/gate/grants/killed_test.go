@@ -1,0 +1,27 @@
+package grants
+
+import (
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func FuzzKillPending(f *testing.F) {
+	f.Add("Name:\tx\nSigPnd:\t0000000000000100\nShdPnd:\t0\n")
+	f.Fuzz(func(t *testing.T, s string) { killPending(s) })
+}
+
+func TestKillPending(t *testing.T) {
+	for s, want := range map[string]bool{
+		"SigPnd:\t0000000000000100\n": true, "ShdPnd:\t0000000000000100\n": true,
+		"SigPnd:\t0000000000000200\nShdPnd:\t0\n": false,
+		"SigBlk:\t0000000000000100\n":             false, "": false, "SigPnd:\tx": false,
+	} {
+		if killPending(s) != want {
+			t.Errorf("%q: want %v", s, want)
+		}
+	}
+	if killed(uint32(unix.Getpid())) || !killed(0) {
+		t.Error("the test is killed, or process 0 is not")
+	}
+}

@@ -1,0 +1,180 @@
+package guard
+
+import (
+	"bytes"
+	"crypto/sha1"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+)
+
+// An index names the repositories that are part of a work tree (gitlinks, as submodules are). git status enters each
+// of them by itself and runs git there. So a session that could name one which it made would have git outside obey the
+// settings in it.
+
+// Links is what an index says of directories instead of files.
+type Links struct {
+	Gitlinks []string // places of repositories in the work tree, as git spells them
+	// Folded: directories of which git finds the entries in its objects (a sparse index), each with its object's id.
+	Folded []string
+	Split  bool // more entries are in another file (a split index)
+}
+
+// IndexLinks reads an index, in either length of object ids, as git does, and refuses what git could read in another
+// way: it reads a large one by several threads, from the places that extensions name.
+func IndexLinks(index []byte) (Links, error) {
+	var all Links
+	if !bytes.HasPrefix(index, []byte("DIRC")) {
+		return all, nil // git refuses it
+	}
+	err := errIndex
+	for _, size := range [...]int{sha1.Size, sha256.Size} {
+		l, e := indexLinks(index, size)
+		if e != nil {
+			continue
+		}
+		err = nil
+		all.Gitlinks = append(all.Gitlinks, l.Gitlinks...)
+		all.Folded = append(all.Folded, l.Folded...)
+		all.Split = all.Split || l.Split
+	}
+	return all, err
+}
+
+func indexLinks(index []byte, size int) (l Links, err error) {
+	if len(index) < 12+size {
+		return l, errIndex
+	}
+	version, count := binary.BigEndian.Uint32(index[4:]), binary.BigEndian.Uint32(index[8:])
+	if version < 2 || version > 4 {
+		return l, errIndex
+	}
+	body := index[:len(index)-size]
+	at := 12
+	var name []byte
+	starts := make([]start, 0, min(count, uint32(len(index)/statSize)))
+	for range count {
+		e, err := readEntry(body[at:], size, version, name)
+		if err != nil {
+			return l, err
+		}
+		starts = append(starts, start{at, version != 4 || e.whole})
+		switch mode := binary.BigEndian.Uint32(body[at+modeAt:]); mode & 0o170000 {
+		case 0o160000:
+			l.Gitlinks = append(l.Gitlinks, string(e.name))
+		case 0o040000:
+			l.Folded = append(l.Folded, fmt.Sprintf("%s %x", e.name, e.id))
+		}
+		name, at = e.name, at+e.length
+	}
+	return l, l.extensions(body, at, starts)
+}
+
+// extensions looks at what follows the entries.
+func (l *Links) extensions(body []byte, at int, starts []start) error {
+	for _, hash := range [...]int{sha1.Size, sha256.Size} {
+		if n := len(body) - 12 - hash; n >= 0 && string(body[n:n+4]) == "EOIE" &&
+			int64(binary.BigEndian.Uint32(body[n+8:])) != int64(at) {
+			return errIndex
+		}
+	}
+	for at < len(body) {
+		if len(body)-at < 8 {
+			return errIndex
+		}
+		name, size := string(body[at:at+4]), int64(binary.BigEndian.Uint32(body[at+4:]))
+		if at += 8; size > int64(len(body)-at) {
+			return errIndex
+		}
+		data := body[at : at+int(size)]
+		switch at += int(size); name {
+		case "link":
+			l.Split = true
+		case "IEOT":
+			if !blocks(data, starts) {
+				return errIndex
+			}
+		}
+	}
+	return nil
+}
+
+// start is where an entry begins; whole: it can be read without the one before it.
+type start struct {
+	at    int
+	whole bool
+}
+
+// blocks says whether each thread would begin with the entry that stands there, and read up to the next one's.
+func blocks(table []byte, starts []start) bool {
+	if len(table) < 4 || len(table)%8 != 4 {
+		return false
+	}
+	next := 0
+	for b := table[4:]; len(b) > 0; b = b[8:] {
+		at := int(binary.BigEndian.Uint32(b))
+		i, ok := slices.BinarySearchFunc(starts, at, func(s start, at int) int { return s.at - at })
+		if !ok || i != next || !starts[i].whole {
+			return false
+		}
+		next += int(binary.BigEndian.Uint32(b[4:]))
+	}
+	return len(table) == 4 || next == len(starts)
+}
+
+// NewLinks are the places of repositories that an index would name where another one, which may be nil, does not.
+func NewLinks(old, next []byte) ([]string, error) {
+	l, err := IndexLinks(next)
+	if err != nil {
+		return nil, err
+	}
+	if len(l.Gitlinks) == 0 && len(l.Folded) == 0 && !l.Split {
+		return nil, nil
+	}
+	was, err := IndexLinks(old)
+	switch {
+	case err != nil:
+		was = Links{}
+	case l.Split && !was.Split:
+		return nil, errors.New("it takes entries from another file")
+	}
+	if len(was.Folded) == 0 && len(l.Folded) > 0 {
+		return nil, errors.New("it leaves out what is in directories")
+	}
+	var out []string
+	for _, name := range l.Gitlinks {
+		switch {
+		case slices.Contains(was.Gitlinks, name):
+			continue
+		case !inWorkTree(name):
+			return nil, fmt.Errorf("it names a repository at %q", name)
+		}
+		out = append(out, name)
+	}
+	return out, nil
+}
+
+// inWorkTree says whether the name of an entry is a place below the work tree: git writes no other.
+func inWorkTree(name string) bool {
+	return name != "" && name != "." && !path.IsAbs(name) && path.Clean(name) == name &&
+		!slices.Contains(strings.Split(name, "/"), "..")
+}
+
+// WorkTreeOf is the work tree that a repository's configuration names, as it is written; empty if it names none.
+func WorkTreeOf(config []byte) string {
+	p, err := parse(config)
+	if err != nil {
+		return ""
+	}
+	to := ""
+	for _, s := range p.settings {
+		if s.key == "core.worktree" {
+			to = s.value
+		}
+	}
+	return to
+}

@@ -1,0 +1,28 @@
+package host
+
+import (
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Umask learns the process's umask without changing it, which would race with other threads.
+func Umask() uint32 {
+	fd, err := unix.Open("/proc/self/status", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return 0
+	}
+	defer unix.Close(fd)
+	b := make([]byte, 512) // it is in the second line
+	n, _ := unix.Read(fd, b)
+	for line := range strings.SplitSeq(string(b[:max(n, 0)]), "\n") {
+		if v, ok := strings.CutPrefix(line, "Umask:"); ok {
+			m, err := strconv.ParseUint(strings.TrimSpace(v), 8, 32)
+			if err == nil {
+				return uint32(m)
+			}
+		}
+	}
+	return 0
+}

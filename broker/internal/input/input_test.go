@@ -1,0 +1,160 @@
+package input
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/request"
+)
+
+// TestUnsuitable: a project is never the home directory, what contains it, or the whole machine.
+func TestUnsuitable(t *testing.T) {
+	for dir, want := range map[string]string{"/": "the whole machine", "/home/u": "the home directory",
+		"/home": "contains the home directory", "/home/u/p": "", "/srv": "", "/home/user2": "", "/hom": ""} {
+		got := unsuitable(dir, "/home/u")
+		if (got == "") != (want == "") || !strings.Contains(got, want) {
+			t.Errorf("%s: %q, want %q", dir, got, want)
+		}
+	}
+	if got := unsuitable("/home/u", ""); got != "" {
+		t.Errorf("without a home: %q", got)
+	}
+}
+
+func TestOwnPlace(t *testing.T) {
+	for dir, want := range map[string]bool{"/tmp": true, "/tmp/x": false, "/proc/self": true, "/procs": false,
+		"/sys/fs": true, "/dev/shm": true, "/run": true, "/run/user/1000": false, "/device": false, "/": false} {
+		if ownPlace(dir) != want {
+			t.Errorf("%s: %v", dir, !want)
+		}
+	}
+}
+
+// TestHide: a pattern hides below the home that $HOME names and the one that the account has, and in the project; one
+// that cannot be looked for is a loss and not forgotten.
+func TestHide(t *testing.T) {
+	home, account, project := t.TempDir(), t.TempDir(), t.TempDir()
+	for _, f := range []string{home + "/.key", account + "/.key", project + "/.env"} {
+		if err := os.WriteFile(f, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for pattern, want := range map[string][]string{"~/.key": {account + "/.key", home + "/.key"},
+		"$PROJECT/.env": {project + "/.env"}, "/etc/hostname": {"/etc/hostname"}} {
+		in := &planner.Input{FS: host.FS{}, Project: project, Facts: host.Facts{Home: home, Account: account}}
+		hide(in, pattern, true, "test")
+		var got []string
+		for _, h := range in.Hides {
+			got = append(got, h.Path)
+			if !h.Secret || h.Why != "test" {
+				t.Errorf("%s: %+v", pattern, h)
+			}
+		}
+		if strings.Join(got, " ") != strings.Join(want, " ") || len(in.Losses) > 0 {
+			t.Errorf("%s: %q %v, want %q", pattern, got, in.Losses, want)
+		}
+	}
+	in := &planner.Input{FS: host.FS{}, Facts: host.Facts{Home: home}}
+	if hide(in, "/a/*/b", false, "test"); len(in.Hides) != 0 || len(in.Losses) != 1 {
+		t.Errorf("%+v %+v", in.Hides, in.Losses)
+	}
+}
+
+// TestBeginChecksTheName: a name that is no host name does not reach the set-up.
+func TestBeginChecksTheName(t *testing.T) {
+	for name, want := range map[string]bool{"": true, "box": true, strings.Repeat("a", 63): true,
+		strings.Repeat("a", 64): false, "a/b": false, "a\nb": false, "a\x00b": false} {
+		r := &Run{Request: &request.Request{Hostname: name}}
+		if _, err := r.begin(request.Settings{}, host.Facts{}); (err == nil) != want {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+	s := request.Settings{}
+	s.Sandbox.Hostname = "written"
+	for typed, want := range map[string]string{"": "written", "typed": "typed"} {
+		r := &Run{Request: &request.Request{Hostname: typed}}
+		if in, err := r.begin(s, host.Facts{}); err != nil || in.Hostname != want {
+			t.Errorf("%q: %v", typed, err)
+		}
+	}
+}
+
+// worktree makes a repository and a linked worktree of it.
+func worktree(t *testing.T) (repository, tree string) {
+	t.Helper()
+	top := t.TempDir()
+	repository, tree = top+"/main/.git", top+"/tree"
+	for _, d := range []string{repository + "/worktrees/tree", tree} {
+		if err := os.MkdirAll(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for f, text := range map[string]string{repository + "/HEAD": "ref: refs/heads/main\n",
+		repository + "/worktrees/tree/gitdir": tree + "/.git\n", repository + "/worktrees/tree/commondir": "../..\n",
+		tree + "/.git": "gitdir: " + repository + "/worktrees/tree\n"} {
+		if err := os.WriteFile(f, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return repository, tree
+}
+
+// TestGitDirOfWorktree: the repository of a linked worktree is granted, and no directory that a project merely names.
+func TestGitDirOfWorktree(t *testing.T) {
+	repository, tree := worktree(t)
+	if got := gitDir(host.FS{}, tree); got != repository {
+		t.Fatalf("%q, want %q", got, repository)
+	}
+	for name, spoil := range map[string]func(repository, tree string) error{
+		"the repository does not point back": func(r, tree string) error {
+			return os.WriteFile(r+"/worktrees/tree/gitdir", []byte("/elsewhere/.git\n"), 0o644)
+		},
+		"it names its own directory": func(_, tree string) error {
+			return errors.Join(os.MkdirAll(tree+"/w", 0o755), os.WriteFile(tree+"/w/gitdir", []byte(tree+"/.git\n"), 0o644),
+				os.WriteFile(tree+"/w/commondir", []byte("/etc\n"), 0o644),
+				os.WriteFile(tree+"/.git", []byte("gitdir: "+tree+"/w\n"), 0o644))
+		},
+		"no repository": func(r, _ string) error { return os.Remove(r + "/HEAD") },
+		"a link instead of the file": func(_, tree string) error {
+			return errors.Join(os.Rename(tree+"/.git", tree+"/file"), os.Symlink("file", tree+"/.git"))
+		},
+		"no file where one belongs": func(r, _ string) error {
+			return errors.Join(os.Remove(r+"/worktrees/tree/commondir"), os.Mkdir(r+"/worktrees/tree/commondir", 0o755))
+		},
+		"another word": func(_, tree string) error {
+			return os.WriteFile(tree+"/.git", []byte("gitdir:"+repository), 0o644)
+		},
+	} {
+		r, tree := worktree(t)
+		if err := spoil(r, tree); err != nil {
+			t.Fatal(err)
+		}
+		if got := gitDir(host.FS{}, tree); got != "" {
+			t.Errorf("%s: %q is granted", name, got)
+		}
+	}
+}
+
+// TestMachines: a device that is not there, or may not be opened, is refused with what to do; the images are read.
+func TestMachines(t *testing.T) {
+	var s request.Settings
+	s.Features = policy.Features{VM: true}
+	in := &planner.Input{FS: host.FS{}, Facts: host.Facts{Home: "/home/u"}}
+	r := &Run{Request: &request.Request{}, Env: []string{"XDG_DATA_HOME=/data"}}
+	if err := r.machines(s, in); err != nil || in.KVM {
+		t.Fatal(err)
+	}
+	for _, g := range in.Grants {
+		if g.Mode != planner.Read || !g.NoExec || !g.Optional {
+			t.Errorf("%+v", g)
+		}
+	}
+	if len(in.Grants) == 0 || in.Grants[0].Path != "/data/libvirt/images" {
+		t.Errorf("%+v", in.Grants)
+	}
+}

@@ -1,0 +1,79 @@
+package live
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"sbx.example/sbx/broker/internal/changes"
+	"sbx.example/sbx/broker/internal/gate"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/launch"
+	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/quoting"
+	"sbx.example/sbx/broker/plan"
+)
+
+// announce prints what the user should know before the program runs.
+func (b *Broker) announce(r *run, p *plan.Plan, losses []planner.Loss) {
+	if r.Quiet {
+		return
+	}
+	for _, l := range losses {
+		b.Warn(l.String())
+	}
+	if r.Verbose {
+		b.Note(p.Text())
+	} else if launch.HasTerminal([3]*os.File{nil, nil, b.Std[2]}) {
+		b.Note(statusLine(r, p))
+	}
+}
+
+func statusLine(r *run, p *plan.Plan) string {
+	net := "no network"
+	switch {
+	case !p.Namespaces.Net:
+		net = "host network"
+	case p.Namespaces.JoinNet:
+		net = "network"
+	}
+	for _, d := range r.doors.Names() {
+		net += ", " + d
+	}
+	rw := p.Writable()
+	if len(rw) == 0 {
+		rw = []string{"nothing"}
+	}
+	how := r.mode
+	if r.engine == gate.EngineNotify {
+		how += " (notify)"
+	}
+	return fmt.Sprintf("sbx: %s, %s, %s, rw: %s (sid %s)\n", r.profile, how, net, strings.Join(rw, " "), p.Session)
+}
+
+// warnHomeHidden says that the home directory lies in a place of which the sandbox has one of its own, so that nothing
+// in it is asked about.
+func (b *Broker) warnHomeHidden(p *plan.Plan, home string) {
+	for i := range p.Mounts {
+		m := &p.Mounts[i]
+		if target := m.Target; m.Kind == plan.Tmpfs && m.Why == "" && home != target && host.Within(home, target) &&
+			target != "/" {
+			b.Warn(fmt.Sprintf("the home directory %s lies in %s, of which the sandbox has one of its own: what is not "+
+				"granted does not exist there, and is not asked about (--ro and --rw show it)", quoting.Quote(home), target))
+			return
+		}
+	}
+}
+
+// sayKept says after a run with --keep how to go on.
+func (b *Broker) sayKept(r *run, sid, dir string, p *plan.Plan) {
+	if !r.Keep {
+		return
+	}
+	layers, err := changes.Layers(p, dir, false)
+	if err != nil || len(layers) == 0 {
+		return
+	}
+	b.Warn(fmt.Sprintf("kept what was written over %s: sbx diff %s, sbx apply %s, sbx discard %s",
+		strings.Join(changes.Targets(layers), ", "), sid, sid, sid))
+}

@@ -1,0 +1,372 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+
+	"sbx.example/sbx/audit"
+	"sbx.example/sbx/broker/internal/arbiter"
+	"sbx.example/sbx/broker/internal/child"
+	"sbx.example/sbx/broker/internal/confine"
+	"sbx.example/sbx/broker/internal/control"
+	"sbx.example/sbx/broker/internal/decide"
+	"sbx.example/sbx/broker/internal/doors"
+	"sbx.example/sbx/broker/internal/egress"
+	"sbx.example/sbx/broker/internal/gate"
+	"sbx.example/sbx/broker/internal/gate/notify"
+	"sbx.example/sbx/broker/internal/guard"
+	"sbx.example/sbx/broker/internal/launch"
+	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/program"
+	"sbx.example/sbx/broker/internal/prompt"
+	"sbx.example/sbx/broker/internal/request"
+	"sbx.example/sbx/broker/internal/rules"
+	"sbx.example/sbx/broker/plan"
+)
+
+// approvals are the part of a session that asks about what is not granted: engine, rules, arbiter, record and socket.
+// Nil ones, of a static session, ask nobody.
+type approvals struct {
+	b        *Broker
+	r        *run
+	cfg      request.Settings
+	in       *planner.Input
+	rules    *rules.Files
+	mode     prompt.Mode
+	mediator *mediator
+
+	engine      gate.Engine
+	files       *gate.Files       // nil with the notification engine
+	mounts      *gate.Mounts      // nil without; it has an agent or not
+	connections doors.Connections // of the notification engine
+	asked       atomic.Int64      // what the notification engine was notified of
+	gated       *gate.Session
+	svc         *service
+	log         *audit.Writer
+	arb         *arbiter.Arbiter
+	network     *egress.Network // nil without a network
+	server      *control.Server
+
+	report  report
+	rest    confine.Rest
+	learner *learner // nil without --learn
+
+	terminal *terminalPrompt // nil: there is none, or it is not asked
+}
+
+// newApprovals prepares what a dynamic session needs. Nothing that can wait is done here: it lies in the way of the
+// start.
+func (b *Broker) newApprovals(r *run, cfg request.Settings, in *planner.Input) (*approvals, error) {
+	if r.mode != "dynamic" && r.Learn != "" {
+		return nil, &planner.Refusal{What: "--learn needs dynamic mode, which this host or its configuration does not give"}
+	}
+	if r.mode != "dynamic" {
+		return nil, nil
+	}
+	if cfg.Sandbox.Gate == gate.EngineFiles && r.engine != gate.EngineFiles {
+		return nil, &planner.Refusal{What: "sandbox.gate = gatefs (" + cfg.Origin("sandbox.gate") +
+			") is not to be had: a root cannot be served through FUSE", Hint: "sbx doctor says what this host offers"}
+	}
+	mode, err := prompt.ParseMode(cfg.Sandbox.Prompt)
+	if err != nil {
+		return nil, err
+	}
+	a := &approvals{b: b, r: r, cfg: cfg, in: in, mode: mode, terminal: b.findTerminal(mode)}
+	src := request.Sources(b.Env, in.Facts, cfg.Vars.Project)
+	a.rules = &rules.Files{Sources: src, Settings: cfg, Extra: request.SocketRules(in), Learn: r.Learn != ""}
+	a.gated = &gate.Session{In: in, Names: request.NewNameGate(in), Rules: a.rules, Warn: b.Warn,
+		Opened: func(dir string, judge *guard.Judge) {
+			if a.mediator != nil {
+				a.mediator.leftovers.open(dir, judge)
+			}
+		}}
+	if r.engine == gate.EngineFiles {
+		a.files = gate.NewFileGate(a.gated)
+		a.engine = a.files
+	} else {
+		a.mounts = gate.NewMountGate(a.gated)
+		a.engine = a.mounts
+	}
+	a.rules.Env.NoPrompt, a.rules.Env.Unasked = prompt.Unasked(mode, a.terminal != nil,
+		cfg.Sandbox.PromptCommand != "" || b.Answer != nil)
+	return a, nil
+}
+
+// start makes record, arbiter and socket while the child builds the sandbox.
+func (a *approvals) start(log *auditLog, p *plan.Plan, sealed planner.Sealed, planHash string) error {
+	if a == nil {
+		return nil
+	}
+	files := make([]gate.File, len(sealed.Files))
+	for i, f := range sealed.Files {
+		files[i] = gate.File{Dev: f.Dev, Ino: f.Ino}
+	}
+	if a.b.Context == nil { // another program's memory is its own
+		// The collector may still be off, and a program can ask faster than it will be on.
+		debug.SetMemoryLimit(confine.MemoryLimit)
+	}
+	// a thread that sleeps in the kernel keeps one for up to ten milliseconds, whatever there is to do
+	if runtime.GOMAXPROCS(0) < 2 {
+		runtime.GOMAXPROCS(2)
+	}
+	a.gated.View = gate.NewView(p, sealed.Paths, files, a.gated.Names.Hides)
+	var err error
+	log.mode = a.mode
+	if err = log.open(planHash); err != nil {
+		return err
+	}
+	a.log = log.w
+	facts := a.in.Facts
+	a.arb = arbiter.New(arbiter.Options{Record: a.log, Store: a.rules.Store, Unstore: a.rules.Unstore,
+		Undone: a.undone, Fresh: a.rules.Fresh,
+		Process: program.Process, Alone: a.unattended, Grace: a.grace(),
+		Prompt: prompt.Options{SID: log.s.ID, Home: facts.Home, Mode: a.mode, Timeout: a.cfg.Sandbox.PromptTimeout,
+			MaxOpen:     a.cfg.Sandbox.Questions,
+			HookCommand: a.cfg.Sandbox.PromptCommand, HookEnv: request.HookEnvironment(a.b.Env, a.cfg, a.in),
+			HookFailed: a.hookFailed(), Notify: a.notify, Answer: a.b.Answer}})
+	a.gated.Arbiter, a.gated.Log = a.arb, a.log
+	a.svc.meter.Gate = a.requests
+	if a.report.home = facts.Home; a.r.Verbose && !a.r.JSON {
+		a.report.live = a.b.Warn
+	}
+	a.report.alone = a.svc.programs.attribute
+	a.arb.Observe(a.report.observe)
+	if a.b.Context == nil {
+		a.arb.Observe(func(arbiter.Event) { a.rest.Later() })
+	}
+	if a.learner, err = a.b.newLearner(a.r, a.cfg); err != nil {
+		return err
+	}
+	if a.learner != nil {
+		a.arb.Observe(a.learner.note)
+	}
+	if a.server, err = a.svc.open(control.Handlers{Pending: a.arb.Queue().Pending, Answer: a.arb.Queue().Answer,
+		Revoke: a.revoke}); err != nil {
+		return &planner.Refusal{What: "making the session's socket", Err: err,
+			Hint: "sbx watch and sbx approve reach the session through it; run with --static to do without"}
+	}
+	a.askWithoutPty()
+	if a.terminal != nil && !a.r.Quiet && launch.HasTerminal([3]*os.File{nil, nil, a.b.Std[2]}) {
+		a.b.Note("sbx: true questions here begin with [" + a.terminal.word + "]\n")
+	}
+	return nil
+}
+
+// serve gives the session's service; a.start opens it.
+func (a *approvals) serve(svc *service) {
+	svc.approvals = a
+	if a != nil {
+		a.svc = svc
+	}
+}
+
+// listener is who answers the sandbox's system-call filter.
+func (a *approvals) listener(m *mediator) func(*os.File) {
+	if a == nil || a.files != nil {
+		return m.listen
+	}
+	return a.listen
+}
+
+// listen runs the notification engine until the sandbox has ended.
+func (a *approvals) listen(f *os.File) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	n := gate.Notify{Listener: f, View: a.gated.View, Ask: a.arb.Ask, Log: a.note, Taken: &a.asked,
+		Connect: a.connections.Connect}
+	a.mounts.Join(&n)
+	if a.mediator.any() {
+		var err error
+		if n.Carrier, err = a.mediator.carrier(true); err != nil {
+			a.b.Warn(err.Error())
+		}
+	}
+	_ = gate.ServeNotify(ctx, n)
+}
+
+// requests is how often the kernel has asked the gate. What is granted costs none in a root that sbx serves.
+func (a *approvals) requests() int64 {
+	if a.files != nil {
+		return a.files.Requests()
+	}
+	return a.asked.Load()
+}
+
+// note takes in what the engine refused without a question.
+func (a *approvals) note(n notify.Note) {
+	if n.Path == "" {
+		a.mediator.refusals.note(notify.Denial{PID: n.PID, Call: n.Op})
+		return
+	}
+	q := gate.FromNotify(notify.Ask{PID: n.PID, Op: n.Op, Path: n.Path})
+	q.Exe, q.Cwd = program.Links(int(n.PID))
+	v := decide.Verdict{Errno: int(n.Errno), Reason: n.Why}
+	if n.Errno == unix.ENOENT {
+		var st unix.Stat_t
+		if unix.Lstat(n.Path, &st) != unix.ENOENT { // what is not there was kept from nobody
+			a.gated.Hidden(q, v)
+		}
+		return
+	}
+	a.arb.Refused(q, v)
+}
+
+// ask settles an access that comes from no engine.
+func (a *approvals) ask(q decide.Ask) bool {
+	return a.arb.Ask(context.Background(), q).Decision == decide.Allow
+}
+
+// unattended says whether nobody could answer: no terminal, no command that is asked, and nobody who ever looked
+// through the socket a short while ago.
+func (a *approvals) unattended() bool {
+	if a.mode != prompt.Auto || a.terminal.shows() || a.cfg.Sandbox.PromptCommand != "" || a.b.Answer != nil {
+		return false
+	}
+	return a.server == nil || !a.server.Attended(a.cfg.Sandbox.PromptTimeout)
+}
+
+// hookFailed says once what was wrong with what the prompt command answered: all that it is asked is refused.
+func (a *approvals) hookFailed() func(error) {
+	var once sync.Once
+	return func(err error) {
+		once.Do(func() {
+			a.b.Warn(err.Error() + "; it counts as no (an answer is: allow or deny, once, file, dir or tree, and how long)")
+		})
+	}
+}
+
+// notify passes what happens in the queue on to the socket, and to the terminal or log that the command was started
+// from.
+func (a *approvals) notify(ev prompt.Event) {
+	if a.svc.meter != nil {
+		a.svc.meter.Told(ev)
+	}
+	if a.server != nil {
+		a.server.Notify(ev)
+	}
+	if a.r.Quiet || a.terminal.shows() {
+		return
+	}
+	switch ev.Kind {
+	case prompt.Asked:
+		st := prompt.Style{Home: a.in.Facts.Home, Width: 1 << 12}
+		a.b.say(a.in.TTY, st.Wants(ev.Question)+": "+a.toAnswer(ev.Question.ID[:8]))
+	case prompt.Notice:
+		a.b.say(a.in.TTY, ev.Text)
+	}
+}
+
+// say prints a line while the program may have the terminal in raw mode.
+func (b *Broker) say(tty bool, text string) {
+	end := "\n"
+	if tty {
+		end = "\r\n"
+	}
+	b.Note("sbx: " + text + end)
+}
+
+// end settles what waits, tells the clients and seals the record.
+func (a *approvals) end(status int, reached []string) {
+	if a == nil {
+		return
+	}
+	a.engine.End()
+	if a.log == nil {
+		return
+	}
+	if a.arb != nil {
+		a.arb.Close()
+	}
+	a.terminal.close()
+	a.svc.close(status)
+	_, err := a.log.Note(audit.Event{Kind: audit.KindExit, UID: os.Getuid(), Reason: strings.Join(reached, "; "),
+		Detail: []audit.KV{{K: "status", V: strconv.Itoa(status)}}})
+	if cerr := a.log.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		a.b.Warn(fmt.Sprintf("sealing the audit log: %v", err))
+	}
+}
+
+// fuseServer serves a FUSE file system of a plan, as launch.Options.Fuse does.
+type fuseServer = func(c *child.Child, m *plan.Mount, fd int) error
+
+// fuse returns who serves the FUSE file systems of a plan: the gate its root, guard the projects.
+func (a *approvals) fuse(p *plan.Plan, guard fuseServer) fuseServer {
+	if a == nil || a.files == nil {
+		return guard
+	}
+	return func(c *child.Child, m *plan.Mount, fd int) error {
+		if m.Target == "/" {
+			return a.files.Serve(p, fd, c)
+		}
+		return guard(c, m, fd)
+	}
+}
+
+// grounds are those of the engine with an agent; nil if there is none.
+func (a *approvals) grounds() *gate.Grounds {
+	switch {
+	case a == nil:
+	case a.files != nil:
+		return a.files.Grounds
+	case a.mounts != nil && a.mounts.Able():
+		return a.mounts.Grounds
+	}
+	return nil
+}
+
+// standing is called when the sandbox stands.
+func (a *approvals) standing(c *child.Child, p *plan.Plan) {
+	if a != nil {
+		a.engine.Standing(c, p)
+	}
+}
+
+// revoke is what a session's socket does when it is told to forget.
+func (a *approvals) revoke(kind, name string) (int, error) {
+	switch k := policy.Kind(kind); k {
+	case decide.KindEverything:
+		return a.arb.Revoke(k, name), nil
+	case policy.KindPath, policy.KindSocket, policy.KindHost:
+		n := a.arb.Revoke(k, name)
+		if a.network != nil && k == policy.KindHost {
+			a.network.Forget(name)
+		}
+		if k == policy.KindHost {
+			return n, nil
+		}
+		return n, a.engine.Forget(name)
+	}
+	return 0, errors.New("answers are about a path, socket, host or everything")
+}
+
+// undone takes back what an answer had opened, when it was taken back itself.
+func (a *approvals) undone(c decide.Consent) error {
+	for _, g := range c.Covers {
+		switch {
+		case g.Scope == decide.Program || g.Scope == decide.Everything:
+		case g.Kind == policy.KindHost:
+			if a.network != nil {
+				a.network.Forget(g.Name)
+			}
+		default:
+			if err := a.engine.Forget(g.Name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

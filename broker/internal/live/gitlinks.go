@@ -1,0 +1,194 @@
+package live
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"sbx.example/sbx/broker/internal/gate/names"
+	"sbx.example/sbx/broker/internal/guard"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/planner"
+)
+
+// gitlinks keep git outside from entering, by itself, a repository that the session made: an index that would name one
+// is not put in place, and what an index names is not the session's own, whatever it makes there.
+type gitlinks struct {
+	session *guard.Session
+	granted guard.Granted
+	made    func() bool // whether the session has made a repository anywhere
+	mu      sync.Mutex
+	seen    map[string]bool // directories above what the session made
+}
+
+// above tells the session of what the indexes of the repositories above a directory name.
+func (l *gitlinks) above(dir string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for ; !l.seen[dir]; dir = path.Dir(dir) {
+		remember(&l.seen, dir, true, maxLookedThrough)
+		l.partsOf(dir)
+	}
+}
+
+func (l *gitlinks) partsOf(top string) {
+	git := top + "/.git"
+	if st, err := (host.FS{}).Stamp(git); err != nil {
+		return
+	} else if st.Type == host.File {
+		text, _ := host.FS{}.Peek(git, 0, planner.MaxConfigSize)
+		if git = guard.LinkedDir(top, text); git == "" {
+			return
+		}
+	}
+	found, _ := guard.NewLinks(nil, readAll(git+"/index"))
+	for _, name := range found {
+		l.expect(top, name)
+	}
+}
+
+func readAll(file string) []byte {
+	st, err := host.FS{}.Stamp(file)
+	if err != nil || st.Type != host.File || st.Size > guard.MaxIndex {
+		return nil
+	}
+	text, _ := host.FS{}.Peek(file, 0, int(st.Size))
+	return text
+}
+
+// expect has what the session makes at name, or made there, guarded like what was there.
+func (l *gitlinks) expect(top, name string) {
+	fd, err := unix.Open(top, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	for part := range strings.SplitSeq(name, "/") {
+		if err != nil {
+			return
+		}
+		above := fd
+		if fd, err = unix.Openat(above, part, held, 0); err != nil {
+			l.session.Expect(identity(above, ""), part)
+		} else if id := identity(fd, ""); l.session.Own(id) {
+			l.session.Demote([]guard.ID{id})
+		} else {
+			l.session.Expect(identity(above, ""), part)
+		}
+		unix.Close(above)
+	}
+	if err == nil {
+		unix.Close(fd)
+	}
+}
+
+const held = unix.O_PATH | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
+
+func identity(dir int, name string) guard.ID {
+	st, _ := host.StampOf(dir, name)
+	return guard.ID{Dev: st.Dev, Ino: st.Ino, Born: st.Born}
+}
+
+// errGitlink is the reason why an index is not put in place.
+var errGitlink = errors.New("git would enter a repository by itself that may run something")
+
+// check says whether an index may be replaced by next.
+func (l *gitlinks) check(file string, old, next []byte) error {
+	found, err := guard.NewLinks(old, next)
+	if err != nil || len(found) == 0 {
+		return err
+	}
+	trees, sure := l.workTrees(path.Dir(file))
+	if !sure && l.made() { // it may be used at another place than it says
+		known, _ := guard.IndexLinks(readAll(path.Join(path.Dir(file), "../../index")))
+		for _, name := range found {
+			if !slices.Contains(known.Gitlinks, name) {
+				return fmt.Errorf("%w: %s", errGitlink, name)
+			}
+		}
+	}
+	for _, top := range trees {
+		for _, name := range found {
+			l.expect(top, name)
+			if l.acts(top, name) {
+				return fmt.Errorf("%w: %s", errGitlink, path.Join(top, name))
+			}
+		}
+	}
+	return nil
+}
+
+// workTrees are the places at which git may use a repository's directory; sure: there is no other.
+func (l *gitlinks) workTrees(git string) (trees []string, sure bool) {
+	add := func(to, dir string) {
+		if to = strings.TrimRight(to, "\n"); to != "" && !path.IsAbs(to) {
+			to = path.Join(dir, to)
+		}
+		if to != "" && !slices.Contains(trees, path.Clean(to)) {
+			trees = append(trees, path.Clean(to))
+		}
+	}
+	add(guard.WorkTreeOf(readAll(git+"/config")), git)
+	if path.Base(path.Dir(git)) == "worktrees" {
+		text := readAll(git + "/gitdir")
+		if add(path.Dir(string(text)), git); text != nil {
+			return trees, false
+		}
+	}
+	if path.Base(git) == ".git" {
+		add("..", git)
+		return trees, true
+	}
+	if len(trees) > 0 { // a submodule's
+		return trees, true
+	}
+	add("..", git) // a bare repository, to which a file beside it may lead
+	return trees, false
+}
+
+// acts says whether git would enter a repository at name, below a work tree, that the session made, or that is set up
+// to run something.
+func (l *gitlinks) acts(top, name string) bool {
+	dir, err := openTree(top, name)
+	if err != nil {
+		return false // there is none, and what comes is guarded
+	}
+	defer unix.Close(dir)
+	var st unix.Stat_t
+	err = unix.Fstatat(dir, ".git", &st, unix.AT_SYMLINK_NOFOLLOW)
+	switch {
+	case err != nil:
+		return false
+	case st.Mode&unix.S_IFMT == unix.S_IFREG:
+		text, err := readIn(dir, ".git")
+		return err != nil || !names.Leads(l.granted, path.Join(top, name, ".git"), text, l.session)
+	case st.Mode&unix.S_IFMT != unix.S_IFDIR:
+		return true
+	}
+	git, err := unix.Openat(dir, ".git", held, 0)
+	if err != nil {
+		return true
+	}
+	defer unix.Close(git)
+	if l.session.Own(identity(git, "")) {
+		return true
+	}
+	for _, file := range configsOf() {
+		if len(settingsIn(git, ".git", file)) > 0 {
+			return true
+		}
+	}
+	elsewhere := unix.Fstatat(git, "commondir", &st, unix.AT_SYMLINK_NOFOLLOW) == nil
+	return elsewhere || len(hooksIn(git)) > 0
+}
+
+// openTree opens a directory below another, over no link.
+func openTree(top, name string) (int, error) {
+	dir, err := unix.Open(top, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, err
+	}
+	defer unix.Close(dir)
+	return unix.Openat2(dir, name, &unix.OpenHow{Flags: held, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS})
+}

@@ -1,0 +1,160 @@
+package live
+
+import (
+	"errors"
+	"log"
+	"path"
+	"strings"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+
+	"sbx.example/sbx/broker/internal/child"
+	"sbx.example/sbx/broker/internal/decide"
+	"sbx.example/sbx/broker/internal/gate"
+	"sbx.example/sbx/broker/internal/gate/gatefs"
+	"sbx.example/sbx/broker/internal/gate/grants"
+	"sbx.example/sbx/broker/internal/guard"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/program"
+	"sbx.example/sbx/broker/internal/quoting"
+	"sbx.example/sbx/broker/internal/secrets"
+	"sbx.example/sbx/broker/plan"
+)
+
+// server returns the function that serves the guarded directories of the plan.
+func (md *mediator) server() fuseServer {
+	in, p := md.in, md.plan
+	var looked atomic.Int32
+	return func(c *child.Child, m *plan.Mount, fd int) error {
+		top, place, err := md.guardedAt(m.Target)
+		if err != nil {
+			return err
+		}
+		tree := gatefs.Tree{Dirs: []gatefs.Dir{{Path: "/", Host: m.Source, Kind: gatefs.Guarded, Zone: place}}}
+		s, err := gatefs.New(fd, tree, gatefs.Options{
+			Owner:   gatefs.Owner{UID: in.Facts.UID, GID: in.Facts.GID},
+			Root:    m.Target,
+			Granted: guard.Granted{Top: top, GitDir: in.GitDir},
+			Secrets: secrets.New(host.FS{}, in.Own, in.GitDir),
+			Session: &md.session,
+			Repeat:  md.changes.in(m.Target),
+			Covered: covered(p, m.Target),
+			Log:     log.New(warner(md.warn), "", 0),
+			Check: func(p string, what guard.Action, old, next []byte) error {
+				return md.contents(path.Join(m.Target, p), what, old, next)
+			},
+			Refused: func(r grants.Request) {
+				if looked.Add(1) <= maxLooked {
+					r.PID = outside(c.PID, r.PID)
+				} else {
+					r.PID = 0
+				}
+				md.refused(path.Join(m.Target, r.Path), r)
+			},
+		})
+		if err != nil {
+			return err
+		}
+		md.servers.add(m.Target, s)
+		go s.Serve()
+		return nil
+	}
+}
+
+// maxLooked bounds how often a session's processes are looked through for one that the guard refused something.
+const maxLooked = 256
+
+// outside finds the process that is called pid inside: this file system was made there, so that is how the kernel calls
+// its callers. 0: it is gone, or a thread.
+func outside(init int, pid uint32) uint32 {
+	list := []int{init}
+	for i := 0; i < len(list) && i < maxLooked; i++ {
+		if _, inside, _ := host.Lineage(uint32(list[i])); inside == int(pid) {
+			return uint32(list[i])
+		}
+		list = append(list, host.Children(list[i])...)
+	}
+	return 0
+}
+
+// refused records that the guard of a project kept a secret or a guarded name.
+func (md *mediator) refused(p string, r grants.Request) {
+	asked := md.approvals
+	access, what := "write", " (guarded)"
+	if r.Hidden {
+		access, what = "read", " (secret)"
+	}
+	if r.Kept {
+		what = " (secret)"
+	}
+	outside, reason := settingOutside(r.Why)
+	if asked == nil || asked.arb == nil {
+		hint := "sbx why " + quoting.Shell(p)
+		if r.Kept {
+			hint = errKept.Error() + ": " + hint
+		}
+		if outside != "" {
+			hint = outsideOnly + outside
+		}
+		n := refusal{op: access, path: p, pid: int(r.PID), reason: strings.TrimSpace(what), advice: hint,
+			text: access + " " + quoting.Quote(p) + what + by(r.PID) + ": " + hint}
+		if n.pid != 0 {
+			n.exe, _ = program.Links(n.pid)
+		}
+		md.refusals.add(n)
+		return
+	}
+	q := decide.Ask{PID: int(r.PID), Op: access, Kind: policy.KindPath, Path: p}
+	if q.PID != 0 {
+		q.Exe, q.Cwd = program.Links(q.PID)
+	}
+	if r.Hidden {
+		asked.gated.Hidden(q, decide.Verdict{Errno: int(unix.ENOENT), Life: decide.Forever, Reason: gate.HiddenReason +
+			"environment files and keys do not exist inside a project"})
+		return
+	}
+	reason = gate.ErrGuarded.Error() + reason
+	if r.Kept {
+		asked.arb.Refused(q, decide.Verdict{Errno: int(unix.EACCES), Life: decide.Forever, Reason: errKept.Error()})
+		return
+	}
+	asked.arb.Refused(q, decide.Verdict{Errno: int(unix.EROFS), Life: decide.Forever, Reason: reason, Outside: outside})
+}
+
+// outsideOnly stands before the command that does outside of the sandbox what was refused inside.
+const outsideOnly = "outside of the sandbox: "
+
+// settingOutside is the command that makes a refused change of a repository's configuration, "" if there is none, and
+// what to add to the reason of the refusal.
+func settingOutside(why error) (command, reason string) {
+	var e *guard.ConfigError
+	if !errors.As(why, &e) {
+		return "", ""
+	}
+	var words []string
+	for _, w := range e.Command() {
+		words = append(words, quoting.Shell(w))
+	}
+	return strings.Join(words, " "), "; " + e.Error()
+}
+
+func by(pid uint32) string {
+	if pid == 0 {
+		return ""
+	}
+	return " by " + caller(pid)
+}
+
+// errKept is the reason why nothing is made in place of a hidden file.
+var errKept = errors.New("the host has a file of this name, which is hidden and stays as it is")
+
+// inProject is the place in the project of a file of a guarded directory; its whole path if it is not there.
+func inProject(in *planner.Input, p string) string {
+	if in.Project == "" || !host.Within(p, in.Project) {
+		return p
+	}
+	return strings.TrimPrefix(strings.TrimPrefix(p, in.Project), "/")
+}

@@ -1,0 +1,93 @@
+package live
+
+import (
+	"os"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"sbx.example/sbx/broker/internal/agent"
+	"sbx.example/sbx/broker/internal/child"
+	"sbx.example/sbx/broker/internal/gate/gatefs"
+	"sbx.example/sbx/broker/plan"
+)
+
+// hostChanges has an agent do again, in what is served, what the host has done there, so that who watches it inside
+// hears of it. It is an agent of its own, because a grant must not wait for it.
+type hostChanges struct {
+	mu    sync.Mutex
+	agent *agent.Agent
+	over  bool // nobody watches any more
+}
+
+// standing makes the agent, which is started by the first thing that happens. The namespaces are the gate's to take.
+func (r *hostChanges) standing(c *child.Child) {
+	var own [2]*os.File
+	for i, role := range [...]plan.FdRole{plan.FdUserNS, plan.FdMountNS} {
+		f := c.Fds[role]
+		if f == nil {
+			return
+		}
+		fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 3)
+		if err != nil {
+			return
+		}
+		own[i] = os.NewFile(uintptr(fd), f.Name())
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.agent = agent.New(own[0], own[1])
+}
+
+func (r *hostChanges) end() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.over = true
+	if r.agent != nil {
+		r.agent.Close()
+	}
+}
+
+// in returns who repeats in a file system that is mounted at root.
+func (r *hostChanges) in(root string) gatefs.Repeater {
+	return func(g gatefs.Repeat) error {
+		r.mu.Lock()
+		a := r.agent
+		r.mu.Unlock()
+		if a == nil {
+			return agent.ErrNoAgent
+		}
+		err := a.Repeat(agent.Repeat{Root: root, What: whats[g.What], Type: g.Type, Dir: g.Dir, Name: g.Name, ToDir: g.ToDir,
+			ToName: g.ToName})
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.over {
+			return nil
+		}
+		return err
+	}
+}
+
+// covered are the directories of a file system mounted at root on which the plan mounts something else.
+func covered(p *plan.Plan, root string) map[string]bool {
+	out := map[string]bool{}
+	for i := range p.Mounts {
+		if rel, ok := strings.CutPrefix(p.Mounts[i].Target, root+"/"); ok {
+			out["/"+rel] = true
+		}
+	}
+	return out
+}
+
+// whats are the happenings as the agent calls them.
+var whats = [...]agent.What{gatefs.Made: agent.Made, gatefs.Removed: agent.Removed, gatefs.Moved: agent.Moved,
+	gatefs.Modified: agent.Modified, gatefs.Attributes: agent.Changed, gatefs.Written: agent.Written}
+
+// warner warns of each line that is written to it.
+type warner func(string)
+
+func (w warner) Write(b []byte) (int, error) {
+	w(strings.TrimSuffix(string(b), "\n"))
+	return len(b), nil
+}

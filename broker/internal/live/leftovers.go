@@ -1,0 +1,274 @@
+package live
+
+import (
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sbx.example/sbx/broker/internal/guard"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/quoting"
+	"sbx.example/sbx/broker/internal/request"
+	"sbx.example/sbx/broker/plan"
+)
+
+// Bounds of what is remembered of a session, and looked through at its end.
+const (
+	maxMadeRepositories = 64
+	maxWorkspaces       = 64
+	maxToldChanges      = 12
+	maxLookedThrough    = 100_000
+)
+
+// leftovers are what a session left that somebody may run outside: told when it ends. It is the guard.Witness of the
+// session. The zero value is ready.
+type leftovers struct {
+	mu           sync.Mutex
+	began        time.Time
+	changed      map[string]bool // build files and the like, absolute
+	repositories map[guard.ID]int
+	workspaces   map[guard.ID]*workspace
+	opened       map[string]*guard.Judge // of directories that answers let be written
+	unheld       int                     // names in directories that were not held any more
+	unseen       int                     // repositories beyond maxMadeRepositories
+}
+
+// workspace is a directory in which the session made names that editors, shells and agents act upon. It is held: it
+// may be moved later.
+type workspace struct {
+	dir   int
+	names []string
+}
+
+// Changed notes that a file which people run by a build was changed.
+func (l *leftovers) Changed(p string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	remember(&l.changed, p, true, maxLookedThrough)
+}
+
+// remember notes a name, unless most of them are noted already.
+func remember[T any](set *map[string]T, name string, as T, most int) {
+	if *set == nil {
+		*set = make(map[string]T)
+	}
+	if len(*set) < most {
+		(*set)[name] = as
+	}
+}
+
+// open notes a directory that an answer lets be written.
+func (l *leftovers) open(p string, judge *guard.Judge) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	remember(&l.opened, p, judge, maxWorkspaces)
+}
+
+// Repository notes a directory that the session makes a repository of, and holds it.
+func (l *leftovers) Repository(id guard.ID, dir int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.repositories == nil {
+		l.repositories = make(map[guard.ID]int)
+	}
+	if _, ok := l.repositories[id]; ok {
+		return
+	}
+	if len(l.repositories) >= maxMadeRepositories {
+		l.unseen++
+		return
+	}
+	if fd, err := unix.FcntlInt(uintptr(dir), unix.F_DUPFD_CLOEXEC, 3); err == nil {
+		l.repositories[id] = fd
+	}
+}
+
+// any says whether the session made a repository.
+func (l *leftovers) any() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.repositories) > 0 || l.unseen > 0
+}
+
+// Workspace notes a name in a directory of a repository that the session made.
+func (l *leftovers) Workspace(id guard.ID, dir int, name string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	w := l.workspaces[id]
+	if w == nil && len(l.workspaces) < maxWorkspaces {
+		if fd, err := unix.FcntlInt(uintptr(dir), unix.F_DUPFD_CLOEXEC, 3); err == nil {
+			w = &workspace{dir: fd}
+		}
+	}
+	switch {
+	case w == nil || len(w.names) >= maxToldChanges && !slices.Contains(w.names, name):
+		l.unheld++
+		return
+	case !slices.Contains(w.names, name):
+		w.names = append(w.names, name)
+	}
+	if l.workspaces == nil {
+		l.workspaces = make(map[guard.ID]*workspace)
+	}
+	l.workspaces[id] = w
+}
+
+// inWorkspaces says which of those names are there still.
+func (l *leftovers) inWorkspaces() []string {
+	var found []string
+	for _, w := range l.workspaces {
+		var st unix.Stat_t
+		for _, name := range w.names {
+			dir, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(w.dir))
+			if err == nil && unix.Fstatat(w.dir, name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
+				found = append(found, path.Join(dir, name))
+			}
+		}
+		unix.Close(w.dir)
+	}
+	l.workspaces = nil
+	if len(found) == 0 {
+		return nil
+	}
+	slices.Sort(found)
+	const why = ": editors, shells or agents act upon it where somebody works there"
+	return []string{"made: " + told(found, l.unheld) + why}
+}
+
+// told names the first of a list, and how many more there are.
+func told(files []string, more int) string {
+	if n := len(files) - maxToldChanges; n > 0 {
+		files, more = files[:maxToldChanges], more+n
+	}
+	if more == 0 {
+		return strings.Join(quoted(files), ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(quoted(files), ", "), more)
+}
+
+// lines say what is left, and make repositories harmless if that is wished.
+func (l *leftovers) lines(p *plan.Plan, neutralise bool) []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var out []string
+	for _, fd := range l.repositories {
+		out = append(out, l.made(fd, neutralise)...)
+	}
+	for _, fd := range l.repositories {
+		unix.Close(fd)
+	}
+	l.repositories = nil
+	if l.unseen > 0 {
+		const why = "of more than %d repositories, which were not looked at: git may run what the session put there"
+		out = append(out, fmt.Sprintf("made: the rest "+why, maxMadeRepositories))
+	}
+	slices.Sort(out)
+	out = slices.Concat(out, l.inWorkspaces(), l.rebases(p), l.inOpened())
+	var files []string
+	for f := range l.changed {
+		files = append(files, f)
+	}
+	if slices.Sort(files); len(files) > 0 {
+		out = append(out, "changed: "+told(files, 0)+": what you build or run next runs what is in there")
+	}
+	return out
+}
+
+func quoted(list []string) []string {
+	out := make([]string, len(list))
+	for i, s := range list {
+		out[i] = quoting.Quote(s)
+	}
+	return out
+}
+
+// rebases tells of one that was begun, or changed, and runs commands when somebody continues it.
+func (l *leftovers) rebases(p *plan.Plan) []string {
+	var out []string
+	for i := range p.Mounts {
+		m := &p.Mounts[i]
+		writable := m.Kind == plan.Judged || m.Kind == plan.Fuse && m.Access == plan.ReadWrite
+		if !writable || m.Target == "/" || request.GuardedTop(p, m.Target) != m {
+			continue
+		}
+		for _, todo := range todosIn(m.Target) {
+			info, err := os.Lstat(todo)
+			if err != nil || !info.Mode().IsRegular() || !changedSince(info, l.began) {
+				continue
+			}
+			text, err := host.FS{}.Peek(todo, 0, 1<<20)
+			if err != nil || hasCommand(string(text)) {
+				out = append(out, "left: "+quoting.Quote(todo)+" names commands that git rebase --continue runs")
+			}
+		}
+	}
+	return out
+}
+
+// todosIn are the lists of a rebase in a repository's work tree or directory, its worktrees and submodules.
+func todosIn(top string) []string {
+	var out []string
+	for _, dir := range [...]string{"/.git", "", "/.git/worktrees/*", "/.git/modules/*", "/worktrees/*", "/modules/*"} {
+		list, _ := filepath.Glob(guard.Literal(top) + dir + "/rebase-merge/git-rebase-todo")
+		out = append(out, list...)
+	}
+	return out
+}
+
+func hasCommand(todo string) bool {
+	for line := range strings.Lines(todo) {
+		if words := strings.Fields(line); len(words) > 0 && (words[0] == "exec" || words[0] == "x") {
+			return true
+		}
+	}
+	return false
+}
+
+// inOpened looks through the directories that answers let be written for guarded names that came while the session ran.
+func (l *leftovers) inOpened() []string {
+	var out []string
+	left := maxLookedThrough
+	for dir, judge := range l.opened {
+		out = l.look(dir, judge.Root(), &left, out)
+	}
+	slices.Sort(out)
+	if out = slices.Compact(out); left < 0 {
+		out = append(out, "made: guarded names in large directories were not all looked for")
+	}
+	return out
+}
+
+func (l *leftovers) look(dir string, at *guard.Place, left *int, out []string) []string {
+	list, err := os.ReadDir(dir)
+	if *left -= len(list); err != nil || *left < 0 {
+		return out
+	}
+	for _, e := range list {
+		p := path.Join(dir, e.Name())
+		v := at.Rule(e.Name(), guard.ByHost)
+		if v.Action != guard.Free {
+			if info, err := e.Info(); err == nil && changedSince(info, l.began) {
+				out = append(out, "made: "+quoting.Quote(p)+": "+v.Why)
+			}
+			continue
+		}
+		if e.IsDir() {
+			out = l.look(p, at.Below(e.Name()), left, out)
+		}
+	}
+	return out
+}
+
+func changedSince(info os.FileInfo, t time.Time) bool {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return !ok || !time.Unix(st.Ctim.Unix()).Before(t)
+}

@@ -1,0 +1,236 @@
+package live
+
+import (
+	"fmt"
+	"os"
+	"path"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sbx.example/sbx/broker/internal/changes"
+	"sbx.example/sbx/broker/internal/gate/grants"
+	"sbx.example/sbx/broker/internal/gate/notify"
+	"sbx.example/sbx/broker/internal/gate/writes"
+	"sbx.example/sbx/broker/internal/guard"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/request"
+	"sbx.example/sbx/broker/internal/secrets"
+	"sbx.example/sbx/broker/plan"
+)
+
+// mediator carries out what changes the judged trees of a session, serves what of them the kernel must not see itself,
+// and records what was not carried out.
+type mediator struct {
+	in        *planner.Input
+	approvals *approvals
+	refusals  *refusals
+	warn      func(string)
+	plan      *plan.Plan
+	judging   sync.Mutex
+	judges    map[string]*guard.Judge // of guarded directories, by path; with judging held
+	roots     []writes.Root
+	carries   atomic.Pointer[writes.Carrier]
+	making    sync.Mutex // see writes.Options
+	sockets   guard.Made // see writes.Options
+	covers    covers
+	changes   hostChanges
+	servers   fileServers
+	session   guard.Session // what the session made itself: who serves the rest of a project knows it too
+	leftovers leftovers
+	granted   guard.Granted
+	gitlinks  *gitlinks
+	configs   guard.Configs // judges configurations, whoever puts them in place
+}
+
+// newMediator makes the one of a session that begins.
+func newMediator(in *planner.Input, a *approvals, refused *refusals, warn func(string)) *mediator {
+	md := &mediator{in: in, approvals: a, refusals: refused, warn: warn, judges: map[string]*guard.Judge{}}
+	md.granted = guard.Granted{Top: in.Project, GitDir: in.GitDir}
+	md.leftovers.began = time.Now().Add(-time.Second) // the clock of files is coarser
+	md.gitlinks = &gitlinks{session: &md.session, made: md.leftovers.any, granted: md.granted}
+	md.session.Witness, md.session.Parts = &md.leftovers, md.gitlinks.above
+	if a != nil {
+		a.mediator = md
+	}
+	return md
+}
+
+// planned takes in what the sandbox will be.
+func (md *mediator) planned(p *plan.Plan) {
+	md.plan, md.configs.Elsewhere, md.configs.Granted = p, changes.Elsewhere(p), md.granted
+}
+
+// tree takes the writable root of one.
+func (md *mediator) tree(m *plan.Mount, root *os.File) {
+	md.roots = append(md.roots, writes.Root{Path: m.Target, Tree: root})
+}
+
+func (md *mediator) any() bool { return md != nil && len(md.roots) > 0 }
+
+// end has what the session wrote looked at for the last time.
+func (md *mediator) end() {
+	if k := md.carries.Load(); k != nil {
+		k.End()
+	}
+	md.covers.end()
+	md.changes.end()
+}
+
+// carrier makes the one that does it; shared as in writes.Options.
+func (md *mediator) carrier(shared bool) (notify.Carrier, error) {
+	if runtime.GOMAXPROCS(0) < 2 { // one would be taken away and given back around each call that waits
+		runtime.GOMAXPROCS(2)
+	}
+	id := md.plan.Identity
+	o := writes.Options{Session: &md.session, GitDir: md.in.GitDir,
+		Shared: shared, NoLinks: md.in.NoSymFollow, Refused: md.refuse,
+		Places: md.places(), Links: links(md.plan),
+		Secrets: secrets.New(host.FS{}, md.in.Own, md.in.GitDir), Making: &md.making, Sockets: &md.sockets,
+		Server:    md.servers.server,
+		InsideUID: id.InsideUID, OutsideUID: id.OutsideUID, InsideGID: id.InsideGID, OutsideGID: id.OutsideGID}
+	if md.approvals != nil && md.approvals.files != nil {
+		o.Unmounting = md.approvals.files.Unmounting
+	}
+	for _, r := range md.roots {
+		top, place, err := md.guardedAt(r.Path)
+		if err != nil {
+			return nil, err
+		}
+		r.Granted, r.Place = top, place
+		r.Check = func(rel string, what guard.Action, old, next []byte) error {
+			return md.contents(path.Join(r.Path, rel), what, old, next)
+		}
+		o.Roots = append(o.Roots, r)
+	}
+	k := writes.New(o)
+	md.carries.Store(k)
+	return k, nil
+}
+
+// listen answers the reports of the sandbox's system-call filter until that has ended.
+func (md *mediator) listen(f *os.File) {
+	var carrier notify.Carrier
+	var err error
+	if md.any() {
+		if carrier, err = md.carrier(false); err != nil {
+			md.warn(err.Error())
+		}
+	}
+	if err = notify.Denials(f, carrier, md.refusals.note); err != nil {
+		md.warn(err.Error())
+	}
+}
+
+// contents judges what is to get the name of a file whose contents are looked at.
+func (md *mediator) contents(file string, what guard.Action, old, next []byte) error {
+	if what == guard.Index {
+		return md.gitlinks.check(file, old, next)
+	}
+	return md.configs.Check(inProject(md.in, file), old, next)
+}
+
+// leastFiles are the descriptors that a session with a gate takes while it carries out calls: a program is not to be
+// told that it has too many files open itself.
+const leastFiles = 48
+
+// enoughFiles says whether this process may have the files open that carrying calls out takes.
+func enoughFiles(p *plan.Plan) error {
+	var limit unix.Rlimit
+	carries := slices.ContainsFunc(p.Mounts, func(m plan.Mount) bool { return m.Kind == plan.Judged })
+	if p.Gate == nil || !carries || unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) != nil || limit.Cur >= leastFiles {
+		return nil
+	}
+	return fmt.Errorf("carrying out what programs write takes %d open files: %w", leastFiles, unix.EMFILE)
+}
+
+// guardedAt is the guarded directory that dir is, or lies in, and what holds in dir.
+func (md *mediator) guardedAt(dir string) (string, *guard.Place, error) {
+	top := request.GuardedTop(md.plan, dir)
+	granted := top.Target
+	md.judging.Lock()
+	defer md.judging.Unlock()
+	judge := md.judges[granted]
+	if judge == nil {
+		var err error
+		if judge, err = request.GuardJudge(md.in, top); err != nil {
+			return "", nil, err
+		}
+		md.judges[granted] = judge
+	}
+	return granted, placeOf(judge, granted, strings.TrimPrefix(strings.TrimPrefix(dir, granted), "/")), nil
+}
+
+// placeOf is what holds in a directory below the granted one.
+func placeOf(judge *guard.Judge, granted, rel string) *guard.Place {
+	p := judge.RootAt(granted)
+	for at := granted; ; {
+		if _, err := os.Lstat(at + "/HEAD"); err == nil {
+			p = p.Repository()
+		}
+		if rel == "" {
+			return p
+		}
+		var name string
+		name, rel, _ = strings.Cut(rel, "/")
+		p, at = p.Below(name), at+"/"+name
+	}
+}
+
+// places are what is mounted on the trees after they were covered.
+func (md *mediator) places() (out []writes.Place) {
+	var covered []string
+	for i := range md.plan.Mounts {
+		m := &md.plan.Mounts[i]
+		p := writes.Place{Path: m.Target}
+		switch {
+		case m.Kind == plan.Judged:
+			covered = append(covered, p.Path)
+			continue
+		case m.Why == planner.MaskedWhy: // the judge says better than the mount why it cannot be changed
+			continue
+		case !slices.ContainsFunc(covered, func(top string) bool { return host.Within(p.Path, top) }):
+			continue
+		case m.Kind == plan.Mask && m.Why == planner.SocketWhy:
+			continue
+		case m.Kind == plan.Fuse:
+			p.How = writes.Served
+		case m.Kind == plan.Bind && m.Why == planner.NativeWhy:
+			p.How = writes.Native
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// links are those of the sandbox's own directories.
+func links(p *plan.Plan) map[string]string {
+	out := map[string]string{}
+	for i := range p.Mounts {
+		if m := &p.Mounts[i]; m.Kind == plan.Symlink {
+			out[m.Target] = m.Source
+		}
+	}
+	if p.Gate == nil {
+		return out
+	}
+	for _, d := range p.Gate.Dirs {
+		for _, n := range d.Names {
+			if n.Kind == plan.Symlink {
+				out[path.Join(string(d.Path), string(n.Name))] = string(n.Target)
+			}
+		}
+	}
+	return out
+}
+
+// refuse records what was not carried out.
+func (md *mediator) refuse(r writes.Refusal) {
+	md.refused(r.Path, grants.Request{PID: r.PID, Path: r.Path, Why: r.Err, Kept: r.Kept})
+}

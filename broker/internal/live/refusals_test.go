@@ -1,0 +1,74 @@
+package live
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"sbx.example/sbx/broker/internal/gate/notify"
+)
+
+// TestRefusalsAreTold: what was refused is told once, with how often; with --verbose when it happens, and at the end
+// only if it came again.
+func TestRefusalsAreTold(t *testing.T) {
+	for verbose, want := range map[bool][]string{
+		false: {"blocked: mount by x[2]", "blocked: ptrace by x[1] (3 times)", "blocked: write /p/.git/hooks/x",
+			"failed: network"},
+		true: {"blocked: ptrace by x[1] (3 times)"},
+	} {
+		var printed []string
+		r := &refusals{verb: verbose, print: func(s string) { printed = append(printed, s) }}
+		for range 3 {
+			r.add(refusal{op: "ptrace", text: "ptrace by x[1]"})
+		}
+		r.add(refusal{op: "mount", text: "mount by x[2]"})
+		r.line("network", true)
+		r.add(refusal{op: "write", path: "/p/.git/hooks/x", text: "write /p/.git/hooks/x"})
+		if got := r.summary(); !slices.Equal(got, want) {
+			t.Errorf("verbose %v: %q, want %q", verbose, got, want)
+		}
+		if verbose != (len(printed) == 4) || len(printed) > 4 {
+			t.Errorf("verbose %v: printed %q", verbose, printed)
+		}
+		if got, _ := r.all(); len(got) != 4 || got[1].op != "ptrace" || got[1].times != 3 || got[2].path == "" {
+			t.Errorf("the record has %+v", got)
+		}
+		if got := r.calls(); len(got) != 3 {
+			t.Errorf("the calls are %q", got)
+		}
+	}
+}
+
+// TestRefusalsThatTellNothing: what debuggers try before they do it in another way is on record and in no summary.
+func TestRefusalsThatTellNothing(t *testing.T) {
+	for _, verbose := range []bool{false, true} {
+		r := &refusals{verb: verbose, print: func(s string) { t.Errorf("printed %q", s) },
+			attribute: func(_ uint32, line string) { t.Errorf("told an exec %q", line) }}
+		for range 3 {
+			r.note(notify.Denial{PID: uint32(os.Getpid()), Call: "process_vm_readv"})
+		}
+		if got := r.summary(); len(got) != 0 {
+			t.Errorf("the summary has %q", got)
+		}
+		if got := r.calls(); len(got) != 0 {
+			t.Errorf("the calls are %q", got)
+		}
+		if got, _ := r.all(); len(got) != 1 || !strings.HasPrefix(got[0].text, "process_vm_readv by ") {
+			t.Errorf("the record has %+v", got)
+		}
+	}
+}
+
+// TestRefusalsAreBounded: a program that is refused ever new things is counted, not remembered.
+func TestRefusalsAreBounded(t *testing.T) {
+	r := &refusals{print: func(string) {}}
+	for i := range maxBlocked + 5 {
+		r.add(refusal{text: fmt.Sprintf("call by x[%d]", i)})
+	}
+	got := r.summary()
+	if len(got) != maxBlocked+1 || got[len(got)-1] != "blocked: 5 further calls" {
+		t.Errorf("%d lines, the last %q", len(got), got[len(got)-1])
+	}
+}

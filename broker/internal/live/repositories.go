@@ -1,0 +1,165 @@
+package live
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"sbx.example/sbx/broker/internal/guard"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/quoting"
+)
+
+// made says what git would run in a repository that the session made.
+func (l *leftovers) made(fd int, neutralise bool) []string {
+	name, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(fd))
+	var st unix.Stat_t
+	if err != nil || unix.Fstat(fd, &st) != nil || st.Nlink == 0 ||
+		unix.Fstatat(fd, "HEAD", &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
+		return nil // gone again
+	}
+	var acts []string
+	for _, file := range configsOf() {
+		acts = append(acts, settingsIn(fd, path.Base(name), file)...)
+	}
+	if l.leadsElsewhere(fd) {
+		acts = append(acts, "commondir, which leads to other settings")
+	}
+	acts = append(acts, hooksIn(fd)...)
+	if len(acts) == 0 {
+		return nil
+	}
+	line := "made: repository " + quoting.Quote(name) + ": git runs what the session put there: " +
+		quoting.ASCII(strings.Join(acts, ", "))
+	if !neutralise {
+		return []string{line + " (fs.made_repositories = \"neutralise\" takes it away)"}
+	}
+	for _, file := range configsOf() {
+		err = errors.Join(err, neutralised(fd, path.Base(name), file))
+	}
+	if l.leadsElsewhere(fd) {
+		err = errors.Join(err, unix.Renameat2(fd, "commondir", fd, "commondir"+setAside, unix.RENAME_NOREPLACE))
+	}
+	if err != nil {
+		return []string{line + ", and that could not be taken away: " + err.Error()}
+	}
+	return []string{line + ", which was taken away: config" + setAside + " has it"}
+}
+
+// configsOf are the configurations in a repository's directory.
+func configsOf() [2]string { return [...]string{"config", "config.worktree"} }
+
+// settingsIn says what git would run by a configuration.
+func settingsIn(fd int, base, file string) []string {
+	text, err := readIn(fd, file)
+	if host.NotExist(err) {
+		return nil
+	}
+	var keys []string
+	if err == nil {
+		keys, err = guard.Acting(path.Join(base, file), text)
+	}
+	if err != nil {
+		return []string{"settings that are not understood"}
+	}
+	return keys
+}
+
+// leadsElsewhere says whether a repository's directory takes its settings from another one that is not told by itself.
+func (l *leftovers) leadsElsewhere(fd int) bool {
+	text, err := readIn(fd, "commondir")
+	if host.NotExist(err) {
+		return false
+	}
+	dir, e := unix.Openat(fd, "../..", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil || e != nil {
+		return true
+	}
+	defer unix.Close(dir)
+	var common, st unix.Stat_t
+	told := guard.CommonDir(text) && unix.Fstat(dir, &common) == nil
+	return !told || !slices.ContainsFunc(slices.Collect(maps.Values(l.repositories)), func(known int) bool {
+		return unix.Fstat(known, &st) == nil && st.Dev == common.Dev && st.Ino == common.Ino
+	})
+}
+
+func hooksIn(fd int) []string {
+	dir, err := unix.Openat2(fd, "hooks", &unix.OpenHow{Flags: unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS})
+	if err != nil {
+		var st unix.Stat_t
+		if unix.Fstatat(fd, "hooks", &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
+			return []string{"hooks that cannot be looked at"}
+		}
+		return nil
+	}
+	f := os.NewFile(uintptr(dir), "hooks")
+	defer f.Close()
+	list, _ := f.Readdirnames(-1)
+	var out []string
+	for _, name := range list {
+		if !strings.HasSuffix(name, ".sample") {
+			out = append(out, "hook "+name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// readIn reads a file of at most planner.MaxConfigSize.
+func readIn(dir int, name string) ([]byte, error) {
+	fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(fd)
+	text, err := host.PeekAt(fd, 0, planner.MaxConfigSize+1)
+	if err == nil && len(text) > planner.MaxConfigSize {
+		err = unix.EFBIG
+	}
+	return text, err
+}
+
+// setAside ends the names of what was taken away.
+const setAside = ".before-sbx"
+
+// neutralised puts a configuration without what makes git run something in the place of a repository's own, which is
+// kept beside it.
+func neutralised(fd int, base, file string) error {
+	config, err := readIn(fd, file)
+	if host.NotExist(err) && file != "config" {
+		return nil
+	}
+	next, err := guard.Neutral(path.Join(base, file), config)
+	if err != nil { // it is not understood
+		next, _ = guard.Neutral(path.Join(base, file), nil)
+	}
+	const made = "config.sbx"
+	out, err := unix.Openat(fd, made, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o644)
+	if err != nil {
+		return fmt.Errorf("making %s: %w", made, err)
+	}
+	f := os.NewFile(uintptr(out), made)
+	_, err = f.Write(next)
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = unix.Renameat2(fd, file, fd, file+setAside, unix.RENAME_NOREPLACE)
+	}
+	if err == nil || err == unix.ENOENT {
+		err = unix.Renameat(fd, made, fd, file)
+	}
+	if err != nil {
+		_ = unix.Unlinkat(fd, made, 0) // the first failure is the one to tell
+	}
+	return err
+}

@@ -1,0 +1,132 @@
+package planner
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"sbx.example/sbx/broker/internal/guard"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/plan"
+)
+
+// atHome adds what runs by itself in the person's home and lies in a writable tree. What links in the home lead to is
+// meant as well. Who grants such a place by its name means it, which is said.
+func (in *Input) atHome(env []string) {
+	written := in.written()
+	if len(written) == 0 {
+		return
+	}
+	var places []Referred
+	rules := guard.Home()
+	for _, b := range in.homeDirs(env) {
+		list, _ := in.FS.ReadDir(b.dir) // most names do not exist: one listing says so for all
+		real, _, _, err := host.Resolve(in.FS, b.dir)
+		if err != nil && !host.NotExist(err) {
+			continue
+		}
+		for _, r := range rules {
+			pattern, ok := b.has(r.Pattern)
+			first, _, _ := strings.Cut(pattern, "/")
+			if ok && (host.Lists(list, first) || related(written, real, pattern)) {
+				places = in.place(places, b.dir, pattern, r.Why)
+			}
+		}
+	}
+	in.Referred = append(in.Referred, places...)
+	for _, p := range written {
+		i := slices.IndexFunc(places, func(r Referred) bool { _, named := r.in(p); return named })
+		if i >= 0 {
+			in.Losses = append(in.Losses, Loss{What: plan.Bytes(p).Quote() + " can be changed",
+				Why: places[i].Why + ", outside of the sandbox", Price: true})
+		}
+	}
+}
+
+// written are what writable grants show of a person's own.
+func (in *Input) written() (out []string) {
+	for i := range in.Grants {
+		if g := &in.Grants[i]; g.Mode == Write && g.guardable() {
+			if canon, _, _, err := host.Resolve(in.FS, g.Path); err == nil && !slices.Contains(out, canon) {
+				out = append(out, canon)
+			}
+		}
+	}
+	return out
+}
+
+// homeDir is a directory in which names of guard.Home are: those that begin with prefix, without that.
+type homeDir struct{ dir, prefix string }
+
+// The directories of a home that may be elsewhere.
+const (
+	configDir = ".config/"
+	dataDir   = ".local/share/"
+)
+
+func (in *Input) homeDirs(env []string) (out []homeDir) {
+	for _, home := range [...]string{in.Facts.Home, in.Facts.Account} {
+		if home != "" {
+			out = append(out, homeDir{home, ""}, homeDir{path.Join(home, configDir), configDir},
+				homeDir{path.Join(home, dataDir), dataDir})
+		}
+	}
+	for _, x := range [...]struct{ name, prefix string }{{"XDG_CONFIG_HOME", configDir}, {"XDG_DATA_HOME", dataDir}} {
+		if dir := host.Lookup(env, x.name); path.IsAbs(dir) {
+			if d := (homeDir{path.Clean(dir), x.prefix}); !slices.Contains(out, d) {
+				out = append(out, d)
+			}
+		}
+	}
+	return out
+}
+
+// has is a pattern of guard.Home in the directory.
+func (d homeDir) has(pattern string) (string, bool) {
+	if d.prefix == "" {
+		return pattern, !strings.HasPrefix(pattern, configDir) && !strings.HasPrefix(pattern, dataDir)
+	}
+	return strings.CutPrefix(pattern, d.prefix)
+}
+
+// related says whether a name in a directory lies in one of the trees, or one of them in what has the name.
+func related(trees []string, dir, pattern string) bool {
+	literal, _ := divide(pattern)
+	return slices.ContainsFunc(trees, func(top string) bool {
+		if !host.Within(top, dir) {
+			return host.Within(dir, top)
+		}
+		rel := relative(top, dir)
+		return rel == "" || literal == "" || host.Within(rel, literal) || host.Within(literal, rel)
+	})
+}
+
+// divide takes a pattern's wildcards off.
+func divide(pattern string) (literal, below string) {
+	at := strings.IndexAny(pattern, `*?[\`)
+	if at < 0 {
+		return pattern, ""
+	}
+	at = strings.LastIndexByte(pattern[:at], '/') + 1
+	return strings.TrimSuffix(pattern[:at], "/"), pattern[at:]
+}
+
+// place adds a name in a directory, where it really is, and the links on the way to it.
+func (in *Input) place(places []Referred, dir, pattern, why string) []Referred {
+	literal, below := divide(pattern)
+	p := path.Join(dir, literal)
+	canon, links, _, err := host.Resolve(in.FS, p)
+	if err != nil && !host.NotExist(err) || canon == "" {
+		return places
+	}
+	places = append(places, Referred{canon, below, why})
+	if canon != p {
+		places = append(places, Referred{p, below, why})
+	}
+	for _, l := range links {
+		if r := (Referred{Path: l.Path, Why: why}); l.Path != p && !slices.Contains(places, r) {
+			places = append(places, r)
+		}
+	}
+	return places
+}

@@ -1,0 +1,96 @@
+package prompt
+
+import "strings"
+
+// leastWidth is that of the narrowest terminal that anything is laid out for.
+const leastWidth = 24
+
+// offersWalk says whether an answer about all that the program goes through is one key.
+func offersWalk(q *Question) bool {
+	scope, ok := wide('w', q)
+	return ok && scope == Walk
+}
+
+// Lines shows a question: who, what, where it leads, and the keys. What does not fit into a row goes on in the next.
+// sbx's own words are never cut; names are where they would take more than most rows, and ? shows those whole.
+func (s Style) Lines(q Question, most int) []string {
+	head := ""
+	if s.Word != "" {
+		head = "[" + s.Word + "] "
+	}
+	text := head + s.wants(&q, 1<<20)
+	for _, keys := range [...]string{longKeys(&q), shortKeys(&q)} {
+		if len(text)+len(" - ")+len(keys) <= s.columns() {
+			return []string{text + " - " + keys}
+		}
+	}
+	rows := s.wrap(head+s.sentence(&q, 1<<20, false), 2)
+	for room := most * s.columns(); len(rows) > most && room > leastName; room -= s.columns() / 2 {
+		rows = s.wrap(head+s.sentence(&q, room, false), 2)
+	}
+	return append(rows, s.wrap("  "+longKeys(&q), 2)...)
+}
+
+func (s Style) columns() int { return max(s.Width, leastWidth) }
+
+func longKeys(q *Question) string {
+	once := "[o]nce "
+	if q.Everyone {
+		once = "[o]nce (all, 2 s) "
+	}
+	wider := "/ [d]ir [t]ree "
+	switch {
+	case q.Host != "" && q.Domain() != "":
+		wider = "/ [w]hole domain "
+	case q.Host != "":
+		wider = ""
+	case offersWalk(q):
+		wider += "[w]alk "
+	}
+	return once + "[s]ession [f]orever " + wider + "/ [n]o / ne[v]er [?]"
+}
+
+func shortKeys(q *Question) string {
+	switch {
+	case q.Host != "" && q.Domain() != "":
+		return "[o/s/f/w/n/v/?]"
+	case q.Host != "":
+		return "[o/s/f/n/v/?]"
+	case offersWalk(q):
+		return "[o/s/f/d/t/w/n/v/?]"
+	}
+	return "[o/s/f/d/t/n/v/?]"
+}
+
+// wrap breaks a line between words, and a word that is too long for a row where the row ends. Nothing is left out.
+func (s Style) wrap(line string, indent int) (rows []string) {
+	if s.Width <= 0 {
+		return []string{line}
+	}
+	width := s.columns()
+	for len(line) > width {
+		cut := strings.LastIndexByte(line[:width], ' ') + 1
+		if strings.TrimLeft(line[:cut], " ") == "" {
+			cut = width
+		}
+		rows = append(rows, line[:cut])
+		line = strings.Repeat(" ", indent) + line[cut:]
+	}
+	return append(rows, line)
+}
+
+// rows are the names of a question about several objects, each in rows of its own. Where they would take more than most
+// in all they get one each, and ? shows them whole.
+func (s Style) rows(q *Question, most int) (out []string) {
+	for _, n := range s.Names(q) {
+		out = append(out, s.wrap("  "+n, 4)...)
+	}
+	if len(out) <= most {
+		return out
+	}
+	out = out[:0]
+	for _, n := range s.Names(q) {
+		out = append(out, "  "+Shorten(n, s.columns()-2))
+	}
+	return out
+}
