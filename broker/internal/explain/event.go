@@ -47,8 +47,13 @@ func (e *Event) Object() string {
 
 // Text tells the event in a line.
 func (e *Event) Text() string {
-	s := fmt.Sprintf("event %s of session %s, %s: %s %s %s", e.ID, e.SID, e.Time, cmp.Or(e.Decision, "no decision on"),
-		e.Op, quoting.Quote(e.Object()))
+	s := fmt.Sprintf("event %s of session %s, %s: %s", e.ID, e.SID, e.Time, cmp.Or(e.Decision, "no decision on"))
+	if e.Op != "" {
+		s += " " + e.Op
+	}
+	if e.Object() != "" {
+		s += " " + quoting.Quote(e.Object())
+	}
 	if e.Exe != "" {
 		s += fmt.Sprintf(" by %s[%d]", quoting.Quote(program.Name(e.Exe)), e.PID)
 	}
@@ -117,20 +122,26 @@ func FindEvent(dir, id string) (*Event, error) {
 	return found, nil
 }
 
-// LastRefusal is the name of what was refused last, in all logs of a directory: the newest that has one is searched.
+// LastRefusal is the name of what was refused last, in all logs of a directory: the newest that has one is searched. What
+// names a path or a host is preferred to a call that was blocked: more can be said of it.
 func LastRefusal(dir string) (string, error) {
 	logs, err := audit.Logs(dir)
 	if err != nil {
 		return "", err
 	}
+	refused := audit.Filter{Kinds: []string{audit.KindDeny, audit.KindBlocked}}
 	for i := len(logs) - 1; i >= 0; i-- {
-		last := ""
-		for e, err := range audit.Query(logs[i], audit.Filter{Kinds: []string{audit.KindDeny}}) {
-			if err == nil && (e.Path != "" || e.Host != "") {
-				last = e.Session + ":" + strconv.FormatUint(e.Seq, 10)
+		object, other := "", ""
+		for e, err := range audit.Query(logs[i], refused) {
+			switch name := e.Session + ":" + strconv.FormatUint(e.Seq, 10); {
+			case err != nil:
+			case e.Path != "" || e.Host != "":
+				object = name
+			default:
+				other = name
 			}
 		}
-		if last != "" {
+		if last := cmp.Or(object, other); last != "" {
 			return last, nil
 		}
 	}
