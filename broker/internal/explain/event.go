@@ -122,8 +122,8 @@ func FindEvent(dir, id string) (*Event, error) {
 	return found, nil
 }
 
-// LastRefusal is the name of what was refused last, in all logs of a directory: the newest that has one is searched. What
-// names a path or a host is preferred to a call that was blocked: more can be said of it.
+// LastRefusal is the name of what was refused last, in all logs of a directory: the newest that has one is searched.
+// What names a path or a host is preferred to a call that was blocked: more can be said of it.
 func LastRefusal(dir string) (string, error) {
 	logs, err := audit.Logs(dir)
 	if err != nil {
