@@ -67,6 +67,7 @@ type Running struct {
 	Plan    *plan.Plan
 	signals func()       // of Options
 	early   atomic.Int32 // signal that came before the program ran
+	told    atomic.Bool  // by Interrupt: of the SIGINT that comes next
 
 	frozen atomic.Bool
 	// Freezer stops everything in the sandbox at once, process 1 too, or lets it go on; nil where there is no control

@@ -68,6 +68,9 @@ func (r *Running) followSize(term *terminal) (release func()) {
 }
 
 func (r *Running) handle(s syscall.Signal, term *terminal) {
+	if s == syscall.SIGINT && r.told.CompareAndSwap(true, false) {
+		return
+	}
 	main := r.main()
 	switch {
 	case s == syscall.SIGWINCH:
@@ -92,6 +95,16 @@ func (r *Running) handle(s syscall.Signal, term *terminal) {
 	default:
 		_ = r.Child.Signal(-main, s)
 	}
+}
+
+// Interrupt does what Ctrl-C does where the program is not in the foreground of its own terminal: the program, and what
+// else is in this process's group, hear of it. The program has when it returns. Not before the sandbox stands.
+func (r *Running) Interrupt() {
+	if main := r.main(); main != 0 && !r.Plan.Process.AsPID1 {
+		_ = r.Child.SignalNow(-main, syscall.SIGINT)
+		r.told.Store(true) // not once more because this process hears of it, too
+	}
+	_ = syscall.Kill(0, syscall.SIGINT)
 }
 
 // main is the program's pid as seen inside; 0 where none has been executed. One that has may be heard of sooner than

@@ -128,6 +128,13 @@ func controlRoot(env []string, home string) (string, error) {
 
 var errNotStanding = errors.New("the sandbox is still being built, or it could not be: try again")
 
+// interrupt has the program hear Ctrl-C; what waits for an answer runs already.
+func (v *service) interrupt() {
+	if run, err := v.running(); err == nil {
+		run.Interrupt()
+	}
+}
+
 // running waits until the sandbox stands.
 func (v *service) running() (*launch.Running, error) {
 	select {

@@ -47,10 +47,15 @@ func (a *approvals) join(keys, out, guest *os.File, taking func()) (input, outpu
 	if o.dev != nil {
 		keys = o.dev
 	}
-	d := &prompt.DevTTY{Console: prompt.Console{Keys: keys, Out: out, Guest: guest}, Always: a.mode == prompt.TTYOnly}
+	d := a.devTTY(keys, out, guest)
 	o.screen = d
 	a.serveTerminal()
 	return func() { d.CopyInput(taking) }, d.CopyOutput
+}
+
+func (a *approvals) devTTY(keys, out, guest *os.File) *prompt.DevTTY {
+	return &prompt.DevTTY{Console: prompt.Console{Keys: keys, Out: out, Guest: guest},
+		Always: a.mode == prompt.TTYOnly, Group: a.svc.interrupt}
 }
 
 // joiner is nil where questions are not asked on the terminal.
@@ -64,7 +69,7 @@ func (a *approvals) joiner() launch.Join {
 // askWithoutPty shows questions on the controlling terminal of a program that has none of its own.
 func (a *approvals) askWithoutPty() {
 	if o := a.terminal; o != nil && o.dev != nil && !a.in.TTY {
-		o.screen = &prompt.DevTTY{Console: prompt.Console{Keys: o.dev, Out: o.dev}, Always: a.mode == prompt.TTYOnly}
+		o.screen = a.devTTY(o.dev, o.dev, nil)
 		a.serveTerminal()
 	}
 }

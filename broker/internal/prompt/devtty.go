@@ -17,8 +17,9 @@ import (
 // would take the keys. Until then the question waits for other ways to answer it. When the program wants keys it
 // becomes the Console that it holds.
 type DevTTY struct {
-	Console      // Keys and Out are the terminal; Guest is nil where the program's output does not come here
-	Always  bool // somebody said that the question is to be asked here
+	Console        // Keys and Out are the terminal; Guest is nil where the program's output does not come here
+	Always  bool   // somebody said that the question is to be asked here
+	Group   func() // has this process's group hear Ctrl-C, and what else would; nil: the group alone
 	saved   *unix.Termios
 	shown   atomic.Bool
 	lines   []string
@@ -174,14 +175,20 @@ func (d *DevTTY) Clear() {
 	}
 }
 
-// Interrupt implements Screen. A program without a terminal of its own is in this process's group, with what else the
-// terminal would have told.
+// Interrupt implements Screen. Until the program reads the terminal, it is not in the foreground of its own: this
+// process's group hears of it, with what else the terminal would have told, and sbx passes it on.
 func (d *DevTTY) Interrupt() {
-	if d.Guest != nil {
+	d.mu.Lock()
+	taken := d.taken
+	d.mu.Unlock()
+	switch {
+	case taken:
 		d.Console.Interrupt()
-		return
+	case d.Group != nil:
+		d.Group()
+	default:
+		_ = unix.Kill(0, unix.SIGINT)
 	}
-	_ = unix.Kill(0, unix.SIGINT)
 }
 
 // Release implements Screen.

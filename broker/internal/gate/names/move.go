@@ -24,7 +24,7 @@ func (k Keeper) Remove(n Name, dir bool) error {
 		return err
 	}
 	if err := unix.Unlinkat(n.Dir, out, removal(st)); err != nil {
-		k.putBack(n, out)
+		k.putBack(n, n.Dir, out)
 		return err
 	}
 	k.Ledger().Drop(st)
@@ -42,23 +42,36 @@ func (k Keeper) Rename(from, to Name, flags uint) error {
 	if flags&unix.RENAME_EXCHANGE != 0 {
 		return k.exchange(from, to, fd)
 	}
-	base := from.Base
-	if from.Row != nil {
-		if base, err = k.takeOut(from, fd); err != nil {
-			return err
-		}
-	}
 	if to.Row == nil {
-		err = unix.Renameat2(from.Dir, base, to.Dir, to.Base, flags)
-	} else if err = unix.Renameat2(from.Dir, base, to.Dir, to.Base, flags|unix.RENAME_NOREPLACE); err == unix.EEXIST &&
-		flags&unix.RENAME_NOREPLACE == 0 {
-		err = k.replace(from.Dir, base, to)
+		return k.moveOut(from, to, fd, flags)
 	}
-	if err != nil && from.Row != nil {
-		k.putBack(from, base)
+	err = unix.Renameat2(from.Dir, from.Base, to.Dir, to.Base, flags|unix.RENAME_NOREPLACE)
+	if err == unix.EEXIST && flags&unix.RENAME_NOREPLACE == 0 {
+		err = k.replace(from, to, fd)
 	}
-	if err == nil && to.Row != nil && sameAs(to.Dir, to.Base, fd) {
+	switch {
+	case err != nil:
+	case sameAs(to.Dir, to.Base, fd):
 		k.Own(fd, to.Row)
+	case from.Row != nil: // it is the host's, which nobody sees under either name
+		k.putBack(from, to.Dir, to.Base)
+		return unix.ENOENT
+	}
+	return err
+}
+
+// moveOut moves the object fd to a name that is no secret's. A secret's name is left for one that nobody looks for
+// first: what the host puts under it meanwhile is never seen.
+func (k Keeper) moveOut(from, to Name, fd int, flags uint) error {
+	if from.Row == nil {
+		return unix.Renameat2(from.Dir, from.Base, to.Dir, to.Base, flags)
+	}
+	out, err := k.takeOut(from, fd)
+	if err != nil {
+		return err
+	}
+	if err = unix.Renameat2(from.Dir, out, to.Dir, to.Base, flags); err != nil {
+		k.putBack(from, from.Dir, out)
 	}
 	return err
 }
@@ -102,36 +115,38 @@ func (k Keeper) takeOut(n Name, fd int) (out string, err error) {
 		return "", err
 	}
 	if !sameAs(n.Dir, out, fd) {
-		k.putBack(n, out)
+		k.putBack(n, n.Dir, out)
 		return "", unix.ENOENT
 	}
 	return out, nil
 }
 
-// putBack undoes takeOut. If the host has used the name since, its file stays, and the other one where nobody sees it.
-func (k Keeper) putBack(n Name, out string) {
-	if err := unix.Renameat2(n.Dir, out, n.Dir, n.Base, unix.RENAME_NOREPLACE); err != nil && k.Stray != nil {
+// putBack gives what has the name out in dir its name back. If the host has used that since, its file stays, and the
+// other one where nobody sees it.
+func (k Keeper) putBack(n Name, dir int, out string) {
+	if err := unix.Renameat2(dir, out, n.Dir, n.Base, unix.RENAME_NOREPLACE); err != nil && k.Stray != nil {
 		k.Stray(n.Base, err)
 	}
 }
 
-// replace moves an object to a name that something has which may be seen. The two change places first: had the host
-// replaced that meanwhile, its file would be gone.
-func (k Keeper) replace(dir int, base string, to Name) error {
+// replace moves the object fd to a name that something has which may be seen. The two change places first: had the host
+// replaced that meanwhile, its file would be gone. Nor is a file of the host's taken from a secret's name.
+func (k Keeper) replace(from, to Name, fd int) error {
 	old, st, err := k.Hold(to)
 	if err != nil {
 		return unix.EEXIST
 	}
 	defer unix.Close(old)
-	if err := unix.Renameat2(dir, base, to.Dir, to.Base, unix.RENAME_EXCHANGE); err != nil {
+	swap := func() error { return unix.Renameat2(from.Dir, from.Base, to.Dir, to.Base, unix.RENAME_EXCHANGE) }
+	if err := swap(); err != nil {
 		return err
 	}
 	err = unix.EEXIST
-	if sameAs(dir, base, old) {
-		err = unix.Unlinkat(dir, base, removal(st))
+	if sameAs(from.Dir, from.Base, old) && (from.Row == nil || sameAs(to.Dir, to.Base, fd)) {
+		err = unix.Unlinkat(from.Dir, from.Base, removal(st))
 	}
 	if err != nil {
-		_ = unix.Renameat2(dir, base, to.Dir, to.Base, unix.RENAME_EXCHANGE)
+		_ = swap()
 		return err
 	}
 	k.Ledger().Drop(st)

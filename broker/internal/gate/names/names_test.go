@@ -96,6 +96,12 @@ func TestMoves(t *testing.T) {
 		}, unix.EEXIST, map[string]string{".env": "host", "id_rsa": "own", "plain": "plain"}},
 		{"and moved", func(x *tree) error { return x.keeper.Rename(x.name("id_rsa"), x.name("plain"), 0) }, nil,
 			map[string]string{".env": "host", "plain": "own"}},
+		{"from one secret's name to another", func(x *tree) error {
+			return x.keeper.Rename(x.name("id_rsa"), x.name("id_dsa"), 0)
+		}, nil, map[string]string{".env": "host", "id_dsa": "own", "plain": "plain"}},
+		{"not to one that is hidden", func(x *tree) error {
+			return x.keeper.Rename(x.name("id_rsa"), x.name(".env"), 0)
+		}, unix.EEXIST, map[string]string{".env": "host", "id_rsa": "own", "plain": "plain"}},
 		{"exchanged", func(x *tree) error {
 			return x.keeper.Rename(x.name("id_rsa"), x.name("plain"),
 				unix.RENAME_EXCHANGE)
@@ -132,7 +138,13 @@ func TestTakenMeanwhile(t *testing.T) {
 	if out, err := x.keeper.takeOut(x.name("id_rsa"), fd); err != unix.ENOENT {
 		t.Errorf("%q, %v", out, err)
 	}
-	x.holds(map[string]string{".env": "host", "id_rsa": "host's new one", "plain": "plain"})
+	left := map[string]string{".env": "host", "id_rsa": "host's new one", "id_dsa": "own, too", "plain": "plain"}
+	x.write("id_dsa", "own, too")
+	x.keeper.OwnName(x.name("id_dsa"))
+	if err := x.keeper.replace(x.name("id_rsa"), x.name("id_dsa"), fd); err != unix.EEXIST {
+		t.Errorf("replacing: %v", err)
+	}
+	x.holds(left)
 }
 
 // What was the session's own stays so when the session has changed it, and not when the host has.
