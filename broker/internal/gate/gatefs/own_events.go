@@ -1,10 +1,6 @@
 package gatefs
 
-import (
-	"time"
-
-	"golang.org/x/sys/unix"
-)
+import "golang.org/x/sys/unix"
 
 // What this server does on the host for somebody inside, the host reports as well. The kernel has told those who watch
 // inside already.
@@ -16,10 +12,11 @@ type ownEvent struct {
 	mask uint32
 }
 
-// ownEvents are those that are expected.
+// ownEvents are those that are expected. Not all of them come: equal ones are reported once, and not every call changes
+// all that it may.
 type ownEvents struct {
 	left, doing int
-	done        time.Time // when the last was
+	last        uint64 // where in all that is reported the last of them may be, once nothing is being done
 }
 
 // expect is called before something is done to a name, and what it returns afterwards.
@@ -44,12 +41,25 @@ func (s *Server) expect(n *node, name string, masks ...uint32) func() {
 	return func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
+		last := w.reported()
 		for _, m := range masks {
 			if o := w.own[ownEvent{n, name, m}]; o != nil {
-				o.doing, o.done = o.doing-1, time.Now()
+				o.doing, o.last = o.doing-1, last
 			}
 		}
+		if last == w.followed {
+			w.forgetOwn()
+		}
 	}
+}
+
+// reported is how much the host has reported so far, with what was not read yet. w.mu is held.
+func (w *watches) reported() uint64 {
+	unread, err := unix.IoctlGetInt(w.fd, unix.TIOCINQ)
+	if err != nil { // it is over
+		return w.read
+	}
+	return w.read + uint64(unread)
 }
 
 // expectAt is expect for an object, by the name it was last seen with.
@@ -61,21 +71,19 @@ func (s *Server) expectAt(c *node, masks ...uint32) func() {
 }
 
 // isOwn says whether an event was expected. w.mu is held.
-func (w *watches) isOwn(n *node, name string, mask uint32) bool {
-	o := w.own[ownEvent{n, name, mask &^ unix.IN_ISDIR}]
-	if o == nil || o.left == 0 {
+func (w *watches) isOwn(n *node, e event) bool {
+	o := w.own[ownEvent{n, e.name, e.mask &^ unix.IN_ISDIR}]
+	if o == nil || o.left == 0 || o.doing == 0 && o.last < e.at {
 		return false
 	}
 	o.left--
 	return true
 }
 
-// forgetOwn forgets what was done before all that the host had to report was read: equal events are reported once.
-func (w *watches) forgetOwn(before time.Time) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+// forgetOwn forgets what is done, where all that was reported has been followed. w.mu is held.
+func (w *watches) forgetOwn() {
 	for k, o := range w.own {
-		if o.doing == 0 && o.done.Before(before) {
+		if o.doing == 0 {
 			delete(w.own, k)
 		}
 	}

@@ -24,7 +24,6 @@ const (
 	maxWatches, maxSeen = 4096, 16384
 	eventSize           = 16
 	eventRoom           = 64 << 10
-	longestEvent        = eventSize + 256
 	// A burst of changes, most of which the sandbox makes itself, is taken together.
 	followPause = time.Millisecond
 )
@@ -45,8 +44,10 @@ type watches struct {
 	of    map[*node]*watch // nil for a directory that cannot be watched
 	count int              // names in all seen maps
 	own   map[ownEvent]*ownEvents
-	told  bool     // that there are more directories than are watched
-	moved struct { // what has left a name last, for the one that it gets
+	// bytes of what was reported, and of what was followed of that
+	read, followed uint64
+	told           bool     // that there are more directories than are watched
+	moved          struct { // what has left a name last, for the one that it gets
 		cookie uint32
 		node   *node
 	}
@@ -189,13 +190,14 @@ func (w *watches) drop(d *watch) {
 
 func (w *watches) close() {
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.file != nil {
-		_ = inotify.Close(w.fd, w.file.Close)
-	}
-	w.begun, w.fd = true, -1
+	fd, file := w.fd, w.file
+	w.begun, w.fd, w.file = true, -1, nil
 	if w.of == nil {
 		w.of = make(map[*node]*watch)
+	}
+	w.mu.Unlock() // who reads takes it, and to close waits for him
+	if file != nil {
+		_ = inotify.Close(fd, file.Close)
 	}
 }
 
@@ -204,8 +206,7 @@ func (w *watches) close() {
 func (s *Server) follow(f *os.File) {
 	buf := make([]byte, eventRoom)
 	for {
-		began := time.Now()
-		n, err := f.Read(buf)
+		n, at, err := s.watches.wait(f, buf)
 		if err != nil {
 			return
 		}
@@ -214,16 +215,37 @@ func (s *Server) follow(f *os.File) {
 			if size > len(b) {
 				break
 			}
+			at += uint64(size)
 			name, _, _ := strings.Cut(string(b[eventSize:size]), "\x00")
 			s.changed(event{wd: int32(binary.NativeEndian.Uint32(b)), mask: binary.NativeEndian.Uint32(b[4:]),
-				cookie: binary.NativeEndian.Uint32(b[8:]), name: name})
+				cookie: binary.NativeEndian.Uint32(b[8:]), name: name, at: at})
 			b = b[size:]
-		}
-		if n < len(buf)-longestEvent { // that was all there was
-			s.watches.forgetOwn(began)
 		}
 		time.Sleep(followPause)
 	}
+}
+
+// wait reads what the host reports, and says where in all of that it begins.
+func (w *watches) wait(f *os.File, buf []byte) (n int, at uint64, err error) {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return 0, 0, err
+	}
+	closed := raw.Read(func(fd uintptr) bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		at, w.followed = w.read, w.read
+		if n, err = unix.Read(int(fd), buf); err == nil {
+			w.read += uint64(n)
+		} else if err == unix.EAGAIN {
+			w.forgetOwn()
+		}
+		return err != unix.EAGAIN
+	})
+	if closed != nil {
+		err = closed
+	}
+	return n, at, err
 }
 
 // event is one of inotify(7).
@@ -231,6 +253,7 @@ type event struct {
 	wd           int32
 	mask, cookie uint32
 	name         string
+	at           uint64 // where it ends in all that was reported
 }
 
 func (s *Server) changed(e event) {
@@ -256,7 +279,7 @@ func (s *Server) changed(e event) {
 	if gone {
 		w.follows(d, e, c)
 	}
-	mine := w.isOwn(d.dir, e.name, e.mask)
+	mine := w.isOwn(d.dir, e)
 	w.mu.Unlock()
 	switch {
 	case c != nil && !gone && s.forgetContents(c, e.mask) == fuse.OK:
