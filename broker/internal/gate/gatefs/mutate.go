@@ -98,8 +98,8 @@ func (s *Server) made(n *node, name string, mode uint32, out *fuse.EntryOut) fus
 
 // Mkdir makes a directory.
 func (s *Server) Mkdir(cancel <-chan struct{}, in *fuse.MkdirIn, name string, out *fuse.EntryOut) fuse.Status {
-	if s.madeRepeated(&in.InHeader, name, unix.S_IFDIR, out) {
-		return fuse.OK
+	if code, ok := s.madeRepeated(&in.InHeader, name, unix.S_IFDIR, out); ok {
+		return code
 	}
 	g, asked, code := s.ground(cancel, &in.InHeader, in.NodeId, name)
 	if asked {
@@ -132,8 +132,8 @@ func (s *Server) Mkdir(cancel <-chan struct{}, in *fuse.MkdirIn, name string, ou
 // Mknod makes files, FIFOs and sockets. A socket made here belongs to the sandbox: the host sees its name and reaches
 // nobody.
 func (s *Server) Mknod(cancel <-chan struct{}, in *fuse.MknodIn, name string, out *fuse.EntryOut) fuse.Status {
-	if s.madeRepeated(&in.InHeader, name, in.Mode&unix.S_IFMT, out) {
-		return fuse.OK
+	if code, ok := s.madeRepeated(&in.InHeader, name, in.Mode&unix.S_IFMT, out); ok {
+		return code
 	}
 	switch in.Mode & unix.S_IFMT {
 	case unix.S_IFREG, unix.S_IFIFO, unix.S_IFSOCK:
@@ -173,8 +173,8 @@ func (s *Server) Mknod(cancel <-chan struct{}, in *fuse.MknodIn, name string, ou
 // Symlink makes a link; where it leads is for the reader's kernel to say.
 func (s *Server) Symlink(cancel <-chan struct{}, h *fuse.InHeader, target, name string,
 	out *fuse.EntryOut) fuse.Status {
-	if s.madeRepeated(h, name, unix.S_IFLNK, out) {
-		return fuse.OK
+	if code, ok := s.madeRepeated(h, name, unix.S_IFLNK, out); ok {
+		return code
 	}
 	g, asked, code := s.ground(cancel, h, h.NodeId, name)
 	if asked {

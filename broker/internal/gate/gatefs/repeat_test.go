@@ -160,3 +160,49 @@ func TestRepeatProgramThatRuns(t *testing.T) {
 		t.Error("nobody is told that an event is lost")
 	}
 }
+
+// TestRepeatAstray: the directory of what is repeated may have been replaced since, and its path leads to the one that
+// the host has now. Nothing is made, removed or moved there in earnest.
+func TestRepeatAstray(t *testing.T) {
+	t.Parallel()
+	host := t.TempDir()
+	s, err := newServer(Tree{Dirs: []Dir{{Path: "/", Host: host, Kind: Guarded, Judge: judgeOf(projectRules()...)}}},
+		Options{Repeat: func(Repeat) error { return nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.release()
+	s.watches.begun, s.watches.fd, s.watches.of = true, -1, map[*node]*watch{} // nothing is told but by this test
+	write(t, host+"/f", "the host's")
+	if err := os.Mkdir(host+"/d", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	top, other := fuse.InHeader{NodeId: rootID}, s.repeats.elsewhere(s)
+	var out fuse.EntryOut
+	calls := map[string]func() fuse.Status{
+		"unlink":  func() fuse.Status { return s.Unlink(nil, &top, "f") },
+		"rmdir":   func() fuse.Status { return s.Rmdir(nil, &top, "d") },
+		"rename":  func() fuse.Status { return s.Rename(nil, &fuse.RenameIn{InHeader: top, Newdir: rootID}, "f", "g") },
+		"mkdir":   func() fuse.Status { return s.Mkdir(nil, &fuse.MkdirIn{InHeader: top, Mode: 0o700}, "new", &out) },
+		"symlink": func() fuse.Status { return s.Symlink(nil, &top, ".", "link", &out) },
+		"mknod": func() fuse.Status {
+			return s.Mknod(nil, &fuse.MknodIn{InHeader: top, Mode: unix.S_IFREG | 0o600}, "file", &out)
+		},
+	}
+	for _, what := range []Happening{Made, Removed, Moved} {
+		s.repeats.now.Store(&repeat{what: what, dir: other, name: "f", to: other, toName: "g"})
+		for name, call := range calls {
+			if code := call(); code != errno(unix.ESTALE) {
+				t.Errorf("%s while %d is repeated elsewhere: %v, want ESTALE", name, what, code)
+			}
+		}
+	}
+	list, err := os.ReadDir(host)
+	if err != nil || len(list) != 2 || read(t, host+"/f") != "the host's" {
+		t.Errorf("the host's directory was changed: %v, %v", list, err)
+	}
+	s.repeats.now.Store(nil) // the control: nothing is repeated, so it is somebody's own doing
+	if code := calls["unlink"](); code != fuse.OK {
+		t.Errorf("unlink: %v", code)
+	}
+}

@@ -131,29 +131,40 @@ func (s *Server) standInAttr(n *node) fuse.Attr {
 		Gid: s.opts.Owner.GID}}
 }
 
-// madeRepeated describes what has got a name: what the host has there now, if it is of that type and may be seen.
-func (s *Server) madeRepeated(h *fuse.InHeader, name string, typ uint32, out *fuse.EntryOut) bool {
+// astray answers whoever repeats where the path of what he repeats leads to another directory by now: what he does
+// there would be done in earnest.
+const astray = fuse.Status(unix.ESTALE)
+
+// madeRepeated describes what has got a name: what the host has there now, if it is of that type and may be seen; ok
+// is false for others.
+func (s *Server) madeRepeated(h *fuse.InHeader, name string, typ uint32,
+	out *fuse.EntryOut) (code fuse.Status, ok bool) {
 	r := s.repeating(h)
-	if r == nil || r.what != Made || h.NodeId != r.dir.id || name != r.name {
-		return false
+	switch {
+	case r == nil:
+		return 0, false
+	case r.what != Made || h.NodeId != r.dir.id || name != r.name:
+		return astray, true
 	}
 	if s.lookupLoop(h, r.dir, name, out) == fuse.OK && out.NodeId != 0 {
 		if out.Attr.Mode&unix.S_IFMT == typ {
-			return true
+			return fuse.OK, true
 		}
 		s.Forget(out.NodeId, 1)
 	}
 	*out = fuse.EntryOut{}
 	s.standIn(nil, typ, out)
-	return true
+	return fuse.OK, true
 }
 
 // removedRepeated and movedRepeated answer for a name that has gone; ok is false for others.
 func (s *Server) removedRepeated(h *fuse.InHeader, name string) (code fuse.Status, ok bool) {
 	r := s.repeating(h)
 	switch {
-	case r == nil || r.what != Removed || h.NodeId != r.dir.id || name != r.name:
+	case r == nil:
 		return 0, false
+	case r.what != Removed || h.NodeId != r.dir.id || name != r.name:
+		return astray, true
 	case r.isTaken(s, h.NodeId, name):
 		return fuse.EBUSY, true
 	}
@@ -163,8 +174,10 @@ func (s *Server) removedRepeated(h *fuse.InHeader, name string) (code fuse.Statu
 func (s *Server) movedRepeated(h *fuse.InHeader, name string, to uint64, toName string) (code fuse.Status, ok bool) {
 	r := s.repeating(h)
 	switch {
-	case r == nil || r.what != Moved || h.NodeId != r.dir.id || name != r.name || to != r.to.id || toName != r.toName:
+	case r == nil:
 		return 0, false
+	case r.what != Moved || h.NodeId != r.dir.id || name != r.name || to != r.to.id || toName != r.toName:
+		return astray, true
 	case r.isTaken(s, h.NodeId, name) || r.isTaken(s, to, toName):
 		return fuse.EBUSY, true
 	}
