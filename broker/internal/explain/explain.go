@@ -384,7 +384,7 @@ func (x *Explainer) addRule(p string, a policy.Access) string {
 	pattern := policy.Vars{Home: x.Settings.Vars.Home}.Short(policy.EscapePath(p))
 	if st, err := x.Input.FS.Lstat(p); err == nil && st.Type == host.Dir {
 		pattern = strings.TrimSuffix(pattern, "/") + "/**"
-	} else if dir, whole := learn.ComesBack(p, x.Settings.Vars.Home, 0); err != nil && !whole &&
+	} else if dir, whole := learn.ComesBack(p, x.Settings.Vars.Home, 0, 0); err != nil && !whole &&
 		!learn.Wide(dir, x.Settings.Vars.Home) { // a name that was made for that once
 		pattern = policy.Vars{Home: x.Settings.Vars.Home}.Short(policy.EscapePath(dir)) + "/**"
 	}

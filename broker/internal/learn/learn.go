@@ -5,7 +5,9 @@ package learn
 
 import (
 	"fmt"
+	"maps"
 	"path"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -24,6 +26,9 @@ type Access struct {
 	Exe     string
 	Tree    bool // the path is a directory that was opened with all that is in it
 	Refused bool // it was not let through while learning
+	// Base is the directory before the first name that will be another the next time, see ComesBack. It is empty where
+	// there is no such name.
+	Base string
 }
 
 // Options say whose run it was.
@@ -31,6 +36,8 @@ type Options struct {
 	Vars    policy.Vars
 	Command []string // printable
 	Now     time.Time
+	// There says whether a path is on the host after the run: what still is there comes back whatever its name looks like.
+	There func(path string) bool
 }
 
 // Bounds of what makes a directory a rule of its own.
@@ -42,12 +49,15 @@ const (
 
 // Policy writes the rules with comments. The list may hold an access any number of times.
 func Policy(list []Access, o Options) (text string, rules []policy.Rule) {
-	w := writer{o: o, by: map[string]map[string]bool{}}
+	w := writer{o: o, by: map[string]map[string]bool{}, passing: map[string]bool{}}
 	reads, writes := newNode(), newNode()
 	hosts, sockets := map[string]Access{}, map[string]Access{}
 	refused := false
 	for _, a := range list {
+		a, ok := w.lasting(a)
 		switch {
+		case !ok:
+			continue
 		case a.Kind == policy.KindHost:
 			hosts[fmt.Sprintf("%s:%d", a.Host, a.Port)] = a
 		case a.Kind == policy.KindSocket:
@@ -142,6 +152,22 @@ type writer struct {
 	rules []policy.Rule
 	heads []head
 	by    map[string]map[string]bool // path or host: programs
+	// passing are directories in which there were only names that will be others the next time, and which are too much to
+	// be allowed as a whole.
+	passing map[string]bool
+}
+
+// lasting puts the directory in the place of a name that was made for this run. It says no where no rule can name it.
+func (w *writer) lasting(a Access) (Access, bool) {
+	if a.Base == "" || w.o.There(a.Path) {
+		return a, true
+	}
+	if a.Kind != policy.KindPath || !w.mayBeWhole(a.Base) {
+		w.passing[a.Base] = true
+		return a, false
+	}
+	a.Path, a.Tree = a.Base, true
+	return a, true
 }
 
 func (w *writer) note(a Access) {
@@ -291,6 +317,10 @@ func (w *writer) text(refused bool) string {
 	if refused {
 		b.WriteString("# What would have been written outside was refused while learning; its rules are here for you to " +
 			"decide.\n")
+	}
+	for _, dir := range slices.Sorted(maps.Keys(w.passing)) {
+		fmt.Fprintf(&b, "# No rule: names that are others each time, in %+q, which is too much to allow as a whole.\n",
+			w.pattern(dir))
 	}
 	b.WriteString("version = 1\n")
 	heads := w.heads

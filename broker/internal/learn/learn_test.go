@@ -118,6 +118,45 @@ func sortedPatterns(format string, names []string) string {
 	return strings.Join(out, ", ")
 }
 
+// TestNamesComeBack: no rule names what was made for one run. Its directory is named instead, or, where that is too much,
+// nothing; what is there after the run is named as it is, whatever it looks like.
+func TestNamesComeBack(t *testing.T) {
+	const pid, inside = 4711, 12
+	for _, c := range []struct {
+		file, want, said string
+		there            bool
+	}{
+		{file: "/home/u/app/state.json", want: "write ~/app/state.json"},
+		{file: "/home/u/app/state.json.tmp.99999", want: "write ~/app/**"},
+		{file: "/home/u/app/state.json.4711", want: "write ~/app/**"},
+		{file: "/home/u/app/state.json.4712", want: "write ~/app/state.json.4712"}, // nobody's number
+		{file: "/home/u/app/state.json.tmp.12", want: "write ~/app/**"},
+		{file: "/home/u/app/state.json.12", want: "write ~/app/state.json.12"}, // a version, more likely
+		{file: "/home/u/app/run.aB3xYz/out/log", want: "write ~/app/**"},
+		{file: "/home/u/app/run.aB3xYz/out/log", want: "write ~/app/run.aB3xYz/out/log", there: true},
+		{file: "/home/u/.claude.json.tmp.4711.aB3xYz", want: "", said: `in "~", which is too much`},
+		{file: "/home/u/.config/x.tmp.4711", want: "", said: `in "~/.config", which is too much`},
+		{file: "/home/u/.config/x.tmp.4711", want: "write ~/.config/x.tmp.4711", there: true},
+	} {
+		a := Access{Kind: policy.KindPath, Path: c.file, Access: policy.Write, Exe: "/usr/bin/node"}
+		if dir, whole := ComesBack(a.Path, "/home/u", pid, inside); !whole {
+			a.Base = dir
+		}
+		o := options()
+		o.There = func(string) bool { return c.there }
+		text, rules := Policy([]Access{a}, o)
+		if got := patterns(rules); got != c.want {
+			t.Errorf("%s, there %v: %q, want %q", c.file, c.there, got, c.want)
+		}
+		if no := "# No rule: "; !strings.Contains(text, c.said) || strings.Contains(text, no) != (c.said != "") {
+			t.Errorf("%s, there %v: want %q in\n%s", c.file, c.there, c.said, text)
+		}
+		if _, err := policy.ParseRules([]byte(text), "policy.toml", policy.ScopeUser, o.Vars); err != nil {
+			t.Errorf("%s: does not read back: %v\n%s", c.file, err, text)
+		}
+	}
+}
+
 func TestTextSaysWhatToDo(t *testing.T) {
 	text, _ := Policy([]Access{{Kind: policy.KindPath, Path: "/srv/x/\x1b]0;t\x07", Access: policy.Write, Refused: true,
 		Exe: "/x/evil\nname"}}, options())

@@ -7,14 +7,15 @@ import (
 )
 
 // ComesBack cuts a path before the first name that will be another the next time: one with a random end, as mkstemp
-// makes it, or with the number of the process. A home is the same one. whole says that there is no such name.
-func ComesBack(p, home string, pid int) (dir string, whole bool) {
+// makes it, or with the number of the process, as it is here or as the process sees it. A home is the same one. whole
+// says that there is no such name.
+func ComesBack(p, home string, pid, inside int) (dir string, whole bool) {
 	dir = "/"
 	if rest, ok := strings.CutPrefix(p, home+"/"); ok && home != "" {
 		dir, p = home, rest
 	}
 	for _, name := range strings.Split(strings.Trim(p, "/"), "/") {
-		if passing(name, pid) {
+		if passing(name, pid, inside) {
 			return dir, false
 		}
 		dir = path.Join(dir, name)
@@ -23,7 +24,7 @@ func ComesBack(p, home string, pid int) (dir string, whole bool) {
 }
 
 // passing says whether a name looks made for this once.
-func passing(name string, pid int) bool {
+func passing(name string, pid, inside int) bool {
 	parts := strings.FieldsFunc(name, func(r rune) bool { return strings.ContainsRune("._-~#", r) })
 	temporary := false
 	for _, p := range parts {
@@ -36,6 +37,8 @@ func passing(name string, pid int) bool {
 		n, err := strconv.Atoi(p)
 		switch {
 		case err == nil && (n == pid && n > 1 || temporary && len(p) > 2 || len(p) > 8):
+			return true
+		case err == nil && n == inside && (temporary || n > 99): // processes of a sandbox count from 1, as versions do
 			return true
 		case (i > 0 || len(parts) == 1 || temporary) && random(p):
 			return true

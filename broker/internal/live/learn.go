@@ -12,6 +12,7 @@ import (
 
 	"sbx.example/sbx/broker/internal/arbiter"
 	"sbx.example/sbx/broker/internal/decide"
+	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/learn"
 	"sbx.example/sbx/broker/internal/planner"
 	"sbx.example/sbx/broker/internal/policy"
@@ -29,6 +30,7 @@ type learner struct {
 	full bool
 	file *os.File
 	name string
+	home string
 }
 
 // newLearner opens the file that the policy is to be written to. It must not exist: a policy is not overwritten.
@@ -53,7 +55,7 @@ func (b *Broker) newLearner(r *run, s request.Settings) (*learner, error) {
 	if err != nil {
 		return nil, &planner.Refusal{What: "--learn " + quoting.Quote(r.Learn), Err: err}
 	}
-	return &learner{seen: map[learn.Access]bool{}, file: f, name: r.Learn}, nil
+	return &learner{seen: map[learn.Access]bool{}, file: f, name: r.Learn, home: s.Vars.Home}, nil
 }
 
 // note takes in one settled access.
@@ -84,12 +86,21 @@ func (l *learner) note(ev arbiter.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, x := range list {
+		if dir, whole := comesBack(x.Path, l.home, q.PID); x.Path != "" && !whole {
+			x.Base = dir
+		}
 		if len(l.seen) < maxLearned {
 			l.seen[x] = true
 		} else {
 			l.full = true
 		}
 	}
+}
+
+// comesBack is learn.ComesBack for a process that is there now.
+func comesBack(p, home string, pid int) (dir string, whole bool) {
+	_, inside, _ := host.Lineage(uint32(pid))
+	return learn.ComesBack(p, home, pid, inside)
 }
 
 // finish writes the policy and says what to do with it.
@@ -107,7 +118,8 @@ func (l *learner) finish(b *Broker, r *run, vars policy.Vars) error {
 	for i, w := range r.argv {
 		command[i] = quoting.Shell(w)
 	}
-	text, rules := learn.Policy(list, learn.Options{Vars: vars, Command: command, Now: time.Now()})
+	text, rules := learn.Policy(list, learn.Options{Vars: vars, Command: command, Now: time.Now(),
+		There: host.Exists})
 	_, err := l.file.WriteString(text)
 	if err = errors.Join(err, l.file.Sync(), l.file.Close()); err != nil {
 		return fmt.Errorf("writing %s: %w", quoting.Quote(l.name), err)

@@ -130,7 +130,7 @@ func (p *report) command(x *reported, q decide.Ask, v decide.Verdict) (allow, ad
 	if x.Host == "" {
 		pattern = policy.Vars{Home: p.home}.Short(policy.EscapePath(what))
 	}
-	dir, whole := learn.ComesBack(what, p.home, x.PID)
+	dir, whole := comesBack(what, p.home, x.PID)
 	switch {
 	case x.Host == "" && !whole && learn.Wide(dir, p.home):
 		return "", "its name is another each time: sbx why " + quoting.Shell(dir)
