@@ -39,6 +39,7 @@ type Asker struct {
 	queue *prompt.Queue
 	mu    sync.Mutex
 	ids   map[string]string // the session's, by what is asked about
+	last  string            // the session's, of what was answered last
 	said  map[string]bool   // of which questions
 	ctx   context.Context
 	stop  context.CancelFunc
@@ -74,15 +75,20 @@ func (a *Asker) At(keys, out *os.File) {
 		return
 	}
 	a.tty = tty
-	const many = 1 << 20 // what is too much is the session's to say
-	a.queue = prompt.NewQueue(prompt.Options{SID: a.by.SID, Timeout: forever, MaxOpen: many, Burst: many,
-		CoalesceAfter: many, AutoDenyAfter: many, Commit: a.answer})
 	word := prompt.NewWord()
 	if a.by.Says {
 		a.by.Note("sbx: true questions here begin with [" + word + "]\n")
 	}
 	shown := &prompt.TTY{Screen: tty, Style: prompt.Style{Word: word, Home: a.by.Home}}
+	a.join(session)
 	a.spawn(func() { shown.Serve(a.ctx, a.queue) })
+}
+
+// join makes the queue that asks here what the session asks.
+func (a *Asker) join(session *client.Session) {
+	const many = 1 << 20 // what is too much is the session's to say
+	a.queue = prompt.NewQueue(prompt.Options{SID: a.by.SID, Timeout: forever, MaxOpen: many, Burst: many,
+		CoalesceAfter: many, AutoDenyAfter: many, Commit: a.answer, Undo: a.undo})
 	a.spawn(func() { a.follow(session) })
 }
 
@@ -144,11 +150,29 @@ func (a *Asker) answer(q prompt.Question, c decide.Consent) error {
 	} else {
 		err = session.Deny(id, c.Answer)
 	}
+	if err == nil {
+		a.mu.Lock()
+		a.last = id
+		a.mu.Unlock()
+	}
 	var refused *client.Error
 	if errors.As(err, &refused) && (refused.Code == control.CodeAnswered || refused.Code == control.CodeUnknown) {
 		return prompt.ErrAnswered
 	}
 	return err
+}
+
+// undo has the session take back what was answered here last; the queue asks for nothing before it.
+func (a *Asker) undo(decide.Consent) error {
+	session, err := a.by.Sessions.Dial(a.by.SID)
+	if err != nil {
+		return err
+	}
+	defer session.Close()
+	a.mu.Lock()
+	id := a.last
+	a.mu.Unlock()
+	return session.Undo(id)
 }
 
 // Asked is told of each question of the session's, whoever asks it. Where it is asked on no terminal, and a program of

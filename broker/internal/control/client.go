@@ -326,6 +326,12 @@ func (c *Client) Revoke(kind, name string) (int, error) {
 	return m.Count, nil
 }
 
+// Undo takes back what was answered to the question with that id.
+func (c *Client) Undo(id string) error {
+	_, err := c.call(message("cmd.undo").str("id", id).line(), "cmd.undo", nil)
+	return err
+}
+
 // Kill ends the session (0 and ""), or sends a signal such as TERM to its first program or to the one
 // called pid, and to the rest of its process group.
 func (c *Client) Kill(pid int, signal string) error {

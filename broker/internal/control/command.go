@@ -74,14 +74,15 @@ type shape struct {
 }
 
 // shapes is every type that a client may send.
-func shapes() [11]shape {
-	return [11]shape{
+func shapes() [12]shape {
+	return [12]shape{
 		{typ: "hello", must: "version", may: "sid"},
 		{typ: "cmd.approve", must: "id", may: "scope life until persist"},
 		{typ: "cmd.deny", must: "id", may: "scope life until persist"},
 		{typ: "cmd.pending"},
 		{typ: "cmd.policy.save", must: "scope"},
 		{typ: "cmd.revoke", must: "kind name"},
+		{typ: "cmd.undo", must: "id"},
 		{typ: "cmd.exec", must: "argv", may: "cwd env tty fds rows cols tag more"},
 		{typ: "cmd.kill", may: "signal pid"},
 		{typ: "cmd.freeze"},

@@ -261,7 +261,7 @@ func (c *conn) writeLine(line []byte) error {
 func (c *conn) obey(cmd *Command) *Error {
 	h := &c.s.h
 	switch cmd.Type {
-	case "hello", "cmd.pending", "cmd.approve", "cmd.deny", "cmd.revoke", "cmd.policy.save":
+	case "hello", "cmd.pending", "cmd.approve", "cmd.deny", "cmd.revoke", "cmd.undo", "cmd.policy.save":
 	default:
 		c.blind.Store(true)
 	}
@@ -292,6 +292,11 @@ func (c *conn) obey(cmd *Command) *Error {
 		}
 		c.send(message("ok").str("re", cmd.Type).num("count", int64(n)).line())
 		return nil
+	case "cmd.undo":
+		if h.Undo == nil {
+			return notHere(cmd)
+		}
+		return c.reply(cmd, h.Undo(cmd.ID))
 	case "cmd.kill":
 		if h.Kill == nil {
 			return notHere(cmd)

@@ -23,6 +23,7 @@ type Handlers struct {
 	Pending    func() []prompt.Question
 	Answer     func(id string, a prompt.Answer) error
 	SavePolicy func(store string) error
+	Undo       func(id string) error
 	Revoke     func(kind, name string) (answers int, err error)
 	// Exec starts another program and returns before it has started. The files are closed when it returns.
 	Exec func(Exec, ExecEvents) error

@@ -152,7 +152,7 @@ func (a *approvals) start(log *auditLog, p *plan.Plan, sealed planner.Sealed, pl
 		a.arb.Observe(a.learner.note)
 	}
 	if a.server, err = a.svc.open(control.Handlers{Pending: a.arb.Queue().Pending, Answer: a.arb.Queue().Answer,
-		Revoke: a.revoke}); err != nil {
+		Undo: a.arb.Queue().UndoAnswer, Revoke: a.revoke}); err != nil {
 		return &planner.Refusal{What: "making the session's socket", Err: err,
 			Hint: "sbx watch and sbx approve reach the session through it; run with --static to do without"}
 	}

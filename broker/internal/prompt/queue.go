@@ -26,9 +26,10 @@ type Queue struct {
 	subs     []chan Event
 	shown    *showing // on the terminal
 	budget   budget
-	last     *decide.Consent // of the terminal, see Undo
-	denials  int             // in a row, by people or by silence
-	autoDeny bool            // after too many of them
+	given    []decide.Consent // oldest first: what can be taken back
+	last     string           // the question whose answer was typed last on the terminal
+	denials  int              // in a row, by people or by silence
+	autoDeny bool             // after too many of them
 }
 
 type entry struct {
@@ -189,9 +190,7 @@ func (q *Queue) Answer(id string, a Answer) error {
 			return err
 		}
 	}
-	if a.By == ByTTY {
-		q.last = &c
-	}
+	q.remember(c)
 	late := e.latecomers(c.Answer)
 	q.settle(e, c.Answer)
 	if c.Answer.Life.Lasts() {
