@@ -118,8 +118,8 @@ func sortedPatterns(format string, names []string) string {
 	return strings.Join(out, ", ")
 }
 
-// TestNamesComeBack: no rule names what was made for one run. Its directory is named instead, or nothing where that is too
-// much; what is there after the run is named as it is, whatever it looks like.
+// TestNamesComeBack: no rule names what was made for one run. Its directory is named instead, or nothing where that is
+// too much. What is there after the run is named as it is, whatever it looks like.
 func TestNamesComeBack(t *testing.T) {
 	const pid, inside = 4711, 12
 	for _, c := range []struct {
