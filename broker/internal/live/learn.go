@@ -53,7 +53,8 @@ func (b *Broker) newLearner(r *run, s request.Settings) (*learner, error) {
 			Hint: "name a new file; sbx policy diff compares two"}
 	}
 	if err != nil {
-		return nil, &planner.Refusal{What: "--learn " + quoting.Quote(r.Learn), Err: err}
+		return nil, &planner.Refusal{What: "--learn " + quoting.Quote(r.Learn), Err: err,
+			Hint: "name a new file in a directory that you may write"}
 	}
 	return &learner{seen: map[learn.Access]bool{}, file: f, name: r.Learn, home: s.Vars.Home}, nil
 }

@@ -192,6 +192,8 @@ func TestKeyErrors(t *testing.T) {
 		"[limits]\ncpu = \"0x10\"":                                  "reading cpu",
 		"[network]\nhosts = [\"a\",\n\"*example.com\"]":             "config.toml:3: network.hosts:",
 		"[network]\npublish = [\"80\"]":                             "HOSTPORT:PORT",
+		"[network]\npublish = [\"99999:80\"]":                       "with ports from 1 to 65535",
+		"[network]\nhost_ports = [\"x\"]":                           "\"x\" is no port",
 		"[network]\nhost_ports = [70000]":                           "1 to 65535",
 		"[fs]\nread_only = [\"/a/*\"]":                              "wildcards are for rules",
 		"[fs]\nread_only = [\"$NOPE/\"]":                            "unknown variable",

@@ -181,7 +181,7 @@ func checkPublish(s string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%s is not [IP:]HOSTPORT:PORT", excerpt.Quote(s))
+	return fmt.Errorf("%s is not [IP:]HOSTPORT:PORT, with ports from 1 to 65535", excerpt.Quote(s))
 }
 
 func portList(v any) (any, error) {
@@ -193,7 +193,8 @@ func portList(v any) (any, error) {
 	for i, e := range list {
 		n, ok := e.(int64)
 		if !ok || n < 1 || n > 65535 {
-			return nil, &elemError{i, errors.New("a port is a number from 1 to 65535")}
+			return nil, &elemError{i, fmt.Errorf("%s is no port: a number from 1 to 65535",
+				excerpt.Quote(fmt.Sprint(e)))}
 		}
 		out = append(out, int(n))
 	}

@@ -33,7 +33,7 @@ func ParseRule(text string) (*Rule, error) {
 	if has {
 		var err error
 		if r.For, err = time.ParseDuration(strings.TrimSpace(dur)); err != nil || r.For < 0 {
-			return nil, bad("the duration is none")
+			return nil, bad("what stands behind \"for\" is no duration")
 		}
 	}
 	if body, pct := strings.CutSuffix(value, "%"); pct {
@@ -47,7 +47,7 @@ func ParseRule(text string) (*Rule, error) {
 	}
 	n, err := strconv.ParseFloat(value, 64)
 	if err != nil || !(n > 0) || n > 1e15 || strings.Trim(value, "0123456789.") != "" || what == "cpu" && !r.Percent {
-		return nil, bad("the value is none")
+		return nil, bad("what stands behind > is no amount")
 	}
 	r.Over = n * float64(int64(1)<<shift)
 	return r, nil
