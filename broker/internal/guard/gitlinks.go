@@ -126,7 +126,29 @@ func blocks(table []byte, starts []start) bool {
 	return len(table) == 4 || next == len(starts)
 }
 
-// NewLinks are the places of repositories that an index would name where another one, which may be nil, does not.
+// Places are those below the work tree at which git enters repositories: the gitlinks, and with a slash at the end
+// the directories that are left out, since their objects may name any.
+func (l Links) Places() []string {
+	var out []string
+	for _, name := range l.Gitlinks {
+		if inWorkTree(name) {
+			out = append(out, name)
+		}
+	}
+	for _, dir := range l.Folded {
+		if name := folder(dir); inWorkTree(name) {
+			out = append(out, name+"/")
+		}
+	}
+	return out
+}
+
+// folder is the directory in what Folded has of it.
+func folder(folded string) string {
+	return strings.TrimSuffix(folded[:strings.LastIndexByte(folded, ' ')], "/")
+}
+
+// NewLinks are the places, as of Places, that an index would name where another one, which may be nil, does not.
 func NewLinks(old, next []byte) ([]string, error) {
 	l, err := IndexLinks(next)
 	if err != nil {
@@ -145,17 +167,20 @@ func NewLinks(old, next []byte) ([]string, error) {
 	if len(was.Folded) == 0 && len(l.Folded) > 0 {
 		return nil, errors.New("it leaves out what is in directories")
 	}
-	var out []string
-	for _, name := range l.Gitlinks {
-		switch {
-		case slices.Contains(was.Gitlinks, name):
-			continue
-		case !inWorkTree(name):
-			return nil, fmt.Errorf("it names a repository at %q", name)
-		}
-		out = append(out, name)
+	added := Links{
+		Gitlinks: without(l.Gitlinks, was.Gitlinks),
+		Folded:   without(l.Folded, was.Folded),
+	}
+	out := added.Places()
+	if len(out) < len(added.Gitlinks)+len(added.Folded) {
+		return nil, fmt.Errorf("it names repositories at %q, not all below the work tree", slices.Concat(added.Gitlinks,
+			added.Folded))
 	}
 	return out, nil
+}
+
+func without(list, others []string) []string {
+	return slices.DeleteFunc(list, func(s string) bool { return slices.Contains(others, s) })
 }
 
 // inWorkTree says whether the name of an entry is a place below the work tree: git writes no other.

@@ -45,3 +45,10 @@ func (m *Made) Drop(id ID) {
 	defer m.mu.Unlock()
 	delete(m.born, [2]uint64{id.Dev, id.Ino})
 }
+
+// clear forgets all.
+func (m *Made) clear() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	clear(m.born)
+}

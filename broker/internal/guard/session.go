@@ -103,6 +103,9 @@ type Dir struct {
 // is the session's own.
 func (s *Session) Rule(p *Place, name string, dir Dir) (v Verdict, own bool) {
 	v = p.Rule(name, ByHost)
+	if v.Action == Index && s.Parts != nil {
+		s.Parts(dir.Path()) // while it is there
+	}
 	if v.Action == Free && !v.Anchored || v.Action == Hide || !dir.Own() || !s.keeps(dir) {
 		return v, false
 	}
@@ -129,6 +132,14 @@ func (s *Session) Expect(dir ID, name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.places.free(dir, name, ID{})
+}
+
+// ExpectAll is Expect for every place: where programs outside look is not known. Nothing is the session's own any more.
+func (s *Session) ExpectAll() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.own.clear()
+	s.places = places{all: true}
 }
 
 // Removed is Left for a directory that is gone. It was empty, so what was in it has left it before.

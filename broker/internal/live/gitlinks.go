@@ -1,9 +1,12 @@
 package live
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -46,23 +49,76 @@ func (l *gitlinks) partsOf(top string) {
 			return
 		}
 	}
-	found, _ := guard.NewLinks(nil, readAll(git+"/index"))
-	for _, name := range found {
-		l.expect(top, name)
+	shared, _ := filepath.Glob(guard.Literal(git) + "/sharedindex.*") // where the index is in two files
+	for _, file := range append(shared, git+"/index") {
+		found, err := guard.IndexLinks(readAll(file))
+		for _, name := range found.Places() {
+			if _, e := l.expect(top, name); e != nil {
+				err = e
+			}
+		}
+		if err != nil {
+			l.session.ExpectAll()
+		}
 	}
 }
 
 func readAll(file string) []byte {
 	st, err := host.FS{}.Stamp(file)
-	if err != nil || st.Type != host.File || st.Size > guard.MaxIndex {
+	if err != nil || st.Type != host.File {
 		return nil
 	}
-	text, _ := host.FS{}.Peek(file, 0, int(st.Size))
+	text, _ := host.FS{}.Peek(file, 0, int(min(st.Size, guard.MaxIndex))) // a larger index is not understood
 	return text
 }
 
-// expect has what the session makes at name, or made there, guarded like what was there.
-func (l *gitlinks) expect(top, name string) {
+// expect has what the session makes at a place, or made there, guarded like what was there. It answers where git would
+// enter a repository by that which runs something.
+func (l *gitlinks) expect(top, name string) (acts string, err error) {
+	if dir, all := strings.CutSuffix(name, "/"); all {
+		l.expectAt(top, dir)
+		return l.expectBelow(top, dir)
+	}
+	l.expectAt(top, name)
+	if l.acts(top, name) {
+		return name, nil
+	}
+	return "", nil
+}
+
+// expectBelow is expect for all that is in a directory. Each is told to the session before it is listed, so that what
+// comes into it meanwhile is either found or judged by that.
+func (l *gitlinks) expectBelow(top, name string) (acts string, err error) {
+	dir, err := openTree(top, name)
+	if err == unix.ENOENT || err == unix.ENOTDIR || err == unix.ELOOP {
+		return "", nil // there is none, and what comes is guarded
+	}
+	if err != nil {
+		return "", err
+	}
+	defer unix.Close(dir)
+	l.session.Demote([]guard.ID{identity(dir, "")})
+	fd, err := unix.Openat(dir, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return "", err
+	}
+	f := os.NewFile(uintptr(fd), name)
+	list, err := f.ReadDir(-1)
+	f.Close()
+	for _, e := range list {
+		if e.Name() == ".git" && l.acts(top, name) {
+			acts = name
+		}
+		if e.IsDir() {
+			found, e := l.expectBelow(top, path.Join(name, e.Name()))
+			acts, err = cmp.Or(acts, found), errors.Join(err, e)
+		}
+	}
+	return acts, err
+}
+
+// expectAt is expect for one place.
+func (l *gitlinks) expectAt(top, name string) {
 	fd, err := unix.Open(top, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	for part := range strings.SplitSeq(name, "/") {
 		if err != nil {
@@ -110,9 +166,11 @@ func (l *gitlinks) check(file string, old, next []byte) error {
 	}
 	for _, top := range trees {
 		for _, name := range found {
-			l.expect(top, name)
-			if l.acts(top, name) {
-				return fmt.Errorf("%w: %s", errGitlink, path.Join(top, name))
+			switch acts, err := l.expect(top, name); {
+			case err != nil:
+				return fmt.Errorf("looking through %s: %w", path.Join(top, name), err)
+			case acts != "":
+				return fmt.Errorf("%w: %s", errGitlink, path.Join(top, acts))
 			}
 		}
 	}
