@@ -14,6 +14,7 @@ import (
 	"sbx.example/sbx/broker/internal/policy/setting"
 	"sbx.example/sbx/broker/internal/program"
 	"sbx.example/sbx/broker/internal/quoting"
+	"sbx.example/sbx/broker/internal/request"
 )
 
 // configVerb is a verb of sbx config that changes a file of one scope.
@@ -77,7 +78,8 @@ func configEdit(t *Term, c *policyCall) int {
 			editor = v
 		}
 	}
-	cmd, err := program.Shell(context.Background(), editor+" "+quoting.Shell(g.Path()), t.Env)
+	env := program.Environment(t.Env, request.ProgramsHere(t.Env, c.facts).Writable)
+	cmd, err := program.Shell(context.Background(), editor+" "+quoting.Shell(g.Path()), env)
 	if err != nil {
 		return t.Fail(err)
 	}
