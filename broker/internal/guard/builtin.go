@@ -142,6 +142,9 @@ func workspaceNames() []Rule {
 	// of direnv, what it has evaluated once and sources again; toolchain files can name a directory of programs
 	add(shell, false, ".direnv", ".tmux-sessionizer", ".tmuxinator.yml", ".tmuxp.yaml", ".tmuxp.yml", ".tmuxp.json")
 	add(shell, true, "rust-toolchain", "rust-toolchain.toml")
+	// who makes worktrees for agents runs what prepares them
+	add(shell, false, ".workmux.yaml", ".wtp.yml", ".config/wt.toml", ".superset")
+	add(shell, true, "conductor.json")
 	add(shell, false, ".miserc.toml", ".rvmrc", ".rbenv-vars", ".shadowenv.d", ".prototools", ".flox", "activate-hermit")
 	add("tasks that the editor runs", false, ".vscode", ".idea", ".fleet", ".zed", ".nova", ".theia",
 		"*.code-workspace", "*.sublime-project",
@@ -149,7 +152,7 @@ func workspaceNames() []Rule {
 		".kateproject.build", ".kateconfig",
 		".qtcreator", "CMakeLists.txt.user", "*.creator.user", "*.pro.user", ".kdev4", "*.kdev4", "*.geany",
 		".buildconfig", ".tm_properties")
-	add("commands that the editor runs", false, ".devcontainer", ".devcontainer.json", ".gitpod.yml")
+	add("commands that the editor runs", false, ".devcontainer", ".devcontainer.json", ".gitpod.yml", ".gitpod", ".ona")
 	add(editor, false, ".helix",
 		".exrc", ".nexrc", ".nvimrc", ".nvim.lua", ".vimrc", "_vimrc", "_exrc", ".lvimrc", ".local.vimrc", ".vimspector.json",
 		".dir-locals.el", ".dir-locals-2.el", ".kakrc", ".externalToolBuilders",
@@ -162,6 +165,7 @@ func workspaceNames() []Rule {
 	add(debugger, false, ".gdbinit", ".lldbinit", ".pdbrc", ".pdbrc.py", ".byebugrc", ".rdbgrc", ".rdbgrc.rb", ".perldb")
 	add(prompt, false, ".Rprofile", ".Renviron", ".RData", ".irbrc", "_irbrc", ".pryrc", ".ghci", ".ocamlinit",
 		".iex.exs", ".octaverc", ".psysh.php", ".phpdbginit", ".erlang", ".nrepl.edn")
+	add(prompt, true, "jupyter_config.*", "jupyter_*_config.*")
 	add(server, false, ".bsp", ".lsp", ".sourcekit-lsp", ".rust-analyzer.toml", ".merlin", ".ccls", ".luarc.json",
 		".luarc.jsonc", ".hie-bios", ".ruby-lsp", ".solargraph.yml", ".phpactor.json", ".phpactor.yml")
 	add(server, true, "omnisharp.json", "erlang_ls.config", "hie.yaml", "rust-analyzer.toml", "buildServer.json")
@@ -181,8 +185,9 @@ func workspaceNames() []Rule {
 		".codebuddy", ".droid",
 		".forge", ".plandex", ".idx", ".replit", ".codesandbox",
 		".aiassistant", ".serena", ".qoder", ".antigravity", ".jules",
-		".ruler", ".rulesync", ".openclaw", ".qodo", ".aider.model.settings.yml")
-	add(agent, true, "opencode.json", "opencode.jsonc", "crush.json", "gptme.toml", "forge.yaml")
+		".ruler", ".rulesync", ".openclaw", ".qodo", ".aider.model.settings.yml", ".grok", ".kimi", ".letta", ".eca",
+		".nanocoder")
+	add(agent, true, "opencode.json", "opencode.jsonc", "crush.json", "gptme.toml", "forge.yaml", "agents.config.json")
 	add(words, false, ".cursorrules", ".windsurfrules", ".clinerules", ".clinerules-*", ".roorules", ".roorules-*",
 		".kilocoderules", ".goosehints",
 		".augment-guidelines", ".rules", ".github/copilot-instructions.md", ".github/instructions", ".github/prompts",
@@ -190,7 +195,7 @@ func workspaceNames() []Rule {
 		".github/skills", ".github/hooks", ".openhands_instructions")
 	add(words, true, "AGENTS.md", "AGENT.md", "AGENTS.override.md", "AGENTS.local.md", "CLAUDE.md", "CLAUDE.local.md",
 		"GEMINI.md", "QWEN.md", "WARP.md", "CRUSH.md",
-		"OPENCODE.md")
+		"OPENCODE.md", "IFLOW.md", "CODEBUDDY.md", "replit.md")
 	return out
 }
 
@@ -225,16 +230,27 @@ func runLater(base, above string) bool {
 		".bazelrc", ".bazelversion", "devbox.json", "devenv.nix", "devenv.yaml", "Earthfile", "ansible.cfg", "mix.exs",
 		".formatter.exs", "rebar.config",
 		"build.sbt", "stack.yaml", "cabal.project", "Setup.hs", "analysis_options.yaml", "go.work", "config.nims",
-		"pytest.ini", ".proverc", ".air.toml":
+		"pytest.ini", ".proverc", ".air.toml",
+		"tsconfig.json", "jsconfig.json", "nx.json", "turbo.json", "angular.json", ".pnp.cjs", ".pnp.loader.mjs",
+		".markdownlint.cjs", ".markdownlint-cli2.cjs", ".markdownlint-cli2.mjs", "vue.config.js",
+		".jvmopts", ".jvm-opts", ".sbtopts", ".actrc", ".sdkmanrc", "terragrunt.hcl", "skaffold.yaml", "wrangler.toml",
+		"wrangler.jsonc", "netlify.toml", "phpunit.xml", "phpunit.xml.dist", "phpstan.neon", ".php-cs-fixer.php",
+		".travis.yml", ".drone.yml", "azure-pipelines.yml", "bitbucket-pipelines.yml", "cloudbuild.yaml":
 		return true
 	}
 	if toolConfig(base) {
 		return true
 	}
-	dir := path.Base(above)
-	return dir == "workflows" && path.Base(path.Dir(above)) == ".github" || dir == ".cargo" && (base == "config" ||
-		base == "config.toml") ||
-		dir == ".mvn" || dir == ".circleci"
+	if dir := path.Base(above); dir == ".cargo" && (base == "config" || base == "config.toml") {
+		return true
+	}
+	for _, dir := range [...]string{".github/workflows", ".github/actions", ".forgejo/workflows", ".gitea/workflows",
+		".circleci", ".buildkite", ".mvn", ".yarn/releases", ".yarn/plugins", ".yarn/sdks"} {
+		if strings.Contains("/"+above+"/", "/"+dir+"/") {
+			return true
+		}
+	}
+	return false
 }
 
 // toolConfig says whether a tool of JavaScript runs a file of this name as its settings; so do editors, to show what it

@@ -80,6 +80,9 @@ func TestJudgeBuiltIn(t *testing.T) {
 		{"a/_darcs/prefs/defaults", Guard}, {"a/.repo/repo/main.py", Guard}, {"a/.git/sl/config", Guard},
 		{"a/rust-toolchain.toml", Guard}, {"a/.direnv/flake.rc", Guard}, {"a/.psysh.php", Guard}, {"a/omnisharp.json", Guard},
 		{"a/.lazygit.yml", Guard}, {"a/.ctags.d/x.ctags", Guard}, {"a/.ruby-lsp/Gemfile", Guard}, {"a/prek.toml", Guard},
+		{"a/.grok/settings.json", Guard}, {"a/.gitpod/automations.yaml", Guard}, {"a/.workmux.yaml", Guard},
+		{"a/jupyter_server_config.py", Guard}, {"jupyter_config.json", Guard}, {"a/jupyter.py", Free},
+		{"a/conductor.json", Guard}, {"a/IFLOW.md", Guard}, {"docs/iflow.md", Free}, {"a/.config/wt.toml", Guard},
 		{"a/bin/activate-hermit", Guard}, {"a/bin", Free},
 		{"a/.aider.conf.yml", Guard}, {"a/.hg/hgrc", Guard}, {"a/.hg/store", Free}, {"a/.jj/repo/config.toml", Guard},
 		{"node_modules/p/.vscode/x", Free}, {"a/vendor/p/AGENTS.md", Free}, {"node_modules/p/.git/hooks/x", Guard},
@@ -318,7 +321,9 @@ func TestRunLater(t *testing.T) {
 	t.Parallel()
 	for rel, want := range map[string]bool{"Makefile": true, "a/package.json": true, ".github/workflows/x.yml": true,
 		"a/.cargo/config.toml": true, "workflows/x": false, "main.go": false,
-		"vite.config.ts": true, "a/.eslintrc.cjs": true, ".env": true, "vite.go": false} {
+		".yarn/releases/yarn-4.cjs": true, "a/.yarn/plugins/@x/y.cjs": true, ".yarn/cache/x.zip": false,
+		".mvn/wrapper/maven-wrapper.properties": true, ".github/actions/x/action.yml": true, ".github/x.yml": false,
+		"tsconfig.json": true, "vite.config.ts": true, "a/.eslintrc.cjs": true, ".env": true, "vite.go": false} {
 		if RunLater(rel) != want {
 			t.Errorf("%s: want %v", rel, want)
 		}
