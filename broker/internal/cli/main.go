@@ -15,6 +15,7 @@ import (
 	"sbx.example/sbx/broker/internal/idmap"
 	"sbx.example/sbx/broker/internal/launch"
 	"sbx.example/sbx/broker/internal/option"
+	"sbx.example/sbx/broker/internal/policycmd"
 	"sbx.example/sbx/broker/internal/program"
 	"sbx.example/sbx/broker/internal/records"
 	"sbx.example/sbx/broker/internal/request"
@@ -26,11 +27,11 @@ const Version = "0.1.0"
 
 // commands is the table of commands. Reading a line, help, completion and the manual follow from it.
 func (t *term) commands() []command.Row {
-	rec := records.Records{Term: &t.Term}
+	rec, pol := records.Records{Term: &t.Term}, policycmd.Commands{Term: &t.Term}
 	return []command.Row{
 		t.runCommand(), t.Exec(), t.Attach(), t.Ps(), t.Kill(), t.Freeze(), t.Thaw(),
-		t.Policy(t.explainer), t.Why(t.explainer), t.Audit(), t.Watch(), t.Approve(), t.Deny(),
-		t.Config(), t.Init(),
+		pol.Policy(t.explainer), t.Why(t.explainer), t.Audit(), t.Watch(), t.Approve(), t.Deny(),
+		pol.Config(), pol.Init(),
 		rec.List(), rec.Logs(), rec.Inspect(), rec.Wait(), rec.Remove(), rec.Prune(), t.Stats(),
 		t.Top(), t.Diff(), t.Apply(), t.Discard(),
 		t.Selftest(func(f host.Facts) program.Source { return request.ProgramsHere(t.Env, f) }), t.doctorCommand(),

@@ -1,4 +1,4 @@
-// Package command holds the rows of the command table that begin no sandbox (they read what there is, answer and
-// change: sessions, logs, layers, questions, rules, settings), and all printing: what a person is told goes through
-// Term. cli calls it.
+// Package command holds the rows of the command table that begin no sandbox and ask what runs or what it left:
+// sessions, questions, logs, layers, why, help. It holds all printing, too: what a person is told goes through Term.
+// Commands about policy files are policycmd's, those about sessions' folders are records'. cli calls it.
 package command

@@ -1,9 +1,13 @@
 package command
 
 import (
+	"bufio"
+	"io"
 	"os"
+	"strings"
 
 	"sbx.example/sbx/broker/internal/hint"
+	"sbx.example/sbx/broker/internal/launch"
 	"sbx.example/sbx/broker/plan"
 )
 
@@ -49,4 +53,18 @@ func (t *Term) Fail(err error) int {
 		t.Note("hint: " + h + "\n")
 	}
 	return hint.Status(err)
+}
+
+// Confirm asks on the terminal; without one the answer is no.
+func (t *Term) Confirm(question string) bool {
+	if t.Std[0] == nil || !launch.HasTerminal([3]*os.File{t.Std[0]}) {
+		return false
+	}
+	t.Note("sbx: " + question + " [y/N] ")
+	line, _ := bufio.NewReader(io.LimitReader(t.Std[0], 256)).ReadString('\n')
+	switch strings.ToLower(strings.TrimSpace(line)) {
+	case "y", "yes":
+		return true
+	}
+	return false
 }

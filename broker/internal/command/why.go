@@ -1,14 +1,12 @@
 package command
 
 import (
-	"fmt"
 	"time"
 
 	"sbx.example/sbx/broker/internal/explain"
 	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/option"
 	"sbx.example/sbx/broker/internal/policy"
-	"sbx.example/sbx/broker/internal/quoting"
 	"sbx.example/sbx/broker/internal/request"
 	"sbx.example/sbx/broker/internal/session"
 )
@@ -60,7 +58,7 @@ func (t *Term) why(explainer Explainer, r *request.Request, words []string, kind
 	if len(words) != 1 || words[0] == "" {
 		return t.Fail(option.Wrong("usage: sbx why [OPTIONS of run] PATH|HOST[:PORT]|EVENT", "sbx why --help says more"))
 	}
-	e, err := t.explain(explainer, r, words[0], kind, access)
+	e, err := t.Explain(explainer, r, words[0], kind, access)
 	if err != nil {
 		return t.Fail(err)
 	}
@@ -72,34 +70,8 @@ func (t *Term) why(explainer Explainer, r *request.Request, words []string, kind
 	return 0
 }
 
-func policyTest(t *Term, c *policyCall) int {
-	if len(c.words) != 1 || c.words[0] == "" {
-		return t.Fail(c.usage("test PATH|HOST[:PORT] [--access ACCESS] [--kind KIND]"))
-	}
-	if c.access == "" {
-		if c.access = "read"; c.kind == "exec" {
-			c.access = "exec"
-		}
-	}
-	kind := c.kind
-	if kind == "exec" {
-		kind = "path"
-	}
-	e, err := t.explain(c.explainer, &c.r, c.words[0], kind, c.access)
-	if err != nil {
-		return t.Fail(err)
-	}
-	if c.r.JSON {
-		t.Print(Encode(e))
-		return 0
-	}
-	a := e.Answers[0]
-	t.Print(fmt.Sprintf("%s %s %s: %s (%s)\n", a.Decision, a.Access, quote(e.Subject), quoting.ASCII(a.Reason), a.Where()))
-	return 0
-}
-
-// explain answers for one word. Nothing is made, asked or recorded.
-func (t *Term) explain(explainer Explainer, r *request.Request, word, kind,
+// Explain answers for one word. Nothing is made, asked or recorded.
+func (t *Term) Explain(explainer Explainer, r *request.Request, word, kind,
 	access string) (explain.Explanation, error) {
 	facts := host.Read(t.Env)
 	now := time.Now()

@@ -1,4 +1,4 @@
-package command
+package policycmd
 
 import (
 	"errors"
@@ -10,12 +10,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sbx.example/sbx/broker/internal/command"
 	"sbx.example/sbx/broker/internal/option"
 	"sbx.example/sbx/broker/internal/policy"
 	"sbx.example/sbx/broker/internal/request"
 )
 
-func policyImport(t *Term, c *policyCall) int {
+func policyImport(t Commands, c *policyCall) int {
 	if len(c.words) != 2 {
 		return t.Fail(c.usage("import " + strings.Join(policy.Formats(), "|") + "|policy FILE [--scope SCOPE] [--dry-run]"))
 	}
@@ -76,14 +77,14 @@ func (x *importing) withoutSecrets(s request.Settings, rules []policy.Rule, scop
 	})
 }
 
-func (x *importing) print(t *Term, js bool) {
+func (x *importing) print(t Commands, js bool) {
 	if js {
 		for i := range x.Files {
 			if x.Files[i].Notes == nil {
 				x.Files[i].Notes = []string{}
 			}
 		}
-		t.Print(Encode(x))
+		t.Print(command.Encode(x))
 		return
 	}
 	for i := range x.Files {
@@ -98,7 +99,8 @@ func (x *importing) print(t *Term, js bool) {
 }
 
 // importRules adds rules to the scope's policy.toml and says what that does.
-func (t *Term) importRules(c *policyCall, layers policy.Layers, rules []policy.Rule, vars policy.Vars) (edited, error) {
+func (t Commands) importRules(c *policyCall, layers policy.Layers, rules []policy.Rule,
+	vars policy.Vars) (edited, error) {
 	g, err := c.target("policy.toml", false)
 	if err != nil {
 		return edited{}, err
@@ -121,7 +123,7 @@ func (c *policyCall) imported(data []byte, vars policy.Vars) (policy.Imported, e
 }
 
 // changeSettings adds settings to the scope's config.toml and says what that does.
-func (t *Term) changeSettings(c *policyCall, layers policy.Layers, list []policy.Setting,
+func (t Commands) changeSettings(c *policyCall, layers policy.Layers, list []policy.Setting,
 	vars policy.Vars) (edited, error) {
 	g, err := c.target("config.toml", !c.r.DryRun)
 	if err != nil {
@@ -177,7 +179,7 @@ func (c *policyCall) changeConfig(g policy.Target, layers policy.Layers, change 
 }
 
 // readInput reads FILE, or standard input for "-".
-func (t *Term) readInput(name string) ([]byte, error) {
+func (t Commands) readInput(name string) ([]byte, error) {
 	if name != "-" {
 		return policy.ReadFile(name)
 	}

@@ -1,4 +1,4 @@
-package command
+package policycmd
 
 import (
 	"errors"
@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"sbx.example/sbx/broker/internal/command"
 	"sbx.example/sbx/broker/internal/explain"
 	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/option"
@@ -57,17 +58,19 @@ type skipped struct {
 	Why  string `json:"why"`
 }
 
-func (u skipped) text() string { return "not taken over: " + quote(u.Name) + ": " + u.Why + "\n" }
+func (u skipped) text() string {
+	return "not taken over: " + quoting.Quote(u.Name) + ": " + u.Why + "\n"
+}
 
 func (e *edited) note(format string, a ...any) { e.Notes = append(e.Notes, fmt.Sprintf(format, a...)) }
 
 // print shows the difference; a widening is marked.
-func (e *edited) print(t *Term, js bool) {
+func (e *edited) print(t Commands, js bool) {
 	if js {
 		if e.Notes == nil {
 			e.Notes = []string{}
 		}
-		t.Print(Encode(e))
+		t.Print(command.Encode(e))
 		return
 	}
 	t.Print(changesText(e.Changes))
@@ -79,11 +82,11 @@ func (e *edited) print(t *Term, js bool) {
 	}
 	switch {
 	case e.DryRun:
-		t.Warn("dry run: " + quote(e.File) + " was not changed")
+		t.Warn("dry run: " + quoting.Quote(e.File) + " was not changed")
 	case e.Changed:
-		t.Warn("changed " + quote(e.File))
+		t.Warn("changed " + quoting.Quote(e.File))
 	default:
-		t.Warn(quote(e.File) + " says that already")
+		t.Warn(quoting.Quote(e.File) + " says that already")
 	}
 }
 
@@ -100,7 +103,7 @@ func changesText(rows []changeRow) string {
 		}
 		where := ""
 		if c.Origin != "" {
-			where = "  # " + quote(c.Origin)
+			where = "  # " + quoting.Quote(c.Origin)
 		}
 		switch {
 		case c.Key == "rule" && c.Old == "(none)":
@@ -137,7 +140,7 @@ func (c *policyCall) carryOut(g policy.Target, change func([]byte) ([]byte, erro
 }
 
 // changeRules carries out a change of the scope's policy.toml and says what it does to what is in force.
-func (t *Term) changeRules(c *policyCall, layers policy.Layers, change func([]byte) ([]byte,
+func (t Commands) changeRules(c *policyCall, layers policy.Layers, change func([]byte) ([]byte,
 	error)) (edited, policy.Store, error) {
 	g, err := c.target("policy.toml", !c.r.DryRun)
 	if err != nil {
@@ -211,7 +214,7 @@ func (c *policyCall) short(p string) string {
 	return v.Short(p)
 }
 
-func policyAdd(t *Term, c *policyCall) int {
+func policyAdd(t Commands, c *policyCall) int {
 	if len(c.words) < 2 || c.r.JSON && len(c.words) > 2 {
 		return t.Fail(option.Wrong("usage: sbx policy add allow|deny|ask PATTERN... (with --json one)",
 			"put the pattern in quotes, so that the shell leaves it alone: sbx policy add allow '~/data/**'"))
@@ -225,7 +228,7 @@ func policyAdd(t *Term, c *policyCall) int {
 	if c.life != "" {
 		d, err := time.ParseDuration(c.life)
 		if err != nil || d <= 0 {
-			return t.Fail(option.Wrong("--for "+quote(c.life)+" is not a duration such as 90m or 24h", ""))
+			return t.Fail(option.Wrong("--for "+quoting.Quote(c.life)+" is not a duration such as 90m or 24h", ""))
 		}
 		r.Expires = c.now.Add(d).UTC().Truncate(time.Second)
 	}
@@ -239,7 +242,7 @@ func policyAdd(t *Term, c *policyCall) int {
 }
 
 // addOne adds one rule and shows what that changes.
-func (t *Term) addOne(c *policyCall, r policy.Rule) int {
+func (t Commands) addOne(c *policyCall, r policy.Rule) int {
 	s, err := c.r.Settings(t.Env, c.facts, c.src.ProjectDir)
 	if err != nil {
 		return t.Fail(err)
@@ -312,8 +315,8 @@ func useOf(h policy.Hiding) string {
 func (c *policyCall) remarks(e *edited, r policy.Rule, after policy.Store) {
 	if p := r.Path().String(); r.Kind == policy.KindPath && !strings.HasSuffix(r.Pattern, "*") {
 		if st, err := os.Stat(p); err == nil && st.IsDir() {
-			e.note("the rule is about the directory itself; %s covers what is in it", quote(strings.TrimSuffix(r.Pattern, "/")+
-				"/**"))
+			e.note("the rule is about the directory itself; %s covers what is in it",
+				quoting.Quote(strings.TrimSuffix(r.Pattern, "/")+"/**"))
 		}
 	}
 	if c.scope == "project" && r.Decision == policy.Allow {
@@ -325,11 +328,11 @@ func (c *policyCall) remarks(e *edited, r policy.Rule, after policy.Store) {
 	}
 	q := policy.Query{Kind: r.Kind, Path: r.Path().String(), Access: r.Access, Now: c.now}
 	if hit, ok := after.Match(q); ok && hit.Decision != r.Decision {
-		e.note("another rule is stronger here: %s (%s)", quote(hit.String()), hit.Origin)
+		e.note("another rule is stronger here: %s (%s)", quoting.Quote(hit.String()), hit.Origin)
 	}
 }
 
-func policyRemove(t *Term, c *policyCall) int {
+func policyRemove(t Commands, c *policyCall) int {
 	if len(c.words) != 1 {
 		return t.Fail(c.usage("remove PATTERN [--access ACCESS] [--scope SCOPE] [--dry-run]"))
 	}

@@ -1,20 +1,22 @@
-package command
+package policycmd
 
 import (
 	"fmt"
 	"strings"
 
+	"sbx.example/sbx/broker/internal/command"
 	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/option"
 	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/quoting"
 	"sbx.example/sbx/broker/internal/request"
 )
 
 // Config is sbx config.
-func (t *Term) Config() Row {
-	return Row{
+func (t Commands) Config() command.Row {
+	return command.Row{
 		Command: option.Command{Name: "config", Args: "VERB ...", Help: "show and change settings"},
-		Verbs: []Row{{
+		Verbs: []command.Row{{
 			Command: option.Command{Name: "config show", Args: "[--json] [OPTIONS of run]",
 				Help: "print every value and where it comes from", Borrows: true},
 			Begin: func([]string) ([]option.Option, func([]string) int) {
@@ -26,9 +28,9 @@ func (t *Term) Config() Row {
 }
 
 // configShow shows the effective configuration with the origin of every value.
-func (t *Term) configShow(r *request.Request, words []string) int {
+func (t Commands) configShow(r *request.Request, words []string) int {
 	if len(words) > 0 {
-		return t.Fail(option.Wrong("unexpected "+quote(words[0]), "see sbx config show --help"))
+		return t.Fail(option.Wrong("unexpected "+quoting.Quote(words[0]), "see sbx config show --help"))
 	}
 	facts := host.Read(t.Env)
 	s, err := r.Settings(t.Env, facts, r.ProjectRoot(facts))
@@ -53,7 +55,7 @@ func (t *Term) configShow(r *request.Request, words []string) int {
 	}
 	lists := listsOf(s.Effective)
 	if r.JSON {
-		t.Print(Encode(struct {
+		t.Print(command.Encode(struct {
 			Settings []row  `json:"settings"`
 			Lists    []list `json:"lists"`
 		}{rows, lists}))
@@ -97,7 +99,7 @@ func listsOf(e policy.Effective) (out []list) {
 func quoted(entries []string) string {
 	words := make([]string, len(entries))
 	for i, e := range entries {
-		words[i] = quote(e)
+		words[i] = quoting.Quote(e)
 	}
 	return "[" + strings.Join(words, ", ") + "]"
 }

@@ -1,10 +1,11 @@
-package command
+package policycmd
 
 import (
 	"fmt"
 	"strings"
 	"text/tabwriter"
 
+	"sbx.example/sbx/broker/internal/command"
 	"sbx.example/sbx/broker/internal/guard"
 	"sbx.example/sbx/broker/internal/quoting"
 )
@@ -18,7 +19,7 @@ type secretRow struct {
 }
 
 // policySecrets lists what is hidden: places of the host, and names in what may be written.
-func policySecrets(t *Term, c *policyCall) int {
+func policySecrets(t Commands, c *policyCall) int {
 	if len(c.words) > 0 {
 		return t.Fail(c.usage("secrets [--json]"))
 	}
@@ -42,7 +43,7 @@ func policySecrets(t *Term, c *policyCall) int {
 		rows = append(rows, secretRow{"project", n.Pattern, reason, "built-in"})
 	}
 	if c.r.JSON {
-		t.Print(Encode(struct {
+		t.Print(command.Encode(struct {
 			Secrets []secretRow `json:"secrets"`
 		}{rows}))
 		return 0
@@ -50,7 +51,8 @@ func policySecrets(t *Term, c *policyCall) int {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 4, 2, ' ', 0)
 	for _, r := range rows {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", r.Where, quote(r.Pattern), quoting.ASCII(r.Reason), quoting.ASCII(r.Origin))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", r.Where, quoting.Quote(r.Pattern), quoting.ASCII(r.Reason),
+			quoting.ASCII(r.Origin))
 	}
 	w.Flush()
 	t.Print(b.String())

@@ -1,21 +1,19 @@
-package command
+package policycmd
 
 import (
-	"bufio"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"strings"
 
-	"sbx.example/sbx/broker/internal/launch"
+	"sbx.example/sbx/broker/internal/command"
 	"sbx.example/sbx/broker/internal/option"
 	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/quoting"
 )
 
 // policyTrust shows what the project's files change, against what the user trusted before or else against no trust,
 // and pins the very bytes that were shown.
-func policyTrust(t *Term, c *policyCall) int {
+func policyTrust(t Commands, c *policyCall) int {
 	if len(c.words) > 0 {
 		return t.Fail(c.usage("trust [--yes] [--revoke] [--dry-run]"))
 	}
@@ -30,7 +28,7 @@ func policyTrust(t *Term, c *policyCall) int {
 		return t.Fail(err)
 	}
 	if layers.Pinned[0] == nil && layers.Pinned[1] == nil {
-		return t.Fail(option.Wrong("there is nothing to trust: "+quote(c.src.ProjectDir)+
+		return t.Fail(option.Wrong("there is nothing to trust: "+quoting.Quote(c.src.ProjectDir)+
 			" has no .sbx/config.toml or .sbx/policy.toml", ""))
 	}
 	answer, err := t.trustAnswer(c, layers)
@@ -42,11 +40,11 @@ func policyTrust(t *Term, c *policyCall) int {
 	}
 	if answer.Trusted || c.r.DryRun {
 		if c.r.JSON {
-			t.Print(Encode(answer))
+			t.Print(command.Encode(answer))
 		}
 		return 0
 	}
-	if !c.yes && !t.confirm("trust these files?") {
+	if !c.yes && !t.Confirm("trust these files?") {
 		return t.Fail(option.Wrong("not trusted", "sbx policy trust --yes pins what is shown without asking"))
 	}
 	// The bytes first: without them a pin still holds, it only cannot be compared with later.
@@ -57,21 +55,21 @@ func policyTrust(t *Term, c *policyCall) int {
 		return t.Fail(err)
 	}
 	if answer.Trusted = true; c.r.JSON {
-		t.Print(Encode(answer))
+		t.Print(command.Encode(answer))
 		return 0
 	}
-	t.Warn("trusted: " + quote(c.src.ProjectDir) + " as its files are now; a change of them voids it")
+	t.Warn("trusted: " + quoting.Quote(c.src.ProjectDir) + " as its files are now; a change of them voids it")
 	return 0
 }
 
 // revokeTrust is policyTrust with --revoke.
-func (t *Term) revokeTrust(c *policyCall) int {
+func (t Commands) revokeTrust(c *policyCall) int {
 	if !c.r.DryRun {
 		if err := policy.Unpin(c.src.TrustDir, c.src.ProjectDir, c.src.UID); err != nil {
 			return t.Fail(err)
 		}
 	}
-	t.Warn("not trusted: " + quote(c.src.ProjectDir) + "; its files can only narrow")
+	t.Warn("not trusted: " + quoting.Quote(c.src.ProjectDir) + "; its files can only narrow")
 	return 0
 }
 
@@ -85,7 +83,7 @@ type trusting struct {
 	Changes []changeRow `json:"changes"`
 }
 
-func (t *Term) trustAnswer(c *policyCall, layers policy.Layers) (trusting, error) {
+func (t Commands) trustAnswer(c *policyCall, layers policy.Layers) (trusting, error) {
 	before, since, err := t.trustedBefore(c, layers)
 	if err != nil {
 		return trusting{}, err
@@ -96,8 +94,8 @@ func (t *Term) trustAnswer(c *policyCall, layers policy.Layers) (trusting, error
 }
 
 // showTrust prints it for people.
-func (t *Term) showTrust(x trusting) {
-	project := quote(x.Project)
+func (t Commands) showTrust(x trusting) {
+	project := quoting.Quote(x.Project)
 	if x.Trusted {
 		t.Warn(project + " is trusted already, and unchanged since")
 		return
@@ -110,7 +108,7 @@ func (t *Term) showTrust(x trusting) {
 }
 
 // trustedBefore is what holds without the trust that is asked for.
-func (t *Term) trustedBefore(c *policyCall, layers policy.Layers) (policy.Layers, string, error) {
+func (t Commands) trustedBefore(c *policyCall, layers policy.Layers) (policy.Layers, string, error) {
 	list, err := policy.LoadTrust(c.src.TrustDir, c.src.UID)
 	if err != nil {
 		return layers, "", err
@@ -170,18 +168,4 @@ func trustSummary(rows []changeRow) string {
 		return fmt.Sprintf(", %d to let it do more (!)", widens)
 	}
 	return fmt.Sprintf(", %d to let it do more (!) and %d that narrow", widens, len(rows)-widens)
-}
-
-// confirm asks on the terminal; without one the answer is no.
-func (t *Term) confirm(question string) bool {
-	if t.Std[0] == nil || !launch.HasTerminal([3]*os.File{t.Std[0]}) {
-		return false
-	}
-	t.Note("sbx: " + question + " [y/N] ")
-	line, _ := bufio.NewReader(io.LimitReader(t.Std[0], 256)).ReadString('\n')
-	switch strings.ToLower(strings.TrimSpace(line)) {
-	case "y", "yes":
-		return true
-	}
-	return false
 }

@@ -1,4 +1,4 @@
-package command
+package policycmd
 
 import (
 	"fmt"
@@ -8,18 +8,23 @@ import (
 	"strings"
 	"time"
 
+	"sbx.example/sbx/broker/internal/command"
 	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/option"
 	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/quoting"
 	"sbx.example/sbx/broker/internal/request"
 )
+
+// Commands are the commands about policy and configuration files.
+type Commands struct{ *command.Term }
 
 // policyCall is one `sbx policy VERB …`.
 type policyCall struct {
 	r                                              request.Request
 	access, scope, kind, life, reason, format, log string
 	yes, revoke                                    bool
-	explainer                                      Explainer
+	explainer                                      command.Explainer
 	words                                          []string
 	facts                                          host.Facts
 	src                                            policy.Sources
@@ -31,7 +36,7 @@ type policyVerb struct {
 	name, args, help string
 	takes            string // the options it has, besides --workdir and --json
 	words            []option.Word
-	run              func(*Term, *policyCall) int
+	run              func(Commands, *policyCall) int
 	aliases          []string
 }
 
@@ -79,7 +84,7 @@ func (c *policyCall) options() []option.Option {
 		{Name: "revoke", Value: option.Switch(&c.revoke), Help: "trust the project no longer"},
 		{Name: "workdir", Arg: "DIR", Value: option.Text(&c.r.Workdir),
 			Help: "the project that DIR is in, instead of this one"},
-		JSON(&c.r.JSON),
+		command.JSON(&c.r.JSON),
 	}
 }
 
@@ -96,10 +101,10 @@ func (c *policyCall) taking(names string) []option.Option {
 }
 
 // Policy is sbx policy.
-func (t *Term) Policy(explainer Explainer) Row {
-	out := Row{Command: option.Command{Name: "policy", Args: "VERB ...", Help: "show, test and change the rules"}}
+func (t Commands) Policy(explainer command.Explainer) command.Row {
+	out := command.Row{Command: option.Command{Name: "policy", Args: "VERB ...", Help: "show, test and change the rules"}}
 	for _, v := range policyVerbs() {
-		out.Verbs = append(out.Verbs, Row{
+		out.Verbs = append(out.Verbs, command.Row{
 			Command: option.Command{Name: "policy " + v.name, Aliases: v.aliases, Args: v.args, Help: v.help, Words: v.words},
 			Begin: func([]string) ([]option.Option, func([]string) int) {
 				c := &policyCall{scope: "user", now: time.Now(), explainer: explainer}
@@ -110,7 +115,7 @@ func (t *Term) Policy(explainer Explainer) Row {
 	return out
 }
 
-func (t *Term) policy(c *policyCall, run func(*Term, *policyCall) int, words []string) int {
+func (t Commands) policy(c *policyCall, run func(Commands, *policyCall) int, words []string) int {
 	c.words = words
 	c.facts = host.Read(t.Env)
 	c.src = request.Sources(t.Env, c.facts, c.r.ProjectRoot(c.facts))
@@ -153,7 +158,7 @@ func rowOf(r policy.Rule) ruleRow {
 	return row
 }
 
-func policyShow(t *Term, c *policyCall) int {
+func policyShow(t Commands, c *policyCall) int {
 	if len(c.words) > 0 {
 		return t.Fail(c.usage("show [--json]"))
 	}
@@ -173,7 +178,7 @@ func policyShow(t *Term, c *policyCall) int {
 		rows = append(rows, row)
 	}
 	if c.r.JSON {
-		t.Print(Encode(struct {
+		t.Print(command.Encode(struct {
 			Project string    `json:"project"`
 			Trusted bool      `json:"trusted"`
 			Rules   []ruleRow `json:"rules"`
@@ -202,26 +207,26 @@ func (x ruleRow) text() string {
 		notes = append(notes, "ignored: "+x.Ignored)
 	}
 	if x.Reason != "" {
-		notes = append(notes, quote(x.Reason))
+		notes = append(notes, quoting.Quote(x.Reason))
 	}
 	if x.By != "" {
-		notes = append(notes, "by "+quote(x.By))
+		notes = append(notes, "by "+quoting.Quote(x.By))
 	}
 	where := x.Scope
 	if x.File != "" {
-		where = quote(x.File)
+		where = quoting.Quote(x.File)
 		if x.Line > 0 {
 			where += fmt.Sprintf(":%d", x.Line)
 		}
 	}
-	text := fmt.Sprintf("%-5s %-7s %-40s %-8s %s", x.Decision, x.Access, quote(x.Pattern), x.Scope, where)
+	text := fmt.Sprintf("%-5s %-7s %-40s %-8s %s", x.Decision, x.Access, quoting.Quote(x.Pattern), x.Scope, where)
 	if len(notes) > 0 {
 		text += "  # " + strings.Join(notes, ", ")
 	}
 	return text + "\n"
 }
 
-func policyCheck(t *Term, c *policyCall) int {
+func policyCheck(t Commands, c *policyCall) int {
 	problems := []string{}
 	note := func(err error) {
 		if err != nil {
@@ -247,7 +252,7 @@ func policyCheck(t *Term, c *policyCall) int {
 		note(err)
 	}
 	if c.r.JSON {
-		t.Print(Encode(struct {
+		t.Print(command.Encode(struct {
 			OK       bool     `json:"ok"`
 			Problems []string `json:"problems"`
 			Notices  []string `json:"notices"`
@@ -303,7 +308,7 @@ func (c *policyCall) target(name string, create bool) (policy.Target, error) {
 			mode = 0o755
 		}
 		if err := os.MkdirAll(g.Dir, mode); err != nil {
-			return g, fmt.Errorf("creating %s: %w", quote(g.Dir), err)
+			return g, fmt.Errorf("creating %s: %w", quoting.Quote(g.Dir), err)
 		}
 	}
 	return g, nil

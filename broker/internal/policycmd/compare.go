@@ -1,4 +1,4 @@
-package command
+package policycmd
 
 import (
 	"cmp"
@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"sbx.example/sbx/audit"
+	"sbx.example/sbx/broker/internal/command"
 	"sbx.example/sbx/broker/internal/decide"
 	"sbx.example/sbx/broker/internal/explain"
 	"sbx.example/sbx/broker/internal/guard"
@@ -14,7 +15,7 @@ import (
 	"sbx.example/sbx/broker/internal/quoting"
 )
 
-func policyExport(t *Term, c *policyCall) int {
+func policyExport(t Commands, c *policyCall) int {
 	if len(c.words) > 0 {
 		return t.Fail(c.usage("export [--format toml|srt]"))
 	}
@@ -31,7 +32,7 @@ func policyExport(t *Term, c *policyCall) int {
 		for _, u := range missing {
 			list = append(list, skipped{u.Name, u.Why})
 		}
-		t.Print(Encode(struct {
+		t.Print(command.Encode(struct {
 			Text     string    `json:"text"`
 			Unmapped []skipped `json:"unmapped"`
 		}{text, list}))
@@ -39,7 +40,7 @@ func policyExport(t *Term, c *policyCall) int {
 	}
 	t.Print(text)
 	for _, u := range missing {
-		t.Warn("not in the export: " + quote(u.Name) + ": " + u.Why)
+		t.Warn("not in the export: " + quoting.Quote(u.Name) + ": " + u.Why)
 	}
 	return 0
 }
@@ -93,7 +94,7 @@ func (c *policyCall) candidate(layers policy.Layers, file string) (policy.Layers
 	return layers, nil
 }
 
-func policyDiff(t *Term, c *policyCall) int {
+func policyDiff(t Commands, c *policyCall) int {
 	if len(c.words) < 1 || len(c.words) > 2 {
 		return t.Fail(c.usage("diff [OLD] NEW [--scope SCOPE]"))
 	}
@@ -113,7 +114,7 @@ func policyDiff(t *Term, c *policyCall) int {
 		return t.Fail(err)
 	}
 	if c.r.JSON {
-		t.Print(Encode(struct {
+		t.Print(command.Encode(struct {
 			Changes []changeRow `json:"changes"`
 		}{rows}))
 		return 0
@@ -138,7 +139,7 @@ type replayRow struct {
 }
 
 // policyReplay puts every decided access of a session to the rules of NEW, with everything else as it is now.
-func policyReplay(t *Term, c *policyCall) int {
+func policyReplay(t Commands, c *policyCall) int {
 	if len(c.words) != 1 || c.log == "" {
 		return t.Fail(c.usage("replay --log SID|FILE NEW [--scope SCOPE]"))
 	}
@@ -177,7 +178,7 @@ func policyReplay(t *Term, c *policyCall) int {
 		}
 	}
 	if c.r.JSON {
-		t.Print(Encode(struct {
+		t.Print(command.Encode(struct {
 			Log      string      `json:"log"`
 			Accesses int         `json:"accesses"`
 			Widened  int         `json:"widened"`
@@ -200,7 +201,7 @@ func (r replayRow) text() string {
 	if r.Host != "" {
 		what = fmt.Sprintf("%s:%d", r.Host, r.Port)
 	}
-	s := fmt.Sprintf("%s %s %s: %s -> %s (%s", mark, r.Op, quote(what), r.Then, r.Now, quoting.ASCII(r.Reason))
+	s := fmt.Sprintf("%s %s %s: %s -> %s (%s", mark, r.Op, quoting.Quote(what), r.Then, r.Now, quoting.ASCII(r.Reason))
 	if r.Rule != "" {
 		s += "; " + quoting.ASCII(r.Rule) + ", " + quoting.ASCII(r.Origin)
 	}

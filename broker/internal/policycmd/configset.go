@@ -1,4 +1,4 @@
-package command
+package policycmd
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"sbx.example/sbx/broker/internal/command"
 	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/option"
 	"sbx.example/sbx/broker/internal/planner"
@@ -18,14 +19,14 @@ import (
 )
 
 // configVerb is a verb of sbx config that changes a file of one scope.
-func (t *Term) configVerb(row option.Command, takes string, run func(*Term, *policyCall) int) Row {
-	return Row{Command: row, Begin: func([]string) ([]option.Option, func([]string) int) {
+func (t Commands) configVerb(row option.Command, takes string, run func(Commands, *policyCall) int) command.Row {
+	return command.Row{Command: row, Begin: func([]string) ([]option.Option, func([]string) int) {
 		c := &policyCall{scope: "user", now: time.Now()}
 		return c.taking("workdir json " + takes), func(words []string) int { return t.policy(c, run, words) }
 	}}
 }
 
-func (t *Term) configSet() Row {
+func (t Commands) configSet() command.Row {
 	return t.configVerb(option.Command{Name: "config set", Args: "KEY [VALUE...]",
 		Help: "change one setting; comments in the file are kept",
 		Text: "Writes a setting into a configuration file, in the place of what it says there. Several values are a list,\n" +
@@ -33,13 +34,13 @@ func (t *Term) configSet() Row {
 		Words: []option.Word{{Choices: policy.Keys()}, {}}}, "scope dry-run", configSet)
 }
 
-func (t *Term) configEdit() Row {
+func (t Commands) configEdit() command.Row {
 	return t.configVerb(option.Command{Name: "config edit", Help: "open a configuration file in your editor, and check it",
 		Text:  "Opens a configuration file in $VISUAL or $EDITOR (vi), and says what is wrong with it afterwards.",
 		Words: []option.Word{{}}}, "scope", configEdit)
 }
 
-func configSet(t *Term, c *policyCall) int {
+func configSet(t Commands, c *policyCall) int {
 	if len(c.words) == 0 {
 		return t.Fail(option.Wrong("usage: sbx config set KEY [VALUE...]", "sbx config show lists the settings"))
 	}
@@ -64,9 +65,9 @@ func configSet(t *Term, c *policyCall) int {
 	return 0
 }
 
-func configEdit(t *Term, c *policyCall) int {
+func configEdit(t Commands, c *policyCall) int {
 	if len(c.words) > 0 {
-		return t.Fail(Unexpected("config edit", c.words[0]))
+		return t.Fail(command.Unexpected("config edit", c.words[0]))
 	}
 	g, err := c.target("config.toml", true)
 	if err != nil {
@@ -88,7 +89,8 @@ func configEdit(t *Term, c *policyCall) int {
 		cmd.Stdout = t.Std[2]
 	}
 	if err := cmd.Run(); err != nil {
-		return t.Fail(&planner.Refusal{What: "editing " + quote(g.Path()) + " with " + quote(editor), Err: err})
+		return t.Fail(&planner.Refusal{What: "editing " + quoting.Quote(g.Path()) + " with " + quoting.Quote(editor),
+			Err: err})
 	}
 	data, err := g.Content()
 	if err == nil {
@@ -98,23 +100,23 @@ func configEdit(t *Term, c *policyCall) int {
 		return t.Fail(option.Wrong(err.Error(), "sbx config edit opens it again; until then no command takes the file"))
 	}
 	if c.r.JSON {
-		t.Print(Encode(map[string]string{"file": g.Path()}))
+		t.Print(command.Encode(map[string]string{"file": g.Path()}))
 		return 0
 	}
-	t.Warn(quote(g.Path()) + " is in order")
+	t.Warn(quoting.Quote(g.Path()) + " is in order")
 	return 0
 }
 
 // Init is sbx init.
-func (t *Term) Init() Row {
+func (t Commands) Init() command.Row {
 	return t.configVerb(option.Command{Name: "init", Help: "write a commented .sbx/config.toml for this project",
 		Text: "Writes .sbx/config.toml for the project that it finds here: what may be set, with what its tools take,\n" +
 			"all of it commented out. A file that is there stays as it is.", Words: []option.Word{{}}}, "dry-run", initProject)
 }
 
-func initProject(t *Term, c *policyCall) int {
+func initProject(t Commands, c *policyCall) int {
 	if len(c.words) > 0 {
-		return t.Fail(Unexpected("init", c.words[0]))
+		return t.Fail(command.Unexpected("init", c.words[0]))
 	}
 	c.scope = "project"
 	dir := c.src.ProjectDir
@@ -123,7 +125,7 @@ func initProject(t *Term, c *policyCall) int {
 		c.src.ProjectDir = dir
 	}
 	if dir == c.facts.Home || dir == "/" {
-		return t.Fail(option.Wrong(quote(dir)+" is no project", "cd into one, or pass --workdir DIR"))
+		return t.Fail(option.Wrong(quoting.Quote(dir)+" is no project", "cd into one, or pass --workdir DIR"))
 	}
 	names, text := setting.ForProject(func(name string) bool { return host.Exists(filepath.Join(dir, name)) })
 	g, err := c.target("config.toml", !c.r.DryRun)
@@ -136,7 +138,7 @@ func initProject(t *Term, c *policyCall) int {
 		}
 	}
 	if c.r.JSON {
-		t.Print(Encode(struct {
+		t.Print(command.Encode(struct {
 			File   string   `json:"file"`
 			DryRun bool     `json:"dry_run"`
 			Tools  []string `json:"tools"`
@@ -148,18 +150,18 @@ func initProject(t *Term, c *policyCall) int {
 		t.Print(text)
 		return 0
 	}
-	t.Warn("wrote " + quote(g.Path()) + "; nothing changes until you take a # away, and sbx policy trust then")
+	t.Warn("wrote " + quoting.Quote(g.Path()) + "; nothing changes until you take a # away, and sbx policy trust then")
 	return 0
 }
 
 // writeNew makes the file g, which must not be there, in a directory that is the project's own.
 func writeNew(g policy.Target, text string) error {
 	if st, err := os.Lstat(g.Dir); err != nil || !st.IsDir() {
-		return &planner.Refusal{What: quote(g.Dir) + " is no directory of the project's", Err: err}
+		return &planner.Refusal{What: quoting.Quote(g.Dir) + " is no directory of the project's", Err: err}
 	}
 	f, err := os.OpenFile(g.Path(), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if os.IsExist(err) {
-		return &planner.Refusal{What: quote(g.Path()) + " is there already", Hint: "sbx config edit --project"}
+		return &planner.Refusal{What: quoting.Quote(g.Path()) + " is there already", Hint: "sbx config edit --project"}
 	}
 	if err == nil {
 		_, err = f.WriteString(text)
@@ -168,7 +170,7 @@ func writeNew(g policy.Target, text string) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("writing %s: %w", quote(g.Path()), err)
+		return fmt.Errorf("writing %s: %w", quoting.Quote(g.Path()), err)
 	}
 	return nil
 }
