@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/policy/pathname"
 	"sbx.example/sbx/broker/internal/policy/peer"
 )
 
@@ -137,14 +138,14 @@ func (g Grant) pattern() (string, error) {
 		}
 		return hostPattern(h, g.Port), nil
 	}
-	p := strings.TrimSuffix(policy.EscapePath(g.Name), "/")
+	p := strings.TrimSuffix(pathname.Escape(g.Name), "/")
 	switch g.Scope {
 	case Dir:
 		return p + "/*", nil
 	case Tree:
 		return p + "/**", nil
 	}
-	return policy.EscapePath(g.Name), nil
+	return pathname.Escape(g.Name), nil
 }
 
 func hostPattern(h peer.Host, port int) string {

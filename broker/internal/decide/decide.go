@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/policy/pathname"
 	"sbx.example/sbx/broker/internal/policy/peer"
 )
 
@@ -84,7 +85,7 @@ type Env struct {
 	Restricts func(string, policy.Access, time.Time) bool // policy.Store.Restricts
 	Hidden    []policy.Hiding                             // policy.Effective.Concealed
 	// policy.Effective.Asks: asked about although something around is readable
-	Asks     []policy.Pattern
+	Asks     []pathname.Pattern
 	Granted  func(string, policy.Access) bool // open already by the profile's mounts; may be nil
 	Grants   *Grants                          // answers of this session; may be nil
 	Now      time.Time
@@ -157,7 +158,7 @@ func (a Ask) malformed() string {
 		if p == "" && p != a.Path || a.Kind == policy.KindSocket && strings.HasPrefix(p, "@") && len(p) > 1 {
 			continue
 		}
-		if clean, err := policy.CleanPath(p); err != nil || clean != p {
+		if clean, err := pathname.Clean(p); err != nil || clean != p {
 			return "the path is not absolute and clean"
 		}
 	}

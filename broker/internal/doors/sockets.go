@@ -10,6 +10,7 @@ import (
 	"sbx.example/sbx/broker/internal/option"
 	"sbx.example/sbx/broker/internal/planner"
 	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/policy/pathname"
 	"sbx.example/sbx/broker/internal/quoting"
 	"sbx.example/sbx/broker/internal/request"
 )
@@ -78,7 +79,7 @@ func orgOpens(s request.Settings, canon string) bool {
 	r, ok := s.Layers.Policy.Match(policy.Query{Kind: policy.KindSocket, Path: canon, Access: policy.Connect,
 		Now: time.Now()})
 	return ok && r.Decision == policy.Allow && r.Origin.Scope == policy.ScopeOrg &&
-		r.Path().String() == policy.EscapePath(canon)
+		r.Path().String() == pathname.Escape(canon)
 }
 
 // socket checks one: it must be a socket, and none through which the whole host can be had.

@@ -12,6 +12,7 @@ import (
 	"sbx.example/sbx/broker/internal/learn"
 	"sbx.example/sbx/broker/internal/planner"
 	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/policy/pathname"
 	"sbx.example/sbx/broker/internal/policy/peer"
 	"sbx.example/sbx/broker/internal/prompt"
 	"sbx.example/sbx/broker/internal/quoting"
@@ -381,12 +382,12 @@ func (x *Explainer) unsettled(q decide.Ask, row *Answer) {
 
 // addRule is the command that adds the narrowest rule.
 func (x *Explainer) addRule(p string, a policy.Access) string {
-	pattern := policy.Vars{Home: x.Settings.Vars.Home}.Short(policy.EscapePath(p))
+	pattern := policy.Vars{Home: x.Settings.Vars.Home}.Short(pathname.Escape(p))
 	if st, err := x.Input.FS.Lstat(p); err == nil && st.Type == host.Dir {
 		pattern = strings.TrimSuffix(pattern, "/") + "/**"
 	} else if dir, whole := learn.ComesBack(p, x.Settings.Vars.Home, 0, 0); err != nil && !whole &&
 		!learn.Wide(dir, x.Settings.Vars.Home) { // a name that was made for that once
-		pattern = policy.Vars{Home: x.Settings.Vars.Home}.Short(policy.EscapePath(dir)) + "/**"
+		pattern = policy.Vars{Home: x.Settings.Vars.Home}.Short(pathname.Escape(dir)) + "/**"
 	}
 	cmd := "sbx policy add allow " + quoting.Shell(pattern)
 	if a != policy.Read && a != "" && a != policy.Connect {

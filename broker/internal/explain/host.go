@@ -10,6 +10,7 @@ import (
 	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/network"
 	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/policy/pathname"
 	"sbx.example/sbx/broker/internal/policy/peer"
 	"sbx.example/sbx/broker/internal/quoting"
 	"sbx.example/sbx/broker/internal/request"
@@ -30,11 +31,11 @@ func (x *Explainer) socket(p, canon string) Answer {
 		row.Decision, row.Layer, row.Reason, row.Rule = "deny", "socket", h.Reason, h.Pattern
 		row.from(h.Origin)
 		if h.OrgOnly {
-			row.Change = `only the organisation can: [[rule]] socket = "` + policy.EscapePath(canon) +
+			row.Change = `only the organisation can: [[rule]] socket = "` + pathname.Escape(canon) +
 				`" decision = "allow" in ` + request.OrgDir + "/policy.toml"
 			return row
 		}
-		row.Change, row.Once = "sbx policy add allow --kind socket "+quoting.Shell(policy.EscapePath(canon)),
+		row.Change, row.Once = "sbx policy add allow --kind socket "+quoting.Shell(pathname.Escape(canon)),
 			"sbx run --socket "+quoting.Shell(canon)
 		return row
 	}
@@ -54,7 +55,7 @@ func (x *Explainer) socket(p, canon string) Answer {
 	}
 	row.Decision, row.Layer, row.Reason, row.Scope = "absent", "default",
 		"sockets of the host are not part of the sandbox", "default"
-	row.Change, row.Once = "sbx policy add allow --kind socket "+quoting.Shell(policy.EscapePath(canon)),
+	row.Change, row.Once = "sbx policy add allow --kind socket "+quoting.Shell(pathname.Escape(canon)),
 		"sbx run --socket "+quoting.Shell(canon)
 	if v := decide.Decide(decide.Ask{Kind: policy.KindSocket, Path: canon, Op: "connect"},
 		x.Env); v.Decision == decide.AskHuman {

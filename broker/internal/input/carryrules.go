@@ -9,6 +9,7 @@ import (
 	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/planner"
 	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/policy/pathname"
 	"sbx.example/sbx/broker/internal/quoting"
 	"sbx.example/sbx/broker/internal/request"
 )
@@ -134,7 +135,7 @@ func (x *carrier) loss(r policy.Rule, why string) {
 }
 
 // places lists what a pattern is about: one path, a tree, or the names in a directory that are there now.
-func (x *carrier) places(p policy.Pattern) (paths []string, tree, ok bool) {
+func (x *carrier) places(p pathname.Pattern) (paths []string, tree, ok bool) {
 	if dir, ok := p.Tree(); ok {
 		return []string{dir}, true, dir != "/"
 	}
@@ -342,7 +343,7 @@ func (x *carrier) protect(r policy.Rule, paths []string, tree bool) {
 // what they do not grant anyway.
 func (x *carrier) asks() {
 	for _, text := range x.s.FS.Ask {
-		p, err := policy.ParsePattern(text, policy.Vars{})
+		p, err := pathname.ParsePattern(text, policy.Vars{})
 		if err != nil {
 			continue
 		}

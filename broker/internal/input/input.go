@@ -16,6 +16,7 @@ import (
 	"sbx.example/sbx/broker/internal/option"
 	"sbx.example/sbx/broker/internal/planner"
 	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/policy/pathname"
 	"sbx.example/sbx/broker/internal/quoting"
 	"sbx.example/sbx/broker/internal/request"
 	"sbx.example/sbx/broker/plan"
@@ -208,7 +209,7 @@ func (r *Run) grants(s request.Settings, in *planner.Input) error {
 	p, base := s.Profile, planner.ProfileWhy+s.Profile.Name
 	add := func(list []string, mode planner.Mode, why string, optional bool) error {
 		for _, e := range list {
-			name, opt := policy.SplitOptional(e)
+			name, opt := pathname.SplitOptional(e)
 			if ownPlace(name) {
 				continue // the sandbox has these anyway
 			}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/policy/pathname"
 	"sbx.example/sbx/broker/internal/program"
 )
 
@@ -212,7 +213,7 @@ func (w *writer) add(kind policy.Kind, pattern string, access policy.Access, rea
 	}
 }
 
-func (w *writer) pattern(p string) string { return w.o.Vars.Short(policy.EscapePath(p)) }
+func (w *writer) pattern(p string) string { return w.o.Vars.Short(pathname.Escape(p)) }
 
 // toolchains writes one rule for every toolchain of which anything was read.
 func (w *writer) toolchains(reads *node) {

@@ -18,6 +18,7 @@ import (
 	"sbx.example/sbx/broker/internal/launch"
 	"sbx.example/sbx/broker/internal/learn"
 	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/policy/pathname"
 	"sbx.example/sbx/broker/internal/program"
 	"sbx.example/sbx/broker/internal/quoting"
 )
@@ -123,19 +124,19 @@ func (p *report) command(x *reported, q decide.Ask, v decide.Verdict) (allow, ad
 		return "", "sbx why " + quoting.Shell(what)
 	}
 	if v.Reason == notify.NeedsTree {
-		return "sbx policy add allow " + quoting.Shell(policy.Vars{Home: p.home}.Short(policy.EscapePath(path.Dir(what)))+
+		return "sbx policy add allow " + quoting.Shell(policy.Vars{Home: p.home}.Short(pathname.Escape(path.Dir(what)))+
 			"/**") + " --access write", ""
 	}
 	pattern := what
 	if x.Host == "" {
-		pattern = policy.Vars{Home: p.home}.Short(policy.EscapePath(what))
+		pattern = policy.Vars{Home: p.home}.Short(pathname.Escape(what))
 	}
 	dir, whole := comesBack(what, p.home, x.PID)
 	switch {
 	case x.Host == "" && !whole && learn.Wide(dir, p.home):
 		return "", "its name is another each time: sbx why " + quoting.Shell(dir)
 	case x.Host == "" && !whole:
-		pattern = policy.Vars{Home: p.home}.Short(policy.EscapePath(dir)) + "/**"
+		pattern = policy.Vars{Home: p.home}.Short(pathname.Escape(dir)) + "/**"
 	case slices.Contains(q.Flags, decide.WholeTree):
 		pattern += "/**"
 	}

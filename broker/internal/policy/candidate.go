@@ -7,11 +7,11 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"sbx.example/sbx/broker/internal/policy/excerpt"
+	"sbx.example/sbx/broker/internal/policy/pathname"
 	"sbx.example/sbx/broker/internal/policy/tomlscan"
 )
 
@@ -208,7 +208,7 @@ func listed(list []Unmapped, key string) bool {
 
 // addSetting puts one line below its section's heading, or a new section at the end.
 func addSetting(text []byte, s Setting, vars Vars) []byte {
-	return AddLine(text, s.Key, tomlValue(vars.shortened(s)))
+	return AddLine(text, s.Key, tomlValue(shortened(vars, s)))
 }
 
 // AddLine adds one setting with its value as it stands in a file.
@@ -234,41 +234,31 @@ func AddLine(text []byte, key, value string) []byte {
 }
 
 // shortened writes paths with ~ and $PROJECT again, so that a value does not tie a file to one project.
-func (v Vars) shortened(s Setting) any {
+func shortened(v Vars, s Setting) any {
 	k := findKey(keyTable(), s.Key)
 	switch x := s.Value.(type) {
 	case []string:
 		out := make([]string, len(x))
 		for i, e := range x {
-			out[i] = v.element(k.typ, e)
+			out[i] = shortElement(v, k.typ, e)
 		}
 		return out
 	case string:
-		return v.element(k.typ, x)
+		return shortElement(v, k.typ, x)
 	}
 	return s.Value
 }
 
-func (v Vars) element(t typ, s string) string {
+func shortElement(v Vars, t typ, s string) string {
 	switch t {
 	case tPath, tPaths:
-		body, optional := SplitOptional(s)
-		if body = v.Short(EscapePath(body)); optional {
+		body, optional := pathname.SplitOptional(s)
+		if body = v.Short(pathname.Escape(body)); optional {
 			body = "?" + body
 		}
 		return body
 	case tPatterns:
 		return v.Short(s)
-	}
-	return s
-}
-
-// Short writes a path or pattern with $PROJECT or ~ at its start where it lies there.
-func (v Vars) Short(s string) string {
-	for _, x := range [...][2]string{{v.Project, "$PROJECT"}, {v.Home, "~"}} {
-		if base := EscapePath(x[0]); x[0] != "" && x[0] != "/" && (s == base || strings.HasPrefix(s, base+"/")) {
-			return x[1] + s[len(base):]
-		}
 	}
 	return s
 }

@@ -3,7 +3,7 @@ package policy
 import "time"
 
 // Config is the effective configuration. Paths are absolute; a path in a mount list may carry the optional mark (see
-// SplitOptional). In lists nil means absent, so that the profile decides, and an empty list means none.
+// pathname.SplitOptional). In lists nil means absent, so that the profile decides, and an empty list means none.
 type Config struct {
 	Sandbox  Sandbox
 	FS       FS

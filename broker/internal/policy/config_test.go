@@ -397,3 +397,7 @@ func obeyModes(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+func testVars() Vars {
+	return Vars{Home: "/home/u", Project: "/home/u/proj", TmpDir: "/tmp", XDGConfigHome: "/home/u/.config"}
+}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"sbx.example/sbx/broker/internal/policy/pathname"
 )
 
 const sample = `# my rules
@@ -38,7 +40,7 @@ func target(t *testing.T) Target {
 func TestAddKeepsText(t *testing.T) {
 	tg := target(t)
 	os.WriteFile(tg.Path(), []byte(sample), 0o644)
-	r := Rule{Kind: KindPath, Pattern: EscapePath("/srv/\xffé\u202e\"*"), Access: Write, Decision: Allow,
+	r := Rule{Kind: KindPath, Pattern: pathname.Escape("/srv/\xffé\u202e\"*"), Access: Write, Decision: Allow,
 		Reason: "said \"yes\"\n\x1b", By: "uid 1000",
 		Added: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Expires: time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)}
 	if err := AddRule(tg, r, testVars()); err != nil {

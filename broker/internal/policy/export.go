@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"sbx.example/sbx/broker/internal/policy/excerpt"
+	"sbx.example/sbx/broker/internal/policy/pathname"
 )
 
 // ConfigTOML writes the imported values as a config.toml.
@@ -132,7 +133,7 @@ func exportSRT(e Effective, s Store, names []string) (string, []Unmapped, error)
 	}
 	k := findKey(keyTable(), "fs.writable")
 	for _, p := range e.value(k).([]string) {
-		p, _ = SplitOptional(p)
+		p, _ = pathname.SplitOptional(p)
 		f.AllowWrite = append(f.AllowWrite, p)
 	}
 	for _, r := range s.inForce() {

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sbx.example/sbx/broker/internal/policy/excerpt"
+	"sbx.example/sbx/broker/internal/policy/pathname"
 )
 
 const (
@@ -44,7 +45,7 @@ func openOrg(dir, name string, owner int) (*os.File, error) {
 	}
 	defer func() { unix.Close(fd) }()
 	at := ""
-	for _, c := range components(dir) {
+	for _, c := range pathname.Components(dir) {
 		if err := checkOwner(fd, orRoot(at), owner); err != nil {
 			return nil, err
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/BurntSushi/toml"
 
 	"sbx.example/sbx/broker/internal/policy/excerpt"
+	"sbx.example/sbx/broker/internal/policy/pathname"
 	"sbx.example/sbx/broker/internal/policy/tomlscan"
 )
 
@@ -212,7 +213,7 @@ func (im *importer) tree(s string) string {
 		s = "$PROJECT/" + s
 	}
 	if rel, ok := strings.CutPrefix(s, "$PROJECT/.."); ok && im.vars.Project != "" && (rel == "" || rel[0] == '/') {
-		s = path.Clean(EscapePath(im.vars.Project) + "/.." + rel)
+		s = path.Clean(pathname.Escape(im.vars.Project) + "/.." + rel)
 	}
 	if i := strings.LastIndexByte(s, '/'); strings.Contains(s[i+1:], "*") {
 		return s

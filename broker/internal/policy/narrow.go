@@ -2,9 +2,11 @@ package policy
 
 import (
 	"reflect"
+	"strings"
 	"time"
 
 	"sbx.example/sbx/broker/internal/policy/amount"
+	"sbx.example/sbx/broker/internal/policy/pathname"
 	"sbx.example/sbx/broker/internal/policy/peer"
 )
 
@@ -109,8 +111,8 @@ func containsInt(list []int, n int) bool {
 func covers(t typ, a, b string) bool {
 	switch t {
 	case tPaths:
-		pa, _ := SplitOptional(a)
-		pb, _ := SplitOptional(b)
+		pa, _ := pathname.SplitOptional(a)
+		pb, _ := pathname.SplitOptional(b)
 		return within(pb, pa)
 	case tHosts:
 		x, err1 := peer.ParsePattern(a)
@@ -118,4 +120,9 @@ func covers(t typ, a, b string) bool {
 		return err1 == nil && err2 == nil && x.Covers(y)
 	}
 	return false
+}
+
+// within reports whether path is dir or lies below it; both clean.
+func within(path, dir string) bool {
+	return path == dir || dir == "/" || strings.HasPrefix(path, dir) && path[len(dir)] == '/'
 }

@@ -8,7 +8,11 @@ import (
 	"strconv"
 
 	"sbx.example/sbx/broker/internal/policy/excerpt"
+	"sbx.example/sbx/broker/internal/policy/pathname"
 )
+
+// Vars are what the paths of a file may begin with.
+type Vars = pathname.Vars
 
 // Scope is where a value or rule comes from, in merge order.
 type Scope int

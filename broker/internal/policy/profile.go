@@ -6,6 +6,7 @@ import (
 	"sort"
 
 	"sbx.example/sbx/broker/internal/policy/excerpt"
+	"sbx.example/sbx/broker/internal/policy/pathname"
 )
 
 // Profile is a named base of what is readable, writable, hidden and asked about. Lists of a profile that extends
@@ -217,7 +218,7 @@ func (p *Profile) expand(vars Vars) error {
 		for _, s := range *f {
 			e, err := k.element(s, vars)
 			if err != nil {
-				if _, optional := SplitOptional(s); optional || k.name == "ask" {
+				if _, optional := pathname.SplitOptional(s); optional || k.name == "ask" {
 					continue
 				}
 				return fmt.Errorf("reading built-in profile %s: %w", p.Name, err)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"sbx.example/sbx/broker/internal/policy/excerpt"
+	"sbx.example/sbx/broker/internal/policy/pathname"
 	"sbx.example/sbx/broker/internal/policy/peer"
 )
 
@@ -22,7 +23,7 @@ type Rule struct {
 	By       string
 	Added    time.Time
 	Origin   Origin
-	path     Pattern
+	path     pathname.Pattern
 	host     peer.Pattern
 	tls      string
 }
@@ -37,7 +38,7 @@ func NewRule(r Rule, vars Vars) (Rule, error) {
 }
 
 // Path is the compiled pattern of a path, exec or socket rule.
-func (r Rule) Path() Pattern { return r.path }
+func (r Rule) Path() pathname.Pattern { return r.path }
 
 // Host is the compiled pattern of a host rule.
 func (r Rule) Host() peer.Pattern { return r.host }
@@ -91,10 +92,10 @@ func (r *Rule) compile(vars Vars) (err error) {
 	if r.tls != "" {
 		return errors.New("tls goes with host")
 	}
-	if r.path, err = ParsePattern(r.Pattern, vars); err != nil {
+	if r.path, err = pathname.ParsePattern(r.Pattern, vars); err != nil {
 		return err
 	}
-	if r.path.abstract && r.Kind != KindSocket {
+	if r.path.Abstract() && r.Kind != KindSocket {
 		return fmt.Errorf("%s names an abstract socket; use socket = …", excerpt.Quote(r.Pattern))
 	}
 	return nil

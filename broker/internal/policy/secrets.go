@@ -1,5 +1,7 @@
 package policy
 
+import "sbx.example/sbx/broker/internal/policy/pathname"
+
 // Secret is a path that is hidden whatever is readable around it.
 type Secret struct {
 	Kind    Kind // KindSocket, or empty for a path
@@ -143,7 +145,7 @@ func Secrets() []Secret {
 // Hiding is one compiled pattern of what is hidden, with why and from where.
 type Hiding struct {
 	Secret
-	Rule   Pattern
+	Rule   pathname.Pattern
 	Origin Origin
 }
 
@@ -157,13 +159,13 @@ func (e Effective) Concealed() []Hiding {
 		if s.Kind == "" {
 			s.Kind = KindPath
 		}
-		if p, err := ParsePattern(s.Pattern, vars); err == nil {
+		if p, err := pathname.ParsePattern(s.Pattern, vars); err == nil {
 			out = append(out, Hiding{s, p, Origin{}})
 		}
 	}
 	add := func(list []string, reason, key string) {
 		for i, text := range list {
-			p, err := ParsePattern(text, vars)
+			p, err := pathname.ParsePattern(text, vars)
 			if err != nil {
 				continue
 			}
@@ -184,10 +186,10 @@ func (e Effective) Concealed() []Hiding {
 // HiddenBy finds the first entry that hides path from an access of this kind. Entries for sockets are about
 // connecting to them, not about reading the directory they are in.
 func HiddenBy(list []Hiding, kind Kind, path string) *Hiding {
-	s := splitPath(path)
+	s := pathname.Split(path)
 	for i := range list {
 		h := &list[i]
-		if (h.Kind != KindSocket || kind == KindSocket) && h.Rule.matchSplit(s, true) {
+		if (h.Kind != KindSocket || kind == KindSocket) && h.Rule.MatchSplit(s, true) {
 			return h
 		}
 	}
@@ -195,10 +197,10 @@ func HiddenBy(list []Hiding, kind Kind, path string) *Hiding {
 }
 
 // Asks is what is asked about although something around it may be readable: fs.ask and the profile's list.
-func (e Effective) Asks() []Pattern {
-	var out []Pattern
+func (e Effective) Asks() []pathname.Pattern {
+	var out []pathname.Pattern
 	for _, text := range append(append([]string{}, e.FS.Ask...), e.Profile.Ask...) {
-		if p, err := ParsePattern(text, Vars{}); err == nil {
+		if p, err := pathname.ParsePattern(text, Vars{}); err == nil {
 			out = append(out, p)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"sbx.example/sbx/broker/internal/policy/excerpt"
+	"sbx.example/sbx/broker/internal/policy/pathname"
 	"sbx.example/sbx/broker/internal/policy/peer"
 )
 
@@ -53,7 +54,7 @@ func (s Store) Rules() []Rule {
 // wins, then deny, ask, allow. Rules of a project that is not trusted count only if they deny or ask.
 func (s Store) Match(q Query) (Rule, bool) {
 	var best [ScopeSession + 1]*Rule
-	path := splitPath(q.Path)
+	path := pathname.Split(q.Path)
 	for scope := ScopeOrg; scope <= ScopeSession; scope++ {
 		best[scope] = s.best(scope, q, path)
 	}
@@ -68,7 +69,7 @@ func (s Store) Match(q Query) (Rule, bool) {
 	return Rule{}, false
 }
 
-func (s *Store) best(scope Scope, q Query, path split) *Rule {
+func (s *Store) best(scope Scope, q Query, path pathname.Path) *Rule {
 	var best *Rule
 	for i := range s.rules[scope] {
 		r := &s.rules[scope][i]
@@ -83,14 +84,14 @@ func (s *Store) best(scope Scope, q Query, path split) *Rule {
 }
 
 // matches leaves out what has expired.
-func (r *Rule) matches(q Query, path split) bool {
+func (r *Rule) matches(q Query, path pathname.Path) bool {
 	if !r.Expires.IsZero() && !q.Now.Before(r.Expires) || !r.concerns(q.Kind, q.Access) {
 		return false
 	}
 	if r.Kind == KindHost {
 		return r.host.Match(q.Host, q.Port, r.Decision == Deny)
 	}
-	return r.path.matchSplit(path, false)
+	return r.path.MatchSplit(path, false)
 }
 
 // concerns says which accesses a rule is about. A grant covers what cannot be had without it or cannot be kept from
@@ -159,11 +160,7 @@ func (h Hiding) Explicit(r Rule) bool {
 	if r.Decision != Allow || r.Kind == KindHost || h.OrgOnly && r.Origin.Scope != ScopeOrg {
 		return false
 	}
-	tree := Pattern{comps: append(append([]comp{}, h.Rule.comps...), comp{kind: compTree}), abstract: h.Rule.abstract}
-	if h.Rule.abstract {
-		tree = h.Rule
-	}
-	return tree.Covers(r.path)
+	return h.Rule.WithTree().Covers(r.path)
 }
 
 // notices warns of host rules through which data can leave by the names alone.

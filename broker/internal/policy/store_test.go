@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"sbx.example/sbx/broker/internal/policy/pathname"
 )
 
 func mk(t testing.TB, scope Scope, kind Kind, pattern string, a Access, d Decision, final bool) Rule {
@@ -230,7 +232,7 @@ func TestExplicit(t *testing.T) {
 
 func TestSecretsCompile(t *testing.T) {
 	for _, s := range Secrets() {
-		if _, err := ParsePattern(s.Pattern, testVars()); err != nil || s.Reason == "" {
+		if _, err := pathname.ParsePattern(s.Pattern, testVars()); err != nil || s.Reason == "" {
 			t.Errorf("%s: %v, reason %q", s.Pattern, err, s.Reason)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"sbx.example/sbx/broker/internal/policy/excerpt"
+	"sbx.example/sbx/broker/internal/policy/pathname"
 )
 
 // PackageStore is a store of packages of the host's, [[store]] in the configuration, with the socket of the daemon that
@@ -43,7 +44,7 @@ func ParseStore(text string, vars Vars) (s PackageStore, err error) {
 		if part[i], err = vars.Path(part[i]); err != nil {
 			return s, err
 		}
-		if p, optional := SplitOptional(part[i]); optional || p == "/" || strings.ContainsAny(p, ":\n") {
+		if p, optional := pathname.SplitOptional(part[i]); optional || p == "/" || strings.ContainsAny(p, ":\n") {
 			return s, fmt.Errorf("%s cannot be a store or its socket", excerpt.Quote(part[i]))
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"sbx.example/sbx/broker/internal/policy/amount"
 	"sbx.example/sbx/broker/internal/policy/excerpt"
+	"sbx.example/sbx/broker/internal/policy/pathname"
 	"sbx.example/sbx/broker/internal/policy/peer"
 )
 
@@ -145,7 +146,7 @@ func (k *key) element(s string, vars Vars) (string, error) {
 	case tPaths:
 		return vars.Path(s)
 	case tPatterns:
-		p, err := ParsePattern(s, vars)
+		p, err := pathname.ParsePattern(s, vars)
 		return p.String(), err
 	case tHosts:
 		p, err := peer.ParsePattern(s)

@@ -15,6 +15,7 @@ import (
 	"sbx.example/sbx/broker/internal/option"
 	"sbx.example/sbx/broker/internal/planner"
 	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/policy/pathname"
 	"sbx.example/sbx/broker/internal/quoting"
 	"sbx.example/sbx/broker/internal/request"
 )
@@ -199,7 +200,7 @@ func (c *policyCall) pattern(word string) (policy.Kind, string) {
 			break
 		}
 	}
-	return kind, c.short(strings.TrimSuffix(policy.EscapePath(dir)+"/"+word, "/"))
+	return kind, c.short(strings.TrimSuffix(pathname.Escape(dir)+"/"+word, "/"))
 }
 
 // short writes a user's rule with ~ and a project's with $PROJECT, as people would.
@@ -350,7 +351,7 @@ func policyRemove(t Commands, c *policyCall) int {
 	e, _, err := t.changeRules(c, s.Layers, policy.Removing(g, vars, func(r policy.Rule) bool {
 		same := r.Pattern == pattern || r.Pattern == c.words[0]
 		if r.Kind != policy.KindHost && kind != policy.KindHost {
-			if p, err := policy.ParsePattern(pattern, vars); err == nil && p.String() == r.Path().String() {
+			if p, err := pathname.ParsePattern(pattern, vars); err == nil && p.String() == r.Path().String() {
 				same = true
 			}
 		}

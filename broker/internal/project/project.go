@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sbx.example/sbx/broker/internal/host"
-	"sbx.example/sbx/broker/internal/policy"
 	"sbx.example/sbx/broker/internal/policy/excerpt"
+	"sbx.example/sbx/broker/internal/policy/pathname"
 )
 
 // Project is the directory that counts as the project, and why.
@@ -27,7 +27,7 @@ type Project struct {
 // (CVE-2022-24765). cwd and home must be free of symbolic links.
 func Discover(cwd, home string, uid int) (Project, error) {
 	for name, p := range map[string]string{"current directory": cwd, "home directory": home} {
-		if clean, err := policy.CleanPath(p); err != nil || clean != p {
+		if clean, err := pathname.Clean(p); err != nil || clean != p {
 			return Project{}, fmt.Errorf("finding the project: %s %s is not a clean absolute path", name, excerpt.Quote(p))
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/planner"
 	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/policy/pathname"
 	"sbx.example/sbx/broker/plan"
 )
 
@@ -81,7 +82,7 @@ func SocketRules(in *planner.Input) []policy.Rule {
 		if !g.Socket {
 			continue
 		}
-		r, err := policy.NewRule(policy.Rule{Kind: policy.KindSocket, Pattern: policy.EscapePath(g.Path),
+		r, err := policy.NewRule(policy.Rule{Kind: policy.KindSocket, Pattern: pathname.Escape(g.Path),
 			Decision: policy.Allow, Reason: g.Why}, policy.Vars{})
 		if err == nil {
 			out = append(out, r)

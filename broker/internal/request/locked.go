@@ -8,6 +8,7 @@ import (
 	"sbx.example/sbx/broker/internal/option"
 	"sbx.example/sbx/broker/internal/planner"
 	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/policy/pathname"
 	"sbx.example/sbx/broker/internal/quoting"
 )
 
@@ -36,7 +37,7 @@ func (s Settings) checkLocked(r *Request, cwd string) error {
 			places = append(places, canon) // what a link leads to is what would be mounted
 		}
 		for _, place := range places {
-			if lock, refused := s.Widens(key, o.Flag, []string{policy.EscapePath(place)}); refused {
+			if lock, refused := s.Widens(key, o.Flag, []string{pathname.Escape(place)}); refused {
 				return lockedError(o.Flag+" "+quoting.Quote(o.Path), key, lock)
 			}
 		}

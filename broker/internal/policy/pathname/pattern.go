@@ -1,4 +1,4 @@
-package policy
+package pathname
 
 import (
 	"errors"
@@ -65,7 +65,7 @@ func parsePattern(text string, vars Vars) (Pattern, error) {
 	if err != nil {
 		return Pattern{}, err
 	}
-	literal := components(base)
+	literal := Components(base)
 	p := Pattern{comps: make([]comp, 0, len(literal)+strings.Count(rest, "/")+1)}
 	for i := range literal {
 		p.comps = append(p.comps, comp{compLiteral, literal[i : i+1 : i+1]})
@@ -146,17 +146,17 @@ func unescape(s string) (b byte, n int, err error) {
 	return 0, 0, errors.New(`a backslash must start \\, \* or \xHH (not NUL or /)`)
 }
 
-// components splits a clean absolute path; "/" has none.
-func components(path string) []string {
+// Components splits a clean absolute path; "/" has none.
+func Components(path string) []string {
 	if len(path) < 2 {
 		return nil
 	}
 	return strings.Split(path[1:], "/")
 }
 
-// CleanPath normalises what may stand for a path: // and /./ and a trailing / vanish; everything else that has two
+// Clean normalises what may stand for a path: // and /./ and a trailing / vanish; everything else that has two
 // readings (empty, relative, .., NUL, overlong) is refused. It never looks at the file system.
-func CleanPath(s string) (string, error) {
+func Clean(s string) (string, error) {
 	switch {
 	case s == "":
 		return "", errors.New("empty path")
@@ -190,34 +190,36 @@ func needsClean(s string) bool {
 	return len(s) > 1 && s[len(s)-1] == '/' || strings.Contains(s, "//") || strings.Contains(s, "/.")
 }
 
-// Match reports whether the pattern matches path, which must be clean (see CleanPath); an unclean path never matches.
+// Match reports whether the pattern matches path, which must be clean (see Clean); an unclean path never matches.
 func (p Pattern) Match(path string) bool { return p.match(path, false) }
 
 // MatchTree reports whether the pattern matches path or a directory above it.
 func (p Pattern) MatchTree(path string) bool { return p.match(path, true) }
 
 func (p Pattern) match(path string, below bool) bool {
-	return p.matchSplit(splitPath(path), below)
+	return p.MatchSplit(Split(path), below)
 }
 
-// split is a path taken apart once for many patterns.
-type split struct {
+// Path is a path taken apart once for many patterns.
+type Path struct {
 	names    []string
 	abstract string // without its @
 	bad      bool
 }
 
-func splitPath(path string) split {
+// Split takes a path, or the name of an abstract socket, apart.
+func Split(path string) Path {
 	if name, ok := strings.CutPrefix(path, "@"); ok {
-		return split{abstract: name, bad: name == ""}
+		return Path{abstract: name, bad: name == ""}
 	}
-	if clean, err := CleanPath(path); err != nil || clean != path {
-		return split{bad: true}
+	if clean, err := Clean(path); err != nil || clean != path {
+		return Path{bad: true}
 	}
-	return split{names: components(path)}
+	return Path{names: Components(path)}
 }
 
-func (p Pattern) matchSplit(s split, below bool) bool {
+// MatchSplit is Match, or with below MatchTree, of a path that was taken apart.
+func (p Pattern) MatchSplit(s Path, below bool) bool {
 	if s.bad || p.abstract != (s.abstract != "") {
 		return false
 	}
@@ -282,6 +284,17 @@ func glob(parts []string, name string) bool {
 		rest = rest[i+len(part):]
 	}
 	return strings.HasSuffix(rest, parts[last])
+}
+
+// Abstract says whether the pattern is about abstract sockets.
+func (p Pattern) Abstract() bool { return p.abstract }
+
+// WithTree is the pattern of everything below what p matches; an abstract socket has nothing below it.
+func (p Pattern) WithTree() Pattern {
+	if p.abstract {
+		return p
+	}
+	return Pattern{comps: append(append([]comp{}, p.comps...), comp{kind: compTree})}
 }
 
 // Tree returns the directory of a pattern of the form /x/**.

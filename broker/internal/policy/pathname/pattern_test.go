@@ -1,4 +1,4 @@
-package policy
+package pathname
 
 import (
 	"strings"
@@ -162,8 +162,8 @@ func FuzzPattern(f *testing.F) {
 		if !p.Covers(q) || p.Compare(q) != 0 {
 			t.Fatalf("%q does not cover itself", p)
 		}
-		lit, err := ParsePattern(EscapePath(path), Vars{})
-		if clean, cerr := CleanPath(path); cerr == nil && clean == path && len(components(path)) <= maxComps {
+		lit, err := ParsePattern(Escape(path), Vars{})
+		if clean, cerr := Clean(path); cerr == nil && clean == path && len(Components(path)) <= maxComps {
 			if err != nil || !lit.Match(path) {
 				t.Fatalf("the literal pattern of %q does not match it: %v", path, err)
 			}

@@ -1,4 +1,4 @@
-package policy
+package pathname
 
 import (
 	"errors"
@@ -51,7 +51,7 @@ func set(name, s string) error {
 	if s == "" {
 		return fmt.Errorf("%s is not set", name)
 	}
-	if clean, err := CleanPath(s); err != nil || clean != s {
+	if clean, err := Clean(s); err != nil || clean != s {
 		return fmt.Errorf("%s is %s, not a clean absolute path", name, excerpt.Quote(s))
 	}
 	return nil
@@ -114,7 +114,12 @@ func SplitOptional(s string) (path string, optional bool) {
 	return strings.CutPrefix(s, "?")
 }
 
-// within reports whether path is dir or lies below it; both clean.
-func within(path, dir string) bool {
-	return path == dir || dir == "/" || strings.HasPrefix(path, dir) && path[len(dir)] == '/'
+// Short writes a path or pattern with $PROJECT or ~ at its start where it lies there.
+func (v Vars) Short(s string) string {
+	for _, x := range [...][2]string{{v.Project, "$PROJECT"}, {v.Home, "~"}} {
+		if base := Escape(x[0]); x[0] != "" && x[0] != "/" && (s == base || strings.HasPrefix(s, base+"/")) {
+			return x[1] + s[len(base):]
+		}
+	}
+	return s
 }

@@ -1,4 +1,4 @@
-package policy
+package pathname
 
 import (
 	"fmt"
@@ -33,8 +33,8 @@ func (p Pattern) String() string {
 	return b.String()
 }
 
-// EscapePath writes a path as a pattern that matches exactly it.
-func EscapePath(path string) string {
+// Escape writes a path as a pattern that matches exactly it.
+func Escape(path string) string {
 	var b strings.Builder
 	escape(&b, path)
 	return b.String()
