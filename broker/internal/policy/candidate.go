@@ -157,8 +157,8 @@ func (s Store) Replace(scope Scope, rules []Rule) Store {
 	return s
 }
 
-// InForce lists the rules that count: all but what an unpinned project allows.
-func (s Store) InForce() []Rule { return s.inForce() }
+// Unmapped is a value that was left out.
+type Unmapped struct{ Name, Why string }
 
 // AddSettings writes settings into a config.toml that does not have them yet; everything that stands there stays as
 // it is. What the file sets already is left alone and listed.

@@ -68,6 +68,11 @@ func (e Effective) value(k *key) any {
 	return m.current(k)
 }
 
+// Writable is what may be written: fs.writable, or the profile's list where nobody set that.
+func (e Effective) Writable() []string {
+	return e.value(findKey(keyTable(), "fs.writable")).([]string)
+}
+
 func show(v any) string {
 	switch x := v.(type) {
 	case []string:
@@ -117,11 +122,11 @@ func DiffRules(a, b Store) []Change {
 // without lists the rules in force in a that b lacks.
 func without(a, b Store) []Rule {
 	have := map[string]bool{}
-	for _, r := range b.inForce() {
+	for _, r := range b.InForce() {
 		have[r.identity()] = true
 	}
 	var out []Rule
-	for _, r := range a.inForce() {
+	for _, r := range a.InForce() {
 		if !have[r.identity()] {
 			out = append(out, r)
 		}
@@ -133,7 +138,8 @@ func (r Rule) identity() string {
 	return fmt.Sprintf("%d %s %s %t %s", r.Origin.Scope, r.Kind, r.String(), r.Final, r.Expires.Format(time.RFC3339))
 }
 
-func (s Store) inForce() []Rule {
+// InForce lists the rules that count: all but what an unpinned project allows.
+func (s Store) InForce() []Rule {
 	var out []Rule
 	for _, r := range s.Rules() {
 		if r.Origin.Scope != ScopeProject || s.ProjectTrusted || r.Decision != Allow {

@@ -164,7 +164,7 @@ func addRule(old []byte, t Target, r Rule, vars Vars) ([]byte, error) {
 	if text[len(text)-1] != '\n' {
 		text = append(append([]byte{}, text...), '\n')
 	}
-	out := append(append([]byte{}, text...), formatRule(r)...)
+	out := append(append([]byte{}, text...), FormatRule(r)...)
 	after, _, err := t.read(out, vars)
 	if err != nil {
 		return nil, fmt.Errorf("the file cannot be extended by sbx (is rule = [...] used? write [[rule]]): %w", err)
@@ -200,8 +200,8 @@ func cutLines(data []byte, b block) []byte {
 	return append(out, bytes.Join(lines[b.end:], nil)...)
 }
 
-// formatRule writes one [[rule]] with a blank line before it.
-func formatRule(r Rule) string {
+// FormatRule writes one [[rule]] with a blank line before it.
+func FormatRule(r Rule) string {
 	var b strings.Builder
 	b.WriteString("\n[[rule]]\n")
 	fmt.Fprintf(&b, "%s = %s\n", r.Kind, TOMLString(r.Pattern))
@@ -249,6 +249,3 @@ func TOMLString(s string) string {
 	b.WriteByte('"')
 	return b.String()
 }
-
-// FormatRule writes one [[rule]] with a blank line before it.
-func FormatRule(r Rule) string { return formatRule(r) }

@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// maxFile bounds a file before anything looks inside.
-	maxFile = 1 << 20
+	// MaxFile bounds a file before anything looks inside.
+	MaxFile = 1 << 20
 	// slowFile is how long a file in a project may take: it may lie on a stalled network or FUSE mount.
 	slowFile = time.Second
 )
@@ -212,21 +212,21 @@ func regular(st *unix.Stat_t) error {
 	if st.Mode&unix.S_IFMT != unix.S_IFREG {
 		return errors.New("it is not a regular file")
 	}
-	if st.Size > maxFile {
-		return fmt.Errorf("it has %d bytes; the limit is %d", st.Size, maxFile)
+	if st.Size > MaxFile {
+		return fmt.Errorf("it has %d bytes; the limit is %d", st.Size, MaxFile)
 	}
 	return nil
 }
 
-// slurp reads a file of at most maxFile bytes and refuses what is not plain UTF-8.
+// slurp reads a file of at most MaxFile bytes and refuses what is not plain UTF-8.
 func slurp(f *os.File) ([]byte, error) {
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	data, err := io.ReadAll(io.LimitReader(f, MaxFile+1))
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("reading it: %w", err)
-	case len(data) > maxFile:
-		return nil, fmt.Errorf("it has more than %d bytes", maxFile)
+	case len(data) > MaxFile:
+		return nil, fmt.Errorf("it has more than %d bytes", MaxFile)
 	case len(data) >= 3 && string(data[:3]) == "\xef\xbb\xbf":
 		return nil, errors.New("it starts with a byte order mark; save it as plain UTF-8")
 	case !utf8.Valid(data):

@@ -13,7 +13,7 @@ func FuzzConfig(f *testing.F) {
 	}
 	vars := testVars()
 	f.Fuzz(func(t *testing.T, text string) {
-		if len(text) > maxFile {
+		if len(text) > MaxFile {
 			return
 		}
 		src := &source{scope: ScopeProject, path: "p", data: []byte(text)}
@@ -50,9 +50,9 @@ func FuzzPolicy(f *testing.F) {
 		if err != nil {
 			return
 		}
-		again, err := parsePolicy(&source{scope: ScopeUser, path: "p", data: []byte(formatRules(rules))}, testVars())
+		again, err := parsePolicy(&source{scope: ScopeUser, path: "p", data: []byte(FormatRules(rules))}, testVars())
 		if err != nil || len(again) != len(rules) {
-			t.Fatalf("written as\n%s\n%v", formatRules(rules), err)
+			t.Fatalf("written as\n%s\n%v", FormatRules(rules), err)
 		}
 		for i := range rules {
 			if rules[i].String() != again[i].String() || !rules[i].Expires.Truncate(time.Second).Equal(again[i].Expires) {

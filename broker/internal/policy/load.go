@@ -341,7 +341,7 @@ func (p *configParser) final(v any) error {
 	}
 	list, ok := v.([]any)
 	if !ok {
-		return p.errAt(line, "final: want a list of keys or sections, not %s", typeName(v))
+		return p.errAt(line, "final: want a list of keys or sections, not %s", TypeName(v))
 	}
 	for i, e := range list {
 		name, _ := e.(string)

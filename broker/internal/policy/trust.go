@@ -159,7 +159,7 @@ func changeTrust(dir string, uid int, change func(Trust)) error {
 			p := t.pins[project]
 			fmt.Fprintf(&b, "v1 %s %s %s\n", p.Config, p.Policy, strconv.QuoteToASCII(project))
 		}
-		if b.Len() > maxFile {
+		if b.Len() > MaxFile {
 			return nil, errors.New("the trust list is full; remove projects that are gone")
 		}
 		return b.Bytes(), nil

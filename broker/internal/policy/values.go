@@ -57,6 +57,11 @@ func (k *key) convert(v any, vars Vars) (any, error) {
 	return k.text(s, vars)
 }
 
+// Convert checks a value for a key as if it stood in a file, and brings it into the form in which settings hold it.
+func Convert(name string, v any, vars Vars) (any, error) {
+	return findKey(keyTable(), name).convert(v, vars)
+}
+
 // text handles the types that are written as one string.
 func (k *key) text(s string, vars Vars) (any, error) {
 	switch k.typ {
@@ -89,12 +94,12 @@ func (k *key) text(s string, vars Vars) (any, error) {
 func as[T any](v any, want string) (T, error) {
 	t, ok := v.(T)
 	if !ok {
-		return t, fmt.Errorf("want %s, not %s", want, typeName(v))
+		return t, fmt.Errorf("want %s, not %s", want, TypeName(v))
 	}
 	return t, nil
 }
 
-func typeName(v any) string {
+func TypeName(v any) string {
 	switch v.(type) {
 	case bool:
 		return "a boolean"

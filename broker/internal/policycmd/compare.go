@@ -11,6 +11,7 @@ import (
 	"sbx.example/sbx/broker/internal/explain"
 	"sbx.example/sbx/broker/internal/guard"
 	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/policy/foreign"
 	"sbx.example/sbx/broker/internal/prompt"
 	"sbx.example/sbx/broker/internal/quoting"
 )
@@ -23,7 +24,7 @@ func policyExport(t Commands, c *policyCall) int {
 	if err != nil {
 		return t.Fail(err)
 	}
-	text, missing, err := policy.Export(cmp.Or(c.format, "toml"), s.Effective, s.Layers.Policy, secretNames())
+	text, missing, err := foreign.Export(cmp.Or(c.format, "toml"), s.Effective, s.Layers.Policy, secretNames())
 	if err != nil {
 		return t.Fail(err)
 	}

@@ -13,12 +13,13 @@ import (
 	"sbx.example/sbx/broker/internal/command"
 	"sbx.example/sbx/broker/internal/option"
 	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/policy/foreign"
 	"sbx.example/sbx/broker/internal/request"
 )
 
 func policyImport(t Commands, c *policyCall) int {
 	if len(c.words) != 2 {
-		return t.Fail(c.usage("import " + strings.Join(policy.Formats(), "|") + "|policy FILE [--scope SCOPE] [--dry-run]"))
+		return t.Fail(c.usage("import " + strings.Join(foreign.Formats(), "|") + "|policy FILE [--scope SCOPE] [--dry-run]"))
 	}
 	data, err := t.readInput(c.words[1])
 	if err != nil {
@@ -114,12 +115,12 @@ func (t Commands) importRules(c *policyCall, layers policy.Layers, rules []polic
 }
 
 // imported reads the file: "policy" is one of sbx's own, such as sbx run --learn writes.
-func (c *policyCall) imported(data []byte, vars policy.Vars) (policy.Imported, error) {
+func (c *policyCall) imported(data []byte, vars policy.Vars) (foreign.Imported, error) {
 	if c.words[0] != "policy" {
-		return policy.Import(c.words[0], data, vars)
+		return foreign.Import(c.words[0], data, vars)
 	}
 	rules, err := policy.ParseRules(data, c.words[1], c.scopeOf(), vars)
-	return policy.Imported{Rules: rules}, err
+	return foreign.Imported{Rules: rules}, err
 }
 
 // changeSettings adds settings to the scope's config.toml and says what that does.

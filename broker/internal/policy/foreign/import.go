@@ -1,14 +1,17 @@
-package policy
+package foreign
 
 import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/BurntSushi/toml"
 
+	"sbx.example/sbx/broker/internal/policy"
 	"sbx.example/sbx/broker/internal/policy/excerpt"
 	"sbx.example/sbx/broker/internal/policy/pathname"
 	"sbx.example/sbx/broker/internal/policy/tomlscan"
@@ -16,20 +19,23 @@ import (
 
 // Imported is another tool's configuration in our terms. Nothing is dropped silently: what has no equivalent is listed.
 type Imported struct {
-	Config   []Setting
-	Rules    []Rule
-	Unmapped []Unmapped
+	Config   []policy.Setting
+	Rules    []policy.Rule
+	Unmapped []policy.Unmapped
 }
 
-// Unmapped is a foreign value that was left out.
-type Unmapped struct{ Name, Why string }
+// ConfigTOML writes the imported values as a config.toml.
+func (im Imported) ConfigTOML() string { return policy.FormatConfig(im.Config) }
+
+// PolicyTOML writes the imported rules as a policy.toml.
+func (im Imported) PolicyTOML() string { return policy.FormatRules(im.Rules) }
 
 // Formats lists what Import reads.
 func Formats() []string { return []string{"claude", "codex", "sbx", "srt"} }
 
 // Import reads a file of another tool, or one with the option names that older tools of this kind use ("sbx").
 // Codex and sbx files may be TOML or JSON, the others are JSON.
-func Import(format string, data []byte, vars Vars) (Imported, error) {
+func Import(format string, data []byte, vars policy.Vars) (Imported, error) {
 	im := importer{vars: vars}
 	tree, err := decodeForeign(data)
 	if err != nil {
@@ -53,7 +59,7 @@ func Import(format string, data []byte, vars Vars) (Imported, error) {
 
 func decodeForeign(data []byte) (map[string]any, error) {
 	var tree map[string]any
-	if len(data) > maxFile {
+	if len(data) > policy.MaxFile {
 		return nil, errors.New("the file is too large")
 	}
 	if trimmed := strings.TrimSpace(string(data)); strings.HasPrefix(trimmed, "{") {
@@ -67,12 +73,12 @@ func decodeForeign(data []byte) (map[string]any, error) {
 }
 
 type importer struct {
-	vars Vars
+	vars policy.Vars
 	out  Imported
 }
 
 func (im *importer) skip(name, why string, a ...any) {
-	im.out.Unmapped = append(im.out.Unmapped, Unmapped{name, fmt.Sprintf(why, a...)})
+	im.out.Unmapped = append(im.out.Unmapped, policy.Unmapped{Name: name, Why: fmt.Sprintf(why, a...)})
 }
 
 // set stores a configuration value; a list is added to what an earlier value gave.
@@ -80,8 +86,7 @@ func (im *importer) set(from, name string, v any) {
 	if f, ok := v.(float64); ok && f == float64(int64(f)) {
 		v = int64(f)
 	}
-	k := findKey(keyTable(), name)
-	val, err := k.convert(v, im.vars)
+	val, err := policy.Convert(name, v, im.vars)
 	if err != nil {
 		im.skip(from, "%v", err)
 		return
@@ -95,11 +100,12 @@ func (im *importer) set(from, name string, v any) {
 			return
 		}
 	}
-	im.out.Config = append(im.out.Config, Setting{Key: name, Value: val, Origin: Origin{File: from}})
+	im.out.Config = append(im.out.Config, policy.Setting{Key: name, Value: val, Origin: policy.Origin{File: from}})
 }
 
-func (im *importer) rule(from string, kind Kind, pattern string, a Access, d Decision) {
-	r, err := NewRule(Rule{Kind: kind, Pattern: pattern, Access: a, Decision: d, Reason: "imported: " + from}, im.vars)
+func (im *importer) rule(from string, kind policy.Kind, pattern string, a policy.Access, d policy.Decision) {
+	r, err := policy.NewRule(policy.Rule{Kind: kind, Pattern: pattern, Access: a, Decision: d,
+		Reason: "imported: " + from}, im.vars)
 	if err != nil {
 		im.skip(from, "%v", err)
 		return
@@ -110,7 +116,7 @@ func (im *importer) rule(from string, kind Kind, pattern string, a Access, d Dec
 func (im *importer) strings(name string, v any) []string {
 	list, ok := v.([]any)
 	if !ok {
-		im.skip(name, "want a list of strings, not %s", typeName(v))
+		im.skip(name, "want a list of strings, not %s", policy.TypeName(v))
 		return nil
 	}
 	var out []string
@@ -118,7 +124,7 @@ func (im *importer) strings(name string, v any) []string {
 		if s, ok := e.(string); ok {
 			out = append(out, s)
 		} else {
-			im.skip(name, "want a list of strings, one is %s", typeName(e))
+			im.skip(name, "want a list of strings, one is %s", policy.TypeName(e))
 		}
 	}
 	return out
@@ -175,29 +181,29 @@ func (im *importer) srtList(name, k string, v any) {
 		im.set(name, "network.hosts", v)
 	case "deniedDomains":
 		for _, s := range im.strings(name, v) {
-			im.rule(name, KindHost, s, Connect, Deny)
+			im.rule(name, policy.KindHost, s, policy.Connect, policy.Deny)
 		}
 	case "allowUnixSockets":
 		for _, s := range im.strings(name, v) {
-			im.rule(name, KindSocket, s, Connect, Allow)
+			im.rule(name, policy.KindSocket, s, policy.Connect, policy.Allow)
 		}
 	case "allowWrite":
-		im.trees(name, v, Write, Allow)
+		im.trees(name, v, policy.Write, policy.Allow)
 	case "denyWrite":
-		im.trees(name, v, Write, Deny)
+		im.trees(name, v, policy.Write, policy.Deny)
 	case "allowRead":
-		im.trees(name, v, Read, Allow)
+		im.trees(name, v, policy.Read, policy.Allow)
 	case "denyRead":
-		im.trees(name, v, Read, Deny)
+		im.trees(name, v, policy.Read, policy.Deny)
 	default:
 		im.skip(name, "no equivalent")
 	}
 }
 
 // trees makes rules for directories: there a path means all below it.
-func (im *importer) trees(name string, v any, a Access, d Decision) {
+func (im *importer) trees(name string, v any, a policy.Access, d policy.Decision) {
 	for _, s := range im.strings(name, v) {
-		im.rule(name, KindPath, im.tree(s), a, d)
+		im.rule(name, policy.KindPath, im.tree(s), a, d)
 	}
 }
 
@@ -290,14 +296,14 @@ func (im *importer) claude(tree map[string]any) {
 func (im *importer) permissions(m map[string]any) {
 	for _, name := range keysOf(m) {
 		full := "permissions." + name
-		d, err := ParseDecision(name)
+		d, err := policy.ParseDecision(name)
 		switch {
 		case err == nil:
 			for _, s := range im.strings(full, m[name]) {
 				im.permission(s, d)
 			}
 		case name == "additionalDirectories":
-			im.trees(full, m[name], Write, Allow)
+			im.trees(full, m[name], policy.Write, policy.Allow)
 		default:
 			im.skip(full, "no equivalent")
 		}
@@ -305,7 +311,7 @@ func (im *importer) permissions(m map[string]any) {
 }
 
 // permission reads one Tool(argument).
-func (im *importer) permission(s string, d Decision) {
+func (im *importer) permission(s string, d policy.Decision) {
 	tool, arg, ok := strings.Cut(strings.TrimSuffix(s, ")"), "(")
 	if !ok {
 		im.skip(s, "a rule for a whole tool has no equivalent")
@@ -313,12 +319,12 @@ func (im *importer) permission(s string, d Decision) {
 	}
 	switch tool {
 	case "Read":
-		im.rule(s, KindPath, im.claudePath(arg), Read, d)
+		im.rule(s, policy.KindPath, im.claudePath(arg), policy.Read, d)
 	case "Edit", "Write", "MultiEdit":
-		im.rule(s, KindPath, im.claudePath(arg), Write, d)
+		im.rule(s, policy.KindPath, im.claudePath(arg), policy.Write, d)
 	case "WebFetch":
 		if host, ok := strings.CutPrefix(arg, "domain:"); ok {
-			im.rule(s, KindHost, host, Connect, d)
+			im.rule(s, policy.KindHost, host, policy.Connect, d)
 			return
 		}
 		im.skip(s, "only domain: has an equivalent")
@@ -341,3 +347,6 @@ func (im *importer) claudePath(s string) string {
 	}
 	return "$PROJECT/" + s
 }
+
+// keysOf lists map keys in order, so that the answer is always the same one.
+func keysOf(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }
