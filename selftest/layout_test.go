@@ -704,13 +704,7 @@ const maxFunction = 60
 
 // longFunctions are those over it, which are to become shorter.
 var longFunctions = map[string]string{
-	"broker/internal/agent.start":            "to be divided",
-	"broker/internal/child.awaitReady":       "to be divided",
 	"broker/internal/control.obey":           "one case for each word of the protocol",
-	"broker/internal/explain.host":           "to be divided",
-	"broker/internal/launch.run":             "to be divided",
-	"broker/internal/network.make":           "to be divided",
-	"broker/internal/network.readHead":       "to be divided",
 	"broker/internal/nixdaemon.pass":         "one case for each operation of the protocol",
 	"broker/internal/guard.workspaceNames":   "a table, written as code",
 	"broker/internal/policy.keyTable":        "a table: a row for each setting",

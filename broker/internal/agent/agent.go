@@ -112,31 +112,12 @@ func (a *Agent) start() error {
 		unix.Close(pair[0])
 		return err
 	}
-	started := make(chan syscall.Errno)
-	var pid uintptr
-	go func() {
-		runtime.LockOSThread()
-		syscall.ForkLock.Lock()
-		p, errno := launchAgent(b)
-		syscall.ForkLock.Unlock()
-		runtime.KeepAlive(t)
-		pid = p
-		started <- syscall.Errno(errno)
-		if errno != 0 {
-			return
-		}
-		for {
-			if _, err := syscall.Wait4(int(p), nil, 0, nil); err != syscall.EINTR {
-				break
-			}
-		}
-		a.pid.CompareAndSwap(int64(p), 0) // its memory stays mapped: an order may just be written there
-	}()
-	if errno := <-started; errno != 0 {
+	pid, err := a.clone(b, t)
+	if err != nil {
 		unix.Close(pair[0])
-		return fmt.Errorf("cloning the agent: %w", errno)
+		return err
 	}
-	a.proc = &agentProcess{sock: pair[0], b: b, pid: int(pid)}
+	a.proc = &agentProcess{sock: pair[0], b: b, pid: pid}
 	tv := unix.NsecToTimeval(int64(agentPatience))
 	if err := unix.SetsockoptTimeval(pair[0], unix.SOL_SOCKET, unix.SO_RCVTIMEO, &tv); err != nil {
 		a.end()
@@ -149,6 +130,37 @@ func (a *Agent) start() error {
 	}
 	a.pid.Store(int64(pid))
 	return nil
+}
+
+// clone makes the process, and reaps it from the thread that is its parent when it ends.
+func (a *Agent) clone(b *agentBlock, t *tape.Tape) (pid int, err error) {
+	type cloned struct {
+		pid   int
+		errno syscall.Errno
+	}
+	started := make(chan cloned)
+	go func() {
+		runtime.LockOSThread()
+		syscall.ForkLock.Lock()
+		p, errno := launchAgent(b)
+		syscall.ForkLock.Unlock()
+		runtime.KeepAlive(t)
+		started <- cloned{int(p), syscall.Errno(errno)}
+		if errno != 0 {
+			return
+		}
+		for {
+			if _, err := syscall.Wait4(int(p), nil, 0, nil); err != syscall.EINTR {
+				break
+			}
+		}
+		a.pid.CompareAndSwap(int64(p), 0) // its memory stays mapped: an order may just be written there
+	}()
+	c := <-started
+	if c.errno != 0 {
+		return 0, fmt.Errorf("cloning the agent: %w", c.errno)
+	}
+	return c.pid, nil
 }
 
 // agentSetup compiles what the agent does before its first order, and what it does after each.

@@ -143,3 +143,23 @@ func (c *Child) createGate(device, context int) error {
 	}
 	return nil
 }
+
+// serveFuse has the FUSE file system served that process 1 has made for the mount at the index. The first is the root,
+// which is created here.
+func (c *Child) serveFuse(p *plan.Plan, next int, fds []int, hooks Hooks) error {
+	if next == len(p.Mounts) {
+		return fmt.Errorf("process 1 sent a FUSE descriptor too many")
+	}
+	if gate := next == 0; len(fds) == 0 || gate != (len(fds) == 2) || hooks.Fuse == nil {
+		return fmt.Errorf("nobody serves the FUSE file system at %s", plan.Quote(p.Mounts[next].Target))
+	} else if gate {
+		if err := c.createGate(fds[0], fds[1]); err != nil {
+			unix.Close(fds[0])
+			return err
+		}
+	}
+	if err := hooks.Fuse(c, &p.Mounts[next], fds[0]); err != nil {
+		return fmt.Errorf("serving %s: %w", plan.Quote(p.Mounts[next].Target), err)
+	}
+	return nil
+}

@@ -253,20 +253,11 @@ func (c *Child) awaitReady(p *plan.Plan, hooks Hooks) error {
 		}
 		switch m.Kind {
 		case stage.EvFuse:
-			if next == len(p.Mounts) {
-				return fmt.Errorf("process 1 sent a FUSE descriptor too many")
+			if next == 0 && len(fds) == 2 {
+				defer c.early.Together(c.PID)() // until it is ready
 			}
-			if gate := next == 0; len(fds) == 0 || gate != (len(fds) == 2) || hooks.Fuse == nil {
-				return fmt.Errorf("nobody serves the FUSE file system at %s", plan.Quote(p.Mounts[next].Target))
-			} else if gate {
-				defer c.early.Together(c.PID)()
-				if err := c.createGate(fds[0], fds[1]); err != nil {
-					unix.Close(fds[0])
-					return err
-				}
-			}
-			if err := hooks.Fuse(c, &p.Mounts[next], fds[0]); err != nil {
-				return fmt.Errorf("serving %s: %w", plan.Quote(p.Mounts[next].Target), err)
+			if err := c.serveFuse(p, next, fds, hooks); err != nil {
+				return err
 			}
 			next = nextFuse(p, next+1)
 		case stage.EvTree:

@@ -88,19 +88,7 @@ func (x *Explainer) host(name string, port int) Answer {
 		return row
 	}
 	if reach, _ := x.Settings.Reach(); reach == policy.NoHosts {
-		row.Decision, row.Layer, row.Scope = "deny", "network", "default"
-		row.Reason = "the sandbox has no network but a loopback of its own: neither network.hosts nor network.allow gives " +
-			"it one"
-		for _, key := range [...]string{"network.allow", "network.hosts", "network.mode"} {
-			if o := x.Settings.Origins[key]; len(o) > 0 {
-				row.from(o[len(o)-1])
-			}
-		}
-		row.Once, row.Change = "sbx run --allow-host "+quoting.Shell(subject), "hosts = [\""+subject+"\"] in [network] of "+
-			x.Sources.UserDir+"/config.toml"
-		if lock, locked := x.Settings.Locked["network.hosts"]; locked {
-			row.Once, row.Change = "", "only the administrator can: "+lock.String()
-		}
+		x.noNetwork(&row, subject)
 		return row
 	}
 	if h.Addr.IsValid() && network.Closed(h.Addr, x.Env.Hosts) && !(ruled && rule.Decision == policy.Allow) {
@@ -118,6 +106,32 @@ func (x *Explainer) host(name string, port int) Answer {
 		}
 		return row
 	}
+	x.decided(&row, h, name, port)
+	if row.Decision != decide.Allow.String() {
+		row.Change, row.Once = change, "sbx run --allow-host "+quoting.Shell(subject)
+	}
+	return row
+}
+
+// noNetwork answers for a sandbox that reaches no host.
+func (x *Explainer) noNetwork(row *Answer, subject string) {
+	row.Decision, row.Layer, row.Scope = "deny", "network", "default"
+	row.Reason = "the sandbox has no network but a loopback of its own: neither network.hosts nor network.allow gives " +
+		"it one"
+	for _, key := range [...]string{"network.allow", "network.hosts", "network.mode"} {
+		if o := x.Settings.Origins[key]; len(o) > 0 {
+			row.from(o[len(o)-1])
+		}
+	}
+	row.Once, row.Change = "sbx run --allow-host "+quoting.Shell(subject), "hosts = [\""+subject+"\"] in [network] of "+
+		x.Sources.UserDir+"/config.toml"
+	if lock, locked := x.Settings.Locked["network.hosts"]; locked {
+		row.Once, row.Change = "", "only the administrator can: "+lock.String()
+	}
+}
+
+// decided answers for a host that no rule is about: by the listed hosts, and by whether somebody can be asked.
+func (x *Explainer) decided(row *Answer, h peer.Host, name string, port int) {
 	v := decide.Decide(decide.Ask{Kind: policy.KindHost, Host: name, Port: port, Op: "connect"}, x.Env)
 	row.Decision, row.Layer, row.Reason, row.Scope = v.Decision.String(), "network", v.Reason, "default"
 	if v.Decision == decide.Allow && x.mustName(h, port) {
@@ -128,10 +142,6 @@ func (x *Explainer) host(name string, port int) Answer {
 	} else if o := x.Settings.Origins["network.allow"]; len(o) > 0 {
 		row.from(o[len(o)-1])
 	}
-	if v.Decision != decide.Allow {
-		row.Change, row.Once = change, "sbx run --allow-host "+quoting.Shell(subject)
-	}
-	return row
 }
 
 // likelyPort is a port at which a listed host is open, the commonest first.

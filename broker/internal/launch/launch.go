@@ -156,13 +156,7 @@ func run(ctx context.Context, p *plan.Plan, opt Options, start starter) (Result,
 	}
 	std.relay()
 	term.start(child)
-	if f := child.Fds[plan.FdSeccomp]; f != nil && opt.Listener != nil {
-		delete(child.Fds, plan.FdSeccomp) // from here on the listener's, which may outlast the child by a moment
-		go func() {
-			defer f.Close()
-			opt.Listener(f)
-		}()
-	}
+	listen(child, opt.Listener)
 	res, err := r.wait(ctx, opt.Timeout, opt.Expiring, term)
 	if !opt.Exits { // it would switch between threads a dozen times
 		release()
@@ -176,6 +170,19 @@ func run(ctx context.Context, p *plan.Plan, opt Options, start starter) (Result,
 	res.Unwritten = std.drain()
 	res.Duration = time.Since(begin)
 	return res, err
+}
+
+// listen hands the filter's descriptor to the listener, if there are both.
+func listen(c *child.Child, listener func(*os.File)) {
+	f := c.Fds[plan.FdSeccomp]
+	if f == nil || listener == nil {
+		return
+	}
+	delete(c.Fds, plan.FdSeccomp) // from here on the listener's, which may outlast the child by a moment
+	go func() {
+		defer f.Close()
+		listener(f)
+	}()
 }
 
 func execError(p *plan.Plan, f *steps.Fault) error {

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sbx.example/sbx/broker/internal/decide"
+	"sbx.example/sbx/broker/internal/network/nft"
 	"sbx.example/sbx/broker/internal/policy"
 	"sbx.example/sbx/broker/internal/policy/peer"
 )
@@ -400,4 +401,17 @@ func (c *counts) add(list []Traffic) []Traffic {
 			b.Name))
 	})
 	return list
+}
+
+// refusal is the chain of what is refused.
+func refusal(b *nft.Batch) {
+	// The program that is refused has to be found while it still waits, so its packet comes back marked after that. What
+	// comes too fast is refused without a look, and a datagram, whose sender would be told of an error, at once.
+	b.Chain("refuse")
+	b.Rule("refuse", nft.Protocol(unix.IPPROTO_TCP), nft.Unmarked(), nft.AtMost(50, 100), nft.Log(groupTurned, 0xffff),
+		nft.Drop())
+	b.Rule("refuse", nft.Unmarked(), nft.AtMost(50, 100), nft.Log(groupRefused, 128))
+	// the first message about a new destination comes late
+	b.Rule("refuse", nft.IPv6(), nft.Protocol(unix.IPPROTO_TCP), nft.Reset())
+	b.Rule("refuse", nft.Reject())
 }

@@ -100,54 +100,70 @@ func readHead(r *bufio.Reader) (h head, err error) {
 		return h, errors.New("CONNECT would lead elsewhere")
 	}
 	h.raw = append(append(h.raw, line...), "\r\n"...)
-	var host, length, coding []string
+	f, err := h.readFields(r, &room)
+	if err != nil {
+		return h, err
+	}
+	if len(f.host) != 1 {
+		return h, errors.New("the request has not one Host")
+	}
+	if h.name, err = requestName(f.host[0], target); err != nil {
+		return h, err
+	}
+	return h, h.setLength(f, version)
+}
+
+// fields are the values of the header fields that say whom a request is for, and how long it is.
+type fields struct{ host, length, coding []string }
+
+// readFields reads the header fields up to the empty line, and leaves out what must not be passed on.
+func (h *head) readFields(r *bufio.Reader, room *int) (f fields, err error) {
 	for {
-		if line, err = readLine(r, &room); err != nil {
-			return h, err
+		line, err := readLine(r, room)
+		if err != nil {
+			return f, err
 		}
 		if len(line) == 0 {
-			break
+			h.raw = append(h.raw, "\r\n"...)
+			return f, nil
 		}
 		key, value, ok := strings.Cut(string(line), ":")
 		if !ok || !token(key) {
-			return h, errHead
+			return f, errHead
 		}
 		value = strings.Trim(value, " \t")
 		switch strings.ToLower(key) {
 		case "host":
-			host = append(host, value)
+			f.host = append(f.host, value)
 		case "content-length":
-			length = append(length, value)
+			f.length = append(f.length, value)
 		case "transfer-encoding":
-			coding = append(coding, strings.ToLower(value))
+			f.coding = append(f.coding, strings.ToLower(value))
 		case "upgrade":
 			if value != "h2c" {
-				return h, fmt.Errorf("an upgrade to %.40q cannot be followed", value)
+				return f, fmt.Errorf("an upgrade to %.40q cannot be followed", value)
 			}
 			continue // an offer that can be left out
 		}
 		h.raw = append(append(h.raw, line...), "\r\n"...)
 	}
-	h.raw = append(h.raw, "\r\n"...)
-	if len(host) != 1 {
-		return h, errors.New("the request has not one Host")
-	}
-	if h.name, err = requestName(host[0], target); err != nil {
-		return h, err
-	}
+}
+
+// setLength notes how much follows the head; what two readers could read differently is an error.
+func (h *head) setLength(f fields, version string) error {
 	switch {
-	case len(coding) == 1 && coding[0] == "chunked" && len(length) == 0 && version == "HTTP/1.1":
+	case len(f.coding) == 1 && f.coding[0] == "chunked" && len(f.length) == 0 && version == "HTTP/1.1":
 		h.chunked = true
-	case len(coding) > 0 || len(length) > 1:
-		return h, errHead
-	case len(length) == 1:
-		n, err := strconv.ParseUint(length[0], 10, 62)
-		if err != nil || length[0][0] == '+' {
-			return h, errHead
+	case len(f.coding) > 0 || len(f.length) > 1:
+		return errHead
+	case len(f.length) == 1:
+		n, err := strconv.ParseUint(f.length[0], 10, 62)
+		if err != nil || f.length[0][0] == '+' {
+			return errHead
 		}
 		h.length = int64(n)
 	}
-	return h, nil
+	return nil
 }
 
 // requestName is the name that Host gives; a target that names a host must name the same.

@@ -102,28 +102,8 @@ func (r *rules) setUp(o *Options, closed []netip.Prefix) error {
 func (r *rules) make(o *Options, closed []netip.Prefix, own []nft.Expr) error {
 	b := nft.NewBatch(table)
 	b.Table()
-	for _, f := range families() {
-		b.Set("out"+f.suffix, f.kind, f.len, nft.Counting)
-		b.Set("in"+f.suffix, f.kind, f.len, nft.Counting)
-		b.Set(hostAddrs+f.suffix, f.kind, f.len, nft.Timed)
-		if o.All {
-			continue
-		}
-		b.Set(asked+f.suffix, f.kind<<6|13, f.len+4, nft.Timed)
-		b.Set(denied+f.suffix, f.kind<<6|13, f.len+4, nft.Timed)
-		for i := range r.classes {
-			b.Set(fmt.Sprintf("c%d%s", i, f.suffix), f.kind, f.len, nft.Timed)
-		}
-	}
-	// The program that is refused has to be found while it still waits, so its packet comes back marked after that. What
-	// comes too fast is refused without a look, and a datagram, whose sender would be told of an error, at once.
-	b.Chain("refuse")
-	b.Rule("refuse", nft.Protocol(unix.IPPROTO_TCP), nft.Unmarked(), nft.AtMost(50, 100), nft.Log(groupTurned, 0xffff),
-		nft.Drop())
-	b.Rule("refuse", nft.Unmarked(), nft.AtMost(50, 100), nft.Log(groupRefused, 128))
-	// the first message about a new destination comes late
-	b.Rule("refuse", nft.IPv6(), nft.Protocol(unix.IPPROTO_TCP), nft.Reset())
-	b.Rule("refuse", nft.Reject())
+	r.sets(b, o)
+	refusal(b)
 	r.pass(b)
 	within(b, own)
 	b.BaseChain("output", "filter", nft.Output, nft.PrioAfter, false)
@@ -142,6 +122,35 @@ func (r *rules) make(o *Options, closed []netip.Prefix, own []nft.Expr) error {
 		}
 		b.Rule("output", nft.IPv6(), nft.Ping(true), nft.Goto("refuse"))
 	}
+	addresses(b, o, closed)
+	if o.All {
+		b.Rule("output", nft.Goto("pass"))
+	} else {
+		r.listed(b, o)
+	}
+	r.input(b)
+	return r.c.Commit(b)
+}
+
+// sets are those that are filled while the network is used.
+func (r *rules) sets(b *nft.Batch, o *Options) {
+	for _, f := range families() {
+		b.Set("out"+f.suffix, f.kind, f.len, nft.Counting)
+		b.Set("in"+f.suffix, f.kind, f.len, nft.Counting)
+		b.Set(hostAddrs+f.suffix, f.kind, f.len, nft.Timed)
+		if o.All {
+			continue
+		}
+		b.Set(asked+f.suffix, f.kind<<6|13, f.len+4, nft.Timed)
+		b.Set(denied+f.suffix, f.kind<<6|13, f.len+4, nft.Timed)
+		for i := range r.classes {
+			b.Set(fmt.Sprintf("c%d%s", i, f.suffix), f.kind, f.len, nft.Timed)
+		}
+	}
+}
+
+// addresses are the rules about addresses: what is listed as one passes, what is closed does not.
+func addresses(b *nft.Batch, o *Options, closed []netip.Prefix) {
 	for _, h := range o.Hosts {
 		if p, ok := h.Prefix(); ok {
 			for _, q := range portsOf(h, false) {
@@ -155,13 +164,6 @@ func (r *rules) make(o *Options, closed []netip.Prefix, own []nft.Expr) error {
 	for _, f := range families() {
 		b.Rule("output", f.match, nft.ToSet(f.len, hostAddrs+f.suffix), nft.Goto("refuse"))
 	}
-	if o.All {
-		b.Rule("output", nft.Goto("pass"))
-	} else {
-		r.listed(b, o)
-	}
-	r.input(b)
-	return r.c.Commit(b)
 }
 
 // listed are the rules that look into the sets.
