@@ -27,6 +27,9 @@ type Call struct {
 // PID is the thread that called.
 func (c *Call) PID() uint32 { return c.n.pid }
 
+// ID is this call's alone among all of its listener.
+func (c *Call) ID() uint64 { return c.n.id }
+
 // Name is the name of the system call.
 func (c *Call) Name() string { return seccompbpf.Name(seccompbpf.Arch(c.n.arch), int(c.n.nr)) }
 

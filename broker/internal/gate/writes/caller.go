@@ -21,6 +21,7 @@ type caller struct {
 	proc  int // its directory in /proc
 	group int
 	mask  *uint32 // shared by the threads of a process; nil: not read yet
+	seen  uint64  // the last call during which proc was the caller's beyond doubt
 }
 
 // maxCallers bounds what is remembered, and so the descriptors.
@@ -43,7 +44,7 @@ func (l *callers) of(c *notify.Call) *caller {
 		l.forget()
 		l.list = make(map[uint32]*caller, maxCallers)
 	}
-	known := &caller{proc: fd}
+	known := &caller{proc: fd, seen: c.ID()}
 	l.list[c.PID()] = known
 	return known
 }
@@ -72,6 +73,9 @@ func (l *callers) readlink(c *notify.Call, name, dst []byte) (int, syscall.Errno
 			return 0, unix.ESRCH
 		}
 		n, e := readLinkAt(known.proc, name, dst)
+		if e == 0 {
+			known.seen = c.ID()
+		}
 		if e == 0 || again || e != unix.ESRCH && e != unix.ENOENT {
 			return n, e
 		}
@@ -126,7 +130,7 @@ func (known *caller) alive() bool { return unix.PidfdSendSignal(known.proc, 0, n
 // umask is the mask of the caller's new files; all bits where it cannot be read.
 func (l *callers) umask(c *notify.Call) uint32 {
 	known := l.of(c)
-	if known != nil && !known.alive() {
+	if known != nil && known.seen != c.ID() && !known.alive() {
 		l.drop(c)
 		known = l.of(c)
 	}
