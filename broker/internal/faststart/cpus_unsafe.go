@@ -106,7 +106,7 @@ func (p *placement) spread() {
 		for _, w := range p.all {
 			n += bits.OnesCount64(w)
 		}
-		runtime.GOMAXPROCS(n)
+		runtime.GOMAXPROCS(max(n, runtime.GOMAXPROCS(0))) // who carries calls out has set more
 	}
 	p.stays, p.batched = false, false
 }

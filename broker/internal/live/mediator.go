@@ -85,8 +85,10 @@ func (md *mediator) end() {
 
 // carrier makes the one that does it; shared as in writes.Options.
 func (md *mediator) carrier(shared bool) (notify.Carrier, error) {
-	if runtime.GOMAXPROCS(0) < 2 { // one would be taken away and given back around each call that waits
-		runtime.GOMAXPROCS(2)
+	// While none is idle, one is taken away and given back around each call that waits. The carrier and what watches the
+	// same trees (gate/late) wait nearly always.
+	if runtime.GOMAXPROCS(0) < leastProcessors {
+		runtime.GOMAXPROCS(leastProcessors)
 	}
 	id := md.plan.Identity
 	o := writes.Options{Session: &md.session, GitDir: md.in.GitDir,
@@ -135,6 +137,9 @@ func (md *mediator) contents(file string, what guard.Action, old, next []byte) e
 	}
 	return md.configs.Check(inProject(md.in, file), old, next)
 }
+
+// leastProcessors are how many the runtime has while calls are carried out, whatever the machine has.
+const leastProcessors = 3
 
 // leastFiles are the descriptors that a session with a gate takes while it carries out calls: a program is not to be
 // told that it has too many files open itself.

@@ -54,6 +54,8 @@ const (
 	eventSize = 16
 	pause     = time.Millisecond
 	maxTries  = 8
+	// yieldEvery pauses are less than the time slice of a goroutine (gate/notify's receiver).
+	yieldEvery = 4
 )
 
 // Watcher watches one session's trees. What is below is its goroutine's.
@@ -122,7 +124,10 @@ func (w *Watcher) run() {
 	w.all()
 	buf := make([]byte, 64<<10)
 	fds := []unix.PollFd{{Fd: int32(w.fd), Events: unix.POLLIN}, {Fd: int32(w.wake), Events: unix.POLLIN}}
-	for {
+	for times := 1; ; times++ {
+		if times%yieldEvery == 0 {
+			runtime.Gosched()
+		}
 		if _, err := unix.Poll(fds, -1); err != nil && err != unix.EINTR || fds[1].Revents != 0 {
 			return
 		}

@@ -52,9 +52,9 @@ func deny(fd int, n *notif, note func(Denial)) {
 // carried is Denials with a carrier. It waits in the call that receives: a poll before each would be felt.
 func carried(fd int, carrier Carrier, note func(Denial)) error {
 	setFlags(fd, unix.SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP) // 6.6; older kernels say EINVAL and are merely slower
-	c := Call{fd: fd}
+	c, r := Call{fd: fd}, receiver{fd: fd}
 	for {
-		switch e := receive(fd, &c.n); {
+		switch e := r.next(&c.n); {
 		case e == unix.EINTR:
 		case e == 0 && carrier.Take(&c):
 		case e == 0:

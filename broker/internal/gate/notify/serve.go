@@ -189,8 +189,8 @@ func (s *server) loop() error {
 			}
 		}
 	}
-	for {
-		switch e := receive(s.fd, &n); e {
+	for r := (receiver{fd: s.fd}); ; {
+		switch e := r.next(&n); e {
 		case 0:
 			s.Taken.Add(1)
 			s.first(&n, sc)
