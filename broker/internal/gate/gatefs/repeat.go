@@ -7,9 +7,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"sbx.example/sbx/broker/internal/gate/names"
-
 	"golang.org/x/sys/unix"
+
+	"sbx.example/sbx/broker/internal/gate/names"
+	"sbx.example/sbx/broker/internal/inotify"
 )
 
 // The kernel tells those who watch a directory of what is done through it, not of what the host does behind it. So
@@ -69,40 +70,40 @@ type repeats struct {
 }
 
 // add notes what the host has done, unless nobody inside may know of it.
-func (q *repeats) add(s *Server, dir *node, e event, c *node) {
-	if s.opts.Repeat == nil || e.name == "" {
+func (q *repeats) add(s *Server, dir *node, e inotify.Event, c *node) {
+	if s.opts.Repeat == nil || e.Name == "" {
 		return
 	}
-	if c != nil && e.mask&(unix.IN_DELETE|unix.IN_MOVED_TO) != 0 && leadsTo(dir, e.name, c) { // it has come since
-		if e.mask&unix.IN_ISDIR != 0 {
+	if c != nil && e.Mask&(unix.IN_DELETE|unix.IN_MOVED_TO) != 0 && leadsTo(dir, e.Name, c) { // it has come since
+		if e.Mask&unix.IN_ISDIR != 0 {
 			return // to repeat what happened to the name would be its end for those who are in it
 		}
 		c = nil
 	}
-	r := repeat{dir: dir, name: e.name, node: c}
-	if e.mask&unix.IN_ISDIR != 0 {
+	r := repeat{dir: dir, name: e.Name, node: c}
+	if e.Mask&unix.IN_ISDIR != 0 {
 		r.typ = unix.S_IFDIR
 	}
-	switch gone := e.mask&(unix.IN_DELETE|unix.IN_MOVED_FROM) != 0; {
-	case gone && c == nil && s.mayHide(dir, e.name), !gone && s.hides(dir, e.name):
+	switch gone := e.Mask&(unix.IN_DELETE|unix.IN_MOVED_FROM) != 0; {
+	case gone && c == nil && s.mayHide(dir, e.Name), !gone && s.hides(dir, e.Name):
 		return
-	case e.mask&unix.IN_MOVED_TO != 0:
-		if q.pair(&r, e.cookie) {
+	case e.Mask&unix.IN_MOVED_TO != 0:
+		if q.pair(&r, e.Cookie) {
 			return
 		}
-		r = repeat{what: Moved, typ: typeAt(dir, e.name), dir: q.elsewhere(s), name: anything, to: dir, toName: e.name,
+		r = repeat{what: Moved, typ: typeAt(dir, e.Name), dir: q.elsewhere(s), name: anything, to: dir, toName: e.Name,
 			instead: c}
-	case e.mask&unix.IN_MOVED_FROM != 0:
-		r.what, r.to, r.toName, r.cookie = Moved, q.elsewhere(s), anything, e.cookie
+	case e.Mask&unix.IN_MOVED_FROM != 0:
+		r.what, r.to, r.toName, r.cookie = Moved, q.elsewhere(s), anything, e.Cookie
 	case gone:
 		r.what = Removed
-	case e.mask&unix.IN_CREATE != 0:
+	case e.Mask&unix.IN_CREATE != 0:
 		r.what = Made
-	case e.mask&unix.IN_MODIFY != 0:
+	case e.Mask&unix.IN_MODIFY != 0:
 		r.what = Modified
-	case e.mask&unix.IN_CLOSE_WRITE != 0:
+	case e.Mask&unix.IN_CLOSE_WRITE != 0:
 		r.what = Written
-	case e.mask&unix.IN_ATTRIB != 0:
+	case e.Mask&unix.IN_ATTRIB != 0:
 		r.what = Attributes
 	}
 	q.put(s, r)

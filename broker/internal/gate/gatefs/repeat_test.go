@@ -10,6 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sbx.example/sbx/broker/internal/gate/fuse"
+
+	"sbx.example/sbx/broker/internal/inotify"
 )
 
 // TestRepeatOldNews: by the time that the server hears that a name has gone or was replaced, what has it may have been
@@ -39,7 +41,7 @@ func TestRepeatOldNews(t *testing.T) {
 	d := known()
 	last := func(mask uint32) (r repeat) {
 		s.repeats.list = nil
-		s.repeats.add(s, top, event{mask: mask | unix.IN_ISDIR, name: "d"}, d)
+		s.repeats.add(s, top, inotify.Event{Mask: mask | unix.IN_ISDIR, Name: "d"}, d)
 		if n := len(s.repeats.list); n > 0 {
 			r = s.repeats.list[n-1]
 		}

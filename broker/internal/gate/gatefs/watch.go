@@ -1,9 +1,7 @@
 package gatefs
 
 import (
-	"encoding/binary"
 	"os"
-	"strings"
 	"sync"
 	"time"
 
@@ -22,8 +20,6 @@ const (
 		unix.IN_MOVED_TO | unix.IN_DELETE
 
 	maxWatches, maxSeen = 4096, 16384
-	eventSize           = 16
-	eventRoom           = 64 << 10
 	// A burst of changes, most of which the sandbox makes itself, is taken together.
 	followPause = time.Millisecond
 )
@@ -43,7 +39,7 @@ type watches struct {
 	byWd  map[int32]*watch
 	of    map[*node]*watch // nil for a directory that cannot be watched
 	count int              // names in all seen maps
-	own   map[ownEvent]*ownEvents
+	own   inotify.Expected[*node]
 	// bytes of what was reported, and of what was followed of that
 	read, followed uint64
 	told           bool     // that there are more directories than are watched
@@ -96,7 +92,7 @@ func (s *Server) unmounted(dir string) {
 }
 
 func (w *watches) begin(s *Server) {
-	w.begun, w.of, w.byWd, w.own = true, make(map[*node]*watch), make(map[int32]*watch), make(map[ownEvent]*ownEvents)
+	w.begun, w.of, w.byWd = true, make(map[*node]*watch), make(map[int32]*watch)
 	var err error
 	if w.fd, err = unix.InotifyInit1(unix.IN_NONBLOCK | unix.IN_CLOEXEC); err != nil || s.closed.Err() != nil {
 		unix.Close(w.fd)
@@ -204,22 +200,14 @@ func (w *watches) close() {
 // follow passes changes on to the kernel. It has a goroutine of its own: forgetting a name waits for whoever holds the
 // directory, who may wait for an answer of this server's.
 func (s *Server) follow(f *os.File) {
-	buf := make([]byte, eventRoom)
+	buf := make([]byte, inotify.Room)
 	for {
 		n, at, err := s.watches.wait(f, buf)
 		if err != nil {
 			return
 		}
-		for b := buf[:n]; len(b) >= eventSize; {
-			size := eventSize + int(binary.NativeEndian.Uint32(b[12:]))
-			if size > len(b) {
-				break
-			}
-			at += uint64(size)
-			name, _, _ := strings.Cut(string(b[eventSize:size]), "\x00")
-			s.changed(event{wd: int32(binary.NativeEndian.Uint32(b)), mask: binary.NativeEndian.Uint32(b[4:]),
-				cookie: binary.NativeEndian.Uint32(b[8:]), name: name, at: at})
-			b = b[size:]
+		for e := range inotify.Events(buf[:n]) {
+			s.changed(e, at+uint64(e.End))
 		}
 		time.Sleep(followPause)
 	}
@@ -238,7 +226,7 @@ func (w *watches) wait(f *os.File, buf []byte) (n int, at uint64, err error) {
 		if n, err = unix.Read(int(fd), buf); err == nil {
 			w.read += uint64(n)
 		} else if err == unix.EAGAIN {
-			w.forgetOwn()
+			w.own.Forget()
 		}
 		return err != unix.EAGAIN
 	})
@@ -248,46 +236,39 @@ func (w *watches) wait(f *os.File, buf []byte) (n int, at uint64, err error) {
 	return n, at, err
 }
 
-// event is one of inotify(7).
-type event struct {
-	wd           int32
-	mask, cookie uint32
-	name         string
-	at           uint64 // where it ends in all that was reported
-}
-
-func (s *Server) changed(e event) {
-	if e.mask&unix.IN_Q_OVERFLOW != 0 {
+// changed follows one event, which ends at a place of all that was reported.
+func (s *Server) changed(e inotify.Event, end uint64) {
+	if e.Mask&unix.IN_Q_OVERFLOW != 0 {
 		s.doubt()
 		return
 	}
 	w := &s.watches
 	w.mu.Lock()
-	d := w.byWd[e.wd]
+	d := w.byWd[e.Watch]
 	if d == nil {
 		w.mu.Unlock()
 		return
 	}
 	d.gen++
-	if e.mask&unix.IN_IGNORED != 0 { // the directory is no more
+	if e.Mask&unix.IN_IGNORED != 0 { // the directory is no more
 		w.drop(d)
 		w.mu.Unlock()
 		return
 	}
-	c := d.seen[e.name]
-	gone := e.mask&(unix.IN_MOVED_FROM|unix.IN_MOVED_TO|unix.IN_DELETE) != 0
+	c := d.seen[e.Name]
+	gone := e.Mask&(unix.IN_MOVED_FROM|unix.IN_MOVED_TO|unix.IN_DELETE) != 0
 	if gone {
 		w.follows(d, e, c)
 	}
-	mine := w.isOwn(d.dir, e)
+	mine := w.own.Take(d.dir, e.Name, e.Mask&^unix.IN_ISDIR, end)
 	w.mu.Unlock()
 	switch {
-	case c != nil && !gone && s.forgetContents(c, e.mask) == fuse.OK:
+	case c != nil && !gone && s.forgetContents(c, e.Mask) == fuse.OK:
 	// Also a name that nobody relied on may have come by with what the kernel knew of another name.
-	case (c != nil || e.mask&unix.IN_MOVED_TO != 0) && e.mask&unix.IN_ISDIR == 0:
-		s.fuse.EntryExpire(d.dir.id, e.name)
+	case (c != nil || e.Mask&unix.IN_MOVED_TO != 0) && e.Mask&unix.IN_ISDIR == 0:
+		s.fuse.EntryExpire(d.dir.id, e.Name)
 	}
-	if gone || e.mask&unix.IN_CREATE != 0 {
+	if gone || e.Mask&unix.IN_CREATE != 0 {
 		s.fuse.InodeNotify(d.dir.id)
 	}
 	if !mine {
@@ -296,17 +277,17 @@ func (s *Server) changed(e event) {
 }
 
 // follows notes that a name has another object, or none. w.mu is held.
-func (w *watches) follows(d *watch, e event, c *node) {
+func (w *watches) follows(d *watch, e inotify.Event, c *node) {
 	if c != nil {
-		delete(d.seen, e.name)
+		delete(d.seen, e.Name)
 		w.count--
 		c.relied.Store(false)
 	}
 	switch {
-	case e.mask&unix.IN_MOVED_FROM != 0:
-		w.moved.cookie, w.moved.node = e.cookie, c
-	case e.mask&unix.IN_MOVED_TO != 0 && w.moved.node != nil && w.moved.cookie == e.cookie:
-		d.seen[e.name] = w.moved.node
+	case e.Mask&unix.IN_MOVED_FROM != 0:
+		w.moved.cookie, w.moved.node = e.Cookie, c
+	case e.Mask&unix.IN_MOVED_TO != 0 && w.moved.node != nil && w.moved.cookie == e.Cookie:
+		d.seen[e.Name] = w.moved.node
 		w.count++
 	}
 }

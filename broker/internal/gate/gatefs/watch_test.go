@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"sbx.example/sbx/selftest/need"
+
+	"sbx.example/sbx/broker/internal/inotify"
 )
 
 // relying is a project of which the kernel would never ask again by itself.
@@ -87,7 +89,7 @@ func TestRelied(t *testing.T) {
 	// More than can be told.
 	write(t, p+"/f", "1")
 	sb.sh("p", "stat f >/dev/null")
-	sb.srv.changed(event{mask: 0x4000}) // IN_Q_OVERFLOW
+	sb.srv.changed(inotify.Event{Mask: 0x4000}, 0) // IN_Q_OVERFLOW
 	before := sb.srv.Requests()
 	if sb.sh("p", "stat f >/dev/null"); sb.srv.Requests() == before {
 		t.Error("a full queue leaves the kernel with what it knew")

@@ -1,7 +1,6 @@
 package late
 
 import (
-	"encoding/binary"
 	"fmt"
 	"os"
 	"path"
@@ -49,11 +48,10 @@ type Options struct {
 
 const (
 	// maxDirs bounds the directories that are watched.
-	maxDirs   = 1 << 14
-	watched   = unix.IN_CREATE | unix.IN_MOVED_TO | unix.IN_CLOSE_WRITE | unix.IN_ONLYDIR | unix.IN_EXCL_UNLINK
-	eventSize = 16
-	pause     = time.Millisecond
-	maxTries  = 8
+	maxDirs  = 1 << 14
+	watched  = unix.IN_CREATE | unix.IN_MOVED_TO | unix.IN_CLOSE_WRITE | unix.IN_ONLYDIR | unix.IN_EXCL_UNLINK
+	pause    = time.Millisecond
+	maxTries = 8
 	// yieldEvery pauses are less than the time slice of a goroutine (gate/notify's receiver).
 	yieldEvery = 4
 )
@@ -122,7 +120,7 @@ func (w *Watcher) run() {
 	runtime.LockOSThread()
 	defer close(w.ended)
 	w.all()
-	buf := make([]byte, 64<<10)
+	buf := make([]byte, inotify.Room)
 	fds := []unix.PollFd{{Fd: int32(w.fd), Events: unix.POLLIN}, {Fd: int32(w.wake), Events: unix.POLLIN}}
 	for times := 1; ; times++ {
 		if times%yieldEvery == 0 {
@@ -140,14 +138,8 @@ func (w *Watcher) run() {
 
 // events says whether one was about a name of a secret.
 func (w *Watcher) events(b []byte) (found bool) {
-	for len(b) >= eventSize {
-		size := eventSize + int(binary.NativeEndian.Uint32(b[12:]))
-		if size > len(b) {
-			break
-		}
-		name, _, _ := strings.Cut(string(b[eventSize:size]), "\x00")
-		found = w.event(int32(binary.NativeEndian.Uint32(b)), binary.NativeEndian.Uint32(b[4:]), name) || found
-		b = b[size:]
+	for e := range inotify.Events(b) {
+		found = w.event(e.Watch, e.Mask, e.Name) || found
 	}
 	return found
 }
