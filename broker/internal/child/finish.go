@@ -42,6 +42,8 @@ func (c *builder) finish() {
 	c.terminal()
 	c.limits()
 	c.landlock()
+	t.At("setting umask", "") // the program's, which inherits it: the filter hands over a call that sets it
+	t.Call(unix.SYS_UMASK, uintptr(c.p.Process.Umask))
 	t.At("making process 1 undumpable", "")
 	t.Call(unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 	if c.NS != nil {
@@ -198,8 +200,6 @@ func compileStart(t *tape.Tape, p *plan.Plan) {
 		t.At("passing descriptor", fmt.Sprint(i))
 		t.Call(unix.SYS_DUP3, uintptr(stage.FdStdio+i), uintptr(i), 0)
 	}
-	t.At("starting", "umask")
-	t.Call(unix.SYS_UMASK, uintptr(pr.Umask))
 	t.At("entering directory", string(pr.Dir))
 	t.Call(unix.SYS_CHDIR, t.Str(string(pr.Dir)))
 	t.At("starting", "signal mask")
