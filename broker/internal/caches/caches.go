@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -111,16 +112,9 @@ func (p *Project) Take(place, upper string, keep []string) (fresh bool, err erro
 		return false, nil // nothing was mounted there
 	}
 	defer unix.Close(from)
-	var names []string
-	for _, k := range keep {
-		if k == "." {
-			names, err = list(from)
-			break
-		}
-		var st unix.Stat_t
-		if unix.Fstatat(from, k, &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
-			names = append(names, k)
-		}
+	names, err := list(from)
+	if !slices.Contains(keep, ".") {
+		names = slices.DeleteFunc(names, func(n string) bool { return !slices.Contains(keep, n) })
 	}
 	if err != nil || len(names) == 0 {
 		return false, err

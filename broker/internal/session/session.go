@@ -306,20 +306,21 @@ func RemoveTree(top string) error {
 	return err
 }
 
-// removeEmpty removes layers into which nothing was written, which is most of them, with one call for
-// each folder. It says whether that was all.
+// removeEmpty removes layers into which nothing was written, which is most of them, with one call for each folder that
+// is there. It says whether that was all.
 func removeEmpty(top string) bool {
 	for i := 1; ; i++ {
 		n := fmt.Sprintf("%s/%d", top, i)
-		for _, p := range [...]string{n + "/upper", n + "/work/work", n + "/work", n} {
-			if err := unix.Rmdir(p); err != nil && err != unix.ENOENT {
-				return false
-			}
+		_ = unix.Rmdir(n + "/upper")
+		err := unix.Rmdir(n)
+		if err == unix.ENOTEMPTY { // an overlay
+			_, _ = unix.Rmdir(n+"/work/work"), unix.Rmdir(n+"/work")
+			err = unix.Rmdir(n)
 		}
-		if err := unix.Rmdir(top); err == nil || err == unix.ENOENT {
-			return true
+		if err == unix.ENOENT {
+			return unix.Rmdir(top) == nil
 		}
-		if i > 64 {
+		if err != nil {
 			return false
 		}
 	}
