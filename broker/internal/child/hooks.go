@@ -13,7 +13,8 @@ type Hooks struct {
 	Cgroup int
 	// Cloned is given process 1 while it waits for its plan; its error ends it.
 	Cloned func(pid int) error
-	// Building is called once, soon after the clone. It must not wait for the child; its error ends it.
+	// Building is called once, soon after the clone, perhaps by another goroutine. It must not wait for the child; its
+	// error ends it.
 	Building func(*Child) error
 	// Settled is called once when the program has run for a moment (settledAfter).
 	Settled func()

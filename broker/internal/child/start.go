@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -35,6 +36,7 @@ type Child struct {
 	rest    *tape.Tape // of Attach: of the set-up, what the helper does not look into; else nil
 	start   *tape.Tape
 	asPID1  bool
+	waits   bool // process 1 will not start the program before it is told to
 	spawns  spawns
 	early   Early
 
@@ -126,7 +128,7 @@ func (c *Child) carryOut(e *Init, std stage.Stdio, hooks Hooks) (err error) {
 		}
 	}
 	if e.Done != nil { // it has built the sandbox, or is about to, and begins only now
-		c.setup = e.Done
+		c.setup, c.waits = e.Done, true
 		_, c.start = c.block.tapes()
 		if err := c.compileRest(&tape.Tape{}); err != nil {
 			return err
@@ -236,11 +238,13 @@ func (c *Child) receive() (stage.Message, []int, error) {
 func (c *Child) awaitReady(p *plan.Plan, hooks Hooks) error {
 	defer c.giveRoot()
 	next, tree := nextFuse(p, 0), nextOf(p, plan.Judged, 0)
-	for built := false; ; {
+	built, err := func() error { return nil }, error(nil)
+	defer func() { _ = built() }()
+	for begun := false; ; {
 		// The child walks its FUSE file systems soon: they come before everything else.
-		if next == len(p.Mounts) && !built {
-			built = true
-			if err := hooks.building(c); err != nil {
+		if next == len(p.Mounts) && !begun {
+			begun = true
+			if built, err = c.build(hooks); err != nil {
 				return err
 			}
 		}
@@ -277,7 +281,7 @@ func (c *Child) awaitReady(p *plan.Plan, hooks Hooks) error {
 			for i, role := range p.Fds {
 				c.Fds[role] = os.NewFile(uintptr(fds[i]), string(role))
 			}
-			return nil
+			return built()
 		default:
 			if c.parent != nil {
 				if err := c.report(m, fds, hooks); err != nil {
@@ -288,6 +292,17 @@ func (c *Child) awaitReady(p *plan.Plan, hooks Hooks) error {
 			return fmt.Errorf("process 1 sent message %d before it was ready", m.Kind)
 		}
 	}
+}
+
+// build calls hooks.Building, and returns what waits for its end. On a served root process 1 waits for the answers of
+// the calling goroutine meanwhile: where it will not go on by itself, another one calls the hook.
+func (c *Child) build(hooks Hooks) (built func() error, err error) {
+	if c.root == nil || !c.waits {
+		return func() error { return nil }, hooks.building(c)
+	}
+	done := make(chan error, 1)
+	go func() { done <- hooks.building(c) }()
+	return sync.OnceValue(func() error { return <-done }), nil
 }
 
 // nextFuse returns the index of the first FUSE mount from i on, or the number of mounts.
