@@ -138,8 +138,9 @@ func (md *mediator) contents(file string, what guard.Action, old, next []byte) e
 	return md.configs.Check(inProject(md.in, file), old, next)
 }
 
-// leastProcessors are how many the runtime has while calls are carried out, whatever the machine has.
-const leastProcessors = 3
+// leastProcessors are how many the runtime has while calls are carried out, whatever the machine has. A third would
+// cost a broker that many programs ask at once a tenth more memory.
+const leastProcessors = 2
 
 // leastFiles are the descriptors that a session with a gate takes while it carries out calls: a program is not to be
 // told that it has too many files open itself.
