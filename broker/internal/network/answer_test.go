@@ -2,6 +2,7 @@ package network
 
 import (
 	"context"
+	"net"
 	"net/netip"
 	"sync/atomic"
 	"testing"
@@ -121,7 +122,7 @@ func TestWhatIsNotAllowedIsNotLookedUp(t *testing.T) {
 		{"yes.test.", dnsmessage.TypeALL, dnsmessage.ClassINET, dnsmessage.RCodeNotImplemented},
 		{"yes.test.", dnsmessage.TypeAXFR, dnsmessage.ClassINET, dnsmessage.RCodeNotImplemented},
 		{"yes.test.", typeHTTPS, dnsmessage.ClassINET, dnsmessage.RCodeSuccess},
-		{"yes.test.", dnsmessage.TypeA, dnsmessage.ClassINET, dnsmessage.RCodeServerFailure}, // nobody upstream
+		{"yes.test.", dnsmessage.TypeA, dnsmessage.ClassINET, dnsmessage.RCodeNameError}, // nobody upstream
 		{"a@b.test.", dnsmessage.TypeA, dnsmessage.ClassINET, dnsmessage.RCodeNameError},
 		{"localhost.", dnsmessage.TypeA, dnsmessage.ClassINET, dnsmessage.RCodeSuccess},
 		{"127.0.0.1.", dnsmessage.TypeA, dnsmessage.ClassINET, dnsmessage.RCodeNameError},
@@ -134,6 +135,42 @@ func TestWhatIsNotAllowedIsNotLookedUp(t *testing.T) {
 	}
 	if b := r.answer(context.Background(), []byte("short"), who{}); b != nil {
 		t.Errorf("a message that is none is answered: %x", b)
+	}
+}
+
+// Where no server can be reached a name that is allowed does not exist: musl waits half a minute after "server failure",
+// which is for a server that may answer the next time.
+func TestNobodyToLookUp(t *testing.T) {
+	silent, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	shut, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	refusing := shut.LocalAddr().(*net.UDPAddr).AddrPort()
+	shut.Close()
+	for _, c := range []struct {
+		name    string
+		servers []netip.AddrPort
+		code    dnsmessage.RCode
+	}{
+		{"no servers", nil, dnsmessage.RCodeNameError},
+		{"a server that is not there", []netip.AddrPort{refusing}, dnsmessage.RCodeNameError},
+		{"a server that is silent", []netip.AddrPort{silent.LocalAddr().(*net.UDPAddr).AddrPort()},
+			dnsmessage.RCodeServerFailure},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := judged(new(atomic.Int32), nil)
+			r.up = &upstream{servers: c.servers, timeout: 50 * time.Millisecond}
+			var m dnsmessage.Message
+			if err := m.Unpack(r.answer(context.Background(), question(t, "yes.test.", dnsmessage.TypeA,
+				dnsmessage.ClassINET), who{})); err != nil || m.RCode != c.code {
+				t.Errorf("%v, %v, want %v", m.RCode, err, c.code)
+			}
+		})
 	}
 }
 

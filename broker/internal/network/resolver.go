@@ -2,6 +2,8 @@ package network
 
 import (
 	"context"
+	"errors"
+	"net"
 	"net/netip"
 	"strings"
 	"sync"
@@ -155,6 +157,14 @@ const (
 	typeHTTPS = dnsmessage.Type(65)
 )
 
+// slow says whether a server may still answer, the next time. Where none can be reached there are no names: libraries
+// take "server failure" for a packet that was lost, and wait for another answer.
+func slow(err error) bool {
+	var e net.Error
+	return errors.As(err, &e) && e.Timeout() || errors.Is(err, context.Canceled) ||
+		errors.Is(err, context.DeadlineExceeded)
+}
+
 // fetch asks upstream and opens what the answer holds before anybody hears it.
 func (r *resolver) fetch(ctx context.Context, q dnsmessage.Question, name peer.Host, j judgement,
 	w who) (answer, bool) {
@@ -162,6 +172,9 @@ func (r *resolver) fetch(ctx context.Context, q dnsmessage.Question, name peer.H
 	b, err := r.up.ask(ctx, q)
 	if err != nil {
 		r.note(Event{Op: "lookup", Host: name.Name, Failed: true, Reason: err.Error()})
+		if !slow(err) {
+			return answer{code: dnsmessage.RCodeNameError}, false
+		}
 		return failed, false
 	}
 	a, err := readAnswer(b, q, r.closed)
