@@ -55,6 +55,9 @@ func (r *Run) Make(s request.Settings, facts host.Facts) (*planner.Input, *doors
 	for _, name := range r.Request.Unset(r.Env) {
 		r.Warn(request.NotSet(name))
 	}
+	for _, name := range r.Request.Withheld(r.Env, s.Env) {
+		r.Warn(request.NotPassed(name))
+	}
 	r.showToolConfs(s, in)
 	r.pnpmStore(s, in)
 	open := &doors.Doors{Request: r.Request, Settings: s, In: in, Env: r.Env, Notify: r.Engine == gate.EngineNotify,

@@ -102,6 +102,27 @@ func (r *Request) Unset(env []string) (names []string) {
 	return names
 }
 
+// Withheld are the variables that a pattern of the person's would pass, and whose names look like a credential's: those
+// are passed by name only.
+func (r *Request) Withheld(env []string, cfg policy.Env) (names []string) {
+	for _, e := range env {
+		k, _, ok := strings.Cut(e, "=")
+		byName := slices.Contains(r.envPass, k) || slices.Contains(cfg.Pass, k) ||
+			slices.ContainsFunc(r.env, func(v string) bool { return v == k || strings.HasPrefix(v, k+"=") })
+		if ok && looksSecret(k) && !byName && !matchAny(k, cfg.Deny) && !strings.HasPrefix(k, "SBX_") &&
+			(matchAny(k, r.envPass) || matchAny(k, cfg.Pass)) {
+			names = append(names, k)
+		}
+	}
+	return names
+}
+
+// NotPassed says so of one.
+func NotPassed(name string) string {
+	return quoting.Shell(name) + " looks like a credential, so a pattern does not pass it: --env " + quoting.Shell(name) +
+		" does"
+}
+
 // NotSet says so of one.
 func NotSet(name string) string {
 	return "--env " + quoting.Shell(name) + ": it is not set here, so the program does not get it"
