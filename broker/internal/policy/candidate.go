@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sbx.example/sbx/broker/internal/policy/excerpt"
+	"sbx.example/sbx/broker/internal/policy/ownfile"
 	"sbx.example/sbx/broker/internal/policy/pathname"
 	"sbx.example/sbx/broker/internal/policy/tomlscan"
 )
@@ -69,25 +70,25 @@ func (t Target) Content() ([]byte, error) {
 		return nil, fmt.Errorf("reading %s: opening its folder: %w", excerpt.Quote(t.Path()), err)
 	}
 	defer unix.Close(dir)
-	f, err := openPlain(dir, t.Name)
+	f, err := ownfile.Plain(dir, t.Name)
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", excerpt.Quote(t.Path()), err)
 	}
 	if f == nil {
 		return nil, nil
 	}
-	if err := checkOwner(int(f.Fd()), t.Path(), t.UID); err != nil {
+	if err := ownfile.CheckOwner(int(f.Fd()), t.Path(), t.UID); err != nil {
 		f.Close()
 		return nil, err
 	}
-	data, err := slurp(f)
+	data, err := ownfile.Read(f)
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", excerpt.Quote(t.Path()), err)
 	}
 	return data, nil
 }
 
-// ReadFile reads a file that somebody named: a regular one of at most the size a policy may have, plain UTF-8.
+// ReadFile reads a file that somebody named: a ownfile.Regular one of at most the size a policy may have, plain UTF-8.
 func ReadFile(path string) ([]byte, error) {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -96,13 +97,13 @@ func ReadFile(path string) ([]byte, error) {
 	f := os.NewFile(uintptr(fd), path)
 	var st unix.Stat_t
 	if err = unix.Fstat(fd, &st); err == nil {
-		err = regular(&st)
+		err = ownfile.Regular(&st)
 	}
 	if err != nil {
 		f.Close()
 		return nil, fmt.Errorf("reading %s: %w", excerpt.Quote(path), err)
 	}
-	data, err := slurp(f)
+	data, err := ownfile.Read(f)
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", excerpt.Quote(path), err)
 	}

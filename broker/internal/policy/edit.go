@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sbx.example/sbx/broker/internal/policy/excerpt"
+	"sbx.example/sbx/broker/internal/policy/ownfile"
 )
 
 // Target is a file that sbx itself changes.
@@ -41,7 +42,7 @@ func (t Target) Edit(change func(old []byte) ([]byte, error)) (err error) {
 		return fmt.Errorf("opening its folder: %w", err)
 	}
 	defer unix.Close(dir)
-	if err := checkOwner(dir, t.Dir, t.UID); err != nil {
+	if err := ownfile.CheckOwner(dir, t.Dir, t.UID); err != nil {
 		return err
 	}
 	unlock, err := t.lock(dir)
@@ -50,7 +51,7 @@ func (t Target) Edit(change func(old []byte) ([]byte, error)) (err error) {
 	}
 	defer unlock()
 	var old []byte
-	f, err := openPlain(dir, t.Name)
+	f, err := ownfile.Plain(dir, t.Name)
 	if err != nil {
 		return err
 	}
@@ -60,11 +61,11 @@ func (t Target) Edit(change func(old []byte) ([]byte, error)) (err error) {
 		if t.Scope == ScopeProject && unix.Fstat(int(f.Fd()), &st) == nil {
 			mode = st.Mode & 0o755 // a repository's file stays as readable as it was
 		}
-		if err := checkOwner(int(f.Fd()), t.Path(), t.UID); err != nil {
+		if err := ownfile.CheckOwner(int(f.Fd()), t.Path(), t.UID); err != nil {
 			f.Close()
 			return err
 		}
-		if old, err = slurp(f); err != nil {
+		if old, err = ownfile.Read(f); err != nil {
 			return err
 		}
 	}

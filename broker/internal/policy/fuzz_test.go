@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"sbx.example/sbx/broker/internal/policy/ownfile"
 )
 
 func FuzzConfig(f *testing.F) {
@@ -13,7 +15,7 @@ func FuzzConfig(f *testing.F) {
 	}
 	vars := testVars()
 	f.Fuzz(func(t *testing.T, text string) {
-		if len(text) > MaxFile {
+		if len(text) > ownfile.Max {
 			return
 		}
 		src := &source{scope: ScopeProject, path: "p", data: []byte(text)}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"sbx.example/sbx/broker/internal/policy/excerpt"
+	"sbx.example/sbx/broker/internal/policy/ownfile"
 )
 
 // Sources says where files may be. An empty directory means that the scope has none.
@@ -162,7 +163,7 @@ func (s Sources) readOrg() (out [2]*source, err error) {
 	}
 	for i, name := range fileNames() {
 		path := filepath.Join(s.OrgDir, name)
-		out[i], err = readSource(ScopeOrg, path, func() (*os.File, error) { return openOrg(s.OrgDir, name, s.OrgUID) })
+		out[i], err = readSource(ScopeOrg, path, func() (*os.File, error) { return ownfile.Org(s.OrgDir, name, s.OrgUID) })
 		if err != nil {
 			return out, err
 		}
@@ -183,7 +184,7 @@ func (s Sources) readUser() (out [2]*source, err error) {
 	}
 	for i, name := range fileNames() {
 		path := filepath.Join(s.UserDir, name)
-		out[i], err = readSource(ScopeUser, path, func() (*os.File, error) { return openUser(s.UserDir, name, s.UID) })
+		out[i], err = readSource(ScopeUser, path, func() (*os.File, error) { return ownfile.User(s.UserDir, name, s.UID) })
 		if err != nil {
 			return out, err
 		}
@@ -201,10 +202,12 @@ func (s Sources) readProject(l *Layers) (out [2]*source, err error) {
 		if absent(s.ProjectDir, rel) {
 			continue
 		}
-		out[i], err = readTimed(ScopeProject, path, func() (*os.File, error) { return openProject(s.ProjectDir, rel, s.UID) })
-		if errors.Is(err, errForeign) {
+		out[i], err = readTimed(ScopeProject, path, func() (*os.File, error) {
+			return ownfile.Project(s.ProjectDir, rel, s.UID)
+		})
+		if errors.Is(err, ownfile.ErrForeign) {
 			l.Notices = append(l.Notices, Notice{Kind: NoticeForeign, Origin: Origin{ScopeProject, path, 0}, What: "ignored: " +
-				errForeign.Error()})
+				ownfile.ErrForeign.Error()})
 			continue
 		}
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"sbx.example/sbx/broker/internal/policy/excerpt"
+	"sbx.example/sbx/broker/internal/policy/ownfile"
 )
 
 // Pins are the hashes of a project's two files; "-" stands for a file that does not exist, so that adding one later
@@ -37,7 +38,7 @@ const trustFile = "trust"
 // LoadTrust reads the list from the user's state folder.
 func LoadTrust(dir string, uid int) (Trust, error) {
 	path := filepath.Join(dir, trustFile)
-	src, err := readSource(ScopeUser, path, func() (*os.File, error) { return openUser(dir, trustFile, uid) })
+	src, err := readSource(ScopeUser, path, func() (*os.File, error) { return ownfile.User(dir, trustFile, uid) })
 	if err != nil || src == nil {
 		return Trust{}, err
 	}
@@ -159,7 +160,7 @@ func changeTrust(dir string, uid int, change func(Trust)) error {
 			p := t.pins[project]
 			fmt.Fprintf(&b, "v1 %s %s %s\n", p.Config, p.Policy, strconv.QuoteToASCII(project))
 		}
-		if b.Len() > MaxFile {
+		if b.Len() > ownfile.Max {
 			return nil, errors.New("the trust list is full; remove projects that are gone")
 		}
 		return b.Bytes(), nil

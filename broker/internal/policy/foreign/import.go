@@ -13,6 +13,7 @@ import (
 
 	"sbx.example/sbx/broker/internal/policy"
 	"sbx.example/sbx/broker/internal/policy/excerpt"
+	"sbx.example/sbx/broker/internal/policy/ownfile"
 	"sbx.example/sbx/broker/internal/policy/pathname"
 	"sbx.example/sbx/broker/internal/policy/tomlscan"
 )
@@ -59,7 +60,7 @@ func Import(format string, data []byte, vars policy.Vars) (Imported, error) {
 
 func decodeForeign(data []byte) (map[string]any, error) {
 	var tree map[string]any
-	if len(data) > policy.MaxFile {
+	if len(data) > ownfile.Max {
 		return nil, errors.New("the file is too large")
 	}
 	if trimmed := strings.TrimSpace(string(data)); strings.HasPrefix(trimmed, "{") {
