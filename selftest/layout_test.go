@@ -50,6 +50,10 @@ var mayImport = map[string][]string{
 	"broker/internal/policy/foreign": {"broker/internal/policy", "broker/internal/policy/excerpt",
 		"broker/internal/policy/ownfile",
 		"broker/internal/policy/pathname", "broker/internal/policy/tomlscan"},
+	// what agents need, as data
+	"broker/internal/agentprofile": {"broker/internal/policy", "broker/internal/policy/excerpt",
+		"broker/internal/policy/ownfile", "broker/internal/policy/pathname", "broker/internal/policy/peer",
+		"broker/internal/policy/tomlscan"},
 	"broker/internal/policy/configedit": {"broker/internal/policy", "broker/internal/policy/tomlscan"},
 	"broker/internal/project": {"broker/internal/policy/pathname",
 		"broker/internal/host", "broker/internal/policy",
@@ -137,7 +141,8 @@ var mayImport = map[string][]string{
 	"broker/internal/resources": {"broker/internal/host", "broker/internal/inotify", "broker/internal/program",
 		"broker/plan"},
 
-	"broker/internal/request": {"broker/internal/policy/pathname",
+	"broker/internal/request": {"broker/internal/policy/pathname", "broker/internal/policy/setting",
+		"broker/internal/agentprofile",
 		"broker/internal/policy", "broker/internal/policy/configedit",
 		"broker/internal/project", "broker/internal/host",
 		"broker/internal/planner", "broker/internal/option", "broker/internal/quoting",
@@ -193,6 +198,7 @@ var mayImport = map[string][]string{
 		"broker/internal/program", "broker/internal/prompt", "broker/internal/quoting", "broker/internal/request",
 		"audit"},
 	"broker/internal/command": {"broker/internal/attend", "broker/internal/policy/peer",
+		"broker/internal/agentprofile", // names to complete
 		"broker/internal/manpage", "broker/internal/request", "broker/internal/explain",
 		"broker/internal/decide", "selftest/checks",
 		"broker/internal/option", "broker/internal/quoting", "broker/client", "broker/internal/control",

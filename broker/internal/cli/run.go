@@ -31,6 +31,7 @@ func (t *term) runNew(r *request.Request, argv, args []string) int {
 		return t.detach(r, args)
 	}
 	t.askShellFiles(r)
+	t.askLogin(r)
 	return t.run(t.broker(), *r)
 }
 

@@ -5,9 +5,11 @@ import (
 	"os"
 	"path/filepath"
 
+	"sbx.example/sbx/broker/internal/agentprofile"
 	"sbx.example/sbx/broker/internal/control"
 	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/option"
+	"sbx.example/sbx/broker/internal/request"
 	"sbx.example/sbx/broker/internal/session"
 	"sbx.example/sbx/broker/plan"
 )
@@ -61,6 +63,9 @@ func (t *Term) Complete(table []Row, words []string, profiles func() []string) i
 		words = words[1:]
 	}
 	c := option.Complete(Described(table), words, func(from option.Source) []string {
+		if from == option.Agent {
+			return agentprofile.Names(request.Sources(t.Env, host.Read(t.Env), ""))
+		}
 		if from == option.Profile {
 			return append([]string{"strict", "moderate", "permissive"}, profiles()...)
 		}

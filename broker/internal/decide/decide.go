@@ -4,6 +4,7 @@
 package decide
 
 import (
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -89,11 +90,34 @@ type Env struct {
 	Granted  func(string, policy.Access) bool // open already by the profile's mounts; may be nil
 	Grants   *Grants                          // answers of this session; may be nil
 	Now      time.Time
-	Static   bool           // never ask: what is not granted is refused
-	Unasked  Decision       // with --prompt allow or deny: Allow, or Deny with NoPrompt
-	NoPrompt bool           // nobody is there to be asked; Unasked is the answer
-	AllHosts bool           // network without a list
-	Hosts    []peer.Pattern // network.hosts
+	Static   bool     // never ask: what is not granted is refused
+	Unasked  Decision // with --prompt allow or deny: Allow, or Deny with NoPrompt
+	NoPrompt bool     // nobody is there to be asked; Unasked is the answer
+	AllHosts bool     // network without a list
+	Login    *Login   // of the agent that runs; nil for none
+	// paths that do not exist for who reads them, without a question: an agent's shells look for them with each command
+	Unread []string
+	Hosts  []peer.Pattern // network.hosts
+}
+
+// Login is what an agent signs in with: a rule shows it, and only to the agent's own programs.
+type Login struct {
+	Patterns []pathname.Pattern
+	Agent    string
+	Own      func(pid int, exe string) bool // says whether a program is the agent's; nil where nobody can tell
+}
+
+// holds says whether a path is a part of the login.
+func (l *Login) holds(p string) bool {
+	if l == nil {
+		return false
+	}
+	for _, x := range l.Patterns {
+		if x.MatchTree(p) {
+			return true
+		}
+	}
+	return false
 }
 
 // Decide answers a question. A link is allowed only if both the name and what it leads to are.
@@ -196,6 +220,11 @@ func one(a Ask, env Env) Verdict {
 	if h := env.hidden(a); h != nil && (h.Sealed() || !(ruled && h.Explicit(rule))) {
 		return hiddenVerdict(a, h)
 	}
+	login := a.Kind != policy.KindHost && a.Kind != policy.KindSocket && env.Login.holds(a.Path)
+	if login && (env.Login.Own == nil || !env.Login.Own(a.PID, a.Exe)) {
+		return Verdict{Errno: int(syscall.EACCES), Life: LifeOnce, Origin: "agent " + env.Login.Agent,
+			Reason: "the login of " + env.Login.Agent + ", which its own programs alone may have"}
+	}
 	final := ruled && rule.Final
 	g, granted := env.Grants.Lookup(a, env.Now)
 	if granted && !g.Allow && !final {
@@ -216,6 +245,9 @@ func one(a Ask, env Env) Verdict {
 		if !rule.Expires.IsZero() {
 			v.Life, v.Until = Until, rule.Expires
 		}
+		if login { // the next one may be another program
+			v.Life, v.Scope, v.Path, v.Whole = LifeOnce, File, a.name(), false
+		}
 		return v
 	}
 	if granted && !(ruled && final) && (g.Scope == File || a.Kind == policy.KindHost || !env.apart(a, g.Name)) {
@@ -230,6 +262,9 @@ func one(a Ask, env Env) Verdict {
 	}
 	if p, ok := probe(a); ok && !ruled {
 		return Verdict{Errno: p.Errno, Silent: true, Reason: p.Reason, Rule: p.Path, Origin: "built-in probe list"}
+	}
+	if a.Kind == policy.KindPath && !ruled && a.access() != policy.Write && slices.Contains(env.Unread, a.Path) {
+		return Verdict{Errno: int(syscall.ENOENT), Silent: true, Reason: "a shell's start-up file; fs.shell_files shows it"}
 	}
 	return env.unsettled(a, rule, ruled)
 }
@@ -301,6 +336,11 @@ func hiddenVerdict(a Ask, h *policy.Hiding) Verdict {
 func (env Env) clean(dir string, a policy.Access) bool {
 	for i := range env.Hidden {
 		if h := &env.Hidden[i]; h.Rule.Below(dir) || h.Rule.MatchTree(dir) {
+			return false
+		}
+	}
+	for i := 0; env.Login != nil && i < len(env.Login.Patterns); i++ {
+		if p := env.Login.Patterns[i]; p.Below(dir) || p.MatchTree(dir) {
 			return false
 		}
 	}

@@ -81,7 +81,10 @@ func New(by Asked, s request.Settings, in *planner.Input) (*Network, error) {
 		if err := unix.Access("/dev/net/tun", unix.R_OK|unix.W_OK); err != nil {
 			o.by.Say("network: the profile's cannot be had here: opening /dev/net/tun: " + err.Error() +
 				" (--net none says that none is wanted)")
-			return nil, nil
+			if !leadsIn(s) {
+				return nil, nil
+			}
+			o.opt.Carrier = "none"
 		}
 	}
 	if err := o.list(hosts); err != nil {

@@ -47,13 +47,16 @@ func carrier(mode string, reach policy.Reach) string {
 	return mode
 }
 
-// implied says whether nobody asked for the network but the profile.
+// implied says whether nobody asked for the network but a profile: that of the sandbox, or an agent's.
 func implied(s request.Settings) bool {
-	asked := len(s.Network.HostPorts) + len(s.Network.Publish)
 	for _, key := range []string{"network.allow", "network.hosts", "network.mode"} {
-		asked += len(s.Origins[key])
+		for _, o := range s.Origins[key] {
+			if s.Agent == nil || o.File != s.Agent.Origin() {
+				return false
+			}
+		}
 	}
-	return asked == 0
+	return s.Agent != nil || !leadsIn(s)
 }
 
 // list reads the hosts that the settings name.

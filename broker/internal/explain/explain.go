@@ -56,6 +56,10 @@ func (x *Explainer) Refresh(now time.Time) error {
 	store := x.Settings.Layers.Policy.With(policy.ScopeSession, request.SocketRules(x.Input)...)
 	x.Env = decide.Env{Policy: store.Match, Restricts: store.Restricts, Hidden: x.Settings.Concealed(),
 		Asks: x.Settings.Asks(), Now: now, Static: x.Static}
+	if a := x.Settings.Agent; a != nil {
+		x.Env.Login = &decide.Login{Patterns: a.Login, Agent: a.Name}
+		x.Env.Unread = x.Settings.Unread()
+	}
 	x.Env.NoPrompt, x.Env.Unasked = prompt.Unasked(mode, true, x.Settings.Sandbox.PromptCommand != "")
 	switch reach, hosts := x.Settings.Reach(); reach {
 	case policy.AllHosts:

@@ -168,8 +168,8 @@ func (x *carrier) allow(r policy.Rule, paths []string, tree bool) {
 		mode = planner.Write
 	}
 	for _, p := range paths {
-		if !x.holds(r, p) || ownPlace(p) {
-			continue
+		if !x.holds(r, p) || ownPlace(p) || !x.static && x.s.Agent.Shows(p) {
+			continue // a login is not mounted: each program that opens it is looked at
 		}
 		canon, links, st, err := host.Resolve(x.in.FS, p)
 		if err != nil || canon == "" || ownPlace(canon) {

@@ -296,6 +296,7 @@ func (r *Run) hides(s request.Settings, in *planner.Input) error {
 			hide(in, x.Pattern, true, x.Reason)
 		}
 	}
+	r.agentPlaces(s, in)
 	for _, x := range []struct {
 		list   []string
 		secret bool

@@ -48,7 +48,11 @@ func statusLine(r *run, p *plan.Plan) string {
 	if r.engine == gate.EngineNotify {
 		how += " (notify)"
 	}
-	return fmt.Sprintf("sbx: %s, %s, %s, rw: %s (sid %s)\n", r.profile, how, net, strings.Join(rw, " "), p.Session)
+	about := r.profile
+	if r.agent != "" {
+		about += ", agent " + r.agent
+	}
+	return fmt.Sprintf("sbx: %s, %s, %s, rw: %s (sid %s)\n", about, how, net, strings.Join(rw, " "), p.Session)
 }
 
 // warnHomeHidden says that the home directory lies in a place of which the sandbox has one of its own, so that nothing

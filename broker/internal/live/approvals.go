@@ -98,6 +98,10 @@ func (b *Broker) newApprovals(r *run, cfg request.Settings, in *planner.Input) (
 		a.mounts = gate.NewMountGate(a.gated)
 		a.engine = a.mounts
 	}
+	if cfg.Agent != nil {
+		a.rules.Env.Login = &decide.Login{Patterns: cfg.Agent.Login, Agent: cfg.Agent.Name, Own: cfg.Agent.Own(in)}
+		a.rules.Env.Unread = cfg.Unread()
+	}
 	a.rules.Env.NoPrompt, a.rules.Env.Unasked = prompt.Unasked(mode, a.terminal != nil,
 		cfg.Sandbox.PromptCommand != "" || b.Answer != nil)
 	return a, nil

@@ -92,6 +92,12 @@ func (x *attempt) ask() (err error) {
 	}
 	r.strict = r.strict || x.cfg.Sandbox.Strict
 	r.profile, r.mode = x.cfg.Profile.Name, x.cfg.Mode(x.facts)
+	if x.cfg.Agent != nil {
+		r.agent = x.cfg.Agent.Name
+		if !r.DryRun {
+			x.cfg.Agent.MakeState()
+		}
+	}
 	r.engine = gate.Choose(r.mode, x.cfg, x.facts)
 	if x.in, r.doors, err = b.inputOf(r).Make(x.cfg, x.facts); err != nil {
 		return err
@@ -127,7 +133,11 @@ func (x *attempt) dryRun() (Outcome, error) {
 		return Outcome{}, err
 	}
 	p, losses, err := planner.Build(*x.in)
-	about := strings.Join(append([]string{x.r.profile, x.r.mode}, x.r.doors.Names()...), ", ")
+	mode := x.r.mode
+	if x.r.agent != "" {
+		mode = "agent " + x.r.agent + ", " + mode
+	}
+	about := strings.Join(append([]string{x.r.profile, mode}, x.r.doors.Names()...), ", ")
 	return Outcome{Plan: p, Losses: losses, About: about, Asks: x.r.mode == "dynamic"}, err
 }
 

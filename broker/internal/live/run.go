@@ -29,6 +29,7 @@ type run struct {
 	request.Request
 	argv           []string // the program: what was typed, or a shell
 	profile, mode  string   // those of the settings
+	agent          string   // the name of its profile, "" for none
 	strict         bool
 	timeout        time.Duration
 	engine         string         // of a dynamic session, see there

@@ -70,6 +70,7 @@ const (
 	Kept     Source = "kept"      // sessions that kept their layers
 	Question Source = "questions" // that wait
 	Profile  Source = "profiles"
+	Agent    Source = "agents"
 )
 
 // ErrHelp is the wish for help.

@@ -11,6 +11,7 @@ type Config struct {
 	Limits   Limits
 	Env      Env
 	Features Features
+	Agents   Agents
 	Audit    Audit
 	Profiles map[string]Profile // the user's own, as written
 }
@@ -82,6 +83,13 @@ type Env struct {
 // Audit is section [audit].
 type Audit struct {
 	Forward string // none | syslog | journald: a copy of every record for the system's log
+}
+
+// Agents is section [agents].
+type Agents struct {
+	Auto bool // an agent's profile is found by its program's name
+	// profiles whose agent is shown its own login, and those of which nobody is asked
+	Login, HideLogin []string
 }
 
 // Features is section [features]: doors that stay shut unless asked for.

@@ -55,6 +55,8 @@ func (k *key) values() string {
 		return `a list of "[IP:]HOST:PORT"`
 	case tPorts:
 		return "a list of ports"
+	case tNames:
+		return "a list of names"
 	case tGlobs:
 		return "a list of names with wildcards"
 	case tStores:

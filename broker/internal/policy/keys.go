@@ -24,6 +24,7 @@ const (
 	tPublish
 	tPorts
 	tGlobs
+	tNames // of profiles
 	tStores
 	tMap
 )
@@ -136,6 +137,11 @@ func keyTable() []key {
 		{name: "features.dbus", typ: tBool, limit: toFalse, ptr: func(c *Config) any { return &c.Features.DBus }},
 		{name: "features.sockets", typ: tPaths, limit: bySubset, ptr: func(c *Config) any { return &c.Features.Sockets }},
 		{name: "features.stores", typ: tStores, limit: bySubset, ptr: func(c *Config) any { return &c.Features.Stores }},
+
+		{name: "agents.auto", typ: tBool, limit: toFalse, host: true, ptr: func(c *Config) any { return &c.Agents.Auto }},
+		{name: "agents.login", typ: tNames, limit: bySubset, host: true,
+			ptr: func(c *Config) any { return &c.Agents.Login }},
+		{name: "agents.hide_login", typ: tNames, limit: byAdding, ptr: func(c *Config) any { return &c.Agents.HideLogin }},
 
 		{name: "audit.forward", typ: tEnum, host: true, words: []string{"none", "syslog", "journald"},
 			ptr: func(c *Config) any { return &c.Audit.Forward }},

@@ -31,7 +31,8 @@ func (s *Store) add(scope Scope, rules []Rule) {
 	s.rules[scope] = append(append([]Rule{}, s.rules[scope]...), rules...)
 }
 
-// With returns a store with more rules in a scope: command line rules and answers of the session.
+// With returns a store with more rules in a scope: command line rules and answers of the session, or the rules of an
+// agent's profile, which every file overrides.
 func (s Store) With(scope Scope, rules ...Rule) Store {
 	for i := range rules {
 		rules[i].Origin.Scope = scope
@@ -50,18 +51,19 @@ func (s Store) Rules() []Rule {
 }
 
 // Match finds the rule that decides. The org's best rule wins outright if it is final or a deny; otherwise the
-// latest scope with a matching rule: command line, user, project, org. Within a scope the most specific pattern
-// wins, then deny, ask, allow. Rules of a project that is not trusted count only if they deny or ask.
+// latest scope with a matching rule: command line, user, project, org, and last what an agent's profile says. Within a
+// scope the most specific pattern wins, then deny, ask, allow. Rules of a project that is not trusted count only if they
+// deny or ask.
 func (s Store) Match(q Query) (Rule, bool) {
 	var best [ScopeSession + 1]*Rule
 	path := pathname.Split(q.Path)
-	for scope := ScopeOrg; scope <= ScopeSession; scope++ {
+	for scope := ScopeDefault; scope <= ScopeSession; scope++ {
 		best[scope] = s.best(scope, q, path)
 	}
 	if org := best[ScopeOrg]; org != nil && (org.Final || org.Decision == Deny) {
 		return *org, true
 	}
-	for scope := ScopeSession; scope >= ScopeOrg; scope-- {
+	for scope := ScopeSession; scope >= ScopeDefault; scope-- {
 		if best[scope] != nil {
 			return *best[scope], true
 		}
@@ -133,7 +135,7 @@ func (r *Rule) beats(o *Rule) bool {
 // Restricts reports whether a rule that denies or asks could concern dir or anything below it, so that granting the
 // whole tree would go past it.
 func (s Store) Restricts(dir string, a Access, now time.Time) bool {
-	for scope := ScopeOrg; scope <= ScopeSession; scope++ {
+	for scope := ScopeDefault; scope <= ScopeSession; scope++ {
 		for i := range s.rules[scope] {
 			r := &s.rules[scope][i]
 			if r.Decision == Allow || r.Kind == KindHost || r.Kind == KindSocket || !r.Expires.IsZero() &&
@@ -147,6 +149,9 @@ func (s Store) Restricts(dir string, a Access, now time.Time) bool {
 	}
 	return false
 }
+
+// Place is that of what is hidden.
+func (h Hiding) Place() string { return h.Rule.Place() }
 
 // Sealed says that nothing shows what h hides, whatever anybody allows: it is a secret, and not a socket or merely out
 // of sight.

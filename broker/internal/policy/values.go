@@ -47,7 +47,7 @@ func (k *key) convert(v any, vars Vars) (any, error) {
 		return stringMap(v)
 	case tPorts:
 		return portList(v)
-	case tPaths, tPatterns, tHosts, tPublish, tGlobs, tStores:
+	case tPaths, tPatterns, tHosts, tPublish, tGlobs, tNames, tStores:
 		return k.list(v, vars)
 	}
 	s, err := as[string](v, "a string")
@@ -158,6 +158,9 @@ func (k *key) element(s string, vars Vars) (string, error) {
 		return p.String(), err
 	case tPublish:
 		return s, checkPublish(s)
+	case tNames:
+		_, err := (&key{typ: tName}).text(s, vars)
+		return s, err
 	case tStores:
 		st, err := ParseStore(s, vars)
 		return st.String(), err

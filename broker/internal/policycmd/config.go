@@ -53,7 +53,7 @@ func (t Commands) configShow(r *request.Request, words []string) int {
 		_, locked := s.Locked[k]
 		rows = append(rows, row{k, v, s.Origin(k), locked})
 	}
-	lists := listsOf(s.Effective)
+	lists := listsOf(s)
 	if r.JSON {
 		t.Print(command.Encode(struct {
 			Settings []row  `json:"settings"`
@@ -76,7 +76,7 @@ func (t Commands) configShow(r *request.Request, words []string) int {
 }
 
 // listsOf are those of the profile that have entries, and what sbx hides by itself.
-func listsOf(e policy.Effective) (out []list) {
+func listsOf(e request.Settings) (out []list) {
 	var hidden []string
 	for _, h := range e.Concealed() {
 		if h.Origin == (policy.Origin{}) {
@@ -92,6 +92,13 @@ func listsOf(e policy.Effective) (out []list) {
 		if len(l.entries) > 0 {
 			out = append(out, list{"profile " + p.Name + ": " + l.name, quoted(l.entries)})
 		}
+	}
+	if a := e.Agent; a != nil {
+		rules := make([]string, len(a.Rules))
+		for i, r := range a.Rules {
+			rules[i] = string(r.Access) + " " + r.Pattern
+		}
+		out = append(out, list{a.Origin() + ": rules", quoted(rules)}, list{a.Origin() + ": login", quoted(a.Profile.Login)})
 	}
 	return append(out, list{"built in: hidden", quoted(hidden)})
 }

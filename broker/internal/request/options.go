@@ -36,6 +36,8 @@ func (r *Request) profileOptions() []option.Option {
 		{Name: "profile", Short: "p", Arg: "NAME", Key: "sandbox.profile",
 			Value: option.Text(&r.Profile).With(r.setProfile).Of(option.Profile),
 			Help:  "strict, moderate, permissive or one of the configuration's"},
+		{Name: "agent", Arg: "NAME", Value: option.Text(&r.Agent).NotEmpty().Of(option.Agent),
+			Help: "let the agent NAME have what its profile says it needs: claude-code, codex, gemini-cli, ..."},
 		{Name: "mode", Arg: "MODE", Key: "sandbox.mode", Value: option.Choice(&r.Mode, "dynamic", "static"),
 			Help: "dynamic asks about what is not granted, static refuses it"},
 		{Name: "static", Value: option.Func(func(string) error { r.Mode = "static"; return nil }),

@@ -18,6 +18,7 @@ type pathOption struct {
 // Request is what the command line asks for; a nil pointer or empty string means that it does not say.
 type Request struct {
 	Profile, Mode, gate, Workdir, Hostname, Name, caches, shellFiles string
+	Agent                                                            string // the name of a profile
 	prompt, promptCommand                                            string
 	Learn, Nix                                                       string
 	promptTimeout                                                    time.Duration

@@ -10,6 +10,7 @@ import (
 	"sbx.example/sbx/broker/internal/planner"
 	"sbx.example/sbx/broker/internal/policy"
 	"sbx.example/sbx/broker/internal/policy/configedit"
+	"sbx.example/sbx/broker/internal/policy/setting"
 	"sbx.example/sbx/broker/internal/project"
 )
 
@@ -20,12 +21,20 @@ const OrgDir = "/etc/sbx"
 type Settings struct {
 	policy.Effective
 	Layers policy.Layers
+	Agent  *Agent // nil for none
 }
 
-// BothWords says whether the command line has --allow-network beside the hosts that are listed, which are its own: then
+// BothWords says whether the command line has --allow-network beside the hosts that are listed, which are its own and
+// an agent's: then
 // everything public is open, and beyond it what is named.
 func (r *Request) BothWords(s Settings, hosts []string) bool {
-	return r.AllowNetwork && s.Network.Allow && len(hosts) == len(r.AllowHosts)
+	own := len(r.AllowHosts)
+	for _, o := range s.Origins["network.hosts"] {
+		if s.Agent != nil && o.File == s.Agent.Origin() {
+			own++
+		}
+	}
+	return r.AllowNetwork && s.Network.Allow && len(hosts) == own
 }
 
 // Absolute returns the variable's value if it is an absolute path, else def.
@@ -74,6 +83,18 @@ func Remember(env []string, facts host.Facts, key, word string) (file string, er
 	return t.Path(), err
 }
 
+// RememberList is Remember for a setting that is a list.
+func RememberList(env []string, facts host.Facts, key string, words []string) (file string, err error) {
+	src := Sources(env, facts, "")
+	t := policy.Target{Dir: src.UserDir, Name: "config.toml", Scope: policy.ScopeUser, UID: src.UID}
+	if err = os.MkdirAll(t.Dir, 0o700); err == nil {
+		err = t.Edit(func(old []byte) ([]byte, error) {
+			return setting.Set(old, t.Path(), t.Scope, key, words, src.Vars)
+		})
+	}
+	return t.Path(), err
+}
+
 // Settings loads and merges the configuration for a project.
 func (r *Request) Settings(env []string, facts host.Facts, project string) (Settings, error) {
 	src := Sources(env, facts, project)
@@ -90,7 +111,10 @@ func (r *Request) Settings(env []string, facts host.Facts, project string) (Sett
 	if err != nil {
 		return Settings{}, &planner.Refusal{What: err.Error()}
 	}
-	s := Settings{e, layers}
+	s := Settings{Effective: e, Layers: layers}
+	if err := r.withAgent(&s, env, src, flags); err != nil {
+		return s, err
+	}
 	return s, s.checkLocked(r, facts.Cwd)
 }
 

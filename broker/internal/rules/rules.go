@@ -87,6 +87,9 @@ func (x *Files) Fresh() (decide.Env, bool, error) {
 		return decide.Env{}, true, err
 	}
 	store := layers.Policy.With(policy.ScopeSession, x.Extra...)
+	if a := x.Settings.Agent; a != nil {
+		store = store.With(policy.ScopeDefault, a.Rules...)
+	}
 	env := x.Env
 	env.Policy, env.Restricts = store.Match, store.Restricts
 	if x.Learn {

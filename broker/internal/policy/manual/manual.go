@@ -72,6 +72,12 @@ func Sentence(key string) string {
 	case "fs.made_repositories":
 		return "What becomes of hooks and settings of repositories that a session made: told at its end, or made harmless " +
 			"as well."
+	case "agents.auto":
+		return "Whether the profile of an agent is taken when its program is run by its name, without --agent."
+	case "agents.login":
+		return "Agents that are shown their own login files; you are asked once for each, on a terminal."
+	case "agents.hide_login":
+		return "Agents that are never shown their login files, and about which you are not asked."
 	case "fs.tmp_size":
 		return "The size of each temporary file system."
 	case "network.allow":

@@ -1,6 +1,6 @@
 // Package ownfile opens files whose contents decide what is allowed: they belong to the person or to root, and nobody
 // else can have written them or put them there. It must never follow a link in a project, or read what is no plain
-// text. policy reads with it.
+// text. policy and agentprofile read with it.
 package ownfile
 
 import (

@@ -104,3 +104,12 @@ func (p Pattern) Names() (dir string, ok bool) {
 	}
 	return p.parent()
 }
+
+// Place is what a pattern is about: a path, or the top of a tree; "" where it has another wildcard.
+func (p Pattern) Place() string {
+	if dir, ok := p.Tree(); ok {
+		return dir
+	}
+	place, _ := p.Literal()
+	return place
+}

@@ -1,0 +1,228 @@
+package agentprofile
+
+import (
+	"cmp"
+	"embed"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+
+	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/policy/excerpt"
+	"sbx.example/sbx/broker/internal/policy/pathname"
+	"sbx.example/sbx/broker/internal/policy/peer"
+	"sbx.example/sbx/broker/internal/policy/tomlscan"
+)
+
+// Profile is what one agent needs. Paths are patterns as in rules, and name nothing in a project.
+type Profile struct {
+	Name, File string // File is "" for one that is built in
+	About      string
+	Programs   []string // names of the agent's own programs: it is found by them, and they alone are shown its login
+	Runs       []string // interpreters that run it: login files are shown to all that these run
+	Read       []string
+	Write      []string
+	Guard      []string // in what it writes: settings by which it runs something, also outside of a sandbox
+	Login      []string // its own credential files, and what holds them among other things
+	Hosts      []string
+	Env        []string // variables that are passed, by name
+}
+
+// Origin is how messages, the record and `sbx why` name a profile.
+func (p *Profile) Origin() string { return "agent " + p.Name }
+
+//go:embed agents/*.toml
+var builtIn embed.FS
+
+// BuiltIn lists the names of the profiles that come with sbx.
+func BuiltIn() []string {
+	files, _ := builtIn.ReadDir("agents")
+	out := make([]string, len(files))
+	for i, f := range files {
+		out[i], _ = strings.CutSuffix(f.Name(), ".toml")
+	}
+	return out
+}
+
+// Text is the file of a profile that is built in.
+func Text(name string) ([]byte, bool) {
+	text, err := builtIn.ReadFile("agents/" + name + ".toml")
+	return text, err == nil
+}
+
+// field is one key of a profile: where it goes, and what an entry of it is.
+type field struct {
+	list  *[]string
+	check func(string) error
+}
+
+func (p *Profile) fields() map[string]field {
+	return map[string]field{
+		"programs": {&p.Programs, checkProgram},
+		"runs":     {&p.Runs, checkProgram},
+		"read":     {&p.Read, checkPath},
+		"write":    {&p.Write, checkPath},
+		"guard":    {&p.Guard, checkPath},
+		"login":    {&p.Login, checkPath},
+		"hosts":    {&p.Hosts, checkHost},
+		"env":      {&p.Env, checkVariable},
+	}
+}
+
+// Keys lists what a profile may say.
+func Keys() []string {
+	var out []string
+	for name := range (&Profile{}).fields() {
+		out = append(out, name)
+	}
+	out = append(out, "about", "version")
+	slices.Sort(out)
+	return out
+}
+
+// Most a list may have: a profile is read by people.
+const maxEntries = 200
+
+// Parse reads a profile. file is where it stands, "" for one that is built in.
+func Parse(name, file string, text []byte) (*Profile, error) {
+	p := &Profile{Name: name, File: file}
+	from := cmp.Or(file, "agent "+name)
+	stmts, err := tomlscan.Scan(text)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", from, err)
+	}
+	var tree map[string]any
+	if _, err := toml.Decode(string(text), &tree); err != nil {
+		return nil, fmt.Errorf("reading %s: %s", from, strings.Trim(excerpt.Quote(err.Error()), `"`))
+	}
+	fail := func(key, format string, a ...any) error {
+		at := from
+		for _, s := range stmts {
+			if s.Key == key {
+				at = fmt.Sprintf("%s:%d", from, s.Line)
+				break
+			}
+		}
+		return fmt.Errorf("reading %s: %s", at, fmt.Sprintf(format, a...))
+	}
+	fields := p.fields()
+	for _, key := range sorted(tree) {
+		v := tree[key]
+		f, isList := fields[key]
+		switch {
+		case key == "version" && v != int64(1):
+			return nil, fail(key, "version must be 1")
+		case key == "version":
+		case key == "about":
+			s, ok := v.(string)
+			if !ok || len(s) > 200 || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) {
+				return nil, fail(key, "about: want a line of at most 200 plain characters")
+			}
+			p.About = s
+		case isList:
+			if err := f.fill(v); err != nil {
+				return nil, fail(key, "%s: %v", key, err)
+			}
+		default:
+			known := ""
+			if n := policy.Nearest(key, Keys()); n != "" {
+				known = "; did you mean " + n + "?"
+			}
+			return nil, fail(key, "unknown key %s%s", excerpt.Quote(key), known)
+		}
+	}
+	if len(p.Programs) == 0 && len(p.Login) > 0 {
+		return nil, fail("login", "login: programs must say which programs it is shown to")
+	}
+	return p, nil
+}
+
+func sorted(m map[string]any) []string {
+	out := make([]string, 0, len(m))
+	for k := range m {
+		out = append(out, k)
+	}
+	slices.Sort(out)
+	return out
+}
+
+func (f field) fill(v any) error {
+	list, ok := v.([]any)
+	if !ok || len(list) > maxEntries {
+		return fmt.Errorf("want a list of at most %d strings", maxEntries)
+	}
+	for _, e := range list {
+		s, ok := e.(string)
+		if !ok {
+			return fmt.Errorf("want a list of strings")
+		}
+		if err := f.check(s); err != nil {
+			return err
+		}
+		*f.list = append(*f.list, s)
+	}
+	return nil
+}
+
+// ValidName says why name is no name of a profile.
+func ValidName(name string) error {
+	if name == "" || len(name) > 64 || strings.Trim(name, letters+"._-") != "" || strings.Trim(name, ".") == "" {
+		return fmt.Errorf("%s is not a name of letters, digits, dots, hyphens and underscores", excerpt.Quote(name))
+	}
+	return nil
+}
+
+const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+
+func checkProgram(s string) error {
+	if ValidName(strings.ReplaceAll(s, "+", "")) != nil || strings.Contains(s, "/") {
+		return fmt.Errorf("%s is not the name of a program", excerpt.Quote(s))
+	}
+	return nil
+}
+
+func checkVariable(s string) error {
+	if s == "" || len(s) > 256 || strings.Trim(s, letters+"_") != "" || strings.HasPrefix(s, "LD_") || s == "PATH" {
+		return fmt.Errorf("%s is not the name of a variable that a profile may pass", excerpt.Quote(s))
+	}
+	return nil
+}
+
+func checkHost(s string) error {
+	_, err := peer.ParsePattern(s)
+	return err
+}
+
+// checkPath takes a pattern that is about a part of the system or of the home, never all of one.
+func checkPath(s string) error {
+	const home = "/home/x"
+	vars := policy.Vars{Home: home, Project: home + "/project", TmpDir: "/tmp", XDGConfigHome: home + "/.config",
+		XDGDataHome: home + "/.local/share", XDGStateHome: home + "/.local/state", XDGCacheHome: home + "/.cache"}
+	if strings.HasPrefix(s, "$PROJECT") {
+		return fmt.Errorf("%s: a project is shown anyway", excerpt.Quote(s))
+	}
+	p, err := pathname.ParsePattern(s, vars)
+	if err != nil {
+		return err
+	}
+	for _, whole := range [...]string{"/", home, home + "/.config", home + "/.local", home + "/.local/share",
+		home + "/.local/state", home + "/.cache", home + "/.any"} {
+		if p.MatchTree(whole) {
+			return fmt.Errorf("%s is too wide: name the agent's own folders", excerpt.Quote(s))
+		}
+	}
+	return nil
+}
+
+// Beside lists the patterns of what programs make beside a file while they replace it: x.tmp.PID, x.RANDOM.tmp,
+// .x.RANDOM, and x.lock, a file or a folder. All are about that one file. A tree holds its own.
+func Beside(pattern string) []string {
+	dir, name := path.Split(pattern)
+	if strings.Contains(name, "*") || dir == "" {
+		return nil
+	}
+	return []string{pattern + ".tmp.*", pattern + ".*.tmp", dir + "." + name + ".*", pattern + ".lock/**"}
+}
