@@ -197,6 +197,9 @@ var mayImport = map[string][]string{
 		"broker/internal/planner", "broker/internal/policy", "broker/internal/policy/setting",
 		"broker/internal/program", "broker/internal/prompt", "broker/internal/quoting", "broker/internal/request",
 		"audit"},
+	"broker/internal/integrate": {"broker/internal/changes", "broker/internal/command", "broker/internal/host",
+		"broker/internal/launch", "broker/internal/option", "broker/internal/policy", "broker/internal/quoting",
+		"broker/internal/session"},
 	"broker/internal/command": {"broker/internal/attend", "broker/internal/policy/peer",
 		"broker/internal/agentprofile", // names to complete
 		"broker/internal/manpage", "broker/internal/request", "broker/internal/explain",
@@ -241,6 +244,7 @@ var mayImport = map[string][]string{
 		"broker/internal/egress", "broker/internal/explain", "broker/internal/gate",
 		"broker/internal/gate/gatefs", "broker/internal/gate/grants",
 		"broker/internal/hint", "broker/internal/host", "broker/internal/idmap", "broker/internal/input",
+		"broker/internal/integrate",
 		"broker/internal/launch", "broker/internal/live", "broker/internal/network", "broker/internal/option",
 		"broker/internal/planner", "broker/internal/policycmd", "broker/internal/program", "broker/internal/quoting",
 		"broker/internal/records",

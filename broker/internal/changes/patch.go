@@ -77,6 +77,21 @@ func (c *Change) Patch(w *bytes.Buffer, dir string) error {
 	return nil
 }
 
+// Unified is the difference between two texts of a file, as a unified diff; nil is no file.
+func Unified(name string, old, now []byte) string {
+	an, bn := gitName(name), gitName(name)
+	if old == nil {
+		an = "/dev/null"
+	}
+	if now == nil {
+		bn = "/dev/null"
+	}
+	var w bytes.Buffer
+	fmt.Fprintf(&w, "--- %s\n+++ %s\n", an, bn)
+	hunks(&w, compare(lines(old), lines(now)))
+	return w.String()
+}
+
 // patchGone shows every file of a directory that was deleted.
 func (c *Change) patchGone(w *bytes.Buffer, dir string) error {
 	root, err := openRoot(c.Path)

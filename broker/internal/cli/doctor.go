@@ -15,6 +15,7 @@ import (
 	"sbx.example/sbx/broker/internal/hint"
 	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/input"
+	"sbx.example/sbx/broker/internal/integrate"
 	"sbx.example/sbx/broker/internal/launch"
 	"sbx.example/sbx/broker/internal/option"
 	"sbx.example/sbx/broker/internal/program"
@@ -165,7 +166,27 @@ func (t *term) examine() []finding {
 			": inside, a debugger may start programs; above 0 it may not attach to ones it did not start"
 	}
 	out = append(out, state, finding{What: "yama", Says: yama}, t.groupFinding(from))
-	return append(out, t.networkFindings(from)...)
+	out = append(out, t.networkFindings(from)...)
+	return append(out, t.agentFindings()...)
+}
+
+// agentFindings says of each agent that is here how it is confined. None of it is about what a sandbox can do.
+func (t *term) agentFindings() (out []finding) {
+	list, err := integrate.Command{Term: &t.Term}.Overview()
+	if err != nil {
+		return []finding{{What: "agents", Says: err.Error()}}
+	}
+	for _, a := range list {
+		if a.Found == "" && !a.Written {
+			continue
+		}
+		f := finding{What: "agent " + a.Name, OK: a.InForce, Says: a.Says}
+		if !a.Written {
+			f.Fix = "sbx integrate " + a.Name
+		}
+		out = append(out, f)
+	}
+	return out
 }
 
 // kernelFinding compares the kernel with what sandboxes are built by.

@@ -13,6 +13,7 @@ import (
 	"sbx.example/sbx/broker/internal/gate"
 	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/idmap"
+	"sbx.example/sbx/broker/internal/integrate"
 	"sbx.example/sbx/broker/internal/launch"
 	"sbx.example/sbx/broker/internal/option"
 	"sbx.example/sbx/broker/internal/policycmd"
@@ -31,7 +32,7 @@ func (t *term) commands() []command.Row {
 	return []command.Row{
 		t.runCommand(), t.Exec(), t.Attach(), t.Ps(), t.Kill(), t.Freeze(), t.Thaw(),
 		pol.Policy(t.explainer), t.Why(t.explainer), t.Audit(), t.Watch(), t.Approve(), t.Deny(),
-		pol.Config(), pol.Init(),
+		pol.Config(), pol.Init(), integrate.Command{Term: &t.Term}.Row(),
 		rec.List(), rec.Logs(), rec.Inspect(), rec.Wait(), rec.Remove(), rec.Prune(), t.Stats(),
 		t.Top(), t.Diff(), t.Apply(), t.Discard(),
 		t.Selftest(func(f host.Facts) program.Source { return request.ProgramsHere(t.Env, f) }), t.doctorCommand(),

@@ -1,0 +1,229 @@
+package integrate
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// place is a home with programs on PATH.
+func place(t *testing.T, programs ...string) (*Host, Records) {
+	t.Helper()
+	home := t.TempDir()
+	for _, dir := range []string{"bin", ".claude", ".config/goose"} {
+		must(t, os.MkdirAll(filepath.Join(home, dir), 0o755))
+	}
+	for _, p := range append(programs, "sbx") {
+		put(t, home+"/bin/"+p, "#!/bin/sh\n", 0o755)
+	}
+	return &Host{Home: home, Config: home + "/.config", Data: home + "/.local/share", Sbx: home + "/bin/sbx",
+		Path: []string{home + "/.local/share/sbx/bin", home + "/bin"}}, Records{home + "/.state/integrations"}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func put(t *testing.T, path, text string, mode os.FileMode) {
+	t.Helper()
+	must(t, os.WriteFile(path, []byte(text), mode))
+	must(t, os.Chmod(path, mode))
+}
+
+// tree is every file below a directory with its mode and text.
+func tree(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	must(t, filepath.WalkDir(dir, func(p string, d os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		out[p] = info.Mode().String()
+		if info.Mode().IsRegular() {
+			b, err := os.ReadFile(p)
+			out[p] += " " + string(b)
+			return err
+		}
+		return nil
+	}))
+	return out
+}
+
+func integrate(t *testing.T, h *Host, r Records, name string) []Outcome {
+	t.Helper()
+	a, _ := Find(name)
+	files, err := a.files(h, h.lookUp(a.Programs...))
+	must(t, err)
+	list, err := r.Plan(files)
+	must(t, err)
+	out, err := r.Apply(name, list)
+	must(t, err)
+	return out
+}
+
+func undo(t *testing.T, r Records, name string) []Outcome {
+	t.Helper()
+	rec, err := r.Read(name)
+	must(t, err)
+	out, err := r.Undo(rec)
+	must(t, err)
+	return out
+}
+
+const goose = "GOOSE_PROVIDER: x\nextensions:\n  developer:\n    type: builtin\n    enabled: true\n" +
+	"  files:\n    enabled: true\n    type: stdio\n    cmd: npx\n    args:\n    - -y\n    - server\n    envs: {}\nlast: 1\n"
+
+// What was written is taken back to the byte: files, modes, and directories that were made.
+func TestUndoLeavesEveryFileAsItWas(t *testing.T) {
+	for _, a := range Agents() {
+		h, r := place(t, append(a.Programs, "bwrap")...)
+		put(t, h.Home+"/.claude/settings.json", "{ \"model\":\"x\" , \"sandbox\": {\"enabled\":false}}", 0o640)
+		put(t, h.Config+"/goose/config.yaml", goose, 0o600)
+		must(t, os.MkdirAll(r.Dir, 0o700))
+		before := tree(t, h.Home)
+		integrate(t, h, r, a.Name)
+		if during := tree(t, h.Home); len(during) == len(before) && during[h.Config+"/goose/config.yaml"] ==
+			before[h.Config+"/goose/config.yaml"] {
+			t.Errorf("%s wrote nothing", a.Name)
+		}
+		undo(t, r, a.Name)
+		after := tree(t, h.Home)
+		for p, text := range before {
+			if after[p] != text {
+				t.Errorf("%s: %s is %q, was %q", a.Name, p, after[p], text)
+			}
+			delete(after, p)
+		}
+		for p := range after {
+			t.Errorf("%s left %s", a.Name, p)
+		}
+	}
+}
+
+func TestUndoKeepsHandEdits(t *testing.T) {
+	h, r := place(t, "claude", "opencode")
+	settings := h.Home + "/.claude/settings.json"
+	put(t, settings, `{"model":"x"}`, 0o600)
+	integrate(t, h, r, "claude-code")
+	integrate(t, h, r, "opencode")
+	put(t, settings, `{"model":"y","sandbox":{"enabled":true,"more":1}}`, 0o600)
+	put(t, h.Config+"/opencode/plugin/sbx.js", "// mine\n", 0o644)
+	undo(t, r, "claude-code")
+	if b, _ := os.ReadFile(settings); string(b) != `{"model":"y","sandbox":{"more":1}}` {
+		t.Errorf("the settings are %s", b)
+	}
+	if out := undo(t, r, "opencode"); out[0].What != Kept {
+		t.Errorf("the plugin: %v", out)
+	}
+	if b, _ := os.ReadFile(h.Config + "/opencode/plugin/sbx.js"); string(b) != "// mine\n" {
+		t.Errorf("the plugin is %q", b)
+	}
+}
+
+// Several agents call one bwrap: it goes with the last.
+func TestSharedFileGoesWithTheLast(t *testing.T) {
+	h, r := place(t, "codex", "srt")
+	integrate(t, h, r, "codex")
+	if out := integrate(t, h, r, "srt"); out[0].What != Unneeded {
+		t.Errorf("the second: %v", out)
+	}
+	bwrap := h.bin() + "/bwrap"
+	if out := undo(t, r, "codex"); out[0].What != Shared {
+		t.Errorf("the first goes: %v", out)
+	}
+	if _, err := os.Stat(bwrap); err != nil {
+		t.Error(err)
+	}
+	if undo(t, r, "srt"); tree(t, h.Home)[h.Data+"/sbx"] != "" {
+		t.Error("its directory, which the first has made, is still there")
+	}
+}
+
+func TestNothingOfAPersonsIsReplaced(t *testing.T) {
+	h, r := place(t, "codex", "claude")
+	must(t, os.MkdirAll(h.bin(), 0o755))
+	put(t, h.bin()+"/bwrap", "mine", 0o755)
+	put(t, h.Home+"/other.json", "{}", 0o600)
+	must(t, os.Symlink(h.Home+"/other.json", h.Home+"/.claude/settings.json"))
+	before := tree(t, h.Home)
+	for name, want := range map[string]string{"codex": "sbx has not written it", "claude-code": "is a link"} {
+		a, _ := Find(name)
+		files, err := a.files(h, h.lookUp(a.Programs...))
+		must(t, err)
+		if _, err := r.Plan(files); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", name, err, want)
+		}
+	}
+	for p, text := range tree(t, h.Home) {
+		if before[p] != text {
+			t.Errorf("%s was changed", p)
+		}
+	}
+}
+
+func TestMCPFile(t *testing.T) {
+	h, r := place(t)
+	path := h.Home + "/mcp.json"
+	text := `{"mcpServers": {"a": {"command": "npx", "args": ["-y", "x"], "env": {"K": "v"}},
+  "web": {"url": "https://mcp.example"}}, "mcp": {"b": {"type": "local", "command": ["uvx", "y"]}}}`
+	put(t, path, text, 0o600)
+	list, err := r.Plan(MCPFile(h, path))
+	must(t, err)
+	_, err = r.Apply(MCPName(path), list)
+	must(t, err)
+	b, _ := os.ReadFile(path)
+	for _, want := range []string{`"command": "` + h.Sbx + `"`, `"web": {"url": "https://mcp.example"}`,
+		`"env": {"K": "v"}`} {
+		if !strings.Contains(string(b), want) {
+			t.Errorf("%s lacks %s", b, want)
+		}
+	}
+	flat := strings.Join(strings.Fields(string(b)), " ")
+	for _, want := range []string{`"args": [ "mcp", "--name", "a", "--", "npx", "-y", "x" ]`,
+		`"mcp", "--name", "b", "--", "uvx", "y" ]`} {
+		if !strings.Contains(flat, want) {
+			t.Errorf("%s lacks %s", flat, want)
+		}
+	}
+	if again, err := r.Plan(MCPFile(h, path)); err != nil || again[0].differs {
+		t.Errorf("a second time it changes: %s, %v", again[0].Diff(), err)
+	}
+	undo(t, r, MCPName(path))
+	if b, _ := os.ReadFile(path); string(b) != text {
+		t.Errorf("taken back: %s", b)
+	}
+	for bad, want := range map[string]string{"{": "not valid JSON", "[]": "not a JSON object", "{}": "names no server",
+		`{"mcpServers":{"a":{"command":7}}}`: "neither a text nor"} {
+		put(t, path, bad, 0o600)
+		if _, err := r.Plan(MCPFile(h, path)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", bad, err, want)
+		}
+	}
+}
+
+func TestGooseExtensions(t *testing.T) {
+	got, err := gooseExtensions(goose, "/x/sbx")
+	must(t, err)
+	want := strings.Replace(goose, "    cmd: npx\n    args:\n", "    cmd: \"/x/sbx\"\n    args:\n    - mcp\n    - --name\n"+
+		"    - \"files\"\n    - --\n    - npx\n", 1)
+	if string(got) != want {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
+	if again, err := gooseExtensions(string(got), "/x/sbx"); err != nil || string(again) != want {
+		t.Errorf("a second time: %s, %v", again, err)
+	}
+	for _, bad := range []string{"extensions: {a: {cmd: x}}\n", "extensions:\n\ta:\n",
+		"extensions:\n  a:\n    type: stdio\n    cmd: |\n      x\n", "extensions:\n  a:\n    type: stdio\n    cmd: x\n    args: [y]\n"} {
+		if got, err := gooseExtensions(bad, "/x/sbx"); err == nil {
+			t.Errorf("%q became %q", bad, got)
+		}
+	}
+}

@@ -1,0 +1,203 @@
+package integrate
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Member is one member of a JSON document that was set, as much as it takes to take it back.
+type Member struct {
+	Path []string        `json:"path"`
+	Old  json.RawMessage `json:"old,omitempty"` // nil: there was none
+	New  json.RawMessage `json:"new"`
+	Made int             `json:"made"` // how many objects on the way to it were made for it
+}
+
+// span is one member of an object, by offsets into its text: its name's quote, and its value.
+type span struct {
+	name             string
+	key, value, next int // next is what follows the value
+}
+
+var errNoObject = errors.New("it is not a JSON object")
+
+// object reads the members of the object that begins at from, and where its closing brace is. The text is valid JSON.
+func object(text []byte, from int) (members []span, closing int, err error) {
+	if from >= len(text) || text[from] != '{' {
+		return nil, 0, errNoObject
+	}
+	i := skipSpace(text, from+1)
+	for text[i] != '}' {
+		s := span{key: i}
+		end := skipValue(text, i)
+		if err := json.Unmarshal(text[i:end], &s.name); err != nil {
+			return nil, 0, err
+		}
+		s.value = skipSpace(text, skipSpace(text, end)+1) // behind the colon
+		s.next = skipValue(text, s.value)
+		members = append(members, s)
+		if i = skipSpace(text, s.next); text[i] == ',' {
+			i = skipSpace(text, i+1)
+		}
+	}
+	return members, i, nil
+}
+
+func skipSpace(text []byte, i int) int {
+	for i < len(text) && strings.IndexByte(" \t\r\n", text[i]) >= 0 {
+		i++
+	}
+	return i
+}
+
+// skipValue returns the end of the value at i of valid JSON.
+func skipValue(text []byte, i int) int {
+	var raw json.RawMessage
+	d := json.NewDecoder(bytes.NewReader(text[i:]))
+	if d.Decode(&raw) != nil {
+		return len(text)
+	}
+	return i + int(d.InputOffset())
+}
+
+// find returns the last of members with a name: what a reader takes of several.
+func find(members []span, name string) *span {
+	for i := len(members) - 1; i >= 0; i-- {
+		if members[i].name == name {
+			return &members[i]
+		}
+	}
+	return nil
+}
+
+// top returns where the document's object begins. No text is an empty object.
+func top(text []byte) ([]byte, int, error) {
+	if len(bytes.TrimSpace(text)) == 0 {
+		return []byte("{\n}\n"), 0, nil
+	}
+	if !json.Valid(text) {
+		var v any
+		return nil, 0, fmt.Errorf("it is not valid JSON: %w", json.Unmarshal(text, &v))
+	}
+	at := skipSpace(text, 0)
+	_, _, err := object(text, at)
+	return text, at, err
+}
+
+// set gives a member of a document a value and leaves all other bytes as they are. Objects that lack on the way are
+// made.
+func set(text []byte, path []string, value any) ([]byte, Member, error) {
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return nil, Member{}, err
+	}
+	m := Member{Path: path, New: raw}
+	text, at, err := top(text)
+	if err != nil {
+		return nil, m, err
+	}
+	for depth := range path {
+		members, closing, err := object(text, at)
+		if err != nil {
+			return nil, m, fmt.Errorf("%q in it: %w", strings.Join(path[:depth], "."), err)
+		}
+		s := find(members, path[depth])
+		last := depth == len(path)-1
+		switch {
+		case s == nil:
+			m.Made = len(path) - 1 - depth
+			return insert(text, at, closing, members, depth, path[depth:], value), m, nil
+		case last:
+			m.Old = bytes.Clone(text[s.value:s.next])
+			return splice(text, s.value, s.next, indented(value, depth+1)), m, nil
+		}
+		at = s.value
+	}
+	return nil, m, errNoObject
+}
+
+// insert adds a member, and the objects that lead to it, behind the last of an object's.
+func insert(text []byte, at, closing int, members []span, depth int, path []string, value any) []byte {
+	for i := len(path) - 1; i > 0; i-- {
+		value = map[string]any{path[i]: value}
+	}
+	name, _ := json.Marshal(path[0])
+	entry := string(name) + ": " + string(indented(value, depth+1))
+	if n := len(members); n > 0 {
+		before := at + 1
+		if n > 1 {
+			before = bytes.IndexByte(text[members[n-2].next:], ',') + members[n-2].next + 1
+		}
+		return splice(text, members[n-1].next, members[n-1].next, []byte(","+string(text[before:members[n-1].key])+entry))
+	}
+	pad := strings.Repeat("  ", depth)
+	return splice(text, at+1, closing, []byte("\n"+pad+"  "+entry+"\n"+pad))
+}
+
+func indented(value any, depth int) []byte {
+	b, _ := json.MarshalIndent(value, strings.Repeat("  ", depth), "  ") // what is set is plain data
+	return b
+}
+
+func splice(text []byte, from, to int, with []byte) []byte {
+	return bytes.Join([][]byte{text[:from], with, text[to:]}, nil)
+}
+
+// unset takes a member back: its old value, or none. What was changed since is left; taken says whether it was not.
+func unset(text []byte, m Member) (_ []byte, taken bool, err error) {
+	text, at, err := top(text)
+	if err != nil {
+		return nil, false, err
+	}
+	for depth := len(m.Path) - 1; depth >= len(m.Path)-1-m.Made; depth-- {
+		parent := at
+		for _, name := range m.Path[:depth] {
+			members, _, err := object(text, parent)
+			s := find(members, name)
+			if err != nil || s == nil {
+				return text, false, nil
+			}
+			parent = s.value
+		}
+		members, _, err := object(text, parent)
+		s := find(members, m.Path[depth])
+		if err != nil || s == nil {
+			return text, false, nil
+		}
+		leaf := depth == len(m.Path)-1
+		switch value := text[s.value:s.next]; {
+		case leaf && !same(value, m.New), !leaf && !same(value, json.RawMessage("{}")):
+			return text, !leaf, nil
+		case leaf && m.Old != nil:
+			return splice(text, s.value, s.next, m.Old), true, nil
+		}
+		text = remove(text, parent, members, s)
+	}
+	return text, true, nil
+}
+
+// remove takes a member out with the comma that separated it.
+func remove(text []byte, parent int, members []span, s *span) []byte {
+	for i := range members {
+		if members[i].key != s.key {
+			continue
+		}
+		switch {
+		case i > 0:
+			return splice(text, members[i-1].next, s.next, nil)
+		case len(members) > 1:
+			return splice(text, s.key, members[1].key, nil)
+		}
+	}
+	_, closing, _ := object(text, parent)
+	return splice(text, parent+1, closing, nil)
+}
+
+// same says whether two texts are the same value.
+func same(a, b []byte) bool {
+	var x, y bytes.Buffer
+	return json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())
+}

@@ -1,0 +1,149 @@
+package integrate
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"sbx.example/sbx/broker/internal/quoting"
+)
+
+// Host is what an integration is planned from.
+type Host struct {
+	Home, Config, Data string   // of the user: $HOME, $XDG_CONFIG_HOME, $XDG_DATA_HOME
+	Path               []string // $PATH
+	Sbx                string   // this program's file
+}
+
+// Agent is one row: a program that people use, and what puts sbx below it.
+type Agent struct {
+	Name     string
+	Programs []string // what it is called on PATH; none: it is no program that can be looked for
+	Below    string   // how sbx gets below it, for people
+	files    func(h *Host, found string) ([]file, error)
+}
+
+// file is one file that an integration writes.
+type file struct {
+	path string
+	mode uint32
+	text []byte            // the whole of it, where it is sbx's own
+	copy string            // or the file that it is a copy of
+	edit func(*edit) error // or what is set in somebody else's
+}
+
+// Agents is the table, in the order in which it is shown.
+func Agents() []Agent {
+	bwrap := func(name string, programs ...string) Agent {
+		return Agent{name, programs, "its own sandbox calls sbx for bwrap", bwrapFile}
+	}
+	return []Agent{
+		{"claude-code", []string{"claude"}, "claude starts in a sandbox; its own sandbox is on where it is started otherwise",
+			func(h *Host, found string) ([]file, error) {
+				return with(h.wrapper("claude-code", "claude", found))(file{path: h.Home + "/.claude/settings.json",
+					edit: setting(true, "sandbox", "enabled")})
+			}},
+		bwrap("codex", "codex"),
+		bwrap("gemini-cli", "gemini"),
+		bwrap("srt", "srt"),
+		bwrap("vscode", "code"),
+		{"opencode", []string{"opencode"}, "a plugin runs each of its commands in a sandbox", opencodeFile},
+		{"goose", []string{"goose"}, "each of its stdio extensions starts in a sandbox", gooseFile},
+		{"cursor", []string{"cursor-agent"}, "cursor-agent starts in a sandbox; its own has no network",
+			func(h *Host, found string) ([]file, error) {
+				return with(h.wrapper("cursor-agent", "cursor-agent", found))(file{path: h.Home + "/.cursor/sandbox.json",
+					edit: setting("deny", "networkPolicy", "default")})
+			}},
+		{"aider", []string{"aider"}, "aider starts in a sandbox", func(h *Host, found string) ([]file, error) {
+			return with(h.wrapper("aider", "aider", found))()
+		}},
+		{"bwrap", nil, "every program that calls bwrap from PATH calls sbx", bwrapFile},
+	}
+}
+
+// with puts further files behind one that may not be planned.
+func with(f file, err error) func(...file) ([]file, error) {
+	return func(more ...file) ([]file, error) { return append([]file{f}, more...), err }
+}
+
+// Names are the agents' names.
+func Names() []string {
+	var names []string
+	for _, a := range Agents() {
+		names = append(names, a.Name)
+	}
+	return names
+}
+
+// Find returns the row of an agent.
+func Find(name string) (Agent, bool) {
+	list := Agents()
+	i := slices.IndexFunc(list, func(a Agent) bool { return a.Name == name })
+	if i < 0 {
+		return Agent{}, false
+	}
+	return list[i], true
+}
+
+// bin is where programs that stand before others are put: a directory of sbx's own, so that none of a person's is
+// replaced.
+func (h *Host) bin() string { return h.Data + "/sbx/bin" }
+
+// Leads says whether the directory of programs that stand before others does so on PATH, for a program found there.
+func (h *Host) Leads(found string) bool {
+	own := slices.Index(h.Path, h.bin())
+	other := slices.Index(h.Path, filepath.Dir(found))
+	return own >= 0 && (other < 0 || own < other)
+}
+
+// lookUp finds a program on PATH, apart from what sbx has put there.
+func (h *Host) lookUp(names ...string) string {
+	for _, name := range names {
+		for _, dir := range h.Path {
+			p := filepath.Join(dir, name)
+			if st, err := os.Stat(p); dir != h.bin() && filepath.IsAbs(dir) && err == nil && st.Mode().IsRegular() &&
+				st.Mode()&0o111 != 0 {
+				return p
+			}
+		}
+	}
+	return ""
+}
+
+// wrapper is a program that starts another in a sandbox. It names both by their places, so that no directory of a
+// project's comes into it, and what is inside of a sandbox already starts there.
+func (h *Host) wrapper(agent, name, found string) (file, error) {
+	if found == "" {
+		return file{}, fmt.Errorf("%s is not on PATH", name)
+	}
+	text := "#!/bin/sh\n# Written by sbx integrate " + agent + "; sbx integrate " + agent + " --undo takes it back.\n" +
+		"[ -z \"${SBX_SID:-}\" ] || exec " + quoting.Shell(found) + " \"$@\"\n" +
+		"exec " + quoting.Shell(h.Sbx) + " run --agent " + agent + " -- " + quoting.Shell(found) + " \"$@\"\n"
+	return file{path: h.bin() + "/" + name, mode: 0o755, text: []byte(text)}, nil
+}
+
+// bwrapFile is sbx under the name bwrap. Callers follow links, so it is a file.
+func bwrapFile(h *Host, _ string) ([]file, error) {
+	return []file{{path: h.bin() + "/bwrap", mode: 0o755, copy: h.Sbx}}, nil
+}
+
+// opencodeFile is a plugin: opencode loads what lies in that directory, and has no sandbox of its own.
+func opencodeFile(h *Host, _ string) ([]file, error) {
+	text := `// Written by sbx integrate opencode; sbx integrate opencode --undo takes it back.
+const quote = (s) => "'" + s.replaceAll("'", "'\\''") + "'"
+export const Sbx = async () => ({
+  "tool.execute.before": async (input, output) => {
+    if (input.tool !== "bash" || process.env.SBX_SID) return
+    output.args.command = ` + "`" + `${quote(` + jsString(h.Sbx) + `)} run -q -- /bin/sh -c ${quote(output.args.command)}` + "`" + `
+  },
+})
+`
+	return []file{{path: h.Config + "/opencode/plugin/sbx.js", mode: 0o644, text: []byte(text)}}, nil
+}
+
+// jsString is a text as JavaScript reads it.
+func jsString(s string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\u2028", `\u2028`, "\u2029", `\u2029`).Replace(s) + `"`
+}
