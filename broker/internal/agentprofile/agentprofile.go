@@ -17,9 +17,10 @@ import (
 	"sbx.example/sbx/broker/internal/policy/tomlscan"
 )
 
-// Profile is what one agent needs. Paths are patterns as in rules, and name nothing in a project.
+// Profile is what one agent, or one MCP server, needs. Paths are patterns as in rules, and name nothing in a project.
 type Profile struct {
 	Name, File string // File is "" for one that is built in
+	Server     bool   // of a setting [mcp.NAME]
 	About      string
 	Programs   []string // names of the agent's own programs: it is found by them, and they alone are shown its login
 	Runs       []string // interpreters that run it: login files are shown to all that these run
@@ -32,7 +33,27 @@ type Profile struct {
 }
 
 // Origin is how messages, the record and `sbx why` name a profile.
-func (p *Profile) Origin() string { return "agent " + p.Name }
+func (p *Profile) Origin() string {
+	if p.Server {
+		return "mcp " + p.Name
+	}
+	return "agent " + p.Name
+}
+
+// OfServer is what the settings grant an MCP server, which is held to what a profile may say.
+func OfServer(s policy.Server) (*Profile, error) {
+	p := &Profile{Name: s.Name, Server: true}
+	fields := p.fields()
+	for name, list := range map[string][]string{"read": s.Read, "write": s.Write, "hosts": s.Hosts, "env": s.Env} {
+		for _, x := range list {
+			if err := fields[name].check(x); err != nil {
+				return nil, fmt.Errorf("%s: mcp.%s.%s: %w", s.Origin, s.Name, name, err)
+			}
+		}
+		*fields[name].list = list
+	}
+	return p, nil
+}
 
 //go:embed agents/*.toml
 var builtIn embed.FS

@@ -50,7 +50,7 @@ func statusLine(r *run, p *plan.Plan) string {
 	}
 	about := r.profile
 	if r.agent != "" {
-		about += ", agent " + r.agent
+		about += ", " + r.agent
 	}
 	return fmt.Sprintf("sbx: %s, %s, %s, rw: %s (sid %s)\n", about, how, net, strings.Join(rw, " "), p.Session)
 }

@@ -93,7 +93,7 @@ func (x *attempt) ask() (err error) {
 	r.strict = r.strict || x.cfg.Sandbox.Strict
 	r.profile, r.mode = x.cfg.Profile.Name, x.cfg.Mode(x.facts)
 	if x.cfg.Agent != nil {
-		r.agent = x.cfg.Agent.Name
+		r.agent = x.cfg.Agent.Origin()
 		if !r.DryRun {
 			x.cfg.Agent.MakeState()
 		}
@@ -135,7 +135,7 @@ func (x *attempt) dryRun() (Outcome, error) {
 	p, losses, err := planner.Build(*x.in)
 	mode := x.r.mode
 	if x.r.agent != "" {
-		mode = "agent " + x.r.agent + ", " + mode
+		mode = x.r.agent + ", " + mode
 	}
 	about := strings.Join(append([]string{x.r.profile, mode}, x.r.doors.Names()...), ", ")
 	return Outcome{Plan: p, Losses: losses, About: about, Asks: x.r.mode == "dynamic"}, err

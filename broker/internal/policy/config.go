@@ -14,6 +14,7 @@ type Config struct {
 	Agents   Agents
 	Audit    Audit
 	Profiles map[string]Profile // the user's own, as written
+	Servers  map[string]Server  // by name
 }
 
 // Sandbox is section [sandbox].

@@ -31,7 +31,7 @@ func Diff(a, b Effective) []Change {
 		}
 		out = append(out, c)
 	}
-	return append(out, diffProfile(a.Profile, b.Profile)...)
+	return append(append(out, diffProfile(a.Profile, b.Profile)...), diffServers(a, b)...)
 }
 
 // diffProfile compares the base lists, because two profiles of one name can differ.

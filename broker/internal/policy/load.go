@@ -29,6 +29,7 @@ type Layer struct {
 	Hash     string
 	Settings []Setting
 	Profiles map[string]Profile
+	Servers  map[string]Server
 	Final    []string // keys or sections the org has locked
 	FinalAt  []Origin // where each of them stands
 }
@@ -252,10 +253,12 @@ func (p *configParser) top(name string, v any) error {
 		return p.final(v)
 	case "profiles":
 		return p.profiles(v)
+	case "mcp":
+		return p.servers(v)
 	case "store":
 		return p.stores(v)
 	}
-	sections := []string{"version", "final", "profiles", "store"}
+	sections := []string{"version", "final", "profiles", "mcp", "store"}
 	for _, k := range p.rows {
 		section, _, _ := strings.Cut(k.name, ".")
 		if section == name {

@@ -34,6 +34,7 @@ func Merge(l Layers, flags []Setting) (Effective, error) {
 			continue
 		}
 		m.profiles(layer)
+		m.servers(layer)
 		for _, s := range inOrder(layer.Settings) {
 			if err := m.apply(s, layer.Scope); err != nil {
 				return m.e, err

@@ -31,6 +31,10 @@ type Agent struct {
 // findAgent reads the profile that --agent names, or with agents.auto that of the program.
 func (r *Request) findAgent(s Settings, src policy.Sources) (*agentprofile.Profile, error) {
 	switch {
+	case r.Server != "" && r.Agent == "": // one that nobody grants anything is a server without grants
+		server := s.Servers[r.Server]
+		server.Name = r.Server
+		return agentprofile.OfServer(server)
 	case r.Agent != "":
 		return agentprofile.Load(r.Agent, src)
 	case s.Agents.Auto && len(r.Argv) > 0:

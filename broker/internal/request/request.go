@@ -19,6 +19,7 @@ type pathOption struct {
 type Request struct {
 	Profile, Mode, gate, Workdir, Hostname, Name, caches, shellFiles string
 	Agent                                                            string // the name of a profile
+	Server                                                           string // the name of an MCP server
 	prompt, promptCommand                                            string
 	Learn, Nix                                                       string
 	promptTimeout                                                    time.Duration

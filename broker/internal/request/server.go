@@ -1,0 +1,51 @@
+package request
+
+import (
+	"crypto/rand"
+	"path"
+	"slices"
+	"strings"
+
+	"sbx.example/sbx/broker/internal/option"
+	"sbx.example/sbx/broker/plan"
+)
+
+// ServerRow is what sbx mcp is called and takes.
+func ServerRow() option.Command {
+	return option.Command{Name: "mcp", Args: "[--name NAME] [OPTIONS] -- SERVER [ARG...]",
+		Help: "run one MCP server in a sandbox with its own grants",
+		Text: "Runs an MCP server that speaks over its standard input and output in a sandbox of its own. What it may read,\n" +
+			"write and reach stands in [mcp.NAME] of the settings; NAME is that of its program, if none is given. Its\n" +
+			"session's id begins with mcp-NAME. Nothing is asked on the terminal, which is its client's. sbx integrate mcp\n" +
+			"FILE writes this command before each server of a file. All options of sbx run are taken.",
+		Leading: true, Words: []option.Word{{From: option.Program}}, Known: known()}
+}
+
+// ServerOptions are those of a run, where --name is the server's.
+func (r *Request) ServerOptions() []option.Option {
+	rows := slices.DeleteFunc(r.Options(), func(o option.Option) bool { return o.Name == "name" })
+	for i := range rows { // sbx run --help has them
+		rows[i].Group = "those of sbx run"
+	}
+	return append([]option.Option{{Name: "name", Arg: "NAME", Value: option.Text(&r.Server).NotEmpty(),
+		Help: "the server's name, for [mcp.NAME] of the settings"}}, rows...)
+}
+
+// ForServer makes a request that of the MCP server whose command line it has: it is quiet, and asks nothing on a
+// terminal.
+func (r *Request) ForServer() {
+	if r.Server == "" {
+		r.Server = path.Base(r.Argv[0])
+	}
+	r.Quiet = true
+	if r.prompt == "" || r.prompt == "auto" || r.prompt == "tty" {
+		r.prompt = "socket"
+	}
+	name := strings.Map(func(c rune) rune {
+		if plan.IsSession("x" + string(c)) {
+			return c
+		}
+		return '-'
+	}, r.Server)
+	r.Name = "mcp-" + name[:min(len(name), 48)] + "-" + strings.ToLower(rand.Text()[:6])
+}
