@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"path/filepath"
+	"strings"
 
 	"sbx.example/sbx/audit"
 	"sbx.example/sbx/broker/internal/command"
@@ -18,7 +19,7 @@ import (
 
 func policyExport(t Commands, c *policyCall) int {
 	if len(c.words) > 0 {
-		return t.Fail(c.usage("export [--format toml|srt]"))
+		return t.Fail(c.usage("export [--format " + strings.Join(foreign.Exports(), "|") + "]"))
 	}
 	s, err := c.r.Settings(t.Env, c.facts, c.src.ProjectDir)
 	if err != nil {

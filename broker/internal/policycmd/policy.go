@@ -12,6 +12,7 @@ import (
 	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/option"
 	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/policy/foreign"
 	"sbx.example/sbx/broker/internal/quoting"
 	"sbx.example/sbx/broker/internal/request"
 )
@@ -43,7 +44,7 @@ type policyVerb struct {
 func policyVerbs() []policyVerb {
 	file := []option.Word{{From: option.File}}
 	decision := []option.Word{{Choices: []string{"allow", "deny", "ask"}}, {From: option.File}, {}}
-	formats := []option.Word{{Choices: []string{"claude", "codex", "sbx", "srt", "policy"}}, {From: option.File}, {}}
+	formats := []option.Word{{Choices: append(foreign.Formats(), "policy")}, {From: option.File}, {}}
 	return []policyVerb{
 		{"show", "", "list the rules in force and where each comes from", "", nil, policyShow, []string{"list"}},
 		{"secrets", "", "list what is hidden, and why", "", nil, policySecrets, nil},
@@ -77,7 +78,8 @@ func (c *policyCall) options() []option.Option {
 		c.scopeSwitch("user"), c.scopeSwitch("project"), c.scopeSwitch("org"),
 		{Name: "for", Arg: "TIME", Value: option.Text(&c.life), Help: "the rule ends after this time (90m, 24h)"},
 		{Name: "reason", Arg: "TEXT", Value: option.Text(&c.reason), Help: "why, for those who read the file"},
-		{Name: "format", Arg: "FORMAT", Value: option.Choice(&c.format, "toml", "srt"), Help: "toml (the default) or srt"},
+		{Name: "format", Arg: "FORMAT", Value: option.Choice(&c.format, foreign.Exports()...),
+			Help: "toml (the default), claude, codex, cursor or srt"},
 		{Name: "log", Arg: "SID|FILE", Value: option.Text(&c.log).Of(option.Ended), Help: "the session, or its audit log"},
 		{Name: "dry-run", Value: option.Switch(&c.r.DryRun), Help: "show the difference and change nothing"},
 		{Name: "yes", Value: option.Switch(&c.yes), Help: "do not ask"},

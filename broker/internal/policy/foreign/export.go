@@ -3,6 +3,7 @@ package foreign
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"sbx.example/sbx/broker/internal/policy"
@@ -10,20 +11,247 @@ import (
 	"sbx.example/sbx/broker/internal/policy/pathname"
 )
 
+// Exports lists what Export writes.
+func Exports() []string { return []string{"toml", "claude", "codex", "cursor", "srt"} }
+
 // Export writes what is in force, in our form ("toml": config and policy in one text, each with a heading) or as
-// settings of sandbox-runtime ("srt"), where names are those that are hidden in the project at any depth. What the
-// other form cannot say is listed.
+// settings of another tool, where names are those that are hidden in the project at any depth. What the other form
+// cannot say is listed; nothing that is written opens more than sbx does.
 func Export(format string, e policy.Effective, s policy.Store, names []string) (string, []policy.Unmapped, error) {
-	switch format {
-	case "toml":
+	write := map[string]func(*exporter) (string, error){"claude": exportClaude, "codex": exportCodex,
+		"cursor": exportCursor, "srt": exportSRT}[format]
+	switch {
+	case format == "toml":
 		return policy.Text(e, s), nil, nil
-	case "srt":
-		return exportSRT(e, s, names)
+	case write == nil:
+		return "", nil, fmt.Errorf("exporting policy: unknown format %s; known are %s", excerpt.Quote(format),
+			strings.Join(Exports(), ", "))
 	}
-	return "", nil, fmt.Errorf("exporting policy: unknown format %s; known are toml and srt", excerpt.Quote(format))
+	x := &exporter{e: e}
+	x.vars = e.Vars
+	x.vars.Narrow = false
+	x.collect(s, names, format)
+	text, err := write(x)
+	x.otherSettings(format)
+	return text, x.missing, err
 }
 
-func exportSRT(e policy.Effective, s policy.Store, names []string) (string, []policy.Unmapped, error) {
+// exporter is what is in force as one list of rules, in which settings are rules too.
+type exporter struct {
+	e       policy.Effective
+	vars    policy.Vars
+	project bool               // the project may be written
+	sealed  []pathname.Pattern // what nothing shows, whatever a rule says
+	hidden  []policy.Rule      // that, and what is out of sight
+	rules   []policy.Rule      // all others
+	hosts   []string           // of the settings: these alone, if reach says so
+	reach   policy.Reach
+	missing []policy.Unmapped
+}
+
+// shape is what another tool has a list for.
+type shape struct {
+	kind     policy.Kind
+	decision policy.Decision
+	access   policy.Access
+}
+
+func shapeOf(r policy.Rule) shape { return shape{r.Kind, r.Decision, r.Access} }
+
+func (x *exporter) miss(name, why string) {
+	x.missing = append(x.missing, policy.Unmapped{Name: name, Why: why})
+}
+
+// own makes a rule of a setting; what is no pattern was refused when the file was read.
+func (x *exporter) own(list *[]policy.Rule, pattern string, a policy.Access, d policy.Decision) {
+	r, err := policy.NewRule(policy.Rule{Kind: policy.KindPath, Pattern: pattern, Access: a, Decision: d}, x.vars)
+	if err != nil {
+		x.miss(pattern, err.Error())
+		return
+	}
+	*list = append(*list, r)
+}
+
+// collect fills the lists.
+func (x *exporter) collect(s policy.Store, names []string, format string) {
+	for _, h := range x.e.Concealed() {
+		if h.Kind != policy.KindPath {
+			continue
+		}
+		if x.own(&x.hidden, h.Rule.String(), policy.Read, policy.Deny); h.Sealed() {
+			x.sealed = append(x.sealed, h.Rule.WithTree())
+		}
+	}
+	for _, name := range names {
+		if p := x.vars.Project; p != "" {
+			x.own(&x.hidden, pathname.Escape(p)+"/**/"+name, policy.Read, policy.Deny)
+			x.sealed = append(x.sealed, x.hidden[len(x.hidden)-1].Path().WithTree())
+		}
+	}
+	var all []policy.Rule
+	for access, paths := range map[policy.Access][]string{policy.Read: x.e.FS.ReadOnly, policy.Write: x.e.Writable()} {
+		for _, p := range paths {
+			p, _ = pathname.SplitOptional(p)
+			x.own(&all, strings.TrimSuffix(pathname.Escape(p), "/")+"/**", access, policy.Allow)
+		}
+	}
+	slices.SortFunc(all, func(a, b policy.Rule) int { return strings.Compare(a.String(), b.String()) })
+	all = append(all, s.InForce()...)
+	x.reach, x.hosts = x.e.Reach()
+	for _, r := range all {
+		why := x.cannotSay(r, all)
+		switch dir, _ := r.Path().Tree(); {
+		case why != "":
+			x.miss(r.String(), why)
+			continue
+		case r.Decision == policy.Ask && format != "claude" && (format != "cursor" || r.Kind != policy.KindPath):
+			x.miss(r.String(), "nothing asks there: written as a refusal")
+			r.Decision = policy.Deny
+		case r.Decision == policy.Allow && r.Access == policy.Write && dir == x.vars.Project && dir != "":
+			x.project = true
+			continue
+		}
+		x.rules = append(x.rules, r)
+	}
+}
+
+// cannotSay is why no other tool has a rule, or empty.
+func (x *exporter) cannotSay(r policy.Rule, all []policy.Rule) string {
+	switch {
+	case !r.Expires.IsZero():
+		return "it expires"
+	case r.Kind == policy.KindExec, r.Access == policy.List, r.Access == policy.Exec:
+		return "no equivalent"
+	case r.Kind == policy.KindHost && !plainHost(r):
+		return "a port, a protocol or * has no equivalent"
+	case r.Kind == policy.KindSocket && (r.Path().Abstract() || wild(r)):
+		return "an abstract socket or a wildcard has no equivalent"
+	case r.Kind == policy.KindPath && !plainText(r):
+		return "the name has characters that are wildcards there"
+	case r.Decision != policy.Allow || r.Kind != policy.KindPath:
+		return ""
+	}
+	for _, h := range x.sealed {
+		if h.Covers(r.Path()) {
+			return "hidden: " + h.String()
+		}
+	}
+	for _, o := range all {
+		if o.Kind == policy.KindPath && o.Decision != policy.Allow && o.Path().Covers(r.Path()) &&
+			(o.Origin.Scope > r.Origin.Scope || o.Origin.Scope == policy.ScopeOrg) {
+			return "overruled by " + o.String()
+		}
+	}
+	return ""
+}
+
+func plainHost(r policy.Rule) bool {
+	h := r.Host()
+	lo, _ := h.Ports()
+	p, isAddr := h.Prefix()
+	return lo == 0 && !h.UDP() && !h.ICMP() && !h.SNI() && !h.Any() && (!isAddr || p.IsSingleIP())
+}
+
+func plainText(r policy.Rule) bool { return !strings.ContainsAny(r.Path().String(), `\?[{`) }
+
+// wild says whether a pattern has a wildcard other than a tree at its end.
+func wild(r policy.Rule) bool { return strings.Contains(bare(r), "*") }
+
+// bare is a pattern without the tree at its end: in other tools a folder stands for all in it.
+func bare(r policy.Rule) string {
+	if s := strings.TrimSuffix(r.Path().String(), "/**"); s != "" {
+		return s
+	}
+	return "/"
+}
+
+// granted says whether a rule may be written for a tool that allows plain paths only. Not shut: the tool cannot close
+// what lies below one.
+func (x *exporter) granted(r policy.Rule, shut bool) bool {
+	switch below := x.closed(r); {
+	case r.Decision != policy.Allow || r.Kind != policy.KindPath:
+	case wild(r):
+		x.miss(r.String(), "a wildcard can be denied there, not allowed")
+		return false
+	case !shut && below != "":
+		x.miss(r.String(), "it would open "+below+", which cannot be closed there")
+		return false
+	}
+	x.note(r)
+	return true
+}
+
+// note lists an allowed path that is no tree here and that stands in the export.
+func (x *exporter) note(r policy.Rule) {
+	if r.Decision == policy.Allow && r.Kind == policy.KindPath && !strings.HasSuffix(r.Path().String(), "/**") {
+		x.miss(r.String(), "in the export; there it covers all below if it is a folder")
+	}
+}
+
+// closed names something at or below what r allows that is hidden, denied or asked about. What covers all of it is
+// overruled by r, which says more.
+func (x *exporter) closed(r policy.Rule) string {
+	dir, ok := r.Path().Tree()
+	if !ok {
+		dir, ok = r.Path().Literal()
+	}
+	for _, o := range slices.Concat(x.hidden, x.rules) {
+		if ok && o.Kind == policy.KindPath && o.Decision != policy.Allow && o.Path().Below(dir) &&
+			(o.Access == policy.Read || o.Access == r.Access) &&
+			(!o.Path().Covers(r.Path()) || o.Path().String() == r.Path().String()) {
+			return o.Pattern
+		}
+	}
+	return ""
+}
+
+// deniedBy names a rule that covers all that r allows, for tools in which a refusal wins even over what is narrower.
+func (x *exporter) deniedBy(r policy.Rule) string {
+	for _, o := range slices.Concat(x.hidden, x.rules) {
+		if r.Decision == policy.Allow && o.Decision == policy.Deny && o.Kind == r.Kind && r.Kind == policy.KindPath &&
+			(o.Access == policy.Read || o.Access == r.Access) && o.Path().Covers(r.Path()) {
+			return o.String()
+		}
+	}
+	return ""
+}
+
+// otherSettings lists the settings that somebody made and that the format has no word for.
+func (x *exporter) otherSettings(format string) {
+	said := map[string][]string{
+		"claude": {"sandbox.enabled", "sandbox.fallback_on_unavailable", "env.set", "env.deny"},
+		"codex":  {"sandbox.prompt", "env.set", "env.deny", "env.pass"},
+	}[format]
+	said = append(said, "sandbox.profile", "fs.read_only", "fs.writable", "fs.hidden", "fs.secrets", "network.allow",
+		"network.hosts")
+	for _, k := range policy.Keys() {
+		if len(x.e.Origins[k]) > 0 && !slices.Contains(said, k) {
+			x.miss(k, "no equivalent")
+		}
+	}
+}
+
+// set says whether somebody made a setting.
+func (x *exporter) set(key string) bool { return len(x.e.Origins[key]) > 0 }
+
+func encodeJSON(v any) (string, error) {
+	out, err := json.MarshalIndent(v, "", "  ")
+	return string(out) + "\n", err
+}
+
+// lists are the lists of a format by the rules that go into them.
+type lists map[shape]*[]string
+
+// put adds what a rule says to its list.
+func (l lists) put(x *exporter, r policy.Rule, text string) {
+	if list := l[shapeOf(r)]; list == nil {
+		x.miss(r.String(), "no equivalent")
+	} else if !slices.Contains(*list, text) {
+		*list = append(*list, text)
+	}
+}
+
+func exportSRT(x *exporter) (string, error) {
 	type network struct {
 		AllowedDomains   []string `json:"allowedDomains"`
 		DeniedDomains    []string `json:"deniedDomains"`
@@ -31,52 +259,63 @@ func exportSRT(e policy.Effective, s policy.Store, names []string) (string, []po
 	}
 	type filesystem struct {
 		DenyRead   []string `json:"denyRead"`
+		AllowRead  []string `json:"allowRead,omitempty"`
 		AllowWrite []string `json:"allowWrite"`
 		DenyWrite  []string `json:"denyWrite"`
 	}
-	var missing []policy.Unmapped
-	n, f := network{[]string{}, []string{}, nil}, filesystem{[]string{}, []string{}, []string{}}
-	if reach, hosts := e.Reach(); reach == policy.SomeHosts {
-		n.AllowedDomains = hosts
-	} else if reach == policy.AllHosts {
-		missing = append(missing, policy.Unmapped{Name: "network.allow", Why: "all hosts cannot be expressed; list them"})
+	n := network{append([]string{}, x.plainHosts()...), []string{}, nil}
+	f := filesystem{[]string{}, nil, []string{}, []string{}}
+	l := lists{
+		{policy.KindHost, policy.Allow, policy.Connect}:   &n.AllowedDomains,
+		{policy.KindHost, policy.Deny, policy.Connect}:    &n.DeniedDomains,
+		{policy.KindSocket, policy.Allow, policy.Connect}: &n.AllowUnixSockets,
+		{policy.KindPath, policy.Deny, policy.Read}:       &f.DenyRead,
+		{policy.KindPath, policy.Deny, policy.Write}:      &f.DenyWrite,
+		{policy.KindPath, policy.Allow, policy.Read}:      &f.AllowRead,
+		{policy.KindPath, policy.Allow, policy.Write}:     &f.AllowWrite,
 	}
-	for _, h := range e.Concealed() {
-		if h.Kind == policy.KindPath {
-			f.DenyRead = append(f.DenyRead, h.Rule.String())
-		}
+	for _, r := range x.hidden {
+		l.put(x, r, bare(r))
 	}
-	if e.Vars.Project != "" {
-		for _, name := range names {
-			f.DenyRead = append(f.DenyRead, e.Vars.Project+"/**/"+name)
-		}
+	if x.project {
+		f.AllowWrite = append(f.AllowWrite, x.vars.Project)
 	}
-	for _, p := range e.Writable() {
-		p, _ = pathname.SplitOptional(p)
-		f.AllowWrite = append(f.AllowWrite, p)
-	}
-	for _, r := range s.InForce() {
-		text := strings.TrimSuffix(r.Path().String(), "/**")
-		switch {
-		case r.Kind == policy.KindHost && r.Decision == policy.Deny:
-			n.DeniedDomains = append(n.DeniedDomains, r.Pattern)
-		case r.Kind == policy.KindHost && r.Decision == policy.Allow:
-			n.AllowedDomains = append(n.AllowedDomains, r.Pattern)
-		case r.Kind == policy.KindSocket && r.Decision == policy.Allow:
-			n.AllowUnixSockets = append(n.AllowUnixSockets, text)
-		case r.Kind == policy.KindPath && r.Decision == policy.Deny && r.Access == policy.Read:
-			f.DenyRead = append(f.DenyRead, text)
-		case r.Kind == policy.KindPath && r.Decision == policy.Deny && r.Access == policy.Write:
-			f.DenyWrite = append(f.DenyWrite, text)
-		case r.Kind == policy.KindPath && r.Decision == policy.Allow && r.Access == policy.Write:
-			f.AllowWrite = append(f.AllowWrite, text)
+	for _, r := range x.rules {
+		switch by := x.deniedBy(r); {
+		case !x.granted(r, r.Access != policy.Read): // allowRead opens what denyRead closed
+		case by != "" && r.Access == policy.Write:
+			x.miss(r.String(), "denied there by "+by)
 		default:
-			missing = append(missing, policy.Unmapped{Name: r.String(), Why: "no equivalent"})
+			l.put(x, r, textOf(r))
 		}
 	}
-	out, err := json.MarshalIndent(struct {
+	return encodeJSON(struct {
 		Network    network    `json:"network"`
 		Filesystem filesystem `json:"filesystem"`
-	}{n, f}, "", "  ")
-	return string(out) + "\n", missing, err
+	}{n, f})
+}
+
+// textOf is the host or the plain path of a rule.
+func textOf(r policy.Rule) string {
+	if r.Kind == policy.KindHost {
+		return r.Pattern
+	}
+	return bare(r)
+}
+
+// plainHosts lists the hosts of the settings that other tools can name.
+func (x *exporter) plainHosts() []string {
+	if x.reach == policy.AllHosts {
+		x.miss("network.allow", "all hosts cannot be expressed; list them")
+	}
+	var out []string
+	for _, h := range x.hosts {
+		r, err := policy.NewRule(policy.Rule{Kind: policy.KindHost, Pattern: h, Decision: policy.Allow}, x.vars)
+		if err != nil || !plainHost(r) {
+			x.miss("network.hosts "+h, "a port, a protocol or * has no equivalent")
+			continue
+		}
+		out = append(out, h)
+	}
+	return out
 }

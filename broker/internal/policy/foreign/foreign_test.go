@@ -29,7 +29,7 @@ func TestImport(t *testing.T) {
 			`{"permissions":{"allow":["Read(~/x/**)","Bash(git:*)","WebFetch(domain:a.b)","WebSearch"],"deny":["Read(./.env)","Edit(//etc/**)"],"ask":["Write(src/**)"],"additionalDirectories":["../lib","/l"],"defaultMode":"plan"},"sandbox":{"enabled":true},"model":"x"}`,
 			`sandbox.enabled=true`,
 			"allow write /home/u/lib/**;allow write /l/**;allow read ~/x/**;allow connect a.b;ask write $PROJECT/src/**;deny " +
-				"read $PROJECT/.env;deny write /etc/**", "Bash(git:*) WebSearch model permissions.defaultMode"},
+				"read $PROJECT/.env/**;deny write /etc/**", "Bash(git:*) WebSearch model permissions.defaultMode"},
 		"codex": {"codex", "sandbox_mode = \"workspace-write\"\napproval_policy = \"never\"\nmodel = " +
 			"\"x\"\n[sandbox_workspace_write]\nwritable_roots = [\"/w\"]\nnetwork_access = true\nexclude_slash_tmp = " +
 			"true\n[shell_environment_policy]\ninherit = \"core\"\ninclude_only = [\"PATH\"]\nexclude = [\"AWS_*\"]\nset = { " +
@@ -40,6 +40,66 @@ func TestImport(t *testing.T) {
 		"claude env": {"claude", `{"env":{"CI":"1"}}`, `env.set=map[CI:1]`, "", ""},
 		"codex read": {"codex", `{"sandbox_mode":"read-only"}`, `fs.writable=[]`, "", ""},
 		"codex full": {"codex", `{"sandbox_mode":"danger-full-access"}`, ``, "", "sandbox_mode"},
+		"legacy sections": {"sbx", "[sandbox]\nread_only_paths = [\"/a\"]\nmasked_paths = [\"/b\"]\nworkdir = " +
+			"\"/w\"\nnon_root_user = true\nenabled = false\n[execution.sandbox.profiles.x]\nwritable_paths = " +
+			"[\"/d\"]\nallow_network = false\nwat = 1\n",
+			`sandbox.non_root_user=true sandbox.workdir="/w" fs.hidden=["/b"] fs.read_only=["/a"] fs.writable=["/d"] network.allow=false`,
+			"", "sandbox.enabled wat"},
+		"legacy profile": {"sbx:y", "[execution.sandbox]\nprofile = \"x\"\n[execution.sandbox.profiles.x]\nallow_network " +
+			"= true\n[execution.sandbox.profiles.y]\nallow_network = false\n", `network.allow=false`, "", "profiles.x"},
+		"legacy, none chosen": {"sbx", "[execution.sandbox.profiles.x]\nallow_network = true\n" +
+			"[execution.sandbox.profiles.y]\n", ``, "", "profiles.x profiles.y"},
+		"said twice": {"sbx", "allow_network = false\n[sandbox]\nallow_network = true\n", `network.allow=false`, "",
+			"sandbox.allow_network"},
+		"srt, everything": {"srt", `{"filesystem":{"denyRead":["/"],"allowRead":["."],"allowWrite":[]},"network":{"allowAllUnixSockets":true}}`,
+			`fs.writable=[]`, "allow read $PROJECT/**;deny read /**", "allowAllUnixSockets"},
+		"claude sandbox": {"claude",
+			`{"permissions":{"allow":["Read(src/)","Read(*.md)"],"ask":["Edit(ci/x)"],"deny":["Read(.env)","Edit(/lib)","Read(a?)","Read(!b)"]},"sandbox":{"enabled":false,"excludedCommands":["docker *"],"failIfUnavailable":true,"allowUnsandboxedCommands":true,"network":{"allowLocalBinding":true},"credentials":{"files":[{"path":"~/.k","mode":"deny"},{"path":"m","mode":"mask"}],"envVars":[{"name":"T","mode":"deny"}]}}}`,
+			`sandbox.fallback_on_unavailable="block" fs.secrets=["/home/u/.k", "/home/u/proj/m"] env.deny=["T"]`,
+			"allow read $PROJECT/**/src/**;allow read $PROJECT/**/*.md;ask write $PROJECT/ci/x/**;deny read " +
+				"$PROJECT/**/.env/**;deny write $PROJECT/lib/**;deny read /home/u/proj/ci/x/**/.env/**",
+			"a? !b sandbox.enabled excludedCommands allowUnsandboxedCommands allowLocalBinding not+masked"},
+		"claude denies first": {"claude",
+			`{"permissions":{"allow":["Read(~/x/y/**)","Read(./src/**)","WebFetch(domain:a.b.c)","Edit(//e/f)"],"ask":["WebFetch(domain:*.b.c)","Edit(//e/**)"],"deny":["Read(~/x/**)","Read(.env)"]}}`,
+			``, "allow read $PROJECT/src/**;ask connect *.b.c;ask write /e/**;deny read ~/x/**;deny read " +
+				"$PROJECT/**/.env/**;deny read /home/u/proj/src/**/.env/**", "~/x/y/** a.b.c /e/f"},
+		"srt denies first": {"srt", `{"filesystem":{"denyRead":["~"],"allowRead":["."],"allowWrite":[".","~/out","/a/b"],"denyWrite":["/a"]}}`,
+			``, "allow read $PROJECT/**;allow write $PROJECT/**;deny read ~/**;deny write /a/**", "~/out/** /a/b/**"},
+		"codex wildcards first": {"codex:p", "[permissions.p.filesystem.\":workspace_roots\"]\n\".\" = \"write\"\nsrc = " +
+			"\"write\"\n\"**/*.env\" = \"deny\"\n", ``, "deny read $PROJECT/**/*.env/**;allow write $PROJECT/src/**;deny " +
+			"read /home/u/proj/src/**/*.env/**", ""},
+		"codex read-only keeps": {"codex", "sandbox_mode = \"read-only\"\n[sandbox_workspace_write]\nwritable_roots = " +
+			"[\"/w\"]\nnetwork_access = true\n", `fs.writable=[]`, "", "sandbox_workspace_write"},
+		"codex profile": {"codex", "default_permissions = \"p\"\n[permissions.p]\nextends = \"base\"\n" +
+			"[permissions.p.filesystem]\n\":root\" = \"read\"\n\"~/in\" = \"read\"\n[permissions.base]\nextends = " +
+			"\":workspace\"\n[permissions.base.filesystem]\n\"~/in\" = \"write\"\n\"~/no\" = \"none\"\n" +
+			"[permissions.base.network]\nenabled = true\nmode = \"limited\"\ndomains = { \"**.a.b\" = \"allow\", \"c.a.b\" = " +
+			"\"deny\" }\n[permissions.other]\n", `network.hosts=["a.b", "*.a.b"]`,
+			"allow read ~/in/**;deny write ~/in/**;deny read ~/no/**;deny connect c.a.b", ":root network.mode other"},
+		"codex profile for reading": {"codex:p", "[permissions.p.filesystem]\n\":minimal\" = \"read\"\n" +
+			"[permissions.p.filesystem.\":workspace_roots\"]\n\".\" = \"read\"\nsrc = \"write\"\n[permissions.p.network]\n" +
+			"enabled = false\n", `fs.writable=[] network.allow=false`,
+			"allow read $PROJECT/**;deny write $PROJECT/**;allow write $PROJECT/src/**", ""},
+		"codex builtin": {"codex", `default_permissions = ":read-only"`, `fs.writable=[]`, "", ""},
+		"codex all":     {"codex", `default_permissions = ":danger-full-access"`, ``, "", "danger-full-access"},
+		"codex circle": {"codex", "default_permissions = \"a\"\n[permissions.a]\nextends = \"b\"\n[permissions.b]\n" +
+			"extends = \"a\"\n", ``, "", "extends+itself"},
+		"codex both": {"codex", "sandbox_mode = \"workspace-write\"\ndefault_permissions = \"p\"\n[permissions.p]\n", ``, "",
+			"default_permissions permissions.p"},
+		"codex requirements": {"codex", "allowed_sandbox_modes = [\"read-only\"]\nallowed_approval_policies = " +
+			"[\"never\"]\n[permissions.filesystem]\ndeny_read = [\"~/k\", \"**/*.pem\"]\n[experimental_network]\nenabled = " +
+			"true\ndenied_domains = [\"e.f\"]\n[[rules.prefix_rules]]\ndecision = \"forbidden\"\n",
+			`sandbox.prompt="deny" fs.writable=[]`,
+			"deny connect e.f;deny read ~/k/**;deny read $PROJECT/**/*.pem/**", "rules"},
+		"cursor": {"cursor",
+			`{"type":"workspace_readwrite","additionalReadwritePaths":["~/w"],"additionalReadonlyPaths":["/opt/r"],"disableTmpWrite":true,"enableSharedBuildCache":true,"networkPolicy":{"default":"deny","allow":["a.b","10.0.0.0/8"],"deny":["c.a.b"]}}`,
+			`network.hosts=["a.b", "10.0.0.0/8"]`,
+			"allow read /opt/r/**;deny write /opt/r/**;allow write ~/w/**;deny write /tmp/**;deny connect c.a.b",
+			"enableSharedBuildCache"},
+		"cursor for reading": {"cursor", `{"type":"workspace_readonly","additionalReadwritePaths":["/w"],"networkPolicy":{}}`,
+			`fs.writable=[] network.allow=false`, "", "additionalReadwritePaths"},
+		"cursor without": {"cursor", `{"type":"insecure_none","networkPolicy":{"default":"allow"}}`, `network.allow=true`, "",
+			"type"},
 		"bad values": {"sbx", `{"workdir":1,"read_only_paths":["rel"],"timeout_seconds":"x"}`, "", "",
 			"workdir read_only_paths timeout_seconds"},
 	} {
@@ -51,7 +111,7 @@ func TestImport(t *testing.T) {
 		for _, k := range strings.Fields(c.unmapped) {
 			found := false
 			for _, u := range im.Unmapped {
-				found = found || strings.Contains(u.Name+u.Why, k) && u.Why != ""
+				found = found || strings.Contains(u.Name+u.Why, strings.ReplaceAll(k, "+", " ")) && u.Why != ""
 			}
 			if !found {
 				t.Errorf("%s: %s is not listed in %v", name, k, im.Unmapped)
@@ -92,8 +152,9 @@ func TestImport(t *testing.T) {
 			t.Errorf("%s: %v\n%s", name, err, im.PolicyTOML())
 		}
 	}
-	for _, bad := range [][2]string{{"nope", "{}"}, {"srt", "{"}, {"codex", "x = ["}, {"codex", "x=" + strings.Repeat("[",
-		1000)}} {
+	for _, bad := range [][2]string{{"nope", "{}"}, {"srt", "{"}, {"srt:p", "{}"}, {"codex", "x = ["},
+		{"codex", "x=" + strings.Repeat("[",
+			1000)}} {
 		if _, err := Import(bad[0], []byte(bad[1]), testVars()); err == nil {
 			t.Errorf("%v accepted", bad)
 		}

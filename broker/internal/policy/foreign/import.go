@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"path"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -32,29 +33,30 @@ func (im Imported) ConfigTOML() string { return policy.FormatConfig(im.Config) }
 func (im Imported) PolicyTOML() string { return policy.FormatRules(im.Rules) }
 
 // Formats lists what Import reads.
-func Formats() []string { return []string{"claude", "codex", "sbx", "srt"} }
+func Formats() []string { return []string{"claude", "codex", "cursor", "sbx", "srt"} }
 
 // Import reads a file of another tool, or one with the option names that older tools of this kind use ("sbx").
-// Codex and sbx files may be TOML or JSON, the others are JSON.
+// Codex and sbx files may be TOML or JSON, the others are JSON. FORMAT:NAME chooses one of the file's profiles.
 func Import(format string, data []byte, vars policy.Vars) (Imported, error) {
-	im := importer{vars: vars}
+	format, profile, _ := strings.Cut(format, ":")
+	im := importer{vars: vars, profile: profile}
 	tree, err := decodeForeign(data)
 	if err != nil {
 		return Imported{}, fmt.Errorf("importing %s settings: %w", format, err)
 	}
-	switch format {
-	case "sbx":
-		im.legacy(tree)
-	case "srt":
-		im.srt("", tree)
-	case "claude", "claude-code":
-		im.claude(tree)
-	case "codex":
-		im.codex(tree)
-	default:
+	read, takesProfile := map[string]func(map[string]any){
+		"sbx": im.legacy, "srt": im.srt, "claude": im.claude, "claude-code": im.claude, "codex": im.codex,
+		"cursor": im.cursor,
+	}[format], format == "codex" || format == "sbx"
+	switch {
+	case read == nil:
 		return Imported{}, fmt.Errorf("importing settings: unknown format %s; known are %s", excerpt.Quote(format),
 			strings.Join(Formats(), ", "))
+	case profile != "" && !takesProfile:
+		return Imported{}, fmt.Errorf("importing %s settings: they have no profiles to choose from", format)
 	}
+	read(tree)
+	im.shed()
 	return im.out, nil
 }
 
@@ -74,15 +76,93 @@ func decodeForeign(data []byte) (map[string]any, error) {
 }
 
 type importer struct {
-	vars policy.Vars
-	out  Imported
+	vars    policy.Vars
+	profile string // the one that was asked for, or empty
+	out     Imported
+}
+
+// field takes over one key of a foreign file; name says where it stands.
+type field func(im *importer, name string, v any)
+
+// fields takes over a table by its rows; a key without a row is listed with the reason given.
+func (im *importer) fields(prefix string, v any, rows map[string]field, otherwise string) {
+	tree, ok := v.(map[string]any)
+	if !ok {
+		im.skip(strings.TrimSuffix(prefix, "."), "want a table, not %s", policy.TypeName(v))
+		return
+	}
+	for _, k := range keysOf(tree) {
+		if f := rows[k]; f != nil {
+			f(im, prefix+k, tree[k])
+		} else {
+			im.skip(prefix+k, "%s", otherwise)
+		}
+	}
+}
+
+// to is a value that one key of ours holds.
+func to(key string) field { return func(im *importer, name string, v any) { im.set(name, key, v) } }
+
+// unit is a number that a key of ours holds as text with its unit.
+func unit(key, suffix string) field {
+	return func(im *importer, name string, v any) { im.set(name, key, fmt.Sprint(v)+suffix) }
+}
+
+// listed is a key without an equivalent.
+func listed(why string) field {
+	return func(im *importer, name string, _ any) { im.skip(name, "%s", why) }
+}
+
+// holds is a key of which one value is how sbx is anyway, and others have no equivalent.
+func holds(as any, why string) field {
+	return func(im *importer, name string, v any) {
+		if v != as {
+			im.skip(name, "%s", why)
+		}
+	}
+}
+
+// onlyTo is a switch of which one position is taken over; the other would widen.
+func onlyTo(as bool, key string, value any, why string) field {
+	return func(im *importer, name string, v any) {
+		if v == as {
+			im.set(name, key, value)
+			return
+		}
+		im.skip(name, "%s", why)
+	}
+}
+
+// trees makes rules for directories: there a path means all below it.
+func trees(a policy.Access, d policy.Decision) field {
+	return func(im *importer, name string, v any) {
+		for _, s := range im.strings(name, v) {
+			im.rule(name, policy.KindPath, im.tree(s, d), a, d)
+		}
+	}
+}
+
+// readOnly is what may be read and not written, whatever lies around it.
+func readOnly(im *importer, name string, v any) {
+	trees(policy.Read, policy.Allow)(im, name, v)
+	trees(policy.Write, policy.Deny)(im, name, v)
+}
+
+// peers makes rules for hosts or sockets.
+func peers(kind policy.Kind, d policy.Decision) field {
+	return func(im *importer, name string, v any) {
+		for _, s := range im.strings(name, v) {
+			im.rule(name, kind, s, policy.Connect, d)
+		}
+	}
 }
 
 func (im *importer) skip(name, why string, a ...any) {
 	im.out.Unmapped = append(im.out.Unmapped, policy.Unmapped{Name: name, Why: fmt.Sprintf(why, a...)})
 }
 
-// set stores a configuration value; a list is added to what an earlier value gave.
+// set stores a configuration value; a list is added to what an earlier value gave. Of two single values the first
+// stays, and the other is listed.
 func (im *importer) set(from, name string, v any) {
 	if f, ok := v.(float64); ok && f == float64(int64(f)) {
 		v = int64(f)
@@ -93,18 +173,25 @@ func (im *importer) set(from, name string, v any) {
 		return
 	}
 	for i := range im.out.Config {
-		if s := &im.out.Config[i]; s.Key == name {
-			if old, ok := s.Value.([]string); ok {
-				val = append(old, val.([]string)...)
-			}
-			s.Value = val
-			return
+		s := &im.out.Config[i]
+		if s.Key != name {
+			continue
 		}
+		if old, ok := s.Value.([]string); ok {
+			s.Value = append(old, val.([]string)...)
+		} else if !reflect.DeepEqual(s.Value, val) {
+			im.skip(from, "%s says %v already", s.Origin.File, s.Value)
+		}
+		return
 	}
 	im.out.Config = append(im.out.Config, policy.Setting{Key: name, Value: val, Origin: policy.Origin{File: from}})
 }
 
 func (im *importer) rule(from string, kind policy.Kind, pattern string, a policy.Access, d policy.Decision) {
+	if kind == policy.KindPath && strings.ContainsAny(pattern, `?[{\`) {
+		im.skip(from, "%s: of wildcards only * and ** have an equivalent", excerpt.Quote(pattern))
+		return
+	}
 	r, err := policy.NewRule(policy.Rule{Kind: kind, Pattern: pattern, Access: a, Decision: d,
 		Reason: "imported: " + from}, im.vars)
 	if err != nil {
@@ -112,6 +199,29 @@ func (im *importer) rule(from string, kind policy.Kind, pattern string, a policy
 		return
 	}
 	im.out.Rules = append(im.out.Rules, r)
+}
+
+// shed takes out rules that say nothing: one that is there already, and a refusal to write what cannot be read.
+func (im *importer) shed() {
+	type subject struct {
+		kind     policy.Kind
+		pattern  string
+		access   policy.Access
+		decision policy.Decision
+	}
+	had, unread := map[subject]bool{}, map[string]bool{}
+	for _, r := range im.out.Rules {
+		if r.Kind == policy.KindPath && r.Decision == policy.Deny && r.Access == policy.Read {
+			unread[r.Path().String()] = true
+		}
+	}
+	im.out.Rules = slices.DeleteFunc(im.out.Rules, func(r policy.Rule) bool {
+		s := subject{r.Kind, r.Pattern, r.Access, r.Decision}
+		again := had[s]
+		had[s] = true
+		return again || r.Kind == policy.KindPath && r.Decision == policy.Deny && r.Access == policy.Write &&
+			unread[r.Path().String()]
+	})
 }
 
 func (im *importer) strings(name string, v any) []string {
@@ -131,85 +241,12 @@ func (im *importer) strings(name string, v any) []string {
 	return out
 }
 
-// legacy maps option names one to one.
-func (im *importer) legacy(tree map[string]any) {
-	for _, name := range keysOf(tree) {
-		v := tree[name]
-		switch name {
-		case "read_only_paths", "readonly_paths":
-			im.set(name, "fs.read_only", v)
-		case "writable_paths":
-			im.set(name, "fs.writable", v)
-		case "masked_paths", "blocked_paths":
-			im.set(name, "fs.hidden", v)
-		case "workdir":
-			im.set(name, "sandbox.workdir", v)
-		case "non_root_user", "share_pid", "new_session":
-			im.set(name, "sandbox."+name, v)
-		case "allow_network":
-			im.set(name, "network.allow", v)
-		case "timeout_seconds":
-			im.set(name, "sandbox.timeout", fmt.Sprintf("%vs", v))
-		case "memory_limit_mb":
-			im.set(name, "limits.memory", fmt.Sprintf("%vM", v))
-		default:
-			im.skip(name, "unknown option")
-		}
+// tree rewrites a foreign path: relative ones start at the project. What is granted by a wildcard is that name alone;
+// a refusal covers all below.
+func (im *importer) tree(s string, d policy.Decision) string {
+	if s != "" && strings.Trim(strings.TrimSuffix(s, "/**"), "/") == "" {
+		return "/**"
 	}
-}
-
-// srt maps the settings of sandbox-runtime, which Claude Code repeats under "sandbox".
-func (im *importer) srt(prefix string, tree map[string]any) {
-	for _, section := range keysOf(tree) {
-		name := prefix + section
-		m, ok := tree[section].(map[string]any)
-		switch {
-		case section == "enabled" && prefix != "":
-			im.set(name, "sandbox.enabled", tree[section])
-		case !ok || section != "network" && section != "filesystem":
-			im.skip(name, "no equivalent")
-		default:
-			for _, k := range keysOf(m) {
-				im.srtList(name+"."+k, k, m[k])
-			}
-		}
-	}
-}
-
-func (im *importer) srtList(name, k string, v any) {
-	switch k {
-	case "allowedDomains":
-		im.set(name, "network.hosts", v)
-	case "deniedDomains":
-		for _, s := range im.strings(name, v) {
-			im.rule(name, policy.KindHost, s, policy.Connect, policy.Deny)
-		}
-	case "allowUnixSockets":
-		for _, s := range im.strings(name, v) {
-			im.rule(name, policy.KindSocket, s, policy.Connect, policy.Allow)
-		}
-	case "allowWrite":
-		im.trees(name, v, policy.Write, policy.Allow)
-	case "denyWrite":
-		im.trees(name, v, policy.Write, policy.Deny)
-	case "allowRead":
-		im.trees(name, v, policy.Read, policy.Allow)
-	case "denyRead":
-		im.trees(name, v, policy.Read, policy.Deny)
-	default:
-		im.skip(name, "no equivalent")
-	}
-}
-
-// trees makes rules for directories: there a path means all below it.
-func (im *importer) trees(name string, v any, a policy.Access, d policy.Decision) {
-	for _, s := range im.strings(name, v) {
-		im.rule(name, policy.KindPath, im.tree(s), a, d)
-	}
-}
-
-// tree rewrites a foreign path: relative ones start at the project.
-func (im *importer) tree(s string) string {
 	s = strings.TrimSuffix(strings.TrimSuffix(s, "/**"), "/")
 	switch {
 	case s == "." || s == "":
@@ -222,132 +259,67 @@ func (im *importer) tree(s string) string {
 	if rel, ok := strings.CutPrefix(s, "$PROJECT/.."); ok && im.vars.Project != "" && (rel == "" || rel[0] == '/') {
 		s = path.Clean(pathname.Escape(im.vars.Project) + "/.." + rel)
 	}
-	if i := strings.LastIndexByte(s, '/'); strings.Contains(s[i+1:], "*") {
+	if i := strings.LastIndexByte(s, '/'); d == policy.Allow && strings.Contains(s[i+1:], "*") {
 		return s
 	}
 	return s + "/**"
 }
 
-// codex maps the sandbox part of Codex's config.toml.
-func (im *importer) codex(tree map[string]any) {
-	for _, name := range keysOf(tree) {
-		v := tree[name]
-		switch name {
-		case "sandbox_mode":
-			switch v {
-			case "read-only":
-				im.set(name, "fs.writable", []any{})
-			case "workspace-write":
-			default:
-				im.skip(name, "%s is not imported; use --no-sandbox if that is what you want", excerpt.Quote(fmt.Sprint(v)))
-			}
-		case "approval_policy":
-			if v == "never" {
-				im.set(name, "sandbox.prompt", "deny")
-			} else {
-				im.skip(name, "what is not granted is asked about anyway")
-			}
-		case "sandbox_workspace_write":
-			m, _ := v.(map[string]any)
-			for _, k := range keysOf(m) {
-				switch k {
-				case "writable_roots":
-					list, _ := m[k].([]any)
-					im.set(name+"."+k, "fs.writable", append([]any{"$PROJECT"}, list...))
-				case "network_access":
-					im.set(name+"."+k, "network.allow", m[k])
-				default:
-					im.skip(name+"."+k, "no equivalent")
-				}
-			}
-		case "shell_environment_policy":
-			m, _ := v.(map[string]any)
-			for _, k := range keysOf(m) {
-				if key := map[string]string{"include_only": "env.pass", "exclude": "env.deny", "set": "env.set"}[k]; key != "" {
-					im.set(name+"."+k, key, m[k])
-				} else {
-					im.skip(name+"."+k, "no equivalent")
-				}
-			}
-		case "permissions", "default_permissions":
-			im.skip(name, "no equivalent")
-		default:
-			im.skip(name, "not about the sandbox")
-		}
+// legacyRows map the option names of older tools one to one.
+func legacyRows() map[string]field {
+	return map[string]field{
+		"read_only_paths": to("fs.read_only"), "readonly_paths": to("fs.read_only"),
+		"writable_paths": to("fs.writable"),
+		"masked_paths":   to("fs.hidden"), "blocked_paths": to("fs.hidden"),
+		"workdir": to("sandbox.workdir"), "non_root_user": to("sandbox.non_root_user"),
+		"share_pid": to("sandbox.share_pid"), "new_session": to("sandbox.new_session"),
+		"allow_network": to("network.allow"), "timeout_seconds": unit("sandbox.timeout", "s"),
+		"memory_limit_mb": unit("limits.memory", "M"),
+		"enabled":         onlyTo(true, "sandbox.enabled", true, "sbx stays on; --no-sandbox is for one run"),
 	}
 }
 
-// claude maps permission rules and the sandbox section of Claude Code's settings.json.
-func (im *importer) claude(tree map[string]any) {
-	for _, name := range keysOf(tree) {
-		m, ok := tree[name].(map[string]any)
-		switch {
-		case ok && name == "sandbox":
-			im.srt("sandbox.", m)
-		case ok && name == "permissions":
-			im.permissions(m)
-		case ok && name == "env":
-			im.set(name, "env.set", m)
-		default:
-			im.skip(name, "not about the sandbox")
-		}
+// legacy reads these at the top, in [sandbox], and in one of [execution.sandbox.profiles].
+func (im *importer) legacy(tree map[string]any) {
+	const unknown = "unknown option"
+	rows := legacyRows()
+	rows["sandbox"] = func(im *importer, name string, v any) { im.fields(name+".", v, legacyRows(), unknown) }
+	rows["execution"] = func(im *importer, name string, v any) {
+		im.fields(name+".", v, map[string]field{"sandbox": (*importer).legacyProfiles}, unknown)
 	}
+	im.fields("", tree, rows, unknown)
 }
 
-func (im *importer) permissions(m map[string]any) {
-	for _, name := range keysOf(m) {
-		full := "permissions." + name
-		d, err := policy.ParseDecision(name)
-		switch {
-		case err == nil:
-			for _, s := range im.strings(full, m[name]) {
-				im.permission(s, d)
-			}
-		case name == "additionalDirectories":
-			im.trees(full, m[name], policy.Write, policy.Allow)
-		default:
-			im.skip(full, "no equivalent")
+func (im *importer) legacyProfiles(name string, v any) {
+	m, _ := v.(map[string]any)
+	all, _ := m["profiles"].(map[string]any)
+	want := im.profile
+	for _, k := range []string{"profile", "default_profile"} {
+		if s, ok := m[k].(string); ok && want == "" {
+			want = s
 		}
 	}
-}
-
-// permission reads one Tool(argument).
-func (im *importer) permission(s string, d policy.Decision) {
-	tool, arg, ok := strings.Cut(strings.TrimSuffix(s, ")"), "(")
-	if !ok {
-		im.skip(s, "a rule for a whole tool has no equivalent")
-		return
+	if len(all) == 1 && want == "" {
+		want = keysOf(all)[0]
 	}
-	switch tool {
-	case "Read":
-		im.rule(s, policy.KindPath, im.claudePath(arg), policy.Read, d)
-	case "Edit", "Write", "MultiEdit":
-		im.rule(s, policy.KindPath, im.claudePath(arg), policy.Write, d)
-	case "WebFetch":
-		if host, ok := strings.CutPrefix(arg, "domain:"); ok {
-			im.rule(s, policy.KindHost, host, policy.Connect, d)
-			return
+	rows := legacyRows()
+	rows["profile"], rows["default_profile"] = chosen, chosen
+	rows["profiles"] = func(im *importer, name string, v any) {
+		rows := map[string]field{}
+		for _, k := range keysOf(all) {
+			rows[k] = listed("another profile; sbx:" + k + " as the format imports it")
 		}
-		im.skip(s, "only domain: has an equivalent")
-	default:
-		im.skip(s, "sbx decides by what a command touches, not by its text")
+		if rows[want] == nil {
+			im.skip(name, "it has no profile %s", excerpt.Quote(want))
+		}
+		rows[want] = func(im *importer, name string, v any) { im.fields(name+".", v, legacyRows(), "unknown option") }
+		im.fields(name+".", v, rows, "")
 	}
+	im.fields(name+".", v, rows, "unknown option")
 }
 
-// claudePath: //x is absolute, /x and x start at the project.
-func (im *importer) claudePath(s string) string {
-	switch {
-	case strings.HasPrefix(s, "//"):
-		return s[1:]
-	case strings.HasPrefix(s, "/"):
-		return "$PROJECT" + s
-	case strings.HasPrefix(s, "./"):
-		return "$PROJECT/" + s[2:]
-	case strings.HasPrefix(s, "~"):
-		return s
-	}
-	return "$PROJECT/" + s
-}
+// chosen is a key that was read before.
+func chosen(*importer, string, any) {}
 
 // keysOf lists map keys in order, so that the answer is always the same one.
 func keysOf(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }
