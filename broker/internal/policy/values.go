@@ -101,6 +101,8 @@ func as[T any](v any, want string) (T, error) {
 
 func TypeName(v any) string {
 	switch v.(type) {
+	case nil:
+		return "nothing"
 	case bool:
 		return "a boolean"
 	case string:

@@ -44,8 +44,9 @@ type exporter struct {
 	sealed  []pathname.Pattern // what nothing shows, whatever a rule says
 	hidden  []policy.Rule      // that, and what is out of sight
 	rules   []policy.Rule      // all others
-	hosts   []string           // of the settings: these alone, if reach says so
-	reach   policy.Reach
+	inForce []policy.Rule      // these, before any is left out
+	hosts   []string           // of the settings
+	all     bool               // every host may be reached
 	missing []policy.Unmapped
 }
 
@@ -78,8 +79,12 @@ func (x *exporter) collect(s policy.Store, names []string, format string) {
 		if h.Kind != policy.KindPath {
 			continue
 		}
-		if x.own(&x.hidden, h.Rule.String(), policy.Read, policy.Deny); h.Sealed() {
+		if h.Sealed() {
 			x.sealed = append(x.sealed, h.Rule.WithTree())
+		}
+		if x.own(&x.hidden, h.Rule.String(), policy.Read, policy.Deny); !plainText(x.hidden[len(x.hidden)-1]) {
+			x.miss(h.Pattern, notPlain)
+			x.hidden = x.hidden[:len(x.hidden)-1]
 		}
 	}
 	for _, name := range names {
@@ -96,13 +101,17 @@ func (x *exporter) collect(s policy.Store, names []string, format string) {
 		}
 	}
 	slices.SortFunc(all, func(a, b policy.Rule) int { return strings.Compare(a.String(), b.String()) })
-	all = append(all, s.InForce()...)
-	x.reach, x.hosts = x.e.Reach()
+	for _, r := range s.InForce() {
+		all = append(all, x.everyPort(r))
+	}
+	reach, hosts := x.e.Reach()
+	x.inForce, x.hosts, x.all = all, hosts, reach == policy.AllHosts
 	for _, r := range all {
-		why := x.cannotSay(r, all)
+		why := x.cannotSay(r)
 		switch dir, _ := r.Path().Tree(); {
 		case why != "":
 			x.miss(r.String(), why)
+			x.all = x.all && (r.Kind != policy.KindHost || r.Decision == policy.Allow)
 			continue
 		case r.Decision == policy.Ask && format != "claude" && (format != "cursor" || r.Kind != policy.KindPath):
 			x.miss(r.String(), "nothing asks there: written as a refusal")
@@ -113,10 +122,33 @@ func (x *exporter) collect(s policy.Store, names []string, format string) {
 		}
 		x.rules = append(x.rules, r)
 	}
+	if reach == policy.AllHosts && !x.all {
+		x.miss("network.allow", "a refusal of hosts that has no equivalent bounds it; list the hosts")
+	}
+}
+
+const (
+	notPlain = "the name has characters that are wildcards there"
+	allHosts = "all hosts cannot be expressed; list them"
+)
+
+// everyPort makes a refusal of one port one of all: other tools have no ports.
+func (x *exporter) everyPort(r policy.Rule) policy.Rule {
+	lo, _ := r.Host().Ports()
+	if r.Kind != policy.KindHost || r.Decision == policy.Allow || lo == 0 {
+		return r
+	}
+	name := r.Pattern[:strings.LastIndexByte(r.Pattern, ':')]
+	all, err := policy.NewRule(policy.Rule{Kind: r.Kind, Pattern: name, Decision: r.Decision, Origin: r.Origin}, x.vars)
+	if err != nil || r.Host().UDP() || r.Host().SNI() {
+		return r
+	}
+	x.miss(r.String(), "written for every port")
+	return all
 }
 
 // cannotSay is why no other tool has a rule, or empty.
-func (x *exporter) cannotSay(r policy.Rule, all []policy.Rule) string {
+func (x *exporter) cannotSay(r policy.Rule) string {
 	switch {
 	case !r.Expires.IsZero():
 		return "it expires"
@@ -127,22 +159,33 @@ func (x *exporter) cannotSay(r policy.Rule, all []policy.Rule) string {
 	case r.Kind == policy.KindSocket && (r.Path().Abstract() || wild(r)):
 		return "an abstract socket or a wildcard has no equivalent"
 	case r.Kind == policy.KindPath && !plainText(r):
-		return "the name has characters that are wildcards there"
-	case r.Decision != policy.Allow || r.Kind != policy.KindPath:
+		return notPlain
+	case r.Decision != policy.Allow:
 		return ""
 	}
 	for _, h := range x.sealed {
-		if h.Covers(r.Path()) {
+		if r.Kind == policy.KindPath && h.Covers(r.Path()) {
 			return "hidden: " + h.String()
 		}
 	}
-	for _, o := range all {
-		if o.Kind == policy.KindPath && o.Decision != policy.Allow && o.Path().Covers(r.Path()) &&
+	for _, o := range x.inForce {
+		if o.Decision != policy.Allow && covers(o, r) &&
 			(o.Origin.Scope > r.Origin.Scope || o.Origin.Scope == policy.ScopeOrg) {
 			return "overruled by " + o.String()
 		}
 	}
 	return ""
+}
+
+// covers says whether a refusal is about all that r allows.
+func covers(o, r policy.Rule) bool {
+	switch {
+	case o.Kind != r.Kind:
+		return false
+	case r.Kind == policy.KindHost:
+		return o.Host().Covers(r.Host())
+	}
+	return (o.Access == policy.Read || o.Access == r.Access) && o.Path().Covers(r.Path())
 }
 
 func plainHost(r policy.Rule) bool {
@@ -208,8 +251,7 @@ func (x *exporter) closed(r policy.Rule) string {
 // deniedBy names a rule that covers all that r allows, for tools in which a refusal wins even over what is narrower.
 func (x *exporter) deniedBy(r policy.Rule) string {
 	for _, o := range slices.Concat(x.hidden, x.rules) {
-		if r.Decision == policy.Allow && o.Decision == policy.Deny && o.Kind == r.Kind && r.Kind == policy.KindPath &&
-			(o.Access == policy.Read || o.Access == r.Access) && o.Path().Covers(r.Path()) {
+		if r.Decision == policy.Allow && o.Decision == policy.Deny && covers(o, r) {
 			return o.String()
 		}
 	}
@@ -263,6 +305,9 @@ func exportSRT(x *exporter) (string, error) {
 		AllowWrite []string `json:"allowWrite"`
 		DenyWrite  []string `json:"denyWrite"`
 	}
+	if x.all {
+		x.miss("network.allow", allHosts)
+	}
 	n := network{append([]string{}, x.plainHosts()...), []string{}, nil}
 	f := filesystem{[]string{}, nil, []string{}, []string{}}
 	l := lists{
@@ -283,7 +328,7 @@ func exportSRT(x *exporter) (string, error) {
 	for _, r := range x.rules {
 		switch by := x.deniedBy(r); {
 		case !x.granted(r, r.Access != policy.Read): // allowRead opens what denyRead closed
-		case by != "" && r.Access == policy.Write:
+		case by != "" && r.Access != policy.Read:
 			x.miss(r.String(), "denied there by "+by)
 		default:
 			l.put(x, r, textOf(r))
@@ -305,14 +350,15 @@ func textOf(r policy.Rule) string {
 
 // plainHosts lists the hosts of the settings that other tools can name.
 func (x *exporter) plainHosts() []string {
-	if x.reach == policy.AllHosts {
-		x.miss("network.allow", "all hosts cannot be expressed; list them")
-	}
 	var out []string
 	for _, h := range x.hosts {
 		r, err := policy.NewRule(policy.Rule{Kind: policy.KindHost, Pattern: h, Decision: policy.Allow}, x.vars)
-		if err != nil || !plainHost(r) {
-			x.miss("network.hosts "+h, "a port, a protocol or * has no equivalent")
+		why := x.cannotSay(r)
+		if err != nil {
+			why = err.Error()
+		}
+		if why != "" {
+			x.miss("network.hosts "+h, why)
 			continue
 		}
 		out = append(out, h)

@@ -14,6 +14,9 @@ import (
 // exportClaude writes permission rules, which hold for Claude Code's own tools and for its sandbox.
 func exportClaude(x *exporter) (string, error) {
 	var allow, ask, deny, sockets []string
+	if x.all {
+		x.miss("network.allow", allHosts)
+	}
 	hosts := append([]string{}, x.plainHosts()...)
 	l := lists{{policy.KindSocket, policy.Allow, policy.Connect}: &sockets}
 	for d, list := range map[policy.Decision]*[]string{policy.Allow: &allow, policy.Ask: &ask, policy.Deny: &deny} {
@@ -99,7 +102,7 @@ func exportCodex(x *exporter) (string, error) {
 		}
 	}
 	domains, sockets := map[string]string{}, map[string]string{}
-	if x.reach == policy.AllHosts {
+	if x.all {
 		domains["*"] = "allow"
 	} else {
 		for _, h := range x.plainHosts() {
@@ -109,9 +112,9 @@ func exportCodex(x *exporter) (string, error) {
 	for _, r := range x.rules {
 		switch access := map[policy.Access]int{policy.Read: read, policy.Write: write}[r.Access]; {
 		case r.Kind == policy.KindHost:
-			domains[r.Pattern] = r.Decision.String()
+			denyStays(domains, r.Pattern, r.Decision)
 		case r.Kind == policy.KindSocket:
-			sockets[bare(r)] = r.Decision.String()
+			denyStays(sockets, bare(r), r.Decision)
 		case r.Decision == policy.Allow && x.granted(r, true):
 			entries[bare(r)] = max(access, entries[bare(r)])
 		}
@@ -142,6 +145,13 @@ func exportCodex(x *exporter) (string, error) {
 		files[":workspace_roots"] = below
 	}
 	return x.codexTOML(files, domains, sockets)
+}
+
+// denyStays sets a word, but in place of a refusal.
+func denyStays(words map[string]string, name string, d policy.Decision) {
+	if words[name] != policy.Deny.String() {
+		words[name] = d.String()
+	}
 }
 
 // readable says whether what r forbids to write may be read: only then can Codex's word for it, read, open nothing.
@@ -207,7 +217,7 @@ func (x *exporter) codexTOML(files map[string]any, domains, sockets map[string]s
 func exportCursor(x *exporter) (string, error) {
 	readwrite, readonly := []string{}, []string{}
 	allowed, denied, others := []string{}, []string{}, "deny"
-	if x.reach == policy.AllHosts {
+	if x.all {
 		others = "allow"
 	} else {
 		allowed = append(allowed, x.plainHosts()...)

@@ -100,6 +100,7 @@ func TestImport(t *testing.T) {
 			`fs.writable=[] network.allow=false`, "", "additionalReadwritePaths"},
 		"cursor without": {"cursor", `{"type":"insecure_none","networkPolicy":{"default":"allow"}}`, `network.allow=true`, "",
 			"type"},
+		"null": {"srt", `{"network":null,"filesystem":{"denyRead":[null]}}`, "", "", "not+nothing one+is+nothing"},
 		"bad values": {"sbx", `{"workdir":1,"read_only_paths":["rel"],"timeout_seconds":"x"}`, "", "",
 			"workdir read_only_paths timeout_seconds"},
 	} {

@@ -9,7 +9,7 @@ import (
 
 // prevail keeps the order of tools in which a refusal counts before a grant, however narrow that is: in sbx the
 // narrower rule decides. wins says of which two rules, over and r, the first counts before the other there. Where sbx
-// would choose r, over is repeated for the part that they share, or r is left out and listed.
+// would choose r, over is repeated for the part that they share, or r is listed, and left out or made a refusal.
 func (im *importer) prevail(wins func(over, r policy.Rule) bool) {
 	var kept, parts []policy.Rule
 next:
@@ -20,11 +20,16 @@ next:
 				continue
 			}
 			part, ok := shared(over, r, im.vars)
-			if !ok {
+			switch {
+			case ok:
+				mine = append(mine, part)
+			case r.Decision == policy.Ask: // left out, it would leave to a wider grant what it is about
+				im.skip(r.String(), "%s counts before it there; refused", over)
+				r.Decision = policy.Deny
+			default:
 				im.skip(r.String(), "%s counts before it there", over)
 				continue next
 			}
-			mine = append(mine, part)
 		}
 		kept, parts = append(kept, r), append(parts, mine...)
 	}
