@@ -136,6 +136,7 @@ func (o *Network) Stage() (*netns.Network, error) {
 		return o.net.Stage(), nil
 	}
 	r := &planner.Refusal{What: "making the sandbox's network", Err: o.err}
+	var none *network.NoCarrier
 	switch {
 	case publishing(o.err) && errors.Is(o.err, syscall.EACCES):
 		r.Hint = "ports below 1024 are root's on this host; publish a higher one"
@@ -147,8 +148,10 @@ func (o *Network) Stage() (*netns.Network, error) {
 		r.Hint = vethHint(o.err)
 	case errors.Is(o.err, syscall.EACCES), errors.Is(o.err, syscall.ENOENT):
 		r.Hint = "the device must exist and be open to you (as root: modprobe tun; chmod 0666 /dev/net/tun)"
-	default:
+	case errors.As(o.err, &none):
 		r.Hint = "install pasta (package passt) or slirp4netns; sbx doctor says what is missing"
+	default:
+		r.Hint = "sbx doctor says what is missing"
 	}
 	return nil, r
 }

@@ -142,12 +142,13 @@ func (g *Grounds) warn(err error) {
 }
 
 // mayWrite says whether an answer could allow writing at all: Landlock's rules were made before, and a mount on the
-// very place of one would hide it.
+// very place of one would hide it. Where it has no rules about files, as with containers, it refuses none.
 func (g *Grounds) mayWrite(p string, mounted bool) bool {
-	if g.plan.Landlock == nil {
+	l := g.plan.Landlock
+	if l == nil || l.HandledFS == 0 {
 		return true
 	}
-	return slices.ContainsFunc(g.plan.Landlock.Rules, func(l plan.LandlockRule) bool {
+	return slices.ContainsFunc(l.Rules, func(l plan.LandlockRule) bool {
 		return host.Within(p, string(l.Path)) && !(mounted && p == string(l.Path))
 	})
 }

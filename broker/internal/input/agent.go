@@ -20,7 +20,9 @@ func (r *Run) agentPlaces(s request.Settings, in *planner.Input) {
 			Why: s.Agent.Name + " acts upon it, also outside of the sandbox"})
 	}
 	for _, h := range s.Agent.Hidden {
-		in.Hides = append(in.Hides, planner.Hide{Path: h.Place(), Secret: true, Why: h.Reason})
+		if place := h.Place(); place != "" {
+			in.Hides = append(in.Hides, planner.Hide{Path: place, Secret: true, Why: h.Reason})
+		}
 	}
 	in.Hides = slices.DeleteFunc(in.Hides, func(h planner.Hide) bool { return s.Agent.Shows(path.Clean(h.Path)) })
 	if r.Mode != "dynamic" {

@@ -2,7 +2,6 @@ package network
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -293,6 +292,11 @@ func (n *Network) listener(f *os.File) (net.Listener, error) {
 	return l, nil
 }
 
+// NoCarrier says that no program is installed that carries packets.
+type NoCarrier struct{ what string }
+
+func (e *NoCarrier) Error() string { return e.what }
+
 // carry starts the process that carries packets.
 func (n *Network) carry() error {
 	if n.o.Carrier == "veth" {
@@ -322,7 +326,7 @@ func (n *Network) carry() error {
 		}
 	}
 	if failed == nil {
-		failed = errors.New(strings.Join(missing, "; "))
+		failed = &NoCarrier{strings.Join(missing, "; ")}
 	}
 	return fmt.Errorf("starting the sandbox's network: %w", failed)
 }

@@ -133,8 +133,9 @@ func (a *Agent) login(s *Settings, vars policy.Vars) error {
 			continue
 		}
 		if !said && exists {
-			a.Hidden = append(a.Hidden, policy.Hiding{Secret: policy.Secret{Kind: policy.KindPath, Pattern: p,
-				Reason: "the login of " + a.Name + ", to which nobody has said yes"}, Rule: pattern})
+			if err := a.hide(p, vars); err != nil {
+				return err
+			}
 			if !slices.Contains(s.Agents.HideLogin, a.Name) {
 				a.Asks = append(a.Asks, place)
 			}
@@ -149,6 +150,19 @@ func (a *Agent) login(s *Settings, vars policy.Vars) error {
 			}
 			a.Login = append(a.Login, pattern)
 		}
+	}
+	return nil
+}
+
+// hide keeps a login out of sight, and keeps the agent from writing another one over it.
+func (a *Agent) hide(p string, vars policy.Vars) error {
+	for _, x := range append(agentprofile.Beside(p), p) {
+		pattern, err := policy.ParsePattern(x, vars)
+		if err != nil {
+			return err
+		}
+		a.Hidden = append(a.Hidden, policy.Hiding{Secret: policy.Secret{Kind: policy.KindPath, Pattern: x,
+			Reason: "the login of " + a.Name + ", to which nobody has said yes"}, Rule: pattern})
 	}
 	return nil
 }
