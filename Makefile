@@ -109,6 +109,8 @@ install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/libexec/sbx
 	install -m 0755 bin/sbx $(DESTDIR)$(PREFIX)/bin/sbx
 	install -m 0755 bin/sbx-host $(DESTDIR)$(PREFIX)/libexec/sbx/sbx-host
+	install -d $(DESTDIR)$(PREFIX)/share/sbx/agents
+	install -m 0644 broker/internal/agentprofile/agents/*.toml $(DESTDIR)$(PREFIX)/share/sbx/agents
 	install -m 0755 bin/sbx-probe $(DESTDIR)$(PREFIX)/libexec/sbx/sbx-probe
 	@if [ -f bin/sbx-helper ]; then set -x; install -m 0755 bin/sbx-helper $(DESTDIR)$(PREFIX)/libexec/sbx/sbx-helper; fi
 	@echo "nothing was installed set-user-id; sbx works without"

@@ -138,8 +138,8 @@ func TestWhatIsNotAllowedIsNotLookedUp(t *testing.T) {
 	}
 }
 
-// Where no server can be reached a name that is allowed does not exist: musl waits half a minute after "server failure",
-// which is for a server that may answer the next time.
+// Where no server can be reached a name that is allowed does not exist: musl waits half a minute after a failure of the
+// server, which is for one that may answer the next time.
 func TestNobodyToLookUp(t *testing.T) {
 	silent, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
@@ -166,8 +166,8 @@ func TestNobodyToLookUp(t *testing.T) {
 			r := judged(new(atomic.Int32), nil)
 			r.up = &upstream{servers: c.servers, timeout: 50 * time.Millisecond}
 			var m dnsmessage.Message
-			if err := m.Unpack(r.answer(context.Background(), question(t, "yes.test.", dnsmessage.TypeA,
-				dnsmessage.ClassINET), who{})); err != nil || m.RCode != c.code {
+			asked := question(t, "yes.test.", dnsmessage.TypeA, dnsmessage.ClassINET)
+			if err := m.Unpack(r.answer(context.Background(), asked, who{})); err != nil || m.RCode != c.code {
 				t.Errorf("%v, %v, want %v", m.RCode, err, c.code)
 			}
 		})

@@ -52,8 +52,8 @@ func (s Store) Rules() []Rule {
 
 // Match finds the rule that decides. The org's best rule wins outright if it is final or a deny; otherwise the
 // latest scope with a matching rule: command line, user, project, org, and last what an agent's profile says. Within a
-// scope the most specific pattern wins, then deny, ask, allow. Rules of a project that is not trusted count only if they
-// deny or ask.
+// scope the most specific pattern wins, then deny, ask, allow. Rules of a project that is not trusted count only if
+// they deny or ask.
 func (s Store) Match(q Query) (Rule, bool) {
 	var best [ScopeSession + 1]*Rule
 	path := pathname.Split(q.Path)

@@ -58,7 +58,7 @@ func (s *Server) typeOnly(ino uint64, n *node, out *fuse.Attr) {
 
 // numberOf is the host's number of a gated object, or the server's own where that cannot be told.
 func (s *Server) numberOf(n *node) uint64 {
-	if n.base == nil {
+	if n.base == nil || n.kind == static {
 		return n.id
 	}
 	fd, _, err := s.hold(n)

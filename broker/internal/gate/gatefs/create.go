@@ -28,9 +28,15 @@ func (s *Server) mayAppear(cancel <-chan struct{}, h *fuse.InHeader, g ground, n
 // the server, and whoever comes next is asked about, or let in, as with any other file.
 func (s *Server) createNew(cancel <-chan struct{}, in *fuse.CreateIn, g ground, name string,
 	out *fuse.CreateOut) fuse.Status {
+	defer func() { g.done() }()
 	c, code := s.mayAppear(cancel, &in.InHeader, g, name, unix.S_IFREG)
 	if code != fuse.OK {
 		return code
+	}
+	var err error
+	g, err = s.makeHost(g)
+	if err != nil {
+		return status(err)
 	}
 	flags := int(in.Flags)&(hostFlags|unix.O_EXCL) | unix.O_CREAT | unix.O_NOFOLLOW | unix.O_NONBLOCK
 	fd, err := names.OpenBeneath(g.fd, name, flags|unix.O_EXCL, in.Mode&0o777)
@@ -52,9 +58,15 @@ func (s *Server) createNew(cancel <-chan struct{}, in *fuse.CreateIn, g ground, 
 // mkdirNew makes a directory that a question has allowed.
 func (s *Server) mkdirNew(cancel <-chan struct{}, in *fuse.MkdirIn, g ground, name string,
 	out *fuse.EntryOut) fuse.Status {
+	defer func() { g.done() }()
 	c, code := s.mayAppear(cancel, &in.InHeader, g, name, unix.S_IFDIR)
 	if code != fuse.OK {
 		return code
+	}
+	var err error
+	g, err = s.makeHost(g)
+	if err != nil {
+		return status(err)
 	}
 	if err := unix.Mkdirat(g.fd, name, in.Mode&0o777); err != nil {
 		return status(err)

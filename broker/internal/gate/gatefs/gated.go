@@ -145,7 +145,7 @@ func (s *Server) secret(p string) bool { return s.opts.Secret != nil && s.opts.S
 // below is the gated object of a name in a directory.
 func below(n *node, name string) *node {
 	c := &node{kind: gated, fd: -1, path: path.Join(n.path, name), base: n, rel: name}
-	if n.kind == gated {
+	if n.kind == gated || n.fd < 0 && n.base != nil {
 		c.base, c.rel = n.base, n.rel+"/"+name
 	}
 	return c

@@ -1,9 +1,12 @@
 package gatefs
 
 import (
+	"path"
+
 	"golang.org/x/sys/unix"
 	"sbx.example/sbx/broker/internal/gate/fuse"
 	"sbx.example/sbx/broker/internal/gate/grants"
+	"sbx.example/sbx/broker/internal/gate/names"
 )
 
 // ground is a directory of the host's in which names are made, moved and removed by answers.
@@ -30,9 +33,13 @@ func (s *Server) ground(cancel <-chan struct{}, h *fuse.InHeader, id uint64, nam
 	if n == nil || !validName(name) {
 		return ground{}, false, fuse.OK // home says why not
 	}
-	if n.kind == static && n.dir.Kind == Skeleton && n.dir.Unlisted == AskFirst && n.fd >= 0 && s.Grants.Asks() &&
-		!n.dir.has(name) {
-		return ground{node: n, fd: n.fd}, true, fuse.OK
+	if n.kind == static && n.dir.Kind == Skeleton && n.dir.Unlisted == AskFirst && s.Grants.Asks() && !n.dir.has(name) {
+		if n.fd >= 0 {
+			return ground{node: n, fd: n.fd}, true, fuse.OK
+		}
+		if fd, err := s.openLate(n); err == nil {
+			return ground{node: n, fd: fd, own: true}, true, fuse.OK
+		}
 	}
 	if n.kind != gated {
 		return ground{}, false, fuse.OK
@@ -60,6 +67,63 @@ func (s *Server) ground(cancel <-chan struct{}, h *fuse.InHeader, id uint64, nam
 		return ground{}, false, fuse.EROFS
 	}
 	return ground{node: n, fd: t.host, own: t.own, granted: true}, true, fuse.OK
+}
+
+// openLate opens the host's directory of a skeleton that it did not have at the start.
+func (s *Server) openLate(n *node) (int, error) {
+	if n.base == nil || n.base.fd < 0 {
+		return -1, unix.ENOENT
+	}
+	return names.OpenBeneath(n.base.fd, n.rel, unix.O_PATH|unix.O_DIRECTORY, 0)
+}
+
+// lacking says whether a name is asked for in a skeleton that the host does not have. It is there for what is mounted
+// below it, so for programs it exists: a yes to the name makes it on the host.
+func (s *Server) lacking(id uint64, name string) (ground, bool) {
+	n := s.nodes.get(id)
+	if n == nil || !validName(name) || n.kind != static || n.fd >= 0 || n.base == nil || n.dir.Kind != Skeleton ||
+		n.dir.Unlisted != AskFirst || !s.Grants.Asks() || n.dir.has(name) {
+		return ground{}, false
+	}
+	fd, err := s.openLate(n)
+	if err == nil {
+		unix.Close(fd)
+	}
+	return ground{node: n, fd: -1}, err == unix.ENOENT
+}
+
+// makeHost makes the host's directory of a ground that it lacks.
+func (s *Server) makeHost(g ground) (ground, error) {
+	if g.fd >= 0 {
+		return g, nil
+	}
+	for i := range g.rel {
+		if g.rel[i] == '/' {
+			if err := s.mkdirLate(g, g.rel[:i]); err != nil {
+				return g, err
+			}
+		}
+	}
+	err := s.mkdirLate(g, g.rel)
+	if err == nil {
+		g.fd, err = s.openLate(g.node)
+		g.own = err == nil
+	}
+	return g, err
+}
+
+// mkdirLate makes one directory below the base of a ground, with the rights that private ones have.
+func (s *Server) mkdirLate(g ground, rel string) error {
+	dir, name := path.Split(rel)
+	fd, err := names.OpenBeneath(g.base.fd, "./"+dir, unix.O_PATH|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	if err := unix.Mkdirat(fd, name, 0o700); err != unix.EEXIST {
+		return err
+	}
+	return nil
 }
 
 // mountable says whether a gated directory was granted with all that is in it, so that the mount says what can be

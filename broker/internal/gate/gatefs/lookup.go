@@ -36,7 +36,7 @@ func (s *Server) Lookup(cancel <-chan struct{}, h *fuse.InHeader, name string, o
 	switch {
 	case n.dir.Kind == Guarded:
 		return s.lookupLoop(h, n, name, out)
-	case n.dir.Unlisted == AskFirst && n.fd >= 0:
+	case n.dir.Unlisted == AskFirst && (n.fd >= 0 || n.base != nil && n.base.fd >= 0):
 		return s.lookupGated(cancel, h, n, name, out)
 	}
 	return absent(out)

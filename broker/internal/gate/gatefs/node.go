@@ -33,7 +33,8 @@ type node struct {
 	dir  *dir         // static
 	zone *guard.Place // guarded directories
 	key  loopKey
-	base *node // gated: the static directory whose fd its host path starts from
+	// gated: the static directory whose fd its host path starts from. Static: the same of a skeleton that the host lacks
+	base *node
 	rel  string
 	// loop: where it was last seen, to name it in a callback. Guarded by table.mu.
 	parent *node

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -70,6 +71,10 @@ func (s *Server) plantDir(d Dir) error {
 	if err := s.openStatic(n); err != nil {
 		return err
 	}
+	if n.fd < 0 && !d.Place && parent != nil {
+		at := below(parent, path.Base(d.Path))
+		n.base, n.rel = at.base, at.rel
+	}
 	if d.Kind == Guarded {
 		if err := s.zoneOf(n, parent); err != nil {
 			return err
@@ -113,7 +118,8 @@ func (s *Server) zoneOf(n, parent *node) error {
 	return nil
 }
 
-// openStatic holds the host directory. A skeleton may be without one: its unlisted names are then absent.
+// openStatic holds the host directory. A skeleton may be without one: its unlisted names are then absent, until the
+// host has it.
 func (s *Server) openStatic(n *node) error {
 	if n.dir.Place {
 		n.dir.attr = unix.Stat_t{Mode: unix.S_IFDIR | 0o555, Nlink: 2, Uid: ^uint32(0), Gid: ^uint32(0)}
@@ -134,6 +140,11 @@ func (s *Server) openStatic(n *node) error {
 		return fmt.Errorf("opening guarded directory %s: %w", n.dir.Host, err)
 	}
 	n.dir.attr = unix.Stat_t{Mode: unix.S_IFDIR | 0o555, Nlink: 2, Uid: ^uint32(0), Gid: ^uint32(0)}
+	if n.dir.Unlisted == AskFirst { // as it will be: the kernel lets nobody write where the owner is no user
+		now := unix.NsecToTimespec(time.Now().UnixNano())
+		n.dir.attr.Mode, n.dir.attr.Uid, n.dir.attr.Gid = unix.S_IFDIR|0o700, s.uid, s.uid
+		n.dir.attr.Atim, n.dir.attr.Mtim, n.dir.attr.Ctim = now, now, now
+	}
 	return nil
 }
 

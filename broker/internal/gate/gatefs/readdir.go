@@ -153,7 +153,7 @@ func (s *Server) skeletonNames(n *node, granted bool) []fuse.DirEntry {
 		}
 		list = append(list, fuse.DirEntry{Name: name, Mode: st.Mode & unix.S_IFMT, Ino: st.Ino})
 	}
-	if n.dir.Unlisted == AskFirst && n.fd >= 0 {
+	if n.dir.Unlisted == AskFirst {
 		list = s.addUnlisted(n, list, granted)
 	}
 	slices.SortFunc(list[2:], func(a, b fuse.DirEntry) int { return strings.Compare(a.Name, b.Name) })
@@ -161,7 +161,16 @@ func (s *Server) skeletonNames(n *node, granted bool) []fuse.DirEntry {
 }
 
 func (s *Server) addUnlisted(n *node, list []fuse.DirEntry, granted bool) []fuse.DirEntry {
-	fd, err := s.reopen(n.fd, unix.O_RDONLY|unix.O_DIRECTORY)
+	at := n.fd
+	if at < 0 {
+		late, err := s.openLate(n)
+		if err != nil {
+			return list
+		}
+		defer unix.Close(late)
+		at = late
+	}
+	fd, err := s.reopen(at, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		return list
 	}
