@@ -151,7 +151,7 @@ func compile(r Rule) ([]component, error) {
 			cs[i] = component{any: true}
 			continue
 		}
-		if !validName(p) {
+		if !ValidName(p) {
 			return nil, fmt.Errorf("component %q is not a name", p)
 		}
 		cs[i] = component{text: p, glob: strings.ContainsAny(p, `*?[\`), exact: r.Exact}
@@ -180,8 +180,12 @@ func Literal(s string) string {
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(s)
 }
 
-func validName(s string) bool {
-	return s != "" && s != "." && s != ".." && len(s) <= 255 && !strings.ContainsAny(s, "/\x00")
+// MaxName is the most that a name may have in the file systems that are served (NAME_MAX).
+const MaxName = 255
+
+// ValidName says whether a directory can have something under a name.
+func ValidName(s string) bool {
+	return s != "" && s != "." && s != ".." && len(s) <= MaxName && !strings.ContainsAny(s, "/\x00")
 }
 
 // Root is the place inside the granted directory itself.
@@ -401,7 +405,7 @@ func (p *Place) MayLink(text string) bool {
 		return true
 	}
 	v := p.Rule(text, ByHost)
-	return validName(text) && v.Action == Free && !v.Anchored
+	return ValidName(text) && v.Action == Free && !v.Anchored
 }
 
 // Ordinary reports whether a directory made in the place can be the session's own: nothing outside looks for names

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"golang.org/x/sys/unix"
 	"os"
 	"strconv"
 	"strings"
@@ -51,4 +52,13 @@ func Children(pid int) []int {
 func Exists(p string) bool {
 	_, err := os.Lstat(p)
 	return err == nil
+}
+
+// OpenFiles is how many descriptors this process may have, as far as that is worth knowing.
+func OpenFiles() int {
+	var l unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &l) != nil {
+		return 1024
+	}
+	return int(min(l.Cur, 200_000))
 }

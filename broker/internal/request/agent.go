@@ -157,7 +157,7 @@ func (a *Agent) login(s *Settings, vars policy.Vars) error {
 // hide keeps a login out of sight, and keeps the agent from writing another one over it.
 func (a *Agent) hide(p string, vars policy.Vars) error {
 	for _, x := range append(agentprofile.Beside(p), p) {
-		pattern, err := policy.ParsePattern(x, vars)
+		pattern, err := pathname.ParsePattern(x, vars)
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package fuse
 
 import (
+	"golang.org/x/sys/unix"
 	"strconv"
 	"syscall"
 	"time"
@@ -351,3 +352,18 @@ func (o *EntryOut) SetAttrTimeout(d time.Duration) { o.AttrValid, o.AttrValidNse
 
 // SetTimeout says how long the kernel may rely on the attributes.
 func (o *AttrOut) SetTimeout(d time.Duration) { o.AttrValid, o.AttrValidNsec = split(d) }
+
+// Times are the times of access and of change that are to be set, as utimensat takes them.
+func (in *SetAttrIn) Times() [2]unix.Timespec {
+	one := func(set, now uint32, sec uint64, nsec uint32) unix.Timespec {
+		switch {
+		case in.Valid&set == 0:
+			return unix.Timespec{Nsec: unix.UTIME_OMIT}
+		case in.Valid&now != 0:
+			return unix.Timespec{Nsec: unix.UTIME_NOW}
+		}
+		return unix.Timespec{Sec: int64(sec), Nsec: int64(nsec)}
+	}
+	return [2]unix.Timespec{one(FATTR_ATIME, FATTR_ATIME_NOW, in.Atime, in.Atimensec),
+		one(FATTR_MTIME, FATTR_MTIME_NOW, in.Mtime, in.Mtimensec)}
+}

@@ -23,7 +23,7 @@ func (s *Server) fill(st *unix.Stat_t, out *fuse.Attr) {
 	out.Atime, out.Atimensec = uint64(st.Atim.Sec), uint32(st.Atim.Nsec)
 	out.Mtime, out.Mtimensec = uint64(st.Mtim.Sec), uint32(st.Mtim.Nsec)
 	out.Ctime, out.Ctimensec = uint64(st.Ctim.Sec), uint32(st.Ctim.Nsec)
-	out.Mode, out.Nlink = visibleMode(st.Mode), uint32(st.Nlink)
+	out.Mode, out.Nlink = names.VisibleMode(st.Mode), uint32(st.Nlink)
 	out.Rdev, out.Blksize = uint32(st.Rdev), uint32(st.Blksize)
 	out.Uid, out.Gid = s.opts.Owner.UID, s.opts.Owner.GID
 	if st.Uid != s.uid && st.Mode&unix.S_IFMT == unix.S_IFLNK {
@@ -38,14 +38,6 @@ func (s *Server) fillSkeleton(d *dir, out *fuse.Attr) {
 	if d.attr.Uid != s.uid {
 		out.Uid = unmapped
 	}
-}
-
-// visibleMode hides set-id bits, except the setgid of directories, which only passes the group on.
-func visibleMode(mode uint32) uint32 {
-	if mode&unix.S_IFMT == unix.S_IFDIR {
-		return mode &^ unix.S_ISUID
-	}
-	return mode &^ (unix.S_ISUID | unix.S_ISGID)
 }
 
 // typeOnly is all that is shown of an object before it is granted. Its number is that which the listing tells, too: who
@@ -237,21 +229,8 @@ func (s *Server) change(t target, st *unix.Stat_t, in *fuse.SetAttrIn) error {
 	if in.Valid&(fuse.FATTR_ATIME|fuse.FATTR_MTIME) == 0 {
 		return nil
 	}
-	ts := []unix.Timespec{
-		stamp(in.Valid, fuse.FATTR_ATIME, fuse.FATTR_ATIME_NOW, in.Atime, in.Atimensec),
-		stamp(in.Valid, fuse.FATTR_MTIME, fuse.FATTR_MTIME_NOW, in.Mtime, in.Mtimensec),
-	}
-	return unix.UtimesNanoAt(s.procfd, name, ts, 0)
-}
-
-func stamp(valid, set, now uint32, sec uint64, nsec uint32) unix.Timespec {
-	switch {
-	case valid&set == 0:
-		return unix.Timespec{Nsec: unix.UTIME_OMIT}
-	case valid&now != 0:
-		return unix.Timespec{Nsec: unix.UTIME_NOW}
-	}
-	return unix.Timespec{Sec: int64(sec), Nsec: int64(nsec)}
+	ts := in.Times()
+	return unix.UtimesNanoAt(s.procfd, name, ts[:], 0)
 }
 
 func (s *Server) truncate(t target, in *fuse.SetAttrIn, size int64) error {

@@ -5,6 +5,7 @@ import (
 	"sbx.example/sbx/broker/internal/gate/fuse"
 	"sbx.example/sbx/broker/internal/gate/grants"
 	"sbx.example/sbx/broker/internal/gate/names"
+	"sbx.example/sbx/broker/internal/guard"
 )
 
 // target is the object of one request.
@@ -114,7 +115,7 @@ func (s *Server) home(id uint64, name string) (*node, fuse.Status) {
 	switch {
 	case n == nil:
 		return nil, errno(unix.ESTALE)
-	case !validName(name):
+	case !guard.ValidName(name):
 		return nil, misnamed(name)
 	case n.zone == nil:
 		return nil, fuse.EROFS
@@ -124,7 +125,7 @@ func (s *Server) home(id uint64, name string) (*node, fuse.Status) {
 
 // misnamed is what is said of a name that is not valid.
 func misnamed(s string) fuse.Status {
-	if len(s) > maxName {
+	if len(s) > guard.MaxName {
 		return errno(unix.ENAMETOOLONG)
 	}
 	return fuse.EINVAL

@@ -81,7 +81,8 @@ func (n *node) shares(flags uint32, fd int) uint32 {
 	if n == nil || n.kind != loop {
 		return 0
 	}
-	if flags&unix.O_ACCMODE == unix.O_RDWR || n.lent.Load() && flags&unix.O_ACCMODE == unix.O_RDONLY && beingWritten(fd) {
+	mode := flags & unix.O_ACCMODE
+	if mode == unix.O_RDWR || n.lent.Load() && mode == unix.O_RDONLY && names.BeingWritten(fd) {
 		return fuse.FOPEN_DIRECT_IO
 	}
 	return 0

@@ -1,12 +1,11 @@
 package gatefs
 
 import (
-	"path"
-
 	"golang.org/x/sys/unix"
 	"sbx.example/sbx/broker/internal/gate/fuse"
 	"sbx.example/sbx/broker/internal/gate/grants"
 	"sbx.example/sbx/broker/internal/gate/names"
+	"sbx.example/sbx/broker/internal/guard"
 )
 
 // ground is a directory of the host's in which names are made, moved and removed by answers.
@@ -30,7 +29,7 @@ func (g ground) done() {
 // what the mount would show.
 func (s *Server) ground(cancel <-chan struct{}, h *fuse.InHeader, id uint64, name string) (ground, bool, fuse.Status) {
 	n := s.nodes.get(id)
-	if n == nil || !validName(name) {
+	if n == nil || !guard.ValidName(name) {
 		return ground{}, false, fuse.OK // home says why not
 	}
 	if n.kind == static && n.dir.Kind == Skeleton && n.dir.Unlisted == AskFirst && s.Grants.Asks() && !n.dir.has(name) {
@@ -81,7 +80,7 @@ func (s *Server) openLate(n *node) (int, error) {
 // below it, so for programs it exists: a yes to the name makes it on the host.
 func (s *Server) lacking(id uint64, name string) (ground, bool) {
 	n := s.nodes.get(id)
-	if n == nil || !validName(name) || n.kind != static || n.fd >= 0 || n.base == nil || n.dir.Kind != Skeleton ||
+	if n == nil || !guard.ValidName(name) || n.kind != static || n.fd >= 0 || n.base == nil || n.dir.Kind != Skeleton ||
 		n.dir.Unlisted != AskFirst || !s.Grants.Asks() || n.dir.has(name) {
 		return ground{}, false
 	}
@@ -97,33 +96,12 @@ func (s *Server) makeHost(g ground) (ground, error) {
 	if g.fd >= 0 {
 		return g, nil
 	}
-	for i := range g.rel {
-		if g.rel[i] == '/' {
-			if err := s.mkdirLate(g, g.rel[:i]); err != nil {
-				return g, err
-			}
-		}
-	}
-	err := s.mkdirLate(g, g.rel)
+	err := names.MakeBeneath(g.base.fd, g.rel, 0o700)
 	if err == nil {
 		g.fd, err = s.openLate(g.node)
 		g.own = err == nil
 	}
 	return g, err
-}
-
-// mkdirLate makes one directory below the base of a ground, with the rights that private ones have.
-func (s *Server) mkdirLate(g ground, rel string) error {
-	dir, name := path.Split(rel)
-	fd, err := names.OpenBeneath(g.base.fd, "./"+dir, unix.O_PATH|unix.O_DIRECTORY, 0)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(fd)
-	if err := unix.Mkdirat(fd, name, 0o700); err != unix.EEXIST {
-		return err
-	}
-	return nil
 }
 
 // mountable says whether a gated directory was granted with all that is in it, so that the mount says what can be

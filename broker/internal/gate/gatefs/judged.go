@@ -61,7 +61,7 @@ func (s *Server) judgeMaking(n *node, name string, how making) fuse.Status {
 		return fuse.OK
 	case v.Action == guard.Text && (how == byMkdir || how == byCreate):
 		return fuse.OK
-	case v.Action == guard.Keep && (how == byCreate || how == byMove) && isFile(n.fd, name):
+	case v.Action == guard.Keep && (how == byCreate || how == byMove) && names.IsFile(n.fd, name):
 		return fuse.OK
 	case v.Action == guard.Text:
 		return fuse.EACCES
@@ -100,11 +100,6 @@ func (s *Server) noteMaking(n *node, name string) {
 			w.Changed(path.Join(s.opts.Root, rel))
 		}
 	}
-}
-
-func isFile(dir int, name string) bool {
-	var st unix.Stat_t
-	return names.Stat(dir, name, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFREG
 }
 
 // mayTake reports whether what has the name may lose it.

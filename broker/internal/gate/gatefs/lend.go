@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sbx.example/sbx/broker/internal/gate/names"
 	"sbx.example/sbx/broker/internal/guard"
 )
 
@@ -62,7 +63,7 @@ func (s *Server) Still() func() {
 // Left makes the kernel forget a name in a directory of the host, which leads elsewhere now. What is mounted on it is
 // mounted no more then.
 func (s *Server) Left(dir int, name string) {
-	id, err := idOf(dir)
+	id, err := names.ID(dir)
 	if err != nil {
 		return
 	}
@@ -72,7 +73,7 @@ func (s *Server) Left(dir int, name string) {
 		if n.zone == nil || n.fd < 0 {
 			continue
 		}
-		if own, err := idOf(n.fd); err == nil && own == id {
+		if own, err := names.ID(n.fd); err == nil && own == id {
 			in = append(in, n)
 		}
 	}
@@ -94,14 +95,4 @@ func (s *Server) markLent(n *node) {
 	if s.lent.all || s.lent.ids[identity{n.key.Dev, n.key.Ino}] {
 		n.lent.Store(true)
 	}
-}
-
-// beingWritten says whether somebody has a file open for writing, as far as that can be told: only then is no lease for
-// reading to be had.
-func beingWritten(fd int) bool {
-	_, err := unix.FcntlInt(uintptr(fd), unix.F_SETLEASE, unix.F_RDLCK)
-	if err == nil {
-		_, _ = unix.FcntlInt(uintptr(fd), unix.F_SETLEASE, unix.F_UNLCK)
-	}
-	return err == unix.EAGAIN
 }

@@ -19,7 +19,7 @@ func (s *Server) Lookup(cancel <-chan struct{}, h *fuse.InHeader, name string, o
 	switch {
 	case n == nil:
 		return errno(unix.ESTALE)
-	case !validName(name):
+	case !guard.ValidName(name):
 		return misnamed(name)
 	case n.kind == gated:
 		return s.lookupGated(cancel, h, n, name, out)
@@ -174,7 +174,7 @@ func (s *Server) keyOf(n *node, name string, st *unix.Stat_t) loopKey {
 
 // dirKey is the key of an open directory. One with a HEAD is a repository by itself for git, whatever its name.
 func (s *Server) dirKey(n *node, name string, fd int) (loopKey, error) {
-	id, err := idOf(fd)
+	id, err := names.ID(fd)
 	if err != nil {
 		return loopKey{}, err
 	}

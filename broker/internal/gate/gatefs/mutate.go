@@ -295,7 +295,7 @@ func (s *Server) remove(cancel <-chan struct{}, h *fuse.InHeader, name string, f
 	if flags == 0 {
 		return status(unix.Unlinkat(n.fd, name, 0))
 	}
-	id, err := idAt(n.fd, name)
+	id, err := names.IDAt(n.fd, name)
 	if err == nil {
 		err = unix.Unlinkat(n.fd, name, flags)
 	}

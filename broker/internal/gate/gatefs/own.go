@@ -8,21 +8,12 @@ import (
 	"sbx.example/sbx/broker/internal/gate/fuse"
 	"sbx.example/sbx/broker/internal/gate/names"
 	"sbx.example/sbx/broker/internal/guard"
-	"sbx.example/sbx/broker/internal/host"
 )
 
 // What the session makes is its own, see guard.Session.
 
 // maxDemoted bounds what is looked through at a time.
 const maxDemoted = 50_000
-
-// idOf is the identity of an open object.
-func idOf(fd int) (guard.ID, error) { return idAt(fd, "") }
-
-func idAt(dir int, name string) (guard.ID, error) {
-	st, err := host.StampOf(dir, name)
-	return guard.ID{Dev: st.Dev, Ino: st.Ino, Born: st.Born}, err
-}
 
 // isOwn says whether a directory is the session's own.
 func (s *Server) isOwn(n *node) bool { return n.kind == loop && s.opts.Session.Own(n.key.ID) }
@@ -36,7 +27,7 @@ func (s *Server) wasThere(n *node, name string) bool {
 // was made there, too.
 func (s *Server) inOwnRepository(n *node) bool {
 	for n != nil && s.isOwn(n) {
-		if guard.WorkTree(func(rel string) bool { return isFile(n.fd, rel) }) {
+		if guard.WorkTree(func(rel string) bool { return names.IsFile(n.fd, rel) }) {
 			return true
 		}
 		s.nodes.mu.RLock()
@@ -76,7 +67,7 @@ func (s *Server) mayMoveOwn(od *node, oldName string, nd *node, newName string, 
 
 // hostDir says whether a name is a directory's that is not the session's own.
 func (s *Server) hostDir(n *node, name string) bool {
-	id, err := idAt(n.fd, name)
+	id, err := names.IDAt(n.fd, name)
 	return err == nil && typeAt(n, name) == unix.S_IFDIR && !s.opts.Session.Own(id)
 }
 
@@ -87,7 +78,7 @@ func (s *Server) plainTree(dir int, name string, at *guard.Place, ids *[]guard.I
 	}
 	f := os.NewFile(uintptr(fd), name)
 	defer f.Close()
-	id, err := idOf(fd)
+	id, err := names.ID(fd)
 	if err != nil {
 		return false
 	}

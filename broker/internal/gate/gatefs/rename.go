@@ -88,8 +88,8 @@ func (s *Server) carryRename(in *fuse.RenameIn, od *node, oldName string, nd *no
 	if in.Flags&unix.RENAME_EXCHANGE != 0 {
 		return s.exchange(od, oldName, nd, newName, moved)
 	}
-	gone, err := idAt(od.fd, oldName)
-	replaced, _ := idAt(nd.fd, newName) // none if there is nothing
+	gone, err := names.IDAt(od.fd, oldName)
+	replaced, _ := names.IDAt(nd.fd, newName) // none if there is nothing
 	if err == nil {
 		err = unix.Renameat2(od.fd, oldName, nd.fd, newName, uint(in.Flags))
 	}
@@ -130,11 +130,11 @@ func (s *Server) exchange(od *node, oldName string, nd *node, newName string, mo
 
 func (s *Server) exchangeJudged(od *node, oldName string, nd *node, newName string,
 	moved, other *unix.Stat_t) fuse.Status {
-	a, err := idAt(od.fd, oldName)
+	a, err := names.IDAt(od.fd, oldName)
 	if err != nil {
 		return status(err)
 	}
-	b, err := idAt(nd.fd, newName)
+	b, err := names.IDAt(nd.fd, newName)
 	if err != nil {
 		return status(err)
 	}
@@ -202,7 +202,7 @@ func (s *Server) mayMove(od *node, oldName string, nd *node, newName string, st 
 	if code := s.mayMake(nd, newName, byMove); code != fuse.OK {
 		return code
 	}
-	id, err := idAt(od.fd, oldName)
+	id, err := names.IDAt(od.fd, oldName)
 	if err != nil {
 		return status(err)
 	}

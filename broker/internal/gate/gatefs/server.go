@@ -155,14 +155,14 @@ func newServer(t Tree, o Options) (*Server, error) {
 		s.log = log.New(io.Discard, "", 0)
 	}
 	s.closed, s.close = context.WithCancel(context.Background())
-	s.nofile = openFileBudget()
+	s.nofile = host.OpenFiles() / 2
 	var err error
 	s.procfd, err = unix.Open("/proc/self/fd", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		s.close()
 		return nil, fmt.Errorf("opening /proc/self/fd: %w", err)
 	}
-	if limit := openFileLimit(); s.procfd > limit-leastFiles { // a program would be told of a limit that is not its own
+	if limit := host.OpenFiles(); s.procfd > limit-leastFiles { // a program would be told of a limit that is not its own
 		unix.Close(s.procfd)
 		s.close()
 		return nil, fmt.Errorf("serving files with at most %d open: %w", limit, unix.EMFILE)

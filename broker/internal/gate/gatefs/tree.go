@@ -3,7 +3,6 @@ package gatefs
 import (
 	"fmt"
 	"path"
-	"strings"
 	"syscall"
 
 	"sbx.example/sbx/broker/internal/guard"
@@ -93,7 +92,7 @@ func (t Tree) check() error {
 func (d Dir) checkChildren() error {
 	seen := make(map[string]bool, len(d.Children))
 	for _, c := range d.Children {
-		if !validName(c.Name) {
+		if !guard.ValidName(c.Name) {
 			return fmt.Errorf("describing %s: child %q: want one path component", d.Path, c.Name)
 		}
 		if seen[c.Name] {
@@ -105,11 +104,4 @@ func (d Dir) checkChildren() error {
 		}
 	}
 	return nil
-}
-
-// maxName is the most that a name may have in the file systems that are served (NAME_MAX).
-const maxName = 255
-
-func validName(s string) bool {
-	return s != "" && s != "." && s != ".." && len(s) <= maxName && !strings.ContainsAny(s, "/\x00")
 }

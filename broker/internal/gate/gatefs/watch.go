@@ -2,6 +2,7 @@ package gatefs
 
 import (
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -123,18 +124,9 @@ func (s *Server) addWatch(n *node) *watch {
 	if err != nil {
 		return nil
 	}
-	d := &watch{wd: int32(wd), dir: n, seen: make(map[string]*node), reports: reports(fs.Type)}
+	d := &watch{wd: int32(wd), dir: n, seen: make(map[string]*node), reports: slices.Contains(reporting[:], fs.Type)}
 	w.byWd[d.wd] = d
 	return d
-}
-
-func reports(magic int64) bool {
-	for _, m := range reporting {
-		if m == magic {
-			return true
-		}
-	}
-	return false
 }
 
 // saw notes what the kernel is told of a name that was looked at when d had seen gen changes, and says whether it may

@@ -1,6 +1,13 @@
 package names
 
-import "golang.org/x/sys/unix"
+import (
+	"path"
+
+	"golang.org/x/sys/unix"
+
+	"sbx.example/sbx/broker/internal/guard"
+	"sbx.example/sbx/broker/internal/host"
+)
 
 // OpenBeneath opens a relative path below dir.
 func OpenBeneath(dir int, rel string, flags int, mode uint32, more ...uint64) (int, error) {
@@ -60,4 +67,57 @@ func Readlink(dir int, name string) (string, error) {
 		}
 		buf = make([]byte, 2*len(buf))
 	}
+}
+
+// MakeBeneath makes a directory below dir, and those on the way to it, where they are missing.
+func MakeBeneath(dir int, rel string, mode uint32) error {
+	for i := range len(rel) + 1 {
+		if i < len(rel) && rel[i] != '/' {
+			continue
+		}
+		parent, name := path.Split(rel[:i])
+		fd, err := OpenBeneath(dir, "./"+parent, unix.O_PATH|unix.O_DIRECTORY, 0)
+		if err != nil {
+			return err
+		}
+		err = unix.Mkdirat(fd, name, mode)
+		unix.Close(fd)
+		if err != nil && err != unix.EEXIST {
+			return err
+		}
+	}
+	return nil
+}
+
+// ID is the identity of an open object.
+func ID(fd int) (guard.ID, error) { return IDAt(fd, "") }
+
+// IDAt is that of what has a name in a directory.
+func IDAt(dir int, name string) (guard.ID, error) {
+	st, err := host.StampOf(dir, name)
+	return guard.ID{Dev: st.Dev, Ino: st.Ino, Born: st.Born}, err
+}
+
+// IsFile says whether a name is a regular file's.
+func IsFile(dir int, name string) bool {
+	var st unix.Stat_t
+	return Stat(dir, name, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFREG
+}
+
+// BeingWritten says whether somebody has a file open for writing, as far as that can be told: only then is no lease for
+// reading to be had.
+func BeingWritten(fd int) bool {
+	_, err := unix.FcntlInt(uintptr(fd), unix.F_SETLEASE, unix.F_RDLCK)
+	if err == nil {
+		_, _ = unix.FcntlInt(uintptr(fd), unix.F_SETLEASE, unix.F_UNLCK)
+	}
+	return err == unix.EAGAIN
+}
+
+// VisibleMode hides set-id bits, except the setgid of directories, which only passes the group on.
+func VisibleMode(mode uint32) uint32 {
+	if mode&unix.S_IFMT == unix.S_IFDIR {
+		return mode &^ unix.S_ISUID
+	}
+	return mode &^ (unix.S_ISUID | unix.S_ISGID)
 }
