@@ -222,8 +222,8 @@ func one(a Ask, env Env) Verdict {
 	}
 	login := a.Kind != policy.KindHost && a.Kind != policy.KindSocket && env.Login.holds(a.Path)
 	if login && (env.Login.Own == nil || !env.Login.Own(a.PID, a.Exe)) {
-		return Verdict{Errno: int(syscall.EACCES), Life: LifeOnce, Origin: "agent " + env.Login.Agent,
-			Reason: "the login of " + env.Login.Agent + ", which its own programs alone may have"}
+		return Verdict{Errno: int(syscall.EACCES), Life: LifeOnce, Rule: a.Path, Origin: "agent " + env.Login.Agent,
+			Reason: "hidden: the login of " + env.Login.Agent + ", which its own programs alone may have"}
 	}
 	final := ruled && rule.Final
 	g, granted := env.Grants.Lookup(a, env.Now)

@@ -4,7 +4,9 @@ import (
 	"path"
 	"slices"
 
+	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/policy"
 	"sbx.example/sbx/broker/internal/request"
 )
 
@@ -34,5 +36,22 @@ func (r *Run) agentPlaces(s request.Settings, in *planner.Input) {
 		if place := p.Place(); place != "" {
 			in.Hides = append(in.Hides, planner.Hide{Path: place, Ask: true, Why: s.Agent.Origin()})
 		}
+	}
+}
+
+// entries grants the directories in an agent's folder which is not mounted as a whole. Its files are served, so that
+// each program that opens the login among them is looked at.
+func (x *carrier) entries(r policy.Rule, dir string, mode planner.Mode) {
+	list, _ := x.in.FS.ReadDir(dir)
+	for _, e := range list {
+		p := path.Join(dir, e.Name)
+		if e.Type != host.Dir || x.s.Agent.Shows(p) || x.secret(r, p) || x.hiddenNow(p) {
+			continue
+		}
+		g := planner.Grant{Path: p, Mode: mode, Optional: true, Ruled: true, Why: r.Origin.String()}
+		if x.s.Agent.Guards(p) {
+			g.Mode = planner.Read
+		}
+		x.in.Grants = append(x.in.Grants, g)
 	}
 }

@@ -191,6 +191,10 @@ func (x *carrier) allow(r policy.Rule, paths []string, tree bool) {
 			x.loss(r, "it is "+why)
 			continue
 		}
+		if tree && !x.static && x.s.Agent.IsApart(p) {
+			x.entries(r, canon, mode)
+			continue
+		}
 		if x.secret(r, p) || x.secret(r, canon) || x.hiddenNow(p) || x.hiddenNow(canon) {
 			continue
 		}

@@ -23,6 +23,7 @@ type Agent struct {
 	Rules  []policy.Rule
 	Guard  []string           // places that are guarded in what it writes
 	State  []string           // its own folders, which are made before it runs
+	Apart  []string           // of these, those that hold a login that is shown: they are not mounted as a whole
 	Login  []pathname.Pattern // what the agent's own programs alone may have
 	Hidden []policy.Hiding    // login files that nobody has said yes to
 	Asks   []string           // these, as paths; nobody has said no either
@@ -115,7 +116,35 @@ func (a *Agent) files(s *Settings, r *Request, env []string, vars policy.Vars) e
 		}
 		a.Guard = append(a.Guard, pattern.Place())
 	}
-	return a.login(s, vars)
+	if err := a.login(s, vars); err != nil {
+		return err
+	}
+	return a.guardApart()
+}
+
+// guardApart has rules guard in folders that are not mounted what the mount of one guards.
+func (a *Agent) guardApart() error {
+	for _, p := range a.Guard {
+		if !slices.ContainsFunc(a.Apart, func(dir string) bool { return host.Within(p, dir) }) {
+			continue
+		}
+		rule, err := policy.NewRule(policy.Rule{Kind: policy.KindPath, Pattern: pathname.Escape(p) + "/**",
+			Access: policy.Write, Decision: policy.Deny, Origin: policy.Origin{File: a.Origin()},
+			Reason: "guarded: " + a.Name + " acts upon it, also outside of the sandbox"}, policy.Vars{})
+		if err != nil {
+			return err
+		}
+		a.Rules = append(a.Rules, rule)
+	}
+	return nil
+}
+
+// IsApart says whether a folder is not mounted as a whole, because of the login in it.
+func (a *Agent) IsApart(dir string) bool { return a != nil && slices.Contains(a.Apart, dir) }
+
+// Guards says whether a place may only be read.
+func (a *Agent) Guards(p string) bool {
+	return slices.ContainsFunc(a.Guard, func(g string) bool { return host.Within(p, g) })
 }
 
 // login settles what becomes of the agent's own login. One that exists is shown where somebody has said yes. Where none
@@ -143,6 +172,11 @@ func (a *Agent) login(s *Settings, vars policy.Vars) error {
 		}
 		if err := a.writable(p, vars); err != nil {
 			return err
+		}
+		for _, dir := range a.State {
+			if host.Within(place, dir) && place != dir && !slices.Contains(a.Apart, dir) {
+				a.Apart = append(a.Apart, dir)
+			}
 		}
 		for _, x := range append(agentprofile.Beside(p), p) {
 			if pattern, err = pathname.ParsePattern(x, vars); err != nil {
