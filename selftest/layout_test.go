@@ -198,8 +198,7 @@ var mayImport = map[string][]string{
 		"broker/internal/program", "broker/internal/prompt", "broker/internal/quoting", "broker/internal/request",
 		"audit"},
 	"broker/internal/integrate": {"broker/internal/changes", "broker/internal/command", "broker/internal/host",
-		"broker/internal/launch", "broker/internal/option", "broker/internal/policy", "broker/internal/quoting",
-		"broker/internal/session"},
+		"broker/internal/option", "broker/internal/policy", "broker/internal/quoting", "broker/internal/session"},
 	"broker/internal/command": {"broker/internal/attend", "broker/internal/policy/peer",
 		"broker/internal/agentprofile", // names to complete
 		"broker/internal/manpage", "broker/internal/request", "broker/internal/explain",

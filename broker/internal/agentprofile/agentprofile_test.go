@@ -176,8 +176,9 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		for _, s := range slices.Concat(p.Read, p.Write, p.Login, p.Guard) {
-			pattern, err := pathname.ParsePattern(s, policy.Vars{Home: "/home/x", TmpDir: "/tmp", XDGConfigHome: "/home/x/.config",
-				XDGDataHome: "/home/x/.local/share", XDGStateHome: "/home/x/.local/state", XDGCacheHome: "/home/x/.cache"})
+			pattern, err := pathname.ParsePattern(s, policy.Vars{Home: "/home/x", TmpDir: "/tmp",
+				XDGConfigHome: "/home/x/.config",
+				XDGDataHome:   "/home/x/.local/share", XDGStateHome: "/home/x/.local/state", XDGCacheHome: "/home/x/.cache"})
 			if err != nil || pattern.MatchTree("/home/x") || pattern.MatchTree("/") {
 				t.Errorf("%q: %v", s, err)
 			}

@@ -55,16 +55,18 @@ func (t *Term) Fail(err error) int {
 	return hint.Status(err)
 }
 
+// Ask asks on the terminal and returns the line that is typed; "" without one.
+func (t *Term) Ask(question string) string {
+	if t.Std[0] == nil || !launch.HasTerminal([3]*os.File{t.Std[0]}) {
+		return ""
+	}
+	t.Note("sbx: " + question + " ")
+	line, _ := bufio.NewReader(io.LimitReader(t.Std[0], 256)).ReadString('\n')
+	return strings.TrimSpace(line)
+}
+
 // Confirm asks on the terminal; without one the answer is no.
 func (t *Term) Confirm(question string) bool {
-	if t.Std[0] == nil || !launch.HasTerminal([3]*os.File{t.Std[0]}) {
-		return false
-	}
-	t.Note("sbx: " + question + " [y/N] ")
-	line, _ := bufio.NewReader(io.LimitReader(t.Std[0], 256)).ReadString('\n')
-	switch strings.ToLower(strings.TrimSpace(line)) {
-	case "y", "yes":
-		return true
-	}
-	return false
+	answer := strings.ToLower(t.Ask(question + " [y/N]"))
+	return answer == "y" || answer == "yes"
 }

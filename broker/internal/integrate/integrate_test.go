@@ -79,7 +79,8 @@ func undo(t *testing.T, r Records, name string) []Outcome {
 }
 
 const goose = "GOOSE_PROVIDER: x\nextensions:\n  developer:\n    type: builtin\n    enabled: true\n" +
-	"  files:\n    enabled: true\n    type: stdio\n    cmd: npx\n    args:\n    - -y\n    - server\n    envs: {}\nlast: 1\n"
+	"  files:\n    enabled: true\n    type: stdio\n    cmd: npx\n    args:\n    - -y\n    - server\n" +
+	"    envs: {}\nlast: 1\n"
 
 // What was written is taken back to the byte: files, modes, and directories that were made.
 func TestUndoLeavesEveryFileAsItWas(t *testing.T) {
@@ -90,8 +91,8 @@ func TestUndoLeavesEveryFileAsItWas(t *testing.T) {
 		must(t, os.MkdirAll(r.Dir, 0o700))
 		before := tree(t, h.Home)
 		integrate(t, h, r, a.Name)
-		if during := tree(t, h.Home); len(during) == len(before) && during[h.Config+"/goose/config.yaml"] ==
-			before[h.Config+"/goose/config.yaml"] {
+		yaml, during := h.Config+"/goose/config.yaml", tree(t, h.Home)
+		if len(during) == len(before) && during[yaml] == before[yaml] {
 			t.Errorf("%s wrote nothing", a.Name)
 		}
 		undo(t, r, a.Name)
@@ -212,8 +213,8 @@ func TestMCPFile(t *testing.T) {
 func TestGooseExtensions(t *testing.T) {
 	got, err := gooseExtensions(goose, "/x/sbx")
 	must(t, err)
-	want := strings.Replace(goose, "    cmd: npx\n    args:\n", "    cmd: \"/x/sbx\"\n    args:\n    - mcp\n    - --name\n"+
-		"    - \"files\"\n    - --\n    - npx\n", 1)
+	want := strings.Replace(goose, "    cmd: npx\n    args:\n", "    cmd: \"/x/sbx\"\n    args:\n    - mcp\n"+
+		"    - --name\n    - \"files\"\n    - --\n    - npx\n", 1)
 	if string(got) != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
@@ -221,7 +222,8 @@ func TestGooseExtensions(t *testing.T) {
 		t.Errorf("a second time: %s, %v", again, err)
 	}
 	for _, bad := range []string{"extensions: {a: {cmd: x}}\n", "extensions:\n\ta:\n",
-		"extensions:\n  a:\n    type: stdio\n    cmd: |\n      x\n", "extensions:\n  a:\n    type: stdio\n    cmd: x\n    args: [y]\n"} {
+		"extensions:\n  a:\n    type: stdio\n    cmd: |\n      x\n",
+		"extensions:\n  a:\n    type: stdio\n    cmd: x\n    args: [y]\n"} {
 		if got, err := gooseExtensions(bad, "/x/sbx"); err == nil {
 			t.Errorf("%q became %q", bad, got)
 		}

@@ -10,8 +10,8 @@ import (
 // MCPName is the name under which the integration of a file of MCP servers is recorded.
 func MCPName(path string) string { return "mcp " + path }
 
-// MCPFile puts sbx before each stdio server that a file names: mcpServers (Claude, Cursor, gemini), servers (VS Code) or
-// mcp (opencode).
+// MCPFile puts sbx before each stdio server that a file names: mcpServers (Claude, Cursor, gemini), servers (VS
+// Code) or mcp (opencode).
 func MCPFile(h *Host, path string) []file {
 	return []file{{path: path, edit: func(e *edit) error {
 		if e.text == nil {

@@ -1,17 +1,14 @@
 package integrate
 
 import (
-	"bufio"
 	"cmp"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"sbx.example/sbx/broker/internal/command"
 	"sbx.example/sbx/broker/internal/host"
-	"sbx.example/sbx/broker/internal/launch"
 	"sbx.example/sbx/broker/internal/option"
 	"sbx.example/sbx/broker/internal/policy"
 	"sbx.example/sbx/broker/internal/quoting"
@@ -298,12 +295,7 @@ func (c *call) overview() int {
 		}
 		c.Print(fmt.Sprintf("%-12s %-40s %s\n", r.Name, found, r.Says))
 	}
-	if !launch.HasTerminal([3]*os.File{c.Std[0]}) {
-		return 0
-	}
-	c.Note("sbx: put sbx below which? (names, all, or nothing) ")
-	text, _ := bufio.NewReader(io.LimitReader(c.Std[0], 256)).ReadString('\n')
-	words := strings.Fields(text)
+	words := strings.Fields(c.Ask("put sbx below which? (names, all, or nothing)"))
 	if len(words) == 0 {
 		return 0
 	}

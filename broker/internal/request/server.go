@@ -14,8 +14,8 @@ import (
 func ServerRow() option.Command {
 	return option.Command{Name: "mcp", Args: "[--name NAME] [OPTIONS] -- SERVER [ARG...]",
 		Help: "run one MCP server in a sandbox with its own grants",
-		Text: "Runs an MCP server that speaks over its standard input and output in a sandbox of its own. What it may read,\n" +
-			"write and reach stands in [mcp.NAME] of the settings; NAME is that of its program, if none is given. Its\n" +
+		Text: "Runs an MCP server that speaks over its standard input and output in a sandbox of its own. What it may\n" +
+			"read, write and reach stands in [mcp.NAME] of the settings; NAME is that of its program, if none is given. Its\n" +
 			"session's id begins with mcp-NAME. Nothing is asked on the terminal, which is its client's. sbx integrate mcp\n" +
 			"FILE writes this command before each server of a file. All options of sbx run are taken.",
 		Leading: true, Words: []option.Word{{From: option.Program}}, Known: known()}
