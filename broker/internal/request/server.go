@@ -18,7 +18,7 @@ func ServerRow() option.Command {
 			"read, write and reach stands in [mcp.NAME] of the settings; NAME is that of its program, if none is given. Its\n" +
 			"session's id begins with mcp-NAME. Nothing is asked on the terminal, which is its client's. sbx integrate mcp\n" +
 			"FILE writes this command before each server of a file. All options of sbx run are taken.",
-		Leading: true, Words: []option.Word{{From: option.Program}}, Known: known()}
+		Leading: true, Borrows: true, Words: []option.Word{{From: option.Program}}, Known: known()}
 }
 
 // ServerOptions are those of a run, where --name is the server's.
