@@ -237,9 +237,12 @@ var mayImport = map[string][]string{
 		"broker/internal/request", "broker/internal/rules", "broker/internal/secrets", "broker/internal/session",
 		"broker/internal/steps", "audit", "broker/plan", "shared/tape", "shared/wire",
 	},
+	// sbx in bubblewrap's words: no policy, no questions
+	"broker/internal/bwrap": {"broker/internal/child", "broker/internal/gate/gatefs", "broker/internal/steps",
+		"broker/plan", "seccompbpf", "shared/stage"},
 	// the command line
 	"broker/internal/cli": {
-		"broker/internal/agent", "broker/internal/child", "broker/internal/command", "broker/internal/confine",
+		"broker/internal/agent", "broker/internal/bwrap", "broker/internal/child", "broker/internal/command", "broker/internal/confine",
 		"broker/internal/egress", "broker/internal/explain", "broker/internal/gate",
 		"broker/internal/gate/gatefs", "broker/internal/gate/grants",
 		"broker/internal/hint", "broker/internal/host", "broker/internal/idmap", "broker/internal/input",
@@ -286,14 +289,16 @@ var testsMayImport = map[string][]string{
 
 // mayStart lists the files beside package program that start programs, or name the system call, with the reason.
 var mayStart = map[string]string{
-	"broker/internal/launch/backend.go": "the command of a run without a sandbox, which is what the user asked for",
-	"helper/caller.go":                  "itself, with an empty environment",
-	"host/forward.go":                   "iptables, from the system's directories, when root asks for it",
-	"broker/internal/child/finish.go":   "the program of the sandbox, inside",
-	"broker/internal/child/spawn.go":    "programs of the sandbox, inside",
-	"broker/internal/netns/netexec.go":  "the network's carrier, by the path of a program.Program: see startsByPath",
-	"selftest/checks/run.go":            "sbx selftest: sbx itself, and the probe as a program.Program has been checked",
-	"seccompbpf/gen/main.go":            "a generator, not part of the product",
+	"broker/internal/launch/backend.go":   "the command of a run without a sandbox, which is what the user asked for",
+	"helper/caller.go":                    "itself, with an empty environment",
+	"host/forward.go":                     "iptables, from the system's directories, when root asks for it",
+	"broker/internal/child/bubblewrap.go": "the program of the sandbox, inside",
+	"broker/internal/child/finish.go":     "the program of the sandbox, inside",
+	"broker/internal/child/bubblewrap.go": "the program of the sandbox, inside",
+	"broker/internal/child/spawn.go":      "programs of the sandbox, inside",
+	"broker/internal/netns/netexec.go":    "the network's carrier, by the path of a program.Program: see startsByPath",
+	"selftest/checks/run.go":              "sbx selftest: sbx itself, and the probe as a program.Program has been checked",
+	"seccompbpf/gen/main.go":              "a generator, not part of the product",
 }
 
 // startsByPath lists the files that hand a path to netns.Network.Exec.

@@ -23,6 +23,8 @@ type Plan struct {
 	Process   Process   `json:"process"`
 	Stdio     [3]Stdio  `json:"stdio"`
 	Fds       []FdRole  `json:"fds"` // descriptors that the set-up hands to the broker, in this order
+	// how it is carried out, where it was asked for in bubblewrap's words; nil: as this package says elsewhere
+	Bubblewrap *Bubblewrap `json:"bubblewrap,omitempty"`
 }
 
 // Judged says whether the tree at a path is covered by one that is read-only.

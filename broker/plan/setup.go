@@ -36,6 +36,14 @@ const (
 	Mask    = setup.Mask
 	Fuse    = setup.Fuse
 	Absent  = setup.Absent
+
+	DevBind    = setup.DevBind
+	HostRoot   = setup.HostRoot
+	ProcAll    = setup.ProcAll
+	Data       = setup.Data
+	TmpOverlay = setup.TmpOverlay
+	Copy       = setup.Copy
+	Chmod      = setup.Chmod
 )
 
 // The kinds of standard descriptor.

@@ -28,10 +28,10 @@ func (p *Plan) validateLandlock() error {
 
 func (p *Plan) validateProcess() error {
 	pr := &p.Process
-	if err := validPath(pr.Path); err != nil {
+	if err := validPath(pr.Path); err != nil && p.Bubblewrap == nil {
 		return fmt.Errorf("program: %w", err)
 	}
-	if err := validPath(pr.Dir); err != nil {
+	if err := validPath(pr.Dir); err != nil && p.Bubblewrap == nil {
 		return fmt.Errorf("directory: %w", err)
 	}
 	if pr.Idle && (pr.AsPID1 || pr.TTY) {

@@ -28,7 +28,7 @@ func (p *Plan) Validate() error {
 		if err := validateFiles(m); err != nil {
 			return fmt.Errorf("mount %d: %w", i, err)
 		}
-		if m.Kind == Overlay {
+		if m.Kind == Overlay || m.Kind == TmpOverlay {
 			if err := validateOverlay(m); err != nil {
 				return fmt.Errorf("mount %d (%s %q): %w", i, m.Kind, m.Target, err)
 			}
@@ -55,7 +55,7 @@ func (p *Plan) Validate() error {
 	if err := p.validateGate(); err != nil {
 		return fmt.Errorf("gate: %w", err)
 	}
-	return nil
+	return p.validateBubblewrap()
 }
 
 // Setup is the part of p that takes privileges.
@@ -225,7 +225,9 @@ func validateOverlay(m *Mount) error {
 		return fmt.Errorf("layer: not all of %q are absolute clean paths", layers)
 	case slices.ContainsFunc(m.Hide, func(h string) bool { return h == "" || !setup.IsPath("/"+h) }):
 		return fmt.Errorf("hidden name: not all of %q are relative and clean", m.Hide)
-	case m.Upper == "" && len(m.Lower) == 1 && len(m.Hide)+len(m.Files) == 0:
+	case m.Kind == TmpOverlay && m.Upper != "":
+		return fmt.Errorf("upper layer %q where none is kept", m.Upper)
+	case m.Kind == Overlay && m.Upper == "" && len(m.Lower) == 1 && len(m.Hide)+len(m.Files) == 0:
 		return fmt.Errorf("one layer is no overlay")
 	}
 	return setup.NeedAccess(m.Access)

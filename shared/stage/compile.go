@@ -70,6 +70,16 @@ func (c *Compiler) Build(sock int, std Stdio) error {
 			return err
 		}
 	}
+	if err := c.View(); err != nil {
+		return err
+	}
+	c.Drop()
+	c.letGo()
+	return nil
+}
+
+// View makes what the program will see, and enters it.
+func (c *Compiler) View() error {
 	c.names()
 	if err := c.mounts(); err != nil {
 		return err
@@ -78,8 +88,6 @@ func (c *Compiler) Build(sock int, std Stdio) error {
 		c.NS.Mounted()
 	}
 	c.pivot()
-	c.privileges()
-	c.letGo()
 	return nil
 }
 

@@ -12,7 +12,8 @@ const secureBits = 0xef
 
 const lastCap = 63 // beyond any kernel's; EINVAL ends the list
 
-func (c *Compiler) privileges() {
+// Drop gives up every privilege, and looks whether one is left.
+func (c *Compiler) Drop() {
 	t := c.T
 	t.At("dropping capabilities", "")
 	for n := uintptr(0); n <= lastCap; n++ {

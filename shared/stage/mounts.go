@@ -79,7 +79,7 @@ func (c *Compiler) mount(m *plan.Mount, first bool) error {
 		t.Call(unix.SYS_MOUNT_SETATTR, 0, t.Str(""), unix.AT_EMPTY_PATH, tape.Ptr(t, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}), MountAttrSize).From(0, tape.RegC)
 		t.Call(unix.SYS_CLOSE).From(0, tape.RegC)
 	default:
-		if m.Kind != plan.Overlay && m.Kind != plan.Fuse && m.Kind != plan.Judged || c.NS == nil {
+		if c.NS == nil {
 			return fmt.Errorf("no such operation")
 		}
 		return c.NS.Mount(m, rel)
@@ -132,6 +132,12 @@ func (c *Compiler) isForeign(rel string) (foreign, byWay bool) {
 	return foreign, byWay
 }
 
+// IsForeign says whether the file at rel would be one of the host's.
+func (c *Compiler) IsForeign(rel string) bool {
+	foreign, _ := c.isForeign(path.Dir(rel))
+	return foreign
+}
+
 // Place notes that something was mounted at rel.
 func (c *Compiler) Place(rel string, foreign bool) { c.placed = append(c.placed, placed{rel, foreign}) }
 
@@ -178,7 +184,7 @@ func (c *Compiler) root(m *plan.Mount) error {
 		Setattr(t, tape.RegRoot, m)
 		c.Place("", true)
 	default:
-		if m.Kind != plan.Fuse || c.NS == nil {
+		if c.NS == nil {
 			return fmt.Errorf("cannot be the root")
 		}
 		c.NS.Root()

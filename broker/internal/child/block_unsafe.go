@@ -20,7 +20,8 @@ type Block struct {
 	slots   [maxSlots]slot
 	prog    program
 	setup   [maxOps]tape.Op
-	start   [256]tape.Op
+	start   [4096]tape.Op
+	reaper  [64]tape.Op
 	data    [arenaSize]byte
 	wide    [wideArena]byte // of wideSlot
 }

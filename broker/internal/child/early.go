@@ -78,6 +78,11 @@ func NewInit(b *Block, pid, sock, peer int, flags uintptr) *Init {
 // Prepare clones process 1, in network unless that is nil, and in the control group whose directory is cgroup
 // unless that is 0: to move a process there takes the kernel ten milliseconds and more, to begin there nothing.
 func Prepare(n plan.Namespaces, network *netns.Network, cgroup int) (*Init, error) {
+	return prepare(&plan.Plan{Namespaces: n}, network, cgroup)
+}
+
+func prepare(p *plan.Plan, network *netns.Network, cgroup int) (*Init, error) {
+	n := p.Namespaces
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("making control socket: %w", err)
@@ -90,6 +95,14 @@ func Prepare(n plan.Namespaces, network *netns.Network, cgroup int) (*Init, erro
 	}
 	if err == nil {
 		e.block.prog.cgroup = uint64(cgroup)
+		if b := p.Bubblewrap; b != nil {
+			if b.SharePIDs {
+				e.flags &^= unix.CLONE_NEWPID
+			}
+			if b.AtOnce {
+				e.block.prog.first = e.flags
+			}
+		}
 		err = e.clone(n, network)
 	}
 	closeMoved()

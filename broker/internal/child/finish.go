@@ -23,6 +23,9 @@ func CompileSetup(t *tape.Tape, p *plan.Plan, sock int, std stage.Stdio, folder 
 	}
 	c := newBuilder(t, p)
 	c.NS, c.folder, c.cpus = c, folder, cpus
+	if p.Bubblewrap != nil {
+		return c.compileBubblewrap(sock)
+	}
 	if err := c.Build(sock, std); err != nil {
 		return err
 	}
@@ -151,10 +154,7 @@ func (c *builder) seccomp() {
 	t := c.T
 	s := &c.p.Seccomp
 	t.At("loading the system-call filter", s.Rules)
-	prog := make([]unix.SockFilter, len(s.Program))
-	for i, in := range s.Program {
-		prog[i] = unix.SockFilter{Code: in.Code, Jt: in.Jt, Jf: in.Jf, K: in.K}
-	}
+	prog := instructions(s.Program)
 	flags := uintptr(0)
 	if s.Notify {
 		// WAIT_KILLABLE_RECV (5.19): without it a Go program's preemption signals restart a waiting
@@ -168,8 +168,20 @@ func (c *builder) seccomp() {
 	}
 }
 
+func instructions(list []plan.Insn) []unix.SockFilter {
+	prog := make([]unix.SockFilter, len(list))
+	for i, in := range list {
+		prog[i] = unix.SockFilter{Code: in.Code, Jt: in.Jt, Jf: in.Jf, K: in.K}
+	}
+	return prog
+}
+
 // compileStart makes the tape that starts the program from process 1, or that process 1 becomes it.
 func compileStart(t *tape.Tape, p *plan.Plan) {
+	if p.Bubblewrap != nil {
+		compileBubblewrapStart(t, p)
+		return
+	}
 	pr := &p.Process
 	t.At("starting", "process group")
 	t.Call(unix.SYS_SETPGID, 0, 0).May(uint16(unix.EPERM))

@@ -20,6 +20,9 @@ type program struct {
 	setup       []tape.Op // empty where it was carried out before
 	start       []tape.Op
 	asPID1      bool
+	remains     bool      // process 1 waits for everybody, and for nobody's word
+	reaper      []tape.Op // what it does first then
+	first       uintptr   // namespaces that the clone makes; 0: FirstFlags
 	idle        bool
 	joined      bool // the sandbox lies below a network that was made before
 	user, net   uintptr
@@ -37,6 +40,9 @@ func launch(b *Block) (pid, errno uintptr) {
 	p := &b.prog
 	// The other namespaces are the child's to make, while the broker does something useful.
 	flags := p.flags & FirstFlags
+	if p.first != 0 {
+		flags = p.first
+	}
 	if p.joined {
 		flags = 0
 	}
@@ -78,7 +84,7 @@ func (b *Block) Unshare() {
 	p := &b.prog
 	syscall.RawSyscall(syscall.SYS_PRCTL, unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0)
 	syscall.RawSyscall(syscall.SYS_CLOSE, p.other, 0, 0) // so that the broker's end is the end of the socket
-	if _, _, e := syscall.RawSyscall(syscall.SYS_UNSHARE, p.flags&^FirstFlags, 0, 0); e != 0 {
+	if _, _, e := syscall.RawSyscall(syscall.SYS_UNSHARE, p.flags&^(FirstFlags|p.first), 0, 0); e != 0 {
 		p.unshare = int64(e)
 		tape.Exit(1)
 	}
@@ -114,7 +120,36 @@ func (b *Block) Live() {
 	} else {
 		stage.StartProgram(c, &p.start)
 	}
+	if p.remains {
+		remain(p, c)
+	}
 	serve(b)
+}
+
+// remain is the life of process 1 where it ends with the last process: it tells of the program's end, if anybody is
+// there to hear it.
+//
+//go:noinline
+//go:nosplit
+//go:norace
+func remain(p *program, c *stage.Control) {
+	if !tape.Run(p.reaper, &c.Regs, &c.Setup) {
+		stage.Stopped(c)
+	}
+	status := uintptr(1)
+	for {
+		v, _, e := syscall.RawSyscall6(syscall.SYS_WAIT4, ^uintptr(0), uintptr(unsafe.Pointer(&c.Status)), 0, 0, 0, 0)
+		if e == unix.ECHILD {
+			tape.Exit(status)
+		}
+		if e == 0 && int64(v) == c.Main {
+			status = uintptr(c.Status>>8) & 0xff
+			if n := uintptr(c.Status) & 0x7f; n != 0 {
+				status = 128 + n
+			}
+			stage.Send(c, stage.EvExited, c.Main, int64(c.Status), 0)
+		}
+	}
 }
 
 // descend enters the network and clones process 1 there, as a child of the caller's. It returns in process 1 only.

@@ -43,6 +43,14 @@ func (c *builder) overlay(m *plan.Mount, rel string) error {
 	if m.Upper != "" {
 		opts += ",upperdir=" + add(plan.Bytes(m.Upper)) + ",workdir=" + add(plan.Bytes(m.Work))
 	}
+	if m.Kind == plan.TmpOverlay {
+		c.layers++
+		for _, dir := range [...]string{"upper", "work"} {
+			name := fmt.Sprint(dir, c.layers)
+			t.Call(unix.SYS_MKDIRAT, fdScratch, t.Str(name), stage.DirMode)
+			opts += fmt.Sprintf(",%sdir=/proc/self/fd/%d/%s", dir, fdScratch, name)
+		}
+	}
 	opts += ",userxattr" // what the kernel notes about it is in attributes that every user may set
 	if m.NoUUID {        // and there is none about a new upper directory
 		opts += ",uuid=null"
@@ -52,7 +60,7 @@ func (c *builder) overlay(m *plan.Mount, rel string) error {
 	}
 	c.MountOn(rel, t.Str("overlay"), t.Str("overlay"), stage.MountFlags(m, unix.MS_NOSYMFOLLOW), t.Str(opts))
 	t.Call(unix.SYS_CLOSE_RANGE, stage.FdLayer, fd-1, 0)
-	c.Place(rel, true)
+	c.Place(rel, m.Kind != plan.TmpOverlay)
 	return nil
 }
 

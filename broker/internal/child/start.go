@@ -35,6 +35,7 @@ type Child struct {
 	setup   *tape.Tape
 	rest    *tape.Tape // of Attach: of the set-up, what the helper does not look into; else nil
 	start   *tape.Tape
+	reaper  *tape.Tape // of a plan in bubblewrap's words
 	asPID1  bool
 	waits   bool // process 1 will not start the program before it is told to
 	spawns  spawns
@@ -82,10 +83,10 @@ func Start(p *plan.Plan, std stage.Stdio, hooks Hooks) (*Child, error) {
 		runtime.LockOSThread()
 		moved, closeMoved, err := stage.MoveAway(std[:])
 		if err == nil {
-			e, err = Prepare(p.Namespaces, hooks.Network, hooks.Cgroup)
+			e, err = prepare(p, hooks.Network, hooks.Cgroup)
 		}
 		if err != nil && hooks.Cgroup > 0 { // a host without clone3: the caller moves process 1, see Cloned
-			e, err = Prepare(p.Namespaces, hooks.Network, 0)
+			e, err = prepare(p, hooks.Network, 0)
 		}
 		copy(std[:], moved)
 		closeMoved()
@@ -176,6 +177,9 @@ func (c *Child) compile(sock int, std stage.Stdio) error {
 // compileRest makes what comes after the set-up, of which left is what is not carried out yet.
 func (c *Child) compileRest(left *tape.Tape) error {
 	compileStart(c.start, c.plan)
+	if b := c.plan.Bubblewrap; b != nil {
+		return c.compileReaper(left)
+	}
 	lookAt(c.control, c.start, c.plan)
 	if c.setup.Full() || c.start.Full() {
 		return stage.ErrPlanTooLarge
@@ -188,6 +192,20 @@ func (c *Child) compileRest(left *tape.Tape) error {
 	}
 	c.block.load(left, c.start, c.plan.Process.AsPID1, c.plan.Process.Idle)
 	c.asPID1 = c.plan.Process.AsPID1
+	return nil
+}
+
+// compileReaper is the rest of compileRest for a plan in bubblewrap's words.
+func (c *Child) compileReaper(setup *tape.Tape) error {
+	reaper := &tape.Tape{Ops: c.block.reaper[:0], Fixed: true, Arena: c.start.Arena}
+	compileReaper(reaper, c.plan)
+	if setup.Full() || c.start.Full() || reaper.Full() {
+		return stage.ErrPlanTooLarge
+	}
+	c.asPID1 = !c.plan.Bubblewrap.Reaper
+	c.block.load(setup, c.start, c.asPID1, false)
+	c.block.prog.remains, c.block.prog.reaper = c.plan.Bubblewrap.Reaper, reaper.Ops
+	c.reaper = reaper
 	return nil
 }
 

@@ -19,12 +19,15 @@ import (
 // builder is a compiler that knows all of a plan.
 type builder struct {
 	*stage.Compiler
-	p      *plan.Plan
-	folder Folder      // what the tape makes on the host itself, if that is not there yet
-	cpus   *[16]uint64 // nil: process 1 has its processors
-	fuses  int         // FUSE mounts made so far
-	rights uintptr     // control message that carries the plan's descriptors
-	cmsg   []byte
+	p         *plan.Plan
+	folder    Folder      // what the tape makes on the host itself, if that is not there yet
+	cpus      *[16]uint64 // nil: process 1 has its processors
+	fuses     int         // FUSE mounts made so far
+	scratched bool        // see scratch
+	roots     int         // see hostRoot
+	layers    int         // upper layers made in the scratch place so far
+	rights    uintptr     // control message that carries the plan's descriptors
+	cmsg      []byte
 }
 
 func newBuilder(t *tape.Tape, p *plan.Plan) *builder {
@@ -61,12 +64,26 @@ func (c *builder) Served() error {
 
 func (c *builder) Mount(m *plan.Mount, rel string) error {
 	switch m.Kind {
-	case plan.Overlay:
+	case plan.Overlay, plan.TmpOverlay:
 		return c.overlay(m, rel)
 	case plan.Judged:
 		c.judged(rel)
-	default:
+	case plan.Fuse:
 		c.fuse(m, rel)
+	case plan.DevBind:
+		c.devBind(m, rel)
+	case plan.HostRoot:
+		return c.hostRoot(m, rel)
+	case plan.Data:
+		c.data(m, rel)
+	case plan.ProcAll:
+		c.MountOn(rel, c.T.Str("proc"), c.T.Str("proc"), unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, 0)
+	case plan.Copy:
+		return c.copyFile(m, rel)
+	case plan.Chmod:
+		c.T.Call(unix.SYS_FCHMODAT, tape.AtCwd, c.T.Str(rel), uintptr(m.Mode))
+	default:
+		return fmt.Errorf("no such operation")
 	}
 	return nil
 }
@@ -85,10 +102,24 @@ func (c *builder) judged(rel string) {
 	t.Call(unix.SYS_CLOSE).From(0, tape.RegB)
 	t.Call(unix.SYS_CLOSE).From(0, tape.RegC)
 }
-func (c *builder) Root()    { c.gate() }
-func (c *builder) Listed()  { c.populate() }
-func (c *builder) Shared()  { c.share() }
-func (c *builder) Mounted() { c.delegate() }
+func (c *builder) Root() {
+	switch m := &c.p.Mounts[0]; m.Kind {
+	case plan.DevBind:
+		c.detached(m, tape.RegRoot)
+		c.Place("", true)
+	default: // Fuse, see Setup.Check
+		c.gate()
+	}
+}
+func (c *builder) Listed() {
+	c.populate()
+	c.scratch()
+}
+func (c *builder) Shared() { c.share() }
+func (c *builder) Mounted() {
+	c.delegate()
+	c.leaveScratch()
+}
 
 // bare says whether nothing is at m's place but the empty directory that one operation has made, in the tmpfs of the
 // root: neither a mount nor a link on the way, and nothing below.

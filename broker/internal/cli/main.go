@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"sbx.example/sbx/broker/internal/bwrap"
 	"sbx.example/sbx/broker/internal/child"
 	"sbx.example/sbx/broker/internal/command"
 	"sbx.example/sbx/broker/internal/gate"
@@ -97,6 +98,8 @@ func Main(args, env []string, std [3]*os.File, before Before) int {
 		return exitUsage
 	}
 	switch args[0] {
+	case bwrap.Name:
+		return bwrap.Main(bwrap.Name, args[1:], env, std)
 	case "--help", "-h":
 		args = []string{"help"}
 	case "--version":
@@ -145,6 +148,8 @@ func Stand(args []string, stderr io.Writer) (status int, ok bool) {
 	switch {
 	case len(args) == 0:
 		return 0, false
+	case bwrap.Is(args[0]):
+		return bwrap.Main(args[0], args[1:], os.Environ(), [3]*os.File{os.Stdin, os.Stdout, os.Stderr}), true
 	case idmap.IsClient(args[0]):
 		return idmap.Client(args, stderr), true
 	case resources.IsReaper(args):

@@ -1,4 +1,4 @@
 // Package steps has instructions that several tapes of the broker's share, and the error that names the step of a tape
-// that failed. It must never start anything. child, agent and netns call it; launch, live, hint, cli and sandbox read
-// its errors.
+// that failed. It must never start anything. child, agent and netns call it; launch, live, hint, cli, bwrap and
+// sandbox read its errors.
 package steps

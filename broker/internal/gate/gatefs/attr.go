@@ -26,7 +26,8 @@ func (s *Server) fill(st *unix.Stat_t, out *fuse.Attr) {
 	out.Mode, out.Nlink = names.VisibleMode(st.Mode), uint32(st.Nlink)
 	out.Rdev, out.Blksize = uint32(st.Rdev), uint32(st.Blksize)
 	out.Uid, out.Gid = s.opts.Owner.UID, s.opts.Owner.GID
-	if st.Uid != s.uid && st.Mode&unix.S_IFMT == unix.S_IFLNK {
+	// The kernel lets nobody write to what nobody inside owns.
+	if st.Uid != s.uid && (st.Mode&unix.S_IFMT == unix.S_IFLNK || s.opts.Strangers && st.Mode&0o022 == 0) {
 		out.Uid = unmapped
 	}
 }

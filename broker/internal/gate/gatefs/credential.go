@@ -35,7 +35,7 @@ func (s *Server) shows(n *node, name string) bool { return s.keeper.Shows(s.name
 func (s *Server) lookupCandidate(h *fuse.InHeader, n *node, name string, out *fuse.EntryOut) fuse.Status {
 	fd, _, err := s.keeper.Hold(s.named(n, name))
 	if err != nil {
-		if s.said.first(path.Join(s.nodes.where(n), name)) {
+		if s.said.First(path.Join(s.nodes.where(n), name)) {
 			s.tellHidden(h, n, name)
 		}
 		return status(err)

@@ -3,5 +3,6 @@
 // names cannot be changed. Which names those are it is told (Tree, Options); it applies that at every access, and asks
 // where it says so. It must never mount anything, which its Agent does, never walk a path that the sandbox can change,
 // and never block a request of the agent. What was asked and granted is kept by grants, what is locked by locks. gate
-// gives it the /dev/fuse descriptors of the set-up, an Agent and an Ask function.
+// gives it the /dev/fuse descriptors of the set-up, an Agent and an Ask function; bwrap uses it for names that are not
+// there.
 package gatefs

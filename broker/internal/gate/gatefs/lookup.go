@@ -71,15 +71,15 @@ func (s *Server) lookupChild(cancel <-chan struct{}, h *fuse.InHeader, n *node, 
 			return absent(out)
 		}
 		return errno(c.Errno)
-	case Symlink:
-		p := path.Join(n.path, c.Name)
-		link := &node{kind: gated, typ: unix.S_IFLNK, path: p, base: n, rel: c.Name, id: s.nodes.pathID(p, unix.S_IFLNK,
-			c.Target)}
-		if s.nodes.keep(link) == nil {
+	case Symlink, Covered:
+		p, mode := path.Join(n.path, c.Name), c.mode()
+		own := &node{kind: gated, typ: mode & unix.S_IFMT, path: p, base: n, rel: c.Name, id: s.nodes.pathID(p,
+			mode&unix.S_IFMT, c.Target)}
+		if s.nodes.keep(own) == nil {
 			return fuse.EIO
 		}
-		out.NodeId = link.id
-		out.Attr = fuse.Attr{Ino: link.id, Mode: unix.S_IFLNK | 0o777, Nlink: 1, Size: uint64(len(c.Target)),
+		out.NodeId = own.id
+		out.Attr = fuse.Attr{Ino: own.id, Mode: mode, Nlink: 1, Size: uint64(len(c.Target)),
 			Owner: fuse.Owner{Uid: s.opts.Owner.UID, Gid: s.opts.Owner.GID}}
 		out.SetEntryTimeout(forever)
 		out.SetAttrTimeout(forever)

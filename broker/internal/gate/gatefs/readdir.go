@@ -77,7 +77,7 @@ func (s *Server) list(in *fuse.ReadIn, add func(fuse.DirEntry) bool) fuse.Status
 			all := add
 			add = func(e fuse.DirEntry) bool { return s.secret(path.Join(h.node.path, e.Name)) || all(e) }
 		}
-		return status(s.listHost(h, int64(in.Offset), add))
+		return status(s.listHost(h, int64(in.Offset), h.node.withOwn(add)))
 	}
 	if in.Offset == 0 || h.names == nil { // a rewound directory is read anew
 		h.names = s.skeletonNames(h.node, s.opts.Unasked && !s.isAgent(&in.InHeader))
@@ -90,6 +90,25 @@ func (s *Server) list(in *fuse.ReadIn, add func(fuse.DirEntry) bool) fuse.Status
 		}
 	}
 	return fuse.OK
+}
+
+// withOwn lists the names that are there whatever the host has, right behind the first entry of a host's directory.
+func (n *node) withOwn(add func(fuse.DirEntry) bool) func(fuse.DirEntry) bool {
+	if n.dir == nil || len(n.dir.children) == 0 {
+		return add
+	}
+	return func(e fuse.DirEntry) bool {
+		if n.dir.children[e.Name].mode() != 0 {
+			return true
+		}
+		ok := add(e)
+		for name, c := range n.dir.children {
+			if mode := c.mode(); ok && e.Name == "." && mode != 0 {
+				ok = add(fuse.DirEntry{Name: name, Mode: mode & unix.S_IFMT, Ino: n.id, Off: e.Off})
+			}
+		}
+		return ok
+	}
 }
 
 // listHost passes the host's names on, less the hidden ones; offsets are the host's, so seekdir works.

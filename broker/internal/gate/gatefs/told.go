@@ -3,7 +3,6 @@ package gatefs
 import (
 	"path"
 	"strings"
-	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -21,29 +20,6 @@ func (s *Server) tellHidden(h *fuse.InHeader, n *node, name string) {
 		s.opts.Refused(grants.Request{PID: h.Pid, Op: grants.OpLookup.String(), Path: path.Join(s.nodes.where(n), name),
 			Hidden: true})
 	}
-}
-
-// said are the paths that were told of: a name of a secret is looked for anew each time.
-type said struct {
-	mu    sync.Mutex
-	paths map[string]bool
-}
-
-// maxSaid bounds them.
-const maxSaid = 1024
-
-// first says whether a path has not been told of.
-func (t *said) first(p string) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.paths[p] || len(t.paths) >= maxSaid {
-		return false
-	}
-	if t.paths == nil {
-		t.paths = map[string]bool{}
-	}
-	t.paths[p] = true
-	return true
 }
 
 // tellKept reports that something was to be made where the host has what is hidden: that stays as it is.

@@ -5,6 +5,8 @@ import (
 	"path"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"sbx.example/sbx/broker/internal/guard"
 
 	"sbx.example/sbx/broker/internal/gate/grants"
@@ -54,6 +56,8 @@ const (
 	Hidden            // ENOENT for ever, whatever the host does
 	Silent            // Errno (ENOENT or EACCES) without a question; the host is not consulted
 	Gated             // asks, also where unlisted names are absent
+	// something is mounted there and covers what the host has, if it has anything
+	Covered
 )
 
 // Child is one listed name of a directory.
@@ -61,8 +65,22 @@ type Child struct {
 	Name   string
 	Kind   ChildKind
 	Target string        // Symlink
+	Dir    bool          // Covered: by a directory
 	Errno  syscall.Errno // Silent; zero means ENOENT
 	Mode   grants.Mode   // Bound: how it was mounted, to repeat it when the host replaces a file
+}
+
+// mode is that of a name that is there whatever the host has; 0: it is not.
+func (c Child) mode() uint32 {
+	switch {
+	case c.Kind == Symlink:
+		return unix.S_IFLNK | 0o777
+	case c.Kind == Covered && c.Dir:
+		return unix.S_IFDIR | 0o555
+	case c.Kind == Covered:
+		return unix.S_IFREG | 0o444
+	}
+	return 0
 }
 
 // check reports the first thing in the tree that cannot be served.

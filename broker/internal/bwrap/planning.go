@@ -1,0 +1,560 @@
+package bwrap
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"sbx.example/sbx/broker/plan"
+)
+
+// host is what planning knows of the caller's side.
+type host struct {
+	cwd      string
+	root     bool   // the caller is uid 0
+	memory   uint64 // bytes
+	console  string // the terminal of standard output; "" if it is none
+	fuse     bool   // /dev/fuse can be opened
+	pid      bool   // the sandbox has a PID namespace of its own
+	load     func(fd int) ([]byte, error)
+	readable func(dir string) ([]string, error) // sockets and pipes in a directory
+}
+
+// drawing is a plan of mounts that grows.
+type drawing struct {
+	host
+	view
+	steps []step
+}
+
+// step is one mount, with the layer that it makes, if it makes one.
+type step struct {
+	plan.Mount
+	layer *layer
+}
+
+// draw plans the operations of r.
+func draw(r *request, h host) (*drawing, error) {
+	d := &drawing{host: h, view: view{host: tree{}, top: map[string]int{}}}
+	for i := range r.ops {
+		if err := d.sources(&r.ops[i]); err != nil {
+			return nil, err
+		}
+	}
+	d.mount(plan.Mount{Kind: plan.Tmpfs, Target: "/", Mode: 0o755}, &layer{target: "/", own: true})
+	for i := range r.ops {
+		if err := d.operation(&r.ops[i]); err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
+}
+
+// sources resolves what an operation shows of the host: all of them are looked up before anything is mounted.
+func (d *drawing) sources(o *operation) error {
+	resolve := func(s *string) error {
+		p, err := d.view.host.real(*s, d.cwd)
+		if err == unix.ENOENT && o.try {
+			*s = ""
+			return nil
+		}
+		if err != nil {
+			return failErrno(err, "Can't find source path %s", *s)
+		}
+		*s = p
+		return nil
+	}
+	switch o.do {
+	case bindRW, bindRO, bindDev, overlayRW:
+		if err := resolve(&o.source); err != nil {
+			return err
+		}
+	}
+	if o.do == overlayRW {
+		if err := resolve(&o.work); err != nil {
+			return err
+		}
+	}
+	for i := range o.layers {
+		if err := resolve(&o.layers[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// operation plans one.
+func (d *drawing) operation(o *operation) error {
+	switch o.do {
+	case bindRW, bindRO, bindDev:
+		return d.bind(o)
+	case overlayRW, overlayTmp, overlayRO:
+		return d.overlay(o)
+	case proc:
+		return d.proc(o)
+	case dev:
+		return d.dev(o)
+	case tmpfs:
+		p, err := d.directory(o, 0o755)
+		if err == nil {
+			d.mount(plan.Mount{Kind: plan.Tmpfs, Target: p, Mode: uint32(o.perms), Size: int64(o.size)},
+				&layer{target: p, own: true})
+		}
+		return err
+	case mqueue:
+		p, err := d.directory(o, 0o755)
+		if err == nil {
+			err = d.below(o, p)
+		}
+		if err == nil {
+			d.mount(plan.Mount{Kind: plan.Mqueue, Target: p}, &layer{target: p, kernel: true})
+		}
+		return err
+	case dir:
+		return d.dir(o)
+	case fileCopy, fileRW, fileRO:
+		return d.file(o)
+	case symlink:
+		return d.symlink(o)
+	case remount:
+		return d.remount(o)
+	}
+	return d.chmod(o)
+}
+
+// add plans what makes no layer.
+func (d *drawing) add(m plan.Mount) { d.steps = append(d.steps, step{Mount: m}) }
+
+// mount plans a mount. What is on the root covers all that was there.
+func (d *drawing) mount(m plan.Mount, l *layer) {
+	if m.Kind == plan.Tmpfs { // bounded as the kernel does it where nobody says how
+		if m.Size == 0 {
+			m.Size = int64(d.memory / 2)
+		}
+		m.Inodes = int64(d.memory / 2 / 4096)
+	}
+	if m.Target == "/" {
+		d.steps = nil
+	}
+	d.push(l)
+	d.steps = append(d.steps, step{m, l})
+}
+
+// below refuses what only a directory below the root can be.
+func (d *drawing) below(o *operation, p string) error {
+	if p == "/" {
+		return fail("Can't mount on %s: sbx mounts directories of the host and tmpfs there, and nothing else", o.dest)
+	}
+	return nil
+}
+
+func (d *drawing) bind(o *operation) error {
+	if o.source == "" {
+		return nil
+	}
+	m := plan.Mount{Kind: plan.Bind, Source: o.source, Access: plan.ReadWrite}
+	switch o.do {
+	case bindRO:
+		m.Access = plan.ReadOnly
+	case bindDev:
+		m.Kind, m.Device = plan.DevBind, true
+	}
+	if o.fd >= 0 {
+		var st unix.Stat_t
+		if err := unix.Fstat(o.fd, &st); err != nil {
+			return failErrno(err, "Can't stat fd %d", o.fd)
+		}
+		m.Dev, m.Ino = st.Dev, st.Ino
+	}
+	var err error
+	if d.view.host.at(o.source).kind == directory {
+		m.Target, err = d.directory(o, 0o755)
+	} else {
+		m.Target, err = d.aFile(o)
+	}
+	if m.Source == "/" && m.Target != "/" {
+		m.Kind = plan.HostRoot
+	}
+	if err == nil {
+		d.mount(m, &layer{target: m.Target, sources: []string{o.source}, ro: o.do == bindRO})
+	}
+	return err
+}
+
+func (d *drawing) overlay(o *operation) error {
+	p, err := d.directory(o, 0o755)
+	if err == nil {
+		err = d.below(o, p)
+	}
+	if err != nil {
+		return err
+	}
+	m := plan.Mount{Kind: plan.Overlay, Target: p, Lower: o.layers, Access: plan.ReadWrite}
+	l := &layer{target: p, sources: o.layers}
+	switch o.do {
+	case overlayTmp:
+		m.Kind, l.own = plan.TmpOverlay, true
+	case overlayRO:
+		m.Access, l.ro = plan.ReadOnly, true
+	default:
+		m.Upper, m.Work = o.source, o.work
+		l.sources = append([]string{o.source}, o.layers...)
+		l.kernel = true
+	}
+	d.mount(m, l)
+	return nil
+}
+
+func (d *drawing) proc(o *operation) error {
+	p, err := d.directory(o, 0o755)
+	if err == nil {
+		err = d.below(o, p)
+	}
+	if err != nil {
+		return err
+	}
+	m := plan.Mount{Kind: plan.ProcAll, Target: p}
+	if !d.pid {
+		m.Kind, m.Source, m.Access = plan.Bind, "/proc", plan.ReadWrite
+	}
+	d.mount(m, &layer{target: p, sources: []string{"/proc"}, kernel: true})
+	if d.root { // nobody else may write there
+		for _, n := range [...]string{"sys", "sysrq-trigger", "irq", "bus"} {
+			d.add(plan.Mount{Kind: plan.Protect, Target: p + "/" + n, Access: plan.ReadOnly, Optional: true})
+		}
+	}
+	return nil
+}
+
+func (d *drawing) dev(o *operation) error {
+	p, err := d.directory(o, 0o755)
+	if err == nil {
+		err = d.below(o, p)
+	}
+	if err != nil {
+		return err
+	}
+	d.mount(plan.Mount{Kind: plan.Tmpfs, Target: p, Mode: 0o755}, &layer{target: p, own: true})
+	for _, n := range [...]string{"null", "zero", "full", "random", "urandom", "tty"} {
+		d.make(p+"/"+n, entry{kind: regular}, 0o444)
+		d.mount(plan.Mount{Kind: plan.Bind, Source: "/dev/" + n, Target: p + "/" + n, Device: true, Access: plan.ReadWrite},
+			&layer{target: p + "/" + n, sources: []string{"/dev/" + n}})
+	}
+	for i, n := range [...]string{"stdin", "stdout", "stderr"} {
+		d.make(p+"/"+n, entry{kind: link, text: fmt.Sprintf("/proc/self/fd/%d", i)}, 0)
+	}
+	d.make(p+"/fd", entry{kind: link, text: "/proc/self/fd"}, 0)
+	d.make(p+"/core", entry{kind: link, text: "/proc/kcore"}, 0)
+	d.make(p+"/shm", entry{kind: directory}, 0o755)
+	d.make(p+"/pts", entry{kind: directory}, 0o755)
+	d.mount(plan.Mount{Kind: plan.Devpts, Target: p + "/pts"}, &layer{target: p + "/pts", kernel: true})
+	d.make(p+"/ptmx", entry{kind: link, text: "pts/ptmx"}, 0)
+	if d.console != "" {
+		d.make(p+"/console", entry{kind: regular}, 0o444)
+		d.mount(plan.Mount{Kind: plan.DevBind, Device: true, Source: d.console, Target: p + "/console",
+			Access: plan.ReadWrite},
+			&layer{target: p + "/console", sources: []string{d.console}})
+	}
+	return nil
+}
+
+func (d *drawing) dir(o *operation) error {
+	f, err := d.parents(o)
+	if err != nil {
+		return err
+	}
+	switch {
+	case len(f.rest) == 0 && f.kind != directory:
+		return failErrno(unix.ENOTDIR, "Can't mkdir %s", o.dest)
+	case len(f.rest) > 0:
+		if errno := d.makeAll(f.path, f.rest, uint32(o.perms)); errno != 0 {
+			return failErrno(errno, "Can't mkdir %s", o.dest)
+		}
+	}
+	return nil
+}
+
+func (d *drawing) symlink(o *operation) error {
+	f, err := d.parentsOf(o, false)
+	if err != nil {
+		return err
+	}
+	if len(f.rest) == 0 {
+		switch {
+		case f.kind != link:
+			return fail("Can't make symlink at %s: destination exists and is not a symlink", o.dest)
+		case f.text != o.source:
+			return fail("Can't make symlink at %s: existing destination is %s", o.dest, f.text)
+		}
+		return nil
+	}
+	if errno := d.create(f.path, f.rest[0], entry{kind: link, text: o.source}, 0); errno != 0 {
+		return failErrno(errno, "Can't make symlink at %s", o.dest)
+	}
+	return nil
+}
+
+func (d *drawing) file(o *operation) error {
+	f, err := d.parents(o)
+	if err != nil {
+		return err
+	}
+	own := len(f.rest) > 0 && d.of(f.path).own || len(f.rest) == 0 && d.of(f.path).own && d.of(f.path).target != f.path
+	if o.do == fileCopy && len(f.rest) == 0 && f.kind == directory {
+		return failErrno(unix.EISDIR, "Can't create file %s", o.dest)
+	}
+	data, err := d.load(o.fd)
+	if err != nil {
+		return failErrno(err, "Can't write data to file %s", o.dest)
+	}
+	m := plan.Mount{Kind: plan.Data, Source: string(data), Mode: uint32(o.perms), Access: plan.ReadWrite}
+	switch {
+	case o.do == fileCopy && own:
+		m.Kind, m.Target = plan.Copy, path.Join(f.path, strings.Join(f.rest, "/"))
+		if len(f.rest) > 0 {
+			d.of(f.path).made[m.Target] = entry{kind: regular}
+		}
+		d.add(m)
+		return nil
+	case o.do == fileRO:
+		m.Access = plan.ReadOnly
+	}
+	if m.Target, err = d.aFile(o); err != nil {
+		return err
+	}
+	d.mount(m, &layer{target: m.Target, sources: []string{"/dev/null"}, ro: o.do == fileRO})
+	return nil
+}
+
+func (d *drawing) remount(o *operation) error {
+	f, err := d.parents(o)
+	if err != nil {
+		return err
+	}
+	at := "/newroot" + f.path
+	if f.path == "/" {
+		at = "/newroot"
+	}
+	switch {
+	case len(f.rest) > 0:
+		return failErrno(unix.ENOENT, "Can't remount readonly on /newroot%s", o.dest)
+	case d.of(f.path).target != f.path && !d.hostMount(f.path):
+		return fail("Can't remount readonly on %s: Unable to find %q in mount table", at, at)
+	}
+	if l := d.of(f.path); l.target == f.path {
+		l.ro = true
+	}
+	d.add(plan.Mount{Kind: plan.Remount, Target: f.path, Access: plan.ReadOnly})
+	return nil
+}
+
+// hostMount says whether something is mounted on the host at what is shown at p.
+func (d *drawing) hostMount(p string) bool {
+	l := d.of(p)
+	if len(l.sources) != 1 || l.made[p].kind != missing {
+		return false
+	}
+	var st unix.Statx_t
+	err := unix.Statx(unix.AT_FDCWD, l.behind(p), unix.AT_NO_AUTOMOUNT|unix.AT_SYMLINK_NOFOLLOW, 0, &st)
+	return err == nil && st.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0
+}
+
+func (d *drawing) chmod(o *operation) error {
+	f, errno := walk(o.dest, d.at, true)
+	if errno == 0 && len(f.rest) > 0 {
+		errno = unix.ENOENT
+	}
+	if errno != 0 {
+		mode := fmt.Sprintf("%#o", o.perms)
+		return failErrno(errno, "Can't chmod %s %s", mode, o.dest)
+	}
+	if f.path == "/" {
+		return d.below(o, f.path)
+	}
+	d.add(plan.Mount{Kind: plan.Chmod, Target: f.path, Mode: uint32(o.perms)})
+	return nil
+}
+
+// parents makes the directories above an operation's place and says what is there.
+func (d *drawing) parents(o *operation) (found, error) { return d.parentsOf(o, true) }
+
+func (d *drawing) parentsOf(o *operation, follow bool) (found, error) {
+	// Of what its owner's group, or others, cannot reach, the directories above are not theirs either.
+	mode := uint32(0o755)
+	if o.perms >= 0 && o.perms&0o070 == 0 {
+		mode &^= 0o050
+	}
+	if o.perms >= 0 && o.perms&0o007 == 0 {
+		mode &^= 0o005
+	}
+	f, errno := walk(o.dest, d.at, follow)
+	if n := len(f.rest) - 1; errno == 0 && n > 0 {
+		if errno = d.makeAll(f.path, f.rest[:n], mode); errno == 0 {
+			f, errno = walk(o.dest, d.at, follow)
+		}
+	}
+	if errno != 0 {
+		return f, failErrno(errno, "Can't mkdir parents for %s", o.dest)
+	}
+	return f, nil
+}
+
+// makeAll makes directories, each in the one before it, that stay when nothing is mounted on them.
+func (d *drawing) makeAll(p string, names []string, mode uint32) syscall.Errno {
+	for _, n := range names {
+		own := d.of(p).own
+		if errno := d.create(p, n, entry{kind: directory}, mode); errno != 0 {
+			return errno
+		}
+		if p = path.Join(p, n); !own {
+			d.mount(plan.Mount{Kind: plan.Tmpfs, Target: p, Mode: mode}, &layer{target: p, own: true})
+		}
+	}
+	return 0
+}
+
+// directory is the place of an operation that wants a directory, made if it is missing.
+func (d *drawing) directory(o *operation, mode uint32) (string, error) {
+	f, err := d.parents(o)
+	if err != nil {
+		return "", err
+	}
+	errno := syscall.Errno(0)
+	switch {
+	case len(f.rest) > 0:
+		errno = d.create(f.path, f.rest[0], entry{kind: directory}, mode)
+	case f.kind != directory:
+		errno = unix.ENOTDIR
+	}
+	if errno != 0 {
+		return "", failErrno(errno, "Can't mkdir %s", o.dest)
+	}
+	return path.Join(f.path, path.Join(f.rest...)), nil
+}
+
+// aFile is directory for a file.
+func (d *drawing) aFile(o *operation) (string, error) {
+	f, err := d.parents(o)
+	if err != nil {
+		return "", err
+	}
+	errno := syscall.Errno(0)
+	switch {
+	case len(f.rest) > 0:
+		errno = d.create(f.path, f.rest[0], entry{kind: regular}, 0o444)
+	case f.kind == directory:
+		errno = unix.EISDIR
+	}
+	if errno != 0 {
+		return "", failErrno(errno, "Can't create file at %s", o.dest)
+	}
+	return path.Join(f.path, path.Join(f.rest...)), nil
+}
+
+// create plans that a name that is missing is there. In a directory of the host's it is shown and not made.
+func (d *drawing) create(p, n string, e entry, mode uint32) syscall.Errno {
+	l := d.of(p)
+	at := strings.TrimSuffix(p, "/") + "/" + n
+	switch {
+	case len(n) > 255:
+		return unix.ENAMETOOLONG
+	case l.own:
+		d.make(at, e, mode)
+		return 0
+	case l.kernel:
+		return unix.ENOENT
+	case l.ro:
+		return unix.EROFS
+	}
+	dir := l.behind(p)
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err == nil && st.Flags&unix.ST_RDONLY != 0 {
+		return unix.EROFS
+	}
+	if err := unix.Access(dir, unix.W_OK|unix.X_OK); err != nil {
+		errno, _ := err.(syscall.Errno)
+		return errno
+	}
+	if !d.fuse || p == "/" {
+		return unix.ENOSYS
+	}
+	if l.served == nil {
+		l.served = map[string][]name{}
+	}
+	l.served[p] = append(l.served[p], name{n, e})
+	l.made[at] = e
+	return 0
+}
+
+// make plans something in a tmpfs of the sandbox's own.
+func (d *drawing) make(at string, e entry, mode uint32) {
+	d.of(path.Dir(at)).made[at] = e
+	switch e.kind {
+	case directory:
+		d.add(plan.Mount{Kind: plan.Dir, Target: at, Mode: mode})
+	case link:
+		d.add(plan.Mount{Kind: plan.Symlink, Target: at, Source: e.text})
+	default:
+		d.add(plan.Mount{Kind: plan.File, Target: at, Mode: mode})
+	}
+}
+
+// finish returns the mounts, with a served directory wherever one shows a name that the host does not have.
+func (d *drawing) finish() (mounts []plan.Mount, served []plan.GateDir, err error) {
+	fuses := 0
+	for _, s := range d.steps {
+		if s.layer == nil || s.layer.served == nil {
+			mounts = append(mounts, s.Mount)
+			continue
+		}
+		tops := s.layer.tops()
+		if tops[0] != s.Target {
+			mounts = append(mounts, s.Mount)
+		}
+		for _, top := range tops {
+			if fuses++; fuses > plan.MaxFuse {
+				return nil, nil, fail("Can't show missing names in more than %d directories", plan.MaxFuse)
+			}
+			from := s.layer.behind(top)
+			mounts = append(mounts, plan.Mount{Kind: plan.Fuse, Target: top, Source: from, Access: plan.ReadWrite})
+			sockets, _ := d.readable(from)
+			for _, n := range sockets {
+				mounts = append(mounts, plan.Mount{Kind: plan.Bind, Target: top + "/" + n, Source: from + "/" + n,
+					Access: plan.ReadWrite, Optional: true})
+			}
+		}
+		for p, list := range s.layer.served {
+			served = append(served, gateDir(p, list))
+		}
+	}
+	slices.SortFunc(served, func(a, b plan.GateDir) int { return strings.Compare(string(a.Path), string(b.Path)) })
+	return mounts, served, nil
+}
+
+// tops are the directories of a layer that have to be served, without those that lie in another.
+func (l *layer) tops() (out []string) {
+	for p := range l.served {
+		out = append(out, p)
+	}
+	slices.Sort(out)
+	return slices.CompactFunc(out, func(a, b string) bool { return strings.HasPrefix(b, a+"/") })
+}
+
+func gateDir(p string, list []name) plan.GateDir {
+	out := plan.GateDir{Path: plan.Bytes(p)}
+	for _, n := range list {
+		g := plan.GateName{Name: plan.Bytes(n.name), Kind: plan.File}
+		switch n.kind {
+		case directory:
+			g.Kind = plan.Dir
+		case link:
+			g.Kind, g.Target = plan.Symlink, plan.Bytes(n.text)
+		}
+		out.Names = append(out.Names, g)
+	}
+	return out
+}

@@ -1,0 +1,87 @@
+package bwrap
+
+import (
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"sbx.example/sbx/broker/internal/child"
+	"sbx.example/sbx/broker/internal/gate/gatefs"
+	"sbx.example/sbx/broker/plan"
+)
+
+// serve answers for a directory of the host's that shows more names than it has. All else in it is the host's.
+func serve(p *plan.Plan) func(*child.Child, *plan.Mount, int) error {
+	return func(_ *child.Child, m *plan.Mount, fd int) error {
+		id := p.Identity
+		s, err := gatefs.New(fd, treeOf(p, m), gatefs.Options{Root: m.Target, Owner: gatefs.Owner{UID: id.InsideUID,
+			GID: id.InsideGID}, Covered: covered(p, m), Strangers: true})
+		if err != nil {
+			return err
+		}
+		go s.Serve()
+		return nil
+	}
+}
+
+// inside is p's path in the served directory at top, "" if it is not there.
+func inside(p, top string) string {
+	if p == top {
+		return "/"
+	}
+	if rel, ok := strings.CutPrefix(p, top+"/"); ok {
+		return "/" + rel
+	}
+	return ""
+}
+
+func treeOf(p *plan.Plan, m *plan.Mount) gatefs.Tree {
+	t := gatefs.Tree{}
+	for _, d := range p.Bubblewrap.Served {
+		rel := inside(string(d.Path), m.Target)
+		if rel == "" {
+			continue
+		}
+		dir := gatefs.Dir{Path: rel, Host: strings.TrimSuffix(m.Source+rel, "/"), Kind: gatefs.Guarded}
+		for _, n := range d.Names {
+			c := gatefs.Child{Name: string(n.Name), Kind: gatefs.Covered, Dir: n.Kind == plan.Dir}
+			if n.Kind == plan.Symlink {
+				c.Kind, c.Target = gatefs.Symlink, string(n.Target)
+			}
+			dir.Children = append(dir.Children, c)
+		}
+		t.Dirs = append(t.Dirs, dir)
+	}
+	return t
+}
+
+// covered are the directories of m that something else is mounted on.
+func covered(p *plan.Plan, m *plan.Mount) map[string]bool {
+	out := map[string]bool{}
+	for i := range p.Mounts {
+		if rel := inside(p.Mounts[i].Target, m.Target); rel != "" && rel != "/" {
+			out[rel] = true
+		}
+	}
+	return out
+}
+
+// doors are what of a directory does not work through a file server: sockets and pipes.
+func doors(dir string) (out []string, err error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	list, err := f.ReadDir(-1)
+	for _, e := range list {
+		if e.Type()&(os.ModeSocket|os.ModeNamedPipe) != 0 {
+			out = append(out, e.Name())
+		}
+	}
+	return out, err
+}
+
+// hasFuse says whether a directory can be served.
+func hasFuse() bool { return unix.Access("/dev/fuse", unix.R_OK|unix.W_OK) == nil }

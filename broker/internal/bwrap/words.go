@@ -1,0 +1,91 @@
+package bwrap
+
+import (
+	"errors"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"sbx.example/sbx/broker/internal/child"
+	"sbx.example/sbx/broker/internal/steps"
+	"sbx.example/sbx/broker/plan"
+)
+
+// words says in bubblewrap's words why a sandbox was not built. Callers look for some of them.
+func words(err error, p *plan.Plan) error {
+	var f *steps.Fault
+	if !errors.As(err, &f) {
+		return err
+	}
+	what, object := f.Step, f.Object
+	switch what {
+	case "cloning":
+		return cloneFailed(f.Errno)
+	case steps.ExecStep:
+		return failErrno(f.Errno, "execvp %s", string(p.Process.Path))
+	case child.StepEnter:
+		return failErrno(f.Errno, "Can't chdir to %s", object)
+	case child.StepFilter:
+		return filterRefused(f.Errno)
+	case child.StepCheckUser:
+		return fail("creation of new user namespaces was not disabled as requested")
+	case child.StepUserNS:
+		return failErrno(f.Errno, "unshare user ns")
+	case child.StepNoUserNS:
+		return failErrno(f.Errno, "sysctl user.max_user_namespaces = 1")
+	case child.StepNewSession:
+		return failErrno(f.Errno, "setsid")
+	case child.StepLock:
+		return failErrno(f.Errno, "Unable to lock file %s", object)
+	case "setting host name":
+		return failErrno(f.Errno, "Can't set hostname to %s", object)
+	case "remounting":
+		return failErrno(f.Errno, "Can't remount readonly on /newroot%s", object)
+	}
+	if kind, ok := strings.CutPrefix(what, "mounting "); ok {
+		return mountFailed(plan.Kind(kind), object, f.Errno, p)
+	}
+	if strings.HasPrefix(what, "creating ") {
+		return failErrno(f.Errno, "Can't create %s", object)
+	}
+	return failErrno(f.Errno, "%s", strings.TrimSpace(what+" "+object))
+}
+
+// mountFailed words a mount that the kernel has refused.
+func mountFailed(kind plan.Kind, object string, errno syscall.Errno, p *plan.Plan) error {
+	switch kind {
+	case plan.ProcAll:
+		return failErrno(errno, "Can't mount proc on /newroot%s", object)
+	case plan.Tmpfs, plan.Devpts, plan.Mqueue:
+		return failErrno(errno, "Can't mount %s on /newroot%s", kind, object)
+	case plan.Overlay, plan.TmpOverlay:
+		return failErrno(errno, "Can't make overlay mount on /newroot%s", object)
+	case plan.Data, plan.Copy:
+		return failErrno(errno, "Can't write data to file %s", object)
+	case plan.Chmod:
+		return failErrno(errno, "Can't chmod %s", object)
+	}
+	source := ""
+	for i := range p.Mounts {
+		if m := &p.Mounts[i]; m.Target == object && m.Kind == kind {
+			source = m.Source
+		}
+	}
+	return failErrno(errno, "Can't bind mount /oldroot%s on /newroot%s", source, object)
+}
+
+func cloneFailed(errno syscall.Errno) error {
+	switch errno {
+	case unix.EINVAL:
+		return fail("Creating new namespace failed, likely because the kernel does not support user namespaces.  " +
+			"bwrap must be installed setuid on such systems.")
+	case unix.EPERM:
+		return fail("No permissions to create a new namespace, likely because the kernel does not allow " +
+			"non-privileged user namespaces. On e.g. debian this can be enabled with " +
+			"'sysctl kernel.unprivileged_userns_clone=1'.")
+	case unix.ENOSPC:
+		return fail("Creating new namespace failed: nesting depth or /proc/sys/user/max_*_namespaces exceeded (ENOSPC)")
+	}
+	return failErrno(errno, "Creating new namespace failed")
+}
