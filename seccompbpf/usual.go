@@ -5,9 +5,22 @@ import "slices"
 // storedUID and storedGID stand in the stored programs where the user's ids belong.
 const storedUID, storedGID = 0xfffffff0, 0xfffffff1
 
+// Nested are the toggles of a sandbox in which others are built, and about which sbx knows nothing else.
+func Nested() Toggles {
+	return Toggles{Containers: true, Debug: true, SUIDBits: true, KVM: true, Multiarch: true}
+}
+
 // Usual is what Compile makes of the default policy with the toggles that nearly every run has; nil for others.
 // Compiling takes longer than all that a start has to read of the configuration.
 func Usual(arch Arch, t Toggles) []Insn {
+	if t == Nested() {
+		switch arch {
+		case AMD64:
+			return slices.Clone(amd64Nested[:])
+		case ARM64:
+			return slices.Clone(arm64Nested[:])
+		}
+	}
 	notify, writes, uid, gid := t.Notify, t.Writes, t.UID, t.GID
 	t.Notify, t.Writes, t.UID, t.GID = false, false, 0, 0
 	if (t != Toggles{Debug: true, NotifyDenied: true, OneID: true}) {

@@ -294,7 +294,6 @@ var mayStart = map[string]string{
 	"host/forward.go":                     "iptables, from the system's directories, when root asks for it",
 	"broker/internal/child/bubblewrap.go": "the program of the sandbox, inside",
 	"broker/internal/child/finish.go":     "the program of the sandbox, inside",
-	"broker/internal/child/bubblewrap.go": "the program of the sandbox, inside",
 	"broker/internal/child/spawn.go":      "programs of the sandbox, inside",
 	"broker/internal/netns/netexec.go":    "the network's carrier, by the path of a program.Program: see startsByPath",
 	"selftest/checks/run.go":              "sbx selftest: sbx itself, and the probe as a program.Program has been checked",

@@ -15,25 +15,16 @@ import (
 // caller is who has started this process.
 type caller struct {
 	uid, gid uint32
-	umask    uint32
 	moved    []plan.MovedFd
 }
 
-// compile makes the plan of r.
-func compile(r *request, h host, c caller) (*plan.Plan, error) {
-	d, err := draw(r, h)
-	if err != nil {
-		return nil, err
-	}
-	mounts, served, err := d.finish()
-	if err != nil {
-		return nil, err
-	}
+// outline is what of the plan of r is known without a look at anything: its process 1 can be made.
+func outline(r *request, c caller) *plan.Plan {
 	b := &plan.Bubblewrap{SharePIDs: !r.pid, NewSession: r.session, Outlives: !r.dies, Keep: r.keep, Moved: c.moved,
 		Reaper:      !r.pid1 && (r.pid || len(r.locks) > 0 || r.sync >= 0),
 		ForeignMaps: r.usernsBlock >= 0 || !r.user, AtOnce: r.info >= 0 || r.status >= 0 || !r.user,
 		NoUserNS: r.noUserNS, CheckNoUserNS: r.noUserNS || r.checkNoUserNS, Sync: r.sync, Block: r.block,
-		Locks: plan.BytesOf(r.locks), Served: served}
+		Locks: plan.BytesOf(r.locks)}
 	if b.Sync >= 0 && !b.Reaper { // it is the program's then
 		b.Sync = -1
 	}
@@ -49,21 +40,30 @@ func compile(r *request, h host, c caller) (*plan.Plan, error) {
 	if r.needsPTS && r.user && r.usernsBlock < 0 && (id.InsideUID != 0 || id.InsideGID != 0) {
 		id.InsideUID, id.InsideGID, b.Inner = 0, 0, true
 	}
-	p := &plan.Plan{Version: plan.Version, Session: "bwrap", Identity: id, Mounts: mounts, Bubblewrap: b,
+	p := &plan.Plan{Version: plan.Version, Session: Name, Identity: id, Bubblewrap: b,
 		Namespaces: plan.Namespaces{User: true, Net: r.net, IPC: r.ipc, UTS: r.uts, Cgroup: r.cgroup || r.cgroupTry},
-		Loopback:   r.net, Limits: []plan.Limit{}, Fds: []plan.FdRole{},
+		Loopback:   r.net, Limits: []plan.Limit{}, Fds: []plan.FdRole{}, Seccomp: filter(),
 		Stdio: [3]plan.Stdio{plan.Inherit, plan.Inherit, plan.Inherit}}
 	if r.host != nil {
 		p.Hostname = plan.Bytes(*r.host)
 	}
-	if p.Seccomp, err = filter(); err != nil {
-		return nil, err
+	return p
+}
+
+// complete makes an outline of r the plan of it.
+func complete(p *plan.Plan, r *request, h host, umask uint32) error {
+	d, err := draw(r, h)
+	if err != nil {
+		return err
 	}
-	if b.Filters, err = filters(r, h.load); err != nil {
-		return nil, err
+	if p.Mounts, p.Bubblewrap.Served, err = d.finish(); err != nil {
+		return err
 	}
-	program(p, r, h.cwd, c.umask)
-	return p, nil
+	if p.Bubblewrap.Filters, err = filters(r, h.load); err != nil {
+		return err
+	}
+	program(p, r, h.cwd, umask)
+	return nil
 }
 
 // program says what is started, and where.
@@ -111,21 +111,17 @@ func search(name string, env []string) (out []string) {
 }
 
 // filter is sbx's own: what it refuses nobody inside needs who may make namespaces, and bubblewrap would let through.
-func filter() (plan.Seccomp, error) {
+func filter() plan.Seccomp {
 	arch := seccompbpf.AMD64
 	if runtime.GOARCH == "arm64" {
 		arch = seccompbpf.ARM64
 	}
-	t := seccompbpf.Toggles{Containers: true, Debug: true, SUIDBits: true, KVM: true, Multiarch: true}
-	prog, err := seccompbpf.Compile(seccompbpf.Default(arch, t))
-	if err != nil {
-		return plan.Seccomp{}, err
-	}
+	prog := seccompbpf.Usual(arch, seccompbpf.Nested())
 	s := plan.Seccomp{Rules: "bwrap", Program: make([]plan.Insn, len(prog))}
 	for i, in := range prog {
 		s.Program[i] = plan.Insn(in)
 	}
-	return s, nil
+	return s
 }
 
 // filters are those that the caller wants loaded, in order.

@@ -127,32 +127,59 @@ func moveAway() ([]plan.MovedFd, error) {
 func run(r *request) (int, error) {
 	runtime.LockOSThread()
 	_ = unix.Prctl(unix.PR_SET_NAME, uintptr(namePointer()), 0, 0, 0)
+	for _, fd := range r.closed() {
+		unix.CloseOnExec(fd)
+	}
+	moved, err := moveAway()
+	if err != nil {
+		return 1, err
+	}
+	p := outline(r, caller{uid: uint32(os.Getuid()), gid: uint32(os.Getgid()), moved: moved})
+	first, err := child.PrepareFor(p) // the kernel makes the namespaces while the rest is planned
+	if err != nil {
+		return 1, words(err, p)
+	}
+	early := &ahead{init: first}
+	defer early.End()
 	h, err := here(r)
 	if err != nil {
 		return 1, err
 	}
 	umask := unix.Umask(0)
 	unix.Umask(umask)
-	p, err := compile(r, h, caller{uid: uint32(os.Getuid()), gid: uint32(os.Getgid()), umask: uint32(umask)})
-	if err != nil {
-		return 1, err
-	}
-	for _, fd := range r.closed() {
-		unix.CloseOnExec(fd)
-	}
-	if p.Bubblewrap.Moved, err = moveAway(); err != nil {
+	if err := complete(p, r, h, uint32(umask)); err != nil {
 		return 1, err
 	}
 	if err := p.Validate(); err != nil {
 		return 1, err
 	}
 	m := &monitor{r: r, plan: p}
-	c, err := child.Start(p, stage.Stdio{0, 1, 2}, child.Hooks{Cloned: m.cloned, Fuse: serve(p)})
+	c, err := child.Start(p, stage.Stdio{0, 1, 2}, child.Hooks{Cloned: m.cloned, Fuse: serve(p), Early: early})
 	if err != nil {
 		return 1, words(err, p)
 	}
 	debug.SetGCPercent(100)
 	return m.wait(c)
+}
+
+// ahead is process 1, cloned before its plan was complete.
+type ahead struct {
+	child.NoEarly
+	init *child.Init
+}
+
+// Take implements child.Early.
+func (a *ahead) Take(*plan.Plan, stage.Stdio, *child.Hooks) *child.Init {
+	i := a.init
+	a.init = nil
+	return i
+}
+
+// End implements child.Early.
+func (a *ahead) End() {
+	if a.init != nil {
+		a.init.End()
+	}
 }
 
 // here looks at what planning has to know.

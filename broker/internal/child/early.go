@@ -81,6 +81,10 @@ func Prepare(n plan.Namespaces, network *netns.Network, cgroup int) (*Init, erro
 	return prepare(&plan.Plan{Namespaces: n}, network, cgroup)
 }
 
+// PrepareFor is Prepare for a plan of which the namespaces, and how it is carried out, are known. The goroutine must be
+// locked to its thread, see Start.
+func PrepareFor(p *plan.Plan) (*Init, error) { return prepare(p, nil, 0) }
+
 func prepare(p *plan.Plan, network *netns.Network, cgroup int) (*Init, error) {
 	n := p.Namespaces
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
