@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"path"
 	"runtime"
-	"slices"
 	"strings"
 	"syscall"
 
@@ -73,8 +72,7 @@ func program(p *plan.Plan, r *request, cwd string, umask uint32) {
 	if r.arg0 != nil {
 		p.Process.Argv = append([]plan.Bytes{plan.Bytes(*r.arg0)}, p.Process.Argv[1:]...)
 	}
-	env := slices.DeleteFunc(slices.Clone(r.env), func(e string) bool { return strings.HasPrefix(e, "PWD=") })
-	p.Process.Env = plan.BytesOf(env)
+	p.Process.Env = plan.BytesOf(r.env)
 	if r.start != nil {
 		p.Process.Dir = plan.Bytes(*r.start)
 	} else {
@@ -84,7 +82,7 @@ func program(p *plan.Plan, r *request, cwd string, umask uint32) {
 		}
 		b.Dirs = append(b.Dirs, "/")
 	}
-	for _, f := range search(r.argv[0], env) {
+	for _, f := range search(r.argv[0], r.env) {
 		b.Programs = append(b.Programs, plan.Bytes(f))
 	}
 }

@@ -299,34 +299,67 @@ func (d *drawing) symlink(o *operation) error {
 }
 
 func (d *drawing) file(o *operation) error {
-	f, err := d.parents(o)
-	if err != nil {
+	m := plan.Mount{Kind: plan.Data, Mode: uint32(o.perms), Access: plan.ReadWrite}
+	if o.do == fileCopy {
+		return d.copyTo(o, m)
+	}
+	if o.do == fileRO {
+		m.Access = plan.ReadOnly
+	}
+	if err := d.content(o, &m); err != nil {
 		return err
 	}
-	own := len(f.rest) > 0 && d.of(f.path).own || len(f.rest) == 0 && d.of(f.path).own && d.of(f.path).target != f.path
-	if o.do == fileCopy && len(f.rest) == 0 && f.kind == directory {
-		return failErrno(unix.EISDIR, "Can't create file %s", o.dest)
+	var err error
+	if m.Target, err = d.aFile(o); err == nil {
+		d.mount(m, &layer{target: m.Target, sources: []string{"/dev/null"}, ro: o.do == fileRO})
+	}
+	return err
+}
+
+// content reads what is to be in a file.
+func (d *drawing) content(o *operation, m *plan.Mount) error {
+	if _, err := d.parents(o); err != nil {
+		return err
 	}
 	data, err := d.load(o.fd)
 	if err != nil {
 		return failErrno(err, "Can't write data to file %s", o.dest)
 	}
-	m := plan.Mount{Kind: plan.Data, Source: string(data), Mode: uint32(o.perms), Access: plan.ReadWrite}
-	switch {
-	case o.do == fileCopy && own:
-		m.Kind, m.Target = plan.Copy, path.Join(f.path, strings.Join(f.rest, "/"))
-		if len(f.rest) > 0 {
-			d.of(f.path).made[m.Target] = entry{kind: regular}
-		}
-		d.add(m)
-		return nil
-	case o.do == fileRO:
-		m.Access = plan.ReadOnly
-	}
-	if m.Target, err = d.aFile(o); err != nil {
+	m.Source = string(data)
+	return nil
+}
+
+// copyTo plans a file in a directory of the sandbox's own, and one that covers what the host has elsewhere.
+func (d *drawing) copyTo(o *operation, m plan.Mount) error {
+	f, err := d.parents(o)
+	if err != nil {
 		return err
 	}
-	d.mount(m, &layer{target: m.Target, sources: []string{"/dev/null"}, ro: o.do == fileRO})
+	l, errno := d.of(f.path), syscall.Errno(0)
+	m.Target = path.Join(f.path, path.Join(f.rest...))
+	own := l.own && (len(f.rest) > 0 || l.target != f.path)
+	switch {
+	case len(f.rest) == 0 && f.kind == directory:
+		errno = unix.EISDIR
+	case l.ro:
+		errno = unix.EROFS
+	case own:
+		l.made[m.Target] = entry{kind: regular}
+	case len(f.rest) > 0:
+		errno = d.create(f.path, f.rest[0], entry{kind: regular}, 0o444)
+	}
+	if errno != 0 {
+		return failErrno(errno, "Can't create file %s", o.dest)
+	}
+	if err := d.content(o, &m); err != nil {
+		return err
+	}
+	if own {
+		m.Kind = plan.Copy
+		d.add(m)
+		return nil
+	}
+	d.mount(m, &layer{target: m.Target, sources: []string{"/dev/null"}})
 	return nil
 }
 
@@ -341,7 +374,7 @@ func (d *drawing) remount(o *operation) error {
 	}
 	switch {
 	case len(f.rest) > 0:
-		return failErrno(unix.ENOENT, "Can't remount readonly on /newroot%s", o.dest)
+		return failErrno(unix.ENOENT, "Can't remount readonly on /newroot%s: realpath(destination)", o.dest)
 	case d.of(f.path).target != f.path && !d.hostMount(f.path):
 		return fail("Can't remount readonly on %s: Unable to find %q in mount table", at, at)
 	}

@@ -16,7 +16,7 @@ func serve(p *plan.Plan) func(*child.Child, *plan.Mount, int) error {
 	return func(_ *child.Child, m *plan.Mount, fd int) error {
 		id := p.Identity
 		s, err := gatefs.New(fd, treeOf(p, m), gatefs.Options{Root: m.Target, Owner: gatefs.Owner{UID: id.InsideUID,
-			GID: id.InsideGID}, Covered: covered(p, m), Strangers: true})
+			GID: id.InsideGID}, Covered: covered(p, m), Alone: true})
 		if err != nil {
 			return err
 		}

@@ -2,6 +2,7 @@ package bwrap
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"syscall"
 
@@ -36,6 +37,8 @@ func words(err error, p *plan.Plan) error {
 		return failErrno(f.Errno, "sysctl user.max_user_namespaces = 1")
 	case child.StepNewSession:
 		return failErrno(f.Errno, "setsid")
+	case child.StepOpenLock:
+		return failErrno(f.Errno, "Unable to open lock file %s", object)
 	case child.StepLock:
 		return failErrno(f.Errno, "Unable to lock file %s", object)
 	case "setting host name":
@@ -63,16 +66,17 @@ func mountFailed(kind plan.Kind, object string, errno syscall.Errno, p *plan.Pla
 		return failErrno(errno, "Can't make overlay mount on /newroot%s", object)
 	case plan.Data, plan.Copy:
 		return failErrno(errno, "Can't write data to file %s", object)
-	case plan.Chmod:
-		return failErrno(errno, "Can't chmod %s", object)
 	}
-	source := ""
+	var m plan.Mount
 	for i := range p.Mounts {
-		if m := &p.Mounts[i]; m.Target == object && m.Kind == kind {
-			source = m.Source
+		if p.Mounts[i].Target == object && p.Mounts[i].Kind == kind {
+			m = p.Mounts[i]
 		}
 	}
-	return failErrno(errno, "Can't bind mount /oldroot%s on /newroot%s", source, object)
+	if kind == plan.Chmod {
+		return failErrno(errno, "Can't chmod %s %s", fmt.Sprintf("%#o", m.Mode), object)
+	}
+	return failErrno(errno, "Can't bind mount /oldroot%s on /newroot%s", m.Source, object)
 }
 
 func cloneFailed(errno syscall.Errno) error {

@@ -3,6 +3,7 @@ package child
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -33,6 +34,7 @@ const (
 	StepUserNS     = "making an inner user namespace"
 	StepNoUserNS   = "limiting user namespaces"
 	StepCheckUser  = "making one more user namespace"
+	StepOpenLock   = "opening lock file"
 	StepLock       = "locking"
 	StepEnter      = "entering directory"
 	StepFilter     = "loading the caller's filter"
@@ -291,8 +293,9 @@ func compileReaper(t *tape.Tape, p *plan.Plan) {
 	}
 	t.Call(unix.SYS_CLOSE_RANGE, last+1, uintptr(^uint32(0)), 0)
 	for _, l := range b.Locks {
-		t.At(StepLock, string(l))
+		t.At(StepOpenLock, string(l))
 		t.Call(unix.SYS_OPENAT, tape.AtCwd, t.Str(string(l)), unix.O_RDONLY|unix.O_CLOEXEC, 0).To(tape.RegA)
+		t.At(StepLock, string(l))
 		t.Call(unix.SYS_FCNTL, 0, unix.F_SETLK, tape.Ptr(t, &unix.Flock_t{Type: unix.F_RDLCK})).From(0, tape.RegA)
 	}
 }
@@ -337,12 +340,25 @@ func compileBubblewrapStart(t *tape.Tape, p *plan.Plan) {
 		t.At(StepEnter, string(dir))
 		t.Call(unix.SYS_CHDIR, t.Str(string(dir)))
 		first := len(t.Ops)
-		vector := steps.Vector(t, append(env[:len(env):len(env)], "PWD="+string(dir)))
+		vector := steps.Vector(t, within(env, string(dir)))
 		execute(t, b, argv, vector, mask)
 		if i < len(dirs)-1 && !t.Full() {
 			t.Ops[first-1].May(tape.AnyErrno).ElseSkip(uint8(len(t.Ops) - first))
 		}
 	}
+}
+
+// within is an environment that says which directory the program is in.
+func within(env []string, dir string) []string {
+	pwd := "PWD=" + dir
+	for i, e := range env {
+		if strings.HasPrefix(e, "PWD=") {
+			env = slices.Clone(env)
+			env[i] = pwd
+			return env
+		}
+	}
+	return append(env[:len(env):len(env)], pwd)
 }
 
 // execute loads the caller's filters and becomes the first program that can be executed, as execvp(3) does.
@@ -365,9 +381,8 @@ func execute(t *tape.Tape, b *plan.Bubblewrap, argv, env, mask uintptr) {
 	if len(names) == 1 {
 		return
 	}
-	for _, name := range names { // the first that exists says why not
-		t.Call(unix.SYS_FACCESSAT, tape.AtCwd, name, unix.F_OK).May(tape.AnyErrno).ElseSkip(1)
-		t.Call(unix.SYS_EXECVE, name, argv, env)
+	for _, name := range names { // the first that is not just missing says why not
+		t.Call(unix.SYS_EXECVE, name, argv, env).May(uint16(unix.ENOENT))
 	}
 	t.Call(unix.SYS_EXECVE, names[0], argv, env)
 }

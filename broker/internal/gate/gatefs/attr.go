@@ -27,7 +27,7 @@ func (s *Server) fill(st *unix.Stat_t, out *fuse.Attr) {
 	out.Rdev, out.Blksize = uint32(st.Rdev), uint32(st.Blksize)
 	out.Uid, out.Gid = s.opts.Owner.UID, s.opts.Owner.GID
 	// The kernel lets nobody write to what nobody inside owns.
-	if st.Uid != s.uid && (st.Mode&unix.S_IFMT == unix.S_IFLNK || s.opts.Strangers && st.Mode&0o022 == 0) {
+	if st.Uid != s.uid && (st.Mode&unix.S_IFMT == unix.S_IFLNK || s.opts.Alone && st.Mode&0o022 == 0) {
 		out.Uid = unmapped
 	}
 }

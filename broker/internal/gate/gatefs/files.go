@@ -62,7 +62,7 @@ func (s *Server) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut
 			return status(err)
 		}
 	}
-	out.OpenFlags |= t.shares(in.Flags, fd)
+	out.OpenFlags |= s.shares(t.node, in.Flags, fd)
 	if out.OpenFlags == 0 && t.kind == loop && !t.lent.Load() && s.calm(t.node, fd) {
 		out.OpenFlags |= fuse.FOPEN_KEEP_CACHE
 	}
@@ -77,8 +77,8 @@ func (s *Server) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut
 // shares says how a file of a guarded directory is opened of which a mapping would not show what others write, nor they
 // what is written there: one that is opened to be written, too, or that somebody has who was lent it. There is no
 // shared mapping of it then: with direct I/O the kernel refuses that (ENODEV).
-func (n *node) shares(flags uint32, fd int) uint32 {
-	if n == nil || n.kind != loop {
+func (s *Server) shares(n *node, flags uint32, fd int) uint32 {
+	if n == nil || n.kind != loop || s.opts.Alone {
 		return 0
 	}
 	mode := flags & unix.O_ACCMODE

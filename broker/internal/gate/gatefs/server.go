@@ -75,8 +75,8 @@ type Options struct {
 	// Check decides whether new may replace old at path, which a rule of that action names. Old is nil when there is none.
 	Check func(path string, what guard.Action, old, new []byte) error
 	Stat  StatMode
-	// Strangers says that what somebody else owns, and only he may write, is shown as nobody's.
-	Strangers bool
+	// Alone says that no file is lent, so that each may be mapped, and what only others may write is shown as nobody's.
+	Alone bool
 	// Walk lets gated directories be walked without a question, so that questions are about files and about what is done
 	// with them; without it the first step into a gated directory asks for the directory, and a lookup for the file.
 	Walk bool
