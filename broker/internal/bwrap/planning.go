@@ -2,6 +2,7 @@ package bwrap
 
 import (
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -139,6 +140,9 @@ func (d *drawing) mount(m plan.Mount, l *layer) {
 	}
 	if m.Target == "/" {
 		d.steps = nil
+	} else {
+		below := d.of(path.Dir(m.Target))
+		below.covered = append(below.covered, name{m.Target, d.at(m.Target)})
 	}
 	d.push(l)
 	d.steps = append(d.steps, step{m, l})
@@ -560,7 +564,7 @@ func (d *drawing) finish() (mounts []plan.Mount, served []plan.GateDir, err erro
 					Access: plan.ReadWrite, Optional: true})
 			}
 		}
-		for p, list := range s.layer.served {
+		for p, list := range s.layer.shown(tops) {
 			served = append(served, gateDir(p, list))
 		}
 	}
@@ -575,6 +579,22 @@ func (l *layer) tops() (out []string) {
 	}
 	slices.Sort(out)
 	return slices.CompactFunc(out, func(a, b string) bool { return strings.HasPrefix(b, a+"/") })
+}
+
+// shown are the names that the directories show whatever becomes of the host's: beside those that are missing there all
+// that something is mounted on. Else the kernel would take a mount away when the host replaces what is below it.
+func (l *layer) shown(tops []string) map[string][]name {
+	out := maps.Clone(l.served)
+	for _, c := range l.covered {
+		dir, base := path.Split(c.name)
+		dir = path.Clean(dir)
+		if !slices.ContainsFunc(tops, func(top string) bool { return inside(dir, top) != "" }) ||
+			slices.ContainsFunc(out[dir], func(n name) bool { return n.name == base }) {
+			continue
+		}
+		out[dir] = append(slices.Clip(out[dir]), name{base, c.entry})
+	}
+	return out
 }
 
 func gateDir(p string, list []name) plan.GateDir {

@@ -136,6 +136,7 @@ type layer struct {
 	ro      bool
 	made    map[string]entry  // what was made in it, by its whole path
 	served  map[string][]name // names that are shown in a directory of the host's and are not there
+	covered []name            // what was mounted on in it, by its whole path
 }
 
 // name is one that a served directory shows.
