@@ -21,10 +21,11 @@ func main() {
 	runtime.MemProfileRate = 0 // nobody asks, and each sample walks the stack
 	//lint:ignore SA4024 never true, which the compiler must not know
 	growStack(len(os.Args) < 0)
-	if status, ok := cli.Stand(os.Args, os.Stderr); ok {
+	std := [3]*os.File{os.Stdin, os.Stdout, os.Stderr}
+	if status, ok := cli.Stand(os.Args, std); ok {
 		os.Exit(status)
 	}
-	os.Exit(cli.Main(os.Args[1:], os.Environ(), [3]*os.File{os.Stdin, os.Stdout, os.Stderr}, before()))
+	os.Exit(cli.Main(os.Args[1:], os.Environ(), std, before()))
 }
 
 // growStack makes the stack as large as it will be needed, once, instead of doubling it six times: each

