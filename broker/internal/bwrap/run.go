@@ -123,6 +123,31 @@ func moveAway() ([]plan.MovedFd, error) {
 	return moved, nil
 }
 
+// letGo closes what was passed on: whoever has the other end is to hear when the sandbox has closed it.
+func letGo(r *request, moved []plan.MovedFd) {
+	for _, fd := range r.closed() {
+		if fd != r.status {
+			unix.Close(fd)
+		}
+	}
+	for _, m := range moved {
+		unix.Close(m.At)
+	}
+	list, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return
+	}
+	for _, e := range list {
+		fd, err := strconv.Atoi(e.Name())
+		if err != nil || fd <= 2 || fd == r.status {
+			continue
+		}
+		if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err == nil && flags&unix.FD_CLOEXEC == 0 {
+			unix.Close(fd)
+		}
+	}
+}
+
 // run builds the sandbox, and waits until its program has ended.
 func run(r *request) (int, error) {
 	runtime.LockOSThread()
@@ -159,6 +184,7 @@ func run(r *request) (int, error) {
 		return 1, words(err, p)
 	}
 	debug.SetGCPercent(100)
+	letGo(r, moved)
 	return m.wait(c)
 }
 

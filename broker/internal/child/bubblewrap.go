@@ -341,7 +341,7 @@ func compileBubblewrapStart(t *tape.Tape, p *plan.Plan) {
 		t.Call(unix.SYS_CHDIR, t.Str(string(dir)))
 		first := len(t.Ops)
 		vector := steps.Vector(t, within(env, string(dir)))
-		execute(t, b, argv, vector, mask)
+		execute(t, p, argv, vector, mask)
 		if i < len(dirs)-1 && !t.Full() {
 			t.Ops[first-1].May(tape.AnyErrno).ElseSkip(uint8(len(t.Ops) - first))
 		}
@@ -362,7 +362,8 @@ func within(env []string, dir string) []string {
 }
 
 // execute loads the caller's filters and becomes the first program that can be executed, as execvp(3) does.
-func execute(t *tape.Tape, b *plan.Bubblewrap, argv, env, mask uintptr) {
+func execute(t *tape.Tape, p *plan.Plan, argv, env, mask uintptr) {
+	b := p.Bubblewrap
 	t.At("starting", "signal mask")
 	t.Call(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, mask, 0, 8)
 	for i, f := range b.Filters {
@@ -371,14 +372,17 @@ func execute(t *tape.Tape, b *plan.Bubblewrap, argv, env, mask uintptr) {
 	}
 	t.At(steps.ExecStep, string(b.Programs[0]))
 	names := make([]uintptr, len(b.Programs))
-	for i, p := range b.Programs {
-		names[i] = t.Str(string(p))
+	for i, file := range b.Programs {
+		names[i] = t.Str(string(file))
 		o := t.Call(unix.SYS_EXECVE, names[i], argv, env)
-		if len(names) > 1 {
-			o.May(tape.AnyErrno)
+		o.May(tape.AnyErrno)
+		if len(names) == 1 {
+			o.May(uint16(unix.ENOEXEC)) // a script that does not say what runs it
 		}
 	}
 	if len(names) == 1 {
+		words := append([]string{"/bin/sh", string(b.Programs[0])}, plan.StringsOf(p.Process.Argv[1:])...)
+		t.Call(unix.SYS_EXECVE, t.Str(words[0]), steps.Vector(t, words), env)
 		return
 	}
 	for _, name := range names { // the first that is not just missing says why not
