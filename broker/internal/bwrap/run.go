@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -244,7 +245,8 @@ func (r *request) closed() []int {
 			n++
 		}
 	}
-	return out[:n]
+	slices.Sort(out[:n])
+	return slices.Compact(out[:n])
 }
 
 // monitor is this process while the sandbox stands.
@@ -271,6 +273,7 @@ func (m *monitor) cloned(pid int) error {
 			return failErrno(err, "Write to info_fd")
 		}
 		unix.Close(r.info)
+		r.info = -1 // the number may be another's from here on
 	}
 	if r.status >= 0 {
 		if err := write(r.status, m.about(pid, "{ ", ", ", " }\n")); err != nil {
@@ -280,6 +283,7 @@ func (m *monitor) cloned(pid int) error {
 	if r.usernsBlock >= 0 {
 		_, _ = unix.Read(r.usernsBlock, make([]byte, 1))
 		unix.Close(r.usernsBlock)
+		r.usernsBlock = -1
 	}
 	return nil
 }
