@@ -18,8 +18,10 @@ type Bubblewrap struct {
 	ForeignMaps bool `json:"foreign_maps"`
 	// All namespaces are made at once: somebody is told of them before process 1 begins.
 	AtOnce bool `json:"at_once"`
-	// Keep are the capabilities that the program has in its user namespace (capabilities(7)).
-	Keep uint64 `json:"keep"`
+	// Keep are the capabilities that the program has in its user namespace (capabilities(7)); Ambient says that others,
+	// which it starts as another user than 0, have them too.
+	Keep    uint64 `json:"keep"`
+	Ambient bool   `json:"ambient"`
 	// Inner: the program is in a user namespace below that which the mounts belong to, with these ids.
 	Inner         bool   `json:"inner"`
 	InnerUID      uint32 `json:"inner_uid"`

@@ -267,15 +267,19 @@ func (c *builder) keep(mask uint64) {
 			t.Call(unix.SYS_PRCTL, unix.PR_CAPBSET_DROP, n, 0, 0, 0).May(uint16(unix.EINVAL))
 		}
 	}
-	capset(t, mask)
+	inheritable := uint64(0)
+	if c.p.Bubblewrap.Ambient {
+		inheritable = mask
+	}
+	capset(t, mask, inheritable)
 }
 
-// capset leaves the capabilities of mask in all three sets.
-func capset(t *tape.Tape, mask uint64) {
+// capset leaves the capabilities of mask permitted and effective.
+func capset(t *tape.Tape, mask, inheritable uint64) {
 	low, high := uint32(mask), uint32(mask>>32)
 	t.Call(unix.SYS_CAPSET, tape.Ptr(t, &unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}),
-		tape.Ptr(t, &[2]unix.CapUserData{{Effective: low, Permitted: low, Inheritable: low},
-			{Effective: high, Permitted: high, Inheritable: high}}))
+		tape.Ptr(t, &[2]unix.CapUserData{{Effective: low, Permitted: low, Inheritable: uint32(inheritable)},
+			{Effective: high, Permitted: high, Inheritable: uint32(inheritable >> 32)}}))
 }
 
 // compileReaper makes what process 1 does when it has started the program: it keeps nothing but what it is there for.
@@ -283,7 +287,7 @@ func compileReaper(t *tape.Tape, p *plan.Plan) {
 	b := p.Bubblewrap
 	if b.Keep != 0 {
 		t.At("dropping capabilities", "")
-		capset(t, 0)
+		capset(t, 0, 0)
 	}
 	t.At("closing descriptors", "")
 	t.Call(unix.SYS_CLOSE_RANGE, 3, stage.FdSock-1, 0)
@@ -328,7 +332,7 @@ func compileBubblewrapStart(t *tape.Tape, p *plan.Plan) {
 		t.Call(unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, sig)
 	}
 	for n := uintptr(0); n < 64; n++ {
-		if b.Keep&(1<<n) != 0 {
+		if b.Ambient && b.Keep&(1<<n) != 0 {
 			t.Call(unix.SYS_PRCTL, unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_RAISE, n, 0, 0).May(tape.AnyErrno)
 		}
 	}
