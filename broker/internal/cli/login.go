@@ -14,16 +14,8 @@ import (
 // An agent's login is one question, at the first run with its profile on a terminal; the answer is a setting. Where
 // nobody can be asked, a run says what the agent does without.
 
-// askLogin asks it, where nobody has answered it yet.
-func (t *term) askLogin(r *request.Request) {
-	if r.DryRun {
-		return
-	}
-	facts := host.Read(t.Env)
-	s, err := r.Settings(t.Env, facts, r.ProjectRoot(facts))
-	if err != nil || s.Agent == nil || len(s.Agent.Asks) == 0 {
-		return // the run says what is wrong with them
-	}
+// askLogin asks it, where nobody has answered it yet, and says whether the settings are others now.
+func (t *term) askLogin(r *request.Request, s request.Settings) bool {
 	files := make([]string, len(s.Agent.Asks))
 	for i, f := range s.Agent.Asks {
 		files[i] = quoting.Quote(s.Vars.Short(f))
@@ -36,7 +28,7 @@ func (t *term) askLogin(r *request.Request) {
 			t.note("hint: sbx config set agents.login " + s.Agent.Name + " shows it to " +
 				strings.Join(s.Agent.Programs, ", ") + " alone\n")
 		}
-		return
+		return false
 	}
 	t.note("sbx: show " + s.Agent.Name + " its own login? " + list + "\nsbx: only " +
 		strings.Join(s.Agent.Programs, ", ") + " will have it, in every run with this profile  [y]es [n]o  ")
@@ -48,13 +40,14 @@ func (t *term) askLogin(r *request.Request) {
 		key, names = "agents.hide_login", s.Agents.HideLogin
 	default:
 		t.note("sbx: not answered: it is hidden this time\n")
-		return
+		return false
 	}
-	file, err := request.RememberList(t.Env, facts, key, append(slices.Clone(names), s.Agent.Name))
+	file, err := request.RememberList(t.Env, host.Read(t.Env), key, append(slices.Clone(names), s.Agent.Name))
 	if err != nil {
 		t.warn("remembering the answer: " + err.Error())
 		t.note("hint: sbx config set " + key + " " + s.Agent.Name + "\n")
-		return
+		return false
 	}
 	t.note("sbx: remembered: " + key + " has " + s.Agent.Name + " in " + quoting.Quote(file) + "\n")
+	return true
 }

@@ -31,14 +31,14 @@ func (t *term) runNew(r *request.Request, argv, args []string) int {
 		return t.detach(r, args)
 	}
 	t.askShellFiles(r)
-	t.askLogin(r)
 	return t.run(t.broker(), *r)
 }
 
 // broker is this process as the one that runs a session.
 func (t *term) broker() *live.Broker {
 	return &live.Broker{Env: t.Env, Std: t.Std, Early: t.early, Fault: t.before.Fault, Signals: t.signals,
-		Sudo: askForSudo, Warn: t.Warn, Note: t.Note, Notices: t.Notices}
+		Sudo: askForSudo, Warn: t.Warn, Note: t.Note, Notices: t.Notices,
+		Login: t.askLogin}
 }
 
 // run runs the request and says what came of it.

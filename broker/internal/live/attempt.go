@@ -74,9 +74,18 @@ func (x *attempt) configure(again bool) error {
 		return &planner.Refusal{What: "the working directory does not exist any more or cannot be read",
 			Hint: "cd into a directory, or pass --workdir DIR"}
 	}
-	var err error
-	if x.cfg, err = r.Request.Settings(b.Env, x.facts, r.ProjectRoot(x.facts)); err != nil {
+	read := func() (err error) {
+		x.cfg, err = r.Request.Settings(b.Env, x.facts, r.ProjectRoot(x.facts))
 		return inSandbox(err)
+	}
+	if err := read(); err != nil {
+		return err
+	}
+	if a := x.cfg.Agent; a != nil && len(a.Asks) > 0 && b.Login != nil && !again && !r.DryRun &&
+		b.Login(&r.Request, x.cfg) {
+		if err := read(); err != nil {
+			return err
+		}
 	}
 	if !r.Quiet && !again {
 		b.Notices(x.cfg.Notices)

@@ -11,6 +11,7 @@ import (
 	"sbx.example/sbx/broker/internal/planner"
 	"sbx.example/sbx/broker/internal/policy"
 	"sbx.example/sbx/broker/internal/prompt"
+	"sbx.example/sbx/broker/internal/request"
 	"sbx.example/sbx/broker/plan"
 )
 
@@ -31,6 +32,9 @@ type Broker struct {
 	Answer func(context.Context, prompt.Question) (prompt.Answer, bool) // answers questions; nil: people do
 
 	Sudo func(helper string) bool // asks a person whether the helper may be started through sudo; nil: nobody says so
+
+	// asks a person whether an agent is shown its login; true: the settings are others now; nil: nobody is asked
+	Login func(*request.Request, request.Settings) bool
 
 	Warn    func(string) // tells a person a line
 	Note    func(string) // tells a person a text as it is
