@@ -58,7 +58,7 @@ func Probes() []Probe {
 
 // histories are the beginnings of names under which interactive programs keep, by themselves and when they end, what
 // was typed in them. Nobody means that by running the program, and what a sandboxed one leaves there another would read
-// outside.
+// outside. Where the root is served those of the home are the session's own (gatefs.Options.Habit).
 func histories() [14]string {
 	return [...]string{".lesshs", ".viminf", ".python_history", ".node_repl_history", ".wget-hsts", ".sqlite_history",
 		".psql_history", ".mysql_history",
@@ -73,7 +73,8 @@ func history(a Ask) (Probe, bool) {
 	}
 	for _, h := range histories() {
 		if strings.HasPrefix(base, h) {
-			return Probe{a.Path, int(syscall.EACCES), "a program's history; a rule of your policy can allow it"}, true
+			return Probe{a.Path, int(syscall.EACCES),
+				"a program's history, which stays in the session; a rule of your policy can allow it"}, true
 		}
 	}
 	return Probe{}, false

@@ -51,6 +51,7 @@ func (g *Files) Serve(p *plan.Plan, fd int, c *child.Child) error {
 	s, err := gatefs.New(fd, g.tree(p), gatefs.Options{Stat: stat,
 		Owner: gatefs.Owner{UID: p.Identity.InsideUID, GID: p.Identity.InsideGID},
 		Agent: g, Ask: g.request, ServeFiles: g.s.In.Only == nil, Foreign: g.foreign.over, Refused: g.refused,
+		Habit: g.habit, HabitDir: g.s.In.SessionDir + "/overlay/typed",
 		Moves: g.moves, Secret: g.s.Names.Hides, Secrets: g.s.Names.Judge, Unasked: g.s.Rules.Env.NoPrompt &&
 			g.s.Rules.Env.Unasked == decide.Deny, Walk: true,
 		Log: log.New(&gateLog{g: g}, "", 0)})
@@ -157,6 +158,19 @@ func (g *Files) permitted(r grants.Request) bool {
 	}
 	var st unix.Stat_t
 	return r.Dir || unix.Lstat(r.Path, &st) != nil || !g.s.View.Secret(File{Dev: st.Dev, Ino: st.Ino})
+}
+
+// habit says whether a path in the home is one under which programs keep what was typed in them, and of which no rule
+// of the policy speaks.
+func (g *Files) habit(p string) bool {
+	if path.Dir(p) != g.s.In.Facts.Home || !decide.Habit(p) {
+		return false
+	}
+	if _, err := g.Mounter(); err != nil { // see request
+		return false
+	}
+	v := g.s.Arbiter.Stands(decide.Ask{Op: "write", Kind: policy.KindPath, Path: p})
+	return v.Decision == decide.Deny && v.Silent
 }
 
 // asking words the server's question.

@@ -117,6 +117,8 @@ func (s *Server) home(id uint64, name string) (*node, fuse.Status) {
 		return nil, errno(unix.ESTALE)
 	case !guard.ValidName(name):
 		return nil, misnamed(name)
+	case s.habit(n, name):
+		return s.habitDir(n)
 	case n.zone == nil:
 		return nil, fuse.EROFS
 	}

@@ -32,6 +32,9 @@ func (s *Server) ground(cancel <-chan struct{}, h *fuse.InHeader, id uint64, nam
 	if n == nil || !guard.ValidName(name) {
 		return ground{}, false, fuse.OK // home says why not
 	}
+	if s.habit(n, name) {
+		return ground{}, false, fuse.OK
+	}
 	if n.kind == static && n.dir.Kind == Skeleton && n.dir.Unlisted == AskFirst && s.Grants.Asks() && !n.dir.has(name) {
 		if n.fd >= 0 {
 			return ground{node: n, fd: n.fd}, true, fuse.OK

@@ -26,6 +26,9 @@ func (s *Server) Lookup(cancel <-chan struct{}, h *fuse.InHeader, name string, o
 	case n.kind == loop:
 		return s.lookupLoop(h, n, name, out)
 	}
+	if made := s.madeHabit(n, name); made != nil {
+		return s.lookupLoop(h, made, name, out)
+	}
 	if sub := n.dir.subs[name]; sub != nil {
 		s.nodes.keep(sub)
 		return s.enterStatic(sub, out)
@@ -64,6 +67,12 @@ func (s *Server) lookupChild(cancel <-chan struct{}, h *fuse.InHeader, n *node, 
 	out *fuse.EntryOut) fuse.Status {
 	switch c.Kind {
 	case Hidden:
+		if s.habit(n, c.Name) { // there may be one of the session's own later, so the kernel keeps no answer
+			if s.said.First(path.Join(n.path, c.Name)) {
+				s.tellHidden(h, n, c.Name)
+			}
+			return fuse.ENOENT
+		}
 		s.tellHidden(h, n, c.Name)
 		return absent(out)
 	case Silent:

@@ -280,7 +280,7 @@ func (s *Server) remove(cancel <-chan struct{}, h *fuse.InHeader, name string, f
 	}
 	s.judging.RLock()
 	defer s.judging.RUnlock()
-	n, code := s.home(h.NodeId, name)
+	n, code := s.held(h.NodeId, name)
 	if code != fuse.OK {
 		return code
 	}

@@ -236,7 +236,7 @@ func (t *table) forget(id, count uint64) (gone *node) {
 func (t *table) seenAt(n *node) (dir int, name string) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	if n.parent == nil || t.byID[n.parent.id] != n.parent {
+	if n.parent == nil || n.parent.kind != static && t.byID[n.parent.id] != n.parent {
 		return -1, ""
 	}
 	return n.parent.fd, n.name

@@ -174,6 +174,9 @@ func (s *Server) skeletonNames(n *node, granted bool) []fuse.DirEntry {
 	}
 	if n.dir.Unlisted == AskFirst {
 		list = s.addUnlisted(n, list, granted)
+		if n.fd >= 0 {
+			list = s.addHabits(n, list)
+		}
 	}
 	slices.SortFunc(list[2:], func(a, b fuse.DirEntry) int { return strings.Compare(a.Name, b.Name) })
 	return list

@@ -34,7 +34,7 @@ func (s *Server) Rename(cancel <-chan struct{}, in *fuse.RenameIn, oldName, newN
 	case asked || also:
 		return fuse.EXDEV // the copy is asked about
 	}
-	od, code := s.home(in.NodeId, oldName)
+	od, code := s.held(in.NodeId, oldName)
 	if code != fuse.OK {
 		return code
 	}

@@ -61,6 +61,10 @@ type Options struct {
 	Refused func(grants.Request)
 	// Secret says whether what the host has at a path that asks does not exist inside, because of its name. May be nil.
 	Secret func(path string) bool
+	// Habit says whether a path that asks is one under which programs keep, by themselves, what was typed in them. All are
+	// in one directory. What is made there stays in HabitDir, which nobody else has. May be nil: none is.
+	Habit    func(path string) bool
+	HabitDir string
 	// Moves says whether a directory may be moved to another name with all that is in it. May be nil: no.
 	Moves func(from, to string) bool
 	// Unasked says that nobody can be asked: names that are not granted are not listed.
@@ -116,6 +120,7 @@ type Server struct {
 	judging sync.RWMutex // held while a name is judged and made; for writing while a directory is moved
 	texts   sync.Mutex
 	said    names.Once
+	habits  habits
 }
 
 // New opens the host directories of the tree and answers the kernel's first message on fd, a /dev/fuse descriptor that
@@ -211,6 +216,7 @@ func (s *Server) release() {
 	s.locks.Close()
 	s.files.closeAll()
 	s.nodes.closeAll()
+	s.habits.close()
 	unix.Close(s.procfd)
 }
 

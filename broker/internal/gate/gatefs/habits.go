@@ -1,0 +1,111 @@
+package gatefs
+
+import (
+	"os"
+	"path"
+	"slices"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"sbx.example/sbx/broker/internal/gate/fuse"
+	"sbx.example/sbx/broker/internal/gate/names"
+	"sbx.example/sbx/broker/internal/guard"
+)
+
+// What was typed in a program is kept by it in the home: in a file, with a lock beside it, and with what is moved to
+// its name. Such names (Options.Habit) are made in a directory of the session's own, and are found there first.
+
+// habits is that directory, a guarded one without rules. The kernel knows it by the number of the one that its names
+// are shown in.
+type habits struct {
+	mu  sync.Mutex
+	dir *node // nil until the first name is made
+}
+
+// habit says whether a name in a directory that asks is one of those.
+func (s *Server) habit(n *node, name string) bool {
+	if s.opts.Habit == nil || n.kind != static || n.dir.Kind != Skeleton || n.dir.Unlisted != AskFirst ||
+		!guard.ValidName(name) {
+		return false
+	}
+	c, ok := n.dir.children[name]
+	return (!ok || c.Kind == Hidden) && n.dir.subs[name] == nil && s.opts.Habit(path.Join(n.path, name))
+}
+
+// madeHabit is the session's directory if what has the name was made there.
+func (s *Server) madeHabit(n *node, name string) *node {
+	if !s.habit(n, name) {
+		return nil
+	}
+	s.habits.mu.Lock()
+	defer s.habits.mu.Unlock()
+	var st unix.Stat_t
+	if d := s.habits.dir; d != nil && names.Stat(d.fd, name, &st) == nil {
+		return d
+	}
+	return nil
+}
+
+// habitDir is the session's directory, which is made if it is not there.
+func (s *Server) habitDir(shown *node) (*node, fuse.Status) {
+	s.habits.mu.Lock()
+	defer s.habits.mu.Unlock()
+	if s.habits.dir != nil {
+		return s.habits.dir, fuse.OK
+	}
+	if err := os.MkdirAll(s.opts.HabitDir, 0o700); err != nil {
+		return nil, status(err)
+	}
+	n := &node{kind: static, typ: unix.S_IFDIR, path: shown.path, id: shown.id, fd: -1,
+		dir: &dir{Dir: Dir{Path: shown.path, Host: s.opts.HabitDir, Kind: Guarded}}}
+	err := s.openStatic(n)
+	if err == nil {
+		err = s.zoneOf(n, nil)
+	}
+	if err != nil {
+		s.log.Print(err)
+		return nil, fuse.EIO
+	}
+	s.habits.dir = n
+	return n, fuse.OK
+}
+
+// held is home for a name that something has. Of the host's nothing is removed or moved.
+func (s *Server) held(id uint64, name string) (*node, fuse.Status) {
+	if n := s.nodes.get(id); n != nil && s.habit(n, name) && s.madeHabit(n, name) == nil {
+		return nil, fuse.EACCES
+	}
+	return s.home(id, name)
+}
+
+// addHabits lists what was made.
+func (s *Server) addHabits(n *node, list []fuse.DirEntry) []fuse.DirEntry {
+	s.habits.mu.Lock()
+	d := s.habits.dir
+	s.habits.mu.Unlock()
+	if d == nil || d.id != n.id {
+		return list
+	}
+	fd, err := s.reopen(d.fd, unix.O_RDONLY|unix.O_DIRECTORY)
+	if err != nil {
+		return list
+	}
+	defer unix.Close(fd)
+	_ = s.listHost(&handle{fd: fd, node: d}, 0, func(e fuse.DirEntry) bool {
+		if !slices.ContainsFunc(list, func(o fuse.DirEntry) bool { return o.Name == e.Name }) { // "." is there, too
+			list = append(list, e)
+		}
+		return true
+	})
+	return list
+}
+
+func (h *habits) close() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.dir != nil {
+		unix.Close(h.dir.fd)
+		h.dir.fd = -1
+	}
+}
