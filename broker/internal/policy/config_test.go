@@ -201,6 +201,8 @@ func TestKeyErrors(t *testing.T) {
 		"[fs]\nread_only = [\"../x\"]":                              "not absolute",
 		"[fs]\nread_only = [\"/x/../y\"]":                           "not allowed",
 		"[env]\npass = [\"A=B\"]":                                   "not a variable name",
+		"[env]\npass = [\"[\"]":                                     `"[" is not a variable name or a pattern`,
+		"[env]\ndeny = [\"A\",\n\"X[*\"]":                           `config.toml:3: env.deny: "X[*" is not`,
 		"[env.set]\nA = 1":                                          "want a string",
 		"version = 2":                                               "version must be 1",
 		"final = [\"fs\"]":                                          "only the org file",

@@ -3,6 +3,7 @@ package policy
 import (
 	"errors"
 	"fmt"
+	"path"
 	"strconv"
 	"strings"
 
@@ -167,11 +168,16 @@ func (k *key) element(s string, vars Vars) (string, error) {
 		st, err := ParseStore(s, vars)
 		return st.String(), err
 	}
-	// tGlobs: names of environment variables.
-	if s == "" || len(s) > 256 || strings.ContainsAny(s, "=\x00") || strings.Contains(s, "**") {
-		return "", fmt.Errorf("%s is not a variable name or NAME*", excerpt.Quote(s))
+	return s, CheckVariables(s) // tGlobs
+}
+
+// CheckVariables accepts a pattern of names of environment variables, as path.Match has them.
+func CheckVariables(s string) error {
+	_, err := path.Match(s, "")
+	if err != nil || s == "" || len(s) > 256 || strings.ContainsAny(s, "=\x00") || strings.Contains(s, "**") {
+		return fmt.Errorf("%s is not a variable name or a pattern of some, such as LC_*", excerpt.Quote(s))
 	}
-	return s, nil
+	return nil
 }
 
 // checkPublish accepts [IP:]HOST:PORT, both numbers being ports.

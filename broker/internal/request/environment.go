@@ -143,10 +143,8 @@ func matchAny(name string, globs []string) bool {
 		if g == name {
 			return true
 		}
-		if strings.Contains(g, "*") {
-			if ok, _ := path.Match(g, name); ok {
-				return true
-			}
+		if ok, _ := path.Match(g, name); ok {
+			return true
 		}
 	}
 	return false

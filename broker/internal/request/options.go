@@ -111,7 +111,7 @@ func (r *Request) environmentOptions() []option.Option {
 			Help: "set K, or pass the caller's"},
 		{Name: "env-file", Arg: "FILE", Value: option.Func(r.addEnvFile),
 			Help: "the same for each line of FILE; what begins with # is left out"},
-		{Name: "env-pass", Arg: "GLOB", Key: "env.pass", Value: option.List(&r.envPass).Apart(),
+		{Name: "env-pass", Arg: "GLOB", Key: "env.pass", Value: option.List(&r.envPass).With(r.addEnvPass).Apart(),
 			Help: "pass variables whose names match"},
 		{Name: "hostname", Arg: "NAME", Value: option.Text(&r.Hostname),
 			Help: "host name inside (default sbx-SID)"},

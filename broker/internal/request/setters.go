@@ -9,6 +9,7 @@ import (
 
 	"sbx.example/sbx/broker/internal/option"
 	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/policy"
 	"sbx.example/sbx/broker/internal/quoting"
 	"sbx.example/sbx/broker/internal/resources"
 	"sbx.example/sbx/broker/plan"
@@ -51,6 +52,14 @@ func (r *Request) addEnv(v string) error {
 		return fmt.Errorf("%s is not NAME or NAME=VALUE", quoting.Quote(v))
 	}
 	r.env = append(r.env, v)
+	return nil
+}
+
+func (r *Request) addEnvPass(v string) error {
+	if err := policy.CheckVariables(v); err != nil {
+		return err
+	}
+	r.envPass = append(r.envPass, v)
 	return nil
 }
 
