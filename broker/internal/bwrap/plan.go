@@ -19,7 +19,8 @@ type caller struct {
 
 // outline is what of the plan of r is known without a look at anything: its process 1 can be made.
 func outline(r *request, c caller) *plan.Plan {
-	b := &plan.Bubblewrap{SharePIDs: !r.pid, NewSession: r.session, Outlives: !r.dies, Keep: r.keep, Ambient: r.changesRights,
+	b := &plan.Bubblewrap{SharePIDs: !r.pid, NewSession: r.session, Outlives: !r.dies, Keep: r.keep,
+		Ambient:     r.changesRights,
 		Moved:       c.moved,
 		Reaper:      !r.pid1 && (r.pid || len(r.locks) > 0 || r.sync >= 0),
 		ForeignMaps: r.usernsBlock >= 0 || !r.user, AtOnce: r.info >= 0 || r.status >= 0 || !r.user,
