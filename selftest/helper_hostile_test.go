@@ -57,9 +57,9 @@ func anyKind(k plan.Kind, target string) plan.Mount {
 		m.Size, m.Inodes = 1<<16, 10
 	case plan.Symlink:
 		m.Source = "/"
-	case plan.Bind:
+	case plan.Bind, plan.DevBind:
 		m.Source = "/usr"
-	case plan.Overlay:
+	case plan.Overlay, plan.TmpOverlay:
 		m.Lower = []string{"/usr/share", "/usr/lib"}
 	}
 	return m
@@ -73,6 +73,13 @@ func attempts(canary, home string) []attempt {
 	}
 	list := append(tableCases(),
 		op("fuse", anyKind(plan.Fuse, "/x")),
+		op("devices of the host", anyKind(plan.DevBind, "/x")),
+		op("all of the host", anyKind(plan.HostRoot, "/x")),
+		op("proc with everybody", anyKind(plan.ProcAll, "/x")),
+		op("a file's contents", anyKind(plan.Data, "/x")),
+		op("a file in a directory", anyKind(plan.Copy, "/x")),
+		op("an overlay without a place", anyKind(plan.TmpOverlay, "/x")),
+		op("another mode", anyKind(plan.Chmod, "/x")),
 		op("tmpfs without a size", plan.Mount{Kind: plan.Tmpfs, Target: "/x", Inodes: 5}),
 		op("tmpfs without inodes", plan.Mount{Kind: plan.Tmpfs, Target: "/x", Size: 5}),
 		op("overlay", anyKind(plan.Overlay, "/x")),
