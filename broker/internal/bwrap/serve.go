@@ -8,6 +8,7 @@ import (
 
 	"sbx.example/sbx/broker/internal/child"
 	"sbx.example/sbx/broker/internal/gate/gatefs"
+	"sbx.example/sbx/broker/internal/gate/served"
 	"sbx.example/sbx/broker/plan"
 )
 
@@ -36,18 +37,18 @@ func inside(p, top string) string {
 	return ""
 }
 
-func treeOf(p *plan.Plan, m *plan.Mount) gatefs.Tree {
-	t := gatefs.Tree{}
+func treeOf(p *plan.Plan, m *plan.Mount) served.Tree {
+	t := served.Tree{}
 	for _, d := range p.Bubblewrap.Served {
 		rel := inside(string(d.Path), m.Target)
 		if rel == "" {
 			continue
 		}
-		dir := gatefs.Dir{Path: rel, Host: strings.TrimSuffix(m.Source+rel, "/"), Kind: gatefs.Guarded}
+		dir := served.Dir{Path: rel, Host: strings.TrimSuffix(m.Source+rel, "/"), Kind: served.Guarded}
 		for _, n := range d.Names {
-			c := gatefs.Child{Name: string(n.Name), Kind: gatefs.Covered, Dir: n.Kind == plan.Dir}
+			c := served.Child{Name: string(n.Name), Kind: served.Covered, Dir: n.Kind == plan.Dir}
 			if n.Kind == plan.Symlink {
-				c.Kind, c.Target = gatefs.Symlink, string(n.Target)
+				c.Kind, c.Target = served.Symlink, string(n.Target)
 			}
 			dir.Children = append(dir.Children, c)
 		}

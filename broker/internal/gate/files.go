@@ -16,6 +16,7 @@ import (
 	"sbx.example/sbx/broker/internal/decide"
 	"sbx.example/sbx/broker/internal/gate/gatefs"
 	"sbx.example/sbx/broker/internal/gate/grants"
+	"sbx.example/sbx/broker/internal/gate/served"
 	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/policy"
 	"sbx.example/sbx/broker/internal/program"
@@ -94,7 +95,7 @@ func (g *Files) Forget(p string) error {
 
 // tree is the description of the root. A directory that is there for what rules of the policy grant in it, as answers
 // leave them, still asks who lists it: an answer about a file was none about the names beside it.
-func (g *Files) tree(p *plan.Plan) gatefs.Tree {
+func (g *Files) tree(p *plan.Plan) served.Tree {
 	ruled := map[string]bool{}
 	for _, x := range g.s.In.Grants {
 		ruled[x.Why] = x.Ruled
@@ -102,7 +103,7 @@ func (g *Files) tree(p *plan.Plan) gatefs.Tree {
 	t := TreeOf(p.Gate)
 	for i := range t.Dirs {
 		d := &t.Dirs[i]
-		if d.Unlisted != gatefs.AskFirst || host.Within(g.s.In.Facts.Home, d.Path) ||
+		if d.Unlisted != served.AskFirst || host.Within(g.s.In.Facts.Home, d.Path) ||
 			g.s.In.Dir != "" && host.Within(g.s.In.Dir, d.Path) {
 			continue
 		}
@@ -118,22 +119,22 @@ func (g *Files) tree(p *plan.Plan) gatefs.Tree {
 }
 
 // TreeOf words the description of the root for the server.
-func TreeOf(g *plan.Gate) gatefs.Tree {
-	t := gatefs.Tree{Dirs: make([]gatefs.Dir, 0, len(g.Dirs))}
+func TreeOf(g *plan.Gate) served.Tree {
+	t := served.Tree{Dirs: make([]served.Dir, 0, len(g.Dirs))}
 	for _, d := range g.Dirs {
-		out := gatefs.Dir{Path: string(d.Path), Place: d.Place}
+		out := served.Dir{Path: string(d.Path), Place: d.Place}
 		if d.Ask {
-			out.Unlisted = gatefs.AskFirst
+			out.Unlisted = served.AskFirst
 		}
 		for _, n := range d.Names {
-			c := gatefs.Child{Name: string(n.Name)}
+			c := served.Child{Name: string(n.Name)}
 			switch n.Kind {
 			case plan.Symlink:
-				c.Kind, c.Target = gatefs.Symlink, string(n.Target)
+				c.Kind, c.Target = served.Symlink, string(n.Target)
 			case plan.File:
-				c.Kind, c.Mode = gatefs.Bound, modeOf(n.Access)
+				c.Kind, c.Mode = served.Bound, modeOf(n.Access)
 			default:
-				c.Kind = gatefs.Hidden
+				c.Kind = served.Hidden
 			}
 			out.Children = append(out.Children, c)
 		}

@@ -3,8 +3,18 @@ package inotify
 import (
 	"encoding/binary"
 	"iter"
+	"slices"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
+
+// reporting are the file systems that report every change of a file, whoever makes it: their magic numbers.
+var reporting = [...]int64{unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.TMPFS_MAGIC,
+	unix.F2FS_SUPER_MAGIC, unix.OVERLAYFS_SUPER_MAGIC}
+
+// Reports says whether a file system (statfs(2)) is one of those that report every change.
+func Reports(magic int64) bool { return slices.Contains(reporting[:], magic) }
 
 // Event is one event of inotify(7).
 type Event struct {

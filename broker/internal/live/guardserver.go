@@ -14,6 +14,7 @@ import (
 	"sbx.example/sbx/broker/internal/gate"
 	"sbx.example/sbx/broker/internal/gate/gatefs"
 	"sbx.example/sbx/broker/internal/gate/grants"
+	"sbx.example/sbx/broker/internal/gate/served"
 	"sbx.example/sbx/broker/internal/guard"
 	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/planner"
@@ -33,7 +34,7 @@ func (md *mediator) server() fuseServer {
 		if err != nil {
 			return err
 		}
-		tree := gatefs.Tree{Dirs: []gatefs.Dir{{Path: "/", Host: m.Source, Kind: gatefs.Guarded, Zone: place}}}
+		tree := served.Tree{Dirs: []served.Dir{{Path: "/", Host: m.Source, Kind: served.Guarded, Zone: place}}}
 		s, err := gatefs.New(fd, tree, gatefs.Options{
 			Owner:   gatefs.Owner{UID: in.Facts.UID, GID: in.Facts.GID},
 			Root:    m.Target,

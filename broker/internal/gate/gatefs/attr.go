@@ -8,6 +8,7 @@ import (
 	"sbx.example/sbx/broker/internal/gate/fuse"
 	"sbx.example/sbx/broker/internal/gate/grants"
 	"sbx.example/sbx/broker/internal/gate/names"
+	"sbx.example/sbx/broker/internal/gate/served"
 	"sbx.example/sbx/broker/internal/guard"
 )
 
@@ -67,7 +68,7 @@ func (s *Server) numberOf(n *node) uint64 {
 
 func (s *Server) attrValid(n *node) time.Duration {
 	switch {
-	case n.kind == static && n.dir.Kind == Skeleton:
+	case n.kind == static && n.dir.Kind == served.Skeleton:
 		return forever
 	case n.kind == gated:
 		return 0
@@ -99,7 +100,7 @@ func (s *Server) GetAttr(cancel <-chan struct{}, in *fuse.GetAttrIn, out *fuse.A
 		s.typeOnly(s.numberOf(t.node), t.node, &out.Attr)
 		return fuse.OK
 	}
-	if t.kind == static && t.dir.Kind == Skeleton {
+	if t.kind == static && t.dir.Kind == served.Skeleton {
 		s.fillSkeleton(t.dir, &out.Attr)
 		return fuse.OK
 	}

@@ -5,6 +5,7 @@ import (
 	"sbx.example/sbx/broker/internal/gate/fuse"
 	"sbx.example/sbx/broker/internal/gate/grants"
 	"sbx.example/sbx/broker/internal/gate/names"
+	"sbx.example/sbx/broker/internal/gate/served"
 	"sbx.example/sbx/broker/internal/guard"
 )
 
@@ -29,7 +30,7 @@ func (t target) writable() bool {
 	case loop:
 		return !t.ro
 	case static:
-		return t.dir.Kind == Guarded && t.zone.Open()
+		return t.dir.Kind == served.Guarded && t.zone.Open()
 	}
 	return t.freely
 }

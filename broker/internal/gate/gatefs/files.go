@@ -9,6 +9,7 @@ import (
 	"sbx.example/sbx/broker/internal/gate/grants"
 	"sbx.example/sbx/broker/internal/gate/locks"
 	"sbx.example/sbx/broker/internal/gate/names"
+	"sbx.example/sbx/broker/internal/gate/served"
 )
 
 const (
@@ -239,7 +240,7 @@ func (s *Server) StatFs(cancel <-chan struct{}, h *fuse.InHeader, out *fuse.Stat
 		return code
 	}
 	defer t.done()
-	if t.host < 0 || t.kind == static && t.dir.Kind == Skeleton {
+	if t.host < 0 || t.kind == static && t.dir.Kind == served.Skeleton {
 		*out = fuse.StatfsOut{Bsize: 4096, Frsize: 4096, NameLen: 255}
 		return fuse.OK
 	}
@@ -279,7 +280,7 @@ func (s *Server) Access(cancel <-chan struct{}, in *fuse.AccessIn) fuse.Status {
 // Readlink tells a symlink's target; the kernel follows it inside the sandbox.
 func (s *Server) Readlink(cancel <-chan struct{}, h *fuse.InHeader) ([]byte, fuse.Status) {
 	if n := s.nodes.get(h.NodeId); n != nil && n.kind == gated && n.base != nil && n.typ == unix.S_IFLNK {
-		if c, ok := n.base.dir.children[n.rel]; ok && c.Kind == Symlink {
+		if c, ok := n.base.dir.children[n.rel]; ok && c.Kind == served.Symlink {
 			return []byte(c.Target), fuse.OK
 		}
 	}

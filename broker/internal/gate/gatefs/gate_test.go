@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sbx.example/sbx/broker/internal/gate/grants"
+	"sbx.example/sbx/broker/internal/gate/served"
 )
 
 // answers plays the human: it records what it is asked and answers with what the test set.
@@ -93,11 +94,12 @@ func home(t *testing.T, o Options) (*sandbox, *answers, string) {
 	if o.Ask == nil {
 		o.Ask = a.ask
 	}
-	tree := Tree{Dirs: []Dir{
-		{Path: "/home/u", Unlisted: AskFirst, Children: []Child{
-			{Name: ".ssh", Kind: Hidden}, {Name: "bound", Kind: Bound}, {Name: "noise", Kind: Silent, Errno: unix.EACCES},
-			{Name: "l", Kind: Symlink, Target: "bound/f"}}},
-		{Path: "/p", Host: h, Kind: Guarded},
+	tree := served.Tree{Dirs: []served.Dir{
+		{Path: "/home/u", Unlisted: served.AskFirst, Children: []served.Child{
+			{Name: ".ssh", Kind: served.Hidden}, {Name: "bound", Kind: served.Bound}, {Name: "noise", Kind: served.Silent,
+				Errno: unix.EACCES},
+			{Name: "l", Kind: served.Symlink, Target: "bound/f"}}},
+		{Path: "/p", Host: h, Kind: served.Guarded},
 	}}
 	sb := start(t, host, tree, o)
 	if err := sb.act("graft", "/home/u/bound", grants.RO); err != nil {
@@ -443,7 +445,9 @@ func TestGateSignals(t *testing.T) {
 		t.Error("a withdrawn question was granted")
 	}
 	a.set(slowly)
-	if out := sb.sh("home/u", `trap 'echo sig' USR1; (sleep 0.05; kill -USR1 $$) & read x < f || true; echo "$x"; wait`); !strings.Contains(out, "granted") {
+	if out := sb.sh("home/u",
+		`trap 'echo sig' USR1; (sleep 0.05; kill -USR1 $$) & read x < f || true; echo "$x"; wait`); !strings.Contains(out,
+		"granted") {
 		t.Errorf("interrupted by a handler: %q", out)
 	}
 }
@@ -495,7 +499,7 @@ func TestGateReplacedFile(t *testing.T) {
 const serveEnv = "GATEFS_TEST_SERVE"
 
 func serveMain() int {
-	s, err := New(3, Tree{Dirs: []Dir{{Path: "/", Host: os.Getenv(serveEnv), Kind: Guarded}}},
+	s, err := New(3, served.Tree{Dirs: []served.Dir{{Path: "/", Host: os.Getenv(serveEnv), Kind: served.Guarded}}},
 		Options{Owner: Owner{uint32(os.Getuid()), uint32(os.Getgid())}})
 	if err != nil {
 		return 1

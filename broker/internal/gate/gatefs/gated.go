@@ -9,6 +9,7 @@ import (
 	"sbx.example/sbx/broker/internal/gate/fuse"
 	"sbx.example/sbx/broker/internal/gate/grants"
 	"sbx.example/sbx/broker/internal/gate/names"
+	"sbx.example/sbx/broker/internal/gate/served"
 )
 
 // sight is how much of a gated object a request may see.
@@ -77,7 +78,7 @@ func (s *Server) blind(pid uint32, n *node, o grants.Op) bool {
 
 // listed notes that a thread reads the names of a directory that asks.
 func (s *Server) listed(n *node, pid uint32) {
-	skeleton := n.kind == static && n.dir.Kind == Skeleton
+	skeleton := n.kind == static && n.dir.Kind == served.Skeleton
 	if pid == 0 || !skeleton && n.kind != gated {
 		return
 	}

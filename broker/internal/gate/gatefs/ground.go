@@ -5,6 +5,7 @@ import (
 	"sbx.example/sbx/broker/internal/gate/fuse"
 	"sbx.example/sbx/broker/internal/gate/grants"
 	"sbx.example/sbx/broker/internal/gate/names"
+	"sbx.example/sbx/broker/internal/gate/served"
 	"sbx.example/sbx/broker/internal/guard"
 )
 
@@ -35,7 +36,8 @@ func (s *Server) ground(cancel <-chan struct{}, h *fuse.InHeader, id uint64, nam
 	if s.habit(n, name) {
 		return ground{}, false, fuse.OK
 	}
-	if n.kind == static && n.dir.Kind == Skeleton && n.dir.Unlisted == AskFirst && s.Grants.Asks() && !n.dir.has(name) {
+	if n.kind == static && n.dir.Kind == served.Skeleton && n.dir.Unlisted == served.AskFirst && s.Grants.Asks() &&
+		!n.dir.has(name) {
 		if n.fd >= 0 {
 			return ground{node: n, fd: n.fd}, true, fuse.OK
 		}
@@ -83,8 +85,9 @@ func (s *Server) openLate(n *node) (int, error) {
 // below it, so for programs it exists: a yes to the name makes it on the host.
 func (s *Server) lacking(id uint64, name string) (ground, bool) {
 	n := s.nodes.get(id)
-	if n == nil || !guard.ValidName(name) || n.kind != static || n.fd >= 0 || n.base == nil || n.dir.Kind != Skeleton ||
-		n.dir.Unlisted != AskFirst || !s.Grants.Asks() || n.dir.has(name) {
+	if n == nil || !guard.ValidName(name) || n.kind != static || n.fd >= 0 || n.base == nil ||
+		n.dir.Kind != served.Skeleton ||
+		n.dir.Unlisted != served.AskFirst || !s.Grants.Asks() || n.dir.has(name) {
 		return ground{}, false
 	}
 	fd, err := s.openLate(n)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"sbx.example/sbx/broker/internal/gate/names"
+	"sbx.example/sbx/broker/internal/gate/served"
 	"sbx.example/sbx/broker/internal/guard"
 	"sbx.example/sbx/selftest/need"
 )
@@ -58,7 +59,8 @@ func project(t *testing.T) (*sandbox, string) {
 	write(t, p+"/sub/key.pem", "SECRET-KEY")
 	write(t, p+"/sub/a.txt", "a")
 	write(t, p+"/main.go", "package main")
-	sb := start(t, host, Tree{Dirs: []Dir{{Path: "/p", Kind: Guarded, Judge: judgeOf(projectRules()...)}}},
+	sb := start(t, host, served.Tree{Dirs: []served.Dir{{Path: "/p", Kind: served.Guarded,
+		Judge: judgeOf(projectRules()...)}}},
 		Options{Check: noMonitor})
 	return sb, p
 }
@@ -258,11 +260,12 @@ func TestGuardedTree(t *testing.T) {
 	write(t, p+"/a/x/f", "f")
 	write(t, p+"/secret/f", "f")
 	write(t, p+"/g/keep/f", "f")
-	sb := start(t, host, Tree{Dirs: []Dir{
-		{Path: "/p", Kind: Guarded, Judge: judgeOf(guard.Rule{Pattern: "g/keep", Action: guard.Guard},
+	sb := start(t, host, served.Tree{Dirs: []served.Dir{
+		{Path: "/p", Kind: served.Guarded, Judge: judgeOf(guard.Rule{Pattern: "g/keep", Action: guard.Guard},
 			guard.Rule{Pattern: "**/.env", Action: guard.Hide}),
-			Children: []Child{{Name: "src", Kind: Bound}, {Name: "secret", Kind: Hidden}}},
-		{Path: "/p/a/b", Host: p + "/a/b", Kind: Guarded, Children: []Child{{Name: "gen", Kind: Bound}}},
+			Children: []served.Child{{Name: "src", Kind: served.Bound}, {Name: "secret", Kind: served.Hidden}}},
+		{Path: "/p/a/b", Host: p + "/a/b", Kind: served.Guarded, Children: []served.Child{{Name: "gen",
+			Kind: served.Bound}}},
 	}}, Options{})
 	for _, c := range []struct{ script, reason string }{
 		{"mv src x", "busy"}, {"rmdir a/b/gen", "busy"}, {"mv a x", "busy"}, {"mv a/b x", "busy"},
@@ -297,7 +300,8 @@ func TestGuardedPrune(t *testing.T) {
 	t.Parallel()
 	host := t.TempDir()
 	write(t, host+"/p/f", "f")
-	sb := start(t, host, Tree{Dirs: []Dir{{Path: "/p", Kind: Guarded}}}, Options{}, func(s *Server) { s.nofile = 100 })
+	sb := start(t, host, served.Tree{Dirs: []served.Dir{{Path: "/p", Kind: served.Guarded}}}, Options{},
+		func(s *Server) { s.nofile = 100 })
 	sb.sh("p", "i=0; while [ $i -lt 1000 ]; do : > f$i; i=$((i+1)); done; test $(ls | wc -l) = 1001; cat f999")
 	waitFor(t, func() bool {
 		sb.srv.nodes.mu.RLock()
@@ -311,7 +315,8 @@ func TestGuardedWithoutDescriptors(t *testing.T) {
 	t.Parallel()
 	host := t.TempDir()
 	write(t, host+"/p/old", "old")
-	sb := start(t, host, Tree{Dirs: []Dir{{Path: "/p", Kind: Guarded}}}, Options{}, func(s *Server) { s.nofile = 0 })
+	sb := start(t, host, served.Tree{Dirs: []served.Dir{{Path: "/p", Kind: served.Guarded}}}, Options{},
+		func(s *Server) { s.nofile = 0 })
 	sb.srv.pruning.Lock() // the kernel is asked to forget nothing
 	sb.sh("p", `set -e
 		test "$(cat old)" = old; echo new > new; test "$(cat new)" = new; echo more >> new; test $(wc -l < new) = 2

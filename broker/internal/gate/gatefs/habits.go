@@ -10,6 +10,7 @@ import (
 
 	"sbx.example/sbx/broker/internal/gate/fuse"
 	"sbx.example/sbx/broker/internal/gate/names"
+	"sbx.example/sbx/broker/internal/gate/served"
 	"sbx.example/sbx/broker/internal/guard"
 )
 
@@ -25,12 +26,12 @@ type habits struct {
 
 // habit says whether a name in a directory that asks is one of those.
 func (s *Server) habit(n *node, name string) bool {
-	if s.opts.Habit == nil || n.kind != static || n.dir.Kind != Skeleton || n.dir.Unlisted != AskFirst ||
+	if s.opts.Habit == nil || n.kind != static || n.dir.Kind != served.Skeleton || n.dir.Unlisted != served.AskFirst ||
 		!guard.ValidName(name) {
 		return false
 	}
 	c, ok := n.dir.children[name]
-	return (!ok || c.Kind == Hidden) && n.dir.subs[name] == nil && s.opts.Habit(path.Join(n.path, name))
+	return (!ok || c.Kind == served.Hidden) && n.dir.subs[name] == nil && s.opts.Habit(path.Join(n.path, name))
 }
 
 // madeHabit is the session's directory if what has the name was made there.
@@ -48,27 +49,25 @@ func (s *Server) madeHabit(n *node, name string) *node {
 }
 
 // habitDir is the session's directory, which is made if it is not there.
-func (s *Server) habitDir(shown *node) (*node, fuse.Status) {
+func (s *Server) habitDir(at *node) (*node, fuse.Status) {
 	s.habits.mu.Lock()
 	defer s.habits.mu.Unlock()
 	if s.habits.dir != nil {
 		return s.habits.dir, fuse.OK
 	}
-	if err := os.MkdirAll(s.opts.HabitDir, 0o700); err != nil {
-		return nil, status(err)
+	n := &node{kind: static, typ: unix.S_IFDIR, path: at.path, id: at.id, fd: -1,
+		dir: &dir{Dir: served.Dir{Path: at.path, Host: s.opts.HabitDir, Kind: served.Guarded}}}
+	err := os.MkdirAll(s.opts.HabitDir, 0o700)
+	if err == nil {
+		err = s.openStatic(n)
 	}
-	n := &node{kind: static, typ: unix.S_IFDIR, path: shown.path, id: shown.id, fd: -1,
-		dir: &dir{Dir: Dir{Path: shown.path, Host: s.opts.HabitDir, Kind: Guarded}}}
-	err := s.openStatic(n)
 	if err == nil {
 		err = s.zoneOf(n, nil)
 	}
-	if err != nil {
-		s.log.Print(err)
-		return nil, fuse.EIO
+	if err == nil {
+		s.habits.dir = n
 	}
-	s.habits.dir = n
-	return n, fuse.OK
+	return n, status(err)
 }
 
 // held is home for a name that something has. Of the host's nothing is removed or moved.
@@ -106,6 +105,6 @@ func (h *habits) close() {
 	defer h.mu.Unlock()
 	if h.dir != nil {
 		unix.Close(h.dir.fd)
-		h.dir.fd = -1
 	}
+	h.dir = nil
 }

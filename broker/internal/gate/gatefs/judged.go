@@ -8,6 +8,7 @@ import (
 
 	"sbx.example/sbx/broker/internal/gate/fuse"
 	"sbx.example/sbx/broker/internal/gate/names"
+	"sbx.example/sbx/broker/internal/gate/served"
 	"sbx.example/sbx/broker/internal/guard"
 )
 
@@ -48,7 +49,7 @@ func (s *Server) mayMake(n *node, name string, how making) fuse.Status {
 
 func (s *Server) judgeMaking(n *node, name string, how making) fuse.Status {
 	if n.dir != nil && n.dir.has(name) {
-		if c, ok := n.dir.children[name]; ok && (c.Kind == Hidden || c.Kind == Silent) {
+		if c, ok := n.dir.children[name]; ok && (c.Kind == served.Hidden || c.Kind == served.Silent) {
 			return fuse.EACCES
 		}
 		return fuse.EBUSY

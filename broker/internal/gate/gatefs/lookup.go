@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 	"sbx.example/sbx/broker/internal/gate/fuse"
 	"sbx.example/sbx/broker/internal/gate/names"
+	"sbx.example/sbx/broker/internal/gate/served"
 	"sbx.example/sbx/broker/internal/guard"
 )
 
@@ -37,9 +38,9 @@ func (s *Server) Lookup(cancel <-chan struct{}, h *fuse.InHeader, name string, o
 		return s.lookupChild(cancel, h, n, c, out)
 	}
 	switch {
-	case n.dir.Kind == Guarded:
+	case n.dir.Kind == served.Guarded:
 		return s.lookupLoop(h, n, name, out)
-	case n.dir.Unlisted == AskFirst && (n.fd >= 0 || n.base != nil && n.base.fd >= 0):
+	case n.dir.Unlisted == served.AskFirst && (n.fd >= 0 || n.base != nil && n.base.fd >= 0):
 		return s.lookupGated(cancel, h, n, name, out)
 	}
 	return absent(out)
@@ -56,17 +57,17 @@ func (s *Server) enterStatic(n *node, out *fuse.EntryOut) fuse.Status {
 	out.NodeId = n.id
 	out.SetEntryTimeout(forever)
 	out.SetAttrTimeout(s.attrValid(n))
-	if n.dir.Kind == Guarded {
+	if n.dir.Kind == served.Guarded {
 		return s.statFd(n.fd, &out.Attr)
 	}
 	s.fillSkeleton(n.dir, &out.Attr)
 	return fuse.OK
 }
 
-func (s *Server) lookupChild(cancel <-chan struct{}, h *fuse.InHeader, n *node, c Child,
+func (s *Server) lookupChild(cancel <-chan struct{}, h *fuse.InHeader, n *node, c served.Child,
 	out *fuse.EntryOut) fuse.Status {
 	switch c.Kind {
-	case Hidden:
+	case served.Hidden:
 		if s.habit(n, c.Name) { // there may be one of the session's own later, so the kernel keeps no answer
 			if s.said.First(path.Join(n.path, c.Name)) {
 				s.tellHidden(h, n, c.Name)
@@ -75,13 +76,13 @@ func (s *Server) lookupChild(cancel <-chan struct{}, h *fuse.InHeader, n *node, 
 		}
 		s.tellHidden(h, n, c.Name)
 		return absent(out)
-	case Silent:
+	case served.Silent:
 		if c.Errno == 0 || c.Errno == unix.ENOENT {
 			return absent(out)
 		}
 		return errno(c.Errno)
-	case Symlink, Covered:
-		p, mode := path.Join(n.path, c.Name), c.mode()
+	case served.Symlink, served.Covered:
+		p, mode := path.Join(n.path, c.Name), c.FileMode()
 		own := &node{kind: gated, typ: mode & unix.S_IFMT, path: p, base: n, rel: c.Name, id: s.nodes.pathID(p,
 			mode&unix.S_IFMT, c.Target)}
 		if s.nodes.keep(own) == nil {

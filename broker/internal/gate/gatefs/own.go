@@ -68,7 +68,7 @@ func (s *Server) mayMoveOwn(od *node, oldName string, nd *node, newName string, 
 // hostDir says whether a name is a directory's that is not the session's own.
 func (s *Server) hostDir(n *node, name string) bool {
 	id, err := names.IDAt(n.fd, name)
-	return err == nil && typeAt(n, name) == unix.S_IFDIR && !s.opts.Session.Own(id)
+	return err == nil && names.Type(n.fd, name) == unix.S_IFDIR && !s.opts.Session.Own(id)
 }
 
 func (s *Server) plainTree(dir int, name string, at *guard.Place, ids *[]guard.ID, left *int) bool {

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"sbx.example/sbx/broker/internal/gate/served"
 	"sbx.example/sbx/broker/internal/guard"
 )
 
@@ -21,7 +22,8 @@ func TestGuardedOwn(t *testing.T) {
 	write(t, p+"/.git/HEAD", "ref: refs/heads/m\n")
 	write(t, p+"/.git/modules/m/HEAD", "ref: refs/heads/m\n")
 	var w witness
-	sb := start(t, host, Tree{Dirs: []Dir{{Path: "/p", Kind: Guarded, Judge: judgeOf(guard.BuiltIn()...)}}},
+	sb := start(t, host, served.Tree{Dirs: []served.Dir{{Path: "/p", Kind: served.Guarded,
+		Judge: judgeOf(guard.BuiltIn()...)}}},
 		Options{Root: p, Check: noMonitor,
 			Session: &guard.Session{Witness: &w}})
 	sb.sh("p", `set -e
@@ -100,7 +102,7 @@ func TestLinksInDirectoriesMadeAgain(t *testing.T) {
 	write(t, p+"/u/lib/f", "f")
 	write(t, p+"/v/lib/f", "f")
 	write(t, p+"/w/f", "f")
-	tree := Tree{Dirs: []Dir{{Path: "/p", Kind: Guarded, Judge: judgeOf(guard.BuiltIn()...)}}}
+	tree := served.Tree{Dirs: []served.Dir{{Path: "/p", Kind: served.Guarded, Judge: judgeOf(guard.BuiltIn()...)}}}
 	sb := start(t, host, tree, Options{Root: p, Check: noMonitor})
 	sb.sh("p", `set -e; rm -rf t; mkdir -p t/x/lib; ln -s lib t/x/lib64; echo 1 >t/x/lib64/f
 		ln -s ../x t/y; mkdir -p t/new/.git; mkdir evil; mv u u.old; mkdir u

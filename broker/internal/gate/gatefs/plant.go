@@ -9,21 +9,22 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sbx.example/sbx/broker/internal/gate/names"
+	"sbx.example/sbx/broker/internal/gate/served"
 	"sbx.example/sbx/broker/internal/guard"
 )
 
 // dir is a directory of the tree as the server uses it.
 type dir struct {
-	Dir
-	children map[string]Child
+	served.Dir
+	children map[string]served.Child
 	subs     map[string]*node
 	attr     unix.Stat_t
 }
 
 // plant makes the static nodes, parents first, and opens their host directories.
-func (s *Server) plant(t Tree) error {
-	dirs := make(map[string]Dir, len(t.Dirs)*2)
-	dirs["/"] = Dir{Path: "/"}
+func (s *Server) plant(t served.Tree) error {
+	dirs := make(map[string]served.Dir, len(t.Dirs)*2)
+	dirs["/"] = served.Dir{Path: "/"}
 	for _, d := range t.Dirs {
 		if d.Host == "" {
 			d.Host = d.Path
@@ -33,7 +34,7 @@ func (s *Server) plant(t Tree) error {
 	for _, d := range t.Dirs {
 		for p := path.Dir(d.Path); p != "/"; p = path.Dir(p) {
 			if _, ok := dirs[p]; !ok {
-				dirs[p] = Dir{Path: p}
+				dirs[p] = served.Dir{Path: p}
 			}
 		}
 	}
@@ -50,13 +51,13 @@ func (s *Server) plant(t Tree) error {
 	return nil
 }
 
-func (s *Server) plantDir(d Dir) error {
+func (s *Server) plantDir(d served.Dir) error {
 	var parent *node
 	if d.Path != "/" {
 		parent = s.nodes.byID[s.nodes.pathID(path.Dir(d.Path), unix.S_IFDIR, "")]
 		// What nobody described below a guarded directory is part of it.
-		if parent.kind == static && parent.dir.Kind == Guarded && d.Host == "" {
-			d.Kind, d.Host = Guarded, path.Join(parent.dir.Host, path.Base(d.Path))
+		if parent.kind == static && parent.dir.Kind == served.Guarded && d.Host == "" {
+			d.Kind, d.Host = served.Guarded, path.Join(parent.dir.Host, path.Base(d.Path))
 		}
 	}
 	if d.Host == "" {
@@ -64,7 +65,7 @@ func (s *Server) plantDir(d Dir) error {
 	}
 	n := &node{kind: static, typ: unix.S_IFDIR, path: d.Path, fd: -1, looks: 1, id: s.nodes.pathID(d.Path, unix.S_IFDIR,
 		"")}
-	n.dir = &dir{Dir: d, children: make(map[string]Child, len(d.Children)), subs: make(map[string]*node)}
+	n.dir = &dir{Dir: d, children: make(map[string]served.Child, len(d.Children)), subs: make(map[string]*node)}
 	for _, c := range d.Children {
 		n.dir.children[c.Name] = c
 	}
@@ -75,7 +76,7 @@ func (s *Server) plantDir(d Dir) error {
 		at := below(parent, path.Base(d.Path))
 		n.base, n.rel = at.base, at.rel
 	}
-	if d.Kind == Guarded {
+	if d.Kind == served.Guarded {
 		if err := s.zoneOf(n, parent); err != nil {
 			return err
 		}
@@ -86,7 +87,7 @@ func (s *Server) plantDir(d Dir) error {
 	s.nodes.byID[n.id] = n
 	s.Grants.Fix(n.path)
 	for _, c := range d.Children {
-		if c.Kind == Bound {
+		if c.Kind == served.Bound {
 			s.Grants.Bound(path.Join(d.Path, c.Name), c.Mode)
 		}
 	}
@@ -136,11 +137,11 @@ func (s *Server) openStatic(n *node) error {
 		n.fd = fd
 		return nil
 	}
-	if n.dir.Kind == Guarded {
+	if n.dir.Kind == served.Guarded {
 		return fmt.Errorf("opening guarded directory %s: %w", n.dir.Host, err)
 	}
 	n.dir.attr = unix.Stat_t{Mode: unix.S_IFDIR | 0o555, Nlink: 2, Uid: ^uint32(0), Gid: ^uint32(0)}
-	if n.dir.Unlisted == AskFirst { // as it will be: the kernel lets nobody write where the owner is no user
+	if n.dir.Unlisted == served.AskFirst { // as it will be: the kernel lets nobody write where the owner is no user
 		now := unix.NsecToTimespec(time.Now().UnixNano())
 		n.dir.attr.Mode, n.dir.attr.Uid, n.dir.attr.Gid = unix.S_IFDIR|0o700, s.uid, s.uid
 		n.dir.attr.Atim, n.dir.attr.Mtim, n.dir.attr.Ctim = now, now, now

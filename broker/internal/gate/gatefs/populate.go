@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"golang.org/x/sys/unix"
+
+	"sbx.example/sbx/broker/internal/gate/served"
 )
 
 // Stop denies all open questions and those to come.
@@ -30,11 +32,11 @@ func (s *Server) Populate() error {
 }
 
 func (n *node) asks() bool {
-	if n.dir.Unlisted == AskFirst {
+	if n.dir.Unlisted == served.AskFirst {
 		return true
 	}
 	for _, c := range n.dir.Children {
-		if c.Kind == Gated {
+		if c.Kind == served.Gated {
 			return true
 		}
 	}

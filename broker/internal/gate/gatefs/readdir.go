@@ -9,6 +9,7 @@ import (
 	"sbx.example/sbx/broker/internal/gate/fuse"
 	"sbx.example/sbx/broker/internal/gate/grants"
 	"sbx.example/sbx/broker/internal/gate/names"
+	"sbx.example/sbx/broker/internal/gate/served"
 )
 
 const direntBuffer = 8192
@@ -26,7 +27,7 @@ func (s *Server) OpenDir(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.Open
 		}
 	}
 	h := &handle{fd: -1, node: t.node}
-	if t.kind != static || t.dir.Kind == Guarded {
+	if t.kind != static || t.dir.Kind == served.Guarded {
 		fd, err := s.reopen(t.host, unix.O_RDONLY|unix.O_DIRECTORY)
 		if err != nil {
 			return status(err)
@@ -98,12 +99,12 @@ func (n *node) withOwn(add func(fuse.DirEntry) bool) func(fuse.DirEntry) bool {
 		return add
 	}
 	return func(e fuse.DirEntry) bool {
-		if n.dir.children[e.Name].mode() != 0 {
+		if n.dir.children[e.Name].FileMode() != 0 {
 			return true
 		}
 		ok := add(e)
 		for name, c := range n.dir.children {
-			if mode := c.mode(); ok && e.Name == "." && mode != 0 {
+			if mode := c.FileMode(); ok && e.Name == "." && mode != 0 {
 				ok = add(fuse.DirEntry{Name: name, Mode: mode & unix.S_IFMT, Ino: n.id, Off: e.Off})
 			}
 		}
@@ -138,7 +139,7 @@ func (s *Server) listHost(h *handle, off int64, add func(fuse.DirEntry) bool) er
 func (s *Server) hides(n *node, name string) bool {
 	if n.dir != nil {
 		if c, ok := n.dir.children[name]; ok {
-			return c.Kind == Hidden || c.Kind == Silent
+			return c.Kind == served.Hidden || c.Kind == served.Silent
 		}
 		if n.dir.subs[name] != nil {
 			return false
@@ -161,9 +162,9 @@ func (s *Server) skeletonNames(n *node, granted bool) []fuse.DirEntry {
 	for name, c := range n.dir.children {
 		var st unix.Stat_t
 		switch c.Kind {
-		case Symlink:
+		case served.Symlink:
 			st.Mode = unix.S_IFLNK
-		case Bound, Gated:
+		case served.Bound, served.Gated:
 			if n.dir.subs[name] != nil || n.fd < 0 || names.Stat(n.fd, name, &st) != nil {
 				continue
 			}
@@ -172,7 +173,7 @@ func (s *Server) skeletonNames(n *node, granted bool) []fuse.DirEntry {
 		}
 		list = append(list, fuse.DirEntry{Name: name, Mode: st.Mode & unix.S_IFMT, Ino: st.Ino})
 	}
-	if n.dir.Unlisted == AskFirst {
+	if n.dir.Unlisted == served.AskFirst {
 		list = s.addUnlisted(n, list, granted)
 		if n.fd >= 0 {
 			list = s.addHabits(n, list)

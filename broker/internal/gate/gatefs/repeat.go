@@ -91,7 +91,7 @@ func (q *repeats) add(s *Server, dir *node, e inotify.Event, c *node) {
 		if q.pair(&r, e.Cookie) {
 			return
 		}
-		r = repeat{what: Moved, typ: typeAt(dir, e.Name), dir: q.elsewhere(s), name: anything, to: dir, toName: e.Name,
+		r = repeat{what: Moved, typ: names.Type(dir.fd, e.Name), dir: q.elsewhere(s), name: anything, to: dir, toName: e.Name,
 			instead: c}
 	case e.Mask&unix.IN_MOVED_FROM != 0:
 		r.what, r.to, r.toName, r.cookie = Moved, q.elsewhere(s), anything, e.Cookie
@@ -217,7 +217,7 @@ func (q *repeats) next() (repeat, bool) {
 // to be made or moved to, and for one that has gone it soon does. To make it forget a directory would be to take that
 // from those who are in it, with what is mounted there.
 func (q *repeats) do(s *Server, r repeat) {
-	if typ := typeAt(r.dir, r.name); r.what == Made && r.typ != unix.S_IFDIR && typ != 0 {
+	if typ := names.Type(r.dir.fd, r.name); r.what == Made && r.typ != unix.S_IFDIR && typ != 0 {
 		r.typ = typ
 	}
 	if r.dir == q.away || r.to == q.away {
@@ -243,31 +243,11 @@ func (q *repeats) do(s *Server, r repeat) {
 	case errors.Is(err, unix.ETXTBSY) && r.what == Written: // what runs inside cannot be opened to be closed
 		r.what = Modified
 		q.do(s, r)
-	case err != nil && !outrun(err):
+	case err != nil && !names.Outrun(err):
 		q.failed.Do(func() {
 			s.log.Printf("who watches %q inside does not hear of what happens outside: %v", s.opts.Root, err)
 		})
 	}
-}
-
-// typeAt is the type of what has a name; 0 if nothing has.
-func typeAt(dir *node, name string) uint32 {
-	var st unix.Stat_t
-	if dir.fd < 0 || names.Stat(dir.fd, name, &st) != nil {
-		return 0
-	}
-	return st.Mode & unix.S_IFMT
-}
-
-// outrun says whether something else has happened to the name since, or the session is over.
-func outrun(err error) bool {
-	for _, e := range [...]unix.Errno{unix.ENOENT, unix.EEXIST, unix.ENOTDIR, unix.EISDIR, unix.ENOTEMPTY, unix.ESTALE,
-		unix.EBUSY, unix.EINVAL, unix.ELOOP, unix.ECONNRESET} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
 }
 
 func (s *Server) relative(n *node) string {

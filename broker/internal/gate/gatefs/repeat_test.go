@@ -11,6 +11,7 @@ import (
 
 	"sbx.example/sbx/broker/internal/gate/fuse"
 
+	"sbx.example/sbx/broker/internal/gate/served"
 	"sbx.example/sbx/broker/internal/inotify"
 )
 
@@ -19,8 +20,8 @@ import (
 func TestRepeatOldNews(t *testing.T) {
 	t.Parallel()
 	host := t.TempDir()
-	dir := Dir{Path: "/", Host: host, Kind: Guarded, Judge: judgeOf(projectRules()...)}
-	s, err := newServer(Tree{Dirs: []Dir{dir}}, Options{Repeat: func(Repeat) error { return nil }})
+	dir := served.Dir{Path: "/", Host: host, Kind: served.Guarded, Judge: judgeOf(projectRules()...)}
+	s, err := newServer(served.Tree{Dirs: []served.Dir{dir}}, Options{Repeat: func(Repeat) error { return nil }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +73,8 @@ func TestRepeatOldNews(t *testing.T) {
 func TestRepeatLeavesDirectories(t *testing.T) {
 	t.Parallel()
 	host := t.TempDir()
-	s, err := newServer(Tree{Dirs: []Dir{{Path: "/", Host: host, Kind: Guarded, Judge: judgeOf(projectRules()...)}}},
+	s, err := newServer(served.Tree{Dirs: []served.Dir{{Path: "/", Host: host, Kind: served.Guarded,
+		Judge: judgeOf(projectRules()...)}}},
 		Options{Repeat: func(Repeat) error { return nil }})
 	if err != nil {
 		t.Fatal(err)
@@ -144,8 +146,8 @@ func TestRepeatProgramThatRuns(t *testing.T) {
 		heard = append(heard, r.What)
 		return nil
 	}
-	dir := Dir{Path: "/", Host: t.TempDir(), Kind: Guarded, Judge: judgeOf(projectRules()...)}
-	s, err := newServer(Tree{Dirs: []Dir{dir}}, Options{Repeat: runs, Log: log.New(&said, "", 0)})
+	dir := served.Dir{Path: "/", Host: t.TempDir(), Kind: served.Guarded, Judge: judgeOf(projectRules()...)}
+	s, err := newServer(served.Tree{Dirs: []served.Dir{dir}}, Options{Repeat: runs, Log: log.New(&said, "", 0)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +170,8 @@ func TestRepeatProgramThatRuns(t *testing.T) {
 func TestRepeatAstray(t *testing.T) {
 	t.Parallel()
 	host := t.TempDir()
-	s, err := newServer(Tree{Dirs: []Dir{{Path: "/", Host: host, Kind: Guarded, Judge: judgeOf(projectRules()...)}}},
+	s, err := newServer(served.Tree{Dirs: []served.Dir{{Path: "/", Host: host, Kind: served.Guarded,
+		Judge: judgeOf(projectRules()...)}}},
 		Options{Repeat: func(Repeat) error { return nil }})
 	if err != nil {
 		t.Fatal(err)

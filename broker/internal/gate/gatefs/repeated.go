@@ -12,7 +12,7 @@ import (
 // entered says whether the kernel has the directory that has a name now, by that name: somebody may be in it. It
 // stays so while the kernel holds dir to change it, as it does for whoever repeats, until that is answered.
 func (s *Server) entered(dir *node, name string) bool {
-	if dir.fd < 0 || dir.zone == nil || typeAt(dir, name) != unix.S_IFDIR {
+	if dir.fd < 0 || dir.zone == nil || names.Type(dir.fd, name) != unix.S_IFDIR {
 		return false
 	}
 	fd, err := names.HoldBeneath(dir.fd, name)
@@ -90,7 +90,7 @@ func (r *repeat) left(s *Server) *node {
 // stillHas says whether a name still leads to what something happened to.
 func (s *Server) stillHas(r *repeat) bool {
 	if r.node == nil {
-		return typeAt(r.dir, r.name) != 0
+		return names.Type(r.dir.fd, r.name) != 0
 	}
 	return leadsTo(r.dir, r.name, r.node)
 }

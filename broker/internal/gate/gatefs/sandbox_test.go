@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sbx.example/sbx/broker/internal/gate/served"
 	"sbx.example/sbx/selftest/need"
 
 	"sbx.example/sbx/broker/internal/gate/grants"
@@ -39,7 +40,7 @@ type sandbox struct {
 }
 
 // start builds a sandbox in which the tree, whose paths are below the host folder, is served.
-func start(t *testing.T, host string, tree Tree, o Options, before ...func(*Server)) *sandbox {
+func start(t *testing.T, host string, tree served.Tree, o Options, before ...func(*Server)) *sandbox {
 	t.Helper()
 	sb := launch(t, host)
 	dev := sb.receive()

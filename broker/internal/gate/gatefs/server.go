@@ -15,6 +15,7 @@ import (
 	"sbx.example/sbx/broker/internal/gate/grants"
 	"sbx.example/sbx/broker/internal/gate/locks"
 	"sbx.example/sbx/broker/internal/gate/names"
+	"sbx.example/sbx/broker/internal/gate/served"
 	"sbx.example/sbx/broker/internal/guard"
 	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/secrets"
@@ -126,7 +127,7 @@ type Server struct {
 // New opens the host directories of the tree and answers the kernel's first message on fd, a /dev/fuse descriptor that
 // has been mounted already, with allow_other (for nested user namespaces) and without default_permissions: the host
 // checks permissions as the user, with groups the sandbox cannot name. The server owns fd from then on.
-func New(fd int, t Tree, o Options) (*Server, error) {
+func New(fd int, t served.Tree, o Options) (*Server, error) {
 	s, err := newServer(t, o)
 	if err != nil {
 		return nil, err
@@ -142,8 +143,8 @@ func New(fd int, t Tree, o Options) (*Server, error) {
 	return s, nil
 }
 
-func newServer(t Tree, o Options) (*Server, error) {
-	if err := t.check(); err != nil {
+func newServer(t served.Tree, o Options) (*Server, error) {
+	if err := t.Check(); err != nil {
 		return nil, err
 	}
 	s := &Server{opts: o, log: o.Log, uid: uint32(os.Geteuid()), umask: sync.OnceValue(host.Umask)}

@@ -2,7 +2,6 @@ package gatefs
 
 import (
 	"os"
-	"slices"
 	"sync"
 	"time"
 
@@ -24,10 +23,6 @@ const (
 	// A burst of changes, most of which the sandbox makes itself, is taken together.
 	followPause = time.Millisecond
 )
-
-// reporting are the file systems that report every change of a file, whoever makes it: their magic numbers.
-var reporting = [...]int64{unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.TMPFS_MAGIC,
-	unix.F2FS_SUPER_MAGIC, unix.OVERLAYFS_SUPER_MAGIC}
 
 // watches are the guarded directories that the host tells about, so that a file that does not change costs no request,
 // and that who watches inside hears of what happens outside. They begin with the first directory that is looked at
@@ -124,7 +119,7 @@ func (s *Server) addWatch(n *node) *watch {
 	if err != nil {
 		return nil
 	}
-	d := &watch{wd: int32(wd), dir: n, seen: make(map[string]*node), reports: slices.Contains(reporting[:], fs.Type)}
+	d := &watch{wd: int32(wd), dir: n, seen: make(map[string]*node), reports: inotify.Reports(fs.Type)}
 	w.byWd[d.wd] = d
 	return d
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"sbx.example/sbx/broker/internal/gate/served"
 	"sbx.example/sbx/selftest/need"
 
 	"sbx.example/sbx/broker/internal/inotify"
@@ -19,7 +20,8 @@ func relying(t *testing.T) (*sandbox, string) {
 	p := filepath.Join(host, "p")
 	write(t, p+"/f", "one")
 	write(t, p+"/sub/f", "one")
-	sb := start(t, host, Tree{Dirs: []Dir{{Path: "/p", Kind: Guarded, Judge: judgeOf(projectRules()...)}}},
+	sb := start(t, host, served.Tree{Dirs: []served.Dir{{Path: "/p", Kind: served.Guarded,
+		Judge: judgeOf(projectRules()...)}}},
 		Options{Check: noMonitor, Rely: time.Hour})
 	sb.sh("p", "stat -c %s f sub/f")
 	need.Fact(t, sb.relies("f"), "a temporary directory on a file system that reports changes")
@@ -76,10 +78,12 @@ func TestRelied(t *testing.T) {
 		see("a file in its place", "test -f f")
 	}
 	// What the sandbox itself does.
-	sb.sh("p", `set -e; echo 12 >g; stat g >/dev/null; echo 345 >>g; test $(stat -c %s g) = 7; mv g h; test ! -e g; test $(stat -c %s h) = 7
+	sb.sh("p",
+		`set -e; echo 12 >g; stat g >/dev/null; echo 345 >>g; test $(stat -c %s g) = 7; mv g h; test ! -e g; test $(stat -c %s h) = 7
 		ln h i; test $(stat -c %h h) = 2; rm i; test $(stat -c %h h) = 1; chmod 600 h; test $(stat -c %a h) = 600; rm h; test ! -e h`)
 	// A checked file is put in place by the server, under the name by which the kernel knows another one.
-	sb.sh("p", `set -e; mkdir -p .git; echo a >.git/config.lock; stat .git/config.lock >/dev/null; mv .git/config.lock .git/config; test "$(cat .git/config)" = a
+	sb.sh("p",
+		`set -e; mkdir -p .git; echo a >.git/config.lock; stat .git/config.lock >/dev/null; mv .git/config.lock .git/config; test "$(cat .git/config)" = a
 		echo bcd >.git/config.lock; stat .git/config.lock .git/config >/dev/null; mv .git/config.lock .git/config; test "$(cat .git/config)" = bcd`)
 	// A secret's name shows nothing, whatever moves there.
 	sb.sh("p", "cat f >/dev/null")

@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sbx.example/sbx/broker/internal/gate/fuse"
+	"sbx.example/sbx/broker/internal/gate/served"
 )
 
 // Withdraw takes back what was mounted before the server started: from then on it asks. Of a directory's names those
@@ -28,18 +29,18 @@ func (s *Server) uncover(p string, hidden func(path string) bool) error {
 		return nil
 	}
 	d := *old.dir
-	d.Place, d.Unlisted = false, AskFirst
+	d.Place, d.Unlisted = false, served.AskFirst
 	n := &node{id: old.id, kind: static, typ: old.typ, path: old.path, fd: -1, dir: &d}
 	if err := s.openStatic(n); err != nil {
 		return fmt.Errorf("withdrawing %s: %w", p, err)
 	}
-	d.children = make(map[string]Child, len(old.dir.children))
+	d.children = make(map[string]served.Child, len(old.dir.children))
 	for name, c := range old.dir.children {
 		d.children[name] = c
 	}
 	for _, e := range s.addUnlisted(n, nil, false) {
 		if hidden(p + "/" + e.Name) {
-			d.children[e.Name] = Child{Name: e.Name, Kind: Hidden}
+			d.children[e.Name] = served.Child{Name: e.Name, Kind: served.Hidden}
 		}
 	}
 	t.mu.Lock()

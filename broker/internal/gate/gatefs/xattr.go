@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 	"sbx.example/sbx/broker/internal/gate/fuse"
 	"sbx.example/sbx/broker/internal/gate/grants"
+	"sbx.example/sbx/broker/internal/gate/served"
 )
 
 // Only user attributes pass: the others mean something to the host's kernel.
@@ -24,7 +25,7 @@ func (s *Server) GetXAttr(cancel <-chan struct{}, h *fuse.InHeader, name string,
 		return 0, code
 	}
 	defer t.done()
-	if t.host < 0 || t.kind == static && t.dir.Kind == Skeleton || t.typ == unix.S_IFLNK {
+	if t.host < 0 || t.kind == static && t.dir.Kind == served.Skeleton || t.typ == unix.S_IFLNK {
 		return 0, fuse.ENODATA
 	}
 	n, err := unix.Getxattr(procPath(t.host), name, dest)
@@ -38,7 +39,7 @@ func (s *Server) ListXAttr(cancel <-chan struct{}, h *fuse.InHeader, dest []byte
 		return 0, code
 	}
 	defer t.done()
-	if t.host < 0 || t.kind == static && t.dir.Kind == Skeleton || t.typ == unix.S_IFLNK {
+	if t.host < 0 || t.kind == static && t.dir.Kind == served.Skeleton || t.typ == unix.S_IFLNK {
 		return 0, fuse.OK
 	}
 	buf := make([]byte, 64<<10) // XATTR_LIST_MAX

@@ -1,4 +1,6 @@
-package gatefs
+// Package served describes what a served file system shows: directories, whose names they have, and what asks. It must
+// not look at the host. Package gate words it from a plan, and package gatefs serves it.
+package served
 
 import (
 	"fmt"
@@ -70,8 +72,8 @@ type Child struct {
 	Mode   grants.Mode   // Bound: how it was mounted, to repeat it when the host replaces a file
 }
 
-// mode is that of a name that is there whatever the host has; 0: it is not.
-func (c Child) mode() uint32 {
+// FileMode is that of a name that is there whatever the host has; 0: it is not.
+func (c Child) FileMode() uint32 {
 	switch {
 	case c.Kind == Symlink:
 		return unix.S_IFLNK | 0o777
@@ -83,8 +85,8 @@ func (c Child) mode() uint32 {
 	return 0
 }
 
-// check reports the first thing in the tree that cannot be served.
-func (t Tree) check() error {
+// Check reports the first thing in the tree that cannot be served.
+func (t Tree) Check() error {
 	seen := make(map[string]bool, len(t.Dirs))
 	for _, d := range t.Dirs {
 		if !path.IsAbs(d.Path) || path.Clean(d.Path) != d.Path {
