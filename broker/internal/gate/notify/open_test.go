@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -275,6 +276,43 @@ func TestManyAtOnce(t *testing.T) {
 	w.guest("many", w.path("gated/yes"))
 	if len(w.notes) == 0 || !strings.Contains(w.notes[0].Why, "too many questions") || w.notes[0].Errno != syscall.EACCES {
 		t.Errorf("notes %+v", w.notes)
+	}
+}
+
+// Signals to this process, of which Go's runtime sends itself many, cost no caller its descriptor: it would read its
+// standard input instead (see inject). They come while a hundred callers are answered, who all wait before that.
+func TestSignalsTakeNoDescriptor(t *testing.T) {
+	w := newWorld(t)
+	var waiting atomic.Int32
+	begin, ended := make(chan struct{}), make(chan struct{})
+	w.opt.Ask = func(context.Context, Ask) Answer {
+		if waiting.Add(1) == 100 {
+			close(begin)
+			go func() {
+				defer close(ended)
+				for range 20 {
+					signalThreads(t)
+				}
+			}()
+		}
+		<-begin
+		return Answer{Allow: true}
+	}
+	out := w.guest("many", w.path("gated/yes"))
+	<-ended
+	w.want(out, "100")
+}
+
+// signalThreads sends each thread of this process the signal of which Go's runtime thinks nothing.
+func signalThreads(t *testing.T) {
+	tasks, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		t.Error(err)
+	}
+	for _, task := range tasks {
+		if tid, err := strconv.Atoi(task.Name()); err == nil {
+			_ = unix.Tgkill(os.Getpid(), tid, unix.SIGURG) // it may have ended
+		}
 	}
 }
 

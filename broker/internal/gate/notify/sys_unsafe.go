@@ -1,6 +1,7 @@
 package notify
 
 import (
+	"runtime"
 	"syscall"
 	"unsafe"
 
@@ -59,15 +60,33 @@ func send(fd int, r *reply) syscall.Errno {
 }
 
 // idValid says whether the caller still waits. Whatever was read from /proc/PID before it returns true
-// was the caller's.
+// was the caller's. A signal may interrupt the question, which says nothing of the caller: one that was taken for gone
+// would wait for ever.
 func idValid(fd int, id uint64) bool {
-	_, _, e := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SECCOMP_IOCTL_NOTIF_ID_VALID, uintptr(unsafe.Pointer(&id)))
-	return e == 0
+	for {
+		_, _, e := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SECCOMP_IOCTL_NOTIF_ID_VALID,
+			uintptr(unsafe.Pointer(&id)))
+		if e != unix.EINTR {
+			return e == 0
+		}
+	}
 }
 
-// inject puts a descriptor into the table of a process that waits, and returns the number that it has there.
+// inject puts a descriptor into the table of a process that waits, and returns the number that it has there. No signal
+// reaches it meanwhile, and Go's runtime sends itself many: where one interrupts the call the kernel takes the
+// descriptor back, and with SECCOMP_ADDFD_FLAG_SEND lets the caller go on all the same, as if open had returned 0
+// (seccomp_notify_addfd in kernel/seccomp.c, up to 6.18).
 func inject(fd int, a *injection) (uintptr, syscall.Errno) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	all, before := ^uint64(0), uint64(0)
+	mask := func(how int, set, old *uint64) {
+		_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGPROCMASK, uintptr(how), uintptr(unsafe.Pointer(set)),
+			uintptr(unsafe.Pointer(old)), unsafe.Sizeof(all), 0, 0)
+	}
+	mask(unix.SIG_BLOCK, &all, &before)
 	n, _, e := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SECCOMP_IOCTL_NOTIF_ADDFD, uintptr(unsafe.Pointer(a)))
+	mask(unix.SIG_SETMASK, &before, nil)
 	return n, e
 }
 
