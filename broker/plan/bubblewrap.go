@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	setup "sbx.example/sbx/shared/plan"
@@ -47,6 +48,23 @@ type Bubblewrap struct {
 type MovedFd struct {
 	Fd int `json:"fd"`
 	At int `json:"at"`
+}
+
+// checkSetup has the set-up checked. What is bubblewrap's alone is unknown there, and has a place like any other mount.
+func (p *Plan) checkSetup() error {
+	s := p.Setup()
+	if p.Bubblewrap != nil {
+		s.Mounts = slices.Clone(s.Mounts)
+		for i := range s.Mounts {
+			switch m := &s.Mounts[i]; m.Kind {
+			case DevBind:
+				m.Kind, m.Access = Bind, ReadOnly // validateBubblewrap looks at the access
+			case HostRoot, ProcAll, Data, TmpOverlay, Copy, Chmod:
+				m.Kind = Dir
+			}
+		}
+	}
+	return s.Check()
 }
 
 func (p *Plan) validateBubblewrap() error {

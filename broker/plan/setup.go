@@ -37,13 +37,17 @@ const (
 	Fuse    = setup.Fuse
 	Absent  = setup.Absent
 
-	DevBind    = setup.DevBind
-	HostRoot   = setup.HostRoot
-	ProcAll    = setup.ProcAll
-	Data       = setup.Data
-	TmpOverlay = setup.TmpOverlay
-	Copy       = setup.Copy
-	Chmod      = setup.Chmod
+)
+
+// Those of a plan in bubblewrap's words, which sbx-helper knows nothing of.
+const (
+	DevBind    Kind = "dev-bind"    // Bind with its devices
+	HostRoot   Kind = "host-root"   // all of the host's tree, below the root; Device with its devices
+	ProcAll    Kind = "proc-all"    // Proc that shows every process
+	Data       Kind = "data"        // a file of Mode that holds Source, which no directory has, bound to Target
+	TmpOverlay Kind = "tmp-overlay" // Lower; what is written is gone at the end
+	Copy       Kind = "copy"        // a file of Mode that holds Source
+	Chmod      Kind = "chmod"       // give what Target is the Mode
 )
 
 // The kinds of standard descriptor.

@@ -17,7 +17,7 @@ func (p *Plan) Validate() error {
 	if err := ValidSession(p.Session); err != nil {
 		return err
 	}
-	if err := p.Setup().Check(); err != nil {
+	if err := p.checkSetup(); err != nil {
 		return err
 	}
 	if err := p.validateBounds(); err != nil {

@@ -59,14 +59,6 @@ const (
 	Mask    Kind = "mask"    // cover the file Target with the sandbox's own /dev/null
 	Fuse    Kind = "fuse"    // a FUSE file system served by the broker over the next FdFuse
 	Absent  Kind = "absent"  // a name of the gate that does not exist, whatever the host has there
-	// For a plan in bubblewrap's words.
-	DevBind    Kind = "dev-bind"    // Bind with its devices
-	HostRoot   Kind = "host-root"   // all of the host's tree, below the root; Device with its devices
-	ProcAll    Kind = "proc-all"    // Proc that shows every process
-	Data       Kind = "data"        // a file of Mode that holds Source, which no directory has, bound to Target
-	TmpOverlay Kind = "tmp-overlay" // Lower; what is written is gone at the end
-	Copy       Kind = "copy"        // a file of Mode that holds Source
-	Chmod      Kind = "chmod"       // give what Target is the Mode
 )
 
 // MaxFuse is how many FUSE file systems a plan has beside a served root.

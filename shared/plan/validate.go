@@ -32,7 +32,7 @@ func DeviceNumber(path string) uint64 {
 
 func (m *Mount) validate(first bool) error {
 	switch {
-	case first && (m.Target != "/" || m.Kind != Tmpfs && m.Kind != Bind && m.Kind != Fuse && m.Kind != DevBind):
+	case first && (m.Target != "/" || m.Kind != Tmpfs && m.Kind != Bind && m.Kind != Fuse):
 		return fmt.Errorf("the first operation must mount the root")
 	case !first && (!IsPath(m.Target) || m.Target == "/" && m.Kind != Remount):
 		return fmt.Errorf("target %q is not an absolute clean path below /", m.Target)
@@ -43,8 +43,6 @@ func (m *Mount) validate(first bool) error {
 	}
 	switch m.Kind {
 	case Tmpfs, Dir, File, Proc, Devpts, Mqueue, Mask, Overlay: // for Overlay see validateOverlay: sbx-helper mounts none
-		return nil
-	case DevBind, HostRoot, ProcAll, Data, TmpOverlay, Copy, Chmod: // for these see validateBubblewrap: sbx-helper has none
 		return nil
 	case Protect, Remount, Fuse, Judged:
 		return NeedAccess(m.Access)

@@ -70,24 +70,16 @@ func (c *Compiler) Build(sock int, std Stdio) error {
 			return err
 		}
 	}
-	if err := c.View(); err != nil {
-		return err
-	}
-	c.Drop()
-	c.letGo()
-	return nil
-}
-
-// View makes what the program will see, and enters it.
-func (c *Compiler) View() error {
-	c.names()
-	if err := c.mounts(); err != nil {
+	c.Names()
+	if err := c.Mounts(); err != nil {
 		return err
 	}
 	if c.NS != nil {
 		c.NS.Mounted()
 	}
-	c.pivot()
+	c.Pivot()
+	c.Drop()
+	c.letGo()
 	return nil
 }
 
@@ -141,8 +133,8 @@ func (c *Compiler) detach(sock int, std Stdio) {
 	t.Call(unix.SYS_UMASK, 0)
 }
 
-// names sets what the other new namespaces start with: host name, loopback.
-func (c *Compiler) names() {
+// Names sets what the other new namespaces start with: host name, loopback.
+func (c *Compiler) Names() {
 	t := c.T
 	if c.Setup.Namespaces.UTS && c.Setup.Hostname != "" {
 		t.At("setting host name", string(c.Setup.Hostname))

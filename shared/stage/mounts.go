@@ -21,9 +21,9 @@ const (
 	attrPrefix    = unix.AT_EMPTY_PATH | unix.AT_RECURSIVE
 )
 
-// mounts builds the new root on top of the old one. The process's root stays the host's, so absolute
+// Mounts builds the new root on top of the old one. The process's root stays the host's, so absolute
 // paths are the host's and paths relative to the working directory are the sandbox's.
-func (c *Compiler) mounts() error {
+func (c *Compiler) Mounts() error {
 	t := c.T
 	t.At("making mounts private", "/")
 	t.Call(unix.SYS_MOUNT, 0, t.Str("/"), 0, unix.MS_REC|unix.MS_PRIVATE, 0)
@@ -290,8 +290,8 @@ func (c *Compiler) protect(m *plan.Mount, rel string) {
 	t.Call(unix.SYS_CLOSE).From(0, tape.RegC)
 }
 
-// pivot makes the new root the only one (pivot_root(2), "pivot_root(".", ".")").
-func (c *Compiler) pivot() {
+// Pivot makes the new root the only one (pivot_root(2), "pivot_root(".", ".")").
+func (c *Compiler) Pivot() {
 	t := c.T
 	t.At("setting nosuid", "") // also for devices and what stands for masked files, which are bound by path
 	t.Call(unix.SYS_MOUNT_SETATTR, tape.AtCwd, t.Str("."), unix.AT_RECURSIVE|unix.AT_SYMLINK_NOFOLLOW, tape.Ptr(t, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID}), MountAttrSize)

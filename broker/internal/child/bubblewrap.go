@@ -55,9 +55,12 @@ func (c *builder) compileBubblewrap(sock int) error {
 		netns.Identity(t, c.p.Identity, false, false)
 	}
 	c.openAhead()
-	if err := c.View(); err != nil {
+	c.Names()
+	if err := c.Mounts(); err != nil {
 		return err
 	}
+	c.Mounted()
+	c.Pivot()
 	c.innerUserNS()
 	if b.Keep == 0 {
 		c.Drop()

@@ -1,6 +1,7 @@
 package child
 
 import (
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -42,5 +43,24 @@ func endsWithin(pidfd int, d time.Duration) bool {
 		if err != unix.EINTR {
 			return err != nil || n > 0
 		}
+	}
+}
+
+// Signal sends sig to the process pid as seen inside, or to the process group -pid.
+func (c *Child) Signal(pid int, sig syscall.Signal) error {
+	m := stage.Message{Kind: stage.CmdKill, PID: int64(pid), Value: int64(sig)}
+	return unix.Sendto(c.sock, m.Encode(), unix.MSG_NOSIGNAL, nil)
+}
+
+// Foreground makes the process group, as seen inside, the foreground of the sandbox's terminal tty, which is open here.
+func (c *Child) Foreground(group, tty int) error {
+	m := stage.Message{Kind: stage.CmdForeground, PID: int64(group)}
+	return unix.Sendmsg(c.sock, m.Encode(), unix.UnixRights(tty), nil, unix.MSG_NOSIGNAL)
+}
+
+// SendSignal sends sig to process 1.
+func (c *Child) SendSignal(sig syscall.Signal) {
+	if c.Pidfd >= 0 {
+		_ = unix.PidfdSendSignal(c.Pidfd, sig, nil, 0)
 	}
 }

@@ -395,31 +395,12 @@ func (c *Child) reapInit() (syscall.WaitStatus, error) {
 	}
 }
 
-// Signal sends sig to the process pid as seen inside, or to the process group -pid.
-func (c *Child) Signal(pid int, sig syscall.Signal) error {
-	m := stage.Message{Kind: stage.CmdKill, PID: int64(pid), Value: int64(sig)}
-	return unix.Sendto(c.sock, m.Encode(), unix.MSG_NOSIGNAL, nil)
-}
-
-// Foreground makes the process group, as seen inside, the foreground of the sandbox's terminal tty, which is open here.
-func (c *Child) Foreground(group, tty int) error {
-	m := stage.Message{Kind: stage.CmdForeground, PID: int64(group)}
-	return unix.Sendmsg(c.sock, m.Encode(), unix.UnixRights(tty), nil, unix.MSG_NOSIGNAL)
-}
-
 // StartFault is the fault of the program's start, or nil.
 func (c *Child) StartFault() *steps.Fault {
 	if c.control.Program.Stop.Errno == 0 {
 		return nil
 	}
 	return steps.FaultAt(c.start, "start", c.control.Program.Stop)
-}
-
-// SendSignal sends sig to process 1.
-func (c *Child) SendSignal(sig syscall.Signal) {
-	if c.Pidfd >= 0 {
-		_ = unix.PidfdSendSignal(c.Pidfd, sig, nil, 0)
-	}
 }
 
 // End is Kill and Close. Where process 1 has reported the end of the program, every other process was
