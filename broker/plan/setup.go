@@ -36,7 +36,6 @@ const (
 	Mask    = setup.Mask
 	Fuse    = setup.Fuse
 	Absent  = setup.Absent
-
 )
 
 // Those of a plan in bubblewrap's words, which sbx-helper knows nothing of.
