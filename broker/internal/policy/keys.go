@@ -210,9 +210,9 @@ func (k *key) put(c *Config, v any) {
 // Nearest finds the known name that was probably meant; empty if none is close.
 func Nearest(name string, known []string) string {
 	best, bestD := "", len(name)/2+1
+	name = strings.ToLower(name) // case alone is never what was meant to differ
 	for _, k := range known {
-		// Case alone is never what was meant to differ.
-		if d := distance(strings.ToLower(name), k); d < bestD {
+		if d := distance(name, k); d < bestD {
 			best, bestD = k, d
 		}
 	}
