@@ -277,8 +277,9 @@ func (p *configParser) top(name string, v any) error {
 
 // misplaced finds a key that only lacks its section.
 func (p *configParser) misplaced(name string) string {
+	end := "." + name
 	for _, k := range p.rows {
-		if strings.HasSuffix(k.name, "."+name) {
+		if strings.HasSuffix(k.name, end) {
 			return k.name
 		}
 	}
