@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"embed"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -130,7 +131,7 @@ func Parse(name, file string, text []byte) (*Profile, error) {
 		return fmt.Errorf("reading %s: %s", at, fmt.Sprintf(format, a...))
 	}
 	fields := p.fields()
-	for _, key := range sorted(tree) {
+	for _, key := range slices.Sorted(maps.Keys(tree)) {
 		v := tree[key]
 		f, isList := fields[key]
 		switch {
@@ -159,15 +160,6 @@ func Parse(name, file string, text []byte) (*Profile, error) {
 		return nil, fail("login", "login: programs must say which programs it is shown to")
 	}
 	return p, nil
-}
-
-func sorted(m map[string]any) []string {
-	out := make([]string, 0, len(m))
-	for k := range m {
-		out = append(out, k)
-	}
-	slices.Sort(out)
-	return out
 }
 
 func (f field) fill(v any) error {

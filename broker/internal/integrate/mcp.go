@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 )
 
@@ -28,7 +29,7 @@ func MCPFile(h *Host, path string) []file {
 			if json.Unmarshal(doc[key], &servers) != nil {
 				continue
 			}
-			for _, name := range sorted(servers) {
+			for _, name := range slices.Sorted(maps.Keys(servers)) {
 				n, err := wrapServer(e, h.Sbx, key, name, servers[name])
 				if err != nil {
 					return fmt.Errorf("server %q: %w", name, err)
@@ -71,13 +72,4 @@ func wrapServer(e *edit, sbx, key, name string, text json.RawMessage) (int, erro
 		return 1, nil
 	}
 	return 1, e.set(slices.Concat([]string{sbx}, words, all), key, name, "command")
-}
-
-func sorted(m map[string]json.RawMessage) []string {
-	names := make([]string, 0, len(m))
-	for n := range m {
-		names = append(names, n)
-	}
-	slices.Sort(names)
-	return names
 }
