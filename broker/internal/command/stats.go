@@ -2,11 +2,11 @@ package command
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
+	"io"
 	"strings"
 	"time"
 
+	"sbx.example/sbx/broker/internal/atomicfile"
 	"sbx.example/sbx/broker/internal/control"
 	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/launch"
@@ -102,13 +102,11 @@ func (t *Term) stats(q *statsRequest, sids []string) int {
 		t.Print(text)
 		return 0
 	}
-	temp := filepath.Join(filepath.Dir(q.output), ".sbx-stats-"+fmt.Sprint(os.Getpid()))
-	err = os.WriteFile(temp, []byte(text), 0o644)
-	if err == nil {
-		err = os.Rename(temp, q.output)
-	}
+	err = atomicfile.Replace(q.output, 0o644, func(w io.Writer) error {
+		_, err := io.WriteString(w, text)
+		return err
+	})
 	if err != nil {
-		_ = os.Remove(temp)
 		return t.Fail(fmt.Errorf("writing %s: %w", quote(q.output), err))
 	}
 	return 0

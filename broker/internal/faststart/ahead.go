@@ -2,12 +2,14 @@ package faststart
 
 import (
 	"bytes"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	"sbx.example/sbx/broker/internal/atomicfile"
 	"sbx.example/sbx/broker/internal/child"
 	"sbx.example/sbx/broker/internal/session"
 	"sbx.example/sbx/broker/plan"
@@ -102,14 +104,12 @@ const (
 // store writes one file, atomically, and removes the oldest of too many.
 func store(dir, name string, b []byte) {
 	if err := os.Mkdir(dir, 0o700); err == nil || os.IsExist(err) {
-		f, err := os.CreateTemp(dir, ".new-")
+		err = atomicfile.Replace(filepath.Join(dir, name), 0o600, func(w io.Writer) error {
+			_, err := w.Write(b)
+			return err
+		})
 		if err != nil {
 			return
-		}
-		defer os.Remove(f.Name())
-		defer f.Close()
-		if _, err := f.Write(b); err == nil { // 0600, as all that CreateTemp makes
-			_ = os.Rename(f.Name(), filepath.Join(dir, name))
 		}
 	}
 	list, err := os.ReadDir(dir)
@@ -128,7 +128,7 @@ func store(dir, name string, b []byte) {
 	}
 	slices.SortFunc(all, func(a, b file) int { return b.mod.Compare(a.mod) })
 	for i, f := range all {
-		if i >= maxAhead || time.Since(f.mod) > staleIn || strings.HasPrefix(f.name, ".new-") &&
+		if i >= maxAhead || time.Since(f.mod) > staleIn || strings.HasPrefix(f.name, ".sbx-") &&
 			time.Since(f.mod) > time.Hour {
 			_ = os.Remove(filepath.Join(dir, f.name))
 		}

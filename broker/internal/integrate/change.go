@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
+	"sbx.example/sbx/broker/internal/atomicfile"
 	"sbx.example/sbx/broker/internal/changes"
 )
 
@@ -164,7 +166,7 @@ func (c *Change) write() error {
 		return err
 	}
 	defer from.Close()
-	return replace(c.path, c.mode, func(to *os.File) error {
+	return atomicfile.ReplaceDurably(c.path, fs.FileMode(c.mode), func(to io.Writer) error {
 		_, err := io.Copy(to, from)
 		return err
 	})

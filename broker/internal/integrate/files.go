@@ -1,7 +1,6 @@
 package integrate
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -12,6 +11,8 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"sbx.example/sbx/broker/internal/atomicfile"
 )
 
 // maxFile bounds a settings file. A copy of sbx itself is larger, and is not read whole.
@@ -50,33 +51,12 @@ func read(path string) ([]byte, uint32, error) {
 	return b, st.Mode & 0o7777, err
 }
 
-// write replaces a file in one step that survives a power cut: write beside, sync, rename, sync the directory.
+// write replaces a file in one step that survives a power cut.
 func write(path string, data []byte, mode uint32) error {
-	return replace(path, mode, func(f *os.File) error {
-		_, err := io.Copy(f, bytes.NewReader(data))
+	return atomicfile.ReplaceDurably(path, fs.FileMode(mode), func(w io.Writer) error {
+		_, err := w.Write(data)
 		return err
 	})
-}
-
-func replace(path string, mode uint32, fill func(*os.File) error) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".sbx-*")
-	if err != nil {
-		return err
-	}
-	err = fill(f)
-	err = errors.Join(err, f.Chmod(fs.FileMode(mode)), f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
-		return err
-	}
-	d, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
 
 // makeDirs makes a directory with those above it that lack, and returns the ones that it made, the topmost first.

@@ -3,6 +3,7 @@ package secrets
 import (
 	"bufio"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -11,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sbx.example/sbx/broker/internal/atomicfile"
 	"sbx.example/sbx/broker/internal/guard"
 	"sbx.example/sbx/broker/internal/host"
 )
@@ -221,19 +223,10 @@ func (l *Ledger) Save() error {
 	if err := os.MkdirAll(filepath.Dir(l.file), 0o700); err != nil {
 		return fmt.Errorf("keeping the record of what the sandbox made: %w", err)
 	}
-	f, err := os.CreateTemp(filepath.Dir(l.file), ".own-")
-	if err == nil {
-		_, err = f.WriteString(b.String())
-		if cerr := f.Close(); err == nil {
-			err = cerr
-		}
-		if err == nil {
-			err = os.Rename(f.Name(), l.file)
-		}
-		if err != nil {
-			os.Remove(f.Name())
-		}
-	}
+	err := atomicfile.Replace(l.file, 0o600, func(w io.Writer) error {
+		_, err := io.WriteString(w, b.String())
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("keeping the record of what the sandbox made: %w", err)
 	}
