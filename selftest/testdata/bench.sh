@@ -9,20 +9,30 @@ trap 'rm -rf "$here"' EXIT
 chmod 755 "$here"
 mkdir -p "$here/home/project"
 cp "$top/bin/sbx" "$here/sbx"
-(cd "$top" && CGO_ENABLED=0 "$go" build -trimpath -o "$here/bench" ./selftest/bench)
+(cd "$top" && CGO_ENABLED=0 "$go" build -trimpath -o "$here/bench" ./selftest/bench &&
+	CGO_ENABLED=0 "$go" build -trimpath -buildvcs=false -tags sbx_plain -o "$here/sbx-plain" ./broker)
 user=
 if [ "$(id -u)" = 0 ]; then
 	chown -R 42424:42424 "$here/home"
 	user="setpriv --reuid 42424 --regid 42424 --clear-groups"
 fi
 cd "$here/home/project"
+as() { env -i HOME="$here/home" PATH=/usr/bin:/bin $user "$@"; }
 set -- "unshare=unshare --map-current-user --user --mount --pid --fork --net --ipc --uts --cgroup /bin/true"
-env -i HOME="$here/home" PATH=/usr/bin:/bin $user "$here/bench" -n "${N:-200}" \
+# A session for exec: the one that is asked belongs to the sbx that asks, as the others do.
+for sbx in sbx sbx-plain; do as "$here/$sbx" run --detach --name "$sbx" --profile strict --static -q -- sleep 86400; done
+as "$here/bench" -n "${N:-200}" \
 	"bwrap=bwrap --unshare-all --ro-bind / / --proc /proc --dev /dev --tmpfs /tmp /bin/true" \
 	"sbx permissive=$here/sbx run --profile permissive --net none --static -q -- /bin/true" \
 	"sbx moderate=$here/sbx run --profile moderate --static -q -- /bin/true" \
 	"sbx strict=$here/sbx run --profile strict --static -q -- /bin/true" \
+	"sbx dynamic=$here/sbx run -q -- /bin/true" \
+	"sbx exec=$here/sbx exec sbx -- /bin/true" \
+	"without faststart, moderate=$here/sbx-plain run --profile moderate --static -q -- /bin/true" \
+	"without faststart, dynamic=$here/sbx-plain run -q -- /bin/true" \
+	"without faststart, exec=$here/sbx-plain exec sbx-plain -- /bin/true" \
 	"$@"
+for sbx in sbx sbx-plain; do as "$here/$sbx" kill "$sbx"; done
 # The helper's way, beside the ordinary one: only root can make, for one process, a host without user namespaces.
 if [ "$(id -u)" = 0 ]; then
 	mkdir "$here/aside"

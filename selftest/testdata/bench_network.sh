@@ -11,7 +11,7 @@ trap 'rm -rf "$here"' EXIT
 chmod 755 "$here"
 mkdir -p "$here/home/project"
 cp "$top/bin/sbx" "$here/sbx"
-(cd "$top" && CGO_ENABLED=0 "$go" build -trimpath -o "$here/netbench" ./selftest/netbench)
+(cd "$top" && CGO_ENABLED=0 "$go" build -trimpath -o "$here/netbench" ./selftest/netbench && CGO_ENABLED=0 "$go" build -trimpath -o "$here/bench" ./selftest/bench)
 chown -R 42424:42424 "$here/home"
 cat >"$here/script" <<'S'
 cd "$HOME/project"
@@ -36,6 +36,8 @@ direct_slirp() { # without sbx
 	kill $q "$p"
 	wait $q 2>/dev/null || true
 }
+as "$BENCH/bench" -n $((ROUNDS * 10)) -warm 3 "start, pasta itself=pasta --config-net --quiet -- true" \
+	"start, sbx=sbx run -q --static --allow-network -- true" "start, sbx dynamic=sbx run -q --allow-network -- true" >&2
 i=0
 while [ $i -lt "$ROUNDS" ]; do
 	echo "round $((i + 1)) of $ROUNDS" >&2
