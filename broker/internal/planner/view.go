@@ -26,7 +26,8 @@ type view struct {
 	out     []plan.Mount
 	late    []plan.Mount // what needs /dev/null or covers what is mounted before
 	losses  []Loss
-	layers  int
+	layers  int            // of overlays
+	places  int            // of the session's own
 	secrets []Hide         // with canonical paths
 	linked  []linkedSecret // secret files with other names
 	trees   []shownTree    // in which names of secrets are hidden
@@ -402,8 +403,9 @@ func (v *view) fresh(p string, n *node, mode Mode, g Grant) error {
 
 // ownPlace mounts an empty folder of the session's at p.
 func (v *view) ownPlace(p string, g Grant) {
-	v.op(plan.Mount{Kind: plan.Bind, Target: p, Source: v.layer() + "/upper", Access: plan.ReadWrite, NoExec: g.NoExec,
-		Why: g.Why})
+	v.places++
+	v.op(plan.Mount{Kind: plan.Bind, Target: p, Source: fmt.Sprintf("%s/overlay/own/%d", v.in.SessionDir, v.places),
+		Access: plan.ReadWrite, NoExec: g.NoExec, Why: g.Why})
 }
 
 // inside shows grants below a place that is the sandbox's own and writable.

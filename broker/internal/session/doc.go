@@ -12,3 +12,4 @@ package session
 //	output       what a detached one has written
 //	etc/         hosts and resolv.conf of the sandbox, where they are not in the plan itself
 //	overlay/N/   upper and work of layer N, removed at the end
+//	overlay/own/ places that the host does not have, each a folder

@@ -310,13 +310,17 @@ func RemoveTree(top string) error {
 // is there. It says whether that was all.
 func removeEmpty(top string) bool {
 	for i := 1; ; i++ {
-		n := fmt.Sprintf("%s/%d", top, i)
-		_ = unix.Rmdir(n + "/upper")
-		err := unix.Rmdir(n)
-		if err == unix.ENOTEMPTY { // an overlay
-			_, _ = unix.Rmdir(n+"/work/work"), unix.Rmdir(n+"/work")
-			err = unix.Rmdir(n)
+		if err := unix.Rmdir(fmt.Sprintf("%s/own/%d", top, i)); err == unix.ENOENT {
+			break
+		} else if err != nil {
+			return false
 		}
+	}
+	_ = unix.Rmdir(top + "/own")
+	for i := 1; ; i++ {
+		n := fmt.Sprintf("%s/%d", top, i)
+		_, _, _ = unix.Rmdir(n+"/upper"), unix.Rmdir(n+"/work/work"), unix.Rmdir(n+"/work")
+		err := unix.Rmdir(n)
 		if err == unix.ENOENT {
 			return unix.Rmdir(top) == nil
 		}
