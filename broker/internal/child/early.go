@@ -30,8 +30,8 @@ type Early interface {
 	// Ahead says whether process 1 carries out a set-up already, which may still turn out to be another than what is
 	// wanted.
 	Ahead() bool
-	// Spread gives this process's threads, and so what they start, the processors and the policy that it was started with.
-	Spread()
+	// Unbatch gives this process's threads, and so what they start, the scheduling policy that it was started with.
+	Unbatch()
 	// End ends process 1 if nobody has taken it.
 	End()
 	// Discard ends it and removes the session's folder that it has made, Abandon where nobody has taken that.
@@ -49,7 +49,7 @@ func (NoEarly) Processors(*plan.Plan) *[16]uint64          { return nil }
 func (NoEarly) Remember(*plan.Plan, Folder, stage.Stdio)   {}
 func (NoEarly) TakeSession() string                        { return "" }
 func (NoEarly) Ahead() bool                                { return false }
-func (NoEarly) Spread()                                    {}
+func (NoEarly) Unbatch()                                   {}
 func (NoEarly) End()                                       {}
 func (NoEarly) Discard()                                   {}
 func (NoEarly) Abandon()                                   {}

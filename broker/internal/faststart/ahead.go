@@ -89,7 +89,7 @@ func (e *entered) Remember(p *plan.Plan, folder child.Folder, std stage.Stdio) {
 		misses = x.file.misses + 1
 	}
 	dir := filepath.Join(string(x.path[:x.dir]), "ahead")
-	if b := encodeAhead(t, ids, misses, p.Gate == nil); b != nil {
+	if b := encodeAhead(t, ids, misses); b != nil {
 		store(dir, x.name(), b)
 	}
 }

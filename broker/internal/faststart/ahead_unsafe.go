@@ -21,14 +21,11 @@ func (m *aheadFile) holds(t *tape.Tape) bool {
 }
 
 // encodeAhead makes the file of t; nil if the id stands in too many places.
-func encodeAhead(t *tape.Tape, ids []uint32, misses uint64, alone bool) []byte {
+func encodeAhead(t *tape.Tape, ids []uint32, misses uint64) []byte {
 	h := &aheadHeader{magic: aheadMagic, nops: uint64(len(t.Ops)), used: uint64(t.Arena.Used), nids: uint64(len(ids)),
 		misses: misses}
 	if len(ids) > len(h.ids) {
 		return nil
-	}
-	if alone {
-		h.alone = 1
 	}
 	copy(h.ids[:], ids)
 	return slices.Concat(unsafe.Slice((*byte)(unsafe.Pointer(h)), unsafe.Sizeof(*h)),

@@ -31,7 +31,7 @@ func aheadOf(t *testing.T, p *plan.Plan) *tape.Tape {
 // What was remembered is used for the same plan and for no other.
 func TestAheadHoldsOnePlan(t *testing.T) {
 	p := plans.Smallest("/usr/bin/true")
-	_, file := written(t, encodeAhead(aheadOf(t, p), nil, 0, true))
+	_, file := written(t, encodeAhead(aheadOf(t, p), nil, 0))
 	if file == nil || !file.holds(aheadOf(t, p)) {
 		t.Fatal("the same plan makes another tape")
 	}
@@ -64,7 +64,7 @@ func TestAheadHoldsOnePlan(t *testing.T) {
 // What was read stays what it is, whatever becomes of the file: what process 1 carries out is what is compared.
 func TestAheadIsReadOnce(t *testing.T) {
 	p := plans.Smallest("/usr/bin/true")
-	b := encodeAhead(aheadOf(t, p), nil, 0, true)
+	b := encodeAhead(aheadOf(t, p), nil, 0)
 	for name, b := range map[string][]byte{"cut short": b[:len(b)-1], "too long": append(slices.Clone(b), 0),
 		"empty": nil, "another magic": append([]byte{1}, b[1:]...),
 		"too many instructions": append(append(slices.Clone(b[:8]), 0xff, 0xff, 0xff), b[11:]...)} {
@@ -111,7 +111,7 @@ func written(t *testing.T, b []byte) (*os.File, *aheadFile) {
 // A file of an earlier run has the id of that run's session in it, at places that are known.
 func TestAheadStoresWithinBounds(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "ahead")
-	b := encodeAhead(aheadOf(t, plans.Smallest("/usr/bin/true")), []uint32{1, 2}, 0, true)
+	b := encodeAhead(aheadOf(t, plans.Smallest("/usr/bin/true")), []uint32{1, 2}, 0)
 	for i := range maxAhead + 5 {
 		store(dir, strings.Repeat("0", 14)+string(rune('a'+i/26))+string(rune('a'+i%26)), b)
 	}

@@ -1,6 +1,8 @@
 package faststart
 
 import (
+	"os"
+	"strconv"
 	"syscall"
 	"unsafe"
 
@@ -9,7 +11,7 @@ import (
 
 // batch has the threads that the runtime is about to make take the processor only where nobody uses it (SCHED_BATCH,
 // sched(7)). One is its watchdog, which wakes every 20 microseconds at first: with the interrupts and the switches that
-// belong to it, which cost most in a virtual machine, that took a tenth of the whole start. See spread for their end.
+// belong to it, which cost most in a virtual machine, that took a tenth of the whole start. See unbatch for their end.
 // Who runs under another policy than the usual one keeps it.
 //
 //go:nosplit
@@ -24,6 +26,26 @@ func (p *placement) hurry() {
 	if p.batched {
 		setPolicy(0, unix.SCHED_NORMAL)
 	}
+}
+
+// unbatch gives every thread of this process its own policy back. There must be no other threads that begin meanwhile
+// but those of this process: they inherit what the thread has that clones them.
+func (p *placement) unbatch() {
+	if !p.batched {
+		return
+	}
+	done := map[int]bool{}
+	for more := true; more; {
+		more = false
+		list, _ := os.ReadDir("/proc/self/task")
+		for _, e := range list {
+			if tid, err := strconv.Atoi(e.Name()); err == nil && !done[tid] {
+				done[tid], more = true, true
+				setPolicy(tid, unix.SCHED_NORMAL)
+			}
+		}
+	}
+	p.batched = false
 }
 
 // setPolicy changes the scheduling policy of a thread; 0 is the calling one.

@@ -1,10 +1,7 @@
 package faststart
 
 import (
-	"math/bits"
-	"os"
 	"runtime"
-	"strconv"
 	"syscall"
 	"unsafe"
 
@@ -16,9 +13,7 @@ import (
 // placement is where the broker's threads and process 1 run, and how, until the program has started.
 type placement struct {
 	apart, all cpuSet // where process 1 was put, and what it is to have
-	here       cpuSet // the others
-	stays      bool   // the broker's threads are kept there
-	batched    bool   // they run under SCHED_BATCH, but for the first
+	batched    bool   // the broker's threads but the first run under SCHED_BATCH
 }
 
 // cpuSet is the kernel's mask of processors; hosts with more keep process 1 where it is.
@@ -54,61 +49,18 @@ func elsewhere(all, apart *cpuSet) {
 
 // setApart puts process 1, which has just been cloned, on another processor than this one. A scheduler that packs tasks
 // (some virtual machines have one), or that waits for its next round of balancing, would let the two take turns for the
-// whole start; process 1 itself would get to say so only when its parent waits for the first time. With stay the
-// parent's threads-to-be stay here in return, so that they leave process 1 and its program alone; see spread.
+// whole start; process 1 itself would get to say so only when its parent waits for the first time.
 //
 //go:nosplit
 //go:norace
-func setApart(p *placement, pid uintptr, stay bool) {
+func setApart(p *placement, pid uintptr) {
 	if p.all == (cpuSet{}) {
 		return
 	}
 	if _, _, e := syscall.RawSyscall(unix.SYS_SCHED_SETAFFINITY, pid, unsafe.Sizeof(p.apart),
 		uintptr(unsafe.Pointer(&p.apart))); e != 0 {
 		p.all = cpuSet{}
-		return
 	}
-	for i := range p.here {
-		p.here[i] = p.all[i] &^ p.apart[i]
-	}
-	if stay {
-		_, _, e := syscall.RawSyscall(unix.SYS_SCHED_SETAFFINITY, 0, unsafe.Sizeof(p.here), uintptr(unsafe.Pointer(&p.here)))
-		p.stays = e == 0
-	}
-}
-
-// spread lets every thread of this process run where and how it could when the process started. There must be no other
-// threads that begin meanwhile but those of this process: they inherit what the thread has that clones them.
-func (p *placement) spread() {
-	if !p.stays && !p.batched {
-		return
-	}
-	done := map[int]bool{}
-	for more := true; more; {
-		more = false
-		list, _ := os.ReadDir("/proc/self/task")
-		for _, e := range list {
-			tid, err := strconv.Atoi(e.Name())
-			if err != nil || done[tid] {
-				continue
-			}
-			done[tid], more = true, true
-			if p.batched {
-				setPolicy(tid, unix.SCHED_NORMAL)
-			}
-			if p.stays {
-				_ = setCPUs(tid, &p.all)
-			}
-		}
-	}
-	if p.stays {
-		n := 0
-		for _, w := range p.all {
-			n += bits.OnesCount64(w)
-		}
-		runtime.GOMAXPROCS(max(n, runtime.GOMAXPROCS(0))) // who carries calls out has set more
-	}
-	p.stays, p.batched = false, false
 }
 
 // join gives process 1 all its processors again, and so the program, before it is told to go on.

@@ -17,8 +17,8 @@ type entered struct {
 	place *placement
 }
 
-// spreadAfter is how long a program has to itself the processors that process 1 had; it has started by then.
-const spreadAfter = 20 * time.Millisecond
+// startTime is how long the broker's threads wait for the program's start.
+const startTime = 20 * time.Millisecond
 
 // Take implements child.Early.
 func (e *entered) Take(p *plan.Plan, std stage.Stdio, h *child.Hooks) *child.Init {
@@ -26,26 +26,26 @@ func (e *entered) Take(p *plan.Plan, std stage.Stdio, h *child.Hooks) *child.Ini
 		return nil
 	}
 	if h.Cgroup > 0 || !e.init.Suits(p, std) || !e.foresaw(p, std, h) {
-		e.Spread() // what is cloned now inherits it
+		e.Unbatch() // what is cloned now inherits it
 		e.End()
 		return nil
 	}
-	time.AfterFunc(spreadAfter, e.Spread)
+	time.AfterFunc(startTime, e.Unbatch)
 	i := e.init
 	e.init = nil
 	i.Release = func() error { return e.place.join(i.PID()) }
 	return i
 }
 
-// Spread implements child.Early.
-func (e *entered) Spread() { e.place.spread() }
+// Unbatch implements child.Early.
+func (e *entered) Unbatch() { e.place.unbatch() }
 
 // End implements child.Early.
 func (e *entered) End() {
 	if e.init == nil {
 		return
 	}
-	e.Spread()
+	e.Unbatch()
 	if e.init.End(); e.ahead != nil {
 		e.ahead.foreign = e.init.Failed() == syscall.EEXIST
 	}

@@ -41,7 +41,7 @@ func TestEarlyIsUsedWhereItSuits(t *testing.T) {
 func TestEndedEarlyIsLeftAlone(t *testing.T) {
 	e := usualEarly(t)
 	e.End()
-	e.Spread()
+	e.Unbatch()
 	e.End()
 	c, err := child.Start(plans.Smallest("/usr/bin/true"), stage.Stdio{-1, 1, 2}, child.Hooks{Early: e})
 	if err != nil {

@@ -89,7 +89,7 @@ func enter(argc uintptr, argv unsafe.Pointer) {
 		b.Live()
 	}
 	if e == 0 {
-		setApart(p, pid, m != nil && m.alone != 0)
+		setApart(p, pid)
 		p.batch()
 	}
 	syscall.RawSyscall(syscall.SYS_CLOSE, uintptr(fds[1]), 0, 0)

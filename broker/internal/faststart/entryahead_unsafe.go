@@ -29,7 +29,6 @@ type aheadFile struct {
 type aheadHeader struct {
 	magic, nops, used, misses uint64
 	nids                      uint64
-	alone                     uint64      // nobody answers process 1 while it builds
 	ids                       [128]uint32 // where in data the session's id stands
 }
 

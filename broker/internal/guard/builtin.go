@@ -21,7 +21,7 @@ var builtIn = sync.OnceValue(func() []Rule {
 })
 
 func builtInNames() []Rule {
-	var out []Rule
+	out := make([]Rule, 0, 512)
 	for _, n := range gitNames() {
 		n.Pattern, n.BuiltIn = "**/"+dotGit+"/"+n.Pattern, true
 		out = append(out, n)

@@ -141,27 +141,30 @@ func NewJudge(rules []Rule, options ...Option) (*Judge, error) {
 }
 
 func compile(r Rule) ([]component, error) {
-	parts := strings.Split(r.Pattern, "/")
-	if len(parts) > 255 {
+	n := 1 + strings.Count(r.Pattern, "/")
+	if n > 255 {
 		return nil, fmt.Errorf("too many components")
 	}
-	cs := make([]component, len(parts))
-	for i, p := range parts {
+	cs := make([]component, 0, n)
+	for p := range strings.SplitSeq(r.Pattern, "/") {
 		if p == "**" {
-			cs[i] = component{any: true}
+			cs = append(cs, component{any: true})
 			continue
 		}
 		if !ValidName(p) {
 			return nil, fmt.Errorf("component %q is not a name", p)
 		}
-		cs[i] = component{text: p, glob: strings.ContainsAny(p, `*?[\`), exact: r.Exact}
+		c := component{text: p, glob: strings.ContainsAny(p, `*?[\`), exact: r.Exact}
 		if !r.Exact {
-			cs[i].text = Fold(p)
+			c.text = Fold(p)
 		}
-		cs[i].before, cs[i].after, cs[i].simple = simple(cs[i].text)
-		if _, err := path.Match(cs[i].text, ""); err != nil {
-			return nil, err
+		c.before, c.after, c.simple = simple(c.text)
+		if c.glob {
+			if _, err := path.Match(c.text, ""); err != nil {
+				return nil, err
+			}
 		}
+		cs = append(cs, c)
 	}
 	if cs[len(cs)-1].any {
 		return nil, fmt.Errorf("** must be followed by a name")

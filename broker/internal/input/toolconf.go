@@ -44,13 +44,13 @@ func (r *Run) showToolConfs(s request.Settings, in *planner.Input) {
 			continue
 		}
 		at := path.Join(dir, path.Base(c.path))
-		if in.Project != "" && host.Within(at, in.Project) || r.settled(in, c.path) || r.settled(in, at) {
+		text, there := r.readConf(in, at)
+		if !there || in.Project != "" && host.Within(at, in.Project) || settled(in, c.path) || settled(in, at) {
 			continue
 		}
-		text, there := r.readConf(in, at)
 		shown, ok := c.copy(text)
 		switch {
-		case !there, ok && shown == string(text):
+		case ok && shown == string(text):
 			continue // there is nothing to be left out
 		case !ok && slices.ContainsFunc(in.Hides, func(h planner.Hide) bool { return host.Within(c.path, h.Path) }):
 			continue // as ever
@@ -79,7 +79,7 @@ func (r *Run) readConf(in *planner.Input, at string) (text []byte, there bool) {
 
 // settled says whether somebody hides a path, or grants it for this run, or grants more than reading around it. Secrets
 // of the built-in list are nobody's word.
-func (r *Run) settled(in *planner.Input, p string) bool {
+func settled(in *planner.Input, p string) bool {
 	reasons := map[string]bool{}
 	for _, x := range policy.Secrets() {
 		reasons[x.Reason] = true

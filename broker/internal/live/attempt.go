@@ -167,7 +167,7 @@ func (x *attempt) open() error {
 	input.Assign(x.in, x.s.ID, x.s.Dir)
 	x.mediator = newMediator(x.in, x.approvals, x.refusals, x.b.Warn)
 	if x.net != nil || x.r.doors.Filtered() {
-		x.b.Early.Spread() // programs are started now that are to run like any other
+		x.b.Early.Unbatch() // programs are started now that are to run like any other
 	}
 	x.net.Begin(x.s.Dir, x.in)
 	return nil

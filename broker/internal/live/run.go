@@ -91,7 +91,7 @@ func (b *Broker) run(r *run) (Outcome, error) {
 	if !x.cfg.Sandbox.Enabled {
 		return b.passthrough(r, x.facts, x.cfg, x.cfg.Origin("sandbox.enabled"))
 	}
-	go guard.BuiltIn() // compiled on another processor, while the plan is made
+	go guard.BuiltIn() // compiled while the plan is made
 	if err := x.ask(); err != nil {
 		return Outcome{}, err
 	}
