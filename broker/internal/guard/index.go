@@ -1,6 +1,8 @@
 package guard
 
 import (
+	"fmt"
+	"path"
 	"slices"
 	"strings"
 )
@@ -60,4 +62,39 @@ func (p *Place) MentionsRepository(name string) bool {
 		}
 	}
 	return false
+}
+
+func compile(r Rule) ([]component, error) {
+	n := 1 + strings.Count(r.Pattern, "/")
+	if n > 255 {
+		return nil, fmt.Errorf("too many components")
+	}
+	cs := make([]component, 0, n)
+	for p := range strings.SplitSeq(r.Pattern, "/") {
+		if p == "**" {
+			cs = append(cs, component{any: true})
+			continue
+		}
+		if !ValidName(p) {
+			return nil, fmt.Errorf("component %q is not a name", p)
+		}
+		c := component{text: p, glob: strings.ContainsAny(p, `*?[\`), exact: r.Exact}
+		if !r.Exact {
+			c.text = Fold(p)
+		}
+		c.before, c.after, c.simple = simple(c.text)
+		if c.glob {
+			if _, err := path.Match(c.text, ""); err != nil {
+				return nil, err
+			}
+		}
+		cs = append(cs, c)
+	}
+	if cs[len(cs)-1].any {
+		return nil, fmt.Errorf("** must be followed by a name")
+	}
+	if r.Action == Free {
+		return nil, fmt.Errorf("no action")
+	}
+	return cs, nil
 }

@@ -140,41 +140,6 @@ func NewJudge(rules []Rule, options ...Option) (*Judge, error) {
 	return j, nil
 }
 
-func compile(r Rule) ([]component, error) {
-	n := 1 + strings.Count(r.Pattern, "/")
-	if n > 255 {
-		return nil, fmt.Errorf("too many components")
-	}
-	cs := make([]component, 0, n)
-	for p := range strings.SplitSeq(r.Pattern, "/") {
-		if p == "**" {
-			cs = append(cs, component{any: true})
-			continue
-		}
-		if !ValidName(p) {
-			return nil, fmt.Errorf("component %q is not a name", p)
-		}
-		c := component{text: p, glob: strings.ContainsAny(p, `*?[\`), exact: r.Exact}
-		if !r.Exact {
-			c.text = Fold(p)
-		}
-		c.before, c.after, c.simple = simple(c.text)
-		if c.glob {
-			if _, err := path.Match(c.text, ""); err != nil {
-				return nil, err
-			}
-		}
-		cs = append(cs, c)
-	}
-	if cs[len(cs)-1].any {
-		return nil, fmt.Errorf("** must be followed by a name")
-	}
-	if r.Action == Free {
-		return nil, fmt.Errorf("no action")
-	}
-	return cs, nil
-}
-
 // Literal escapes what a pattern would take for a wildcard.
 func Literal(s string) string {
 	if !strings.ContainsAny(s, `\*?[`) {

@@ -114,7 +114,7 @@ func TestLayersComeAndGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := &plan.Plan{Mounts: []plan.Mount{{Upper: s.Dir + "/overlay/1/upper", Work: s.Dir + "/overlay/1/work"},
-		{Source: s.Dir + "/overlay/2/upper"}, {Source: "/elsewhere"}}}
+		{Source: s.Dir + "/overlay/own/1"}, {Source: "/elsewhere"}}}
 	if err := (child.Folder{Dirs: s.Layers(p)}).Make(); err != nil {
 		t.Fatal(err)
 	}
