@@ -8,7 +8,7 @@ import (
 	"sbx.example/sbx/shared/rtnl"
 )
 
-const nested = 0x8000 // NLA_F_NESTED
+const nested = unix.NLA_F_NESTED
 
 func nest(kind int, inner ...[]byte) []byte { return rtnl.Attr(kind|nested, inner...) }
 
@@ -16,16 +16,9 @@ func u32(kind int, v uint32) []byte { return rtnl.Attr(kind, binary.BigEndian.Ap
 
 func u64(kind int, v uint64) []byte { return rtnl.Attr(kind, binary.BigEndian.AppendUint64(nil, v)) }
 
-// attrs calls f with each attribute in b.
+// attrs calls f with each attribute in b, its kind without the kernel's flags.
 func attrs(b []byte, f func(kind int, payload []byte)) {
-	for len(b) >= 4 {
-		n := int(binary.NativeEndian.Uint16(b))
-		if n < 4 || n > len(b) {
-			return
-		}
-		f(int(binary.NativeEndian.Uint16(b[2:]))&^(nested|0x4000), b[4:n])
-		b = b[min((n+3)&^3, len(b)):]
-	}
+	rtnl.Attrs(b, func(kind int, v []byte) { f(kind&^(nested|unix.NLA_F_NET_BYTEORDER), v) })
 }
 
 // message is a netlink message of the nf_tables subsystem.
