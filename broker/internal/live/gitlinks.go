@@ -39,16 +39,34 @@ func (l *gitlinks) above(dir string) {
 	}
 }
 
+// partsOf tells of the index that a work tree at top has, and of the one that a repository's own directory there has: a
+// submodule's, say, which lies far from its work tree.
 func (l *gitlinks) partsOf(top string) {
-	git := top + "/.git"
-	if st, err := (host.FS{}).Stamp(git); err != nil {
-		return
-	} else if st.Type == host.File {
-		text, _ := host.FS{}.Peek(git, 0, planner.MaxConfigSize)
-		if git = guard.LinkedDir(top, text); git == "" {
-			return
+	if git := repositoryOf(top); git != "" {
+		l.indexOf(git, top)
+	}
+	if _, err := (host.FS{}).Stamp(top + "/HEAD"); err == nil {
+		trees, _ := l.workTrees(top)
+		for _, tree := range trees {
+			l.indexOf(top, tree)
 		}
 	}
+}
+
+// repositoryOf is the repository's directory of a work tree, "" if there is none.
+func repositoryOf(top string) string {
+	git := top + "/.git"
+	if st, err := (host.FS{}).Stamp(git); err != nil {
+		return ""
+	} else if st.Type != host.File {
+		return git
+	}
+	text, _ := host.FS{}.Peek(git, 0, planner.MaxConfigSize)
+	return guard.LinkedDir(top, text)
+}
+
+// indexOf tells the session of what the index of a repository names in a work tree.
+func (l *gitlinks) indexOf(git, top string) {
 	shared, _ := filepath.Glob(guard.Literal(git) + "/sharedindex.*") // where the index is in two files
 	for _, file := range append(shared, git+"/index") {
 		found, err := guard.IndexLinks(readAll(file))
