@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -31,8 +32,17 @@ type builder struct {
 }
 
 func newBuilder(t *tape.Tape, p *plan.Plan) *builder {
-	return &builder{Compiler: &stage.Compiler{Setup: p.Setup(), T: t}, p: p}
+	return &builder{Compiler: &stage.Compiler{Setup: p.Setup(), T: t, Plain: Plain()}, p: p}
 }
+
+// Plain says whether a sandbox around this process has no openat2(2), as sbx makes them.
+var Plain = sync.OnceValue(func() bool {
+	fd, err := unix.Openat2(unix.AT_FDCWD, "/", &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC})
+	if err == nil {
+		unix.Close(fd)
+	}
+	return err == unix.ENOSYS
+})
 
 func (c *builder) User(std stage.Stdio) error {
 	netns.Identity(c.T, c.p.Identity, c.p.Namespaces.JoinNet, c.p.Identity.HasRanges())

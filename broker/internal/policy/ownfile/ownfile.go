@@ -151,6 +151,9 @@ func Project(root, rel string, uid int) (*os.File, error) {
 		Flags:   unix.O_RDONLY | unix.O_NONBLOCK | unix.O_NOFOLLOW | unix.O_CLOEXEC | unix.O_NOCTTY,
 		Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS,
 	})
+	if err == unix.ENOSYS { // in a sandbox
+		fd, err = stepwise(dir, rel)
+	}
 	switch {
 	case err == unix.ENOENT:
 		return nil, nil
@@ -172,6 +175,22 @@ func Project(root, rel string, uid int) (*os.File, error) {
 		return nil, err
 	}
 	return f, nil
+}
+
+// stepwise opens a relative path one name after the other, following no link.
+func stepwise(dir int, rel string) (int, error) {
+	cur, err := unix.Dup(dir)
+	for name, rest, more := strings.Cut(rel, "/"); more && err == nil; name, rest, more = strings.Cut(rest, "/") {
+		up := cur
+		cur, err = unix.Openat(up, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		unix.Close(up)
+		rel = rest
+	}
+	if err != nil {
+		return -1, err
+	}
+	defer unix.Close(cur)
+	return unix.Openat(cur, rel, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_NOCTTY, 0)
 }
 
 // Plain opens name in dir without following, waiting or becoming a controlling terminal.
