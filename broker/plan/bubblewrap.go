@@ -59,7 +59,7 @@ func (p *Plan) checkSetup() error {
 			switch m := &s.Mounts[i]; m.Kind {
 			case DevBind:
 				m.Kind, m.Access = Bind, ReadOnly // validateBubblewrap looks at the access
-			case HostRoot, ProcAll, Data, TmpOverlay, Copy, Chmod:
+			case HostRoot, ProcAll, Data, TmpOverlay, Copy, PointDir, PointFile, Chmod:
 				m.Kind = Dir
 			}
 		}
@@ -72,7 +72,7 @@ func (p *Plan) validateBubblewrap() error {
 	if b == nil {
 		for i := range p.Mounts {
 			switch p.Mounts[i].Kind {
-			case DevBind, HostRoot, ProcAll, Data, TmpOverlay, Copy, Chmod:
+			case DevBind, HostRoot, ProcAll, Data, TmpOverlay, Copy, PointDir, PointFile, Chmod:
 				return fmt.Errorf("mount %d: %s is bubblewrap's alone", i, p.Mounts[i].Kind)
 			}
 		}

@@ -46,7 +46,10 @@ const (
 	Data       Kind = "data"        // a file of Mode that holds Source, which no directory has, bound to Target
 	TmpOverlay Kind = "tmp-overlay" // Lower; what is written is gone at the end
 	Copy       Kind = "copy"        // a file of Mode that holds Source
-	Chmod      Kind = "chmod"       // give what Target is the Mode
+	// a mount point in a directory that a sandbox around this one serves: it shows it, and does not make it on the host
+	PointDir  Kind = "point-dir"
+	PointFile Kind = "point-file"
+	Chmod     Kind = "chmod" // give what Target is the Mode
 )
 
 // The kinds of standard descriptor.

@@ -114,6 +114,9 @@ func (d *drawing) create(p, n string, e entry, mode uint32) syscall.Errno {
 		errno, _ := err.(syscall.Errno)
 		return errno
 	}
+	if d.within && p != "/" && (st.Type == unix.FUSE_SUPER_MAGIC || st.Type == unix.TMPFS_MAGIC) {
+		return d.point(at, l, e)
+	}
 	if !d.fuse || p == "/" {
 		return unix.ENOSYS
 	}
@@ -121,6 +124,20 @@ func (d *drawing) create(p, n string, e entry, mode uint32) syscall.Errno {
 		l.served = map[string][]name{}
 	}
 	l.served[p] = append(l.served[p], name{n, e})
+	l.made[at] = e
+	return 0
+}
+
+// point plans that the sandbox around this one makes a name: it knows what that is for.
+func (d *drawing) point(at string, l *layer, e entry) syscall.Errno {
+	m := plan.Mount{Kind: plan.PointFile, Target: at}
+	switch e.kind {
+	case link:
+		return unix.ENOSYS
+	case directory:
+		m.Kind = plan.PointDir
+	}
+	d.add(m)
 	l.made[at] = e
 	return 0
 }

@@ -17,6 +17,7 @@ type host struct {
 	memory   uint64 // bytes
 	console  string // the terminal of standard output; "" if it is none
 	fuse     bool   // /dev/fuse can be opened
+	within   bool   // this is a sandbox of sbx's, which serves what can be written
 	pid      bool   // the sandbox has a PID namespace of its own
 	load     func(fd int) ([]byte, error)
 	readable func(dir string) ([]string, error) // sockets and pipes in a directory

@@ -212,6 +212,7 @@ func (a *ahead) End() {
 // here looks at what planning has to know.
 func here(r *request) (host, error) {
 	h := host{root: os.Getuid() == 0, pid: r.pid, load: load, readable: doors, fuse: hasFuse()}
+	h.within = child.Plain() && !h.fuse
 	var err error
 	if h.cwd, err = syscall.Getwd(); err != nil {
 		h.cwd = "/"

@@ -64,6 +64,10 @@ func mountFailed(kind plan.Kind, object string, errno syscall.Errno, p *plan.Pla
 		return failErrno(errno, "Can't mount %s on /newroot%s", kind, object)
 	case plan.Overlay, plan.TmpOverlay:
 		return failErrno(errno, "Can't make overlay mount on /newroot%s", object)
+	case plan.PointDir:
+		return failErrno(errno, "Can't mkdir %s", object)
+	case plan.PointFile:
+		return failErrno(errno, "Can't create file at %s", object)
 	case plan.Data, plan.Copy:
 		return failErrno(errno, "Can't write data to file %s", object)
 	}

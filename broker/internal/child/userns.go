@@ -90,6 +90,10 @@ func (c *builder) Mount(m *plan.Mount, rel string) error {
 		c.MountOn(rel, c.T.Str("proc"), c.T.Str("proc"), unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, 0)
 	case plan.Copy:
 		return c.copyFile(m, rel)
+	case plan.PointDir:
+		c.T.Call(unix.SYS_MKDIRAT, tape.AtCwd, c.T.Str(rel), 0o755)
+	case plan.PointFile:
+		c.T.Call(unix.SYS_MKNODAT, tape.AtCwd, c.T.Str(rel), unix.S_IFREG|0o644, 0)
 	case plan.Chmod:
 		c.T.Call(unix.SYS_FCHMODAT, tape.AtCwd, c.T.Str(rel), uintptr(m.Mode))
 	default:
