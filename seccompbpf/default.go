@@ -3,7 +3,8 @@ package seccompbpf
 // Toggles are the facts of a session that the default policy depends on. The zero value is the narrowest policy.
 type Toggles struct {
 	Debug        bool // ptrace, and switching address randomisation off for a tracee
-	Containers   bool // namespaces, mounts and what else a nested container runtime needs; images need SUIDBits as well
+	Namespaces   bool // namespaces and mounts in them, for sandboxes inside
+	Containers   bool // Namespaces, and what else a container runtime needs; images need SUIDBits as well
 	Multiarch    bool // 32-bit programs, under a policy of their own
 	KVM          bool // creating virtual machines
 	Notify       bool // path and address calls go to the gate's second engine

@@ -9,10 +9,10 @@ import (
 // allToggles are the 1024 combinations.
 func allToggles() []Toggles {
 	var list []Toggles
-	for n := range 1024 {
+	for n := range 2048 {
 		bit := func(i int) bool { return n>>i&1 == 1 }
-		list = append(list, Toggles{bit(0), bit(1), bit(2), bit(3), bit(4), bit(5), bit(6), bit(7), bit(8), 1000, 1001,
-			bit(9)})
+		list = append(list, Toggles{bit(0), bit(1), bit(2), bit(3), bit(4), bit(5), bit(6), bit(7), bit(8), bit(9), 1000,
+			1001, bit(10)})
 	}
 	return list
 }

@@ -66,7 +66,7 @@ func (b *builder) ioctls() {
 	}
 	deny("types into, redirects or reconfigures a terminal (TIOCSTI, TIOCLINUX, KD*, VT_*)", ioctlTerminal[:])
 	deny("changes a file system below its permissions (FS_IOC_*, FITRIM, BLK*)", ioctlStorage[:])
-	if !b.t.Containers {
+	if !b.t.Namespaces && !b.t.Containers {
 		deny("changes interfaces, routes, bridges or tunnels (SIOCS*)", ioctlNetwork[:])
 	}
 	if !b.t.KVM {
@@ -186,8 +186,9 @@ func (b *builder) ids(arch Arch) {
 }
 
 func (b *builder) namespaces() {
-	if b.t.Containers {
-		b.add(Allow, "nested containers make namespaces", nil, "clone3")
+	if b.t.Namespaces || b.t.Containers {
+		b.add(Allow, "sandboxes and containers inside make namespaces", nil, "clone3")
+		b.set(Allow, "@containers")
 		return
 	}
 	const why = "a new user namespace hands out capabilities, and with them the kernel's least tested parts"
@@ -204,7 +205,6 @@ func (b *builder) containers() {
 	if !b.t.Containers {
 		return
 	}
-	b.set(Allow, "@containers")
 	// Runtimes want an empty keyring for each container and do without where the kernel has none. SETPERM would reach the
 	// user's own keys.
 	b.add(Errno(ENOSYS), "keyrings belong to the user and are counted on the host",

@@ -128,7 +128,7 @@ var sets = [...]Set{
 
 	{"@debug", "tracing of processes inside; with tracing off nothing inside can take over a neighbour",
 		[]string{"ptrace"}},
-	{"@containers", "what a nested container runtime needs in its own namespaces; the kernel still asks for " +
+	{"@containers", "what sandboxes and containers inside need in their own namespaces; the kernel still asks for " +
 		"capabilities there", []string{
 		"setns", "chroot", "pivot_root", "mount", "umount", "umount2", "fsopen", "fsconfig", "fsmount", "fspick",
 		"move_mount", "open_tree",

@@ -256,6 +256,7 @@ func goldenRuns() []goldenRun {
 		{"network-ports", "--allow-network --publish 8080:80 --host-port 5432 --net pasta -- true", nil},
 		{"network-none", "--allow-network --net none -- true", nil},
 		{"containers", "--containers -- true", nil},
+		{"nested", "--nested -- true", nil},
 		{"kvm", "--allow-kvm -- true", nil},
 		{"nix", "--nix=off -- true", nil},
 		{"process", "--as-pid-1 --no-debug --time-offset 1h --timeout 5m --name s1 -- true", nil},

@@ -122,6 +122,7 @@ var mayImport = map[string][]string{
 	"broker/internal/gate/names":  {"broker/internal/guard", "broker/internal/host", "broker/internal/secrets"},
 	"broker/internal/gate/grants": {"broker/internal/gate/fuse", "broker/internal/program"},
 	"broker/internal/gate/locks":  {"broker/internal/gate/fuse"},
+	"broker/internal/gate/points": {"broker/internal/gate/fuse"},
 	"broker/internal/gate/served": {"broker/internal/gate/grants", "broker/internal/guard"}, // what a served root shows
 	"broker/internal/gate/gatefs": {"broker/internal/gate/fuse", "broker/internal/gate/grants",
 		"broker/internal/gate/locks", "broker/internal/gate/names", "broker/internal/gate/served",
@@ -233,6 +234,7 @@ var mayImport = map[string][]string{
 		"broker/internal/changes",
 		"broker/internal/child", "broker/internal/confine", "broker/internal/control", "broker/internal/decide",
 		"broker/internal/doors", "broker/internal/egress", "broker/internal/gate",
+		"broker/internal/gate/fuse", "broker/internal/gate/points",
 		"broker/internal/gate/gatefs", "broker/internal/gate/grants",
 		"broker/internal/gate/late", "broker/internal/gate/names", "broker/internal/gate/notify",
 		"broker/internal/gate/served", "broker/internal/gate/writes", "broker/internal/guard",

@@ -157,6 +157,7 @@ const (
 	FdNetns   FdRole = "netns"
 	FdUserNS  FdRole = "userns"  // for the agent
 	FdMountNS FdRole = "mountns" // for the agent
+	FdProc    FdRole = "proc"    // the sandbox's /proc
 	FdFuse    FdRole = "fuse"
 	// Where a sandbox without a network asks about names: sockets at port 53 of Resolver.
 	FdNamesUDP FdRole = "names-udp"

@@ -31,6 +31,9 @@ type Profile struct {
 	Login      []string // its own credential files, and what holds them among other things
 	Hosts      []string
 	Env        []string // variables that are passed, by name
+	Nested     bool     // it makes sandboxes of its own
+	// names in a project that it makes for those to mount on: they are removed at the end if they are new and empty
+	Placeholders []string
 }
 
 // Origin is how messages, the record and `sbx why` name a profile.
@@ -91,6 +94,8 @@ func (p *Profile) fields() map[string]field {
 		"login":    {&p.Login, checkPath},
 		"hosts":    {&p.Hosts, checkHost},
 		"env":      {&p.Env, checkVariable},
+
+		"placeholders": {&p.Placeholders, checkRelative},
 	}
 }
 
@@ -100,7 +105,7 @@ func Keys() []string {
 	for name := range (&Profile{}).fields() {
 		out = append(out, name)
 	}
-	out = append(out, "about", "version")
+	out = append(out, "about", "nested", "version")
 	slices.Sort(out)
 	return out
 }
@@ -144,6 +149,12 @@ func Parse(name, file string, text []byte) (*Profile, error) {
 				return nil, fail(key, "about: want a line of at most 200 plain characters")
 			}
 			p.About = s
+		case key == "nested":
+			on, ok := v.(bool)
+			if !ok {
+				return nil, fail(key, "nested: want true or false")
+			}
+			p.Nested = on
 		case isList:
 			if err := f.fill(v); err != nil {
 				return nil, fail(key, "%s: %v", key, err)
@@ -226,6 +237,14 @@ func checkPath(s string) error {
 		if p.MatchTree(whole) {
 			return fmt.Errorf("%s is too wide: name the agent's own folders", excerpt.Quote(s))
 		}
+	}
+	return nil
+}
+
+// checkRelative takes a path below a project.
+func checkRelative(s string) error {
+	if path.Clean("/"+s) != "/"+s || s == "" || strings.ContainsAny(s, "*?[\\") {
+		return fmt.Errorf("%s is not a plain path below a project", excerpt.Quote(s))
 	}
 	return nil
 }

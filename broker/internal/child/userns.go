@@ -129,7 +129,14 @@ func (c *builder) Listed() {
 	c.populate()
 	c.scratch()
 }
-func (c *builder) Shared() { c.share() }
+func (c *builder) Shared() {
+	c.share()
+	if slices.Contains(c.p.Fds, plan.FdProc) {
+		c.T.At("opening", "/proc")
+		c.T.Call(unix.SYS_OPENAT, tape.AtCwd, c.T.Str("/proc"), unix.O_PATH|unix.O_CLOEXEC, 0).To(tape.RegA)
+		c.hand(plan.FdProc, tape.RegA)
+	}
+}
 func (c *builder) Mounted() {
 	c.delegate()
 	c.leaveScratch()

@@ -90,29 +90,16 @@ func (d *Doors) Containers() error {
 		in.Env = append(in.Env, storage(in, len(c.UIDs) > 0)...)
 	}
 	d.add(Door{file: planner.ContainersConf, spawn: writeConf(func() string { return containersConf(c.Group != "") })})
-	in.Containers = c
+	in.Nested, in.Containers = true, c
 	return nil
 }
 
 // noContainers says why containers cannot be had with what else was asked for, or "", and what to do about it.
 func (d *Doors) noContainers() (why, hint string) {
-	switch in := d.In; {
-	case in.Facts.UID == 0:
-		return "root of a namespace inside would be root of the host", "run sbx as an ordinary user"
-	case in.MapRoot:
+	if d.In.MapRoot {
 		return "sandbox.non_root_user = false makes the program root inside already", "leave one of the two out"
-	case d.Helper:
-		return "this host gives no user namespaces", "sbx doctor says how they can be had"
-	case !in.Facts.Fuse:
-		return "/dev/fuse cannot be opened, so the project would not be guarded against root of a namespace inside",
-			"as root: chmod 0666 /dev/fuse"
-	case len(d.Request.Only) > 0:
-		return "what is in an image can be executed, which --only forbids", "leave one of the two out"
-	case d.Notify:
-		return "the gate that looks at system calls does not know the mounts of a container",
-			"leave out --gate notify, or use --static"
 	}
-	return "", ""
+	return d.noNamespaces("an image", "a container")
 }
 
 // containerUsers gives containers the user's subordinate ids. Without them a container has one user, which is a loss.

@@ -32,6 +32,20 @@ func Lineage(pid uint32) (sid, inside int, parent uint32) {
 	return sid, inside, parent
 }
 
+// PIDs are a process's numbers, from the namespace of this process to its own.
+func PIDs(pid uint32) (out []int) {
+	b, _ := os.ReadFile("/proc/" + strconv.FormatUint(uint64(pid), 10) + "/status")
+	for line := range strings.SplitSeq(string(b), "\n") {
+		if rest, ok := strings.CutPrefix(line, "NSpid:"); ok {
+			for f := range strings.FieldsSeq(rest) {
+				n, _ := strconv.Atoi(f)
+				out = append(out, n)
+			}
+		}
+	}
+	return out
+}
+
 // Children are the processes that a process, in any of its threads, has made and that are there still.
 func Children(pid int) []int {
 	var out []int

@@ -115,7 +115,7 @@ func (r *Run) view(s request.Settings, in *planner.Input) error {
 	return nil
 }
 
-// outside lets in what is reached of the host: sockets, stores, devices, the terminal, containers.
+// outside lets in what is reached of the host: sockets, stores, devices, the terminal; and sandboxes and containers.
 func (r *Run) outside(s request.Settings, in *planner.Input, open *doors.Doors) (err error) {
 	if err = open.Sockets(); err != nil {
 		return err
@@ -131,6 +131,9 @@ func (r *Run) outside(s request.Settings, in *planner.Input, open *doors.Doors) 
 	if err = r.machines(s, in); err != nil {
 		return err
 	}
+	if err = open.Nested(); err != nil {
+		return err
+	}
 	return open.Containers()
 }
 
@@ -138,10 +141,11 @@ func (r *Run) outside(s request.Settings, in *planner.Input, open *doors.Doors) 
 // written.
 func (r *Run) filters(s request.Settings, in *planner.Input) (err error) {
 	toggles := seccompbpf.Toggles{
-		KVM: in.KVM, Containers: in.Containers != nil, SUIDBits: in.Containers != nil, Debug: s.Sandbox.Debug,
+		KVM: in.KVM, Namespaces: in.Nested, Containers: in.Containers != nil, SUIDBits: in.Containers != nil,
+		Debug:        s.Sandbox.Debug,
 		Only:         in.Only != nil,
 		NotifyDenied: in.Facts.Since(5, 19) && !in.Facts.Reported, Notify: r.Engine == gate.EngineNotify,
-		OneID: !in.Direct && in.Containers == nil, UID: in.Facts.UID, GID: in.Facts.GID,
+		OneID: !in.Direct && !in.Nested, UID: in.Facts.UID, GID: in.Facts.GID,
 	}
 	if in.Seccomp, err = filter(toggles); err != nil {
 		return err

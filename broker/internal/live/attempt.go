@@ -48,6 +48,7 @@ type attempt struct {
 	// of open
 	s        *session.Session
 	mediator *mediator // of what changes guarded trees, and what is left of it
+	emptied  placeholders
 
 	// of prepare: what is built
 	limited *confine.Confined
@@ -73,6 +74,11 @@ func (x *attempt) configure(again bool) error {
 	if r.Workdir == "" && (x.facts.Cwd == "" || unix.Access(".", unix.R_OK|unix.X_OK) != nil) {
 		return &planner.Refusal{What: "the working directory does not exist any more or cannot be read",
 			Hint: "cd into a directory, or pass --workdir DIR"}
+	}
+	if x.facts.Reported { // before it fails at something else
+		if err := sealedIn(); err != nil {
+			return err
+		}
 	}
 	read := func() (err error) {
 		x.cfg, err = r.Request.Settings(b.Env, x.facts, r.ProjectRoot(x.facts))
@@ -166,6 +172,7 @@ func (x *attempt) open() error {
 	}
 	input.Assign(x.in, x.s.ID, x.s.Dir)
 	x.mediator = newMediator(x.in, x.approvals, x.refusals, x.b.Warn)
+	x.emptied = newPlaceholders(x.cfg.Agent, x.in.Project)
 	if x.net != nil || x.r.doors.Filtered() {
 		x.b.Early.Unbatch() // programs are started now that are to run like any other
 	}
@@ -257,6 +264,7 @@ func (x *attempt) end(res launch.Result, err error) (reached []string, _ error) 
 	x.net.Close()
 	x.nowhere.Close()
 	x.mediator.end()
+	x.emptied.remove()
 	if oerr := x.in.Own.Save(); oerr != nil {
 		x.b.Warn(oerr.Error() + ": what programs made there is hidden in the next run")
 	}

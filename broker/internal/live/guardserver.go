@@ -43,6 +43,7 @@ func (md *mediator) server() fuseServer {
 			Session: &md.session,
 			Repeat:  md.changes.in(m.Target),
 			Covered: covered(p, m.Target),
+			Before:  md.before(in.Facts.UID, in.Facts.GID),
 			Log:     log.New(warner(md.warn), "", 0),
 			Check: func(p string, what guard.Action, old, next []byte) error {
 				return md.contents(path.Join(m.Target, p), what, old, next)
@@ -72,8 +73,9 @@ const maxLooked = 256
 // its callers. 0: it is gone, or a thread.
 func outside(init int, pid uint32) uint32 {
 	list := []int{init}
+	level := len(host.PIDs(uint32(init))) - 1 // who has a namespace of its own is called something else there
 	for i := 0; i < len(list) && i < maxLooked; i++ {
-		if _, inside, _ := host.Lineage(uint32(list[i])); inside == int(pid) {
+		if pids := host.PIDs(uint32(list[i])); level >= 0 && len(pids) > level && pids[level] == int(pid) {
 			return uint32(list[i])
 		}
 		list = append(list, host.Children(list[i])...)

@@ -42,6 +42,7 @@ type mediator struct {
 	covers    covers
 	changes   hostChanges
 	servers   fileServers
+	nested    nestedCallers
 	session   guard.Session // what the session made itself: who serves the rest of a project knows it too
 	leftovers leftovers
 	granted   guard.Granted
@@ -52,6 +53,7 @@ type mediator struct {
 // newMediator makes the one of a session that begins.
 func newMediator(in *planner.Input, a *approvals, refused *refusals, warn func(string)) *mediator {
 	md := &mediator{in: in, approvals: a, refusals: refused, warn: warn, judges: map[string]*guard.Judge{}}
+	md.nested.ready = make(chan struct{})
 	md.granted = guard.Granted{Top: in.Project, GitDir: in.GitDir}
 	md.leftovers.began = time.Now().Add(-time.Second) // the clock of files is coarser
 	md.gitlinks = &gitlinks{session: &md.session, made: md.leftovers.any, granted: md.granted}
@@ -81,6 +83,7 @@ func (md *mediator) end() {
 	}
 	md.covers.end()
 	md.changes.end()
+	md.nested.end()
 }
 
 // carrier makes the one that does it; shared as in writes.Options.

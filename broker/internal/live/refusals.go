@@ -56,7 +56,7 @@ func (b *refusals) note(d notify.Denial) {
 }
 
 // ownSandbox says what a program wanted namespaces for: browsers do, bwrap and unshare.
-const ownSandbox = "a sandbox of its own takes namespaces, which sbx run --containers allows"
+const ownSandbox = "a sandbox of its own takes namespaces, which sbx run --nested allows"
 
 // line notes what the network turned away, or with failed something that did not work there.
 func (b *refusals) line(text string, failed bool) { b.add(refusal{text: text, failed: failed}) }

@@ -73,6 +73,7 @@ func (v *service) open(h control.Handlers) (*control.Server, error) {
 // standing is launch's: from here on programs can be started.
 func (v *service) standing(run *launch.Running) {
 	v.r.doors.IDs().Standing(run.Child)
+	v.mediator.nested.standing(run.Child)
 	v.mediator.changes.standing(run.Child)
 	v.approvals.standing(run.Child, run.Plan)
 	v.mediator.standing(run.Child, v.b.Warn)

@@ -110,9 +110,7 @@ func (v *view) plan() (*plan.Plan, []Loss, error) {
 	if in.OwnNames {
 		p.Fds = append(p.Fds, plan.FdNamesUDP, plan.FdNamesTCP)
 	}
-	if in.Containers != nil {
-		in.Containers.identify(p)
-	}
+	in.identify(p)
 	v.losses = append(append(in.Losses, v.losses...), followNoLinks(p, &in)...)
 	v.losses = append(v.losses, addLandlock(p, &in)...)
 	if err := p.Validate(); err != nil {
@@ -160,6 +158,9 @@ func (v *view) collect() error {
 	v.hideNames()
 	v.maskCredentials()
 	v.addCopies()
+	if in.nests() {
+		v.spare()
+	}
 	if in.Containers != nil {
 		if err := v.containers(); err != nil {
 			return err

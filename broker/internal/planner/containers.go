@@ -30,9 +30,6 @@ const (
 	StorageConf          = "storage.conf"
 	StorageConfInside    = "/run/sbx/storage.conf"
 	containersWhy        = "--containers"
-	// spareProc holds a proc of which nothing is covered: the kernel lets a nested namespace mount one of its own only
-	// where such a one stands in its mount namespace. It need not be reachable, and is not.
-	spareProc = "/run/sbx/spare"
 )
 
 // containers puts the engine's places into the tree.
@@ -46,10 +43,6 @@ func (v *view) containers() error {
 		Why: containersWhy}); err != nil {
 		return err
 	}
-	v.root.at(spareProc).special = []plan.Mount{{Kind: plan.Dir, Target: spareProc + "/proc", Mode: 0o555},
-		{Kind: plan.Proc, Target: spareProc + "/proc"},
-		{Kind: plan.Tmpfs, Target: spareProc, Size: 4096, Inodes: 2, Mode: 0o555, Access: plan.ReadOnly,
-			Why: "covers a proc for nested namespaces"}}
 	v.reachable()
 	if c.OwnStore {
 		v.root.at(StorageConfInside).file = v.in.SessionDir + "/" + StorageConf
@@ -93,8 +86,15 @@ func (v *view) inOverlay(p string) bool {
 	return in
 }
 
-// identify adds the subordinate ids to the plan's.
-func (c *Containers) identify(p *plan.Plan) {
+// identify adds the subordinate ids to the plan's, and what tells who makes namespaces inside.
+func (in *Input) identify(p *plan.Plan) {
+	if in.Nested {
+		p.Fds = append(p.Fds, plan.FdProc)
+	}
+	c := in.Containers
+	if c == nil {
+		return
+	}
 	p.Delegated = c.Handed
 	if len(c.UIDs) == 0 {
 		return
@@ -103,15 +103,6 @@ func (c *Containers) identify(p *plan.Plan) {
 	if !slices.Contains(p.Fds, plan.FdUserNS) {
 		p.Fds = append(p.Fds, plan.FdUserNS)
 	}
-}
-
-// landlock keeps what can be kept: a program that is held by file rules may not mount anything, wherever it stands.
-func (c *Containers) landlock(p *plan.Plan, abi int) []Loss {
-	if abi >= 6 {
-		p.Landlock = &plan.Landlock{ABI: abi, Scoped: scopeAbstract | scopeSignal}
-	}
-	return []Loss{{What: "landlock", Why: "its file rules forbid all mounting, which containers need, so the mounts " +
-		"are the only line against writing", Fix: "run without --containers what needs none", Price: true}}
 }
 
 // CheckStore says why p cannot be where containers are kept.

@@ -77,7 +77,7 @@ func (v *view) serve(p string, n *node, mode Mode, g Grant) {
 		m.Access = plan.ReadWrite
 	}
 	v.op(m)
-	if v.in.Containers != nil || mode == Write && !v.judges(mode) { // see judges
+	if v.in.nests() || mode == Write && !v.judges(mode) { // see judges
 		return
 	}
 	dirs := v.worthBinding(v.plainDirs(p, n, searchDepth), mode)

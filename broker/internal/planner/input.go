@@ -118,6 +118,7 @@ type Input struct {
 	ShareIPC    bool
 	TimeOffset  int64
 	KVM         bool // show /dev/kvm
+	Nested      bool // programs make user namespaces inside
 	Containers  *Containers
 	NoSymFollow bool
 	Gate        bool // the broker serves the root, so that what is not granted can be asked about

@@ -9,11 +9,10 @@ import (
 	"sbx.example/sbx/broker/plan"
 )
 
-// judges says whether the broker can carry out what changes a tree that is mounted natively. Containers would reach
-// it with the rights of subordinate ids.
-func (v *view) judges(mode Mode) bool {
-	return mode == Write && v.in.Judging != nil && v.in.Containers == nil
-}
+// judges says whether the broker can carry out what changes a tree that is mounted natively. It finds the tree by its
+// name, which means something else in a mount namespace of a program's own; and containers would reach it with the
+// rights of subordinate ids.
+func (v *view) judges(mode Mode) bool { return mode == Write && v.in.Judging != nil && !v.in.nests() }
 
 // judged mounts a guarded directory as it is. The kernel shows it read-only and the broker carries out what changes
 // it, by what it decides about each name, so that guarded names hold at every depth. A directory that holds a hidden

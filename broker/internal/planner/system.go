@@ -174,8 +174,8 @@ func addLandlock(p *plan.Plan, in *Input) []Loss {
 	if in.NoLandlock {
 		return nil
 	}
-	if in.Containers != nil {
-		return in.Containers.landlock(p, abi)
+	if in.nests() {
+		return in.nestedLandlock(p, abi)
 	}
 	if abi < 2 { // ABI 1 forbids every rename between directories
 		return []Loss{{What: "landlock",

@@ -95,7 +95,7 @@ type Agents struct {
 
 // Features is section [features]: doors that stay shut unless asked for.
 type Features struct {
-	Containers, ContainersShared, VM, KVM, Nix, SSHAgent, GPGAgent, Wayland, X11, DBus bool
+	Nested, Containers, ContainersShared, VM, KVM, Nix, SSHAgent, GPGAgent, Wayland, X11, DBus bool
 	// the socket of one that shows nothing else
 	X11Server string
 	Sockets   []string

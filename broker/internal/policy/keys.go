@@ -123,6 +123,7 @@ func keyTable() []key {
 		{name: "env.set", typ: tMap, ptr: func(c *Config) any { return &c.Env.Set }},
 		{name: "env.deny", typ: tGlobs, limit: byAdding, ptr: func(c *Config) any { return &c.Env.Deny }},
 
+		{name: "features.nested", typ: tBool, limit: toFalse, ptr: func(c *Config) any { return &c.Features.Nested }},
 		{name: "features.containers", typ: tBool, limit: toFalse, ptr: func(c *Config) any { return &c.Features.Containers }},
 		{name: "features.containers_shared", typ: tBool, limit: toFalse,
 			ptr: func(c *Config) any { return &c.Features.ContainersShared }},

@@ -84,7 +84,20 @@ func (a *Agent) settings(s Settings) (out []policy.Setting, err error) {
 	if len(a.Env) > 0 {
 		add("env.pass", a.Env)
 	}
+	_, locked := s.Locked[nestedKey]
+	if a.Profile.Nested && len(s.Origins[nestedKey]) == 0 && !locked {
+		add(nestedKey, true)
+	}
 	return out, err
+}
+
+// nestedKey lets programs make sandboxes of their own.
+const nestedKey = "features.nested"
+
+// Nests says whether that is on because the profile says so, and nobody else.
+func (a *Agent) Nests(s Settings) bool {
+	o := s.Origins[nestedKey]
+	return a != nil && len(o) == 1 && o[0].File == a.Origin()
 }
 
 // files makes the rules about paths, and settles what becomes of the login.
@@ -279,8 +292,12 @@ func (a *Agent) Own(in *planner.Input) func(pid int, exe string) bool {
 		if slices.ContainsFunc(writablePlaces(in), func(p string) bool { return host.Within(exe, p) }) {
 			return false
 		}
+		// What has the name in a mount namespace of the program's own may be anything.
 		var st unix.Statfs_t
-		return unix.Statfs("/proc/"+strconv.Itoa(pid)+"/exe", &st) == nil && st.Flags&unix.ST_RDONLY != 0
+		var runs, named unix.Stat_t
+		file := "/proc/" + strconv.Itoa(pid) + "/exe"
+		return unix.Statfs(file, &st) == nil && st.Flags&unix.ST_RDONLY != 0 && unix.Stat(file, &runs) == nil &&
+			unix.Stat(exe, &named) == nil && runs.Dev == named.Dev && runs.Ino == named.Ino
 	}
 }
 

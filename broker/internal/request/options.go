@@ -159,6 +159,8 @@ func (r *Request) networkOptions() []option.Option {
 
 func (r *Request) machineOptions() []option.Option {
 	return []option.Option{
+		{Name: "nested", Key: "features.nested", Value: option.Switch(&r.nested),
+			Help: "let programs make sandboxes of their own inside (bwrap, an agent's, sbx run again)"},
 		{Name: "containers", Arg: "[=shared]", Key: "features.containers",
 			Value: option.Switch(&r.containers).With(r.setContainers).Suggest(sharedStore),
 			Also: []option.Setting{{Key: "features.containers_shared",

@@ -28,7 +28,7 @@ type Request struct {
 	SSHKeys, BusNames, Only                                          []string
 	env, envPass, sockets                                            []string
 	sshAgent, gpgAgent, wayland, x11, dbus, vm, kvm                  bool
-	containers, containersShared                                     bool
+	nested, containers, containersShared                             bool
 	AllowNetwork                                                     bool
 	AllowHosts, publish, hostPorts                                   []string
 	net                                                              string

@@ -64,7 +64,7 @@ func ReadResultFd(fd uintptr, off int64, size int) ReadResult { return ReadResul
 // into reads as much as there is; a short answer means the end of the file to the kernel.
 func (r ReadResult) into(buf []byte) (int, Status) {
 	buf = buf[:min(r.size, len(buf))]
-	for n := 0; ; {
+	for n := 0; len(buf) > 0; {
 		m, err := unix.Pread(r.fd, buf[n:], r.off+int64(n))
 		if err == unix.EINTR {
 			continue
@@ -76,4 +76,5 @@ func (r ReadResult) into(buf []byte) (int, Status) {
 			return n, OK
 		}
 	}
+	return 0, OK
 }

@@ -66,6 +66,8 @@ type Options struct {
 	// in one directory. What is made there stays in HabitDir, which nobody else has. May be nil: none is.
 	Habit    func(path string) bool
 	HabitDir string
+	// Before makes what requests come to first. May be nil.
+	Before func(fuse.FileSystem) fuse.FileSystem
 	// Moves says whether a directory may be moved to another name with all that is in it. May be nil: no.
 	Moves func(from, to string) bool
 	// Unasked says that nobody can be asked: names that are not granted are not listed.
@@ -132,8 +134,11 @@ func New(fd int, t served.Tree, o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, err = fuse.New(fd, s)
-	if err != nil {
+	var fs fuse.FileSystem = s
+	if o.Before != nil {
+		fs = o.Before(s)
+	}
+	if _, err = fuse.New(fd, fs); err != nil {
 		s.release()
 		return nil, err
 	}
@@ -165,8 +170,7 @@ func newServer(t served.Tree, o Options) (*Server, error) {
 	s.closed, s.close = context.WithCancel(context.Background())
 	s.nofile = host.OpenFiles() / 2
 	var err error
-	s.procfd, err = unix.Open("/proc/self/fd", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
+	if s.procfd, err = unix.Open("/proc/self/fd", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err != nil {
 		s.close()
 		return nil, fmt.Errorf("opening /proc/self/fd: %w", err)
 	}
@@ -220,8 +224,6 @@ func (s *Server) release() {
 	s.habits.close()
 	unix.Close(s.procfd)
 }
-
-func (s *Server) String() string { return "sbx" }
 
 // isAgent: pid 0 is a process that the server's pid namespace cannot see, never the agent.
 func (s *Server) isAgent(h *fuse.InHeader) bool {

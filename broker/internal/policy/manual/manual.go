@@ -109,6 +109,8 @@ func Sentence(key string) string {
 		return "Variables that are set."
 	case "env.deny":
 		return "Variables that are never passed."
+	case "features.nested":
+		return "Whether programs can make sandboxes of their own inside."
 	case "features.containers":
 		return "Whether rootless containers work inside."
 	case "features.containers_shared":
