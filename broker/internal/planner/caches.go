@@ -52,9 +52,11 @@ func Caches() []Cache {
 		{Var: "GOCACHE", Keep: all}, {Var: "GOMODCACHE", Keep: all},
 		{Var: "GOPATH", Path: "~/go", Tool: AnyTool, Keep: []string{"pkg"}, Bin: "bin", Apart: true},
 		{Var: "GOBIN", Bin: "."},
+		{Path: "~/.config/go/telemetry", Tool: "go"}, // counters that every go command writes
 		{Var: "CARGO_HOME", Path: "~/.cargo", Tool: AnyTool, Keep: []string{"registry", "git"}, Bin: "bin",
 			Secrets: []string{"credentials", "credentials.toml"}},
-		{Var: "npm_config_cache", Path: "~/.npm", Tool: AnyTool, Keep: []string{"_cacache"}},
+		{Var: "npm_config_cache", Path: "~/.npm", Tool: AnyTool, Keep: []string{"_cacache",
+			"_update-notifier-last-checked"}}, // without its date npm would ask its registry in every run
 		{Path: "~/.npm-global", Bin: "bin"}, {Var: "NVM_DIR", Path: "~/.nvm"}, {Var: "VOLTA_HOME", Path: "~/.volta"},
 		{Var: "PNPM_HOME", Path: "~/.local/share/pnpm", Tool: "pnpm", Keep: []string{"store"}, Bin: "."},
 		{Var: "YARN_CACHE_FOLDER", Path: "~/.yarn/cache", Keep: all}, {Path: "~/.yarn/berry/cache", Tool: "yarn", Keep: all},
