@@ -261,9 +261,14 @@ func (x *attempt) building(steps []tape.Step) error {
 
 // end ends what has served the sandbox, and says which limits were reached. err is why nothing was run.
 func (x *attempt) end(res launch.Result, err error) (reached []string, _ error) {
+	x.mediator.end()
+	if x.log == nil && x.audit.w != nil { // of questions, doors or the network, which close it
+		if lerr := x.audit.refused(x.refusals, false); lerr != nil {
+			x.b.Warn("writing the session's audit log: " + lerr.Error())
+		}
+	}
 	x.net.Close()
 	x.nowhere.Close()
-	x.mediator.end()
 	x.emptied.remove()
 	if oerr := x.in.Own.Save(); oerr != nil {
 		x.b.Warn(oerr.Error() + ": what programs made there is hidden in the next run")

@@ -2,8 +2,10 @@ package live
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -59,4 +61,26 @@ func (l *auditLog) create(planHash string, begin time.Time) error {
 	}
 	l.w = w
 	return nil
+}
+
+// refused records what the filter refused, and with paths also what a guard kept from one: where the arbiter settles
+// those it has recorded them.
+func (l *auditLog) refused(b *refusals, paths bool) error {
+	list, more := b.all()
+	for i := range list {
+		r := &list[i]
+		if r.op == "" || r.path != "" && !paths {
+			continue
+		}
+		if _, err := l.w.Note(audit.Event{Kind: audit.KindBlocked, UID: os.Getuid(), PID: r.pid, Exe: r.exe, Op: r.op,
+			Path: r.path, Decision: "deny", Reason: strings.TrimPrefix(r.line(), "blocked: ")}); err != nil {
+			return err
+		}
+	}
+	if more == 0 {
+		return nil
+	}
+	_, err := l.w.Note(audit.Event{Kind: audit.KindBlocked, UID: os.Getuid(), Decision: "deny",
+		Reason: fmt.Sprintf("%d further calls", more)})
+	return err
 }

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"strconv"
@@ -61,20 +62,6 @@ func (l *staticLog) open() {
 	}
 }
 
-// refused records what a summary shows of it.
-func (l *staticLog) refused(b *refusals) {
-	list, more := b.all()
-	for _, r := range list {
-		e := audit.Event{Kind: audit.KindBlocked, UID: os.Getuid(), PID: r.pid, Exe: r.exe, Op: r.op, Path: r.path,
-			Decision: "deny", Reason: strings.TrimPrefix(r.line(), "blocked: ")}
-		_, l.err = l.log.w.Note(e)
-	}
-	if more > 0 {
-		_, l.err = l.log.w.Note(audit.Event{Kind: audit.KindBlocked, UID: os.Getuid(), Decision: "deny",
-			Reason: fmt.Sprintf("%d further calls", more)})
-	}
-}
-
 // end writes what was refused and how the session ended, and seals the log. Where nothing was run there is none, unless
 // it was begun.
 func (l *staticLog) end(res launch.Result, ran bool, refused *refusals, reached []string) {
@@ -87,15 +74,15 @@ func (l *staticLog) end(res launch.Result, ran bool, refused *refusals, reached 
 		l.open()
 	}
 	if w := l.log.w; w != nil {
-		l.refused(refused)
+		l.err = l.log.refused(refused, true)
 		detail := []audit.KV{{K: "status", V: strconv.Itoa(res.Status)}}
 		if res.TimedOut {
 			detail = append(detail, audit.KV{K: "timed_out", V: "true"})
 		}
-		_, l.err = w.Note(audit.Event{Kind: audit.KindExit, UID: os.Getuid(), Reason: strings.Join(reached, "; "),
+		_, err := w.Note(audit.Event{Kind: audit.KindExit, UID: os.Getuid(), Reason: strings.Join(reached, "; "),
 			Detail: detail})
-		if err := w.Close(); l.err == nil {
-			l.err = err
+		if cerr := w.Close(); l.err == nil {
+			l.err = cmp.Or(err, cerr)
 		}
 	}
 	if l.err != nil {
