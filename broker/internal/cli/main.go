@@ -120,6 +120,7 @@ func Main(args, env []string, std [3]*os.File, before Before) int {
 	if c := command.Named(table, args[0]); c != nil {
 		return c.Call(&t.Term, args[1:])
 	}
+	t.AnswerJSON(slices.Contains(args, "--json"), false)
 	return t.fail(t.Unknown(table, args[0]))
 }
 

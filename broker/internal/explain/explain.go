@@ -283,7 +283,7 @@ func (x *Explainer) mounted(p string, a policy.Access, row *Answer) bool {
 	if m == nil {
 		return false
 	}
-	row.Layer, row.Scope, row.Decision = "mount", string(m.Kind)+" "+string(m.Access), "allow"
+	row.Layer, row.Scope, row.Decision = "mount", strings.TrimSpace(string(m.Kind)+" "+string(m.Access)), "allow"
 	row.Rule = m.Target
 	written := "thrown away at the end"
 	for _, g := range x.Input.Grants {
