@@ -57,12 +57,13 @@ func (p *Plan) command() string {
 	return text
 }
 
-// Writable are the trees of the host's that the program may write in place, without those that lie in another.
+// Writable are the trees of the host's that the program may write in place, once each and without those that lie
+// in another.
 func (p *Plan) Writable() (list []string) {
 	for i := range p.Mounts {
 		if m := &p.Mounts[i]; (m.Kind == Bind || m.Kind == Fuse) && m.Access == ReadWrite && !m.Device &&
 			m.Source == m.Target && !slices.ContainsFunc(list, func(l string) bool {
-			return strings.HasPrefix(Quote(m.Target), l+"/")
+			return strings.HasPrefix(Quote(m.Target)+"/", l+"/")
 		}) {
 			list = append(list, Quote(m.Target))
 		}

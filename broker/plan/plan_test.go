@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -436,4 +437,16 @@ func FuzzBytesUnmarshal(f *testing.F) {
 			t.Fatalf("%s is read as %q (%v), want %q", in, string(b), err, fmt.Sprint(std))
 		}
 	})
+}
+
+// TestWritable: a tree is named once, however many mounts show it, and not beside one that it lies in.
+func TestWritable(t *testing.T) {
+	p := &Plan{}
+	for _, target := range []string{"/p", "/p", "/p/sub", "/pq", "/q"} {
+		p.Mounts = append(p.Mounts, Mount{Kind: Bind, Source: target, Target: target, Access: ReadWrite})
+	}
+	p.Mounts[4].Access = ReadOnly
+	if got := p.Writable(); !slices.Equal(got, []string{"/p", "/pq"}) {
+		t.Errorf("%q", got)
+	}
 }
