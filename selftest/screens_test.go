@@ -38,7 +38,31 @@ func readmeSteps() []step {
 		{name: "a secret", line: "cat ~/.ssh/id_ed25519", until: `No such file[^$]*\$ $`},
 		{name: "a hook", line: "echo evil > .git/hooks/pre-commit", until: `Read-only[^$]*\$ $`},
 		{name: "git's settings", line: "git config core.fsmonitor /tmp/x", until: `could not[^$]*\$ $`},
-		{line: "exit", until: `exit\n[^$]*\$ $`}, // the summary's lines break by the length of numbers
+		{line: "exit", until: `policy add allow[^$]*\$ $`}, // the summary's lines break by the length of numbers
+	}
+}
+
+// daySteps are what else a person sees of sbx in a day: a summary, errors, lists and explanations.
+func daySteps() []step {
+	return []step{
+		{name: "a summary", line: "sbx run --name day --prompt deny -- cat ~/notes/a ~/.ssh/id_ed25519",
+			until: prompted},
+		{name: "why", line: "sbx why ~/notes/todo.md", until: prompted},
+		{name: "why a secret", line: "sbx why ~/.ssh/id_ed25519", until: prompted},
+		{name: "why the last", line: "sbx why --last", until: prompted},
+		{name: "an option of another program", line: "sbx run --allow-net -- true", until: prompted},
+		{name: "a misspelt option", line: "sbx run --ephemral -- true", until: prompted},
+		{name: "no such program", line: "sbx run -- no-such-program", until: prompted},
+		{name: "no such session", line: "sbx attach no-such-session", until: prompted},
+		{name: "a detached session", line: "sbx run --detach --name night -- sh -c 'echo hello; exec sleep 1000'",
+			until: prompted},
+		{name: "logs", line: "until sbx logs night | grep hello; do :; done", until: prompted},
+		{line: "sbx prune", until: prompted}, // the first session had a name of chance
+		{line: "sbx run -q --name evening -- true", until: prompted},
+		{name: "ls", line: "sbx ls --all", until: prompted},
+		{name: "ps", line: "sbx ps night", until: prompted},
+		{name: "kill", line: "sbx kill night", until: prompted},
+		{name: "help", line: "sbx help logs", until: prompted},
 	}
 }
 
@@ -56,8 +80,8 @@ func TestScreens(t *testing.T) {
 	for _, columns := range []int{130, 80, 40} {
 		t.Run(fmt.Sprint(columns), func(t *testing.T) {
 			t.Parallel()
-			s := openScreen(t, columns)
-			for _, st := range readmeSteps() {
+			s := openScreen(t, fmt.Sprint(columns/40), columns, "bash")
+			for _, st := range append(readmeSteps(), daySteps()...) {
 				s.do(st)
 			}
 			compareGolden(t, fmt.Sprintf("screen%d.txt", columns), s.seen.String())
@@ -68,30 +92,58 @@ func TestScreens(t *testing.T) {
 // homeLength is that of every home's path, so that lines break in the same places.
 const homeLength = 44
 
-func openScreen(t *testing.T, columns int) *screen {
-	t.Helper()
-	home := filepath.Join(shop.dir, fmt.Sprint(columns/40))
-	home += strings.Repeat("0", homeLength-len(home))
-	for name, text := range map[string]string{"project/main.c": "int main;\n", "notes/todo.md": "mend the roof\n",
-		".ssh/id_ed25519": "KEY\n", ".bashrc": "PS1='$ '\n"} {
-		p := filepath.Join(home, name)
-		if err := os.MkdirAll(filepath.Dir(p), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(p, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+// screenRows is what a terminal has of them.
+const screenRows = 24
+
+// prompts start the shells that screens are of, each with a prompt of the last command's status and a dollar sign, and
+// nothing else of its own: what a person sees must not hang on how he has set up his shell.
+func prompts() map[string][]string {
+	return map[string][]string{
+		"bash": {"env", "PS1=$? $ ", "bash", "--norc", "--noprofile"},
+		"zsh":  {"env", "PS1=%? $ ", "zsh", "-f", "-o", "nopromptsp"},
+		"fish": {"sh", "-c", `XDG_RUNTIME_DIR=~/.run exec "$0" "$@"`, "fish", "--no-config", "-C",
+			"set fish_greeting; function fish_prompt; echo -n $status '$ '; end; " +
+				"function fish_right_prompt; end; set -g fish_autosuggestion_enabled 0"},
 	}
-	if err := shop.own(home); err != nil {
+}
+
+// openScreen opens a shell in the project of a new home, whose name begins with name.
+func openScreen(t *testing.T, name string, columns int, shell string) *screen {
+	t.Helper()
+	home := filepath.Join(shop.dir, name)
+	home += strings.Repeat("0", homeLength-len(home))
+	s := &screen{t: t, home: home, sock: filepath.Join(home, "tmux")}
+	s.files(map[string]string{"project/main.c": "int main;\n", "notes/todo.md": "mend the roof\n", "notes/a": "a\n",
+		".ssh/id_ed25519": "KEY\n", ".local/bin/agent": "#!/bin/sh\necho agent at work\n", ".bashrc": "PS1='$ '\n",
+		".run/x": ""})
+	s.user("git", "init", "-q", filepath.Join(home, "project"))
+	// Shells list what is on PATH while one types, and ask about what is not granted; this is.
+	path := "PATH=" + filepath.Join(home, ".local/bin") + ":/usr/bin:/bin"
+	if err := os.Symlink(shop.sbx, filepath.Join(home, ".local/bin/sbx")); err != nil {
 		t.Fatal(err)
 	}
-	s := &screen{t: t, home: home, sock: filepath.Join(home, "tmux")}
-	s.user("git", "init", "-q", filepath.Join(home, "project"))
-	s.tmux("new-session", "-d", "-x", fmt.Sprint(columns), "-y", "24", "-c", filepath.Join(home, "project"),
-		"env", "PS1=$ ", "bash", "--norc", "--noprofile")
+	s.tmux(append([]string{"new-session", "-d", "-x", fmt.Sprint(columns), "-y", fmt.Sprint(screenRows),
+		"-c", filepath.Join(home, "project"), "env", path, "EDITOR=true", "SHELL=/usr/bin/" + shell}, prompts()[shell]...)...)
 	t.Cleanup(func() { s.tmux("kill-server") })
-	s.await(`^\$ $`)
+	s.await(empty)
 	return s
+}
+
+// files makes files of the home.
+func (s *screen) files(list map[string]string) {
+	s.t.Helper()
+	for name, text := range list {
+		p := filepath.Join(s.home, name)
+		if err := os.MkdirAll(filepath.Dir(p), 0o700); err != nil {
+			s.t.Fatal(err)
+		}
+		if err := os.WriteFile(p, []byte(text), 0o700); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	if err := shop.own(s.home); err != nil {
+		s.t.Fatal(err)
+	}
 }
 
 func (s *screen) user(args ...string) string {
@@ -110,12 +162,18 @@ func (s *screen) tmux(args ...string) string {
 	return s.user(append([]string{"tmux", "-S", s.sock, "-f", "/dev/null"}, args...)...)
 }
 
+// empty is a screen with nothing but the prompt, and prompted one with a prompt below.
+const (
+	empty    = `^(\d+ )?\$ $`
+	prompted = `\n(\d+) \$ $`
+)
+
 // shown is the screen without what is empty below.
 func (s *screen) shown() string {
 	lines := strings.Split(s.tmux("capture-pane", "-p"), "\n")
 	for i, l := range lines {
-		if l = strings.TrimRight(l, " "); l == "$" {
-			l = "$ "
+		if l = strings.TrimRight(l, " "); regexp.MustCompile(empty).MatchString(l + " ") {
+			l += " "
 		}
 		lines[i] = l
 	}
@@ -138,15 +196,25 @@ func (s *screen) await(pattern string) string {
 	return ""
 }
 
+func (s *screen) typed(line string) {
+	s.t.Helper()
+	s.tmux("send-keys", "-l", line)
+	s.tmux("send-keys", "Enter")
+}
+
+func (s *screen) clear() {
+	s.t.Helper()
+	s.typed("clear")
+	s.await(empty)
+}
+
 func (s *screen) do(st step) {
 	s.t.Helper()
 	if st.line != "" {
 		if strings.HasSuffix(s.shown(), "$ ") {
-			s.tmux("send-keys", "clear", "Enter")
-			s.await(`^\$ $`)
+			s.clear()
 		}
-		s.tmux("send-keys", "-l", st.line)
-		s.tmux("send-keys", "Enter")
+		s.typed(st.line)
 	} else {
 		s.press(st)
 	}
@@ -176,6 +244,24 @@ func masked(text string) string {
 	text = regexp.MustCompile(`\(\n?s\n?i\n?d\n? ?\n?(?:[a-z0-9]\n?){6}\)`).ReplaceAllStringFunc(text, alike)
 	text = regexp.MustCompile(`\[(?:[a-z]\n?){6}\]`).ReplaceAllStringFunc(text, alike)
 	text = regexp.MustCompile(`pid [0-9]+`).ReplaceAllString(text, "pid 0")
+	text = regexp.MustCompile(`project-\n?(?:[0-9a-f]\n?){16}`).ReplaceAllStringFunc(text, func(in string) string {
+		return "project-" + alike(strings.TrimPrefix(in, "project-"))
+	})
+	text = regexp.MustCompile(`\[[0-9]+\]`).ReplaceAllString(text, "[0]")
+	text = regexp.MustCompile(`(?m)^ +[0-9]+ .*`).ReplaceAllStringFunc(text, alikeCells)
+	text = regexp.MustCompile(`[0-9]+s +`).ReplaceAllStringFunc(text, func(in string) string { // an age
+		return "0s" + strings.Repeat(" ", len(in)-2)
+	})
 	text = regexp.MustCompile(`[0-9]`).ReplaceAllString(text, "0")
 	return regexp.MustCompile(`(0\n?)/(\n?0)`).ReplaceAllString(text, "${1}0$2") // the workshop's name has not always as many
+}
+
+// alikeCells masks the numbers of a row of sbx ps where they stand.
+func alikeCells(row string) string {
+	return regexp.MustCompile(` *[0-9.]+[sK]?( |$)`).ReplaceAllStringFunc(row, func(in string) string {
+		number := strings.TrimSpace(in)
+		unit := strings.Trim(number, "0123456789.")
+		end := in[strings.Index(in, number)+len(number):]
+		return strings.Repeat(" ", len(in)-len(unit)-1-len(end)) + "0" + unit + end
+	})
 }

@@ -78,7 +78,7 @@ func (t *term) doctor(words []string, js, fix bool) int {
 			Findings []finding `json:"findings"`
 		}{found}))
 	} else {
-		t.print(doctorText(found))
+		t.Say(doctorText(found))
 	}
 	if len(lost(found)) > 0 {
 		return 1

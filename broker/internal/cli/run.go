@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"sbx.example/sbx/broker/internal/command"
@@ -54,9 +53,7 @@ func (t *term) run(b *live.Broker, q request.Request) int {
 		return out.Status
 	}
 	if q.JSON {
-		if b, err := json.Marshal(out.Report); err == nil {
-			t.note(string(b) + "\n")
-		}
+		t.NoteJSON(out.Report)
 	} else if !q.Quiet {
 		for _, line := range out.Report.Lines {
 			t.warn(line)
@@ -74,11 +71,11 @@ func (t *term) dryRun(q request.Request, out live.Outcome) {
 		return
 	}
 	if q.Verbose {
-		t.print(out.Plan.Text())
+		t.Say(out.Plan.Text())
 	} else {
-		t.print(fmt.Sprintf("%-11s %s\n", "profile", out.About) + out.Plan.Brief(out.Asks))
+		t.Say(fmt.Sprintf("%-11s %s\n", "profile", out.About) + out.Plan.Brief(out.Asks))
 	}
 	for _, l := range out.Losses {
-		t.print("loss       " + l.String() + "\n")
+		t.Say("loss       " + l.String() + "\n")
 	}
 }

@@ -75,7 +75,7 @@ func (t *Term) audit(q *auditRequest, words []string) int {
 		case q.json:
 			t.Print(string(audit.AppendLine(nil, &e)))
 		default:
-			t.Print(auditLine(&e))
+			t.Say(auditLine(&e))
 		}
 	}
 	if q.follow {

@@ -83,9 +83,9 @@ func (t *Term) auditVerify(names []string, js bool) int {
 				if p.Line > 0 {
 					where += fmt.Sprintf(":%d", p.Line)
 				}
-				t.Print(where + ": " + quoting.ASCII(p.What) + "\n")
+				t.Say(where + ": " + quoting.ASCII(p.What) + "\n")
 			}
-			t.Print(fmt.Sprintf("%-8s %s (%d records)\n", v.Status, quote(v.File), v.Records))
+			t.Say(fmt.Sprintf("%-8s %s (%d records)\n", v.Status, quote(v.File), v.Records))
 		}
 	}
 	if bad > 0 {

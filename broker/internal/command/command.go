@@ -57,7 +57,7 @@ func (c *Row) Call(t *Term, args []string) int {
 	t.AnswerJSON(c.wantsJSON(rows, args, err != nil), c.Aside)
 	if err == option.ErrHelp {
 		d = c.Described()
-		t.Print(d.HelpText())
+		t.Say(d.HelpText())
 		return 0
 	}
 	if err != nil {
@@ -70,7 +70,7 @@ func (c *Row) Call(t *Term, args []string) int {
 func (c *Row) verbless(t *Term, args []string) int {
 	if len(args) == 0 || args[0] == "--help" || args[0] == "-h" {
 		d := c.Described()
-		t.Print(d.HelpText())
+		t.Say(d.HelpText())
 		return 0
 	}
 	var names []string

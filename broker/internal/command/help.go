@@ -47,7 +47,7 @@ func (t *Term) help(table []Row, words []string, js bool) int {
 		}{describe(nil, Described(table))}))
 		return 0
 	}
-	t.Print(Usage(table))
+	t.Say(Usage(table))
 	return 0
 }
 

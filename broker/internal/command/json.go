@@ -45,9 +45,14 @@ func (t *Term) fails(err error) {
 		t.Print(Encode(f))
 		return
 	}
+	t.NoteJSON(f)
+}
+
+// NoteJSON writes a value to where messages go, in one line however long that is.
+func (t *Term) NoteJSON(v any) {
 	var line bytes.Buffer
-	_ = json.Compact(&line, []byte(Encode(f)))
-	t.Note(line.String() + "\n")
+	_ = json.Compact(&line, []byte(Encode(v)))
+	_, _ = t.messages().Write(append(line.Bytes(), '\n'))
 }
 
 // AnswerJSON has errors said as objects, if that is wanted; aside says that standard output is a program's.

@@ -52,7 +52,11 @@ func (t *Term) Busy(what string) (done func()) {
 			}
 			switch {
 			case host.Lookup(t.Env, "TERM") != "dumb":
-				t.Note(fmt.Sprintf("\r\x1b[Ksbx: %s ... %d s", what, n))
+				text := fmt.Sprintf("sbx: %s ... %d s", what, n)
+				if width := columns(t.Std[2]); width > 0 { // what goes on in another row would stay
+					text = text[:min(len(text), width-1)]
+				}
+				t.Note("\r\x1b[K" + text)
 			case n == 1:
 				t.Warn(what + " ...")
 			}

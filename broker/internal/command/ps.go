@@ -70,10 +70,8 @@ func (t *Term) ps(sids []string, js bool) int {
 		}{sids[0], list}))
 		return 0
 	}
-	var b strings.Builder
 	home := host.Lookup(t.Env, "HOME")
-	fmt.Fprintf(&b, "%7s %8s %-8s %5s %-20s %8s %8s  %s\n", "PID", "OUTSIDE", "STATE", "AGE", "DIRECTORY", "CPU", "MEMORY",
-		"COMMAND")
+	rows := make([][]string, 0, len(list))
 	for _, p := range list {
 		what := p.Exe.Quote()
 		if len(p.Argv) > 0 {
@@ -86,10 +84,13 @@ func (t *Term) ps(sids []string, js bool) int {
 		if p.Waits != "" {
 			what += "  (waits: " + p.Waits + ")"
 		}
-		fmt.Fprintf(&b, "%7d %8d %-8s %5s %-20s %7.2fs %7dK  %s\n", p.PID, p.Outside, stateWord(p.State),
-			Age(time.Since(p.Started)), Short(p.Cwd, home), p.Seconds, p.Memory>>10, what)
+		rows = append(rows, []string{strconv.Itoa(p.PID), strconv.Itoa(p.Outside), stateWord(p.State),
+			Age(time.Since(p.Started)), Short(p.Cwd, home), fmt.Sprintf("%.2fs", p.Seconds),
+			fmt.Sprintf("%dK", p.Memory>>10), what})
 	}
-	t.Print(b.String())
+	t.Print(t.Table([]Column{{Head: "PID", Width: 7, Right: true}, {Head: "OUTSIDE", Right: true, Spare: 4},
+		{Head: "STATE"}, {Head: "AGE", Right: true, Spare: 1}, {Head: "DIRECTORY", Spare: 2}, {Head: "CPU", Right: true, Spare: 3},
+		{Head: "MEMORY", Right: true, Spare: 3}, {Head: "COMMAND"}}, rows))
 	return 0
 }
 

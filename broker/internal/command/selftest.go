@@ -80,7 +80,7 @@ func (t *Term) selftest(programs func(host.Facts) program.Source, q selftestRequ
 	if q.json {
 		t.Print(Encode(report))
 	} else {
-		t.Print(t.table(report))
+		t.Say(t.table(report))
 	}
 	if !report.OK() || report.Summary.Skip > 0 && host.Lookup(t.Env, "SBX_MUST_WORK") == "1" && mustNotSkip(report) {
 		return 1

@@ -92,7 +92,7 @@ func (t *Term) stats(q *statsRequest, sids []string) int {
 	if err != nil {
 		return t.Fail(err)
 	}
-	text := statsTable(list)
+	text := t.statsTable(list)
 	if q.json {
 		text = statsJSON(list)
 	} else if q.prometheus {
@@ -130,10 +130,8 @@ func (t *Term) top(words []string, once, js bool) int {
 	return t.watch(root, watch.Options{Home: host.Read(t.Env).Home, Top: true})
 }
 
-func statsTable(list []measured) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%-16s %6s %8s %8s %6s %8s %8s %5s  %s\n", "SESSION", "CPU", "MEM", "LIMIT", "PROCS", "READ",
-		"WRITTEN", "ASKS", "COMMAND")
+func (t *Term) statsTable(list []measured) string {
+	rows := make([][]string, 0, len(list))
 	for _, x := range list {
 		limit := "-"
 		if x.m.MemMax > 0 {
@@ -143,11 +141,14 @@ func statsTable(list []measured) string {
 		for i, a := range x.info.Argv {
 			argv[i] = a.Quote()
 		}
-		fmt.Fprintf(&b, "%-16s %5.1f%% %8s %8s %6d %8s %8s %5d  %.60s\n", x.info.SID, float64(x.m.CPUMilli)/10,
-			resources.Bytes(x.m.Mem), limit, x.m.Pids,
-			resources.Bytes(x.m.ReadB), resources.Bytes(x.m.WriteB), x.m.Questions, strings.Join(argv, " "))
+		rows = append(rows, []string{x.info.SID, fmt.Sprintf("%.1f%%", float64(x.m.CPUMilli)/10), resources.Bytes(x.m.Mem),
+			limit, fmt.Sprint(x.m.Pids), resources.Bytes(x.m.ReadB), resources.Bytes(x.m.WriteB), fmt.Sprint(x.m.Questions),
+			fmt.Sprintf("%.60s", strings.Join(argv, " "))})
 	}
-	return b.String()
+	return t.Table([]Column{{Head: "SESSION", Width: 16}, {Head: "CPU", Width: 5, Right: true},
+		{Head: "MEM", Width: 7, Right: true}, {Head: "LIMIT", Width: 7, Right: true, Spare: 1},
+		{Head: "PROCS", Right: true, Spare: 2}, {Head: "READ", Width: 7, Right: true, Spare: 4},
+		{Head: "WRITTEN", Right: true, Spare: 4}, {Head: "ASKS", Right: true, Spare: 3}, {Head: "COMMAND"}}, rows)
 }
 
 // counters are the numbers of a session with their names for JSON and for Prometheus.

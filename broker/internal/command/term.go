@@ -32,12 +32,17 @@ func quote(s string) string { return plan.Bytes(s).Quote() }
 
 func (t *Term) Print(s string) { _, _ = t.Std[1].WriteString(s) }
 
+// Note says something to people; NoteJSON is for programs.
 func (t *Term) Note(s string) {
+	to := t.messages()
+	_, _ = to.WriteString(fold(s, columns(to)))
+}
+
+func (t *Term) messages() *os.File {
 	if t.Messages != nil {
-		_, _ = t.Messages.WriteString(s)
-		return
+		return t.Messages
 	}
-	_, _ = t.Std[2].WriteString(s)
+	return t.Std[2]
 }
 
 func (t *Term) Warn(s string) { t.Note("sbx: " + s + "\n") }

@@ -66,7 +66,7 @@ func (t *Term) why(explainer Explainer, r *request.Request, words []string, kind
 		t.Print(Encode(e))
 		return 0
 	}
-	t.Print(e.Text())
+	t.Say(e.Text())
 	return 0
 }
 

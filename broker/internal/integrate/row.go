@@ -293,7 +293,7 @@ func (c *call) overview() int {
 		if r.Found != "" {
 			found = quoting.Quote(r.Found)
 		}
-		c.Print(fmt.Sprintf("%-12s %-40s %s\n", r.Name, found, r.Says))
+		c.Say(fmt.Sprintf("%-12s %-40s %s\n", r.Name, found, r.Says))
 	}
 	words := strings.Fields(c.Ask("put sbx below which? (names, all, or nothing)"))
 	if len(words) == 0 {

@@ -48,11 +48,14 @@ func onTerminal(f *os.File, do func(fd int) error) error {
 
 // Size is the window's size of a terminal, 0 and 0 if that is not known.
 func Size(f *os.File) (rows, cols uint16) {
-	ws, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
-	if err != nil {
-		return 0, 0
-	}
-	return ws.Row, ws.Col
+	_ = onTerminal(f, func(fd int) error {
+		ws, err := unix.IoctlGetWinsize(fd, unix.TIOCGWINSZ)
+		if err == nil {
+			rows, cols = ws.Row, ws.Col
+		}
+		return err
+	})
+	return rows, cols
 }
 
 // SetSize sets it.

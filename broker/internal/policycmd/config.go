@@ -66,11 +66,11 @@ func (t Commands) configShow(r *request.Request, words []string) int {
 		if x.Locked {
 			mark = " (locked)"
 		}
-		t.Print(fmt.Sprintf("%-36s = %-40s # %s%s\n", x.Key, x.Value, x.Origin, mark))
+		t.Say(fmt.Sprintf("%-36s = %-40s # %s%s\n", x.Key, x.Value, x.Origin, mark))
 	}
 	t.Print("\nin force beside what is set here:\n")
 	for _, l := range lists {
-		t.Print(fmt.Sprintf("%-36s = %s\n", l.Name, l.Value))
+		t.Say(fmt.Sprintf("%-36s = %s\n", l.Name, l.Value))
 	}
 	return 0
 }

@@ -188,11 +188,11 @@ func policyShow(t Commands, c *policyCall) int {
 		return 0
 	}
 	if len(rows) == 0 {
-		t.Print("no rules: the profile decides (" + s.Profile.Name + ", " + s.Origin("sandbox.profile") + ")\n")
+		t.Say("no rules: the profile decides (" + s.Profile.Name + ", " + s.Origin("sandbox.profile") + ")\n")
 		return 0
 	}
 	for _, x := range rows {
-		t.Print(x.text())
+		t.Say(x.text())
 	}
 	return 0
 }

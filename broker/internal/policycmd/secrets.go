@@ -55,6 +55,6 @@ func policySecrets(t Commands, c *policyCall) int {
 			quoting.ASCII(r.Origin))
 	}
 	w.Flush()
-	t.Print(b.String())
+	t.Say(b.String())
 	return 0
 }

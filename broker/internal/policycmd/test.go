@@ -29,7 +29,7 @@ func policyTest(t Commands, c *policyCall) int {
 		return 0
 	}
 	a := e.Answers[0]
-	t.Print(fmt.Sprintf("%s %s %s: %s (%s)\n", a.Decision, a.Access, quoting.Quote(e.Subject),
+	t.Say(fmt.Sprintf("%s %s %s: %s (%s)\n", a.Decision, a.Access, quoting.Quote(e.Subject),
 		quoting.ASCII(a.Reason), a.Where()))
 	return 0
 }

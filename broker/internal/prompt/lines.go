@@ -67,11 +67,22 @@ func (s Style) wrap(line string, indent int) (rows []string) {
 	if s.Width <= 0 {
 		return []string{line}
 	}
-	width := s.columns()
+	return Wrap(line, s.columns(), indent, true)
+}
+
+// Wrap breaks a line between words into rows of a width; all but the first are indented. A word that is too long for a
+// row is broken too, or with split off stands in a row of its own, as long as it is.
+func Wrap(line string, width, indent int, split bool) (rows []string) {
 	for len(line) > width {
 		cut := strings.LastIndexByte(line[:width], ' ') + 1
-		if strings.TrimLeft(line[:cut], " ") == "" {
-			cut = width
+		if blank := len(line) - len(strings.TrimLeft(line, " ")); cut <= blank {
+			if cut = width; !split {
+				end := strings.IndexByte(line[blank:], ' ')
+				if end < 0 {
+					break
+				}
+				cut = blank + end + 1
+			}
 		}
 		rows = append(rows, line[:cut])
 		line = strings.Repeat(" ", indent) + line[cut:]

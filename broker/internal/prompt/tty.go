@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -123,8 +124,14 @@ func (t *TTY) notice(ctx context.Context, ev Event) {
 	if ev.Kind != Notice {
 		return
 	}
-	if p, ok := t.Screen.(interface{ Print(string) bool }); ok && p.Print("sbx: "+ev.Text) {
-		return
+	if p, ok := t.Screen.(interface{ Print(string) bool }); ok {
+		rows := []string{"sbx: " + ev.Text}
+		if width, _ := t.Screen.Size(); width >= leastWidth {
+			rows = Wrap(rows[0], width, 2, false)
+		}
+		if p.Print(strings.Join(rows, "\r\n")) {
+			return
+		}
 	}
 	t.Screen.Hold()
 	t.say(ctx, ev.Text)

@@ -1,6 +1,7 @@
 package records
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"sbx.example/sbx/broker/internal/command"
@@ -193,19 +193,13 @@ func line(argv []plan.Bytes, room int) string {
 }
 
 func (t Records) listText(list []listed, now time.Time) string {
-	var b strings.Builder
-	w := tabwriter.NewWriter(&b, 0, 4, 2, ' ', 0)
-	fmt.Fprintf(w, "SID\tSTATE\tAGE\tDIRECTORY\tCOMMAND\n")
+	rows := make([][]string, 0, len(list))
 	for _, l := range list {
-		words := line(l.Argv, 60)
-		if words == "" {
-			words = "-"
-		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", l.SID, l.state(), command.Age(now.Sub(l.Started)),
-			command.Short(l.Cwd, host.Lookup(t.Env, "HOME")), words)
+		rows = append(rows, []string{l.SID, l.state(), command.Age(now.Sub(l.Started)),
+			command.Short(l.Cwd, host.Lookup(t.Env, "HOME")), cmp.Or(line(l.Argv, 60), "-")})
 	}
-	w.Flush()
-	lines := strings.SplitAfter(b.String(), "\n")
+	lines := strings.SplitAfter(t.Table([]command.Column{{Head: "SID"}, {Head: "STATE"}, {Head: "AGE", Spare: 2},
+		{Head: "DIRECTORY", Spare: 1}, {Head: "COMMAND"}}, rows), "\n")
 	for i, l := range list { // the colours have no width
 		colour := command.Good
 		if !l.Alive || l.Frozen {

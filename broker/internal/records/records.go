@@ -115,7 +115,7 @@ func (t Records) inspect(words []string, whole, js bool) int {
 	if !whole {
 		text = p.Brief(p.Gate != nil)
 	}
-	t.Print(fmt.Sprintf("%-11s %s\n%-11s %s\n%-11s %s ago\n%-11s %s\n", "session", l.SID, "state", l.state(), "started",
+	t.Say(fmt.Sprintf("%-11s %s\n%-11s %s\n%-11s %s ago\n%-11s %s\n", "session", l.SID, "state", l.state(), "started",
 		command.Age(time.Since(l.Started)), "record", quoting.Quote(l.Dir)) + text)
 	return 0
 }

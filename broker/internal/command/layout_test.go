@@ -1,0 +1,74 @@
+package command
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestFold: lines break between words on a terminal, a table's go on under its last column, and neither a long path nor
+// a command that is to be copied is broken by sbx.
+func TestFold(t *testing.T) {
+	const path = "/home/alice/a-directory-with-a-long-name/a-file"
+	for name, x := range map[string]struct {
+		text  string
+		width int
+		want  string
+	}{
+		"wide enough": {"sbx: short\n", 40, "sbx: short\n"},
+		"no terminal": {strings.Repeat("word ", 40) + "\n", 0, strings.Repeat("word ", 40) + "\n"},
+		"prose": {"sbx: true questions here begin with [nenufe]\n", 40,
+			"sbx: true questions here begin with\n  [nenufe]\n"},
+		"a path": {"sbx: moderate, rw: " + path + " (sid abcdef)\n", 40,
+			"sbx: moderate, rw:\n  " + path + "\n  (sid abcdef)\n"},
+		"raw": {"sbx: true questions here begin with [nenufe]\r\n", 40,
+			"sbx: true questions here begin with\r\n  [nenufe]\r\n"},
+		"a question": {"sbx: they are read-only there, and so is any password  [y]es [n]o  ", 40,
+			"sbx: they are read-only there, and so\n  is any password  [y]es [n]o  "},
+		"a table": {"because  the profile moderate, from the built-in ones\n", 40,
+			"because  the profile moderate, from the\n         built-in ones\n"},
+		"a table whose second column begins late": {
+			"  --allow-host HOST            only this host may be reached\n", 40,
+			"  --allow-host HOST\n      only this host may be reached\n"},
+		"a command": {"sbx: blocked: read ~/x by cat[3]: sbx policy add allow '" + path + "' --access read\n", 40,
+			"sbx: blocked: read ~/x by cat[3]:\n  sbx policy add allow '" + path + "' --access read\n"},
+		"a command in a table": {"  allow    sbx policy add allow '" + path + "' --access read\n", 40,
+			"  allow\n    sbx policy add allow '" + path + "' --access read\n"},
+		"progress": {"\r\x1b[Ksbx: packing what was found in all that there is\n", 40,
+			"\r\x1b[Ksbx: packing what was found in all that there is\n"},
+	} {
+		if got := fold(x.text, x.width); got != x.want {
+			t.Errorf("%s:\n%swant\n%s", name, got, x.want)
+		}
+	}
+}
+
+// TestTable: a row of a table is a row of the terminal. What is too narrow has no spare columns, and not all of the last.
+func TestTable(t *testing.T) {
+	heads := []Column{{Head: "SID"}, {Head: "STATE"}, {Head: "AGE", Right: true, Width: 5, Spare: 2},
+		{Head: "DIRECTORY", Spare: 1}, {Head: "COMMAND"}}
+	rows := [][]string{{"box", "running", "12s", "~/src/app", "sh -c sleep"}, {"other-box", "ended", "3h", "~", "make"}}
+	for width, want := range map[int]string{
+		0: "SID        STATE      AGE  DIRECTORY  COMMAND\n" +
+			"box        running    12s  ~/src/app  sh -c sleep\n" +
+			"other-box  ended       3h  ~          make\n",
+		47: "SID        STATE      AGE  DIRECTORY  COMMAND\n" +
+			"box        running    12s  ~/src/app  sh -c ...\n" +
+			"other-box  ended       3h  ~          make\n",
+		40: "SID        STATE    DIRECTORY  COMMAND\n" +
+			"box        running  ~/src/app  sh -c ...\n" +
+			"other-box  ended    ~          make\n",
+		30: "SID        STATE    COMMAND\n" +
+			"box        running  sh -c s...\n" +
+			"other-box  ended    make\n",
+	} {
+		got := table(heads, rows, width)
+		if got != want {
+			t.Errorf("%d columns:\n%swant\n%s", width, got, want)
+		}
+		for line := range strings.Lines(got) {
+			if n := len(line) - 1; width > 0 && n > width {
+				t.Errorf("%d columns: %q has %d", width, line, n)
+			}
+		}
+	}
+}
