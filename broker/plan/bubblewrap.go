@@ -58,7 +58,7 @@ func (p *Plan) checkSetup() error {
 		for i := range s.Mounts {
 			switch m := &s.Mounts[i]; m.Kind {
 			case DevBind:
-				m.Kind, m.Access = Bind, ReadOnly // validateBubblewrap looks at the access
+				m.Kind, m.Access, m.Device = Bind, ReadOnly, false // see validateBubblewrap
 			case HostRoot, ProcAll, Data, TmpOverlay, Copy, PointDir, PointFile, Chmod:
 				m.Kind = Dir
 			}
