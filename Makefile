@@ -1,4 +1,4 @@
-# make          build bin/sbx, bin/sbx-helper (where there is one), bin/sbx-host and bin/sbx-probe, all static
+# make          build bin/sbx, bin/sbx-helper (where there is one), bin/sbx-host, bin/sbx-proxy and bin/sbx-probe, all static
 # make demo     a real job in a sandbox, and what is blocked there
 # make test     all tests; as root on Debian what they need is installed first
 # make check    gofmt, vet, staticcheck
@@ -35,6 +35,7 @@ all:
 	$(BUILD) $(ENTRY) -o bin/sbx ./broker
 	@if [ -d helper ]; then set -x; $(BUILD) -ldflags=-E=sbx_helper_start -o bin/sbx-helper ./helper; fi
 	$(BUILD) -o bin/sbx-host ./host
+	$(BUILD) -o bin/sbx-proxy ./proxy
 	$(BUILD) -o bin/sbx-probe ./selftest/probe
 
 demo: all
@@ -69,6 +70,7 @@ check:
 	GOARCH=arm64 CGO_ENABLED=0 $(GO) build -o /dev/null -ldflags=-E=sbx_start ./broker
 	GOARCH=arm64 CGO_ENABLED=0 $(GO) build -o /dev/null -ldflags=-E=sbx_helper_start ./helper
 	GOARCH=arm64 CGO_ENABLED=0 $(GO) build -o /dev/null ./host
+	GOARCH=arm64 CGO_ENABLED=0 $(GO) build -o /dev/null ./proxy
 	$(GO) vet -tags sbx_plain ./broker
 	@for tag in sbx_launch sbx_host; do set -x; $(GO) vet -tags $$tag ./helper; done
 	$(GO) tool staticcheck ./...
@@ -109,6 +111,7 @@ install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/libexec/sbx
 	install -m 0755 bin/sbx $(DESTDIR)$(PREFIX)/bin/sbx
 	install -m 0755 bin/sbx-host $(DESTDIR)$(PREFIX)/libexec/sbx/sbx-host
+	install -m 0755 bin/sbx-proxy $(DESTDIR)$(PREFIX)/libexec/sbx/sbx-proxy
 	install -d $(DESTDIR)$(PREFIX)/share/sbx/agents
 	install -m 0644 broker/internal/agentprofile/agents/*.toml $(DESTDIR)$(PREFIX)/share/sbx/agents
 	install -m 0755 bin/sbx-probe $(DESTDIR)$(PREFIX)/libexec/sbx/sbx-probe

@@ -12,21 +12,22 @@ import (
 
 // Kinds of record. Others are allowed as long as they pass checkKind.
 const (
-	KindStart   = "start"
-	KindAsk     = "ask"
-	KindAllow   = "allow"
-	KindDeny    = "deny"
-	KindBlocked = "blocked"
-	KindLoss    = "loss"
-	KindGrant   = "grant"
-	KindRevoke  = "revoke"
-	KindExec    = "exec"
-	KindExit    = "exit"
-	KindSeal    = "seal"
-	KindTraffic = "traffic" // what went to and came from one address
-	KindRotate  = "rotate"
-	KindConfig  = "config"
-	KindError   = "error"
+	KindStart      = "start"
+	KindAsk        = "ask"
+	KindAllow      = "allow"
+	KindDeny       = "deny"
+	KindBlocked    = "blocked"
+	KindLoss       = "loss"
+	KindGrant      = "grant"
+	KindRevoke     = "revoke"
+	KindExec       = "exec"
+	KindExit       = "exit"
+	KindSeal       = "seal"
+	KindCredential = "credential" // one was used, or its placeholder strayed
+	KindTraffic    = "traffic"    // what went to and came from one address
+	KindRotate     = "rotate"
+	KindConfig     = "config"
+	KindError      = "error"
 )
 
 // Genesis is the Prev of the first record of a session.

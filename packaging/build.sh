@@ -32,7 +32,7 @@ for arch in "$@"; do
 	mkdir "$stage"
 	cp -r "$work/man" "$work/completion" "$stage"
 	# sbx and sbx-helper begin with code of their own, see broker/internal/faststart and helper/entry_amd64.s
-	(cd "$top" && for p in sbx=broker sbx-helper=helper sbx-helper-launch=helper sbx-helper-host=helper sbx-host=host sbx-probe=selftest/probe; do
+	(cd "$top" && for p in sbx=broker sbx-helper=helper sbx-helper-launch=helper sbx-helper-host=helper sbx-host=host sbx-proxy=proxy sbx-probe=selftest/probe; do
 		flags='-s -w -buildid=' tags=
 		case $p in sbx=*) flags="$flags -E=sbx_start" ;; sbx-helper*) flags="$flags -E=sbx_helper_start" ;; esac
 		case $p in sbx-helper-launch=*) tags=sbx_launch ;; sbx-helper-host=*) tags=sbx_host ;; esac

@@ -22,13 +22,15 @@ import (
 
 // mayImport says which packages of ours a package imports. "a/..." stands for all below a.
 var mayImport = map[string][]string{
-	"shared/plan":  {},
-	"shared/wire":  {},
-	"shared/rtnl":  {},
-	"shared/tape":  {},
-	"shared/stage": {"shared/plan", "shared/wire", "shared/tape"},
-	"helper":       {"shared/plan", "shared/wire", "shared/stage", "shared/rtnl"},
-	"host":         {}, // a program of its own, for what sbx is not linked with
+	"shared/plan":    {},
+	"shared/wire":    {},
+	"shared/rtnl":    {},
+	"shared/tape":    {},
+	"shared/stage":   {"shared/plan", "shared/wire", "shared/tape"},
+	"helper":         {"shared/plan", "shared/wire", "shared/stage", "shared/rtnl"},
+	"shared/proxied": {},                 // what sbx and sbx-proxy say to each other
+	"proxy":          {"shared/proxied"}, // a program of its own: it parses what programs inside send
+	"host":           {},                 // a program of its own, for what sbx is not linked with
 
 	"seccompbpf":     {},
 	"seccompbpf/gen": {},
@@ -168,6 +170,10 @@ var mayImport = map[string][]string{
 		"broker/internal/quoting", "broker/internal/decide", "broker/internal/arbiter", "broker/internal/network",
 		"broker/internal/netns",
 		"broker/internal/child", "broker/internal/launch", "broker/internal/program", "broker/plan", "shared/wire", "audit"},
+	// credentials that are never inside
+	"broker/internal/credential": {"broker/internal/request", "broker/internal/planner", "broker/internal/policy",
+		"broker/internal/policy/peer", "broker/internal/host", "broker/internal/quoting", "broker/internal/launch",
+		"broker/internal/network", "broker/internal/program", "broker/plan", "audit", "shared/proxied"},
 	// what the planner plans
 	"broker/internal/input": {"broker/internal/policy/pathname",
 		"broker/internal/request", "broker/internal/planner", "broker/internal/policy",
@@ -232,7 +238,8 @@ var mayImport = map[string][]string{
 		"broker/internal/helperclient",
 		"broker/client", "broker/internal/agent", "broker/internal/arbiter", "broker/internal/caches",
 		"broker/internal/changes",
-		"broker/internal/child", "broker/internal/confine", "broker/internal/control", "broker/internal/decide",
+		"broker/internal/child", "broker/internal/confine", "broker/internal/control", "broker/internal/credential",
+		"broker/internal/decide", "broker/internal/network", "broker/internal/policy/peer",
 		"broker/internal/doors", "broker/internal/egress", "broker/internal/gate",
 		"broker/internal/gate/fuse", "broker/internal/gate/points",
 		"broker/internal/gate/gatefs", "broker/internal/gate/grants",
@@ -328,6 +335,8 @@ var thirdParty = map[string]map[string]string{
 		"github.com/godbus/dbus/v5":        "the user's bus, for go-systemd",
 		"github.com/coreos/go-iptables":    "iptables",
 	},
+	"proxy": {"golang.org/x/sys": "the kernel's interface",
+		"github.com/landlock-lsm/go-landlock": "what it gives up before it serves"},
 	"audit":      {"golang.org/x/sys": "locks and synced writes"},
 	"seccompbpf": {"golang.org/x/sys": "tests load filters"},
 	"selftest": {"golang.org/x/sys": "the kernel's interface",
@@ -341,11 +350,12 @@ var testsMayUse = map[string]string{
 	"broker/internal/resources": "github.com/containerd/cgroups/v3",
 }
 
-// notLinked is what sbx and sbx-helper must not be linked with, however it would come in: sbx-host is.
+// notLinked is what sbx and sbx-helper must not be linked with, however it would come in: sbx-host and sbx-proxy are.
 var notLinked = [...]string{"github.com/containerd", "github.com/coreos", "github.com/godbus",
-	"google.golang.org/protobuf", "github.com/cilium", "github.com/sirupsen"}
+	"google.golang.org/protobuf", "github.com/cilium", "github.com/sirupsen", "net/http", "crypto/tls",
+	"crypto/x509", "github.com/landlock-lsm", "filippo.io"}
 
-// What sbx-host is for stays out of every start of sbx.
+// What sbx-host and sbx-proxy are for stays out of every start of sbx.
 func TestLibrariesOfTheHostProgramStayThere(t *testing.T) {
 	deps := func(pkg string) (found []string) {
 		out, err := exec.Command("go", "list", "-deps", pkg).Output()
@@ -353,8 +363,9 @@ func TestLibrariesOfTheHostProgramStayThere(t *testing.T) {
 			t.Fatal(err)
 		}
 		for line := range strings.Lines(string(out)) {
-			if slices.ContainsFunc(notLinked[:], func(m string) bool { return strings.HasPrefix(line, m+"/") }) {
-				found = append(found, strings.TrimSpace(line))
+			line = strings.TrimSpace(line)
+			if slices.ContainsFunc(notLinked[:], func(m string) bool { return line == m || strings.HasPrefix(line, m+"/") }) {
+				found = append(found, line)
 			}
 		}
 		return found
@@ -364,8 +375,10 @@ func TestLibrariesOfTheHostProgramStayThere(t *testing.T) {
 			t.Errorf("%s is linked with %q", pkg, found)
 		}
 	}
-	if len(deps("../host")) == 0 { // the control
-		t.Error("sbx-host is not linked with them either")
+	for _, pkg := range []string{"../host", "../proxy"} { // the control
+		if len(deps(pkg)) == 0 {
+			t.Errorf("%s is not linked with them either", pkg)
+		}
 	}
 }
 

@@ -145,7 +145,8 @@ func (w *workshop) open() error {
 		return err
 	}
 	for out, pkg := range map[string]string{w.sbx: "./broker", w.probe: "./selftest/probe", w.helper: "./helper",
-		filepath.Join(dir, "bin", "sbx-host"): "./host"} {
+		filepath.Join(dir, "bin", "sbx-host"):  "./host",
+		filepath.Join(dir, "bin", "sbx-proxy"): "./proxy"} {
 		args := []string{"build", "-trimpath", "-buildvcs=false", "-o", out, pkg}
 		if start := map[string]string{"./broker": "sbx_start", "./helper": "sbx_helper_start"}[pkg]; start != "" {
 			how := "-ldflags=-E=" + start // as the Makefile does

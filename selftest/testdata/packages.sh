@@ -31,6 +31,7 @@ checks() {
 	[ "$(stat -c '%a %U:%G' /usr/libexec/sbx/sbx-helper-suid)" = "4750 root:sbx" ] || fail "mode of the set-user-id helper: $(stat -c '%a %U:%G' /usr/libexec/sbx/sbx-helper-suid)"
 	[ "$(stat -c '%a %U:%G' /usr/libexec/sbx/sbx-helper-host-suid)" = "4750 root:sbx" ] || fail "mode of the other one: $(stat -c '%a %U:%G' /usr/libexec/sbx/sbx-helper-host-suid)"
 	[ "$(stat -c '%a %U:%G' /usr/libexec/sbx/sbx-host)" = "755 root:root" ] || fail "mode of sbx-host"
+	[ "$(stat -c '%a %U:%G' /usr/libexec/sbx/sbx-proxy)" = "755 root:root" ] || fail "mode of sbx-proxy"
 	for p in "suid net" "suid group" "host-suid launch"; do # each has its own verbs alone
 		status=0
 		/usr/libexec/sbx/sbx-helper-$p </dev/null >/tmp/log 2>&1 || status=$?

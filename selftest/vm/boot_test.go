@@ -94,7 +94,7 @@ func (m machine) disk(t *testing.T, scratch string) string {
 	}
 	put("profile", string(profile))
 	put("script", m.script+"\n")
-	for _, f := range [...]string{"sbx", "sbx-helper", "sbx-host", "sbx-probe"} {
+	for _, f := range [...]string{"sbx", "sbx-helper", "sbx-host", "sbx-proxy", "sbx-probe"} {
 		if err := os.Link(filepath.Join(shop.dir, f), filepath.Join(vm, f)); err != nil {
 			t.Fatal(err)
 		}

@@ -80,7 +80,7 @@ func (b *bench) open() {
 	}
 	for out, args := range map[string][]string{"sbx": {"-ldflags=-E=sbx_start", "../../broker"},
 		"sbx-helper": {"-ldflags=-E=sbx_helper_start", "../../helper"}, "sbx-probe": {"../probe"},
-		"sbx-host": {"../../host"}} {
+		"sbx-host": {"../../host"}, "sbx-proxy": {"../../proxy"}} {
 		cmd := exec.Command("go", append([]string{"build", "-trimpath", "-buildvcs=false", "-o", filepath.Join(b.dir, out)},
 			args...)...)
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")

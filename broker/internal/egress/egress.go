@@ -36,6 +36,7 @@ type Asked struct {
 	Strict  bool
 	Env     []string
 	Maps    func(pid int) error            // writes the maps of the network's user namespace; nil: one user
+	Served  *network.Served                // nil: nothing
 	Say     func(string)                   // tells the user, unless that is not wanted
 	Refused func(line string, failed bool) // is told what was turned away, and what did not work
 }
@@ -61,7 +62,7 @@ type Network struct {
 // New reads from the configuration what is to be reachable, and says so in the input. Nothing is started.
 func New(by Asked, s request.Settings, in *planner.Input) (*Network, error) {
 	reach, hosts := reachOf(by, s)
-	if reach == policy.NoHosts && !leadsIn(s) || in.ShareNet {
+	if reach == policy.NoHosts && !leadsIn(s) && by.Served == nil || in.ShareNet {
 		return nil, nil
 	}
 	helper := ""
@@ -74,14 +75,14 @@ func New(by Asked, s request.Settings, in *planner.Input) (*Network, error) {
 	o := &Network{by: by, made: make(chan struct{}), stop: make(chan struct{})}
 	o.opt = network.Options{All: reach == policy.AllHosts, Carrier: carrier(s.Network.Mode, reach), Helper: helper,
 		Programs: request.Programs(by.Env, s, in), Servers: network.Nameservers("/etc/resolv.conf"), Note: o.note,
-		Say: by.Say, SNI: s.Network.TLS == "sni", Maps: by.Maps}
-	o.implied = !by.Strict && implied(s)
+		Say: by.Say, SNI: s.Network.TLS == "sni", Maps: by.Maps, Served: by.Served}
+	o.implied = !by.Strict && reach != policy.NoHosts && implied(s)
 	if o.implied {
 		// Seen before anything is made for it: a profile's network that cannot be had must not cost the start.
 		if err := unix.Access("/dev/net/tun", unix.R_OK|unix.W_OK); err != nil {
 			o.by.Say("network: the profile's cannot be had here: opening /dev/net/tun: " + err.Error() +
 				" (--net none says that none is wanted)")
-			if !leadsIn(s) {
+			if !leadsIn(s) && by.Served == nil {
 				return nil, nil
 			}
 			o.opt.Carrier = "none"
@@ -96,12 +97,12 @@ func New(by Asked, s request.Settings, in *planner.Input) (*Network, error) {
 	if o.opt.SNI && o.opt.All {
 		by.Say("network: connections need not name their host (network.tls) while every address is open")
 	}
-	o.opt.Denied = func(h peer.Host, port int) bool { return denied(store, h, port) }
+	o.opt.Denied = func(h peer.Host, port int) bool { return Denied(store, h, port) }
 	if err := o.lead(s); err != nil {
 		return nil, err
 	}
 	o.proxies(s, in)
-	if by.Dynamic && reach != policy.AllHosts {
+	if by.Dynamic && reach != policy.AllHosts && (reach != policy.NoHosts || leadsIn(s)) {
 		o.opt.Ask, o.opt.Stands = o.question, o.stands
 	}
 	in.JoinNet = true
@@ -123,6 +124,9 @@ func (o *Network) Begin(dir string, in *planner.Input) {
 			o.opt.Carrier = "none"
 			o.net, o.err = network.Start(o.opt)
 		}
+		if o.err == nil && o.by.Served != nil {
+			o.err = o.net.Serve(dir)
+		}
 	}()
 }
 
@@ -135,7 +139,11 @@ func (o *Network) Stage() (*netns.Network, error) {
 	if o.err == nil {
 		return o.net.Stage(), nil
 	}
-	r := &planner.Refusal{What: "making the sandbox's network", Err: o.err}
+	r := new(planner.Refusal)
+	if errors.As(o.err, &r) {
+		return nil, r
+	}
+	r = &planner.Refusal{What: "making the sandbox's network", Err: o.err}
 	var none *network.NoCarrier
 	switch {
 	case publishing(o.err) && errors.Is(o.err, syscall.EACCES):

@@ -119,9 +119,9 @@ func (o *Network) lead(s request.Settings) error {
 // NoPingFix is what lets programs inside ping.
 const NoPingFix = "as root: sysctl -w net.ipv4.ping_group_range='0 2147483647'; or --net veth"
 
-// denied says whether a rule denies the host at the port, or, with port 0, at the ports that are meant when none is
+// Denied says whether a rule denies the host at the port, or, with port 0, at the ports that are meant when none is
 // named.
-func denied(store policy.Store, h peer.Host, port int) bool {
+func Denied(store policy.Store, h peer.Host, port int) bool {
 	ports := []int{port}
 	if port == 0 {
 		ports = []int{443, 80}

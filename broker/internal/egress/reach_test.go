@@ -147,7 +147,7 @@ func TestDenied(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := denied(all, h, x.port); got != x.want {
+		if got := Denied(all, h, x.port); got != x.want {
 			t.Errorf("%+v: %v", x, got)
 		}
 	}

@@ -16,13 +16,19 @@ import (
 // hostProgram is the program beside sbx that is linked with what sbx is not: see its own comment (host/main.go).
 const hostProgram = "sbx-host"
 
-// hostPaths are where packages and "make install" put it, for a program of others that runs sandboxes.
-var hostPaths = [...]string{"/usr/libexec/sbx/sbx-host", "/usr/local/libexec/sbx/sbx-host"}
+// libexec are where packages and "make install" put what belongs to sbx, for a program of others that runs sandboxes.
+var libexec = [...]string{"/usr/libexec/sbx/", "/usr/local/libexec/sbx/"}
 
 // FindHost returns the sbx-host that was installed together with sbx.
-func FindHost(from program.Source) (program.Program, error) {
-	p, err := from.Own(hostProgram)
-	for _, file := range hostPaths {
+func FindHost(from program.Source) (program.Program, error) { return findOwn(from, hostProgram) }
+
+// FindProxy returns the sbx-proxy that was, likewise.
+func FindProxy(from program.Source) (program.Program, error) { return findOwn(from, "sbx-proxy") }
+
+func findOwn(from program.Source, name string) (program.Program, error) {
+	p, err := from.Own(name)
+	for _, dir := range libexec {
+		file := dir + name
 		if !errors.Is(err, program.ErrMissing) {
 			break
 		}

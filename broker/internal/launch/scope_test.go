@@ -67,8 +67,8 @@ func TestDropsForwarded(t *testing.T) {
 
 // The program of the test has no sbx-host beside it.
 func TestFindHost(t *testing.T) {
-	for _, file := range hostPaths {
-		if _, err := os.Stat(file); err == nil {
+	for _, dir := range libexec {
+		if _, err := os.Stat(dir + hostProgram); err == nil {
 			return // an installed one
 		}
 	}

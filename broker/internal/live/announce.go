@@ -37,7 +37,7 @@ func statusLine(r *run, p *plan.Plan) string {
 	case p.Namespaces.JoinNet:
 		net = "network"
 	}
-	for _, d := range r.doors.Names() {
+	for _, d := range append(r.doors.Names(), r.credentials...) {
 		net += ", " + d
 	}
 	rw := p.Writable()

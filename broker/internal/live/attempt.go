@@ -14,6 +14,7 @@ import (
 	"sbx.example/sbx/broker/internal/child"
 	"sbx.example/sbx/broker/internal/confine"
 	"sbx.example/sbx/broker/internal/control"
+	"sbx.example/sbx/broker/internal/credential"
 	"sbx.example/sbx/broker/internal/egress"
 	"sbx.example/sbx/broker/internal/gate"
 	"sbx.example/sbx/broker/internal/host"
@@ -37,13 +38,14 @@ type attempt struct {
 	cfg   request.Settings
 
 	// of ask: what is wanted, and who is asked about the rest
-	in        *planner.Input
-	approvals *approvals // nil: nobody
-	refusals  *refusals
-	net       *egress.Network // nil: none
-	nowhere   *egress.Nowhere // answers about names where there is none
-	root      string          // of the sessions
-	kept      *caches.Project // what its earlier sessions left in caches
+	in          *planner.Input
+	approvals   *approvals // nil: nobody
+	refusals    *refusals
+	net         *egress.Network    // nil: none
+	credentials *credential.Grants // nil: none
+	nowhere     *egress.Nowhere    // answers about names where there is none
+	root        string             // of the sessions
+	kept        *caches.Project    // what its earlier sessions left in caches
 
 	// of open
 	s        *session.Session
@@ -121,7 +123,10 @@ func (x *attempt) ask() (err error) {
 		return err
 	}
 	x.refusals = &refusals{verb: r.Verbose, print: b.Warn}
-	if x.net, err = b.network(r, x.cfg, x.in, x.refusals); err != nil {
+	if err = x.grantCredentials(); err != nil {
+		return err
+	}
+	if x.net, err = b.network(r, x.cfg, x.in, x.refusals, x.credentials.Served()); err != nil {
 		return err
 	}
 	if x.net != nil && r.helper != nil {
@@ -256,11 +261,15 @@ func (x *attempt) building(steps []tape.Step) error {
 	if err = x.serveDoors(hash); err != nil {
 		return err
 	}
-	return x.startNetwork(hash)
+	if err = x.startNetwork(hash); err == nil {
+		x.recordCredentials()
+	}
+	return err
 }
 
 // end ends what has served the sandbox, and says which limits were reached. err is why nothing was run.
 func (x *attempt) end(res launch.Result, err error) (reached []string, _ error) {
+	x.credentials.Close() // before what it has reported is written down
 	x.mediator.end()
 	if x.log == nil && x.audit.w != nil { // of questions, doors or the network, which close it
 		if lerr := x.audit.refused(x.refusals, false); lerr != nil {

@@ -2,14 +2,16 @@ package live
 
 import (
 	"sbx.example/sbx/broker/internal/egress"
+	"sbx.example/sbx/broker/internal/network"
 	"sbx.example/sbx/broker/internal/planner"
 	"sbx.example/sbx/broker/internal/request"
 )
 
 // network is the one that r asks for.
-func (b *Broker) network(r *run, s request.Settings, in *planner.Input, refused *refusals) (*egress.Network, error) {
+func (b *Broker) network(r *run, s request.Settings, in *planner.Input, refused *refusals,
+	served *network.Served) (*egress.Network, error) {
 	return egress.New(egress.Asked{Request: &r.Request, Dynamic: r.mode == "dynamic", Strict: r.strict, Env: b.Env,
-		Maps: r.doors.IDs().NetworkMaps(), Refused: refused.line, Say: func(text string) {
+		Served: served, Maps: r.doors.IDs().NetworkMaps(), Refused: refused.line, Say: func(text string) {
 			if !r.Quiet {
 				b.Warn(text)
 			}

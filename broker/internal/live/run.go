@@ -41,6 +41,7 @@ type run struct {
 	losses         []planner.Loss // what this host cannot enforce of it
 	starterTold    bool           // that it stands
 	doors          *doors.Doors
+	credentials    []string // for the status line
 }
 
 // newRun begins with what was typed.
@@ -103,6 +104,7 @@ func (b *Broker) run(r *run) (Outcome, error) {
 		return Outcome{}, err
 	}
 	defer x.net.Close()
+	defer x.credentials.Close()
 	defer r.doors.Close()
 	if err := x.prepare(); err != nil {
 		x.limited.End(child.Aftermath{})

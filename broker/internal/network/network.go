@@ -46,6 +46,8 @@ type Options struct {
 	Note func(Event)
 	// Say tells the user.
 	Say func(string)
+	// Served is what sbx serves inside by itself. May be nil.
+	Served *Served
 }
 
 // Event is one thing that the record should have.
@@ -86,6 +88,7 @@ type Network struct {
 	cancel context.CancelFunc
 	once   sync.Once
 	open   []interface{ Close() error }
+	served []*os.File
 }
 
 // Resolver is where the sandbox's resolver listens.
@@ -181,6 +184,11 @@ func (n *Network) wanted(v6, sni bool) (list []netns.Socket, passing, doors int)
 	for _, p := range n.o.HostPorts {
 		list = append(list, loopbackSockets(p, v6)...)
 	}
+	if n.o.Served != nil { // these stand at the end
+		for _, at := range n.o.Served.Listen {
+			list = append(list, netns.Socket{Family: unix.AF_INET, Type: unix.SOCK_STREAM, Bind: at, Backlog: 128})
+		}
+	}
 	return list, passing, doors
 }
 
@@ -209,6 +217,10 @@ func (n *Network) build() error {
 		return fmt.Errorf("making the sandbox's network: %w", err)
 	}
 	n.ns = ns
+	if n.o.Served != nil {
+		at := len(files) - len(n.o.Served.Listen)
+		files, n.served = files[:at], files[at:]
+	}
 	for _, f := range files {
 		n.keep(f)
 	}
@@ -260,6 +272,9 @@ func (n *Network) setRules(to, log *os.File, classes []ports) error {
 // serveNames answers questions about names.
 func (n *Network) serveNames(udp, tcp *os.File) error {
 	n.names = newResolver()
+	if n.o.Served != nil {
+		n.names.served = n.o.Served.Names
+	}
 	n.names.up = &upstream{n.o.Servers, patience}
 	n.names.judge, n.names.closed, n.names.note, n.names.by = n.judgeName, n.isClosed, n.o.Note, n.refusedBy
 	n.names.denied = func(h peer.Host) bool { return n.o.Denied != nil && n.o.Denied(h, 0) }
@@ -376,6 +391,7 @@ func (n *Network) Close() (out []Traffic) {
 		for _, c := range n.open {
 			c.Close()
 		}
+		n.closeServed()
 		if n.ns != nil {
 			n.ns.Close()
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -24,6 +25,7 @@ type resolver struct {
 	denied func(peer.Host) bool // by a rule that names it
 	note   func(Event)
 	by     func(who) Program // who was refused
+	served []string          // names that lead to ServedAddress
 
 	mu     sync.Mutex
 	cache  map[key]*entry
@@ -104,6 +106,9 @@ func (r *resolver) resolve(ctx context.Context, q dnsmessage.Question, w who) an
 	}
 	if a, ok := local(name.Name, q); ok {
 		return a
+	}
+	if slices.Contains(r.served, name.Name) {
+		return servedAt(q)
 	}
 	k := key{name.Name, q.Type}
 	if a, ok := r.cached(k); ok {

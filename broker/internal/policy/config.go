@@ -15,6 +15,8 @@ type Config struct {
 	Audit    Audit
 	Profiles map[string]Profile // the user's own, as written
 	Servers  map[string]Server  // by name
+	// Credentials are those that a run can be granted, by name
+	Credentials map[string]Credential
 }
 
 // Sandbox is section [sandbox].
@@ -63,8 +65,9 @@ type Network struct {
 	Hosts     []string // nil: all that Allow says; empty: none
 	Publish   []string
 	HostPorts []int
-	Mode      string // auto | none | slirp4netns | pasta | veth
-	TLS       string // none | sni
+	Mode      string   // auto | none | slirp4netns | pasta | veth
+	TLS       string   // none | sni
+	With      []string // names of credentials
 }
 
 // Limits is section [limits].

@@ -57,6 +57,10 @@ func (k *key) values() string {
 		return "a list of ports"
 	case tNames:
 		return "a list of names"
+	case tServers:
+		return `a list of hosts such as "api.github.com" or "git.example:8443"`
+	case tRequests:
+		return `a list of requests such as "GET /repos/**"`
 	case tGlobs:
 		return "a list of names with wildcards"
 	case tStores:

@@ -31,7 +31,8 @@ func Diff(a, b Effective) []Change {
 		}
 		out = append(out, c)
 	}
-	return append(append(out, diffProfile(a.Profile, b.Profile)...), diffServers(a, b)...)
+	out = append(append(out, diffProfile(a.Profile, b.Profile)...), diffServers(a, b)...)
+	return append(out, diffCredentials(a, b)...)
 }
 
 // diffProfile compares the base lists, because two profiles of one name can differ.

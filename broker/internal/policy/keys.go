@@ -24,7 +24,9 @@ const (
 	tPublish
 	tPorts
 	tGlobs
-	tNames // of profiles
+	tNames   // of profiles
+	tServers // hosts with one name and one port each
+	tRequests
 	tStores
 	tMap
 )
@@ -110,6 +112,8 @@ func keyTable() []key {
 		{name: "network.host_ports", typ: tPorts, limit: bySubset, ptr: func(c *Config) any { return &c.Network.HostPorts }},
 		{name: "network.mode", typ: tEnum, limit: toFirst, words: []string{"none", "auto", "slirp4netns", "pasta", "veth"},
 			ptr: func(c *Config) any { return &c.Network.Mode }},
+		{name: "network.with", typ: tNames, limit: bySubset, host: true,
+			ptr: func(c *Config) any { return &c.Network.With }},
 		{name: "network.tls", typ: tEnum, limit: toFirst, words: []string{"sni", "none"},
 			ptr: func(c *Config) any { return &c.Network.TLS }},
 

@@ -24,14 +24,15 @@ type Sources struct {
 
 // Layer is one config file as read: its settings in order of their keys.
 type Layer struct {
-	Scope    Scope
-	File     string
-	Hash     string
-	Settings []Setting
-	Profiles map[string]Profile
-	Servers  map[string]Server
-	Final    []string // keys or sections the org has locked
-	FinalAt  []Origin // where each of them stands
+	Scope       Scope
+	File        string
+	Hash        string
+	Settings    []Setting
+	Profiles    map[string]Profile
+	Servers     map[string]Server
+	Credentials map[string]Credential
+	Final       []string // keys or sections the org has locked
+	FinalAt     []Origin // where each of them stands
 }
 
 // Notice is something a human should be told once: a value that was ignored, and why.
@@ -255,10 +256,12 @@ func (p *configParser) top(name string, v any) error {
 		return p.profiles(v)
 	case "mcp":
 		return p.servers(v)
+	case "credential":
+		return p.credentials(v)
 	case "store":
 		return p.stores(v)
 	}
-	sections := []string{"version", "final", "profiles", "mcp", "store"}
+	sections := []string{"version", "final", "profiles", "mcp", "credential", "store"}
 	for _, k := range p.rows {
 		section, _, _ := strings.Cut(k.name, ".")
 		if section == name {

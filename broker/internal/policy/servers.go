@@ -36,50 +36,15 @@ func serverKeys() []key {
 const maxServers = 64
 
 func (p *configParser) servers(v any) error {
-	line, _ := p.lineOf("mcp")
-	m, ok := v.(map[string]any)
-	if !ok || len(m) > maxServers {
-		return p.errAt(line, "mcp must be at most %d tables: [mcp.NAME]", maxServers)
-	}
 	p.layer.Servers = map[string]Server{}
-	for _, name := range keysOf(m) {
-		full := "mcp." + name
-		line, _ := p.lineOf(full)
-		if _, err := (&key{typ: tName}).text(name, p.vars); err != nil {
-			return p.errAt(line, "%v", err)
-		}
-		table, ok := m[name].(map[string]any)
-		if !ok {
-			return p.errAt(line, "%s must be a table", full)
-		}
+	return p.tables("mcp", maxServers, v, func(name, full string, line int, table map[string]any) error {
 		s := Server{Name: name, Origin: p.origin(line)}
-		if err := p.server(&s, full, table); err != nil {
+		if err := p.named(full, table, serverKeys(), func(k string) any { return s.field(k) }); err != nil {
 			return err
 		}
 		p.layer.Servers[name] = s
-	}
-	return nil
-}
-
-func (p *configParser) server(s *Server, full string, table map[string]any) error {
-	rows := serverKeys()
-	for _, kn := range keysOf(table) {
-		line, elems := p.lineOf(full + "." + kn)
-		k := findKey(rows, kn)
-		if k == nil {
-			var known []string
-			for _, r := range rows {
-				known = append(known, r.name)
-			}
-			return p.unknown(line, full+"."+kn, prefixed(full, known))
-		}
-		val, err := k.convert(table[kn], p.vars)
-		if err != nil {
-			return p.valueErr(full+"."+kn, line, elems, err)
-		}
-		*s.field(kn) = val.([]string)
-	}
-	return nil
+		return nil
+	})
 }
 
 // servers takes over what a layer grants. A later layer replaces the whole of a server.

@@ -48,7 +48,7 @@ func (k *key) convert(v any, vars Vars) (any, error) {
 		return stringMap(v)
 	case tPorts:
 		return portList(v)
-	case tPaths, tPatterns, tHosts, tPublish, tGlobs, tNames, tStores:
+	case tPaths, tPatterns, tHosts, tPublish, tGlobs, tNames, tStores, tServers, tRequests:
 		return k.list(v, vars)
 	}
 	s, err := as[string](v, "a string")
@@ -164,6 +164,10 @@ func (k *key) element(s string, vars Vars) (string, error) {
 	case tNames:
 		_, err := (&key{typ: tName}).text(s, vars)
 		return s, err
+	case tServers:
+		return s, CheckServer(s)
+	case tRequests:
+		return s, CheckRequest(s)
 	case tStores:
 		st, err := ParseStore(s, vars)
 		return st.String(), err

@@ -145,6 +145,8 @@ func (r *Request) networkOptions() []option.Option {
 		{Name: "allow-host", Arg: "RULE", Key: "network.hosts", Value: option.List(&r.AllowHosts),
 			Help: "let it reach NAME, *.NAME, ADDRESS or RANGE, with :PORT, :LOW-HIGH or :*, and /udp, " +
 				"/icmp or ,tls=sni"},
+		{Name: "with", Arg: "NAME", Key: "network.with", Value: option.List(&r.with),
+			Help: "let it use the credential NAME, which is never inside: sbx puts it into requests to its own hosts"},
 		{Name: "publish", Arg: "HOST:PORT", Key: "network.publish", Value: option.List(&r.publish),
 			Help: "lead the host's port HOST (of 127.0.0.1, or ADDRESS:HOST) to its port PORT"},
 		{Name: "host-port", Arg: "PORT", Key: "network.host_ports", Value: option.List(&r.hostPorts),

@@ -44,6 +44,15 @@ class Page(http.server.BaseHTTPRequestHandler):
             self.end_headers()
             self.wfile.write(body)
             return
+        if self.path.startswith("/said"): # what was said is written down, and said back
+            said = self.headers.get("Authorization") or ""
+            with open("/mnt/said.log", "a") as f:
+                f.write("%s %s %s\n" % (self.command, self.site(), said))
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(said)))
+            self.end_headers()
+            self.wfile.write(said.encode())
+            return
         if self.path == "/away":
             self.send_response(302)
             self.send_header("Location", "http://198.51.100.11/")

@@ -49,6 +49,7 @@ rm -rf /usr/local/bin/sbx* /usr/local/lib/sbx /usr/local/libexec/sbx # another v
 install -D -o 0 -g 0 -m 755 /vm/sbx /usr/local/bin/sbx
 install -d -o 0 -g 0 -m 755 /usr/local/libexec /usr/local/libexec/sbx
 install -o 0 -g 0 -m 755 /vm/sbx-host /usr/local/libexec/sbx/sbx-host
+install -o 0 -g 0 -m 755 /vm/sbx-proxy /usr/local/libexec/sbx/sbx-proxy
 install -o 0 -g 0 -m 755 /vm/sbx-probe /usr/local/libexec/sbx/sbx-probe
 [ $helper = none ] || install -o 0 -g 0 -m $helper /vm/sbx-helper /usr/local/libexec/sbx/sbx-helper
 

@@ -93,6 +93,9 @@ func Sentence(key string) string {
 	case "network.tls":
 		return "Whether connections to listed names must name them (sni): each on its ports 80 and 443, as if its entry " +
 			"ended in ,tls=sni."
+	case "network.with":
+		return "Credentials of [credential.NAME] that stand for themselves outside: inside are placeholders, and sbx-proxy " +
+			"puts the values into requests to the credential's own hosts."
 	case "limits.memory":
 		return "The memory of all processes together."
 	case "limits.memory_high":

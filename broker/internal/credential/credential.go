@@ -1,0 +1,258 @@
+// Package credential grants a run the use of credentials that are never inside: from settings and --with to what
+// sbx-proxy is told, what stands for the credentials inside, and the record of their use. It must never let a value
+// into the sandbox, into an argument list or into an environment, nor parse what a program inside has sent: sbx-proxy
+// does. live makes the grants of a run, hands them to its network, and closes them.
+package credential
+
+import (
+	"cmp"
+	"crypto/rand"
+	"net/netip"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"sbx.example/sbx/broker/internal/launch"
+	"sbx.example/sbx/broker/internal/network"
+	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/policy/peer"
+	"sbx.example/sbx/broker/internal/program"
+	"sbx.example/sbx/broker/internal/quoting"
+	"sbx.example/sbx/broker/internal/request"
+	"sbx.example/sbx/broker/plan"
+	"sbx.example/sbx/shared/proxied"
+)
+
+// Caller is what of a run its credentials follow from, besides the settings.
+type Caller struct {
+	Env     []string
+	Denied  func(h peer.Host, port int) bool
+	Warn    func(string)
+	Refused func(line string, failed bool) // is told what was turned away, and what did not work
+}
+
+// Grants are the credentials of one run. Nil ones are none.
+type Grants struct {
+	by     Caller
+	file   program.Program
+	shell  []string // the environment of commands that print a value
+	list   []granted
+	sites  []proxied.Site
+	listen []proxied.Listener
+	at     []netip.AddrPort // where each of them listens
+	Service
+}
+
+// granted is one credential.
+type granted struct {
+	policy.Credential
+	placeholder string
+}
+
+// firstPort is where the first service that is reached by an address of its own listens inside.
+const firstPort = 48480
+
+// Names of files in the session's folder, which are below /run/sbx inside.
+const (
+	inside     = "/run/sbx/"
+	caFile     = "ca.pem"        // the session's authority alone
+	bundleFile = "ca-bundle.pem" // the same behind the host's list
+)
+
+// New grants what the settings name, and shows the placeholders. Nothing is started.
+func New(by Caller, s request.Settings, in *planner.Input) (*Grants, error) {
+	if len(s.Network.With) == 0 {
+		return nil, nil
+	}
+	if s.Network.Mode == "none" {
+		return nil, &planner.Refusal{What: "--with lets a run reach the hosts of a credential, and network.mode = none (" +
+			s.Origin("network.mode") + ") forbids all", Hint: "leave one of the two out; without --net nothing else is open"}
+	}
+	from := request.Programs(by.Env, s, in)
+	g := &Grants{by: by, shell: program.Environment(by.Env, from.Writable)}
+	var err error
+	if g.file, err = launch.FindProxy(from); err != nil {
+		return nil, &planner.Refusal{What: "--with needs sbx-proxy", Err: err, Hint: "install it beside sbx (make install)"}
+	}
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(s.Network.With))) {
+		c, ok := s.Credentials[name]
+		if !ok {
+			return nil, &planner.Refusal{What: "no credential is called " + quoting.Quote(name) + " (" +
+				s.Origin("network.with") + ")", Hint: "[credential." + name +
+				"] in ~/.config/sbx/config.toml makes one (docs/credentials.md)"}
+		}
+		if err := g.add(c, in); err != nil {
+			return nil, err
+		}
+	}
+	for _, site := range g.sites {
+		if h, err := peer.Parse(site.Host); err != nil || by.Denied(h, int(site.Port)) {
+			return nil, &planner.Refusal{What: "a rule denies " + quoting.Quote(site.Host) +
+				", to which a credential of --with goes",
+				Hint: "sbx why " + quoting.Quote(site.Host) + " says which"}
+		}
+	}
+	g.trust(in)
+	return g, nil
+}
+
+// add grants one credential and shows what stands for it.
+func (g *Grants) add(c policy.Credential, in *planner.Input) error {
+	k := kindOf(cmp.Or(c.Kind, c.Name))
+	if c.Kind != "" && len(k.at) == 0 {
+		return &planner.Refusal{What: "credential " + c.Name + " (" + c.Origin.String() + "): kind " +
+			quoting.Quote(c.Kind) + " is not known"}
+	}
+	list := places(c, k)
+	if len(list) == 0 {
+		return &planner.Refusal{What: "credential " + c.Name + " (" + c.Origin.String() + ") names no host and no place",
+			Hint: `hosts = ["api.example"] and header = "Authorization: Bearer {}" say where it goes`}
+	}
+	x := granted{Credential: c, placeholder: placeholder(k.prefix, c.Name)}
+	g.list = append(g.list, x)
+	for i, p := range list {
+		site, err := g.site(p.host)
+		if err != nil {
+			return err
+		}
+		s := &g.sites[site]
+		s.Places = append(s.Places, proxied.Place{Secret: c.Name, Header: p.header, Format: p.format, Basic: p.basic,
+			User: p.user, Query: p.query})
+		if c.Allow != nil {
+			s.Allow = append(s.Allow, c.Allow...)
+		}
+		if i == 0 && len(k.base) > 0 {
+			address := g.own(site)
+			for _, b := range k.base {
+				setEnv(in, b.variable, "http://"+address.String()+b.path)
+			}
+		}
+	}
+	for _, name := range append(slices.Clone(c.Env), k.env...) {
+		setEnv(in, name, x.placeholder)
+	}
+	return nil
+}
+
+// places are where a credential goes: what its table says before what is known of its kind.
+func places(c policy.Credential, k kind) []at {
+	var own place
+	switch {
+	case c.Header != "":
+		name, format, _ := strings.Cut(c.Header, ":")
+		own = header(name, strings.TrimSpace(format))
+	case c.Basic != "":
+		own = place{basic: true, user: c.Basic}
+	case c.Query != "":
+		own = place{query: c.Query}
+	default:
+		if len(c.Hosts) == 0 || len(k.at) == 0 {
+			if len(c.Hosts) == 0 {
+				return k.at
+			}
+			own = header("Authorization", "Bearer {}")
+			break
+		}
+		own = k.at[0].place
+	}
+	hosts := c.Hosts
+	if len(hosts) == 0 {
+		for _, a := range k.at {
+			hosts = append(hosts, a.host)
+		}
+	}
+	var out []at
+	for _, h := range slices.Compact(hosts) {
+		out = append(out, at{h, own})
+	}
+	return out
+}
+
+// usualPort is that of a server whose name stands alone.
+const usualPort = 443
+
+// site finds or makes the one of "host" or "host:port", with a listener at its port.
+func (g *Grants) site(server string) (int, error) {
+	host, port, has := strings.Cut(server, ":")
+	n := uint16(usualPort)
+	if has {
+		var err error
+		if n, err = peer.ParsePort(port); err != nil {
+			return 0, err
+		}
+	}
+	if i := slices.IndexFunc(g.sites, func(s proxied.Site) bool { return s.Host == host && s.Port == n }); i >= 0 {
+		return i, nil
+	}
+	g.sites = append(g.sites, proxied.Site{Host: host, Port: n})
+	if !slices.ContainsFunc(g.listen, func(l proxied.Listener) bool { return l.Site == proxied.AnySite && l.Port == n }) {
+		g.listen = append(g.listen, proxied.Listener{Port: n, Site: proxied.AnySite})
+		g.at = append(g.at, netip.AddrPortFrom(netip.MustParseAddr(network.ServedAddress), n))
+	}
+	return len(g.sites) - 1, nil
+}
+
+// own gives a site an address inside at which it is spoken to without TLS. It is 127.0.0.1: some tools take no other
+// for their own machine.
+func (g *Grants) own(site int) netip.AddrPort {
+	a := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), firstPort+uint16(len(g.listen)))
+	g.listen = append(g.listen, proxied.Listener{Port: a.Port(), Site: site})
+	g.at = append(g.at, a)
+	return a
+}
+
+// placeholder is another one in each session.
+func placeholder(prefix, name string) string {
+	return prefix + "sbx-placeholder-" + name + "-" + strings.ToLower(rand.Text())
+}
+
+// setEnv sets a variable of the program's.
+func setEnv(in *planner.Input, name, value string) {
+	in.Env = slices.DeleteFunc(in.Env, func(v string) bool { return strings.HasPrefix(v, name+"=") })
+	in.Env = append(in.Env, name+"="+value)
+}
+
+// trust has tools inside trust the session's certificate authority. The files are written once sbx-proxy has made it.
+func (g *Grants) trust(in *planner.Input) {
+	for _, name := range []string{caFile, bundleFile} {
+		in.Copies = append(in.Copies, planner.Copy{Path: inside + name, Text: plan.Text{Name: name}})
+	}
+	for _, name := range caVariables() {
+		setEnv(in, name, inside+bundleFile)
+	}
+	setEnv(in, "NODE_EXTRA_CA_CERTS", inside+caFile)
+}
+
+// Names are for the status line.
+func (g *Grants) Names() (out []string) {
+	if g != nil {
+		for _, x := range g.list {
+			out = append(out, "credential "+x.Name)
+		}
+	}
+	return out
+}
+
+// Served is what the run's network serves; nil is nothing.
+func (g *Grants) Served() *network.Served {
+	if g == nil {
+		return nil
+	}
+	s := &network.Served{Listen: g.at, Start: g.start}
+	for _, x := range g.sites {
+		s.Names = append(s.Names, x.Host)
+	}
+	return s
+}
+
+// server is a site as people write it.
+func server(host string, port uint16) string {
+	if port == usualPort {
+		return host
+	}
+	return host + ":" + strconv.Itoa(int(port))
+}
+
+func etc(dir, name string) string { return path.Join(dir, "etc", name) }

@@ -1,0 +1,33 @@
+package live
+
+import (
+	"sbx.example/sbx/broker/internal/credential"
+	"sbx.example/sbx/broker/internal/egress"
+	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/policy/peer"
+)
+
+// grantCredentials grants what --with names. Where the sandbox has no network of its own it is a loss, and inside is
+// nothing.
+func (x *attempt) grantCredentials() (err error) {
+	if x.r.helper != nil {
+		if len(x.cfg.Network.With) > 0 {
+			x.in.Losses = append(x.in.Losses, planner.Loss{What: "credentials",
+				Why: "what puts them into requests takes a network of the sandbox's own, which takes user namespaces"})
+		}
+		return nil
+	}
+	x.credentials, err = credential.New(credential.Caller{Env: x.b.Env, Warn: x.b.Warn, Refused: x.refusals.line,
+		Denied: func(h peer.Host, port int) bool { return egress.Denied(x.cfg.Layers.Policy, h, port) }}, x.cfg, x.in)
+	x.r.credentials = x.credentials.Names()
+	return err
+}
+
+// recordCredentials has their use written to the record that the network has opened.
+func (x *attempt) recordCredentials() {
+	if a := x.approvals; a != nil {
+		x.credentials.Record(a.log)
+	} else {
+		x.credentials.Record(x.audit.w)
+	}
+}

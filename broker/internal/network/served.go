@@ -1,0 +1,51 @@
+package network
+
+import (
+	"net/netip"
+	"os"
+
+	"golang.org/x/net/dns/dnsmessage"
+)
+
+// Served are hosts that stand for themselves at an address of the sandbox's own loopback: who looks one up is led
+// there, and to no address outside.
+type Served struct {
+	Names  []string
+	Listen []netip.AddrPort
+	// Start is given the sockets that listen there, and the addresses that nothing may be connected to, but for those that
+	// are open. dir is the session's folder.
+	Start func(listeners []*os.File, closed, open []netip.Prefix, dir string) error
+}
+
+// ServedAddress is where the names lead to.
+const ServedAddress = "127.0.0.80"
+
+// Serve hands over what listens for Options.Served. dir is the session's folder.
+func (n *Network) Serve(dir string) error {
+	defer n.closeServed()
+	var open []netip.Prefix
+	for _, h := range n.o.Hosts {
+		if p, ok := h.Prefix(); ok {
+			open = append(open, p)
+		}
+	}
+	return n.o.Served.Start(n.served, *n.closed.Load(), open, dir)
+}
+
+// closeServed leaves the listeners to whom they were handed over to: nobody answers there any more once it has ended.
+func (n *Network) closeServed() {
+	for _, f := range n.served {
+		f.Close()
+	}
+	n.served = nil
+}
+
+// servedAt leads a name to what sbx serves inside.
+func servedAt(q dnsmessage.Question) answer {
+	if q.Type != dnsmessage.TypeA {
+		return answer{}
+	}
+	h := dnsmessage.ResourceHeader{Name: q.Name, Type: q.Type, Class: q.Class, TTL: 60}
+	return answer{records: []dnsmessage.Resource{{Header: h,
+		Body: &dnsmessage.AResource{A: netip.MustParseAddr(ServedAddress).As4()}}}}
+}

@@ -1,0 +1,223 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"sbx.example/sbx/broker/internal/policy/excerpt"
+	"sbx.example/sbx/broker/internal/policy/peer"
+)
+
+// Credential is a secret that sbx puts into requests outside of the sandbox: a table [credential.NAME]. It has no
+// value: that comes from a command, a variable, a file, or the user's store.
+type Credential struct {
+	Name                           string
+	Kind                           string   // what it is for, where sbx knows that: "github"
+	Hosts                          []string // it goes to these, and to no others
+	Header                         string   // "Authorization: Bearer {}"
+	Basic                          string   // the user whose password it is
+	Query                          string   // the parameter that holds it
+	Allow                          []string // "GET /repos/**"; nil: every request
+	Env                            []string // variables that hold the placeholder inside
+	FromCommand, FromEnv, FromFile string
+	Origin                         Origin
+}
+
+// field is where a key of the table goes: *string or *[]string.
+func (c *Credential) field(name string) any {
+	switch name {
+	case "kind":
+		return &c.Kind
+	case "hosts":
+		return &c.Hosts
+	case "header":
+		return &c.Header
+	case "basic":
+		return &c.Basic
+	case "query":
+		return &c.Query
+	case "allow":
+		return &c.Allow
+	case "env":
+		return &c.Env
+	case "from_command":
+		return &c.FromCommand
+	case "from_env":
+		return &c.FromEnv
+	}
+	return &c.FromFile
+}
+
+// credentialKeys are the rows of a [credential.NAME] table.
+func credentialKeys() []key {
+	return []key{{name: "kind", typ: tName}, {name: "hosts", typ: tServers}, {name: "header", typ: tText},
+		{name: "basic", typ: tName}, {name: "query", typ: tName}, {name: "allow", typ: tRequests},
+		{name: "env", typ: tNames}, {name: "from_command", typ: tText}, {name: "from_env", typ: tName},
+		{name: "from_file", typ: tPath}}
+}
+
+// maxCredentials keeps the search for lines cheap.
+const maxCredentials = 64
+
+func (p *configParser) credentials(v any) error {
+	p.layer.Credentials = map[string]Credential{}
+	return p.tables("credential", maxCredentials, v, func(name, full string, line int, table map[string]any) error {
+		c := Credential{Name: name, Origin: p.origin(line)}
+		if err := p.named(full, table, credentialKeys(), c.field); err != nil {
+			return err
+		}
+		if err := c.check(); err != nil {
+			return p.errAt(line, "%s: %v", full, err)
+		}
+		p.layer.Credentials[name] = c
+		return nil
+	})
+}
+
+// tables reads a section of tables that have names.
+func (p *configParser) tables(section string, most int, v any,
+	each func(name, full string, line int, table map[string]any) error) error {
+	line, _ := p.lineOf(section)
+	m, ok := v.(map[string]any)
+	if !ok || len(m) > most {
+		return p.errAt(line, "%s must be at most %d tables: [%s.NAME]", section, most, section)
+	}
+	for _, name := range keysOf(m) {
+		full := section + "." + name
+		line, _ := p.lineOf(full)
+		if _, err := (&key{typ: tName}).text(name, p.vars); err != nil {
+			return p.errAt(line, "%v", err)
+		}
+		table, ok := m[name].(map[string]any)
+		if !ok {
+			return p.errAt(line, "%s must be a table", full)
+		}
+		if err := each(name, full, line, table); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// named reads the keys of one such table.
+func (p *configParser) named(full string, table map[string]any, rows []key, field func(string) any) error {
+	for _, kn := range keysOf(table) {
+		line, elems := p.lineOf(full + "." + kn)
+		k := findKey(rows, kn)
+		if k == nil {
+			var known []string
+			for _, r := range rows {
+				known = append(known, r.name)
+			}
+			return p.unknown(line, full+"."+kn, prefixed(full, known))
+		}
+		val, err := k.convert(table[kn], p.vars)
+		if err != nil {
+			return p.valueErr(full+"."+kn, line, elems, err)
+		}
+		reflect.ValueOf(field(kn)).Elem().Set(reflect.ValueOf(val))
+	}
+	return nil
+}
+
+// check says what is wrong with a credential as a whole.
+func (c *Credential) check() error {
+	places, sources := 0, 0
+	for _, s := range []string{c.Header, c.Basic, c.Query} {
+		if s != "" {
+			places++
+		}
+	}
+	for _, s := range []string{c.FromCommand, c.FromEnv, c.FromFile} {
+		if s != "" {
+			sources++
+		}
+	}
+	name, format, ok := strings.Cut(c.Header, ":")
+	switch {
+	case places > 1:
+		return errors.New("header, basic and query are three places: name one")
+	case sources > 1:
+		return errors.New("from_command, from_env and from_file are three sources: name one")
+	case c.Header != "" && (!ok || !isToken(name) || strings.Count(format, "{}") != 1 ||
+		strings.ContainsFunc(format, func(r rune) bool { return r < ' ' || r > '~' })):
+		return fmt.Errorf("%s is not like \"Authorization: Bearer {}\"", excerpt.Quote(c.Header))
+	}
+	return nil
+}
+
+// isToken says whether a text can be the name of a header (RFC 9110, 5.6.2).
+func isToken(s string) bool {
+	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
+		return r <= ' ' || r > '~' || strings.ContainsRune("\"(),/:;<=>?@[\\]{}", r)
+	})
+}
+
+// CheckServer says what is wrong with the name of one server, with or without a port.
+func CheckServer(s string) error {
+	name, port, has := strings.Cut(s, ":")
+	h, err := peer.Parse(name)
+	if err == nil && has {
+		_, err = peer.ParsePort(port)
+	}
+	if err != nil || h.Name == "" || h.Name != name || strings.Contains(s, "*") {
+		return fmt.Errorf("%s is not the name of one server, in small letters, with or without a port", excerpt.Quote(s))
+	}
+	return nil
+}
+
+// CheckRequest says what is wrong with a rule about requests: "GET /repos/**".
+func CheckRequest(s string) error {
+	method, path, _ := strings.Cut(s, " ")
+	segments := strings.Split(path, "/")
+	wild := slices.IndexFunc(segments, func(s string) bool { return strings.Contains(s, "*") && s != "*" })
+	switch {
+	case len(s) > 1024 || method != "*" && strings.Trim(method, "ABCDEFGHIJKLMNOPQRSTUVWXYZ-") != "" || method == "" ||
+		!strings.HasPrefix(path, "/") || strings.ContainsAny(path, " ?#%"):
+		return fmt.Errorf("%s is not METHOD /PATH, as in \"GET /repos/**\"", excerpt.Quote(s))
+	case wild >= 0 && (segments[wild] != "**" || wild != len(segments)-1):
+		return fmt.Errorf("%s: * is a whole segment, and ** stands at the end", excerpt.Quote(s))
+	}
+	return nil
+}
+
+// credentials takes over what a layer says. A later layer replaces the whole of one. A project names none: it would say
+// where a secret of the user's goes.
+func (m *merger) credentials(l *Layer) {
+	for _, name := range slices.Sorted(maps.Keys(l.Credentials)) {
+		if l.Scope == ScopeProject {
+			m.notice(NoticeWidening, "credential."+name, l.Credentials[name].Origin,
+				"ignored: where a credential goes is said in your own settings or the organisation's")
+			continue
+		}
+		if m.e.Credentials == nil {
+			m.e.Credentials = map[string]Credential{}
+		}
+		m.e.Credentials[name] = l.Credentials[name]
+	}
+}
+
+// diffCredentials lists the credentials that are not the same.
+func diffCredentials(a, b Effective) (out []Change) {
+	names := maps.Clone(a.Credentials)
+	if names == nil {
+		names = map[string]Credential{}
+	}
+	maps.Copy(names, b.Credentials)
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		before, after := a.Credentials[name], b.Credentials[name]
+		for _, k := range credentialKeys() {
+			old := reflect.ValueOf(before.field(k.name)).Elem().Interface()
+			now := reflect.ValueOf(after.field(k.name)).Elem().Interface()
+			if !reflect.DeepEqual(old, now) {
+				out = append(out, Change{Key: "credential." + name + "." + k.name, Old: show(old), New: show(now),
+					Origin: after.Origin, Widens: true})
+			}
+		}
+	}
+	return out
+}

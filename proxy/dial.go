@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"syscall"
+	"time"
+
+	"sbx.example/sbx/shared/proxied"
+)
+
+// gate says to which addresses nothing is connected: the name of a host that was granted may lead anywhere.
+type gate struct{ closed, open []netip.Prefix }
+
+func newGate(c *proxied.Config) (gate, error) {
+	var g gate
+	for _, x := range []struct {
+		from []string
+		to   *[]netip.Prefix
+	}{{c.Closed, &g.closed}, {c.Open, &g.open}} {
+		for _, s := range x.from {
+			p, err := netip.ParsePrefix(s)
+			if err != nil {
+				return g, err
+			}
+			*x.to = append(*x.to, p)
+		}
+	}
+	return g, nil
+}
+
+var errClosed = errors.New("an address of the host or of a private network")
+
+// check is what each connection goes through, with the address that is connected to.
+func (g gate) check(_, address string, _ syscall.RawConn) error {
+	at, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return err
+	}
+	a := at.Addr().Unmap()
+	if !contains(g.open, a) && contains(g.closed, a) {
+		return fmt.Errorf("%s: %w", a, errClosed)
+	}
+	return nil
+}
+
+func contains(list []netip.Prefix, a netip.Addr) bool {
+	for _, p := range list {
+		if p.Contains(a.WithZone("")) {
+			return true
+		}
+	}
+	return false
+}
+
+// transport connects to servers outside, and verifies them as the host would.
+func (g gate) transport(roots *x509.CertPool) *http.Transport {
+	d := &net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second, Control: g.check}
+	return &http.Transport{
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			return d.DialContext(ctx, network, address)
+		},
+		TLSClientConfig:        &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
+		ForceAttemptHTTP2:      true,
+		TLSHandshakeTimeout:    20 * time.Second,
+		IdleConnTimeout:        90 * time.Second,
+		MaxIdleConnsPerHost:    64,
+		ExpectContinueTimeout:  time.Second,
+		MaxResponseHeaderBytes: 1 << 20,
+		ReadBufferSize:         64 << 10,
+		WriteBufferSize:        64 << 10,
+	}
+}
+
+// readRoots are the certificates that the host trusts, or those of a file.
+func readRoots(file string) (*x509.CertPool, error) {
+	if file == "" {
+		return x509.SystemCertPool()
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("%s holds no certificate", file)
+	}
+	return pool, nil
+}

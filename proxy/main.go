@@ -1,0 +1,105 @@
+// Command sbx-proxy puts credentials into requests that leave a sandbox, so that they need not be inside. sbx starts it
+// for a run with --with or --endpoint, with sockets that were made in the sandbox's network namespace. It is what
+// speaks HTTP and TLS with programs inside and servers outside; the broker, which decides, does not. It also keeps the
+// sealed file of the user's secrets. It must never be set-user-id, never write a secret's value anywhere but into a
+// request of a host that it was granted for, and never connect to another host.
+//
+// It exists for its libraries and for what it parses: net/http and crypto/tls would cost every start of sbx, and
+// hostile requests are read by a process that can do nothing else.
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"sbx.example/sbx/shared/proxied"
+)
+
+const usage = "usage: sbx-proxy serve (by sbx alone)\n"
+
+// statusUsage is the exit status for what was typed wrongly.
+const statusUsage = 2
+
+func main() { os.Exit(run(os.Args[1:])) }
+
+func run(args []string) int {
+	// Nobody of the same user can read this process's memory or attach to it, and nothing of it reaches a disk.
+	err := errors.Join(unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0),
+		unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}))
+	switch {
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "sbx-proxy: keeping others from reading its memory:", err)
+		return 1
+	case len(args) == 1 && args[0] == "serve":
+		return serve()
+	}
+	fmt.Fprint(os.Stderr, usage)
+	return statusUsage
+}
+
+// serve answers until sbx closes its end of the configuration.
+func serve() int {
+	conf, out := os.NewFile(proxied.FdConfig, "configuration"), &reports{to: os.NewFile(proxied.FdReport, "reports")}
+	in := json.NewDecoder(conf)
+	var c proxied.Config
+	err := in.Decode(&c)
+	if err == nil {
+		err = begin(&c, out)
+	}
+	if err != nil {
+		out.send(proxied.Report{Failed: err.Error()})
+		return 1
+	}
+	_, _ = io.Copy(io.Discard, conf) // sbx says nothing more; its end is the session's
+	return 0
+}
+
+// begin reads the secrets, gives up what is not needed any more, and serves.
+func begin(c *proxied.Config, out *reports) error {
+	p := &proxy{conf: c, out: out}
+	for i, s := range c.Secrets {
+		f := os.NewFile(uintptr(proxied.FdFirst+i), s.Name)
+		value, err := readSecret(f, s)
+		f.Close()
+		if err != nil {
+			return fmt.Errorf("secret %s: %w", s.Name, err)
+		}
+		p.secrets = append(p.secrets, secret{Secret: s, value: value})
+	}
+	var listeners []net.Listener
+	for i := range c.Listeners {
+		f := os.NewFile(uintptr(proxied.FdFirst+len(c.Secrets)+i), "listener")
+		l, err := net.FileListener(f)
+		f.Close()
+		if err != nil {
+			return fmt.Errorf("listening inside: %w", err)
+		}
+		listeners = append(listeners, l)
+	}
+	roots, err := readRoots(c.Roots)
+	if err != nil {
+		return err
+	}
+	g, err := newGate(c)
+	if err != nil {
+		return err
+	}
+	p.upstream = g.transport(roots)
+	if err := p.prepare(); err != nil {
+		return err
+	}
+	if err := confine(c); err != nil {
+		return err
+	}
+	for i, l := range listeners {
+		go p.listen(l, c.Listeners[i])
+	}
+	out.send(proxied.Report{Ready: &proxied.Ready{CA: p.ca.pem}})
+	return nil
+}

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"math/rand/v2"
+	"testing"
+)
+
+// pieces hands text out in pieces of some lengths.
+type pieces struct {
+	text []byte
+	r    *rand.Rand
+}
+
+func (p *pieces) Read(b []byte) (int, error) {
+	n := min(len(b), len(p.text), 1+p.r.IntN(7))
+	copy(b, p.text[:n])
+	p.text = p.text[n:]
+	if n == 0 {
+		return 0, io.EOF
+	}
+	return n, nil
+}
+
+// However a text is cut, the value is covered and everything else stays.
+func TestMask(t *testing.T) {
+	const value = "abab-abac"
+	for seed := range uint64(2000) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		var text []byte
+		for range r.IntN(12) {
+			switch r.IntN(3) {
+			case 0:
+				text = append(text, value...)
+			case 1:
+				text = append(text, value[:r.IntN(len(value))]...)
+			default:
+				text = append(text, byte('a'+r.IntN(3)))
+			}
+		}
+		want := bytes.ReplaceAll(text, []byte(value), []byte("sbx-hidden-"[:len(value)]))
+		got, err := io.ReadAll(newMask(io.NopCloser(&pieces{bytes.Clone(text), r}), value))
+		if err != nil || !bytes.Equal(got, want) {
+			t.Fatalf("%q became %q, want %q (%v)", text, got, want, err)
+		}
+	}
+}

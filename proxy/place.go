@@ -1,0 +1,98 @@
+package main
+
+import (
+	"net/http"
+	"net/textproto"
+	"net/url"
+	"strings"
+
+	"sbx.example/sbx/shared/proxied"
+)
+
+// put puts the values of secrets into a request, each only where it belongs at this site. used are those that were put
+// in; strayed are those whose placeholder stands anywhere else of the request's head, where it stays.
+func (p *proxy) put(site *proxied.Site, r *http.Request) (used, strayed []*secret) {
+	for i, at := range site.Places {
+		s := p.secret(at.Secret)
+		if site.Inject && i == 0 {
+			inject(at, s, r)
+			used = append(used, s)
+			continue
+		}
+		if place(at, s, r) {
+			used = append(used, s)
+		}
+	}
+	for i := range p.secrets {
+		if s := &p.secrets[i]; mentions(r, s.Placeholder) {
+			strayed = append(strayed, s)
+		}
+	}
+	return used, strayed
+}
+
+// inject sets the value, whatever the client has said there.
+func inject(at proxied.Place, s *secret, r *http.Request) {
+	switch {
+	case at.Header != "":
+		r.Header.Set(at.Header, strings.ReplaceAll(at.Format, "{}", s.value))
+	case at.Basic:
+		r.Header.Set("Authorization", basic(at.User, s.value))
+	case at.Query != "":
+		q := r.URL.Query()
+		q.Set(at.Query, s.value)
+		r.URL.RawQuery = q.Encode()
+	}
+}
+
+// place replaces the placeholder where it belongs, and says whether it stood there.
+func place(at proxied.Place, s *secret, r *http.Request) (found bool) {
+	switch {
+	case at.Header != "":
+		list := r.Header[textproto.CanonicalMIMEHeaderKey(at.Header)]
+		for i, v := range list {
+			if strings.Contains(v, s.Placeholder) {
+				list[i], found = s.in(v), true
+			}
+		}
+	case at.Basic:
+		list := r.Header["Authorization"]
+		for i, v := range list {
+			user, password, ok := unbasic(v)
+			if ok && (password == s.Placeholder || user == s.Placeholder) {
+				list[i], found = basic(s.in(user), s.in(password)), true
+			}
+		}
+	case at.Query != "":
+		parts := strings.Split(r.URL.RawQuery, "&")
+		for i, part := range parts {
+			k, v, _ := strings.Cut(part, "=")
+			name, err1 := url.QueryUnescape(k)
+			value, err2 := url.QueryUnescape(v)
+			if err1 == nil && err2 == nil && name == at.Query && value == s.Placeholder {
+				parts[i], found = k+"="+url.QueryEscape(s.value), true
+			}
+		}
+		r.URL.RawQuery = strings.Join(parts, "&")
+	}
+	return found
+}
+
+// mentions says whether a placeholder stands in a request's head, also as a part of HTTP's own authentication.
+func mentions(r *http.Request, placeholder string) bool {
+	if strings.Contains(r.URL.RawQuery, placeholder) || strings.Contains(r.URL.Path, placeholder) {
+		return true
+	}
+	for _, list := range r.Header {
+		for _, v := range list {
+			if strings.Contains(v, placeholder) {
+				return true
+			}
+			if user, password, ok := unbasic(v); ok && (strings.Contains(user, placeholder) ||
+				strings.Contains(password, placeholder)) {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"bytes"
+	"encoding/base64"
+	"errors"
+	"io"
+	"os"
+	"strings"
+
+	"sbx.example/sbx/shared/proxied"
+)
+
+// maxSecret bounds a value.
+const maxSecret = 16 << 10
+
+// secret is one with its value.
+type secret struct {
+	proxied.Secret
+	value string
+}
+
+// readSecret takes a value from its descriptor. A line feed at its end is the tool's that wrote it.
+func readSecret(f *os.File, s proxied.Secret) (string, error) {
+	b, err := io.ReadAll(io.LimitReader(f, maxSecret+1))
+	if err != nil {
+		return "", err
+	}
+	b = bytes.TrimRight(b, "\r\n")
+	switch {
+	case len(b) > maxSecret:
+		return "", errors.New("its value is too long")
+	case len(b) == 0:
+		return "", errors.New("its value is empty")
+	case bytes.ContainsFunc(b, func(r rune) bool { return r < ' ' || r == 0x7f }):
+		return "", errors.New("its value holds a line feed or another control character, which no request can carry")
+	}
+	return string(b), nil
+}
+
+// in puts the value in the placeholder's place.
+func (s *secret) in(text string) string { return strings.ReplaceAll(text, s.Placeholder, s.value) }
+
+// out does the opposite.
+func (s *secret) out(text string) string { return strings.ReplaceAll(text, s.value, s.Placeholder) }
+
+// basic is the value of a header with a user and a password.
+func basic(user, password string) string {
+	return "Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))
+}
+
+// unbasic takes one apart.
+func unbasic(header string) (user, password string, ok bool) {
+	scheme, rest, _ := strings.Cut(header, " ")
+	if !strings.EqualFold(scheme, "Basic") {
+		return "", "", false
+	}
+	b, err := base64.StdEncoding.DecodeString(strings.TrimSpace(rest))
+	if err != nil {
+		return "", "", false
+	}
+	return strings.Cut(string(b), ":")
+}

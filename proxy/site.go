@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+
+	"sbx.example/sbx/shared/proxied"
+)
+
+// site hands requests on to one server outside.
+type site struct {
+	*proxied.Site
+	p         *proxy
+	authority string // of its URLs
+	forward   *httputil.ReverseProxy
+}
+
+func newSite(p *proxy, conf *proxied.Site) *site {
+	s := &site{Site: conf, p: p, authority: conf.Host}
+	if usual := uint16(443); conf.Plain && conf.Port != 80 || !conf.Plain && conf.Port != usual {
+		s.authority = net.JoinHostPort(conf.Host, strconv.Itoa(int(conf.Port)))
+	}
+	s.forward = &httputil.ReverseProxy{Rewrite: s.rewrite, Transport: p.upstream, FlushInterval: -1,
+		BufferPool: &buffers{}, ModifyResponse: s.answered, ErrorHandler: s.failed,
+		ErrorLog: log.New(nowhere{}, "", 0)}
+	return s
+}
+
+// exchange is what is known of one request while it is under way.
+type exchange struct{ used []*secret }
+
+type exchangeKey struct{}
+
+// ServeHTTP carries out what the site's rules allow.
+func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	refuse := func(status int, why string) {
+		s.p.refuse(w, proxied.Use{Host: s.Host, Port: s.Port, Method: r.Method, Status: status, Refused: why})
+	}
+	switch ok, why := permits(s.Allow, r); {
+	case r.Method == http.MethodConnect:
+		refuse(http.StatusMethodNotAllowed, "CONNECT to "+r.Host)
+		return
+	case !ok:
+		refuse(http.StatusForbidden, why)
+		return
+	case upgrades(r) && !strings.EqualFold(r.Header.Get("Upgrade"), "websocket"):
+		refuse(http.StatusNotImplemented, "a change of the protocol to another than websocket")
+		return
+	}
+	x := &exchange{}
+	s.forward.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x)))
+}
+
+func upgrades(r *http.Request) bool { return r.Header.Get("Upgrade") != "" }
+
+// rewrite makes the request that leaves.
+func (s *site) rewrite(r *httputil.ProxyRequest) {
+	scheme := "https"
+	if s.Plain {
+		scheme = "http"
+	}
+	out := r.Out
+	out.URL.Scheme, out.URL.Host, out.Host = scheme, s.authority, s.authority
+	out.URL.RawQuery = r.In.URL.RawQuery // as the client wrote it
+	if s.Prefix != "" {
+		out.URL = out.URL.JoinPath() // a copy
+		out.URL.Path, out.URL.RawPath = s.Prefix+r.In.URL.Path, ""
+		if raw := r.In.URL.RawPath; raw != "" {
+			out.URL.RawPath = (&url.URL{Path: s.Prefix}).EscapedPath() + raw
+		}
+	}
+	used, strayed := s.p.put(s.Site, out)
+	if len(used) > 0 {
+		// Go asks for gzip then and unpacks it: what the server sends back can be looked at.
+		out.Header.Del("Accept-Encoding")
+	}
+	for _, x := range strayed {
+		s.p.out.use(proxied.Use{Secret: x.Name, Host: s.Host, Port: s.Port, Method: out.Method, Strayed: true})
+	}
+	out.Context().Value(exchangeKey{}).(*exchange).used = used
+}
+
+// answered looks at what comes back, before any of it goes on.
+func (s *site) answered(r *http.Response) error {
+	x := r.Request.Context().Value(exchangeKey{}).(*exchange)
+	for _, u := range x.used {
+		s.p.out.use(proxied.Use{Secret: u.Name, Host: s.Host, Port: s.Port, Method: r.Request.Method, Status: r.StatusCode})
+		for _, list := range r.Header {
+			for i := range list {
+				list[i] = u.out(list[i])
+			}
+		}
+		for _, list := range r.Trailer {
+			for i := range list {
+				list[i] = u.out(list[i])
+			}
+		}
+		if r.StatusCode != http.StatusSwitchingProtocols {
+			r.Body = newMask(r.Body, u.value)
+		}
+	}
+	return nil
+}
+
+// failed answers where the server could not be asked.
+func (s *site) failed(w http.ResponseWriter, r *http.Request, err error) {
+	if errors.Is(err, context.Canceled) {
+		w.WriteHeader(http.StatusBadGateway)
+		return
+	}
+	why := s.why(err)
+	s.p.out.use(proxied.Use{Host: s.Host, Port: s.Port, Method: r.Method, Status: http.StatusBadGateway, Failed: why})
+	http.Error(w, "sbx: "+s.Host+": "+why, http.StatusBadGateway)
+}
+
+// why words an error of the connection outside. It must hold nothing of the request.
+func (s *site) why(err error) string {
+	var cert *tls.CertificateVerificationError
+	var name *net.DNSError
+	var op *net.OpError
+	var unknown x509.UnknownAuthorityError
+	switch {
+	case errors.As(err, &cert):
+		return "its certificate is not trusted by this host: " + cert.Err.Error()
+	case errors.As(err, &unknown):
+		return "its certificate is not trusted by this host"
+	case errors.Is(err, errClosed):
+		return "it leads to " + errClosed.Error()
+	case errors.As(err, &name):
+		return "its name cannot be looked up: " + name.Err
+	case errors.As(err, &op):
+		return op.Op + ": " + op.Err.Error()
+	}
+	return "the connection to it ended"
+}
+
+// buffers are what bodies are copied through.
+type buffers struct{ pool sync.Pool }
+
+const bufferSize = 64 << 10
+
+func (b *buffers) Get() []byte {
+	if x, ok := b.pool.Get().(*[]byte); ok {
+		return *x
+	}
+	return make([]byte, bufferSize)
+}
+
+func (b *buffers) Put(x []byte) { b.pool.Put(&x) }

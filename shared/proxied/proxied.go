@@ -1,0 +1,104 @@
+// Package proxied is what sbx and sbx-proxy say to each other: one Config, over a pipe that sbx-proxy inherits, and
+// Reports back. It must never hold the value of a secret: values lie behind descriptors. broker's credential room and
+// the program in folder proxy speak it.
+package proxied
+
+// The descriptors that sbx-proxy inherits. Behind FdFirst come one for each secret, then one for each listener.
+const (
+	FdConfig = 3 // sbx-proxy ends when its other end is closed
+	FdReport = 4
+	FdFirst  = 5
+)
+
+// Config is what one sbx-proxy serves.
+type Config struct {
+	Secrets   []Secret
+	Sites     []Site
+	Listeners []Listener
+	Closed    []string // prefixes of addresses to which nothing is connected, but for those in Open
+	Open      []string
+	Roots     string // a file of certificates that are trusted instead of the host's; may be empty
+	Keys      string // the folder of the keys that open sealed secrets
+}
+
+// Secret is one whose value can be read from its descriptor.
+type Secret struct {
+	Name        string
+	Placeholder string // what stands for it inside
+	Sealed      bool   // what can be read is encrypted
+}
+
+// Site is one server outside, and what may be asked of it.
+type Site struct {
+	Host   string
+	Port   uint16
+	Plain  bool   // it speaks no TLS
+	Prefix string // of its paths, for a site with a listener of its own
+	Places []Place
+	Allow  []string // "METHOD /path"; nil: everything
+	Inject bool     // the first place's value is put in whatever the client says
+	// Budget of an endpoint; nil: there is none
+	Budget *Budget
+}
+
+// Place is where in a request the value of a secret may stand.
+type Place struct {
+	Secret string
+	Header string // its name
+	Format string // of the header's value, where it is made here: "Bearer {}"
+	Basic  bool   // a password of HTTP's own authentication
+	User   string // that goes with it
+	Query  string // a parameter of the address
+}
+
+// Listener is one address inside.
+type Listener struct {
+	Port uint16
+	Site int // whose requests come without TLS; AnySite: TLS, and the client names the site
+}
+
+// AnySite is no site of its own.
+const AnySite = -1
+
+// Budget bounds what is used of an endpoint; 0 is without a bound.
+type Budget struct {
+	Name     string
+	API      string // whose words an answer is in: anthropic, openai, gemini
+	Models   []string
+	Requests int64
+	Tokens   int64
+	Cents    int64            // of the money that tokens cost
+	Prices   map[string]Price // by model; "" is any other
+	Rate     int64            // requests a minute
+}
+
+// Price is what a million tokens cost, in cents.
+type Price struct{ In, Out int64 }
+
+// Report is one line of sbx-proxy's: exactly one of its members is set.
+type Report struct {
+	Ready  *Ready `json:",omitempty"`
+	Failed string `json:",omitempty"` // why it ends
+	Use    *Use   `json:",omitempty"`
+}
+
+// Ready says that it listens.
+type Ready struct {
+	CA string // the session's certificate authority, as PEM
+}
+
+// Use is one request, or one that was not carried out.
+type Use struct {
+	Secret  string `json:",omitempty"`
+	Host    string
+	Port    uint16
+	Method  string `json:",omitempty"`
+	Status  int    `json:",omitempty"`
+	Rule    string `json:",omitempty"` // which refused it
+	Refused string `json:",omitempty"` // why it was refused
+	Failed  string `json:",omitempty"` // what did not work
+	Strayed bool   `json:",omitempty"` // Secret's placeholder stood where it does not belong, and stayed
+	// of an endpoint, as the session has used it until now
+	Endpoint                 string `json:",omitempty"`
+	Requests, In, Out, Cents int64  `json:",omitempty"`
+}
