@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
@@ -34,6 +35,21 @@ func newGate(c *proxied.Config) (gate, error) {
 		}
 	}
 	return g, nil
+}
+
+// at opens what somebody has named by its address, or as this machine itself, for that one site.
+func (g gate) at(host string) gate {
+	names := []string{host}
+	if host == "localhost" {
+		names = []string{"127.0.0.1", "::1"}
+	}
+	g.open = slices.Clone(g.open)
+	for _, name := range names {
+		if a, err := netip.ParseAddr(name); err == nil {
+			g.open = append(g.open, netip.PrefixFrom(a, a.BitLen()))
+		}
+	}
+	return g
 }
 
 var errClosed = errors.New("an address of the host or of a private network")

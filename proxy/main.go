@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -21,7 +22,10 @@ import (
 	"sbx.example/sbx/shared/proxied"
 )
 
-const usage = "usage: sbx-proxy serve (by sbx alone)\n"
+const usage = `usage: sbx-proxy serve
+       sbx-proxy seal DIR NAME | unlock DIR | lock DIR | unlocked DIR
+all of them by sbx alone: see sbx secret --help
+`
 
 // statusUsage is the exit status for what was typed wrongly.
 const statusUsage = 2
@@ -39,8 +43,24 @@ func run(args []string) int {
 	case len(args) == 1 && args[0] == "serve":
 		return serve()
 	}
-	fmt.Fprint(os.Stderr, usage)
-	return statusUsage
+	verbs := map[string]func(store) error{"unlock": store.unlock, "lock": store.lock, "unlocked": store.unlocked}
+	do, s := (func(store) error)(nil), store{}
+	switch {
+	case len(args) == 2:
+		do, s.dir = verbs[args[0]], args[1]
+	case len(args) == 3 && args[0] == "seal":
+		s.dir = args[1]
+		do = func(s store) error { return s.seal(args[2]) }
+	}
+	if do == nil {
+		fmt.Fprint(os.Stderr, usage)
+		return statusUsage
+	}
+	if err := do(s); err != nil {
+		fmt.Fprintln(os.Stderr, "sbx: "+err.Error())
+		return 1
+	}
+	return 0
 }
 
 // serve answers until sbx closes its end of the configuration.
@@ -90,7 +110,7 @@ func begin(c *proxied.Config, out *reports) error {
 	if err != nil {
 		return err
 	}
-	p.upstream = g.transport(roots)
+	p.upstream = func(s *proxied.Site) http.RoundTripper { return g.at(s.Host).transport(roots) }
 	if err := p.prepare(); err != nil {
 		return err
 	}
@@ -100,6 +120,10 @@ func begin(c *proxied.Config, out *reports) error {
 	for i, l := range listeners {
 		go p.listen(l, c.Listeners[i])
 	}
-	out.send(proxied.Report{Ready: &proxied.Ready{CA: p.ca.pem}})
+	ready := &proxied.Ready{}
+	if p.ca != nil {
+		ready.CA = p.ca.pem
+	}
+	out.send(proxied.Report{Ready: ready})
 	return nil
 }

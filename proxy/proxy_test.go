@@ -112,9 +112,10 @@ func newLab(t *testing.T, change func(*proxied.Config), answer http.HandlerFunc)
 		}
 		return (&net.Dialer{}).DialContext(ctx, network, o.Listener.Addr().String())
 	}
-	l.p = &proxy{conf: conf, out: &reports{to: w}, upstream: up, secrets: []secret{
-		{proxied.Secret{Name: "one", Placeholder: ghost}, real},
-		{proxied.Secret{Name: "two", Placeholder: "sbx-placeholder-two-abcdefgh"}, "SECOND"}}}
+	l.p = &proxy{conf: conf, out: &reports{to: w}, upstream: func(*proxied.Site) http.RoundTripper { return up },
+		secrets: []secret{
+			{proxied.Secret{Name: "one", Placeholder: ghost}, real},
+			{proxied.Secret{Name: "two", Placeholder: "sbx-placeholder-two-abcdefgh"}, "SECOND"}}}
 	if err := l.p.prepare(); err != nil {
 		t.Fatal(err)
 	}
@@ -505,7 +506,7 @@ func TestStreams(t *testing.T) {
 // The server outside is verified: without that nothing is sent.
 func TestBadCertificateOutside(t *testing.T) {
 	l := newLab(t, nil, nil)
-	l.p.upstream.(*http.Transport).TLSClientConfig.RootCAs = x509.NewCertPool()
+	l.p.upstream(nil).(*http.Transport).TLSClientConfig.RootCAs = x509.NewCertPool()
 	status, _, body := l.do(l.client(true), "GET", "https://one.test/", map[string]string{"Authorization": "Bearer " +
 		ghost},
 		nil)

@@ -22,20 +22,32 @@ type secret struct {
 
 // readSecret takes a value from its descriptor. A line feed at its end is the tool's that wrote it.
 func readSecret(f *os.File, s proxied.Secret) (string, error) {
-	b, err := io.ReadAll(io.LimitReader(f, maxSecret+1))
+	var from io.Reader = f
+	if s.Sealed {
+		var err error
+		if from, err = opened(f, s.Keys); err != nil {
+			return "", err
+		}
+	}
+	b, err := io.ReadAll(io.LimitReader(from, maxSecret+1))
 	if err != nil {
 		return "", err
 	}
 	b = bytes.TrimRight(b, "\r\n")
+	return string(b), checkValue(b)
+}
+
+// checkValue says why a value can stand in no request.
+func checkValue(b []byte) error {
 	switch {
 	case len(b) > maxSecret:
-		return "", errors.New("its value is too long")
+		return errors.New("its value is too long")
 	case len(b) == 0:
-		return "", errors.New("its value is empty")
+		return errors.New("its value is empty")
 	case bytes.ContainsFunc(b, func(r rune) bool { return r < ' ' || r == 0x7f }):
-		return "", errors.New("its value holds a line feed or another control character, which no request can carry")
+		return errors.New("its value holds a line feed or another control character, which no request can carry")
 	}
-	return string(b), nil
+	return nil
 }
 
 // in puts the value in the placeholder's place.

@@ -21,8 +21,8 @@ type proxy struct {
 	secrets []secret
 	ca      *authority
 	sites   []*site
-	// upstream asks servers outside
-	upstream http.RoundTripper
+	// upstream asks the server of a site
+	upstream func(*proxied.Site) http.RoundTripper
 }
 
 // prepare makes the sites and the certificate authority.
@@ -35,8 +35,13 @@ func (p *proxy) prepare() error {
 				return errors.New("BUG(sbx): a site names a secret that was not handed over")
 			}
 		}
-		hosts = append(hosts, s.Host)
+		if s.Budget == nil { // the others are endpoints, which have an address each and no name
+			hosts = append(hosts, s.Host)
+		}
 		p.sites = append(p.sites, newSite(p, s))
+	}
+	if len(hosts) == 0 {
+		return nil
 	}
 	var err error
 	p.ca, err = newAuthority(hosts)
@@ -55,7 +60,7 @@ func (p *proxy) secret(name string) *secret {
 // site finds the one of a host at a port.
 func (p *proxy) site(host string, port uint16) *site {
 	for _, s := range p.sites {
-		if s.Port == port && strings.EqualFold(s.Host, host) {
+		if s.Budget == nil && s.Port == port && strings.EqualFold(s.Host, host) {
 			return s
 		}
 	}

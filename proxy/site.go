@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"sbx.example/sbx/shared/proxied"
 )
@@ -23,6 +24,7 @@ type site struct {
 	p         *proxy
 	authority string // of its URLs
 	forward   *httputil.ReverseProxy
+	meter     *meter // nil: nobody counts
 }
 
 func newSite(p *proxy, conf *proxied.Site) *site {
@@ -30,14 +32,21 @@ func newSite(p *proxy, conf *proxied.Site) *site {
 	if usual := uint16(443); conf.Plain && conf.Port != 80 || !conf.Plain && conf.Port != usual {
 		s.authority = net.JoinHostPort(conf.Host, strconv.Itoa(int(conf.Port)))
 	}
-	s.forward = &httputil.ReverseProxy{Rewrite: s.rewrite, Transport: p.upstream, FlushInterval: -1,
+	s.forward = &httputil.ReverseProxy{Rewrite: s.rewrite, Transport: p.upstream(conf), FlushInterval: -1,
 		BufferPool: &buffers{}, ModifyResponse: s.answered, ErrorHandler: s.failed,
 		ErrorLog: log.New(nowhere{}, "", 0)}
+	if conf.Budget != nil {
+		s.meter = &meter{Budget: conf.Budget, clocked: time.Now}
+	}
 	return s
 }
 
 // exchange is what is known of one request while it is under way.
-type exchange struct{ used []*secret }
+type exchange struct {
+	used  []*secret
+	model string
+	asked int64 // bytes of the request
+}
 
 type exchangeKey struct{}
 
@@ -57,8 +66,53 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(http.StatusNotImplemented, "a change of the protocol to another than websocket")
 		return
 	}
-	x := &exchange{}
+	x := &exchange{asked: r.ContentLength}
+	if s.meter != nil && !s.admit(w, r, x) {
+		return
+	}
 	s.forward.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x)))
+}
+
+// endpoint is the name of the one that the site is; "" for none.
+func (s *site) endpoint() string {
+	if s.meter == nil {
+		return ""
+	}
+	return s.meter.Name
+}
+
+// admit says whether a request is within the endpoint's bounds, and else answers it.
+func (s *site) admit(w http.ResponseWriter, r *http.Request, x *exchange) bool {
+	var no *denial
+	var err error
+	if x.model, err = modelOf(r); err != nil {
+		no = &denial{kind: unclear, text: err.Error()}
+	} else if r.Method == http.MethodPost {
+		no = s.meter.admit(x.model)
+	}
+	if no == nil {
+		return true
+	}
+	status := no.answer(w, s.meter.API)
+	s.p.out.use(proxied.Use{Host: s.Host, Port: s.Port, Method: r.Method, Status: status, Refused: no.text,
+		Endpoint: s.meter.Name})
+	return false
+}
+
+// count reads from an answer what it has cost. One that does not say so is reckoned by its length.
+func (s *site) count(r *http.Response, x *exchange) {
+	if r.Request.Method != http.MethodPost || r.StatusCode < 200 || r.StatusCode > 299 {
+		return
+	}
+	stream := strings.HasPrefix(r.Header.Get("Content-Type"), "text/event-stream")
+	r.Body = &counted{ReadCloser: r.Body, stream: stream, done: func(in, out, size int64, known bool) {
+		const bytesOfToken = 4
+		if !known {
+			in, out = max(x.asked, 0)/bytesOfToken, size/bytesOfToken
+		}
+		spent := s.meter.add(x.model, in, out)
+		s.p.out.use(proxied.Use{Host: s.Host, Port: s.Port, Endpoint: s.meter.Name, Spent: &spent})
+	}}
 }
 
 func upgrades(r *http.Request) bool { return r.Header.Get("Upgrade") != "" }
@@ -80,7 +134,7 @@ func (s *site) rewrite(r *httputil.ProxyRequest) {
 		}
 	}
 	used, strayed := s.p.put(s.Site, out)
-	if len(used) > 0 {
+	if len(used) > 0 || s.meter != nil {
 		// Go asks for gzip then and unpacks it: what the server sends back can be looked at.
 		out.Header.Del("Accept-Encoding")
 	}
@@ -94,7 +148,8 @@ func (s *site) rewrite(r *httputil.ProxyRequest) {
 func (s *site) answered(r *http.Response) error {
 	x := r.Request.Context().Value(exchangeKey{}).(*exchange)
 	for _, u := range x.used {
-		s.p.out.use(proxied.Use{Secret: u.Name, Host: s.Host, Port: s.Port, Method: r.Request.Method, Status: r.StatusCode})
+		s.p.out.use(proxied.Use{Secret: u.Name, Host: s.Host, Port: s.Port, Method: r.Request.Method,
+			Status: r.StatusCode, Endpoint: s.endpoint()})
 		for _, list := range r.Header {
 			for i := range list {
 				list[i] = u.out(list[i])
@@ -108,6 +163,9 @@ func (s *site) answered(r *http.Response) error {
 		if r.StatusCode != http.StatusSwitchingProtocols {
 			r.Body = newMask(r.Body, u.value)
 		}
+	}
+	if s.meter != nil {
+		s.count(r, x)
 	}
 	return nil
 }

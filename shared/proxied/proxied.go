@@ -18,7 +18,6 @@ type Config struct {
 	Closed    []string // prefixes of addresses to which nothing is connected, but for those in Open
 	Open      []string
 	Roots     string // a file of certificates that are trusted instead of the host's; may be empty
-	Keys      string // the folder of the keys that open sealed secrets
 }
 
 // Secret is one whose value can be read from its descriptor.
@@ -26,6 +25,7 @@ type Secret struct {
 	Name        string
 	Placeholder string // what stands for it inside
 	Sealed      bool   // what can be read is encrypted
+	Keys        string // the folder whose key opens it
 }
 
 // Site is one server outside, and what may be asked of it.
@@ -89,16 +89,18 @@ type Ready struct {
 
 // Use is one request, or one that was not carried out.
 type Use struct {
-	Secret  string `json:",omitempty"`
-	Host    string
-	Port    uint16
-	Method  string `json:",omitempty"`
-	Status  int    `json:",omitempty"`
-	Rule    string `json:",omitempty"` // which refused it
-	Refused string `json:",omitempty"` // why it was refused
-	Failed  string `json:",omitempty"` // what did not work
-	Strayed bool   `json:",omitempty"` // Secret's placeholder stood where it does not belong, and stayed
-	// of an endpoint, as the session has used it until now
-	Endpoint                 string `json:",omitempty"`
-	Requests, In, Out, Cents int64  `json:",omitempty"`
+	Secret   string `json:",omitempty"`
+	Host     string
+	Port     uint16
+	Method   string `json:",omitempty"`
+	Status   int    `json:",omitempty"`
+	Rule     string `json:",omitempty"` // which refused it
+	Refused  string `json:",omitempty"` // why it was refused
+	Failed   string `json:",omitempty"` // what did not work
+	Strayed  bool   `json:",omitempty"` // Secret's placeholder stood where it does not belong, and stayed
+	Endpoint string `json:",omitempty"` // whose it was
+	Spent    *Spent `json:",omitempty"` // of the endpoint, by the session until now
 }
+
+// Spent is what was used of an endpoint.
+type Spent struct{ Requests, In, Out, Cents int64 }

@@ -31,7 +31,7 @@ func (t *term) commands() []command.Row {
 	rec, pol := records.Records{Term: &t.Term}, policycmd.Commands{Term: &t.Term}
 	return []command.Row{
 		t.runCommand(), t.mcpCommand(), t.Exec(), t.Attach(), t.Ps(), t.Kill(), t.Freeze(), t.Thaw(),
-		pol.Policy(t.explainer), t.Why(t.explainer), t.Audit(), t.Watch(), t.Approve(), t.Deny(),
+		pol.Policy(t.explainer), pol.Secret(), t.Why(t.explainer), t.Audit(), t.Watch(), t.Approve(), t.Deny(),
 		pol.Config(), pol.Init(), integrate.Command{Term: &t.Term}.Row(),
 		rec.List(), rec.Logs(), rec.Inspect(), rec.Wait(), rec.Remove(), rec.Prune(), t.Stats(),
 		t.Top(), t.Diff(), t.Apply(), t.Discard(),

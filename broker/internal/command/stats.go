@@ -131,7 +131,7 @@ func (t *Term) top(words []string, once, js bool) int {
 }
 
 func (t *Term) statsTable(list []measured) string {
-	rows := make([][]string, 0, len(list))
+	rows, models := make([][]string, 0, len(list)), ""
 	for _, x := range list {
 		limit := "-"
 		if x.m.MemMax > 0 {
@@ -144,15 +144,19 @@ func (t *Term) statsTable(list []measured) string {
 		rows = append(rows, []string{x.info.SID, fmt.Sprintf("%.1f%%", float64(x.m.CPUMilli)/10), resources.Bytes(x.m.Mem),
 			limit, fmt.Sprint(x.m.Pids), resources.Bytes(x.m.ReadB), resources.Bytes(x.m.WriteB), fmt.Sprint(x.m.Questions),
 			fmt.Sprintf("%.60s", strings.Join(argv, " "))})
+		if u := x.m.Models; u.Requests > 0 {
+			models += fmt.Sprintf("%s: endpoints: %d requests, %d tokens in, %d out, %d.%02d\n", x.info.SID, u.Requests, u.In,
+				u.Out, u.Cents/100, u.Cents%100)
+		}
 	}
 	return t.Table([]Column{{Head: "SESSION", Width: 16}, {Head: "CPU", Width: 5, Right: true},
 		{Head: "MEM", Width: 7, Right: true}, {Head: "LIMIT", Width: 7, Right: true, Spare: 1},
 		{Head: "PROCS", Right: true, Spare: 2}, {Head: "READ", Width: 7, Right: true, Spare: 4},
-		{Head: "WRITTEN", Right: true, Spare: 4}, {Head: "ASKS", Right: true, Spare: 3}, {Head: "COMMAND"}}, rows)
+		{Head: "WRITTEN", Right: true, Spare: 4}, {Head: "ASKS", Right: true, Spare: 3}, {Head: "COMMAND"}}, rows) + models
 }
 
 // counters are the numbers of a session with their names for JSON and for Prometheus.
-func counters(m control.Metrics) [17]struct {
+func counters(m control.Metrics) [21]struct {
 	json, prom, kind, help string
 	value                  float64
 } {
@@ -160,7 +164,7 @@ func counters(m control.Metrics) [17]struct {
 		json, prom, kind, help string
 		value                  float64
 	}
-	return [17]row{
+	return [21]row{
 		{"cpu_milli", "sbx_cpu_share", "gauge", "processors in use", float64(m.CPUMilli) / 1000},
 		{"cpu_usec", "sbx_cpu_seconds_total", "counter", "processor time", float64(m.CPUUsec) / 1e6},
 		{"cpu_throttled_usec", "sbx_cpu_throttled_seconds_total", "counter", "time for which the limit held it back",
@@ -181,6 +185,10 @@ func counters(m control.Metrics) [17]struct {
 		{"answer_ms", "sbx_answer_seconds_mean", "gauge", "mean time to an answer", float64(m.AnswerMS) / 1000},
 		{"gate_requests", "sbx_gate_requests_total", "counter", "accesses that the kernel has put to the gate",
 			float64(m.Gate)},
+		{"model_requests", "sbx_model_requests_total", "counter", "requests to endpoints", float64(m.Models.Requests)},
+		{"model_tokens_in", "sbx_model_tokens_in_total", "counter", "tokens that were sent", float64(m.Models.In)},
+		{"model_tokens_out", "sbx_model_tokens_out_total", "counter", "tokens that came back", float64(m.Models.Out)},
+		{"model_cents", "sbx_model_money_total", "counter", "what they cost", float64(m.Models.Cents) / 100},
 	}
 }
 
@@ -197,33 +205,38 @@ func prometheus(list []measured) string {
 
 func statsJSON(list []measured) string {
 	type entry struct {
-		SID       string       `json:"sid"`
-		Argv      []plan.Bytes `json:"argv"`
-		Time      time.Time    `json:"ts"`
-		CPUMilli  int64        `json:"cpu_milli"`
-		CPUUsec   int64        `json:"cpu_usec"`
-		Throttled int64        `json:"cpu_throttled_usec"`
-		Mem       int64        `json:"mem"`
-		MemMax    int64        `json:"mem_max"`
-		MemPeak   int64        `json:"mem_peak"`
-		Pressure  int64        `json:"mem_pressure"`
-		OOMKills  int64        `json:"oom_kills"`
-		Pids      int64        `json:"pids"`
-		PidsMax   int64        `json:"pids_max"`
-		ReadB     int64        `json:"read_bytes"`
-		WriteB    int64        `json:"write_bytes"`
-		Questions int64        `json:"questions"`
-		Allowed   int64        `json:"allowed"`
-		Denied    int64        `json:"denied"`
-		AnswerMS  int64        `json:"answer_ms"`
-		Gate      int64        `json:"gate_requests"`
+		SID           string       `json:"sid"`
+		Argv          []plan.Bytes `json:"argv"`
+		Time          time.Time    `json:"ts"`
+		CPUMilli      int64        `json:"cpu_milli"`
+		CPUUsec       int64        `json:"cpu_usec"`
+		Throttled     int64        `json:"cpu_throttled_usec"`
+		Mem           int64        `json:"mem"`
+		MemMax        int64        `json:"mem_max"`
+		MemPeak       int64        `json:"mem_peak"`
+		Pressure      int64        `json:"mem_pressure"`
+		OOMKills      int64        `json:"oom_kills"`
+		Pids          int64        `json:"pids"`
+		PidsMax       int64        `json:"pids_max"`
+		ReadB         int64        `json:"read_bytes"`
+		WriteB        int64        `json:"write_bytes"`
+		Questions     int64        `json:"questions"`
+		Allowed       int64        `json:"allowed"`
+		Denied        int64        `json:"denied"`
+		AnswerMS      int64        `json:"answer_ms"`
+		Gate          int64        `json:"gate_requests"`
+		ModelRequests int64        `json:"model_requests"`
+		ModelIn       int64        `json:"model_tokens_in"`
+		ModelOut      int64        `json:"model_tokens_out"`
+		ModelCents    int64        `json:"model_cents"`
 	}
 	out := []entry{}
 	for _, x := range list {
 		m := x.m
 		out = append(out, entry{x.info.SID, x.info.Argv, m.Time.UTC(), m.CPUMilli, m.CPUUsec, m.Throttled, m.Mem, m.MemMax,
 			m.MemPeak, m.Pressure, m.OOMKills, m.Pids, m.PidsMax,
-			m.ReadB, m.WriteB, m.Questions, m.Allowed, m.Denied, m.AnswerMS, m.Gate})
+			m.ReadB, m.WriteB, m.Questions, m.Allowed, m.Denied, m.AnswerMS, m.Gate,
+			m.Models.Requests, m.Models.In, m.Models.Out, m.Models.Cents})
 	}
 	return Encode(struct {
 		Sessions []entry `json:"sessions"`

@@ -16,6 +16,8 @@ type Meter struct {
 	init    func() int
 	rules   []*resources.Rule
 	Gate    func() int64 // nil in a static session; set before anybody can ask
+	// Models is what was used of endpoints: requests, tokens in and out, cents. May be nil.
+	Models func() (requests, in, out, cents int64)
 
 	mu      sync.Mutex
 	begin   time.Time
@@ -80,6 +82,9 @@ func (m *Meter) Stats() (control.Metrics, error) {
 	}
 	if m.Gate != nil {
 		out.Gate = m.Gate()
+	}
+	if m.Models != nil {
+		out.Models.Requests, out.Models.In, out.Models.Out, out.Models.Cents = m.Models()
 	}
 	return out, nil
 }

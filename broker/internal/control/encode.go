@@ -141,7 +141,11 @@ type Metrics struct {
 	Denied    int64
 	AnswerMS  int64 // mean time to an answer, milliseconds
 	Gate      int64 // requests that the kernel has put to the gate
+	Models    Models
 }
+
+// Models is what was used of models' APIs that were granted, since the start.
+type Models struct{ Requests, In, Out, Cents int64 }
 
 func metricsLine(typ string, m Metrics) []byte {
 	return message(typ).time("ts", m.Time).num("cpu_milli", m.CPUMilli).num("cpu_usec", m.CPUUsec).num("mem", m.Mem).
@@ -149,7 +153,9 @@ func metricsLine(typ string, m Metrics) []byte {
 		num("mem_peak", m.MemPeak).num("mem_pressure", m.Pressure).num("cpu_throttled_usec", m.Throttled).num("pids_max",
 		m.PidsMax).num("oom_kills", m.OOMKills).
 		num("questions", m.Questions).num("allowed", m.Allowed).num("denied", m.Denied).num("answer_ms",
-		m.AnswerMS).num("gate_requests", m.Gate).line()
+		m.AnswerMS).num("gate_requests", m.Gate).
+		num("model_requests", m.Models.Requests).num("model_tokens_in", m.Models.In).
+		num("model_tokens_out", m.Models.Out).num("model_cents", m.Models.Cents).line()
 }
 
 // Info is what a session says of itself.

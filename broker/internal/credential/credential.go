@@ -7,12 +7,14 @@ package credential
 import (
 	"cmp"
 	"crypto/rand"
+	"fmt"
 	"net/netip"
 	"path"
 	"slices"
 	"strconv"
 	"strings"
 
+	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/launch"
 	"sbx.example/sbx/broker/internal/network"
 	"sbx.example/sbx/broker/internal/planner"
@@ -35,13 +37,20 @@ type Caller struct {
 
 // Grants are the credentials of one run. Nil ones are none.
 type Grants struct {
-	by     Caller
-	file   program.Program
-	shell  []string // the environment of commands that print a value
-	list   []granted
-	sites  []proxied.Site
-	listen []proxied.Listener
-	at     []netip.AddrPort // where each of them listens
+	by      Caller
+	known   map[string]policy.Credential
+	file    program.Program
+	shell   []string // the environment of commands that print a value
+	list    []granted
+	sealed  string   // the folder of values that sbx keeps itself
+	names   []string // for the status line
+	netrc   string
+	gitKeys [][2]string
+	sockets []socket
+	ports   uint16 // that were given away from firstPort on
+	sites   []proxied.Site
+	listen  []proxied.Listener
+	at      []netip.AddrPort // where each of them listens
 	Service
 }
 
@@ -59,81 +68,150 @@ const (
 	inside     = "/run/sbx/"
 	caFile     = "ca.pem"        // the session's authority alone
 	bundleFile = "ca-bundle.pem" // the same behind the host's list
+	netrcFile  = "netrc"         // passwords, for Go and Python
 )
 
 // New grants what the settings name, and shows the placeholders. Nothing is started.
 func New(by Caller, s request.Settings, in *planner.Input) (*Grants, error) {
-	if len(s.Network.With) == 0 {
+	if len(s.Network.With)+len(s.Network.Endpoints) == 0 {
 		return nil, nil
 	}
 	if s.Network.Mode == "none" {
-		return nil, &planner.Refusal{What: "--with lets a run reach the hosts of a credential, and network.mode = none (" +
+		return nil, &planner.Refusal{What: "--with and --endpoint let a run reach hosts, and network.mode = none (" +
 			s.Origin("network.mode") + ") forbids all", Hint: "leave one of the two out; without --net nothing else is open"}
 	}
 	from := request.Programs(by.Env, s, in)
-	g := &Grants{by: by, shell: program.Environment(by.Env, from.Writable)}
+	g := &Grants{by: by, known: s.Credentials, sealed: s.Vars.XDGStateHome + "/sbx/" + policy.SecretsFolder,
+		shell: program.Environment(by.Env, from.Writable)}
 	var err error
 	if g.file, err = launch.FindProxy(from); err != nil {
-		return nil, &planner.Refusal{What: "--with needs sbx-proxy", Err: err, Hint: "install it beside sbx (make install)"}
+		return nil, &planner.Refusal{What: "--with and --endpoint need sbx-proxy", Err: err,
+			Hint: "install it beside sbx (make install)"}
 	}
-	for _, name := range slices.Compact(slices.Sorted(slices.Values(s.Network.With))) {
-		c, ok := s.Credentials[name]
+	for _, name := range distinct(s.Network.With) {
+		if err := g.add(name, s.Origin("network.with"), in); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range distinct(s.Network.Endpoints) {
+		e, ok := s.Endpoints[name]
 		if !ok {
-			return nil, &planner.Refusal{What: "no credential is called " + quoting.Quote(name) + " (" +
-				s.Origin("network.with") + ")", Hint: "[credential." + name +
+			return nil, &planner.Refusal{What: "no endpoint is called " + quoting.Quote(name) + " (" +
+				s.Origin("network.endpoints") + ")", Hint: "[endpoint." + name +
 				"] in ~/.config/sbx/config.toml makes one (docs/credentials.md)"}
 		}
-		if err := g.add(c, in); err != nil {
+		if err := g.addEndpoint(e, in); err != nil {
 			return nil, err
 		}
 	}
 	for _, site := range g.sites {
 		if h, err := peer.Parse(site.Host); err != nil || by.Denied(h, int(site.Port)) {
 			return nil, &planner.Refusal{What: "a rule denies " + quoting.Quote(site.Host) +
-				", to which a credential of --with goes",
+				", to which a credential of this run goes",
 				Hint: "sbx why " + quoting.Quote(site.Host) + " says which"}
 		}
 	}
+	g.showGit(in)
 	g.trust(in)
 	return g, nil
 }
 
-// add grants one credential and shows what stands for it.
-func (g *Grants) add(c policy.Credential, in *planner.Input) error {
+func distinct(names []string) []string { return slices.Compact(slices.Sorted(slices.Values(names))) }
+
+// secret makes a credential known to sbx-proxy, and returns it with what stands for it inside.
+func (g *Grants) secret(name, why string) (granted, kind, error) {
+	c, ok := g.known[name]
+	if !ok {
+		return granted{}, kind{}, &planner.Refusal{What: "no credential is called " + quoting.Quote(name) + " (" + why + ")",
+			Hint: "sbx secret list shows those that there are, sbx secret add makes one"}
+	}
 	k := kindOf(cmp.Or(c.Kind, c.Name))
 	if c.Kind != "" && len(k.at) == 0 {
-		return &planner.Refusal{What: "credential " + c.Name + " (" + c.Origin.String() + "): kind " +
+		return granted{}, k, &planner.Refusal{What: "credential " + c.Name + " (" + c.Origin.String() + "): kind " +
 			quoting.Quote(c.Kind) + " is not known"}
 	}
-	list := places(c, k)
+	i := slices.IndexFunc(g.list, func(x granted) bool { return x.Name == name })
+	if i < 0 {
+		i = len(g.list)
+		g.list = append(g.list, granted{Credential: c, placeholder: placeholder(k.prefix, c.Name)})
+	}
+	return g.list[i], k, nil
+}
+
+// add grants one credential and shows what stands for it.
+func (g *Grants) add(name, why string, in *planner.Input) error {
+	x, k, err := g.secret(name, why)
+	if err != nil {
+		return err
+	}
+	list := places(x.Credential, k)
 	if len(list) == 0 {
-		return &planner.Refusal{What: "credential " + c.Name + " (" + c.Origin.String() + ") names no host and no place",
+		return &planner.Refusal{What: "credential " + x.Name + " (" + x.Origin.String() + ") names no host and no place",
 			Hint: `hosts = ["api.example"] and header = "Authorization: Bearer {}" say where it goes`}
 	}
-	x := granted{Credential: c, placeholder: placeholder(k.prefix, c.Name)}
-	g.list = append(g.list, x)
+	g.names = append(g.names, "credential "+x.Name)
 	for i, p := range list {
 		site, err := g.site(p.host)
 		if err != nil {
 			return err
 		}
 		s := &g.sites[site]
-		s.Places = append(s.Places, proxied.Place{Secret: c.Name, Header: p.header, Format: p.format, Basic: p.basic,
-			User: p.user, Query: p.query})
-		if c.Allow != nil {
-			s.Allow = append(s.Allow, c.Allow...)
+		s.Places = append(s.Places, p.proxied(x.Name))
+		if x.Allow != nil {
+			s.Allow = append(s.Allow, x.Allow...)
+		}
+		if p.basic {
+			g.git(p, x.placeholder)
 		}
 		if i == 0 && len(k.base) > 0 {
-			address := g.own(site)
+			address := "http://" + g.own(site).String()
 			for _, b := range k.base {
-				setEnv(in, b.variable, "http://"+address.String()+b.path)
+				setEnv(in, b.variable, address+b.path)
 			}
 		}
 	}
-	for _, name := range append(slices.Clone(c.Env), k.env...) {
+	for _, name := range append(slices.Clone(x.Env), k.env...) {
 		setEnv(in, name, x.placeholder)
 	}
+	for _, f := range k.files {
+		in.Copies = append(in.Copies, planner.Copy{Path: inside + f.name,
+			Text: plan.Text{Name: f.name, Text: f.text(x.placeholder, list[0].host)}})
+		setEnv(in, f.variable, inside+f.name)
+	}
+	for _, v := range k.fixed {
+		setEnv(in, v[0], v[1])
+	}
 	return nil
+}
+
+func (p place) proxied(secret string) proxied.Place {
+	return proxied.Place{Secret: secret, Header: p.header, Format: p.format, Basic: p.basic, User: p.user, Query: p.query}
+}
+
+// git has git find the password of a host, and others in a netrc. What git is told elsewhere about that host's
+// passwords is not asked first.
+func (g *Grants) git(p at, placeholder string) {
+	g.netrc += "machine " + p.host + " login " + p.user + " password " + placeholder + "\n"
+	key := "credential.https://" + p.host + ".helper"
+	g.gitKeys = append(g.gitKeys, [2]string{key, ""}, [2]string{key, "!f() { test \"$1\" = get && echo username=" +
+		p.user + " && echo password=" + placeholder + "; }; f"})
+}
+
+// showGit shows the netrc, and passes what git is told in the environment, behind what is there already.
+func (g *Grants) showGit(in *planner.Input) {
+	if len(g.gitKeys) == 0 {
+		return
+	}
+	in.Copies = append(in.Copies, planner.Copy{Path: inside + netrcFile,
+		Text: plan.Text{Name: netrcFile, Text: g.netrc}})
+	setEnv(in, "NETRC", inside+netrcFile)
+	n, _ := strconv.Atoi(host.Lookup(in.Env, "GIT_CONFIG_COUNT"))
+	for _, kv := range g.gitKeys {
+		setEnv(in, fmt.Sprintf("GIT_CONFIG_KEY_%d", n), kv[0])
+		setEnv(in, fmt.Sprintf("GIT_CONFIG_VALUE_%d", n), kv[1])
+		n++
+	}
+	setEnv(in, "GIT_CONFIG_COUNT", strconv.Itoa(n))
 }
 
 // places are where a credential goes: what its table says before what is known of its kind.
@@ -175,7 +253,7 @@ const usualPort = 443
 
 // site finds or makes the one of "host" or "host:port", with a listener at its port.
 func (g *Grants) site(server string) (int, error) {
-	host, port, has := strings.Cut(server, ":")
+	name, port, has := strings.Cut(server, ":")
 	n := uint16(usualPort)
 	if has {
 		var err error
@@ -183,10 +261,12 @@ func (g *Grants) site(server string) (int, error) {
 			return 0, err
 		}
 	}
-	if i := slices.IndexFunc(g.sites, func(s proxied.Site) bool { return s.Host == host && s.Port == n }); i >= 0 {
+	if i := slices.IndexFunc(g.sites, func(s proxied.Site) bool {
+		return s.Budget == nil && s.Host == name && s.Port == n
+	}); i >= 0 {
 		return i, nil
 	}
-	g.sites = append(g.sites, proxied.Site{Host: host, Port: n})
+	g.sites = append(g.sites, proxied.Site{Host: name, Port: n})
 	if !slices.ContainsFunc(g.listen, func(l proxied.Listener) bool { return l.Site == proxied.AnySite && l.Port == n }) {
 		g.listen = append(g.listen, proxied.Listener{Port: n, Site: proxied.AnySite})
 		g.at = append(g.at, netip.AddrPortFrom(netip.MustParseAddr(network.ServedAddress), n))
@@ -197,7 +277,8 @@ func (g *Grants) site(server string) (int, error) {
 // own gives a site an address inside at which it is spoken to without TLS. It is 127.0.0.1: some tools take no other
 // for their own machine.
 func (g *Grants) own(site int) netip.AddrPort {
-	a := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), firstPort+uint16(len(g.listen)))
+	a := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), firstPort+g.ports)
+	g.ports++
 	g.listen = append(g.listen, proxied.Listener{Port: a.Port(), Site: site})
 	g.at = append(g.at, a)
 	return a
@@ -216,8 +297,17 @@ func setEnv(in *planner.Input, name, value string) {
 
 // trust has tools inside trust the session's certificate authority. The files are written once sbx-proxy has made it.
 func (g *Grants) trust(in *planner.Input) {
+	if !slices.ContainsFunc(g.sites, func(s proxied.Site) bool { return s.Budget == nil }) {
+		return // no connection inside is TLS
+	}
 	for _, name := range []string{caFile, bundleFile} {
 		in.Copies = append(in.Copies, planner.Copy{Path: inside + name, Text: plan.Text{Name: name}})
+	}
+	for _, file := range bundles() {
+		if canon, _, st, err := host.Resolve(in.FS, file); err == nil && st.Type == host.File {
+			in.Copies = append(in.Copies, planner.Copy{Path: canon, Text: plan.Text{Name: bundleFile}, Over: true})
+			break
+		}
 	}
 	for _, name := range caVariables() {
 		setEnv(in, name, inside+bundleFile)
@@ -226,13 +316,11 @@ func (g *Grants) trust(in *planner.Input) {
 }
 
 // Names are for the status line.
-func (g *Grants) Names() (out []string) {
-	if g != nil {
-		for _, x := range g.list {
-			out = append(out, "credential "+x.Name)
-		}
+func (g *Grants) Names() []string {
+	if g == nil {
+		return nil
 	}
-	return out
+	return g.names
 }
 
 // Served is what the run's network serves; nil is nothing.
@@ -242,7 +330,9 @@ func (g *Grants) Served() *network.Served {
 	}
 	s := &network.Served{Listen: g.at, Start: g.start}
 	for _, x := range g.sites {
-		s.Names = append(s.Names, x.Host)
+		if x.Budget == nil {
+			s.Names = append(s.Names, x.Host)
+		}
 	}
 	return s
 }

@@ -7,6 +7,14 @@ type kind struct {
 	env    []string // variables that hold the credential
 	prefix string   // what tools expect it to begin with
 	base   []base   // variables that name another address of the service
+	files  []file
+	fixed  [][2]string // variables that are the same in every session
+}
+
+// file is one of a tool's that holds the credential, below /run/sbx, and the variable by which the tool finds it.
+type file struct {
+	name, variable string
+	text           func(credential, host string) string
 }
 
 // at is a host, and the place in requests to it.
@@ -41,6 +49,18 @@ func kinds() []kind {
 		{name: "gemini", env: []string{"GEMINI_API_KEY"}, prefix: "AIza", base: []base{{"GOOGLE_GEMINI_BASE_URL", ""}},
 			at: []at{{"generativelanguage.googleapis.com", header("X-Goog-Api-Key", "{}")},
 				{"generativelanguage.googleapis.com", place{query: "key"}}}},
+		{name: "gitlab", env: []string{"GITLAB_TOKEN"}, prefix: "glpat-", at: []at{
+			{"gitlab.com", header("Private-Token", "{}")}, {"gitlab.com", bearer},
+			{"gitlab.com", place{basic: true, user: "oauth2"}}}},
+		{name: "npm", env: []string{"NPM_TOKEN", "NODE_AUTH_TOKEN"}, prefix: "npm_", at: []at{
+			{"registry.npmjs.org", bearer}}, files: []file{{name: "npmrc", variable: "NPM_CONFIG_USERCONFIG",
+			text: func(c, host string) string { return "//" + host + "/:_authToken=" + c + "\n" }}}},
+		{name: "pypi", env: []string{"TWINE_PASSWORD", "UV_PUBLISH_TOKEN"}, prefix: "pypi-",
+			fixed: [][2]string{{"TWINE_USERNAME", "__token__"}},
+			at:    []at{{"upload.pypi.org", place{basic: true, user: "__token__"}}}},
+		{name: "cargo", env: []string{"CARGO_REGISTRY_TOKEN"}, at: []at{
+			{"crates.io", header("Authorization", "{}")}}},
+		{name: "huggingface", env: []string{"HF_TOKEN"}, prefix: "hf_", at: []at{{"huggingface.co", bearer}}},
 	}
 }
 
@@ -57,7 +77,7 @@ func kindOf(name string) kind {
 // caVariables name the list of certificates that tools trust.
 func caVariables() []string {
 	return []string{"SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "CARGO_HTTP_CAINFO",
-		"PIP_CERT", "AWS_CA_BUNDLE", "NIX_SSL_CERT_FILE", "CODEX_CA_CERTIFICATE"}
+		"PIP_CERT", "npm_config_cafile", "AWS_CA_BUNDLE", "NIX_SSL_CERT_FILE", "CODEX_CA_CERTIFICATE"}
 }
 
 // bundles are where systems keep the list of certificates that they trust, as crypto/x509 looks for it.

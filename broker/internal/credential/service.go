@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/netip"
 	"os"
+	"path"
 	"strconv"
 	"sync"
 	"syscall"
@@ -30,16 +31,58 @@ type Service struct {
 
 	mu     sync.Mutex
 	log    *audit.Writer
-	early  []audit.Event // before there was a record
+	early  []audit.Event            // before there was a record
+	spent  map[string]proxied.Spent // of endpoints
 	over   bool
 	closed bool
 }
 
 // start starts sbx-proxy with the sockets inside, and writes what has tools trust it.
 func (g *Grants) start(listeners []*os.File, closed, open []netip.Prefix, dir string) error {
-	fail := func(err error) error {
-		return &planner.Refusal{What: "starting sbx-proxy for --with", Err: err}
+	values, err := g.values()
+	defer closeAll(values)
+	if err != nil {
+		return err
 	}
+	sockets, err := g.open(dir)
+	defer closeAll(sockets)
+	if err != nil {
+		return starting(err)
+	}
+	ready := make(chan proxied.Report, 1)
+	if err := g.launch(append(values, g.inOrder(listeners, sockets)...), ready); err != nil {
+		return starting(err)
+	}
+	conf := g.configuration(closed, open)
+	if err := json.NewEncoder(g.conf).Encode(&conf); err != nil {
+		return starting(err)
+	}
+	select {
+	case r := <-ready:
+		switch {
+		case r.Ready == nil:
+			return &planner.Refusal{What: "starting sbx-proxy for --with: " + quoting.ASCII(r.Failed)}
+		case r.Ready.CA == "":
+			return nil
+		}
+		return g.certificates(r.Ready.CA, dir)
+	case <-time.After(startPatience):
+		return starting(errors.New("it did not come up in time"))
+	}
+}
+
+func starting(err error) error {
+	return &planner.Refusal{What: "starting sbx-proxy for --with", Err: err}
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		f.Close()
+	}
+}
+
+// configuration is what sbx-proxy is told.
+func (g *Grants) configuration(closed, open []netip.Prefix) proxied.Config {
 	conf := proxied.Config{Sites: g.sites, Listeners: g.listen, Roots: host.Lookup(g.by.Env, "SSL_CERT_FILE")}
 	for _, p := range closed {
 		conf.Closed = append(conf.Closed, p.String())
@@ -47,55 +90,60 @@ func (g *Grants) start(listeners []*os.File, closed, open []netip.Prefix, dir st
 	for _, p := range open {
 		conf.Open = append(conf.Open, p.String())
 	}
-	var values []*os.File
-	defer func() {
-		for _, f := range values {
-			f.Close()
-		}
-	}()
+	for _, x := range g.list {
+		conf.Secrets = append(conf.Secrets, proxied.Secret{Name: x.Name, Placeholder: x.placeholder,
+			Sealed: x.FromCommand == "" && x.FromEnv == "" && x.FromFile == "", Keys: g.sealed})
+	}
+	return conf
+}
+
+// values opens what the values of all credentials can be read from.
+func (g *Grants) values() (files []*os.File, _ error) {
 	for _, x := range g.list {
 		f, err := g.value(x)
 		if err != nil {
-			return &planner.Refusal{What: "credential " + x.Name + " (" + x.Origin.String() + ")", Err: err}
+			return files, &planner.Refusal{What: "credential " + x.Name + " (" + x.Origin.String() + ")", Err: err}
 		}
-		values = append(values, f)
-		conf.Secrets = append(conf.Secrets, proxied.Secret{Name: x.Name, Placeholder: x.placeholder})
+		files = append(files, f)
 	}
+	return files, nil
+}
+
+// launch starts sbx-proxy with these files behind its own two pipes. Its first report goes to ready.
+func (g *Grants) launch(files []*os.File, ready chan<- proxied.Report) error {
 	theirs, ours, err := os.Pipe()
 	if err != nil {
-		return fail(err)
+		return err
 	}
 	defer theirs.Close()
 	in, out, err := os.Pipe()
 	if err != nil {
 		ours.Close()
-		return fail(err)
+		return err
 	}
-	files := append([]*os.File{nil, nil, nil, theirs, out}, values...)
-	// Its own process group: a Ctrl-C at the terminal is for the program inside.
-	g.proc, err = g.file.StartPowerless([]string{"serve"}, &os.ProcAttr{Files: append(files, listeners...), Dir: "/",
-		Env: []string{program.Path}, Sys: ownGroup()})
-	out.Close()
+	defer out.Close()
+	g.proc, err = g.file.StartPowerless([]string{"serve"}, &os.ProcAttr{Dir: "/", Env: []string{program.Path},
+		Files: append([]*os.File{nil, nil, nil, theirs, out}, files...), Sys: ownGroup()})
 	if err != nil {
 		ours.Close()
 		in.Close()
-		return fail(err)
+		return err
 	}
 	g.conf, g.ended = ours, make(chan struct{})
-	ready := make(chan proxied.Report, 1)
 	go g.follow(in, ready)
-	if err := json.NewEncoder(ours).Encode(&conf); err != nil {
-		return fail(err)
-	}
-	select {
-	case r := <-ready:
-		if r.Ready == nil {
-			return &planner.Refusal{What: "starting sbx-proxy for --with: " + quoting.ASCII(r.Failed)}
+	return nil
+}
+
+// inOrder has the listeners stand as the configuration says: those in the sandbox's network, and sockets.
+func (g *Grants) inOrder(inside, sockets []*os.File) (out []*os.File) {
+	for _, l := range g.listen {
+		from := &inside
+		if l.Port == 0 {
+			from = &sockets
 		}
-		return g.certificates(r.Ready.CA, dir)
-	case <-time.After(startPatience):
-		return fail(errors.New("it did not come up in time"))
+		out, *from = append(out, (*from)[0]), (*from)[1:]
 	}
+	return out
 }
 
 const startPatience = 30 * time.Second
@@ -130,7 +178,11 @@ func (g *Grants) value(x granted) (*os.File, error) {
 			return nil
 		})
 	}
-	return nil, errors.New("it has no value: from_command, from_env or from_file says where it is")
+	f, err := os.Open(path.Join(g.sealed, x.Name+".age"))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, errors.New("it has no value: sbx secret add " + x.Name + " keeps one")
+	}
+	return f, err
 }
 
 // filled is a pipe with what fill writes, which fits into it.
@@ -209,10 +261,20 @@ func (g *Grants) follow(in *os.File, ready chan<- proxied.Report) {
 
 // use records one request.
 func (g *Grants) use(u *proxied.Use) {
+	if u.Spent != nil {
+		g.mu.Lock()
+		if g.spent == nil {
+			g.spent = map[string]proxied.Spent{}
+		}
+		g.spent[u.Endpoint] = *u.Spent
+		g.mu.Unlock()
+		return
+	}
 	at := server(u.Host, u.Port)
 	e := audit.Event{Kind: audit.KindCredential, UID: os.Getuid(), Op: "use", Host: u.Host, Port: int(u.Port),
 		Decision: "allow", Reason: u.Failed}
-	for _, kv := range []audit.KV{{K: "credential", V: u.Secret}, {K: "method", V: u.Method},
+	for _, kv := range []audit.KV{{K: "credential", V: u.Secret},
+		{K: "endpoint", V: u.Endpoint}, {K: "method", V: u.Method},
 		{K: "status", V: number(u.Status)}} {
 		if kv.V != "" {
 			e.Detail = append(e.Detail, kv)
@@ -240,6 +302,8 @@ func number(n int) string {
 	return strconv.Itoa(n)
 }
 
+func count(n int64) string { return strconv.FormatInt(n, 10) }
+
 // note writes to the record, or keeps it until there is one.
 func (s *Service) note(e audit.Event) {
 	s.mu.Lock()
@@ -260,9 +324,9 @@ func (g *Grants) Record(log *audit.Writer) {
 	if g == nil {
 		return
 	}
-	for _, x := range g.list {
+	for _, name := range g.names {
 		_, _ = log.Note(audit.Event{Kind: audit.KindGrant, UID: os.Getuid(), Op: "use", Decision: "allow", Life: "session",
-			Reason: "credential " + x.Name + ", " + x.Origin.String()})
+			Reason: name})
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -287,6 +351,13 @@ func (g *Grants) Close() {
 	case <-time.After(endPatience):
 		_ = g.proc.Kill()
 		<-g.ended
+	}
+	names, spent := g.Spent()
+	for _, name := range names {
+		x := spent[name]
+		g.note(audit.Event{Kind: audit.KindCredential, UID: os.Getuid(), Op: "spent", Detail: []audit.KV{
+			{K: "endpoint", V: name}, {K: "requests", V: count(x.Requests)}, {K: "tokens_in", V: count(x.In)},
+			{K: "tokens_out", V: count(x.Out)}, {K: "cents", V: count(x.Cents)}}})
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -227,6 +227,7 @@ func (x *attempt) execute() (launch.Result, error) {
 	b, r := x.b, x.r
 	x.svc = b.newService(r, x.in, x.s, x.mediator)
 	x.svc.meter, x.limited.Plan = confine.NewMeter(x.limited, x.svc.init, r.Rules), x.plan
+	x.svc.meter.Models = x.credentials.Totals
 	x.approvals.serve(x.svc)
 	x.audit = &auditLog{b: b, r: r, cfg: x.cfg, in: x.in, s: x.s}
 	x.log = newStaticLog(x.audit, x.approvals, x.net)

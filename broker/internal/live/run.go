@@ -103,8 +103,8 @@ func (b *Broker) run(r *run) (Outcome, error) {
 	if err := x.open(); err != nil {
 		return Outcome{}, err
 	}
+	defer x.credentials.Close() // once the network, which starts it, has come that far
 	defer x.net.Close()
-	defer x.credentials.Close()
 	defer r.doors.Close()
 	if err := x.prepare(); err != nil {
 		x.limited.End(child.Aftermath{})

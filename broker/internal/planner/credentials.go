@@ -93,6 +93,13 @@ func (v *view) addCopies() {
 			n.file, n.why = path.Join(v.in.SessionDir, "etc", c.Text.Name), MaskedWhy
 			continue
 		}
+		if c.Over {
+			if v.isShown(c.Path) {
+				v.late = append(v.late, plan.Mount{Kind: plan.Bind, Target: c.Path, Access: plan.ReadOnly,
+					Source: path.Join(v.in.SessionDir, "etc", c.Text.Name), Why: CertificatesWhy})
+			}
+			continue
+		}
 		v.root.at(path.Dir(c.Path)).secret = false
 		v.root.at(c.Path).file = path.Join(v.in.SessionDir, "etc", c.Text.Name)
 	}
@@ -103,6 +110,21 @@ const copies = "/run/sbx/"
 
 // MaskedWhy is the reason of a mount that shows a configuration without its credentials.
 const MaskedWhy = "credential"
+
+// CertificatesWhy is the reason of a mount that shows whom tools trust in this session.
+const CertificatesWhy = "certificates"
+
+// isShown says whether the host's file at a path is shown: whether the innermost of what was granted and what is hidden
+// around it was granted.
+func (v *view) isShown(p string) bool {
+	for at := p; at != "/"; at = path.Dir(at) {
+		if n := v.root.find(at); n != nil && (n.hidden || n.granted) {
+			st, err := v.in.FS.Lstat(p)
+			return n.granted && !n.hidden && n.mode != Scratch && err == nil && st.Type == host.File
+		}
+	}
+	return false
+}
 
 // hides says whether a path, or what it lies in below the innermost grant, is hidden.
 func (v *view) hides(p string) bool {

@@ -87,6 +87,8 @@ type Copy struct {
 	Text plan.Text // under its name in the session's folder
 	// by a link to it: what serves the root shows a file with the name of a secret nowhere
 	Linked bool
+	// over the host's, where that is shown
+	Over bool
 }
 
 // Input is everything that a plan depends on.

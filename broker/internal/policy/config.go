@@ -17,6 +17,7 @@ type Config struct {
 	Servers  map[string]Server  // by name
 	// Credentials are those that a run can be granted, by name
 	Credentials map[string]Credential
+	Endpoints   map[string]Endpoint
 }
 
 // Sandbox is section [sandbox].
@@ -68,6 +69,7 @@ type Network struct {
 	Mode      string   // auto | none | slirp4netns | pasta | veth
 	TLS       string   // none | sni
 	With      []string // names of credentials
+	Endpoints []string // names of endpoints
 }
 
 // Limits is section [limits].

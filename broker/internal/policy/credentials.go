@@ -27,6 +27,9 @@ type Credential struct {
 	Origin                         Origin
 }
 
+// SecretsFolder is where, below the folder of what is trusted, the values are that sbx keeps itself: NAME.age.
+const SecretsFolder = "secrets"
+
 // field is where a key of the table goes: *string or *[]string.
 func (c *Credential) field(name string) any {
 	switch name {
@@ -199,25 +202,4 @@ func (m *merger) credentials(l *Layer) {
 		}
 		m.e.Credentials[name] = l.Credentials[name]
 	}
-}
-
-// diffCredentials lists the credentials that are not the same.
-func diffCredentials(a, b Effective) (out []Change) {
-	names := maps.Clone(a.Credentials)
-	if names == nil {
-		names = map[string]Credential{}
-	}
-	maps.Copy(names, b.Credentials)
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		before, after := a.Credentials[name], b.Credentials[name]
-		for _, k := range credentialKeys() {
-			old := reflect.ValueOf(before.field(k.name)).Elem().Interface()
-			now := reflect.ValueOf(after.field(k.name)).Elem().Interface()
-			if !reflect.DeepEqual(old, now) {
-				out = append(out, Change{Key: "credential." + name + "." + k.name, Old: show(old), New: show(now),
-					Origin: after.Origin, Widens: true})
-			}
-		}
-	}
-	return out
 }

@@ -59,6 +59,8 @@ func (k *key) values() string {
 		return "a list of names"
 	case tServers:
 		return `a list of hosts such as "api.github.com" or "git.example:8443"`
+	case tModels:
+		return "a list of names of models"
 	case tRequests:
 		return `a list of requests such as "GET /repos/**"`
 	case tGlobs:

@@ -27,6 +27,7 @@ const (
 	tNames   // of profiles
 	tServers // hosts with one name and one port each
 	tRequests
+	tModels
 	tStores
 	tMap
 )
@@ -114,6 +115,8 @@ func keyTable() []key {
 			ptr: func(c *Config) any { return &c.Network.Mode }},
 		{name: "network.with", typ: tNames, limit: bySubset, host: true,
 			ptr: func(c *Config) any { return &c.Network.With }},
+		{name: "network.endpoints", typ: tNames, limit: bySubset, host: true,
+			ptr: func(c *Config) any { return &c.Network.Endpoints }},
 		{name: "network.tls", typ: tEnum, limit: toFirst, words: []string{"sni", "none"},
 			ptr: func(c *Config) any { return &c.Network.TLS }},
 

@@ -31,6 +31,7 @@ type Layer struct {
 	Profiles    map[string]Profile
 	Servers     map[string]Server
 	Credentials map[string]Credential
+	Endpoints   map[string]Endpoint
 	Final       []string // keys or sections the org has locked
 	FinalAt     []Origin // where each of them stands
 }
@@ -258,10 +259,12 @@ func (p *configParser) top(name string, v any) error {
 		return p.servers(v)
 	case "credential":
 		return p.credentials(v)
+	case "endpoint":
+		return p.endpoints(v)
 	case "store":
 		return p.stores(v)
 	}
-	sections := []string{"version", "final", "profiles", "mcp", "credential", "store"}
+	sections := []string{"version", "final", "profiles", "mcp", "credential", "endpoint", "store"}
 	for _, k := range p.rows {
 		section, _, _ := strings.Cut(k.name, ".")
 		if section == name {

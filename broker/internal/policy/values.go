@@ -48,7 +48,7 @@ func (k *key) convert(v any, vars Vars) (any, error) {
 		return stringMap(v)
 	case tPorts:
 		return portList(v)
-	case tPaths, tPatterns, tHosts, tPublish, tGlobs, tNames, tStores, tServers, tRequests:
+	case tPaths, tPatterns, tHosts, tPublish, tGlobs, tNames, tStores, tServers, tRequests, tModels:
 		return k.list(v, vars)
 	}
 	s, err := as[string](v, "a string")
@@ -168,6 +168,11 @@ func (k *key) element(s string, vars Vars) (string, error) {
 		return s, CheckServer(s)
 	case tRequests:
 		return s, CheckRequest(s)
+	case tModels:
+		if s == "" || len(s) > 256 || strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' }) {
+			return s, fmt.Errorf("%s is not the name of a model", excerpt.Quote(s))
+		}
+		return s, nil
 	case tStores:
 		st, err := ParseStore(s, vars)
 		return st.String(), err

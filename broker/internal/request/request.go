@@ -31,7 +31,7 @@ type Request struct {
 	nested, containers, containersShared                             bool
 	AllowNetwork                                                     bool
 	AllowHosts, publish, hostPorts                                   []string
-	with                                                             []string
+	with, endpoints                                                  []string
 	net                                                              string
 	Timeout, TimeOffset                                              time.Duration
 	tmpSize, memory, memoryHigh, cpu, io                             string

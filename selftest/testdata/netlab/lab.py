@@ -2,7 +2,37 @@
 import http.server, os, socket, socketserver, ssl, struct, subprocess, sys, threading, time, urllib.parse
 
 class Page(http.server.BaseHTTPRequestHandler):
+    def denied(self):
+        """a site with a file .auth wants that text as Authorization"""
+        try:
+            want = open(os.path.join("/mnt/files", self.site(), ".auth")).read().strip()
+        except OSError:
+            return False
+        said = self.headers.get("Authorization") or ""
+        with open("/mnt/said.log", "a") as f:
+            f.write("%s %s %s\n" % (self.command, self.site(), said))
+        if said == want:
+            return False
+        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self.send_response(401)
+        self.send_header("WWW-Authenticate", "Basic realm=lab")
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+        return True
     def do_POST(self):
+        if self.denied():
+            return
+        if self.path.startswith("/v1/"): # a model's API
+            asked = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            with open("/mnt/said.log", "a") as f:
+                f.write("%s %s %s %s\n" % (self.command, self.path, self.headers.get("X-Api-Key"), len(asked)))
+            said = b'{"usage":{"input_tokens":10,"output_tokens":5}}'
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(said)))
+            self.end_headers()
+            self.wfile.write(said)
+            return
         self.cgi(os.path.join("/mnt/files", self.site()))
     def site(self):
         return (self.headers.get("Host") or "").split(":")[0].replace("/", "")
@@ -29,6 +59,8 @@ class Page(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(out)
     def do_GET(self):
+        if self.denied():
+            return
         site = os.path.join("/mnt/files", self.site())
         if os.path.isdir(site):
             path = os.path.normpath(urllib.parse.unquote(self.path.partition("?")[0])).lstrip("/")

@@ -96,6 +96,9 @@ func Sentence(key string) string {
 	case "network.with":
 		return "Credentials of [credential.NAME] that stand for themselves outside: inside are placeholders, and sbx-proxy " +
 			"puts the values into requests to the credential's own hosts."
+	case "network.endpoints":
+		return "Addresses of models' APIs of [endpoint.NAME] that a run may use within their bounds; nothing else of the " +
+			"network is needed."
 	case "limits.memory":
 		return "The memory of all processes together."
 	case "limits.memory_high":

@@ -1,0 +1,144 @@
+package credential
+
+import (
+	"cmp"
+	"net"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/policy/peer"
+	"sbx.example/sbx/shared/proxied"
+)
+
+// socket is one of an endpoint, in the session's folder.
+type socket struct{ file string }
+
+// endpoints is where their sockets are inside.
+const endpoints = inside + "endpoint/"
+
+// addEndpoint gives an endpoint an address inside, and tells tools of it in the words of its API.
+func (g *Grants) addEndpoint(e policy.Endpoint, in *planner.Input) error {
+	u, err := e.Parse()
+	if err != nil {
+		return &planner.Refusal{What: "endpoint " + e.Name + " (" + e.Origin.String() + ")", Err: err}
+	}
+	api := e.API
+	for _, k := range kinds() { // the host says it
+		if api == "" && len(k.base) > 0 && k.at[0].host == u.Hostname() {
+			api = k.name
+		}
+	}
+	k := kindOf(cmp.Or(api, "openai"))
+	site := proxied.Site{Host: strings.ToLower(u.Hostname()), Port: usualPort, Plain: u.Scheme == "http",
+		Prefix: strings.TrimSuffix(u.EscapedPath(), "/"), Inject: true, Budget: budget(e, k.name)}
+	if site.Plain {
+		site.Port = 80
+	}
+	if p := u.Port(); p != "" {
+		if site.Port, err = peer.ParsePort(p); err != nil {
+			return &planner.Refusal{What: "endpoint " + e.Name + " (" + e.Origin.String() + ")", Err: err}
+		}
+	}
+	key := placeholder(k.prefix, "endpoint-"+e.Name)
+	if e.Credential != "" {
+		if site.Plain && !loopback(site.Host) {
+			return &planner.Refusal{What: "endpoint " + e.Name + " (" + e.Origin.String() +
+				") has a credential, which goes over https only"}
+		}
+		x, own, err := g.secret(e.Credential, "endpoint "+e.Name+", "+e.Origin.String())
+		if err != nil {
+			return err
+		}
+		x.Hosts = []string{site.Host}
+		if x.Header == "" && x.Basic == "" && x.Query == "" && len(own.at) == 0 {
+			own = k
+		}
+		site.Places = []proxied.Place{places(x.Credential, own)[0].proxied(x.Name)}
+		site.Allow = x.Allow
+	}
+	g.names = append(g.names, "endpoint "+e.Name)
+	g.sites = append(g.sites, site)
+	address := "http://" + g.own(len(g.sites)-1).String()
+	for _, b := range k.base {
+		setEnv(in, b.variable, address)
+	}
+	for _, name := range k.env {
+		setEnv(in, name, key)
+	}
+	s := socket{file: "endpoint-" + strconv.Itoa(len(g.sockets))}
+	g.sockets = append(g.sockets, s)
+	g.listen = append(g.listen, proxied.Listener{Site: len(g.sites) - 1})
+	in.Grants = append(in.Grants, planner.Grant{Path: endpoints + e.Name, Source: s.file, Mode: planner.Write,
+		Explicit: true, Socket: true, Why: "--endpoint"})
+	return nil
+}
+
+func loopback(name string) bool {
+	h, err := peer.Parse(name)
+	return err == nil && (h.Name == "localhost" || h.Addr.IsValid() && h.Addr.IsLoopback())
+}
+
+// budget is what of an endpoint may be used.
+func budget(e policy.Endpoint, api string) *proxied.Budget {
+	b := &proxied.Budget{Name: e.Name, API: api, Models: e.Models, Requests: int64(e.Requests), Tokens: int64(e.Tokens),
+		Rate: int64(e.Rate)}
+	b.Cents, _ = policy.Cents(cmp.Or(e.Money, "0")) // looked at when it was read, like prices
+	for model, price := range e.Prices {
+		if b.Prices == nil {
+			b.Prices = map[string]proxied.Price{}
+		}
+		in, out, _ := strings.Cut(price, "/")
+		var p proxied.Price
+		p.In, _ = policy.Cents(in)
+		p.Out, _ = policy.Cents(out)
+		b.Prices[model] = p
+	}
+	return b
+}
+
+// open makes the sockets of endpoints in the session's folder.
+func (g *Grants) open(dir string) (files []*os.File, err error) {
+	for _, s := range g.sockets {
+		l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path.Join(dir, s.file), Net: "unix"})
+		if err != nil {
+			return files, err
+		}
+		l.SetUnlinkOnClose(false) // the session's folder goes as a whole
+		f, err := l.File()
+		l.Close()
+		if err != nil {
+			return files, err
+		}
+		files = append(files, f)
+	}
+	return files, nil
+}
+
+// Totals is what this session has used of all endpoints.
+func (g *Grants) Totals() (requests, in, out, cents int64) {
+	if g == nil {
+		return 0, 0, 0, 0
+	}
+	_, all := g.Spent()
+	for _, x := range all {
+		requests, in, out, cents = requests+x.Requests, in+x.In, out+x.Out, cents+x.Cents
+	}
+	return requests, in, out, cents
+}
+
+// Spent is what this session has used of each endpoint, by name.
+func (s *Service) Spent() (names []string, all map[string]proxied.Spent) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all = map[string]proxied.Spent{}
+	for name, x := range s.spent {
+		names, all[name] = append(names, name), x
+	}
+	slices.Sort(names)
+	return names, all
+}

@@ -1,0 +1,188 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"sbx.example/sbx/shared/proxied"
+)
+
+// meter counts what a session uses of an endpoint.
+type meter struct {
+	*proxied.Budget
+	mu      sync.Mutex
+	spent   proxied.Spent
+	micro   int64       // money, in millionths of a cent
+	minute  []time.Time // requests of the last one
+	clocked func() time.Time
+}
+
+// denial is why a request is not made, in a word that each API has its own for.
+type denial struct{ kind, text string }
+
+// Kinds of denial.
+const (
+	overBudget = "budget"
+	tooFast    = "rate"
+	noModel    = "model"
+	unclear    = "request"
+)
+
+// admit counts a request, or says why it is not made. What is under way is ended by nobody, so requests that overlap
+// may use a little more than the budget.
+func (m *meter) admit(model string) *denial {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := m.clocked()
+	for len(m.minute) > 0 && now.Sub(m.minute[0]) >= time.Minute {
+		m.minute = m.minute[1:]
+	}
+	over := func(what string, limit int64) *denial {
+		return &denial{kind: overBudget, text: "the session's budget of " + what + " for endpoint " + m.Name +
+			" is used up (" +
+			strconv.FormatInt(limit, 10) + ")"}
+	}
+	switch {
+	case len(m.Models) > 0 && !matchModel(m.Models, model):
+		return &denial{kind: noModel, text: "endpoint " + m.Name + " does not allow the model " + strconv.Quote(model)}
+	case m.Requests > 0 && m.spent.Requests >= m.Requests:
+		return over("requests", m.Requests)
+	case m.Tokens > 0 && m.spent.In+m.spent.Out >= m.Tokens:
+		return over("tokens", m.Tokens)
+	case m.Cents > 0 && m.micro >= m.Cents*microcents:
+		return over("money, in cents,", m.Cents)
+	case m.Rate > 0 && int64(len(m.minute)) >= m.Rate:
+		return &denial{kind: tooFast, text: "endpoint " + m.Name + " takes " + strconv.FormatInt(m.Rate, 10) +
+			" requests a minute"}
+	}
+	m.spent.Requests++
+	m.minute = append(m.minute, now)
+	return nil
+}
+
+// microcents are what a cent has.
+const microcents = 1_000_000
+
+// add counts the tokens of an answer.
+func (m *meter) add(model string, in, out int64) proxied.Spent {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.spent.In += in
+	m.spent.Out += out
+	price, ok := m.Prices[model]
+	if !ok {
+		price = m.Prices["*"]
+	}
+	m.micro += in*price.In + out*price.Out // cents for a million tokens are millionths of a cent for one
+	m.spent.Cents = (m.micro + microcents - 1) / microcents
+	return m.spent
+}
+
+// matchModel says whether a list has a model; a name in it may end in *.
+func matchModel(list []string, model string) bool {
+	for _, want := range list {
+		if head, ok := strings.CutSuffix(want, "*"); want == model || ok && strings.HasPrefix(model, head) {
+			return true
+		}
+	}
+	return false
+}
+
+// answer says no as the API itself would.
+func (d *denial) answer(w http.ResponseWriter, api string) int {
+	status, body := d.words(api)
+	w.Header().Set("Content-Type", "application/json")
+	if d.kind == tooFast {
+		w.Header().Set("Retry-After", "60")
+	}
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(body)
+	return status
+}
+
+func (d *denial) words(api string) (int, any) {
+	type words struct {
+		status int
+		word   string
+	}
+	table := map[string]map[string]words{
+		"anthropic": {overBudget: {402, "billing_error"}, tooFast: {429, "rate_limit_error"}, noModel: {404,
+			"not_found_error"},
+			unclear: {400, "invalid_request_error"}},
+		"gemini": {overBudget: {429, "RESOURCE_EXHAUSTED"}, tooFast: {429, "RESOURCE_EXHAUSTED"}, noModel: {404, "NOT_FOUND"},
+			unclear: {400, "INVALID_ARGUMENT"}},
+		"openai": {overBudget: {429, "insufficient_quota"}, tooFast: {429, "rate_limit_exceeded"},
+			noModel: {404, "model_not_found"}, unclear: {400, "invalid_request_error"}},
+	}
+	by, ok := table[api]
+	if !ok {
+		by = table["openai"]
+	}
+	x, text := by[d.kind], "sbx: "+d.text
+	switch api {
+	case "anthropic":
+		return x.status, map[string]any{"type": "error", "error": map[string]string{"type": x.word, "message": text}}
+	case "gemini":
+		return x.status, map[string]any{"error": map[string]any{"code": x.status, "message": text, "status": x.word}}
+	}
+	return x.status, map[string]any{"error": map[string]any{"message": text, "type": x.word, "code": x.word, "param": nil}}
+}
+
+// maxAsked bounds a request whose model has to be known before it is made.
+const maxAsked = 64 << 20
+
+// modelOf is the model that a request names: in its path, or in its body, which it then holds whole.
+func modelOf(r *http.Request) (string, error) {
+	if _, rest, ok := strings.Cut(r.URL.Path, "/models/"); ok {
+		name, _, _ := strings.Cut(rest, ":")
+		return name, nil
+	}
+	if r.Body == nil || r.Method != http.MethodPost {
+		return "", nil
+	}
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxAsked+1))
+	if err != nil {
+		return "", err
+	}
+	if len(body) > maxAsked {
+		return "", errors.New("the request is too long")
+	}
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	return modelIn(body)
+}
+
+// modelIn is the member "model" of an object. One that has it twice means something else to each reader.
+func modelIn(body []byte) (model string, err error) {
+	d := json.NewDecoder(bytes.NewReader(body))
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return "", errors.New("the request is not a JSON object")
+	}
+	found := false
+	for d.More() {
+		t, err := d.Token()
+		if err != nil {
+			return "", errors.New("the request is not JSON")
+		}
+		var v json.RawMessage
+		if err := d.Decode(&v); err != nil {
+			return "", errors.New("the request is not JSON")
+		}
+		if name, _ := t.(string); strings.EqualFold(name, "model") {
+			if found || json.Unmarshal(v, &model) != nil {
+				return "", errors.New("the request names its model in more than one way")
+			}
+			found = true
+		}
+	}
+	if _, err := d.Token(); err != nil || d.More() {
+		return "", errors.New("the request is not JSON")
+	}
+	return model, nil
+}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+)
+
+// counted is a body of which the tokens are counted that it says it has cost. It goes on unchanged and at once.
+type counted struct {
+	io.ReadCloser
+	line    []byte // what has come of the last one
+	lost    bool   // the line is too long to be looked at
+	stream  bool   // it is events, and no object as a whole
+	in, out int64
+	size    int64
+	done    func(in, out, size int64, known bool)
+}
+
+// maxEvent bounds a line, or an object, that is looked at.
+const maxEvent = 8 << 20
+
+func (u *counted) Read(b []byte) (int, error) {
+	n, err := u.ReadCloser.Read(b)
+	u.size += int64(n)
+	for rest := b[:n]; len(rest) > 0; {
+		i := bytes.IndexByte(rest, '\n')
+		part := rest
+		if u.stream && i >= 0 {
+			part, rest = rest[:i], rest[i+1:]
+		} else {
+			rest = nil
+		}
+		if u.lost = u.lost || len(u.line)+len(part) > maxEvent; !u.lost {
+			u.line = append(u.line, part...)
+		}
+		if u.stream && i >= 0 {
+			u.look()
+		}
+	}
+	if err != nil {
+		u.end()
+	}
+	return n, err
+}
+
+func (u *counted) Close() error {
+	u.end()
+	return u.ReadCloser.Close()
+}
+
+func (u *counted) end() {
+	if u.done == nil {
+		return
+	}
+	u.look()
+	u.done(u.in, u.out, u.size, u.in+u.out > 0)
+	u.done = nil
+}
+
+// counts are the fields in which APIs say what an answer has cost; in a stream the last one counts.
+type counts struct {
+	In       int64 `json:"input_tokens"`
+	Written  int64 `json:"cache_creation_input_tokens"`
+	Read     int64 `json:"cache_read_input_tokens"`
+	Out      int64 `json:"output_tokens"`
+	Prompt   int64 `json:"prompt_tokens"`
+	Complete int64 `json:"completion_tokens"`
+}
+
+// said is an answer, or an event of one, as far as it is about tokens.
+type said struct {
+	Usage    *counts
+	Message  *struct{ Usage *counts }
+	Response *struct{ Usage *counts }
+	Gemini   *struct {
+		In      int64 `json:"promptTokenCount"`
+		Out     int64 `json:"candidatesTokenCount"`
+		Thought int64 `json:"thoughtsTokenCount"`
+	} `json:"usageMetadata"`
+}
+
+// look takes the counts from what has come.
+func (u *counted) look() {
+	line := bytes.TrimSpace(u.line)
+	if u.stream {
+		var ok bool
+		if line, ok = bytes.CutPrefix(line, []byte("data:")); !ok {
+			line = nil
+		}
+	}
+	var s said
+	if !u.lost && len(line) > 0 && bytes.Contains(line, []byte("sage")) && json.Unmarshal(line, &s) == nil {
+		take := func(c *counts) {
+			if c != nil {
+				u.in = max(u.in, c.In+c.Written+c.Read, c.Prompt)
+				u.out = max(u.out, c.Out, c.Complete)
+			}
+		}
+		take(s.Usage)
+		if s.Message != nil {
+			take(s.Message.Usage)
+		}
+		if s.Response != nil {
+			take(s.Response.Usage)
+		}
+		if g := s.Gemini; g != nil {
+			u.in, u.out = max(u.in, g.In), max(u.out, g.Out+g.Thought)
+		}
+	}
+	u.line, u.lost = u.line[:0], false
+}
