@@ -100,6 +100,9 @@ func (md *mediator) carrier(shared bool) (notify.Carrier, error) {
 		Secrets: secrets.New(host.FS{}, md.in.Own, md.in.GitDir), Making: &md.making, Sockets: &md.sockets,
 		Server:    md.servers.server,
 		InsideUID: id.InsideUID, OutsideUID: id.OutsideUID, InsideGID: id.InsideGID, OutsideGID: id.OutsideGID}
+	if md.in.Nested {
+		o.Nested = md.nested.works
+	}
 	if md.approvals != nil && md.approvals.files != nil {
 		o.Unmounting = md.approvals.files.Unmounting
 	}

@@ -10,6 +10,7 @@ import (
 
 	"sbx.example/sbx/broker/internal/child"
 	"sbx.example/sbx/broker/internal/gate/fuse"
+	"sbx.example/sbx/broker/internal/gate/notify"
 	"sbx.example/sbx/broker/internal/gate/points"
 	"sbx.example/sbx/broker/plan"
 )
@@ -19,19 +20,34 @@ type nestedCallers struct {
 	once  sync.Once
 	ready chan struct{} // closed when the sandbox stands, or is over
 	own   uint64        // the number of its mount namespace
+	users uint64        // that of its user namespace
 	proc  *os.File      // its /proc, which has its processes by the numbers that the kernel tells a file server
 }
 
 // standing takes in what the sandbox has of its own.
 func (n *nestedCallers) standing(c *child.Child) {
 	n.once.Do(func() {
-		var st unix.Stat_t
-		if f := c.Fds[plan.FdMountNS]; f != nil && unix.Fstat(int(f.Fd()), &st) == nil {
-			n.own, n.proc = st.Ino, c.Fds[plan.FdProc]
-			delete(c.Fds, plan.FdProc)
-		}
+		n.own, n.users = number(c.Fds[plan.FdMountNS]), number(c.Fds[plan.FdUserNS])
+		n.proc = c.Fds[plan.FdProc]
+		delete(c.Fds, plan.FdProc)
 		close(n.ready)
 	})
+}
+
+func number(ns *os.File) uint64 {
+	var st unix.Stat_t
+	if ns == nil || unix.Fstat(int(ns.Fd()), &st) != nil {
+		return 0
+	}
+	return st.Ino
+}
+
+// works is writes.Options.Nested. Whoever has mounts or a root of its own has them in a user namespace of its own. Of
+// whom it cannot be told it is taken for granted.
+func (n *nestedCallers) works(c *notify.Call) bool {
+	<-n.ready
+	var st unix.Stat_t
+	return unix.Stat(c.Proc()+"/ns/user", &st) != nil || st.Ino != n.users || !c.Valid()
 }
 
 func (n *nestedCallers) end() {
@@ -43,7 +59,7 @@ func (n *nestedCallers) end() {
 // sandbox stands.
 func (n *nestedCallers) builds(pid uint32) bool {
 	<-n.ready
-	if n.proc == nil {
+	if n.proc == nil || pid == 0 {
 		return false
 	}
 	dir := int(n.proc.Fd())

@@ -9,16 +9,20 @@ import (
 	"sbx.example/sbx/broker/plan"
 )
 
-// judges says whether the broker can carry out what changes a tree that is mounted natively. It finds the tree by its
-// name, which means something else in a mount namespace of a program's own; and containers would reach it with the
-// rights of subordinate ids.
-func (v *view) judges(mode Mode) bool { return mode == Write && v.in.Judging != nil && !v.in.nests() }
+// judges says whether the broker can carry out what changes a tree that is mounted natively. Containers would reach
+// it with the rights of subordinate ids.
+func (v *view) judges(mode Mode) bool {
+	return mode == Write && v.in.Judging != nil && v.in.Containers == nil
+}
 
 // judged mounts a guarded directory as it is. The kernel shows it read-only and the broker carries out what changes
 // it, by what it decides about each name, so that guarded names hold at every depth. A directory that holds a hidden
 // name is served on top of that: there the name does not exist, whatever the host does to it.
 func (v *view) judged(p string, n *node, g Grant) error {
 	holders := v.holders(p, n)
+	if v.in.Nested { // in a mount namespace of its own a path means something else, and nothing is carried out
+		holders = []string{p}
+	}
 	served := len(holders) == 0
 	if v.in.Facts.Fuse && !served {
 		served = v.room(p, len(holders))

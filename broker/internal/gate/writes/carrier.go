@@ -81,6 +81,9 @@ type Options struct {
 	Unmounting func(path string) func()
 	// NoLinks: nothing inside follows a link in a place that can be written.
 	NoLinks bool
+	// Nested says whether the caller is in a user namespace of its own, perhaps with mounts and a root of its own: a path
+	// means something else there, and the kernel alone walks it. May be nil: none is.
+	Nested func(c *notify.Call) bool
 	// Server is who serves a path in a served place, or nil. Nil for all: what happens in such places is theirs alone.
 	Server func(path string) Server
 }
@@ -217,6 +220,13 @@ func (k *Carrier) Take(c *notify.Call) bool {
 	}
 	if len(k.texts) > 0 {
 		k.settle()
+	}
+	if k.Nested != nil && j.d.kind != kindUmask && k.Nested(c) {
+		if j.setsGroup() {
+			return j.answer(unix.EPERM)
+		}
+		c.Continue()
+		return true
 	}
 	switch j.d.kind {
 	case kindOpen:
