@@ -58,5 +58,6 @@ else
 fi
 sh "$top/selftest/testdata/bench_gate.sh" "$here" "$go" $user
 sh "$top/selftest/testdata/bench_project.sh" "$here" "$go" $user
+sh "$top/selftest/testdata/bench_second.sh" "$here" "$go" $user
 # How the host fares under bombs in a sandbox.
 env -i HOME="$here/home" PATH=/usr/bin:/bin $user python3 "$top/selftest/testdata/responsive.py" "$here/sbx" "${ROUNDS:-3}"
