@@ -29,6 +29,8 @@ var differs = [...]struct{ script, why string }{
 	{"containers", "containers need the user namespaces that are missing there, and are refused"},
 	{"containers_network", "the same"},
 	{"containers_hostile", "the same"},
+	{"nested_sandboxes", "sandboxes inside need the user namespaces that are missing there, and are refused"},
+	{"nested_hostile", "the same"},
 	{"transaction", "there are no writable layers to look at"},
 	{"transaction_work", "the same"},
 	{"transaction_hostile", "the same"},
