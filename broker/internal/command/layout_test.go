@@ -42,7 +42,8 @@ func TestFold(t *testing.T) {
 	}
 }
 
-// TestTable: a row of a table is a row of the terminal. What is too narrow has no spare columns, and not all of the last.
+// TestTable: a row of a table is a row of the terminal. What is too narrow has no spare columns, and not all of the
+// last.
 func TestTable(t *testing.T) {
 	heads := []Column{{Head: "SID"}, {Head: "STATE"}, {Head: "AGE", Right: true, Width: 5, Spare: 2},
 		{Head: "DIRECTORY", Spare: 1}, {Head: "COMMAND"}}

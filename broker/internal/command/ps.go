@@ -89,7 +89,8 @@ func (t *Term) ps(sids []string, js bool) int {
 			fmt.Sprintf("%dK", p.Memory>>10), what})
 	}
 	t.Print(t.Table([]Column{{Head: "PID", Width: 7, Right: true}, {Head: "OUTSIDE", Right: true, Spare: 4},
-		{Head: "STATE"}, {Head: "AGE", Right: true, Spare: 1}, {Head: "DIRECTORY", Spare: 2}, {Head: "CPU", Right: true, Spare: 3},
+		{Head: "STATE"}, {Head: "AGE", Right: true, Spare: 1}, {Head: "DIRECTORY", Spare: 2},
+		{Head: "CPU", Right: true, Spare: 3},
 		{Head: "MEMORY", Right: true, Spare: 3}, {Head: "COMMAND"}}, rows))
 	return 0
 }

@@ -10,7 +10,8 @@ import (
 )
 
 func TestEnvironment(t *testing.T) {
-	outside := []string{"HOME=/elsewhere", "LANG=C", "GOFLAGS=-v", "MY_TOOL=1", "MY_API_KEY=k", "GITHUB_TOKEN=t", "SBX_SID=x",
+	outside := []string{"HOME=/elsewhere", "LANG=C", "GOFLAGS=-v", "MY_TOOL=1", "MY_API_KEY=k", "GITHUB_TOKEN=t",
+		"SBX_SID=x",
 		"LD_PRELOAD=/tmp/x.so", "EMPTY=", "=odd", "none"}
 	facts := host.Facts{Home: "/home/u", UID: 1000}
 	for name, row := range map[string]struct {
@@ -32,7 +33,8 @@ func TestEnvironment(t *testing.T) {
 			cfg: policy.Env{Deny: []string{"MY_*", "LANG"}}, without: []string{"MY_TOOL", "LANG"}},
 		"--env NAME and NAME=VALUE": {request: Request{env: []string{"MY_API_KEY", "EMPTY", "UNSET", "A=b=c"}},
 			with: []string{"MY_API_KEY=k", "EMPTY=", "A=b=c"}, without: []string{"UNSET"}},
-		"a setting's value":             {cfg: policy.Env{Set: map[string]string{"LANG": "de", "B": ""}}, with: []string{"LANG=de", "B="}},
+		"a setting's value": {cfg: policy.Env{Set: map[string]string{"LANG": "de", "B": ""}},
+			with: []string{"LANG=de", "B="}},
 		"the session's id is sbx's own": {request: Request{envPass: []string{"SBX_*"}}, with: []string{"SBX_SID="}},
 	} {
 		t.Run(name, func(t *testing.T) {
