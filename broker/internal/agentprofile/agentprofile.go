@@ -3,6 +3,7 @@ package agentprofile
 import (
 	"cmp"
 	"embed"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"path"
@@ -31,7 +32,8 @@ type Profile struct {
 	Login      []string // its own credential files, and what holds them among other things
 	Hosts      []string
 	Env        []string // variables that are passed, by name
-	Nested     bool     // it makes sandboxes of its own
+	Nested     bool     // it makes sandboxes of its own, where one of these switches is on; none: always
+	NestedIf   []string // "FILE KEY": a file of JSON, and a key of it
 	// names in a project that it makes for those to mount on: they are removed at the end if they are new and empty
 	Placeholders []string
 }
@@ -96,6 +98,7 @@ func (p *Profile) fields() map[string]field {
 		"env":      {&p.Env, checkVariable},
 
 		"placeholders": {&p.Placeholders, checkRelative},
+		"nested_if":    {&p.NestedIf, checkSwitch},
 	}
 }
 
@@ -247,6 +250,49 @@ func checkRelative(s string) error {
 		return fmt.Errorf("%s is not a plain path below a project", excerpt.Quote(s))
 	}
 	return nil
+}
+
+// checkSwitch takes a file of the agent's settings and the key in it that switches its own sandbox on. A project has
+// none: its files do not say what is open to them.
+func checkSwitch(s string) error {
+	file, key, ok := strings.Cut(s, " ")
+	if !ok || key == "" || strings.ContainsAny(key, " \t") {
+		return fmt.Errorf("%s is not a file and a key", excerpt.Quote(s))
+	}
+	rest, home := strings.CutPrefix(file, "~/")
+	if home {
+		file = "/" + rest
+	}
+	if !path.IsAbs(file) || path.Clean(file) != file {
+		return fmt.Errorf("%s is not a plain path of the home or the system", excerpt.Quote(file))
+	}
+	return nil
+}
+
+// Nests says whether the agent makes sandboxes of its own here, by what read says that its settings are.
+func (p *Profile) Nests(home string, read func(file string) []byte) bool {
+	on := p.Nested && len(p.NestedIf) == 0
+	for _, s := range p.NestedIf {
+		file, key, _ := strings.Cut(s, " ")
+		if rest, ok := strings.CutPrefix(file, "~/"); ok {
+			file = path.Join(home, rest)
+		}
+		on = on || p.Nested && isOn(read(file), key)
+	}
+	return on
+}
+
+// isOn says whether a key of a JSON file is true. Its parts are joined by dots.
+func isOn(text []byte, key string) bool {
+	var at any
+	if json.Unmarshal(text, &at) != nil {
+		return false
+	}
+	for part := range strings.SplitSeq(key, ".") {
+		table, _ := at.(map[string]any)
+		at = table[part]
+	}
+	return at == true
 }
 
 // Beside lists the patterns of what programs make beside a file while they replace it: x.tmp.PID, x.RANDOM.tmp,

@@ -60,6 +60,9 @@ func TestParse(t *testing.T) {
 			"hosts = [\"x.example:443\"]\nenv = [\"X_KEY\"]\n", ""},
 		{"nothing", "", ""},
 		{"unknown key", "\nrite = []\n", `reading f.toml:2: unknown key "rite"; did you mean write?`},
+		{"a switch without a key", "nested_if = ['~/.a/b.json']\n", "is not a file and a key"},
+		{"a switch of a project", "nested_if = ['.a/b.json on']\n", "is not a plain path of the home or the system"},
+		{"a switch that climbs", "nested_if = ['~/../b.json on']\n", "is not a plain path of the home or the system"},
 		{"a table", "[write]\nx = 1\n", "write: want a list of at most 200 strings"},
 		{"no list", "write = \"~/.x\"\n", "reading f.toml:1: write: want a list of at most 200 strings"},
 		{"no string", "env = [1]\n", "env: want a list of strings"},
@@ -90,6 +93,31 @@ func TestParse(t *testing.T) {
 }
 
 // One rule each for what programs make beside a file while they replace it, and none about the file's neighbours.
+func TestNests(t *testing.T) {
+	files := map[string]string{"/home/u/.a/on.json": `{"sandbox": {"enabled": true}}`,
+		"/home/u/.a/off.json": `{"sandbox": {"enabled": false}}`, "/home/u/.a/text.json": `{"sandbox": {"enabled": "true"}}`,
+		"/etc/a.json": `{"sandbox": {"enabled": true}}`, "/home/u/.a/flat.json": `{"sandbox": true}`,
+		"/home/u/.a/broken.json": `{"sandbox": {"enabled": true}`}
+	read := func(file string) []byte { return []byte(files[file]) }
+	for _, row := range []struct {
+		nested   bool
+		switches []string
+		want     bool
+	}{
+		{true, nil, true}, {false, nil, false},
+		{true, []string{"~/.a/on.json sandbox.enabled"}, true}, {false, []string{"~/.a/on.json sandbox.enabled"}, false},
+		{true, []string{"~/.a/off.json sandbox.enabled"}, false}, {true, []string{"~/.a/text.json sandbox.enabled"}, false},
+		{true, []string{"~/.a/flat.json sandbox.enabled"}, false},
+		{true, []string{"~/.a/broken.json sandbox.enabled"}, false},
+		{true, []string{"~/.a/none.json sandbox.enabled", "/etc/a.json sandbox.enabled"}, true},
+	} {
+		p := &Profile{Nested: row.nested, NestedIf: row.switches}
+		if got := p.Nests("/home/u", read); got != row.want {
+			t.Errorf("nested %v with %q: %v", row.nested, row.switches, got)
+		}
+	}
+}
+
 func TestBeside(t *testing.T) {
 	match := func(name string) bool {
 		return slices.ContainsFunc(Beside("~/.claude.json"), func(x string) bool {

@@ -85,10 +85,20 @@ func (a *Agent) settings(s Settings) (out []policy.Setting, err error) {
 		add("env.pass", a.Env)
 	}
 	_, locked := s.Locked[nestedKey]
-	if a.Profile.Nested && len(s.Origins[nestedKey]) == 0 && !locked {
+	if a.Profile.Nests(s.Vars.Home, settingsFile) && len(s.Origins[nestedKey]) == 0 && !locked {
 		add(nestedKey, true)
 	}
 	return out, err
+}
+
+// settingsFile reads a file of an agent's settings, which is small; nil if there is none.
+func settingsFile(file string) []byte {
+	const most = 1 << 20
+	text, err := host.FS{}.Peek(file, 0, most)
+	if err != nil {
+		return nil
+	}
+	return text
 }
 
 // nestedKey lets programs make sandboxes of their own.
