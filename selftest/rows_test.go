@@ -58,11 +58,13 @@ func typedRows() map[string]typedRow {
 	}
 	for why, list := range map[string][]string{
 		isName: {"sbx policy remove", "sbx exec", "sbx attach", "sbx mcp", "sbx exec --json"},
-		needsNetwork: {"sbx run --allow-network -- npm ci", "sbx run --host-port 5432 -- ./migrate",
+		needsNetwork: {"sbx run --allow-network -- npm ci", "sbx run -q --static --allow-network -- true",
+			"sbx run -q --allow-network -- true", "sbx run --host-port 5432 -- ./migrate",
 			"sbx run --allow-host github.com --allow-host '*.registry.example:443' -- agent",
 			"sbx run --publish 8080:80 -- ./server",
 			"sbx run --ssh-agent=work --allow-host github.com:22 -- git fetch"},
-		needsOther: {"sbx run --containers -- podman build .",
+		needsOther: {"sbx run -- pnpm install", "sbx run --with github -- git push", "sbx secret unlock",
+			"sbx run --containers -- podman build .",
 			"sbx run --containers -- sh packaging/examples/dockerd-inside.sh docker build --network host .",
 			"sbx run --vm -- qemu-system-x86_64 -snapshot -drive file=$HOME/.local/share/images/x.img,format=raw",
 			"sbx run --gpg-agent -- sh -c 'gpg --import me.pub && git commit -S'"},
@@ -74,12 +76,12 @@ func typedRows() map[string]typedRow {
 		}
 	}
 	for _, c := range []string{"sbx run", "sbx run bash", "sbx attach x", "sbx run --shell-files hide -- zsh",
-		"sbx run --shell-files show", "sbx run -- fish", "sbx run --ro .env"} {
+		"sbx run --shell-files show", "sbx run --nested", "sbx run -- fish", "sbx run --ro .env"} {
 		rows[c] = typedRow{keys: []step{{line: "exit", until: `[$%#>] ?$`}}}
 	}
 	attach := rows["sbx attach x"]
 	attach.before = "sbx run --detach --name x"
-	rows["sbx attach x"] = attach
+	rows["sbx attach x"], rows["sbx exec x -- /bin/true"] = attach, typedRow{before: attach.before}
 	for _, c := range []string{"sbx top", "sbx watch"} {
 		rows[c] = typedRow{keys: []step{{key: "q", until: `SESSION`}}, varies: true}
 	}
