@@ -14,7 +14,8 @@ func goldenHelp() []string {
 	var list []string
 	for _, c := range []string{"", "run", "exec", "attach", "ps", "kill", "freeze", "thaw", "policy", "policy show",
 		"policy check", "policy test", "policy add",
-		"policy remove", "policy import", "policy export", "policy diff", "policy replay", "policy trust", "why", "audit",
+		"policy remove", "policy import", "policy export", "policy diff", "policy replay", "policy trust",
+		"secret", "secret allow", "why", "audit",
 		"audit verify", "audit prune", "watch",
 		"approve", "deny", "config", "config show", "ls", "stats", "top", "diff", "apply", "discard", "selftest", "doctor",
 		"completion", "help", "man", "version"} {
@@ -100,6 +101,11 @@ policy export extra
 policy diff
 policy replay
 policy trust extra
+secret
+secret shwo
+secret allow
+secret allow --until never x
+secret allow --session nosuch --for cat x
 policy show --workdir
 policy show
 why

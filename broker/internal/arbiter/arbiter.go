@@ -91,7 +91,10 @@ func (a *Arbiter) Ask(ctx context.Context, q decide.Ask) decide.Verdict {
 	}
 	v, by := decide.Decide(q, env), ""
 	if v.Decision == decide.AskHuman {
-		v, by = a.unsettled(ctx, q, v, env)
+		secret := v.Secret
+		if v, by = a.unsettled(ctx, q, v, env); secret && v.Decision != decide.Allow {
+			v.Secret, v.Errno = true, int(syscall.ENOENT) // it is as if nobody had been asked
+		}
 	}
 	if v.Silent {
 		return v
@@ -138,14 +141,19 @@ func (a *Arbiter) environment() (env decide.Env, closed bool) {
 	if base := env.Policy; a.stale != nil && base != nil {
 		env.Policy = func(q policy.Query) (policy.Rule, bool) {
 			r, ok := base(q)
-			if ok && r.Decision == policy.Allow {
-				r.Decision, r.Reason = policy.Ask, "the policy files cannot be read at the moment"
+			switch {
+			case ok && r.Decision == policy.Allow:
+				r.Decision, r.Reason = policy.Ask, unreadable
+			case ok && r.Decision == policy.Reveal:
+				r.Decision, r.Reason = policy.Deny, unreadable
 			}
 			return r, ok
 		}
 	}
 	return env, a.closed
 }
+
+const unreadable = "the policy files cannot be read at the moment"
 
 // refresh takes changed policy files in.
 func (a *Arbiter) refresh() (changed bool) {
@@ -311,6 +319,25 @@ func (a *Arbiter) Close() {
 	a.mu.Unlock()
 	a.queue.Close()
 	a.log.flush(a.opt.Now())
+}
+
+// Reveal shows a secret file that may be asked about, as an answer would. An earlier no about it is forgotten.
+func (a *Arbiter) Reveal(p string, ans decide.Answer) error {
+	a.refresh()
+	if env, _ := a.environment(); !env.Reveals.Asks[p] {
+		return errors.New("fs.reveal does not list it")
+	}
+	q := decide.Question{Path: p, Op: "read", Secret: true}
+	c, err := decide.Means(&q, ans, a.opt.Now())
+	if err != nil {
+		return err
+	}
+	a.Revoke(policy.KindPath, p)
+	if err := a.commit(q, c); err != nil {
+		return err
+	}
+	a.queue.Recheck()
+	return nil
 }
 
 // Revoke forgets every answer about a name; what was opened already stays open. It returns how many there were.

@@ -66,7 +66,11 @@ func (a *Arbiter) recheck(q decide.Question) (decide.Answer, bool) {
 			first = v.Decision
 		}
 	}
-	return decide.Answer{Allow: first == decide.Allow}, true
+	ans := decide.Answer{Allow: first == decide.Allow}
+	if q.Secret && ans.Allow {
+		ans.Scope, ans.Life = decide.Revealed, decide.Session
+	}
+	return ans, true
 }
 
 // conclude writes a verdict down and tells those who watch. What cannot be written down is refused.

@@ -25,7 +25,10 @@ type answerRequest struct {
 func (a *answerRequest) options(allow bool) []option.Option {
 	scopes := []string{"once", "file", "dir", "tree", "walk", "host", "domain"}
 	far := "how far: once (default), file, dir, tree or walk; of a host: host or domain"
-	if !allow {
+	if allow {
+		scopes = append(scopes, "reveal")
+		far += "; of a secret: reveal"
+	} else {
 		scopes = append(scopes, "program", "everything")
 		far += "; program and everything: no to whatever else it, or anybody, would ask about"
 	}
@@ -107,6 +110,20 @@ func answerOne(root, prefix string, ans prompt.Answer) error {
 		return c.Approve(id, ans)
 	}
 	return c.Deny(id, ans)
+}
+
+// Reveal has a session that runs show a secret file that it may ask about.
+func (t *Term) Reveal(sid, p string, until time.Time) error {
+	root, err := t.ControlRoot()
+	if err != nil {
+		return err
+	}
+	c, err := control.Dial(root, sid)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return c.Reveal(p, until)
 }
 
 // revoke has every session forget what was answered about names. Rules in policy files are another matter.

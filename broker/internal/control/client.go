@@ -39,6 +39,7 @@ type Message struct {
 	Paths         []plan.Bytes `json:"paths"`
 	Walk          plan.Bytes   `json:"walk"`
 	Whole         bool         `json:"whole"`
+	Secret        bool         `json:"secret"`
 	Everyone      bool         `json:"everyone"`
 	Merged        int          `json:"merged"`
 	Decision      string       `json:"decision"`
@@ -103,7 +104,8 @@ func (m *Message) Question() prompt.Question {
 	return prompt.Question{ID: string(m.ID), SID: string(m.SID), Time: parseTime(m.TS), PID: m.PID, Inside: m.Inside,
 		Exe: string(m.Exe), Cwd: string(m.Cwd),
 		Op: string(m.Op), Path: string(m.Path), Target: string(m.Target), Host: string(m.Host), Port: m.Port, Flags: m.Flags,
-		Why: string(m.Why), Dir: m.Dir, Whole: m.Whole, Walk: string(m.Walk), Paths: paths, Merged: m.Merged,
+		Why: string(m.Why), Dir: m.Dir, Whole: m.Whole,
+		Secret: m.Secret, Walk: string(m.Walk), Paths: paths, Merged: m.Merged,
 		Everyone: m.Everyone}
 }
 
@@ -329,6 +331,16 @@ func (c *Client) Revoke(kind, name string) (int, error) {
 		return 0, err
 	}
 	return m.Count, nil
+}
+
+// Reveal has the session show a secret file that it may ask about, until it ends or until a time.
+func (c *Client) Reveal(path string, until time.Time) error {
+	o := message("cmd.reveal").str("name", path).str("life", string(prompt.ForSession))
+	if !until.IsZero() {
+		o = message("cmd.reveal").str("name", path).str("life", string(prompt.ForUntil)).time("until", until)
+	}
+	_, err := c.call(o.line(), "cmd.reveal", nil)
+	return err
 }
 
 // Undo takes back what was answered to the question with that id.

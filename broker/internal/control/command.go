@@ -74,14 +74,15 @@ type shape struct {
 }
 
 // shapes is every type that a client may send.
-func shapes() [12]shape {
-	return [12]shape{
+func shapes() [13]shape {
+	return [13]shape{
 		{typ: "hello", must: "version", may: "sid"},
 		{typ: "cmd.approve", must: "id", may: "scope life until persist"},
 		{typ: "cmd.deny", must: "id", may: "scope life until persist"},
 		{typ: "cmd.pending"},
 		{typ: "cmd.policy.save", must: "scope"},
 		{typ: "cmd.revoke", must: "kind name"},
+		{typ: "cmd.reveal", must: "name", may: "life until"},
 		{typ: "cmd.undo", must: "id"},
 		{typ: "cmd.exec", must: "argv", may: "cwd env tty fds rows cols tag more"},
 		{typ: "cmd.kill", may: "signal pid"},
@@ -205,7 +206,7 @@ func (c *Command) set(m member) error {
 // Answer is the decision of an approve or deny.
 func (c *Command) Answer(now time.Time) (prompt.Answer, *Error) {
 	word := "deny"
-	if c.Type == "cmd.approve" {
+	if c.Type == "cmd.approve" || c.Type == "cmd.reveal" {
 		word = "allow"
 	}
 	a, err := prompt.NewAnswer(word, c.Scope, c.Life, c.Until, c.Persist, now)

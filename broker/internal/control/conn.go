@@ -261,7 +261,7 @@ func (c *conn) writeLine(line []byte) error {
 func (c *conn) obey(cmd *Command) *Error {
 	h := &c.s.h
 	switch cmd.Type {
-	case "hello", "cmd.pending", "cmd.approve", "cmd.deny", "cmd.revoke", "cmd.undo", "cmd.policy.save":
+	case "hello", "cmd.pending", "cmd.approve", "cmd.deny", "cmd.revoke", "cmd.reveal", "cmd.undo", "cmd.policy.save":
 	default:
 		c.blind.Store(true)
 	}
@@ -292,6 +292,15 @@ func (c *conn) obey(cmd *Command) *Error {
 		}
 		c.send(message("ok").str("re", cmd.Type).num("count", int64(n)).line())
 		return nil
+	case "cmd.reveal":
+		if h.Reveal == nil {
+			return notHere(cmd)
+		}
+		a, err := cmd.Answer(time.Now())
+		if err != nil {
+			return err
+		}
+		return c.reply(cmd, h.Reveal(string(cmd.Name), a))
 	case "cmd.undo":
 		if h.Undo == nil {
 			return notHere(cmd)

@@ -25,6 +25,7 @@ type Handlers struct {
 	SavePolicy func(store string) error
 	Undo       func(id string) error
 	Revoke     func(kind, name string) (answers int, err error)
+	Reveal     func(path string, a prompt.Answer) error // shows a secret file, as an answer to a question would
 	// Exec starts another program and returns before it has started. The files are closed when it returns.
 	Exec func(Exec, ExecEvents) error
 	// HangUp is for programs whose client has gone.

@@ -18,6 +18,7 @@ const (
 	Walk      Scope = "walk"   // everything below the directory in which the program's walk began
 	HostScope Scope = "host"   // the host at this port
 	Domain    Scope = "domain" // all hosts of the domain at this port
+	Revealed  Scope = "reveal" // the secret file that the question names, read-only; nothing else shows one
 	// Refusals of what would be asked about, whatever it is: of this program's, and of everything as in static mode.
 	Program    Scope = "program"
 	Everything Scope = "everything"
@@ -68,6 +69,9 @@ func (a Answer) Normal(q *Question, now time.Time) (Answer, error) {
 	case a.Persist != "" && a.Life != Forever && a.Life != Until:
 		return Answer{}, fmt.Errorf("life %s is not stored: persist needs life forever or until", a.Life)
 	}
+	if a.Life == LifeOnce && q.Secret { // what is refused does not exist, and then it does so for a while
+		a.Scope, a.Life = File, Session
+	}
 	if a.Life == LifeOnce {
 		a.Scope = Once // whatever was named: nothing is kept, and what waits is all that it covers
 	}
@@ -117,6 +121,9 @@ func (a *Answer) fits(q *Question) error {
 	default:
 		return fmt.Errorf("unknown store %.40q: use user, project or org", a.Persist)
 	}
+	if err := a.reveals(q); err != nil {
+		return err
+	}
 	net := q.Host != ""
 	switch a.Scope {
 	case Once:
@@ -126,9 +133,9 @@ func (a *Answer) fits(q *Question) error {
 		return nil
 	case Program, Everything:
 		return a.silences(q)
-	case File, Dir, Tree, Walk, HostScope, Domain:
+	case File, Dir, Tree, Walk, HostScope, Domain, Revealed:
 	default:
-		return fmt.Errorf("unknown scope %.40q: use once, file, dir, tree, walk, host, domain, program or everything",
+		return fmt.Errorf("unknown scope %.40q: use once, file, dir, tree, walk, host, domain, reveal, program or everything",
 			a.Scope)
 	}
 	if host := a.Scope == HostScope || a.Scope == Domain; host != net {
@@ -139,6 +146,27 @@ func (a *Answer) fits(q *Question) error {
 		return fmt.Errorf("scope %s does not fit %s", a.Scope, fits)
 	}
 	return a.reaches(q)
+}
+
+// reveals holds that a secret is shown by the scope that says so, for the session at most, and that nothing else is.
+func (a *Answer) reveals(q *Question) error {
+	switch {
+	case a.Scope == Revealed && !q.Secret:
+		return errors.New("scope reveal is for a question about a secret: use once, file, dir or tree")
+	case a.Scope == Revealed && !a.Allow:
+		return errors.New("scope reveal is for a yes: use once or file")
+	case !q.Secret:
+		return nil
+	case a.Allow && a.Scope != Revealed:
+		return errors.New("this shows a secret, which only scope reveal does")
+	case a.Allow && (a.Life == Forever || a.Persist != ""):
+		return errors.New("an answer shows a secret for the session at most: sbx secret allow writes a rule")
+	case a.Allow && a.Life == LifeOnce:
+		return errors.New("a program opens a file more than once: show the secret for the session, or for a time")
+	case !a.Allow && (a.Scope == Dir || a.Scope == Tree || a.Scope == Walk):
+		return fmt.Errorf("scope %s does not fit a secret: use once or file", a.Scope)
+	}
+	return nil
 }
 
 // silences refuses what cannot be said of all further questions: they are refused, for the session at most.

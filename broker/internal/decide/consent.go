@@ -64,6 +64,8 @@ func Means(q *Question, a Answer, now time.Time) (Consent, error) {
 		cover(Grant{Kind: kind, Name: q.Container(), Dir: true, Scope: scope})
 	case Walk:
 		cover(Grant{Kind: kind, Name: q.Walk, Dir: true, Scope: Tree})
+	case Revealed:
+		cover(Grant{Kind: kind, Name: asks[0].about(), Scope: Revealed})
 	}
 	for _, w := range asks { // what waits is always part of it
 		if len(c.Covers) > 0 && (kind == policy.KindHost || c.Covers[0].reaches(w.about())) {
@@ -270,6 +272,9 @@ func (ans Answer) Settle(a Ask, env Env) Verdict {
 	refused := Verdict{Errno: int(syscall.EACCES), Reason: "refused by " + ans.by(), Life: ans.Life, Until: ans.Until,
 		Scope: ans.Scope, Path: a.about()}
 	switch {
+	case v.Secret && (!ans.Allow || ans.Scope != Revealed):
+		refused.Errno, refused.Secret = int(syscall.ENOENT), true
+		return refused
 	case !ans.Allow:
 		return refused
 	case v.Decision == Deny:

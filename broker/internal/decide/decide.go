@@ -75,6 +75,7 @@ type Verdict struct {
 	Rule     string
 	Origin   string
 	Path     string
+	Secret   bool   // it is about a secret file that somebody has spoken of, see Reveal
 	Outside  string // the command that does outside of the sandbox what was refused
 	// of a directory: all below it is allowed as well, and nothing there is hidden, refused or to be asked about
 	Whole bool
@@ -95,6 +96,9 @@ type Env struct {
 	NoPrompt bool     // nobody is there to be asked; Unasked is the answer
 	AllHosts bool     // network without a list
 	Login    *Login   // of the agent that runs; nil for none
+	Reveals  policy.Reveals
+	// says whether a process runs a program that nothing inside could have changed; nil where nobody can tell
+	Runs func(pid int, exe, program string) bool
 	// paths that do not exist for who reads them, without a question: an agent's shells look for them with each command
 	Unread []string
 	Hosts  []peer.Pattern // network.hosts
@@ -211,12 +215,11 @@ func (a Ask) query(now time.Time) policy.Query {
 // one decides about a single name. The order is the policy: hidden things, this session's refusals, rules, this
 // session's grants, what the profile opens, known probes, and only then the human.
 func one(a Ask, env Env) Verdict {
-	q := a.query(env.Now)
-	var rule policy.Rule
-	var ruled bool
-	if env.Policy != nil {
-		rule, ruled = env.Policy(q)
+	if a.Kind != policy.KindHost && a.Kind != policy.KindSocket && env.Reveals.Concerns(a.Path) {
+		return env.secret(a)
 	}
+	q := a.query(env.Now)
+	rule, ruled := env.ruled(q)
 	if h := env.hidden(a); h != nil && (h.Sealed() || !(ruled && h.Explicit(rule))) {
 		return hiddenVerdict(a, h)
 	}
@@ -267,6 +270,13 @@ func one(a Ask, env Env) Verdict {
 		return Verdict{Errno: int(syscall.ENOENT), Silent: true, Reason: "a shell's start-up file; fs.shell_files shows it"}
 	}
 	return env.unsettled(a, rule, ruled)
+}
+
+func (env Env) ruled(q policy.Query) (policy.Rule, bool) {
+	if env.Policy == nil {
+		return policy.Rule{}, false
+	}
+	return env.Policy(q)
 }
 
 // unsettled is what neither a rule nor an answer covers.

@@ -33,6 +33,7 @@ type Question struct {
 	Port   int
 	Why    string // the rule that makes it ask
 	Dir    bool   // Path is a directory
+	Secret bool   // Path is a secret file: it does not exist inside unless the answer shows it
 	Whole  bool   // Path is had with everything below it or not at all
 	Walk   string // the directory above that the program has listed, and goes through since
 	Paths  []Name // several files of one directory wait: these, and no others
@@ -72,6 +73,9 @@ func (q *Question) Verb() string {
 	case policy.Connect:
 		return "connect to"
 	}
+	if q.Secret {
+		return "read the secret"
+	}
 	return "read"
 }
 
@@ -95,8 +99,8 @@ func (q *Question) about() string {
 // reason. Empty: this one is
 // asked about by itself.
 func (q *Question) Group() string {
-	if linked := q.Target != "" && q.Target != q.Path; linked || q.Host != "" || q.Whole || q.Right() == policy.Connect ||
-		!strings.HasPrefix(q.Path, "/") {
+	if linked := q.Target != "" && q.Target != q.Path; linked || q.Host != "" || q.Whole || q.Secret ||
+		q.Right() == policy.Connect || !strings.HasPrefix(q.Path, "/") {
 		return ""
 	}
 	dir := q.Path
@@ -213,6 +217,9 @@ func (q *Question) AppendFields(b []byte) []byte {
 	}
 	if q.Whole {
 		b = append(b, `,"whole":true`...)
+	}
+	if q.Secret {
+		b = append(b, `,"secret":true`...)
 	}
 	if q.Everyone {
 		b = append(b, `,"everyone":true`...)

@@ -55,7 +55,8 @@ func (x *Explainer) Refresh(now time.Time) error {
 	}
 	store := x.Settings.Layers.Policy.With(policy.ScopeSession, request.SocketRules(x.Input)...)
 	x.Env = decide.Env{Policy: store.Match, Restricts: store.Restricts, Hidden: x.Settings.Concealed(),
-		Asks: x.Settings.Asks(), Now: now, Static: x.Static}
+		Asks: x.Settings.Asks(), Now: now, Static: x.Static, Reveals: x.Settings.Reveals(store),
+		Runs: func(_ int, exe, program string) bool { return exe == "" || exe == program }}
 	if a := x.Settings.Agent; a != nil {
 		x.Env.Login = &decide.Login{Patterns: a.Login, Agent: a.Name}
 		x.Env.Unread = x.Settings.Unread()
@@ -84,6 +85,9 @@ func (x *Explainer) path(p string, a policy.Access) (row Answer) {
 		return x.socket(path.Clean(p), canon)
 	}
 	row = Answer{Access: string(a)}
+	if x.secretShown(canon, a, &row) {
+		return row
+	}
 	for _, name := range []string{path.Clean(p), canon} {
 		if x.copied(name, a, &row) || x.secretName(name, &row) || x.guarded(name, a, &row) || x.hidden(name, a, &row) {
 			return row
@@ -125,7 +129,7 @@ func (x *Explainer) hidden(p string, a policy.Access, row *Answer) bool {
 	row.Decision, row.Layer, row.Reason, row.Rule = "absent", "secret", h.Reason, h.Pattern
 	row.from(h.Origin)
 	if h.Sealed() {
-		row.Change, row.Once = secretChange(h)
+		row.Change, row.Once = secretChange(h, p)
 		return true
 	}
 	rule, ok := x.Env.Policy(policy.Query{Kind: policy.KindPath, Path: p, Access: a, Now: x.Env.Now})
@@ -153,7 +157,7 @@ func (x *Explainer) denied(r policy.Rule, ruled bool, p string, a policy.Access,
 }
 
 // secretChange is what can be done about a secret: take it off a list of one's own, or have it used and not read.
-func secretChange(h *policy.Hiding) (change, once string) {
+func secretChange(h *policy.Hiding, p string) (change, once string) {
 	switch {
 	case h.Origin.File != "":
 		return "take " + quoting.Shell(h.Pattern) + " out of fs.secrets in " + h.Origin.String(), ""
@@ -162,7 +166,8 @@ func secretChange(h *policy.Hiding) (change, once string) {
 	case strings.HasPrefix(h.Pattern, "~/.gnupg"):
 		once = "sbx run --gpg-agent lets it use the keys of your agent without reading them"
 	}
-	return "nothing shows a secret: copy what the program needs to a place of its own", once
+	return "nothing shows a secret but sbx secret allow " + quoting.Shell(p) +
+		", if it is a file: or copy what the program needs to a place of its own", once
 }
 
 // hiddenHere is about what this run hides beyond the lists: by options, or else sockets, secrets of the account's own

@@ -3,6 +3,7 @@ package explain
 import (
 	"slices"
 
+	"sbx.example/sbx/broker/internal/decide"
 	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/planner"
 	"sbx.example/sbx/broker/internal/policy"
@@ -25,6 +26,35 @@ func (x *Explainer) named(p string) secrets.Finding {
 		top = request.NewNameGate(x.Input).Top(p)
 	}
 	return request.SecretIn(x.Input, top, p)
+}
+
+// secretShown answers for a secret file of which somebody has said that it may be shown.
+func (x *Explainer) secretShown(p string, a policy.Access, row *Answer) bool {
+	if !x.Env.Reveals.Concerns(p) {
+		return false
+	}
+	v := decide.Decide(decide.Ask{Path: p, Op: string(a)}, x.Env)
+	if r, ok := x.Env.Policy(policy.Query{Kind: policy.KindPath, Path: p, Access: a, Now: x.Env.Now}); ok {
+		row.rule(r)
+	}
+	row.Decision, row.Layer, row.Reason = v.Decision.String(), "secret", v.Reason
+	here := !x.Static || slices.ContainsFunc(x.Input.Grants, func(g planner.Grant) bool {
+		return g.Reveal && g.Path == p
+	})
+	switch {
+	case v.Decision == decide.Deny:
+		row.Decision = "absent"
+	case !here:
+		row.Decision = "absent"
+		row.Reason += "; this run cannot show it, and says why"
+	case v.Decision == decide.AskHuman:
+		row.Scope, row.Rule = "configuration", "fs.reveal"
+		row.Reason += "; fs.reveal lets it be asked about"
+	}
+	if row.Decision != "allow" && a == policy.Read {
+		row.Change = "sbx secret allow " + quoting.Shell(p)
+	}
+	return true
 }
 
 func (x *Explainer) isDir(p string) bool {

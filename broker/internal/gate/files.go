@@ -6,6 +6,8 @@ import (
 	"log"
 	"os"
 	"path"
+	"slices"
+	"sync"
 	"syscall"
 	"time"
 
@@ -18,6 +20,7 @@ import (
 	"sbx.example/sbx/broker/internal/gate/grants"
 	"sbx.example/sbx/broker/internal/gate/served"
 	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/planner"
 	"sbx.example/sbx/broker/internal/policy"
 	"sbx.example/sbx/broker/internal/program"
 	"sbx.example/sbx/broker/plan"
@@ -32,6 +35,7 @@ const onceFor = 2 * time.Second
 type Files struct {
 	*Grounds
 	server *gatefs.Server
+	leads  func() []string // secret directories of which one file may be shown
 
 	child int // process 1, whose requests while it builds never wait
 }
@@ -39,7 +43,16 @@ type Files struct {
 var errSessionOver = fmt.Errorf("the session has ended: %w", os.ErrClosed)
 
 func NewFileGate(s *Session) *Files {
-	return &Files{Grounds: newGrounds(s)}
+	return &Files{Grounds: newGrounds(s), leads: sync.OnceValue(func() (out []string) {
+		for _, p := range s.In.Reveals {
+			for dir := path.Dir(p); dir != "/"; dir = path.Dir(dir) {
+				if policy.HiddenBy(s.Rules.Concealed(), policy.KindPath, dir) != nil {
+					out = append(out, dir)
+				}
+			}
+		}
+		return out
+	})}
 }
 
 // Serve starts the server on the device of the root.
@@ -53,7 +66,7 @@ func (g *Files) Serve(p *plan.Plan, fd int, c *child.Child) error {
 		Owner: gatefs.Owner{UID: p.Identity.InsideUID, GID: p.Identity.InsideGID},
 		Agent: g, Ask: g.request, ServeFiles: g.s.In.Only == nil, Foreign: g.foreign.over, Refused: g.refused,
 		Habit: g.habit, HabitDir: g.s.In.SessionDir + "/overlay/typed",
-		Moves: g.moves, Secret: g.s.Names.Hides, Secrets: g.s.Names.Judge, Unasked: g.s.Rules.Env.NoPrompt &&
+		Moves: g.moves, Secrecy: g.secret, Secrets: g.s.Names.Judge, Unasked: g.s.Rules.Env.NoPrompt &&
 			g.s.Rules.Env.Unasked == decide.Deny, Walk: true,
 		Log: log.New(&gateLog{g: g}, "", 0)})
 	if err != nil {
@@ -154,11 +167,49 @@ func modeOf(a plan.Access) grants.Mode {
 // directory that holds one, which cannot be mounted whole. Such a directory can be listed, made and changed itself.
 func (g *Files) permitted(r grants.Request) bool {
 	itself := r.Op == "list" || policy.AccessOf(r.Op) == policy.Write
+	if slices.Contains(g.s.In.Reveals, r.Path) { // under this name, and no other
+		return true
+	}
 	if no, _ := g.s.View.Denied(r.Path); no || r.Dir && !itself && !g.s.View.Whole(r.Path) {
 		return false
 	}
 	var st unix.Stat_t
 	return r.Dir || unix.Lstat(r.Path, &st) != nil || !g.s.View.Secret(File{Dev: st.Dev, Ino: st.Ino})
+}
+
+// secret says what a secret at a path that asks is for a thread. What lies beside one that may be shown does not exist,
+// whatever its name.
+func (g *Files) secret(pid uint32, p string) grants.Secrecy {
+	if !slices.Contains(g.s.In.Reveals, p) {
+		if g.s.Names.Hides(p) && !g.mounted(p) || g.beside(p) {
+			return grants.Secret
+		}
+		return grants.NoSecret
+	}
+	var st unix.Stat_t
+	if unix.Lstat(p, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return grants.Secret
+	}
+	if !g.Able() || g.Is(int(pid)) { // nothing that could be told runs yet, or ever
+		return grants.AskedFor
+	}
+	switch g.s.Arbiter.Stands(g.asking(grants.Request{PID: pid, Op: "open", Path: p})).Decision {
+	case decide.Allow:
+		return grants.Shown
+	case decide.AskHuman:
+		return grants.AskedFor
+	}
+	return grants.Secret
+}
+
+// mounted says whether a rule shows a secret by a mount.
+func (g *Files) mounted(p string) bool {
+	return slices.ContainsFunc(g.s.In.Grants, func(x planner.Grant) bool { return x.Reveal && x.Path == p })
+}
+
+// beside says whether a path lies in a secret directory of which one file may be shown.
+func (g *Files) beside(p string) bool {
+	return slices.ContainsFunc(g.leads(), func(dir string) bool { return host.Within(p, dir) })
 }
 
 // habit says whether a path in the home is one under which programs keep what was typed in them, and of which no rule

@@ -72,6 +72,13 @@ func NewView(p *plan.Plan, hidden []string, files []File, names func(p string) b
 	return v
 }
 
+// Reveal takes single secret files out of what must stay out of sight: each is asked about, or decided by rules.
+func (v *View) Reveal(files []string) {
+	for _, p := range files {
+		v.root.at(p).state = skeleton
+	}
+}
+
 func stateOf(m *plan.Mount) state {
 	switch m.Kind {
 	case plan.Dir:

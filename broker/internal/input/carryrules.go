@@ -29,7 +29,7 @@ type carrier struct {
 // carryRules adds the rules in force to the plan's input; grants and hides are there already.
 func (r *Run) carryRules(s request.Settings, in *planner.Input, static bool) error {
 	list := s.Layers.Policy.InForce()
-	if len(list) == 0 && len(s.FS.Ask) == 0 {
+	if len(list) == 0 && len(s.FS.Ask) == 0 && len(s.FS.Reveal) == 0 {
 		return nil
 	}
 	x := carrier{s: s, in: in, now: time.Now(), static: static, hidden: s.Concealed(), base: len(in.Hides)}
@@ -38,7 +38,8 @@ func (r *Run) carryRules(s request.Settings, in *planner.Input, static bool) err
 	}
 	for _, pass := range [...]func(policy.Rule, policy.Decision) bool{isHide, isGrant} {
 		for _, r := range byDepth(list) {
-			if r.Kind != policy.KindPath && r.Kind != policy.KindExec || !r.Expires.IsZero() && !x.now.Before(r.Expires) {
+			if r.Kind != policy.KindPath && r.Kind != policy.KindExec || r.Decision == policy.Reveal ||
+				!r.Expires.IsZero() && !x.now.Before(r.Expires) {
 				continue
 			}
 			if pass(r, r.Decision) {
@@ -47,6 +48,7 @@ func (r *Run) carryRules(s request.Settings, in *planner.Input, static bool) err
 		}
 	}
 	x.asks()
+	x.revealed(list)
 	if !static {
 		x.leaveToQuestions()
 	}

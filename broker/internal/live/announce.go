@@ -10,7 +10,9 @@ import (
 	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/launch"
 	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/policy"
 	"sbx.example/sbx/broker/internal/quoting"
+	"sbx.example/sbx/broker/internal/request"
 	"sbx.example/sbx/broker/plan"
 )
 
@@ -40,6 +42,9 @@ func statusLine(r *run, p *plan.Plan) string {
 	for _, d := range append(r.doors.Names(), r.credentials...) {
 		net += ", " + d
 	}
+	if len(r.secrets) > 0 {
+		net += ", secrets shown: " + strings.Join(r.secrets, " ")
+	}
 	rw := p.Writable()
 	if len(rw) == 0 {
 		rw = []string{"nothing"}
@@ -53,6 +58,25 @@ func statusLine(r *run, p *plan.Plan) string {
 		about += ", " + r.agent
 	}
 	return fmt.Sprintf("sbx: %s, %s, %s, rw: %s (sid %s)\n", about, how, net, strings.Join(rw, " "), p.Session)
+}
+
+// secretsShown are the secret files that rules show, as a person names them.
+func secretsShown(s request.Settings, in *planner.Input) (out []string) {
+	rules := s.Reveals(s.Layers.Policy).Rules
+	for _, p := range in.Reveals {
+		if rules[p] {
+			out = append(out, p)
+		}
+	}
+	for _, g := range in.Grants {
+		if g.Reveal {
+			out = append(out, g.Path)
+		}
+	}
+	for i, p := range out {
+		out[i] = quoting.Quote(policy.Vars{Home: in.Facts.Home}.Short(p))
+	}
+	return out
 }
 
 // warnHomeHidden says that the home directory lies in a place of which the sandbox has one of its own, so that nothing

@@ -7,6 +7,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -98,6 +99,7 @@ func (b *Broker) newApprovals(r *run, cfg request.Settings, in *planner.Input) (
 		a.mounts = gate.NewMountGate(a.gated)
 		a.engine = a.mounts
 	}
+	a.rules.Env.Runs = request.Runs(in)
 	if cfg.Agent != nil {
 		a.rules.Env.Login = &decide.Login{Patterns: cfg.Agent.Login, Agent: cfg.Agent.Name, Own: cfg.Agent.Own(in)}
 		a.rules.Env.Unread = cfg.Unread()
@@ -125,6 +127,7 @@ func (a *approvals) start(log *auditLog, p *plan.Plan, sealed planner.Sealed, pl
 		runtime.GOMAXPROCS(2)
 	}
 	a.gated.View = gate.NewView(p, sealed.Paths, files, a.gated.Names.Hides)
+	a.gated.View.Reveal(a.in.Reveals)
 	var err error
 	log.mode = a.mode
 	if err = log.open(planHash); err != nil {
@@ -156,7 +159,7 @@ func (a *approvals) start(log *auditLog, p *plan.Plan, sealed planner.Sealed, pl
 		a.arb.Observe(a.learner.note)
 	}
 	if a.server, err = a.svc.open(control.Handlers{Pending: a.arb.Queue().Pending, Answer: a.arb.Queue().Answer,
-		Undo: a.arb.Queue().UndoAnswer, Revoke: a.revoke}); err != nil {
+		Undo: a.arb.Queue().UndoAnswer, Revoke: a.revoke, Reveal: a.reveal}); err != nil {
 		return &planner.Refusal{What: "making the session's socket", Err: err,
 			Hint: "sbx watch and sbx approve reach the session through it; run with --static to do without"}
 	}
@@ -355,6 +358,15 @@ func (a *approvals) revoke(kind, name string) (int, error) {
 		return n, a.engine.Forget(name)
 	}
 	return 0, errors.New("answers are about a path, socket, host or everything")
+}
+
+// reveal is what a session's socket does when it is told to show a secret.
+func (a *approvals) reveal(p string, ans prompt.Answer) error {
+	if !slices.Contains(a.in.Reveals, p) {
+		return errors.New("this session was not started to show it: fs.reveal, set before the start, has it asked about")
+	}
+	ans.Scope = decide.Revealed
+	return a.arb.Reveal(p, ans)
 }
 
 // undone takes back what an answer had opened, when it was taken back itself.

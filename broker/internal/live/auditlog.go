@@ -59,6 +59,15 @@ func (l *auditLog) create(planHash string, begin time.Time) error {
 			return errors.Join(err, w.Close())
 		}
 	}
+	for _, g := range l.in.Grants {
+		if g.Reveal {
+			if _, err := w.Note(audit.Event{Kind: audit.KindAllow, UID: os.Getuid(), Op: "read", Path: g.Path,
+				Decision: "allow", RuleOrigin: g.Why, Life: "session",
+				Reason: "secret shown from the start, to every program"}); err != nil {
+				return errors.Join(err, w.Close())
+			}
+		}
+	}
 	l.w = w
 	return nil
 }

@@ -28,7 +28,8 @@ func TestReportSaysWhatWouldAllow(t *testing.T) {
 			decide.Ask{Op: "connect", Kind: policy.KindSocket, Path: "/srv/x.sock"}, denied},
 		"sbx policy add allow example.org:443": {
 			decide.Ask{Op: "connect", Kind: policy.KindHost, Host: "example.org", Port: 443}, denied},
-		"sbx why /etc/shadow": {path("read", "/etc/shadow"), decide.Verdict{Errno: int(syscall.ENOENT)}},
+		"sbx why /home/u/.netrc": {path("write", "/home/u/.netrc"), decide.Verdict{Errno: int(syscall.EACCES), Secret: true}},
+		"sbx why /etc/shadow":    {path("read", "/etc/shadow"), decide.Verdict{Errno: int(syscall.ENOENT)}},
 		"sbx why /srv/ruled (deny read /srv/**, user:3)": {path("read", "/srv/ruled"),
 			decide.Verdict{Errno: int(syscall.EACCES), Rule: "deny read /srv/**", Origin: "user:3"}},
 		"outside of the sandbox: git config user.name x": {path("write", "/p/.git/config"),

@@ -38,6 +38,7 @@ type run struct {
 	helper         *launch.Helper // where there are no user namespaces; nil elsewhere
 	idle, detached bool           // there is no program; this is the detached broker
 	audit          string         // the file of its audit log
+	secrets        []string       // secret files that rules show
 	losses         []planner.Loss // what this host cannot enforce of it
 	starterTold    bool           // that it stands
 	doors          *doors.Doors

@@ -156,6 +156,7 @@ func (v *view) collect() error {
 	}
 	v.hideHardLinks()
 	v.hideNames()
+	v.reveal()
 	v.maskCredentials()
 	v.addCopies()
 	if in.nests() {

@@ -28,11 +28,12 @@ func (v *view) gate(ops []plan.Mount) ([]plan.Mount, *plan.Gate) {
 		}
 	}
 	for _, d := range g.dirs {
-		d.Ask = !d.Place && !v.hiddenAt(string(d.Path))
+		p := string(d.Path)
+		d.Ask = !d.Place && (!v.hiddenAt(p) || v.root.at(p).leads)
 		if d.Place {
 			d.Names = nil
 		}
-		d.List = d.Ask && (places[string(d.Path)] >= listFrom || v.holdsSocket(string(d.Path)))
+		d.List = d.Ask && (v.asksIn(p) || places[p] >= listFrom || v.holdsSocket(string(d.Path)))
 		slices.SortFunc(d.Names, func(a, b plan.GateName) int { return strings.Compare(string(a.Name), string(b.Name)) })
 		gate.Dirs = append(gate.Dirs, *d)
 	}
@@ -103,7 +104,7 @@ func (g *gateView) hide(p string, n *node) {
 		cp := path.Join(p, c.name)
 		d := g.dirs[cp]
 		switch {
-		case c.hidden && !c.ask && d == nil:
+		case c.hidden && !c.ask && !c.leads && d == nil:
 			g.absent(p, c.name)
 			continue
 		case c.hides() && d == nil && c.link == "":

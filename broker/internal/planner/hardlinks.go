@@ -99,7 +99,7 @@ func (v *view) scan(dir string, left map[host.Stat]uint64, budget *int) {
 			*budget--
 			p := path.Join(d, e.Name)
 			n := v.root.find(p)
-			if n != nil && n.hidden {
+			if n != nil && (n.hidden || n.granted && n.grant.Reveal) {
 				continue
 			}
 			switch e.Type {

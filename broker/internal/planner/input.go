@@ -59,6 +59,7 @@ type Grant struct {
 	listed   bool   // an entry of a granted directory that is mounted by itself: it may vanish or be replaced meanwhile
 	Explicit bool   // asked for by a person for this run, not by a profile
 	Ruled    bool   // a rule of the policy's, as answers leave them, says so
+	Reveal   bool   // the path is a secret file, and a rule shows it
 	// of a cache: what of it outlives the session in the project's layer, that layer, "" while there is none, and where
 	// programs are installed
 	Keep       []string
@@ -93,15 +94,18 @@ type Copy struct {
 
 // Input is everything that a plan depends on.
 type Input struct {
-	Session     string
-	SessionDir  string // host folder whose overlay/ holds the writable layers
-	Hostname    string
-	Profile     string
-	Argv        []string // Argv[0] is looked up in the PATH of Env
-	Dir         string   // canonical working directory, "" for none
-	Env         []string
-	Grants      []Grant
-	Hides       []Hide
+	Session    string
+	SessionDir string // host folder whose overlay/ holds the writable layers
+	Hostname   string
+	Profile    string
+	Argv       []string // Argv[0] is looked up in the PATH of Env
+	Dir        string   // canonical working directory, "" for none
+	Env        []string
+	Grants     []Grant
+	Hides      []Hide
+	// single secret files that the gate may show, canonical and in no tree that is shown: they ask, and nothing beside
+	// them exists
+	Reveals     []string
 	Project     string // canonical, "" when nothing is the project
 	GitDir      string // canonical: the repository of a linked worktree, granted and guarded like the project's own
 	Limits      []plan.Limit

@@ -18,6 +18,7 @@ type node struct {
 	hidden   bool
 	secret   bool         // hidden, and nothing below it may be granted
 	ask      bool         // hidden from the mounts only: it asks
+	leads    bool         // hidden, but for what leads to a secret file that asks
 	found    bool         // hidden for its name, which a server would judge anew whenever it is looked up
 	special  []plan.Mount // the operations that make this place, one of the sandbox's own (/proc, /dev, …)
 	link     string       // text of a symbolic link that must exist

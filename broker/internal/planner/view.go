@@ -116,6 +116,10 @@ func (v *view) addGrant(g Grant) error {
 		return nil
 	}
 	n.granted, n.mode, n.grant, n.stat, n.missing = true, g.Mode, g, st, err != nil || g.Own
+	if g.Reveal {
+		n.hidden, n.secret = false, false
+		v.leadTo(canon, func(above *node) { above.secret = false })
+	}
 	return nil
 }
 
@@ -139,7 +143,7 @@ func baseError(err error) error {
 // checkSecrets refuses a grant that leads into a secret.
 func (v *view) checkSecrets(g Grant, canon string) error {
 	for _, h := range v.secrets {
-		if host.Within(canon, h.Path) {
+		if host.Within(canon, h.Path) && !g.Reveal {
 			return &Refusal{What: fmt.Sprintf("%s (%s) is a secret: %s", plan.Bytes(g.Path).Quote(), g.Why, h.Why),
 				Hint: "sbx never shows secrets by --ro or --rw; copy what the program needs to a place of its own"}
 		}
@@ -247,8 +251,8 @@ func (v *view) show(p string, n *node, typ host.Type, mode Mode, g Grant) error 
 // shows says whether anything visible lies below n.
 func (n *node) shows() bool {
 	for _, c := range n.children {
-		if c.file != "" || c.masked || c.masks() || !c.hidden && (c.granted || c.link != "" || c.special != nil ||
-			c.shows()) {
+		if c.file != "" || c.masked || c.masks() || !(c.hidden && c.secret) && c.shows() || !c.hidden && (c.granted ||
+			c.link != "" || c.special != nil) {
 			return true
 		}
 	}

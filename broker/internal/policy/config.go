@@ -52,6 +52,7 @@ type FS struct {
 	Hidden      []string // patterns, added to the profile's
 	Secrets     []string // patterns, added to the built-in list
 	Ask         []string // patterns, added to the profile's
+	Reveal      []string // secret files that may be asked about
 	Caches      string   // overlay | rw | ro
 	ShellFiles  string   // hide | ask | show: what shells read when they start
 	NoSymFollow bool

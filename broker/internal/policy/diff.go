@@ -112,7 +112,8 @@ func (e Effective) Value(name string) (string, error) {
 func DiffRules(a, b Store) []Change {
 	var out []Change
 	for _, r := range without(a, b) {
-		out = append(out, Change{Key: "rule", Old: r.String(), New: "(none)", Origin: r.Origin, Widens: r.Decision != Allow})
+		out = append(out, Change{Key: "rule", Old: r.String(), New: "(none)", Origin: r.Origin,
+			Widens: r.Decision.strength() > Allow})
 	}
 	for _, r := range without(b, a) {
 		out = append(out, Change{Key: "rule", Old: "(none)", New: r.String(), Origin: r.Origin, Widens: r.Decision != Deny})
@@ -139,11 +140,11 @@ func (r Rule) identity() string {
 	return fmt.Sprintf("%d %s %s %t %s", r.Origin.Scope, r.Kind, r.String(), r.Final, r.Expires.Format(time.RFC3339))
 }
 
-// InForce lists the rules that count: all but what an unpinned project allows.
+// InForce lists the rules that count: all but what an unpinned project allows, and any project reveals.
 func (s Store) InForce() []Rule {
 	var out []Rule
 	for _, r := range s.Rules() {
-		if r.Origin.Scope != ScopeProject || s.ProjectTrusted || r.Decision != Allow {
+		if r.Origin.Scope != ScopeProject || r.Decision != Reveal && (s.ProjectTrusted || r.Decision != Allow) {
 			out = append(out, r)
 		}
 	}

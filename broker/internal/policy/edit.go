@@ -210,6 +210,9 @@ func FormatRule(r Rule) string {
 		fmt.Fprintf(&b, "access = %s\n", TOMLString(string(r.Access)))
 	}
 	fmt.Fprintf(&b, "decision = %s\n", TOMLString(r.Decision.String()))
+	if r.Program != "" {
+		fmt.Fprintf(&b, "program = %s\n", TOMLString(r.Program))
+	}
 	if !r.Expires.IsZero() {
 		fmt.Fprintf(&b, "expires = %s\n", r.Expires.UTC().Format(time.RFC3339))
 	}

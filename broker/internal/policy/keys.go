@@ -98,6 +98,7 @@ func keyTable() []key {
 		{name: "fs.hidden", typ: tPatterns, limit: byAdding, ptr: func(c *Config) any { return &c.FS.Hidden }},
 		{name: "fs.secrets", typ: tPatterns, limit: byAdding, ptr: func(c *Config) any { return &c.FS.Secrets }},
 		{name: "fs.ask", typ: tPatterns, limit: byAdding, ptr: func(c *Config) any { return &c.FS.Ask }},
+		{name: "fs.reveal", typ: tPaths, limit: bySubset, host: true, ptr: func(c *Config) any { return &c.FS.Reveal }},
 		{name: "fs.caches", typ: tEnum, limit: toFirst, words: cachesWords(),
 			ptr: func(c *Config) any { return &c.FS.Caches }},
 		{name: "fs.shell_files", typ: tEnum, limit: toFirst, host: true, words: []string{"hide", "ask", "show"},

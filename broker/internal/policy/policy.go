@@ -50,7 +50,17 @@ const (
 	Allow Decision = iota + 1
 	Ask
 	Deny
+	// Reveal shows one secret file, and is as strong as Allow: nothing else that a rule says about a secret opens it.
+	Reveal
 )
+
+// strength orders decisions about what is named equally.
+func (d Decision) strength() Decision {
+	if d == Reveal {
+		return Allow
+	}
+	return d
+}
 
 func (d Decision) String() string {
 	switch d {
@@ -60,11 +70,13 @@ func (d Decision) String() string {
 		return "ask"
 	case Deny:
 		return "deny"
+	case Reveal:
+		return "reveal"
 	}
 	return "none"
 }
 
-// ParseDecision accepts the three words of a policy file.
+// ParseDecision accepts the words of a policy file.
 func ParseDecision(s string) (Decision, error) {
 	switch s {
 	case "allow":
@@ -73,8 +85,10 @@ func ParseDecision(s string) (Decision, error) {
 		return Ask, nil
 	case "deny":
 		return Deny, nil
+	case "reveal":
+		return Reveal, nil
 	}
-	return 0, fmt.Errorf("reading decision %s: want allow, deny or ask", excerpt.Quote(s))
+	return 0, fmt.Errorf("reading decision %s: want allow, deny or ask, or reveal for a secret", excerpt.Quote(s))
 }
 
 // Kind is what a rule or question is about.

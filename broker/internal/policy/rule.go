@@ -19,7 +19,8 @@ type Rule struct {
 	Decision Decision
 	Expires  time.Time // zero: never
 	Reason   string
-	Final    bool // org only: no other scope can override it
+	Final    bool   // org only: no other scope can override it
+	Program  string // reveal only: the program that is shown it, as a path; "" for all
 	By       string
 	Added    time.Time
 	Origin   Origin
@@ -44,7 +45,11 @@ func (r Rule) Path() pathname.Pattern { return r.path }
 func (r Rule) Host() peer.Pattern { return r.host }
 
 func (r Rule) String() string {
-	return fmt.Sprintf("%s %s %s", r.Decision, r.Access, r.Pattern)
+	s := fmt.Sprintf("%s %s %s", r.Decision, r.Access, r.Pattern)
+	if r.Program != "" {
+		s += " for " + r.Program
+	}
+	return s
 }
 
 // compile fills the default access, checks the combination and parses the pattern.
@@ -71,8 +76,8 @@ func (r *Rule) compile(vars Vars) (err error) {
 	if !ok {
 		return fmt.Errorf("access %s does not go with %s", excerpt.Quote(string(r.Access)), r.Kind)
 	}
-	if r.Decision < Allow || r.Decision > Deny {
-		return errors.New("decision is missing: allow, deny or ask")
+	if r.Decision < Allow || r.Decision > Reveal {
+		return errors.New("decision is missing: allow, deny, ask or reveal")
 	}
 	if len(r.Reason) > 1024 || len(r.By) > 256 {
 		return errors.New("reason or by is too long")
@@ -98,6 +103,31 @@ func (r *Rule) compile(vars Vars) (err error) {
 	if r.path.Abstract() && r.Kind != KindSocket {
 		return fmt.Errorf("%s names an abstract socket; use socket = …", excerpt.Quote(r.Pattern))
 	}
+	return r.checkReveal(vars)
+}
+
+// checkReveal holds that a rule which shows a secret is about reading one file, and that it alone names a program.
+func (r *Rule) checkReveal(vars Vars) error {
+	if r.Decision != Reveal {
+		if r.Program != "" {
+			return errors.New("program goes with decision = \"reveal\"")
+		}
+		return nil
+	}
+	if _, one := r.path.Literal(); r.Kind != KindPath || r.Access != Read || !one {
+		return errors.New("decision reveal is about reading one file: a path without wildcards, access read")
+	}
+	if r.Program == "" {
+		return nil
+	}
+	p, err := pathname.ParsePattern(r.Program, vars)
+	if err != nil {
+		return fmt.Errorf("program: %w", err)
+	}
+	if _, one := p.Literal(); !one {
+		return fmt.Errorf("program %s: want the path of one program", excerpt.Quote(r.Program))
+	}
+	r.Program = p.String()
 	return nil
 }
 
@@ -225,7 +255,7 @@ func (d *document) rule(t map[string]any, at block, vars Vars) (Rule, error) {
 
 func ruleKeys() []string {
 	return []string{"path", "exec", "host", "socket", "access", "decision", "expires", "reason", "final", "by", "added",
-		"tls"}
+		"tls", "program"}
 }
 
 // set assigns one key of a rule.
@@ -238,7 +268,7 @@ func (r *Rule) set(name string, v any) (err error) {
 		r.Expires, err = instant(v)
 	case "added":
 		r.Added, err = instant(v)
-	case "path", "exec", "host", "socket", "access", "decision", "reason", "by", "tls":
+	case "path", "exec", "host", "socket", "access", "decision", "reason", "by", "tls", "program":
 		s, err = as[string](v, "a string")
 	default:
 		return fmt.Errorf("unknown key %s%s", excerpt.Quote(name), hint(name, ruleKeys()))
@@ -260,6 +290,8 @@ func (r *Rule) set(name string, v any) (err error) {
 		r.Reason = s
 	case "by":
 		r.By = s
+	case "program":
+		r.Program = s
 	case "tls":
 		if r.tls = s; s != "sni" {
 			err = fmt.Errorf("tls is %s, not sni", excerpt.Quote(s))

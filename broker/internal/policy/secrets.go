@@ -200,6 +200,34 @@ func HiddenBy(list []Hiding, kind Kind, path string) *Hiding {
 	return nil
 }
 
+// Reveals are the secret files, by path, of which somebody has said that they may be shown.
+type Reveals struct {
+	Rules map[string]bool // by a rule; a project's own never says so
+	Asks  map[string]bool // after a question, where one can be asked
+	Final Origin          // the organisation's word that nothing but Asks is ever shown; zero where it has none
+}
+
+// Reveals collects fs.reveal and the rules of a store.
+func (e Effective) Reveals(s Store) Reveals {
+	r := Reveals{Rules: map[string]bool{}, Asks: map[string]bool{}, Final: e.Locked["fs.reveal"]}
+	for _, text := range e.FS.Reveal {
+		name, _ := pathname.SplitOptional(text)
+		r.Asks[name] = true
+	}
+	for _, x := range s.InForce() {
+		if p, ok := x.path.Literal(); ok && x.Decision == Reveal {
+			r.Rules[p] = true
+		}
+	}
+	return r
+}
+
+// Concerns says whether somebody has spoken of a secret file.
+func (r Reveals) Concerns(p string) bool { return r.Rules[p] || r.Asks[p] }
+
+// May says whether the organisation lets a secret file be shown.
+func (r Reveals) May(p string) bool { return r.Final == (Origin{}) || r.Asks[p] }
+
 // Asks is what is asked about although something around it may be readable: fs.ask and the profile's list.
 func (e Effective) Asks() []pathname.Pattern {
 	var out []pathname.Pattern

@@ -75,8 +75,8 @@ func (s *Store) best(scope Scope, q Query, path pathname.Path) *Rule {
 	var best *Rule
 	for i := range s.rules[scope] {
 		r := &s.rules[scope][i]
-		if scope == ScopeProject && !s.ProjectTrusted && r.Decision == Allow {
-			continue
+		if scope == ScopeProject && (!s.ProjectTrusted && r.Decision == Allow || r.Decision == Reveal) {
+			continue // no project shows a secret, trusted or not
 		}
 		if r.matches(q, path) && (best == nil || r.beats(best)) {
 			best = r
@@ -114,6 +114,8 @@ func (r *Rule) concerns(kind Kind, a Access) bool {
 		return true
 	case r.Decision == Allow:
 		return r.Access == Write || r.Access == Read && (a == Exec || a == List)
+	case r.Decision == Reveal:
+		return false
 	}
 	return r.Access == Read
 }
@@ -129,7 +131,7 @@ func (r *Rule) beats(o *Rule) bool {
 	if d != 0 {
 		return d > 0
 	}
-	return r.Decision > o.Decision
+	return r.Decision.strength() > o.Decision.strength()
 }
 
 // Restricts reports whether a rule that denies or asks could concern dir or anything below it, so that granting the
@@ -138,7 +140,7 @@ func (s Store) Restricts(dir string, a Access, now time.Time) bool {
 	for scope := ScopeDefault; scope <= ScopeSession; scope++ {
 		for i := range s.rules[scope] {
 			r := &s.rules[scope][i]
-			if r.Decision == Allow || r.Kind == KindHost || r.Kind == KindSocket || !r.Expires.IsZero() &&
+			if r.Decision.strength() == Allow || r.Kind == KindHost || r.Kind == KindSocket || !r.Expires.IsZero() &&
 				!now.Before(r.Expires) {
 				continue
 			}
@@ -179,6 +181,9 @@ func (s Store) notices() []Notice {
 		case r.Origin.Scope == ScopeProject && !s.ProjectTrusted && r.Decision == Allow:
 			out = append(out, Notice{NoticeWidening, "rule", r.Origin, "ignored: allow " + excerpt.Quote(r.Pattern) +
 				" in a project file needs `sbx policy trust`"})
+		case r.Origin.Scope == ScopeProject && r.Decision == Reveal:
+			out = append(out, Notice{NoticeWidening, "rule", r.Origin,
+				"ignored: a project file shows no secret, trusted or not"})
 		}
 	}
 	return out

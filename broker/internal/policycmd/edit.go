@@ -221,6 +221,9 @@ func policyAdd(t Commands, c *policyCall) int {
 			"put the pattern in quotes, so that the shell leaves it alone: sbx policy add allow '~/data/**'"))
 	}
 	decision, err := policy.ParseDecision(c.words[0])
+	if err == nil && decision == policy.Reveal {
+		err = option.Wrong("sbx policy add shows no secret", "sbx secret allow PATH does, one file at a time")
+	}
 	if err != nil {
 		return t.Fail(err)
 	}

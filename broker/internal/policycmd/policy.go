@@ -137,6 +137,7 @@ type ruleRow struct {
 	Pattern  string `json:"pattern"`
 	Access   string `json:"access"`
 	Decision string `json:"decision"`
+	Program  string `json:"program,omitempty"`
 	File     string `json:"file,omitempty"`
 	Line     int    `json:"line,omitempty"`
 	Reason   string `json:"reason,omitempty"`
@@ -149,8 +150,8 @@ type ruleRow struct {
 
 func rowOf(r policy.Rule) ruleRow {
 	row := ruleRow{Scope: r.Origin.Scope.String(), Kind: string(r.Kind), Pattern: r.Pattern, Access: string(r.Access),
-		Decision: r.Decision.String(),
-		File:     r.Origin.File, Line: r.Origin.Line, Reason: r.Reason, By: r.By, Final: r.Final}
+		Decision: r.Decision.String(), Program: r.Program,
+		File: r.Origin.File, Line: r.Origin.Line, Reason: r.Reason, By: r.By, Final: r.Final}
 	if !r.Added.IsZero() {
 		row.Added = r.Added.UTC().Format(time.RFC3339)
 	}
@@ -176,6 +177,8 @@ func policyShow(t Commands, c *policyCall) int {
 			row.Ignored = "expired"
 		case r.Origin.Scope == policy.ScopeProject && !s.Layers.Trusted && r.Decision == policy.Allow:
 			row.Ignored = "the project is not trusted"
+		case r.Origin.Scope == policy.ScopeProject && r.Decision == policy.Reveal:
+			row.Ignored = "no project shows a secret"
 		}
 		rows = append(rows, row)
 	}
@@ -201,6 +204,9 @@ func (x ruleRow) text() string {
 	var notes []string
 	if x.Final {
 		notes = append(notes, "final")
+	}
+	if x.Program != "" {
+		notes = append(notes, "for "+quoting.Quote(x.Program))
 	}
 	if x.Expires != "" {
 		notes = append(notes, "until "+x.Expires)

@@ -8,5 +8,6 @@ import (
 // Secret is sbx secret.
 func (t Commands) Secret() command.Row {
 	return command.Row{Command: option.Command{Name: "secret", Args: "VERB ...",
-		Help: "keep credentials that programs inside can use and not see"}, Verbs: t.credentialVerbs()}
+		Help: "keep credentials that programs inside can use and not see, or show one secret file"},
+		Verbs: append(t.credentialVerbs(), t.revealVerbs()...)}
 }

@@ -30,6 +30,7 @@ const (
 	Domain     = decide.Domain
 	Program    = decide.Program
 	Everything = decide.Everything
+	Revealed   = decide.Revealed
 	ForOnce    = decide.LifeOnce
 	ForSession = decide.Session
 	ForUntil   = decide.Until
@@ -80,7 +81,7 @@ func ParseWords(s string, now time.Time) (a Answer, err error) {
 	}
 	for _, x := range w[1:] {
 		switch sc := Scope(x); sc {
-		case Once, File, Dir, Tree, Walk, HostScope, Domain, Program, Everything:
+		case Once, File, Dir, Tree, Walk, HostScope, Domain, Program, Everything, Revealed:
 			if a.Scope != "" || a.Life != "" || a.Allow && silences(sc) {
 				return Answer{}, fmt.Errorf("unexpected word %.40q", x)
 			}

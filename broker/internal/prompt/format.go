@@ -133,6 +133,9 @@ func (s Style) Details(q Question) []string {
 		out = append(out, fmt.Sprintf("waits:  %d accesses", q.Merged))
 	}
 	why := q.Why
+	if q.Secret {
+		why += "; fs.reveal lets it be asked about"
+	}
 	if why == "" {
 		why = "nothing grants it"
 	}
@@ -157,11 +160,17 @@ func (s Style) stores(q *Question) (out [][2]string) {
 		}
 		switch c, err := decide.Means(q, a, now); {
 		case err != nil:
-		case len(typed) > 1 && !silences(a.Scope):
+		case len(typed) > 1 && !silences(a.Scope) && a.Scope != Revealed:
 			out = append(out, [2]string{label, c.What(s.name)})
 		default:
 			out = append(out, [2]string{label, c.Text(s.name)})
 		}
+	}
+	if q.Secret {
+		row(RevealWord+"\r", RevealWord)
+		row("n", "n")
+		row("en", "e n")
+		return out
 	}
 	for _, k := range []string{"o", "s", "h", "f", "p", "ds", "ts", "ws"} {
 		row(k, strings.Replace(k, "s", map[bool]string{true: "_", false: "s"}[len(k) > 1], 1))
@@ -188,6 +197,9 @@ func (s Style) Names(q *Question) (out []string) {
 // Wide says what a key that widens an answer makes it about.
 func (s Style) Wide(q Question, key byte) string {
 	a, _, ok := Keys([]byte{key, 's'}, &q)
+	if q.Secret && key == RevealWord[0] {
+		a, ok = Answer{Allow: true, Scope: Revealed, Life: ForSession}, true
+	}
 	if !ok {
 		a, _, _ = Keys([]byte{key, 'n'}, &q)
 	}

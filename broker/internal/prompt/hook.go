@@ -174,7 +174,12 @@ func questionEnv(q *Question) []string {
 	for _, n := range q.Paths {
 		names = append(names, word(quote(n.Path)))
 	}
-	return append(out, "SBX_QUESTION_PATHS="+strings.Join(names, "\n"), "SBX_QUESTION_PORT="+itoa(q.Port))
+	secret := ""
+	if q.Secret {
+		secret = "1"
+	}
+	return append(out, "SBX_QUESTION_PATHS="+strings.Join(names, "\n"), "SBX_QUESTION_PORT="+itoa(q.Port),
+		"SBX_QUESTION_SECRET="+secret)
 }
 
 func word(s string) string {

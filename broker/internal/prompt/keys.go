@@ -1,5 +1,7 @@
 package prompt
 
+import "strings"
+
 // interruptKey is Ctrl-C: a no, and on a program's own terminal the program hears of it, too.
 const interruptKey = 0x03
 
@@ -17,7 +19,10 @@ func Keys(typed []byte, q *Question) (a Answer, more, ok bool) {
 	}
 	switch typed[len(typed)-1] {
 	case 0x1b, interruptKey, 0x04:
-		return Answer{Scope: Once, Life: ForOnce}, false, true
+		return Answer{Scope: Once, Life: ForOnce}, false, true // of a secret it means more, see Answer.Normal
+	}
+	if q.Secret {
+		return secretKeys(typed, q)
 	}
 	first := typed[0]
 	if len(typed) == 1 {
@@ -36,6 +41,26 @@ func Keys(typed []byte, q *Question) (a Answer, more, ok bool) {
 	}
 	a, ok = lasting(typed[1], scope)
 	return a, false, ok
+}
+
+// RevealWord is what has to be typed, with Enter behind it, to show a secret: no single key does.
+const RevealWord = "reveal"
+
+// secretKeys are the keys at a question about a secret.
+func secretKeys(typed []byte, q *Question) (a Answer, more, ok bool) {
+	switch said := string(typed); {
+	case said == RevealWord+"\r" || said == RevealWord+"\n":
+		return Answer{Allow: true, Scope: Revealed, Life: ForSession}, false, true
+	case strings.HasPrefix(RevealWord, said):
+		return a, true, false
+	case said == "n":
+		return Answer{Scope: File, Life: ForSession}, false, true
+	case said == "e":
+		return a, true, false
+	case said == "en":
+		return Answer{Scope: Everything, Life: ForSession}, false, true
+	}
+	return a, false, false
 }
 
 // wide reads a key that widens the answer, if the question can be widened that way.
@@ -62,6 +87,9 @@ func silences(s Scope) bool { return s == Program || s == Everything }
 
 // Following says what may be typed after a key that widens an answer.
 func Following(first byte, q *Question) string {
+	if q.Secret && first == RevealWord[0] {
+		return "type " + RevealWord + " and Enter"
+	}
 	if scope, _ := wide(first, q); silences(scope) {
 		return "[n]o, until the session ends"
 	}

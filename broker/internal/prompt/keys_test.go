@@ -11,6 +11,7 @@ func TestKeys(t *testing.T) {
 	walk := Question{Op: "open", Path: "/a/b/c", Walk: "/a"}
 	host := Question{Host: "api.github.com"}
 	top := Question{Op: "open", Path: "/x"}
+	secret := Question{Op: "read", Path: "/h/.netrc", Exe: "/bin/x", Secret: true}
 	for _, c := range []struct {
 		q        Question
 		keys     string
@@ -34,6 +35,27 @@ func TestKeys(t *testing.T) {
 		{file, "dd", Answer{}, false, false},
 		{file, "dss", Answer{}, false, false},
 		{file, "w", Answer{}, false, false},
+		// a secret has no key that shows it, and its word is taken letter by letter
+		{secret, "o", Answer{}, false, false},
+		{secret, "s", Answer{}, false, false},
+		{secret, "h", Answer{}, false, false},
+		{secret, "f", Answer{}, false, false},
+		{secret, "p", Answer{}, false, false},
+		{secret, "d", Answer{}, false, false},
+		{secret, "t", Answer{}, false, false},
+		{secret, "w", Answer{}, false, false},
+		{secret, "y", Answer{}, false, false},
+		{secret, "\r", Answer{}, false, false},
+		{secret, "r", Answer{}, true, false},
+		{secret, "rn", Answer{}, false, false},
+		{secret, "revea", Answer{}, true, false},
+		{secret, "revea\r", Answer{}, false, false},
+		{secret, "reveal", Answer{}, true, false},
+		{secret, "reveals", Answer{}, false, false},
+		{secret, "reveal\r", Answer{Allow: true, Scope: Revealed, Life: ForSession}, false, true},
+		{secret, "n", Answer{Scope: File, Life: ForSession}, false, true},
+		{secret, "en", Answer{Scope: Everything, Life: ForSession}, false, true},
+		{secret, "reve\x1b", Answer{Scope: Once, Life: ForOnce}, false, true},
 		{file, "\x1b", Answer{Scope: Once, Life: ForOnce}, false, true},
 		{file, "d\x03", Answer{Scope: Once, Life: ForOnce}, false, true},
 		{file, "\x04", Answer{Scope: Once, Life: ForOnce}, false, true},

@@ -34,6 +34,9 @@ func (s Style) Lines(q Question, most int) []string {
 func (s Style) columns() int { return max(s.Width, leastWidth) }
 
 func longKeys(q *Question) string {
+	if q.Secret {
+		return "type " + RevealWord + " and Enter to show it until the session ends / [n]o [?]"
+	}
 	once := "[o]nce "
 	if q.Everyone {
 		once = "[o]nce (all, 2 s) "
@@ -52,6 +55,8 @@ func longKeys(q *Question) string {
 
 func shortKeys(q *Question) string {
 	switch {
+	case q.Secret: // what shows a secret is never shortened
+		return longKeys(q)
 	case q.Host != "" && q.Domain() != "":
 		return "[o/s/f/w/n/v/?]"
 	case q.Host != "":

@@ -92,6 +92,7 @@ func (x *Files) Fresh() (decide.Env, bool, error) {
 	}
 	env := x.Env
 	env.Policy, env.Restricts = store.Match, store.Restricts
+	env.Reveals = x.Settings.Reveals(store)
 	if x.Learn {
 		env.Policy = learn.RefuseWrites(store.Match)
 	}

@@ -177,6 +177,27 @@ func TestKeysAnswer(t *testing.T) {
 }
 
 // A key that was on its way when the selected question went away does not hit the one that follows.
+// A secret is shown by its word alone, also where the letters of it are keys of the screen.
+func TestSecretTakesItsWord(t *testing.T) {
+	later := t0.Add(12 * time.Second)
+	for keys, want := range map[string][]Action{
+		"o": nil, "s": nil, "ts": nil, "y": nil, "\r": nil, "reveal": nil, "revea\r": nil,
+		"reve\x1bal\r": nil, "r\x1b[Aeveal\r": nil,
+		"reveal\r": {{SID: "k3f9", ID: qid(9), Answer: prompt.Answer{Allow: true, Scope: prompt.Revealed,
+			Life: prompt.ForSession}}},
+		"n": {{SID: "k3f9", ID: qid(9), Answer: prompt.Answer{Scope: prompt.File, Life: prompt.ForSession}}},
+	} {
+		m := New(Options{})
+		m.Update(up("k3f9", "claude"), t0)
+		secret := request(9, "/home/u/.netrc")
+		secret.Op, secret.Secret = "read", true
+		m.Update(Event{SID: "k3f9", Message: secret}, t0)
+		if got := press(m, later, keys); fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) {
+			t.Errorf("%q: %+v, want %+v", keys, got, want)
+		}
+	}
+}
+
 func TestKeyDoesNotHitAnotherQuestion(t *testing.T) {
 	m := filled(Options{})
 	now := t0.Add(time.Minute)

@@ -99,11 +99,13 @@ func (s *Server) lookupGated(cancel <-chan struct{}, h *fuse.InHeader, n *node, 
 	if c.base.fd < 0 {
 		return fuse.ENOENT
 	}
-	if s.secret(c.path) {
-		if s.opts.Refused != nil && !s.isAgent(h) {
+	is := s.opts.Secrecy.Of(h.Pid, c.path)
+	known := !s.isAgent(h) && s.nodes.known(s.nodes.pathID(c.path, unix.S_IFREG, ""))
+	if code := s.Grants.Named(cancel, h.Pid, c.path, is, known); code != fuse.OK {
+		if is == grants.Secret && s.opts.Refused != nil && !s.isAgent(h) {
 			s.opts.Refused(grants.Request{PID: h.Pid, Op: grants.OpLookup.String(), Path: c.path, Hidden: true})
 		}
-		return fuse.ENOENT
+		return code
 	}
 	fd, foreign, err := s.hold(c)
 	switch {
@@ -139,9 +141,6 @@ func (s *Server) lookupGated(cancel <-chan struct{}, h *fuse.InHeader, n *node, 
 	out.SetEntryTimeout(valid)
 	return fuse.OK
 }
-
-// secret says whether a path that asks does not exist because of its name.
-func (s *Server) secret(p string) bool { return s.opts.Secret != nil && s.opts.Secret(p) }
 
 // below is the gated object of a name in a directory.
 func below(n *node, name string) *node {

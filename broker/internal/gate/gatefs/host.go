@@ -17,10 +17,7 @@ func (s *Server) reopen(fd, flags int) (int, error) {
 	}
 }
 
-func procPath(fd int) string {
-	return "/proc/self/fd/" + strconv.Itoa(fd)
-}
+func procPath(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }
 
-func status(err error) fuse.Status { return fuse.ToStatus(err) }
-
+func status(err error) fuse.Status   { return fuse.ToStatus(err) }
 func errno(e unix.Errno) fuse.Status { return fuse.Status(e) }

@@ -74,14 +74,14 @@ func (s *Server) list(in *fuse.ReadIn, add func(fuse.DirEntry) bool) fuse.Status
 		s.listed(h.node, in.Pid)
 	}
 	if h.fd >= 0 {
-		if h.node.kind == gated && s.opts.Secret != nil {
-			all := add
-			add = func(e fuse.DirEntry) bool { return s.secret(path.Join(h.node.path, e.Name)) || all(e) }
+		if h.node.kind == gated {
+			all, lists := add, s.listing(&in.InHeader, false)
+			add = func(e fuse.DirEntry) bool { return !lists(path.Join(h.node.path, e.Name)) || all(e) }
 		}
 		return status(s.listHost(h, int64(in.Offset), h.node.withOwn(add)))
 	}
 	if in.Offset == 0 || h.names == nil { // a rewound directory is read anew
-		h.names = s.skeletonNames(h.node, s.opts.Unasked && !s.isAgent(&in.InHeader))
+		h.names = s.skeletonNames(h.node, s.listing(&in.InHeader, s.opts.Unasked))
 	}
 	for i := in.Offset; i < uint64(len(h.names)); i++ {
 		e := h.names[i]
@@ -152,9 +152,16 @@ func (s *Server) hides(n *node, name string) bool {
 	return hidden(v) || v.Secret != nil && !s.shows(n, name)
 }
 
-// skeletonNames lists the described names and, where unlisted ones may be asked for, the host's; of those only what is
-// granted, if nobody can be asked.
-func (s *Server) skeletonNames(n *node, granted bool) []fuse.DirEntry {
+// listing says which of the host's names that ask somebody sees; granted: but for the agent only what is granted.
+func (s *Server) listing(h *fuse.InHeader, granted bool) func(p string) bool {
+	agent := s.isAgent(h)
+	return func(p string) bool {
+		return s.opts.Secrecy.Of(h.Pid, p).Listed(agent, func() bool { return !granted || s.granted(&node{path: p}) })
+	}
+}
+
+// skeletonNames lists the described names and, where unlisted ones may be asked for, the host's that lists has.
+func (s *Server) skeletonNames(n *node, lists func(p string) bool) []fuse.DirEntry {
 	list := []fuse.DirEntry{{Name: ".", Mode: unix.S_IFDIR, Ino: n.id}, {Name: "..", Mode: unix.S_IFDIR, Ino: n.id}}
 	for name, sub := range n.dir.subs {
 		list = append(list, fuse.DirEntry{Name: name, Mode: unix.S_IFDIR, Ino: sub.id})
@@ -174,7 +181,7 @@ func (s *Server) skeletonNames(n *node, granted bool) []fuse.DirEntry {
 		list = append(list, fuse.DirEntry{Name: name, Mode: st.Mode & unix.S_IFMT, Ino: st.Ino})
 	}
 	if n.dir.Unlisted == served.AskFirst {
-		list = s.addUnlisted(n, list, granted)
+		list = s.addUnlisted(n, list, lists)
 		if n.fd >= 0 {
 			list = s.addHabits(n, list)
 		}
@@ -183,7 +190,7 @@ func (s *Server) skeletonNames(n *node, granted bool) []fuse.DirEntry {
 	return list
 }
 
-func (s *Server) addUnlisted(n *node, list []fuse.DirEntry, granted bool) []fuse.DirEntry {
+func (s *Server) addUnlisted(n *node, list []fuse.DirEntry, lists func(p string) bool) []fuse.DirEntry {
 	at := n.fd
 	if at < 0 {
 		late, err := s.openLate(n)
@@ -200,8 +207,7 @@ func (s *Server) addUnlisted(n *node, list []fuse.DirEntry, granted bool) []fuse
 	defer unix.Close(fd)
 	h := handle{fd: fd, node: n}
 	_ = s.listHost(&h, 0, func(e fuse.DirEntry) bool { // a directory that fails half-way lists what it told
-		if e.Name != "." && e.Name != ".." && !n.dir.has(e.Name) && !s.secret(path.Join(n.path, e.Name)) &&
-			(!granted || s.granted(&node{path: path.Join(n.path, e.Name)})) {
+		if e.Name != "." && e.Name != ".." && !n.dir.has(e.Name) && lists(path.Join(n.path, e.Name)) {
 			list = append(list, e)
 		}
 		return true

@@ -60,8 +60,7 @@ type Options struct {
 	Covered map[string]bool
 	// Refused is told what is denied without a question; before the request ends.
 	Refused func(grants.Request)
-	// Secret says whether what the host has at a path that asks does not exist inside, because of its name. May be nil.
-	Secret func(path string) bool
+	Secrecy grants.SecretOf // of what the host has at a path that asks
 	// Habit says whether a path that asks is one under which programs keep, by themselves, what was typed in them. All are
 	// in one directory. What is made there stays in HabitDir, which nobody else has. May be nil: none is.
 	Habit    func(path string) bool

@@ -38,7 +38,7 @@ func (s *Server) uncover(p string, hidden func(path string) bool) error {
 	for name, c := range old.dir.children {
 		d.children[name] = c
 	}
-	for _, e := range s.addUnlisted(n, nil, false) {
+	for _, e := range s.addUnlisted(n, nil, func(string) bool { return true }) {
 		if hidden(p + "/" + e.Name) {
 			d.children[e.Name] = served.Child{Name: e.Name, Kind: served.Hidden}
 		}

@@ -109,6 +109,9 @@ func (x *exporter) collect(s policy.Store, names []string, format string) {
 	for _, r := range all {
 		why := x.cannotSay(r)
 		switch dir, _ := r.Path().Tree(); {
+		case r.Decision == policy.Reveal:
+			x.miss(r.String(), "other tools show a secret to every program, or to none")
+			continue
 		case why != "":
 			x.miss(r.String(), why)
 			x.all = x.all && (r.Kind != policy.KindHost || r.Decision == policy.Allow)
