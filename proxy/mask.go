@@ -20,9 +20,14 @@ type mask struct {
 // maskBuffer is larger than every text.
 const maskBuffer = 64 << 10
 
-func newMask(from io.ReadCloser, text string) io.ReadCloser {
+// newMask takes the length of the body, if that is known: a short one takes a short buffer.
+func newMask(from io.ReadCloser, text string, length int64) io.ReadCloser {
 	const word = "sbx-hidden-"
-	return &mask{Closer: from, from: from, text: []byte(text), buf: make([]byte, maskBuffer),
+	size := int64(maskBuffer)
+	if length >= 0 {
+		size = min(size, max(length, int64(len(text)))+1)
+	}
+	return &mask{Closer: from, from: from, text: []byte(text), buf: make([]byte, size),
 		cover: []byte(strings.Repeat(word, len(text)/len(word)+1)[:len(text)])}
 }
 

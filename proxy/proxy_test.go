@@ -42,9 +42,10 @@ func (o *outside) requests() []*http.Request {
 
 // lab is a proxy between a client inside and servers outside.
 type lab struct {
-	t       *testing.T
+	t       testing.TB
 	p       *proxy
 	addr    string              // where it listens
+	tlsAddr string              // where it listens for all sites
 	servers map[string]*outside // by host
 	mu      sync.Mutex
 	uses    []proxied.Use
@@ -52,7 +53,7 @@ type lab struct {
 }
 
 // newLab has a credential for one.test; two.test was granted with another one, and three.test with none.
-func newLab(t *testing.T, change func(*proxied.Config), answer http.HandlerFunc) *lab {
+func newLab(t testing.TB, change func(*proxied.Config), answer http.HandlerFunc) *lab {
 	t.Helper()
 	l := &lab{t: t, servers: map[string]*outside{}, pool: x509.NewCertPool()}
 	roots := x509.NewCertPool()
@@ -128,6 +129,7 @@ func newLab(t *testing.T, change func(*proxied.Config), answer http.HandlerFunc)
 		t.Cleanup(func() { in.Close(); up.CloseIdleConnections() })
 		if i == 0 {
 			l.addr = in.Addr().String()
+			l.tlsAddr = l.addr
 		}
 		if at.Site != proxied.AnySite {
 			l.addr = in.Addr().String()
@@ -150,6 +152,13 @@ func (l *lab) client(h2 bool) *http.Client {
 	return &http.Client{Transport: tr, CheckRedirect: func(*http.Request, []*http.Request) error {
 		return http.ErrUseLastResponse
 	}}
+}
+
+// dialTo leads every connection to one address.
+func dialTo(address string) func(context.Context, string, string) (net.Conn, error) {
+	return func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, network, address)
+	}
 }
 
 // connect speaks TLS to a name without a library in between.

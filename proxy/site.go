@@ -161,7 +161,7 @@ func (s *site) answered(r *http.Response) error {
 			}
 		}
 		if r.StatusCode != http.StatusSwitchingProtocols {
-			r.Body = newMask(r.Body, u.value)
+			r.Body = newMask(r.Body, u.value, r.ContentLength)
 		}
 	}
 	if s.meter != nil {

@@ -32,6 +32,7 @@ type Profile struct {
 	Login      []string // its own credential files, and what holds them among other things
 	Hosts      []string
 	Env        []string // variables that are passed, by name
+	With       []string // credentials of the person's that it is granted, where there are such
 	Nested     bool     // it makes sandboxes of its own, where one of these switches is on; none: always
 	NestedIf   []string // "FILE KEY": a file of JSON, and a key of it
 	// names in a project that it makes for those to mount on: they are removed at the end if they are new and empty
@@ -96,6 +97,7 @@ func (p *Profile) fields() map[string]field {
 		"login":    {&p.Login, checkPath},
 		"hosts":    {&p.Hosts, checkHost},
 		"env":      {&p.Env, checkVariable},
+		"with":     {&p.With, ValidName},
 
 		"placeholders": {&p.Placeholders, checkRelative},
 		"nested_if":    {&p.NestedIf, checkSwitch},

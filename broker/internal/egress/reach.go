@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"sbx.example/sbx/broker/internal/host"
@@ -175,7 +176,11 @@ func (o *Network) proxies(s request.Settings, in *planner.Input) {
 		passed = true
 	}
 	for _, name := range []string{"no_proxy", "NO_PROXY"} {
-		if v := host.Lookup(o.by.Env, name); v != "" && passed && host.Lookup(in.Env, name) == "" {
+		v := host.Lookup(o.by.Env, name)
+		if o.by.Served != nil { // through the proxy a program would reach them as they are outside
+			v = strings.Trim(v+","+strings.Join(o.by.Served.Names, ",")+",127.0.0.1", ",")
+		}
+		if v != "" && passed && host.Lookup(in.Env, name) == "" {
 			in.Env = append(in.Env, name+"="+v)
 		}
 	}

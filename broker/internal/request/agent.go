@@ -84,6 +84,13 @@ func (a *Agent) settings(s Settings) (out []policy.Setting, err error) {
 	if len(a.Env) > 0 {
 		add("env.pass", a.Env)
 	}
+	with := slices.DeleteFunc(slices.Clone(a.With), func(name string) bool {
+		_, there := s.Credentials[name]
+		return !there
+	})
+	if len(with) > 0 {
+		add("network.with", with)
+	}
 	_, locked := s.Locked[nestedKey]
 	if a.Profile.Nests(s.Vars.Home, settingsFile) && len(s.Origins[nestedKey]) == 0 && !locked {
 		add(nestedKey, true)
