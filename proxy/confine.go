@@ -15,8 +15,7 @@ import (
 const resolvConf = "/etc/resolv.conf"
 
 // confine gives up what serving does not take: every file but those by which names are looked up, programs, every port
-// outside but those of the sites, and other processes. Where the kernel has no Landlock, what is left is that nothing
-// set-user-id can be run: the program has no code for more.
+// outside but those of the sites, and other processes. Where the kernel has no Landlock, files and ports are left.
 func confine(c *proxied.Config) error {
 	err := errors.Join(unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0),
 		unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{}))
@@ -36,5 +35,5 @@ func confine(c *proxied.Config) error {
 	if err := landlock.V11.BestEffort().Restrict(rules...); err != nil {
 		return fmt.Errorf("setting Landlock's rules: %w", err)
 	}
-	return nil
+	return filter()
 }

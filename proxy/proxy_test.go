@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -653,4 +654,39 @@ func TestRules(t *testing.T) {
 		t.Errorf("%d requests left, want %d", n, asked)
 	}
 	l.used("a refusal", func(u proxied.Use) bool { return u.Status == 403 && u.Refused == "no rule allows GET /user" })
+}
+
+// A credential that is wrong or has expired is the server's to refuse, and on record so.
+func TestWrongCredential(t *testing.T) {
+	l := newLab(t, nil, func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusUnauthorized) })
+	status, _, _ := l.do(l.client(true), "GET", "https://one.test/", map[string]string{"Authorization": "Bearer " + ghost},
+		nil)
+	if status != http.StatusUnauthorized {
+		t.Errorf("status %d", status)
+	}
+	l.used("it", func(u proxied.Use) bool { return u.Secret == "one" && u.Status == http.StatusUnauthorized })
+}
+
+// Streams that are left half closed, on either side, end, and leak nothing.
+func TestHalfClosed(t *testing.T) {
+	l := newLab(t, nil, func(w http.ResponseWriter, r *http.Request) {
+		if c, _, err := w.(http.Hijacker).Hijack(); err == nil && r.URL.Path == "/cut" {
+			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n"+real[:5])
+			c.Close()
+		}
+	})
+	l.servers["one.test"].TLS.NextProtos = nil
+	c := l.connect("one.test")
+	fmt.Fprintf(c, "GET /cut HTTP/1.1\r\nHost: one.test\r\nAuthorization: Bearer %s\r\n\r\n", ghost)
+	b, err := io.ReadAll(c)
+	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) || strings.Contains(string(b), real) ||
+		!strings.HasPrefix(string(b), "HTTP/1.1 200") {
+		t.Errorf("%q %v", b, err)
+	}
+	c = l.connect("one.test")
+	fmt.Fprintf(c, "POST /never HTTP/1.1\r\nHost: one.test\r\nContent-Length: 100\r\n\r\nhalf")
+	_ = c.CloseWrite()
+	if _, err := io.ReadAll(c); err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("a request that is cut off: %v", err)
+	}
 }

@@ -28,9 +28,9 @@ var mayImport = map[string][]string{
 	"shared/tape":    {},
 	"shared/stage":   {"shared/plan", "shared/wire", "shared/tape"},
 	"helper":         {"shared/plan", "shared/wire", "shared/stage", "shared/rtnl"},
-	"shared/proxied": {},                 // what sbx and sbx-proxy say to each other
-	"proxy":          {"shared/proxied"}, // a program of its own: it parses what programs inside send
-	"host":           {},                 // a program of its own, for what sbx is not linked with
+	"shared/proxied": {},                               // what sbx and sbx-proxy say to each other
+	"proxy":          {"shared/proxied", "seccompbpf"}, // a program of its own: it parses what programs inside send
+	"host":           {},                               // a program of its own, for what sbx is not linked with
 
 	"seccompbpf":     {},
 	"seccompbpf/gen": {},

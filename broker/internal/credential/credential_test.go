@@ -1,0 +1,120 @@
+package credential
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/shared/proxied"
+)
+
+// grants are those of some credentials, by name.
+func grants(list ...policy.Credential) *Grants {
+	g := &Grants{known: map[string]policy.Credential{}}
+	for _, c := range list {
+		g.known[c.Name] = c
+	}
+	return g
+}
+
+// A credential goes where its table says, and else where its kind does.
+func TestPlaces(t *testing.T) {
+	bearer := proxied.Place{Header: "Authorization", Format: "Bearer {}"}
+	for name, x := range map[string]struct {
+		c     policy.Credential
+		hosts string
+		place proxied.Place // of the first
+	}{
+		"a kind":           {policy.Credential{Name: "openai"}, "api.openai.com", bearer},
+		"another name":     {policy.Credential{Name: "mine", Kind: "openai"}, "api.openai.com", bearer},
+		"a kind elsewhere": {policy.Credential{Name: "npm", Hosts: []string{"npm.test"}}, "npm.test", bearer},
+		"hosts alone": {policy.Credential{Name: "x", Hosts: []string{"a.test", "b.test:8443"}},
+			"a.test b.test:8443", bearer},
+		"a header": {policy.Credential{Name: "x", Hosts: []string{"a.test"}, Header: "X-Key: {}"}, "a.test",
+			proxied.Place{Header: "X-Key", Format: "{}"}},
+		"a password": {policy.Credential{Name: "x", Hosts: []string{"a.test"}, Basic: "me"}, "a.test",
+			proxied.Place{Basic: true, User: "me"}},
+		"a parameter": {policy.Credential{Name: "x", Hosts: []string{"a.test"}, Query: "key"}, "a.test",
+			proxied.Place{Query: "key"}},
+		"a kind, another way": {policy.Credential{Name: "openai", Query: "key"}, "api.openai.com",
+			proxied.Place{Query: "key"}},
+	} {
+		g, in := grants(x.c), &planner.Input{}
+		if err := g.add(x.c.Name, "--with", in); err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		var hosts []string
+		for _, s := range g.sites {
+			hosts = append(hosts, server(s.Host, s.Port))
+		}
+		x.place.Secret = x.c.Name
+		if strings.Join(hosts, " ") != x.hosts || g.sites[0].Places[0] != x.place {
+			t.Errorf("%s: %+v", name, g.sites)
+		}
+	}
+	for name, c := range map[string]policy.Credential{"nothing is known": {Name: "x"}, "no such kind": {Name: "x",
+		Kind: "y"}} {
+		if err := grants(c).add("x", "--with", &planner.Input{}); err == nil {
+			t.Errorf("%s: it was granted", name)
+		}
+	}
+	if err := grants().add("x", "--with", &planner.Input{}); err == nil {
+		t.Error("a credential that does not exist was granted")
+	}
+}
+
+// What is shown is a placeholder, another one each time, also where the caller passes the real variable.
+func TestPlaceholders(t *testing.T) {
+	seen := map[string]bool{}
+	for range 3 {
+		g, in := grants(policy.Credential{Name: "github"}), &planner.Input{Env: []string{"GITHUB_TOKEN=REAL", "A=b"}}
+		if err := g.add("github", "--with", in); err != nil {
+			t.Fatal(err)
+		}
+		g.showGit(in)
+		v := host.Lookup(in.Env, "GITHUB_TOKEN")
+		if !strings.HasPrefix(v, "sbx-placeholder-github-") || v != host.Lookup(in.Env, "GH_TOKEN") || seen[v] ||
+			strings.Contains(strings.Join(in.Env, " "), "REAL") {
+			t.Errorf("%q", in.Env)
+		}
+		seen[v] = true
+		if !slices.Contains(in.Env, "GIT_CONFIG_KEY_1=credential.https://github.com.helper") ||
+			!strings.Contains(host.Lookup(in.Env, "GIT_CONFIG_VALUE_1"), "password="+v) {
+			t.Errorf("%q", in.Env)
+		}
+	}
+}
+
+// An endpoint is reached by an address and a socket of its own, by no name, and its credential goes over TLS.
+func TestEndpoints(t *testing.T) {
+	g := grants(policy.Credential{Name: "anthropic"})
+	in := &planner.Input{}
+	e := policy.Endpoint{Name: "claude", URL: "https://api.anthropic.com/x/", Credential: "anthropic", Requests: 3,
+		Money: "2.50", Prices: map[string]string{"*": "3.00/15.00"}}
+	if err := g.addEndpoint(e, in); err != nil {
+		t.Fatal(err)
+	}
+	s := g.sites[0]
+	if s.Host != "api.anthropic.com" || s.Prefix != "/x" || !s.Inject || s.Places[0].Header != "X-Api-Key" ||
+		s.Budget.API != "anthropic" || s.Budget.Cents != 250 || s.Budget.Prices["*"] != (proxied.Price{In: 300, Out: 1500}) {
+		t.Errorf("%+v %+v", s, s.Budget)
+	}
+	if names := g.Served().Names; len(names) > 0 {
+		t.Errorf("names that lead to it: %q", names)
+	}
+	if host.Lookup(in.Env, "ANTHROPIC_BASE_URL") != "http://127.0.0.1:48480" ||
+		in.Grants[0].Path != "/run/sbx/endpoint/claude" {
+		t.Errorf("%q %+v", in.Env, in.Grants)
+	}
+	for url, ok := range map[string]bool{"http://api.test": false, "http://127.0.0.1:11434": true,
+		"http://localhost": true} {
+		e.URL = url
+		if err := grants(policy.Credential{Name: "anthropic"}).addEndpoint(e, &planner.Input{}); (err == nil) != ok {
+			t.Errorf("%s: %v", url, err)
+		}
+	}
+}
