@@ -481,6 +481,38 @@ func TestNothingComesBack(t *testing.T) {
 	l.unasked("one.test") // nobody followed it
 }
 
+// Nor does it come back as it was spelled in the request, or behind the body.
+func TestSpellingsDoNotComeBack(t *testing.T) {
+	token := strings.TrimPrefix(basic("me", "SECOND-VALUE"), "Basic ")
+	l := newLab(t, func(c *proxied.Config) {
+		c.Sites[0].Places = []proxied.Place{{Secret: "one", Query: "key"}}
+	}, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Trailer", "X-Behind")
+		w.Header().Set("Location", "https://three.test/?"+r.URL.RawQuery)
+		w.WriteHeader(302)
+		_, _ = io.WriteString(w, r.URL.RawQuery+" "+r.Header.Get("Authorization"))
+		w.Header().Set("X-Behind", r.URL.RawQuery+r.Header.Get("Authorization"))
+	})
+	l.p.secrets[1].value = "SECOND-VALUE"
+	for _, x := range []struct{ url, auth, leak string }{
+		{"https://one.test/?key=" + ghost, "", "REAL%2Fvalue"},
+		{"https://two.test/", basic("me", "sbx-placeholder-two-abcdefgh"), token},
+	} {
+		r, _ := http.NewRequest("GET", x.url, nil)
+		r.Header.Set("Authorization", x.auth)
+		resp, err := l.client(true).Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		all := fmt.Sprint(resp.Header, string(body), resp.Trailer)
+		if err != nil || strings.Contains(all, x.leak) || len(resp.Trailer["X-Behind"]) == 0 {
+			t.Errorf("%s: %s (%v)", x.url, all, err)
+		}
+	}
+}
+
 // An answer goes on as it comes, while what is held back of it could be the value's beginning only.
 func TestStreams(t *testing.T) {
 	next := make(chan string)

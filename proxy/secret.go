@@ -53,9 +53,6 @@ func checkValue(b []byte) error {
 // in puts the value in the placeholder's place.
 func (s *secret) in(text string) string { return strings.ReplaceAll(text, s.Placeholder, s.value) }
 
-// out does the opposite.
-func (s *secret) out(text string) string { return strings.ReplaceAll(text, s.value, s.Placeholder) }
-
 // basic is the value of a header with a user and a password.
 func basic(user, password string) string {
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))

@@ -5,11 +5,13 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"io"
 	"log"
 	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -44,6 +46,7 @@ func newSite(p *proxy, conf *proxied.Site) *site {
 // exchange is what is known of one request while it is under way.
 type exchange struct {
 	used  []*secret
+	cover []string // what must not come back: values, as they were spelled in the request
 	model string
 	asked int64 // bytes of the request
 }
@@ -141,7 +144,8 @@ func (s *site) rewrite(r *httputil.ProxyRequest) {
 	for _, x := range strayed {
 		s.p.out.use(proxied.Use{Secret: x.Name, Host: s.Host, Port: s.Port, Method: out.Method, Strayed: true})
 	}
-	out.Context().Value(exchangeKey{}).(*exchange).used = used
+	x := out.Context().Value(exchangeKey{}).(*exchange)
+	x.used, x.cover = used, spellings(used, out)
 }
 
 // answered looks at what comes back, before any of it goes on.
@@ -150,24 +154,64 @@ func (s *site) answered(r *http.Response) error {
 	for _, u := range x.used {
 		s.p.out.use(proxied.Use{Secret: u.Name, Host: s.Host, Port: s.Port, Method: r.Request.Method,
 			Status: r.StatusCode, Endpoint: s.endpoint()})
-		for _, list := range r.Header {
-			for i := range list {
-				list[i] = u.out(list[i])
-			}
-		}
-		for _, list := range r.Trailer {
-			for i := range list {
-				list[i] = u.out(list[i])
-			}
-		}
+	}
+	if len(x.cover) > 0 {
+		x.coverHeader(r.Header)
 		if r.StatusCode != http.StatusSwitchingProtocols {
-			r.Body = newMask(r.Body, u.value, r.ContentLength)
+			for _, text := range x.cover {
+				r.Body = newMask(r.Body, text, r.ContentLength)
+			}
+			r.Body = &trailed{r.Body, r, x}
 		}
 	}
 	if s.meter != nil {
 		s.count(r, x)
 	}
 	return nil
+}
+
+// coverHeader has the placeholder stand where a value is sent back.
+func (x *exchange) coverHeader(h http.Header) {
+	for _, list := range h {
+		for i := range list {
+			for _, text := range x.cover {
+				list[i] = strings.ReplaceAll(list[i], text, x.used[0].Placeholder)
+			}
+		}
+	}
+}
+
+// trailed covers what comes behind a body, which is known once that has ended.
+type trailed struct {
+	io.ReadCloser
+	r *http.Response
+	x *exchange
+}
+
+func (t *trailed) Read(b []byte) (int, error) {
+	n, err := t.ReadCloser.Read(b)
+	if err != nil {
+		t.x.coverHeader(t.r.Trailer)
+	}
+	return n, err
+}
+
+// leastCovered is how long a value is at least that is looked for in what comes back: a shorter one stands in texts
+// that have nothing to do with it.
+const leastCovered = 8
+
+// spellings are the values as a request has them: plain, in an address, and in HTTP's own authentication.
+func spellings(used []*secret, out *http.Request) (list []string) {
+	for _, u := range used {
+		list = append(list, u.value, url.QueryEscape(u.value), url.PathEscape(u.value))
+	}
+	for _, v := range out.Header["Authorization"] {
+		if scheme, token, ok := strings.Cut(v, " "); ok && strings.EqualFold(scheme, "Basic") && len(used) > 0 {
+			list = append(list, token)
+		}
+	}
+	slices.Sort(list)
+	return slices.DeleteFunc(slices.Compact(list), func(s string) bool { return len(s) < leastCovered })
 }
 
 // failed answers where the server could not be asked.

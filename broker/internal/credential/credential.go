@@ -119,7 +119,7 @@ func New(by Caller, s request.Settings, in *planner.Input) (*Grants, error) {
 func distinct(names []string) []string { return slices.Compact(slices.Sorted(slices.Values(names))) }
 
 // secret makes a credential known to sbx-proxy, and returns it with what stands for it inside.
-func (g *Grants) secret(name, why string) (granted, kind, error) {
+func (g *Grants) secret(name, why string, in *planner.Input) (granted, kind, error) {
 	c, ok := g.known[name]
 	if !ok {
 		return granted{}, kind{}, &planner.Refusal{What: "no credential is called " + quoting.Quote(name) + " (" + why + ")",
@@ -129,6 +129,12 @@ func (g *Grants) secret(name, why string) (granted, kind, error) {
 	if c.Kind != "" && len(k.at) == 0 {
 		return granted{}, k, &planner.Refusal{What: "credential " + c.Name + " (" + c.Origin.String() + "): kind " +
 			quoting.Quote(c.Kind) + " is not known"}
+	}
+	if c.FromFile != "" { // neither the file nor the variable is inside
+		in.Hides = append(in.Hides, planner.Hide{Path: c.FromFile, Secret: true, Why: "the value of credential " + name})
+	}
+	if c.FromEnv != "" {
+		in.Env = slices.DeleteFunc(in.Env, func(v string) bool { return strings.HasPrefix(v, c.FromEnv+"=") })
 	}
 	i := slices.IndexFunc(g.list, func(x granted) bool { return x.Name == name })
 	if i < 0 {
@@ -140,7 +146,7 @@ func (g *Grants) secret(name, why string) (granted, kind, error) {
 
 // add grants one credential and shows what stands for it.
 func (g *Grants) add(name, why string, in *planner.Input) error {
-	x, k, err := g.secret(name, why)
+	x, k, err := g.secret(name, why, in)
 	if err != nil {
 		return err
 	}

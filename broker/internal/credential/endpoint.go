@@ -50,7 +50,7 @@ func (g *Grants) addEndpoint(e policy.Endpoint, in *planner.Input) error {
 			return &planner.Refusal{What: "endpoint " + e.Name + " (" + e.Origin.String() +
 				") has a credential, which goes over https only"}
 		}
-		x, own, err := g.secret(e.Credential, "endpoint "+e.Name+", "+e.Origin.String())
+		x, own, err := g.secret(e.Credential, "endpoint "+e.Name+", "+e.Origin.String(), in)
 		if err != nil {
 			return err
 		}
