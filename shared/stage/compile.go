@@ -36,7 +36,6 @@ type Compiler struct {
 	T      *tape.Tape
 	d      *direct  // the helper's way; nil with a user namespace
 	NS     UserNS   // nil without
-	Plain  bool     // a sandbox around this one has no openat2(2)
 	placed []placed // what was mounted where
 }
 

@@ -225,19 +225,9 @@ func (c *Compiler) bind(m *plan.Mount, rel string) {
 
 // Open stores an O_PATH descriptor of an absolute host path in r.
 func (c *Compiler) Open(p string, r uint8) {
-	c.open(p, Resolve, r)
-}
-
-// open is openat2(2). Without it the directories on the way are not kept from being links: that is no way out of the
-// sandbox around this one, which decides what can be opened.
-func (c *Compiler) open(p string, resolve uint64, r uint8) *tape.Op {
 	t := c.T
-	const flags = unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW
-	if c.Plain {
-		return t.Call(unix.SYS_OPENAT, tape.AtCwd, t.Str(p), flags, 0).To(r)
-	}
-	how := &unix.OpenHow{Flags: flags, Resolve: resolve}
-	return t.Call(unix.SYS_OPENAT2, tape.AtCwd, t.Str(p), tape.Ptr(t, how), unix.SizeofOpenHow).To(r)
+	how := &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW, Resolve: Resolve}
+	t.Call(unix.SYS_OPENAT2, tape.AtCwd, t.Str(p), tape.Ptr(t, how), unix.SizeofOpenHow).To(r)
 }
 
 // Offsets in struct statx (statx(2)).
@@ -281,7 +271,9 @@ func (c *Compiler) Attach(r uint8, rel string) {
 }
 
 func (c *Compiler) OpenInside(rel string, r uint8) *tape.Op {
-	return c.open(rel, Resolve|unix.RESOLVE_BENEATH, r)
+	t := c.T
+	how := &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW, Resolve: Resolve | unix.RESOLVE_BENEATH}
+	return t.Call(unix.SYS_OPENAT2, tape.AtCwd, t.Str(rel), tape.Ptr(t, how), unix.SizeofOpenHow).To(r)
 }
 
 // protect covers a tree that is already there with itself, under other flags.

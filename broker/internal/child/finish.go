@@ -23,6 +23,7 @@ func CompileSetup(t *tape.Tape, p *plan.Plan, sock int, std stage.Stdio, folder 
 	}
 	c := newBuilder(t, p)
 	c.NS, c.folder, c.cpus = c, folder, cpus
+	defer openPlainly(t)
 	if p.Bubblewrap != nil {
 		return c.compileBubblewrap(sock)
 	}

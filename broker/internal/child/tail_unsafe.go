@@ -39,6 +39,7 @@ func NewTail(p *plan.Plan) (*Tail, error) {
 	head := stage.Tail{}
 	x.rest.Arena.Base = stage.TailAt + unsafe.Sizeof(head)
 	newBuilder(x.rest, p).finish()
+	openPlainly(x.rest)
 	compileStart(x.start, p)
 	for i, m := range places(p) {
 		head.Places[i] = x.start.Str(m.Target)

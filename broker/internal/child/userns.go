@@ -6,7 +6,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -32,17 +31,31 @@ type builder struct {
 }
 
 func newBuilder(t *tape.Tape, p *plan.Plan) *builder {
-	return &builder{Compiler: &stage.Compiler{Setup: p.Setup(), T: t, Plain: Plain()}, p: p}
+	return &builder{Compiler: &stage.Compiler{Setup: p.Setup(), T: t}, p: p}
 }
 
 // Plain says whether a sandbox around this process has no openat2(2), as sbx makes them.
-var Plain = sync.OnceValue(func() bool {
+func Plain() bool {
 	fd, err := unix.Openat2(unix.AT_FDCWD, "/", &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC})
 	if err == nil {
 		unix.Close(fd)
 	}
 	return err == unix.ENOSYS
-})
+}
+
+// openPlainly has a tape open by openat(2) there. Directories on the way are then not kept from being links: that is no
+// way out of the sandbox around this one, which decides what can be opened.
+func openPlainly(t *tape.Tape) {
+	if !Plain() {
+		return
+	}
+	for i := range t.Ops {
+		if o := &t.Ops[i]; o.Nr == unix.SYS_OPENAT2 {
+			how := (*unix.OpenHow)(t.Arena.At(o.A[2]))
+			o.Nr, o.A[2], o.A[3] = unix.SYS_OPENAT, uintptr(how.Flags), 0
+		}
+	}
+}
 
 func (c *builder) User(std stage.Stdio) error {
 	netns.Identity(c.T, c.p.Identity, c.p.Namespaces.JoinNet, c.p.Identity.HasRanges())
