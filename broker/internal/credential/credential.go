@@ -130,6 +130,10 @@ func (g *Grants) secret(name, why string, in *planner.Input) (granted, kind, err
 		return granted{}, k, &planner.Refusal{What: "credential " + c.Name + " (" + c.Origin.String() + "): kind " +
 			quoting.Quote(c.Kind) + " is not known"}
 	}
+	if len(c.Hosts) == 0 && len(k.at) > 0 && k.at[0].host == anyHost {
+		return granted{}, k, &planner.Refusal{What: "credential " + c.Name + " (" + c.Origin.String() + ") has no host",
+			Hint: `hosts = ["registry.example"] says where it goes`}
+	}
 	if c.FromFile != "" { // neither the file nor the variable is inside
 		in.Hides = append(in.Hides, planner.Hide{Path: c.FromFile, Secret: true, Why: "the value of credential " + name})
 	}

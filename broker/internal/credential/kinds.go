@@ -36,6 +36,9 @@ type base struct{ variable, path string }
 
 func header(name, format string) place { return place{header: name, format: format} }
 
+// anyHost stands for a server that each person names: a registry.
+const anyHost = ""
+
 func kinds() []kind {
 	bearer := header("Authorization", "Bearer {}")
 	return []kind{
@@ -53,13 +56,13 @@ func kinds() []kind {
 			{"gitlab.com", header("Private-Token", "{}")}, {"gitlab.com", bearer},
 			{"gitlab.com", place{basic: true, user: "oauth2"}}}},
 		{name: "npm", env: []string{"NPM_TOKEN", "NODE_AUTH_TOKEN"}, prefix: "npm_", at: []at{
-			{"registry.npmjs.org", bearer}}, files: []file{{name: "npmrc", variable: "NPM_CONFIG_USERCONFIG",
+			{anyHost, bearer}}, files: []file{{name: "npmrc", variable: "NPM_CONFIG_USERCONFIG",
 			text: func(c, host string) string { return "//" + host + "/:_authToken=" + c + "\n" }}}},
 		{name: "pypi", env: []string{"TWINE_PASSWORD", "UV_PUBLISH_TOKEN"}, prefix: "pypi-",
 			fixed: [][2]string{{"TWINE_USERNAME", "__token__"}},
-			at:    []at{{"upload.pypi.org", place{basic: true, user: "__token__"}}}},
+			at:    []at{{anyHost, place{basic: true, user: "__token__"}}}},
 		{name: "cargo", env: []string{"CARGO_REGISTRY_TOKEN"}, at: []at{
-			{"crates.io", header("Authorization", "{}")}}},
+			{anyHost, header("Authorization", "{}")}}},
 		{name: "huggingface", env: []string{"HF_TOKEN"}, prefix: "hf_", at: []at{{"huggingface.co", bearer}}},
 	}
 }
