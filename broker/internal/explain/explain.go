@@ -129,7 +129,7 @@ func (x *Explainer) hidden(p string, a policy.Access, row *Answer) bool {
 	row.Decision, row.Layer, row.Reason, row.Rule = "absent", "secret", h.Reason, h.Pattern
 	row.from(h.Origin)
 	if h.Sealed() {
-		row.Change, row.Once = secretChange(h, p)
+		row.Change, row.Once = secretChange(h, p, x.isDir(p))
 		return true
 	}
 	rule, ok := x.Env.Policy(policy.Query{Kind: policy.KindPath, Path: p, Access: a, Now: x.Env.Now})
@@ -157,7 +157,7 @@ func (x *Explainer) denied(r policy.Rule, ruled bool, p string, a policy.Access,
 }
 
 // secretChange is what can be done about a secret: take it off a list of one's own, or have it used and not read.
-func secretChange(h *policy.Hiding, p string) (change, once string) {
+func secretChange(h *policy.Hiding, p string, dir bool) (change, once string) {
 	switch {
 	case h.Origin.File != "":
 		return "take " + quoting.Shell(h.Pattern) + " out of fs.secrets in " + h.Origin.String(), ""
@@ -166,8 +166,11 @@ func secretChange(h *policy.Hiding, p string) (change, once string) {
 	case strings.HasPrefix(h.Pattern, "~/.gnupg"):
 		once = "sbx run --gpg-agent lets it use the keys of your agent without reading them"
 	}
-	return "nothing shows a secret but sbx secret allow " + quoting.Shell(p) +
-		", if it is a file: or copy what the program needs to a place of its own", once
+	const copied = "copy what the program needs to a place of its own"
+	if dir {
+		return "nothing shows a secret directory: " + copied, once
+	}
+	return "nothing shows a secret but sbx secret allow " + quoting.Shell(p) + ": or " + copied, once
 }
 
 // hiddenHere is about what this run hides beyond the lists: by options, or else sockets, secrets of the account's own
