@@ -140,7 +140,7 @@ func (t *terminal) say(line string) error {
 	case "expect":
 		return t.expect(rest)
 	case "reject":
-		re, err := regexp.Compile(rest)
+		re, err := asShown(rest)
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		if err == nil && re.Match(t.heard) {
@@ -202,11 +202,18 @@ func (t *terminal) answer(key string) error {
 	return fmt.Errorf("not taken within %v", dialogPatience)
 }
 
+// asShown is a pattern in which a space is also the end of a line: sbx breaks its own between words, and where depends on
+// the length of the paths in it. A space at an end is itself.
+func asShown(pattern string) (*regexp.Regexp, error) {
+	inner := strings.Trim(pattern, " ")
+	return regexp.Compile(strings.Replace(pattern, inner, strings.ReplaceAll(inner, " ", `\s+`), 1))
+}
+
 func (t *terminal) expect(pattern string) error { return t.expectWithin(pattern, dialogPatience) }
 
 // expectWithin waits for a pattern and forgets it with what came before.
 func (t *terminal) expectWithin(pattern string, patience time.Duration) error {
-	re, err := regexp.Compile(pattern)
+	re, err := asShown(pattern)
 	if err != nil {
 		return err
 	}

@@ -72,13 +72,13 @@ func (l *auditLog) create(planHash string, begin time.Time) error {
 	return nil
 }
 
-// refused records what the filter refused, and with paths also what a guard kept from one: where the arbiter settles
-// those it has recorded them.
-func (l *auditLog) refused(b *refusals, paths bool) error {
+// refused records what the filter refused, and with all also what was kept from a path or a host: where an arbiter
+// settles those it has recorded them.
+func (l *auditLog) refused(b *refusals, all bool) error {
 	list, more := b.all()
 	for i := range list {
 		r := &list[i]
-		if r.op == "" || r.path != "" && !paths {
+		if !all && (r.op == "" || r.path != "") {
 			continue
 		}
 		if _, err := l.w.Note(audit.Event{Kind: audit.KindBlocked, UID: os.Getuid(), PID: r.pid, Exe: r.exe, Op: r.op,
