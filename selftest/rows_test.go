@@ -36,6 +36,7 @@ const (
 // typedRows are the commands that want more than being typed, or cannot be.
 func typedRows() map[string]typedRow {
 	rows := map[string]typedRow{
+		"sbx secret allow ~/.config/gh/hosts.yml --for gh --until 24h": {before: "cp /bin/true ~/.local/bin/gh"}, // no script
 		"sbx discard x":     {before: "sbx run -q --ephemeral --keep --name x -- agent"},
 		"sbx doctor":        {status: "any", varies: true},
 		"sbx selftest":      {not: takesMinutes},
@@ -203,7 +204,6 @@ func (s *screen) day() {
 		"project/agent.js":          "console.log('agent at work')\n",
 		".local/bin/claude":         script("claude at work"),
 		".local/bin/codex":          script("codex at work"),
-		".local/bin/gh":             script("gh at work"),
 		"project/Makefile":          "all:\n\t@echo made\n",
 		"project/package.json":      `{"name": "app", "version": "1.0.0", "scripts": {"test": "echo tested"}}`,
 		"project/package-lock.json": `{"name": "app", "version": "1.0.0", "lockfileVersion": 3, "packages": {}}`,

@@ -202,8 +202,8 @@ func (t *terminal) answer(key string) error {
 	return fmt.Errorf("not taken within %v", dialogPatience)
 }
 
-// asShown is a pattern in which a space is also the end of a line: sbx breaks its own between words, and where depends on
-// the length of the paths in it. A space at an end is itself.
+// asShown is a pattern in which a space is also the end of a line: sbx breaks its own between words, and where depends
+// on the length of the paths in it. A space at an end is itself.
 func asShown(pattern string) (*regexp.Regexp, error) {
 	inner := strings.Trim(pattern, " ")
 	return regexp.Compile(strings.Replace(pattern, inner, strings.ReplaceAll(inner, " ", `\s+`), 1))
