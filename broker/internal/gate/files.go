@@ -190,7 +190,10 @@ func (g *Files) secret(pid uint32, p string) grants.Secrecy {
 	if unix.Lstat(p, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
 		return grants.Secret
 	}
-	if !g.Able() || g.Is(int(pid)) { // nothing that could be told runs yet, or ever
+	if g.Is(int(pid)) { // it builds, and nothing of it could be told
+		return grants.AskedFor
+	}
+	if _, err := g.Mounter(); err != nil { // also: until there is an arbiter, whom a program may be ahead of
 		return grants.AskedFor
 	}
 	switch g.s.Arbiter.Stands(g.asking(grants.Request{PID: pid, Op: "open", Path: p})).Decision {
