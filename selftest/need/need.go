@@ -1,5 +1,5 @@
 // Package need ends tests that cannot run here: skipped with the missing fact named, failed where SBX_MUST_WORK=1
-// promises that everything works (in CI).
+// promises that everything works (in CI). It also runs those that need a network namespace in one of their own.
 package need
 
 import (

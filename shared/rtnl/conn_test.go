@@ -1,14 +1,10 @@
 package rtnl
 
 import (
-	"bytes"
 	"errors"
 	"net/netip"
 	"os"
-	"os/exec"
 	"slices"
-	"strings"
-	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -58,12 +54,9 @@ func FuzzAttrs(f *testing.F) {
 	})
 }
 
-const inside = "RTNL_TEST_INSIDE"
-
 // TestDevices asks the kernel, in a network namespace of its own: nothing leaves it.
 func TestDevices(t *testing.T) {
-	if os.Getenv(inside) == "" {
-		again(t)
+	if !need.Network(t) {
 		return
 	}
 	c, err := Open(unix.NETLINK_ROUTE)
@@ -113,20 +106,5 @@ func TestDevices(t *testing.T) {
 	must(c.Delete(one))
 	if _, err := c.Index("two"); !errors.Is(err, unix.ENODEV) {
 		t.Errorf("the peer of a removed device: %v", err)
-	}
-}
-
-// again runs the calling test in namespaces of its own.
-func again(t *testing.T) {
-	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
-	cmd.Env = append(os.Environ(), inside+"=1")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWUSER | unix.CLONE_NEWNET,
-		UidMappings: []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}},
-		GidMappings: []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}}
-	out, err := cmd.CombinedOutput()
-	var exit *exec.ExitError
-	need.Fact(t, err == nil || errors.As(err, &exit), "user namespaces: %v", err)
-	if err != nil || !bytes.Contains(out, []byte("--- PASS")) {
-		t.Errorf("%v\n%s", err, strings.TrimSpace(string(out)))
 	}
 }

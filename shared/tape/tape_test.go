@@ -52,8 +52,9 @@ func TestRun(t *testing.T) {
 			p.Call(unix.SYS_GETUID).May(AnyErrno).ElseSkip(1)
 			p.Call(unix.SYS_GETPID).To(RegA)
 		}, reg: uintptr(unix.Getpid())},
-		"a register as wanted":  {fill: func(p *Tape) { p.Want(RegA, 0, uintptr(unix.EPERM)) }},
-		"a register not wanted": {fill: func(p *Tape) { p.Want(RegA, 1, uintptr(unix.EPERM)) }, stop: Stop{0, int64(unix.EPERM)}},
+		"a register as wanted": {fill: func(p *Tape) { p.Want(RegA, 0, uintptr(unix.EPERM)) }},
+		"a register not wanted": {fill: func(p *Tape) { p.Want(RegA, 1, uintptr(unix.EPERM)) },
+			stop: Stop{0, int64(unix.EPERM)}},
 		"memory that is not as expected": {fill: func(p *Tape) { p.Expect64(p.Buf(8), 1, uintptr(unix.ESTALE)) },
 			stop: Stop{0, int64(unix.ESTALE)}},
 		"a register is stored": {fill: func(p *Tape) {

@@ -101,15 +101,22 @@ func answerOne(root, prefix string, ans prompt.Answer) error {
 	if err != nil {
 		return err
 	}
+	return inSession(root, sid, func(c *control.Client) error {
+		if ans.Allow {
+			return c.Approve(id, ans)
+		}
+		return c.Deny(id, ans)
+	})
+}
+
+// inSession tells a session something.
+func inSession(root, sid string, tell func(*control.Client) error) error {
 	c, err := control.Dial(root, sid)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	if ans.Allow {
-		return c.Approve(id, ans)
-	}
-	return c.Deny(id, ans)
+	return tell(c)
 }
 
 // Reveal has a session that runs show a secret file that it may ask about.
@@ -118,12 +125,7 @@ func (t *Term) Reveal(sid, p string, until time.Time) error {
 	if err != nil {
 		return err
 	}
-	c, err := control.Dial(root, sid)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	return c.Reveal(p, until)
+	return inSession(root, sid, func(c *control.Client) error { return c.Reveal(p, until) })
 }
 
 // revoke has every session forget what was answered about names. Rules in policy files are another matter.

@@ -31,27 +31,11 @@ func socket(t *testing.T) *Conn {
 	return c
 }
 
-const inside = "NFT_TEST_INSIDE"
-
-// apart runs the calling test in a user and a network namespace of its own, and says whether this is there.
+// apart says whether this is a namespace of the test's own; see need.Network.
 func apart(t *testing.T) bool {
 	t.Helper()
-	if os.Getenv(inside) != "" {
-		return true
-	}
 	need.Tool(t, "nft")
-	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
-	cmd.Env = append(os.Environ(), inside+"=1")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWUSER | unix.CLONE_NEWNET,
-		UidMappings: []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}},
-		GidMappings: []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}}
-	out, err := cmd.CombinedOutput()
-	var exit *exec.ExitError
-	need.Fact(t, err == nil || errors.As(err, &exit), "user namespaces: %v", err)
-	if err != nil || !bytes.Contains(out, []byte("--- PASS")) {
-		t.Errorf("%v\n%s", err, out)
-	}
-	return false
+	return need.Network(t)
 }
 
 // listed is the chain's rules in the words of nft, one a line.
