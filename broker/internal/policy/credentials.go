@@ -3,8 +3,6 @@ package policy
 import (
 	"errors"
 	"fmt"
-	"maps"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -70,7 +68,7 @@ func (p *configParser) credentials(v any) error {
 	p.layer.Credentials = map[string]Credential{}
 	return p.tables("credential", maxCredentials, v, func(name, full string, line int, table map[string]any) error {
 		c := Credential{Name: name, Origin: p.origin(line)}
-		if err := p.named(full, table, credentialKeys(), c.field); err != nil {
+		if err := p.named(full, table, credentialKeys(), into(c.field)); err != nil {
 			return err
 		}
 		if err := c.check(); err != nil {
@@ -79,52 +77,6 @@ func (p *configParser) credentials(v any) error {
 		p.layer.Credentials[name] = c
 		return nil
 	})
-}
-
-// tables reads a section of tables that have names.
-func (p *configParser) tables(section string, most int, v any,
-	each func(name, full string, line int, table map[string]any) error) error {
-	line, _ := p.lineOf(section)
-	m, ok := v.(map[string]any)
-	if !ok || len(m) > most {
-		return p.errAt(line, "%s must be at most %d tables: [%s.NAME]", section, most, section)
-	}
-	for _, name := range keysOf(m) {
-		full := section + "." + name
-		line, _ := p.lineOf(full)
-		if _, err := (&key{typ: tName}).text(name, p.vars); err != nil {
-			return p.errAt(line, "%v", err)
-		}
-		table, ok := m[name].(map[string]any)
-		if !ok {
-			return p.errAt(line, "%s must be a table", full)
-		}
-		if err := each(name, full, line, table); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// named reads the keys of one such table.
-func (p *configParser) named(full string, table map[string]any, rows []key, field func(string) any) error {
-	for _, kn := range keysOf(table) {
-		line, elems := p.lineOf(full + "." + kn)
-		k := findKey(rows, kn)
-		if k == nil {
-			var known []string
-			for _, r := range rows {
-				known = append(known, r.name)
-			}
-			return p.unknown(line, full+"."+kn, prefixed(full, known))
-		}
-		val, err := k.convert(table[kn], p.vars)
-		if err != nil {
-			return p.valueErr(full+"."+kn, line, elems, err)
-		}
-		reflect.ValueOf(field(kn)).Elem().Set(reflect.ValueOf(val))
-	}
-	return nil
 }
 
 // check says what is wrong with a credential as a whole.
@@ -186,20 +138,4 @@ func CheckRequest(s string) error {
 		return fmt.Errorf("%s: * is a whole segment, and ** stands at the end", excerpt.Quote(s))
 	}
 	return nil
-}
-
-// credentials takes over what a layer says. A later layer replaces the whole of one. A project names none: it would say
-// where a secret of the user's goes.
-func (m *merger) credentials(l *Layer) {
-	for _, name := range slices.Sorted(maps.Keys(l.Credentials)) {
-		if l.Scope == ScopeProject {
-			m.notice(NoticeWidening, "credential."+name, l.Credentials[name].Origin,
-				"ignored: where a credential goes is said in your own settings or the organisation's")
-			continue
-		}
-		if m.e.Credentials == nil {
-			m.e.Credentials = map[string]Credential{}
-		}
-		m.e.Credentials[name] = l.Credentials[name]
-	}
 }

@@ -3,10 +3,8 @@ package policy
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"net/url"
 	"reflect"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -64,7 +62,7 @@ func (p *configParser) endpoints(v any) error {
 	p.layer.Endpoints = map[string]Endpoint{}
 	return p.tables("endpoint", maxCredentials, v, func(name, full string, line int, table map[string]any) error {
 		e := Endpoint{Name: name, Origin: p.origin(line)}
-		if err := p.named(full, table, endpointKeys(), e.field); err != nil {
+		if err := p.named(full, table, endpointKeys(), into(e.field)); err != nil {
 			return err
 		}
 		if err := e.check(); err != nil {
@@ -113,21 +111,6 @@ func Cents(s string) (int64, error) {
 	return int64(n), nil
 }
 
-// endpoints takes over what a layer says, as credentials does.
-func (m *merger) endpoints(l *Layer) {
-	for _, name := range slices.Sorted(maps.Keys(l.Endpoints)) {
-		if l.Scope == ScopeProject {
-			m.notice(NoticeWidening, "endpoint."+name, l.Endpoints[name].Origin,
-				"ignored: where a credential goes is said in your own settings or the organisation's")
-			continue
-		}
-		if m.e.Endpoints == nil {
-			m.e.Endpoints = map[string]Endpoint{}
-		}
-		m.e.Endpoints[name] = l.Endpoints[name]
-	}
-}
-
 // diffNamed lists what is not the same in two tables of one name.
 func diffNamed(full string, rows []key, before, after func(string) any, origin Origin) (out []Change) {
 	for _, k := range rows {
@@ -151,10 +134,4 @@ func diffCredentials(a, b Effective) (out []Change) {
 		out = append(out, diffNamed("endpoint."+name, endpointKeys(), before.field, after.field, after.Origin)...)
 	}
 	return out
-}
-
-func bothKeys[T any](a, b map[string]T) []string {
-	names := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
-	slices.Sort(names)
-	return slices.Compact(names)
 }

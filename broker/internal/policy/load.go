@@ -388,44 +388,16 @@ func lockedBy(rows []key, name string) []string {
 const maxProfiles = 64
 
 func (p *configParser) profiles(v any) error {
-	line, _ := p.lineOf("profiles")
-	m, ok := v.(map[string]any)
-	if !ok || len(m) > maxProfiles {
-		return p.errAt(line, "profiles must be at most %d tables: [profiles.NAME]", maxProfiles)
-	}
 	p.layer.Profiles = map[string]Profile{}
-	rows := profileKeys()
-	for _, name := range keysOf(m) {
-		full := "profiles." + name
-		line, _ := p.lineOf(full)
-		if _, err := (&key{typ: tName}).text(name, p.vars); err != nil {
-			return p.errAt(line, "%v", err)
-		}
+	return p.tables("profiles", maxProfiles, v, func(name, full string, line int, table map[string]any) error {
 		if _, taken := builtin(name); taken {
 			return p.errAt(line, "profile %s is built in; choose another name and let it extend that one", name)
 		}
-		table, ok := m[name].(map[string]any)
-		if !ok {
-			return p.errAt(line, "%s must be a table", full)
-		}
 		prof := Profile{Name: name}
-		for _, kn := range keysOf(table) {
-			line, elems := p.lineOf(full + "." + kn)
-			k := findKey(rows, kn)
-			if k == nil {
-				var known []string
-				for _, r := range rows {
-					known = append(known, r.name)
-				}
-				return p.unknown(line, full+"."+kn, prefixed(full, known))
-			}
-			val, err := k.convert(table[kn], p.vars)
-			if err != nil {
-				return p.valueErr(full+"."+kn, line, elems, err)
-			}
-			prof.put(kn, val)
+		if err := p.named(full, table, profileKeys(), prof.put); err != nil {
+			return err
 		}
 		p.layer.Profiles[name] = prof
-	}
-	return nil
+		return nil
+	})
 }

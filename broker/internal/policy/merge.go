@@ -34,9 +34,7 @@ func Merge(l Layers, flags []Setting) (Effective, error) {
 			continue
 		}
 		m.profiles(layer)
-		m.servers(layer)
-		m.credentials(layer)
-		m.endpoints(layer)
+		m.named(layer)
 		for _, s := range inOrder(layer.Settings) {
 			if err := m.apply(s, layer.Scope); err != nil {
 				return m.e, err

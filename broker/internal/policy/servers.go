@@ -2,9 +2,7 @@ package policy
 
 import (
 	"fmt"
-	"maps"
 	"reflect"
-	"slices"
 )
 
 // Server is what an MCP server is granted: a table [mcp.NAME].
@@ -39,7 +37,7 @@ func (p *configParser) servers(v any) error {
 	p.layer.Servers = map[string]Server{}
 	return p.tables("mcp", maxServers, v, func(name, full string, line int, table map[string]any) error {
 		s := Server{Name: name, Origin: p.origin(line)}
-		if err := p.named(full, table, serverKeys(), func(k string) any { return s.field(k) }); err != nil {
+		if err := p.named(full, table, serverKeys(), into(func(k string) any { return s.field(k) })); err != nil {
 			return err
 		}
 		p.layer.Servers[name] = s
@@ -47,29 +45,9 @@ func (p *configParser) servers(v any) error {
 	})
 }
 
-// servers takes over what a layer grants. A later layer replaces the whole of a server.
-func (m *merger) servers(l *Layer) {
-	for _, name := range slices.Sorted(maps.Keys(l.Servers)) {
-		if l.Scope == ScopeProject && !m.trusted {
-			m.notice(NoticeWidening, "mcp."+name, l.Servers[name].Origin,
-				"ignored: what a project grants its servers needs `sbx policy trust`")
-			continue
-		}
-		if m.e.Servers == nil {
-			m.e.Servers = map[string]Server{}
-		}
-		m.e.Servers[name] = l.Servers[name]
-	}
-}
-
 // diffServers lists the servers that are granted something else.
 func diffServers(a, b Effective) (out []Change) {
-	names := maps.Clone(a.Servers)
-	if names == nil {
-		names = map[string]Server{}
-	}
-	maps.Copy(names, b.Servers)
-	for _, name := range slices.Sorted(maps.Keys(names)) {
+	for _, name := range bothKeys(a.Servers, b.Servers) {
 		before, after := a.Servers[name], b.Servers[name]
 		for _, k := range serverKeys() {
 			old, now := orEmpty(*before.field(k.name)), orEmpty(*after.field(k.name))

@@ -1,0 +1,95 @@
+package policy
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+)
+
+// Some sections hold tables that have names: [profiles.NAME], [mcp.NAME], [credential.NAME], [endpoint.NAME].
+
+// tables reads a section of tables that have names.
+func (p *configParser) tables(section string, most int, v any,
+	each func(name, full string, line int, table map[string]any) error) error {
+	line, _ := p.lineOf(section)
+	m, ok := v.(map[string]any)
+	if !ok || len(m) > most {
+		return p.errAt(line, "%s must be at most %d tables: [%s.NAME]", section, most, section)
+	}
+	for _, name := range keysOf(m) {
+		full := section + "." + name
+		line, _ := p.lineOf(full)
+		if _, err := (&key{typ: tName}).text(name, p.vars); err != nil {
+			return p.errAt(line, "%v", err)
+		}
+		table, ok := m[name].(map[string]any)
+		if !ok {
+			return p.errAt(line, "%s must be a table", full)
+		}
+		if err := each(name, full, line, table); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// named reads the keys of one such table.
+func (p *configParser) named(full string, table map[string]any, rows []key, put func(name string, v any)) error {
+	for _, kn := range keysOf(table) {
+		line, elems := p.lineOf(full + "." + kn)
+		k := findKey(rows, kn)
+		if k == nil {
+			var known []string
+			for _, r := range rows {
+				known = append(known, r.name)
+			}
+			return p.unknown(line, full+"."+kn, prefixed(full, known))
+		}
+		val, err := k.convert(table[kn], p.vars)
+		if err != nil {
+			return p.valueErr(full+"."+kn, line, elems, err)
+		}
+		put(kn, val)
+	}
+	return nil
+}
+
+// into puts a value where the key's field is.
+func into(field func(name string) any) func(name string, v any) {
+	return func(name string, v any) { reflect.ValueOf(field(name)).Elem().Set(reflect.ValueOf(v)) }
+}
+
+// takeNamed takes over a layer's tables of a section. A later layer replaces the whole of one. Those of a project are
+// left out where ignored says why.
+func takeNamed[T any](m *merger, l *Layer, section, ignored string, from map[string]T, to *map[string]T,
+	origin func(T) Origin) {
+	for _, name := range slices.Sorted(maps.Keys(from)) {
+		if l.Scope == ScopeProject && ignored != "" {
+			m.notice(NoticeWidening, section+"."+name, origin(from[name]), "ignored: "+ignored)
+			continue
+		}
+		if *to == nil {
+			*to = map[string]T{}
+		}
+		(*to)[name] = from[name]
+	}
+}
+
+// named takes over all sections of such tables but that of profiles.
+func (m *merger) named(l *Layer) {
+	untrusted := "what a project grants its servers needs `sbx policy trust`"
+	if m.trusted {
+		untrusted = ""
+	}
+	takeNamed(m, l, "mcp", untrusted, l.Servers, &m.e.Servers, func(s Server) Origin { return s.Origin })
+	// a project's would say where a secret of the user's goes
+	const own = "where a credential goes is said in your own settings or the organisation's"
+	takeNamed(m, l, "credential", own, l.Credentials, &m.e.Credentials, func(c Credential) Origin { return c.Origin })
+	takeNamed(m, l, "endpoint", own, l.Endpoints, &m.e.Endpoints, func(e Endpoint) Origin { return e.Origin })
+}
+
+func bothKeys[T any](a, b map[string]T) []string {
+	names := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
+	slices.Sort(names)
+	return slices.Compact(names)
+}
