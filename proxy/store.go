@@ -11,6 +11,8 @@ import (
 	"filippo.io/age"
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
+
+	"sbx.example/sbx/shared/atomicfile"
 )
 
 // store is the folder of the user's sealed secrets. Each is encrypted to one key, which lies there under a passphrase
@@ -68,21 +70,12 @@ func write(file string, to age.Recipient, text []byte) (err error) {
 	return replace(file, b.Bytes())
 }
 
-// replace makes a file anew beside the old one, and puts it in its place.
+// replace makes a file anew that only the user can read, in one step that survives a power cut.
 func replace(file string, text []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(file), ".new-*") // mode 0600
-	if err != nil {
+	return atomicfile.ReplaceDurably(file, 0o600, func(w io.Writer) error {
+		_, err := w.Write(text)
 		return err
-	}
-	_, err = f.Write(text)
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), file)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
-	}
-	return err
+	})
 }
 
 // begin makes the key, and asks for its passphrase.

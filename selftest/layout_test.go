@@ -22,15 +22,18 @@ import (
 
 // mayImport says which packages of ours a package imports. "a/..." stands for all below a.
 var mayImport = map[string][]string{
-	"shared/plan":    {},
-	"shared/wire":    {},
-	"shared/rtnl":    {},
-	"shared/tape":    {},
-	"shared/stage":   {"shared/plan", "shared/wire", "shared/tape"},
-	"helper":         {"shared/plan", "shared/wire", "shared/stage", "shared/rtnl"},
-	"shared/proxied": {},                               // what sbx and sbx-proxy say to each other
-	"proxy":          {"shared/proxied", "seccompbpf"}, // a program of its own: it parses what programs inside send
-	"host":           {},                               // a program of its own, for what sbx is not linked with
+	"shared/plan":       {},
+	"shared/wire":       {},
+	"shared/rtnl":       {},
+	"shared/tape":       {},
+	"shared/stage":      {"shared/plan", "shared/wire", "shared/tape"},
+	"helper":            {"shared/plan", "shared/wire", "shared/stage", "shared/rtnl"},
+	"shared/atomicfile": {},
+	// what sbx and sbx-proxy say to each other
+	"shared/proxied": {},
+	// programs of their own: what programs inside send is parsed in the one, the other has what sbx is not linked with
+	"proxy": {"shared/atomicfile", "shared/proxied", "seccompbpf"},
+	"host":  {},
 
 	"seccompbpf":     {},
 	"seccompbpf/gen": {},
@@ -60,21 +63,20 @@ var mayImport = map[string][]string{
 	"broker/internal/project": {"broker/internal/policy/pathname",
 		"broker/internal/host", "broker/internal/policy",
 		"broker/internal/policy/excerpt"},
-	"broker/internal/host":       {},
-	"broker/internal/only":       {},
-	"broker/internal/relay":      {},
-	"broker/internal/sshagent":   {"broker/internal/relay"},
-	"broker/internal/nixdaemon":  {"broker/internal/relay"},
-	"broker/internal/wayland":    {},
-	"broker/internal/guard":      {},
-	"broker/internal/inotify":    {},
-	"broker/internal/atomicfile": {},
-	"broker/internal/toolconf":   {}, // text in, text out
-	"broker/internal/secrets":    {"broker/internal/atomicfile", "broker/internal/guard", "broker/internal/host"},
-	"broker/internal/program":    {},
-	"broker/internal/handover":   {},
-	"broker/internal/idmap":      {"broker/internal/program"},
-	"broker/internal/changes":    {"broker/internal/guard", "broker/internal/quoting", "broker/plan"},
+	"broker/internal/host":      {},
+	"broker/internal/only":      {},
+	"broker/internal/relay":     {},
+	"broker/internal/sshagent":  {"broker/internal/relay"},
+	"broker/internal/nixdaemon": {"broker/internal/relay"},
+	"broker/internal/wayland":   {},
+	"broker/internal/guard":     {},
+	"broker/internal/inotify":   {},
+	"broker/internal/toolconf":  {}, // text in, text out
+	"broker/internal/secrets":   {"shared/atomicfile", "broker/internal/guard", "broker/internal/host"},
+	"broker/internal/program":   {},
+	"broker/internal/handover":  {},
+	"broker/internal/idmap":     {"broker/internal/program"},
+	"broker/internal/changes":   {"broker/internal/guard", "broker/internal/quoting", "broker/plan"},
 
 	// the command line as data; the commands themselves are command's and cli's
 	"broker/internal/option":  {"broker/internal/policy", "broker/plan"},
@@ -95,7 +97,7 @@ var mayImport = map[string][]string{
 	"broker/internal/child": {"broker/internal/helperclient", "broker/internal/steps", "broker/internal/netns",
 		"broker/plan", "shared/wire", "shared/stage", "shared/tape"},
 	// broker's main alone imports it
-	"broker/internal/faststart": {"broker/internal/atomicfile",
+	"broker/internal/faststart": {"shared/atomicfile",
 		"broker/internal/control", "broker/internal/handover", "broker/internal/session",
 		"broker/internal/child", "broker/plan", "shared/stage", "shared/tape"},
 
@@ -209,10 +211,10 @@ var mayImport = map[string][]string{
 		"broker/internal/planner", "broker/internal/policy", "broker/internal/policy/setting",
 		"broker/internal/program", "broker/internal/prompt", "broker/internal/quoting", "broker/internal/request",
 		"audit"},
-	"broker/internal/integrate": {"broker/internal/atomicfile",
+	"broker/internal/integrate": {"shared/atomicfile",
 		"broker/internal/changes", "broker/internal/command", "broker/internal/host",
 		"broker/internal/option", "broker/internal/policy", "broker/internal/quoting", "broker/internal/session"},
-	"broker/internal/command": {"broker/internal/atomicfile", "broker/internal/attend", "broker/internal/policy/peer",
+	"broker/internal/command": {"shared/atomicfile", "broker/internal/attend", "broker/internal/policy/peer",
 		"broker/internal/agentprofile", // names to complete
 		"broker/internal/manpage", "broker/internal/request", "broker/internal/explain",
 		"broker/internal/decide", "selftest/checks",

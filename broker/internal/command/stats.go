@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"sbx.example/sbx/broker/internal/atomicfile"
 	"sbx.example/sbx/broker/internal/control"
 	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/launch"
@@ -15,6 +14,7 @@ import (
 	"sbx.example/sbx/broker/internal/resources"
 	"sbx.example/sbx/broker/internal/watch"
 	"sbx.example/sbx/broker/plan"
+	"sbx.example/sbx/shared/atomicfile"
 )
 
 // measured is one session with what it uses.

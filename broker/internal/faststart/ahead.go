@@ -9,10 +9,10 @@ import (
 	"strings"
 	"time"
 
-	"sbx.example/sbx/broker/internal/atomicfile"
 	"sbx.example/sbx/broker/internal/child"
 	"sbx.example/sbx/broker/internal/session"
 	"sbx.example/sbx/broker/plan"
+	"sbx.example/sbx/shared/atomicfile"
 	"sbx.example/sbx/shared/stage"
 	"sbx.example/sbx/shared/tape"
 )

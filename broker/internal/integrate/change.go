@@ -9,8 +9,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"sbx.example/sbx/broker/internal/atomicfile"
 	"sbx.example/sbx/broker/internal/changes"
+	"sbx.example/sbx/shared/atomicfile"
 )
 
 // Change is one file as an integration will write it.

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx.example/sbx/broker/internal/atomicfile"
+	"sbx.example/sbx/shared/atomicfile"
 )
 
 // maxFile bounds a settings file. A copy of sbx itself is larger, and is not read whole.

@@ -12,9 +12,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx.example/sbx/broker/internal/atomicfile"
 	"sbx.example/sbx/broker/internal/guard"
 	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/shared/atomicfile"
 )
 
 // maxOwn bounds what is remembered of one project.
