@@ -45,7 +45,7 @@ func readmeSteps() []step {
 // daySteps are what else a person sees of sbx in a day: a summary, errors, lists and explanations.
 func daySteps() []step {
 	return []step{
-		{name: "a summary", line: "sbx run --name day --prompt deny -- cat ~/notes/a ~/.ssh/id_ed25519",
+		{name: "a summary", line: "sbx run --name today --prompt deny -- cat ~/notes/a ~/.ssh/id_ed25519",
 			until: prompted},
 		{name: "why", line: "sbx why ~/notes/todo.md", until: prompted},
 		{name: "why a secret", line: "sbx why ~/.ssh/id_ed25519", until: prompted},
