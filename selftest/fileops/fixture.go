@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -59,8 +61,8 @@ func (t thing) make() error {
 
 // fixture is the directory that a call is tried in.
 type fixture struct {
-	top  string
-	made map[string]look // nil unless it is as it was made
+	top       string
+	made, now map[string]look // as it was filled, and as the last call has left it
 }
 
 // look is what can be seen of a name without opening it.
@@ -71,7 +73,7 @@ type look struct {
 	modified, altered unix.Timespec
 }
 
-// try carries a line out in the current directory, which is filled anew whenever something has changed in it, and says
+// try carries a line out in the current directory, in which what the line before has changed is made anew, and says
 // what came of it, and in what way anything is different then.
 func (w *worker) try(a []string) (string, error) {
 	if w.tries == nil {
@@ -82,7 +84,7 @@ func (w *worker) try(a []string) (string, error) {
 		w.tries = &fixture{top: top}
 	}
 	f := w.tries
-	if f.made == nil {
+	if f.made == nil || len(differences(f.made, f.now)) > 0 {
 		if err := f.fill(); err != nil {
 			return "", fmt.Errorf("filling the directory: %w", err)
 		}
@@ -108,25 +110,28 @@ func (w *worker) try(a []string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("looking at it: %w", err)
 	}
-	differ := differences(f.made, now)
-	if len(differ) > 0 {
-		f.made = nil
-	}
-	return strings.Join(append([]string{said}, differ...), "; "), nil
+	f.now = now
+	return strings.Join(append([]string{said}, differences(f.made, now)...), "; "), nil
 }
 
-// fill empties the directory and makes all things in it. It returns when the clock has gone on, so that whatever
-// changes then has another time.
+// fill makes what there should be and is not as it was made, and removes the rest; the first time, everything. It
+// returns when the clock has gone on, so that whatever changes then has another time.
 func (f *fixture) fill() error {
-	if err := empty("."); err != nil {
+	if err := f.clear("."); err != nil {
 		return err
 	}
 	for _, t := range things {
+		if _, err := os.Lstat(t.name); !errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
 		if err := t.make(); err != nil {
 			return fmt.Errorf("%s: %w", t.name, err)
 		}
 	}
 	for _, late := range lateModes {
+		if info, err := os.Lstat(late.name); err == nil && uint32(info.Mode().Perm()) == late.mode {
+			continue
+		}
 		if err := unix.Chmod(late.name, late.mode); err != nil {
 			return err
 		}
@@ -135,13 +140,45 @@ func (f *fixture) fill() error {
 	if err != nil {
 		return err
 	}
-	f.made = made
+	f.made, f.now = made, made
 	for latest := latestOf(made); ; time.Sleep(time.Millisecond) {
 		var now unix.Timespec
 		if err := unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &now); err != nil || now.Nano() > latest {
 			return err
 		}
 	}
+}
+
+// clear removes what is in a directory and not as it was made.
+func (f *fixture) clear(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		name := filepath.Join(dir, e.Name())
+		now, seen := f.now[name]
+		switch {
+		case name == hidden, !seen && f.now != nil: // the latter in a directory that cannot be searched
+		case !seen, !now.stands(f.made[name]):
+			err = remove(name, e.IsDir())
+		case e.IsDir():
+			err = f.clear(name)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stands says that nothing has changed of a name, or of a directory no more than what is in it.
+func (l look) stands(made look) bool {
+	if l.mode&unix.S_IFMT != unix.S_IFDIR {
+		return l == made
+	}
+	same := l.mode == made.mode && l.dev == made.dev && l.ino == made.ino
+	return same && (l.altered == made.altered || l.modified != made.modified)
 }
 
 func latestOf(all map[string]look) (latest int64) {
@@ -154,30 +191,23 @@ func latestOf(all map[string]look) (latest int64) {
 // hidden is what the test has put beside, and what is not seen inside.
 const hidden = ".env"
 
-// empty removes what lies in a directory, whatever rights it has.
-func empty(dir string) error {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		name := filepath.Join(dir, e.Name())
-		if name == hidden {
-			continue
-		}
-		if e.IsDir() {
-			if err := os.Chmod(name, 0o700); err != nil {
-				return err
-			}
-			if err := empty(name); err != nil {
-				return err
-			}
-		}
-		if err := os.Remove(name); err != nil {
+// remove removes a name and what lies below it, whatever rights it has.
+func remove(name string, dir bool) error {
+	if dir {
+		if err := os.Chmod(name, 0o700); err != nil {
 			return err
 		}
+		entries, err := os.ReadDir(name)
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			if err := remove(filepath.Join(name, e.Name()), e.IsDir()); err != nil {
+				return err
+			}
+		}
 	}
-	return nil
+	return os.Remove(name)
 }
 
 // all looks at every name of the directory, and at itself.
@@ -189,11 +219,13 @@ func (f *fixture) all() (map[string]look, error) {
 		queue = queue[1:]
 		var st unix.Stat_t
 		if err := unix.Lstat(name, &st); err != nil {
-			continue // in a directory that cannot be searched
+			continue // gone meanwhile
 		}
 		l := look{st.Mode, uint32(st.Nlink), st.Size, st.Dev, st.Ino, st.Mtim, st.Ctim}
 		if st.Mode&unix.S_IFMT == unix.S_IFDIR {
 			l.size = 0
+		}
+		if st.Mode&unix.S_IFMT == unix.S_IFDIR && st.Mode&unix.S_IXUSR != 0 { // what is below is found by its owner
 			entries, err := os.ReadDir(name)
 			if err != nil && name == "." {
 				return nil, err

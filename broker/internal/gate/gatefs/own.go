@@ -1,8 +1,6 @@
 package gatefs
 
 import (
-	"os"
-
 	"golang.org/x/sys/unix"
 
 	"sbx.example/sbx/broker/internal/gate/fuse"
@@ -11,9 +9,6 @@ import (
 )
 
 // What the session makes is its own, see guard.Session.
-
-// maxDemoted bounds what is looked through at a time.
-const maxDemoted = 50_000
 
 // isOwn says whether a directory is the session's own.
 func (s *Server) isOwn(n *node) bool { return n.kind == loop && s.opts.Session.Own(n.key.ID) }
@@ -58,10 +53,11 @@ func (s *Server) mayMoveOwn(od *node, oldName string, nd *node, newName string, 
 	case !s.hostDir(nd, newName) && !s.wasThere(nd, newName):
 		return fuse.OK
 	}
-	left := maxDemoted
-	if !s.plainTree(od.fd, oldName, nd.zone.Below(newName), demote, &left) {
+	ids, plain := names.Plain(od.fd, oldName, nd.zone.Below(newName))
+	if !plain {
 		return fuse.EXDEV
 	}
+	*demote = append(*demote, ids...)
 	return fuse.OK
 }
 
@@ -69,31 +65,4 @@ func (s *Server) mayMoveOwn(od *node, oldName string, nd *node, newName string, 
 func (s *Server) hostDir(n *node, name string) bool {
 	id, err := names.IDAt(n.fd, name)
 	return err == nil && names.Type(n.fd, name) == unix.S_IFDIR && !s.opts.Session.Own(id)
-}
-
-func (s *Server) plainTree(dir int, name string, at *guard.Place, ids *[]guard.ID, left *int) bool {
-	fd, err := names.OpenBeneath(dir, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_DIRECTORY, 0)
-	if err != nil {
-		return false
-	}
-	f := os.NewFile(uintptr(fd), name)
-	defer f.Close()
-	id, err := names.ID(fd)
-	if err != nil {
-		return false
-	}
-	*ids = append(*ids, id)
-	list, err := f.ReadDir(-1)
-	if *left -= len(list); err != nil || *left < 0 {
-		return false
-	}
-	for _, e := range list {
-		if v := at.Rule(e.Name(), guard.ByHost); v.Action != guard.Free || v.Anchored {
-			return false
-		}
-		if e.IsDir() && !s.plainTree(fd, e.Name(), at.Below(e.Name()), ids, left) {
-			return false
-		}
-	}
-	return true
 }

@@ -258,8 +258,27 @@ func (s *Server) changed(e inotify.Event, end uint64) {
 	if gone || e.Mask&unix.IN_CREATE != 0 {
 		s.fuse.InodeNotify(d.dir.id)
 	}
+	if e.Name == "" && e.Mask&unix.IN_ATTRIB != 0 {
+		s.expireNames(d)
+	}
 	if !mine {
 		s.repeats.add(s, d.dir, e, c)
+	}
+}
+
+// expireNames makes the kernel ask for the names that it relies on in a directory which perhaps nobody may enter any
+// more: it does not look at a directory's mode by itself.
+func (s *Server) expireNames(d *watch) {
+	var relied []string
+	s.watches.mu.Lock()
+	for name, c := range d.seen {
+		if c.relied.Load() {
+			relied = append(relied, name)
+		}
+	}
+	s.watches.mu.Unlock()
+	for _, name := range relied {
+		s.fuse.EntryExpire(d.dir.id, name)
 	}
 }
 

@@ -137,3 +137,27 @@ func TestReliedOpen(t *testing.T) {
 	sb.sh("p", "stat open >/dev/null; exec 3<open; mv open moved; test $(cat /proc/self/fd/3) = kept; cat moved "+
 		">/dev/null; rm moved; test $(cat /proc/self/fd/3) = kept")
 }
+
+// TestReliedShut: the kernel looks at the mode of no directory, and is to rely on no name in one that was shut, by the
+// sandbox or by the host.
+func TestReliedShut(t *testing.T) {
+	t.Parallel()
+	sb, p := relying(t)
+	for who, shut := range map[string]func(){
+		"the sandbox": func() { sb.sh("p", "chmod 600 sub") },
+		"the host": func() {
+			if err := os.Chmod(p+"/sub", 0o600); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		if !sb.relies("sub/f") {
+			t.Fatal("the control: the kernel asks for sub/f each time")
+		}
+		shut()
+		if r := sb.do(order{Kind: "sh", Dir: "p", Arg: within("! stat sub/f 2>/dev/null")}); r.Code != 0 {
+			t.Errorf("%s has shut a directory, and a name in it is found: %s", who, r.Out)
+		}
+		sb.sh("p", "chmod 700 sub")
+	}
+}

@@ -1,0 +1,51 @@
+package names
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"sbx.example/sbx/broker/internal/guard"
+)
+
+// maxPlain bounds how many names are looked through at a time.
+const maxPlain = 50_000
+
+// Plain says whether no name below a directory is guarded where it is to lie next, and which directories there are, it
+// the first.
+func Plain(dir int, name string, next *guard.Place) (dirs []guard.ID, plain bool) {
+	left := maxPlain
+	return plainBelow(dir, name, next, nil, &left)
+}
+
+func plainBelow(dir int, name string, next *guard.Place, dirs []guard.ID, left *int) ([]guard.ID, bool) {
+	fd, err := OpenBeneath(dir, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return nil, false
+	}
+	f := os.NewFile(uintptr(fd), name)
+	defer f.Close()
+	id, err := ID(fd)
+	if err != nil {
+		return nil, false
+	}
+	dirs = append(dirs, id)
+	list, err := f.ReadDir(-1)
+	if *left -= len(list); err != nil || *left < 0 {
+		return nil, false
+	}
+	for _, e := range list {
+		v := next.Rule(e.Name(), guard.ByHost)
+		if v.Action != guard.Free || v.Anchored {
+			return nil, false
+		}
+		if !e.IsDir() {
+			continue
+		}
+		var plain bool
+		if dirs, plain = plainBelow(fd, e.Name(), next.Below(e.Name()), dirs, left); !plain {
+			return nil, false
+		}
+	}
+	return dirs, true
+}
