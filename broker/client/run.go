@@ -24,6 +24,8 @@ type Command struct {
 	Argv []string // a name without a slash is looked for inside
 	Env  []string // added to the session's environment
 	Dir  string   // a directory inside; empty: where the session started
+	// NoLinks has no link on the way to Dir followed: it is no directory then.
+	NoLinks bool
 
 	// Nil is the null device. Pipes and new files opened for writing are handed to the program itself; everything else is
 	// copied.
@@ -48,7 +50,7 @@ var ErrEnded = errors.New("the session ended")
 
 // Run starts a program and waits for its end, and until everything is copied that it wrote.
 func (p Programs) Run(c Command) (*End, error) {
-	e := control.Exec{Argv: plan.BytesOf(c.Argv), Env: plan.BytesOf(c.Env), Cwd: plan.Bytes(c.Dir),
+	e := control.Exec{Argv: plan.BytesOf(c.Argv), Env: plan.BytesOf(c.Env), Cwd: plan.Bytes(c.Dir), NoLinks: c.NoLinks,
 		TTY: c.Terminal != nil, Rows: c.Rows, Cols: c.Cols}
 	var pipes pipes
 	defer pipes.close()

@@ -20,11 +20,13 @@ import (
 type Spawn struct {
 	// Argv is the program and its arguments. A first word without a slash is looked for inside, in the
 	// directories of Path.
-	Argv  []string
-	Env   []string
-	Path  []string // absolute directories
-	Dir   string
-	Umask uint32
+	Argv []string
+	Env  []string
+	Path []string // absolute directories
+	Dir  string
+	// NoLinks has no link on the way to Dir followed: what lies behind one is somebody else's to say.
+	NoLinks bool
+	Umask   uint32
 	// Files become 0, 1 and 2. With TTY they are not used: the program gets a pseudo-terminal of the
 	// sandbox's.
 	Files      [3]int
@@ -210,7 +212,7 @@ func compileSpawn(t *tape.Tape, s *Spawn, id int64) {
 	t.At("starting", "umask")
 	t.Call(unix.SYS_UMASK, uintptr(s.Umask))
 	t.At("entering directory", s.Dir)
-	t.Call(unix.SYS_CHDIR, t.Str(s.Dir))
+	enter(t, s)
 	t.At("starting", "signal mask")
 	mask := t.Buf(8)
 	t.Call(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, mask, 0, 8)
@@ -232,6 +234,20 @@ func compileSpawn(t *tape.Tape, s *Spawn, id int64) {
 		t.Call(unix.SYS_EXECVE, name, argv, env)
 	}
 	t.Call(unix.SYS_EXECVE, t.Str("/"+s.Argv[0]+"/."), argv, env) // fails: ENOENT, as a rule
+}
+
+// enter goes to the directory of a start.
+func enter(t *tape.Tape, s *Spawn) {
+	if !s.NoLinks {
+		t.Call(unix.SYS_CHDIR, t.Str(s.Dir))
+		return
+	}
+	t.Call(unix.SYS_CHDIR, t.Str("/"))
+	for name := range strings.FieldsFuncSeq(s.Dir, func(r rune) bool { return r == '/' }) {
+		t.Call(unix.SYS_OPENAT, tape.AtCwd, t.Str(name), unix.O_PATH|unix.O_NOFOLLOW|unix.O_DIRECTORY|unix.O_CLOEXEC,
+			0).To(tape.RegA)
+		t.Call(unix.SYS_FCHDIR, 0).From(0, tape.RegA)
+	}
 }
 
 // handle deals with an event of something spawned; it says whether it was one.

@@ -162,6 +162,23 @@ func TestSpawnFaults(t *testing.T) {
 	}
 }
 
+// TestSpawnNoLinks: a directory behind a link is none where nobody wants to follow one.
+func TestSpawnNoLinks(t *testing.T) {
+	c := idle(t)
+	for _, dir := range []string{"/", "/usr/bin", "/proc/self/"} {
+		s := Spawn{Argv: []string{"/usr/bin/true"}, Dir: dir}
+		if r := later(t, c, s, ""); r.exit.Status != 0 || r.exit.Fault != nil {
+			t.Errorf("%s: %+v", dir, r)
+		}
+		s.NoLinks = true
+		r := later(t, c, s, "")
+		if link := dir == "/proc/self/"; link != (r.exit.Fault != nil) || link && (r.exit.Fault.Errno != unix.ENOTDIR ||
+			r.exit.Fault.Step != "entering directory") {
+			t.Errorf("%s without links: %+v", dir, r)
+		}
+	}
+}
+
 // TestSpawnManyArguments: the only limit is the kernel's, also for the shortest strings, which are dearest here.
 func TestSpawnManyArguments(t *testing.T) {
 	c := idle(t)

@@ -33,6 +33,7 @@ type Command struct {
 	Argv    []plan.Bytes
 	Env     []plan.Bytes
 	TTY     bool
+	NoLinks bool
 	Fds     int
 	More    int
 	Rows    int
@@ -84,7 +85,7 @@ func shapes() [13]shape {
 		{typ: "cmd.revoke", must: "kind name"},
 		{typ: "cmd.reveal", must: "name", may: "life until"},
 		{typ: "cmd.undo", must: "id"},
-		{typ: "cmd.exec", must: "argv", may: "cwd env tty fds rows cols tag more"},
+		{typ: "cmd.exec", must: "argv", may: "cwd env tty fds rows cols tag more nolinks"},
 		{typ: "cmd.kill", may: "signal pid"},
 		{typ: "cmd.freeze"},
 		{typ: "cmd.thaw"},
@@ -169,11 +170,9 @@ func (c *Command) set(m member) error {
 	case "pid":
 		return setInt(&c.PID, m.raw)
 	case "tty":
-		if v := string(m.raw); v != "true" && v != "false" {
-			return errors.New("want true or false")
-		}
-		c.TTY = m.raw[0] == 't'
-		return nil
+		return setBool(&c.TTY, m.raw)
+	case "nolinks":
+		return setBool(&c.NoLinks, m.raw)
 	case "id":
 		if err := setString(&c.ID, m.raw); err != nil {
 			return err
@@ -309,6 +308,14 @@ func setString(dst *string, raw []byte) error {
 		}
 	}
 	*dst = string(b)
+	return nil
+}
+
+func setBool(dst *bool, raw []byte) error {
+	if v := string(raw); v != "true" && v != "false" {
+		return errors.New("want true or false")
+	}
+	*dst = raw[0] == 't'
 	return nil
 }
 

@@ -55,6 +55,8 @@ func TestParseCommand(t *testing.T) {
 		{`{"type":"cmd.exec","argv":[["a"]]}`, CodeField, "want a string"},
 		{`{"type":"cmd.exec","argv":{"0":"a"}}`, CodeField, "want a list"},
 		{`{"type":"cmd.exec","argv":["a"],"tty":1}`, CodeField, "true or false"},
+		{`{"type":"cmd.exec","argv":["a"],"nolinks":""}`, CodeField, "true or false"},
+		{`{"type":"cmd.exec","argv":["a"],"cwd":"/x","nolinks":true}`, "", ""},
 		{`{"type":"hello","version":-1}`, CodeField, "small number"},
 		{`{"type":"hello","version":1.0}`, CodeField, "small number"},
 		{`{"type":"hello","version":9999999999}`, CodeField, "small number"},

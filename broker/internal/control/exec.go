@@ -11,6 +11,7 @@ import (
 type Exec struct {
 	Argv, Env  []plan.Bytes // Env is added to what the session's programs have
 	Cwd        plan.Bytes   // empty: the session's
+	NoLinks    bool         // no link on the way to Cwd is followed
 	Files      [3]*os.File  // nil: the null device
 	TTY        bool         // a terminal of the sandbox's instead of Files
 	Rows, Cols int
@@ -44,7 +45,8 @@ func (c *conn) exec(cmd *Command) *Error {
 	if c.s.h.Exec == nil {
 		return notHere(cmd)
 	}
-	e := Exec{Argv: cmd.Argv, Env: cmd.Env, Cwd: cmd.Cwd, TTY: cmd.TTY, Rows: cmd.Rows & 0xffff, Cols: cmd.Cols & 0xffff}
+	e := Exec{Argv: cmd.Argv, Env: cmd.Env, Cwd: cmd.Cwd, NoLinks: cmd.NoLinks, TTY: cmd.TTY,
+		Rows: cmd.Rows & 0xffff, Cols: cmd.Cols & 0xffff}
 	defer func() {
 		for _, f := range e.Files {
 			if f != nil {

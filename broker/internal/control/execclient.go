@@ -97,6 +97,9 @@ func (c *ExecClient) Exec(e Exec) error {
 		}
 		o.num("fds", 3)
 	}
+	if e.NoLinks {
+		o.flag("nolinks", true)
+	}
 	if e.Tag != 0 {
 		o.num("tag", int64(e.Tag))
 	}

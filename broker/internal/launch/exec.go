@@ -17,6 +17,8 @@ type Exec struct {
 	Argv []string
 	Env  []string // added to the environment of the sandbox's first program; the last of a name counts
 	Dir  string   // empty: where the first program started
+	// NoLinks has no link on the way to Dir followed
+	NoLinks bool
 	// Files become descriptors 0, 1 and 2, and nil is the null device; see handover.Check. They may be closed
 	// when Exec has returned. With TTY the program gets a terminal of the sandbox's instead.
 	Files      [3]*os.File
@@ -38,8 +40,8 @@ func (r *Running) Exec(e Exec) error {
 	if r.frozen.Load() {
 		return errors.New("the session is frozen: thaw it first")
 	}
-	s := child.Spawn{Argv: e.Argv, Env: mergeEnv(p.Env, e.Env), Dir: e.Dir, Umask: p.Umask, TTY: e.TTY, Rows: e.Rows,
-		Cols: e.Cols, Started: e.Started, Pty: e.Pty}
+	s := child.Spawn{Argv: e.Argv, Env: mergeEnv(p.Env, e.Env), Dir: e.Dir, NoLinks: e.NoLinks, Umask: p.Umask,
+		TTY: e.TTY, Rows: e.Rows, Cols: e.Cols, Started: e.Started, Pty: e.Pty}
 	if s.Dir == "" {
 		s.Dir = string(p.Dir)
 	}

@@ -54,7 +54,7 @@ func (v *service) exec(e control.Exec, ev control.ExecEvents) error {
 	x := &execution{v: v, run: run, events: ev, tty: e.TTY, begin: time.Now()}
 	v.programs.begin()
 	err = run.Exec(launch.Exec{Argv: plan.StringsOf(e.Argv), Env: plan.StringsOf(e.Env), Dir: string(e.Cwd),
-		Files: e.Files, TTY: e.TTY, Rows: uint16(e.Rows), Cols: uint16(e.Cols),
+		NoLinks: e.NoLinks, Files: e.Files, TTY: e.TTY, Rows: uint16(e.Rows), Cols: uint16(e.Cols),
 		Started: x.started, Pty: x.gotPty, Exited: x.exited})
 	if err != nil {
 		v.programs.unbegun()
