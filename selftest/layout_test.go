@@ -69,14 +69,17 @@ var mayImport = map[string][]string{
 	"broker/internal/sshagent":  {"broker/internal/relay"},
 	"broker/internal/nixdaemon": {"broker/internal/relay"},
 	"broker/internal/wayland":   {},
-	"broker/internal/guard":     {},
-	"broker/internal/inotify":   {},
-	"broker/internal/toolconf":  {}, // text in, text out
-	"broker/internal/secrets":   {"shared/atomicfile", "broker/internal/guard", "broker/internal/host"},
-	"broker/internal/program":   {},
-	"broker/internal/handover":  {},
-	"broker/internal/idmap":     {"broker/internal/program"},
-	"broker/internal/changes":   {"broker/internal/guard", "broker/internal/quoting", "broker/plan"},
+	// calls of programs with an authority that their callers have not; client: runs them in the sandbox of each
+	"broker/internal/tools": {"broker/client", "broker/internal/decide", "broker/internal/host", "broker/internal/policy",
+		"broker/internal/program", "broker/internal/quoting", "broker/internal/relay", "broker/plan", "audit"},
+	"broker/internal/guard":    {},
+	"broker/internal/inotify":  {},
+	"broker/internal/toolconf": {}, // text in, text out
+	"broker/internal/secrets":  {"shared/atomicfile", "broker/internal/guard", "broker/internal/host"},
+	"broker/internal/program":  {},
+	"broker/internal/handover": {},
+	"broker/internal/idmap":    {"broker/internal/program"},
+	"broker/internal/changes":  {"broker/internal/guard", "broker/internal/quoting", "broker/plan"},
 
 	// the command line as data; the commands themselves are command's and cli's
 	"broker/internal/option":  {"broker/internal/policy", "broker/plan"},
@@ -165,7 +168,7 @@ var mayImport = map[string][]string{
 		"broker/internal/option", "broker/internal/quoting", "broker/internal/decide", "broker/internal/gate",
 		"broker/internal/session",
 		"broker/internal/program", "broker/internal/relay", "broker/internal/sshagent", "broker/internal/nixdaemon",
-		"broker/internal/wayland",
+		"broker/internal/wayland", "broker/internal/tools",
 		"broker/internal/idmap", "broker/internal/netns", "broker/internal/child", "broker/plan", "audit"},
 	"broker/internal/egress": {"broker/internal/policy/peer", "broker/internal/helperclient", "broker/internal/request",
 		"broker/internal/planner", "broker/internal/policy", "broker/internal/host",
@@ -252,7 +255,7 @@ var mayImport = map[string][]string{
 		"broker/internal/launch", "broker/internal/learn", "broker/internal/netns", "broker/internal/planner",
 		"broker/internal/policy", "broker/internal/program", "broker/internal/prompt", "broker/internal/quoting",
 		"broker/internal/request", "broker/internal/rules", "broker/internal/secrets", "broker/internal/session",
-		"broker/internal/steps", "audit", "broker/plan", "shared/tape", "shared/wire",
+		"broker/internal/steps", "broker/internal/tools", "audit", "broker/plan", "shared/tape", "shared/wire",
 	},
 	// sbx in bubblewrap's words: no policy, no questions
 	"broker/internal/bwrap": {"broker/internal/child", "broker/internal/gate/gatefs", "broker/internal/gate/served",
@@ -269,7 +272,8 @@ var mayImport = map[string][]string{
 		"broker/internal/planner", "broker/internal/policycmd", "broker/internal/program", "broker/internal/quoting",
 		"broker/internal/records",
 		"broker/internal/request",
-		"broker/internal/resources", "broker/internal/session", "broker/internal/steps", "broker/plan",
+		"broker/internal/resources", "broker/internal/session", "broker/internal/steps", "broker/internal/tools",
+		"broker/plan",
 	},
 	"broker/helpertest": {"broker/internal/helperclient", "broker/internal/child", "broker/plan"},
 	"broker":            {"broker/internal/cli", "broker/internal/faststart"},

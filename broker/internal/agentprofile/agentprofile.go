@@ -19,10 +19,10 @@ import (
 	"sbx.example/sbx/broker/internal/policy/tomlscan"
 )
 
-// Profile is what one agent, or one MCP server, needs. Paths are patterns as in rules, and name nothing in a project.
+// Profile is what one agent, MCP server or tool needs. Paths are patterns as in rules, and name nothing in a project.
 type Profile struct {
 	Name, File string // File is "" for one that is built in
-	Server     bool   // of a setting [mcp.NAME]
+	Section    string // mcp or tool, of a setting [mcp.NAME] or [tool.NAME]; "": it is an agent's
 	About      string
 	Programs   []string // names of the agent's own programs: it is found by them, and they alone are shown its login
 	Runs       []string // interpreters that run it: login files are shown to all that these run
@@ -33,6 +33,7 @@ type Profile struct {
 	Hosts      []string
 	Env        []string // variables that are passed, by name
 	With       []string // credentials of the person's that it is granted, where there are such
+	Reveal     []string // secret files that it is shown, of a tool
 	Nested     bool     // it makes sandboxes of its own, where one of these switches is on; none: always
 	NestedIf   []string // "FILE KEY": a file of JSON, and a key of it
 	// names in a project that it makes for those to mount on: they are removed at the end if they are new and empty
@@ -41,20 +42,29 @@ type Profile struct {
 
 // Origin is how messages, the record and `sbx why` name a profile.
 func (p *Profile) Origin() string {
-	if p.Server {
-		return "mcp " + p.Name
-	}
-	return "agent " + p.Name
+	return cmp.Or(p.Section, "agent") + " " + p.Name
 }
 
 // OfServer is what the settings grant an MCP server, which is held to what a profile may say.
-func OfServer(s policy.Server) (*Profile, error) {
-	p := &Profile{Name: s.Name, Server: true}
+func OfServer(s policy.Server) (*Profile, error) { return granted("mcp", s) }
+
+// OfTool is what the settings grant a tool, which may be shown secret files as well.
+func OfTool(t policy.Tool) (*Profile, error) {
+	p, err := granted("tool", t.Server)
+	if err == nil {
+		p.With, p.Reveal = t.Credential, t.Reveal
+	}
+	return p, err
+}
+
+// granted is the profile of what has no program of its own: grants of a table of the settings.
+func granted(section string, s policy.Server) (*Profile, error) {
+	p := &Profile{Name: s.Name, Section: section}
 	fields := p.fields()
 	for name, list := range map[string][]string{"read": s.Read, "write": s.Write, "hosts": s.Hosts, "env": s.Env} {
 		for _, x := range list {
 			if err := fields[name].check(x); err != nil {
-				return nil, fmt.Errorf("%s: mcp.%s.%s: %w", s.Origin, s.Name, name, err)
+				return nil, fmt.Errorf("%s: %s.%s.%s: %w", s.Origin, section, s.Name, name, err)
 			}
 		}
 		*fields[name].list = list

@@ -26,7 +26,9 @@ func questionOf(a decide.Ask, v decide.Verdict) decide.Question {
 			q.Why += "; looked up, so the port is a guess: another is another question"
 		}
 	case a.Kind == policy.KindSocket || slices.Contains(a.Flags, "socket"):
-		q.Op = "connect"
+		if q.Op != decide.Call && q.Op != decide.CallOnHost {
+			q.Op = "connect"
+		}
 	case a.Kind == policy.KindExec:
 		q.Op = "exec"
 	default:

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -23,6 +25,7 @@ import (
 	"sbx.example/sbx/broker/internal/resources"
 	"sbx.example/sbx/broker/internal/session"
 	"sbx.example/sbx/broker/internal/steps"
+	"sbx.example/sbx/broker/internal/tools"
 )
 
 // finding is one line of `sbx doctor`.
@@ -167,7 +170,28 @@ func (t *term) examine() []finding {
 	}
 	out = append(out, state, finding{What: "yama", Says: yama}, t.groupFinding(from))
 	out = append(out, t.networkFindings(from)...)
+	out = append(out, t.toolFindings(facts, from)...)
 	return append(out, t.agentFindings()...)
+}
+
+// toolFindings says of each tool of the settings whether its program can be used.
+func (t *term) toolFindings(facts host.Facts, from program.Source) (out []finding) {
+	r := &request.Request{}
+	s, err := r.Settings(t.Env, facts, r.ProjectRoot(facts))
+	if err != nil {
+		return nil // said by every run
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Tools)) {
+		f := finding{What: "tool " + name, OK: true}
+		if x, err := tools.Find(s.Tools[name], from); err != nil {
+			f.OK, f.Says = false, err.Error()
+			f.Fix = "install it, or name another command: " + s.Tools[name].Origin.String()
+		} else {
+			f.Says = "runs " + x.Program()
+		}
+		out = append(out, f)
+	}
+	return out
 }
 
 // agentFindings says of each agent that is here how it is confined. None of it is about what a sandbox can do.

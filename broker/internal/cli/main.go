@@ -21,6 +21,7 @@ import (
 	"sbx.example/sbx/broker/internal/records"
 	"sbx.example/sbx/broker/internal/request"
 	"sbx.example/sbx/broker/internal/resources"
+	"sbx.example/sbx/broker/internal/tools"
 )
 
 // Version of sbx. A release changes it together with packaging/changelog.yaml.
@@ -142,8 +143,8 @@ func (t *term) profiles() []string {
 	return slices.Sorted(maps.Keys(s.Profiles))
 }
 
-// Stand is sbx under the name of a program that it stands in for, bubblewrap or one inside a sandbox, and sbx as the
-// reaper of a session's control group; ok is false where it is neither.
+// Stand is sbx under the name of a program that it stands in for, bubblewrap, one inside a sandbox or a tool, and sbx
+// as the reaper of a session's control group; ok is false where it is neither.
 func Stand(args []string, std [3]*os.File) (status int, ok bool) {
 	switch {
 	case len(args) == 0:
@@ -157,6 +158,9 @@ func Stand(args []string, std [3]*os.File) (status int, ok bool) {
 			return 1, true
 		}
 		return 0, true
+	}
+	if tool := tools.Named(); tool != "" {
+		return tools.Client(tool, args[1:], std), true
 	}
 	return 0, false
 }

@@ -174,7 +174,7 @@ func auditLine(e *audit.Event) string {
 		parts = append(parts, strings.TrimSpace(e.Scope+" "+e.Life))
 	}
 	text := strings.Join(parts, " ")
-	if e.Kind == audit.KindTraffic {
+	if e.Kind == audit.KindTraffic || e.Kind == audit.KindTool {
 		text += ":"
 		for i, d := range e.Detail {
 			if i > 0 {

@@ -124,6 +124,9 @@ func (a *Answer) fits(q *Question) error {
 	if err := a.reveals(q); err != nil {
 		return err
 	}
+	if q.Op == CallOnHost && a.Allow && a.Life != LifeOnce {
+		return errors.New("what runs on the host is asked about each time: allow it once")
+	}
 	net := q.Host != ""
 	switch a.Scope {
 	case Once:

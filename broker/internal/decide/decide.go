@@ -42,6 +42,13 @@ const (
 // was used.
 const Lookup = "lookup"
 
+// The operations of an Ask about a call of a tool, see ToolCall. What runs on the host is asked about each time: no
+// rule and no earlier answer allows it.
+const (
+	Call       = "call"
+	CallOnHost = "call-on-host"
+)
+
 // Decision of a Verdict.
 type Decision int
 
@@ -235,6 +242,10 @@ func one(a Ask, env Env) Verdict {
 	}
 	if ruled && rule.Decision == policy.Deny {
 		return env.named(Verdict{Errno: int(syscall.EACCES), Reason: reason(rule, "denied by rule"), Life: Forever}, rule)
+	}
+	if a.Op == CallOnHost {
+		env.Unasked = Deny
+		return env.unsettled(a, rule, ruled && rule.Decision == policy.Ask)
 	}
 	if ruled && rule.Decision == policy.Allow {
 		v := env.named(Verdict{Decision: Allow, Reason: reason(rule, "allowed by rule"), Life: Forever}, rule)

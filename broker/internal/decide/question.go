@@ -26,7 +26,7 @@ type Question struct {
 	Exe    string // see program.Of
 	Cwd    string
 	Flags  int    // of open(2), if that is what waits
-	Op     string // list, read, write, exec, connect, lookup
+	Op     string // list, read, write, exec, connect, lookup, call, call-on-host
 	Path   string // of merged files their directory
 	Target string // where Path leads, if that is elsewhere
 	Host   string
@@ -63,6 +63,12 @@ func (q *Question) Right() policy.Access {
 
 // Verb words the right.
 func (q *Question) Verb() string {
+	switch {
+	case q.Op == Call:
+		return "call"
+	case q.Op == CallOnHost:
+		return "run on the host"
+	}
 	switch q.Right() {
 	case policy.List:
 		return "list"

@@ -3,7 +3,6 @@ package doors
 import (
 	"net"
 	"os"
-	"path/filepath"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -108,10 +107,7 @@ func (d *Doors) containerUsers(c *planner.Containers) {
 	name := userName(in.Facts)
 	ids, err := idmap.Read(name, in.Facts.UID, in.Facts.GID)
 	if err == nil {
-		c.Client, err = os.Executable()
-	}
-	if err == nil {
-		c.Client, err = filepath.EvalSymlinks(c.Client)
+		c.Client, err = ownFile()
 	}
 	if err != nil {
 		in.Losses = append(in.Losses, planner.Loss{What: "users of containers", Why: err.Error() +

@@ -1,9 +1,11 @@
 package doors
 
 import (
+	"context"
 	"net"
 	"os"
 	"path"
+	"path/filepath"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -15,6 +17,7 @@ import (
 	"sbx.example/sbx/broker/internal/relay"
 	"sbx.example/sbx/broker/internal/request"
 	"sbx.example/sbx/broker/internal/session"
+	"sbx.example/sbx/broker/internal/tools"
 )
 
 // Door is something outside that the sandbox was given to talk to. With a file it is a socket in the session's folder
@@ -42,6 +45,8 @@ type Doors struct {
 	Notify   bool // the notification engine is to be asked
 	Helper   bool // there are no user namespaces
 
+	Found map[string]tools.Tool // the tools that can be called
+
 	list []*Door
 	ids  *IDs
 	dir  string // the session's folder
@@ -51,11 +56,22 @@ type Doors struct {
 
 // Session is what filters know of the session that runs.
 type Session struct {
-	Log     *audit.Writer
-	OwnLog  bool                            // it ends with the doors
-	Ask     func(decide.Ask) bool           // nil: nobody is asked
+	Log    *audit.Writer
+	OwnLog bool // it ends with the doors
+	// Ask asks about an access, until that is not wanted any more; nil: nobody is asked
+	Ask     func(context.Context, decide.Ask) bool
 	Refused func(of string) Refuser         // records what the filter of something refuses
 	Connect func(socket string) *relay.Door // see Connections
+	Tools   *tools.Calls
+}
+
+// ownFile is sbx itself, which stands for programs inside.
+func ownFile() (string, error) {
+	file, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(file)
 }
 
 func (d *Doors) add(x Door) { d.list = append(d.list, &x) }

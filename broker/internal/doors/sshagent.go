@@ -2,6 +2,7 @@ package doors
 
 import (
 	"cmp"
+	"context"
 	"net"
 	"path"
 	"strings"
@@ -51,7 +52,7 @@ func (d *Doors) sshRelay(socket string) func(*net.UnixListener, Session, Refuser
 	return func(l *net.UnixListener, x Session, refused Refuser) {
 		opt.Refused = func(q sshagent.Request) { refused(askAgent(q), q.Reason) }
 		if opt.Mode == sshagent.SignGit && x.Ask != nil {
-			opt.Ask = func(q sshagent.Request) bool { return x.Ask(askAgent(q)) }
+			opt.Ask = func(q sshagent.Request) bool { return x.Ask(context.Background(), askAgent(q)) }
 		}
 		opt.Door = x.door(path.Join(d.dir, sshAgentRelay))
 		sshagent.New(opt).Serve(l)

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"sbx.example/sbx/broker/internal/changes"
 	"sbx.example/sbx/broker/internal/confine"
 	"sbx.example/sbx/broker/internal/doors"
@@ -134,7 +136,11 @@ func (r *Run) outside(s request.Settings, in *planner.Input, open *doors.Doors) 
 	if err = open.Nested(); err != nil {
 		return err
 	}
-	return open.Containers()
+	if err = open.Containers(); err != nil {
+		return err
+	}
+	open.Tools()
+	return nil
 }
 
 // filters compiles the system-call filters: that of the program, and the one with which the broker carries out what is
@@ -174,6 +180,9 @@ func (r *Run) project(s request.Settings, in *planner.Input) error {
 			return err
 		}
 		canon, _, st, err := host.Resolve(in.FS, p)
+		if err == nil && r.OfTool() && canon != p { // whoever put a link there since would choose what the tool writes
+			err = unix.ELOOP
+		}
 		if err != nil || st.Type != host.Dir {
 			return &planner.Refusal{What: "--workdir " + quoting.Quote(explicit) + " is not a directory", Err: err,
 				Hint: "name a directory that exists"}

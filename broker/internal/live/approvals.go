@@ -230,8 +230,8 @@ func (a *approvals) note(n notify.Note) {
 }
 
 // ask settles an access that comes from no engine.
-func (a *approvals) ask(q decide.Ask) bool {
-	return a.arb.Ask(context.Background(), q).Decision == decide.Allow
+func (a *approvals) ask(ctx context.Context, q decide.Ask) bool {
+	return a.arb.Ask(ctx, q).Decision == decide.Allow
 }
 
 // unattended says whether nobody could answer: no terminal, no command that is asked, and nobody who ever looked

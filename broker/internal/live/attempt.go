@@ -24,6 +24,7 @@ import (
 	"sbx.example/sbx/broker/internal/planner"
 	"sbx.example/sbx/broker/internal/request"
 	"sbx.example/sbx/broker/internal/session"
+	"sbx.example/sbx/broker/internal/tools"
 	"sbx.example/sbx/broker/plan"
 	"sbx.example/sbx/shared/tape"
 )
@@ -65,6 +66,7 @@ type attempt struct {
 	audit *auditLog
 	log   *staticLog
 	rec   *record
+	tools *tools.Calls // nil: none
 }
 
 // configure reads what the host offers and what the settings say.
@@ -271,6 +273,7 @@ func (x *attempt) building(steps []tape.Step) error {
 
 // end ends what has served the sandbox, and says which limits were reached. err is why nothing was run.
 func (x *attempt) end(res launch.Result, err error) (reached []string, _ error) {
+	x.tools.Close()
 	x.credentials.Close() // before what it has reported is written down
 	x.mediator.end()
 	if x.log == nil && x.audit.w != nil { // of questions, doors or the network, which close it

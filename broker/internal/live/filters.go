@@ -28,12 +28,16 @@ func (x *attempt) serveDoors(planHash string) error {
 		if a.files == nil {
 			s.Connect = a.connections.At
 		}
-		return open.Serve(s)
+	} else {
+		if err := x.audit.open(planHash); err != nil {
+			return err
+		}
+		s.Log, s.OwnLog = x.audit.w, true
 	}
-	if err := x.audit.open(planHash); err != nil {
-		return err
+	if len(open.Found) > 0 {
+		x.tools = x.newTools(s)
+		s.Tools = x.tools
 	}
-	s.Log, s.OwnLog = x.audit.w, true
 	return open.Serve(s)
 }
 

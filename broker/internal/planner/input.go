@@ -92,6 +92,13 @@ type Copy struct {
 	Over bool
 }
 
+// Tool is a name in /tool: a program of sbx's stands there, which has the broker run what is meant.
+type Tool struct {
+	Path   string
+	Client string // that program, canonical
+	Why    string
+}
+
 // Input is everything that a plan depends on.
 type Input struct {
 	Session    string
@@ -133,6 +140,7 @@ type Input struct {
 	Only        *Only           // nil: what is visible can be executed
 	Own         *secrets.Ledger // what programs in the sandbox have made in the project; may be nil
 	Copies      []Copy          // see there
+	Tools       []Tool          // see there
 	Referred    []Referred      // see Refer
 	Outside     []string        // what Refer was given
 	Masked      []Masked        // see Refer

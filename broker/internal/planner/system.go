@@ -28,6 +28,10 @@ func (v *view) addSystem() {
 		plan.Mount{Kind: plan.Dir, Target: "/run/lock", Mode: 0o1777}, plan.Mount{Kind: plan.Dir, Target: "/run/user",
 			Mode: 0o755},
 		plan.Mount{Kind: plan.Dir, Target: "/run/user/" + strconv.Itoa(int(in.Facts.UID)), Mode: 0o700})
+	if in.Tools != nil {
+		dir := path.Dir(in.Tools[0].Path)
+		v.root.at(dir).special = v.ownTree(dir, tools(in))
+	}
 	v.root.at("/var/run").link = "/run"
 	v.root.at("/var/lock").link = "/run/lock"
 }
@@ -40,6 +44,15 @@ func (v *view) ownTree(p string, ops []plan.Mount) []plan.Mount {
 	v.late = append(v.late, plan.Mount{Kind: plan.Remount, Target: p, Access: plan.ReadOnly})
 	return append([]plan.Mount{{Kind: plan.Tmpfs, Target: p, Size: 1 << 20, Inodes: 4096, Mode: 0o755, Why: "skeleton"}},
 		ops...)
+}
+
+// tools are the names of tools, behind which the same program stands.
+func tools(in *Input) (out []plan.Mount) {
+	for _, t := range in.Tools {
+		out = append(out, plan.Mount{Kind: plan.File, Target: t.Path, Mode: 0o644},
+			plan.Mount{Kind: plan.Bind, Target: t.Path, Source: t.Client, Access: plan.ReadOnly, Why: t.Why})
+	}
+	return out
 }
 
 func devices(in *Input) []plan.Mount {

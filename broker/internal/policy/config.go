@@ -18,6 +18,7 @@ type Config struct {
 	// Credentials are those that a run can be granted, by name
 	Credentials map[string]Credential
 	Endpoints   map[string]Endpoint
+	Tools       map[string]Tool
 }
 
 // Sandbox is section [sandbox].

@@ -61,6 +61,10 @@ func (k *key) values() string {
 		return `a list of hosts such as "api.github.com" or "git.example:8443"`
 	case tModels:
 		return "a list of names of models"
+	case tWords:
+		return "a list of words"
+	case tArguments:
+		return `a list of patterns such as "origin *"`
 	case tRequests:
 		return `a list of requests such as "GET /repos/**"`
 	case tGlobs:

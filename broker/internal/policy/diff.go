@@ -32,7 +32,7 @@ func Diff(a, b Effective) []Change {
 		out = append(out, c)
 	}
 	out = append(append(out, diffProfile(a.Profile, b.Profile)...), diffServers(a, b)...)
-	return append(out, diffCredentials(a, b)...)
+	return append(append(out, diffCredentials(a, b)...), diffTools(a, b)...)
 }
 
 // diffProfile compares the base lists, because two profiles of one name can differ.
@@ -161,7 +161,7 @@ func AccessOf(op string) Access {
 		return Read
 	case "exec", "execve":
 		return Exec
-	case "connect", "send", "bind", "dns":
+	case "connect", "send", "bind", "dns", "call", "call-on-host":
 		return Connect
 	}
 	return Write

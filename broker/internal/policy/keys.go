@@ -28,6 +28,8 @@ const (
 	tServers // hosts with one name and one port each
 	tRequests
 	tModels
+	tWords     // any text, each a word
+	tArguments // patterns of them
 	tStores
 	tMap
 )

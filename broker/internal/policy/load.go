@@ -32,6 +32,7 @@ type Layer struct {
 	Servers     map[string]Server
 	Credentials map[string]Credential
 	Endpoints   map[string]Endpoint
+	Tools       map[string]Tool
 	Final       []string // keys or sections the org has locked
 	FinalAt     []Origin // where each of them stands
 }
@@ -261,10 +262,12 @@ func (p *configParser) top(name string, v any) error {
 		return p.credentials(v)
 	case "endpoint":
 		return p.endpoints(v)
+	case "tool":
+		return p.tools(v)
 	case "store":
 		return p.stores(v)
 	}
-	sections := []string{"version", "final", "profiles", "mcp", "credential", "endpoint", "store"}
+	sections := []string{"version", "final", "profiles", "mcp", "credential", "endpoint", "tool", "store"}
 	for _, k := range p.rows {
 		section, _, _ := strings.Cut(k.name, ".")
 		if section == name {

@@ -6,7 +6,8 @@ import (
 	"slices"
 )
 
-// Some sections hold tables that have names: [profiles.NAME], [mcp.NAME], [credential.NAME], [endpoint.NAME].
+// Some sections hold tables that have names: [profiles.NAME], [mcp.NAME], [credential.NAME], [endpoint.NAME],
+// [tool.NAME].
 
 // tables reads a section of tables that have names.
 func (p *configParser) tables(section string, most int, v any,
@@ -86,6 +87,9 @@ func (m *merger) named(l *Layer) {
 	const own = "where a credential goes is said in your own settings or the organisation's"
 	takeNamed(m, l, "credential", own, l.Credentials, &m.e.Credentials, func(c Credential) Origin { return c.Origin })
 	takeNamed(m, l, "endpoint", own, l.Endpoints, &m.e.Endpoints, func(e Endpoint) Origin { return e.Origin })
+	// a project's would run with what its author chooses
+	const mine = "what a tool may do is said in your own settings or the organisation's"
+	takeNamed(m, l, "tool", mine, l.Tools, &m.e.Tools, func(t Tool) Origin { return t.Origin })
 }
 
 func bothKeys[T any](a, b map[string]T) []string {

@@ -48,7 +48,8 @@ func (k *key) convert(v any, vars Vars) (any, error) {
 		return stringMap(v)
 	case tPorts:
 		return portList(v)
-	case tPaths, tPatterns, tHosts, tPublish, tGlobs, tNames, tStores, tServers, tRequests, tModels:
+	case tPaths, tPatterns, tHosts, tPublish, tGlobs, tNames, tStores, tServers, tRequests, tModels, tWords,
+		tArguments:
 		return k.list(v, vars)
 	}
 	s, err := as[string](v, "a string")
@@ -173,6 +174,11 @@ func (k *key) element(s string, vars Vars) (string, error) {
 			return s, fmt.Errorf("%s is not the name of a model", excerpt.Quote(s))
 		}
 		return s, nil
+	case tWords:
+		_, err := (&key{typ: tText}).text(s, vars)
+		return s, err
+	case tArguments:
+		return s, CheckArguments(s)
 	case tStores:
 		st, err := ParseStore(s, vars)
 		return st.String(), err

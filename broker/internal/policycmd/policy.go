@@ -46,7 +46,8 @@ func policyVerbs() []policyVerb {
 	decision := []option.Word{{Choices: []string{"allow", "deny", "ask"}}, {From: option.File}, {}}
 	formats := []option.Word{{Choices: append(foreign.Formats(), "policy")}, {From: option.File}, {}}
 	return []policyVerb{
-		{"show", "", "list the rules in force and where each comes from", "", nil, policyShow, []string{"list"}},
+		{"show", "", "list the rules in force and the tools, and where each comes from", "", nil, policyShow,
+			[]string{"list"}},
 		{"secrets", "", "list what is hidden, and why", "", nil, policySecrets, nil},
 		{"check", "[FILE...]", "read the policy and configuration files, or FILE, and say what is wrong", "scope", file,
 			policyCheck, nil},
@@ -182,19 +183,23 @@ func policyShow(t Commands, c *policyCall) int {
 		}
 		rows = append(rows, row)
 	}
+	tools := toolsOf(s)
 	if c.r.JSON {
 		t.Print(command.Encode(struct {
 			Project string    `json:"project"`
 			Trusted bool      `json:"trusted"`
 			Rules   []ruleRow `json:"rules"`
-		}{c.src.ProjectDir, s.Layers.Trusted, rows}))
+			Tools   []toolRow `json:"tools"`
+		}{c.src.ProjectDir, s.Layers.Trusted, rows, tools}))
 		return 0
 	}
 	if len(rows) == 0 {
 		t.Say("no rules: the profile decides (" + s.Profile.Name + ", " + s.Origin("sandbox.profile") + ")\n")
-		return 0
 	}
 	for _, x := range rows {
+		t.Say(x.text())
+	}
+	for _, x := range tools {
 		t.Say(x.text())
 	}
 	return 0

@@ -121,12 +121,18 @@ func (s Source) Own(name string) (Program, error) {
 		path.Join(dir, "../libexec/sbx", name))
 }
 
-// named checks a file of the configuration's.
-func (s Source) named(name, file string) (Program, error) {
+// At returns the program at a place that the user has named: it is root's or his, and not where sandboxes write.
+func (s Source) At(file string) (Program, error) {
 	p, err := check(file, uint32(os.Getuid()))
 	if err == nil && Within(p.file, s.Writable) {
-		err = fmt.Errorf("%s lies where sandboxes write", p.file)
+		return Program{}, fmt.Errorf("%s lies where sandboxes write", p.file)
 	}
+	return p, err
+}
+
+// named checks a file of the configuration's.
+func (s Source) named(name, file string) (Program, error) {
+	p, err := s.At(file)
 	if err != nil {
 		return Program{}, fmt.Errorf("%s of sandbox.programs is not used: %w", file, err)
 	}

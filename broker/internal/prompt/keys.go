@@ -1,6 +1,10 @@
 package prompt
 
-import "strings"
+import (
+	"strings"
+
+	"sbx.example/sbx/broker/internal/decide"
+)
 
 // interruptKey is Ctrl-C: a no, and on a program's own terminal the program hears of it, too.
 const interruptKey = 0x03
@@ -23,6 +27,9 @@ func Keys(typed []byte, q *Question) (a Answer, more, ok bool) {
 	}
 	if q.Secret {
 		return secretKeys(typed, q)
+	}
+	if q.Op == decide.CallOnHost {
+		return hostKeys(typed, q)
 	}
 	first := typed[0]
 	if len(typed) == 1 {
@@ -57,6 +64,22 @@ func secretKeys(typed []byte, q *Question) (a Answer, more, ok bool) {
 		return Answer{Scope: File, Life: ForSession}, false, true
 	case said == "e":
 		return a, true, false
+	case said == "en":
+		return Answer{Scope: Everything, Life: ForSession}, false, true
+	}
+	return a, false, false
+}
+
+// hostKeys are the keys at a question about what runs on the host: a yes is for this once.
+func hostKeys(typed []byte, q *Question) (a Answer, more, ok bool) {
+	switch said := string(typed); {
+	case said == "o", said == "n":
+		a, ok = lasting(typed[0], Once)
+		return a, false, ok
+	case said == "r" && q.Exe != "", said == "e":
+		return a, true, false
+	case said == "rn" && q.Exe != "":
+		return Answer{Scope: Program, Life: ForSession}, false, true
 	case said == "en":
 		return Answer{Scope: Everything, Life: ForSession}, false, true
 	}

@@ -1,6 +1,10 @@
 package prompt
 
-import "strings"
+import (
+	"strings"
+
+	"sbx.example/sbx/broker/internal/decide"
+)
 
 // leastWidth is that of the narrowest terminal that anything is laid out for.
 const leastWidth = 24
@@ -37,6 +41,9 @@ func longKeys(q *Question) string {
 	if q.Secret {
 		return "type " + RevealWord + " and Enter to show it until the session ends / [n]o [?]"
 	}
+	if q.Op == decide.CallOnHost {
+		return "[o]nce / [n]o [?]"
+	}
 	once := "[o]nce "
 	if q.Everyone {
 		once = "[o]nce (all, 2 s) "
@@ -55,7 +62,7 @@ func longKeys(q *Question) string {
 
 func shortKeys(q *Question) string {
 	switch {
-	case q.Secret: // what shows a secret is never shortened
+	case q.Secret, q.Op == decide.CallOnHost: // what shows a secret is never shortened
 		return longKeys(q)
 	case q.Host != "" && q.Domain() != "":
 		return "[o/s/f/w/n/v/?]"

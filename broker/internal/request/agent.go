@@ -16,8 +16,8 @@ import (
 	"sbx.example/sbx/broker/internal/policy/pathname"
 )
 
-// Agent is the profile of the agent that a run is for, as it holds here: rules and settings like those of files and
-// options, weaker than any file's.
+// Agent is the profile of the agent, MCP server or tool that a run is for, as it holds here: rules and settings like
+// those of files and options, weaker than any file's.
 type Agent struct {
 	*agentprofile.Profile
 	Rules  []policy.Rule
@@ -36,6 +36,8 @@ func (r *Request) findAgent(s Settings, src policy.Sources) (*agentprofile.Profi
 		server := s.Servers[r.Server]
 		server.Name = r.Server
 		return agentprofile.OfServer(server)
+	case r.tool != "":
+		return agentprofile.OfTool(s.Tools[r.tool])
 	case r.Agent != "":
 		return agentprofile.Load(r.Agent, src)
 	case s.Agents.Auto && len(r.Argv) > 0:
@@ -121,6 +123,11 @@ func (a *Agent) Nests(s Settings) bool {
 func (a *Agent) files(s *Settings, r *Request, env []string, vars policy.Vars) error {
 	for _, p := range a.Read {
 		if err := a.allow(p, policy.Read, vars); err != nil {
+			return err
+		}
+	}
+	for _, p := range a.Reveal {
+		if err := a.rule(pathname.Escape(p), policy.Read, policy.Reveal, vars); err != nil {
 			return err
 		}
 	}
@@ -232,8 +239,12 @@ func (a *Agent) hide(p string, vars policy.Vars) error {
 }
 
 func (a *Agent) allow(pattern string, access policy.Access, vars policy.Vars) error {
+	return a.rule(pattern, access, policy.Allow, vars)
+}
+
+func (a *Agent) rule(pattern string, access policy.Access, d policy.Decision, vars policy.Vars) error {
 	rule, err := policy.NewRule(policy.Rule{Kind: policy.KindPath, Pattern: pattern, Access: access,
-		Decision: policy.Allow, Origin: policy.Origin{File: a.Origin()}}, vars)
+		Decision: d, Origin: policy.Origin{File: a.Origin()}}, vars)
 	if err != nil {
 		return err
 	}

@@ -20,6 +20,7 @@ type Request struct {
 	Profile, Mode, gate, Workdir, Hostname, Name, caches, shellFiles string
 	Agent                                                            string // the name of a profile
 	Server                                                           string // the name of an MCP server
+	tool                                                             string // the name of a tool, see ForTool
 	prompt, promptCommand                                            string
 	Learn, Nix                                                       string
 	promptTimeout                                                    time.Duration

@@ -6,7 +6,10 @@ import (
 	"slices"
 	"strings"
 
+	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/option"
+	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/policy"
 	"sbx.example/sbx/broker/plan"
 )
 
@@ -41,11 +44,33 @@ func (r *Request) ForServer() {
 	if r.prompt == "" || r.prompt == "auto" || r.prompt == "tty" {
 		r.prompt = "socket"
 	}
-	name := strings.Map(func(c rune) rune {
+	r.Name = sessionOf("mcp", r.Server)
+}
+
+// ForTool is the request of the sandbox in which calls of a tool are run: quiet, and without questions. Its program is
+// shown where that is in the home.
+func ForTool(t policy.Tool, project, program, home string) *Request {
+	r := &Request{tool: t.Name, Name: sessionOf("tool", t.Name), Workdir: project, Mode: "static", Quiet: true,
+		prompt: "deny"}
+	if home != "" && host.Within(program, home) {
+		r.Paths = []pathOption{{Path: program, Mode: planner.Read, Flag: "tool " + t.Name}}
+	}
+	return r
+}
+
+// OfTool says whether a run is that of a tool.
+func (r *Request) OfTool() bool { return r.tool != "" }
+
+// ToolsStay says whether a run is one of which nothing inside calls tools: what they are granted is not its.
+func (r *Request) ToolsStay() bool { return r.Server != "" || r.tool != "" || len(r.Only) > 0 }
+
+// sessionOf makes the name of a session for what the settings name.
+func sessionOf(section, name string) string {
+	name = strings.Map(func(c rune) rune {
 		if plan.IsSession("x" + string(c)) {
 			return c
 		}
 		return '-'
-	}, r.Server)
-	r.Name = "mcp-" + name[:min(len(name), 48)] + "-" + strings.ToLower(rand.Text()[:6])
+	}, name)
+	return section + "-" + name[:min(len(name), 48)] + "-" + strings.ToLower(rand.Text()[:6])
 }

@@ -103,6 +103,9 @@ func (r *Request) Settings(env []string, facts host.Facts, project string) (Sett
 		return Settings{}, &planner.Refusal{What: err.Error(),
 			Hint: "sbx does not run with a file that it cannot rely on; mend or remove it"}
 	}
+	if r.tool != "" { // no project widens what a tool may do
+		layers = layers.WithTrust(false)
+	}
 	flags, err := r.flags(src.Vars)
 	if err != nil {
 		return Settings{}, err

@@ -1,0 +1,52 @@
+package live
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"os"
+
+	"sbx.example/sbx/broker/client"
+	"sbx.example/sbx/broker/internal/doors"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/program"
+	"sbx.example/sbx/broker/internal/request"
+	"sbx.example/sbx/broker/internal/tools"
+)
+
+// newTools has calls of tools judged as the session judges, and recorded where it records.
+func (x *attempt) newTools(s doors.Session) *tools.Calls {
+	env := x.b.Env
+	at := client.At(host.Lookup(env, "XDG_RUNTIME_DIR"), host.Lookup(env, "XDG_STATE_HOME"), x.facts.Home)
+	return &tools.Calls{Tools: x.r.doors.Found, Project: x.in.Project, Log: s.Log, Ask: s.Ask,
+		Env:     program.Environment(env, request.Programs(env, x.cfg, x.in).Writable),
+		Refused: s.Refused("the tools"), Start: x.startTool, Find: at.Programs}
+}
+
+// startTool starts the sandbox in which calls of a tool are run, in this process, and returns when it stands.
+func (x *attempt) startTool(ctx context.Context, t tools.Tool) (*tools.Box, error) {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	stood, over := make(chan string, 1), make(chan struct{})
+	quiet := func(string) {}
+	b := &Broker{Env: x.b.Env, Std: [3]*os.File{null, null, null}, Context: ctx, Idle: true,
+		Stood: func(sid string) { stood <- sid }, Warn: quiet, Note: quiet, Notices: func([]policy.Notice) {}}
+	go func() {
+		defer close(over)
+		defer null.Close()
+		_, err = b.Run(*request.ForTool(t.Tool, x.in.Project, t.Program(), x.facts.Home))
+	}()
+	select {
+	case sid := <-stood:
+		return &tools.Box{SID: sid, Over: over}, nil
+	case <-over:
+		err = cmp.Or(err, errors.New("it ended at once"))
+	}
+	if ctx.Err() == nil {
+		x.b.Warn("the sandbox of tool " + t.Name + ": " + err.Error())
+	}
+	return nil, err
+}

@@ -1,0 +1,181 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"sbx.example/sbx/broker/internal/policy/amount"
+	"sbx.example/sbx/broker/internal/policy/excerpt"
+)
+
+// Tool is a program that those inside may have run with an authority that they have not: a table [tool.NAME]. What it
+// may read, write and reach is said as of a server.
+type Tool struct {
+	Server
+	Command    []string      // the program and what always stands before a caller's arguments
+	Arguments  []string      // those that need no question, see CheckArguments; none: only a call without any
+	Reveal     []string      // secret files that it is shown
+	Credential []string      // of [credential.NAME]
+	Stdin      bool          // it is given what its caller has to say
+	Timeout    time.Duration // of one call
+	Output     string        // of one call, see amount.Parse
+	On         string        // sandbox | host
+}
+
+// OnHost is where a tool runs that is in no sandbox: each call is asked about.
+const OnHost = "host"
+
+// field is where a key of the table goes.
+func (t *Tool) field(name string) any {
+	switch name {
+	case "command":
+		return &t.Command
+	case "arguments":
+		return &t.Arguments
+	case "reveal":
+		return &t.Reveal
+	case "credential":
+		return &t.Credential
+	case "stdin":
+		return &t.Stdin
+	case "timeout":
+		return &t.Timeout
+	case "output":
+		return &t.Output
+	case "on":
+		return &t.On
+	}
+	return t.Server.field(name)
+}
+
+// toolKeys are the rows of a [tool.NAME] table.
+func toolKeys() []key {
+	return append(serverKeys(), key{name: "command", typ: tWords}, key{name: "arguments", typ: tArguments},
+		key{name: "reveal", typ: tPaths}, key{name: "credential", typ: tNames}, key{name: "stdin", typ: tBool},
+		key{name: "timeout", typ: tDuration}, key{name: "output", typ: tSize},
+		key{name: "on", typ: tEnum, words: []string{"sandbox", OnHost}})
+}
+
+// What holds of a tool that does not say it.
+const (
+	toolTimeout = 10 * time.Minute
+	toolOutput  = "8M"
+)
+
+func (p *configParser) tools(v any) error {
+	p.layer.Tools = map[string]Tool{}
+	return p.tables("tool", maxServers, v, func(name, full string, line int, table map[string]any) error {
+		t := Tool{Server: Server{Name: name, Origin: p.origin(line)}, Timeout: toolTimeout, Output: toolOutput,
+			On: "sandbox"}
+		if err := p.named(full, table, toolKeys(), into(t.field)); err != nil {
+			return err
+		}
+		if err := t.check(p.vars); err != nil {
+			return p.errAt(line, "%s: %v", full, err)
+		}
+		p.layer.Tools[name] = t
+		return nil
+	})
+}
+
+// check finds the command, and says what is wrong with a tool as a whole.
+func (t *Tool) check(vars Vars) (err error) {
+	if len(t.Command) > 0 && strings.HasPrefix(t.Command[0], "~/") {
+		if t.Command[0], err = vars.Path(t.Command[0]); err != nil {
+			return err
+		}
+	}
+	switch {
+	case strings.HasPrefix(t.Name, "."):
+		return errors.New("its name would be hidden in /tool: it must not begin with a dot")
+	case len(t.Command) == 0 || t.Command[0] == "":
+		return errors.New("it needs a command")
+	case strings.Contains(t.Command[0], "/") && t.Command[0][0] != '/':
+		return fmt.Errorf("%s is neither a name nor an absolute path", excerpt.Quote(t.Command[0]))
+	case t.On == OnHost && slices.ContainsFunc([][]string{t.Read, t.Write, t.Hosts, t.Reveal, t.Credential},
+		func(l []string) bool { return len(l) > 0 }):
+		return errors.New("on the host nothing is granted: leave read, write, hosts, reveal and credential out")
+	case t.Timeout == 0:
+		return errors.New("a timeout of 0 would be none")
+	case t.MaxOutput() == 0:
+		return errors.New("output is a number of bytes such as \"8M\"")
+	}
+	return nil
+}
+
+// MaxOutput is how many bytes one call may say.
+func (t *Tool) MaxOutput() uint64 {
+	size, _ := amount.Parse(t.Output)
+	return size.Bytes
+}
+
+// CheckArguments says what is wrong with a pattern of arguments: words with a space between, one for each argument. A *
+// stands for any text, ** as the last word for any number of arguments, and no word at all for a call without any. No
+// wildcard at the beginning of a word stands for the hyphen of an option, so options are allowed by their names alone.
+func CheckArguments(s string) error {
+	if s == "" {
+		return nil
+	}
+	words := strings.Split(s, " ")
+	for i, w := range words {
+		switch {
+		case w == "" || strings.IndexByte(w, 0) >= 0:
+			return fmt.Errorf("%s is not words with a space between", excerpt.Quote(s))
+		case strings.Contains(w, "**") && (w != "**" || i != len(words)-1):
+			return fmt.Errorf("%s: ** is a whole word, and the last", excerpt.Quote(s))
+		}
+	}
+	return nil
+}
+
+// Allows says whether a call with these arguments needs no question.
+func (t *Tool) Allows(args []string) bool {
+	return len(args) == 0 && len(t.Arguments) == 0 ||
+		slices.ContainsFunc(t.Arguments, func(pattern string) bool { return matchArguments(pattern, args) })
+}
+
+func matchArguments(pattern string, args []string) bool {
+	if pattern == "" {
+		return len(args) == 0
+	}
+	words := strings.Split(pattern, " ")
+	if last := len(words) - 1; words[last] == "**" {
+		if words = words[:last]; len(args) < last {
+			return false
+		}
+		for range args[last:] {
+			words = append(words, "*")
+		}
+	}
+	return slices.EqualFunc(words, args, matchWord)
+}
+
+// matchWord says whether an argument is what one word of a pattern stands for.
+func matchWord(word, arg string) bool {
+	parts := strings.Split(word, "*")
+	if word == "*" && arg == "" || parts[0] == "" && strings.HasPrefix(arg, "-") {
+		return false
+	}
+	rest, ok := strings.CutPrefix(arg, parts[0])
+	if len(parts) == 1 || !ok {
+		return ok && rest == ""
+	}
+	for _, p := range parts[1 : len(parts)-1] {
+		if _, rest, ok = strings.Cut(rest, p); !ok {
+			return false
+		}
+	}
+	return strings.HasSuffix(rest, parts[len(parts)-1])
+}
+
+// diffTools lists what is not the same of tools. Any change may widen.
+func diffTools(a, b Effective) (out []Change) {
+	for _, name := range bothKeys(a.Tools, b.Tools) {
+		before, after := a.Tools[name], b.Tools[name]
+		out = append(out, diffNamed("tool."+name, toolKeys(), before.field, after.field, after.Origin)...)
+	}
+	return out
+}
