@@ -2,15 +2,11 @@ package network
 
 import (
 	"bufio"
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/netip"
-	"slices"
-	"strings"
-	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -362,46 +358,6 @@ func originalTo(c net.Conn) (to netip.AddrPort, err error) {
 
 // swap reads a port as the network writes it.
 func swap(port uint16) uint16 { return port<<8 | port>>8 }
-
-// counts are what the pass-through carried, by name and address: the rules see these connections on the loopback only.
-type counts struct {
-	mu sync.Mutex
-	m  map[lead]*Traffic
-}
-
-func (p *passage) count(out, in int) {
-	c := &p.n.passed
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.m == nil {
-		c.m = map[lead]*Traffic{}
-	}
-	l := lead{p.name, p.to.Addr()}
-	t := c.m[l]
-	if t == nil {
-		if len(c.m) >= maxEntries {
-			return
-		}
-		t = &Traffic{Addr: l.addr, Name: l.name}
-		c.m[l] = t
-	}
-	t.Out += uint64(out)
-	t.In += uint64(in)
-}
-
-// add joins the counts with those of the rules.
-func (c *counts) add(list []Traffic) []Traffic {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, t := range c.m {
-		list = append(list, *t)
-	}
-	slices.SortFunc(list, func(a, b Traffic) int {
-		return cmp.Or(a.Addr.Compare(b.Addr), strings.Compare(a.Name,
-			b.Name))
-	})
-	return list
-}
 
 // refusal is the chain of what is refused.
 func refusal(b *nft.Batch) {
