@@ -24,6 +24,7 @@ const (
 	KindExit       = "exit"
 	KindSeal       = "seal"
 	KindCredential = "credential" // one was used, or its placeholder strayed
+	KindLabel      = "label"      // the session has read what is labelled
 	KindTool       = "tool"       // a call of one was begun, or has ended
 	KindTraffic    = "traffic"    // what went to and came from one address
 	KindRotate     = "rotate"

@@ -12,7 +12,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -68,21 +67,23 @@ func serve() int {
 	conf, out := os.NewFile(proxied.FdConfig, "configuration"), &reports{to: os.NewFile(proxied.FdReport, "reports")}
 	in := json.NewDecoder(conf)
 	var c proxied.Config
+	var o *orders
 	err := in.Decode(&c)
 	if err == nil {
-		err = begin(&c, out)
+		o = newOrders(out, c.Asks)
+		err = begin(&c, out, o)
 	}
 	if err != nil {
 		out.send(proxied.Report{Failed: err.Error()})
 		return 1
 	}
-	_, _ = io.Copy(io.Discard, conf) // sbx says nothing more; its end is the session's
+	o.follow(in) // its end is the session's
 	return 0
 }
 
 // begin reads the secrets, gives up what is not needed any more, and serves.
-func begin(c *proxied.Config, out *reports) error {
-	p := &proxy{conf: c, out: out}
+func begin(c *proxied.Config, out *reports, o *orders) error {
+	p := &proxy{conf: c, out: out, orders: o}
 	for i, s := range c.Secrets {
 		f := os.NewFile(uintptr(proxied.FdFirst+i), s.Name)
 		value, err := readSecret(f, s)

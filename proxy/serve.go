@@ -18,6 +18,7 @@ import (
 type proxy struct {
 	conf    *proxied.Config
 	out     *reports
+	orders  *orders
 	secrets []secret
 	ca      *authority
 	sites   []*site
@@ -38,7 +39,7 @@ func (p *proxy) prepare() error {
 		if s.Budget == nil { // the others are endpoints, which have an address each and no name
 			hosts = append(hosts, s.Host)
 		}
-		p.sites = append(p.sites, newSite(p, s))
+		p.sites = append(p.sites, newSite(p, s, i))
 	}
 	if len(hosts) == 0 {
 		return nil

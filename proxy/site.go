@@ -24,13 +24,14 @@ import (
 type site struct {
 	*proxied.Site
 	p         *proxy
+	index     int
 	authority string // of its URLs
 	forward   *httputil.ReverseProxy
 	meter     *meter // nil: nobody counts
 }
 
-func newSite(p *proxy, conf *proxied.Site) *site {
-	s := &site{Site: conf, p: p, authority: conf.Host}
+func newSite(p *proxy, conf *proxied.Site, index int) *site {
+	s := &site{Site: conf, p: p, index: index, authority: conf.Host}
 	if usual := uint16(443); conf.Plain && conf.Port != 80 || !conf.Plain && conf.Port != usual {
 		s.authority = net.JoinHostPort(conf.Host, strconv.Itoa(int(conf.Port)))
 	}
@@ -45,6 +46,7 @@ func newSite(p *proxy, conf *proxied.Site) *site {
 
 // exchange is what is known of one request while it is under way.
 type exchange struct {
+	site  int
 	used  []*secret
 	cover []string // what must not come back: values, as they were spelled in the request
 	model string
@@ -69,11 +71,17 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(http.StatusNotImplemented, "a change of the protocol to another than websocket")
 		return
 	}
-	x := &exchange{asked: r.ContentLength}
+	x := &exchange{site: s.index, asked: r.ContentLength}
+	ctx, end, why := s.p.orders.begin(w, r, x)
+	defer end()
+	if why != "" {
+		refuse(http.StatusForbidden, why)
+		return
+	}
 	if s.meter != nil && !s.admit(w, r, x) {
 		return
 	}
-	s.forward.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x)))
+	s.forward.ServeHTTP(w, r.WithContext(context.WithValue(ctx, exchangeKey{}, x)))
 }
 
 // endpoint is the name of the one that the site is; "" for none.

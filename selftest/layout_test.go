@@ -141,7 +141,9 @@ var mayImport = map[string][]string{
 	"broker/internal/gate/writes": {"broker/internal/gate/names", "broker/internal/gate/notify", "broker/internal/guard",
 		"broker/internal/host",
 		"broker/internal/secrets", "seccompbpf"},
-	"broker/internal/prompt": {"broker/internal/program", "broker/internal/decide", "broker/plan"},
+	// policy: the rights that a question is about
+	"broker/internal/prompt": {"broker/internal/policy", "broker/internal/program", "broker/internal/decide",
+		"broker/plan"},
 	"broker/internal/arbiter": {"broker/internal/decide", "broker/internal/prompt", "broker/internal/policy", "audit",
 		"broker/plan"},
 	// host: the processes of the sandbox, to say whose packets were refused; plan: where the resolver is
@@ -176,7 +178,9 @@ var mayImport = map[string][]string{
 		"broker/internal/netns",
 		"broker/internal/child", "broker/internal/launch", "broker/internal/program", "broker/plan", "shared/wire", "audit"},
 	// credentials that are never inside
-	"broker/internal/credential": {"broker/internal/request", "broker/internal/planner", "broker/internal/policy",
+	// decide: with whom a request is in contact
+	"broker/internal/credential": {"broker/internal/decide", "broker/internal/request", "broker/internal/planner",
+		"broker/internal/policy",
 		"broker/internal/policy/peer", "broker/internal/host", "broker/internal/quoting", "broker/internal/launch",
 		"broker/internal/network", "broker/internal/program", "broker/plan", "audit", "shared/proxied"},
 	// what the planner plans
@@ -305,8 +309,6 @@ var testsMayImport = map[string][]string{
 	"broker/internal/faststart": {"selftest/plans"},
 	// runs itself in a sandbox
 	"broker/internal/gate/notify": {"broker/plan", "shared/stage", "broker/internal/child", "broker/internal/agent"},
-	// asks what the rules of an answer cover
-	"broker/internal/prompt": {"broker/internal/policy"},
 }
 
 // mayStart lists the files beside package program that start programs, or name the system call, with the reason.

@@ -1,5 +1,5 @@
-// Package proxied is what sbx and sbx-proxy say to each other: one Config, over a pipe that sbx-proxy inherits, and
-// Reports back. It must never hold the value of a secret: values lie behind descriptors. broker's credential room and
+// Package proxied is what sbx and sbx-proxy say to each other: one Config and then Orders, over a pipe that sbx-proxy
+// inherits, and Reports back. It must never hold the value of a secret: values lie behind descriptors. broker's credential room and
 // the program in folder proxy speak it.
 package proxied
 
@@ -18,6 +18,7 @@ type Config struct {
 	Closed    []string // prefixes of addresses to which nothing is connected, but for those in Open
 	Open      []string
 	Roots     string // a file of certificates that are trusted instead of the host's; may be empty
+	Asks      bool   // each request waits until an Order says that it may be made
 }
 
 // Secret is one whose value can be read from its descriptor.
@@ -80,6 +81,21 @@ type Report struct {
 	Ready  *Ready `json:",omitempty"`
 	Failed string `json:",omitempty"` // why it ends
 	Use    *Use   `json:",omitempty"`
+	May    *May   `json:",omitempty"`
+	Cut    bool   `json:",omitempty"` // what the last Order to cut was about has ended
+}
+
+// May asks whether a request may be made.
+type May struct {
+	ID   uint64
+	Site int
+}
+
+// Order answers a May, or ends the requests to sites that are under way.
+type Order struct {
+	ID  uint64 `json:",omitempty"` // of the May
+	Why string `json:",omitempty"` // why it may not be made; "": it may
+	Cut []int  `json:",omitempty"` // the sites
 }
 
 // Ready says that it listens.

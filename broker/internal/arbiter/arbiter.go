@@ -36,6 +36,10 @@ type Arbiter struct {
 	stop    chan struct{}
 
 	following atomic.Bool
+
+	labelling sync.Mutex        // held until what a label takes is in force
+	carried   map[string]string // see decide.Labels; replaced, never changed
+	sockets   []decide.Contact  // of the host's, that were connected to
 }
 
 // New makes the arbiter of a session. Close it at the end.
@@ -99,6 +103,9 @@ func (a *Arbiter) Ask(ctx context.Context, q decide.Ask) decide.Verdict {
 	if v.Silent {
 		return v
 	}
+	if v.Decision == decide.Allow {
+		v = a.through(q, v, env)
+	}
 	return a.conclude(q, v, by, begin, a.opt.Now())
 }
 
@@ -138,6 +145,11 @@ func (a *Arbiter) environment() (env decide.Env, closed bool) {
 	defer a.mu.Unlock()
 	env = a.env
 	env.Grants, env.Now = a.grants, a.opt.Now()
+	if env.Labels != nil {
+		l := *env.Labels
+		l.Carried, l.Contact = a.carried, a.contacts
+		env.Labels = &l
+	}
 	if base := env.Policy; a.stale != nil && base != nil {
 		env.Policy = func(q policy.Query) (policy.Rule, bool) {
 			r, ok := base(q)
@@ -233,6 +245,9 @@ func (a *Arbiter) unsettled(ctx context.Context, q decide.Ask, v decide.Verdict,
 			a.refuseWalk(q, env.Now)
 		}
 		return v, ans.By
+	}
+	if ans.Allow && !v.Knew(decide.Decide(q, env)) {
+		return refusal("what the session has read, or with whom it is in contact, has changed since the question"), ""
 	}
 	got := ans.Settle(q, env)
 	if !ans.Allow {

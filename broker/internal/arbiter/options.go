@@ -41,6 +41,11 @@ type Options struct {
 	Grace time.Duration // 10 s
 	// Process returns the process that a thread belongs to, and when it began; nil takes threads for processes.
 	Process func(tid int) (pid int, start uint64)
+	// Contact says with whom the session is in contact beside sockets that it was asked about. May be nil.
+	Contact func() []decide.Contact
+	// Labelled is called when the session begins to carry labels: when it returns, nothing leaves any more but what is
+	// decided about with them. May be nil.
+	Labelled func() error
 	// Now is the clock of tests.
 	Now func() time.Time
 }

@@ -3,6 +3,7 @@ package arbiter
 import (
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -55,6 +56,9 @@ func (l *recorder) settled(ev Event) error {
 	}
 	if q.Target != "" && q.Target != q.Path {
 		e.Detail = append(e.Detail, audit.KV{K: "target", V: q.Target})
+	}
+	if len(v.Labels) > 0 {
+		e.Detail = append(e.Detail, audit.KV{K: "labels", V: strings.Join(v.Labels, " ")})
 	}
 	if !v.Until.IsZero() {
 		e.Detail = append(e.Detail, audit.KV{K: "until", V: v.Until.UTC().Format(time.RFC3339)})
@@ -140,6 +144,16 @@ func (l *recorder) granted(q decide.Question, g decide.Grant, p decide.Answer) e
 		put = l.to.Append
 	}
 	_, err := put(e)
+	return err
+}
+
+// labelled records that the session carries a label from now on, before anything of the place is read.
+func (l *recorder) labelled(label, place string) error {
+	if l.to == nil {
+		return os.ErrClosed
+	}
+	_, err := l.to.Soon(audit.Event{Kind: audit.KindLabel, UID: os.Getuid(), Op: "read", Path: place,
+		Reason: "who does not accept it is asked about from now on", Detail: []audit.KV{{K: "label", V: label}}})
 	return err
 }
 

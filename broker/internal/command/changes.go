@@ -150,6 +150,14 @@ func (t *Term) collected(o changeOptions) (*collected, error) {
 		}
 	}
 	t.refer(c.layers, facts)
+	carried, err := session.Labels(c.dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, label := range session.SortedLabels(carried) {
+		t.Warn("session " + c.sid + " has read " + quote(carried[label]) + ", labelled " + label +
+			": what it wrote may hold some of it")
+	}
 	if len(c.layers) == 0 {
 		return nil, &planner.Refusal{What: "session " + c.sid + " has no overlay to look at",
 			Hint: "overlays are made by --ephemeral and --overlay and stay after the run with --keep; --all shows caches too"}

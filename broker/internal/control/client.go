@@ -40,6 +40,8 @@ type Message struct {
 	Walk          plan.Bytes   `json:"walk"`
 	Whole         bool         `json:"whole"`
 	Secret        bool         `json:"secret"`
+	Labels        []plan.Bytes `json:"labels"`
+	Others        []plan.Bytes `json:"others"`
 	Everyone      bool         `json:"everyone"`
 	Merged        int          `json:"merged"`
 	Decision      string       `json:"decision"`
@@ -106,7 +108,14 @@ func (m *Message) Question() prompt.Question {
 		Op: string(m.Op), Path: string(m.Path), Target: string(m.Target), Host: string(m.Host), Port: m.Port, Flags: m.Flags,
 		Why: string(m.Why), Dir: m.Dir, Whole: m.Whole,
 		Secret: m.Secret, Walk: string(m.Walk), Paths: paths, Merged: m.Merged,
-		Everyone: m.Everyone}
+		Everyone: m.Everyone, Labels: texts(m.Labels), Others: texts(m.Others)}
+}
+
+func texts(list []plan.Bytes) (out []string) {
+	for _, b := range list {
+		out = append(out, string(b))
+	}
+	return out
 }
 
 // Info is what a hello says.

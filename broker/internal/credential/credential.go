@@ -33,6 +33,7 @@ type Caller struct {
 	Denied  func(h peer.Host, port int) bool
 	Warn    func(string)
 	Refused func(line string, failed bool) // is told what was turned away, and what did not work
+	Asks    bool                           // each request is decided about, see Decide
 }
 
 // Grants are the credentials of one run. Nil ones are none.

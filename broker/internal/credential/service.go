@@ -29,10 +29,11 @@ type Service struct {
 	conf  *os.File // it ends when this is closed
 	ended chan struct{}
 
-	mu     sync.Mutex
-	log    *audit.Writer
-	early  []audit.Event            // before there was a record
-	spent  map[string]proxied.Spent // of endpoints
+	mu    sync.Mutex
+	log   *audit.Writer
+	early []audit.Event            // before there was a record
+	spent map[string]proxied.Spent // of endpoints
+	orders
 	over   bool
 	closed bool
 }
@@ -83,7 +84,8 @@ func closeAll(files []*os.File) {
 
 // configuration is what sbx-proxy is told.
 func (g *Grants) configuration(closed, open []netip.Prefix) proxied.Config {
-	conf := proxied.Config{Sites: g.sites, Listeners: g.listen, Roots: host.Lookup(g.by.Env, "SSL_CERT_FILE")}
+	conf := proxied.Config{Sites: g.sites, Listeners: g.listen, Asks: g.by.Asks,
+		Roots: host.Lookup(g.by.Env, "SSL_CERT_FILE")}
 	for _, p := range closed {
 		conf.Closed = append(conf.Closed, p.String())
 	}
@@ -237,6 +239,10 @@ func (g *Grants) follow(in *os.File, ready chan<- proxied.Report) {
 		switch {
 		case r.Use != nil:
 			g.use(r.Use)
+		case r.May != nil:
+			go g.answer(*r.May)
+		case r.Cut:
+			g.cutDone()
 		default:
 			select {
 			case ready <- r:

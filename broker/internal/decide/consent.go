@@ -46,7 +46,7 @@ func Means(q *Question, a Answer, now time.Time) (Consent, error) {
 	}
 	right := q.Right()
 	cover := func(g Grant) {
-		g.Access, g.Allow, g.Life, g.Until = right, a.Allow, a.Life, a.Until
+		g.Access, g.Allow, g.Life, g.Until, g.Labels, g.Others = right, a.Allow, a.Life, a.Until, q.Labels, q.Others
 		c.Covers = append(c.Covers, g)
 	}
 	asks := q.Asks()
@@ -108,6 +108,9 @@ func (c Consent) Rules(now time.Time) ([]policy.Rule, error) {
 			Added: now.UTC().Truncate(time.Second)}
 		if g.Allow {
 			r.Decision = policy.Allow
+			if g.Kind == policy.KindHost || g.Kind == policy.KindSocket {
+				r.Accepts = g.Labels
+			}
 		}
 		if g.Life == Until {
 			r.Expires = g.Until.UTC()
@@ -193,6 +196,9 @@ func (c Consent) What(name func(string) string) string {
 		return what[0]
 	}
 	said := c.question.Verb() + " " + strings.Join(what, ", ")
+	if heard := c.question.Labels; c.Answer.Allow && c.question.Right() == policy.Connect && len(heard) > 0 {
+		said += ", which may then hear of " + strings.Join(heard, ", ")
+	}
 	if c.Answer.Allow && c.question.Everyone && c.question.Right() == policy.Exec {
 		said += " (what is run can be read as well)" // it is mounted
 	}

@@ -82,8 +82,10 @@ type Verdict struct {
 	Rule     string
 	Origin   string
 	Path     string
-	Secret   bool   // it is about a secret file that somebody has spoken of, see Reveal
-	Outside  string // the command that does outside of the sandbox what was refused
+	Secret   bool // it is about a secret file that somebody has spoken of, see Reveal
+	// Labels that stand in the way, and why: the places that were read, or who would hear.
+	Labels, Others []string
+	Outside        string // the command that does outside of the sandbox what was refused
 	// of a directory: all below it is allowed as well, and nothing there is hidden, refused or to be asked about
 	Whole bool
 }
@@ -109,6 +111,7 @@ type Env struct {
 	// paths that do not exist for who reads them, without a question: an agent's shells look for them with each command
 	Unread []string
 	Hosts  []peer.Pattern // network.hosts
+	Labels *Labels        // nil: no rule has a label
 }
 
 // Login is what an agent signs in with: a rule shows it, and only to the agent's own programs.
@@ -137,6 +140,11 @@ func Decide(a Ask, env Env) Verdict {
 	if why := a.malformed(); why != "" {
 		return Verdict{Errno: int(syscall.EINVAL), Reason: why}
 	}
+	return env.labelled(a, both(a, env))
+}
+
+// both decides about a name and about what it leads to.
+func both(a Ask, env Env) Verdict {
 	v := one(a, env)
 	if a.Target == "" || a.Target == a.Path {
 		return v
@@ -297,6 +305,11 @@ func (env Env) unsettled(a Ask, rule policy.Rule, ruled bool) Verdict {
 		v = env.named(v, rule)
 		v.Reason = reason(rule, "a rule asks")
 	}
+	return env.unanswered(a, v)
+}
+
+// unanswered is a question where there is somebody to be asked, and else what is to be said instead.
+func (env Env) unanswered(a Ask, v Verdict) Verdict {
 	switch {
 	case env.Static:
 		v.Decision, v.Reason = Deny, v.Reason+"; static mode asks nobody"
@@ -370,6 +383,9 @@ func (env Env) clean(dir string, a policy.Access) bool {
 		if p.Below(dir) && !p.MatchTree(dir) {
 			return false
 		}
+	}
+	if env.unlike(dir) {
+		return false
 	}
 	return dir != "/" && (env.Restricts == nil || !env.Restricts(dir, a, env.Now)) && !env.Grants.deniedBelow(dir, env.Now)
 }

@@ -21,6 +21,8 @@ type Grant struct {
 	Scope  Scope // File, Dir, Tree, Domain; of a refusal also Program, whose file Name is then, or Everything
 	Life   Life
 	Until  time.Time
+	// what of labels the answer was about, see Verdict
+	Labels, Others []string
 }
 
 // Grants is the set of answers of one session. A nil set is empty. It is safe for concurrent use.

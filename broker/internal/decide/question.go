@@ -41,6 +41,8 @@ type Question struct {
 	Last   int    // the last of those that it was shown with, see Answer
 	// Everyone: what is allowed once has to be mounted, where every program of the session has it for a moment.
 	Everyone bool
+	// Labels that stand in the way of it, and why: the places that were read, or who would hear. See Verdict.
+	Labels, Others []string
 }
 
 // Name is one of several objects that a question is about.
@@ -233,20 +235,30 @@ func (q *Question) AppendFields(b []byte) []byte {
 	if q.Many() {
 		b = q.appendPaths(append(b, `,"many":true`...))
 	}
+	if len(q.Others) > 0 {
+		b = appendTexts(append(b, `,"labels":`...), q.Labels)
+		b = appendTexts(append(b, `,"others":`...), q.Others)
+	}
 	return append(append(b, `,"merged":`...), strconv.Itoa(q.Merged)...)
 }
 
 func (q *Question) appendPaths(b []byte) []byte {
-	b = append(b, `,"paths":[`...)
+	names := make([]string, len(q.Paths))
 	for i, n := range q.Paths {
+		if names[i] = n.Path; n.Dir {
+			names[i] += "/"
+		}
+	}
+	return appendTexts(append(b, `,"paths":`...), names)
+}
+
+func appendTexts(b []byte, list []string) []byte {
+	b = append(b, '[')
+	for i, s := range list {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		name := n.Path
-		if n.Dir {
-			name += "/"
-		}
-		b = plan.Bytes(name).AppendJSON(b)
+		b = plan.Bytes(s).AppendJSON(b)
 	}
 	return append(b, ']')
 }

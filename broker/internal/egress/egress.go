@@ -33,6 +33,7 @@ import (
 type Asked struct {
 	Request *request.Request
 	Dynamic bool // somebody can be asked
+	Labels  bool // a rule has a label
 	Strict  bool
 	Env     []string
 	Maps    func(pid int) error            // writes the maps of the network's user namespace; nil: one user
@@ -97,12 +98,16 @@ func New(by Asked, s request.Settings, in *planner.Input) (*Network, error) {
 	if o.opt.SNI && o.opt.All {
 		by.Say("network: connections need not name their host (network.tls) while every address is open")
 	}
+	o.opt.Cut = s.Network.Labelled == "cut"
 	o.opt.Denied = func(h peer.Host, port int) bool { return Denied(store, h, port) }
 	if err := o.lead(s); err != nil {
 		return nil, err
 	}
 	o.proxies(s, in)
-	if by.Dynamic && reach != policy.AllHosts && (reach != policy.NoHosts || leadsIn(s)) {
+	if !by.Dynamic {
+		o.heard(store, in)
+	}
+	if by.Dynamic && (reach != policy.AllHosts || by.Labels) && (reach != policy.NoHosts || leadsIn(s)) {
 		o.opt.Ask, o.opt.Stands = o.question, o.stands
 	}
 	in.JoinNet = true
@@ -268,6 +273,40 @@ func (o *Network) follow(a *arbiter.Arbiter) {
 
 // Reaches is what nobody need be asked about.
 func (o *Network) Reaches() (hosts []peer.Pattern, all bool) { return o.listed, o.opt.All }
+
+// Limit has all that leaves decided about anew, with the labels that the session carries.
+func (o *Network) Limit() error {
+	if o == nil {
+		return nil
+	}
+	<-o.made
+	if o.net == nil {
+		return nil
+	}
+	return o.net.Limit()
+}
+
+// Doors are the ports that lead to and from the host.
+func (o *Network) Doors() (out []decide.Contact) {
+	add := func(port uint16) {
+		out = append(out, decide.Contact{Kind: policy.KindHost, Name: network.DoorHost, Port: int(port)})
+	}
+	for _, port := range o.opt.HostPorts {
+		add(port)
+	}
+	for _, p := range o.opt.Publish {
+		add(p.Host.Port())
+	}
+	return out
+}
+
+// Contacts are those with whom somebody inside has been in contact.
+func (o *Network) Contacts() []decide.Contact {
+	if o == nil || o.net == nil {
+		return nil
+	}
+	return o.net.Contacts()
+}
 
 // Forget closes what an answer has opened.
 func (o *Network) Forget(host string) {

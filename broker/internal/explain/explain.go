@@ -81,6 +81,7 @@ func (x *Explainer) path(p string, a policy.Access) (row Answer) {
 	if canon == "" || err != nil && !host.NotExist(err) {
 		canon = path.Clean(p)
 	}
+	defer func() { x.labelled(canon, &row) }()
 	if st.Type == host.Socket || a == policy.Connect {
 		return x.socket(path.Clean(p), canon)
 	}

@@ -104,6 +104,7 @@ func (x *Explainer) host(name string, port int) Answer {
 				row.Decision, row.Reason = "deny", row.Reason+"; static mode asks nobody"
 			}
 		}
+		x.heard(rule.Accepts, &row)
 		return row
 	}
 	x.decided(&row, h, name, port)
@@ -137,6 +138,7 @@ func (x *Explainer) decided(row *Answer, h peer.Host, name string, port int) {
 	if v.Decision == decide.Allow && x.mustName(h, port) {
 		row.Reason += "; its connections must name it (tls=sni)"
 	}
+	x.heard(nil, row)
 	if o := x.Settings.Origins["network.hosts"]; len(o) > 0 {
 		row.from(o[len(o)-1])
 	} else if o := x.Settings.Origins["network.allow"]; len(o) > 0 {

@@ -289,7 +289,7 @@ func (g *Files) granting(r grants.Request, writes bool, v decide.Verdict) grants
 	if writes || r.Socket {
 		a.Mode = grants.RW
 	}
-	if r.Dir && !a.Names && a.Path == r.Path && v.Life.Lasts() && g.writable(r.Path) {
+	if (a.Path != r.Path || r.Dir && !a.Names) && v.Life.Lasts() && g.writable(a.Path) {
 		a.Mode = grants.RW // what is mounted read-only asks nobody who writes
 	}
 	switch foreign := g.foreign.over(r.Path) != ""; {

@@ -29,7 +29,7 @@ type carrier struct {
 // carryRules adds the rules in force to the plan's input; grants and hides are there already.
 func (r *Run) carryRules(s request.Settings, in *planner.Input, static bool) error {
 	list := s.Layers.Policy.InForce()
-	if len(list) == 0 && len(s.FS.Ask) == 0 && len(s.FS.Reveal) == 0 {
+	if len(s.Layers.Policy.Rules()) == 0 && len(s.FS.Ask) == 0 && len(s.FS.Reveal) == 0 {
 		return nil
 	}
 	x := carrier{s: s, in: in, now: time.Now(), static: static, hidden: s.Concealed(), base: len(in.Hides)}
@@ -49,6 +49,7 @@ func (r *Run) carryRules(s request.Settings, in *planner.Input, static bool) err
 	}
 	x.asks()
 	x.revealed(list)
+	x.labels()
 	if !static {
 		x.leaveToQuestions()
 	}
@@ -172,6 +173,9 @@ func (x *carrier) allow(r policy.Rule, paths []string, tree bool) {
 	for _, p := range paths {
 		if !x.holds(r, p) || ownPlace(p) || !x.static && x.s.Agent.Shows(p) {
 			continue // a login is not mounted: each program that opens it is looked at
+		}
+		if !x.static && len(x.s.Layers.Policy.LabelsOf(p, false, x.now)) > 0 {
+			continue // a labelled place is not mounted either before somebody reads it
 		}
 		canon, links, st, err := host.Resolve(x.in.FS, p)
 		if err != nil || canon == "" || ownPlace(canon) {

@@ -45,6 +45,9 @@ func statusLine(r *run, p *plan.Plan) string {
 	if len(r.secrets) > 0 {
 		net += ", secrets shown: " + strings.Join(r.secrets, " ")
 	}
+	if len(r.labels) > 0 {
+		net += ", labels: " + strings.Join(r.labels, ", ")
+	}
 	rw := p.Writable()
 	if len(rw) == 0 {
 		rw = []string{"nothing"}

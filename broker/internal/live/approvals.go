@@ -20,6 +20,7 @@ import (
 	"sbx.example/sbx/broker/internal/child"
 	"sbx.example/sbx/broker/internal/confine"
 	"sbx.example/sbx/broker/internal/control"
+	"sbx.example/sbx/broker/internal/credential"
 	"sbx.example/sbx/broker/internal/decide"
 	"sbx.example/sbx/broker/internal/doors"
 	"sbx.example/sbx/broker/internal/egress"
@@ -58,6 +59,7 @@ type approvals struct {
 	arb         *arbiter.Arbiter
 	network     *egress.Network // nil without a network
 	server      *control.Server
+	credentials *credential.Grants // where each request is decided about
 
 	report  report
 	rest    confine.Rest
@@ -100,6 +102,7 @@ func (b *Broker) newApprovals(r *run, cfg request.Settings, in *planner.Input) (
 		a.engine = a.mounts
 	}
 	a.rules.Env.Runs = request.Runs(in)
+	a.rules.Labels = labels(cfg)
 	if cfg.Agent != nil {
 		a.rules.Env.Login = &decide.Login{Patterns: cfg.Agent.Login, Agent: cfg.Agent.Name, Own: cfg.Agent.Own(in)}
 		a.rules.Env.Unread = cfg.Unread()
@@ -136,7 +139,7 @@ func (a *approvals) start(log *auditLog, p *plan.Plan, sealed planner.Sealed, pl
 	a.log = log.w
 	facts := a.in.Facts
 	a.arb = arbiter.New(arbiter.Options{Record: a.log, Store: a.rules.Store, Unstore: a.rules.Unstore,
-		Undone: a.undone, Fresh: a.rules.Fresh,
+		Undone: a.undone, Fresh: a.rules.Fresh, Contact: a.contacts, Labelled: a.labelled,
 		Process: program.Process, Alone: a.unattended, Grace: a.grace(),
 		Prompt: prompt.Options{SID: log.s.ID, Home: facts.Home, Mode: a.mode, Timeout: a.cfg.Sandbox.PromptTimeout,
 			MaxOpen:     a.cfg.Sandbox.Questions,

@@ -132,6 +132,7 @@ func (x *attempt) ask() (err error) {
 	if x.net, err = b.network(r, x.cfg, x.in, x.refusals, x.credentials.Served()); err != nil {
 		return err
 	}
+	r.labels = carries(x.in.Carried(), x.facts.Home)
 	if x.net != nil && r.helper != nil {
 		x.net = nil
 		x.in.WithoutNetwork()
@@ -265,10 +266,11 @@ func (x *attempt) building(steps []tape.Step) error {
 	if err = x.serveDoors(hash); err != nil {
 		return err
 	}
-	if err = x.startNetwork(hash); err == nil {
-		x.recordCredentials()
+	if err = x.startNetwork(hash); err != nil {
+		return err
 	}
-	return err
+	x.recordCredentials()
+	return x.carryLabels()
 }
 
 // end ends what has served the sandbox, and says which limits were reached. err is why nothing was run.

@@ -59,6 +59,15 @@ func (l *auditLog) create(planHash string, begin time.Time) error {
 			return errors.Join(err, w.Close())
 		}
 	}
+	for _, x := range l.in.Labels {
+		if l.mode != "" { // the arbiter records them
+			break
+		}
+		if _, err := w.Note(audit.Event{Kind: audit.KindLabel, UID: os.Getuid(), Op: "read", Path: x.Place,
+			RuleOrigin: x.Why, Reason: "shown from the start", Detail: []audit.KV{{K: "label", V: x.Name}}}); err != nil {
+			return errors.Join(err, w.Close())
+		}
+	}
 	for _, g := range l.in.Grants {
 		if g.Reveal {
 			if _, err := w.Note(audit.Event{Kind: audit.KindAllow, UID: os.Getuid(), Op: "read", Path: g.Path,

@@ -18,15 +18,26 @@ func (x *attempt) grantCredentials() (err error) {
 		return nil
 	}
 	x.credentials, err = credential.New(credential.Caller{Env: x.b.Env, Warn: x.b.Warn, Refused: x.refusals.line,
+		Asks:   labels(x.cfg) && x.approvals != nil,
 		Denied: func(h peer.Host, port int) bool { return egress.Denied(x.cfg.Layers.Policy, h, port) }}, x.cfg, x.in)
 	x.r.credentials = x.credentials.Names()
-	return err
+	if err != nil || !labels(x.cfg) {
+		return err
+	}
+	if x.approvals != nil {
+		x.approvals.credentials, x.approvals.rules.Own = x.credentials, x.credentials.Own
+		return nil
+	}
+	return x.credentials.Heard(x.cfg, x.in)
 }
 
 // recordCredentials has their use written to the record that the network has opened.
 func (x *attempt) recordCredentials() {
 	if a := x.approvals; a != nil {
 		x.credentials.Record(a.log)
+		if a.rules.Labels {
+			x.credentials.Decide(a.request)
+		}
 	} else {
 		x.credentials.Record(x.audit.w)
 	}

@@ -4,13 +4,15 @@ import (
 	"sbx.example/sbx/broker/internal/egress"
 	"sbx.example/sbx/broker/internal/network"
 	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/policy/peer"
 	"sbx.example/sbx/broker/internal/request"
 )
 
 // network is the one that r asks for.
 func (b *Broker) network(r *run, s request.Settings, in *planner.Input, refused *refusals,
 	served *network.Served) (*egress.Network, error) {
-	return egress.New(egress.Asked{Request: &r.Request, Dynamic: r.mode == "dynamic", Strict: r.strict, Env: b.Env,
+	return egress.New(egress.Asked{Request: &r.Request, Dynamic: r.mode == "dynamic", Labels: labels(s), Strict: r.strict,
+		Env:    b.Env,
 		Served: served, Maps: r.doors.IDs().NetworkMaps(), Refused: refused.line, Say: func(text string) {
 			if !r.Quiet {
 				b.Warn(text)
@@ -20,8 +22,16 @@ func (b *Broker) network(r *run, s request.Settings, in *planner.Input, refused 
 
 // reaches tells a session that asks what it need not ask about.
 func (a *approvals) reaches(o *egress.Network) {
-	if a != nil && o != nil {
-		a.rules.Env.Hosts, a.rules.Env.AllHosts = o.Reaches()
+	if a == nil || o == nil {
+		return
+	}
+	a.rules.Env.Hosts, a.rules.Env.AllHosts = o.Reaches()
+	if a.rules.Labels { // these are decided about as well
+		for _, to := range append(a.credentials.Servers(), o.Doors()...) {
+			if p, err := peer.ParsePattern(to.String()); err == nil {
+				a.rules.Env.Hosts = append(a.rules.Env.Hosts, p)
+			}
+		}
 	}
 }
 

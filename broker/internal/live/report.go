@@ -248,5 +248,10 @@ func summarize(sid string, approvals *approvals, refused *refusals, left []strin
 	out.More = p.more
 	p.mu.Unlock()
 	out.Lines = slices.Concat(p.lines(), calls, left)
+	if approvals != nil && approvals.arb != nil {
+		for _, label := range carries(approvals.arb.Carried(), p.home) {
+			out.Lines = append(out.Lines, "labels: the session carries "+label)
+		}
+	}
 	return out
 }

@@ -43,6 +43,7 @@ type run struct {
 	starterTold    bool           // that it stands
 	doors          *doors.Doors
 	credentials    []string // for the status line
+	labels         []string // that the session carries from the start
 }
 
 // newRun begins with what was typed.

@@ -89,7 +89,7 @@ func judged(asked *atomic.Int32, hold <-chan struct{}) *resolver {
 		}
 		return judgement{allow: h.Name == "yes.test"}
 	}
-	r.admit = func([]netip.Addr, []ports, time.Duration) error { return nil }
+	r.admit = func([]netip.Addr, judgement, time.Duration) error { return nil }
 	r.closed = func(netip.Addr) bool { return false }
 	r.denied = func(peer.Host) bool { return false }
 	r.note = func(Event) {}

@@ -78,6 +78,20 @@ func (p *passage) count(out, in int) {
 func (c *counts) add(list []Traffic) []Traffic {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	return c.joined(list)
+}
+
+// take is add for the last time: the counts begin anew.
+func (c *counts) take(list []Traffic) []Traffic {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	list = c.joined(list)
+	clear(c.m)
+	return list
+}
+
+// joined has one row for each address and name; c.mu is held.
+func (c *counts) joined(list []Traffic) (out []Traffic) {
 	for _, t := range c.m {
 		list = append(list, *t)
 	}
@@ -85,5 +99,16 @@ func (c *counts) add(list []Traffic) []Traffic {
 		return cmp.Or(a.Addr.Compare(b.Addr), strings.Compare(a.Name,
 			b.Name))
 	})
-	return list
+	for _, t := range list {
+		if last := len(out) - 1; last >= 0 && out[last].Addr == t.Addr && out[last].Name == t.Name {
+			out[last].add(t)
+			continue
+		}
+		out = append(out, t)
+	}
+	return out
+}
+
+func (t *Traffic) add(o Traffic) {
+	t.Out, t.In, t.PacketsOut, t.PacketsIn = t.Out+o.Out, t.In+o.In, t.PacketsOut+o.PacketsOut, t.PacketsIn+o.PacketsIn
 }

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sbx.example/sbx/broker/internal/decide"
 	"sbx.example/sbx/broker/internal/netns"
 )
 
@@ -52,6 +53,13 @@ func ParsePublish(s string) (Publish, error) {
 // hostPort leads connections to a port of the sandbox's loopback to the same port of the host's.
 func (n *Network) hostPort(l net.Listener, port uint16) {
 	n.accept(l, func(c net.Conn) {
+		src, _ := netip.ParseAddrPort(c.RemoteAddr().String())
+		made := n.rules.times()
+		if !n.mayDoor(who{src, "tcp"}, port) {
+			refuse(c)
+			return
+		}
+		defer n.opened(c, made, func() decide.Ask { return hostAsk(DoorHost, port) })()
 		out, err := net.DialTimeout("tcp", net.JoinHostPort("localhost", strconv.Itoa(int(port))), 5*time.Second)
 		if err != nil {
 			refuse(c)
@@ -65,6 +73,13 @@ func (n *Network) hostPort(l net.Listener, port uint16) {
 // publish leads connections to a port of the host's to one of the sandbox's loopback.
 func (n *Network) publish(l net.Listener, port uint16) {
 	n.accept(l, func(c net.Conn) {
+		at, _ := netip.ParseAddrPort(c.LocalAddr().String())
+		made := n.rules.times()
+		if !n.mayDoor(who{}, at.Port()) {
+			refuse(c)
+			return
+		}
+		defer n.opened(c, made, func() decide.Ask { return hostAsk(DoorHost, at.Port()) })()
 		in, err := n.dialInside(port)
 		if err != nil {
 			refuse(c)

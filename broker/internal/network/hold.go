@@ -55,7 +55,7 @@ func (n *Network) settle(dst netip.AddrPort, f flow) {
 	if !isName {
 		host = dst.Addr().String()
 	}
-	by := n.raw
+	by, made := n.raw, n.rules.times()
 	v := n.o.Ask(n.ctx, n.whois(who{f.src, "tcp"}).ask(host, dst.Port()))
 	var err error
 	if v.Decision == decide.Allow {
@@ -67,7 +67,7 @@ func (n *Network) settle(dst netip.AddrPort, f flow) {
 			life = max(time.Second, min(life, time.Until(v.Until)))
 		}
 		list := n.answered(v, dst.Port(), isName)
-		if err = n.rules.admit([]netip.Addr{dst.Addr()}, list, life); err == nil && isName {
+		if err = n.rules.admit([]netip.Addr{dst.Addr()}, list, life, made); err == nil && isName {
 			n.names.led(host, []netip.Addr{dst.Addr()}, judgement{ports: list}, life)
 		}
 	} else {
@@ -78,6 +78,9 @@ func (n *Network) settle(dst netip.AddrPort, f flow) {
 	packets := n.held[dst]
 	delete(n.held, dst)
 	n.mu.Unlock()
+	if err == errRemade {
+		return // the packets come again
+	}
 	if err != nil {
 		n.o.Note(Event{Op: "connect", Host: host, Addr: dst.Addr(), Port: dst.Port(), Proto: "tcp", Failed: true,
 			Reason: err.Error()})

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"sbx.example/sbx/broker/internal/decide"
-	"sbx.example/sbx/broker/internal/policy"
 	"sbx.example/sbx/broker/internal/policy/peer"
 )
 
@@ -14,10 +13,12 @@ func (n *Network) judgeName(ctx context.Context, h peer.Host, w who) judgement {
 		n.o.Note(Event{Op: "lookup", Host: h.Name, By: n.refusedBy(w), Denied: true, Reason: "denied by a rule"})
 		return judgement{}
 	}
-	if n.o.All {
-		return judgement{allow: true}
+	made := n.rules.times() // before it is decided
+	if n.all() {
+		return judgement{allow: true, made: made}
 	}
 	if j := n.listed(h); j.allow {
+		j.made = made
 		return j
 	}
 	if n.o.Ask != nil {
@@ -29,7 +30,7 @@ func (n *Network) judgeName(ctx context.Context, h peer.Host, w who) judgement {
 		if v.Decision != decide.Allow {
 			return judgement{reason: v.Reason}
 		}
-		return judgement{allow: true, ports: n.answered(v, 443, true), once: !v.Life.Lasts()}
+		return judgement{allow: true, ports: n.answered(v, 443, true), once: !v.Life.Lasts(), made: made}
 	}
 	n.o.Note(Event{Op: "lookup", Host: h.Name, By: n.refusedBy(w), Denied: true, Reason: "not in the list of hosts"})
 	return judgement{}
@@ -60,9 +61,9 @@ func (n *Network) stillStands(h peer.Host, p peer.Pattern) bool {
 	if port == 0 {
 		port = 443
 	}
-	v := n.o.Stands(decide.Ask{Op: "connect", Kind: policy.KindHost, Host: h.Name, Port: int(port)})
-	if p.UDP() || p.ICMP() { // rules about TCP say nothing of it, but who is denied is
-		return v.Decision != decide.Deny
+	v := n.o.Stands(hostAsk(h.Name, port))
+	if p.UDP() || p.ICMP() { // rules about TCP say nothing of it, but who is denied is, and who may not hear
+		return v.Decision != decide.Deny && len(v.Labels) == 0
 	}
 	return v.Decision == decide.Allow
 }
@@ -77,7 +78,7 @@ func (n *Network) Reconsider() {
 		}
 		gone := wasListed && !n.listed(h).allow
 		if !gone && n.o.Stands != nil {
-			gone = n.o.Stands(decide.Ask{Op: "connect", Kind: policy.KindHost, Host: name, Port: 443}).Decision == decide.Deny
+			gone = n.o.Stands(hostAsk(name, 443)).Decision == decide.Deny
 		}
 		if gone {
 			n.Forget(name)

@@ -12,6 +12,7 @@ import (
 const (
 	syn = 2
 	rst = 4
+	psh = 8
 	ack = 16
 )
 
@@ -20,6 +21,13 @@ const (
 const (
 	talks    = "talks"
 	talkLife = 2 * time.Minute
+)
+
+// flows is where rules note the connections that were let through since the session carries labels: those from before
+// are none of them. flowLife is how long after its last packet one is remembered.
+const (
+	flows    = "flows"
+	flowLife = 24 * time.Hour
 )
 
 // families are the two, as the names of their sets and their addresses' sizes have them.
@@ -52,11 +60,17 @@ func (r *rules) tracked() bool { return hasSNI(r.classes) }
 
 // knownOut lets out what belongs to connections that passed the rules behind it once.
 func (r *rules) knownOut(b *nft.Batch) {
-	if r.tracked() {
+	switch {
+	case r.limited:
+		for _, f := range families() {
+			b.Rule("output", nft.Protocol(unix.IPPROTO_TCP), f.match, nft.Talk(f.len, true, flows+f.suffix), nft.Goto("pass"))
+		}
+	case r.tracked():
 		b.Rule("output", nft.Known(), nft.Goto("pass"))
 		return
+	default:
+		b.Rule("output", nft.TCPFlags(syn, 0), nft.Goto("counted"))
 	}
-	b.Rule("output", nft.TCPFlags(syn, 0), nft.Goto("counted"))
 	for _, f := range families() {
 		b.Rule("output", nft.Protocol(unix.IPPROTO_UDP), f.match, nft.Talk(f.len, true, talks+f.suffix), nft.Goto("pass"))
 	}
@@ -71,7 +85,13 @@ func (r *rules) pass(b *nft.Batch) {
 	count(b, "counted", false)
 	b.Rule("counted", nft.Accept())
 	b.Chain("pass")
-	if !r.tracked() {
+	if r.limited {
+		for _, f := range families() {
+			b.Set(flows+f.suffix, f.kind<<12|13<<6|13, f.len+8, nft.Noting)
+			b.Rule("pass", nft.Protocol(unix.IPPROTO_TCP), f.match, nft.Note(f.len, flows+f.suffix, flowLife))
+		}
+	}
+	if r.limited || !r.tracked() {
 		for _, f := range families() {
 			b.Set(talks+f.suffix, f.kind<<12|13<<6|13, f.len+8, nft.Noting)
 			b.Rule("pass", nft.Protocol(unix.IPPROTO_UDP), f.match, nft.Note(f.len, talks+f.suffix, talkLife))

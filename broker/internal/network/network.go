@@ -40,6 +40,8 @@ type Options struct {
 	Denied func(h peer.Host, port int) bool
 	// Ask is called for what is not listed and blocks until it is decided. nil: it is refused.
 	Ask func(context.Context, decide.Ask) decide.Verdict
+	// Cut ends connections that are open when the session begins to carry labels; else what they send is asked about.
+	Cut bool
 	// Stands says how it would be decided now without asking. May be nil.
 	Stands func(decide.Ask) decide.Verdict
 	// Note is told of everything that was refused or failed, and of what was asked. It must not block.
@@ -67,28 +69,33 @@ const OpCarry = "carry"
 
 // Network is the way out of one sandbox.
 type Network struct {
-	o      Options
-	ns     *netns.Network
-	rules  *rules
-	names  *resolver
-	log    *nft.Listener
-	car    *carrier
-	veth   *veth
-	probe  *os.File
-	raw    [2]*os.File  // send packets as they are, by IPv4 and IPv6
-	back   [2]*os.File  // the same, for packets that are to be refused
-	init   atomic.Int64 // process 1 of the sandbox
-	mu     sync.Mutex
-	held   map[netip.AddrPort][][]byte
-	passed counts
-	sought bucket // searches for refused programs, in milliseconds
-	notes  notes
-	closed atomic.Pointer[[]netip.Prefix]
-	ctx    context.Context
-	cancel context.CancelFunc
-	once   sync.Once
-	open   []interface{ Close() error }
-	served []*os.File
+	o       Options
+	ns      *netns.Network
+	rules   *rules
+	names   *resolver
+	log     *nft.Listener
+	car     *carrier
+	veth    *veth
+	probe   *os.File
+	raw     [2]*os.File  // send packets as they are, by IPv4 and IPv6
+	back    [2]*os.File  // the same, for packets that are to be refused
+	init    atomic.Int64 // process 1 of the sandbox
+	mu      sync.Mutex
+	held    map[netip.AddrPort][][]byte
+	passed  counts
+	sought  bucket // searches for refused programs, in milliseconds
+	notes   notes
+	closed  atomic.Pointer[[]netip.Prefix]
+	ctx     context.Context
+	cancel  context.CancelFunc
+	once    sync.Once
+	limits  sync.Mutex // one Limit at a time
+	limited atomic.Bool
+	past    []Traffic                      // from before it. Guarded by mu, like live and through
+	live    map[net.Conn]func() decide.Ask // connections that this process carries, and to whom
+	through map[uint16]bool                // ports of the host's that were connected to or from
+	open    []interface{ Close() error }
+	served  []*os.File
 }
 
 // Resolver is where the sandbox's resolver listens.
@@ -96,7 +103,9 @@ const Resolver = plan.Resolver
 
 // Start makes the namespace and everything around it; nothing is open before the rules are in force.
 func Start(o Options) (_ *Network, err error) {
-	n := &Network{o: o, held: map[netip.AddrPort][][]byte{}}
+	n := &Network{o: o, held: map[netip.AddrPort][][]byte{}, live: map[net.Conn]func() decide.Ask{},
+		through: map[uint16]bool{}}
+	n.o.SNI = o.SNI && !o.All // nothing is looked at for its name then
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	defer func() {
 		if err != nil {
@@ -278,11 +287,11 @@ func (n *Network) serveNames(udp, tcp *os.File) error {
 	n.names.up = &upstream{n.o.Servers, patience}
 	n.names.judge, n.names.closed, n.names.note, n.names.by = n.judgeName, n.isClosed, n.o.Note, n.refusedBy
 	n.names.denied = func(h peer.Host) bool { return n.o.Denied != nil && n.o.Denied(h, 0) }
-	n.names.admit = func(a []netip.Addr, p []ports, life time.Duration) error {
-		if n.o.All {
+	n.names.admit = func(a []netip.Addr, j judgement, life time.Duration) error {
+		if n.all() {
 			return nil
 		}
-		return n.rules.admit(a, p, life)
+		return n.rules.admit(a, j.ports, life, j.made)
 	}
 	pc, err := net.FilePacketConn(udp)
 	if err != nil {
@@ -378,7 +387,7 @@ func (n *Network) Close() (out []Traffic) {
 	n.once.Do(func() {
 		if n.rules != nil {
 			out, _ = n.rules.traffic()
-			out = n.passed.add(out)
+			out = n.passed.take(append(out, n.past...))
 		}
 		n.cancel()
 		n.notes.end()

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -32,7 +33,9 @@ func (n *Network) pass(c net.Conn) {
 		refuse(c) // somebody came here of his own accord
 		return
 	}
-	(&passage{n: n, in: c, to: to}).run()
+	p := &passage{n: n, in: c, to: to}
+	defer n.opened(c, n.rules.times(), func() decide.Ask { return hostAsk(p.named(), to.Port()) })()
+	p.run()
 }
 
 // run carries the connection to its end.
@@ -80,8 +83,9 @@ type passage struct {
 	to   netip.AddrPort
 	out  net.Conn
 	back chan struct{} // closed when everything has come back
-	name string        // that it was allowed for, the last one
-	told bool          // the program was told why it is refused
+	mu   sync.Mutex
+	name string // that it was allowed for, the last one
+	told bool   // the program was told why it is refused
 }
 
 // from is where the connection comes from.
@@ -117,13 +121,26 @@ func (p *passage) allowed(name string) error {
 		return p.deny(name, fmt.Errorf("a rule denies %s", name))
 	}
 	if p.n.o.Stands != nil {
-		ask := decide.Ask{Op: "connect", Kind: policy.KindHost, Host: name, Port: int(p.to.Port())}
-		if v := p.n.o.Stands(ask); v.Decision == decide.Deny {
+		if v := p.n.o.Stands(hostAsk(name, p.to.Port())); v.Decision == decide.Deny || len(v.Labels) > 0 {
 			return p.deny(name, errors.New(v.Reason))
 		}
 	}
+	p.mu.Lock()
 	p.name = name
+	p.mu.Unlock()
 	return nil
+}
+
+// named is the name that the connection was allowed for, "" as long as there is none.
+func (p *passage) named() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.name
+}
+
+// hostAsk is a question about a host, without who asks.
+func hostAsk(name string, port uint16) decide.Ask {
+	return decide.Contact{Kind: policy.KindHost, Name: name, Port: int(port)}.Ask()
 }
 
 // connect makes the outer connection.
@@ -360,13 +377,16 @@ func originalTo(c net.Conn) (to netip.AddrPort, err error) {
 func swap(port uint16) uint16 { return port<<8 | port>>8 }
 
 // refusal is the chain of what is refused.
-func refusal(b *nft.Batch) {
+func (r *rules) refusal(b *nft.Batch) {
 	// The program that is refused has to be found while it still waits, so its packet comes back marked after that. What
 	// comes too fast is refused without a look, and a datagram, whose sender would be told of an error, at once.
 	b.Chain("refuse")
 	b.Rule("refuse", nft.Protocol(unix.IPPROTO_TCP), nft.Unmarked(), nft.AtMost(50, 100), nft.Log(groupTurned, 0xffff),
 		nft.Drop())
 	b.Rule("refuse", nft.Unmarked(), nft.AtMost(50, 100), nft.Log(groupRefused, 128))
+	if r.limited { // a connection that exists takes no other answer
+		b.Rule("refuse", nft.TCPFlags(syn, 0), nft.Reset())
+	}
 	// the first message about a new destination comes late
 	b.Rule("refuse", nft.IPv6(), nft.Protocol(unix.IPPROTO_TCP), nft.Reset())
 	b.Rule("refuse", nft.Reject())

@@ -20,7 +20,7 @@ import (
 type resolver struct {
 	up     *upstream
 	judge  func(context.Context, peer.Host, who) judgement // blocks while somebody is asked
-	admit  func([]netip.Addr, []ports, time.Duration) error
+	admit  func([]netip.Addr, judgement, time.Duration) error
 	closed func(netip.Addr) bool
 	denied func(peer.Host) bool // by a rule that names it
 	note   func(Event)
@@ -32,6 +32,7 @@ type resolver struct {
 	names  map[netip.Addr]string // which name led to an address, the last one
 	leads  map[lead]leadTo       // what each name opened
 	budget map[string]*bucket
+	sent   map[string]bool // names that servers outside were asked about
 }
 
 // who asks: the source of the question inside.
@@ -48,6 +49,7 @@ type judgement struct {
 	once   bool
 	listed bool // without a question
 	reason string
+	made   int // see rules.admit
 }
 
 type key struct {
@@ -74,7 +76,7 @@ const (
 
 func newResolver() *resolver {
 	return &resolver{cache: map[key]*entry{}, names: map[netip.Addr]string{}, leads: map[lead]leadTo{},
-		budget: map[string]*bucket{}}
+		budget: map[string]*bucket{}, sent: map[string]bool{}}
 }
 
 // answer answers one message; nil is no answer at all.
@@ -174,6 +176,11 @@ func slow(err error) bool {
 func (r *resolver) fetch(ctx context.Context, q dnsmessage.Question, name peer.Host, j judgement,
 	w who) (answer, bool) {
 	failed := answer{code: dnsmessage.RCodeServerFailure}
+	r.mu.Lock()
+	if len(r.sent) < maxEntries {
+		r.sent[name.Name] = true
+	}
+	r.mu.Unlock()
 	b, err := r.up.ask(ctx, q)
 	if err != nil {
 		r.note(Event{Op: "lookup", Host: name.Name, Failed: true, Reason: err.Error()})
@@ -203,7 +210,7 @@ func (r *resolver) fetch(ctx context.Context, q dnsmessage.Question, name peer.H
 	}
 	life := time.Duration(a.ttl)*time.Second + grace
 	r.led(name.Name, a.addrs, j, life) // before the address is open
-	if err := r.admit(a.addrs, j.ports, life); err != nil {
+	if err := r.admit(a.addrs, j, life); err != nil {
 		r.note(Event{Op: "lookup", Host: name.Name, Failed: true, Reason: err.Error()})
 		return failed, false
 	}

@@ -59,6 +59,8 @@ var errGone = errors.New("the network has been closed")
 type rules struct {
 	c       *nft.Conn
 	classes []ports // what names are open for; class i has the sets ci-4 and ci-6
+	limited bool    // see Limit
+	made    int     // how often the table was made
 	mu      sync.Mutex
 	open    map[string]time.Time // set and key → when the kernel drops it
 }
@@ -100,9 +102,14 @@ func (r *rules) setUp(o *Options, closed []netip.Prefix) error {
 // make makes the table. own are what packets with a source of the namespace's own look like.
 func (r *rules) make(o *Options, closed []netip.Prefix, own []nft.Expr) error {
 	b := nft.NewBatch(table)
-	b.Table()
+	if r.limited {
+		b.Renewed()
+		b.Chain("ask")
+	} else {
+		b.Table()
+	}
 	r.sets(b, o)
-	refusal(b)
+	r.refusal(b)
 	r.pass(b)
 	within(b, own)
 	b.BaseChain("output", "filter", nft.Output, nft.PrioAfter, false)
@@ -121,11 +128,15 @@ func (r *rules) make(o *Options, closed []netip.Prefix, own []nft.Expr) error {
 		}
 		b.Rule("output", nft.IPv6(), nft.Ping(true), nft.Goto("refuse"))
 	}
-	addresses(b, o, closed)
-	if o.All {
+	r.addresses(b, o, closed)
+	switch {
+	case r.limited:
+		r.listed(b, o, "ask")
+		b.Rule("output", nft.Goto("ask"))
+	case o.All:
 		b.Rule("output", nft.Goto("pass"))
-	} else {
-		r.listed(b, o)
+	default:
+		r.listed(b, o, "output")
 	}
 	r.input(b)
 	return r.c.Commit(b)
@@ -137,7 +148,7 @@ func (r *rules) sets(b *nft.Batch, o *Options) {
 		b.Set("out"+f.suffix, f.kind, f.len, nft.Counting)
 		b.Set("in"+f.suffix, f.kind, f.len, nft.Counting)
 		b.Set(hostAddrs+f.suffix, f.kind, f.len, nft.Timed)
-		if o.All {
+		if o.All && !r.limited {
 			continue
 		}
 		b.Set(asked+f.suffix, f.kind<<6|13, f.len+4, nft.Timed)
@@ -148,12 +159,19 @@ func (r *rules) sets(b *nft.Batch, o *Options) {
 	}
 }
 
-// addresses are the rules about addresses: what is listed as one passes, what is closed does not.
-func addresses(b *nft.Batch, o *Options, closed []netip.Prefix) {
+// addresses are the rules about addresses: what is listed as one passes, what is closed does not. A session that
+// carries labels is asked about the former as well, and nothing but TCP can wait.
+func (r *rules) addresses(b *nft.Batch, o *Options, closed []netip.Prefix) {
+	chain := "pass"
+	if r.limited {
+		chain = "ask"
+	}
 	for _, h := range o.Hosts {
 		if p, ok := h.Prefix(); ok {
 			for _, q := range portsOf(h, false) {
-				b.Rule("output", to(p), q.match(p.Addr().Is6()), nft.Goto("pass"))
+				if !r.limited || !q.udp && !q.icmp {
+					b.Rule("output", to(p), q.match(p.Addr().Is6()), nft.Goto(chain))
+				}
 			}
 		}
 	}
@@ -166,32 +184,46 @@ func addresses(b *nft.Batch, o *Options, closed []netip.Prefix) {
 }
 
 // listed are the rules that look into the sets.
-func (r *rules) listed(b *nft.Batch, o *Options) {
+func (r *rules) listed(b *nft.Batch, o *Options, chain string) {
 	for _, f := range families() {
 		for i, p := range r.classes {
 			if p.sni {
 				continue // its connections are led to the pass-through
 			}
-			b.Rule("output", f.match, p.match(f.len == 16), nft.ToSet(f.len, fmt.Sprintf("c%d%s", i, f.suffix)),
+			b.Rule(chain, f.match, p.match(f.len == 16), nft.ToSet(f.len, fmt.Sprintf("c%d%s", i, f.suffix)),
 				nft.Goto("pass"))
 		}
-		b.Rule("output", f.match, nft.Protocol(unix.IPPROTO_TCP), nft.ToPortSet(f.len, asked+f.suffix), nft.Goto("pass"))
-		b.Rule("output", f.match, nft.Protocol(unix.IPPROTO_TCP), nft.ToPortSet(f.len, denied+f.suffix), nft.Goto("refuse"))
+		b.Rule(chain, f.match, nft.Protocol(unix.IPPROTO_TCP), nft.ToPortSet(f.len, asked+f.suffix), nft.Goto("pass"))
+		b.Rule(chain, f.match, nft.Protocol(unix.IPPROTO_TCP), nft.ToPortSet(f.len, denied+f.suffix), nft.Goto("refuse"))
 	}
 	for _, h := range o.Hosts {
-		if h.Any() { // every address that is not closed
+		if h.Any() && !r.limited { // every address that is not closed
 			for _, q := range portsOf(h, false) {
-				b.Rule("output", nft.IPv4(), q.match(false), nft.Goto("pass"))
-				b.Rule("output", nft.IPv6(), q.match(true), nft.Goto("pass"))
+				b.Rule(chain, nft.IPv4(), q.match(false), nft.Goto("pass"))
+				b.Rule(chain, nft.IPv6(), q.match(true), nft.Goto("pass"))
 			}
 		}
+	}
+	if r.limited {
+		r.known(b, o, chain)
 	}
 	if o.Ask != nil {
 		// The first packet waits at the broker, which sends it again when it may pass. A datagram cannot wait: its sender
 		// would be told of an error, so those are refused until they are listed.
-		b.Rule("output", nft.Protocol(unix.IPPROTO_TCP), nft.Log(groupHeld, 0xffff), nft.Drop())
+		b.Rule(chain, nft.Protocol(unix.IPPROTO_TCP), nft.Log(groupHeld, 0xffff), nft.Drop())
 	}
-	b.Rule("output", nft.Goto("refuse"))
+	b.Rule(chain, nft.Goto("refuse"))
+}
+
+// known are the rules about connections that were open when the session began to carry labels.
+func (r *rules) known(b *nft.Batch, o *Options, chain string) {
+	if o.Cut {
+		b.Rule(chain, nft.TCPFlags(syn, 0), nft.Reset())
+		return
+	}
+	// What a program sends waits like a first packet. What the kernel sends by itself, to acknowledge or to close, asks
+	// nobody.
+	b.Rule(chain, nft.TCPFlags(syn|psh, 0), nft.Drop())
 }
 
 func count(b *nft.Batch, chain string, source bool) {

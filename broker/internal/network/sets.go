@@ -37,10 +37,40 @@ func (r *rules) isRefused(a netip.AddrPort) bool {
 	return time.Now().Before(r.open[e.set+string(e.key)])
 }
 
-// admit opens addresses for the ports for as long as life. Ports that are no class are single ones.
-func (r *rules) admit(addrs []netip.Addr, list []ports, life time.Duration) error {
+// errRemade says that what was decided about was decided without labels that the session carries by now.
+var errRemade = errors.New("what the session has read has changed meanwhile")
+
+// times is how often the table was made anew.
+func (r *rules) times() int {
+	if r == nil {
+		return 0
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	return r.made
+}
+
+// limit makes the table anew: nothing is open, and nothing is known.
+func (r *rules) limit(o *Options, closed []netip.Prefix) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if o.All && !r.limited {
+		r.classes = append(classesOf(o.Hosts, false), r.classes...)
+	}
+	r.limited = true
+	r.made++
+	clear(r.open)
+	return r.setUp(o, closed)
+}
+
+// admit opens addresses for the ports for as long as life, if the table is still the one that was made as the made-th.
+// Ports that are no class are single ones.
+func (r *rules) admit(addrs []netip.Addr, list []ports, life time.Duration, made int) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if made != r.made {
+		return errRemade
+	}
 	var want []element
 	for _, a := range addrs {
 		for _, p := range list {

@@ -81,6 +81,18 @@ type Hide struct {
 	Why    string
 }
 
+// Label is one of a rule's, with the place that the rule is about and where the rule stands.
+type Label struct{ Name, Place, Why string }
+
+// Carried are the labels that the session carries from the start, each with its place.
+func (in *Input) Carried() map[string]string {
+	out := map[string]string{}
+	for _, l := range in.Labels {
+		out[l.Name] = l.Place
+	}
+	return out
+}
+
 // Copy is a file of the host's that is shown as it was at the start, or without parts of it. It may lie in a directory
 // that is hidden: nothing else of that is shown for it.
 type Copy struct {
@@ -112,7 +124,9 @@ type Input struct {
 	Hides      []Hide
 	// single secret files that the gate may show, canonical and in no tree that is shown: they ask, and nothing beside
 	// them exists
-	Reveals     []string
+	Reveals []string
+	// labels that the session carries from the start: what they are about is shown without a look at who reads it
+	Labels      []Label
 	Project     string // canonical, "" when nothing is the project
 	GitDir      string // canonical: the repository of a linked worktree, granted and guarded like the project's own
 	Limits      []plan.Limit

@@ -70,6 +70,7 @@ type Network struct {
 	HostPorts []int
 	Mode      string   // auto | none | slirp4netns | pasta | veth
 	TLS       string   // none | sni
+	Labelled  string   // hold | cut: open connections, when the session has read what they may not hear of
 	With      []string // names of credentials
 	Endpoints []string // names of endpoints
 }
@@ -117,7 +118,7 @@ func Defaults() Config {
 			NonRootUser: true, Prompt: "auto", PromptTimeout: 5 * time.Minute, Questions: 32, Stat: "ask",
 		},
 		FS:      FS{Caches: CachesKept, ShellFiles: "ask", TmpSize: "1G", MadeRepositories: "list"},
-		Network: Network{Mode: "auto", TLS: "none"},
+		Network: Network{Mode: "auto", TLS: "none", Labelled: "hold"},
 		Audit:   Audit{Forward: "none"},
 		Limits:  Limits{Memory: "75%", Pids: 4096},
 		Env: Env{Pass: []string{"LANG", "LANGUAGE", "LC_*", "TERM", "COLORTERM", "TZ", "HOME", "USER", "LOGNAME", "SHELL",

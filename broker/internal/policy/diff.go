@@ -107,13 +107,13 @@ func (e Effective) Value(name string) (string, error) {
 	return show(v), nil
 }
 
-// DiffRules lists rules that only one of the stores has. Losing a rule that denies or asks, or gaining one that
+// DiffRules lists rules that only one of the stores has. Losing a rule that denies, asks or labels, or gaining one that
 // allows, widens; so does an ask in place of a deny.
 func DiffRules(a, b Store) []Change {
 	var out []Change
 	for _, r := range without(a, b) {
 		out = append(out, Change{Key: "rule", Old: r.String(), New: "(none)", Origin: r.Origin,
-			Widens: r.Decision.strength() > Allow})
+			Widens: r.Decision.strength() > Allow || r.Label != ""})
 	}
 	for _, r := range without(b, a) {
 		out = append(out, Change{Key: "rule", Old: "(none)", New: r.String(), Origin: r.Origin, Widens: r.Decision != Deny})

@@ -124,7 +124,8 @@ func (t Target) replace(dir int, data []byte, mode uint32) error {
 }
 
 // AddRule appends a rule; everything that stands in the file stays as it is. An equal rule (same kind, pattern and
-// access) is replaced, so that answers do not pile up.
+// access) is replaced, so that answers do not pile up. Its label and what it accepts stay: who wants them gone takes
+// the rule out.
 func AddRule(t Target, r Rule, vars Vars) error {
 	if _, err := NewRule(r, vars); err != nil {
 		return fmt.Errorf("adding rule %s: %w", excerpt.Quote(r.Pattern), err)
@@ -156,6 +157,8 @@ func addRule(old []byte, t Target, r Rule, vars Vars) ([]byte, error) {
 			if rules[i].same(compiled) && !rules[i].Final && i < len(doc.blocks("rule")) {
 				text = cutLines(text, doc.blocks("rule")[i])
 				want--
+				r.keep(&rules[i])
+				compiled.keep(&rules[i])
 			}
 		}
 	}
@@ -212,6 +215,16 @@ func FormatRule(r Rule) string {
 	fmt.Fprintf(&b, "decision = %s\n", TOMLString(r.Decision.String()))
 	if r.Program != "" {
 		fmt.Fprintf(&b, "program = %s\n", TOMLString(r.Program))
+	}
+	if r.Label != "" {
+		fmt.Fprintf(&b, "label = %s\n", TOMLString(r.Label))
+	}
+	if len(r.Accepts) > 0 {
+		list := make([]string, len(r.Accepts))
+		for i, label := range r.Accepts {
+			list[i] = TOMLString(label)
+		}
+		fmt.Fprintf(&b, "accepts = [%s]\n", strings.Join(list, ", "))
 	}
 	if !r.Expires.IsZero() {
 		fmt.Fprintf(&b, "expires = %s\n", r.Expires.UTC().Format(time.RFC3339))

@@ -122,6 +122,8 @@ func keyTable() []key {
 			ptr: func(c *Config) any { return &c.Network.Endpoints }},
 		{name: "network.tls", typ: tEnum, limit: toFirst, words: []string{"sni", "none"},
 			ptr: func(c *Config) any { return &c.Network.TLS }},
+		{name: "network.labelled", typ: tEnum, limit: toFirst, words: []string{"cut", "hold"},
+			ptr: func(c *Config) any { return &c.Network.Labelled }},
 
 		{name: "limits.memory", typ: tSize, limit: toLess, ptr: func(c *Config) any { return &c.Limits.Memory }},
 		{name: "limits.memory_high", typ: tSize, limit: toLess, ptr: func(c *Config) any { return &c.Limits.MemoryHigh }},

@@ -19,8 +19,10 @@ type Rule struct {
 	Decision Decision
 	Expires  time.Time // zero: never
 	Reason   string
-	Final    bool   // org only: no other scope can override it
-	Program  string // reveal only: the program that is shown it, as a path; "" for all
+	Final    bool     // org only: no other scope can override it
+	Program  string   // reveal only: the program that is shown it, as a path; "" for all
+	Label    string   // of a path: who reads there carries it, see Labels
+	Accepts  []string // of a host or socket: the labels that it may hear of
 	By       string
 	Added    time.Time
 	Origin   Origin
@@ -48,6 +50,12 @@ func (r Rule) String() string {
 	s := fmt.Sprintf("%s %s %s", r.Decision, r.Access, r.Pattern)
 	if r.Program != "" {
 		s += " for " + r.Program
+	}
+	if r.Label != "" {
+		s += " label " + r.Label
+	}
+	if len(r.Accepts) > 0 {
+		s += " accepts " + strings.Join(r.Accepts, ",")
 	}
 	return s
 }
@@ -81,6 +89,9 @@ func (r *Rule) compile(vars Vars) (err error) {
 	}
 	if len(r.Reason) > 1024 || len(r.By) > 256 {
 		return errors.New("reason or by is too long")
+	}
+	if err := r.checkLabels(vars); err != nil {
+		return err
 	}
 	if r.Kind == KindHost {
 		if r.host, err = peer.ParsePattern(r.Pattern); err != nil {
@@ -255,7 +266,7 @@ func (d *document) rule(t map[string]any, at block, vars Vars) (Rule, error) {
 
 func ruleKeys() []string {
 	return []string{"path", "exec", "host", "socket", "access", "decision", "expires", "reason", "final", "by", "added",
-		"tls", "program"}
+		"tls", "program", "label", "accepts"}
 }
 
 // set assigns one key of a rule.
@@ -268,7 +279,9 @@ func (r *Rule) set(name string, v any) (err error) {
 		r.Expires, err = instant(v)
 	case "added":
 		r.Added, err = instant(v)
-	case "path", "exec", "host", "socket", "access", "decision", "reason", "by", "tls", "program":
+	case "accepts":
+		r.Accepts, err = texts(v, func(s string) (string, error) { return s, nil })
+	case "path", "exec", "host", "socket", "access", "decision", "reason", "by", "tls", "program", "label":
 		s, err = as[string](v, "a string")
 	default:
 		return fmt.Errorf("unknown key %s%s", excerpt.Quote(name), hint(name, ruleKeys()))
@@ -292,6 +305,8 @@ func (r *Rule) set(name string, v any) (err error) {
 		r.By = s
 	case "program":
 		r.Program = s
+	case "label":
+		r.Label = s
 	case "tls":
 		if r.tls = s; s != "sni" {
 			err = fmt.Errorf("tls is %s, not sni", excerpt.Quote(s))

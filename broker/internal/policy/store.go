@@ -12,6 +12,7 @@ import (
 // Store holds the rules of all scopes. It is a value: copying it and adding session rules leaves the original alone.
 type Store struct {
 	rules          [ScopeSession + 1][]Rule
+	led            []Rule // that label where others lead, see Lead
 	ProjectTrusted bool
 }
 

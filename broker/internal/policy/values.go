@@ -101,6 +101,27 @@ func as[T any](v any, want string) (T, error) {
 	return t, nil
 }
 
+// texts takes a list of strings apart; f brings each into its form.
+func texts(v any, f func(string) (string, error)) ([]string, error) {
+	list, err := as[[]any](v, "a list of strings")
+	if err != nil {
+		return nil, err
+	}
+	// Not nil, even when empty: [] means none, absent means default.
+	out := make([]string, 0, len(list))
+	for i, e := range list {
+		s, err := as[string](e, "a string")
+		if err == nil {
+			s, err = f(s)
+		}
+		if err != nil {
+			return nil, &elemError{i, err}
+		}
+		out = append(out, s)
+	}
+	return out, nil
+}
+
 func TypeName(v any) string {
 	switch v.(type) {
 	case nil:
@@ -131,23 +152,7 @@ func (e *elemError) Error() string { return e.err.Error() }
 func (e *elemError) Unwrap() error { return e.err }
 
 func (k *key) list(v any, vars Vars) (any, error) {
-	list, err := as[[]any](v, "a list of strings")
-	if err != nil {
-		return nil, err
-	}
-	// Not nil, even when empty: [] means none, absent means default.
-	out := make([]string, 0, len(list))
-	for i, e := range list {
-		s, err := as[string](e, "a string")
-		if err == nil {
-			s, err = k.element(s, vars)
-		}
-		if err != nil {
-			return nil, &elemError{i, err}
-		}
-		out = append(out, s)
-	}
-	return out, nil
+	return texts(v, func(s string) (string, error) { return k.element(s, vars) })
 }
 
 func (k *key) element(s string, vars Vars) (string, error) {

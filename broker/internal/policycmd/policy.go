@@ -24,6 +24,8 @@ type Commands struct{ *command.Term }
 type policyCall struct {
 	r                                              request.Request
 	access, scope, kind, life, reason, format, log string
+	label                                          string
+	accepts                                        []string
 	yes, revoke                                    bool
 	explainer                                      command.Explainer
 	words                                          []string
@@ -53,7 +55,7 @@ func policyVerbs() []policyVerb {
 			policyCheck, nil},
 		{"test", "PATH|HOST", "say what would be decided now", "access kind", file, policyTest, nil},
 		{"add", "allow|deny|ask PATTERN...", "add rules; comments in the file are kept",
-			"access kind scope for reason dry-run", decision, policyAdd, nil},
+			"access kind scope for label accepts reason dry-run", decision, policyAdd, nil},
 		{"remove", "PATTERN", "remove the rules with this pattern", "access kind scope dry-run", file, policyRemove,
 			[]string{"rm"}},
 		{"import", "FORMAT FILE", "take over another tool's settings; what does not map is listed", "scope dry-run", formats,
@@ -78,6 +80,9 @@ func (c *policyCall) options() []option.Option {
 			Help: "user (the default), project or org"},
 		c.scopeSwitch("user"), c.scopeSwitch("project"), c.scopeSwitch("org"),
 		{Name: "for", Arg: "TIME", Value: option.Text(&c.life), Help: "the rule ends after this time (90m, 24h)"},
+		{Name: "label", Arg: "LABEL", Value: option.Text(&c.label),
+			Help: "of a path: after reading there the session asks about each host that does not accept LABEL"},
+		{Name: "accepts", Arg: "LABEL", Value: option.List(&c.accepts), Help: "of a host or socket: it may hear of LABEL"},
 		{Name: "reason", Arg: "TEXT", Value: option.Text(&c.reason), Help: "why, for those who read the file"},
 		{Name: "format", Arg: "FORMAT", Value: option.Choice(&c.format, foreign.Exports()...),
 			Help: "toml (the default), claude, codex, cursor or srt"},
@@ -133,25 +138,28 @@ func (c *policyCall) usage(text string) error {
 
 // ruleRow is a rule as `--json` and the tables show it.
 type ruleRow struct {
-	Scope    string `json:"scope"`
-	Kind     string `json:"kind"`
-	Pattern  string `json:"pattern"`
-	Access   string `json:"access"`
-	Decision string `json:"decision"`
-	Program  string `json:"program,omitempty"`
-	File     string `json:"file,omitempty"`
-	Line     int    `json:"line,omitempty"`
-	Reason   string `json:"reason,omitempty"`
-	By       string `json:"by,omitempty"`
-	Added    string `json:"added,omitempty"`
-	Expires  string `json:"expires,omitempty"`
-	Final    bool   `json:"final,omitempty"`
-	Ignored  string `json:"ignored,omitempty"` // why it does not count
+	Scope    string   `json:"scope"`
+	Kind     string   `json:"kind"`
+	Pattern  string   `json:"pattern"`
+	Access   string   `json:"access"`
+	Decision string   `json:"decision"`
+	Program  string   `json:"program,omitempty"`
+	Label    string   `json:"label,omitempty"`
+	File     string   `json:"file,omitempty"`
+	Line     int      `json:"line,omitempty"`
+	Reason   string   `json:"reason,omitempty"`
+	By       string   `json:"by,omitempty"`
+	Added    string   `json:"added,omitempty"`
+	Expires  string   `json:"expires,omitempty"`
+	Final    bool     `json:"final,omitempty"`
+	Ignored  string   `json:"ignored,omitempty"` // why it does not count
+	Accepts  []string `json:"accepts,omitempty"`
 }
 
 func rowOf(r policy.Rule) ruleRow {
 	row := ruleRow{Scope: r.Origin.Scope.String(), Kind: string(r.Kind), Pattern: r.Pattern, Access: string(r.Access),
 		Decision: r.Decision.String(), Program: r.Program,
+		Label: r.Label, Accepts: r.Accepts,
 		File: r.Origin.File, Line: r.Origin.Line, Reason: r.Reason, By: r.By, Final: r.Final}
 	if !r.Added.IsZero() {
 		row.Added = r.Added.UTC().Format(time.RFC3339)
@@ -212,6 +220,12 @@ func (x ruleRow) text() string {
 	}
 	if x.Program != "" {
 		notes = append(notes, "for "+quoting.Quote(x.Program))
+	}
+	if x.Label != "" {
+		notes = append(notes, "label "+x.Label)
+	}
+	if len(x.Accepts) > 0 {
+		notes = append(notes, "accepts "+quoting.ASCII(strings.Join(x.Accepts, ", ")))
 	}
 	if x.Expires != "" {
 		notes = append(notes, "until "+x.Expires)

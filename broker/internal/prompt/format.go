@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sbx.example/sbx/broker/internal/decide"
+	"sbx.example/sbx/broker/internal/policy"
 	"sbx.example/sbx/broker/internal/program"
 	"sbx.example/sbx/broker/plan"
 )
@@ -50,12 +51,14 @@ func (s Style) sentence(q *Question, room int, names bool) string {
 	if q.Walk != "" {
 		tail += " while it goes through " + Shorten(s.name(q.Walk+"/"), max(leastName, room/4))
 	}
-	who := Shorten(s.name(program.Name(q.Exe)), max(leastName, room/4))
+	head, seen := s.labelled(q, max(leastName, room/4))
+	tail += seen
+	who := head + Shorten(s.name(program.Name(q.Exe)), max(leastName, room/4))
 	switch {
 	case q.Exe == "" && q.PID == 0:
-		who = "a program"
+		who = head + "a program"
 	case q.Exe == "":
-		who = fmt.Sprintf("a program (pid %d)", q.PID)
+		who = head + fmt.Sprintf("a program (pid %d)", q.PID)
 	case q.Inside != 0:
 		who += fmt.Sprintf("[%d]", q.Inside)
 	}
@@ -75,6 +78,22 @@ func (s Style) sentence(q *Question, room int, names bool) string {
 		target = Shorten(target, max(leastName, room-len(what)))
 	}
 	return who + verb + what + " -> " + target + tail
+}
+
+// labelled words what of labels stands in the way: "after reading PLACE, " of a contact, and of a read who would hear.
+func (s Style) labelled(q *Question, room int) (head, tail string) {
+	if len(q.Others) == 0 {
+		return "", ""
+	}
+	first, more := q.Others[0], ""
+	if n := len(q.Others) - 1; n > 0 {
+		more = fmt.Sprintf(" and %d more", n)
+	}
+	if q.Right() == policy.Connect {
+		return "after reading " + Shorten(s.name(first), room) + more + ", ", ""
+	}
+	return "", ", labelled " + Shorten(quote(strings.Join(q.Labels, ", ")), room) + ", after contact with " +
+		Shorten(quote(first), room) + more
 }
 
 func (s Style) object(q *Question) string {
@@ -133,6 +152,15 @@ func (s Style) Details(q Question) []string {
 		out = append(out, fmt.Sprintf("waits:  %d accesses", q.Merged))
 	}
 	why := q.Why
+	if q.Right() == policy.Connect {
+		for _, place := range q.Others {
+			out = append(out, "read:   "+s.name(place))
+		}
+	} else {
+		for _, who := range q.Others {
+			out = append(out, "heard:  "+quote(who))
+		}
+	}
 	if q.Secret {
 		why += "; fs.reveal lets it be asked about"
 	}

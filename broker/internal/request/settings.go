@@ -114,11 +114,22 @@ func (r *Request) Settings(env []string, facts host.Facts, project string) (Sett
 	if err != nil {
 		return Settings{}, &planner.Refusal{What: err.Error()}
 	}
+	layers.Policy = Led(layers.Policy)
 	s := Settings{Effective: e, Layers: layers}
 	if err := r.withAgent(&s, env, src, flags); err != nil {
 		return s, err
 	}
 	return s, s.checkLocked(r, facts.Cwd)
+}
+
+// Led has labels act where the paths of their rules lead to.
+func Led(store policy.Store) policy.Store {
+	return store.Lead(func(p string) string {
+		if canon, _, _, err := host.Resolve(host.FS{}, p); err == nil && canon != "" {
+			return canon
+		}
+		return p
+	})
 }
 
 // flags are the options that are a configuration key too, so that a key which the organisation locked

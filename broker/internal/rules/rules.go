@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -21,9 +22,11 @@ import (
 type Files struct {
 	Sources  policy.Sources
 	Settings request.Settings
-	Extra    []policy.Rule // what the command line says
-	Learn    bool          // nothing is written outside of the view
-	Env      decide.Env    // the parts that do not change
+	Extra    []policy.Rule                           // what the command line says
+	Learn    bool                                    // nothing is written outside of the view
+	Labels   bool                                    // a rule had a label when the session was started
+	Own      func(q policy.Query, label string) bool // says whether q hears of a label by itself; may be nil
+	Env      decide.Env                              // the parts that do not change
 
 	mu     sync.Mutex
 	loaded bool
@@ -86,13 +89,20 @@ func (x *Files) Fresh() (decide.Env, bool, error) {
 	if x.err = err; err != nil {
 		return decide.Env{}, true, err
 	}
-	store := layers.Policy.With(policy.ScopeSession, x.Extra...)
+	store := request.Led(layers.Policy).With(policy.ScopeSession, x.Extra...)
 	if a := x.Settings.Agent; a != nil {
 		store = store.With(policy.ScopeDefault, a.Rules...)
 	}
 	env := x.Env
 	env.Policy, env.Restricts = store.Match, store.Restricts
 	env.Reveals = x.Settings.Reveals(store)
+	if x.Labels {
+		env.Labels = &decide.Labels{Of: store.LabelsOf, Unheard: func(q policy.Query, labels []string) []string {
+			return slices.DeleteFunc(store.Unheard(q, labels), func(label string) bool {
+				return x.Own != nil && x.Own(q, label)
+			})
+		}}
+	}
 	if x.Learn {
 		env.Policy = learn.RefuseWrites(store.Match)
 	}

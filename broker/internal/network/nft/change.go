@@ -14,6 +14,12 @@ func (b *Batch) Table() {
 	b.add(unix.NFT_MSG_NEWTABLE, unix.NLM_F_CREATE, "making table "+b.table, rtnl.Text(unix.NFTA_TABLE_NAME, b.table))
 }
 
+// Renewed empties the batch's table, which must be there: what is put into it next takes its place in the same moment.
+func (b *Batch) Renewed() {
+	b.add(unix.NFT_MSG_DELTABLE, 0, "emptying table "+b.table, rtnl.Text(unix.NFTA_TABLE_NAME, b.table))
+	b.Table()
+}
+
 // Verdicts of netfilter.
 const dropIt, acceptIt = 0, 1
 

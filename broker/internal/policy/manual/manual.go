@@ -96,6 +96,9 @@ func Sentence(key string) string {
 	case "network.tls":
 		return "Whether connections to listed names must name them (sni): each on its ports 80 and 443, as if its entry " +
 			"ended in ,tls=sni."
+	case "network.labelled":
+		return "What becomes of open connections when a session has read a labelled place that they may not hear of: what " +
+			"they send waits for an answer (hold), or they end (cut)."
 	case "network.with":
 		return "Credentials of [credential.NAME] that stand for themselves outside: inside are placeholders, and sbx-proxy " +
 			"puts the values into requests to the credential's own hosts."

@@ -3,6 +3,7 @@ package pathname
 import (
 	"errors"
 	"fmt"
+	"path"
 	"strconv"
 	"strings"
 
@@ -304,6 +305,21 @@ func (p Pattern) Tree() (dir string, ok bool) {
 		return "", false
 	}
 	return p.parent()
+}
+
+// Moved is the pattern with the path before its first wildcard replaced by what lead makes of that path.
+func (p Pattern) Moved(lead func(string) string) Pattern {
+	n := 0
+	fixed := "/"
+	for ; n < len(p.comps) && p.comps[n].kind == compLiteral; n++ {
+		fixed = path.Join(fixed, p.comps[n].parts[0])
+	}
+	var out Pattern
+	for _, name := range Components(lead(fixed)) {
+		out.comps = append(out.comps, comp{compLiteral, []string{name}})
+	}
+	out.comps = append(out.comps, p.comps[n:]...)
+	return out
 }
 
 // parent is the directory above the last component, of a pattern that has one and no wildcard before it.

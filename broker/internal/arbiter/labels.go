@@ -1,0 +1,86 @@
+package arbiter
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"sbx.example/sbx/broker/internal/decide"
+	"sbx.example/sbx/broker/internal/policy"
+)
+
+// through has the session carry the labels of what an access that is let through is about to read.
+func (a *Arbiter) through(q decide.Ask, v decide.Verdict, env decide.Env) decide.Verdict {
+	if env.Labels != nil && (q.Kind == policy.KindSocket || slices.Contains(q.Flags, "socket")) {
+		a.connected(decide.Contact{Kind: policy.KindSocket, Name: q.Path})
+	}
+	v.Labels = decide.Reads(q, v, env)
+	if len(v.Labels) == 0 {
+		return v
+	}
+	if err := a.Carry(v.Labels, q.Path); err != nil {
+		return refusal("it is labelled " + strings.Join(v.Labels, ", ") + ": " + err.Error())
+	}
+	return v
+}
+
+// connected notes a socket of the host's. Nothing holds what is open there, so it counts until the session ends.
+func (a *Arbiter) connected(c decide.Contact) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !slices.Contains(a.sockets, c) {
+		a.sockets = append(a.sockets, c)
+	}
+}
+
+// contacts are those with whom the session is in contact.
+func (a *Arbiter) contacts() []decide.Contact {
+	a.mu.Lock()
+	out := slices.Clone(a.sockets)
+	a.mu.Unlock()
+	if a.opt.Contact != nil {
+		out = append(out, a.opt.Contact()...)
+	}
+	return out
+}
+
+// Carry has the session carry labels because of a place that is about to be read. When it returns what that takes is in
+// force, also where another access has just brought the same label. An error is why nothing may be read.
+func (a *Arbiter) Carry(labels []string, place string) error {
+	a.labelling.Lock()
+	defer a.labelling.Unlock()
+	a.mu.Lock()
+	carried := maps.Clone(a.carried)
+	a.mu.Unlock()
+	if carried == nil {
+		carried = map[string]string{}
+	}
+	fresh := slices.DeleteFunc(slices.Clone(labels), func(label string) bool { _, ok := carried[label]; return ok })
+	if len(fresh) == 0 {
+		return nil
+	}
+	for _, label := range fresh {
+		carried[label] = place
+		if err := a.log.labelled(label, place); err != nil {
+			return fmt.Errorf("that the session carries it cannot be recorded: %w", err)
+		}
+	}
+	a.mu.Lock()
+	a.carried = carried
+	a.mu.Unlock()
+	if a.opt.Labelled == nil {
+		return nil
+	}
+	if err := a.opt.Labelled(); err != nil {
+		return fmt.Errorf("what is open cannot be closed to it: %w", err)
+	}
+	return nil
+}
+
+// Carried are the labels that the session carries, each with the place whose reading brought it.
+func (a *Arbiter) Carried() map[string]string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.carried
+}

@@ -1,0 +1,225 @@
+package arbiter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"sbx.example/sbx/audit"
+	"sbx.example/sbx/broker/internal/decide"
+	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/prompt"
+)
+
+// labelled is a session's policy in which everything is allowed, three places are labelled and three hosts accept
+// something.
+func labelled(t *testing.T) decide.Env {
+	t.Helper()
+	var s policy.Store
+	for _, r := range []policy.Rule{
+		{Kind: policy.KindPath, Pattern: "/c/a/**", Label: "a"},
+		{Kind: policy.KindPath, Pattern: "/c/b/**", Label: "b"},
+		{Kind: policy.KindPath, Pattern: "/c/ab/**", Label: "a"},
+		{Kind: policy.KindPath, Pattern: "/c/ab/*", Label: "b"},
+		{Kind: policy.KindPath, Pattern: "/n/**"},
+		{Kind: policy.KindHost, Pattern: "none.test"},
+		{Kind: policy.KindHost, Pattern: "a.test", Accepts: []string{"a"}},
+		{Kind: policy.KindHost, Pattern: "b.test", Accepts: []string{"b"}},
+		{Kind: policy.KindHost, Pattern: "all.test", Accepts: []string{"*"}},
+	} {
+		r.Decision = policy.Allow
+		r, err := policy.NewRule(r, policy.Vars{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s = s.With(policy.ScopeUser, r)
+	}
+	return decide.Env{Policy: s.Match, Restricts: s.Restricts,
+		Labels: &decide.Labels{Of: s.LabelsOf, Unheard: s.Unheard}}
+}
+
+func contact(host string) decide.Ask {
+	return decide.Ask{PID: 7, Exe: "/usr/bin/curl", Op: "connect", Kind: policy.KindHost, Host: host, Port: 443}
+}
+
+// model says in the shortest words what has to be asked. It shares nothing with what is tested.
+type model struct{ carried, contacts, answered map[string]string }
+
+var (
+	labelsOf = [...][2]string{{"/c/a/1", "a"}, {"/c/a/2", "a"}, {"/c/b/1", "b"}, {"/c/ab/1", "ab"}, {"/n/1", ""}}
+	accepted = [...][2]string{{"none.test", ""}, {"a.test", "a"}, {"b.test", "b"}, {"all.test", "ab"}}
+)
+
+func lookup(table [][2]string, name string) string {
+	for _, row := range table {
+		if row[0] == name {
+			return row[1]
+		}
+	}
+	return ""
+}
+
+// minus are the letters of a that b lacks.
+func minus(a, b string) (out string) {
+	for _, c := range a {
+		if !strings.ContainsRune(b, c) {
+			out += string(c)
+		}
+	}
+	return out
+}
+
+// step says whether an access is asked about, and changes the model as the answer says: no, once or session.
+func (m *model) step(read bool, what, answer string) (asked bool) {
+	if read {
+		fresh := minus(lookup(labelsOf[:], what), m.carried[""])
+		for host := range m.contacts {
+			asked = asked || minus(fresh, lookup(accepted[:], host)) != ""
+		}
+		if fresh != "" && (!asked || answer != "no") {
+			m.carried[""] += fresh
+			clear(m.contacts) // they are held, or cut
+		}
+		return asked
+	}
+	missing := minus(m.carried[""], lookup(accepted[:], what))
+	asked = minus(missing, m.answered[what]) != ""
+	if asked && answer == "session" {
+		m.answered[what] = missing
+	}
+	if !asked || answer != "no" {
+		m.contacts[what] = "now"
+	}
+	return asked
+}
+
+// TestInterleavings: reading then sending asks, sending then reading asks, neither alone does, whatever the order.
+func TestInterleavings(t *testing.T) {
+	both := 0
+	for seed := range uint64(1000) {
+		r := rand.New(rand.NewPCG(seed, 23))
+		m := &model{map[string]string{}, map[string]string{}, map[string]string{}}
+		var contacts []decide.Contact
+		now, answer := time.Unix(1e9, 0), ""
+		a, _ := start(t, Options{Env: labelled(t), Now: func() time.Time { return now },
+			Contact:  func() []decide.Contact { return contacts },
+			Labelled: func() error { contacts = nil; return nil }})
+		asked := answerer(a, func(prompt.Question) (prompt.Answer, bool) {
+			switch answer {
+			case "once":
+				return prompt.Answer{Allow: true}, true
+			case "session":
+				return prompt.Answer{Allow: true, Life: prompt.ForSession}, true
+			}
+			return prompt.Answer{}, true
+		})
+		var story []string
+		for range 12 {
+			now = now.Add(time.Minute) // what was answered a moment ago is forgotten
+			answer = [...]string{"no", "once", "session"}[r.IntN(3)]
+			read := r.IntN(2) == 0
+			q := contact(accepted[r.IntN(len(accepted))][0])
+			what := q.Host
+			if read {
+				what = labelsOf[r.IntN(len(labelsOf))][0]
+				q = decide.Ask{PID: 7, Exe: "/usr/bin/cat", Op: "read", Kind: policy.KindPath, Path: what}
+			}
+			before := asked.Load()
+			v := a.Ask(t.Context(), q)
+			if !read && v.Decision == decide.Allow {
+				if c := (decide.Contact{Kind: policy.KindHost, Name: what, Port: 443}); !slices.Contains(contacts, c) {
+					contacts = append(contacts, c)
+				}
+			}
+			want := m.step(read, what, answer)
+			story = append(story, fmt.Sprintf("%s (%s): asked %t", what, answer, want))
+			if got := asked.Load() > before; got != want || (v.Decision == decide.Allow) != (!want || answer != "no") {
+				t.Fatalf("seed %d: %s\nasked %t, %v: %s", seed, strings.Join(story, "\n"), got, v.Decision, v.Reason)
+			}
+			if want {
+				both++
+			}
+		}
+	}
+	if both < 1000 {
+		t.Errorf("%d questions in all: the stories are too dull", both)
+	}
+}
+
+// What a label takes is in force before anything is read, also where many read at once; then nobody sends unasked.
+func TestLabelsAreInForceBeforeTheRead(t *testing.T) {
+	var limited atomic.Bool
+	a, log := start(t, Options{Env: labelled(t), Labelled: func() error {
+		time.Sleep(10 * time.Millisecond) // the control: without the wait for it a reader is ahead
+		limited.Store(true)
+		return nil
+	}})
+	asked := answerer(a, no)
+	var wg sync.WaitGroup
+	for i := range 50 {
+		wg.Go(func() {
+			q := read("/c/a/" + fmt.Sprint(i%3))
+			if v := a.Ask(context.Background(), q); v.Decision != decide.Allow || !limited.Load() {
+				t.Errorf("read: %v (%s), in force %t", v.Decision, v.Reason, limited.Load())
+			}
+			if v := a.Ask(context.Background(), contact("none.test")); v.Decision == decide.Allow {
+				t.Error("sent without a question")
+			}
+			if v := a.Ask(context.Background(), contact("a.test")); v.Decision != decide.Allow {
+				t.Error("not sent to whom accepts it: " + v.Reason)
+			}
+		})
+	}
+	wg.Wait()
+	if asked.Load() == 0 {
+		t.Error("nobody was asked")
+	}
+	if n := strings.Count(log.kinds(), audit.KindLabel); n != 1 {
+		t.Errorf("%d labels are on record", n)
+	}
+}
+
+// Where the network cannot be kept from hearing of it, nothing labelled is read.
+func TestNothingIsReadThatCannotBeKept(t *testing.T) {
+	a, _ := start(t, Options{Env: labelled(t), Labelled: func() error { return errors.New("the rules were refused") }})
+	v := a.Ask(t.Context(), read("/c/a/1"))
+	if v.Decision != decide.Deny || !strings.Contains(v.Reason, "rules were refused") {
+		t.Errorf("%v: %s", v.Decision, v.Reason)
+	}
+	if v := a.Ask(t.Context(), read("/n/1")); v.Decision != decide.Allow { // the control
+		t.Errorf("%v: %s", v.Decision, v.Reason)
+	}
+}
+
+// An answer that was given before the session had read something says nothing of that.
+func TestAnswerFromBeforeTheRead(t *testing.T) {
+	a, _ := start(t, Options{Env: labelled(t)})
+	waits := make(chan string, 1)
+	events, _ := a.Queue().Subscribe()
+	go func() {
+		for ev := range events {
+			if ev.Kind == prompt.Asked {
+				waits <- ev.Question.ID
+			}
+		}
+	}()
+	done := make(chan decide.Verdict, 1)
+	go func() { done <- a.Ask(context.Background(), contact("unknown.test")) }()
+	id := <-waits
+	if v := a.Ask(t.Context(), read("/c/a/1")); v.Decision != decide.Allow {
+		t.Fatal(v.Reason)
+	}
+	if err := a.Queue().Answer(id, prompt.Answer{Allow: true, By: prompt.BySocket}); err != nil {
+		t.Fatal(err)
+	}
+	if v := <-done; v.Decision != decide.Deny {
+		t.Error("a yes from before the read let it out after that")
+	}
+}

@@ -1,0 +1,74 @@
+package input
+
+import (
+	"slices"
+	"strings"
+
+	"sbx.example/sbx/broker/internal/doors"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/policy"
+)
+
+// labels has the gate look at the first access to each labelled place. Where one is shown without that, because nobody
+// looks here, because a person has granted it or a part of it, or because it may be written, the session carries its
+// label from the start.
+func (x *carrier) labels() {
+	rules := x.s.Layers.Policy.Labelling(x.now)
+	for _, r := range rules {
+		shown := slices.DeleteFunc(slices.Clone(x.in.Grants), func(g planner.Grant) bool { return !x.shows(g, r) })
+		place := r.Path().Place()
+		switch {
+		case len(shown) == 0 || place != "" && x.modeAt(place) == planner.None && !x.grantsIn(place):
+		case !x.static && place != "" && !slices.ContainsFunc(shown, func(g planner.Grant) bool {
+			return g.Mode != planner.Read || !host.Within(place, x.canonical(g)) || place == x.canonical(g) ||
+				host.Within(place, x.in.Project)
+		}):
+			x.in.Hides = append(x.in.Hides, planner.Hide{Path: place, Ask: true, Why: r.Origin.String()})
+		default:
+			x.carryLabel(r.Label, r.Path().String(), r.Origin.String())
+		}
+	}
+	if len(rules) == 0 {
+		return
+	}
+	for _, g := range x.in.Grants {
+		if g.Reveal {
+			x.carryLabel(policy.SecretLabel(g.Path), g.Path, g.Why)
+		}
+	}
+}
+
+func (x *carrier) carryLabel(name, place, why string) {
+	if !slices.ContainsFunc(x.in.Labels, func(l planner.Label) bool { return l.Name == name }) {
+		x.in.Labels = append(x.in.Labels, planner.Label{Name: name, Place: place, Why: why})
+	}
+}
+
+// shows says whether a grant shows something that a rule is about.
+func (x *carrier) shows(g planner.Grant, r policy.Rule) bool {
+	return g.Mode != planner.Scratch && !g.Socket && !g.Own && r.Path().Below(x.canonical(g))
+}
+
+// canonical is where a grant leads.
+func (x *carrier) canonical(g planner.Grant) string {
+	if canon, _, _, err := host.Resolve(x.in.FS, g.Path); err == nil && canon != "" {
+		return canon
+	}
+	return g.Path
+}
+
+// grantsIn says whether something in a directory is granted by itself.
+func (x *carrier) grantsIn(dir string) bool {
+	return slices.ContainsFunc(x.in.Grants, func(g planner.Grant) bool { return host.Within(x.canonical(g), dir) })
+}
+
+// unheld names as a loss what is let in and may hear of what the session carries from the start: nobody can be asked
+// about it any more.
+func unheld(in *planner.Input, open *doors.Doors) {
+	if names := open.Names(); len(in.Labels) > 0 && len(names) > 0 {
+		in.Losses = append(in.Losses, planner.Loss{What: strings.Join(names, ", "),
+			Why: "this run shows " + in.Labels[0].Place + ", labelled " + in.Labels[0].Name +
+				", and what is let in from the start may hear of it"})
+	}
+}

@@ -1,0 +1,74 @@
+package live
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"sbx.example/sbx/broker/internal/decide"
+	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/quoting"
+	"sbx.example/sbx/broker/internal/request"
+	"sbx.example/sbx/broker/internal/session"
+)
+
+// labels says whether a rule labels something; else nobody looks for it.
+func labels(cfg request.Settings) bool { return cfg.Layers.Policy.Labels(time.Now()) }
+
+// contacts are those with whom the session is in contact. What was let in from the start counts as such: nobody looks
+// at who uses it.
+func (a *approvals) contacts() []decide.Contact {
+	out := append(a.network.Contacts(), a.credentials.Contacts()...)
+	for _, p := range a.r.doors.Paths() {
+		out = append(out, decide.Contact{Kind: policy.KindSocket, Name: p})
+	}
+	return out
+}
+
+// labelled makes what the session has begun to carry act on all that leaves, and leaves word for sbx apply.
+func (a *approvals) labelled() error {
+	if err := a.svc.s.WriteLabels(a.arb.Carried()); err != nil {
+		return err
+	}
+	if err := a.network.Limit(); err != nil {
+		return err
+	}
+	return a.credentials.Cut(func(to decide.Contact) bool {
+		return a.arb.Stands(to.Ask()).Decision == decide.Allow
+	})
+}
+
+// request decides about a request that sbx-proxy is to make. What a credential opens is labelled with it.
+func (a *approvals) request(to decide.Contact, secrets []string) error {
+	if v := a.arb.Ask(a.b.context(), to.Ask()); v.Decision != decide.Allow {
+		return errors.New(v.Reason)
+	}
+	for _, name := range secrets {
+		label := policy.CredentialLabel(name)
+		if err := a.arb.Carry([]string{label}, label); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// carryLabels has the session carry the labels of what is shown from the start.
+func (x *attempt) carryLabels() error {
+	if x.approvals == nil && len(x.in.Labels) > 0 {
+		return x.s.WriteLabels(x.in.Carried())
+	}
+	for _, l := range x.in.Labels {
+		if err := x.approvals.arb.Carry([]string{l.Name}, l.Place); err != nil {
+			return fmt.Errorf("carrying label %s: %w", l.Name, err)
+		}
+	}
+	return nil
+}
+
+// carries words the labels that a session carries, for people.
+func carries(labels map[string]string, home string) (out []string) {
+	for _, name := range session.SortedLabels(labels) {
+		out = append(out, name+" ("+quoting.Quote(policy.Vars{Home: home}.Short(labels[name]))+")")
+	}
+	return out
+}
