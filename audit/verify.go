@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 )
 
 // ErrTampered is wrapped by the error of a log that does not verify.
@@ -32,6 +33,7 @@ type Report struct {
 	Records  int
 	Parts    int
 	Sealed   bool
+	Shared   bool // many processes write it in turn, and nobody seals it
 	LastSeq  uint64
 	LastHash string
 	PlanHash string
@@ -138,6 +140,7 @@ func (c *checker) record(line []byte) {
 	c.linked(&e)
 	if c.rep.Records == 0 {
 		c.rep.Session, c.rep.PlanHash = e.Session, e.PlanHash
+		c.rep.Shared = slices.Contains(e.Detail, KV{shared, "true"})
 	} else if e.Session != c.rep.Session {
 		c.problem("the record belongs to session %q, not %q", e.Session, c.rep.Session)
 	}

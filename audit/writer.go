@@ -57,6 +57,22 @@ type Writer struct {
 // Create makes dir (0700) if needed and a new log SID.jsonl in it; an existing log is an error.
 // The first record has kind start.
 func Create(dir, sid string, opts Options) (*Writer, error) {
+	w, err := newWriter(dir, sid, opts)
+	if err != nil {
+		return nil, err
+	}
+	if err = w.open(); err == nil {
+		err = w.begin(opts.Start)
+	}
+	if err != nil {
+		w.release()
+		return nil, err
+	}
+	return w, nil
+}
+
+// newWriter opens the folder, which it makes if there is none.
+func newWriter(dir, sid string, opts Options) (*Writer, error) {
 	if err := checkSID(sid); err != nil {
 		return nil, err
 	}
@@ -74,18 +90,14 @@ func Create(dir, sid string, opts Options) (*Writer, error) {
 		w.release()
 		return nil, err
 	}
-	if err := w.open(); err != nil {
-		w.release()
-		return nil, err
-	}
-	start := opts.Start
-	start.Kind, start.PlanHash = KindStart, opts.PlanHash
-	// It is on disk before the first decision that must be: one sync is for the whole file.
-	if _, err := w.Note(start); err != nil {
-		w.release()
-		return nil, err
-	}
 	return w, nil
+}
+
+// begin writes the first record. It is on disk before the first decision that must be: one sync is for the whole file.
+func (w *Writer) begin(start Event) error {
+	start.Kind, start.PlanHash = KindStart, w.opts.PlanHash
+	_, err := w.Note(start)
+	return err
 }
 
 // checkDir refuses a folder in which somebody else could replace the log.

@@ -113,6 +113,7 @@ func verifyLog(file, sessions string) verified {
 		"audit"):
 		v.Status, v.Problems = "tampered", []problem{{file, 1, "the log is session " + rep.Session +
 			"'s: it was put in the place of another"}}
+	case !rep.Sealed && rep.Shared:
 	case !rep.Sealed && running:
 		v.Status = "running"
 	case !rep.Sealed:
