@@ -29,6 +29,11 @@ type Bubblewrap struct {
 	InnerGID      uint32 `json:"inner_gid"`
 	NoUserNS      bool   `json:"no_user_ns"`       // no further user namespace can be made
 	CheckNoUserNS bool   `json:"check_no_user_ns"` // it fails where one can be made
+	// Namespaces of the caller's, as descriptors that are close-on-exec; -1: none. Process 1 is made in the user and the
+	// PID namespace; the program is in UserNS2.
+	UserNS  int `json:"user_ns"`
+	UserNS2 int `json:"user_ns2"`
+	PIDNS   int `json:"pid_ns"`
 	// Moved are the caller's descriptors in the way of the set-up's own, which have another number meanwhile.
 	Moved []MovedFd `json:"moved"`
 	Sync  int       `json:"sync"`  // a descriptor that the reaper holds; -1: none

@@ -250,8 +250,6 @@ func (r *request) check(root bool) error {
 		return fail("Specifying --as-pid-1 requires --unshare-pid")
 	case r.pid1 && len(r.locks) > 0:
 		return fail("Specifying --as-pid-1 and --lock-file is not permitted")
-	case r.userns >= 0, r.userns2 >= 0, r.pidns >= 0:
-		return fail("entering namespaces of others (--userns, --userns2, --pidns) is not supported by sbx")
 	}
 	return nil
 }

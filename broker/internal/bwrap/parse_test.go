@@ -93,7 +93,6 @@ func TestParseErrors(t *testing.T) {
 		"--hostname h true":                            "Specifying --hostname requires --unshare-uts",
 		"--as-pid-1 true":                              "Specifying --as-pid-1 requires --unshare-pid",
 		"--unshare-pid --as-pid-1 --lock-file /l true": "Specifying --as-pid-1 and --lock-file is not permitted",
-		"--pidns 3 true":                               "entering namespaces of others",
 		"--ro-bind / /":                                "usage",
 		"":                                             "usage",
 		"--version":                                    "--version",

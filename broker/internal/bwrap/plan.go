@@ -25,7 +25,7 @@ func outline(r *request, c caller) *plan.Plan {
 		Reaper:      !r.pid1 && (r.pid || len(r.locks) > 0 || r.sync >= 0),
 		ForeignMaps: r.usernsBlock >= 0 || !r.user, AtOnce: r.info >= 0 || r.status >= 0 || !r.user,
 		NoUserNS: r.noUserNS, CheckNoUserNS: r.noUserNS || r.checkNoUserNS, Sync: r.sync, Block: r.block,
-		Locks: plan.BytesOf(r.locks)}
+		Locks: plan.BytesOf(r.locks), UserNS: r.userns, UserNS2: r.userns2, PIDNS: r.pidns}
 	if b.Sync >= 0 && !b.Reaper { // it is the program's then
 		b.Sync = -1
 	}

@@ -124,6 +124,18 @@ func moveAway() ([]plan.MovedFd, error) {
 	return moved, nil
 }
 
+// above gives the user namespace that is entered last a number that the set-up does not use itself.
+func (r *request) above() (err error) {
+	if r.userns2 >= 0 {
+		unix.CloseOnExec(r.userns2)
+		r.userns2, err = unix.FcntlInt(uintptr(r.userns2), unix.F_DUPFD_CLOEXEC, child.LastOwnFd+1)
+	}
+	if err != nil {
+		return failErrno(err, "Setting userns2 failed")
+	}
+	return nil
+}
+
 // letGo closes what was passed on: whoever has the other end is to hear when the sandbox has closed it.
 func letGo(r *request, moved []plan.MovedFd) {
 	for _, fd := range r.closed() {
@@ -155,6 +167,9 @@ func run(r *request) (int, error) {
 	_ = unix.Prctl(unix.PR_SET_NAME, uintptr(namePointer()), 0, 0, 0)
 	for _, fd := range r.closed() {
 		unix.CloseOnExec(fd)
+	}
+	if err := r.above(); err != nil {
+		return 1, err
 	}
 	moved, err := moveAway()
 	if err != nil {
@@ -211,7 +226,7 @@ func (a *ahead) End() {
 
 // here looks at what planning has to know.
 func here(r *request) (host, error) {
-	h := host{root: os.Getuid() == 0, pid: r.pid, load: load, readable: doors, fuse: hasFuse()}
+	h := host{root: os.Getuid() == 0, pid: r.pid || r.pidns >= 0, load: load, readable: doors, fuse: hasFuse()}
 	h.within = child.Plain() && !h.fuse
 	var err error
 	if h.cwd, err = syscall.Getwd(); err != nil {
@@ -232,7 +247,7 @@ func here(r *request) (host, error) {
 
 // closed are the descriptors that are nobody's inside.
 func (r *request) closed() []int {
-	out := append([]int{r.block, r.usernsBlock, r.info, r.status, r.filter}, r.filters...)
+	out := append([]int{r.block, r.usernsBlock, r.info, r.status, r.filter, r.userns, r.userns2, r.pidns}, r.filters...)
 	if !r.pid1 {
 		out = append(out, r.sync)
 	}
@@ -264,7 +279,7 @@ func (m *monitor) cloned(pid int) error {
 			return failErrno(err, "prctl")
 		}
 	}
-	if !r.user {
+	if !r.user && r.userns < 0 {
 		if err := mapAll(pid); err != nil {
 			return err
 		}

@@ -22,7 +22,7 @@ func words(err error, p *plan.Plan) error {
 	what, object := f.Step, f.Object
 	switch what {
 	case "cloning":
-		return cloneFailed(f.Errno)
+		return cloneFailed(f.Errno, p.Bubblewrap)
 	case steps.ExecStep:
 		return failErrno(f.Errno, "execvp %s", string(p.Process.Path))
 	case child.StepEnter:
@@ -33,6 +33,8 @@ func words(err error, p *plan.Plan) error {
 		return fail("creation of new user namespaces was not disabled as requested")
 	case child.StepUserNS:
 		return failErrno(f.Errno, "unshare user ns")
+	case child.StepUserNS2:
+		return failErrno(f.Errno, "Setting userns2 failed")
 	case child.StepNoUserNS:
 		return failErrno(f.Errno, "sysctl user.max_user_namespaces = 1")
 	case child.StepNewSession:
@@ -83,7 +85,16 @@ func mountFailed(kind plan.Kind, object string, errno syscall.Errno, p *plan.Pla
 	return failErrno(errno, "Can't bind mount /oldroot%s on /newroot%s", m.Source, object)
 }
 
-func cloneFailed(errno syscall.Errno) error {
+func cloneFailed(errno syscall.Errno, b *plan.Bubblewrap) error {
+	switch {
+	case b.UserNS >= 0 && errno == unix.EINVAL:
+		return fail("Joining the specified user namespace failed, it might not be a descendant of the current user " +
+			"namespace.")
+	case b.UserNS >= 0 && (errno == unix.EBADF || errno == unix.EPERM):
+		return failErrno(errno, "Joining specified user namespace failed")
+	case b.PIDNS >= 0 && (errno == unix.EBADF || errno == unix.EPERM || errno == unix.EINVAL):
+		return failErrno(errno, "Setting pidns failed")
+	}
 	switch errno {
 	case unix.EINVAL:
 		return fail("Creating new namespace failed, likely because the kernel does not support user namespaces.  " +

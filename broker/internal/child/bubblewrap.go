@@ -32,6 +32,7 @@ const (
 const (
 	StepNewSession = "making a session"
 	StepUserNS     = "making an inner user namespace"
+	StepUserNS2    = "entering the inner user namespace"
 	StepNoUserNS   = "limiting user namespaces"
 	StepCheckUser  = "making one more user namespace"
 	StepOpenLock   = "opening lock file"
@@ -253,6 +254,10 @@ func (c *builder) innerUserNS() {
 			t.Call(unix.SYS_OPENAT, fdProc, t.Str(m.file), unix.O_WRONLY|unix.O_CLOEXEC, 0).To(tape.RegA)
 			steps.WriteText(t, fmt.Sprintf("%d %d 1", m.id, m.own))
 		}
+	}
+	if b.UserNS2 >= 0 {
+		t.At(StepUserNS2, "")
+		t.Call(unix.SYS_SETNS, uintptr(b.UserNS2), unix.CLONE_NEWUSER)
 	}
 	if b.CheckNoUserNS {
 		t.At(StepCheckUser, "")

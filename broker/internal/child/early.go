@@ -103,11 +103,14 @@ func prepare(p *plan.Plan, network *netns.Network, cgroup int) (*Init, error) {
 			if b.SharePIDs {
 				e.flags &^= unix.CLONE_NEWPID
 			}
+			if b.UserNS >= 0 {
+				e.flags &^= unix.CLONE_NEWUSER
+			}
 			if b.AtOnce {
 				e.block.prog.first = e.flags
 			}
 		}
-		err = e.clone(n, network)
+		err = e.clone(p, network)
 	}
 	closeMoved()
 	unix.Close(pair[1])
@@ -118,15 +121,35 @@ func prepare(p *plan.Plan, network *netns.Network, cgroup int) (*Init, error) {
 	return e, nil
 }
 
-func (e *Init) clone(n plan.Namespaces, network *netns.Network) error {
-	prog := &e.block.prog
-	if network != nil {
-		moved, undo, err := stage.MoveAway([]int{int(network.User.Fd()), int(network.Net.Fd())})
-		defer undo()
-		if err != nil {
-			return err
+// joined are the namespaces that process 1 is cloned in: those of a network that was made before, or those that the
+// caller of bubblewrap has.
+func joined(p *plan.Plan, network *netns.Network) (fds []int, kinds []uintptr) {
+	add := func(fd int, kind uintptr) {
+		if fd >= 0 {
+			fds, kinds = append(fds, fd), append(kinds, kind)
 		}
-		prog.joined, prog.user, prog.net = true, uintptr(moved[0]), uintptr(moved[1])
+	}
+	if network != nil {
+		add(int(network.User.Fd()), unix.CLONE_NEWUSER)
+		add(int(network.Net.Fd()), unix.CLONE_NEWNET)
+	}
+	if b := p.Bubblewrap; b != nil {
+		add(b.UserNS, unix.CLONE_NEWUSER)
+		add(b.PIDNS, unix.CLONE_NEWPID)
+	}
+	return fds, kinds
+}
+
+func (e *Init) clone(p *plan.Plan, network *netns.Network) error {
+	prog, n := &e.block.prog, p.Namespaces
+	fds, kinds := joined(p, network)
+	moved, undo, err := stage.MoveAway(fds)
+	defer undo()
+	if err != nil {
+		return err
+	}
+	for i, fd := range moved {
+		prog.joined, prog.joins[i] = true, joins{uintptr(fd), kinds[i]}
 	}
 	e.block.Enter(e.flags, uintptr(e.peer), uintptr(e.sock))
 	syscall.ForkLock.Lock()

@@ -24,11 +24,25 @@ type program struct {
 	reaper      []tape.Op // what it does first then
 	first       uintptr   // namespaces that the clone makes; 0: FirstFlags
 	idle        bool
-	joined      bool // the sandbox lies below a network that was made before
-	user, net   uintptr
+	joined      bool // process 1 is cloned in namespaces that were made before
+	joins       [3]joins
 	pid         int64 // of process 1, where it is joined
 	cgroup      uint64
 	args        tape.CloneArgs
+}
+
+// joins is a namespace that process 1 is cloned in: its descriptor and its kind (setns(2)); the zero value is none.
+type joins struct{ fd, kind uintptr }
+
+// cloning are the namespaces that the clone of process 1 makes.
+//
+//go:nosplit
+//go:norace
+func (p *program) cloning() uintptr {
+	if p.first != 0 {
+		return p.first
+	}
+	return p.flags & FirstFlags
 }
 
 // launch clones process 1 of the new PID namespace. In the child it never returns.
@@ -39,10 +53,7 @@ type program struct {
 func launch(b *Block) (pid, errno uintptr) {
 	p := &b.prog
 	// The other namespaces are the child's to make, while the broker does something useful.
-	flags := p.flags & FirstFlags
-	if p.first != 0 {
-		flags = p.first
-	}
+	flags := p.cloning()
 	if p.joined {
 		flags = 0
 	}
@@ -152,19 +163,22 @@ func remain(p *program, c *stage.Control) {
 	}
 }
 
-// descend enters the network and clones process 1 there, as a child of the caller's. It returns in process 1 only.
+// descend enters the namespaces that were made before and clones process 1 there, as a child of the caller's. It
+// returns in process 1 only.
 //
 //go:noinline
 //go:nosplit
 //go:norace
 func descend(p *program) {
-	_, _, e := syscall.RawSyscall(unix.SYS_SETNS, p.user, unix.CLONE_NEWUSER, 0)
-	if e == 0 {
-		_, _, e = syscall.RawSyscall(unix.SYS_SETNS, p.net, unix.CLONE_NEWNET, 0)
+	e := syscall.Errno(0)
+	for i := range p.joins {
+		if j := &p.joins[i]; e == 0 && j.kind != 0 {
+			_, _, e = syscall.RawSyscall(unix.SYS_SETNS, j.fd, j.kind, 0)
+		}
 	}
 	if e == 0 {
 		var pid uintptr
-		pid, _, e = syscall.RawSyscall6(syscall.SYS_CLONE, p.flags&FirstFlags|uintptr(unix.CLONE_PARENT), 0, 0, 0, 0, 0)
+		pid, _, e = syscall.RawSyscall6(syscall.SYS_CLONE, p.cloning()|uintptr(unix.CLONE_PARENT), 0, 0, 0, 0, 0)
 		if e == 0 && pid == 0 {
 			return
 		}
