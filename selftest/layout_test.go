@@ -261,8 +261,9 @@ var mayImport = map[string][]string{
 		"broker/internal/request", "broker/internal/rules", "broker/internal/secrets", "broker/internal/session",
 		"broker/internal/steps", "broker/internal/tools", "audit", "broker/plan", "shared/tape", "shared/wire",
 	},
-	// sbx in bubblewrap's words: no policy, no questions
-	"broker/internal/bwrap": {"broker/internal/child", "broker/internal/gate/gatefs", "broker/internal/gate/served",
+	// sbx in bubblewrap's words: no policy, no questions; session: where records are
+	"broker/internal/bwrap": {"audit", "broker/internal/child", "broker/internal/gate/gatefs",
+		"broker/internal/gate/served", "broker/internal/session",
 		"broker/internal/steps", "broker/plan", "seccompbpf", "shared/stage"},
 	// the command line
 	"broker/internal/cli": {

@@ -157,7 +157,7 @@ func (d *drawing) make(at string, e entry, mode uint32) {
 
 // finish returns the mounts, with a served directory wherever one shows a name that the host does not have.
 func (d *drawing) finish() (mounts []plan.Mount, served []plan.GateDir, err error) {
-	fuses := 0
+	fuses, shown := 0, map[string][]name{}
 	for _, s := range d.steps {
 		if s.layer == nil || s.layer.served == nil {
 			mounts = append(mounts, s.Mount)
@@ -169,10 +169,11 @@ func (d *drawing) finish() (mounts []plan.Mount, served []plan.GateDir, err erro
 		}
 		for _, top := range tops {
 			if fuses++; fuses > plan.MaxFuse {
-				return nil, nil, fail("Can't show missing names in more than %d directories", plan.MaxFuse)
+				return nil, nil, fail("Can't serve more than %d directories", plan.MaxFuse)
 			}
 			from := s.layer.behind(top)
-			mounts = append(mounts, plan.Mount{Kind: plan.Fuse, Target: top, Source: from, Access: plan.ReadWrite})
+			mounts = append(mounts, plan.Mount{Kind: plan.Fuse, Target: top, Source: from, Access: plan.ReadWrite,
+				Hide: d.hiddenIn(from)})
 			sockets, _ := d.readable(from)
 			for _, n := range sockets {
 				mounts = append(mounts, plan.Mount{Kind: plan.Bind, Target: top + "/" + n, Source: from + "/" + n,
@@ -180,8 +181,16 @@ func (d *drawing) finish() (mounts []plan.Mount, served []plan.GateDir, err erro
 			}
 		}
 		for p, list := range s.layer.shown(tops) {
-			served = append(served, gateDir(p, list))
+			for _, n := range list { // the same place may be shown twice, one on the other
+				if !slices.ContainsFunc(shown[p], func(m name) bool { return m.name == n.name }) {
+					shown[p] = append(shown[p], n)
+				}
+			}
+			shown[p] = append([]name{}, shown[p]...) // known, though it may have no names
 		}
+	}
+	for p, list := range shown {
+		served = append(served, gateDir(p, list))
 	}
 	slices.SortFunc(served, func(a, b plan.GateDir) int { return strings.Compare(string(a.Path), string(b.Path)) })
 	return mounts, served, nil

@@ -64,6 +64,9 @@ func complete(p *plan.Plan, r *request, h host, umask uint32) error {
 		return err
 	}
 	program(p, r, h.cwd, umask)
+	if h.under != nil {
+		h.under.Planned(p)
+	}
 	return nil
 }
 

@@ -21,13 +21,15 @@ type host struct {
 	pid      bool   // the sandbox has a PID namespace of its own
 	load     func(fd int) ([]byte, error)
 	readable func(dir string) ([]string, error) // sockets and pipes in a directory
+	under    Under                              // nil: the words alone decide
 }
 
 // drawing is a plan of mounts that grows.
 type drawing struct {
 	host
 	view
-	steps []step
+	steps  []step
+	hidden []string // of the host's paths, see Under
 }
 
 // step is one mount, with the layer that it makes, if it makes one.
@@ -43,6 +45,9 @@ func draw(r *request, h host) (*drawing, error) {
 		if err := d.sources(&r.ops[i]); err != nil {
 			return nil, err
 		}
+	}
+	if err := d.enforce(r.ops); err != nil {
+		return nil, err
 	}
 	d.mount(plan.Mount{Kind: plan.Tmpfs, Target: "/", Mode: 0o755}, &layer{target: "/", own: true})
 	for i := range r.ops {
@@ -181,8 +186,16 @@ func (d *drawing) bind(o *operation) error {
 	if m.Source == "/" && m.Target != "/" {
 		m.Kind = plan.HostRoot
 	}
+	l := &layer{target: m.Target, sources: []string{o.source}, ro: o.do == bindRO}
 	if err == nil {
-		d.mount(m, &layer{target: m.Target, sources: []string{o.source}, ro: o.do == bindRO})
+		err = d.guard(o, &m, l)
+	}
+	if err == errShown {
+		return nil
+	}
+	if err == nil {
+		d.mount(m, l)
+		d.cover(l)
 	}
 	return err
 }
@@ -208,6 +221,7 @@ func (d *drawing) overlay(o *operation) error {
 		l.kernel = true
 	}
 	d.mount(m, l)
+	d.cover(l)
 	return nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -26,8 +27,14 @@ const Name = "bwrap"
 // Is says whether a process that was started by that name is to be bubblewrap.
 func Is(arg0 string) bool { return filepath.Base(arg0) == Name }
 
+// Beside is what sbx does beside what the words say.
+type Beside struct {
+	Logs  string                // folder of the audit logs, "" for none
+	Under func() (Under, error) // see there; it may return nil
+}
+
 // Main is bubblewrap: args are the words behind its name. It returns the exit status.
-func Main(name string, args, env []string, std [3]*os.File) int {
+func Main(name string, args, env []string, std [3]*os.File, beside Beside) int {
 	if len(args) == 1 && args[0] == "--version" {
 		fmt.Fprintf(std[1], "bubblewrap %s\n", Version)
 		return 0
@@ -41,7 +48,7 @@ func Main(name string, args, env []string, std [3]*os.File) int {
 	}
 	status := 0
 	if err == nil {
-		status, err = run(r)
+		status, err = run(r, args, beside)
 	}
 	return report(err, status, name, std, r)
 }
@@ -162,7 +169,7 @@ func letGo(r *request, moved []plan.MovedFd) {
 }
 
 // run builds the sandbox, and waits until its program has ended.
-func run(r *request) (int, error) {
+func run(r *request, args []string, beside Beside) (int, error) {
 	runtime.LockOSThread()
 	_ = unix.Prctl(unix.PR_SET_NAME, uintptr(namePointer()), 0, 0, 0)
 	for _, fd := range r.closed() {
@@ -183,6 +190,9 @@ func run(r *request) (int, error) {
 	early := &ahead{init: first}
 	defer early.End()
 	h, err := here(r)
+	if err == nil {
+		h.under, err = beside.Under()
+	}
 	if err != nil {
 		return 1, err
 	}
@@ -194,14 +204,28 @@ func run(r *request) (int, error) {
 	if err := p.Validate(); err != nil {
 		return 1, err
 	}
-	m := &monitor{r: r, plan: p}
-	c, err := child.Start(p, stage.Stdio{0, 1, 2}, child.Hooks{Cloned: m.cloned, Fuse: serve(p), Early: early})
+	m := &monitor{r: r, plan: p, under: h.under, record: newRecord(beside.Logs, time.Now(), h.under != nil)}
+	if m.under != nil { // without a record nothing is run
+		if err := m.record.began(p, h.cwd, args); err != nil {
+			return 1, err
+		}
+	}
+	c, err := child.Start(p, stage.Stdio{0, 1, 2}, child.Hooks{Cloned: m.cloned, Fuse: serve(p, h.under), Early: early})
 	if err != nil {
 		return 1, words(err, p)
 	}
 	debug.SetGCPercent(100)
 	letGo(r, moved)
-	return m.wait(c)
+	if m.under == nil { // the program runs meanwhile; who wants bubblewrap alone hears of no record
+		_ = m.record.began(p, h.cwd, args)
+	}
+	status, err := m.wait(c)
+	if m.under == nil {
+		_ = m.record.ended(nil, status)
+	} else if lost := m.record.ended(m.under.Blocked(), status); err == nil {
+		err = lost
+	}
+	return status, err
 }
 
 // ahead is process 1, cloned before its plan was complete.
@@ -267,8 +291,10 @@ func (r *request) closed() []int {
 
 // monitor is this process while the sandbox stands.
 type monitor struct {
-	r    *request
-	plan *plan.Plan
+	r      *request
+	plan   *plan.Plan
+	under  Under
+	record record
 }
 
 // cloned tells whoever wants to know of process 1, and waits for whoever maps its ids.

@@ -13,11 +13,18 @@ import (
 )
 
 // serve answers for a directory of the host's that shows more names than it has. All else in it is the host's.
-func serve(p *plan.Plan) func(*child.Child, *plan.Mount, int) error {
-	return func(_ *child.Child, m *plan.Mount, fd int) error {
-		id := p.Identity
-		s, err := gatefs.New(fd, treeOf(p, m), gatefs.Options{Root: m.Target, Owner: gatefs.Owner{UID: id.InsideUID,
-			GID: id.InsideGID}, Covered: covered(p, m), Alone: true})
+func serve(p *plan.Plan, under Under) func(*child.Child, *plan.Mount, int) error {
+	return func(c *child.Child, m *plan.Mount, fd int) (err error) {
+		var o gatefs.Options
+		t := treeOf(p, m)
+		if under != nil {
+			if o, err = under.Guard(c.PID, m, &t.Dirs[0]); err != nil {
+				return err
+			}
+		}
+		o.Root, o.Owner = m.Target, gatefs.Owner{UID: p.Identity.InsideUID, GID: p.Identity.InsideGID}
+		o.Covered, o.Alone = covered(p, m), true
+		s, err := gatefs.New(fd, t, o)
 		if err != nil {
 			return err
 		}
@@ -26,10 +33,13 @@ func serve(p *plan.Plan) func(*child.Child, *plan.Mount, int) error {
 	}
 }
 
-// inside is p's path in the served directory at top, "" if it is not there.
+// inside is p's path in the directory at top, "" if it is not there.
 func inside(p, top string) string {
-	if p == top {
+	switch {
+	case p == top:
 		return "/"
+	case top == "/":
+		return p
 	}
 	if rel, ok := strings.CutPrefix(p, top+"/"); ok {
 		return "/" + rel

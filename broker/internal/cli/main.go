@@ -99,7 +99,7 @@ func Main(args, env []string, std [3]*os.File, before Before) int {
 	}
 	switch args[0] {
 	case bwrap.Name:
-		return bwrap.Main(bwrap.Name, args[1:], env, std)
+		return bwrap.Main(bwrap.Name, args[1:], env, std, beside(env))
 	case "--help", "-h":
 		args = []string{"help"}
 	case "--version":
@@ -150,7 +150,8 @@ func Stand(args []string, std [3]*os.File) (status int, ok bool) {
 	case len(args) == 0:
 		return 0, false
 	case bwrap.Is(args[0]):
-		return bwrap.Main(args[0], args[1:], os.Environ(), std), true
+		env := os.Environ()
+		return bwrap.Main(args[0], args[1:], env, std, beside(env)), true
 	case idmap.IsClient(args[0]):
 		return idmap.Client(args, std[2]), true
 	case resources.IsReaper(args):

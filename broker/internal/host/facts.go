@@ -24,21 +24,27 @@ type Facts struct {
 	Reported bool // a filter above this process has a listener already
 }
 
+// Who gathers no more than who the caller is and where, which is what settings are found by.
+func Who(env []string) Facts {
+	f := Facts{UID: uint32(os.Getuid()), GID: uint32(os.Getgid()), Env: env}
+	f.Home = home(env, f.UID)
+	if wd, err := unix.Getwd(); err == nil && strings.HasPrefix(wd, "/") {
+		f.Cwd = wd
+	}
+	return f
+}
+
 // Read gathers the facts. The environment is the caller's.
 func Read(env []string) Facts {
-	f := Facts{UID: uint32(os.Getuid()), GID: uint32(os.Getgid()), Env: env}
+	f := Who(env)
 	var u unix.Utsname
 	if unix.Uname(&u) == nil {
 		f.Kernel = unix.ByteSliceToString(u.Release[:])
 	}
-	f.Home = home(env, f.UID)
 	if h := canonicalDir(passwdHome(f.UID)); h != f.Home && h != "/" {
 		f.Account = h
 	}
 	f.User = Lookup(env, "USER")
-	if wd, err := unix.Getwd(); err == nil && strings.HasPrefix(wd, "/") {
-		f.Cwd = wd
-	}
 	f.Landlock = landlockABI()
 	f.Mounts, _ = Mounts()
 	f.Fuse = hasFuse()

@@ -118,6 +118,40 @@ func (r *Run) view(s request.Settings, in *planner.Input) error {
 	return nil
 }
 
+// Shown is the part of the planner's input that says what is hidden and what is guarded of trees that are read and
+// written, for whoever mounts them by himself.
+func (r *Run) Shown(s request.Settings, facts host.Facts, read, write []string) (*planner.Input, error) {
+	in, err := r.begin(s, facts)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range read {
+		g := planner.Grant{Path: p, Mode: planner.Read, Optional: true, Explicit: true}
+		if !host.Within(p, facts.Home) && !host.Within(facts.Home, p) { // the system's
+			g.Explicit, g.Why = false, planner.ProfileWhy
+		}
+		in.Grants = append(in.Grants, g)
+	}
+	for _, p := range write {
+		in.Grants = append(in.Grants, planner.Grant{Path: p, Mode: planner.Write, Optional: true, Explicit: true})
+	}
+	if in.Project = r.ProjectRoot(facts); unsuitable(in.Project, facts.Home) != "" {
+		in.Project = "" // somebody works in none
+	}
+	in.GitDir = gitDir(in.FS, in.Project)
+	if err = r.hides(s, in); err != nil {
+		return nil, err
+	}
+	if err = r.carryRules(s, in, true); err != nil {
+		return nil, err
+	}
+	own(s.Vars, in)
+	secretsOfSbx(s.Vars, in)
+	r.hideRuntime(in)
+	in.Refer(r.Env)
+	return in, nil
+}
+
 // outside lets in what is reached of the host: sockets, stores, devices, the terminal; and sandboxes and containers.
 func (r *Run) outside(s request.Settings, in *planner.Input, open *doors.Doors) (err error) {
 	if err = open.Sockets(); err != nil {

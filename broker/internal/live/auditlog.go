@@ -84,21 +84,26 @@ func (l *auditLog) create(planHash string, begin time.Time) error {
 // refused records what the filter refused, and with all also what was kept from a path or a host: where an arbiter
 // settles those it has recorded them.
 func (l *auditLog) refused(b *refusals, all bool) error {
-	list, more := b.all()
-	for i := range list {
-		r := &list[i]
-		if !all && (r.op == "" || r.path != "") {
-			continue
-		}
-		if _, err := l.w.Note(audit.Event{Kind: audit.KindBlocked, UID: os.Getuid(), PID: r.pid, Exe: r.exe, Op: r.op,
-			Path: r.path, Decision: "deny", Reason: strings.TrimPrefix(r.line(), "blocked: ")}); err != nil {
+	for _, e := range b.events(func(r *refusal) bool { return all || r.op != "" && r.path == "" }) {
+		if _, err := l.w.Note(e); err != nil {
 			return err
 		}
 	}
-	if more == 0 {
-		return nil
+	return nil
+}
+
+// events are the records of those that are wanted, and of how many more there were.
+func (b *refusals) events(wanted func(*refusal) bool) (out []audit.Event) {
+	list, more := b.all()
+	for i := range list {
+		if r := &list[i]; wanted(r) {
+			out = append(out, audit.Event{Kind: audit.KindBlocked, UID: os.Getuid(), PID: r.pid, Exe: r.exe, Op: r.op,
+				Path: r.path, Decision: "deny", Reason: strings.TrimPrefix(r.line(), "blocked: ")})
+		}
 	}
-	_, err := l.w.Note(audit.Event{Kind: audit.KindBlocked, UID: os.Getuid(), Decision: "deny",
-		Reason: fmt.Sprintf("%d further calls", more)})
-	return err
+	if more > 0 {
+		out = append(out, audit.Event{Kind: audit.KindBlocked, UID: os.Getuid(), Decision: "deny",
+			Reason: fmt.Sprintf("%d further calls", more)})
+	}
+	return out
 }

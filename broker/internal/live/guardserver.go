@@ -5,7 +5,6 @@ import (
 	"log"
 	"path"
 	"strings"
-	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
@@ -28,41 +27,45 @@ import (
 // server returns the function that serves the guarded directories of the plan.
 func (md *mediator) server() fuseServer {
 	in, p := md.in, md.plan
-	var looked atomic.Int32
 	return func(c *child.Child, m *plan.Mount, fd int) error {
 		top, place, err := md.guardedAt(m.Target)
 		if err != nil {
 			return err
 		}
 		tree := served.Tree{Dirs: []served.Dir{{Path: "/", Host: m.Source, Kind: served.Guarded, Zone: place}}}
-		s, err := gatefs.New(fd, tree, gatefs.Options{
-			Owner:   gatefs.Owner{UID: in.Facts.UID, GID: in.Facts.GID},
-			Root:    m.Target,
-			Granted: guard.Granted{Top: top, GitDir: in.GitDir},
-			Secrets: secrets.New(host.FS{}, in.Own, in.GitDir),
-			Session: &md.session,
-			Repeat:  md.changes.in(m.Target),
-			Covered: covered(p, m.Target),
-			Before:  md.before(in.Facts.UID, in.Facts.GID),
-			Log:     log.New(warner(md.warn), "", 0),
-			Check: func(p string, what guard.Action, old, next []byte) error {
-				return md.contents(path.Join(m.Target, p), what, old, next)
-			},
-			Refused: func(r grants.Request) {
-				if looked.Add(1) <= maxLooked {
-					r.PID = outside(c.PID, r.PID)
-				} else {
-					r.PID = 0
-				}
-				md.refused(path.Join(m.Target, r.Path), r)
-			},
-		})
+		o := md.guarding(c.PID, m.Target, top)
+		o.Owner, o.Root = gatefs.Owner{UID: in.Facts.UID, GID: in.Facts.GID}, m.Target
+		o.Repeat, o.Covered = md.changes.in(m.Target), covered(p, m.Target)
+		o.Before = md.before(in.Facts.UID, in.Facts.GID)
+		s, err := gatefs.New(fd, tree, o)
 		if err != nil {
 			return err
 		}
 		md.servers.add(m.Target, s)
 		go s.Serve()
 		return nil
+	}
+}
+
+// guarding is what serves a directory of the host's, which was granted as a part of top, as a project is served. Init
+// is the sandbox's process 1.
+func (md *mediator) guarding(init int, dir, top string) gatefs.Options {
+	return gatefs.Options{
+		Granted: guard.Granted{Top: top, GitDir: md.in.GitDir},
+		Secrets: secrets.New(host.FS{}, md.in.Own, md.in.GitDir),
+		Session: &md.session,
+		Log:     log.New(warner(md.warn), "", 0),
+		Check: func(p string, what guard.Action, old, next []byte) error {
+			return md.contents(path.Join(dir, p), what, old, next)
+		},
+		Refused: func(r grants.Request) {
+			if md.looked.Add(1) <= maxLooked {
+				r.PID = outside(init, r.PID)
+			} else {
+				r.PID = 0
+			}
+			md.refused(path.Join(dir, r.Path), r)
+		},
 	}
 }
 

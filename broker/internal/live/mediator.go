@@ -48,6 +48,7 @@ type mediator struct {
 	granted   guard.Granted
 	gitlinks  *gitlinks
 	configs   guard.Configs // judges configurations, whoever puts them in place
+	looked    atomic.Int32  // how often the callers of file servers were looked for
 }
 
 // newMediator makes the one of a session that begins.

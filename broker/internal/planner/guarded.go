@@ -37,8 +37,7 @@ func (v *view) needsGuard(p string) bool {
 	if slices.Contains(v.in.Ungranted, p) {
 		return false
 	}
-	act := guard.Look(strings.TrimPrefix(p, "/")).Action
-	return act == guard.Free || act == guard.Text
+	return Guardable(p)
 }
 
 // guarded shows a directory with names in it that must stay hidden or unwritten, whatever the host or the program

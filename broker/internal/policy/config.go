@@ -12,6 +12,7 @@ type Config struct {
 	Env      Env
 	Features Features
 	Agents   Agents
+	Bwrap    Bwrap
 	Audit    Audit
 	Profiles map[string]Profile // the user's own, as written
 	Servers  map[string]Server  // by name
@@ -92,6 +93,11 @@ type Env struct {
 // Audit is section [audit].
 type Audit struct {
 	Forward string // none | syslog | journald: a copy of every record for the system's log
+}
+
+// Bwrap is section [bwrap]: sbx in bubblewrap's place.
+type Bwrap struct {
+	Enforce bool // its own secrets and guard hold under the words
 }
 
 // Agents is section [agents].

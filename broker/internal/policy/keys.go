@@ -156,6 +156,9 @@ func keyTable() []key {
 			ptr: func(c *Config) any { return &c.Agents.Login }},
 		{name: "agents.hide_login", typ: tNames, limit: byAdding, ptr: func(c *Config) any { return &c.Agents.HideLogin }},
 
+		{name: "bwrap.enforce", typ: tBool, limit: toTrue, host: true,
+			ptr: func(c *Config) any { return &c.Bwrap.Enforce }},
+
 		{name: "audit.forward", typ: tEnum, host: true, words: []string{"none", "syslog", "journald"},
 			ptr: func(c *Config) any { return &c.Audit.Forward }},
 	}

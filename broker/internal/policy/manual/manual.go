@@ -81,6 +81,9 @@ func Sentence(key string) string {
 		return "Agents that are shown their own login files; you are asked once for each, on a terminal."
 	case "agents.hide_login":
 		return "Agents that are never shown their login files, and about which you are not asked."
+	case "bwrap.enforce":
+		return "Whether sbx in bubblewrap's place hides secrets and guards what is written below, whatever the words show. " +
+			"Yours or the organisation's alone."
 	case "fs.tmp_size":
 		return "The size of each temporary file system."
 	case "network.allow":

@@ -1,0 +1,23 @@
+package cli
+
+import (
+	"sbx.example/sbx/broker/internal/bwrap"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/live"
+	"sbx.example/sbx/broker/internal/session"
+)
+
+// beside is what sbx does in bubblewrap's place beside what the words say.
+func beside(env []string) bwrap.Beside {
+	b := bwrap.Beside{Under: func() (bwrap.Under, error) {
+		w, err := live.NewWords(env)
+		if w == nil || err != nil {
+			return nil, err
+		}
+		return w, nil
+	}}
+	if logs, _, err := session.Logs(host.Lookup(env, "XDG_STATE_HOME"), host.Lookup(env, "HOME")); err == nil {
+		b.Logs = logs
+	}
+	return b
+}

@@ -1,0 +1,109 @@
+package live
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"sync"
+
+	"sbx.example/sbx/audit"
+	"sbx.example/sbx/broker/internal/confine"
+	"sbx.example/sbx/broker/internal/gate/gatefs"
+	"sbx.example/sbx/broker/internal/gate/served"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/input"
+	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/request"
+	"sbx.example/sbx/broker/plan"
+)
+
+// Words hold sbx's own secrets and guard under a sandbox that somebody else's words describe (package bwrap).
+type Words struct {
+	env      []string
+	settings request.Settings
+	in       *planner.Input
+	md       *mediator
+	refusals refusals
+	guarded  []string      // the project, and the trees that are written
+	mu       sync.Mutex    // for lost
+	lost     []audit.Event // what this host could not give
+}
+
+// NewWords reads the user's and the organisation's settings; nil where they do not say that (bwrap.enforce).
+func NewWords(env []string) (*Words, error) {
+	who := host.Who(env)
+	layers, err := policy.Load(request.Sources(env, who, ""))
+	if err != nil || layers.Org == nil && layers.User == nil { // nothing is merged for most
+		return nil, err
+	}
+	layers.Vars.Project = cmp.Or((&request.Request{}).ProjectRoot(who), "/") // no file of which is read
+	e, err := policy.Merge(layers, nil)
+	if err != nil || !e.Bwrap.Enforce {
+		return nil, err
+	}
+	return &Words{env: env, settings: request.Settings{Effective: e, Layers: layers}}, nil
+}
+
+// warn is for the record: what a caller of bubblewrap reads on its standard error is the program's.
+func (w *Words) warn(line string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.lost = append(w.lost, audit.Event{Kind: audit.KindLoss, Reason: line})
+}
+
+// Hidden is bwrap.Under's.
+func (w *Words) Hidden(read, write []string) ([]string, error) {
+	facts := host.Read(w.env)
+	r := &input.Run{Request: &request.Request{}, Env: w.env, Warn: w.warn}
+	in, err := r.Shown(w.settings, facts, read, write)
+	if err != nil {
+		return nil, err
+	}
+	w.in, w.md = in, newMediator(in, nil, &w.refusals, w.warn)
+	w.guarded = slices.DeleteFunc(append(slices.Clone(write), in.Project), func(p string) bool {
+		return p == "" || p != in.Project && !planner.Guardable(p)
+	})
+	hidden, losses, err := planner.Hidden(*in)
+	for _, l := range losses {
+		w.warn(l.String())
+	}
+	return hidden, err
+}
+
+// Holds is bwrap.Under's. What has a guarded name in the project, or in another tree that is written, stays as it is;
+// elsewhere who names such a thing wants it changed, as with sbx run --rw.
+func (w *Words) Holds(p string) (fixed, guarded bool) {
+	fixed = slices.ContainsFunc(w.guarded, func(top string) bool {
+		return p != top && host.Within(p, top) && !planner.Guardable(strings.TrimPrefix(p, top))
+	})
+	return fixed, slices.Contains(w.guarded, p)
+}
+
+// Planned is bwrap.Under's. It sets the limits of sbx run that need no control group.
+func (w *Words) Planned(p *plan.Plan) {
+	p.Limits = confine.Rlimits(confine.ProcessLimit(w.settings.Limits.Pids))
+	w.md.planned(p)
+}
+
+// Guard is bwrap.Under's.
+func (w *Words) Guard(init int, m *plan.Mount, root *served.Dir) (gatefs.Options, error) {
+	at := *m
+	at.Target = m.Source // as it is called on the host
+	judge, err := request.GuardJudge(w.in, &at)
+	if err != nil {
+		return gatefs.Options{}, err
+	}
+	root.Zone = placeOf(judge, m.Source, "")
+	return w.md.guarding(init, m.Source, m.Source), nil
+}
+
+// Blocked is bwrap.Under's.
+func (w *Words) Blocked() []audit.Event {
+	if w.md != nil {
+		w.md.end()
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append(w.lost, w.refusals.events(func(*refusal) bool { return true })...)
+}
