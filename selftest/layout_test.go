@@ -239,6 +239,8 @@ var mayImport = map[string][]string{
 		"broker/internal/hint", "broker/internal/launch",
 		"broker/internal/planner", "broker/internal/policy", "broker/internal/steps"}, // for programs of others
 
+	"broker/internal/repositories": {"broker/internal/gate/names", "broker/internal/guard", "broker/internal/host",
+		"broker/internal/planner", "broker/internal/quoting", "broker/internal/request", "broker/plan"},
 	// what to do about an error
 	"broker/internal/hint": {"broker/internal/host", "broker/internal/launch", "broker/internal/option",
 		"broker/internal/planner",
@@ -258,6 +260,7 @@ var mayImport = map[string][]string{
 		"broker/internal/handover", "broker/internal/host", "broker/internal/input",
 		"broker/internal/launch", "broker/internal/learn", "broker/internal/netns", "broker/internal/planner",
 		"broker/internal/policy", "broker/internal/program", "broker/internal/prompt", "broker/internal/quoting",
+		"broker/internal/repositories",
 		"broker/internal/request", "broker/internal/rules", "broker/internal/secrets", "broker/internal/session",
 		"broker/internal/steps", "broker/internal/tools", "audit", "broker/plan", "shared/tape", "shared/wire",
 	},

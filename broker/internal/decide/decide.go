@@ -42,13 +42,6 @@ const (
 // was used.
 const Lookup = "lookup"
 
-// The operations of an Ask about a call of a tool, see ToolCall. What runs on the host is asked about each time: no
-// rule and no earlier answer allows it.
-const (
-	Call       = "call"
-	CallOnHost = "call-on-host"
-)
-
 // Decision of a Verdict.
 type Decision int
 

@@ -9,6 +9,13 @@ import (
 // Tools is the folder inside in which tools stand.
 const Tools = "/tool"
 
+// The operations of an Ask about a call of a tool, see ToolCall. What runs on the host is asked about each time: no
+// rule and no earlier answer allows it.
+const (
+	Call       = "call"
+	CallOnHost = "call-on-host"
+)
+
 // ToolCall is a call of a tool as an access that is decided, asked about and recorded: a name below the tool, so that
 // "this one" means these arguments and "the directory" every call of it. words are the arguments as they are typed into
 // a shell. They are one name: a slash in them is written as |.

@@ -91,7 +91,7 @@ func (b *Broker) newApprovals(r *run, cfg request.Settings, in *planner.Input) (
 	a.gated = &gate.Session{In: in, Names: request.NewNameGate(in), Rules: a.rules, Warn: b.Warn,
 		Opened: func(dir string, judge *guard.Judge) {
 			if a.mediator != nil {
-				a.mediator.leftovers.open(dir, judge)
+				a.mediator.left.Open(dir, judge)
 			}
 		}}
 	if r.engine == gate.EngineFiles {

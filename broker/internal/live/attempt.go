@@ -328,7 +328,7 @@ func (x *attempt) outcome(res launch.Result, reached []string) Outcome {
 	if err := x.approvals.writeLearned(); err != nil {
 		b.Warn(err.Error())
 	}
-	left := x.mediator.leftovers.lines(x.plan, x.cfg.FS.MadeRepositories == "neutralise")
+	left := x.mediator.left.Lines(x.plan, x.cfg.FS.MadeRepositories == "neutralise")
 	report := summarize(x.s.ID, x.approvals, x.refusals, left, res)
 	return Outcome{Result: res, Timeout: r.timeout, Audit: r.audit, Report: report}
 }

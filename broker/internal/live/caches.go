@@ -94,5 +94,5 @@ func (x *attempt) sayInstalled(g planner.Grant, upper string) {
 		names, more = names[:maxInstalled], fmt.Sprintf(" and %d more", n)
 	}
 	x.b.Warn(fmt.Sprintf("installed in %s and gone with the session: %s%s (--rw %s keeps programs there)",
-		quoting.Quote(dir), strings.Join(quoted(names), ", "), more, quoting.Shell(dir)))
+		quoting.Quote(dir), strings.Join(quoting.All(names), ", "), more, quoting.Shell(dir)))
 }

@@ -8,7 +8,7 @@
 //   - start: broker.go, run.go (attempts, and when there is another), attempt.go (the steps of one), announce.go;
 //     helper.go and passthrough.go for hosts without namespaces and runs without a sandbox
 //   - questions: approvals.go, terminal.go, learn.go; the network's and the filters' in network.go and filters.go
-//   - what changes guarded trees: mediator.go, gitlinks.go, guardserver.go, fileservers.go, hostchanges.go, covers.go
+//   - what changes guarded trees: mediator.go, guardserver.go, fileservers.go, hostchanges.go, covers.go
 //   - reached from outside: service.go (the socket), exec.go (programs that clients start), detached.go
-//   - record and end: auditlog.go, staticlog.go, record.go, refusals.go, leftovers.go, repositories.go, report.go
+//   - record and end: auditlog.go, staticlog.go, record.go, refusals.go, report.go
 package live

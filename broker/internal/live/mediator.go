@@ -20,6 +20,7 @@ import (
 	"sbx.example/sbx/broker/internal/guard"
 	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/repositories"
 	"sbx.example/sbx/broker/internal/request"
 	"sbx.example/sbx/broker/internal/secrets"
 	"sbx.example/sbx/broker/plan"
@@ -44,9 +45,9 @@ type mediator struct {
 	servers   fileServers
 	nested    nestedCallers
 	session   guard.Session // what the session made itself: who serves the rest of a project knows it too
-	leftovers leftovers
+	left      repositories.Left
 	granted   guard.Granted
-	gitlinks  *gitlinks
+	gitlinks  *repositories.Links
 	configs   guard.Configs // judges configurations, whoever puts them in place
 	looked    atomic.Int32  // how often the callers of file servers were looked for
 }
@@ -56,9 +57,9 @@ func newMediator(in *planner.Input, a *approvals, refused *refusals, warn func(s
 	md := &mediator{in: in, approvals: a, refusals: refused, warn: warn, judges: map[string]*guard.Judge{}}
 	md.nested.ready = make(chan struct{})
 	md.granted = guard.Granted{Top: in.Project, GitDir: in.GitDir}
-	md.leftovers.began = time.Now().Add(-time.Second) // the clock of files is coarser
-	md.gitlinks = &gitlinks{session: &md.session, made: md.leftovers.any, granted: md.granted}
-	md.session.Witness, md.session.Parts = &md.leftovers, md.gitlinks.above
+	md.left.Began = time.Now().Add(-time.Second) // the clock of files is coarser
+	md.gitlinks = &repositories.Links{Session: &md.session, Made: md.left.AnyMade, Granted: md.granted}
+	md.session.Witness, md.session.Parts = &md.left, md.gitlinks.Above
 	if a != nil {
 		a.mediator = md
 	}
@@ -140,7 +141,7 @@ func (md *mediator) listen(f *os.File) {
 // contents judges what is to get the name of a file whose contents are looked at.
 func (md *mediator) contents(file string, what guard.Action, old, next []byte) error {
 	if what == guard.Index {
-		return md.gitlinks.check(file, old, next)
+		return md.gitlinks.Check(file, old, next)
 	}
 	return md.configs.Check(inProject(md.in, file), old, next)
 }

@@ -22,6 +22,15 @@ func ASCII(s string) string {
 	return s
 }
 
+// All quotes each of a list.
+func All(list []string) []string {
+	out := make([]string, len(list))
+	for i, s := range list {
+		out[i] = Quote(s)
+	}
+	return out
+}
+
 // Count is a number of things, with the word for one.
 func Count(n int, one string) string {
 	if n == 1 {

@@ -1,4 +1,4 @@
-package live
+package repositories
 
 import (
 	"errors"
@@ -19,7 +19,7 @@ import (
 )
 
 // made says what git would run in a repository that the session made.
-func (l *leftovers) made(fd int, neutralise bool) []string {
+func (l *Left) made(fd int, neutralise bool) []string {
 	name, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(fd))
 	var st unix.Stat_t
 	if err != nil || unix.Fstat(fd, &st) != nil || st.Nlink == 0 ||
@@ -74,7 +74,7 @@ func settingsIn(fd int, base, file string) []string {
 }
 
 // leadsElsewhere says whether a repository's directory takes its settings from another one that is not told by itself.
-func (l *leftovers) leadsElsewhere(fd int) bool {
+func (l *Left) leadsElsewhere(fd int) bool {
 	text, err := readIn(fd, "commondir")
 	if host.NotExist(err) {
 		return false

@@ -1,4 +1,4 @@
-package live
+package repositories
 
 import (
 	"fmt"
@@ -29,11 +29,11 @@ const (
 	maxLookedThrough    = 100_000
 )
 
-// leftovers are what a session left that somebody may run outside: told when it ends. It is the guard.Witness of the
+// Left is what a session left that somebody may run outside: told when it ends. It is the guard.Witness of the
 // session. The zero value is ready.
-type leftovers struct {
+type Left struct {
 	mu           sync.Mutex
-	began        time.Time
+	Began        time.Time       // when the session did; what has changed since is its own
 	changed      map[string]bool // build files and the like, absolute
 	repositories map[guard.ID]int
 	workspaces   map[guard.ID]*workspace
@@ -50,7 +50,7 @@ type workspace struct {
 }
 
 // Changed notes that a file which people run by a build was changed.
-func (l *leftovers) Changed(p string) {
+func (l *Left) Changed(p string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	remember(&l.changed, p, true, maxLookedThrough)
@@ -66,15 +66,15 @@ func remember[T any](set *map[string]T, name string, as T, most int) {
 	}
 }
 
-// open notes a directory that an answer lets be written.
-func (l *leftovers) open(p string, judge *guard.Judge) {
+// Open notes a directory that an answer lets be written.
+func (l *Left) Open(p string, judge *guard.Judge) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	remember(&l.opened, p, judge, maxWorkspaces)
 }
 
 // Repository notes a directory that the session makes a repository of, and holds it.
-func (l *leftovers) Repository(id guard.ID, dir int) {
+func (l *Left) Repository(id guard.ID, dir int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.repositories == nil {
@@ -92,15 +92,15 @@ func (l *leftovers) Repository(id guard.ID, dir int) {
 	}
 }
 
-// any says whether the session made a repository.
-func (l *leftovers) any() bool {
+// AnyMade says whether the session made a repository.
+func (l *Left) AnyMade() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.repositories) > 0 || l.unseen > 0
 }
 
 // Workspace notes a name in a directory of a repository that the session made.
-func (l *leftovers) Workspace(id guard.ID, dir int, name string) {
+func (l *Left) Workspace(id guard.ID, dir int, name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	w := l.workspaces[id]
@@ -123,7 +123,7 @@ func (l *leftovers) Workspace(id guard.ID, dir int, name string) {
 }
 
 // inWorkspaces says which of those names are there still.
-func (l *leftovers) inWorkspaces() []string {
+func (l *Left) inWorkspaces() []string {
 	var found []string
 	for _, w := range l.workspaces {
 		var st unix.Stat_t
@@ -150,13 +150,13 @@ func told(files []string, more int) string {
 		files, more = files[:maxToldChanges], more+n
 	}
 	if more == 0 {
-		return strings.Join(quoted(files), ", ")
+		return strings.Join(quoting.All(files), ", ")
 	}
-	return fmt.Sprintf("%s and %d more", strings.Join(quoted(files), ", "), more)
+	return fmt.Sprintf("%s and %d more", strings.Join(quoting.All(files), ", "), more)
 }
 
-// lines say what is left, and make repositories harmless if that is wished.
-func (l *leftovers) lines(p *plan.Plan, neutralise bool) []string {
+// Lines say what is left, and make repositories harmless if that is wished.
+func (l *Left) Lines(p *plan.Plan, neutralise bool) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var out []string
@@ -183,16 +183,8 @@ func (l *leftovers) lines(p *plan.Plan, neutralise bool) []string {
 	return out
 }
 
-func quoted(list []string) []string {
-	out := make([]string, len(list))
-	for i, s := range list {
-		out[i] = quoting.Quote(s)
-	}
-	return out
-}
-
 // rebases tells of one that was begun, or changed, and runs commands when somebody continues it.
-func (l *leftovers) rebases(p *plan.Plan) []string {
+func (l *Left) rebases(p *plan.Plan) []string {
 	var out []string
 	for i := range p.Mounts {
 		m := &p.Mounts[i]
@@ -202,7 +194,7 @@ func (l *leftovers) rebases(p *plan.Plan) []string {
 		}
 		for _, todo := range todosIn(m.Target) {
 			info, err := os.Lstat(todo)
-			if err != nil || !info.Mode().IsRegular() || !changedSince(info, l.began) {
+			if err != nil || !info.Mode().IsRegular() || !changedSince(info, l.Began) {
 				continue
 			}
 			text, err := host.FS{}.Peek(todo, 0, 1<<20)
@@ -234,7 +226,7 @@ func hasCommand(todo string) bool {
 }
 
 // inOpened looks through the directories that answers let be written for guarded names that came while the session ran.
-func (l *leftovers) inOpened() []string {
+func (l *Left) inOpened() []string {
 	var out []string
 	left := maxLookedThrough
 	for dir, judge := range l.opened {
@@ -247,7 +239,7 @@ func (l *leftovers) inOpened() []string {
 	return out
 }
 
-func (l *leftovers) look(dir string, at *guard.Place, left *int, out []string) []string {
+func (l *Left) look(dir string, at *guard.Place, left *int, out []string) []string {
 	list, err := os.ReadDir(dir)
 	if *left -= len(list); err != nil || *left < 0 {
 		return out
@@ -256,7 +248,7 @@ func (l *leftovers) look(dir string, at *guard.Place, left *int, out []string) [
 		p := path.Join(dir, e.Name())
 		v := at.Rule(e.Name(), guard.ByHost)
 		if v.Action != guard.Free {
-			if info, err := e.Info(); err == nil && changedSince(info, l.began) {
+			if info, err := e.Info(); err == nil && changedSince(info, l.Began) {
 				out = append(out, "made: "+quoting.Quote(p)+": "+v.Why)
 			}
 			continue

@@ -1,4 +1,4 @@
-package live
+package repositories
 
 import (
 	"cmp"
@@ -19,18 +19,18 @@ import (
 	"sbx.example/sbx/broker/internal/planner"
 )
 
-// gitlinks keep git outside from entering, by itself, a repository that the session made: an index that would name one
+// Links keep git outside from entering, by itself, a repository that the session made: an index that would name one
 // is not put in place, and what an index names is not the session's own, whatever it makes there.
-type gitlinks struct {
-	session *guard.Session
-	granted guard.Granted
-	made    func() bool // whether the session has made a repository anywhere
+type Links struct {
+	Session *guard.Session
+	Granted guard.Granted
+	Made    func() bool // whether the session has made a repository anywhere
 	mu      sync.Mutex
 	seen    map[string]bool // directories above what the session made
 }
 
-// above tells the session of what the indexes of the repositories above a directory name.
-func (l *gitlinks) above(dir string) {
+// Above tells the session of what the indexes of the repositories above a directory name.
+func (l *Links) Above(dir string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for ; !l.seen[dir]; dir = path.Dir(dir) {
@@ -41,7 +41,7 @@ func (l *gitlinks) above(dir string) {
 
 // partsOf tells of the index that a work tree at top has, and of the one that a repository's own directory there has: a
 // submodule's, say, which lies far from its work tree.
-func (l *gitlinks) partsOf(top string) {
+func (l *Links) partsOf(top string) {
 	if git := repositoryOf(top); git != "" {
 		l.indexOf(git, top)
 	}
@@ -66,7 +66,7 @@ func repositoryOf(top string) string {
 }
 
 // indexOf tells the session of what the index of a repository names in a work tree.
-func (l *gitlinks) indexOf(git, top string) {
+func (l *Links) indexOf(git, top string) {
 	shared, _ := filepath.Glob(guard.Literal(git) + "/sharedindex.*") // where the index is in two files
 	for _, file := range append(shared, git+"/index") {
 		found, err := guard.IndexLinks(readAll(file))
@@ -76,7 +76,7 @@ func (l *gitlinks) indexOf(git, top string) {
 			}
 		}
 		if err != nil {
-			l.session.ExpectAll()
+			l.Session.ExpectAll()
 		}
 	}
 }
@@ -92,7 +92,7 @@ func readAll(file string) []byte {
 
 // expect has what the session makes at a place, or made there, guarded like what was there. It answers where git would
 // enter a repository by that which runs something.
-func (l *gitlinks) expect(top, name string) (acts string, err error) {
+func (l *Links) expect(top, name string) (acts string, err error) {
 	if dir, all := strings.CutSuffix(name, "/"); all {
 		l.expectAt(top, dir)
 		return l.expectBelow(top, dir)
@@ -106,7 +106,7 @@ func (l *gitlinks) expect(top, name string) (acts string, err error) {
 
 // expectBelow is expect for all that is in a directory. Each is told to the session before it is listed, so that what
 // comes into it meanwhile is either found or judged by that.
-func (l *gitlinks) expectBelow(top, name string) (acts string, err error) {
+func (l *Links) expectBelow(top, name string) (acts string, err error) {
 	dir, err := openTree(top, name)
 	if err == unix.ENOENT || err == unix.ENOTDIR || err == unix.ELOOP {
 		return "", nil // there is none, and what comes is guarded
@@ -115,7 +115,7 @@ func (l *gitlinks) expectBelow(top, name string) (acts string, err error) {
 		return "", err
 	}
 	defer unix.Close(dir)
-	l.session.Demote([]guard.ID{identity(dir, "")})
+	l.Session.Demote([]guard.ID{identity(dir, "")})
 	fd, err := unix.Openat(dir, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return "", err
@@ -136,7 +136,7 @@ func (l *gitlinks) expectBelow(top, name string) (acts string, err error) {
 }
 
 // expectAt is expect for one place.
-func (l *gitlinks) expectAt(top, name string) {
+func (l *Links) expectAt(top, name string) {
 	fd, err := unix.Open(top, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	for part := range strings.SplitSeq(name, "/") {
 		if err != nil {
@@ -144,11 +144,11 @@ func (l *gitlinks) expectAt(top, name string) {
 		}
 		above := fd
 		if fd, err = unix.Openat(above, part, held, 0); err != nil {
-			l.session.Expect(identity(above, ""), part)
-		} else if id := identity(fd, ""); l.session.Own(id) {
-			l.session.Demote([]guard.ID{id})
+			l.Session.Expect(identity(above, ""), part)
+		} else if id := identity(fd, ""); l.Session.Own(id) {
+			l.Session.Demote([]guard.ID{id})
 		} else {
-			l.session.Expect(identity(above, ""), part)
+			l.Session.Expect(identity(above, ""), part)
 		}
 		unix.Close(above)
 	}
@@ -167,14 +167,14 @@ func identity(dir int, name string) guard.ID {
 // errGitlink is the reason why an index is not put in place.
 var errGitlink = errors.New("git would enter a repository by itself that may run something")
 
-// check says whether an index may be replaced by next.
-func (l *gitlinks) check(file string, old, next []byte) error {
+// Check says whether an index may be replaced by next.
+func (l *Links) Check(file string, old, next []byte) error {
 	found, err := guard.NewLinks(old, next)
 	if err != nil || len(found) == 0 {
 		return err
 	}
 	trees, sure := l.workTrees(path.Dir(file))
-	if !sure && l.made() { // it may be used at another place than it says
+	if !sure && l.Made() { // it may be used at another place than it says
 		known, _ := guard.IndexLinks(readAll(path.Join(path.Dir(file), "../../index")))
 		for _, name := range found {
 			if !slices.Contains(known.Gitlinks, name) {
@@ -196,7 +196,7 @@ func (l *gitlinks) check(file string, old, next []byte) error {
 }
 
 // workTrees are the places at which git may use a repository's directory; sure: there is no other.
-func (l *gitlinks) workTrees(git string) (trees []string, sure bool) {
+func (l *Links) workTrees(git string) (trees []string, sure bool) {
 	add := func(to, dir string) {
 		if to = strings.TrimRight(to, "\n"); to != "" && !path.IsAbs(to) {
 			to = path.Join(dir, to)
@@ -225,7 +225,7 @@ func (l *gitlinks) workTrees(git string) (trees []string, sure bool) {
 
 // acts says whether git would enter a repository at name, below a work tree, that the session made, or that is set up
 // to run something.
-func (l *gitlinks) acts(top, name string) bool {
+func (l *Links) acts(top, name string) bool {
 	dir, err := openTree(top, name)
 	if err != nil {
 		return false // there is none, and what comes is guarded
@@ -238,7 +238,7 @@ func (l *gitlinks) acts(top, name string) bool {
 		return false
 	case st.Mode&unix.S_IFMT == unix.S_IFREG:
 		text, err := readIn(dir, ".git")
-		return err != nil || !names.Leads(l.granted, path.Join(top, name, ".git"), text, l.session)
+		return err != nil || !names.Leads(l.Granted, path.Join(top, name, ".git"), text, l.Session)
 	case st.Mode&unix.S_IFMT != unix.S_IFDIR:
 		return true
 	}
@@ -247,7 +247,7 @@ func (l *gitlinks) acts(top, name string) bool {
 		return true
 	}
 	defer unix.Close(git)
-	if l.session.Own(identity(git, "")) {
+	if l.Session.Own(identity(git, "")) {
 		return true
 	}
 	for _, file := range configsOf() {
