@@ -71,7 +71,8 @@ var mayImport = map[string][]string{
 	"broker/internal/wayland":   {},
 	// calls of programs with an authority that their callers have not; client: runs them in the sandbox of each
 	"broker/internal/tools": {"broker/client", "broker/internal/decide", "broker/internal/host", "broker/internal/policy",
-		"broker/internal/program", "broker/internal/quoting", "broker/internal/relay", "broker/plan", "audit"},
+		"broker/internal/program", "broker/internal/quoting", "broker/internal/relay", "broker/internal/request",
+		"broker/plan", "audit"},
 	"broker/internal/guard":    {},
 	"broker/internal/inotify":  {},
 	"broker/internal/toolconf": {}, // text in, text out

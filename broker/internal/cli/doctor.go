@@ -187,7 +187,7 @@ func (t *term) toolFindings(facts host.Facts, from program.Source) (out []findin
 			f.OK, f.Says = false, err.Error()
 			f.Fix = "install it, or name another command: " + s.Tools[name].Origin.String()
 		} else {
-			f.Says = "runs " + x.Program()
+			f.Says = x.Program()
 		}
 		out = append(out, f)
 	}

@@ -215,7 +215,7 @@ func (r *Run) project(s request.Settings, in *planner.Input) error {
 			return err
 		}
 		canon, _, st, err := host.Resolve(in.FS, p)
-		if err == nil && r.OfTool() && canon != p { // whoever put a link there since would choose what the tool writes
+		if err == nil && r.Beside() && canon != p { // whoever put a link there since would choose what is written
 			err = unix.ELOOP
 		}
 		if err != nil || st.Type != host.Dir {

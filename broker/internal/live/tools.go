@@ -20,12 +20,13 @@ func (x *attempt) newTools(s doors.Session) *tools.Calls {
 	env := x.b.Env
 	at := client.At(host.Lookup(env, "XDG_RUNTIME_DIR"), host.Lookup(env, "XDG_STATE_HOME"), x.facts.Home)
 	return &tools.Calls{Tools: x.r.doors.Found, Project: x.in.Project, Log: s.Log, Ask: s.Ask,
+		Session: &x.r.Request, Home: x.facts.Home,
 		Env:     program.Environment(env, request.Programs(env, x.cfg, x.in).Writable),
-		Refused: s.Refused("the tools"), Start: x.startTool, Find: at.Programs}
+		Refused: s.Refused("the tools"), Start: x.startBeside, Find: at.Programs}
 }
 
-// startTool starts the sandbox in which calls of a tool are run, in this process, and returns when it stands.
-func (x *attempt) startTool(ctx context.Context, t tools.Tool) (*tools.Box, error) {
+// startBeside starts a sandbox without a program, in this process, and returns when it stands.
+func (x *attempt) startBeside(ctx context.Context, q *request.Request) (*tools.Box, error) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return nil, err
@@ -37,7 +38,7 @@ func (x *attempt) startTool(ctx context.Context, t tools.Tool) (*tools.Box, erro
 	go func() {
 		defer close(over)
 		defer null.Close()
-		_, err = b.Run(*request.ForTool(t.Tool, x.in.Project, t.Program(), x.facts.Home))
+		_, err = b.Run(*q)
 	}()
 	select {
 	case sid := <-stood:
@@ -46,7 +47,7 @@ func (x *attempt) startTool(ctx context.Context, t tools.Tool) (*tools.Box, erro
 		err = cmp.Or(err, errors.New("it ended at once"))
 	}
 	if ctx.Err() == nil {
-		x.b.Warn("the sandbox of tool " + t.Name + ": " + err.Error())
+		x.b.Warn("the sandbox " + q.Name + ": " + err.Error())
 	}
 	return nil, err
 }

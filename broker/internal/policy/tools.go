@@ -22,11 +22,15 @@ type Tool struct {
 	Stdin      bool          // it is given what its caller has to say
 	Timeout    time.Duration // of one call
 	Output     string        // of one call, see amount.Parse
-	On         string        // sandbox | host
+	On         string        // sandbox | host | spawn
 }
 
-// OnHost is where a tool runs that is in no sandbox: each call is asked about.
-const OnHost = "host"
+// Where a tool runs that has no sandbox of its own: on the host, where each call is asked about, or in one like its
+// caller's, but narrower, in which the caller names the program.
+const (
+	OnHost  = "host"
+	OnSpawn = "spawn"
+)
 
 // field is where a key of the table goes.
 func (t *Tool) field(name string) any {
@@ -56,7 +60,7 @@ func toolKeys() []key {
 	return append(serverKeys(), key{name: "command", typ: tWords}, key{name: "arguments", typ: tArguments},
 		key{name: "reveal", typ: tPaths}, key{name: "credential", typ: tNames}, key{name: "stdin", typ: tBool},
 		key{name: "timeout", typ: tDuration}, key{name: "output", typ: tSize},
-		key{name: "on", typ: tEnum, words: []string{"sandbox", OnHost}})
+		key{name: "on", typ: tEnum, words: []string{"sandbox", OnHost, OnSpawn}})
 }
 
 // What holds of a tool that does not say it.
@@ -91,13 +95,16 @@ func (t *Tool) check(vars Vars) (err error) {
 	switch {
 	case strings.HasPrefix(t.Name, "."):
 		return errors.New("its name would be hidden in /tool: it must not begin with a dot")
-	case len(t.Command) == 0 || t.Command[0] == "":
+	case t.On == OnSpawn && len(t.Command) > 0:
+		return errors.New("what is spawned is named by the caller: leave command out")
+	case t.On != OnSpawn && (len(t.Command) == 0 || t.Command[0] == ""):
 		return errors.New("it needs a command")
-	case strings.Contains(t.Command[0], "/") && t.Command[0][0] != '/':
+	case t.On != OnSpawn && strings.Contains(t.Command[0], "/") && t.Command[0][0] != '/':
 		return fmt.Errorf("%s is neither a name nor an absolute path", excerpt.Quote(t.Command[0]))
-	case t.On == OnHost && slices.ContainsFunc([][]string{t.Read, t.Write, t.Hosts, t.Reveal, t.Credential},
+	case t.On != "sandbox" && slices.ContainsFunc([][]string{t.Read, t.Write, t.Hosts, t.Reveal, t.Credential},
 		func(l []string) bool { return len(l) > 0 }):
-		return errors.New("on the host nothing is granted: leave read, write, hosts, reveal and credential out")
+		return errors.New("nothing is granted but to a sandbox of its own: leave read, write, hosts, reveal and " +
+			"credential out")
 	case t.Timeout == 0:
 		return errors.New("a timeout of 0 would be none")
 	case t.MaxOutput() == 0:

@@ -22,13 +22,17 @@ func toolsOf(s request.Settings) []toolRow {
 	rows := []toolRow{}
 	for _, name := range slices.Sorted(maps.Keys(s.Tools)) {
 		t := s.Tools[name]
-		rows = append(rows, toolRow{name, t.Command, append([]string{}, t.Arguments...), t.On, t.Origin.String()})
+		rows = append(rows, toolRow{name, append([]string{}, t.Command...), append([]string{}, t.Arguments...), t.On,
+			t.Origin.String()})
 	}
 	return rows
 }
 
 func (x toolRow) text() string {
 	unasked := "a call without arguments"
+	if x.On == policy.OnSpawn {
+		x.Command = []string{"what its caller names"}
+	}
 	switch {
 	case x.On == policy.OnHost:
 		unasked = "nothing, it runs on the host"

@@ -58,11 +58,11 @@ func ForTool(t policy.Tool, project, program, home string) *Request {
 	return r
 }
 
-// OfTool says whether a run is that of a tool.
-func (r *Request) OfTool() bool { return r.tool != "" }
+// Beside says whether a run is one beside a session that has asked for it: calls of a tool, or what it spawns.
+func (r *Request) Beside() bool { return r.tool != "" || r.beside }
 
 // ToolsStay says whether a run is one of which nothing inside calls tools: what they are granted is not its.
-func (r *Request) ToolsStay() bool { return r.Server != "" || r.tool != "" || len(r.Only) > 0 }
+func (r *Request) ToolsStay() bool { return r.Server != "" || r.Beside() || len(r.Only) > 0 }
 
 // sessionOf makes the name of a session for what the settings name.
 func sessionOf(section, name string) string {

@@ -119,6 +119,9 @@ func (r *Request) Settings(env []string, facts host.Facts, project string) (Sett
 	if err := r.withAgent(&s, env, src, flags); err != nil {
 		return s, err
 	}
+	if r.Beside() { // the session has these ports of the host's
+		s.Network.Publish = nil
+	}
 	return s, s.checkLocked(r, facts.Cwd)
 }
 

@@ -3,9 +3,12 @@ package tools
 import (
 	"context"
 	"errors"
+	"os"
 	"sync"
 
+	"sbx.example/sbx/audit"
 	"sbx.example/sbx/broker/client"
+	"sbx.example/sbx/broker/internal/request"
 )
 
 // Box is a sandbox that stands for the calls of one tool.
@@ -16,6 +19,7 @@ type Box struct {
 
 // box is one that was started, or is being.
 type box struct {
+	name    string
 	stands  chan struct{} // closed when Box or err is set
 	Box     *Box
 	err     error
@@ -30,26 +34,44 @@ func (c *Calls) enter(t Tool) *box {
 	defer c.mu.Unlock()
 	b := c.boxes[t.Name]
 	if b == nil || b.retired || b.over() {
-		var ctx context.Context
-		b = &box{stands: make(chan struct{})}
-		if ctx, b.stop = context.WithCancel(context.Background()); c.closed {
-			b.stop()
-		}
-		if c.boxes == nil {
-			c.boxes = map[string]*box{}
-		}
-		c.boxes[t.Name] = b
-		c.running.Add(1)
-		go func() {
-			defer c.running.Done()
-			b.Box, b.err = c.Start(ctx, t)
-			close(b.stands)
-			if b.err == nil {
-				<-b.Box.Over
-			}
-		}()
+		b = c.open(t.Name, request.ForTool(t.Tool, c.Project, t.Program(), c.Home))
 	}
 	b.calls++
+	return b
+}
+
+// spawn starts a box that is left with its only call.
+func (c *Calls) spawn(q *request.Request) *box {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	b := c.open(q.Name, q)
+	b.calls, b.retired = 1, true
+	return b
+}
+
+// open starts a box; c.mu is held.
+func (c *Calls) open(name string, q *request.Request) *box {
+	ctx, stop := context.WithCancel(context.Background())
+	b := &box{name: name, stands: make(chan struct{}), stop: stop}
+	if c.closed {
+		stop()
+	}
+	if c.boxes == nil {
+		c.boxes = map[string]*box{}
+	}
+	c.boxes[name] = b
+	c.running.Add(1)
+	go func() {
+		defer c.running.Done()
+		b.Box, b.err = c.Start(ctx, q)
+		close(b.stands)
+		if b.err == nil {
+			<-b.Box.Over
+		} else {
+			_, _ = c.Log.Note(audit.Event{Kind: audit.KindError, UID: os.Getuid(), Op: "run", Path: q.Name,
+				Reason: b.err.Error()})
+		}
+	}()
 	return b
 }
 
@@ -77,6 +99,9 @@ func (c *Calls) leave(b *box, retire bool) {
 	b.calls--
 	b.retired = b.retired || retire
 	last := b.retired && b.calls == 0
+	if last && c.boxes[b.name] == b {
+		delete(c.boxes, b.name)
+	}
 	c.mu.Unlock()
 	if last {
 		b.stop()
@@ -114,10 +139,9 @@ func (k *killer) end() {
 // errBox is what a caller is told, who is not to know more.
 var errBox = errors.New("its sandbox could not be built: the session's record says why")
 
-// inBox runs a call in the sandbox of its tool. One that is ended takes what it has left behind with it.
-func (c *Calls) inBox(ctx context.Context, t Tool, args []string, dir string, x *streams, out, errs output) (int,
+// inBox runs a call in a box. One that is ended takes what it has left behind with it.
+func (c *Calls) inBox(ctx context.Context, b *box, cmd client.Command, stdin bool, x *streams, out, errs output) (int,
 	error) {
-	b := c.enter(t)
 	retire := false
 	defer func() { c.leave(b, retire) }()
 	select {
@@ -137,9 +161,8 @@ func (c *Calls) inBox(ctx context.Context, t Tool, args []string, dir string, x 
 	defer p.Close()
 	k := &killer{p: p}
 	defer context.AfterFunc(ctx, k.kill)()
-	cmd := client.Command{Argv: append([]string{t.Program()}, args...), Dir: dir, NoLinks: true, Stdout: out, Stderr: errs,
-		Started: k.started}
-	if t.Stdin {
+	cmd.NoLinks, cmd.Stdout, cmd.Stderr, cmd.Started = true, out, errs, k.started
+	if stdin {
 		cmd.Stdin = x
 	}
 	end, err := p.Run(cmd)

@@ -23,6 +23,7 @@ import (
 	"sbx.example/sbx/broker/internal/program"
 	"sbx.example/sbx/broker/internal/quoting"
 	"sbx.example/sbx/broker/internal/relay"
+	"sbx.example/sbx/broker/internal/request"
 	"sbx.example/sbx/broker/plan"
 )
 
@@ -35,6 +36,9 @@ type Tool struct {
 
 // Find looks for a tool's program: where programs of the system are, or where its path says.
 func Find(t policy.Tool, from program.Source) (Tool, error) {
+	if t.On == policy.OnSpawn {
+		return Tool{Tool: t}, nil
+	}
 	find := from.Find
 	if strings.HasPrefix(t.Command[0], "/") {
 		find = from.At
@@ -48,16 +52,23 @@ func Find(t policy.Tool, from program.Source) (Tool, error) {
 }
 
 // Program is where its program is.
-func (t *Tool) Program() string { return t.program.String() }
+func (t *Tool) Program() string {
+	if t.On == policy.OnSpawn {
+		return "what its caller names"
+	}
+	return t.program.String()
+}
 
 // Calls are those of one session.
 type Calls struct {
 	Tools   map[string]Tool
 	Project string
-	Env     []string                                  // of the host, for what runs there
-	Ask     func(context.Context, decide.Ask) bool    // nil: nobody is asked
-	Refused func(a decide.Ask, reason string)         // records what was refused without a question
-	Start   func(context.Context, Tool) (*Box, error) // starts the sandbox of a tool
+	Env     []string                               // of the host, for what runs there
+	Ask     func(context.Context, decide.Ask) bool // nil: nobody is asked
+	Refused func(a decide.Ask, reason string)      // records what was refused without a question
+	Session *request.Request
+	Home    string
+	Start   func(context.Context, *request.Request) (*Box, error)
 	Find    func(sid string) (client.Programs, error) // connects to it
 	Log     *audit.Writer
 
@@ -172,6 +183,9 @@ func (c *Calls) unfit(t *Tool, q Call) string {
 	if path.Clean(q.Dir) != q.Dir || !host.Within(q.Dir, c.Project) {
 		return "its directory " + quoting.Quote(q.Dir) + " is not below the project " + quoting.Quote(c.Project)
 	}
+	if t.On == policy.OnSpawn {
+		return ""
+	}
 	now, err := host.FS{}.Stamp(t.program.File())
 	switch {
 	case err != nil:
@@ -184,11 +198,19 @@ func (c *Calls) unfit(t *Tool, q Call) string {
 
 // run runs the tool, and returns its exit status, or why there is none.
 func (c *Calls) run(ctx context.Context, t Tool, q Call, x *streams, out, errs output) (int, error) {
+	if t.On == policy.OnSpawn {
+		narrowed, argv, err := c.Session.Narrowed(t.Name, c.Project, q.Args)
+		if err != nil {
+			return refused, err
+		}
+		return c.inBox(ctx, c.spawn(narrowed), client.Command{Argv: argv, Dir: q.Dir}, t.Stdin, x, out, errs)
+	}
 	args := slices.Concat(t.Command[1:], q.Args)
 	if t.On == policy.OnHost {
 		return onHost(ctx, t, args, q.Dir, c.Env, x, out, errs)
 	}
-	return c.inBox(ctx, t, args, q.Dir, x, out, errs)
+	cmd := client.Command{Argv: append([]string{t.Program()}, args...), Dir: q.Dir}
+	return c.inBox(ctx, c.enter(t), cmd, t.Stdin, x, out, errs)
 }
 
 // ended words how a call ended.

@@ -49,7 +49,7 @@ func call(tool string, args []string, std [3]*os.File) (End, error) {
 		return End{}, fmt.Errorf("finding the working directory: %w", err)
 	}
 	cwd := strings.TrimSuffix(string(buf[:n]), "\x00")
-	text, err := json.Marshal(request{Tool: tool, Args: plan.BytesOf(args), Cwd: plan.Bytes(cwd)})
+	text, err := json.Marshal(said{Tool: tool, Args: plan.BytesOf(args), Cwd: plan.Bytes(cwd)})
 	if err != nil {
 		return End{}, err
 	}

@@ -76,7 +76,7 @@ func readCall(r io.Reader) (Call, error) {
 	if err != nil {
 		return Call{}, fmt.Errorf("reading the call: %w", err)
 	}
-	var q request
+	var q said
 	if kind != frameCall || json.Unmarshal(text, &q) != nil {
 		return Call{}, errors.New("what was sent is no call")
 	}

@@ -30,8 +30,8 @@ const (
 	maxCall = 256 << 10
 )
 
-// request is the call as its caller says it.
-type request struct {
+// said is the call as its caller says it.
+type said struct {
 	Tool string       `json:"tool"`
 	Args []plan.Bytes `json:"args"`
 	Cwd  plan.Bytes   `json:"cwd"`
