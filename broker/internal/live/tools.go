@@ -19,8 +19,9 @@ import (
 func (x *attempt) newTools(s doors.Session) *tools.Calls {
 	env := x.b.Env
 	at := client.At(host.Lookup(env, "XDG_RUNTIME_DIR"), host.Lookup(env, "XDG_STATE_HOME"), x.facts.Home)
-	return &tools.Calls{Tools: x.r.doors.Found, Project: x.in.Project, Log: s.Log, Ask: s.Ask,
-		Session: &x.r.Request, Home: x.facts.Home,
+	ctx, cancel := context.WithCancel(x.b.context())
+	return &tools.Calls{Context: ctx, Cancel: cancel, Tools: x.r.doors.Found, Project: x.in.Project, Log: s.Log,
+		Ask: s.Ask, Session: &x.r.Request, Home: x.facts.Home,
 		Env:     program.Environment(env, request.Programs(env, x.cfg, x.in).Writable),
 		Refused: s.Refused("the tools"), Start: x.startBeside, Find: at.Programs}
 }

@@ -51,11 +51,8 @@ func (c *Calls) spawn(q *request.Request) *box {
 
 // open starts a box; c.mu is held.
 func (c *Calls) open(name string, q *request.Request) *box {
-	ctx, stop := context.WithCancel(context.Background())
+	ctx, stop := context.WithCancel(c.Context)
 	b := &box{name: name, stands: make(chan struct{}), stop: stop}
-	if c.closed {
-		stop()
-	}
 	if c.boxes == nil {
 		c.boxes = map[string]*box{}
 	}

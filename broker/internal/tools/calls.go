@@ -61,6 +61,8 @@ func (t *Tool) Program() string {
 
 // Calls are those of one session.
 type Calls struct {
+	Context context.Context    //nolint:containedctx // of all calls and boxes
+	Cancel  context.CancelFunc // of that
 	Tools   map[string]Tool
 	Project string
 	Env     []string                               // of the host, for what runs there
@@ -79,7 +81,7 @@ type Calls struct {
 }
 
 // Serve answers what connects to l, until that is closed.
-func (c *Calls) Serve(l *net.UnixListener, door *relay.Door) { serve(l, door, c.carryOut) }
+func (c *Calls) Serve(l *net.UnixListener, door *relay.Door) { serve(c.Context, l, door, c.carryOut) }
 
 // Close ends what runs, and returns when its end is on record.
 func (c *Calls) Close() {
@@ -88,11 +90,8 @@ func (c *Calls) Close() {
 	}
 	c.mu.Lock()
 	c.closed = true
-	for _, b := range c.boxes {
-		b.retired = true
-		b.stop()
-	}
 	c.mu.Unlock()
+	c.Cancel()
 	c.running.Wait()
 }
 

@@ -46,12 +46,12 @@ type streams struct {
 	in, sent atomic.Int64
 }
 
-// serve answers what connects to l, until that is closed.
-func serve(l *net.UnixListener, door *relay.Door, carryOut func(context.Context, Call, *streams) End) {
+// serve answers what connects to l, until that is closed. Calls end with the context.
+func serve(all context.Context, l *net.UnixListener, door *relay.Door, carryOut func(context.Context, Call, *streams) End) {
 	s := relay.New(maxCalls)
 	s.Door = door
 	s.Accept(l, func(c *net.UnixConn) {
-		ctx, cancel := context.WithCancel(context.Background())
+		ctx, cancel := context.WithCancel(all)
 		defer cancel()
 		_ = c.SetReadDeadline(time.Now().Add(patience))
 		x := &streams{conn: c, from: bufio.NewReader(c), pieces: make(chan []byte, ahead), gone: ctx.Done()}

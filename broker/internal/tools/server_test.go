@@ -20,7 +20,7 @@ func serving(t *testing.T, carryOut func(context.Context, Call, *streams) End) n
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.Close() })
-	go serve(l, nil, carryOut)
+	go serve(t.Context(), l, nil, carryOut)
 	c, err := net.Dial("unix", l.Addr().String())
 	if err != nil {
 		t.Fatal(err)
