@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	"sbx.example/sbx/broker/internal/policy"
 )
 
 // Scope is how far an answer reaches.
@@ -130,7 +128,7 @@ func (a *Answer) fits(q *Question) error {
 		return errors.New("what runs on the host is asked about each time: allow it once")
 	}
 	net := q.Host != ""
-	if a.Allow && (a.Life == Forever || a.Persist != "") && len(q.Others) > 0 && q.Right() != policy.Connect {
+	if a.Allow && (a.Life == Forever || a.Persist != "") && !q.Lasting() {
 		return errors.New("who is in contact now is this session's matter: answer for the session at most")
 	}
 	switch a.Scope {

@@ -54,6 +54,9 @@ type Name struct {
 // Many says whether a question is about several objects of the directory Path.
 func (q *Question) Many() bool { return len(q.Paths) > 0 }
 
+// Lasting says whether a yes can be kept as a rule: who is in contact at a read is the session's matter.
+func (q *Question) Lasting() bool { return len(q.Others) == 0 || q.Right() == policy.Connect }
+
 // Right is what is asked for. Two operations with one right on one object are one question, because one answer
 // settles both.
 func (q *Question) Right() policy.Access {

@@ -116,6 +116,9 @@ func Following(first byte, q *Question) string {
 	if scope, _ := wide(first, q); silences(scope) {
 		return "[n]o, until the session ends"
 	}
+	if !q.Lasting() {
+		return "[s]ession [h]our / [n]o / ne[v]er"
+	}
 	return "[s]ession [h]our [f]orever [p]roject / [n]o / ne[v]er"
 }
 

@@ -57,7 +57,11 @@ func longKeys(q *Question) string {
 	case offersWalk(q):
 		wider += "[w]alk "
 	}
-	return once + "[s]ession [f]orever " + wider + "/ [n]o / ne[v]er [?]"
+	forever := "[f]orever "
+	if !q.Lasting() {
+		forever = "[h]our "
+	}
+	return once + "[s]ession " + forever + wider + "/ [n]o / ne[v]er [?]"
 }
 
 func shortKeys(q *Question) string {
@@ -68,6 +72,8 @@ func shortKeys(q *Question) string {
 		return "[o/s/f/w/n/v/?]"
 	case q.Host != "":
 		return "[o/s/f/n/v/?]"
+	case !q.Lasting():
+		return "[o/s/h/d/t/n/v/?]"
 	case offersWalk(q):
 		return "[o/s/f/d/t/w/n/v/?]"
 	}
