@@ -29,7 +29,7 @@ type carrier struct {
 // carryRules adds the rules in force to the plan's input; grants and hides are there already.
 func (r *Run) carryRules(s request.Settings, in *planner.Input, static bool) error {
 	list := s.Layers.Policy.InForce()
-	if len(s.Layers.Policy.Rules()) == 0 && len(s.FS.Ask) == 0 && len(s.FS.Reveal) == 0 {
+	if len(list) == 0 && len(s.FS.Ask) == 0 && len(s.FS.Reveal) == 0 {
 		return nil
 	}
 	x := carrier{s: s, in: in, now: time.Now(), static: static, hidden: s.Concealed(), base: len(in.Hides)}
@@ -49,7 +49,6 @@ func (r *Run) carryRules(s request.Settings, in *planner.Input, static bool) err
 	}
 	x.asks()
 	x.revealed(list)
-	x.labels()
 	if !static {
 		x.leaveToQuestions()
 	}

@@ -67,7 +67,7 @@ func (r *Run) Make(s request.Settings, facts host.Facts) (*planner.Input, *doors
 	if err = r.outside(s, in, open); err != nil {
 		return nil, nil, err
 	}
-	unheld(in, open)
+	r.labels(s, in, open)
 	if err = r.onlyThese(in); err != nil {
 		return nil, nil, err
 	}

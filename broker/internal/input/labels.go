@@ -1,41 +1,54 @@
 package input
 
 import (
+	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"sbx.example/sbx/broker/internal/doors"
 	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/planner"
 	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/request"
 )
 
 // labels has the gate look at the first access to each labelled place. Where one is shown without that, because nobody
-// looks here, because a person has granted it or a part of it, or because it may be written, the session carries its
-// label from the start.
-func (x *carrier) labels() {
-	rules := x.s.Layers.Policy.Labelling(x.now)
-	for _, r := range rules {
-		shown := slices.DeleteFunc(slices.Clone(x.in.Grants), func(g planner.Grant) bool { return !x.shows(g, r) })
-		place := r.Path().Place()
-		switch {
-		case len(shown) == 0 || place != "" && x.modeAt(place) == planner.None && !x.grantsIn(place):
-		case !x.static && place != "" && !slices.ContainsFunc(shown, func(g planner.Grant) bool {
-			return g.Mode != planner.Read || !host.Within(place, x.canonical(g)) || place == x.canonical(g) ||
-				host.Within(place, x.in.Project)
-		}):
-			x.in.Hides = append(x.in.Hides, planner.Hide{Path: place, Ask: true, Why: r.Origin.String()})
-		default:
-			x.carryLabel(r.Label, r.Path().String(), r.Origin.String())
-		}
+// looks here, because a person has granted it or a part of it, because it may be written, or because it is the system's,
+// whose trees are not taken apart for it, the session carries its label from the start. All that is shown is known by
+// now.
+func (r *Run) labels(s request.Settings, in *planner.Input, open *doors.Doors) {
+	x := carrier{s: s, in: in, now: time.Now(), static: r.Mode != "dynamic"}
+	rules := s.Layers.Policy.Labelling(x.now)
+	for _, rule := range rules {
+		x.label(rule)
 	}
 	if len(rules) == 0 {
 		return
 	}
-	for _, g := range x.in.Grants {
+	for _, g := range in.Grants {
 		if g.Reveal {
 			x.carryLabel(policy.SecretLabel(g.Path), g.Path, g.Why)
 		}
+	}
+	unheld(in, open)
+}
+
+// label has one rule's label noted at the first access, or carried.
+func (x *carrier) label(r policy.Rule) {
+	shown := slices.DeleteFunc(slices.Clone(x.in.Grants), func(g planner.Grant) bool { return !x.shows(g, r) })
+	place := r.Path().Place()
+	switch {
+	case slices.ContainsFunc(x.in.Copies, func(c planner.Copy) bool { return r.Path().Match(c.Path) }):
+		x.carryLabel(r.Label, r.Path().String(), r.Origin.String())
+	case len(shown) == 0 || place != "" && x.outOfSight(place, shown):
+	case !x.static && host.Within(place, x.in.Facts.Home) && !slices.ContainsFunc(shown, func(g planner.Grant) bool {
+		return g.Mode != planner.Read || !host.Within(place, x.canonical(g)) || place == x.canonical(g) ||
+			host.Within(place, x.in.Project)
+	}):
+		x.in.Hides = append(x.in.Hides, planner.Hide{Path: place, Ask: true, Why: r.Origin.String()})
+	default:
+		x.carryLabel(r.Label, r.Path().String(), r.Origin.String())
 	}
 }
 
@@ -58,9 +71,14 @@ func (x *carrier) canonical(g planner.Grant) string {
 	return g.Path
 }
 
-// grantsIn says whether something in a directory is granted by itself.
-func (x *carrier) grantsIn(dir string) bool {
-	return slices.ContainsFunc(x.in.Grants, func(g planner.Grant) bool { return host.Within(x.canonical(g), dir) })
+// outOfSight says whether a place is hidden, and none of the grants shows something that lies there all the same.
+func (x *carrier) outOfSight(place string, shown []planner.Grant) bool {
+	return slices.ContainsFunc(x.in.Hides, func(h planner.Hide) bool {
+		hidden := path.Clean(h.Path)
+		return host.Within(place, hidden) && !slices.ContainsFunc(shown, func(g planner.Grant) bool {
+			return host.Within(x.canonical(g), hidden)
+		})
+	})
 }
 
 // unheld names as a loss what is let in and may hear of what the session carries from the start: nobody can be asked
