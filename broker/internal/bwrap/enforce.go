@@ -70,8 +70,9 @@ func (d *drawing) guard(o *operation, m *plan.Mount, l *layer) error {
 	if d.under == nil || l.ro || ofKernel(o.source) {
 		return nil
 	}
+	secret := slices.ContainsFunc(d.hidden, func(h string) bool { return inside(o.source, h) != "" }) // it is covered
 	switch fixed, guarded := d.under.Holds(o.source); {
-	case fixed:
+	case fixed, secret:
 		m.Access, l.ro = plan.ReadOnly, true
 	case !guarded || d.view.host.at(o.source).kind != directory:
 	case d.serves(m.Target, o.source):

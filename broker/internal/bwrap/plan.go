@@ -66,6 +66,8 @@ func complete(p *plan.Plan, r *request, h host, umask uint32) error {
 	program(p, r, h.cwd, umask)
 	if h.under != nil {
 		h.under.Planned(p)
+		// Who may unmount could take away what covers a secret: such rights are over a user namespace below.
+		p.Bubblewrap.Inner = p.Bubblewrap.Inner || p.Bubblewrap.Keep != 0
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package bwrap
 import (
 	"os"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -49,8 +50,14 @@ func (r record) add(events ...audit.Event) error {
 	return nil
 }
 
-// began writes what is run, and by what words.
+// began writes what is run, and by what words. Values of variables are left out: callers hand over tokens in them.
 func (r record) began(p *plan.Plan, cwd string, words []string) error {
+	words = slices.Clone(words)
+	for i := range words {
+		if i >= 2 && words[i-2] == "--setenv" {
+			words[i] = "..."
+		}
+	}
 	return r.add(audit.Event{Kind: audit.KindExec, PID: os.Getpid(), Cwd: cwd, Op: Name, Path: string(p.Process.Path),
 		Detail: []audit.KV{{K: "words", V: strings.Join(words, " ")}}})
 }
