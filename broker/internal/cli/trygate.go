@@ -84,7 +84,7 @@ type builder struct{ pid int }
 
 var errNoMounts = errors.New("nothing is mounted here")
 
-func (b *builder) Is(pid int) bool                         { return pid == b.pid }
-func (b *builder) Graft(string, grants.Mode, uint32) error { return errNoMounts }
-func (b *builder) Revoke(string) error                     { return errNoMounts }
-func (b *builder) Populate(string) error                   { return errNoMounts }
+func (b *builder) Is(pid int) bool                               { return pid == b.pid }
+func (b *builder) Graft(string, grants.Mode, uint32, bool) error { return errNoMounts }
+func (b *builder) Revoke(string) error                           { return errNoMounts }
+func (b *builder) Populate(string) error                         { return errNoMounts }

@@ -305,6 +305,8 @@ func (g *Files) granting(r grants.Request, writes bool, v decide.Verdict) grants
 	case v.Life == decide.Until:
 		g.expire(a.Path, time.Until(v.Until))
 	}
+	tree := a.Mode == grants.RW && !a.Once && (a.Path != r.Path || r.Dir && !a.Names)
+	a.Searched = tree && g.guardedIn(a.Path) == nil
 	return a
 }
 
@@ -353,7 +355,7 @@ func (g *Grounds) Mounter() (*agent.Agent, error) {
 }
 
 // Graft is called by the server with a path that was granted.
-func (g *Files) Graft(p string, m grants.Mode, typ uint32) error {
+func (g *Files) Graft(p string, m grants.Mode, typ uint32, searched bool) error {
 	a, err := g.Mounter()
 	if err != nil {
 		return err
@@ -377,7 +379,8 @@ func (g *Files) Graft(p string, m grants.Mode, typ uint32) error {
 		return grants.ErrServe
 	}
 	if m == grants.RW && st.Mode&unix.S_IFMT == unix.S_IFDIR {
-		if e := g.refuseGuarded(decide.Ask{Op: "write", Kind: policy.KindPath, Path: p}, true); e != 0 {
+		e := g.refuseGuarded(decide.Ask{Op: "write", Kind: policy.KindPath, Path: p}, !searched)
+		if e != 0 {
 			return e
 		}
 		g.opened(p, &st)

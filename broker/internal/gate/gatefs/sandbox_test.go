@@ -236,7 +236,7 @@ func (sb *sandbox) act(kind, path string, m grants.Mode) error {
 	return nil
 }
 
-func (sb *sandbox) Graft(path string, m grants.Mode, _ uint32) error {
+func (sb *sandbox) Graft(path string, m grants.Mode, _ uint32, _ bool) error {
 	sb.mu.Lock()
 	sb.grafts++
 	sb.mu.Unlock()

@@ -47,7 +47,10 @@ type Answer struct {
 	Once bool
 	// Names, of a directory: it may be listed; what lies below it is asked about.
 	Names bool
-	Errno unix.Errno // when denied; 0 means EACCES
+	// Searched: the tree was looked through for what may not be written before anybody went on. What comes there until
+	// it is mounted is the session's own.
+	Searched bool
+	Errno    unix.Errno // when denied; 0 means EACCES
 }
 
 // Op is what a request is about to do with an object that is not granted.
@@ -264,10 +267,12 @@ func (gt *Gate) settle(q *question, r Request, a Answer) *Grant {
 		gt.names(a.Path)
 		return nil
 	}
-	if g, fresh := gt.enter(a.Path, a.Mode, typ); fresh {
-		return g
+	g, fresh := gt.enter(a.Path, a.Mode, typ)
+	if !fresh {
+		return nil
 	}
-	return nil
+	g.searched = a.Searched
+	return g
 }
 
 func (gt *Gate) refuse(k denialKey, code fuse.Status) {

@@ -42,6 +42,7 @@ type Grant struct {
 	told  map[uint32]bool
 	// dev and ino are what is mounted, once known: a file saved atomically on the host is a new one. Guarded by Gate.mu.
 	dev, ino uint64
+	searched bool // see Answer
 	planned  bool // mounted before the server started; never taken back
 	// served: nothing is mounted, the server shows the object itself. Set before ready is closed.
 	served bool
@@ -196,7 +197,7 @@ func (gt *Gate) mount(g *Grant) {
 		if typ == unix.S_IFDIR { // what it would cover nobody could take away, nor who stands above it remove
 			_ = gt.unmount(g.path, g)
 		}
-		err = gt.opts.Mounter.Graft(g.path, g.mode, typ)
+		err = gt.opts.Mounter.Graft(g.path, g.mode, typ, g.searched)
 	}
 	gt.mu.Lock()
 	defer gt.mu.Unlock()

@@ -21,8 +21,8 @@ const (
 // Mounter carries out mounts in the sandbox.
 type Mounter interface {
 	// Graft mounts the real file or tree of that path at the path. Typ is what it must be (S_IFMT), 0 if that is not
-	// known.
-	Graft(path string, m Mode, typ uint32) error
+	// known. Searched is what the answer said.
+	Graft(path string, m Mode, typ uint32, searched bool) error
 	Revoke(path string) error // takes that mount away
 }
 
