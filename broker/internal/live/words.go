@@ -33,8 +33,12 @@ type Words struct {
 // NewWords reads the user's and the organisation's settings; nil where they do not say that (bwrap.enforce).
 func NewWords(env []string) (*Words, error) {
 	who := host.Who(env)
-	layers, err := policy.Load(request.Sources(env, who, ""))
-	if err != nil || layers.Org == nil && layers.User == nil { // nothing is merged for most
+	src := request.Sources(env, who, "")
+	if asked, err := src.AskFor("bwrap.enforce"); err != nil || !asked {
+		return nil, err
+	}
+	layers, err := policy.Load(src)
+	if err != nil {
 		return nil, err
 	}
 	layers.Vars.Project = cmp.Or((&request.Request{}).ProjectRoot(who), "/") // no file of which is read

@@ -132,6 +132,39 @@ func Load(s Sources) (Layers, error) {
 	return l, nil
 }
 
+// AskFor says whether the organisation's or the user's file switches a key on, be they files that can be relied upon or
+// not: it is for keys that take away. Where nobody does, nothing more has to be read, and in a user namespace in which
+// files seem to be nobody's those who ask for nothing are not refused.
+func (s Sources) AskFor(key string) (bool, error) {
+	s.Vars.Project = "/" // of which nothing is read
+	for _, f := range [...]struct {
+		dir   string
+		scope Scope
+	}{{s.OrgDir, ScopeOrg}, {s.UserDir, ScopeUser}} {
+		if f.dir == "" {
+			continue
+		}
+		path := filepath.Join(f.dir, fileNames()[0])
+		data, err := os.ReadFile(path)
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return false, fmt.Errorf("loading %s: %w", path, err)
+		}
+		l, err := ParseConfig(data, path, f.scope, s.Vars)
+		if err != nil {
+			return false, err
+		}
+		for _, x := range l.Settings {
+			if x.Key == key && x.Value == true {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}
+
 // WithTrust returns the layers as they would be if the project's files were pinned, or not: to show the difference.
 func (l Layers) WithTrust(trusted bool) Layers {
 	l.Trusted, l.Policy.ProjectTrusted = trusted, trusted
