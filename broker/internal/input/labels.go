@@ -14,9 +14,9 @@ import (
 )
 
 // labels has the gate look at the first access to each labelled place. Where one is shown without that, because nobody
-// looks here, because a person has granted it or a part of it, because it may be written, or because it is the system's,
-// whose trees are not taken apart for it, the session carries its label from the start. All that is shown is known by
-// now.
+// looks here, because a person has granted it or a part of it, because it may be written, or because it is the
+// system's, whose trees are not taken apart for it, the session carries its label from the start. All that is shown is
+// known by now.
 func (r *Run) labels(s request.Settings, in *planner.Input, open *doors.Doors) {
 	x := carrier{s: s, in: in, now: time.Now(), static: r.Mode != "dynamic"}
 	rules := s.Layers.Policy.Labelling(x.now)

@@ -47,7 +47,8 @@ type streams struct {
 }
 
 // serve answers what connects to l, until that is closed. Calls end with the context.
-func serve(all context.Context, l *net.UnixListener, door *relay.Door, carryOut func(context.Context, Call, *streams) End) {
+func serve(all context.Context, l *net.UnixListener, door *relay.Door,
+	carryOut func(context.Context, Call, *streams) End) {
 	s := relay.New(maxCalls)
 	s.Door = door
 	s.Accept(l, func(c *net.UnixConn) {
