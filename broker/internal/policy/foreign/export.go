@@ -116,6 +116,11 @@ func (x *exporter) collect(s policy.Store, names []string, format string) {
 			x.miss(r.String(), why)
 			x.all = x.all && (r.Kind != policy.KindHost || r.Decision == policy.Allow)
 			continue
+		case r.Kind == policy.KindPath && r.Decision != policy.Deny && slices.ContainsFunc(all, func(o policy.Rule) bool {
+			return o.Label != "" && o.Path().Covers(r.Path())
+		}):
+			x.miss(r.String(), "nothing there keeps in what was read: written as a refusal")
+			r.Decision = policy.Deny
 		case r.Decision == policy.Ask && format != "claude" && (format != "cursor" || r.Kind != policy.KindPath):
 			x.miss(r.String(), "nothing asks there: written as a refusal")
 			r.Decision = policy.Deny
