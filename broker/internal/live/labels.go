@@ -52,6 +52,9 @@ func (a *approvals) request(to decide.Contact, secrets []string) error {
 	return nil
 }
 
+// held says whether labels that the session carries stand in the way of something.
+func (a *approvals) held(q decide.Ask) bool { return a != nil && len(a.arb.Stands(q).Others) > 0 }
+
 // carryLabels has the session carry the labels of what is shown from the start.
 func (x *attempt) carryLabels() error {
 	if x.approvals == nil && len(x.in.Labels) > 0 {

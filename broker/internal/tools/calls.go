@@ -67,6 +67,7 @@ type Calls struct {
 	Project string
 	Env     []string                               // of the host, for what runs there
 	Ask     func(context.Context, decide.Ask) bool // nil: nobody is asked
+	Held    func(decide.Ask) bool                  // says whether labels stand in the way of a call; may be nil
 	Refused func(a decide.Ask, reason string)      // records what was refused without a question
 	Session *request.Request
 	Home    string
@@ -159,7 +160,7 @@ func (c *Calls) refuses(ctx context.Context, t *Tool, q Call, words string) stri
 	ask.Exe, ask.Cwd = program.Links(q.PID)
 	why := c.unfit(t, q)
 	switch {
-	case why != "" || t.On != policy.OnHost && t.Allows(q.Args):
+	case why != "" || t.On != policy.OnHost && t.Allows(q.Args) && (c.Held == nil || !c.Held(ask)):
 	case len(ask.Path) >= unix.PathMax:
 		why = "these arguments need a question, and are too long for one"
 	case c.Ask != nil && c.Ask(ctx, ask):
