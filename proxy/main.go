@@ -103,6 +103,9 @@ func begin(c *proxied.Config, out *reports, o *orders) error {
 		}
 		listeners = append(listeners, l)
 	}
+	if c.Record {
+		p.record = &recorder{to: os.NewFile(uintptr(proxied.FdFirst+len(c.Secrets)+len(c.Listeners)), "record")}
+	}
 	roots, err := readRoots(c.Roots)
 	if err != nil {
 		return err

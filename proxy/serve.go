@@ -22,6 +22,7 @@ type proxy struct {
 	secrets []secret
 	ca      *authority
 	sites   []*site
+	record  *recorder // of endpoints; nil: none
 	// upstream asks the server of a site
 	upstream func(*proxied.Site) http.RoundTripper
 }
@@ -77,6 +78,9 @@ func (p *proxy) listen(l net.Listener, at proxied.Listener) {
 		ErrorLog: log.New(nowhere{}, "", 0)}
 	if at.Site != proxied.AnySite {
 		s.Handler = p.sites[at.Site]
+		if name := p.sites[at.Site].endpoint(); name != "" {
+			s.Handler = p.record.around(name, s.Handler)
+		}
 		_ = s.Serve(l)
 		return
 	}

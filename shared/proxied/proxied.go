@@ -3,7 +3,8 @@
 // the program in folder proxy speak it.
 package proxied
 
-// The descriptors that sbx-proxy inherits. Behind FdFirst come one for each secret, then one for each listener.
+// The descriptors that sbx-proxy inherits. Behind FdFirst come one for each secret, then one for each listener, and then
+// a pipe for the record, if there is one.
 const (
 	FdConfig = 3 // sbx-proxy ends when its other end is closed
 	FdReport = 4
@@ -17,6 +18,7 @@ type Config struct {
 	Listeners []Listener
 	Closed    []string // prefixes of addresses to which nothing is connected, but for those in Open
 	Open      []string
+	Record    bool   // what endpoints are asked and answer is written down
 	Roots     string // a file of certificates that are trusted instead of the host's; may be empty
 	Asks      bool   // each request waits until an Order says that it may be made
 }

@@ -34,6 +34,7 @@ type Caller struct {
 	Warn    func(string)
 	Refused func(line string, failed bool) // is told what was turned away, and what did not work
 	Asks    bool                           // each request is decided about, see Decide
+	Record  string                         // the file for what endpoints are asked; empty: none
 }
 
 // Grants are the credentials of one run. Nil ones are none.
@@ -74,6 +75,10 @@ const (
 
 // New grants what the settings name, and shows the placeholders. Nothing is started.
 func New(by Caller, s request.Settings, in *planner.Input) (*Grants, error) {
+	if by.Record != "" && len(s.Network.Endpoints) == 0 {
+		return nil, &planner.Refusal{What: "--record writes down what endpoints are asked, and this run has none",
+			Hint: "--endpoint NAME grants one"}
+	}
 	if len(s.Network.With)+len(s.Network.Endpoints) == 0 {
 		return nil, nil
 	}

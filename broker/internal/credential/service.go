@@ -29,6 +29,8 @@ type Service struct {
 	conf  *os.File // it ends when this is closed
 	ended chan struct{}
 
+	recorded sync.WaitGroup // that all is written to the file of --record
+
 	mu    sync.Mutex
 	log   *audit.Writer
 	early []audit.Event            // before there was a record
@@ -51,7 +53,16 @@ func (g *Grants) start(listeners []*os.File, closed, open []netip.Prefix, dir st
 		return starting(err)
 	}
 	ready := make(chan proxied.Report, 1)
-	if err := g.launch(append(values, g.inOrder(listeners, sockets)...), ready); err != nil {
+	files := append(values, g.inOrder(listeners, sockets)...)
+	if g.by.Record != "" {
+		w, err := g.record()
+		if err != nil {
+			return &planner.Refusal{What: "--record", Err: err, Hint: "name a file that is not there yet"}
+		}
+		defer w.Close()
+		files = append(files, w)
+	}
+	if err := g.launch(files, ready); err != nil {
 		return starting(err)
 	}
 	conf := g.configuration(closed, open)
@@ -72,6 +83,28 @@ func (g *Grants) start(listeners []*os.File, closed, open []netip.Prefix, dir st
 	}
 }
 
+// record copies to the file of --record what is written to the pipe that it returns: sbx-proxy writes no files.
+func (g *Grants) record() (*os.File, error) {
+	f, err := os.OpenFile(g.by.Record, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	g.recorded.Go(func() {
+		defer f.Close()
+		defer r.Close()
+		if _, err := io.Copy(f, r); err != nil {
+			g.by.Warn("--record: " + err.Error() + ": what comes now is not written down")
+			_, _ = io.Copy(io.Discard, r)
+		}
+	})
+	return w, nil
+}
+
 func starting(err error) error {
 	return &planner.Refusal{What: "starting sbx-proxy for --with", Err: err}
 }
@@ -84,7 +117,7 @@ func closeAll(files []*os.File) {
 
 // configuration is what sbx-proxy is told.
 func (g *Grants) configuration(closed, open []netip.Prefix) proxied.Config {
-	conf := proxied.Config{Sites: g.sites, Listeners: g.listen, Asks: g.by.Asks,
+	conf := proxied.Config{Sites: g.sites, Listeners: g.listen, Asks: g.by.Asks, Record: g.by.Record != "",
 		Roots: host.Lookup(g.by.Env, "SSL_CERT_FILE")}
 	for _, p := range closed {
 		conf.Closed = append(conf.Closed, p.String())
@@ -358,6 +391,7 @@ func (g *Grants) Close() {
 		_ = g.proc.Kill()
 		<-g.ended
 	}
+	g.recorded.Wait()
 	names, spent := g.Spent()
 	for _, name := range names {
 		x := spent[name]

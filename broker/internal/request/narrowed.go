@@ -17,7 +17,7 @@ func (r *Request) Narrowed(tool, project string, args []string) (n *Request, wor
 	copied := *r
 	n = &copied
 	n.beside, n.Name, n.Workdir = true, sessionOf("spawn", tool), project
-	n.Mode, n.prompt, n.Learn, n.Quiet = "static", "deny", "", true
+	n.Mode, n.prompt, n.Learn, n.Record, n.Quiet = "static", "deny", "", "", true
 	n.Detach, n.Keep, n.JSON, n.Verbose, n.AsPID1 = false, false, false, false, false
 	n.Paths, n.Hide, n.Secret = slices.Clip(n.Paths), slices.Clip(n.Hide), slices.Clip(n.Secret) // r keeps its own
 	readOnly := func(string) error {

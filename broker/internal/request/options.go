@@ -149,6 +149,8 @@ func (r *Request) networkOptions() []option.Option {
 			Help: "let it use the credential NAME, which is never inside: sbx puts it into requests to its own hosts"},
 		{Name: "endpoint", Arg: "NAME", Key: "network.endpoints", Value: option.List(&r.endpoints),
 			Help: "let it use the model's API of [endpoint.NAME], within its bounds"},
+		{Name: "record", Arg: "FILE", Value: option.Text(&r.Record).NotEmpty(),
+			Help: "write what endpoints are asked and answer to FILE, which must be new, without credentials"},
 		{Name: "publish", Arg: "HOST:PORT", Key: "network.publish", Value: option.List(&r.publish),
 			Help: "lead the host's port HOST (of 127.0.0.1, or ADDRESS:HOST) to its port PORT"},
 		{Name: "host-port", Arg: "PORT", Key: "network.host_ports", Value: option.List(&r.hostPorts),

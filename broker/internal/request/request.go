@@ -34,6 +34,7 @@ type Request struct {
 	AllowNetwork                                                     bool
 	AllowHosts, publish, hostPorts                                   []string
 	with, endpoints                                                  []string
+	Record                                                           string // a file, for what endpoints are asked
 	net                                                              string
 	Timeout, TimeOffset                                              time.Duration
 	tmpSize, memory, memoryHigh, cpu, io                             string
