@@ -120,6 +120,7 @@ func (c *Calls) carryOut(ctx context.Context, q Call, x *streams) End {
 	defer c.running.Done()
 	t, ok := c.Tools[q.Tool]
 	if !ok {
+		c.Refused(decide.Ask{PID: q.PID, Path: decide.Tools}, "no tool is called "+quoting.Quote(q.Tool))
 		return End{Status: refused, Message: "there is no such tool; ls " + decide.Tools + " lists them"}
 	}
 	words := typed(q.Args)
