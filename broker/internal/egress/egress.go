@@ -19,7 +19,6 @@ import (
 	"sbx.example/sbx/broker/internal/arbiter"
 	"sbx.example/sbx/broker/internal/child"
 	"sbx.example/sbx/broker/internal/decide"
-	"sbx.example/sbx/broker/internal/launch"
 	"sbx.example/sbx/broker/internal/netns"
 	"sbx.example/sbx/broker/internal/network"
 	"sbx.example/sbx/broker/internal/planner"
@@ -315,21 +314,10 @@ func (o *Network) Forget(host string) {
 	}
 }
 
-// Standing tells the network who is inside.
-func (o *Network) Standing(next func(*launch.Running)) func(*launch.Running) {
-	if o == nil {
-		return next
-	}
-	return func(run *launch.Running) {
-		o.net.Inside(run.Child.PID)
-		if next != nil {
-			next(run)
-		}
-	}
-}
-
-// Start connects the network's questions with whoever decides, from when the program can make any; nil is nobody.
-func (o *Network) Start(a *arbiter.Arbiter, log *audit.Writer) {
+// Start connects the network's questions with whoever decides, from when the program can make any; nil is nobody. init
+// is process 1 of the sandbox, by which programs are found that ask.
+func (o *Network) Start(a *arbiter.Arbiter, log *audit.Writer, init int) {
+	o.net.Inside(init)
 	o.log = log
 	if a == nil {
 		return
@@ -343,7 +331,10 @@ func (o *Network) Start(a *arbiter.Arbiter, log *audit.Writer) {
 }
 
 // OwnLog is Start where the record is of the network alone, and ends with it.
-func (o *Network) OwnLog(log *audit.Writer) { o.log, o.own = log, true }
+func (o *Network) OwnLog(log *audit.Writer, init int) {
+	o.net.Inside(init)
+	o.log, o.own = log, true
+}
 
 // Close ends the network and writes down what went where.
 func (o *Network) Close() {

@@ -14,7 +14,6 @@ import (
 	"sbx.example/sbx/broker/internal/steps"
 	"sbx.example/sbx/broker/plan"
 	"sbx.example/sbx/shared/stage"
-	"sbx.example/sbx/shared/tape"
 )
 
 // Options are what the plan does not say because it lies outside the sandbox.
@@ -30,9 +29,8 @@ type Options struct {
 	// Cloned is given process 1 before it begins. It may be nil.
 	Cloned func(pid int) error
 	// Building is called while the child builds the sandbox, which leaves this process a millisecond of
-	// its own; steps is what the child does. Its error ends the sandbox before its program starts. It may
-	// be nil.
-	Building func(steps []tape.Step) error
+	// its own. Its error ends the sandbox before its program starts. It may be nil.
+	Building func(*child.Child) error
 	// Standing is called once the sandbox stands, before its program has come far. It must not wait. It may
 	// be nil.
 	Standing func(*Running)
@@ -130,7 +128,7 @@ func run(ctx context.Context, p *plan.Plan, opt Options, start starter) (Result,
 		Tree: opt.Tree, Network: opt.Network, Folder: opt.Folder, Remember: opt.Remember,
 		Building: func(c *child.Child) error {
 			if opt.Building != nil {
-				if err := opt.Building(c.Steps()); err != nil {
+				if err := opt.Building(c); err != nil {
 					return err
 				}
 			}

@@ -26,7 +26,6 @@ import (
 	"sbx.example/sbx/broker/internal/session"
 	"sbx.example/sbx/broker/internal/tools"
 	"sbx.example/sbx/broker/plan"
-	"sbx.example/sbx/shared/tape"
 )
 
 // attempt is one way through a run. Its methods are called in the order in which they stand here.
@@ -244,15 +243,15 @@ func (x *attempt) execute() (launch.Result, error) {
 		Network: x.joined, Maps: r.doors.IDs().Maps(x.joined), Cgroup: x.limited.Descriptor(), Cloned: x.limited.Cloned,
 		Join: x.approvals.joiner(), Fuse: x.approvals.fuse(x.plan, x.mediator.server()), Tree: x.mediator.tree,
 		Listener: x.approvals.listener(x.mediator),
-		Standing: x.rec.standing(x.log, x.nowhere.Standing(x.net.Standing(x.limited.Standing(x.svc.standing)))),
+		Standing: x.rec.standing(x.log, x.nowhere.Standing(x.limited.Standing(x.svc.standing))),
 		Building: x.building,
 	}})
 }
 
 // building is what is done beside process 1 while that builds the sandbox. Without it the program is not run.
-func (x *attempt) building(steps []tape.Step) error {
+func (x *attempt) building(c *child.Child) error {
 	x.b.announce(x.r, x.plan, x.losses)
-	hash, err := x.rec.planned(steps)
+	hash, err := x.rec.planned(c.Steps())
 	if err != nil {
 		return err
 	}
@@ -266,7 +265,7 @@ func (x *attempt) building(steps []tape.Step) error {
 	if err = x.serveDoors(hash); err != nil {
 		return err
 	}
-	if err = x.startNetwork(hash); err != nil {
+	if err = x.startNetwork(hash, c.PID); err != nil {
 		return err
 	}
 	x.recordCredentials()

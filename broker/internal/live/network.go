@@ -37,21 +37,21 @@ func (a *approvals) reaches(o *egress.Network) {
 
 // startNetwork opens the record of a session that has none for another reason, and connects the network's questions
 // with whoever decides.
-func (x *attempt) startNetwork(planHash string) error {
+func (x *attempt) startNetwork(planHash string, init int) error {
 	switch {
 	case x.net == nil:
 		return nil
 	case x.approvals != nil:
 		x.approvals.network = x.net
-		x.net.Start(x.approvals.arb, x.approvals.log)
+		x.net.Start(x.approvals.arb, x.approvals.log, init)
 		return nil
 	case x.audit.w != nil: // of the session's doors, which close it
-		x.net.Start(nil, x.audit.w)
+		x.net.Start(nil, x.audit.w, init)
 		return nil
 	}
 	if err := x.audit.open(planHash); err != nil {
 		return err
 	}
-	x.net.OwnLog(x.audit.w)
+	x.net.OwnLog(x.audit.w, init)
 	return nil
 }
