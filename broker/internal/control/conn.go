@@ -38,6 +38,7 @@ type conn struct {
 	ending  bool   // nothing is added any more; close when out is empty
 	held    []byte // lines that wait for the end of an answer
 	holding bool
+	closing bool // ending, as soon as the answer that is carried out has been told
 	wake    chan struct{}
 	execs   map[int]bool // what was started for this client and runs
 	// questions that were open when it came, and whose event is still to come: it must not be told twice
@@ -127,7 +128,10 @@ func (c *conn) let() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.holding = false
-	c.release()
+	if c.release(); c.closing {
+		c.ending = true
+		c.signal()
+	}
 }
 
 // release writes what was held, in its order. c.mu is held.
@@ -151,7 +155,9 @@ func (c *conn) signal() {
 func (c *conn) finish() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.holding = false
+	if c.closing = true; c.holding {
+		return
+	}
 	c.release()
 	c.ending = true
 	c.signal()

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -67,7 +68,8 @@ type bench struct {
 	q    *prompt.Queue
 	s    *Server
 
-	listing func() // called when the open questions are listed
+	listing  func()                 // called when the open questions are listed
+	answered atomic.Pointer[func()] // called when one has been answered, before that is told
 }
 
 func newBench(t *testing.T, opt Options) *bench {
@@ -88,7 +90,13 @@ func newBench(t *testing.T, opt Options) *bench {
 			}
 			return b.q.Pending()
 		},
-		Answer:     func(id string, a prompt.Answer) error { return b.q.Answer(id, a) },
+		Answer: func(id string, a prompt.Answer) error {
+			err := b.q.Answer(id, a)
+			if f := b.answered.Load(); f != nil {
+				(*f)()
+			}
+			return err
+		},
 		SavePolicy: func(string) error { return errors.New("writing policy: read-only file system") },
 		Kill:       func(int, string) error { return nil },
 		Stats:      func() (Metrics, error) { return Metrics{Time: time.Unix(9, 0).UTC(), Mem: 42, Pids: 3}, nil },

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"sbx.example/sbx/broker/internal/prompt"
 )
 
 // A question that comes up in the moment in which a client is told of those that are open reaches it once: a client
@@ -42,5 +44,29 @@ func TestToldOnce(t *testing.T) {
 		if got[p] != 1 {
 			t.Errorf("%s was told %d times", p, got[p])
 		}
+	}
+}
+
+// TestLastAnswerIsTold: an answer that lets a session end is told to whoever gave it, though the end comes first.
+func TestLastAnswerIsTold(t *testing.T) {
+	b := newBench(t, Options{})
+	wait := b.ask("/a/b")
+	over := func() {
+		<-wait
+		go b.s.Close()
+		for closed := false; !closed; {
+			b.s.mu.Lock()
+			closed = b.s.closed
+			b.s.mu.Unlock()
+		}
+	}
+	b.answered.Store(&over)
+	c := b.dial()
+	qs, err := c.Pending()
+	if err != nil || len(qs) != 1 {
+		t.Fatalf("%+v, %v", qs, err)
+	}
+	if err := c.Approve(qs[0].ID, prompt.Answer{}); err != nil {
+		t.Errorf("the answer was carried out, and is told as %v", err)
 	}
 }
