@@ -183,7 +183,8 @@ var mayImport = map[string][]string{
 	"broker/internal/credential": {"broker/internal/decide", "broker/internal/request", "broker/internal/planner",
 		"broker/internal/policy",
 		"broker/internal/policy/peer", "broker/internal/host", "broker/internal/quoting", "broker/internal/launch",
-		"broker/internal/network", "broker/internal/program", "broker/plan", "audit", "shared/proxied"},
+		"broker/internal/network", "broker/internal/program", "broker/internal/relay", "broker/plan", "audit",
+		"shared/proxied"},
 	// what the planner plans
 	"broker/internal/input": {"broker/internal/policy/pathname",
 		"broker/internal/request", "broker/internal/planner", "broker/internal/policy",

@@ -1,6 +1,8 @@
 package credential
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -133,5 +135,22 @@ func TestEndpoints(t *testing.T) {
 		if err := grants(policy.Credential{Name: "anthropic"}).addEndpoint(e, &planner.Input{}); (err == nil) != ok {
 			t.Errorf("%s: %v", url, err)
 		}
+	}
+}
+
+// TestEndpointsInLongFolders: a socket's name has room for 107 bytes, and the home of somebody may be longer.
+func TestEndpointsInLongFolders(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), strings.Repeat("long/", 40))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	g := &Grants{sockets: []socket{{file: "endpoint-0"}}}
+	files, err := g.open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files[0].Close()
+	if st, err := os.Lstat(filepath.Join(dir, "endpoint-0")); err != nil || st.Mode().Type() != os.ModeSocket {
+		t.Errorf("no socket there: %v, %v", st, err)
 	}
 }

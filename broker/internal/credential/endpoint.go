@@ -2,7 +2,6 @@ package credential
 
 import (
 	"cmp"
-	"net"
 	"os"
 	"path"
 	"slices"
@@ -12,6 +11,7 @@ import (
 	"sbx.example/sbx/broker/internal/planner"
 	"sbx.example/sbx/broker/internal/policy"
 	"sbx.example/sbx/broker/internal/policy/peer"
+	"sbx.example/sbx/broker/internal/relay"
 	"sbx.example/sbx/shared/proxied"
 )
 
@@ -104,11 +104,10 @@ func budget(e policy.Endpoint, api string) *proxied.Budget {
 // open makes the sockets of endpoints in the session's folder.
 func (g *Grants) open(dir string) (files []*os.File, err error) {
 	for _, s := range g.sockets {
-		l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path.Join(dir, s.file), Net: "unix"})
+		l, err := relay.Listen(path.Join(dir, s.file)) // the session's folder goes as a whole
 		if err != nil {
 			return files, err
 		}
-		l.SetUnlinkOnClose(false) // the session's folder goes as a whole
 		f, err := l.File()
 		l.Close()
 		if err != nil {

@@ -131,7 +131,7 @@ func (d *Doors) Open(dir string) error {
 			continue
 		}
 		var err error
-		if x.l, err = listenUnix(path.Join(dir, x.file)); err != nil {
+		if x.l, err = relay.Listen(path.Join(dir, x.file)); err != nil {
 			return &planner.Refusal{What: "making the socket " + x.file + " in the session's folder", Err: err,
 				Hint: session.RecordHint}
 		}

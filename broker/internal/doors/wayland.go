@@ -2,14 +2,12 @@ package doors
 
 import (
 	"errors"
-	"net"
 	"path"
 	"strconv"
 
-	"golang.org/x/sys/unix"
-
 	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/relay"
 	"sbx.example/sbx/broker/internal/request"
 	"sbx.example/sbx/broker/internal/session"
 	"sbx.example/sbx/broker/internal/wayland"
@@ -44,7 +42,7 @@ func (d *Doors) wayland() error {
 
 // sandboxedDisplay makes the socket and hands it to the compositor.
 func sandboxedDisplay(compositor, socket, sid string) (func(), error) {
-	l, err := listenUnix(socket)
+	l, err := relay.Listen(socket)
 	if err != nil {
 		return nil, &planner.Refusal{What: "making the socket " + path.Base(socket) + " in the session's folder", Err: err,
 			Hint: session.RecordHint}
@@ -64,20 +62,4 @@ func sandboxedDisplay(compositor, socket, sid string) (func(), error) {
 			" with --env WAYLAND_DISPLAY=" + compositor + " grants it as it is"
 	}
 	return nil, &planner.Refusal{What: "--wayland", Err: err, Hint: hint}
-}
-
-// listenUnix listens at a path in the session's folder.
-func listenUnix(socket string) (*net.UnixListener, error) {
-	dir, err := unix.Open(path.Dir(socket), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer unix.Close(dir)
-	// by descriptor: a socket's name has room for 107 bytes
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: "/proc/self/fd/" + strconv.Itoa(dir) + "/" + path.Base(socket),
-		Net: "unix"})
-	if err == nil {
-		l.SetUnlinkOnClose(false) // the descriptor in its name is closed; Doors.Close knows the path
-	}
-	return l, err
 }

@@ -1,12 +1,15 @@
 // Package relay serves a socket that a filter stands behind, and keeps count of its connections and of those that it
 // opens to the host. It must never read or write a byte of a connection: what is passed on is the filter's to decide.
-// It is called by sshagent and nixdaemon, which embed a Server and give it what serves one client.
+// It is called by sshagent and nixdaemon, which embed a Server and give it what serves one client; doors and
+// credential listen by it.
 package relay
 
 import (
 	"errors"
 	"net"
 	"os"
+	"path"
+	"strconv"
 	"sync"
 	"time"
 
@@ -25,6 +28,23 @@ type Server struct {
 
 // New makes a server of at most this many connections at once, in both directions together.
 func New(most int) *Server { return &Server{most: most, open: map[net.Conn]int{}} }
+
+// Listen listens at a path, which may be of any length: it is reached by its directory's descriptor. The socket stays
+// when the listener is closed.
+func Listen(socket string) (*net.UnixListener, error) {
+	dir, err := unix.Open(path.Dir(socket), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(dir)
+	// a socket's name has room for 107 bytes (unix(7))
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: "/proc/self/fd/" + strconv.Itoa(dir) + "/" + path.Base(socket),
+		Net: "unix"})
+	if err == nil {
+		l.SetUnlinkOnClose(false) // the descriptor in its name is closed
+	}
+	return l, err
+}
 
 // Accept has each answer what connects to l, one goroutine for each connection, until l is closed. The connection
 // ends with the call.
