@@ -320,6 +320,7 @@ var testsMayImport = map[string][]string{
 // mayStart lists the files beside package program that start programs, or name the system call, with the reason.
 var mayStart = map[string]string{
 	"broker/internal/launch/backend.go":   "the command of a run without a sandbox, which is what the user asked for",
+	"broker/internal/tools/host.go":       "a program.Program, by its own Command; os/exec says how it ended",
 	"helper/caller.go":                    "itself, with an empty environment",
 	"host/forward.go":                     "iptables, from the system's directories, when root asks for it",
 	"broker/internal/child/bubblewrap.go": "the program of the sandbox, inside",

@@ -22,6 +22,7 @@ import (
 	"sbx.example/sbx/broker/internal/request"
 	"sbx.example/sbx/broker/internal/session"
 	"sbx.example/sbx/broker/internal/steps"
+	"sbx.example/sbx/broker/plan"
 )
 
 // run is one attempt to carry a request out, and what has come of it so far. What was typed stays as it is.
@@ -164,6 +165,9 @@ func vanished(err error) bool {
 	var f *steps.Fault
 	if errors.As(err, &exec) || errors.As(err, &f) && f.IsExec() {
 		return false
+	}
+	if f != nil && f.Step == "mounting "+string(plan.Fuse) && f.Errno == unix.EINVAL { // not on a directory any more
+		return true
 	}
 	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ESTALE) || errors.Is(err, unix.ENODEV)
 }
