@@ -64,7 +64,7 @@ func call(tool string, args []string, std [3]*os.File) (End, error) {
 	wanted := make(chan struct{}, ahead)
 	go sendInput(c, std[0], wanted)
 	for {
-		kind, data, err := readFrame(c, maxPiece)
+		kind, data, err := readFrame(c, maxPiece, nil)
 		if err != nil {
 			return End{}, fmt.Errorf("sbx has not answered to the end; at most %d calls run at a time: %w", maxCalls, err)
 		}

@@ -39,7 +39,9 @@ type streams struct {
 	failed error         // to write: what is said from there on would be no frame
 
 	pieces   chan []byte
-	wanted   bool // input is
+	spare    chan []byte // pieces that were read, to be used again: the collector is not always on
+	piece    []byte      // of which left is left
+	wanted   bool        // input is
 	left     []byte
 	over     bool // there is no more input
 	gone     <-chan struct{}
@@ -55,7 +57,8 @@ func serve(all context.Context, l *net.UnixListener, door *relay.Door,
 		ctx, cancel := context.WithCancel(all)
 		defer cancel()
 		_ = c.SetReadDeadline(time.Now().Add(patience))
-		x := &streams{conn: c, from: bufio.NewReader(c), pieces: make(chan []byte, ahead), gone: ctx.Done()}
+		x := &streams{conn: c, from: bufio.NewReader(c), pieces: make(chan []byte, ahead),
+			spare: make(chan []byte, ahead), gone: ctx.Done()}
 		q, err := readCall(x.from)
 		if err != nil {
 			x.end(End{Status: refused, Message: plan.Bytes(err.Error())})
@@ -73,7 +76,7 @@ func serve(all context.Context, l *net.UnixListener, door *relay.Door,
 
 // readCall reads what is wanted.
 func readCall(r io.Reader) (Call, error) {
-	kind, text, err := readFrame(r, maxCall)
+	kind, text, err := readFrame(r, maxCall, nil)
 	if err != nil {
 		return Call{}, fmt.Errorf("reading the call: %w", err)
 	}
@@ -91,7 +94,12 @@ func readCall(r io.Reader) (Call, error) {
 // listen takes the pieces that were asked for until the caller goes, or says something else.
 func (x *streams) listen() {
 	for {
-		kind, data, err := readFrame(x.from, maxPiece)
+		var room []byte
+		select {
+		case room = <-x.spare:
+		default:
+		}
+		kind, data, err := readFrame(x.from, maxPiece, room)
 		if err != nil || kind != frameInput {
 			return
 		}
@@ -106,12 +114,16 @@ func (x *streams) listen() {
 // Read is the caller's input.
 func (x *streams) Read(p []byte) (int, error) {
 	if len(x.left) == 0 && !x.over {
+		select {
+		case x.spare <- x.piece:
+		default:
+		}
 		if err := x.want(); err != nil {
 			return 0, err
 		}
 		select {
-		case x.left = <-x.pieces:
-			x.over = len(x.left) == 0
+		case x.piece = <-x.pieces:
+			x.left, x.over = x.piece, len(x.piece) == 0
 		case <-x.gone:
 			return 0, io.ErrUnexpectedEOF
 		}

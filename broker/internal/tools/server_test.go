@@ -40,9 +40,9 @@ func send(t *testing.T, c net.Conn, kind byte, data string) {
 // receive wants a frame of a kind; that input is wanted may come before it.
 func receive(t *testing.T, c net.Conn, want byte) string {
 	t.Helper()
-	kind, data, err := readFrame(c, maxPiece)
+	kind, data, err := readFrame(c, maxPiece, nil)
 	for kind == frameWants && want != frameWants {
-		kind, data, err = readFrame(c, maxPiece)
+		kind, data, err = readFrame(c, maxPiece, nil)
 	}
 	if err != nil || kind != want {
 		t.Fatalf("a frame %c, %q, %v, want %c", kind, data, err, want)

@@ -51,8 +51,8 @@ func writeFrame(w io.Writer, kind byte, data []byte) error {
 	return err
 }
 
-// readFrame reads one of at most most bytes. io.EOF is the other side's end.
-func readFrame(r io.Reader, most int) (kind byte, data []byte, err error) {
+// readFrame reads one of at most most bytes, into room if that is large enough. io.EOF is the other side's end.
+func readFrame(r io.Reader, most int, room []byte) (kind byte, data []byte, err error) {
 	var head [5]byte
 	if _, err = io.ReadFull(r, head[:]); err != nil {
 		return 0, nil, err
@@ -61,7 +61,10 @@ func readFrame(r io.Reader, most int) (kind byte, data []byte, err error) {
 	if uint64(n) > uint64(most) {
 		return 0, nil, fmt.Errorf("a frame of %d bytes is longer than %d", n, most)
 	}
-	data = make([]byte, n)
+	if data = room; uint64(n) > uint64(cap(room)) {
+		data = make([]byte, n)
+	}
+	data = data[:n]
 	_, err = io.ReadFull(r, data)
 	return head[0], data, err
 }
