@@ -116,14 +116,18 @@ func (p *Plan) bounds() (list []string) {
 	return list
 }
 
-// several names a few of a list, and how many more there are.
+// several names a few of a list, if there are any.
 func several(list []string, none string) string {
-	const most = 6
-	switch n := len(list); {
-	case n == 0:
+	if len(list) == 0 {
 		return none
-	case n > most:
-		return fmt.Sprintf("%s and %d more", strings.Join(list[:most], " "), n-most)
 	}
-	return strings.Join(list, " ")
+	return Few(list, 6, " ")
+}
+
+// Few names the first of a list, and how many more there are.
+func Few(list []string, most int, between string) string {
+	if n := len(list) - most; n > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(list[:most], between), n)
+	}
+	return strings.Join(list, between)
 }

@@ -1,10 +1,10 @@
 // Package proxied is what sbx and sbx-proxy say to each other: one Config and then Orders, over a pipe that sbx-proxy
-// inherits, and Reports back. It must never hold the value of a secret: values lie behind descriptors. broker's credential room and
-// the program in folder proxy speak it.
+// inherits, and Reports back. It must never hold the value of a secret: values lie behind descriptors. broker's
+// credential room and the program in folder proxy speak it.
 package proxied
 
-// The descriptors that sbx-proxy inherits. Behind FdFirst come one for each secret, then one for each listener, and then
-// a pipe for the record, if there is one.
+// The descriptors that sbx-proxy inherits. Behind FdFirst come one for each secret, then one for each listener, and
+// then a pipe for the record, if there is one.
 const (
 	FdConfig = 3 // sbx-proxy ends when its other end is closed
 	FdReport = 4

@@ -10,6 +10,7 @@ import (
 
 	"sbx.example/sbx/broker/internal/policy"
 	"sbx.example/sbx/broker/internal/policy/peer"
+	"sbx.example/sbx/broker/plan"
 )
 
 // Labels are what decides whether what was read may leave. A session that has read a labelled place carries its label:
@@ -138,12 +139,7 @@ func (env Env) hears(a Ask, v Verdict) Verdict {
 }
 
 // some names the first of several.
-func some(list []string) string {
-	if len(list) > 3 {
-		return strings.Join(list[:3], ", ") + " and " + strconv.Itoa(len(list)-3) + " more"
-	}
-	return strings.Join(list, ", ")
-}
+func some(list []string) string { return plan.Few(list, 3, ", ") }
 
 // held makes a question of what labels stand in the way of, unless an answer covers it: others are the places that were
 // read, or who would hear.

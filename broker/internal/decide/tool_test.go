@@ -10,8 +10,8 @@ import (
 // TestToolCall: no two lists of arguments are one name, and each is a name that can be asked about.
 func TestToolCall(t *testing.T) {
 	seen := map[string]string{}
-	for _, words := range []string{"", "'(no arguments)'", ".", "..", "a/b", `'a|b'`, `'a%7Cb'`, "%7C", "%257C", "a b", "'a b'", "a/../b",
-		"//", "a/", `'a\'`, `$'\x0a'`, "''"} {
+	for _, words := range []string{"", "'(no arguments)'", ".", "..", "a/b", `'a|b'`, `'a%7Cb'`, "%7C", "%257C", "a b",
+		"'a b'", "a/../b", "//", "a/", `'a\'`, `$'\x0a'`, "''"} {
 		a := ToolCall(7, "push", words, false)
 		if before, ok := seen[a.Path]; ok {
 			t.Errorf("%s and %s are both %s", before, words, a.Path)

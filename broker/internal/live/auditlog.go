@@ -59,10 +59,11 @@ func (l *auditLog) create(planHash string, begin time.Time) error {
 			return errors.Join(err, w.Close())
 		}
 	}
-	for _, x := range l.in.Labels {
-		if l.mode != "" { // the arbiter records them
-			break
-		}
+	shown := l.in.Labels
+	if l.mode != "" { // the arbiter records them
+		shown = nil
+	}
+	for _, x := range shown {
 		if _, err := w.Note(audit.Event{Kind: audit.KindLabel, UID: os.Getuid(), Op: "read", Path: x.Place,
 			RuleOrigin: x.Why, Reason: "shown from the start", Detail: []audit.KV{{K: "label", V: x.Name}}}); err != nil {
 			return errors.Join(err, w.Close())

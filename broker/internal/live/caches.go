@@ -89,10 +89,6 @@ func (x *attempt) sayInstalled(g planner.Grant, upper string) {
 	if len(names) == 0 {
 		return
 	}
-	more := ""
-	if n := len(names) - maxInstalled; n > 0 {
-		names, more = names[:maxInstalled], fmt.Sprintf(" and %d more", n)
-	}
-	x.b.Warn(fmt.Sprintf("installed in %s and gone with the session: %s%s (--rw %s keeps programs there)",
-		quoting.Quote(dir), strings.Join(quoting.All(names), ", "), more, quoting.Shell(dir)))
+	x.b.Warn(fmt.Sprintf("installed in %s and gone with the session: %s (--rw %s keeps programs there)",
+		quoting.Quote(dir), plan.Few(quoting.All(names), maxInstalled, ", "), quoting.Shell(dir)))
 }

@@ -53,15 +53,16 @@ func (s Style) sentence(q *Question, room int, names bool) string {
 	}
 	head, seen := s.labelled(q, max(leastName, room/4))
 	tail += seen
-	who := head + Shorten(s.name(program.Name(q.Exe)), max(leastName, room/4))
+	who := Shorten(s.name(program.Name(q.Exe)), max(leastName, room/4))
 	switch {
 	case q.Exe == "" && q.PID == 0:
-		who = head + "a program"
+		who = "a program"
 	case q.Exe == "":
-		who = head + fmt.Sprintf("a program (pid %d)", q.PID)
+		who = fmt.Sprintf("a program (pid %d)", q.PID)
 	case q.Inside != 0:
 		who += fmt.Sprintf("[%d]", q.Inside)
 	}
+	who = head + who
 	room -= len(who) + len(verb) + len(tail)
 	what := s.object(q)
 	if q.Many() && names {

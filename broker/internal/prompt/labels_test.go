@@ -10,7 +10,8 @@ func TestQuestionsAboutLabels(t *testing.T) {
 	st := Style{Home: "/home/u", Width: 200}
 	host := Question{Exe: "/usr/bin/node", PID: 7, Op: "connect", Host: "github.com", Port: 443,
 		Labels: []string{"clients"}, Others: []string{"/home/u/clients/acme\n, node", "/home/u/clients/b"}}
-	if got, want := st.Wants(host), `after reading "~/clients/acme\n, node" and 1 more, node wants github.com:443`; got != want {
+	const want = `after reading "~/clients/acme\n, node" and 1 more, node wants github.com:443`
+	if got := st.Wants(host); got != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}
 	read := Question{Exe: "/usr/bin/node", PID: 7, Op: "read", Path: "/home/u/clients/a", Labels: []string{"clients"},
