@@ -1,6 +1,7 @@
 // Command counttests runs `go test -json` and prints what a person wants of it: a line for each package, the output
 // of what failed, the names of what was skipped and why, and last
 //
+//	why PACKAGE TEST: the line that says it, of each that failed
 //	N passed, N failed, N skipped
 //
 //	counttests [-rerun] [-slow N] go test -json ./...
@@ -20,6 +21,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -82,6 +84,7 @@ type counter struct {
 	lost   []key           // what failed, in order; Test is empty for a package that ended outside a test
 	rest   []string        // what did not compile
 	took   []duration
+	why    []string // what failed, and the line that says why
 }
 
 type duration struct {
@@ -145,8 +148,26 @@ func (c *counter) endTest(e event) {
 		c.failed[e.Package] = true
 		c.lost = append(c.lost, key{e.Package, e.Test})
 		fmt.Fprintf(c.out, "FAIL %s %s\n%s", e.Package, e.Test, indent(text))
+		if line := reason(c.texts[key{e.Package, e.Test}]); line != "" {
+			c.why = append(c.why, fmt.Sprintf("%s %s: %s", e.Package, e.Test, line))
+		}
 	}
 }
+
+// reason is the first line that says why a test failed: testscript's, or one of the test's own file; "" for a test
+// that failed because a subtest did.
+func reason(said []string) string {
+	for _, line := range said {
+		line = strings.TrimSpace(line)
+		if strings.HasPrefix(line, "FAIL: ") || ownLine.MatchString(line) {
+			return line
+		}
+	}
+	return ""
+}
+
+// ownLine is what t.Error and its like print.
+var ownLine = regexp.MustCompile(`^\S+_test\.go:\d+: `)
 
 func (c *counter) endPackage(e event) {
 	if e.Action == "fail" && !c.failed[e.Package] { // did not build, or ended outside a test
@@ -205,5 +226,8 @@ func indent(text string) string {
 }
 
 func (c *counter) close() {
+	for _, line := range c.why {
+		fmt.Fprintln(c.out, "why", line)
+	}
 	fmt.Fprintf(c.out, "%d passed, %d failed, %d skipped\n", c.counts[passed], c.counts[failed], c.counts[skipped])
 }

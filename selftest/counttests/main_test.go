@@ -43,6 +43,21 @@ func TestCounts(t *testing.T) {
 	}
 }
 
+func TestReasonsAreRepeated(t *testing.T) {
+	out, _ := run(t, `{"Action":"output","Package":"a","Test":"T/script","Output":"    testscript.go:609: WORK=/x\n"}
+{"Action":"output","Package":"a","Test":"T/script","Output":"        FAIL: x.txtar:3: no match\n"}
+{"Action":"output","Package":"a","Test":"T/script","Output":"        FAIL: x.txtar:9: nor here\n"}
+{"Action":"fail","Package":"a","Test":"T/script"}
+{"Action":"fail","Package":"a","Test":"T"}
+{"Action":"output","Package":"a","Test":"U","Output":"    u_test.go:7: 3 is not 4\n"}
+{"Action":"fail","Package":"a","Test":"U"}
+`)
+	want := "why a T/script: FAIL: x.txtar:3: no match\nwhy a U: u_test.go:7: 3 is not 4\n0 passed, 3 failed, 0 skipped\n"
+	if !strings.HasSuffix(out, want) {
+		t.Errorf("%q does not end with %q", out, want)
+	}
+}
+
 func TestBrokenBuildIsAFailure(t *testing.T) {
 	out, n := run(t, `{"ImportPath":"b","Action":"build-output","Output":"b/x.go:1: undefined: y\n"}
 {"Action":"fail","Package":"b","Elapsed":0,"FailedBuild":"b"}

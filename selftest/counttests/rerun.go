@@ -30,7 +30,7 @@ func (c *counter) rerun(run func(pkg, pattern string) (io.Reader, error)) {
 	}
 	fmt.Fprintf(c.out, "flaky %s %s passed when it was run again alone\n", k.pkg, k.test)
 	c.counts[passed] += c.counts[failed]
-	c.counts[failed] = 0
+	c.counts[failed], c.why = 0, nil
 }
 
 // leaves leaves out the tests that failed because a subtest did.
