@@ -39,7 +39,7 @@ func packed(t *testing.T, rs ...dnsmessage.Resource) []byte {
 }
 
 func TestReadAnswer(t *testing.T) {
-	closed := func(ip netip.Addr) bool { return contains(floor(), ip) }
+	closed := func(ip netip.Addr) bool { return contains(closedPrefixes(), ip) }
 	q := dnsmessage.Question{Name: name("One.test."), Type: dnsmessage.TypeA, Class: dnsmessage.ClassINET}
 	for what, c := range map[string]struct {
 		records             []dnsmessage.Resource

@@ -51,7 +51,7 @@ func (r *rules) traffic() ([]Traffic, error) {
 // counts are what the pass-through carried, by name and address: the rules see these connections on the loopback only.
 type counts struct {
 	mu sync.Mutex
-	m  map[lead]*Traffic
+	m  map[opening]*Traffic
 }
 
 func (p *passage) count(out, in int) {
@@ -59,16 +59,16 @@ func (p *passage) count(out, in int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.m == nil {
-		c.m = map[lead]*Traffic{}
+		c.m = map[opening]*Traffic{}
 	}
-	l := lead{p.name, p.to.Addr()}
-	t := c.m[l]
+	o := opening{p.name, p.to.Addr()}
+	t := c.m[o]
 	if t == nil {
 		if len(c.m) >= maxEntries {
 			return
 		}
-		t = &Traffic{Addr: l.addr, Name: l.name}
-		c.m[l] = t
+		t = &Traffic{Addr: o.addr, Name: o.name}
+		c.m[o] = t
 	}
 	t.Out += uint64(out)
 	t.In += uint64(in)

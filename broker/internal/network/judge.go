@@ -88,8 +88,8 @@ func (n *Network) Reconsider() {
 
 // Forget closes what a name opened and no other name did; the next program that wants it is decided about anew.
 func (n *Network) Forget(name string) {
-	n.names.forget(name)
-	for addr, keep := range n.names.unlead(name) {
+	n.names.closeName(name)
+	for addr, keep := range n.names.closeName(name) {
 		if err := n.rules.shut(addr, keep); err != nil {
 			n.o.Note(Event{Op: "connect", Host: name, Addr: addr, Failed: true, Reason: err.Error()})
 		}

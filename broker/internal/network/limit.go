@@ -48,7 +48,7 @@ func (r *resolver) limit() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	clear(r.cache)
-	clear(r.leads)
+	clear(r.openings)
 	clear(r.sent)
 }
 

@@ -124,7 +124,7 @@ func Start(o Options) (_ *Network, err error) {
 	if err != nil {
 		n.o.Say("network: addresses that this host is given later are not closed: " + err.Error())
 	}
-	closed := append(floor(), hostAddresses()...)
+	closed := append(closedPrefixes(), hostAddresses()...)
 	n.closed.Store(&closed)
 	var listeners [][]net.Listener
 	for _, p := range o.Publish {
@@ -274,7 +274,7 @@ func (n *Network) setRules(to, log *os.File, classes []ports) error {
 		return err
 	}
 	n.keep(n.log)
-	go n.hear()
+	go n.readLog()
 	return nil
 }
 

@@ -110,7 +110,7 @@ func (p *passage) deny(name string, why error) error {
 
 // allowed says whether the connection may go to where a name led.
 func (p *passage) allowed(name string) error {
-	if !p.n.names.leadsTo(name, p.to) {
+	if !p.n.names.hasOpened(name, p.to) {
 		return p.deny(name, fmt.Errorf("the connection names %s, which was not allowed or did not lead to this address",
 			name))
 	}

@@ -298,10 +298,11 @@ func TestPass(t *testing.T) {
 		defer mu.Unlock()
 		events = append(events, e)
 	}
-	n.names.led("one.test", []netip.Addr{to.Addr()}, judgement{ports: []ports{{lo: 1, hi: 65535, sni: true}}}, time.Hour)
-	n.names.led("closed.test", []netip.Addr{to.Addr()}, judgement{ports: []ports{{lo: 1, hi: 65535, udp: true}}},
+	n.names.recordOpened("one.test", []netip.Addr{to.Addr()}, judgement{ports: []ports{{lo: 1, hi: 65535, sni: true}}},
 		time.Hour)
-	n.names.led("old.test", []netip.Addr{to.Addr()}, judgement{ports: []ports{{lo: 1, hi: 65535}}}, -time.Second)
+	n.names.recordOpened("closed.test", []netip.Addr{to.Addr()}, judgement{ports: []ports{{lo: 1, hi: 65535, udp: true}}},
+		time.Hour)
+	n.names.recordOpened("old.test", []netip.Addr{to.Addr()}, judgement{ports: []ports{{lo: 1, hi: 65535}}}, -time.Second)
 	try := func(c *tls.Config) error {
 		a, b := loopback(t)
 		defer a.Close()
@@ -400,9 +401,9 @@ func TestPassSecondHello(t *testing.T) {
 	n.closed.Store(&[]netip.Prefix{})
 	reasons := make(chan string, 8)
 	n.o.Note = func(e Event) { reasons <- e.Reason }
-	n.names.led("one.test", []netip.Addr{to.Addr()}, judgement{ports: []ports{{lo: 1, hi: 65535}}}, time.Hour)
+	n.names.recordOpened("one.test", []netip.Addr{to.Addr()}, judgement{ports: []ports{{lo: 1, hi: 65535}}}, time.Hour)
 	// even a name that is allowed too
-	n.names.led("two.test", []netip.Addr{to.Addr()}, judgement{ports: []ports{{lo: 1, hi: 65535}}}, time.Hour)
+	n.names.recordOpened("two.test", []netip.Addr{to.Addr()}, judgement{ports: []ports{{lo: 1, hi: 65535}}}, time.Hour)
 	change := []byte{20, 3, 3, 0, 1, 1}
 	for name, want := range map[string]int{"one.test": 100, "two.test": 0} {
 		a, b := loopback(t)

@@ -27,12 +27,12 @@ type resolver struct {
 	by     func(who) Program // who was refused
 	served []string          // names that lead to ServedAddress
 
-	mu     sync.Mutex
-	cache  map[key]*entry
-	names  map[netip.Addr]string // which name led to an address, the last one
-	leads  map[lead]leadTo       // what each name opened
-	budget map[string]*bucket
-	sent   map[string]bool // names that servers outside were asked about
+	mu       sync.Mutex
+	cache    map[key]*entry
+	names    map[netip.Addr]string // which name led to an address, the last one
+	openings map[opening]openedFor // what each name opened
+	budget   map[string]*bucket
+	sent     map[string]bool // names that servers outside were asked about
 }
 
 // who asks: the source of the question inside.
@@ -75,7 +75,7 @@ const (
 )
 
 func newResolver() *resolver {
-	return &resolver{cache: map[key]*entry{}, names: map[netip.Addr]string{}, leads: map[lead]leadTo{},
+	return &resolver{cache: map[key]*entry{}, names: map[netip.Addr]string{}, openings: map[opening]openedFor{},
 		budget: map[string]*bucket{}, sent: map[string]bool{}}
 }
 
@@ -209,7 +209,7 @@ func (r *resolver) fetch(ctx context.Context, q dnsmessage.Question, name peer.H
 		}
 	}
 	life := time.Duration(a.ttl)*time.Second + grace
-	r.led(name.Name, a.addrs, j, life) // before the address is open
+	r.recordOpened(name.Name, a.addrs, j, life) // before the address is open
 	if err := r.admit(a.addrs, j, life); err != nil {
 		r.note(Event{Op: "lookup", Host: name.Name, Failed: true, Reason: err.Error()})
 		return failed, false

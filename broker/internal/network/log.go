@@ -54,8 +54,8 @@ func protoName(p byte) string {
 	return "other"
 }
 
-// hear follows what the rules log.
-func (n *Network) hear() {
+// readLog follows what the rules log.
+func (n *Network) readLog() {
 	for {
 		list, err := n.log.Read()
 		if err != nil {
@@ -73,7 +73,7 @@ func (n *Network) hear() {
 				n.refused(f)
 				n.inject(p.Data, n.back)
 			case groupHeld:
-				n.hold(f, p.Data)
+				n.holdPacket(f, p.Data)
 			}
 		}
 	}

@@ -22,9 +22,9 @@ const (
 	denyLife = 20 * time.Second
 )
 
-// hold keeps the first packet of a connection until somebody has decided. The program sees a connection that takes its
-// time, or one that is refused.
-func (n *Network) hold(f flow, packet []byte) {
+// holdPacket keeps the first packet of a connection until somebody has decided. The program sees a connection that
+// takes its time, or one that is refused.
+func (n *Network) holdPacket(f flow, packet []byte) {
 	t := f.dst
 	n.mu.Lock()
 	waiting, known := n.held[t]
@@ -43,13 +43,13 @@ func (n *Network) hold(f flow, packet []byte) {
 	}
 	n.mu.Unlock()
 	if !known {
-		go n.settle(t, f)
+		go n.decideHeld(t, f)
 	}
 }
 
-// settle asks about a destination, opens or closes it, and lets the packets go on: to where they want, or into the
+// decideHeld asks about a destination, opens or closes it, and lets the packets go on: to where they want, or into the
 // refusal.
-func (n *Network) settle(dst netip.AddrPort, f flow) {
+func (n *Network) decideHeld(dst netip.AddrPort, f flow) {
 	host := n.names.nameOf(dst.Addr())
 	isName := host != ""
 	if !isName {
@@ -68,7 +68,7 @@ func (n *Network) settle(dst netip.AddrPort, f flow) {
 		}
 		list := n.answered(v, dst.Port(), isName)
 		if err = n.rules.admit([]netip.Addr{dst.Addr()}, list, life, made); err == nil && isName {
-			n.names.led(host, []netip.Addr{dst.Addr()}, judgement{ports: list}, life)
+			n.names.recordOpened(host, []netip.Addr{dst.Addr()}, judgement{ports: list}, life)
 		}
 	} else {
 		by = n.back // who decided has recorded it

@@ -6,9 +6,9 @@ import (
 	"sbx.example/sbx/broker/internal/policy/peer"
 )
 
-// floor are the addresses that nothing but a range in the list opens: the host itself, its neighbours, services of a
-// cloud's machines, and spellings of one family's addresses in the other's.
-func floor() []netip.Prefix {
+// closedPrefixes are the addresses that nothing but a range in the list opens: the host itself, its neighbours,
+// services of a cloud's machines, and spellings of one family's addresses in the other's.
+func closedPrefixes() []netip.Prefix {
 	var out []netip.Prefix
 	for _, s := range [...]string{
 		"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24",
@@ -21,9 +21,9 @@ func floor() []netip.Prefix {
 	return out
 }
 
-// Closed says whether an address is one that nothing but a range in the list opens: of the host or of the floor.
+// Closed says whether an address is one that nothing but a range in the list opens: of the host or in closedPrefixes.
 func Closed(a netip.Addr, hosts []peer.Pattern) bool {
-	return !listed(a, hosts) && (contains(floor(), a) || contains(hostAddresses(), a))
+	return !listed(a, hosts) && (contains(closedPrefixes(), a) || contains(hostAddresses(), a))
 }
 
 // listed says whether a range in the list holds a.
