@@ -21,7 +21,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -159,15 +158,13 @@ func (c *counter) endTest(e event) {
 func reason(said []string) string {
 	for _, line := range said {
 		line = strings.TrimSpace(line)
-		if strings.HasPrefix(line, "FAIL: ") || ownLine.MatchString(line) {
+		file, _, own := strings.Cut(line, "_test.go:")
+		if strings.HasPrefix(line, "FAIL: ") || own && !strings.Contains(file, " ") {
 			return line
 		}
 	}
 	return ""
 }
-
-// ownLine is what t.Error and its like print.
-var ownLine = regexp.MustCompile(`^\S+_test\.go:\d+: `)
 
 func (c *counter) endPackage(e event) {
 	if e.Action == "fail" && !c.failed[e.Package] { // did not build, or ended outside a test

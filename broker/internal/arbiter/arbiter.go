@@ -249,7 +249,7 @@ func (a *Arbiter) unsettled(ctx context.Context, q decide.Ask, v decide.Verdict,
 	if ans.Allow && !v.Knew(decide.Decide(q, env)) {
 		return refusal("what the session has read, or with whom it is in contact, has changed since the question"), ""
 	}
-	got := ans.Settle(q, env)
+	got := ans.Verdict(q, env)
 	if !ans.Allow {
 		a.refuseWalk(q, env.Now)
 	}

@@ -21,7 +21,7 @@ func Attach(p *plan.Plan, sock int, std stage.Stdio, hooks Hooks, parent func(),
 	c := &Child{sock: sock, Fds: map[plan.FdRole]*os.File{}, Pidfd: -1, plan: p, parent: parent, block: tail.block,
 		early: NoEarly{}, control: &tail.block.control}
 	c.rest, c.start = tail.rest, tail.start
-	c.settle(hooks.Settled)
+	c.afterStart(hooks.AfterStart)
 	err := c.nameSteps(std)
 	if err == nil {
 		err = c.awaitReady(p, hooks)

@@ -16,8 +16,8 @@ type Hooks struct {
 	// Building is called once, soon after the clone, perhaps by another goroutine. It must not wait for the child; its
 	// error ends it.
 	Building func(*Child) error
-	// Settled is called once when the program has run for a moment (settledAfter).
-	Settled func()
+	// AfterStart is called once when the program has run for a moment (startTakes).
+	AfterStart func()
 	// Fuse is given the descriptor of a FUSE file system of the plan, in the plan's order, and must
 	// have it served when it returns, or looked after: the child's next step may walk through it. The
 	// child's own requests, while it builds, must never wait.

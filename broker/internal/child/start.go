@@ -99,7 +99,7 @@ func Start(p *plan.Plan, std stage.Stdio, hooks Hooks) (*Child, error) {
 	if hooks.Remember && e.Done == nil {
 		c.remember = func() { hooks.Early.Remember(p, hooks.Folder, std) }
 	}
-	c.settle(hooks.Settled)
+	c.afterStart(hooks.AfterStart)
 	if err := c.carryOut(e, std, hooks); err != nil {
 		c.Kill()
 		c.Close()
@@ -108,13 +108,13 @@ func Start(p *plan.Plan, std stage.Stdio, hooks Hooks) (*Child, error) {
 	return c, nil
 }
 
-// settledAfter is how long a program has run whose broker may do what would have been in its way.
-const settledAfter = 400 * time.Millisecond
+// startTakes is how long a program has run whose broker may do what would have been in its way.
+const startTakes = 400 * time.Millisecond
 
-// settle has f called, which may be nil, when the program has run for a moment.
-func (c *Child) settle(f func()) {
+// afterStart has f called, which may be nil, when the program has run for a moment.
+func (c *Child) afterStart(f func()) {
 	if f != nil {
-		time.AfterFunc(settledAfter, f)
+		time.AfterFunc(startTakes, f)
 	}
 }
 

@@ -268,10 +268,10 @@ func (c Consent) span() string {
 	return ", until the session ends"
 }
 
-// Settle is the verdict on one access that waited for the answer, where env has what the answer made hold. What
+// Verdict is the one on one access that waited for the answer, where env has what the answer made hold. What
 // has become refused since
 // the question was asked stays refused whatever a human says, and so is what the answer does not cover.
-func (ans Answer) Settle(a Ask, env Env) Verdict {
+func (ans Answer) Verdict(a Ask, env Env) Verdict {
 	// Here somebody did answer, so only rules and hidden things can still refuse.
 	env.Static, env.NoPrompt = false, false
 	v := Decide(a, env)

@@ -310,10 +310,10 @@ func means(t *testing.T, q Question, ans Answer, e Env) (Verdict, []Grant) {
 	for _, g := range c.Covers {
 		e.Grants.Add(g)
 	}
-	return c.Answer.Settle(q.Asks()[0], e), c.Covers
+	return c.Answer.Verdict(q.Asks()[0], e), c.Covers
 }
 
-func TestSettle(t *testing.T) {
+func TestAnswersVerdict(t *testing.T) {
 	e := env(t)
 	v, g := means(t, Question{Op: "read", Path: "/srv/d/f"}, Answer{Allow: true, Scope: Tree, Life: Session}, e)
 	if v.Decision != Allow || v.Scope != Tree || v.Path != "/srv/d" || len(g) != 1 || g[0].Name != "/srv/d" {
@@ -359,7 +359,7 @@ func TestSettle(t *testing.T) {
 		t.Error("an answer that has expired was taken")
 	}
 	// What an answer does not cover is refused to whoever waited for it.
-	if v := (Answer{Allow: true, Scope: File, Life: Session}).Settle(read("/srv/other"), e); v.Decision != Deny {
+	if v := (Answer{Allow: true, Scope: File, Life: Session}).Verdict(read("/srv/other"), e); v.Decision != Deny {
 		t.Errorf("%+v", v)
 	}
 }

@@ -134,7 +134,7 @@ func TestRevealAnswers(t *testing.T) {
 	e := env(t)
 	e.Reveals.Asks = map[string]bool{q.Path: true}
 	for _, a := range []Answer{{}, {Allow: true, Scope: Once, Life: LifeOnce}, {Allow: true, Scope: File, Life: Session}} {
-		if v := a.Settle(read(q.Path), e); v.Decision != Deny || v.Errno != int(syscall.ENOENT) {
+		if v := a.Verdict(read(q.Path), e); v.Decision != Deny || v.Errno != int(syscall.ENOENT) {
 			t.Errorf("%+v settles it as %v, errno %d", a, v.Decision, v.Errno)
 		}
 	}

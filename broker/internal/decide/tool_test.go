@@ -58,7 +58,7 @@ func TestCallOnHost(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if v := c.Answer.Settle(a, Env{Now: now}); v.Decision != Allow || v.Life != LifeOnce {
+		if v := c.Answer.Verdict(a, Env{Now: now}); v.Decision != Allow || v.Life != LifeOnce {
 			t.Errorf("on the host %t: allowed once it is %+v", onHost, v)
 		}
 		if _, err := Means(&q, Answer{Life: Session}, now); err != nil {

@@ -66,7 +66,7 @@ func (g *Mounts) Standing(c *child.Child, p *plan.Plan) {
 // Join gives the engine what it mounts with.
 func (g *Mounts) Join(n *Notify) {
 	if g.Able() {
-		n.Opener, n.Grafter, n.Settle, n.Live = g, g, g.settle, g
+		n.Opener, n.Grafter, n.Answer, n.Live = g, g, g.answer, g
 		n.Foreign = g.foreign
 		if g.s.Rules.Settings.Sandbox.Stat == "type-only" {
 			n.TypeOnly = func(q decide.Ask) bool { return g.s.Arbiter.Stands(q).Decision != decide.Allow }
@@ -74,8 +74,8 @@ func (g *Mounts) Join(n *Notify) {
 	}
 }
 
-// settle asks, and says what is to be mounted for a yes.
-func (g *Mounts) settle(q decide.Ask, a notify.Ask, ask func() decide.Verdict) notify.Answer {
+// answer asks, and says what is to be mounted for a yes.
+func (g *Mounts) answer(q decide.Ask, a notify.Ask, ask func() decide.Verdict) notify.Answer {
 	write := policy.AccessOf(q.Op) == policy.Write
 	switch {
 	case q.Kind == policy.KindSocket:

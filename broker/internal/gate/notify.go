@@ -25,11 +25,11 @@ type Notify struct {
 	Taken *atomic.Int64
 	// Connect has a connection to a socket made for a process. May be nil.
 	Connect func(socket File, pid uint32, connect func() bool)
-	// Opener, Grafter and Settle are there where an agent is. Settle says what becomes of a verdict.
+	// Opener, Grafter and Answer are there where an agent is. Answer says what becomes of a verdict.
 	Opener  notify.Opener
 	Grafter notify.Grafter
 	Foreign notify.Foreign
-	Settle  func(decide.Ask, notify.Ask, func() decide.Verdict) notify.Answer
+	Answer  func(decide.Ask, notify.Ask, func() decide.Verdict) notify.Answer
 	// TypeOnly says whether a look at attributes shows the type and asks nobody. May be nil.
 	TypeOnly func(decide.Ask) bool
 	Carrier  notify.Carrier // of what changes judged trees; nil: there are none
@@ -59,8 +59,8 @@ func ServeNotify(ctx context.Context, n Notify) error {
 			return notify.Answer{Errno: syscall.ENOENT}
 		}
 		q := FromNotify(a)
-		if n.Settle != nil {
-			return n.Settle(q, a, func() decide.Verdict { return n.Ask(ctx, q) })
+		if n.Answer != nil {
+			return n.Answer(q, a, func() decide.Verdict { return n.Ask(ctx, q) })
 		}
 		return answer(q, n.Ask(ctx, q))
 	}

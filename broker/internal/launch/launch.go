@@ -45,8 +45,8 @@ type Options struct {
 	Fuse func(c *child.Child, m *plan.Mount, fd int) error
 	// Tree takes the root of a tree of the plan that the broker alone writes, see child.Hooks.
 	Tree func(m *plan.Mount, root *os.File)
-	// Settled is called when the program has run for 0.4 seconds. It must not wait, and may be nil.
-	Settled func()
+	// AfterStart is called when the program has run for 0.4 seconds. It must not wait, and may be nil.
+	AfterStart func()
 	// Exits says that the caller exits as soon as Run returns, Stays that it is another program, which goes on: its
 	// signals are not passed on.
 	Exits, Stays bool
@@ -139,7 +139,7 @@ func run(ctx context.Context, p *plan.Plan, opt Options, start starter) (Result,
 			}
 			release = r.forwardSignals(term)
 			return nil
-		}, Settled: opt.Settled, Early: opt.Early})
+		}, AfterStart: opt.AfterStart, Early: opt.Early})
 	std.closeChildSide()
 	if err != nil {
 		release()

@@ -239,8 +239,9 @@ func (x *attempt) execute() (launch.Result, error) {
 	return b.backend(r).Execute(b.context(), launch.Job{Plan: x.plan, Options: launch.Options{
 		Stdio: b.Std, Signals: b.Signals, Timeout: r.timeout, Expiring: func() { x.limited.Count(x.svc.init()) },
 		Early: b.Early, Folder: x.folder, Remember: r.Name == "" && r.helper == nil && !r.doors.Filtered(),
-		Exits: x.joined == nil && !x.limited.Grouped() && b.Context == nil, Stays: b.Context != nil, Settled: b.settled(),
-		Network: x.joined, Maps: r.doors.IDs().Maps(x.joined), Cgroup: x.limited.Descriptor(), Cloned: x.limited.Cloned,
+		Exits: x.joined == nil && !x.limited.Grouped() && b.Context == nil, Stays: b.Context != nil,
+		AfterStart: b.afterStart(), Network: x.joined,
+		Maps: r.doors.IDs().Maps(x.joined), Cgroup: x.limited.Descriptor(), Cloned: x.limited.Cloned,
 		Join: x.approvals.joiner(), Fuse: x.approvals.fuse(x.plan, x.mediator.server()), Tree: x.mediator.tree,
 		Listener: x.approvals.listener(x.mediator),
 		Standing: x.rec.standing(x.log, x.nowhere.Standing(x.limited.Standing(x.svc.standing))),

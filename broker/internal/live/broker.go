@@ -62,10 +62,10 @@ func (b *Broker) context() context.Context {
 	return context.Background()
 }
 
-// settled is what is done once the program has run for a moment; another program's memory is its own.
-func (b *Broker) settled() func() {
+// afterStart is what is done once the program has run for a moment; another program's memory is its own.
+func (b *Broker) afterStart() func() {
 	if b.Context != nil {
 		return nil
 	}
-	return confine.Settle
+	return confine.ReleaseStart
 }

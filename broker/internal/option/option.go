@@ -15,7 +15,7 @@ type Option struct {
 	Group string // heading in the help
 	Help  string
 	Value
-	Also []Setting // further settings that it is
+	Implies []Setting // further settings that it sets as well
 }
 
 // Setting is a key of the configuration and the value that an option gives it: nil if the option was not given.
@@ -28,7 +28,7 @@ type Setting struct {
 func Settings(rows []Option, each func(key, flag string, value any) error) error {
 	for i := range rows {
 		o := &rows[i]
-		for _, s := range append([]Setting{{o.Key, o.Setting}}, o.Also...) {
+		for _, s := range append([]Setting{{o.Key, o.Setting}}, o.Implies...) {
 			if s.Key == "" || s.Value == nil {
 				continue
 			}

@@ -27,7 +27,7 @@ func (a *asked) rows() []Option {
 		{Name: "no-noise", Key: "a.noise", Value: Off(&a.quiet)},
 		{Name: "path", Arg: "PATH", Key: "a.paths", Value: List(&a.paths)},
 		{Name: "apart", Arg: "PATH", Key: "a.apart", Value: List(&a.paths).Apart()},
-		{Name: "n", Arg: "N", Key: "a.n", Value: Count(&a.n), Also: []Setting{{"a.also", func() any { return true }}}},
+		{Name: "n", Arg: "N", Key: "a.n", Value: Count(&a.n), Implies: []Setting{{"a.also", func() any { return true }}}},
 		{Name: "after", Arg: "TIME", Key: "a.after", Value: Duration(&a.after)},
 	}
 }

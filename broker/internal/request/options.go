@@ -169,7 +169,7 @@ func (r *Request) machineOptions() []option.Option {
 			Help: "let programs make sandboxes of their own inside (bwrap, an agent's, sbx run again)"},
 		{Name: "containers", Arg: "[=shared]", Key: "features.containers",
 			Value: option.Switch(&r.containers).With(r.setContainers).Suggest(sharedStore),
-			Also: []option.Setting{{Key: "features.containers_shared",
+			Implies: []option.Setting{{Key: "features.containers_shared",
 				Value: option.Switch(&r.containersShared).Setting}},
 			Help: "let rootless podman and crun work inside, with a store of the session's own, or with " +
 				"yours"},

@@ -12,8 +12,8 @@ import (
 const (
 	history   = 24  // samples of a chart
 	maxRecent = 200 // decisions that are kept
-	// settle is for how long keys do nothing after the selected question changed by itself.
-	settle = 400 * time.Millisecond
+	// quietFor is for how long keys do nothing after the selected question changed by itself.
+	quietFor = 400 * time.Millisecond
 )
 
 // Options of a Model.
@@ -169,7 +169,7 @@ func (m *Model) reselect() {
 		m.question, m.typed = "", nil
 		if len(m.questions) > 0 {
 			m.question = m.questions[0].ID
-			m.quietUntil = m.now.Add(settle)
+			m.quietUntil = m.now.Add(quietFor)
 		}
 	}
 	if !slices.ContainsFunc(m.sessions, func(s session) bool { return s.info.SID == m.session }) {

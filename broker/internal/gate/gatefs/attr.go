@@ -116,7 +116,7 @@ func (s *Server) statNode(n *node, fd int, out *fuse.Attr) fuse.Status {
 	}
 	s.fill(&st, out)
 	if n != nil {
-		s.told(n, &st)
+		s.noteTold(n, &st)
 	}
 	return fuse.OK
 }

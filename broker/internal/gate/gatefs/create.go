@@ -1,8 +1,6 @@
 package gatefs
 
 import (
-	"strconv"
-
 	"golang.org/x/sys/unix"
 
 	"sbx.example/sbx/broker/internal/gate/fuse"
@@ -13,7 +11,7 @@ import (
 
 // mayAppear waits for the answer to a new name. The kernel holds the directory's lock meanwhile: others that look for
 // names it does not know there wait as well, as long as the answer takes.
-func (s *Server) mayAppear(cancel <-chan struct{}, h *fuse.InHeader, g ground, name string,
+func (s *Server) mayAppear(cancel <-chan struct{}, h *fuse.InHeader, g askedDir, name string,
 	typ uint32) (*node, fuse.Status) {
 	c := below(g.node, name)
 	c.typ, c.id = typ, s.nodes.pathID(c.path, typ, "")
@@ -26,7 +24,7 @@ func (s *Server) mayAppear(cancel <-chan struct{}, h *fuse.InHeader, g ground, n
 
 // createNew makes and opens a file that a question has allowed. It is the host's own; who has it open writes through
 // the server, and whoever comes next is asked about, or let in, as with any other file.
-func (s *Server) createNew(cancel <-chan struct{}, in *fuse.CreateIn, g ground, name string,
+func (s *Server) createNew(cancel <-chan struct{}, in *fuse.CreateIn, g askedDir, name string,
 	out *fuse.CreateOut) fuse.Status {
 	defer func() { g.done() }()
 	c, code := s.mayAppear(cancel, &in.InHeader, g, name, unix.S_IFREG)
@@ -56,7 +54,7 @@ func (s *Server) createNew(cancel <-chan struct{}, in *fuse.CreateIn, g ground, 
 }
 
 // mkdirNew makes a directory that a question has allowed.
-func (s *Server) mkdirNew(cancel <-chan struct{}, in *fuse.MkdirIn, g ground, name string,
+func (s *Server) mkdirNew(cancel <-chan struct{}, in *fuse.MkdirIn, g askedDir, name string,
 	out *fuse.EntryOut) fuse.Status {
 	defer func() { g.done() }()
 	c, code := s.mayAppear(cancel, &in.InHeader, g, name, unix.S_IFDIR)
@@ -81,7 +79,7 @@ func (s *Server) mkdirNew(cancel <-chan struct{}, in *fuse.MkdirIn, g ground, na
 }
 
 // noteMade remembers what an answer has allowed to be made.
-func (s *Server) noteMade(g ground, c *node, fd int) {
+func (s *Server) noteMade(g askedDir, c *node, fd int) {
 	var st unix.Stat_t
 	if !g.granted && unix.Fstat(fd, &st) == nil {
 		s.Grants.NoteMade(c.path, &st)
@@ -103,7 +101,7 @@ func (s *Server) madeHere(n *node) bool {
 }
 
 // mknodNew makes a FIFO, a socket or a file in a granted directory.
-func (s *Server) mknodNew(cancel <-chan struct{}, in *fuse.MknodIn, g ground, name string,
+func (s *Server) mknodNew(cancel <-chan struct{}, in *fuse.MknodIn, g askedDir, name string,
 	out *fuse.EntryOut) fuse.Status {
 	if !g.granted {
 		return s.needsTree(cancel, &in.InHeader, g, name)
@@ -126,7 +124,7 @@ func (s *Server) mknodNew(cancel <-chan struct{}, in *fuse.MknodIn, g ground, na
 // needsTree asks about a name that can be made only where the tree around it is granted for writing. If the
 // answer is that, the kernel repeats
 // the walk, which then leads into the mount.
-func (s *Server) needsTree(cancel <-chan struct{}, h *fuse.InHeader, g ground, name string) fuse.Status {
+func (s *Server) needsTree(cancel <-chan struct{}, h *fuse.InHeader, g askedDir, name string) fuse.Status {
 	_, code := s.mayAppear(cancel, h, g, name, unix.S_IFREG)
 	switch {
 	case code != fuse.OK:
@@ -147,12 +145,8 @@ func (s *Server) enterNew(c *node, fd int, mode uint32, out *fuse.EntryOut) fuse
 	if st.Mode&unix.S_IFMT != c.typ {
 		return errno(unix.ESTALE)
 	}
-	// the kernel has applied the caller's umask; the server's must not count as well
-	if lost := mode &^ st.Mode & s.umask(); lost != 0 {
-		if err := unix.Fchmodat(s.procfd, strconv.Itoa(fd), st.Mode&0o777|lost, 0); err != nil {
-			return status(err)
-		}
-		st.Mode |= lost
+	if err := s.restoreMode(fd, &st, mode); err != nil {
+		return status(err)
 	}
 	if s.nodes.keep(c) == nil {
 		return fuse.EIO

@@ -211,7 +211,7 @@ func (s *Server) judge(cancel <-chan struct{}, h *fuse.InHeader, c *node, fd int
 	for {
 		g := s.Grants.Find(c.object(), grants.OpLookup)
 		waited := false
-		if g == nil || !g.Settled() {
+		if g == nil || !g.Ready() {
 			if !known && c.typ == unix.S_IFSOCK && !s.isAgent(h) && c.base != nil && strings.ContainsRune(c.rel, '/') {
 				return veiled, 0, s.refuseSocket(h, c)
 			}

@@ -200,7 +200,7 @@ func (s *Server) dirKey(n *node, name string, fd int) (loopKey, error) {
 func (s *Server) enterLoop(c *node, st *unix.Stat_t, out *fuse.EntryOut) fuse.Status {
 	out.NodeId = c.id
 	s.fill(st, &out.Attr)
-	s.told(c, st)
+	s.noteTold(c, st)
 	out.SetAttrTimeout(s.attrValid(c))
 	if c.typ == unix.S_IFDIR {
 		if s.opts.Repeat != nil {

@@ -22,7 +22,7 @@ func (s *Server) Create(cancel <-chan struct{}, in *fuse.CreateIn, name string, 
 	if g, ok := s.lacking(in.NodeId, name); ok {
 		return s.createNew(cancel, in, g, name, out)
 	}
-	g, asked, code := s.ground(cancel, &in.InHeader, in.NodeId, name)
+	g, asked, code := s.askedDir(cancel, &in.InHeader, in.NodeId, name)
 	if asked {
 		return s.createNew(cancel, in, g, name, out)
 	} else if code != fuse.OK {
@@ -48,7 +48,7 @@ func (s *Server) Create(cancel <-chan struct{}, in *fuse.CreateIn, name string, 
 			return status(err)
 		}
 	}
-	code = s.settle(n, name, fd, mode, &out.EntryOut)
+	code = s.enterMade(n, name, fd, mode, &out.EntryOut)
 	if code != fuse.OK {
 		unix.Close(fd)
 		return code
@@ -69,23 +69,30 @@ func (s *Server) Create(cancel <-chan struct{}, in *fuse.CreateIn, name string, 
 	return fuse.OK
 }
 
-// settle gives a new object the mode that was asked for and enters it.
-func (s *Server) settle(n *node, name string, fd int, mode uint32, out *fuse.EntryOut) fuse.Status {
+// enterMade gives a new object the mode that was asked for and enters it.
+func (s *Server) enterMade(n *node, name string, fd int, mode uint32, out *fuse.EntryOut) fuse.Status {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		return status(err)
 	}
-	// The kernel has applied the caller's umask; the server's own must not count as well.
-	if lost := mode &^ st.Mode & s.umask(); lost != 0 {
-		if err := unix.Fchmodat(s.procfd, strconv.Itoa(fd), st.Mode&0o3777|lost, 0); err != nil {
-			return status(err)
-		}
+	if err := s.restoreMode(fd, &st, mode); err != nil {
+		return status(err)
 	}
 	held, err := s.reopen(fd, unix.O_PATH)
 	if err != nil {
 		return status(err)
 	}
 	return s.adopt(n, name, held, out)
+}
+
+// restoreMode gives a new object what the server's own umask has taken from mode. The kernel has applied the caller's.
+func (s *Server) restoreMode(fd int, st *unix.Stat_t, mode uint32) error {
+	lost := mode &^ st.Mode & s.umask()
+	if lost == 0 {
+		return nil
+	}
+	st.Mode |= lost
+	return unix.Fchmodat(s.procfd, strconv.Itoa(fd), st.Mode&0o3777, 0)
 }
 
 // made enters what a name-making call has just made.
@@ -95,7 +102,7 @@ func (s *Server) made(n *node, name string, mode uint32, out *fuse.EntryOut) fus
 		return status(err)
 	}
 	defer unix.Close(fd)
-	return s.settle(n, name, fd, mode, out)
+	return s.enterMade(n, name, fd, mode, out)
 }
 
 // Mkdir makes a directory.
@@ -106,7 +113,7 @@ func (s *Server) Mkdir(cancel <-chan struct{}, in *fuse.MkdirIn, name string, ou
 	if g, ok := s.lacking(in.NodeId, name); ok {
 		return s.mkdirNew(cancel, in, g, name, out)
 	}
-	g, asked, code := s.ground(cancel, &in.InHeader, in.NodeId, name)
+	g, asked, code := s.askedDir(cancel, &in.InHeader, in.NodeId, name)
 	if asked {
 		return s.mkdirNew(cancel, in, g, name, out)
 	} else if code != fuse.OK {
@@ -144,7 +151,7 @@ func (s *Server) Mknod(cancel <-chan struct{}, in *fuse.MknodIn, name string, ou
 	default:
 		return fuse.EPERM
 	}
-	g, asked, code := s.ground(cancel, &in.InHeader, in.NodeId, name)
+	g, asked, code := s.askedDir(cancel, &in.InHeader, in.NodeId, name)
 	if asked {
 		defer g.done()
 		return s.mknodNew(cancel, in, g, name, out)
@@ -166,7 +173,7 @@ func (s *Server) Mknod(cancel <-chan struct{}, in *fuse.MknodIn, name string, ou
 		}
 		defer unix.Close(fd)
 		defer s.keeping(fd)()
-		return s.settle(n, name, fd, mode&0o1777, out)
+		return s.enterMade(n, name, fd, mode&0o1777, out)
 	}
 	if err := unix.Mknodat(n.fd, name, mode, 0); err != nil {
 		return s.occupied(&in.InHeader, n, name, err)
@@ -180,7 +187,7 @@ func (s *Server) Symlink(cancel <-chan struct{}, h *fuse.InHeader, target, name 
 	if code, ok := s.madeRepeated(h, name, unix.S_IFLNK, out); ok {
 		return code
 	}
-	g, asked, code := s.ground(cancel, h, h.NodeId, name)
+	g, asked, code := s.askedDir(cancel, h, h.NodeId, name)
 	if asked {
 		defer g.done()
 		return s.symlinkAsked(cancel, h, g, target, name, out)
@@ -210,7 +217,7 @@ func (s *Server) Symlink(cancel <-chan struct{}, h *fuse.InHeader, target, name 
 
 // Link makes a second name. A guarded file must not get one under which it can be written.
 func (s *Server) Link(cancel <-chan struct{}, in *fuse.LinkIn, name string, out *fuse.EntryOut) fuse.Status {
-	g, asked, code := s.ground(cancel, &in.InHeader, in.NodeId, name)
+	g, asked, code := s.askedDir(cancel, &in.InHeader, in.NodeId, name)
 	switch {
 	case asked && g.granted:
 		g.done()
@@ -271,7 +278,7 @@ func (s *Server) remove(cancel <-chan struct{}, h *fuse.InHeader, name string, f
 	if code, ok := s.removedRepeated(h, name); ok {
 		return code
 	}
-	g, asked, code := s.ground(cancel, h, h.NodeId, name)
+	g, asked, code := s.askedDir(cancel, h, h.NodeId, name)
 	if asked {
 		defer g.done()
 		return s.removeAsked(cancel, h, g, name, flags)

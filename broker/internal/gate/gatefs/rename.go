@@ -19,10 +19,10 @@ func (s *Server) Rename(cancel <-chan struct{}, in *fuse.RenameIn, oldName, newN
 	if code, ok := s.movedRepeated(&in.InHeader, oldName, in.Newdir, newName); ok {
 		return code
 	}
-	from, asked, code := s.ground(cancel, &in.InHeader, in.NodeId, oldName)
+	from, asked, code := s.askedDir(cancel, &in.InHeader, in.NodeId, oldName)
 	defer from.done()
 	// before the first is told: the kernel repeats the call once
-	to, also, second := s.ground(cancel, &in.InHeader, in.Newdir, newName)
+	to, also, second := s.askedDir(cancel, &in.InHeader, in.Newdir, newName)
 	defer to.done()
 	switch {
 	case code != fuse.OK:

@@ -7,7 +7,8 @@ import (
 )
 
 // mayTouch waits for the answer to the removal or replacement of a name, which is a write of what has it.
-func (s *Server) mayTouch(cancel <-chan struct{}, h *fuse.InHeader, g ground, name string) (unix.Stat_t, fuse.Status) {
+func (s *Server) mayTouch(cancel <-chan struct{}, h *fuse.InHeader, g askedDir, name string) (
+	unix.Stat_t, fuse.Status) {
 	var st unix.Stat_t
 	if err := names.Stat(g.fd, name, &st); err != nil {
 		return st, status(err)
@@ -27,7 +28,7 @@ func join(n *node, name string) string {
 }
 
 // removeAsked removes a name that is not granted when a question has allowed it.
-func (s *Server) removeAsked(cancel <-chan struct{}, h *fuse.InHeader, g ground, name string, flags int) fuse.Status {
+func (s *Server) removeAsked(cancel <-chan struct{}, h *fuse.InHeader, g askedDir, name string, flags int) fuse.Status {
 	if _, code := s.mayTouch(cancel, h, g, name); code != fuse.OK {
 		return code
 	}
@@ -39,7 +40,7 @@ func (s *Server) removeAsked(cancel <-chan struct{}, h *fuse.InHeader, g ground,
 }
 
 // symlinkAsked makes a link that a question has allowed.
-func (s *Server) symlinkAsked(cancel <-chan struct{}, h *fuse.InHeader, g ground, target, name string,
+func (s *Server) symlinkAsked(cancel <-chan struct{}, h *fuse.InHeader, g askedDir, target, name string,
 	out *fuse.EntryOut) fuse.Status {
 	if _, code := s.mayAppear(cancel, h, g, name, unix.S_IFLNK); code != fuse.OK {
 		return code
@@ -51,7 +52,8 @@ func (s *Server) symlinkAsked(cancel <-chan struct{}, h *fuse.InHeader, g ground
 }
 
 // mayReplace waits for the answer to the name that something gets by a rename.
-func (s *Server) mayReplace(cancel <-chan struct{}, in *fuse.RenameIn, nd ground, name string, typ uint32) fuse.Status {
+func (s *Server) mayReplace(cancel <-chan struct{}, in *fuse.RenameIn, nd askedDir, name string,
+	typ uint32) fuse.Status {
 	var to unix.Stat_t
 	if names.Stat(nd.fd, name, &to) == nil && s.Grants.HasMade(join(nd.node, name), &to) {
 		return fuse.OK
@@ -63,7 +65,7 @@ func (s *Server) mayReplace(cancel <-chan struct{}, in *fuse.RenameIn, nd ground
 // moveDir moves a directory between names that are not granted. What lies in one has rules of its own, so one that is
 // not empty is moved only where both names are granted with all below them; else EXDEV makes mv copy, and the copies
 // are asked about.
-func (s *Server) moveDir(cancel <-chan struct{}, in *fuse.RenameIn, od ground, oldName string, nd ground,
+func (s *Server) moveDir(cancel <-chan struct{}, in *fuse.RenameIn, od askedDir, oldName string, nd askedDir,
 	newName string, st *unix.Stat_t) fuse.Status {
 	if code := s.mayReplace(cancel, in, nd, newName, unix.S_IFDIR); code != fuse.OK {
 		return code
@@ -90,7 +92,7 @@ func (s *Server) moveDir(cancel <-chan struct{}, in *fuse.RenameIn, od ground, o
 
 // renameAsked moves an object between names that are not granted: both are asked about, except what was made by such an
 // answer. In granted directories all that is as on the host.
-func (s *Server) renameAsked(cancel <-chan struct{}, in *fuse.RenameIn, od ground, oldName string, nd ground,
+func (s *Server) renameAsked(cancel <-chan struct{}, in *fuse.RenameIn, od askedDir, oldName string, nd askedDir,
 	newName string) fuse.Status {
 	switch {
 	case od.granted && nd.granted:

@@ -31,7 +31,7 @@ func (s *Server) tellKept(h *fuse.InHeader, n *node, name string) {
 }
 
 // tellTree reports that something was to be made where names are granted one by one, which cannot be.
-func (s *Server) tellTree(h *fuse.InHeader, g ground, name string) {
+func (s *Server) tellTree(h *fuse.InHeader, g askedDir, name string) {
 	if s.opts.Refused != nil && !s.isAgent(h) {
 		s.opts.Refused(grants.Request{PID: h.Pid, Op: grants.OpCreate.String(), Path: join(g.node, name), Tree: true})
 	}

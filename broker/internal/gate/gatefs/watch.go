@@ -334,8 +334,8 @@ func (s *Server) doubt() {
 	}
 }
 
-// told notes what the kernel is told of a file that it relies on.
-func (s *Server) told(n *node, st *unix.Stat_t) {
+// noteTold notes what the kernel is told of a file that it relies on.
+func (s *Server) noteTold(n *node, st *unix.Stat_t) {
 	if n.once.Load() {
 		s.nodes.mu.Lock()
 		n.toldOf = signature{size: st.Size, mtime: st.Mtim, ctime: st.Ctim}

@@ -132,7 +132,7 @@ func (gt *Gate) Permission(cancel <-chan struct{}, pid uint32, n Object,
 			continue
 		case code != fuse.OK:
 			return nil, waited, code
-		case g != nil && g.Settled():
+		case g != nil && g.Ready():
 			return g, waited, fuse.OK
 		case g != nil && o.locked():
 			if gt.SendBack(g, pid, true) {
@@ -233,8 +233,8 @@ func (r *Request) denied() denialKey {
 	return denialKey{r.Path, r.right() == "write", r.asker.process}
 }
 
-// settle carries an answer out, up to the mount that it returns. gt.mu is held.
-func (gt *Gate) settle(q *question, r Request, a Answer) *Grant {
+// carryOut carries an answer out, up to the mount that it returns. gt.mu is held.
+func (gt *Gate) carryOut(q *question, r Request, a Answer) *Grant {
 	if a.Path == "" {
 		a.Path = r.Path
 	}

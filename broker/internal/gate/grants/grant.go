@@ -95,11 +95,11 @@ func (g *Grant) Mode() Mode   { return g.mode }
 // Names says whether a directory may be listed, and that is all.
 func (g *Grant) Names() bool { return g.names }
 
-// Served says whether nothing is mounted: the server shows the object itself. It is asked when the grant is settled.
+// Served says whether nothing is mounted: the server shows the object itself. It is asked when the grant is ready.
 func (g *Grant) Served() bool { return g.served }
 
-// Settled says whether what is granted has been mounted.
-func (g *Grant) Settled() bool {
+// Ready says whether what is granted is there.
+func (g *Grant) Ready() bool {
 	select {
 	case <-g.ready:
 		return true
@@ -170,12 +170,12 @@ func (gt *Gate) enter(p string, m Mode, typ uint32) (g *Grant, fresh bool) {
 	}
 	g = &Grant{path: p, mode: m, typ: typ, ready: make(chan struct{})}
 	gt.grants[p] = g
-	gt.settleBelow(g)
+	gt.endBelow(g)
 	return g, true
 }
 
-// settleBelow ends the questions that a grant answers: those who wait look again. gt.mu is held.
-func (gt *Gate) settleBelow(g *Grant) {
+// endBelow ends the questions that a grant answers: those who wait look again. gt.mu is held.
+func (gt *Gate) endBelow(g *Grant) {
 	for k, q := range gt.questions {
 		if !covers(g.path, k.path) || g.typ != unix.S_IFDIR && k.path != g.path || g.mode == RO && k.right == "write" {
 			continue
@@ -248,7 +248,7 @@ func (gt *Gate) SendBack(g *Grant, pid uint32, waited bool) bool {
 	if g.served { // there is no mount to cross into
 		return false
 	}
-	if g.Settled() && (g.since.IsZero() || time.Since(g.since) > 2*time.Second) {
+	if g.Ready() && (g.since.IsZero() || time.Since(g.since) > 2*time.Second) {
 		g.told = nil
 		return waited
 	}

@@ -16,7 +16,7 @@ func (gt *Gate) put(r Request) (*question, func()) {
 		open := gt.questions[key] == q // else a grant above it has settled it
 		if open {
 			delete(gt.questions, key)
-			g = gt.settle(q, r, a)
+			g = gt.carryOut(q, r, a)
 		}
 		gt.mu.Unlock()
 		if open {

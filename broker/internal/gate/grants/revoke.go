@@ -39,7 +39,7 @@ func (gt *Gate) Review(stands func(p string, m Mode, mounted, names bool) bool) 
 	gt.mu.Lock()
 	for p, g := range gt.grants {
 		if !g.planned {
-			held[p] = standing{g.mode, g.Settled() && !g.served, g.names}
+			held[p] = standing{g.mode, g.Ready() && !g.served, g.names}
 		}
 	}
 	gt.mu.Unlock()

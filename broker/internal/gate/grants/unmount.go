@@ -21,7 +21,7 @@ func (gt *Gate) Mounted(p string) bool {
 // mounted lists what answers have mounted at a path and below it, or are about to. gt.mu is held.
 func (gt *Gate) mounted(p string) (list []string) {
 	for q, g := range gt.grants {
-		if covers(p, q) && !g.planned && !g.names && !(g.Settled() && g.served) {
+		if covers(p, q) && !g.planned && !g.names && !(g.Ready() && g.served) {
 			list = append(list, q)
 		}
 	}

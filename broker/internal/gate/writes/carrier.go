@@ -184,7 +184,7 @@ func (k *Carrier) Begin() error {
 func (k *Carrier) End() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.settle()
+	k.installTexts()
 	k.ended = true
 	k.callers.forget()
 	for i := range k.roots {
@@ -219,7 +219,7 @@ func (k *Carrier) Take(c *notify.Call) bool {
 		j.flags = uint64(uint32(c.Arg(int(j.d.flags))))
 	}
 	if len(k.texts) > 0 {
-		k.settle()
+		k.installTexts()
 	}
 	if k.Nested != nil && j.d.kind != kindUmask && k.Nested(c) {
 		if j.setsGroup() {

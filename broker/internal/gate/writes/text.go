@@ -58,8 +58,8 @@ func (j *job) openText(n *name, r ruling) bool {
 	return true
 }
 
-// settle puts in place what has become harmless, and forgets what was written long ago.
-func (k *Carrier) settle() {
+// installTexts puts in place what has become harmless, and forgets what was written long ago.
+func (k *Carrier) installTexts() {
 	kept := k.texts[:0]
 	for _, t := range k.texts {
 		said, err := io.ReadAll(io.NewSectionReader(t.f, 0, textSize))

@@ -15,10 +15,10 @@ import (
 	"sbx.example/sbx/broker/internal/resources"
 )
 
-// Settle is what a broker does when its program has run for a moment: until then it would have been in the
+// ReleaseStart is what a broker does when its program has run for a moment: until then it would have been in the
 // way. The collector is switched on, and the pages of the program file that only the start needed are given
 // back; those that are needed again are still in the kernel's cache.
-func Settle() {
+func ReleaseStart() {
 	debug.SetGCPercent(50)
 	// The limit was for the time without a collector. What is in use beyond it, as when the program has made very many
 	// files, would have it collect without an end.
@@ -58,7 +58,7 @@ type Rest struct {
 
 func (r *Rest) Later() {
 	r.once.Do(func() {
-		// settle may not have been called yet, and a program can ask for hundreds of things within its first second
+		// ReleaseStart may not have been called yet, and a program can ask for hundreds of things within its first second
 		debug.SetGCPercent(100)
 		r.timer = time.AfterFunc(restAfter, func() {
 			relax()

@@ -46,18 +46,18 @@ VmFlags: rd ex mr mw me
 	if got := fileMaps(text, "/usr/bin/sbx"); !slices.Equal(got, want) {
 		t.Errorf("got %x, want %x", got, want)
 	}
-	Settle() // of the test itself, which must survive it
+	ReleaseStart() // of the test itself, which must survive it
 }
 
 // The limit is for the time in which the collector is off. With it a broker that served 60,000 new files collected
 // without an end.
-func TestSettleLiftsTheMemoryLimit(t *testing.T) {
+func TestReleaseStartLiftsTheMemoryLimit(t *testing.T) {
 	limit, percent := debug.SetMemoryLimit(MemoryLimit), debug.SetGCPercent(-1)
 	defer func() {
 		debug.SetMemoryLimit(limit)
 		debug.SetGCPercent(percent)
 	}()
-	Settle()
+	ReleaseStart()
 	if got := debug.SetMemoryLimit(-1); got != math.MaxInt64 {
 		t.Errorf("the collector is to keep below %d bytes, whatever is in use", got)
 	}

@@ -9,44 +9,43 @@ import (
 	"sbx.example/sbx/broker/internal/guard"
 )
 
-// ground is a directory of the host's in which names are made, moved and removed by answers.
-type ground struct {
+// askedDir is a directory of the host's in which names are made, moved and removed by answers.
+type askedDir struct {
 	*node
 	fd      int
 	own     bool // fd is closed at the end of the request
 	granted bool // all of it was granted for writing: its names ask no more
 }
 
-func (g ground) done() {
+func (g askedDir) done() {
 	if g.own {
 		unix.Close(g.fd)
 	}
 }
 
-// ground says whether a name in a directory is a matter of answers: in a skeleton and in a gated directory each
-// is one of its own. One that was granted
-// for writing with all that is in it is mounted; who had entered it before that, or is in a mount namespace of
-// its own, goes on coming here, and finds
-// what the mount would show.
-func (s *Server) ground(cancel <-chan struct{}, h *fuse.InHeader, id uint64, name string) (ground, bool, fuse.Status) {
+// askedDir says whether a name in a directory is a matter of answers: in a skeleton and in a gated directory each is
+// one of its own. One that was granted for writing with all that is in it is mounted; who had entered it before that,
+// or is in a mount namespace of its own, goes on coming here, and finds what the mount would show.
+func (s *Server) askedDir(cancel <-chan struct{}, h *fuse.InHeader, id uint64, name string) (
+	askedDir, bool, fuse.Status) {
 	n := s.nodes.get(id)
 	if n == nil || !guard.ValidName(name) {
-		return ground{}, false, fuse.OK // home says why not
+		return askedDir{}, false, fuse.OK // home says why not
 	}
 	if s.habit(n, name) {
-		return ground{}, false, fuse.OK
+		return askedDir{}, false, fuse.OK
 	}
 	if n.kind == static && n.dir.Kind == served.Skeleton && n.dir.Unlisted == served.AskFirst && s.Grants.Asks() &&
 		!n.dir.has(name) {
 		if n.fd >= 0 {
-			return ground{node: n, fd: n.fd}, true, fuse.OK
+			return askedDir{node: n, fd: n.fd}, true, fuse.OK
 		}
 		if fd, err := s.openLate(n); err == nil {
-			return ground{node: n, fd: fd, own: true}, true, fuse.OK
+			return askedDir{node: n, fd: fd, own: true}, true, fuse.OK
 		}
 	}
 	if n.kind != gated {
-		return ground{}, false, fuse.OK
+		return askedDir{}, false, fuse.OK
 	}
 	if !s.mountable(n) {
 		fd, foreign, err := s.hold(n)
@@ -54,9 +53,9 @@ func (s *Server) ground(cancel <-chan struct{}, h *fuse.InHeader, id uint64, nam
 			if err == nil {
 				unix.Close(fd)
 			}
-			return ground{}, false, fuse.EACCES
+			return askedDir{}, false, fuse.EACCES
 		}
-		return ground{node: n, fd: fd, own: true}, true, fuse.OK
+		return askedDir{node: n, fd: fd, own: true}, true, fuse.OK
 	}
 	// What a call for one name has as its header is for the directory in which that is; of a rename's second that is
 	// another one.
@@ -65,12 +64,12 @@ func (s *Server) ground(cancel <-chan struct{}, h *fuse.InHeader, id uint64, nam
 	t, code := s.enter(cancel, &at, grants.OpCreate)
 	switch {
 	case code != fuse.OK:
-		return ground{}, false, code
+		return askedDir{}, false, code
 	case !t.freely:
 		t.done()
-		return ground{}, false, fuse.EROFS
+		return askedDir{}, false, fuse.EROFS
 	}
-	return ground{node: n, fd: t.host, own: t.own, granted: true}, true, fuse.OK
+	return askedDir{node: n, fd: t.host, own: t.own, granted: true}, true, fuse.OK
 }
 
 // openLate opens the host's directory of a skeleton that it did not have at the start.
@@ -83,22 +82,22 @@ func (s *Server) openLate(n *node) (int, error) {
 
 // lacking says whether a name is asked for in a skeleton that the host does not have. It is there for what is mounted
 // below it, so for programs it exists: a yes to the name makes it on the host.
-func (s *Server) lacking(id uint64, name string) (ground, bool) {
+func (s *Server) lacking(id uint64, name string) (askedDir, bool) {
 	n := s.nodes.get(id)
 	if n == nil || !guard.ValidName(name) || n.kind != static || n.fd >= 0 || n.base == nil ||
 		n.dir.Kind != served.Skeleton ||
 		n.dir.Unlisted != served.AskFirst || !s.Grants.Asks() || n.dir.has(name) {
-		return ground{}, false
+		return askedDir{}, false
 	}
 	fd, err := s.openLate(n)
 	if err == nil {
 		unix.Close(fd)
 	}
-	return ground{node: n, fd: -1}, err == unix.ENOENT
+	return askedDir{node: n, fd: -1}, err == unix.ENOENT
 }
 
-// makeHost makes the host's directory of a ground that it lacks.
-func (s *Server) makeHost(g ground) (ground, error) {
+// makeHost makes the host's directory that g lacks.
+func (s *Server) makeHost(g askedDir) (askedDir, error) {
 	if g.fd >= 0 {
 		return g, nil
 	}
