@@ -20,6 +20,8 @@ export DEBIAN_FRONTEND=noninteractive PATH=/usr/sbin:/usr/bin:/sbin:/bin
 fail() { echo "packages.sh: $*" >&2; exit 1; }
 # a program of that name that somebody put into /usr/local must not answer for the package's
 rm -rf /usr/local/bin/sbx* /etc/sbx
+# Debian's own index of all pages of the manual would be made anew at each step
+rm -f /var/lib/man-db/auto-update
 listing() { find /usr /etc /var/lib -xdev \( -path /var/lib/dpkg -o -path /etc/gshadow\* -o -path /etc/group\* -o -path /var/lib/rpm -o -path /usr/share/man/index.db -o -path /etc/.pwd.lock \) -prune -o -path '*sbx*' -print | sort; }
 listing >/tmp/before
 members="$(ls *.deb)"
