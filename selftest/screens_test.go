@@ -56,7 +56,7 @@ func daySteps() []step {
 		{name: "no such session", line: "sbx attach no-such-session", until: prompted},
 		{name: "a detached session", line: "sbx run --detach --name night -- sh -c 'echo hello; exec sleep 1000'",
 			until: prompted},
-		{name: "logs", line: "until sbx logs night | grep hello; do :; done", until: prompted},
+		{name: "logs", line: "sh -c 'until sbx logs night | grep hello; do :; done'", until: prompted},
 		{line: "sbx prune", until: prompted}, // the first session had a name of chance
 		{line: "sbx run -q --name evening -- true", until: prompted},
 		{name: "ls", line: "sbx ls --all", until: prompted},
@@ -66,26 +66,26 @@ func daySteps() []step {
 	}
 }
 
-// TestScreens types the session of README.md into terminals of three widths and compares what a person sees with what
-// is kept in testdata/goldens. Digits and the session's own words are masked.
+// TestScreens types the session of README.md into three shells in terminals of three widths, and compares what a person
+// sees with what is kept in testdata/goldens, the same for all shells. Digits and the session's own words are masked.
 func TestScreens(t *testing.T) {
 	t.Parallel()
 	needSandbox(t)
-	if _, err := exec.LookPath("tmux"); err != nil {
-		need.Fact(t, false, "tmux")
-	}
+	need.Tool(t, "tmux", "zsh", "fish")
 	if !strings.HasPrefix(shop.dir, "/home/sbx-selftest-") {
 		need.Fact(t, false, "root, for homes whose paths are always as long")
 	}
-	for _, columns := range []int{130, 80, 40} {
-		t.Run(fmt.Sprint(columns), func(t *testing.T) {
-			t.Parallel()
-			s := openScreen(t, fmt.Sprint(columns/40), columns, "bash")
-			for _, st := range append(readmeSteps(), daySteps()...) {
-				s.do(st)
-			}
-			compareGolden(t, fmt.Sprintf("screen%d.txt", columns), s.seen.String())
-		})
+	for i, shell := range []string{"bash", "zsh", "fish"} {
+		for _, columns := range []int{130, 80, 40} {
+			t.Run(fmt.Sprintf("%s/%d", shell, columns), func(t *testing.T) {
+				t.Parallel()
+				s := openScreen(t, fmt.Sprintf("%d%d", i, columns/40), columns, shell)
+				for _, st := range append(readmeSteps(), daySteps()...) {
+					s.do(st)
+				}
+				compareGolden(t, fmt.Sprintf("screen%d.txt", columns), s.seen.String())
+			})
+		}
 	}
 }
 
@@ -115,7 +115,7 @@ func openScreen(t *testing.T, name string, columns int, shell string) *screen {
 	s := &screen{t: t, home: home, sock: filepath.Join(home, "tmux")}
 	s.files(map[string]string{"project/main.c": "int main;\n", "notes/todo.md": "mend the roof\n", "notes/a": "a\n",
 		".ssh/id_ed25519": "KEY\n", ".local/bin/agent": "#!/bin/sh\necho agent at work\n", ".bashrc": "PS1='$ '\n",
-		".run/x": ""})
+		".config/fish/config.fish": "", ".run/x": ""})
 	s.user("git", "init", "-q", filepath.Join(home, "project"))
 	// Shells list what is on PATH while one types, and ask about what is not granted; this is.
 	path := "PATH=" + filepath.Join(home, ".local/bin") + ":/usr/bin:/bin"
