@@ -164,23 +164,25 @@ func TestRowsArePrinted(t *testing.T) {
 	}
 }
 
-// TestRowsTyped types what README.md prints into bash, zsh and fish, each in a terminal of another width, and what all
-// documents print into bash. Every command ends as it should, and what a person sees of README's is kept.
+// TestRowsTyped types what README.md prints into bash, zsh and fish in terminals of three widths, and what all documents
+// print into bash. Every command ends as it should, and what a person sees of README's is kept.
 func TestRowsTyped(t *testing.T) {
 	t.Parallel()
 	needSandbox(t)
 	need.Tool(t, "tmux", "bash", "zsh", "fish", "node", "npm", "make", "git")
 	need.Fact(t, strings.HasPrefix(shop.dir, "/home/sbx-selftest-"), "root, for homes whose paths are always as long")
-	for shell, columns := range map[string]int{"bash": 130, "zsh": 80, "fish": 40} {
-		t.Run("README in "+shell, func(t *testing.T) {
-			t.Parallel()
-			s := openScreen(t, "9"+fmt.Sprint(columns/40), columns, shell)
-			s.day()
-			for _, c := range printedIn(t, "README.md") {
-				s.row(c)
-			}
-			compareGolden(t, fmt.Sprintf("rows%d.txt", columns), s.seen.String())
-		})
+	for i, shell := range []string{"bash", "zsh", "fish"} {
+		for _, columns := range []int{130, 80, 40} {
+			t.Run(fmt.Sprintf("README in %s/%d", shell, columns), func(t *testing.T) {
+				t.Parallel()
+				s := openScreen(t, fmt.Sprintf("9%d%d", i, columns/40), columns, shell)
+				s.day()
+				for _, c := range printedIn(t, "README.md") {
+					s.row(c)
+				}
+				compareGolden(t, fmt.Sprintf("rows-%s%d.txt", shell, columns), s.seen.String())
+			})
+		}
 	}
 	for i, file := range documents(t)[1:] {
 		t.Run(file, func(t *testing.T) {
