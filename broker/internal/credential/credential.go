@@ -45,6 +45,7 @@ type Grants struct {
 	shell   []string // the environment of commands that print a value
 	list    []granted
 	sealed  string   // the folder of values that sbx keeps itself
+	java    string   // the host's list of whom Java trusts; "": none that can be added to
 	names   []string // for the status line
 	netrc   string
 	gitKeys [][2]string
@@ -70,6 +71,7 @@ const (
 	inside     = "/run/sbx/"
 	caFile     = "ca.pem"        // the session's authority alone
 	bundleFile = "ca-bundle.pem" // the same behind the host's list
+	javaFile   = "ca-java"       // the same behind the list of the host's Java
 	netrcFile  = "netrc"         // passwords, for Go and Python
 )
 
@@ -324,6 +326,9 @@ func (g *Grants) trust(in *planner.Input) {
 			in.Copies = append(in.Copies, planner.Copy{Path: canon, Text: plan.Text{Name: bundleFile}, Over: true})
 			break
 		}
+	}
+	if g.java = javaStore(in.FS); g.java != "" {
+		in.Copies = append(in.Copies, planner.Copy{Path: g.java, Text: plan.Text{Name: javaFile}, Over: true})
 	}
 	for _, name := range caVariables() {
 		setEnv(in, name, inside+bundleFile)

@@ -252,7 +252,7 @@ func (g *Grants) certificates(ca, dir string) error {
 		bundle = append(bundle, '\n')
 	}
 	return errors.Join(os.WriteFile(etc(dir, caFile), []byte(ca), 0o644),
-		os.WriteFile(etc(dir, bundleFile), append(bundle, ca...), 0o644))
+		os.WriteFile(etc(dir, bundleFile), append(bundle, ca...), 0o644), g.writeJava(ca, dir))
 }
 
 // maxReport bounds a line of sbx-proxy's.
