@@ -164,8 +164,8 @@ func TestRowsArePrinted(t *testing.T) {
 	}
 }
 
-// TestRowsTyped types what README.md prints into bash, zsh and fish in terminals of three widths, and what all documents
-// print into bash. Every command ends as it should, and what a person sees of README's is kept.
+// TestRowsTyped types what README.md prints into bash, zsh and fish in terminals of three widths, and what all
+// documents print into bash. Every command ends as it should, and what a person sees of README's is kept.
 func TestRowsTyped(t *testing.T) {
 	t.Parallel()
 	needSandbox(t)

@@ -88,8 +88,8 @@ func (n *Network) Reconsider() {
 
 // Forget closes what a name opened and no other name did; the next program that wants it is decided about anew.
 func (n *Network) Forget(name string) {
-	n.names.closeName(name)
-	for addr, keep := range n.names.closeName(name) {
+	n.names.forgetAnswers(name)
+	for addr, keep := range n.names.forgetOpenings(name) {
 		if err := n.rules.shut(addr, keep); err != nil {
 			n.o.Note(Event{Op: "connect", Host: name, Addr: addr, Failed: true, Reason: err.Error()})
 		}

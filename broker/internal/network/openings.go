@@ -66,8 +66,8 @@ func (r *resolver) opened() map[string]bool {
 	return out
 }
 
-// closeName forgets where a name led, and returns those addresses with what other names have opened there.
-func (r *resolver) closeName(name string) map[netip.Addr][]ports {
+// forgetOpenings forgets where a name led, and returns those addresses with what other names have opened there.
+func (r *resolver) forgetOpenings(name string) map[netip.Addr][]ports {
 	now := time.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -274,8 +274,8 @@ func (r *resolver) enter(k key) (*entry, bool) {
 	return e, true
 }
 
-// forget drops what is known about a name.
-func (r *resolver) forget(name string) {
+// forgetAnswers drops what servers have said about a name.
+func (r *resolver) forgetAnswers(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for k, e := range r.cache {
