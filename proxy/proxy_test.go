@@ -648,6 +648,36 @@ func TestOwnAddress(t *testing.T) {
 	l.unasked("one.test")
 }
 
+// Some tools take the API's version for the end of the address, and others put it behind that: both are answered, and
+// what has no version is left as it is. Over TLS the client has named the path itself.
+func TestVersions(t *testing.T) {
+	l := newLab(t, func(c *proxied.Config) {
+		c.Listeners = append(c.Listeners, proxied.Listener{Port: 48480, Site: 0})
+		c.Sites[0].Versioned, c.Sites[0].Allow = []string{"/v1/messages"},
+			[]string{"GET /v1/**", "GET /api/**", "GET /messages"}
+	}, nil)
+	for _, path := range []string{"/messages", "/messages/a%2Fb?q", "/v1/messages", "/messagesx", "/api/messages"} {
+		resp, err := http.Get("http://" + l.addr + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+	}
+	l.addr = l.tlsAddr
+	if status, _, _ := l.do(l.client(false), "GET", "https://one.test/messages", nil, nil); status != 200 {
+		t.Error(status)
+	}
+	var got []string
+	for _, r := range l.servers["one.test"].requests() {
+		got = append(got, r.URL.RequestURI())
+	}
+	// the path that is asked for is the one that rules are about
+	want := "/v1/messages /v1/messages/a%2Fb?q /v1/messages /api/messages /messages"
+	if strings.Join(got, " ") != strings.Replace(want, "/v1/messages/a%2Fb?q ", "", 1) {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+}
+
 // What no rule allows is refused, and not asked outside.
 func TestRules(t *testing.T) {
 	rules := []string{"GET /repos/**", "POST /repos/me/*/pulls", "* /any"}

@@ -77,7 +77,7 @@ func (p *proxy) listen(l net.Listener, at proxied.Listener) {
 	s := &http.Server{ReadHeaderTimeout: time.Minute, IdleTimeout: 5 * time.Minute, MaxHeaderBytes: maxHeader,
 		ErrorLog: log.New(nowhere{}, "", 0)}
 	if at.Site != proxied.AnySite {
-		s.Handler = p.sites[at.Site]
+		s.Handler = p.sites[at.Site].versioned()
 		if name := p.sites[at.Site].endpoint(); name != "" {
 			s.Handler = p.record.around(name, s.Handler)
 		}

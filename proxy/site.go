@@ -84,6 +84,24 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.forward.ServeHTTP(w, r.WithContext(context.WithValue(ctx, exchangeKey{}, x)))
 }
 
+// versioned serves the site to clients that were told its address. Tools disagree on whether that ends in the API's
+// version: paths from which it is missing get it.
+func (s *site) versioned() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for _, full := range s.Versioned {
+			version, rest, _ := strings.Cut(full[1:], "/")
+			if short := "/" + rest; r.URL.Path == short || strings.HasPrefix(r.URL.Path, short+"/") {
+				r.URL.Path = "/" + version + r.URL.Path
+				if r.URL.RawPath != "" {
+					r.URL.RawPath = "/" + version + r.URL.RawPath
+				}
+				break
+			}
+		}
+		s.ServeHTTP(w, r)
+	})
+}
+
 // endpoint is the name of the one that the site is; "" for none.
 func (s *site) endpoint() string {
 	if s.meter == nil {

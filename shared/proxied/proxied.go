@@ -37,9 +37,11 @@ type Site struct {
 	Port   uint16
 	Plain  bool   // it speaks no TLS
 	Prefix string // of its paths, for a site with a listener of its own
-	Places []Place
-	Allow  []string // "METHOD /path"; nil: everything
-	Inject bool     // the first place's value is put in whatever the client says
+	// Versioned paths: at such a listener a client may leave out the first segment
+	Versioned []string
+	Places    []Place
+	Allow     []string // "METHOD /path"; nil: everything
+	Inject    bool     // the first place's value is put in whatever the client says
 	// Budget of an endpoint; nil: there is none
 	Budget *Budget
 }

@@ -182,6 +182,7 @@ func (g *Grants) add(name, why string, in *planner.Input) error {
 			g.git(p, x.placeholder)
 		}
 		if i == 0 && len(k.base) > 0 {
+			s.Versioned = k.versioned
 			address := "http://" + g.own(site).String()
 			for _, b := range k.base {
 				setEnv(in, b.variable, address+b.path)

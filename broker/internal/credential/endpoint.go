@@ -35,7 +35,8 @@ func (g *Grants) addEndpoint(e policy.Endpoint, in *planner.Input) error {
 	}
 	k := kindOf(cmp.Or(api, "openai"))
 	site := proxied.Site{Host: strings.ToLower(u.Hostname()), Port: usualPort, Plain: u.Scheme == "http",
-		Prefix: strings.TrimSuffix(u.EscapedPath(), "/"), Inject: true, Budget: budget(e, k.name)}
+		Prefix: strings.TrimSuffix(u.EscapedPath(), "/"), Inject: true, Budget: budget(e, k.name),
+		Versioned: k.versioned}
 	if site.Plain {
 		site.Port = 80
 	}

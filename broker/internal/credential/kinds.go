@@ -7,8 +7,10 @@ type kind struct {
 	env    []string // variables that hold the credential
 	prefix string   // what tools expect it to begin with
 	base   []base   // variables that name another address of the service
-	files  []file
-	fixed  [][2]string // variables that are the same in every session
+	// paths whose version some tools take for the end of that address, and others put behind it
+	versioned []string
+	files     []file
+	fixed     [][2]string // variables that are the same in every session
 }
 
 // file is one of a tool's that holds the credential, below /run/sbx, and the variable by which the tool finds it.
@@ -46,9 +48,10 @@ func kinds() []kind {
 			{"api.github.com", bearer}, {"uploads.github.com", bearer},
 			{"github.com", place{basic: true, user: "x-access-token"}}}},
 		{name: "anthropic", env: []string{"ANTHROPIC_API_KEY"}, prefix: "sk-ant-api03-",
-			base: []base{{"ANTHROPIC_BASE_URL", ""}}, at: []at{{"api.anthropic.com", header("X-Api-Key", "{}")}}},
-		{name: "openai", env: []string{"OPENAI_API_KEY"}, prefix: "sk-", base: []base{{"OPENAI_BASE_URL", "/v1"}},
-			at: []at{{"api.openai.com", bearer}}},
+			base: []base{{"ANTHROPIC_BASE_URL", ""}}, versioned: []string{"/v1/messages", "/v1/models"},
+			at: []at{{"api.anthropic.com", header("X-Api-Key", "{}")}}},
+		{name: "openai", env: []string{"OPENAI_API_KEY", "CODEX_API_KEY"}, prefix: "sk-",
+			base: []base{{"OPENAI_BASE_URL", "/v1"}}, at: []at{{"api.openai.com", bearer}}},
 		{name: "gemini", env: []string{"GEMINI_API_KEY"}, prefix: "AIza", base: []base{{"GOOGLE_GEMINI_BASE_URL", ""}},
 			at: []at{{"generativelanguage.googleapis.com", header("X-Goog-Api-Key", "{}")},
 				{"generativelanguage.googleapis.com", place{query: "key"}}}},

@@ -26,6 +26,10 @@ func (b *Broker) announce(r *run, p *plan.Plan, losses []planner.Loss) {
 	}
 	if r.Verbose {
 		b.Note(p.Text())
+		if len(r.unkept) > 0 {
+			b.Note("sbx: " + r.agent + " also takes credentials that you have not added: " + strings.Join(r.unkept, ", ") +
+				" (sbx secret add NAME)\n")
+		}
 	} else if launch.HasTerminal([3]*os.File{nil, nil, b.Std[2]}) {
 		b.Note(statusLine(r, p))
 	}

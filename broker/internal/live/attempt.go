@@ -111,7 +111,7 @@ func (x *attempt) ask() (err error) {
 	r.strict = r.strict || x.cfg.Sandbox.Strict
 	r.profile, r.mode = x.cfg.Profile.Name, x.cfg.Mode(x.facts)
 	if x.cfg.Agent != nil {
-		r.agent = x.cfg.Agent.Origin()
+		r.agent, r.unkept = x.cfg.Agent.Origin(), x.cfg.Agent.Unkept
 		if !r.DryRun {
 			x.cfg.Agent.MakeState()
 		}

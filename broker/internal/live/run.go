@@ -31,6 +31,7 @@ type run struct {
 	argv           []string // the program: what was typed, or a shell
 	profile, mode  string   // those of the settings
 	agent          string   // the name of its profile, "" for none
+	unkept         []string // credentials that it takes and nobody has added
 	strict         bool
 	timeout        time.Duration
 	engine         string         // of a dynamic session, see there

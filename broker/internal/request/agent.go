@@ -27,6 +27,7 @@ type Agent struct {
 	Login  []pathname.Pattern // what the agent's own programs alone may have
 	Hidden []policy.Hiding    // login files that nobody has said yes to
 	Asks   []string           // these, as paths; nobody has said no either
+	Unkept []string           // credentials that it takes and that the person does not keep
 }
 
 // findAgent reads the profile that --agent names, or with agents.auto that of the program.
@@ -86,11 +87,7 @@ func (a *Agent) settings(s Settings) (out []policy.Setting, err error) {
 	if len(a.Env) > 0 {
 		add("env.pass", a.Env)
 	}
-	with := slices.DeleteFunc(slices.Clone(a.With), func(name string) bool {
-		_, there := s.Credentials[name]
-		return !there
-	})
-	if len(with) > 0 {
+	if with := a.credentials(s); len(with) > 0 {
 		add("network.with", with)
 	}
 	_, locked := s.Locked[nestedKey]
@@ -98,6 +95,23 @@ func (a *Agent) settings(s Settings) (out []policy.Setting, err error) {
 		add(nestedKey, true)
 	}
 	return out, err
+}
+
+// credentials are those that the agent is granted, of what it takes: what the person keeps. None is without a network,
+// and one of an endpoint of this run goes that way alone: elsewhere nothing would count what is used.
+func (a *Agent) credentials(s Settings) (with []string) {
+	for _, name := range a.With {
+		_, kept := s.Credentials[name]
+		switch {
+		case !kept:
+			a.Unkept = append(a.Unkept, name)
+		case a.Section != "" || s.Network.Mode != "none" && !slices.ContainsFunc(s.Network.Endpoints, func(e string) bool {
+			return s.Endpoints[e].Credential == name
+		}):
+			with = append(with, name)
+		}
+	}
+	return with
 }
 
 // settingsFile reads a file of an agent's settings, which is small; nil if there is none.
