@@ -22,7 +22,7 @@ import (
 )
 
 const usage = `usage: sbx-proxy serve
-       sbx-proxy seal DIR NAME | unlock DIR | lock DIR | unlocked DIR
+       sbx-proxy seal DIR NAME | open DIR | unlock DIR | lock DIR | unlocked DIR
 all of them by sbx alone: see sbx secret --help
 `
 
@@ -42,7 +42,8 @@ func run(args []string) int {
 	case len(args) == 1 && args[0] == "serve":
 		return serve()
 	}
-	verbs := map[string]func(store) error{"unlock": store.unlock, "lock": store.lock, "unlocked": store.unlocked}
+	verbs := map[string]func(store) error{"open": store.open,
+		"unlock": store.unlock, "lock": store.lock, "unlocked": store.unlocked}
 	do, s := (func(store) error)(nil), store{}
 	switch {
 	case len(args) == 2:
@@ -86,12 +87,11 @@ func begin(c *proxied.Config, out *reports, o *orders) error {
 	p := &proxy{conf: c, out: out, orders: o}
 	for i, s := range c.Secrets {
 		f := os.NewFile(uintptr(proxied.FdFirst+i), s.Name)
-		value, err := readSecret(f, s)
+		err := p.read(f, s)
 		f.Close()
 		if err != nil {
 			return fmt.Errorf("secret %s: %w", s.Name, err)
 		}
-		p.secrets = append(p.secrets, secret{Secret: s, value: value})
 	}
 	var listeners []net.Listener
 	for i := range c.Listeners {

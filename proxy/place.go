@@ -23,8 +23,8 @@ func (p *proxy) put(site *proxied.Site, r *http.Request) (used, strayed []*secre
 			used = append(used, s)
 		}
 	}
-	for i := range p.secrets {
-		if s := &p.secrets[i]; mentions(r, s.Placeholder) {
+	for _, s := range p.known() {
+		if mentions(r, s.Placeholder) {
 			strayed = append(strayed, s)
 		}
 	}

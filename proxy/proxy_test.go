@@ -19,6 +19,8 @@ import (
 	"testing"
 	"time"
 
+	"filippo.io/age"
+
 	"sbx.example/sbx/shared/proxied"
 )
 
@@ -51,12 +53,18 @@ type lab struct {
 	mu      sync.Mutex
 	uses    []proxied.Use
 	pool    *x509.CertPool // whom a client inside trusts
+	key     *age.X25519Identity
+	kept    []byte // of a login, sealed to the key
 }
 
 // newLab has a credential for one.test; two.test was granted with another one, and three.test with none.
 func newLab(t testing.TB, change func(*proxied.Config), answer http.HandlerFunc) *lab {
 	t.Helper()
-	l := &lab{t: t, servers: map[string]*outside{}, pool: x509.NewCertPool()}
+	key, err := age.GenerateX25519Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &lab{t: t, servers: map[string]*outside{}, pool: x509.NewCertPool(), key: key}
 	roots := x509.NewCertPool()
 	for _, host := range []string{"one.test", "two.test", "three.test"} {
 		o := &outside{}
@@ -98,11 +106,14 @@ func newLab(t testing.TB, change func(*proxied.Config), answer http.HandlerFunc)
 	go func() {
 		for s := bufio.NewScanner(r); s.Scan(); {
 			var x proxied.Report
+			l.mu.Lock()
 			if json.Unmarshal(s.Bytes(), &x) == nil && x.Use != nil {
-				l.mu.Lock()
 				l.uses = append(l.uses, *x.Use)
-				l.mu.Unlock()
 			}
+			if x.Issued != nil {
+				l.kept = x.Issued.Sealed
+			}
+			l.mu.Unlock()
 		}
 	}()
 	up := gate{}.transport(roots)
@@ -118,6 +129,11 @@ func newLab(t testing.TB, change func(*proxied.Config), answer http.HandlerFunc)
 		secrets: []secret{
 			{proxied.Secret{Name: "one", Placeholder: ghost}, real},
 			{proxied.Secret{Name: "two", Placeholder: "sbx-placeholder-two-abcdefgh"}, "SECOND"}}}
+	for _, s := range conf.Secrets {
+		g := &login{Secret: s, out: l.p.out, to: l.key.Recipient()}
+		g.begin(nil)
+		l.p.logins = append(l.p.logins, g)
+	}
 	if err := l.p.prepare(); err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -20,6 +21,7 @@ type proxy struct {
 	out     *reports
 	orders  *orders
 	secrets []secret
+	logins  []*login
 	ca      *authority
 	sites   []*site
 	record  *recorder // of endpoints; nil: none
@@ -37,6 +39,11 @@ func (p *proxy) prepare() error {
 				return errors.New("BUG(sbx): a site names a secret that was not handed over")
 			}
 		}
+		for _, at := range s.Logins {
+			if p.login(at.Secret) == nil {
+				return errors.New("BUG(sbx): a site names a login that was not handed over")
+			}
+		}
 		if s.Budget == nil { // the others are endpoints, which have an address each and no name
 			hosts = append(hosts, s.Host)
 		}
@@ -50,13 +57,49 @@ func (p *proxy) prepare() error {
 	return err
 }
 
+// read takes the value of a secret, or what was kept of a login.
+func (p *proxy) read(f *os.File, s proxied.Secret) error {
+	if len(s.Fields) > 0 {
+		l, err := readLogin(f, s, p.out)
+		p.logins = append(p.logins, l)
+		return err
+	}
+	value, err := readSecret(f, s)
+	p.secrets = append(p.secrets, secret{Secret: s, value: value})
+	return err
+}
+
+// secret finds one by its name; of a login it is the token that requests carry.
 func (p *proxy) secret(name string) *secret {
 	for i := range p.secrets {
 		if p.secrets[i].Name == name {
 			return &p.secrets[i]
 		}
 	}
+	if l := p.login(name); l != nil {
+		return l.secrets()[0]
+	}
 	return nil
+}
+
+func (p *proxy) login(name string) *login {
+	for _, l := range p.logins {
+		if l.Name == name {
+			return l
+		}
+	}
+	return nil
+}
+
+// known are all secrets and tokens.
+func (p *proxy) known() (out []*secret) {
+	for i := range p.secrets {
+		out = append(out, &p.secrets[i])
+	}
+	for _, l := range p.logins {
+		out = append(out, l.secrets()...)
+	}
+	return out
 }
 
 // site finds the one of a host at a port.

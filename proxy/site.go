@@ -49,6 +49,7 @@ type exchange struct {
 	site  int
 	used  []*secret
 	cover []string // what must not come back: values, as they were spelled in the request
+	login *login   // whose token endpoint is asked; nil: none
 	model string
 	asked int64 // bytes of the request
 }
@@ -60,7 +61,11 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	refuse := func(status int, why string) {
 		s.p.refuse(w, proxied.Use{Host: s.Host, Port: s.Port, Method: r.Method, Status: status, Refused: why})
 	}
-	switch ok, why := permits(s.Allow, r); {
+	allow := s.Allow
+	if s.loginAt(r) != nil {
+		allow = nil
+	}
+	switch ok, why := permits(allow, r); {
 	case r.Method == http.MethodConnect:
 		refuse(http.StatusMethodNotAllowed, "CONNECT to "+r.Host)
 		return
@@ -70,8 +75,11 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case upgrades(r) && !strings.EqualFold(r.Header.Get("Upgrade"), "websocket"):
 		refuse(http.StatusNotImplemented, "a change of the protocol to another than websocket")
 		return
+	case len(s.Logins) > 0 && !plainPath(r.URL):
+		refuse(http.StatusForbidden, "its path can be read in more than one way, and the host has a token endpoint")
+		return
 	}
-	x := &exchange{site: s.index, asked: r.ContentLength}
+	x := &exchange{site: s.index, asked: r.ContentLength, login: s.loginAt(r)}
 	ctx, end, why := s.p.orders.begin(w, r, x)
 	defer end()
 	if why != "" {
@@ -80,6 +88,12 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if s.meter != nil && !s.admit(w, r, x) {
 		return
+	}
+	if x.login != nil {
+		if status, why := x.ask(s, r); why != "" {
+			refuse(status, why)
+			return
+		}
 	}
 	s.forward.ServeHTTP(w, r.WithContext(context.WithValue(ctx, exchangeKey{}, x)))
 }
@@ -181,6 +195,11 @@ func (s *site) answered(r *http.Response) error {
 		s.p.out.use(proxied.Use{Secret: u.Name, Host: s.Host, Port: s.Port, Method: r.Request.Method,
 			Status: r.StatusCode, Endpoint: s.endpoint()})
 	}
+	if x.login != nil { // first: a token that is covered could not be kept
+		if err := x.tokens(s, r); err != nil {
+			return err
+		}
+	}
 	if len(x.cover) > 0 {
 		x.coverHeader(r.Header)
 		if r.StatusCode != http.StatusSwitchingProtocols {
@@ -256,8 +275,11 @@ func (s *site) why(err error) string {
 	var cert *tls.CertificateVerificationError
 	var name *net.DNSError
 	var op *net.OpError
+	var token tokenError
 	var unknown x509.UnknownAuthorityError
 	switch {
+	case errors.As(err, &token):
+		return token.Error()
 	case errors.As(err, &cert):
 		return "its certificate is not trusted by this host: " + cert.Err.Error()
 	case errors.As(err, &unknown):

@@ -55,7 +55,16 @@ func (s store) seal(name string) error {
 }
 
 // write encrypts a text into a file of the user's alone, in one step.
-func write(file string, to age.Recipient, text []byte) (err error) {
+func write(file string, to age.Recipient, text []byte) error {
+	b, err := sealTo(to, text)
+	if err != nil {
+		return err
+	}
+	return replace(file, b)
+}
+
+// sealTo encrypts a text.
+func sealTo(to age.Recipient, text []byte) ([]byte, error) {
 	var b bytes.Buffer
 	w, err := age.Encrypt(&b, to)
 	if err == nil {
@@ -64,10 +73,7 @@ func write(file string, to age.Recipient, text []byte) (err error) {
 	if err == nil {
 		err = w.Close()
 	}
-	if err != nil {
-		return err
-	}
-	return replace(file, b.Bytes())
+	return b.Bytes(), err
 }
 
 // replace makes a file anew that only the user can read, in one step that survives a power cut.
@@ -76,6 +82,15 @@ func replace(file string, text []byte) error {
 		_, err := w.Write(text)
 		return err
 	})
+}
+
+// open makes the key where there is none, for what is sealed later.
+func (s store) open() error {
+	_, err := os.Stat(s.at(publicFile))
+	if errors.Is(err, os.ErrNotExist) {
+		_, err = s.begin()
+	}
+	return err
 }
 
 // begin makes the key, and asks for its passphrase.

@@ -184,7 +184,7 @@ var mayImport = map[string][]string{
 		"broker/internal/policy",
 		"broker/internal/policy/peer", "broker/internal/host", "broker/internal/quoting", "broker/internal/launch",
 		"broker/internal/network", "broker/internal/program", "broker/internal/relay", "broker/plan", "audit",
-		"shared/proxied"},
+		"shared/proxied", "shared/atomicfile"}, // to keep what a login is issued
 	// what the planner plans
 	"broker/internal/input": {"broker/internal/policy/pathname",
 		"broker/internal/request", "broker/internal/planner", "broker/internal/policy",

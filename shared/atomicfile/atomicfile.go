@@ -1,6 +1,6 @@
 // Package atomicfile replaces a file in one step: who reads sees the old bytes or the new ones, never a part. It must
-// never decide whether a file may be replaced. integrate, secrets, faststart, command and the program in
-// folder proxy write with it.
+// never decide whether a file may be replaced. integrate, secrets, faststart, command, credential and the
+// program in folder proxy write with it.
 package atomicfile
 
 import (

@@ -29,6 +29,9 @@ type Secret struct {
 	Placeholder string // what stands for it inside
 	Sealed      bool   // what can be read is encrypted
 	Keys        string // the folder whose key opens it
+	// Fields of a login: those of the token endpoint's answers that are tokens, the one that requests carry first. What
+	// can be read is what was issued before, or nothing. Its placeholders are made by sbx-proxy.
+	Fields []string
 }
 
 // Site is one server outside, and what may be asked of it.
@@ -40,6 +43,7 @@ type Site struct {
 	// Versioned paths: at such a listener a client may leave out the first segment
 	Versioned []string
 	Places    []Place
+	Logins    []Login
 	Allow     []string // "METHOD /path"; nil: everything
 	Inject    bool     // the first place's value is put in whatever the client says
 	// Budget of an endpoint; nil: there is none
@@ -54,6 +58,12 @@ type Place struct {
 	Basic  bool   // a password of HTTP's own authentication
 	User   string // that goes with it
 	Query  string // a parameter of the address
+}
+
+// Login is a token endpoint: what it issues is kept, and placeholders go inside.
+type Login struct {
+	Secret string
+	Path   string
 }
 
 // Listener is one address inside.
@@ -82,11 +92,18 @@ type Price struct{ In, Out int64 }
 
 // Report is one line of sbx-proxy's: exactly one of its members is set.
 type Report struct {
-	Ready  *Ready `json:",omitempty"`
-	Failed string `json:",omitempty"` // why it ends
-	Use    *Use   `json:",omitempty"`
-	May    *May   `json:",omitempty"`
-	Cut    bool   `json:",omitempty"` // what the last Order to cut was about has ended
+	Ready  *Ready  `json:",omitempty"`
+	Failed string  `json:",omitempty"` // why it ends
+	Use    *Use    `json:",omitempty"`
+	May    *May    `json:",omitempty"`
+	Issued *Issued `json:",omitempty"`
+	Cut    bool    `json:",omitempty"` // what the last Order to cut was about has ended
+}
+
+// Issued is what of a login is to be kept from now on.
+type Issued struct {
+	Secret string
+	Sealed []byte
 }
 
 // May asks whether a request may be made.
@@ -119,6 +136,7 @@ type Use struct {
 	Failed   string `json:",omitempty"` // what did not work
 	Strayed  bool   `json:",omitempty"` // Secret's placeholder stood where it does not belong, and stayed
 	Endpoint string `json:",omitempty"` // whose it was
+	Issued   bool   `json:",omitempty"` // the answer had tokens of Secret, which is a login
 	Spent    *Spent `json:",omitempty"` // of the endpoint, by the session until now
 }
 

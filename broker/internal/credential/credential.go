@@ -151,7 +151,11 @@ func (g *Grants) secret(name, why string, in *planner.Input) (granted, kind, err
 	i := slices.IndexFunc(g.list, func(x granted) bool { return x.Name == name })
 	if i < 0 {
 		i = len(g.list)
-		g.list = append(g.list, granted{Credential: c, placeholder: placeholder(k.prefix, c.Name)})
+		x := granted{Credential: c}
+		if c.Login == "" {
+			x.placeholder = placeholder(k.prefix, c.Name)
+		}
+		g.list = append(g.list, x)
 	}
 	return g.list[i], k, nil
 }
@@ -178,6 +182,9 @@ func (g *Grants) add(name, why string, in *planner.Input) error {
 		if x.Allow != nil {
 			s.Allow = append(s.Allow, x.Allow...)
 		}
+		if x.Login != "" { // its placeholder is not known here
+			continue
+		}
 		if p.basic {
 			g.git(p, x.placeholder)
 		}
@@ -188,6 +195,9 @@ func (g *Grants) add(name, why string, in *planner.Input) error {
 				setEnv(in, b.variable, address+b.path)
 			}
 		}
+	}
+	if x.Login != "" {
+		return g.addLogin(x)
 	}
 	for _, name := range append(slices.Clone(x.Env), k.env...) {
 		setEnv(in, name, x.placeholder)
@@ -244,6 +254,8 @@ func places(c policy.Credential, k kind) []at {
 		own = place{basic: true, user: c.Basic}
 	case c.Query != "":
 		own = place{query: c.Query}
+	case c.Login != "": // RFC 6750, 2.1
+		own = header("Authorization", "Bearer {}")
 	default:
 		if len(c.Hosts) == 0 || len(k.at) == 0 {
 			if len(c.Hosts) == 0 {

@@ -138,6 +138,58 @@ func TestEndpoints(t *testing.T) {
 	}
 }
 
+// A login has its token endpoint beside its hosts, and nothing stands for it in the environment. It needs a key to seal
+// to, and the endpoint of its own alone.
+func TestLogins(t *testing.T) {
+	c := policy.Credential{Name: "anthropic", Login: "https://auth.test:8443/oauth/token", Allow: []string{"GET /x"}}
+	g, in := grants(c), &planner.Input{}
+	g.sealed = t.TempDir()
+	if err := g.add(c.Name, "--with", in); err == nil || !strings.Contains(err.Error(), "no passphrase") {
+		t.Errorf("without a key: %v", err)
+	}
+	other := c
+	other.Name, other.Hosts = "other", []string{"auth.test:8443"}
+	g = grants(c, other)
+	g.sealed = t.TempDir()
+	if err := os.WriteFile(filepath.Join(g.sealed, policy.PublicKey), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.add(c.Name, "--with", in); err != nil {
+		t.Fatal(err)
+	}
+	api, auth := g.sites[0], g.sites[1]
+	bearer := proxied.Place{Secret: c.Name, Header: "Authorization", Format: "Bearer {}"}
+	if api.Host != "api.anthropic.com" || !slices.Equal(api.Places, []proxied.Place{bearer}) || len(api.Logins) > 0 ||
+		auth.Host != "auth.test" || auth.Port != 8443 || len(auth.Places) > 0 || !slices.Equal(auth.Allow, c.Allow) ||
+		!slices.Equal(auth.Logins, []proxied.Login{{Secret: c.Name, Path: "/oauth/token"}}) || len(in.Env) > 0 {
+		t.Errorf("%+v %q", g.sites, in.Env)
+	}
+	s := g.configuration(nil, nil).Secrets[0]
+	if !s.Sealed || s.Placeholder != "" || !slices.Equal(s.Fields, []string{"access_token", "refresh_token", "id_token"}) {
+		t.Errorf("%+v", s)
+	}
+	if f, err := g.value(g.list[0]); err != nil {
+		t.Errorf("before anybody has signed in: %v", err)
+	} else {
+		f.Close()
+	}
+	g.keep(&proxied.Issued{Secret: c.Name, Sealed: []byte("new")})
+	g.keep(&proxied.Issued{Secret: "public", Sealed: []byte("new")}) // none that was granted
+	if text, err := os.ReadFile(filepath.Join(g.sealed, c.Name+".age")); err != nil || string(text) != "new" {
+		t.Errorf("kept %q, %v", text, err)
+	}
+	if list, _ := os.ReadDir(g.sealed); len(list) != 2 {
+		t.Errorf("%v", list)
+	}
+	if err := g.add("other", "--with", in); err == nil || !strings.Contains(err.Error(), "has the login of another one") {
+		t.Errorf("two of one endpoint: %v", err)
+	}
+	e := policy.Endpoint{Name: "e", URL: "https://api.anthropic.com", Credential: c.Name}
+	if err := g.addEndpoint(e, in); err == nil || !strings.Contains(err.Error(), "is a login") {
+		t.Errorf("an endpoint: %v", err)
+	}
+}
+
 // TestEndpointsInLongFolders: a socket's name has room for 107 bytes, and the home of somebody may be longer.
 func TestEndpointsInLongFolders(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), strings.Repeat("long/", 40))

@@ -55,6 +55,10 @@ func (g *Grants) addEndpoint(e policy.Endpoint, in *planner.Input) error {
 		if err != nil {
 			return err
 		}
+		if x.Login != "" {
+			return &planner.Refusal{What: "endpoint " + e.Name + " (" + e.Origin.String() + ") has credential " + x.Name +
+				", which is a login", Hint: "--with " + x.Name + " grants it"}
+		}
 		x.Hosts = []string{site.Host}
 		if x.Header == "" && x.Basic == "" && x.Query == "" && len(own.at) == 0 {
 			own = k

@@ -143,7 +143,7 @@ func (g *Grants) Own(q policy.Query, label string) bool {
 	return g != nil && q.Kind == policy.KindHost && slices.ContainsFunc(g.sites, func(s proxied.Site) bool {
 		h, err := peer.Parse(s.Host)
 		return err == nil && h == q.Host && int(s.Port) == q.Port &&
-			slices.ContainsFunc(s.Places, func(p proxied.Place) bool { return policy.CredentialLabel(p.Secret) == label })
+			slices.ContainsFunc(secretsOf(&s), func(name string) bool { return policy.CredentialLabel(name) == label })
 	})
 }
 
@@ -178,6 +178,9 @@ func contact(s *proxied.Site) decide.Contact {
 func secretsOf(s *proxied.Site) (out []string) {
 	for _, p := range s.Places {
 		out = append(out, p.Secret)
+	}
+	for _, l := range s.Logins {
+		out = append(out, l.Secret)
 	}
 	return out
 }

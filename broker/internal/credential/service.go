@@ -127,7 +127,7 @@ func (g *Grants) configuration(closed, open []netip.Prefix) proxied.Config {
 	}
 	for _, x := range g.list {
 		conf.Secrets = append(conf.Secrets, proxied.Secret{Name: x.Name, Placeholder: x.placeholder,
-			Sealed: x.FromCommand == "" && x.FromEnv == "" && x.FromFile == "", Keys: g.sealed})
+			Sealed: x.FromCommand == "" && x.FromEnv == "" && x.FromFile == "", Keys: g.sealed, Fields: x.fields()})
 	}
 	return conf
 }
@@ -214,6 +214,9 @@ func (g *Grants) value(x granted) (*os.File, error) {
 		})
 	}
 	f, err := os.Open(path.Join(g.sealed, x.Name+".age"))
+	if errors.Is(err, os.ErrNotExist) && x.Login != "" {
+		return os.Open(os.DevNull) // nobody has signed in yet
+	}
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, errors.New("it has no value: sbx secret add " + x.Name + " keeps one")
 	}
@@ -272,6 +275,8 @@ func (g *Grants) follow(in *os.File, ready chan<- proxied.Report) {
 		switch {
 		case r.Use != nil:
 			g.use(r.Use)
+		case r.Issued != nil:
+			g.keep(r.Issued)
 		case r.May != nil:
 			go g.answer(*r.May)
 		case r.Cut:
@@ -318,6 +323,9 @@ func (g *Grants) use(u *proxied.Use) {
 		if kv.V != "" {
 			e.Detail = append(e.Detail, kv)
 		}
+	}
+	if u.Issued {
+		e.Op = "issue"
 	}
 	switch {
 	case u.Refused != "":

@@ -3,6 +3,7 @@ package policy
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -22,11 +23,16 @@ type Credential struct {
 	Allow                          []string // "GET /repos/**"; nil: every request
 	Env                            []string // variables that hold the placeholder inside
 	FromCommand, FromEnv, FromFile string
+	Login                          string   // the token endpoint: the value is what it issues to a program inside
+	LoginFields                    []string // of its answers: those that are tokens, the one that requests carry first
 	Origin                         Origin
 }
 
 // SecretsFolder is where, below the folder of what is trusted, the values are that sbx keeps itself: NAME.age.
 const SecretsFolder = "secrets"
+
+// PublicKey is the file there by which sbx-proxy seals values.
+const PublicKey = "public"
 
 // field is where a key of the table goes: *string or *[]string.
 func (c *Credential) field(name string) any {
@@ -49,6 +55,10 @@ func (c *Credential) field(name string) any {
 		return &c.FromCommand
 	case "from_env":
 		return &c.FromEnv
+	case "login":
+		return &c.Login
+	case "login_fields":
+		return &c.LoginFields
 	}
 	return &c.FromFile
 }
@@ -58,7 +68,7 @@ func credentialKeys() []key {
 	return []key{{name: "kind", typ: tName}, {name: "hosts", typ: tServers}, {name: "header", typ: tText},
 		{name: "basic", typ: tName}, {name: "query", typ: tName}, {name: "allow", typ: tRequests},
 		{name: "env", typ: tNames}, {name: "from_command", typ: tText}, {name: "from_env", typ: tName},
-		{name: "from_file", typ: tPath}}
+		{name: "from_file", typ: tPath}, {name: "login", typ: tText}, {name: "login_fields", typ: tNames}}
 }
 
 // maxCredentials keeps the search for lines cheap.
@@ -92,17 +102,40 @@ func (c *Credential) check() error {
 			sources++
 		}
 	}
+	if c.Login != "" {
+		if _, _, err := c.TokenEndpoint(); err != nil {
+			return err
+		}
+	}
 	name, format, ok := strings.Cut(c.Header, ":")
 	switch {
 	case places > 1:
 		return errors.New("header, basic and query are three places: name one")
 	case sources > 1:
 		return errors.New("from_command, from_env and from_file are three sources: name one")
+	case c.Login != "" && (sources > 0 || len(c.Env) > 0 || c.Basic != "" || c.Query != ""):
+		return errors.New("what login issues is the value, and stands in a header: " +
+			"from_*, env, basic and query do not go with it")
+	case c.Login == "" && len(c.LoginFields) > 0:
+		return errors.New("login_fields are of the answers of login, which names no address")
 	case c.Header != "" && (!ok || !isToken(name) || strings.Count(format, "{}") != 1 ||
 		strings.ContainsFunc(format, func(r rune) bool { return r < ' ' || r > '~' })):
 		return fmt.Errorf("%s is not like \"Authorization: Bearer {}\"", excerpt.Quote(c.Header))
 	}
 	return nil
+}
+
+// TokenEndpoint is the server and the path of a login.
+func (c *Credential) TokenEndpoint() (server, path string, err error) {
+	u, err := url.Parse(c.Login)
+	if err == nil {
+		err = CheckServer(u.Host)
+	}
+	if err != nil || u.Scheme != "https" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || len(u.Path) < 2 ||
+		CheckRequest("POST "+u.Path) != nil || strings.Contains(u.Path, "*") {
+		return "", "", fmt.Errorf("%s is no address like \"https://auth.example/oauth/token\"", excerpt.Quote(c.Login))
+	}
+	return u.Host, u.Path, nil
 }
 
 // isToken says whether a text can be the name of a header (RFC 9110, 5.6.2).

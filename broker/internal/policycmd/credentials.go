@@ -81,13 +81,17 @@ func (c *credentialCall) places() []option.Option {
 			Help: "CMD prints the value at each run: 'pass show github'"},
 		{Name: "from-env", Arg: "NAME", Value: option.Text(&c.FromEnv).NotEmpty(), Help: "it is in your variable NAME"},
 		{Name: "from-file", Arg: "FILE", Value: option.Text(&c.FromFile).NotEmpty(), Help: "it is in FILE"},
+		{Name: "login", Arg: "URL", Value: option.Text(&c.Login).NotEmpty(),
+			Help: "it is what this token endpoint issues to a program inside, which gets placeholders"},
+		{Name: "login-field", Arg: "NAME", Value: option.List(&c.LoginFields),
+			Help: "a field of its answers that is a token (repeatable); the first one is sent to the hosts"},
 	}
 }
 
 // lines are the table of a credential.
 func (c *credentialCall) lines() (out []string) {
 	for _, kv := range [][2]string{{"kind", c.Kind}, {"header", c.Header}, {"basic", c.Basic}, {"query", c.Query},
-		{"from_command", c.FromCommand}, {"from_env", c.FromEnv}, {"from_file", c.FromFile}} {
+		{"from_command", c.FromCommand}, {"from_env", c.FromEnv}, {"from_file", c.FromFile}, {"login", c.Login}} {
 		if kv[1] != "" {
 			out = append(out, kv[0]+" = "+tomlText(kv[1]))
 		}
@@ -95,7 +99,7 @@ func (c *credentialCall) lines() (out []string) {
 	for _, kv := range []struct {
 		key  string
 		list []string
-	}{{"hosts", c.Hosts}, {"allow", c.Allow}, {"env", c.Env}} {
+	}{{"hosts", c.Hosts}, {"allow", c.Allow}, {"env", c.Env}, {"login_fields", c.LoginFields}} {
 		if len(kv.list) > 0 {
 			var words []string
 			for _, s := range kv.list {
@@ -173,14 +177,8 @@ func secretAdd(t Commands, c *credentialCall) int {
 	if err != nil {
 		return t.Fail(option.Wrong(err.Error(), "sbx secret add --help says what there is"))
 	}
-	if c.FromCommand == "" && c.FromEnv == "" && c.FromFile == "" {
-		dir, err := c.dir()
-		if err == nil {
-			err = t.proxy(c, "seal", dir, c.Name)
-		}
-		if err != nil {
-			return t.Fail(err)
-		}
+	if err := t.sealed(c); err != nil {
+		return t.Fail(err)
 	}
 	e, err := c.changeConfig(g, s.Layers, change(g))
 	if err != nil {
@@ -188,6 +186,21 @@ func secretAdd(t Commands, c *credentialCall) int {
 	}
 	e.print(t, c.r.JSON)
 	return 0
+}
+
+// sealed has a value sealed that is typed or comes by a pipe. A login has none yet, and is sealed when it is issued.
+func (t Commands) sealed(c *credentialCall) error {
+	if c.FromCommand != "" || c.FromEnv != "" || c.FromFile != "" {
+		return nil
+	}
+	dir, err := c.dir()
+	switch {
+	case err != nil:
+		return err
+	case c.Login != "":
+		return t.proxy(c, "open", dir)
+	}
+	return t.proxy(c, "seal", dir, c.Name)
 }
 
 func secretRemove(t Commands, c *credentialCall) int {
@@ -280,6 +293,8 @@ func (c *credentialCall) valueOf(x policy.Credential) string {
 		return "file: " + x.FromFile
 	case c.src.TrustDir != "" && host.Exists(filepath.Join(c.src.TrustDir, policy.SecretsFolder, x.Name+".age")):
 		return "sealed"
+	case x.Login != "":
+		return "nobody has signed in"
 	}
 	return "missing"
 }

@@ -1,0 +1,299 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+
+	"filippo.io/age"
+
+	"sbx.example/sbx/shared/proxied"
+)
+
+// login holds the tokens that the token endpoint of one credential has issued (RFC 6749, 5.1). Programs inside have
+// placeholders of them. Those last as long as the login, not the session: a program keeps them in files of its own.
+type login struct {
+	proxied.Secret
+	out *reports
+	to  age.Recipient
+
+	mu     sync.Mutex
+	tokens []token // in the order of the fields; the first is the one that requests carry
+}
+
+// token is one field of an answer. Without a value it was never issued, and nobody knows its placeholder.
+type token struct{ Field, Placeholder, Value string }
+
+// maxLogin bounds what is kept of a login, and the bodies of requests to a token endpoint and of its answers.
+const maxLogin = 1 << 20
+
+// readLogin takes what was kept of a login, which may be nothing, and to whom it is sealed.
+func readLogin(f *os.File, s proxied.Secret, out *reports) (*login, error) {
+	l := &login{Secret: s, out: out}
+	public, err := os.ReadFile(store{s.Keys}.at(publicFile))
+	if err != nil {
+		return nil, err
+	}
+	if l.to, err = age.ParseX25519Recipient(string(bytes.TrimSpace(public))); err != nil {
+		return nil, err
+	}
+	var kept []token
+	from := bufio.NewReader(f)
+	if _, err := from.Peek(1); err == nil {
+		text, err := opened(from, s.Keys)
+		if err != nil {
+			return nil, err
+		}
+		if json.NewDecoder(io.LimitReader(text, maxLogin)).Decode(&kept) != nil {
+			return nil, errors.New("what is sealed is no login: sbx secret rm " + s.Name + ", and add it again")
+		}
+	}
+	l.begin(kept)
+	return l, nil
+}
+
+// begin makes placeholders for the fields of which none is kept.
+func (l *login) begin(kept []token) {
+	for _, name := range l.Fields {
+		t := token{Field: name, Placeholder: "sbx-placeholder-" + l.Name + "-" + strings.ReplaceAll(name, "_", "-") + "-" +
+			strings.ToLower(rand.Text())}
+		for _, k := range kept {
+			if k.Field == name {
+				t = k
+			}
+		}
+		l.tokens = append(l.tokens, t)
+	}
+}
+
+// secrets are the tokens as they are now.
+func (l *login) secrets() (out []*secret) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, t := range l.tokens {
+		s := &secret{Secret: l.Secret, value: t.Value}
+		s.Placeholder = t.Placeholder
+		out = append(out, s)
+	}
+	return out
+}
+
+// field is the number of the one that a key names; -1 for none. Readers disagree on whether letters' case counts.
+func (l *login) field(key string) int {
+	for i, name := range l.Fields {
+		if strings.EqualFold(name, key) {
+			return i
+		}
+	}
+	return -1
+}
+
+// asked puts tokens into the body of a request to the token endpoint: each only where the parameter, or the member of
+// an object, has its own name and nothing but the placeholder.
+func (l *login) asked(kind string, body []byte) []byte {
+	tokens := l.secrets()
+	real := func(key, text string) (string, bool) {
+		i := l.field(key)
+		if i < 0 || text != tokens[i].Placeholder || tokens[i].value == "" {
+			return "", false
+		}
+		return tokens[i].value, true
+	}
+	switch kind, _, _ = strings.Cut(kind, ";"); strings.ToLower(strings.TrimSpace(kind)) {
+	case "application/x-www-form-urlencoded":
+		parts := strings.Split(string(body), "&")
+		for i, part := range parts {
+			k, v, _ := strings.Cut(part, "=")
+			name, err1 := url.QueryUnescape(k)
+			text, err2 := url.QueryUnescape(v)
+			if value, ok := real(name, text); ok && err1 == nil && err2 == nil {
+				parts[i] = k + "=" + url.QueryEscape(value)
+			}
+		}
+		return []byte(strings.Join(parts, "&"))
+	case "application/json":
+		object, err := readObject(body)
+		if err != nil {
+			return body
+		}
+		found := false
+		for k, v := range object {
+			text, _ := v.(string)
+			if value, ok := real(k, text); ok {
+				object[k], found = value, true
+			}
+		}
+		if found {
+			return written(object)
+		}
+	}
+	return body
+}
+
+// issued takes the tokens out of an answer of the token endpoint and keeps them. What it returns has placeholders for
+// them, and nothing that was not read as JSON. some says that there were tokens.
+func (l *login) issued(body []byte) (out []byte, some bool, _ error) {
+	object, err := readObject(body)
+	if err != nil {
+		return nil, false, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	found := map[int]string{}
+	if err := l.find(object, found); err != nil {
+		return nil, false, err
+	}
+	cover := l.covering(found)
+	if len(found) > 0 {
+		for i, value := range found {
+			l.tokens[i].Value = value
+		}
+		if err := l.keep(); err != nil {
+			return nil, false, fmt.Errorf("what it has issued cannot be sealed: %w", err)
+		}
+	}
+	return written(l.swap(object, cover)), len(found) > 0, nil
+}
+
+// find collects the tokens, at whatever depth they are.
+func (l *login) find(v any, found map[int]string) error {
+	switch v := v.(type) {
+	case []any:
+		for _, x := range v {
+			if err := l.find(x, found); err != nil {
+				return err
+			}
+		}
+	case map[string]any:
+		for key, x := range v {
+			i := l.field(key)
+			if i < 0 {
+				if err := l.find(x, found); err != nil {
+					return err
+				}
+				continue
+			}
+			text, ok := x.(string)
+			switch before, twice := found[i]; {
+			case x == nil || ok && text == "":
+				continue
+			case !ok:
+				return errors.New("its " + l.Fields[i] + " is no text")
+			case twice && before != text:
+				return errors.New("it has more than one " + l.Fields[i])
+			case strings.Contains(text, "sbx-placeholder-"):
+				return errors.New("its " + l.Fields[i] + " is a placeholder")
+			}
+			if err := checkValue([]byte(text)); err != nil {
+				return fmt.Errorf("its %s: %w", l.Fields[i], err)
+			}
+			found[i] = text
+		}
+	}
+	return nil
+}
+
+// cover has placeholders for the tokens that there are.
+func (l *login) cover() *strings.Replacer {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.covering(nil)
+}
+
+// covering has placeholders for tokens, those from before and those that are new.
+func (l *login) covering(found map[int]string) *strings.Replacer {
+	var pairs []string
+	for i, t := range l.tokens {
+		for _, value := range []string{t.Value, found[i]} {
+			for _, s := range []string{value, url.QueryEscape(value), url.PathEscape(value)} {
+				if len(s) >= leastCovered {
+					pairs = append(pairs, s, t.Placeholder)
+				}
+			}
+		}
+	}
+	return strings.NewReplacer(pairs...)
+}
+
+// swap has placeholders stand where tokens are.
+func (l *login) swap(v any, cover *strings.Replacer) any {
+	switch v := v.(type) {
+	case string:
+		return cover.Replace(v)
+	case []any:
+		for i, x := range v {
+			v[i] = l.swap(x, cover)
+		}
+	case map[string]any:
+		out := map[string]any{}
+		for key, x := range v {
+			i := l.field(key)
+			if text, ok := x.(string); ok && i >= 0 && text != "" {
+				out[key] = l.tokens[i].Placeholder
+				continue
+			}
+			out[cover.Replace(key)] = l.swap(x, cover)
+		}
+		return out
+	}
+	return v
+}
+
+// keep has sbx write down the tokens, sealed: this program writes no files.
+func (l *login) keep() error {
+	text, err := json.Marshal(l.tokens)
+	if err != nil {
+		return err
+	}
+	sealed, err := sealTo(l.to, text)
+	if err == nil {
+		l.out.send(proxied.Report{Issued: &proxied.Issued{Secret: l.Name, Sealed: sealed}})
+	}
+	return err
+}
+
+// readObject reads a JSON object, and nothing behind it. Of a member that is there twice the last one counts.
+func readObject(body []byte) (map[string]any, error) {
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.UseNumber()
+	var object map[string]any
+	if err := d.Decode(&object); err != nil || object == nil {
+		return nil, errors.New("it is no JSON object")
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("it is no JSON object alone")
+	}
+	return object, nil
+}
+
+// written is an object as JSON.
+func written(object any) []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if e.Encode(object) != nil {
+		return nil // what was read can be written
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}
+
+// readWhole reads a body that has to be looked at as a whole.
+func readWhole(from io.Reader) ([]byte, error) {
+	body, err := io.ReadAll(io.LimitReader(from, maxLogin+1))
+	switch {
+	case err != nil:
+		return nil, errors.New("it cannot be read to its end")
+	case len(body) > maxLogin:
+		return nil, errors.New("it is longer than " + strconv.Itoa(maxLogin) + " bytes")
+	}
+	return body, nil
+}
