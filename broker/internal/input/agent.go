@@ -21,12 +21,17 @@ func (r *Run) agentPlaces(s request.Settings, in *planner.Input) {
 		in.Referred = append(in.Referred, planner.Referred{Path: p,
 			Why: s.Agent.Name + " acts upon it, also outside of the sandbox"})
 	}
+	for _, dir := range s.Agent.State { // also one in which nothing is hidden
+		if slices.ContainsFunc(s.Agent.Guard, func(p string) bool { return host.Within(p, dir) }) {
+			in.Trees = append(in.Trees, dir)
+		}
+	}
 	for _, h := range s.Agent.Hidden {
 		if place := h.Place(); place != "" {
 			in.Hides = append(in.Hides, planner.Hide{Path: place, Secret: true, Why: h.Reason})
 		}
 	}
-	in.Hides = slices.DeleteFunc(in.Hides, func(h planner.Hide) bool { return s.Agent.Shows(path.Clean(h.Path)) })
+	in.Hides = slices.DeleteFunc(in.Hides, func(h planner.Hide) bool { return s.Agent.Lifts(path.Clean(h.Path)) })
 	if r.Mode != "dynamic" {
 		in.Losses = append(in.Losses, s.Agent.Losses(true)...)
 		return

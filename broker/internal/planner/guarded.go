@@ -37,7 +37,7 @@ func (v *view) needsGuard(p string) bool {
 	if slices.Contains(v.in.Ungranted, p) {
 		return false
 	}
-	return Guardable(p)
+	return Guardable(p) || slices.Contains(v.in.Trees, p)
 }
 
 // guarded shows a directory with names in it that must stay hidden or unwritten, whatever the host or the program

@@ -156,6 +156,7 @@ type Input struct {
 	Copies      []Copy          // see there
 	Tools       []Tool          // see there
 	Referred    []Referred      // see Refer
+	Trees       []string        // directories that are guarded whatever their own name is
 	Outside     []string        // what Refer was given
 	Masked      []Masked        // see Refer
 	Configs     []string        // configurations of repositories that are shown, where a credential may appear

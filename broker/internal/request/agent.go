@@ -25,6 +25,7 @@ type Agent struct {
 	State  []string           // its own folders, which are made before it runs
 	Apart  []string           // of these, those that hold a login that is shown: they are not mounted as a whole
 	Login  []pathname.Pattern // what the agent's own programs alone may have
+	Unmade []string           // login files in its folders that do not exist yet
 	Hidden []policy.Hiding    // login files that nobody has said yes to
 	Asks   []string           // these, as paths; nobody has said no either
 	Unkept []string           // credentials that it takes and that the person does not keep
@@ -210,6 +211,7 @@ func (a *Agent) login(s *Settings, vars policy.Vars) error {
 		place := pattern.Place()
 		exists := host.Exists(place)
 		if !exists && slices.ContainsFunc(a.State, func(dir string) bool { return host.Within(place, dir) }) {
+			a.Unmade = append(a.Unmade, place)
 			continue
 		}
 		if !said && exists {
@@ -407,12 +409,15 @@ func (s Settings) Concealed() []policy.Hiding {
 	}
 	out := append([]policy.Hiding{}, s.Agent.Hidden...)
 	for _, h := range all {
-		if h.Origin != (policy.Origin{}) || h.Kind == policy.KindSocket || !s.Agent.Shows(h.Place()) {
+		if h.Origin != (policy.Origin{}) || h.Kind == policy.KindSocket || !s.Agent.Lifts(h.Place()) {
 			out = append(out, h)
 		}
 	}
 	return out
 }
+
+// Lifts says whether a path is hidden no more: a login that the agent is shown, or one that it has still to make.
+func (a *Agent) Lifts(p string) bool { return a.Shows(p) || a != nil && slices.Contains(a.Unmade, p) }
 
 // Shows says whether a path is a login that the agent is shown.
 func (a *Agent) Shows(p string) bool {
