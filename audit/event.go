@@ -25,6 +25,7 @@ const (
 	KindSeal       = "seal"
 	KindCredential = "credential" // one was used, or its placeholder strayed
 	KindLabel      = "label"      // the session has read what is labelled
+	KindDecoy      = "decoy"      // one was read, or its mark was seen
 	KindTool       = "tool"       // a call of one was begun, or has ended
 	KindTraffic    = "traffic"    // what went to and came from one address
 	KindRotate     = "rotate"

@@ -186,7 +186,9 @@ var mayImport = map[string][]string{
 		"broker/internal/network", "broker/internal/program", "broker/internal/relay", "broker/plan", "audit",
 		"shared/proxied", "shared/atomicfile"}, // to keep what a login is issued
 	// what the planner plans
-	"broker/internal/input": {"broker/internal/policy/pathname",
+	// fake secrets, who opens them, and where their marks turn up
+	"broker/internal/decoy": {},
+	"broker/internal/input": {"broker/internal/policy/pathname", "broker/internal/decoy",
 		"broker/internal/request", "broker/internal/planner", "broker/internal/policy",
 		"broker/internal/host",
 		"broker/internal/option", "broker/internal/quoting", "broker/internal/changes", "broker/internal/confine",
@@ -248,7 +250,7 @@ var mayImport = map[string][]string{
 		"broker/internal/planner",
 		"broker/internal/steps", "broker/plan"},
 	// the run
-	"broker/internal/live": {"broker/internal/policy/pathname",
+	"broker/internal/live": {"broker/internal/policy/pathname", "broker/internal/decoy",
 		"broker/internal/helperclient",
 		"broker/client", "broker/internal/agent", "broker/internal/arbiter", "broker/internal/caches",
 		"broker/internal/changes",

@@ -31,6 +31,7 @@ func questionOf(a decide.Ask, v decide.Verdict) decide.Question {
 		}
 	case a.Kind == policy.KindExec:
 		q.Op = "exec"
+	case a.Op == decide.Decoy:
 	default:
 		switch policy.AccessOf(a.Op) {
 		case policy.Exec:

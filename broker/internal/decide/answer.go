@@ -124,8 +124,8 @@ func (a *Answer) fits(q *Question) error {
 	if err := a.reveals(q); err != nil {
 		return err
 	}
-	if q.Op == CallOnHost && a.Allow && a.Life != LifeOnce {
-		return errors.New("what runs on the host is asked about each time: allow it once")
+	if q.Alone() && a.Allow && a.Life != LifeOnce {
+		return errors.New("this is asked about each time: allow it once")
 	}
 	net := q.Host != ""
 	if a.Allow && (a.Life == Forever || a.Persist != "") && !q.Lasting() {

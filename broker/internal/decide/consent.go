@@ -169,6 +169,8 @@ func (c Consent) Text(name func(string) string) string {
 	q, a := c.question, c.Answer
 	if a.Scope == Once {
 		switch {
+		case !a.Allow && q.Op == Decoy:
+			return "no: the session ends (so do Escape, Ctrl-C and silence)"
 		case !a.Allow && q.Walk != "":
 			return "no, this time, and no to what else it comes to in " + name(slash(q.Walk)) +
 				" (so does Escape, Ctrl-C and silence)"
@@ -214,6 +216,8 @@ func (q *Question) waits() string {
 		return fmt.Sprintf("the %d accesses that wait now", q.Merged)
 	case q.Right() == policy.List:
 		return "this process lists it"
+	case q.Op == Decoy:
+		return "the session goes on"
 	case q.Everyone:
 		return "this access, and every program of the session for two seconds, because it has to be mounted"
 	}

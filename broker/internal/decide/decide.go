@@ -133,6 +133,9 @@ func Decide(a Ask, env Env) Verdict {
 	if why := a.malformed(); why != "" {
 		return Verdict{Errno: int(syscall.EINVAL), Reason: why}
 	}
+	if a.Op == Decoy {
+		return env.decoy(a)
+	}
 	return env.labelled(a, both(a, env))
 }
 

@@ -26,7 +26,7 @@ type Question struct {
 	Exe    string // see program.Of
 	Cwd    string
 	Flags  int    // of open(2), if that is what waits
-	Op     string // list, read, write, exec, connect, lookup, call, call-on-host
+	Op     string // list, read, write, exec, connect, lookup, call, call-on-host, decoy
 	Path   string // of merged files their directory
 	Target string // where Path leads, if that is elsewhere
 	Host   string
@@ -73,6 +73,8 @@ func (q *Question) Verb() string {
 		return "call"
 	case q.Op == CallOnHost:
 		return "run on the host"
+	case q.Op == Decoy:
+		return "go on after touching the decoy"
 	}
 	switch q.Right() {
 	case policy.List:
@@ -110,7 +112,7 @@ func (q *Question) about() string {
 // reason. Empty: this one is
 // asked about by itself.
 func (q *Question) Group() string {
-	if linked := q.Target != "" && q.Target != q.Path; linked || q.Host != "" || q.Whole || q.Secret ||
+	if linked := q.Target != "" && q.Target != q.Path; linked || q.Alone() || q.Host != "" || q.Whole || q.Secret ||
 		q.Right() == policy.Connect || !strings.HasPrefix(q.Path, "/") {
 		return ""
 	}

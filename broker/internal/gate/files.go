@@ -116,6 +116,13 @@ func (g *Files) tree(p *plan.Plan) served.Tree {
 	t := TreeOf(p.Gate)
 	for i := range t.Dirs {
 		d := &t.Dirs[i]
+		for k := range d.Children {
+			if p := path.Join(d.Path, d.Children[k].Name); slices.ContainsFunc(g.s.In.Copies, func(c planner.Copy) bool {
+				return c.Mark != "" && c.Path == p
+			}) {
+				d.Children[k].Kind = served.Covered // whatever the host has there
+			}
+		}
 		if d.Unlisted != served.AskFirst || host.Within(g.s.In.Facts.Home, d.Path) ||
 			g.s.In.Dir != "" && host.Within(g.s.In.Dir, d.Path) {
 			continue

@@ -49,6 +49,7 @@ func (r *Run) carryRules(s request.Settings, in *planner.Input, static bool) err
 	}
 	x.asks()
 	x.revealed(list)
+	x.decoys(list)
 	if !static {
 		x.leaveToQuestions()
 	}

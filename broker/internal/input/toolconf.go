@@ -77,14 +77,15 @@ func (r *Run) readConf(in *planner.Input, at string) (text []byte, there bool) {
 	return text, true
 }
 
-// settled says whether somebody hides a path, or reveals it, or grants it for this run, or grants more than reading
-// around it. Secrets of the built-in list are nobody's word.
+// settled says whether somebody hides a path, puts a decoy there, or reveals it, or grants it for this run, or grants
+// more than reading around it. Secrets of the built-in list are nobody's word.
 func settled(in *planner.Input, p string) bool {
 	reasons := map[string]bool{}
 	for _, x := range policy.Secrets() {
 		reasons[x.Reason] = true
 	}
-	return slices.Contains(in.Reveals, p) || slices.ContainsFunc(in.Hides, func(h planner.Hide) bool {
+	fake := slices.ContainsFunc(in.Copies, func(c planner.Copy) bool { return c.Mark != "" && c.Path == p })
+	return fake || slices.Contains(in.Reveals, p) || slices.ContainsFunc(in.Hides, func(h planner.Hide) bool {
 		return !reasons[h.Why] && host.Within(p, path.Clean(h.Path))
 	}) || slices.ContainsFunc(in.Grants, func(g planner.Grant) bool {
 		return g.Explicit && (g.Path == p || g.Mode != planner.Read && host.Within(p, g.Path))

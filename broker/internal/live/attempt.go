@@ -66,6 +66,8 @@ type attempt struct {
 	log   *staticLog
 	rec   *record
 	tools *tools.Calls // nil: none
+
+	decoys *decoys // nil: none
 }
 
 // configure reads what the host offers and what the settings say.
@@ -194,6 +196,7 @@ func (x *attempt) prepare() (err error) {
 	if x.limited, err = x.confine(false); err != nil {
 		return err
 	}
+	x.watchable()
 	if x.plan, x.losses, x.sealed, err = planner.BuildSealed(*x.in); err != nil {
 		return err
 	}
@@ -234,11 +237,12 @@ func (x *attempt) execute() (launch.Result, error) {
 	x.approvals.serve(x.svc)
 	x.audit = &auditLog{b: b, r: r, cfg: x.cfg, in: x.in, s: x.s}
 	x.log = newStaticLog(x.audit, x.approvals, x.net)
-	x.rec = newRecord(x.s, x.plan, x.log != nil && !r.detached && b.Early.Ahead())
+	fakes := len(x.in.Decoys(x.plan)) > 0 // which differ from run to run
+	x.rec = newRecord(x.s, x.plan, x.log != nil && !r.detached && !fakes && b.Early.Ahead())
 	x.rec.log, x.rec.kept = func() string { return r.audit }, r.Keep
 	return b.backend(r).Execute(b.context(), launch.Job{Plan: x.plan, Options: launch.Options{
 		Stdio: b.Std, Signals: b.Signals, Timeout: r.timeout, Expiring: func() { x.limited.Count(x.svc.init()) },
-		Early: b.Early, Folder: x.folder, Remember: r.Name == "" && r.helper == nil && !r.doors.Filtered(),
+		Early: b.Early, Folder: x.folder, Remember: r.Name == "" && r.helper == nil && !fakes && !r.doors.Filtered(),
 		Exits: x.joined == nil && !x.limited.Grouped() && b.Context == nil, Stays: b.Context != nil,
 		AfterStart: b.afterStart(), Network: x.joined,
 		Maps: r.doors.IDs().Maps(x.joined), Cgroup: x.limited.Descriptor(), Cloned: x.limited.Cloned,
@@ -270,11 +274,15 @@ func (x *attempt) building(c *child.Child) error {
 		return err
 	}
 	x.recordCredentials()
+	if err = x.watchDecoys(hash); err != nil {
+		return err
+	}
 	return x.carryLabels()
 }
 
 // end ends what has served the sandbox, and says which limits were reached. err is why nothing was run.
 func (x *attempt) end(res launch.Result, err error) (reached []string, _ error) {
+	x.decoys.end()
 	x.tools.Close()
 	x.credentials.Close() // before what it has reported is written down
 	x.mediator.end()

@@ -63,7 +63,8 @@ func (b *Broker) newLearner(r *run, s request.Settings) (*learner, error) {
 func (l *learner) note(ev arbiter.Event) {
 	q, v := ev.Ask, ev.Verdict
 	refused := v.Decision != decide.Allow
-	if v.Silent || v.Secret || v.Rule != "" && v.Rule != learn.WriteRule || refused && v.Reason != learn.NotWritten {
+	if v.Silent || v.Secret || q.Op == decide.Decoy ||
+		v.Rule != "" && v.Rule != learn.WriteRule || refused && v.Reason != learn.NotWritten {
 		return
 	}
 	a := learn.Access{Kind: q.Kind, Path: q.Path, Host: q.Host, Port: q.Port, Access: policy.AccessOf(q.Op), Exe: q.Exe,

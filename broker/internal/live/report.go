@@ -109,6 +109,8 @@ func (p *report) command(x *reported, q decide.Ask, v decide.Verdict) (allow, ad
 	}
 	r, ok := v.Rule, v.Rule != "" && v.Origin != ""
 	switch {
+	case q.Op == decide.Decoy:
+		return "", "it is a decoy: sbx audit --kind decoy says when it was touched"
 	case v.Secret: // no rule of that kind opens one
 		return "", "sbx why " + quoting.Shell(what)
 	case q.Kind == policy.KindSocket && slices.Contains(p.filters, path.Dir(what)):

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"sbx.example/sbx/broker/internal/confine"
@@ -34,6 +35,7 @@ type service struct {
 	run       *launch.Running
 
 	programs programs
+	held     atomic.Bool // nobody lets it go on before a question is answered, see decoys
 
 	mu     sync.Mutex
 	server *control.Server
@@ -201,6 +203,9 @@ func (v *service) thaw() error {
 	run, err := v.running()
 	if err != nil {
 		return err
+	}
+	if v.held.Load() {
+		return errors.New("a decoy was touched: answer the question about it (sbx approve), or end the session (sbx kill)")
 	}
 	_ = os.Remove(v.s.Dir + "/frozen")
 	err = run.Thaw()

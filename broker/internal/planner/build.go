@@ -113,6 +113,7 @@ func (v *view) plan() (*plan.Plan, []Loss, error) {
 	in.identify(p)
 	v.losses = append(append(in.Losses, v.losses...), followNoLinks(p, &in)...)
 	v.losses = append(v.losses, addLandlock(p, &in)...)
+	v.losses = append(v.losses, in.lostDecoys(p)...)
 	if err := p.Validate(); err != nil {
 		return nil, nil, fmt.Errorf("BUG(sbx): planned something that is not valid: %w", err)
 	}

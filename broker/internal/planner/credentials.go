@@ -100,6 +100,10 @@ func (v *view) addCopies() {
 			}
 			continue
 		}
+		if c.Mark != "" {
+			v.addDecoy(&c)
+			continue
+		}
 		v.root.at(path.Dir(c.Path)).secret = false
 		v.root.at(c.Path).file = path.Join(v.in.SessionDir, "etc", c.Text.Name)
 	}

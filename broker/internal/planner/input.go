@@ -102,6 +102,8 @@ type Copy struct {
 	Linked bool
 	// over the host's, where that is shown
 	Over bool
+	// of a decoy: what is in no other file, and the rule that puts it there
+	Mark, Why string
 }
 
 // Tool is a name in /tool: a program of sbx's stands there, which has the broker run what is meant.

@@ -156,7 +156,7 @@ func AccessOf(op string) Access {
 	switch op {
 	case "list", "readdir":
 		return List
-	case "read", "open", "stat", "lstat", "access", "readlink", "chdir", "getattr", "lookup", "watch", "getxattr",
+	case "decoy", "read", "open", "stat", "lstat", "access", "readlink", "chdir", "getattr", "lookup", "watch", "getxattr",
 		"statfs":
 		return Read
 	case "exec", "execve":

@@ -219,6 +219,9 @@ func FormatRule(r Rule) string {
 	if r.Label != "" {
 		fmt.Fprintf(&b, "label = %s\n", TOMLString(r.Label))
 	}
+	if r.Decoy {
+		b.WriteString("decoy = true\n")
+	}
 	if len(r.Accepts) > 0 {
 		list := make([]string, len(r.Accepts))
 		for i, label := range r.Accepts {

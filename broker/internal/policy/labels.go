@@ -64,8 +64,9 @@ func (r *Rule) checkLabels(vars Vars) error {
 	return nil
 }
 
-// keep takes over what old, which r replaces, says of labels.
+// keep takes over what old, which r replaces, says of labels and decoys.
 func (r *Rule) keep(old *Rule) {
+	r.Decoy = r.Decoy || old.Decoy && r.Decision == Deny
 	if r.Label == "" && r.Decision != Reveal {
 		r.Label = old.Label
 	}

@@ -23,6 +23,7 @@ type Rule struct {
 	Program  string   // reveal only: the program that is shown it, as a path; "" for all
 	Label    string   // of a path: who reads there carries it, see Labels
 	Accepts  []string // of a host or socket: the labels that it may hear of
+	Decoy    bool     // of a path that is denied: a marked fake stands there, and who reads it is asked about
 	By       string
 	Added    time.Time
 	Origin   Origin
@@ -53,6 +54,9 @@ func (r Rule) String() string {
 	}
 	if r.Label != "" {
 		s += " label " + r.Label
+	}
+	if r.Decoy {
+		s += " decoy"
 	}
 	if len(r.Accepts) > 0 {
 		s += " accepts " + strings.Join(r.Accepts, ",")
@@ -93,6 +97,9 @@ func (r *Rule) compile(vars Vars) (err error) {
 	if err := r.checkLabels(vars); err != nil {
 		return err
 	}
+	if r.Decoy && r.Kind != KindPath {
+		return errors.New("decoy goes with path")
+	}
 	if r.Kind == KindHost {
 		if r.host, err = peer.ParsePattern(r.Pattern); err != nil {
 			return err
@@ -114,7 +121,16 @@ func (r *Rule) compile(vars Vars) (err error) {
 	if r.path.Abstract() && r.Kind != KindSocket {
 		return fmt.Errorf("%s names an abstract socket; use socket = …", excerpt.Quote(r.Pattern))
 	}
+	if r.Decoy && !r.isFile(Deny) {
+		return errors.New("decoy is about one file that is denied: a path without wildcards, access read, decision deny")
+	}
 	return r.checkReveal(vars)
+}
+
+// isFile says whether a rule decides in this way about reading one file.
+func (r *Rule) isFile(d Decision) bool {
+	_, one := r.path.Literal()
+	return r.Kind == KindPath && r.Access == Read && one && r.Decision == d
 }
 
 // checkReveal holds that a rule which shows a secret is about reading one file, and that it alone names a program.
@@ -125,7 +141,7 @@ func (r *Rule) checkReveal(vars Vars) error {
 		}
 		return nil
 	}
-	if _, one := r.path.Literal(); r.Kind != KindPath || r.Access != Read || !one {
+	if !r.isFile(Reveal) {
 		return errors.New("decision reveal is about reading one file: a path without wildcards, access read")
 	}
 	if r.Program == "" {
@@ -266,7 +282,7 @@ func (d *document) rule(t map[string]any, at block, vars Vars) (Rule, error) {
 
 func ruleKeys() []string {
 	return []string{"path", "exec", "host", "socket", "access", "decision", "expires", "reason", "final", "by", "added",
-		"tls", "program", "label", "accepts"}
+		"tls", "program", "label", "accepts", "decoy"}
 }
 
 // set assigns one key of a rule.
@@ -275,6 +291,8 @@ func (r *Rule) set(name string, v any) (err error) {
 	switch name {
 	case "final":
 		r.Final, err = as[bool](v, "true or false")
+	case "decoy":
+		r.Decoy, err = as[bool](v, "true or false")
 	case "expires":
 		r.Expires, err = instant(v)
 	case "added":

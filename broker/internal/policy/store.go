@@ -185,6 +185,9 @@ func (s Store) notices() []Notice {
 		case r.Origin.Scope == ScopeProject && r.Decision == Reveal:
 			out = append(out, Notice{NoticeWidening, "rule", r.Origin,
 				"ignored: a project file shows no secret, trusted or not"})
+		case r.Origin.Scope == ScopeProject && r.Decoy:
+			out = append(out, Notice{NoticeWidening, "rule", r.Origin,
+				"it hides " + excerpt.Quote(r.Pattern) + ", but a project file places no decoy"})
 		}
 	}
 	return out

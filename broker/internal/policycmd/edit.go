@@ -228,7 +228,8 @@ func policyAdd(t Commands, c *policyCall) int {
 		return t.Fail(err)
 	}
 	r := policy.Rule{Access: policy.Access(c.access), Decision: decision, Label: c.label, Accepts: c.accepts,
-		Reason: c.reason, By: fmt.Sprintf("sbx policy add, uid %d", c.facts.UID), Added: c.now.UTC().Truncate(time.Second)}
+		Decoy: c.decoy, Reason: c.reason, By: fmt.Sprintf("sbx policy add, uid %d", c.facts.UID),
+		Added: c.now.UTC().Truncate(time.Second)}
 	if c.life != "" {
 		d, err := time.ParseDuration(c.life)
 		if err != nil || d <= 0 {

@@ -26,7 +26,7 @@ type policyCall struct {
 	access, scope, kind, life, reason, format, log string
 	label                                          string
 	accepts                                        []string
-	yes, revoke                                    bool
+	yes, revoke, decoy                             bool
 	explainer                                      command.Explainer
 	words                                          []string
 	facts                                          host.Facts
@@ -55,7 +55,7 @@ func policyVerbs() []policyVerb {
 			policyCheck, nil},
 		{"test", "PATH|HOST", "say what would be decided now", "access kind", file, policyTest, nil},
 		{"add", "allow|deny|ask PATTERN...", "add rules; comments in the file are kept",
-			"access kind scope for label accepts reason dry-run", decision, policyAdd, nil},
+			"access kind scope for label accepts decoy reason dry-run", decision, policyAdd, nil},
 		{"remove", "PATTERN", "remove the rules with this pattern", "access kind scope dry-run", file, policyRemove,
 			[]string{"rm"}},
 		{"import", "FORMAT FILE", "take over another tool's settings; what does not map is listed", "scope dry-run", formats,
@@ -83,6 +83,8 @@ func (c *policyCall) options() []option.Option {
 		{Name: "label", Arg: "LABEL", Value: option.Text(&c.label),
 			Help: "of a path: after reading there the session asks about each host that does not accept LABEL"},
 		{Name: "accepts", Arg: "LABEL", Value: option.List(&c.accepts), Help: "of a host or socket: it may hear of LABEL"},
+		{Name: "decoy", Value: option.Switch(&c.decoy),
+			Help: "of a denied file: a marked fake stands there, and reading it stops the session"},
 		{Name: "reason", Arg: "TEXT", Value: option.Text(&c.reason), Help: "why, for those who read the file"},
 		{Name: "format", Arg: "FORMAT", Value: option.Choice(&c.format, foreign.Exports()...),
 			Help: "toml (the default), claude, codex, cursor or srt"},
@@ -154,12 +156,13 @@ type ruleRow struct {
 	Final    bool     `json:"final,omitempty"`
 	Ignored  string   `json:"ignored,omitempty"` // why it does not count
 	Accepts  []string `json:"accepts,omitempty"`
+	Decoy    bool     `json:"decoy,omitempty"`
 }
 
 func rowOf(r policy.Rule) ruleRow {
 	row := ruleRow{Scope: r.Origin.Scope.String(), Kind: string(r.Kind), Pattern: r.Pattern, Access: string(r.Access),
 		Decision: r.Decision.String(), Program: r.Program,
-		Label: r.Label, Accepts: r.Accepts,
+		Label: r.Label, Accepts: r.Accepts, Decoy: r.Decoy,
 		File: r.Origin.File, Line: r.Origin.Line, Reason: r.Reason, By: r.By, Final: r.Final}
 	if !r.Added.IsZero() {
 		row.Added = r.Added.UTC().Format(time.RFC3339)
@@ -223,6 +226,9 @@ func (x ruleRow) text() string {
 	}
 	if x.Label != "" {
 		notes = append(notes, "label "+x.Label)
+	}
+	if x.Decoy {
+		notes = append(notes, "decoy")
 	}
 	if len(x.Accepts) > 0 {
 		notes = append(notes, "accepts "+quoting.ASCII(strings.Join(x.Accepts, ", ")))

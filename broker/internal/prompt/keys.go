@@ -1,10 +1,6 @@
 package prompt
 
-import (
-	"strings"
-
-	"sbx.example/sbx/broker/internal/decide"
-)
+import "strings"
 
 // interruptKey is Ctrl-C: a no, and on a program's own terminal the program hears of it, too.
 const interruptKey = 0x03
@@ -28,7 +24,7 @@ func Keys(typed []byte, q *Question) (a Answer, more, ok bool) {
 	if q.Secret {
 		return secretKeys(typed, q)
 	}
-	if q.Op == decide.CallOnHost {
+	if q.Alone() {
 		return hostKeys(typed, q)
 	}
 	first := typed[0]
@@ -70,7 +66,7 @@ func secretKeys(typed []byte, q *Question) (a Answer, more, ok bool) {
 	return a, false, false
 }
 
-// hostKeys are the keys at a question about what runs on the host: a yes is for this once.
+// hostKeys are the keys at a question about what runs on the host, or after a decoy: a yes is for this once.
 func hostKeys(typed []byte, q *Question) (a Answer, more, ok bool) {
 	switch said := string(typed); {
 	case said == "o", said == "n":

@@ -82,6 +82,9 @@ func TestKeys(t *testing.T) {
 		{file, "ev", Answer{}, false, false},
 		{file, "ep", Answer{}, false, false},
 		{host, "d", Answer{}, false, false},
+		{Question{Op: "decoy", Path: "/a/b"}, "o", Answer{Allow: true, Scope: Once, Life: ForOnce}, false, true},
+		{Question{Op: "decoy", Path: "/a/b"}, "s", Answer{}, false, false},
+		{Question{Op: "decoy", Path: "/a/b"}, "n", Answer{Scope: Once, Life: ForOnce}, false, true},
 		{top, "d", Answer{}, false, false},
 		{top, "t", Answer{}, false, false},
 	} {

@@ -41,7 +41,10 @@ func longKeys(q *Question) string {
 	if q.Secret {
 		return "type " + RevealWord + " and Enter to show it until the session ends / [n]o [?]"
 	}
-	if q.Op == decide.CallOnHost {
+	if q.Op == decide.Decoy {
+		return "[o]nce: it goes on / [n]o: the session ends [?]"
+	}
+	if q.Alone() {
 		return "[o]nce / [n]o [?]"
 	}
 	once := "[o]nce "
@@ -66,7 +69,7 @@ func longKeys(q *Question) string {
 
 func shortKeys(q *Question) string {
 	switch {
-	case q.Secret, q.Op == decide.CallOnHost: // what shows a secret is never shortened
+	case q.Secret, q.Alone(): // what shows a secret is never shortened
 		return longKeys(q)
 	case q.Host != "" && q.Domain() != "":
 		return "[o/s/f/w/n/v/?]"

@@ -169,8 +169,8 @@ func (s *Server) skeletonNames(n *node, lists func(p string) bool) []fuse.DirEnt
 	for name, c := range n.dir.children {
 		var st unix.Stat_t
 		switch c.Kind {
-		case served.Symlink:
-			st.Mode = unix.S_IFLNK
+		case served.Symlink, served.Covered:
+			st.Mode = c.FileMode()
 		case served.Bound, served.Gated:
 			if n.dir.subs[name] != nil || n.fd < 0 || names.Stat(n.fd, name, &st) != nil {
 				continue

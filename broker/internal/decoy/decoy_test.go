@@ -1,0 +1,128 @@
+package decoy
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestMake(t *testing.T) {
+	for p, want := range map[string]string{
+		"/h/.ssh/id_ed25519":         "-----BEGIN OPENSSH PRIVATE KEY-----",
+		"/h/key.pem":                 "-----BEGIN OPENSSH PRIVATE KEY-----",
+		"/h/.aws/credentials":        "[default]\naws_access_key_id = AKIA",
+		"/h/.env.local":              "APP_ENV=",
+		"/h/.netrc":                  "machine git.internal login deploy password ",
+		"/h/.config/git/credentials": "https://deploy:",
+		"/h/.docker/config.json":     `{"token_type": "Bearer"`,
+		"/h/.kube/config":            "user: deploy\ntoken: ",
+		"/h/anything":                "user = deploy\npassword = ",
+	} {
+		text, mark := Make(p)
+		if !strings.HasPrefix(text, want) || !strings.Contains(text, mark) || len(mark) != markLen ||
+			strings.Contains(text, "%") {
+			t.Errorf("%s: mark %q in\n%s", p, mark, text)
+		}
+		if other, again := Make(p); other == text || again == mark {
+			t.Errorf("%s: twice the same", p)
+		}
+	}
+}
+
+func TestFind(t *testing.T) {
+	text, mark := Make("/h/.aws/credentials")
+	_, another := Make("/h/.netrc")
+	marks := []Mark{{"/h/.netrc", another}, {"/h/.aws/credentials", mark}}
+	encoded := base64.StdEncoding.EncodeToString
+	for name, in := range map[string]string{
+		"plain":        text,
+		"lower case":   strings.ToLower(text),
+		"labels":       mark[:5] + "." + mark[5:11] + "-" + mark[11:] + ".evil.test",
+		"hexadecimal":  hex.EncodeToString([]byte(text)),
+		"lower in hex": hex.EncodeToString([]byte(strings.ToLower(text))),
+		"base64":       encoded([]byte(mark)),
+		"base64 at 1":  encoded([]byte("x" + mark + "y")),
+		"base64 at 2":  encoded([]byte("xx" + mark + "yy")),
+		"base64 of it": encoded([]byte(text)),
+	} {
+		if m := Find(marks, in); m == nil || m.Path != "/h/.aws/credentials" {
+			t.Errorf("%s: %q has no mark", name, in)
+		}
+	}
+	for _, in := range []string{"", mark[:markLen-1], mark[1:], strings.Repeat("A", 4096)} {
+		if m := Find(marks, in); m != nil {
+			t.Errorf("%q has the mark of %s", in, m.Path)
+		}
+	}
+}
+
+// TestWatch: who opens what is watched waits until it is released, and asking for attributes makes nobody wait.
+func TestWatch(t *testing.T) {
+	dir := t.TempDir()
+	if err := Able(dir); err != nil {
+		t.Fatal(err)
+	}
+	file, other := filepath.Join(dir, "file"), filepath.Join(dir, "other")
+	for _, p := range []string{file, other} {
+		if err := os.WriteFile(p, []byte("FAKE"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	opened := make(chan int, 9)
+	w, err := New([]string{other, file}, func(n int) { opened <- n })
+	if err != nil {
+		t.Fatal(err)
+	}
+	var st unix.Stat_t
+	if err := unix.Stat(file, &st); err != nil {
+		t.Fatal(err)
+	}
+	fd, err := unix.Open(file, unix.O_PATH, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unix.Close(fd)
+	if list := w.broken(); list != nil {
+		t.Errorf("looking at a file opens %v", list)
+	}
+	if _, err := unix.Open(file, unix.O_RDONLY|unix.O_NONBLOCK, 0); err != unix.EAGAIN {
+		t.Errorf("who does not wait is told %v, want EAGAIN", err)
+	}
+	if n := <-opened; n != 1 {
+		t.Errorf("file %d was opened, want 1", n)
+	}
+	read := make(chan string)
+	go func() {
+		b, _ := os.ReadFile(file)
+		read <- string(b)
+	}()
+	for !Waiting(os.Getpid()) {
+		select {
+		case text := <-read:
+			t.Fatalf("%q was read before the release", text)
+		default:
+		}
+	}
+	w.Release(1)
+	if text := <-read; text != "FAKE" {
+		t.Errorf("read %q", text)
+	}
+	if list := w.Close(); len(list) != 1 || list[0] != 1 {
+		t.Errorf("opened at the end: %v, want [1]", list)
+	}
+	if _, err := os.ReadFile(other); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestAble: where no lease is to be had, it is said.
+func TestAble(t *testing.T) {
+	if err := Able("/proc/self"); err == nil {
+		t.Error("files of /proc can be watched")
+	}
+}

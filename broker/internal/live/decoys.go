@@ -1,0 +1,164 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+
+	"sbx.example/sbx/audit"
+	"sbx.example/sbx/broker/internal/decide"
+	"sbx.example/sbx/broker/internal/decoy"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/program"
+	"sbx.example/sbx/broker/internal/quoting"
+)
+
+// decoys are the fakes that a session shows. Who opens one waits, everything stands still, and a person says whether
+// the session goes on. Where nobody can be asked it ends. Nil: there are none.
+type decoys struct {
+	x     *attempt
+	list  []planner.Copy
+	log   *audit.Writer
+	watch *decoy.Watch
+
+	ctx  context.Context //nolint:containedctx // of the questions
+	stop context.CancelFunc
+	mu   sync.Mutex      // one alarm at a time
+	over bool            // the session ends
+	seen map[string]bool // what is on record
+}
+
+// watchable takes decoys out of the plan that nobody could watch: each is a loss.
+func (x *attempt) watchable() {
+	fake := func(c planner.Copy) bool { return c.Mark != "" }
+	if !slices.ContainsFunc(x.in.Copies, fake) {
+		return
+	}
+	err := decoy.Able(x.s.Dir)
+	if err == nil {
+		return
+	}
+	for _, c := range x.in.Copies {
+		if fake(c) {
+			x.in.Losses = append(x.in.Losses, planner.DecoyLoss(&c, "nobody would notice who reads it: "+err.Error()))
+		}
+	}
+	x.in.Copies = slices.DeleteFunc(x.in.Copies, fake)
+}
+
+// watchDecoys begins to watch, and opens the record of a session that has none for another reason.
+func (x *attempt) watchDecoys(planHash string) (err error) {
+	list := x.in.Decoys(x.plan)
+	if len(list) == 0 {
+		return nil
+	}
+	if x.approvals == nil && x.audit.w == nil {
+		if err = x.audit.open(planHash); err != nil {
+			return err
+		}
+	}
+	d := &decoys{x: x, list: list, log: x.audit.w, seen: map[string]bool{}}
+	d.ctx, d.stop = context.WithCancel(x.b.context())
+	files := make([]string, len(list))
+	for i := range list {
+		files[i] = list[i].File(x.s.Dir)
+	}
+	if d.watch, err = decoy.New(files, d.opened); err != nil {
+		return err
+	}
+	x.decoys = d
+	return nil
+}
+
+// opened is called when somebody waits for a decoy. Nothing of it has been read yet.
+func (d *decoys) opened(n int) {
+	c := &d.list[n]
+	if d.alarm(c, opener(d.x.svc.init()), "it was opened") {
+		d.watch.Release(n)
+	}
+}
+
+// opener finds who waits among a process and all below it; 0 is nobody, who did not want to wait.
+func opener(pid int) int {
+	if pid == 0 {
+		return 0
+	}
+	for _, child := range host.Children(pid) {
+		if decoy.Waiting(child) {
+			return child
+		}
+		if found := opener(child); found != 0 {
+			return found
+		}
+	}
+	return 0
+}
+
+// alarm has everything stand still until somebody has said whether the session goes on, and says so.
+func (d *decoys) alarm(c *planner.Copy, pid int, what string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.over {
+		return false
+	}
+	q := decide.DecoyAsk(pid, c.Path)
+	q.Exe, q.Cwd = program.Links(pid)
+	svc, a := d.x.svc, d.x.approvals
+	svc.held.Store(true)
+	err := svc.freeze()
+	if err = errors.Join(err, d.note(c, q, what)); err == nil && a != nil {
+		if v := a.arb.Ask(d.ctx, q); v.Decision != decide.Allow {
+			err = errors.New(v.Reason)
+		}
+	} else if err == nil {
+		err = errors.New("static mode asks nobody")
+	}
+	if err != nil {
+		d.over = true
+		if pid != 0 {
+			what += " by " + caller(uint32(pid))
+		}
+		d.x.b.say(d.x.in.TTY, fmt.Sprintf("the session ends because of the decoy %s: %s; %v",
+			quoting.Quote(policy.Vars{Home: d.x.facts.Home}.Short(c.Path)), what, err))
+		svc.endAll()
+		return false
+	}
+	svc.held.Store(false)
+	if err := svc.thaw(); err != nil {
+		d.x.b.Warn(err.Error())
+	}
+	return true
+}
+
+// note records an alarm.
+func (d *decoys) note(c *planner.Copy, q decide.Ask, what string) error {
+	d.seen[c.Path] = true
+	_, err := d.log.Append(audit.Event{Kind: audit.KindDecoy, UID: os.Getuid(), PID: q.PID, Exe: q.Exe, Cwd: q.Cwd,
+		Op: decide.Decoy, Path: c.Path, RuleOrigin: c.Why, Reason: what})
+	return err
+}
+
+// end ends the watch when nothing runs any more. What was opened by who ended at once is recorded.
+func (d *decoys) end() {
+	if d == nil {
+		return
+	}
+	d.stop()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, n := range d.watch.Close() {
+		c := &d.list[n]
+		if d.seen[c.Path] {
+			continue
+		}
+		if err := d.note(c, decide.DecoyAsk(0, c.Path), "it was opened as the session ended"); err != nil {
+			d.x.b.Warn(err.Error())
+		}
+	}
+	d.over = true
+}
