@@ -21,6 +21,7 @@ import (
 
 	"filippo.io/age"
 
+	"sbx.example/sbx/shared/mark"
 	"sbx.example/sbx/shared/proxied"
 )
 
@@ -289,6 +290,48 @@ func TestStrays(t *testing.T) {
 				_ = r.Header.Write(&b)
 				if strings.Contains(b.String()+r.URL.String(), real) || strings.Contains(b.String(), basic("x", real)) {
 					t.Errorf("%s: %s was sent the value: %s", name, host, b.String())
+				}
+			}
+		}
+	}
+}
+
+// TestMarks: what has the mark of a decoy in it is not sent, wherever it stands, and is reported; anything else is.
+func TestMarks(t *testing.T) {
+	const decoy = "ABCDEFGH234567QZ"
+	body := func(text string) io.Reader {
+		return io.MultiReader(strings.NewReader(text[:9]), strings.NewReader(text[9:]))
+	}
+	for name, x := range map[string]struct {
+		url  string
+		head map[string]string
+		body io.Reader
+		want bool
+	}{
+		"the query":  {"https://one.test/?q=" + strings.ToLower(decoy), nil, nil, true},
+		"the path":   {"https://one.test/" + decoy, nil, nil, true},
+		"a header":   {"https://one.test/", map[string]string{"X-Key": "AKIA" + decoy}, nil, true},
+		"basic":      {"https://one.test/", map[string]string{"Authorization": basic("x", decoy)}, nil, true},
+		"a body":     {"https://one.test/", nil, body("key=" + decoy), true},
+		"no mark":    {"https://one.test/?q=" + decoy[1:], nil, body("key=" + decoy[1:]), false},
+		"other host": {"https://two.test/", nil, body(strings.Repeat("x", 1<<20) + decoy), true},
+	} {
+		l := newLab(t, func(c *proxied.Config) { c.Marks = []mark.Mark{{Path: "/h/key", Text: decoy}} }, nil)
+		method := "GET"
+		if x.body != nil {
+			method = "POST"
+		}
+		status, _, _ := l.do(l.client(false), method, x.url, x.head, x.body)
+		if refused := status != http.StatusOK; refused != x.want {
+			t.Errorf("%s: status %d", name, status)
+		}
+		if x.want {
+			l.used(name, func(u proxied.Use) bool { return u.Decoy == "/h/key" && u.Refused != "" })
+		}
+		for host, o := range l.servers {
+			for i, r := range o.requests() {
+				if strings.Contains(r.URL.String()+o.body[i], decoy) {
+					t.Errorf("%s: %s was sent the mark", name, host)
 				}
 			}
 		}

@@ -79,6 +79,9 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(http.StatusForbidden, "its path can be read in more than one way, and the host has a token endpoint")
 		return
 	}
+	if s.marked(w, r) {
+		return
+	}
 	x := &exchange{site: s.index, asked: r.ContentLength, login: s.loginAt(r)}
 	ctx, end, why := s.p.orders.begin(w, r, x)
 	defer end()
@@ -261,6 +264,10 @@ func spellings(used []*secret, out *http.Request) (list []string) {
 
 // failed answers where the server could not be asked.
 func (s *site) failed(w http.ResponseWriter, r *http.Request, err error) {
+	if errors.Is(err, errMarked) { // which is reported
+		http.Error(w, "sbx: refused: "+errMarked.Error(), http.StatusForbidden)
+		return
+	}
 	if errors.Is(err, context.Canceled) {
 		w.WriteHeader(http.StatusBadGateway)
 		return

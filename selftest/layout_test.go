@@ -30,9 +30,10 @@ var mayImport = map[string][]string{
 	"helper":            {"shared/plan", "shared/wire", "shared/stage", "shared/rtnl"},
 	"shared/atomicfile": {},
 	// what sbx and sbx-proxy say to each other
-	"shared/proxied": {},
+	"shared/mark":    {}, // of decoys, in text
+	"shared/proxied": {"shared/mark"},
 	// programs of their own: what programs inside send is parsed in the one, the other has what sbx is not linked with
-	"proxy": {"shared/atomicfile", "shared/proxied", "seccompbpf"},
+	"proxy": {"shared/atomicfile", "shared/mark", "shared/proxied", "seccompbpf"},
 	"host":  {},
 
 	"seccompbpf":     {},
@@ -184,10 +185,10 @@ var mayImport = map[string][]string{
 		"broker/internal/policy",
 		"broker/internal/policy/peer", "broker/internal/host", "broker/internal/quoting", "broker/internal/launch",
 		"broker/internal/network", "broker/internal/program", "broker/internal/relay", "broker/plan", "audit",
-		"shared/proxied", "shared/atomicfile"}, // to keep what a login is issued
+		"shared/mark", "shared/proxied", "shared/atomicfile"}, // to keep what a login is issued
 	// what the planner plans
 	// fake secrets, who opens them, and where their marks turn up
-	"broker/internal/decoy": {},
+	"broker/internal/decoy": {"shared/mark"},
 	"broker/internal/input": {"broker/internal/policy/pathname", "broker/internal/decoy",
 		"broker/internal/request", "broker/internal/planner", "broker/internal/policy",
 		"broker/internal/host",
@@ -250,7 +251,7 @@ var mayImport = map[string][]string{
 		"broker/internal/planner",
 		"broker/internal/steps", "broker/plan"},
 	// the run
-	"broker/internal/live": {"broker/internal/policy/pathname", "broker/internal/decoy",
+	"broker/internal/live": {"broker/internal/policy/pathname", "broker/internal/decoy", "shared/mark",
 		"broker/internal/helperclient",
 		"broker/client", "broker/internal/agent", "broker/internal/arbiter", "broker/internal/caches",
 		"broker/internal/changes",

@@ -3,6 +3,8 @@
 // credential room and the program in folder proxy speak it.
 package proxied
 
+import "sbx.example/sbx/shared/mark"
+
 // The descriptors that sbx-proxy inherits. Behind FdFirst come one for each secret, then one for each listener, and
 // then a pipe for the record, if there is one.
 const (
@@ -18,9 +20,10 @@ type Config struct {
 	Listeners []Listener
 	Closed    []string // prefixes of addresses to which nothing is connected, but for those in Open
 	Open      []string
-	Record    bool   // what endpoints are asked and answer is written down
-	Roots     string // a file of certificates that are trusted instead of the host's; may be empty
-	Asks      bool   // each request waits until an Order says that it may be made
+	Record    bool        // what endpoints are asked and answer is written down
+	Roots     string      // a file of certificates that are trusted instead of the host's; may be empty
+	Marks     []mark.Mark // of decoys: a request that has one is refused
+	Asks      bool        // each request waits until an Order says that it may be made
 }
 
 // Secret is one whose value can be read from its descriptor.
@@ -134,6 +137,7 @@ type Use struct {
 	Rule     string `json:",omitempty"` // which refused it
 	Refused  string `json:",omitempty"` // why it was refused
 	Failed   string `json:",omitempty"` // what did not work
+	Decoy    string `json:",omitempty"` // whose mark was in it
 	Strayed  bool   `json:",omitempty"` // Secret's placeholder stood where it does not belong, and stayed
 	Endpoint string `json:",omitempty"` // whose it was
 	Issued   bool   `json:",omitempty"` // the answer had tokens of Secret, which is a login

@@ -223,7 +223,7 @@ func (a *Arbiter) follow() {
 // unsettled is about what neither rules nor answers cover: an answer to the same process a moment ago, or the human.
 func (a *Arbiter) unsettled(ctx context.Context, q decide.Ask, v decide.Verdict,
 	env decide.Env) (decide.Verdict, string) {
-	if past, ok := a.recalled(q, env.Now); ok {
+	if past, ok := a.recalled(q, env.Now); ok && q.Op != decide.Decoy {
 		past.Path = v.Path
 		return past, ""
 	}

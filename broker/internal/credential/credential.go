@@ -24,6 +24,7 @@ import (
 	"sbx.example/sbx/broker/internal/quoting"
 	"sbx.example/sbx/broker/internal/request"
 	"sbx.example/sbx/broker/plan"
+	"sbx.example/sbx/shared/mark"
 	"sbx.example/sbx/shared/proxied"
 )
 
@@ -35,6 +36,8 @@ type Caller struct {
 	Refused func(line string, failed bool) // is told what was turned away, and what did not work
 	Asks    bool                           // each request is decided about, see Decide
 	Record  string                         // the file for what endpoints are asked; empty: none
+	Marks   []mark.Mark                    // of decoys: a request that has one is refused
+	Marked  func(decoy, server string)     // is told of such a request
 }
 
 // Grants are the credentials of one run. Nil ones are none.

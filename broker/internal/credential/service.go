@@ -118,6 +118,7 @@ func closeAll(files []*os.File) {
 // configuration is what sbx-proxy is told.
 func (g *Grants) configuration(closed, open []netip.Prefix) proxied.Config {
 	conf := proxied.Config{Sites: g.sites, Listeners: g.listen, Asks: g.by.Asks, Record: g.by.Record != "",
+		Marks: g.by.Marks,
 		Roots: host.Lookup(g.by.Env, "SSL_CERT_FILE")}
 	for _, p := range closed {
 		conf.Closed = append(conf.Closed, p.String())
@@ -328,6 +329,9 @@ func (g *Grants) use(u *proxied.Use) {
 		e.Op = "issue"
 	}
 	switch {
+	case u.Decoy != "":
+		e.Kind, e.Decision, e.Op, e.Reason = audit.KindDeny, "deny", "request", u.Refused
+		g.by.Marked(u.Decoy, at)
 	case u.Refused != "":
 		e.Kind, e.Decision, e.Op, e.Reason = audit.KindDeny, "deny", "request", u.Refused
 		g.by.Refused("request to "+quoting.Quote(at)+": "+quoting.ASCII(u.Refused), false)

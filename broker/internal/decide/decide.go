@@ -17,19 +17,19 @@ import (
 // Ask is one access that waits for an answer. Path is absolute and clean; Target is where it leads if it is a
 // symbolic link, and then that is what would be granted.
 type Ask struct {
-	ID     string
-	PID    int
-	Inside int // the program's number in the sandbox, 0 where it is not known
-	Exe    string
-	Cwd    string
-	Op     string // read write exec stat connect …, see policy.AccessOf
-	Kind   policy.Kind
-	Path   string
-	Target string
-	Host   string
-	Port   int
-	Flags  []string // "dir": Path is a directory; "socket": it is a socket, whatever the operation
-	Walk   string   // the directory above that the program has listed, and goes through since
+	ID       string
+	PID      int
+	Inside   int // the program's number in the sandbox, 0 where it is not known
+	Exe, Cwd string
+	Op       string // read write exec stat connect …, see policy.AccessOf
+	Kind     policy.Kind
+	Path     string
+	Target   string
+	Host     string
+	Port     int
+	Flags    []string // "dir": Path is a directory; "socket": it is a socket, whatever the operation
+	Walk     string   // the directory above that the program has listed, and goes through since
+	Did      string   // of a decoy: what a program did with it
 }
 
 // Flags of an Ask.

@@ -11,13 +11,15 @@ import (
 const Decoy = "decoy"
 
 // DecoyAsk asks whether a session goes on after what a program did with the decoy at p.
-func DecoyAsk(pid int, p string) Ask { return Ask{PID: pid, Op: Decoy, Kind: policy.KindPath, Path: p} }
+func DecoyAsk(pid int, p, did string) Ask {
+	return Ask{PID: pid, Op: Decoy, Kind: policy.KindPath, Path: p, Did: did}
+}
 
 // decoy asks, or refuses where there is nobody to be asked.
 func (env Env) decoy(a Ask) Verdict {
 	env.Unasked = Deny
 	return env.unanswered(a, Verdict{Decision: AskHuman, Scope: File, Errno: int(syscall.EACCES), Path: a.Path,
-		Reason: "a decoy is of use only to who looks for secrets"})
+		Reason: a.Did + "; a decoy is of use only to who looks for secrets"})
 }
 
 // alone says whether an operation is asked about each time: it is answered for this once, or with no.

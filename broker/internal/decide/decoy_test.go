@@ -10,7 +10,7 @@ import (
 // TestDecoy: nothing but an answer to this question lets a session go on after a decoy was touched.
 func TestDecoy(t *testing.T) {
 	now := time.Now()
-	a := DecoyAsk(7, "/h/.netrc")
+	a := DecoyAsk(7, "/h/.netrc", "it was opened")
 	allow, err := policy.NewRule(policy.Rule{Kind: policy.KindPath, Pattern: "/h/**", Decision: policy.Allow},
 		policy.Vars{})
 	if err != nil {

@@ -1,14 +1,14 @@
 package decoy
 
 import (
-	"encoding/base64"
-	"encoding/hex"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"sbx.example/sbx/shared/mark"
 )
 
 func TestMake(t *testing.T) {
@@ -23,40 +23,13 @@ func TestMake(t *testing.T) {
 		"/h/.kube/config":            "user: deploy\ntoken: ",
 		"/h/anything":                "user = deploy\npassword = ",
 	} {
-		text, mark := Make(p)
-		if !strings.HasPrefix(text, want) || !strings.Contains(text, mark) || len(mark) != markLen ||
+		text, m := Make(p)
+		if !strings.HasPrefix(text, want) || !strings.Contains(text, m) || len(m) != mark.Len ||
 			strings.Contains(text, "%") {
-			t.Errorf("%s: mark %q in\n%s", p, mark, text)
+			t.Errorf("%s: mark %q in\n%s", p, m, text)
 		}
-		if other, again := Make(p); other == text || again == mark {
+		if other, again := Make(p); other == text || again == m {
 			t.Errorf("%s: twice the same", p)
-		}
-	}
-}
-
-func TestFind(t *testing.T) {
-	text, mark := Make("/h/.aws/credentials")
-	_, another := Make("/h/.netrc")
-	marks := []Mark{{"/h/.netrc", another}, {"/h/.aws/credentials", mark}}
-	encoded := base64.StdEncoding.EncodeToString
-	for name, in := range map[string]string{
-		"plain":        text,
-		"lower case":   strings.ToLower(text),
-		"labels":       mark[:5] + "." + mark[5:11] + "-" + mark[11:] + ".evil.test",
-		"hexadecimal":  hex.EncodeToString([]byte(text)),
-		"lower in hex": hex.EncodeToString([]byte(strings.ToLower(text))),
-		"base64":       encoded([]byte(mark)),
-		"base64 at 1":  encoded([]byte("x" + mark + "y")),
-		"base64 at 2":  encoded([]byte("xx" + mark + "yy")),
-		"base64 of it": encoded([]byte(text)),
-	} {
-		if m := Find(marks, in); m == nil || m.Path != "/h/.aws/credentials" {
-			t.Errorf("%s: %q has no mark", name, in)
-		}
-	}
-	for _, in := range []string{"", mark[:markLen-1], mark[1:], strings.Repeat("A", 4096)} {
-		if m := Find(marks, in); m != nil {
-			t.Errorf("%q has the mark of %s", in, m.Path)
 		}
 	}
 }

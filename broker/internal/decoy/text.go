@@ -3,14 +3,12 @@ package decoy
 import (
 	"crypto/rand"
 	"encoding/base64"
-	"encoding/hex"
 	"path"
 	"slices"
 	"strings"
-)
 
-// markLen is that of a mark: 80 random bits, and as long as the part of a cloud's key that tells keys apart.
-const markLen = 16
+	"sbx.example/sbx/shared/mark"
+)
 
 // kind is what is believed of a file with one of the names. In text %M is the mark, and %R what else is random.
 type kind struct {
@@ -42,11 +40,11 @@ const privateKey = "-----BEGIN OPENSSH PRIVATE KEY-----\n" +
 	"QyNTUxOQAAACD%M%R\n%R%R\n-----END OPENSSH PRIVATE KEY-----\n"
 
 // Make makes the contents of the decoy that stands at p, and the mark in them.
-func Make(p string) (text, mark string) {
-	mark = rand.Text()[:markLen]
+func Make(p string) (text, m string) {
+	m = rand.Text()[:mark.Len]
 	for _, k := range kinds() {
 		if slices.ContainsFunc(k.names, func(name string) bool { return fits(name, p) }) {
-			text = strings.ReplaceAll(k.text, "%M", mark)
+			text = strings.ReplaceAll(k.text, "%M", m)
 			break
 		}
 	}
@@ -55,7 +53,7 @@ func Make(p string) (text, mark string) {
 		_, _ = rand.Read(b[:]) // never fails (crypto/rand, Go 1.24)
 		text = strings.Replace(text, "%R", base64.RawStdEncoding.EncodeToString(b[:]), 1)
 	}
-	return text, mark
+	return text, m
 }
 
 // fits compares a pattern with the last parts of a path.
@@ -66,39 +64,4 @@ func fits(pattern, p string) bool {
 	}
 	ok, _ := path.Match(pattern, last)
 	return ok
-}
-
-// Mark is that of the decoy at Path.
-type Mark struct{ Path, Text string }
-
-// Find says which decoy's mark is in text: as it is, in another case, taken apart by what is no letter or digit, or in
-// hexadecimal or base64. Nil: none.
-func Find(marks []Mark, text string) *Mark {
-	if len(marks) == 0 || len(text) < markLen {
-		return nil
-	}
-	bare := strings.Map(func(c rune) rune {
-		switch {
-		case c >= 'a' && c <= 'z':
-			return c - 'a' + 'A'
-		case c >= 'A' && c <= 'Z' || c >= '0' && c <= '9':
-			return c
-		}
-		return -1
-	}, text)
-	for i := range marks {
-		m := marks[i].Text
-		if strings.Contains(bare, m) || strings.Contains(bare, strings.ToUpper(hex.EncodeToString([]byte(m)))) ||
-			strings.Contains(bare, strings.ToUpper(hex.EncodeToString([]byte(strings.ToLower(m))))) {
-			return &marks[i]
-		}
-		for skip := range 3 { // base64 has three ways to write it, by where in the text it begins
-			code := base64.RawStdEncoding.EncodeToString([]byte(strings.Repeat("\x00", skip) + m))
-			from, to := (8*skip+5)/6, (8*(skip+len(m)))/6
-			if strings.Contains(text, code[from:to]) {
-				return &marks[i]
-			}
-		}
-	}
-	return nil
 }

@@ -68,7 +68,7 @@ func (g *Files) Serve(p *plan.Plan, fd int, c *child.Child) error {
 		Habit: g.habit, HabitDir: g.s.In.SessionDir + "/overlay/typed",
 		Moves: g.moves, Secrecy: g.secret, Secrets: g.s.Names.Judge, Unasked: g.s.Rules.Env.NoPrompt &&
 			g.s.Rules.Env.Unasked == decide.Deny, Walk: true,
-		Log: log.New(&gateLog{g: g}, "", 0)})
+		Marked: g.s.Marked, Log: log.New(&gateLog{g: g}, "", 0)})
 	if err != nil {
 		return err
 	}

@@ -24,6 +24,9 @@ type Session struct {
 	Warn   func(string)
 	Opened func(dir string, judge *guard.Judge) // told of a directory that an answer lets be written, and of its judge
 
+	// Marked says whether what is written to a file has the mark of a decoy; nil: there are none.
+	Marked func(pid int, path, text string) bool
+
 	// From when the sandbox is built.
 	View    *View
 	Arbiter *arbiter.Arbiter

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"path"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -67,7 +68,7 @@ type attempt struct {
 	rec   *record
 	tools *tools.Calls // nil: none
 
-	decoys *decoys // nil: none
+	decoys atomic.Pointer[decoys] // nil: none
 }
 
 // configure reads what the host offers and what the settings say.
@@ -126,11 +127,12 @@ func (x *attempt) ask() (err error) {
 	if x.approvals, err = b.newApprovals(r, x.cfg, x.in); err != nil {
 		return err
 	}
+	x.lookForMarks()
 	x.refusals = &refusals{verb: r.Verbose, print: b.Warn}
 	if err = x.grantCredentials(); err != nil {
 		return err
 	}
-	if x.net, err = b.network(r, x.cfg, x.in, x.refusals, x.credentials.Served()); err != nil {
+	if x.net, err = x.network(); err != nil {
 		return err
 	}
 	r.labels = carries(x.in.Carried(), x.facts.Home)
@@ -282,7 +284,7 @@ func (x *attempt) building(c *child.Child) error {
 
 // end ends what has served the sandbox, and says which limits were reached. err is why nothing was run.
 func (x *attempt) end(res launch.Result, err error) (reached []string, _ error) {
-	x.decoys.end()
+	x.decoys.Load().end()
 	x.tools.Close()
 	x.credentials.Close() // before what it has reported is written down
 	x.mediator.end()

@@ -16,6 +16,7 @@ import (
 	"sbx.example/sbx/broker/internal/policy"
 	"sbx.example/sbx/broker/internal/program"
 	"sbx.example/sbx/broker/internal/quoting"
+	"sbx.example/sbx/shared/mark"
 )
 
 // decoys are the fakes that a session shows. Who opens one waits, everything stands still, and a person says whether
@@ -23,6 +24,7 @@ import (
 type decoys struct {
 	x     *attempt
 	list  []planner.Copy
+	marks []mark.Mark // of list, in its order
 	log   *audit.Writer
 	watch *decoy.Watch
 
@@ -31,11 +33,13 @@ type decoys struct {
 	mu   sync.Mutex      // one alarm at a time
 	over bool            // the session ends
 	seen map[string]bool // what is on record
+	told sync.Map        // where marks were seen
 }
+
+func fake(c planner.Copy) bool { return c.Mark != "" }
 
 // watchable takes decoys out of the plan that nobody could watch: each is a loss.
 func (x *attempt) watchable() {
-	fake := func(c planner.Copy) bool { return c.Mark != "" }
 	if !slices.ContainsFunc(x.in.Copies, fake) {
 		return
 	}
@@ -67,12 +71,63 @@ func (x *attempt) watchDecoys(planHash string) (err error) {
 	files := make([]string, len(list))
 	for i := range list {
 		files[i] = list[i].File(x.s.Dir)
+		d.marks = append(d.marks, mark.Mark{Path: list[i].Path, Text: list[i].Mark})
 	}
 	if d.watch, err = decoy.New(files, d.opened); err != nil {
 		return err
 	}
-	x.decoys = d
+	x.decoys.Store(d)
 	return nil
+}
+
+// lookForMarks has what is written to files that the broker serves be looked at, if there is a decoy.
+func (x *attempt) lookForMarks() {
+	if x.approvals == nil || len(x.marks()) == 0 {
+		return
+	}
+	x.approvals.gated.Marked = func(pid int, p, text string) bool {
+		return x.marked(func() int { return pid }, "what was written to", p, text)
+	}
+}
+
+// marked says whether the mark of a decoy is in text, which must then go nowhere.
+func (x *attempt) marked(by func() int, kind, place, text string) bool {
+	d := x.decoys.Load()
+	if d == nil {
+		return false
+	}
+	m := mark.Find(d.marks, text)
+	if m != nil {
+		d.sighted(m.Path, by, kind, place)
+	}
+	return m != nil
+}
+
+// sighted has everything stand still because the mark of the decoy at p was seen: once for each kind of place.
+func (d *decoys) sighted(p string, by func() int, kind, place string) {
+	i := slices.IndexFunc(d.list, func(c planner.Copy) bool { return c.Path == p })
+	if _, again := d.told.LoadOrStore(kind+p, true); again || i < 0 {
+		return
+	}
+	pid := by()
+	go d.alarm(&d.list[i], pid, "its mark is in "+kind+" "+quoting.Quote(place))
+}
+
+// inRequest is told by sbx-proxy that the mark of the decoy at p was in a request, which it has refused.
+func (x *attempt) inRequest(p, server string) {
+	if d := x.decoys.Load(); d != nil {
+		d.sighted(p, func() int { return 0 }, "a request to", server)
+	}
+}
+
+// marks are those of the decoys that are planned.
+func (x *attempt) marks() (out []mark.Mark) {
+	for _, c := range x.in.Copies {
+		if fake(c) {
+			out = append(out, mark.Mark{Path: c.Path, Text: c.Mark})
+		}
+	}
+	return out
 }
 
 // opened is called when somebody waits for a decoy. Nothing of it has been read yet.
@@ -106,7 +161,7 @@ func (d *decoys) alarm(c *planner.Copy, pid int, what string) bool {
 	if d.over {
 		return false
 	}
-	q := decide.DecoyAsk(pid, c.Path)
+	q := decide.DecoyAsk(pid, c.Path, what)
 	q.Exe, q.Cwd = program.Links(pid)
 	svc, a := d.x.svc, d.x.approvals
 	svc.held.Store(true)
@@ -156,7 +211,7 @@ func (d *decoys) end() {
 		if d.seen[c.Path] {
 			continue
 		}
-		if err := d.note(c, decide.DecoyAsk(0, c.Path), "it was opened as the session ended"); err != nil {
+		if err := d.note(c, decide.DecoyAsk(0, c.Path, ""), "it was opened as the session ended"); err != nil {
 			d.x.b.Warn(err.Error())
 		}
 	}

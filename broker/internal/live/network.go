@@ -2,22 +2,23 @@ package live
 
 import (
 	"sbx.example/sbx/broker/internal/egress"
-	"sbx.example/sbx/broker/internal/network"
-	"sbx.example/sbx/broker/internal/planner"
 	"sbx.example/sbx/broker/internal/policy/peer"
-	"sbx.example/sbx/broker/internal/request"
 )
 
-// network is the one that r asks for.
-func (b *Broker) network(r *run, s request.Settings, in *planner.Input, refused *refusals,
-	served *network.Served) (*egress.Network, error) {
-	return egress.New(egress.Asked{Request: &r.Request, Dynamic: r.mode == "dynamic", Labels: labels(s), Strict: r.strict,
-		Env:    b.Env,
-		Served: served, Maps: r.doors.IDs().NetworkMaps(), Refused: refused.line, Say: func(text string) {
+// network is the one that the run asks for.
+func (x *attempt) network() (*egress.Network, error) {
+	r := x.r
+	return egress.New(egress.Asked{Request: &r.Request, Dynamic: r.mode == "dynamic", Labels: labels(x.cfg),
+		Strict: r.strict, Env: x.b.Env,
+		Served: x.credentials.Served(), Maps: r.doors.IDs().NetworkMaps(), Refused: x.refusals.line,
+		Marked: func(name string, by func() int) bool {
+			return x.marked(by, "a name that was looked up,", name, name)
+		},
+		Say: func(text string) {
 			if !r.Quiet {
-				b.Warn(text)
+				x.b.Warn(text)
 			}
-		}}, s, in)
+		}}, x.cfg, x.in)
 }
 
 // reaches tells a session that asks what it need not ask about.

@@ -16,6 +16,7 @@ func (x *attempt) newNowhere() *egress.Nowhere {
 
 // wanted tells of one: when it happens, in the summary, and on record.
 func (x *attempt) wanted(q decide.Ask) {
+	x.marked(func() int { return q.PID }, "a name that was looked up,", q.Host, q.Host)
 	who := "a program"
 	if q.Exe != "" {
 		who = quoting.Quote(program.Name(q.Exe))

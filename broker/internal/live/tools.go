@@ -21,7 +21,10 @@ func (x *attempt) newTools(s doors.Session) *tools.Calls {
 	at := client.At(host.Lookup(env, "XDG_RUNTIME_DIR"), host.Lookup(env, "XDG_STATE_HOME"), x.facts.Home)
 	ctx, cancel := context.WithCancel(x.b.context())
 	return &tools.Calls{Context: ctx, Cancel: cancel, Tools: x.r.doors.Found, Project: x.in.Project, Log: s.Log,
-		Ask: s.Ask, Held: x.approvals.held, Session: &x.r.Request, Home: x.facts.Home,
+		Ask: s.Ask, Held: x.approvals.held,
+		Marked: func(pid int, tool, words string) bool {
+			return x.marked(func() int { return pid }, "the arguments of tool", tool, words)
+		}, Session: &x.r.Request, Home: x.facts.Home,
 		Env:     program.Environment(env, request.Programs(env, x.cfg, x.in).Writable),
 		Refused: s.Refused("the tools"), Start: x.startBeside, Find: at.Programs}
 }

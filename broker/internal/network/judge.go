@@ -13,6 +13,10 @@ func (n *Network) judgeName(ctx context.Context, h peer.Host, w who) judgement {
 		n.o.Note(Event{Op: "lookup", Host: h.Name, By: n.refusedBy(w), Denied: true, Reason: "denied by a rule"})
 		return judgement{}
 	}
+	if n.o.Marked != nil && n.o.Marked(h.Name, func() int { return n.whois(w).PID }) {
+		n.o.Note(Event{Op: "lookup", Host: h.Name, By: n.refusedBy(w), Denied: true, Reason: "it has the mark of a decoy"})
+		return judgement{}
+	}
 	made := n.rules.times() // before it is decided
 	if n.all() {
 		return judgement{allow: true, made: made}

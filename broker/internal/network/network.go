@@ -48,6 +48,8 @@ type Options struct {
 	Note func(Event)
 	// Say tells the user.
 	Say func(string)
+	// Marked says whether a name has the mark of a decoy: it is not looked up. by finds who wants it. May be nil.
+	Marked func(name string, by func() int) bool
 	// Served is what sbx serves inside by itself. May be nil.
 	Served *Served
 }

@@ -68,6 +68,7 @@ type Calls struct {
 	Env     []string                               // of the host, for what runs there
 	Ask     func(context.Context, decide.Ask) bool // nil: nobody is asked
 	Held    func(decide.Ask) bool                  // says whether labels stand in the way of a call; may be nil
+	Marked  func(pid int, tool, words string) bool // says whether arguments have the mark of a decoy; may be nil
 	Refused func(a decide.Ask, reason string)      // records what was refused without a question
 	Session *request.Request
 	Home    string
@@ -160,6 +161,9 @@ func (c *Calls) refuses(ctx context.Context, t *Tool, q Call, words string) stri
 	ask := decide.ToolCall(q.PID, t.Name, words, t.On == policy.OnHost)
 	ask.Exe, ask.Cwd = program.Links(q.PID)
 	why := c.unfit(t, q)
+	if c.Marked != nil && c.Marked(q.PID, t.Name, strings.Join(q.Args, " ")) {
+		why = "its arguments have the mark of a decoy"
+	}
 	switch {
 	case why != "" || t.On != policy.OnHost && t.Allows(q.Args) && (c.Held == nil || !c.Held(ask)):
 	case len(ask.Path) >= unix.PathMax:

@@ -138,6 +138,9 @@ func (s *Server) Write(cancel <-chan struct{}, in *fuse.WriteIn, data []byte) (u
 		}
 		return uint32(n), fuse.OK
 	}
+	if s.opts.Marked != nil && s.opts.Marked(int(in.Pid), h.node.path, string(data)) {
+		return 0, fuse.EACCES
+	}
 	defer s.keeping(h.fd)()
 	defer s.expectAt(h.node, unix.IN_MODIFY)()
 	if in.WriteFlags&fuse.WRITE_KILL_SUIDGID != 0 {

@@ -71,6 +71,8 @@ type Options struct {
 	Moves func(from, to string) bool
 	// Unasked says that nobody can be asked: names that are not granted are not listed.
 	Unasked bool
+	// Marked says whether what is written has the mark of a decoy: it is not written. May be nil.
+	Marked func(pid int, path, text string) bool
 	// Root is the absolute path inside of the file system's own root.
 	Root string
 	// Granted is the directory that was granted, Root or one above it, and the repository's of a linked worktree: git
