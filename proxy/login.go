@@ -39,7 +39,7 @@ const maxLogin = 1 << 20
 // readLogin takes what was kept of a login, which may be nothing, and to whom it is sealed.
 func readLogin(f *os.File, s proxied.Secret, out *reports) (*login, error) {
 	l := &login{Secret: s, out: out}
-	public, err := os.ReadFile(store{s.Keys}.at(publicFile))
+	public, err := os.ReadFile(store{s.Keys}.at(proxied.PublicKey))
 	if err != nil {
 		return nil, err
 	}

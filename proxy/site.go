@@ -61,8 +61,8 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	refuse := func(status int, why string) {
 		s.p.refuse(w, proxied.Use{Host: s.Host, Port: s.Port, Method: r.Method, Status: status, Refused: why})
 	}
-	allow := s.Allow
-	if s.loginAt(r) != nil {
+	allow, login := s.Allow, s.loginAt(r)
+	if login != nil {
 		allow = nil
 	}
 	switch ok, why := permits(allow, r); {
@@ -82,7 +82,7 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.marked(w, r) {
 		return
 	}
-	x := &exchange{site: s.index, asked: r.ContentLength, login: s.loginAt(r)}
+	x := &exchange{site: s.index, asked: r.ContentLength, login: login}
 	ctx, end, why := s.p.orders.begin(w, r, x)
 	defer end()
 	if why != "" {

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/term"
 
 	"sbx.example/sbx/shared/atomicfile"
+	"sbx.example/sbx/shared/proxied"
 )
 
 // store is the folder of the user's sealed secrets. Each is encrypted to one key, which lies there under a passphrase
@@ -20,11 +21,8 @@ import (
 // one takes no passphrase.
 type store struct{ dir string }
 
-// Files of the folder beside NAME.age.
-const (
-	keyFile    = "key"    // the key, under the passphrase
-	publicFile = "public" // to what secrets are encrypted
-)
+// keyFile is the key, under the passphrase, in the folder beside NAME.age.
+const keyFile = "key"
 
 func (s store) at(name string) string { return filepath.Join(s.dir, name) }
 
@@ -33,7 +31,7 @@ func (s store) description() string { return "sbx-secrets:" + s.dir }
 
 // seal reads a value and keeps it under a name. The first one makes the key.
 func (s store) seal(name string) error {
-	public, err := os.ReadFile(s.at(publicFile))
+	public, err := os.ReadFile(s.at(proxied.PublicKey))
 	if errors.Is(err, os.ErrNotExist) {
 		public, err = s.begin()
 	}
@@ -42,7 +40,7 @@ func (s store) seal(name string) error {
 	}
 	to, err := age.ParseX25519Recipient(string(bytes.TrimSpace(public)))
 	if err != nil {
-		return fmt.Errorf("reading %s: %w", s.at(publicFile), err)
+		return fmt.Errorf("reading %s: %w", s.at(proxied.PublicKey), err)
 	}
 	value, err := ask(os.Stdin, "value of "+name+" (it is not shown): ")
 	if err == nil {
@@ -86,7 +84,7 @@ func replace(file string, text []byte) error {
 
 // open makes the key where there is none, for what is sealed later.
 func (s store) open() error {
-	_, err := os.Stat(s.at(publicFile))
+	_, err := os.Stat(s.at(proxied.PublicKey))
 	if errors.Is(err, os.ErrNotExist) {
 		_, err = s.begin()
 	}
@@ -126,7 +124,7 @@ func (s store) begin() ([]byte, error) {
 		return nil, err
 	}
 	public := []byte(id.Recipient().String() + "\n")
-	if err := replace(s.at(publicFile), public); err != nil {
+	if err := replace(s.at(proxied.PublicKey), public); err != nil {
 		return nil, err
 	}
 	return public, s.remember(id)

@@ -171,19 +171,13 @@ func TestRowsTyped(t *testing.T) {
 	needSandbox(t)
 	need.Tool(t, "tmux", "bash", "zsh", "fish", "node", "npm", "make", "git")
 	need.Fact(t, strings.HasPrefix(shop.dir, "/home/sbx-selftest-"), "root, for homes whose paths are always as long")
-	for i, shell := range []string{"bash", "zsh", "fish"} {
-		for _, columns := range []int{130, 80, 40} {
-			t.Run(fmt.Sprintf("README in %s/%d", shell, columns), func(t *testing.T) {
-				t.Parallel()
-				s := openScreen(t, fmt.Sprintf("9%d%d", i, columns/40), columns, shell)
-				s.day()
-				for _, c := range printedIn(t, "README.md") {
-					s.row(c)
-				}
-				compareGolden(t, fmt.Sprintf("rows-%s%d.txt", shell, columns), s.seen.String())
-			})
+	onScreens(t, "README in ", "9", func(t *testing.T, s *screen, shell string, columns int) {
+		s.day()
+		for _, c := range printedIn(t, "README.md") {
+			s.row(c)
 		}
-	}
+		compareGolden(t, fmt.Sprintf("rows-%s%d.txt", shell, columns), s.seen.String())
+	})
 	for i, file := range documents(t)[1:] {
 		t.Run(file, func(t *testing.T) {
 			t.Parallel()

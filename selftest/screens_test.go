@@ -75,15 +75,23 @@ func TestScreens(t *testing.T) {
 	if !strings.HasPrefix(shop.dir, "/home/sbx-selftest-") {
 		need.Fact(t, false, "root, for homes whose paths are always as long")
 	}
+	onScreens(t, "", "", func(t *testing.T, s *screen, _ string, columns int) {
+		for _, st := range append(readmeSteps(), daySteps()...) {
+			s.do(st)
+		}
+		compareGolden(t, fmt.Sprintf("screen%d.txt", columns), s.seen.String())
+	})
+}
+
+// onScreens runs a test in each shell at each width, in homes whose names begin with home. The tests' names begin with
+// name.
+func onScreens(t *testing.T, name, home string, do func(t *testing.T, s *screen, shell string, columns int)) {
+	t.Helper()
 	for i, shell := range []string{"bash", "zsh", "fish"} {
 		for _, columns := range []int{130, 80, 40} {
-			t.Run(fmt.Sprintf("%s/%d", shell, columns), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s%s/%d", name, shell, columns), func(t *testing.T) {
 				t.Parallel()
-				s := openScreen(t, fmt.Sprintf("%d%d", i, columns/40), columns, shell)
-				for _, st := range append(readmeSteps(), daySteps()...) {
-					s.do(st)
-				}
-				compareGolden(t, fmt.Sprintf("screen%d.txt", columns), s.seen.String())
+				do(t, openScreen(t, fmt.Sprintf("%s%d%d", home, i, columns/40), columns, shell), shell, columns)
 			})
 		}
 	}

@@ -1,5 +1,5 @@
-// Package mark finds the marks of decoys in text. It must never change or keep what it looks at. The broker asks it about
-// names, arguments and files, sbx-proxy about requests.
+// Package mark finds the marks of decoys in text. It must never change or keep what it looks at. The broker asks it
+// about names, arguments and files, sbx-proxy about requests.
 package mark
 
 import (

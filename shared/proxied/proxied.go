@@ -13,6 +13,9 @@ const (
 	FdFirst  = 5
 )
 
+// PublicKey is the file in a folder of sealed values to which they are sealed.
+const PublicKey = "public"
+
 // Config is what one sbx-proxy serves.
 type Config struct {
 	Secrets   []Secret

@@ -151,7 +151,7 @@ func TestLogins(t *testing.T) {
 	other.Name, other.Hosts = "other", []string{"auth.test:8443"}
 	g = grants(c, other)
 	g.sealed = t.TempDir()
-	if err := os.WriteFile(filepath.Join(g.sealed, policy.PublicKey), nil, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(g.sealed, proxied.PublicKey), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := g.add(c.Name, "--with", in); err != nil {

@@ -9,7 +9,6 @@ import (
 	"sbx.example/sbx/audit"
 	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/planner"
-	"sbx.example/sbx/broker/internal/policy"
 	"sbx.example/sbx/shared/atomicfile"
 	"sbx.example/sbx/shared/proxied"
 )
@@ -17,7 +16,7 @@ import (
 // addLogin grants the token endpoint of a login. Nothing stands for it in the environment: the program has its
 // placeholders from the endpoint's answers.
 func (g *Grants) addLogin(x granted) error {
-	if !host.Exists(path.Join(g.sealed, policy.PublicKey)) {
+	if !host.Exists(path.Join(g.sealed, proxied.PublicKey)) {
 		return &planner.Refusal{What: "credential " + x.Name + " (" + x.Origin.String() +
 			") keeps what it is issued sealed, and there is no passphrase for that yet",
 			Hint: "sbx secret add " + x.Name + " --login " + x.Login + " asks for one"}

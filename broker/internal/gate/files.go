@@ -117,9 +117,7 @@ func (g *Files) tree(p *plan.Plan) served.Tree {
 	for i := range t.Dirs {
 		d := &t.Dirs[i]
 		for k := range d.Children {
-			if p := path.Join(d.Path, d.Children[k].Name); slices.ContainsFunc(g.s.In.Copies, func(c planner.Copy) bool {
-				return c.Mark != "" && c.Path == p
-			}) {
+			if g.s.In.HasDecoy(path.Join(d.Path, d.Children[k].Name)) {
 				d.Children[k].Kind = served.Covered // whatever the host has there
 			}
 		}

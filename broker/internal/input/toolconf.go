@@ -84,8 +84,7 @@ func settled(in *planner.Input, p string) bool {
 	for _, x := range policy.Secrets() {
 		reasons[x.Reason] = true
 	}
-	fake := slices.ContainsFunc(in.Copies, func(c planner.Copy) bool { return c.Mark != "" && c.Path == p })
-	return fake || slices.Contains(in.Reveals, p) || slices.ContainsFunc(in.Hides, func(h planner.Hide) bool {
+	return in.HasDecoy(p) || slices.Contains(in.Reveals, p) || slices.ContainsFunc(in.Hides, func(h planner.Hide) bool {
 		return !reasons[h.Why] && host.Within(p, path.Clean(h.Path))
 	}) || slices.ContainsFunc(in.Grants, func(g planner.Grant) bool {
 		return g.Explicit && (g.Path == p || g.Mode != planner.Read && host.Within(p, g.Path))

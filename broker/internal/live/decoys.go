@@ -36,10 +36,9 @@ type decoys struct {
 	told sync.Map        // where marks were seen
 }
 
-func fake(c planner.Copy) bool { return c.Mark != "" }
-
 // watchable takes decoys out of the plan that nobody could watch: each is a loss.
 func (x *attempt) watchable() {
+	fake := func(c planner.Copy) bool { return c.IsDecoy() }
 	if !slices.ContainsFunc(x.in.Copies, fake) {
 		return
 	}
@@ -48,7 +47,7 @@ func (x *attempt) watchable() {
 		return
 	}
 	for _, c := range x.in.Copies {
-		if fake(c) {
+		if c.IsDecoy() {
 			x.in.Losses = append(x.in.Losses, planner.DecoyLoss(&c, "nobody would notice who reads it: "+err.Error()))
 		}
 	}
@@ -66,12 +65,11 @@ func (x *attempt) watchDecoys(planHash string) (err error) {
 			return err
 		}
 	}
-	d := &decoys{x: x, list: list, log: x.audit.w, seen: map[string]bool{}}
+	d := &decoys{x: x, list: list, marks: marksOf(list), log: x.audit.w, seen: map[string]bool{}}
 	d.ctx, d.stop = context.WithCancel(x.b.context())
 	files := make([]string, len(list))
 	for i := range list {
 		files[i] = list[i].File(x.s.Dir)
-		d.marks = append(d.marks, mark.Mark{Path: list[i].Path, Text: list[i].Mark})
 	}
 	if d.watch, err = decoy.New(files, d.opened); err != nil {
 		return err
@@ -121,9 +119,11 @@ func (x *attempt) inRequest(p, server string) {
 }
 
 // marks are those of the decoys that are planned.
-func (x *attempt) marks() (out []mark.Mark) {
-	for _, c := range x.in.Copies {
-		if fake(c) {
+func (x *attempt) marks() []mark.Mark { return marksOf(x.in.Copies) }
+
+func marksOf(list []planner.Copy) (out []mark.Mark) {
+	for _, c := range list {
+		if c.IsDecoy() {
 			out = append(out, mark.Mark{Path: c.Path, Text: c.Mark})
 		}
 	}

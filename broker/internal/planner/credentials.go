@@ -90,22 +90,22 @@ func (v *view) addCopies() {
 			n := v.root.at(c.Path)
 			n.hidden, n.masked, n.link, n.text = true, true, copies+c.Text.Name, c.Text.Text
 			n = v.root.at(n.link)
-			n.file, n.why = path.Join(v.in.SessionDir, "etc", c.Text.Name), MaskedWhy
+			n.file, n.why = c.File(v.in.SessionDir), MaskedWhy
 			continue
 		}
 		if c.Over {
 			if v.isShown(c.Path) {
 				v.late = append(v.late, plan.Mount{Kind: plan.Bind, Target: c.Path, Access: plan.ReadOnly,
-					Source: path.Join(v.in.SessionDir, "etc", c.Text.Name), Why: CertificatesWhy})
+					Source: c.File(v.in.SessionDir), Why: CertificatesWhy})
 			}
 			continue
 		}
-		if c.Mark != "" {
+		if c.IsDecoy() {
 			v.addDecoy(&c)
 			continue
 		}
 		v.root.at(path.Dir(c.Path)).secret = false
-		v.root.at(c.Path).file = path.Join(v.in.SessionDir, "etc", c.Text.Name)
+		v.root.at(c.Path).file = c.File(v.in.SessionDir)
 	}
 }
 

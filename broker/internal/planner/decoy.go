@@ -23,13 +23,21 @@ func (v *view) addDecoy(c *Copy) {
 	n.file, n.why = c.File(v.in.SessionDir), DecoyWhy
 }
 
+// IsDecoy says whether a copy is a fake.
+func (c *Copy) IsDecoy() bool { return c.Mark != "" }
+
+// HasDecoy says whether a fake is to stand at p.
+func (in *Input) HasDecoy(p string) bool {
+	return slices.ContainsFunc(in.Copies, func(c Copy) bool { return c.IsDecoy() && c.Path == p })
+}
+
 // File is what a copy is mounted from.
 func (c *Copy) File(session string) string { return path.Join(session, "etc", c.Text.Name) }
 
 // Decoys are the fakes that a plan shows.
 func (in *Input) Decoys(p *plan.Plan) (out []Copy) {
 	for _, c := range in.Copies {
-		if c.Mark != "" && shownIn(p, &c, in.SessionDir) {
+		if c.IsDecoy() && shownIn(p, &c, in.SessionDir) {
 			out = append(out, c)
 		}
 	}
@@ -45,7 +53,7 @@ func shownIn(p *plan.Plan, c *Copy, session string) bool {
 // lostDecoys are the losses of those that the plan does not show.
 func (in *Input) lostDecoys(p *plan.Plan) (out []Loss) {
 	for _, c := range in.Copies {
-		if c.Mark != "" && !shownIn(p, &c, in.SessionDir) {
+		if c.IsDecoy() && !shownIn(p, &c, in.SessionDir) {
 			out = append(out, DecoyLoss(&c, "it lies in a tree that is shown, where a name cannot be given to a fake"))
 		}
 	}

@@ -31,9 +31,6 @@ type Credential struct {
 // SecretsFolder is where, below the folder of what is trusted, the values are that sbx keeps itself: NAME.age.
 const SecretsFolder = "secrets"
 
-// PublicKey is the file there by which sbx-proxy seals values.
-const PublicKey = "public"
-
 // field is where a key of the table goes: *string or *[]string.
 func (c *Credential) field(name string) any {
 	switch name {
