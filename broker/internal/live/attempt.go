@@ -239,7 +239,11 @@ func (x *attempt) execute() (launch.Result, error) {
 	x.approvals.serve(x.svc)
 	x.audit = &auditLog{b: b, r: r, cfg: x.cfg, in: x.in, s: x.s}
 	x.log = newStaticLog(x.audit, x.approvals, x.net)
-	fakes := len(x.in.Decoys(x.plan)) > 0 // which differ from run to run
+	decoys := x.in.Decoys(x.plan)
+	if err := x.watchDecoys(decoys); err != nil {
+		return launch.Result{}, err
+	}
+	fakes := len(decoys) > 0 // which differ from run to run
 	x.rec = newRecord(x.s, x.plan, x.log != nil && !r.detached && !fakes && b.Early.Ahead())
 	x.rec.log, x.rec.kept = func() string { return r.audit }, r.Keep
 	return b.backend(r).Execute(b.context(), launch.Job{Plan: x.plan, Options: launch.Options{
@@ -276,7 +280,7 @@ func (x *attempt) building(c *child.Child) error {
 		return err
 	}
 	x.recordCredentials()
-	if err = x.watchDecoys(hash); err != nil {
+	if err = x.recordDecoys(hash); err != nil {
 		return err
 	}
 	return x.carryLabels()

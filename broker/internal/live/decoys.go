@@ -24,8 +24,8 @@ import (
 type decoys struct {
 	x     *attempt
 	list  []planner.Copy
-	marks []mark.Mark // of list, in its order
-	log   *audit.Writer
+	marks []mark.Mark   // of list, in its order
+	log   *audit.Writer // from when the sandbox stands
 	watch *decoy.Watch
 
 	ctx  context.Context //nolint:containedctx // of the questions
@@ -54,18 +54,17 @@ func (x *attempt) watchable() {
 	x.in.Copies = slices.DeleteFunc(x.in.Copies, fake)
 }
 
-// watchDecoys begins to watch, and opens the record of a session that has none for another reason.
-func (x *attempt) watchDecoys(planHash string) (err error) {
-	list := x.in.Decoys(x.plan)
+// watchDecoys makes the session's folder and begins to watch. Process 1 has not begun: nobody can open a decoy sooner.
+func (x *attempt) watchDecoys(list []planner.Copy) error {
 	if len(list) == 0 {
 		return nil
 	}
-	if x.approvals == nil && x.audit.w == nil {
-		if err = x.audit.open(planHash); err != nil {
-			return err
-		}
+	err := x.folder.Make()
+	if err != nil {
+		return err
 	}
-	d := &decoys{x: x, list: list, marks: marksOf(list), log: x.audit.w, seen: map[string]bool{}}
+	x.folder.Files = nil // to write them again would be to open them
+	d := &decoys{x: x, list: list, marks: marksOf(list), seen: map[string]bool{}}
 	d.ctx, d.stop = context.WithCancel(x.b.context())
 	files := make([]string, len(list))
 	for i := range list {
@@ -75,6 +74,21 @@ func (x *attempt) watchDecoys(planHash string) (err error) {
 		return err
 	}
 	x.decoys.Store(d)
+	return nil
+}
+
+// recordDecoys opens the record of a session that has none for another reason.
+func (x *attempt) recordDecoys(planHash string) error {
+	d := x.decoys.Load()
+	if d == nil {
+		return nil
+	}
+	if x.approvals == nil && x.audit.w == nil {
+		if err := x.audit.open(planHash); err != nil {
+			return err
+		}
+	}
+	d.log = x.audit.w
 	return nil
 }
 
@@ -132,6 +146,11 @@ func marksOf(list []planner.Copy) (out []mark.Mark) {
 
 // opened is called when somebody waits for a decoy. Nothing of it has been read yet.
 func (d *decoys) opened(n int) {
+	select {
+	case <-d.x.svc.stands: // before that nobody can be found
+	case <-d.ctx.Done():
+		return
+	}
 	c := &d.list[n]
 	if d.alarm(c, opener(d.x.svc.init()), "it was opened") {
 		d.watch.Release(n)
@@ -208,7 +227,7 @@ func (d *decoys) end() {
 	defer d.mu.Unlock()
 	for _, n := range d.watch.Close() {
 		c := &d.list[n]
-		if d.seen[c.Path] {
+		if d.seen[c.Path] || d.log == nil {
 			continue
 		}
 		if err := d.note(c, decide.DecoyAsk(0, c.Path, ""), "it was opened as the session ended"); err != nil {
