@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"time"
 
 	"sbx.example/sbx/audit"
 	"sbx.example/sbx/broker/internal/decide"
@@ -144,6 +145,9 @@ func marksOf(list []planner.Copy) (out []mark.Mark) {
 	return out
 }
 
+// openerSleeps is how long it takes an opener at most to be seen waiting.
+const openerSleeps = 50 * time.Millisecond
+
 // opened is called when somebody waits for a decoy. Nothing of it has been read yet.
 func (d *decoys) opened(n int) {
 	select {
@@ -152,7 +156,12 @@ func (d *decoys) opened(n int) {
 		return
 	}
 	c := &d.list[n]
-	if d.alarm(c, opener(d.x.svc.init()), "it was opened") {
+	// The kernel tells of an opener before that sleeps. Who did not want to wait is never found.
+	pid := opener(d.x.svc.init())
+	for end := time.Now().Add(openerSleeps); pid == 0 && time.Now().Before(end); pid = opener(d.x.svc.init()) {
+		time.Sleep(time.Millisecond)
+	}
+	if d.alarm(c, pid, "it was opened") {
 		d.watch.Release(n)
 	}
 }
