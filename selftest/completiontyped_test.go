@@ -42,6 +42,7 @@ func typings() map[string]typing {
 // TestCompletionTyped has a person press the tab key in every shell, on a terminal: profiles, verbs, open questions and
 // kept sessions are put into the line as the words that they are, and no name runs anything.
 func TestCompletionTyped(t *testing.T) {
+	t.Parallel()
 	needSandbox(t)
 	home := filepath.Join(shop.dir, "completiontyped")
 	for dir, text := range map[string]string{"project/x": "",

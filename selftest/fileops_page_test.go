@@ -188,7 +188,8 @@ gatefs, and with the engine notify.
 Below "Every name", each call is made with every kind of name: files, directories, pipes and links; those that are
 missing, dangle, lead in circles, end with slashes or dots, are too long, or lie where rights are missing. After each
 call everything else there is compared as well: names, modes, sizes, links, identities and times. That is %s calls in
-each of the projects of 10 and 50,000 names.
+the project of 10 names: in each mode without a hidden name, in dynamic mode with one. ` + "`SBX_FILES=full`" + ` adds
+the other modes, and the project of 50,000 names.
 
 `
 

@@ -37,6 +37,15 @@ type mode struct {
 	args []string
 }
 
+// tries says whether all calls are tried with every kind of name here: they go to a directory of their own, whatever
+// the size of the project.
+func (k tree) tries() bool {
+	return k.names == sizesOfTrees[0] || k.names == sizesOfTrees[2] && everyFileOperation()
+}
+
+// everyFileOperation says that nothing is left out that another cell shows as well.
+func everyFileOperation() bool { return os.Getenv("SBX_FILES") == "full" }
+
 // modes are the ways to run a sandbox.
 var modes = [...]mode{
 	{"static", []string{"--static"}},
@@ -65,6 +74,7 @@ type cell struct {
 // every position, and compares them with the same outside. What differs must have its reason there, and the page
 // that says so must be what is committed.
 func TestFileOperations(t *testing.T) {
+	t.Parallel()
 	needSandbox(t)
 	scenarios := readScenarios(t)
 	program := filepath.Join(shop.dir, "fileops")
@@ -172,7 +182,9 @@ func (m *matrix) prepare(t *testing.T) {
 	h := m.hand(t, nil)
 	for i, w := range m.ways() {
 		m.place(t, m.way(i))
-		m.place(t, m.way(i)+triedIn)
+		if m.tries() {
+			m.place(t, m.way(i)+triedIn)
+		}
 		for n, s := range m.scenarios {
 			if len(s.before) == 0 {
 				continue
@@ -216,7 +228,7 @@ func (m *matrix) ways() (out []wayOf) {
 	out = append(out, wayOf{-1, position{"outside", "h", "g"}})
 	for i, mode := range modes {
 		for _, p := range positions {
-			if m.names < 50000 || mode.name == "dynamic" || os.Getenv("SBX_FILES") == "full" {
+			if m.names < 50000 || mode.name == "dynamic" || everyFileOperation() {
 				out = append(out, wayOf{i, p})
 			}
 		}
@@ -275,8 +287,8 @@ func (m *matrix) all(t *testing.T) [][]cell {
 			mode = w.mode
 		}
 		for i, s := range m.scenarios {
-			if !s.pair && w.name != "outside" && w.position != positions[0] || s.tried && m.names == sizesOfTrees[1] {
-				continue // of one process, which is inside
+			if !m.wants(s, w) {
+				continue
 			}
 			got := m.perform(t, i, w)
 			if w.name == "outside" {
@@ -293,6 +305,22 @@ func (m *matrix) all(t *testing.T) [][]cell {
 		}
 	}
 	return out
+}
+
+// wants says whether a scenario is to be carried out in a way. One of one process is, where that is inside. Hidden names
+// are served by the same program in every mode, so calls are tried with them in one.
+func (m *matrix) wants(s scenario, w wayOf) bool {
+	switch {
+	case s.tried && !m.tries():
+		return false
+	case w.mode < 0:
+		return true // outside
+	case !s.pair && w.position != positions[0]:
+		return false
+	case s.tried && m.hidden && modes[w.mode].name != "dynamic" && !everyFileOperation():
+		return false
+	}
+	return true
 }
 
 // leave ends the sandboxes.

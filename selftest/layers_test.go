@@ -107,6 +107,7 @@ func TestLayersProcess(t *testing.T) {
 // TestLayers switches layers off one by one. The checks that must notice are named: a check that stays
 // green without its layer shows nothing, and one that turns red for a foreign layer names the wrong one.
 func TestLayers(t *testing.T) {
+	t.Parallel()
 	needSandbox(t)
 	dir := layersDir(t)
 	for i, c := range layerCases() {
