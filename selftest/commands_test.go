@@ -44,6 +44,8 @@ const patience = 5 * time.Minute
 //	                        root is like lacking a command
 //	org DIR [=N] ARGS...    sbx with the files of DIR in /etc/sbx, in a mount namespace of its own
 //	etc DIR [=N] ARGS...    sbx with the files of DIR in /etc, and without those that DIR/without lists
+//	gocache DIR             a build cache of Go's in DIR, with the standard library as small programs need it, compiled
+//	                        once for all scripts
 //	need CMD...             skip, or fail where everything must work, unless the commands are there
 func commands() map[string]func(*testscript.TestScript, bool, []string) {
 	return map[string]func(*testscript.TestScript, bool, []string){
@@ -54,6 +56,7 @@ func commands() map[string]func(*testscript.TestScript, bool, []string) {
 		"etc": positive("etc", cmdEtc), "orgroot": positive("orgroot", cmdOrgRoot),
 		"planfile": positive("planfile", cmdPlanFile), "jsonlines": positive("jsonlines", cmdJSONLines),
 		"jsonobject": positive("jsonobject", cmdJSONObject), "schema": positive("schema", cmdSchema),
+		"gocache": positive("gocache", cmdGoCache),
 	}
 }
 
@@ -232,6 +235,31 @@ func cmdLab(ts *testscript.TestScript, args []string) {
 	if err != nil {
 		ts.Fatalf("lab %s: %v\n%s%s", args[0], err, clip(out.Bytes()), clip(errs.Bytes()))
 	}
+}
+
+func cmdGoCache(ts *testscript.TestScript, args []string) {
+	shop.compiled.Do(func() { shop.goCache, shop.compileErr = compileStandard(shop.source, shop.dir) })
+	ts.Check(shop.compileErr)
+	dir := ts.MkAbs(args[0])
+	ts.Check(os.CopyFS(dir, os.DirFS(shop.goCache)))
+	ts.Check(shop.own(dir))
+}
+
+// compileStandard compiles what a program that prints, and its test, need of the standard library. The flags are those
+// of scripts: go finds nothing in a cache that was made with others.
+func compileStandard(source, dir string) (cache string, err error) {
+	cache = filepath.Join(dir, "gocache")
+	top := filepath.Join(dir, "gocache-program")
+	if err := os.CopyFS(top, os.DirFS(filepath.Join(source, "selftest", "testdata", "goprogram"))); err != nil {
+		return "", err
+	}
+	cmd := exec.Command("go", "test", ".")
+	cmd.Dir = top
+	cmd.Env = append(os.Environ(), "GOCACHE="+cache, "GOFLAGS=-mod=mod", "GOTOOLCHAIN=local")
+	if text, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("compiling the standard library: %w\n%s", err, text)
+	}
+	return cache, nil
 }
 
 func cmdNeed(ts *testscript.TestScript, args []string) {

@@ -34,6 +34,10 @@ type workshop struct {
 	source string // top of the source tree
 	once   sync.Once
 	err    error
+
+	compiled   sync.Once // see cmdGoCache
+	goCache    string
+	compileErr error
 }
 
 var shop workshop
