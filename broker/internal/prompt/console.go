@@ -12,6 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// interruptPatience bounds the wait for a terminal that something else reads from and writes to all the time.
+const interruptPatience = time.Second
+
 // Console joins the human's terminal, which is in raw mode already, with the master side of the
 // sandbox's own, and is the Screen on which questions are drawn. While it is held the guest's output
 // stays in the guest's terminal and no key reaches the guest.
@@ -280,6 +283,29 @@ func (c *Console) Clear() {
 func (c *Console) Interrupt() {
 	if c.Guest != nil {
 		_, _ = c.Guest.Write([]byte{interruptKey})
+		waitTyped(c.Guest)
+	}
+}
+
+// waitTyped waits until a terminal has made a signal of the key that was written to its master, which the kernel does
+// later, in a thread of its own, and then throws away what the program has written meanwhile (n_tty.c, isig). poll of a
+// terminal from which nothing can be read waits for that thread, and what had been typed before goes with the signal. A
+// terminal without signals, or one that is to keep what was typed, is not waited for.
+func waitTyped(master *os.File) {
+	settings, err := unix.IoctlGetTermios(int(master.Fd()), unix.TCGETS)
+	if err != nil || settings.Lflag&unix.ISIG == 0 || settings.Lflag&unix.NOFLSH != 0 ||
+		settings.Cc[unix.VINTR] != interruptKey {
+		return
+	}
+	fd, _, errno := unix.Syscall(unix.SYS_IOCTL, master.Fd(), unix.TIOCGPTPEER, unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC)
+	if errno != 0 {
+		return
+	}
+	defer unix.Close(int(fd))
+	for end := time.Now().Add(interruptPatience); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		if n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0); err == nil && n == 0 {
+			return
+		}
 	}
 }
 

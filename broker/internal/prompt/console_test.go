@@ -6,6 +6,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -273,4 +275,78 @@ func TestGuestCannotDrawOverTheQuestion(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.until("the guest to end", func(string) bool { _, err := os.Stat(ended); return err == nil })
+}
+
+// TestInterruptIsHeardWhenItReturns: the kernel makes a signal of the key in a thread of its own. The program blocks it, so
+// that it stays where it can be seen. A terminal that makes no signals is the control: nothing is waited for there.
+func TestInterruptIsHeardWhenItReturns(t *testing.T) {
+	for range 2 * runtime.GOMAXPROCS(0) { // that thread must wait for a processor
+		go func() {
+			for t.Context().Err() == nil {
+			}
+		}()
+	}
+	for try := range 50 {
+		for _, signals := range []bool{true, false} {
+			if heard := interruptPending(t, signals); heard != signals {
+				t.Fatalf("try %d: the terminal makes signals: %v, the program has one: %v", try, signals, heard)
+			}
+		}
+	}
+}
+
+// interruptPending starts a program on a terminal of its own, with something typed already, and says whether it has a
+// SIGINT as soon as Interrupt returns.
+func interruptPending(t *testing.T, signals bool) bool {
+	t.Helper()
+	master, name, err := openPty()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer master.Close()
+	slave, err := os.OpenFile(name, os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer slave.Close()
+	if !signals {
+		settings, err := unix.IoctlGetTermios(int(slave.Fd()), unix.TCGETS)
+		if err != nil {
+			t.Fatal(err)
+		}
+		settings.Lflag &^= unix.ISIG
+		if err := unix.IoctlSetTermios(int(slave.Fd()), unix.TCSETS, settings); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.Command("env", "--block-signal=INT", "sh", "-c", "echo >&3; exec sleep 1000")
+	ready, theirs, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ready.Close()
+	cmd.Stdin, cmd.Stdout, cmd.ExtraFiles = slave, slave, []*os.File{theirs}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
+	theirs.Close()
+	if _, err := ready.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := master.WriteString("typed ahead\n"); err != nil {
+		t.Fatal(err)
+	}
+	(&Console{Guest: master}).Interrupt()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(status), "\nShdPnd:\t")
+	set, err := strconv.ParseUint(rest[:16], 16, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set&(1<<(syscall.SIGINT-1)) != 0
 }

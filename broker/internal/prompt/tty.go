@@ -19,7 +19,7 @@ type Screen interface {
 	ReadKey(context.Context) (byte, error) // one key
 	Clear()                                // takes the question away; keys are the guest's again, its output waits
 	Release()                              // does the same, has the guest redraw, goes on
-	Interrupt()                            // has the program hear Ctrl-C
+	Interrupt()                            // has the program hear Ctrl-C, before it returns
 	Size() (cols, rows int)                // what can be drawn on
 }
 
@@ -211,10 +211,11 @@ func (t *TTY) ask(ctx context.Context, q *Queue, qu Question, events <-chan Even
 func (t *TTY) answer(ctx context.Context, q *Queue, shown *showing, r reply) {
 	t.Screen.Clear()
 	shown.erased()
-	if r.interrupt { // before the answer, or the program could go on to the next thing
-		t.Screen.Interrupt()
+	first := func() {}
+	if r.interrupt { // before who waits is told, or the program could go on to the next thing
+		first = t.Screen.Interrupt
 	}
-	err := q.Answer(shown.id, r.Answer)
+	err := q.answerAfter(shown.id, r.Answer, first)
 	if err == nil || errors.Is(err, ErrUnknown) || errors.Is(err, ErrAnswered) {
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -35,7 +36,6 @@ func (f *fakeScreen) note(s string) {
 
 func (f *fakeScreen) Hold()            { f.note("hold") }
 func (f *fakeScreen) Clear()           { f.note("clear") }
-func (f *fakeScreen) Interrupt()       { f.note("interrupt") }
 func (f *fakeScreen) Release()         { f.note("release") }
 func (f *fakeScreen) Size() (int, int) { return 100, 22 }
 func (f *fakeScreen) Draw(l ...string) {
@@ -43,6 +43,12 @@ func (f *fakeScreen) Draw(l ...string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.drawn = l
+}
+
+// Interrupt gives whoever could go on already the time to.
+func (f *fakeScreen) Interrupt() {
+	time.Sleep(time.Second)
+	f.note("interrupt")
 }
 
 func (f *fakeScreen) last() string {
@@ -241,7 +247,7 @@ func TestTTYStoreErrorDeniesAndSaysSo(t *testing.T) {
 // in for an answer that cannot be stored.
 func TestTTYClearsBeforeTheEffect(t *testing.T) {
 	for key, want := range map[byte]string{'o': "hold draw clear allow release", 'n': "hold draw clear deny release",
-		0x1b: "hold draw clear deny release", 0x03: "hold draw clear interrupt deny release",
+		0x1b: "hold draw clear deny release", 0x03: "hold draw clear deny interrupt release",
 		'f': "hold draw draw clear store draw clear deny release"} {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFake()
@@ -262,7 +268,13 @@ func TestTTYClearsBeforeTheEffect(t *testing.T) {
 			time.Sleep(time.Second)
 			f.keys <- key
 			<-c
+			f.note("told")
 			synctest.Wait()
+			told := slices.Index(f.log, "told")
+			if told < slices.Index(f.log, "interrupt") {
+				t.Errorf("%c: who waits goes on before the program has heard of it: %v", key, f.log)
+			}
+			f.log = slices.Delete(f.log, told, told+1)
 			if got := strings.Join(f.log, " "); got != want && got != strings.Replace(want, "draw draw", "draw", 1) {
 				t.Errorf("%c: %s, want %s", key, got, want)
 			}
