@@ -36,7 +36,7 @@ type Profile struct {
 	Reveal     []string // secret files that it is shown, of a tool
 	Nested     bool     // it makes sandboxes of its own, where one of these switches is on; none: always
 	NestedIf   []string // "FILE KEY": a file of JSON, and a key of it
-	// names in a project that it makes for those to mount on: they are removed at the end if they are new and empty
+	// names in a project that it makes for those to mount on: removed at the end if they are new, empty and not tracked
 	Placeholders []string
 }
 

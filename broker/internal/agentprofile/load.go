@@ -1,6 +1,7 @@
 package agentprofile
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path"
@@ -58,23 +59,12 @@ func Load(name string, src policy.Sources) (*Profile, error) {
 	if err := ValidName(name); err != nil {
 		return nil, err
 	}
-	for _, p := range places(src) {
-		file := p.dir + "/" + name + ".toml"
-		f, err := p.open(p.dir, name+".toml")
-		if err != nil {
-			return nil, fmt.Errorf("loading %s: %w", excerpt.Quote(file), err)
-		}
-		if f == nil {
-			continue
-		}
-		text, err := ownfile.Read(f)
-		if err != nil {
-			return nil, fmt.Errorf("loading %s: %w", excerpt.Quote(file), err)
-		}
-		return Parse(name, file, text)
+	file, text, err := read(name, src)
+	if err != nil {
+		return nil, err
 	}
-	if text, ok := Text(name); ok {
-		return Parse(name, "", text)
+	if text != nil {
+		return Parse(name, file, text)
 	}
 	names := Names(src)
 	if p, err := Of(name, src); err == nil && p != nil {
@@ -84,6 +74,44 @@ func Load(name string, src policy.Sources) (*Profile, error) {
 		return nil, fmt.Errorf("no agent is called %s; did you mean %s?", excerpt.Quote(name), n)
 	}
 	return nil, fmt.Errorf("no agent is called %s; there are %s", excerpt.Quote(name), strings.Join(names, ", "))
+}
+
+// read is the text of the profile of that name, nil if there is none, and its file, "" if it is built in.
+func read(name string, src policy.Sources) (file string, text []byte, err error) {
+	for _, p := range places(src) {
+		file := p.dir + "/" + name + ".toml"
+		f, err := p.open(p.dir, name+".toml")
+		if err == nil && f == nil {
+			continue
+		}
+		if err == nil {
+			text, err = ownfile.Read(f)
+		}
+		if err != nil {
+			return file, nil, fmt.Errorf("loading %s: %w", excerpt.Quote(file), err)
+		}
+		return file, text, nil
+	}
+	text, _ = Text(name)
+	return "", text, nil
+}
+
+// Naming are the profiles that can have to do with programs of these names. Only those are parsed, because that takes a
+// millisecond for all; one that cannot be read is left out.
+func Naming(programs []string, src policy.Sources) (out []*Profile) {
+	for _, name := range Names(src) {
+		file, text, err := read(name, src)
+		says := func(p string) bool {
+			return bytes.Contains(text, []byte(`"`+p+`"`)) || bytes.Contains(text, []byte("'"+p+"'"))
+		}
+		if err != nil || !slices.ContainsFunc(programs, says) {
+			continue
+		}
+		if p, err := Parse(name, file, text); err == nil {
+			out = append(out, p)
+		}
+	}
+	return out
 }
 
 // Of finds the profile whose agent has a program of that name; nil for none. A file that cannot be read is an error,

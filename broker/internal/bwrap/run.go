@@ -31,12 +31,18 @@ func Is(arg0 string) bool { return filepath.Base(arg0) == Name }
 type Beside struct {
 	Logs  string                // folder of the audit logs, "" for none
 	Under func() (Under, error) // see there; it may return nil
+	// Left is told where the caller may have left what it makes for its sandbox, as soon as that cannot hold anything up.
+	// It may be nil.
+	Left func(dirs []string)
 }
 
 // Main is bubblewrap: args are the words behind its name. It returns the exit status.
 func Main(name string, args, env []string, std [3]*os.File, beside Beside) int {
 	if len(args) == 1 && args[0] == "--version" {
 		fmt.Fprintf(std[1], "bubblewrap %s\n", Version)
+		if cwd, err := os.Getwd(); err == nil { // an agent's first call: what it needs stays from now on
+			beside.left([]string{cwd})
+		}
 		return 0
 	}
 	r, err := parse(args, env, ownRights(), load)
@@ -51,6 +57,23 @@ func Main(name string, args, env []string, std [3]*os.File, beside Beside) int {
 		status, err = run(r, args, beside)
 	}
 	return report(err, status, name, std, r)
+}
+
+func (b Beside) left(dirs []string) {
+	if b.Left != nil && len(dirs) > 0 {
+		b.Left(dirs)
+	}
+}
+
+// written are the host's directories that are bound to be written, but for its root.
+func (r *request) written() (out []string) {
+	for i := range r.ops {
+		o := &r.ops[i]
+		if o.do == bindRW && o.source != "" && o.source != "/" && !slices.Contains(out, o.source) {
+			out = append(out, o.source)
+		}
+	}
+	return out
 }
 
 // report says what has failed, if anything has.
@@ -219,6 +242,7 @@ func run(r *request, args []string, beside Beside) (int, error) {
 	if m.under == nil { // the program runs meanwhile; who wants bubblewrap alone hears of no record
 		_ = m.record.began(p, h.cwd, args)
 	}
+	beside.left(r.written())
 	status, err := m.wait(c)
 	if m.under == nil {
 		_ = m.record.ended(nil, status)

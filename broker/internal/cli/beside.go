@@ -1,9 +1,13 @@
 package cli
 
 import (
+	"path"
+
 	"sbx.example/sbx/broker/internal/bwrap"
 	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/live"
+	"sbx.example/sbx/broker/internal/placeholders"
+	"sbx.example/sbx/broker/internal/request"
 	"sbx.example/sbx/broker/internal/session"
 )
 
@@ -18,6 +22,9 @@ func beside(env []string) bwrap.Beside {
 	}}
 	if logs, _, err := session.Logs(host.Lookup(env, "XDG_STATE_HOME"), host.Lookup(env, "HOME")); err == nil {
 		b.Logs = logs
+		b.Left = func(dirs []string) {
+			placeholders.Watch(path.Dir(logs), request.Sources(env, host.Who(env), ""), dirs)
+		}
 	}
 	return b
 }

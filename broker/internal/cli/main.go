@@ -16,6 +16,7 @@ import (
 	"sbx.example/sbx/broker/internal/integrate"
 	"sbx.example/sbx/broker/internal/launch"
 	"sbx.example/sbx/broker/internal/option"
+	"sbx.example/sbx/broker/internal/placeholders"
 	"sbx.example/sbx/broker/internal/policycmd"
 	"sbx.example/sbx/broker/internal/program"
 	"sbx.example/sbx/broker/internal/records"
@@ -144,7 +145,8 @@ func (t *term) profiles() []string {
 }
 
 // Stand is sbx under the name of a program that it stands in for, bubblewrap, one inside a sandbox or a tool, and sbx
-// as the reaper of a session's control group; ok is false where it is neither.
+// as the reaper of a session's control group or the watcher of an agent's placeholders; ok is false where it is none of
+// these.
 func Stand(args []string, std [3]*os.File) (status int, ok bool) {
 	switch {
 	case len(args) == 0:
@@ -154,6 +156,11 @@ func Stand(args []string, std [3]*os.File) (status int, ok bool) {
 		return bwrap.Main(args[0], args[1:], env, std, beside(env)), true
 	case idmap.IsClient(args[0]):
 		return idmap.Client(args, std[2]), true
+	case placeholders.IsWatcher(args):
+		if err := placeholders.Serve(args); err != nil {
+			return 1, true
+		}
+		return 0, true
 	case resources.IsReaper(args):
 		if err := resources.Reap(args); err != nil {
 			return 1, true

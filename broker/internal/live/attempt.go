@@ -22,6 +22,7 @@ import (
 	"sbx.example/sbx/broker/internal/input"
 	"sbx.example/sbx/broker/internal/launch"
 	"sbx.example/sbx/broker/internal/netns"
+	"sbx.example/sbx/broker/internal/placeholders"
 	"sbx.example/sbx/broker/internal/planner"
 	"sbx.example/sbx/broker/internal/request"
 	"sbx.example/sbx/broker/internal/session"
@@ -51,7 +52,7 @@ type attempt struct {
 	// of open
 	s        *session.Session
 	mediator *mediator // of what changes guarded trees, and what is left of it
-	emptied  placeholders
+	emptied  placeholders.Set
 
 	// of prepare: what is built
 	limited *confine.Confined
@@ -184,7 +185,9 @@ func (x *attempt) open() error {
 	}
 	input.Assign(x.in, x.s.ID, x.s.Dir)
 	x.mediator = newMediator(x.in, x.approvals, x.refusals, x.b.Warn)
-	x.emptied = newPlaceholders(x.cfg.Agent, x.in.Project)
+	if a := x.cfg.Agent; a != nil && x.in.Project != "" {
+		x.emptied = placeholders.Missing(x.in.Project, a.Placeholders)
+	}
 	if x.net != nil || x.r.doors.Filtered() {
 		x.b.Early.Unbatch() // programs are started now that are to run like any other
 	}
@@ -299,7 +302,7 @@ func (x *attempt) end(res launch.Result, err error) (reached []string, _ error) 
 	}
 	x.net.Close()
 	x.nowhere.Close()
-	x.emptied.remove()
+	x.emptied.Remove(x.in.Project)
 	if oerr := x.in.Own.Save(); oerr != nil {
 		x.b.Warn(oerr.Error() + ": what programs made there is hidden in the next run")
 	}
