@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
+	"path"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -25,7 +25,7 @@ import (
 const Name = "bwrap"
 
 // Is says whether a process that was started by that name is to be bubblewrap.
-func Is(arg0 string) bool { return filepath.Base(arg0) == Name }
+func Is(arg0 string) bool { return path.Base(arg0) == Name }
 
 // Beside is what sbx does beside what the words say.
 type Beside struct {
@@ -56,6 +56,9 @@ func Main(name string, args, env []string, std [3]*os.File, beside Beside) int {
 	if err == nil {
 		status, err = run(r, args, beside)
 	}
+	if err != nil && r != nil { // what the caller made for this call is there all the same
+		beside.left(r.written())
+	}
 	return report(err, status, name, std, r)
 }
 
@@ -69,7 +72,7 @@ func (b Beside) left(dirs []string) {
 func (r *request) written() (out []string) {
 	for i := range r.ops {
 		o := &r.ops[i]
-		if o.do == bindRW && o.source != "" && o.source != "/" && !slices.Contains(out, o.source) {
+		if o.do == bindRW && path.IsAbs(o.source) && o.source != "/" && !slices.Contains(out, o.source) {
 			out = append(out, o.source)
 		}
 	}
