@@ -19,6 +19,7 @@ import (
 type agent struct {
 	PID   int
 	Began uint64 // see program.Process
+	Since int64  // the same in nanoseconds by the clock, which holds when the machine has been started again
 	Names []string
 }
 
@@ -42,7 +43,7 @@ func caller(src policy.Sources) (agent, bool) {
 		for _, p := range profiles {
 			if len(p.Placeholders) > 0 && isProgram(p, runs[i]) {
 				_, began := program.Process(pid)
-				return agent{PID: pid, Began: began, Names: p.Placeholders}, began != 0
+				return agent{PID: pid, Began: began, Since: start(began), Names: p.Placeholders}, began != 0
 			}
 		}
 	}
@@ -79,38 +80,46 @@ func isProgram(p *agentprofile.Profile, runs [2]string) bool {
 
 // lives says whether it has not ended yet.
 func (a agent) lives() bool {
-	_, began := program.Process(a.PID)
-	return began == a.Began
+	ended, _ := a.ended(0)
+	return !ended
 }
 
 // wait waits until it has ended.
 func (a agent) wait() error {
+	_, err := a.ended(-1)
+	return err
+}
+
+// ended waits so many milliseconds for its end; -1: for ever. One that nobody has asked for its status has ended, too.
+func (a agent) ended(patience int) (bool, error) {
 	fd, err := unix.PidfdOpen(a.PID, 0)
 	if err == unix.ESRCH {
-		return nil
+		return true, nil
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer unix.Close(fd)
-	for a.lives() { // the number may have been another's already
-		_, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, -1)
+	if _, began := program.Process(a.PID); began != a.Began { // the number is another's by now
+		return true, nil
+	}
+	for {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, patience)
 		if err != unix.EINTR {
-			return err
+			return n > 0, err
 		}
 	}
-	return nil
 }
 
 // tick is the unit of what program.Process says, in nanoseconds: USER_HZ is 100 wherever sbx runs.
 const tick = 10_000_000
 
-// since is when it began, by the clock that files are dated with, and a little later: files are dated with the last
-// tick of the kernel's.
-func (a agent) since() int64 {
+// start is when a process began, by the clock that files are dated with, and a little later: files are dated with the
+// last tick of the kernel's.
+func start(began uint64) int64 {
 	var wall, up unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_REALTIME, &wall) != nil || unix.ClockGettime(unix.CLOCK_BOOTTIME, &up) != nil {
 		return wall.Nano()
 	}
-	return wall.Nano() - up.Nano() + int64(a.Began+1)*tick
+	return wall.Nano() - up.Nano() + int64(began+1)*tick
 }

@@ -46,7 +46,7 @@ func Watch(state string, src policy.Sources, dirs []string) {
 	if !ok {
 		return
 	}
-	folder, mine := filepath.Join(state, "placeholders"), Set{names: a.Names, since: a.since()}
+	folder, mine := filepath.Join(state, "placeholders"), Set{names: a.Names, since: a.Since}
 	for _, dir := range dirs {
 		top, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 		if err != nil {
@@ -81,24 +81,18 @@ func (a agent) join(folder, dir string, top int) error {
 		return err
 	}
 	defer unix.Close(at)
-	fd, err := unix.Openat(at, listName(dir), unix.O_RDWR|unix.O_CREAT|unix.O_APPEND|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	flags := unix.O_RDWR | unix.O_CREAT | unix.O_APPEND | unix.O_NOFOLLOW | unix.O_CLOEXEC
+	fd, err := unix.Openat(at, listName(dir), flags, 0o600)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(fd)
-	known := false
-	for _, b := range agents(fd) {
-		known = known || a.PID == b.PID && a.Began == b.Began
+	watched := unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) != nil
+	if err := a.enter(fd, watched); err != nil || watched {
+		return err
 	}
-	if line, err := json.Marshal(a); !known && err == nil {
-		if _, err = unix.Write(fd, append(line, '\n')); err != nil {
-			return err
-		}
-	}
-	if unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) != nil {
-		return nil
-	}
-	unlocked, err := unix.Openat(at, ".", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0) // a lock would be passed on
+	// A lock would be passed on.
+	unlocked, err := unix.Openat(at, ".", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return err
 	}
@@ -108,6 +102,26 @@ func (a agent) join(folder, dir string, top int) error {
 	_, err = program.Self().Fork([]string{watchCommand, dir}, &syscall.ProcAttr{Dir: "/", Env: []string{},
 		Files: []uintptr{fdList: uintptr(fd), fdFolder: uintptr(unlocked), fdTop: uintptr(top)},
 		Sys:   &syscall.SysProcAttr{Setsid: true}})
+	return err
+}
+
+// enter adds an agent to a list. Where a watcher was killed and no agent lives that was there since, what was made
+// after those began may be anybody's: they are forgotten.
+func (a agent) enter(fd int, watched bool) error {
+	list := agents(fd)
+	if !watched && !slices.ContainsFunc(list, agent.lives) {
+		if err := unix.Ftruncate(fd, 0); err != nil {
+			return err
+		}
+		list = nil
+	}
+	if slices.ContainsFunc(list, func(b agent) bool { return a.PID == b.PID && a.Began == b.Began }) {
+		return nil
+	}
+	line, err := json.Marshal(a)
+	if err == nil {
+		_, err = unix.Write(fd, append(line, '\n'))
+	}
 	return err
 }
 
@@ -181,9 +195,8 @@ func (w watcher) last() (waits agent, more bool, err error) {
 		if a.lives() {
 			return a, true, nil
 		}
-		began := a.since()
-		if s.since == 0 || began < s.since {
-			s.since = began
+		if s.since == 0 || a.Since < s.since {
+			s.since = a.Since
 		}
 		s.names = append(s.names, a.Names...)
 	}

@@ -173,6 +173,35 @@ func TestWatchShared(t *testing.T) {
 	}
 }
 
+// An agent has ended also where nobody has asked for its status.
+func TestWatchUnreaped(t *testing.T) {
+	state, dir := t.TempDir(), t.TempDir()
+	a := startAgent(t, "claude", dir, state)
+	time.Sleep(3 * tick)
+	a.do(t, makes+"; $CALL")
+	_ = a.cmd.Process.Kill()
+	watched(t, state, dir, true)
+	if got := all(t, dir); !slices.Equal(got, []string{".git", ".git/info"}) {
+		t.Errorf("left are %q", got)
+	}
+}
+
+// Agents that ended unwatched are forgotten with the next one: what was made between them is not an agent's.
+func TestWatchForgets(t *testing.T) {
+	state, dir := t.TempDir(), t.TempDir()
+	line, _ := json.Marshal(agent{PID: 1 << 30, Began: 1, Since: 1, Names: []string{".git/branches"}})
+	write(t, state+"/placeholders/"+listName(dir), string(line)+"\n")
+	write(t, dir+"/.git/branches", "")
+	a := startAgent(t, "claude", dir, state)
+	time.Sleep(3 * tick)
+	a.do(t, makes+"; $CALL")
+	a.end()
+	watched(t, state, dir, true)
+	if got := all(t, dir); !slices.Equal(got, []string{".git", ".git/branches", ".git/info"}) {
+		t.Errorf("left are %q", got)
+	}
+}
+
 // What a call that outlives its agent has mounts on stays until that has ended: its mask would be gone with it.
 func TestWatchMounted(t *testing.T) {
 	dir, folder := t.TempDir(), t.TempDir()
@@ -181,7 +210,7 @@ func TestWatchMounted(t *testing.T) {
 	}
 	write(t, dir+"/.git/config.worktree", "")
 	write(t, dir+"/elsewhere/keep", "")
-	line, _ := json.Marshal(agent{PID: 1 << 30, Began: 1, Names: []string{".git/config.worktree"}}) // it has ended
+	line, _ := json.Marshal(agent{PID: 1 << 30, Began: 1, Since: 1, Names: []string{".git/config.worktree"}}) // it ended
 	write(t, folder+"/"+listName(dir), string(line)+"\n")
 	w := watcher{dir: dir, list: opened(t, folder+"/"+listName(dir)), folder: opened(t, folder), top: opened(t, dir)}
 	call := exec.Command("unshare", "-rm", "sh", "-c", "mount --bind . elsewhere && cd elsewhere && "+
