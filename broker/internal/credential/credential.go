@@ -50,7 +50,7 @@ type Grants struct {
 	sealed  string   // the folder of values that sbx keeps itself
 	java    string   // the host's list of whom Java trusts; "": none that can be added to
 	names   []string // for the status line
-	netrc   string
+	files   []shown
 	gitKeys [][2]string
 	sockets []socket
 	ports   uint16 // that were given away from firstPort on
@@ -66,6 +66,12 @@ type granted struct {
 	placeholder string
 }
 
+// shown is a file of tools with what stands in it.
+type shown struct {
+	*file
+	list []entry
+}
+
 // firstPort is where the first service that is reached by an address of its own listens inside.
 const firstPort = 48480
 
@@ -75,7 +81,6 @@ const (
 	caFile     = "ca.pem"        // the session's authority alone
 	bundleFile = "ca-bundle.pem" // the same behind the host's list
 	javaFile   = "ca-java"       // the same behind the list of the host's Java
-	netrcFile  = "netrc"         // passwords, for Go and Python
 )
 
 // New grants what the settings name, and shows the placeholders. Nothing is started.
@@ -122,6 +127,7 @@ func New(by Caller, s request.Settings, in *planner.Input) (*Grants, error) {
 				Hint: "sbx why " + quoting.Quote(site.Host) + " says which"}
 		}
 	}
+	g.showFiles(in)
 	g.showGit(in)
 	g.trust(in)
 	return g, nil
@@ -176,6 +182,10 @@ func (g *Grants) add(name, why string, in *planner.Input) error {
 	}
 	g.names = append(g.names, "credential "+x.Name)
 	for i, p := range list {
+		if p.basic && p.user == "" {
+			return &planner.Refusal{What: "credential " + x.Name + " (" + x.Origin.String() +
+				") is a password and names no user", Hint: `basic = "USER" says whose it is`}
+		}
 		site, err := g.site(p.host)
 		if err != nil {
 			return err
@@ -190,6 +200,10 @@ func (g *Grants) add(name, why string, in *planner.Input) error {
 		}
 		if p.basic {
 			g.git(p, x.placeholder)
+			g.show(netrc(), entry{p, x.placeholder})
+		}
+		if k.file != nil && p.basic == k.at[0].basic { // its table may name another place
+			g.show(k.file, entry{p, x.placeholder})
 		}
 		if i == 0 && len(k.base) > 0 {
 			s.Versioned = k.versioned
@@ -205,11 +219,6 @@ func (g *Grants) add(name, why string, in *planner.Input) error {
 	for _, name := range append(slices.Clone(x.Env), k.env...) {
 		setEnv(in, name, x.placeholder)
 	}
-	for _, f := range k.files {
-		in.Copies = append(in.Copies, planner.Copy{Path: inside + f.name,
-			Text: plan.Text{Name: f.name, Text: f.text(x.placeholder, list[0].host)}})
-		setEnv(in, f.variable, inside+f.name)
-	}
 	for _, v := range k.fixed {
 		setEnv(in, v[0], v[1])
 	}
@@ -220,23 +229,39 @@ func (p place) proxied(secret string) proxied.Place {
 	return proxied.Place{Secret: secret, Header: p.header, Format: p.format, Basic: p.basic, User: p.user, Query: p.query}
 }
 
-// git has git find the password of a host, and others in a netrc. What git is told elsewhere about that host's
-// passwords is not asked first.
+// show puts a credential into a file of tools.
+func (g *Grants) show(f *file, e entry) {
+	i := slices.IndexFunc(g.files, func(x shown) bool { return x.name == f.name })
+	if i < 0 {
+		i = len(g.files)
+		g.files = append(g.files, shown{file: f})
+	}
+	g.files[i].list = append(g.files[i].list, e)
+}
+
+// showFiles has the files of tools stand inside.
+func (g *Grants) showFiles(in *planner.Input) {
+	for _, f := range g.files {
+		in.Copies = append(in.Copies, planner.Copy{Path: inside + f.name,
+			Text: plan.Text{Name: strings.ReplaceAll(f.name, "/", "-"), Text: f.text(f.list)}})
+		for _, v := range f.variables {
+			setEnv(in, v[0], inside+v[1])
+		}
+	}
+}
+
+// git has git find the password of a host. What git is told elsewhere about that host's passwords is not asked first.
 func (g *Grants) git(p at, placeholder string) {
-	g.netrc += "machine " + p.host + " login " + p.user + " password " + placeholder + "\n"
 	key := "credential.https://" + p.host + ".helper"
 	g.gitKeys = append(g.gitKeys, [2]string{key, ""}, [2]string{key, "!f() { test \"$1\" = get && echo username=" +
 		p.user + " && echo password=" + placeholder + "; }; f"})
 }
 
-// showGit shows the netrc, and passes what git is told in the environment, behind what is there already.
+// showGit passes what git is told in the environment, behind what is there already.
 func (g *Grants) showGit(in *planner.Input) {
 	if len(g.gitKeys) == 0 {
 		return
 	}
-	in.Copies = append(in.Copies, planner.Copy{Path: inside + netrcFile,
-		Text: plan.Text{Name: netrcFile, Text: g.netrc}})
-	setEnv(in, "NETRC", inside+netrcFile)
 	n, _ := strconv.Atoi(host.Lookup(in.Env, "GIT_CONFIG_COUNT"))
 	for _, kv := range g.gitKeys {
 		setEnv(in, fmt.Sprintf("GIT_CONFIG_KEY_%d", n), kv[0])

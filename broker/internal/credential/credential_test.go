@@ -1,6 +1,7 @@
 package credential
 
 import (
+	"encoding/base64"
 	"os"
 	"path/filepath"
 	"slices"
@@ -88,6 +89,57 @@ func TestPlaceholders(t *testing.T) {
 			!strings.Contains(host.Lookup(in.Env, "GIT_CONFIG_VALUE_1"), "password="+v) {
 			t.Errorf("%q", in.Env)
 		}
+	}
+}
+
+// Files of tools have every credential of the run that they are for, as each tool writes it, and placeholders alone.
+func TestFiles(t *testing.T) {
+	list := []policy.Credential{
+		{Name: "docker", Hosts: []string{"r.test", "auth.d.test"}, Basic: "me", FromEnv: "MINE"},
+		{Name: "ghcr", Kind: "docker", Hosts: []string{"g.test:5000"}, Basic: "you"},
+		{Name: "npm", Hosts: []string{"n.test"}},
+		{Name: "work", Kind: "npm", Hosts: []string{"w.test"}},
+		{Name: "header", Kind: "docker", Hosts: []string{"h.test"}, Header: "X-Key: {}"}, // is no password
+	}
+	g, in := grants(list...), &planner.Input{Env: []string{"MINE=REAL", "DOCKER_CONFIG=/home/x/.docker"}}
+	key := map[string]string{}
+	for _, c := range list {
+		if err := g.add(c.Name, "--with", in); err != nil {
+			t.Fatal(err)
+		}
+		key[c.Name] = g.list[len(g.list)-1].placeholder
+	}
+	g.showFiles(in)
+	auth := func(user, name string) string {
+		return `{"auth":"` + base64.StdEncoding.EncodeToString([]byte(user+":"+key[name])) + `"}`
+	}
+	want := map[string]string{
+		"/run/sbx/docker/config.json": `{"auths":{"auth.d.test":` + auth("me", "docker") + `,"d.test":` +
+			auth("me", "docker") + `,"g.test:5000":` + auth("you", "ghcr") + `,"https://index.d.test/v1/":` +
+			auth("me", "docker") + `,"r.test":` + auth("me", "docker") + "}}\n",
+		"/run/sbx/npmrc": "//n.test/:_authToken=" + key["npm"] + "\n//w.test/:_authToken=" + key["work"] + "\n",
+		"/run/sbx/netrc": "machine r.test login me password " + key["docker"] +
+			"\nmachine auth.d.test login me password " + key["docker"] +
+			"\nmachine g.test:5000 login you password " + key["ghcr"] + "\n",
+	}
+	for _, c := range in.Copies {
+		if c.Text.Text != want[c.Path] || strings.Contains(c.Text.Name, "/") {
+			t.Errorf("%s (%s)\n%s\nwant\n%s", c.Path, c.Text.Name, c.Text.Text, want[c.Path])
+		}
+		delete(want, c.Path)
+	}
+	if len(want) > 0 {
+		t.Errorf("not shown: %q", want)
+	}
+	for name, v := range map[string]string{"DOCKER_CONFIG": "/run/sbx/docker", "NETRC": "/run/sbx/netrc",
+		"REGISTRY_AUTH_FILE": "/run/sbx/docker/config.json", "NPM_CONFIG_USERCONFIG": "/run/sbx/npmrc"} {
+		if host.Lookup(in.Env, name) != v {
+			t.Errorf("%s is %q", name, host.Lookup(in.Env, name))
+		}
+	}
+	err := grants(policy.Credential{Name: "docker", Hosts: []string{"r.test"}}).add("docker", "--with", &planner.Input{})
+	if err == nil || !strings.Contains(err.Error(), "names no user") {
+		t.Errorf("a password of nobody: %v", err)
 	}
 }
 

@@ -1,5 +1,11 @@
 package credential
 
+import (
+	"encoding/base64"
+	"encoding/json"
+	"strings"
+)
+
 // kind is what sbx knows of a service: where its credential goes, and where tools look for it.
 type kind struct {
 	name   string
@@ -9,14 +15,22 @@ type kind struct {
 	base   []base   // variables that name another address of the service
 	// paths whose version some tools take for the end of that address, and others put behind it
 	versioned []string
-	files     []file
+	file      *file
 	fixed     [][2]string // variables that are the same in every session
 }
 
-// file is one of a tool's that holds the credential, below /run/sbx, and the variable by which the tool finds it.
+// file is one of a tool's that holds credentials, below /run/sbx, and the variables by which tools find it: each with
+// what of the file's name it holds. text has all credentials of a run that the file is for.
 type file struct {
-	name, variable string
-	text           func(credential, host string) string
+	name      string
+	variables [][2]string
+	text      func([]entry) string
+}
+
+// entry is a credential in a file.
+type entry struct {
+	at
+	credential string
 }
 
 // at is a host, and the place in requests to it.
@@ -59,8 +73,9 @@ func kinds() []kind {
 			{"gitlab.com", header("Private-Token", "{}")}, {"gitlab.com", bearer},
 			{"gitlab.com", place{basic: true, user: "oauth2"}}}},
 		{name: "npm", env: []string{"NPM_TOKEN", "NODE_AUTH_TOKEN"}, prefix: "npm_", at: []at{
-			{anyHost, bearer}}, files: []file{{name: "npmrc", variable: "NPM_CONFIG_USERCONFIG",
-			text: func(c, host string) string { return "//" + host + "/:_authToken=" + c + "\n" }}}},
+			{anyHost, bearer}}, file: &file{"npmrc", [][2]string{{"NPM_CONFIG_USERCONFIG", "npmrc"}}, npmrc}},
+		{name: "docker", at: []at{{anyHost, place{basic: true}}}, file: &file{"docker/config.json",
+			[][2]string{{"DOCKER_CONFIG", "docker"}, {"REGISTRY_AUTH_FILE", "docker/config.json"}}, dockerConfig}},
 		{name: "pypi", env: []string{"TWINE_PASSWORD", "UV_PUBLISH_TOKEN"}, prefix: "pypi-",
 			fixed: [][2]string{{"TWINE_USERNAME", "__token__"}},
 			at:    []at{{anyHost, place{basic: true, user: "__token__"}}}},
@@ -68,6 +83,41 @@ func kinds() []kind {
 			{anyHost, header("Authorization", "{}")}}},
 		{name: "huggingface", env: []string{"HF_TOKEN"}, prefix: "hf_", at: []at{{"huggingface.co", bearer}}},
 	}
+}
+
+// netrc has every password, for Go and Python.
+func netrc() *file {
+	return &file{"netrc", [][2]string{{"NETRC", "netrc"}}, func(list []entry) (text string) {
+		for _, e := range list {
+			text += "machine " + e.host + " login " + e.user + " password " + e.credential + "\n"
+		}
+		return text
+	}}
+}
+
+func npmrc(list []entry) (text string) {
+	for _, e := range list {
+		text += "//" + e.host + "/:_authToken=" + e.credential + "\n"
+	}
+	return text
+}
+
+// dockerConfig is what docker, podman, skopeo and others read: each registry with the base64 of its user and password.
+// auth.NAME gives out tokens for NAME, which tools also know by docker's first form of an address.
+func dockerConfig(list []entry) string {
+	auths := map[string]map[string]string{}
+	for _, e := range list {
+		auth := map[string]string{"auth": base64.StdEncoding.EncodeToString([]byte(e.user + ":" + e.credential))}
+		auths[e.host] = auth
+		if name, ok := strings.CutPrefix(e.host, "auth."); ok {
+			auths[name], auths["https://index."+name+"/v1/"] = auth, auth
+		}
+	}
+	text, err := json.Marshal(map[string]any{"auths": auths})
+	if err != nil {
+		panic(err) // strings alone
+	}
+	return string(text) + "\n"
 }
 
 // kindOf finds one by its name; another name is a kind that sbx knows nothing of.
