@@ -1,8 +1,8 @@
 // Command sbx-proxy puts credentials into requests that leave a sandbox, so that they need not be inside. sbx starts it
 // for a run with --with or --endpoint, with sockets that were made in the sandbox's network namespace. It is what
 // speaks HTTP and TLS with programs inside and servers outside; the broker, which decides, does not. It also keeps the
-// sealed file of the user's secrets. It must never be set-user-id, never write a secret's value anywhere but into a
-// request of a host that it was granted for, and never connect to another host.
+// user's secrets, in sealed files or in the keyring. It must never be set-user-id, never write a secret's value
+// anywhere but there and into a request of a host that it was granted for, and never connect to another host.
 //
 // It exists for its libraries and for what it parses: net/http and crypto/tls would cost every start of sbx, and
 // hostile requests are read by a process that can do nothing else.
@@ -23,6 +23,7 @@ import (
 
 const usage = `usage: sbx-proxy serve
        sbx-proxy seal DIR NAME | open DIR | unlock DIR | lock DIR | unlocked DIR
+       sbx-proxy keyring BUS | keep BUS NAME | fetch BUS NAME | forget BUS NAME
 all of them by sbx alone: see sbx secret --help
 `
 
@@ -44,21 +45,20 @@ func run(args []string) int {
 	}
 	verbs := map[string]func(store) error{"open": store.open,
 		"unlock": store.unlock, "lock": store.lock, "unlocked": store.unlocked}
-	do, s := (func(store) error)(nil), store{}
+	do := keyringVerb(args)
 	switch {
-	case len(args) == 2:
-		do, s.dir = verbs[args[0]], args[1]
+	case do != nil:
+	case len(args) == 2 && verbs[args[0]] != nil:
+		do = func() error { return verbs[args[0]](store{args[1]}) }
 	case len(args) == 3 && args[0] == "seal":
-		s.dir = args[1]
-		do = func(s store) error { return s.seal(args[2]) }
-	}
-	if do == nil {
+		do = func() error { return store{args[1]}.seal(args[2]) }
+	default:
 		fmt.Fprint(os.Stderr, usage)
 		return statusUsage
 	}
-	if err := do(s); err != nil {
+	if err := do(); err != nil {
 		fmt.Fprintln(os.Stderr, "sbx: "+err.Error())
-		return 1
+		return status(err)
 	}
 	return 0
 }

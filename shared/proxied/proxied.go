@@ -16,6 +16,9 @@ const (
 // PublicKey is the file in a folder of sealed values to which they are sealed.
 const PublicKey = "public"
 
+// StatusNoKeyring is the exit status of sbx-proxy where the session bus has no keyring.
+const StatusNoKeyring = 3
+
 // Config is what one sbx-proxy serves.
 type Config struct {
 	Secrets   []Secret

@@ -2,6 +2,7 @@ package credential
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"os"
 	"path"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -18,6 +20,7 @@ import (
 	"sbx.example/sbx/audit"
 	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/policy"
 	"sbx.example/sbx/broker/internal/program"
 	"sbx.example/sbx/broker/internal/quoting"
 	"sbx.example/sbx/shared/proxied"
@@ -128,7 +131,7 @@ func (g *Grants) configuration(closed, open []netip.Prefix) proxied.Config {
 	}
 	for _, x := range g.list {
 		conf.Secrets = append(conf.Secrets, proxied.Secret{Name: x.Name, Placeholder: x.placeholder,
-			Sealed: x.FromCommand == "" && x.FromEnv == "" && x.FromFile == "", Keys: g.sealed, Fields: x.fields()})
+			Sealed: x.Sealed(), Keys: g.sealed, Fields: x.fields()})
 	}
 	return conf
 }
@@ -214,6 +217,9 @@ func (g *Grants) value(x granted) (*os.File, error) {
 			return nil
 		})
 	}
+	if x.Store == policy.Keyring {
+		return filled(func(w *os.File) error { return g.fetch(x.Name, w) })
+	}
 	f, err := os.Open(path.Join(g.sealed, x.Name+".age"))
 	if errors.Is(err, os.ErrNotExist) && x.Login != "" {
 		return os.Open(os.DevNull) // nobody has signed in yet
@@ -222,6 +228,27 @@ func (g *Grants) value(x granted) (*os.File, error) {
 		return nil, errors.New("it has no value: sbx secret add " + x.Name + " keeps one")
 	}
 	return f, err
+}
+
+// fetch has another sbx-proxy take a value out of the keyring: the one that serves has no way to the session bus.
+func (g *Grants) fetch(name string, w *os.File) error {
+	bus, err := host.SessionBus(g.by.Env)
+	if err == nil && bus == "" {
+		err = errors.New("it is in your keyring, and DBUS_SESSION_BUS_ADDRESS is not set")
+	}
+	if err != nil {
+		return err
+	}
+	cmd := g.file.Command("fetch", bus, name) // it ends by itself when nobody answers the keyring
+	var says bytes.Buffer
+	cmd.Stdout, cmd.Stderr = w, &says
+	if err = cmd.Run(); err == nil {
+		return nil
+	}
+	if text := strings.TrimPrefix(strings.TrimSpace(says.String()), "sbx: "); text != "" {
+		return errors.New(quoting.ASCII(text))
+	}
+	return fmt.Errorf("%s: %w", g.file, err)
 }
 
 // filled is a pipe with what fill writes, which fits into it.

@@ -10,7 +10,6 @@ import (
 	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/planner"
 	"sbx.example/sbx/broker/internal/program"
-	"sbx.example/sbx/broker/internal/quoting"
 	"sbx.example/sbx/broker/internal/request"
 )
 
@@ -39,15 +38,13 @@ func (d *Doors) dbus() error {
 
 // busRelay is the session bus behind xdg-dbus-proxy, the filter that Flatpak uses.
 func (d *Doors) busRelay(from program.Source) (func(string) (func(), error), error) {
-	address := host.Lookup(d.Env, "DBUS_SESSION_BUS_ADDRESS")
+	address, err := host.SessionBus(d.Env)
+	if err != nil {
+		return nil, &planner.Refusal{What: "--dbus", Err: err, Hint: "other addresses can start programs"}
+	}
 	if address == "" {
 		return nil, &planner.Refusal{What: "--dbus: DBUS_SESSION_BUS_ADDRESS is not set, so there is no session bus",
 			Hint: "leave the option out, or run sbx in a desktop session"}
-	}
-	if !isSocket(address) {
-		return nil, &planner.Refusal{What: "--dbus: DBUS_SESSION_BUS_ADDRESS is " + quoting.Quote(address) +
-			", and only sockets (unix:path=, unix:abstract=) are passed on",
-			Hint: "other addresses can start programs"}
 	}
 	proxy, err := from.Find("xdg-dbus-proxy")
 	if err != nil {
@@ -57,16 +54,6 @@ func (d *Doors) busRelay(from program.Source) (func(string) (func(), error), err
 	return func(socket string) (func(), error) {
 		return spawnBus(proxy, address, socket, d.Request.BusNames)
 	}, nil
-}
-
-// isSocket says whether every address of a list is that of a socket.
-func isSocket(list string) bool {
-	for a := range strings.SplitSeq(list, ";") {
-		if !strings.HasPrefix(a, "unix:path=") && !strings.HasPrefix(a, "unix:abstract=") {
-			return false
-		}
-	}
-	return true
 }
 
 // spawnBus starts the filter and waits until its socket is there. It ends when the pipe that it watches does, so it

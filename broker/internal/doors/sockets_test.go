@@ -131,18 +131,6 @@ func TestX11Display(t *testing.T) {
 	}
 }
 
-// TestBusAddress: addresses that start programs are not passed on, wherever in a list they stand.
-func TestBusAddress(t *testing.T) {
-	for address, want := range map[string]bool{"unix:path=/run/bus": true, "unix:abstract=/tmp/x": true,
-		"unix:path=/run/bus;unix:abstract=x": true, "unixexec:path=/bin/sh": false,
-		"unix:path=/run/bus;unixexec:path=/bin/sh": false, "tcp:host=localhost,port=1": false, "autolaunch:": false,
-		"unix:path=/run/bus;": false, "": false} {
-		if isSocket(address) != want {
-			t.Errorf("%q: %v", address, !want)
-		}
-	}
-}
-
 // TestGnuPGSocket: the restricted socket is looked for where GnuPG puts it, and nowhere else.
 func TestGnuPGSocket(t *testing.T) {
 	d := doorsAt("/home/u")

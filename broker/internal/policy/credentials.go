@@ -23,9 +23,21 @@ type Credential struct {
 	Allow                          []string // "GET /repos/**"; nil: every request
 	Env                            []string // variables that hold the placeholder inside
 	FromCommand, FromEnv, FromFile string
+	Store                          string   // where the value is that was typed: Keyring, or sealed in a file
 	Login                          string   // the token endpoint: the value is what it issues to a program inside
 	LoginFields                    []string // of its answers: those that are tokens, the one that requests carry first
 	Origin                         Origin
+}
+
+// Keyring is the Store that the user's session has. The other one is "file", or nothing.
+const Keyring = "keyring"
+
+// Stores are where a value can be kept that is typed.
+func Stores() []string { return []string{Keyring, "file"} }
+
+// Sealed says whether the value is in a file of sbx's.
+func (c *Credential) Sealed() bool {
+	return c.FromCommand == "" && c.FromEnv == "" && c.FromFile == "" && c.Store != Keyring
 }
 
 // SecretsFolder is where, below the folder of what is trusted, the values are that sbx keeps itself: NAME.age.
@@ -52,6 +64,8 @@ func (c *Credential) field(name string) any {
 		return &c.FromCommand
 	case "from_env":
 		return &c.FromEnv
+	case "store":
+		return &c.Store
 	case "login":
 		return &c.Login
 	case "login_fields":
@@ -65,7 +79,8 @@ func credentialKeys() []key {
 	return []key{{name: "kind", typ: tName}, {name: "hosts", typ: tServers}, {name: "header", typ: tText},
 		{name: "basic", typ: tName}, {name: "query", typ: tName}, {name: "allow", typ: tRequests},
 		{name: "env", typ: tNames}, {name: "from_command", typ: tText}, {name: "from_env", typ: tName},
-		{name: "from_file", typ: tPath}, {name: "login", typ: tText}, {name: "login_fields", typ: tNames}}
+		{name: "from_file", typ: tPath}, {name: "store", typ: tEnum, words: Stores()},
+		{name: "login", typ: tText}, {name: "login_fields", typ: tNames}}
 }
 
 // maxCredentials keeps the search for lines cheap.
@@ -108,6 +123,10 @@ func (c *Credential) check() error {
 	switch {
 	case places > 1:
 		return errors.New("header, basic and query are three places: name one")
+	case c.Store != "" && sources > 0:
+		return errors.New("store says where a typed value is kept, and from_* where else it is: name one")
+	case c.Store == Keyring && c.Login != "":
+		return errors.New("what login issues is sealed in a file: store does not go with it")
 	case sources > 1:
 		return errors.New("from_command, from_env and from_file are three sources: name one")
 	case c.Login != "" && (sources > 0 || len(c.Env) > 0 || c.Basic != "" || c.Query != ""):

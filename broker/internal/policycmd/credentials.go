@@ -32,9 +32,9 @@ func (t Commands) credentialVerbs() []command.Row {
 	return []command.Row{
 		t.credentialVerb(option.Command{Name: "secret add", Args: "NAME --host H ...",
 			Help: "keep a credential that --with NAME lets programs use and not see",
-			Text: "Says in your settings where the credential NAME goes, and keeps its value sealed. The value is typed,\n" +
-				"or read from standard input, unless an option says where it is. For a kind that sbx knows\n" +
-				"(docs/credentials.md), hosts and place need not be said."}, (*credentialCall).places, secretAdd),
+			Text: "Says in your settings where the credential NAME goes, and keeps its value in your keyring, or sealed in\n" +
+				"a file. The value is typed, or read from standard input, unless an option says where it is. For a kind\n" +
+				"that sbx knows (docs/credentials.md), hosts and place need not be said."}, (*credentialCall).places, secretAdd),
 		t.credentialVerb(option.Command{Name: "secret list", Help: "list the credentials, never their values"}, nil,
 			func(t Commands, c *credentialCall) int { return t.showCredentials(c, "secret list") }),
 		t.credentialVerb(option.Command{Name: "secret show", Args: "NAME", Help: "say all about a credential but its value"},
@@ -81,6 +81,8 @@ func (c *credentialCall) places() []option.Option {
 			Help: "CMD prints the value at each run: 'pass show github'"},
 		{Name: "from-env", Arg: "NAME", Value: option.Text(&c.FromEnv).NotEmpty(), Help: "it is in your variable NAME"},
 		{Name: "from-file", Arg: "FILE", Value: option.Text(&c.FromFile).NotEmpty(), Help: "it is in FILE"},
+		{Name: "store", Arg: "WHERE", Value: option.Choice(&c.Store, policy.Stores()...),
+			Help: "where a typed value is kept; without it in the keyring, where your session has one"},
 		{Name: "login", Arg: "URL", Value: option.Text(&c.Login).NotEmpty(),
 			Help: "it is what this token endpoint issues to a program inside, which gets placeholders"},
 		{Name: "login-field", Arg: "NAME", Value: option.List(&c.LoginFields),
@@ -91,7 +93,8 @@ func (c *credentialCall) places() []option.Option {
 // lines are the table of a credential.
 func (c *credentialCall) lines() (out []string) {
 	for _, kv := range [][2]string{{"kind", c.Kind}, {"header", c.Header}, {"basic", c.Basic}, {"query", c.Query},
-		{"from_command", c.FromCommand}, {"from_env", c.FromEnv}, {"from_file", c.FromFile}, {"login", c.Login}} {
+		{"from_command", c.FromCommand}, {"from_env", c.FromEnv}, {"from_file", c.FromFile}, {"store", c.Store},
+		{"login", c.Login}} {
 		if kv[1] != "" {
 			out = append(out, kv[0]+" = "+tomlText(kv[1]))
 		}
@@ -156,6 +159,9 @@ func secretAdd(t Commands, c *credentialCall) int {
 	if err != nil {
 		return t.Fail(err)
 	}
+	if err := t.chooseStore(c); err != nil {
+		return t.Fail(err)
+	}
 	lines := c.lines()
 	change := func(g policy.Target) func(b []byte) ([]byte, error) {
 		return func(b []byte) ([]byte, error) {
@@ -177,10 +183,13 @@ func secretAdd(t Commands, c *credentialCall) int {
 	if err != nil {
 		return t.Fail(option.Wrong(err.Error(), "sbx secret add --help says what there is"))
 	}
-	if err := t.sealed(c); err != nil {
+	if err := t.keep(c); err != nil {
 		return t.Fail(err)
 	}
 	e, err := c.changeConfig(g, s.Layers, change(g))
+	if was, ok := s.Credentials[c.Name]; ok && err == nil {
+		err = t.forgetElsewhere(c, was)
+	}
 	if err != nil {
 		return t.Fail(err)
 	}
@@ -188,9 +197,12 @@ func secretAdd(t Commands, c *credentialCall) int {
 	return 0
 }
 
-// sealed has a value sealed that is typed or comes by a pipe. A login has none yet, and is sealed when it is issued.
-func (t Commands) sealed(c *credentialCall) error {
-	if c.FromCommand != "" || c.FromEnv != "" || c.FromFile != "" {
+// keep has a value kept that is typed or comes by a pipe. A login has none yet, and is sealed when it is issued.
+func (t Commands) keep(c *credentialCall) error {
+	switch {
+	case c.Store == policy.Keyring:
+		return t.keyring(c, "keep")
+	case !c.Sealed():
 		return nil
 	}
 	dir, err := c.dir()
@@ -211,8 +223,14 @@ func secretRemove(t Commands, c *credentialCall) int {
 	if err != nil {
 		return t.Fail(err)
 	}
-	if _, ok := s.Credentials[c.Name]; !ok {
+	was, ok := s.Credentials[c.Name]
+	if !ok {
 		return t.Fail(option.Wrong("no credential is called "+quoting.Quote(c.Name), "sbx secret list"))
+	}
+	if was.Store == policy.Keyring {
+		if err := t.keyring(c, "forget"); err != nil {
+			return t.Fail(err)
+		}
 	}
 	g, err := c.target("config.toml", true)
 	if err != nil {
@@ -222,12 +240,7 @@ func secretRemove(t Commands, c *credentialCall) int {
 		return configedit.Table(b, "credential."+c.Name, nil)
 	})
 	if err == nil {
-		var dir string
-		if dir, err = c.dir(); err == nil {
-			if err = os.Remove(filepath.Join(dir, c.Name+".age")); errors.Is(err, os.ErrNotExist) {
-				err = nil
-			}
-		}
+		err = c.removeSealed()
 	}
 	if err != nil {
 		return t.Fail(err)
@@ -236,11 +249,20 @@ func secretRemove(t Commands, c *credentialCall) int {
 	return 0
 }
 
-// proxy has sbx-proxy do something with the sealed values, on this terminal. No value passes through sbx.
+// proxy has sbx-proxy do something with kept values, on this terminal. No value passes through sbx.
 func (t Commands) proxy(c *credentialCall, args ...string) error {
+	status, err := t.proxyStatus(c, args...)
+	if status != 0 {
+		return &planner.Refusal{What: "nothing was changed"} // it has said why
+	}
+	return err
+}
+
+// proxyStatus is the exit status of sbx-proxy, which has said why where it is not 0.
+func (t Commands) proxyStatus(c *credentialCall, args ...string) (int, error) {
 	file, err := launch.FindProxy(request.ProgramsHere(t.Env, c.facts))
 	if err != nil {
-		return &planner.Refusal{What: "sealed values need sbx-proxy", Err: err,
+		return 0, &planner.Refusal{What: "what keeps values is sbx-proxy", Err: err,
 			Hint: "install it beside sbx (make install), or say where the value is (--from-command)"}
 	}
 	cmd := file.Command(args...)
@@ -248,9 +270,9 @@ func (t Commands) proxy(c *credentialCall, args ...string) error {
 	err = cmd.Run()
 	var status interface{ ExitCode() int }
 	if errors.As(err, &status) {
-		return &planner.Refusal{What: "nothing was changed"} // it has said why
+		return status.ExitCode(), nil
 	}
-	return err
+	return 0, err
 }
 
 // keys has the sealed values unlocked or locked.
@@ -291,6 +313,8 @@ func (c *credentialCall) valueOf(x policy.Credential) string {
 		return "variable: " + x.FromEnv
 	case x.FromFile != "":
 		return "file: " + x.FromFile
+	case x.Store == policy.Keyring:
+		return policy.Keyring
 	case c.src.TrustDir != "" && host.Exists(filepath.Join(c.src.TrustDir, policy.SecretsFolder, x.Name+".age")):
 		return "sealed"
 	case x.Login != "":
