@@ -286,7 +286,7 @@ func TestInterruptIsHeardWhenItReturns(t *testing.T) {
 			}
 		}()
 	}
-	for try := range 50 {
+	for try := range 20 {
 		for _, signals := range []bool{true, false} {
 			if heard := interruptPending(t, signals); heard != signals {
 				t.Fatalf("try %d: the terminal makes signals: %v, the program has one: %v", try, signals, heard)
