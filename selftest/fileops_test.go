@@ -307,8 +307,8 @@ func (m *matrix) all(t *testing.T) [][]cell {
 	return out
 }
 
-// wants says whether a scenario is to be carried out in a way. One of one process is, where that is inside. Hidden names
-// are served by the same program in every mode, so calls are tried with them in one.
+// wants says whether a scenario is to be carried out in a way. One of one process is, where that is inside. Hidden
+// names are served by the same program in every mode, so calls are tried with them in one.
 func (m *matrix) wants(s scenario, w wayOf) bool {
 	switch {
 	case s.tried && !m.tries():

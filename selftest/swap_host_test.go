@@ -15,7 +15,6 @@ import (
 // broker serves, and where the project is native. Nothing of it may be reached. Outside it is, which is the control.
 // SBX_SWAPS=N has it go on until N were exchanged.
 func TestSwappedByTheHost(t *testing.T) {
-	t.Parallel()
 	needSandbox(t)
 	m := largeProject(t)
 	outside, repository, secrets := filepath.Join(m.home, "outside"), filepath.Join(m.large, "repository"),

@@ -18,7 +18,6 @@ const swapCalls, swapBudget = 2000, 5
 // TestSwappedNames has a program change paths in memory, and directories into links, while it calls what makes and
 // writes names: nothing of a repository may be touched by that. Outside it is, which is the control.
 func TestSwappedNames(t *testing.T) {
-	t.Parallel()
 	needSandbox(t)
 	m := largeProject(t)
 	m.mustBeJudged(t)

@@ -77,7 +77,7 @@ def serve():
 threading.Thread(target=serve, daemon=True).start()
 import subprocess, sys
 sys.exit(subprocess.call(sys.argv[1:]))' qemu-system-x86_64 -nodefaults -display none -no-reboot -m 256 -accel tcg -cpu max,la57=off \
-	-kernel ~/.local/share/images/vmlinux -initrd ~/.local/share/images/initrd.img -append "console=ttyS1 quiet panic=-1 ports=` + own + `,` + port + `" \
+	-kernel ~/.local/share/images/vmlinux -initrd ~/.local/share/images/initrd.img -append "console=ttyS1 quiet panic=-1 ` + timer + ` ports=` + own + `,` + port + `" \
 	-serial stdio -netdev user,id=net -device virtio-net-pci,netdev=net,romfile= </dev/null; echo status $?`
 	run := func(options ...string) string {
 		t.Helper()

@@ -169,8 +169,8 @@ func (e *entry) handOut() Question {
 // Answer settles an open question. The first answer stands; any further one is an error and changes nothing.
 func (q *Queue) Answer(id string, a Answer) error { return q.answerAfter(id, a, func() {}) }
 
-// answerAfter calls first when the answer stands, and before anybody who waits is told: a wait that first interrupts has
-// been answered, and is not gone.
+// answerAfter calls first when the answer stands, and before anybody who waits is told: a wait that first interrupts
+// has been answered, and is not gone.
 func (q *Queue) answerAfter(id string, a Answer, first func()) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
