@@ -128,7 +128,8 @@ func (m machine) boot(t *testing.T, kernel, disk, scratch string) (said, console
 	args := []string{"-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-accel", shop.accel, "-cpu",
 		cpu, "-smp", "2", "-m", "2G",
 		"-kernel", filepath.Join(kernel, "vmlinux"), "-initrd", filepath.Join(kernel, "initrd.img"),
-		"-append", "console=ttyS0 quiet panic=-1 apparmor=1 security=apparmor " + timer + " " + m.kernelArgs, "-serial", "file:" + tty,
+		"-append", "console=ttyS0 quiet panic=-1 apparmor=1 security=apparmor " + timer + " " + m.kernelArgs,
+		"-serial", "file:" + tty,
 		"-drive", "file=" + disk + ",format=raw,if=virtio,cache=unsafe",
 		"-netdev", "user,id=net,restrict=on", "-device", "virtio-net-pci,netdev=net,romfile=",
 		"-chardev", "file,id=out,path=" + out, "-device", "virtio-serial-pci", "-device", "virtserialport,chardev=out"}

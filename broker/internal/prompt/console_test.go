@@ -277,8 +277,9 @@ func TestGuestCannotDrawOverTheQuestion(t *testing.T) {
 	p.until("the guest to end", func(string) bool { _, err := os.Stat(ended); return err == nil })
 }
 
-// TestInterruptIsHeardWhenItReturns: the kernel makes a signal of the key in a thread of its own. The program blocks it,
-// so that it stays where it can be seen. A terminal that makes no signals is the control: nothing is waited for there.
+// TestInterruptIsHeardWhenItReturns: the kernel makes a signal of the key in a thread of its own. The program blocks
+// it, so that it stays where it can be seen. A terminal that makes no signals is the control: nothing is waited for
+// there.
 func TestInterruptIsHeardWhenItReturns(t *testing.T) {
 	for range 2 * runtime.GOMAXPROCS(0) { // that thread must wait for a processor
 		go func() {
