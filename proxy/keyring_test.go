@@ -51,7 +51,12 @@ func bus(t *testing.T) string {
 type standIn struct {
 	conn *dbus.Conn
 
-	mu       sync.Mutex
+	mu sync.Mutex
+	standing
+}
+
+// standing is how it is now.
+type standing struct {
 	locked   bool
 	dismiss  bool // how it is answered
 	leave    bool // it ends when it is to ask
@@ -59,6 +64,20 @@ type standIn struct {
 	none     bool // there is no collection
 	replaced bool
 	items    map[dbus.ObjectPath]*standItem
+}
+
+func (s *standIn) now() standing {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.standing
+	n.items = maps.Clone(n.items)
+	return n
+}
+
+func (s *standIn) change(do func(*standing)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	do(&s.standing)
 }
 
 type standItem struct {
@@ -81,7 +100,7 @@ func stand(t *testing.T, address string) *standIn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	s := &standIn{conn: conn, items: map[dbus.ObjectPath]*standItem{}}
+	s := &standIn{conn: conn, standing: standing{items: map[dbus.ObjectPath]*standItem{}}}
 	for _, x := range []struct {
 		at   dbus.ObjectPath
 		name string
@@ -103,7 +122,7 @@ func (s *standIn) OpenSession(kind string, _ dbus.Variant) (dbus.Variant, dbus.O
 }
 
 func (s *standIn) ReadAlias(string) (dbus.ObjectPath, *dbus.Error) {
-	if s.none {
+	if s.now().none {
 		return none, nil
 	}
 	return standCollection, nil
@@ -222,8 +241,8 @@ func TestKeyring(t *testing.T) {
 			t.Errorf("%q: %q, %v", text, got, err)
 		}
 	}
-	if len(s.items) != 1 || !s.replaced || s.prompts != 0 {
-		t.Errorf("%d items, replaced %v, asked %d times", len(s.items), s.replaced, s.prompts)
+	if n := s.now(); len(n.items) != 1 || !n.replaced || n.prompts != 0 {
+		t.Errorf("%d items, replaced %v, asked %d times", len(n.items), n.replaced, n.prompts)
 	}
 	got, err := fetched(t, address, "b")
 	if err == nil || got != "" || !strings.Contains(err.Error(), "has no value of it") {
@@ -232,8 +251,8 @@ func TestKeyring(t *testing.T) {
 	if err := keepsText(t, address, "a", "two\nlines"); err == nil {
 		t.Error("a value that no request can carry was kept")
 	}
-	if err := inKeyring(address, func(k *keyring) error { return k.forget("a") }); err != nil || len(s.items) != 0 {
-		t.Errorf("forgotten: %v, %d items", err, len(s.items))
+	if err := inKeyring(address, func(k *keyring) error { return k.forget("a") }); err != nil || len(s.now().items) != 0 {
+		t.Errorf("forgotten: %v, %d items", err, len(s.now().items))
 	}
 }
 
@@ -244,18 +263,18 @@ func TestLockedKeyring(t *testing.T) {
 	if err := keepsText(t, address, "a", "VALUE"); err != nil {
 		t.Fatal(err)
 	}
-	s.locked = true
-	if got, err := fetched(t, address, "a"); err != nil || got != "VALUE" || s.prompts != 1 {
-		t.Errorf("unlocked when asked: %q, %v, asked %d times", got, err, s.prompts)
+	s.change(func(n *standing) { n.locked = true })
+	if got, err := fetched(t, address, "a"); err != nil || got != "VALUE" || s.now().prompts != 1 {
+		t.Errorf("unlocked when asked: %q, %v, asked %d times", got, err, s.now().prompts)
 	}
-	s.locked, s.dismiss = true, true
+	s.change(func(n *standing) { n.locked, n.dismiss = true, true })
 	if got, err := fetched(t, address, "a"); !errors.Is(err, errKeyringLocked) || got != "" {
 		t.Errorf("dismissed: %q, %v", got, err)
 	}
-	if err := keepsText(t, address, "b", "VALUE"); !errors.Is(err, errKeyringLocked) || len(s.items) != 1 {
-		t.Errorf("dismissed: %v, %d items", err, len(s.items))
+	if err := keepsText(t, address, "b", "VALUE"); !errors.Is(err, errKeyringLocked) || len(s.now().items) != 1 {
+		t.Errorf("dismissed: %v, %d items", err, len(s.now().items))
 	}
-	s.leave = true
+	s.change(func(n *standing) { n.leave = true })
 	if _, err := fetched(t, address, "a"); err == nil || !strings.Contains(err.Error(), "ended before it had asked") {
 		t.Errorf("it ended: %v", err)
 	}
@@ -278,7 +297,7 @@ func TestNoKeyring(t *testing.T) {
 	if err := present(address); err != nil {
 		t.Errorf("with one: %v", err)
 	}
-	s.none = true
+	s.change(func(n *standing) { n.none = true })
 	if err := keepsText(t, address, "a", "VALUE"); err == nil || !strings.Contains(err.Error(), "no default collection") {
 		t.Errorf("no collection: %v", err)
 	}
