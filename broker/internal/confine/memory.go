@@ -98,6 +98,6 @@ func fileMaps(text, file string) [][2]uintptr {
 	return out
 }
 
-// MemoryLimit is what makes the collector work whatever else is said to it: above what a project of 50,000 names needs,
-// and below 30 MB with the pages of the program file, which are not counted, when programs ask without end.
-const MemoryLimit = 16 << 20
+// MemoryLimit is what makes the collector work whatever else is said to it: about what a project of 50,000 names needs,
+// and below 30 MB with the pages of the program file (16 MB), which are not counted, when programs ask without end.
+const MemoryLimit = 12 << 20
