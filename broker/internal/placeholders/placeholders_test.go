@@ -49,16 +49,22 @@ func left(t *testing.T, dir string) (out []string) {
 	return out
 }
 
+// clockPast makes a file anew until it is younger than that many nanoseconds: the clock of files goes by ticks.
+func clockPast(t *testing.T, file string, than int64) {
+	t.Helper()
+	for born(t, file) <= than {
+		time.Sleep(time.Millisecond)
+		_ = os.Remove(file)
+		write(t, file, "")
+	}
+}
+
 // What holds something, is a link, is there twice, is being written, is tracked or is older stays.
 func TestRemove(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir+"/old", "")
 	older := born(t, dir+"/old")
-	for born(t, dir+"/.mark") <= older+2*tick { // the file system's clock has gone on
-		time.Sleep(time.Millisecond)
-		_ = os.Remove(dir + "/.mark")
-		write(t, dir+"/.mark", "")
-	}
+	clockPast(t, dir+"/.mark", older+2*tick)
 	for _, name := range []string{"empty", "deep/a/empty", "full/a/empty", "linked", "written", "tracked", "unnamed"} {
 		write(t, dir+"/"+name, "")
 	}

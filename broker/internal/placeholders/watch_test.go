@@ -11,13 +11,13 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"sbx.example/sbx/broker/internal/agentprofile"
 	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/program"
 	"sbx.example/sbx/selftest/need"
 )
 
@@ -63,6 +63,8 @@ func startAgent(t *testing.T, name, dir, state string) *agentOf {
 		t.Fatal(err)
 	}
 	t.Cleanup(a.end)
+	_, began := program.Process(a.cmd.Process.Pid)
+	clockPast(t, t.TempDir()+"/now", start(began)) // what is as old as the agent is not its own
 	return a
 }
 
@@ -113,7 +115,6 @@ const makes = "mkdir -p .git/info .git/glab-cli .git/info/.claude-sandbox-norepl
 func TestWatch(t *testing.T) {
 	state, dir := t.TempDir(), t.TempDir()
 	a := startAgent(t, "/usr/bin/claude", dir, state)
-	time.Sleep(3 * tick) // what is as old as the agent is not its own
 	a.do(t, makes+"; echo x >.git/remotes; $CALL && $CALL")
 	if !watched(t, state, dir, false) || !host.Exists(dir+"/.git/glab-cli") {
 		t.Fatal("nobody waits for the agent's end, or nothing is there any more")
@@ -133,7 +134,6 @@ func TestWatchNobody(t *testing.T) {
 	for _, c := range []struct{ name, state string }{{"/usr/bin/clod", t.TempDir()}, {"claude", t.TempDir() + "/none"}} {
 		dir := t.TempDir()
 		a := startAgent(t, c.name, dir, c.state)
-		time.Sleep(3 * tick)
 		a.do(t, makes+"; $CALL")
 		if host.Exists(c.state + "/placeholders") {
 			t.Errorf("%s: there is a list", c.name)
@@ -149,7 +149,6 @@ func TestWatchNobody(t *testing.T) {
 func TestWatchShared(t *testing.T) {
 	state, dir := t.TempDir(), t.TempDir()
 	a := startAgent(t, "claude", dir, state)
-	time.Sleep(3 * tick)
 	a.do(t, makes+"; $CALL")
 	b := startAgent(t, "claude", dir, state)
 	b.do(t, "$CALL")
@@ -177,7 +176,6 @@ func TestWatchShared(t *testing.T) {
 func TestWatchUnreaped(t *testing.T) {
 	state, dir := t.TempDir(), t.TempDir()
 	a := startAgent(t, "claude", dir, state)
-	time.Sleep(3 * tick)
 	a.do(t, makes+"; $CALL")
 	_ = a.cmd.Process.Kill()
 	watched(t, state, dir, true)
@@ -193,7 +191,6 @@ func TestWatchForgets(t *testing.T) {
 	write(t, state+"/placeholders/"+listName(dir), string(line)+"\n")
 	write(t, dir+"/.git/branches", "")
 	a := startAgent(t, "claude", dir, state)
-	time.Sleep(3 * tick)
 	a.do(t, makes+"; $CALL")
 	a.end()
 	watched(t, state, dir, true)
